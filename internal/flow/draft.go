@@ -1,0 +1,268 @@
+package flow
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Draft is an execution under decision: what was read, what is decided, and the events that say so. Decisions change
+// the draft only; the shell commits it under the condition that the stored state is still Before.
+type Draft struct {
+	*Execution
+	Before State // as read; the zero State for a new execution
+	New    bool
+	Events []Event // decided, in order, numbered from Before.NextSeq
+
+	// InboxAdd are events to keep ahead of a gap; InboxBelow is the number under which kept events are to be dropped
+	// (0: none), because they have been applied or their attempt is over.
+	InboxAdd   []Event
+	InboxBelow int64
+}
+
+// allInbox drops every kept event.
+const allInbox = int64(1) << 62
+
+// Load begins a decision about a stored execution.
+func Load(x *Execution) *Draft { return &Draft{Execution: x, Before: x.State} }
+
+// Submit opens the first attempt of a new execution.
+func Submit(id ID, r Request) *Draft {
+	d := &Draft{Execution: &Execution{ID: id, Request: r, State: State{NextSeq: 1}}, New: true}
+	if err := d.record(EvRequested, r.CreatedAt, nil); err != nil {
+		panic(err) // the table has a row for a new execution, or nothing works at all
+	}
+	d.QueuedAt = r.CreatedAt
+	if r.NotBefore.After(r.CreatedAt) {
+		d.delay(r.NotBefore)
+	}
+	return d
+}
+
+// Changed reports whether the draft holds anything to commit.
+func (d *Draft) Changed() bool {
+	return d.New || len(d.Events) > 0 || len(d.InboxAdd) > 0 || d.State != d.Before
+}
+
+// record appends an event of the engine's own and moves the stage as the table says.
+func (d *Draft) record(t EventType, at time.Time, data json.RawMessage) error {
+	return d.append(Event{Type: t, At: at, Data: data})
+}
+
+func (d *Draft) append(e Event) error {
+	to, opens, err := next(d.Stage, e.Type)
+	if err != nil {
+		return err
+	}
+	if opens {
+		d.Attempt++
+	}
+	d.Stage = to
+	e.Seq, e.Attempt, e.Outcome = d.NextSeq, d.Attempt, nil
+	d.NextSeq++
+	d.Events = append(d.Events, e)
+	return nil
+}
+
+func (d *Draft) delay(until time.Time) {
+	d.Place, d.WakeAt, d.QueuedAt = Delayed, until, until
+}
+
+// Due reports whether the draft waits for its turn and no longer for its time.
+func (d *Draft) Due(now time.Time) bool {
+	return d.Stage == Requested && d.Place != Waiting && (d.Place != Delayed || !d.WakeAt.After(now))
+}
+
+// Wait puts the draft into its key's line with the given ticket. It counts as waiting from the moment it was due.
+func (d *Draft) Wait(ticket int64, now time.Time) error {
+	if err := d.record(EvWaiting, now, object("key", d.Key)); err != nil {
+		return fmt.Errorf("wait for key: %w", err)
+	}
+	d.Place, d.Ticket, d.WakeAt = Waiting, ticket, time.Time{}
+	return nil
+}
+
+// Schedule admits the draft: it takes its key's slot, if it has a key, and its place in the queue. What the engine runs
+// itself starts at once.
+func (d *Draft) Schedule(ticket int64, now time.Time) error {
+	if err := d.record(EvScheduled, now, nil); err != nil {
+		return fmt.Errorf("schedule: %w", err)
+	}
+	d.Place, d.Ticket, d.WakeAt = Ready, ticket, time.Time{}
+	if !d.Kind.ByEngine() {
+		return nil
+	}
+	if err := d.Claim(ID{}, "engine", now); err != nil {
+		return err
+	}
+	if err := d.record(EvRunning, now, nil); err != nil {
+		return fmt.Errorf("start: %w", err)
+	}
+	d.markStarted(now)
+	return nil
+}
+
+// Claim hands the draft off to a worker session, whose name is for people.
+func (d *Draft) Claim(session ID, name string, now time.Time) error {
+	if err := d.record(EvProvisioning, now, object("worker", name)); err != nil {
+		return fmt.Errorf("claim: %w", err)
+	}
+	d.Place, d.Owner, d.ClaimedAt, d.Ticket = Held, session, now, 0
+	return nil
+}
+
+// Sleep sets when a sleeping execution wakes.
+func (d *Draft) Sleep(until time.Time) { d.WakeAt = until }
+
+// Advance records what a workflow did next; data says which tasks.
+func (d *Draft) Advance(data json.RawMessage, now time.Time) error {
+	return d.record(EvAdvanced, now, data)
+}
+
+// Finish ends something that the engine runs itself (or, for Cancelled and TimedOut, something that nobody holds), or
+// opens the next attempt if its policy says so. random is in [0, 1).
+func (d *Draft) Finish(as Stage, o Outcome, now time.Time, random float64) error {
+	if d.Place == Held && !d.Owner.IsZero() {
+		return fmt.Errorf("%w: %s is held by %s", ErrIllegalMove, d.ID, d.Owner.Text(SessionPrefix))
+	}
+	if err := d.record(EventType(as.String()), now, errorData(o.Error)); err != nil {
+		return fmt.Errorf("finish: %w", err)
+	}
+	d.settle(o, now, random)
+	return nil
+}
+
+// Cancel ends the execution at once when nobody holds it; otherwise it leaves an order to its owner. as is Cancelled or
+// TimedOut. Cancelling what is already being cancelled changes nothing; what has finished gives ErrFinished.
+func (d *Draft) Cancel(as Stage, code, reason string, now time.Time) error {
+	if d.Stage.Terminal() {
+		return ErrFinished
+	}
+	if d.Place == Held && (!d.Owner.IsZero() || d.Kind == KindWorkflow) {
+		if d.State.Cancel == nil {
+			d.State.Cancel = &CancelOrder{As: as, Code: code, Reason: reason, At: now}
+		}
+		return nil
+	}
+	return d.Finish(as, Outcome{Error: &Error{Code: code, Message: reason}}, now, 0)
+}
+
+// Lose takes ownership back from an owner that is gone and opens the next attempt, or ends the execution when its
+// attempts are spent or its end had been ordered. random is in [0, 1).
+func (d *Draft) Lose(reason string, now time.Time, random float64) error {
+	if err := d.record(EvLost, now, object("reason", reason)); err != nil {
+		return fmt.Errorf("recover: %w", err)
+	}
+	d.Owner = ID{}
+	if c := d.State.Cancel; c != nil {
+		return d.Finish(c.As, Outcome{Error: &Error{Code: c.Code, Message: c.Reason}}, now, random)
+	}
+	if d.Attempt < d.Retry.Attempts(CodeWorkerLost) {
+		return d.reopen(CodeWorkerLost, now, random)
+	}
+	return d.Finish(Failed, Outcome{Error: &Error{Code: CodeWorkerLost,
+		Message: fmt.Sprintf("%s on each of %d attempts", reason, d.Attempt)}}, now, random)
+}
+
+// settle decides what follows a terminal event that has just been recorded: the next attempt, or the end.
+func (d *Draft) settle(o Outcome, now time.Time, random float64) {
+	if (d.Stage == Failed || d.Stage == TimedOut) && d.retries(o.Error, now) {
+		if err := d.reopen(o.Error.Code, now, random); err == nil {
+			return
+		}
+	}
+	d.Place, d.Ticket, d.Owner = Finished, 0, ID{}
+	d.WakeAt, d.GapSince, d.State.Cancel = time.Time{}, time.Time{}, nil
+	d.FinishedAt = now
+	d.Outcome = &o
+	d.dropInbox()
+}
+
+func (d *Draft) retries(e *Error, now time.Time) bool {
+	if e == nil || d.State.Cancel != nil || d.Attempt >= d.Retry.Attempts(e.Code) {
+		return false
+	}
+	switch e.Code {
+	case CodeQueueTimeout, CodeTotalTimeout, CodeWorkerLost, CodeInvalidInput:
+		return false
+	}
+	if t := d.TotalDeadline(); !t.IsZero() && !now.Before(t) {
+		return false
+	}
+	var details struct {
+		ExitCode int `json:"exit_code"`
+	}
+	if len(e.Details) > 0 {
+		// Details are the handler's own; without an exit code in them, "exit:N" simply does not match.
+		_ = json.Unmarshal(e.Details, &details)
+	}
+	return d.Retry.Matches(e.Code, details.ExitCode)
+}
+
+// reopen opens the next attempt. Its key is given back while it waits.
+func (d *Draft) reopen(after string, now time.Time, random float64) error {
+	until := now.Add(d.Retry.Pause(d.Attempt, random))
+	data, err := json.Marshal(struct {
+		After     string    `json:"after"`
+		NotBefore time.Time `json:"not_before"`
+	}{after, until})
+	if err != nil {
+		return fmt.Errorf("open the next attempt: %w", err)
+	}
+	if err := d.record(EvRequested, now, data); err != nil {
+		return fmt.Errorf("open the next attempt: %w", err)
+	}
+	d.Ticket, d.Owner, d.ClaimedAt, d.GapSince = 0, ID{}, time.Time{}, time.Time{}
+	d.delay(until)
+	d.dropInbox()
+	return nil
+}
+
+func (d *Draft) dropInbox() {
+	if d.Before.Inbox > 0 {
+		d.InboxBelow = allInbox
+	}
+	d.InboxAdd, d.Inbox = nil, 0
+}
+
+func (d *Draft) markStarted(at time.Time) {
+	if d.StartedAt.IsZero() {
+		d.StartedAt = at
+	}
+}
+
+// Result is what the draft's execution ended with when it ended in this decision.
+func (d *Draft) Ended() bool { return d.Place == Finished && d.Before.Place != Finished }
+
+// FreedKey reports whether the decision gave back the draft's slot of its key.
+func (d *Draft) FreedKey() bool {
+	return d.Key != "" && d.Before.Place.HoldsKey() && !d.Place.HoldsKey()
+}
+
+func errorData(e *Error) json.RawMessage {
+	if e == nil {
+		return nil
+	}
+	return object("code", e.Code, "message", e.Message)
+}
+
+// object writes a flat JSON object of strings; pairs are key, value, key, value …
+func object(pairs ...string) json.RawMessage {
+	b := []byte{'{'}
+	for p := range slices.Chunk(pairs, 2) {
+		if len(b) > 1 {
+			b = append(b, ',')
+		}
+		b = appendString(append(appendString(b, p[0]), ':'), p[1])
+	}
+	return append(b, '}')
+}
+
+func appendString(b []byte, s string) []byte {
+	q, err := json.Marshal(s)
+	if err != nil {
+		panic(err) // a string always has a JSON form
+	}
+	return append(b, q...)
+}

@@ -1,0 +1,70 @@
+package flow
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// EventType names what happened. The types that move the stage carry the stage's name.
+type EventType string
+
+// The event types. Requested … TimedOut move the stage (see Moves); the others leave it where it is.
+const (
+	EvRequested    EventType = "requested"    // an attempt was opened
+	EvScheduling   EventType = "scheduling"   // claimed by one engine replica
+	EvScheduled    EventType = "scheduled"    // placed in its queue
+	EvProvisioning EventType = "provisioning" // handed off: a worker session holds the attempt
+	EvRunning      EventType = "running"      // the work itself began
+	EvCompleted    EventType = "completed"
+	EvFailed       EventType = "failed"
+	EvCancelled    EventType = "cancelled"
+	EvTimedOut     EventType = "timed_out"
+
+	EvWaiting  EventType = "waiting"  // its concurrency key is full
+	EvLost     EventType = "lost"     // the owner's lease ran out, or its history had a gap that never closed
+	EvAdvanced EventType = "advanced" // a workflow started, finished or skipped tasks
+	EvProgress EventType = "progress" // said by the work itself
+)
+
+// Event is one entry of an execution's history. Seq starts at 1 and is dense over all attempts.
+type Event struct {
+	Seq     int64           `json:"seq"`
+	Attempt int             `json:"attempt"`
+	Type    EventType       `json:"type"`
+	At      time.Time       `json:"at"`
+	Data    json.RawMessage `json:"data,omitempty"`
+	// Outcome rides on the owner's terminal event from worker to engine. It is kept with the execution, not with the
+	// history, so a large output is stored once.
+	Outcome *Outcome `json:"outcome,omitempty"`
+}
+
+// Outcome is what an execution ended with. It is written once.
+type Outcome struct {
+	Output json.RawMessage `json:"output,omitempty"`
+	Error  *Error          `json:"error,omitempty"`
+}
+
+// Error says why an execution did not complete. Code is stable and meant for machines (a verdict such as "oom", or one
+// of the codes below); Message is for people.
+type Error struct {
+	Code    string          `json:"code"`
+	Message string          `json:"message"`
+	Details json.RawMessage `json:"details,omitempty"`
+}
+
+func (e *Error) Error() string { return e.Code + ": " + e.Message }
+
+// Error codes that the engine itself gives; verdicts of package runtime are the others.
+const (
+	CodeCancelled       = "cancelled"
+	CodeQueueTimeout    = "queue_timeout"
+	CodeTimeout         = "timeout"
+	CodeTotalTimeout    = "total_timeout"
+	CodeWorkerLost      = "worker_lost"
+	CodeTaskFailed      = "task_failed"
+	CodeExpressionError = "expression_error"
+	CodeKeyFull         = "key_full"
+	CodeSuperseded      = "superseded"
+	CodeInvalidInput    = "invalid_input"
+	CodeHandlerError    = "handler_error"
+)

@@ -1,0 +1,200 @@
+package flow
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Execution is one run of an action or a workflow, from request to outcome.
+type Execution struct {
+	ID ID
+	Request
+	State
+	// Outcome is set exactly when Stage is terminal.
+	Outcome *Outcome
+}
+
+// Kind says what runs an execution. Any other value names a custom handler.
+type Kind string
+
+// The built-in kinds.
+const (
+	KindCode     Kind = "code"
+	KindHTTP     Kind = "http"
+	KindLLM      Kind = "llm"
+	KindInput    Kind = "input"
+	KindOutput   Kind = "output"
+	KindWorkflow Kind = "workflow"
+	KindSleep    Kind = "sleep"
+	KindNoop     Kind = "noop"
+)
+
+// ByEngine reports whether the engine owns executions of this kind itself: they hold no worker slot, and their state is
+// in rows, so nothing is lost when a replica dies.
+func (k Kind) ByEngine() bool { return k == KindWorkflow || k == KindSleep }
+
+// Request is what was asked for. It never changes after submission.
+type Request struct {
+	// Parent is the workflow execution that this one is a task of; zero for what a user submitted. (Parent, Task, Index)
+	// within an attempt of the parent is unique.
+	Parent        ID
+	ParentAttempt int
+	Task          string
+	Index         int
+	Depth         int // workflows above this one
+
+	Action  string // the registered name, or the kind for ad-hoc work
+	Version int    // of the definition; 0 for ad-hoc work
+	Kind    Kind
+
+	Queue    string
+	Priority int // higher first
+
+	Key      string // concurrency key; empty: none
+	KeyLimit int    // how many may hold Key at once
+	WhenFull WhenFull
+
+	Timeout      time.Duration // one attempt, from claim; 0: the handler's default
+	QueueTimeout time.Duration // requested → claimed; 0: none
+	TotalTimeout time.Duration // everything, retries included; 0: none
+	Retry        Retry
+
+	// Input is what the submitter gave; With is what the handler gets, nil when it is Input itself.
+	Input json.RawMessage
+	With  json.RawMessage
+
+	Labels         map[string]string
+	IdempotencyKey string
+	Traceparent    string
+	CreatedAt      time.Time
+	NotBefore      time.Time // zero: at once
+}
+
+// Payload is what the handler gets.
+func (r *Request) Payload() json.RawMessage {
+	if r.With != nil {
+		return r.With
+	}
+	return r.Input
+}
+
+// WhenFull says what a submission does when its concurrency key is full.
+type WhenFull string
+
+// What to do when a key is full. The zero value is WhenFullQueue.
+const (
+	WhenFullQueue        WhenFull = "queue"
+	WhenFullCancelNew    WhenFull = "cancel_new"
+	WhenFullCancelOldest WhenFull = "cancel_oldest"
+)
+
+// Place is the one position that an execution is in. It is stored, so "in at most one queue" holds by construction.
+type Place uint8
+
+// The places.
+const (
+	Delayed  Place = 1 + iota // waits for its time (State.WakeAt)
+	Waiting                   // waits for its key
+	Ready                     // in its queue, claimable; holds its key
+	Held                      // handed off to a worker, or owned by the engine; holds its key
+	Finished                  // terminal
+)
+
+var placeNames = [...]string{"", "delayed", "waiting", "ready", "held", "finished"}
+
+// String is the place's name.
+func (p Place) String() string { return placeNames[p] }
+
+// HoldsKey reports whether an execution in p counts against its concurrency key's limit.
+func (p Place) HoldsKey() bool { return p == Ready || p == Held }
+
+// State is what changes: the position, who holds it, and the deadlines that depend on them.
+type State struct {
+	Stage   Stage
+	Attempt int
+	NextSeq int64 // number of the next event
+	Place   Place
+	Ticket  int64 // turn in the place; drawn when it entered Waiting or Ready
+	Owner   ID    // worker session; zero when the engine owns it
+
+	WakeAt     time.Time // end of the wait, when Delayed; end of the sleep, when Held and KindSleep
+	QueuedAt   time.Time // when the attempt became due
+	ClaimedAt  time.Time // when the attempt was handed off
+	StartedAt  time.Time // first attempt's running
+	FinishedAt time.Time
+
+	Cancel *CancelOrder // outstanding order to end it
+	// Inbox counts events stored ahead of a gap, not yet applied; GapSince is when the gap was seen.
+	Inbox    int
+	GapSince time.Time
+}
+
+// CancelOrder is an order to end an execution that somebody holds. It is carried out by the owner and recorded only when
+// the owner, or recovery in its place, confirms it.
+type CancelOrder struct {
+	As     Stage     `json:"as"` // Cancelled, or TimedOut for a total timeout
+	Code   string    `json:"code"`
+	Reason string    `json:"reason"`
+	At     time.Time `json:"at"`
+}
+
+// GapTimeout is how long events may wait for one that comes before them. A gap that stays open longer means that the
+// owner lost its own history: the attempt is over as lost.
+const GapTimeout = 10 * time.Second
+
+// InboxLimit is how many events of one execution are kept ahead of a gap. More are refused; their sender still has them
+// and sends them again with every report.
+const InboxLimit = 1000
+
+// Wake is the next moment at which the engine has something to decide about x without being told; zero: never.
+func (x *Execution) Wake() time.Time {
+	var wake time.Time
+	earliest := func(t time.Time) {
+		if wake.IsZero() || t.Before(wake) {
+			wake = t
+		}
+	}
+	if x.Place == Finished {
+		return wake
+	}
+	if x.Place == Delayed || (x.Place == Held && x.Kind == KindSleep) {
+		earliest(x.WakeAt)
+	}
+	if d := x.QueueDeadline(); !d.IsZero() && x.Place < Held {
+		earliest(d)
+	}
+	if d := x.EngineDeadline(); !d.IsZero() && x.Cancel == nil {
+		earliest(d)
+	}
+	if d := x.TotalDeadline(); !d.IsZero() && x.Cancel == nil {
+		earliest(d)
+	}
+	if !x.GapSince.IsZero() {
+		earliest(x.GapSince.Add(GapTimeout))
+	}
+	return wake
+}
+
+// EngineDeadline is when the attempt of something that the engine runs itself times out; zero: never.
+func (x *Execution) EngineDeadline() time.Time {
+	if x.Timeout == 0 || !x.Kind.ByEngine() || x.Place != Held {
+		return time.Time{}
+	}
+	return x.ClaimedAt.Add(x.Timeout)
+}
+
+// QueueDeadline is when the current attempt must have been claimed; zero: never.
+func (x *Execution) QueueDeadline() time.Time {
+	if x.QueueTimeout == 0 || x.QueuedAt.IsZero() {
+		return time.Time{}
+	}
+	return x.QueuedAt.Add(x.QueueTimeout)
+}
+
+// TotalDeadline is when the execution must have ended, retries included; zero: never.
+func (x *Execution) TotalDeadline() time.Time {
+	if x.TotalTimeout == 0 {
+		return time.Time{}
+	}
+	return x.CreatedAt.Add(x.TotalTimeout)
+}

@@ -1,0 +1,68 @@
+package flow
+
+import (
+	"encoding/base32"
+	"fmt"
+	"strings"
+)
+
+// ID identifies an execution or a worker session: 128 bits, made by whoever creates the thing (UUIDv7, for locality).
+// It is identity only and never order. The zero ID means "none".
+type ID [16]byte
+
+// The prefixes that an ID is written with, so that a reader and a shell history can tell what it names.
+const (
+	ExecutionPrefix = "ex_"
+	SessionPrefix   = "ws_"
+)
+
+var idText = base32.NewEncoding("0123456789abcdefghjkmnpqrstvwxyz").WithPadding(base32.NoPadding)
+
+// IsZero reports whether id names nothing.
+func (id ID) IsZero() bool { return id == ID{} }
+
+// String writes id as an execution's: "ex_" and 26 characters of lower-case base32. The zero ID is "".
+func (id ID) String() string { return id.Text(ExecutionPrefix) }
+
+// Text writes id with the given prefix; the zero ID is "".
+func (id ID) Text(prefix string) string {
+	if id.IsZero() {
+		return ""
+	}
+	var b [32]byte
+	n := copy(b[:], prefix)
+	idText.Encode(b[n:n+26], id[:])
+	return string(b[:n+26])
+}
+
+// ParseID reads what Text wrote. The error names the text and the expected form.
+func ParseID(prefix, text string) (ID, error) {
+	var id ID
+	rest, ok := strings.CutPrefix(text, prefix)
+	if !ok || len(rest) != 26 {
+		return id, fmt.Errorf("%.40q is not an id: want %q and 26 characters, as in %s", text, prefix, exampleID.Text(prefix))
+	}
+	if _, err := idText.Decode(id[:], []byte(rest)); err != nil {
+		return ID{}, fmt.Errorf("%.40q is not an id: %q and 26 characters of 0-9 a-z without i, l, o, u", text, prefix)
+	}
+	return id, nil
+}
+
+var exampleID = ID{0x01, 0x93, 0x4c, 0x5a, 0x7b, 0x10, 0x7a, 0x11, 0x8f, 0x3e, 0x42, 0x1d, 0x99, 0xd0, 0x2b, 0x6c}
+
+// MarshalText writes id as an execution's.
+func (id ID) MarshalText() ([]byte, error) { return []byte(id.String()), nil }
+
+// UnmarshalText reads an execution's id; the empty text is the zero ID.
+func (id *ID) UnmarshalText(b []byte) error {
+	if len(b) == 0 {
+		*id = ID{}
+		return nil
+	}
+	v, err := ParseID(ExecutionPrefix, string(b))
+	if err != nil {
+		return err
+	}
+	*id = v
+	return nil
+}

@@ -1,0 +1,54 @@
+package flow
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Move is one row of the lifecycle: what an event does to the stage. docs/states.md is drawn from these rows.
+type Move struct {
+	Event EventType
+	From  []Stage // the zero Stage: a new execution
+	To    Stage
+	// Opens means that the move begins the next attempt; every other move stays in its attempt.
+	Opens bool
+	Why   string
+}
+
+var moves = []Move{
+	{EvRequested, []Stage{0}, Requested, true, "accepted"},
+	{EvScheduling, []Stage{Requested}, Scheduling, false, "claimed by one engine replica while a decision spans transactions"},
+	{EvScheduled, []Stage{Requested, Scheduling}, Scheduled, false, "admitted and placed in its queue"},
+	{EvProvisioning, []Stage{Scheduled}, Provisioning, false, "handed off to a worker session"},
+	{EvRunning, []Stage{Provisioning}, Running, false, "the work began"},
+	{EvCompleted, []Stage{Running}, Completed, false, "the work succeeded"},
+	{EvFailed, []Stage{Provisioning, Running}, Failed, false, "the work failed, or its workers were lost too often"},
+	{EvCancelled, []Stage{Requested, Scheduling, Scheduled, Provisioning, Running}, Cancelled, false, "cancelled; after the hand-off only once nothing is left running"},
+	{EvTimedOut, []Stage{Requested, Scheduling, Scheduled, Provisioning, Running}, TimedOut, false, "a deadline passed"},
+	{EvRequested, []Stage{Failed, TimedOut, Provisioning, Running}, Requested, true, "the next attempt: a retry, or recovery from a lost owner"},
+}
+
+// Moves is the lifecycle table.
+func Moves() []Move { return slices.Clone(moves) }
+
+// marks are the events that leave the stage where it is, with the stages in which they may occur.
+var marks = map[EventType][]Stage{
+	EvWaiting:  {Requested},
+	EvLost:     {Provisioning, Running},
+	EvAdvanced: {Running},
+	EvProgress: {Provisioning, Running},
+}
+
+// next is the stage after event t in stage s, and whether t opens an attempt. An event that the tables do not allow is
+// an error wrapping ErrIllegalMove.
+func next(s Stage, t EventType) (Stage, bool, error) {
+	for _, m := range moves {
+		if m.Event == t && slices.Contains(m.From, s) {
+			return m.To, m.Opens, nil
+		}
+	}
+	if slices.Contains(marks[t], s) {
+		return s, false, nil
+	}
+	return 0, false, fmt.Errorf("%w: %q while %s", ErrIllegalMove, t, s)
+}

@@ -1,0 +1,190 @@
+package flow
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Report is what a worker says of an attempt that it holds: all events that have not been acknowledged yet, in order.
+type Report struct {
+	Execution ID      `json:"execution"`
+	Attempt   int     `json:"attempt"`
+	Events    []Event `json:"events"`
+}
+
+// Verdict is what became of a report.
+type Verdict string
+
+// The verdicts. After Applied, Duplicate and Stored the sender may forget what lies below Receipt.Next; after Fenced and
+// Refused it must stop working on the attempt.
+const (
+	Applied   Verdict = "applied"   // at least one event was applied
+	Duplicate Verdict = "duplicate" // everything was known already
+	Stored    Verdict = "stored"    // kept ahead of a gap
+	Fenced    Verdict = "fenced"    // the attempt is over, or somebody else holds it
+	Refused   Verdict = "refused"   // a number came twice with different content, or the lifecycle forbids the event
+	Unknown   Verdict = "unknown"   // no such execution
+)
+
+// Receipt answers one report.
+type Receipt struct {
+	Execution  ID      `json:"execution"`
+	Attempt    int     `json:"attempt"`
+	Verdict    Verdict `json:"verdict"`
+	Next       int64   `json:"next"`                 // every event below it is applied
+	Duplicates int     `json:"duplicates,omitempty"` // events that were known already
+	Say        string  `json:"say,omitempty"`
+}
+
+// Report applies what a worker session says to the draft: in order, without gaps, each number once. past holds the
+// applied events that the report repeats, stash those kept ahead of a gap; both may be nil when there are none.
+// random is in [0, 1).
+func (d *Draft) Report(session ID, r Report, past map[int64]Event, stash []Event, now time.Time, random float64) Receipt {
+	rc := Receipt{Execution: r.Execution, Attempt: r.Attempt, Next: d.NextSeq}
+	known, say := repeats(r, d.NextSeq, past)
+	rc.Duplicates = known
+	if say != "" {
+		rc.Verdict, rc.Say = Refused, say
+		return rc
+	}
+	if known == len(r.Events) && r.Attempt <= d.Attempt {
+		rc.Verdict = Duplicate
+		return rc
+	}
+	if r.Attempt != d.Attempt || d.Place != Held || d.Owner != session {
+		rc.Verdict = Fenced
+		rc.Say = fmt.Sprintf("attempt %d is no longer this session's: the execution is %s in attempt %d", r.Attempt, d.Stage, d.Attempt)
+		return rc
+	}
+	rc.Verdict = Duplicate
+	for _, e := range r.Events {
+		if e.Seq < d.NextSeq {
+			continue
+		}
+		if e.Seq > d.NextSeq {
+			rc.keep(d, e, &stash, now)
+		} else {
+			rc.apply(d, e, now, random)
+		}
+		if rc.Verdict == Refused || d.Place != Held {
+			break
+		}
+	}
+	rc.closeGap(d, stash, now, random)
+	rc.Next = d.NextSeq
+	return rc
+}
+
+// repeats counts the events of r that are known already, and says what is wrong when one comes with other content.
+func repeats(r Report, next int64, past map[int64]Event) (int, string) {
+	n := 0
+	for i, e := range r.Events {
+		if e.Attempt != r.Attempt || (i > 0 && e.Seq <= r.Events[i-1].Seq) {
+			return n, fmt.Sprintf("event %d is of attempt %d and at place %d of a report of attempt %d: a report lists one attempt's events in order", e.Seq, e.Attempt, i, r.Attempt)
+		}
+		if e.Seq >= next {
+			continue
+		}
+		old, ok := past[e.Seq]
+		if !ok || !same(old, e) {
+			return n, fmt.Sprintf("event %d came before with other content (it was %q, now %q)", e.Seq, old.Type, e.Type)
+		}
+		n++
+	}
+	return n, ""
+}
+
+func same(a, b Event) bool {
+	return a.Attempt == b.Attempt && a.Type == b.Type && bytes.Equal(a.Data, b.Data)
+}
+
+// ownersEvents are the types that the owner of an attempt may author.
+var ownersEvents = []EventType{EvRunning, EvProgress, EvCompleted, EvFailed, EvCancelled, EvTimedOut}
+
+func (rc *Receipt) apply(d *Draft, e Event, now time.Time, random float64) {
+	if !slices.Contains(ownersEvents, e.Type) {
+		rc.Verdict, rc.Say = Refused, fmt.Sprintf("event %d: a worker cannot author %q", e.Seq, e.Type)
+		return
+	}
+	o := e.Outcome
+	if err := d.append(e); err != nil {
+		rc.Verdict, rc.Say = Refused, fmt.Sprintf("event %d: %v", e.Seq, err)
+		return
+	}
+	rc.Verdict = Applied
+	switch {
+	case e.Type == EvRunning:
+		d.markStarted(now)
+	case d.Stage.Terminal():
+		if o == nil {
+			o = &Outcome{}
+		}
+		if o.Error == nil && d.Stage != Completed {
+			o.Error = &Error{Code: string(e.Type), Message: "the worker gave no reason"}
+		}
+		d.settle(*o, now, random)
+	}
+}
+
+// keep puts an event aside until the ones before it have come.
+func (rc *Receipt) keep(d *Draft, e Event, stash *[]Event, now time.Time) {
+	for _, s := range *stash {
+		if s.Seq == e.Seq {
+			if !same(s, e) {
+				rc.Verdict, rc.Say = Refused, fmt.Sprintf("event %d came before with other content (it was %q, now %q)", e.Seq, s.Type, e.Type)
+			} else {
+				rc.Duplicates++
+			}
+			return
+		}
+	}
+	if d.Inbox >= InboxLimit {
+		rc.Say = fmt.Sprintf("event %d waits for event %d and %d others wait already: send it again later", e.Seq, d.NextSeq, d.Inbox)
+		return
+	}
+	*stash = append(*stash, e)
+	d.InboxAdd = append(d.InboxAdd, e)
+	d.Inbox++
+	if d.GapSince.IsZero() {
+		d.GapSince = now
+	}
+	if rc.Verdict == Duplicate {
+		rc.Verdict = Stored
+	}
+}
+
+// closeGap applies kept events whose turn has come.
+func (rc *Receipt) closeGap(d *Draft, stash []Event, now time.Time, random float64) {
+	if len(stash) == 0 || rc.Verdict == Refused {
+		return
+	}
+	slices.SortFunc(stash, func(a, b Event) int { return int(a.Seq - b.Seq) })
+	for _, e := range stash {
+		if d.Place != Held || rc.Verdict == Refused {
+			break
+		}
+		if e.Seq == d.NextSeq {
+			rc.apply(d, e, now, random)
+		}
+	}
+	if d.Place != Held {
+		return // settled: nothing is kept any more
+	}
+	below := d.NextSeq
+	d.InboxAdd = slices.DeleteFunc(d.InboxAdd, func(e Event) bool { return e.Seq < below })
+	left := 0
+	for _, e := range stash {
+		if e.Seq >= below {
+			left++
+		}
+	}
+	if d.Before.Inbox > 0 {
+		d.InboxBelow = below
+	}
+	d.Inbox = left
+	if left == 0 {
+		d.GapSince = time.Time{}
+	}
+}

@@ -1,0 +1,81 @@
+package flow
+
+import (
+	"math"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Retry says whether and when a failed attempt is followed by another. The zero value is "one attempt", except that an
+// attempt lost with its worker is tried again (see LostAttempts).
+type Retry struct {
+	MaxAttempts int           `json:"max_attempts,omitempty"` // in all; 0 means 1
+	Backoff     Backoff       `json:"backoff,omitempty"`
+	Delay       time.Duration `json:"delay,omitempty"`     // before the second attempt; 0 means DefaultDelay
+	MaxDelay    time.Duration `json:"max_delay,omitempty"` // 0 means DefaultMaxDelay
+	Jitter      float64       `json:"jitter,omitempty"`    // 0..1: share of the delay that is random
+	// On lists the error codes (verdicts) that are tried again, and "exit:N" for exit codes. Empty: every failure and
+	// timeout.
+	On []string `json:"on,omitempty"`
+}
+
+// Backoff is how the delay grows.
+type Backoff string
+
+// The back-offs. The zero value is Exponential.
+const (
+	Constant    Backoff = "constant"
+	Exponential Backoff = "exponential"
+)
+
+// Defaults of a retry policy.
+const (
+	DefaultDelay    = time.Second
+	DefaultMaxDelay = 10 * time.Minute
+	// LostAttempts is how many attempts an execution without a retry policy gets when its workers die under it: a lost
+	// worker says nothing about the work, but work that kills its worker must end.
+	LostAttempts = 3
+)
+
+// Attempts is how many attempts the policy allows for a failure with the given code.
+func (r Retry) Attempts(code string) int {
+	n := max(r.MaxAttempts, 1)
+	if code == CodeWorkerLost && r.MaxAttempts == 0 {
+		return LostAttempts
+	}
+	return n
+}
+
+// Matches reports whether a failure with this code (and exit code, when there is one) is tried again.
+func (r Retry) Matches(code string, exit int) bool {
+	if len(r.On) == 0 || code == CodeWorkerLost {
+		return true
+	}
+	for _, on := range r.On {
+		if on == code {
+			return true
+		}
+		if n, ok := strings.CutPrefix(on, "exit:"); ok && code == "nonzero_exit" && n == strconv.Itoa(exit) {
+			return true
+		}
+	}
+	return false
+}
+
+// Pause is how long to wait before the attempt after the given one (1, 2, …). random is in [0, 1).
+func (r Retry) Pause(attempt int, random float64) time.Duration {
+	d, most := r.Delay, r.MaxDelay
+	if d == 0 {
+		d = DefaultDelay
+	}
+	if most == 0 {
+		most = DefaultMaxDelay
+	}
+	pause := float64(d)
+	if r.Backoff != Constant {
+		pause *= math.Pow(2, float64(attempt-1))
+	}
+	pause = min(pause, float64(most))
+	return time.Duration(pause * (1 - r.Jitter*random))
+}

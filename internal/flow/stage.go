@@ -1,0 +1,65 @@
+// Package flow holds the nouns of an execution's life and the tables of what may follow what. It is pure: no I/O, no
+// clock, no randomness; times, ids and random numbers are arguments.
+package flow
+
+import "fmt"
+
+// Stage is where an attempt stands. Stages only grow within an attempt; the last four are terminal.
+type Stage uint8
+
+// The stages in order.
+const (
+	Requested Stage = 1 + iota
+	Scheduling
+	Scheduled
+	Provisioning
+	Running
+	Completed
+	Failed
+	Cancelled
+	TimedOut
+)
+
+var stageNames = [...]string{"", "requested", "scheduling", "scheduled", "provisioning", "running", "completed", "failed", "cancelled", "timed_out"}
+
+// Stages lists every stage in order.
+func Stages() []Stage {
+	return []Stage{Requested, Scheduling, Scheduled, Provisioning, Running, Completed, Failed, Cancelled, TimedOut}
+}
+
+// String is the stage's name as users see it.
+func (s Stage) String() string {
+	if int(s) < len(stageNames) {
+		return stageNames[s]
+	}
+	return fmt.Sprintf("stage(%d)", uint8(s))
+}
+
+// Terminal reports whether nothing can follow s within its attempt.
+func (s Stage) Terminal() bool { return s >= Completed }
+
+// Owned reports whether a worker (or, for what the engine runs itself, the engine as its owner) holds the attempt.
+func (s Stage) Owned() bool { return s == Provisioning || s == Running }
+
+// ParseStage reads a stage's name.
+func ParseStage(name string) (Stage, error) {
+	for _, s := range Stages() {
+		if s.String() == name {
+			return s, nil
+		}
+	}
+	return 0, fmt.Errorf("%.40q is not a status: one of requested, scheduling, scheduled, provisioning, running, completed, failed, cancelled, timed_out", name)
+}
+
+// MarshalText writes the stage's name.
+func (s Stage) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// UnmarshalText reads a stage's name.
+func (s *Stage) UnmarshalText(b []byte) error {
+	v, err := ParseStage(string(b))
+	if err != nil {
+		return err
+	}
+	*s = v
+	return nil
+}

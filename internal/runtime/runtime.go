@@ -1,0 +1,139 @@
+// Package runtime is the port to where code runs: start a program, watch it, stop it for certain, collect what it
+// left. Backends differ in how much they isolate; a caller asks for that by [Runtime.Isolation], never by name.
+package runtime
+
+import (
+	"context"
+	"io"
+	"io/fs"
+	"time"
+)
+
+// Verdict is how a run ended, decided by what the host recorded and counted and never guessed from an exit code.
+type Verdict string
+
+// The verdicts, in the order in which they are decided: what the host could not do, what the host decided, what the
+// kernel counted, what the program did.
+const (
+	InfraError  Verdict = "infra_error"  // the host failed, not the program
+	Killed      Verdict = "killed"       // ended by Kill: cancel, drain, lost lease
+	Timeout     Verdict = "timeout"      // wall-clock limit
+	CPUTimeout  Verdict = "cpu_timeout"  // CPU-time limit
+	OutputLimit Verdict = "output_limit" // wrote more than Limits.Output
+	OOM         Verdict = "oom"          // the kernel killed it for memory
+	Signal      Verdict = "signal"       // died of a signal of its own making
+	NonzeroExit Verdict = "nonzero_exit"
+	OK          Verdict = "ok"
+)
+
+// Limits bounds one run. Zero means the backend's default; no field means "unlimited".
+type Limits struct {
+	Wall   time.Duration // from start to exit
+	CPU    time.Duration // user + system, all processes
+	Memory int64         // bytes, all processes together, swap included
+	Pids   int           // processes and threads at once
+	Output int64         // bytes on stdout and stderr together
+	Disk   int64         // bytes in the working directory and /tmp together
+}
+
+// File is an input placed in the working directory before the program starts.
+type File struct {
+	Path    string // relative, cleaned, beneath the working directory
+	Mode    fs.FileMode
+	Content []byte
+	Source  string // a host file to copy from, used when Content is nil
+}
+
+// Collected is a regular file found after the program ended, copied to the host without following links.
+type Collected struct {
+	Path string // relative to the working directory
+	Size int64
+	Mode fs.FileMode
+	Host string // where the copy lies; it belongs to the caller
+}
+
+// Mount binds a host directory or file read-only, nosuid and nodev at the same path (a language's toolchain).
+type Mount struct {
+	Path string
+}
+
+// Spec is one program to run. A Spec is used for one run only.
+type Spec struct {
+	Name   string   // for people and for names of cgroups: execution and attempt
+	Argv   []string // Argv[0] is looked up in Env's PATH inside the runtime
+	Env    []string // the complete environment, "K=V"; nothing of the host's leaks in
+	Mounts []Mount  // toolchains outside the standard system directories
+	Files  []File
+	// Stdin is read until EOF or until the program ends, whichever is first; nil is an empty input.
+	Stdin io.Reader
+	// Stdout and Stderr receive bytes as they appear, each from one goroutine; nil discards (still counted). A write
+	// error stops the writing and not the program.
+	Stdout, Stderr io.Writer
+	Limits         Limits
+	// Collect names what to copy out after the end: paths or path.Match patterns beneath the working directory;
+	// a directory stands for all in it.
+	Collect []string
+	// CollectInto is a host directory that the caller owns; required when Collect is not empty.
+	CollectInto string
+}
+
+// Result is the end of a run. When it is returned nothing of the run is left: no process, cgroup or mount.
+type Result struct {
+	Verdict  Verdict
+	ExitCode int    // meaningful for OK and NonzeroExit
+	Signal   string // "SIGSEGV", for Verdict Signal
+	Reason   string // a sentence for people: the limit and its value, the kill's reason, the infrastructure error
+	ChildOOM bool   // a child was OOM-killed though the program itself ended by itself
+	Wall     time.Duration
+	CPU      time.Duration
+	// PeakMemory in bytes, of all processes together where cgroups count it, else the largest process.
+	PeakMemory  int64
+	StdoutBytes int64
+	StderrBytes int64
+	Files       []Collected
+	// Refused lists what matched Collect and was not taken, with the reason (a link, a device, too large).
+	Refused []string
+	// Enforcement says what held the limits: "cgroup-v1", "cgroup-v2", "hybrid", "rlimit+watchdog", "none".
+	Enforcement string
+}
+
+// Run is a program that has been started.
+type Run interface {
+	// Kill records the reason (the first reason wins, whoever gives it) and begins to kill every process of the run.
+	// It does not wait; Wait does. Safe to call at any time, from any goroutine, any number of times.
+	Kill(reason string)
+	// Wait blocks until nothing of the run is left and returns the same Result to every caller.
+	Wait() Result
+}
+
+// Finding is one line of a diagnosis.
+type Finding struct {
+	What string // "user namespaces"
+	OK   bool
+	Say  string // what was found; when not OK, what is missing
+	Fix  string // what to do about it; empty when OK
+}
+
+// Isolation says how far a backend separates a program from its host.
+type Isolation int
+
+const (
+	// None: the program can do what the user who runs Pawl can do. Only for trusted work.
+	None Isolation = iota
+	// Contained: fit for untrusted code.
+	Contained
+)
+
+// Runtime starts programs. It is safe for concurrent use.
+type Runtime interface {
+	Name() string
+	Isolation() Isolation
+	// Diagnose says what works on this host, what is missing and how to get it. A Finding that is not OK and whose
+	// absence makes Start refuse comes first.
+	Diagnose(ctx context.Context) []Finding
+	// Start begins a run. ctx bounds the start only, not the run. An error means that nothing was started and wraps
+	// ErrUnavailable when the host cannot isolate, or ErrSpec when the Spec is at fault.
+	Start(ctx context.Context, spec Spec) (Run, error)
+	// Close ends every run and releases what the backend holds on the host.
+	Close() error
+}
