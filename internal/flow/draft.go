@@ -232,7 +232,7 @@ func (d *Draft) markStarted(at time.Time) {
 	}
 }
 
-// Result is what the draft's execution ended with when it ended in this decision.
+// Ended reports whether the execution ended in this decision.
 func (d *Draft) Ended() bool { return d.Place == Finished && d.Before.Place != Finished }
 
 // FreedKey reports whether the decision gave back the draft's slot of its key.

@@ -1,0 +1,95 @@
+// Package handoff is the port between the engine and the workers: how claimed work reaches a worker, and how the worker's
+// reports and logs come back.
+package handoff
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+var (
+	// ErrSessionLost means that the session's lease has run out: whatever it held is or will be somebody else's. Stop
+	// everything and open a new session.
+	ErrSessionLost = errors.New("session lost")
+	// ErrUnavailable means that the engine cannot be reached or cannot commit just now; keep what is unacknowledged and
+	// try again.
+	ErrUnavailable = errors.New("engine unavailable")
+)
+
+// The lease of a session. The database's clock decides expiry; the worker's own monotonic clock decides when to stop.
+const (
+	Lease      = 30 * time.Second
+	RenewEvery = 10 * time.Second // less up to a fifth, by jitter
+	StopAfter  = 20 * time.Second // without a renewal: kill everything that runs
+)
+
+// Session describes a worker to the engine.
+type Session struct {
+	ID       flow.ID  `json:"-"`
+	Name     string   `json:"name"`
+	Embedded bool     `json:"-"`
+	Queues   []string `json:"queues"`
+	Kinds    []string `json:"kinds"`
+	Slots    int      `json:"slots"`
+}
+
+// Assignment is one attempt, claimed for the session before it is handed over.
+type Assignment struct {
+	Execution flow.ID           `json:"execution"`
+	Attempt   int               `json:"attempt"`
+	NextSeq   int64             `json:"next_seq"` // number of the worker's first event
+	Action    string            `json:"action"`
+	Kind      flow.Kind         `json:"kind"`
+	Payload   json.RawMessage   `json:"payload,omitempty"`
+	Timeout   time.Duration     `json:"timeout,omitempty"` // of the attempt; 0: the handler's default
+	Labels    map[string]string `json:"labels,omitempty"`
+	// Workflow and Task tell where the work belongs; zero outside workflows.
+	Workflow    flow.ID   `json:"workflow,omitzero"`
+	Task        string    `json:"task,omitempty"`
+	Index       int       `json:"index,omitempty"`
+	Traceparent string    `json:"traceparent,omitempty"`
+	ClaimedAt   time.Time `json:"claimed_at"`
+}
+
+// IdempotencyKey is the same for every attempt of the execution: pass it on to whatever the work calls.
+func (a *Assignment) IdempotencyKey() string { return a.Execution.String() }
+
+// Order tells the owner of an attempt to end it, and how to report the end.
+type Order struct {
+	Execution flow.ID    `json:"execution"`
+	Attempt   int        `json:"attempt"`
+	As        flow.Stage `json:"as"` // Cancelled or TimedOut
+	Code      string     `json:"code"`
+	Reason    string     `json:"reason"`
+}
+
+// Renewal answers a renewal.
+type Renewal struct {
+	Orders []Order `json:"orders,omitempty"` // all outstanding ones
+}
+
+// Handoff connects one worker process with the engine. It is safe for concurrent use. Every method returns ErrSessionLost
+// once the session is gone.
+type Handoff interface {
+	// Open registers a new session and returns its id.
+	Open(ctx context.Context, s Session) (flow.ID, error)
+	// Take claims up to n executions for the session, waiting until there is one or ctx ends. What it returns is
+	// committed as this session's. Work that was claimed when the answer could not be delivered is recovered as lost.
+	Take(ctx context.Context, session flow.ID, n int) ([]Assignment, error)
+	// Report hands in events; each report gets its receipt, in order. Reporting again is always safe.
+	Report(ctx context.Context, session flow.ID, reports []flow.Report) ([]flow.Receipt, error)
+	// Log hands in log chunks. A chunk must be handed in before the event that ends its attempt.
+	Log(ctx context.Context, session flow.ID, chunks []store.LogChunk) error
+	// Renew prolongs the lease and returns the outstanding orders.
+	Renew(ctx context.Context, session flow.ID) (Renewal, error)
+	// Orders waits until an order for the session is given (or ctx ends) and returns the outstanding ones. It is the
+	// fast path; what it misses comes with the next Renew.
+	Orders(ctx context.Context, session flow.ID) ([]Order, error)
+	// Close ends the session; what it still holds is recovered at once.
+	Close(ctx context.Context, session flow.ID) error
+}

@@ -1,0 +1,210 @@
+// Package store is the port to where the truth is. A store persists decisions and never makes them: it loads what a
+// decision needs, commits what was decided in one transaction under the condition that nothing changed in between, and
+// answers readers. Every time is in UTC with microseconds.
+package store
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/flow"
+)
+
+var (
+	// ErrConflict means that a row is no longer as the decision saw it. Nothing of the transaction was kept; load and
+	// decide again.
+	ErrConflict = errors.New("changed since it was read")
+	// ErrNotFound means that no such row exists (any more).
+	ErrNotFound = errors.New("not found")
+	// ErrUnavailable means that the database cannot be reached or cannot write just now; nothing was kept that is not
+	// reported as kept. Trying again later is safe.
+	ErrUnavailable = errors.New("database unavailable")
+	// ErrUnknown means that a commit was sent and its answer never came: read again before deciding anything.
+	ErrUnknown = errors.New("outcome of the commit is unknown")
+)
+
+// Store is the whole port. It is safe for concurrent use.
+type Store interface {
+	// Update runs decide in one read-write transaction and commits it when decide returns nil. What decide loads through
+	// Tx is locked until then. decide may be run again from the start when the database asks for it (serialisation
+	// failure, deadlock), so it must have no effects of its own. An error that is not one of this package's means that
+	// the data were at fault: the caller may split its batch and try the halves.
+	Update(ctx context.Context, decide func(context.Context, Tx) error) error
+	Reader
+	Logs
+	// Check verifies what every row promises (RELIABILITY's invariants that a query can see) and returns what it found.
+	Check(ctx context.Context) ([]Violation, error)
+	Close() error
+}
+
+// Tx is one read-write transaction of the engine. It is used by one goroutine.
+type Tx interface {
+	// Now is the database's clock.
+	Now(ctx context.Context) (time.Time, error)
+	Executions
+	Workflows
+	Sessions
+	Catalog
+	// Apply writes a decision. It may be called several times; later calls see what earlier ones wrote. It returns
+	// ErrConflict when a row is not as its draft's Before says.
+	Apply(ctx context.Context, d Delta) error
+}
+
+// Delta is what a decision changes.
+type Delta struct {
+	// Drafts are inserted when New, else updated on the condition that the stored stage, attempt, next event number,
+	// place and owner are those of Before. Their events and inbox changes go with them. A draft with a Parent has a row
+	// (parent, parent's attempt, task, index) → execution, inserted with it (a second one is a conflict) and given the
+	// outcome's stage when it ends.
+	Drafts []*flow.Draft
+	Marks  []Mark
+	// Keys hold the submission's idempotency keys.
+	Keys []IdempotencyKey
+}
+
+// Payload says whether Input and With are wanted: they may be large.
+type Payload bool
+
+// What to load.
+const (
+	WithPayload    Payload = true
+	WithoutPayload Payload = false
+)
+
+// Executions loads what decisions about executions need. Finished executions are returned as well, with their Outcome
+// only under WithPayload. The order of results is unspecified unless said.
+type Executions interface {
+	// Lock loads and locks the executions named, in a fixed order; unknown ids are left out. Naming one twice returns it
+	// once.
+	Lock(ctx context.Context, ids []flow.ID, p Payload) ([]*flow.Execution, error)
+	// Take locks up to n claimable executions of the queues, by priority (high first) and then ticket, passing over what
+	// another transaction has locked. Payload included.
+	Take(ctx context.Context, queues []string, n int) ([]*flow.Execution, error)
+	// Tickets draws n tickets and returns the first; each ticket is drawn once and grows.
+	Tickets(ctx context.Context, n int) (int64, error)
+	// LockKeys locks concurrency keys, in a fixed order, and tells how full each is.
+	LockKeys(ctx context.Context, keys []string) (map[string]KeyUse, error)
+	// Line locks the first n executions that wait for the key, by priority (high first) and then ticket.
+	Line(ctx context.Context, key string, n int) ([]*flow.Execution, error)
+	// Holders locks the n executions that have held the key longest (oldest creation first).
+	Holders(ctx context.Context, key string, n int) ([]*flow.Execution, error)
+	// Due locks up to n executions whose Wake is not after the given time, earliest first, passing over what another
+	// transaction has locked; it returns also the earliest Wake beyond them (zero: none).
+	Due(ctx context.Context, now time.Time, n int) ([]*flow.Execution, time.Time, error)
+	// Applied returns the applied events of an execution with from <= Seq < to, in order.
+	Applied(ctx context.Context, id flow.ID, from, to int64) ([]flow.Event, error)
+	// Inbox returns the events of an execution that are kept ahead of a gap, in order, outcome included.
+	Inbox(ctx context.Context, id flow.ID) ([]flow.Event, error)
+	// Submitted finds the executions that were submitted with the idempotency keys.
+	Submitted(ctx context.Context, keys []string) (map[string]IdempotencyKey, error)
+}
+
+// KeyUse is how full a concurrency key is.
+type KeyUse struct {
+	Holders int // executions in a place that holds the key
+	Waiting int // executions in its line
+}
+
+// IdempotencyKey remembers which execution a submission with the key made, and of what.
+type IdempotencyKey struct {
+	Key       string
+	Execution flow.ID
+	Hash      [32]byte // of the submission
+}
+
+// Workflows loads what orchestration needs. A workflow's rows are those of one of its attempts.
+type Workflows interface {
+	// Progress tells how far the tasks of the workflows are, each at the attempt given; tasks without any row are absent.
+	Progress(ctx context.Context, of []WorkflowAttempt) (map[flow.ID][]TaskProgress, error)
+	// Outcomes returns what the finished children of the tasks ended with, by task, in index order.
+	Outcomes(ctx context.Context, of WorkflowAttempt, tasks []string) (map[string][]ChildOutcome, error)
+	// Open returns up to n children that have not ended, in index order; task "" means of every task.
+	Open(ctx context.Context, of WorkflowAttempt, task string, n int) ([]flow.ID, error)
+}
+
+// WorkflowAttempt names the rows of one attempt of a workflow execution.
+type WorkflowAttempt struct {
+	ID      flow.ID
+	Attempt int
+}
+
+// TaskProgress is the rows of one task, counted.
+type TaskProgress struct {
+	Task    string
+	Mark    *Mark // nil when the task has none
+	Created int   // child rows; their indices are 0 … Created-1
+	Open    int   // of them, not ended
+	Ended   map[flow.Stage]int
+}
+
+// Mark is what is known about a task beyond its children: that it was skipped, into how many items it was expanded, why it
+// could not start. One per task and attempt; a second one replaces the first.
+type Mark struct {
+	Workflow flow.ID
+	Attempt  int
+	Task     string
+	State    string // orchestration's word
+	Total    int    // items of an expanded task
+	Error    *flow.Error
+}
+
+// ChildOutcome is the end of one child.
+type ChildOutcome struct {
+	Index     int
+	Execution flow.ID
+	Stage     flow.Stage
+	Outcome   flow.Outcome
+}
+
+// Sessions keeps the leases of workers.
+type Sessions interface {
+	// OpenSession stores a new session, expiring at s.ExpiresAt.
+	OpenSession(ctx context.Context, s Session) error
+	// RenewSession moves the expiry of a session that has not expired at now, and reports whether there was one.
+	RenewSession(ctx context.Context, id flow.ID, now, expires time.Time) (bool, error)
+	// LockSession loads a session.
+	LockSession(ctx context.Context, id flow.ID) (Session, error)
+	// DropSession forgets a session; its executions are the caller's to recover.
+	DropSession(ctx context.Context, id flow.ID) error
+	// Expired locks up to n sessions whose lease has run out at now.
+	Expired(ctx context.Context, now time.Time, n int) ([]Session, error)
+	// ExpireEmbedded makes the lease of every embedded session run out at now: the caller has just become the only
+	// process on this database, so their workers are gone.
+	ExpireEmbedded(ctx context.Context, now time.Time) error
+	// OwnedBy locks up to n executions that the session holds, in order of id, beyond after.
+	OwnedBy(ctx context.Context, session, after flow.ID, n int) ([]*flow.Execution, error)
+	// Ordered returns the executions of the session that have an outstanding order to end.
+	Ordered(ctx context.Context, session flow.ID) ([]*flow.Execution, error)
+}
+
+// Session is one life of one worker process.
+type Session struct {
+	ID        flow.ID
+	Name      string // for people; no fence
+	Embedded  bool   // lives in the server's own process
+	Queues    []string
+	Kinds     []string // what it can run: built-in kinds and handler names; empty: everything
+	Slots     int
+	StartedAt time.Time
+	ExpiresAt time.Time
+}
+
+// Catalog keeps definitions. A version never changes.
+type Catalog interface {
+	// Define stores a document as the next version of its name, unless the latest version has the same hash; it returns
+	// the version that now is the latest, and whether it is new.
+	Define(ctx context.Context, d Definition) (version int, created bool, err error)
+	// Remove deletes executions that have ended, with everything that hangs on them, logs included.
+	Remove(ctx context.Context, ids []flow.ID) error
+}
+
+// Definition is a stored document.
+type Definition struct {
+	Name      string
+	Version   int
+	Kind      string // "workflow" or "action"
+	Hash      [32]byte
+	Document  []byte // canonical JSON
+	CreatedAt time.Time
+}
