@@ -1,0 +1,228 @@
+package api
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// Code is a piece of code to evaluate: what POST /api/v1/evaluations takes and what a task of kind "code" has in `with`.
+// [DecodeCode] and the decoding of an [Evaluation] are strict: what is unknown or impossible is refused, every fault at
+// once.
+type Code struct {
+	Language string             `json:"language"`          // one of Languages, or an alias of it
+	Source   string             `json:"source"`            // the program
+	Files    map[string]Content `json:"files,omitempty"`   // placed in the working directory, by relative path
+	Args     []string           `json:"args,omitempty"`    // after the program's name
+	Env      map[string]string  `json:"env,omitempty"`     // beside the few variables that the language needs
+	Stdin    Content            `json:"stdin,omitzero"`    // what the program reads; empty: end of file at once
+	Limits   CodeLimits         `json:"limits,omitzero"`   // zero fields: the language's defaults
+	Collect  []string           `json:"collect,omitempty"` // files to hand back: paths, directories or path.Match patterns
+	// Runtime asks for a runtime by name; empty: the worker's own choice.
+	Runtime string `json:"runtime,omitempty"`
+}
+
+// CodeLimits bounds one run. Durations are read as "10s" or as a number of seconds, sizes as "64MB" (10⁶), "64MiB"
+// (2²⁰) or as a number of bytes. Zero means the default.
+type CodeLimits struct {
+	Wall   Duration `json:"wall,omitzero"`   // start to exit; "timeout" is read as well
+	CPU    Duration `json:"cpu,omitzero"`    // user and system time of all processes
+	Memory Size     `json:"memory,omitzero"` // all processes together
+	Pids   int      `json:"pids,omitempty"`  // processes and threads at once
+	Output Size     `json:"output,omitzero"` // stdout and stderr together
+	Disk   Size     `json:"disk,omitzero"`   // working directory and /tmp together
+}
+
+// The ranges of limits.
+const (
+	MaxWall   = Duration(24 * time.Hour)
+	MinMemory = Size(1 << 20)
+	MaxMemory = Size(1 << 40)
+	MaxPids   = 100_000
+	MaxOutput = Size(1 << 30)
+	MaxDisk   = Size(1 << 40)
+)
+
+// maxFiles bounds the files of one evaluation.
+const maxFiles = 10_000
+
+// languages are the names that Code.Language takes, each with its aliases. What they mean is the worker's to know.
+var languages = []struct {
+	name    string
+	aliases []string
+}{
+	{"python", []string{"python3", "py"}},
+	{"javascript", []string{"js", "node"}},
+	{"bash", []string{"sh", "shell"}},
+	{"go", []string{"golang"}},
+	{"c", nil},
+}
+
+// Languages lists the languages by their proper names.
+func Languages() []string {
+	names := make([]string, len(languages))
+	for i, l := range languages {
+		names[i] = l.name
+	}
+	return names
+}
+
+// LanguageName is the proper name of a language given by its name or an alias, in any case.
+func LanguageName(s string) (string, bool) {
+	s = strings.ToLower(s)
+	for _, l := range languages {
+		if l.name == s || slices.Contains(l.aliases, s) {
+			return l.name, true
+		}
+	}
+	return "", false
+}
+
+// Content is the bytes of a file or of stdin. It is written as a string, or as {"base64": …} when the bytes are not
+// text, or as {"blob": …} when they lie in the blob store; a file may have a "mode" in the object form.
+type Content struct {
+	Bytes []byte
+	Blob  string
+	Mode  uint32 // permission bits; 0: the default
+}
+
+// Text is a Content of the string's bytes.
+func Text(s string) Content { return Content{Bytes: []byte(s)} }
+
+// IsZero reports whether the content is empty and says nothing else.
+func (c Content) IsZero() bool { return len(c.Bytes) == 0 && c.Blob == "" && c.Mode == 0 }
+
+// MarshalJSON writes the shortest form that keeps every byte.
+func (c Content) MarshalJSON() ([]byte, error) {
+	if c.Blob == "" && c.Mode == 0 && IsText(c.Bytes) {
+		return json.Marshal(string(c.Bytes))
+	}
+	o := struct {
+		Text   *string `json:"text,omitempty"`
+		Base64 []byte  `json:"base64,omitempty"`
+		Blob   string  `json:"blob,omitempty"`
+		Mode   string  `json:"mode,omitempty"`
+	}{Blob: c.Blob}
+	if c.Mode != 0 {
+		o.Mode = fmt.Sprintf("%04o", c.Mode)
+	}
+	switch {
+	case c.Blob != "":
+	case IsText(c.Bytes):
+		s := string(c.Bytes)
+		o.Text = &s
+	default:
+		o.Base64 = c.Bytes
+	}
+	return json.Marshal(o)
+}
+
+// IsText reports whether b can be kept as a JSON string without loss: valid UTF-8 without NUL.
+func IsText(b []byte) bool { return utf8.Valid(b) && bytes.IndexByte(b, 0) < 0 }
+
+// CodeResult is what an evaluation ended with: the output of an execution of kind "code", whether it completed or not.
+type CodeResult struct {
+	// Verdict is "ok", "nonzero_exit", "signal", "timeout", "cpu_timeout", "oom", "output_limit", "killed" or
+	// "infra_error".
+	Verdict  string `json:"verdict"`
+	ExitCode *int   `json:"exit_code,omitempty"` // with "ok" and "nonzero_exit"
+	Signal   string `json:"signal,omitempty"`    // "SIGSEGV", with "signal"
+	Reason   string `json:"reason,omitempty"`    // a sentence: which limit, why it was killed
+
+	// Stdout and Stderr are the first 100 KB of what was written. When that is not text (see IsText), the string is
+	// empty and the bytes are in the base64 field. When it was more, Truncated is set and the whole is in the log.
+	Stdout          string `json:"stdout"`
+	StdoutBase64    []byte `json:"stdout_base64,omitempty"`
+	StdoutBytes     int64  `json:"stdout_bytes"` // all that was written
+	StdoutTruncated bool   `json:"stdout_truncated,omitempty"`
+	Stderr          string `json:"stderr"`
+	StderrBase64    []byte `json:"stderr_base64,omitempty"`
+	StderrBytes     int64  `json:"stderr_bytes"`
+	StderrTruncated bool   `json:"stderr_truncated,omitempty"`
+
+	// Result is the JSON value that the program wrote to the file named by $PAWL_OUTPUT, if it did; ResultError says
+	// why what it wrote there could not be taken.
+	Result      json.RawMessage `json:"result,omitempty"`
+	ResultError string          `json:"result_error,omitempty"`
+
+	Files   []ResultFile `json:"files,omitempty"`   // what Collect matched
+	Refused []string     `json:"refused,omitempty"` // what it matched and was not taken, and why
+
+	WallMS          float64 `json:"wall_ms"`
+	CPUMS           float64 `json:"cpu_ms"`
+	PeakMemoryBytes int64   `json:"peak_memory_bytes"`
+	ChildOOM        bool    `json:"child_oom,omitempty"` // a child ran out of memory though the program ended by itself
+	// Enforcement says what held the limits: "cgroup-v1", "cgroup-v2", "hybrid", "rlimit+watchdog" or "none".
+	Enforcement string      `json:"enforcement,omitempty"`
+	Runtime     string      `json:"runtime,omitempty"`
+	Compile     *CodeResult `json:"compile,omitempty"` // of languages that are compiled
+}
+
+// ResultFile is a file that the program left. Its bytes are in exactly one of Content, Base64 and Blob.
+type ResultFile struct {
+	Path    string  `json:"path"`
+	Size    int64   `json:"size"`
+	Mode    string  `json:"mode"` // octal permission bits, "0644"
+	Content *string `json:"content,omitempty"`
+	Base64  []byte  `json:"base64,omitempty"`
+	Blob    string  `json:"blob,omitempty"`
+}
+
+// Out is the inline part of stdout, byte-exact.
+func (r *CodeResult) Out() []byte { return exact(r.Stdout, r.StdoutBase64) }
+
+// Err is the inline part of stderr, byte-exact.
+func (r *CodeResult) Err() []byte { return exact(r.Stderr, r.StderrBase64) }
+
+func exact(text string, raw []byte) []byte {
+	if raw != nil {
+		return raw
+	}
+	return []byte(text)
+}
+
+// SetOut records the inline part of stdout.
+func (r *CodeResult) SetOut(b []byte, all int64) {
+	r.Stdout, r.StdoutBase64, r.StdoutTruncated = inline(b, all)
+	r.StdoutBytes = all
+}
+
+// SetErr records the inline part of stderr.
+func (r *CodeResult) SetErr(b []byte, all int64) {
+	r.Stderr, r.StderrBase64, r.StderrTruncated = inline(b, all)
+	r.StderrBytes = all
+}
+
+func inline(b []byte, all int64) (text string, raw []byte, truncated bool) {
+	truncated = int64(len(b)) < all
+	if truncated {
+		b = wholeRunes(b)
+	}
+	if IsText(b) {
+		return string(b), nil, truncated
+	}
+	return "", b, truncated
+}
+
+// wholeRunes drops a character that the cut at the end of b has split, so that text stays text.
+func wholeRunes(b []byte) []byte {
+	for i := 1; i < utf8.UTFMax && i <= len(b); i++ {
+		if c := b[len(b)-i]; utf8.RuneStart(c) {
+			if !utf8.FullRune(b[len(b)-i:]) {
+				return b[:len(b)-i]
+			}
+			break
+		}
+	}
+	return b
+}
+
+// decodeBase64 reads standard base64, padded or not.
+func decodeBase64(s string) ([]byte, error) {
+	return base64.RawStdEncoding.DecodeString(strings.TrimRight(s, "="))
+}

@@ -1,0 +1,147 @@
+package api
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestCodeDecode(t *testing.T) {
+	t.Parallel()
+	c, err := DecodeCode([]byte(`{
+		"language": "PY", "source": "print(1)", "args": ["a"], "env": {"A": "b=c"},
+		"stdin": {"base64": "AAE="},
+		"files": {"in/a.txt": "text", "b": {"base64": "AAE", "mode": "0755"}, "c": {"blob": "x/y"}},
+		"limits": {"timeout": 2.5, "cpu": "500ms", "memory": "64MiB", "pids": 3, "output": 1000, "disk": "1.5MB"},
+		"collect": ["out/*.csv"], "runtime": null
+	}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Code{
+		Language: "python", Source: "print(1)", Args: []string{"a"}, Env: map[string]string{"A": "b=c"},
+		Stdin: Content{Bytes: []byte{0, 1}},
+		Files: map[string]Content{"in/a.txt": Text("text"), "b": {Bytes: []byte{0, 1}, Mode: 0o755}, "c": {Blob: "x/y"}},
+		Limits: CodeLimits{Wall: Duration(2500 * time.Millisecond), CPU: Duration(500 * time.Millisecond),
+			Memory: 64 << 20, Pids: 3, Output: 1000, Disk: 1_500_000},
+		Collect: []string{"out/*.csv"},
+	}
+	if d := cmp.Diff(want, c); d != "" {
+		t.Fatal(d)
+	}
+	b, err := json.Marshal(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := DecodeCode(b)
+	if err != nil {
+		t.Fatalf("what was written cannot be read: %v\n%s", err, b)
+	}
+	if d := cmp.Diff(want, again); d != "" {
+		t.Fatal(d)
+	}
+}
+
+func TestCodeRefuses(t *testing.T) {
+	t.Parallel()
+	with := func(rest string) string { return `{"language":"python","source":"x",` + rest + `}` }
+	for _, c := range []struct{ in, path, say string }{
+		{`[]`, "", "not an object"},
+		{`{"source":"x"}`, "language", "one of python, javascript, bash, go, c"},
+		{`{"language":"cobol","source":"x"}`, "language", `"cobol" (one of python`},
+		{`{"language":"c"}`, "source", "missing"},
+		{`{"language":7,"source":"x"}`, "language", "not a string: 7"},
+		{"{\"language\":\"c\",\"source\":\"\xff\"}", "", "not UTF-8"},
+		{with(`"sauce":1`), "sauce", "not a known field"},
+		{with(`"source":"y"`), "source", "twice"},
+		{with(`"args":["a\u0000b"]`), "args[0]", "NUL character at byte 1"},
+		{with(`"args":"a"`), "args", "list of strings"},
+		{with(`"env":{"A=B":"c"}`), "env.A=B", "name of a variable"},
+		{with(`"stdin":5`), "stdin", "neither a string nor an object"},
+		{with(`"stdin":{"base64":"AA","blob":"b"}`), "stdin", "2 times"},
+		{with(`"stdin":{"mode":"0755","text":""}`), "stdin.mode", "not a known field"},
+		{with(`"files":{"../x":"y"}`), `files["../x"]`, "beneath the working directory"},
+		{with(`"files":{"a":"y","a/b":"z"}`), `files["a"]`, "directory of"},
+		{with(`"files":{"a":{"base64":"*"}}`), `files["a"].base64`, "not base64"},
+		{with(`"files":{"a":{"text":"*","mode":"9"}}`), `files["a"].mode`, "octal"},
+		{with(`"limits":{"wall":"1s","timeout":"2s"}`), "limits.timeout", "same as limits.wall"},
+		{with(`"limits":{"wall":-1}`), "limits.wall", "more than 0"},
+		{with(`"limits":{"wall":"25h"}`), "limits.wall", "24h"},
+		{with(`"limits":{"memory":"4 parsecs"}`), "limits.memory", "64MB"},
+		{with(`"limits":{"memory":1}`), "limits.memory", "from 1MiB to 1TiB"},
+		{with(`"limits":{"pids":0}`), "limits.pids", "1 to 100000"},
+		{with(`"limits":{"pids":1.5}`), "limits.pids", "1.5"},
+		{with(`"collect":["/etc/passwd"]`), "collect[0]", "beneath"},
+		{with(`"collect":["[a"]`), "collect[0]", "pattern"},
+	} {
+		_, err := DecodeCode([]byte(c.in))
+		ps, ok := err.(FieldErrors)
+		if !ok || len(ps) != 1 || ps[0].Path != c.path || !strings.Contains(err.Error(), c.say) {
+			t.Errorf("%s\n got  %#v\n want path %q, saying %q", c.in, err, c.path, c.say)
+		}
+	}
+}
+
+func TestCodeReportsEveryProblem(t *testing.T) {
+	t.Parallel()
+	_, err := DecodeCode([]byte(`{"language":1,"source":2,"nope":3}`))
+	if ps, _ := err.(FieldErrors); len(ps) != 3 {
+		t.Fatalf("want three problems, got %v", err)
+	}
+}
+
+func TestEvaluationDecode(t *testing.T) {
+	t.Parallel()
+	var e Evaluation
+	if err := json.Unmarshal([]byte(`{"language":"go","source":"x","timeout":3,"labels":{"a":"b"}}`), &e); err != nil {
+		t.Fatal(err)
+	}
+	if e.Language != "go" || e.Timeout.String() != "3s" || e.Labels["a"] != "b" {
+		t.Errorf("got %+v", e)
+	}
+	for _, bad := range []string{
+		`{"language":"go","source":"x","timeout":"soon"}`,
+		`{"language":"go","source":"x","labels":{"a":"\u0000"}}`,
+		`{"language":"go","source":"x","retry":{"nope":1}}`,
+		`{"language":"go","source":"x","nope":1}`,
+	} {
+		err := json.Unmarshal([]byte(bad), &e)
+		if errs, _ := err.(FieldErrors); len(errs) != 1 || errs[0].Path == "" {
+			t.Errorf("%s: got %v", bad, err)
+		}
+	}
+}
+
+func TestResultStreams(t *testing.T) {
+	t.Parallel()
+	var r CodeResult
+	r.SetOut([]byte("häh"[:2]), 4)
+	if r.Stdout != "h" || r.StdoutBase64 != nil || !r.StdoutTruncated {
+		t.Errorf("a split character must not turn text into base64: %+v", r)
+	}
+	r.SetErr([]byte("a\x00b"), 3)
+	if r.Stderr != "" || string(r.Err()) != "a\x00b" || r.StderrTruncated {
+		t.Errorf("bytes that are not text belong in base64: %+v", r)
+	}
+}
+
+func FuzzCode(f *testing.F) {
+	f.Add([]byte(`{"language":"go","source":"x","limits":{"memory":"1GB"}}`))
+	f.Add([]byte(`{"files":{"a":{"blob":""}},"stdin":"\u0000"}`))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		c, err := DecodeCode(b)
+		if err != nil {
+			return
+		}
+		out, err := json.Marshal(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := DecodeCode(out); err != nil {
+			t.Fatalf("%s became %s: %v", b, out, err)
+		}
+	})
+}
