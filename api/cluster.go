@@ -1,0 +1,61 @@
+package api
+
+import "time"
+
+// Queue is how long a queue is and who serves it.
+type Queue struct {
+	Queue   string    `json:"queue"`
+	Ready   int       `json:"ready"`           // executions that wait for a worker
+	Oldest  time.Time `json:"oldest,omitzero"` // when the one that has waited longest was queued
+	Workers int       `json:"workers"`         // live sessions that serve it
+	Slots   int       `json:"slots"`           // of theirs
+}
+
+// Queues lists the queues that have executions waiting or workers serving.
+type Queues struct {
+	Queues []Queue `json:"queues"`
+}
+
+// Key is how full a concurrency key is.
+type Key struct {
+	Key     string `json:"key"`
+	Holders int    `json:"holders"`
+	Waiting int    `json:"waiting"`
+}
+
+// Keys lists the concurrency keys in use, the fullest first.
+type Keys struct {
+	Keys []Key `json:"keys"`
+}
+
+// Worker is one live session of a worker.
+type Worker struct {
+	Session   string    `json:"session"`
+	Name      string    `json:"name"`
+	Embedded  bool      `json:"embedded,omitempty"` // lives in the server's own process
+	Queues    []string  `json:"queues"`
+	Kinds     []string  `json:"kinds,omitempty"` // empty: everything
+	Slots     int       `json:"slots"`
+	StartedAt time.Time `json:"started_at"`
+	ExpiresAt time.Time `json:"expires_at"`
+}
+
+// Workers lists the live sessions.
+type Workers struct {
+	Workers []Worker `json:"workers"`
+}
+
+// Stats sums up the server.
+type Stats struct {
+	Version   string    `json:"version"`
+	StartedAt time.Time `json:"started_at"`
+	// Executions counts what has not ended, by status.
+	Executions map[Status]int `json:"executions"`
+	// Counters are those of this process since it started, by name, as in /metrics without prefix and suffix.
+	Counters   map[string]float64 `json:"counters"`
+	StoreBytes int64              `json:"store_bytes"`
+	Workers    int                `json:"workers"`
+	Slots      int                `json:"slots"`
+	RSSBytes   int64              `json:"rss_bytes,omitempty"`
+	Goroutines int                `json:"goroutines"`
+}

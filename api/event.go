@@ -1,0 +1,69 @@
+package api
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Event is one entry of an execution's history. Seq starts at 1 and has no gaps over all attempts.
+type Event struct {
+	Seq     int64           `json:"seq"`
+	Attempt int             `json:"attempt"`
+	Type    string          `json:"type"`
+	At      time.Time       `json:"at"`
+	Data    json.RawMessage `json:"data,omitempty"`
+}
+
+// EventPage is a gap-free piece of a history.
+type EventPage struct {
+	Events []Event `json:"events"`
+	// NextCursor is what to pass as ?after= for what follows, also when nothing has followed yet.
+	NextCursor string `json:"next_cursor"`
+	Status     Status `json:"status"`
+	More       bool   `json:"more"` // there was more to read at once
+}
+
+// LogChunk is a piece of what one attempt wrote. Its bytes are in Text when they are UTF-8 (a chunk may end inside a
+// character), else in Data; Bytes gives them either way.
+type LogChunk struct {
+	Attempt int       `json:"attempt"`
+	Seq     int64     `json:"seq"`    // 1, 2, 3 … over all streams of the attempt
+	Stream  string    `json:"stream"` // stdout, stderr or log
+	Offset  int64     `json:"offset"` // of the first byte, in its stream
+	Size    int64     `json:"size"`   // in bytes
+	At      time.Time `json:"at"`
+	Text    string    `json:"text,omitempty"`
+	Data    []byte    `json:"data,omitempty"`
+}
+
+// Bytes is what was written.
+func (c *LogChunk) Bytes() []byte {
+	if c.Data != nil {
+		return c.Data
+	}
+	return []byte(c.Text)
+}
+
+// LogPage is a piece of an execution's logs.
+type LogPage struct {
+	Chunks []LogChunk `json:"chunks"`
+	// NextCursor is what to pass as ?after= for what follows, also when nothing has followed yet.
+	NextCursor string `json:"next_cursor"`
+	Status     Status `json:"status"`
+	More       bool   `json:"more"` // there was more to read at once
+}
+
+// End is the last message of a stream: the execution has ended and everything has been sent.
+type End struct {
+	ID     string `json:"id"`
+	Status Status `json:"status"`
+	Error  *Error `json:"error,omitempty"`
+}
+
+// The names of the messages on the server-sent streams.
+const (
+	StreamEvent = "event" // data is an Event, id its seq
+	StreamLog   = "log"   // data is a LogChunk, id its attempt.seq
+	StreamTasks = "tasks" // data is Tasks
+	StreamEnd   = "end"   // data is an End
+)

@@ -1,0 +1,190 @@
+package api
+
+import (
+	"encoding/json"
+	"slices"
+	"time"
+)
+
+// Status is where an execution stands. See docs/states.md for what may follow what.
+type Status string
+
+// The statuses in order. The last four are final.
+const (
+	Requested    Status = "requested"
+	Scheduling   Status = "scheduling"
+	Scheduled    Status = "scheduled"
+	Provisioning Status = "provisioning"
+	Running      Status = "running"
+	Completed    Status = "completed"
+	Failed       Status = "failed"
+	Cancelled    Status = "cancelled"
+	TimedOut     Status = "timed_out"
+)
+
+// Statuses lists every status in order.
+func Statuses() []Status {
+	return []Status{Requested, Scheduling, Scheduled, Provisioning, Running, Completed, Failed, Cancelled, TimedOut}
+}
+
+// Terminal reports whether s is final.
+func (s Status) Terminal() bool { return slices.Index(Statuses(), s) >= 5 }
+
+// Submission asks for one execution.
+type Submission struct {
+	// Action is a registered name ("grade", or "grade@3" for a version) or a built-in kind for ad-hoc work: "code",
+	// "http", "llm", "sleep", "noop".
+	Action string          `json:"action" doc:"A registered name, name@version, or a built-in kind"`
+	Input  json.RawMessage `json:"input,omitempty" doc:"What the action is given; its schema is the action's"`
+
+	Queue    string            `json:"queue,omitempty" doc:"Where it waits for a worker; the action's own by default"`
+	Priority *int              `json:"priority,omitempty" doc:"-1000 to 1000, higher goes first"`
+	Labels   map[string]string `json:"labels,omitempty" doc:"To find it again"`
+
+	Timeout      Duration `json:"timeout,omitempty" doc:"Of one attempt, from claim"`
+	QueueTimeout Duration `json:"queue_timeout,omitempty" doc:"From requested to claimed"`
+	TotalTimeout Duration `json:"total_timeout,omitempty" doc:"Of everything, retries included"`
+	Retry        *Retry   `json:"retry,omitempty"`
+
+	Concurrency *Concurrency `json:"concurrency,omitempty" doc:"Only for ad-hoc work: registered actions carry their own"`
+	NotBefore   time.Time    `json:"not_before,omitzero" doc:"When it may start; at once by default"`
+	// IdempotencyKey makes submitting it again safe. For a single submission the header Idempotency-Key does the same.
+	IdempotencyKey string `json:"idempotency_key,omitempty"`
+}
+
+// Retry says whether and when a failed attempt is followed by another.
+type Retry struct {
+	MaxAttempts int      `json:"max_attempts,omitempty" doc:"In all; 1 by default"`
+	Backoff     string   `json:"backoff,omitempty" enum:"constant,exponential"`
+	Delay       Duration `json:"delay,omitempty" doc:"Before the second attempt; 1s by default"`
+	MaxDelay    Duration `json:"max_delay,omitempty" doc:"10m by default"`
+	Jitter      float64  `json:"jitter,omitempty" doc:"0 to 1: share of the delay that is random"`
+	On          []string `json:"on,omitempty" doc:"Error codes that are tried again, and exit:N; all by default"`
+}
+
+// Concurrency limits how many executions hold one key at a time.
+type Concurrency struct {
+	Key      string `json:"key"`
+	Limit    int    `json:"limit" doc:"At least 1"`
+	WhenFull string `json:"when_full,omitempty" enum:"queue,cancel_new,cancel_oldest" doc:"queue by default"`
+}
+
+// Batch asks for many executions at once. Each gets its own verdict: one that is refused does not stop the others.
+type Batch struct {
+	Executions []Submission `json:"executions" doc:"At most 10,000"`
+}
+
+// BatchLimit is how many executions one batch may ask for.
+const BatchLimit = 10_000
+
+// BatchResult answers a Batch.
+type BatchResult struct {
+	Accepted int          `json:"accepted"` // existing ones included
+	Refused  int          `json:"refused"`
+	Results  []BatchEntry `json:"results"` // in the order of the request
+}
+
+// BatchEntry is the verdict on one submission of a batch: an ID, or a Problem.
+type BatchEntry struct {
+	ID       string   `json:"id,omitempty"`
+	Existing bool     `json:"existing,omitempty"` // the idempotency key had been used for the same submission before
+	Problem  *Problem `json:"problem,omitempty"`
+}
+
+// Execution is one run of an action or a workflow, from request to outcome. In lists, Input, Output and Error are left
+// out.
+type Execution struct {
+	ID       string `json:"id"`
+	Action   string `json:"action"`
+	Version  int    `json:"version,omitempty"` // of the definition; 0 for ad-hoc work
+	Kind     string `json:"kind"`
+	Status   Status `json:"status"`
+	Attempt  int    `json:"attempt"`
+	Existing bool   `json:"existing,omitempty"` // only in the answer to a submission: its idempotency key was known
+
+	Workflow string `json:"workflow,omitempty"` // the execution that this one is a task of
+	Task     string `json:"task,omitempty"`
+	Index    int    `json:"index,omitempty"`
+
+	Queue    string            `json:"queue,omitempty"`
+	Priority int               `json:"priority,omitempty"`
+	Labels   map[string]string `json:"labels,omitempty"`
+	Key      string            `json:"key,omitempty"` // concurrency key
+	KeyLimit int               `json:"key_limit,omitempty"`
+
+	Timeout      Duration `json:"timeout,omitempty"`
+	QueueTimeout Duration `json:"queue_timeout,omitempty"`
+	TotalTimeout Duration `json:"total_timeout,omitempty"`
+	Retry        *Retry   `json:"retry,omitempty"`
+
+	CreatedAt  time.Time `json:"created_at"`
+	NotBefore  time.Time `json:"not_before,omitzero"`
+	QueuedAt   time.Time `json:"queued_at,omitzero"`  // when the attempt became due
+	ClaimedAt  time.Time `json:"claimed_at,omitzero"` // when the attempt was handed to its worker
+	StartedAt  time.Time `json:"started_at,omitzero"` // of the first attempt
+	FinishedAt time.Time `json:"finished_at,omitzero"`
+	WakeAt     time.Time `json:"wake_at,omitzero"` // end of the wait before the next attempt, or of a sleep
+
+	// Worker is the session that holds the attempt.
+	Worker      string       `json:"worker,omitempty"`
+	CancelOrder *CancelOrder `json:"cancel_order,omitempty"` // outstanding: ordered, not confirmed yet
+
+	Input  json.RawMessage `json:"input,omitempty"`
+	Output json.RawMessage `json:"output,omitempty"`
+	Error  *Error          `json:"error,omitempty"`
+
+	Traceparent string `json:"traceparent,omitempty"`
+}
+
+// CancelOrder is an order to end an execution that its worker has not confirmed yet.
+type CancelOrder struct {
+	As     Status    `json:"as"`
+	Code   string    `json:"code"`
+	Reason string    `json:"reason,omitempty"`
+	At     time.Time `json:"at"`
+}
+
+// Error says why an execution did not complete. Code is stable and meant for machines, Message for people.
+type Error struct {
+	Code    string          `json:"code"`
+	Message string          `json:"message"`
+	Details json.RawMessage `json:"details,omitempty"`
+}
+
+func (e *Error) Error() string { return e.Code + ": " + e.Message }
+
+// ExecutionPage is a page of a list, newest first.
+type ExecutionPage struct {
+	Executions []Execution `json:"executions"`
+	NextCursor string      `json:"next_cursor,omitempty"` // empty: this is the last page
+}
+
+// Result is what a finished execution ended with.
+type Result struct {
+	ID     string          `json:"id"`
+	Status Status          `json:"status"`
+	Output json.RawMessage `json:"output,omitempty"`
+	Error  *Error          `json:"error,omitempty"`
+}
+
+// CancelRequest says why. Killing takes the same.
+type CancelRequest struct {
+	Reason string `json:"reason,omitempty"`
+}
+
+// Why tells what an execution is waiting for and what would unblock it.
+type Why struct {
+	ID       string    `json:"id"`
+	Status   Status    `json:"status"`
+	Attempt  int       `json:"attempt"`
+	Summary  string    `json:"summary"` // one sentence
+	Facts    []string  `json:"facts"`
+	Unblock  []string  `json:"unblock"`
+	Waiting  string    `json:"waiting"`            // queue, key, time, retry, worker, children, cancel, nothing
+	Position int       `json:"position,omitempty"` // place in line, from 1
+	Queue    string    `json:"queue,omitempty"`
+	Key      string    `json:"key,omitempty"`
+	Holders  []string  `json:"holders,omitempty"` // executions that hold the key
+	Until    time.Time `json:"until,omitzero"`
+	Worker   string    `json:"worker,omitempty"`
+}

@@ -1,0 +1,86 @@
+package api
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+)
+
+// Problem is an error as RFC 9457 has it (application/problem+json). Type is stable and meant for machines, Detail for
+// people.
+type Problem struct {
+	Type      string       `json:"type"`
+	Title     string       `json:"title"`
+	Status    int          `json:"status"`
+	Detail    string       `json:"detail,omitempty"`
+	Instance  string       `json:"instance,omitempty"` // path of the request
+	RequestID string       `json:"request_id,omitempty"`
+	Errors    []FieldError `json:"errors,omitempty"`
+}
+
+// FieldError is one thing that is wrong with a request or a document.
+type FieldError struct {
+	Path    string `json:"path,omitempty"`  // "labels.team", "executions[3].timeout", "?limit"
+	Value   string `json:"value,omitempty"` // the value at fault, shortened
+	Message string `json:"message"`
+	Fix     string `json:"fix,omitempty"`
+	File    string `json:"file,omitempty"`
+	Line    int    `json:"line,omitempty"`
+	Column  int    `json:"column,omitempty"`
+}
+
+// String writes the error on one line: file:line:column, path, message and fix, as far as they are known.
+func (e FieldError) String() string {
+	var b strings.Builder
+	switch {
+	case e.Line > 0 && e.Column > 0:
+		fmt.Fprintf(&b, "%s:%d:%d: ", e.File, e.Line, e.Column)
+	case e.Line > 0:
+		fmt.Fprintf(&b, "%s:%d: ", e.File, e.Line)
+	case e.File != "":
+		b.WriteString(e.File + ": ")
+	}
+	if e.Path != "" {
+		b.WriteString(e.Path + ": ")
+	}
+	b.WriteString(e.Message)
+	if e.Fix != "" {
+		b.WriteString(" (" + e.Fix + ")")
+	}
+	return b.String()
+}
+
+// The types of problems.
+const (
+	ProblemInvalid             = "urn:pawl:problem:invalid"              // 400 or 422: the request is at fault, see Errors
+	ProblemIdempotencyMismatch = "urn:pawl:problem:idempotency-mismatch" // 422: the key was used for another submission
+	ProblemUnauthorized        = "urn:pawl:problem:unauthorized"         // 401
+	ProblemForbidden           = "urn:pawl:problem:forbidden"            // 403: wrong Host or Origin
+	ProblemNotFound            = "urn:pawl:problem:not-found"            // 404
+	ProblemMethodNotAllowed    = "urn:pawl:problem:method-not-allowed"   // 405
+	ProblemNotAcceptable       = "urn:pawl:problem:not-acceptable"       // 406
+	ProblemFinished            = "urn:pawl:problem:finished"             // 409: the execution has ended already
+	ProblemNotFinished         = "urn:pawl:problem:not-finished"         // 409: the execution has not ended yet
+	ProblemTooLarge            = "urn:pawl:problem:too-large"            // 413
+	ProblemUnsupportedMedia    = "urn:pawl:problem:unsupported-media"    // 415
+	ProblemOverloaded          = "urn:pawl:problem:overloaded"           // 429: try again after Retry-After
+	ProblemInternal            = "urn:pawl:problem:internal"             // 500
+	ProblemUnavailable         = "urn:pawl:problem:unavailable"          // 503: try again after Retry-After
+)
+
+// Error writes the problem with everything that is wrong, one per line.
+func (p *Problem) Error() string {
+	var b strings.Builder
+	switch {
+	case p.Detail != "":
+		b.WriteString(p.Detail)
+	case p.Title != "":
+		b.WriteString(p.Title)
+	default:
+		b.WriteString(http.StatusText(p.Status))
+	}
+	for _, e := range p.Errors {
+		b.WriteString("\n  " + e.String())
+	}
+	return b.String()
+}

@@ -1,0 +1,51 @@
+package api
+
+import "time"
+
+// Tasks is how far the tasks of a workflow execution are, in the order of the definition.
+type Tasks struct {
+	Workflow string `json:"workflow"`
+	Status   Status `json:"status"`
+	Attempt  int    `json:"attempt"`
+	Tasks    []Task `json:"tasks"`
+}
+
+// The statuses of a task beside those of its executions.
+const (
+	TaskPending Status = "pending" // what it needs has not ended
+	TaskSkipped Status = "skipped" // its condition was false
+)
+
+// Task is one task of a workflow and the executions that it has so far.
+type Task struct {
+	Name    string   `json:"name"`
+	Needs   []string `json:"needs,omitempty"`
+	Action  string   `json:"action"`
+	Foreach bool     `json:"foreach,omitempty"`
+	// Status is pending or skipped, that of its only execution, or for a foreach task a summary: running while any item
+	// is open, else the worst of its items.
+	Status     Status         `json:"status"`
+	Total      int            `json:"total,omitempty"`   // items of a foreach task, once known
+	Created    int            `json:"created,omitempty"` // executions that exist
+	Ended      int            `json:"ended,omitempty"`   // of them
+	Counts     map[Status]int `json:"counts,omitempty"`  // executions by status
+	Error      *Error         `json:"error,omitempty"`   // why it could not start
+	StartedAt  time.Time      `json:"started_at,omitzero"`
+	FinishedAt time.Time      `json:"finished_at,omitzero"`
+	// Executions are in the order of their index; of a long foreach only the open ones and the latest are here, as many
+	// as ?items= allows (100 by default).
+	Executions []TaskExecution `json:"executions,omitempty"`
+}
+
+// TaskExecution is one execution of a task.
+type TaskExecution struct {
+	ID         string    `json:"id"`
+	Index      int       `json:"index"`
+	Status     Status    `json:"status"`
+	Kind       string    `json:"kind,omitempty"`
+	Attempt    int       `json:"attempt"`
+	CreatedAt  time.Time `json:"created_at,omitzero"`
+	StartedAt  time.Time `json:"started_at,omitzero"`
+	FinishedAt time.Time `json:"finished_at,omitzero"`
+	WakeAt     time.Time `json:"wake_at,omitzero"`
+}

@@ -1,0 +1,182 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/pawl-run/pawl/api"
+)
+
+// Pauses between attempts: full jitter between 0 and a bound that doubles.
+const (
+	firstPause = 50 * time.Millisecond
+	mostPause  = 5 * time.Second
+	// maxWait is how long the server holds an answer back at most, when asked to wait.
+	maxWait = 60 * time.Second
+)
+
+// request is one call.
+type request struct {
+	method string
+	path   string // beneath /api/v1, or absolute when it begins with "//"
+	query  url.Values
+	body   any // []byte as it is; anything else as JSON; nil: none
+	header http.Header
+	// repeatable says that the call may be sent again though an earlier one may have taken effect.
+	repeatable bool
+}
+
+// call does the request, repeating it while that is safe and may help, and decodes the answer into out unless it is nil.
+func (c *Client) call(ctx context.Context, r request, out any) error {
+	res, err := c.open(ctx, r)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		_, _ = io.CopyN(io.Discard, res.Body, 64<<10) // so that the connection can be used again
+		_ = res.Body.Close()
+	}()
+	if out == nil {
+		return nil
+	}
+	if err := json.NewDecoder(res.Body).Decode(out); err != nil {
+		return fmt.Errorf("read the answer of %s %s: %w", r.method, r.path, err)
+	}
+	return nil
+}
+
+// open does the request and returns the answer, which is a success and the caller's to close.
+func (c *Client) open(ctx context.Context, r request) (*http.Response, error) {
+	body, err := encode(r.body)
+	if err != nil {
+		return nil, err
+	}
+	for attempt := 1; ; attempt++ {
+		res, err := c.once(ctx, r, body)
+		if err == nil || attempt >= c.attempts || !worthRepeating(r, err) {
+			return res, err
+		}
+		if err := pause(ctx, attempt, retryAfter(err)); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func (c *Client) once(ctx context.Context, r request, body []byte) (*http.Response, error) {
+	target := c.base + "/api/v1" + r.path
+	if len(r.path) > 1 && r.path[:2] == "//" {
+		target = c.base + r.path[1:]
+	}
+	if len(r.query) > 0 {
+		target += "?" + r.query.Encode()
+	}
+	var reader io.Reader
+	if body != nil {
+		reader = bytes.NewReader(body)
+	}
+	req, err := http.NewRequestWithContext(ctx, r.method, target, reader)
+	if err != nil {
+		return nil, fmt.Errorf("make request: %w", err)
+	}
+	for k, v := range r.header {
+		req.Header[k] = v
+	}
+	if body != nil && req.Header.Get("Content-Type") == "" {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	if req.Header.Get("Accept") == "" {
+		req.Header.Set("Accept", "application/json")
+	}
+	req.Header.Set("User-Agent", c.userAgent)
+	if c.token != "" {
+		req.Header.Set("Authorization", "Bearer "+c.token)
+	}
+	res, err := c.http.Do(req)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		return nil, fmt.Errorf("reach the server: %w", err)
+	}
+	if res.StatusCode >= 300 {
+		defer func() { _ = res.Body.Close() }()
+		return nil, refusal(res)
+	}
+	return res, nil
+}
+
+func encode(body any) ([]byte, error) {
+	switch b := body.(type) {
+	case nil:
+		return nil, nil
+	case []byte:
+		return b, nil
+	}
+	b, err := json.Marshal(body)
+	if err != nil {
+		return nil, fmt.Errorf("encode request: %w", err)
+	}
+	return b, nil
+}
+
+// refused is a Problem together with the server's wish for a pause.
+type refused struct {
+	*api.Problem
+	after time.Duration
+}
+
+func (r *refused) Unwrap() error { return r.Problem }
+
+func refusal(res *http.Response) error {
+	p := &api.Problem{Status: res.StatusCode, Title: http.StatusText(res.StatusCode)}
+	body, err := io.ReadAll(io.LimitReader(res.Body, 8<<20))
+	if err == nil && json.Unmarshal(body, p) != nil {
+		p.Detail = fmt.Sprintf("the server answered %s: %.200s", res.Status, body)
+	}
+	p.Status = res.StatusCode
+	seconds, _ := strconv.Atoi(res.Header.Get("Retry-After"))
+	return &refused{Problem: p, after: time.Duration(min(max(seconds, 0), 60)) * time.Second}
+}
+
+func retryAfter(err error) time.Duration {
+	var r *refused
+	if errors.As(err, &r) {
+		return r.after
+	}
+	return 0
+}
+
+// worthRepeating reports whether the failed call may be sent again: nothing was taken in, or it does no harm twice.
+func worthRepeating(r request, err error) bool {
+	var p *api.Problem
+	if errors.As(err, &p) {
+		return p.Status == http.StatusTooManyRequests || (p.Status == http.StatusServiceUnavailable && r.repeatable)
+	}
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return false
+	}
+	return r.repeatable || errors.Is(err, syscall.ECONNREFUSED)
+}
+
+// pause waits between 0 and a bound that doubles with every attempt, but no less than the server asked for.
+func pause(ctx context.Context, attempt int, least time.Duration) error {
+	bound := min(firstPause<<min(attempt-1, 10), mostPause)
+	timer := time.NewTimer(least + rand.N(bound))
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-timer.C:
+		return nil
+	}
+}

@@ -1,0 +1,116 @@
+// Package client speaks Pawl's HTTP API: with a server somewhere, or with one in the same process. The command line and
+// the tests use nothing else.
+//
+// A Client is safe for concurrent use. Every method takes a context and gives up when it ends. What the server refuses
+// comes back as a *[api.Problem] (use errors.As). Calls that are safe to repeat are repeated when the server cannot be
+// reached, is unavailable or overloaded; submissions carry an idempotency key and so are safe as well.
+package client
+
+import (
+	"cmp"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/pawl-run/pawl/api"
+)
+
+// Client is a connection to one server.
+type Client struct {
+	base      string // without a slash at the end
+	http      *http.Client
+	token     string
+	userAgent string
+	attempts  int
+	keys      bool // give submissions an idempotency key of their own
+}
+
+// Option changes how a Client works.
+type Option func(*Client)
+
+// WithToken sends the bearer token with every request.
+func WithToken(token string) Option { return func(c *Client) { c.token = token } }
+
+// WithHTTPClient uses h for requests. Its Timeout should be 0: it would end streams.
+func WithHTTPClient(h *http.Client) Option { return func(c *Client) { c.http = h } }
+
+// WithUserAgent sets the User-Agent.
+func WithUserAgent(s string) Option { return func(c *Client) { c.userAgent = s } }
+
+// WithAttempts sets how often a call that is safe to repeat is tried in all; 5 by default.
+func WithAttempts(n int) Option { return func(c *Client) { c.attempts = max(n, 1) } }
+
+// WithoutIdempotencyKeys leaves submissions without a key of their own (keys that the caller sets are still sent). Such a
+// submission is not repeated when its answer was lost, and spares the server remembering a key for each.
+func WithoutIdempotencyKeys() Option { return func(c *Client) { c.keys = false } }
+
+// New makes a client of the server at baseURL, such as "http://127.0.0.1:7295". It does not connect yet.
+func New(baseURL string, options ...Option) (*Client, error) {
+	u, err := url.Parse(baseURL)
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
+		return nil, fmt.Errorf("server address %q is not a URL: write it as in http://127.0.0.1:7295", baseURL)
+	}
+	if u.RawQuery != "" || u.Fragment != "" || u.User != nil {
+		return nil, fmt.Errorf("server address %q: only scheme, host, port and path are allowed; give a token apart", baseURL)
+	}
+	transport := &http.Transport{
+		Proxy:                 http.ProxyFromEnvironment,
+		DialContext:           (&net.Dialer{Timeout: 10 * time.Second, KeepAlive: 15 * time.Second}).DialContext,
+		MaxIdleConns:          256,
+		MaxIdleConnsPerHost:   256,
+		IdleConnTimeout:       60 * time.Second,
+		TLSHandshakeTimeout:   10 * time.Second,
+		ResponseHeaderTimeout: 2 * maxWait,
+	}
+	c := &Client{
+		base: strings.TrimRight(u.String(), "/"), http: &http.Client{Transport: transport},
+		userAgent: "pawl-client", attempts: 5, keys: true,
+	}
+	for _, o := range options {
+		o(c)
+	}
+	return c, nil
+}
+
+// NewInProcess makes a client of a server in the same process, without a socket. Streams flow as they do over one.
+// Submissions get no idempotency keys of their own: no answer can be lost on the way.
+func NewInProcess(h http.Handler, options ...Option) *Client {
+	c := &Client{
+		base: "http://in-process", http: &http.Client{Transport: inProcess{h}},
+		userAgent: "pawl-client", attempts: 5,
+	}
+	for _, o := range options {
+		o(c)
+	}
+	return c
+}
+
+// BaseURL is the server's address.
+func (c *Client) BaseURL() string { return c.base }
+
+// IsNotFound reports whether err says that there is no such thing.
+func IsNotFound(err error) bool { return problemType(err) == api.ProblemNotFound }
+
+// IsFinished reports whether err says that the execution had ended already.
+func IsFinished(err error) bool { return problemType(err) == api.ProblemFinished }
+
+func problemType(err error) string {
+	var p *api.Problem
+	if !errors.As(err, &p) {
+		return ""
+	}
+	return p.Type
+}
+
+// key returns given, or a fresh idempotency key when the client makes them.
+func (c *Client) key(given string) string {
+	if !c.keys {
+		return given
+	}
+	return cmp.Or(given, rand.Text())
+}

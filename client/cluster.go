@@ -1,0 +1,46 @@
+package client
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/pawl-run/pawl/api"
+)
+
+// Queues lists the queues that have executions waiting or workers serving.
+func (c *Client) Queues(ctx context.Context) ([]api.Queue, error) {
+	var q api.Queues
+	err := c.get(ctx, "/queues", &q)
+	return q.Queues, err
+}
+
+// Keys lists the concurrency keys in use, the fullest first.
+func (c *Client) Keys(ctx context.Context) ([]api.Key, error) {
+	var k api.Keys
+	err := c.get(ctx, "/keys", &k)
+	return k.Keys, err
+}
+
+// Workers lists the live worker sessions.
+func (c *Client) Workers(ctx context.Context) ([]api.Worker, error) {
+	var w api.Workers
+	err := c.get(ctx, "/workers", &w)
+	return w.Workers, err
+}
+
+// Stats sums up the server.
+func (c *Client) Stats(ctx context.Context) (*api.Stats, error) {
+	var s api.Stats
+	err := c.get(ctx, "/stats", &s)
+	return orNil(&s, err)
+}
+
+// Ready returns nil when the server takes work: its store answers and it is not about to stop.
+func (c *Client) Ready(ctx context.Context) error {
+	_, err := c.once(ctx, request{method: http.MethodGet, path: "//readyz"}, nil)
+	return err
+}
+
+func (c *Client) get(ctx context.Context, path string, out any) error {
+	return c.call(ctx, request{method: http.MethodGet, path: path, repeatable: true}, out)
+}

@@ -1,0 +1,68 @@
+package client
+
+import (
+	"context"
+	"iter"
+	"net/http"
+	"net/url"
+
+	"github.com/pawl-run/pawl/api"
+)
+
+// Define registers the definitions in a document (YAML, also with several documents in it, or JSON): all of them or none.
+// file is the name that problems are reported with; it may be empty.
+func (c *Client) Define(ctx context.Context, document []byte, file string) (*api.Defined, error) {
+	var d api.Defined
+	err := c.call(ctx, documentRequest("/definitions", document, file), &d)
+	return orNil(&d, err)
+}
+
+// Validate checks a document as Define does and stores nothing. What is wrong is in the answer and is no error.
+func (c *Client) Validate(ctx context.Context, document []byte, file string) (*api.Validation, error) {
+	var v api.Validation
+	err := c.call(ctx, documentRequest("/definitions:validate", document, file), &v)
+	return orNil(&v, err)
+}
+
+func documentRequest(path string, document []byte, file string) request {
+	q := url.Values{}
+	set(q, "file", file)
+	if document == nil {
+		document = []byte{}
+	}
+	return request{method: http.MethodPost, path: path, query: q, body: document, repeatable: true,
+		header: http.Header{"Content-Type": {"application/yaml"}}}
+}
+
+// Definition loads a version of a definition; version 0 is the latest.
+func (c *Client) Definition(ctx context.Context, name string, version int) (*api.Definition, error) {
+	q := url.Values{}
+	setInt(q, "version", int64(version))
+	var d api.Definition
+	err := c.call(ctx, request{method: http.MethodGet, path: "/definitions/" + url.PathEscape(name), query: q, repeatable: true}, &d)
+	return orNil(&d, err)
+}
+
+// Definitions walks through the latest versions of all definitions, by name. An error ends the walk.
+func (c *Client) Definitions(ctx context.Context) iter.Seq2[api.Definition, error] {
+	return func(yield func(api.Definition, error) bool) {
+		q := url.Values{}
+		for {
+			var page api.DefinitionPage
+			err := c.call(ctx, request{method: http.MethodGet, path: "/definitions", query: q, repeatable: true}, &page)
+			if err != nil {
+				yield(api.Definition{}, err)
+				return
+			}
+			for _, d := range page.Definitions {
+				if !yield(d, nil) {
+					return
+				}
+			}
+			if page.NextCursor == "" {
+				return
+			}
+			q.Set("cursor", page.NextCursor)
+		}
+	}
+}

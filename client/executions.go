@@ -1,0 +1,215 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/pawl-run/pawl/api"
+)
+
+// Submit asks for one execution. A submission whose idempotency key was used for the same one before gives the execution
+// of that time, with Existing set.
+func (c *Client) Submit(ctx context.Context, s api.Submission) (*api.Execution, error) {
+	s.IdempotencyKey = c.key(s.IdempotencyKey)
+	var x api.Execution
+	err := c.call(ctx, request{method: http.MethodPost, path: "/executions", body: s, repeatable: s.IdempotencyKey != ""}, &x)
+	return orNil(&x, err)
+}
+
+// SubmitBatch asks for up to api.BatchLimit executions. Each gets its own verdict; the error is only about the whole.
+func (c *Client) SubmitBatch(ctx context.Context, all []api.Submission) (*api.BatchResult, error) {
+	batch := api.Batch{Executions: all}
+	if c.keys {
+		base := c.key("")
+		batch.Executions = make([]api.Submission, len(all))
+		for i, s := range all {
+			if s.IdempotencyKey == "" {
+				s.IdempotencyKey = base + "." + strconv.Itoa(i)
+			}
+			batch.Executions[i] = s
+		}
+	}
+	repeatable := true
+	for i := range batch.Executions {
+		repeatable = repeatable && batch.Executions[i].IdempotencyKey != ""
+	}
+	var r api.BatchResult
+	err := c.call(ctx, request{method: http.MethodPost, path: "/executions:batch", body: batch, repeatable: repeatable}, &r)
+	return orNil(&r, err)
+}
+
+// Evaluate asks for one run of ad-hoc code. With e.Wait the answer is held back until it has ended, or that long.
+func (c *Client) Evaluate(ctx context.Context, e api.Evaluation) (*api.Execution, error) {
+	e.IdempotencyKey = c.key(e.IdempotencyKey)
+	var x api.Execution
+	err := c.call(ctx, request{method: http.MethodPost, path: "/evaluations", body: e, repeatable: e.IdempotencyKey != ""}, &x)
+	return orNil(&x, err)
+}
+
+// Get loads one execution as it is now.
+func (c *Client) Get(ctx context.Context, id string) (*api.Execution, error) {
+	var x api.Execution
+	err := c.call(ctx, request{method: http.MethodGet, path: execution(id, ""), repeatable: true}, &x)
+	return orNil(&x, err)
+}
+
+// Wait waits until the execution has ended, as long as ctx lasts, and returns it.
+func (c *Client) Wait(ctx context.Context, id string) (*api.Execution, error) {
+	for {
+		var x api.Execution
+		r := request{method: http.MethodGet, path: execution(id, ""), query: waiting(maxWait / 2), repeatable: true}
+		if err := c.call(ctx, r, &x); err != nil {
+			return nil, err
+		}
+		if x.Status.Terminal() {
+			return &x, nil
+		}
+	}
+}
+
+// Result returns what a finished execution ended with; while it has not ended the error is a Problem of the type
+// api.ProblemNotFinished.
+func (c *Client) Result(ctx context.Context, id string) (*api.Result, error) {
+	var r api.Result
+	err := c.call(ctx, request{method: http.MethodGet, path: execution(id, "/result"), repeatable: true}, &r)
+	return orNil(&r, err)
+}
+
+// Filter selects executions. Zero fields select everything.
+type Filter struct {
+	Status   []api.Status
+	Action   string
+	Workflow string            // tasks of this execution
+	TopLevel bool              // only what is no task of a workflow
+	Labels   map[string]string // all of them
+	Since    time.Time         // created at or after
+	Until    time.Time         // created before
+	Limit    int               // of a page: 1 to 1000; 100 by default
+	Cursor   string            // NextCursor of the page before
+}
+
+func (f Filter) query() url.Values {
+	q := url.Values{}
+	for _, s := range f.Status {
+		q.Add("status", string(s))
+	}
+	set(q, "action", f.Action)
+	set(q, "workflow", f.Workflow)
+	set(q, "cursor", f.Cursor)
+	if f.TopLevel {
+		q.Set("top_level", "true")
+	}
+	for k, v := range f.Labels {
+		q.Add("label", k+"="+v)
+	}
+	if !f.Since.IsZero() {
+		q.Set("since", f.Since.UTC().Format(time.RFC3339Nano))
+	}
+	if !f.Until.IsZero() {
+		q.Set("until", f.Until.UTC().Format(time.RFC3339Nano))
+	}
+	setInt(q, "limit", int64(f.Limit))
+	return q
+}
+
+// List returns one page, newest first, without inputs and outputs.
+func (c *Client) List(ctx context.Context, f Filter) (*api.ExecutionPage, error) {
+	var p api.ExecutionPage
+	err := c.call(ctx, request{method: http.MethodGet, path: "/executions", query: f.query(), repeatable: true}, &p)
+	return orNil(&p, err)
+}
+
+// All walks through everything that f selects, newest first, page by page. An error ends the walk.
+func (c *Client) All(ctx context.Context, f Filter) iter.Seq2[api.Execution, error] {
+	return func(yield func(api.Execution, error) bool) {
+		for {
+			page, err := c.List(ctx, f)
+			if err != nil {
+				yield(api.Execution{}, err)
+				return
+			}
+			for _, x := range page.Executions {
+				if !yield(x, nil) {
+					return
+				}
+			}
+			if page.NextCursor == "" {
+				return
+			}
+			f.Cursor = page.NextCursor
+		}
+	}
+}
+
+// Cancel ends an execution: at once when nobody holds it yet, else by an order to its worker, which the answer then shows
+// as CancelOrder. It waits up to wait for the end to be confirmed; 0 does not wait.
+func (c *Client) Cancel(ctx context.Context, id, reason string, wait time.Duration) (*api.Execution, error) {
+	return c.end(ctx, id, "/cancel", reason, wait)
+}
+
+// Kill is Cancel by the name that people look for when code is running.
+func (c *Client) Kill(ctx context.Context, id, reason string, wait time.Duration) (*api.Execution, error) {
+	return c.end(ctx, id, "/kill", reason, wait)
+}
+
+func (c *Client) end(ctx context.Context, id, how, reason string, wait time.Duration) (*api.Execution, error) {
+	var x api.Execution
+	r := request{method: http.MethodPost, path: execution(id, how), body: api.CancelRequest{Reason: reason}, repeatable: true}
+	if wait > 0 {
+		r.query = waiting(min(wait, maxWait))
+	}
+	err := c.call(ctx, r, &x)
+	return orNil(&x, err)
+}
+
+// Retry submits the request of a finished execution anew and returns the new execution.
+func (c *Client) Retry(ctx context.Context, id string) (*api.Execution, error) {
+	var x api.Execution
+	err := c.call(ctx, request{method: http.MethodPost, path: execution(id, "/retry")}, &x)
+	return orNil(&x, err)
+}
+
+// Why tells what the execution is waiting for.
+func (c *Client) Why(ctx context.Context, id string) (*api.Why, error) {
+	var w api.Why
+	err := c.call(ctx, request{method: http.MethodGet, path: execution(id, "/why"), repeatable: true}, &w)
+	return orNil(&w, err)
+}
+
+// Tasks tells how far the tasks of a workflow execution are. Of a task with many executions at most items are listed;
+// 0 is the server's default.
+func (c *Client) Tasks(ctx context.Context, id string, items int) (*api.Tasks, error) {
+	q := url.Values{}
+	setInt(q, "items", int64(items))
+	var t api.Tasks
+	err := c.call(ctx, request{method: http.MethodGet, path: execution(id, "/tasks"), query: q, repeatable: true}, &t)
+	return orNil(&t, err)
+}
+
+func execution(id, rest string) string { return "/executions/" + url.PathEscape(id) + rest }
+
+func waiting(d time.Duration) url.Values { return url.Values{"wait": {fmt.Sprint(d)}} }
+
+func set(q url.Values, name, value string) {
+	if value != "" {
+		q.Set(name, value)
+	}
+}
+
+func setInt(q url.Values, name string, value int64) {
+	if value != 0 {
+		q.Set(name, strconv.FormatInt(value, 10))
+	}
+}
+
+func orNil[T any](v *T, err error) (*T, error) {
+	if err != nil {
+		return nil, err
+	}
+	return v, nil
+}

@@ -1,0 +1,167 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// inProcess serves requests by calling a handler. A short answer is handed over whole; from the first flush on, or beyond
+// inProcessBuffer, it streams.
+type inProcess struct{ handler http.Handler }
+
+const inProcessBuffer = 64 << 10
+
+func (t inProcess) RoundTrip(r *http.Request) (*http.Response, error) {
+	ctx, cancel := context.WithCancelCause(r.Context())
+	in := r.Clone(ctx)
+	in.RequestURI = in.URL.RequestURI()
+	in.Host = in.URL.Host
+	if in.Body == nil {
+		in.Body = http.NoBody
+	}
+	w := &inProcessAnswer{header: http.Header{}, begun: make(chan struct{}), cancel: cancel}
+	go func() {
+		defer cancel(nil)
+		defer func() { _ = in.Body.Close() }()
+		defer func() {
+			if v := recover(); v != nil { // what net/http does with a handler that panics
+				w.finish(fmt.Errorf("handler panicked: %v", v))
+			}
+		}()
+		t.handler.ServeHTTP(w, in)
+		w.finish(nil)
+	}()
+	select {
+	case <-w.begun:
+	case <-r.Context().Done():
+		cancel(context.Cause(r.Context()))
+		return nil, context.Cause(r.Context())
+	}
+	if w.failed != nil {
+		return nil, w.failed
+	}
+	res := &http.Response{
+		Status: strconv.Itoa(w.status) + " " + http.StatusText(w.status), StatusCode: w.status,
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: w.sent, Body: w.body, ContentLength: w.length, Request: r,
+	}
+	return res, nil
+}
+
+// inProcessAnswer is the handler's http.ResponseWriter. Its methods are for the handler's goroutine, except that the
+// deadline may pass at any time.
+type inProcessAnswer struct {
+	header http.Header
+	buffer bytes.Buffer
+	wrote  bool
+	pipe   *io.PipeWriter // set once it streams
+	cancel context.CancelCauseFunc
+
+	mu       sync.Mutex
+	deadline *time.Timer
+
+	// What begun hands over.
+	begun  chan struct{}
+	status int
+	sent   http.Header
+	body   io.ReadCloser
+	length int64
+	failed error
+}
+
+func (w *inProcessAnswer) Header() http.Header { return w.header }
+
+func (w *inProcessAnswer) WriteHeader(status int) {
+	if w.wrote || status < 200 {
+		return
+	}
+	w.wrote = true
+	w.status = status
+	w.sent = w.header.Clone()
+}
+
+func (w *inProcessAnswer) Write(b []byte) (int, error) {
+	w.WriteHeader(http.StatusOK)
+	if w.pipe != nil {
+		return w.pipe.Write(b)
+	}
+	w.buffer.Write(b)
+	if w.buffer.Len() > inProcessBuffer {
+		return len(b), w.FlushError()
+	}
+	return len(b), nil
+}
+
+// FlushError hands over what was written and goes over to streaming.
+func (w *inProcessAnswer) FlushError() error {
+	w.WriteHeader(http.StatusOK)
+	if w.pipe != nil {
+		return nil // writes to a pipe are through when they return
+	}
+	reader, writer := io.Pipe()
+	w.pipe = writer
+	w.body = &inProcessBody{PipeReader: reader, cancel: w.cancel}
+	w.length = -1
+	close(w.begun)
+	if w.buffer.Len() == 0 {
+		return nil
+	}
+	_, err := w.pipe.Write(w.buffer.Bytes())
+	w.buffer = bytes.Buffer{}
+	return err
+}
+
+// Flush is FlushError for those who know only http.Flusher.
+func (w *inProcessAnswer) Flush() { _ = w.FlushError() }
+
+// SetWriteDeadline breaks the answer off when a write is still under way at t; the zero time takes that back.
+func (w *inProcessAnswer) SetWriteDeadline(t time.Time) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.deadline != nil {
+		w.deadline.Stop()
+		w.deadline = nil
+	}
+	if !t.IsZero() && w.pipe != nil {
+		pipe := w.pipe
+		w.deadline = time.AfterFunc(time.Until(t), func() { _ = pipe.CloseWithError(os.ErrDeadlineExceeded) })
+	}
+	return nil
+}
+
+// SetReadDeadline does nothing: the request's body is in memory.
+func (w *inProcessAnswer) SetReadDeadline(time.Time) error { return nil }
+
+func (w *inProcessAnswer) finish(failed error) {
+	_ = w.SetWriteDeadline(time.Time{})
+	switch {
+	case w.pipe != nil:
+		_ = w.pipe.CloseWithError(failed) // nil: EOF
+	case failed != nil:
+		w.failed = failed
+		close(w.begun)
+	default:
+		w.WriteHeader(http.StatusOK)
+		w.length = int64(w.buffer.Len())
+		w.body = io.NopCloser(&w.buffer)
+		close(w.begun)
+	}
+}
+
+// inProcessBody tells the handler when its reader has gone.
+type inProcessBody struct {
+	*io.PipeReader
+	cancel context.CancelCauseFunc
+}
+
+func (b *inProcessBody) Close() error {
+	b.cancel(context.Canceled)
+	return b.PipeReader.Close()
+}

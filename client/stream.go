@@ -1,0 +1,198 @@
+package client
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"github.com/pawl-run/pawl/api"
+)
+
+// Events returns the events after the given number (0: from the start), at most limit (0: the server's default).
+func (c *Client) Events(ctx context.Context, id string, after int64, limit int) (*api.EventPage, error) {
+	q := url.Values{}
+	setInt(q, "after", after)
+	setInt(q, "limit", int64(limit))
+	var p api.EventPage
+	err := c.call(ctx, request{method: http.MethodGet, path: execution(id, "/events"), query: q, repeatable: true}, &p)
+	return orNil(&p, err)
+}
+
+// FollowEvents walks through the history after the given number as it grows, until the execution has ended. It resumes by
+// itself when the connection breaks. An error ends the walk.
+func (c *Client) FollowEvents(ctx context.Context, id string, after int64) iter.Seq2[api.Event, error] {
+	q := url.Values{}
+	setInt(q, "after", after)
+	return follow[api.Event](ctx, c, execution(id, "/events"), q, api.StreamEvent)
+}
+
+// LogQuery selects what an execution wrote. Zero fields select everything.
+type LogQuery struct {
+	Attempt int
+	Stream  string // stdout, stderr or log
+	After   string // NextCursor of the page before, or "attempt.seq"
+	Limit   int    // bytes of a page, about
+}
+
+func (q LogQuery) query() url.Values {
+	v := url.Values{}
+	setInt(v, "attempt", int64(q.Attempt))
+	set(v, "stream", q.Stream)
+	set(v, "after", q.After)
+	setInt(v, "limit", int64(q.Limit))
+	return v
+}
+
+// Logs returns one page of what the execution wrote.
+func (c *Client) Logs(ctx context.Context, id string, q LogQuery) (*api.LogPage, error) {
+	var p api.LogPage
+	err := c.call(ctx, request{method: http.MethodGet, path: execution(id, "/logs"), query: q.query(), repeatable: true}, &p)
+	return orNil(&p, err)
+}
+
+// FollowLogs walks through what the execution wrote while it is written, until the execution has ended. It resumes by
+// itself when the connection breaks. An error ends the walk.
+func (c *Client) FollowLogs(ctx context.Context, id string, q LogQuery) iter.Seq2[api.LogChunk, error] {
+	return follow[api.LogChunk](ctx, c, execution(id, "/logs"), q.query(), api.StreamLog)
+}
+
+// RawLog opens the bytes that one stream ("stdout", "stderr" or "log") of an attempt has so far, from an offset on.
+// Attempt 0 is the latest. The caller closes it.
+func (c *Client) RawLog(ctx context.Context, id, stream string, attempt int, offset int64) (io.ReadCloser, error) {
+	q := url.Values{"stream": {stream}}
+	setInt(q, "attempt", int64(attempt))
+	setInt(q, "offset", offset)
+	res, err := c.open(ctx, request{method: http.MethodGet, path: execution(id, "/logs"), query: q, repeatable: true,
+		header: http.Header{"Accept": {"text/plain"}}})
+	if err != nil {
+		return nil, err
+	}
+	return res.Body, nil
+}
+
+// FollowTasks walks through the states of a workflow's tasks: one at once, then one after every change (several changes
+// close together give one), until the workflow has ended. An error ends the walk.
+func (c *Client) FollowTasks(ctx context.Context, id string, items int) iter.Seq2[api.Tasks, error] {
+	q := url.Values{}
+	setInt(q, "items", int64(items))
+	return follow[api.Tasks](ctx, c, execution(id, "/tasks"), q, api.StreamTasks)
+}
+
+// errStreamEnded means that the stream said its end.
+var errStreamEnded = errors.New("stream ended")
+
+// follow reads a stream of messages called name, reconnecting where it left off.
+func follow[T any](ctx context.Context, c *Client, path string, query url.Values, name string) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		var none T
+		lastID, failures := "", 0
+		for {
+			err := c.stream(ctx, path, query, &lastID, func(m message) error {
+				failures = 0
+				switch m.name {
+				case api.StreamEnd:
+					return errStreamEnded
+				case name:
+					var v T
+					if err := json.Unmarshal(m.data, &v); err != nil {
+						return fmt.Errorf("read a message of %s: %w", path, err)
+					}
+					if !yield(v, nil) {
+						return errStreamEnded
+					}
+				}
+				return nil
+			})
+			failures++
+			switch {
+			case errors.Is(err, errStreamEnded):
+				return
+			case ctx.Err() != nil:
+				yield(none, context.Cause(ctx))
+				return
+			case !broken(err) || failures >= 2*c.attempts:
+				yield(none, err)
+				return
+			}
+			if err := pause(ctx, failures, retryAfter(err)); err != nil {
+				yield(none, err)
+				return
+			}
+		}
+	}
+}
+
+// broken reports whether the stream may be taken up again.
+func broken(err error) bool {
+	var p *api.Problem
+	if errors.As(err, &p) {
+		return p.Status == http.StatusTooManyRequests || p.Status == http.StatusServiceUnavailable
+	}
+	var syntax *json.SyntaxError
+	var wrongType *json.UnmarshalTypeError
+	return !errors.As(err, &syntax) && !errors.As(err, &wrongType)
+}
+
+// message is one server-sent event.
+type message struct {
+	name string
+	data []byte
+}
+
+// stream opens the stream and hands its messages to each, remembering the last id. It returns the error of each, or why
+// the stream broke off; never nil.
+func (c *Client) stream(ctx context.Context, path string, query url.Values, lastID *string, each func(message) error) error {
+	h := http.Header{"Accept": {"text/event-stream"}}
+	if *lastID != "" {
+		h.Set("Last-Event-ID", *lastID)
+	}
+	res, err := c.once(ctx, request{method: http.MethodGet, path: path, query: query, header: h}, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = res.Body.Close() }()
+	lines := bufio.NewReaderSize(res.Body, 32<<10)
+	var m message
+	for {
+		line, err := lines.ReadBytes('\n')
+		if err != nil {
+			return fmt.Errorf("read the stream %s: %w", path, err)
+		}
+		line = bytes.TrimRight(line, "\r\n")
+		field, value, _ := bytes.Cut(line, []byte(":"))
+		value = bytes.TrimPrefix(value, []byte(" "))
+		switch string(field) {
+		case "":
+			if len(line) > 0 || m.data == nil {
+				m = message{}
+				continue // a comment, or nothing to hand over
+			}
+			if err := each(m); err != nil {
+				return err
+			}
+			m = message{}
+		case "event":
+			m.name = string(value)
+		case "id":
+			*lastID = string(value)
+		case "data":
+			if m.data != nil {
+				m.data = append(m.data, '\n')
+			}
+			m.data = append(m.data, value...)
+		}
+	}
+}
+
+// AfterLog is the cursor behind a chunk, for LogQuery.After.
+func AfterLog(chunk api.LogChunk) string {
+	return strconv.Itoa(chunk.Attempt) + "." + strconv.FormatInt(chunk.Seq, 10)
+}
