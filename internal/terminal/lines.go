@@ -1,0 +1,84 @@
+package terminal
+
+import (
+	"fmt"
+	"io"
+	"sync"
+	"time"
+)
+
+// Lines shows changes as plain lines: the time, what changed, and how it stands. It is what a log file or a pipe gets.
+type Lines struct {
+	mu   sync.Mutex
+	w    io.Writer
+	seen map[string]string
+}
+
+// NewLines writes to w.
+func NewLines(w io.Writer) *Lines { return &Lines{w: w, seen: map[string]string{}} }
+
+// Show writes a line for everything that is not as the last snapshot had it.
+func (l *Lines) Show(t Tree) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i := range t.Children {
+		l.change("", &t.Children[i])
+	}
+	l.one(t.Name, &t.Node)
+}
+
+func (l *Lines) change(above string, n *Node) {
+	path := above + n.Name
+	if n.Total == 0 {
+		l.one(path, n)
+		above = path + "/"
+	} else {
+		above = path
+	}
+	for i := range n.Children {
+		l.change(above, &n.Children[i])
+	}
+	if n.Total > 0 {
+		l.one(path, n)
+	}
+}
+
+func (l *Lines) one(path string, n *Node) {
+	state := fmt.Sprintf("%s/%d/%d", n.Status, n.Attempt, n.Ended)
+	if n.Total > 0 {
+		// Every item has its own line; the sum is worth one when it starts and when it ends.
+		state = fmt.Sprintf("%s/%d", n.Status, n.Total)
+	}
+	if n.Status == "pending" || l.seen[path] == state {
+		return
+	}
+	l.seen[path] = state
+	at := n.Finished
+	if at.IsZero() {
+		at = time.Now()
+	}
+	line := at.Local().Format("15:04:05.000") + "  " + Clean(path) + "  " + n.progress()
+	if n.Total > 0 {
+		line = at.Local().Format("15:04:05.000") + "  " + Clean(path) + "  " + n.Status + " " + n.progress()
+	}
+	if !n.open() && !n.Started.IsZero() {
+		line += " in " + Seconds(n.elapsed(at))
+	}
+	switch {
+	case n.Error != "":
+		line += ": " + Clean(firstLine(n.Error))
+	case n.open() && n.Note != "":
+		line += ": " + Clean(n.Note)
+	}
+	fmt.Fprintln(l.w, line)
+}
+
+// Say writes a line.
+func (l *Lines) Say(line string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	fmt.Fprintln(l.w, line)
+}
+
+// Close does nothing: everything is written already.
+func (l *Lines) Close() {}

@@ -1,0 +1,131 @@
+package terminal
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/charmbracelet/x/ansi"
+	"github.com/google/go-cmp/cmp"
+)
+
+var noon = time.Date(2026, 11, 2, 12, 0, 0, 0, time.UTC)
+
+func ago(d time.Duration) time.Time { return noon.Add(-d) }
+
+func sample() *Tree {
+	t := &Tree{ID: "ex_1", Hint: "Ctrl-C cancels"}
+	t.Node = Node{Name: "grade", Status: "running", Started: ago(3 * time.Second)}
+	t.Children = []Node{
+		{Name: "collect", Status: "completed", Started: ago(3 * time.Second), Finished: ago(2900 * time.Millisecond)},
+		{Name: "evaluate", Status: "running", Started: ago(2900 * time.Millisecond), Total: 4, Ended: 2, Failed: 1, Children: []Node{
+			{Name: "[0]", Status: "completed", Started: ago(2800 * time.Millisecond), Finished: ago(2600 * time.Millisecond)},
+			{Name: "[1]", Status: "failed", Started: ago(2 * time.Second), Finished: ago(time.Second), Error: "oom: over 64MB\nand more"},
+			{Name: "[2]", Status: "running", Attempt: 2, Started: ago(time.Second), Log: "\x1b[31m検査中\x1b[0m \x07line"},
+			{Name: "[3]", Status: "requested", Note: "waits for key"},
+		}},
+		{Name: "rank", Status: "pending"},
+	}
+	return t
+}
+
+func TestRenderDrawsATree(t *testing.T) {
+	got := ansi.Strip(Render(sample(), 80, 24, noon))
+	want := strings.Join([]string{
+		"⠋ grade        running               3.0s",
+		"├─ ✓ collect   completed             0.1s",
+		"├─ ⠋ evaluate  2/4, 1 failed         2.9s",
+		"│  ├─ ✓ [0]    completed             0.2s",
+		"│  ├─ ✗ [1]    failed                1.0s  oom: over 64MB",
+		"│  ├─ ⠋ [2]    running, attempt 2    1.0s  検査中 line",
+		"│  └─ ○ [3]    requested                   waits for key",
+		"└─ · rank      pending",
+		"Ctrl-C cancels",
+	}, "\n")
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// Whatever the size of the terminal, no line is wider and there are not more lines than fit, and what is at work stays
+// visible.
+func TestRenderFitsEverySize(t *testing.T) {
+	for width := 20; width < 90; width += 7 {
+		for height := 3; height < 14; height++ {
+			lines := strings.Split(Render(sample(), width, height, noon), "\n")
+			if len(lines) > height {
+				t.Errorf("%d×%d: %d lines", width, height, len(lines))
+			}
+			for _, l := range lines {
+				if w := ansi.StringWidth(l); w > width {
+					t.Errorf("%d×%d: a line of %d cells: %q", width, height, w, ansi.Strip(l))
+				}
+			}
+		}
+	}
+	big := sample()
+	big.Children[1].Children = nil
+	for i := range 500 {
+		n := Node{Name: fmt.Sprintf("[%d]", i), Status: "completed", Started: ago(time.Second), Finished: noon}
+		if i == 400 {
+			n.Status, n.Finished = "running", time.Time{}
+		}
+		big.Children[1].Children = append(big.Children[1].Children, n)
+	}
+	text := ansi.Strip(Render(big, 80, 12, noon))
+	if !strings.Contains(text, "[400]") || !strings.Contains(text, "more") || strings.Count(text, "\n") > 11 {
+		t.Errorf("the item at work is not shown, or too much is:\n%s", text)
+	}
+}
+
+func TestCleanLeavesNothingThatMovesTheCursor(t *testing.T) {
+	for in, want := range map[string]string{
+		"plain":                       "plain",
+		"\x1b[2J\x1b[1;31mred\x1b[0m": "red",
+		"\x1b]0;title\x07text":        "text",
+		"a\rb\bc\x00d\x9be":           "abcd\uFFFDe",
+		"tab\there":                   "tab here",
+		"wide 世界 é":                   "wide 世界 é",
+		"bidi \u202e abc":             "bidi  abc",
+	} {
+		if got := Clean(in); got != want {
+			t.Errorf("Clean(%q) = %q, want %q", in, got, want)
+		}
+	}
+}
+
+func TestLinesSayEachChangeOnce(t *testing.T) {
+	var b bytes.Buffer
+	l := NewLines(&b)
+	tree := sample()
+	l.Show(*tree)
+	l.Show(*tree)
+	first := b.String()
+	if n := strings.Count(first, "\n"); n != 7 {
+		t.Errorf("%d lines for 7 nodes that have something to say:\n%s", n, first)
+	}
+	for _, want := range []string{"evaluate[1]  failed in 1.0s: oom: over 64MB", "evaluate[2]  running, attempt 2", "evaluate[3]  requested: waits for key", "evaluate  running 2/4, 1 failed"} {
+		if !strings.Contains(first, want) {
+			t.Errorf("no %q in\n%s", want, first)
+		}
+	}
+	b.Reset()
+	tree.Children[2] = Node{Name: "rank", Status: "completed", Started: ago(time.Second), Finished: noon}
+	l.Show(*tree)
+	if got := b.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "rank  completed in 1.0s") {
+		t.Errorf("after one change: %q", got)
+	}
+}
+
+func TestSeconds(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		40 * time.Millisecond: "0.0s", 1260 * time.Millisecond: "1.3s", 99 * time.Second: "99.0s",
+		185 * time.Second: "3m05s", 2*time.Hour + 10*time.Minute: "2h10m",
+	} {
+		if got := Seconds(d); got != want {
+			t.Errorf("Seconds(%s) = %s, want %s", d, got, want)
+		}
+	}
+}
