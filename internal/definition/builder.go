@@ -1,0 +1,437 @@
+package definition
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// The bounds of what a document may ask for.
+const (
+	maxName        = 100
+	maxTasks       = 10_000
+	maxNeeds       = 200_000 // in all
+	maxLabels      = 64
+	maxEnv         = 1000
+	maxProblems    = 500
+	maxExpressions = 5_000 // different ones that are more than a path
+	maxTimeout     = 366 * 24 * time.Hour
+)
+
+// builder makes definitions of values and collects all that is wrong.
+type builder struct {
+	file     string
+	src      []byte
+	lines    []int // offset of each line's start, once asked for
+	problems Problems
+	// trusted is for what Parse accepted before: expressions are compiled when
+	// they are first used.
+	trusted bool
+
+	shared   map[sharedKey]*compiled
+	compiles int
+	mentions []mention
+}
+
+type sharedKey struct {
+	text  string
+	scope scope
+}
+
+// mention is an expression whose task references are checked once the graph is
+// known. task is the index of the task that it belongs to, all for outputs.
+type mention struct {
+	expr *expression
+	task int
+	at   func(line, column int) Position
+}
+
+// all stands for what comes after every task.
+const all = -1
+
+func (b *builder) fail(v *value, path, fix, format string, args ...any) {
+	at := Position{File: b.file}
+	if v != nil {
+		at.Line, at.Column = v.line, v.column
+	}
+	b.failAt(at, path, fix, format, args...)
+}
+
+func (b *builder) failAt(at Position, path, fix, format string, args ...any) {
+	if len(b.problems) < maxProblems {
+		b.problems = append(b.problems, Problem{Position: at, Path: path, Message: fmt.Sprintf(format, args...), Fix: fix})
+	}
+}
+
+func join(path, name string) string {
+	if path == "" {
+		return name
+	}
+	if !nameLike(name) {
+		return path + step{name: name}.suffix()
+	}
+	return path + "." + name
+}
+
+func nameLike(s string) bool {
+	for _, r := range s {
+		if !(r == '_' || r == '-' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z') {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// object checks that v is an object with no other keys than the known ones.
+func (b *builder) object(v *value, path string, known []string) bool {
+	if v.kind != objectValue {
+		b.fail(v, path, "", "want an object, not %s", v.kind)
+		return false
+	}
+	for _, f := range v.fields {
+		found := false
+		for _, k := range known {
+			found = found || k == f.name
+		}
+		if !found {
+			b.failAt(Position{b.file, f.line, f.column}, path, offerName(f.name, known, "the fields here are"), "unknown field %q", clip(f.name, 60))
+		}
+	}
+	return true
+}
+
+// text reads a string of at most most bytes.
+func (b *builder) text(v *value, path string, most int) string {
+	if v == nil {
+		return ""
+	}
+	if v.kind != textValue {
+		fix := ""
+		if v.kind == numberValue || v.kind == boolValue {
+			fix = fmt.Sprintf("quote it: %q", v.text)
+		}
+		b.fail(v, path, fix, "want a string, not %s", v.kind)
+		return ""
+	}
+	if len(v.text) > most {
+		b.fail(v, path, "shorten it", "the text has %d bytes; at most %d are allowed", len(v.text), most)
+		return ""
+	}
+	return v.text
+}
+
+// plainText is text in which no expressions are evaluated.
+func (b *builder) plainText(v *value, path string, most int) string {
+	s := b.text(v, path, most)
+	if strings.Contains(s, opening) {
+		b.fail(v, path, "write the value itself", "expressions are not evaluated here")
+		return ""
+	}
+	return s
+}
+
+// name reads an identifier of the document's own making.
+func (b *builder) name(v *value, path, what string) string {
+	s := b.plainText(v, path, 10*maxName)
+	if s == "" {
+		if v != nil && v.kind == textValue {
+			b.fail(v, path, "", "the %s is empty", what)
+		}
+		return ""
+	}
+	if why := badName(s); why != "" {
+		b.fail(v, path, "use lower-case letters, digits, '.', '_' and '-', beginning with a letter or digit", "%q is not a %s: %s", clip(s, 60), what, why)
+		return ""
+	}
+	return s
+}
+
+func badName(s string) string {
+	if len(s) > maxName {
+		return fmt.Sprintf("it has more than %d characters", maxName)
+	}
+	for i, r := range s {
+		switch {
+		case r >= 'a' && r <= 'z', r >= '0' && r <= '9':
+		case i > 0 && (r == '.' || r == '_' || r == '-'):
+		default:
+			return fmt.Sprintf("it has %q", r)
+		}
+	}
+	return ""
+}
+
+func badTaskName(s string) string { return badName(strings.ToLower(s)) }
+
+// whole reads an integer in [low, high].
+func (b *builder) whole(v *value, path string, low, high int) (int, bool) {
+	if v == nil {
+		return 0, false
+	}
+	n, err := strconv.Atoi(v.text)
+	if v.kind != numberValue || err != nil && !strings.ContainsAny(v.text, "0123456789") {
+		b.fail(v, path, fmt.Sprintf("write a whole number from %d to %d", low, high), "want a whole number, not %s", v.describe())
+		return 0, false
+	}
+	if err != nil || n < low || n > high {
+		b.fail(v, path, fmt.Sprintf("write a whole number from %d to %d", low, high), "%s is out of range", clip(v.text, 40))
+		return 0, false
+	}
+	return n, true
+}
+
+func (v *value) describe() string {
+	if v.kind == textValue {
+		return fmt.Sprintf("the string %q", clip(v.text, 40))
+	}
+	return v.kind.String()
+}
+
+func (b *builder) boolean(v *value, path string) bool {
+	if v == nil {
+		return false
+	}
+	if v.kind != boolValue {
+		b.fail(v, path, "write true or false", "want true or false, not %s", v.describe())
+		return false
+	}
+	return v.text == "true"
+}
+
+// oneOf reads one of a few words.
+func (b *builder) oneOf(v *value, path string, words ...string) string {
+	s := b.plainText(v, path, 1000)
+	if s == "" {
+		return ""
+	}
+	for _, w := range words {
+		if s == w {
+			return s
+		}
+	}
+	b.fail(v, path, offerName(s, words, "write one of"), "%q is not one of %s", clip(s, 40), strings.Join(words, ", "))
+	return ""
+}
+
+// duration reads a duration in (0, maxTimeout]; zero only where it says so.
+func (b *builder) duration(v *value, path string, zero bool) time.Duration {
+	if v == nil {
+		return 0
+	}
+	if v.kind == numberValue {
+		if zero && v.text == "0" {
+			return 0
+		}
+		b.fail(v, path, fmt.Sprintf("add a unit, as in %ss", clip(v.text, 20)), "the duration %s has no unit", clip(v.text, 20))
+		return 0
+	}
+	s := b.plainText(v, path, 1000)
+	if s == "" {
+		if v.kind == textValue && v.text == "" {
+			b.fail(v, path, "write it like 30s, 1m30s or 2d", "the duration is empty")
+		}
+		return 0
+	}
+	d, err := ParseDuration(s)
+	switch {
+	case err != nil:
+		b.fail(v, path, "", "%v", err)
+	case d > maxTimeout:
+		b.fail(v, path, "write at most 366d", "%s is too long", clip(s, 40))
+	case d <= 0 && !zero:
+		b.fail(v, path, "leave it out for no limit", "%s is too short: it must be more than nothing", clip(s, 40))
+	default:
+		return d
+	}
+	return 0
+}
+
+// template compiles a value with expressions of the given scope; task is the
+// task it belongs to, for the check of references.
+func (b *builder) template(v *value, path string, s scope, task int) *Template {
+	if v == nil {
+		return nil
+	}
+	return &Template{root: b.part(v, path, s, task), field: path}
+}
+
+func (b *builder) part(v *value, path string, s scope, task int) part {
+	var p part
+	switch v.kind {
+	case textValue:
+		return b.textPart(v, path, s, task)
+	case listValue:
+		p.list = make([]part, len(v.list))
+		constant := true
+		for i, el := range v.list {
+			p.list[i] = b.part(el, path+"["+strconv.Itoa(i)+"]", s, task)
+			constant = constant && p.list[i].constant != nil
+		}
+		if !constant {
+			return p
+		}
+	case objectValue:
+		p.fields = make([]fieldPart, len(v.fields))
+		constant := true
+		for i, f := range v.fields {
+			if strings.Contains(f.name, opening) {
+				b.failAt(Position{b.file, f.line, f.column}, path, "build the object in the expression: ${{ {key: value} }}", "expressions are not evaluated in keys")
+			}
+			p.fields[i] = fieldPart{f.name, b.part(f.value, join(path, f.name), s, task)}
+			constant = constant && p.fields[i].value.constant != nil
+		}
+		if !constant {
+			return p
+		}
+	}
+	return part{constant: v.appendJSON(nil)}
+}
+
+func (b *builder) textPart(v *value, path string, s scope, task int) part {
+	if !strings.Contains(v.text, opening) {
+		return part{constant: appendText(nil, v.text)}
+	}
+	segs, nth, err := scan(v.text)
+	if err != nil {
+		b.failAt(b.expressionAt(v, nth)(1, -len(opening)), path, "write ${{ expression }}, or $${{ for the characters themselves", "%v", err)
+		return part{constant: appendText(nil, v.text)}
+	}
+	if len(segs) == 1 && !segs[0].expr {
+		return part{constant: appendText(nil, segs[0].text)}
+	}
+	parts := make([]part, len(segs))
+	for i, seg := range segs {
+		if !seg.expr {
+			parts[i] = part{constant: []byte(seg.text)}
+			continue
+		}
+		at := b.expressionAt(v, seg.nth)
+		lead := len(seg.text) - len(strings.TrimLeft(seg.text, " \t\r\n"))
+		parts[i] = part{expr: b.expression(seg.text, path, s, task, shift(at, seg.text[:lead]))}
+	}
+	if len(parts) == 1 {
+		return parts[0]
+	}
+	return part{text: parts}
+}
+
+// expression makes an expression and, unless it is trusted, compiles it.
+func (b *builder) expression(text, path string, s scope, task int, at func(line, column int) Position) *expression {
+	text = strings.TrimSpace(text)
+	key := sharedKey{text, s}
+	c := b.shared[key]
+	if c == nil {
+		c = newCompiled(text, s)
+		if b.shared == nil {
+			b.shared = map[sharedKey]*compiled{}
+		}
+		b.shared[key] = c
+		if c.path == nil {
+			b.compiles++
+		}
+	}
+	e := &expression{field: path, compiled: c}
+	if b.trusted {
+		return e
+	}
+	if b.compiles > maxExpressions {
+		if b.compiles == maxExpressions+1 {
+			b.failAt(at(1, 0), path, "compute in tasks, or split the file", "the file has more than %d different expressions", maxExpressions)
+			b.compiles++
+		}
+		return e
+	}
+	e.compile()
+	for _, i := range c.issues {
+		b.failAt(at(i.line, i.column), path, i.fix, "%s", i.message)
+	}
+	b.mentions = append(b.mentions, mention{e, task, at})
+	return e
+}
+
+// expressionAt finds the inside of the nth `${{` of a string in the source and
+// returns what places a line (from 1) and column (from 0) in it.
+func (b *builder) expressionAt(v *value, nth int) func(line, column int) Position {
+	return b.placer(v, func() int {
+		at := b.offset(v)
+		for ; at >= 0 && nth >= 0; nth-- {
+			next := bytes.Index(b.src[at:], []byte(opening))
+			if next < 0 {
+				return -1
+			}
+			at += next + len(opening)
+		}
+		return at
+	})
+}
+
+// placer places lines and columns after an offset, which is looked for only
+// when there is a problem to place; at -1 only v's own place is known.
+func (b *builder) placer(v *value, find func() int) func(line, column int) Position {
+	return func(line, column int) Position {
+		if len(b.problems) >= maxProblems {
+			return Position{b.file, v.line, v.column}
+		}
+		at := find()
+		if at < 0 {
+			return Position{b.file, v.line, v.column}
+		}
+		start := bytes.LastIndexByte(b.src[:at], '\n') + 1
+		p := Position{b.file, 1 + bytes.Count(b.src[:start], []byte("\n")), 1 + utf8.RuneCount(b.src[start:at]) + column}
+		for ; line > 1; line-- {
+			next := bytes.IndexByte(b.src[start:], '\n')
+			if next < 0 {
+				break
+			}
+			start += next + 1
+			p.Line++
+			rest := b.src[start:]
+			p.Column = 1 + len(rest) - len(bytes.TrimLeft(rest, " ")) + column
+		}
+		return p
+	}
+}
+
+// shift makes up for white space that was trimmed from the expression's front.
+func shift(at func(line, column int) Position, lead string) func(line, column int) Position {
+	lines := strings.Count(lead, "\n")
+	if lines > 0 {
+		lead = ""
+	}
+	return func(line, column int) Position {
+		if line == 1 {
+			column += len(lead)
+		}
+		return at(line+lines, column)
+	}
+}
+
+// offset is where v begins in the source, -1 if unknown.
+func (b *builder) offset(v *value) int {
+	if v.line == 0 {
+		return -1
+	}
+	if b.lines == nil {
+		b.lines = []int{0}
+		for i, c := range b.src {
+			if c == '\n' {
+				b.lines = append(b.lines, i+1)
+			}
+		}
+	}
+	if v.line > len(b.lines) {
+		return -1
+	}
+	at := b.lines[v.line-1]
+	for range v.column - 1 {
+		if at >= len(b.src) {
+			return -1
+		}
+		_, n := utf8.DecodeRune(b.src[at:])
+		at += n
+	}
+	return at
+}

@@ -1,0 +1,153 @@
+// Package definition turns documents (YAML or JSON) into validated, immutable
+// definitions of workflows and actions, and evaluates their expressions.
+//
+// It is pure: no I/O, no clock, no randomness. Everything it returns may be
+// shared between goroutines, except Vars.
+package definition
+
+import (
+	"slices"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/flow"
+)
+
+// Kind says what a document defines.
+type Kind string
+
+// The kinds of documents.
+const (
+	KindWorkflow Kind = "workflow"
+	KindAction   Kind = "action"
+)
+
+// Definition is one validated document. It is immutable: callers must not
+// change any of its fields, nor what they point to.
+type Definition struct {
+	Kind        Kind
+	Name        string
+	Description string
+	Position    Position
+
+	// Settings are those of an execution of this definition.
+	Settings Settings
+	// Input is what an execution's input must satisfy; nil accepts anything.
+	Input *Schema
+
+	// Exactly one of the two is set, as Kind says.
+	Workflow *Workflow
+	Action   *Action
+
+	canonical []byte
+	hash      string
+}
+
+// Settings are the knobs that workflows, actions and tasks share. A zero
+// field is one that the document did not set.
+type Settings struct {
+	Queue        string        // "" is the default queue
+	Priority     *int          // -1000..1000, higher goes first
+	Timeout      time.Duration // of one attempt
+	QueueTimeout time.Duration // from requested to claimed
+	TotalTimeout time.Duration // of all attempts together
+	Retry        *flow.Retry   // nil when the document has no `retry`
+	Concurrency  *Concurrency
+	Labels       map[string]string
+	// Env is the environment for code, an object of strings once evaluated.
+	Env *Template
+}
+
+// Workflow is a graph of tasks.
+type Workflow struct {
+	// Name is the definition's.
+	Name string
+	// Tasks are in document order; Task.Index is the position in this slice.
+	Tasks []*Task
+	// Order holds the indices of all tasks, each after all that it needs.
+	Order []int
+	// Env is the default environment of all tasks; nil when there is none.
+	Env *Template
+	// Outputs is evaluated when the workflow completes; nil when absent.
+	Outputs *Template
+
+	index map[string]int
+}
+
+// Task is one node of a workflow.
+type Task struct {
+	Index       int
+	Name        string
+	Description string
+	Position    Position
+	// Needs are the indices of the tasks that must have ended before this one.
+	Needs []int
+	// Successors are the indices of the tasks that need this one.
+	Successors []int
+	// If is never nil: without `if` it is success().
+	If *Condition
+	// Foreach evaluates to the list of items; nil for a plain task.
+	Foreach *Template
+	// InFlight is how many items of a foreach may be open at once, 0 for all.
+	InFlight int
+	// Batch is how many items one child is handed; 0 hands each item by itself.
+	Batch int
+	// Action is a built-in kind or a registered name; Version is 0 for its latest.
+	Action  string
+	Version int
+	// With is the input of the action, or nil.
+	With *Template
+	// ContinueOnError makes a failure of this task count as success elsewhere.
+	ContinueOnError bool
+	// Settings override those of the action for the task's executions.
+	Settings Settings
+}
+
+// Action is a named unit of work.
+type Action struct {
+	// Kind is the built-in it specialises, or "" when Handler is set.
+	Kind string
+	// Handler is a custom handler kind, or "" when Kind is set.
+	Handler string
+	// With is the handler's input; expressions in it see `input` only. When it
+	// is nil the handler is given the execution's input as it is.
+	With *Template
+}
+
+// Concurrency limits how many executions hold one key at the same time.
+type Concurrency struct {
+	// Key is text, usually with expressions; its scope is that of its document.
+	Key      *Template
+	Limit    int
+	WhenFull flow.WhenFull
+}
+
+// BuiltIns are the names of the built-in kinds of actions.
+var BuiltIns = []string{"code", "http", "llm", "input", "output", "workflow", "sleep", "noop"}
+
+// BuiltIn reports whether name is one of the built-in kinds of actions.
+func BuiltIn(name string) bool { return slices.Contains(BuiltIns, name) }
+
+// Task returns the task called name, or nil.
+func (w *Workflow) Task(name string) *Task {
+	if i, ok := w.index[name]; ok {
+		return w.Tasks[i]
+	}
+	return nil
+}
+
+// Canonical returns the definition as JSON in its canonical form: the same
+// meaning gives the same bytes. The caller must not change them.
+func (d *Definition) Canonical() []byte { return d.canonical }
+
+// Hash returns the SHA-256 of the canonical form, in hexadecimal.
+func (d *Definition) Hash() string { return d.hash }
+
+// Ref is the mention of another definition, which must exist when the
+// definition that mentions it is registered.
+type Ref struct {
+	Kind     Kind // KindWorkflow when only a workflow will do, else KindAction
+	Name     string
+	Version  int // 0 is the latest
+	Task     string
+	Position Position
+}

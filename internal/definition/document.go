@@ -1,0 +1,393 @@
+package definition
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// The bounds of one file.
+const (
+	maxDocument  = 4 << 20 // bytes
+	maxValues    = 500_000 // after aliases are followed
+	maxDocuments = 1000
+	maxNesting   = 100
+)
+
+type valueKind uint8
+
+const (
+	nullValue valueKind = iota
+	boolValue
+	numberValue
+	textValue
+	listValue
+	objectValue
+)
+
+var kindNames = [...]string{"null", "a boolean", "a number", "a string", "a list", "an object"}
+
+func (k valueKind) String() string { return kindNames[k] }
+
+// value is a node of a document, YAML or JSON alike, with its place.
+type value struct {
+	kind   valueKind
+	text   string // of a string, or a number or boolean in JSON's spelling
+	list   []*value
+	fields []field
+	line   int // from 1, 0 if unknown
+	column int // from 1, in characters
+}
+
+type field struct {
+	name         string
+	line, column int
+	value        *value
+}
+
+func (v *value) get(name string) *value {
+	for i := range v.fields {
+		if v.fields[i].name == name {
+			return v.fields[i].value
+		}
+	}
+	return nil
+}
+
+// appendJSON writes v with the keys of all objects in order.
+func (v *value) appendJSON(b []byte) []byte { return v.appendOrdered(b, "") }
+
+// appendOrdered writes v as appendJSON does, but leaves the member called
+// asWritten in the order of the document.
+func (v *value) appendOrdered(b []byte, asWritten string) []byte {
+	switch v.kind {
+	case nullValue:
+		return append(b, "null"...)
+	case textValue:
+		return appendText(b, v.text)
+	case listValue:
+		b = append(b, '[')
+		for i, el := range v.list {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = el.appendJSON(b)
+		}
+		return append(b, ']')
+	case objectValue:
+		fields := slices.Clone(v.fields)
+		slices.SortFunc(fields, func(a, b field) int { return strings.Compare(a.name, b.name) })
+		b = append(b, '{')
+		for i, f := range fields {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = append(appendText(b, f.name), ':')
+			if asWritten != "" && f.name == asWritten && f.value.kind == objectValue {
+				b = f.value.appendAsWritten(b)
+			} else {
+				b = f.value.appendJSON(b)
+			}
+		}
+		return append(b, '}')
+	}
+	return append(b, v.text...)
+}
+
+func (v *value) appendAsWritten(b []byte) []byte {
+	b = append(b, '{')
+	for i, f := range v.fields {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = f.value.appendJSON(append(appendText(b, f.name), ':'))
+	}
+	return append(b, '}')
+}
+
+// reading collects what goes wrong while a file becomes values.
+type reading struct {
+	file     string
+	src      []byte
+	problems Problems
+	values   int
+	stop     bool // nothing more can be read
+}
+
+func (r *reading) fail(line, column int, fix, format string, args ...any) {
+	r.problems = append(r.problems, Problem{Position: Position{r.file, line, column}, Message: fmt.Sprintf(format, args...), Fix: fix})
+}
+
+// read turns a file into its documents.
+func read(file string, src []byte) ([]*value, Problems) {
+	r := &reading{file: file, src: src}
+	if !r.readable() {
+		return nil, r.problems
+	}
+	body := bytes.TrimLeft(src, " \t\r\n")
+	if len(body) > 0 && (body[0] == '{' || body[0] == '[') {
+		j := r.jsonReader()
+		v, err := j.file()
+		if err == nil {
+			return []*value{v}, r.problems
+		}
+		if strings.HasSuffix(file, ".json") || errors.Is(err, errTooDeep) {
+			r.problems = append(r.problems, j.problem(err))
+			return nil, r.problems
+		}
+		r.problems, r.values, r.stop = nil, 0, false
+	}
+	return r.yaml(), r.problems
+}
+
+// readable reports what no document may contain, before a parser sees it.
+func (r *reading) readable() bool {
+	if len(r.src) > maxDocument {
+		r.fail(0, 0, "split it into several files, or load large data in a task",
+			"the file has %d bytes; at most %d are read", len(r.src), maxDocument)
+		return false
+	}
+	line, start := 1, 0
+	for i := 0; i < len(r.src); {
+		switch b := r.src[i]; {
+		case b == 0:
+			r.fail(line, utf8.RuneCount(r.src[start:i])+1, "remove it: the file may be binary or UTF-16", "the file has a NUL byte")
+			return false
+		case b == '\n':
+			line, start = line+1, i+1
+			i++
+		case b < utf8.RuneSelf:
+			i++
+		default:
+			c, n := utf8.DecodeRune(r.src[i:])
+			if c == utf8.RuneError && n == 1 {
+				r.fail(line, utf8.RuneCount(r.src[start:i])+1, "save the file as UTF-8", "the byte %#02x is not valid UTF-8", b)
+				return false
+			}
+			i += n
+		}
+	}
+	if line, column, deep := nesting(r.src); deep {
+		r.fail(line, column, "flatten the document", "nested deeper than %d levels", maxNesting)
+		return false
+	}
+	return true
+}
+
+// nesting finds brackets nested so deep that no parser needs to see them. It
+// does not know quotes, so it allows far more than maxNesting.
+func nesting(src []byte) (line, column int, deep bool) {
+	depth, line, start := 0, 1, 0
+	for i, b := range src {
+		switch b {
+		case '[', '{':
+			if depth++; depth > 10*maxNesting {
+				return line, i - start + 1, true
+			}
+		case ']', '}':
+			depth = max(0, depth-1)
+		case '\n':
+			line, start = line+1, i+1
+		}
+	}
+	return 0, 0, false
+}
+
+// yaml reads all documents of a YAML file.
+func (r *reading) yaml() []*value {
+	loader, err := yaml.NewLoader(bytes.NewReader(r.src))
+	if err != nil {
+		r.fail(0, 0, "", "%v", err)
+		return nil
+	}
+	var docs []*value
+	for !r.stop {
+		var n yaml.Node
+		err := loader.Load(&n)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			r.syntax(err)
+			break
+		}
+		if len(docs) >= maxDocuments {
+			r.fail(n.Line, n.Column, "split the file", "the file has more than %d documents", maxDocuments)
+			break
+		}
+		if v := r.node(&n, 0); v != nil && v.kind != nullValue {
+			docs = append(docs, v)
+		}
+	}
+	return docs
+}
+
+var yamlPlace = regexp.MustCompile(`line (\d+)(?:, column (\d+))?:? ?`)
+
+// syntax reports an error of the YAML parser at the place that it names.
+func (r *reading) syntax(err error) {
+	msg := strings.TrimPrefix(err.Error(), "yaml: ")
+	line, column := 0, 0
+	if m := yamlPlace.FindStringSubmatch(msg); m != nil {
+		line, _ = strconv.Atoi(m[1])   // digits: cannot fail, and 0 is "unknown"
+		column, _ = strconv.Atoi(m[2]) // may be absent: then 0
+		msg = strings.Replace(msg, m[0], "", 1)
+	}
+	fix := ""
+	if strings.Contains(msg, "cannot start any token") {
+		fix = "indent with spaces, and quote text that begins with a special character"
+	}
+	r.fail(line, column, fix, "not valid YAML: %s", clip(strings.TrimSpace(msg), 300))
+}
+
+// node converts a YAML node, following aliases; nil after a problem that
+// leaves nothing to go on with.
+func (r *reading) node(n *yaml.Node, depth int) *value {
+	if r.stop {
+		return nil
+	}
+	if r.values++; r.values > maxValues {
+		r.fail(n.Line, n.Column, "use fewer or smaller aliases", "the file has more than %d values once its aliases are followed", maxValues)
+		r.stop = true
+		return nil
+	}
+	if depth > maxNesting {
+		r.fail(n.Line, n.Column, "flatten the document", "nested deeper than %d levels", maxNesting)
+		r.stop = true
+		return nil
+	}
+	switch n.Kind {
+	case yaml.DocumentNode:
+		if len(n.Content) == 0 {
+			return nil
+		}
+		return r.node(n.Content[0], depth)
+	case yaml.AliasNode:
+		if n.Alias == nil {
+			r.fail(n.Line, n.Column, "", "the alias *%s names nothing", n.Value)
+			return nil
+		}
+		return r.node(n.Alias, depth+1)
+	case yaml.SequenceNode:
+		v := &value{kind: listValue, line: n.Line, column: n.Column}
+		for _, c := range n.Content {
+			if el := r.node(c, depth+1); el != nil {
+				v.list = append(v.list, el)
+			}
+		}
+		return v
+	case yaml.MappingNode:
+		return r.mapping(n, depth)
+	}
+	return r.scalar(n)
+}
+
+func (r *reading) mapping(n *yaml.Node, depth int) *value {
+	v := &value{kind: objectValue, line: n.Line, column: n.Column}
+	seen := make(map[string]*yaml.Node, len(n.Content)/2)
+	var merges []*yaml.Node
+	for i := 0; i+1 < len(n.Content) && !r.stop; i += 2 {
+		k, c := n.Content[i], n.Content[i+1]
+		for k.Kind == yaml.AliasNode && k.Alias != nil {
+			k = k.Alias
+		}
+		if k.Kind != yaml.ScalarNode {
+			r.fail(k.Line, k.Column, "use a plain name", "a key is a list or an object")
+			continue
+		}
+		if k.Tag == "!!merge" || k.Value == "<<" && k.Style == 0 {
+			merges = append(merges, c)
+			continue
+		}
+		if first := seen[k.Value]; first != nil {
+			r.fail(k.Line, k.Column, "remove one of them", "the key %q is here twice; it was first used on line %d", clip(k.Value, 60), first.Line)
+			continue
+		}
+		seen[k.Value] = k
+		if el := r.node(c, depth+1); el != nil {
+			v.fields = append(v.fields, field{k.Value, k.Line, k.Column, el})
+		}
+	}
+	for _, m := range merges {
+		r.merge(v, m, depth+1)
+	}
+	return v
+}
+
+// merge adds the fields of `<<: *base` that v does not have itself.
+func (r *reading) merge(v *value, n *yaml.Node, depth int) {
+	from := r.node(n, depth)
+	if from == nil {
+		return
+	}
+	bases := from.list
+	if from.kind == objectValue {
+		bases = []*value{from}
+	}
+	for _, base := range bases {
+		if base.kind != objectValue {
+			r.fail(n.Line, n.Column, "write <<: *anchor, of an object", "<< merges %s, not an object", base.kind)
+			return
+		}
+		have := make(map[string]bool, len(v.fields))
+		for _, f := range v.fields {
+			have[f.name] = true
+		}
+		for _, f := range base.fields {
+			if !have[f.name] {
+				v.fields = append(v.fields, f)
+			}
+		}
+	}
+	if from.kind != objectValue && from.kind != listValue {
+		r.fail(n.Line, n.Column, "write <<: *anchor, of an object", "<< merges %s, not an object", from.kind)
+	}
+}
+
+func (r *reading) scalar(n *yaml.Node) *value {
+	v := &value{kind: textValue, text: n.Value, line: n.Line, column: n.Column}
+	switch n.ShortTag() {
+	case "!!null":
+		v.kind, v.text = nullValue, ""
+	case "!!bool":
+		v.kind, v.text = boolValue, strings.ToLower(n.Value)
+	case "!!int", "!!float":
+		v.kind = numberValue
+		if validNumber(n.Value) {
+			break
+		}
+		text, err := respell(n)
+		if err != nil {
+			r.fail(n.Line, n.Column, "write a plain decimal number, or quote it to make it text", "the number %s cannot be kept: %v", clip(n.Value, 60), err)
+			return nil
+		}
+		v.text = text
+	case "!!str", "!!timestamp", "!!binary", "!!merge":
+	default:
+		r.fail(n.Line, n.Column, "remove the tag", "the tag %s is not supported", clip(n.Tag, 60))
+		return nil
+	}
+	return v
+}
+
+// respell writes a number of YAML's in JSON's spelling: 0x1F, 0o17, 1_000, .5
+func respell(n *yaml.Node) (string, error) {
+	var x any
+	if err := n.Decode(&x); err != nil {
+		return "", err
+	}
+	b, err := json.Marshal(x)
+	if err != nil {
+		return "", errors.New("JSON has no such number")
+	}
+	return string(b), nil
+}

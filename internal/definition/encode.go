@@ -1,0 +1,143 @@
+package definition
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"time"
+
+	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/ref"
+	"cel.dev/cel-go/common/types/traits"
+)
+
+var errTooLarge = fmt.Errorf("the result is larger than %d MB", MaxResult>>20)
+
+// encode writes the result of an expression as JSON: object keys in order,
+// bytes as base64, times as RFC 3339, durations as "1.5s", an absent optional
+// as null.
+func encode(v ref.Val) (json.RawMessage, error) {
+	return appendValue(nil, v, 0)
+}
+
+func appendValue(b []byte, v ref.Val, depth int) ([]byte, error) {
+	if depth > maxDepth {
+		return nil, fmt.Errorf("%w: more than %d levels", errTooDeep, maxDepth)
+	}
+	if len(b) > MaxResult {
+		return nil, errTooLarge
+	}
+	switch v := v.(type) {
+	case types.Null:
+		return append(b, "null"...), nil
+	case types.Bool:
+		return strconv.AppendBool(b, bool(v)), nil
+	case types.Int:
+		return strconv.AppendInt(b, int64(v), 10), nil
+	case types.Uint:
+		return strconv.AppendUint(b, uint64(v), 10), nil
+	case types.Double:
+		return appendFloat(b, float64(v))
+	case types.String:
+		if len(b)+len(v) > MaxResult {
+			return nil, errTooLarge
+		}
+		return appendText(b, string(v)), nil
+	case types.Bytes:
+		return appendText(b, base64.StdEncoding.EncodeToString(v)), nil
+	case types.Timestamp:
+		return appendText(b, v.Time.UTC().Format(time.RFC3339Nano)), nil
+	case types.Duration:
+		return appendText(b, v.Duration.String()), nil
+	case *types.Optional:
+		if !v.HasValue() {
+			return append(b, "null"...), nil
+		}
+		return appendValue(b, v.GetValue(), depth)
+	case traits.Mapper:
+		return appendObject(b, v, depth)
+	case traits.Lister:
+		return appendList(b, v, depth)
+	case *types.Err:
+		return nil, v
+	}
+	return nil, fmt.Errorf("a value of type %s has no JSON form", v.Type().TypeName())
+}
+
+func appendFloat(b []byte, f float64) ([]byte, error) {
+	if math.IsNaN(f) || math.IsInf(f, 0) {
+		return nil, fmt.Errorf("the number %v has no JSON form", f)
+	}
+	format := byte('f')
+	if abs := math.Abs(f); abs != 0 && (abs < 1e-6 || abs >= 1e21) {
+		format = 'e'
+	}
+	return strconv.AppendFloat(b, f, format, -1, 64), nil
+}
+
+func appendList(b []byte, list traits.Lister, depth int) ([]byte, error) {
+	b = append(b, '[')
+	first := true
+	for it := list.Iterator(); it.HasNext() == types.True; first = false {
+		if !first {
+			b = append(b, ',')
+		}
+		var err error
+		if b, err = appendValue(b, it.Next(), depth+1); err != nil {
+			return nil, err
+		}
+	}
+	return append(b, ']'), nil
+}
+
+func appendObject(b []byte, m traits.Mapper, depth int) ([]byte, error) {
+	keys := make(map[string]ref.Val)
+	names := []string{}
+	for it := m.Iterator(); it.HasNext() == types.True; {
+		k := it.Next()
+		name, err := keyText(k)
+		if err != nil {
+			return nil, err
+		}
+		if _, twice := keys[name]; twice {
+			return nil, fmt.Errorf("an object has the key %q twice", name)
+		}
+		keys[name] = k
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	b = append(b, '{')
+	for i, name := range names {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(appendText(b, name), ':')
+		v, found := m.Find(keys[name])
+		if !found {
+			return nil, errors.New("an object lost a key while it was written")
+		}
+		var err error
+		if b, err = appendValue(b, v, depth+1); err != nil {
+			return nil, err
+		}
+	}
+	return append(b, '}'), nil
+}
+
+func keyText(k ref.Val) (string, error) {
+	switch k := k.(type) {
+	case types.String:
+		return string(k), nil
+	case types.Int:
+		return strconv.FormatInt(int64(k), 10), nil
+	case types.Uint:
+		return strconv.FormatUint(uint64(k), 10), nil
+	case types.Bool:
+		return strconv.FormatBool(bool(k)), nil
+	}
+	return "", fmt.Errorf("a key of type %s has no JSON form", k.Type().TypeName())
+}

@@ -1,0 +1,343 @@
+package definition
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common/ast"
+	"cel.dev/cel-go/common/operators"
+	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/ref"
+)
+
+// TaskRef is the mention of an upstream task in an expression.
+type TaskRef struct {
+	Task string
+	// Output is false when only the status or the error is looked at.
+	Output bool
+}
+
+// expression is one `${{ … }}` at one place. It is safe for concurrent use.
+type expression struct {
+	field string // where it stands, such as "tasks.build.with.source"
+	*compiled
+}
+
+// compiled is the text of an expression and what compiling makes of it. All
+// expressions of a document with the same text and scope share one.
+type compiled struct {
+	text  string
+	scope scope
+	path  *path // set when that is all it is
+
+	once    sync.Once
+	program cel.Program
+	result  *cel.Type
+	facts   facts
+	issues  []issue // why it does not compile
+}
+
+// issue is a compile error; Line counts from 1 and Column from 0, within the
+// expression.
+type issue struct {
+	line, column int
+	message, fix string
+}
+
+// facts are what compiling finds out about an expression.
+type facts struct {
+	refs []TaskRef
+	// all means that the expression uses `tasks` as a whole.
+	all bool
+	// status: a function of `if` is called; survives: in a way that may hold
+	// although something failed.
+	status, survives bool
+}
+
+// EvalError says which expression could not be evaluated, and why.
+type EvalError struct {
+	Field      string
+	Expression string
+	Err        error
+}
+
+func (e *EvalError) Error() string {
+	return fmt.Sprintf("%s: ${{ %s }}: %v", e.Field, clip(e.Expression, 200), e.Err)
+}
+
+// Unwrap returns the cause.
+func (e *EvalError) Unwrap() error { return e.Err }
+
+func clip(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return strings.ToValidUTF8(s[:n], "") + "…"
+}
+
+func newCompiled(text string, s scope) *compiled {
+	e := &compiled{text: text, scope: s}
+	if p, ok := parsePath(e.text); ok && slices.Contains(scopeVariables[s], p.root) {
+		e.path = &p
+		if p.root == "tasks" {
+			e.facts.refs = []TaskRef{{Task: p.steps[0].name, Output: p.steps[1].name == "output"}}
+		}
+	}
+	return e
+}
+
+// compile fills in everything that needs CEL; it is a no-op for a path.
+func (e *compiled) compile() {
+	if e.path != nil {
+		return
+	}
+	e.once.Do(func() {
+		env, err := languages[e.scope]()
+		if err != nil {
+			e.issues = []issue{{1, 0, err.Error(), ""}}
+			return
+		}
+		checked, issues := env.Compile(e.text)
+		if issues.Err() != nil {
+			for _, err := range issues.Errors() {
+				e.issues = append(e.issues, e.explain(err))
+			}
+			return
+		}
+		e.result = checked.OutputType()
+		e.survey(checked.NativeRep().Expr(), false)
+		e.program, err = env.Program(checked, cel.EvalOptions(cel.OptOptimize), cel.CostLimit(costLimit), cel.CostTracking(prices{}))
+		if err != nil {
+			e.issues = append(e.issues, issue{1, 0, err.Error(), ""})
+		}
+	})
+}
+
+// explain turns CEL's message into ours, with what to do about it.
+func (e *compiled) explain(err *cel.Error) issue {
+	i := issue{err.Location.Line(), err.Location.Column(), err.Message, ""}
+	i.message, _, _ = strings.Cut(i.message, " (in container '')")
+	if rest, ok := strings.CutPrefix(i.message, "undeclared reference to '"); ok {
+		name := strings.TrimSuffix(rest, "'")
+		i.message = fmt.Sprintf("%q is not a variable or function here", name)
+		i.fix = e.offer(name)
+	}
+	if _, rest, ok := strings.Cut(i.message, "Syntax error: "); ok {
+		i.message = "syntax error: " + rest
+	}
+	i.message = clip(i.message, 300)
+	return i
+}
+
+func (e *compiled) offer(name string) string {
+	if _, ok := statusFunctions[name]; ok {
+		return name + "() can be called in `if` of a task only"
+	}
+	if slices.Contains(variables, name) {
+		switch name {
+		case "item", "index":
+			return name + " exists in a task with `foreach` only"
+		}
+		return fmt.Sprintf("%s is not available in this place; here are %s", name, strings.Join(scopeVariables[e.scope], ", "))
+	}
+	if strings.Contains(e.text, "-"+name) {
+		return `names with a dash need brackets, as in tasks["load-data"].output`
+	}
+	known := append([]string{"json", "parse_json", "default", "sum", "size", "has", "string", "int", "double"}, scopeVariables[e.scope]...)
+	if s := suggest(name, known); s != "" {
+		return s
+	}
+	return "the variables here are " + strings.Join(scopeVariables[e.scope], ", ") + "; text needs quotes"
+}
+
+// survey collects the facts from the tree; negated says whether an odd number
+// of `!` is above.
+func (e *compiled) survey(x ast.Expr, negated bool) {
+	switch x.Kind() {
+	case ast.IdentKind:
+		e.ident(x.AsIdent(), negated)
+	case ast.SelectKind:
+		s := x.AsSelect()
+		if name, ok := taskName(s.Operand()); ok {
+			e.refer(name, s.FieldName())
+			return
+		}
+		if name, ok := taskName(x); ok {
+			e.mention(TaskRef{Task: name, Output: true})
+			return
+		}
+		e.survey(s.Operand(), negated)
+	case ast.CallKind:
+		c := x.AsCall()
+		if name, ok := taskName(x); ok {
+			e.mention(TaskRef{Task: name, Output: true})
+			return
+		}
+		if operand, field, ok := subscripted(x); ok {
+			if name, ok := taskName(operand); ok {
+				e.refer(name, field)
+				return
+			}
+		}
+		if c.IsMemberFunction() {
+			e.survey(c.Target(), negated)
+		}
+		for _, arg := range c.Args() {
+			e.survey(arg, negated != (c.FunctionName() == operators.LogicalNot))
+		}
+	case ast.ListKind:
+		for _, el := range x.AsList().Elements() {
+			e.survey(el, negated)
+		}
+	case ast.MapKind:
+		for _, entry := range x.AsMap().Entries() {
+			e.survey(entry.AsMapEntry().Key(), negated)
+			e.survey(entry.AsMapEntry().Value(), negated)
+		}
+	case ast.StructKind:
+		for _, f := range x.AsStruct().Fields() {
+			e.survey(f.AsStructField().Value(), negated)
+		}
+	case ast.ComprehensionKind:
+		c := x.AsComprehension()
+		for _, part := range []ast.Expr{c.IterRange(), c.AccuInit(), c.LoopCondition(), c.LoopStep(), c.Result()} {
+			e.survey(part, negated)
+		}
+	}
+}
+
+func (e *compiled) ident(name string, negated bool) {
+	switch name {
+	case "tasks":
+		e.facts.all = true
+	case identSuccess:
+		e.facts.status = true
+		e.facts.survives = e.facts.survives || negated
+	case identFailed, identCancelled, identAlways:
+		e.facts.status, e.facts.survives = true, true
+	}
+}
+
+// refer notes tasks.NAME.FIELD.
+func (e *compiled) refer(name, field string) {
+	switch field {
+	case "status", "error":
+		e.mention(TaskRef{Task: name})
+	default:
+		e.mention(TaskRef{Task: name, Output: true})
+	}
+	if !slices.Contains(taskFields, field) {
+		e.issues = append(e.issues, badField(name, field))
+	}
+}
+
+var taskFields = []string{"output", "status", "error"}
+
+func badField(task, field string) issue {
+	return issue{1, 0, fmt.Sprintf("tasks.%s has no %q", task, field), offerName(field, taskFields, "it has")}
+}
+
+func (e *compiled) mention(r TaskRef) {
+	for i := range e.facts.refs {
+		if e.facts.refs[i].Task == r.Task {
+			e.facts.refs[i].Output = e.facts.refs[i].Output || r.Output
+			return
+		}
+	}
+	e.facts.refs = append(e.facts.refs, r)
+}
+
+// taskName reports whether x is tasks.NAME or tasks["NAME"].
+func taskName(x ast.Expr) (string, bool) {
+	if x.Kind() == ast.SelectKind {
+		s := x.AsSelect()
+		return s.FieldName(), isTasks(s.Operand())
+	}
+	operand, name, ok := subscripted(x)
+	return name, ok && isTasks(operand)
+}
+
+func isTasks(x ast.Expr) bool { return x.Kind() == ast.IdentKind && x.AsIdent() == "tasks" }
+
+// subscripted takes x["name"], x[?"name"] and x.?name apart.
+func subscripted(x ast.Expr) (operand ast.Expr, name string, ok bool) {
+	if x.Kind() != ast.CallKind {
+		return nil, "", false
+	}
+	c := x.AsCall()
+	switch c.FunctionName() {
+	case operators.Index, operators.OptIndex, operators.OptSelect:
+	default:
+		return nil, "", false
+	}
+	if len(c.Args()) != 2 || c.Args()[1].Kind() != ast.LiteralKind {
+		return nil, "", false
+	}
+	s, ok := c.Args()[1].AsLiteral().(types.String)
+	return c.Args()[0], string(s), ok
+}
+
+// eval returns the value as JSON.
+func (e *expression) eval(v *Vars) (json.RawMessage, error) {
+	if e.path != nil {
+		raw, err := e.path.eval(v)
+		if err != nil {
+			return nil, e.failed(err)
+		}
+		return raw, nil
+	}
+	val, err := e.run(v)
+	if err != nil {
+		return nil, err
+	}
+	raw, err := encode(val)
+	if err != nil {
+		return nil, e.failed(err)
+	}
+	return raw, nil
+}
+
+func (e *expression) run(v *Vars) (ref.Val, error) {
+	e.compile()
+	if len(e.issues) > 0 {
+		return nil, e.failed(errors.New(e.issues[0].message))
+	}
+	a := activation{v: v, refs: e.facts.refs}
+	if e.facts.all {
+		a.refs = make([]TaskRef, len(v.Upstream))
+		for i, name := range v.Upstream {
+			a.refs[i] = TaskRef{Task: name, Output: true}
+		}
+	}
+	val, _, err := e.program.Eval(&a)
+	if a.err != nil {
+		return nil, e.failed(a.err)
+	}
+	if err != nil {
+		return nil, e.failed(readable(err))
+	}
+	return val, nil
+}
+
+func (e *expression) failed(err error) error {
+	return &EvalError{Field: e.field, Expression: e.text, Err: err}
+}
+
+// readable adds what to do to those of CEL's messages that do not say.
+func readable(err error) error {
+	msg := err.Error()
+	switch {
+	case strings.Contains(msg, "cost limit exceeded"):
+		return fmt.Errorf("it takes more than %d operations: do the work in a task, in code", costLimit)
+	case strings.Contains(msg, "no such overload"):
+		return fmt.Errorf("%w: the operator or function does not take values of these types; convert them with int(), double(), string() or json()", err)
+	case strings.Contains(msg, "no such key"), strings.Contains(msg, "no such attribute"):
+		return fmt.Errorf("%w: default(x, y) gives y where x is absent", err)
+	}
+	return err
+}

@@ -1,0 +1,375 @@
+package definition
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/pawl-run/pawl/internal/flow"
+)
+
+// Parse reads all documents of a file and validates them. file is only used to
+// name places. When anything is wrong nothing is returned but the error, which
+// is of type Problems and lists everything (at most the first few hundred).
+func Parse(file string, src []byte) ([]*Definition, error) {
+	docs, problems := read(file, src)
+	b := &builder{file: file, src: src, problems: problems}
+	if len(docs) == 0 && len(problems) == 0 {
+		b.failAt(Position{File: file, Line: 1, Column: 1}, "", "write a document with `tasks` or `action`", "the file has no document")
+	}
+	var defs []*Definition
+	lines := map[string]int{}
+	for _, doc := range docs {
+		d := b.document(doc)
+		if d.Name == "" {
+			continue
+		}
+		if first, twice := lines[d.Name]; twice {
+			b.fail(doc.get("name"), "name", "give each definition its own name; workflows and actions share one namespace",
+				"the name %q is here twice; it was first used on line %d", d.Name, first)
+		} else {
+			lines[d.Name] = d.Position.Line
+		}
+		defs = append(defs, d)
+	}
+	if len(b.problems) >= maxProblems {
+		b.problems = append(b.problems, Problem{Position: Position{File: file, Line: 1 << 30},
+			Message: fmt.Sprintf("more than %d problems; the rest is not listed", maxProblems)})
+	}
+	if len(b.problems) > 0 {
+		return nil, b.problems.sorted()
+	}
+	return defs, nil
+}
+
+// Decode reads what Canonical returned. It trusts the text to have been valid:
+// expressions and schemas are compiled when they are first used.
+func Decode(canonical []byte) (*Definition, error) {
+	j := (&reading{src: canonical}).jsonReader()
+	j.unplaced = true
+	doc, err := j.file()
+	if err != nil {
+		return nil, fmt.Errorf("decode definition: %w", err)
+	}
+	b := &builder{src: canonical, trusted: true}
+	d := b.document(doc)
+	if len(b.problems) > 0 {
+		return nil, fmt.Errorf("decode definition: %w", b.problems.sorted())
+	}
+	return d, nil
+}
+
+var (
+	commonFields   = []string{"kind", "name", "description", "input", "concurrency", "timeout", "queue_timeout", "total_timeout", "retry", "priority", "labels", "env"}
+	workflowFields = append([]string{"tasks", "outputs"}, commonFields...)
+	actionFields   = append([]string{"action", "handler", "with", "queue"}, commonFields...)
+)
+
+// document builds one definition; it is unusable if problems were added.
+func (b *builder) document(v *value) *Definition {
+	d := &Definition{Position: Position{b.file, v.line, v.column}}
+	b.mentions = nil
+	if v.kind != objectValue {
+		b.fail(v, "", "write name:, and tasks: or action:", "want a document with fields, not %s", v.kind)
+		return d
+	}
+	d.Kind = b.kind(v)
+	if d.Kind == "" {
+		return d
+	}
+	d.Name = b.name(v.get("name"), "name", "name")
+	switch {
+	case v.get("name") == nil:
+		b.fail(v, "", "add name: my-"+string(d.Kind), "the %s has no name", d.Kind)
+	case BuiltIn(d.Name):
+		b.fail(v.get("name"), "name", "choose another", "%q is the name of a built-in action", d.Name)
+	}
+	d.Description = b.text(v.get("description"), "description", 10_000)
+	if s := v.get("input"); s != nil {
+		d.Input = b.schema(s, "input")
+	}
+	if d.Kind == KindWorkflow {
+		b.object(v, "", workflowFields)
+		b.settings(v, "", &d.Settings, scopeWorkflow, all)
+		d.Workflow = b.workflow(v, d)
+	} else {
+		b.object(v, "", actionFields)
+		b.settings(v, "", &d.Settings, scopeAction, all)
+		d.Settings.Queue = b.queue(v.get("queue"), "queue")
+		d.Action = b.action(v)
+	}
+	if v.get("kind") == nil {
+		v.fields = append(v.fields, field{name: "kind", value: &value{kind: textValue, text: string(d.Kind)}})
+	}
+	d.canonical = v.appendOrdered(nil, "tasks")
+	sum := sha256.Sum256(d.canonical)
+	d.hash = hex.EncodeToString(sum[:])
+	return d
+}
+
+func (b *builder) kind(v *value) Kind {
+	if k := v.get("kind"); k != nil {
+		return Kind(b.oneOf(k, "kind", string(KindWorkflow), string(KindAction)))
+	}
+	switch {
+	case v.get("tasks") != nil:
+		return KindWorkflow
+	case v.get("action") != nil || v.get("handler") != nil:
+		return KindAction
+	}
+	b.fail(v, "", "add tasks: for a workflow, or action: (or handler:) for an action", "the document defines neither a workflow nor an action")
+	return ""
+}
+
+func (b *builder) action(v *value) *Action {
+	a := &Action{With: b.template(v.get("with"), "with", scopeAction, all)}
+	b.objectTemplate(v.get("with"), a.With, "with")
+	kind, handler := v.get("action"), v.get("handler")
+	switch {
+	case kind != nil && handler != nil:
+		b.fail(handler, "handler", "remove one of them", "an action is either of a built-in kind (action) or for a custom handler (handler)")
+	case kind == nil && handler == nil:
+		b.fail(v, "", "add action: "+strings.Join(BuiltIns[:4], ", ")+", …; or handler: name", "the action says neither its kind nor its handler")
+	case kind != nil:
+		a.Kind = b.oneOf(kind, "action", BuiltIns...)
+	default:
+		a.Handler = b.name(handler, "handler", "handler")
+		if BuiltIn(a.Handler) {
+			b.fail(handler, "handler", "write action: "+a.Handler, "%q is a built-in kind, not a custom handler", a.Handler)
+		}
+	}
+	return a
+}
+
+// settings reads what workflows, actions and tasks have in common.
+func (b *builder) settings(v *value, path string, s *Settings, sc scope, task int) {
+	s.Timeout = b.duration(v.get("timeout"), join(path, "timeout"), false)
+	s.QueueTimeout = b.duration(v.get("queue_timeout"), join(path, "queue_timeout"), false)
+	s.TotalTimeout = b.duration(v.get("total_timeout"), join(path, "total_timeout"), false)
+	if n, ok := b.whole(v.get("priority"), join(path, "priority"), -1000, 1000); ok {
+		s.Priority = &n
+	}
+	s.Retry = b.retry(v.get("retry"), join(path, "retry"))
+	if c := v.get("concurrency"); c != nil && c.kind != numberValue {
+		s.Concurrency = b.concurrency(c, join(path, "concurrency"), sc, task)
+	} else if c != nil && path == "" {
+		b.fail(c, "concurrency", `write concurrency: {key: "…", limit: `+clip(c.text, 10)+`}`, "want an object with key and limit, not a number")
+	}
+	s.Labels = b.labels(v.get("labels"), join(path, "labels"))
+	s.Env = b.env(v.get("env"), join(path, "env"), sc, task)
+}
+
+func (b *builder) queue(v *value, path string) string { return b.name(v, path, "queue") }
+
+var retryCode = regexp.MustCompile(`^[a-z][a-z0-9_.-]{0,99}$`)
+
+func (b *builder) retry(v *value, path string) *flow.Retry {
+	if v == nil {
+		return nil
+	}
+	r := &flow.Retry{}
+	if v.kind == numberValue {
+		r.MaxAttempts, _ = b.whole(v, path, 1, 100)
+		return r
+	}
+	if !b.object(v, path, []string{"max_attempts", "backoff", "delay", "max_delay", "jitter", "on"}) {
+		return nil
+	}
+	if n := v.get("max_attempts"); n != nil {
+		r.MaxAttempts, _ = b.whole(n, join(path, "max_attempts"), 1, 100)
+	} else {
+		b.fail(v, path, "add max_attempts: 3", "max_attempts is missing")
+	}
+	r.Backoff = flow.Backoff(b.oneOf(v.get("backoff"), join(path, "backoff"), string(flow.Constant), string(flow.Exponential)))
+	r.Delay = b.duration(v.get("delay"), join(path, "delay"), true)
+	r.MaxDelay = b.duration(v.get("max_delay"), join(path, "max_delay"), false)
+	if r.MaxDelay != 0 && r.MaxDelay < r.Delay {
+		b.fail(v.get("max_delay"), join(path, "max_delay"), "make it at least the delay", "max_delay %s is less than the delay %s", r.MaxDelay, r.Delay)
+	}
+	r.Jitter = b.share(v.get("jitter"), join(path, "jitter"))
+	r.On = b.retryOn(v.get("on"), join(path, "on"))
+	return r
+}
+
+func (b *builder) retryOn(v *value, path string) []string {
+	if v == nil {
+		return nil
+	}
+	list := v.list
+	if v.kind == textValue {
+		list = []*value{v}
+	} else if v.kind != listValue {
+		b.fail(v, path, `write on: [timeout, "exit:75"]`, "want a list of error codes, not %s", v.kind)
+		return nil
+	}
+	if len(list) == 0 || len(list) > 100 {
+		b.fail(v, path, "leave it out to retry every failure", "the list has %d codes; 1 to 100 are allowed", len(list))
+		return nil
+	}
+	on := make([]string, 0, len(list))
+	for i, el := range list {
+		at := fmt.Sprintf("%s[%d]", path, i)
+		s := b.plainText(el, at, 1000)
+		code, isExit := strings.CutPrefix(s, "exit:")
+		if isExit && !exitCode(code) || !isExit && !retryCode.MatchString(s) {
+			if s != "" {
+				b.fail(el, at, "write an error code such as timeout, oom, nonzero_exit, or exit:1 to exit:255", "%q is not an error code", clip(s, 60))
+			}
+			continue
+		}
+		on = append(on, s)
+	}
+	return on
+}
+
+func exitCode(s string) bool {
+	n := 0
+	for _, r := range s {
+		if r < '0' || r > '9' || n > 255 {
+			return false
+		}
+		n = 10*n + int(r-'0')
+	}
+	return s != "" && s[0] != '0' && n <= 255
+}
+
+// share reads a number in [0, 1].
+func (b *builder) share(v *value, path string) float64 {
+	if v == nil {
+		return 0
+	}
+	var x float64
+	_, err := fmt.Sscanf(v.text, "%g", &x)
+	if v.kind != numberValue || err != nil || x < 0 || x > 1 {
+		b.fail(v, path, "write a number from 0 to 1", "want a share from 0 to 1, not %s", v.describe())
+		return 0
+	}
+	return x
+}
+
+func (b *builder) concurrency(v *value, path string, sc scope, task int) *Concurrency {
+	if !b.object(v, path, []string{"key", "limit", "when_full"}) {
+		return nil
+	}
+	c := &Concurrency{Limit: 1, WhenFull: flow.WhenFullQueue}
+	key := v.get("key")
+	switch {
+	case key == nil:
+		b.fail(v, path, `add key: "${{ input.customer }}"`, "key is missing")
+	case key.kind == textValue && key.text == "":
+		b.fail(key, join(path, "key"), "name what is limited", "the key is empty")
+	case key.kind == listValue || key.kind == objectValue || key.kind == nullValue:
+		b.fail(key, join(path, "key"), "write a string", "want a string, not %s", key.kind)
+	default:
+		c.Key = b.template(key, join(path, "key"), sc, task)
+	}
+	if limit := v.get("limit"); limit != nil {
+		c.Limit, _ = b.whole(limit, join(path, "limit"), 1, 100_000)
+	}
+	if w := b.oneOf(v.get("when_full"), join(path, "when_full"), string(flow.WhenFullQueue), string(flow.WhenFullCancelNew), string(flow.WhenFullCancelOldest)); w != "" {
+		c.WhenFull = flow.WhenFull(w)
+	}
+	return c
+}
+
+var labelKey = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/-]{0,62}$`)
+
+func (b *builder) labels(v *value, path string) map[string]string {
+	if v == nil {
+		return nil
+	}
+	if v.kind != objectValue {
+		b.fail(v, path, "write labels: {team: x}", "want an object of strings, not %s", v.kind)
+		return nil
+	}
+	if len(v.fields) > maxLabels {
+		b.fail(v, path, "remove some", "there are %d labels; at most %d are allowed", len(v.fields), maxLabels)
+		return nil
+	}
+	m := make(map[string]string, len(v.fields))
+	for _, f := range v.fields {
+		if !labelKey.MatchString(f.name) {
+			b.failAt(Position{b.file, f.line, f.column}, path, "use up to 63 letters, digits, '.', '_', '/' and '-'", "%q is not a label's name", clip(f.name, 60))
+			continue
+		}
+		switch f.value.kind {
+		case textValue, numberValue, boolValue:
+			if strings.Contains(f.value.text, opening) || len(f.value.text) > 256 {
+				b.fail(f.value, join(path, f.name), "write plain text of at most 256 bytes", "a label's value has an expression or is too long")
+			}
+			m[f.name] = f.value.text
+		default:
+			b.fail(f.value, join(path, f.name), "write plain text", "want a string, not %s", f.value.kind)
+		}
+	}
+	return m
+}
+
+var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,254}$`)
+
+func (b *builder) env(v *value, path string, sc scope, task int) *Template {
+	if v == nil {
+		return nil
+	}
+	if v.kind != objectValue {
+		b.fail(v, path, "write env: {NAME: value}", "want an object of strings, not %s", v.kind)
+		return nil
+	}
+	if len(v.fields) > maxEnv {
+		b.fail(v, path, "put them in a file", "there are %d variables; at most %d are allowed", len(v.fields), maxEnv)
+		return nil
+	}
+	for _, f := range v.fields {
+		if !envName.MatchString(f.name) {
+			b.failAt(Position{b.file, f.line, f.column}, path, "use letters, digits and '_', beginning with a letter", "%q is not a variable's name", clip(f.name, 60))
+		}
+		if k := f.value.kind; k == listValue || k == objectValue {
+			b.fail(f.value, join(path, f.name), "write text; ${{ json(x) }} makes text of anything", "want a string, not %s", k)
+		}
+		if strings.Contains(f.value.text, "\x00") {
+			b.fail(f.value, join(path, f.name), "remove it", "the value has a NUL character")
+		}
+	}
+	return b.template(v, path, sc, task)
+}
+
+func (b *builder) schema(v *value, path string) *Schema {
+	if v.kind != objectValue && v.kind != boolValue {
+		b.fail(v, path, "write a JSON Schema, such as {type: object}", "want a JSON Schema, not %s", v.kind)
+		return nil
+	}
+	s := newSchema(v.appendJSON(nil))
+	if b.trusted {
+		return s
+	}
+	if _, err := s.compile(); err != nil {
+		for _, p := range schemaProblems(err) {
+			at := v
+			for _, name := range p.steps {
+				next := at.child(name)
+				if next == nil {
+					break
+				}
+				at, path = next, path+step{name: name}.suffix()
+			}
+			b.fail(at, path, "", "not a valid JSON Schema: %s", p.message)
+			path = "input"
+		}
+	}
+	return s
+}
+
+// child is a member, or an element by its decimal index.
+func (v *value) child(name string) *value {
+	if v.kind == listValue {
+		for i, el := range v.list {
+			if fmt.Sprint(i) == name {
+				return el
+			}
+		}
+		return nil
+	}
+	return v.get(name)
+}

@@ -1,0 +1,292 @@
+package definition
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"golang.org/x/text/language"
+	"golang.org/x/text/message"
+)
+
+// Schema is a JSON Schema (2020-12 unless it says otherwise). It is immutable
+// and safe for concurrent use.
+type Schema struct {
+	text    json.RawMessage
+	compile func() (*jsonschema.Schema, error)
+	// defaults says whether the text mentions any.
+	defaults bool
+}
+
+// schemaURL is the name that a schema has while it is compiled.
+const schemaURL = "pawl:input"
+
+// noLoader refuses what a schema would load from elsewhere: reading a
+// definition must not reach for the network or the disk.
+type noLoader struct{}
+
+func (noLoader) Load(url string) (any, error) {
+	return nil, fmt.Errorf("%s would be loaded from elsewhere: only references within the schema (\"#/…\") are followed", clip(url, 100))
+}
+
+func newSchema(text json.RawMessage) *Schema {
+	return &Schema{
+		text:     text,
+		defaults: strings.Contains(string(text), `"default"`),
+		compile:  sync.OnceValues(func() (*jsonschema.Schema, error) { return compileSchema(text) }),
+	}
+}
+
+func compileSchema(text json.RawMessage) (*jsonschema.Schema, error) {
+	doc, err := decode(text)
+	if err != nil {
+		return nil, err
+	}
+	c := jsonschema.NewCompiler()
+	c.UseLoader(noLoader{})
+	c.AssertFormat()
+	if err := c.AddResource(schemaURL, doc); err != nil {
+		return nil, fmt.Errorf("read schema: %w", err)
+	}
+	compiled, err := c.Compile(schemaURL)
+	if err != nil {
+		return nil, fmt.Errorf("compile schema: %w", err)
+	}
+	return compiled, nil
+}
+
+// Text returns the schema as JSON. The caller must not change it.
+func (s *Schema) Text() json.RawMessage { return s.text }
+
+// ValidateInput checks the input of an execution against the definition's
+// schema and fills in defaults. Input that is nil counts as null, and as {}
+// where the schema wants an object. The error is of type Problems; the paths
+// in it start with "input".
+func ValidateInput(d *Definition, input json.RawMessage) (json.RawMessage, error) {
+	if d.Input == nil {
+		return checkJSON(input)
+	}
+	s, err := d.Input.compile()
+	if err != nil {
+		return nil, Problems{{Path: "input", Message: err.Error()}}
+	}
+	if kindOf(input) == "null" && wantsObject(s) {
+		input = json.RawMessage("{}")
+	}
+	val, err := decode(input)
+	if err != nil {
+		return nil, Problems{{Path: "input", Message: err.Error(), Fix: "send one valid JSON value"}}
+	}
+	if d.Input.defaults {
+		filled, changed, err := fill(s, input, 0)
+		if err != nil {
+			return nil, Problems{{Path: "input", Message: err.Error()}}
+		}
+		if changed {
+			input = filled
+			if val, err = decode(input); err != nil {
+				return nil, Problems{{Path: "input", Message: err.Error()}}
+			}
+		}
+	}
+	if err := s.Validate(val); err != nil {
+		return nil, violations(err, "input")
+	}
+	return input, nil
+}
+
+// checkJSON accepts any one JSON value that is nested sensibly.
+func checkJSON(input json.RawMessage) (json.RawMessage, error) {
+	if len(input) == 0 {
+		return nil, nil
+	}
+	if _, err := decode(input); err != nil {
+		return nil, Problems{{Path: "input", Message: err.Error(), Fix: "send one valid JSON value"}}
+	}
+	return input, nil
+}
+
+func wantsObject(s *jsonschema.Schema) bool {
+	if s.Ref != nil {
+		return wantsObject(s.Ref)
+	}
+	if s.Types != nil {
+		return slices.Equal(s.Types.ToStrings(), []string{"object"})
+	}
+	return len(s.Properties) > 0 || len(s.Required) > 0
+}
+
+// violations flattens the library's tree to its leaves, the actual mistakes.
+func violations(err error, root string) Problems {
+	var ve *jsonschema.ValidationError
+	if !errors.As(err, &ve) {
+		return Problems{{Path: root, Message: err.Error()}}
+	}
+	printer := message.NewPrinter(language.English)
+	var ps Problems
+	var walk func(*jsonschema.ValidationError)
+	walk = func(e *jsonschema.ValidationError) {
+		if len(ps) >= maxProblems {
+			return
+		}
+		if len(e.Causes) == 0 {
+			path := root
+			for _, s := range e.InstanceLocation {
+				path += step{name: s}.suffix()
+			}
+			ps = append(ps, Problem{Path: path, Message: clip(e.ErrorKind.LocalizedString(printer), 300)})
+		}
+		for _, c := range e.Causes {
+			walk(c)
+		}
+	}
+	walk(ve)
+	return ps.sorted()
+}
+
+// fill returns raw with the defaults of absent members added.
+func fill(s *jsonschema.Schema, raw json.RawMessage, depth int) (json.RawMessage, bool, error) {
+	if depth > maxDepth || s == nil {
+		return raw, false, nil
+	}
+	changed := false
+	for _, sub := range append([]*jsonschema.Schema{s.Ref}, s.AllOf...) {
+		next, c, err := fill(sub, raw, depth+1)
+		if err != nil {
+			return nil, false, err
+		}
+		raw, changed = next, changed || c
+	}
+	var next json.RawMessage
+	var c bool
+	var err error
+	switch kind := kindOf(raw); {
+	case kind == "object" && len(s.Properties) > 0:
+		next, c, err = fillObject(s, raw, depth)
+	case kind == "list":
+		next, c, err = fillList(s, raw, depth)
+	default:
+		return raw, changed, nil
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	return next, changed || c, nil
+}
+
+func fillObject(s *jsonschema.Schema, raw json.RawMessage, depth int) (json.RawMessage, bool, error) {
+	out := []byte{'{'}
+	seen := map[string]bool{}
+	changed := false
+	member := func(key string, value json.RawMessage) {
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		out = append(append(appendText(out, key), ':'), value...)
+	}
+	cur := cursor{src: raw}
+	err := cur.each(func(key string) (bool, error) {
+		start := cur.at
+		if err := cur.skip(); err != nil {
+			return false, err
+		}
+		value, c, err := fill(s.Properties[key], raw[start:cur.at], depth+1)
+		if err != nil {
+			return false, err
+		}
+		changed = changed || c
+		seen[key] = true
+		member(key, value)
+		return true, nil
+	})
+	if err != nil {
+		return nil, false, err
+	}
+	for _, name := range sortedKeys(s.Properties) {
+		def := defaultOf(s.Properties[name], 0)
+		if def == nil || seen[name] {
+			continue
+		}
+		value, err := json.Marshal(*def)
+		if err != nil {
+			return nil, false, fmt.Errorf("write default of %q: %w", name, err)
+		}
+		member(name, value)
+		changed = true
+	}
+	if !changed {
+		return raw, false, nil
+	}
+	return append(out, '}'), true, nil
+}
+
+func defaultOf(s *jsonschema.Schema, depth int) *any {
+	if s == nil || s.Default != nil || depth > maxDepth {
+		if s == nil {
+			return nil
+		}
+		return s.Default
+	}
+	return defaultOf(s.Ref, depth+1)
+}
+
+func fillList(s *jsonschema.Schema, raw json.RawMessage, depth int) (json.RawMessage, bool, error) {
+	items := s.Items2020
+	if items == nil {
+		items, _ = s.Items.(*jsonschema.Schema)
+	}
+	if items == nil {
+		return raw, false, nil
+	}
+	list, err := elements(raw)
+	if err != nil {
+		return nil, false, err
+	}
+	changed := false
+	for i := range list {
+		next, c, err := fill(items, list[i], depth+1)
+		if err != nil {
+			return nil, false, err
+		}
+		list[i], changed = next, changed || c
+	}
+	if !changed {
+		return raw, false, nil
+	}
+	return joinItems(list), true, nil
+}
+
+// schemaProblem is one reason why a text is not a JSON Schema.
+type schemaProblem struct {
+	steps   []string // where in the schema
+	message string
+}
+
+func schemaProblems(err error) []schemaProblem {
+	var invalid *jsonschema.SchemaValidationError
+	var ve *jsonschema.ValidationError
+	if !errors.As(err, &invalid) || !errors.As(invalid.Err, &ve) {
+		msg := strings.ReplaceAll(err.Error(), schemaURL, "")
+		return []schemaProblem{{message: clip(strings.Join(strings.Fields(msg), " "), 300)}}
+	}
+	printer := message.NewPrinter(language.English)
+	var ps []schemaProblem
+	var walk func(*jsonschema.ValidationError)
+	walk = func(e *jsonschema.ValidationError) {
+		if len(e.Causes) == 0 && len(ps) < 20 {
+			ps = append(ps, schemaProblem{e.InstanceLocation, clip(e.ErrorKind.LocalizedString(printer), 300)})
+		}
+		for _, c := range e.Causes {
+			walk(c)
+		}
+	}
+	walk(ve)
+	return ps
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

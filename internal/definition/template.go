@@ -1,0 +1,276 @@
+package definition
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"cel.dev/cel-go/common/types"
+)
+
+// Template is a JSON value with expressions in it. It is immutable and safe
+// for concurrent use.
+//
+// A string that is one expression takes the expression's value, with its type.
+// A string with text around its expressions becomes text: strings as they are,
+// null as nothing, everything else as JSON. `$${{` stands for `${{`.
+type Template struct {
+	root  part
+	field string
+}
+
+// part is one node of a template; exactly one of the fields is set.
+type part struct {
+	constant json.RawMessage
+	expr     *expression
+	text     []part // of mixed text; a constant in it is plain text, not JSON
+	list     []part
+	fields   []fieldPart
+}
+
+type fieldPart struct {
+	name  string
+	value part
+}
+
+// Constant returns the value of a template without expressions.
+func (t *Template) Constant() (json.RawMessage, bool) {
+	return t.root.constant, t.root.constant != nil
+}
+
+// Eval returns the template's value. An error is an *EvalError.
+func (t *Template) Eval(v *Vars) (json.RawMessage, error) {
+	if t.root.constant != nil {
+		return t.root.constant, nil
+	}
+	if t.root.expr != nil {
+		return t.root.expr.eval(v)
+	}
+	b, err := t.root.append(nil, v)
+	if err != nil {
+		return nil, err
+	}
+	if len(b) > MaxResult {
+		return nil, &EvalError{Field: t.field, Expression: "…", Err: errTooLarge}
+	}
+	return b, nil
+}
+
+// Text returns the template's value as text, as mixed text does.
+func (t *Template) Text(v *Vars) (string, error) {
+	raw, err := t.Eval(v)
+	if err != nil {
+		return "", err
+	}
+	return plain(raw), nil
+}
+
+// Texts returns the value of a template for an object, each member as text.
+func (t *Template) Texts(v *Vars) (map[string]string, error) {
+	m := make(map[string]string, len(t.root.fields))
+	if t.root.constant == nil && t.root.expr == nil {
+		for _, f := range t.root.fields {
+			raw, err := f.value.eval(v)
+			if err != nil {
+				return nil, err
+			}
+			m[f.name] = plain(raw)
+		}
+		return m, nil
+	}
+	raw, err := t.Eval(v)
+	if err != nil {
+		return nil, err
+	}
+	c := cursor{src: raw}
+	err = c.each(func(key string) (bool, error) {
+		start := c.at
+		if err := c.skip(); err != nil {
+			return false, err
+		}
+		m[key] = plain(raw[start:c.at])
+		return true, nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%s: want an object of strings: %w", t.field, err)
+	}
+	return m, nil
+}
+
+// Refs returns the upstream tasks that the template's expressions mention, in
+// the order of mention. all means that one uses `tasks` as a whole, so that
+// every upstream task may matter.
+func (t *Template) Refs() (refs []TaskRef, all bool) {
+	var f facts
+	t.root.collect(&f)
+	return f.refs, f.all
+}
+
+func (p *part) collect(f *facts) {
+	if p.expr != nil {
+		p.expr.compile()
+		f.add(&p.expr.facts)
+	}
+	for _, parts := range [][]part{p.text, p.list} {
+		for i := range parts {
+			parts[i].collect(f)
+		}
+	}
+	for i := range p.fields {
+		p.fields[i].value.collect(f)
+	}
+}
+
+func (f *facts) add(g *facts) {
+	f.all = f.all || g.all
+	for _, r := range g.refs {
+		i := slices.IndexFunc(f.refs, func(o TaskRef) bool { return o.Task == r.Task })
+		if i < 0 {
+			f.refs = append(f.refs, r)
+			continue
+		}
+		f.refs[i].Output = f.refs[i].Output || r.Output
+	}
+}
+
+func (p *part) eval(v *Vars) (json.RawMessage, error) {
+	if p.constant != nil {
+		return p.constant, nil
+	}
+	if p.expr != nil {
+		return p.expr.eval(v)
+	}
+	return p.append(nil, v)
+}
+
+func (p *part) append(b []byte, v *Vars) ([]byte, error) {
+	var err error
+	switch {
+	case p.constant != nil:
+		return append(b, p.constant...), nil
+	case p.expr != nil:
+		raw, err := p.expr.eval(v)
+		return append(b, raw...), err
+	case p.text != nil:
+		return p.appendMixed(b, v)
+	case p.list != nil:
+		b = append(b, '[')
+		for i := range p.list {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			if b, err = p.list[i].append(b, v); err != nil {
+				return nil, err
+			}
+		}
+		return append(b, ']'), nil
+	}
+	b = append(b, '{')
+	for i := range p.fields {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(appendText(b, p.fields[i].name), ':')
+		if b, err = p.fields[i].value.append(b, v); err != nil {
+			return nil, err
+		}
+	}
+	return append(b, '}'), nil
+}
+
+func (p *part) appendMixed(b []byte, v *Vars) ([]byte, error) {
+	var s strings.Builder
+	for i := range p.text {
+		t := &p.text[i]
+		if t.expr == nil {
+			s.Write(t.constant)
+			continue
+		}
+		raw, err := t.expr.eval(v)
+		if err != nil {
+			return nil, err
+		}
+		s.WriteString(plain(raw))
+		if s.Len() > MaxResult {
+			return nil, t.expr.failed(errTooLarge)
+		}
+	}
+	return appendText(b, s.String()), nil
+}
+
+// plain is the text of a JSON value: a string without its quotes, null as "".
+func plain(raw json.RawMessage) string {
+	c := cursor{src: raw}
+	switch c.peek() {
+	case '"':
+		if s, err := c.text(); err == nil {
+			return s
+		}
+	case 'n', 0:
+		return ""
+	}
+	return string(raw)
+}
+
+// Condition is the `if` of a task. It is immutable and safe for concurrent use.
+type Condition struct {
+	expr *expression // nil is success()
+}
+
+// Survives reports whether the condition may hold although something failed:
+// such a task is not swept away when its workflow fails, but asked.
+func (c *Condition) Survives() bool {
+	if c.expr == nil {
+		return false
+	}
+	c.expr.compile()
+	return c.expr.facts.survives
+}
+
+// Constant reports whether the condition needs no evaluation beyond its status
+// functions, so that Eval looks at no input, task or output.
+func (c *Condition) Constant() bool { return c.expr == nil }
+
+// Refs returns the upstream tasks that the condition mentions; see
+// Template.Refs.
+func (c *Condition) Refs() (refs []TaskRef, all bool) {
+	if c.expr == nil {
+		return nil, false
+	}
+	c.expr.compile()
+	return c.expr.facts.refs, c.expr.facts.all
+}
+
+// Eval reports whether the task is to run. A condition that calls none of
+// success(), failed(), cancelled() and always() holds only after success. An
+// error is an *EvalError.
+func (c *Condition) Eval(v *Vars) (bool, error) {
+	if c.expr == nil {
+		return v.Success, nil
+	}
+	c.expr.compile()
+	if !c.expr.facts.status && !v.Success {
+		return false, nil
+	}
+	if c.expr.path != nil {
+		raw, err := c.expr.eval(v)
+		if err != nil {
+			return false, err
+		}
+		switch s := string(raw); s {
+		case "true", "false":
+			return s == "true", nil
+		}
+		return false, c.expr.failed(fmt.Errorf("the value is %s, not true or false: compare it with something", article(kindOf(raw))))
+	}
+	val, err := c.expr.run(v)
+	if err != nil {
+		return false, err
+	}
+	b, ok := val.(types.Bool)
+	if !ok {
+		return false, c.expr.failed(fmt.Errorf("the value is of type %s, not true or false: compare it with something", val.Type().TypeName()))
+	}
+	return bool(b), nil
+}

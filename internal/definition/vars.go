@@ -1,0 +1,326 @@
+package definition
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"cel.dev/cel-go/cel"
+)
+
+// Vars are the values that expressions see. Texts are decoded when, and only
+// when, an expression looks inside them, and then once. A Vars, and all that
+// At made from it, must be used by one goroutine at a time, and its fields
+// must not change after its first use.
+type Vars struct {
+	Input       json.RawMessage // nil is null
+	ID, Name    string          // of the workflow's execution, and of its definition
+	Labels, Env map[string]string
+	// Task returns the result of an upstream task; nil for one it does not
+	// have. It is asked for the tasks that Refs names.
+	Task func(name string) *Result
+	// Upstream names all upstream tasks, for what uses `tasks` as a whole.
+	Upstream []string
+	// Success, Failed and Cancelled answer the functions of `if`.
+	Success, Failed, Cancelled bool
+
+	item    json.RawMessage
+	index   int
+	element bool // item and index are set
+	itemVal any
+	decoded bool // itemVal is item, decoded
+	shared  *decodedVars
+}
+
+// decodedVars is what the Vars of one task's items have in common.
+type decodedVars struct {
+	input       any
+	haveInput   bool
+	results     map[string]*Result
+	outputs     map[string]any
+	whole       map[string]json.RawMessage
+	labels, env map[string]any
+}
+
+func (v *Vars) common() *decodedVars {
+	if v.shared == nil {
+		v.shared = &decodedVars{}
+	}
+	return v.shared
+}
+
+// At returns the same variables with item and index set for one element of a
+// foreach. What has been decoded is shared with v.
+func (v *Vars) At(item json.RawMessage, index int) *Vars {
+	v.common()
+	w := *v
+	w.item, w.index, w.element = item, index, true
+	w.itemVal, w.decoded = nil, false
+	return &w
+}
+
+// WithEnv returns the same variables with another environment.
+func (v *Vars) WithEnv(env map[string]string) *Vars {
+	v.common()
+	w := *v
+	w.Env = env
+	shared := *v.shared
+	shared.env = nil
+	w.shared = &shared
+	return &w
+}
+
+func (v *Vars) result(name string) *Result {
+	c := v.common()
+	if r, ok := c.results[name]; ok {
+		return r
+	}
+	var r *Result
+	if v.Task != nil {
+		r = v.Task(name)
+	}
+	if c.results == nil {
+		c.results = map[string]*Result{}
+	}
+	c.results[name] = r
+	return r
+}
+
+// output is the JSON text of a task's output; a foreach's is put together once.
+func (v *Vars) output(name string, r *Result) json.RawMessage {
+	if r.Items == nil {
+		return orNull(r.Output)
+	}
+	c := v.common()
+	if raw, ok := c.whole[name]; ok {
+		return raw
+	}
+	raw := joinItems(r.Items)
+	if c.whole == nil {
+		c.whole = map[string]json.RawMessage{}
+	}
+	c.whole[name] = raw
+	return raw
+}
+
+func joinItems(items []json.RawMessage) json.RawMessage {
+	n := 2
+	for _, it := range items {
+		n += len(it) + 5
+	}
+	raw := append(make(json.RawMessage, 0, n), '[')
+	for i, it := range items {
+		if i > 0 {
+			raw = append(raw, ',')
+		}
+		raw = append(raw, orNull(it)...)
+	}
+	return append(raw, ']')
+}
+
+func orNull(raw json.RawMessage) json.RawMessage {
+	if len(raw) == 0 {
+		return json.RawMessage("null")
+	}
+	return raw
+}
+
+// eval evaluates a path on the JSON texts.
+func (p *path) eval(v *Vars) (json.RawMessage, error) {
+	switch p.root {
+	case "input":
+		return walk(orNull(v.Input), p.steps, "input")
+	case "tasks":
+		return p.evalTask(v)
+	case "item":
+		if !v.element {
+			return nil, fmt.Errorf("item has no value outside a foreach")
+		}
+		return walk(orNull(v.item), p.steps, "item")
+	case "index":
+		return walk(strconv.AppendInt(nil, int64(v.index), 10), p.steps, "index")
+	case "labels":
+		return walkText(v.Labels, p.steps, "labels")
+	case "env":
+		return walkText(v.Env, p.steps, "env")
+	}
+	return walkText(map[string]string{"id": v.ID, "name": v.Name}, p.steps, "workflow")
+}
+
+// evalTask evaluates tasks.NAME.FIELD…; parsePath leaves shorter ones to CEL.
+func (p *path) evalTask(v *Vars) (json.RawMessage, error) {
+	name, field, rest := p.steps[0].name, p.steps[1].name, p.steps[2:]
+	r := v.result(name)
+	if r == nil {
+		return nil, fmt.Errorf("task %q has no result yet", name)
+	}
+	sofar := "tasks" + p.steps[0].suffix() + "." + field
+	switch field {
+	case "output":
+		if r.Items != nil && len(rest) > 0 && rest[0].byIdx {
+			if i := rest[0].index; i < len(r.Items) {
+				return walk(orNull(r.Items[i]), rest[1:], sofar+rest[0].suffix())
+			}
+			return nil, fmt.Errorf("%s has no %s: the list has %d elements, counted from 0", sofar, rest[0], len(r.Items))
+		}
+		if len(rest) > 0 && r.Status != StatusCompleted && len(r.Output) == 0 && r.Items == nil {
+			return nil, fmt.Errorf("%s is null and has no %s: the task is %s", sofar, rest[0], r.Status)
+		}
+		return walk(v.output(name, r), rest, sofar)
+	case "status":
+		return walk(appendText(nil, string(r.Status)), rest, sofar)
+	case "error":
+		return walk(r.errorText(), rest, sofar)
+	}
+	return nil, fmt.Errorf("tasks%s has no %q: it has output, status and error", p.steps[0].suffix(), field)
+}
+
+func (r *Result) errorText() json.RawMessage {
+	if r.Error == nil {
+		return json.RawMessage("null")
+	}
+	b := appendText([]byte(`{"code":`), r.Error.Code)
+	b = appendText(append(b, `,"message":`...), r.Error.Message)
+	return append(b, '}')
+}
+
+func walkText(m map[string]string, steps []step, root string) (json.RawMessage, error) {
+	if len(steps) == 1 && !steps[0].byIdx {
+		if s, ok := m[steps[0].name]; ok {
+			return appendText(nil, s), nil
+		}
+	}
+	return walk(textObject(m), steps, root)
+}
+
+// textObject writes an object of strings, its keys in order.
+func textObject(m map[string]string) json.RawMessage {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	b := []byte{'{'}
+	for i, k := range keys {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendText(append(appendText(b, k), ':'), m[k])
+	}
+	return append(b, '}')
+}
+
+// activation is Vars in CEL's eyes. It is per evaluation because it keeps the
+// first error of decoding, which CEL has no place for.
+type activation struct {
+	v    *Vars
+	refs []TaskRef
+	err  error
+}
+
+var _ cel.Activation = (*activation)(nil)
+
+func (a *activation) Parent() cel.Activation { return nil }
+
+func (a *activation) ResolveName(name string) (any, bool) {
+	v := a.v
+	c := v.common()
+	switch name {
+	case "input":
+		if !c.haveInput {
+			c.input, c.haveInput = a.decode("input", v.Input), true
+		}
+		return c.input, true
+	case "tasks":
+		return a.tasks(), true
+	case "item":
+		if !v.element {
+			return nil, false
+		}
+		if !v.decoded {
+			v.itemVal, v.decoded = a.decode("item", v.item), true
+		}
+		return v.itemVal, true
+	case "index":
+		return int64(v.index), v.element
+	case "workflow":
+		return map[string]any{"id": v.ID, "name": v.Name}, true
+	case "labels":
+		if c.labels == nil {
+			c.labels = anyMap(v.Labels)
+		}
+		return c.labels, true
+	case "env":
+		if c.env == nil {
+			c.env = anyMap(v.Env)
+		}
+		return c.env, true
+	case identSuccess:
+		return v.Success, true
+	case identFailed:
+		return v.Failed, true
+	case identCancelled:
+		return v.Cancelled, true
+	case identAlways:
+		return true, true
+	}
+	return nil, false
+}
+
+func (a *activation) tasks() map[string]any {
+	m := make(map[string]any, len(a.refs))
+	for _, ref := range a.refs {
+		r := a.v.result(ref.Task)
+		if r == nil {
+			continue
+		}
+		t := map[string]any{"status": string(r.Status), "error": nil, "output": nil}
+		if r.Error != nil {
+			t["error"] = map[string]any{"code": r.Error.Code, "message": r.Error.Message}
+		}
+		if ref.Output {
+			t["output"] = a.output(ref.Task, r)
+		}
+		m[ref.Task] = t
+	}
+	return m
+}
+
+func (a *activation) output(name string, r *Result) any {
+	c := a.v.common()
+	if out, ok := c.outputs[name]; ok {
+		return out
+	}
+	var out any
+	if r.Items != nil {
+		list := make([]any, len(r.Items))
+		for i, raw := range r.Items {
+			list[i] = a.decode("tasks."+name+".output", raw)
+		}
+		out = list
+	} else {
+		out = a.decode("tasks."+name+".output", r.Output)
+	}
+	if c.outputs == nil {
+		c.outputs = map[string]any{}
+	}
+	c.outputs[name] = out
+	return out
+}
+
+func (a *activation) decode(what string, raw json.RawMessage) any {
+	val, err := decode(raw)
+	if err != nil && a.err == nil {
+		a.err = fmt.Errorf("read %s: %w", what, err)
+	}
+	return val
+}
+
+func anyMap(m map[string]string) map[string]any {
+	out := make(map[string]any, len(m))
+	for k, s := range m {
+		out[k] = s
+	}
+	return out
+}

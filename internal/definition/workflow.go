@@ -1,0 +1,354 @@
+package definition
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+var taskFieldNames = []string{
+	"description", "needs", "if", "foreach", "concurrency", "batch", "action", "with", "env", "queue", "priority",
+	"retry", "timeout", "queue_timeout", "total_timeout", "labels", "continue_on_error", "wait_for",
+}
+
+// workflow builds the graph of v's tasks. Env and outputs are v's own too.
+func (b *builder) workflow(v *value, d *Definition) *Workflow {
+	w := &Workflow{Name: d.Name, Env: d.Settings.Env, index: map[string]int{}}
+	tasks := v.get("tasks")
+	switch {
+	case tasks == nil:
+		b.fail(v, "", "add tasks:", "the workflow has no tasks")
+		return w
+	case tasks.kind != objectValue:
+		b.fail(tasks, "tasks", "write tasks: {name: {action: …}}", "want an object of tasks by name, not %s", tasks.kind)
+		return w
+	case len(tasks.fields) == 0:
+		b.fail(tasks, "tasks", "add a task", "the workflow has no tasks")
+		return w
+	case len(tasks.fields) > maxTasks:
+		b.fail(tasks, "tasks", "use foreach, or sub-workflows", "the workflow has %d tasks; at most %d are allowed", len(tasks.fields), maxTasks)
+		return w
+	}
+	for _, f := range tasks.fields {
+		t := &Task{Index: len(w.Tasks), Name: f.name, Position: Position{b.file, f.line, f.column}}
+		if why := badTaskName(f.name); why != "" || f.name == "" {
+			b.failAt(t.Position, "tasks", "use letters, digits, '.', '_' and '-', beginning with a letter or digit", "%q is not a task's name: %s", clip(f.name, 60), why)
+		}
+		w.index[f.name] = t.Index
+		w.Tasks = append(w.Tasks, t)
+	}
+	needs := make([][]need, len(w.Tasks))
+	for i, f := range tasks.fields {
+		needs[i] = b.task(w, w.Tasks[i], f.value)
+	}
+	if o := v.get("outputs"); o != nil {
+		w.Outputs = b.template(o, "outputs", scopeTask, all)
+		b.objectTemplate(o, w.Outputs, "outputs")
+	}
+	b.graph(w, tasks, needs)
+	return w
+}
+
+func (b *builder) task(w *Workflow, t *Task, v *value) []need {
+	path := join("tasks", t.Name)
+	t.If = &Condition{}
+	if !b.object(v, path, taskFieldNames) {
+		return nil
+	}
+	sc := scopeTask
+	if f := v.get("foreach"); f != nil {
+		sc = scopeItem
+		t.Foreach = b.foreach(f, join(path, "foreach"), t.Index)
+	}
+	t.Description = b.text(v.get("description"), join(path, "description"), 10_000)
+	b.inFlight(t, v, path)
+	if c := v.get("if"); c != nil {
+		t.If = b.condition(c, join(path, "if"), t.Index)
+	}
+	b.taskAction(t, v, path)
+	t.With = b.template(v.get("with"), join(path, "with"), sc, t.Index)
+	b.objectTemplate(v.get("with"), t.With, join(path, "with"))
+	b.subWorkflow(t, v, path)
+	b.settings(v, path, &t.Settings, sc, t.Index)
+	t.Settings.Queue = b.queue(v.get("queue"), join(path, "queue"))
+	t.ContinueOnError = b.boolean(v.get("continue_on_error"), join(path, "continue_on_error"))
+	if wf := v.get("wait_for"); wf != nil {
+		b.fail(wf, join(path, "wait_for"), "remove it; to wait for a person, poll a service with http and retry", "wait_for is not supported yet")
+	}
+	return b.needs(w, t, v.get("needs"), path)
+}
+
+// need is one entry of a task's needs, with its place.
+type need struct {
+	task int
+	at   *value
+}
+
+func (b *builder) needs(w *Workflow, t *Task, v *value, path string) []need {
+	if v == nil || v.kind == nullValue {
+		return nil
+	}
+	path = join(path, "needs")
+	list := v.list
+	if v.kind == textValue {
+		list = []*value{v}
+	} else if v.kind != listValue {
+		b.fail(v, path, "write needs: [name]", "want a list of task names, not %s", v.kind)
+		return nil
+	}
+	var out []need
+	seen := make(map[int]bool, len(list))
+	for _, el := range list {
+		name := b.text(el, path, 1000)
+		if name == "" {
+			continue
+		}
+		i, known := w.index[name]
+		switch {
+		case !known:
+			b.fail(el, path, b.offerTask(w, name), "there is no task %q", clip(name, 60))
+		case i == t.Index:
+			b.fail(el, path, "remove it", "the task needs itself")
+		case seen[i]:
+			b.fail(el, path, "remove one of them", "%q is here twice", name)
+		default:
+			seen[i] = true
+			out = append(out, need{i, el})
+			t.Needs = append(t.Needs, i)
+		}
+	}
+	return out
+}
+
+func (b *builder) offerTask(w *Workflow, name string) string {
+	if len(b.problems) >= maxProblems {
+		return ""
+	}
+	names := make([]string, len(w.Tasks))
+	for i, t := range w.Tasks {
+		names[i] = t.Name
+	}
+	return offerName(name, names, "the tasks are")
+}
+
+func (b *builder) foreach(v *value, path string, task int) *Template {
+	if v.kind != listValue && v.kind != textValue {
+		b.fail(v, path, "write foreach: ${{ input.items }}, or a list", "want a list, not %s", v.kind)
+		return nil
+	}
+	t := b.template(v, path, scopeTask, task)
+	switch {
+	case t.root.expr != nil:
+		e := t.root.expr
+		if e.result != nil && e.result.Kind() != listKind && !dynamic(e.result) {
+			b.fail(v, path, "make it a list, for example with .map() or [x]", "the expression is of type %s, not a list", e.result)
+		}
+	case v.kind == textValue:
+		b.fail(v, path, "write foreach: ${{ … }} alone", "want a list, not text")
+	}
+	return t
+}
+
+// inFlight reads concurrency, as a number, and batch: both of a foreach only.
+func (b *builder) inFlight(t *Task, v *value, path string) {
+	if c := v.get("concurrency"); c != nil && c.kind != objectValue {
+		if n, ok := b.whole(c, join(path, "concurrency"), 1, 100_000); ok && t.Foreach != nil {
+			t.InFlight = n
+		}
+		if v.get("foreach") == nil {
+			b.fail(c, join(path, "concurrency"), `remove it, or limit by key: {key: "…", limit: 5}`, "a number limits the items of a foreach, and the task has none")
+		}
+	}
+	if n := v.get("batch"); n != nil {
+		if size, ok := b.whole(n, join(path, "batch"), 1, 100_000); ok && t.Foreach != nil {
+			t.Batch = size
+		}
+		if v.get("foreach") == nil {
+			b.fail(n, join(path, "batch"), "remove it", "batch groups the items of a foreach, and the task has none")
+		}
+	}
+}
+
+func (b *builder) condition(v *value, path string, task int) *Condition {
+	switch v.kind {
+	case boolValue:
+		return &Condition{expr: b.expression(v.text, path, scopeIf, task, b.placer(v, func() int { return b.offset(v) }))}
+	case textValue:
+	default:
+		b.fail(v, path, "write an expression, such as success() && input.grade", "want an expression, not %s", v.describe())
+		return &Condition{}
+	}
+	text, at := v.text, b.bare(v)
+	if strings.Contains(text, opening) {
+		segs, nth, err := scan(strings.TrimSpace(text))
+		if err != nil {
+			b.failAt(b.expressionAt(v, nth)(1, -len(opening)), path, "write the expression without braces", "%v", err)
+			return &Condition{}
+		}
+		if len(segs) != 1 || !segs[0].expr {
+			b.fail(v, path, "put all of it into one ${{ }}, or write it without braces", "the condition is text with an expression in it, which would always hold")
+			return &Condition{}
+		}
+		text, at = segs[0].text, b.expressionAt(v, segs[0].nth)
+	}
+	if strings.TrimSpace(text) == "" {
+		b.fail(v, path, "leave it out for success()", "the condition is empty")
+		return &Condition{}
+	}
+	lead := len(text) - len(strings.TrimLeft(text, " \t\r\n"))
+	e := b.expression(text, path, scopeIf, task, shift(at, text[:lead]))
+	if e.result != nil && e.result.Kind() != boolKind && !dynamic(e.result) {
+		b.fail(v, path, "compare it with something", "the condition is of type %s, not true or false", e.result)
+	}
+	return &Condition{expr: e}
+}
+
+// bare places an expression that is the whole of a string without braces.
+func (b *builder) bare(v *value) func(line, column int) Position {
+	return b.placer(v, func() int {
+		at := b.offset(v)
+		if at < 0 {
+			return -1
+		}
+		first, _, _ := strings.Cut(strings.TrimSpace(v.text), "\n")
+		i := strings.Index(string(b.src[at:min(len(b.src), at+len(first)+4096)]), first)
+		if i < 0 {
+			return -1
+		}
+		return at + i
+	})
+}
+
+func (b *builder) taskAction(t *Task, v *value, path string) {
+	a := v.get("action")
+	if a == nil {
+		b.fail(v, path, "add action: "+strings.Join(BuiltIns[:4], ", ")+", …; or the name of a registered action", "the task has no action")
+		return
+	}
+	s := b.plainText(a, join(path, "action"), 1000)
+	if s == "" {
+		return
+	}
+	name, version, pinned := strings.Cut(s, "@")
+	if why := badName(name); why != "" || name == "" {
+		b.fail(a, join(path, "action"), "use lower-case letters, digits, '.', '_' and '-'", "%q is not an action's name: %s", clip(s, 60), why)
+		return
+	}
+	t.Action = name
+	if !pinned {
+		return
+	}
+	n, err := strconv.Atoi(version)
+	if err != nil || n < 1 || n > 1_000_000_000 || BuiltIn(name) {
+		b.fail(a, join(path, "action"), "write name@3, of a registered action", "%q does not name a version", clip(s, 60))
+		return
+	}
+	t.Version = n
+}
+
+// subWorkflow checks the `with` of the built-in action workflow.
+func (b *builder) subWorkflow(t *Task, v *value, path string) {
+	if t.Action != "workflow" {
+		return
+	}
+	with := v.get("with")
+	if with == nil || with.kind == objectValue && with.get("name") == nil {
+		b.fail(v, join(path, "with"), "add with: {name: child, input: {…}}", "the name of the workflow to run is missing")
+		return
+	}
+	if with.kind != objectValue {
+		return
+	}
+	b.object(with, join(path, "with"), []string{"name", "input", "version"})
+	if name := with.get("name"); name != nil && !strings.Contains(name.text, opening) {
+		b.name(name, join(path, "with.name"), "workflow's name")
+	}
+	if n := with.get("version"); n != nil {
+		b.whole(n, join(path, "with.version"), 1, 1_000_000_000)
+	}
+}
+
+// objectTemplate checks that what a template gives can be an object.
+func (b *builder) objectTemplate(v *value, t *Template, path string) {
+	if v == nil || v.kind == objectValue {
+		return
+	}
+	if e := t.root.expr; e != nil {
+		if e.result != nil && e.result.Kind() != mapKind && !dynamic(e.result) {
+			b.fail(v, path, "", "the expression is of type %s, not an object", e.result)
+		}
+		return
+	}
+	b.fail(v, path, "write name: value pairs", "want an object, not %s", v.describe())
+}
+
+// References returns the other definitions that d mentions by a fixed name.
+func (d *Definition) References() []Ref {
+	if d.Workflow == nil {
+		return nil
+	}
+	var refs []Ref
+	for _, t := range d.Workflow.Tasks {
+		switch {
+		case t.Action == "workflow":
+			if name, version, ok := t.child(); ok {
+				refs = append(refs, Ref{KindWorkflow, name, version, t.Name, t.Position})
+			}
+		case !BuiltIn(t.Action):
+			refs = append(refs, Ref{KindAction, t.Action, t.Version, t.Name, t.Position})
+		}
+	}
+	return refs
+}
+
+// child returns the fixed name of the sub-workflow that t runs.
+func (t *Task) child() (name string, version int, ok bool) {
+	raw, constant := t.With.Constant()
+	get := func(field string) string {
+		if constant {
+			val, _, err := member(raw, field)
+			if err != nil {
+				return ""
+			}
+			return plain(val)
+		}
+		for _, f := range t.With.root.fields {
+			if f.name == field && f.value.constant != nil {
+				return plain(f.value.constant)
+			}
+		}
+		return ""
+	}
+	name = get("name")
+	if v := get("version"); v != "" {
+		if n, err := strconv.Atoi(v); err == nil {
+			version = n
+		}
+	}
+	return name, version, name != ""
+}
+
+// Upstream returns the names of all tasks that come before t.
+func (w *Workflow) Upstream(t *Task) []string {
+	var names []string
+	seen := map[int]bool{}
+	stack := append([]int(nil), t.Needs...)
+	for len(stack) > 0 {
+		i := stack[len(stack)-1]
+		stack = stack[:len(stack)-1]
+		if seen[i] {
+			continue
+		}
+		seen[i] = true
+		names = append(names, w.Tasks[i].Name)
+		stack = append(stack, w.Tasks[i].Needs...)
+	}
+	return names
+}
+
+func (r Ref) String() string {
+	if r.Version > 0 {
+		return fmt.Sprintf("%s %s@%d", r.Kind, r.Name, r.Version)
+	}
+	return fmt.Sprintf("%s %s", r.Kind, r.Name)
+}
