@@ -1,0 +1,37 @@
+// Package admission decides who may start now: it turns how full a concurrency key is into a verdict. It is pure; the
+// engine counts under the key's lock and carries the verdict out in the same transaction.
+package admission
+
+import "github.com/pawl-run/pawl/internal/flow"
+
+// Verdict is what becomes of an execution that is due.
+type Verdict uint8
+
+// The verdicts.
+const (
+	Admit  Verdict = 1 + iota // take a slot and go to the queue
+	Wait                      // draw a ticket and stand in the key's line
+	Refuse                    // end it as cancelled: its key is full and it does not want to wait
+	// Supersede: stand in the line, and order the oldest holder to end.
+	Supersede
+)
+
+// Arrive decides about an execution that has become due. An execution that comes while others wait stands behind them,
+// even when a slot is free: the line is served first.
+func Arrive(holders, waiting, limit int, when flow.WhenFull) Verdict {
+	if holders < limit && waiting == 0 {
+		return Admit
+	}
+	switch when {
+	case flow.WhenFullCancelNew:
+		return Refuse
+	case flow.WhenFullCancelOldest:
+		return Supersede
+	}
+	return Wait
+}
+
+// Admissible is how many of the line may go now.
+func Admissible(holders, waiting, limit int) int {
+	return max(0, min(limit-holders, waiting))
+}

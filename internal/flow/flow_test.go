@@ -1,0 +1,392 @@
+package flow
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+var (
+	t0      = time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
+	session = ID{1}
+	other   = ID{2}
+)
+
+// held is an execution that session holds, at its first attempt.
+func held(t interface{ Fatalf(string, ...any) }, r Request) *Draft {
+	r.CreatedAt = t0
+	d := Submit(ID{9}, r)
+	if err := d.Schedule(1, t0); err != nil {
+		t.Fatalf("schedule: %v", err)
+	}
+	if err := d.Claim(session, "w", t0); err != nil {
+		t.Fatalf("claim: %v", err)
+	}
+	return reload(d)
+}
+
+// reload is the draft as the next decision reads it from the store.
+func reload(d *Draft) *Draft {
+	x := *d.Execution
+	return Load(&x)
+}
+
+func event(d *Draft, seq int64, typ EventType) Event {
+	e := Event{Seq: seq, Attempt: d.Attempt, Type: typ}
+	if typ == EvCompleted {
+		e.Outcome = &Outcome{Output: json.RawMessage(`1`)}
+	}
+	if typ == EvFailed {
+		e.Outcome = &Outcome{Error: &Error{Code: "nonzero_exit", Message: "exit 1", Details: json.RawMessage(`{"exit_code":1}`)}}
+	}
+	return e
+}
+
+func TestHappyPathPassesEveryStage(t *testing.T) {
+	d := Submit(ID{9}, Request{Kind: KindNoop, CreatedAt: t0})
+	if !d.Due(t0) {
+		t.Fatal("a new execution without a start time is not due")
+	}
+	if err := d.Schedule(1, t0); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Claim(session, "w", t0); err != nil {
+		t.Fatal(err)
+	}
+	r := Report{Execution: d.ID, Attempt: 1, Events: []Event{event(d, 4, EvRunning), event(d, 5, EvCompleted)}}
+	rc := d.Report(session, r, nil, nil, t0.Add(time.Second), 0)
+	if rc.Verdict != Applied || rc.Next != 6 {
+		t.Fatalf("receipt %+v", rc)
+	}
+	var types []EventType
+	for i, e := range d.Events {
+		if e.Seq != int64(i+1) || e.Attempt != 1 {
+			t.Errorf("event %d is %+v", i, e)
+		}
+		types = append(types, e.Type)
+	}
+	want := []EventType{EvRequested, EvScheduled, EvProvisioning, EvRunning, EvCompleted}
+	if !slices.Equal(types, want) {
+		t.Errorf("history %v, want %v", types, want)
+	}
+	if d.Stage != Completed || d.Place != Finished || string(d.Outcome.Output) != "1" || !d.Ended() {
+		t.Errorf("ended as %+v", d.State)
+	}
+}
+
+func TestThereIsNoShortcut(t *testing.T) {
+	d := held(t, Request{})
+	rc := d.Report(session, Report{Execution: d.ID, Attempt: 1, Events: []Event{event(d, 4, EvCompleted)}}, nil, nil, t0, 0)
+	if rc.Verdict != Refused || d.Stage != Provisioning {
+		t.Fatalf("provisioning → completed gave %+v, stage %s", rc, d.Stage)
+	}
+}
+
+func TestRetryOpensTheNextAttemptLater(t *testing.T) {
+	d := held(t, Request{Key: "k", KeyLimit: 1, Retry: Retry{MaxAttempts: 2, Delay: time.Minute, On: []string{"exit:1"}}})
+	rc := d.Report(session, Report{Execution: d.ID, Attempt: 1, Events: []Event{event(d, 4, EvRunning), event(d, 5, EvFailed)}}, nil, nil, t0, 0)
+	if rc.Verdict != Applied || d.Attempt != 2 || d.Stage != Requested || d.Place != Delayed || !d.WakeAt.Equal(t0.Add(time.Minute)) {
+		t.Fatalf("%+v %+v", rc, d.State)
+	}
+	if !d.FreedKey() {
+		t.Error("the key is held while the retry waits")
+	}
+	if d.Due(t0) || !d.Due(t0.Add(time.Minute)) || !d.Wake().Equal(d.WakeAt) {
+		t.Error("the attempt is not due exactly at its time")
+	}
+	d = reload(d)
+	if err := d.Schedule(2, t0); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Claim(session, "w", t0); err != nil {
+		t.Fatal(err)
+	}
+	late := Report{Execution: d.ID, Attempt: 1, Events: []Event{{Seq: 6, Attempt: 1, Type: EvCompleted}}}
+	if rc := d.Report(session, late, map[int64]Event{6: {Seq: 6, Attempt: 2, Type: EvRequested}}, nil, t0, 0); rc.Verdict != Refused && rc.Verdict != Fenced {
+		t.Fatalf("a late report of attempt 1 got %+v", rc)
+	}
+	rc = d.Report(session, Report{Execution: d.ID, Attempt: 2, Events: []Event{event(d, d.NextSeq, EvRunning), event(d, d.NextSeq+1, EvFailed)}}, nil, nil, t0, 0)
+	if d.Stage != Failed || d.Place != Finished || d.Outcome.Error.Code != "nonzero_exit" {
+		t.Fatalf("attempts are spent but the execution is %+v (%+v)", d.State, rc)
+	}
+}
+
+func TestRetryPolicy(t *testing.T) {
+	r := Retry{MaxAttempts: 5, Delay: time.Second, MaxDelay: 3 * time.Second, On: []string{"oom", "exit:75"}}
+	for i, want := range []time.Duration{time.Second, 2 * time.Second, 3 * time.Second, 3 * time.Second} {
+		if got := r.Pause(i+1, 0.5); got != want {
+			t.Errorf("pause after attempt %d: %s, want %s", i+1, got, want)
+		}
+	}
+	r.Jitter, r.Backoff = 0.5, Constant
+	if got := r.Pause(3, 0.5); got != 750*time.Millisecond {
+		t.Errorf("jittered pause %s", got)
+	}
+	for _, c := range []struct {
+		code string
+		exit int
+		want bool
+	}{{"oom", 0, true}, {"nonzero_exit", 75, true}, {"nonzero_exit", 1, false}, {"timeout", 0, false}, {CodeWorkerLost, 0, true}} {
+		if got := r.Matches(c.code, c.exit); got != c.want {
+			t.Errorf("Matches(%q, %d) = %t", c.code, c.exit, got)
+		}
+	}
+}
+
+func TestCancelBeforeTheHandOffIsImmediate(t *testing.T) {
+	d := Submit(ID{9}, Request{CreatedAt: t0, NotBefore: t0.Add(time.Hour)})
+	if err := d.Cancel(Cancelled, CodeCancelled, "no longer wanted", t0); err != nil {
+		t.Fatal(err)
+	}
+	if d.Stage != Cancelled || d.Outcome.Error.Message != "no longer wanted" || !d.Wake().IsZero() {
+		t.Fatalf("%+v", d.State)
+	}
+	if err := d.Cancel(Cancelled, CodeCancelled, "again", t0); !errors.Is(err, ErrFinished) {
+		t.Fatalf("cancelling what has finished: %v", err)
+	}
+}
+
+func TestCancelAfterTheHandOffIsAnOrder(t *testing.T) {
+	d := held(t, Request{Retry: Retry{MaxAttempts: 9}})
+	if err := d.Cancel(Cancelled, CodeCancelled, "stop", t0); err != nil {
+		t.Fatal(err)
+	}
+	if d.Stage.Terminal() || d.State.Cancel == nil {
+		t.Fatalf("recorded before the owner confirmed: %+v", d.State)
+	}
+	d = reload(d)
+	rc := d.Report(session, Report{Execution: d.ID, Attempt: 1, Events: []Event{event(d, 4, EvRunning), event(d, 5, EvFailed)}}, nil, nil, t0, 0)
+	if d.Stage != Failed || d.Attempt != 1 {
+		t.Fatalf("a new attempt was opened after a cancel: %+v (%+v)", d.State, rc)
+	}
+}
+
+func TestLostOwner(t *testing.T) {
+	d := held(t, Request{})
+	for attempt := 1; attempt <= LostAttempts; attempt++ {
+		if d.Attempt != attempt {
+			t.Fatalf("attempt %d, want %d", d.Attempt, attempt)
+		}
+		if err := d.Lose("gone", t0, 0); err != nil {
+			t.Fatal(err)
+		}
+		d = reload(d)
+		if attempt == LostAttempts {
+			break
+		}
+		if d.Stage != Requested || d.Place != Delayed {
+			t.Fatalf("after loss %d: %+v", attempt, d.State)
+		}
+		if err := d.Schedule(1, t0); err != nil {
+			t.Fatal(err)
+		}
+		if err := d.Claim(session, "w", t0); err != nil {
+			t.Fatal(err)
+		}
+		d = reload(d)
+	}
+	if d.Stage != Failed || d.Outcome.Error.Code != CodeWorkerLost {
+		t.Fatalf("%+v %+v", d.State, d.Outcome)
+	}
+	d = held(t, Request{})
+	if err := d.Cancel(Cancelled, CodeCancelled, "stop", t0); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Lose("gone", t0, 0); err != nil {
+		t.Fatal(err)
+	}
+	if d.Stage != Cancelled {
+		t.Fatalf("cancelled, then lost: %s", d.Stage)
+	}
+}
+
+func TestSomebodyElsesReportIsFenced(t *testing.T) {
+	d := held(t, Request{})
+	r := Report{Execution: d.ID, Attempt: 1, Events: []Event{event(d, 4, EvRunning)}}
+	if rc := d.Report(other, r, nil, nil, t0, 0); rc.Verdict != Fenced || d.Changed() {
+		t.Fatalf("%+v", rc)
+	}
+	r.Attempt, r.Events[0].Attempt = 2, 2
+	if rc := d.Report(session, r, nil, nil, t0, 0); rc.Verdict != Fenced || d.Changed() {
+		t.Fatalf("%+v", rc)
+	}
+	r = Report{Execution: d.ID, Attempt: 1, Events: []Event{{Seq: 4, Attempt: 1, Type: EvScheduled}}}
+	if rc := d.Report(session, r, nil, nil, t0, 0); rc.Verdict != Refused || d.Changed() {
+		t.Fatalf("a worker authored %q: %+v", EvScheduled, rc)
+	}
+}
+
+func TestSameNumberOtherContentIsRefused(t *testing.T) {
+	d := held(t, Request{})
+	running := event(d, 4, EvRunning)
+	r := Report{Execution: d.ID, Attempt: 1, Events: []Event{running}}
+	if rc := d.Report(session, r, nil, nil, t0, 0); rc.Verdict != Applied {
+		t.Fatalf("%+v", rc)
+	}
+	d = reload(d)
+	past := map[int64]Event{4: running}
+	if rc := d.Report(session, r, past, nil, t0, 0); rc.Verdict != Duplicate || rc.Duplicates != 1 || d.Changed() {
+		t.Fatalf("the same again: %+v", rc)
+	}
+	r.Events[0].Data = json.RawMessage(`{"x":1}`)
+	if rc := d.Report(session, r, past, nil, t0, 0); rc.Verdict != Refused || d.Changed() {
+		t.Fatalf("other content: %+v", rc)
+	}
+}
+
+// However the events of an attempt are cut into reports, repeated, reordered and delayed, the history and the outcome are
+// the same: the numbers decide, not the arrival.
+func TestAnyDeliveryGivesTheSameHistory(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		d := held(t, Request{})
+		n := rapid.IntRange(0, 12).Draw(t, "progress")
+		events := []Event{event(d, 4, EvRunning)}
+		for i := range n {
+			e := event(d, int64(5+i), EvProgress)
+			e.Data = json.RawMessage{byte('0' + i%10)}
+			events = append(events, e)
+		}
+		events = append(events, event(d, int64(5+n), EvCompleted))
+
+		applied := map[int64]Event{}
+		var inbox []Event
+		deliver := func(es []Event) {
+			past := map[int64]Event{}
+			for _, e := range es {
+				if old, ok := applied[e.Seq]; ok {
+					past[e.Seq] = old
+				}
+			}
+			next := d.NextSeq
+			rc := d.Report(session, Report{Execution: d.ID, Attempt: 1, Events: es}, past, slices.Clone(inbox), t0, 0)
+			if rc.Verdict == Refused || rc.Verdict == Fenced {
+				t.Fatalf("%v refused: %+v", es, rc)
+			}
+			for _, e := range d.Events {
+				if e.Seq != next {
+					t.Fatalf("event %d applied where %d was due", e.Seq, next)
+				}
+				next++
+				applied[e.Seq] = e
+			}
+			inbox = append(inbox, d.InboxAdd...)
+			inbox = slices.DeleteFunc(inbox, func(e Event) bool { return e.Seq < d.InboxBelow })
+			if len(inbox) != d.Inbox {
+				t.Fatalf("inbox holds %d, the state says %d", len(inbox), d.Inbox)
+			}
+			if (d.Inbox > 0) == d.GapSince.IsZero() {
+				t.Fatalf("inbox %d and gap since %v", d.Inbox, d.GapSince)
+			}
+			d = reload(d)
+		}
+		for range rapid.IntRange(0, 20).Draw(t, "deliveries") {
+			from := rapid.IntRange(0, len(events)-1).Draw(t, "from")
+			to := rapid.IntRange(from+1, len(events)).Draw(t, "to")
+			deliver(events[from:to])
+		}
+		deliver(events)
+		if d.Stage != Completed || d.Inbox != 0 || d.NextSeq != int64(6+n) || len(applied) != len(events) {
+			t.Fatalf("ended as %+v with %d of %d events", d.State, len(applied), len(events))
+		}
+		deliver(events) // and once more, after the end
+	})
+}
+
+// Whatever happens to an execution, in any order: stages and attempts only grow, numbers are dense, and the end is final.
+func TestNothingGoesBackwards(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		now := t0
+		d := Submit(ID{9}, Request{CreatedAt: now, Retry: Retry{MaxAttempts: rapid.IntRange(1, 4).Draw(t, "max")}})
+		var seq int64
+		var ended *Outcome
+		stage, attempt := Stage(0), 0
+		for range rapid.IntRange(1, 40).Draw(t, "steps") {
+			for _, e := range d.Events {
+				seq++
+				to, _, err := next(stage, e.Type)
+				if e.Seq != seq || err != nil || e.Attempt < attempt {
+					t.Fatalf("event %d (%s, attempt %d) after %d (%s, attempt %d): %v", e.Seq, e.Type, e.Attempt, seq-1, stage, attempt, err)
+				}
+				stage, attempt = to, e.Attempt
+			}
+			if d.Attempt > max(d.Retry.MaxAttempts, 1) && d.Retry.MaxAttempts > 0 {
+				t.Fatalf("attempt %d of %d", d.Attempt, d.Retry.MaxAttempts)
+			}
+			if ended != nil && (d.Outcome != ended || len(d.Events) > 0) {
+				t.Fatal("changed after its end")
+			}
+			if d.Place == Finished {
+				ended = d.Outcome
+			}
+			if (d.Place == Finished) != d.Stage.Terminal() {
+				t.Fatalf("%s in place %s", d.Stage, d.Place)
+			}
+			d = reload(d)
+			now = now.Add(time.Second)
+			switch rapid.IntRange(0, 6).Draw(t, "step") {
+			case 0:
+				_ = d.Schedule(1, now)
+			case 1:
+				_ = d.Claim(session, "w", now)
+			case 2:
+				_ = d.Lose("gone", now, 0)
+			case 3:
+				_ = d.Cancel(Cancelled, CodeCancelled, "stop", now)
+			case 4:
+				typ := rapid.SampledFrom([]EventType{EvRunning, EvCompleted, EvFailed, EvCancelled, EvTimedOut, EvProgress}).Draw(t, "type")
+				d.Report(session, Report{Execution: d.ID, Attempt: d.Attempt, Events: []Event{event(d, d.NextSeq, typ)}}, nil, nil, now, 0)
+			case 5:
+				_ = d.Finish(TimedOut, Outcome{Error: &Error{Code: CodeQueueTimeout}}, now, 0)
+			case 6:
+				_ = d.Wait(1, now)
+			}
+		}
+	})
+}
+
+func FuzzReport(f *testing.F) {
+	f.Add([]byte{4, 1, 0, 5, 1, 2})
+	f.Add([]byte{5, 1, 2, 4, 1, 0})
+	types := []EventType{EvRunning, EvProgress, EvCompleted, EvFailed, EvCancelled, EvTimedOut, EvRequested, "nonsense"}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		d := held(t, Request{Retry: Retry{MaxAttempts: 2}})
+		next := d.NextSeq
+		for c := range slices.Chunk(b, 3) {
+			if len(c) < 3 {
+				break
+			}
+			e := Event{Seq: int64(c[0]), Attempt: int(c[1]), Type: types[int(c[2])%len(types)]}
+			d.Report(session, Report{Execution: d.ID, Attempt: int(c[1]), Events: []Event{e}}, nil, nil, t0, 0)
+			for _, e := range d.Events {
+				if e.Seq != next {
+					t.Fatalf("event %d where %d was due", e.Seq, next)
+				}
+				next++
+			}
+			d = reload(d)
+		}
+	})
+}
+
+func TestIDText(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var id ID
+		copy(id[:], rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, "id"))
+		if id.IsZero() {
+			return
+		}
+		got, err := ParseID(ExecutionPrefix, id.String())
+		if err != nil || got != id {
+			t.Fatalf("%v → %q → %v, %v", id[:], id.String(), got, err)
+		}
+	})
+	for _, bad := range []string{"", "ex_", "ws_00000000000000000000000000", "ex_0000000000000000000000000l", "ex_000000000000000000000000000"} {
+		if _, err := ParseID(ExecutionPrefix, bad); err == nil {
+			t.Errorf("%q was accepted", bad)
+		}
+	}
+}

@@ -1,0 +1,97 @@
+package flow
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write docs/states.md from the tables")
+
+const statesDoc = "../../docs/states.md"
+
+// docs/states.md is drawn from the tables; `go test ./internal/flow -update` writes it.
+func TestStatesDocIsDrawnFromTheTables(t *testing.T) {
+	want := drawStates()
+	if *update {
+		if err := os.MkdirAll("../../docs", 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(statesDoc, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(statesDoc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(got) != want {
+		t.Errorf("%s is not what the tables say; run: go test ./internal/flow -update", statesDoc)
+	}
+}
+
+func drawStates() string {
+	var b strings.Builder
+	b.WriteString(`# States
+
+Drawn from the tables in ` + "`internal/flow/moves.go`" + ` by ` + "`go test ./internal/flow -update`" + `; a test fails when the two differ.
+
+An execution's position is its attempt and its stage, and it only grows. The stage moves by these events:
+
+| event | from | to | why |
+|---|---|---|---|
+`)
+	name := func(s Stage) string {
+		if s == 0 {
+			return "(new)"
+		}
+		return s.String()
+	}
+	for _, m := range moves {
+		var from []string
+		for _, s := range m.From {
+			from = append(from, name(s))
+		}
+		to := name(m.To)
+		if m.Opens {
+			to += " of the next attempt"
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", m.Event, strings.Join(from, ", "), to, m.Why)
+	}
+	b.WriteString("\n```mermaid\nstateDiagram-v2\n")
+	for _, m := range moves {
+		for _, s := range m.From {
+			from := s.String()
+			if s == 0 {
+				from = "[*]"
+			}
+			fmt.Fprintf(&b, "    %s --> %s: %s\n", from, m.To, m.Event)
+		}
+	}
+	b.WriteString("```\n\nThese events leave the stage where it is:\n\n| event | while |\n|---|---|\n")
+	for _, t := range []EventType{EvWaiting, EvLost, EvAdvanced, EvProgress} {
+		var in []string
+		for _, s := range marks[t] {
+			in = append(in, s.String())
+		}
+		fmt.Fprintf(&b, "| %s | %s |\n", t, strings.Join(in, ", "))
+	}
+	b.WriteString(`
+A failed or timed-out attempt that is tried again is followed, in the same commit, by ` + "`requested`" + ` of the next attempt; so an
+execution has ended exactly when a terminal event is the last of its history. ` + "`lost`" + ` is likewise followed by ` + "`requested`" + `,
+` + "`failed`" + `, or what had been ordered.
+
+An execution is in one place at a time:
+
+| place | meaning |
+|---|---|
+| delayed | requested; waits for its time |
+| waiting | requested; stands in the line of its concurrency key |
+| ready | scheduled; in its queue, holds its key |
+| held | provisioning or running; owned by a worker session or by the engine, holds its key |
+| finished | completed, failed, cancelled or timed_out |
+`)
+	return b.String()
+}
