@@ -1,0 +1,149 @@
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/pawl-run/pawl/"
+
+// arrow allows packages below From to import packages below To.
+type arrow struct {
+	from string
+	to   []string
+	why  string
+}
+
+// arrows lists every import that is allowed between rooms. A package may import itself and what lies beneath it in its own
+// room's tests; anything else must be here. docs/architecture.md has the picture.
+var arrows = []arrow{
+	{"internal/flow", nil, "the nouns know nobody"},
+	{"internal/definition", []string{"internal/flow"}, "pure: documents become data"},
+	{"internal/admission", []string{"internal/flow"}, "pure: counts become verdicts"},
+	{"internal/orchestration", []string{"internal/flow", "internal/definition"}, "pure: rows become a plan"},
+	{"internal/store", []string{"internal/flow"}, "a port knows the nouns"},
+	{"internal/store/storetest", []string{"internal/flow", "internal/store"}, "one suite for every store"},
+	{"internal/store/sqlite", []string{"internal/flow", "internal/store"}, "a backend knows its port"},
+	{"internal/blob", nil, "a port"},
+	{"internal/blob/blobtest", []string{"internal/blob"}, "one suite for every blob store"},
+	{"internal/blob/file", []string{"internal/blob"}, "a backend knows its port"},
+	{"internal/runtime", nil, "a port"},
+	{"internal/runtime/runtimetest", []string{"internal/runtime"}, "one suite for every runtime"},
+	{"internal/runtime/process", []string{"internal/runtime"}, "a backend knows its port"},
+	{"internal/runtime/sandbox", []string{"internal/runtime"}, "a backend knows its port"},
+	{"internal/handoff", []string{"internal/flow", "internal/store"}, "a port; log chunks are the store's noun"},
+	{"internal/handoff/direct", []string{"internal/flow", "internal/store", "internal/handoff"}, "a backend knows its port"},
+	{"internal/handoff/remote", []string{"internal/flow", "internal/store", "internal/handoff"}, "a backend knows its port"},
+	{"internal/handoff/handofftest", []string{"internal/flow", "internal/store", "internal/handoff"}, "one suite for every hand-off"},
+	{"internal/task", []string{"internal/runtime", "internal/blob", "api"}, "handlers run code through the runtime and speak the public wire types"},
+	{"internal/worker", []string{"internal/flow", "internal/handoff", "internal/store", "internal/blob", "internal/task"}, "a shell; of the store it knows only the log chunk"},
+	{"internal/engine", []string{"internal/flow", "internal/store", "internal/blob", "internal/handoff", "internal/definition", "internal/admission", "internal/orchestration"}, "the server's shell: ports and rules"},
+	{"internal/server", []string{"api", "internal/engine", "internal/flow", "internal/definition", "internal/store", "internal/blob", "internal/handoff"}, "the engine's face"},
+	{"internal/terminal", nil, "draws what it is given"},
+	{"api", nil, "wire types"},
+	{"client", []string{"api"}, "speaks the wire types"},
+	{"handler", []string{"internal/flow", "internal/handoff", "internal/handoff/remote", "internal/task", "internal/worker"}, "a worker for other people's Go programs"},
+	{"examples", []string{"client", "handler", "api"}, "what a user would import"},
+}
+
+// free rooms may import anything: they wire.
+var free = []string{"cmd/pawl", "e2e"}
+
+type goPackage struct {
+	ImportPath string
+	Imports    []string
+}
+
+func TestArrows(t *testing.T) {
+	out, err := exec.Command("go", "list", "-json=ImportPath,Imports", module+"...").Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	dec := json.NewDecoder(bytes.NewReader(out))
+	seen := 0
+	for {
+		var p goPackage
+		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatalf("read go list: %v", err)
+		}
+		seen++
+		from := strings.TrimPrefix(p.ImportPath, module)
+		if slices.ContainsFunc(free, func(f string) bool { return below(from, f) }) {
+			continue
+		}
+		room, rule := ruleFor(from)
+		if rule == nil {
+			t.Errorf("%s stands in no room: add it to the arrows, with a reason, and to docs/architecture.md", from)
+			continue
+		}
+		for _, imp := range p.Imports {
+			to, ours := strings.CutPrefix(imp, module)
+			if !ours || below(to, room) && !otherRoom(to, room) {
+				continue
+			}
+			if toRoom, _ := ruleFor(to); !slices.Contains(rule.to, toRoom) {
+				t.Errorf("%s imports %s, but %s may import only %v (%s)", from, to, room, rule.to, rule.why)
+			}
+		}
+	}
+	if seen < 10 {
+		t.Fatalf("go list named %d packages: the test did not look at the tree", seen)
+	}
+}
+
+func below(p, dir string) bool { return p == dir || strings.HasPrefix(p, dir+"/") }
+
+// otherRoom reports whether p, which lies beneath room, is a room of its own.
+func otherRoom(p, room string) bool {
+	r, _ := ruleFor(p)
+	return r != room
+}
+
+// ruleFor finds the innermost room that a package lies in.
+func ruleFor(p string) (string, *arrow) {
+	var best *arrow
+	for i := range arrows {
+		if below(p, arrows[i].from) && (best == nil || len(arrows[i].from) > len(best.from)) {
+			best = &arrows[i]
+		}
+	}
+	if best == nil {
+		return "", nil
+	}
+	return best.from, best
+}
+
+// The rules are pure: no clock, no randomness, no I/O.
+func TestRulesArePure(t *testing.T) {
+	banned := map[string]string{
+		"os": "I/O", "net": "I/O", "net/http": "I/O", "os/exec": "I/O", "math/rand": "randomness", "math/rand/v2": "randomness",
+		"crypto/rand": "randomness", "github.com/google/uuid": "ids are arguments", "database/sql": "I/O", "log/slog": "I/O", "log": "I/O",
+	}
+	for _, room := range []string{"flow", "definition", "admission", "orchestration"} {
+		out, err := exec.Command("go", "list", "-json=ImportPath,Imports", module+"internal/"+room).Output()
+		if err != nil {
+			t.Fatalf("go list: %v", err)
+		}
+		var p goPackage
+		if err := json.Unmarshal(out, &p); err != nil {
+			t.Fatal(err)
+		}
+		for _, imp := range p.Imports {
+			if why, bad := banned[imp]; bad {
+				t.Errorf("internal/%s imports %s: rules have none of it (%s)", room, imp, why)
+			}
+		}
+		grep := exec.Command("grep", "-nE", `time\.(Now|Since|Until|After|Sleep|NewTimer|Tick)\(`, "-r", "--include=*.go", "--exclude=*_test.go", "../internal/"+room)
+		if hits, _ := grep.Output(); len(hits) > 0 {
+			t.Errorf("internal/%s asks the clock; the time is an argument:\n%s", room, hits)
+		}
+	}
+}
