@@ -1,0 +1,221 @@
+package definition
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/pawl-run/pawl/internal/flow"
+)
+
+// Items evaluates the foreach of a task to its items; with `batch`, to lists
+// of them. An error is an *EvalError.
+func (t *Task) Items(v *Vars) ([]json.RawMessage, error) {
+	raw, err := t.Foreach.Eval(v)
+	if err != nil {
+		return nil, err
+	}
+	fault := func(err error) error {
+		text := "…"
+		if e := t.Foreach.root.expr; e != nil {
+			text = e.text
+		}
+		return &EvalError{Field: t.Foreach.field, Expression: text, Err: err}
+	}
+	if kind := kindOf(raw); kind != "list" {
+		return nil, fault(fmt.Errorf("the value is %s, not a list", article(kind)))
+	}
+	items, err := elements(raw)
+	if err != nil {
+		return nil, fault(err)
+	}
+	if t.Batch == 0 {
+		return items, nil
+	}
+	batches := make([]json.RawMessage, 0, (len(items)+t.Batch-1)/t.Batch)
+	for len(items) > 0 {
+		n := min(t.Batch, len(items))
+		batches = append(batches, joinItems(items[:n]))
+		items = items[n:]
+	}
+	return batches, nil
+}
+
+// Child is the workflow that the built-in action `workflow` runs.
+type Child struct {
+	Name    string
+	Version int // 0 is the latest
+	Input   json.RawMessage
+}
+
+// SubWorkflow reads the evaluated `with` of the built-in action `workflow`.
+func SubWorkflow(with json.RawMessage) (Child, error) {
+	var c Child
+	if kindOf(with) != "object" {
+		return c, fmt.Errorf("want an object with name and input, not %s", article(kindOf(with)))
+	}
+	cur := cursor{src: with}
+	err := cur.each(func(key string) (bool, error) {
+		start := cur.at
+		if err := cur.skip(); err != nil {
+			return false, err
+		}
+		raw := with[start:cur.at:cur.at]
+		switch key {
+		case "name":
+			if kindOf(raw) != "string" {
+				return false, fmt.Errorf("name is %s, not a string", article(kindOf(raw)))
+			}
+			c.Name = plain(raw)
+		case "version":
+			n, err := strconv.Atoi(plain(raw))
+			if err != nil || n < 1 {
+				return false, fmt.Errorf("version %s is not a number from 1", clip(string(raw), 40))
+			}
+			c.Version = n
+		case "input":
+			c.Input = raw
+		default:
+			return false, fmt.Errorf("unknown field %q: the fields are name, version and input", clip(key, 60))
+		}
+		return true, nil
+	})
+	if err != nil {
+		return c, err
+	}
+	if c.Name == "" {
+		return c, errors.New("the name of the workflow to run is empty")
+	}
+	return c, nil
+}
+
+// Run is what an execution of a definition amounts to.
+type Run struct {
+	Kind flow.Kind
+	// Input has its defaults filled in.
+	Input json.RawMessage
+	// With is what the handler is given; nil when that is Input.
+	With json.RawMessage
+	// Key is the concurrency key, "" for none.
+	Key      string
+	KeyLimit int
+	WhenFull flow.WhenFull
+}
+
+// Prepare checks an execution's input, and evaluates what is handed to the
+// handler and the concurrency key. env is the environment from the workflow
+// that the execution belongs to, or nil; it goes over the action's own.
+// An error is of type Problems (of the input) or an *EvalError.
+func (d *Definition) Prepare(input json.RawMessage, labels, env map[string]string) (Run, error) {
+	input, err := ValidateInput(d, input)
+	if err != nil {
+		return Run{}, err
+	}
+	r := Run{Kind: flow.KindWorkflow, Input: input}
+	v := &Vars{Input: input, Labels: labels, Name: d.Name}
+	if a := d.Action; a != nil {
+		r.Kind = flow.Kind(a.Kind)
+		if a.Handler != "" {
+			r.Kind = flow.Kind(a.Handler)
+		}
+		if a.With != nil {
+			if r.With, err = a.With.Eval(v); err != nil {
+				return Run{}, err
+			}
+		}
+		if r.Kind == flow.KindCode {
+			if err := r.addEnv(d, v, env); err != nil {
+				return Run{}, err
+			}
+		}
+	}
+	if c := d.Settings.Concurrency; c != nil {
+		if r.Key, err = c.Key.Text(v); err != nil {
+			return Run{}, err
+		}
+		r.KeyLimit, r.WhenFull = c.Limit, c.WhenFull
+	}
+	return r, nil
+}
+
+func (r *Run) addEnv(d *Definition, v *Vars, env map[string]string) error {
+	own := map[string]string{}
+	if d.Settings.Env != nil {
+		var err error
+		if own, err = d.Settings.Env.Texts(v); err != nil {
+			return err
+		}
+	}
+	for name, value := range env {
+		own[name] = value
+	}
+	if len(own) == 0 {
+		return nil
+	}
+	with := r.With
+	if with == nil {
+		with = r.Input
+	}
+	merged, err := MergeEnv(with, own)
+	if err != nil {
+		return err
+	}
+	r.With = merged
+	return nil
+}
+
+// MergeEnv adds an environment to the input of code, where the input does not
+// set the same variables itself.
+func MergeEnv(with json.RawMessage, env map[string]string) (json.RawMessage, error) {
+	if len(env) == 0 {
+		return with, nil
+	}
+	if kindOf(with) != "object" {
+		return nil, fmt.Errorf("the input of code is %s, not an object", article(kindOf(with)))
+	}
+	out := []byte{'{'}
+	sep := func() {
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+	}
+	all := map[string]string{}
+	for k, s := range env {
+		all[k] = s
+	}
+	cur := cursor{src: with}
+	err := cur.each(func(key string) (bool, error) {
+		start := cur.at
+		if err := cur.skip(); err != nil {
+			return false, err
+		}
+		raw := with[start:cur.at]
+		switch kind := kindOf(raw); {
+		case key != "env":
+			sep()
+			out = append(append(appendText(out, key), ':'), raw...)
+			return true, nil
+		case kind == "null":
+			return true, nil
+		case kind != "object":
+			return false, fmt.Errorf("env is %s, not an object", article(kind))
+		}
+		in := cursor{src: raw}
+		return true, in.each(func(name string) (bool, error) {
+			at := in.at
+			if err := in.skip(); err != nil {
+				return false, err
+			}
+			all[name] = plain(raw[at:in.at])
+			return true, nil
+		})
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the input of code: %w", err)
+	}
+	sep()
+	out = append(appendText(out, "env"), ':')
+	out = append(out, textObject(all)...)
+	return append(out, '}'), nil
+}

@@ -1,0 +1,272 @@
+package orchestration
+
+import (
+	"slices"
+
+	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/flow"
+)
+
+// Step is what there is to do in a state. The zero Step is nothing: the
+// workflow waits for its children.
+type Step struct {
+	// Marks are decided without looking at any value.
+	Marks []Marking
+	// Start are the tasks whose needs have ended, to be evaluated by Take.
+	Start []Start
+	// More are the tasks of a foreach that have room for more children.
+	More []int
+	// Recall are tasks whose open children are to be cancelled where no worker
+	// holds them yet: the workflow is failing. What runs goes on to its end.
+	Recall []int
+	// Cancel are tasks whose open children are all to be cancelled: the
+	// workflow is ending.
+	Cancel []int
+	// Done is the stage the workflow ends in, once nothing is left to do and
+	// no child is open; flow.Completed still depends on its outputs.
+	Done flow.Stage
+}
+
+// Start is a task to be evaluated, with the answers of the functions that its
+// condition may call.
+type Start struct {
+	Task                       int
+	Success, Failed, Cancelled bool
+}
+
+// Marking is a mark to be stored.
+type Marking struct {
+	Task  int
+	Mark  Mark
+	Total int         // of Expanded
+	Error *flow.Error // of Broken
+}
+
+// Empty reports whether there is nothing to do but to wait.
+func (s *Step) Empty() bool {
+	return len(s.Marks)+len(s.Start)+len(s.More)+len(s.Recall)+len(s.Cancel) == 0 && s.Done == 0
+}
+
+// What a task means for those that come after it.
+const (
+	ended       uint8 = 1 << iota // it has a status
+	ok                            // that counts as success
+	failedHere                    // it, or something before it, failed or was stopped by a failure
+	cancelledAt                   // it, or something before it, was cancelled
+)
+
+// Next says what there is to do. It changes nothing, and takes time in
+// proportion to the tasks and needs of the workflow.
+func Next(w *definition.Workflow, st *State) Step {
+	if st.Ending != 0 {
+		return end(w, st)
+	}
+	var s Step
+	failing := st.failing(w)
+	var few [64]uint8
+	seen := few[:]
+	if len(w.Tasks) > len(few) {
+		seen = make([]uint8, len(w.Tasks))
+	}
+	waiting := false
+	for _, i := range w.Order {
+		t, p := w.Tasks[i], &st.Tasks[i]
+		before := gather(t, seen)
+		if !p.started() {
+			if before&ended == 0 {
+				waiting = true
+				continue
+			}
+			mark, start := decide(t, before, failing)
+			if mark == Unmarked {
+				s.Start = append(s.Start, start)
+				waiting = true
+				continue
+			}
+			s.Marks = append(s.Marks, Marking{Task: i, Mark: mark})
+			p = &Progress{Mark: mark}
+		}
+		status := p.status(t, failing)
+		if status == "" {
+			waiting = true
+			if room(t, p, failing) > 0 {
+				s.More = append(s.More, i)
+			}
+			if failing && !st.Recalled && p.Open > 0 && !t.If.Survives() {
+				s.Recall = append(s.Recall, i)
+			}
+		}
+		seen[i] = meaning(t, status, before, failing)
+	}
+	if !waiting {
+		s.Done = outcome(w, st, failing)
+	}
+	return s
+}
+
+// gather folds what the needs of a task mean for it.
+func gather(t *definition.Task, seen []uint8) uint8 {
+	all, some := ended|ok, uint8(0)
+	for _, n := range t.Needs {
+		all &= seen[n]
+		some |= seen[n]
+	}
+	return all | some&(failedHere|cancelledAt)
+}
+
+// decide says what becomes of a task whose needs have ended: a mark where that
+// is certain, else that it is to be evaluated.
+func decide(t *definition.Task, before uint8, failing bool) (Mark, Start) {
+	success := before&ok != 0
+	survives := t.If.Survives()
+	switch {
+	case survives:
+	case !success:
+		return Skipped, Start{}
+	case failing:
+		return Cancelled, Start{}
+	}
+	return Unmarked, Start{t.Index, success, before&failedHere != 0, before&cancelledAt != 0}
+}
+
+func meaning(t *definition.Task, status definition.Status, before uint8, failing bool) uint8 {
+	m := before & (failedHere | cancelledAt)
+	switch status {
+	case "":
+		return m
+	case definition.StatusCompleted:
+		m |= ok
+	case definition.StatusFailed, definition.StatusTimedOut:
+		if t.ContinueOnError {
+			m |= ok
+		} else {
+			m |= failedHere
+		}
+	case definition.StatusCancelled:
+		m |= cancelledAt
+		if failing {
+			m |= failedHere
+		}
+	}
+	return m | ended
+}
+
+// room is how many children of a foreach may be created now.
+func room(t *definition.Task, p *Progress, failing bool) int {
+	n := p.remaining(t, failing)
+	if t.InFlight > 0 {
+		n = min(n, t.InFlight-p.Open)
+	}
+	return max(0, n)
+}
+
+// end is Next for a workflow that is to end early: nothing starts any more,
+// and it is over when nothing is open.
+func end(w *definition.Workflow, st *State) Step {
+	var s Step
+	for i := range st.Tasks {
+		if st.Tasks[i].Open > 0 {
+			s.Cancel = append(s.Cancel, i)
+		}
+	}
+	if len(s.Cancel) > 0 {
+		return s
+	}
+	for i := range st.Tasks {
+		if !st.Tasks[i].started() {
+			s.Marks = append(s.Marks, Marking{Task: i, Mark: Cancelled})
+		}
+	}
+	s.Done = st.Ending
+	return s
+}
+
+// outcome is the stage that a workflow ends in when all its tasks have ended.
+func outcome(w *definition.Workflow, st *State, failing bool) flow.Stage {
+	if failing {
+		return flow.Failed
+	}
+	for i := range st.Tasks {
+		if st.Tasks[i].status(w.Tasks[i], false) == definition.StatusCancelled {
+			return flow.Cancelled
+		}
+	}
+	return flow.Completed
+}
+
+// Outputs returns the tasks whose outputs Take will look at, in document
+// order. Tasks whose items are in have need not have them evaluated again.
+func (s *Step) Outputs(w *definition.Workflow, have Items) []int {
+	n := need{w: w}
+	for _, start := range s.Start {
+		t := w.Tasks[start.Task]
+		n.condition(t)
+		n.template(t.Foreach, t)
+		n.child(t)
+	}
+	for _, i := range s.More {
+		t := w.Tasks[i]
+		if _, known := have[i]; !known {
+			n.template(t.Foreach, t)
+		}
+		n.child(t)
+	}
+	if s.Done == flow.Completed {
+		n.template(w.Outputs, nil)
+	}
+	slices.Sort(n.tasks)
+	return slices.Compact(n.tasks)
+}
+
+// need collects tasks whose outputs are looked at.
+type need struct {
+	w     *definition.Workflow
+	tasks []int
+}
+
+func (n *need) child(t *definition.Task) {
+	n.template(t.With, t)
+	n.template(t.Settings.Env, t)
+	if c := t.Settings.Concurrency; c != nil {
+		n.template(c.Key, t)
+	}
+}
+
+func (n *need) condition(t *definition.Task) {
+	refs, all := t.If.Refs()
+	n.add(refs, all, t)
+}
+
+func (n *need) template(tpl *definition.Template, t *definition.Task) {
+	if tpl == nil {
+		return
+	}
+	refs, all := tpl.Refs()
+	n.add(refs, all, t)
+}
+
+func (n *need) add(refs []definition.TaskRef, all bool, t *definition.Task) {
+	if all {
+		for _, name := range upstream(n.w, t) {
+			n.tasks = append(n.tasks, n.w.Task(name).Index)
+		}
+		return
+	}
+	for _, r := range refs {
+		if task := n.w.Task(r.Task); r.Output && task != nil {
+			n.tasks = append(n.tasks, task.Index)
+		}
+	}
+}
+
+// upstream names what may be looked at: of the outputs (nil), every task.
+func upstream(w *definition.Workflow, t *definition.Task) []string {
+	if t != nil {
+		return w.Upstream(t)
+	}
+	names := make([]string, len(w.Tasks))
+	for i, t := range w.Tasks {
+		names[i] = t.Name
+	}
+	return names
+}

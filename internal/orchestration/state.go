@@ -1,0 +1,125 @@
+// Package orchestration decides what a workflow does next. It is pure: the
+// engine loads what became of the tasks, asks Next what there is to do, loads
+// the outputs that this needs, lets Take work out the children to create, and
+// commits the plan. The same state always gives the same plan, so a plan that
+// was lost, or worked out twice, does no harm.
+package orchestration
+
+import (
+	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/flow"
+)
+
+// Mark is a stored decision about a task that its children do not show.
+type Mark uint8
+
+// The marks.
+const (
+	Unmarked  Mark = iota
+	Expanded       // a foreach whose number of children (Total) is known
+	Skipped        // its condition did not hold
+	Cancelled      // the workflow failed, or was ended, before the task could start
+	Broken         // one of its expressions failed; Error says which. Nothing more of it starts
+)
+
+var markNames = [...]string{"", "expanded", "skipped", "cancelled", "broken"}
+
+// String is the mark's name, as it is stored and shown.
+func (m Mark) String() string {
+	if int(m) < len(markNames) {
+		return markNames[m]
+	}
+	return "unknown"
+}
+
+// Progress is how far one task has come. The zero value is a task that has not
+// been looked at.
+type Progress struct {
+	Mark  Mark
+	Total int // children in all, of an Expanded task
+	// Created counts the children so far; their indices are 0..Created-1.
+	Created int
+	Open    int // children that have not ended
+	// The children that have ended, by outcome.
+	Completed, Failed, Cancelled, TimedOut int
+	// Error is the first failure (or timeout) among the children, ErrorIndex
+	// the index of that child; of a Broken task, the expression's error.
+	Error      *flow.Error
+	ErrorIndex int
+}
+
+// State is a workflow execution as it is stored.
+type State struct {
+	// Tasks is indexed as Workflow.Tasks.
+	Tasks []Progress
+	// Ending is flow.Cancelled or flow.TimedOut once the execution is to end
+	// early, with Reason; the zero stage otherwise.
+	Ending flow.Stage
+	Reason *flow.Error
+	// Recalled means that an earlier plan with a Recall was carried out.
+	Recalled bool
+}
+
+// unsuccessful reports whether something of the task failed.
+func (p *Progress) unsuccessful() bool {
+	return p.Mark == Broken || p.Failed+p.TimedOut > 0
+}
+
+// fails reports whether the task makes its workflow fail.
+func fails(t *definition.Task, p *Progress) bool {
+	return !t.ContinueOnError && p.unsuccessful()
+}
+
+// failing reports whether some task makes the workflow fail. From then on only
+// tasks whose condition survives a failure are started.
+func (st *State) failing(w *definition.Workflow) bool {
+	for i := range st.Tasks {
+		if fails(w.Tasks[i], &st.Tasks[i]) {
+			return true
+		}
+	}
+	return false
+}
+
+// started reports whether the task has left the stage of waiting for others.
+func (p *Progress) started() bool { return p.Mark != Unmarked || p.Created > 0 }
+
+// stopped reports whether no more children of a foreach are created.
+func (p *Progress) stopped(t *definition.Task, failing bool) bool {
+	return p.Mark == Broken || fails(t, p) || failing && !t.If.Survives()
+}
+
+// remaining is how many children are still to be created.
+func (p *Progress) remaining(t *definition.Task, failing bool) int {
+	if p.Mark != Expanded || p.stopped(t, failing) {
+		return 0
+	}
+	return p.Total - p.Created
+}
+
+// status is what became of the task; "" while it has not ended.
+func (p *Progress) status(t *definition.Task, failing bool) definition.Status {
+	switch {
+	case !p.started() || p.Open > 0:
+		return ""
+	case p.Mark == Skipped:
+		return definition.StatusSkipped
+	case p.Mark == Cancelled && p.Created == 0:
+		return definition.StatusCancelled
+	case p.remaining(t, failing) > 0:
+		return ""
+	case p.Mark == Broken || p.Failed > 0:
+		return definition.StatusFailed
+	case p.TimedOut > 0:
+		return definition.StatusTimedOut
+	case p.Mark == Cancelled || p.Cancelled > 0 || p.Mark == Expanded && p.Created < p.Total:
+		return definition.StatusCancelled
+	}
+	return definition.StatusCompleted
+}
+
+// Status is what became of the task with the given index; "" while it has not
+// ended.
+func (st *State) Status(w *definition.Workflow, task int) definition.Status {
+	return st.Tasks[task].status(w.Tasks[task], st.failing(w))
+}

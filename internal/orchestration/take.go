@@ -1,0 +1,394 @@
+package orchestration
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+
+	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/flow"
+)
+
+// MaxItems is how many elements a foreach may have.
+const MaxItems = 100_000
+
+// Plan is what the engine commits, in one transaction. Steps taken one after
+// the other add to the same plan.
+type Plan struct {
+	Marks    []Marking
+	Children []Child
+	Recall   []int
+	Cancel   []int
+	// Stage and Outcome are set when the workflow is over.
+	Stage   flow.Stage
+	Outcome flow.Outcome
+}
+
+// Child is a child execution to be created. What it does not say is in
+// Task.Settings, and after that in the action's.
+type Child struct {
+	Task  *definition.Task
+	Index int
+	// Action and Version name what to run; Workflow means that it must be a
+	// workflow (the built-in action "workflow", whose name and input these are).
+	Action   string
+	Version  int
+	Workflow bool
+	Input    json.RawMessage
+	// Env is the environment for code: the workflow's, overlaid by the task's.
+	Env map[string]string
+	// Key limits the child together with others of the same key, "" for none.
+	Key      string
+	KeyLimit int
+	WhenFull flow.WhenFull
+}
+
+// Output is what a task's children put out: of a plain task Single, nil for
+// null; of a foreach Items, by index, nil where an item has none.
+type Output struct {
+	Single json.RawMessage
+	Items  []json.RawMessage
+}
+
+// Items are the evaluated items of foreach tasks, by task. They never change
+// while the workflow's attempt lasts: keeping them saves evaluating the list
+// again for every few children, losing them costs nothing else.
+type Items map[int][]json.RawMessage
+
+// Facts are the values that a workflow's expressions see.
+type Facts struct {
+	ID     string // of the workflow's execution
+	Input  json.RawMessage
+	Labels map[string]string
+	// Output returns what a task put out; it is asked for those that
+	// Step.Outputs named, and for completed ones only by expressions.
+	Output func(task int) Output
+	// Items is read and added to; nil keeps nothing.
+	Items Items
+	// Most bounds the children created by one Take; 0 is no bound. What is left
+	// over is in the next Step.
+	Most int
+}
+
+// taking is one Take.
+type taking struct {
+	w       *definition.Workflow
+	st      *State
+	f       *Facts
+	plan    *Plan
+	failing bool
+	left    int // children that may still be created
+	vars    definition.Vars
+	env     map[string]string
+	envErr  error
+	haveEnv bool
+}
+
+// Take works out a step: it adds to the plan, and brings st to what it will be
+// once the plan is committed. It reports whether Next has more to say at once,
+// which is when a task ended without any child, or Most was reached.
+func Take(w *definition.Workflow, st *State, s Step, f *Facts, plan *Plan) (again bool) {
+	k := &taking{w: w, st: st, f: f, plan: plan, failing: st.failing(w), left: f.Most}
+	k.vars = definition.Vars{Input: f.Input, ID: f.ID, Name: w.Name, Labels: f.Labels, Task: k.result}
+	if f.Most == 0 {
+		k.left = -1
+	}
+	for _, m := range s.Marks {
+		k.mark(m)
+	}
+	plan.Recall = append(plan.Recall, s.Recall...)
+	plan.Cancel = append(plan.Cancel, s.Cancel...)
+	if len(s.Recall) > 0 {
+		st.Recalled = true
+	}
+	if s.Done != 0 {
+		k.finish(s.Done)
+		return false
+	}
+	for _, start := range s.Start {
+		if k.left == 0 {
+			return true
+		}
+		again = k.start(start) || again
+	}
+	for _, i := range s.More {
+		if k.left == 0 {
+			return true
+		}
+		again = k.more(w.Tasks[i], k.scope(w.Tasks[i])) || again
+	}
+	return again
+}
+
+func (k *taking) mark(m Marking) {
+	p := &k.st.Tasks[m.Task]
+	p.Mark = m.Mark
+	if m.Mark == Expanded {
+		p.Total = m.Total
+	}
+	if m.Error != nil {
+		p.Error, p.ErrorIndex = m.Error, p.Created
+	}
+	k.plan.Marks = append(k.plan.Marks, m)
+}
+
+// broken ends a task whose expression failed.
+func (k *taking) broken(t *definition.Task, err error) bool {
+	k.mark(Marking{Task: t.Index, Mark: Broken, Error: &flow.Error{Code: flow.CodeExpressionError, Message: err.Error()}})
+	k.failing = k.st.failing(k.w)
+	return true
+}
+
+// scope is what the expressions of one task see.
+func (k *taking) scope(t *definition.Task) *definition.Vars {
+	v := k.vars
+	if usesAll(t) {
+		v.Upstream = k.w.Upstream(t)
+	}
+	return &v
+}
+
+func usesAll(t *definition.Task) bool {
+	all := false
+	look := func(tpl *definition.Template) {
+		if tpl != nil {
+			_, a := tpl.Refs()
+			all = all || a
+		}
+	}
+	if _, a := t.If.Refs(); a {
+		return true
+	}
+	look(t.Foreach)
+	look(t.With)
+	look(t.Settings.Env)
+	if t.Settings.Concurrency != nil {
+		look(t.Settings.Concurrency.Key)
+	}
+	return all
+}
+
+// result is a task in the eyes of an expression.
+func (k *taking) result(name string) *definition.Result {
+	t := k.w.Task(name)
+	if t == nil {
+		return nil
+	}
+	p := &k.st.Tasks[t.Index]
+	r := &definition.Result{Status: p.status(t, k.failing), Error: p.Error}
+	if p.Created == 0 && p.Mark != Expanded || k.f.Output == nil {
+		return r
+	}
+	out := k.f.Output(t.Index)
+	r.Output = out.Single
+	if t.Foreach != nil {
+		r.Output, r.Items = nil, out.Items
+		if r.Items == nil {
+			r.Items = []json.RawMessage{}
+		}
+	}
+	return r
+}
+
+// start evaluates a task whose needs have ended.
+func (k *taking) start(s Start) (again bool) {
+	t := k.w.Tasks[s.Task]
+	if k.failing && !t.If.Survives() {
+		return true // a task broke in this very step: Next decides anew
+	}
+	v := k.scope(t)
+	v.Success, v.Failed, v.Cancelled = s.Success, s.Failed, s.Cancelled
+	if err := k.environment(v); err != nil {
+		return k.broken(t, err)
+	}
+	run, err := t.If.Eval(v)
+	if err != nil {
+		return k.broken(t, err)
+	}
+	if !run {
+		k.mark(Marking{Task: t.Index, Mark: Skipped})
+		return true
+	}
+	if t.Foreach == nil {
+		return k.create(t, 0, v)
+	}
+	items, err := k.items(t, v)
+	if err != nil {
+		return k.broken(t, err)
+	}
+	k.mark(Marking{Task: t.Index, Mark: Expanded, Total: len(items)})
+	if len(items) == 0 {
+		return true
+	}
+	return k.more(t, v)
+}
+
+// environment evaluates the workflow's env, once, and lets v see it.
+func (k *taking) environment(v *definition.Vars) error {
+	if !k.haveEnv && k.w.Env != nil {
+		k.env, k.envErr = k.w.Env.Texts(&k.vars)
+	}
+	k.haveEnv = true
+	v.Env = k.env
+	return k.envErr
+}
+
+// items evaluates the foreach of a task, in groups where it asks for batches.
+func (k *taking) items(t *definition.Task, v *definition.Vars) ([]json.RawMessage, error) {
+	if items, ok := k.f.Items[t.Index]; ok {
+		return items, nil
+	}
+	items, err := t.Items(v)
+	if err != nil {
+		return nil, err
+	}
+	if len(items) > MaxItems {
+		return nil, fmt.Errorf("tasks.%s.foreach: the list has %d items; at most %d are run: use batch, or sub-workflows", t.Name, len(items), MaxItems)
+	}
+	if k.f.Items != nil {
+		k.f.Items[t.Index] = items
+	}
+	return items, nil
+}
+
+// more creates as many children of a foreach as there is room for.
+func (k *taking) more(t *definition.Task, v *definition.Vars) (again bool) {
+	if err := k.environment(v); err != nil {
+		return k.broken(t, err)
+	}
+	items, err := k.items(t, v)
+	if err != nil {
+		return k.broken(t, err)
+	}
+	p := &k.st.Tasks[t.Index]
+	if len(items) != p.Total {
+		return k.broken(t, fmt.Errorf("tasks.%s.foreach: the list has %d items now and had %d before", t.Name, len(items), p.Total))
+	}
+	for n := room(t, p, k.failing); n > 0; n-- {
+		if k.left == 0 {
+			return true
+		}
+		if k.create(t, p.Created, v.At(items[p.Created], p.Created)) {
+			return true
+		}
+	}
+	return false
+}
+
+// create evaluates and adds one child; true means that the task broke.
+func (k *taking) create(t *definition.Task, index int, v *definition.Vars) (broke bool) {
+	c, err := child(t, index, v)
+	if err != nil {
+		if t.Foreach != nil {
+			err = fmt.Errorf("item %d: %w", index, err)
+		}
+		return k.broken(t, err)
+	}
+	p := &k.st.Tasks[t.Index]
+	p.Created++
+	p.Open++
+	k.left--
+	k.plan.Children = append(k.plan.Children, c)
+	return false
+}
+
+func child(t *definition.Task, index int, v *definition.Vars) (Child, error) {
+	c := Child{Task: t, Index: index, Action: t.Action, Version: t.Version, Env: v.Env}
+	if t.Settings.Env != nil {
+		own, err := t.Settings.Env.Texts(v)
+		if err != nil {
+			return c, err
+		}
+		c.Env = maps.Clone(v.Env)
+		if c.Env == nil {
+			c.Env = own
+		}
+		maps.Copy(c.Env, own)
+	}
+	if t.With != nil {
+		input, err := t.With.Eval(v)
+		if err != nil {
+			return c, err
+		}
+		c.Input = input
+	}
+	if t.Action == string(flow.KindWorkflow) {
+		sub, err := definition.SubWorkflow(c.Input)
+		if err != nil {
+			return c, fmt.Errorf("tasks.%s.with: %w", t.Name, err)
+		}
+		c.Action, c.Version, c.Input, c.Workflow = sub.Name, sub.Version, sub.Input, true
+	}
+	if lim := t.Settings.Concurrency; lim != nil {
+		key, err := lim.Key.Text(v)
+		if err != nil {
+			return c, err
+		}
+		c.Key, c.KeyLimit, c.WhenFull = key, lim.Limit, lim.WhenFull
+	}
+	return c, nil
+}
+
+// finish works out the outcome of a workflow that is over.
+func (k *taking) finish(stage flow.Stage) {
+	k.plan.Stage = stage
+	switch {
+	case k.st.Ending != 0:
+		k.plan.Outcome.Error = k.st.Reason
+	case stage == flow.Failed:
+		k.plan.Outcome.Error = k.failure()
+	case stage == flow.Cancelled:
+		k.plan.Outcome.Error = k.cancellation()
+	case k.w.Outputs != nil:
+		v := k.vars
+		if _, all := k.w.Outputs.Refs(); all {
+			v.Upstream = upstream(k.w, nil)
+		}
+		err := k.environment(&v)
+		if err == nil {
+			k.plan.Outcome.Output, err = k.w.Outputs.Eval(&v)
+		}
+		if err != nil {
+			k.plan.Stage = flow.Failed
+			k.plan.Outcome.Error = &flow.Error{Code: flow.CodeExpressionError, Message: err.Error()}
+		}
+	}
+}
+
+// failure names the first task, in document order, that made the workflow fail.
+func (k *taking) failure() *flow.Error {
+	for i, t := range k.w.Tasks {
+		p := &k.st.Tasks[i]
+		if !fails(t, p) {
+			continue
+		}
+		code, why := string(definition.StatusFailed), "it gave no reason"
+		if p.Error != nil {
+			code, why = p.Error.Code, p.Error.Message
+		}
+		name := fmt.Sprintf("task %q", t.Name)
+		details := struct {
+			Task  string `json:"task"`
+			Index int    `json:"index"`
+			Code  string `json:"code"`
+		}{t.Name, p.ErrorIndex, code}
+		if t.Foreach != nil {
+			name += fmt.Sprintf(" (item %d)", p.ErrorIndex)
+		}
+		e := &flow.Error{Code: flow.CodeTaskFailed, Message: fmt.Sprintf("%s failed: %s: %s", name, code, why)}
+		if raw, err := json.Marshal(details); err == nil {
+			e.Details = raw
+		}
+		return e
+	}
+	return &flow.Error{Code: flow.CodeTaskFailed, Message: "a task failed"}
+}
+
+func (k *taking) cancellation() *flow.Error {
+	for i, t := range k.w.Tasks {
+		if k.st.Tasks[i].status(t, false) == definition.StatusCancelled {
+			return &flow.Error{Code: flow.CodeCancelled, Message: fmt.Sprintf("task %q was cancelled", t.Name)}
+		}
+	}
+	return &flow.Error{Code: flow.CodeCancelled, Message: "a task was cancelled"}
+}
