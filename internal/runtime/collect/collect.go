@@ -1,0 +1,198 @@
+//go:build unix
+
+// Package collect copies the files that a program left behind to the host without ever following what the program may
+// have planted there: it descends through directory descriptors, opens nothing but regular files, and is bounded in
+// size, count and depth. Backends share it.
+package collect
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/pawl-run/pawl/internal/runtime"
+)
+
+// Bounds of one collection.
+const (
+	MaxFiles   = 1000
+	MaxDepth   = 32
+	maxEntries = 100_000 // directory entries looked at
+	maxRefused = 100     // refusals listed; the last line says how many there were in all
+)
+
+// From copies what patterns name beneath the directory work into the host directory into. The sizes of all copies
+// together are at most maxBytes. It reports what it refused instead of failing; the error is the host's own.
+func From(work *os.File, patterns []string, into string, maxBytes int64) ([]runtime.Collected, []string, error) {
+	c := &collection{into: into, left: maxBytes}
+	for _, p := range patterns {
+		c.patterns = append(c.patterns, path.Clean(p))
+	}
+	if err := c.walk(work, "", false, 0); err != nil && !errors.Is(err, errEnough) {
+		return nil, nil, err
+	}
+	if n := len(c.refused); n > maxRefused {
+		c.refused = append(c.refused[:maxRefused:maxRefused], fmt.Sprintf("and %d more", n-maxRefused))
+	}
+	return c.taken, c.refused, nil
+}
+
+// errEnough ends a walk that has reached a bound.
+var errEnough = errors.New("bound reached")
+
+type collection struct {
+	patterns []string
+	into     string
+	left     int64
+	entries  int
+	taken    []runtime.Collected
+	refused  []string
+}
+
+func (c *collection) refuse(name, why string) { c.refused = append(c.refused, name+": "+why) }
+
+// wanted says whether a pattern names the path itself.
+func (c *collection) wanted(name string) bool {
+	return slices.ContainsFunc(c.patterns, func(p string) bool {
+		ok, _ := path.Match(p, name)
+		return ok || p == "."
+	})
+}
+
+// leads says whether something beneath the directory may be named by a pattern.
+func (c *collection) leads(dir string) bool {
+	depth := strings.Count(dir, "/") + 1
+	return slices.ContainsFunc(c.patterns, func(p string) bool {
+		parts := strings.Split(p, "/")
+		if len(parts) <= depth {
+			return false
+		}
+		ok, _ := path.Match(strings.Join(parts[:depth], "/"), dir)
+		return ok
+	})
+}
+
+// walk goes through one directory; all means that everything in it is wanted.
+func (c *collection) walk(dir *os.File, prefix string, all bool, depth int) error {
+	for {
+		names, err := dir.Readdirnames(256)
+		slices.Sort(names)
+		for _, name := range names {
+			if c.entries++; c.entries > maxEntries {
+				c.refuse(path.Join(prefix, name), fmt.Sprintf("more than %d directory entries", maxEntries))
+				return errEnough
+			}
+			if err := c.entry(dir, name, prefix, all, depth); err != nil {
+				return err
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			c.refuse(prefix, "cannot be listed: "+err.Error())
+			return nil
+		}
+	}
+}
+
+func (c *collection) entry(dir *os.File, name, prefix string, all bool, depth int) error {
+	full := path.Join(prefix, name)
+	wanted := all || c.wanted(full)
+	var st unix.Stat_t
+	if err := unix.Fstatat(int(dir.Fd()), name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+		if wanted {
+			c.refuse(full, "cannot be inspected: "+err.Error())
+		}
+		return nil
+	}
+	switch kind := uint32(st.Mode) & unix.S_IFMT; {
+	case kind == unix.S_IFDIR && (wanted || c.leads(full)):
+		if depth+1 >= MaxDepth {
+			c.refuse(full, fmt.Sprintf("deeper than %d directories", MaxDepth))
+			return nil
+		}
+		sub, err := openBeneath(dir, name, unix.O_RDONLY|unix.O_DIRECTORY)
+		if err != nil {
+			c.refuse(full, "cannot be opened: "+err.Error())
+			return nil
+		}
+		defer sub.Close()
+		return c.walk(sub, full, wanted, depth+1)
+	case !wanted || kind == unix.S_IFDIR:
+		return nil
+	case kind != unix.S_IFREG:
+		c.refuse(full, "is "+kindName(kind)+" and not a regular file")
+		return nil
+	}
+	return c.take(dir, name, full)
+}
+
+// take copies one regular file.
+func (c *collection) take(dir *os.File, name, full string) error {
+	if len(c.taken) >= MaxFiles {
+		c.refuse(full, fmt.Sprintf("more than %d files", MaxFiles))
+		return errEnough
+	}
+	// O_NONBLOCK because the entry may have become a FIFO since it was inspected; the descriptor is what counts.
+	file, err := openBeneath(dir, name, unix.O_RDONLY|unix.O_NONBLOCK)
+	if err != nil {
+		c.refuse(full, "cannot be opened: "+err.Error())
+		return nil
+	}
+	defer file.Close()
+	var st unix.Stat_t
+	if err := unix.Fstat(int(file.Fd()), &st); err != nil {
+		c.refuse(full, "cannot be inspected: "+err.Error())
+		return nil
+	}
+	switch {
+	case uint32(st.Mode)&unix.S_IFMT != unix.S_IFREG:
+		c.refuse(full, "is no longer a regular file")
+		return nil
+	case st.Nlink > 1:
+		c.refuse(full, "has more than one name (a hard link)")
+		return nil
+	case st.Size > c.left:
+		c.refuse(full, fmt.Sprintf("its %d bytes exceed the %d that are left of the limit", st.Size, c.left))
+		return nil
+	}
+	mode := fs.FileMode(st.Mode) & 0o755
+	host := filepath.Join(c.into, filepath.FromSlash(full))
+	if err := os.MkdirAll(filepath.Dir(host), 0o755); err != nil {
+		return fmt.Errorf("collect %q: %w", full, err)
+	}
+	out, err := os.OpenFile(host, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode|0o600)
+	if err != nil {
+		return fmt.Errorf("collect %q: %w", full, err)
+	}
+	size, err := io.Copy(out, io.LimitReader(file, st.Size))
+	if err = errors.Join(err, out.Close()); err != nil {
+		return fmt.Errorf("collect %q: %w", full, err)
+	}
+	c.left -= size
+	c.taken = append(c.taken, runtime.Collected{Path: full, Size: size, Mode: mode, Host: host})
+	return nil
+}
+
+func kindName(kind uint32) string {
+	switch kind {
+	case unix.S_IFLNK:
+		return "a symbolic link"
+	case unix.S_IFIFO:
+		return "a FIFO"
+	case unix.S_IFSOCK:
+		return "a socket"
+	case unix.S_IFCHR, unix.S_IFBLK:
+		return "a device"
+	}
+	return "something else"
+}

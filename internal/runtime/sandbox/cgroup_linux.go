@@ -1,0 +1,247 @@
+package sandbox
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/pawl-run/pawl/internal/runtime"
+)
+
+// The init shares the limits of a cgroup v2 run, where the threads of one process cannot be in different cgroups. This
+// much is added so that the program has all of what it was promised. Under v1 the init stays outside.
+const (
+	initMemory = 8 << 20
+	initTasks  = 10
+)
+
+// cgroups is where on this host limits can be had. It is nil where they cannot.
+type cgroups struct {
+	memory, pids, cpuacct string // own directories in the v1 hierarchies; empty on v2
+	unified               string // directory in the v2 hierarchy for the runs; empty on plain v1
+	limits                bool   // v2 carries the limits
+	prefix                string // of every directory that this process makes
+	sequence              atomic.Int64
+}
+
+// enforcement is the name for runtime.Result.
+func (c *cgroups) enforcement() string {
+	switch {
+	case c == nil:
+		return "rlimit+watchdog"
+	case c.limits:
+		return "cgroup-v2"
+	case c.unified != "":
+		return "hybrid"
+	}
+	return "cgroup-v1"
+}
+
+// roots are the directories in which runs get theirs.
+func (c *cgroups) roots() []string {
+	var dirs []string
+	for _, dir := range []string{c.memory, c.pids, c.cpuacct, c.unified} {
+		if dir != "" {
+			dirs = append(dirs, dir)
+		}
+	}
+	return dirs
+}
+
+// group is the set of cgroups of one run.
+type group struct {
+	owner   *cgroups
+	name    string
+	dirs    []string
+	dir     *os.File // the v2 directory that the init is born in; nil on plain v1
+	tasks   []*os.File
+	oomBase int64
+}
+
+// create makes the cgroups of a run and writes its limits.
+func (c *cgroups) create(l runtime.Limits) (_ *group, err error) {
+	g := &group{owner: c, name: c.prefix + strconv.FormatInt(c.sequence.Add(1), 10)}
+	defer func() {
+		if err != nil {
+			err = errors.Join(fmt.Errorf("create cgroup %s: %w", g.name, err), g.remove())
+		}
+	}()
+	for _, root := range c.roots() {
+		dir := filepath.Join(root, g.name)
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			return nil, err
+		}
+		g.dirs = append(g.dirs, dir)
+	}
+	if c.unified != "" {
+		if g.dir, err = os.Open(filepath.Join(c.unified, g.name)); err != nil {
+			return nil, err
+		}
+	}
+	if c.limits {
+		return g, g.limitV2(l)
+	}
+	return g, g.limitV1(l)
+}
+
+func (g *group) limitV1(l runtime.Limits) error {
+	memory, pids := filepath.Join(g.owner.memory, g.name), filepath.Join(g.owner.pids, g.name)
+	value := strconv.FormatInt(l.Memory, 10)
+	if err := write(memory, "memory.limit_in_bytes", value); err != nil {
+		return err
+	}
+	// Swap included; the file is missing where the kernel does not account for swap.
+	if err := write(memory, "memory.memsw.limit_in_bytes", value); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	if err := write(pids, "pids.max", strconv.Itoa(max(l.Pids, minPids))); err != nil {
+		return err
+	}
+	for _, root := range []string{g.owner.memory, g.owner.pids, g.owner.cpuacct} {
+		if root == "" {
+			continue
+		}
+		f, err := os.OpenFile(filepath.Join(root, g.name, "tasks"), os.O_WRONLY, 0)
+		if err != nil {
+			return err
+		}
+		g.tasks = append(g.tasks, f)
+	}
+	return nil
+}
+
+func (g *group) limitV2(l runtime.Limits) error {
+	dir := g.dir.Name()
+	if err := write(dir, "memory.max", strconv.FormatInt(l.Memory+initMemory, 10)); err != nil {
+		return err
+	}
+	if err := write(dir, "memory.swap.max", "0"); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return write(dir, "pids.max", strconv.Itoa(max(l.Pids, minPids)+initTasks))
+}
+
+// closeTasks closes what only the start needs.
+func (g *group) closeTasks() {
+	for _, f := range g.tasks {
+		f.Close()
+	}
+	g.tasks = nil
+}
+
+// oomKills counts the processes of the run that the kernel has killed for memory.
+func (g *group) oomKills() int64 {
+	if g.owner.limits {
+		return field(g.dir.Name(), "memory.events", "oom_kill")
+	}
+	return field(filepath.Join(g.owner.memory, g.name), "memory.oom_control", "oom_kill")
+}
+
+// peakMemory is the most memory that the run has had at once, in bytes; 0 when the kernel does not say.
+func (g *group) peakMemory() int64 {
+	if g.owner.limits {
+		return max(0, number(g.dir.Name(), "memory.peak")-initMemory/2)
+	}
+	return number(filepath.Join(g.owner.memory, g.name), "memory.max_usage_in_bytes")
+}
+
+// cpu is the time that the run has used, user and system; 0 when the kernel does not say.
+func (g *group) cpu() time.Duration {
+	if g.owner.limits {
+		return time.Duration(field(g.dir.Name(), "cpu.stat", "usage_usec")) * time.Microsecond
+	}
+	if g.owner.cpuacct == "" {
+		return 0
+	}
+	return time.Duration(number(filepath.Join(g.owner.cpuacct, g.name), "cpuacct.usage"))
+}
+
+// kill ends every process of the run at once, where the kernel has a file for that.
+func (g *group) kill() {
+	if g.dir != nil {
+		_ = write(g.dir.Name(), "cgroup.kill", "1") // Linux 5.14; the init's death does the same
+	}
+}
+
+// remove takes the cgroups away. The processes are dead by then, but the kernel may need a moment to notice.
+func (g *group) remove() error {
+	g.closeTasks()
+	if g.dir != nil {
+		g.dir.Close()
+	}
+	deadline := time.Now().Add(removeWithin)
+	for _, dir := range g.dirs {
+		for wait := 100 * time.Microsecond; ; wait = min(2*wait, 10*time.Millisecond) {
+			err := unix.Rmdir(dir)
+			if err == nil || errors.Is(err, unix.ENOENT) {
+				break
+			}
+			if !errors.Is(err, unix.EBUSY) || time.Now().After(deadline) {
+				return fmt.Errorf("remove cgroup %s: %w", dir, err)
+			}
+			time.Sleep(wait)
+		}
+	}
+	return nil
+}
+
+const (
+	// minPids is one program and the thread of the init that starts it.
+	minPids = 2
+	// removeWithin bounds the wait for a cgroup to become empty after all its processes have been reaped.
+	removeWithin = 5 * time.Second
+)
+
+// write writes one control file.
+func write(dir, file, value string) error {
+	path := filepath.Join(dir, file)
+	fd, err := unix.Open(path, unix.O_WRONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return &os.PathError{Op: "open", Path: path, Err: err}
+	}
+	defer unix.Close(fd)
+	if _, err := unix.Write(fd, []byte(value)); err != nil {
+		return &os.PathError{Op: "write " + value + " to", Path: path, Err: err}
+	}
+	return nil
+}
+
+// read reads one control file; nil when it cannot be read.
+func read(dir, file string) []byte {
+	fd, err := unix.Open(filepath.Join(dir, file), unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil
+	}
+	defer unix.Close(fd)
+	buffer := make([]byte, 4096)
+	n, err := unix.Read(fd, buffer)
+	if err != nil {
+		return nil
+	}
+	return buffer[:n]
+}
+
+// number reads a control file that holds a single number; 0 when it cannot.
+func number(dir, file string) int64 {
+	n, _ := strconv.ParseInt(string(bytes.TrimSpace(read(dir, file))), 10, 64)
+	return n
+}
+
+// field reads one "key value" line of a control file; 0 when it is not there.
+func field(dir, file, key string) int64 {
+	for line := range strings.Lines(string(read(dir, file))) {
+		if name, value, ok := strings.Cut(strings.TrimSpace(line), " "); ok && name == key {
+			n, _ := strconv.ParseInt(value, 10, 64)
+			return n
+		}
+	}
+	return 0
+}

@@ -1,0 +1,22 @@
+// Package sandbox runs untrusted programs on Linux: each in namespaces of its own, with the host's toolchains read-only,
+// without a network, capabilities or set-user-id programs, behind a seccomp filter and within cgroup limits. It is pure
+// Go and needs neither root nor a daemon; where the host cannot isolate, it refuses and says what is missing.
+//
+// A run is a clone of this binary that becomes process 1 of the sandbox (package pid1), builds the file system, gives up
+// its privileges and starts the program, which is never process 1 itself. The host keeps four handles: a control
+// socket, the pipes, a pidfd and the run's cgroups. Everything that decides how a run ended is recorded or counted on
+// the host's side of them.
+package sandbox
+
+import "github.com/pawl-run/pawl/internal/runtime"
+
+// Name is what users call this backend.
+const Name = "sandbox"
+
+// Options configure New. The zero value is ready to use.
+type Options struct {
+	// Defaults fill the limits that a Spec leaves at zero; its own zeroes come from runtime.DefaultLimits.
+	Defaults runtime.Limits
+	// WithoutCgroups limits with rlimits and the watchdog even where cgroups could be had.
+	WithoutCgroups bool
+}

@@ -1,0 +1,86 @@
+package sandbox
+
+import (
+	"errors"
+	goruntime "runtime"
+	"syscall"
+
+	"github.com/pawl-run/pawl/internal/runtime/sandbox/pid1"
+)
+
+// errClosed is returned by a start after Close.
+var errClosed = errors.New("runtime is closed")
+
+// forker creates all sandboxes of a runtime from one thread that lives as long as the runtime. The kernel kills a child
+// that asked for it when the thread that created it ends, not when the process does, and Go may end a thread at any
+// time once some goroutine has locked it.
+type forker struct {
+	jobs chan forkJob
+}
+
+type forkJob struct {
+	attr *syscall.ProcAttr
+	done chan<- forked
+}
+
+type forked struct {
+	pid int
+	err error
+}
+
+func newForker() *forker {
+	f := &forker{jobs: make(chan forkJob)}
+	go func() {
+		goruntime.LockOSThread() // never unlocked: the thread ends with this goroutine
+		for job := range f.jobs {
+			pid, err := syscall.ForkExec("/proc/self/exe", []string{"pawl-init"}, job.attr)
+			job.done <- forked{pid, err}
+		}
+	}()
+	return f
+}
+
+func (f *forker) fork(attr *syscall.ProcAttr) (int, error) {
+	done := make(chan forked, 1)
+	f.jobs <- forkJob{attr, done}
+	result := <-done
+	return result.pid, result.err
+}
+
+func (f *forker) close() { close(f.jobs) }
+
+// namespaces are all that a sandbox has of its own. The cgroup namespace is entered by the init, after the cgroups.
+const namespaces = syscall.CLONE_NEWUSER | syscall.CLONE_NEWPID | syscall.CLONE_NEWNS | syscall.CLONE_NEWNET |
+	syscall.CLONE_NEWIPC | syscall.CLONE_NEWUTS
+
+// initEnv is the init's whole environment. It allocates so little that collecting garbage would cost more than it frees.
+var initEnv = []string{pid1.Marker + "=1", "GOGC=off", "GOMAXPROCS=1", "GODEBUG=madvdontneed=0"}
+
+// allCapabilities are wanted by the init within its own user namespace, to build the sandbox; the kernel's newest is 40.
+func allCapabilities() []uintptr {
+	caps := make([]uintptr, 41)
+	for i := range caps {
+		caps[i] = uintptr(i)
+	}
+	return caps
+}
+
+// birth describes the clone of an init for the host user uid and group gid.
+func birth(files []uintptr, uid, gid int, privileged bool, cgroup *group, pidfd *int) *syscall.ProcAttr {
+	sys := &syscall.SysProcAttr{
+		Cloneflags:  namespaces,
+		UidMappings: []syscall.SysProcIDMap{{ContainerID: pid1.UserID, HostID: uid, Size: 1}},
+		GidMappings: []syscall.SysProcIDMap{{ContainerID: pid1.GroupID, HostID: gid, Size: 1}},
+		// Only a privileged parent may let its child give up the supplementary groups that it was born with.
+		GidMappingsEnableSetgroups: privileged,
+		Credential:                 &syscall.Credential{Uid: pid1.UserID, Gid: pid1.GroupID, NoSetGroups: !privileged},
+		AmbientCaps:                allCapabilities(),
+		Pdeathsig:                  syscall.SIGKILL,
+		Setsid:                     true,
+		PidFD:                      pidfd,
+	}
+	if cgroup != nil && cgroup.dir != nil {
+		sys.UseCgroupFD, sys.CgroupFD = true, int(cgroup.dir.Fd())
+	}
+	return &syscall.ProcAttr{Dir: "/", Env: initEnv, Files: files, Sys: sys}
+}

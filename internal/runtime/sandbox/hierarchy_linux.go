@@ -1,0 +1,252 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// mountPoint is where a cgroup hierarchy is mounted and which part of it that mount shows.
+type mountPoint struct{ root, dir string }
+
+// findCgroups looks for a place for the runs' cgroups, beneath this process's own wherever possible, so that limits set
+// on Pawl as a whole hold for its runs too. The error says why there is none.
+func findCgroups() (*cgroups, error) {
+	mounts, err := cgroupMounts("/proc/self/mountinfo")
+	if err != nil {
+		return nil, err
+	}
+	own, err := ownCgroups("/proc/self/cgroup")
+	if err != nil {
+		return nil, err
+	}
+	prefix, err := ownerPrefix()
+	if err != nil {
+		return nil, err
+	}
+	c := &cgroups{prefix: prefix}
+	place := func(controller string) string {
+		m, mounted := mounts[controller]
+		path, member := own[controller]
+		if !mounted || !member {
+			return ""
+		}
+		rel, err := filepath.Rel(m.root, path)
+		if err != nil || strings.HasPrefix(rel, "..") {
+			rel = "." // our own cgroup lies outside of what is mounted: a cgroup namespace
+		}
+		return filepath.Join(m.dir, rel)
+	}
+	c.memory, c.pids, c.cpuacct = place("memory"), place("pids"), place("cpuacct")
+	unified := place("")
+	if c.memory != "" && c.pids != "" {
+		for _, dir := range []string{c.memory, c.pids} {
+			if err := usable(dir, prefix); err != nil {
+				return nil, err
+			}
+		}
+		if c.cpuacct != "" && usable(c.cpuacct, prefix) != nil {
+			c.cpuacct = ""
+		}
+		if unified != "" && usable(unified, prefix) == nil {
+			c.unified = unified
+		}
+		c.sweep()
+		return c, nil
+	}
+	if unified == "" {
+		return nil, errors.New("no cgroup hierarchy with the memory and pids controllers is mounted")
+	}
+	c.memory, c.pids, c.cpuacct = "", "", ""
+	if c.unified, err = delegated(unified, mounts[""].dir, prefix); err != nil {
+		return nil, err
+	}
+	c.limits = true
+	c.sweep()
+	return c, nil
+}
+
+// cgroupMounts maps controllers to their mounts; the v2 hierarchy has the empty name.
+func cgroupMounts(mountinfo string) (map[string]mountPoint, error) {
+	text, err := os.ReadFile(mountinfo)
+	if err != nil {
+		return nil, fmt.Errorf("find cgroup mounts: %w", err)
+	}
+	mounts := make(map[string]mountPoint)
+	for line := range strings.Lines(string(text)) {
+		before, after, ok := strings.Cut(strings.TrimSpace(line), " - ")
+		left, right := strings.Fields(before), strings.Fields(after)
+		if !ok || len(left) < 5 || len(right) < 3 {
+			continue
+		}
+		m := mountPoint{root: left[3], dir: left[4]}
+		switch right[0] {
+		case "cgroup2":
+			mounts[""] = m
+		case "cgroup":
+			for option := range strings.SplitSeq(right[2], ",") {
+				if _, known := mounts[option]; !known {
+					mounts[option] = m
+				}
+			}
+		}
+	}
+	return mounts, nil
+}
+
+// ownCgroups maps controllers to this process's place in their hierarchies.
+func ownCgroups(file string) (map[string]string, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("find own cgroup: %w", err)
+	}
+	own := make(map[string]string)
+	for line := range strings.Lines(string(text)) {
+		parts := strings.SplitN(strings.TrimSpace(line), ":", 3)
+		if len(parts) != 3 {
+			continue
+		}
+		for controller := range strings.SplitSeq(parts[1], ",") {
+			own[controller] = parts[2]
+		}
+	}
+	return own, nil
+}
+
+// usable says why cgroups cannot be made in dir, if so.
+func usable(dir, prefix string) error {
+	probe := filepath.Join(dir, prefix+"probe")
+	if err := os.Mkdir(probe, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
+		return fmt.Errorf("cgroups cannot be made in %s: %w", dir, err)
+	}
+	return os.Remove(probe)
+}
+
+// delegated finds the closest v2 cgroup, from our own upwards, that can give its children the memory and pids
+// controllers. Our own cannot while it holds processes, unless it is the root of the hierarchy; when the only process
+// in it is this one, it moves aside into a child.
+func delegated(own, top, prefix string) (string, error) {
+	var first error
+	for dir := own; ; dir = filepath.Dir(dir) {
+		err := enableControllers(dir)
+		if errors.Is(err, unix.EBUSY) && dir == own && alone(dir) {
+			if err = stepAside(dir, prefix); err == nil {
+				err = enableControllers(dir)
+			}
+		}
+		if err == nil {
+			err = usable(dir, prefix)
+		}
+		if err == nil {
+			return dir, nil
+		}
+		if first == nil {
+			first = err
+		}
+		if dir == top || dir == "/" || dir == "." {
+			return "", first
+		}
+	}
+}
+
+func enableControllers(dir string) error {
+	missing := ""
+	have := " " + strings.TrimSpace(string(read(dir, "cgroup.subtree_control"))) + " "
+	can := " " + strings.TrimSpace(string(read(dir, "cgroup.controllers"))) + " "
+	for _, controller := range []string{"memory", "pids"} {
+		if strings.Contains(have, " "+controller+" ") {
+			continue
+		}
+		if !strings.Contains(can, " "+controller+" ") {
+			return fmt.Errorf("the %s controller is not delegated to %s", controller, dir)
+		}
+		missing += " +" + controller
+	}
+	if missing == "" {
+		return nil
+	}
+	return write(dir, "cgroup.subtree_control", missing[1:])
+}
+
+// alone says whether this process is the only one in the cgroup.
+func alone(dir string) bool {
+	members := strings.Fields(string(read(dir, "cgroup.procs")))
+	return len(members) == 1 && members[0] == strconv.Itoa(os.Getpid())
+}
+
+func stepAside(dir, prefix string) error {
+	aside := filepath.Join(dir, prefix+"self")
+	if err := os.Mkdir(aside, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
+		return err
+	}
+	return write(aside, "cgroup.procs", "0")
+}
+
+// ownerPrefix names this process so that another can tell whether it still lives: its pid namespace, pid and start time.
+func ownerPrefix() (string, error) {
+	start, err := startTime(os.Getpid())
+	if err != nil {
+		return "", err
+	}
+	ns, err := pidNamespace()
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("pawl-%d.%d.%d-", ns, os.Getpid(), start), nil
+}
+
+func pidNamespace() (uint64, error) {
+	var st unix.Stat_t
+	if err := unix.Stat("/proc/self/ns/pid", &st); err != nil {
+		return 0, fmt.Errorf("identify the pid namespace: %w", err)
+	}
+	return st.Ino, nil
+}
+
+// startTime is when a process started, in ticks since boot: with the pid it names a process for good.
+func startTime(pid int) (uint64, error) {
+	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return 0, fmt.Errorf("read the start time of process %d: %w", pid, err)
+	}
+	// The command in parentheses may hold anything, so count from the last one; the start time is field 22.
+	fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
+	if len(fields) < 20 {
+		return 0, fmt.Errorf("read the start time of process %d: short line", pid)
+	}
+	return strconv.ParseUint(fields[19], 10, 64)
+}
+
+// sweep removes what processes of Pawl that are no more have left behind. Their runs died with them.
+func (c *cgroups) sweep() {
+	ns, err := pidNamespace()
+	if err != nil {
+		return
+	}
+	for _, root := range c.roots() {
+		entries, err := os.ReadDir(root)
+		if err != nil {
+			continue
+		}
+		for _, entry := range entries {
+			rest, ok := strings.CutPrefix(entry.Name(), "pawl-"+strconv.FormatUint(ns, 10)+".")
+			if !ok || !entry.IsDir() {
+				continue
+			}
+			var pid int
+			var start uint64
+			if n, _ := fmt.Sscanf(rest, "%d.%d-", &pid, &start); n != 2 {
+				continue
+			}
+			if now, err := startTime(pid); err == nil && now == start {
+				continue
+			}
+			_ = unix.Rmdir(filepath.Join(root, entry.Name())) // a live sandbox in it is dying; the next sweep gets it
+		}
+	}
+}

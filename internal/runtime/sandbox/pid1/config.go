@@ -1,0 +1,105 @@
+// Package pid1 is the first process of every sandbox. It builds the file system, gives up every privilege, starts the
+// program, reaps whatever the program leaves behind and reports how it ended.
+//
+// Importing the package is enough: when a process is started by the sandbox backend, [init] takes it over before any
+// heavier package of the binary initializes, and never returns. For that reason the package imports nothing but
+// syscall, unsafe and runtime; Go initializes packages in the order of their import paths among those whose imports are
+// ready, so every import that is added here lets other packages go first and slows each start.
+package pid1
+
+// Marker is the environment variable that, together with being process 1, makes a process the init of a sandbox.
+const Marker = "PAWL_SANDBOX_PID1"
+
+// The descriptors that the init is born with, beside 0, 1 and 2, which are the program's.
+const (
+	ControlFD = 3 // a stream socket to the host: configuration in, messages out
+	FirstFD   = 4 // descriptors that Config refers to by number follow
+)
+
+// The user and group that a program sees itself as. On the host this is the caller, or an unprivileged id of its own
+// when the caller is root.
+const (
+	UserID  = 1000
+	GroupID = 1000
+)
+
+// WorkDir is the program's working directory inside the sandbox.
+const WorkDir = "/work"
+
+// StepKind says what a Step does to the new root.
+type StepKind int64
+
+// The kinds of steps. All targets are relative to the new root and their parents are created with mode 0755.
+const (
+	MakeDir      StepKind = iota + 1 // create Target with mode Number
+	MakeLink                         // create the symbolic link Target with the content Source
+	MakeFile                         // create the file Target with the content Source
+	BindReadOnly                     // bind the host's Source at Target: read-only, nosuid, nodev
+	BindDevice                       // bind the character device Source, whose device number is Number, at Target
+	Attach                           // move the detached mount of descriptor Number to Target
+	MountProc                        // mount a fresh /proc at Target
+	Mask                             // cover the file or directory Target, if it exists, with nothing
+	Freeze                           // make the existing Target read-only, if it exists
+	MountScratch                     // mount the tmpfs of the run and bind its parts at /work, /tmp and /dev/shm
+)
+
+// Step is one step of building the file system.
+type Step struct {
+	Kind           StepKind
+	Source, Target string
+	Number         int64
+}
+
+// File is an input of the program; its content follows the configuration on the control socket, in order.
+type File struct {
+	Path string // relative to WorkDir
+	Mode int64
+	Size int64
+}
+
+// Rlimit is a resource limit of the program, soft and hard alike.
+type Rlimit struct {
+	Resource int64
+	Value    uint64
+}
+
+// Config is what the host tells the init.
+type Config struct {
+	// Cover is a host directory over which the new root is mounted while it is built, in the init's own mount namespace.
+	Cover string
+	// Layout is a list of steps in their encoded form (EncodeSteps), common to all runs; Steps follow it.
+	Layout        []byte
+	Steps         []Step
+	ScratchSize   int64 // bytes in /work, /tmp and /dev/shm together
+	ScratchInodes int64
+	// TaskFDs are descriptors of the `tasks` files of cgroup v1 hierarchies that the program is to be born in.
+	TaskFDs []int64
+	Rlimits []Rlimit
+	Filter  []byte // a seccomp program: an array of struct sock_filter
+	Argv    []string
+	Env     []string
+	Files   []File
+}
+
+// MessageKind is the first byte of a message from the init to the host.
+type MessageKind byte
+
+// The messages. A start is followed by an exit, or by the end of the stream when the init was killed.
+const (
+	Started MessageKind = 'S' // the program is executing; the working directory's descriptor comes with it
+	Failed  MessageKind = 'F' // nothing was started: Stage, Errno and Detail say why
+	Exited  MessageKind = 'X' // the program ended and all it left behind is dead
+)
+
+// Message is what the init tells the host.
+type Message struct {
+	Kind   MessageKind
+	Stage  string // Failed: what was being done
+	Detail string // Failed: to what
+	Errno  int64  // Failed
+	// AtFault is true when the run's own specification is to blame and not the host.
+	AtFault bool
+	Status  int64 // Exited: the wait status of the program
+	CPU     int64 // Exited: nanoseconds, user and system, of everything that was reaped
+	MaxRSS  int64 // Exited: bytes of the largest process
+}

@@ -1,0 +1,250 @@
+package pid1
+
+import "syscall"
+
+const (
+	quiet      = syscall.MS_NOSUID | syscall.MS_NODEV
+	rootLayout = "mode=0755,size=1m,nr_inodes=1024"
+)
+
+// buildRoot makes the sandbox's file system and moves into it: a small tmpfs that ends up read-only, with the host's
+// toolchains bound into it and the run's own tmpfs as the only place to write to.
+func buildRoot(cfg *Config) *failure {
+	// Whatever is mounted from now on must not reach the host; what the host unmounts may still reach us.
+	if err := syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_SLAVE, ""); err != nil {
+		return failed("make mounts private to the sandbox", "/", err)
+	}
+	// Sources are opened before the new root covers anything that they may lie under.
+	trees := make([]int, len(cfg.Steps))
+	for i, s := range cfg.Steps {
+		var f *failure
+		if trees[i], f = source(s); f != nil {
+			return f
+		}
+	}
+	if err := syscall.Mount("tmpfs", cfg.Cover, "tmpfs", quiet, rootLayout); err != nil {
+		return failed("mount the new root", cfg.Cover, err)
+	}
+	if err := syscall.Chdir(cfg.Cover); err != nil {
+		return failed("enter the new root", cfg.Cover, err)
+	}
+	for i, s := range cfg.Steps {
+		if f := step(cfg, s, trees[i]); f != nil {
+			return f
+		}
+	}
+	if err := syscall.PivotRoot(".", "."); err != nil {
+		return failed("pivot into the new root", cfg.Cover, err)
+	}
+	// Both roots are now stacked on "."; the old one is on top.
+	if err := syscall.Unmount(".", syscall.MNT_DETACH); err != nil {
+		return failed("leave the host's root", "/", err)
+	}
+	if err := syscall.Mount("", "/", "", syscall.MS_REMOUNT|syscall.MS_BIND|syscall.MS_RDONLY|quiet, ""); err != nil {
+		return failed("make the root read-only", "/", err)
+	}
+	if err := syscall.Chdir(WorkDir); err != nil {
+		return failed("enter the working directory", WorkDir, err)
+	}
+	return nil
+}
+
+// source opens what a step binds, as a detached tree; -1 when the step binds nothing.
+func source(s Step) (int, *failure) {
+	var set uint64
+	switch s.Kind {
+	case Attach:
+		return int(s.Number), nil
+	case BindReadOnly:
+		set = mountAttrReadOnly | mountAttrNoSuid | mountAttrNoDev
+	case BindDevice:
+		set = mountAttrNoSuid
+	default:
+		return -1, nil
+	}
+	tree, err := openTree(s.Source)
+	if err != nil {
+		return -1, failed("open for binding", s.Source, err)
+	}
+	if s.Kind == BindDevice {
+		var st syscall.Stat_t
+		if err := syscall.Fstat(tree, &st); err != nil {
+			return -1, failed("inspect the device", s.Source, err)
+		}
+		if st.Mode&syscall.S_IFMT != syscall.S_IFCHR || int64(st.Rdev) != s.Number {
+			return -1, failed("verify the device", s.Source, syscall.ENODEV)
+		}
+	}
+	if err := setAttributes(tree, set); err != nil {
+		return -1, failed("restrict the bind mount of", s.Source, err)
+	}
+	return tree, nil
+}
+
+func step(cfg *Config, s Step, tree int) *failure {
+	var err error
+	stage := ""
+	switch s.Kind {
+	case MakeDir:
+		stage = "create directory"
+		err = makeDir(s.Target, uint32(s.Number))
+	case MakeLink:
+		stage = "create link"
+		if err = makeParents(s.Target); err == nil {
+			err = syscall.Symlink(s.Source, s.Target)
+		}
+	case MakeFile:
+		stage = "create file"
+		if err = makeParents(s.Target); err == nil {
+			err = writeFile(s.Target, s.Source)
+		}
+	case BindReadOnly, BindDevice, Attach:
+		stage = "bind"
+		err = attach(tree, s.Target)
+	case MountProc:
+		stage = "mount a fresh /proc at"
+		if err = makeDir(s.Target, 0o555); err == nil {
+			err = syscall.Mount("proc", s.Target, "proc", quiet|syscall.MS_NOEXEC, "")
+		}
+	case Mask:
+		stage = "mask"
+		err = mask(s.Target)
+	case Freeze:
+		stage = "make read-only"
+		err = freeze(s.Target)
+	case MountScratch:
+		stage = "mount the working directory"
+		err = mountScratch(cfg)
+	default:
+		stage, err = "decode a step", syscall.EINVAL
+	}
+	if err != nil {
+		return failed(stage, "/"+s.Target, err)
+	}
+	return nil
+}
+
+func makeDir(path string, mode uint32) error {
+	if err := makeParents(path); err != nil {
+		return err
+	}
+	if err := syscall.Mkdir(path, mode); err != nil && err != syscall.EEXIST {
+		return err
+	}
+	return nil
+}
+
+func makeParents(path string) error {
+	for i := 1; i < len(path); i++ {
+		if path[i] != '/' {
+			continue
+		}
+		if err := syscall.Mkdir(path[:i], 0o755); err != nil && err != syscall.EEXIST {
+			return err
+		}
+	}
+	return nil
+}
+
+func writeFile(path, content string) error {
+	fd, err := syscall.Open(path, syscall.O_WRONLY|syscall.O_CREAT|syscall.O_EXCL|syscall.O_CLOEXEC, 0o644)
+	if err != nil {
+		return err
+	}
+	defer syscall.Close(fd)
+	_, err = syscall.Write(fd, []byte(content))
+	return err
+}
+
+// attach mounts a detached tree at target, which becomes a directory or a file like the tree's root.
+func attach(tree int, target string) error {
+	var st syscall.Stat_t
+	if err := syscall.Fstat(tree, &st); err != nil {
+		return err
+	}
+	if st.Mode&syscall.S_IFMT == syscall.S_IFDIR {
+		if err := makeDir(target, 0o755); err != nil {
+			return err
+		}
+	} else {
+		if err := makeParents(target); err != nil {
+			return err
+		}
+		if err := writeFile(target, ""); err != nil && err != syscall.EEXIST {
+			return err
+		}
+	}
+	if err := moveMount(tree, target); err != nil {
+		return err
+	}
+	return syscall.Close(tree)
+}
+
+// mask hides a file behind the sandbox's own /dev/null, which was verified when it was bound, and a directory behind an
+// empty read-only one.
+func mask(target string) error {
+	var st syscall.Stat_t
+	if err := syscall.Lstat(target, &st); err == syscall.ENOENT {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	if st.Mode&syscall.S_IFMT == syscall.S_IFDIR {
+		return syscall.Mount("tmpfs", target, "tmpfs", quiet|syscall.MS_RDONLY|syscall.MS_NOEXEC, "mode=0555,nr_inodes=2")
+	}
+	return syscall.Mount("dev/null", target, "", syscall.MS_BIND, "")
+}
+
+func freeze(target string) error {
+	err := syscall.Mount(target, target, "", syscall.MS_BIND|syscall.MS_REC, "")
+	if err == syscall.ENOENT {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return syscall.Mount("", target, "",
+		syscall.MS_REMOUNT|syscall.MS_BIND|syscall.MS_RDONLY|syscall.MS_NOEXEC|quiet, "")
+}
+
+// mountScratch mounts one tmpfs and shows it in three places, so that one size bounds them all.
+func mountScratch(cfg *Config) error {
+	options := "mode=0755,size=" + decimal(cfg.ScratchSize) + ",nr_inodes=" + decimal(cfg.ScratchInodes)
+	if err := makeDir("scratch", 0o755); err != nil {
+		return err
+	}
+	if err := syscall.Mount("tmpfs", "scratch", "tmpfs", quiet, options); err != nil {
+		return err
+	}
+	for _, part := range []struct {
+		name, target string
+		mode         uint32
+	}{{"scratch/work", WorkDir[1:], 0o755}, {"scratch/tmp", "tmp", 0o1777}, {"scratch/shm", "dev/shm", 0o1777}} {
+		if err := syscall.Mkdir(part.name, part.mode); err != nil {
+			return err
+		}
+		if err := makeDir(part.target, 0o755); err != nil {
+			return err
+		}
+		if err := syscall.Mount(part.name, part.target, "", syscall.MS_BIND, ""); err != nil {
+			return err
+		}
+	}
+	if err := syscall.Unmount("scratch", syscall.MNT_DETACH); err != nil {
+		return err
+	}
+	return syscall.Rmdir("scratch")
+}
+
+// decimal formats a positive number; strconv would be one more package to initialize.
+func decimal(n int64) string {
+	var digits [20]byte
+	i := len(digits)
+	for {
+		i--
+		digits[i] = byte('0' + n%10)
+		if n /= 10; n == 0 {
+			return string(digits[i:])
+		}
+	}
+}

@@ -1,0 +1,87 @@
+package pid1
+
+import (
+	"syscall"
+	"unsafe"
+)
+
+// System calls and constants that package syscall does not have. The numbers are the same on every architecture: new
+// calls have been numbered alike since Linux 5.1.
+const (
+	sysOpenTree     = 428
+	sysMoveMount    = 429
+	sysCloseRange   = 436
+	sysMountSetattr = 442
+
+	closeRangeCloexec = 4
+
+	openTreeClone       = 1
+	atEmptyPath         = 0x1000
+	atRecursive         = 0x8000
+	moveMountEmptyPath  = 4
+	mountAttrReadOnly   = 1
+	mountAttrNoSuid     = 2
+	mountAttrNoDev      = 4
+	msPrivate           = 1 << 18
+	cloneNewCgroup      = 0x02000000
+	prCapAmbient        = 47
+	prCapAmbientClear   = 4
+	prSetNoNewPrivs     = 38
+	seccompModeFilter   = 2
+	linuxCapabilityV3   = 0x20080522
+	rusageChildren      = -1
+	accessExecutable    = 1
+	highestCapabilityID = 63
+)
+
+// atCwd is AT_FDCWD in the width of a register.
+const atCwd = ^uintptr(99)
+
+func prctl(option, argument uintptr) error {
+	return fault(syscall.RawSyscall6(syscall.SYS_PRCTL, option, argument, 0, 0, 0, 0))
+}
+
+// fault turns the results of a raw call into an error that is nil on success.
+func fault(_, _ uintptr, errno syscall.Errno) error {
+	if errno != 0 {
+		return errno
+	}
+	return nil
+}
+
+func closeOnExecFrom(fd uintptr) error {
+	return fault(syscall.RawSyscall(sysCloseRange, fd, uintptr(^uint32(0)), closeRangeCloexec))
+}
+
+// openTree makes a detached, private copy of the mounts at path.
+func openTree(path string) (int, error) {
+	p, err := syscall.BytePtrFromString(path)
+	if err != nil {
+		return -1, err
+	}
+	fd, _, errno := syscall.Syscall(sysOpenTree, atCwd, uintptr(unsafe.Pointer(p)),
+		openTreeClone|atRecursive|syscall.O_CLOEXEC)
+	if errno != 0 {
+		return -1, errno
+	}
+	return int(fd), nil
+}
+
+// setAttributes adds mount attributes to every mount of a detached tree and cuts it off from its peers.
+func setAttributes(tree int, set uint64) error {
+	empty := [1]byte{}
+	attr := [4]uint64{set, 0, msPrivate, 0} // struct mount_attr
+	return fault(syscall.Syscall6(sysMountSetattr, uintptr(tree), uintptr(unsafe.Pointer(&empty)),
+		atEmptyPath|atRecursive, uintptr(unsafe.Pointer(&attr)), unsafe.Sizeof(attr), 0))
+}
+
+// moveMount attaches a detached tree at target.
+func moveMount(tree int, target string) error {
+	p, err := syscall.BytePtrFromString(target)
+	if err != nil {
+		return err
+	}
+	empty := [1]byte{}
+	return fault(syscall.Syscall6(sysMoveMount, uintptr(tree), uintptr(unsafe.Pointer(&empty)),
+		atCwd, uintptr(unsafe.Pointer(p)), moveMountEmptyPath, 0))
+}

@@ -1,0 +1,118 @@
+package sandbox
+
+import (
+	"bytes"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// clockTick is the unit of times in /proc: USER_HZ is 100 on every architecture that Go runs on.
+const clockTick = 10 * time.Millisecond
+
+// sampleTree adds up what the descendants of a sandbox's init use. Reading a moving tree is inexact, but nothing in it
+// can get out: orphans come back to the init. Memory is counted cheaply first, shared pages as often as they are mapped;
+// only when that is over limit are the shares counted properly, which costs a walk of the page tables.
+func sampleTree(init int, limit int64) (cpu time.Duration, memory int64) {
+	tree := descendants(init)
+	for _, pid := range tree {
+		cpu += cpuOf(pid, true)
+		memory += residentOf(pid)
+	}
+	cpu += cpuOf(init, false) // of the children that it has reaped
+	if memory <= limit {
+		return cpu, memory
+	}
+	var exact int64
+	for _, pid := range tree {
+		share, ok := shareOf(pid)
+		if !ok {
+			share = residentOf(pid)
+		}
+		exact += share
+	}
+	return cpu, exact
+}
+
+// descendants lists the processes below root.
+func descendants(root int) []int {
+	var all []int
+	queue := []int{root}
+	for len(queue) > 0 {
+		pid := queue[0]
+		queue = queue[1:]
+		dir := "/proc/" + strconv.Itoa(pid) + "/task"
+		threads, err := os.ReadDir(dir)
+		if err != nil {
+			continue
+		}
+		for _, thread := range threads {
+			text, err := os.ReadFile(dir + "/" + thread.Name() + "/children")
+			if err != nil {
+				continue
+			}
+			for child := range strings.FieldsSeq(string(text)) {
+				if pid, err := strconv.Atoi(child); err == nil {
+					all = append(all, pid)
+					queue = append(queue, pid)
+				}
+			}
+		}
+	}
+	return all
+}
+
+// cpuOf is the user and system time of a process's reaped children and, if asked for, its own.
+func cpuOf(pid int, own bool) time.Duration {
+	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return 0
+	}
+	fields := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:])
+	if len(fields) < 15 {
+		return 0
+	}
+	first := 13 // cutime and cstime are fields 16 and 17 of the line, utime and stime 14 and 15
+	if own {
+		first = 11
+	}
+	var ticks int64
+	for _, field := range fields[first:15] {
+		n, _ := strconv.ParseInt(string(field), 10, 64)
+		ticks += n
+	}
+	return time.Duration(ticks) * clockTick
+}
+
+// residentOf is the memory of a process that would not be there without it: anonymous and shared memory, not files.
+func residentOf(pid int) int64 {
+	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
+	if err != nil {
+		return 0
+	}
+	return kilobytes(text, "RssAnon:") + kilobytes(text, "RssShmem:")
+}
+
+// shareOf is the same with each shared page divided among those who share it.
+func shareOf(pid int) (int64, bool) {
+	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/smaps_rollup")
+	if err != nil || len(text) == 0 {
+		return 0, false
+	}
+	return kilobytes(text, "Pss_Anon:") + kilobytes(text, "Pss_Shmem:"), true
+}
+
+// kilobytes finds a "Key:  n kB" line and returns n in bytes.
+func kilobytes(text []byte, key string) int64 {
+	for line := range bytes.Lines(text) {
+		if rest, ok := bytes.CutPrefix(line, []byte(key)); ok {
+			fields := bytes.Fields(rest)
+			if len(fields) > 0 {
+				n, _ := strconv.ParseInt(string(fields[0]), 10, 64)
+				return n << 10
+			}
+		}
+	}
+	return 0
+}

@@ -1,0 +1,232 @@
+package sandbox
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/pawl-run/pawl/internal/runtime"
+	"github.com/pawl-run/pawl/internal/runtime/sandbox/pid1"
+)
+
+// Runtime is the Linux sandbox. It is safe for concurrent use.
+type Runtime struct {
+	defaults   runtime.Limits
+	layout     *layout
+	filter     []byte
+	cgroups    *cgroups // nil: rlimits and the watchdog
+	whyNot     error    // why there are no cgroups
+	privileged bool
+	ids        hostIDs
+	forker     *forker
+
+	mu     sync.Mutex
+	runs   map[*run]struct{}
+	closed bool
+	idle   sync.WaitGroup // the runs, and their starts
+}
+
+// New prepares the sandbox: it looks for cgroups, compiles the filter and sweeps up what dead processes of Pawl left in
+// the cgroup tree. That the host can isolate is found out by Start and by Diagnose.
+func New(o Options) (runtime.Runtime, error) {
+	r := &Runtime{
+		defaults:   o.Defaults.Or(runtime.DefaultLimits()),
+		privileged: os.Geteuid() == 0,
+		runs:       make(map[*run]struct{}),
+	}
+	var err error
+	if r.layout, err = planLayout(); err != nil {
+		return nil, fmt.Errorf("%w: %w", runtime.ErrUnavailable, err)
+	}
+	if r.ids, err = findHostIDs(r.privileged); err != nil {
+		return nil, fmt.Errorf("%w: %w", runtime.ErrUnavailable, err)
+	}
+	if o.WithoutCgroups {
+		r.whyNot = errSwitchedOff
+	} else {
+		r.cgroups, r.whyNot = findCgroups()
+	}
+	if r.filter, err = compileFilter(r.cgroups == nil); err != nil {
+		return nil, fmt.Errorf("%w: %w", runtime.ErrUnavailable, err)
+	}
+	r.forker = newForker()
+	return r, nil
+}
+
+// Name returns "sandbox".
+func (r *Runtime) Name() string { return Name }
+
+// Isolation returns runtime.Contained.
+func (r *Runtime) Isolation() runtime.Isolation { return runtime.Contained }
+
+// Close kills every run, waits until nothing is left of them and releases the forking thread.
+func (r *Runtime) Close() error {
+	r.mu.Lock()
+	if r.closed {
+		r.mu.Unlock()
+		return nil
+	}
+	r.closed = true
+	for run := range r.runs {
+		run.Kill("the runtime is closing")
+	}
+	r.mu.Unlock()
+	r.idle.Wait()
+	r.forker.close()
+	return nil
+}
+
+// Start begins a run in a new sandbox and returns when the program is executing.
+func (r *Runtime) Start(ctx context.Context, spec runtime.Spec) (runtime.Run, error) {
+	if err := spec.Check(); err != nil {
+		return nil, err
+	}
+	spec.Limits = spec.Limits.Or(r.defaults)
+	started, err := r.start(ctx, spec)
+	if err != nil {
+		return nil, fmt.Errorf("start %s: %w", spec.Argv[0], err)
+	}
+	return started, nil
+}
+
+// register admits a run unless the runtime is closed.
+func (r *Runtime) register(run *run) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return errClosed
+	}
+	r.runs[run] = struct{}{}
+	r.idle.Add(1)
+	return nil
+}
+
+func (r *Runtime) unregister(run *run) {
+	r.mu.Lock()
+	delete(r.runs, run)
+	r.mu.Unlock()
+	r.idle.Done()
+}
+
+// hostIDs hands out the ids that programs have on the host.
+type hostIDs struct {
+	uid, gid int
+	spread   uint32 // how many ids from uid on are ours to give; 0 means just the one
+	next     *atomic.Uint32
+}
+
+// Under root every run gets a user of its own, so that no run can use up another's share of what the kernel accounts
+// by user. The range lies beyond what distributions, container managers and directory services hand out.
+const (
+	firstHostID = 1_900_000_000
+	hostIDCount = 1 << 16
+)
+
+func (h hostIDs) pick() (uid, gid int) {
+	if h.spread == 0 {
+		return h.uid, h.gid
+	}
+	n := int(h.next.Add(1) % h.spread)
+	return h.uid + n, h.gid + n
+}
+
+// findHostIDs never returns the host's root unless root is the only id that there is.
+func findHostIDs(privileged bool) (hostIDs, error) {
+	if !privileged {
+		return hostIDs{uid: os.Geteuid(), gid: os.Getegid()}, nil
+	}
+	next := new(atomic.Uint32)
+	next.Store(uint32(os.Getpid()) << 6) // another Pawl starts elsewhere
+	uids, err := idRanges("/proc/self/uid_map")
+	if err != nil {
+		return hostIDs{}, err
+	}
+	gids, err := idRanges("/proc/self/gid_map")
+	if err != nil {
+		return hostIDs{}, err
+	}
+	if uids.holds(firstHostID, hostIDCount) && gids.holds(firstHostID, hostIDCount) {
+		return hostIDs{uid: firstHostID, gid: firstHostID, spread: hostIDCount, next: next}, nil
+	}
+	uid, gid := uids.last(), gids.last()
+	if uid == 0 || gid == 0 {
+		return hostIDs{}, fmt.Errorf("root has no unprivileged user id to give to programs (/proc/self/uid_map maps only 0); " +
+			"run Pawl as an ordinary user, or map a range of ids")
+	}
+	return hostIDs{uid: uid, gid: gid}, nil
+}
+
+// ranges are the ids that exist in our user namespace: first and count.
+type ranges [][2]int
+
+func idRanges(file string) (ranges, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("find the user ids that exist here: %w", err)
+	}
+	var rs ranges
+	for line := range strings.Lines(string(text)) {
+		fields := strings.Fields(line)
+		if len(fields) != 3 {
+			continue
+		}
+		first, err1 := strconv.Atoi(fields[0])
+		count, err2 := strconv.Atoi(fields[2])
+		if err1 == nil && err2 == nil {
+			rs = append(rs, [2]int{first, count})
+		}
+	}
+	return rs, nil
+}
+
+func (rs ranges) holds(first, count int) bool {
+	for _, r := range rs {
+		if r[0] <= first && first+count <= r[0]+r[1] {
+			return true
+		}
+	}
+	return false
+}
+
+func (rs ranges) last() int {
+	highest := 0
+	for _, r := range rs {
+		highest = max(highest, r[0]+r[1]-1)
+	}
+	return highest
+}
+
+// rlimits returns the limits that every process of a run has by itself, none above what we may give.
+func rlimits(l runtime.Limits, cgroups *cgroups) []pid1.Rlimit {
+	limits := []pid1.Rlimit{
+		{Resource: unix.RLIMIT_CORE, Value: 0},
+		{Resource: unix.RLIMIT_NOFILE, Value: 4096},
+		{Resource: unix.RLIMIT_MEMLOCK, Value: 1 << 20},
+		{Resource: unix.RLIMIT_MSGQUEUE, Value: 0},
+		{Resource: unix.RLIMIT_RTPRIO, Value: 0},
+		{Resource: unix.RLIMIT_NICE, Value: 0},
+		// A backstop; the host's budget is exact and counts all processes together.
+		{Resource: unix.RLIMIT_CPU, Value: uint64(l.CPU.Seconds()) + 2},
+	}
+	if cgroups == nil {
+		limits = append(limits,
+			// The init's threads are the same user's tasks in the same namespace.
+			pid1.Rlimit{Resource: unix.RLIMIT_NPROC, Value: uint64(l.Pids) + initTasks},
+			// The watchdog is exact; this is what one process can take between two of its looks.
+			pid1.Rlimit{Resource: unix.RLIMIT_DATA, Value: 2*uint64(l.Memory) + 128<<20},
+		)
+	}
+	for i, limit := range limits {
+		var own unix.Rlimit
+		if err := unix.Getrlimit(int(limit.Resource), &own); err == nil {
+			limits[i].Value = min(limit.Value, own.Max)
+		}
+	}
+	return limits
+}

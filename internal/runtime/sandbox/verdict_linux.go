@@ -1,0 +1,53 @@
+package sandbox
+
+import (
+	"fmt"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/pawl-run/pawl/internal/runtime"
+)
+
+// ending is why a run ended, as far as the host knows. The first one recorded stays.
+type ending struct {
+	verdict runtime.Verdict // empty when the program ended by itself
+	reason  string
+}
+
+// evidence is all that a verdict is made of.
+type evidence struct {
+	ending   ending
+	status   syscall.WaitStatus
+	oomKills int64
+	memory   int64 // the limit, for the sentence
+}
+
+// judge fills in how the run ended: what the host recorded, then what the kernel counted, then what the program did.
+// An exit code proves nothing: a program may exit with 137 because it likes the number.
+func judge(e evidence, r *runtime.Result) {
+	if e.ending.verdict != "" {
+		r.Verdict, r.Reason = e.ending.verdict, e.ending.reason
+		return
+	}
+	succeeded := e.status.Exited() && e.status.ExitStatus() == 0
+	switch {
+	case e.oomKills > 0 && !succeeded:
+		r.Verdict = runtime.OOM
+		r.Reason = fmt.Sprintf("the memory limit of %d bytes was reached and the kernel killed a process", e.memory)
+		return
+	case e.oomKills > 0:
+		r.ChildOOM = true
+		r.Reason = fmt.Sprintf("a child was killed at the memory limit of %d bytes", e.memory)
+	}
+	switch {
+	case e.status.Signaled():
+		r.Verdict, r.Signal = runtime.Signal, unix.SignalName(e.status.Signal())
+		r.Reason = "the program was ended by " + r.Signal
+	case succeeded:
+		r.Verdict = runtime.OK
+	default:
+		r.Verdict, r.ExitCode = runtime.NonzeroExit, e.status.ExitStatus()
+		r.Reason = fmt.Sprintf("the program exited with code %d", r.ExitCode)
+	}
+}

@@ -1,0 +1,102 @@
+package runtime
+
+import (
+	"fmt"
+	"path"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// DefaultLimits are the limits of a run that names none.
+func DefaultLimits() Limits {
+	return Limits{
+		Wall:   time.Minute,
+		CPU:    time.Minute,
+		Memory: 512 << 20,
+		Pids:   128,
+		Output: 10 << 20,
+		Disk:   256 << 20,
+	}
+}
+
+// Or returns l with its zero fields taken from defaults.
+func (l Limits) Or(defaults Limits) Limits {
+	if l.Wall == 0 {
+		l.Wall = defaults.Wall
+	}
+	if l.CPU == 0 {
+		l.CPU = defaults.CPU
+	}
+	if l.Memory == 0 {
+		l.Memory = defaults.Memory
+	}
+	if l.Pids == 0 {
+		l.Pids = defaults.Pids
+	}
+	if l.Output == 0 {
+		l.Output = defaults.Output
+	}
+	if l.Disk == 0 {
+		l.Disk = defaults.Disk
+	}
+	return l
+}
+
+// Check finds what no backend could do with s. The error wraps ErrSpec.
+func (s *Spec) Check() error {
+	if len(s.Argv) == 0 || s.Argv[0] == "" {
+		return fmt.Errorf("%w: argv is empty; name the program to run", ErrSpec)
+	}
+	for i, arg := range s.Argv {
+		if strings.IndexByte(arg, 0) >= 0 {
+			return fmt.Errorf("%w: argument %d holds a NUL byte; pass such data on stdin or in a file", ErrSpec, i)
+		}
+	}
+	for _, kv := range s.Env {
+		name, _, ok := strings.Cut(kv, "=")
+		if !ok || name == "" || strings.IndexByte(kv, 0) >= 0 {
+			return fmt.Errorf("%w: environment entry %.60q; write NAME=value without NUL bytes", ErrSpec, kv)
+		}
+	}
+	for _, m := range s.Mounts {
+		if !filepath.IsAbs(m.Path) || filepath.Clean(m.Path) != m.Path || m.Path == "/" {
+			return fmt.Errorf("%w: mount %.200q; give a clean absolute path other than /", ErrSpec, m.Path)
+		}
+	}
+	if err := s.checkFiles(); err != nil {
+		return err
+	}
+	l := s.Limits
+	if l.Wall < 0 || l.CPU < 0 || l.Memory < 0 || l.Pids < 0 || l.Output < 0 || l.Disk < 0 {
+		return fmt.Errorf("%w: a limit is negative in %+v; zero means the default", ErrSpec, l)
+	}
+	return nil
+}
+
+func (s *Spec) checkFiles() error {
+	seen := make(map[string]bool, len(s.Files))
+	for _, f := range s.Files {
+		if !filepath.IsLocal(f.Path) || path.Clean(f.Path) != f.Path || f.Path == "." || strings.IndexByte(f.Path, 0) >= 0 {
+			return fmt.Errorf("%w: file path %.200q; give a clean relative path beneath the working directory",
+				ErrSpec, f.Path)
+		}
+		if seen[f.Path] {
+			return fmt.Errorf("%w: file %.200q is given twice", ErrSpec, f.Path)
+		}
+		seen[f.Path] = true
+	}
+	for _, pattern := range s.Collect {
+		if !filepath.IsLocal(pattern) {
+			return fmt.Errorf("%w: collect pattern %.200q; give a relative path beneath the working directory",
+				ErrSpec, pattern)
+		}
+		if _, err := path.Match(pattern, ""); err != nil {
+			return fmt.Errorf("%w: collect pattern %.200q: %w", ErrSpec, pattern, err)
+		}
+	}
+	if len(s.Collect) > 0 && s.CollectInto == "" {
+		return fmt.Errorf("%w: collect names files and collect_into no host directory", ErrSpec)
+	}
+	return nil
+}
