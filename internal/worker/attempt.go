@@ -1,0 +1,292 @@
+package worker
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"runtime/debug"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/handoff"
+	"github.com/pawl-run/pawl/internal/task"
+)
+
+// attempt is one attempt that this session holds: what runs it and what is still to be said about it.
+type attempt struct {
+	life    *life
+	task    task.Task
+	handler task.Handler
+	ctx     context.Context
+	cancel  context.CancelCauseFunc
+	log     *journal // nil until something is written
+
+	mu      sync.Mutex
+	next    int64        // number of the next event
+	unacked []flow.Event // said and not yet acknowledged, in order
+	stopped *task.Stop
+	said    bool // the last event has been said
+	gone    bool // nothing is to be said any more
+	queued  bool // waits in the reporter's line; guarded by the reporter
+	acked   chan struct{}
+}
+
+func newAttempt(l *life, w *handoff.Assignment) *attempt {
+	a := &attempt{life: l, next: w.NextSeq, handler: l.w.Handlers[w.Kind]}
+	a.task = task.Task{
+		Execution: w.Execution, Attempt: w.Attempt, Action: w.Action, Kind: w.Kind, Payload: w.Payload, Timeout: w.Timeout,
+		Labels: w.Labels, Workflow: w.Workflow, Name: w.Task, Index: w.Index, Traceparent: w.Traceparent, Host: a,
+	}
+	if a.handler == nil {
+		a.handler = unknown{}
+	}
+	if _, instant := a.handler.(task.Instant); instant {
+		a.ctx = l.ctx
+	} else {
+		a.ctx, a.cancel = context.WithCancelCause(context.Background())
+	}
+	return a
+}
+
+// unknown answers for kinds that nobody has given this worker a handler for.
+type unknown struct{}
+
+func (unknown) Run(_ context.Context, t *task.Task) (json.RawMessage, error) {
+	return nil, task.Errorf(flow.CodeHandlerError, "this worker has no handler for kind %q: start a worker that has one on its own queue, and give the action that queue", t.Kind)
+}
+
+func (unknown) Instant() {}
+
+func (a *attempt) holding() holding { return holding{a.task.Execution, a.task.Attempt} }
+
+// begin says that the work began.
+func (a *attempt) begin() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.say(flow.EvRunning, nil, nil)
+}
+
+// say adds an event; the caller holds a.mu.
+func (a *attempt) say(t flow.EventType, data json.RawMessage, o *flow.Outcome) {
+	a.unacked = append(a.unacked, flow.Event{
+		Seq: a.next, Attempt: a.task.Attempt, Type: t, At: time.Now().UTC().Truncate(time.Microsecond), Data: data, Outcome: o,
+	})
+	a.next++
+}
+
+// runInstant runs a handler that never waits.
+func (a *attempt) runInstant() {
+	a.begin()
+	a.finish(a.call())
+}
+
+// endUnstarted ends an attempt that had been ordered to end before it could begin.
+func (a *attempt) endUnstarted(s *task.Stop) {
+	a.stop(s)
+	a.finish(nil, s)
+}
+
+// run runs the handler in its slot.
+func (a *attempt) run() {
+	defer a.life.w.release()
+	defer a.cancel(nil)
+	if a.task.Timeout > 0 {
+		defer time.AfterFunc(a.task.Timeout, a.timeOut).Stop()
+	}
+	output, err := a.call()
+	a.mu.Lock()
+	log := a.log
+	a.mu.Unlock()
+	log.flush()
+	a.finish(output, err)
+	a.life.reports.add(a)
+}
+
+// timeOut ends the attempt at its deadline. The clock of this process began after the claim, so it is never early by
+// the database's.
+func (a *attempt) timeOut() {
+	a.stop(&task.Stop{As: flow.TimedOut, Code: flow.CodeTimeout, Reason: fmt.Sprintf("the attempt took longer than its timeout of %s", a.task.Timeout)})
+}
+
+// call runs the handler; a panic is a failure of this attempt only.
+func (a *attempt) call() (output json.RawMessage, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			a.life.w.Log.Error("handler panicked", "execution", a.task.Execution, "kind", a.task.Kind, "panic", p, "stack", string(debug.Stack()))
+			output, err = nil, task.Errorf(flow.CodeHandlerError, "the handler panicked: %v", p)
+		}
+	}()
+	return a.handler.Run(a.ctx, &a.task)
+}
+
+// finish says how the attempt ended. An attempt that was let go of says nothing, unless its work was done after all.
+func (a *attempt) finish(output json.RawMessage, err error) {
+	output, err = clean(output, err)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.said = true
+	if a.gone || (err != nil && a.stopped != nil && a.stopped.As == 0) {
+		a.gone = true
+		a.unacked = nil
+		a.life.forget(a)
+		return
+	}
+	if err == nil {
+		a.say(flow.EvCompleted, nil, &flow.Outcome{Output: output})
+		return
+	}
+	e, ok := errors.AsType[*task.Error](err)
+	if !ok {
+		e = &task.Error{Code: flow.CodeHandlerError, Message: err.Error()}
+	}
+	as := e.As
+	if as == 0 {
+		as = flow.Failed
+	}
+	o := &flow.Outcome{Output: e.Output, Error: &flow.Error{Code: e.Code, Message: e.Message, Details: e.Details}}
+	if s := a.stopped; s != nil {
+		as, o.Error = s.As, &flow.Error{Code: s.Code, Message: s.Reason, Details: e.Details}
+	}
+	a.say(flow.EventType(as.String()), errorData(o.Error), o)
+}
+
+// clean turns an output that is not JSON into a failure, before it can spoil a whole batch.
+func clean(output json.RawMessage, err error) (json.RawMessage, error) {
+	e, ok := errors.AsType[*task.Error](err)
+	if ok && (!valid(e.Output) || !valid(e.Details)) {
+		return nil, task.Errorf(flow.CodeHandlerError, "%s; and what the handler gave with it is not JSON", e.Message)
+	}
+	if err == nil && !valid(output) {
+		return nil, task.Errorf(flow.CodeHandlerError, "the handler's output is not JSON: %.40q", output)
+	}
+	if ok && !utf8.Valid(e.Output) {
+		e.Output = bytes.ToValidUTF8(e.Output, replacement)
+	}
+	if !utf8.Valid(output) {
+		output = bytes.ToValidUTF8(output, replacement)
+	}
+	return output, err
+}
+
+var replacement = []byte("\uFFFD")
+
+func valid(raw json.RawMessage) bool { return len(raw) == 0 || json.Valid(raw) }
+
+func errorData(e *flow.Error) json.RawMessage {
+	b, err := json.Marshal(struct {
+		Code    string `json:"code"`
+		Message string `json:"message"`
+	}{e.Code, e.Message})
+	if err != nil {
+		panic(err) // two strings always have a JSON form
+	}
+	return b
+}
+
+// stop begins to end the attempt; the first reason wins, except that being let go of comes before everything else.
+func (a *attempt) stop(s *task.Stop) {
+	a.mu.Lock()
+	if a.said && s.As != 0 {
+		a.mu.Unlock()
+		return // its end is on its way
+	}
+	if a.stopped == nil || (s.As == 0 && a.stopped.As != 0) {
+		a.stopped = s
+	}
+	a.mu.Unlock()
+	if a.cancel != nil {
+		a.cancel(s)
+	}
+}
+
+// discard gives the attempt up: it is somebody else's.
+func (a *attempt) discard(reason string) {
+	a.mu.Lock()
+	done := a.said
+	a.gone, a.unacked = true, nil
+	a.wake()
+	a.mu.Unlock()
+	if done {
+		a.life.forget(a)
+	} else {
+		a.stop(&task.Stop{Reason: reason})
+	}
+}
+
+// Log implements task.Host.
+func (a *attempt) Log(stream string) io.Writer {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.log == nil {
+		a.log = newJournal(a)
+	}
+	return a.log.stream(stream)
+}
+
+// mostUnacked bounds the progress events that wait for their acknowledgement.
+const mostUnacked = 64
+
+// Progress implements task.Host.
+func (a *attempt) Progress(ctx context.Context, data json.RawMessage) error {
+	if !valid(data) {
+		return fmt.Errorf("progress %.40q is not JSON", data)
+	}
+	for {
+		a.mu.Lock()
+		if a.gone || a.said {
+			a.mu.Unlock()
+			return errors.New("progress: the attempt is over")
+		}
+		if len(a.unacked) < mostUnacked {
+			a.say(flow.EvProgress, data, nil)
+			a.mu.Unlock()
+			a.life.reports.add(a)
+			return nil
+		}
+		if a.acked == nil {
+			a.acked = make(chan struct{})
+		}
+		acked := a.acked
+		a.mu.Unlock()
+		select {
+		case <-acked:
+		case <-ctx.Done():
+			return fmt.Errorf("progress: %w", context.Cause(ctx))
+		}
+	}
+}
+
+// wake tells whoever waits that something was acknowledged; the caller holds a.mu.
+func (a *attempt) wake() {
+	if a.acked != nil {
+		close(a.acked)
+		a.acked = nil
+	}
+}
+
+// report is all that is unacknowledged; false when there is nothing.
+func (a *attempt) report() (flow.Report, bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.unacked) == 0 {
+		return flow.Report{}, false
+	}
+	// The slice is handed out: acknowledged events are cut off and new ones appended, never changed in place.
+	return flow.Report{Execution: a.task.Execution, Attempt: a.task.Attempt, Events: a.unacked[:len(a.unacked):len(a.unacked)]}, true
+}
+
+// acknowledge forgets the events below next and reports whether that was everything there will ever be.
+func (a *attempt) acknowledge(next int64) (done bool, left int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for len(a.unacked) > 0 && a.unacked[0].Seq < next {
+		a.unacked = a.unacked[1:]
+	}
+	a.wake()
+	return a.said && len(a.unacked) == 0, len(a.unacked)
+}

@@ -1,0 +1,247 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/handoff"
+	"github.com/pawl-run/pawl/internal/task"
+)
+
+// holding names an attempt.
+type holding struct {
+	execution flow.ID
+	attempt   int
+}
+
+// life is one session: from Open until it is lost or closed.
+type life struct {
+	w       *Worker
+	session flow.ID
+
+	// ctx ends with the session, for whatever reason; its cause is the reason.
+	ctx context.Context
+	end context.CancelCauseFunc
+
+	mu     sync.Mutex
+	held   map[holding]*attempt // not yet acknowledged to the end
+	orders []handoff.Order      // the outstanding ones, as last heard
+	empty  chan struct{}        // closed when held has become empty, if somebody waits for that
+
+	reports reporter
+	logs    shipper
+
+	expiry *time.Timer // ends the session when it has not been renewed for too long
+}
+
+var (
+	errExpired = errors.New("the session could not be renewed in time")
+	errDrained = errors.New("the worker is shutting down")
+)
+
+// newLife begins a session. began is when it was asked for: the lease cannot have begun before.
+func newLife(w *Worker, session flow.ID, began time.Time) *life {
+	l := &life{w: w, session: session, held: map[holding]*attempt{}}
+	l.ctx, l.end = context.WithCancelCause(context.Background())
+	l.reports.init(l)
+	l.logs.init(l)
+	l.expiry = time.AfterFunc(handoff.StopAfter-time.Since(began), func() { l.end(errExpired) })
+	return l
+}
+
+// run serves until the session is lost, which is the error, or ctx ends and everything has been handed back.
+func (l *life) run(ctx context.Context) error {
+	defer l.expiry.Stop()
+	var wg sync.WaitGroup
+	wg.Go(l.renew)
+	wg.Go(l.listen)
+	wg.Go(l.reports.run)
+	wg.Go(l.logs.run)
+	taking, stop := context.WithCancel(ctx)
+	taken := make(chan struct{})
+	go func() {
+		defer close(taken)
+		l.take(taking)
+	}()
+	context.AfterFunc(l.ctx, func() {
+		stop()
+		l.letGo("the session was lost")
+	})
+	<-taking.Done()
+	<-taken // what a last claim brings is run as well
+	if l.ctx.Err() == nil {
+		l.drain()
+	}
+	wg.Wait()
+	stop()
+	if cause := context.Cause(l.ctx); !errors.Is(cause, errDrained) {
+		return cause
+	}
+	closing, cancel := context.WithTimeout(context.Background(), closeWithin)
+	defer cancel()
+	if err := l.w.Handoff.Close(closing, l.session); err != nil && !errors.Is(err, handoff.ErrSessionLost) {
+		l.w.Log.Warn("close session: what it held is recovered when its lease runs out", "err", err)
+	}
+	return nil
+}
+
+// drain waits for what is running, at most for the grace, then stops it; and ends the session.
+func (l *life) drain() {
+	if !l.idle(l.w.Grace) {
+		l.letGo(errDrained.Error())
+		l.idle(flushWithin)
+	}
+	l.end(errDrained)
+}
+
+const (
+	// closeWithin bounds the last call of a session; after it the lease's end does the same, later.
+	closeWithin = 5 * time.Second
+	// flushWithin bounds how long the ends of stopped attempts may take to be reported.
+	flushWithin = 10 * time.Second
+)
+
+// idle waits until nothing is held any more, at most for d or until the session ends, and reports whether that is so.
+func (l *life) idle(d time.Duration) bool {
+	l.mu.Lock()
+	if len(l.held) == 0 {
+		l.mu.Unlock()
+		return true
+	}
+	if l.empty == nil {
+		l.empty = make(chan struct{})
+	}
+	empty := l.empty
+	l.mu.Unlock()
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-empty:
+		return true
+	case <-t.C:
+	case <-l.ctx.Done():
+	}
+	return false
+}
+
+// letGo stops everything that runs; none of it is reported, because it is not this session's to end.
+func (l *life) letGo(reason string) {
+	for _, a := range l.all() {
+		a.stop(&task.Stop{Reason: reason})
+	}
+}
+
+func (l *life) all() []*attempt {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	all := make([]*attempt, 0, len(l.held))
+	for _, a := range l.held {
+		all = append(all, a)
+	}
+	return all
+}
+
+// hold begins to answer for an attempt and returns the order to end it, if there is one already. It returns false for an
+// attempt that is held already: a hand-off may come twice.
+func (l *life) hold(a *attempt) (*handoff.Order, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	key := a.holding()
+	if l.held[key] != nil {
+		return nil, false
+	}
+	l.held[key] = a
+	for i := range l.orders {
+		if o := &l.orders[i]; o.Execution == key.execution && o.Attempt == key.attempt {
+			return o, true
+		}
+	}
+	return nil, true
+}
+
+// forget ends the answering for an attempt.
+func (l *life) forget(a *attempt) {
+	l.mu.Lock()
+	delete(l.held, a.holding())
+	if len(l.held) == 0 && l.empty != nil {
+		close(l.empty)
+		l.empty = nil
+	}
+	l.mu.Unlock()
+	l.w.nudge()
+}
+
+// renew keeps the lease.
+func (l *life) renew() {
+	pause(l.ctx, renewPause())
+	for l.ctx.Err() == nil {
+		asked := time.Now()
+		ctx, cancel := context.WithTimeout(l.ctx, renewWithin)
+		r, err := l.w.Handoff.Renew(ctx, l.session)
+		cancel()
+		switch {
+		case err == nil:
+			// Stop reports whether the timer was still running: an expired session stays expired.
+			if l.expiry.Stop() {
+				l.expiry.Reset(handoff.StopAfter - time.Since(asked))
+			}
+			l.obey(r.Orders)
+			pause(l.ctx, renewPause())
+		case errors.Is(err, handoff.ErrSessionLost):
+			l.end(err)
+		default:
+			l.w.Log.Warn("renew session: trying again", "err", err)
+			pause(l.ctx, time.Second/2+rand.N(time.Second/2))
+		}
+	}
+}
+
+// renewWithin bounds one renewal, so that a call that hangs leaves time for another.
+const renewWithin = handoff.StopAfter / 4
+
+func renewPause() time.Duration {
+	return handoff.RenewEvery - rand.N(handoff.RenewEvery/5)
+}
+
+// listen waits for orders.
+func (l *life) listen() {
+	var tries backoff
+	for l.ctx.Err() == nil {
+		orders, err := l.w.Handoff.Orders(l.ctx, l.session)
+		switch {
+		case err == nil:
+			tries = backoff{}
+			l.obey(orders)
+		case errors.Is(err, handoff.ErrSessionLost):
+			l.end(err)
+		default:
+			tries.wait(l.ctx)
+		}
+	}
+}
+
+// obey carries out orders. orders are all that are outstanding: one for an attempt whose hand-off is still on its way is
+// found when it arrives.
+func (l *life) obey(orders []handoff.Order) {
+	l.mu.Lock()
+	l.orders = orders
+	var told []*attempt
+	var stops []*task.Stop
+	for _, o := range orders {
+		if a := l.held[holding{o.Execution, o.Attempt}]; a != nil {
+			told, stops = append(told, a), append(stops, ordered(o))
+		}
+	}
+	l.mu.Unlock()
+	for i, a := range told {
+		a.stop(stops[i])
+	}
+}
+
+func ordered(o handoff.Order) *task.Stop {
+	return &task.Stop{As: o.As, Code: o.Code, Reason: o.Reason}
+}

@@ -1,0 +1,325 @@
+package worker
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/blob"
+	"github.com/pawl-run/pawl/internal/handoff"
+)
+
+// The sizes and times of logs on their way to the engine.
+const (
+	// chunkMost is how much a chunk holds.
+	chunkMost = 64 << 10
+	// pendingMost is how much of one attempt may be on its way; a writer waits until there is room again, and so does the
+	// program at the other end of its pipe.
+	pendingMost = 2 * chunkMost
+	// linger is how long the first byte waits for others to go with it. With the time of a commit it stays well below
+	// the tenth of a second in which a reader sees it.
+	linger = 40 * time.Millisecond
+	// blobLeast is the size from which a chunk beyond an attempt's inline bytes goes to the blob store: smaller ones are
+	// cheaper as rows.
+	blobLeast = 4 << 10
+	// handlerLogMost bounds stream "log"; programs are bounded by their output limit.
+	handlerLogMost = 64 << 20
+)
+
+// journal is what one attempt writes.
+type journal struct {
+	attempt *attempt
+
+	mu      sync.Mutex
+	streams []*logStream
+	seq     int64         // of the last chunk
+	inline  int           // bytes of chunks that were kept in rows
+	pending int           // bytes written and not yet handed in
+	moved   chan struct{} // closed when pending has shrunk, if somebody waits for that
+	closed  error         // why nothing can be handed in any more
+
+	queued bool // waits in the shipper's line; guarded by the shipper
+}
+
+type logStream struct {
+	journal *journal
+	name    string
+	left    int64 // bytes that may still be written; negative: no bound
+	offset  int64 // of the first byte in buf
+	buf     []byte
+	since   time.Time // when the first byte of buf came
+}
+
+func newJournal(a *attempt) *journal { return &journal{attempt: a} }
+
+func (j *journal) stream(name string) io.Writer {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, s := range j.streams {
+		if s.name == name {
+			return s
+		}
+	}
+	s := &logStream{journal: j, name: name, left: -1}
+	if name == "log" {
+		s.left = handlerLogMost
+	}
+	j.streams = append(j.streams, s)
+	return s
+}
+
+// Write implements io.Writer.
+func (s *logStream) Write(p []byte) (int, error) {
+	all := len(p)
+	if p = s.allowed(p); len(p) == 0 {
+		return all, nil
+	}
+	j := s.journal
+	j.mu.Lock()
+	for len(p) > 0 {
+		if j.closed != nil {
+			defer j.mu.Unlock()
+			return all - len(p), j.closed
+		}
+		room := pendingMost - j.pending
+		if room <= 0 {
+			j.await()
+			continue
+		}
+		n := min(room, len(p))
+		if len(s.buf) == 0 {
+			s.since = time.Now()
+		}
+		s.buf = append(s.buf, p[:n]...)
+		j.pending += n
+		p = p[n:]
+		urgent := len(s.buf) >= chunkMost
+		j.mu.Unlock()
+		j.attempt.life.logs.add(j, urgent)
+		j.mu.Lock()
+	}
+	j.mu.Unlock()
+	return all, nil
+}
+
+// allowed cuts p to what the stream may still take; a stream that is full ends with a line that says so.
+func (s *logStream) allowed(p []byte) []byte {
+	s.journal.mu.Lock()
+	defer s.journal.mu.Unlock()
+	switch {
+	case s.left < 0:
+		return p
+	case s.left == 0:
+		return nil
+	case int64(len(p)) < s.left:
+		s.left -= int64(len(p))
+		return p
+	}
+	p = fmt.Appendf(bytes.Clone(p[:s.left]), "\n[the log is full: %d bytes are kept]\n", int64(handlerLogMost))
+	s.left = 0
+	return p
+}
+
+// await lets go of j.mu until something was handed in or nothing can be any more.
+func (j *journal) await() {
+	if j.moved == nil {
+		j.moved = make(chan struct{})
+	}
+	moved := j.moved
+	j.mu.Unlock()
+	select {
+	case <-moved:
+	case <-j.attempt.life.ctx.Done():
+		j.close(context.Cause(j.attempt.life.ctx))
+	}
+	j.mu.Lock()
+}
+
+func (j *journal) close(err error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.closed == nil {
+		j.closed = fmt.Errorf("write log: %w", err)
+	}
+}
+
+// flush hands in all that was written and waits for it. It is safe on a nil journal.
+func (j *journal) flush() {
+	if j == nil {
+		return
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for j.pending > 0 && j.closed == nil {
+		j.mu.Unlock()
+		j.attempt.life.logs.add(j, true)
+		j.mu.Lock()
+		if j.pending > 0 {
+			j.await()
+		}
+	}
+}
+
+// cut turns what was written into chunks.
+func (j *journal) cut() []chunk {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	var out []chunk
+	for _, s := range j.streams {
+		buf := s.buf
+		s.buf = nil
+		for len(buf) > 0 {
+			n := min(len(buf), chunkMost)
+			j.seq++
+			out = append(out, chunk{
+				Execution: j.attempt.task.Execution, Attempt: j.attempt.task.Attempt, Seq: j.seq, Stream: s.name,
+				Offset: s.offset, At: s.since.UTC().Truncate(time.Microsecond), Data: buf[:n:n], Size: int64(n),
+			})
+			s.offset += int64(n)
+			buf = buf[n:]
+		}
+	}
+	return out
+}
+
+// handedIn makes room again.
+func (j *journal) handedIn(n int) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.pending -= n
+	if j.moved != nil {
+		close(j.moved)
+		j.moved = nil
+	}
+}
+
+// shipper carries the logs of a session to the engine. What is written while a call is under way goes together in the
+// next.
+type shipper struct {
+	life   *life
+	mu     sync.Mutex
+	line   []*journal
+	signal chan struct{} // capacity 1: the line is not empty
+	hurry  chan struct{} // capacity 1: do not linger
+}
+
+func (s *shipper) init(l *life) {
+	s.life, s.signal, s.hurry = l, make(chan struct{}, 1), make(chan struct{}, 1)
+}
+
+func (s *shipper) add(j *journal, urgent bool) {
+	s.mu.Lock()
+	if !j.queued {
+		j.queued = true
+		s.line = append(s.line, j)
+	}
+	s.mu.Unlock()
+	ring(s.signal)
+	if urgent {
+		ring(s.hurry)
+	}
+}
+
+func ring(bell chan struct{}) {
+	select {
+	case bell <- struct{}{}:
+	default:
+	}
+}
+
+func (s *shipper) run() {
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		select {
+		case <-s.signal:
+		case <-s.life.ctx.Done():
+			return
+		}
+		timer.Reset(linger)
+		select {
+		case <-timer.C:
+		case <-s.hurry:
+		case <-s.life.ctx.Done():
+			return
+		}
+		s.mu.Lock()
+		line := s.line
+		s.line = nil
+		for _, j := range line {
+			j.queued = false
+		}
+		s.mu.Unlock()
+		if !s.ship(line) {
+			return
+		}
+	}
+}
+
+// shipMost is about how many bytes one call carries.
+const shipMost = 2 << 20
+
+// ship hands in what the journals hold and reports whether the session goes on.
+func (s *shipper) ship(line []*journal) bool {
+	for len(line) > 0 {
+		var chunks []chunk
+		sizes := make([]int, 0, len(line))
+		for all := 0; len(sizes) < len(line) && all < shipMost; {
+			n := 0
+			j := line[len(sizes)]
+			for _, c := range j.cut() {
+				n += len(c.Data)
+				chunks = append(chunks, s.place(j, c))
+			}
+			all += n
+			sizes = append(sizes, n)
+		}
+		if len(chunks) > 0 && !s.hand(chunks) {
+			return false
+		}
+		for i, n := range sizes {
+			line[i].handedIn(n)
+		}
+		line = line[len(sizes):]
+	}
+	return true
+}
+
+// place puts the bytes of a chunk into the blob store when the attempt has written more than belongs into rows. When
+// that fails they stay inline: a log is worth more than a tidy table.
+func (s *shipper) place(j *journal, c chunk) chunk {
+	blobs := s.life.w.Blobs
+	if blobs == nil || len(c.Data) < blobLeast || j.inline+len(c.Data) <= blob.InlineLimit {
+		j.inline += len(c.Data)
+		return c
+	}
+	name := fmt.Sprintf("logs/%s/%d/%d", c.Execution, c.Attempt, c.Seq)
+	if _, err := blobs.Put(s.life.ctx, name, bytes.NewReader(c.Data)); err != nil {
+		s.life.w.Log.Warn("store a log chunk as a blob: keeping it inline", "blob", name, "err", err)
+		return c
+	}
+	c.Blob, c.Data = name, nil
+	return c
+}
+
+// hand gives chunks to the engine, as often as it takes; false when the session is over.
+func (s *shipper) hand(chunks []chunk) bool {
+	var tries backoff
+	for s.life.ctx.Err() == nil {
+		err := s.life.w.Handoff.Log(s.life.ctx, s.life.session, chunks)
+		if err == nil {
+			return true
+		}
+		if errors.Is(err, handoff.ErrSessionLost) {
+			s.life.end(err)
+			return false
+		}
+		s.life.w.Log.Warn("hand in logs: trying again", "chunks", len(chunks), "err", err)
+		tries.wait(s.life.ctx)
+	}
+	return false
+}

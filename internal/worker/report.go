@@ -1,0 +1,136 @@
+package worker
+
+import (
+	"errors"
+	"sync"
+
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/handoff"
+)
+
+// reporter carries events to the engine. What is said while a report is under way goes together in the next: a lone
+// event goes at once, a flood in batches.
+type reporter struct {
+	life   *life
+	mu     sync.Mutex
+	line   []*attempt
+	signal chan struct{} // capacity 1: the line is not empty
+}
+
+// A report carries at most this many attempts and about as many bytes, so that no call grows without bounds.
+const (
+	reportMost      = 1000
+	reportMostBytes = 4 << 20
+)
+
+func (r *reporter) init(l *life) {
+	r.life, r.signal = l, make(chan struct{}, 1)
+}
+
+// add puts attempts that have something to say into the line.
+func (r *reporter) add(as ...*attempt) {
+	if len(as) == 0 {
+		return
+	}
+	r.mu.Lock()
+	for _, a := range as {
+		if !a.queued {
+			a.queued = true
+			r.line = append(r.line, a)
+		}
+	}
+	r.mu.Unlock()
+	select {
+	case r.signal <- struct{}{}:
+	default:
+	}
+}
+
+func (r *reporter) run() {
+	var tries backoff
+	for {
+		select {
+		case <-r.signal:
+		case <-r.life.ctx.Done():
+			return
+		}
+		for r.life.ctx.Err() == nil {
+			as, reports := r.gather()
+			if len(as) == 0 {
+				break
+			}
+			receipts, err := r.life.w.Handoff.Report(r.life.ctx, r.life.session, reports)
+			if errors.Is(err, handoff.ErrSessionLost) {
+				r.life.end(err)
+				return
+			}
+			var again []*attempt
+			if err != nil || len(receipts) != len(reports) {
+				r.life.w.Log.Warn("report: trying again", "err", err, "reports", len(reports), "receipts", len(receipts))
+				again = as
+			} else {
+				again = r.settle(as, reports, receipts)
+			}
+			if len(again) == 0 {
+				tries = backoff{}
+				continue
+			}
+			tries.wait(r.life.ctx)
+			r.add(again...)
+		}
+	}
+}
+
+// gather takes the line's head and what it has to say.
+func (r *reporter) gather() ([]*attempt, []flow.Report) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var as []*attempt
+	var reports []flow.Report
+	size, taken := 0, 0
+	for _, a := range r.line {
+		if len(reports) == reportMost || size > reportMostBytes {
+			break
+		}
+		taken++
+		a.queued = false
+		report, ok := a.report()
+		if !ok {
+			continue
+		}
+		for _, e := range report.Events {
+			size += len(e.Data)
+			if e.Outcome != nil {
+				size += len(e.Outcome.Output)
+			}
+		}
+		as, reports = append(as, a), append(reports, report)
+	}
+	if r.line = r.line[taken:]; len(r.line) == 0 {
+		r.line = nil
+	}
+	return as, reports
+}
+
+// settle reads the receipts and returns the attempts whose events must be sent again.
+func (r *reporter) settle(as []*attempt, reports []flow.Report, receipts []flow.Receipt) []*attempt {
+	var again []*attempt
+	for i, a := range as {
+		rc := receipts[i]
+		switch rc.Verdict {
+		case flow.Applied, flow.Duplicate, flow.Stored:
+			done, left := a.acknowledge(rc.Next)
+			sent := reports[i].Events
+			switch {
+			case done:
+				r.life.forget(a)
+			case left > 0 && rc.Next <= sent[len(sent)-1].Seq:
+				again = append(again, a)
+			}
+		default:
+			r.life.w.Log.Warn("the engine refused a report: stopping the attempt", "execution", a.task.Execution, "attempt", a.task.Attempt, "verdict", rc.Verdict, "why", rc.Say)
+			a.discard("the attempt is no longer this worker's: " + rc.Say)
+		}
+	}
+	return again
+}

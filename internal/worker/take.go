@@ -1,0 +1,69 @@
+package worker
+
+import (
+	"context"
+	"errors"
+
+	"github.com/pawl-run/pawl/internal/handoff"
+	"github.com/pawl-run/pawl/internal/task"
+)
+
+// take claims work for the free slots and starts it, until ctx ends.
+func (l *life) take(ctx context.Context) {
+	var tries backoff
+	for {
+		n := l.w.slots(ctx, l.room)
+		if n == 0 {
+			return
+		}
+		work, err := l.w.Handoff.Take(ctx, l.session, n)
+		switch {
+		case len(work) > 0:
+			tries = backoff{}
+			l.start(work)
+		case err == nil || ctx.Err() != nil:
+		case errors.Is(err, handoff.ErrSessionLost):
+			l.end(err)
+			return
+		default:
+			l.w.Log.Warn("take work: trying again", "err", err)
+			tries.wait(ctx)
+		}
+	}
+}
+
+// room keeps the ends that wait for their acknowledgement within bounds when the engine is slow.
+func (l *life) room() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.held) < 4*l.w.Slots+64
+}
+
+// start runs assignments: the instant ones here and now, the others each in its slot.
+func (l *life) start(work []handoff.Assignment) {
+	var said []*attempt
+	for i := range work {
+		a := newAttempt(l, &work[i])
+		order, fresh := l.hold(a)
+		if !fresh {
+			continue
+		}
+		if l.ctx.Err() != nil {
+			l.forget(a) // claimed while the session was ending: recovery has it
+			continue
+		}
+		_, instant := a.handler.(task.Instant)
+		switch {
+		case order != nil:
+			a.endUnstarted(ordered(*order))
+		case instant:
+			a.runInstant()
+		default:
+			a.begin()
+			l.w.occupy()
+			go a.run()
+		}
+		said = append(said, a)
+	}
+	l.reports.add(said...)
+}

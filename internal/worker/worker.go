@@ -1,0 +1,168 @@
+// Package worker is the worker's shell: it takes work for its free slots, runs it, numbers its events, carries its logs
+// and its reports to the engine, and stops it when told to. It owns an attempt from the moment it was claimed for its
+// session until the engine has acknowledged its last event.
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/blob"
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/handoff"
+	"github.com/pawl-run/pawl/internal/task"
+)
+
+// Options configures a Worker. Handoff and Handlers are required.
+type Options struct {
+	Handoff  handoff.Handoff
+	Handlers task.Handlers
+	Slots    int      // how many attempts run at once; 0: 1
+	Queues   []string // which queues are served; empty: "default"
+	Name     string   // for people; empty: the host's name and the process id
+	Log      *slog.Logger
+	Blobs    blob.Store    // where large logs go; nil: they stay inline
+	Grace    time.Duration // how long running work may go on after Run was told to end; then it is stopped and let go
+}
+
+// Worker runs attempts. Use New; it is run once.
+type Worker struct {
+	Options
+	kinds []string
+
+	mu    sync.Mutex
+	free  int
+	freed chan struct{} // capacity 1: a slot or room for reports has become free
+}
+
+// New checks the options.
+func New(o Options) (*Worker, error) {
+	if o.Handoff == nil || len(o.Handlers) == 0 {
+		return nil, errors.New("new worker: a hand-off and at least one handler are required")
+	}
+	if o.Slots < 0 {
+		return nil, fmt.Errorf("new worker: %d slots: give at least 1", o.Slots)
+	}
+	if o.Slots == 0 {
+		o.Slots = 1
+	}
+	if len(o.Queues) == 0 {
+		o.Queues = []string{"default"}
+	}
+	if o.Name == "" {
+		host, _ := os.Hostname() // a name for people: without one the process id must do
+		o.Name = fmt.Sprintf("%s-%d", host, os.Getpid())
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	w := &Worker{Options: o, free: o.Slots, freed: make(chan struct{}, 1)}
+	for kind := range o.Handlers {
+		w.kinds = append(w.kinds, string(kind))
+	}
+	return w, nil
+}
+
+// Run serves until ctx ends, through as many sessions as it takes. Then it takes no more work, gives what is running its
+// grace, stops what is left and lets go of it, so that the engine recovers it at once. It returns when every handler
+// has returned and everything that could be reported has been.
+func (w *Worker) Run(ctx context.Context) error {
+	var pause backoff
+	for ctx.Err() == nil {
+		began := time.Now()
+		id, err := w.Handoff.Open(ctx, handoff.Session{Name: w.Name, Queues: w.Queues, Kinds: w.kinds, Slots: w.Slots})
+		if err != nil {
+			if ctx.Err() == nil {
+				w.Log.Warn("the engine cannot be reached; trying again", "worker", w.Name, "err", err)
+			}
+			pause.wait(ctx)
+			continue
+		}
+		pause = backoff{}
+		if err := newLife(w, id, began).run(ctx); err != nil {
+			w.Log.Warn("session lost: opening a new one", "worker", w.Name, "session", id.Text(flow.SessionPrefix), "err", err)
+		}
+	}
+	w.allFree()
+	return nil
+}
+
+// slots waits for free slots and returns how many there are; 0 once ctx has ended.
+func (w *Worker) slots(ctx context.Context, room func() bool) int {
+	for ctx.Err() == nil {
+		w.mu.Lock()
+		n := w.free
+		w.mu.Unlock()
+		if n > 0 && room() {
+			return n
+		}
+		select {
+		case <-w.freed:
+		case <-ctx.Done():
+		}
+	}
+	return 0
+}
+
+func (w *Worker) occupy() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.free--
+}
+
+func (w *Worker) release() {
+	w.mu.Lock()
+	w.free++
+	w.mu.Unlock()
+	w.nudge()
+}
+
+func (w *Worker) nudge() {
+	select {
+	case w.freed <- struct{}{}:
+	default:
+	}
+}
+
+// allFree waits until every handler has returned.
+func (w *Worker) allFree() {
+	for {
+		w.mu.Lock()
+		n := w.free
+		w.mu.Unlock()
+		if n == w.Slots {
+			return
+		}
+		<-w.freed
+	}
+}
+
+// backoff is the pause between tries: it doubles up to its cap, with full jitter, so that many workers do not come back
+// in step.
+type backoff struct{ next time.Duration }
+
+const (
+	backoffFirst = 50 * time.Millisecond
+	backoffMost  = 5 * time.Second
+)
+
+func (b *backoff) wait(ctx context.Context) {
+	b.next = min(max(2*b.next, backoffFirst), backoffMost)
+	pause(ctx, rand.N(b.next)+time.Millisecond)
+}
+
+// pause waits for d or the end of ctx.
+func pause(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}
