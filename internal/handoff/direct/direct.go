@@ -1,0 +1,19 @@
+// Package direct is the hand-off within one process: the worker calls the engine, and a claim is the hand-off.
+package direct
+
+import (
+	"context"
+
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/handoff"
+)
+
+// New gives workers of this process the engine. Their sessions are marked as embedded: they end with the process.
+func New(engine handoff.Handoff) handoff.Handoff { return embedded{engine} }
+
+type embedded struct{ handoff.Handoff }
+
+func (e embedded) Open(ctx context.Context, s handoff.Session) (flow.ID, error) {
+	s.Embedded = true
+	return e.Handoff.Open(ctx, s)
+}

@@ -1,0 +1,673 @@
+package worker_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/handoff"
+	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/task"
+	"github.com/pawl-run/pawl/internal/worker"
+)
+
+// ledger is a hand-off that keeps everything in memory and decides with package flow: an engine without a database. Its
+// faults are switched on by tests.
+type ledger struct {
+	mu       sync.Mutex
+	sessions map[flow.ID]handoff.Session
+	made     int
+	drafts   map[flow.ID]*flow.Draft
+	history  map[flow.ID]map[int64]flow.Event
+	line     []flow.ID
+	logs     []store.LogChunk
+	logAt    []time.Time
+	reports  [][]flow.Report
+	reportAt []time.Time
+	changed  chan struct{}
+	orders   map[flow.ID][]handoff.Order
+
+	dropReports int           // how many reports fail after they were applied
+	slow        time.Duration // of each report and log call
+	deaf        bool          // nothing gets through
+	noLogs      bool          // logs do not get through
+	closed      []flow.ID
+}
+
+func newLedger() *ledger {
+	return &ledger{sessions: map[flow.ID]handoff.Session{}, drafts: map[flow.ID]*flow.Draft{}, changed: make(chan struct{}),
+		history: map[flow.ID]map[int64]flow.Event{}, orders: map[flow.ID][]handoff.Order{}}
+}
+
+func (g *ledger) ring() {
+	close(g.changed)
+	g.changed = make(chan struct{})
+}
+
+// update runs f under the lock and tells everybody who waits.
+func (g *ledger) update(f func()) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	f()
+	g.ring()
+}
+
+// until waits for a condition of the ledger.
+func (g *ledger) until(t *testing.T, what string, cond func() bool) {
+	t.Helper()
+	deadline := time.After(5 * time.Minute) // of the bubble's clock
+	for {
+		g.mu.Lock()
+		ok, changed := cond(), g.changed
+		g.mu.Unlock()
+		if ok {
+			return
+		}
+		select {
+		case <-changed:
+		case <-deadline:
+			t.Fatalf("never came: %s", what)
+		}
+	}
+}
+
+func (g *ledger) submit(r flow.Request) flow.ID {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.made++
+	id := flow.ID{15: byte(g.made), 14: byte(g.made >> 8), 0: 1}
+	r.CreatedAt = time.Now()
+	d := flow.Submit(id, r)
+	if err := d.Schedule(1, r.CreatedAt); err != nil {
+		panic(err)
+	}
+	g.drafts[id] = d
+	g.line = append(g.line, id)
+	g.ring()
+	return id
+}
+
+func (g *ledger) Open(ctx context.Context, s handoff.Session) (flow.ID, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.deaf {
+		return flow.ID{}, handoff.ErrUnavailable
+	}
+	g.made++
+	id := flow.ID{15: byte(g.made), 0: 2}
+	g.sessions[id] = s
+	g.ring()
+	return id, nil
+}
+
+func (g *ledger) alive(session flow.ID) error {
+	if g.deaf {
+		return handoff.ErrUnavailable
+	}
+	if _, ok := g.sessions[session]; !ok {
+		return handoff.ErrSessionLost
+	}
+	return nil
+}
+
+func (g *ledger) Take(ctx context.Context, session flow.ID, n int) ([]handoff.Assignment, error) {
+	for {
+		g.mu.Lock()
+		if err := g.alive(session); err != nil {
+			g.mu.Unlock()
+			return nil, err
+		}
+		var work []handoff.Assignment
+		for len(g.line) > 0 && len(work) < n {
+			d := g.drafts[g.line[0]]
+			g.line = g.line[1:]
+			if err := d.Claim(session, "w", time.Now()); err != nil {
+				panic(err)
+			}
+			work = append(work, handoff.Assignment{Execution: d.ID, Attempt: d.Attempt, NextSeq: d.NextSeq, Kind: d.Kind,
+				Action: d.Action, Payload: d.Payload(), Timeout: d.Timeout, ClaimedAt: d.ClaimedAt})
+		}
+		changed := g.changed
+		g.mu.Unlock()
+		if len(work) > 0 {
+			return work, nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+func (g *ledger) Report(ctx context.Context, session flow.ID, reports []flow.Report) ([]flow.Receipt, error) {
+	if g.slow > 0 {
+		time.Sleep(g.slow) // the engine's time, in a synctest bubble
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if err := g.alive(session); err != nil {
+		return nil, err
+	}
+	g.reports = append(g.reports, reports)
+	g.reportAt = append(g.reportAt, time.Now())
+	receipts := make([]flow.Receipt, len(reports))
+	for i, r := range reports {
+		d := g.drafts[r.Execution]
+		if d == nil {
+			receipts[i] = flow.Receipt{Execution: r.Execution, Attempt: r.Attempt, Verdict: flow.Unknown}
+			continue
+		}
+		before := len(d.Events)
+		receipts[i] = d.Report(session, r, g.history[r.Execution], nil, time.Now(), 0)
+		if g.history[r.Execution] == nil {
+			g.history[r.Execution] = map[int64]flow.Event{}
+		}
+		for _, e := range d.Events[before:] {
+			g.history[r.Execution][e.Seq] = e
+		}
+	}
+	g.ring()
+	if g.dropReports > 0 {
+		g.dropReports--
+		return nil, handoff.ErrUnavailable
+	}
+	return receipts, nil
+}
+
+func (g *ledger) Log(ctx context.Context, session flow.ID, chunks []store.LogChunk) error {
+	if g.slow > 0 {
+		time.Sleep(g.slow) // the engine's time, in a synctest bubble
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if err := g.alive(session); err != nil {
+		return err
+	}
+	if g.noLogs {
+		return handoff.ErrUnavailable
+	}
+	for range chunks {
+		g.logAt = append(g.logAt, time.Now())
+	}
+	g.logs = append(g.logs, chunks...)
+	g.ring()
+	return nil
+}
+
+func (g *ledger) Renew(ctx context.Context, session flow.ID) (handoff.Renewal, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return handoff.Renewal{Orders: g.orders[session]}, g.alive(session)
+}
+
+func (g *ledger) Orders(ctx context.Context, session flow.ID) ([]handoff.Order, error) {
+	g.mu.Lock()
+	known := len(g.orders[session])
+	for {
+		if err := g.alive(session); err != nil {
+			g.mu.Unlock()
+			return nil, err
+		}
+		if o := g.orders[session]; len(o) > known {
+			g.mu.Unlock()
+			return o, nil
+		}
+		changed := g.changed
+		g.mu.Unlock()
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		g.mu.Lock()
+	}
+}
+
+func (g *ledger) Close(ctx context.Context, session flow.ID) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.closed = append(g.closed, session)
+	g.loseSession(session)
+	return nil
+}
+
+// loseSession does what recovery does; the caller holds g.mu.
+func (g *ledger) loseSession(session flow.ID) {
+	delete(g.sessions, session)
+	for _, d := range g.drafts {
+		if d.Owner == session {
+			if err := d.Lose("the worker is gone", time.Now(), 0); err != nil {
+				panic(err)
+			}
+			if d.Place == flow.Delayed {
+				if err := d.Schedule(1, time.Now()); err != nil {
+					panic(err)
+				}
+				g.line = append(g.line, d.ID)
+			}
+		}
+	}
+	g.ring()
+}
+
+// cancel orders the end of an execution that somebody holds.
+func (g *ledger) cancel(id flow.ID) {
+	g.update(func() {
+		d := g.drafts[id]
+		if err := d.Cancel(flow.Cancelled, flow.CodeCancelled, "no longer wanted", time.Now()); err != nil {
+			panic(err)
+		}
+		g.orders[d.Owner] = append(g.orders[d.Owner], handoff.Order{Execution: id, Attempt: d.Attempt, As: flow.Cancelled,
+			Code: flow.CodeCancelled, Reason: "no longer wanted"})
+	})
+}
+
+func (g *ledger) ended(t *testing.T, id flow.ID) *flow.Draft {
+	t.Helper()
+	g.until(t, "the end of "+id.String(), func() bool { return g.drafts[id].Stage.Terminal() })
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.drafts[id]
+}
+
+func types(d *flow.Draft) []string {
+	var out []string
+	for i, e := range d.Events {
+		if e.Seq != int64(i+1) {
+			panic(fmt.Sprintf("event %d has number %d", i+1, e.Seq))
+		}
+		out = append(out, string(e.Type))
+	}
+	return out
+}
+
+// serve runs a worker over the ledger in a bubble until the test ends.
+func serve(t *testing.T, g *ledger, o worker.Options) (stop func()) {
+	t.Helper()
+	o.Handoff = g
+	if o.Handlers == nil {
+		o.Handlers = task.Handlers{flow.KindNoop: task.Pass{}}
+	}
+	w, err := worker.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := w.Run(ctx); err != nil {
+			t.Error(err)
+		}
+	}()
+	return sync.OnceFunc(func() {
+		cancel()
+		<-done
+	})
+}
+
+func bubble(t *testing.T, f func(t *testing.T, g *ledger)) {
+	t.Helper()
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) { f(t, newLedger()) })
+}
+
+func TestInstantWorkIsOneReport(t *testing.T) {
+	bubble(t, func(t *testing.T, g *ledger) {
+		id := g.submit(flow.Request{Kind: flow.KindNoop, Input: json.RawMessage(`{"a":1}`)})
+		defer serve(t, g, worker.Options{})()
+		d := g.ended(t, id)
+		if got := types(d); !slices.Equal(got, []string{"requested", "scheduled", "provisioning", "running", "completed"}) {
+			t.Errorf("history %v", got)
+		}
+		if len(g.reports) != 1 || string(d.Outcome.Output) != `{"a":1}` {
+			t.Errorf("%d reports, output %s", len(g.reports), d.Outcome.Output)
+		}
+	})
+}
+
+func TestReportsGatherWhileOneIsUnderWay(t *testing.T) {
+	bubble(t, func(t *testing.T, g *ledger) {
+		g.slow = 10 * time.Millisecond
+		var ids []flow.ID
+		for range 500 {
+			ids = append(ids, g.submit(flow.Request{Kind: flow.KindNoop}))
+		}
+		defer serve(t, g, worker.Options{Slots: 20})()
+		for _, id := range ids {
+			g.ended(t, id)
+		}
+		if len(g.reports) > 20 {
+			t.Errorf("500 executions took %d reports", len(g.reports))
+		}
+	})
+}
+
+func TestRunningIsSaidAtOnce(t *testing.T) {
+	bubble(t, func(t *testing.T, g *ledger) {
+		id := g.submit(flow.Request{Kind: "wait"})
+		defer serve(t, g, worker.Options{Handlers: task.Handlers{"wait": waitFor(time.Hour, nil)}})()
+		began := time.Now()
+		g.until(t, "running", func() bool { return g.drafts[id].Stage == flow.Running })
+		if d := time.Since(began); d > 0 {
+			t.Errorf("said after %s", d)
+		}
+		g.cancel(id)
+		g.ended(t, id)
+	})
+}
+
+// waitFor is a handler that works for d, or until it is told to stop.
+func waitFor(d time.Duration, err error) task.Func {
+	return func(ctx context.Context, t *task.Task) (json.RawMessage, error) {
+		select {
+		case <-time.After(d):
+			return json.RawMessage(`"done"`), err
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+func TestOrders(t *testing.T) {
+	bubble(t, func(t *testing.T, g *ledger) {
+		defer serve(t, g, worker.Options{Slots: 2, Handlers: task.Handlers{"wait": waitFor(time.Hour, nil)}})()
+		id := g.submit(flow.Request{Kind: "wait", Retry: flow.Retry{MaxAttempts: 3}})
+		g.until(t, "running", func() bool { return g.drafts[id].Stage == flow.Running })
+		g.cancel(id)
+		d := g.ended(t, id)
+		if d.Stage != flow.Cancelled || d.Outcome.Error.Code != flow.CodeCancelled || d.Outcome.Error.Message != "no longer wanted" {
+			t.Errorf("%s, %v", d.Stage, d.Outcome.Error)
+		}
+	})
+}
+
+// An order that overtakes the hand-off of its attempt still stops it.
+func TestOrderBeforeArrival(t *testing.T) {
+	bubble(t, func(t *testing.T, g *ledger) {
+		late := &lateTake{ledger: g, hold: make(chan struct{}), held: make(chan struct{})}
+		id := g.submit(flow.Request{Kind: "wait"})
+		ran := false
+		w, err := worker.New(worker.Options{Handoff: late, Handlers: task.Handlers{"wait": task.Func(
+			func(context.Context, *task.Task) (json.RawMessage, error) { ran = true; return nil, nil })}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- w.Run(ctx) }()
+		<-late.held
+		g.cancel(id)
+		synctest.Wait()
+		close(late.hold)
+		if d := g.ended(t, id); d.Stage != flow.Cancelled || ran {
+			t.Errorf("%s, ran: %v", d.Stage, ran)
+		}
+		cancel()
+		<-done
+	})
+}
+
+type lateTake struct {
+	*ledger
+	once       sync.Once
+	held, hold chan struct{}
+}
+
+func (l *lateTake) Take(ctx context.Context, session flow.ID, n int) ([]handoff.Assignment, error) {
+	work, err := l.ledger.Take(ctx, session, n)
+	l.once.Do(func() {
+		close(l.held)
+		<-l.hold
+	})
+	return work, err
+}
+
+func TestTimeout(t *testing.T) {
+	bubble(t, func(t *testing.T, g *ledger) {
+		began := time.Now()
+		id := g.submit(flow.Request{Kind: "wait", Timeout: 3 * time.Second})
+		defer serve(t, g, worker.Options{Handlers: task.Handlers{"wait": waitFor(time.Hour, nil)}})()
+		d := g.ended(t, id)
+		if d.Stage != flow.TimedOut || d.Outcome.Error.Code != flow.CodeTimeout || time.Since(began) != 3*time.Second {
+			t.Errorf("%s %v after %s", d.Stage, d.Outcome.Error, time.Since(began))
+		}
+	})
+}
+
+func TestEnds(t *testing.T) {
+	type end struct {
+		name    string
+		handler task.Func
+		stage   flow.Stage
+		code    string
+		say     string
+	}
+	for _, e := range []end{
+		{"panic", func(context.Context, *task.Task) (json.RawMessage, error) { panic("ouch") }, flow.Failed, flow.CodeHandlerError, "ouch"},
+		{"error", waitFor(1, errors.New("no luck")), flow.Failed, flow.CodeHandlerError, "no luck"},
+		{"typed", waitFor(1, fmt.Errorf("wrapped: %w", &task.Error{As: flow.TimedOut, Code: "slow", Message: "m"})), flow.TimedOut, "slow", "m"},
+		{"not JSON", func(context.Context, *task.Task) (json.RawMessage, error) { return json.RawMessage("{"), nil }, flow.Failed, flow.CodeHandlerError, "not JSON"},
+		{"not JSON beside an error", waitFor(1, &task.Error{Code: "x", Message: "m", Details: json.RawMessage("{")}), flow.Failed, flow.CodeHandlerError, "not JSON"},
+		{"no handler", nil, flow.Failed, flow.CodeHandlerError, "no handler for kind"},
+	} {
+		t.Run(e.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, g *ledger) {
+				handlers := task.Handlers{"other": task.Pass{}}
+				if e.handler != nil {
+					handlers["x"] = e.handler
+				}
+				defer serve(t, g, worker.Options{Handlers: handlers})()
+				d := g.ended(t, g.submit(flow.Request{Kind: "x"}))
+				if d.Stage != e.stage || d.Outcome.Error.Code != e.code || !strings.Contains(d.Outcome.Error.Message, e.say) {
+					t.Errorf("%s, %v", d.Stage, d.Outcome.Error)
+				}
+				if next := g.ended(t, g.submit(flow.Request{Kind: "other"})); next.Stage != flow.Completed {
+					t.Errorf("the next one: %s", next.Stage)
+				}
+			})
+		})
+	}
+}
+
+func TestBadUTF8(t *testing.T) {
+	bubble(t, func(t *testing.T, g *ledger) {
+		defer serve(t, g, worker.Options{Handlers: task.Handlers{"x": task.Func(func(context.Context, *task.Task) (json.RawMessage, error) {
+			return json.RawMessage("\"a\xffb\""), nil
+		})}})()
+		if d := g.ended(t, g.submit(flow.Request{Kind: "x"})); string(d.Outcome.Output) != "\"a\uFFFDb\"" {
+			t.Errorf("output %q", d.Outcome.Output)
+		}
+	})
+}
+
+// A report whose answer is lost is sent again with everything that came since, and changes nothing the second time.
+func TestLostReceipts(t *testing.T) {
+	bubble(t, func(t *testing.T, g *ledger) {
+		g.dropReports = 5
+		defer serve(t, g, worker.Options{Slots: 4, Handlers: task.Handlers{"wait": waitFor(time.Second, nil)}})()
+		var ids []flow.ID
+		for range 10 {
+			ids = append(ids, g.submit(flow.Request{Kind: "wait"}))
+		}
+		for _, id := range ids {
+			if got := types(g.ended(t, id)); !slices.Equal(got[3:], []string{"running", "completed"}) {
+				t.Errorf("history %v", got)
+			}
+		}
+	})
+}
+
+func TestProgressIsBounded(t *testing.T) {
+	bubble(t, func(t *testing.T, g *ledger) {
+		g.slow = time.Millisecond
+		defer serve(t, g, worker.Options{Handlers: task.Handlers{"x": task.Func(func(ctx context.Context, t *task.Task) (json.RawMessage, error) {
+			for i := range 1000 {
+				if err := t.Progress(ctx, json.RawMessage(fmt.Sprint(i))); err != nil {
+					return nil, err
+				}
+			}
+			return nil, nil
+		})}})()
+		d := g.ended(t, g.submit(flow.Request{Kind: "x"}))
+		if len(d.Events) != 1005 || d.Stage != flow.Completed {
+			t.Errorf("%s with %d events", d.Stage, len(d.Events))
+		}
+		for _, rs := range g.reports {
+			if n := len(rs[0].Events); n > 66 {
+				t.Fatalf("a report of %d events", n)
+			}
+		}
+	})
+}
+
+// Fenced work is stopped and says nothing more.
+func TestFenced(t *testing.T) {
+	bubble(t, func(t *testing.T, g *ledger) {
+		stopped := make(chan string, 1)
+		defer serve(t, g, worker.Options{Handlers: task.Handlers{"x": task.Func(func(ctx context.Context, t *task.Task) (json.RawMessage, error) {
+			if t.Attempt > 1 {
+				return nil, nil
+			}
+			for ctx.Err() == nil {
+				if t.Progress(ctx, nil) != nil {
+					break
+				}
+				select {
+				case <-time.After(time.Second):
+				case <-ctx.Done():
+				}
+			}
+			<-ctx.Done()
+			stopped <- context.Cause(ctx).Error()
+			return nil, ctx.Err()
+		})}})()
+		id := g.submit(flow.Request{Kind: "x"})
+		g.until(t, "running", func() bool { return g.drafts[id].Stage == flow.Running })
+		g.update(func() { // recovery has taken it back behind the worker's back
+			d := g.drafts[id]
+			if err := d.Lose("lost", time.Now(), 0); err != nil {
+				panic(err)
+			}
+			if err := d.Schedule(1, time.Now()); err != nil {
+				panic(err)
+			}
+			g.line = append(g.line, id)
+		})
+		if why := <-stopped; !strings.Contains(why, "no longer") {
+			t.Errorf("stopped because %q", why)
+		}
+		if d := g.ended(t, id); d.Stage != flow.Completed || d.Attempt != 2 {
+			t.Errorf("%s in attempt %d", d.Stage, d.Attempt)
+		}
+	})
+}
+
+// A lost session stops everything; the worker comes back with a new one and does the work again.
+func TestSessionLost(t *testing.T) {
+	bubble(t, func(t *testing.T, g *ledger) {
+		defer serve(t, g, worker.Options{Slots: 3, Handlers: task.Handlers{"wait": waitFor(30*time.Second, nil)}})()
+		var ids []flow.ID
+		for range 3 {
+			ids = append(ids, g.submit(flow.Request{Kind: "wait"}))
+		}
+		g.until(t, "running", func() bool { return g.drafts[ids[2]].Stage == flow.Running })
+		g.update(func() { g.loseSession(g.drafts[ids[0]].Owner) })
+		for _, id := range ids {
+			if d := g.ended(t, id); d.Stage != flow.Completed || d.Attempt != 2 {
+				t.Errorf("%s in attempt %d", d.Stage, d.Attempt)
+			}
+		}
+	})
+}
+
+// An engine that cannot be reached for 20 s ends the session, by the worker's own clock.
+func TestStopsWithoutRenewal(t *testing.T) {
+	bubble(t, func(t *testing.T, g *ledger) {
+		stopped := make(chan time.Time, 1)
+		defer serve(t, g, worker.Options{Handlers: task.Handlers{"x": task.Func(func(ctx context.Context, t *task.Task) (json.RawMessage, error) {
+			if t.Attempt == 1 {
+				<-ctx.Done()
+				stopped <- time.Now()
+			}
+			return nil, ctx.Err()
+		})}})()
+		id := g.submit(flow.Request{Kind: "x"})
+		g.until(t, "running", func() bool { return g.drafts[id].Stage == flow.Running })
+		began := time.Now()
+		g.update(func() { g.deaf = true })
+		if d := (<-stopped).Sub(began); d > handoff.StopAfter || d < handoff.StopAfter-handoff.RenewEvery {
+			t.Errorf("stopped after %s", d)
+		}
+		g.update(func() {
+			g.deaf = false
+			g.loseSession(g.drafts[id].Owner)
+		})
+		if d := g.ended(t, id); d.Stage != flow.Completed || d.Attempt != 2 {
+			t.Errorf("%s in attempt %d", d.Stage, d.Attempt)
+		}
+	})
+}
+
+func TestDrain(t *testing.T) {
+	bubble(t, func(t *testing.T, g *ledger) {
+		stop := serve(t, g, worker.Options{Slots: 2, Grace: 10 * time.Second, Handlers: task.Handlers{
+			"short": waitFor(5*time.Second, nil), "long": waitFor(time.Hour, nil)}})
+		short, long := g.submit(flow.Request{Kind: "short"}), g.submit(flow.Request{Kind: "long"})
+		g.until(t, "running", func() bool {
+			return g.drafts[short].Stage == flow.Running && g.drafts[long].Stage == flow.Running
+		})
+		began := time.Now()
+		stop()
+		if d := time.Since(began); d != 10*time.Second {
+			t.Errorf("drained in %s", d)
+		}
+		if d := g.drafts[short]; d.Stage != flow.Completed || d.Attempt != 1 {
+			t.Errorf("short: %s in attempt %d", d.Stage, d.Attempt)
+		}
+		if d := g.drafts[long]; d.Stage != flow.Scheduled || d.Attempt != 2 {
+			t.Errorf("long: %s in attempt %d", d.Stage, d.Attempt)
+		}
+		if len(g.closed) != 1 {
+			t.Errorf("%d sessions closed", len(g.closed))
+		}
+	})
+}
+
+func TestSlotsBoundWhatRuns(t *testing.T) {
+	bubble(t, func(t *testing.T, g *ledger) {
+		var mu sync.Mutex
+		now, most := 0, 0
+		defer serve(t, g, worker.Options{Slots: 3, Handlers: task.Handlers{"x": task.Func(func(ctx context.Context, t *task.Task) (json.RawMessage, error) {
+			mu.Lock()
+			now++
+			most = max(most, now)
+			mu.Unlock()
+			_, _ = waitFor(time.Second, nil)(ctx, t)
+			mu.Lock()
+			now--
+			mu.Unlock()
+			return nil, nil
+		})}})()
+		began := time.Now()
+		var ids []flow.ID
+		for range 9 {
+			ids = append(ids, g.submit(flow.Request{Kind: "x"}))
+		}
+		for _, id := range ids {
+			g.ended(t, id)
+		}
+		if most != 3 || time.Since(began) != 3*time.Second {
+			t.Errorf("%d at once, %s in all", most, time.Since(began))
+		}
+	})
+}
