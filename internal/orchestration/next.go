@@ -96,7 +96,7 @@ func Next(w *definition.Workflow, st *State) Step {
 				s.Recall = append(s.Recall, i)
 			}
 		}
-		seen[i] = meaning(t, status, before, failing)
+		seen[i] = meaning(t, p, status, before, failing)
 	}
 	if !waiting {
 		s.Done = outcome(w, st, failing)
@@ -129,24 +129,22 @@ func decide(t *definition.Task, before uint8, failing bool) (Mark, Start) {
 	return Unmarked, Start{t.Index, success, before&failedHere != 0, before&cancelledAt != 0}
 }
 
-func meaning(t *definition.Task, status definition.Status, before uint8, failing bool) uint8 {
+// meaning is what a task's status means for those that come after it.
+func meaning(t *definition.Task, p *Progress, status definition.Status, before uint8, failing bool) uint8 {
 	m := before & (failedHere | cancelledAt)
-	switch status {
-	case "":
+	switch {
+	case status == "":
 		return m
-	case definition.StatusCompleted:
-		m |= ok
-	case definition.StatusFailed, definition.StatusTimedOut:
-		if t.ContinueOnError {
-			m |= ok
-		} else {
-			m |= failedHere
-		}
-	case definition.StatusCancelled:
+	case status == definition.StatusSkipped:
+	case fails(t, p):
+		m |= failedHere
+	case p.interrupted():
 		m |= cancelledAt
 		if failing {
 			m |= failedHere
 		}
+	default:
+		m |= ok
 	}
 	return m | ended
 }
@@ -187,7 +185,7 @@ func outcome(w *definition.Workflow, st *State, failing bool) flow.Stage {
 		return flow.Failed
 	}
 	for i := range st.Tasks {
-		if st.Tasks[i].status(w.Tasks[i], false) == definition.StatusCancelled {
+		if st.Tasks[i].interrupted() {
 			return flow.Cancelled
 		}
 	}

@@ -112,10 +112,16 @@ func (p *Progress) status(t *definition.Task, failing bool) definition.Status {
 		return definition.StatusFailed
 	case p.TimedOut > 0:
 		return definition.StatusTimedOut
-	case p.Mark == Cancelled || p.Cancelled > 0 || p.Mark == Expanded && p.Created < p.Total:
+	case p.interrupted():
 		return definition.StatusCancelled
 	}
 	return definition.StatusCompleted
+}
+
+// interrupted reports whether part of a task that has ended was cancelled, or
+// never started. ContinueOnError is about failures and does not cover that.
+func (p *Progress) interrupted() bool {
+	return p.Cancelled > 0 || p.Mark == Cancelled || p.Mark == Expanded && p.Created < p.Total
 }
 
 // Status is what became of the task with the given index; "" while it has not

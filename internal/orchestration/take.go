@@ -386,7 +386,7 @@ func (k *taking) failure() *flow.Error {
 
 func (k *taking) cancellation() *flow.Error {
 	for i, t := range k.w.Tasks {
-		if k.st.Tasks[i].status(t, false) == definition.StatusCancelled {
+		if k.st.Tasks[i].interrupted() {
 			return &flow.Error{Code: flow.CodeCancelled, Message: fmt.Sprintf("task %q was cancelled", t.Name)}
 		}
 	}

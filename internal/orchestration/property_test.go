@@ -1,0 +1,315 @@
+package orchestration
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/flow"
+)
+
+// A world is what a store would hold of one workflow: rows of children and of
+// marks, and nothing else. States are derived from the rows each time.
+type world struct {
+	t        *rapid.T
+	w        *definition.Workflow
+	input    json.RawMessage
+	children map[[2]int]*row
+	order    [][2]int
+	marks    map[int]Marking
+	ending   flow.Stage
+	recalled bool
+	items    Items
+	stage    flow.Stage
+	outcome  flow.Outcome
+	// asked holds what Next answered for each task that it had evaluated.
+	asked map[int]Start
+}
+
+type row struct {
+	stage flow.Stage // Running while open
+	input json.RawMessage
+	held  bool // a worker has it: a recall does not touch it
+}
+
+func (x *world) state() *State {
+	st := &State{Tasks: make([]Progress, len(x.w.Tasks)), Ending: x.ending, Recalled: x.recalled}
+	for task, m := range x.marks {
+		st.Tasks[task].Mark, st.Tasks[task].Total = m.Mark, m.Total
+		if m.Mark == Broken {
+			st.Tasks[task].Error = m.Error
+		}
+	}
+	for _, key := range x.order {
+		p := &st.Tasks[key[0]]
+		p.Created++
+		switch x.children[key].stage {
+		case flow.Running:
+			p.Open++
+		case flow.Completed:
+			p.Completed++
+		case flow.Failed:
+			p.Failed++
+			p.Error = &flow.Error{Code: "boom", Message: "it broke"}
+		case flow.Cancelled:
+			p.Cancelled++
+		case flow.TimedOut:
+			p.TimedOut++
+			p.Error = &flow.Error{Code: "timeout", Message: "too slow"}
+		}
+	}
+	return st
+}
+
+// output is what a child that completed put out: its own place.
+func (x *world) output(task int) Output {
+	t := x.w.Tasks[task]
+	one := func(i int) json.RawMessage {
+		if r := x.children[[2]int{task, i}]; r != nil && r.stage == flow.Completed {
+			return json.RawMessage(fmt.Sprintf(`{"task":%q,"index":%d}`, t.Name, i))
+		}
+		return nil
+	}
+	if t.Foreach == nil {
+		return Output{Single: one(0)}
+	}
+	out := Output{Items: make([]json.RawMessage, x.marks[task].Total)}
+	for i := range out.Items {
+		out.Items[i] = one(i)
+	}
+	return out
+}
+
+// advance runs the engine's loop once and commits its plan.
+func (x *world) advance() {
+	st := x.state()
+	var plan Plan
+	for range 10 * len(x.w.Tasks) * 10 {
+		step := Next(x.w, st)
+		if again := Next(x.w, st); !slices.Equal(again.Start, step.Start) || !slices.Equal(again.More, step.More) || again.Done != step.Done {
+			x.t.Fatalf("the same state gives %+v and then %+v", step, again)
+		}
+		if step.Empty() {
+			break
+		}
+		for _, s := range step.Start {
+			if _, twice := x.asked[s.Task]; twice {
+				x.t.Fatalf("task %s is to be evaluated twice", x.w.Tasks[s.Task].Name)
+			}
+			x.asked[s.Task] = s
+		}
+		known := step.Outputs(x.w, x.items)
+		f := &Facts{ID: "ex_1", Input: x.input, Items: x.items, Most: rapid.IntRange(0, 3).Draw(x.t, "most"),
+			Output: func(task int) Output {
+				if !slices.Contains(known, task) {
+					return Output{}
+				}
+				return x.output(task)
+			}}
+		before := len(plan.Children)
+		again := Take(x.w, st, step, f, &plan)
+		if f.Most > 0 && len(plan.Children)-before > f.Most {
+			x.t.Fatalf("%d children at once, at most %d were asked for", len(plan.Children)-before, f.Most)
+		}
+		x.forgetUnstarted(step, &plan)
+		if !again {
+			break
+		}
+	}
+	if x.ending == 0 && rapid.IntRange(0, 9).Draw(x.t, "lost") == 0 {
+		for task := range x.asked { // the commit failed: the rows are as they were
+			if _, marked := x.marks[task]; !marked && x.children[[2]int{task, 0}] == nil {
+				delete(x.asked, task)
+			}
+		}
+		return
+	}
+	x.commit(&plan)
+	x.check(st)
+}
+
+// forgetUnstarted allows tasks that Take had no room for to be asked again.
+func (x *world) forgetUnstarted(step Step, plan *Plan) {
+	for _, s := range step.Start {
+		done := slices.ContainsFunc(plan.Marks, func(m Marking) bool { return m.Task == s.Task }) ||
+			slices.ContainsFunc(plan.Children, func(c Child) bool { return c.Task.Index == s.Task })
+		if !done {
+			delete(x.asked, s.Task)
+		}
+	}
+}
+
+func (x *world) commit(plan *Plan) {
+	for _, m := range plan.Marks {
+		if old, twice := x.marks[m.Task]; twice && !(old.Mark == Expanded && m.Mark == Broken) {
+			x.t.Fatalf("task %s is marked %s and then %s", x.w.Tasks[m.Task].Name, old.Mark, m.Mark)
+		}
+		x.marks[m.Task] = m
+	}
+	for _, c := range plan.Children {
+		key := [2]int{c.Task.Index, c.Index}
+		if x.children[key] != nil {
+			x.t.Fatalf("child %s[%d] is created twice", c.Task.Name, c.Index)
+		}
+		if c.Index > 0 && x.children[[2]int{c.Task.Index, c.Index - 1}] == nil {
+			x.t.Fatalf("child %s[%d] comes before the one before it", c.Task.Name, c.Index)
+		}
+		x.children[key] = &row{stage: flow.Running, input: c.Input, held: rapid.Bool().Draw(x.t, "held")}
+		x.order = append(x.order, key)
+	}
+	for _, task := range plan.Recall {
+		x.recalled = true
+		for _, key := range x.order {
+			if r := x.children[key]; key[0] == task && r.stage == flow.Running && !r.held {
+				r.stage = flow.Cancelled
+			}
+		}
+	}
+	x.stage, x.outcome = plan.Stage, plan.Outcome
+	if plan.Stage != 0 {
+		for key, r := range x.children {
+			if r.stage == flow.Running {
+				x.t.Fatalf("the workflow is %s while child %v is open", plan.Stage, key)
+			}
+		}
+	}
+}
+
+// check compares what Take made of the state with what the rows say, and holds
+// a foreach to its concurrency.
+func (x *world) check(st *State) {
+	derived := x.state()
+	for i, t := range x.w.Tasks {
+		a, b := st.Tasks[i], derived.Tasks[i]
+		if a.Mark != b.Mark || a.Created != b.Created || a.Total != b.Total && a.Mark != Broken {
+			x.t.Fatalf("task %s: Take left %+v, the rows say %+v", t.Name, a, b)
+		}
+		if t.InFlight > 0 && b.Open > t.InFlight {
+			x.t.Fatalf("task %s has %d items in flight, at most %d are allowed", t.Name, b.Open, t.InFlight)
+		}
+		if b.Mark == Expanded && b.Created > b.Total {
+			x.t.Fatalf("task %s has %d children of %d", t.Name, b.Created, b.Total)
+		}
+		if b.Created > 0 || b.Mark == Skipped || b.Mark == Cancelled && x.ending == 0 {
+			for _, n := range t.Needs {
+				if derived.Status(x.w, n) == "" {
+					x.t.Fatalf("task %s was decided before %s ended", t.Name, x.w.Tasks[n].Name)
+				}
+			}
+		}
+	}
+}
+
+var conditions = []string{"", "always()", "failed()", "success()", "cancelled()", "!success()", "success() && input.yes", "input.no", "failed() || input.yes", "tasks.size() >= 0"}
+
+// document draws a workflow.
+func document(t *rapid.T) string {
+	n := rapid.IntRange(1, 8).Draw(t, "tasks")
+	var b strings.Builder
+	b.WriteString("name: w\ntasks:\n")
+	for i := range n {
+		fmt.Fprintf(&b, "  t%d:\n    action: noop\n", i)
+		var needs []string
+		for j := range i {
+			if rapid.IntRange(0, 2).Draw(t, "need") == 0 {
+				needs = append(needs, fmt.Sprintf("t%d", j))
+			}
+		}
+		if len(needs) > 0 {
+			fmt.Fprintf(&b, "    needs: [%s]\n", strings.Join(needs, ", "))
+		}
+		if c := rapid.SampledFrom(conditions).Draw(t, "if"); c != "" {
+			fmt.Fprintf(&b, "    if: %q\n", c)
+		}
+		with := "{n: 1}"
+		switch rapid.IntRange(0, 3).Draw(t, "foreach") {
+		case 0:
+			fmt.Fprintf(&b, "    foreach: ${{ input.lists[%d] }}\n", rapid.IntRange(0, 5).Draw(t, "items"))
+			if c := rapid.IntRange(0, 3).Draw(t, "in flight"); c > 0 {
+				fmt.Fprintf(&b, "    concurrency: %d\n", c)
+			}
+			if s := rapid.IntRange(0, 2).Draw(t, "batch"); s > 0 {
+				fmt.Fprintf(&b, "    batch: %d\n", s)
+			}
+			with = "{item: \"${{ item }}\", index: \"${{ index }}\"}"
+			if rapid.IntRange(0, 9).Draw(t, "broken item") == 0 {
+				with = "{item: \"${{ item[1 - index] }}\"}"
+			}
+		case 1:
+			if len(needs) > 0 {
+				with = "{from: \"${{ tasks." + needs[0] + ".output }}\", was: \"${{ tasks." + needs[0] + ".status }}\"}"
+			}
+		case 2:
+			if rapid.IntRange(0, 9).Draw(t, "broken") == 0 {
+				with = "{from: \"${{ input.absent }}\"}"
+			}
+		}
+		fmt.Fprintf(&b, "    with: %s\n", with)
+		if rapid.IntRange(0, 3).Draw(t, "continue") == 0 {
+			b.WriteString("    continue_on_error: true\n")
+		}
+	}
+	b.WriteString("outputs: {all: \"${{ tasks }}\"}\n")
+	return b.String()
+}
+
+// TestRandomWorkflows drives random workflows in random orders of completion,
+// with commits that fail and endings at any moment, against what must always
+// hold and an oracle that knows only the definition and what became of it.
+func TestRandomWorkflows(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		src := document(t)
+		defs, err := definition.Parse("w.yaml", []byte(src))
+		if err != nil {
+			t.Fatalf("parse:\n%s\n%v", src, err)
+		}
+		w := defs[0].Workflow
+		if rapid.Bool().Draw(t, "decoded") {
+			d, err := definition.Decode(defs[0].Canonical())
+			if err != nil {
+				t.Fatalf("decode: %v", err)
+			}
+			w = d.Workflow
+		}
+		x := &world{t: t, w: w, children: map[[2]int]*row{}, marks: map[int]Marking{}, items: Items{}, asked: map[int]Start{},
+			input: json.RawMessage(`{"yes":true,"no":false,"lists":[[],[10],[10,11],[10,11,12],[1,2,3,4],[1,2,3,4,5]]}`)}
+		if rapid.Bool().Draw(t, "forget items") {
+			x.items = nil
+		}
+		mayEnd := rapid.IntRange(0, 4).Draw(t, "may end") == 0
+		good := rapid.SampledFrom([]int{0, 5, 20, 1000}).Draw(t, "good")
+		for turn := 0; x.stage == 0; turn++ {
+			if turn > 1000 {
+				t.Fatalf("the workflow does not end:\n%s\n%+v", src, x.state())
+			}
+			x.advance()
+			if x.stage != 0 {
+				break
+			}
+			var open [][2]int
+			for _, key := range x.order {
+				if x.children[key].stage == flow.Running {
+					open = append(open, key)
+				}
+			}
+			if x.ending == 0 && mayEnd && rapid.IntRange(0, 5).Draw(t, "end") == 0 {
+				x.ending = rapid.SampledFrom([]flow.Stage{flow.Cancelled, flow.TimedOut}).Draw(t, "ending")
+				continue
+			}
+			for range rapid.IntRange(0, len(open)).Draw(t, "ends") {
+				key := rapid.SampledFrom(open).Draw(t, "child")
+				x.children[key].stage = flow.Completed
+				if rapid.IntRange(0, good).Draw(t, "bad") == 0 {
+					x.children[key].stage = rapid.SampledFrom([]flow.Stage{flow.Failed, flow.TimedOut, flow.Cancelled, flow.Completed}).Draw(t, "as")
+				}
+			}
+		}
+		x.judge(src)
+	})
+}
