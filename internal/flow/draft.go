@@ -133,6 +133,22 @@ func (d *Draft) Finish(as Stage, o Outcome, now time.Time, random float64) error
 	return nil
 }
 
+// Reject ends an execution whose request turned out to be impossible. It passes every stage, with the engine as its owner,
+// as everything that fails does.
+func (d *Draft) Reject(e *Error, now time.Time) error {
+	if err := d.record(EvScheduled, now, nil); err != nil {
+		return fmt.Errorf("reject: %w", err)
+	}
+	if err := d.Claim(ID{}, "engine", now); err != nil {
+		return err
+	}
+	if err := d.record(EvRunning, now, nil); err != nil {
+		return fmt.Errorf("reject: %w", err)
+	}
+	d.markStarted(now)
+	return d.Finish(Failed, Outcome{Error: e}, now, 0)
+}
+
 // Cancel ends the execution at once when nobody holds it; otherwise it leaves an order to its owner. as is Cancelled or
 // TimedOut. Cancelling what is already being cancelled changes nothing; what has finished gives ErrFinished.
 func (d *Draft) Cancel(as Stage, code, reason string, now time.Time) error {

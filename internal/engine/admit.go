@@ -1,0 +1,221 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/pawl-run/pawl/internal/admission"
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// admit lets drafts that are due start, or puts them into their key's line. Drafts that are not due are left alone.
+func (t *turn) admit(ctx context.Context, drafts []*flow.Draft) error {
+	if err := t.lockKeys(ctx, drafts); err != nil {
+		return err
+	}
+	for _, d := range drafts {
+		if !d.Due(t.now) {
+			t.changed(d)
+			continue
+		}
+		if err := t.arrive(ctx, d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lockKeys locks the keys of drafts that the turn does not hold yet.
+func (t *turn) lockKeys(ctx context.Context, drafts []*flow.Draft) error {
+	var names []string
+	for _, d := range drafts {
+		if d.Key == "" {
+			continue
+		}
+		if _, have := t.keys[d.Key]; !have {
+			names = append(names, d.Key)
+			t.keys[d.Key] = &keyTurn{}
+		}
+		t.keys[d.Key].limit = d.KeyLimit
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	// What this turn has decided about these keys so far must be counted.
+	if err := t.flush(ctx); err != nil {
+		return err
+	}
+	slices.Sort(names)
+	uses, err := t.tx.LockKeys(ctx, names)
+	if err != nil {
+		return fmt.Errorf("lock keys: %w", err)
+	}
+	for _, name := range names {
+		t.keys[name].use = uses[name]
+	}
+	return nil
+}
+
+// arrive decides about one draft that is due.
+func (t *turn) arrive(ctx context.Context, d *flow.Draft) error {
+	defer t.changed(d)
+	if d.Key == "" {
+		return t.schedule(ctx, d)
+	}
+	k := t.keys[d.Key]
+	verdict := admission.Arrive(k.use.Holders, k.use.Waiting, d.KeyLimit, d.WhenFull)
+	switch verdict {
+	case admission.Admit:
+		k.use.Holders++
+		return t.schedule(ctx, d)
+	case admission.Refuse:
+		return d.Finish(flow.Cancelled, flow.Outcome{Error: &flow.Error{
+			Code:    flow.CodeKeyFull,
+			Message: fmt.Sprintf("concurrency key %q is full (limit %d) and when_full is cancel_new", d.Key, d.KeyLimit),
+		}}, t.now, 0)
+	case admission.Supersede:
+		if err := t.supersede(ctx, d); err != nil {
+			return err
+		}
+	}
+	ticket, err := t.ticket(ctx)
+	if err != nil {
+		return err
+	}
+	k.use.Waiting++
+	return d.Wait(ticket, t.now)
+}
+
+// supersede orders the oldest holder of a key to end, one for each newcomer.
+func (t *turn) supersede(ctx context.Context, by *flow.Draft) error {
+	if err := t.flush(ctx); err != nil {
+		return err
+	}
+	xs, err := t.tx.Holders(ctx, by.Key, 1+t.keys[by.Key].use.Waiting)
+	if err != nil {
+		return fmt.Errorf("find the key's holders: %w", err)
+	}
+	for _, old := range t.adopt(xs) {
+		if old.State.Cancel != nil || !old.Place.HoldsKey() {
+			continue
+		}
+		if err := old.Cancel(flow.Cancelled, flow.CodeSuperseded, fmt.Sprintf("superseded by %s for key %q", by.ID, by.Key), t.now); err != nil {
+			return fmt.Errorf("supersede: %w", err)
+		}
+		t.cancelled(old)
+		break
+	}
+	return nil
+}
+
+// schedule puts a draft that has been admitted into its queue; what the engine runs itself begins.
+func (t *turn) schedule(ctx context.Context, d *flow.Draft) error {
+	ticket, err := t.ticket(ctx)
+	if err != nil {
+		return err
+	}
+	if err := d.Schedule(ticket, t.now); err != nil {
+		return err
+	}
+	switch d.Kind {
+	case flow.KindWorkflow:
+		t.folds[d.ID] = true
+	case flow.KindSleep:
+		pause, err := sleepOf(d.Payload())
+		if err != nil {
+			return d.Finish(flow.Failed, flow.Outcome{Error: &flow.Error{Code: flow.CodeInvalidInput, Message: err.Error()}}, t.now, 0)
+		}
+		d.Sleep(t.now.Add(pause))
+	default:
+		t.scheduled[d.Queue] = true
+	}
+	return nil
+}
+
+// admitLines serves the lines of keys whose slots were freed, and reports whether anybody was admitted.
+func (t *turn) admitLines(ctx context.Context) (bool, error) {
+	var freed []string
+	for name, k := range t.keys {
+		if k.freed {
+			k.freed = false
+			freed = append(freed, name)
+		}
+	}
+	if len(freed) == 0 {
+		return false, nil
+	}
+	slices.Sort(freed)
+	uses, err := t.tx.LockKeys(ctx, freed)
+	if err != nil {
+		return false, fmt.Errorf("lock keys: %w", err)
+	}
+	any := false
+	for _, name := range freed {
+		k := t.keys[name]
+		k.use = uses[name]
+		if k.use.Waiting == 0 {
+			continue
+		}
+		n, err := t.admitLine(ctx, name, k)
+		if err != nil {
+			return false, err
+		}
+		any = any || n > 0
+	}
+	return any, nil
+}
+
+// admitLine admits from the head of one line as many as fit. The limit is the one that the head's action has.
+func (t *turn) admitLine(ctx context.Context, name string, k *keyTurn) (int, error) {
+	limit := k.limit
+	if limit == 0 {
+		heads, err := t.tx.Line(ctx, name, 1)
+		if err != nil || len(heads) == 0 {
+			return 0, err
+		}
+		limit = heads[0].KeyLimit
+	}
+	n := admission.Admissible(k.use.Holders, k.use.Waiting, limit)
+	if n == 0 {
+		return 0, nil
+	}
+	xs, err := t.tx.Line(ctx, name, n)
+	if err != nil {
+		return 0, fmt.Errorf("read the key's line: %w", err)
+	}
+	ds := t.adopt(xs)
+	if err := t.loadPayloads(ctx, ds); err != nil {
+		return 0, err
+	}
+	for _, d := range ds {
+		if err := t.schedule(ctx, d); err != nil {
+			return 0, err
+		}
+		t.changed(d)
+	}
+	return len(ds), nil
+}
+
+// loadPayloads fetches the payloads of drafts whose kind the engine looks into when they start.
+func (t *turn) loadPayloads(ctx context.Context, ds []*flow.Draft) error {
+	var ids []flow.ID
+	for _, d := range ds {
+		if d.Kind == flow.KindSleep && d.Payload() == nil {
+			ids = append(ids, d.ID)
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	xs, err := t.tx.Lock(ctx, ids, store.WithPayload)
+	if err != nil {
+		return fmt.Errorf("load payloads: %w", err)
+	}
+	for _, x := range xs {
+		d := t.drafts[x.ID]
+		d.Input, d.With = x.Input, x.With
+	}
+	return nil
+}

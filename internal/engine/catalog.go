@@ -1,0 +1,272 @@
+package engine
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// catalog resolves names to definitions and remembers what it has decoded. Versions never change, so they are kept;
+// which version is the latest is asked again after a while.
+type catalog struct {
+	store store.Store
+
+	mu       sync.Mutex
+	versions map[string]*definition.Definition // "name@version"
+	latest   map[string]latest
+	queues   map[string]bool
+}
+
+type latest struct {
+	version int
+	asked   time.Time
+}
+
+// latestFor is how long a replica may believe that a version is the latest after another replica defined a newer one.
+const latestFor = time.Second
+
+// catalogLimit bounds the decoded versions in memory; beyond it the memory starts anew.
+const catalogLimit = 5000
+
+func newCatalog(s store.Store) *catalog {
+	return &catalog{store: s, versions: map[string]*definition.Definition{}, latest: map[string]latest{}, queues: map[string]bool{DefaultQueue: true}}
+}
+
+// get loads a version of a definition; 0 is the latest. It returns the version as well.
+func (c *catalog) get(ctx context.Context, name string, version int) (*definition.Definition, int, error) {
+	if version == 0 {
+		c.mu.Lock()
+		l, ok := c.latest[name]
+		c.mu.Unlock()
+		if ok && time.Since(l.asked) < latestFor {
+			version = l.version
+		}
+	}
+	if version > 0 {
+		c.mu.Lock()
+		d := c.versions[versionKey(name, version)]
+		c.mu.Unlock()
+		if d != nil {
+			return d, version, nil
+		}
+	}
+	row, err := c.store.Definition(ctx, name, version)
+	if err != nil {
+		return nil, 0, err
+	}
+	d, err := definition.Decode(row.Document)
+	if err != nil {
+		return nil, 0, fmt.Errorf("decode definition %s@%d: %w", name, row.Version, err)
+	}
+	c.put(d, row.Version, version == 0)
+	return d, row.Version, nil
+}
+
+func versionKey(name string, version int) string { return fmt.Sprintf("%s@%d", name, version) }
+
+func (c *catalog) put(d *definition.Definition, version int, isLatest bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.versions) >= catalogLimit {
+		clear(c.versions)
+	}
+	c.versions[versionKey(d.Name, version)] = d
+	if isLatest {
+		c.latest[d.Name] = latest{version, time.Now()}
+	}
+}
+
+// DefaultQueue is where executions go that name no queue.
+const DefaultQueue = "default"
+
+var queueName = regexp.MustCompile(`^[a-z0-9]([a-z0-9._-]{0,98}[a-z0-9])?$`)
+
+// queueKind marks the names of queues among the definitions.
+const queueKind = "queue"
+
+// declareQueue makes a queue known for good.
+func (c *catalog) declareQueue(ctx context.Context, name string) error {
+	c.mu.Lock()
+	known := c.queues[name]
+	c.mu.Unlock()
+	if known {
+		return nil
+	}
+	if !queueName.MatchString(name) {
+		return fmt.Errorf("queue %.100q: a queue's name is 1 to 100 of a-z, 0-9, '.', '_' and '-', beginning and ending with a letter or digit", name)
+	}
+	err := c.store.Update(ctx, func(ctx context.Context, tx store.Tx) error {
+		now, err := tx.Now(ctx)
+		if err != nil {
+			return err
+		}
+		_, _, err = tx.Define(ctx, store.Definition{Name: "queue:" + name, Kind: queueKind, Document: []byte("{}"), CreatedAt: now})
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("declare queue %q: %w", name, err)
+	}
+	c.mu.Lock()
+	c.queues[name] = true
+	c.mu.Unlock()
+	return nil
+}
+
+// knowsQueue reports whether a queue has ever been declared or served.
+func (c *catalog) knowsQueue(ctx context.Context, name string) (bool, error) {
+	c.mu.Lock()
+	known := c.queues[name]
+	c.mu.Unlock()
+	if known {
+		return true, nil
+	}
+	_, err := c.store.Definition(ctx, "queue:"+name, 0)
+	if errors.Is(err, store.ErrNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	c.mu.Lock()
+	c.queues[name] = true
+	c.mu.Unlock()
+	return true, nil
+}
+
+// Defined says what became of one definition.
+type Defined struct {
+	Name    string
+	Version int
+	Kind    string
+	Created bool // false: the latest version was the same already
+}
+
+// Define stores definitions, all or none. Every action and workflow that they mention must exist, in the store or among
+// them; what is wrong comes back as definition.Problems.
+func (e *Engine) Define(ctx context.Context, defs []*definition.Definition) ([]Defined, error) {
+	if err := e.checkReferences(ctx, defs); err != nil {
+		return nil, err
+	}
+	var out []Defined
+	err := e.ask(ctx, nil, func(ctx context.Context, t *turn) error {
+		out = out[:0]
+		for _, d := range defs {
+			row := store.Definition{Name: d.Name, Kind: string(d.Kind), Document: d.Canonical(), CreatedAt: t.now}
+			if _, err := hex.Decode(row.Hash[:], []byte(d.Hash())); err != nil {
+				return fmt.Errorf("hash of definition %q: %w", d.Name, err)
+			}
+			version, created, err := t.tx.Define(ctx, row)
+			if err != nil {
+				return fmt.Errorf("define %q: %w", d.Name, err)
+			}
+			out = append(out, Defined{Name: d.Name, Version: version, Kind: string(d.Kind), Created: created})
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	for i, d := range defs {
+		e.catalog.put(d, out[i].Version, true)
+	}
+	return out, nil
+}
+
+func (e *Engine) checkReferences(ctx context.Context, defs []*definition.Definition) error {
+	among := map[string]*definition.Definition{}
+	for _, d := range defs {
+		among[d.Name] = d
+	}
+	var problems definition.Problems
+	for _, d := range defs {
+		for _, ref := range d.References() {
+			kind := definition.Kind("")
+			if known := among[ref.Name]; known != nil && ref.Version == 0 {
+				kind = known.Kind
+			} else if known, _, err := e.catalog.get(ctx, ref.Name, ref.Version); err == nil {
+				kind = known.Kind
+			} else if !errors.Is(err, store.ErrNotFound) {
+				return err
+			}
+			what := ref.Name
+			if ref.Version > 0 {
+				what = versionKey(ref.Name, ref.Version)
+			}
+			switch {
+			case kind == "":
+				problems = append(problems, refProblem(ref, fmt.Sprintf("there is no action or workflow %q", what),
+					"apply its definition first or together with this one, or use a built-in: code, http, llm, input, output, workflow, sleep"))
+			case ref.Kind == definition.KindWorkflow && kind != definition.KindWorkflow:
+				problems = append(problems, refProblem(ref, fmt.Sprintf("%q is an action, not a workflow", what), "name it as the task's action instead"))
+			}
+		}
+		for _, q := range queuesOf(d) {
+			known, err := e.catalog.knowsQueue(ctx, q.queue)
+			if err != nil {
+				return err
+			}
+			if !known {
+				problems = append(problems, definition.Problem{Position: q.at, Path: q.path,
+					Message: unknownQueue(q.queue), Fix: queueFix})
+			}
+		}
+	}
+	if len(problems) > 0 {
+		return problems
+	}
+	return nil
+}
+
+func refProblem(ref definition.Ref, message, fix string) definition.Problem {
+	path := ""
+	if ref.Task != "" {
+		path = "tasks." + ref.Task + ".action"
+	}
+	return definition.Problem{Position: ref.Position, Path: path, Message: message, Fix: fix}
+}
+
+type queueUse struct {
+	queue, path string
+	at          definition.Position
+}
+
+func queuesOf(d *definition.Definition) []queueUse {
+	var uses []queueUse
+	if q := d.Settings.Queue; q != "" {
+		uses = append(uses, queueUse{q, "queue", d.Position})
+	}
+	if d.Workflow != nil {
+		for _, t := range d.Workflow.Tasks {
+			if q := t.Settings.Queue; q != "" {
+				uses = append(uses, queueUse{q, "tasks." + t.Name + ".queue", t.Position})
+			}
+		}
+	}
+	return uses
+}
+
+func unknownQueue(name string) string {
+	return fmt.Sprintf("no worker has ever served queue %.100q", name)
+}
+
+const queueFix = "start a worker that serves it, or declare it where the server is started (--queue), or leave the queue out"
+
+// splitAction reads "name" or "name@3".
+func splitAction(action string) (name string, version int, err error) {
+	name, text, has := strings.Cut(action, "@")
+	if !has {
+		return name, 0, nil
+	}
+	if _, err := fmt.Sscanf(text, "%d", &version); err != nil || version < 1 || fmt.Sprint(version) != text {
+		return "", 0, fmt.Errorf("%.100q: after @ comes a version, 1 or more, as in %s@1", action, name)
+	}
+	return name, version, nil
+}

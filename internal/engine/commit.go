@@ -1,0 +1,194 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// op is one request to the store. Requests are gathered while the previous commit is under way and go together in the
+// next; each gets its own verdict.
+type op interface {
+	// want names what decide will need, so that one load serves the whole batch.
+	want(*turn)
+	// decide changes drafts of the turn. What is wrong with this request alone is kept for the requester; an error
+	// returned ends the transaction.
+	decide(context.Context, *turn) error
+	// done tells the requester: nil after the commit, or what went wrong.
+	done(error)
+}
+
+const (
+	batchLimit   = 1000    // requests in one transaction: a few tens of milliseconds at the most
+	pendingLimit = 200_000 // requests waiting for a transaction; beyond it callers get ErrOverloaded
+	maxConflicts = 10      // times in a row that a batch is decided again before it is split
+)
+
+// enqueue hands requests to the committer.
+func (e *Engine) enqueue(ops ...op) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed != nil {
+		return e.closed
+	}
+	if len(e.pending)+len(ops) > pendingLimit {
+		return ErrOverloaded
+	}
+	e.pending = append(e.pending, ops...)
+	e.kick()
+	return nil
+}
+
+func (e *Engine) kick() {
+	select {
+	case e.signal <- struct{}{}:
+	default:
+	}
+}
+
+// commitLoop is the one goroutine that writes. It ends when ctx has ended and nothing is pending.
+func (e *Engine) commitLoop(ctx context.Context) {
+	work := context.WithoutCancel(ctx)
+	for {
+		ops, takers := e.gather(ctx)
+		if len(ops) == 0 && len(takers) == 0 {
+			select {
+			case <-e.signal:
+				continue
+			case <-ctx.Done():
+			}
+			if e.close() {
+				return
+			}
+			continue
+		}
+		e.commit(work, ops, takers)
+	}
+}
+
+// close refuses further requests, releases the takers, and reports whether nothing is pending.
+func (e *Engine) close() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.closed = ErrClosed
+	for _, t := range e.takers {
+		t.give(nil, ErrClosed)
+	}
+	e.takers = nil
+	return len(e.pending) == 0
+}
+
+// gather takes the next batch: what is pending, and the takers for whom there may be work.
+func (e *Engine) gather(ctx context.Context) ([]op, []*taker) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	n := min(len(e.pending), batchLimit)
+	ops := e.pending[:n:n]
+	e.pending = e.pending[n:]
+	if len(e.pending) == 0 {
+		e.pending = nil
+	}
+	if ctx.Err() != nil {
+		return ops, nil
+	}
+	var takers, others []*taker
+	for _, t := range e.takers {
+		// With requests at hand every taker comes along: what they schedule can be claimed in the same commit.
+		if len(ops) > 0 || e.mayBeReady(t.queues) {
+			takers = append(takers, t)
+		} else {
+			others = append(others, t)
+		}
+	}
+	e.takers = others
+	return ops, takers
+}
+
+func (e *Engine) mayBeReady(queues []string) bool {
+	for _, q := range queues {
+		if may, known := e.ready[q]; may || !known {
+			return true
+		}
+	}
+	return false
+}
+
+// commit runs one batch as one transaction. A batch that the data spoil is halved until the bad request stands alone:
+// its neighbours never fail with it.
+func (e *Engine) commit(ctx context.Context, ops []op, takers []*taker) {
+	began := time.Now()
+	var t *turn
+	err := e.update(ctx, func(ctx context.Context, tx store.Tx) error {
+		var err error
+		t, err = e.newTurn(ctx, tx)
+		if err != nil {
+			return err
+		}
+		return t.run(ctx, ops, takers)
+	})
+	if err != nil && len(ops) > 1 && spoiled(err) {
+		e.Logger.Warn("halving a batch that cannot be committed", "requests", len(ops), "err", err)
+		half := len(ops) / 2
+		e.commit(ctx, ops[:half], nil)
+		e.commit(ctx, ops[half:], takers)
+		return
+	}
+	if err == nil {
+		e.counters.committed(len(ops), time.Since(began))
+		e.told(t)
+	} else {
+		e.counters.failedCommits.Add(1)
+		e.Logger.Error("commit failed", "requests", len(ops), "err", err)
+		err = fmt.Errorf("commit: %w", err)
+	}
+	for _, o := range ops {
+		o.done(err)
+	}
+	e.deliver(t, takers, err)
+}
+
+// update repeats a transaction whose rows changed under it.
+func (e *Engine) update(ctx context.Context, decide func(context.Context, store.Tx) error) error {
+	for n := 1; ; n++ {
+		err := e.Store.Update(ctx, decide)
+		if !errors.Is(err, store.ErrConflict) || n == maxConflicts {
+			return err
+		}
+		e.counters.conflicts.Add(1)
+	}
+}
+
+// spoiled reports whether an error lies in the data of a batch and not in the database or the caller.
+func spoiled(err error) bool {
+	return !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, store.ErrUnknown) &&
+		!errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded)
+}
+
+// told does what may happen only after the commit: wake whoever watches, hand orders to sessions, and remember the
+// earliest moment at which something becomes due.
+func (e *Engine) told(t *turn) {
+	var due time.Time
+	for _, d := range t.touched {
+		if w := d.Wake(); !w.IsZero() && (due.IsZero() || w.Before(due)) {
+			due = w
+		}
+		if d.State.Cancel != nil && !d.Owner.IsZero() {
+			e.sessions.order(d.Owner)
+		}
+		if d.Ended() || (d.New && d.Place == flow.Finished) {
+			e.counters.finished.Add(1)
+		}
+	}
+	for _, id := range t.again {
+		// Should this be refused, the end of any of its children lets the workflow go on.
+		_ = e.enqueue(&foldOp{id})
+	}
+	e.watch.changed(t.touched)
+	if !due.IsZero() {
+		e.dueAt(due)
+	}
+}

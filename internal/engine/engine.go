@@ -1,0 +1,141 @@
+// Package engine is the server's shell: it loads what a decision needs, lets the rules decide, commits, and only then
+// tells. Everything that correctness depends on is in the store; what the engine keeps in memory are hints.
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/pawl-run/pawl/internal/blob"
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// Options configures an Engine. Store is required.
+type Options struct {
+	Store  store.Store
+	Blobs  blob.Store // where large logs lie; nil when nothing writes them
+	Logger *slog.Logger
+	// Exclusive says that this process is the only one on the store: workers that lived in an earlier process are gone,
+	// and what they held is recovered at start without waiting for their leases.
+	Exclusive bool
+	// Retention is how long finished executions are kept; 0 keeps them for ever.
+	Retention time.Duration
+	// Queues are known beside "default" and those that workers have served: submissions to any other are refused.
+	Queues []string
+	// Validate checks what a built-in kind's handler would get, before anything is stored; nil accepts everything.
+	Validate func(kind flow.Kind, payload []byte) error
+	// Random gives numbers in [0, 1) for jitter; nil: the global generator. NewID makes ids; nil: UUIDv7.
+	Random func() float64
+	NewID  func() flow.ID
+}
+
+// Engine accepts, hands off, records, cancels and recovers executions. It is safe for concurrent use, by any number of
+// goroutines; any number of engines may share one store that allows it.
+type Engine struct {
+	Options
+	catalog  *catalog
+	items    *itemCache
+	watch    *hub
+	sessions *desk
+	counters counters
+
+	mu      sync.Mutex
+	pending []op
+	takers  []*taker
+	closed  error
+	signal  chan struct{} // capacity 1: something is pending
+
+	ready   map[string]bool // queue → may hold claimable work; a hint, absent means yes
+	nextDue chan time.Time  // capacity 1: the earliest Wake of a commit
+}
+
+// ErrClosed means that the engine has been told to stop.
+var ErrClosed = errors.New("engine is stopping")
+
+// ErrOverloaded means that more is pending than can be committed soon; try again later.
+var ErrOverloaded = errors.New("overloaded: too many requests are pending")
+
+// New prepares an engine. Nothing happens until Run.
+func New(o Options) (*Engine, error) {
+	if o.Store == nil {
+		return nil, errors.New("new engine: no store given")
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Random == nil {
+		o.Random = rand.Float64
+	}
+	if o.NewID == nil {
+		o.NewID = newID
+	}
+	e := &Engine{
+		Options:  o,
+		watch:    newHub(),
+		sessions: newDesk(),
+		signal:   make(chan struct{}, 1),
+		ready:    map[string]bool{},
+		nextDue:  make(chan time.Time, 1),
+	}
+	e.catalog = newCatalog(o.Store)
+	e.items = newItemCache()
+	return e, nil
+}
+
+func newID() flow.ID {
+	id, err := uuid.NewV7()
+	if err != nil {
+		panic(fmt.Sprintf("no randomness: %v", err)) // crypto/rand never fails on the systems that Go supports
+	}
+	return flow.ID(id)
+}
+
+// Run commits and sweeps until ctx ends; then it finishes what is pending and returns. Calls that come later get
+// ErrClosed.
+func (e *Engine) Run(ctx context.Context) error {
+	if err := e.start(ctx); err != nil {
+		return fmt.Errorf("start engine: %w", err)
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() { e.sweepDue(ctx) })
+	wg.Go(func() { e.sweepSessions(ctx) })
+	wg.Go(func() { e.sweepFinished(ctx) })
+	e.commitLoop(ctx)
+	wg.Wait()
+	return nil
+}
+
+// start brings back what an earlier life of this process left.
+func (e *Engine) start(ctx context.Context) error {
+	for _, q := range e.Queues {
+		if err := e.catalog.declareQueue(ctx, q); err != nil {
+			return err
+		}
+	}
+	if !e.Exclusive {
+		return nil
+	}
+	return e.Store.Update(ctx, func(ctx context.Context, tx store.Tx) error {
+		now, err := tx.Now(ctx)
+		if err != nil {
+			return err
+		}
+		return tx.ExpireEmbedded(ctx, now)
+	})
+}
+
+// Reader answers readers, straight from the store.
+func (e *Engine) Reader() interface {
+	store.Reader
+	store.Logs
+} {
+	return e.Store
+}

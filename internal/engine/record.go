@@ -1,0 +1,156 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"unicode/utf8"
+
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/handoff"
+)
+
+// reportOp is one report of one session.
+type reportOp struct {
+	session flow.ID
+	report  flow.Report
+	receipt flow.Receipt
+	group   *group
+	err     error
+}
+
+// eventLimit is how many bytes of data an event may carry; the outcome has a limit of its own.
+const (
+	eventLimit   = 64 << 10
+	outcomeLimit = 16 << 20
+)
+
+// Report implements handoff.Handoff.
+func (e *Engine) Report(ctx context.Context, session flow.ID, reports []flow.Report) ([]flow.Receipt, error) {
+	if len(reports) == 0 {
+		return nil, nil
+	}
+	g := newGroup(len(reports))
+	all := make([]*reportOp, len(reports))
+	ops := make([]op, len(reports))
+	for i, r := range reports {
+		all[i] = &reportOp{session: session, report: r, group: g}
+		ops[i] = all[i]
+	}
+	if err := e.enqueue(ops...); err != nil {
+		return nil, fmt.Errorf("%w: %w", handoff.ErrUnavailable, err)
+	}
+	if err := g.wait(ctx); err != nil {
+		return nil, err
+	}
+	receipts := make([]flow.Receipt, len(all))
+	for i, o := range all {
+		switch {
+		case o.err == nil:
+		case !spoiled(o.err):
+			return nil, fmt.Errorf("%w: %w", handoff.ErrUnavailable, o.err)
+		default:
+			// The data of this report cannot be stored. Its sender must not send it for ever.
+			o.receipt = flow.Receipt{Execution: o.report.Execution, Attempt: o.report.Attempt, Verdict: flow.Refused, Say: o.err.Error()}
+		}
+		receipts[i] = o.receipt
+	}
+	e.counters.receipts(receipts)
+	return receipts, nil
+}
+
+func (o *reportOp) want(t *turn) { t.wantIDs = append(t.wantIDs, o.report.Execution) }
+
+func (o *reportOp) done(err error) {
+	o.err = err
+	o.group.done()
+}
+
+func (o *reportOp) decide(ctx context.Context, t *turn) error {
+	r := o.report
+	d := t.drafts[r.Execution]
+	if d == nil {
+		o.receipt = flow.Receipt{Execution: r.Execution, Attempt: r.Attempt, Verdict: flow.Unknown, Say: "there is no such execution"}
+		return nil
+	}
+	if say := poison(r); say != "" {
+		o.receipt = flow.Receipt{Execution: r.Execution, Attempt: r.Attempt, Verdict: flow.Refused, Next: d.NextSeq, Say: say}
+		return nil
+	}
+	past, stash, err := o.history(ctx, t, d)
+	if err != nil {
+		return err
+	}
+	o.receipt = d.Report(o.session, r, past, stash, t.now, t.e.Random())
+	if d.Changed() {
+		t.changed(d)
+	}
+	return nil
+}
+
+// history loads what the report repeats and what was kept ahead of a gap; both are rare.
+func (o *reportOp) history(ctx context.Context, t *turn, d *flow.Draft) (map[int64]flow.Event, []flow.Event, error) {
+	var past map[int64]flow.Event
+	if n := len(o.report.Events); n > 0 && o.report.Events[0].Seq < d.NextSeq {
+		if err := t.flush(ctx); err != nil { // this turn may have applied some of them
+			return nil, nil, err
+		}
+		old, err := t.tx.Applied(ctx, d.ID, o.report.Events[0].Seq, min(o.report.Events[n-1].Seq+1, d.NextSeq))
+		if err != nil {
+			return nil, nil, fmt.Errorf("load repeated events: %w", err)
+		}
+		past = make(map[int64]flow.Event, len(old))
+		for _, e := range old {
+			past[e.Seq] = e
+		}
+	}
+	var stash []flow.Event
+	if d.Inbox > 0 {
+		if err := t.flush(ctx); err != nil {
+			return nil, nil, err
+		}
+		var err error
+		if stash, err = t.tx.Inbox(ctx, d.ID); err != nil {
+			return nil, nil, fmt.Errorf("load kept events: %w", err)
+		}
+	}
+	return past, stash, nil
+}
+
+// poison says what makes a report unfit to be stored; "" when nothing does.
+func poison(r flow.Report) string {
+	for _, e := range r.Events {
+		if say := badJSON(e.Data, eventLimit); say != "" {
+			return fmt.Sprintf("event %d: data %s", e.Seq, say)
+		}
+		if e.Outcome == nil {
+			continue
+		}
+		if say := badJSON(e.Outcome.Output, outcomeLimit); say != "" {
+			return fmt.Sprintf("event %d: output %s", e.Seq, say)
+		}
+		if x := e.Outcome.Error; x != nil {
+			if say := badJSON(x.Details, eventLimit); say != "" {
+				return fmt.Sprintf("event %d: error details %s", e.Seq, say)
+			}
+			if !utf8.ValidString(x.Message) || !utf8.ValidString(x.Code) {
+				return fmt.Sprintf("event %d: the error's code or message is not UTF-8", e.Seq)
+			}
+		}
+	}
+	return ""
+}
+
+func badJSON(b json.RawMessage, limit int) string {
+	switch {
+	case b == nil:
+		return ""
+	case len(b) > limit:
+		return fmt.Sprintf("has %d bytes, more than the %d allowed", len(b), limit)
+	case !utf8.Valid(b):
+		return "is not UTF-8"
+	case !json.Valid(b):
+		return "is not JSON"
+	}
+	return ""
+}

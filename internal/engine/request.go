@@ -1,0 +1,32 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/pawl-run/pawl/internal/flow"
+)
+
+// request is an op made of functions, for what is asked for rarely.
+type request struct {
+	ids  []flow.ID // executions to load
+	run  func(context.Context, *turn) error
+	over chan error
+}
+
+func (r *request) want(t *turn)                              { t.wantIDs = append(t.wantIDs, r.ids...) }
+func (r *request) decide(ctx context.Context, t *turn) error { return r.run(ctx, t) }
+func (r *request) done(err error)                            { r.over <- err }
+
+// ask runs a decision in one of the next batches and waits for its commit.
+func (e *Engine) ask(ctx context.Context, ids []flow.ID, run func(context.Context, *turn) error) error {
+	r := &request{ids: ids, run: run, over: make(chan error, 1)}
+	if err := e.enqueue(r); err != nil {
+		return err
+	}
+	select {
+	case err := <-r.over:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

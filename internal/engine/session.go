@@ -1,0 +1,294 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/handoff"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// desk is what this replica remembers of worker sessions: a cache of their rows, and a bell for each.
+type desk struct {
+	mu    sync.Mutex
+	known map[flow.ID]*seat
+}
+
+type seat struct {
+	session handoff.Session
+	orders  chan struct{} // capacity 1: there may be an order
+}
+
+func newDesk() *desk { return &desk{known: map[flow.ID]*seat{}} }
+
+func (d *desk) put(s handoff.Session) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.known[s.ID] = &seat{session: s, orders: make(chan struct{}, 1)}
+}
+
+func (d *desk) drop(id flow.ID) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if s := d.known[id]; s != nil {
+		close(s.orders)
+		delete(d.known, id)
+	}
+}
+
+func (d *desk) get(id flow.ID) (handoff.Session, error) {
+	s, err := d.seat(id)
+	if err != nil {
+		return handoff.Session{}, err
+	}
+	return s.session, nil
+}
+
+func (d *desk) seat(id flow.ID) (*seat, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	s := d.known[id]
+	if s == nil {
+		return nil, fmt.Errorf("%w: %s is not known here", handoff.ErrSessionLost, id.Text(flow.SessionPrefix))
+	}
+	return s, nil
+}
+
+// order rings the bell of a session.
+func (d *desk) order(id flow.ID) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if s := d.known[id]; s != nil {
+		select {
+		case s.orders <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// Open implements handoff.Handoff.
+func (e *Engine) Open(ctx context.Context, s handoff.Session) (flow.ID, error) {
+	s.ID = e.NewID()
+	for _, q := range s.Queues {
+		if err := e.catalog.declareQueue(ctx, q); err != nil {
+			return flow.ID{}, sessionError(err)
+		}
+	}
+	err := e.ask(ctx, nil, func(ctx context.Context, t *turn) error {
+		return t.tx.OpenSession(ctx, store.Session{
+			ID: s.ID, Name: s.Name, Embedded: s.Embedded, Queues: s.Queues, Kinds: s.Kinds, Slots: s.Slots,
+			StartedAt: t.now, ExpiresAt: t.now.Add(handoff.Lease),
+		})
+	})
+	if err != nil {
+		return flow.ID{}, sessionError(err)
+	}
+	e.sessions.put(s)
+	e.Logger.Info("worker session opened", "session", s.ID.Text(flow.SessionPrefix), "worker", s.Name, "queues", s.Queues, "slots", s.Slots)
+	return s.ID, nil
+}
+
+// Renew implements handoff.Handoff.
+func (e *Engine) Renew(ctx context.Context, session flow.ID) (handoff.Renewal, error) {
+	var orders []handoff.Order
+	alive := false
+	err := e.ask(ctx, nil, func(ctx context.Context, t *turn) (err error) {
+		alive, err = t.tx.RenewSession(ctx, session, t.now, t.now.Add(handoff.Lease))
+		if err != nil || !alive {
+			return err
+		}
+		orders, err = t.orders(ctx, session)
+		return err
+	})
+	if err == nil && !alive {
+		e.sessions.drop(session)
+		err = handoff.ErrSessionLost
+	}
+	return handoff.Renewal{Orders: orders}, sessionError(err)
+}
+
+// Orders implements handoff.Handoff.
+func (e *Engine) Orders(ctx context.Context, session flow.ID) ([]handoff.Order, error) {
+	for {
+		s, err := e.sessions.seat(session)
+		if err != nil {
+			return nil, err
+		}
+		select {
+		case _, open := <-s.orders:
+			if !open {
+				return nil, handoff.ErrSessionLost
+			}
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		var orders []handoff.Order
+		err = e.ask(ctx, nil, func(ctx context.Context, t *turn) (err error) {
+			orders, err = t.orders(ctx, session)
+			return err
+		})
+		if err != nil {
+			return nil, sessionError(err)
+		}
+		if len(orders) > 0 {
+			return orders, nil
+		}
+	}
+}
+
+func (t *turn) orders(ctx context.Context, session flow.ID) ([]handoff.Order, error) {
+	if err := t.flush(ctx); err != nil {
+		return nil, err
+	}
+	xs, err := t.tx.Ordered(ctx, session)
+	if err != nil {
+		return nil, fmt.Errorf("read orders: %w", err)
+	}
+	orders := make([]handoff.Order, len(xs))
+	for i, x := range xs {
+		c := x.State.Cancel
+		orders[i] = handoff.Order{Execution: x.ID, Attempt: x.Attempt, As: c.As, Code: c.Code, Reason: c.Reason}
+	}
+	return orders, nil
+}
+
+// Close implements handoff.Handoff.
+func (e *Engine) Close(ctx context.Context, session flow.ID) error {
+	e.sessions.drop(session)
+	return sessionError(e.recover(ctx, session, "the worker was shut down"))
+}
+
+// recover takes back whatever a session holds, a batch at a time, and then forgets the session.
+func (e *Engine) recover(ctx context.Context, session flow.ID, reason string) error {
+	for {
+		more := false
+		err := e.ask(ctx, nil, func(ctx context.Context, t *turn) error {
+			if err := t.flush(ctx); err != nil {
+				return err
+			}
+			xs, err := t.tx.OwnedBy(ctx, session, flow.ID{}, recoverBatch)
+			if err != nil {
+				return fmt.Errorf("find the session's executions: %w", err)
+			}
+			for _, d := range t.adopt(xs) {
+				if d.Place != flow.Held || d.Owner != session {
+					continue
+				}
+				if err := d.Lose(reason, t.now, t.e.Random()); err != nil {
+					return err
+				}
+				t.changed(d)
+			}
+			t.e.counters.lost.Add(int64(len(xs)))
+			if more = len(xs) == recoverBatch; more {
+				return nil
+			}
+			return t.tx.DropSession(ctx, session)
+		})
+		if err != nil || !more {
+			return err
+		}
+	}
+}
+
+const recoverBatch = 200
+
+// Log implements handoff.Handoff.
+func (e *Engine) Log(ctx context.Context, session flow.ID, chunks []store.LogChunk) error {
+	if _, err := e.sessions.seat(session); err != nil {
+		return err
+	}
+	if err := e.Store.AppendLogs(ctx, chunks); err != nil {
+		return sessionError(fmt.Errorf("store logs: %w", err))
+	}
+	e.watch.logged(chunks)
+	return nil
+}
+
+func sessionError(err error) error {
+	if err == nil || errors.Is(err, handoff.ErrSessionLost) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", handoff.ErrUnavailable, err)
+}
+
+// sweepSessions recovers what expired sessions held, and hand-offs that never arrived.
+func (e *Engine) sweepSessions(ctx context.Context) {
+	for {
+		if err := e.recoverExpired(ctx); err != nil && ctx.Err() == nil {
+			e.Logger.Error("recovery of lost sessions failed; it will be tried again", "err", err)
+		}
+		if err := e.recoverUnstarted(ctx); err != nil && ctx.Err() == nil {
+			e.Logger.Error("recovery of undelivered hand-offs failed; it will be tried again", "err", err)
+		}
+		select {
+		case <-time.After(e.jittered(sessionSweep)):
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+const sessionSweep = 5 * time.Second
+
+func (e *Engine) recoverExpired(ctx context.Context) error {
+	var lost []store.Session
+	err := e.ask(ctx, nil, func(ctx context.Context, t *turn) (err error) {
+		lost, err = t.tx.Expired(ctx, t.now, 100)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for _, s := range lost {
+		e.counters.lostSessions.Add(1)
+		e.Logger.Warn("worker session lost: recovering what it held", "session", s.ID.Text(flow.SessionPrefix), "worker", s.Name)
+		e.sessions.drop(s.ID)
+		if err := e.recover(ctx, s.ID, fmt.Sprintf("worker %s was lost", s.Name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// recoverUnstarted takes back attempts that were claimed for a live session and not begun within a lease: the answer to its Take
+// was lost on the way.
+func (e *Engine) recoverUnstarted(ctx context.Context) error {
+	now := time.Now()
+	live, err := e.Store.LiveSessions(ctx, now)
+	if err != nil {
+		return fmt.Errorf("list sessions: %w", err)
+	}
+	for _, s := range live {
+		if s.Embedded {
+			continue // its hand-off is a function call
+		}
+		err := e.ask(ctx, nil, func(ctx context.Context, t *turn) error {
+			if err := t.flush(ctx); err != nil {
+				return err
+			}
+			xs, err := t.tx.OwnedBy(ctx, s.ID, flow.ID{}, 10*recoverBatch)
+			if err != nil {
+				return fmt.Errorf("find the session's executions: %w", err)
+			}
+			for _, d := range t.adopt(xs) {
+				if d.Stage != flow.Provisioning || d.Owner != s.ID || t.now.Sub(d.ClaimedAt) < handoff.Lease {
+					continue
+				}
+				if err := d.Lose("the hand-off never arrived", t.now, t.e.Random()); err != nil {
+					return err
+				}
+				t.changed(d)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

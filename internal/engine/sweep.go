@@ -1,0 +1,176 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/flow"
+)
+
+const (
+	dueBatch     = 500
+	dueAtMost    = 15 * time.Second // between two looks, whatever is known to be due: other replicas make things due, too
+	purgeBatch   = 200
+	purgeEvery   = time.Minute
+	purgeBreathe = 50 * time.Millisecond // between two batches, for fresh work
+)
+
+// dueAt lets the sweep look at the clock again no later than at t.
+func (e *Engine) dueAt(t time.Time) {
+	for {
+		select {
+		case e.nextDue <- t:
+			return
+		case old := <-e.nextDue:
+			if old.Before(t) {
+				t = old
+			}
+		}
+	}
+}
+
+// sweepDue decides about executions whose time has come: waits that are over, deadlines that have passed, gaps that did
+// not close. It is level-triggered: what one look misses, the next one finds.
+func (e *Engine) sweepDue(ctx context.Context) {
+	for {
+		next, err := e.decideDue(ctx)
+		if err != nil {
+			if ctx.Err() != nil {
+				return
+			}
+			e.Logger.Error("looking for due executions failed; it will be tried again", "err", err)
+		}
+		pause := e.jittered(dueAtMost)
+		if !next.IsZero() {
+			pause = min(pause, time.Until(next))
+		}
+		timer := time.NewTimer(max(pause, 0))
+		for waiting := true; waiting; {
+			select {
+			case <-timer.C:
+				waiting = false
+			case t := <-e.nextDue:
+				timer.Reset(max(min(pause, time.Until(t)), 0))
+			case <-ctx.Done():
+				timer.Stop()
+				return
+			}
+		}
+	}
+}
+
+// decideDue decides about all that is due and returns when the next thing will be.
+func (e *Engine) decideDue(ctx context.Context) (time.Time, error) {
+	for {
+		var next time.Time
+		full := false
+		err := e.ask(ctx, nil, func(ctx context.Context, t *turn) error {
+			if err := t.flush(ctx); err != nil {
+				return err
+			}
+			xs, later, err := t.tx.Due(ctx, t.now, dueBatch)
+			if err != nil {
+				return fmt.Errorf("find due executions: %w", err)
+			}
+			next, full = later, len(xs) == dueBatch
+			var starting []*flow.Draft
+			for _, d := range t.adopt(xs) {
+				started, err := t.decideDue(d)
+				if err != nil {
+					return err
+				}
+				if started {
+					starting = append(starting, d)
+				}
+			}
+			if err := t.loadPayloads(ctx, starting); err != nil {
+				return err
+			}
+			return t.admit(ctx, starting)
+		})
+		if err != nil || !full {
+			return next, err
+		}
+	}
+}
+
+// decideDue decides about one execution whose Wake has come, and reports whether it is now to be admitted.
+func (t *turn) decideDue(d *flow.Draft) (bool, error) {
+	passed := func(deadline time.Time) bool { return !deadline.IsZero() && !deadline.After(t.now) }
+	var err error
+	switch {
+	case d.Stage.Terminal():
+		return false, nil
+	case passed(d.TotalDeadline()) && d.State.Cancel == nil:
+		err = d.Cancel(flow.TimedOut, flow.CodeTotalTimeout, fmt.Sprintf("not finished within total_timeout %s", d.TotalTimeout), t.now)
+	case passed(d.EngineDeadline()) && d.State.Cancel == nil:
+		err = d.Cancel(flow.TimedOut, flow.CodeTimeout, fmt.Sprintf("not finished within timeout %s", d.Timeout), t.now)
+	case passed(d.QueueDeadline()) && d.Place < flow.Held:
+		err = d.Finish(flow.TimedOut, flow.Outcome{Error: &flow.Error{Code: flow.CodeQueueTimeout,
+			Message: fmt.Sprintf("no worker took it within queue_timeout %s", d.QueueTimeout)}}, t.now, 0)
+	case !d.GapSince.IsZero() && passed(d.GapSince.Add(flow.GapTimeout)):
+		t.e.counters.gaps.Add(1)
+		err = d.Lose(fmt.Sprintf("event %d never came", d.NextSeq), t.now, t.e.Random())
+	case d.Place == flow.Held && d.Kind == flow.KindSleep && passed(d.WakeAt):
+		err = d.Finish(flow.Completed, flow.Outcome{}, t.now, 0)
+	case d.Place == flow.Delayed && passed(d.WakeAt):
+		return true, nil
+	default:
+		return false, nil // decided in this turn already
+	}
+	if errors.Is(err, flow.ErrFinished) {
+		return false, nil
+	}
+	t.cancelled(d)
+	return false, err
+}
+
+// sweepFinished removes what has been finished for longer than the retention, in small batches.
+func (e *Engine) sweepFinished(ctx context.Context) {
+	if e.Retention <= 0 {
+		return
+	}
+	for {
+		pause := e.jittered(purgeEvery)
+		n, err := e.purge(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil:
+			e.Logger.Error("removing old executions failed; it will be tried again", "err", err)
+		case n > 0:
+			e.counters.purged.Add(int64(n))
+			pause = purgeBreathe
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (e *Engine) purge(ctx context.Context) (int, error) {
+	ids, err := e.Store.FinishedBefore(ctx, time.Now().Add(-e.Retention), purgeBatch)
+	if err != nil || len(ids) == 0 {
+		return 0, err
+	}
+	// Blobs first: a row without its blob is removed the next time, a blob without its row would stay for ever.
+	if e.Blobs != nil {
+		for _, id := range ids {
+			for _, kind := range []string{"logs/", "files/"} {
+				if err := e.Blobs.Remove(ctx, kind+id.String()); err != nil {
+					return 0, fmt.Errorf("remove blobs of %s: %w", id, err)
+				}
+			}
+		}
+	}
+	return len(ids), e.ask(ctx, nil, func(ctx context.Context, t *turn) error { return t.tx.Remove(ctx, ids) })
+}
+
+// jittered spreads periodic work over replicas: between 80% and 100% of d.
+func (e *Engine) jittered(d time.Duration) time.Duration {
+	return d - time.Duration(float64(d)*e.Random()/5)
+}

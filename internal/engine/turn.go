@@ -1,0 +1,216 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// turn is the working set of one transaction: what was loaded, what has been decided, and what these decisions make
+// necessary. Requests of one batch see each other's effects through it.
+type turn struct {
+	e   *Engine
+	tx  store.Tx
+	now time.Time
+
+	wantIDs  []flow.ID
+	wantIdem []string
+
+	drafts  map[flow.ID]*flow.Draft
+	dirty   []*flow.Draft // to be written, in the order in which they were decided
+	idem    map[string]store.IdempotencyKey
+	newIdem []store.IdempotencyKey
+	marks   []store.Mark
+
+	keys  map[string]*keyTurn
+	folds map[flow.ID]bool // workflows with news from their tasks
+	again []flow.ID        // workflows that go on in the next transaction
+
+	nextTicket, lastTicket int64
+	scheduled              map[string]bool  // queues that got work
+	writing                map[flow.ID]bool // scratch of flush
+	touched                []*flow.Draft    // everything written, as it was written
+	claimed                map[*taker][]*flow.Execution
+	lost                   map[*taker]bool // takers whose session is gone
+	dry                    map[string]bool // queues found empty
+}
+
+// keyTurn is a concurrency key in a turn.
+type keyTurn struct {
+	use   store.KeyUse
+	limit int
+	freed bool
+}
+
+func (e *Engine) newTurn(ctx context.Context, tx store.Tx) (*turn, error) {
+	now, err := tx.Now(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &turn{
+		e: e, tx: tx, now: now,
+		drafts:    map[flow.ID]*flow.Draft{},
+		keys:      map[string]*keyTurn{},
+		folds:     map[flow.ID]bool{},
+		scheduled: map[string]bool{},
+		claimed:   map[*taker][]*flow.Execution{},
+		lost:      map[*taker]bool{},
+		dry:       map[string]bool{},
+		writing:   map[flow.ID]bool{},
+	}, nil
+}
+
+// run takes a batch from its requests to everything that follows from them.
+func (t *turn) run(ctx context.Context, ops []op, takers []*taker) error {
+	for _, o := range ops {
+		o.want(t)
+	}
+	if err := t.loadWanted(ctx); err != nil {
+		return err
+	}
+	for _, o := range ops {
+		if err := o.decide(ctx, t); err != nil {
+			return err
+		}
+	}
+	if err := t.settle(ctx); err != nil {
+		return err
+	}
+	return t.claim(ctx, takers)
+}
+
+// settle writes what is decided and follows it up until nothing follows any more: freed keys admit whoever waits, and
+// workflows with news take their next steps, which may start and end further executions.
+func (t *turn) settle(ctx context.Context) error {
+	for {
+		if err := t.flush(ctx); err != nil {
+			return err
+		}
+		again, err := t.admitLines(ctx)
+		if err != nil {
+			return err
+		}
+		if again {
+			continue
+		}
+		if len(t.folds) == 0 {
+			return nil
+		}
+		if err := t.advance(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+func (t *turn) loadWanted(ctx context.Context) error {
+	if len(t.wantIdem) > 0 {
+		var err error
+		if t.idem, err = t.tx.Submitted(ctx, t.wantIdem); err != nil {
+			return fmt.Errorf("load idempotency keys: %w", err)
+		}
+	}
+	return t.load(ctx, t.wantIDs, store.WithoutPayload)
+}
+
+// load brings executions into the turn.
+func (t *turn) load(ctx context.Context, ids []flow.ID, p store.Payload) error {
+	missing := make([]flow.ID, 0, len(ids))
+	for _, id := range ids {
+		if _, have := t.drafts[id]; !have {
+			missing = append(missing, id)
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	xs, err := t.tx.Lock(ctx, missing, p)
+	if err != nil {
+		return fmt.Errorf("load executions: %w", err)
+	}
+	for _, x := range xs {
+		t.add(flow.Load(x))
+	}
+	return nil
+}
+
+// adopt brings executions that a query returned into the turn and returns their drafts; one that is in the turn already
+// stays as the turn has it.
+func (t *turn) adopt(xs []*flow.Execution) []*flow.Draft {
+	ds := make([]*flow.Draft, len(xs))
+	for i, x := range xs {
+		d, have := t.drafts[x.ID]
+		if !have {
+			d = flow.Load(x)
+			t.add(d)
+		}
+		ds[i] = d
+	}
+	return ds
+}
+
+func (t *turn) add(d *flow.Draft) {
+	t.drafts[d.ID] = d
+}
+
+// changed looks at a draft after a decision and notes what follows from it.
+func (t *turn) changed(d *flow.Draft) {
+	t.dirty = append(t.dirty, d)
+	if d.FreedKey() {
+		t.key(d.Key).freed = true
+	}
+	if d.Place == flow.Finished && !d.Parent.IsZero() {
+		t.folds[d.Parent] = true
+	}
+}
+
+func (t *turn) key(name string) *keyTurn {
+	k := t.keys[name]
+	if k == nil {
+		k = &keyTurn{}
+		t.keys[name] = k
+	}
+	return k
+}
+
+// ticket draws the next ticket.
+func (t *turn) ticket(ctx context.Context) (int64, error) {
+	if t.nextTicket == t.lastTicket {
+		const block = 256
+		first, err := t.tx.Tickets(ctx, block)
+		if err != nil {
+			return 0, fmt.Errorf("draw tickets: %w", err)
+		}
+		t.nextTicket, t.lastTicket = first, first+block
+	}
+	t.nextTicket++
+	return t.nextTicket - 1, nil
+}
+
+// flush writes what has been decided so far. The drafts stay in the turn, as if they had just been read.
+func (t *turn) flush(ctx context.Context) error {
+	var changed []*flow.Draft
+	for _, d := range t.dirty {
+		if d.Changed() && !t.writing[d.ID] {
+			t.writing[d.ID] = true
+			changed = append(changed, d)
+		}
+	}
+	t.dirty = t.dirty[:0]
+	if len(changed) == 0 && len(t.marks) == 0 && len(t.newIdem) == 0 {
+		return nil
+	}
+	if err := t.tx.Apply(ctx, store.Delta{Drafts: changed, Marks: t.marks, Keys: t.newIdem}); err != nil {
+		return err
+	}
+	for _, d := range changed {
+		seen := *d
+		t.touched = append(t.touched, &seen)
+		d.Before, d.New, d.Events, d.InboxAdd, d.InboxBelow = d.State, false, nil, nil, 0
+	}
+	clear(t.writing)
+	t.marks, t.newIdem = nil, nil
+	return nil
+}

@@ -1,0 +1,295 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// Why answers what an execution is waiting for.
+type Why struct {
+	Execution flow.ID
+	Stage     flow.Stage
+	Attempt   int
+	Waiting   string // "nothing", "time", "retry", "key", "queue", "worker", "children", "sleep" or "cancel"
+	Summary   string // one sentence
+	Facts     []string
+	Unblock   []string // what would let it go on
+	Position  int      // 1: next in its line; 0: in no line
+	Queue     string
+	Key       string
+	Holders   []flow.ID // of the key
+	Until     time.Time // when the wait ends by itself
+	Worker    string    // who holds it
+}
+
+// Why says what an execution is waiting for, who holds it, its place in line, and what would unblock it.
+func (e *Engine) Why(ctx context.Context, id flow.ID) (Why, error) {
+	x, err := e.Store.Get(ctx, id)
+	if err != nil {
+		return Why{}, err
+	}
+	w := Why{Execution: x.ID, Stage: x.Stage, Attempt: x.Attempt, Queue: x.Queue, Key: x.Key}
+	switch {
+	case x.Stage.Terminal():
+		w.finished(x)
+	case x.State.Cancel != nil:
+		err = e.whyCancelling(ctx, x, &w)
+	case x.Place == flow.Delayed:
+		err = e.whyDelayed(ctx, x, &w)
+	case x.Place == flow.Waiting:
+		err = e.whyWaiting(ctx, x, &w)
+	case x.Place == flow.Ready:
+		err = e.whyReady(ctx, x, &w)
+	case x.Kind == flow.KindWorkflow:
+		err = e.whyWorkflow(ctx, x, &w)
+	case x.Kind == flow.KindSleep:
+		w.Waiting, w.Until = "sleep", x.WakeAt
+		w.Summary = fmt.Sprintf("sleeping until %s", clock(x.WakeAt))
+	default:
+		err = e.whyHeld(ctx, x, &w)
+	}
+	if err != nil {
+		return Why{}, err
+	}
+	w.deadlines(x)
+	return w, nil
+}
+
+func (w *Why) finished(x *flow.Execution) {
+	w.Waiting = "nothing"
+	w.Summary = fmt.Sprintf("nothing: it is %s since %s", x.Stage, clock(x.FinishedAt))
+	if x.Outcome != nil && x.Outcome.Error != nil {
+		w.Summary += fmt.Sprintf(" (%s: %s)", x.Outcome.Error.Code, x.Outcome.Error.Message)
+	}
+}
+
+func (w *Why) deadlines(x *flow.Execution) {
+	if x.Stage.Terminal() {
+		return
+	}
+	if t := x.QueueDeadline(); !t.IsZero() && x.Place < flow.Held {
+		w.Facts = append(w.Facts, fmt.Sprintf("it times out at %s unless a worker takes it (queue_timeout %s)", clock(t), x.QueueTimeout))
+	}
+	if t := x.TotalDeadline(); !t.IsZero() {
+		w.Facts = append(w.Facts, fmt.Sprintf("it must finish by %s (total_timeout %s)", clock(t), x.TotalTimeout))
+	}
+	if x.Inbox > 0 {
+		w.Facts = append(w.Facts, fmt.Sprintf("%d events wait for event %d; the attempt is lost if it does not come by %s", x.Inbox, x.NextSeq, clock(x.GapSince.Add(flow.GapTimeout))))
+	}
+}
+
+func (e *Engine) whyDelayed(ctx context.Context, x *flow.Execution, w *Why) error {
+	w.Until = x.WakeAt
+	left := time.Until(x.WakeAt).Round(time.Second)
+	if x.Attempt == 1 {
+		w.Waiting = "time"
+		w.Summary = fmt.Sprintf("waits for its time: starts at %s (in %s)", clock(x.WakeAt), left)
+		return nil
+	}
+	w.Waiting = "retry"
+	w.Summary = fmt.Sprintf("attempt %d of %d starts in %s", x.Attempt, max(x.Retry.MaxAttempts, x.Attempt), left)
+	last, err := e.lastFailure(ctx, x)
+	if err != nil {
+		return err
+	}
+	if last != "" {
+		w.Summary += ", after " + last
+	}
+	return nil
+}
+
+// lastFailure says how the previous attempt ended.
+func (e *Engine) lastFailure(ctx context.Context, x *flow.Execution) (string, error) {
+	const last = 10
+	events, err := e.Store.Events(ctx, x.ID, max(0, x.NextSeq-1-last), last)
+	if err != nil {
+		return "", fmt.Errorf("read history: %w", err)
+	}
+	for _, ev := range slices.Backward(events) {
+		switch ev.Type {
+		case flow.EvFailed, flow.EvTimedOut, flow.EvLost:
+			return describeEvent(ev), nil
+		}
+	}
+	return "", nil
+}
+
+func (e *Engine) whyWaiting(ctx context.Context, x *flow.Execution, w *Why) error {
+	ahead, err := e.Store.Ahead(ctx, x)
+	if err != nil {
+		return fmt.Errorf("count the line: %w", err)
+	}
+	holders, err := e.Store.KeyHolders(ctx, x.Key, 10)
+	if err != nil {
+		return fmt.Errorf("find the key's holders: %w", err)
+	}
+	w.Waiting, w.Position = "key", ahead+1
+	var names []string
+	for _, h := range holders {
+		w.Holders = append(w.Holders, h.ID)
+		names = append(names, h.ID.String())
+	}
+	w.Summary = fmt.Sprintf("%s for key %q (limit %d), held by %s", ordinal(w.Position), x.Key, x.KeyLimit, strings.Join(names, ", "))
+	w.Unblock = []string{"one of the holders ends (pawl why HOLDER says what it waits for)", "the key's limit is raised in the action's definition"}
+	return nil
+}
+
+func (e *Engine) whyReady(ctx context.Context, x *flow.Execution, w *Why) error {
+	ahead, err := e.Store.Ahead(ctx, x)
+	if err != nil {
+		return fmt.Errorf("count the queue: %w", err)
+	}
+	w.Waiting, w.Position = "queue", ahead+1
+	sessions, err := e.Store.LiveSessions(ctx, time.Now())
+	if err != nil {
+		return fmt.Errorf("list workers: %w", err)
+	}
+	slots, workers := 0, 0
+	for _, s := range sessions {
+		if slices.Contains(s.Queues, x.Queue) {
+			workers++
+			slots += s.Slots
+		}
+	}
+	if workers == 0 {
+		w.Waiting = "worker"
+		w.Summary = fmt.Sprintf("no live worker serves queue %q; it is %s in line", x.Queue, ordinal(w.Position))
+		w.Unblock = []string{fmt.Sprintf("start a worker that serves queue %q", x.Queue)}
+		return nil
+	}
+	w.Summary = fmt.Sprintf("%s in queue %q, which %d %s with %d slots serve", ordinal(w.Position), x.Queue, workers, plural(workers, "worker"), slots)
+	w.Unblock = []string{"a slot becomes free", "more slots or workers are started", "it is submitted with a higher priority"}
+	return nil
+}
+
+func (e *Engine) whyHeld(ctx context.Context, x *flow.Execution, w *Why) error {
+	name, expires, err := e.holder(ctx, x)
+	if err != nil {
+		return err
+	}
+	w.Worker = name
+	w.Waiting = "worker"
+	w.Summary = fmt.Sprintf("%s on worker %s since %s", x.Stage, name, clock(x.ClaimedAt))
+	if x.Timeout > 0 {
+		w.Until = x.ClaimedAt.Add(x.Timeout)
+		w.Facts = append(w.Facts, fmt.Sprintf("the attempt times out at %s (timeout %s)", clock(w.Until), x.Timeout))
+	}
+	if expires.IsZero() {
+		w.Summary = fmt.Sprintf("its worker session %s is gone; recovery opens the next attempt within seconds", x.Owner.Text(flow.SessionPrefix))
+		return nil
+	}
+	w.Facts = append(w.Facts, fmt.Sprintf("the worker's lease runs until %s; if it is not renewed, the next attempt is opened then", clock(expires)))
+	return nil
+}
+
+func (e *Engine) holder(ctx context.Context, x *flow.Execution) (string, time.Time, error) {
+	sessions, err := e.Store.LiveSessions(ctx, time.Now())
+	if err != nil {
+		return "", time.Time{}, fmt.Errorf("list workers: %w", err)
+	}
+	for _, s := range sessions {
+		if s.ID == x.Owner {
+			return s.Name, s.ExpiresAt, nil
+		}
+	}
+	return x.Owner.Text(flow.SessionPrefix), time.Time{}, nil
+}
+
+func (e *Engine) whyCancelling(ctx context.Context, x *flow.Execution, w *Why) error {
+	w.Waiting = "cancel"
+	c := x.State.Cancel
+	if x.Kind == flow.KindWorkflow {
+		if err := e.whyWorkflow(ctx, x, w); err != nil {
+			return err
+		}
+		w.Waiting = "cancel"
+		w.Summary = fmt.Sprintf("being ended since %s (%s): %s", clock(c.At), c.Reason, w.Summary)
+		return nil
+	}
+	name, _, err := e.holder(ctx, x)
+	if err != nil {
+		return err
+	}
+	w.Worker = name
+	w.Summary = fmt.Sprintf("ordered to end at %s (%s): waits for worker %s to confirm that nothing is left running", clock(c.At), c.Reason, name)
+	return nil
+}
+
+func (e *Engine) whyWorkflow(ctx context.Context, x *flow.Execution, w *Why) error {
+	w.Waiting = "children"
+	open := map[flow.Stage]int{}
+	var first []string
+	task, index := "", -1
+	for {
+		const page = 1000
+		children, err := e.Store.Children(ctx, store.WorkflowAttempt{ID: x.ID, Attempt: x.Attempt}, task, index, page)
+		if err != nil {
+			return fmt.Errorf("list tasks: %w", err)
+		}
+		for _, c := range children {
+			task, index = c.Task, c.Index
+			if c.Stage.Terminal() {
+				continue
+			}
+			open[c.Stage]++
+			if len(first) < 5 {
+				first = append(first, fmt.Sprintf("task %s[%d] is %s (%s)", c.Task, c.Index, c.Stage, c.Execution))
+			}
+		}
+		if len(children) < page {
+			break
+		}
+	}
+	var counts []string
+	for _, s := range flow.Stages() {
+		if open[s] > 0 {
+			counts = append(counts, fmt.Sprintf("%d %s", open[s], s))
+		}
+	}
+	w.Summary = "waits for its tasks: " + strings.Join(counts, ", ")
+	if len(counts) == 0 {
+		w.Summary = "no task is open: its next step is being decided"
+	}
+	w.Facts = append(w.Facts, first...)
+	if len(first) > 0 {
+		w.Unblock = []string{"pawl why on a task says what that one waits for"}
+	}
+	return nil
+}
+
+func describeEvent(ev flow.Event) string {
+	text := string(ev.Type)
+	if len(ev.Data) > 0 {
+		text += " " + string(ev.Data)
+	}
+	return text
+}
+
+func clock(t time.Time) string { return t.UTC().Format("15:04:05") + "Z" }
+
+func plural(n int, noun string) string {
+	if n == 1 {
+		return noun
+	}
+	return noun + "s"
+}
+
+func ordinal(n int) string {
+	suffix := "th"
+	switch {
+	case n%100 >= 11 && n%100 <= 13:
+	case n%10 == 1:
+		suffix = "st"
+	case n%10 == 2:
+		suffix = "nd"
+	case n%10 == 3:
+		suffix = "rd"
+	}
+	return fmt.Sprintf("%d%s", n, suffix)
+}
