@@ -1,0 +1,175 @@
+package task
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/blob"
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/runtime"
+)
+
+// The bounds of the value that a program hands back through $PAWL_OUTPUT.
+const (
+	resultMost  = 1 << 20
+	resultDepth = 100
+)
+
+// failure is the end of an attempt whose program did not do well.
+func failure(r *api.CodeResult, output json.RawMessage) *Error {
+	e := &Error{As: flow.Failed, Code: r.Verdict, Message: summary(r), Output: output}
+	switch runtime.Verdict(r.Verdict) {
+	case runtime.Timeout, runtime.CPUTimeout:
+		e.As = flow.TimedOut
+	case runtime.Killed:
+		e.As = flow.Cancelled
+	}
+	details, err := json.Marshal(struct {
+		ExitCode *int   `json:"exit_code,omitempty"`
+		Signal   string `json:"signal,omitempty"`
+	}{r.ExitCode, r.Signal})
+	if err == nil && len(details) > len("{}") {
+		e.Details = details
+	}
+	return e
+}
+
+// summary says in one line how a program ended.
+func summary(r *api.CodeResult) string {
+	switch {
+	case r.Verdict == string(runtime.NonzeroExit) && r.ExitCode != nil:
+		s := fmt.Sprintf("exit code %d", *r.ExitCode)
+		if strings.HasPrefix(r.Reason, "compile: ") {
+			return r.Reason
+		}
+		if line := lastLine(r.Err()); line != "" {
+			s += ": " + line
+		}
+		return s
+	case r.Reason != "":
+		return r.Reason
+	case r.Signal != "":
+		return "ended by " + r.Signal
+	}
+	return r.Verdict
+}
+
+// lastLine is the last line of a program's complaint that says something.
+func lastLine(b []byte) string {
+	const most = 200
+	for b = bytes.TrimSpace(b); len(b) > 0; {
+		i := bytes.LastIndexByte(b, '\n')
+		line := bytes.TrimSpace(b[i+1:])
+		if len(line) > 0 && api.IsText(line) {
+			if len(line) > most {
+				line = append(bytes.Clone(line[:most]), "…"...)
+			}
+			return strings.ToValidUTF8(string(line), "")
+		}
+		if i < 0 {
+			break
+		}
+		b = b[:i]
+	}
+	return ""
+}
+
+// collect puts what the program left into the result: inline while it is small, else in the blob store.
+func (e *evaluation) collect(ctx context.Context, r *api.CodeResult, files []runtime.Collected) {
+	room := int64(blob.InlineLimit)
+	for _, f := range files {
+		if f.Path == outputFile {
+			r.Result, r.ResultError = readResult(f)
+			continue
+		}
+		out := api.ResultFile{Path: f.Path, Size: f.Size, Mode: fmt.Sprintf("%04o", f.Mode.Perm())}
+		if !utf8.ValidString(f.Path) || strings.ContainsRune(f.Path, 0) {
+			r.Refused = append(r.Refused, fmt.Sprintf("%q: its name is not text", f.Path))
+			continue
+		}
+		if f.Size <= room {
+			b, err := os.ReadFile(f.Host)
+			if err != nil {
+				r.Refused = append(r.Refused, fmt.Sprintf("%s: %v", f.Path, err))
+				continue
+			}
+			room -= int64(len(b))
+			if api.IsText(b) {
+				s := string(b)
+				out.Content = &s
+			} else {
+				out.Base64 = b
+			}
+		} else {
+			name, err := e.keep(ctx, f, len(r.Files))
+			if err != nil {
+				r.Refused = append(r.Refused, fmt.Sprintf("%s: %v", f.Path, err))
+				continue
+			}
+			out.Blob = name
+		}
+		r.Files = append(r.Files, out)
+	}
+}
+
+func (e *evaluation) keep(ctx context.Context, f runtime.Collected, n int) (string, error) {
+	if e.Blobs == nil {
+		return "", fmt.Errorf("%d bytes are too many to keep without a blob store", f.Size)
+	}
+	in, err := os.Open(f.Host)
+	if err != nil {
+		return "", err
+	}
+	defer in.Close()
+	name := fmt.Sprintf("files/%s/%d/%d", e.task.Execution, e.task.Attempt, n)
+	_, err = e.Blobs.Put(ctx, name, in)
+	return name, err
+}
+
+// readResult reads the value that a program wrote to $PAWL_OUTPUT.
+func readResult(f runtime.Collected) (json.RawMessage, string) {
+	if f.Size > resultMost {
+		return nil, fmt.Sprintf("$PAWL_OUTPUT holds %d bytes: at most %s; collect the file instead", f.Size, api.Size(resultMost))
+	}
+	b, err := os.ReadFile(f.Host)
+	if err != nil {
+		return nil, err.Error()
+	}
+	var out bytes.Buffer
+	switch {
+	case !utf8.Valid(b) || bytes.Contains(b, []byte(`\u0000`)):
+		return nil, "$PAWL_OUTPUT holds a NUL character or bytes that are not UTF-8: write such bytes as base64"
+	case json.Compact(&out, b) != nil:
+		return nil, fmt.Sprintf("$PAWL_OUTPUT does not hold one JSON value: %.60q", b)
+	case depth(b) > resultDepth:
+		return nil, fmt.Sprintf("$PAWL_OUTPUT is nested %d levels deep: at most %d", depth(b), resultDepth)
+	}
+	return out.Bytes(), ""
+}
+
+// depth is how deep valid JSON is nested.
+func depth(b []byte) int {
+	most, now := 0, 0
+	quoted := false
+	for i := 0; i < len(b); i++ {
+		switch c := b[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '{' || c == '[':
+			now++
+			most = max(most, now)
+		case c == '}' || c == ']':
+			now--
+		}
+	}
+	return most
+}
