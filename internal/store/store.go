@@ -103,8 +103,12 @@ type Executions interface {
 // KeyUse is how full a concurrency key is.
 type KeyUse struct {
 	Holders int // executions in a place that holds the key
-	Waiting int // executions in its line
+	Waiting int // executions in its line; LockKeys stops counting at WaitingCounted
 }
+
+// WaitingCounted is where LockKeys stops counting a key's line: a decision asks whether somebody waits, and a long line
+// must not make it slow.
+const WaitingCounted = 100
 
 // IdempotencyKey remembers which execution a submission with the key made, and of what.
 type IdempotencyKey struct {

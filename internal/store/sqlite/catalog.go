@@ -1,0 +1,160 @@
+package sqlite
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+const definitionColumns = `name, version, kind, hash, document, created_at`
+
+var (
+	qLatest = sql(`SELECT version, hash FROM definitions WHERE name = ? ORDER BY version DESC LIMIT 1`)
+
+	qInsertDefinition = sql(`INSERT INTO definitions (` + definitionColumns + `) VALUES (?, ?, ?, ?, ?, ?)`)
+
+	qDefinition = sql(`SELECT ` + definitionColumns + ` FROM definitions WHERE name = ? AND (? = 0 OR version = ?) ORDER BY version DESC LIMIT 1`)
+
+	qDefinitions = sql(`SELECT ` + definitionColumns + ` FROM definitions d WHERE name > ?
+		AND version = (SELECT max(version) FROM definitions m WHERE m.name = d.name) ORDER BY name LIMIT ?`)
+
+	qChildrenOf = sql(`SELECT n FROM children WHERE workflow = ?`)
+
+	qIsLive = sql(`SELECT 1 FROM live WHERE n = ?`)
+)
+
+// Define implements store.Catalog.
+func (t *tx) Define(_ context.Context, d store.Definition) (int, bool, error) {
+	var latest int
+	same := false
+	s := t.c.use(qLatest).text(d.Name)
+	if s.next() {
+		latest = int(s.getInt())
+		same = slices.Equal(s.peekBlob(), d.Hash[:])
+	}
+	if err := s.done(); err != nil {
+		return 0, false, fmt.Errorf("define %q: %w", d.Name, err)
+	}
+	if same {
+		return latest, false, nil
+	}
+	err := t.c.use(qInsertDefinition).text(d.Name).int(int64(latest + 1)).text(d.Kind).blob(d.Hash[:]).blob(d.Document).
+		int(micros(d.CreatedAt)).run()
+	if err != nil {
+		return 0, false, fmt.Errorf("define %q: %w", d.Name, err)
+	}
+	return latest + 1, true, nil
+}
+
+// definitions reads rows of definitionColumns.
+func (s *stmt) definitions() ([]store.Definition, error) {
+	var all []store.Definition
+	for s.next() {
+		d := store.Definition{Name: s.getText(), Version: int(s.getInt()), Kind: s.getText()}
+		copy(d.Hash[:], s.peekBlob())
+		d.Document = s.getBlob()
+		d.CreatedAt = fromMicros(s.getInt())
+		all = append(all, d)
+	}
+	return all, s.done()
+}
+
+// removals are the statements that delete what hangs on an execution; each takes its number.
+var removals = []*query{
+	sql(`DELETE FROM children WHERE workflow = ?`),
+	sql(`DELETE FROM marks WHERE workflow = ?`),
+	sql(`DELETE FROM inbox WHERE n = ?`),
+	sql(`DELETE FROM ended WHERE n = ?`),
+	sql(`DELETE FROM executions WHERE n = ?`),
+}
+
+var (
+	qDeleteEvents  = sql(`DELETE FROM events WHERE k >= ? AND k < ?`)
+	qDeleteLabel   = sql(`DELETE FROM labels WHERE name = ? AND value = ? AND n = ?`)
+	qDeleteKey     = sql(`DELETE FROM idempotency WHERE key = ? AND n = ?`)
+	qDeleteID      = sql(`DELETE FROM ids WHERE id = ?`)
+	qDeleteAsChild = sql(`DELETE FROM children WHERE workflow = ? AND attempt = ? AND task = ? AND idx = ? AND n = ?`)
+)
+
+// Remove implements store.Catalog. The descendants of an execution go with it. Its logs are in a database of their own and
+// go first: what is lost of them when the rest fails was about to go anyway, and nothing is left over that no row names.
+func (t *tx) Remove(ctx context.Context, ids []flow.ID) error {
+	var gone []flow.ID
+	for _, id := range ids {
+		n, ok, err := t.number(id)
+		if err == nil && ok {
+			err = t.remove(n, &gone)
+		}
+		if err != nil {
+			return fmt.Errorf("remove %s: %w", id, err)
+		}
+	}
+	if err := t.s.removeLogs(ctx, gone); err != nil {
+		return fmt.Errorf("remove logs: %w", err)
+	}
+	return nil
+}
+
+func (t *tx) remove(n int64, gone *[]flow.ID) error {
+	s := t.c.use(qIsLive).int(n)
+	live := s.next()
+	if err := s.done(); err != nil {
+		return err
+	}
+	if live {
+		return fmt.Errorf("%w: it has not ended", store.ErrConflict)
+	}
+	children, err := t.c.use(qChildrenOf).int(n).numbers()
+	if err != nil {
+		return err
+	}
+	for _, child := range children {
+		if err := t.remove(child, gone); err != nil {
+			return err
+		}
+	}
+	x, err := t.c.load(n, store.WithoutPayload)
+	if err != nil || x == nil {
+		return err
+	}
+	for name, value := range x.Labels {
+		if err := t.c.use(qDeleteLabel).text(name).text(value).int(n).run(); err != nil {
+			return err
+		}
+	}
+	if x.IdempotencyKey != "" {
+		if err := t.c.use(qDeleteKey).text(x.IdempotencyKey).int(n).run(); err != nil {
+			return err
+		}
+	}
+	if !x.Parent.IsZero() {
+		if err := t.removeAsChild(n, x); err != nil {
+			return err
+		}
+	}
+	if err := t.c.use(qDeleteEvents).int(eventKey(n, 0)).int(eventKey(n+1, 0)).run(); err != nil {
+		return err
+	}
+	for _, q := range removals {
+		if err := t.c.use(q).int(n).run(); err != nil {
+			return err
+		}
+	}
+	if err := t.c.use(qDeleteID).id(x.ID).run(); err != nil {
+		return err
+	}
+	delete(t.numbers, x.ID)
+	*gone = append(*gone, x.ID)
+	return nil
+}
+
+func (t *tx) removeAsChild(n int64, x *flow.Execution) error {
+	parent, ok, err := t.number(x.Parent)
+	if err != nil || !ok {
+		return err
+	}
+	return t.c.use(qDeleteAsChild).int(parent).int(int64(x.ParentAttempt)).text(x.Task).int(int64(x.Index)).int(n).run()
+}

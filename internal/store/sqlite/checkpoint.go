@@ -1,0 +1,122 @@
+package sqlite
+
+import (
+	"errors"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"unsafe"
+
+	"modernc.org/libc"
+	"modernc.org/libc/sys/types"
+	sqlite3 "modernc.org/sqlite/lib"
+)
+
+// checkpointer folds the write-ahead log into the file, beside the writer and not in its commits. A log that is never
+// folded to its end can never be written from the start again and grows for ever; so when it has grown far in spite of
+// that, the writer is held for the last few pages.
+type checkpointer struct {
+	c       *conn
+	turn    chan struct{} // the writer's
+	pages   atomic.Int32  // in the log
+	wake    chan struct{}
+	quit    chan struct{}
+	stopped sync.WaitGroup
+}
+
+const (
+	// walSoft is how many pages of log are folded beside the writer, walHard how many make the writer wait.
+	walSoft = 2000
+	walHard = 8000
+)
+
+// startCheckpoints watches the log of a database whose writers take turns with the channel.
+func startCheckpoints(path string, turn chan struct{}) (*checkpointer, error) {
+	c, err := openWriter(path, "FULL")
+	if err != nil {
+		return nil, err
+	}
+	k := &checkpointer{c: c, turn: turn, wake: make(chan struct{}, 1), quit: make(chan struct{})}
+	k.stopped.Go(k.run)
+	return k, nil
+}
+
+// wrote is called after every commit with the length of the log in pages.
+func (k *checkpointer) wrote(pages int32) {
+	k.pages.Store(pages)
+	if pages < walSoft {
+		return
+	}
+	select {
+	case k.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (k *checkpointer) run() {
+	for {
+		select {
+		case <-k.quit:
+			return
+		case <-k.wake:
+		}
+		if err := k.fold(); err != nil {
+			// The log keeps what was not folded, and the next commit asks again.
+			slog.Warn("fold the database's log", "error", err)
+		}
+	}
+}
+
+func (k *checkpointer) fold() error {
+	if err := k.c.checkpoint(sqlite3.SQLITE_CHECKPOINT_PASSIVE); err != nil {
+		return err
+	}
+	if k.pages.Load() < walHard {
+		return nil
+	}
+	select {
+	case <-k.quit:
+		return nil
+	case <-k.turn:
+	}
+	defer func() { k.turn <- struct{}{} }()
+	return k.c.checkpoint(sqlite3.SQLITE_CHECKPOINT_PASSIVE)
+}
+
+// stop ends the folding; what is left of the log is folded when the last connection closes.
+func (k *checkpointer) stop() error {
+	close(k.quit)
+	k.stopped.Wait()
+	return k.c.close()
+}
+
+// checkpoint folds as much of the log as no reader needs.
+func (c *conn) checkpoint(mode int32) error {
+	rc := sqlite3.Xsqlite3_wal_checkpoint_v2(c.tls, c.db, 0, mode, 0, 0)
+	if rc != sqlite3.SQLITE_OK && rc&0xff != sqlite3.SQLITE_BUSY {
+		return c.failure(rc)
+	}
+	return nil
+}
+
+// watchLog makes the connection note the length of the log at every commit of its own.
+func (c *conn) watchLog() error {
+	c.logPages = libc.Xmalloc(c.tls, types.Size_t(unsafe.Sizeof(int32(0))))
+	if c.logPages == 0 {
+		return errors.New("watch log: out of memory")
+	}
+	*(*int32)(at(c.logPages)) = 0
+	sqlite3.Xsqlite3_wal_hook(c.tls, c.db, *(*uintptr)(unsafe.Pointer(noteLog)), c.logPages)
+	return nil
+}
+
+// noteLog is what SQLite calls at a commit: the function value itself is what the library takes for a C function.
+var noteLog = &struct {
+	f func(tls *libc.TLS, arg, db, name uintptr, pages int32) int32
+}{func(_ *libc.TLS, arg, _, _ uintptr, pages int32) int32 {
+	*(*int32)(at(arg)) = pages
+	return sqlite3.SQLITE_OK
+}}
+
+// logLength is the length of the log in pages after the connection's last commit.
+func (c *conn) logLength() int32 { return *(*int32)(at(c.logPages)) }

@@ -1,0 +1,228 @@
+package sqlite
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// A write transaction excludes every other one, so what it loads is locked by being read.
+
+var (
+	qReady = sql(`SELECT n, priority, ticket FROM live WHERE place = 3 AND queue = ? ORDER BY priority DESC, ticket LIMIT ?`)
+
+	qHolders = sql(`SELECT count(*) FROM live WHERE key = ? AND place IN (3, 4)`)
+
+	qWaiting = sql(`SELECT count(*) FROM (SELECT 1 FROM live WHERE key = ? AND place = 2 LIMIT ?)`)
+
+	qLine = sql(`SELECT n FROM live WHERE key = ? AND place = 2 ORDER BY priority DESC, ticket LIMIT ?`)
+
+	qHolding = sql(`SELECT l.n FROM live l JOIN executions e ON e.n = l.n WHERE l.key = ? AND l.place IN (3, 4)
+		ORDER BY e.created_at, l.n LIMIT ?`)
+
+	qDue = sql(`SELECT n, wake FROM live WHERE wake IS NOT NULL ORDER BY wake LIMIT ?`)
+
+	qSubmitted = sql(`SELECT e.id, i.hash FROM idempotency i JOIN executions e ON e.n = i.n WHERE i.key = ?`)
+)
+
+// Lock implements store.Executions.
+func (t *tx) Lock(_ context.Context, ids []flow.ID, p store.Payload) ([]*flow.Execution, error) {
+	all := make([]*flow.Execution, 0, len(ids))
+	for i, id := range ids {
+		if len(ids) < 16 && slices.Contains(ids[:i], id) || len(ids) >= 16 && t.seen(i, id) {
+			continue
+		}
+		n, ok, err := t.number(id)
+		if err != nil {
+			return nil, fmt.Errorf("lock executions: %w", err)
+		}
+		if !ok {
+			continue
+		}
+		x, err := t.c.load(n, p)
+		if err != nil {
+			return nil, fmt.Errorf("lock executions: %w", err)
+		}
+		if x != nil {
+			all = append(all, x)
+		}
+	}
+	return all, nil
+}
+
+// seen reports whether an id came before in the list that Lock is going through.
+func (t *tx) seen(i int, id flow.ID) bool {
+	if i == 0 {
+		clear(t.met)
+	}
+	if _, ok := t.met[id]; ok {
+		return true
+	}
+	t.met[id] = struct{}{}
+	return false
+}
+
+// Take implements store.Executions.
+func (t *tx) Take(_ context.Context, queues []string, n int) ([]*flow.Execution, error) {
+	type turn struct {
+		n, priority, ticket int64
+	}
+	var turns []turn
+	for _, q := range queues {
+		s := t.c.use(qReady).text(q).int(int64(n))
+		for s.next() {
+			turns = append(turns, turn{s.getInt(), s.getInt(), s.getInt()})
+		}
+		if err := s.done(); err != nil {
+			return nil, fmt.Errorf("take from queue %q: %w", q, err)
+		}
+	}
+	if len(queues) > 1 {
+		slices.SortFunc(turns, func(a, b turn) int {
+			return cmp.Or(cmp.Compare(b.priority, a.priority), cmp.Compare(a.ticket, b.ticket))
+		})
+		turns = slices.CompactFunc(turns, func(a, b turn) bool { return a.n == b.n })
+		turns = turns[:min(n, len(turns))]
+	}
+	numbers := make([]int64, len(turns))
+	for i, r := range turns {
+		numbers[i] = r.n
+	}
+	return t.known(numbers, store.WithPayload)
+}
+
+// known loads executions that have not ended and remembers their numbers.
+func (t *tx) known(numbers []int64, p store.Payload) ([]*flow.Execution, error) {
+	all, err := t.c.loadAll(numbers, p)
+	if err != nil {
+		return nil, fmt.Errorf("load executions: %w", err)
+	}
+	if len(all) == len(numbers) {
+		for i, x := range all {
+			t.numbers[x.ID] = numbers[i]
+		}
+	}
+	return all, nil
+}
+
+// chosen loads the executions whose numbers a statement gives.
+func (t *tx) chosen(s *stmt, p store.Payload) ([]*flow.Execution, error) {
+	numbers, err := s.numbers()
+	if err != nil {
+		return nil, fmt.Errorf("load executions: %w", err)
+	}
+	return t.known(numbers, p)
+}
+
+// Tickets implements store.Executions.
+func (t *tx) Tickets(_ context.Context, n int) (int64, error) {
+	first, err := t.s.tickets.draw(t.c, int64(n))
+	if err != nil {
+		return 0, fmt.Errorf("draw tickets: %w", err)
+	}
+	return first, nil
+}
+
+// LockKeys implements store.Executions.
+func (t *tx) LockKeys(_ context.Context, keys []string) (map[string]store.KeyUse, error) {
+	use := make(map[string]store.KeyUse, len(keys))
+	for _, k := range keys {
+		if _, ok := use[k]; ok {
+			continue
+		}
+		var u store.KeyUse
+		for q, to := range map[*query]*int{qHolders: &u.Holders, qWaiting: &u.Waiting} {
+			s := t.c.use(q).text(k)
+			if q == qWaiting {
+				s.int(store.WaitingCounted)
+			}
+			if s.next() {
+				*to = int(s.getInt())
+			}
+			if err := s.done(); err != nil {
+				return nil, fmt.Errorf("lock key %q: %w", k, err)
+			}
+		}
+		use[k] = u
+	}
+	return use, nil
+}
+
+// Line implements store.Executions.
+func (t *tx) Line(_ context.Context, key string, n int) ([]*flow.Execution, error) {
+	return t.chosen(t.c.use(qLine).text(key).int(int64(n)), store.WithoutPayload)
+}
+
+// Holders implements store.Executions.
+func (t *tx) Holders(_ context.Context, key string, n int) ([]*flow.Execution, error) {
+	return t.chosen(t.c.use(qHolding).text(key).int(int64(n)), store.WithoutPayload)
+}
+
+// Due implements store.Executions.
+func (t *tx) Due(_ context.Context, now time.Time, n int) ([]*flow.Execution, time.Time, error) {
+	var numbers []int64
+	var beyond time.Time
+	limit := micros(now)
+	s := t.c.use(qDue).int(int64(n) + 1)
+	for s.next() {
+		number, wake := s.getInt(), s.getInt()
+		if wake > limit || len(numbers) == n {
+			beyond = fromMicros(wake)
+			break
+		}
+		numbers = append(numbers, number)
+	}
+	if err := s.done(); err != nil {
+		return nil, beyond, fmt.Errorf("find what is due: %w", err)
+	}
+	all, err := t.known(numbers, store.WithoutPayload)
+	return all, beyond, err
+}
+
+// Applied implements store.Executions.
+func (t *tx) Applied(_ context.Context, id flow.ID, from, to int64) ([]flow.Event, error) {
+	n, ok, err := t.number(id)
+	if err != nil || !ok {
+		return nil, err
+	}
+	all, err := t.c.events(n, from, to, -1)
+	if err != nil {
+		return nil, fmt.Errorf("read events of %s: %w", id, err)
+	}
+	return all, nil
+}
+
+// Inbox implements store.Executions.
+func (t *tx) Inbox(_ context.Context, id flow.ID) ([]flow.Event, error) {
+	n, ok, err := t.number(id)
+	if err != nil || !ok {
+		return nil, err
+	}
+	all, err := t.c.inbox(n)
+	if err != nil {
+		return nil, fmt.Errorf("read kept events of %s: %w", id, err)
+	}
+	return all, nil
+}
+
+// Submitted implements store.Executions.
+func (t *tx) Submitted(_ context.Context, keys []string) (map[string]store.IdempotencyKey, error) {
+	found := make(map[string]store.IdempotencyKey)
+	for _, key := range keys {
+		s := t.c.use(qSubmitted).text(key)
+		if s.next() {
+			k := store.IdempotencyKey{Key: key, Execution: s.getID()}
+			copy(k.Hash[:], s.peekBlob())
+			found[key] = k
+		}
+		if err := s.done(); err != nil {
+			return nil, fmt.Errorf("look up idempotency keys: %w", err)
+		}
+	}
+	return found, nil
+}

@@ -1,0 +1,186 @@
+package sqlite
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+var (
+	qInsertChunk = sql(`INSERT OR IGNORE INTO chunks (execution, attempt, seq, stream, offset, at, size, blob, data)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`)
+
+	// Offset and stream are optional: with neither, offset -1 lets everything through.
+	qChunks = sql(`SELECT attempt, seq, stream, offset, at, size, blob, data FROM chunks
+		WHERE execution = ? AND attempt >= ? AND attempt <= ? AND (attempt, seq) > (?, ?)
+		AND (? IS NULL OR stream = ?) AND offset + size > ? ORDER BY attempt, seq`)
+
+	qDeleteChunks = sql(`DELETE FROM chunks WHERE execution = ?`)
+)
+
+// logs is the second database. Its commits do not wait for the disk: what a power cut takes is the last moments' output.
+type logs struct {
+	turn    chan struct{}
+	w       *conn
+	readers chan *conn
+	wal     *checkpointer
+}
+
+func openLogs(path string, now func() time.Time, inMemory bool) (_ *logs, err error) {
+	sync := "NORMAL"
+	if inMemory {
+		sync = "OFF"
+	}
+	l := &logs{turn: make(chan struct{}, 1), readers: make(chan *conn, logReaders)}
+	if l.w, err = openWriter(path, sync); err != nil {
+		return nil, err
+	}
+	if err = logsSchema.migrate(l.w, now); err == nil {
+		err = l.w.watchLog()
+	}
+	if err == nil {
+		l.wal, err = startCheckpoints(path, l.turn)
+	}
+	for range logReaders {
+		if err != nil {
+			break
+		}
+		var c *conn
+		if c, err = openReader(path); err == nil {
+			l.readers <- c
+		}
+	}
+	if err != nil {
+		_ = l.closeAll() // the error that counts is why it could not be opened
+		return nil, fmt.Errorf("open logs: %w", err)
+	}
+	l.turn <- struct{}{}
+	return l, nil
+}
+
+const logReaders = 2
+
+// close waits for the write under way. The caller has made sure that no new ones begin.
+func (l *logs) close() error {
+	<-l.turn
+	return l.closeAll()
+}
+
+func (l *logs) closeAll() error {
+	var first error
+	note := func(err error) {
+		if first == nil {
+			first = err
+		}
+	}
+	if l.wal != nil {
+		note(l.wal.stop())
+	}
+	for len(l.readers) > 0 {
+		note((<-l.readers).close())
+	}
+	note(l.w.close())
+	return first
+}
+
+// writeLogs runs one transaction on the logs.
+func (s *Store) writeLogs(ctx context.Context, work func(*conn) error) error {
+	l := s.logs
+	select {
+	case <-l.turn:
+	case <-ctx.Done():
+		return fmt.Errorf("wait to write logs: %w", ctx.Err())
+	case <-s.closed:
+		return errClosed
+	}
+	defer func() { l.turn <- struct{}{} }()
+	if err := l.w.transact(func() error { return work(l.w) }); err != nil {
+		return err
+	}
+	l.wal.wrote(l.w.logLength())
+	return nil
+}
+
+// AppendLogs implements store.Logs.
+func (s *Store) AppendLogs(ctx context.Context, chunks []store.LogChunk) error {
+	if len(chunks) == 0 {
+		return nil
+	}
+	err := s.writeLogs(ctx, func(c *conn) error {
+		for i := range chunks {
+			k := &chunks[i]
+			err := c.use(qInsertChunk).id(k.Execution).int(int64(k.Attempt)).int(k.Seq).text(k.Stream).int(k.Offset).
+				int(micros(k.At)).int(k.Size).textOrNull(k.Blob).blob(k.Data).run()
+			if err != nil {
+				return fmt.Errorf("chunk %d of %s: %w", k.Seq, k.Execution, err)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("append logs: %w", err)
+	}
+	return nil
+}
+
+// ReadLogs implements store.Logs.
+func (s *Store) ReadLogs(ctx context.Context, q store.LogQuery) ([]store.LogChunk, error) {
+	var c *conn
+	select {
+	case c = <-s.logs.readers:
+	case <-ctx.Done():
+		return nil, fmt.Errorf("wait to read logs: %w", ctx.Err())
+	case <-s.closed:
+		return nil, errClosed
+	}
+	defer func() { s.logs.readers <- c }()
+	from, to := int64(0), int64(math.MaxInt64)
+	if q.Attempt > 0 {
+		from, to = int64(q.Attempt), int64(q.Attempt)
+	}
+	offset := int64(-1)
+	if q.Offset > 0 {
+		offset = q.Offset
+	}
+	var all []store.LogChunk
+	var size int64
+	stmt := c.use(qChunks).id(q.Execution).int(max(from, int64(q.AfterAttempt))).int(to).int(int64(q.AfterAttempt)).int(q.AfterSeq).
+		textOrNull(q.Stream).textOrNull(q.Stream).int(offset)
+	for (len(all) == 0 || size < q.Limit) && stmt.next() {
+		k := stmt.chunk(q.Execution)
+		all = append(all, k)
+		size += k.Size
+	}
+	if err := stmt.done(); err != nil {
+		return nil, fmt.Errorf("read logs of %s: %w", q.Execution, err)
+	}
+	return all, nil
+}
+
+func (s *stmt) chunk(id flow.ID) store.LogChunk {
+	k := store.LogChunk{Execution: id, Attempt: int(s.getInt()), Seq: s.getInt(), Stream: s.getText(), Offset: s.getInt()}
+	k.At = fromMicros(s.getInt())
+	k.Size = s.getInt()
+	k.Blob = s.getText()
+	k.Data = s.getBlob()
+	return k
+}
+
+// removeLogs deletes everything that the executions wrote.
+func (s *Store) removeLogs(ctx context.Context, ids []flow.ID) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	return s.writeLogs(ctx, func(c *conn) error {
+		for _, id := range ids {
+			if err := c.use(qDeleteChunks).id(id).run(); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}

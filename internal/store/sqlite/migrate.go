@@ -1,0 +1,185 @@
+package sqlite
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	sqlite3 "modernc.org/sqlite/lib"
+
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+//go:embed schema/*.sql
+var schemas embed.FS
+
+// schema is the ordered list of migrations of one of the two databases: the files schema/<name>_<version>_<what>.sql.
+type schema struct {
+	name        string
+	application int32 // PRAGMA application_id
+}
+
+// The application ids are "Pawl" and "Pawm" in ASCII.
+var (
+	mainSchema = schema{"main", 0x5061776c}
+	logsSchema = schema{"logs", 0x5061776d}
+)
+
+type migration struct {
+	version int64
+	name    string
+	script  string
+	sum     string
+}
+
+func (m schema) migrations() ([]migration, error) {
+	names, err := fs.Glob(schemas, "schema/"+m.name+"_*.sql")
+	if err != nil {
+		return nil, err
+	}
+	var all []migration
+	for _, path := range names {
+		name := strings.TrimSuffix(strings.TrimPrefix(path, "schema/"+m.name+"_"), ".sql")
+		number, _, _ := strings.Cut(name, "_")
+		version, err := strconv.ParseInt(number, 10, 64)
+		if err != nil {
+			return nil, fmt.Errorf("migration %s: its name does not begin with a version", path)
+		}
+		script, err := schemas.ReadFile(path)
+		if err != nil {
+			return nil, err
+		}
+		sum := sha256.Sum256(script)
+		all = append(all, migration{version, name, string(script), hex.EncodeToString(sum[:])})
+	}
+	slices.SortFunc(all, func(a, b migration) int { return cmp.Compare(a.version, b.version) })
+	return all, nil
+}
+
+// migrate brings the database up to date. All of it happens in one transaction, so a database is never between versions.
+func (m schema) migrate(c *conn, now func() time.Time) (err error) {
+	if err := c.exec("BEGIN IMMEDIATE"); err != nil {
+		return fmt.Errorf("begin to migrate: %w", err)
+	}
+	defer func() {
+		if c.inTransaction() {
+			err = errors.Join(err, c.exec("ROLLBACK"))
+		}
+	}()
+	if err := m.claim(c); err != nil {
+		return err
+	}
+	applied, err := appliedMigrations(c)
+	if err != nil {
+		return fmt.Errorf("read schema_migrations: %w", err)
+	}
+	known, err := m.migrations()
+	if err != nil {
+		return err
+	}
+	for _, k := range known {
+		sum, done := applied[k.version]
+		delete(applied, k.version)
+		switch {
+		case done && sum != k.sum:
+			return fmt.Errorf("migration %s is not the one that this database was made with: use the program that made it", k.name)
+		case done:
+			continue
+		}
+		if err := c.exec(k.script); err != nil {
+			return fmt.Errorf("migration %s: %w", k.name, err)
+		}
+		s := c.prepare(`INSERT INTO schema_migrations (version, name, sum, applied_at) VALUES (?, ?, ?, ?)`)
+		if err := s.int(k.version).text(k.name).text(k.sum).int(micros(now())).runOnce(); err != nil {
+			return fmt.Errorf("record migration %s: %w", k.name, err)
+		}
+	}
+	for version := range applied {
+		return fmt.Errorf("its schema has version %d and this program knows versions up to %d: use a newer pawl",
+			version, known[len(known)-1].version)
+	}
+	return c.exec("COMMIT")
+}
+
+// claim makes an empty database ours, and refuses another program's.
+func (m schema) claim(c *conn) error {
+	application, err := c.queryInt("PRAGMA application_id")
+	if err != nil {
+		return err
+	}
+	if int32(application) == m.application {
+		return nil
+	}
+	tables, err := c.queryInt("SELECT count(*) FROM sqlite_schema")
+	if err != nil {
+		return err
+	}
+	if application != 0 || tables != 0 {
+		return fmt.Errorf("it is another program's database (application id %#x, %d tables and indexes): name another file", uint32(application), tables)
+	}
+	return c.exec(fmt.Sprintf(`PRAGMA application_id = %d;
+		CREATE TABLE schema_migrations (version INTEGER PRIMARY KEY, name TEXT NOT NULL, sum TEXT NOT NULL, applied_at INTEGER NOT NULL)`,
+		m.application))
+}
+
+func appliedMigrations(c *conn) (map[int64]string, error) {
+	applied := make(map[int64]string)
+	s := c.prepare(`SELECT version, sum FROM schema_migrations`)
+	for s.next() {
+		version := s.getInt()
+		applied[version] = s.getText()
+	}
+	err := s.done()
+	s.free()
+	return applied, err
+}
+
+// runOnce executes a statement that is not used again.
+func (s *stmt) runOnce() error {
+	err := s.run()
+	s.free()
+	return err
+}
+
+// queryInt is the first column of a statement's first row.
+func (c *conn) queryInt(text string) (int64, error) {
+	s := c.prepare(text)
+	var v int64
+	if s.next() {
+		v = s.getInt()
+	}
+	err := s.done()
+	s.free()
+	return v, err
+}
+
+// explain says what a failure to open means and what to do.
+func explain(path string, err error) error {
+	var e *sqliteError
+	if !errors.As(err, &e) {
+		return err
+	}
+	switch e.primary() {
+	case sqlite3.SQLITE_NOTADB:
+		return fmt.Errorf("%s is not a database: name another file (%w)", path, err)
+	case sqlite3.SQLITE_CORRUPT:
+		return fmt.Errorf("%s is damaged: restore a copy (%w)", path, err)
+	case sqlite3.SQLITE_READONLY:
+		return fmt.Errorf("%s cannot be written: give this user write permission to it and to its directory (%w)", path, err)
+	case sqlite3.SQLITE_CANTOPEN:
+		return fmt.Errorf("%s cannot be opened: its directory must exist and be writable (%w)", path, err)
+	case sqlite3.SQLITE_FULL:
+		return fmt.Errorf("there is no space for %s: free some (%w)", path, err)
+	case sqlite3.SQLITE_BUSY:
+		return fmt.Errorf("%s is locked by another program: close it there (%w)", path, err)
+	}
+	return fmt.Errorf("%w: %w", store.ErrUnavailable, err)
+}

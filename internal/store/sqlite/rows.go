@@ -1,0 +1,244 @@
+package sqlite
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// The columns of an execution, in the order in which the scans below read them.
+const (
+	requestColumns = "e.n, e.id, e.created_at, e.action, e.detail"
+	payloadColumns = ", e.input, e.payload"
+	noPayload      = ", NULL, NULL"
+	liveColumns    = ", l.place, l.stage, l.attempt, l.next_seq, l.ticket, l.owner, l.queued_at, l.state"
+	endedColumns   = ", d.stage, d.finished_after, d.state"
+	outcomeColumns = ", d.error, d.output"
+)
+
+var (
+	qNumber = sql(`SELECT n FROM ids WHERE id = ?`)
+
+	qLive = sql(`SELECT ` + requestColumns + noPayload + liveColumns + ` FROM live l JOIN executions e ON e.n = l.n WHERE l.n = ?`)
+
+	qLivePayload = sql(`SELECT ` + requestColumns + payloadColumns + liveColumns + ` FROM live l JOIN executions e ON e.n = l.n WHERE l.n = ?`)
+
+	qEnded = sql(`SELECT ` + requestColumns + noPayload + endedColumns + ` FROM ended d JOIN executions e ON e.n = d.n WHERE d.n = ?`)
+
+	qEndedPayload = sql(`SELECT ` + requestColumns + payloadColumns + endedColumns + outcomeColumns +
+		` FROM ended d JOIN executions e ON e.n = d.n WHERE d.n = ?`)
+
+	qCreated = sql(`SELECT created_at FROM executions WHERE n = ?`)
+
+	qEvents = sql(`SELECT k, attempt, type, after, data FROM events WHERE k >= ? AND k < ? ORDER BY k LIMIT ?`)
+
+	qInbox = sql(`SELECT seq, event FROM inbox WHERE n = ? ORDER BY seq`)
+)
+
+// number finds an execution's number.
+func (c *conn) number(id flow.ID) (int64, bool, error) {
+	s := c.use(qNumber).id(id)
+	var n int64
+	found := s.next()
+	if found {
+		n = s.getInt()
+	}
+	return n, found, s.done()
+}
+
+// load reads one execution by number, or returns nil when there is none.
+func (c *conn) load(n int64, p store.Payload) (*flow.Execution, error) {
+	x, err := c.loadLive(n, p)
+	if x != nil || err != nil {
+		return x, err
+	}
+	q := qEnded
+	if p {
+		q = qEndedPayload
+	}
+	s := c.use(q).int(n)
+	if s.next() {
+		x, err = s.ended(bool(p))
+	}
+	if e := s.done(); e != nil {
+		return nil, e
+	}
+	return x, err
+}
+
+// loadLive reads an execution that has not ended.
+func (c *conn) loadLive(n int64, p store.Payload) (x *flow.Execution, err error) {
+	q := qLive
+	if p {
+		q = qLivePayload
+	}
+	s := c.use(q).int(n)
+	if s.next() {
+		x, err = s.live()
+	}
+	if e := s.done(); e != nil {
+		return nil, e
+	}
+	return x, err
+}
+
+// request reads requestColumns and the two payload columns.
+func (s *stmt) request() (*flow.Execution, error) {
+	s.skip(1) // n
+	x := &flow.Execution{ID: s.getID()}
+	x.CreatedAt = fromMicros(s.getInt())
+	x.Action = s.getText()
+	if err := decodeRequest(&x.Request, s.peekBlob()); err != nil {
+		return nil, fmt.Errorf("read execution %s: %w", x.ID, err)
+	}
+	x.Input = s.getBlob()
+	x.With = s.getBlob()
+	return x, nil
+}
+
+// live reads an execution with liveColumns.
+func (s *stmt) live() (*flow.Execution, error) {
+	x, err := s.request()
+	if err != nil {
+		return nil, err
+	}
+	return x, s.liveState(x)
+}
+
+func (s *stmt) liveState(x *flow.Execution) error {
+	x.Place = flow.Place(s.getInt())
+	x.Stage = flow.Stage(s.getInt())
+	x.Attempt = int(s.getInt())
+	x.NextSeq = s.getInt()
+	x.Ticket = s.getInt()
+	x.Owner = s.getID()
+	x.QueuedAt = fromMicros(s.getInt())
+	if err := decodeState(&x.State, s.peekBlob(), micros(x.CreatedAt), false); err != nil {
+		return fmt.Errorf("read state of %s: %w", x.ID, err)
+	}
+	return nil
+}
+
+// ended reads an execution with endedColumns and, when wanted, outcomeColumns.
+func (s *stmt) ended(outcome bool) (*flow.Execution, error) {
+	x, err := s.request()
+	if err != nil {
+		return nil, err
+	}
+	if err := s.endedState(x); err != nil || !outcome {
+		return x, err
+	}
+	o, err := s.outcome()
+	if err != nil {
+		return nil, fmt.Errorf("read outcome of %s: %w", x.ID, err)
+	}
+	x.Outcome = &o
+	return x, nil
+}
+
+func (s *stmt) endedState(x *flow.Execution) error {
+	created := micros(x.CreatedAt)
+	x.Place = flow.Finished
+	x.Stage = flow.Stage(s.getInt())
+	x.FinishedAt = time.UnixMicro(created + s.getInt()).UTC()
+	if err := decodeState(&x.State, s.peekBlob(), created, true); err != nil {
+		return fmt.Errorf("read state of %s: %w", x.ID, err)
+	}
+	return nil
+}
+
+// outcome reads outcomeColumns.
+func (s *stmt) outcome() (flow.Outcome, error) {
+	e, err := decodeFailure(s.peekBlob())
+	return flow.Outcome{Error: e, Output: s.getBlob()}, err
+}
+
+// seqBits is how much of an event's key its number takes: an execution has at most maxEvents events.
+const (
+	seqBits   = 22
+	maxEvents = 1<<seqBits - 1
+)
+
+func eventKey(n, seq int64) int64 { return n<<seqBits | min(max(seq, 0), maxEvents) }
+
+// events reads the applied events of an execution with from <= seq < to, at most limit.
+func (c *conn) events(n, from, to int64, limit int) ([]flow.Event, error) {
+	s := c.use(qCreated).int(n)
+	var created int64
+	if s.next() {
+		created = s.getInt()
+	}
+	if err := s.done(); err != nil {
+		return nil, err
+	}
+	var all []flow.Event
+	s = c.use(qEvents).int(eventKey(n, from)).int(eventKey(n, to)).int(int64(limit))
+	for s.next() {
+		e := flow.Event{Seq: s.getInt() & maxEvents, Attempt: int(s.getInt())}
+		e.Type = s.eventType()
+		e.At = time.UnixMicro(created + s.getInt()).UTC()
+		e.Data = s.getBlob()
+		all = append(all, e)
+	}
+	return all, s.done()
+}
+
+func (s *stmt) eventType() flow.EventType {
+	if t := s.getInt(); t > 0 && int(t) <= len(eventNumbers) {
+		return eventNumbers[t-1]
+	}
+	s.skip(-1)
+	return flow.EventType(s.getText())
+}
+
+// eventTypeParam binds the next parameter.
+func (s *stmt) eventTypeParam(t flow.EventType) *stmt {
+	if i := slices.Index(eventNumbers, t); i >= 0 {
+		return s.int(int64(i + 1))
+	}
+	return s.text(string(t))
+}
+
+func (c *conn) inbox(n int64) ([]flow.Event, error) {
+	var all []flow.Event
+	var bad error
+	s := c.use(qInbox).int(n)
+	for s.next() {
+		e, err := decodeKept(s.getInt(), s.peekBlob())
+		if err != nil {
+			bad = fmt.Errorf("read kept event %d: %w", e.Seq, err)
+		}
+		all = append(all, e)
+	}
+	if err := s.done(); err != nil {
+		return nil, err
+	}
+	return all, bad
+}
+
+// numbers reads a list of execution numbers.
+func (s *stmt) numbers() ([]int64, error) {
+	var all []int64
+	for s.next() {
+		all = append(all, s.getInt())
+	}
+	return all, s.done()
+}
+
+// loadAll reads executions that have not ended, in the order of their numbers given.
+func (c *conn) loadAll(numbers []int64, p store.Payload) ([]*flow.Execution, error) {
+	all := make([]*flow.Execution, 0, len(numbers))
+	for _, n := range numbers {
+		x, err := c.loadLive(n, p)
+		if err != nil {
+			return nil, err
+		}
+		if x != nil {
+			all = append(all, x)
+		}
+	}
+	return all, nil
+}

@@ -1,0 +1,315 @@
+// Package sqlite keeps the truth in one SQLite file, for one process at a time. One connection writes; several read, each
+// call from one short snapshot, and never wait for the writer. Logs go to a second file beside it, with a writer of their
+// own, so that a flood of output never holds up a decision.
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	sqlite3 "modernc.org/sqlite/lib"
+
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// Options tune a store. The zero value is for production.
+type Options struct {
+	// Now is the database's clock; nil means time.Now.
+	Now func() time.Time
+	// Readers is how many connections serve reads; 0 means 4.
+	Readers int
+}
+
+const (
+	defaultReaders = 4
+	// busyTimeout is how long a write waits for a program that holds the file's lock from outside (a backup, a shell).
+	busyTimeout = 5 * time.Second
+	// InMemory is the path of a store that is gone when it is closed.
+	InMemory = ":memory:"
+)
+
+// Store implements store.Store.
+type Store struct {
+	path, logsPath string
+	now            func() time.Time
+	lock           *fileLock
+	scratch        string // directory to remove at Close
+
+	turn       chan struct{} // holds a token while nobody writes
+	w          *conn
+	tx         tx
+	executions counter
+	tickets    counter
+
+	readers chan *conn
+	logs    *logs
+	wal     *checkpointer
+
+	closing sync.Once
+	closed  chan struct{}
+	closeBy error
+}
+
+var _ store.Store = (*Store)(nil)
+
+// Open opens the store in the file, creating it when it does not exist, and brings its schema up to date. The directory
+// must exist. Only one process can have a store open. The path InMemory makes a private store without durability.
+func Open(ctx context.Context, path string, o Options) (*Store, error) {
+	s, err := start(ctx, path, o)
+	if err != nil {
+		return nil, fmt.Errorf("open sqlite store %s: %w", path, err)
+	}
+	return s, nil
+}
+
+func start(ctx context.Context, path string, o Options) (_ *Store, err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	now := o.Now
+	if now == nil {
+		now = time.Now
+	}
+	s := &Store{path: path, turn: make(chan struct{}, 1), closed: make(chan struct{}),
+		now:        func() time.Time { return now().UTC().Truncate(time.Microsecond) },
+		executions: counter{name: "execution"}, tickets: counter{name: "ticket"}}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.release())
+		}
+	}()
+	sync := "FULL"
+	if path == InMemory {
+		if s.scratch, err = scratch(); err != nil {
+			return nil, err
+		}
+		s.path, sync = filepath.Join(s.scratch, "pawl.db"), "OFF"
+	} else if s.lock, err = lockFile(path + ".lock"); err != nil {
+		return nil, err
+	}
+	s.logsPath = s.path + "-logs"
+	if s.w, err = openWriter(s.path, sync); err != nil {
+		return nil, err
+	}
+	if err := mainSchema.migrate(s.w, s.now); err != nil {
+		return nil, err
+	}
+	if err := errors.Join(s.executions.load(s.w), s.tickets.load(s.w)); err != nil {
+		return nil, err
+	}
+	if err := s.w.watchLog(); err != nil {
+		return nil, err
+	}
+	s.tx = tx{s: s, c: s.w, numbers: make(map[flow.ID]int64), met: make(map[flow.ID]struct{})}
+	if o.Readers <= 0 {
+		o.Readers = defaultReaders
+	}
+	s.readers = make(chan *conn, o.Readers)
+	for range o.Readers {
+		c, err := openReader(s.path)
+		if err != nil {
+			return nil, err
+		}
+		s.readers <- c
+	}
+	if s.logs, err = openLogs(s.logsPath, s.now, path == InMemory); err != nil {
+		return nil, err
+	}
+	if s.wal, err = startCheckpoints(s.path, s.turn); err != nil {
+		return nil, err
+	}
+	s.turn <- struct{}{}
+	return s, nil
+}
+
+// scratch makes the directory of a store without durability: in memory where the system has a file system for that.
+// SQLite's own memory databases cannot be read while they are written.
+func scratch() (string, error) {
+	dir, err := os.MkdirTemp("/dev/shm", "pawl-")
+	if err != nil {
+		dir, err = os.MkdirTemp("", "pawl-")
+	}
+	if err != nil {
+		return "", fmt.Errorf("make a place for it: %w", err)
+	}
+	return dir, nil
+}
+
+// openWriter opens a database for writing and says what is wrong with the file when it cannot.
+func openWriter(path, synchronous string) (*conn, error) {
+	c, err := open(path, sqlite3.SQLITE_OPEN_READWRITE|sqlite3.SQLITE_OPEN_CREATE)
+	if err != nil {
+		return nil, explain(path, err)
+	}
+	err = c.exec(`PRAGMA journal_mode = WAL;
+		PRAGMA synchronous = ` + synchronous + `;
+		PRAGMA wal_autocheckpoint = 0;
+		PRAGMA journal_size_limit = 67108864;
+		PRAGMA cache_size = -65536;
+		PRAGMA temp_store = MEMORY;
+		PRAGMA foreign_keys = OFF`)
+	if err == nil && c.readOnly() {
+		err = fmt.Errorf("%w: %s cannot be written: give this user write permission to it", store.ErrUnavailable, path)
+	}
+	if err != nil {
+		return nil, errors.Join(explain(path, err), c.close())
+	}
+	return c, nil
+}
+
+func openReader(path string) (*conn, error) {
+	c, err := open(path, sqlite3.SQLITE_OPEN_READONLY)
+	if err != nil {
+		return nil, explain(path, err)
+	}
+	if err := c.exec(`PRAGMA cache_size = -8192; PRAGMA temp_store = MEMORY; PRAGMA query_only = ON`); err != nil {
+		return nil, errors.Join(explain(path, err), c.close())
+	}
+	return c, nil
+}
+
+// Update implements store.Store. Transactions run one after another; waiting for one's turn ends with ctx, a transaction
+// that has begun is not interrupted.
+func (s *Store) Update(ctx context.Context, decide func(context.Context, store.Tx) error) error {
+	select {
+	case <-s.turn:
+	case <-ctx.Done():
+		return fmt.Errorf("wait to write: %w", ctx.Err())
+	case <-s.closed:
+		return errClosed
+	}
+	defer func() { s.turn <- struct{}{} }()
+	return s.write(func() error {
+		clear(s.tx.numbers)
+		return decide(ctx, &s.tx)
+	})
+}
+
+var errClosed = fmt.Errorf("%w: the store is closed", store.ErrUnavailable)
+
+// write runs one transaction; the caller has the turn.
+func (s *Store) write(decide func() error) error {
+	committed := false
+	defer func() {
+		s.executions.settled(committed)
+		s.tickets.settled(committed)
+	}()
+	if err := s.w.transact(decide); err != nil {
+		return err
+	}
+	committed = true
+	s.wal.wrote(s.w.logLength())
+	return nil
+}
+
+// transact runs one read-write transaction: all of it, or nothing.
+func (c *conn) transact(work func() error) (err error) {
+	if err := c.exec("BEGIN IMMEDIATE"); err != nil {
+		return fmt.Errorf("begin: %w", err)
+	}
+	defer func() {
+		if c.inTransaction() { // work failed or panicked, or the commit failed
+			err = errors.Join(err, c.exec("ROLLBACK"))
+		}
+	}()
+	if err := work(); err != nil {
+		return err
+	}
+	if err := c.exec("COMMIT"); err != nil {
+		return fmt.Errorf("commit: %w", err)
+	}
+	return nil
+}
+
+// read runs a query on a snapshot of its own.
+func (s *Store) read(ctx context.Context, query func(*conn) error) error {
+	var c *conn
+	select {
+	case c = <-s.readers:
+	case <-ctx.Done():
+		return fmt.Errorf("wait to read: %w", ctx.Err())
+	case <-s.closed:
+		return errClosed
+	}
+	defer func() { s.readers <- c }()
+	stop := c.interruptOn(ctx)
+	err := c.snapshot(query)
+	stop()
+	if err != nil && ctx.Err() != nil {
+		return fmt.Errorf("read: %w", ctx.Err())
+	}
+	return err
+}
+
+// snapshot runs several statements on one state of the database.
+func (c *conn) snapshot(query func(*conn) error) error {
+	if err := c.exec("BEGIN"); err != nil {
+		return fmt.Errorf("begin to read: %w", err)
+	}
+	err := query(c)
+	if c.inTransaction() {
+		err = errors.Join(err, c.exec("ROLLBACK"))
+	}
+	return err
+}
+
+// Close waits for the transaction and the reads under way, and gives the file back.
+func (s *Store) Close() error {
+	s.closing.Do(func() {
+		close(s.closed)
+		<-s.turn // for good: nobody writes any more
+		s.closeBy = s.release()
+	})
+	return s.closeBy
+}
+
+func (s *Store) release() error {
+	var all []error
+	if s.wal != nil {
+		all = append(all, s.wal.stop())
+	}
+	if s.logs != nil {
+		all = append(all, s.logs.close())
+	}
+	for range cap(s.readers) {
+		select {
+		case c := <-s.readers:
+			all = append(all, c.close())
+		case <-s.closed:
+			all = append(all, (<-s.readers).close())
+		default:
+		}
+	}
+	if s.w != nil {
+		all = append(all, s.w.close())
+	}
+	if s.lock != nil {
+		all = append(all, s.lock.release())
+	}
+	if s.scratch != "" {
+		all = append(all, os.RemoveAll(s.scratch))
+	}
+	return errors.Join(all...)
+}
+
+// Size implements store.Reader: the bytes of both files and of what is not yet folded into them.
+func (s *Store) Size(context.Context) (int64, error) {
+	var total int64
+	for _, p := range []string{s.path, s.path + "-wal", s.logsPath, s.logsPath + "-wal"} {
+		fi, err := os.Stat(p)
+		if errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return 0, fmt.Errorf("measure the store: %w", err)
+		}
+		total += fi.Size()
+	}
+	return total, nil
+}

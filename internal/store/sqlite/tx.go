@@ -1,0 +1,100 @@
+package sqlite
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/flow"
+)
+
+// tx is the one write transaction that there is at a time.
+type tx struct {
+	s       *Store
+	c       *conn
+	w       writer               // scratch
+	numbers map[flow.ID]int64    // of the executions met in this transaction
+	met     map[flow.ID]struct{} // scratch of Lock
+}
+
+// Now implements store.Tx. The database has no clock of its own: it lives in this process.
+func (t *tx) Now(context.Context) (time.Time, error) { return t.s.now(), nil }
+
+// number finds an execution's number and remembers it.
+func (t *tx) number(id flow.ID) (int64, bool, error) {
+	if n, ok := t.numbers[id]; ok {
+		return n, true, nil
+	}
+	n, ok, err := t.c.number(id)
+	if ok {
+		t.numbers[id] = n
+	}
+	return n, ok, err
+}
+
+// mustNumber is number for an execution that the caller has read or is writing. Its absence is the caller's fault or
+// that of retention; in no case is it cured by trying the same again.
+func (t *tx) mustNumber(id flow.ID) (int64, error) {
+	n, ok, err := t.number(id)
+	if err != nil {
+		return 0, err
+	}
+	if !ok {
+		return 0, fmt.Errorf("there is no execution %s", id)
+	}
+	return n, nil
+}
+
+// counter hands out growing numbers. It reserves them in the database a block at a time, within the transaction that
+// needs them: after a crash at most a block is skipped, and nothing is ever handed out twice.
+type counter struct {
+	name           string
+	next, reserved int64
+	pending        bool // reserved by the open transaction
+}
+
+// block is how many numbers are reserved at a time.
+const block = 4096
+
+var (
+	qCounter = sql(`SELECT next FROM counters WHERE name = ?`)
+	qReserve = sql(`UPDATE counters SET next = ? WHERE name = ?`)
+)
+
+func (k *counter) load(c *conn) error {
+	s := c.use(qCounter).text(k.name)
+	found := s.next()
+	if found {
+		k.next = s.getInt()
+		k.reserved = k.next
+	}
+	if err := s.done(); err != nil {
+		return err
+	}
+	if !found {
+		return fmt.Errorf("counter %q is missing", k.name)
+	}
+	return nil
+}
+
+// draw returns the first of n numbers in a row.
+func (k *counter) draw(c *conn, n int64) (int64, error) {
+	if k.next+n > k.reserved {
+		to := k.next + n + block
+		if err := c.use(qReserve).int(to).text(k.name).run(); err != nil {
+			return 0, err
+		}
+		k.reserved, k.pending = to, true
+	}
+	first := k.next
+	k.next += n
+	return first, nil
+}
+
+// settled is told how the transaction ended. What was reserved by one that was rolled back is reserved again.
+func (k *counter) settled(committed bool) {
+	if k.pending && !committed {
+		k.reserved = k.next
+	}
+	k.pending = false
+}
