@@ -145,6 +145,16 @@ func (x *world) forgetUnstarted(step Step, plan *Plan) {
 }
 
 func (x *world) commit(plan *Plan) {
+	before := x.state()
+	failing := before.failing(x.w)
+	for _, c := range plan.Children {
+		if failing && !c.Task.If.Survives() {
+			x.t.Fatalf("%s[%d] starts although the workflow is failing", c.Task.Name, c.Index)
+		}
+		if p := &before.Tasks[c.Task.Index]; p.unsuccessful() && !c.Task.ContinueOnError {
+			x.t.Fatalf("%s[%d] starts although an item before it failed", c.Task.Name, c.Index)
+		}
+	}
 	for _, m := range plan.Marks {
 		if old, twice := x.marks[m.Task]; twice && !(old.Mark == Expanded && m.Mark == Broken) {
 			x.t.Fatalf("task %s is marked %s and then %s", x.w.Tasks[m.Task].Name, old.Mark, m.Mark)

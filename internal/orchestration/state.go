@@ -67,7 +67,7 @@ func (p *Progress) unsuccessful() bool {
 
 // fails reports whether the task makes its workflow fail.
 func fails(t *definition.Task, p *Progress) bool {
-	return !t.ContinueOnError && p.unsuccessful()
+	return p.unsuccessful() && !t.ContinueOnError
 }
 
 // failing reports whether some task makes the workflow fail. From then on only
