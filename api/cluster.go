@@ -59,3 +59,8 @@ type Stats struct {
 	RSSBytes   int64              `json:"rss_bytes,omitempty"`
 	Goroutines int                `json:"goroutines"`
 }
+
+// Health is the answer to a probe.
+type Health struct {
+	Status string `json:"status"` // ok
+}

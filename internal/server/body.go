@@ -1,0 +1,106 @@
+package server
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/engine"
+)
+
+// bodiesInFlight is how many bytes of large bodies may be in memory at a time; who comes beyond that is to try again.
+const bodiesInFlight = 64 << 20
+
+// smallBody is what a body may have without being counted.
+const smallBody = 256 << 10
+
+// budget counts bytes in use.
+type budget struct {
+	limit int64
+	used  atomic.Int64
+}
+
+func (b *budget) take(n int64) bool {
+	if b.used.Add(n) > b.limit {
+		b.used.Add(-n)
+		return false
+	}
+	return true
+}
+
+// body reads the request's body, which must be of one of the media types ("" stands for none given), and hands it to use.
+// Memory grows with what has arrived, not with what was announced.
+func (c *call) body(media []string, use func(body []byte, media string) error) error {
+	kind, err := c.mediaType(media)
+	if err != nil {
+		return err
+	}
+	tooLarge := problem(http.StatusRequestEntityTooLarge, api.ProblemTooLarge,
+		fmt.Sprintf("the body has more than the %d bytes allowed: split it, or start the server with a higher limit", c.BodyLimit))
+	if c.r.ContentLength > c.BodyLimit {
+		c.w.Header().Set("Connection", "close") // the rest of the body is not worth reading
+		return tooLarge
+	}
+	counted := int64(0)
+	defer func() { c.bodies.used.Add(-counted) }()
+	rc := http.NewResponseController(c.w)
+	_ = rc.SetReadDeadline(time.Now().Add(bodyTimeout))
+	var buf bytes.Buffer
+	buf.Grow(int(min(max(c.r.ContentLength, 0), smallBody)) + bytes.MinRead)
+	from := http.MaxBytesReader(c.w, c.r.Body, c.BodyLimit)
+	for {
+		n, err := io.CopyN(&buf, from, smallBody)
+		var beyond *http.MaxBytesError
+		switch {
+		case errors.Is(err, io.EOF):
+			_ = rc.SetReadDeadline(time.Time{})
+			return use(buf.Bytes(), kind)
+		case errors.As(err, &beyond):
+			return tooLarge
+		case err != nil:
+			return unreadable(api.FieldError{Message: "the body did not arrive: " + err.Error(), Fix: "send it again"})
+		}
+		if !c.bodies.take(n) {
+			return fmt.Errorf("%w: the large bodies under way take all of the memory set aside for them", engine.ErrOverloaded)
+		}
+		counted += n
+	}
+}
+
+func (c *call) mediaType(allowed []string) (string, error) {
+	header := c.r.Header.Get("Content-Type")
+	kind, _, err := mime.ParseMediaType(header)
+	if header == "" {
+		kind, err = "", nil
+	}
+	if err != nil || !slices.Contains(allowed, kind) {
+		return "", problem(http.StatusUnsupportedMediaType, api.ProblemUnsupportedMedia,
+			fmt.Sprintf("the content type %.60q is not supported here: send %s", header, oneOf(slices.DeleteFunc(slices.Clone(allowed), func(s string) bool { return s == "" }))))
+	}
+	return kind, nil
+}
+
+// mediaJSON includes what curl sends when it is told nothing.
+var mediaJSON = []string{"application/json", "", "application/x-www-form-urlencoded"}
+
+// decode reads a JSON body into out.
+func (c *call) decode(out any) error {
+	return c.body(mediaJSON, func(body []byte, _ string) error { return decodeStrict(body, out) })
+}
+
+// decodeOptional is decode for a body that may be left out.
+func (c *call) decodeOptional(out any) error {
+	return c.body(mediaJSON, func(body []byte, _ string) error {
+		if len(bytes.TrimSpace(body)) == 0 {
+			return nil
+		}
+		return decodeStrict(body, out)
+	})
+}

@@ -1,0 +1,176 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/flow"
+)
+
+// call is one request on its way through its handler.
+type call struct {
+	*Server
+	w     http.ResponseWriter
+	r     *http.Request
+	route *route
+	query url.Values
+	wrong []api.FieldError // what is wrong with the query
+}
+
+func (c *call) ctx() context.Context { return c.r.Context() }
+
+// json answers with v.
+func (c *call) json(status int, v any) error {
+	body, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("encode answer: %w", err)
+	}
+	c.w.Header().Set("Content-Type", "application/json")
+	c.send(c.w, status, body)
+	return nil
+}
+
+// send writes a whole answer. A client that does not take it in time loses its connection.
+func (s *Server) send(w http.ResponseWriter, status int, body []byte) {
+	h := w.Header()
+	h.Set("Content-Length", strconv.Itoa(len(body)))
+	h.Set("X-Content-Type-Options", "nosniff")
+	if h.Get("Cache-Control") == "" {
+		h.Set("Cache-Control", "no-store")
+	}
+	// Where deadlines are not supported there is no connection that could be held.
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(answerTimeout))
+	w.WriteHeader(status)
+	_, _ = w.Write(body) // the client has gone if it fails
+}
+
+// execution reads the id in the path.
+func (c *call) execution() (flow.ID, error) {
+	text := c.r.PathValue("id")
+	id, err := flow.ParseID(flow.ExecutionPrefix, text)
+	if err != nil || id.IsZero() {
+		return flow.ID{}, problem(http.StatusNotFound, api.ProblemNotFound, fmt.Sprintf("there is no execution %.60q: its id begins with %s", text, flow.ExecutionPrefix))
+	}
+	return id, nil
+}
+
+// get loads the execution named in the path.
+func (c *call) get() (*flow.Execution, error) {
+	id, err := c.execution()
+	if err != nil {
+		return nil, err
+	}
+	x, err := c.Engine.Reader().Get(c.ctx(), id)
+	if err != nil {
+		return nil, fmt.Errorf("execution %s: %w", id, err)
+	}
+	return x, nil
+}
+
+// readQuery parses the query and refuses what the route does not know.
+func (c *call) readQuery() error {
+	if c.r.URL.RawQuery == "" {
+		return nil
+	}
+	q, err := url.ParseQuery(c.r.URL.RawQuery)
+	if err != nil {
+		return unreadable(api.FieldError{Path: "?", Value: shorten([]byte(c.r.URL.RawQuery)), Message: err.Error(), Fix: "encode it as in ?label=team%3Dblue"})
+	}
+	c.query = q
+	for name, values := range q {
+		i := slices.IndexFunc(c.route.params, func(p param) bool { return p.name == name })
+		if i < 0 {
+			var names []string
+			for _, p := range c.route.params {
+				names = append(names, p.name)
+			}
+			fix := "leave it out"
+			if len(names) > 0 {
+				fix = closest(name, names)
+			}
+			c.fault(name, values[0], "there is no such parameter", fix)
+			continue
+		}
+		if len(values) > 1 && !c.route.params[i].repeat {
+			c.fault(name, strings.Join(values, ", "), "it is given more than once", "give it once")
+		}
+		for _, v := range values {
+			if invalidUTF8([]byte(v)) >= 0 || strings.ContainsRune(v, 0) {
+				c.fault(name, strconv.QuoteToASCII(v), "it is not UTF-8 or has a NUL character", "")
+			}
+		}
+	}
+	return c.checked()
+}
+
+func (c *call) fault(name, value, message, fix string) {
+	c.wrong = append(c.wrong, api.FieldError{Path: "?" + name, Value: shorten([]byte(value)), Message: message, Fix: fix})
+}
+
+// checked is the error about everything found wrong with the query so far.
+func (c *call) checked() error {
+	if len(c.wrong) > 0 {
+		slices.SortFunc(c.wrong, func(a, b api.FieldError) int { return strings.Compare(a.Path, b.Path) })
+		return unreadable(c.wrong...)
+	}
+	return nil
+}
+
+// number reads a whole number of the query.
+func (c *call) number(name string, otherwise, least, most int64) int64 {
+	text := c.query.Get(name)
+	if text == "" {
+		return otherwise
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < least || n > most {
+		c.fault(name, text, "it is not a whole number within the range", fmt.Sprintf("give %d to %d", least, most))
+		return otherwise
+	}
+	return n
+}
+
+func (c *call) flag(name string) bool {
+	switch text := c.query.Get(name); text {
+	case "", "false", "0":
+		return false
+	case "true", "1":
+		return true
+	default:
+		c.fault(name, text, "it is neither true nor false", "")
+		return false
+	}
+}
+
+func (c *call) time(name string) time.Time {
+	text := c.query.Get(name)
+	if text == "" {
+		return time.Time{}
+	}
+	t, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		c.fault(name, text, "it is not a time", "write RFC 3339, as in 2026-11-21T08:00:00Z")
+	}
+	return t.UTC()
+}
+
+// wait reads how long the answer may be held back.
+func (c *call) wait() time.Duration {
+	text := c.query.Get("wait")
+	if text == "" {
+		return 0
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d < 0 {
+		c.fault("wait", text, "it is not a duration", "write it as in 30s; at most "+maxWait.String())
+	}
+	return min(d, maxWait)
+}

@@ -1,0 +1,112 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// mediaDocument are the types that a definition may be sent as. All are read alike.
+var mediaDocument = []string{"application/yaml", "application/json", "application/x-yaml", "text/yaml", "text/x-yaml", "text/plain", "application/x-www-form-urlencoded", ""}
+
+// parsed reads the definitions in the body.
+func (c *call) parsed() ([]*definition.Definition, error) {
+	var defs []*definition.Definition
+	err := c.body(mediaDocument, func(body []byte, _ string) (err error) {
+		defs, err = definition.Parse(c.query.Get("file"), body)
+		return err
+	})
+	return defs, err
+}
+
+func (c *call) define() error {
+	defs, err := c.parsed()
+	if err != nil {
+		return err
+	}
+	stored, err := c.Engine.Define(c.ctx(), defs)
+	if err != nil {
+		return fmt.Errorf("define: %w", err)
+	}
+	out := api.Defined{Definitions: []api.DefinedVersion{}}
+	for _, d := range stored {
+		out.Definitions = append(out.Definitions, api.DefinedVersion{Name: d.Name, Version: d.Version, Kind: d.Kind, Created: d.Created})
+	}
+	return c.json(http.StatusOK, out)
+}
+
+func (c *call) validate() error {
+	out := api.Validation{Valid: true}
+	defs, err := c.parsed()
+	var problems definition.Problems
+	switch {
+	case errors.As(err, &problems):
+		out.Valid, out.Problems = false, documentErrors(problems)
+	case err != nil:
+		return err
+	}
+	for _, d := range defs {
+		out.Definitions = append(out.Definitions, api.DefinedVersion{Name: d.Name, Kind: string(d.Kind)})
+	}
+	return c.json(http.StatusOK, out)
+}
+
+func (c *call) definitions() error {
+	limit := int(c.number("limit", 100, 1, 1000))
+	if err := c.checked(); err != nil {
+		return err
+	}
+	page := api.DefinitionPage{Definitions: []api.Definition{}}
+	for after := c.query.Get("cursor"); ; {
+		rows, err := c.Engine.Reader().Definitions(c.ctx(), after, limit)
+		if err != nil {
+			return fmt.Errorf("list definitions: %w", err)
+		}
+		for _, d := range rows {
+			after = d.Name
+			if !isDefinition(d) {
+				continue
+			}
+			page.Definitions = append(page.Definitions, api.Definition{Name: d.Name, Version: d.Version, Kind: d.Kind, CreatedAt: d.CreatedAt})
+			if len(page.Definitions) == limit {
+				page.NextCursor = after
+				return c.json(http.StatusOK, page)
+			}
+		}
+		if len(rows) < limit {
+			return c.json(http.StatusOK, page)
+		}
+	}
+}
+
+// isDefinition tells definitions from the other things whose versions the store keeps.
+func isDefinition(d store.Definition) bool {
+	return d.Kind == string(definition.KindWorkflow) || d.Kind == string(definition.KindAction)
+}
+
+func (c *call) definition() error {
+	version := int(c.number("version", 0, 1, 1<<31-1))
+	if err := c.checked(); err != nil {
+		return err
+	}
+	name := c.r.PathValue("name")
+	if strings.ContainsRune(name, 0) || invalidUTF8([]byte(name)) >= 0 {
+		return notFound("definition", name)
+	}
+	d, err := c.Engine.Reader().Definition(c.ctx(), name, version)
+	if errors.Is(err, store.ErrNotFound) || (err == nil && !isDefinition(d)) {
+		if version > 0 {
+			name = fmt.Sprintf("%s@%d", name, version)
+		}
+		return notFound("definition", name)
+	}
+	if err != nil {
+		return fmt.Errorf("definition %s: %w", name, err)
+	}
+	return c.json(http.StatusOK, api.Definition{Name: d.Name, Version: d.Version, Kind: d.Kind, CreatedAt: d.CreatedAt, Document: d.Document})
+}

@@ -1,0 +1,56 @@
+package server
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/flow"
+)
+
+// eventsAtOnce is how many events a stream reads and sends at a time.
+const eventsAtOnce = 500
+
+func (c *call) events() error {
+	after := c.afterSeq()
+	limit := int(c.number("limit", 1000, 1, 5000))
+	if err := c.checked(); err != nil {
+		return err
+	}
+	id, err := c.execution()
+	if err != nil {
+		return err
+	}
+	reader := c.Engine.Reader()
+	if c.wantsStream() {
+		return c.follow(id, func(s *sse, _ *flow.Execution) (bool, error) {
+			events, err := reader.Events(c.ctx(), id, after, eventsAtOnce)
+			if err != nil {
+				return false, fmt.Errorf("read history: %w", err)
+			}
+			for _, e := range events {
+				if err := s.add(api.StreamEvent, strconv.FormatInt(e.Seq, 10), renderEvent(e)); err != nil {
+					return false, err
+				}
+				after = e.Seq
+			}
+			return len(events) == eventsAtOnce, nil
+		})
+	}
+	x, err := c.get()
+	if err != nil {
+		return err
+	}
+	events, err := reader.Events(c.ctx(), id, after, limit+1)
+	if err != nil {
+		return fmt.Errorf("read history: %w", err)
+	}
+	page := api.EventPage{Events: []api.Event{}, Status: status(x.Stage), More: len(events) > limit}
+	for _, e := range events[:min(len(events), limit)] {
+		page.Events = append(page.Events, renderEvent(e))
+		after = e.Seq
+	}
+	page.NextCursor = strconv.FormatInt(after, 10)
+	return c.json(http.StatusOK, page)
+}

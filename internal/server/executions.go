@@ -1,0 +1,311 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// pollEvery is how often a waiting request looks by itself. Hints make it faster; nothing depends on them.
+const pollEvery = time.Second
+
+func (c *call) getExecution() error {
+	wait := c.wait()
+	if err := c.checked(); err != nil {
+		return err
+	}
+	id, err := c.execution()
+	if err != nil {
+		return err
+	}
+	x, err := c.awaitEnd(id, wait)
+	if err != nil {
+		return err
+	}
+	tag := etag(x)
+	c.w.Header().Set("ETag", tag)
+	c.w.Header().Set("Cache-Control", "no-cache")
+	if wait == 0 && matches(c.r.Header.Get("If-None-Match"), tag) {
+		c.w.WriteHeader(http.StatusNotModified)
+		return nil
+	}
+	return c.json(http.StatusOK, render(x))
+}
+
+// etag changes whenever the execution does: every change of state has an event, except orders and moves between waits.
+func etag(x *flow.Execution) string {
+	ordered := 0
+	if x.State.Cancel != nil {
+		ordered = 1
+	}
+	return fmt.Sprintf(`"%d.%d.%d.%d"`, x.Attempt, x.NextSeq, x.Place, ordered)
+}
+
+func matches(header, tag string) bool {
+	for candidate := range strings.SplitSeq(header, ",") {
+		candidate = strings.TrimPrefix(strings.TrimSpace(candidate), "W/")
+		if candidate == tag || candidate == "*" {
+			return true
+		}
+	}
+	return false
+}
+
+// awaitEnd returns the execution when it has ended, or as it stands when the wait is over or the server is told to stop.
+func (c *call) awaitEnd(id flow.ID, wait time.Duration) (*flow.Execution, error) {
+	l := life{reader: c.Engine.Reader(), id: id}
+	if wait == 0 {
+		return l.look(c.ctx())
+	}
+	changed, stop := c.Engine.Watch(id) // before the first look, so that nothing falls between
+	defer stop()
+	ctx, cancel := context.WithTimeout(c.ctx(), wait)
+	defer cancel()
+	tick := time.NewTicker(pollEvery)
+	defer tick.Stop()
+	for {
+		x, err := l.look(c.ctx())
+		if err != nil || x.Stage.Terminal() {
+			return x, err
+		}
+		select {
+		case <-changed:
+		case <-tick.C:
+		case <-c.drain:
+			return x, nil
+		case <-ctx.Done():
+			return x, c.ctx().Err()
+		}
+	}
+}
+
+// life keeps a view of one execution up to date without loading its payload again when nothing happened.
+type life struct {
+	reader interface {
+		Get(context.Context, flow.ID) (*flow.Execution, error)
+		Events(ctx context.Context, id flow.ID, after int64, n int) ([]flow.Event, error)
+	}
+	id   flow.ID
+	last *flow.Execution
+}
+
+func (l *life) look(ctx context.Context) (*flow.Execution, error) {
+	if l.last != nil {
+		news, err := l.reader.Events(ctx, l.id, l.last.NextSeq-1, 1)
+		if err != nil {
+			return nil, fmt.Errorf("execution %s: %w", l.id, err)
+		}
+		if len(news) == 0 {
+			return l.last, nil
+		}
+	}
+	x, err := l.reader.Get(ctx, l.id)
+	if err != nil {
+		return nil, fmt.Errorf("execution %s: %w", l.id, err)
+	}
+	l.last = x
+	return x, nil
+}
+
+func (c *call) result() error {
+	wait := c.wait()
+	if err := c.checked(); err != nil {
+		return err
+	}
+	id, err := c.execution()
+	if err != nil {
+		return err
+	}
+	x, err := c.awaitEnd(id, wait)
+	if err != nil {
+		return err
+	}
+	if !x.Stage.Terminal() {
+		return problem(http.StatusConflict, api.ProblemNotFinished, fmt.Sprintf("the execution is %s: wait for it with ?wait=30s", x.Stage))
+	}
+	out := render(x)
+	return c.json(http.StatusOK, api.Result{ID: out.ID, Status: out.Status, Output: out.Output, Error: out.Error})
+}
+
+func (c *call) listExecutions() error {
+	f, err := c.filter()
+	if err != nil {
+		return err
+	}
+	return c.list(f)
+}
+
+func (c *call) listEvaluations() error {
+	f, err := c.filter()
+	if err != nil {
+		return err
+	}
+	f.Action, f.TopLevel = string(flow.KindCode), true
+	return c.list(f)
+}
+
+func (c *call) filter() (store.Filter, error) {
+	f := store.Filter{
+		Action: c.query.Get("action"), TopLevel: c.flag("top_level"), Since: c.time("since"), Until: c.time("until"),
+		Limit: int(c.number("limit", 100, 1, 1000)),
+	}
+	for _, name := range c.query["status"] {
+		s, ok := stageNamed(name)
+		if !ok {
+			c.fault("status", name, "there is no such status", closest(name, statusNames()))
+			continue
+		}
+		f.Stages = append(f.Stages, s)
+	}
+	for _, label := range c.query["label"] {
+		name, value, ok := strings.Cut(label, "=")
+		if !ok || name == "" {
+			c.fault("label", label, "it is not a label", "write it as name=value")
+			continue
+		}
+		if f.Labels == nil {
+			f.Labels = map[string]string{}
+		}
+		f.Labels[name] = value
+	}
+	f.Workflow = c.id("workflow")
+	f.Before = c.id("cursor")
+	return f, c.checked()
+}
+
+func stageNamed(name string) (flow.Stage, bool) {
+	for _, s := range flow.Stages() {
+		if s.String() == name {
+			return s, true
+		}
+	}
+	return 0, false
+}
+
+// id reads an execution's id from the query.
+func (c *call) id(name string) flow.ID {
+	text := c.query.Get(name)
+	if text == "" {
+		return flow.ID{}
+	}
+	id, err := flow.ParseID(flow.ExecutionPrefix, text)
+	if err != nil {
+		c.fault(name, text, err.Error(), "pass it as the server gave it")
+	}
+	return id
+}
+
+func (c *call) list(f store.Filter) error {
+	limit := f.Limit
+	f.Limit++ // to see whether there is another page
+	found, err := c.Engine.Reader().List(c.ctx(), f)
+	if err != nil {
+		return fmt.Errorf("list executions: %w", err)
+	}
+	page := api.ExecutionPage{Executions: make([]api.Execution, 0, len(found))}
+	if len(found) > limit {
+		found = found[:limit]
+		page.NextCursor = found[limit-1].ID.String()
+	}
+	for _, x := range found {
+		page.Executions = append(page.Executions, render(x))
+	}
+	return c.json(http.StatusOK, page)
+}
+
+func (c *call) cancel() error {
+	wait := c.wait()
+	if err := c.checked(); err != nil {
+		return err
+	}
+	id, err := c.execution()
+	if err != nil {
+		return err
+	}
+	var in api.CancelRequest
+	if err := c.decodeOptional(&in); err != nil {
+		return err
+	}
+	x, err := c.Engine.Cancel(c.ctx(), id, in.Reason)
+	if errors.Is(err, flow.ErrFinished) {
+		return problem(http.StatusConflict, api.ProblemFinished, err.Error())
+	}
+	if err != nil {
+		return fmt.Errorf("cancel %s: %w", id, err)
+	}
+	if wait > 0 && !x.Stage.Terminal() {
+		if x, err = c.awaitEnd(id, wait); err != nil {
+			return err
+		}
+	}
+	if x.Stage.Terminal() {
+		return c.json(http.StatusOK, render(x))
+	}
+	return c.json(http.StatusAccepted, render(x))
+}
+
+func (c *call) retry() error {
+	id, err := c.execution()
+	if err != nil {
+		return err
+	}
+	again, err := c.Engine.Retry(c.ctx(), id)
+	if err != nil {
+		return fmt.Errorf("retry %s: %w", id, err)
+	}
+	x, err := c.Engine.Reader().Get(c.ctx(), again)
+	if err != nil {
+		return fmt.Errorf("execution %s: %w", again, err)
+	}
+	c.w.Header().Set("Location", "/api/v1/executions/"+again.String())
+	return c.json(http.StatusAccepted, render(x))
+}
+
+func (c *call) why() error {
+	id, err := c.execution()
+	if err != nil {
+		return err
+	}
+	w, err := c.Engine.Why(c.ctx(), id)
+	if err != nil {
+		return fmt.Errorf("execution %s: %w", id, err)
+	}
+	out := api.Why{
+		ID: id.String(), Status: status(w.Stage), Attempt: w.Attempt, Summary: w.Summary,
+		Facts: append([]string{}, w.Facts...), Unblock: append([]string{}, w.Unblock...), Waiting: w.Waiting,
+		Position: w.Position, Queue: w.Queue, Key: w.Key, Until: w.Until, Worker: w.Worker,
+	}
+	for _, h := range w.Holders {
+		out.Holders = append(out.Holders, h.String())
+	}
+	return c.json(http.StatusOK, out)
+}
+
+// evaluation lets a handler see only executions of code.
+func evaluation(handle func(*call) error) func(*call) error {
+	return func(c *call) error {
+		x, err := c.get()
+		if err != nil {
+			return err
+		}
+		if x.Kind != flow.KindCode {
+			return notFound("evaluation", x.ID.String())
+		}
+		return handle(c)
+	}
+}
+
+func (c *call) running() error {
+	x, err := c.get()
+	if err != nil {
+		return err
+	}
+	return c.json(http.StatusOK, api.RunningState{ID: x.ID.String(), Running: !x.Stage.Terminal(), Status: status(x.Stage)})
+}

@@ -1,0 +1,88 @@
+package server
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/pawl-run/pawl/api"
+)
+
+// minToken is how many characters a token must have at least.
+const minToken = 16
+
+// guard lets in who may come in. A program in this process may. Over a loopback address everybody may when there are no
+// tokens, but only under a name of the loopback interface: a page in a browser on this machine could otherwise reach the
+// API by a name of its own that resolves to 127.0.0.1. Everybody else needs a token. Requests that change something must
+// not come from another site's page.
+func (s *Server) guard(r *http.Request) error {
+	local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	if !ok {
+		return nil
+	}
+	if len(s.tokens) > 0 {
+		if !open(r.URL.Path) && !s.knownToken(r.Header.Get("Authorization")) {
+			return problem(http.StatusUnauthorized, api.ProblemUnauthorized,
+				"send one of the server's tokens in the header: Authorization: Bearer TOKEN")
+		}
+	} else {
+		if !isLocal(local) {
+			return problem(http.StatusUnauthorized, api.ProblemUnauthorized,
+				"this server has no token and answers on loopback addresses only: start it with a token to reach it from elsewhere")
+		}
+		if local.Network() != "unix" && !s.ownName(r.Host) {
+			return problem(http.StatusForbidden, api.ProblemForbidden,
+				"the Host header names neither localhost nor a name that the server was given: call it by 127.0.0.1, or start it with that name")
+		}
+	}
+	if err := crossOrigin.Check(r); err != nil {
+		return problem(http.StatusForbidden, api.ProblemForbidden,
+			"the request was made by another site's page (Origin or Sec-Fetch-Site): send it from the server's own pages, or from a program")
+	}
+	return nil
+}
+
+var crossOrigin = http.NewCrossOriginProtection()
+
+// open reports whether a path is for everybody: probes have no tokens.
+func open(path string) bool { return path == "/healthz" || path == "/readyz" }
+
+// knownToken compares digests, and all of them, so that the time taken tells nothing.
+func (s *Server) knownToken(header string) bool {
+	scheme, token, _ := strings.Cut(header, " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		return false
+	}
+	digest := sha256.Sum256([]byte(strings.TrimSpace(token)))
+	known := 0
+	for _, t := range s.tokens {
+		known |= subtle.ConstantTimeCompare(t[:], digest[:])
+	}
+	return known == 1
+}
+
+func (s *Server) ownName(host string) bool {
+	name, _, err := net.SplitHostPort(host)
+	if err != nil {
+		name = host
+	}
+	name = strings.ToLower(strings.Trim(name, "[]"))
+	if ip := net.ParseIP(name); ip != nil && ip.IsLoopback() {
+		return true
+	}
+	return name == "localhost" || strings.HasSuffix(name, ".localhost") || slices.Contains(s.Hosts, name)
+}
+
+// isLocal reports whether only programs on this machine can reach the address.
+func isLocal(a net.Addr) bool {
+	switch a := a.(type) {
+	case *net.TCPAddr:
+		return a.IP.IsLoopback()
+	case *net.UnixAddr:
+		return true
+	}
+	return false
+}

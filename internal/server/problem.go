@@ -1,0 +1,134 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// retryAfter is how many seconds a client is asked to wait when the server cannot take its request just now.
+const retryAfter = 1
+
+var titles = map[string]string{
+	api.ProblemInvalid:             "The request is invalid",
+	api.ProblemIdempotencyMismatch: "The idempotency key was used for another submission",
+	api.ProblemUnauthorized:        "A valid token is needed",
+	api.ProblemForbidden:           "The request comes from a place that is not allowed",
+	api.ProblemNotFound:            "There is no such thing",
+	api.ProblemMethodNotAllowed:    "The method is not allowed here",
+	api.ProblemNotAcceptable:       "The accepted types cannot be given",
+	api.ProblemFinished:            "The execution has ended already",
+	api.ProblemNotFinished:         "The execution has not ended yet",
+	api.ProblemTooLarge:            "The body is too large",
+	api.ProblemUnsupportedMedia:    "The content type is not supported",
+	api.ProblemOverloaded:          "Too many requests are pending",
+	api.ProblemInternal:            "Something went wrong in the server",
+	api.ProblemUnavailable:         "The server cannot work just now",
+}
+
+func problem(status int, kind, detail string, errs ...api.FieldError) *api.Problem {
+	return &api.Problem{Type: kind, Title: titles[kind], Status: status, Detail: detail, Errors: errs}
+}
+
+// unreadable refuses a request that cannot be understood, invalid one that asks for what cannot be.
+func unreadable(errs ...api.FieldError) *api.Problem {
+	return problem(http.StatusBadRequest, api.ProblemInvalid, summary(errs), errs...)
+}
+
+func invalid(errs ...api.FieldError) *api.Problem {
+	return problem(http.StatusUnprocessableEntity, api.ProblemInvalid, summary(errs), errs...)
+}
+
+func summary(errs []api.FieldError) string {
+	switch len(errs) {
+	case 0:
+		return ""
+	case 1:
+		return errs[0].String()
+	}
+	return fmt.Sprintf("%d faults, the first: %s", len(errs), errs[0])
+}
+
+func notFound(what, name string) *api.Problem {
+	return problem(http.StatusNotFound, api.ProblemNotFound, fmt.Sprintf("there is no %s %.100q", what, name))
+}
+
+// problemOf says in the API's words what err means. It is the only place where errors become status codes.
+func problemOf(err error) *api.Problem {
+	var (
+		p        *api.Problem
+		refused  *engine.Invalid
+		document definition.Problems
+		fields   api.FieldErrors
+	)
+	switch {
+	case errors.As(err, &p):
+		return p
+	case errors.As(err, &refused):
+		return invalid(requestErrors(refused.Problems)...)
+	case errors.As(err, &document):
+		return invalid(documentErrors(document)...)
+	case errors.As(err, &fields):
+		return invalid(fields...)
+	case errors.Is(err, engine.ErrIdempotencyMismatch):
+		return problem(http.StatusUnprocessableEntity, api.ProblemIdempotencyMismatch,
+			"the idempotency key was used for another submission before: use a fresh key for every new submission")
+	case errors.Is(err, flow.ErrFinished):
+		return problem(http.StatusConflict, api.ProblemFinished, "the execution has ended already")
+	case errors.Is(err, store.ErrNotFound):
+		return problem(http.StatusNotFound, api.ProblemNotFound, err.Error())
+	case errors.Is(err, engine.ErrOverloaded):
+		return problem(http.StatusTooManyRequests, api.ProblemOverloaded, "more requests are pending than can be committed soon: try again later")
+	case errors.Is(err, store.ErrUnavailable), errors.Is(err, store.ErrUnknown), errors.Is(err, engine.ErrClosed),
+		errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return problem(http.StatusServiceUnavailable, api.ProblemUnavailable, err.Error())
+	}
+	return problem(http.StatusInternalServerError, api.ProblemInternal, "the server's log has the details under the request's id")
+}
+
+func requestErrors(ps []engine.Problem) []api.FieldError {
+	out := make([]api.FieldError, len(ps))
+	for i, p := range ps {
+		out[i] = api.FieldError{Path: p.Path, Value: p.Value, Message: p.Message, Fix: p.Fix}
+	}
+	return out
+}
+
+func documentErrors(ps definition.Problems) []api.FieldError {
+	out := make([]api.FieldError, len(ps))
+	for i, p := range ps {
+		out[i] = api.FieldError{Path: p.Path, Message: p.Message, Fix: p.Fix, File: p.File, Line: p.Line, Column: p.Column}
+	}
+	return out
+}
+
+// refuse answers with the problem that err means.
+func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
+	p := *problemOf(err)
+	p.Instance, p.RequestID = r.URL.Path, w.Header().Get("X-Request-Id")
+	if p.Status == http.StatusInternalServerError {
+		s.log.Error("request failed", "method", r.Method, "path", r.URL.Path, "request_id", p.RequestID, "error", err)
+	}
+	if p.Status == http.StatusServiceUnavailable || p.Status == http.StatusTooManyRequests {
+		w.Header().Set("Retry-After", strconv.Itoa(retryAfter))
+	}
+	body, err := json.Marshal(p)
+	if err != nil { // it consists of texts and numbers
+		s.log.Error("encode problem", "error", err)
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	s.send(w, p.Status, body)
+}
+
+// oneOf writes a list of choices for people.
+func oneOf(names []string) string { return "one of " + strings.Join(names, ", ") }

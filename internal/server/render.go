@@ -1,0 +1,61 @@
+package server
+
+import (
+	"reflect"
+	"unicode/utf8"
+
+	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// render says in the API's words how an execution stands.
+func render(x *flow.Execution) api.Execution {
+	out := api.Execution{
+		ID: x.ID.String(), Action: x.Action, Version: x.Version, Kind: string(x.Kind),
+		Status: status(x.Stage), Attempt: x.Attempt,
+		Workflow: x.Parent.String(), Task: x.Task, Index: x.Index,
+		Queue: x.Queue, Priority: x.Priority, Labels: x.Labels, Key: x.Key, KeyLimit: x.KeyLimit,
+		Timeout: api.Duration(x.Timeout), QueueTimeout: api.Duration(x.QueueTimeout), TotalTimeout: api.Duration(x.TotalTimeout),
+		CreatedAt: x.CreatedAt, NotBefore: x.NotBefore, QueuedAt: x.QueuedAt, ClaimedAt: x.ClaimedAt,
+		StartedAt: x.StartedAt, FinishedAt: x.FinishedAt, WakeAt: x.WakeAt,
+		Worker: x.Owner.Text(flow.SessionPrefix), Input: x.Input, Traceparent: x.Traceparent,
+	}
+	if r := x.Retry; !reflect.ValueOf(r).IsZero() {
+		out.Retry = &api.Retry{
+			MaxAttempts: r.MaxAttempts, Backoff: string(r.Backoff), Delay: api.Duration(r.Delay),
+			MaxDelay: api.Duration(r.MaxDelay), Jitter: r.Jitter, On: r.On,
+		}
+	}
+	if o := x.State.Cancel; o != nil && !x.Stage.Terminal() {
+		out.CancelOrder = &api.CancelOrder{As: status(o.As), Code: o.Code, Reason: o.Reason, At: o.At}
+	}
+	if x.Outcome != nil {
+		out.Output, out.Error = x.Outcome.Output, renderError(x.Outcome.Error)
+	}
+	return out
+}
+
+func status(s flow.Stage) api.Status { return api.Status(s.String()) }
+
+func renderError(e *flow.Error) *api.Error {
+	if e == nil {
+		return nil
+	}
+	return &api.Error{Code: e.Code, Message: e.Message, Details: e.Details}
+}
+
+func renderEvent(e flow.Event) api.Event {
+	return api.Event{Seq: e.Seq, Attempt: e.Attempt, Type: string(e.Type), At: e.At, Data: e.Data}
+}
+
+// renderChunk gives the bytes of a chunk as text where they are text.
+func renderChunk(l store.LogChunk, data []byte) api.LogChunk {
+	out := api.LogChunk{Attempt: l.Attempt, Seq: l.Seq, Stream: l.Stream, Offset: l.Offset, Size: l.Size, At: l.At}
+	if utf8.Valid(data) {
+		out.Text = string(data)
+	} else {
+		out.Data = data
+	}
+	return out
+}

@@ -1,0 +1,171 @@
+package server
+
+import (
+	"fmt"
+	"net/http"
+	"reflect"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/pawl-run/pawl/api"
+)
+
+// route is one operation of the API. The same row makes the handler and the OpenAPI document.
+type route struct {
+	method  string
+	path    string
+	aliases []string // other paths that do the same
+	name    string   // operation id
+	tag     string
+	summary string
+	params  []param      // of the query
+	headers []string     // request headers that mean something here
+	body    reflect.Type // of the JSON body; nil: none
+	// document says that the body is a definition document instead, in YAML or JSON.
+	document bool
+	optional bool // the body may be left out
+	answers  []answer
+	handle   func(*call) error
+}
+
+// param is one parameter of the query.
+type param struct {
+	name, doc string
+	kind      string // JSON Schema's: string, integer, boolean
+	repeat    bool
+	choices   []string
+}
+
+// answer is one way in which a route answers when all is well.
+type answer struct {
+	status int
+	doc    string
+	body   reflect.Type // nil: none, or no JSON
+	media  []string     // instead of application/json
+}
+
+func ok(t reflect.Type, media ...string) answer {
+	return answer{http.StatusOK, "As asked for", t, media}
+}
+
+// routed is the handler of everything: the routes, what lies around them, and problems for all else.
+func (s *Server) routed() (http.Handler, error) {
+	routes := s.routes()
+	mux := http.NewServeMux()
+	allowed := map[string][]string{} // path → methods
+	for i := range routes {
+		rt := &routes[i]
+		for _, path := range append([]string{rt.path}, rt.aliases...) {
+			mux.Handle(rt.method+" "+path, s.served(rt))
+			allowed[path] = append(allowed[path], rt.method)
+		}
+	}
+	for path, methods := range allowed {
+		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Allow", strings.Join(methods, ", "))
+			s.refuse(w, r, problem(http.StatusMethodNotAllowed, api.ProblemMethodNotAllowed,
+				fmt.Sprintf("%.20q is not allowed on %s: use %s", r.Method, path, strings.Join(methods, " or "))))
+		})
+	}
+	var err error
+	if s.document, err = describe(routes, s.Version); err != nil {
+		return nil, err
+	}
+	if s.Workers != nil {
+		mux.Handle("/api/v1/workers/", s.Workers)
+	}
+	unknown := func(w http.ResponseWriter, r *http.Request) {
+		s.refuse(w, r, problem(http.StatusNotFound, api.ProblemNotFound,
+			fmt.Sprintf("there is nothing at %.100q: see /openapi.json for what there is", r.URL.Path)))
+	}
+	mux.HandleFunc("/api/", unknown)
+	if s.UI != nil {
+		mux.Handle("/", s.UI)
+	} else {
+		mux.HandleFunc("/", unknown)
+	}
+	return s.around(mux), nil
+}
+
+// served makes the handler of one route.
+func (s *Server) served(rt *route) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c := &call{Server: s, w: w, r: r, route: rt}
+		err := c.readQuery()
+		if err == nil {
+			err = rt.handle(c)
+		}
+		if err != nil {
+			s.refuse(w, r, err)
+		}
+	})
+}
+
+// around does what every request needs: an id, the guard, a metric, and a problem where a handler panics.
+func (s *Server) around(mux *http.ServeMux) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		id := r.Header.Get("X-Request-Id")
+		if !plainID(id) {
+			id = newRequestID()
+		}
+		w.Header().Set("X-Request-Id", id)
+		if err := s.guard(r); err != nil {
+			if problemOf(err).Status == http.StatusUnauthorized {
+				w.Header().Set("WWW-Authenticate", `Bearer realm="pawl"`)
+			}
+			s.refuse(w, r, err)
+			return
+		}
+		seen := &seenWriter{ResponseWriter: w}
+		done := s.metrics.request(r, seen)
+		defer func() {
+			v := recover()
+			if v != nil && v != http.ErrAbortHandler {
+				s.log.Error("handler panicked", "method", r.Method, "path", r.URL.Path, "request_id", id, "panic", v, "stack", stack())
+				if seen.status == 0 {
+					s.refuse(seen, r, fmt.Errorf("panic: %v", v))
+				}
+			}
+			done()
+			if v != nil {
+				panic(http.ErrAbortHandler) // whatever was sent is no whole answer
+			}
+		}()
+		mux.ServeHTTP(seen, r)
+	})
+}
+
+// describe writes the OpenAPI document of the routes.
+func describe(routes []route, version string) ([]byte, error) {
+	d := &huma.OpenAPI{
+		OpenAPI: "3.1.0",
+		Info: &huma.Info{
+			Title: "Pawl", Version: version,
+			Description: "Durable evaluations and workflows. Errors are RFC 9457 problems; every request may carry X-Request-ID.",
+			License:     &huma.License{Name: "Apache-2.0", Identifier: "Apache-2.0"},
+		},
+		Components: &huma.Components{
+			Schemas:         newSchemas(),
+			SecuritySchemes: map[string]*huma.SecurityScheme{"token": {Type: "http", Scheme: "bearer", Description: "Needed unless the server is bound to loopback without tokens"}},
+		},
+		Security: []map[string][]string{{"token": {}}, {}},
+	}
+	for i := range routes {
+		rt := &routes[i]
+		for n, path := range append([]string{rt.path}, rt.aliases...) {
+			op := operation(rt, d.Components.Schemas)
+			op.Path = strings.ReplaceAll(path, "...}", "}")
+			if n > 0 {
+				op.OperationID += fmt.Sprintf("-alias-%d", n)
+				op.Description = "The same as " + rt.path
+			}
+			d.AddOperation(op)
+		}
+	}
+	b, err := d.MarshalJSON()
+	if err != nil {
+		return nil, fmt.Errorf("write the OpenAPI document: %w", err)
+	}
+	return b, nil
+}

@@ -1,0 +1,164 @@
+package server
+
+import (
+	"net/http"
+	"reflect"
+
+	"github.com/pawl-run/pawl/api"
+)
+
+const (
+	tagExecutions  = "executions"
+	tagEvaluations = "evaluations"
+	tagDefinitions = "definitions"
+	tagCluster     = "cluster"
+	tagServer      = "server"
+)
+
+var (
+	typeExecution = reflect.TypeFor[api.Execution]()
+
+	paramWait   = param{name: "wait", kind: "string", doc: "How long the answer may be held back for the end, such as 30s; at most 60s"}
+	paramLimit  = param{name: "limit", kind: "integer", doc: "Of the page"}
+	paramCursor = param{name: "cursor", kind: "string", doc: "next_cursor of the page before"}
+	paramAfter  = param{name: "after", kind: "string", doc: "What comes behind this cursor; Last-Event-ID does the same for streams"}
+	paramStatus = param{name: "status", kind: "string", repeat: true, doc: "Any of these", choices: statusNames()}
+
+	logParams = []param{
+		{name: "stream", kind: "string", doc: "Of this stream only", choices: []string{"stdout", "stderr", "log"}},
+		{name: "attempt", kind: "integer", doc: "Of this attempt only"},
+		{name: "offset", kind: "integer", doc: "From this byte of the stream on; only for text/plain"},
+		paramAfter,
+		{name: "limit", kind: "integer", doc: "Bytes of the page, about"},
+	}
+
+	accepted = []answer{
+		{http.StatusAccepted, "Accepted, and durable", typeExecution, nil},
+		{http.StatusOK, "It exists already under this idempotency key, or it has ended within the wait", typeExecution, nil},
+	}
+	ended = []answer{
+		{http.StatusOK, "It has ended", typeExecution, nil},
+		{http.StatusAccepted, "Its worker has been ordered to end it", typeExecution, nil},
+	}
+)
+
+func statusNames() []string {
+	var names []string
+	for _, s := range api.Statuses() {
+		names = append(names, string(s))
+	}
+	return names
+}
+
+// routes is the whole API.
+func (s *Server) routes() []route {
+	all := executionRoutes()
+	all = append(all, evaluationRoutes()...)
+	all = append(all, definitionRoutes()...)
+	return append(all, serverRoutes()...)
+}
+
+func executionRoutes() []route {
+	const one = "/api/v1/executions/{id}"
+	listParams := []param{
+		paramStatus,
+		{name: "action", kind: "string", doc: "Of this action"},
+		{name: "workflow", kind: "string", doc: "Tasks of this execution"},
+		{name: "label", kind: "string", repeat: true, doc: "With all of these labels, each as name=value"},
+		{name: "since", kind: "string", doc: "Created at this time (RFC 3339) or later"},
+		{name: "until", kind: "string", doc: "Created before this time"},
+		{name: "top_level", kind: "boolean", doc: "Only what is no task of a workflow"},
+		paramLimit, paramCursor,
+	}
+	return []route{
+		{method: "POST", path: "/api/v1/executions", name: "submit", tag: tagExecutions, summary: "Submit one execution",
+			params: []param{paramWait}, headers: []string{"Idempotency-Key", "traceparent"},
+			body: reflect.TypeFor[api.Submission](), answers: accepted, handle: (*call).submit},
+		{method: "POST", path: "/api/v1/executions:batch", name: "submit-batch", tag: tagExecutions,
+			summary: "Submit up to 10,000 executions, each with its own verdict", headers: []string{"traceparent"},
+			body: reflect.TypeFor[api.Batch](), answers: []answer{ok(reflect.TypeFor[api.BatchResult]())}, handle: (*call).submitBatch},
+		{method: "GET", path: "/api/v1/executions", name: "list-executions", tag: tagExecutions, summary: "List executions, newest first",
+			params: listParams, answers: []answer{ok(reflect.TypeFor[api.ExecutionPage]())}, handle: (*call).listExecutions},
+		{method: "GET", path: one, name: "get-execution", tag: tagExecutions, summary: "Get one execution",
+			params: []param{paramWait}, headers: []string{"If-None-Match"},
+			answers: []answer{ok(typeExecution), {http.StatusNotModified, "As the ETag says", nil, nil}}, handle: (*call).getExecution},
+		{method: "GET", path: one + "/result", name: "get-result", tag: tagExecutions, summary: "Get what it ended with",
+			params: []param{paramWait}, answers: []answer{ok(reflect.TypeFor[api.Result]())}, handle: (*call).result},
+		{method: "GET", path: one + "/events", name: "events", tag: tagExecutions, summary: "Read or follow its history",
+			params: []param{paramAfter, paramLimit}, headers: []string{"Last-Event-ID"},
+			answers: []answer{ok(reflect.TypeFor[api.EventPage](), "text/event-stream")}, handle: (*call).events},
+		{method: "GET", path: one + "/logs", name: "logs", tag: tagExecutions, summary: "Read or follow what it wrote",
+			params: logParams, headers: []string{"Last-Event-ID"},
+			answers: []answer{ok(reflect.TypeFor[api.LogPage](), "text/event-stream", "text/plain")}, handle: (*call).logs},
+		{method: "GET", path: one + "/tasks", name: "tasks", tag: tagExecutions, summary: "See or follow the tasks of a workflow",
+			params:  []param{{name: "items", kind: "integer", doc: "How many executions of one task are listed; 100 by default"}},
+			answers: []answer{ok(reflect.TypeFor[api.Tasks](), "text/event-stream")}, handle: (*call).tasks},
+		{method: "GET", path: one + "/why", name: "why", tag: tagExecutions, summary: "Ask what it is waiting for",
+			answers: []answer{ok(reflect.TypeFor[api.Why]())}, handle: (*call).why},
+		{method: "POST", path: one + "/cancel", name: "cancel", tag: tagExecutions, summary: "Cancel it",
+			params: []param{paramWait}, body: reflect.TypeFor[api.CancelRequest](), optional: true, answers: ended, handle: (*call).cancel},
+		{method: "POST", path: one + "/kill", name: "kill", tag: tagExecutions, summary: "Kill it: cancelled once nothing is left running",
+			params: []param{paramWait}, body: reflect.TypeFor[api.CancelRequest](), optional: true, answers: ended, handle: (*call).cancel},
+		{method: "POST", path: one + "/retry", name: "retry", tag: tagExecutions, summary: "Submit the request of a finished execution anew",
+			answers: []answer{{http.StatusAccepted, "The new execution", typeExecution, nil}}, handle: (*call).retry},
+	}
+}
+
+func evaluationRoutes() []route {
+	const one, short = "/api/v1/evaluations/{id}", "/api/eval/{id}"
+	return []route{
+		{method: "POST", path: "/api/v1/evaluations", aliases: []string{"/api/eval"}, name: "evaluate", tag: tagEvaluations,
+			summary: "Run a piece of code", headers: []string{"Idempotency-Key", "traceparent"},
+			params: []param{paramWait}, body: reflect.TypeFor[api.Evaluation](), answers: accepted, handle: (*call).evaluate},
+		{method: "GET", path: "/api/v1/evaluations", aliases: []string{"/api/evaluations"}, name: "list-evaluations", tag: tagEvaluations,
+			summary: "List evaluations, newest first", params: []param{paramStatus, paramLimit, paramCursor},
+			answers: []answer{ok(reflect.TypeFor[api.ExecutionPage]())}, handle: (*call).listEvaluations},
+		{method: "GET", path: one, aliases: []string{short}, name: "get-evaluation", tag: tagEvaluations, summary: "Get one evaluation",
+			params: []param{paramWait}, headers: []string{"If-None-Match"},
+			answers: []answer{ok(typeExecution), {http.StatusNotModified, "As the ETag says", nil, nil}}, handle: evaluation((*call).getExecution)},
+		{method: "GET", path: one + "/logs", aliases: []string{short + "/logs"}, name: "evaluation-logs", tag: tagEvaluations,
+			summary: "Read or follow what it wrote", params: logParams, headers: []string{"Last-Event-ID"},
+			answers: []answer{ok(reflect.TypeFor[api.LogPage](), "text/event-stream", "text/plain")}, handle: evaluation((*call).logs)},
+		{method: "POST", path: one + "/kill", aliases: []string{short + "/kill"}, name: "kill-evaluation", tag: tagEvaluations,
+			summary: "Kill it: cancelled once nothing is left running", params: []param{paramWait},
+			body: reflect.TypeFor[api.CancelRequest](), optional: true, answers: ended, handle: evaluation((*call).cancel)},
+		{method: "GET", path: one + "/running", aliases: []string{short + "/running"}, name: "evaluation-running", tag: tagEvaluations,
+			summary: "Ask whether it is still under way", answers: []answer{ok(reflect.TypeFor[api.RunningState]())}, handle: evaluation((*call).running)},
+	}
+}
+
+func definitionRoutes() []route {
+	file := []param{{name: "file", kind: "string", doc: "The name that problems are reported with"}}
+	return []route{
+		{method: "POST", path: "/api/v1/definitions", name: "define", tag: tagDefinitions, summary: "Register definitions, all of them or none",
+			params: file, document: true, answers: []answer{ok(reflect.TypeFor[api.Defined]())}, handle: (*call).define},
+		{method: "POST", path: "/api/v1/definitions:validate", name: "validate", tag: tagDefinitions, summary: "Check definitions and store nothing",
+			params: file, document: true, answers: []answer{ok(reflect.TypeFor[api.Validation]())}, handle: (*call).validate},
+		{method: "GET", path: "/api/v1/definitions", name: "list-definitions", tag: tagDefinitions, summary: "List the latest versions, by name",
+			params: []param{paramLimit, paramCursor}, answers: []answer{ok(reflect.TypeFor[api.DefinitionPage]())}, handle: (*call).definitions},
+		{method: "GET", path: "/api/v1/definitions/{name}", name: "get-definition", tag: tagDefinitions, summary: "Get one definition",
+			params:  []param{{name: "version", kind: "integer", doc: "The latest by default"}},
+			answers: []answer{ok(reflect.TypeFor[api.Definition]())}, handle: (*call).definition},
+	}
+}
+
+func serverRoutes() []route {
+	return []route{
+		{method: "GET", path: "/api/v1/queues", name: "queues", tag: tagCluster, summary: "See the queues",
+			answers: []answer{ok(reflect.TypeFor[api.Queues]())}, handle: (*call).queues},
+		{method: "GET", path: "/api/v1/keys", name: "keys", tag: tagCluster, summary: "See the concurrency keys in use",
+			params: []param{paramLimit}, answers: []answer{ok(reflect.TypeFor[api.Keys]())}, handle: (*call).keys},
+		{method: "GET", path: "/api/v1/workers", name: "workers", tag: tagCluster, summary: "See the live workers",
+			answers: []answer{ok(reflect.TypeFor[api.Workers]())}, handle: (*call).workers},
+		{method: "GET", path: "/api/v1/stats", name: "stats", tag: tagCluster, summary: "See the server's sums",
+			answers: []answer{ok(reflect.TypeFor[api.Stats]())}, handle: (*call).stats},
+		{method: "GET", path: "/healthz", name: "healthz", tag: tagServer, summary: "Ask whether the process is alive",
+			answers: []answer{ok(reflect.TypeFor[api.Health]())}, handle: (*call).healthz},
+		{method: "GET", path: "/readyz", name: "readyz", tag: tagServer, summary: "Ask whether it takes work",
+			answers: []answer{ok(reflect.TypeFor[api.Health]())}, handle: (*call).readyz},
+		{method: "GET", path: "/metrics", name: "metrics", tag: tagServer, summary: "Metrics for Prometheus",
+			answers: []answer{ok(nil, "text/plain")}, handle: (*call).metricsPage},
+		{method: "GET", path: "/openapi.json", name: "openapi", tag: tagServer, summary: "This document",
+			answers: []answer{ok(nil, mediaOpenAPI)}, handle: (*call).openAPI},
+	}
+}

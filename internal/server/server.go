@@ -1,0 +1,141 @@
+// Package server is the face of the engine: its HTTP API, its streams, who may use them, and what is told about it. It
+// reads requests strictly, lets the engine decide, and answers in the words of package api.
+package server
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/engine"
+)
+
+// Options configures a Server. Engine is required.
+type Options struct {
+	Engine *engine.Engine
+	Log    *slog.Logger
+	// Version is what the server says of itself.
+	Version string
+	// Tokens are the bearer tokens that are let in. None: everybody who comes over a loopback address, and nobody else.
+	Tokens []string
+	// Hosts are names that the server may be called by beside those of the loopback interface.
+	Hosts []string
+	// Workers serves /api/v1/workers/… for workers in other processes; nil: there are none.
+	Workers http.Handler
+	// UI serves every path that is not the API's; nil: there is nothing.
+	UI http.Handler
+	// BodyLimit is how many bytes a request's body may have; 0: 16 MB.
+	BodyLimit int64
+	// Grace is how long requests under way may take to finish once the server is told to stop; 0: 10 s.
+	Grace time.Duration
+}
+
+// Times that bound what a client can hold on to.
+const (
+	headerTimeout = 10 * time.Second
+	bodyTimeout   = time.Minute      // to send a request's body
+	answerTimeout = 30 * time.Second // to take in one answer, or one piece of a stream
+	idleTimeout   = 2 * time.Minute
+	maxWait       = time.Minute // of ?wait=
+)
+
+// Server answers the HTTP API. It is safe for concurrent use.
+type Server struct {
+	Options
+	log     *slog.Logger
+	tokens  [][sha256.Size]byte
+	handler http.Handler
+	// document is the OpenAPI document.
+	document []byte
+	started  time.Time
+	metrics  *metrics
+	bodies   budget
+	plans    plans
+
+	draining atomic.Bool
+	drain    chan struct{} // closed when draining begins
+	drainOne sync.Once
+}
+
+// New prepares a server.
+func New(o Options) (*Server, error) {
+	if o.Engine == nil {
+		return nil, errors.New("new server: no engine given")
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.BodyLimit == 0 {
+		o.BodyLimit = 16 << 20
+	}
+	if o.Grace == 0 {
+		o.Grace = 10 * time.Second
+	}
+	s := &Server{Options: o, log: o.Log, started: time.Now(), drain: make(chan struct{})}
+	s.bodies.limit = max(bodiesInFlight, 2*o.BodyLimit)
+	for _, t := range o.Tokens {
+		if len(t) < minToken {
+			return nil, fmt.Errorf("a token of %d characters is too easy to guess: use at least %d, as from: openssl rand -hex 24", len(t), minToken)
+		}
+		s.tokens = append(s.tokens, sha256.Sum256([]byte(t)))
+	}
+	s.metrics = newMetrics(s)
+	handler, err := s.routed()
+	if err != nil {
+		return nil, fmt.Errorf("new server: %w", err)
+	}
+	s.handler = handler
+	return s, nil
+}
+
+// Handler answers requests. Requests that came over a network are let in by the rules of Options.Tokens and Options.Hosts;
+// requests that a program in this process makes itself (which have no local address) always are.
+func (s *Server) Handler() http.Handler { return s.handler }
+
+// Serve answers on l until ctx ends, then stops gracefully: no longer ready, streams and waits end, requests under way
+// finish. It closes l. Without tokens it refuses an l that other machines can reach.
+func (s *Server) Serve(ctx context.Context, l net.Listener) error {
+	if len(s.tokens) == 0 && !isLocal(l.Addr()) {
+		_ = l.Close()
+		return fmt.Errorf("listen on %s without a token: other machines could run code here; set a token (--token, PAWL_TOKEN or PAWL_TOKEN_FILE), or listen on 127.0.0.1", l.Addr())
+	}
+	hs := &http.Server{
+		Handler:           s.handler,
+		ReadHeaderTimeout: headerTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    64 << 10,
+		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+	}
+	over := make(chan error, 1)
+	go func() { over <- hs.Serve(l) }()
+	select {
+	case err := <-over:
+		return fmt.Errorf("serve on %s: %w", l.Addr(), err)
+	case <-ctx.Done():
+	}
+	s.Drain()
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.Grace)
+	defer cancel()
+	if err := hs.Shutdown(last); err != nil {
+		s.log.Warn("some requests did not finish in time", "grace", s.Grace, "error", err)
+		_ = hs.Close()
+	}
+	<-over
+	return nil
+}
+
+// Drain makes the server no longer ready and ends its streams and waits; requests are still answered. Calling it again
+// does nothing.
+func (s *Server) Drain() {
+	s.drainOne.Do(func() {
+		s.draining.Store(true)
+		close(s.drain)
+	})
+}

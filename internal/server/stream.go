@@ -1,0 +1,196 @@
+package server
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"mime"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/flow"
+)
+
+// keepAlive is how often a quiet stream says that it is alive; reconnectAfter is when a reader should come back.
+const (
+	keepAlive      = 15 * time.Second
+	reconnectAfter = time.Second
+)
+
+// errGone means that the reader has gone, or is too slow and has been dropped: it resumes by the last id it saw.
+var errGone = errors.New("the reader has gone")
+
+// sse writes one stream of server-sent events. Nothing is kept for the reader: what it has not taken yet is still in the
+// store, and is read when it has taken what came before.
+type sse struct {
+	w   http.ResponseWriter
+	rc  *http.ResponseController
+	buf bytes.Buffer
+}
+
+// wantsStream reports whether the request asks for server-sent events.
+func (c *call) wantsStream() bool { return c.accepts("text/event-stream") }
+
+// accepts reports whether the request names the media type among those that it accepts.
+func (c *call) accepts(media string) bool {
+	for part := range strings.SplitSeq(c.r.Header.Get("Accept"), ",") {
+		if kind, _, err := mime.ParseMediaType(part); err == nil && kind == media {
+			return true
+		}
+	}
+	return false
+}
+
+func (c *call) openStream() (*sse, error) {
+	h := c.w.Header()
+	h.Set("Content-Type", "text/event-stream")
+	h.Set("Cache-Control", "no-cache, no-transform")
+	h.Set("X-Accel-Buffering", "no")
+	h.Set("X-Content-Type-Options", "nosniff")
+	c.w.WriteHeader(http.StatusOK)
+	s := &sse{w: c.w, rc: http.NewResponseController(c.w)}
+	fmt.Fprintf(&s.buf, "retry: %d\n\n", reconnectAfter.Milliseconds())
+	return s, s.flush()
+}
+
+// add puts a message into the next flush.
+func (s *sse) add(name, id string, data any) error {
+	body, err := json.Marshal(data) // has no line breaks
+	if err != nil {
+		return fmt.Errorf("encode %s: %w", name, err)
+	}
+	s.buf.WriteString("event: ")
+	s.buf.WriteString(name)
+	if id != "" {
+		s.buf.WriteString("\nid: ")
+		s.buf.WriteString(id)
+	}
+	s.buf.WriteString("\ndata: ")
+	s.buf.Write(body)
+	s.buf.WriteString("\n\n")
+	return nil
+}
+
+// flush sends what was added. Each piece has its own deadline; the stream as a whole has none.
+func (s *sse) flush() error {
+	if s.buf.Len() == 0 {
+		return nil
+	}
+	if err := s.rc.SetWriteDeadline(time.Now().Add(answerTimeout)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return errGone
+	}
+	_, err := s.w.Write(s.buf.Bytes())
+	s.buf.Reset()
+	if err != nil || s.rc.Flush() != nil {
+		return errGone
+	}
+	return nil
+}
+
+// follow streams what more adds until the execution has ended and more has nothing to add. more adds one piece of bounded
+// size and reports whether there may be more at once.
+func (c *call) follow(id flow.ID, more func(*sse, *flow.Execution) (bool, error)) error {
+	changed, stop := c.Engine.Watch(id) // before the first look, so that nothing falls between
+	defer stop()
+	l := life{reader: c.Engine.Reader(), id: id}
+	if _, err := l.look(c.ctx()); err != nil {
+		return err
+	}
+	s, err := c.openStream()
+	if err == nil {
+		err = c.pump(s, &l, changed, more)
+	}
+	if err != nil && !errors.Is(err, errGone) && c.ctx().Err() == nil {
+		// The status has been sent: breaking off makes the reader come back and hear then what is wrong.
+		c.log.Warn("stream broken off", "execution", id.String(), "path", c.r.URL.Path, "error", err)
+		panic(http.ErrAbortHandler)
+	}
+	return nil
+}
+
+func (c *call) pump(s *sse, l *life, changed <-chan struct{}, more func(*sse, *flow.Execution) (bool, error)) error {
+	tick, quiet := time.NewTicker(pollEvery), time.NewTicker(keepAlive)
+	defer tick.Stop()
+	defer quiet.Stop()
+	for {
+		// The state is looked at first: what more finds after an end is everything.
+		x, err := l.look(c.ctx())
+		if err != nil {
+			return err
+		}
+		for again := true; again; {
+			if again, err = more(s, x); err != nil {
+				return err
+			}
+			if s.buf.Len() > 0 {
+				quiet.Reset(keepAlive)
+			}
+			if err := s.flush(); err != nil {
+				return err
+			}
+		}
+		if x.Stage.Terminal() {
+			end := api.End{ID: x.ID.String(), Status: status(x.Stage)}
+			if x.Outcome != nil {
+				end.Error = renderError(x.Outcome.Error)
+			}
+			if err := s.add(api.StreamEnd, "", end); err != nil {
+				return err
+			}
+			return s.flush()
+		}
+		select {
+		case <-changed:
+		case <-tick.C:
+		case <-quiet.C:
+			s.buf.WriteString(": alive\n\n")
+			if err := s.flush(); err != nil {
+				return err
+			}
+		case <-c.drain:
+			return nil
+		case <-c.ctx().Done():
+			return errGone
+		}
+	}
+}
+
+// resume is the cursor that a stream goes on from: the last id that the reader saw, or ?after=.
+func (c *call) resume() (name, value string) {
+	if last := c.r.Header.Get("Last-Event-ID"); last != "" && c.wantsStream() {
+		return "Last-Event-ID", last
+	}
+	return "after", c.query.Get("after")
+}
+
+// afterSeq reads a cursor of events.
+func (c *call) afterSeq() int64 {
+	name, text := c.resume()
+	if text == "" {
+		return 0
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < 0 {
+		c.fault(name, text, "it is not the number of an event", "pass the id of the last event seen, or 0")
+	}
+	return n
+}
+
+// afterChunk reads a cursor of logs.
+func (c *call) afterChunk() (attempt int, seq int64) {
+	name, text := c.resume()
+	if text == "" {
+		return 0, 0
+	}
+	a, s, ok := strings.Cut(text, ".")
+	n, err := strconv.ParseUint(a, 10, 31)
+	m, err2 := strconv.ParseUint(s, 10, 63)
+	if !ok || err != nil || err2 != nil {
+		c.fault(name, text, "it is not a place in the logs", "pass the id of the last chunk seen, as in 1.42")
+	}
+	return int(n), int64(m)
+}

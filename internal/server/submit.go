@@ -1,0 +1,161 @@
+package server
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"regexp"
+	"time"
+
+	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/flow"
+)
+
+func (c *call) submit() error {
+	wait := c.wait()
+	if err := c.checked(); err != nil {
+		return err
+	}
+	var in api.Submission
+	if err := c.decode(&in); err != nil {
+		return err
+	}
+	return c.accept(submission(&in), wait)
+}
+
+func (c *call) evaluate() error {
+	wait := c.wait()
+	if err := c.checked(); err != nil {
+		return err
+	}
+	var in api.Evaluation
+	if err := c.decode(&in); err != nil {
+		return err
+	}
+	code, err := json.Marshal(in.Code)
+	if err != nil {
+		return fmt.Errorf("encode code: %w", err)
+	}
+	return c.accept(submission(&api.Submission{
+		Action: string(flow.KindCode), Input: code, Queue: in.Queue, Priority: in.Priority, Labels: in.Labels,
+		Timeout: in.Timeout, QueueTimeout: in.QueueTimeout, TotalTimeout: in.TotalTimeout, Retry: in.Retry,
+		Concurrency: in.Concurrency, IdempotencyKey: in.IdempotencyKey,
+	}), max(wait, min(time.Duration(in.Wait), maxWait)))
+}
+
+// accept submits one execution and answers with it, waiting for its end if that is asked for.
+func (c *call) accept(sub engine.Submission, wait time.Duration) error {
+	if key := c.r.Header.Get("Idempotency-Key"); key != "" {
+		if sub.IdempotencyKey != "" && sub.IdempotencyKey != key {
+			return unreadable(api.FieldError{Path: "idempotency_key", Value: shorten([]byte(sub.IdempotencyKey)),
+				Message: "it is not what the header Idempotency-Key says", Fix: "give it in one place"})
+		}
+		sub.IdempotencyKey = key
+	}
+	sub.Traceparent = c.traceparent()
+	verdicts, err := c.Engine.Submit(c.ctx(), []engine.Submission{sub})
+	if err != nil {
+		return fmt.Errorf("submit: %w", err)
+	}
+	v := verdicts[0]
+	if v.Err != nil {
+		return v.Err
+	}
+	c.w.Header().Set("Location", "/api/v1/executions/"+v.Execution.String())
+	if !v.Existing && wait == 0 {
+		return c.json(http.StatusAccepted, api.Execution{
+			ID: v.Execution.String(), Action: sub.Action, Status: api.Requested, Attempt: 1, Labels: sub.Labels,
+		})
+	}
+	x, err := c.awaitEnd(v.Execution, wait)
+	if err != nil {
+		return err
+	}
+	out := render(x)
+	out.Existing = v.Existing
+	status := http.StatusAccepted
+	if v.Existing || x.Stage.Terminal() {
+		status = http.StatusOK
+	}
+	return c.json(status, out)
+}
+
+func (c *call) submitBatch() error {
+	var in api.Batch
+	if err := c.decode(&in); err != nil {
+		return err
+	}
+	if n := len(in.Executions); n == 0 || n > api.BatchLimit {
+		return invalid(api.FieldError{Path: "executions", Value: fmt.Sprintf("%d items", n),
+			Message: "it is not a number of executions that one batch may have", Fix: fmt.Sprintf("give 1 to %d", api.BatchLimit)})
+	}
+	trace := c.traceparent()
+	subs := make([]engine.Submission, len(in.Executions))
+	for i := range in.Executions {
+		subs[i] = submission(&in.Executions[i])
+		subs[i].Traceparent = trace
+	}
+	verdicts, err := c.Engine.Submit(c.ctx(), subs)
+	if err != nil {
+		return fmt.Errorf("submit batch: %w", err)
+	}
+	out := api.BatchResult{Results: make([]api.BatchEntry, len(verdicts))}
+	for i, v := range verdicts {
+		if v.Err != nil {
+			out.Refused++
+			out.Results[i].Problem = batchProblem(i, v.Err)
+			continue
+		}
+		out.Accepted++
+		out.Results[i] = api.BatchEntry{ID: v.Execution.String(), Existing: v.Existing}
+	}
+	return c.json(http.StatusOK, out)
+}
+
+// batchProblem says what is wrong with one item, by its place in the whole body.
+func batchProblem(i int, err error) *api.Problem {
+	p := *problemOf(err)
+	at := fmt.Sprintf("executions[%d]", i)
+	p.Instance = at
+	for k := range p.Errors {
+		p.Errors[k].Path = joinPath(at, p.Errors[k].Path)
+	}
+	if len(p.Errors) > 0 {
+		p.Detail = summary(p.Errors)
+	}
+	return &p
+}
+
+// submission says in the engine's words what is asked for.
+func submission(in *api.Submission) engine.Submission {
+	s := engine.Submission{
+		Action: in.Action, Input: in.Input, Queue: in.Queue, Priority: in.Priority, Labels: in.Labels,
+		Timeout: time.Duration(in.Timeout), QueueTimeout: time.Duration(in.QueueTimeout), TotalTimeout: time.Duration(in.TotalTimeout),
+		NotBefore: in.NotBefore.UTC().Truncate(time.Microsecond), IdempotencyKey: in.IdempotencyKey,
+	}
+	if in.NotBefore.IsZero() {
+		s.NotBefore = time.Time{}
+	}
+	if k := in.Concurrency; k != nil {
+		s.Key, s.KeyLimit, s.WhenFull = k.Key, k.Limit, flow.WhenFull(k.WhenFull)
+	}
+	if r := in.Retry; r != nil {
+		s.Retry = &flow.Retry{
+			MaxAttempts: r.MaxAttempts, Backoff: flow.Backoff(r.Backoff), Delay: time.Duration(r.Delay),
+			MaxDelay: time.Duration(r.MaxDelay), Jitter: r.Jitter, On: r.On,
+		}
+	}
+	return s
+}
+
+var traceparentForm = regexp.MustCompile(`^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$`)
+
+// traceparent is the caller's place in a trace; what is no W3C trace context is dropped, as the standard has it.
+func (c *call) traceparent() string {
+	t := c.r.Header.Get("Traceparent")
+	if !traceparentForm.MatchString(t) {
+		return ""
+	}
+	return t
+}
