@@ -272,6 +272,9 @@ func (e *evaluation) compile(ctx context.Context, files []runtime.File) (*api.Co
 	return result, built[0].Host, nil
 }
 
+// startWithin bounds the start of a program on a busy host.
+const startWithin = 30 * time.Second
+
 // start runs one program to its end.
 func (e *evaluation) start(ctx context.Context, spec runtime.Spec, into string) (*api.CodeResult, []runtime.Collected, error) {
 	if s, stopped := Stopped(ctx); stopped {
@@ -284,11 +287,11 @@ func (e *evaluation) start(ctx context.Context, spec runtime.Spec, into string) 
 	}
 	stdout, stderr := &head{then: e.task.Log("stdout")}, &head{then: e.task.Log("stderr")}
 	spec.Stdout, spec.Stderr = stdout, stderr
-	run, err := e.runtime.Start(ctx, spec)
+	// A program may have written before Start returns: a stop that comes meanwhile ends the run and keeps that.
+	starting, cancel := context.WithTimeout(context.WithoutCancel(ctx), startWithin)
+	run, err := e.runtime.Start(starting, spec)
+	cancel()
 	if err != nil {
-		if s, stopped := Stopped(ctx); stopped {
-			return nil, nil, s
-		}
 		return nil, nil, fmt.Errorf("start: %w", err)
 	}
 	stop := context.AfterFunc(ctx, func() {

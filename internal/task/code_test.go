@@ -1,0 +1,404 @@
+package task_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/blob"
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/runtime"
+	"github.com/pawl-run/pawl/internal/runtime/process"
+	"github.com/pawl-run/pawl/internal/runtime/sandbox"
+	"github.com/pawl-run/pawl/internal/task"
+)
+
+// desk is the worker's side of a task in tests: it keeps what is written.
+type desk struct {
+	mu       sync.Mutex
+	streams  map[string]*bytes.Buffer
+	progress []json.RawMessage
+	wrote    chan struct{} // capacity 1
+}
+
+func newDesk() *desk {
+	return &desk{streams: map[string]*bytes.Buffer{}, wrote: make(chan struct{}, 1)}
+}
+
+func (d *desk) Log(stream string) io.Writer {
+	return writerFunc(func(p []byte) (int, error) {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if d.streams[stream] == nil {
+			d.streams[stream] = &bytes.Buffer{}
+		}
+		select {
+		case d.wrote <- struct{}{}:
+		default:
+		}
+		return d.streams[stream].Write(p)
+	})
+}
+
+func (d *desk) Progress(_ context.Context, data json.RawMessage) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.progress = append(d.progress, data)
+	return nil
+}
+
+func (d *desk) text(stream string) string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if b := d.streams[stream]; b != nil {
+		return b.String()
+	}
+	return ""
+}
+
+type writerFunc func(p []byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
+
+// shelf is a blob store in memory.
+type shelf struct {
+	mu    sync.Mutex
+	blobs map[string][]byte
+}
+
+func (s *shelf) Put(_ context.Context, name string, r io.Reader) (int64, error) {
+	b, err := io.ReadAll(r)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.blobs[name] = b
+	return int64(len(b)), err
+}
+
+func (s *shelf) Get(_ context.Context, name string, offset int64) (io.ReadCloser, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b, ok := s.blobs[name]
+	if !ok {
+		return nil, blob.ErrNotFound
+	}
+	return io.NopCloser(bytes.NewReader(b[offset:])), nil
+}
+
+func (s *shelf) Remove(context.Context, string) error { return nil }
+
+// std is where the tests of this package share the prepared toolchains.
+var std string
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "pawl-task-")
+	if err != nil {
+		panic(err)
+	}
+	std = dir
+	code := m.Run()
+	os.RemoveAll(dir)
+	os.Exit(code)
+}
+
+// runtimes are those that work here: every test of the handler runs on each.
+func runtimes(t *testing.T) []runtime.Runtime {
+	t.Helper()
+	p, err := process.New(process.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := []runtime.Runtime{p}
+	if s, err := sandbox.New(sandbox.Options{}); err != nil {
+		t.Logf("without the sandbox: %v", err)
+	} else if f := s.Diagnose(t.Context()); len(f) > 0 && !f[0].OK {
+		t.Logf("without the sandbox: %s", f[0].Say)
+		s.Close()
+	} else {
+		all = append(all, s)
+	}
+	t.Cleanup(func() {
+		for _, r := range all {
+			if err := r.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	return all
+}
+
+type run struct {
+	desk   *desk
+	result api.CodeResult
+	err    *task.Error
+}
+
+func evaluate(t *testing.T, ctx context.Context, rt runtime.Runtime, blobs blob.Store, code string) run {
+	t.Helper()
+	h, err := task.NewCode(task.CodeOptions{Runtimes: []runtime.Runtime{rt}, Blobs: blobs, Dir: std})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := run{desk: newDesk()}
+	out, err := h.Run(ctx, &task.Task{Execution: flow.ID{1}, Attempt: 1, Kind: flow.KindCode, Payload: json.RawMessage(code), Host: r.desk})
+	if err != nil {
+		if !errors.As(err, &r.err) {
+			t.Fatalf("an error of type %T: %v", err, err)
+		}
+		out = r.err.Output
+	}
+	if len(out) > 0 {
+		if err := json.Unmarshal(out, &r.result); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return r
+}
+
+func need(t *testing.T, language string) {
+	t.Helper()
+	h, err := task.NewCode(task.CodeOptions{Runtimes: make([]runtime.Runtime, 1), Dir: std})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range h.Diagnose() {
+		if f.What == "language "+language && !f.OK {
+			t.Skip(f.Say)
+		}
+	}
+}
+
+func code(t *testing.T, c api.Code) string {
+	t.Helper()
+	b, err := json.Marshal(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+var hello = map[string]string{
+	"python":     "import sys\nprint('hello', sys.argv[1], sys.stdin.read())\nsys.stderr.write('err')",
+	"javascript": "console.log('hello', process.argv[2], require('fs').readFileSync(0, 'utf8')); process.stderr.write('err')",
+	"bash":       "echo hello $1 $(cat); printf err >&2",
+	"go":         "package main\nimport (\"fmt\"; \"io\"; \"os\")\nfunc main() { b, _ := io.ReadAll(os.Stdin); fmt.Println(\"hello\", os.Args[1], string(b)); fmt.Fprint(os.Stderr, \"err\") }",
+	"c":          "#include <stdio.h>\nint main(int n, char **a) { char b[99] = {0}; fread(b, 1, 98, stdin); printf(\"hello %s %s\\n\", a[1], b); fputs(\"err\", stderr); return 0; }",
+}
+
+func TestLanguages(t *testing.T) {
+	t.Parallel()
+	all := runtimes(t)
+	for _, name := range api.Languages() {
+		for _, rt := range all {
+			t.Run(name+"/"+rt.Name(), func(t *testing.T) {
+				need(t, name)
+				r := evaluate(t, t.Context(), rt, nil, code(t, api.Code{Language: name, Source: hello[name], Args: []string{"a"}, Stdin: api.Text("in")}))
+				if r.err != nil || r.result.Verdict != "ok" || *r.result.ExitCode != 0 || r.result.Stdout != "hello a in\n" || r.result.Stderr != "err" {
+					t.Fatalf("%v\n%+v\ncompile %+v", r.err, r.result, r.result.Compile)
+				}
+				if r.desk.text("stdout") != "hello a in\n" || r.desk.text("stderr") != "err" {
+					t.Errorf("logged %q", r.desk.streams)
+				}
+				if r.result.Runtime != rt.Name() || r.result.WallMS <= 0 || r.result.StdoutBytes != 11 {
+					t.Errorf("%+v", r.result)
+				}
+			})
+		}
+	}
+}
+
+func TestVerdicts(t *testing.T) {
+	t.Parallel()
+	need(t, "bash")
+	for _, rt := range runtimes(t) {
+		for _, c := range []struct {
+			name    string
+			code    api.Code
+			verdict string
+			stage   flow.Stage
+			say     string
+		}{
+			{"exit", api.Code{Source: "echo first; echo 'last words' >&2; exit 3"}, "nonzero_exit", flow.Failed, "exit code 3: last words"},
+			{"signal", api.Code{Source: "kill -SEGV $$"}, "signal", flow.Failed, "SEGV"},
+			{"timeout", api.Code{Source: "echo begun; sleep 60", Limits: api.CodeLimits{Wall: api.Duration(300 * time.Millisecond)}}, "timeout", flow.TimedOut, "300ms"},
+			{"output", api.Code{Source: "echo begun; yes", Limits: api.CodeLimits{Output: 200_000}}, "output_limit", flow.Failed, ""},
+		} {
+			t.Run(c.name+"/"+rt.Name(), func(t *testing.T) {
+				c.code.Language = "bash"
+				r := evaluate(t, t.Context(), rt, nil, code(t, c.code))
+				if r.err == nil {
+					t.Fatalf("no error: %+v", r.result)
+				}
+				if r.err.Code != c.verdict || r.result.Verdict != c.verdict || r.err.As != c.stage || !strings.Contains(r.err.Message, c.say) {
+					t.Errorf("%+v, %+v", r.err, r.result)
+				}
+				if strings.Contains(c.code.Source, "begun") && !strings.HasPrefix(r.result.Stdout, "begun\n") {
+					t.Errorf("what was written before the end is gone: %.40q", r.result.Stdout)
+				}
+				if c.name == "exit" && string(r.err.Details) != `{"exit_code":3}` {
+					t.Errorf("details %s", r.err.Details)
+				}
+				if c.name == "output" && (!r.result.StdoutTruncated || len(r.result.Stdout) != blob.InlineLimit) {
+					t.Errorf("kept %d bytes of %d", len(r.result.Stdout), r.result.StdoutBytes)
+				}
+			})
+		}
+	}
+}
+
+func TestCompileErrors(t *testing.T) {
+	t.Parallel()
+	for _, rt := range runtimes(t) {
+		for language, source := range map[string]string{
+			"c": "int main( { }", "go": "package main\nfunc main() { undefined() }",
+		} {
+			t.Run(language+"/"+rt.Name(), func(t *testing.T) {
+				need(t, language)
+				r := evaluate(t, t.Context(), rt, nil, code(t, api.Code{Language: language, Source: source}))
+				if r.err == nil || r.err.Code != "nonzero_exit" || r.result.Compile == nil || !strings.Contains(r.result.Compile.Stderr+r.result.Compile.Stdout, "main."+language) {
+					t.Errorf("%v, %+v", r.err, r.result)
+				}
+				if !strings.HasPrefix(r.err.Message, "compile: exit code") {
+					t.Errorf("message %q", r.err.Message)
+				}
+			})
+		}
+	}
+}
+
+func TestFilesInAndOut(t *testing.T) {
+	t.Parallel()
+	need(t, "bash")
+	big := strings.Repeat("x", blob.InlineLimit+1)
+	for _, rt := range runtimes(t) {
+		t.Run(rt.Name(), func(t *testing.T) {
+			blobs := &shelf{blobs: map[string][]byte{"some/blob": []byte("from a blob")}}
+			r := evaluate(t, t.Context(), rt, blobs, code(t, api.Code{
+				Language: "bash", Collect: []string{"out", "*.bin"}, Stdin: api.Content{Blob: "some/blob"},
+				Files: map[string]api.Content{"a/b.txt": api.Text("inline"), "c": {Blob: "some/blob"}, "run": {Bytes: []byte("#!/bin/sh\necho ran"), Mode: 0o755}},
+				Source: `mkdir out; cat a/b.txt > out/small; head -c ` + "102401" + ` /dev/zero | tr '\0' x > out/big
+cat c; cat; ./run; printf 'a\0b' > x.bin; echo '{"n": 1.0, "list": [1, 2]}' > $PAWL_OUTPUT`,
+			}))
+			if r.err != nil {
+				t.Fatalf("%v %+v", r.err, r.result)
+			}
+			if r.result.Stdout != "from a blobfrom a blobran\n" || string(r.result.Result) != `{"n":1.0,"list":[1,2]}` {
+				t.Errorf("stdout %q, result %s %s", r.result.Stdout, r.result.Result, r.result.ResultError)
+			}
+			got := map[string]string{}
+			for _, f := range r.result.Files {
+				switch {
+				case f.Content != nil:
+					got[f.Path] = *f.Content
+				case f.Blob != "":
+					got[f.Path] = string(blobs.blobs[f.Blob])
+				default:
+					got[f.Path] = string(f.Base64)
+				}
+			}
+			if got["out/small"] != "inline" || got["out/big"] != big || got["x.bin"] != "a\x00b" || len(got) != 3 {
+				t.Errorf("%d files, refused %v", len(got), r.result.Refused)
+			}
+		})
+	}
+}
+
+func TestBadResults(t *testing.T) {
+	t.Parallel()
+	need(t, "bash")
+	rt := runtimes(t)[0]
+	for source, say := range map[string]string{
+		`echo '{' > $PAWL_OUTPUT`:                  "one JSON value",
+		`echo '"\u0000"' > $PAWL_OUTPUT`:           "NUL",
+		`head -c 2000000 /dev/zero > $PAWL_OUTPUT`: "at most 1MiB",
+		`for i in {1..200}; do printf '['; done > $PAWL_OUTPUT; for i in {1..200}; do printf ']'; done >> $PAWL_OUTPUT`: "200 levels",
+	} {
+		r := evaluate(t, t.Context(), rt, nil, code(t, api.Code{Language: "bash", Source: source}))
+		if r.err != nil || r.result.Result != nil || !strings.Contains(r.result.ResultError, say) {
+			t.Errorf("%s: %v, %s, %q", source, r.err, r.result.Result, r.result.ResultError)
+		}
+	}
+}
+
+func TestStopWhileRunning(t *testing.T) {
+	t.Parallel()
+	need(t, "bash")
+	for _, rt := range runtimes(t) {
+		for _, c := range []struct {
+			stop    task.Stop
+			verdict string
+		}{
+			{task.Stop{As: flow.Cancelled, Code: "cancelled", Reason: "no longer wanted"}, "killed"},
+			{task.Stop{As: flow.TimedOut, Code: "timeout", Reason: "too long"}, "timeout"},
+		} {
+			ctx, cancel := context.WithCancelCause(t.Context())
+			d := newDesk()
+			h, err := task.NewCode(task.CodeOptions{Runtimes: []runtime.Runtime{rt}, Dir: std})
+			if err != nil {
+				t.Fatal(err)
+			}
+			go func() {
+				<-d.wrote
+				cancel(&c.stop)
+			}()
+			_, err = h.Run(ctx, &task.Task{Execution: flow.ID{1}, Attempt: 1, Payload: json.RawMessage(`{"language":"bash","source":"trap '' TERM; echo up; while :; do sleep 1; done"}`), Host: d})
+			te, ok := errors.AsType[*task.Error](err)
+			if !ok || te.Code != c.verdict || te.As != c.stop.As || !strings.Contains(te.Message, c.stop.Reason) {
+				t.Errorf("%s: %+v", rt.Name(), err)
+			}
+		}
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	t.Parallel()
+	rt := runtimes(t)[0]
+	for in, say := range map[string]string{
+		`{"language":"python"}`: "source: it is missing",
+		`{"language":"python","source":"x","files":{"main.py":""}}`:     "the name is taken",
+		`{"language":"python","source":"x","files":{"a":{"blob":"b"}}}`: "no blob store",
+		`{"language":"python","source":"x","runtime":"warp"}`:           `does not offer "warp" (it offers process)`,
+	} {
+		r := evaluate(t, t.Context(), rt, nil, in)
+		if r.err == nil || r.err.Code != flow.CodeInvalidInput || !strings.Contains(r.err.Message, say) {
+			t.Errorf("%s: %v", in, r.err)
+		}
+	}
+}
+
+func TestMissingInterpreter(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	r := evaluate(t, t.Context(), runtimes(t)[0], nil, `{"language":"python","source":"x"}`)
+	if r.err == nil || r.err.Code != "infra_error" || !strings.Contains(r.err.Message, "python3") || !strings.Contains(r.err.Message, "install python3") {
+		t.Errorf("%v", r.err)
+	}
+	if r.result.Verdict != "infra_error" {
+		t.Errorf("%+v", r.result)
+	}
+}
+
+// Nothing is left of a run on the host.
+func TestNothingIsLeft(t *testing.T) {
+	t.Parallel()
+	need(t, "bash")
+	dir := t.TempDir()
+	h, err := task.NewCode(task.CodeOptions{Runtimes: runtimes(t)[:1], Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, payload := range []string{`{"language":"bash","source":"echo 1 > $PAWL_OUTPUT"}`, `{"language":"bash","source":"x","files":{"a":{"blob":"b"}}}`} {
+		_, _ = h.Run(t.Context(), &task.Task{Execution: flow.ID{1}, Attempt: 1, Payload: json.RawMessage(payload), Host: newDesk()})
+	}
+	left, err := os.ReadDir(filepath.Join(dir, "runs"))
+	if err != nil || len(left) > 0 {
+		t.Errorf("left: %v, %v", left, err)
+	}
+}
