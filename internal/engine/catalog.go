@@ -92,17 +92,19 @@ var queueName = regexp.MustCompile(`^[a-z0-9]([a-z0-9._-]{0,98}[a-z0-9])?$`)
 // queueKind marks the names of queues among the definitions.
 const queueKind = "queue"
 
-// declareQueue makes a queue known for good.
-func (c *catalog) declareQueue(ctx context.Context, name string) error {
-	c.mu.Lock()
-	known := c.queues[name]
-	c.mu.Unlock()
-	if known {
-		return nil
-	}
+// expect makes a queue known to this replica.
+func (c *catalog) expect(name string) error {
 	if !queueName.MatchString(name) {
 		return fmt.Errorf("queue %.100q: a queue's name is 1 to 100 of a-z, 0-9, '.', '_' and '-', beginning and ending with a letter or digit", name)
 	}
+	c.mu.Lock()
+	c.queues[name] = true
+	c.mu.Unlock()
+	return nil
+}
+
+// persistQueue makes a queue known to every replica, for good.
+func (c *catalog) persistQueue(ctx context.Context, name string) error {
 	err := c.store.Update(ctx, func(ctx context.Context, tx store.Tx) error {
 		now, err := tx.Now(ctx)
 		if err != nil {
@@ -114,10 +116,21 @@ func (c *catalog) declareQueue(ctx context.Context, name string) error {
 	if err != nil {
 		return fmt.Errorf("declare queue %q: %w", name, err)
 	}
-	c.mu.Lock()
-	c.queues[name] = true
-	c.mu.Unlock()
 	return nil
+}
+
+// declareQueue does both, once.
+func (c *catalog) declareQueue(ctx context.Context, name string) error {
+	c.mu.Lock()
+	known := c.queues[name]
+	c.mu.Unlock()
+	if known {
+		return nil
+	}
+	if err := c.expect(name); err != nil {
+		return err
+	}
+	return c.persistQueue(ctx, name)
 }
 
 // knowsQueue reports whether a queue has ever been declared or served.

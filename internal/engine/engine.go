@@ -86,6 +86,11 @@ func New(o Options) (*Engine, error) {
 		nextDue:  make(chan time.Time, 1),
 	}
 	e.catalog = newCatalog(o.Store)
+	for _, q := range o.Queues {
+		if err := e.catalog.expect(q); err != nil {
+			return nil, fmt.Errorf("new engine: %w", err)
+		}
+	}
 	e.items = newItemCache()
 	return e, nil
 }
@@ -101,7 +106,7 @@ func newID() flow.ID {
 // Run commits and sweeps until ctx ends; then it finishes what is pending and returns. Calls that come later get
 // ErrClosed.
 func (e *Engine) Run(ctx context.Context) error {
-	if err := e.start(ctx); err != nil {
+	if err := e.start(ctx); err != nil && ctx.Err() == nil {
 		return fmt.Errorf("start engine: %w", err)
 	}
 	var wg sync.WaitGroup
@@ -116,7 +121,7 @@ func (e *Engine) Run(ctx context.Context) error {
 // start brings back what an earlier life of this process left.
 func (e *Engine) start(ctx context.Context) error {
 	for _, q := range e.Queues {
-		if err := e.catalog.declareQueue(ctx, q); err != nil {
+		if err := e.catalog.persistQueue(ctx, q); err != nil {
 			return err
 		}
 	}

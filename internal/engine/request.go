@@ -17,7 +17,8 @@ func (r *request) want(t *turn)                              { t.wantIDs = appen
 func (r *request) decide(ctx context.Context, t *turn) error { return r.run(ctx, t) }
 func (r *request) done(err error)                            { r.over <- err }
 
-// ask runs a decision in one of the next batches and waits for its commit.
+// ask runs a decision in one of the next batches and waits for its commit. When it returns an error the decision may
+// still be running, or run again: what it writes to must not be read then.
 func (e *Engine) ask(ctx context.Context, ids []flow.ID, run func(context.Context, *turn) error) error {
 	r := &request{ids: ids, run: run, over: make(chan error, 1)}
 	if err := e.enqueue(r); err != nil {

@@ -104,11 +104,14 @@ func (e *Engine) Renew(ctx context.Context, session flow.ID) (handoff.Renewal, e
 		orders, err = t.orders(ctx, session)
 		return err
 	})
-	if err == nil && !alive {
-		e.sessions.drop(session)
-		err = handoff.ErrSessionLost
+	if err != nil {
+		return handoff.Renewal{}, sessionError(err)
 	}
-	return handoff.Renewal{Orders: orders}, sessionError(err)
+	if !alive {
+		e.sessions.drop(session)
+		return handoff.Renewal{}, handoff.ErrSessionLost
+	}
+	return handoff.Renewal{Orders: orders}, nil
 }
 
 // Orders implements handoff.Handoff.

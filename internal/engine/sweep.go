@@ -90,8 +90,11 @@ func (e *Engine) decideDue(ctx context.Context) (time.Time, error) {
 			}
 			return t.admit(ctx, starting)
 		})
-		if err != nil || !full {
-			return next, err
+		if err != nil {
+			return time.Time{}, err
+		}
+		if !full {
+			return next, nil
 		}
 	}
 }

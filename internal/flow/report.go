@@ -43,6 +43,7 @@ type Receipt struct {
 // random is in [0, 1).
 func (d *Draft) Report(session ID, r Report, past map[int64]Event, stash []Event, now time.Time, random float64) Receipt {
 	rc := Receipt{Execution: r.Execution, Attempt: r.Attempt, Next: d.NextSeq}
+	r.Events = explained(r.Events)
 	known, say := repeats(r, d.NextSeq, past)
 	rc.Duplicates = known
 	if say != "" {
@@ -75,6 +76,18 @@ func (d *Draft) Report(session ID, r Report, past map[int64]Event, stash []Event
 	rc.closeGap(d, stash, now, random)
 	rc.Next = d.NextSeq
 	return rc
+}
+
+// explained gives terminal events without data the reason that their outcome carries, so that the history says it, too.
+func explained(events []Event) []Event {
+	for i, e := range events {
+		if e.Data == nil && e.Outcome != nil && e.Outcome.Error != nil {
+			events = slices.Clone(events)
+			events[i].Data = errorData(e.Outcome.Error)
+			break // a report ends with its terminal event
+		}
+	}
+	return events
 }
 
 // repeats counts the events of r that are known already, and says what is wrong when one comes with other content.

@@ -1,0 +1,249 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/handoff"
+	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/store/sqlite"
+)
+
+// rig is an engine on SQLite in memory.
+type rig struct {
+	*testing.T
+	ctx   context.Context
+	e     *Engine
+	store store.Store
+	clock *clockwork
+}
+
+// clockwork is the database's clock, which tests can push forward.
+type clockwork struct {
+	mu    sync.Mutex
+	ahead time.Duration
+}
+
+func (c *clockwork) now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return time.Now().Add(c.ahead)
+}
+
+func newRig(t *testing.T, change ...func(*Options)) *rig {
+	t.Helper()
+	r := &rig{T: t, clock: &clockwork{}}
+	s, err := sqlite.Open(t.Context(), ":memory:", sqlite.Options{Now: r.clock.now})
+	if err != nil {
+		t.Fatalf("open store: %v", err)
+	}
+	r.store = s
+	r.ctx = t.Context()
+	o := Options{Store: s, Exclusive: true, Logger: slog.New(slog.NewTextHandler(t.Output(), nil))}
+	for _, c := range change {
+		c(&o)
+	}
+	r.e, err = New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- r.e.Run(ctx) }()
+	t.Cleanup(func() {
+		r.verify()
+		stop()
+		if err := <-done; err != nil {
+			t.Errorf("engine: %v", err)
+		}
+		if err := s.Close(); err != nil {
+			t.Errorf("close store: %v", err)
+		}
+	})
+	return r
+}
+
+// verify asks the store whether its rows keep their promises.
+func (r *rig) verify() {
+	r.Helper()
+	broken, err := r.store.Check(context.Background())
+	if err != nil {
+		r.Errorf("check: %v", err)
+	}
+	for _, v := range broken {
+		r.Errorf("invariant %d: %s: %s", v.Invariant, v.Execution, v.Say)
+	}
+}
+
+// pass moves the database's clock and lets the sweep look at it.
+func (r *rig) pass(d time.Duration) {
+	r.clock.mu.Lock()
+	r.clock.ahead += d
+	r.clock.mu.Unlock()
+	if _, err := r.e.decideDue(r.ctx); err != nil {
+		r.Fatalf("sweep: %v", err)
+	}
+}
+
+func (r *rig) submit(s Submission) flow.ID {
+	r.Helper()
+	out, err := r.e.Submit(r.ctx, []Submission{s})
+	if err == nil {
+		err = out[0].Err
+	}
+	if err != nil {
+		r.Fatalf("submit %+v: %v", s, err)
+	}
+	return out[0].Execution
+}
+
+func (r *rig) get(id flow.ID) *flow.Execution {
+	r.Helper()
+	x, err := r.store.Get(r.ctx, id)
+	if err != nil {
+		r.Fatalf("get %s: %v", id, err)
+	}
+	return x
+}
+
+// ended waits for an execution's end.
+func (r *rig) ended(id flow.ID) *flow.Execution {
+	r.Helper()
+	changed, stop := r.e.Watch(id)
+	defer stop()
+	deadline := time.After(20 * time.Second)
+	for {
+		if x := r.get(id); x.Stage.Terminal() {
+			return x
+		}
+		select {
+		case <-changed:
+		case <-deadline:
+			w, _ := r.e.Why(r.ctx, id)
+			r.Fatalf("%s has not ended: %+v", id, w)
+		}
+	}
+}
+
+// define applies documents.
+func (r *rig) define(src string) {
+	r.Helper()
+	defs, err := definition.Parse("test.yaml", []byte(src))
+	if err == nil {
+		_, err = r.e.Define(r.ctx, defs)
+	}
+	if err != nil {
+		r.Fatalf("define: %v", err)
+	}
+}
+
+// hand is a worker session driven by a test.
+type hand struct {
+	*rig
+	session flow.ID
+}
+
+func (r *rig) worker(queues ...string) *hand {
+	r.Helper()
+	if len(queues) == 0 {
+		queues = []string{DefaultQueue}
+	}
+	id, err := r.e.Open(r.ctx, handoff.Session{Name: "hand", Queues: queues, Slots: 100})
+	if err != nil {
+		r.Fatalf("open session: %v", err)
+	}
+	return &hand{r, id}
+}
+
+// take takes up to n executions, or none when there is none at once.
+func (h *hand) take(n int) []handoff.Assignment {
+	h.Helper()
+	work, err := h.e.Take(h.ctx, h.session, n)
+	if err != nil {
+		h.Fatalf("take: %v", err)
+	}
+	return work
+}
+
+func ev(a *handoff.Assignment, n int64, typ flow.EventType, o *flow.Outcome) flow.Event {
+	return flow.Event{Seq: a.NextSeq + n, Attempt: a.Attempt, Type: typ, At: time.Now(), Outcome: o}
+}
+
+func (h *hand) report(a handoff.Assignment, events ...flow.Event) flow.Receipt {
+	h.Helper()
+	rs, err := h.e.Report(h.ctx, h.session, []flow.Report{{Execution: a.Execution, Attempt: a.Attempt, Events: events}})
+	if err != nil {
+		h.Fatalf("report: %v", err)
+	}
+	return rs[0]
+}
+
+func (h *hand) complete(a handoff.Assignment, output string) flow.Receipt {
+	h.Helper()
+	return h.report(a, ev(&a, 0, flow.EvRunning, nil), ev(&a, 1, flow.EvCompleted, &flow.Outcome{Output: json.RawMessage(output)}))
+}
+
+func (h *hand) fail(a handoff.Assignment, code string) flow.Receipt {
+	h.Helper()
+	return h.report(a, ev(&a, 0, flow.EvRunning, nil), ev(&a, 1, flow.EvFailed, &flow.Outcome{Error: &flow.Error{Code: code, Message: code}}))
+}
+
+// serve completes everything that comes, with the outputs that respond gives, until the test ends.
+func (h *hand) serve(respond func(handoff.Assignment) (string, *flow.Error)) {
+	ctx, stop := context.WithCancel(h.ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			work, err := h.e.Take(ctx, h.session, 50)
+			if err != nil {
+				return
+			}
+			var reports []flow.Report
+			for i := range work {
+				a := &work[i]
+				out, fault := respond(*a)
+				end := ev(a, 1, flow.EvCompleted, &flow.Outcome{Output: json.RawMessage(out)})
+				if fault != nil {
+					end = ev(a, 1, flow.EvFailed, &flow.Outcome{Error: fault})
+				}
+				reports = append(reports, flow.Report{Execution: a.Execution, Attempt: a.Attempt, Events: []flow.Event{ev(a, 0, flow.EvRunning, nil), end}})
+			}
+			if _, err := h.e.Report(ctx, h.session, reports); err != nil && ctx.Err() == nil {
+				h.Errorf("report: %v", err)
+				return
+			}
+		}
+	}()
+	h.Cleanup(func() { stop(); <-done })
+}
+
+func echo(a handoff.Assignment) (string, *flow.Error) {
+	if a.Payload == nil {
+		return "null", nil
+	}
+	return string(a.Payload), nil
+}
+
+// history returns an execution's events, checking that they are numbered without gaps.
+func (r *rig) history(id flow.ID) []flow.EventType {
+	r.Helper()
+	events, err := r.store.Events(r.ctx, id, 0, 10_000)
+	if err != nil {
+		r.Fatalf("events: %v", err)
+	}
+	types := make([]flow.EventType, len(events))
+	for i, e := range events {
+		if e.Seq != int64(i+1) {
+			r.Errorf("event %d has number %d", i+1, e.Seq)
+		}
+		types[i] = e.Type
+	}
+	return types
+}
