@@ -13,7 +13,6 @@ import (
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/flow"
-	"github.com/pawl-run/pawl/internal/orchestration"
 	"github.com/pawl-run/pawl/internal/store"
 )
 
@@ -21,6 +20,14 @@ import (
 const (
 	tasksPause      = 100 * time.Millisecond
 	tasksPauseRatio = 4
+)
+
+// What may be decided about a task beyond its executions: the names that package orchestration's marks are stored by.
+const (
+	markExpanded  = "expanded"
+	markSkipped   = "skipped"
+	markCancelled = "cancelled"
+	markBroken    = "broken"
 )
 
 func (c *call) tasks() error {
@@ -193,7 +200,7 @@ func fillTask(t *api.Task, mark store.Mark, rows []store.Child, details map[flow
 func taskStatus(t *api.Task, mark store.Mark, counts map[flow.Stage]int) api.Status {
 	open := t.Created - t.Ended
 	switch {
-	case mark.State == orchestration.Skipped.String():
+	case mark.State == markSkipped:
 		return api.TaskSkipped
 	case !t.Foreach && t.Created == 1:
 		for s := range counts {
@@ -201,17 +208,17 @@ func taskStatus(t *api.Task, mark store.Mark, counts map[flow.Stage]int) api.Sta
 		}
 	case open > 0:
 		return api.Running
-	case mark.State == orchestration.Broken.String():
+	case mark.State == markBroken:
 		return api.Failed
 	case counts[flow.Failed] > 0:
 		return api.Failed
 	case counts[flow.TimedOut] > 0:
 		return api.TimedOut
-	case counts[flow.Cancelled] > 0, mark.State == orchestration.Cancelled.String():
+	case counts[flow.Cancelled] > 0, mark.State == markCancelled:
 		return api.Cancelled
-	case mark.State == orchestration.Expanded.String() && t.Created < t.Total:
+	case mark.State == markExpanded && t.Created < t.Total:
 		return api.Running
-	case mark.State == orchestration.Expanded.String():
+	case mark.State == markExpanded:
 		return api.Completed
 	}
 	return api.TaskPending

@@ -1,0 +1,506 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/client"
+	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/handoff/direct"
+	"github.com/pawl-run/pawl/internal/store/sqlite"
+	"github.com/pawl-run/pawl/internal/task"
+	"github.com/pawl-run/pawl/internal/worker"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// house is a whole Pawl on a store in memory, reached over real HTTP.
+type house struct {
+	*Server
+	engine *engine.Engine
+	store  *sqlite.Store
+	url    string
+	http   *http.Client
+	client *client.Client
+	stop   context.CancelFunc // tells the server to stop
+	served chan error
+
+	mu  sync.Mutex
+	say map[string]chan string // execution → what its code is told to write; closing ends it
+}
+
+func build(t testing.TB, o Options) *house {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	st, err := sqlite.Open(ctx, sqlite.InMemory, sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := engine.New(engine.Options{Store: st, Exclusive: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &house{engine: e, store: st, say: map[string]chan string{}, served: make(chan error, 1)}
+	w, err := worker.New(worker.Options{Handoff: direct.New(e), Slots: 16, Grace: time.Second, Handlers: task.Handlers{
+		flow.KindNoop: task.Pass{}, flow.KindCode: task.Func(h.runCode),
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Engine = e
+	if h.Server, err = New(o); err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	workerCtx, stopWorker := context.WithCancel(ctx)
+	wg.Go(func() { _ = e.Run(ctx) })
+	workerDone := make(chan struct{})
+	go func() { defer close(workerDone); _ = w.Run(workerCtx) }()
+	t.Cleanup(func() {
+		stopWorker()
+		<-workerDone
+		cancel()
+		wg.Wait()
+		if err := st.Close(); err != nil {
+			t.Errorf("close store: %v", err)
+		}
+	})
+	return h
+}
+
+// start is build with a listener on the loopback interface.
+func start(t testing.TB, o Options) *house {
+	t.Helper()
+	h := build(t, o)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	h.stop = cancel
+	go func() { h.served <- h.Serve(ctx, l) }()
+	h.url = "http://" + l.Addr().String()
+	transport := &http.Transport{}
+	h.http = &http.Client{Transport: transport}
+	var token string
+	if len(o.Tokens) > 0 {
+		token = o.Tokens[0]
+	}
+	if h.client, err = client.New(h.url, client.WithHTTPClient(h.http), client.WithToken(token)); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		transport.CloseIdleConnections()
+		cancel()
+		if err := <-h.served; err != nil {
+			t.Errorf("serve: %v", err)
+		}
+	})
+	return h
+}
+
+// runCode stands in for the sandbox. The source says what to do: "hang", "fail", "talk" (write what the test says), or
+// anything else, which is written to stdout.
+func (h *house) runCode(ctx context.Context, t *task.Task) (json.RawMessage, error) {
+	var code api.Code
+	if err := json.Unmarshal(t.Payload, &code); err != nil {
+		return nil, err
+	}
+	stopped := func() error {
+		s, _ := task.Stopped(ctx)
+		return &task.Error{As: s.As, Code: s.Code, Message: s.Reason, Output: json.RawMessage(`{"verdict":"killed"}`)}
+	}
+	switch code.Source {
+	case "hang":
+		<-ctx.Done()
+		return nil, stopped()
+	case "fail":
+		return nil, &task.Error{Code: "nonzero_exit", Message: "exit code 3"}
+	case "talk":
+		for {
+			select {
+			case text, more := <-h.voice(t.Execution.String()):
+				if !more {
+					return json.RawMessage(`{"verdict":"ok"}`), nil
+				}
+				if _, err := io.WriteString(t.Log("stdout"), text); err != nil {
+					return nil, err
+				}
+			case <-ctx.Done():
+				return nil, stopped()
+			}
+		}
+	}
+	_, err := io.WriteString(t.Log("stdout"), code.Source)
+	return json.RawMessage(`{"verdict":"ok"}`), err
+}
+
+func (h *house) voice(id string) chan string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.say[id] == nil {
+		h.say[id] = make(chan string)
+	}
+	return h.say[id]
+}
+
+// code submits a piece of code and returns its id.
+func (h *house) code(t testing.TB, source string) string {
+	t.Helper()
+	x, err := h.client.Evaluate(t.Context(), api.Evaluation{Code: api.Code{Language: "python", Source: source}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return x.ID
+}
+
+func (h *house) await(t testing.TB, id string, what string, is func(*api.Execution) bool) *api.Execution {
+	t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	deadline := time.After(10 * time.Second)
+	for {
+		x, err := h.client.Get(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if is(x) {
+			return x
+		}
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("%s is %s and never became %s", id, x.Status, what)
+		}
+	}
+}
+
+func running(x *api.Execution) bool  { return x.Status == api.Running }
+func terminal(x *api.Execution) bool { return x.Status.Terminal() }
+
+// do sends a request and returns the answer with its body.
+func (h *house) do(t testing.TB, method, path, body string, header ...string) (*http.Response, []byte) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, h.url+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i < len(header); i += 2 {
+		if header[i] == "Host" {
+			req.Host = header[i+1]
+			continue
+		}
+		req.Header.Set(header[i], header[i+1])
+	}
+	res, err := h.http.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	answer, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res, answer
+}
+
+// problem sends a request that is to be refused.
+func (h *house) problem(t testing.TB, want int, kind, method, path, body string, header ...string) api.Problem {
+	t.Helper()
+	res, answer := h.do(t, method, path, body, header...)
+	if res.StatusCode != want {
+		t.Fatalf("%s %s: %s, want %d\n%s", method, path, res.Status, want, answer)
+	}
+	if got := res.Header.Get("Content-Type"); got != "application/problem+json" {
+		t.Errorf("%s %s: content type %q", method, path, got)
+	}
+	var p api.Problem
+	if err := json.Unmarshal(answer, &p); err != nil {
+		t.Fatalf("%v\n%s", err, answer)
+	}
+	if p.Type != kind || p.Status != want || p.Title == "" || p.RequestID == "" || p.RequestID != res.Header.Get("X-Request-Id") {
+		t.Errorf("%s %s: problem %+v, want type %s", method, path, p, kind)
+	}
+	return p
+}
+
+func TestSubmitAndWait(t *testing.T) {
+	t.Parallel()
+	h := start(t, Options{})
+	x, err := h.client.Submit(t.Context(), api.Submission{Action: "noop", Input: json.RawMessage(`{"n": 1}`), Labels: map[string]string{"team": "blue"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if x, err = h.client.Wait(t.Context(), x.ID); err != nil {
+		t.Fatal(err)
+	}
+	if x.Status != api.Completed || string(x.Output) != `{"n":1}` || x.Labels["team"] != "blue" || x.Kind != "noop" {
+		t.Errorf("finished as %+v", x)
+	}
+	r, err := h.client.Result(t.Context(), x.ID)
+	if err != nil || r.Status != api.Completed || string(r.Output) != `{"n":1}` {
+		t.Errorf("result %+v, %v", r, err)
+	}
+	w, err := h.client.Why(t.Context(), x.ID)
+	if err != nil || w.Waiting != "nothing" || w.Summary == "" {
+		t.Errorf("why %+v, %v", w, err)
+	}
+	again, err := h.client.Retry(t.Context(), x.ID)
+	if err != nil || again.ID == x.ID {
+		t.Fatalf("retry gave %+v, %v", again, err)
+	}
+	if again, err = h.client.Wait(t.Context(), again.ID); err != nil || string(again.Output) != `{"n":1}` {
+		t.Errorf("retried %+v, %v", again, err)
+	}
+}
+
+func TestSubmitWaits(t *testing.T) {
+	t.Parallel()
+	h := start(t, Options{})
+	res, body := h.do(t, "POST", "/api/v1/executions?wait=20s", `{"action":"noop"}`)
+	if res.StatusCode != 200 || !bytes.Contains(body, []byte(`"status":"completed"`)) {
+		t.Errorf("%s\n%s", res.Status, body)
+	}
+	res, body = h.do(t, "POST", "/api/eval", `{"language":"python","source":"hi","wait":"20s"}`)
+	if res.StatusCode != 200 || !bytes.Contains(body, []byte(`"verdict":"ok"`)) {
+		t.Errorf("%s\n%s", res.Status, body)
+	}
+	res, body = h.do(t, "POST", "/api/v1/executions", `{"action":"noop"}`)
+	var x api.Execution
+	if err := json.Unmarshal(body, &x); err != nil || res.StatusCode != 202 || res.Header.Get("Location") != "/api/v1/executions/"+x.ID {
+		t.Errorf("%s %v\n%s", res.Status, res.Header, body)
+	}
+}
+
+func TestIdempotency(t *testing.T) {
+	t.Parallel()
+	h := start(t, Options{})
+	const path = "/api/v1/executions"
+	first, one := h.do(t, "POST", path, `{"action":"noop","input":{"a":1}}`, "Idempotency-Key", "k1")
+	second, two := h.do(t, "POST", path, `{"action":"noop", "input":{ "a": 1 }}`, "Idempotency-Key", "k1")
+	var a, b api.Execution
+	if err := errors.Join(json.Unmarshal(one, &a), json.Unmarshal(two, &b)); err != nil {
+		t.Fatal(err)
+	}
+	if first.StatusCode != 202 || second.StatusCode != 200 || a.ID != b.ID || !b.Existing {
+		t.Errorf("%s %s then %s %s", first.Status, one, second.Status, two)
+	}
+	h.problem(t, 422, api.ProblemIdempotencyMismatch, "POST", path, `{"action":"noop","input":{"a":2}}`, "Idempotency-Key", "k1")
+	h.problem(t, 400, api.ProblemInvalid, "POST", path, `{"action":"noop","idempotency_key":"k3"}`, "Idempotency-Key", "k2")
+
+	var wg sync.WaitGroup
+	ids := make([]string, 20)
+	for i := range ids {
+		wg.Go(func() {
+			x, err := h.client.Submit(t.Context(), api.Submission{Action: "noop", IdempotencyKey: "race"})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			ids[i] = x.ID
+		})
+	}
+	wg.Wait()
+	for _, id := range ids {
+		if id != ids[0] {
+			t.Errorf("one key made %s and %s", ids[0], id)
+		}
+	}
+}
+
+func TestBatch(t *testing.T) {
+	t.Parallel()
+	h := start(t, Options{})
+	subs := make([]api.Submission, 300)
+	for i := range subs {
+		subs[i] = api.Submission{Action: "noop", Input: json.RawMessage(fmt.Sprint(i))}
+	}
+	subs[7].Action = "no-such-thing"
+	subs[9].Queue = "nobody serves this"
+	r, err := h.client.SubmitBatch(t.Context(), subs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Accepted != 298 || r.Refused != 2 || len(r.Results) != 300 {
+		t.Fatalf("accepted %d, refused %d of %d", r.Accepted, r.Refused, len(r.Results))
+	}
+	p := r.Results[7].Problem
+	if p == nil || p.Status != 422 || len(p.Errors) != 1 || p.Errors[0].Path != "executions[7].action" || p.Errors[0].Value != "no-such-thing" || p.Errors[0].Fix == "" {
+		t.Errorf("problem of item 7: %+v", p)
+	}
+	if p := r.Results[9].Problem; p == nil || p.Errors[0].Path != "executions[9].queue" {
+		t.Errorf("problem of item 9: %+v", p)
+	}
+	for i, e := range r.Results {
+		if i == 7 || i == 9 {
+			continue
+		}
+		x, err := h.client.Wait(t.Context(), e.ID)
+		if err != nil || string(x.Output) != fmt.Sprint(i) {
+			t.Fatalf("item %d: %+v, %v", i, x, err)
+		}
+	}
+	h.problem(t, 422, api.ProblemInvalid, "POST", "/api/v1/executions:batch", `{"executions":[]}`)
+	h.problem(t, 422, api.ProblemInvalid, "POST", "/api/v1/executions:batch", `{"executions":[`+strings.Repeat(`{"action":"noop"},`, 10_000)+`{"action":"noop"}]}`)
+}
+
+func TestListPagesAndFilters(t *testing.T) {
+	t.Parallel()
+	h := start(t, Options{})
+	var ids []string
+	for i := range 25 {
+		x, err := h.client.Submit(t.Context(), api.Submission{Action: "noop", Labels: map[string]string{"n": fmt.Sprint(i % 5), "all": "yes"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, x.ID)
+	}
+	for _, id := range ids {
+		if _, err := h.client.Wait(t.Context(), id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	hanging := h.code(t, "hang")
+	h.await(t, hanging, "running", running)
+
+	seen := map[string]bool{}
+	last := ""
+	for x, err := range h.client.All(t.Context(), client.Filter{Action: "noop", Limit: 4}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if seen[x.ID] || (last != "" && x.ID > last) {
+			t.Errorf("%s came twice or out of order", x.ID)
+		}
+		seen[x.ID], last = true, x.ID
+		if x.Input != nil || x.Output != nil {
+			t.Errorf("a list carries payloads: %+v", x)
+		}
+	}
+	if len(seen) != 25 {
+		t.Errorf("walked over %d executions, want 25", len(seen))
+	}
+	for name, c := range map[string]struct {
+		f    client.Filter
+		want int
+	}{
+		"label":  {client.Filter{Labels: map[string]string{"n": "3", "all": "yes"}}, 5},
+		"status": {client.Filter{Status: []api.Status{api.Running, api.Requested}}, 1},
+		"both":   {client.Filter{Status: []api.Status{api.Running, api.Completed}}, 26},
+		"until":  {client.Filter{Until: time.Now().Add(-time.Hour)}, 0},
+		"since":  {client.Filter{Since: time.Now().Add(-time.Hour), TopLevel: true}, 26},
+	} {
+		page, err := h.client.List(t.Context(), c.f)
+		if err != nil || len(page.Executions) != c.want {
+			t.Errorf("%s: %d executions, want %d (%v)", name, len(page.Executions), c.want, err)
+		}
+	}
+	for _, path := range []string{"/api/evaluations?status=running", "/api/v1/evaluations?status=running"} {
+		res, body := h.do(t, "GET", path, "")
+		var page api.ExecutionPage
+		if err := json.Unmarshal(body, &page); err != nil || res.StatusCode != 200 || len(page.Executions) != 1 || page.Executions[0].ID != hanging {
+			t.Errorf("%s: %s %s", path, res.Status, body)
+		}
+	}
+}
+
+func TestEvaluationPaths(t *testing.T) {
+	t.Parallel()
+	h := start(t, Options{})
+	res, body := h.do(t, "POST", "/api/eval", `{"language":"py","source":"hang"}`)
+	var x api.Execution
+	if err := json.Unmarshal(body, &x); err != nil || res.StatusCode != 202 {
+		t.Fatalf("%s %s", res.Status, body)
+	}
+	h.await(t, x.ID, "running", running)
+	if _, body := h.do(t, "GET", "/api/eval/"+x.ID+"/running", ""); !strings.Contains(string(body), `"running":true`) {
+		t.Errorf("running: %s", body)
+	}
+	begun := time.Now()
+	res, body = h.do(t, "POST", "/api/eval/"+x.ID+"/kill?wait=20s", "")
+	if err := json.Unmarshal(body, &x); err != nil || res.StatusCode != 200 || x.Status != api.Cancelled {
+		t.Errorf("kill: %s %s", res.Status, body)
+	}
+	t.Logf("killed in %s", time.Since(begun))
+	if _, body := h.do(t, "GET", "/api/eval/"+x.ID+"/running", ""); !strings.Contains(string(body), `"running":false`) {
+		t.Errorf("running: %s", body)
+	}
+	if res, _ := h.do(t, "GET", "/api/eval/"+x.ID+"/logs", ""); res.StatusCode != 200 {
+		t.Errorf("logs: %s", res.Status)
+	}
+	if res, _ := h.do(t, "GET", "/api/eval/"+x.ID, ""); res.StatusCode != 200 {
+		t.Errorf("get: %s", res.Status)
+	}
+	h.problem(t, 409, api.ProblemFinished, "POST", "/api/v1/executions/"+x.ID+"/cancel", `{"reason":"again"}`)
+
+	noop, err := h.client.Submit(t.Context(), api.Submission{Action: "noop"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.problem(t, 404, api.ProblemNotFound, "GET", "/api/eval/"+noop.ID, "")
+}
+
+func TestResultOfWhatHasNotEnded(t *testing.T) {
+	t.Parallel()
+	h := start(t, Options{})
+	id := h.code(t, "hang")
+	h.problem(t, 409, api.ProblemNotFinished, "GET", "/api/v1/executions/"+id+"/result", "")
+	h.await(t, id, "running", running)
+	p := h.problem(t, 422, api.ProblemInvalid, "POST", "/api/v1/executions/"+id+"/retry", "")
+	if len(p.Errors) == 0 || p.Errors[0].Fix == "" {
+		t.Errorf("retry of a running execution: %+v", p)
+	}
+	if _, err := h.client.Kill(t.Context(), id, "enough", 20*time.Second); err != nil {
+		t.Fatal(err)
+	}
+	x, err := h.client.Get(t.Context(), id)
+	if err != nil || x.Status != api.Cancelled || x.Error == nil || string(x.Output) != `{"verdict":"killed"}` {
+		t.Errorf("killed: %+v, %v", x, err)
+	}
+}
+
+func TestETag(t *testing.T) {
+	t.Parallel()
+	h := start(t, Options{})
+	id := h.code(t, "hang")
+	h.await(t, id, "running", running)
+	path := "/api/v1/executions/" + id
+	res, _ := h.do(t, "GET", path, "")
+	tag := res.Header.Get("ETag")
+	if res, body := h.do(t, "GET", path, "", "If-None-Match", `"x", W/`+tag); res.StatusCode != 304 || len(body) != 0 {
+		t.Errorf("unchanged: %s, %d bytes", res.Status, len(body))
+	}
+	if _, err := h.client.Kill(t.Context(), id, "", 20*time.Second); err != nil {
+		t.Fatal(err)
+	}
+	if res, _ := h.do(t, "GET", path, "", "If-None-Match", tag); res.StatusCode != 200 || res.Header.Get("ETag") == tag {
+		t.Errorf("changed: %s, ETag %s before and %s now", res.Status, tag, res.Header.Get("ETag"))
+	}
+}
+
+func TestRequestIDAndTrace(t *testing.T) {
+	t.Parallel()
+	h := start(t, Options{})
+	const trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+	res, body := h.do(t, "POST", "/api/v1/executions?wait=5s", `{"action":"noop"}`, "X-Request-ID", "mine-1", "traceparent", trace)
+	if res.Header.Get("X-Request-Id") != "mine-1" || !strings.Contains(string(body), trace) {
+		t.Errorf("request id %q\n%s", res.Header.Get("X-Request-Id"), body)
+	}
+	if res, _ := h.do(t, "GET", "/healthz", "", "X-Request-ID", "with space"); strings.Contains(res.Header.Get("X-Request-Id"), " ") {
+		t.Errorf("a bad request id was passed on: %q", res.Header.Get("X-Request-Id"))
+	}
+}
