@@ -237,7 +237,7 @@ func (s *step) carryOut(ctx context.Context) error {
 	}
 	if s.plan.Stage != 0 {
 		s.e.items.drop(attemptOf(s.w))
-		if err := s.w.Finish(s.plan.Stage, s.plan.Outcome, s.now, s.e.Random()); err != nil {
+		if err := s.w.Finish(s.plan.Stage, s.plan.Outcome, s.now, s.e.opts.Random()); err != nil {
 			return err
 		}
 	}
@@ -295,7 +295,7 @@ func (s *step) createChildren(ctx context.Context) error {
 		r, refusal := s.childRequest(ctx, c)
 		r.Parent, r.ParentAttempt, r.Task, r.Index = s.w.ID, s.w.Attempt, c.Task.Name, c.Index
 		r.Depth, r.Traceparent, r.CreatedAt = s.w.Depth+1, s.w.Traceparent, s.now
-		d := flow.Submit(s.e.NewID(), r)
+		d := flow.Submit(s.e.opts.NewID(), r)
 		s.add(d)
 		if refusal != nil {
 			if err := d.Reject(refusal, s.now); err != nil {

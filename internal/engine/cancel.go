@@ -40,7 +40,7 @@ func (e *Engine) Cancel(ctx context.Context, id flow.ID, reason string) (*flow.E
 	if err != nil {
 		return nil, err
 	}
-	return e.Store.Get(ctx, id)
+	return e.opts.Store.Get(ctx, id)
 }
 
 // cancelled notes what follows from a cancelled draft: a workflow passes the order on to its tasks.
@@ -53,7 +53,7 @@ func (t *turn) cancelled(d *flow.Draft) {
 
 // Retry submits what a finished execution had asked for once more, as a new execution; the old one never changes.
 func (e *Engine) Retry(ctx context.Context, id flow.ID) (flow.ID, error) {
-	x, err := e.Store.Get(ctx, id)
+	x, err := e.opts.Store.Get(ctx, id)
 	if err != nil {
 		return flow.ID{}, err
 	}
@@ -64,7 +64,7 @@ func (e *Engine) Retry(ctx context.Context, id flow.ID) (flow.ID, error) {
 	r.Parent, r.ParentAttempt, r.Task, r.Index, r.Depth = flow.ID{}, 0, "", 0, 0
 	r.IdempotencyKey, r.NotBefore = "", r.CreatedAt
 	var out Submitted
-	o := &submitOp{id: e.NewID(), request: r, out: &out, group: newGroup(1)}
+	o := &submitOp{id: e.opts.NewID(), request: r, out: &out, group: newGroup(1)}
 	if err := e.enqueue(o); err != nil {
 		return flow.ID{}, err
 	}

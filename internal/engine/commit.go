@@ -131,7 +131,7 @@ func (e *Engine) commit(ctx context.Context, ops []op, takers []*taker) {
 		return t.run(ctx, ops, takers)
 	})
 	if err != nil && len(ops) > 1 && spoiled(err) {
-		e.Logger.Warn("halving a batch that cannot be committed", "requests", len(ops), "err", err)
+		e.opts.Log.Warn("halving a batch that cannot be committed", "requests", len(ops), "err", err)
 		half := len(ops) / 2
 		e.commit(ctx, ops[:half], nil)
 		e.commit(ctx, ops[half:], takers)
@@ -142,7 +142,7 @@ func (e *Engine) commit(ctx context.Context, ops []op, takers []*taker) {
 		e.told(t)
 	} else {
 		e.counters.failedCommits.Add(1)
-		e.Logger.Error("commit failed", "requests", len(ops), "err", err)
+		e.opts.Log.Error("commit failed", "requests", len(ops), "err", err)
 		err = fmt.Errorf("commit: %w", err)
 	}
 	for _, o := range ops {
@@ -154,7 +154,7 @@ func (e *Engine) commit(ctx context.Context, ops []op, takers []*taker) {
 // update repeats a transaction whose rows changed under it.
 func (e *Engine) update(ctx context.Context, decide func(context.Context, store.Tx) error) error {
 	for n := 1; ; n++ {
-		err := e.Store.Update(ctx, decide)
+		err := e.opts.Store.Update(ctx, decide)
 		if !errors.Is(err, store.ErrConflict) || n == maxConflicts {
 			return err
 		}

@@ -20,9 +20,9 @@ import (
 
 // Options configures an Engine. Store is required.
 type Options struct {
-	Store  store.Store
-	Blobs  blob.Store // where large logs lie; nil when nothing writes them
-	Logger *slog.Logger
+	Store store.Store
+	Blobs blob.Store // where large logs lie; nil when nothing writes them
+	Log   *slog.Logger
 	// Exclusive says that this process is the only one on the store: workers that lived in an earlier process are gone,
 	// and what they held is recovered at start without waiting for their leases.
 	Exclusive bool
@@ -40,7 +40,7 @@ type Options struct {
 // Engine accepts, hands off, records, cancels and recovers executions. It is safe for concurrent use, by any number of
 // goroutines; any number of engines may share one store that allows it.
 type Engine struct {
-	Options
+	opts     Options
 	catalog  *catalog
 	items    *itemCache
 	watch    *hub
@@ -68,8 +68,8 @@ func New(o Options) (*Engine, error) {
 	if o.Store == nil {
 		return nil, errors.New("new engine: no store given")
 	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
 	}
 	if o.Random == nil {
 		o.Random = rand.Float64
@@ -78,7 +78,7 @@ func New(o Options) (*Engine, error) {
 		o.NewID = newID
 	}
 	e := &Engine{
-		Options:  o,
+		opts:     o,
 		watch:    newHub(),
 		sessions: newDesk(),
 		signal:   make(chan struct{}, 1),
@@ -120,15 +120,15 @@ func (e *Engine) Run(ctx context.Context) error {
 
 // start brings back what an earlier life of this process left.
 func (e *Engine) start(ctx context.Context) error {
-	for _, q := range e.Queues {
+	for _, q := range e.opts.Queues {
 		if err := e.catalog.persistQueue(ctx, q); err != nil {
 			return err
 		}
 	}
-	if !e.Exclusive {
+	if !e.opts.Exclusive {
 		return nil
 	}
-	return e.Store.Update(ctx, func(ctx context.Context, tx store.Tx) error {
+	return e.opts.Store.Update(ctx, func(ctx context.Context, tx store.Tx) error {
 		now, err := tx.Now(ctx)
 		if err != nil {
 			return err
@@ -142,5 +142,8 @@ func (e *Engine) Reader() interface {
 	store.Reader
 	store.Logs
 } {
-	return e.Store
+	return e.opts.Store
 }
+
+// Blobs is where large logs and files lie; nil when there is no such place.
+func (e *Engine) Blobs() blob.Store { return e.opts.Blobs }

@@ -646,7 +646,7 @@ tasks:
 
 func TestWideFanOut(t *testing.T) {
 	r := newRig(t)
-	const n = childrenPerTurn*2 + 17
+	const n = childrenPerTurn + 17
 	r.define(`
 name: wide
 input: {type: object, properties: {items: {type: array}}}
@@ -685,7 +685,7 @@ func TestRetention(t *testing.T) {
 	h := r.worker()
 	old := r.submit(Submission{Action: "noop"})
 	h.complete(h.take(1)[0], "1")
-	r.e.Retention = -time.Minute // everything that has finished is older than that
+	r.e.opts.Retention = -time.Minute // everything that has finished is older than that
 	n, err := r.e.purge(r.ctx)
 	if err != nil || n != 1 {
 		t.Fatalf("%d %v", n, err)

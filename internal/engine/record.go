@@ -81,7 +81,7 @@ func (o *reportOp) decide(ctx context.Context, t *turn) error {
 	if err != nil {
 		return err
 	}
-	o.receipt = d.Report(o.session, r, past, stash, t.now, t.e.Random())
+	o.receipt = d.Report(o.session, r, past, stash, t.now, t.e.opts.Random())
 	if d.Changed() {
 		t.changed(d)
 	}

@@ -45,7 +45,7 @@ func newRig(t *testing.T, change ...func(*Options)) *rig {
 	}
 	r.store = s
 	r.ctx = t.Context()
-	o := Options{Store: s, Exclusive: true, Logger: slog.New(slog.NewTextHandler(t.Output(), nil))}
+	o := Options{Store: s, Exclusive: true, Log: slog.New(slog.NewTextHandler(t.Output(), nil))}
 	for _, c := range change {
 		c(&o)
 	}

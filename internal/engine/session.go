@@ -72,7 +72,7 @@ func (d *desk) order(id flow.ID) {
 
 // Open implements handoff.Handoff.
 func (e *Engine) Open(ctx context.Context, s handoff.Session) (flow.ID, error) {
-	s.ID = e.NewID()
+	s.ID = e.opts.NewID()
 	for _, q := range s.Queues {
 		if err := e.catalog.declareQueue(ctx, q); err != nil {
 			return flow.ID{}, sessionError(err)
@@ -88,7 +88,7 @@ func (e *Engine) Open(ctx context.Context, s handoff.Session) (flow.ID, error) {
 		return flow.ID{}, sessionError(err)
 	}
 	e.sessions.put(s)
-	e.Logger.Info("worker session opened", "session", s.ID.Text(flow.SessionPrefix), "worker", s.Name, "queues", s.Queues, "slots", s.Slots)
+	e.opts.Log.Info("worker session opened", "session", s.ID.Text(flow.SessionPrefix), "worker", s.Name, "queues", s.Queues, "slots", s.Slots)
 	return s.ID, nil
 }
 
@@ -181,7 +181,7 @@ func (e *Engine) recover(ctx context.Context, session flow.ID, reason string) er
 				if d.Place != flow.Held || d.Owner != session {
 					continue
 				}
-				if err := d.Lose(reason, t.now, t.e.Random()); err != nil {
+				if err := d.Lose(reason, t.now, t.e.opts.Random()); err != nil {
 					return err
 				}
 				t.changed(d)
@@ -205,7 +205,7 @@ func (e *Engine) Log(ctx context.Context, session flow.ID, chunks []store.LogChu
 	if _, err := e.sessions.seat(session); err != nil {
 		return err
 	}
-	if err := e.Store.AppendLogs(ctx, chunks); err != nil {
+	if err := e.opts.Store.AppendLogs(ctx, chunks); err != nil {
 		return sessionError(fmt.Errorf("store logs: %w", err))
 	}
 	e.watch.logged(chunks)
@@ -223,10 +223,10 @@ func sessionError(err error) error {
 func (e *Engine) sweepSessions(ctx context.Context) {
 	for {
 		if err := e.recoverExpired(ctx); err != nil && ctx.Err() == nil {
-			e.Logger.Error("recovery of lost sessions failed; it will be tried again", "err", err)
+			e.opts.Log.Error("recovery of lost sessions failed; it will be tried again", "err", err)
 		}
 		if err := e.recoverUnstarted(ctx); err != nil && ctx.Err() == nil {
-			e.Logger.Error("recovery of undelivered hand-offs failed; it will be tried again", "err", err)
+			e.opts.Log.Error("recovery of undelivered hand-offs failed; it will be tried again", "err", err)
 		}
 		select {
 		case <-time.After(e.jittered(sessionSweep)):
@@ -249,7 +249,7 @@ func (e *Engine) recoverExpired(ctx context.Context) error {
 	}
 	for _, s := range lost {
 		e.counters.lostSessions.Add(1)
-		e.Logger.Warn("worker session lost: recovering what it held", "session", s.ID.Text(flow.SessionPrefix), "worker", s.Name)
+		e.opts.Log.Warn("worker session lost: recovering what it held", "session", s.ID.Text(flow.SessionPrefix), "worker", s.Name)
 		e.sessions.drop(s.ID)
 		if err := e.recover(ctx, s.ID, fmt.Sprintf("worker %s was lost", s.Name)); err != nil {
 			return err
@@ -262,7 +262,7 @@ func (e *Engine) recoverExpired(ctx context.Context) error {
 // was lost on the way.
 func (e *Engine) recoverUnstarted(ctx context.Context) error {
 	now := time.Now()
-	live, err := e.Store.LiveSessions(ctx, now)
+	live, err := e.opts.Store.LiveSessions(ctx, now)
 	if err != nil {
 		return fmt.Errorf("list sessions: %w", err)
 	}
@@ -282,7 +282,7 @@ func (e *Engine) recoverUnstarted(ctx context.Context) error {
 				if d.Stage != flow.Provisioning || d.Owner != s.ID || t.now.Sub(d.ClaimedAt) < handoff.Lease {
 					continue
 				}
-				if err := d.Lose("the hand-off never arrived", t.now, t.e.Random()); err != nil {
+				if err := d.Lose("the hand-off never arrived", t.now, t.e.opts.Random()); err != nil {
 					return err
 				}
 				t.changed(d)

@@ -178,7 +178,7 @@ func (e *Engine) prepare(ctx context.Context, s *Submission, o *submitOp) error 
 	if err := e.checkQueue(ctx, &r); err != nil {
 		return err
 	}
-	o.id, o.request = e.NewID(), r
+	o.id, o.request = e.opts.NewID(), r
 	if s.IdempotencyKey != "" {
 		o.hash = s.hash()
 	}
@@ -204,8 +204,8 @@ func (e *Engine) resolve(ctx context.Context, s *Submission) (flow.Request, erro
 				return flow.Request{}, invalid("input", "", err.Error(), "")
 			}
 		}
-		if e.Validate != nil {
-			if err := e.Validate(kind, s.Input); err != nil {
+		if e.opts.Validate != nil {
+			if err := e.opts.Validate(kind, s.Input); err != nil {
 				return flow.Request{}, invalid("input", "", err.Error(), "")
 			}
 		}
@@ -227,8 +227,8 @@ func (e *Engine) resolve(ctx context.Context, s *Submission) (flow.Request, erro
 	if err != nil {
 		return r, inputProblems(err)
 	}
-	if e.Validate != nil && adHoc(r.Kind) {
-		if err := e.Validate(r.Kind, r.Payload()); err != nil {
+	if e.opts.Validate != nil && adHoc(r.Kind) {
+		if err := e.opts.Validate(r.Kind, r.Payload()); err != nil {
 			return r, invalid("with", "", err.Error(), "")
 		}
 	}

@@ -40,7 +40,7 @@ func (e *Engine) sweepDue(ctx context.Context) {
 			if ctx.Err() != nil {
 				return
 			}
-			e.Logger.Error("looking for due executions failed; it will be tried again", "err", err)
+			e.opts.Log.Error("looking for due executions failed; it will be tried again", "err", err)
 		}
 		pause := e.jittered(dueAtMost)
 		if !next.IsZero() {
@@ -115,7 +115,7 @@ func (t *turn) decideDue(d *flow.Draft) (bool, error) {
 			Message: fmt.Sprintf("no worker took it within queue_timeout %s", d.QueueTimeout)}}, t.now, 0)
 	case !d.GapSince.IsZero() && passed(d.GapSince.Add(flow.GapTimeout)):
 		t.e.counters.gaps.Add(1)
-		err = d.Lose(fmt.Sprintf("event %d never came", d.NextSeq), t.now, t.e.Random())
+		err = d.Lose(fmt.Sprintf("event %d never came", d.NextSeq), t.now, t.e.opts.Random())
 	case d.Place == flow.Held && d.Kind == flow.KindSleep && passed(d.WakeAt):
 		err = d.Finish(flow.Completed, flow.Outcome{}, t.now, 0)
 	case d.Place == flow.Delayed && passed(d.WakeAt):
@@ -132,7 +132,7 @@ func (t *turn) decideDue(d *flow.Draft) (bool, error) {
 
 // sweepFinished removes what has been finished for longer than the retention, in small batches.
 func (e *Engine) sweepFinished(ctx context.Context) {
-	if e.Retention <= 0 {
+	if e.opts.Retention <= 0 {
 		return
 	}
 	for {
@@ -142,7 +142,7 @@ func (e *Engine) sweepFinished(ctx context.Context) {
 		case ctx.Err() != nil:
 			return
 		case err != nil:
-			e.Logger.Error("removing old executions failed; it will be tried again", "err", err)
+			e.opts.Log.Error("removing old executions failed; it will be tried again", "err", err)
 		case n > 0:
 			e.counters.purged.Add(int64(n))
 			pause = purgeBreathe
@@ -156,15 +156,15 @@ func (e *Engine) sweepFinished(ctx context.Context) {
 }
 
 func (e *Engine) purge(ctx context.Context) (int, error) {
-	ids, err := e.Store.FinishedBefore(ctx, time.Now().Add(-e.Retention), purgeBatch)
+	ids, err := e.opts.Store.FinishedBefore(ctx, time.Now().Add(-e.opts.Retention), purgeBatch)
 	if err != nil || len(ids) == 0 {
 		return 0, err
 	}
 	// Blobs first: a row without its blob is removed the next time, a blob without its row would stay for ever.
-	if e.Blobs != nil {
+	if e.opts.Blobs != nil {
 		for _, id := range ids {
 			for _, kind := range []string{"logs/", "files/"} {
-				if err := e.Blobs.Remove(ctx, kind+id.String()); err != nil {
+				if err := e.opts.Blobs.Remove(ctx, kind+id.String()); err != nil {
 					return 0, fmt.Errorf("remove blobs of %s: %w", id, err)
 				}
 			}
@@ -175,5 +175,5 @@ func (e *Engine) purge(ctx context.Context) (int, error) {
 
 // jittered spreads periodic work over replicas: between 80% and 100% of d.
 func (e *Engine) jittered(d time.Duration) time.Duration {
-	return d - time.Duration(float64(d)*e.Random()/5)
+	return d - time.Duration(float64(d)*e.opts.Random()/5)
 }

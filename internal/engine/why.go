@@ -30,7 +30,7 @@ type Why struct {
 
 // Why says what an execution is waiting for, who holds it, its place in line, and what would unblock it.
 func (e *Engine) Why(ctx context.Context, id flow.ID) (Why, error) {
-	x, err := e.Store.Get(ctx, id)
+	x, err := e.opts.Store.Get(ctx, id)
 	if err != nil {
 		return Why{}, err
 	}
@@ -107,7 +107,7 @@ func (e *Engine) whyDelayed(ctx context.Context, x *flow.Execution, w *Why) erro
 // lastFailure says how the previous attempt ended.
 func (e *Engine) lastFailure(ctx context.Context, x *flow.Execution) (string, error) {
 	const last = 10
-	events, err := e.Store.Events(ctx, x.ID, max(0, x.NextSeq-1-last), last)
+	events, err := e.opts.Store.Events(ctx, x.ID, max(0, x.NextSeq-1-last), last)
 	if err != nil {
 		return "", fmt.Errorf("read history: %w", err)
 	}
@@ -121,11 +121,11 @@ func (e *Engine) lastFailure(ctx context.Context, x *flow.Execution) (string, er
 }
 
 func (e *Engine) whyWaiting(ctx context.Context, x *flow.Execution, w *Why) error {
-	ahead, err := e.Store.Ahead(ctx, x)
+	ahead, err := e.opts.Store.Ahead(ctx, x)
 	if err != nil {
 		return fmt.Errorf("count the line: %w", err)
 	}
-	holders, err := e.Store.KeyHolders(ctx, x.Key, 10)
+	holders, err := e.opts.Store.KeyHolders(ctx, x.Key, 10)
 	if err != nil {
 		return fmt.Errorf("find the key's holders: %w", err)
 	}
@@ -141,12 +141,12 @@ func (e *Engine) whyWaiting(ctx context.Context, x *flow.Execution, w *Why) erro
 }
 
 func (e *Engine) whyReady(ctx context.Context, x *flow.Execution, w *Why) error {
-	ahead, err := e.Store.Ahead(ctx, x)
+	ahead, err := e.opts.Store.Ahead(ctx, x)
 	if err != nil {
 		return fmt.Errorf("count the queue: %w", err)
 	}
 	w.Waiting, w.Position = "queue", ahead+1
-	sessions, err := e.Store.LiveSessions(ctx, time.Now())
+	sessions, err := e.opts.Store.LiveSessions(ctx, time.Now())
 	if err != nil {
 		return fmt.Errorf("list workers: %w", err)
 	}
@@ -189,7 +189,7 @@ func (e *Engine) whyHeld(ctx context.Context, x *flow.Execution, w *Why) error {
 }
 
 func (e *Engine) holder(ctx context.Context, x *flow.Execution) (string, time.Time, error) {
-	sessions, err := e.Store.LiveSessions(ctx, time.Now())
+	sessions, err := e.opts.Store.LiveSessions(ctx, time.Now())
 	if err != nil {
 		return "", time.Time{}, fmt.Errorf("list workers: %w", err)
 	}
@@ -228,7 +228,7 @@ func (e *Engine) whyWorkflow(ctx context.Context, x *flow.Execution, w *Why) err
 	task, index := "", -1
 	for {
 		const page = 1000
-		children, err := e.Store.Children(ctx, store.WorkflowAttempt{ID: x.ID, Attempt: x.Attempt}, task, index, page)
+		children, err := e.opts.Store.Children(ctx, store.WorkflowAttempt{ID: x.ID, Attempt: x.Attempt}, task, index, page)
 		if err != nil {
 			return fmt.Errorf("list tasks: %w", err)
 		}
