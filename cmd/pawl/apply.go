@@ -1,0 +1,200 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/definition"
+)
+
+func (a *app) applyCommand() *cobra.Command {
+	var f format
+	c := &cobra.Command{
+		Use:   "apply FILE…",
+		Short: "Register the workflows and actions in files",
+		Long: `Register the workflows and actions in files (- is standard input, a directory stands for the YAML and JSON files in
+it). What has changed gets a new version; executions go on with the version that they started with.`,
+		Example: `  pawl apply workflows/
+  pawl apply grade.yaml && pawl run grade`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			files, err := a.readFiles(args)
+			if err != nil {
+				return err
+			}
+			return a.withClient(cmd.Context(), reading, func(ctx context.Context, s *session) error {
+				all := []api.DefinedVersion{}
+				for _, file := range files {
+					d, err := s.Define(ctx, file.content, file.name)
+					if err != nil {
+						return fmt.Errorf("apply %s: %w", file.name, err)
+					}
+					all = append(all, d.Definitions...)
+				}
+				if f != asTable {
+					return writeData(a.out, f, all)
+				}
+				for _, d := range all {
+					state := "unchanged"
+					if d.Created {
+						state = "registered"
+					}
+					fmt.Fprintf(a.out, "%s %s@%d %s\n", d.Kind, d.Name, d.Version, state)
+				}
+				return nil
+			})
+		},
+	}
+	formatFlag(c, &f, asTable, asJSON, asYAML)
+	return c
+}
+
+func (a *app) validateCommand() *cobra.Command {
+	var f format
+	c := &cobra.Command{
+		Use:   "validate FILE…",
+		Short: "Check workflow files and report everything that is wrong with them",
+		Long: `Check the workflows and actions in files without registering anything. Every problem is reported as
+file:line:column, with the value at fault and what to do about it. Needs neither server nor database.
+
+Exit codes: 0 all is well, 1 there are problems, 2 a file cannot be read.`,
+		Example: "  pawl validate examples/*.yaml",
+		Args:    cobra.MinimumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			files, err := a.readFiles(args)
+			if err != nil {
+				return &exit{exitUsage, err}
+			}
+			problems := []api.FieldError{}
+			var defs []*definition.Definition
+			for _, file := range files {
+				found, err := definition.Parse(file.name, file.content)
+				defs = append(defs, found...)
+				for _, p := range problemsOf(err) {
+					problems = append(problems, api.FieldError{Path: p.Path, Message: p.Message, Fix: p.Fix, File: p.File, Line: p.Line, Column: p.Column})
+				}
+			}
+			if f != asTable {
+				v := api.Validation{Valid: len(problems) == 0, Problems: problems}
+				for _, d := range defs {
+					v.Definitions = append(v.Definitions, api.DefinedVersion{Name: d.Name, Kind: string(d.Kind)})
+				}
+				if err := writeData(a.out, f, v); err != nil {
+					return err
+				}
+			} else {
+				for _, p := range problems {
+					fmt.Fprintln(a.out, p.String())
+				}
+				if len(problems) == 0 {
+					for _, d := range defs {
+						fmt.Fprintf(a.out, "%s: %s %s is valid\n", d.Position.File, d.Kind, d.Name)
+					}
+				}
+			}
+			if len(problems) > 0 {
+				return &exit{exitError, fmt.Errorf("%d problems in %d files", len(problems), len(files))}
+			}
+			return nil
+		},
+	}
+	formatFlag(c, &f, asTable, asJSON, asYAML)
+	return c
+}
+
+func problemsOf(err error) definition.Problems {
+	var ps definition.Problems
+	if err != nil && !errors.As(err, &ps) {
+		ps = definition.Problems{{Message: err.Error()}}
+	}
+	return ps
+}
+
+// source is a file with definitions.
+type source struct {
+	name    string
+	content []byte
+}
+
+// maxSource bounds a file that is read; the API takes no more either.
+const maxSource = 16 << 20
+
+// readFiles reads files, standard input and the definitions in directories.
+func (a *app) readFiles(args []string) ([]source, error) {
+	var all []source
+	for _, arg := range args {
+		if arg == "-" {
+			b, err := io.ReadAll(io.LimitReader(a.in, maxSource+1))
+			if err != nil {
+				return nil, fmt.Errorf("read standard input: %w", err)
+			}
+			all = append(all, source{"-", b})
+			continue
+		}
+		paths := []string{arg}
+		if info, err := os.Stat(arg); err == nil && info.IsDir() {
+			if paths, err = definitionsIn(arg); err != nil {
+				return nil, err
+			}
+		}
+		for _, p := range paths {
+			b, err := readBounded(p)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, source{p, b})
+		}
+	}
+	return all, nil
+}
+
+func definitionsIn(dir string) ([]string, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, fmt.Errorf("read directory: %w", err)
+	}
+	var paths []string
+	for _, e := range entries {
+		if ext := filepath.Ext(e.Name()); !e.IsDir() && slices.Contains([]string{".yaml", ".yml", ".json"}, ext) {
+			paths = append(paths, filepath.Join(dir, e.Name()))
+		}
+	}
+	if len(paths) == 0 {
+		return nil, fmt.Errorf("%s has no .yaml, .yml or .json files", dir)
+	}
+	return paths, nil
+}
+
+func readBounded(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err // names the operation and the path
+	}
+	defer func() { _ = f.Close() }()
+	b, err := io.ReadAll(io.LimitReader(f, maxSource+1))
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", path, err)
+	}
+	if len(b) > maxSource {
+		return nil, fmt.Errorf("%s is larger than %s", path, bytesText(maxSource))
+	}
+	return b, nil
+}
+
+// looksLikeFile reports whether what `pawl run` was given names a file rather than a registered action.
+func looksLikeFile(s string) bool {
+	if s == "-" || strings.ContainsAny(s, `/\`) || slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(s)) {
+		return true
+	}
+	info, err := os.Stat(s)
+	return err == nil && !info.IsDir()
+}

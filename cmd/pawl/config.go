@@ -1,0 +1,380 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	goruntime "runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"go.yaml.in/yaml/v4"
+)
+
+// setting is one thing that can be configured: by flag, by environment variable, in the file, or left at its default.
+type setting struct {
+	key    string // in the file; the flag has dashes, the variable is PAWL_KEY
+	value  string // default
+	doc    string
+	secret bool   // read also from the file that KEY_FILE names; never printed
+	on     string // the only command that has a flag for it; empty: all have
+	check  func(string) error
+}
+
+func (s *setting) flag() string     { return strings.ReplaceAll(s.key, "_", "-") }
+func (s *setting) variable() string { return "PAWL_" + strings.ToUpper(s.key) }
+
+const defaultListen = "127.0.0.1:7411"
+
+// settings are in the order in which `pawl config print` shows them.
+var settings = []setting{
+	{key: "server", doc: "URL of the server to work with; empty: an engine in this process"},
+	{key: "token", doc: "token for the server, or that the server asks for", secret: true},
+	{key: "state_dir", doc: "where an engine of this process keeps everything (default $XDG_STATE_HOME/pawl)"},
+	{key: "store", value: "sqlite", doc: "the database: sqlite (a file in the state directory) or sqlite:PATH", check: checkStore},
+	{key: "listen", value: defaultListen, doc: "address that pawl server answers on", on: "server"},
+	{key: "slots", value: "0", doc: "how many executions run at once here; 0: two per processor core", check: atLeast(0)},
+	{key: "queues", value: "default", doc: "the queues that workers here serve, by commas", check: checkQueues},
+	{key: "runtime", value: "sandbox", doc: "where code runs: sandbox, or process for code that you trust as yourself", check: oneOf("sandbox", "process")},
+	{key: "retention", value: "720h", doc: "how long finished executions are kept; 0: for ever", check: checkDuration},
+	{key: "allow_hosts", doc: "hosts, addresses or networks that http and llm tasks may reach though they are private, by commas; * for all"},
+	{key: "log_level", value: "warn", doc: "debug, info, warn or error", check: oneOf("debug", "info", "warn", "error")},
+}
+
+// config is what a call works with.
+type config struct {
+	values map[string]string
+	source map[string]string // where a value comes from, for people
+	file   string            // the file that was read, if any
+}
+
+func (c *config) text(key string) string { return c.values[key] }
+
+func (c *config) list(key string) []string {
+	var all []string
+	for _, s := range strings.Split(c.values[key], ",") {
+		if s = strings.TrimSpace(s); s != "" {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+// slots is how many executions run at once.
+func (c *config) slots() int {
+	n, _ := strconv.Atoi(c.values["slots"]) // checked when it was read
+	if n == 0 {
+		n = 2 * goruntime.NumCPU()
+	}
+	return n
+}
+
+func (c *config) retention() time.Duration {
+	d, _ := parseDuration(c.values["retention"]) // checked when it was read
+	return d
+}
+
+// declareSettings adds the flags of the settings that only the named command has; "" stands for those that all have.
+func declareSettings(flags *pflag.FlagSet, command string) {
+	if command == "" {
+		flags.String("config", "", "configuration file (default pawl.yaml in the state directory or in $XDG_CONFIG_HOME/pawl)")
+	}
+	for _, s := range settings {
+		if s.on != command {
+			continue
+		}
+		doc := s.doc + " [$" + s.variable() + "]"
+		if s.secret {
+			flags.String(s.flag()+"-file", "", "file that holds the "+s.doc+" [$"+s.variable()+"_FILE]")
+		}
+		flags.String(s.flag(), s.value, doc)
+	}
+}
+
+// loadConfig reads flags, then the environment, then the file, then the defaults: the first that says something wins.
+func loadConfig(flags *pflag.FlagSet, getenv func(string) string) (config, error) {
+	c := config{values: map[string]string{}, source: map[string]string{}}
+	for _, s := range settings {
+		c.values[s.key], c.source[s.key] = s.value, "default"
+	}
+	c.values["state_dir"] = defaultStateDir(getenv)
+	var problems []error
+	overlay := func() {
+		for _, s := range settings {
+			if err := c.overlay(&s, flags, getenv); err != nil {
+				problems = append(problems, err)
+			}
+		}
+	}
+	overlay() // for the state directory, in which the file may lie
+	problems = nil
+	if err := c.readFile(flags, getenv); err != nil {
+		return c, err
+	}
+	overlay()
+	for _, s := range settings {
+		if s.check == nil {
+			continue
+		}
+		if err := s.check(c.values[s.key]); err != nil {
+			problems = append(problems, fmt.Errorf("%s (%s): %w", s.key, c.source[s.key], err))
+		}
+	}
+	return c, errors.Join(problems...)
+}
+
+// overlay takes a setting from the environment or its flag.
+func (c *config) overlay(s *setting, flags *pflag.FlagSet, getenv func(string) string) error {
+	if v := getenv(s.variable()); v != "" {
+		c.values[s.key], c.source[s.key] = v, "$"+s.variable()
+	} else if path := getenv(s.variable() + "_FILE"); s.secret && path != "" {
+		if err := c.readSecret(s, path, "$"+s.variable()+"_FILE"); err != nil {
+			return err
+		}
+	}
+	if flags == nil {
+		return nil
+	}
+	if f := flags.Lookup(s.flag()); f != nil && f.Changed {
+		c.values[s.key], c.source[s.key] = f.Value.String(), "--"+s.flag()
+	} else if f := flags.Lookup(s.flag() + "-file"); s.secret && f != nil && f.Changed {
+		return c.readSecret(s, f.Value.String(), "--"+s.flag()+"-file")
+	}
+	return nil
+}
+
+func (c *config) readSecret(s *setting, path, source string) error {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("read %s: %w", source, err)
+	}
+	c.values[s.key], c.source[s.key] = strings.TrimSpace(string(b)), source
+	return nil
+}
+
+func (c *config) readFile(flags *pflag.FlagSet, getenv func(string) string) error {
+	path, named := "", false
+	if flags != nil {
+		if f := flags.Lookup("config"); f != nil && f.Changed {
+			path, named = f.Value.String(), true
+		}
+	}
+	if v := getenv("PAWL_CONFIG"); !named && v != "" {
+		path, named = v, true
+	}
+	places := []string{filepath.Join(c.text("state_dir"), "pawl.yaml"), filepath.Join(configHome(getenv), "pawl", "pawl.yaml")}
+	if named {
+		places = []string{path}
+	}
+	for _, p := range places {
+		b, err := os.ReadFile(p)
+		if errors.Is(err, fs.ErrNotExist) && !named {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("read configuration: %w", err)
+		}
+		c.file = p
+		return c.parse(p, b)
+	}
+	return nil
+}
+
+// parse reads a file and names everything in it that is wrong, by line.
+func (c *config) parse(path string, b []byte) error {
+	var doc yaml.Node
+	if err := yaml.Load(b, &doc); err != nil {
+		if len(bytes.TrimSpace(b)) == 0 {
+			return nil
+		}
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	if len(doc.Content) == 0 {
+		return nil
+	}
+	top := doc.Content[0]
+	if top.Kind != yaml.MappingNode {
+		return fmt.Errorf("%s:%d: want settings as in \"slots: 4\"", path, top.Line)
+	}
+	var problems []error
+	for i := 0; i+1 < len(top.Content); i += 2 {
+		key, value := top.Content[i], top.Content[i+1]
+		text, err := scalars(value)
+		secretFile := strings.TrimSuffix(key.Value, "_file")
+		switch {
+		case err != nil:
+			problems = append(problems, fmt.Errorf("%s:%d:%d: %s: %w", path, value.Line, value.Column, key.Value, err))
+		case known(key.Value) != nil:
+			c.values[key.Value], c.source[key.Value] = text, path
+		case secretFile != key.Value && known(secretFile) != nil && known(secretFile).secret:
+			if err := c.readSecret(known(secretFile), text, path); err != nil {
+				problems = append(problems, err)
+			}
+		default:
+			problems = append(problems, fmt.Errorf("%s:%d:%d: %q is not a setting: one of %s", path, key.Line, key.Column, key.Value, settingKeys()))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// scalars reads a value, or a list of values as one text with commas.
+func scalars(n *yaml.Node) (string, error) {
+	switch n.Kind {
+	case yaml.ScalarNode:
+		return n.Value, nil
+	case yaml.SequenceNode:
+		var all []string
+		for _, item := range n.Content {
+			if item.Kind != yaml.ScalarNode {
+				return "", errors.New("want a list of plain values")
+			}
+			all = append(all, item.Value)
+		}
+		return strings.Join(all, ","), nil
+	}
+	return "", errors.New("want a plain value or a list of them")
+}
+
+func known(key string) *setting {
+	if i := slices.IndexFunc(settings, func(s setting) bool { return s.key == key }); i >= 0 {
+		return &settings[i]
+	}
+	return nil
+}
+
+func settingKeys() string {
+	var keys []string
+	for _, s := range settings {
+		keys = append(keys, s.key)
+	}
+	return strings.Join(keys, ", ")
+}
+
+func defaultStateDir(getenv func(string) string) string {
+	if d := getenv("XDG_STATE_HOME"); d != "" {
+		return filepath.Join(d, "pawl")
+	}
+	if home, err := os.UserHomeDir(); err == nil {
+		return filepath.Join(home, ".local", "state", "pawl")
+	}
+	return filepath.Join(os.TempDir(), "pawl-"+strconv.Itoa(os.Getuid()))
+}
+
+func configHome(getenv func(string) string) string {
+	if d := getenv("XDG_CONFIG_HOME"); d != "" {
+		return d
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "/nonexistent"
+	}
+	return filepath.Join(home, ".config")
+}
+
+func atLeast(least int) func(string) error {
+	return func(s string) error {
+		if n, err := strconv.Atoi(s); err != nil || n < least || n > 10_000 {
+			return fmt.Errorf("%.40q is not a number from %d to 10000", s, least)
+		}
+		return nil
+	}
+}
+
+func oneOf(values ...string) func(string) error {
+	return func(s string) error {
+		if !slices.Contains(values, s) {
+			return fmt.Errorf("%.40q is none of %s", s, strings.Join(values, ", "))
+		}
+		return nil
+	}
+}
+
+func checkDuration(s string) error {
+	_, err := parseDuration(s)
+	return err
+}
+
+// parseDuration reads a duration that is not negative; days are understood as well.
+func parseDuration(s string) (time.Duration, error) {
+	if days, ok := strings.CutSuffix(s, "d"); ok {
+		if n, err := strconv.Atoi(days); err == nil && n >= 0 && n < 100_000 {
+			return time.Duration(n) * 24 * time.Hour, nil
+		}
+	}
+	if s == "0" {
+		return 0, nil
+	}
+	d, err := time.ParseDuration(s)
+	if err != nil || d < 0 {
+		return 0, fmt.Errorf("%.40q is not a duration: write it as in 30s, 12h or 30d", s)
+	}
+	return d, nil
+}
+
+func checkStore(s string) error {
+	if path, ok := strings.CutPrefix(s, "sqlite:"); s == "sqlite" || (ok && path != "") {
+		return nil
+	}
+	return fmt.Errorf("%.60q is not a database: write sqlite, or sqlite:PATH", s)
+}
+
+func checkQueues(s string) error {
+	c := config{values: map[string]string{"queues": s}}
+	if len(c.list("queues")) == 0 {
+		return errors.New("no queue is named: write at least one, such as default")
+	}
+	return nil
+}
+
+func (a *app) configCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "config",
+		Short: "See how Pawl is configured",
+		Long: `A setting comes from the first of these that has it: a flag, an environment variable (PAWL_ and the setting's name
+in capitals; secrets also from the file that PAWL_…_FILE names), the configuration file, the default.
+
+The file is the one that --config or $PAWL_CONFIG names, else pawl.yaml in the state directory, else
+$XDG_CONFIG_HOME/pawl/pawl.yaml. Unknown settings in it are errors.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	c.AddCommand(&cobra.Command{
+		Use:     "print",
+		Short:   "Print every setting, its value and where it comes from",
+		Example: "  pawl config print\n  pawl config print > ~/.config/pawl/pawl.yaml   a file to start from",
+		Args:    cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			fmt.Fprint(a.out, a.config.print())
+			return nil
+		},
+	})
+	return c
+}
+
+// print writes the settings as a configuration file; secrets are left out.
+func (c *config) print() string {
+	var b strings.Builder
+	for _, s := range settings {
+		value := c.values[s.key]
+		if value != "" && strings.ContainsAny(value, ":#{}[]*&!|>'\"%@` ") {
+			value = strconv.Quote(value)
+		}
+		fmt.Fprintf(&b, "# %s\n", s.doc)
+		switch {
+		case s.secret && value != "":
+			fmt.Fprintf(&b, "# %s: (set, not shown)  # %s\n", s.key, c.source[s.key])
+		case value == "":
+			fmt.Fprintf(&b, "# %s:\n", s.key)
+		default:
+			fmt.Fprintf(&b, "%s: %s  # %s\n", s.key, value, c.source[s.key])
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,198 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/pawl-run/pawl/client"
+)
+
+// mode says what a command wants an engine for.
+type mode int
+
+const (
+	reading mode = iota // to look and to steer: no workers are needed
+	working             // to run work
+)
+
+// session is a connection to an engine: in this process, in another one on the same state directory, or at a server.
+type session struct {
+	*client.Client
+	embedded bool // the engine is in this process
+	joined   bool // the engine is in another process on the same state directory, and may end with it
+	room     *room
+}
+
+// Close ends the connection, and the engine when it is in this process.
+func (s *session) Close() {
+	if s.room != nil {
+		s.room.close()
+	}
+}
+
+// connect finds the engine to work with: the server that was named, the process that works on the state directory, or one
+// of its own.
+func (a *app) connect(ctx context.Context, m mode) (*session, error) {
+	if url := a.config.text("server"); url != "" {
+		c, err := client.New(url, client.WithToken(a.config.text("token")), client.WithUserAgent("pawl/"+version()))
+		if err != nil {
+			return nil, usage("%v", err)
+		}
+		return &session{Client: c}, nil
+	}
+	dir := a.config.text("state_dir")
+	const patience = 10 * time.Second // for an owner that is just starting, or a command that is just reading
+	deadline := time.Now().Add(patience)
+	for {
+		lock, err := lockState(dir)
+		if err == nil {
+			r, err := a.openRoom(ctx, lock, roomOptions{works: m == working, drains: time.Second})
+			if err != nil {
+				return nil, err
+			}
+			return &session{Client: r.client(), embedded: true, room: r}, nil
+		}
+		if !errors.Is(err, errHeld) {
+			return nil, err
+		}
+		o := readOwner(dir)
+		if o.Address != "" {
+			if c, err := o.client(); err == nil && c.Ready(ctx) == nil {
+				if m != working || o.Works {
+					return &session{Client: c, joined: true}, nil
+				}
+			}
+		}
+		if time.Now().After(deadline) {
+			return nil, fmt.Errorf("the state directory %s is held by %s, which does not answer: stop it, or use another with --state-dir", dir, o)
+		}
+		if err := waitFor(ctx, 50*time.Millisecond); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// rejoin is for when the process that had the engine is gone: connect again, perhaps with an engine of our own.
+func (a *app) rejoin(ctx context.Context, s *session) error {
+	next, err := a.connect(ctx, working)
+	if err != nil {
+		return err
+	}
+	*s = *next
+	return nil
+}
+
+// errHeld means that another process works on the state directory.
+var errHeld = errors.New("held by another process")
+
+const (
+	lockName   = "pawl.lock"
+	socketName = "pawl.sock"
+)
+
+// lockState makes the state directory and takes it; the system gives it back when this process ends, however it ends.
+func lockState(dir string) (*os.File, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("make the state directory: %w; give another with --state-dir", err)
+	}
+	f, err := os.OpenFile(filepath.Join(dir, lockName), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("open the state directory: %w; give another with --state-dir", err)
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		_ = f.Close()
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			return nil, errHeld
+		}
+		return nil, fmt.Errorf("lock %s: %w", filepath.Join(dir, lockName), err)
+	}
+	return f, nil
+}
+
+// owner is what the process that works on a state directory says about itself in the lock file, which only its user can
+// read.
+type owner struct {
+	PID     int       `json:"pid"`
+	Command string    `json:"command"`
+	Since   time.Time `json:"since"`
+	Works   bool      `json:"works"`             // it has workers
+	Address string    `json:"address,omitempty"` // of its socket
+	Token   string    `json:"token,omitempty"`
+}
+
+func (o owner) String() string {
+	if o.PID == 0 {
+		return "another process"
+	}
+	return fmt.Sprintf("process %d (%s)", o.PID, o.Command)
+}
+
+func readOwner(dir string) owner {
+	var o owner
+	b, err := os.ReadFile(filepath.Join(dir, lockName))
+	if err != nil || json.Unmarshal(b, &o) != nil {
+		return owner{} // it has not written it yet
+	}
+	return o
+}
+
+// write puts the owner into its lock file.
+func (o owner) write(lock *os.File) error {
+	b, err := json.Marshal(o)
+	if err != nil {
+		return fmt.Errorf("encode owner: %w", err)
+	}
+	if err := lock.Truncate(0); err != nil {
+		return fmt.Errorf("write %s: %w", lock.Name(), err)
+	}
+	if _, err := lock.WriteAt(b, 0); err != nil {
+		return fmt.Errorf("write %s: %w", lock.Name(), err)
+	}
+	return nil
+}
+
+func (o owner) client() (*client.Client, error) {
+	transport := &http.Transport{
+		MaxIdleConnsPerHost: 16,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			var d net.Dialer
+			return d.DialContext(ctx, "unix", o.Address)
+		},
+	}
+	return client.New("http://localhost", client.WithHTTPClient(&http.Client{Transport: transport}),
+		client.WithToken(o.Token), client.WithUserAgent("pawl/"+version()))
+}
+
+// listenState opens the socket by which other commands reach the engine of this process: in the state directory, or, as
+// such a path may only be short, in a private directory elsewhere, which remove then removes.
+func listenState(dir string) (l net.Listener, remove func(), err error) {
+	path, remove := filepath.Join(dir, socketName), func() {}
+	const longest = 100 // bytes of a socket's path that every system takes
+	if len(path) > longest {
+		private, err := os.MkdirTemp("", "pawl-")
+		if err != nil {
+			return nil, nil, fmt.Errorf("make a place for the socket: %w", err)
+		}
+		path, remove = filepath.Join(private, socketName), func() { _ = os.RemoveAll(private) }
+	}
+	// Who holds the lock may remove what a process that was killed has left.
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, fmt.Errorf("remove the socket of an earlier process: %w", err)
+	}
+	l, err = net.Listen("unix", path)
+	if err != nil {
+		remove()
+		return nil, nil, fmt.Errorf("open the state directory's socket: %w", err)
+	}
+	return l, remove, nil
+}

@@ -1,0 +1,335 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/client"
+)
+
+// evalOptions are the flags of `pawl eval`.
+type evalOptions struct {
+	language string
+	stdin    string
+	args     []string
+	env      map[string]string
+	files    []string
+	collect  []string
+	into     string
+	limits   map[string]string
+	labels   map[string]string
+	queue    string
+	detach   bool
+	format   format
+}
+
+func (a *app) evalCommand() *cobra.Command {
+	var o evalOptions
+	c := &cobra.Command{
+		Use:   "eval FILE|-",
+		Short: "Run a program of somebody else's in the sandbox",
+		Long: `Run a program in the sandbox: without network, without this machine's files, within limits. What it writes is passed on
+as it comes, byte for byte: its standard output to standard output, its standard error to standard error. With -o json
+the result is printed instead: verdict, exit code, times, memory, output, files.
+
+The language is that of --language, or of the file's extension, or of its first line (#!…).`,
+		Example: `  pawl eval solution.py --stdin cases.txt --limit wall=2s,memory=64MB
+  echo 'console.log(6*7)' | pawl eval - --language javascript
+  pawl eval plot.py --file data.csv --collect plot.svg --collect-into out/
+  pawl eval main.c --arg 10 --arg 20 -o json`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return a.eval(cmd.Context(), args[0], &o) },
+	}
+	f := c.Flags()
+	f.StringVarP(&o.language, "language", "l", "", "one of "+strings.Join(api.Languages(), ", "))
+	f.StringVar(&o.stdin, "stdin", "", "file that the program reads as its standard input (- for standard input)")
+	f.StringArrayVar(&o.args, "arg", nil, "an argument for the program; may be repeated")
+	f.StringToStringVar(&o.env, "env", nil, "environment for the program, as in NAME=value")
+	f.StringArrayVar(&o.files, "file", nil, "a file to place beside the program, as PATH or NAME=PATH; may be repeated")
+	f.StringArrayVar(&o.collect, "collect", nil, "files to bring back: a path, directory or pattern; may be repeated")
+	f.StringVar(&o.into, "collect-into", ".", "directory for the files that are brought back")
+	f.StringToStringVar(&o.limits, "limit", nil, "limits: wall=5s, cpu=2s, memory=64MB, pids=16, output=1MB, disk=10MB")
+	f.StringToStringVar(&o.labels, "label", nil, "labels to find the execution by")
+	f.StringVar(&o.queue, "queue", "", "the queue it waits in")
+	f.BoolVar(&o.detach, "detach", false, "print the execution's id and leave it to the server")
+	_ = c.RegisterFlagCompletionFunc("language", cobra.FixedCompletions(api.Languages(), cobra.ShellCompDirectiveNoFileComp))
+	formatFlag(c, &o.format, asTable, asJSON, asYAML)
+	f.Lookup("output").Usage = "table: what the program writes; json or yaml: the result"
+	return c
+}
+
+func (a *app) eval(ctx context.Context, file string, o *evalOptions) error {
+	e, err := a.evaluation(file, o)
+	if err != nil {
+		return err
+	}
+	if a.config.text("server") == "" {
+		if err := missingFor("this program", e.Language); err != nil {
+			return err
+		}
+	}
+	ctx, stop := interruptible(ctx)
+	defer stop()
+	s, err := a.connect(ctx, working)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	if o.detach && s.embedded {
+		return usage("--detach leaves the execution to a server, and there is none: start pawl server, or give --server")
+	}
+	x, err := s.Evaluate(ctx, *e)
+	if err != nil {
+		var p *api.Problem
+		if errors.As(err, &p) && p.Type == api.ProblemInvalid {
+			return &exit{exitUsage, err}
+		}
+		return err
+	}
+	if o.detach {
+		fmt.Fprintln(a.out, x.ID)
+		return nil
+	}
+	return a.evaluated(ctx, s, x, o)
+}
+
+// evaluation puts the request together.
+func (a *app) evaluation(file string, o *evalOptions) (*api.Evaluation, error) {
+	files, err := a.readFiles([]string{file})
+	if err != nil {
+		return nil, err
+	}
+	if len(files) != 1 {
+		return nil, usage("%s is a directory: name the program's file, and give others with --file", file)
+	}
+	program := files[0].content
+	e := &api.Evaluation{Code: api.Code{Source: string(program), Args: o.args, Env: o.env, Collect: o.collect}, Labels: o.labels, Queue: o.queue}
+	if e.Language, err = languageOf(o.language, file, program); err != nil {
+		return nil, err
+	}
+	if o.stdin != "" {
+		if o.stdin == "-" && file == "-" {
+			return nil, usage("--stdin -: standard input is the program already")
+		}
+		in, err := a.readFiles([]string{o.stdin})
+		if err != nil {
+			return nil, fmt.Errorf("--stdin: %w", err)
+		}
+		e.Stdin = api.Content{Bytes: in[0].content}
+	}
+	for _, spec := range o.files {
+		name, path, ok := strings.Cut(spec, "=")
+		if !ok {
+			name, path = filepath.Base(spec), spec
+		}
+		b, err := readBounded(path)
+		if err != nil {
+			return nil, fmt.Errorf("--file: %w", err)
+		}
+		content := api.Content{Bytes: b}
+		if info, err := os.Stat(path); err == nil && info.Mode()&0o111 != 0 {
+			content.Mode = 0o755
+		}
+		if e.Files == nil {
+			e.Files = map[string]api.Content{}
+		}
+		e.Files[name] = content
+	}
+	if e.Limits, err = limitsOf(o.limits); err != nil {
+		return nil, err
+	}
+	return e, nil
+}
+
+// limitsOf reads --limit by way of the API's own decoder, so that both take the same.
+func limitsOf(given map[string]string) (api.CodeLimits, error) {
+	fields := map[string]any{}
+	for k, v := range given {
+		fields[k] = v
+		if n, err := strconv.Atoi(v); err == nil {
+			fields[k] = n
+		}
+	}
+	raw, err := json.Marshal(map[string]any{"language": "bash", "source": "true", "limits": fields})
+	if err != nil {
+		return api.CodeLimits{}, fmt.Errorf("encode limits: %w", err)
+	}
+	c, err := api.DecodeCode(raw)
+	if err != nil {
+		return api.CodeLimits{}, usage("--limit: %v", err)
+	}
+	return c.Limits, nil
+}
+
+// languageOf finds a program's language.
+func languageOf(given, file string, program []byte) (string, error) {
+	known := strings.Join(api.Languages(), ", ")
+	if given != "" {
+		name, ok := api.LanguageName(given)
+		if !ok {
+			return "", usage("--language %q: one of %s", given, known)
+		}
+		return name, nil
+	}
+	if ext := strings.TrimPrefix(filepath.Ext(file), "."); ext != "" {
+		if ext == "mjs" || ext == "cjs" {
+			ext = "js"
+		}
+		if name, ok := api.LanguageName(ext); ok {
+			return name, nil
+		}
+	}
+	line, _, _ := bufio.NewReader(bytes.NewReader(program)).ReadLine()
+	if rest, ok := bytes.CutPrefix(line, []byte("#!")); ok {
+		words := strings.Fields(string(rest))
+		for i := len(words) - 1; i >= 0; i-- {
+			base := strings.TrimRight(filepath.Base(words[i]), "0123456789.")
+			if name, ok := api.LanguageName(base); ok {
+				return name, nil
+			}
+		}
+	}
+	return "", usage("the language of %s cannot be told: give --language, one of %s", file, known)
+}
+
+// evaluated passes on what the program writes until it has ended, and returns what to exit with.
+func (a *app) evaluated(ctx context.Context, s *session, x *api.Execution, o *evalOptions) error {
+	presses := interruptions(ctx)
+	follow, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	over := make(chan error, 1)
+	go func() {
+		if o.format == asTable {
+			over <- a.passOn(follow, s.Client, x.ID)
+			return
+		}
+		_, err := s.Wait(follow, x.ID)
+		over <- err
+	}()
+	pressed := 0
+	for done := false; !done; {
+		select {
+		case err := <-over:
+			if err != nil {
+				return err
+			}
+			done = true
+		case <-presses.pressed:
+			if pressed++; pressed > 1 {
+				return errInterrupted
+			}
+			go func() {
+				if _, err := s.Kill(follow, x.ID, "interrupted", 0); err != nil && !client.IsFinished(err) {
+					a.say("pawl: kill: %v", err)
+				}
+			}()
+		}
+	}
+	end, err := s.Wait(follow, x.ID)
+	if err != nil {
+		return err
+	}
+	code := statusCode(end.Status)
+	if pressed > 0 {
+		code = exitInterrupted
+	}
+	var result api.CodeResult
+	if len(end.Output) > 0 {
+		if err := json.Unmarshal(end.Output, &result); err != nil {
+			return fmt.Errorf("read the result of %s: %w", x.ID, err)
+		}
+		if err := saveCollected(ctx, s, &result, o.into); err != nil {
+			return err
+		}
+	}
+	if o.format != asTable {
+		if err := writeData(a.out, o.format, end); err != nil {
+			return err
+		}
+	} else if end.Status != api.Completed && end.Error != nil {
+		a.say("pawl: %s", end.Error)
+	}
+	if code == exitOK {
+		return nil
+	}
+	return &exit{code: code}
+}
+
+// passOn writes what the program writes, as it comes.
+func (a *app) passOn(ctx context.Context, c *client.Client, id string) error {
+	attempt := 0
+	for chunk, err := range c.FollowLogs(ctx, id, client.LogQuery{}) {
+		if err != nil {
+			return err
+		}
+		if attempt != 0 && chunk.Attempt != attempt {
+			a.say("pawl: attempt %d begins", chunk.Attempt)
+		}
+		attempt = chunk.Attempt
+		to := a.err
+		if chunk.Stream == "stdout" {
+			to = a.out
+		}
+		if _, err := to.Write(chunk.Bytes()); err != nil {
+			return fmt.Errorf("pass on %s: %w", chunk.Stream, err)
+		}
+	}
+	return nil
+}
+
+// saveCollected writes the files that the program left beneath dir, and nowhere else.
+func saveCollected(ctx context.Context, s *session, r *api.CodeResult, dir string) error {
+	if len(r.Files) == 0 {
+		return nil
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("--collect-into: %w", err)
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return fmt.Errorf("--collect-into: %w", err)
+	}
+	defer func() { _ = root.Close() }()
+	for _, f := range r.Files {
+		if err := root.MkdirAll(filepath.Dir(filepath.FromSlash(f.Path)), 0o755); err != nil {
+			return fmt.Errorf("save %s: %w", f.Path, err)
+		}
+		content, err := contentOf(ctx, s, &f)
+		if err != nil {
+			return fmt.Errorf("save %s: %w", f.Path, err)
+		}
+		if err := root.WriteFile(filepath.FromSlash(f.Path), content, 0o644); err != nil {
+			return fmt.Errorf("save %s: %w", f.Path, err)
+		}
+	}
+	return nil
+}
+
+func contentOf(ctx context.Context, s *session, f *api.ResultFile) ([]byte, error) {
+	switch {
+	case f.Content != nil:
+		return []byte(*f.Content), nil
+	case f.Blob == "":
+		return f.Base64, nil
+	case s.room == nil:
+		return nil, fmt.Errorf("it is kept at the server as %s, which gives only small files away", f.Blob)
+	}
+	r, err := s.room.blobs.Get(ctx, f.Blob, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = r.Close() }()
+	return io.ReadAll(r)
+}

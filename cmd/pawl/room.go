@@ -1,0 +1,283 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/pawl-run/pawl/client"
+	"github.com/pawl-run/pawl/internal/blob/file"
+	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/handoff/direct"
+	"github.com/pawl-run/pawl/internal/runtime"
+	"github.com/pawl-run/pawl/internal/server"
+	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/store/sqlite"
+	"github.com/pawl-run/pawl/internal/worker"
+)
+
+// room is everything of Pawl in one process: store, engine, server and, when it works, a worker and its runtime.
+type room struct {
+	app    *app
+	lock   *os.File
+	store  store.Store
+	blobs  *file.Store
+	engine *engine.Engine
+	server *server.Server
+	log    *slog.Logger
+
+	runtime runtime.Runtime
+
+	stopWorker, stopServing, stopEngine func() // each waits until it has stopped
+	closing                             sync.Once
+}
+
+// roomOptions say what a room is for.
+type roomOptions struct {
+	works  bool          // run work here
+	grace  time.Duration // how long running work may go on when the room closes
+	drains time.Duration // how long requests may
+}
+
+// openRoom starts an engine on the locked state directory. The lock becomes the room's.
+func (a *app) openRoom(ctx context.Context, lock *os.File, ro roomOptions) (_ *room, err error) {
+	nothing := func() {}
+	r := &room{app: a, lock: lock, log: a.logger(), stopWorker: nothing, stopServing: nothing, stopEngine: nothing}
+	defer func() {
+		if err != nil {
+			r.close()
+		}
+	}()
+	o := owner{PID: os.Getpid(), Command: command(), Since: time.Now().UTC(), Works: ro.works}
+	if err := o.write(lock); err != nil {
+		return nil, err
+	}
+	dir := a.config.text("state_dir")
+	if r.store, err = openStore(ctx, a.config.text("store"), dir); err != nil {
+		return nil, err
+	}
+	if r.blobs, err = file.Open(filepath.Join(dir, "blobs")); err != nil {
+		return nil, err
+	}
+	r.engine, err = engine.New(engine.Options{
+		Store: r.store, Blobs: r.blobs, Logger: r.log, Exclusive: true, Retention: a.config.retention(),
+		Queues: a.config.list("queues"), Validate: validate,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if ro.works {
+		unfinished, err := countUnfinished(ctx, r.store)
+		if err != nil {
+			return nil, err
+		}
+		if unfinished > 0 {
+			a.say("pawl: resuming %s", plural(unfinished, "unfinished execution", "unfinished executions"))
+		}
+	}
+	r.stopEngine = background(func(ctx context.Context) {
+		if err := r.engine.Run(ctx); err != nil {
+			r.log.Error("the engine stopped", "err", err)
+		}
+	})
+	if err := r.serveState(o, dir, ro.drains); err != nil {
+		return nil, err
+	}
+	if ro.works {
+		if err := r.startWorker(ro.grace); err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
+}
+
+// serveState lets other commands on this state directory reach the engine.
+func (r *room) serveState(o owner, dir string, grace time.Duration) error {
+	tokens := r.app.tokens()
+	var err error
+	if r.server, err = server.New(server.Options{Engine: r.engine, Log: r.log, Version: version(), Tokens: tokens, Workers: remoteWorkers(r), Grace: grace}); err != nil {
+		return err
+	}
+	l, remove, err := listenState(dir)
+	if err != nil {
+		return err
+	}
+	stop := r.serve(l)
+	r.stopServing = func() { stop(); remove() }
+	o.Address = l.Addr().String()
+	if len(tokens) > 0 {
+		o.Token = tokens[0]
+	}
+	return o.write(r.lock)
+}
+
+// serve answers on l in the background; the result stops that.
+func (r *room) serve(l net.Listener) (stop func()) {
+	return background(func(ctx context.Context) {
+		if err := r.server.Serve(ctx, l); err != nil {
+			r.log.Error("the server stopped", "addr", l.Addr().String(), "err", err)
+		}
+	})
+}
+
+// startWorker starts the worker of this process.
+func (r *room) startWorker(grace time.Duration) error {
+	c := &r.app.config
+	handlers, rt, err := r.app.handlers(r.blobs, r.log)
+	if err != nil {
+		return err
+	}
+	r.runtime = rt
+	w, err := worker.New(worker.Options{
+		Handoff: direct.New(r.engine), Handlers: handlers, Slots: c.slots(), Queues: c.list("queues"),
+		Log: r.log, Blobs: r.blobs, Grace: grace,
+	})
+	if err != nil {
+		return err
+	}
+	r.stopWorker = background(func(ctx context.Context) {
+		if err := w.Run(ctx); err != nil {
+			r.log.Error("the worker stopped", "err", err)
+		}
+	})
+	return nil
+}
+
+func (r *room) client() *client.Client {
+	return client.NewInProcess(r.server.Handler(), client.WithUserAgent("pawl/"+version()))
+}
+
+// close stops everything, the worker first, so that what it reports is still recorded.
+func (r *room) close() {
+	r.closing.Do(func() {
+		if r.server != nil {
+			r.server.Drain()
+		}
+		r.stopWorker()
+		r.stopServing()
+		r.stopEngine()
+		if r.runtime != nil {
+			if err := r.runtime.Close(); err != nil {
+				r.log.Warn("the runtime did not close cleanly", "err", err)
+			}
+		}
+		if r.store != nil {
+			if err := r.store.Close(); err != nil {
+				r.log.Warn("the store did not close cleanly", "err", err)
+			}
+		}
+		if r.blobs != nil {
+			_ = r.blobs.Close() // only a directory's handle
+		}
+		_ = r.lock.Truncate(0) // what it says is no longer so; the lock itself ends with the file
+		_ = r.lock.Close()
+	})
+}
+
+// background runs f until the function it returns is called, which waits for f to return.
+func background(f func(context.Context)) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f(ctx)
+	}()
+	return func() {
+		cancel()
+		<-done
+	}
+}
+
+// openStore opens the database that a setting names.
+func openStore(ctx context.Context, dsn, dir string) (store.Store, error) {
+	path := filepath.Join(dir, "pawl.db")
+	if given, ok := strings.CutPrefix(dsn, "sqlite:"); ok {
+		path = given
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return nil, fmt.Errorf("make the database's directory: %w", err)
+	}
+	s, err := sqlite.Open(ctx, path, sqlite.Options{})
+	if err != nil {
+		return nil, err // a nil *sqlite.Store must not become a store.Store
+	}
+	return s, nil
+}
+
+// countUnfinished counts what users submitted and what has not ended, up to a bound.
+func countUnfinished(ctx context.Context, s store.Reader) (int, error) {
+	xs, err := s.List(ctx, store.Filter{TopLevel: true, Limit: 1000, Stages: []flow.Stage{
+		flow.Requested, flow.Scheduling, flow.Scheduled, flow.Provisioning, flow.Running}})
+	if err != nil {
+		return 0, fmt.Errorf("look for unfinished executions: %w", err)
+	}
+	return len(xs), nil
+}
+
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
+// tokens are those that the server asks for.
+func (a *app) tokens() []string {
+	if t := a.config.text("token"); t != "" {
+		return []string{t}
+	}
+	return nil
+}
+
+// command is how this process was called, for those who wonder who holds a state directory.
+func command() string {
+	words := []string{"pawl"}
+	for _, w := range os.Args[1:] {
+		if strings.HasPrefix(w, "-") || len(words) > 2 {
+			break // flags may hold secrets
+		}
+		words = append(words, w)
+	}
+	return strings.Join(words, " ")
+}
+
+// logger writes to standard error, or wherever a view sends it.
+func (a *app) logger() *slog.Logger {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(a.config.text("log_level"))); err != nil {
+		level = slog.LevelWarn // the setting was checked
+	}
+	return slog.New(slog.NewTextHandler(&a.logTo, &slog.HandlerOptions{Level: level}))
+}
+
+// logWriter is where log lines go: to a writer, or by way of a function that keeps them out of a live view's way.
+type logWriter struct {
+	mu  sync.Mutex
+	say func(line string)
+	app *app
+}
+
+func (l *logWriter) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	say := l.say
+	l.mu.Unlock()
+	if say == nil {
+		return l.app.err.Write(b)
+	}
+	say(strings.TrimRight(string(b), "\n"))
+	return len(b), nil
+}
+
+// redirect sends lines to say; nil sends them to standard error again.
+func (l *logWriter) redirect(say func(string)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.say = say
+}
