@@ -93,7 +93,8 @@ type Result struct {
 	Files       []Collected
 	// Refused lists what matched Collect and was not taken, with the reason (a link, a device, too large).
 	Refused []string
-	// Enforcement says what held the limits: "cgroup-v1", "cgroup-v2", "hybrid", "rlimit+watchdog", "none".
+	// Enforcement says what held the limits beside the clock and the output cap: "cgroup-v1", "cgroup-v2", "hybrid" (v1
+	// for limits, v2 for the kill), "rlimit+watchdog", "rlimit", "none".
 	Enforcement string
 }
 

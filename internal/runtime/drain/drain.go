@@ -32,6 +32,9 @@ func (b *Budget) take(n int64) int64 {
 	return max(0, n+left)
 }
 
+// Exceeded says whether more was written than the budget allows.
+func (b *Budget) Exceeded() bool { return b.left.Load() < 0 }
+
 var buffers = sync.Pool{New: func() any { return new([32 << 10]byte) }}
 
 // Pump copies from r to w until r ends and returns how many bytes were within the budget. It always reads to the end,

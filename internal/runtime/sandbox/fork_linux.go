@@ -2,7 +2,6 @@ package sandbox
 
 import (
 	"errors"
-	goruntime "runtime"
 	"syscall"
 
 	"github.com/pawl-run/pawl/internal/runtime/sandbox/pid1"
@@ -11,43 +10,11 @@ import (
 // errClosed is returned by a start after Close.
 var errClosed = errors.New("runtime is closed")
 
-// forker creates all sandboxes of a runtime from one thread that lives as long as the runtime. The kernel kills a child
-// that asked for it when the thread that created it ends, not when the process does, and Go may end a thread at any
-// time once some goroutine has locked it.
-type forker struct {
-	jobs chan forkJob
+// fork creates an init. The thread that does it lives as long as the runtime.
+func (r *Runtime) fork(attr *syscall.ProcAttr) (pid int, err error) {
+	r.thread.Do(func() { pid, err = syscall.ForkExec("/proc/self/exe", []string{"pawl-init"}, attr) })
+	return pid, err
 }
-
-type forkJob struct {
-	attr *syscall.ProcAttr
-	done chan<- forked
-}
-
-type forked struct {
-	pid int
-	err error
-}
-
-func newForker() *forker {
-	f := &forker{jobs: make(chan forkJob)}
-	go func() {
-		goruntime.LockOSThread() // never unlocked: the thread ends with this goroutine
-		for job := range f.jobs {
-			pid, err := syscall.ForkExec("/proc/self/exe", []string{"pawl-init"}, job.attr)
-			job.done <- forked{pid, err}
-		}
-	}()
-	return f
-}
-
-func (f *forker) fork(attr *syscall.ProcAttr) (int, error) {
-	done := make(chan forked, 1)
-	f.jobs <- forkJob{attr, done}
-	result := <-done
-	return result.pid, result.err
-}
-
-func (f *forker) close() { close(f.jobs) }
 
 // namespaces are all that a sandbox has of its own. The cgroup namespace is entered by the init, after the cgroups.
 const namespaces = syscall.CLONE_NEWUSER | syscall.CLONE_NEWPID | syscall.CLONE_NEWNS | syscall.CLONE_NEWNET |

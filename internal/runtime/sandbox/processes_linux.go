@@ -6,33 +6,63 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // clockTick is the unit of times in /proc: USER_HZ is 100 on every architecture that Go runs on.
 const clockTick = 10 * time.Millisecond
 
-// sampleTree adds up what the descendants of a sandbox's init use. Reading a moving tree is inexact, but nothing in it
-// can get out: orphans come back to the init. Memory is counted cheaply first, shared pages as often as they are mapped;
+// look is one look at the processes of a sandbox.
+type look struct {
+	cpu     time.Duration
+	memory  int64
+	largest int // the process with the most memory; 0 when memory is within the limit
+}
+
+// lookAt adds up what the descendants of a sandbox's init use. Reading a moving tree is inexact, but nothing in it can
+// get out: orphans come back to the init. Memory is counted cheaply first, shared pages as often as they are mapped;
 // only when that is over limit are the shares counted properly, which costs a walk of the page tables.
-func sampleTree(init int, limit int64) (cpu time.Duration, memory int64) {
+func lookAt(init int, limit int64) look {
+	var l look
 	tree := descendants(init)
 	for _, pid := range tree {
-		cpu += cpuOf(pid, true)
-		memory += residentOf(pid)
+		l.cpu += cpuOf(pid, true)
+		l.memory += residentOf(pid)
 	}
-	cpu += cpuOf(init, false) // of the children that it has reaped
-	if memory <= limit {
-		return cpu, memory
+	l.cpu += cpuOf(init, false) // of the children that it has reaped
+	if l.memory <= limit {
+		return l
 	}
-	var exact int64
+	var most int64
+	l.memory = 0
 	for _, pid := range tree {
 		share, ok := shareOf(pid)
 		if !ok {
 			share = residentOf(pid)
 		}
-		exact += share
+		l.memory += share
+		if share > most {
+			most, l.largest = share, pid
+		}
 	}
-	return cpu, exact
+	return l
+}
+
+// killInside kills a process if it is in the same pid namespace as the sandbox's init; by the time of a kill the number
+// may belong to a stranger.
+func killInside(init, pid int) bool {
+	handle, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		return false
+	}
+	defer unix.Close(handle)
+	home, err1 := os.Readlink("/proc/" + strconv.Itoa(init) + "/ns/pid_for_children")
+	here, err2 := os.Readlink("/proc/" + strconv.Itoa(pid) + "/ns/pid")
+	if err1 != nil || err2 != nil || home != here {
+		return false
+	}
+	return unix.PidfdSendSignal(handle, unix.SIGKILL, nil, 0) == nil
 }
 
 // descendants lists the processes below root.

@@ -34,11 +34,18 @@ type run struct {
 	pending        []byte   // received on control and not yet decoded
 	work           *os.File // the working directory, which outlives the sandbox's mounts
 
+	budget   *drain.Budget
 	pumps    sync.WaitGroup
 	outBytes int64
 	errBytes int64
 
+	ready chan struct{}          // closed when the start has succeeded or failed
 	ended atomic.Pointer[ending] // set once: why the run ended
+
+	// What watch has seen, to be read after it has stopped.
+	usedCPU    time.Duration
+	peakMemory int64
+	oomKills   int64
 
 	handle sync.Mutex // guards pidfd
 	pidfd  int        // -1 when there is none, or no more
@@ -48,7 +55,7 @@ type run struct {
 }
 
 func newRun(r *Runtime, spec runtime.Spec) *run {
-	return &run{runtime: r, spec: spec, pidfd: -1, done: make(chan struct{})}
+	return &run{runtime: r, spec: spec, pidfd: -1, ready: make(chan struct{}), done: make(chan struct{})}
 }
 
 // Wait blocks until nothing of the run is left.
@@ -83,11 +90,16 @@ func (n *run) kill() {
 
 // pumpOutput starts to drain the program's output.
 func (n *run) pumpOutput() {
-	budget := drain.NewBudget(n.spec.Limits.Output, func() {
-		n.end(runtime.OutputLimit, fmt.Sprintf("wrote more than the output limit of %d bytes", n.spec.Limits.Output))
+	n.budget = drain.NewBudget(n.spec.Limits.Output, func() {
+		<-n.ready // a quick program can be here before the init has reported its start
+		n.end(runtime.OutputLimit, n.outputReason())
 	})
-	n.pumps.Go(func() { n.outBytes = drain.Pump(n.stdout, n.spec.Stdout, budget) })
-	n.pumps.Go(func() { n.errBytes = drain.Pump(n.stderr, n.spec.Stderr, budget) })
+	n.pumps.Go(func() { n.outBytes = drain.Pump(n.stdout, n.spec.Stdout, n.budget) })
+	n.pumps.Go(func() { n.errBytes = drain.Pump(n.stderr, n.spec.Stderr, n.budget) })
+}
+
+func (n *run) outputReason() string {
+	return fmt.Sprintf("wrote more than the output limit of %d bytes", n.spec.Limits.Output)
 }
 
 // pumpInput feeds the program. It ends when the input does or when the last reader is gone; a Read of the caller's
@@ -156,18 +168,30 @@ func (n *run) bury() syscall.Rusage {
 func (n *run) conclude(exit pid1.Message, usage syscall.Rusage) {
 	r := &n.result
 	r.StdoutBytes, r.StderrBytes = n.outBytes, n.errBytes
-	r.CPU = time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+	// What is killed together with the init is not added to the init's usage.
+	r.CPU = max(n.usedCPU, time.Duration(usage.Utime.Nano()+usage.Stime.Nano()))
 	r.PeakMemory = usage.Maxrss << 10
 	if exit.Kind == pid1.Exited {
 		r.CPU, r.PeakMemory = time.Duration(exit.CPU), exit.MaxRSS
 	}
 	r.Enforcement = n.runtime.cgroups.enforcement()
-	found := evidence{ending: *n.ended.Load(), status: syscall.WaitStatus(exit.Status), memory: n.spec.Limits.Memory}
+	r.PeakMemory = max(r.PeakMemory, n.peakMemory)
+	found := evidence{
+		ending: *n.ended.Load(), status: syscall.WaitStatus(exit.Status),
+		oomKills: n.oomKills, memory: n.spec.Limits.Memory,
+	}
 	if n.cgroup != nil {
+		if exit.Kind != pid1.Exited {
+			r.CPU = max(r.CPU, n.cgroup.cpu())
+		}
 		found.oomKills = n.cgroup.oomKills()
 		if peak := n.cgroup.peakMemory(); peak > 0 {
 			r.PeakMemory = peak
 		}
+	}
+	if found.ending.verdict == "" && n.budget.Exceeded() {
+		// It ended before it could be killed for that.
+		found.ending = ending{runtime.OutputLimit, n.outputReason()}
 	}
 	judge(found, r)
 	var problems []error
@@ -192,6 +216,7 @@ func (n *run) abandon() {
 	defer n.runtime.unregister(n)
 	defer close(n.done)
 	n.ended.CompareAndSwap(nil, &ending{runtime.InfraError, "the start failed"})
+	close(n.ready)
 	if n.pid != 0 {
 		n.kill()
 		n.bury()

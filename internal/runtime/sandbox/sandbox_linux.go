@@ -13,6 +13,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/runtime"
 	"github.com/pawl-run/pawl/internal/runtime/sandbox/pid1"
+	"github.com/pawl-run/pawl/internal/runtime/spawn"
 )
 
 // Runtime is the Linux sandbox. It is safe for concurrent use.
@@ -24,7 +25,7 @@ type Runtime struct {
 	whyNot     error    // why there are no cgroups
 	privileged bool
 	ids        hostIDs
-	forker     *forker
+	thread     *spawn.Thread
 
 	mu     sync.Mutex
 	runs   map[*run]struct{}
@@ -55,7 +56,7 @@ func New(o Options) (runtime.Runtime, error) {
 	if r.filter, err = compileFilter(r.cgroups == nil); err != nil {
 		return nil, fmt.Errorf("%w: %w", runtime.ErrUnavailable, err)
 	}
-	r.forker = newForker()
+	r.thread = spawn.NewThread()
 	return r, nil
 }
 
@@ -78,7 +79,7 @@ func (r *Runtime) Close() error {
 	}
 	r.mu.Unlock()
 	r.idle.Wait()
-	r.forker.close()
+	r.thread.Close()
 	return nil
 }
 

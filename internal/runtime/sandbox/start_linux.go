@@ -77,7 +77,7 @@ func (r *Runtime) start(ctx context.Context, spec runtime.Spec) (_ *run, err err
 	}
 	n.uid, n.gid = r.ids.pick()
 	n.pidfd = -1
-	n.pid, err = r.forker.fork(birth(inherited, n.uid, n.gid, r.privileged, n.cgroup, &n.pidfd))
+	n.pid, err = r.fork(birth(inherited, n.uid, n.gid, r.privileged, n.cgroup, &n.pidfd))
 	if err != nil {
 		n.pid = 0
 		return nil, explainClone(err)
@@ -90,6 +90,7 @@ func (r *Runtime) start(ctx context.Context, spec runtime.Spec) (_ *run, err err
 	if err := n.handOver(ctx, config, sources); err != nil {
 		return nil, err
 	}
+	close(n.ready)
 	go n.supervise()
 	return n, nil
 }

@@ -14,7 +14,7 @@ func (n *run) watch() (stop func()) {
 	quit, stopped := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(stopped)
-		timer := time.NewTimer(n.nextLook(0))
+		timer := time.NewTimer(n.nextLook())
 		defer timer.Stop()
 		for {
 			select {
@@ -22,16 +22,18 @@ func (n *run) watch() (stop func()) {
 				return
 			case <-timer.C:
 			}
-			used, memory := n.sample()
-			switch limits := n.spec.Limits; {
-			case memory > limits.Memory:
-				n.end(runtime.OOM, fmt.Sprintf("used %d bytes of memory and the limit is %d", memory, limits.Memory))
-				return
-			case used > limits.CPU:
-				n.end(runtime.CPUTimeout, fmt.Sprintf("used more than %v of CPU time", limits.CPU))
+			if n.cgroup != nil {
+				n.usedCPU = max(n.usedCPU, n.cgroup.cpu())
+			} else {
+				n.patrol()
+			}
+			if limit := n.spec.Limits.CPU; n.usedCPU > limit {
+				n.end(runtime.CPUTimeout, fmt.Sprintf("used more than %v of CPU time", limit))
+			}
+			if n.ended.Load() != nil {
 				return
 			}
-			timer.Reset(n.nextLook(used))
+			timer.Reset(n.nextLook())
 		}
 	}()
 	return func() { close(quit); <-stopped }
@@ -40,21 +42,30 @@ func (n *run) watch() (stop func()) {
 const (
 	closestLook  = 5 * time.Millisecond
 	memoryPeriod = 10 * time.Millisecond // between two looks of the watchdog
+	mostOOMKills = 16                    // by the watchdog in one run, before it ends the run
 )
 
 // nextLook is when the budget can be used up at the earliest, if every core of the machine works on it.
-func (n *run) nextLook(used time.Duration) time.Duration {
-	next := max(closestLook, (n.spec.Limits.CPU-used)/time.Duration(goruntime.NumCPU()))
+func (n *run) nextLook() time.Duration {
+	next := max(closestLook, (n.spec.Limits.CPU-n.usedCPU)/time.Duration(goruntime.NumCPU()))
 	if n.cgroup == nil {
 		return min(next, memoryPeriod)
 	}
 	return next
 }
 
-// sample returns the CPU time used so far and, without cgroups, the memory in use; with them the kernel sees to that.
-func (n *run) sample() (cpu time.Duration, memory int64) {
-	if n.cgroup != nil {
-		return n.cgroup.cpu(), 0
+// patrol does for a run without cgroups what the kernel does for one with: it kills the largest process of a run that
+// is over its memory limit, counts that, and leaves the rest alone; a run that goes on eating is ended.
+func (n *run) patrol() {
+	limit := n.spec.Limits.Memory
+	l := lookAt(n.pid, limit)
+	n.usedCPU = max(n.usedCPU, l.cpu)
+	n.peakMemory = max(n.peakMemory, l.memory)
+	switch {
+	case l.largest == 0 || l.memory <= limit:
+	case l.memory > 2*limit || n.oomKills >= mostOOMKills:
+		n.end(runtime.OOM, fmt.Sprintf("used %d bytes of memory and the limit is %d", l.memory, limit))
+	case killInside(n.pid, l.largest):
+		n.oomKills++
 	}
-	return sampleTree(n.pid, n.spec.Limits.Memory)
 }

@@ -1,0 +1,59 @@
+package process
+
+import (
+	"bytes"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/pawl-run/pawl/internal/runtime"
+)
+
+const (
+	enforcement = "rlimit"
+	maxrssUnit  = 1 << 10 // kilobytes
+)
+
+// attributes put a program into a session of its own and let it die with Pawl.
+func attributes() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
+}
+
+// limitProcess bounds CPU time and file size of each process by itself. It is best effort: what a program does in the
+// first microseconds is not bounded, and trusted programs do not race for that.
+func limitProcess(pid int, l runtime.Limits) {
+	seconds := uint64(math.Ceil(l.CPU.Seconds()))
+	for resource, limit := range map[int]unix.Rlimit{
+		unix.RLIMIT_CPU:   {Cur: seconds, Max: seconds + 1},
+		unix.RLIMIT_FSIZE: {Cur: uint64(l.Disk), Max: uint64(l.Disk)},
+		unix.RLIMIT_CORE:  {},
+	} {
+		_ = unix.Prlimit(pid, resource, &limit, nil) // the program may have ended already
+	}
+}
+
+// groupLives says whether a process group has members that are not zombies. Orphans are reaped by the system's init,
+// some of which take their time; what is dead is dead.
+func groupLives(id int) bool {
+	if unix.Kill(-id, 0) != nil {
+		return false
+	}
+	group := []byte(strconv.Itoa(id))
+	entries, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, entry := range entries {
+		text, err := os.ReadFile(entry)
+		if err != nil {
+			continue
+		}
+		// After the command in parentheses: state, parent, group.
+		fields := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:])
+		if len(fields) > 2 && bytes.Equal(fields[2], group) && fields[0][0] != 'Z' && fields[0][0] != 'X' {
+			return true
+		}
+	}
+	return false
+}

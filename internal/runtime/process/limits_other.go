@@ -1,0 +1,25 @@
+//go:build unix && !linux
+
+package process
+
+import (
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/pawl-run/pawl/internal/runtime"
+)
+
+const (
+	enforcement = "none"
+	maxrssUnit  = 1 // bytes
+)
+
+// attributes put a program into a session of its own.
+func attributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
+
+// limitProcess does nothing: another process's limits cannot be set here.
+func limitProcess(int, runtime.Limits) {}
+
+// groupLives says whether a process group has members; EPERM is what macOS says of a group of zombies.
+func groupLives(id int) bool { return unix.Kill(-id, 0) == nil }

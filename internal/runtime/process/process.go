@@ -1,0 +1,218 @@
+//go:build unix
+
+// Package process runs programs as plain children of Pawl, in a directory of their own. It isolates nothing: a program
+// can do whatever the user who runs Pawl can do, and a process that leaves its session survives the run. It is for
+// trusted work and for hosts without a sandbox, and is never chosen by itself.
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/pawl-run/pawl/internal/runtime"
+	"github.com/pawl-run/pawl/internal/runtime/spawn"
+)
+
+// Name is what users call this backend.
+const Name = "process"
+
+// Options configure New. The zero value is ready to use.
+type Options struct {
+	// Defaults fill the limits that a Spec leaves at zero; its own zeroes come from runtime.DefaultLimits.
+	Defaults runtime.Limits
+	// Dir is where working directories are made; empty means the system's temporary directory.
+	Dir string
+}
+
+// Runtime starts plain processes. It is safe for concurrent use.
+type Runtime struct {
+	defaults runtime.Limits
+	dir      string
+	thread   *spawn.Thread
+
+	mu     sync.Mutex
+	runs   map[*run]struct{}
+	closed bool
+	idle   sync.WaitGroup
+}
+
+// New returns a runtime that isolates nothing.
+func New(o Options) (runtime.Runtime, error) {
+	return &Runtime{
+		defaults: o.Defaults.Or(runtime.DefaultLimits()),
+		dir:      o.Dir,
+		thread:   spawn.NewThread(),
+		runs:     make(map[*run]struct{}),
+	}, nil
+}
+
+// Name returns "process".
+func (r *Runtime) Name() string { return Name }
+
+// Isolation returns runtime.None.
+func (r *Runtime) Isolation() runtime.Isolation { return runtime.None }
+
+// Diagnose says what to expect; a process can always be started.
+func (r *Runtime) Diagnose(context.Context) []runtime.Finding {
+	return []runtime.Finding{
+		{What: "isolation", OK: true, Say: "none: programs can do what the user who runs Pawl can do; for trusted code only"},
+		{What: "limits", OK: true, Say: "wall time and output by Pawl, the rest: " + enforcement +
+			"; memory and the number of processes are not limited"},
+	}
+}
+
+// Close kills every run and waits for it.
+func (r *Runtime) Close() error {
+	r.mu.Lock()
+	if r.closed {
+		r.mu.Unlock()
+		return nil
+	}
+	r.closed = true
+	for run := range r.runs {
+		run.Kill("the runtime is closing")
+	}
+	r.mu.Unlock()
+	r.idle.Wait()
+	r.thread.Close()
+	return nil
+}
+
+// Start begins a run and returns when the program is executing.
+func (r *Runtime) Start(ctx context.Context, spec runtime.Spec) (runtime.Run, error) {
+	if err := spec.Check(); err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	spec.Limits = spec.Limits.Or(r.defaults)
+	n := &run{runtime: r, spec: spec, done: make(chan struct{})}
+	r.mu.Lock()
+	if r.closed {
+		r.mu.Unlock()
+		return nil, fmt.Errorf("start %s: runtime is closed", spec.Argv[0])
+	}
+	r.runs[n] = struct{}{}
+	r.idle.Add(1)
+	r.mu.Unlock()
+	if err := n.start(); err != nil {
+		r.unregister(n)
+		return nil, fmt.Errorf("start %s: %w", spec.Argv[0], err)
+	}
+	return n, nil
+}
+
+func (r *Runtime) unregister(n *run) {
+	r.mu.Lock()
+	delete(r.runs, n)
+	r.mu.Unlock()
+	r.idle.Done()
+}
+
+// placeFiles writes the inputs beneath dir.
+func placeFiles(dir string, spec runtime.Spec) error {
+	var total int64
+	for _, f := range spec.Files {
+		source := io.Reader(strings.NewReader(string(f.Content)))
+		mode := f.Mode.Perm()
+		if f.Content == nil && f.Source != "" {
+			file, err := os.Open(f.Source)
+			if err != nil {
+				return fmt.Errorf("%w: input file %q: %w", runtime.ErrSpec, f.Path, err)
+			}
+			defer file.Close()
+			info, err := file.Stat()
+			if err != nil || !info.Mode().IsRegular() {
+				return fmt.Errorf("%w: input file %q: %s is not a regular file", runtime.ErrSpec, f.Path, f.Source)
+			}
+			if mode == 0 {
+				mode = info.Mode().Perm()
+			}
+			source = file
+		}
+		if mode == 0 {
+			mode = 0o644
+		}
+		path := filepath.Join(dir, filepath.FromSlash(f.Path))
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return fmt.Errorf("%w: input file %q: %w", runtime.ErrSpec, f.Path, err)
+		}
+		out, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+		if err != nil {
+			return fmt.Errorf("%w: input file %q: %w", runtime.ErrSpec, f.Path, err)
+		}
+		size, err := io.Copy(out, io.LimitReader(source, spec.Limits.Disk-total+1))
+		if err = errors.Join(err, out.Close()); err != nil {
+			return fmt.Errorf("write input file %q: %w", f.Path, err)
+		}
+		if total += size; total > spec.Limits.Disk {
+			return fmt.Errorf("%w: input files are larger than the disk limit of %d bytes; raise the limit",
+				runtime.ErrSpec, spec.Limits.Disk)
+		}
+	}
+	return nil
+}
+
+// lookUp finds a program as a shell would, in the PATH of the program's own environment.
+func lookUp(name, dir string, env []string) (string, error) {
+	if strings.Contains(name, "/") {
+		path := name
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(dir, path)
+		}
+		if err := executable(path); err != nil {
+			return "", fmt.Errorf("%w: %q: %w", runtime.ErrSpec, name, err)
+		}
+		return path, nil
+	}
+	path := ""
+	for _, kv := range env {
+		if value, ok := strings.CutPrefix(kv, "PATH="); ok {
+			path = value
+		}
+	}
+	for _, dir := range filepath.SplitList(path) {
+		if candidate := filepath.Join(dir, name); dir != "" && executable(candidate) == nil {
+			return candidate, nil
+		}
+	}
+	return "", fmt.Errorf("%w: %q is not in the PATH that the run was given (%q)", runtime.ErrSpec, name, path)
+}
+
+func executable(path string) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	if !info.Mode().IsRegular() {
+		return errors.New("not a regular file")
+	}
+	return unix.Access(path, unix.X_OK)
+}
+
+// removeAll removes a working directory even if the program has taken its owner's permissions away.
+func removeAll(dir string) error {
+	if os.RemoveAll(dir) == nil {
+		return nil
+	}
+	_ = filepath.WalkDir(dir, func(path string, entry os.DirEntry, err error) error {
+		if entry != nil && entry.IsDir() {
+			_ = os.Chmod(path, 0o700)
+		}
+		return nil
+	})
+	return os.RemoveAll(dir)
+}
+
+// groupGone is how long the rest of a killed process group may take to disappear.
+const groupGone = 5 * time.Second

@@ -1,0 +1,251 @@
+//go:build unix
+
+package process
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/pawl-run/pawl/internal/runtime"
+	"github.com/pawl-run/pawl/internal/runtime/collect"
+	"github.com/pawl-run/pawl/internal/runtime/drain"
+)
+
+// ending is why a run ended, as far as Pawl decided it; the first one stays.
+type ending struct {
+	verdict runtime.Verdict // empty when the program ended by itself
+	reason  string
+}
+
+// run is one process group.
+type run struct {
+	runtime *Runtime
+	spec    runtime.Spec
+	dir     string
+	process *os.Process
+	started time.Time
+
+	stdin              *os.File // write end; nil when there is no input
+	stdout, stderr     *os.File // read ends
+	budget             *drain.Budget
+	pumps              sync.WaitGroup
+	outBytes, errBytes int64
+
+	ended atomic.Pointer[ending]
+	group sync.Mutex // guards gone
+	gone  bool       // the group's id may belong to others by now
+
+	done   chan struct{}
+	result runtime.Result
+}
+
+// Wait blocks until the process group is gone.
+func (n *run) Wait() runtime.Result {
+	<-n.done
+	return n.result
+}
+
+// Kill ends the run unless it has ended.
+func (n *run) Kill(reason string) { n.end(runtime.Killed, reason) }
+
+func (n *run) end(v runtime.Verdict, reason string) {
+	if n.ended.CompareAndSwap(nil, &ending{v, reason}) {
+		n.killGroup()
+	}
+}
+
+func (n *run) killGroup() {
+	n.group.Lock()
+	defer n.group.Unlock()
+	if !n.gone {
+		_ = unix.Kill(-n.process.Pid, unix.SIGKILL) // there may be nobody left
+	}
+}
+
+// start does everything up to the moment when the program is executing, or takes it back.
+func (n *run) start() (err error) {
+	if n.dir, err = os.MkdirTemp(n.runtime.dir, "pawl-run-"); err != nil {
+		return fmt.Errorf("make a working directory: %w", err)
+	}
+	var inside []*os.File
+	defer func() {
+		closeAll(inside)
+		if err != nil {
+			closeAll([]*os.File{n.stdin, n.stdout, n.stderr})
+			err = errors.Join(err, removeAll(n.dir))
+		}
+	}()
+	if err := placeFiles(n.dir, n.spec); err != nil {
+		return err
+	}
+	path, err := lookUp(n.spec.Argv[0], n.dir, n.spec.Env)
+	if err != nil {
+		return err
+	}
+	if inside, err = n.openStreams(); err != nil {
+		return err
+	}
+	env := n.spec.Env
+	if env == nil {
+		env = []string{} // nil would mean our own
+	}
+	n.runtime.thread.Do(func() {
+		n.process, err = os.StartProcess(path, n.spec.Argv, &os.ProcAttr{
+			Dir: n.dir, Env: env, Files: inside, Sys: attributes(),
+		})
+	})
+	if err != nil {
+		return fmt.Errorf("%w: %w", runtime.ErrSpec, err)
+	}
+	n.started = time.Now()
+	limitProcess(n.process.Pid, n.spec.Limits)
+	n.pump()
+	go n.supervise()
+	return nil
+}
+
+// openStreams makes the pipes; the program's ends are returned in the order of their descriptors.
+func (n *run) openStreams() (inside []*os.File, err error) {
+	var stdin *os.File
+	if n.spec.Stdin == nil {
+		stdin, err = os.Open(os.DevNull)
+	} else {
+		stdin, n.stdin, err = os.Pipe()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open the run's streams: %w", err)
+	}
+	inside = append(inside, stdin)
+	for _, end := range []**os.File{&n.stdout, &n.stderr} {
+		read, write, err := os.Pipe()
+		if err != nil {
+			return inside, fmt.Errorf("open the run's streams: %w", err)
+		}
+		*end = read
+		inside = append(inside, write)
+	}
+	return inside, nil
+}
+
+func (n *run) pump() {
+	n.budget = drain.NewBudget(n.spec.Limits.Output, func() { n.end(runtime.OutputLimit, n.outputReason()) })
+	n.pumps.Go(func() { n.outBytes = drain.Pump(n.stdout, n.spec.Stdout, n.budget) })
+	n.pumps.Go(func() { n.errBytes = drain.Pump(n.stderr, n.spec.Stderr, n.budget) })
+	if n.stdin != nil {
+		// Ends with the input or with the last reader; a Read that never returns keeps its goroutine and nothing else.
+		go func() {
+			_, _ = io.Copy(n.stdin, n.spec.Stdin)
+			n.stdin.Close()
+		}()
+	}
+}
+
+func (n *run) outputReason() string {
+	return fmt.Sprintf("wrote more than the output limit of %d bytes", n.spec.Limits.Output)
+}
+
+// drainGrace is how long output may still be read after the whole group is dead. Only a process that left the session
+// can hold the pipes for longer, and it must not hold the run.
+const drainGrace = time.Second
+
+// supervise sees the run through to its end.
+func (n *run) supervise() {
+	defer n.runtime.unregister(n)
+	defer close(n.done)
+	limits := n.spec.Limits
+	wall := time.AfterFunc(limits.Wall-time.Since(n.started), func() {
+		n.end(runtime.Timeout, fmt.Sprintf("ran longer than the limit of %v", limits.Wall))
+	})
+	state, err := n.process.Wait()
+	wall.Stop()
+	n.result.Wall = time.Since(n.started)
+	n.ended.CompareAndSwap(nil, &ending{})
+	n.killGroup()
+	groupErr := n.awaitGroup()
+	n.stdout.SetReadDeadline(time.Now().Add(drainGrace))
+	n.stderr.SetReadDeadline(time.Now().Add(drainGrace))
+	n.pumps.Wait()
+	closeAll([]*os.File{n.stdout, n.stderr, n.stdin})
+	if err = errors.Join(err, groupErr); err == nil {
+		n.judge(state)
+	}
+	err = errors.Join(err, n.collect(), removeAll(n.dir))
+	if err != nil {
+		n.result.Verdict, n.result.Reason = runtime.InfraError, err.Error()
+	}
+}
+
+// awaitGroup waits until nobody is left in the process group.
+func (n *run) awaitGroup() error {
+	defer func() {
+		n.group.Lock()
+		n.gone = true
+		n.group.Unlock()
+	}()
+	deadline := time.Now().Add(groupGone)
+	for wait := 50 * time.Microsecond; groupLives(n.process.Pid); wait = min(2*wait, 10*time.Millisecond) {
+		if time.Now().After(deadline) {
+			return fmt.Errorf("process group %d is still there %v after it was killed", n.process.Pid, groupGone)
+		}
+		time.Sleep(wait)
+	}
+	return nil
+}
+
+// judge fills in how the run ended: what Pawl decided, then what the program did.
+func (n *run) judge(state *os.ProcessState) {
+	r := &n.result
+	r.StdoutBytes, r.StderrBytes = n.outBytes, n.errBytes
+	r.CPU = state.UserTime() + state.SystemTime()
+	if usage, ok := state.SysUsage().(*syscall.Rusage); ok {
+		r.PeakMemory = int64(usage.Maxrss) * maxrssUnit
+	}
+	r.Enforcement = enforcement
+	status, _ := state.Sys().(syscall.WaitStatus)
+	switch e := n.ended.Load(); {
+	case e.verdict != "":
+		r.Verdict, r.Reason = e.verdict, e.reason
+	case n.budget.Exceeded(): // it ended before it could be killed for that
+		r.Verdict, r.Reason = runtime.OutputLimit, n.outputReason()
+	case status.Signaled() && status.Signal() == syscall.SIGXCPU:
+		r.Verdict = runtime.CPUTimeout
+		r.Reason = fmt.Sprintf("used more than %v of CPU time", n.spec.Limits.CPU)
+	case status.Signaled():
+		r.Verdict, r.Signal = runtime.Signal, unix.SignalName(status.Signal())
+		r.Reason = "the program was ended by " + r.Signal
+	case status.ExitStatus() == 0:
+		r.Verdict = runtime.OK
+	default:
+		r.Verdict, r.ExitCode = runtime.NonzeroExit, status.ExitStatus()
+		r.Reason = fmt.Sprintf("the program exited with code %d", r.ExitCode)
+	}
+}
+
+func (n *run) collect() error {
+	if len(n.spec.Collect) == 0 {
+		return nil
+	}
+	dir, err := os.Open(n.dir)
+	if err != nil {
+		return fmt.Errorf("collect: %w", err)
+	}
+	defer dir.Close()
+	n.result.Files, n.result.Refused, err = collect.From(dir, n.spec.Collect, n.spec.CollectInto, n.spec.Limits.Disk)
+	return err
+}
+
+func closeAll(files []*os.File) {
+	for _, f := range files {
+		if f != nil {
+			f.Close()
+		}
+	}
+}

@@ -1,0 +1,357 @@
+//go:build unix
+
+package runtimetest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/runtime"
+)
+
+// env is the environment of the suite's harmless programs.
+var env = []string{"PATH=/usr/local/bin:/usr/bin:/bin"}
+
+// shell is a run of a shell script.
+func shell(script string, args ...string) runtime.Spec {
+	return runtime.Spec{
+		Name: "conformance", Argv: append([]string{"sh", "-c", script, "sh"}, args...), Env: env,
+		Limits: runtime.Limits{Wall: 20 * time.Second, CPU: 20 * time.Second},
+	}
+}
+
+// output collects what a program writes and lets a test wait for a part of it.
+type output struct {
+	mu      sync.Mutex
+	text    bytes.Buffer
+	changed chan struct{}
+}
+
+func newOutput() *output { return &output{changed: make(chan struct{}, 1)} }
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	select {
+	case o.changed <- struct{}{}:
+	default:
+	}
+	return o.text.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
+}
+
+// await blocks until the output contains text.
+func (o *output) await(t testing.TB, text string) {
+	t.Helper()
+	deadline := time.NewTimer(20 * time.Second)
+	defer deadline.Stop()
+	for !strings.Contains(o.String(), text) {
+		select {
+		case <-o.changed:
+		case <-deadline.C:
+			t.Fatalf("output %q never contained %q", o.String(), text)
+		}
+	}
+}
+
+// finish runs a spec to its end and returns the result and what was written.
+func finish(t testing.TB, r runtime.Runtime, spec runtime.Spec) (result runtime.Result, stdout, stderr string) {
+	t.Helper()
+	out, errs := newOutput(), newOutput()
+	spec.Stdout, spec.Stderr = out, errs
+	run, err := r.Start(context.Background(), spec)
+	if err != nil {
+		t.Fatalf("start %q: %v", spec.Argv, err)
+	}
+	result = run.Wait()
+	return result, out.String(), errs.String()
+}
+
+func wantVerdict(t testing.TB, got runtime.Result, want ...runtime.Verdict) {
+	t.Helper()
+	if !slices.Contains(want, got.Verdict) {
+		t.Errorf("verdict %s, want one of %v; the result is %+v", got.Verdict, want, got)
+	}
+}
+
+// behave checks what every backend owes to programs that mean no harm.
+func behave(t *testing.T, factory Factory) {
+	r := open(t, factory)
+	t.Run("exit codes", func(t *testing.T) {
+		result, _, _ := finish(t, r, shell("exit 0"))
+		wantVerdict(t, result, runtime.OK)
+		if result.Wall <= 0 || result.Enforcement == "" {
+			t.Errorf("wall time or enforcement is missing: %+v", result)
+		}
+		result, _, _ = finish(t, r, shell("exit 42"))
+		wantVerdict(t, result, runtime.NonzeroExit)
+		if result.ExitCode != 42 {
+			t.Errorf("exit code %d, want 42", result.ExitCode)
+		}
+		result, _, _ = finish(t, r, shell("kill -USR1 $$"))
+		wantVerdict(t, result, runtime.Signal)
+		if result.Signal != "SIGUSR1" {
+			t.Errorf("signal %q, want SIGUSR1", result.Signal)
+		}
+	})
+	t.Run("streams", func(t *testing.T) {
+		spec := shell(`cat; echo bad >&2; echo "$1:$GREETING:$(pwd -P | wc -l)"; env | wc -l`, "argument")
+		spec.Stdin = strings.NewReader("in\x00put\n")
+		spec.Env = append(slices.Clone(env), "GREETING=hello")
+		result, stdout, stderr := finish(t, r, spec)
+		wantVerdict(t, result, runtime.OK)
+		if want := "in\x00put\nargument:hello:1\n"; !strings.HasPrefix(stdout, want) {
+			t.Errorf("stdout %q, want it to begin with %q", stdout, want)
+		}
+		if stderr != "bad\n" {
+			t.Errorf("stderr %q, want %q", stderr, "bad\n")
+		}
+		if result.StdoutBytes != int64(len(stdout)) || result.StderrBytes != int64(len(stderr)) {
+			t.Errorf("counted %d and %d bytes, got %d and %d", result.StdoutBytes, result.StderrBytes, len(stdout), len(stderr))
+		}
+	})
+	t.Run("a writer that fails does not stop the program", func(t *testing.T) {
+		spec := shell("seq 1 100000; exit 7")
+		spec.Stdout = failingWriter{}
+		run, err := r.Start(context.Background(), spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if result := run.Wait(); result.ExitCode != 7 {
+			t.Errorf("exit code %d, want 7: %+v", result.ExitCode, result)
+		}
+	})
+	t.Run("files", func(t *testing.T) { files(t, r) })
+	t.Run("kill", func(t *testing.T) { kill(t, r) })
+	t.Run("limits", func(t *testing.T) { limits(t, r) })
+	t.Run("refusals", func(t *testing.T) { refusals(t, r) })
+	t.Run("close", func(t *testing.T) { closing(t, factory) })
+}
+
+type failingWriter struct{}
+
+func (failingWriter) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
+
+func files(t *testing.T, r runtime.Runtime) {
+	source := filepath.Join(t.TempDir(), "source")
+	if err := os.WriteFile(source, bytes.Repeat([]byte("data"), 100_000), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	into := t.TempDir()
+	spec := shell(`set -e
+		./bin/tool > out.txt; wc -c < big >> out.txt; mkdir -p made/deep; echo x > made/deep/file; echo y > other
+		ln -s /etc/passwd made/link; mkfifo made/pipe; ln out.txt made/second; touch unwanted; echo z > a.csv`)
+	spec.Files = []runtime.File{
+		{Path: "bin/tool", Mode: 0o755, Content: []byte("#!/bin/sh\necho tool\n")},
+		{Path: "big", Source: source},
+		{Path: "empty", Content: []byte{}},
+	}
+	spec.Collect = []string{"made", "*.csv", "other", "absent"}
+	spec.CollectInto = into
+	result, _, stderr := finish(t, r, spec)
+	wantVerdict(t, result, runtime.OK)
+	if stderr != "" {
+		t.Errorf("stderr: %s", stderr)
+	}
+	got := make(map[string]string)
+	for _, f := range result.Files {
+		content, err := os.ReadFile(f.Host)
+		if err != nil {
+			t.Error(err)
+		}
+		if f.Size != int64(len(content)) {
+			t.Errorf("%s: size %d, got %d bytes", f.Path, f.Size, len(content))
+		}
+		got[f.Path] = string(content)
+	}
+	if want := map[string]string{"made/deep/file": "x\n", "other": "y\n", "a.csv": "z\n"}; !equal(got, want) {
+		t.Errorf("collected %q, want %q", got, want)
+	}
+	refused := strings.Join(result.Refused, "; ")
+	for _, name := range []string{"made/link", "made/pipe", "made/second"} {
+		if !strings.Contains(refused, name) {
+			t.Errorf("%s was not refused: %s", name, refused)
+		}
+	}
+	if len(result.Refused) != 3 {
+		t.Errorf("refused %d entries, want 3: %s", len(result.Refused), refused)
+	}
+}
+
+func equal(a, b map[string]string) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for k, v := range a {
+		if b[k] != v {
+			return false
+		}
+	}
+	return true
+}
+
+func kill(t *testing.T, r runtime.Runtime) {
+	spec := shell("echo ready; sleep 60 & wait")
+	out := newOutput()
+	spec.Stdout = out
+	run, err := r.Start(context.Background(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out.await(t, "ready\n")
+	begin := time.Now()
+	run.Kill("first")
+	run.Kill("second")
+	result := run.Wait()
+	if took := time.Since(begin); took > time.Second {
+		t.Errorf("the kill took %v", took)
+	}
+	wantVerdict(t, result, runtime.Killed)
+	if result.Reason != "first" {
+		t.Errorf("reason %q, want the first one given", result.Reason)
+	}
+	run.Kill("after the end")
+	if again := run.Wait(); again.Reason != result.Reason || again.Verdict != result.Verdict {
+		t.Errorf("Wait returned %+v and then %+v", result, again)
+	}
+	ended, err := r.Start(context.Background(), shell("exit 3"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended.Wait()
+	ended.Kill("too late")
+	wantVerdict(t, ended.Wait(), runtime.NonzeroExit)
+}
+
+func limits(t *testing.T, r runtime.Runtime) {
+	spec := shell("printf partial; sleep 60")
+	spec.Limits.Wall = 200 * time.Millisecond
+	result, stdout, _ := finish(t, r, spec)
+	wantVerdict(t, result, runtime.Timeout)
+	if stdout != "partial" {
+		t.Errorf("stdout %q, want what was written before the timeout", stdout)
+	}
+	if result.Wall < spec.Limits.Wall {
+		t.Errorf("timed out after %v, before the limit of %v", result.Wall, spec.Limits.Wall)
+	}
+	spec = shell("while :; do echo yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy; done")
+	spec.Limits.Output = 1000
+	result, stdout, _ = finish(t, r, spec)
+	wantVerdict(t, result, runtime.OutputLimit)
+	if len(stdout) != 1000 || result.StdoutBytes != 1000 {
+		t.Errorf("kept %d bytes and counted %d, want 1000", len(stdout), result.StdoutBytes)
+	}
+	// A daemon that keeps the pipes open must not hold the run.
+	begin := time.Now()
+	result, stdout, _ = finish(t, r, shell("sleep 60 & echo done"))
+	wantVerdict(t, result, runtime.OK)
+	if took := time.Since(begin); stdout != "done\n" || took > 5*time.Second {
+		t.Errorf("took %v, stdout %q", took, stdout)
+	}
+}
+
+func refusals(t *testing.T, r runtime.Runtime) {
+	for name, spec := range map[string]runtime.Spec{
+		"no argv":           {},
+		"absent program":    {Argv: []string{"no-such-program-anywhere"}, Env: env},
+		"not executable":    {Argv: []string{"./data"}, Env: env, Files: []runtime.File{{Path: "data", Content: []byte("x")}}},
+		"NUL in argument":   {Argv: []string{"sh", "a\x00b"}, Env: env},
+		"bad environment":   {Argv: []string{"true"}, Env: []string{"novalue"}},
+		"escaping file":     {Argv: []string{"true"}, Env: env, Files: []runtime.File{{Path: "../x", Content: []byte("x")}}},
+		"absolute file":     {Argv: []string{"true"}, Env: env, Files: []runtime.File{{Path: "/x", Content: []byte("x")}}},
+		"file twice":        {Argv: []string{"true"}, Env: env, Files: []runtime.File{{Path: "x"}, {Path: "x"}}},
+		"file under a file": {Argv: []string{"true"}, Env: env, Files: []runtime.File{{Path: "x"}, {Path: "x/y"}}},
+		"absent source":     {Argv: []string{"true"}, Env: env, Files: []runtime.File{{Path: "x", Source: "/no/such/file"}}},
+		"escaping collect":  {Argv: []string{"true"}, Env: env, Collect: []string{"../*"}, CollectInto: "/tmp"},
+		"bad pattern":       {Argv: []string{"true"}, Env: env, Collect: []string{"["}, CollectInto: "/tmp"},
+		"nowhere to":        {Argv: []string{"true"}, Env: env, Collect: []string{"x"}},
+		"relative mount":    {Argv: []string{"true"}, Env: env, Mounts: []runtime.Mount{{Path: "usr"}}},
+		"negative limit":    {Argv: []string{"true"}, Env: env, Limits: runtime.Limits{Pids: -1}},
+		"files beyond disk": {
+			Argv: []string{"true"}, Env: env, Limits: runtime.Limits{Disk: 1 << 20},
+			Files: []runtime.File{{Path: "x", Content: make([]byte, 2<<20)}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			run, err := r.Start(context.Background(), spec)
+			if err == nil {
+				t.Fatalf("started; the result is %+v", run.Wait())
+			}
+			if !errors.Is(err, runtime.ErrSpec) {
+				t.Errorf("error %q does not wrap ErrSpec", err)
+			}
+		})
+	}
+	cancelled, cancel := context.WithCancel(context.Background())
+	cancel()
+	if run, err := r.Start(cancelled, shell("exit 0")); err == nil {
+		t.Errorf("started although the context was cancelled: %+v", run.Wait())
+	}
+}
+
+func closing(t *testing.T, factory Factory) {
+	r := factory(t)
+	out := newOutput()
+	spec := shell("echo ready; sleep 60")
+	spec.Stdout = out
+	run, err := r.Start(context.Background(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out.await(t, "ready\n")
+	if err := r.Close(); err != nil {
+		t.Errorf("close: %v", err)
+	}
+	wantVerdict(t, run.Wait(), runtime.Killed)
+	if run, err := r.Start(context.Background(), shell("exit 0")); err == nil {
+		t.Errorf("a closed runtime started a run: %+v", run.Wait())
+	}
+	if err := r.Close(); err != nil {
+		t.Errorf("second close: %v", err)
+	}
+}
+
+// race lets the end of the program, the wall limit and two kills meet at the same moment, many times over.
+func race(t *testing.T, factory Factory) {
+	r := open(t, factory)
+	const rounds = 200
+	seen := make(map[runtime.Verdict]int)
+	for i := range rounds {
+		spec := shell("exit 0")
+		spec.Limits.Wall = time.Duration(1+i%8) * time.Millisecond / 2
+		run, err := r.Start(context.Background(), spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var results [2]runtime.Result
+		var waiters sync.WaitGroup
+		for w := range results {
+			waiters.Go(func() { results[w] = run.Wait() })
+		}
+		if i%2 == 0 {
+			waiters.Go(func() { run.Kill("race") })
+			run.Kill("race")
+		}
+		waiters.Wait()
+		if results[0].Verdict != results[1].Verdict || results[0].Reason != results[1].Reason {
+			t.Fatalf("two waiters got %+v and %+v", results[0], results[1])
+		}
+		wantVerdict(t, results[0], runtime.OK, runtime.Killed, runtime.Timeout)
+		seen[results[0].Verdict]++
+	}
+	t.Logf("%d rounds: %v", rounds, seen)
+}
