@@ -1,0 +1,138 @@
+package task
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// EgressOptions says where http and llm tasks may connect to beside the public internet. It is the operator's to give:
+// nothing in a task can widen it.
+type EgressOptions struct {
+	// AllowPrivate lets tasks reach private, loopback, link-local and metadata addresses.
+	AllowPrivate bool
+	// Allow lists single places among those: "host", "host:port", an address or a prefix in CIDR notation.
+	Allow []string
+}
+
+// Egress is the one way out for tasks. Addresses are checked when a connection is dialled, after the name was resolved,
+// so a name that changes its mind between a check and its use gains nothing.
+type Egress struct {
+	options  EgressOptions
+	hosts    []string
+	prefixes []netip.Prefix
+	client   *http.Client
+}
+
+// ErrRefusedAddress means that a task wanted to connect to a place that is not public and not allowed.
+var ErrRefusedAddress = errors.New("address refused")
+
+const mostRedirects = 10
+
+// NewEgress checks the options.
+func NewEgress(o EgressOptions) (*Egress, error) {
+	e := &Egress{options: o}
+	for _, a := range o.Allow {
+		a = strings.ToLower(strings.TrimSpace(a))
+		if p, err := netip.ParsePrefix(a); err == nil {
+			e.prefixes = append(e.prefixes, p.Masked())
+			continue
+		}
+		if ip, err := netip.ParseAddr(strings.Trim(a, "[]")); err == nil {
+			e.prefixes = append(e.prefixes, netip.PrefixFrom(ip, ip.BitLen()))
+			continue
+		}
+		if a == "" || strings.ContainsAny(a, "/ *") {
+			return nil, fmt.Errorf("allow %q: write a host, host:port, an address or a prefix such as 10.0.0.0/8", a)
+		}
+		e.hosts = append(e.hosts, a)
+	}
+	e.client = &http.Client{
+		Transport: &http.Transport{
+			Proxy:                  nil, // a proxy would connect for the task to where the task may not
+			DialContext:            e.dial,
+			ForceAttemptHTTP2:      true,
+			MaxIdleConnsPerHost:    16,
+			IdleConnTimeout:        30 * time.Second,
+			TLSHandshakeTimeout:    10 * time.Second,
+			ExpectContinueTimeout:  time.Second,
+			MaxResponseHeaderBytes: 256 << 10,
+		},
+		CheckRedirect: func(_ *http.Request, via []*http.Request) error {
+			if len(via) >= mostRedirects {
+				return fmt.Errorf("stopped after %d redirects", mostRedirects)
+			}
+			return nil
+		},
+	}
+	return e, nil
+}
+
+func (e *Egress) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	d := net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}
+	if !e.options.AllowPrivate && !e.named(addr) {
+		d.Control = func(_, address string, _ syscall.RawConn) error { return e.check(addr, address) }
+	}
+	return d.DialContext(ctx, network, addr)
+}
+
+// named reports whether the operator has allowed a place by its name.
+func (e *Egress) named(addr string) bool {
+	addr = strings.ToLower(addr)
+	host, _, err := net.SplitHostPort(addr)
+	return err == nil && (slices.Contains(e.hosts, addr) || slices.Contains(e.hosts, host))
+}
+
+// check refuses a resolved address that is not public. wanted is what the task asked for.
+func (e *Egress) check(wanted, address string) error {
+	ap, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return fmt.Errorf("%w: %q is no address", ErrRefusedAddress, address)
+	}
+	ip := ap.Addr().Unmap().WithZone("")
+	if public(ip) || slices.ContainsFunc(e.prefixes, func(p netip.Prefix) bool { return p.Contains(ip) }) {
+		return nil
+	}
+	return fmt.Errorf("%w: %s is at %s, which is not a public address; the operator of the worker can allow it", ErrRefusedAddress, wanted, ip)
+}
+
+// special are the blocks that are not the public internet and that netip does not name.
+var special = prefixes(
+	"0.0.0.0/8",        // this network
+	"100.64.0.0/10",    // shared by carriers, and a cloud's metadata
+	"168.63.129.16/32", // a cloud's metadata
+	"192.0.0.0/24",     // protocol assignments
+	"192.0.2.0/24",     // documentation
+	"192.88.99.0/24",   // 6to4 relays
+	"198.18.0.0/15",    // benchmarks
+	"198.51.100.0/24",  // documentation
+	"203.0.113.0/24",   // documentation
+	"240.0.0.0/4",      // reserved, and broadcast
+	"64:ff9b::/96",     // IPv4 behind a translator
+	"64:ff9b:1::/48",   // the same, local
+	"100::/64",         // discard
+	"2001::/23",        // protocol assignments, Teredo
+	"2001:db8::/32",    // documentation
+	"2002::/16",        // IPv4 inside
+	"fec0::/10",        // site-local
+)
+
+func prefixes(list ...string) []netip.Prefix {
+	out := make([]netip.Prefix, len(list))
+	for i, p := range list {
+		out[i] = netip.MustParsePrefix(p)
+	}
+	return out
+}
+
+func public(ip netip.Addr) bool {
+	return ip.IsGlobalUnicast() && !ip.IsPrivate() &&
+		!slices.ContainsFunc(special, func(p netip.Prefix) bool { return p.Contains(ip) })
+}

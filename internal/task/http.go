@@ -1,0 +1,316 @@
+package task
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/flow"
+)
+
+// HTTP makes one HTTP request. Every attempt carries the execution's idempotency key, so that a service that knows the
+// header does the work once.
+type HTTP struct{ Egress *Egress }
+
+// request is the payload.
+type request struct {
+	Method    string            `json:"method"` // default: GET, or POST when there is a body
+	URL       string            `json:"url"`
+	Headers   map[string]string `json:"headers"`
+	Body      json.RawMessage   `json:"body"`   // a string is sent as it is, anything else as JSON
+	Expect    statuses          `json:"expect"` // 204, "2xx", "200-299", or a list of such; default: 2xx
+	Response  string            `json:"response"`
+	MaxBytes  api.Size          `json:"max_bytes"`
+	Timeout   api.Duration      `json:"timeout"`
+	Redirects *bool             `json:"follow_redirects"`
+}
+
+const requestFields = "method, url, headers, body, expect, response, max_bytes, timeout, follow_redirects"
+
+// The bounds of a response, unless the payload says otherwise.
+const (
+	responseBytes   = 10_000_000
+	responseTimeout = time.Minute
+	mostBytes       = 100_000_000
+)
+
+// response is the output.
+type response struct {
+	Status  int               `json:"status"`
+	Headers map[string]string `json:"headers"` // names in lower case
+	// Body is a JSON value or a string; bytes that are no text are in BodyBase64.
+	Body       any    `json:"body"`
+	BodyBase64 []byte `json:"body_base64,omitempty"`
+}
+
+func decodeRequest(payload []byte) (*request, error) {
+	var r request
+	if err := decode(payload, &r, requestFields); err != nil {
+		return nil, err
+	}
+	if _, err := checkURL("url", r.URL); err != nil {
+		return nil, err
+	}
+	if r.Method == "" {
+		r.Method = http.MethodGet
+		if r.Body != nil {
+			r.Method = http.MethodPost
+		}
+	}
+	r.Method = strings.ToUpper(r.Method)
+	switch r.Response {
+	case "":
+		r.Response = "auto"
+	case "auto", "json", "text":
+	default:
+		return nil, invalid("response", r.Response, "it is not a way to read a response", "one of auto, json, text")
+	}
+	if r.MaxBytes == 0 {
+		r.MaxBytes = responseBytes
+	}
+	if r.MaxBytes < 0 || r.MaxBytes > mostBytes {
+		return nil, invalid("max_bytes", r.MaxBytes, "it is out of range", "1 byte to 100MB")
+	}
+	if r.Timeout < 0 {
+		return nil, invalid("timeout", r.Timeout, "it is negative", `write "10s" or a number of seconds`)
+	}
+	if len(r.Expect) == 0 {
+		r.Expect = statuses{{200, 299}}
+	}
+	return &r, nil
+}
+
+func checkURL(path, text string) (*url.URL, error) {
+	u, err := url.Parse(text)
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
+		return nil, invalid(path, text, "it is not an absolute http or https URL", `write "https://example.com/path"`)
+	}
+	return u, nil
+}
+
+// Run implements Handler.
+func (h HTTP) Run(ctx context.Context, t *Task) (json.RawMessage, error) {
+	r, err := decodeRequest(t.Payload)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := deadline(ctx, time.Duration(r.Timeout), t.Timeout, responseTimeout)
+	defer cancel()
+	req, err := r.build(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	client := *h.Egress.client
+	if r.Redirects != nil && !*r.Redirects {
+		client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	}
+	began := time.Now()
+	say := func(format string, args ...any) {
+		fmt.Fprintf(t.Log("log"), "%s %s → %s (%d ms)\n", r.Method, req.URL.Redacted(), fmt.Sprintf(format, args...), time.Since(began).Milliseconds())
+	}
+	res, err := client.Do(req)
+	if err != nil {
+		err = callError(ctx, err)
+		say("%s", err)
+		return nil, err
+	}
+	defer res.Body.Close()
+	body, err := readAtMost(res.Body, int64(r.MaxBytes))
+	if err != nil {
+		err = callError(ctx, err)
+		say("%s, %s", res.Status, err)
+		return nil, err
+	}
+	say("%s, %d bytes", res.Status, len(body))
+	out, parseErr := r.read(res, body)
+	raw, err := json.Marshal(out)
+	if err != nil {
+		return nil, fmt.Errorf("write output: %w", err)
+	}
+	if !r.Expect.has(res.StatusCode) {
+		e := statusError(res, body)
+		e.Output = raw
+		return nil, e
+	}
+	if parseErr != nil {
+		parseErr.Output = raw
+		return nil, parseErr
+	}
+	return raw, nil
+}
+
+// deadline bounds a call by what was asked for, else by the attempt's timeout, else by the default.
+func deadline(ctx context.Context, asked, attempt, otherwise time.Duration) (context.Context, context.CancelFunc) {
+	d := asked
+	if d == 0 {
+		d = attempt
+	}
+	if d == 0 {
+		d = otherwise
+	}
+	return context.WithTimeoutCause(ctx, d, &Error{As: flow.TimedOut, Code: flow.CodeTimeout, Message: fmt.Sprintf("no complete answer within %s", d)})
+}
+
+func (r *request) build(ctx context.Context, t *Task) (*http.Request, error) {
+	var body io.Reader
+	kind := ""
+	if r.Body != nil {
+		var text string
+		if err := json.Unmarshal(r.Body, &text); err == nil {
+			body, kind = strings.NewReader(text), "text/plain; charset=utf-8"
+		} else {
+			body, kind = bytes.NewReader(r.Body), "application/json"
+		}
+	}
+	req, err := http.NewRequestWithContext(ctx, r.Method, r.URL, body)
+	if err != nil {
+		return nil, Errorf(flow.CodeInvalidInput, "%v (check method and url)", err)
+	}
+	if kind != "" {
+		req.Header.Set("Content-Type", kind)
+	}
+	req.Header.Set("User-Agent", "pawl")
+	req.Header.Set("Idempotency-Key", t.IdempotencyKey())
+	if t.Traceparent != "" {
+		req.Header.Set("Traceparent", t.Traceparent)
+	}
+	for k, v := range r.Headers {
+		if strings.EqualFold(k, "host") {
+			req.Host = v
+			continue
+		}
+		req.Header.Set(k, v)
+	}
+	return req, nil
+}
+
+// read writes the response in the form that was asked for. The error says that it is not of that form.
+func (r *request) read(res *http.Response, body []byte) (*response, *Error) {
+	out := &response{Status: res.StatusCode, Headers: make(map[string]string, len(res.Header))}
+	for k, vs := range res.Header {
+		out.Headers[strings.ToLower(k)] = strings.ToValidUTF8(strings.Join(vs, ", "), "\uFFFD")
+	}
+	asJSON := r.Response == "json"
+	if r.Response == "auto" {
+		media, _, err := mime.ParseMediaType(res.Header.Get("Content-Type"))
+		asJSON = err == nil && (media == "application/json" || strings.HasSuffix(media, "+json"))
+	}
+	if asJSON && json.Valid(body) && utf8.Valid(body) && depth(body) <= resultDepth {
+		out.Body = json.RawMessage(body)
+		return out, nil
+	}
+	if api.IsText(body) {
+		out.Body = string(body)
+	} else {
+		out.BodyBase64 = body
+	}
+	if r.Response == "json" && r.Expect.has(res.StatusCode) {
+		return out, Errorf("invalid_response", "the response is not JSON of at most %d levels: %.60q", resultDepth, body)
+	}
+	return out, nil
+}
+
+// errTooLarge means that a response is larger than was allowed.
+var errTooLarge = errors.New("the response is too large")
+
+func readAtMost(r io.Reader, most int64) ([]byte, error) {
+	b, err := io.ReadAll(io.LimitReader(r, most+1))
+	if int64(len(b)) > most {
+		return nil, fmt.Errorf("%w: more than %s (raise max_bytes)", errTooLarge, api.Size(most))
+	}
+	return b, err
+}
+
+// statusError is the failure for a status that was not expected: http_429, http_503.
+func statusError(res *http.Response, body []byte) *Error {
+	e := Errorf(fmt.Sprintf("http_%d", res.StatusCode), "%s %s answered %s", res.Request.Method, res.Request.URL.Redacted(), res.Status)
+	if first := strings.TrimSpace(string(body[:min(len(body), 300)])); first != "" && api.IsText([]byte(first)) {
+		e.Message += ": " + first
+	}
+	details := map[string]any{"status": res.StatusCode}
+	if after := res.Header.Get("Retry-After"); after != "" {
+		details["retry_after"] = after
+	}
+	if b, err := json.Marshal(details); err == nil {
+		e.Details = b
+	}
+	return e
+}
+
+// callError says why a call gave no answer.
+func callError(ctx context.Context, err error) error {
+	if te, ok := errors.AsType[*Error](err); ok {
+		return te
+	}
+	if s, ok := errors.AsType[*Stop](context.Cause(ctx)); ok {
+		return s
+	}
+	if te, ok := errors.AsType[*Error](context.Cause(ctx)); ok {
+		return te
+	}
+	// The URL in a *url.Error may hold a password; the log line names the place.
+	if ue, ok := errors.AsType[*url.Error](err); ok {
+		err = ue.Err
+	}
+	switch {
+	case errors.Is(err, ErrRefusedAddress):
+		return Errorf("address_refused", "%v", err)
+	case errors.Is(err, errTooLarge):
+		return Errorf("response_too_large", "%v", err)
+	}
+	if ne, ok := errors.AsType[net.Error](err); ok && ne.Timeout() {
+		return &Error{As: flow.TimedOut, Code: flow.CodeTimeout, Message: err.Error()}
+	}
+	return Errorf("connection_failed", "%v", err)
+}
+
+// statuses are ranges of HTTP statuses.
+type statuses [][2]int
+
+func (s statuses) has(status int) bool {
+	for _, r := range s {
+		if r[0] <= status && status <= r[1] {
+			return true
+		}
+	}
+	return false
+}
+
+// UnmarshalJSON reads 204, "2xx", "200-299", or a list of such.
+func (s *statuses) UnmarshalJSON(b []byte) error {
+	var items []json.RawMessage
+	if json.Unmarshal(b, &items) != nil {
+		items = []json.RawMessage{b}
+	}
+	for _, item := range items {
+		var r [2]int
+		text := strings.Trim(string(item), `"`)
+		low, high, isRange := strings.Cut(text, "-")
+		if class, ok := strings.CutSuffix(strings.ToLower(text), "xx"); ok {
+			low, high, isRange = class+"00", class+"99", true
+		}
+		if !isRange {
+			high = low
+		}
+		var err1, err2 error
+		r[0], err1 = strconv.Atoi(low)
+		r[1], err2 = strconv.Atoi(high)
+		if err1 != nil || err2 != nil || r[0] < 100 || r[1] > 599 || r[0] > r[1] {
+			return fmt.Errorf("expect: %.40s is not a status (write 204, \"2xx\", \"200-299\" or a list of such)", item)
+		}
+		*s = append(*s, r)
+	}
+	return nil
+}

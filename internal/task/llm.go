@@ -1,0 +1,307 @@
+package task
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/flow"
+)
+
+// LLMOptions configures the handler of kind "llm".
+type LLMOptions struct {
+	Egress *Egress
+	// Keys are the environment variables of the worker that tasks may name as their api_key_env, each as "NAME" or, to
+	// send it to one host only, as "NAME@host". A key without a host can be sent to any server that a workflow names.
+	Keys []string
+}
+
+// LLM asks a model through an OpenAI-compatible chat endpoint. The answer is streamed into the log while it comes.
+type LLM struct{ LLMOptions }
+
+// NewLLM checks the options.
+func NewLLM(o LLMOptions) (*LLM, error) {
+	for _, k := range o.Keys {
+		if name, _, _ := strings.Cut(k, "@"); name == "" || strings.ContainsAny(name, "= ") {
+			return nil, fmt.Errorf("new llm handler: %q does not name an environment variable: write NAME or NAME@host", k)
+		}
+	}
+	return &LLM{o}, nil
+}
+
+// chat is the payload.
+type chat struct {
+	BaseURL        string          `json:"base_url"` // such as https://api.example.com/v1
+	Model          string          `json:"model"`
+	Messages       []message       `json:"messages"`
+	System         string          `json:"system"` // short for messages: with prompt
+	Prompt         string          `json:"prompt"`
+	Temperature    *float64        `json:"temperature"`
+	TopP           *float64        `json:"top_p"`
+	MaxTokens      int             `json:"max_tokens"`
+	Stop           []string        `json:"stop"`
+	Seed           *int64          `json:"seed"`
+	ResponseFormat json.RawMessage `json:"response_format"`
+	APIKeyEnv      string          `json:"api_key_env"` // name of the worker's environment variable; never the key itself
+	Timeout        api.Duration    `json:"timeout"`
+}
+
+const chatFields = "base_url, model, messages, system, prompt, temperature, top_p, max_tokens, stop, seed, response_format, api_key_env, timeout"
+
+type message struct {
+	Role    string          `json:"role"`
+	Content json.RawMessage `json:"content"` // a string, or the parts of a message with images
+}
+
+// completion is the output.
+type completion struct {
+	Text         string          `json:"text"`
+	JSON         json.RawMessage `json:"json,omitempty"` // Text parsed, when a response_format was asked for and it is JSON
+	Model        string          `json:"model"`
+	FinishReason string          `json:"finish_reason"`
+	Usage        usage           `json:"usage"`
+}
+
+// usage counts tokens as the server did; zero when it does not tell.
+type usage struct {
+	PromptTokens     int64 `json:"prompt_tokens"`
+	CompletionTokens int64 `json:"completion_tokens"`
+	TotalTokens      int64 `json:"total_tokens"`
+}
+
+const (
+	chatTimeout   = 5 * time.Minute
+	mostChatBytes = 10 << 20
+)
+
+func decodeChat(payload []byte) (*chat, error) {
+	var c chat
+	if err := decode(payload, &c, chatFields); err != nil {
+		return nil, err
+	}
+	if _, err := checkURL("base_url", c.BaseURL); err != nil {
+		return nil, err
+	}
+	switch {
+	case c.Model == "":
+		return nil, invalid("model", "", "it is missing", "name the model as the server does")
+	case len(c.Messages) == 0 && c.Prompt == "":
+		return nil, invalid("messages", "", "there is nothing to ask", "give messages, or prompt")
+	case len(c.Messages) > 0 && (c.Prompt != "" || c.System != ""):
+		return nil, invalid("messages", "", "they are given beside prompt or system", "give one or the other")
+	case c.MaxTokens < 0:
+		return nil, invalid("max_tokens", c.MaxTokens, "it is negative", "leave it out for the server's own limit")
+	case c.Timeout < 0:
+		return nil, invalid("timeout", c.Timeout, "it is negative", `write "60s" or a number of seconds`)
+	}
+	for i, m := range c.Messages {
+		if m.Role == "" || len(m.Content) == 0 {
+			return nil, invalid(fmt.Sprintf("messages[%d]", i), m.Role, "it lacks role or content", `write {"role": "user", "content": "…"}`)
+		}
+	}
+	if c.System != "" {
+		c.Messages = append(c.Messages, text("system", c.System))
+	}
+	if c.Prompt != "" {
+		c.Messages = append(c.Messages, text("user", c.Prompt))
+	}
+	return &c, nil
+}
+
+func text(role, s string) message {
+	b, err := json.Marshal(s)
+	if err != nil {
+		panic(err) // a string always has a JSON form
+	}
+	return message{Role: role, Content: b}
+}
+
+// Run implements Handler.
+func (l *LLM) Run(ctx context.Context, t *Task) (json.RawMessage, error) {
+	c, err := decodeChat(t.Payload)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := deadline(ctx, time.Duration(c.Timeout), t.Timeout, chatTimeout)
+	defer cancel()
+	req, err := l.request(ctx, c, t)
+	if err != nil {
+		return nil, err
+	}
+	client := *l.Egress.client
+	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse } // a key goes to one place
+	res, err := client.Do(req)
+	if err != nil {
+		return nil, callError(ctx, err)
+	}
+	defer res.Body.Close()
+	if res.StatusCode/100 != 2 {
+		body, _ := readAtMost(res.Body, 64<<10) // what there is of it helps; the status is the error
+		return nil, statusError(res, body)
+	}
+	out := &completion{Model: c.Model}
+	log := t.Log("log")
+	body := &io.LimitedReader{R: res.Body, N: mostChatBytes}
+	if media, _, err := mime.ParseMediaType(res.Header.Get("Content-Type")); err == nil && media == "application/json" {
+		err = out.whole(body, log)
+		if err != nil {
+			return nil, callError(ctx, err)
+		}
+	} else if err := out.stream(body, log); err != nil {
+		return nil, callError(ctx, err)
+	}
+	if c.ResponseFormat != nil && json.Valid([]byte(out.Text)) && depth([]byte(out.Text)) <= resultDepth {
+		out.JSON = json.RawMessage(out.Text)
+	}
+	return json.Marshal(out)
+}
+
+func (l *LLM) request(ctx context.Context, c *chat, t *Task) (*http.Request, error) {
+	body, err := json.Marshal(struct {
+		Model          string          `json:"model"`
+		Messages       []message       `json:"messages"`
+		Temperature    *float64        `json:"temperature,omitempty"`
+		TopP           *float64        `json:"top_p,omitempty"`
+		MaxTokens      int             `json:"max_tokens,omitempty"`
+		Stop           []string        `json:"stop,omitempty"`
+		Seed           *int64          `json:"seed,omitempty"`
+		ResponseFormat json.RawMessage `json:"response_format,omitempty"`
+		Stream         bool            `json:"stream"`
+		StreamOptions  map[string]bool `json:"stream_options"`
+	}{c.Model, c.Messages, c.Temperature, c.TopP, c.MaxTokens, c.Stop, c.Seed, c.ResponseFormat, true, map[string]bool{"include_usage": true}})
+	if err != nil {
+		return nil, Errorf(flow.CodeInvalidInput, "write the request: %v", err)
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimSuffix(c.BaseURL, "/")+"/chat/completions", bytes.NewReader(body))
+	if err != nil {
+		return nil, invalid("base_url", c.BaseURL, err.Error(), `write "https://example.com/v1"`)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "text/event-stream, application/json")
+	req.Header.Set("User-Agent", "pawl")
+	req.Header.Set("Idempotency-Key", t.IdempotencyKey())
+	if c.APIKeyEnv != "" {
+		key, err := l.key(c.APIKeyEnv, req.URL)
+		if err != nil {
+			return nil, err
+		}
+		req.Header.Set("Authorization", "Bearer "+key)
+	}
+	return req, nil
+}
+
+// key looks up a key that the operator lets tasks use with the server.
+func (l *LLM) key(name string, server *url.URL) (string, error) {
+	for _, k := range l.Keys {
+		allowed, host, bound := strings.Cut(k, "@")
+		if allowed != name || (bound && !strings.EqualFold(host, server.Host) && !strings.EqualFold(host, server.Hostname())) {
+			continue
+		}
+		if v := os.Getenv(name); v != "" {
+			return v, nil
+		}
+		return "", invalid("api_key_env", name, "the worker's environment does not have it", "set it where the worker runs")
+	}
+	return "", invalid("api_key_env", name, "the worker's operator does not let tasks send it to "+server.Host, "name one that is allowed there")
+}
+
+// delta is a piece of a streamed answer, or a whole answer when the server does not stream.
+type delta struct {
+	Model   string `json:"model"`
+	Choices []struct {
+		Index        int                      `json:"index"`
+		Delta        struct{ Content string } `json:"delta"`
+		Message      struct{ Content string } `json:"message"`
+		FinishReason string                   `json:"finish_reason"`
+	} `json:"choices"`
+	Usage *usage          `json:"usage"`
+	Error json.RawMessage `json:"error"`
+}
+
+// stream reads server-sent events until the answer is complete.
+func (out *completion) stream(r io.Reader, log io.Writer) error {
+	lines := bufio.NewScanner(r)
+	lines.Buffer(make([]byte, 0, 16<<10), 4<<20)
+	var answer strings.Builder
+	defer func() { out.Text = answer.String() }()
+	done := false
+	for !done && lines.Scan() {
+		data, ok := bytes.CutPrefix(lines.Bytes(), []byte("data:"))
+		if !ok {
+			continue // comments, event names, blank lines
+		}
+		data = bytes.TrimSpace(data)
+		if string(data) == "[DONE]" {
+			done = true
+			continue
+		}
+		var d delta
+		if err := json.Unmarshal(data, &d); err != nil {
+			return Errorf("invalid_response", "the stream holds something that is not JSON: %.100q", data)
+		}
+		if err := out.take(&d); err != nil {
+			return err
+		}
+		for _, c := range d.Choices {
+			if c.Index == 0 && c.Delta.Content != "" {
+				answer.WriteString(c.Delta.Content)
+				if _, err := io.WriteString(log, c.Delta.Content); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return fmt.Errorf("read the stream: %w", err)
+	}
+	if !done && out.FinishReason == "" {
+		return Errorf("stream_cut", "the stream ended after %d characters of the answer, before the server said that it was complete", answer.Len())
+	}
+	return nil
+}
+
+// whole reads an answer that comes at once.
+func (out *completion) whole(r io.Reader, log io.Writer) error {
+	var d delta
+	if err := json.NewDecoder(r).Decode(&d); err != nil {
+		return Errorf("invalid_response", "the answer is not the JSON of a chat completion: %v", err)
+	}
+	if err := out.take(&d); err != nil {
+		return err
+	}
+	if len(d.Choices) == 0 {
+		return Errorf("invalid_response", "the answer holds no choice")
+	}
+	out.Text = d.Choices[0].Message.Content
+	_, err := io.WriteString(log, out.Text)
+	return err
+}
+
+// take notes what comes beside the text.
+func (out *completion) take(d *delta) error {
+	if len(d.Error) > 0 && string(d.Error) != "null" {
+		return Errorf("llm_error", "the server broke off: %.300s", d.Error)
+	}
+	if d.Model != "" {
+		out.Model = d.Model
+	}
+	if d.Usage != nil {
+		out.Usage = *d.Usage
+	}
+	for _, c := range d.Choices {
+		if c.Index == 0 && c.FinishReason != "" {
+			out.FinishReason = c.FinishReason
+		}
+	}
+	return nil
+}

@@ -1,0 +1,65 @@
+package task
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/flow"
+)
+
+// Validate checks what a built-in handler would get, without running it. The error names the field, the value and the
+// fix. Kinds that take anything are never at fault.
+func Validate(kind flow.Kind, payload []byte) error {
+	switch kind {
+	case flow.KindCode:
+		_, err := api.DecodeCode(payload)
+		return err
+	case flow.KindHTTP:
+		_, err := decodeRequest(payload)
+		return err
+	case flow.KindLLM:
+		_, err := decodeChat(payload)
+		return err
+	}
+	return nil
+}
+
+// decode reads a payload strictly. fields lists what there is, for whoever has misspelt one.
+func decode(payload []byte, into any, fields string) error {
+	if len(bytes.TrimSpace(payload)) == 0 {
+		payload = []byte("{}")
+	}
+	dec := json.NewDecoder(bytes.NewReader(payload))
+	dec.DisallowUnknownFields()
+	err := dec.Decode(into)
+	if err == nil {
+		if _, err = dec.Token(); err == io.EOF {
+			return nil
+		}
+		return Errorf(flow.CodeInvalidInput, "there is something after the JSON object (send one object)")
+	}
+	if te, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		return Errorf(flow.CodeInvalidInput, "%s: it is a JSON %s (write a %s)", orWhole(te.Field), te.Value, te.Type)
+	}
+	msg := strings.TrimPrefix(err.Error(), "json: ")
+	if strings.HasPrefix(msg, "unknown field") {
+		msg += " (one of " + fields + ")"
+	}
+	return Errorf(flow.CodeInvalidInput, "%s", msg)
+}
+
+func orWhole(field string) string {
+	if field == "" {
+		return "the input"
+	}
+	return field
+}
+
+func invalid(path string, value any, message, fix string) *Error {
+	return Errorf(flow.CodeInvalidInput, "%s: %s: %.60q (%s)", path, message, fmt.Sprint(value), fix)
+}
