@@ -38,6 +38,9 @@ func (c *call) json(status int, v any) error {
 	return nil
 }
 
+// perMegabyte is how much longer a client may take for each megabyte of an answer.
+const perMegabyte = 4 * time.Second
+
 // send writes a whole answer. A client that does not take it in time loses its connection.
 func (s *Server) send(w http.ResponseWriter, status int, body []byte) {
 	h := w.Header()
@@ -47,7 +50,7 @@ func (s *Server) send(w http.ResponseWriter, status int, body []byte) {
 		h.Set("Cache-Control", "no-store")
 	}
 	// Where deadlines are not supported there is no connection that could be held.
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(answerTimeout))
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(s.Patience + perMegabyte*time.Duration(len(body)>>20)))
 	w.WriteHeader(status)
 	_, _ = w.Write(body) // the client has gone if it fails
 }

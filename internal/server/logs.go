@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
-	"time"
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/internal/blob"
@@ -114,10 +113,10 @@ func (c *call) chunkBytes(l store.LogChunk) ([]byte, error) {
 		return l.Data, nil
 	}
 	missing := fmt.Appendf(nil, "[%d bytes are missing]\n", l.Size)
-	if c.Engine.Blobs == nil {
+	if c.Engine.Blobs() == nil {
 		return missing, nil
 	}
-	from, err := c.Engine.Blobs.Get(c.ctx(), l.Blob, 0)
+	from, err := c.Engine.Blobs().Get(c.ctx(), l.Blob, 0)
 	if errors.Is(err, blob.ErrNotFound) {
 		return missing, nil
 	}
@@ -165,11 +164,10 @@ func (c *call) rawLog(q store.LogQuery) error {
 			q.AfterAttempt, q.AfterSeq = l.Attempt, l.Seq
 			data = data[min(max(at-l.Offset, 0), int64(len(data))):]
 			at = max(at, l.Offset+l.Size)
-			_ = rc.SetWriteDeadline(time.Now().Add(answerTimeout))
-			if _, err := c.w.Write(data); err != nil {
+			sent = true
+			if err := c.writePieces(rc, data); err != nil {
 				return nil // the reader has gone
 			}
-			sent = true
 		}
 	}
 }

@@ -33,6 +33,9 @@ type Options struct {
 	UI http.Handler
 	// BodyLimit is how many bytes a request's body may have; 0: 16 MB.
 	BodyLimit int64
+	// Patience is how long a client may take to take in one answer, or 64 KB of a stream, before it is dropped (from a
+	// stream: to resume); 0: 15 s.
+	Patience time.Duration
 	// Grace is how long requests under way may take to finish once the server is told to stop; 0: 10 s.
 	Grace time.Duration
 }
@@ -40,8 +43,7 @@ type Options struct {
 // Times that bound what a client can hold on to.
 const (
 	headerTimeout = 10 * time.Second
-	bodyTimeout   = time.Minute      // to send a request's body
-	answerTimeout = 30 * time.Second // to take in one answer, or one piece of a stream
+	bodyTimeout   = time.Minute // to send a request's body
 	idleTimeout   = 2 * time.Minute
 	maxWait       = time.Minute // of ?wait=
 )
@@ -74,6 +76,9 @@ func New(o Options) (*Server, error) {
 	}
 	if o.BodyLimit == 0 {
 		o.BodyLimit = 16 << 20
+	}
+	if o.Patience == 0 {
+		o.Patience = 15 * time.Second
 	}
 	if o.Grace == 0 {
 		o.Grace = 10 * time.Second

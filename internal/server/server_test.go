@@ -56,7 +56,7 @@ func build(t testing.TB, o Options) *house {
 	}
 	h := &house{engine: e, store: st, say: map[string]chan string{}, served: make(chan error, 1)}
 	w, err := worker.New(worker.Options{Handoff: direct.New(e), Slots: 16, Grace: time.Second, Handlers: task.Handlers{
-		flow.KindNoop: task.Pass{}, flow.KindCode: task.Func(h.runCode),
+		flow.KindNoop: task.Pass{}, flow.KindInput: task.Pass{}, flow.KindOutput: task.Pass{}, flow.KindCode: task.Func(h.runCode),
 	}})
 	if err != nil {
 		t.Fatal(err)

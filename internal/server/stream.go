@@ -27,9 +27,9 @@ var errGone = errors.New("the reader has gone")
 // sse writes one stream of server-sent events. Nothing is kept for the reader: what it has not taken yet is still in the
 // store, and is read when it has taken what came before.
 type sse struct {
-	w   http.ResponseWriter
-	rc  *http.ResponseController
-	buf bytes.Buffer
+	call *call
+	rc   *http.ResponseController
+	buf  bytes.Buffer
 }
 
 // wantsStream reports whether the request asks for server-sent events.
@@ -52,7 +52,7 @@ func (c *call) openStream() (*sse, error) {
 	h.Set("X-Accel-Buffering", "no")
 	h.Set("X-Content-Type-Options", "nosniff")
 	c.w.WriteHeader(http.StatusOK)
-	s := &sse{w: c.w, rc: http.NewResponseController(c.w)}
+	s := &sse{call: c, rc: http.NewResponseController(c.w)}
 	fmt.Fprintf(&s.buf, "retry: %d\n\n", reconnectAfter.Milliseconds())
 	return s, s.flush()
 }
@@ -75,18 +75,34 @@ func (s *sse) add(name, id string, data any) error {
 	return nil
 }
 
-// flush sends what was added. Each piece has its own deadline; the stream as a whole has none.
+// flush sends what was added.
 func (s *sse) flush() error {
 	if s.buf.Len() == 0 {
 		return nil
 	}
-	if err := s.rc.SetWriteDeadline(time.Now().Add(answerTimeout)); err != nil && !errors.Is(err, http.ErrNotSupported) {
-		return errGone
-	}
-	_, err := s.w.Write(s.buf.Bytes())
+	err := s.call.writePieces(s.rc, s.buf.Bytes())
 	s.buf.Reset()
 	if err != nil || s.rc.Flush() != nil {
 		return errGone
+	}
+	return nil
+}
+
+// pieceSize is how much a reader has Options.Patience for.
+const pieceSize = 64 << 10
+
+// writePieces writes b with a deadline for each piece: the whole has none, so that a slow link is no fault, and a reader
+// that does not read holds nothing for long.
+func (c *call) writePieces(rc *http.ResponseController, b []byte) error {
+	for len(b) > 0 {
+		if err := rc.SetWriteDeadline(time.Now().Add(c.Patience)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+			return errGone
+		}
+		n, err := c.w.Write(b[:min(len(b), pieceSize)])
+		if err != nil {
+			return errGone
+		}
+		b = b[n:]
 	}
 	return nil
 }
