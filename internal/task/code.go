@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -361,6 +362,9 @@ func (e *evaluation) env(given map[string]string) []string {
 	}
 	maps.Copy(all, given)
 	all["PAWL_OUTPUT"] = outputFile
+	all["PAWL_EXECUTION"] = e.task.Execution.String()
+	all["PAWL_ATTEMPT"] = strconv.Itoa(e.task.Attempt)
+	all["PAWL_IDEMPOTENCY_KEY"] = e.task.IdempotencyKey()
 	out := make([]string, 0, len(all))
 	for _, k := range slices.Sorted(maps.Keys(all)) {
 		out = append(out, k+"="+all[k])
