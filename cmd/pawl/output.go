@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -196,7 +197,7 @@ func bytesText(n int64) string {
 	return fmt.Sprintf("%.1f %ciB", f, "KMGTP"[exp])
 }
 
-// writeOutput writes what an execution ended with, as people want it: text as it is, everything else as YAML.
+// writeOutput writes what an execution ended with, as people want it: text as it is, everything else as JSON.
 func writeOutput(w io.Writer, raw json.RawMessage) error {
 	if len(raw) == 0 || string(raw) == "null" {
 		return nil
@@ -206,29 +207,110 @@ func writeOutput(w io.Writer, raw json.RawMessage) error {
 		return writeText(w, text)
 	}
 	members, err := orderedMembers(raw)
-	if err != nil || len(members) == 0 {
-		return writeYAML(w, raw)
+	if err != nil || !slices.ContainsFunc(members, isPage) {
+		return writeText(w, prettyJSON(raw))
 	}
 	for i, m := range members {
 		if i > 0 {
 			fmt.Fprintln(w)
 		}
-		if json.Unmarshal(m.value, &text) == nil && strings.Contains(text, "\n") {
-			fmt.Fprintf(w, "%s:\n\n", m.name)
-			if err := writeText(w, text); err != nil {
-				return err
-			}
-			continue
+		body := prettyJSON(m.value)
+		if json.Unmarshal(m.value, &text) == nil {
+			body = text
 		}
-		one, err := json.Marshal(map[string]json.RawMessage{m.name: m.value})
-		if err != nil {
-			return fmt.Errorf("encode: %w", err)
+		separator := " "
+		if strings.Contains(body, "\n") {
+			separator = "\n"
 		}
-		if err := writeYAML(w, one); err != nil {
+		fmt.Fprintf(w, "%s:%s", m.name, separator)
+		if err := writeText(w, body); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// isPage reports whether a member is text of several lines, which reads badly inside JSON.
+func isPage(m jsonMember) bool {
+	var text string
+	return json.Unmarshal(m.value, &text) == nil && strings.Contains(text, "\n")
+}
+
+// prettyWidth is how long a line of JSON may be before a list or an object is broken up.
+const prettyWidth = 180
+
+// prettyJSON indents JSON where it would not fit on a line.
+func prettyJSON(raw []byte) string {
+	var b bytes.Buffer
+	appendPretty(&b, raw, "")
+	return b.String()
+}
+
+func appendPretty(b *bytes.Buffer, raw []byte, indent string) {
+	flat := &bytes.Buffer{}
+	if err := json.Compact(flat, raw); err != nil {
+		b.Write(raw) // it came as JSON; whatever it is, show it
+		return
+	}
+	if line := spaced(flat.Bytes()); len(indent)+len(line) <= prettyWidth {
+		b.WriteString(line)
+		return
+	}
+	members, err := orderedMembers(raw)
+	if err != nil {
+		b.Write(flat.Bytes())
+		return
+	}
+	open, end := "{", "}"
+	if members == nil {
+		var items []json.RawMessage
+		if json.Unmarshal(raw, &items) != nil {
+			b.Write(flat.Bytes()) // a long string or number
+			return
+		}
+		open, end = "[", "]"
+		for _, item := range items {
+			members = append(members, jsonMember{value: item})
+		}
+	}
+	b.WriteString(open)
+	for i, m := range members {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString("\n" + indent + "  ")
+		if open == "{" {
+			name, _ := json.Marshal(m.name) // a string always has a JSON form
+			b.Write(name)
+			b.WriteString(": ")
+		}
+		appendPretty(b, m.value, indent+"  ")
+	}
+	b.WriteString("\n" + indent + end)
+}
+
+// spaced puts a space behind the commas and colons of JSON without any.
+func spaced(flat []byte) string {
+	var b strings.Builder
+	inText := false
+	for i, c := range flat {
+		b.WriteByte(c)
+		switch {
+		case c == '"' && !escaped(flat, i):
+			inText = !inText
+		case !inText && (c == ',' || c == ':'):
+			b.WriteByte(' ')
+		}
+	}
+	return b.String()
+}
+
+func escaped(b []byte, i int) bool {
+	n := 0
+	for i--; i >= 0 && b[i] == '\\'; i-- {
+		n++
+	}
+	return n%2 == 1
 }
 
 func writeText(w io.Writer, text string) error {

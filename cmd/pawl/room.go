@@ -67,7 +67,7 @@ func (a *app) openRoom(ctx context.Context, lock *os.File, ro roomOptions) (_ *r
 		return nil, err
 	}
 	r.engine, err = engine.New(engine.Options{
-		Store: r.store, Blobs: r.blobs, Logger: r.log, Exclusive: true, Retention: a.config.retention(),
+		Store: r.store, Blobs: r.blobs, Log: r.log, Exclusive: true, Retention: a.config.retention(),
 		Queues: a.config.list("queues"), Validate: validate,
 	})
 	if err != nil {

@@ -35,7 +35,7 @@ func (a *app) runCommand() *cobra.Command {
 		Long: `Run a workflow or action: the first one in a file (- is standard input), or a registered one by name or name@version.
 
 Without a server an engine and workers of its own work on the state directory. The run is shown live on standard error;
-its outputs are printed to standard output: text as it is, everything else as YAML, or all of it with -o json.
+its outputs are printed to standard output: text as it is, everything else as JSON; with -o json the whole execution.
 
 Ctrl-C cancels the execution and waits until nothing is left running; a second Ctrl-C kills at once. A run that was
 killed (or lost its machine) is not lost: the next pawl run or pawl server on the same state directory goes on with it.`,

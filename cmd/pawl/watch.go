@@ -30,7 +30,7 @@ func (a *app) watch(ctx context.Context, s *session, x *api.Execution, f format)
 	defer stop()
 	view := terminal.Open(a.err, interrupts.press)
 	defer view.Close()
-	w := &watcher{client: s.Client, id: x.ID, view: view, names: map[string]string{}, logs: map[string]*tail{}}
+	w := &watcher{client: s.Client, id: x.ID, view: view, names: map[string]string{}, errors: map[string]string{}, logs: map[string]*tail{}}
 	view.Say(fmt.Sprintf("execution %s of %s", x.ID, actionText(x)))
 	view.Hint("Ctrl-C cancels it")
 	done := make(chan error, 1)
@@ -105,6 +105,7 @@ type watcher struct {
 	id     string
 	view   terminal.View
 	names  map[string]string // what an item is about, by execution
+	errors map[string]string // why an item failed, by execution
 	logs   map[string]*tail
 }
 
@@ -112,6 +113,7 @@ type watcher struct {
 type tail struct {
 	after string
 	line  string
+	over  bool // nothing more will come
 }
 
 // run shows snapshots until the execution has ended.
@@ -152,8 +154,10 @@ func (w *watcher) run(ctx context.Context) error {
 			return w.last(ctx)
 		case <-logs.C:
 		}
-		w.readTails(ctx, &last)
-		w.show(ctx, x, &last)
+		if !last.Status.Terminal() { // the end is shown when all of it is known
+			w.readTails(ctx, &last)
+			w.show(ctx, x, &last)
+		}
 	}
 }
 
@@ -167,6 +171,7 @@ func (w *watcher) last(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	w.readTails(ctx, tasks)
 	w.show(ctx, x, tasks)
 	return nil
 }
@@ -239,6 +244,7 @@ func (w *watcher) taskNode(ctx context.Context, t *api.Task) terminal.Node {
 			x := t.Executions[0]
 			n.Attempt, n.Note = x.Attempt, waitNote(x.Attempt, x.WakeAt, "")
 			n.Log = w.tailOf(x.ID)
+			n.Error = cmp.Or(n.Error, w.failure(ctx, x))
 		}
 		return n
 	}
@@ -248,6 +254,7 @@ func (w *watcher) taskNode(ctx context.Context, t *api.Task) terminal.Node {
 		n.Children = append(n.Children, terminal.Node{
 			Name: fmt.Sprintf("[%d]%s", x.Index, w.about(ctx, x)), Status: string(x.Status), Attempt: x.Attempt,
 			Started: x.StartedAt, Finished: x.FinishedAt, Note: waitNote(x.Attempt, x.WakeAt, ""), Log: w.tailOf(x.ID),
+			Error: w.failure(ctx, x),
 		})
 	}
 	return n
@@ -264,6 +271,21 @@ func (w *watcher) about(ctx context.Context, x api.TaskExecution) string {
 	}
 	w.names[x.ID] = name
 	return name
+}
+
+// failure says why an item did not complete.
+func (w *watcher) failure(ctx context.Context, x api.TaskExecution) string {
+	if !x.Status.Terminal() || x.Status == api.Completed {
+		return ""
+	}
+	why, ok := w.errors[x.ID]
+	if !ok {
+		if full, err := w.client.Get(ctx, x.ID); err == nil && full.Error != nil {
+			why = full.Error.Error()
+		}
+		w.errors[x.ID] = why
+	}
+	return why
 }
 
 // aboutInput looks for what tells one input from another at a glance.
@@ -294,17 +316,19 @@ func aboutInput(raw json.RawMessage) string {
 	return ""
 }
 
-// readTails reads on in the logs of what is running.
+// readTails reads on in the logs of what is running, and once more in those of what has ended.
 func (w *watcher) readTails(ctx context.Context, tasks *api.Tasks) {
-	const most = 20
-	n := 0
+	most := 20
 	for _, t := range tasks.Tasks {
 		for _, x := range t.Executions {
-			if x.Status != api.Running || n >= most {
+			tail := w.logs[x.ID]
+			ended := x.Status.Terminal()
+			if most == 0 || x.StartedAt.IsZero() || (tail != nil && tail.over) {
 				continue
 			}
-			n++
+			most--
 			w.readTail(ctx, x.ID)
+			w.logs[x.ID].over = ended
 		}
 	}
 }

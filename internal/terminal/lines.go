@@ -3,6 +3,7 @@ package terminal
 import (
 	"fmt"
 	"io"
+	"strings"
 	"sync"
 	"time"
 )
@@ -57,18 +58,30 @@ func (l *Lines) one(path string, n *Node) {
 	if at.IsZero() {
 		at = time.Now()
 	}
-	line := at.Local().Format("15:04:05.000") + "  " + Clean(path) + "  " + n.progress()
-	if n.Total > 0 {
-		line = at.Local().Format("15:04:05.000") + "  " + Clean(path) + "  " + n.Status + " " + n.progress()
+	line := at.Local().Format("15:04:05.000") + "  " + Clean(path) + "  " + n.Status
+	if n.Attempt > 1 {
+		line += fmt.Sprintf(", attempt %d", n.Attempt)
 	}
 	if !n.open() && !n.Started.IsZero() {
 		line += " in " + Seconds(n.elapsed(at))
 	}
+	var more []string
+	switch {
+	case n.Total > 0 && n.open():
+		more = append(more, fmt.Sprintf("%d to do", n.Total))
+	case n.Failed > 0:
+		more = append(more, fmt.Sprintf("%d of %d failed", n.Failed, n.Total))
+	case n.Total > 0:
+		more = append(more, fmt.Sprintf("all %d", n.Total))
+	}
 	switch {
 	case n.Error != "":
-		line += ": " + Clean(firstLine(n.Error))
+		more = append(more, Clean(firstLine(n.Error)))
 	case n.open() && n.Note != "":
-		line += ": " + Clean(n.Note)
+		more = append(more, Clean(n.Note))
+	}
+	if len(more) > 0 {
+		line += ": " + strings.Join(more, "; ")
 	}
 	fmt.Fprintln(l.w, line)
 }
@@ -79,6 +92,9 @@ func (l *Lines) Say(line string) {
 	defer l.mu.Unlock()
 	fmt.Fprintln(l.w, line)
 }
+
+// Hint does nothing: nobody presses keys in a log file.
+func (l *Lines) Hint(string) {}
 
 // Close does nothing: everything is written already.
 func (l *Lines) Close() {}

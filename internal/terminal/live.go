@@ -28,8 +28,9 @@ func openLive(w io.Writer, interrupted func()) View {
 	return v
 }
 
-func (v *live) Show(t Tree)     { v.program.Send(t) }
-func (v *live) Say(line string) { v.program.Send(said(line)) }
+func (v *live) Show(t Tree)      { v.program.Send(t) }
+func (v *live) Say(line string)  { v.program.Send(said(line)) }
+func (v *live) Hint(text string) { v.program.Send(hint(text)) }
 
 func (v *live) Close() {
 	v.close.Do(func() {
@@ -40,6 +41,7 @@ func (v *live) Close() {
 
 type (
 	said     string
+	hint     string
 	tick     time.Time
 	finished struct{}
 )
@@ -63,7 +65,10 @@ func (f frame) Init() tea.Cmd { return nextTick() }
 func (f frame) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	switch m := msg.(type) {
 	case Tree:
+		m.Hint = f.tree.Hint
 		f.tree, f.shown, f.now = m, true, time.Now()
+	case hint:
+		f.tree.Hint = string(m)
 	case said:
 		return f, tea.Println(string(m))
 	case tick:

@@ -106,7 +106,7 @@ func TestLinesSayEachChangeOnce(t *testing.T) {
 	if n := strings.Count(first, "\n"); n != 7 {
 		t.Errorf("%d lines for 7 nodes that have something to say:\n%s", n, first)
 	}
-	for _, want := range []string{"evaluate[1]  failed in 1.0s: oom: over 64MB", "evaluate[2]  running, attempt 2", "evaluate[3]  requested: waits for key", "evaluate  running 2/4, 1 failed"} {
+	for _, want := range []string{"evaluate[1]  failed in 1.0s: oom: over 64MB", "evaluate[2]  running, attempt 2", "evaluate[3]  requested: waits for key", "evaluate  running: 4 to do"} {
 		if !strings.Contains(first, want) {
 			t.Errorf("no %q in\n%s", want, first)
 		}

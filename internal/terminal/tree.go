@@ -16,7 +16,7 @@ import (
 type Tree struct {
 	Node
 	ID string
-	// Hint is a line under the tree, such as what Ctrl-C will do; empty: none.
+	// Hint is a line under the tree, such as what Ctrl-C will do; empty: none. The live view sets it itself.
 	Hint string
 }
 

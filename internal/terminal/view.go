@@ -13,6 +13,8 @@ type View interface {
 	Show(t Tree)
 	// Say writes a line that stays.
 	Say(line string)
+	// Hint is what the person can do now.
+	Hint(text string)
 	// Close shows the last snapshot for good and gives the terminal back. Calling it again does nothing.
 	Close()
 }
