@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/definition"
@@ -291,6 +292,32 @@ func TestDeadlines(t *testing.T) {
 		t.Fatalf("%s %+v", x.Stage, x.Outcome)
 	}
 }
+
+// A later moment that is announced after an earlier one does not put the earlier one off.
+func TestEarliestMomentWins(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, err := New(Options{Store: noStore{}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		go func() {
+			<-time.After(time.Millisecond)
+			e.dueAt(began.Add(time.Second))
+			synctest.Wait()
+			e.dueAt(began.Add(time.Minute))
+		}()
+		if !e.sleepUntil(t.Context(), began.Add(time.Hour)) {
+			t.Fatal("ended by the context")
+		}
+		if d := time.Since(began); d != time.Second {
+			t.Fatalf("woke after %s", d)
+		}
+	})
+}
+
+// noStore is for what never touches the store.
+type noStore struct{ store.Store }
 
 func TestTotalTimeoutOrdersTheOwner(t *testing.T) {
 	r := newRig(t)

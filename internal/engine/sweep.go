@@ -42,21 +42,31 @@ func (e *Engine) sweepDue(ctx context.Context) {
 			}
 			e.opts.Log.Error("looking for due executions failed; it will be tried again", "err", err)
 		}
-		pause := e.jittered(dueAtMost)
-		if !next.IsZero() {
-			pause = min(pause, time.Until(next))
+		at := time.Now().Add(e.jittered(dueAtMost))
+		if !next.IsZero() && next.Before(at) {
+			at = next
 		}
-		timer := time.NewTimer(max(pause, 0))
-		for waiting := true; waiting; {
-			select {
-			case <-timer.C:
-				waiting = false
-			case t := <-e.nextDue:
-				timer.Reset(max(min(pause, time.Until(t)), 0))
-			case <-ctx.Done():
-				timer.Stop()
-				return
+		if !e.sleepUntil(ctx, at) {
+			return
+		}
+	}
+}
+
+// sleepUntil waits until the earlier of at and what dueAt announces meanwhile; false means that ctx has ended.
+func (e *Engine) sleepUntil(ctx context.Context, at time.Time) bool {
+	timer := time.NewTimer(time.Until(at))
+	defer timer.Stop()
+	for {
+		select {
+		case <-timer.C:
+			return true
+		case t := <-e.nextDue:
+			if t.Before(at) {
+				at = t
+				timer.Reset(time.Until(at))
 			}
+		case <-ctx.Done():
+			return false
 		}
 	}
 }
