@@ -45,26 +45,42 @@ func TestRecordedDAGs(t *testing.T) {
 // taskName makes a recorded name one that workflows allow.
 func taskName(id string) string { return strings.ToLower(strings.ReplaceAll(id, " ", "_")) }
 
+// criticalPath is the longest sum of naps along any path.
+func (d *recordedDAG) criticalPath() time.Duration {
+	nap, needs := map[string]time.Duration{}, map[string][]string{}
+	for _, t := range d.Tasks {
+		nap[t.ID], needs[t.ID] = time.Duration(t.Seconds/100*float64(time.Second)), t.Needs
+	}
+	ends := map[string]time.Duration{}
+	var end func(id string) time.Duration
+	end = func(id string) time.Duration {
+		if _, known := ends[id]; !known {
+			longest := time.Duration(0)
+			for _, n := range needs[id] {
+				longest = max(longest, end(n))
+			}
+			ends[id] = longest + nap[id]
+		}
+		return ends[id]
+	}
+	longest := time.Duration(0)
+	for _, t := range d.Tasks {
+		longest = max(longest, end(t.ID))
+	}
+	return longest
+}
+
 func replay(t *testing.T, s *serverProcess, dag *recordedDAG) {
 	var doc strings.Builder
 	fmt.Fprintf(&doc, "name: %s\ntasks:\n", strings.ToLower(dag.Name))
-	paths := map[string]time.Duration{}
-	var critical time.Duration
 	for _, task := range dag.Tasks {
-		nap := time.Duration(task.Seconds / 100 * float64(time.Second))
-		fmt.Fprintf(&doc, "  %s: {action: sleep, with: {for: %g}, needs: [", taskName(task.ID), nap.Seconds())
-		longest := time.Duration(0)
+		needs := make([]string, len(task.Needs))
 		for i, n := range task.Needs {
-			if i > 0 {
-				doc.WriteString(", ")
-			}
-			doc.WriteString(taskName(n))
-			longest = max(longest, paths[n])
+			needs[i] = taskName(n)
 		}
-		doc.WriteString("]}\n")
-		paths[task.ID] = longest + nap
-		critical = max(critical, longest+nap)
+		fmt.Fprintf(&doc, "  %s: {action: sleep, with: {for: %g}, needs: [%s]}\n", taskName(task.ID), task.Seconds/100, strings.Join(needs, ", "))
 	}
+	critical := dag.criticalPath()
 	if _, err := s.client.Define(t.Context(), []byte(doc.String()), dag.Name+".yaml"); err != nil {
 		t.Fatalf("%v\n%s", err, doc.String())
 	}
