@@ -2,6 +2,7 @@ package definition
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
@@ -259,7 +260,7 @@ func (b *builder) template(v *value, path string, s scope, task int) *Template {
 }
 
 func (b *builder) part(v *value, path string, s scope, task int) part {
-	var p part
+	p := part{}
 	switch v.kind {
 	case textValue:
 		return b.textPart(v, path, s, task)
@@ -270,9 +271,10 @@ func (b *builder) part(v *value, path string, s scope, task int) part {
 			p.list[i] = b.part(el, path+"["+strconv.Itoa(i)+"]", s, task)
 			constant = constant && p.list[i].constant != nil
 		}
-		if !constant {
-			return p
+		if constant {
+			return part{constant: p.fixed()}
 		}
+		return p
 	case objectValue:
 		p.fields = make([]fieldPart, len(v.fields))
 		constant := true
@@ -283,11 +285,36 @@ func (b *builder) part(v *value, path string, s scope, task int) part {
 			p.fields[i] = fieldPart{f.name, b.part(f.value, join(path, f.name), s, task)}
 			constant = constant && p.fields[i].value.constant != nil
 		}
-		if !constant {
-			return p
+		if constant {
+			return part{constant: p.fixed()}
 		}
+		return p
 	}
 	return part{constant: v.appendJSON(nil)}
+}
+
+// fixed is the value of a list or object whose parts are all constant.
+func (p *part) fixed() json.RawMessage {
+	b := []byte{'['}
+	if p.list == nil {
+		b[0] = '{'
+	}
+	for i := range p.list {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, p.list[i].constant...)
+	}
+	for i := range p.fields {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(append(appendText(b, p.fields[i].name), ':'), p.fields[i].value.constant...)
+	}
+	if p.list == nil {
+		return append(b, '}')
+	}
+	return append(b, ']')
 }
 
 func (b *builder) textPart(v *value, path string, s scope, task int) part {

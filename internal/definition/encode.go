@@ -17,19 +17,44 @@ import (
 
 var errTooLarge = fmt.Errorf("the result is larger than %d MB", MaxResult>>20)
 
+// maxEncoded is how many values, of all levels, one result may have.
+const maxEncoded = 500_000
+
+// encoder writes values up to a size.
+type encoder struct {
+	most int // bytes
+	left int // values
+}
+
 // encode writes the result of an expression as JSON: object keys in order,
 // bytes as base64, times as RFC 3339, durations as "1.5s", an absent optional
 // as null.
 func encode(v ref.Val) (json.RawMessage, error) {
-	return appendValue(nil, v, 0)
+	return encodeUpTo(v, MaxResult)
 }
 
-func appendValue(b []byte, v ref.Val, depth int) ([]byte, error) {
+// encodeUpTo fails when the text would be longer than most bytes.
+func encodeUpTo(v ref.Val, most int) (json.RawMessage, error) {
+	e := encoder{most, maxEncoded}
+	return e.value(nil, v, 0)
+}
+
+func (e *encoder) tooLarge() error {
+	if e.most == MaxResult {
+		return errTooLarge
+	}
+	return fmt.Errorf("the text is larger than %d bytes", maxText)
+}
+
+func (e *encoder) value(b []byte, v ref.Val, depth int) ([]byte, error) {
 	if depth > maxDepth {
 		return nil, fmt.Errorf("%w: more than %d levels", errTooDeep, maxDepth)
 	}
-	if len(b) > MaxResult {
-		return nil, errTooLarge
+	if e.left--; e.left < 0 {
+		return nil, fmt.Errorf("the result has more than %d values", maxEncoded)
+	}
+	if len(b) > e.most {
+		return nil, e.tooLarge()
 	}
 	switch v := v.(type) {
 	case types.Null:
@@ -43,8 +68,8 @@ func appendValue(b []byte, v ref.Val, depth int) ([]byte, error) {
 	case types.Double:
 		return appendFloat(b, float64(v))
 	case types.String:
-		if len(b)+len(v) > MaxResult {
-			return nil, errTooLarge
+		if len(b)+len(v) > e.most {
+			return nil, e.tooLarge()
 		}
 		return appendText(b, string(v)), nil
 	case types.Bytes:
@@ -57,11 +82,11 @@ func appendValue(b []byte, v ref.Val, depth int) ([]byte, error) {
 		if !v.HasValue() {
 			return append(b, "null"...), nil
 		}
-		return appendValue(b, v.GetValue(), depth)
+		return e.value(b, v.GetValue(), depth)
 	case traits.Mapper:
-		return appendObject(b, v, depth)
+		return e.object(b, v, depth)
 	case traits.Lister:
-		return appendList(b, v, depth)
+		return e.list(b, v, depth)
 	case *types.Err:
 		return nil, v
 	}
@@ -79,7 +104,7 @@ func appendFloat(b []byte, f float64) ([]byte, error) {
 	return strconv.AppendFloat(b, f, format, -1, 64), nil
 }
 
-func appendList(b []byte, list traits.Lister, depth int) ([]byte, error) {
+func (e *encoder) list(b []byte, list traits.Lister, depth int) ([]byte, error) {
 	b = append(b, '[')
 	first := true
 	for it := list.Iterator(); it.HasNext() == types.True; first = false {
@@ -87,14 +112,14 @@ func appendList(b []byte, list traits.Lister, depth int) ([]byte, error) {
 			b = append(b, ',')
 		}
 		var err error
-		if b, err = appendValue(b, it.Next(), depth+1); err != nil {
+		if b, err = e.value(b, it.Next(), depth+1); err != nil {
 			return nil, err
 		}
 	}
 	return append(b, ']'), nil
 }
 
-func appendObject(b []byte, m traits.Mapper, depth int) ([]byte, error) {
+func (e *encoder) object(b []byte, m traits.Mapper, depth int) ([]byte, error) {
 	keys := make(map[string]ref.Val)
 	names := []string{}
 	for it := m.Iterator(); it.HasNext() == types.True; {
@@ -121,7 +146,7 @@ func appendObject(b []byte, m traits.Mapper, depth int) ([]byte, error) {
 			return nil, errors.New("an object lost a key while it was written")
 		}
 		var err error
-		if b, err = appendValue(b, v, depth+1); err != nil {
+		if b, err = e.value(b, v, depth+1); err != nil {
 			return nil, err
 		}
 	}

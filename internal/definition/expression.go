@@ -111,7 +111,7 @@ func (e *compiled) compile() {
 		}
 		e.result = checked.OutputType()
 		e.survey(checked.NativeRep().Expr(), false)
-		e.program, err = env.Program(checked, cel.EvalOptions(cel.OptOptimize), cel.CostLimit(costLimit), cel.CostTracking(prices{}))
+		e.program, err = env.Program(checked, limits()...)
 		if err != nil {
 			e.issues = append(e.issues, issue{1, 0, err.Error(), ""})
 		}

@@ -1,15 +1,11 @@
 package definition
 
 import (
-	"fmt"
-	"math"
 	"sync"
 
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/ast"
-	"cel.dev/cel-go/common/types"
-	"cel.dev/cel-go/common/types/ref"
-	"cel.dev/cel-go/common/types/traits"
+	"cel.dev/cel-go/common/env"
 	"cel.dev/cel-go/ext"
 )
 
@@ -33,12 +29,17 @@ var scopeVariables = [scopes][]string{
 	scopeItem:     {"input", "labels", "workflow", "env", "tasks", "item", "index"},
 }
 
-// The bounds of one evaluation. A unit of cost is about one operation, or ten
-// bytes of text; costLimit units take well under 0.1 s.
+// The bounds of one evaluation: together they stop a hostile expression within
+// a tenth of a second. A unit of cost is about one operation, or ten bytes of
+// text. CEL charges a call when it has returned, so no function may do more
+// than about costLimit's worth of work at one go: those of CEL's own libraries
+// that can are replaced by bounded ones (functions.go, price.go).
 const (
 	costLimit     = 1_000_000
-	maxExpression = 16 << 10 // characters of one expression
-	maxRange      = 100_000  // elements that lists.range makes
+	maxExpression = 8 << 10 // characters of one expression
+	maxElements   = 100_000 // of a list that a function works on
+	maxCompared   = 200_000 // elements, of all levels, of a value that is compared
+	maxText       = 4 << 20 // bytes of a text that a function makes
 	// MaxResult is how large the JSON text of one evaluated template may be, in bytes.
 	MaxResult = 16 << 20
 )
@@ -57,7 +58,8 @@ var statusFunctions = map[string]string{
 }
 
 var base = sync.OnceValues(func() (*cel.Env, error) {
-	return cel.NewEnv(
+	opts := []cel.EnvOption{
+		cel.StdLib(cel.StdLibSubset(&env.LibrarySubset{ExcludeFunctions: []*env.Function{{Name: "matches"}}})),
 		cel.OptionalTypes(),
 		cel.EnableIdentifierEscapeSyntax(),
 		cel.CrossTypeNumericComparisons(true),
@@ -65,16 +67,10 @@ var base = sync.OnceValues(func() (*cel.Env, error) {
 		cel.ParserRecursionLimit(100),
 		cel.ParserErrorRecoveryLimit(4),
 		cel.ParserExpressionSizeLimit(maxExpression),
-		cel.ExpressionNodeLimit(20_000),
-		cel.RegexProgramSizeLimit(1000),
-		ext.Bindings(), ext.Strings(), ext.Lists(ext.ListsMaxRangeSize(maxRange)), ext.Math(), ext.Sets(),
-		ext.Encoders(), ext.Regex(), ext.TwoVarComprehensions(),
-		cel.Function("json", cel.Overload("json_dyn", []*cel.Type{cel.DynType}, cel.StringType, cel.UnaryBinding(toText))),
-		cel.Function("parse_json", cel.Overload("parse_json_string", []*cel.Type{cel.StringType}, cel.DynType, cel.UnaryBinding(fromText))),
-		cel.Function("default", cel.Overload("default_dyn_dyn", []*cel.Type{cel.DynType, cel.DynType}, cel.DynType,
-			cel.BinaryBinding(orDefault), cel.OverloadIsNonStrict())),
-		cel.Function("sum", cel.Overload("sum_list", []*cel.Type{cel.ListType(cel.DynType)}, cel.DynType, cel.UnaryBinding(sum))),
-	)
+		cel.ExpressionNodeLimit(5_000),
+		ext.Bindings(), ext.Strings(ext.StringsVersion(0)), ext.Math(), ext.Encoders(ext.EncodersVersion(0)), ext.TwoVarComprehensions(),
+	}
+	return cel.NewCustomEnv(append(opts, functions()...)...)
 })
 
 // languages are the environments of the scopes. Making one takes milliseconds.
@@ -87,7 +83,7 @@ func init() {
 }
 
 func environment(s scope) (*cel.Env, error) {
-	env, err := base()
+	common, err := base()
 	if err != nil {
 		return nil, err
 	}
@@ -103,7 +99,7 @@ func environment(s scope) (*cel.Env, error) {
 				})))
 		}
 	}
-	return env.Extend(opts...)
+	return common.Extend(opts...)
 }
 
 func variableType(name string) *cel.Type {
@@ -116,110 +112,4 @@ func variableType(name string) *cel.Type {
 		return cel.IntType
 	}
 	return cel.DynType
-}
-
-func toText(v ref.Val) ref.Val {
-	raw, err := encode(v)
-	if err != nil {
-		return types.WrapErr(fmt.Errorf("json: %w", err))
-	}
-	return types.String(raw)
-}
-
-func fromText(v ref.Val) ref.Val {
-	s, ok := v.(types.String)
-	if !ok {
-		return types.MaybeNoSuchOverloadErr(v)
-	}
-	if s == "" {
-		return types.NewErr("parse_json: the text is empty")
-	}
-	val, err := decode([]byte(s))
-	if err != nil {
-		return types.WrapErr(fmt.Errorf("parse_json: %w", err))
-	}
-	return types.DefaultTypeAdapter.NativeToValue(val)
-}
-
-// orDefault gives y for an x that is null, absent or in error.
-func orDefault(x, y ref.Val) ref.Val {
-	switch x := x.(type) {
-	case *types.Err, types.Null:
-		return y
-	case *types.Optional:
-		if !x.HasValue() {
-			return y
-		}
-		return x.GetValue()
-	}
-	return x
-}
-
-// sum adds whole numbers exactly, and everything as floats once one is.
-func sum(v ref.Val) ref.Val {
-	list, ok := v.(traits.Lister)
-	if !ok {
-		return types.MaybeNoSuchOverloadErr(v)
-	}
-	var whole int64
-	var total float64
-	exact := true
-	for it := list.Iterator(); it.HasNext() == types.True; {
-		switch n := it.Next().(type) {
-		case types.Int:
-			if next := whole + int64(n); (next > whole) == (n > 0) {
-				whole = next
-			} else if exact {
-				return types.NewErr("sum: integer overflow")
-			}
-			total += float64(n)
-		case types.Uint:
-			if n > math.MaxInt64 {
-				return types.NewErr("sum: integer overflow")
-			}
-			whole += int64(n)
-			total += float64(n)
-		case types.Double:
-			exact = false
-			total += float64(n)
-		default:
-			return types.NewErr("sum: %v is not a number", n.Type())
-		}
-	}
-	if exact {
-		return types.Int(whole)
-	}
-	return types.Double(total)
-}
-
-// prices charges our own functions for the text they read or write.
-type prices struct{}
-
-// CallCost implements CEL's ActualCostEstimator; nil leaves the price to CEL.
-func (prices) CallCost(_, overload string, args []ref.Val, result ref.Val) *uint64 {
-	var n uint64
-	switch overload {
-	case "json_dyn":
-		n = textCost(result)
-	case "parse_json_string":
-		n = textCost(args[0])
-	case "sum_list":
-		if l, ok := args[0].(traits.Sizer); ok {
-			if size, ok := l.Size().(types.Int); ok && size > 0 {
-				n = uint64(size)
-			}
-		}
-	default:
-		return nil
-	}
-	n++
-	return &n
-}
-
-func textCost(v ref.Val) uint64 {
-	s, ok := v.(types.String)
-	if !ok {
-		return 0
-	}
-	return uint64(len(s)) / 10
 }

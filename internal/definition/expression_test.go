@@ -1,0 +1,244 @@
+package definition
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/flow"
+)
+
+// templateOf compiles a JSON or YAML value, in the scope of a foreach task's with.
+func templateOf(t testing.TB, value string) (*Template, error) {
+	t.Helper()
+	src := "name: w\ntasks:\n  a: {action: noop}\n  load-data: {action: noop}\n  many: {action: noop}\n  t:\n    action: noop\n" +
+		"    needs: [a, load-data, many]\n    foreach: [1]\n    with:\n      v: " + value + "\n"
+	defs, err := Parse("t.yaml", []byte(src))
+	if err != nil {
+		return nil, err
+	}
+	return defs[0].Workflow.Task("t").With, nil
+}
+
+func testVars() *Vars {
+	v := &Vars{
+		Input: json.RawMessage(`{"n": 5, "f": 5.0, "half": 2.5, "s": "text", "list": [3,1,2], "deep": {"a": [{"b": "c"}]}, "nil": null,
+			"big": 9223372036854775807, "huge": 12345678901234567890, "yes": true, "uni": "h\u00e9\ud83d\ude00", "empty": "", "a-b": 1}`),
+		ID: "ex_1", Name: "w",
+		Labels: map[string]string{"team": "x"},
+		Env:    map[string]string{"HOME": "/tmp"},
+		Task: func(name string) *Result {
+			switch name {
+			case "a":
+				return &Result{Status: StatusCompleted, Output: json.RawMessage(`{"x": 1, "text": "[1, 2]"}`)}
+			case "load-data":
+				return &Result{Status: StatusFailed, Error: &flow.Error{Code: "oom", Message: "too much"}}
+			case "many":
+				return &Result{Status: StatusCompleted, Items: []json.RawMessage{[]byte(`{"score": 2, "n": "b"}`), nil, []byte(`{"score": 1.5, "n": "a"}`)}}
+			}
+			return nil
+		},
+	}
+	return v.At(json.RawMessage(`{"name": "it", "k": 1}`), 4)
+}
+
+func TestExpressions(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct{ value, want string }{
+		// Types are kept.
+		{`${{ input.n }}`, `5`},
+		{`${{ input.s }}`, `"text"`},
+		{`${{ input.yes }}`, `true`},
+		{`${{ input.nil }}`, `null`},
+		{`${{ input.list }}`, `[3,1,2]`},
+		{`${{ input.deep.a[0].b }}`, `"c"`},
+		{`"${{ input.deep['a'][0][\"b\"] }}"`, `"c"`},
+		{`${{ input["a-b"] }}`, `1`},
+		{`${{ input.uni }}`, `"h\u00e9\ud83d\ude00"`},
+		{`${{ input.huge }}`, `12345678901234567890`},
+		{`${{ item.name }}`, `"it"`},
+		{`${{ index }}`, `4`},
+		{`${{ workflow.id }}`, `"ex_1"`},
+		{`${{ labels.team + env.HOME }}`, `"x/tmp"`},
+		{`plain`, `"plain"`},
+		{`{a: [1, "${{ input.n }}", {b: "${{ item.k }}"}]}`, `{"a":[1,5,{"b":1}]}`},
+		// Mixed text becomes a string.
+		{`"n=${{ input.n }} s=${{ input.s }} l=${{ input.list }} z=${{ input.nil }}."`, `"n=5 s=text l=[3,1,2] z=."`},
+		{`"a $${{ input.n }} b"`, `"a ${{ input.n }} b"`},
+		{`"${{ '}}' }}${{ {'a': {'b': 1}} }}"`, `"}}{\"a\":{\"b\":1}}"`},
+		// Whole numbers are integers, however they are written.
+		{`${{ input.f + 1 }}`, `6`},
+		{`${{ input.n / 2 }}`, `2`},
+		{`${{ input.half * 2.0 }}`, `5`},
+		{`${{ double(input.n) / 2.0 }}`, `2.5`},
+		{`${{ input.n > input.half }}`, `true`},
+		{`${{ input.big - 1 }}`, `9223372036854775806`},
+		{`"${{ input.n == 5.0 ? 'yes' : 'no' }}"`, `"yes"`},
+		// Tasks.
+		{`${{ tasks.a.output.x + 1 }}`, `2`},
+		{`${{ tasks.a.status }}`, `"completed"`},
+		{`${{ tasks["load-data"].error.code }}`, `"oom"`},
+		{`${{ tasks["load-data"].output }}`, `null`},
+		{`${{ tasks["load-data"] }}`, `{"error":{"code":"oom","message":"too much"},"output":null,"status":"failed"}`},
+		{`${{ tasks.many.output }}`, `[{"score": 2, "n": "b"},null,{"score": 1.5, "n": "a"}]`},
+		{`${{ tasks.many.output[2].n }}`, `"a"`},
+		{`${{ tasks.many.output.map(o, default(o.score, 0)) }}`, `[2,0,1.5]`},
+		{`${{ tasks.many.output.filter(o, o != null).sortBy(o, o.n).map(o, o.n) }}`, `["a","b"]`},
+		// Functions.
+		{`${{ default(input.absent, 7) }}`, `7`},
+		{`${{ default(input.nil, input.n) }}`, `5`},
+		{`${{ default(input.n, 7) }}`, `5`},
+		{`${{ input.?absent.orValue('none') }}`, `"none"`},
+		{`${{ has(input.absent) }}`, `false`},
+		{`${{ json(input.deep) }}`, `"{\"a\":[{\"b\":\"c\"}]}"`},
+		{`${{ parse_json(tasks.a.output.text)[1] + 1 }}`, `3`},
+		{`${{ sum(input.list) }}`, `6`},
+		{`${{ sum([1, 2.5]) }}`, `3.5`},
+		{`${{ input.list.sort() }}`, `[1,2,3]`},
+		{`${{ input.list.map(x, string(x)).join(",") }}`, `"3,1,2"`},
+		{`${{ size(input.list) }}`, `3`},
+		{`${{ math.greatest(input.list) }}`, `3`},
+		{`${{ input.s.upperAscii() }}`, `"TEXT"`},
+		{`${{ base64.encode(bytes(input.s)) }}`, `"dGV4dA=="`},
+		{`${{ sets.contains([1, 2], [1]) }}`, `true`},
+		{`"${{ {'b': 1, 'a': [true, null]} }}"`, `{"a":[true,null],"b":1}`},
+		{`"${{ timestamp('2026-01-02T03:04:05Z') + duration('60s') }}"`, `"2026-01-02T03:05:05Z"`},
+	} {
+		t.Run(tc.value, func(t *testing.T) {
+			t.Parallel()
+			tpl, err := templateOf(t, tc.value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := tpl.Eval(testVars())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if want := `{"v":` + tc.want + `}`; string(got) != want {
+				t.Errorf("got %s, want %s", got, want)
+			}
+			if !json.Valid(got) {
+				t.Errorf("%s is not JSON", got)
+			}
+		})
+	}
+}
+
+// TestPathsAgreeWithCEL evaluates paths both ways.
+func TestPathsAgreeWithCEL(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{
+		"input", "input.n", "input.deep.a[0].b", "input.list[2]", "input.nil", "input['a-b']", "item", "item.k", "index", "workflow.name",
+		"labels", "labels.team", "env.HOME", "tasks.a.output", "tasks.a.output.x", "tasks.a.status", "tasks.many.output", "tasks.many.output[0].score",
+		"tasks.many.output[1]", "tasks.a.error", `tasks["load-data"].error.message`,
+		"input.absent", "input.n.x", "input.list[3]", "input.list.x", "input.deep[0]", "labels.absent", "tasks.many.output[9]", "tasks.many.output[1].n",
+		"tasks.a.output.x.y", `tasks["load-data"].output.x`, `tasks["load-data"].status.x`,
+	} {
+		fast := &expression{field: "f", compiled: newCompiled(text, scopeItem)}
+		if fast.path == nil {
+			t.Errorf("%s is not taken for a path", text)
+			continue
+		}
+		slow := &expression{field: "f", compiled: newCompiled("("+text+")", scopeItem)}
+		a, errA := fast.eval(testVars())
+		b, errB := slow.eval(testVars())
+		if (errA == nil) != (errB == nil) {
+			t.Errorf("%s: path %s (%v), CEL %s (%v)", text, a, errA, b, errB)
+			continue
+		}
+		if errA == nil {
+			x, err := decode(a)
+			if err != nil {
+				t.Fatal(err)
+			}
+			y, err := decode(b)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if fmt.Sprint(x) != fmt.Sprint(y) {
+				t.Errorf("%s: path %s, CEL %s", text, a, b)
+			}
+		}
+	}
+}
+
+func TestEvaluationErrorsSayWhat(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		value string
+		want  []string
+	}{
+		{`${{ input.absent }}`, []string{"tasks.t.with.v", "${{ input.absent }}", `has no "absent"`, `"deep"`}},
+		{`${{ input.n.x }}`, []string{"input.n is a number"}},
+		{`${{ input.list[3] }}`, []string{"element 3", "3 elements"}},
+		{`${{ input.absent + 1 }}`, []string{"no such key", "default("}},
+		{`${{ input.s + 1 }}`, []string{"no such overload", "string()"}},
+		{`${{ input.n / 0 }}`, []string{"division by zero"}},
+		{`${{ parse_json(input.s) }}`, []string{"parse_json"}},
+		{`${{ parse_json("") }}`, []string{"empty"}},
+		{`${{ 1.0 / 0.0 }}`, []string{"no JSON form"}},
+		{`${{ tasks["load-data"].output.x }}`, []string{"null", "failed"}},
+		{`"x ${{ input.absent }} y"`, []string{"tasks.t.with.v", "absent"}},
+	} {
+		tpl, err := templateOf(t, tc.value)
+		if err != nil {
+			t.Errorf("%s: %v", tc.value, err)
+			continue
+		}
+		_, err = tpl.Eval(testVars())
+		var ee *EvalError
+		if !errors.As(err, &ee) {
+			t.Errorf("%s: the error is %v", tc.value, err)
+			continue
+		}
+		for _, w := range tc.want {
+			if !strings.Contains(err.Error(), w) {
+				t.Errorf("%s: %q does not say %q", tc.value, err, w)
+			}
+		}
+	}
+}
+
+// TestHostileExpressionsStop holds evaluation to a tenth of a second: ten
+// times that here, for machines that are busy with other tests.
+func TestHostileExpressionsStop(t *testing.T) {
+	const r = "lists.range(1000)"
+	for name, text := range map[string]string{
+		"nested loops":      r + ".all(a, " + r + ".all(b, " + r + ".all(c, a + b + c >= 0)))",
+		"string doubling":   r + ".map(a, 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx').map(a, [a,a,a,a,a,a,a,a].join(a)).map(a, [a,a,a,a,a,a,a,a].join(a)).join('')",
+		"big ranges":        "lists.range(100000).map(a, lists.range(100000))",
+		"flatten":           r + ".map(a, " + r + ").flatten().map(a, a).sort().distinct()",
+		"distinct":          "lists.range(100000).distinct()",
+		"sort":              "lists.range(100000).reverse().sort()",
+		"sets":              "sets.contains(lists.range(100000), lists.range(100000))",
+		"in":                "lists.range(100000).all(x, x in lists.range(100000))",
+		"regex":             r + ".all(a, ('a' + string(a) + 'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa').matches('(a|a)*(a|a)*(a|a)*b'))",
+		"replace":           "bigs.replace('a', bigs)",
+		"format":            "'%s%s%s%s'.format([bigs, bigs, bigs, bigs])",
+		"split and join":    "bigs.split('').join(bigs)",
+		"json of big":       r + ".map(a, json(" + r + "))",
+		"parse_json of big": "lists.range(100).map(a, parse_json('[' + lists.range(10000).map(x, string(x)).join(',') + ']'))",
+		"deep sharing":      "[[1,1,1,1,1,1,1,1]].map(a, [a,a,a,a,a,a,a,a]).map(a, [a,a,a,a,a,a,a,a]).map(a, [a,a,a,a,a,a,a,a]).map(a, [a,a,a,a,a,a,a,a]).map(a, [a,a,a,a,a,a,a,a]).map(a, [a,a,a,a,a,a,a,a]).map(a,[a,a,a,a,a,a,a,a])",
+		"list doubling":     "[[1,1,1,1,1,1,1,1]].map(a, a+a+a+a+a+a+a+a).map(a, a+a+a+a+a+a+a+a).map(a, a+a+a+a+a+a+a+a).map(a, a+a+a+a+a+a+a+a).map(a, a+a+a+a+a+a+a+a).map(a, a+a+a+a+a+a+a+a).map(a, size(a))",
+		"equality":          "[lists.range(100000)].all(a, lists.range(1000).all(b, a == a))",
+		"sum":               "lists.range(10000).all(a, sum(lists.range(100000)) > 0)",
+	} {
+		text = strings.ReplaceAll(text, "bigs", "input.big")
+		e := &expression{field: "f", compiled: newCompiled(text, scopeItem)}
+		if e.compile(); len(e.issues) > 0 {
+			t.Errorf("%s: %v", name, e.issues)
+			continue
+		}
+		v := (&Vars{Input: json.RawMessage(`{"big": "` + strings.Repeat("a", 100_000) + `"}`)}).At(nil, 0)
+		start := time.Now()
+		out, err := e.eval(v)
+		took := time.Since(start)
+		t.Logf("%-18s %8s  %d bytes, %v", name, took.Round(time.Millisecond), len(out), err != nil)
+		if took > time.Second {
+			t.Errorf("%s takes %s (%v)", name, took, err)
+		}
+	}
+}

@@ -1,0 +1,523 @@
+package definition
+
+import (
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common/ast"
+	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/ref"
+	"cel.dev/cel-go/common/types/traits"
+	"cel.dev/cel-go/parser"
+)
+
+// functions are what expressions can call beside CEL's standard library and
+// its strings, math, encoders and bindings extensions. The functions of the
+// strings extension whose work or result is the product of two sizes are
+// replaced by bounded ones, as are all of the lists and sets extensions.
+func functions() []cel.EnvOption {
+	list := cel.ListType(cel.DynType)
+	text := cel.StringType
+	on := func(id string, args []*cel.Type, result *cel.Type, f func(...ref.Val) (ref.Val, error)) cel.FunctionOpt {
+		return cel.MemberOverload(id, args, result, cel.FunctionBinding(checked(f)))
+	}
+	of := func(id string, args []*cel.Type, result *cel.Type, f func(...ref.Val) (ref.Val, error)) cel.FunctionOpt {
+		return cel.Overload(id, args, result, cel.FunctionBinding(checked(f)))
+	}
+	return []cel.EnvOption{
+		cel.Function("json", of("json_dyn", []*cel.Type{cel.DynType}, text, toText)),
+		cel.Function("parse_json", of("parse_json_string", []*cel.Type{text}, cel.DynType, fromText)),
+		cel.Function("default", cel.Overload("default_dyn_dyn", []*cel.Type{cel.DynType, cel.DynType}, cel.DynType,
+			cel.BinaryBinding(orDefault), cel.OverloadIsNonStrict())),
+		cel.Function("sum", of("sum_list", []*cel.Type{list}, cel.DynType, sum)),
+
+		cel.Function("lists.range", of("range_int", []*cel.Type{cel.IntType}, cel.ListType(cel.IntType), countTo)),
+		cel.Function("slice", on("list_slice_int_int", []*cel.Type{list, cel.IntType, cel.IntType}, list, slice)),
+		cel.Function("reverse", on("list_reverse", []*cel.Type{list}, list, reverse), on("string_reverse", []*cel.Type{text}, text, reverseText)),
+		cel.Function("distinct", on("list_distinct", []*cel.Type{list}, list, distinct)),
+		cel.Function("flatten", on("list_flatten", []*cel.Type{list}, list, flatten)),
+		cel.Function("sort", on("list_sort", []*cel.Type{list}, list, sortSelf)),
+		cel.Function("@sort_by", on("list_sort_by", []*cel.Type{list, list}, list, sortKeys)),
+		cel.Macros(cel.ReceiverMacro("sortBy", 2, sortByMacro)),
+
+		cel.Function("sets.contains", of("sets_contains", []*cel.Type{list, list}, cel.BoolType, setsContain)),
+		cel.Function("sets.intersects", of("sets_intersects", []*cel.Type{list, list}, cel.BoolType, setsIntersect)),
+		cel.Function("sets.equivalent", of("sets_equivalent", []*cel.Type{list, list}, cel.BoolType, setsEqual)),
+
+		cel.Function("matches", of("matches_text_text", []*cel.Type{text, text}, cel.BoolType, matches),
+			on("text_matches_text", []*cel.Type{text, text}, cel.BoolType, matches)),
+		cel.Function("indexOf", on("string_index_of_string", []*cel.Type{text, text}, cel.IntType, indexOf),
+			on("string_index_of_string_int", []*cel.Type{text, text, cel.IntType}, cel.IntType, indexOf)),
+		cel.Function("lastIndexOf", on("string_last_index_of_string", []*cel.Type{text, text}, cel.IntType, lastIndexOf),
+			on("string_last_index_of_string_int", []*cel.Type{text, text, cel.IntType}, cel.IntType, lastIndexOf)),
+		cel.Function("replace", on("string_replace_string_string", []*cel.Type{text, text, text}, text, replace),
+			on("string_replace_string_string_int", []*cel.Type{text, text, text, cel.IntType}, text, replace)),
+		cel.Function("join", on("list_join", []*cel.Type{cel.ListType(text)}, text, joinTexts),
+			on("list_join_string", []*cel.Type{cel.ListType(text), text}, text, joinTexts)),
+		cel.Function("format", on("string_format", []*cel.Type{text, list}, text, format)),
+	}
+}
+
+// checked turns errors into CEL's, and arguments of other types than the
+// overload's, which dyn lets through, into "no such overload".
+func checked(f func(...ref.Val) (ref.Val, error)) func(...ref.Val) ref.Val {
+	return func(args ...ref.Val) ref.Val {
+		v, err := f(args...)
+		if err != nil {
+			return types.WrapErr(err)
+		}
+		return v
+	}
+}
+
+func native(v any) ref.Val { return types.DefaultTypeAdapter.NativeToValue(v) }
+
+// listOf takes the elements out of a list that is not too long to work on.
+func listOf(v ref.Val) ([]ref.Val, error) {
+	l, ok := v.(traits.Lister)
+	if !ok {
+		return nil, fmt.Errorf("want a list, not a value of type %s", v.Type().TypeName())
+	}
+	n, ok := l.Size().(types.Int)
+	if !ok || n > maxElements {
+		return nil, fmt.Errorf("the list has %v elements; at most %d are worked on", l.Size(), maxElements)
+	}
+	out := make([]ref.Val, 0, n)
+	for it := l.Iterator(); it.HasNext() == types.True; {
+		out = append(out, it.Next())
+	}
+	return out, nil
+}
+
+func toText(args ...ref.Val) (ref.Val, error) {
+	raw, err := encodeUpTo(args[0], maxText)
+	if err != nil {
+		return nil, fmt.Errorf("json: %w", err)
+	}
+	return types.String(raw), nil
+}
+
+func fromText(args ...ref.Val) (ref.Val, error) {
+	s := string(args[0].(types.String))
+	if s == "" {
+		return nil, fmt.Errorf("parse_json: the text is empty")
+	}
+	val, err := decode([]byte(s))
+	if err != nil {
+		return nil, fmt.Errorf("parse_json: %w", err)
+	}
+	return native(val), nil
+}
+
+// orDefault gives y for an x that is null, absent or in error.
+func orDefault(x, y ref.Val) ref.Val {
+	switch x := x.(type) {
+	case *types.Err, types.Null:
+		return y
+	case *types.Optional:
+		if !x.HasValue() {
+			return y
+		}
+		return x.GetValue()
+	}
+	return x
+}
+
+// sum adds whole numbers exactly, and everything as floats once one is.
+func sum(args ...ref.Val) (ref.Val, error) {
+	list, err := listOf(args[0])
+	if err != nil {
+		return nil, fmt.Errorf("sum: %w", err)
+	}
+	var whole int64
+	var total float64
+	exact := true
+	for _, el := range list {
+		switch n := el.(type) {
+		case types.Int:
+			total += float64(n)
+			if next := whole + int64(n); (next > whole) == (n > 0) {
+				whole = next
+				continue
+			}
+			return nil, fmt.Errorf("sum: the total does not fit into a whole number; use double()")
+		case types.Double:
+			exact = false
+			total += float64(n)
+		default:
+			return nil, fmt.Errorf("sum: a value of type %s is not a number", n.Type().TypeName())
+		}
+	}
+	if exact {
+		return types.Int(whole), nil
+	}
+	return types.Double(total), nil
+}
+
+func countTo(args ...ref.Val) (ref.Val, error) {
+	n := args[0].(types.Int)
+	if n < 0 || n > maxElements {
+		return nil, fmt.Errorf("lists.range: %d is not from 0 to %d", n, maxElements)
+	}
+	out := make([]int64, n)
+	for i := range out {
+		out[i] = int64(i)
+	}
+	return native(out), nil
+}
+
+func slice(args ...ref.Val) (ref.Val, error) {
+	list, err := listOf(args[0])
+	if err != nil {
+		return nil, fmt.Errorf("slice: %w", err)
+	}
+	from, to := int64(args[1].(types.Int)), int64(args[2].(types.Int))
+	if from < 0 || to < from || to > int64(len(list)) {
+		return nil, fmt.Errorf("slice: from %d to %d is not within a list of %d elements", from, to, len(list))
+	}
+	return native(list[from:to]), nil
+}
+
+func reverse(args ...ref.Val) (ref.Val, error) {
+	list, err := listOf(args[0])
+	if err != nil {
+		return nil, fmt.Errorf("reverse: %w", err)
+	}
+	slices.Reverse(list)
+	return native(list), nil
+}
+
+func reverseText(args ...ref.Val) (ref.Val, error) {
+	runes := []rune(string(args[0].(types.String)))
+	slices.Reverse(runes)
+	return types.String(runes), nil
+}
+
+func flatten(args ...ref.Val) (ref.Val, error) {
+	list, err := listOf(args[0])
+	if err != nil {
+		return nil, fmt.Errorf("flatten: %w", err)
+	}
+	var out []ref.Val
+	for _, el := range list {
+		inner, isList := el.(traits.Lister)
+		if !isList {
+			out = append(out, el)
+			continue
+		}
+		if n, ok := inner.Size().(types.Int); !ok || int(n)+len(out) > maxElements {
+			return nil, fmt.Errorf("flatten: the list would have more than %d elements", maxElements)
+		}
+		for it := inner.Iterator(); it.HasNext() == types.True; {
+			out = append(out, it.Next())
+		}
+	}
+	return native(out), nil
+}
+
+// keysOf gives every element a text that is the same for equal elements only.
+func keysOf(v ref.Val) ([]ref.Val, []string, error) {
+	list, err := listOf(v)
+	if err != nil {
+		return nil, nil, err
+	}
+	keys := make([]string, len(list))
+	size := 0
+	for i, el := range list {
+		raw, err := encodeUpTo(el, maxText-size)
+		if err != nil {
+			return nil, nil, err
+		}
+		keys[i] = string(raw)
+		size += len(raw)
+	}
+	return list, keys, nil
+}
+
+func distinct(args ...ref.Val) (ref.Val, error) {
+	list, keys, err := keysOf(args[0])
+	if err != nil {
+		return nil, fmt.Errorf("distinct: %w", err)
+	}
+	seen := make(map[string]bool, len(list))
+	out := []ref.Val{}
+	for i, el := range list {
+		if !seen[keys[i]] {
+			seen[keys[i]] = true
+			out = append(out, el)
+		}
+	}
+	return native(out), nil
+}
+
+func setOf(v ref.Val) (map[string]bool, error) {
+	_, keys, err := keysOf(v)
+	set := make(map[string]bool, len(keys))
+	for _, k := range keys {
+		set[k] = true
+	}
+	return set, err
+}
+
+func sets(args []ref.Val) (a, b map[string]bool, err error) {
+	if a, err = setOf(args[0]); err == nil {
+		b, err = setOf(args[1])
+	}
+	return a, b, err
+}
+
+func within(a, b map[string]bool) bool {
+	for k := range a {
+		if !b[k] {
+			return false
+		}
+	}
+	return true
+}
+
+func setsContain(args ...ref.Val) (ref.Val, error) {
+	a, b, err := sets(args)
+	return types.Bool(within(b, a)), err
+}
+
+func setsEqual(args ...ref.Val) (ref.Val, error) {
+	a, b, err := sets(args)
+	return types.Bool(len(a) == len(b) && within(a, b)), err
+}
+
+func setsIntersect(args ...ref.Val) (ref.Val, error) {
+	a, b, err := sets(args)
+	for k := range a {
+		if b[k] {
+			return types.True, err
+		}
+	}
+	return types.False, err
+}
+
+func sortSelf(args ...ref.Val) (ref.Val, error) { return sortKeys(args[0], args[0]) }
+
+// sortKeys sorts a list by the keys of its elements, which must be of one
+// kind: numbers, texts, booleans, times or durations. Equal keys stay in order.
+func sortKeys(args ...ref.Val) (ref.Val, error) {
+	list, err := listOf(args[0])
+	if err != nil {
+		return nil, fmt.Errorf("sort: %w", err)
+	}
+	keys, err := listOf(args[1])
+	if err != nil {
+		return nil, fmt.Errorf("sort: %w", err)
+	}
+	if len(keys) != len(list) {
+		return nil, fmt.Errorf("sort: %d elements have %d keys", len(list), len(keys))
+	}
+	order := make([]int, len(list))
+	for i := range order {
+		order[i] = i
+	}
+	var fault error
+	slices.SortStableFunc(order, func(i, j int) int {
+		a, ok := keys[i].(traits.Comparer)
+		if ok {
+			if c, ok := a.Compare(keys[j]).(types.Int); ok {
+				return int(c)
+			}
+		}
+		if fault == nil {
+			fault = fmt.Errorf("sort: a %s and a %s have no order", keys[i].Type().TypeName(), keys[j].Type().TypeName())
+		}
+		return 0
+	})
+	if fault != nil {
+		return nil, fault
+	}
+	out := make([]ref.Val, len(list))
+	for i, k := range order {
+		out[i] = list[k]
+	}
+	return native(out), nil
+}
+
+// sortByMacro makes list.sortBy(x, key) of list.@sort_by(list.map(x, key)),
+// with the list evaluated once.
+func sortByMacro(f cel.MacroExprFactory, target ast.Expr, args []ast.Expr) (ast.Expr, *cel.Error) {
+	const input = "@sorted"
+	keys, err := parser.MakeMap(f, f.NewIdent(input), args)
+	if err != nil {
+		return nil, err
+	}
+	return f.NewComprehension(f.NewList(), "#unused", input, target, f.NewLiteral(types.False), f.NewIdent(input),
+		f.NewMemberCall("@sort_by", f.NewIdent(input), keys)), nil
+}
+
+func matches(args ...ref.Val) (ref.Val, error) {
+	s, pattern := string(args[0].(types.String)), string(args[1].(types.String))
+	if len(pattern) > 1000 || len(s)*len(pattern) > 10_000_000 {
+		return nil, fmt.Errorf("matches: a text of %d bytes and a pattern of %d are too much together", len(s), len(pattern))
+	}
+	re, err := regexp.Compile(pattern)
+	if err != nil {
+		return nil, fmt.Errorf("matches: %w", err)
+	}
+	return types.Bool(re.MatchString(s)), nil
+}
+
+// indexOf counts in characters, as all of CEL's text functions do.
+func indexOf(args ...ref.Val) (ref.Val, error) {
+	s, sub := string(args[0].(types.String)), string(args[1].(types.String))
+	from := 0
+	if len(args) == 3 {
+		n := int64(args[2].(types.Int))
+		if n < 0 {
+			return nil, fmt.Errorf("indexOf: the offset %d is negative", n)
+		}
+		from = byteOffset(s, n)
+	}
+	i := strings.Index(s[from:], sub)
+	if i < 0 {
+		return types.Int(-1), nil
+	}
+	return types.Int(utf8.RuneCountInString(s[:from+i])), nil
+}
+
+func lastIndexOf(args ...ref.Val) (ref.Val, error) {
+	s, sub := string(args[0].(types.String)), string(args[1].(types.String))
+	if len(s)*len(sub) > 10_000_000 {
+		return nil, fmt.Errorf("lastIndexOf: texts of %d and %d bytes are too much together", len(s), len(sub))
+	}
+	to := len(s)
+	if len(args) == 3 {
+		n := int64(args[2].(types.Int))
+		if n < 0 {
+			return nil, fmt.Errorf("lastIndexOf: the offset %d is negative", n)
+		}
+		to = min(len(s), byteOffset(s, n)+len(sub))
+	}
+	i := strings.LastIndex(s[:to], sub)
+	if i < 0 {
+		return types.Int(-1), nil
+	}
+	return types.Int(utf8.RuneCountInString(s[:i])), nil
+}
+
+// byteOffset is where character n of s begins, len(s) beyond its end.
+func byteOffset(s string, n int64) int {
+	for i := range s {
+		if n == 0 {
+			return i
+		}
+		n--
+	}
+	return len(s)
+}
+
+func replace(args ...ref.Val) (ref.Val, error) {
+	s, from, to := string(args[0].(types.String)), string(args[1].(types.String)), string(args[2].(types.String))
+	n := -1
+	if len(args) == 4 {
+		n = int(max(-1, min(int64(args[3].(types.Int)), math.MaxInt32)))
+	}
+	count := strings.Count(s, from)
+	if n >= 0 {
+		count = min(count, n)
+	}
+	if len(s)+count*(len(to)-len(from)) > maxText {
+		return nil, fmt.Errorf("replace: the text would have more than %d bytes", maxText)
+	}
+	return types.String(strings.Replace(s, from, to, n)), nil
+}
+
+func joinTexts(args ...ref.Val) (ref.Val, error) {
+	list, err := listOf(args[0])
+	if err != nil {
+		return nil, fmt.Errorf("join: %w", err)
+	}
+	sep := ""
+	if len(args) == 2 {
+		sep = string(args[1].(types.String))
+	}
+	var b strings.Builder
+	for i, el := range list {
+		s, ok := el.(types.String)
+		if !ok {
+			return nil, fmt.Errorf("join: element %d is of type %s, not a string: map it with string() first", i, el.Type().TypeName())
+		}
+		if i > 0 {
+			b.WriteString(sep)
+		}
+		b.WriteString(string(s))
+		if b.Len() > maxText {
+			return nil, fmt.Errorf("join: the text would have more than %d bytes", maxText)
+		}
+	}
+	return types.String(b.String()), nil
+}
+
+// verbs are what format knows: %s %d %x %e %f with width and precision, %%.
+var verbs = regexp.MustCompile(`%([-+0 ]?\d{0,3}(?:\.\d{1,3})?)([a-zA-Z%])`)
+
+// format writes values into a text as printf does. %s takes any value; what is
+// not a string is written as JSON.
+func format(args ...ref.Val) (ref.Val, error) {
+	list, err := listOf(args[1])
+	if err != nil {
+		return nil, fmt.Errorf("format: %w", err)
+	}
+	next := 0
+	var fault error
+	size := 0
+	out := verbs.ReplaceAllStringFunc(string(args[0].(types.String)), func(verb string) string {
+		kind := verb[len(verb)-1]
+		if kind == '%' || fault != nil {
+			return "%"
+		}
+		if next == len(list) {
+			fault = fmt.Errorf("format: there are more verbs than the %d values", len(list))
+			return ""
+		}
+		val, err := formattable(list[next], kind)
+		next++
+		s := ""
+		if err == nil {
+			s = fmt.Sprintf(verb, val)
+		}
+		if size += len(s); size > maxText {
+			err = fmt.Errorf("the text would have more than %d bytes", maxText)
+		}
+		if err != nil {
+			fault = fmt.Errorf("format: %s: %w", verb, err)
+		}
+		return s
+	})
+	return types.String(out), fault
+}
+
+func formattable(v ref.Val, verb byte) (any, error) {
+	switch verb {
+	case 's':
+		if s, ok := v.(types.String); ok {
+			return string(s), nil
+		}
+		raw, err := encodeUpTo(v, maxText)
+		return string(raw), err
+	case 'd', 'x':
+		if n, ok := v.(types.Int); ok {
+			return int64(n), nil
+		}
+		return nil, fmt.Errorf("a value of type %s is not a whole number", v.Type().TypeName())
+	case 'e', 'f':
+		switch n := v.(type) {
+		case types.Double:
+			return float64(n), nil
+		case types.Int:
+			return float64(n), nil
+		}
+		return nil, fmt.Errorf("a value of type %s is not a number", v.Type().TypeName())
+	}
+	return nil, fmt.Errorf("the verbs are %%s, %%d, %%x, %%e, %%f and %%%%")
+}
