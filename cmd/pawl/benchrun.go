@@ -1,0 +1,375 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/pawl-run/pawl/internal/blob/file"
+	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/handoff/direct"
+	"github.com/pawl-run/pawl/internal/runtime"
+	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/task"
+	"github.com/pawl-run/pawl/internal/worker"
+)
+
+// benchBatch is how many executions one bulk submission carries.
+const benchBatch = 500
+
+// benchPatience is how long nothing may end before what is left counts as stuck.
+const benchPatience = 60 * time.Second
+
+// benchRun is one measurement: an engine and a worker on a database, as a Go program would embed them.
+type benchRun struct {
+	benchOptions
+	dir string
+	app *app
+
+	store  store.Store
+	engine *engine.Engine
+
+	mu    sync.Mutex
+	ids   []flow.ID
+	waits []time.Duration // end to end, one by one
+	unapp []int           // unapplied events of executions under way, sampled
+}
+
+func (b *benchRun) run(ctx context.Context) (_ *benchReport, err error) {
+	before := b.size()
+	if b.store, err = openStore(ctx, b.benchOptions.store, b.dir); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if b.store != nil {
+			err = errors.Join(err, b.store.Close())
+		}
+	}()
+	blobs, err := file.Open(filepath.Join(b.dir, "blobs"))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = blobs.Close() }()
+	b.engine, err = engine.New(engine.Options{Store: b.store, Blobs: blobs, Log: b.app.logger(), Exclusive: true, Validate: validate})
+	if err != nil {
+		return nil, err
+	}
+	stopEngine := background(func(ctx context.Context) {
+		if err := b.engine.Run(ctx); err != nil {
+			b.app.say("pawl: bench: the engine stopped: %v", err)
+		}
+	})
+	defer stopEngine()
+	stopWorker, err := b.startWorker(blobs)
+	if err != nil {
+		return nil, err
+	}
+	defer stopWorker()
+	report := &benchReport{Workload: b.workload, Store: b.benchOptions.store, Submit: b.submit, Concurrency: b.concurrency, Slots: b.slots, Count: b.count}
+	if b.workload == "eval" {
+		if report.BareMS, err = bareEval(ctx); err != nil {
+			return nil, err
+		}
+	}
+	submission, err := b.submission(ctx)
+	if err != nil {
+		return nil, err
+	}
+	watchers := b.watch()
+	begin := time.Now()
+	if b.submit == "bulk" {
+		err = b.bulk(ctx, submission)
+	} else {
+		err = b.oneByOne(ctx, submission)
+	}
+	if err != nil {
+		return nil, err
+	}
+	report.Seconds = time.Since(begin).Seconds()
+	watchers()
+	report.PerSecond = float64(b.count) / report.Seconds
+	report.CommitsPerSec = float64(b.engine.Stats().Commits) / report.Seconds
+	if err := b.verify(ctx, report); err != nil {
+		return nil, err
+	}
+	stopWorker()
+	stopEngine()
+	err = b.store.Close()
+	b.store = nil
+	if err != nil {
+		return nil, err
+	}
+	report.BytesPerExec = float64(b.size()-before) / float64(max(report.Executions, 1))
+	report.RSSMB = float64(peakMemory()) / 1e6
+	if b.workload == "eval" && b.submit == "one" && b.concurrency == 1 {
+		report.AddedMS = report.EndToEnd.P50 - report.BareMS
+	}
+	return report, nil
+}
+
+// size is the bytes of the database's files while nobody has them open.
+func (b *benchRun) size() int64 {
+	path := filepath.Join(b.dir, "pawl.db")
+	if given, ok := strings.CutPrefix(b.benchOptions.store, "sqlite:"); ok {
+		path = given
+	}
+	files, err := filepath.Glob(path + "*")
+	if err != nil {
+		return 0 // a pattern that cannot be read has no files
+	}
+	var total int64
+	for _, f := range files {
+		if info, err := os.Stat(f); err == nil {
+			total += info.Size()
+		}
+	}
+	return total
+}
+
+func (b *benchRun) startWorker(blobs *file.Store) (stop func(), err error) {
+	handlers := task.Handlers{flow.KindNoop: task.Pass{}, flow.KindInput: task.Pass{}, flow.KindOutput: task.Pass{}}
+	closeRuntime := func() {}
+	if b.workload == "eval" {
+		rt, err := openRuntime(b.runtime)
+		if err != nil {
+			return nil, err
+		}
+		closeRuntime = func() { _ = rt.Close() }
+		code, err := task.NewCode(task.CodeOptions{Runtimes: []runtime.Runtime{rt}, Blobs: blobs, Dir: filepath.Join(b.dir, "work")})
+		if err != nil {
+			closeRuntime()
+			return nil, err
+		}
+		handlers[flow.KindCode] = code
+	}
+	w, err := worker.New(worker.Options{Handoff: direct.New(b.engine), Handlers: handlers, Slots: b.slots, Blobs: blobs, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		closeRuntime()
+		return nil, err
+	}
+	stopWorker := background(func(ctx context.Context) {
+		if err := w.Run(ctx); err != nil {
+			b.app.say("pawl: bench: the worker stopped: %v", err)
+		}
+	})
+	return sync.OnceFunc(func() { stopWorker(); closeRuntime() }), nil
+}
+
+const benchChain = `name: bench-chain
+tasks:
+  first: {action: output, with: {n: 1}}
+  second: {action: output, needs: first, with: {n: "${{ tasks.first.output.n + 1 }}"}}
+  third: {action: output, needs: second, with: {n: "${{ tasks.second.output.n + 1 }}"}}
+outputs: {n: "${{ tasks.third.output.n }}"}
+`
+
+const benchFanout = `name: bench-fanout
+input: {type: object, properties: {width: {type: integer}}}
+tasks:
+  split: {action: output, with: {items: "${{ lists.range(input.width) }}"}}
+  each: {action: output, needs: split, foreach: "${{ tasks.split.output.items }}", with: {n: "${{ item }}"}}
+  join: {action: output, needs: each, with: {count: "${{ tasks.each.output.size() }}"}}
+outputs: {count: "${{ tasks.join.output.count }}"}
+`
+
+// submission prepares what is submitted.
+func (b *benchRun) submission(ctx context.Context) (engine.Submission, error) {
+	switch b.workload {
+	case "noop":
+		return engine.Submission{Action: string(flow.KindNoop)}, nil
+	case "eval":
+		return engine.Submission{Action: string(flow.KindCode), Input: json.RawMessage(`{"language":"python","source":"print(1)\n"}`)}, nil
+	}
+	text, s := benchChain, engine.Submission{Action: "bench-chain", Input: json.RawMessage(`{}`)}
+	if b.workload == "fanout" {
+		text, s = benchFanout, engine.Submission{Action: "bench-fanout", Input: fmt.Appendf(nil, `{"width":%d}`, b.width)}
+	}
+	defs, err := definition.Parse("bench.yaml", []byte(text))
+	if err != nil {
+		return s, err
+	}
+	_, err = b.engine.Define(ctx, defs)
+	return s, err
+}
+
+// bulk submits everything in batches and waits until it has ended.
+func (b *benchRun) bulk(ctx context.Context, s engine.Submission) error {
+	var next atomic.Int64
+	g, gctx := errgroup.WithContext(ctx)
+	for range b.concurrency {
+		g.Go(func() error {
+			for {
+				from := int(next.Add(benchBatch)) - benchBatch
+				n := min(benchBatch, b.count-from)
+				if n <= 0 {
+					return nil
+				}
+				batch := make([]engine.Submission, n)
+				for i := range batch {
+					batch[i] = s
+				}
+				if err := b.send(gctx, batch); err != nil {
+					return err
+				}
+			}
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	return b.drained(ctx)
+}
+
+func (b *benchRun) send(ctx context.Context, batch []engine.Submission) error {
+	out, err := b.engine.Submit(ctx, batch)
+	if errors.Is(err, engine.ErrOverloaded) {
+		if err := waitFor(ctx, 5*time.Millisecond); err != nil {
+			return err
+		}
+		return b.send(ctx, batch)
+	}
+	if err != nil {
+		return err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, x := range out {
+		if x.Err != nil {
+			return x.Err
+		}
+		b.ids = append(b.ids, x.Execution)
+	}
+	return nil
+}
+
+// drained waits until nothing is left to do, or nothing has moved for long.
+func (b *benchRun) drained(ctx context.Context) error {
+	changed, stop := b.engine.WatchAll()
+	defer stop()
+	last, since := int64(-1), time.Now()
+	for {
+		finished := b.engine.Stats().Finished
+		if finished >= int64(b.count) {
+			counts, err := b.engine.Reader().Counts(ctx)
+			if err != nil {
+				return err
+			}
+			if total(counts) == 0 {
+				return nil
+			}
+		}
+		if finished != last {
+			last, since = finished, time.Now()
+		} else if time.Since(since) > benchPatience {
+			return nil // what is left is stuck, and is counted
+		}
+		select {
+		case <-changed:
+		case <-time.After(20 * time.Millisecond):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+func total(counts map[flow.Stage]int) int {
+	n := 0
+	for _, c := range counts {
+		n += c
+	}
+	return n
+}
+
+// oneByOne has clients that each submit one, wait for its end, and go on.
+func (b *benchRun) oneByOne(ctx context.Context, s engine.Submission) error {
+	var next atomic.Int64
+	g, gctx := errgroup.WithContext(ctx)
+	for range b.concurrency {
+		g.Go(func() error {
+			for next.Add(1) <= int64(b.count) {
+				begin := time.Now()
+				out, err := b.engine.Submit(gctx, []engine.Submission{s})
+				if err != nil {
+					return err
+				}
+				if out[0].Err != nil {
+					return out[0].Err
+				}
+				if err := b.ended(gctx, out[0].Execution); err != nil {
+					return err
+				}
+				took := time.Since(begin)
+				b.mu.Lock()
+				b.ids = append(b.ids, out[0].Execution)
+				b.waits = append(b.waits, took)
+				b.mu.Unlock()
+			}
+			return nil
+		})
+	}
+	return g.Wait()
+}
+
+// ended waits for the end of one execution; one that does not end in time counts as stuck.
+func (b *benchRun) ended(ctx context.Context, id flow.ID) error {
+	changed, stop := b.engine.Watch(id)
+	defer stop()
+	deadline := time.Now().Add(benchPatience)
+	for {
+		x, err := b.engine.Reader().Get(ctx, id)
+		if err != nil {
+			return err
+		}
+		if x.Stage.Terminal() && x.Place == flow.Finished || time.Now().After(deadline) {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-time.After(time.Second):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// bareRuns is how often the bare program is run.
+const bareRuns = 20
+
+// bareEval is how long the program of the workload takes without Pawl, in milliseconds, p50.
+func bareEval(ctx context.Context) (float64, error) {
+	if err := missingFor("the workload eval", "python"); err != nil {
+		return 0, err
+	}
+	// What PATH names may be a wrapper; the evaluation is run with the interpreter itself.
+	real, err := exec.CommandContext(ctx, "python3", "-c", "import sys; print(sys.executable)").Output()
+	if err != nil {
+		return 0, fmt.Errorf("find the python3 interpreter: %w", err)
+	}
+	path := filepath.Join(os.TempDir(), fmt.Sprintf("pawl-bare-%d.py", os.Getpid()))
+	if err := os.WriteFile(path, []byte("print(1)\n"), 0o600); err != nil {
+		return 0, fmt.Errorf("write the bare program: %w", err)
+	}
+	defer func() { _ = os.Remove(path) }()
+	var all []time.Duration
+	for range bareRuns {
+		begin := time.Now()
+		if err := exec.CommandContext(ctx, strings.TrimSpace(string(real)), path).Run(); err != nil {
+			return 0, fmt.Errorf("run the bare program: %w", err)
+		}
+		all = append(all, time.Since(begin))
+	}
+	return quantilesOf(all).P50, nil
+}
