@@ -55,7 +55,7 @@ func checkJSON(body []byte, t reflect.Type) *api.Problem {
 		c.fail("something follows the JSON value", "send one value only")
 	}
 	if c.broken != nil {
-		return unreadable(append(c.faults, *c.broken)...)
+		return unreadable(append([]api.FieldError{*c.broken}, c.faults...)...)
 	}
 	if len(c.faults) > 0 {
 		return invalid(c.faults...)
@@ -116,11 +116,15 @@ func (c *checker) fail(message, fix string) {
 	}
 }
 
-// fault notes something wrong with the value that begins at start.
+// fault notes something wrong with the value that begins at start and ends here.
 func (c *checker) fault(path string, start int, message, fix string) {
+	c.faultAt(path, start, c.at, message, fix)
+}
+
+func (c *checker) faultAt(path string, start, end int, message, fix string) {
 	if len(c.faults) < maxFaults {
 		e := place(c.src, start)
-		e.Path, e.Message, e.Fix, e.Value = path, message, fix, shorten(c.src[start:c.at])
+		e.Path, e.Message, e.Fix, e.Value = path, message, fix, shorten(c.src[start:end])
 		c.faults = append(c.faults, e)
 	}
 }

@@ -79,14 +79,17 @@ func (c *checker) object(t reflect.Type, path string) {
 		if first && c.next('}') {
 			break
 		}
+		begin := c.at
 		name, at, ok := c.name(path, t != nil)
 		if !ok {
 			return
 		}
-		c.repeated(name, base, at)
+		c.repeated(name, base, at, begin)
 		f := field{typ: element}
 		if known != nil {
-			f = c.known(known, name, at)
+			if f, ok = known.byName[string(name)]; !ok {
+				c.faultAt(at, begin, min(begin+len(name)+2, c.at), "there is no such field", closest(string(name), known.names))
+			}
 		}
 		c.value(f.typ, at, f.tag)
 		c.space()
@@ -148,23 +151,15 @@ func joinPath(path, name string) string {
 
 // repeated notes a name that the object had before. Objects are small, or they are data with hundreds of names, for which
 // looking back over all of them would be slow.
-func (c *checker) repeated(name []byte, base int, path string) {
+func (c *checker) repeated(name []byte, base int, path string, begin int) {
 	const lookBack = 64
 	for _, k := range c.keys[max(base, len(c.keys)-lookBack):] {
 		if bytes.Equal(k, name) {
-			c.fault(path, c.at, fmt.Sprintf("the name %.40q is given twice in one object", name), "give it once")
+			c.faultAt(path, begin, begin, fmt.Sprintf("the name %.40q is given twice in one object", name), "give it once")
 			break
 		}
 	}
 	c.keys = append(c.keys, name)
-}
-
-func (c *checker) known(fs *fields, name []byte, path string) field {
-	f, ok := fs.byName[string(name)]
-	if !ok {
-		c.fault(path, c.at, "there is no such field", closest(string(name), fs.names))
-	}
-	return f
 }
 
 func (c *checker) missing(fs *fields, have [][]byte, path string, start int) {
@@ -175,10 +170,7 @@ next:
 				continue next
 			}
 		}
-		end := c.at
-		c.at = start // show no value
-		c.fault(joinPath(path, name), start, "it is missing", "")
-		c.at = end
+		c.faultAt(joinPath(path, name), start, start, "it is missing", "")
 	}
 }
 

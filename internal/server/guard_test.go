@@ -1,0 +1,103 @@
+package server
+
+import (
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/client"
+)
+
+var listAll = client.Filter{}
+
+const token = "0123456789abcdef0123"
+
+func TestLoopbackRule(t *testing.T) {
+	t.Parallel()
+	h := build(t, Options{})
+	for _, address := range []string{"0.0.0.0:0", "[::]:0"} {
+		l, err := net.Listen("tcp", address)
+		if err != nil {
+			t.Skipf("listen on %s: %v", address, err)
+		}
+		err = h.Serve(t.Context(), l)
+		if err == nil || !strings.Contains(err.Error(), "token") || !strings.Contains(err.Error(), "127.0.0.1") {
+			t.Errorf("serving %s without a token: %v", address, err)
+		}
+		if _, err := l.Accept(); err == nil {
+			t.Errorf("%s is still open", address)
+		}
+	}
+	if _, err := New(Options{Engine: h.engine, Tokens: []string{"short"}}); err == nil {
+		t.Error("a short token was taken")
+	}
+}
+
+// A connection that did not come over a loopback address needs a token, wherever the handler is mounted.
+func TestRemoteConnections(t *testing.T) {
+	t.Parallel()
+	outside := &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 7295}
+	ask := func(h http.Handler, header ...string) int {
+		r := httptest.NewRequestWithContext(contextWith(t, outside), "GET", "http://pawl.example/api/v1/queues", nil)
+		for i := 0; i < len(header); i += 2 {
+			r.Header.Set(header[i], header[i+1])
+		}
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		return w.Code
+	}
+	if got := ask(build(t, Options{}).Handler()); got != 401 {
+		t.Errorf("without tokens: %d, want 401", got)
+	}
+	h := build(t, Options{Tokens: []string{token, "another-0123456789"}}).Handler()
+	for header, want := range map[string]int{
+		"": 401, "Bearer wrong": 401, "Basic " + token: 401, token: 401, "Bearer " + token + "x": 401, "Bearer": 401,
+		"Bearer " + token: 200, "bearer another-0123456789": 200,
+	} {
+		if got := ask(h, "Authorization", header); got != want {
+			t.Errorf("Authorization %q: %d, want %d", header, got, want)
+		}
+	}
+}
+
+func TestTokens(t *testing.T) {
+	t.Parallel()
+	h := start(t, Options{Tokens: []string{token}})
+	h.problem(t, 401, api.ProblemUnauthorized, "GET", "/api/v1/executions", "")
+	h.problem(t, 401, api.ProblemUnauthorized, "GET", "/metrics", "")
+	h.problem(t, 401, api.ProblemUnauthorized, "POST", "/api/eval", `{}`)
+	for _, path := range []string{"/healthz", "/readyz"} {
+		if res, _ := h.do(t, "GET", path, ""); res.StatusCode != 200 {
+			t.Errorf("%s: %s", path, res.Status)
+		}
+	}
+	if _, err := h.client.Stats(t.Context()); err != nil {
+		t.Errorf("with the token: %v", err)
+	}
+}
+
+func TestHostAndOrigin(t *testing.T) {
+	t.Parallel()
+	h := start(t, Options{Hosts: []string{"pawl.lan"}})
+	for host, want := range map[string]int{
+		"localhost": 200, "localhost:80": 200, "127.0.0.1:1": 200, "127.9.9.9": 200, "[::1]:80": 200, "a.localhost": 200, "pawl.lan:80": 200,
+		"evil.example": 403, "localhost.evil.example": 403, "10.0.0.1": 403, "127.0.0.1.evil.example": 403,
+	} {
+		if res, body := h.do(t, "GET", "/api/v1/queues", "", "Host", host); res.StatusCode != want {
+			t.Errorf("Host %q: %s, want %d\n%s", host, res.Status, want, body)
+		}
+	}
+	const path, body = "/api/v1/executions", `{"action":"noop"}`
+	h.problem(t, 403, api.ProblemForbidden, "POST", path, body, "Origin", "https://evil.example")
+	h.problem(t, 403, api.ProblemForbidden, "POST", path, body, "Origin", "null")
+	h.problem(t, 403, api.ProblemForbidden, "POST", path, body, "Sec-Fetch-Site", "cross-site")
+	if res, _ := h.do(t, "POST", path, body, "Origin", h.url); res.StatusCode != 202 {
+		t.Errorf("own origin: %s", res.Status)
+	}
+	if res, _ := h.do(t, "GET", path, "", "Origin", "https://evil.example"); res.StatusCode != 200 || res.Header.Get("Access-Control-Allow-Origin") != "" {
+		t.Errorf("reading from elsewhere: %s %v", res.Status, res.Header)
+	}
+}

@@ -1,0 +1,173 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"net"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/orchestration"
+)
+
+func contextWith(t *testing.T, a net.Addr) context.Context {
+	return context.WithValue(t.Context(), http.LocalAddrContextKey, a)
+}
+
+type document struct {
+	OpenAPI string
+	Paths   map[string]map[string]struct {
+		OperationID string
+		Parameters  []struct{ Name, In string }
+		RequestBody *struct{ Content map[string]json.RawMessage }
+		Responses   map[string]struct {
+			Content map[string]struct{ Schema json.RawMessage }
+		}
+	}
+	Components struct{ Schemas map[string]json.RawMessage }
+}
+
+func readDocument(t *testing.T, h *house) (document, any) {
+	t.Helper()
+	res, body := h.do(t, "GET", "/openapi.json", "")
+	var d document
+	if err := json.Unmarshal(body, &d); err != nil || res.StatusCode != 200 || !strings.HasPrefix(d.OpenAPI, "3.1") {
+		t.Fatalf("%s %v %.300s", res.Status, err, body)
+	}
+	whole, err := jsonschema.UnmarshalJSON(strings.NewReader(string(body)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d, whole
+}
+
+// Every operation in the document is answered by its handler, with a status and a body that the document has.
+func TestOpenAPIIsServed(t *testing.T) {
+	t.Parallel()
+	h := start(t, Options{})
+	d, whole := readDocument(t, h)
+	schemas := jsonschema.NewCompiler()
+	if err := schemas.AddResource("https://pawl.test/openapi.json", whole); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.client.Define(t.Context(), []byte(diamond), ""); err != nil {
+		t.Fatal(err)
+	}
+	wf, err := h.client.Submit(t.Context(), api.Submission{Action: "diamond", Input: json.RawMessage(`{"items":[1,2]}`), Labels: map[string]string{"a": "b"},
+		Retry: &api.Retry{MaxAttempts: 2, On: []string{"oom"}}, Timeout: 1e10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.client.Wait(t.Context(), wf.ID); err != nil {
+		t.Fatal(err)
+	}
+	done := h.code(t, "hello")
+	h.await(t, done, "ended", terminal)
+	bodies := map[string]string{
+		"submit": `{"action":"noop"}`, "submit-batch": `{"executions":[{"action":"noop"},{"action":"x"}]}`,
+		"evaluate": `{"language":"python","source":"hello"}`, "define": diamond, "validate": "name: x\n",
+	}
+	seen := 0
+	for path, operations := range d.Paths {
+		for method, op := range operations {
+			id := done
+			switch {
+			case op.OperationID == "tasks":
+				id = wf.ID
+			case strings.Contains(op.OperationID, "cancel") || strings.Contains(op.OperationID, "kill"):
+				id = h.code(t, "hang")
+			}
+			base, _, _ := strings.Cut(op.OperationID, "-alias-")
+			target := strings.NewReplacer("{id}", id, "{name}", "diamond").Replace(path)
+			header := []string{}
+			if op.RequestBody != nil && op.RequestBody.Content["application/yaml"] != nil {
+				header = []string{"Content-Type", "application/yaml"}
+			}
+			res, body := h.do(t, strings.ToUpper(method), target, bodies[base], header...)
+			said, ok := op.Responses[itoa(res.StatusCode)]
+			if !ok {
+				t.Errorf("%s %s: %s is not in the document\n%s", method, target, res.Status, body)
+				continue
+			}
+			seen++
+			media, _, _ := strings.Cut(res.Header.Get("Content-Type"), ";")
+			content, ok := said.Content[media]
+			if !ok {
+				t.Errorf("%s %s: content type %q is not in the document", method, target, media)
+				continue
+			}
+			if media != "application/json" {
+				continue
+			}
+			at := strings.NewReplacer("~", "~0", "/", "~1").Replace(path)
+			s, err := schemas.Compile("https://pawl.test/openapi.json#/paths/" + escapeFragment(at) + "/" + method + "/responses/" + itoa(res.StatusCode) + "/content/application~1json/schema")
+			if err != nil {
+				t.Errorf("%s %s: schema %s: %v", method, path, content.Schema, err)
+				continue
+			}
+			v, err := jsonschema.UnmarshalJSON(strings.NewReader(string(body)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Validate(v); err != nil {
+				t.Errorf("%s %s answers what the document does not have: %v\n%s", method, target, err, body)
+			}
+		}
+	}
+	if seen < 30 {
+		t.Errorf("only %d operations were tried", seen)
+	}
+	if h.do(t, "GET", "/docs", ""); len(d.Components.Schemas) < 20 {
+		t.Errorf("%d schemas", len(d.Components.Schemas))
+	}
+}
+
+// Every route that is served is in the document, with its parameters.
+func TestOpenAPIIsComplete(t *testing.T) {
+	t.Parallel()
+	h := start(t, Options{})
+	d, _ := readDocument(t, h)
+	ids := map[string]bool{}
+	for _, rt := range h.routes() {
+		for _, path := range append([]string{rt.path}, rt.aliases...) {
+			op, ok := d.Paths[path][strings.ToLower(rt.method)]
+			if !ok {
+				t.Errorf("%s %s is served and not in the document", rt.method, path)
+				continue
+			}
+			if ids[op.OperationID] {
+				t.Errorf("operation id %s comes twice", op.OperationID)
+			}
+			ids[op.OperationID] = true
+			for _, p := range rt.params {
+				if !slices.ContainsFunc(op.Parameters, func(q struct{ Name, In string }) bool { return q.Name == p.name && q.In == "query" }) {
+					t.Errorf("%s %s: parameter %s is not in the document", rt.method, path, p.name)
+				}
+			}
+			if (rt.body != nil || rt.document) != (op.RequestBody != nil) {
+				t.Errorf("%s %s: the body is not in the document", rt.method, path)
+			}
+		}
+	}
+}
+
+func TestMarkNames(t *testing.T) {
+	for name, mark := range map[string]orchestration.Mark{
+		markExpanded: orchestration.Expanded, markSkipped: orchestration.Skipped,
+		markCancelled: orchestration.Cancelled, markBroken: orchestration.Broken,
+	} {
+		if mark.String() != name {
+			t.Errorf("the mark %q is stored as %q", name, mark)
+		}
+	}
+}
+
+func itoa(n int) string { return strconv.Itoa(n) }
+
+func escapeFragment(s string) string { return strings.NewReplacer("{", "%7B", "}", "%7D").Replace(s) }
