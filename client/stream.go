@@ -144,6 +144,7 @@ func broken(err error) bool {
 // message is one server-sent event.
 type message struct {
 	name string
+	id   string
 	data []byte
 }
 
@@ -175,6 +176,9 @@ func (c *Client) stream(ctx context.Context, path string, query url.Values, last
 				m = message{}
 				continue // a comment, or nothing to hand over
 			}
+			if m.id != "" {
+				*lastID = m.id // only now: a message that is cut off is asked for again
+			}
 			if err := each(m); err != nil {
 				return err
 			}
@@ -182,7 +186,7 @@ func (c *Client) stream(ctx context.Context, path string, query url.Values, last
 		case "event":
 			m.name = string(value)
 		case "id":
-			*lastID = string(value)
+			m.id = string(value)
 		case "data":
 			if m.data != nil {
 				m.data = append(m.data, '\n')

@@ -1,0 +1,329 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/pawl-run/pawl/api"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// both runs a test against a server behind a socket and one in the process.
+func both(t *testing.T, h http.Handler, test func(*testing.T, *Client)) {
+	t.Helper()
+	t.Run("socket", func(t *testing.T) {
+		s := httptest.NewServer(h)
+		c, err := New(s.URL, WithAttempts(4))
+		if err != nil {
+			t.Fatal(err)
+		}
+		test(t, c)
+		c.http.CloseIdleConnections()
+		s.Close()
+	})
+	t.Run("in process", func(t *testing.T) { test(t, NewInProcess(h, WithAttempts(4))) })
+}
+
+func refuse(w http.ResponseWriter, status int, kind string) {
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(api.Problem{Type: kind, Status: status, Detail: "no", Errors: []api.FieldError{{Path: "action", Message: "it is missing"}}})
+}
+
+func TestAddresses(t *testing.T) {
+	for _, bad := range []string{"", "localhost:7295", "ftp://x", "http://", "http://u:p@x", "http://x?a=b", "http://x#y", "://"} {
+		if _, err := New(bad); err == nil || !strings.Contains(err.Error(), "server address") {
+			t.Errorf("%q: %v", bad, err)
+		}
+	}
+	c, err := New("https://pawl.example/base/")
+	if err != nil || c.BaseURL() != "https://pawl.example/base" {
+		t.Errorf("%v, %v", c, err)
+	}
+}
+
+func TestRepeatsUntilItIsTakenIn(t *testing.T) {
+	var tries atomic.Int32
+	var keys [8]string
+	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var s api.Submission
+		_ = json.NewDecoder(r.Body).Decode(&s)
+		n := tries.Add(1)
+		keys[n] = s.IdempotencyKey
+		switch n {
+		case 1:
+			refuse(w, 503, api.ProblemUnavailable)
+		case 2:
+			panic(http.ErrAbortHandler) // the answer is lost
+		case 3:
+			refuse(w, 429, api.ProblemOverloaded)
+		default:
+			_, _ = io.WriteString(w, `{"id":"ex_1"}`)
+		}
+	})
+	s := httptest.NewServer(h)
+	defer s.Close()
+	c, err := New(s.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.http.CloseIdleConnections()
+	x, err := c.Submit(t.Context(), api.Submission{Action: "noop"})
+	if err != nil || x.ID != "ex_1" || tries.Load() != 4 {
+		t.Fatalf("%+v, %v after %d tries", x, err, tries.Load())
+	}
+	if keys[1] == "" || keys[1] != keys[2] || keys[1] != keys[4] {
+		t.Errorf("idempotency keys %q", keys)
+	}
+}
+
+func TestDoesNotRepeatWhatMayHaveBeenDone(t *testing.T) {
+	var tries atomic.Int32
+	h := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		tries.Add(1)
+		refuse(w, 503, api.ProblemUnavailable)
+	})
+	both(t, h, func(t *testing.T, c *Client) {
+		tries.Store(0)
+		if _, err := c.Retry(t.Context(), "ex_1"); err == nil || tries.Load() != 1 {
+			t.Errorf("%v after %d tries", err, tries.Load())
+		}
+		c.keys = false
+		tries.Store(0)
+		if _, err := c.Submit(t.Context(), api.Submission{Action: "noop"}); err == nil || tries.Load() != 1 {
+			t.Errorf("a submission without a key: %v after %d tries", err, tries.Load())
+		}
+	})
+}
+
+func TestProblems(t *testing.T) {
+	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/x") {
+			refuse(w, 404, api.ProblemNotFound)
+			return
+		}
+		w.WriteHeader(502)
+		_, _ = io.WriteString(w, "<html>a proxy's page")
+	})
+	both(t, h, func(t *testing.T, c *Client) {
+		_, err := c.Get(t.Context(), "x")
+		var p *api.Problem
+		if !errors.As(err, &p) || p.Status != 404 || !IsNotFound(err) || IsFinished(err) || !strings.Contains(err.Error(), "action: it is missing") {
+			t.Errorf("%v", err)
+		}
+		if _, err = c.Get(t.Context(), "y"); !errors.As(err, &p) || p.Status != 502 || !strings.Contains(err.Error(), "a proxy's page") {
+			t.Errorf("%v", err)
+		}
+	})
+}
+
+func TestConnectionRefused(t *testing.T) {
+	s := httptest.NewServer(http.NotFoundHandler())
+	url := s.URL
+	s.Close()
+	c, err := New(url, WithAttempts(2))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Get(t.Context(), "x"); err == nil || !strings.Contains(err.Error(), "reach the server") {
+		t.Errorf("%v", err)
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(errors.New("changed my mind"))
+	if _, err := c.Get(ctx, "x"); err == nil || err.Error() != "changed my mind" {
+		t.Errorf("%v", err)
+	}
+}
+
+// streamer sends events 1 … 9, three to a connection, then the end.
+func streamer(breaks *atomic.Int32) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		from := 0
+		_, _ = fmt.Sscan(r.Header.Get("Last-Event-ID"), &from)
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = io.WriteString(w, "retry: 1\n\n: a comment\n\n")
+		for i := from + 1; i <= 9; i++ {
+			_, _ = fmt.Fprintf(w, "event: event\r\nid: %d\r\ndata: {\"seq\":\r\ndata: %d}\r\n\r\n", i, i)
+			w.(http.Flusher).Flush()
+			if i%3 == 0 && i < 9 {
+				breaks.Add(1)
+				_, _ = io.WriteString(w, "event: event\nid: 99\ndata: {\"se") // cut off in the middle
+				w.(http.Flusher).Flush()
+				panic(http.ErrAbortHandler)
+			}
+		}
+		_, _ = io.WriteString(w, "event: end\ndata: {\"status\":\"completed\"}\n\n")
+		w.(http.Flusher).Flush()
+		<-r.Context().Done()
+	})
+}
+
+func TestFollowResumes(t *testing.T) {
+	var breaks atomic.Int32
+	both(t, streamer(&breaks), func(t *testing.T, c *Client) {
+		breaks.Store(0)
+		want := int64(1)
+		for e, err := range c.FollowEvents(t.Context(), "x", 0) {
+			if err != nil || e.Seq != want {
+				t.Fatalf("event %d, want %d: %v", e.Seq, want, err)
+			}
+			want++
+		}
+		if want != 10 || breaks.Load() != 2 {
+			t.Errorf("saw up to %d over %d breaks", want-1, breaks.Load())
+		}
+	})
+}
+
+func TestFollowStops(t *testing.T) {
+	var breaks atomic.Int32
+	both(t, streamer(&breaks), func(t *testing.T, c *Client) {
+		for e, err := range c.FollowEvents(t.Context(), "x", 0) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if e.Seq == 2 {
+				break // the connection ends with it: goleak would see it
+			}
+		}
+	})
+	refusing := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { refuse(w, 404, api.ProblemNotFound) })
+	both(t, refusing, func(t *testing.T, c *Client) {
+		n := 0
+		for _, err := range c.FollowLogs(t.Context(), "x", LogQuery{}) {
+			if n++; !IsNotFound(err) {
+				t.Errorf("%v", err)
+			}
+		}
+		if n != 1 {
+			t.Errorf("%d turns", n)
+		}
+	})
+	quiet := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.(http.Flusher).Flush()
+		<-r.Context().Done()
+	})
+	both(t, quiet, func(t *testing.T, c *Client) {
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		for _, err := range c.FollowLogs(ctx, "x", LogQuery{}) {
+			if !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("%v", err)
+			}
+		}
+	})
+}
+
+func TestInProcessStreamsWhileItIsWritten(t *testing.T) {
+	steps := make(chan string)
+	gone := make(chan struct{})
+	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		rc := http.NewResponseController(w)
+		for s := range steps {
+			if err := rc.SetWriteDeadline(time.Now().Add(10 * time.Second)); err != nil {
+				t.Error(err)
+			}
+			if _, err := io.WriteString(w, s); err != nil {
+				t.Error(err)
+			}
+			if err := rc.Flush(); err != nil {
+				t.Error(err)
+			}
+		}
+		<-r.Context().Done()
+		close(gone)
+	})
+	res, err := (&http.Client{Transport: inProcess{h}}).Get("http://in-process/" + step(steps, "one"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	buf := make([]byte, 3)
+	if _, err := io.ReadFull(res.Body, buf); err != nil || string(buf) != "one" {
+		t.Fatalf("%q, %v", buf, err)
+	}
+	step(steps, "two")
+	if _, err := io.ReadFull(res.Body, buf); err != nil || string(buf) != "two" {
+		t.Fatalf("%q, %v", buf, err)
+	}
+	close(steps)
+	_ = res.Body.Close()
+	<-gone
+}
+
+// step hands over the next text from another goroutine.
+func step(to chan<- string, text string) string {
+	go func() { to <- text }()
+	return ""
+}
+
+func TestInProcessSlowReader(t *testing.T) {
+	failed := make(chan error, 1)
+	h := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		rc := http.NewResponseController(w)
+		_ = rc.Flush()
+		_ = rc.SetWriteDeadline(time.Now().Add(20 * time.Millisecond))
+		_, err := w.Write([]byte("nobody reads this"))
+		failed <- err
+	})
+	res, err := (&http.Client{Transport: inProcess{h}}).Get("http://in-process/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := <-failed; err == nil {
+		t.Error("a write that nobody took succeeded")
+	}
+	_ = res.Body.Close()
+}
+
+func TestInProcessAnswers(t *testing.T) {
+	big := strings.Repeat("x", 3*inProcessBuffer)
+	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/panic":
+			panic("oh")
+		case "/big":
+			_, _ = io.WriteString(w, big)
+		case "/echo":
+			w.Header().Set("X-Host", r.Host)
+			w.WriteHeader(201)
+			w.Header().Set("X-Late", "1")
+			_, _ = io.Copy(w, r.Body)
+		}
+	})
+	c := &http.Client{Transport: inProcess{h}}
+	if _, err := c.Get("http://in-process/panic"); err == nil {
+		t.Error("a panic was no error")
+	}
+	res, err := c.Get("http://in-process/big")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := io.ReadAll(res.Body)
+	if err != nil || string(b) != big {
+		t.Errorf("%d bytes, %v", len(b), err)
+	}
+	res, err = c.Post("http://in-process/echo", "text/plain", strings.NewReader("hello"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, _ = io.ReadAll(res.Body)
+	if res.StatusCode != 201 || string(b) != "hello" || res.Header.Get("X-Host") != "in-process" || res.Header.Get("X-Late") != "" || res.ContentLength != 5 {
+		t.Errorf("%s %v %q", res.Status, res.Header, b)
+	}
+	res, err = c.Get("http://in-process/empty")
+	if err != nil || res.StatusCode != 200 {
+		t.Errorf("%v, %v", res, err)
+	}
+}
