@@ -75,7 +75,7 @@ func finish(t testing.TB, r runtime.Runtime, spec runtime.Spec) (result runtime.
 	spec.Stdout, spec.Stderr = out, errs
 	run, err := r.Start(context.Background(), spec)
 	if err != nil {
-		t.Fatalf("start %q: %v", spec.Argv, err)
+		t.Fatalf("start %q: %v; stderr %q", spec.Argv, err, errs.String())
 	}
 	result = run.Wait()
 	return result, out.String(), errs.String()

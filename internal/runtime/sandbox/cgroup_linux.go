@@ -21,6 +21,7 @@ import (
 const (
 	initMemory = 8 << 20
 	initTasks  = 10
+	initSpare  = 3 // threads among them that wait until they are needed
 )
 
 // cgroups is where on this host limits can be had. It is nil where they cannot.

@@ -111,6 +111,10 @@ func (n *run) pumpInput() {
 	}()
 }
 
+// initDied is the reason of a run whose init ended before it could report. Where it shares the program's cgroup, the
+// kernel may have chosen it at the memory limit; judge knows.
+const initDied = "the sandbox's init died before the program did"
+
 // supervise sees the run through to its end.
 func (n *run) supervise() {
 	defer n.runtime.unregister(n)
@@ -130,7 +134,7 @@ func (n *run) supervise() {
 		// From here on a kill or a limit comes too late; a reason given before stays.
 		n.ended.CompareAndSwap(nil, &ending{})
 	} else {
-		n.ended.CompareAndSwap(nil, &ending{runtime.InfraError, "the sandbox's init died before the program did"})
+		n.ended.CompareAndSwap(nil, &ending{runtime.InfraError, initDied})
 	}
 	n.kill() // the init is on its way out; it must not be able to linger
 	usage := n.bury()

@@ -85,3 +85,22 @@ func copyTestBinary(t *testing.T, dir string) string {
 	}
 	return path
 }
+
+func TestWorkerKilled(t *testing.T) { runtimetest.WorkerKilled(t, factory(Options{})) }
+
+func TestDiagnose(t *testing.T) {
+	r := factory(Options{})(t)
+	defer r.Close()
+	findings := r.Diagnose(t.Context())
+	if len(findings) < 3 || findings[0].What != "isolation" || !findings[0].OK {
+		t.Fatalf("this host cannot isolate: %+v", findings)
+	}
+	for _, f := range findings {
+		if f.Say == "" || f.OK != (f.Fix == "") {
+			t.Errorf("a finding says what is wrong if and only if it says how to mend it: %+v", f)
+		}
+	}
+	if left := runtimetest.Cgroups(os.Getpid()); len(left) > 0 {
+		t.Errorf("the diagnosis left %v", left)
+	}
+}

@@ -60,7 +60,7 @@ func (r *Runtime) start(ctx context.Context, spec runtime.Spec) (_ *run, err err
 	config := &pid1.Config{
 		Cover: r.layout.cover, Layout: r.layout.steps, Steps: steps,
 		ScratchSize: spec.Limits.Disk, ScratchInodes: inodes(spec.Limits.Disk),
-		Rlimits: rlimits(spec.Limits, r.cgroups), Filter: r.filter,
+		Rlimits: rlimits(spec.Limits, r.cgroups), SpareThreads: r.spareThreads(), Filter: r.filter,
 		Argv: spec.Argv, Env: spec.Env, Files: files,
 	}
 	for i := range steps {
@@ -93,6 +93,14 @@ func (r *Runtime) start(ctx context.Context, spec runtime.Spec) (_ *run, err err
 	close(n.ready)
 	go n.supervise()
 	return n, nil
+}
+
+// spareThreads is how many idle threads an init needs; under cgroup v1 the program's limits do not bind it.
+func (r *Runtime) spareThreads() int64 {
+	if r.cgroups != nil && !r.cgroups.limits {
+		return 0
+	}
+	return initSpare
 }
 
 // handOver sends the configuration and the inputs and waits for the init's word.

@@ -26,11 +26,12 @@ type evidence struct {
 // judge fills in how the run ended: what the host recorded, then what the kernel counted, then what the program did.
 // An exit code proves nothing: a program may exit with 137 because it likes the number.
 func judge(e evidence, r *runtime.Result) {
-	if e.ending.verdict != "" {
+	lost := e.ending == ending{runtime.InfraError, initDied}
+	if e.ending.verdict != "" && !(lost && e.oomKills > 0) {
 		r.Verdict, r.Reason = e.ending.verdict, e.ending.reason
 		return
 	}
-	succeeded := e.status.Exited() && e.status.ExitStatus() == 0
+	succeeded := !lost && e.status.Exited() && e.status.ExitStatus() == 0
 	switch {
 	case e.oomKills > 0 && !succeeded:
 		r.Verdict = runtime.OOM

@@ -75,10 +75,13 @@ type Config struct {
 	// TaskFDs are descriptors of the `tasks` files of cgroup v1 hierarchies that the program is to be born in.
 	TaskFDs []int64
 	Rlimits []Rlimit
-	Filter  []byte // a seccomp program: an array of struct sock_filter
-	Argv    []string
-	Env     []string
-	Files   []File
+	// SpareThreads is how many idle threads the init keeps, where it shares limits with the program: once the program
+	// has used them up, the Go runtime could not create one and would end the init.
+	SpareThreads int64
+	Filter       []byte // a seccomp program: an array of struct sock_filter
+	Argv         []string
+	Env          []string
+	Files        []File
 }
 
 // MessageKind is the first byte of a message from the init to the host.

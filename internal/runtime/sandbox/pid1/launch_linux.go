@@ -47,6 +47,7 @@ func asErrno(err error) syscall.Errno {
 // program is born like that. The thread ends with the goroutine; the other threads, this process's memory among them,
 // stay outside of the run's cgroup v1 limits.
 func launch(cfg *Config) (int, *failure) {
+	spareThreads(int(cfg.SpareThreads))
 	var pid int
 	done := make(chan *failure, 1)
 	go func() {
@@ -58,6 +59,28 @@ func launch(cfg *Config) (int, *failure) {
 		done <- f
 	}()
 	return pid, <-done
+}
+
+// spareThreads makes the Go runtime create n threads and leave them idle: a goroutine that has locked its thread keeps
+// it even while it waits.
+func spareThreads(n int) {
+	up, hold, down := make(chan struct{}, n), make(chan struct{}), make(chan struct{}, n)
+	for range n {
+		go func() {
+			runtime.LockOSThread()
+			up <- struct{}{}
+			<-hold
+			runtime.UnlockOSThread()
+			down <- struct{}{}
+		}()
+	}
+	for range n {
+		<-up
+	}
+	close(hold)
+	for range n {
+		<-down
+	}
 }
 
 // confine takes the calling thread through the last steps before the program, in the only order that works: each step

@@ -88,6 +88,7 @@ func (c *Config) Encode() []byte {
 		b = putInt(b, r.Resource)
 		b = putInt(b, int64(r.Value))
 	}
+	b = putInt(b, c.SpareThreads)
 	b = putBytes(b, c.Filter)
 	b = putInt(b, int64(len(c.Argv)))
 	for _, s := range c.Argv {
@@ -124,6 +125,7 @@ func (c *Config) decode(b []byte) bool {
 	for i := range c.Rlimits {
 		c.Rlimits[i] = Rlimit{d.int(), uint64(d.int())}
 	}
+	c.SpareThreads = d.int()
 	c.Filter = d.bytes()
 	c.Argv = make([]string, d.count())
 	for i := range c.Argv {
