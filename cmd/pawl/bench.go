@@ -202,7 +202,7 @@ func (r *benchReport) write(a *app) {
 	ms := func(q quantiles) string { return fmt.Sprintf("p50 %.2f  p95 %.2f  p99 %.2f ms", q.P50, q.P95, q.P99) }
 	t.row("workload", fmt.Sprintf("%s, %s, %d at once, %d slots, store %s", r.Workload, r.Submit, r.Concurrency, r.Slots, r.Store))
 	t.row("count", fmt.Sprintf("%d in %.2f s (%d executions, %.0f commits/s)", r.Count, r.Seconds, r.Executions, r.CommitsPerSec))
-	t.row("per second", fmt.Sprintf("%.0f", r.PerSecond))
+	t.row("per second", fmt.Sprintf("%.1f", r.PerSecond))
 	t.row("submit to start", ms(r.SubmitToStart))
 	t.row("end to end", ms(r.EndToEnd))
 	if r.BareMS > 0 {

@@ -63,7 +63,7 @@ func (b *benchRun) run(ctx context.Context) (_ *benchReport, err error) {
 		return nil, err
 	}
 	defer func() { _ = blobs.Close() }()
-	b.engine, err = engine.New(engine.Options{Store: b.store, Blobs: blobs, Log: b.app.logger(), Exclusive: true, Validate: validate})
+	b.engine, err = engine.New(engine.Options{Store: b.store, Blobs: blobs, Log: b.app.logger(), Exclusive: true, Validate: task.Validate})
 	if err != nil {
 		return nil, err
 	}

@@ -45,6 +45,7 @@ var settings = []setting{
 	{key: "runtime", value: "sandbox", doc: "where code runs: sandbox, or process for code that you trust as yourself", check: oneOf("sandbox", "process")},
 	{key: "retention", value: "720h", doc: "how long finished executions are kept; 0: for ever", check: checkDuration},
 	{key: "allow_hosts", doc: "hosts, addresses or networks that http and llm tasks may reach though they are private, by commas; * for all"},
+	{key: "llm_keys", doc: "environment variables that llm tasks may name as their api_key_env, as NAME or NAME@host, by commas"},
 	{key: "log_level", value: "warn", doc: "debug, info, warn or error", check: oneOf("debug", "info", "warn", "error")},
 }
 

@@ -2,13 +2,12 @@ package main
 
 import (
 	"fmt"
-	"log/slog"
 	"net/http"
-	"path/filepath"
+	"slices"
 
-	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/internal/blob"
 	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/handoff/remote"
 	"github.com/pawl-run/pawl/internal/runtime"
 	"github.com/pawl-run/pawl/internal/runtime/process"
 	"github.com/pawl-run/pawl/internal/runtime/sandbox"
@@ -24,31 +23,38 @@ func openRuntime(name string) (runtime.Runtime, error) {
 }
 
 // handlers are what the workers of this process run. The runtime is the caller's to close.
-func (a *app) handlers(blobs blob.Store, _ *slog.Logger) (task.Handlers, runtime.Runtime, error) {
+func (a *app) handlers(blobs blob.Store) (_ task.Handlers, _ runtime.Runtime, err error) {
 	rt, err := openRuntime(a.config.text("runtime"))
 	if err != nil {
 		return nil, nil, err
 	}
-	code, err := task.NewCode(task.CodeOptions{Runtimes: []runtime.Runtime{rt}, Blobs: blobs, Dir: filepath.Join(a.config.text("state_dir"), "work")})
+	defer func() {
+		if err != nil {
+			_ = rt.Close()
+		}
+	}()
+	code, err := task.NewCode(task.CodeOptions{Runtimes: []runtime.Runtime{rt}, Blobs: blobs, Dir: a.workDir()})
 	if err != nil {
-		_ = rt.Close()
 		return nil, nil, err
 	}
+	allow := a.config.list("allow_hosts")
+	all := slices.Contains(allow, "*")
+	if all {
+		allow = nil
+	}
+	egress, err := task.NewEgress(task.EgressOptions{AllowPrivate: all, Allow: allow})
+	if err != nil {
+		return nil, nil, fmt.Errorf("allow_hosts: %w", err)
+	}
+	llm, err := task.NewLLM(task.LLMOptions{Egress: egress, Keys: a.config.list("llm_keys")})
+	if err != nil {
+		return nil, nil, fmt.Errorf("llm_keys: %w", err)
+	}
 	return task.Handlers{
-		flow.KindCode: code, flow.KindInput: task.Pass{}, flow.KindOutput: task.Pass{}, flow.KindNoop: task.Pass{},
+		flow.KindCode: code, flow.KindHTTP: task.HTTP{Egress: egress}, flow.KindLLM: llm,
+		flow.KindInput: task.Pass{}, flow.KindOutput: task.Pass{}, flow.KindNoop: task.Pass{},
 	}, rt, nil
 }
 
-// validate checks what a built-in kind's handler would get, before anything is stored.
-func validate(kind flow.Kind, payload []byte) error {
-	if kind == flow.KindCode {
-		_, err := api.DecodeCode(payload)
-		return err
-	}
-	return nil
-}
-
 // remoteWorkers serves workers in other processes.
-func remoteWorkers(*room) http.Handler { return nil }
-
-var _ = fmt.Sprint
+func (r *room) remoteWorkers() http.Handler { return remote.Handler(r.engine) }

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -130,7 +129,7 @@ func (a *app) languages() ([]languageFound, error) {
 		return nil, err
 	}
 	defer func() { _ = rt.Close() }()
-	code, err := task.NewCode(task.CodeOptions{Runtimes: []runtime.Runtime{rt}, Dir: filepath.Join(a.config.text("state_dir"), "work")})
+	code, err := task.NewCode(task.CodeOptions{Runtimes: []runtime.Runtime{rt}, Dir: a.workDir()})
 	if err != nil {
 		return nil, err
 	}

@@ -206,15 +206,16 @@ func writeOutput(w io.Writer, raw json.RawMessage) error {
 	if json.Unmarshal(raw, &text) == nil {
 		return writeText(w, text)
 	}
+	width := terminal.Width(w, prettyWidth)
 	members, err := orderedMembers(raw)
 	if err != nil || !slices.ContainsFunc(members, isPage) {
-		return writeText(w, prettyJSON(raw))
+		return writeText(w, prettyJSON(raw, width))
 	}
 	for i, m := range members {
 		if i > 0 {
 			fmt.Fprintln(w)
 		}
-		body := prettyJSON(m.value)
+		body := prettyJSON(m.value, width)
 		if json.Unmarshal(m.value, &text) == nil {
 			body = text
 		}
@@ -236,23 +237,23 @@ func isPage(m jsonMember) bool {
 	return json.Unmarshal(m.value, &text) == nil && strings.Contains(text, "\n")
 }
 
-// prettyWidth is how long a line of JSON may be before a list or an object is broken up.
-const prettyWidth = 180
+// prettyWidth is how long a line of JSON may be, where there is no terminal to tell.
+const prettyWidth = 160
 
-// prettyJSON indents JSON where it would not fit on a line.
-func prettyJSON(raw []byte) string {
+// prettyJSON breaks lists and objects up where they would not fit on a line.
+func prettyJSON(raw []byte, width int) string {
 	var b bytes.Buffer
-	appendPretty(&b, raw, "")
+	appendPretty(&b, raw, "", width)
 	return b.String()
 }
 
-func appendPretty(b *bytes.Buffer, raw []byte, indent string) {
+func appendPretty(b *bytes.Buffer, raw []byte, indent string, width int) {
 	flat := &bytes.Buffer{}
 	if err := json.Compact(flat, raw); err != nil {
 		b.Write(raw) // it came as JSON; whatever it is, show it
 		return
 	}
-	if line := spaced(flat.Bytes()); len(indent)+len(line) <= prettyWidth {
+	if line := spaced(flat.Bytes()); len(indent)+len(line) <= width {
 		b.WriteString(line)
 		return
 	}
@@ -284,7 +285,7 @@ func appendPretty(b *bytes.Buffer, raw []byte, indent string) {
 			b.Write(name)
 			b.WriteString(": ")
 		}
-		appendPretty(b, m.value, indent+"  ")
+		appendPretty(b, m.value, indent+"  ", width)
 	}
 	b.WriteString("\n" + indent + end)
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/pawl-run/pawl/internal/server"
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/store/sqlite"
+	"github.com/pawl-run/pawl/internal/task"
 	"github.com/pawl-run/pawl/internal/worker"
 )
 
@@ -68,7 +69,7 @@ func (a *app) openRoom(ctx context.Context, lock *os.File, ro roomOptions) (_ *r
 	}
 	r.engine, err = engine.New(engine.Options{
 		Store: r.store, Blobs: r.blobs, Log: r.log, Exclusive: true, Retention: a.config.retention(),
-		Queues: a.config.list("queues"), Validate: validate,
+		Queues: a.config.list("queues"), Validate: task.Validate,
 	})
 	if err != nil {
 		return nil, err
@@ -102,7 +103,7 @@ func (a *app) openRoom(ctx context.Context, lock *os.File, ro roomOptions) (_ *r
 func (r *room) serveState(o owner, dir string, grace time.Duration) error {
 	tokens := r.app.tokens()
 	var err error
-	if r.server, err = server.New(server.Options{Engine: r.engine, Log: r.log, Version: version(), Tokens: tokens, Workers: remoteWorkers(r), Grace: grace}); err != nil {
+	if r.server, err = server.New(server.Options{Engine: r.engine, Log: r.log, Version: version(), Tokens: tokens, Workers: r.remoteWorkers(), Grace: grace}); err != nil {
 		return err
 	}
 	l, remove, err := listenState(dir)
@@ -130,7 +131,7 @@ func (r *room) serve(l net.Listener) (stop func()) {
 // startWorker starts the worker of this process.
 func (r *room) startWorker(grace time.Duration) error {
 	c := &r.app.config
-	handlers, rt, err := r.app.handlers(r.blobs, r.log)
+	handlers, rt, err := r.app.handlers(r.blobs)
 	if err != nil {
 		return err
 	}

@@ -210,7 +210,7 @@ func executionNode(name string, x *api.Execution) terminal.Node {
 func waitNote(attempt int, wake time.Time, key string) string {
 	switch left := time.Until(wake); {
 	case !wake.IsZero() && left > 0 && attempt > 1:
-		return "attempt " + fmt.Sprint(attempt) + " in " + terminal.Seconds(left)
+		return "again in " + terminal.Seconds(left)
 	case !wake.IsZero() && left > 0:
 		return "for another " + terminal.Seconds(left)
 	case key != "":

@@ -1,4 +1,76 @@
 package main
-import "github.com/spf13/cobra"
-func (a *app) workerCommand() *cobra.Command { return &cobra.Command{Use:"worker"} }
-func (a *app) doctorCommand() *cobra.Command { return &cobra.Command{Use:"doctor"} }
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-run/pawl/internal/handoff/remote"
+	"github.com/pawl-run/pawl/internal/worker"
+)
+
+func (a *app) workerCommand() *cobra.Command {
+	var name string
+	var grace time.Duration
+	c := &cobra.Command{
+		Use:   "worker",
+		Short: "Run work for a server elsewhere",
+		Long: `Take work from a server's queues and run it on this machine. The worker needs no database; it may come and go at any
+time: what it was running when it was lost is tried again elsewhere.
+
+SIGTERM (or Ctrl-C) drains: it takes nothing new, and what runs may finish within --grace. A second one ends it at once.`,
+		Example: `  pawl worker --server http://127.0.0.1:7411 --slots 8
+  pawl worker --server https://pawl.example.com --token-file token --queues gpu`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.work(cmd.Context(), name, grace) },
+	}
+	c.Flags().StringVar(&name, "name", "", "name for people (default the host's name and the process id)")
+	c.Flags().DurationVar(&grace, "grace", 20*time.Second, "how long running work may go on when it is told to stop")
+	return c
+}
+
+func (a *app) work(ctx context.Context, name string, grace time.Duration) error {
+	server := a.config.text("server")
+	if server == "" {
+		return usage("a worker needs a server: name it with --server or PAWL_SERVER (pawl server has workers of its own)")
+	}
+	ctx, stop := interruptible(ctx)
+	defer stop()
+	engine, err := remote.Dial(server, a.config.text("token"))
+	if err != nil {
+		return usage("%v", err)
+	}
+	handlers, rt, err := a.handlers(nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = rt.Close() }()
+	w, err := worker.New(worker.Options{
+		Handoff: engine, Handlers: handlers, Slots: a.config.slots(), Queues: a.config.list("queues"), Name: name,
+		Log: a.logger(), Grace: grace,
+	})
+	if err != nil {
+		return err
+	}
+	a.say("pawl: working for %s: %s for %s", server, plural(a.config.slots(), "slot", "slots"), a.config.text("queues"))
+	presses := interruptions(ctx)
+	over := make(chan error, 1)
+	run, drain := context.WithCancel(context.WithoutCancel(ctx))
+	defer drain()
+	go func() { over <- w.Run(run) }()
+	select {
+	case err := <-over:
+		return err
+	case <-presses.pressed:
+		a.say("pawl: stopping; once more to stop at once")
+		drain()
+	}
+	select {
+	case err := <-over:
+		return err
+	case <-presses.pressed:
+		return &exit{exitInterrupted, errors.New("stopped at once; what was running is tried again elsewhere")}
+	}
+}

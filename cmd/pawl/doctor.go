@@ -1,0 +1,222 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-run/pawl/client"
+	"github.com/pawl-run/pawl/internal/runtime"
+)
+
+// checkup is one line of `pawl doctor`.
+type checkup struct {
+	What string `json:"what"`
+	OK   bool   `json:"ok"`
+	Say  string `json:"say"`
+	Fix  string `json:"fix,omitempty"`
+	// Needed means that without it Pawl does not work as it is configured.
+	Needed bool `json:"needed,omitempty"`
+}
+
+func (a *app) doctorCommand() *cobra.Command {
+	var f format
+	c := &cobra.Command{
+		Use:   "doctor",
+		Short: "Check this machine and this configuration, and say what to do about what is missing",
+		Long: `Check what Pawl needs here: the state directory, the database (every promise that its rows can show), the runtime in
+which code runs, the languages, the server's address. Exits with 1 when Pawl cannot work as it is configured.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, stop := interruptible(cmd.Context())
+			defer stop()
+			all := a.checkups(ctx)
+			if f != asTable {
+				if err := writeData(a.out, f, all); err != nil {
+					return err
+				}
+			} else {
+				for _, c := range all {
+					fmt.Fprintln(a.out, c.line())
+				}
+			}
+			if i := slices.IndexFunc(all, func(c checkup) bool { return c.Needed && !c.OK }); i >= 0 {
+				return fmt.Errorf("pawl cannot work like this: %s: %s", all[i].What, all[i].Say)
+			}
+			return nil
+		},
+	}
+	formatFlag(c, &f, asTable, asJSON, asYAML)
+	return c
+}
+
+func (c *checkup) line() string {
+	mark := "ok  "
+	switch {
+	case !c.OK && c.Needed:
+		mark = "FAIL"
+	case !c.OK:
+		mark = "-   "
+	}
+	line := fmt.Sprintf("%s %s: %s", mark, c.What, c.Say)
+	if c.Fix != "" {
+		line += "\n     → " + c.Fix
+	}
+	return line
+}
+
+func (a *app) checkups(ctx context.Context) []checkup {
+	var all []checkup
+	if server := a.config.text("server"); server != "" {
+		all = append(all, a.checkServer(ctx, server))
+	}
+	all = append(all, a.checkState(ctx)...)
+	all = append(all, a.checkRuntimes(ctx)...)
+	all = append(all, a.checkLanguages()...)
+	return append(append(all, a.checkListen()), checkEnvironment()...)
+}
+
+func (a *app) checkServer(ctx context.Context, server string) checkup {
+	c := checkup{What: "server", Needed: true, OK: true, Say: server + " takes work"}
+	cl, err := client.New(server, client.WithToken(a.config.text("token")))
+	if err == nil {
+		err = cl.Ready(ctx)
+	}
+	if err == nil {
+		_, err = cl.Stats(ctx) // with the token
+	}
+	if err != nil {
+		c.OK, c.Say, c.Fix = false, fmt.Sprintf("%s: %v", server, err), "check the address and the token, or unset PAWL_SERVER to work without a server"
+	}
+	return c
+}
+
+// checkState looks at the state directory and, when nobody works on it, at the database in it.
+func (a *app) checkState(ctx context.Context) []checkup {
+	dir := a.config.text("state_dir")
+	state := checkup{What: "state directory", Needed: true, OK: true, Say: dir}
+	lock, err := lockState(dir)
+	if errors.Is(err, errHeld) {
+		state.Say += ", where " + readOwner(dir).String() + " is working; the database was not checked"
+		return []checkup{state}
+	}
+	if err != nil {
+		state.OK, state.Say, state.Fix = false, err.Error(), "give one that this user can write, with --state-dir or PAWL_STATE_DIR"
+		return []checkup{state}
+	}
+	defer func() { _ = lock.Close() }()
+	db := checkup{What: "database", Needed: true, OK: true}
+	s, err := openStore(ctx, a.config.text("store"), dir)
+	if err != nil {
+		db.OK, db.Say, db.Fix = false, err.Error(), "restore it from a backup, or move it away to begin with an empty one"
+		return []checkup{state, db}
+	}
+	defer func() { _ = s.Close() }()
+	size, _ := s.Size(ctx) // only for show
+	begin := time.Now()
+	violations, err := s.Check(ctx)
+	unfinished, _ := countUnfinished(ctx, s) // only for show
+	switch {
+	case err != nil:
+		db.OK, db.Say = false, err.Error()
+	case len(violations) > 0:
+		v := violations[0]
+		db.OK, db.Say = false, fmt.Sprintf("%d promises are broken, the first is invariant %d by %s: %s", len(violations), v.Invariant, v.Execution, v.Say)
+		db.Fix = "this is a bug of Pawl: please report it with this line"
+	default:
+		db.Say = fmt.Sprintf("%s, %s, every promise holds (checked in %s)", bytesText(size),
+			plural(unfinished, "unfinished execution", "unfinished executions"), time.Since(begin).Round(time.Millisecond))
+	}
+	return []checkup{state, db}
+}
+
+func (a *app) checkRuntimes(ctx context.Context) []checkup {
+	var all []checkup
+	for _, name := range []string{"sandbox", "process"} {
+		chosen := name == a.config.text("runtime")
+		rt, err := openRuntime(name)
+		if err != nil {
+			all = append(all, checkup{What: "runtime " + name, Say: err.Error(), Needed: chosen})
+			continue
+		}
+		c := checkup{What: "runtime " + name, OK: true, Needed: chosen, Say: "a program was run in it"}
+		if err := tryRuntime(ctx, rt); err != nil {
+			c.OK, c.Say = false, err.Error()
+		} else if chosen {
+			c.Say += "; it is the one that code runs in"
+		}
+		all = append(all, c)
+		for _, f := range rt.Diagnose(ctx) {
+			all = append(all, checkup{What: name + ", " + f.What, OK: f.OK, Say: f.Say, Fix: f.Fix})
+		}
+		_ = rt.Close()
+	}
+	return all
+}
+
+// tryRuntime runs a program that does nothing.
+func tryRuntime(ctx context.Context, rt runtime.Runtime) error {
+	run, err := rt.Start(ctx, runtime.Spec{
+		Name: "doctor", Argv: []string{"true"}, Env: []string{"PATH=/usr/local/bin:/usr/bin:/bin"},
+		Limits: runtime.Limits{Wall: 10 * time.Second},
+	})
+	if err != nil {
+		return err
+	}
+	if r := run.Wait(); r.Verdict != runtime.OK {
+		return fmt.Errorf("running true ended with %s: %s", r.Verdict, r.Reason)
+	}
+	return nil
+}
+
+func (a *app) checkLanguages() []checkup {
+	found, err := a.languages()
+	if err != nil {
+		return []checkup{{What: "languages", Say: err.Error()}}
+	}
+	var all []checkup
+	for _, l := range found {
+		all = append(all, checkup{What: "language " + l.Language, OK: l.Found, Say: l.Say, Fix: l.Fix})
+	}
+	return all
+}
+
+func (a *app) checkListen() checkup {
+	addr := a.config.text("listen")
+	c := checkup{What: "address for pawl server", OK: true, Say: addr + " is free"}
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		c.OK, c.Say, c.Fix = false, err.Error(), "use another with pawl server --listen or PAWL_LISTEN, or stop what answers there"
+		return c
+	}
+	_ = l.Close()
+	return c
+}
+
+// checkEnvironment finds variables that look like settings and are none.
+func checkEnvironment() []checkup {
+	var all []checkup
+	for _, kv := range os.Environ() {
+		name, _, _ := strings.Cut(kv, "=")
+		key, ours := strings.CutPrefix(name, "PAWL_")
+		if !ours || key == "CONFIG" || known(strings.ToLower(key)) != nil {
+			continue
+		}
+		if s := known(strings.ToLower(strings.TrimSuffix(key, "_FILE"))); s != nil && s.secret {
+			continue
+		}
+		all = append(all, checkup{What: "environment", Say: "$" + name + " is no setting of Pawl's", Fix: "the settings are " + settingKeys()})
+	}
+	return all
+}
+
+// workDir is where the workers of this process prepare things.
+func (a *app) workDir() string { return filepath.Join(a.config.text("state_dir"), "work") }
