@@ -373,10 +373,26 @@ func (b *builder) expression(text, path string, s scope, task int, at func(line,
 	}
 	e.compile()
 	for _, i := range c.issues {
-		b.failAt(at(i.line, i.column), path, i.fix, "%s", i.message)
+		b.failAt(at(i.line, i.column-indent(text, i.line)), path, i.fix, "%s", i.message)
 	}
 	b.mentions = append(b.mentions, mention{e, task, at})
 	return e
+}
+
+// indent is by how much a line of an expression, but the first, is indented in
+// the text; in the source it is indented by that and by the block it is in.
+func indent(text string, line int) int {
+	if line < 2 {
+		return 0
+	}
+	n := 1
+	for l := range strings.SplitSeq(text, "\n") {
+		if n == line {
+			return len(l) - len(strings.TrimLeft(l, " "))
+		}
+		n++
+	}
+	return 0
 }
 
 // expressionAt finds the inside of the nth `${{` of a string in the source and

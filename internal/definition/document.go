@@ -18,7 +18,7 @@ import (
 // The bounds of one file.
 const (
 	maxDocument  = 4 << 20 // bytes
-	maxValues    = 500_000 // after aliases are followed
+	maxValues    = 400_000 // after aliases are followed
 	maxDocuments = 1000
 	maxNesting   = 100
 )
@@ -124,6 +124,10 @@ type reading struct {
 }
 
 func (r *reading) fail(line, column int, fix, format string, args ...any) {
+	if len(r.problems) >= maxProblems {
+		r.stop = true
+		return
+	}
 	r.problems = append(r.problems, Problem{Position: Position{r.file, line, column}, Message: fmt.Sprintf(format, args...), Fix: fix})
 }
 
@@ -175,6 +179,12 @@ func (r *reading) readable() bool {
 			}
 			i += n
 		}
+	}
+	// Every value needs a comma or a line of its own; a tree of all of them takes
+	// a hundred times the memory of the text.
+	if n := bytes.Count(r.src, []byte(",")) + bytes.Count(r.src, []byte("\n")); n > maxValues {
+		r.fail(0, 0, "split the file, or load large data in a task", "the file has %d commas and line ends; at most %d are read", n, maxValues)
+		return false
 	}
 	if line, column, deep := nesting(r.src); deep {
 		r.fail(line, column, "flatten the document", "nested deeper than %d levels", maxNesting)
@@ -231,20 +241,26 @@ func (r *reading) yaml() []*value {
 	return docs
 }
 
-var yamlPlace = regexp.MustCompile(`line (\d+)(?:, column (\d+))?:? ?`)
+// yamlPlace is how the parser's messages begin; the last place is the fault's.
+var yamlPlace = regexp.MustCompile(`^go-yaml load error in [a-z]+ (?:\([^)]*\) )?at (?:L\d+[.:]C?\d+-)?L(\d+)[.:]C?(\d+): `)
 
 // syntax reports an error of the YAML parser at the place that it names.
 func (r *reading) syntax(err error) {
 	msg := strings.TrimPrefix(err.Error(), "yaml: ")
 	line, column := 0, 0
 	if m := yamlPlace.FindStringSubmatch(msg); m != nil {
-		line, _ = strconv.Atoi(m[1])   // digits: cannot fail, and 0 is "unknown"
-		column, _ = strconv.Atoi(m[2]) // may be absent: then 0
-		msg = strings.Replace(msg, m[0], "", 1)
+		line, _ = strconv.Atoi(m[1]) // digits: cannot fail
+		column, _ = strconv.Atoi(m[2])
+		msg = strings.TrimPrefix(msg, m[0])
 	}
 	fix := ""
-	if strings.Contains(msg, "cannot start any token") {
-		fix = "indent with spaces, and quote text that begins with a special character"
+	switch {
+	case strings.Contains(msg, "tab character"):
+		fix = "indent with spaces"
+	case strings.Contains(msg, "cannot start any token"):
+		fix = "quote text that begins with a special character"
+	case strings.Contains(msg, "unknown anchor"):
+		fix = "define the anchor with &name before the alias, or quote text that begins with *"
 	}
 	r.fail(line, column, fix, "not valid YAML: %s", clip(strings.TrimSpace(msg), 300))
 }

@@ -122,6 +122,7 @@ func (e *compiled) compile() {
 func (e *compiled) explain(err *cel.Error) issue {
 	i := issue{err.Location.Line(), err.Location.Column(), err.Message, ""}
 	i.message, _, _ = strings.Cut(i.message, " (in container '')")
+	i.message, _, _ = strings.Cut(i.message, " (did you mean")
 	if rest, ok := strings.CutPrefix(i.message, "undeclared reference to '"); ok {
 		name := strings.TrimSuffix(rest, "'")
 		i.message = fmt.Sprintf("%q is not a variable or function here", name)

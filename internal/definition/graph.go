@@ -198,7 +198,7 @@ func (m mention) place(r TaskRef) Position {
 	line, column := 1, 0
 	if i := strings.Index(m.expr.text, "tasks."+r.Task); i >= 0 {
 		line += strings.Count(m.expr.text[:i], "\n")
-		column = len([]rune(m.expr.text[strings.LastIndexByte(m.expr.text[:i], '\n')+1 : i]))
+		column = len([]rune(m.expr.text[strings.LastIndexByte(m.expr.text[:i], '\n')+1:i])) - indent(m.expr.text, line)
 	}
 	return m.at(line, column)
 }

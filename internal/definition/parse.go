@@ -344,6 +344,10 @@ func (b *builder) schema(v *value, path string) *Schema {
 	if b.trusted {
 		return s
 	}
+	if n := v.count(); n > maxSchemaValues || len(s.text) > maxSchema {
+		b.fail(v, path, "describe less of the input", "the schema has %d values and %d bytes; at most %d and %d are allowed", n, len(s.text), maxSchemaValues, maxSchema)
+		return s
+	}
 	if _, err := s.compile(); err != nil {
 		for _, p := range schemaProblems(err) {
 			at := v
@@ -359,6 +363,18 @@ func (b *builder) schema(v *value, path string) *Schema {
 		}
 	}
 	return s
+}
+
+// count is how many values v consists of.
+func (v *value) count() int {
+	n := 1
+	for _, el := range v.list {
+		n += el.count()
+	}
+	for _, f := range v.fields {
+		n += f.value.count()
+	}
+	return n
 }
 
 // child is a member, or an element by its decimal index.

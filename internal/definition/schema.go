@@ -23,6 +23,13 @@ type Schema struct {
 	defaults bool
 }
 
+// The bounds of a schema: the work of compiling one is in its values, above
+// all in its patterns.
+const (
+	maxSchema       = 256 << 10 // bytes
+	maxSchemaValues = 5_000
+)
+
 // schemaURL is the name that a schema has while it is compiled.
 const schemaURL = "pawl:input"
 
