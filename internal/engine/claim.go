@@ -31,10 +31,11 @@ func (k *taker) give(work []handoff.Assignment, err error) { k.result <- taken{w
 
 // Take implements handoff.Handoff.
 func (e *Engine) Take(ctx context.Context, session flow.ID, n int) ([]handoff.Assignment, error) {
-	s, err := e.sessions.get(session)
+	seat, err := e.seat(ctx, session)
 	if err != nil {
 		return nil, err
 	}
+	s := seat.session
 	if n < 1 {
 		return nil, fmt.Errorf("take %d executions: ask for at least 1", n)
 	}

@@ -59,6 +59,9 @@ func (e *Engine) commitLoop(ctx context.Context) {
 			select {
 			case <-e.signal:
 				continue
+			case <-e.elsewhere():
+				e.forgetHints()
+				continue
 			case <-ctx.Done():
 			}
 			if e.close() {
@@ -106,6 +109,13 @@ func (e *Engine) gather(ctx context.Context) ([]op, []*taker) {
 	}
 	e.takers = others
 	return ops, takers
+}
+
+// forgetHints lets the next batch look at every queue that a worker waits for: another replica may have filled it.
+func (e *Engine) forgetHints() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	clear(e.ready)
 }
 
 func (e *Engine) mayBeReady(queues []string) bool {

@@ -322,9 +322,9 @@ type noStore struct{ store.Store }
 func TestTotalTimeoutOrdersTheOwner(t *testing.T) {
 	r := newRig(t)
 	h := r.worker()
-	id := r.submit(Submission{Action: "noop", TotalTimeout: time.Minute, Retry: &flow.Retry{MaxAttempts: 5}})
+	id := r.submit(Submission{Action: "noop", TotalTimeout: 10 * time.Second, Retry: &flow.Retry{MaxAttempts: 5}})
 	a := h.take(1)[0]
-	r.pass(2 * time.Minute)
+	r.pass(12 * time.Second) // less than a lease: the session stays alive
 	orders, err := h.e.Orders(h.ctx, h.session)
 	if err != nil || len(orders) != 1 || orders[0].As != flow.TimedOut || orders[0].Code != flow.CodeTotalTimeout {
 		t.Fatalf("%v %+v", err, orders)

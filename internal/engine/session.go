@@ -25,10 +25,13 @@ type seat struct {
 
 func newDesk() *desk { return &desk{known: map[flow.ID]*seat{}} }
 
-func (d *desk) put(s handoff.Session) {
+func (d *desk) put(s handoff.Session) *seat {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.known[s.ID] = &seat{session: s, orders: make(chan struct{}, 1)}
+	if d.known[s.ID] == nil {
+		d.known[s.ID] = &seat{session: s, orders: make(chan struct{}, 1)}
+	}
+	return d.known[s.ID]
 }
 
 func (d *desk) drop(id flow.ID) {
@@ -40,22 +43,32 @@ func (d *desk) drop(id flow.ID) {
 	}
 }
 
-func (d *desk) get(id flow.ID) (handoff.Session, error) {
-	s, err := d.seat(id)
-	if err != nil {
-		return handoff.Session{}, err
-	}
-	return s.session, nil
-}
-
-func (d *desk) seat(id flow.ID) (*seat, error) {
+func (d *desk) seat(id flow.ID) *seat {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	s := d.known[id]
-	if s == nil {
-		return nil, fmt.Errorf("%w: %s is not known here", handoff.ErrSessionLost, id.Text(flow.SessionPrefix))
+	return d.known[id]
+}
+
+// seat finds a session, also one that another replica opened.
+func (e *Engine) seat(ctx context.Context, id flow.ID) (*seat, error) {
+	if s := e.sessions.seat(id); s != nil {
+		return s, nil
 	}
-	return s, nil
+	var row store.Session
+	err := e.ask(ctx, nil, func(ctx context.Context, t *turn) (err error) {
+		row, err = t.tx.LockSession(ctx, id)
+		if errors.Is(err, store.ErrNotFound) {
+			row, err = store.Session{}, nil
+		}
+		return err
+	})
+	if err != nil {
+		return nil, sessionError(err)
+	}
+	if row.ID.IsZero() {
+		return nil, fmt.Errorf("%w: there is no session %s", handoff.ErrSessionLost, id.Text(flow.SessionPrefix))
+	}
+	return e.sessions.put(handoff.Session{ID: row.ID, Name: row.Name, Embedded: row.Embedded, Queues: row.Queues, Kinds: row.Kinds, Slots: row.Slots}), nil
 }
 
 // order rings the bell of a session.
@@ -117,7 +130,7 @@ func (e *Engine) Renew(ctx context.Context, session flow.ID) (handoff.Renewal, e
 // Orders implements handoff.Handoff.
 func (e *Engine) Orders(ctx context.Context, session flow.ID) ([]handoff.Order, error) {
 	for {
-		s, err := e.sessions.seat(session)
+		s, err := e.seat(ctx, session)
 		if err != nil {
 			return nil, err
 		}
@@ -126,6 +139,7 @@ func (e *Engine) Orders(ctx context.Context, session flow.ID) ([]handoff.Order, 
 			if !open {
 				return nil, handoff.ErrSessionLost
 			}
+		case <-e.elsewhere():
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
@@ -141,6 +155,17 @@ func (e *Engine) Orders(ctx context.Context, session flow.ID) ([]handoff.Order, 
 			return orders, nil
 		}
 	}
+}
+
+// pollEvery is how often a replica looks for what another one may have done without its hearing of it.
+const pollEvery = 500 * time.Millisecond
+
+// elsewhere fires when it is time to look; never when there is no other replica.
+func (e *Engine) elsewhere() <-chan time.Time {
+	if e.opts.Exclusive {
+		return nil
+	}
+	return time.After(e.jittered(pollEvery))
 }
 
 func (t *turn) orders(ctx context.Context, session flow.ID) ([]handoff.Order, error) {
@@ -202,7 +227,7 @@ const recoverBatch = 200
 
 // Log implements handoff.Handoff.
 func (e *Engine) Log(ctx context.Context, session flow.ID, chunks []store.LogChunk) error {
-	if _, err := e.sessions.seat(session); err != nil {
+	if _, err := e.seat(ctx, session); err != nil {
 		return err
 	}
 	if err := e.opts.Store.AppendLogs(ctx, chunks); err != nil {
@@ -261,7 +286,10 @@ func (e *Engine) recoverExpired(ctx context.Context) error {
 // recoverUnstarted takes back attempts that were claimed for a live session and not begun within a lease: the answer to its Take
 // was lost on the way.
 func (e *Engine) recoverUnstarted(ctx context.Context) error {
-	now := time.Now()
+	now, err := e.now(ctx)
+	if err != nil {
+		return err
+	}
 	live, err := e.opts.Store.LiveSessions(ctx, now)
 	if err != nil {
 		return fmt.Errorf("list sessions: %w", err)

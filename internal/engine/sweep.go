@@ -35,18 +35,14 @@ func (e *Engine) dueAt(t time.Time) {
 // not close. It is level-triggered: what one look misses, the next one finds.
 func (e *Engine) sweepDue(ctx context.Context) {
 	for {
-		next, err := e.decideDue(ctx)
+		pause, err := e.decideDue(ctx)
 		if err != nil {
 			if ctx.Err() != nil {
 				return
 			}
 			e.opts.Log.Error("looking for due executions failed; it will be tried again", "err", err)
 		}
-		at := time.Now().Add(e.jittered(dueAtMost))
-		if !next.IsZero() && next.Before(at) {
-			at = next
-		}
-		if !e.sleepUntil(ctx, at) {
+		if !e.sleepUntil(ctx, time.Now().Add(min(pause, e.jittered(dueAtMost)))) {
 			return
 		}
 	}
@@ -71,10 +67,10 @@ func (e *Engine) sleepUntil(ctx context.Context, at time.Time) bool {
 	}
 }
 
-// decideDue decides about all that is due and returns when the next thing will be.
-func (e *Engine) decideDue(ctx context.Context) (time.Time, error) {
+// decideDue decides about all that is due and returns how long it is, by the database's clock, until the next thing will be.
+func (e *Engine) decideDue(ctx context.Context) (time.Duration, error) {
 	for {
-		var next time.Time
+		next := time.Duration(dueAtMost)
 		full := false
 		err := e.ask(ctx, nil, func(ctx context.Context, t *turn) error {
 			if err := t.flush(ctx); err != nil {
@@ -84,7 +80,9 @@ func (e *Engine) decideDue(ctx context.Context) (time.Time, error) {
 			if err != nil {
 				return fmt.Errorf("find due executions: %w", err)
 			}
-			next, full = later, len(xs) == dueBatch
+			if full = len(xs) == dueBatch; !later.IsZero() {
+				next = later.Sub(t.now)
+			}
 			var starting []*flow.Draft
 			for _, d := range t.adopt(xs) {
 				started, err := t.decideDue(d)
@@ -101,7 +99,7 @@ func (e *Engine) decideDue(ctx context.Context) (time.Time, error) {
 			return t.admit(ctx, starting)
 		})
 		if err != nil {
-			return time.Time{}, err
+			return dueAtMost, err
 		}
 		if !full {
 			return next, nil
@@ -166,7 +164,11 @@ func (e *Engine) sweepFinished(ctx context.Context) {
 }
 
 func (e *Engine) purge(ctx context.Context) (int, error) {
-	ids, err := e.opts.Store.FinishedBefore(ctx, time.Now().Add(-e.opts.Retention), purgeBatch)
+	now, err := e.now(ctx)
+	if err != nil {
+		return 0, err
+	}
+	ids, err := e.opts.Store.FinishedBefore(ctx, now.Add(-e.opts.Retention), purgeBatch)
 	if err != nil || len(ids) == 0 {
 		return 0, err
 	}
@@ -181,6 +183,19 @@ func (e *Engine) purge(ctx context.Context) (int, error) {
 		}
 	}
 	return len(ids), e.ask(ctx, nil, func(ctx context.Context, t *turn) error { return t.tx.Remove(ctx, ids) })
+}
+
+// now asks the database's clock.
+func (e *Engine) now(ctx context.Context) (time.Time, error) {
+	var now time.Time
+	err := e.ask(ctx, nil, func(_ context.Context, t *turn) error {
+		now = t.now
+		return nil
+	})
+	if err != nil {
+		return time.Time{}, err
+	}
+	return now, nil
 }
 
 // jittered spreads periodic work over replicas: between 80% and 100% of d.
