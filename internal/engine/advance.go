@@ -13,9 +13,9 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// childrenPerTurn bounds how many children of one workflow a transaction creates, so that a wide fan-out does not hold up
+// defaultChildrenPerTurn bounds how many children of one workflow a transaction creates, so that a wide fan-out does not hold up
 // everybody else's commits. The rest follows in the next transactions.
-const childrenPerTurn = 2000
+const defaultChildrenPerTurn = 2000
 
 // advance lets every workflow with news take its next step.
 func (t *turn) advance(ctx context.Context) error {
@@ -137,7 +137,7 @@ func markNamed(name string) orchestration.Mark {
 func (s *step) decide(ctx context.Context) error {
 	items := s.e.items.of(attemptOf(s.w))
 	facts := &orchestration.Facts{
-		ID: s.w.ID.String(), Input: s.w.Input, Labels: s.w.Labels, Items: items, Most: childrenPerTurn,
+		ID: s.w.ID.String(), Input: s.w.Input, Labels: s.w.Labels, Items: items, Most: s.e.childrenPerTurn,
 		Output: func(task int) orchestration.Output { return s.outputs[task] },
 	}
 	for {
@@ -156,7 +156,7 @@ func (s *step) decide(ctx context.Context) error {
 		if !again || s.plan.Stage != 0 {
 			return nil
 		}
-		if facts.Most = childrenPerTurn - len(s.plan.Children); facts.Most <= 0 {
+		if facts.Most = s.e.childrenPerTurn - len(s.plan.Children); facts.Most <= 0 {
 			s.again = append(s.again, s.w.ID)
 			return nil
 		}

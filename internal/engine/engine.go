@@ -47,6 +47,8 @@ type Engine struct {
 	sessions *desk
 	counters counters
 
+	childrenPerTurn int
+
 	mu      sync.Mutex
 	pending []op
 	takers  []*taker
@@ -78,12 +80,13 @@ func New(o Options) (*Engine, error) {
 		o.NewID = newID
 	}
 	e := &Engine{
-		opts:     o,
-		watch:    newHub(),
-		sessions: newDesk(),
-		signal:   make(chan struct{}, 1),
-		ready:    map[string]bool{},
-		nextDue:  make(chan time.Time, 1),
+		opts:            o,
+		childrenPerTurn: defaultChildrenPerTurn,
+		watch:           newHub(),
+		sessions:        newDesk(),
+		signal:          make(chan struct{}, 1),
+		ready:           map[string]bool{},
+		nextDue:         make(chan time.Time, 1),
 	}
 	e.catalog = newCatalog(o.Store)
 	for _, q := range o.Queues {

@@ -673,7 +673,8 @@ tasks:
 
 func TestWideFanOut(t *testing.T) {
 	r := newRig(t)
-	const n = childrenPerTurn + 17
+	const n = 217
+	r.e.childrenPerTurn = 100 // so that it takes several transactions
 	r.define(`
 name: wide
 input: {type: object, properties: {items: {type: array}}}

@@ -117,7 +117,7 @@ func (r *rig) ended(id flow.ID) *flow.Execution {
 	r.Helper()
 	changed, stop := r.e.Watch(id)
 	defer stop()
-	deadline := time.After(20 * time.Second)
+	deadline := time.After(time.Minute)
 	for {
 		if x := r.get(id); x.Stage.Terminal() {
 			return x
