@@ -205,6 +205,12 @@ func (c *cursor) skip() error {
 // each calls visit for the members of an object; visit moves past the value
 // and returns false to stop.
 func (c *cursor) each(visit func(key string) (bool, error)) error {
+	return c.members(func(key []byte) (bool, error) { return visit(string(key)) })
+}
+
+// members is each without a copy of the keys, which are valid until visit
+// returns.
+func (c *cursor) members(visit func(key []byte) (bool, error)) error {
 	if err := c.expect('{'); err != nil {
 		return err
 	}
@@ -213,7 +219,7 @@ func (c *cursor) each(visit func(key string) (bool, error)) error {
 		return nil
 	}
 	for {
-		key, err := c.text()
+		key, err := c.key()
 		if err != nil {
 			return err
 		}
@@ -229,6 +235,21 @@ func (c *cursor) each(visit func(key string) (bool, error)) error {
 			return err
 		}
 	}
+}
+
+// key reads a string as text does, but in place when it has no escapes.
+func (c *cursor) key() ([]byte, error) {
+	if c.peek() == '"' {
+		for i := c.at + 1; i < len(c.src) && c.src[i] >= 0x20 && c.src[i] != '\\'; i++ {
+			if c.src[i] == '"' {
+				key := c.src[c.at+1 : i]
+				c.at = i + 1
+				return key, nil
+			}
+		}
+	}
+	s, err := c.text()
+	return []byte(s), err
 }
 
 // items calls visit for the elements of a list, as each does.
@@ -268,12 +289,12 @@ func (c *cursor) next(end byte) (done bool, err error) {
 // the value it had last, as everywhere in Go's JSON.
 func member(raw []byte, name string) (value json.RawMessage, found bool, err error) {
 	c := cursor{src: raw}
-	err = c.each(func(key string) (bool, error) {
+	err = c.members(func(key []byte) (bool, error) {
 		start := c.at
 		if err := c.skip(); err != nil {
 			return false, err
 		}
-		if key == name {
+		if string(key) == name {
 			value, found = raw[start:c.at:c.at], true
 		}
 		return true, nil

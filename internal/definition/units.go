@@ -49,34 +49,3 @@ func ParseDuration(s string) (time.Duration, error) {
 	}
 	return time.Duration(math.Round(total)), nil
 }
-
-var sizeUnits = map[string]float64{
-	"": 1, "b": 1,
-	"kb": 1e3, "mb": 1e6, "gb": 1e9, "tb": 1e12,
-	"kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "tib": 1 << 40,
-}
-
-// ParseSize reads a number of bytes: "64MB" (a million each), "1GiB" (2 to the
-// 30th), or plain digits.
-func ParseSize(s string) (int64, error) {
-	text := strings.ToLower(strings.TrimSpace(s))
-	n := strings.IndexFunc(text, func(r rune) bool { return (r < '0' || r > '9') && r != '.' })
-	if n < 0 {
-		n = len(text)
-	}
-	fault := func(why string) error {
-		return fmt.Errorf("%.40q is not a size: %s; write it like 64MB, 1GiB or 1048576", s, why)
-	}
-	num, err := strconv.ParseFloat(text[:n], 64)
-	if err != nil {
-		return 0, fault("it does not begin with a number")
-	}
-	unit, ok := sizeUnits[strings.TrimSpace(text[n:])]
-	if !ok {
-		return 0, fault(fmt.Sprintf("the unit %.10q is not one of B, KB, MB, GB, TB, KiB, MiB, GiB, TiB", strings.TrimSpace(s)[n:]))
-	}
-	if num*unit > math.MaxInt64/2 {
-		return 0, fault("it is too large")
-	}
-	return int64(math.Round(num * unit)), nil
-}

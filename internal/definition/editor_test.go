@@ -1,0 +1,131 @@
+package definition
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+func editorChecks(t *testing.T) *jsonschema.Schema {
+	t.Helper()
+	doc, err := decode(EditorSchema())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := jsonschema.NewCompiler()
+	if err := c.AddResource("pawl.json", doc); err != nil {
+		t.Fatal(err)
+	}
+	s, err := c.Compile("pawl.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// asJSON reads the documents of a file without validating them.
+func asJSON(t *testing.T, src string) []any {
+	t.Helper()
+	docs, problems := read("e.yaml", []byte(src))
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	var out []any
+	for _, d := range docs {
+		v, err := decode(d.appendJSON(nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, v)
+	}
+	return out
+}
+
+// TestEditorSchemaAcceptsWhatParseDoes goes through everything that is known
+// to be right: the examples that we ship among it.
+func TestEditorSchemaAcceptsWhatParseDoes(t *testing.T) {
+	t.Parallel()
+	s := editorChecks(t)
+	sources := map[string]string{"complete": complete}
+	files, err := filepath.Glob("../../examples/*.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		src, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sources[f] = string(src)
+	}
+	for name, src := range sources {
+		if _, err := Parse(name, []byte(src)); err != nil {
+			t.Errorf("%v", err)
+		}
+		for _, doc := range asJSON(t, src) {
+			if err := s.Validate(doc); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	}
+}
+
+// TestEditorSchemaRefusesWhatParseDoes has what a schema can know.
+func TestEditorSchemaRefusesWhatParseDoes(t *testing.T) {
+	t.Parallel()
+	s := editorChecks(t)
+	for _, src := range []string{
+		"name: w\n",
+		"name: W\ntasks: {a: {action: noop}}",
+		"name: w\nconcurency: {}\ntasks: {a: {action: noop}}",
+		"name: w\ntasks: {}",
+		"name: w\ntasks: {a: {}}",
+		"name: w\ntasks: {a: {action: noop, timeout: 10}}",
+		"name: w\ntasks: {a: {action: noop, timeout: soon}}",
+		"name: w\ntasks: {a: {action: noop, priority: 1001}}",
+		"name: w\ntasks: {a: {action: noop, retry: {delay: 1s}}}",
+		"name: w\ntasks: {a: {action: noop, retry: {max_attempts: 2, on: ['exit:300']}}}",
+		"name: w\ntasks: {a: {action: noop, with: [1]}}",
+		"name: w\ntasks: {a: {action: noop, nedds: [b]}}",
+		"name: w\ntasks: {a: {action: Noop!}}",
+		"name: w\nconcurrency: {limit: 3}\ntasks: {a: {action: noop}}",
+		"name: w\nconcurrency: 3\ntasks: {a: {action: noop}}",
+		"name: x\naction: cod\n",
+		"name: x\naction: code\nhandler: y\n",
+		"name: x\naction: code\nneeds: [a]\n",
+	} {
+		if _, err := Parse("e.yaml", []byte(src)); err == nil {
+			t.Errorf("Parse accepts:\n%s", src)
+		}
+		for _, doc := range asJSON(t, src) {
+			if err := s.Validate(doc); err == nil {
+				t.Errorf("the editor's schema accepts:\n%s", src)
+			}
+		}
+	}
+}
+
+// TestEditorSchemaKnowsEveryField compares the names of all fields.
+func TestEditorSchemaKnowsEveryField(t *testing.T) {
+	t.Parallel()
+	var doc struct {
+		Defs map[string]struct {
+			Properties map[string]json.RawMessage `json:"properties"`
+		} `json:"$defs"`
+	}
+	if err := json.Unmarshal(EditorSchema(), &doc); err != nil {
+		t.Fatal(err)
+	}
+	for def, want := range map[string][]string{"workflow": workflowFields, "action": actionFields, "task": taskFieldNames} {
+		// wait_for is known to Parse only, to say that it does not exist yet.
+		want = slices.DeleteFunc(slices.Sorted(slices.Values(want)), func(s string) bool { return s == "wait_for" })
+		if got := sortedKeys(doc.Defs[def].Properties); !slices.Equal(got, want) {
+			t.Errorf("%s has\n%s\nwant\n%s", def, strings.Join(got, " "), strings.Join(want, " "))
+		}
+	}
+}
