@@ -33,7 +33,8 @@ type hostile struct {
 	canaries  *canaries
 }
 
-// attack runs the hostile programs. The numbers in the names are those of the threat table in docs/sandbox.md.
+// attack runs the hostile programs. The numbers in their names are those of the table of threats that the sandbox was
+// designed against; row 48, the death of the worker, is WorkerKilled.
 func attack(t *testing.T, r runtime.Runtime) {
 	h := &hostile{runtime: r, program: compile(t), namespace: pidNamespace(t), canaries: plantCanaries(t)}
 	for _, p := range programs {
@@ -106,7 +107,7 @@ func (h *hostile) start(t testing.TB, spec runtime.Spec, text string) (runtime.R
 	return run, out
 }
 
-// programs are rows of the threat table.
+// programs are rows of the table of threats.
 var programs = []struct {
 	name string
 	run  func(*testing.T, *hostile)

@@ -76,7 +76,14 @@ func (r *Runtime) start(ctx context.Context, spec runtime.Spec) (_ *run, err err
 		}
 	}
 	n.uid, n.gid = r.ids.pick()
-	n.pidfd = -1
+	encoded, early := config.Encode(), false
+	if len(encoded)+contentSize(files) <= fitsInSocket {
+		// The init then finds all of it when it is born and need not wait for us to be scheduled again.
+		early = true
+		if err := n.send(encoded, files, sources); err != nil {
+			return nil, fmt.Errorf("%w: configure the sandbox: %w", runtime.ErrUnavailable, err)
+		}
+	}
 	n.pid, err = r.fork(birth(inherited, n.uid, n.gid, r.privileged, n.cgroup, &n.pidfd))
 	if err != nil {
 		n.pid = 0
@@ -87,7 +94,11 @@ func (r *Runtime) start(ctx context.Context, spec runtime.Spec) (_ *run, err err
 		n.cgroup.closeTasks()
 	}
 	n.pumpOutput()
-	if err := n.handOver(ctx, config, sources); err != nil {
+	var send func() error
+	if !early {
+		send = func() error { return n.send(encoded, files, sources) }
+	}
+	if err := n.handOver(ctx, send); err != nil {
 		return nil, err
 	}
 	close(n.ready)
@@ -103,8 +114,18 @@ func (r *Runtime) spareThreads() int64 {
 	return initSpare
 }
 
-// handOver sends the configuration and the inputs and waits for the init's word.
-func (n *run) handOver(ctx context.Context, config *pid1.Config, sources []*os.File) error {
+// fitsInSocket is what a socket takes for sure without a reader.
+const fitsInSocket = 48 << 10
+
+func contentSize(files []pid1.File) (total int) {
+	for _, f := range files {
+		total += int(f.Size)
+	}
+	return total
+}
+
+// handOver sends what has not been sent and waits for the init's word.
+func (n *run) handOver(ctx context.Context, send func() error) error {
 	deadline := time.Now().Add(startWithin)
 	if earlier, ok := ctx.Deadline(); ok && earlier.Before(deadline) {
 		deadline = earlier
@@ -112,7 +133,10 @@ func (n *run) handOver(ctx context.Context, config *pid1.Config, sources []*os.F
 	n.control.SetDeadline(deadline)
 	stop := context.AfterFunc(ctx, func() { n.control.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
-	sendErr := n.send(config, sources)
+	var sendErr error
+	if send != nil {
+		sendErr = send()
+	}
 	// A failed send is explained by what the init said before it died, if it said anything.
 	message, err := n.receive()
 	switch {
@@ -132,8 +156,9 @@ func (n *run) handOver(ctx context.Context, config *pid1.Config, sources []*os.F
 	return fmt.Errorf("%w: wait for the sandbox: %w", runtime.ErrUnavailable, err)
 }
 
-func (n *run) send(config *pid1.Config, sources []*os.File) error {
-	if _, err := n.control.Write(config.Encode()); err != nil {
+// send writes the configuration and the inputs to the control socket.
+func (n *run) send(config []byte, files []pid1.File, sources []*os.File) error {
+	if _, err := n.control.Write(config); err != nil {
 		return err
 	}
 	for i, f := range n.spec.Files {
@@ -143,7 +168,7 @@ func (n *run) send(config *pid1.Config, sources []*os.File) error {
 			}
 			continue
 		}
-		if _, err := io.CopyN(n.control, sources[i], config.Files[i].Size); err != nil {
+		if _, err := io.CopyN(n.control, sources[i], files[i].Size); err != nil {
 			return fmt.Errorf("read input file %q from %q: %w", f.Path, f.Source, err)
 		}
 	}
