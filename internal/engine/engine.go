@@ -3,7 +3,6 @@
 package engine
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -32,6 +31,8 @@ type Options struct {
 	Queues []string
 	// Validate checks what a built-in kind's handler would get, before anything is stored; nil accepts everything.
 	Validate func(kind flow.Kind, payload []byte) error
+	// Poll is how often this replica looks for what others may have done without its hearing of it; 0: every half second.
+	Poll time.Duration
 	// Random gives numbers in [0, 1) for jitter; nil: the global generator. NewID makes ids; nil: UUIDv7.
 	Random func() float64
 	NewID  func() flow.ID
@@ -76,6 +77,9 @@ func New(o Options) (*Engine, error) {
 	if o.Random == nil {
 		o.Random = rand.Float64
 	}
+	if o.Poll == 0 {
+		o.Poll = pollEvery
+	}
 	if o.NewID == nil {
 		o.NewID = newID
 	}
@@ -104,40 +108,6 @@ func newID() flow.ID {
 		panic(fmt.Sprintf("no randomness: %v", err)) // crypto/rand never fails on the systems that Go supports
 	}
 	return flow.ID(id)
-}
-
-// Run commits and sweeps until ctx ends; then it finishes what is pending and returns. Calls that come later get
-// ErrClosed.
-func (e *Engine) Run(ctx context.Context) error {
-	if err := e.start(ctx); err != nil && ctx.Err() == nil {
-		return fmt.Errorf("start engine: %w", err)
-	}
-	var wg sync.WaitGroup
-	wg.Go(func() { e.sweepDue(ctx) })
-	wg.Go(func() { e.sweepSessions(ctx) })
-	wg.Go(func() { e.sweepFinished(ctx) })
-	e.commitLoop(ctx)
-	wg.Wait()
-	return nil
-}
-
-// start brings back what an earlier life of this process left.
-func (e *Engine) start(ctx context.Context) error {
-	for _, q := range e.opts.Queues {
-		if err := e.catalog.persistQueue(ctx, q); err != nil {
-			return err
-		}
-	}
-	if !e.opts.Exclusive {
-		return nil
-	}
-	return e.opts.Store.Update(ctx, func(ctx context.Context, tx store.Tx) error {
-		now, err := tx.Now(ctx)
-		if err != nil {
-			return err
-		}
-		return tx.ExpireEmbedded(ctx, now)
-	})
 }
 
 // Reader answers readers, straight from the store.

@@ -157,7 +157,7 @@ func (e *Engine) Orders(ctx context.Context, session flow.ID) ([]handoff.Order, 
 	}
 }
 
-// pollEvery is how often a replica looks for what another one may have done without its hearing of it.
+// pollEvery is what Options.Poll is when it is not given.
 const pollEvery = 500 * time.Millisecond
 
 // elsewhere fires when it is time to look; never when there is no other replica.
@@ -165,7 +165,7 @@ func (e *Engine) elsewhere() <-chan time.Time {
 	if e.opts.Exclusive {
 		return nil
 	}
-	return time.After(e.jittered(pollEvery))
+	return time.After(e.jittered(e.opts.Poll))
 }
 
 func (t *turn) orders(ctx context.Context, session flow.ID) ([]handoff.Order, error) {

@@ -3,7 +3,6 @@ package worker
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -177,7 +176,7 @@ func (l *life) forget(a *attempt) {
 
 // renew keeps the lease.
 func (l *life) renew() {
-	pause(l.ctx, renewPause())
+	pause(l.ctx, l.renewPause())
 	for l.ctx.Err() == nil {
 		asked := time.Now()
 		ctx, cancel := context.WithTimeout(l.ctx, renewWithin)
@@ -190,12 +189,12 @@ func (l *life) renew() {
 				l.expiry.Reset(handoff.StopAfter - time.Since(asked))
 			}
 			l.obey(r.Orders)
-			pause(l.ctx, renewPause())
+			pause(l.ctx, l.renewPause())
 		case errors.Is(err, handoff.ErrSessionLost):
 			l.end(err)
 		default:
 			l.w.Log.Warn("renew session: trying again", "err", err)
-			pause(l.ctx, time.Second/2+rand.N(time.Second/2))
+			pause(l.ctx, time.Second/2+portion(time.Second/2, l.w.Random))
 		}
 	}
 }
@@ -203,8 +202,8 @@ func (l *life) renew() {
 // renewWithin bounds one renewal, so that a call that hangs leaves time for another.
 const renewWithin = handoff.StopAfter / 4
 
-func renewPause() time.Duration {
-	return handoff.RenewEvery - rand.N(handoff.RenewEvery/5)
+func (l *life) renewPause() time.Duration {
+	return handoff.RenewEvery - portion(handoff.RenewEvery/5, l.w.Random)
 }
 
 // listen waits for orders.
@@ -219,7 +218,7 @@ func (l *life) listen() {
 		case errors.Is(err, handoff.ErrSessionLost):
 			l.end(err)
 		default:
-			tries.wait(l.ctx)
+			tries.wait(l.ctx, l.w.Random)
 		}
 	}
 }

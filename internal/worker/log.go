@@ -319,7 +319,7 @@ func (s *shipper) hand(chunks []chunk) bool {
 			return false
 		}
 		s.life.w.Log.Warn("hand in logs: trying again", "chunks", len(chunks), "err", err)
-		tries.wait(s.life.ctx)
+		tries.wait(s.life.ctx, s.life.w.Random)
 	}
 	return false
 }

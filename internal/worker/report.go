@@ -75,7 +75,7 @@ func (r *reporter) run() {
 				tries = backoff{}
 				continue
 			}
-			tries.wait(r.life.ctx)
+			tries.wait(r.life.ctx, r.life.w.Random)
 			r.add(again...)
 		}
 	}

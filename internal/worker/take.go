@@ -27,7 +27,7 @@ func (l *life) take(ctx context.Context) {
 			return
 		default:
 			l.w.Log.Warn("take work: trying again", "err", err)
-			tries.wait(ctx)
+			tries.wait(ctx, l.w.Random)
 		}
 	}
 }

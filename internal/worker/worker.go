@@ -27,8 +27,9 @@ type Options struct {
 	Queues   []string // which queues are served; empty: "default"
 	Name     string   // for people; empty: the host's name and the process id
 	Log      *slog.Logger
-	Blobs    blob.Store    // where large logs go; nil: they stay inline
-	Grace    time.Duration // how long running work may go on after Run was told to end; then it is stopped and let go
+	Blobs    blob.Store     // where large logs go; nil: they stay inline
+	Grace    time.Duration  // how long running work may go on after Run was told to end; then it is stopped and let go
+	Random   func() float64 // numbers in [0, 1) for jitter; nil: the global generator
 }
 
 // Worker runs attempts. Use New; it is run once.
@@ -62,6 +63,9 @@ func New(o Options) (*Worker, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
+	if o.Random == nil {
+		o.Random = rand.Float64
+	}
 	w := &Worker{Options: o, free: o.Slots, freed: make(chan struct{}, 1)}
 	for kind := range o.Handlers {
 		w.kinds = append(w.kinds, string(kind))
@@ -81,7 +85,7 @@ func (w *Worker) Run(ctx context.Context) error {
 			if ctx.Err() == nil {
 				w.Log.Warn("the engine cannot be reached; trying again", "worker", w.Name, "err", err)
 			}
-			pause.wait(ctx)
+			pause.wait(ctx, w.Random)
 			continue
 		}
 		pause = backoff{}
@@ -152,9 +156,14 @@ const (
 	backoffMost  = 5 * time.Second
 )
 
-func (b *backoff) wait(ctx context.Context) {
+func (b *backoff) wait(ctx context.Context, random func() float64) {
 	b.next = min(max(2*b.next, backoffFirst), backoffMost)
-	pause(ctx, rand.N(b.next)+time.Millisecond)
+	pause(ctx, portion(b.next, random)+time.Millisecond)
+}
+
+// portion is a random part of d.
+func portion(d time.Duration, random func() float64) time.Duration {
+	return time.Duration(float64(d) * random())
 }
 
 // pause waits for d or the end of ctx.
