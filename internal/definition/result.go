@@ -21,8 +21,9 @@ const (
 // Result is a task as expressions see it: tasks.NAME.status, .output, .error.
 type Result struct {
 	Status Status
-	// Output is null (nil) unless the task completed. A foreach has its items'
-	// outputs in Items instead, in item order, nil where an item has none.
+	// Output is what the task put out, nil for null: what was skipped or never
+	// ran has none, while code that failed still has its result. A foreach has
+	// its items' outputs in Items instead, in item order.
 	Output json.RawMessage
 	Items  []json.RawMessage
 	Error  *flow.Error // nil unless it failed, timed out or was cancelled
