@@ -2,9 +2,309 @@ package sqlite
 
 import (
 	"context"
+	"fmt"
+	"slices"
 
+	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// Check implements store.Store.
-func (s *Store) Check(ctx context.Context) ([]store.Violation, error) { return nil, ctx.Err() }
+// mostViolations is how many violations Check reports before it stops looking.
+const mostViolations = 1000
+
+// checkChunk is how many executions Check reads in one snapshot: a long one would keep the log from being folded.
+const checkChunk = 500
+
+// findings collects what Check found.
+type findings struct{ all []store.Violation }
+
+func (f *findings) add(invariant int, id flow.ID, format string, args ...any) {
+	f.all = append(f.all, store.Violation{Invariant: invariant, Execution: id, Say: fmt.Sprintf(format, args...)})
+}
+
+func (f *findings) full() bool { return len(f.all) >= mostViolations }
+
+// Check implements store.Store. It may run beside everything else: each part looks at one state of the database.
+func (s *Store) Check(ctx context.Context) ([]store.Violation, error) {
+	var f findings
+	for after, more := int64(0), true; more && !f.full(); {
+		err := s.read(ctx, func(c *conn) (err error) {
+			after, more, err = c.checkExecutions(&f, after)
+			return err
+		})
+		if err != nil {
+			return f.all, fmt.Errorf("check executions: %w", err)
+		}
+	}
+	for _, rule := range tableRules {
+		if f.full() {
+			break
+		}
+		if err := s.read(ctx, func(c *conn) error { return c.checkTable(&f, rule) }); err != nil {
+			return f.all, fmt.Errorf("check tables: %w", err)
+		}
+	}
+	if err := s.read(ctx, func(c *conn) error { return c.checkKeys(&f) }); err != nil {
+		return f.all, fmt.Errorf("check keys: %w", err)
+	}
+	return f.all, nil
+}
+
+var qNumbersBeyond = sql(`SELECT n FROM executions WHERE n > ? ORDER BY n LIMIT ?`)
+
+func (c *conn) checkExecutions(f *findings, after int64) (last int64, more bool, err error) {
+	numbers, err := c.use(qNumbersBeyond).int(after).int(checkChunk).numbers()
+	if err != nil || len(numbers) == 0 {
+		return after, false, err
+	}
+	for _, n := range numbers {
+		if err := c.checkExecution(f, n); err != nil {
+			return after, false, err
+		}
+	}
+	return numbers[len(numbers)-1], true, nil
+}
+
+func (c *conn) checkExecution(f *findings, n int64) error {
+	x, err := c.load(n, store.WithPayload)
+	if err != nil {
+		return err
+	}
+	if x == nil {
+		f.add(16, flow.ID{}, "execution number %d is in no place: it neither lives nor has ended", n)
+		return nil
+	}
+	checkPlace(f, x)
+	checkLimits(f, x)
+	events, err := c.events(n, 0, maxEvents, -1)
+	if err != nil {
+		return err
+	}
+	replay(f, x, events)
+	if x.Place != flow.Finished {
+		if err := c.checkLive(f, n, x); err != nil {
+			return err
+		}
+	}
+	if !x.Parent.IsZero() {
+		return c.checkChild(f, n, x)
+	}
+	return nil
+}
+
+// stagesOf are the stages that go with a place.
+var stagesOf = map[flow.Place][]flow.Stage{
+	flow.Delayed:  {flow.Requested},
+	flow.Waiting:  {flow.Requested, flow.Scheduling},
+	flow.Ready:    {flow.Scheduled},
+	flow.Held:     {flow.Provisioning, flow.Running},
+	flow.Finished: {flow.Completed, flow.Failed, flow.Cancelled, flow.TimedOut},
+}
+
+func checkPlace(f *findings, x *flow.Execution) {
+	switch {
+	case x.Place == 0 && (x.Stage == flow.Requested || x.Stage == flow.Scheduling):
+		// Accepted, and not yet placed anywhere: a decision that spans transactions.
+	case !slices.Contains(stagesOf[x.Place], x.Stage):
+		f.add(13, x.ID, "it is %s and its place is %d: a slot is held exactly while scheduled, provisioning or running", x.Stage, x.Place)
+	}
+	if x.Place != flow.Held && !x.Owner.IsZero() {
+		f.add(3, x.ID, "it is %s and has the owner %s", x.Stage, x.Owner.Text(flow.SessionPrefix))
+	}
+	if x.Place == flow.Held && x.Owner.IsZero() && !x.Kind.ByEngine() {
+		f.add(3, x.ID, "it is %s and nobody owns it", x.Stage)
+	}
+	if x.Place == flow.Finished && (x.FinishedAt.IsZero() || x.Outcome == nil) {
+		f.add(2, x.ID, "it is %s without a time or an outcome", x.Stage)
+	}
+}
+
+func checkLimits(f *findings, x *flow.Execution) {
+	if most := max(x.Retry.Attempts(flow.CodeWorkerLost), x.Retry.Attempts("")); x.Attempt > most {
+		f.add(22, x.ID, "it is in attempt %d of %d", x.Attempt, most)
+	}
+	if x.Stage != flow.TimedOut || x.Outcome == nil || x.Outcome.Error == nil {
+		return
+	}
+	deadline := x.CreatedAt
+	switch x.Outcome.Error.Code {
+	case flow.CodeQueueTimeout:
+		deadline = x.QueueDeadline()
+	case flow.CodeTotalTimeout:
+		deadline = x.TotalDeadline()
+	}
+	if x.FinishedAt.Before(deadline) {
+		f.add(24, x.ID, "it ended with %s at %s, before its deadline %s", x.Outcome.Error.Code, x.FinishedAt, deadline)
+	}
+}
+
+// replay walks the history and compares where it leads with what is stored.
+func replay(f *findings, x *flow.Execution, events []flow.Event) {
+	var stage flow.Stage
+	attempt := 0
+	for i, e := range events {
+		if e.Seq != int64(i+1) {
+			f.add(6, x.ID, "event %d stands in place %d of the history", e.Seq, i+1)
+			return
+		}
+		move, ok := moveOf(stage, e.Type)
+		if !ok {
+			f.add(1, x.ID, "event %d: %q while %s", e.Seq, e.Type, stage)
+			return
+		}
+		if move.Opens {
+			attempt++
+		}
+		stage = move.To
+		if e.Attempt != attempt {
+			f.add(4, x.ID, "event %d is of attempt %d, in attempt %d", e.Seq, e.Attempt, attempt)
+		}
+	}
+	if x.NextSeq != int64(len(events)+1) {
+		f.add(6, x.ID, "it has %d events and expects number %d next", len(events), x.NextSeq)
+	}
+	if stage != x.Stage || attempt != x.Attempt {
+		f.add(1, x.ID, "its history leads to %s in attempt %d; it is %s in attempt %d", stage, attempt, x.Stage, x.Attempt)
+	}
+}
+
+// staying are the events that leave the stage where it is.
+var staying = []flow.EventType{flow.EvWaiting, flow.EvLost, flow.EvAdvanced, flow.EvProgress}
+
+func moveOf(s flow.Stage, e flow.EventType) (flow.Move, bool) {
+	for _, m := range flow.Moves() {
+		if m.Event == e && slices.Contains(m.From, s) {
+			return m, true
+		}
+	}
+	return flow.Move{To: s}, s != 0 && !s.Terminal() && slices.Contains(staying, e)
+}
+
+var (
+	qDerived = sql(`SELECT priority, queue, key, ordered, wake, (SELECT count(*) FROM inbox i WHERE i.n = l.n) FROM live l WHERE n = ?`)
+
+	qChildRow = sql(`SELECT n, ended, EXISTS (SELECT 1 FROM live l WHERE l.n = workflow) FROM children
+		WHERE workflow = ? AND attempt = ? AND task = ? AND idx = ?`)
+)
+
+// checkLive recomputes what is derived from the rest of an execution.
+func (c *conn) checkLive(f *findings, n int64, x *flow.Execution) error {
+	s := c.use(qDerived).int(n)
+	if s.next() {
+		same := s.getInt() == int64(x.Priority) && s.getText() == x.Queue && s.getText() == x.Key &&
+			s.getInt() == ordered(&x.State) && s.getInt() == micros(x.Wake())
+		if !same {
+			f.add(33, x.ID, "its queue, key, priority, order or wake time is not what follows from its request and state")
+		}
+	}
+	s.column = 4
+	if kept := s.getInt(); kept != int64(x.Inbox) {
+		f.add(33, x.ID, "it counts %d kept events and has %d", x.Inbox, kept)
+	}
+	if x.Inbox > flow.InboxLimit {
+		f.add(28, x.ID, "%d events are kept ahead of a gap: at most %d", x.Inbox, flow.InboxLimit)
+	}
+	return s.done()
+}
+
+// checkChild compares an execution with its row in its workflow.
+func (c *conn) checkChild(f *findings, n int64, x *flow.Execution) error {
+	parent, ok, err := c.number(x.Parent)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		f.add(17, x.ID, "its workflow %s does not exist", x.Parent)
+		return nil
+	}
+	s := c.use(qChildRow).int(parent).int(int64(x.ParentAttempt)).text(x.Task).int(int64(x.Index))
+	if !s.next() || s.getInt() != n {
+		f.add(17, x.ID, "item %d of task %q of %s is another execution", x.Index, x.Task, x.Parent)
+		return s.done()
+	}
+	want := int64(openChild)
+	if x.Place == flow.Finished {
+		want = int64(x.Stage)
+	}
+	if ended := s.getInt(); ended != want {
+		f.add(33, x.ID, "it is %s and its workflow's row says %d", x.Stage, ended)
+	}
+	if alive := s.getInt() == 1; !alive && x.Place != flow.Finished {
+		f.add(20, x.Parent, "it has ended and its child %s has not", x.ID)
+	}
+	return s.done()
+}
+
+// tableRule is a query that finds rows which break an invariant: an execution's id (or NULL) and what is wrong.
+type tableRule struct {
+	invariant int
+	q         *query
+}
+
+var tableRules = []tableRule{
+	{16, sql(`SELECT e.id, 'it lives and has ended' FROM live l JOIN ended d ON d.n = l.n JOIN executions e ON e.n = l.n`)},
+	{16, sql(`SELECT min(e.id), count(*) || ' executions have ticket ' || l.ticket || ' in queue ' || l.queue FROM live l
+		JOIN executions e ON e.n = l.n WHERE l.place = 3 GROUP BY l.queue, l.ticket HAVING count(*) > 1`)},
+	{17, sql(`SELECT min(e.id), 'it is item of ' || count(*) || ' tasks' FROM children c JOIN executions e ON e.n = c.n
+		GROUP BY c.n HAVING count(*) > 1`)},
+	{17, sql(`SELECT e.id, 'task ' || c.task || ' names an execution that does not exist' FROM children c
+		JOIN executions e ON e.n = c.workflow LEFT JOIN executions k ON k.n = c.n WHERE k.n IS NULL`)},
+	{19, sql(`SELECT e.id, 'task ' || c.task || ' has ' || count(*) || ' items with indices ' || min(c.idx) || ' to ' || max(c.idx)
+		FROM children c JOIN executions e ON e.n = c.workflow GROUP BY c.workflow, c.attempt, c.task
+		HAVING min(c.idx) <> 0 OR max(c.idx) <> count(*) - 1`)},
+	{25, sql(`SELECT e.id, 'idempotency key ' || i.key || ' names an execution that does not exist' FROM idempotency i
+		LEFT JOIN executions e ON e.n = i.n WHERE e.n IS NULL`)},
+	{33, sql(`SELECT i.id, 'its number leads to another execution or to none' FROM ids i LEFT JOIN executions e ON e.n = i.n
+		WHERE e.id IS NOT i.id`)},
+	{33, sql(`SELECT e.id, 'it cannot be found by its id' FROM executions e LEFT JOIN ids i ON i.id = e.id WHERE i.n IS NOT e.n`)},
+	{33, sql(`SELECT NULL, 'number ' || l.n || ' lives and was never submitted' FROM live l LEFT JOIN executions e ON e.n = l.n WHERE e.n IS NULL`)},
+	{33, sql(`SELECT NULL, 'number ' || d.n || ' has ended and was never submitted' FROM ended d LEFT JOIN executions e ON e.n = d.n WHERE e.n IS NULL`)},
+	{33, sql(`SELECT DISTINCT NULL, 'event ' || (v.k & 4194303) || ' is of number ' || (v.k >> 22) || ', which was never submitted' FROM events v
+		WHERE NOT EXISTS (SELECT 1 FROM executions e WHERE e.n = v.k >> 22)`)},
+	{33, sql(`SELECT NULL, 'a kept event is of number ' || i.n || ', which does not live' FROM inbox i LEFT JOIN live l ON l.n = i.n WHERE l.n IS NULL`)},
+	{33, sql(`SELECT NULL, 'label ' || b.name || ' is of number ' || b.n || ', which was never submitted' FROM labels b
+		LEFT JOIN executions e ON e.n = b.n WHERE e.n IS NULL`)},
+	{33, sql(`SELECT NULL, quick_check FROM pragma_quick_check WHERE quick_check <> 'ok'`)},
+}
+
+func (c *conn) checkTable(f *findings, rule tableRule) error {
+	s := c.use(rule.q)
+	for !f.full() && s.next() {
+		f.all = append(f.all, store.Violation{Invariant: rule.invariant, Execution: s.getID(), Say: s.getText()})
+	}
+	return s.done()
+}
+
+var qSharedKeys = sql(`SELECT key, count(*) FROM live WHERE key IS NOT NULL AND place IN (3, 4) GROUP BY key HAVING count(*) > 1`)
+
+// checkKeys compares what a key's holders are allowed with how many they are. Where they were submitted with different
+// limits the highest counts: lowering a limit takes no slot away.
+func (c *conn) checkKeys(f *findings) error {
+	held := make(map[string]int)
+	s := c.use(qSharedKeys)
+	for s.next() {
+		key := s.getText()
+		held[key] = int(s.getInt())
+	}
+	if err := s.done(); err != nil {
+		return err
+	}
+	for key, n := range held {
+		numbers, err := c.use(qHolding).text(key).int(-1).numbers()
+		if err != nil {
+			return err
+		}
+		holders, err := c.loadAll(numbers, store.WithoutPayload)
+		if err != nil {
+			return err
+		}
+		limit := 0
+		for _, x := range holders {
+			limit = max(limit, x.KeyLimit)
+		}
+		if limit > 0 && n > limit {
+			f.add(12, holders[0].ID, "its key %q has %d holders: at most %d", key, n, limit)
+		}
+	}
+	return nil
+}

@@ -143,7 +143,7 @@ func (s *stmt) endedState(x *flow.Execution) error {
 	created := micros(x.CreatedAt)
 	x.Place = flow.Finished
 	x.Stage = flow.Stage(s.getInt())
-	x.FinishedAt = time.UnixMicro(created + s.getInt()).UTC()
+	x.FinishedAt = fromMicros(created + s.getInt())
 	if err := decodeState(&x.State, s.peekBlob(), created, true); err != nil {
 		return fmt.Errorf("read state of %s: %w", x.ID, err)
 	}

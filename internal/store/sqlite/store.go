@@ -177,6 +177,9 @@ func openReader(path string) (*conn, error) {
 // Update implements store.Store. Transactions run one after another; waiting for one's turn ends with ctx, a transaction
 // that has begun is not interrupted.
 func (s *Store) Update(ctx context.Context, decide func(context.Context, store.Tx) error) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("write: %w", err)
+	}
 	select {
 	case <-s.turn:
 	case <-ctx.Done():
@@ -229,6 +232,9 @@ func (c *conn) transact(work func() error) (err error) {
 
 // read runs a query on a snapshot of its own.
 func (s *Store) read(ctx context.Context, query func(*conn) error) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("read: %w", err)
+	}
 	var c *conn
 	select {
 	case c = <-s.readers:

@@ -1,0 +1,69 @@
+package row
+
+import (
+	"slices"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/flow"
+)
+
+// A history is a run of events one after another, without their numbers: those follow from the number of the first. Runs
+// that follow one another can be joined by joining their bytes.
+
+// hasData marks, beside an event's type, that data follow.
+const hasData = 1
+
+// AppendHistory appends events in order. created is the execution's CreatedAt; outcomes are not kept.
+func AppendHistory(b []byte, events []flow.Event, created int64) []byte {
+	w := writer{b: b}
+	for i := range events {
+		e := &events[i]
+		number := uint64(slices.Index(eventNumbers, e.Type) + 1)
+		head := number << 1
+		if e.Data != nil {
+			head |= hasData
+		}
+		w.uint(head)
+		if number == 0 {
+			w.text(string(e.Type))
+		}
+		w.uint(uint64(e.Attempt))
+		w.since(Micros(e.At), created)
+		if e.Data != nil {
+			w.bytes(e.Data)
+		}
+	}
+	return w.b
+}
+
+// DecodeHistory appends the events of a run to all, which begins with number first, leaving out those below from and
+// those at or above to.
+func DecodeHistory(all []flow.Event, b []byte, first, from, to, created int64) ([]flow.Event, error) {
+	d := reader{b: b}
+	for seq := first; len(d.b) > 0 && d.err == nil && seq < to; seq++ {
+		head := d.uint()
+		e := flow.Event{Seq: seq}
+		if n := head >> 1; n > uint64(len(eventNumbers)) {
+			d.err = errShort
+		} else if n > 0 {
+			e.Type = eventNumbers[n-1]
+		} else {
+			e.Type = flow.EventType(d.text())
+		}
+		e.Attempt = int(d.uint())
+		e.At = time.UnixMicro(created + d.int()).UTC()
+		if head&hasData != 0 {
+			e.Data = slices.Clone(d.take(d.uint()))
+		}
+		if seq >= from && d.err == nil {
+			all = append(all, e)
+		}
+	}
+	return all, d.err
+}
+
+// CountHistory is how many events a run has.
+func CountHistory(b []byte) (int, error) {
+	all, err := DecodeHistory(nil, b, 1, 1, 1<<62, 0)
+	return len(all), err
+}

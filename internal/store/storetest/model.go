@@ -1,0 +1,238 @@
+package storetest
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// known is what the model knows of one execution: the truth as a map and a list.
+type known struct {
+	x      *flow.Execution
+	events []flow.Event
+	inbox  []flow.Event
+}
+
+// modelled is a store and the model that it must equal.
+type modelled struct {
+	*bench
+	rt     *rapid.T
+	queues []string
+	keys   []string
+	order  []flow.ID
+	all    map[flow.ID]*known
+	ticket int64
+}
+
+// model takes random decisions and compares the store with a map after each.
+func model(b *bench) {
+	run := 0
+	rapid.Check(b.tb, func(rt *rapid.T) {
+		run++ // queues and keys of its own: the store is not emptied in between
+		one := *b
+		one.tester, one.now = rt, epoch
+		m := &modelled{bench: &one, rt: rt, all: make(map[flow.ID]*known),
+			queues: []string{fmt.Sprint("q", run), fmt.Sprint("r", run)}, keys: []string{"", fmt.Sprint("k", run), fmt.Sprint("l", run)}}
+		rt.Repeat(map[string]func(*rapid.T){
+			"submit": m.submitSome, "admit": m.admit, "claim": m.claim, "report": m.report, "cancel": m.cancel,
+			"lose": m.lose, "stale": m.stale, "roll back": m.rollBack, "": m.compare,
+		})
+		b.made = one.made
+	})
+}
+
+// pick draws an execution that fits, or skips.
+func (m *modelled) pick(fits func(*flow.Execution) bool) *flow.Draft {
+	var some []flow.ID
+	for _, id := range m.order {
+		if fits(m.all[id].x) {
+			some = append(some, id)
+		}
+	}
+	if len(some) == 0 {
+		m.rt.Skip("none")
+	}
+	return m.load(rapid.SampledFrom(some).Draw(m.rt, "execution"))
+}
+
+// commit writes a decision and teaches it to the model.
+func (m *modelled) commit(drafts ...*flow.Draft) {
+	m.apply(drafts...)
+	for _, d := range drafts {
+		if d.New {
+			m.order = append(m.order, d.ID)
+			m.all[d.ID] = &known{}
+		}
+		k := m.all[d.ID]
+		x := *d.Execution
+		k.x = &x
+		k.events = append(k.events, d.Events...)
+		k.inbox = slices.DeleteFunc(k.inbox, func(e flow.Event) bool { return e.Seq < d.InboxBelow })
+		k.inbox = append(k.inbox, d.InboxAdd...)
+		slices.SortFunc(k.inbox, func(a, b flow.Event) int { return cmp.Compare(a.Seq, b.Seq) })
+	}
+}
+
+func (m *modelled) tick() time.Time {
+	return m.later(time.Duration(rapid.IntRange(0, 5_000_000).Draw(m.rt, "µs")) * time.Microsecond)
+}
+
+func (m *modelled) submitSome(rt *rapid.T) {
+	var drafts []*flow.Draft
+	for range rapid.IntRange(1, 4).Draw(rt, "executions") {
+		r := m.request(onQueue(rapid.SampledFrom(m.queues).Draw(rt, "queue")), priority(rapid.IntRange(-1, 1).Draw(rt, "priority")),
+			attempts(rapid.IntRange(0, 3).Draw(rt, "attempts")))
+		if r.Key = rapid.SampledFrom(m.keys).Draw(rt, "key"); r.Key != "" {
+			r.KeyLimit = 1000
+		}
+		r.TotalTimeout = time.Duration(rapid.IntRange(0, 2).Draw(rt, "total timeout")) * time.Minute
+		r.QueueTimeout = time.Duration(rapid.IntRange(0, 2).Draw(rt, "queue timeout")) * time.Second
+		r.NotBefore = m.now.Add(time.Duration(rapid.IntRange(-1, 1).Draw(rt, "delay")) * time.Second)
+		r.Input = raw("%d", m.made)
+		drafts = append(drafts, flow.Submit(m.id(), r))
+	}
+	m.commit(drafts...)
+}
+
+// admit puts something into its queue, or into its key's line.
+func (m *modelled) admit(rt *rapid.T) {
+	d := m.pick(func(x *flow.Execution) bool { return x.Stage == flow.Requested })
+	m.ticket++
+	if d.Key != "" && d.Place != flow.Waiting && rapid.Bool().Draw(rt, "wait") {
+		must(m.bench, d.Wait(m.ticket, m.tick()))
+	} else {
+		must(m.bench, d.Schedule(m.ticket, m.tick()))
+	}
+	m.commit(d)
+}
+
+func (m *modelled) claim(rt *rapid.T) {
+	got := m.take(rapid.IntRange(1, 3).Draw(rt, "slots"), m.queues...)
+	session := flow.ID{byte(rapid.IntRange(1, 2).Draw(rt, "session"))}
+	var drafts []*flow.Draft
+	for _, x := range got {
+		d := flow.Load(x)
+		must(m.bench, d.Claim(session, "w", m.tick()))
+		drafts = append(drafts, d)
+	}
+	m.commit(drafts...)
+}
+
+func held(x *flow.Execution) bool { return x.Place == flow.Held }
+
+// report lets an owner say something: in order, ahead of a gap, or the end.
+func (m *modelled) report(rt *rapid.T) {
+	d := m.pick(held)
+	types := []flow.EventType{flow.EvRunning}
+	if d.Stage == flow.Running {
+		types = []flow.EventType{flow.EvProgress, flow.EvCompleted, flow.EvFailed, flow.EvCancelled}
+	}
+	seq := d.NextSeq + int64(rapid.IntRange(0, 2).Draw(rt, "gap"))
+	e := flow.Event{Seq: seq, Attempt: d.Attempt, Type: rapid.SampledFrom(types).Draw(rt, "type"), At: m.tick(), Data: raw("%d", seq)}
+	if e.Type == flow.EvCompleted {
+		e.Outcome = &flow.Outcome{Output: raw("%d", seq)}
+	}
+	stash := slices.Clone(m.all[d.ID].inbox)
+	d.Report(d.Owner, flow.Report{Execution: d.ID, Attempt: d.Attempt, Events: []flow.Event{e}}, nil, stash, m.now, 0.5)
+	if d.Changed() {
+		m.commit(d)
+	}
+}
+
+func (m *modelled) cancel(*rapid.T) {
+	d := m.pick(func(x *flow.Execution) bool { return !x.Stage.Terminal() })
+	must(m.bench, d.Cancel(flow.Cancelled, flow.CodeCancelled, "drawn", m.tick()))
+	m.commit(d)
+}
+
+func (m *modelled) lose(*rapid.T) {
+	d := m.pick(held)
+	must(m.bench, d.Lose("drawn", m.tick(), 0.5))
+	m.commit(d)
+}
+
+// stale decides on a state that is no longer.
+func (m *modelled) stale(*rapid.T) {
+	old := m.pick(held)
+	now := m.load(old.ID)
+	must(m.bench, now.Lose("drawn", m.tick(), 0.5))
+	m.commit(now)
+	must(m.bench, old.Lose("drawn", m.now, 0.5))
+	wantErr(m.bench, "a stale decision", m.try(store.Delta{Drafts: []*flow.Draft{old}}), store.ErrConflict)
+}
+
+func (m *modelled) rollBack(*rapid.T) {
+	d := m.pick(func(x *flow.Execution) bool { return !x.Stage.Terminal() })
+	must(m.bench, d.Cancel(flow.Cancelled, flow.CodeCancelled, "drawn", m.tick()))
+	stop := errors.New("stop")
+	err := m.s.Update(m.ctx(), func(ctx context.Context, t store.Tx) error {
+		return errors.Join(t.Apply(ctx, store.Delta{Drafts: []*flow.Draft{d}}), stop)
+	})
+	wantErr(m.bench, "update", err, stop)
+}
+
+// compare holds everything that a store answers against the model.
+func (m *modelled) compare(*rapid.T) {
+	use := make(map[string]store.KeyUse)
+	lines := make(map[string][]*flow.Execution)
+	var ready, due []*flow.Execution
+	for _, id := range m.order {
+		k := m.all[id]
+		equal(m.bench, "execution", m.get(id), k.x)
+		equal(m.bench, "history", m.events(id, 0, 1000), stripped(k.events))
+		equal(m.bench, "kept events", inTx(m.bench, func(ctx context.Context, t store.Tx) ([]flow.Event, error) { return t.Inbox(ctx, id) }), k.inbox)
+		u := use[k.x.Key]
+		switch {
+		case k.x.Place.HoldsKey():
+			u.Holders++
+		case k.x.Place == flow.Waiting:
+			u.Waiting++
+			lines[k.x.Key] = append(lines[k.x.Key], k.x)
+		}
+		use[k.x.Key] = u
+		if k.x.Place == flow.Ready {
+			ready = append(ready, k.x)
+		}
+		if w := k.x.Wake(); !w.IsZero() && !w.After(m.now) {
+			due = append(due, k.x)
+		}
+	}
+	inTurn := func(a, b *flow.Execution) int {
+		return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.Ticket, b.Ticket))
+	}
+	slices.SortFunc(ready, inTurn)
+	equal(m.bench, "queues", ids(m.take(len(m.order)+1, m.queues...)), ids(ready))
+	delete(use, "")
+	got := inTx(m.bench, func(ctx context.Context, t store.Tx) (map[string]store.KeyUse, error) {
+		return t.LockKeys(ctx, slices.Collect(maps.Keys(use)))
+	})
+	equal(m.bench, "keys", got, use)
+	for key, line := range lines {
+		slices.SortFunc(line, inTurn)
+		got := inTx(m.bench, func(ctx context.Context, t store.Tx) ([]*flow.Execution, error) { return t.Line(ctx, key, 1000) })
+		equal(m.bench, "line", ids(got), ids(line))
+	}
+	woken := inTx(m.bench, func(ctx context.Context, t store.Tx) ([]*flow.Execution, error) {
+		all, _, err := t.Due(ctx, m.now, 1_000_000)
+		return slices.DeleteFunc(all, func(x *flow.Execution) bool { return m.all[x.ID] == nil }), err
+	})
+	equal(m.bench, "due", asSet(ids(woken)), asSet(ids(due)))
+}
+
+// stripped are events as the history keeps them.
+func stripped(events []flow.Event) []flow.Event {
+	out := slices.Clone(events)
+	for i := range out {
+		out[i].Outcome = nil
+	}
+	return out
+}

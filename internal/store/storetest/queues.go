@@ -1,0 +1,252 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+func tickets(b *bench) {
+	draw := func(n int) int64 {
+		return inTx(b, func(ctx context.Context, t store.Tx) (int64, error) { return t.Tickets(ctx, n) })
+	}
+	last := draw(1)
+	if last < 1 {
+		b.Errorf("the first ticket is %d: 0 means none", last)
+	}
+	for _, n := range []int{1, 10, 5000, 1, 20000, 3} {
+		first := draw(n)
+		if first <= last {
+			b.Errorf("ticket %d was drawn after %d", first, last)
+		}
+		last = first + int64(n) - 1
+	}
+	stop := errors.New("stop")
+	wantErr(b, "update", b.s.Update(b.ctx(), func(ctx context.Context, t store.Tx) error {
+		_, err := t.Tickets(ctx, 10_000)
+		return errors.Join(stop, err)
+	}), stop)
+	if again := draw(1); again <= last {
+		b.Errorf("after a rollback ticket %d was drawn; %d was before", again, last)
+	}
+	var mu sync.Mutex
+	var all []int64
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for range 20 {
+				err := b.s.Update(b.ctx(), func(ctx context.Context, t store.Tx) error {
+					first, err := t.Tickets(ctx, 3)
+					mu.Lock()
+					defer mu.Unlock()
+					all = append(all, first, first+1, first+2)
+					return err
+				})
+				if err != nil {
+					b.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	slices.Sort(all)
+	if n := len(slices.Compact(all)); n != 240 {
+		b.Errorf("%d different tickets were drawn, want 240", n)
+	}
+}
+
+func (b *bench) take(n int, queues ...string) []*flow.Execution {
+	b.Helper()
+	return inTx(b, func(ctx context.Context, t store.Tx) ([]*flow.Execution, error) { return t.Take(ctx, queues, n) })
+}
+
+// take checks the order in which executions leave a queue, and that only those leave it that are in it.
+func take(b *bench) {
+	late := b.ready(30)
+	early := b.ready(10)
+	urgent := b.ready(20, priority(5))
+	lazy := b.ready(5, priority(-1))
+	waiting := b.submit(withKey("k", 1))
+	must(b, waiting.Wait(1, b.now))
+	delayed := b.submit(func(r *flow.Request) { r.NotBefore = b.now.Add(time.Hour) })
+	b.apply(waiting, delayed)
+	b.claimed(flow.ID{1})
+	b.finished()
+	order := []flow.ID{urgent, early, late, lazy}
+	for n := range 6 {
+		equal(b, fmt.Sprintf("take %d", n), ids(b.take(n, "default")), order[:min(n, len(order))])
+	}
+	equal(b, "taking does not take away", ids(b.take(9, "default")), order)
+	with := b.ready(40, func(r *flow.Request) { r.Input = raw(`{"x":1}`) })
+	all := b.take(9, "default")
+	equal(b, "payload", all[3].ID, with)
+	equal(b, "payload", string(all[3].Input), `{"x":1}`)
+}
+
+func takeQueues(b *bench) {
+	a1 := b.ready(1, onQueue("a"))
+	b1 := b.ready(2, onQueue("b"))
+	a2 := b.ready(3, onQueue("a"))
+	b2 := b.ready(4, onQueue("b"), priority(1))
+	b.ready(5, onQueue("c"))
+	equal(b, "of two queues", ids(b.take(9, "a", "b")), []flow.ID{b2, a1, b1, a2})
+	equal(b, "the first two of two queues", ids(b.take(2, "b", "a")), []flow.ID{b2, a1})
+	equal(b, "a queue named twice", ids(b.take(9, "a", "a")), []flow.ID{a1, a2})
+	equal(b, "an empty queue", len(b.take(9, "none")), 0)
+	equal(b, "no queue", len(b.take(9)), 0)
+}
+
+func keys(b *bench) {
+	h1 := b.claimed(flow.ID{1}, withKey("k", 3), createdAt(b.now.Add(-time.Hour)))
+	h2 := b.ready(2, withKey("k", 3), createdAt(b.now.Add(-2*time.Hour)))
+	var line []flow.ID
+	for i, p := range []int{0, 0, 9, 0} {
+		d := b.submit(withKey("k", 3), priority(p))
+		must(b, d.Wait(int64(100-i), b.now)) // tickets against the order of submission
+		b.apply(d)
+		line = append(line, d.ID)
+	}
+	line = []flow.ID{line[2], line[3], line[1], line[0]}
+	b.ready(3, withKey("other", 1))
+	delayed := b.submit(withKey("k", 3), func(r *flow.Request) { r.NotBefore = b.now.Add(time.Hour) })
+	b.apply(delayed)
+
+	use := inTx(b, func(ctx context.Context, t store.Tx) (map[string]store.KeyUse, error) {
+		return t.LockKeys(ctx, []string{"k", "other", "unused", "k"})
+	})
+	equal(b, "use", use, map[string]store.KeyUse{"k": {Holders: 2, Waiting: 4}, "other": {Holders: 1}, "unused": {}})
+	for n := range 6 {
+		got := inTx(b, func(ctx context.Context, t store.Tx) ([]*flow.Execution, error) { return t.Line(ctx, "k", n) })
+		equal(b, fmt.Sprintf("the first %d of the line", n), ids(got), line[:min(n, 4)])
+	}
+	holders := func(n int) []flow.ID {
+		return ids(inTx(b, func(ctx context.Context, t store.Tx) ([]*flow.Execution, error) { return t.Holders(ctx, "k", n) }))
+	}
+	equal(b, "holders", holders(9), []flow.ID{h2, h1})
+	equal(b, "the oldest holder", holders(1), []flow.ID{h2})
+	seen, err := b.s.KeyHolders(b.ctx(), "k", 9)
+	must(b, err)
+	equal(b, "holders for readers", ids(seen), []flow.ID{h2, h1})
+
+	b.report(h1, flow.EvRunning)
+	b.report(h1, flow.EvCompleted)
+	equal(b, "holders after one ended", holders(9), []flow.ID{h2})
+
+	crowd := make([]*flow.Draft, store.WaitingCounted+5)
+	for i := range crowd {
+		crowd[i] = b.submit(withKey("crowd", 1))
+		must(b, crowd[i].Wait(int64(1000+i), b.now))
+	}
+	b.apply(crowd...)
+	use = inTx(b, func(ctx context.Context, t store.Tx) (map[string]store.KeyUse, error) {
+		return t.LockKeys(ctx, []string{"crowd"})
+	})
+	if n := use["crowd"].Waiting; n < store.WaitingCounted {
+		b.Errorf("a line of %d counts as %d", len(crowd), n)
+	}
+	full, err := b.s.Keys(b.ctx(), 9)
+	must(b, err)
+	equal(b, "keys in use", full, map[string]store.KeyUse{"k": {Holders: 1, Waiting: 4}, "other": {Holders: 1}, "crowd": {Waiting: len(crowd)}})
+	full, err = b.s.Keys(b.ctx(), 2)
+	must(b, err)
+	if _, ok := full["crowd"]; ok || len(full) != 2 {
+		b.Errorf("the two fullest keys are %v", full)
+	}
+}
+
+// due checks every cause to wake, in order of time.
+func due(b *bench) {
+	start := b.now
+	at := func(d time.Duration) time.Time { return start.Add(d) }
+	delayed := b.submit(func(r *flow.Request) { r.NotBefore = at(30 * time.Second) })
+	b.apply(delayed)
+	queued := b.ready(1, func(r *flow.Request) { r.QueueTimeout = 10 * time.Second })
+	total := b.claimed(flow.ID{1}, func(r *flow.Request) { r.TotalTimeout = 20 * time.Second })
+	b.ready(2)
+	sleep := b.submit(func(r *flow.Request) { r.Action, r.Kind = "sleep", flow.KindSleep })
+	must(b, sleep.Schedule(3, b.now))
+	sleep.Sleep(at(40 * time.Second))
+	b.apply(sleep)
+	gap := b.claimed(flow.ID{1})
+	d := b.load(gap)
+	d.Report(flow.ID{1}, flow.Report{Execution: gap, Attempt: 1, Events: []flow.Event{
+		{Seq: d.NextSeq + 5, Attempt: 1, Type: flow.EvProgress, At: b.now}}}, nil, nil, at(5*time.Second), 0)
+	b.apply(d)
+
+	type wake struct {
+		id flow.ID
+		at time.Duration
+	}
+	order := []wake{{queued, 10 * time.Second}, {gap, 15 * time.Second}, {total, 20 * time.Second}, {delayed.ID, 30 * time.Second}, {sleep.ID, 40 * time.Second}}
+	find := func(now time.Time, n int) ([]flow.ID, time.Time) {
+		var beyond time.Time
+		got := inTx(b, func(ctx context.Context, t store.Tx) (all []*flow.Execution, err error) {
+			all, beyond, err = t.Due(ctx, now, n)
+			return all, err
+		})
+		return ids(got), beyond
+	}
+	for i := range len(order) + 1 {
+		now, next := at(5*time.Second), time.Time{}
+		var want []flow.ID
+		for j, w := range order {
+			switch {
+			case j < i:
+				want = append(want, w.id)
+				now = at(w.at) // due at its moment exactly
+			case j == i:
+				next = at(w.at)
+			}
+		}
+		got, beyond := find(now, 10)
+		equal(b, fmt.Sprintf("due after %s", now.Sub(start)), got, want)
+		equal(b, fmt.Sprintf("beyond %s", now.Sub(start)), beyond, next)
+	}
+	got, beyond := find(at(time.Hour), 2)
+	equal(b, "the first two", got, []flow.ID{queued, gap})
+	equal(b, "what is due beyond them", beyond, at(20*time.Second))
+
+	d = b.load(queued)
+	must(b, d.Cancel(flow.TimedOut, flow.CodeQueueTimeout, "waited too long", at(10*time.Second)))
+	b.apply(d)
+	if got, _ = find(at(12*time.Second), 10); len(got) != 0 {
+		b.Errorf("due after it has ended: %v", got)
+	}
+}
+
+func idempotency(b *bench) {
+	d := b.submit(func(r *flow.Request) { r.IdempotencyKey = "key-1" })
+	k := store.IdempotencyKey{Key: "key-1", Execution: d.ID, Hash: [32]byte{0: 1, 31: 255}}
+	b.delta(store.Delta{Drafts: []*flow.Draft{d}, Keys: []store.IdempotencyKey{k}})
+	find := func(keys ...string) map[string]store.IdempotencyKey {
+		return inTx(b, func(ctx context.Context, t store.Tx) (map[string]store.IdempotencyKey, error) {
+			return t.Submitted(ctx, keys)
+		})
+	}
+	equal(b, "submitted", find("key-1", "key-2", "key-1"), map[string]store.IdempotencyKey{"key-1": k})
+	equal(b, "nothing asked", len(find()), 0)
+	again := b.submit()
+	k.Execution = again.ID
+	wantErr(b, "the key again", b.try(store.Delta{Drafts: []*flow.Draft{again}, Keys: []store.IdempotencyKey{k}}), store.ErrConflict)
+	_, err := b.s.Get(b.ctx(), again.ID)
+	wantErr(b, "get the second submission", err, store.ErrNotFound)
+	b.finishSubmitted(d.ID)
+	equal(b, "after the end", find("key-1")["key-1"].Execution, d.ID)
+	b.update(func(ctx context.Context, t store.Tx) error { return t.Remove(ctx, []flow.ID{d.ID}) })
+	equal(b, "after the removal", len(find("key-1")), 0)
+	b.delta(store.Delta{Drafts: []*flow.Draft{again}, Keys: []store.IdempotencyKey{k}})
+}
+
+// finishSubmitted cancels what waits.
+func (b *bench) finishSubmitted(id flow.ID) {
+	b.Helper()
+	d := b.load(id)
+	must(b, d.Cancel(flow.Cancelled, flow.CodeCancelled, "enough", b.now))
+	b.apply(d)
+}

@@ -1,0 +1,201 @@
+package storetest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// list checks every filter, alone and together, in pages.
+func list(b *bench) {
+	start := b.now
+	wf := b.workflow()
+	label := func(pairs ...string) func(*flow.Request) {
+		return func(r *flow.Request) {
+			r.Labels = map[string]string{}
+			for p := range slices.Chunk(pairs, 2) {
+				r.Labels[p[0]] = p[1]
+			}
+		}
+	}
+	all := map[string]flow.ID{"wf": wf}
+	b.later(time.Minute)
+	all["ready"] = b.ready(2, named("a"), label("team", "red"))
+	b.later(time.Minute)
+	all["child"] = b.ready(3, named("a"), under(wf, "t", 0), label("team", "red", "env", "ci"))
+	b.later(time.Minute)
+	all["held"] = b.claimed(flow.ID{1}, named("b"))
+	b.later(time.Minute)
+	all["done"] = b.finished(named("b"), label("team", "blue"))
+	b.later(time.Minute)
+	all["gone"] = b.ready(4, named("b"), label("team", "red"))
+	b.finishSubmitted(all["gone"])
+	newest := []string{"gone", "done", "held", "child", "ready", "wf"}
+
+	for _, c := range []struct {
+		say  string
+		f    store.Filter
+		want []string
+	}{
+		{"everything", store.Filter{}, newest},
+		{"action", store.Filter{Action: "a"}, []string{"child", "ready"}},
+		{"unknown action", store.Filter{Action: "x"}, nil},
+		{"stage", store.Filter{Stages: []flow.Stage{flow.Scheduled}}, []string{"child", "ready"}},
+		{"live stages", store.Filter{Stages: []flow.Stage{flow.Provisioning, flow.Running}}, []string{"held", "wf"}},
+		{"completed", store.Filter{Stages: []flow.Stage{flow.Completed}}, []string{"done"}},
+		{"ended badly", store.Filter{Stages: []flow.Stage{flow.Failed, flow.Cancelled, flow.TimedOut}}, []string{"gone"}},
+		{"mixed stages", store.Filter{Stages: []flow.Stage{flow.Cancelled, flow.Completed, flow.Scheduled}}, []string{"gone", "done", "child", "ready"}},
+		{"top level", store.Filter{TopLevel: true}, []string{"gone", "done", "held", "ready", "wf"}},
+		{"of a workflow", store.Filter{Workflow: wf}, []string{"child"}},
+		{"of no workflow", store.Filter{Workflow: all["ready"]}, nil},
+		{"of an unknown workflow", store.Filter{Workflow: b.id()}, nil},
+		{"label", store.Filter{Labels: map[string]string{"team": "red"}}, []string{"gone", "child", "ready"}},
+		{"labels", store.Filter{Labels: map[string]string{"team": "red", "env": "ci"}}, []string{"child"}},
+		{"unknown label", store.Filter{Labels: map[string]string{"team": ""}}, nil},
+		{"since", store.Filter{Since: start.Add(4 * time.Minute)}, []string{"gone", "done"}},
+		{"until", store.Filter{Until: start.Add(2 * time.Minute)}, []string{"ready", "wf"}},
+		{"between", store.Filter{Since: start.Add(time.Minute), Until: start.Add(4 * time.Minute)}, []string{"held", "child", "ready"}},
+		{"all at once", store.Filter{Stages: []flow.Stage{flow.Scheduled, flow.Cancelled}, Action: "a", TopLevel: true,
+			Labels: map[string]string{"team": "red"}, Since: start, Until: start.Add(time.Hour)}, []string{"ready"}},
+	} {
+		var want []flow.ID
+		for _, name := range c.want {
+			want = append(want, all[name])
+		}
+		c.f.Limit = 100
+		got, err := b.s.List(b.ctx(), c.f)
+		must(b, err)
+		equal(b, c.say, ids(got), want)
+		var paged []flow.ID
+		for c.f.Limit = 1; ; c.f.Before = paged[len(paged)-1] {
+			page, err := b.s.List(b.ctx(), c.f)
+			must(b, err)
+			if len(page) == 0 {
+				break
+			}
+			paged = append(paged, ids(page)...)
+		}
+		equal(b, c.say+", in pages", paged, want)
+	}
+}
+
+func ahead(b *bench) {
+	var line, wait []*flow.Execution
+	for i, p := range []int{2, 1, 1, 1, 0} {
+		line = append(line, b.get(b.ready(int64(10+i), priority(p))))
+		d := b.submit(withKey("k", 1), priority(p))
+		must(b, d.Wait(int64(10+i), b.now))
+		b.apply(d)
+		wait = append(wait, b.get(d.ID))
+	}
+	b.ready(1, onQueue("other"), priority(9))
+	other := b.submit(withKey("k2", 1), priority(9))
+	must(b, other.Wait(1, b.now))
+	b.apply(other)
+	for i := range line {
+		for what, x := range map[string]*flow.Execution{"queue": line[i], "key": wait[i]} {
+			n, err := b.s.Ahead(b.ctx(), x)
+			must(b, err)
+			equal(b, fmt.Sprintf("ahead of %d in its %s", i, what), n, i)
+		}
+	}
+	n, err := b.s.Ahead(b.ctx(), b.get(b.claimed(flow.ID{1})))
+	must(b, err)
+	equal(b, "ahead of what is held", n, 0)
+}
+
+func measures(b *bench) {
+	size := func() int64 {
+		n, err := b.s.Size(b.ctx())
+		must(b, err)
+		return n
+	}
+	before := size()
+	counts, err := b.s.Counts(b.ctx())
+	must(b, err)
+	equal(b, "counts of an empty store", len(counts), 0)
+	oldest := b.now
+	b.ready(1, onQueue("a"))
+	b.later(time.Hour)
+	b.ready(2, onQueue("a"), priority(1))
+	b.ready(3, onQueue("b"))
+	b.claimed(flow.ID{1}, onQueue("c"))
+	b.finished()
+	b.apply(b.submit(func(r *flow.Request) { r.NotBefore = b.now.Add(time.Hour) }))
+	queues, err := b.s.Queues(b.ctx())
+	must(b, err)
+	slices.SortFunc(queues, func(x, y store.QueueDepth) int { return slices.Compare([]byte(x.Queue), []byte(y.Queue)) })
+	equal(b, "queues", queues, []store.QueueDepth{{Queue: "a", Ready: 2, Oldest: oldest}, {Queue: "b", Ready: 1, Oldest: b.now}})
+	counts, err = b.s.Counts(b.ctx())
+	must(b, err)
+	equal(b, "counts", counts, map[flow.Stage]int{flow.Scheduled: 3, flow.Provisioning: 1, flow.Requested: 1})
+	b.ready(9, func(r *flow.Request) { r.Input = make([]byte, 5_000_000) })
+	if after := size(); after < before+2_000_000 {
+		b.Errorf("the store took %d bytes, and %d with 5 MB more", before, after)
+	}
+}
+
+// remove checks retention: what is old goes, with everything beneath it and nothing beside it.
+func remove(b *bench) {
+	label := func(r *flow.Request) { r.Labels = map[string]string{"k": "v"} }
+	old := b.finished(label)
+	b.later(time.Minute)
+	wf := b.workflow()
+	nested := b.workflow(under(wf, "nested", 0))
+	leaf := b.claimed(flow.ID{1}, under(nested, "leaf", 0), label)
+	b.report(leaf, flow.EvRunning, flow.EvCompleted)
+	b.delta(store.Delta{Marks: []store.Mark{{Workflow: wf, Attempt: 1, Task: "x", State: "skipped"}}})
+	for _, id := range []flow.ID{nested, wf} {
+		b.end(id, flow.Completed, flow.Outcome{})
+	}
+	running := b.workflow()
+	doneChild := b.claimed(flow.ID{1}, under(running, "t", 0))
+	b.report(doneChild, flow.EvRunning, flow.EvCompleted)
+	limit := b.later(time.Minute)
+	fresh := b.finished(label)
+	slow := b.claimed(flow.ID{1}, createdAt(limit.Add(-time.Hour)))
+	b.report(slow, flow.EvRunning, flow.EvCompleted)
+	chunk := func(id flow.ID) store.LogChunk {
+		return store.LogChunk{Execution: id, Attempt: 1, Seq: 1, Stream: "stdout", At: b.now, Data: []byte("x"), Size: 1}
+	}
+	must(b, b.s.AppendLogs(b.ctx(), []store.LogChunk{chunk(old), chunk(leaf), chunk(fresh)}))
+
+	find := func(n int) []flow.ID {
+		all, err := b.s.FinishedBefore(b.ctx(), limit, n)
+		must(b, err)
+		return all
+	}
+	equal(b, "the oldest", find(1), []flow.ID{old})
+	all := find(10)
+	equal(b, "what is old", asSet(all), asSet([]flow.ID{old, wf, nested, leaf}))
+	if all[0] != old {
+		b.Errorf("the oldest comes at place %d", slices.Index(all, old))
+	}
+	err := b.s.Update(b.ctx(), func(ctx context.Context, t store.Tx) error { return t.Remove(ctx, []flow.ID{running}) })
+	wantErr(b, "remove what has not ended", err, store.ErrConflict)
+	for range 2 { // the second time there is nothing left
+		b.update(func(ctx context.Context, t store.Tx) error { return t.Remove(ctx, all) })
+	}
+	equal(b, "what is old after the removal", len(find(10)), 0)
+	for _, id := range all {
+		_, err := b.s.Get(b.ctx(), id)
+		wantErr(b, "get", err, store.ErrNotFound)
+		equal(b, "events", len(b.events(id, 0, 10)), 0)
+		chunks, err := b.s.ReadLogs(b.ctx(), store.LogQuery{Execution: id, Limit: 100})
+		must(b, err)
+		equal(b, "logs", len(chunks), 0)
+	}
+	equal(b, "rows", len(b.progress(store.WorkflowAttempt{ID: wf, Attempt: 1})), 0)
+	listed, err := b.s.List(b.ctx(), store.Filter{Labels: map[string]string{"k": "v"}, Limit: 10})
+	must(b, err)
+	equal(b, "with the label", ids(listed), []flow.ID{fresh})
+	chunks, err := b.s.ReadLogs(b.ctx(), store.LogQuery{Execution: fresh, Limit: 100})
+	must(b, err)
+	equal(b, "logs of what stays", len(chunks), 1)
+	equal(b, "a child of what goes on", b.get(doneChild).Stage, flow.Completed)
+	b.apply(b.submit()) // numbers and ids go on
+}

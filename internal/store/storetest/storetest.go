@@ -1,0 +1,275 @@
+// Package storetest holds every store to the port's promises. It speaks to a store through the port only, takes times
+// from nowhere but its own arguments, and so runs unchanged against every backend.
+package storetest
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// Exercise runs the suite; open returns an empty store each time and closes it when the test ends.
+func Exercise(t *testing.T, open func(*testing.T) store.Store) {
+	for _, part := range []struct {
+		name string
+		test func(*bench)
+	}{
+		{"RoundTrip", roundTrip}, {"Text", text}, {"Large", large}, {"Lock", lock}, {"Apply", apply}, {"StaleWrites", staleWrites},
+		{"Rollback", rollback}, {"BadRow", badRow}, {"Clock", clock},
+		{"Tickets", tickets}, {"Take", take}, {"TakeQueues", takeQueues}, {"Keys", keys}, {"Due", due}, {"Idempotency", idempotency},
+		{"History", history}, {"Inbox", inbox}, {"Retry", retry},
+		{"Children", children}, {"ChildConflict", childConflict}, {"Marks", marks}, {"ChildPages", childPages},
+		{"Sessions", sessions}, {"Ownership", ownership}, {"Definitions", definitions}, {"Remove", remove},
+		{"List", list}, {"Ahead", ahead}, {"Measures", measures},
+		{"Logs", logs}, {"LogPages", logPages},
+		{"RacingClaims", racingClaims}, {"RacingWrites", racingWrites}, {"Prefixes", prefixes}, {"Cancelled", cancelled},
+		{"Violations", violations}, {"Model", model},
+	} {
+		t.Run(part.name, func(t *testing.T) {
+			t.Parallel()
+			b := &bench{tester: t, tb: t, s: open(t), now: epoch}
+			part.test(b)
+			if part.name != "Violations" && !t.Failed() {
+				b.clean()
+			}
+		})
+	}
+}
+
+// epoch is when the suite's executions live. It is in the past, so no backend's own clock matters.
+var epoch = time.Date(2026, 3, 1, 12, 0, 0, 123456000, time.UTC)
+
+// tester is what the suite needs of a test, be it one of package testing or of a property.
+type tester interface {
+	Helper()
+	Error(...any)
+	Errorf(string, ...any)
+	Fatal(...any)
+	Fatalf(string, ...any)
+	Context() context.Context
+}
+
+// bench is one test's store and what the test needs to talk to it.
+type bench struct {
+	tester
+	tb   *testing.T
+	s    store.Store
+	now  time.Time
+	made uint64
+}
+
+// id returns a new id; ids grow.
+func (b *bench) id() flow.ID {
+	b.made++
+	var id flow.ID
+	binary.BigEndian.PutUint64(id[:], 0x01934c5a7b107000)
+	binary.BigEndian.PutUint64(id[8:], b.made)
+	return id
+}
+
+// later moves the test's clock.
+func (b *bench) later(d time.Duration) time.Time {
+	b.now = b.now.Add(d)
+	return b.now
+}
+
+func (b *bench) ctx() context.Context { return b.tester.Context() }
+
+// update runs a transaction that must succeed.
+func (b *bench) update(decide func(context.Context, store.Tx) error) {
+	b.Helper()
+	if err := b.s.Update(b.ctx(), decide); err != nil {
+		b.Fatalf("update: %v", err)
+	}
+}
+
+// apply commits a decision that must succeed.
+func (b *bench) apply(drafts ...*flow.Draft) {
+	b.Helper()
+	b.delta(store.Delta{Drafts: drafts})
+}
+
+func (b *bench) delta(d store.Delta) {
+	b.Helper()
+	b.update(func(ctx context.Context, t store.Tx) error { return t.Apply(ctx, d) })
+}
+
+// try commits a decision and returns what the store says.
+func (b *bench) try(d store.Delta) error {
+	return b.s.Update(b.ctx(), func(ctx context.Context, t store.Tx) error { return t.Apply(ctx, d) })
+}
+
+// inTx returns what a read in a transaction gives.
+func inTx[T any](b *bench, read func(context.Context, store.Tx) (T, error)) T {
+	b.Helper()
+	var v T
+	b.update(func(ctx context.Context, t store.Tx) (err error) {
+		v, err = read(ctx, t)
+		return err
+	})
+	return v
+}
+
+// request is a small request; change what the test is about.
+func (b *bench) request(change ...func(*flow.Request)) flow.Request {
+	r := flow.Request{Action: "noop", Kind: flow.KindNoop, Queue: "default", CreatedAt: b.now}
+	for _, c := range change {
+		c(&r)
+	}
+	return r
+}
+
+func (b *bench) submit(change ...func(*flow.Request)) *flow.Draft {
+	return flow.Submit(b.id(), b.request(change...))
+}
+
+// ready commits an execution that can be claimed, with the ticket.
+func (b *bench) ready(ticket int64, change ...func(*flow.Request)) flow.ID {
+	b.Helper()
+	d := b.submit(change...)
+	must(b, d.Schedule(ticket, b.now))
+	b.apply(d)
+	return d.ID
+}
+
+// claimed commits an execution that the session holds.
+func (b *bench) claimed(session flow.ID, change ...func(*flow.Request)) flow.ID {
+	b.Helper()
+	d := b.submit(change...)
+	must(b, d.Schedule(int64(b.made), b.now))
+	must(b, d.Claim(session, "worker", b.now))
+	b.apply(d)
+	return d.ID
+}
+
+// load begins a decision about a stored execution.
+func (b *bench) load(id flow.ID) *flow.Draft {
+	b.Helper()
+	all := inTx(b, func(ctx context.Context, t store.Tx) ([]*flow.Execution, error) {
+		return t.Lock(ctx, []flow.ID{id}, store.WithPayload)
+	})
+	if len(all) != 1 {
+		b.Fatalf("lock %s returned %d executions", id, len(all))
+	}
+	return flow.Load(all[0])
+}
+
+// report lets the owner say what happened, and commits it.
+func (b *bench) report(id flow.ID, types ...flow.EventType) {
+	b.Helper()
+	d := b.load(id)
+	r := flow.Report{Execution: id, Attempt: d.Attempt}
+	for i, typ := range types {
+		r.Events = append(r.Events, flow.Event{Seq: d.NextSeq + int64(i), Attempt: d.Attempt, Type: typ, At: b.now})
+	}
+	if rc := d.Report(d.Owner, r, nil, nil, b.now, 0); rc.Verdict != flow.Applied {
+		b.Fatalf("report %v of %s: %+v", types, id, rc)
+	}
+	b.apply(d)
+}
+
+// finished commits an execution that has completed.
+func (b *bench) finished(change ...func(*flow.Request)) flow.ID {
+	b.Helper()
+	id := b.claimed(flow.ID{9}, change...)
+	b.report(id, flow.EvRunning, flow.EvCompleted)
+	return id
+}
+
+func (b *bench) get(id flow.ID) *flow.Execution {
+	b.Helper()
+	x, err := b.s.Get(b.ctx(), id)
+	if err != nil {
+		b.Fatalf("get: %v", err)
+	}
+	return x
+}
+
+// clean checks that the store finds nothing wrong with itself.
+func (b *bench) clean() {
+	b.Helper()
+	found, err := b.s.Check(b.ctx())
+	if err != nil {
+		b.Fatalf("check: %v", err)
+	}
+	for _, v := range found {
+		b.Errorf("invariant %d broken by %s: %s", v.Invariant, v.Execution, v.Say)
+	}
+}
+
+func must(b *bench, err error) {
+	b.Helper()
+	if err != nil {
+		b.Fatal(err)
+	}
+}
+
+func wantErr(b *bench, what string, err, want error) {
+	b.Helper()
+	if !errors.Is(err, want) {
+		b.Errorf("%s: %v, want %v", what, err, want)
+	}
+}
+
+// same compares executions as a caller can see them.
+var same = []cmp.Option{cmpopts.EquateEmpty(), cmp.Transformer("utc", func(t time.Time) string {
+	if t.IsZero() {
+		return "never"
+	}
+	return t.Format(time.RFC3339Nano)
+})}
+
+func equal(b *bench, what string, got, want any) {
+	b.Helper()
+	if d := cmp.Diff(want, got, same...); d != "" {
+		b.Errorf("%s (-want +got):\n%s", what, d)
+	}
+}
+
+// ids are the ids of executions, in the order given.
+func ids(all []*flow.Execution) []flow.ID {
+	out := make([]flow.ID, len(all))
+	for i, x := range all {
+		out[i] = x.ID
+	}
+	return out
+}
+
+// asSet sorts ids for a comparison that ignores their order.
+func asSet(all []flow.ID) []flow.ID {
+	all = slices.Clone(all)
+	slices.SortFunc(all, func(a, b flow.ID) int { return slices.Compare(a[:], b[:]) })
+	return all
+}
+
+func raw(format string, args ...any) json.RawMessage {
+	return json.RawMessage(fmt.Sprintf(format, args...))
+}
+
+func named(name string) func(*flow.Request)     { return func(r *flow.Request) { r.Action = name } }
+func onQueue(name string) func(*flow.Request)   { return func(r *flow.Request) { r.Queue = name } }
+func priority(p int) func(*flow.Request)        { return func(r *flow.Request) { r.Priority = p } }
+func asWorkflow(r *flow.Request)                { r.Action, r.Kind = "wf", flow.KindWorkflow }
+func attempts(n int) func(*flow.Request)        { return func(r *flow.Request) { r.Retry.MaxAttempts = n } }
+func createdAt(t time.Time) func(*flow.Request) { return func(r *flow.Request) { r.CreatedAt = t } }
+
+func withKey(key string, limit int) func(*flow.Request) {
+	return func(r *flow.Request) { r.Key, r.KeyLimit = key, limit }
+}
+
+func under(parent flow.ID, task string, index int) func(*flow.Request) {
+	return func(r *flow.Request) {
+		r.Parent, r.ParentAttempt, r.Task, r.Index, r.Depth = parent, 1, task, index, 1
+	}
+}

@@ -1,0 +1,97 @@
+package storetest
+
+import (
+	"slices"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/flow"
+)
+
+// violations plants damage that a store accepts, because it persists decisions and never makes them, and looks whether
+// Check finds it. The numbers are those of docs/invariants.md.
+func violations(b *bench) {
+	session := flow.ID{1}
+	b.clean()
+	plant := func(invariant int, what string, drafts ...*flow.Draft) {
+		b.Helper()
+		b.apply(drafts...)
+		found, err := b.s.Check(b.ctx())
+		must(b, err)
+		for _, v := range found {
+			if v.Invariant == invariant && v.Say != "" && slices.ContainsFunc(drafts, func(d *flow.Draft) bool { return d.ID == v.Execution || d.Parent == v.Execution }) {
+				return
+			}
+		}
+		b.Errorf("%s: Check found %v, want invariant %d broken", what, found, invariant)
+	}
+	scheduled := func(change ...func(*flow.Request)) *flow.Draft {
+		d := b.submit(change...)
+		must(b, d.Schedule(int64(b.made), b.now))
+		return d
+	}
+	event := func(d *flow.Draft, seq int64, attempt int, typ flow.EventType) {
+		d.Events = append(d.Events, flow.Event{Seq: seq, Attempt: attempt, Type: typ, At: b.now})
+		d.NextSeq = seq + 1
+	}
+
+	d := scheduled()
+	event(d, d.NextSeq, 1, flow.EvCompleted)
+	plant(1, "a completion of what never ran", d)
+
+	d = scheduled()
+	d.Stage = flow.Provisioning
+	plant(1, "a stage that no event led to", d)
+
+	d = b.submit()
+	d.Place, d.Stage, d.Outcome = flow.Finished, flow.Completed, &flow.Outcome{}
+	plant(2, "an end without a time", d)
+
+	d = scheduled()
+	must(b, d.Claim(flow.ID{}, "nobody", b.now))
+	plant(3, "held by nobody", d)
+
+	d = scheduled()
+	d.Owner = session
+	plant(3, "owned in the queue", d)
+
+	d = scheduled()
+	event(d, d.NextSeq, 3, flow.EvProvisioning)
+	plant(4, "an event of an attempt that is not", d)
+
+	d = scheduled()
+	event(d, d.NextSeq+1, 1, flow.EvProvisioning)
+	plant(6, "a hole in the history", d)
+
+	d = scheduled()
+	d.NextSeq += 3
+	plant(6, "a history that is too short", d)
+
+	plant(12, "a key with more holders than its limit", scheduled(withKey("k", 2)), scheduled(withKey("k", 1)), scheduled(withKey("k", 2)))
+
+	d = b.submit()
+	d.Place = flow.Ready
+	plant(13, "a slot held by what is not admitted", d)
+
+	wf := b.workflow()
+	plant(19, "items with a hole between their indices", b.submit(under(wf, "t", 0)), b.submit(under(wf, "t", 2)))
+
+	wf = b.workflow()
+	child := scheduled(under(wf, "t", 0))
+	b.apply(child)
+	over := b.load(wf)
+	must(b, over.Finish(flow.Completed, flow.Outcome{}, b.now, 0))
+	plant(20, "a workflow that has ended before its child", over)
+
+	d = b.submit(attempts(1))
+	event(d, 2, 2, flow.EvRequested)
+	d.Attempt = 2
+	plant(22, "an attempt too many", d)
+
+	d = scheduled(func(r *flow.Request) { r.QueueTimeout = time.Minute })
+	must(b, d.Cancel(flow.TimedOut, flow.CodeQueueTimeout, "too early", b.now.Add(time.Second)))
+	plant(24, "timed out before the deadline", d)
+
+	d = scheduled()
+	d.Inbox = 3
+	plant(33, "kept events that do not exist", d)
+}
