@@ -58,7 +58,6 @@ const (
 	ProblemForbidden           = "urn:pawl:problem:forbidden"            // 403: wrong Host or Origin
 	ProblemNotFound            = "urn:pawl:problem:not-found"            // 404
 	ProblemMethodNotAllowed    = "urn:pawl:problem:method-not-allowed"   // 405
-	ProblemNotAcceptable       = "urn:pawl:problem:not-acceptable"       // 406
 	ProblemFinished            = "urn:pawl:problem:finished"             // 409: the execution has ended already
 	ProblemNotFinished         = "urn:pawl:problem:not-finished"         // 409: the execution has not ended yet
 	ProblemTooLarge            = "urn:pawl:problem:too-large"            // 413

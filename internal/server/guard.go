@@ -5,7 +5,6 @@ import (
 	"crypto/subtle"
 	"net"
 	"net/http"
-	"slices"
 	"strings"
 
 	"github.com/pawl-run/pawl/api"
@@ -33,9 +32,9 @@ func (s *Server) guard(r *http.Request) error {
 			return problem(http.StatusUnauthorized, api.ProblemUnauthorized,
 				"this server has no token and answers on loopback addresses only: start it with a token to reach it from elsewhere")
 		}
-		if local.Network() != "unix" && !s.ownName(r.Host) {
+		if local.Network() != "unix" && !ownName(r.Host) {
 			return problem(http.StatusForbidden, api.ProblemForbidden,
-				"the Host header names neither localhost nor a name that the server was given: call it by 127.0.0.1, or start it with that name")
+				"the Host header does not name this machine's loopback interface: call the server by 127.0.0.1 or localhost, or start it with a token")
 		}
 	}
 	if err := crossOrigin.Check(r); err != nil {
@@ -64,7 +63,8 @@ func (s *Server) knownToken(header string) bool {
 	return known == 1
 }
 
-func (s *Server) ownName(host string) bool {
+// ownName reports whether the Host header names the loopback interface.
+func ownName(host string) bool {
 	name, _, err := net.SplitHostPort(host)
 	if err != nil {
 		name = host
@@ -73,7 +73,7 @@ func (s *Server) ownName(host string) bool {
 	if ip := net.ParseIP(name); ip != nil && ip.IsLoopback() {
 		return true
 	}
-	return name == "localhost" || strings.HasSuffix(name, ".localhost") || slices.Contains(s.Hosts, name)
+	return name == "localhost" || strings.HasSuffix(name, ".localhost")
 }
 
 // isLocal reports whether only programs on this machine can reach the address.

@@ -81,10 +81,10 @@ func TestTokens(t *testing.T) {
 
 func TestHostAndOrigin(t *testing.T) {
 	t.Parallel()
-	h := start(t, Options{Hosts: []string{"pawl.lan"}})
+	h := start(t, Options{})
 	for host, want := range map[string]int{
-		"localhost": 200, "localhost:80": 200, "127.0.0.1:1": 200, "127.9.9.9": 200, "[::1]:80": 200, "a.localhost": 200, "pawl.lan:80": 200,
-		"evil.example": 403, "localhost.evil.example": 403, "10.0.0.1": 403, "127.0.0.1.evil.example": 403,
+		"localhost": 200, "localhost:80": 200, "127.0.0.1:1": 200, "127.9.9.9": 200, "[::1]:80": 200, "a.localhost": 200,
+		"evil.example": 403, "pawl.lan:80": 403, "localhost.evil.example": 403, "10.0.0.1": 403, "127.0.0.1.evil.example": 403,
 	} {
 		if res, body := h.do(t, "GET", "/api/v1/queues", "", "Host", host); res.StatusCode != want {
 			t.Errorf("Host %q: %s, want %d\n%s", host, res.Status, want, body)

@@ -64,7 +64,6 @@ func (c *call) logs() error {
 		return fmt.Errorf("read logs: %w", err)
 	}
 	page := api.LogPage{Chunks: []api.LogChunk{}, Status: status(x.Stage)}
-	size := int64(0)
 	for _, l := range chunks {
 		data, err := c.chunkBytes(l)
 		if err != nil {
@@ -72,9 +71,13 @@ func (c *call) logs() error {
 		}
 		page.Chunks = append(page.Chunks, renderChunk(l, data))
 		q.AfterAttempt, q.AfterSeq = l.Attempt, l.Seq
-		size += l.Size
 	}
-	page.More = size >= q.Limit
+	q.Limit = 1
+	next, err := c.Engine.Reader().ReadLogs(c.ctx(), q)
+	if err != nil {
+		return fmt.Errorf("read logs: %w", err)
+	}
+	page.More = len(next) > 0
 	page.NextCursor = chunkID(q.AfterAttempt, q.AfterSeq)
 	return c.json(http.StatusOK, page)
 }

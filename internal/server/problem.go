@@ -26,7 +26,6 @@ var titles = map[string]string{
 	api.ProblemForbidden:           "The request comes from a place that is not allowed",
 	api.ProblemNotFound:            "There is no such thing",
 	api.ProblemMethodNotAllowed:    "The method is not allowed here",
-	api.ProblemNotAcceptable:       "The accepted types cannot be given",
 	api.ProblemFinished:            "The execution has ended already",
 	api.ProblemNotFinished:         "The execution has not ended yet",
 	api.ProblemTooLarge:            "The body is too large",

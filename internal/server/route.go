@@ -79,12 +79,7 @@ func (s *Server) routed() (http.Handler, error) {
 		s.refuse(w, r, problem(http.StatusNotFound, api.ProblemNotFound,
 			fmt.Sprintf("there is nothing at %.100q: see /openapi.json for what there is", r.URL.Path)))
 	}
-	mux.HandleFunc("/api/", unknown)
-	if s.UI != nil {
-		mux.Handle("/", s.UI)
-	} else {
-		mux.HandleFunc("/", unknown)
-	}
+	mux.HandleFunc("/", unknown)
 	return s.around(mux), nil
 }
 

@@ -25,12 +25,8 @@ type Options struct {
 	Version string
 	// Tokens are the bearer tokens that are let in. None: everybody who comes over a loopback address, and nobody else.
 	Tokens []string
-	// Hosts are names that the server may be called by beside those of the loopback interface.
-	Hosts []string
 	// Workers serves /api/v1/workers/… for workers in other processes; nil: there are none.
 	Workers http.Handler
-	// UI serves every path that is not the API's; nil: there is nothing.
-	UI http.Handler
 	// BodyLimit is how many bytes a request's body may have; 0: 16 MB.
 	BodyLimit int64
 	// Patience is how long a client may take to take in one answer, or 64 KB of a stream, before it is dropped (from a
@@ -100,7 +96,7 @@ func New(o Options) (*Server, error) {
 	return s, nil
 }
 
-// Handler answers requests. Requests that came over a network are let in by the rules of Options.Tokens and Options.Hosts;
+// Handler answers requests. Requests that came over a network are let in by the rule of Options.Tokens;
 // requests that a program in this process makes itself (which have no local address) always are.
 func (s *Server) Handler() http.Handler { return s.handler }
 

@@ -33,7 +33,9 @@ type sse struct {
 }
 
 // wantsStream reports whether the request asks for server-sent events.
-func (c *call) wantsStream() bool { return c.accepts("text/event-stream") }
+func (c *call) wantsStream() bool {
+	return c.r.Method == http.MethodGet && c.accepts("text/event-stream")
+}
 
 // accepts reports whether the request names the media type among those that it accepts.
 func (c *call) accepts(media string) bool {
@@ -147,6 +149,9 @@ func (c *call) pump(s *sse, l *life, changed <-chan struct{}, more func(*sse, *f
 			}
 			if err := s.flush(); err != nil {
 				return err
+			}
+			if c.draining.Load() {
+				return nil
 			}
 		}
 		if x.Stage.Terminal() {

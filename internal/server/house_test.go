@@ -1,0 +1,238 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/client"
+	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/handoff/direct"
+	"github.com/pawl-run/pawl/internal/store/sqlite"
+	"github.com/pawl-run/pawl/internal/task"
+	"github.com/pawl-run/pawl/internal/worker"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// house is a whole Pawl on a store in memory, reached over real HTTP.
+type house struct {
+	*Server
+	engine *engine.Engine
+	store  *sqlite.Store
+	url    string
+	http   *http.Client
+	client *client.Client
+	stop   context.CancelFunc // tells the server to stop
+	served chan error
+
+	mu  sync.Mutex
+	say map[string]chan string // execution → what its code is told to write; closing ends it
+}
+
+func build(t testing.TB, o Options) *house {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	st, err := sqlite.Open(ctx, sqlite.InMemory, sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := engine.New(engine.Options{Store: st, Exclusive: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &house{engine: e, store: st, say: map[string]chan string{}, served: make(chan error, 1)}
+	w, err := worker.New(worker.Options{Handoff: direct.New(e), Slots: 16, Grace: time.Second, Handlers: task.Handlers{
+		flow.KindNoop: task.Pass{}, flow.KindInput: task.Pass{}, flow.KindOutput: task.Pass{}, flow.KindCode: task.Func(h.runCode),
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Engine = e
+	if h.Server, err = New(o); err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	workerCtx, stopWorker := context.WithCancel(ctx)
+	wg.Go(func() { _ = e.Run(ctx) })
+	workerDone := make(chan struct{})
+	go func() { defer close(workerDone); _ = w.Run(workerCtx) }()
+	t.Cleanup(func() {
+		stopWorker()
+		<-workerDone
+		cancel()
+		wg.Wait()
+		if err := st.Close(); err != nil {
+			t.Errorf("close store: %v", err)
+		}
+	})
+	return h
+}
+
+// start is build with a listener on the loopback interface.
+func start(t testing.TB, o Options) *house {
+	t.Helper()
+	h := build(t, o)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	h.stop = cancel
+	go func() { h.served <- h.Serve(ctx, l) }()
+	h.url = "http://" + l.Addr().String()
+	transport := &http.Transport{}
+	h.http = &http.Client{Transport: transport}
+	var token string
+	if len(o.Tokens) > 0 {
+		token = o.Tokens[0]
+	}
+	if h.client, err = client.New(h.url, client.WithHTTPClient(h.http), client.WithToken(token)); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		transport.CloseIdleConnections()
+		cancel()
+		if err := <-h.served; err != nil {
+			t.Errorf("serve: %v", err)
+		}
+	})
+	return h
+}
+
+// runCode stands in for the sandbox. The source says what to do: "hang", "fail", "talk" (write what the test says), or
+// anything else, which is written to stdout.
+func (h *house) runCode(ctx context.Context, t *task.Task) (json.RawMessage, error) {
+	var code api.Code
+	if err := json.Unmarshal(t.Payload, &code); err != nil {
+		return nil, err
+	}
+	stopped := func() error {
+		s, _ := task.Stopped(ctx)
+		return &task.Error{As: s.As, Code: s.Code, Message: s.Reason, Output: json.RawMessage(`{"verdict":"killed"}`)}
+	}
+	switch code.Source {
+	case "hang":
+		<-ctx.Done()
+		return nil, stopped()
+	case "fail":
+		return nil, &task.Error{Code: "nonzero_exit", Message: "exit code 3"}
+	case "talk":
+		for {
+			select {
+			case text, more := <-h.voice(t.Execution.String()):
+				if !more {
+					return json.RawMessage(`{"verdict":"ok"}`), nil
+				}
+				if _, err := io.WriteString(t.Log("stdout"), text); err != nil {
+					return nil, err
+				}
+			case <-ctx.Done():
+				return nil, stopped()
+			}
+		}
+	}
+	_, err := io.WriteString(t.Log("stdout"), code.Source)
+	return json.RawMessage(`{"verdict":"ok"}`), err
+}
+
+func (h *house) voice(id string) chan string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.say[id] == nil {
+		h.say[id] = make(chan string)
+	}
+	return h.say[id]
+}
+
+// code submits a piece of code and returns its id.
+func (h *house) code(t testing.TB, source string) string {
+	t.Helper()
+	x, err := h.client.Evaluate(t.Context(), api.Evaluation{Code: api.Code{Language: "python", Source: source}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return x.ID
+}
+
+func (h *house) await(t testing.TB, id string, what string, is func(*api.Execution) bool) *api.Execution {
+	t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	deadline := time.After(10 * time.Second)
+	for {
+		x, err := h.client.Get(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if is(x) {
+			return x
+		}
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("%s is %s and never became %s", id, x.Status, what)
+		}
+	}
+}
+
+func running(x *api.Execution) bool  { return x.Status == api.Running }
+func terminal(x *api.Execution) bool { return x.Status.Terminal() }
+
+// do sends a request and returns the answer with its body.
+func (h *house) do(t testing.TB, method, path, body string, header ...string) (*http.Response, []byte) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, h.url+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i < len(header); i += 2 {
+		if header[i] == "Host" {
+			req.Host = header[i+1]
+			continue
+		}
+		req.Header.Set(header[i], header[i+1])
+	}
+	res, err := h.http.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	answer, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res, answer
+}
+
+// problem sends a request that is to be refused.
+func (h *house) problem(t testing.TB, want int, kind, method, path, body string, header ...string) api.Problem {
+	t.Helper()
+	res, answer := h.do(t, method, path, body, header...)
+	if res.StatusCode != want {
+		t.Fatalf("%s %s: %s, want %d\n%s", method, path, res.Status, want, answer)
+	}
+	if got := res.Header.Get("Content-Type"); got != "application/problem+json" {
+		t.Errorf("%s %s: content type %q", method, path, got)
+	}
+	var p api.Problem
+	if err := json.Unmarshal(answer, &p); err != nil {
+		t.Fatalf("%v\n%s", err, answer)
+	}
+	if p.Type != kind || p.Status != want || p.Title == "" || p.RequestID == "" || p.RequestID != res.Header.Get("X-Request-Id") {
+		t.Errorf("%s %s: problem %+v, want type %s", method, path, p, kind)
+	}
+	return p
+}
