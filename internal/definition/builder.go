@@ -18,7 +18,7 @@ const (
 	maxLabels      = 64
 	maxEnv         = 1000
 	maxProblems    = 500
-	maxExpressions = 5_000 // different ones that are more than a path
+	maxExpressions = 2_000 // different ones that are more than a path
 	maxTimeout     = 366 * 24 * time.Hour
 )
 
@@ -361,7 +361,7 @@ func (b *builder) expression(text, path string, s scope, task int, at func(line,
 		}
 	}
 	e := &expression{field: path, compiled: c}
-	if b.trusted {
+	if b.trusted || len(b.problems) >= maxProblems {
 		return e
 	}
 	if b.compiles > maxExpressions {

@@ -225,7 +225,7 @@ func TestHostileDocumentsAreQuick(t *testing.T) {
 		}
 		dense.WriteString("]}\n")
 	}
-	for i := range 100_000 {
+	for i := range 30_000 {
 		fmt.Fprintf(&exprs, "      k%d: '${{ input.x + %d }}'\n", i, i)
 	}
 	for name, src := range map[string]string{
@@ -263,7 +263,7 @@ func TestHostileDocumentsAreQuick(t *testing.T) {
 			}
 		}
 		t.Logf("%-18s %8s  %d bytes, %d definitions, %d problems", name, took.Round(time.Millisecond), len(src), len(defs), n)
-		if took > 5*time.Second {
+		if took > 5*slack*time.Second {
 			t.Errorf("%s takes %s", name, took)
 		}
 	}
