@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/client"
@@ -99,5 +100,29 @@ func TestHostAndOrigin(t *testing.T) {
 	}
 	if res, _ := h.do(t, "GET", path, "", "Origin", "https://evil.example"); res.StatusCode != 200 || res.Header.Get("Access-Control-Allow-Origin") != "" {
 		t.Errorf("reading from elsewhere: %s %v", res.Status, res.Header)
+	}
+}
+
+// What a worker waits for may come long after the answer before it on the same connection.
+func TestWorkersMayWaitLong(t *testing.T) {
+	t.Parallel()
+	const patience = 50 * time.Millisecond
+	h := start(t, Options{Patience: patience, Workers: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		timer := time.NewTimer(4 * patience)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-r.Context().Done():
+		}
+		_, _ = w.Write([]byte("work"))
+	})})
+	if res, _ := h.do(t, "GET", "/healthz", ""); res.StatusCode != 200 {
+		t.Fatal(res.Status)
+	}
+	if res, body := h.do(t, "POST", "/api/v1/workers/x/take", ""); res.StatusCode != 200 || string(body) != "work" {
+		t.Errorf("%s %q", res.Status, body)
+	}
+	if res, _ := h.do(t, "GET", "/api/v1/workers", ""); res.StatusCode != 200 {
+		t.Error(res.Status)
 	}
 }

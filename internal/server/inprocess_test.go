@@ -190,3 +190,20 @@ func BenchmarkSubmitOverHTTP(b *testing.B) {
 	h.client = c
 	benchSubmit(b, h)
 }
+
+func BenchmarkSubmitBatch(b *testing.B) {
+	h := build(b, Options{})
+	c := client.NewInProcess(h.Handler())
+	batch := make([]api.Submission, 1000)
+	for i := range batch {
+		batch[i] = api.Submission{Action: "noop", Input: json.RawMessage(`{"n":1}`)}
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		r, err := c.SubmitBatch(b.Context(), batch)
+		if err != nil || r.Refused > 0 {
+			b.Fatalf("%+v, %v", r, err)
+		}
+	}
+	b.ReportMetric(float64(b.N*len(batch))/b.Elapsed().Seconds(), "submitted/s")
+}

@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/pawl-run/pawl/api"
 )
@@ -280,8 +281,12 @@ func FuzzBodies(f *testing.F) {
 			t.Fatalf("took %q, which is no JSON", body)
 		}
 		if err != nil {
-			if p := problemOf(err); p.Status != 400 && p.Status != 422 || len(p.Errors) == 0 {
+			p := problemOf(err)
+			if p.Status != 400 && p.Status != 422 || len(p.Errors) == 0 {
 				t.Fatalf("%q: %+v", body, p)
+			}
+			if p.Status == 400 && json.Valid(body) && utf8.Valid(body) && !strings.Contains(p.Errors[0].Message, "nested deeper") {
+				t.Fatalf("cannot read %q, which is JSON: %+v", body, p)
 			}
 			return
 		}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"runtime/debug"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -116,7 +117,7 @@ func (m *metrics) counters() map[string]float64 {
 // request begins to measure a request; the function it returns ends that.
 func (m *metrics) request(r *http.Request, w *seenWriter) (done func()) {
 	begun := time.Now()
-	waits := r.URL.Query().Has("wait") || r.Header.Get("Accept") == "text/event-stream"
+	waits := r.URL.Query().Has("wait") || strings.Contains(r.Header.Get("Accept"), "text/event-stream")
 	if waits {
 		m.streams.Inc()
 	}
@@ -147,6 +148,7 @@ func knownMethod(m string) string {
 }
 
 func (c *call) metricsPage() error {
+	_ = http.NewResponseController(c.w).SetWriteDeadline(time.Now().Add(c.Patience))
 	c.metrics.page.ServeHTTP(c.w, c.r)
 	return nil
 }
