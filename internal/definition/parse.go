@@ -134,6 +134,7 @@ func (b *builder) action(v *value) *Action {
 		b.fail(v, "", "add action: "+strings.Join(BuiltIns[:4], ", ")+", …; or handler: name", "the action says neither its kind nor its handler")
 	case kind != nil:
 		a.Kind = b.oneOf(kind, "action", BuiltIns...)
+		b.payload(a.Kind, v, v.get("with"), "with", false)
 	default:
 		a.Handler = b.name(handler, "handler", "handler")
 		if BuiltIn(a.Handler) {

@@ -3,6 +3,7 @@ package definition
 import (
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -85,8 +86,21 @@ func TestProblems(t *testing.T) {
 		{head + "  a: {action: noop, env: {X: [a]}}\n", []string{"f.yaml:3:30", "json(x)"}},
 		{head + "  a: {action: noop, labels: {x: {}}}\n", []string{"f.yaml:3:33", "want a string"}},
 		{head + "  a: {action: noop, queue: GPU}\n", []string{"f.yaml:3:28", "queue"}},
-		{head + "  a: {action: workflow}\n", []string{"f.yaml:3:6", "name of the workflow"}},
+		{head + "  a: {action: workflow}\n", []string{"f.yaml:3:6", "the workflow needs name"}},
 		{head + "  a: {action: workflow, with: {name: x, inputs: {}}}\n", []string{"f.yaml:3:41", `did you mean "input"?`}},
+		{head + "  a: {action: workflow, with: {name: Bad}}\n", []string{"f.yaml:3:38", "workflow's name"}},
+		{head + "  a: {action: code}\n", []string{"f.yaml:3:6", "needs language and source"}},
+		{head + "  a: {action: code, with: {langauge: python, source: x}}\n", []string{"f.yaml:3:28", `did you mean "language"?`}},
+		{head + "  a: {action: code, with: {language: pyhton, source: x}}\n", []string{"f.yaml:3:38", `did you mean "python"?`}},
+		{head + "  a: {action: code, with: {language: c, source: x, limits: {mem: 1}}}\n", []string{"f.yaml:3:61", `unknown field "mem"`}},
+		{head + "  a: {action: code, with: {language: c, source: x, limits: {memory: 64Q}}}\n", []string{"f.yaml:3:69", "64Q", "64MiB"}},
+		{head + "  a: {action: code, with: {language: c, source: x, limits: {memory: 1KB}}}\n", []string{"f.yaml:3:69", "1KB"}},
+		{head + "  a: {action: code, with: {language: c, source: x, limits: {pids: 0}}}\n", []string{"f.yaml:3:67", "from 1 to 100000"}},
+		{head + "  a: {action: code, with: {language: c, source: x, limits: {cpu: 0}}}\n", []string{"f.yaml:3:66", "more than 0"}},
+		{head + "  a: {action: code, with: {language: c, source: x, limits: {wall: 25h}}}\n", []string{"f.yaml:3:67", "24h"}},
+		{head + "  a: {action: sleep, with: {for: soon}}\n", []string{"f.yaml:3:34", "how long"}},
+		{head + "  a: {action: http, with: {ulr: x}}\n", []string{"f.yaml:3:27", "url is missing"}},
+		{"name: x\naction: http\nwith: {url: a, methd: GET}\n", []string{"f.yaml:3:16", `did you mean "method"?`}},
 		{head + "  a: {action: noop, with: [1]}\n", []string{"f.yaml:3:27", "want an object"}},
 		{"name: w\nconcurrency: {limit: 3}\ntasks: {a: {action: noop}}\n", []string{"f.yaml:2:14", "key is missing"}},
 		{"name: w\nconcurrency: {key: a, limit: 100001}\ntasks: {a: {action: noop}}\n", []string{"f.yaml:2:30", "from 1 to 100000"}},
@@ -202,6 +216,25 @@ name: y
 `)
 	if len(got) != 8 {
 		t.Errorf("%d problems, want 8:\n%s", len(got), strings.Join(got, "\n"))
+	}
+}
+
+// TestDocumentation parses every definition that the documentation shows.
+func TestDocumentation(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../docs/workflows.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := strings.Split(string(text), "```yaml\n")[1:]
+	if len(blocks) < 2 {
+		t.Fatalf("%d examples", len(blocks))
+	}
+	for _, b := range blocks {
+		src, _, _ := strings.Cut(b, "```")
+		if _, err := Parse("workflows.md", []byte(src)); err != nil {
+			t.Errorf("%v\n%s", err, src)
+		}
 	}
 }
 

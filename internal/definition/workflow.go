@@ -68,7 +68,7 @@ func (b *builder) task(w *Workflow, t *Task, v *value) []need {
 	b.taskAction(t, v, path)
 	t.With = b.template(v.get("with"), join(path, "with"), sc, t.Index)
 	b.objectTemplate(v.get("with"), t.With, join(path, "with"))
-	b.subWorkflow(t, v, path)
+	b.payload(t.Action, v, v.get("with"), join(path, "with"), true)
 	b.settings(v, path, &t.Settings, sc, t.Index)
 	t.Settings.Queue = b.queue(v.get("queue"), join(path, "queue"))
 	t.ContinueOnError = b.boolean(v.get("continue_on_error"), join(path, "continue_on_error"))
@@ -244,28 +244,6 @@ func (b *builder) taskAction(t *Task, v *value, path string) {
 		return
 	}
 	t.Version = n
-}
-
-// subWorkflow checks the `with` of the built-in action workflow.
-func (b *builder) subWorkflow(t *Task, v *value, path string) {
-	if t.Action != "workflow" {
-		return
-	}
-	with := v.get("with")
-	if with == nil || with.kind == objectValue && with.get("name") == nil {
-		b.fail(v, join(path, "with"), "add with: {name: child, input: {…}}", "the name of the workflow to run is missing")
-		return
-	}
-	if with.kind != objectValue {
-		return
-	}
-	b.object(with, join(path, "with"), []string{"name", "input", "version"})
-	if name := with.get("name"); name != nil && !strings.Contains(name.text, opening) {
-		b.name(name, join(path, "with.name"), "workflow's name")
-	}
-	if n := with.get("version"); n != nil {
-		b.whole(n, join(path, "with.version"), 1, 1_000_000_000)
-	}
 }
 
 // objectTemplate checks that what a template gives can be an object.

@@ -1,0 +1,193 @@
+package definition
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// payload is what is known of a built-in action's `with` before it runs: the
+// handler decides about everything else. TestPayloads compares it with the
+// handlers' own words.
+type payload struct {
+	fields   []string
+	required []string
+}
+
+var payloads = map[string]payload{
+	"code": {
+		fields:   []string{"language", "source", "files", "args", "env", "stdin", "limits", "collect", "runtime"},
+		required: []string{"language", "source"},
+	},
+	"http": {
+		fields:   []string{"method", "url", "headers", "body", "expect", "response", "max_bytes", "timeout", "follow_redirects"},
+		required: []string{"url"},
+	},
+	"llm": {
+		fields: []string{"base_url", "model", "messages", "system", "prompt", "temperature", "top_p", "max_tokens", "stop",
+			"seed", "response_format", "api_key_env", "timeout"},
+		required: []string{"base_url", "model"},
+	},
+	"sleep":    {fields: []string{"for"}, required: []string{"for"}},
+	"workflow": {fields: []string{"name", "input", "version"}, required: []string{"name"}},
+}
+
+var codeLanguages = []string{"python", "python3", "py", "javascript", "js", "node", "bash", "sh", "shell", "go", "golang", "c"}
+
+// limit is one of the limits of code; seconds or bytes, or plain numbers.
+type limit struct {
+	unit        string
+	least, most float64
+}
+
+var codeLimits = map[string]limit{
+	"wall": {"time", 0, 86400}, "timeout": {"time", 0, 86400}, "cpu": {"time", 0, 86400},
+	"memory": {"size", 1 << 20, 1 << 40}, "output": {"size", 1, 1 << 30}, "disk": {"size", 1, 1 << 40},
+	"pids": {"count", 1, 100_000},
+}
+
+// payload checks the `with` of a built-in action as far as it stands in the
+// document. with is nil where owner has none; needed says that it must not be.
+func (b *builder) payload(action string, owner, with *value, path string, needed bool) {
+	p, known := payloads[action]
+	if !known || with == nil && !needed || with != nil && with.kind != objectValue {
+		return
+	}
+	if with == nil {
+		b.fail(owner, path, fmt.Sprintf("add with: {%s: …}", strings.Join(p.required, ": …, ")), "the %s needs %s", action, strings.Join(p.required, " and "))
+		return
+	}
+	b.object(with, path, p.fields)
+	for _, name := range p.required {
+		if with.get(name) == nil {
+			b.fail(with, path, "add "+name+": …", "%s is missing", name)
+		}
+	}
+	switch action {
+	case "code":
+		b.codePayload(with, path)
+	case "workflow":
+		b.workflowPayload(with, path)
+	case "sleep":
+		if v := with.get("for"); v != nil && v.fixed() {
+			b.sleepPayload(v, join(path, "for"))
+		}
+	}
+}
+
+// fixed reports whether v is a scalar without expressions.
+func (v *value) fixed() bool {
+	return v.kind != listValue && v.kind != objectValue && !strings.Contains(v.text, opening)
+}
+
+func (b *builder) codePayload(with *value, path string) {
+	if l := with.get("language"); l != nil && l.fixed() && !slices.Contains(codeLanguages, l.text) {
+		b.fail(l, join(path, "language"), offerName(l.text, codeLanguages, "the languages are"), "%q is not a language that Pawl knows", clip(l.text, 40))
+	}
+	limits := with.get("limits")
+	if limits == nil || limits.kind == textValue && !limits.fixed() {
+		return
+	}
+	path = join(path, "limits")
+	if !b.object(limits, path, sortedKeys(codeLimits)) {
+		return
+	}
+	for _, f := range limits.fields {
+		if l, known := codeLimits[f.name]; known && (f.value.fixed() || f.value.kind >= listValue) {
+			b.limit(f.value, join(path, f.name), l)
+		}
+	}
+}
+
+func (b *builder) limit(v *value, path string, l limit) {
+	var n float64
+	var err error
+	fix := fmt.Sprintf("write a whole number from %.0f to %.0f", l.least, l.most)
+	switch {
+	case v.kind != numberValue && (v.kind != textValue || l.unit == "count"):
+		err = strconv.ErrSyntax
+	case l.unit == "size":
+		n, err = sizeOf(v.text)
+		fix = fmt.Sprintf("write 64MB, 64MiB or a number of bytes, from %.0f to %.0f", l.least, l.most)
+	case l.unit == "time":
+		n, err = secondsOf(v)
+		fix = "write 10s, 500ms or a number of seconds, more than 0 and at most 24h"
+		if n == 0 {
+			err = strconv.ErrRange
+		}
+	default:
+		n, err = strconv.ParseFloat(v.text, 64)
+	}
+	if err != nil || n < l.least || n > l.most || l.unit == "count" && n != math.Trunc(n) {
+		what := "the value"
+		if v.text != "" {
+			what = clip(v.text, 40)
+		}
+		b.fail(v, path, fix, "%s is not a limit within the range", what)
+	}
+}
+
+func secondsOf(v *value) (float64, error) {
+	if v.kind == numberValue {
+		return strconv.ParseFloat(v.text, 64)
+	}
+	d, err := time.ParseDuration(v.text)
+	return d.Seconds(), err
+}
+
+// sizeOf reads a number of bytes with or without a unit: KB is a thousand, KiB
+// 1,024, and so on up to T; a letter alone is the thousands.
+func sizeOf(s string) (float64, error) {
+	s = strings.ToLower(strings.TrimSpace(s))
+	digits := strings.TrimRight(s, "kmgtib ")
+	n, err := strconv.ParseFloat(digits, 64)
+	if err != nil {
+		return 0, err
+	}
+	unit := strings.TrimSpace(s[len(digits):])
+	if unit == "" || unit == "b" {
+		return n, nil
+	}
+	step := 1000.0
+	power := strings.IndexByte("kmgt", unit[0]) + 1
+	switch unit[1:] {
+	case "", "b":
+	case "ib":
+		step = 1024
+	default:
+		power = 0
+	}
+	if power == 0 {
+		return 0, strconv.ErrSyntax
+	}
+	return n * math.Pow(step, float64(power)), nil
+}
+
+func (b *builder) workflowPayload(with *value, path string) {
+	if name := with.get("name"); name != nil && !strings.Contains(name.text, opening) {
+		b.name(name, join(path, "name"), "workflow's name")
+	}
+	if n := with.get("version"); n != nil && !strings.Contains(n.text, opening) {
+		b.whole(n, join(path, "version"), 1, 1_000_000_000)
+	}
+}
+
+func (b *builder) sleepPayload(v *value, path string) {
+	seconds, err := 0.0, error(nil)
+	switch v.kind {
+	case numberValue:
+		seconds, err = strconv.ParseFloat(v.text, 64)
+	case textValue:
+		var d time.Duration
+		d, err = ParseDuration(v.text)
+		seconds = d.Seconds()
+	default:
+		err = strconv.ErrSyntax
+	}
+	if err != nil || seconds < 0 || seconds > maxTimeout.Seconds() {
+		b.fail(v, path, "write 90s, 1h30m or a number of seconds, at most 366d", "%s is not how long to sleep", clip(v.describe(), 60))
+	}
+}
