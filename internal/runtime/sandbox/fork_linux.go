@@ -21,7 +21,7 @@ const namespaces = syscall.CLONE_NEWUSER | syscall.CLONE_NEWPID | syscall.CLONE_
 	syscall.CLONE_NEWIPC | syscall.CLONE_NEWUTS
 
 // initEnv is the init's whole environment. It allocates so little that collecting garbage would cost more than it frees.
-var initEnv = []string{pid1.Marker + "=1", "GOGC=off", "GOMAXPROCS=1", "GODEBUG=madvdontneed=0"}
+var initEnv = []string{pid1.Marker + "=1", "GOGC=off", "GOMAXPROCS=1"}
 
 // allCapabilities are wanted by the init within its own user namespace, to build the sandbox; the kernel's newest is 40.
 func allCapabilities() []uintptr {
@@ -43,8 +43,10 @@ func birth(files []uintptr, uid, gid int, privileged bool, cgroup *group, pidfd 
 		Credential:                 &syscall.Credential{Uid: pid1.UserID, Gid: pid1.GroupID, NoSetGroups: !privileged},
 		AmbientCaps:                allCapabilities(),
 		Pdeathsig:                  syscall.SIGKILL,
-		Setsid:                     true,
-		PidFD:                      pidfd,
+		// Out of the terminal's foreground, but not a session of its own: with scheduler autogroups every new session is
+		// a new scheduling group, which on a busy machine waits its turn for milliseconds.
+		Setpgid: true,
+		PidFD:   pidfd,
 	}
 	if cgroup != nil && cgroup.dir != nil {
 		sys.UseCgroupFD, sys.CgroupFD = true, int(cgroup.dir.Fd())

@@ -144,7 +144,7 @@ func execute(cfg *Config) (int, *failure) {
 		Dir:   WorkDir,
 		Env:   cfg.Env,
 		Files: []uintptr{0, 1, 2},
-		Sys:   &syscall.SysProcAttr{Setsid: true},
+		Sys:   &syscall.SysProcAttr{Setpgid: true},
 	})
 	if err != nil {
 		return 0, &failure{"execute", path, asErrno(err), true}

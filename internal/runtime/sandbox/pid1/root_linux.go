@@ -207,33 +207,33 @@ func freeze(target string) error {
 		syscall.MS_REMOUNT|syscall.MS_BIND|syscall.MS_RDONLY|syscall.MS_NOEXEC|quiet, "")
 }
 
-// mountScratch mounts one tmpfs and shows it in three places, so that one size bounds them all.
+// mountScratch mounts one tmpfs and shows it in three places, so that one size bounds them all. The tmpfs itself ends up
+// below /work, covered by the part of it that is shown there: to unmount it would cost a wait for the kernel's
+// read-copy-update, on a busy machine the longest of the whole start.
 func mountScratch(cfg *Config) error {
+	const work = "work" // WorkDir, from the new root
 	options := "mode=0755,size=" + decimal(cfg.ScratchSize) + ",nr_inodes=" + decimal(cfg.ScratchInodes)
-	if err := makeDir("scratch", 0o755); err != nil {
+	if err := makeDir(work, 0o755); err != nil {
 		return err
 	}
-	if err := syscall.Mount("tmpfs", "scratch", "tmpfs", quiet, options); err != nil {
+	if err := syscall.Mount("tmpfs", work, "tmpfs", quiet, options); err != nil {
 		return err
 	}
 	for _, part := range []struct {
-		name, target string
-		mode         uint32
-	}{{"scratch/work", WorkDir[1:], 0o755}, {"scratch/tmp", "tmp", 0o1777}, {"scratch/shm", "dev/shm", 0o1777}} {
-		if err := syscall.Mkdir(part.name, part.mode); err != nil {
+		source, target string
+		mode           uint32
+	}{{work + "/tmp", "tmp", 0o1777}, {work + "/shm", "dev/shm", 0o1777}, {work + "/work", work, 0o755}} {
+		if err := syscall.Mkdir(part.source, part.mode); err != nil {
 			return err
 		}
 		if err := makeDir(part.target, 0o755); err != nil {
 			return err
 		}
-		if err := syscall.Mount(part.name, part.target, "", syscall.MS_BIND, ""); err != nil {
+		if err := syscall.Mount(part.source, part.target, "", syscall.MS_BIND, ""); err != nil {
 			return err
 		}
 	}
-	if err := syscall.Unmount("scratch", syscall.MNT_DETACH); err != nil {
-		return err
-	}
-	return syscall.Rmdir("scratch")
+	return nil
 }
 
 // decimal formats a positive number; strconv would be one more package to initialize.
