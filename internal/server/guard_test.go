@@ -103,7 +103,7 @@ func TestHostAndOrigin(t *testing.T) {
 	}
 }
 
-// What a worker waits for may come long after the answer before it on the same connection.
+// What a worker waits for may take longer than a client is given to take in an answer.
 func TestWorkersMayWaitLong(t *testing.T) {
 	t.Parallel()
 	const patience = 50 * time.Millisecond

@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"reflect"
 	"strings"
-	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -106,8 +105,6 @@ func (s *Server) around(mux *http.ServeMux) http.Handler {
 			id = newRequestID()
 		}
 		w.Header().Set("X-Request-Id", id)
-		// The deadline of the answer before this one on the same connection is not this one's.
-		_ = http.NewResponseController(w).SetWriteDeadline(time.Time{})
 		if err := s.guard(r); err != nil {
 			if problemOf(err).Status == http.StatusUnauthorized {
 				w.Header().Set("WWW-Authenticate", `Bearer realm="pawl"`)
