@@ -26,14 +26,7 @@ func open(t *testing.T, path string) store.Store {
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	t.Run("memory", func(t *testing.T) {
-		t.Parallel()
-		storetest.Exercise(t, func(t *testing.T) store.Store { return open(t, sqlite.InMemory) })
-	})
-	t.Run("file", func(t *testing.T) {
-		t.Parallel()
-		storetest.Exercise(t, func(t *testing.T) store.Store { return open(t, filepath.Join(t.TempDir(), "pawl.db")) })
-	})
+	storetest.Exercise(t, func(t *testing.T) store.Store { return open(t, sqlite.InMemory) })
 }
 
 func TestReopen(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"maps"
 	"slices"
@@ -30,22 +31,29 @@ type modelled struct {
 	keys   []string
 	order  []flow.ID
 	all    map[flow.ID]*known
+	met    map[flow.ID]bool // since the last comparison
 	ticket int64
 }
 
 // model takes random decisions and compares the store with a map after each.
 func model(b *bench) {
+	if f := flag.Lookup("rapid.checks"); f.Value.String() == f.DefValue {
+		// A store is not a pure function: under the race detector a hundred runs, the default, take most of a minute.
+		must(b, flag.Set(f.Name, "30"))
+	}
 	run := 0
 	rapid.Check(b.tb, func(rt *rapid.T) {
 		run++ // queues and keys of its own: the store is not emptied in between
 		one := *b
 		one.tester, one.now = rt, epoch
-		m := &modelled{bench: &one, rt: rt, all: make(map[flow.ID]*known),
+		m := &modelled{bench: &one, rt: rt, all: make(map[flow.ID]*known), met: make(map[flow.ID]bool),
 			queues: []string{fmt.Sprint("q", run), fmt.Sprint("r", run)}, keys: []string{"", fmt.Sprint("k", run), fmt.Sprint("l", run)}}
 		rt.Repeat(map[string]func(*rapid.T){
 			"submit": m.submitSome, "admit": m.admit, "claim": m.claim, "report": m.report, "cancel": m.cancel,
-			"lose": m.lose, "stale": m.stale, "roll back": m.rollBack, "": m.compare,
+			"lose": m.lose, "stale": m.stale, "roll back": m.rollBack, "": func(*rapid.T) { m.compare(slices.Collect(maps.Keys(m.met))) },
 		})
+		m.compare(m.order)
+		m.endAll()
 		b.made = one.made
 	})
 }
@@ -61,7 +69,9 @@ func (m *modelled) pick(fits func(*flow.Execution) bool) *flow.Draft {
 	if len(some) == 0 {
 		m.rt.Skip("none")
 	}
-	return m.load(rapid.SampledFrom(some).Draw(m.rt, "execution"))
+	id := rapid.SampledFrom(some).Draw(m.rt, "execution")
+	m.met[id] = true
+	return m.load(id)
 }
 
 // commit writes a decision and teaches it to the model.
@@ -72,6 +82,7 @@ func (m *modelled) commit(drafts ...*flow.Draft) {
 			m.order = append(m.order, d.ID)
 			m.all[d.ID] = &known{}
 		}
+		m.met[d.ID] = true
 		k := m.all[d.ID]
 		x := *d.Execution
 		k.x = &x
@@ -180,16 +191,20 @@ func (m *modelled) rollBack(*rapid.T) {
 	wantErr(m.bench, "update", err, stop)
 }
 
-// compare holds everything that a store answers against the model.
-func (m *modelled) compare(*rapid.T) {
+// compare holds what a store answers against the model: about some executions, and about every queue, key and deadline.
+func (m *modelled) compare(some []flow.ID) {
+	clear(m.met)
+	for _, id := range some {
+		k := m.all[id]
+		equal(m.bench, "execution", m.get(id), k.x)
+		equal(m.bench, "history", m.events(id, 0, 1000), stripped(k.events))
+		equal(m.bench, "kept events", inTx(m.bench, func(ctx context.Context, t store.Tx) ([]flow.Event, error) { return t.Inbox(ctx, id) }), k.inbox)
+	}
 	use := make(map[string]store.KeyUse)
 	lines := make(map[string][]*flow.Execution)
 	var ready, due []*flow.Execution
 	for _, id := range m.order {
 		k := m.all[id]
-		equal(m.bench, "execution", m.get(id), k.x)
-		equal(m.bench, "history", m.events(id, 0, 1000), stripped(k.events))
-		equal(m.bench, "kept events", inTx(m.bench, func(ctx context.Context, t store.Tx) ([]flow.Event, error) { return t.Inbox(ctx, id) }), k.inbox)
 		u := use[k.x.Key]
 		switch {
 		case k.x.Place.HoldsKey():
@@ -226,6 +241,21 @@ func (m *modelled) compare(*rapid.T) {
 		return slices.DeleteFunc(all, func(x *flow.Execution) bool { return m.all[x.ID] == nil }), err
 	})
 	equal(m.bench, "due", asSet(ids(woken)), asSet(ids(due)))
+}
+
+// endAll ends what is left, so that it is not due in later runs.
+func (m *modelled) endAll() {
+	for _, id := range m.order {
+		d := m.load(id)
+		if d.Stage.Terminal() {
+			continue
+		}
+		must(m.bench, d.Cancel(flow.Cancelled, flow.CodeCancelled, "the run is over", m.now))
+		if held(d.Execution) {
+			must(m.bench, d.Lose("the run is over", m.now, 0))
+		}
+		m.commit(d)
+	}
 }
 
 // stripped are events as the history keeps them.

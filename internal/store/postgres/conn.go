@@ -1,0 +1,305 @@
+package postgres
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/store/row"
+)
+
+// query is a statement's text and its place in the store's list of rendered statements.
+type query struct {
+	text string
+	slot int
+}
+
+var queries []*query
+
+// sql declares a statement; {s} stands for the schema. It is called for package variables only, so the list is complete
+// before any store exists.
+func sql(text string) *query {
+	q := &query{text: text, slot: len(queries)}
+	queries = append(queries, q)
+	return q
+}
+
+// statement is a query rendered for one store.
+type statement struct{ name, text string }
+
+// render fills in the schema, quoted already.
+func render(schema string) []statement {
+	all := make([]statement, len(queries))
+	for i, q := range queries {
+		all[i] = statement{fmt.Sprintf("pawl_%d", i), strings.ReplaceAll(q.text, "{s}", schema)}
+	}
+	return all
+}
+
+// conn speaks to one connection through the protocol itself: parameters are written in binary into one buffer, results
+// are read out of the connection's own, and any number of statements go in one round trip. A store on the hot path sends
+// whole columns; boxing each value would cost more than PostgreSQL does.
+type conn struct {
+	pg         *pgconn.PgConn
+	statements []statement
+	// prepared says which statements the server knows by name; nil when the connection may be another server's the next
+	// moment (a transaction pooler), so that nothing can be prepared.
+	prepared []bool
+}
+
+var binaryFormat = []int16{1}
+
+// call is one statement to run, its parameters, and what reads its rows.
+type call struct {
+	q      *query
+	params [][]byte
+	read   func(*rows) error // called for each row; nil discards them
+}
+
+// run sends calls in one round trip and reads their answers in order. After the first failure the server ignores the
+// rest; done says how many calls succeeded before. An error of read does not stop the calls.
+func (c *conn) run(ctx context.Context, calls []call) (done int, err error) {
+	p := c.pg.StartPipeline(ctx)
+	sent := make([]bool, len(calls)) // a preparation goes before the call
+	for i, k := range calls {
+		s := &c.statements[k.q.slot]
+		switch {
+		case c.prepared == nil:
+			p.SendQueryParams(s.text, k.params, nil, binaryFormat, binaryFormat)
+			continue
+		case !c.prepared[k.q.slot]:
+			p.SendPrepare(s.name, s.text, nil)
+			sent[i], c.prepared[k.q.slot] = true, true
+		}
+		p.SendQueryPrepared(s.name, k.params, binaryFormat, binaryFormat)
+	}
+	if err := p.Sync(); err != nil {
+		return 0, err
+	}
+	var bad error
+	for i, k := range calls {
+		if sent[i] {
+			if _, err = p.GetResults(); err != nil {
+				break
+			}
+			sent[i] = false
+		}
+		var result any
+		if result, err = p.GetResults(); err != nil {
+			break
+		}
+		rr, ok := result.(*pgconn.ResultReader)
+		if !ok {
+			err = fmt.Errorf("the server answered %T to a statement", result)
+			break
+		}
+		for rr.NextRow() {
+			if k.read == nil || bad != nil {
+				continue
+			}
+			r := rows{values: rr.Values()}
+			if err := k.read(&r); err != nil {
+				bad = err
+			}
+		}
+		if _, err = rr.Close(); err != nil {
+			break
+		}
+		done++
+	}
+	if err != nil {
+		for i, k := range calls { // what was not reached was not prepared
+			if sent[i] {
+				c.prepared[k.q.slot] = false
+			}
+		}
+	}
+	if e := p.Close(); err == nil {
+		err = e
+	}
+	if err == nil {
+		err = bad
+	}
+	return done, err
+}
+
+// args writes parameters, in binary, one after another.
+type args struct {
+	b      []byte
+	params [][]byte
+}
+
+func (a *args) put(from int) *args {
+	a.params = append(a.params, a.b[from:len(a.b):len(a.b)])
+	return a
+}
+
+func (a *args) int(v int64) *args {
+	n := len(a.b)
+	a.b = binary.BigEndian.AppendUint64(a.b, uint64(v))
+	return a.put(n)
+}
+
+func (a *args) bool(v bool) *args {
+	n := len(a.b)
+	a.b = append(a.b, bit(v))
+	return a.put(n)
+}
+
+func bit(v bool) byte {
+	if v {
+		return 1
+	}
+	return 0
+}
+
+func (a *args) text(v string) *args {
+	n := len(a.b)
+	a.b = append(a.b, v...)
+	return a.put(n)
+}
+
+func (a *args) bytes(v []byte) *args {
+	n := len(a.b)
+	a.b = append(a.b, v...)
+	return a.put(n)
+}
+
+func (a *args) id(v flow.ID) *args { return a.bytes(v[:]) }
+
+// null is the null value, of every type.
+func (a *args) null() *args {
+	a.params = append(a.params, nil)
+	return a
+}
+
+func (a *args) ids(all []flow.ID) *args {
+	n := len(a.b)
+	a.array(oidUUID, len(all))
+	for i := range all {
+		a.b = append(append(a.b, 0, 0, 0, 16), all[i][:]...)
+	}
+	return a.put(n)
+}
+
+func (a *args) texts(all []string) *args {
+	n := len(a.b)
+	a.array(oidText, len(all))
+	for _, s := range all {
+		a.b = binary.BigEndian.AppendUint32(a.b, uint32(len(s)))
+		a.b = append(a.b, s...)
+	}
+	return a.put(n)
+}
+
+// The types of PostgreSQL that are written and read here.
+const (
+	oidBool   = 16
+	oidBytes  = 17
+	oidInt8   = 20
+	oidText   = 25
+	oidUUID   = 2950
+	oidInt2   = 21
+	oidInt4   = 23
+	noElement = 0xffffffff // the length of a null
+)
+
+// array writes the head of a one-dimensional array of n elements that may be null.
+func (a *args) array(oid uint32, n int) {
+	if n == 0 {
+		a.b = binary.BigEndian.AppendUint32(a.b, 0)
+		a.b = binary.BigEndian.AppendUint32(a.b, 0)
+		a.b = binary.BigEndian.AppendUint32(a.b, oid)
+		return
+	}
+	for _, v := range [...]uint32{1, 1, oid, uint32(n), 1} {
+		a.b = binary.BigEndian.AppendUint32(a.b, v)
+	}
+}
+
+// rows reads one row, column after column. Values live until the next row.
+type rows struct {
+	values [][]byte
+	i      int
+	err    error
+}
+
+func (r *rows) next() []byte {
+	v := r.values[r.i]
+	r.i++
+	return v
+}
+
+// null reports whether the next column is null, and passes over it when it is.
+func (r *rows) null() bool {
+	if r.values[r.i] != nil {
+		return false
+	}
+	r.i++
+	return true
+}
+
+// int reads an integer of any width; null is 0.
+func (r *rows) int() int64 {
+	switch v := r.next(); len(v) {
+	case 8:
+		return int64(binary.BigEndian.Uint64(v))
+	case 4:
+		return int64(int32(binary.BigEndian.Uint32(v)))
+	case 2:
+		return int64(int16(binary.BigEndian.Uint16(v)))
+	}
+	return 0
+}
+
+func (r *rows) bool() bool {
+	v := r.next()
+	return len(v) == 1 && v[0] == 1
+}
+
+func (r *rows) text() string { return string(r.next()) }
+
+// peek returns bytes that live until the next row.
+func (r *rows) peek() []byte { return r.next() }
+
+// bytes returns a copy; null is nil, and so is what has no bytes.
+func (r *rows) bytes() []byte {
+	v := r.next()
+	if len(v) == 0 {
+		return nil
+	}
+	return append(make([]byte, 0, len(v)), v...)
+}
+
+// id reads an id; null is the zero one.
+func (r *rows) id() (id flow.ID) {
+	copy(id[:], r.next())
+	return id
+}
+
+func (r *rows) time() time.Time { return row.FromMicros(r.int()) }
+
+// texts reads an array of texts.
+func (r *rows) texts() []string {
+	v := r.next()
+	if len(v) < 20 {
+		return nil
+	}
+	n := binary.BigEndian.Uint32(v[12:])
+	all := make([]string, 0, n)
+	for v = v[20:]; n > 0 && len(v) >= 4; n-- {
+		size := binary.BigEndian.Uint32(v)
+		v = v[4:]
+		if size == noElement {
+			continue
+		}
+		all = append(all, string(v[:size]))
+		v = v[size:]
+	}
+	return all
+}

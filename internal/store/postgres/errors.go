@@ -1,0 +1,110 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// What the statements themselves raise.
+const (
+	codeConflict = "PW409" // rows are not as the decision saw them
+	codeOrphan   = "PW404" // a row names one that does not exist
+)
+
+// again reports whether the database asks for the same transaction once more.
+func again(err error) bool {
+	var e *pgconn.PgError
+	if !errors.As(err, &e) {
+		return false
+	}
+	switch e.Code {
+	case "40001", "40P01", // serialisation failure, deadlock
+		"55P03": // waited too long for a lock (line.go)
+		return true
+	}
+	return false
+}
+
+// translate says in the port's words what went wrong: the data, the decision, or the database.
+func translate(err error) error {
+	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, store.ErrUnavailable) ||
+		errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrUnknown) {
+		return err
+	}
+	var e *pgconn.PgError
+	if errors.As(err, &e) {
+		return translateServer(e, err)
+	}
+	var connecting *pgconn.ConnectError
+	var network net.Error
+	var closed *fs.PathError
+	if errors.As(err, &connecting) || errors.As(err, &network) || errors.As(err, &closed) || !errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("%w: %w", store.ErrUnavailable, err)
+	}
+	return err
+}
+
+func translateServer(e *pgconn.PgError, err error) error {
+	switch e.Code {
+	case "23505":
+		return fmt.Errorf("%w: it exists already: %s", store.ErrConflict, e.Detail)
+	case codeConflict:
+		return fmt.Errorf("%w: %s", store.ErrConflict, e.Message)
+	case codeOrphan:
+		return errors.New(e.Message)
+	case "53100":
+		return fmt.Errorf("%w: the database's disk is full: free some space on the server (%s)", store.ErrUnavailable, e.Message)
+	case "53300":
+		return fmt.Errorf("%w: the server has too few connections: raise its max_connections, lower the pool sizes, or put pgbouncer before it (%s)",
+			store.ErrUnavailable, e.Message)
+	case "25006":
+		return fmt.Errorf("%w: the server is a read-only standby: name the primary (%s)", store.ErrUnavailable, e.Message)
+	case "42501":
+		return fmt.Errorf("%w: the database's user lacks a right: grant it, or let the owner of the schema run `pawl migrate up` (%s)",
+			store.ErrUnavailable, e.Message)
+	case "57014":
+		return fmt.Errorf("%w: a statement took longer than its timeout (%s)", store.ErrUnavailable, e.Message)
+	case "42P01", "3F000", "42883", "42703":
+		return fmt.Errorf("%w: the schema is not as this program left it: was it dropped or changed by hand? (%s)", store.ErrUnavailable, e.Message)
+	}
+	switch e.Code[:2] {
+	case "22", "23", "54": // bad values, constraints, limits of size
+		return err
+	}
+	return fmt.Errorf("%w: %w", store.ErrUnavailable, err)
+}
+
+// explain says what a failure to open means and what to do.
+func explain(err error) error {
+	var e *pgconn.PgError
+	if errors.As(err, &e) {
+		switch e.Code {
+		case "28P01", "28000":
+			return fmt.Errorf("the server refused the user: check the user and the password in the DSN, and pg_hba.conf (%w)", err)
+		case "3D000":
+			return fmt.Errorf("there is no such database: create it, or correct the DSN (%w)", err)
+		case "42501":
+			return fmt.Errorf("the user lacks a right: GRANT CREATE ON DATABASE to it, or create the schema for it (%w)", err)
+		case "53300", "53100", "25006":
+			return translateServer(e, err)
+		case "57P03":
+			return fmt.Errorf("%w: the server is starting up or shutting down (%w)", store.ErrUnavailable, err)
+		}
+	}
+	var connecting *pgconn.ConnectError
+	if errors.As(err, &connecting) {
+		return fmt.Errorf("%w: cannot reach the server: check host and port in the DSN, and that it runs (%s)", store.ErrUnavailable, plain(err))
+	}
+	return translate(err)
+}
+
+// plain is an error's text on one line.
+func plain(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
