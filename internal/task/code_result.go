@@ -147,29 +147,8 @@ func readResult(f runtime.Collected) (json.RawMessage, string) {
 		return nil, "$PAWL_OUTPUT holds a NUL character or bytes that are not UTF-8: write such bytes as base64"
 	case json.Compact(&out, b) != nil:
 		return nil, fmt.Sprintf("$PAWL_OUTPUT does not hold one JSON value: %.60q", b)
-	case depth(b) > resultDepth:
-		return nil, fmt.Sprintf("$PAWL_OUTPUT is nested %d levels deep: at most %d", depth(b), resultDepth)
+	case Depth(b) > resultDepth:
+		return nil, fmt.Sprintf("$PAWL_OUTPUT is nested %d levels deep: at most %d", Depth(b), resultDepth)
 	}
 	return out.Bytes(), ""
-}
-
-// depth is how deep valid JSON is nested.
-func depth(b []byte) int {
-	most, now := 0, 0
-	quoted := false
-	for i := 0; i < len(b); i++ {
-		switch c := b[i]; {
-		case quoted && c == '\\':
-			i++
-		case c == '"':
-			quoted = !quoted
-		case quoted:
-		case c == '{' || c == '[':
-			now++
-			most = max(most, now)
-		case c == '}' || c == ']':
-			now--
-		}
-	}
-	return most
 }

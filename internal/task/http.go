@@ -43,7 +43,7 @@ const requestFields = "method, url, headers, body, expect, response, max_bytes, 
 const (
 	responseBytes   = 10_000_000
 	responseTimeout = time.Minute
-	mostBytes       = 100_000_000
+	mostBytes       = 25_000_000
 )
 
 // response is the output.
@@ -81,7 +81,7 @@ func decodeRequest(payload []byte) (*request, error) {
 		r.MaxBytes = responseBytes
 	}
 	if r.MaxBytes < 0 || r.MaxBytes > mostBytes {
-		return nil, invalid("max_bytes", r.MaxBytes, "it is out of range", "1 byte to 100MB")
+		return nil, invalid("max_bytes", r.MaxBytes, "it is out of range", "1 byte to 25MB")
 	}
 	if r.Timeout < 0 {
 		return nil, invalid("timeout", r.Timeout, "it is negative", `write "10s" or a number of seconds`)
@@ -207,7 +207,7 @@ func (r *request) read(res *http.Response, body []byte) (*response, *Error) {
 		media, _, err := mime.ParseMediaType(res.Header.Get("Content-Type"))
 		asJSON = err == nil && (media == "application/json" || strings.HasSuffix(media, "+json"))
 	}
-	if asJSON && json.Valid(body) && utf8.Valid(body) && depth(body) <= resultDepth {
+	if asJSON && json.Valid(body) && utf8.Valid(body) && Depth(body) <= resultDepth {
 		out.Body = json.RawMessage(body)
 		return out, nil
 	}

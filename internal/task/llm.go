@@ -160,7 +160,7 @@ func (l *LLM) Run(ctx context.Context, t *Task) (json.RawMessage, error) {
 	} else if err := out.stream(body, log); err != nil {
 		return nil, callError(ctx, err)
 	}
-	if c.ResponseFormat != nil && json.Valid([]byte(out.Text)) && depth([]byte(out.Text)) <= resultDepth {
+	if c.ResponseFormat != nil && json.Valid([]byte(out.Text)) && Depth([]byte(out.Text)) <= resultDepth {
 		out.JSON = json.RawMessage(out.Text)
 	}
 	return json.Marshal(out)

@@ -63,3 +63,24 @@ func orWhole(field string) string {
 func invalid(path string, value any, message, fix string) *Error {
 	return Errorf(flow.CodeInvalidInput, "%s: %s: %.60q (%s)", path, message, fmt.Sprint(value), fix)
 }
+
+// Depth is how deep valid JSON is nested.
+func Depth(b []byte) int {
+	most, now := 0, 0
+	quoted := false
+	for i := 0; i < len(b); i++ {
+		switch c := b[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '{' || c == '[':
+			now++
+			most = max(most, now)
+		case c == '}' || c == ']':
+			now--
+		}
+	}
+	return most
+}

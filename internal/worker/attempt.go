@@ -155,14 +155,18 @@ func (a *attempt) finish(output json.RawMessage, err error) {
 	a.say(flow.EventType(as.String()), errorData(o.Error), o)
 }
 
-// clean turns an output that is not JSON into a failure, before it can spoil a whole batch.
+// clean turns an output that cannot be recorded into a failure, before it can spoil a whole batch.
 func clean(output json.RawMessage, err error) (json.RawMessage, error) {
 	e, ok := errors.AsType[*task.Error](err)
-	if ok && (!valid(e.Output) || !valid(e.Details)) {
-		return nil, task.Errorf(flow.CodeHandlerError, "%s; and what the handler gave with it is not JSON", e.Message)
+	if ok {
+		for _, raw := range []json.RawMessage{e.Output, e.Details} {
+			if fault := check(raw); fault != nil {
+				return nil, task.Errorf(flow.CodeHandlerError, "%s: %s; and what the handler gave with that cannot be recorded: %v", e.Code, e.Message, fault)
+			}
+		}
 	}
-	if err == nil && !valid(output) {
-		return nil, task.Errorf(flow.CodeHandlerError, "the handler's output is not JSON: %.40q", output)
+	if fault := check(output); err == nil && fault != nil {
+		return nil, task.Errorf(flow.CodeHandlerError, "the handler's output cannot be recorded: %v", fault)
 	}
 	if ok && !utf8.Valid(e.Output) {
 		e.Output = bytes.ToValidUTF8(e.Output, replacement)
@@ -175,7 +179,25 @@ func clean(output json.RawMessage, err error) (json.RawMessage, error) {
 
 var replacement = []byte("\uFFFD")
 
-func valid(raw json.RawMessage) bool { return len(raw) == 0 || json.Valid(raw) }
+// The bounds of what a handler gives back. Deeper JSON could not be read again within an event of a report.
+const (
+	mostOutput = 32 << 20
+	mostDepth  = 1000
+)
+
+func check(raw json.RawMessage) error {
+	switch {
+	case len(raw) == 0:
+		return nil
+	case len(raw) > mostOutput:
+		return fmt.Errorf("it has %d bytes and may have %d: keep it somewhere else and give its name", len(raw), mostOutput)
+	case !json.Valid(raw):
+		return fmt.Errorf("it is not JSON: %.40q", raw)
+	case task.Depth(raw) > mostDepth:
+		return fmt.Errorf("it is nested deeper than %d levels", mostDepth)
+	}
+	return nil
+}
 
 func errorData(e *flow.Error) json.RawMessage {
 	b, err := json.Marshal(struct {
@@ -233,8 +255,8 @@ const mostUnacked = 64
 
 // Progress implements task.Host.
 func (a *attempt) Progress(ctx context.Context, data json.RawMessage) error {
-	if !valid(data) {
-		return fmt.Errorf("progress %.40q is not JSON", data)
+	if err := check(data); err != nil {
+		return fmt.Errorf("progress: %w", err)
 	}
 	for {
 		a.mu.Lock()

@@ -406,6 +406,7 @@ func TestOrderBeforeArrival(t *testing.T) {
 		done := make(chan error)
 		go func() { done <- w.Run(ctx) }()
 		<-late.held
+		synctest.Wait() // it listens for orders
 		g.cancel(id)
 		synctest.Wait()
 		close(late.hold)

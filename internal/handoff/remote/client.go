@@ -1,0 +1,189 @@
+package remote
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/handoff"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// Client is the hand-off of a worker elsewhere. It is safe for concurrent use. What cannot be delivered just now is
+// ErrUnavailable: the worker tries again, at its own pace and with jitter.
+type Client struct {
+	base  string
+	token string
+	http  *http.Client
+
+	mu      sync.Mutex
+	secrets map[flow.ID]string
+}
+
+// Dial prepares a Client for the server at a URL such as "https://pawl.example.com". token may be empty for a server that
+// asks for none. Nothing is sent yet.
+func Dial(server, token string) (*Client, error) {
+	u, err := url.Parse(server)
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
+		return nil, fmt.Errorf("server %q is not an http or https URL: write one such as http://127.0.0.1:7171", server)
+	}
+	return &Client{
+		base:  strings.TrimSuffix(u.String(), "/") + Prefix,
+		token: token,
+		http: &http.Client{Transport: &http.Transport{
+			Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 16, IdleConnTimeout: time.Minute,
+		}},
+		secrets: map[flow.ID]string{},
+	}, nil
+}
+
+// Open implements handoff.Handoff.
+func (c *Client) Open(ctx context.Context, s handoff.Session) (flow.ID, error) {
+	var out opened
+	if err := c.post(ctx, "open", "", s, &out); err != nil {
+		return flow.ID{}, fmt.Errorf("open session: %w", err)
+	}
+	id, err := flow.ParseID(flow.SessionPrefix, out.Session)
+	if err != nil {
+		return flow.ID{}, fmt.Errorf("open session: %w: %w", handoff.ErrUnavailable, err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.secrets[id] = out.Secret
+	return id, nil
+}
+
+// Take implements handoff.Handoff.
+func (c *Client) Take(ctx context.Context, session flow.ID, n int) ([]handoff.Assignment, error) {
+	for {
+		out, err := c.call(ctx, "take", session, asked{N: n})
+		if err != nil || len(out.Work) > 0 {
+			return out.Work, err
+		}
+	}
+}
+
+// Report implements handoff.Handoff.
+func (c *Client) Report(ctx context.Context, session flow.ID, reports []flow.Report) ([]flow.Receipt, error) {
+	out, err := c.call(ctx, "report", session, asked{Reports: reports})
+	return out.Receipts, err
+}
+
+// Log implements handoff.Handoff.
+func (c *Client) Log(ctx context.Context, session flow.ID, chunks []store.LogChunk) error {
+	_, err := c.call(ctx, "log", session, asked{Chunks: chunks})
+	return err
+}
+
+// Renew implements handoff.Handoff.
+func (c *Client) Renew(ctx context.Context, session flow.ID) (handoff.Renewal, error) {
+	out, err := c.call(ctx, "renew", session, asked{})
+	return handoff.Renewal{Orders: out.Orders}, err
+}
+
+// Orders implements handoff.Handoff.
+func (c *Client) Orders(ctx context.Context, session flow.ID) ([]handoff.Order, error) {
+	for {
+		out, err := c.call(ctx, "orders", session, asked{})
+		if err != nil || len(out.Orders) > 0 {
+			return out.Orders, err
+		}
+	}
+}
+
+// Close implements handoff.Handoff.
+func (c *Client) Close(ctx context.Context, session flow.ID) error {
+	_, err := c.call(ctx, "close", session, asked{})
+	if err == nil || errors.Is(err, handoff.ErrSessionLost) {
+		c.mu.Lock()
+		delete(c.secrets, session)
+		c.mu.Unlock()
+	}
+	return err
+}
+
+func (c *Client) call(ctx context.Context, name string, session flow.ID, in asked) (answer, error) {
+	c.mu.Lock()
+	secret := c.secrets[session]
+	c.mu.Unlock()
+	in.Session = session.Text(flow.SessionPrefix)
+	if in.Session == "" {
+		return answer{}, fmt.Errorf("%s: %w: there is none", name, handoff.ErrSessionLost)
+	}
+	var out answer
+	if err := c.post(ctx, name, secret, in, &out); err != nil {
+		return answer{}, fmt.Errorf("%s: %w", name, err)
+	}
+	return out, nil
+}
+
+// post makes one call. Its error is ErrSessionLost, ErrUnavailable or ctx's own.
+func (c *Client) post(ctx context.Context, name, secret string, in, out any) error {
+	body, err := json.Marshal(in)
+	if err != nil {
+		return fmt.Errorf("%w: write the call: %w", handoff.ErrUnavailable, err)
+	}
+	calling, cancel := context.WithTimeout(ctx, pollFor+answerWithin)
+	defer cancel()
+	req, err := http.NewRequestWithContext(calling, http.MethodPost, c.base+name, bytes.NewReader(body))
+	if err != nil {
+		return fmt.Errorf("%w: %w", handoff.ErrUnavailable, err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set(versionHeader, Protocol)
+	if c.token != "" {
+		req.Header.Set("Authorization", "Bearer "+c.token)
+	}
+	if secret != "" {
+		req.Header.Set(secretHeader, secret)
+	}
+	res, err := c.http.Do(req)
+	if err != nil {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		return fmt.Errorf("%w: %w", handoff.ErrUnavailable, err)
+	}
+	defer res.Body.Close()
+	raw, err := io.ReadAll(io.LimitReader(res.Body, mostBody))
+	if err != nil {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		return fmt.Errorf("%w: read the answer: %w", handoff.ErrUnavailable, err)
+	}
+	if res.StatusCode == http.StatusOK && res.Header.Get(versionHeader) == Protocol {
+		if err := json.Unmarshal(raw, out); err != nil {
+			return fmt.Errorf("%w: read the answer: %w", handoff.ErrUnavailable, err)
+		}
+		return nil
+	}
+	return refusal(res, raw)
+}
+
+// refusal says why a call was not answered.
+func refusal(res *http.Response, raw []byte) error {
+	var a answer
+	say := res.Status
+	if json.Unmarshal(raw, &a) == nil && a.Error != "" {
+		say = a.Error
+	}
+	switch {
+	case res.Header.Get(versionHeader) != "" && res.StatusCode == http.StatusGone:
+		return fmt.Errorf("%w: %s", handoff.ErrSessionLost, say)
+	case res.StatusCode == http.StatusUnauthorized || res.StatusCode == http.StatusForbidden:
+		return fmt.Errorf("%w: the server refuses the token (%s): give this worker a valid one", handoff.ErrUnavailable, say)
+	case res.Header.Get(versionHeader) == "":
+		return fmt.Errorf("%w: %s answered %s, which is no Pawl server that takes workers: check the URL", handoff.ErrUnavailable, res.Request.URL.Redacted(), res.Status)
+	}
+	return fmt.Errorf("%w: %s", handoff.ErrUnavailable, say)
+}

@@ -1,0 +1,55 @@
+// Package remote is the hand-off over HTTP: Handler is the server's side, Client the worker's. Every call is a POST of
+// JSON; calls that wait are long polls. A lost answer is harmless: reports and logs may be sent again, and a claim whose
+// answer never arrived is recovered.
+package remote
+
+import (
+	"time"
+
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/handoff"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// Protocol is the version of what the two sides say to each other. Either refuses any other.
+const Protocol = "1"
+
+// Prefix is where a server mounts the Handler.
+const Prefix = "/api/v1/workers/"
+
+const (
+	versionHeader = "Pawl-Worker-Protocol"
+	// secretHeader proves that a call comes from whoever opened the session: ids of sessions are there for everybody to
+	// read.
+	secretHeader = "Pawl-Session-Secret"
+)
+
+const (
+	// pollFor is how long the server lets a call wait before it answers "nothing yet".
+	pollFor = 20 * time.Second
+	// answerWithin is how long the worker waits for the answer to a call, beyond what the call may wait.
+	answerWithin = 15 * time.Second
+	// mostBody bounds a request: a report of the largest outputs and a call of the most log bytes stay below it.
+	mostBody = 64 << 20
+)
+
+type opened struct {
+	Session string `json:"session"`
+	Secret  string `json:"secret"`
+}
+
+// asked is the body of every call but open; a call uses the fields that it needs.
+type asked struct {
+	Session string           `json:"session"`
+	N       int              `json:"n,omitempty"`
+	Reports []flow.Report    `json:"reports,omitempty"`
+	Chunks  []store.LogChunk `json:"chunks,omitempty"`
+}
+
+// answer is the body of every answer but open's.
+type answer struct {
+	Work     []handoff.Assignment `json:"work,omitempty"`
+	Receipts []flow.Receipt       `json:"receipts,omitempty"`
+	Orders   []handoff.Order      `json:"orders,omitempty"`
+	Error    string               `json:"error,omitempty"`
+}

@@ -1,0 +1,198 @@
+package remote
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/handoff"
+)
+
+// Handler serves workers elsewhere over h; mount it at Prefix, behind whatever checks the caller's token. It is safe for
+// concurrent use. Sessions end with the Handler: after a restart workers open new ones.
+func Handler(h handoff.Handoff) http.Handler {
+	s := &server{handoff: h, key: make([]byte, 32), seats: map[flow.ID]*seat{}}
+	rand.Read(s.key) // never fails on the systems that Go supports
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST "+Prefix+"open", s.open)
+	mux.HandleFunc("POST "+Prefix+"take", s.take)
+	mux.HandleFunc("POST "+Prefix+"report", s.call(s.report))
+	mux.HandleFunc("POST "+Prefix+"log", s.call(s.log))
+	mux.HandleFunc("POST "+Prefix+"renew", s.call(s.renew))
+	mux.HandleFunc("POST "+Prefix+"orders", s.call(s.orders))
+	mux.HandleFunc("POST "+Prefix+"close", s.call(s.close))
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set(versionHeader, Protocol)
+		if v := r.Header.Get(versionHeader); v != Protocol {
+			refuse(w, http.StatusUpgradeRequired, fmt.Sprintf("this server speaks worker protocol %s and the worker speaks %q: run the same version of Pawl on both sides", Protocol, v))
+			return
+		}
+		r.Body = http.MaxBytesReader(w, r.Body, mostBody)
+		mux.ServeHTTP(w, r)
+	})
+}
+
+type server struct {
+	handoff handoff.Handoff
+	key     []byte
+
+	mu    sync.Mutex
+	seats map[flow.ID]*seat
+}
+
+// secret is what only the opener of a session was told.
+func (s *server) secret(session flow.ID) string {
+	mac := hmac.New(sha256.New, s.key)
+	mac.Write(session[:])
+	return hex.EncodeToString(mac.Sum(nil))
+}
+
+func (s *server) open(w http.ResponseWriter, r *http.Request) {
+	var session handoff.Session
+	if !read(w, r, &session) {
+		return
+	}
+	if session.Slots < 1 || len(session.Queues) == 0 {
+		refuse(w, http.StatusBadRequest, fmt.Sprintf("a session with %d slots for queues %q: it needs at least one of each", session.Slots, session.Queues))
+		return
+	}
+	id, err := s.handoff.Open(r.Context(), session)
+	if err != nil {
+		fail(w, err)
+		return
+	}
+	_ = write(w, http.StatusOK, opened{Session: id.Text(flow.SessionPrefix), Secret: s.secret(id)}) // a session that nobody hears of expires
+}
+
+// call is a call of a session that answers with what do returns.
+func (s *server) call(do func(ctx context.Context, session flow.ID, in *asked) (answer, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		var in asked
+		id, ok := s.begin(w, r, &in)
+		if !ok {
+			return
+		}
+		out, err := do(r.Context(), id, &in)
+		if err != nil {
+			fail(w, err)
+			return
+		}
+		_ = write(w, http.StatusOK, out) // a caller that is gone asks again
+	}
+}
+
+// begin reads and checks what all calls of a session have in common.
+func (s *server) begin(w http.ResponseWriter, r *http.Request, in *asked) (flow.ID, bool) {
+	if !read(w, r, in) {
+		return flow.ID{}, false
+	}
+	id, err := flow.ParseID(flow.SessionPrefix, in.Session)
+	if err != nil {
+		refuse(w, http.StatusBadRequest, err.Error())
+		return flow.ID{}, false
+	}
+	if !hmac.Equal([]byte(r.Header.Get(secretHeader)), []byte(s.secret(id))) {
+		fail(w, handoff.ErrSessionLost)
+		return flow.ID{}, false
+	}
+	// A server's own write deadline is meant for answers that do not wait. Not every writer has one to set.
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(pollFor + answerWithin))
+	return id, true
+}
+
+func (s *server) report(ctx context.Context, session flow.ID, in *asked) (answer, error) {
+	receipts, err := s.handoff.Report(ctx, session, in.Reports)
+	return answer{Receipts: receipts}, err
+}
+
+func (s *server) log(ctx context.Context, session flow.ID, in *asked) (answer, error) {
+	for i := range in.Chunks {
+		if c := &in.Chunks[i]; c.Blob == "" && c.Size != int64(len(c.Data)) {
+			return answer{}, fmt.Errorf("%w: chunk %d of %s says that it has %d bytes and has %d", errAsked, c.Seq, c.Execution, c.Size, len(c.Data))
+		}
+	}
+	return answer{}, s.handoff.Log(ctx, session, in.Chunks)
+}
+
+func (s *server) renew(ctx context.Context, session flow.ID, _ *asked) (answer, error) {
+	r, err := s.handoff.Renew(ctx, session)
+	return answer{Orders: r.Orders}, err
+}
+
+func (s *server) orders(ctx context.Context, session flow.ID, _ *asked) (answer, error) {
+	ctx, cancel := context.WithTimeout(ctx, pollFor)
+	defer cancel()
+	orders, err := s.handoff.Orders(ctx, session)
+	return answer{Orders: orders}, nothingYet(ctx, err)
+}
+
+func (s *server) close(ctx context.Context, session flow.ID, _ *asked) (answer, error) {
+	s.forget(session)
+	return answer{}, s.handoff.Close(ctx, session)
+}
+
+// nothingYet drops the error of a poll that has waited long enough.
+func nothingYet(ctx context.Context, err error) error {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) && errors.Is(err, context.DeadlineExceeded) {
+		return nil
+	}
+	return err
+}
+
+// errAsked means that the call itself is at fault.
+var errAsked = errors.New("bad call")
+
+func read(w http.ResponseWriter, r *http.Request, into any) bool {
+	if media, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";"); media != "application/json" {
+		refuse(w, http.StatusUnsupportedMediaType, "send application/json")
+		return false
+	}
+	err := json.NewDecoder(r.Body).Decode(into)
+	if err == nil {
+		return true
+	}
+	status := http.StatusBadRequest
+	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
+		status = http.StatusRequestEntityTooLarge
+	}
+	refuse(w, status, fmt.Sprintf("read the call: %v", err))
+	return false
+}
+
+func fail(w http.ResponseWriter, err error) {
+	status := http.StatusInternalServerError
+	switch {
+	case errors.Is(err, handoff.ErrSessionLost):
+		status = http.StatusGone
+	case errors.Is(err, errAsked):
+		status = http.StatusBadRequest
+	case errors.Is(err, handoff.ErrUnavailable), errors.Is(err, context.Canceled):
+		status = http.StatusServiceUnavailable
+	}
+	refuse(w, status, err.Error())
+}
+
+func refuse(w http.ResponseWriter, status int, say string) {
+	_ = write(w, status, answer{Error: say}) // a caller that is gone needs no reason
+}
+
+func write(w http.ResponseWriter, status int, body any) error {
+	b, err := json.Marshal(body)
+	if err != nil {
+		status, b = http.StatusInternalServerError, []byte(`{"error":"the answer has no JSON form"}`)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, err = w.Write(b)
+	return err
+}

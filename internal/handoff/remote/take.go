@@ -1,0 +1,84 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/handoff"
+)
+
+// seat is where a session waits for work. A connection may break while a call waits, and the server notices only later:
+// what was claimed meanwhile is kept for the session's next call instead of being lost until it is recovered.
+type seat struct {
+	turn sync.Mutex // held by the one call that takes
+	kept []handoff.Assignment
+
+	mu     sync.Mutex
+	latest context.CancelFunc // ends the call before
+}
+
+// mostTaken bounds the answer to one call.
+const mostTaken = 1000
+
+func (s *server) seat(session flow.ID) *seat {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.seats[session] == nil {
+		s.seats[session] = &seat{}
+	}
+	return s.seats[session]
+}
+
+func (s *server) forget(session flow.ID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.seats, session)
+}
+
+// supersede ends the call that waited so far: a worker makes one at a time, so its connection is gone.
+func (t *seat) supersede(cancel context.CancelFunc) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.latest != nil {
+		t.latest()
+	}
+	t.latest = cancel
+}
+
+func (s *server) take(w http.ResponseWriter, r *http.Request) {
+	var in asked
+	id, ok := s.begin(w, r, &in)
+	if !ok {
+		return
+	}
+	if in.N < 1 {
+		fail(w, fmt.Errorf("%w: take %d executions: ask for at least 1", errAsked, in.N))
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), pollFor)
+	defer cancel()
+	t := s.seat(id)
+	t.supersede(cancel)
+	t.turn.Lock()
+	defer t.turn.Unlock()
+	work, err := t.kept, error(nil)
+	if t.kept = nil; len(work) == 0 {
+		work, err = s.handoff.Take(ctx, id, min(in.N, mostTaken))
+	}
+	if len(work) == 0 {
+		if err = nothingYet(ctx, err); err != nil {
+			if errors.Is(err, handoff.ErrSessionLost) {
+				s.forget(id)
+			}
+			fail(w, err)
+			return
+		}
+	}
+	if ctx.Err() == context.Canceled || write(w, http.StatusOK, answer{Work: work}) != nil {
+		t.kept = work
+	}
+}
