@@ -1,0 +1,55 @@
+package sqlite
+
+import (
+	"context"
+	"flag"
+	"testing"
+	"time"
+)
+
+var million = flag.Bool("million", false, "run the benchmark that fills a store with a million executions first")
+
+// BenchmarkWithMillionFinished compares a full store with an empty one; it takes a minute.
+func BenchmarkWithMillionFinished(b *testing.B) {
+	if !*million {
+		b.Skip("needs -million")
+	}
+	const sample = 100_000
+	x := newBench(b)
+	timed := func() float64 {
+		start := time.Now()
+		x.run(sample)
+		return sample / time.Since(start).Seconds()
+	}
+	empty := timed()
+	x.run(1_000_000 - sample)
+	full := max(timed(), timed())
+	b.ReportMetric(empty, "empty/s")
+	b.ReportMetric(full, "full/s")
+	b.ReportMetric(100*full/empty, "%")
+	size, err := x.s.Size(context.Background())
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportMetric(float64(size)/1_200_000, "bytes/execution")
+	start := time.Now()
+	old, err := x.s.FinishedBefore(context.Background(), x.now.Add(time.Hour), 500)
+	if err != nil || len(old) != 500 {
+		b.Fatalf("found %d old executions: %v", len(old), err)
+	}
+	b.ReportMetric(float64(time.Since(start).Milliseconds()), "find-500-old-ms")
+	b.ReportMetric(0, "ns/op")
+}
+
+// BenchmarkAlone measures one execution at a time: each of its three writes waits for the disk by itself.
+func BenchmarkAlone(b *testing.B) {
+	x := newBench(b)
+	var worst time.Duration
+	for b.Loop() {
+		start := time.Now()
+		x.submit(1)
+		x.finish(x.claim(1))
+		worst = max(worst, time.Since(start))
+	}
+	b.ReportMetric(float64(worst.Microseconds()), "worst-µs")
+}

@@ -1,0 +1,252 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+func mustOpen(t *testing.T, path string) *Store {
+	t.Helper()
+	s, err := Open(context.Background(), path, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// alter runs SQL on a database beside the store, or on one that no store has open.
+func alter(t *testing.T, path, script string) {
+	t.Helper()
+	c, err := openWriter(path, "FULL")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(c.exec(script), c.close()); err != nil {
+		t.Fatalf("%s: %v", script, err)
+	}
+}
+
+// TestOpenRefuses checks that every file that cannot be a store is refused, by name, with the reason and what to do.
+func TestOpenRefuses(t *testing.T) {
+	t.Parallel()
+	made := func(t *testing.T, script string) string {
+		path := filepath.Join(t.TempDir(), "pawl.db")
+		s, err := Open(context.Background(), path, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if script != "" {
+			alter(t, path, script)
+		}
+		return path
+	}
+	for _, c := range []struct {
+		name string
+		make func(t *testing.T) string
+		want []string
+	}{
+		{"not a database", func(t *testing.T) string {
+			path := filepath.Join(t.TempDir(), "notes.txt")
+			if err := os.WriteFile(path, []byte(strings.Repeat("these are notes\n", 500)), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			return path
+		}, []string{"is not a database", "name another file"}},
+		{"another program's", func(t *testing.T) string {
+			path := filepath.Join(t.TempDir(), "theirs.db")
+			alter(t, path, "CREATE TABLE theirs (a)")
+			return path
+		}, []string{"another program's database", "name another file"}},
+		{"newer", func(t *testing.T) string {
+			return made(t, "INSERT INTO schema_migrations VALUES (99, '0099_later', 'x', 0)")
+		}, []string{"version 99", "use a newer pawl"}},
+		{"made otherwise", func(t *testing.T) string {
+			return made(t, "UPDATE schema_migrations SET sum = 'x'")
+		}, []string{"0001_base", "is not the one"}},
+		{"no directory", func(t *testing.T) string {
+			return filepath.Join(t.TempDir(), "missing", "pawl.db")
+		}, []string{"missing", "no such file or directory"}},
+		{"a directory", func(t *testing.T) string { return t.TempDir() }, []string{"cannot be opened"}},
+		{"read-only", func(t *testing.T) string {
+			if os.Getuid() == 0 {
+				t.Skip("root writes everywhere")
+			}
+			path := made(t, "")
+			if err := os.Chmod(path, 0o400); err != nil {
+				t.Fatal(err)
+			}
+			return path
+		}, []string{"cannot be written", "write permission"}},
+		{"damaged", func(t *testing.T) string {
+			path := made(t, "")
+			f, err := os.OpenFile(path, os.O_RDWR, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = f.WriteAt([]byte(strings.Repeat("\xee", 5000)), 100)
+			if err := errors.Join(err, f.Close()); err != nil {
+				t.Fatal(err)
+			}
+			return path
+		}, []string{"is damaged", "restore a copy"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			path := c.make(t)
+			s, err := Open(context.Background(), path, Options{})
+			if err == nil {
+				t.Fatal("it was opened", s.Close())
+			}
+			for _, say := range append(c.want, path) {
+				if !strings.Contains(err.Error(), say) {
+					t.Errorf("the error says %q, want %q in it", err, say)
+				}
+			}
+		})
+	}
+}
+
+func TestOneProcess(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "pawl.db")
+	first := mustOpen(t, path)
+	_, err := Open(context.Background(), path, Options{})
+	if err == nil || !errors.Is(err, errServed) || !strings.Contains(err.Error(), fmt.Sprintf("process %d ", os.Getpid())) {
+		t.Errorf("opened twice: %v, want the process that holds it", err)
+	}
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	mustOpen(t, path)
+}
+
+// TestDiskFull lets the disk be full for a while: what was refused is not there, what was kept stays, and nothing needs to
+// be opened again.
+func TestDiskFull(t *testing.T) {
+	t.Parallel()
+	x := newBench(t)
+	x.submit(10)
+	pages, err := x.s.w.queryInt("PRAGMA page_count")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := x.s.w.exec(fmt.Sprintf("PRAGMA max_page_count = %d", pages+1)); err != nil {
+		t.Fatal(err)
+	}
+	big := flow.Submit(x.id(), flow.Request{Action: "noop", Kind: flow.KindNoop, Queue: "default", Input: make([]byte, 1<<20), CreatedAt: x.now})
+	write := func() error {
+		return x.s.Update(context.Background(), func(ctx context.Context, tx store.Tx) error {
+			return tx.Apply(ctx, store.Delta{Drafts: []*flow.Draft{big}})
+		})
+	}
+	if err := write(); !errors.Is(err, store.ErrUnavailable) || !strings.Contains(err.Error(), "full") {
+		t.Errorf("a write to a full disk: %v, want ErrUnavailable that says so", err)
+	}
+	if _, err := x.s.Get(context.Background(), big.ID); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("what was refused: %v, want ErrNotFound", err)
+	}
+	if err := x.s.w.exec("PRAGMA max_page_count = 1000000"); err != nil {
+		t.Fatal(err)
+	}
+	if err := write(); err != nil {
+		t.Errorf("after space was made: %v", err)
+	}
+	if n := len(x.claim(100)); n != 10 {
+		t.Errorf("%d executions wait, want the 10 from before", n)
+	}
+	noViolations(t, x.s)
+}
+
+func noViolations(t *testing.T, s *Store) {
+	t.Helper()
+	found, err := s.Check(context.Background())
+	if err != nil || len(found) > 0 {
+		t.Errorf("check: %v, %v", found, err)
+	}
+}
+
+// TestLogStaysShort writes far more than the log may hold and looks at its size.
+func TestLogStaysShort(t *testing.T) {
+	t.Parallel()
+	x := newBench(t)
+	payload := make([]byte, 1<<20)
+	for range 150 {
+		d := flow.Submit(x.id(), flow.Request{Action: "noop", Kind: flow.KindNoop, Queue: "default", Input: payload, CreatedAt: x.now})
+		x.update(func(ctx context.Context, tx store.Tx) error { return tx.Apply(ctx, store.Delta{Drafts: []*flow.Draft{d}}) })
+	}
+	fi, err := os.Stat(x.s.path + "-wal")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if limit := int64(64 << 20); fi.Size() > limit {
+		t.Errorf("after writing 150 MB the log has %d bytes, want at most %d", fi.Size(), limit)
+	}
+}
+
+// TestCheckFindsDamage plants what no decision can write.
+func TestCheckFindsDamage(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		invariant int
+		script    string
+	}{
+		{16, "DELETE FROM live WHERE n = (SELECT min(n) FROM live)"},
+		{16, "INSERT INTO ended SELECT n, 6, 0, x'0103', NULL, NULL FROM live LIMIT 1"},
+		{16, "UPDATE live SET ticket = 5 WHERE place = 3"},
+		{17, "INSERT INTO children SELECT workflow, attempt, task, idx + 1, n, ended FROM children"},
+		{17, "UPDATE children SET n = 999"},
+		{17, "DELETE FROM children"},
+		{25, "INSERT INTO idempotency VALUES ('k', 999, x'00')"},
+		{33, "UPDATE ids SET n = 999 WHERE n = 1"},
+		{33, "DELETE FROM ids WHERE n = 1"},
+		{33, "UPDATE live SET queue = 'elsewhere' WHERE n = (SELECT min(n) FROM live)"},
+		{33, "UPDATE live SET wake = 1 WHERE n = (SELECT min(n) FROM live)"},
+		{33, "UPDATE children SET ended = 6"},
+		{33, "INSERT INTO events VALUES (999 << 22 | 1, 1, 1, 0, NULL)"},
+		{33, "INSERT INTO labels VALUES ('a', 'b', 999)"},
+		{33, "INSERT INTO inbox VALUES (999, 1, x'00')"},
+		{33, "INSERT INTO live SELECT 999, place, stage, attempt, next_seq, priority, 999, queue, key, owner, ordered, wake, queued_at, state FROM live LIMIT 1"},
+		{6, "DELETE FROM events WHERE k = (SELECT min(k) FROM events)"},
+	} {
+		t.Run(c.script, func(t *testing.T) {
+			t.Parallel()
+			x := newBench(t)
+			x.run(batch)
+			x.submit(3)
+			wf := flow.Submit(x.id(), flow.Request{Action: "wf", Kind: flow.KindWorkflow, Queue: "default", CreatedAt: x.now})
+			if err := wf.Schedule(0, x.now); err != nil {
+				t.Fatal(err)
+			}
+			child := flow.Submit(x.id(), flow.Request{Parent: wf.ID, ParentAttempt: 1, Task: "t", Action: "noop", Kind: flow.KindNoop, Queue: "default", CreatedAt: x.now})
+			x.update(func(ctx context.Context, tx store.Tx) error { return tx.Apply(ctx, store.Delta{Drafts: []*flow.Draft{wf, child}}) })
+			noViolations(t, x.s)
+			alter(t, x.s.path, c.script)
+			found, err := x.s.Check(context.Background())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, v := range found {
+				if v.Invariant == c.invariant {
+					return
+				}
+			}
+			t.Errorf("Check found %v, want invariant %d", found, c.invariant)
+		})
+	}
+}
