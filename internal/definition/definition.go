@@ -87,8 +87,10 @@ type Task struct {
 	If *Condition
 	// Foreach evaluates to the list of items; nil for a plain task.
 	Foreach *Template
-	// InFlight is how many items of a foreach may be open at once, 0 for all.
-	InFlight int
+	// InFlight is how many items of a foreach may be open at once, 0 for all;
+	// InFlightOf is set instead when an expression says.
+	InFlight   int
+	InFlightOf *Template
 	// Batch is how many items one child is handed; 0 hands each item by itself.
 	Batch int
 	// Action is a built-in kind or a registered name; Version is 0 for its latest.

@@ -2,11 +2,7 @@ package definition
 
 import (
 	"fmt"
-	"math"
-	"regexp"
 	"slices"
-	"strings"
-	"unicode/utf8"
 
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/ast"
@@ -94,26 +90,6 @@ func listOf(v ref.Val) ([]ref.Val, error) {
 	return out, nil
 }
 
-func toText(args ...ref.Val) (ref.Val, error) {
-	raw, err := encodeUpTo(args[0], maxText)
-	if err != nil {
-		return nil, fmt.Errorf("json: %w", err)
-	}
-	return types.String(raw), nil
-}
-
-func fromText(args ...ref.Val) (ref.Val, error) {
-	s := string(args[0].(types.String))
-	if s == "" {
-		return nil, fmt.Errorf("parse_json: the text is empty")
-	}
-	val, err := decode([]byte(s))
-	if err != nil {
-		return nil, fmt.Errorf("parse_json: %w", err)
-	}
-	return native(val), nil
-}
-
 // orDefault gives y for an x that is null, absent or in error.
 func orDefault(x, y ref.Val) ref.Val {
 	switch x := x.(type) {
@@ -190,12 +166,6 @@ func reverse(args ...ref.Val) (ref.Val, error) {
 	}
 	slices.Reverse(list)
 	return native(list), nil
-}
-
-func reverseText(args ...ref.Val) (ref.Val, error) {
-	runes := []rune(string(args[0].(types.String)))
-	slices.Reverse(runes)
-	return types.String(runes), nil
 }
 
 func flatten(args ...ref.Val) (ref.Val, error) {
@@ -353,171 +323,4 @@ func sortByMacro(f cel.MacroExprFactory, target ast.Expr, args []ast.Expr) (ast.
 	}
 	return f.NewComprehension(f.NewList(), "#unused", input, target, f.NewLiteral(types.False), f.NewIdent(input),
 		f.NewMemberCall("@sort_by", f.NewIdent(input), keys)), nil
-}
-
-func matches(args ...ref.Val) (ref.Val, error) {
-	s, pattern := string(args[0].(types.String)), string(args[1].(types.String))
-	if len(pattern) > 1000 || len(s)*len(pattern) > 10_000_000 {
-		return nil, fmt.Errorf("matches: a text of %d bytes and a pattern of %d are too much together", len(s), len(pattern))
-	}
-	re, err := regexp.Compile(pattern)
-	if err != nil {
-		return nil, fmt.Errorf("matches: %w", err)
-	}
-	return types.Bool(re.MatchString(s)), nil
-}
-
-// indexOf counts in characters, as all of CEL's text functions do.
-func indexOf(args ...ref.Val) (ref.Val, error) {
-	s, sub := string(args[0].(types.String)), string(args[1].(types.String))
-	from := 0
-	if len(args) == 3 {
-		n := int64(args[2].(types.Int))
-		if n < 0 {
-			return nil, fmt.Errorf("indexOf: the offset %d is negative", n)
-		}
-		from = byteOffset(s, n)
-	}
-	i := strings.Index(s[from:], sub)
-	if i < 0 {
-		return types.Int(-1), nil
-	}
-	return types.Int(utf8.RuneCountInString(s[:from+i])), nil
-}
-
-func lastIndexOf(args ...ref.Val) (ref.Val, error) {
-	s, sub := string(args[0].(types.String)), string(args[1].(types.String))
-	if len(s)*len(sub) > 10_000_000 {
-		return nil, fmt.Errorf("lastIndexOf: texts of %d and %d bytes are too much together", len(s), len(sub))
-	}
-	to := len(s)
-	if len(args) == 3 {
-		n := int64(args[2].(types.Int))
-		if n < 0 {
-			return nil, fmt.Errorf("lastIndexOf: the offset %d is negative", n)
-		}
-		to = min(len(s), byteOffset(s, n)+len(sub))
-	}
-	i := strings.LastIndex(s[:to], sub)
-	if i < 0 {
-		return types.Int(-1), nil
-	}
-	return types.Int(utf8.RuneCountInString(s[:i])), nil
-}
-
-// byteOffset is where character n of s begins, len(s) beyond its end.
-func byteOffset(s string, n int64) int {
-	for i := range s {
-		if n == 0 {
-			return i
-		}
-		n--
-	}
-	return len(s)
-}
-
-func replace(args ...ref.Val) (ref.Val, error) {
-	s, from, to := string(args[0].(types.String)), string(args[1].(types.String)), string(args[2].(types.String))
-	n := -1
-	if len(args) == 4 {
-		n = int(max(-1, min(int64(args[3].(types.Int)), math.MaxInt32)))
-	}
-	count := strings.Count(s, from)
-	if n >= 0 {
-		count = min(count, n)
-	}
-	if len(s)+count*(len(to)-len(from)) > maxText {
-		return nil, fmt.Errorf("replace: the text would have more than %d bytes", maxText)
-	}
-	return types.String(strings.Replace(s, from, to, n)), nil
-}
-
-func joinTexts(args ...ref.Val) (ref.Val, error) {
-	list, err := listOf(args[0])
-	if err != nil {
-		return nil, fmt.Errorf("join: %w", err)
-	}
-	sep := ""
-	if len(args) == 2 {
-		sep = string(args[1].(types.String))
-	}
-	var b strings.Builder
-	for i, el := range list {
-		s, ok := el.(types.String)
-		if !ok {
-			return nil, fmt.Errorf("join: element %d is of type %s, not a string: map it with string() first", i, el.Type().TypeName())
-		}
-		if i > 0 {
-			b.WriteString(sep)
-		}
-		b.WriteString(string(s))
-		if b.Len() > maxText {
-			return nil, fmt.Errorf("join: the text would have more than %d bytes", maxText)
-		}
-	}
-	return types.String(b.String()), nil
-}
-
-// verbs are what format knows: %s %d %x %e %f with width and precision, %%.
-var verbs = regexp.MustCompile(`%([-+0 ]?\d{0,3}(?:\.\d{1,3})?)([a-zA-Z%])`)
-
-// format writes values into a text as printf does. %s takes any value; what is
-// not a string is written as JSON.
-func format(args ...ref.Val) (ref.Val, error) {
-	list, err := listOf(args[1])
-	if err != nil {
-		return nil, fmt.Errorf("format: %w", err)
-	}
-	next := 0
-	var fault error
-	size := 0
-	out := verbs.ReplaceAllStringFunc(string(args[0].(types.String)), func(verb string) string {
-		kind := verb[len(verb)-1]
-		if kind == '%' || fault != nil {
-			return "%"
-		}
-		if next == len(list) {
-			fault = fmt.Errorf("format: there are more verbs than the %d values", len(list))
-			return ""
-		}
-		val, err := formattable(list[next], kind)
-		next++
-		s := ""
-		if err == nil {
-			s = fmt.Sprintf(verb, val)
-		}
-		if size += len(s); size > maxText {
-			err = fmt.Errorf("the text would have more than %d bytes", maxText)
-		}
-		if err != nil {
-			fault = fmt.Errorf("format: %s: %w", verb, err)
-		}
-		return s
-	})
-	return types.String(out), fault
-}
-
-func formattable(v ref.Val, verb byte) (any, error) {
-	switch verb {
-	case 's':
-		if s, ok := v.(types.String); ok {
-			return string(s), nil
-		}
-		raw, err := encodeUpTo(v, maxText)
-		return string(raw), err
-	case 'd', 'x':
-		if n, ok := v.(types.Int); ok {
-			return int64(n), nil
-		}
-		return nil, fmt.Errorf("a value of type %s is not a whole number", v.Type().TypeName())
-	case 'e', 'f':
-		switch n := v.(type) {
-		case types.Double:
-			return float64(n), nil
-		case types.Int:
-			return float64(n), nil
-		}
-		return nil, fmt.Errorf("a value of type %s is not a number", v.Type().TypeName())
-	}
-	return nil, fmt.Errorf("the verbs are %%s, %%d, %%x, %%e, %%f and %%%%")
 }

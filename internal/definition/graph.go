@@ -13,6 +13,7 @@ const (
 	listKind = types.ListKind
 	mapKind  = types.MapKind
 	boolKind = types.BoolKind
+	intKind  = types.IntKind
 )
 
 // dynamic reports whether the type of an expression is only known when it runs.

@@ -153,7 +153,7 @@ func (b *builder) settings(v *value, path string, s *Settings, sc scope, task in
 		s.Priority = &n
 	}
 	s.Retry = b.retry(v.get("retry"), join(path, "retry"))
-	if c := v.get("concurrency"); c != nil && c.kind != numberValue {
+	if c := v.get("concurrency"); c != nil && c.kind != numberValue && (c.kind != textValue || path == "") {
 		s.Concurrency = b.concurrency(c, join(path, "concurrency"), sc, task)
 	} else if c != nil && path == "" {
 		b.fail(c, "concurrency", `write concurrency: {key: "…", limit: `+clip(c.text, 10)+`}`, "want an object with key and limit, not a number")

@@ -42,6 +42,24 @@ func (t *Task) Items(v *Vars) ([]json.RawMessage, error) {
 	return batches, nil
 }
 
+// Limit is how many items of a foreach may be open at once, 0 for all. An
+// error is an *EvalError.
+func (t *Task) Limit(v *Vars) (int, error) {
+	if t.InFlightOf == nil {
+		return t.InFlight, nil
+	}
+	raw, err := t.InFlightOf.Eval(v)
+	if err != nil {
+		return 0, err
+	}
+	val, err := decode(raw)
+	n, whole := val.(int64)
+	if err != nil || !whole || n < 1 || n > 100_000 {
+		return 0, t.InFlightOf.root.expr.failed(fmt.Errorf("the value is %s, not a whole number from 1 to 100000", clip(string(raw), 60)))
+	}
+	return int(n), nil
+}
+
 // Child is the workflow that the built-in action `workflow` runs.
 type Child struct {
 	Name    string

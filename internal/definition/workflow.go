@@ -151,7 +151,12 @@ func (b *builder) foreach(v *value, path string, task int) *Template {
 
 // inFlight reads concurrency, as a number, and batch: both of a foreach only.
 func (b *builder) inFlight(t *Task, v *value, path string) {
-	if c := v.get("concurrency"); c != nil && c.kind != objectValue {
+	if c := v.get("concurrency"); c != nil && c.kind == textValue && strings.Contains(c.text, opening) && t.Foreach != nil {
+		t.InFlightOf = b.template(c, join(path, "concurrency"), scopeTask, t.Index)
+		if e := t.InFlightOf.root.expr; e == nil || e.result != nil && e.result.Kind() != intKind && !dynamic(e.result) {
+			b.fail(c, join(path, "concurrency"), "write one expression that gives a whole number", "want a number")
+		}
+	} else if c != nil && c.kind != objectValue {
 		if n, ok := b.whole(c, join(path, "concurrency"), 1, 100_000); ok && t.Foreach != nil {
 			t.InFlight = n
 		}

@@ -14,7 +14,8 @@ type Step struct {
 	Marks []Marking
 	// Start are the tasks whose needs have ended, to be evaluated by Take.
 	Start []Start
-	// More are the tasks of a foreach that have room for more children.
+	// More are the tasks of a foreach that have room for more children, as far
+	// as can be told without evaluating how many may be in flight.
 	More []int
 	// Recall are tasks whose open children are to be cancelled where no worker
 	// holds them yet: the workflow is failing. What runs goes on to its end.
@@ -89,7 +90,11 @@ func Next(w *definition.Workflow, st *State) Step {
 		status := p.status(t, failing)
 		if status == "" {
 			waiting = true
-			if room(t, p, failing) > 0 {
+			limit := t.InFlight
+			if t.InFlightOf != nil {
+				limit = p.Open + 1 // only Take can tell
+			}
+			if room(t, p, failing, limit) > 0 {
 				s.More = append(s.More, i)
 			}
 			if failing && !st.Recalled && p.Open > 0 && !t.If.Survives() {
@@ -149,11 +154,12 @@ func meaning(t *definition.Task, p *Progress, status definition.Status, before u
 	return m | ended
 }
 
-// room is how many children of a foreach may be created now.
-func room(t *definition.Task, p *Progress, failing bool) int {
+// room is how many children of a foreach may be created now, when limit of them
+// may be open; 0 is no limit.
+func room(t *definition.Task, p *Progress, failing bool, limit int) int {
 	n := p.remaining(t, failing)
-	if t.InFlight > 0 {
-		n = min(n, t.InFlight-p.Open)
+	if limit > 0 {
+		n = min(n, limit-p.Open)
 	}
 	return max(0, n)
 }
@@ -225,6 +231,7 @@ type need struct {
 func (n *need) child(t *definition.Task) {
 	n.template(t.With, t)
 	n.template(t.Settings.Env, t)
+	n.template(t.InFlightOf, t)
 	if c := t.Settings.Concurrency; c != nil {
 		n.template(c.Key, t)
 	}

@@ -155,7 +155,12 @@ func (x *world) commit(plan *Plan) {
 			x.t.Fatalf("%s[%d] starts although an item before it failed", c.Task.Name, c.Index)
 		}
 	}
+	once := map[int]bool{}
 	for _, m := range plan.Marks {
+		if once[m.Task] {
+			x.t.Fatalf("task %s is marked twice in one plan", x.w.Tasks[m.Task].Name)
+		}
+		once[m.Task] = true
 		if old, twice := x.marks[m.Task]; twice && !(old.Mark == Expanded && m.Mark == Broken) {
 			x.t.Fatalf("task %s is marked %s and then %s", x.w.Tasks[m.Task].Name, old.Mark, m.Mark)
 		}
@@ -199,8 +204,12 @@ func (x *world) check(st *State) {
 		if a.Mark != b.Mark || a.Created != b.Created || a.Total != b.Total && a.Mark != Broken {
 			x.t.Fatalf("task %s: Take left %+v, the rows say %+v", t.Name, a, b)
 		}
-		if t.InFlight > 0 && b.Open > t.InFlight {
-			x.t.Fatalf("task %s has %d items in flight, at most %d are allowed", t.Name, b.Open, t.InFlight)
+		limit, err := t.Limit(&definition.Vars{Input: x.input})
+		if err != nil {
+			x.t.Fatal(err)
+		}
+		if limit > 0 && b.Open > limit {
+			x.t.Fatalf("task %s has %d items in flight, at most %d are allowed", t.Name, b.Open, limit)
 		}
 		if b.Mark == Expanded && b.Created > b.Total {
 			x.t.Fatalf("task %s has %d children of %d", t.Name, b.Created, b.Total)
@@ -241,7 +250,11 @@ func document(t *rapid.T) string {
 		case 0:
 			fmt.Fprintf(&b, "    foreach: ${{ input.lists[%d] }}\n", rapid.IntRange(0, 5).Draw(t, "items"))
 			if c := rapid.IntRange(0, 3).Draw(t, "in flight"); c > 0 {
-				fmt.Fprintf(&b, "    concurrency: %d\n", c)
+				if rapid.Bool().Draw(t, "by expression") {
+					fmt.Fprintf(&b, "    concurrency: ${{ input.flight[%d] }}\n", c)
+				} else {
+					fmt.Fprintf(&b, "    concurrency: %d\n", c)
+				}
 			}
 			if s := rapid.IntRange(0, 2).Draw(t, "batch"); s > 0 {
 				fmt.Fprintf(&b, "    batch: %d\n", s)
@@ -288,7 +301,7 @@ func TestRandomWorkflows(t *testing.T) {
 			w = d.Workflow
 		}
 		x := &world{t: t, w: w, children: map[[2]int]*row{}, marks: map[int]Marking{}, items: Items{}, asked: map[int]Start{},
-			input: json.RawMessage(`{"yes":true,"no":false,"lists":[[],[10],[10,11],[10,11,12],[1,2,3,4],[1,2,3,4,5]]}`)}
+			input: json.RawMessage(`{"yes":true,"no":false,"flight":[0,1,2,3],"lists":[[],[10],[10,11],[10,11,12],[1,2,3,4],[1,2,3,4,5]]}`)}
 		if rapid.Bool().Draw(t, "forget items") {
 			x.items = nil
 		}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 
 	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/flow"
@@ -15,7 +16,7 @@ const MaxItems = 100_000
 // Plan is what the engine commits, in one transaction. Steps taken one after
 // the other add to the same plan.
 type Plan struct {
-	Marks    []Marking
+	Marks    []Marking // at most one of each task
 	Children []Child
 	Recall   []int
 	Cancel   []int
@@ -129,6 +130,9 @@ func (k *taking) mark(m Marking) {
 	if m.Error != nil {
 		p.Error, p.ErrorIndex = m.Error, p.Created
 	}
+	if m.Mark == Broken { // it may have been expanded in this very plan
+		k.plan.Marks = slices.DeleteFunc(k.plan.Marks, func(o Marking) bool { return o.Task == m.Task })
+	}
 	k.plan.Marks = append(k.plan.Marks, m)
 }
 
@@ -161,6 +165,7 @@ func usesAll(t *definition.Task) bool {
 	}
 	look(t.Foreach)
 	look(t.With)
+	look(t.InFlightOf)
 	look(t.Settings.Env)
 	if t.Settings.Concurrency != nil {
 		look(t.Settings.Concurrency.Key)
@@ -264,7 +269,11 @@ func (k *taking) more(t *definition.Task, v *definition.Vars) (again bool) {
 	if len(items) != p.Total {
 		return k.broken(t, fmt.Errorf("tasks.%s.foreach: the list has %d items now and had %d before", t.Name, len(items), p.Total))
 	}
-	for n := room(t, p, k.failing); n > 0; n-- {
+	limit, err := t.Limit(v)
+	if err != nil {
+		return k.broken(t, err)
+	}
+	for n := room(t, p, k.failing, limit); n > 0; n-- {
 		if k.left == 0 {
 			return true
 		}
