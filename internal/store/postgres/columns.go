@@ -128,8 +128,8 @@ func (t *columns) rows() int {
 	return t.all[0].n
 }
 
-// put adds the columns as parameters.
-func (a *args) put2(t *columns) *args {
+// columns adds the columns as parameters.
+func (a *args) columns(t *columns) *args {
 	for i := range t.all {
 		c := &t.all[i]
 		n := len(a.b)

@@ -104,7 +104,7 @@ func (c *conn) run(ctx context.Context, calls []call) (done int, err error) {
 			}
 			r := rows{values: rr.Values()}
 			if err := k.read(&r); err != nil {
-				bad = err
+				bad = damaged{err}
 			}
 		}
 		if _, err = rr.Close(); err != nil {

@@ -1,11 +1,8 @@
 package postgres
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"net"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -33,23 +30,25 @@ func again(err error) bool {
 	return false
 }
 
-// translate says in the port's words what went wrong: the data, the decision, or the database.
+// damaged is a row that cannot be read: no fault of the connection's.
+type damaged struct{ error }
+
+func (e damaged) Unwrap() error { return e.error }
+
+// translate says in the port's words what went wrong with a statement: the data, the decision, or the database.
 func translate(err error) error {
-	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, store.ErrUnavailable) ||
-		errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrUnknown) {
+	if err == nil {
+		return nil
+	}
+	var bad damaged
+	if errors.As(err, &bad) {
 		return err
 	}
 	var e *pgconn.PgError
 	if errors.As(err, &e) {
 		return translateServer(e, err)
 	}
-	var connecting *pgconn.ConnectError
-	var network net.Error
-	var closed *fs.PathError
-	if errors.As(err, &connecting) || errors.As(err, &network) || errors.As(err, &closed) || !errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("%w: %w", store.ErrUnavailable, err)
-	}
-	return err
+	return fmt.Errorf("%w: %w", store.ErrUnavailable, err)
 }
 
 func translateServer(e *pgconn.PgError, err error) error {
@@ -66,7 +65,7 @@ func translateServer(e *pgconn.PgError, err error) error {
 		return fmt.Errorf("%w: the server has too few connections: raise its max_connections, lower the pool sizes, or put pgbouncer before it (%s)",
 			store.ErrUnavailable, e.Message)
 	case "25006":
-		return fmt.Errorf("%w: the server is a read-only standby: name the primary (%s)", store.ErrUnavailable, e.Message)
+		return fmt.Errorf("%w: the server is a read-only standby, or read-only by its settings: name the primary (%s)", store.ErrUnavailable, e.Message)
 	case "42501":
 		return fmt.Errorf("%w: the database's user lacks a right: grant it, or let the owner of the schema run `pawl migrate up` (%s)",
 			store.ErrUnavailable, e.Message)

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"sync"
 	"sync/atomic"
+	"time"
 	"unsafe"
 
 	"modernc.org/libc"
@@ -19,6 +20,7 @@ type checkpointer struct {
 	c       *conn
 	turn    chan struct{} // the writer's
 	pages   atomic.Int32  // in the log
+	commits atomic.Int64
 	wake    chan struct{}
 	quit    chan struct{}
 	stopped sync.WaitGroup
@@ -28,6 +30,8 @@ const (
 	// walSoft is how many pages of log are folded beside the writer, walHard how many make the writer wait.
 	walSoft = 2000
 	walHard = 8000
+	// idle is how often the log is looked at; when nothing was written in between it is folded to its end and emptied.
+	idle = time.Second
 )
 
 // startCheckpoints watches the log of a database whose writers take turns with the channel.
@@ -36,6 +40,7 @@ func startCheckpoints(path string, turn chan struct{}) (*checkpointer, error) {
 	if err != nil {
 		return nil, err
 	}
+	c.neverWait() // for readers: the writer would wait with it
 	k := &checkpointer{c: c, turn: turn, wake: make(chan struct{}, 1), quit: make(chan struct{})}
 	k.stopped.Go(k.run)
 	return k, nil
@@ -44,6 +49,7 @@ func startCheckpoints(path string, turn chan struct{}) (*checkpointer, error) {
 // wrote is called after every commit with the length of the log in pages.
 func (k *checkpointer) wrote(pages int32) {
 	k.pages.Store(pages)
+	k.commits.Add(1)
 	if pages < walSoft {
 		return
 	}
@@ -54,14 +60,25 @@ func (k *checkpointer) wrote(pages int32) {
 }
 
 func (k *checkpointer) run() {
+	tick := time.NewTicker(idle)
+	defer tick.Stop()
+	var seen, emptied int64
 	for {
+		var err error
 		select {
 		case <-k.quit:
 			return
 		case <-k.wake:
+			err = k.fold()
+		case <-tick.C:
+			last := seen
+			if seen = k.commits.Load(); seen == last && seen != emptied {
+				emptied = seen
+				err = k.alone(sqlite3.SQLITE_CHECKPOINT_TRUNCATE)
+			}
 		}
-		if err := k.fold(); err != nil {
-			// The log keeps what was not folded, and the next commit asks again.
+		if err != nil {
+			// The log keeps what was not folded, and a later commit asks again.
 			slog.Warn("fold the database's log", "error", err)
 		}
 	}
@@ -74,13 +91,18 @@ func (k *checkpointer) fold() error {
 	if k.pages.Load() < walHard {
 		return nil
 	}
+	return k.alone(sqlite3.SQLITE_CHECKPOINT_PASSIVE)
+}
+
+// alone folds while nobody writes.
+func (k *checkpointer) alone(mode int32) error {
 	select {
 	case <-k.quit:
 		return nil
 	case <-k.turn:
 	}
 	defer func() { k.turn <- struct{}{} }()
-	return k.c.checkpoint(sqlite3.SQLITE_CHECKPOINT_PASSIVE)
+	return k.c.checkpoint(mode)
 }
 
 // stop ends the folding; what is left of the log is folded when the last connection closes.

@@ -64,6 +64,9 @@ func open(path string, flags int32) (*conn, error) {
 	return c, nil
 }
 
+// neverWait makes what is locked from outside an error at once.
+func (c *conn) neverWait() { sqlite3.Xsqlite3_busy_timeout(c.tls, c.db, 0) }
+
 // close finalizes every statement and closes the connection.
 func (c *conn) close() error {
 	for _, s := range c.stmts {
@@ -111,17 +114,24 @@ func (c *conn) readOnly() bool { return sqlite3.Xsqlite3_db_readonly(c.tls, c.db
 // inTransaction reports whether a transaction is open.
 func (c *conn) inTransaction() bool { return sqlite3.Xsqlite3_get_autocommit(c.tls, c.db) == 0 }
 
-// interruptOn makes the running statement fail when ctx ends; the result undoes that.
-func (c *conn) interruptOn(ctx context.Context) func() bool {
+// interruptOn makes the running statement fail when ctx ends. The result undoes that; after it nothing is interrupted.
+func (c *conn) interruptOn(ctx context.Context) (undo func()) {
 	if ctx.Done() == nil {
-		return func() bool { return true }
+		return func() {}
 	}
-	return context.AfterFunc(ctx, func() {
+	interrupted := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(interrupted)
 		// The interrupt needs thread-local storage of its own: the connection's is in use.
 		tls := libc.NewTLS()
 		defer tls.Close()
 		sqlite3.Xsqlite3_interrupt(tls, c.db)
 	})
+	return func() {
+		if !stop() {
+			<-interrupted
+		}
+	}
 }
 
 // stmt is a prepared statement. Parameters are bound, and columns read, in order; errors stick until done.

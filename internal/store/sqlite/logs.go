@@ -138,6 +138,7 @@ func (s *Store) ReadLogs(ctx context.Context, q store.LogQuery) ([]store.LogChun
 		return nil, errClosed
 	}
 	defer func() { s.logs.readers <- c }()
+	defer c.interruptOn(ctx)()
 	from, to := int64(0), int64(math.MaxInt64)
 	if q.Attempt > 0 {
 		from, to = int64(q.Attempt), int64(q.Attempt)

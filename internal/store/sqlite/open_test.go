@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
@@ -188,7 +189,9 @@ func TestLogStaysShort(t *testing.T) {
 	payload := make([]byte, 1<<20)
 	for range 150 {
 		d := flow.Submit(x.id(), flow.Request{Action: "noop", Kind: flow.KindNoop, Queue: "default", Input: payload, CreatedAt: x.now})
-		x.update(func(ctx context.Context, tx store.Tx) error { return tx.Apply(ctx, store.Delta{Drafts: []*flow.Draft{d}}) })
+		x.update(func(ctx context.Context, tx store.Tx) error {
+			return tx.Apply(ctx, store.Delta{Drafts: []*flow.Draft{d}})
+		})
 	}
 	fi, err := os.Stat(x.s.path + "-wal")
 	if err != nil {
@@ -234,7 +237,9 @@ func TestCheckFindsDamage(t *testing.T) {
 				t.Fatal(err)
 			}
 			child := flow.Submit(x.id(), flow.Request{Parent: wf.ID, ParentAttempt: 1, Task: "t", Action: "noop", Kind: flow.KindNoop, Queue: "default", CreatedAt: x.now})
-			x.update(func(ctx context.Context, tx store.Tx) error { return tx.Apply(ctx, store.Delta{Drafts: []*flow.Draft{wf, child}}) })
+			x.update(func(ctx context.Context, tx store.Tx) error {
+				return tx.Apply(ctx, store.Delta{Drafts: []*flow.Draft{wf, child}})
+			})
 			noViolations(t, x.s)
 			alter(t, x.s.path, c.script)
 			found, err := x.s.Check(context.Background())
@@ -249,4 +254,29 @@ func TestCheckFindsDamage(t *testing.T) {
 			t.Errorf("Check found %v, want invariant %d", found, c.invariant)
 		})
 	}
+}
+
+// TestLogIsEmptied checks that an idle store's log takes no space.
+func TestLogIsEmptied(t *testing.T) {
+	t.Parallel()
+	x := newBench(t)
+	x.run(batch)
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	deadline := time.After(20 * time.Second)
+	for {
+		fi, err := os.Stat(x.s.path + "-wal")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if fi.Size() == 0 {
+			break
+		}
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("the log still has %d bytes", fi.Size())
+		}
+	}
+	x.run(batch)
 }

@@ -97,6 +97,9 @@ func start(ctx context.Context, path string, o Options) (_ *Store, err error) {
 	if s.w, err = openWriter(s.path, sync); err != nil {
 		return nil, err
 	}
+	if err := syncDirectory(filepath.Dir(s.path)); err != nil {
+		return nil, err
+	}
 	if err := mainSchema.migrate(s.w, s.now); err != nil {
 		return nil, err
 	}
@@ -139,6 +142,18 @@ func scratch() (string, error) {
 		return "", fmt.Errorf("make a place for it: %w", err)
 	}
 	return dir, nil
+}
+
+// syncDirectory makes the names of new files durable: SQLite syncs the files themselves.
+func syncDirectory(path string) error {
+	d, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("sync directory: %w", err)
+	}
+	if err := errors.Join(d.Sync(), d.Close()); err != nil {
+		return fmt.Errorf("sync directory %s: %w", path, err)
+	}
+	return nil
 }
 
 // openWriter opens a database for writing and says what is wrong with the file when it cannot.

@@ -13,12 +13,19 @@ type tx struct {
 	s       *Store
 	c       *conn
 	w       writer               // scratch
+	last    time.Time            // what Now said last
 	numbers map[flow.ID]int64    // of the executions met in this transaction
 	met     map[flow.ID]struct{} // scratch of Lock
 }
 
-// Now implements store.Tx. The database has no clock of its own: it lives in this process.
-func (t *tx) Now(context.Context) (time.Time, error) { return t.s.now(), nil }
+// Now implements store.Tx. The database has no clock of its own: it lives in this process. When that is set back, time
+// stands still here until it has caught up.
+func (t *tx) Now(context.Context) (time.Time, error) {
+	if now := t.s.now(); now.After(t.last) {
+		t.last = now
+	}
+	return t.last, nil
+}
 
 // number finds an execution's number and remembers it.
 func (t *tx) number(id flow.ID) (int64, bool, error) {

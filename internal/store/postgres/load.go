@@ -1,0 +1,293 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/store/row"
+)
+
+// The columns of an execution, in the order in which the scans below read them. What has a payload apart finds it in
+// "payloads" (named p); the condition of the join spares the others the search.
+const (
+	liveColumns    = `l.id, l.created_at, l.action, l.detail, l.place, l.stage, l.attempt, l.next_seq, l.ticket, l.owner, l.queued_at, l.state, octet_length(l.history)`
+	endedColumns   = `d.id, d.created_at, d.action, d.detail, d.stage, d.finished_at, d.state`
+	outcomeColumns = `, d.error, d.output`
+	livePayload    = `, coalesce(l.input, p.input), coalesce(l.payload, p.payload)`
+	endedPayload   = `, coalesce(d.input, p.input), coalesce(d.payload, p.payload)`
+	joinLive       = ` LEFT JOIN {s}.payloads p ON p.id = CASE WHEN l.apart THEN l.id END`
+	joinEnded      = ` LEFT JOIN {s}.payloads p ON p.id = CASE WHEN d.apart THEN d.id END`
+)
+
+var (
+	qLock = sql(`SELECT ` + liveColumns + ` FROM {s}.live l WHERE l.id = ANY ($1::uuid[]) ORDER BY l.id FOR UPDATE`)
+
+	qLockPayload = sql(`SELECT ` + liveColumns + livePayload + ` FROM {s}.live l` + joinLive +
+		` WHERE l.id = ANY ($1::uuid[]) ORDER BY l.id FOR UPDATE OF l`)
+
+	qEnded = sql(`SELECT ` + endedColumns + ` FROM {s}.ended d WHERE d.id = ANY ($1::uuid[])`)
+
+	qEndedPayload = sql(`SELECT ` + endedColumns + outcomeColumns + endedPayload + ` FROM {s}.ended d` + joinEnded + ` WHERE d.id = ANY ($1::uuid[])`)
+
+	qTake = sql(`SELECT ` + liveColumns + livePayload + ` FROM {s}.live l` + joinLive +
+		` WHERE l.place = 3 AND l.queue = $1 ORDER BY l.priority DESC, l.ticket LIMIT $2 FOR UPDATE OF l SKIP LOCKED`)
+
+	qHeads = sql(`SELECT q.queue, h.priority, h.ticket FROM unnest($1::text[]) AS q(queue) CROSS JOIN LATERAL
+		(SELECT l.priority, l.ticket FROM {s}.live l WHERE l.place = 3 AND l.queue = q.queue ORDER BY l.priority DESC, l.ticket LIMIT $2) h
+		ORDER BY h.priority DESC, h.ticket LIMIT $2`)
+
+	qDue = sql(`SELECT ` + liveColumns + ` FROM {s}.live l WHERE l.wake <= $1 ORDER BY l.wake LIMIT $2 FOR UPDATE SKIP LOCKED`)
+
+	qNextWake = sql(`SELECT min(wake) FROM {s}.live WHERE wake > $1`)
+
+	qWakeBeyond = sql(`SELECT l.wake FROM {s}.live l WHERE l.wake >= $1 AND NOT l.id = ANY ($2::uuid[]) ORDER BY l.wake LIMIT 1`)
+
+	qInbox = sql(`SELECT seq, event FROM {s}.inbox WHERE id = $1 ORDER BY seq`)
+
+	qSubmitted = sql(`SELECT key, id, hash FROM {s}.idempotency WHERE key = ANY ($1::text[])`)
+)
+
+// live reads liveColumns and, when wanted, the payload.
+func (r *rows) live(payload bool) (*flow.Execution, int, error) {
+	x := &flow.Execution{ID: r.id()}
+	created := r.int()
+	x.CreatedAt = row.FromMicros(created)
+	x.Action = r.text()
+	if err := row.DecodeRequest(&x.Request, r.peek()); err != nil {
+		return nil, 0, fmt.Errorf("read execution %s: %w", x.ID, err)
+	}
+	x.Place = flow.Place(r.int())
+	x.Stage = flow.Stage(r.int())
+	x.Attempt = int(r.int())
+	x.NextSeq = r.int()
+	x.Ticket = r.int()
+	x.Owner = r.id()
+	x.QueuedAt = r.time()
+	if err := row.DecodeState(&x.State, r.peek(), created, false); err != nil {
+		return nil, 0, fmt.Errorf("read state of %s: %w", x.ID, err)
+	}
+	size := int(r.int())
+	if payload {
+		x.Input, x.With = r.bytes(), r.bytes()
+	}
+	return x, size, nil
+}
+
+// ended reads endedColumns and, when wanted, outcome and payload.
+func (r *rows) ended(payload bool) (*flow.Execution, error) {
+	x := &flow.Execution{ID: r.id()}
+	created := r.int()
+	x.CreatedAt = row.FromMicros(created)
+	x.Action = r.text()
+	if err := row.DecodeRequest(&x.Request, r.peek()); err != nil {
+		return nil, fmt.Errorf("read execution %s: %w", x.ID, err)
+	}
+	x.Place = flow.Finished
+	x.Stage = flow.Stage(r.int())
+	x.FinishedAt = r.time()
+	if err := row.DecodeState(&x.State, r.peek(), created, true); err != nil {
+		return nil, fmt.Errorf("read state of %s: %w", x.ID, err)
+	}
+	if !payload {
+		return x, nil
+	}
+	o, err := r.outcome()
+	if err != nil {
+		return nil, fmt.Errorf("read outcome of %s: %w", x.ID, err)
+	}
+	x.Outcome = &o
+	x.Input, x.With = r.bytes(), r.bytes()
+	return x, nil
+}
+
+// outcome reads outcomeColumns.
+func (r *rows) outcome() (flow.Outcome, error) {
+	e, err := row.DecodeError(r.peek())
+	return flow.Outcome{Error: e, Output: r.bytes()}, err
+}
+
+// collect returns a reader of live rows that adds to all, and remembers how much history each row carries.
+func (t *tx) collect(all *[]*flow.Execution, p store.Payload) func(*rows) error {
+	return func(r *rows) error {
+		x, size, err := r.live(bool(p))
+		if err != nil {
+			return err
+		}
+		t.runs[x.ID] = run{size}
+		*all = append(*all, x)
+		return nil
+	}
+}
+
+// Lock implements store.Executions.
+func (t *tx) Lock(ctx context.Context, ids []flow.ID, p store.Payload) ([]*flow.Execution, error) {
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	all := make([]*flow.Execution, 0, len(ids))
+	q := qLock
+	if p {
+		q = qLockPayload
+	}
+	if err := t.ask(ctx, q, t.args().ids(ids), t.collect(&all, p)); err != nil {
+		return nil, fmt.Errorf("lock executions: %w", err)
+	}
+	if len(all) == len(ids) {
+		return all, nil
+	}
+	// The others have ended, perhaps while this waited for their rows, or are named twice, or do not exist. What has
+	// ended does not change any more.
+	found := make(map[flow.ID]bool, len(all))
+	for _, x := range all {
+		found[x.ID] = true
+	}
+	var missing []flow.ID
+	for _, id := range ids {
+		if !found[id] {
+			missing = append(missing, id)
+		}
+	}
+	if len(missing) == 0 {
+		return all, nil
+	}
+	q = qEnded
+	if p {
+		q = qEndedPayload
+	}
+	err := t.ask(ctx, q, t.args().ids(missing), func(r *rows) error {
+		x, err := r.ended(bool(p))
+		if err == nil {
+			all = append(all, x)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("load executions: %w", err)
+	}
+	return all, nil
+}
+
+// Take implements store.Executions.
+func (t *tx) Take(ctx context.Context, queues []string, n int) ([]*flow.Execution, error) {
+	if len(queues) == 0 || n <= 0 {
+		return nil, t.flush(ctx)
+	}
+	share := map[string]int{queues[0]: n}
+	if len(queues) > 1 {
+		// Where each of the next n stands, unlocked: rows that are not wanted must not be locked.
+		clear(share)
+		err := t.ask(ctx, qHeads, t.args().texts(unique(queues)).int(int64(n)), func(r *rows) error {
+			share[r.text()]++
+			return nil
+		})
+		if err != nil {
+			return nil, fmt.Errorf("look into the queues: %w", err)
+		}
+	}
+	all := make([]*flow.Execution, 0, n)
+	for _, q := range unique(queues) {
+		if share[q] > 0 {
+			t.add(qTake, t.args().text(q).int(int64(share[q])), t.collect(&all, store.WithPayload))
+		}
+	}
+	if err := t.flush(ctx); err != nil {
+		return nil, fmt.Errorf("take: %w", err)
+	}
+	if len(queues) > 1 {
+		slices.SortFunc(all, byTurn)
+	}
+	return all, nil
+}
+
+// byTurn orders executions as they leave a queue.
+func byTurn(a, b *flow.Execution) int {
+	switch {
+	case a.Priority != b.Priority:
+		return b.Priority - a.Priority
+	case a.Ticket < b.Ticket:
+		return -1
+	case a.Ticket > b.Ticket:
+		return 1
+	}
+	return 0
+}
+
+// unique returns what is named, once and in order, so that everybody locks in the same order.
+func unique(names []string) []string {
+	if len(names) < 2 {
+		return names
+	}
+	names = slices.Clone(names)
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// Due implements store.Executions.
+func (t *tx) Due(ctx context.Context, now time.Time, n int) ([]*flow.Execution, time.Time, error) {
+	var all []*flow.Execution
+	var beyond time.Time
+	at := func(r *rows) error {
+		beyond = r.time()
+		return nil
+	}
+	t.add(qDue, t.args().int(row.Micros(now)).int(int64(n)), t.collect(&all, store.WithoutPayload))
+	if err := t.ask(ctx, qNextWake, t.args().int(row.Micros(now)), at); err != nil {
+		return nil, beyond, fmt.Errorf("find what is due: %w", err)
+	}
+	if len(all) < n || n == 0 {
+		return all, beyond, nil
+	}
+	ids := make([]flow.ID, n)
+	for i, x := range all {
+		ids[i] = x.ID
+	}
+	if err := t.ask(ctx, qWakeBeyond, t.args().int(row.Micros(all[n-1].Wake())).ids(ids), at); err != nil {
+		return nil, beyond, fmt.Errorf("find what is due: %w", err)
+	}
+	return all, beyond, nil
+}
+
+// Applied implements store.Executions.
+func (t *tx) Applied(ctx context.Context, id flow.ID, from, to int64) ([]flow.Event, error) {
+	h := history{from: from, to: to, limit: -1}
+	if err := t.ask(ctx, qHistory, t.args().id(id).int(from).int(-1), h.read); err != nil {
+		return nil, fmt.Errorf("read events of %s: %w", id, err)
+	}
+	return h.all, nil
+}
+
+// Inbox implements store.Executions.
+func (t *tx) Inbox(ctx context.Context, id flow.ID) ([]flow.Event, error) {
+	var all []flow.Event
+	err := t.ask(ctx, qInbox, t.args().id(id), func(r *rows) error {
+		e, err := row.DecodeKept(r.int(), r.peek())
+		all = append(all, e)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read kept events of %s: %w", id, err)
+	}
+	return all, nil
+}
+
+// Submitted implements store.Executions.
+func (t *tx) Submitted(ctx context.Context, keys []string) (map[string]store.IdempotencyKey, error) {
+	found := make(map[string]store.IdempotencyKey)
+	if len(keys) == 0 {
+		return found, nil
+	}
+	err := t.ask(ctx, qSubmitted, t.args().texts(keys), func(r *rows) error {
+		k := store.IdempotencyKey{Key: r.text(), Execution: r.id()}
+		copy(k.Hash[:], r.peek())
+		found[k.Key] = k
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("look up idempotency keys: %w", err)
+	}
+	return found, nil
+}

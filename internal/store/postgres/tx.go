@@ -1,0 +1,204 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// tx is one transaction. It begins with its first statement; what needs no answer waits in calls until something does,
+// or for the commit.
+type tx struct {
+	s     *Store
+	c     *conn
+	calls []call
+	a     args
+	w     writes
+
+	begun  bool
+	failed error // of a statement: nothing more can be done in this transaction
+
+	now       time.Time
+	nowUnread bool
+	tickets   ticketBlock
+	runs      map[flow.ID]run
+	news      news
+}
+
+// run is how much history a live row carries.
+type run struct{ size int }
+
+var (
+	qBegin    = sql(`BEGIN ISOLATION LEVEL READ COMMITTED`)
+	qCommit   = sql(`COMMIT`)
+	qRollback = sql(`ROLLBACK`)
+	qNow      = sql(`SELECT clock_timestamp()`)
+	qSet      = sql(`SELECT set_config(name, value, true) FROM unnest($1::text[], $2::text[]) AS v(name, value)`)
+)
+
+func newTx(s *Store, c *conn) *tx {
+	return &tx{s: s, c: c, runs: make(map[flow.ID]run)}
+}
+
+// args begins the parameters of a call.
+func (t *tx) args() *args {
+	t.a.params = make([][]byte, 0, 8)
+	return &t.a
+}
+
+// add puts a call in line.
+func (t *tx) add(q *query, a *args, read func(*rows) error) {
+	t.begin()
+	k := call{q: q, read: read}
+	if a != nil {
+		k.params = a.params
+	}
+	t.calls = append(t.calls, k)
+}
+
+func (t *tx) begin() {
+	if t.begun {
+		return
+	}
+	t.begun, t.nowUnread = true, true
+	t.calls = append(t.calls, call{q: qBegin})
+	if t.s.pooled {
+		t.add(qSet, settingArgs(t.args(), writing()), nil)
+	}
+	t.calls = append(t.calls, call{q: qNow, read: func(r *rows) error {
+		t.now = epoch.Add(time.Duration(r.int()) * time.Microsecond)
+		return nil
+	}})
+}
+
+// epoch is where PostgreSQL's own times begin.
+var epoch = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
+
+func settingArgs(a *args, all []setting) *args {
+	var names, values []string
+	for _, v := range all {
+		names, values = append(names, v.name), append(values, v.value)
+	}
+	return a.texts(names).texts(values)
+}
+
+// ask puts a call in line and runs everything that is there.
+func (t *tx) ask(ctx context.Context, q *query, a *args, read func(*rows) error) error {
+	t.add(q, a, read)
+	return t.flush(ctx)
+}
+
+// flush runs what is in line.
+func (t *tx) flush(ctx context.Context) error {
+	if t.failed != nil {
+		return t.failed
+	}
+	if len(t.calls) == 0 {
+		return nil
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	_, err := t.run(t.calls)
+	t.calls, t.a.b = t.calls[:0], t.a.b[:0]
+	t.failed = translate(err)
+	return t.failed
+}
+
+// run is not interrupted by whoever asked for the transaction: only the connection's silence ends it.
+func (t *tx) run(calls []call) (int, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	return t.c.run(ctx, calls)
+}
+
+// commit sends what is in line with a COMMIT behind it: the server reaches that only when all else has succeeded.
+func (t *tx) commit() error {
+	if t.failed != nil {
+		return t.failed
+	}
+	if !t.begun {
+		return nil
+	}
+	t.calls = append(t.calls, call{q: qCommit})
+	done, err := t.run(t.calls)
+	switch {
+	case err == nil:
+		t.begun = false
+		t.s.bell.ring(t.news)
+		return nil
+	case done == len(t.calls)-1 && isUnsure(err), t.c.pg.IsClosed():
+		// Everything before it succeeded, or nobody knows what did.
+		t.failed = fmt.Errorf("%w: %w", store.ErrUnknown, err)
+	default:
+		t.failed = fmt.Errorf("commit: %w", translate(err))
+	}
+	return t.failed
+}
+
+// end takes back a transaction that was not committed.
+func (t *tx) end() {
+	if !t.begun || t.c.pg.IsClosed() {
+		return
+	}
+	if t.c.pg.TxStatus() == 'I' {
+		return // its statements never went out
+	}
+	if _, err := t.run([]call{{q: qRollback}}); err != nil {
+		// The pool discards a connection that is not idle, and the server then rolls back.
+		return
+	}
+}
+
+// Now implements store.Tx.
+func (t *tx) Now(ctx context.Context) (time.Time, error) {
+	if t.begun && !t.nowUnread {
+		t.add(qNow, nil, func(r *rows) error {
+			t.now = epoch.Add(time.Duration(r.int()) * time.Microsecond)
+			return nil
+		})
+	}
+	t.begin()
+	if err := t.flush(ctx); err != nil {
+		return time.Time{}, fmt.Errorf("read the clock: %w", err)
+	}
+	t.nowUnread = false
+	return t.now, nil
+}
+
+// ticketBits is how many tickets one number of the sequence stands for: a transaction that needs more than one draws them
+// all at once, next to each other.
+const ticketBits = 16
+
+// ticketBlock is what is left of the numbers drawn.
+type ticketBlock struct{ next, end int64 }
+
+var qTickets = sql(`SELECT nextval('{s}.tickets') FROM generate_series(1, $1::bigint)`)
+
+// Tickets implements store.Executions.
+func (t *tx) Tickets(ctx context.Context, n int) (int64, error) {
+	for t.tickets.next+int64(n) > t.tickets.end {
+		// Numbers of another transaction may lie between those drawn here; then they do not stand next to each other.
+		want := (int64(n) + 1<<ticketBits - 1) >> ticketBits
+		var first, last int64
+		err := t.ask(ctx, qTickets, t.args().int(want), func(r *rows) error {
+			last = r.int()
+			if first == 0 {
+				first = last
+			}
+			return nil
+		})
+		if err != nil {
+			return 0, fmt.Errorf("draw tickets: %w", err)
+		}
+		if last-first == want-1 {
+			t.tickets = ticketBlock{first << ticketBits, (last + 1) << ticketBits}
+		}
+	}
+	first := t.tickets.next
+	t.tickets.next += int64(n)
+	return first, nil
+}
