@@ -92,12 +92,12 @@ type BatchEntry struct {
 }
 
 // Execution is one run of an action or a workflow, from request to outcome. In lists, Input, Output and Error are left
-// out.
+// out; the answer to a new submission has only what was submitted and the ID, unless it waited.
 type Execution struct {
 	ID       string `json:"id"`
 	Action   string `json:"action"`
 	Version  int    `json:"version,omitempty"` // of the definition; 0 for ad-hoc work
-	Kind     string `json:"kind"`
+	Kind     string `json:"kind,omitempty"`
 	Status   Status `json:"status"`
 	Attempt  int    `json:"attempt"`
 	Existing bool   `json:"existing,omitempty"` // only in the answer to a submission: its idempotency key was known
@@ -117,7 +117,7 @@ type Execution struct {
 	TotalTimeout Duration `json:"total_timeout,omitempty"`
 	Retry        *Retry   `json:"retry,omitempty"`
 
-	CreatedAt  time.Time `json:"created_at"`
+	CreatedAt  time.Time `json:"created_at,omitzero"`
 	NotBefore  time.Time `json:"not_before,omitzero"`
 	QueuedAt   time.Time `json:"queued_at,omitzero"`  // when the attempt became due
 	ClaimedAt  time.Time `json:"claimed_at,omitzero"` // when the attempt was handed to its worker

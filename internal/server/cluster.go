@@ -115,7 +115,7 @@ func (c *call) healthz() error { return c.json(http.StatusOK, api.Health{Status:
 const readyTimeout = 2 * time.Second
 
 func (c *call) readyz() error {
-	if c.draining.Load() {
+	if c.draining.Err() != nil {
 		return problem(http.StatusServiceUnavailable, api.ProblemUnavailable, "the server is about to stop")
 	}
 	ctx, cancel := context.WithTimeout(c.ctx(), readyTimeout)

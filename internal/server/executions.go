@@ -78,7 +78,7 @@ func (c *call) awaitEnd(id flow.ID, wait time.Duration) (*flow.Execution, error)
 		select {
 		case <-changed:
 		case <-tick.C:
-		case <-c.drain:
+		case <-c.draining.Done():
 			return x, nil
 		case <-ctx.Done():
 			return x, c.ctx().Err()

@@ -1,10 +1,12 @@
 package server
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"reflect"
 	"strings"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -73,7 +75,7 @@ func (s *Server) routed() (http.Handler, error) {
 		return nil, err
 	}
 	if s.Workers != nil {
-		mux.Handle("/api/v1/workers/", s.Workers)
+		mux.Handle("/api/v1/workers/", s.lettingGo(s.Workers))
 	}
 	unknown := func(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, r, problem(http.StatusNotFound, api.ProblemNotFound,
@@ -94,6 +96,21 @@ func (s *Server) served(rt *route) http.Handler {
 		if err != nil {
 			s.refuse(w, r, err)
 		}
+	})
+}
+
+// pollGrace is how long what workers in other processes ask may go on once draining has begun: enough for a report to be
+// committed, and the end for those that wait for work.
+const pollGrace = time.Second
+
+// lettingGo ends the requests to h soon after draining has begun.
+func (s *Server) lettingGo(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithCancel(r.Context())
+		defer cancel()
+		stop := context.AfterFunc(s.draining, func() { time.AfterFunc(pollGrace, cancel) })
+		defer stop()
+		h.ServeHTTP(w, r.WithContext(ctx))
 	})
 }
 

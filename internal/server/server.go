@@ -10,8 +10,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/engine"
@@ -57,9 +55,8 @@ type Server struct {
 	bodies   budget
 	plans    plans
 
-	draining atomic.Bool
-	drain    chan struct{} // closed when draining begins
-	drainOne sync.Once
+	draining context.Context // ends when draining begins
+	drain    context.CancelFunc
 }
 
 // New prepares a server.
@@ -79,7 +76,8 @@ func New(o Options) (*Server, error) {
 	if o.Grace == 0 {
 		o.Grace = 10 * time.Second
 	}
-	s := &Server{Options: o, log: o.Log, started: time.Now(), drain: make(chan struct{})}
+	s := &Server{Options: o, log: o.Log, started: time.Now()}
+	s.draining, s.drain = context.WithCancel(context.Background())
 	s.bodies.limit = max(bodiesInFlight, 2*o.BodyLimit)
 	for _, t := range o.Tokens {
 		if len(t) < minToken {
@@ -134,9 +132,4 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 
 // Drain makes the server no longer ready and ends its streams and waits; requests are still answered. Calling it again
 // does nothing.
-func (s *Server) Drain() {
-	s.drainOne.Do(func() {
-		s.draining.Store(true)
-		close(s.drain)
-	})
-}
+func (s *Server) Drain() { s.drain() }

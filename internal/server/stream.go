@@ -150,7 +150,7 @@ func (c *call) pump(s *sse, l *life, changed <-chan struct{}, more func(*sse, *f
 			if err := s.flush(); err != nil {
 				return err
 			}
-			if c.draining.Load() {
+			if c.draining.Err() != nil {
 				return nil
 			}
 		}
@@ -172,7 +172,7 @@ func (c *call) pump(s *sse, l *life, changed <-chan struct{}, more func(*sse, *f
 			if err := s.flush(); err != nil {
 				return err
 			}
-		case <-c.drain:
+		case <-c.draining.Done():
 			return nil
 		case <-c.ctx().Done():
 			return errGone

@@ -286,9 +286,18 @@ func waitFor(t testing.TB, what string, is func() bool) {
 
 func TestStreamsEndWhenTheServerStops(t *testing.T) {
 	t.Parallel()
-	h := start(t, Options{})
+	polled := make(chan error, 1)
+	h := start(t, Options{Workers: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		<-r.Context().Done() // a worker in another process that waits for work
+		polled <- r.Context().Err()
+	})})
 	id := h.code(t, "hang")
 	h.await(t, id, "running", running)
+	go func() {
+		if res, err := h.http.Post(h.url+"/api/v1/workers/take", "application/json", nil); err == nil {
+			_ = res.Body.Close()
+		}
+	}()
 	lines, _ := h.follow(t, "/api/v1/executions/"+id+"/events")
 	if !lines.Scan() {
 		t.Fatal("no stream")
@@ -319,6 +328,7 @@ func TestStreamsEndWhenTheServerStops(t *testing.T) {
 	if got := <-waited; got != 200 {
 		t.Errorf("the waiting request got %d", got)
 	}
+	<-polled
 	h.http.CloseIdleConnections()
 	if err := <-h.served; err != nil {
 		t.Error(err)

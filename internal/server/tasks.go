@@ -84,7 +84,7 @@ func (c *call) pauseUntil(t time.Time) bool {
 	select {
 	case <-timer.C:
 		return true
-	case <-c.drain:
+	case <-c.draining.Done():
 		return false
 	case <-c.ctx().Done():
 		return false
