@@ -322,28 +322,13 @@ func inputProblems(err error) error {
 
 // override lays what the submitter said over the action's settings.
 func (s *Submission) override(r *flow.Request) {
-	if s.Queue != "" {
-		r.Queue = s.Queue
-	}
-	if s.Priority != nil {
-		r.Priority = *s.Priority
-	}
-	if s.Timeout != 0 {
-		r.Timeout = s.Timeout
-	}
-	if s.QueueTimeout != 0 {
-		r.QueueTimeout = s.QueueTimeout
-	}
-	if s.TotalTimeout != 0 {
-		r.TotalTimeout = s.TotalTimeout
-	}
-	if s.Retry != nil {
-		r.Retry = *s.Retry
-	}
+	applySettings(r, &definition.Settings{
+		Queue: s.Queue, Priority: s.Priority, Timeout: s.Timeout, QueueTimeout: s.QueueTimeout,
+		TotalTimeout: s.TotalTimeout, Retry: s.Retry, Labels: s.Labels,
+	})
 	if s.Key != "" {
 		r.Key, r.KeyLimit, r.WhenFull = s.Key, s.KeyLimit, s.WhenFull
 	}
-	r.Labels = merged(r.Labels, s.Labels)
 	r.NotBefore, r.IdempotencyKey, r.Traceparent = s.NotBefore, s.IdempotencyKey, s.Traceparent
 }
 
