@@ -136,6 +136,8 @@ func behave(t *testing.T, factory Factory) {
 		}
 	})
 	t.Run("files", func(t *testing.T) { files(t, r) })
+	t.Run("mounts", func(t *testing.T) { mounts(t, r) })
+	t.Run("stdin", func(t *testing.T) { stdin(t, r) })
 	t.Run("kill", func(t *testing.T) { kill(t, r) })
 	t.Run("limits", func(t *testing.T) { limits(t, r) })
 	t.Run("refusals", func(t *testing.T) { refusals(t, r) })
@@ -202,6 +204,68 @@ func equal(a, b map[string]string) bool {
 		}
 	}
 	return true
+}
+
+// mounts runs a toolchain that lies where only its owner can reach it.
+func mounts(t *testing.T, r runtime.Runtime) {
+	private := t.TempDir()
+	tools := filepath.Join(private, "tools")
+	if err := os.Mkdir(tools, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(tools, "tool"), []byte("#!/bin/sh\necho from the tool\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(private, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	spec := shell(`tool; if [ -n "$CONTAINED" ]; then echo x > "$1/tool" || echo read-only; ls "$1/.."; fi`, tools)
+	spec.Env = []string{"PATH=" + tools + ":/usr/bin:/bin"}
+	spec.Mounts = []runtime.Mount{{Path: tools}, {Path: "/usr/bin"}}
+	want := "from the tool\n"
+	if r.Isolation() >= runtime.Contained {
+		spec.Env = append(spec.Env, "CONTAINED=yes")
+		want += "read-only\ntools\n"
+	}
+	result, stdout, stderr := finish(t, r, spec)
+	wantVerdict(t, result, runtime.OK)
+	if stdout != want {
+		t.Errorf("stdout %q, want %q; stderr %q", stdout, want, stderr)
+	}
+	if r.Isolation() >= runtime.Contained {
+		for _, path := range []string{"/no/such/toolchain", "/proc", "/work"} {
+			spec := shell("exit 0")
+			spec.Mounts = []runtime.Mount{{Path: path}}
+			if run, err := r.Start(context.Background(), spec); !errors.Is(err, runtime.ErrSpec) {
+				t.Errorf("mount %s: %v", path, err)
+				if err == nil {
+					run.Wait()
+				}
+			}
+		}
+	}
+}
+
+// stdin feeds programs that do not read.
+func stdin(t *testing.T, r runtime.Runtime) {
+	spec := shell("exit 0")
+	spec.Stdin = strings.NewReader(strings.Repeat("x", 1<<20))
+	result, _, _ := finish(t, r, spec)
+	wantVerdict(t, result, runtime.OK)
+
+	blocked, release := io.Pipe() // a reader that never ends must not hold the run
+	defer release.Close()
+	spec = shell("exit 0")
+	spec.Stdin = blocked
+	result, _, _ = finish(t, r, spec)
+	wantVerdict(t, result, runtime.OK)
+
+	spec = shell("wc -c")
+	spec.Stdin = strings.NewReader(strings.Repeat("x", 1<<20))
+	_, stdout, _ := finish(t, r, spec)
+	if strings.TrimSpace(stdout) != "1048576" {
+		t.Errorf("the program read %q bytes of 1048576", stdout)
+	}
 }
 
 func kill(t *testing.T, r runtime.Runtime) {
@@ -328,6 +392,8 @@ func closing(t *testing.T, factory Factory) {
 // race lets the end of the program, the wall limit and two kills meet at the same moment, many times over.
 func race(t *testing.T, factory Factory) {
 	r := open(t, factory)
+	finish(t, r, shell("exit 0")) // what is opened once is open by now
+	descriptors := openDescriptors()
 	const rounds = 200
 	seen := make(map[runtime.Verdict]int)
 	for i := range rounds {
@@ -354,4 +420,13 @@ func race(t *testing.T, factory Factory) {
 		seen[results[0].Verdict]++
 	}
 	t.Logf("%d rounds: %v", rounds, seen)
+	if now := openDescriptors(); now > descriptors+2 {
+		t.Errorf("%d descriptors were open before and %d are after", descriptors, now)
+	}
+}
+
+// openDescriptors counts this process's descriptors, where that can be done.
+func openDescriptors() int {
+	entries, _ := os.ReadDir("/dev/fd")
+	return len(entries)
 }

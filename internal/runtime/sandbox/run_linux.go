@@ -102,6 +102,10 @@ func (n *run) outputReason() string {
 	return fmt.Sprintf("wrote more than the output limit of %d bytes", n.spec.Limits.Output)
 }
 
+func (n *run) cpuReason() string {
+	return fmt.Sprintf("used more than the limit of %v of CPU time", n.spec.Limits.CPU)
+}
+
 // pumpInput feeds the program. It ends when the input does or when the last reader is gone; a Read of the caller's
 // reader that never returns keeps its goroutine and nothing else.
 func (n *run) pumpInput() {
@@ -193,9 +197,13 @@ func (n *run) conclude(exit pid1.Message, usage syscall.Rusage) {
 			r.PeakMemory = peak
 		}
 	}
-	if found.ending.verdict == "" && n.budget.Exceeded() {
-		// It ended before it could be killed for that.
-		found.ending = ending{runtime.OutputLimit, n.outputReason()}
+	if found.ending.verdict == "" { // it may have ended before it could be killed for what it did
+		switch {
+		case n.budget.Exceeded():
+			found.ending = ending{runtime.OutputLimit, n.outputReason()}
+		case r.CPU > n.spec.Limits.CPU:
+			found.ending = ending{runtime.CPUTimeout, n.cpuReason()}
+		}
 	}
 	judge(found, r)
 	var problems []error

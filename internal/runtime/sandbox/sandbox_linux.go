@@ -83,12 +83,19 @@ func (r *Runtime) Close() error {
 	return nil
 }
 
+// minMemory is what the kernel itself needs to start a process in a cgroup.
+const minMemory = 1 << 20
+
 // Start begins a run in a new sandbox and returns when the program is executing.
 func (r *Runtime) Start(ctx context.Context, spec runtime.Spec) (runtime.Run, error) {
 	if err := spec.Check(); err != nil {
 		return nil, err
 	}
 	spec.Limits = spec.Limits.Or(r.defaults)
+	if spec.Limits.Memory < minMemory {
+		return nil, fmt.Errorf("%w: a memory limit of %d bytes; nothing can start in less than %d",
+			runtime.ErrSpec, spec.Limits.Memory, minMemory)
+	}
 	started, err := r.start(ctx, spec)
 	if err != nil {
 		return nil, fmt.Errorf("start %s: %w", spec.Argv[0], err)

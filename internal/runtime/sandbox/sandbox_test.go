@@ -3,10 +3,12 @@
 package sandbox
 
 import (
+	"errors"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -42,7 +44,7 @@ func TestUnprivileged(t *testing.T) {
 		t.Fatal(err)
 	}
 	binary := copyTestBinary(t, dir)
-	cmd := exec.Command(binary, "-test.v", "-test.run", "^(TestConformance|TestDiagnose|TestWorkerKilled)$")
+	cmd := exec.Command(binary, "-test.v", "-test.run", "^(TestConformance|TestDiagnose|TestWorkerKilled|TestTinyLimits|TestRefused)$")
 	cmd.Dir = dir
 	cmd.Env = []string{"PATH=/usr/bin:/bin", "TMPDIR=" + dir, "HOME=/nonexistent"}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
@@ -102,5 +104,73 @@ func TestDiagnose(t *testing.T) {
 	}
 	if left := runtimetest.Cgroups(os.Getpid()); len(left) > 0 {
 		t.Errorf("the diagnosis left %v", left)
+	}
+}
+
+// TestRefused takes user namespaces away, in a user namespace of its own whose limit is zero, and looks at what a user
+// is told then.
+func TestRefused(t *testing.T) {
+	const marker = "PAWL_TEST_NO_NAMESPACES"
+	if os.Getenv(marker) == "" {
+		cmd := exec.Command("/proc/self/exe", "-test.run", "^TestRefused$", "-test.v")
+		cmd.Env = append(os.Environ(), marker+"=1")
+		cmd.SysProcAttr = &syscall.SysProcAttr{
+			Cloneflags:  syscall.CLONE_NEWUSER,
+			UidMappings: []syscall.SysProcIDMap{{ContainerID: 1000, HostID: os.Getuid(), Size: 1}},
+			GidMappings: []syscall.SysProcIDMap{{ContainerID: 1000, HostID: os.Getgid(), Size: 1}},
+			AmbientCaps: allCapabilities(),
+		}
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("%v\n%s", err, out)
+		}
+		return
+	}
+	if err := os.WriteFile("/proc/sys/user/max_user_namespaces", []byte("0"), 0); err != nil {
+		t.Fatal(err)
+	}
+	r := factory(Options{})(t)
+	defer r.Close()
+	run, err := r.Start(t.Context(), runtime.Spec{Argv: []string{"true"}, Env: []string{"PATH=/usr/bin:/bin"}})
+	if err == nil {
+		t.Fatalf("started: %+v", run.Wait())
+	}
+	if !errors.Is(err, runtime.ErrUnavailable) {
+		t.Errorf("error %q does not wrap ErrUnavailable", err)
+	}
+	for _, part := range []string{"namespaces", "sysctl -w user.max_user_namespaces", "--runtime process"} {
+		if !strings.Contains(err.Error(), part) {
+			t.Errorf("error %q does not say %q", err, part)
+		}
+	}
+	finding := r.Diagnose(t.Context())[0]
+	if finding.OK || !strings.Contains(finding.Fix, "sysctl") {
+		t.Errorf("diagnosis: %+v", finding)
+	}
+}
+
+// TestTinyLimits asks for less than anything can run in: whatever the outcome, it must not be the host's fault.
+func TestTinyLimits(t *testing.T) {
+	r := factory(Options{})(t)
+	defer r.Close()
+	for name, limits := range map[string]runtime.Limits{
+		"wall": {Wall: 1}, "cpu": {CPU: 1}, "memory": {Memory: 1}, "little memory": {Memory: 256 << 10}, "pids": {Pids: 1},
+		"output": {Output: 1}, "disk": {Disk: 1},
+	} {
+		run, err := r.Start(t.Context(), runtime.Spec{
+			Argv: []string{"sh", "-c", "echo hello; ls / | cat; echo x > file"}, Env: []string{"PATH=/usr/bin:/bin"},
+			Limits: limits,
+		})
+		if err != nil {
+			t.Logf("%s: %v", name, err)
+			if !errors.Is(err, runtime.ErrSpec) {
+				t.Errorf("%s: %v", name, err)
+			}
+			continue
+		}
+		result := run.Wait()
+		t.Logf("%s: %s %s", name, result.Verdict, result.Reason)
+		if result.Verdict == runtime.InfraError {
+			t.Errorf("%s: %+v", name, result)
+		}
 	}
 }

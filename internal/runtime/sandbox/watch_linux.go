@@ -27,8 +27,8 @@ func (n *run) watch() (stop func()) {
 			} else {
 				n.patrol()
 			}
-			if limit := n.spec.Limits.CPU; n.usedCPU > limit {
-				n.end(runtime.CPUTimeout, fmt.Sprintf("used more than %v of CPU time", limit))
+			if n.usedCPU > n.spec.Limits.CPU {
+				n.end(runtime.CPUTimeout, n.cpuReason())
 			}
 			if n.ended.Load() != nil {
 				return
