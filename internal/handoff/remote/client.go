@@ -34,7 +34,7 @@ type Client struct {
 func Dial(server, token string) (*Client, error) {
 	u, err := url.Parse(server)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
-		return nil, fmt.Errorf("server %q is not an http or https URL: write one such as http://127.0.0.1:7171", server)
+		return nil, fmt.Errorf("server %q is not an http or https URL: write one such as http://127.0.0.1:7411", server)
 	}
 	return &Client{
 		base:  strings.TrimSuffix(u.String(), "/") + Prefix,

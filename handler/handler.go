@@ -1,0 +1,195 @@
+// Package handler lets a Go program run tasks for a Pawl server: write functions, name them, and serve queues.
+//
+// An action that names a handler ("handler: resize") and a queue that the program serves is handed to it, with its input,
+// one attempt at a time per slot. Everything a built-in task has holds for it: retries, timeouts, cancelling,
+// concurrency keys, live logs. Every accepted execution is attempted at least once, so side effects may repeat: pass
+// [Task.IdempotencyKey] on to whatever the handler calls.
+package handler
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/handoff/remote"
+	"github.com/pawl-run/pawl/internal/task"
+	"github.com/pawl-run/pawl/internal/worker"
+)
+
+// Handler runs one attempt and returns its output, which must have a JSON form. It returns soon after ctx ends: then the
+// attempt has been cancelled, has timed out, or is no longer this program's; context.Cause(ctx) says which. An error
+// fails the attempt, with the code of [Fail] or "handler_error". A panic fails the attempt and nothing else.
+type Handler func(ctx context.Context, t *Task) (any, error)
+
+// Map is the handlers of a program, by the name that actions have in their "handler".
+type Map map[string]Handler
+
+// Options says what to serve. The zero value serves the queue "default" of the server that $PAWL_SERVER names, with the
+// token in $PAWL_TOKEN, one attempt at a time.
+type Options struct {
+	Server string        // URL; empty: $PAWL_SERVER, else DefaultServer
+	Token  string        // empty: $PAWL_TOKEN
+	Queues []string      // empty: "default"
+	Slots  int           // attempts at once; 0: 1
+	Name   string        // for people; empty: host and process id
+	Grace  time.Duration // how long running attempts may go on after ctx has ended
+	Log    *slog.Logger  // nil: slog.Default
+}
+
+// DefaultServer is where a server listens unless it was told otherwise.
+const DefaultServer = "http://127.0.0.1:7411"
+
+var kindForm = regexp.MustCompile(`^[a-z][a-z0-9_.-]{0,63}$`)
+
+// Serve runs handlers until ctx ends; then it takes nothing new, gives what is running Options.Grace, and hands back the
+// rest for others to run. A server that is away is waited for. An error means that nothing was served.
+func Serve(ctx context.Context, o Options, m Map) error {
+	if o.Server == "" {
+		o.Server = cmp.Or(os.Getenv("PAWL_SERVER"), DefaultServer)
+	}
+	if o.Log == nil {
+		o.Log = slog.Default()
+	}
+	client, err := remote.Dial(o.Server, cmp.Or(o.Token, os.Getenv("PAWL_TOKEN")))
+	if err != nil {
+		return fmt.Errorf("serve handlers: %w", err)
+	}
+	handlers := task.Handlers{}
+	for _, kind := range slices.Sorted(maps.Keys(m)) {
+		if !kindForm.MatchString(kind) || flow.Kind(kind).ByEngine() {
+			return fmt.Errorf("serve handlers: %q cannot name a handler: use lower-case letters, digits, \"_\", \"-\" and \".\", and not the name of what the engine does itself", kind)
+		}
+		if m[kind] == nil {
+			return fmt.Errorf("serve handlers: %q has no function", kind)
+		}
+		handlers[flow.Kind(kind)] = adapter(m[kind])
+	}
+	w, err := worker.New(worker.Options{Handoff: client, Handlers: handlers, Slots: o.Slots, Queues: o.Queues, Name: o.Name, Log: o.Log, Grace: o.Grace})
+	if err != nil {
+		return fmt.Errorf("serve handlers: %w", err)
+	}
+	return w.Run(ctx)
+}
+
+// adapter is a Handler as the worker sees it.
+type adapter Handler
+
+func (h adapter) Run(ctx context.Context, t *task.Task) (json.RawMessage, error) {
+	out, err := h(ctx, &Task{
+		ID: t.Execution.String(), Attempt: t.Attempt, Action: t.Action, Kind: string(t.Kind), Input: t.Payload, Timeout: t.Timeout,
+		Labels: t.Labels, IdempotencyKey: t.IdempotencyKey(), Traceparent: t.Traceparent, task: t,
+	})
+	if err != nil {
+		return nil, failed(err, out)
+	}
+	raw, err := json.Marshal(out)
+	if err != nil {
+		return nil, task.Errorf(flow.CodeHandlerError, "the output has no JSON form: %v", err)
+	}
+	return raw, nil
+}
+
+// failed is the end of an attempt in the worker's words; an output beside the error is kept.
+func failed(err error, out any) error {
+	e := &task.Error{Code: flow.CodeHandlerError, Message: err.Error()}
+	if f, ok := errors.AsType[*Failure](err); ok {
+		e.Code = f.Code
+		if f.Details != nil {
+			if raw, merr := json.Marshal(f.Details); merr == nil {
+				e.Details = raw
+			}
+		}
+	}
+	if out != nil {
+		if raw, merr := json.Marshal(out); merr == nil {
+			e.Output = raw
+		}
+	}
+	return e
+}
+
+// Failure is an error with a code that retry policies can match ("retry: {on: [quota_exceeded]}").
+type Failure struct {
+	Code    string
+	Message string
+	Details any // kept with the error; nil: nothing
+}
+
+func (f *Failure) Error() string { return f.Message }
+
+// Fail is a Failure with a code such as "quota_exceeded".
+func Fail(code, format string, args ...any) error {
+	return &Failure{Code: code, Message: fmt.Sprintf(format, args...)}
+}
+
+// Task is one attempt.
+type Task struct {
+	ID             string // of the execution
+	Attempt        int    // 1, 2, 3 …
+	Action         string
+	Kind           string
+	Input          json.RawMessage
+	Timeout        time.Duration // of this attempt; 0: none
+	Labels         map[string]string
+	IdempotencyKey string // the same for every attempt of the execution
+	Traceparent    string // W3C trace context, when the submitter gave one
+
+	task *task.Task
+}
+
+// Decode reads the input into a value. Its error fails the attempt as "invalid_input" when it is returned.
+func (t *Task) Decode(into any) error {
+	in := t.Input
+	if len(in) == 0 {
+		in = json.RawMessage("null")
+	}
+	if err := json.Unmarshal(in, into); err != nil {
+		return Fail(flow.CodeInvalidInput, "the input does not fit: %v", err)
+	}
+	return nil
+}
+
+// Log is the task's log: what is written is visible to readers within about a tenth of a second. It is for one goroutine
+// at a time.
+func (t *Task) Log() io.Writer { return t.task.Log("log") }
+
+// Logf writes a line to the log.
+func (t *Task) Logf(format string, args ...any) {
+	// A log that cannot be written any more belongs to an attempt that is over, and its ctx says so.
+	_, _ = fmt.Fprintf(t.Log(), format+"\n", args...)
+}
+
+// Progress adds an event with the value to the execution's history, for what readers should find later: milestones, not
+// ticks. It fails once the attempt is over.
+func (t *Task) Progress(ctx context.Context, v any) error {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("progress: %w", err)
+	}
+	return t.task.Progress(ctx, raw)
+}
+
+// Func makes a Handler of a function with typed input and output.
+func Func[In, Out any](f func(ctx context.Context, t *Task, in In) (Out, error)) Handler {
+	return func(ctx context.Context, t *Task) (any, error) {
+		var in In
+		if err := t.Decode(&in); err != nil {
+			return nil, err
+		}
+		out, err := f(ctx, t, in)
+		if err != nil {
+			return nil, err
+		}
+		return out, nil
+	}
+}

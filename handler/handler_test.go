@@ -1,0 +1,212 @@
+package handler_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-run/pawl/handler"
+	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/handoff/remote"
+	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/store/sqlite"
+)
+
+// server is an engine that takes workers, with the actions given.
+func server(t *testing.T, actions string) (*engine.Engine, string) {
+	t.Helper()
+	st, err := sqlite.Open(t.Context(), sqlite.InMemory, sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := engine.New(engine.Options{Store: st, Exclusive: true, Queues: []string{"sums"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- e.Run(ctx) }()
+	srv := httptest.NewServer(remote.Handler(e))
+	t.Cleanup(func() {
+		srv.Close()
+		stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		if err := st.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	defs, err := definition.Parse("actions.yaml", []byte(actions))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.Define(t.Context(), defs); err != nil {
+		t.Fatal(err)
+	}
+	return e, srv.URL
+}
+
+func ended(t *testing.T, e *engine.Engine, id flow.ID) *flow.Execution {
+	t.Helper()
+	changed, stop := e.Watch(id)
+	defer stop()
+	deadline := time.After(20 * time.Second)
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		x, err := e.Reader().Get(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if x.Stage.Terminal() {
+			return x
+		}
+		select {
+		case <-changed:
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("%s is still %s", id, x.Stage)
+		}
+	}
+}
+
+const actions = `
+name: double
+handler: double
+queue: sums
+---
+name: wait
+handler: wait
+queue: sums
+---
+name: bad
+handler: bad
+queue: sums
+`
+
+type number struct {
+	N int `json:"n"`
+}
+
+func TestServe(t *testing.T) {
+	t.Parallel()
+	e, url := server(t, actions)
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() {
+		done <- handler.Serve(ctx, handler.Options{Server: url, Queues: []string{"sums"}, Slots: 3, Log: slog.New(slog.DiscardHandler)}, handler.Map{
+			"double": handler.Func(func(ctx context.Context, t *handler.Task, in number) (number, error) {
+				t.Logf("doubling %d for %s", in.N, t.IdempotencyKey)
+				if err := t.Progress(ctx, map[string]int{"percent": 50}); err != nil {
+					return number{}, err
+				}
+				if in.N < 0 {
+					return number{}, &handler.Failure{Code: "negative", Message: "too small", Details: in}
+				}
+				return number{2 * in.N}, nil
+			}),
+			"wait": func(ctx context.Context, _ *handler.Task) (any, error) {
+				<-ctx.Done()
+				return "half done", context.Cause(ctx)
+			},
+			"bad": func(context.Context, *handler.Task) (any, error) { return make(chan int), nil },
+		})
+	}()
+	defer func() {
+		stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}()
+	submit := func(action, input string) flow.ID {
+		t.Helper()
+		var out []engine.Submitted
+		var err error
+		deadline := time.Now().Add(10 * time.Second)
+		for tick := time.NewTicker(10 * time.Millisecond); ; <-tick.C { // the queue is known once its worker has come
+			out, err = e.Submit(t.Context(), []engine.Submission{{Action: action, Input: json.RawMessage(input)}})
+			if err == nil {
+				err = out[0].Err
+			}
+			if err == nil {
+				return out[0].Execution
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("submit %s: %v", action, err)
+			}
+		}
+	}
+	id := submit("double", `{"n":21}`)
+	x := ended(t, e, id)
+	if x.Stage != flow.Completed || string(x.Outcome.Output) != `{"n":42}` {
+		t.Errorf("%s, %+v", x.Stage, x.Outcome)
+	}
+	logs, err := e.Reader().ReadLogs(t.Context(), store.LogQuery{Execution: id, Limit: 1000})
+	if err != nil || len(logs) != 1 || string(logs[0].Data) != "doubling 21 for "+id.String()+"\n" {
+		t.Errorf("logs %+v, %v", logs, err)
+	}
+	events, err := e.Reader().Events(t.Context(), id, 0, 100)
+	if err != nil || len(events) != 6 || events[4].Type != flow.EvProgress || string(events[4].Data) != `{"percent":50}` {
+		t.Errorf("events %+v, %v", events, err)
+	}
+	x = ended(t, e, submit("double", `{"n":-1}`))
+	if x.Stage != flow.Failed || x.Outcome.Error.Code != "negative" || string(x.Outcome.Error.Details) != `{"n":-1}` {
+		t.Errorf("%s, %+v", x.Stage, x.Outcome.Error)
+	}
+	x = ended(t, e, submit("double", `{"n":"many"}`))
+	if x.Outcome.Error == nil || x.Outcome.Error.Code != flow.CodeInvalidInput {
+		t.Errorf("%s, %+v", x.Stage, x.Outcome.Error)
+	}
+	x = ended(t, e, submit("bad", `{}`))
+	if x.Outcome.Error == nil || !strings.Contains(x.Outcome.Error.Message, "no JSON form") {
+		t.Errorf("%s, %+v", x.Stage, x.Outcome.Error)
+	}
+	id = submit("wait", `{}`)
+	for ctx := t.Context(); ; {
+		x, err := e.Reader().Get(ctx, id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if x.Stage == flow.Running {
+			break
+		}
+	}
+	if _, err := e.Cancel(t.Context(), id, "enough"); err != nil {
+		t.Fatal(err)
+	}
+	x = ended(t, e, id)
+	if x.Stage != flow.Cancelled || x.Outcome.Error.Message != "enough" || string(x.Outcome.Output) != `"half done"` {
+		t.Errorf("%s, %+v, %+v", x.Stage, x.Outcome, x.Outcome.Error)
+	}
+}
+
+func TestServeRefuses(t *testing.T) {
+	t.Parallel()
+	ping := func(context.Context, *handler.Task) (any, error) { return nil, nil }
+	for say, c := range map[string]struct {
+		o handler.Options
+		m handler.Map
+	}{
+		"not an http or https URL":  {handler.Options{Server: "nowhere"}, handler.Map{"a": ping}},
+		"at least one handler":      {handler.Options{}, nil},
+		`"workflow" cannot name`:    {handler.Options{}, handler.Map{"workflow": ping}},
+		`"a b" cannot name`:         {handler.Options{}, handler.Map{"a b": ping}},
+		`"a" has no function`:       {handler.Options{}, handler.Map{"a": nil}},
+		"-1 slots: give at least 1": {handler.Options{Slots: -1}, handler.Map{"a": ping}},
+	} {
+		if err := handler.Serve(t.Context(), c.o, c.m); err == nil || !strings.Contains(err.Error(), say) {
+			t.Errorf("%s: %v", say, err)
+		}
+	}
+	if err := handler.Fail("code", "n is %d", 1); errors.Unwrap(err) != nil || err.Error() != "n is 1" {
+		t.Errorf("%v", err)
+	}
+}
