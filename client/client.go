@@ -49,11 +49,11 @@ func WithAttempts(n int) Option { return func(c *Client) { c.attempts = max(n, 1
 // submission is not repeated when its answer was lost, and spares the server remembering a key for each.
 func WithoutIdempotencyKeys() Option { return func(c *Client) { c.keys = false } }
 
-// New makes a client of the server at baseURL, such as "http://127.0.0.1:7295". It does not connect yet.
+// New makes a client of the server at baseURL, such as "http://127.0.0.1:7411". It does not connect yet.
 func New(baseURL string, options ...Option) (*Client, error) {
 	u, err := url.Parse(baseURL)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
-		return nil, fmt.Errorf("server address %q is not a URL: write it as in http://127.0.0.1:7295", baseURL)
+		return nil, fmt.Errorf("server address %q is not a URL: write it as in http://127.0.0.1:7411", baseURL)
 	}
 	if u.RawQuery != "" || u.Fragment != "" || u.User != nil {
 		return nil, fmt.Errorf("server address %q: only scheme, host, port and path are allowed; give a token apart", baseURL)

@@ -43,7 +43,7 @@ func refuse(w http.ResponseWriter, status int, kind string) {
 }
 
 func TestAddresses(t *testing.T) {
-	for _, bad := range []string{"", "localhost:7295", "ftp://x", "http://", "http://u:p@x", "http://x?a=b", "http://x#y", "://"} {
+	for _, bad := range []string{"", "localhost:7411", "ftp://x", "http://", "http://u:p@x", "http://x?a=b", "http://x#y", "://"} {
 		if _, err := New(bad); err == nil || !strings.Contains(err.Error(), "server address") {
 			t.Errorf("%q: %v", bad, err)
 		}

@@ -40,7 +40,7 @@ func TestLoopbackRule(t *testing.T) {
 // A connection that did not come over a loopback address needs a token, wherever the handler is mounted.
 func TestRemoteConnections(t *testing.T) {
 	t.Parallel()
-	outside := &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 7295}
+	outside := &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 7411}
 	ask := func(h http.Handler, header ...string) int {
 		r := httptest.NewRequestWithContext(contextWith(t, outside), "GET", "http://pawl.example/api/v1/queues", nil)
 		for i := 0; i < len(header); i += 2 {
