@@ -1,0 +1,133 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/store/row"
+)
+
+const sessionColumns = `id, name, embedded, queues, kinds, slots, started_at, expires_at`
+
+var (
+	qOpenSession = sql(`INSERT INTO {s}.sessions (` + sessionColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`)
+
+	qRenewSession = sql(`UPDATE {s}.sessions SET expires_at = $3 WHERE id = $1 AND expires_at > $2 RETURNING 1`)
+
+	qSession = sql(`SELECT ` + sessionColumns + ` FROM {s}.sessions WHERE id = $1 FOR SHARE`)
+
+	qDropSession = sql(`DELETE FROM {s}.sessions WHERE id = $1`)
+
+	qExpired = sql(`SELECT ` + sessionColumns + ` FROM {s}.sessions WHERE expires_at <= $1 ORDER BY expires_at, id LIMIT $2 FOR UPDATE SKIP LOCKED`)
+
+	qLiveSessions = sql(`SELECT ` + sessionColumns + ` FROM {s}.sessions WHERE expires_at > $1 ORDER BY id`)
+
+	qExpireEmbedded = sql(`UPDATE {s}.sessions SET expires_at = $1 WHERE embedded AND expires_at > $1`)
+
+	qOwned = sql(`SELECT ` + liveColumns + ` FROM {s}.live l WHERE l.owner = $1 AND l.id > $2 ORDER BY l.id LIMIT $3 FOR UPDATE`)
+
+	qOrdered = sql(`SELECT ` + liveColumns + ` FROM {s}.live l WHERE l.owner = $1 AND l.ordered`)
+)
+
+// OpenSession implements store.Sessions.
+func (t *tx) OpenSession(ctx context.Context, s store.Session) error {
+	a := t.args().id(s.ID).text(s.Name).bool(s.Embedded).texts(s.Queues).texts(s.Kinds).int(int64(s.Slots)).
+		int(row.Micros(s.StartedAt)).int(row.Micros(s.ExpiresAt))
+	if err := t.ask(ctx, qOpenSession, a, nil); err != nil {
+		return fmt.Errorf("open session %s: %w", s.ID.Text(flow.SessionPrefix), err)
+	}
+	return nil
+}
+
+// RenewSession implements store.Sessions.
+func (t *tx) RenewSession(ctx context.Context, id flow.ID, now, expires time.Time) (bool, error) {
+	renewed := false
+	a := t.args().id(id).int(row.Micros(now)).int(row.Micros(expires))
+	err := t.ask(ctx, qRenewSession, a, func(*rows) error {
+		renewed = true
+		return nil
+	})
+	if err != nil {
+		return false, fmt.Errorf("renew session %s: %w", id.Text(flow.SessionPrefix), err)
+	}
+	return renewed, nil
+}
+
+// LockSession implements store.Sessions. The lock is shared: many may claim for a session at once, while nobody can drop
+// or renew it.
+func (t *tx) LockSession(ctx context.Context, id flow.ID) (store.Session, error) {
+	var all []store.Session
+	if err := t.ask(ctx, qSession, t.args().id(id), readSession(&all)); err != nil {
+		return store.Session{}, fmt.Errorf("lock session %s: %w", id.Text(flow.SessionPrefix), err)
+	}
+	if len(all) == 0 {
+		return store.Session{}, fmt.Errorf("session %s: %w", id.Text(flow.SessionPrefix), store.ErrNotFound)
+	}
+	return all[0], nil
+}
+
+// DropSession implements store.Sessions.
+func (t *tx) DropSession(ctx context.Context, id flow.ID) error {
+	if err := t.ask(ctx, qDropSession, t.args().id(id), nil); err != nil {
+		return fmt.Errorf("drop session %s: %w", id.Text(flow.SessionPrefix), err)
+	}
+	return nil
+}
+
+// Expired implements store.Sessions. Sessions that another transaction is deciding about are passed over.
+func (t *tx) Expired(ctx context.Context, now time.Time, n int) ([]store.Session, error) {
+	var all []store.Session
+	if err := t.ask(ctx, qExpired, t.args().int(row.Micros(now)).int(int64(n)), readSession(&all)); err != nil {
+		return nil, fmt.Errorf("find expired sessions: %w", err)
+	}
+	return all, nil
+}
+
+// ExpireEmbedded implements store.Sessions.
+func (t *tx) ExpireEmbedded(ctx context.Context, now time.Time) error {
+	if err := t.ask(ctx, qExpireEmbedded, t.args().int(row.Micros(now)), nil); err != nil {
+		return fmt.Errorf("expire embedded sessions: %w", err)
+	}
+	return nil
+}
+
+// OwnedBy implements store.Sessions.
+func (t *tx) OwnedBy(ctx context.Context, session, after flow.ID, n int) ([]*flow.Execution, error) {
+	var all []*flow.Execution
+	a := t.args().id(session).id(after).int(int64(n))
+	if err := t.ask(ctx, qOwned, a, t.collect(&all, store.WithoutPayload)); err != nil {
+		return nil, fmt.Errorf("find what session %s holds: %w", session.Text(flow.SessionPrefix), err)
+	}
+	return all, nil
+}
+
+// Ordered implements store.Sessions.
+func (t *tx) Ordered(ctx context.Context, session flow.ID) ([]*flow.Execution, error) {
+	var all []*flow.Execution
+	if err := t.ask(ctx, qOrdered, t.args().id(session), t.collect(&all, store.WithoutPayload)); err != nil {
+		return nil, fmt.Errorf("find orders to session %s: %w", session.Text(flow.SessionPrefix), err)
+	}
+	return all, nil
+}
+
+// LiveSessions implements store.Reader.
+func (s *Store) LiveSessions(ctx context.Context, now time.Time) (all []store.Session, err error) {
+	var a args
+	err = s.read(ctx, call{qLiveSessions, a.int(row.Micros(now)).params, readSession(&all)})
+	if err != nil {
+		return nil, fmt.Errorf("read sessions: %w", err)
+	}
+	return all, nil
+}
+
+// readSession returns a reader of sessionColumns.
+func readSession(all *[]store.Session) func(*rows) error {
+	return func(r *rows) error {
+		*all = append(*all, store.Session{ID: r.id(), Name: r.text(), Embedded: r.bool(), Queues: r.texts(), Kinds: r.texts(),
+			Slots: int(r.int()), StartedAt: r.time(), ExpiresAt: r.time()})
+		return nil
+	}
+}

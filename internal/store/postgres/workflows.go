@@ -1,0 +1,135 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/store/row"
+)
+
+var (
+	qProgress = sql(`SELECT c.workflow, c.task, c.ended, count(*) FROM unnest($1::uuid[], $2::bigint[]) AS w(id, attempt)
+		JOIN {s}.children c ON c.workflow = w.id AND c.attempt = w.attempt GROUP BY c.workflow, c.task, c.ended ORDER BY c.workflow, c.task`)
+
+	qMarksOf = sql(`SELECT m.workflow, m.attempt, m.task, m.state, m.total, m.error FROM unnest($1::uuid[], $2::bigint[]) AS w(id, attempt)
+		JOIN {s}.marks m ON m.workflow = w.id AND m.attempt = w.attempt ORDER BY m.workflow, m.task`)
+
+	qOutcomes = sql(`SELECT c.task, c.idx, d.id, d.stage` + outcomeColumns + ` FROM {s}.children c JOIN {s}.ended d ON d.id = c.id
+		WHERE c.workflow = $1 AND c.attempt = $2::bigint AND c.task = ANY ($3::text[]) AND c.ended <> 0 ORDER BY c.task, c.idx`)
+
+	qOpen = sql(`SELECT id FROM {s}.children WHERE workflow = $1 AND attempt = $2::bigint AND ended = 0 ORDER BY task, idx LIMIT $3`)
+
+	qOpenOfTask = sql(`SELECT id FROM {s}.children WHERE workflow = $1 AND attempt = $2::bigint AND task = $4 AND ended = 0 ORDER BY idx LIMIT $3`)
+)
+
+// attempts adds workflows' attempts as two columns.
+func (a *args) attempts(of []store.WorkflowAttempt) *args {
+	var t columns
+	c := t.begin(oidUUID, oidInt8)
+	for _, w := range of {
+		c[0].id(w.ID)
+		c[1].int(int64(w.Attempt))
+	}
+	return a.columns(&t)
+}
+
+// Progress implements store.Workflows.
+func (t *tx) Progress(ctx context.Context, of []store.WorkflowAttempt) (map[flow.ID][]store.TaskProgress, error) {
+	all := make(map[flow.ID][]store.TaskProgress, len(of))
+	if len(of) == 0 {
+		return all, nil
+	}
+	var marks []store.Mark
+	t.add(qProgress, t.args().attempts(of), func(r *rows) error {
+		id, task, ended, count := r.id(), r.text(), r.int(), int(r.int())
+		tasks := all[id]
+		if len(tasks) == 0 || tasks[len(tasks)-1].Task != task { // rows come in order of task
+			tasks = append(tasks, store.TaskProgress{Task: task})
+			all[id] = tasks
+		}
+		p := &tasks[len(tasks)-1]
+		p.Created += count
+		if ended == 0 {
+			p.Open += count
+			return nil
+		}
+		if p.Ended == nil {
+			p.Ended = make(map[flow.Stage]int, 1)
+		}
+		p.Ended[flow.Stage(ended)] += count
+		return nil
+	})
+	if err := t.ask(ctx, qMarksOf, t.args().attempts(of), readMark(&marks)); err != nil {
+		return nil, fmt.Errorf("read progress of workflows: %w", err)
+	}
+	for i := range marks {
+		m := &marks[i]
+		tasks, at := all[m.Workflow], -1
+		for j := range tasks {
+			if tasks[j].Task == m.Task {
+				at = j
+			}
+		}
+		if at < 0 {
+			all[m.Workflow] = append(tasks, store.TaskProgress{Task: m.Task, Mark: m})
+		} else {
+			tasks[at].Mark = m
+		}
+	}
+	return all, nil
+}
+
+func readMark(all *[]store.Mark) func(*rows) error {
+	return func(r *rows) (err error) {
+		m := store.Mark{Workflow: r.id(), Attempt: int(r.int()), Task: r.text(), State: r.text(), Total: int(r.int())}
+		if m.Error, err = row.DecodeError(r.peek()); err != nil {
+			return fmt.Errorf("read mark of task %q: %w", m.Task, err)
+		}
+		*all = append(*all, m)
+		return nil
+	}
+}
+
+// Outcomes implements store.Workflows.
+func (t *tx) Outcomes(ctx context.Context, of store.WorkflowAttempt, tasks []string) (map[string][]store.ChildOutcome, error) {
+	all := make(map[string][]store.ChildOutcome, len(tasks))
+	if len(tasks) == 0 {
+		return all, nil
+	}
+	a := t.args().id(of.ID).int(int64(of.Attempt)).texts(unique(tasks))
+	err := t.ask(ctx, qOutcomes, a, func(r *rows) (err error) {
+		task := r.text()
+		o := store.ChildOutcome{Index: int(r.int()), Execution: r.id(), Stage: flow.Stage(r.int())}
+		if o.Outcome, err = r.outcome(); err != nil {
+			return fmt.Errorf("read outcome of %s: %w", o.Execution, err)
+		}
+		all[task] = append(all[task], o)
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read outcomes of tasks of %s: %w", of.ID, err)
+	}
+	return all, nil
+}
+
+// Open implements store.Workflows.
+func (t *tx) Open(ctx context.Context, of store.WorkflowAttempt, task string, limit int) ([]flow.ID, error) {
+	a, q := t.args().id(of.ID).int(int64(of.Attempt)).int(int64(limit)), qOpen
+	if task != "" {
+		a, q = a.text(task), qOpenOfTask
+	}
+	var all []flow.ID
+	if err := t.ask(ctx, q, a, readID(&all)); err != nil {
+		return nil, fmt.Errorf("find open children of %s: %w", of.ID, err)
+	}
+	return all, nil
+}
+
+func readID(all *[]flow.ID) func(*rows) error {
+	return func(r *rows) error {
+		*all = append(*all, r.id())
+		return nil
+	}
+}
