@@ -216,9 +216,9 @@ func (s *shipper) add(j *journal, urgent bool) {
 	if !j.queued {
 		j.queued = true
 		s.line = append(s.line, j)
+		ring(s.signal)
 	}
 	s.mu.Unlock()
-	ring(s.signal)
 	if urgent {
 		ring(s.hurry)
 	}
