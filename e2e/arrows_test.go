@@ -41,7 +41,7 @@ var arrows = []arrow{
 	{"internal/handoff/direct", []string{"internal/flow", "internal/store", "internal/handoff"}, "a backend knows its port"},
 	{"internal/handoff/remote", []string{"internal/flow", "internal/store", "internal/handoff"}, "a backend knows its port"},
 	{"internal/handoff/handofftest", []string{"internal/flow", "internal/store", "internal/handoff"}, "one suite for every hand-off"},
-	{"internal/task", []string{"internal/runtime", "internal/blob", "api"}, "handlers run code through the runtime and speak the public wire types"},
+	{"internal/task", []string{"internal/flow", "internal/runtime", "internal/blob", "api"}, "handlers run code through the runtime and speak the public wire types"},
 	{"internal/worker", []string{"internal/flow", "internal/handoff", "internal/store", "internal/blob", "internal/task"}, "a shell; of the store it knows only the log chunk"},
 	{"internal/engine", []string{"internal/flow", "internal/store", "internal/blob", "internal/handoff", "internal/definition", "internal/admission", "internal/orchestration"}, "the server's shell: ports and rules"},
 	{"internal/server", []string{"api", "internal/engine", "internal/flow", "internal/definition", "internal/store", "internal/blob", "internal/handoff"}, "the engine's face"},

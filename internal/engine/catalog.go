@@ -165,7 +165,7 @@ type Defined struct {
 // Define stores definitions, all or none. Every action and workflow that they mention must exist, in the store or among
 // them; what is wrong comes back as definition.Problems.
 func (e *Engine) Define(ctx context.Context, defs []*definition.Definition) ([]Defined, error) {
-	if err := e.checkReferences(ctx, defs); err != nil {
+	if err := e.Check(ctx, defs); err != nil {
 		return nil, err
 	}
 	var out []Defined
@@ -193,7 +193,9 @@ func (e *Engine) Define(ctx context.Context, defs []*definition.Definition) ([]D
 	return out, nil
 }
 
-func (e *Engine) checkReferences(ctx context.Context, defs []*definition.Definition) error {
+// Check says what Define would say of definitions, and stores nothing: definition.Problems when something that they
+// mention does not exist.
+func (e *Engine) Check(ctx context.Context, defs []*definition.Definition) error {
 	among := map[string]*definition.Definition{}
 	for _, d := range defs {
 		among[d.Name] = d

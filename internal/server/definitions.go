@@ -43,6 +43,9 @@ func (c *call) define() error {
 func (c *call) validate() error {
 	out := api.Validation{Valid: true}
 	defs, err := c.parsed()
+	if err == nil {
+		err = c.Engine.Check(c.ctx(), defs)
+	}
 	var problems definition.Problems
 	switch {
 	case errors.As(err, &problems):
