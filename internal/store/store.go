@@ -106,9 +106,9 @@ type KeyUse struct {
 	Waiting int // executions in its line; LockKeys stops counting at WaitingCounted
 }
 
-// WaitingCounted is where LockKeys stops counting a key's line: a decision asks whether somebody waits, and a long line
-// must not make it slow.
-const WaitingCounted = 100
+// WaitingCounted is where LockKeys stops counting a key's line: a long line must not make every decision about its key
+// slow. It is more than one decision can admit.
+const WaitingCounted = 2000
 
 // IdempotencyKey remembers which execution a submission with the key made, and of what.
 type IdempotencyKey struct {
