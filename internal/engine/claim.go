@@ -97,6 +97,10 @@ func (t *turn) claim(ctx context.Context, takers []*taker) error {
 		} else if err != nil {
 			return fmt.Errorf("look up the session: %w", err)
 		}
+		// What the taker before this one got must not be there to be taken again.
+		if err := t.flush(ctx); err != nil {
+			return err
+		}
 		xs, err := t.tx.Take(ctx, k.queues, k.n)
 		if err != nil {
 			return fmt.Errorf("take: %w", err)

@@ -1,0 +1,47 @@
+package engine
+
+import (
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/handoff"
+)
+
+// Two workers that wait when a batch of work arrives get different pieces of it, in one transaction.
+func TestWaitingWorkersShareABatch(t *testing.T) {
+	r := newRig(t)
+	taken := make(chan []handoff.Assignment, 2)
+	hands := []*hand{r.worker(), r.worker()}
+	for _, h := range hands {
+		go func() {
+			work, err := r.e.Take(r.ctx, h.session, 2)
+			if err != nil {
+				t.Errorf("take: %v", err)
+			}
+			taken <- work
+		}()
+	}
+	for deadline := time.Now().Add(10 * time.Second); r.e.Stats().Takers < 2; runtime.Gosched() {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d workers wait, not 2", r.e.Stats().Takers)
+		}
+	}
+	out, err := r.e.Submit(r.ctx, []Submission{{Action: "noop"}, {Action: "noop"}, {Action: "noop"}, {Action: "noop"}})
+	if err != nil || len(out) != 4 {
+		t.Fatalf("submit: %v", err)
+	}
+	owner := map[flow.ID]bool{}
+	for range hands {
+		for _, a := range <-taken {
+			if owner[a.Execution] {
+				t.Errorf("%s was handed to both", a.Execution)
+			}
+			owner[a.Execution] = true
+		}
+	}
+	if len(owner) != 4 {
+		t.Errorf("%d of 4 were handed over", len(owner))
+	}
+}
