@@ -54,12 +54,13 @@ func NewCode(o CodeOptions) (*Code, error) {
 	return &Code{CodeOptions: o, finder: finder{dir: filepath.Join(dir, "toolchains")}}, nil
 }
 
-// Diagnose says which languages this host has, and how to get the others.
+// Diagnose says which languages this host has, and how to get the others. It looks anew and prepares nothing.
 func (c *Code) Diagnose() []runtime.Finding {
 	var out []runtime.Finding
+	var looking finder
 	for _, name := range api.Languages() {
 		f := runtime.Finding{What: "language " + name}
-		if tc, err := c.finder.find(name); err != nil {
+		if tc, err := looking.find(context.Background(), name); err != nil {
 			f.Say, f.Fix = err.Error(), languages[name].install
 		} else {
 			f.OK, f.Say = true, strings.TrimSpace(tc.tool+" "+tc.version)
@@ -150,7 +151,7 @@ func (e *evaluation) prepare(ctx context.Context) (err error) {
 	if e.runtime, err = e.pick(e.code.Runtime); err != nil {
 		return err
 	}
-	if e.tools, err = e.finder.find(e.code.Language); err != nil {
+	if e.tools, err = e.finder.find(ctx, e.code.Language); err != nil {
 		return err
 	}
 	if e.dir, err = os.MkdirTemp(filepath.Join(e.Dir, "runs"), "run-"); err != nil {

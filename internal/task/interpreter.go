@@ -20,23 +20,52 @@ import (
 // finder finds the tools of languages on this host, once each. What the search path names is often a wrapper that needs
 // the user's whole home (pyenv, nvm, asdf): the tool itself is asked where it really lies.
 type finder struct {
-	dir string // host directory for what must be prepared; mounted read-only into runs
+	dir string // host directory for what must be prepared; mounted read-only into runs; "": prepare nothing
 
 	mu    sync.Mutex
-	found map[string]toolchain
+	found map[string]*finding
+}
+
+// finding is the search for one language.
+type finding struct {
+	turn chan struct{} // capacity 1: holds the one who searches
+	done bool
+	toolchain
 }
 
 // errNoTool means that this host lacks what a language needs.
 var errNoTool = errors.New("not on this host")
 
-// find returns the toolchain of a language. The first search for a language takes a while, and is done by one caller
-// while the others wait.
-func (f *finder) find(name string) (toolchain, error) {
+// find returns the toolchain of a language. The first search for a language may take a while, and is done by one caller
+// while the others wait; a search that failed is done again by the next.
+func (f *finder) find(ctx context.Context, name string) (toolchain, error) {
 	f.mu.Lock()
-	defer f.mu.Unlock()
-	if tc, ok := f.found[name]; ok {
-		return tc, nil
+	if f.found == nil {
+		f.found = map[string]*finding{}
 	}
+	found := f.found[name]
+	if found == nil {
+		found = &finding{turn: make(chan struct{}, 1)}
+		f.found[name] = found
+	}
+	f.mu.Unlock()
+	select {
+	case found.turn <- struct{}{}:
+		defer func() { <-found.turn }()
+	case <-ctx.Done():
+		return toolchain{}, context.Cause(ctx)
+	}
+	if found.done {
+		return found.toolchain, nil
+	}
+	tc, err := f.search(ctx, name)
+	if err == nil {
+		found.toolchain, found.done = tc, true
+	}
+	return tc, err
+}
+
+func (f *finder) search(ctx context.Context, name string) (toolchain, error) {
 	l := languages[name]
 	for _, tool := range l.tools {
 		path, err := exec.LookPath(tool)
@@ -46,22 +75,21 @@ func (f *finder) find(name string) (toolchain, error) {
 		if path, err = filepath.Abs(path); err != nil {
 			return toolchain{}, fmt.Errorf("find %s: %w", tool, err)
 		}
-		tc, err := l.find(f, path)
+		tc, err := l.find(f, ctx, path)
 		if err != nil {
+			if s, stopped := Stopped(ctx); stopped {
+				return toolchain{}, s
+			}
 			return toolchain{}, fmt.Errorf("find %s: %w", tool, err)
 		}
-		if f.found == nil {
-			f.found = map[string]toolchain{}
-		}
-		f.found[name] = tc
 		return tc, nil
 	}
 	return toolchain{}, fmt.Errorf("%w: %s (needed for %s): %s on the worker's host, where its PATH finds it", errNoTool, l.tools[0], name, l.install)
 }
 
 // ask runs a tool on the host and returns the lines that it prints.
-func ask(env []string, dir string, argv ...string) ([]string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+func ask(ctx context.Context, env []string, dir string, argv ...string) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Dir, cmd.Env = dir, append(os.Environ(), env...)
@@ -75,8 +103,8 @@ func ask(env []string, dir string, argv ...string) ([]string, error) {
 	return strings.Split(strings.TrimSpace(string(out)), "\n"), nil
 }
 
-func (f *finder) python(path string) (toolchain, error) {
-	lines, err := ask(nil, "", path, "-c", "import sys\nfor x in (sys.executable, sys.base_prefix, sys.prefix, sys.version.split()[0]): print(x)")
+func (f *finder) python(ctx context.Context, path string) (toolchain, error) {
+	lines, err := ask(ctx, nil, "", path, "-c", "import sys\nfor x in (sys.executable, sys.base_prefix, sys.prefix, sys.version.split()[0]): print(x)")
 	if err != nil {
 		return toolchain{}, err
 	}
@@ -86,8 +114,8 @@ func (f *finder) python(path string) (toolchain, error) {
 	return toolchain{tool: lines[0], mounts: mounts(lines[1], lines[2]), version: lines[3]}, nil
 }
 
-func (f *finder) node(path string) (toolchain, error) {
-	lines, err := ask(nil, "", path, "-p", "process.execPath + '\\n' + process.version")
+func (f *finder) node(ctx context.Context, path string) (toolchain, error) {
+	lines, err := ask(ctx, nil, "", path, "-p", "process.execPath + '\\n' + process.version")
 	if err != nil {
 		return toolchain{}, err
 	}
@@ -98,7 +126,7 @@ func (f *finder) node(path string) (toolchain, error) {
 }
 
 // single is a tool that is one file.
-func (f *finder) single(path string) (toolchain, error) {
+func (f *finder) single(_ context.Context, path string) (toolchain, error) {
 	path, err := filepath.EvalSymlinks(path)
 	if err != nil {
 		return toolchain{}, err
@@ -107,8 +135,8 @@ func (f *finder) single(path string) (toolchain, error) {
 }
 
 // compiler is a tool that has others beside it.
-func (f *finder) compiler(path string) (toolchain, error) {
-	lines, err := ask(nil, "", path, "-dumpversion")
+func (f *finder) compiler(ctx context.Context, path string) (toolchain, error) {
+	lines, err := ask(ctx, nil, "", path, "-dumpversion")
 	if err != nil {
 		return toolchain{}, err
 	}
@@ -120,9 +148,9 @@ func (f *finder) compiler(path string) (toolchain, error) {
 }
 
 // golang prepares the compiled standard library beside asking where Go lies.
-func (f *finder) golang(path string) (toolchain, error) {
+func (f *finder) golang(ctx context.Context, path string) (toolchain, error) {
 	env := []string{"GOTOOLCHAIN=local", "GOWORK=off", "GOFLAGS=-mod=mod", "CGO_ENABLED=0"}
-	lines, err := ask(env, "", path, "env", "GOROOT", "GOVERSION", "GOTOOLDIR", "GOOS", "GOARCH")
+	lines, err := ask(ctx, env, "", path, "env", "GOROOT", "GOVERSION", "GOTOOLDIR", "GOOS", "GOARCH")
 	if err != nil {
 		return toolchain{}, err
 	}
@@ -130,9 +158,12 @@ func (f *finder) golang(path string) (toolchain, error) {
 		return toolchain{}, fmt.Errorf("%s does not say where it lies: %q", path, lines)
 	}
 	root, version, tools := lines[0], lines[1], lines[2]
+	if f.dir == "" {
+		return toolchain{tool: tools, version: version}, nil
+	}
 	std := filepath.Join(f.dir, strings.Join([]string{"std", version, lines[3], lines[4]}, "-"))
 	if _, err := os.Stat(filepath.Join(std, "importcfg")); err != nil {
-		if err := prepareStd(env, path, root, std); err != nil {
+		if err := prepareStd(ctx, env, path, root, std); err != nil {
 			return toolchain{}, fmt.Errorf("prepare the standard library: %w", err)
 		}
 	}
@@ -140,8 +171,8 @@ func (f *finder) golang(path string) (toolchain, error) {
 }
 
 // prepareStd builds the standard library with the host's own cache and lays it out at dir, whole or not at all.
-func prepareStd(env []string, tool, root, dir string) error {
-	lines, err := ask(env, filepath.Join(root, "src"), tool, "list", "-export", "-f", "{{if .Export}}{{.ImportPath}}={{.Export}}{{end}}", "std")
+func prepareStd(ctx context.Context, env []string, tool, root, dir string) error {
+	lines, err := ask(ctx, env, filepath.Join(root, "src"), tool, "list", "-export", "-f", "{{if .Export}}{{.ImportPath}}={{.Export}}{{end}}", "std")
 	if err != nil {
 		return err
 	}

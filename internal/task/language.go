@@ -1,6 +1,7 @@
 package task
 
 import (
+	"context"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/runtime"
@@ -16,7 +17,7 @@ type language struct {
 	tools   []string // names to look for in PATH, best first
 	install string   // how to get it
 	// find asks the tool itself where it lies and what it needs.
-	find    func(f *finder, path string) (toolchain, error)
+	find    func(f *finder, ctx context.Context, path string) (toolchain, error)
 	compile []string // nil: nothing to compile
 	run     []string
 	env     []string

@@ -1,7 +1,6 @@
 package worker
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,7 +9,6 @@ import (
 	"runtime/debug"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/handoff"
@@ -153,50 +151,6 @@ func (a *attempt) finish(output json.RawMessage, err error) {
 		as, o.Error = s.As, &flow.Error{Code: s.Code, Message: s.Reason, Details: e.Details}
 	}
 	a.say(flow.EventType(as.String()), errorData(o.Error), o)
-}
-
-// clean turns an output that cannot be recorded into a failure, before it can spoil a whole batch.
-func clean(output json.RawMessage, err error) (json.RawMessage, error) {
-	e, ok := errors.AsType[*task.Error](err)
-	if ok {
-		for _, raw := range []json.RawMessage{e.Output, e.Details} {
-			if fault := check(raw); fault != nil {
-				return nil, task.Errorf(flow.CodeHandlerError, "%s: %s; and what the handler gave with that cannot be recorded: %v", e.Code, e.Message, fault)
-			}
-		}
-	}
-	if fault := check(output); err == nil && fault != nil {
-		return nil, task.Errorf(flow.CodeHandlerError, "the handler's output cannot be recorded: %v", fault)
-	}
-	if ok && !utf8.Valid(e.Output) {
-		e.Output = bytes.ToValidUTF8(e.Output, replacement)
-	}
-	if !utf8.Valid(output) {
-		output = bytes.ToValidUTF8(output, replacement)
-	}
-	return output, err
-}
-
-var replacement = []byte("\uFFFD")
-
-// The bounds of what a handler gives back. Deeper JSON could not be read again within an event of a report.
-const (
-	mostOutput = 32 << 20
-	mostDepth  = 1000
-)
-
-func check(raw json.RawMessage) error {
-	switch {
-	case len(raw) == 0:
-		return nil
-	case len(raw) > mostOutput:
-		return fmt.Errorf("it has %d bytes and may have %d: keep it somewhere else and give its name", len(raw), mostOutput)
-	case !json.Valid(raw):
-		return fmt.Errorf("it is not JSON: %.40q", raw)
-	case task.Depth(raw) > mostDepth:
-		return fmt.Errorf("it is nested deeper than %d levels", mostDepth)
-	}
-	return nil
 }
 
 func errorData(e *flow.Error) json.RawMessage {

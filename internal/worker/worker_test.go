@@ -459,6 +459,7 @@ func TestEnds(t *testing.T) {
 		{"typed", waitFor(1, fmt.Errorf("wrapped: %w", &task.Error{As: flow.TimedOut, Code: "slow", Message: "m"})), flow.TimedOut, "slow", "m"},
 		{"not JSON", func(context.Context, *task.Task) (json.RawMessage, error) { return json.RawMessage("{"), nil }, flow.Failed, flow.CodeHandlerError, "not JSON"},
 		{"not JSON beside an error", waitFor(1, &task.Error{Code: "x", Message: "m", Details: json.RawMessage("{")}), flow.Failed, flow.CodeHandlerError, "not JSON"},
+		{"too deep", waitFor(1, &task.Error{Code: "x", Message: "m", Output: json.RawMessage(strings.Repeat("[", 2000) + strings.Repeat("]", 2000))}), flow.Failed, flow.CodeHandlerError, "nested deeper"},
 		{"no handler", nil, flow.Failed, flow.CodeHandlerError, "no handler for kind"},
 	} {
 		t.Run(e.name, func(t *testing.T) {
@@ -480,15 +481,24 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-func TestBadUTF8(t *testing.T) {
-	bubble(t, func(t *testing.T, g *ledger) {
-		defer serve(t, g, worker.Options{Handlers: task.Handlers{"x": task.Func(func(context.Context, *task.Task) (json.RawMessage, error) {
-			return json.RawMessage("\"a\xffb\""), nil
-		})}})()
-		if d := g.ended(t, g.submit(flow.Request{Kind: "x"})); string(d.Outcome.Output) != "\"a\uFFFDb\"" {
-			t.Errorf("output %q", d.Outcome.Output)
-		}
-	})
+func TestOutputsThatCannotBeStored(t *testing.T) {
+	for in, want := range map[string]string{
+		"\"a\xffb\"":           "\"a\uFFFDb\"",
+		`"a\u0000b"`:           "\"a\uFFFDb\"",
+		`"a\\u0000b"`:          `"a\\u0000b"`,
+		`{"\\\u0000":"\"é\n"}`: "{\"\\\\\uFFFD\":\"\\\"é\\n\"}",
+	} {
+		t.Run(want, func(t *testing.T) {
+			bubble(t, func(t *testing.T, g *ledger) {
+				defer serve(t, g, worker.Options{Handlers: task.Handlers{"x": task.Func(func(context.Context, *task.Task) (json.RawMessage, error) {
+					return json.RawMessage(in), nil
+				})}})()
+				if d := g.ended(t, g.submit(flow.Request{Kind: "x"})); d.Stage != flow.Completed || string(d.Outcome.Output) != want {
+					t.Errorf("%s with output %q", d.Stage, d.Outcome.Output)
+				}
+			})
+		})
+	}
 }
 
 // A report whose answer is lost is sent again with everything that came since, and changes nothing the second time.
