@@ -92,6 +92,11 @@ func TestIdempotencyKey(t *testing.T) {
 	if err != nil || !errors.Is(out[0].Err, ErrIdempotencyMismatch) {
 		t.Fatalf("%v %+v", err, out)
 	}
+	// A concurrency key beside it is no hindrance.
+	both := Submission{Action: "noop", IdempotencyKey: "both", Key: "tenant", KeyLimit: 1}
+	if first, second := r.submit(both), r.submit(both); first != second {
+		t.Errorf("%s and %s", first, second)
+	}
 	// Two new ones with one key in one batch are one execution, too.
 	twin := Submission{Action: "noop", IdempotencyKey: "twin"}
 	out, err = r.e.Submit(r.ctx, []Submission{twin, twin})

@@ -133,16 +133,21 @@ func (o *submitOp) decide(ctx context.Context, t *turn) error {
 			}
 			return nil
 		}
-		k := store.IdempotencyKey{Key: o.key, Execution: o.id, Hash: o.hash}
-		t.idem[o.key] = k
-		t.newIdem = append(t.newIdem, k)
+		t.idem[o.key] = store.IdempotencyKey{Key: o.key, Execution: o.id, Hash: o.hash}
 	}
 	*o.out = Submitted{Execution: o.id}
 	r := o.request
 	r.CreatedAt = t.now
 	d := flow.Submit(o.id, r)
 	t.add(d)
-	return t.admit(ctx, []*flow.Draft{d})
+	if err := t.admit(ctx, []*flow.Draft{d}); err != nil {
+		return err
+	}
+	if o.key != "" {
+		// Not before: to admit may write what the turn has so far, and a key names an execution that is there.
+		t.newIdem = append(t.newIdem, t.idem[o.key])
+	}
+	return nil
 }
 
 func (o *submitOp) done(err error) {
