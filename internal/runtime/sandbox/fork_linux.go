@@ -12,7 +12,7 @@ var errClosed = errors.New("runtime is closed")
 
 // fork creates an init. The thread that does it lives as long as the runtime.
 func (r *Runtime) fork(attr *syscall.ProcAttr) (pid int, err error) {
-	r.thread.Do(func() { pid, err = syscall.ForkExec("/proc/self/exe", []string{"pawl-init"}, attr) })
+	r.thread.Do(func() { pid, err = syscall.ForkExec(r.self.path, []string{"pawl-init"}, attr) })
 	return pid, err
 }
 

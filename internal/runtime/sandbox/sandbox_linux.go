@@ -26,6 +26,7 @@ type Runtime struct {
 	privileged bool
 	ids        hostIDs
 	thread     *spawn.Thread
+	self       executable
 
 	mu     sync.Mutex
 	runs   map[*run]struct{}
@@ -48,12 +49,16 @@ func New(o Options) (runtime.Runtime, error) {
 	if r.ids, err = findHostIDs(r.privileged); err != nil {
 		return nil, fmt.Errorf("%w: %w", runtime.ErrUnavailable, err)
 	}
+	if r.self, err = findExecutable(r.privileged); err != nil {
+		return nil, fmt.Errorf("%w: %w", runtime.ErrUnavailable, err)
+	}
 	if o.WithoutCgroups {
 		r.whyNot = errSwitchedOff
 	} else {
 		r.cgroups, r.whyNot = findCgroups()
 	}
 	if r.filter, err = compileFilter(r.cgroups == nil); err != nil {
+		r.self.close()
 		return nil, fmt.Errorf("%w: %w", runtime.ErrUnavailable, err)
 	}
 	r.thread = spawn.NewThread()
@@ -80,6 +85,7 @@ func (r *Runtime) Close() error {
 	r.mu.Unlock()
 	r.idle.Wait()
 	r.thread.Close()
+	r.self.close()
 	return nil
 }
 

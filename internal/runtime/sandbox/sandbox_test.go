@@ -54,6 +54,20 @@ func TestUnprivileged(t *testing.T) {
 	}
 }
 
+// TestPrivateBinary runs as root from a binary that only root may execute.
+func TestPrivateBinary(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root gives programs a user that is not its own")
+	}
+	binary := copyTestBinary(t, t.TempDir())
+	if err := os.Chmod(binary, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command(binary, "-test.run", "^(TestDiagnose|TestTinyLimits)$", "-test.v").CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
 // publicDir is a temporary directory that every user can enter, which testing's own are not.
 func publicDir(t *testing.T) string {
 	t.Helper()

@@ -230,7 +230,8 @@ func (r *Runtime) mountSteps(wanted []runtime.Mount) (steps []pid1.Step, mounts 
 			continue
 		}
 		if err != nil {
-			return nil, mounts, fmt.Errorf("%w: mount %q: %w", runtime.ErrUnavailable, m.Path, err)
+			return nil, mounts, fmt.Errorf("%w: mount %q: %w; the sandbox needs Linux 5.12 or newer, %s",
+				runtime.ErrUnavailable, m.Path, err, trusted)
 		}
 		steps = append(steps, pid1.Step{Kind: pid1.Attach, Target: target, Number: int64(len(mounts))})
 		mounts = append(mounts, tree)
