@@ -179,3 +179,27 @@ func BenchmarkLife(b *testing.B) {
 	}
 	b.ReportMetric(float64(size)/float64(n), "bytes/execution")
 }
+
+// BenchmarkProgress measures what a workflow of 10,000 items asks each time some of them have ended.
+func BenchmarkProgress(b *testing.B) {
+	x := newBench(b)
+	wf := flow.Submit(x.id(), flow.Request{Action: "wf", Kind: flow.KindWorkflow, Queue: "default", CreatedAt: x.now})
+	drafts := []*flow.Draft{wf}
+	for i := range 10_000 {
+		drafts = append(drafts, flow.Submit(x.id(), flow.Request{Parent: wf.ID, ParentAttempt: 1, Task: "each", Index: i,
+			Action: "noop", Kind: flow.KindNoop, Queue: "default", CreatedAt: x.now}))
+	}
+	x.update(func(ctx context.Context, t store.Tx) error { return t.Apply(ctx, store.Delta{Drafts: drafts}) })
+	x.update(func(ctx context.Context, t store.Tx) error {
+		n, before := 0.0, cpu(b)
+		defer func() { b.ReportMetric((cpu(b)-before)/n, "cpu-µs/op") }()
+		for b.Loop() {
+			n++
+			got, err := t.Progress(ctx, []store.WorkflowAttempt{{ID: wf.ID, Attempt: 1}})
+			if err != nil || got[wf.ID][0].Open != 10_000 {
+				b.Fatal(got, err)
+			}
+		}
+		return nil
+	})
+}

@@ -327,6 +327,15 @@ func (s *stmt) done() error {
 	return err
 }
 
+// abandon ends the use of every statement: after an error in the middle of one, nobody else will.
+func (c *conn) abandon() {
+	for _, s := range c.stmts {
+		if s != nil && (s.bound != 0 || s.column != 0) {
+			_ = s.done() // its error was returned where it arose, or a panic is under way
+		}
+	}
+}
+
 // run executes a statement that returns no rows.
 func (s *stmt) run() error {
 	s.next()

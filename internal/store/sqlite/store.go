@@ -226,20 +226,28 @@ func (s *Store) write(decide func() error) error {
 	return nil
 }
 
+var (
+	qBeginWrite = sql(`BEGIN IMMEDIATE`)
+	qBeginRead  = sql(`BEGIN`)
+	qCommit     = sql(`COMMIT`)
+	qRollback   = sql(`ROLLBACK`)
+)
+
 // transact runs one read-write transaction: all of it, or nothing.
 func (c *conn) transact(work func() error) (err error) {
-	if err := c.exec("BEGIN IMMEDIATE"); err != nil {
+	if err := c.use(qBeginWrite).run(); err != nil {
 		return fmt.Errorf("begin: %w", err)
 	}
 	defer func() {
 		if c.inTransaction() { // work failed or panicked, or the commit failed
-			err = errors.Join(err, c.exec("ROLLBACK"))
+			c.abandon()
+			err = errors.Join(err, c.use(qRollback).run())
 		}
 	}()
 	if err := work(); err != nil {
 		return err
 	}
-	if err := c.exec("COMMIT"); err != nil {
+	if err := c.use(qCommit).run(); err != nil {
 		return fmt.Errorf("commit: %w", err)
 	}
 	return nil
@@ -259,9 +267,10 @@ func (s *Store) read(ctx context.Context, query func(*conn) error) error {
 		return errClosed
 	}
 	defer func() { s.readers <- c }()
-	stop := c.interruptOn(ctx)
-	err := c.snapshot(query)
-	stop()
+	err := c.snapshot(func(c *conn) error {
+		defer c.interruptOn(ctx)() // the statements around it must not be interrupted
+		return query(c)
+	})
 	if err != nil && ctx.Err() != nil {
 		return fmt.Errorf("read: %w", ctx.Err())
 	}
@@ -269,15 +278,17 @@ func (s *Store) read(ctx context.Context, query func(*conn) error) error {
 }
 
 // snapshot runs several statements on one state of the database.
-func (c *conn) snapshot(query func(*conn) error) error {
-	if err := c.exec("BEGIN"); err != nil {
+func (c *conn) snapshot(query func(*conn) error) (err error) {
+	if err := c.use(qBeginRead).run(); err != nil {
 		return fmt.Errorf("begin to read: %w", err)
 	}
-	err := query(c)
-	if c.inTransaction() {
-		err = errors.Join(err, c.exec("ROLLBACK"))
-	}
-	return err
+	defer func() {
+		if c.inTransaction() {
+			c.abandon()
+			err = errors.Join(err, c.use(qRollback).run())
+		}
+	}()
+	return query(c)
 }
 
 // Close waits for the transaction and the reads under way, and gives the file back.

@@ -9,7 +9,11 @@ import (
 )
 
 var (
-	qProgress = sql(`SELECT task, ended, count(*) FROM children WHERE workflow = ? AND attempt = ? GROUP BY task, ended`)
+	// Grouped by task alone, rows are counted in the order in which they lie; by stage as well, they would be sorted first.
+	qProgress = sql(`SELECT task, count(*), sum(ended = 2), sum(ended = 6) FROM children WHERE workflow = ? AND attempt = ? GROUP BY task`)
+
+	// Few tasks need the rest counted.
+	qEndedOtherwise = sql(`SELECT ended, count(*) FROM children WHERE workflow = ? AND attempt = ? AND task = ? AND ended > 6 GROUP BY ended`)
 
 	qMarks = sql(`SELECT task, state, total, error FROM marks WHERE workflow = ? AND attempt = ? ORDER BY task`)
 
@@ -49,23 +53,30 @@ func (t *tx) progress(n int64, w store.WorkflowAttempt) ([]store.TaskProgress, e
 	var tasks []store.TaskProgress
 	s := t.c.use(qProgress).int(n).int(int64(w.Attempt))
 	for s.next() {
-		task, ended, count := s.getText(), s.getInt(), int(s.getInt())
-		if len(tasks) == 0 || tasks[len(tasks)-1].Task != task { // rows come in order of task
-			tasks = append(tasks, store.TaskProgress{Task: task})
-		}
-		p := &tasks[len(tasks)-1]
-		p.Created += count
-		if ended == openChild {
-			p.Open += count
-			continue
-		}
-		if p.Ended == nil {
+		p := store.TaskProgress{Task: s.getText(), Created: int(s.getInt()), Open: int(s.getInt())}
+		if p.Created > p.Open {
 			p.Ended = make(map[flow.Stage]int, 1)
+			if completed := int(s.getInt()); completed > 0 {
+				p.Ended[flow.Completed] = completed
+			}
 		}
-		p.Ended[flow.Stage(ended)] += count
+		tasks = append(tasks, p)
 	}
 	if err := s.done(); err != nil {
 		return nil, err
+	}
+	for _, p := range tasks {
+		if p.Open+p.Ended[flow.Completed] == p.Created {
+			continue
+		}
+		s := t.c.use(qEndedOtherwise).int(n).int(int64(w.Attempt)).text(p.Task)
+		for s.next() {
+			stage := flow.Stage(s.getInt())
+			p.Ended[stage] = int(s.getInt())
+		}
+		if err := s.done(); err != nil {
+			return nil, err
+		}
 	}
 	marks, err := t.c.marks(n, w)
 	if err != nil {

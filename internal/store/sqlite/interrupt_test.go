@@ -1,0 +1,57 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// TestInterruptedReads ends reads at every moment of theirs, and checks that their connections go on.
+func TestInterruptedReads(t *testing.T) {
+	t.Parallel()
+	x := newBench(t)
+	x.run(10 * batch)
+	interrupted := 0
+	for i := range 300 {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Duration(i*10)*time.Microsecond)
+		all, err := x.s.List(ctx, store.Filter{Stages: []flow.Stage{flow.Completed}, Limit: 10 * batch})
+		cancel()
+		switch {
+		case errors.Is(err, context.DeadlineExceeded):
+			interrupted++
+		case err != nil:
+			t.Fatalf("after %d µs: %v", i*10, err)
+		case len(all) != 10*batch:
+			t.Fatalf("after %d µs: %d executions and no error, want %d", i*10, len(all), 10*batch)
+		}
+	}
+	if interrupted == 0 {
+		t.Error("no read was interrupted: the test shows nothing")
+	}
+	if _, err := x.s.Counts(context.Background()); err != nil {
+		t.Errorf("a read after the interrupted ones: %v", err)
+	}
+}
+
+// TestLongRead checks that a read that takes too long ends soon after its caller has gone.
+func TestLongRead(t *testing.T) {
+	t.Parallel()
+	x := newBench(t)
+	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer cancel()
+	start := time.Now()
+	err := x.s.read(ctx, func(c *conn) error {
+		_, err := c.queryInt("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n WHERE i < 0")
+		return err
+	})
+	if !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("an endless read: %v, want the deadline", err)
+	}
+	if took := time.Since(start); took > 10*time.Second {
+		t.Errorf("it took %s to end", took)
+	}
+}
