@@ -40,7 +40,7 @@ type run struct {
 	outBytes, errBytes int64
 
 	ended atomic.Pointer[ending]
-	group sync.Mutex // guards gone
+	group sync.Mutex // guards process and gone
 	gone  bool       // the group's id may belong to others by now
 
 	done   chan struct{}
@@ -65,7 +65,7 @@ func (n *run) end(v runtime.Verdict, reason string) {
 func (n *run) killGroup() {
 	n.group.Lock()
 	defer n.group.Unlock()
-	if !n.gone {
+	if n.process != nil && !n.gone {
 		_ = unix.Kill(-n.process.Pid, unix.SIGKILL) // there may be nobody left
 	}
 }
@@ -97,15 +97,21 @@ func (n *run) start() (err error) {
 	if env == nil {
 		env = []string{} // nil would mean our own
 	}
+	var process *os.Process
 	n.runtime.thread.Do(func() {
-		n.process, err = os.StartProcess(path, n.spec.Argv, &os.ProcAttr{
+		process, err = os.StartProcess(path, n.spec.Argv, &os.ProcAttr{
 			Dir: n.dir, Env: env, Files: inside, Sys: attributes(),
 		})
 	})
 	if err != nil {
 		return fmt.Errorf("%w: %w", runtime.ErrSpec, err)
 	}
-	n.started = time.Now()
+	n.group.Lock()
+	n.process, n.started = process, time.Now()
+	n.group.Unlock()
+	if n.ended.Load() != nil { // ended while it was being started
+		n.killGroup()
+	}
 	limitProcess(n.process.Pid, n.spec.Limits)
 	n.pump()
 	go n.supervise()

@@ -142,6 +142,7 @@ func behave(t *testing.T, factory Factory) {
 	t.Run("limits", func(t *testing.T) { limits(t, r) })
 	t.Run("refusals", func(t *testing.T) { refusals(t, r) })
 	t.Run("close", func(t *testing.T) { closing(t, factory) })
+	t.Run("close while starting", func(t *testing.T) { closingWhileStarting(t, factory) })
 }
 
 type failingWriter struct{}
@@ -386,6 +387,33 @@ func closing(t *testing.T, factory Factory) {
 	}
 	if err := r.Close(); err != nil {
 		t.Errorf("second close: %v", err)
+	}
+}
+
+// closingWhileStarting closes runtimes at arbitrary moments of a start.
+func closingWhileStarting(t *testing.T, factory Factory) {
+	for range 20 {
+		r := factory(t)
+		var starts sync.WaitGroup
+		begun := make(chan struct{}, 2)
+		for range 2 {
+			starts.Go(func() {
+				begun <- struct{}{}
+				run, err := r.Start(context.Background(), shell("sleep 60"))
+				if err == nil {
+					wantVerdict(t, run.Wait(), runtime.Killed)
+				}
+			})
+		}
+		<-begun
+		begin := time.Now()
+		if err := r.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+		if took := time.Since(begin); took > 10*time.Second {
+			t.Errorf("closing took %v", took)
+		}
+		starts.Wait()
 	}
 }
 

@@ -74,6 +74,16 @@ func (n *run) end(v runtime.Verdict, reason string) {
 	}
 }
 
+// born takes note of the init; when the run has been ended meanwhile, so is the init.
+func (n *run) born(pid, pidfd int) {
+	n.handle.Lock()
+	n.pid, n.pidfd = pid, pidfd
+	n.handle.Unlock()
+	if n.ended.Load() != nil {
+		n.kill()
+	}
+}
+
 // kill destroys the sandbox. The death of its process 1 is enough: the kernel kills all that is in a pid namespace and
 // reaps it before process 1 itself can be reaped. Where there is a cgroup.kill it does the same in one sweep.
 func (n *run) kill() {

@@ -84,11 +84,12 @@ func (r *Runtime) start(ctx context.Context, spec runtime.Spec) (_ *run, err err
 			return nil, fmt.Errorf("%w: configure the sandbox: %w", runtime.ErrUnavailable, err)
 		}
 	}
-	n.pid, err = r.fork(birth(inherited, n.uid, n.gid, r.privileged, n.cgroup, &n.pidfd))
+	pidfd := -1
+	pid, err := r.fork(birth(inherited, n.uid, n.gid, r.privileged, n.cgroup, &pidfd))
 	if err != nil {
-		n.pid = 0
 		return nil, explainClone(err)
 	}
+	n.born(pid, pidfd)
 	closeAll(inside) // or the end of the sandbox would not end the streams
 	if n.cgroup != nil {
 		n.cgroup.closeTasks()
@@ -142,6 +143,8 @@ func (n *run) handOver(ctx context.Context, send func() error) error {
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
+	case n.ended.Load() != nil:
+		return fmt.Errorf("ended before it had started: %s", n.ended.Load().reason)
 	case err == nil && message.Kind == pid1.Started:
 		n.started = time.Now()
 		n.control.SetDeadline(time.Time{})
