@@ -12,9 +12,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	goruntime "runtime"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -211,12 +213,34 @@ var programs = []struct {
 			t.Errorf("killing the fork bomb took %v", took)
 		}
 	}},
+	{"12 thread bomb", func(t *testing.T, h *hostile) {
+		result, stdout, _ := h.finish(t, h.spec("threads"))
+		wantVerdict(t, result, runtime.OK)
+		count, why, _ := strings.Cut(strings.TrimSpace(stdout), " ")
+		if n, err := strconv.Atoi(count); err != nil || why != "EAGAIN" || n < 8 || n > 48 {
+			t.Errorf("created %q, want EAGAIN after about 32 threads", stdout)
+		}
+	}},
 	{"13 daemon holding stdout", func(t *testing.T, h *hostile) {
 		begin := time.Now()
 		result, stdout, _ := h.finish(t, h.spec("daemon"))
 		wantVerdict(t, result, runtime.OK)
 		if took := time.Since(begin); stdout != "parent done\n" || took > 2*time.Second {
 			t.Errorf("stdout %q after %v", stdout, took)
+		}
+	}},
+	{"14 zombie factory", func(t *testing.T, h *hostile) {
+		result, _, _ := h.finish(t, h.spec("zombies"))
+		wantVerdict(t, result, runtime.OK)
+	}},
+	{"15 fill tmp, inodes", func(t *testing.T, h *hostile) {
+		for _, args := range [][]string{{"fill-file", "/tmp/fill"}, {"fill-file", "fill"}, {"inodes", "/tmp"}, {"inodes", "."}} {
+			spec := h.spec(args[0], args[1:]...)
+			spec.Limits.Memory = 256 << 20
+			result, _, _ := h.finish(t, spec)
+			if result.ExitCode != int(syscall.ENOSPC) {
+				t.Errorf("%v: %+v, want ENOSPC as the exit code", args, result)
+			}
 		}
 	}},
 	{"16 flood stdout, stderr", func(t *testing.T, h *hostile) {
@@ -263,6 +287,12 @@ var programs = []struct {
 	{"20 read absent stdin", func(t *testing.T, h *hostile) {
 		result, _, _ := h.finish(t, h.spec("read"))
 		wantVerdict(t, result, runtime.OK)
+	}},
+	{"22 close stdout and go on", func(t *testing.T, h *hostile) {
+		spec := h.spec("deaf")
+		spec.Limits.Wall = 200 * time.Millisecond
+		result, _, _ := h.finish(t, spec)
+		wantVerdict(t, result, runtime.Timeout)
 	}},
 	{"23 secrets of the host", func(t *testing.T, h *hostile) {
 		paths := []string{"/etc/shadow", "/etc/gshadow", "/etc/ssh", "/root", "/home", "/var", "/run", "/sys", "/boot",
@@ -312,6 +342,23 @@ var programs = []struct {
 			t.Errorf("reached:\n%s", stdout)
 		}
 	}},
+	{"26-43 forbidden calls and files", beyond},
+}
+
+// beyond are programs of the rows 26 to 43, all of which try what must be blocked.
+func beyond(t *testing.T, h *hostile) {
+	result, stdout, _ := h.finish(t, h.spec("probe"))
+	wantVerdict(t, result, runtime.OK)
+	if stdout != "alive\n" {
+		t.Errorf("was able to:\n%s", stdout)
+	}
+	if goruntime.GOARCH == "amd64" {
+		result, _, _ = h.finish(t, h.spec("int80"))
+		wantVerdict(t, result, runtime.Signal)
+		if result.Signal != "SIGSYS" {
+			t.Errorf("a 32-bit call ended with %+v, want SIGSYS", result)
+		}
+	}
 }
 
 // canaries are things of the host that no program may change.

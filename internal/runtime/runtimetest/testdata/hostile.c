@@ -11,16 +11,22 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 static void guard(const char *token, const char *host) {
@@ -193,6 +199,137 @@ static int network(int port) {
 	return 0;
 }
 
+static void *idle_thread(void *unused) {
+	for_ever();
+	return unused;
+}
+
+static int thread_bomb(void) {
+	pthread_attr_t small;
+	pthread_attr_init(&small);
+	pthread_attr_setstacksize(&small, 64 << 10);
+	for (int n = 0;; n++) {
+		pthread_t id;
+		int why = pthread_create(&id, &small, idle_thread, NULL);
+		if (why) {
+			printf("%d %s\n", n, why == EAGAIN ? "EAGAIN" : strerror(why));
+			return 0;
+		}
+		if (n > 100000)
+			return 1;
+	}
+}
+
+/* Orphans a thousand children that end at once and that nobody here waits for. */
+static int zombie_factory(void) {
+	for (int i = 0; i < 1000; i++) {
+		pid_t pid = fork();
+		if (pid == 0) {
+			if (fork() == 0)
+				_exit(0);
+			_exit(0);
+		}
+		if (pid < 0)
+			return 1; /* zombies were kept and count as processes */
+		waitpid(pid, NULL, 0);
+	}
+	return 0;
+}
+
+static int fill_inodes(const char *dir) {
+	char path[256];
+	for (int i = 0;; i++) {
+		snprintf(path, sizeof path, "%s/%d", dir, i);
+		int fd = open(path, O_WRONLY | O_CREAT | O_EXCL, 0600);
+		if (fd < 0)
+			return errno;
+		close(fd);
+	}
+}
+
+/* Does what it should not be able to; prints what it was able to do. */
+static int probe(void) {
+#define TRY(name, call) \
+	do { \
+		if ((long)(call) != -1) \
+			printf("%s\n", name); \
+	} while (0)
+	static const struct {
+		const char *name;
+		long flags;
+	} spaces[] = {{"user", CLONE_NEWUSER}, {"mount", CLONE_NEWNS}, {"pid", CLONE_NEWPID}, {"net", CLONE_NEWNET},
+	              {"ipc", CLONE_NEWIPC}, {"uts", CLONE_NEWUTS}, {"cgroup", CLONE_NEWCGROUP}};
+	char name[64], buffer[64];
+	for (size_t i = 0; i < sizeof spaces / sizeof *spaces; i++) {
+		snprintf(name, sizeof name, "unshare %s", spaces[i].name);
+		TRY(name, unshare((int)spaces[i].flags));
+		long pid = syscall(SYS_clone, spaces[i].flags | SIGCHLD, 0, 0, 0, 0);
+		if (pid == 0)
+			_exit(0);
+		snprintf(name, sizeof name, "clone %s", spaces[i].name);
+		TRY(name, pid);
+	}
+	TRY("clone3", syscall(SYS_clone3, NULL, 0) == -1 && errno == ENOSYS ? -1 : 0);
+	TRY("setns", syscall(SYS_setns, open("/proc/self/ns/net", O_RDONLY), 0));
+	TRY("mount", mount("tmpfs", "/tmp", "tmpfs", 0, NULL));
+	TRY("remount", mount(NULL, "/usr", NULL, MS_REMOUNT | MS_BIND, NULL));
+	TRY("umount", umount2("/proc/sys", MNT_DETACH));
+	TRY("fsopen", syscall(SYS_fsopen, "tmpfs", 0));
+	TRY("open_tree", syscall(SYS_open_tree, AT_FDCWD, "/", 1));
+	TRY("pivot_root", syscall(SYS_pivot_root, ".", "."));
+	TRY("chroot", chroot("/"));
+	TRY("ptrace", ptrace(PTRACE_TRACEME, 0, NULL, NULL));
+	struct iovec mine = {buffer, sizeof buffer};
+	TRY("process_vm_readv", process_vm_readv(getppid(), &mine, 1, &mine, 1, 0));
+	TRY("setuid 0", setuid(0));
+	TRY("setgid 0", setgid(0));
+	TRY("mknod", mknod("device", S_IFCHR | 0666, (1 << 8) | 1));
+	struct timespec epoch = {0, 0};
+	TRY("clock_settime", clock_settime(CLOCK_REALTIME, &epoch));
+	TRY("reboot", syscall(SYS_reboot, 0xfee1dead, 672274793, 0, NULL));
+	TRY("init_module", syscall(SYS_init_module, NULL, 0, ""));
+	TRY("bpf", syscall(SYS_bpf, 0, NULL, 0));
+	TRY("perf_event_open", syscall(SYS_perf_event_open, NULL, 0, -1, -1, 0));
+	TRY("io_uring_setup", syscall(SYS_io_uring_setup, 1, buffer));
+	TRY("userfaultfd", syscall(SYS_userfaultfd, 1));
+	TRY("keyctl", syscall(SYS_keyctl, 0, -3, 1));
+	TRY("add_key", syscall(SYS_add_key, "user", "k", "v", 1, -2));
+	TRY("open_by_handle_at", syscall(SYS_open_by_handle_at, AT_FDCWD, buffer, 0) == -1 && errno == EPERM ? -1 : 0);
+	TRY("netlink socket", socket(AF_NETLINK, SOCK_RAW, 0));
+	TRY("packet socket", socket(AF_PACKET, SOCK_RAW, 0));
+	TRY("vsock socket", socket(40, SOCK_STREAM, 0));
+	TRY("crypto socket", socket(38, SOCK_SEQPACKET, 0));
+	TRY("raw socket", socket(AF_INET, SOCK_RAW, IPPROTO_ICMP));
+	struct rlimit more = {1 << 20, 1 << 20};
+	TRY("core files", setrlimit(RLIMIT_CORE, &more));
+	TRY("the init's limits", prlimit(1, RLIMIT_NOFILE, NULL, &more));
+	struct sched_param fifo = {.sched_priority = 1};
+	TRY("real-time priority", sched_setscheduler(0, SCHED_FIFO, &fifo));
+	static const char *const writable[] = {"/proc/sys/kernel/core_pattern", "/proc/sys/vm/overcommit_memory",
+	                                       "/proc/1/oom_score_adj", "/proc/1/mem", "/usr/bin/env", "/etc/passwd", "/x"};
+	for (size_t i = 0; i < sizeof writable / sizeof *writable; i++) {
+		snprintf(name, sizeof name, "write %s", writable[i]);
+		TRY(name, open(writable[i], O_WRONLY | O_CREAT, 0600));
+	}
+	static const char *const readable[] = {"/proc/1/environ", "/proc/1/mem", "/proc/1/fd", "/proc/1/root/etc",
+	                                       "/proc/1/cwd/", "/proc/1/exe"};
+	for (size_t i = 0; i < sizeof readable / sizeof *readable; i++) {
+		snprintf(name, sizeof name, "read %s", readable[i]);
+		TRY(name, open(readable[i], O_RDONLY));
+	}
+	static const char *const empty[] = {"/proc/kallsyms", "/proc/keys", "/proc/kcore", "/proc/kmsg", "/proc/timer_list"};
+	for (size_t i = 0; i < sizeof empty / sizeof *empty; i++) {
+		int fd = open(empty[i], O_RDONLY | O_NONBLOCK);
+		snprintf(name, sizeof name, "read %s", empty[i]);
+		TRY(name, fd >= 0 && read(fd, buffer, 1) == 1 ? 0 : -1);
+	}
+	/* Last, because it may well work: process 1 must outlive all that it is sent. */
+	for (int sig = 1; sig <= 64; sig++)
+		kill(1, sig);
+	printf("alive\n");
+	return 0;
+}
+
 int main(int argc, char **argv) {
 	if (argc < 4)
 		return 99;
@@ -256,6 +393,25 @@ int main(int argc, char **argv) {
 		return open_all(argc - 4, argv + 4);
 	if (IS("descriptors"))
 		return list_descriptors();
+	if (IS("threads"))
+		return thread_bomb();
+	if (IS("zombies"))
+		return zombie_factory();
+	if (IS("inodes"))
+		return fill_inodes(argument);
+	if (IS("deaf")) {
+		close(1), close(2);
+		for_ever();
+	}
+	if (IS("probe"))
+		return probe();
+#ifdef __x86_64__
+	if (IS("int80")) {
+		long result;
+		__asm__ volatile("int $0x80" : "=a"(result) : "a"(20) : "memory"); /* getpid of the 32-bit table */
+		return result > 0 ? 0 : 1;
+	}
+#endif
 	if (IS("network"))
 		return network(atoi(argument));
 	return 99;
