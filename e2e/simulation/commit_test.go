@@ -1,0 +1,408 @@
+package simulation
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/flow"
+)
+
+// commit is one transaction under judgement.
+type commit struct {
+	*shadow
+	now     time.Time
+	touched map[*row]flow.Place // and the place they were in before
+	entered map[flow.ID]int64   // when those entered that place
+	changed []*row              // in order
+	said    []string
+}
+
+// lifecycle is the table of docs/states.md, written down a second time.
+var lifecycle = map[flow.EventType]map[flow.Stage]flow.Stage{
+	flow.EvRequested:    {0: flow.Requested, flow.Failed: flow.Requested, flow.TimedOut: flow.Requested, flow.Provisioning: flow.Requested, flow.Running: flow.Requested},
+	flow.EvScheduled:    {flow.Requested: flow.Scheduled},
+	flow.EvProvisioning: {flow.Scheduled: flow.Provisioning},
+	flow.EvRunning:      {flow.Provisioning: flow.Running},
+	flow.EvCompleted:    {flow.Running: flow.Completed},
+	flow.EvFailed:       {flow.Provisioning: flow.Failed, flow.Running: flow.Failed},
+	flow.EvCancelled:    {flow.Requested: flow.Cancelled, flow.Scheduled: flow.Cancelled, flow.Provisioning: flow.Cancelled, flow.Running: flow.Cancelled},
+	flow.EvTimedOut:     {flow.Requested: flow.TimedOut, flow.Scheduled: flow.TimedOut, flow.Provisioning: flow.TimedOut, flow.Running: flow.TimedOut},
+	flow.EvWaiting:      {flow.Requested: flow.Requested},
+	flow.EvLost:         {flow.Provisioning: flow.Provisioning, flow.Running: flow.Running},
+	flow.EvAdvanced:     {flow.Running: flow.Running},
+	flow.EvProgress:     {flow.Provisioning: flow.Provisioning, flow.Running: flow.Running},
+}
+
+// draft judges one written draft and takes it over.
+func (c *commit) draft(d *seen) {
+	r := c.rows[d.id]
+	switch {
+	case d.isNew && r != nil:
+		c.w.violate(16, "%s was created twice", name(d.id))
+		return
+	case d.isNew:
+		r = c.create(d)
+	case r == nil:
+		c.w.violate(33, "%s is changed and was never created", name(d.id))
+		return
+	case r.x.Place == flow.Finished:
+		c.w.violate(2, "%s is %s and is written again as %s", name(d.id), r.x.Stage, d.x.Stage)
+		return
+	case d.before.Stage != r.x.Stage || d.before.Attempt != r.x.Attempt || d.before.NextSeq != r.x.NextSeq || d.before.Owner != r.x.Owner || d.before.Place != r.x.Place:
+		c.w.violate(4, "%s was decided on as %s in attempt %d with %d events and is %s in attempt %d with %d", name(d.id),
+			d.before.Stage, d.before.Attempt, d.before.NextSeq, r.x.Stage, r.x.Attempt, r.x.NextSeq)
+	}
+	if _, known := c.touched[r]; !known {
+		c.touched[r], c.entered[r.id] = r.x.Place, r.arrived
+		c.changed = append(c.changed, r)
+	}
+	c.replay(r, d)
+	if o := d.x.State.Cancel; o != nil {
+		r.order = o
+	}
+	r.x = d.x
+	c.settle(r, d.before.Place)
+}
+
+func (c *commit) create(d *seen) *row {
+	r := &row{id: d.id, lost: map[int]string{}}
+	c.rows[d.id] = r
+	c.order = append(c.order, d.id)
+	c.created++
+	if d.x.CreatedAt.After(c.now) {
+		c.w.violate(24, "%s was created at %s, which is yet to come: it is %s", name(d.id), d.x.CreatedAt, c.now)
+	}
+	if !d.x.Parent.IsZero() {
+		c.child(r, d)
+	}
+	return r
+}
+
+// replay walks the events of a draft.
+func (c *commit) replay(r *row, d *seen) {
+	stage, attempt, owner := r.x.Stage, r.x.Attempt, r.x.Owner
+	place, recovered := r.x.Place, false
+	line := name(r.id)
+	for _, e := range d.events {
+		line += " " + string(e.Type)
+		if e.Seq != int64(len(r.events)+1) {
+			c.w.violate(6, "%s: event %d stands in place %d", name(r.id), e.Seq, len(r.events)+1)
+		}
+		to, ok := lifecycle[e.Type][stage]
+		if !ok {
+			c.w.violate(1, "%s: %q while %s", name(r.id), e.Type, stage)
+		}
+		if e.Type == flow.EvRequested {
+			attempt++
+			c.attempts++
+			c.opens(r, d, attempt)
+			place, owner, recovered = flow.Delayed, flow.ID{}, false
+		}
+		if e.Attempt != attempt {
+			c.w.violate(4, "%s: an event of attempt %d in attempt %d", name(r.id), e.Attempt, attempt)
+		}
+		switch {
+		case e.Type == flow.EvProvisioning:
+			place, owner = flow.Held, d.x.Owner
+			if _, live := c.sessions[owner]; !live && !owner.IsZero() {
+				c.w.violate(3, "%s was claimed for session %s, which is gone", name(r.id), name(owner))
+			}
+		case e.Type == flow.EvLost:
+			c.recovery(r, e, attempt, owner)
+			recovered = true
+		case place == flow.Held && !owner.IsZero() && !recovered && e.Type != flow.EvRequested:
+			c.author(r, e, attempt)
+		}
+		stage = to
+		r.events = append(r.events, e)
+		if stage == flow.TimedOut {
+			c.deadline(r, d, e, attempt)
+		}
+	}
+	if stage != d.x.Stage || attempt != d.x.Attempt {
+		c.w.violate(1, "%s: its events lead to %s in attempt %d, it is stored as %s in attempt %d", name(r.id), stage, attempt, d.x.Stage, d.x.Attempt)
+	}
+	if d.x.NextSeq != int64(len(r.events)+1) {
+		c.w.violate(6, "%s has %d events and expects number %d", name(r.id), len(r.events), d.x.NextSeq)
+	}
+	if d.x.Place == flow.Held && r.x.Place == flow.Held && d.x.Attempt == r.x.Attempt && d.x.Owner != r.x.Owner {
+		c.w.violate(3, "attempt %d of %s went from owner %s to %s", attempt, name(r.id), name(r.x.Owner), name(d.x.Owner))
+	}
+	if d.x.Stage.Terminal() != (d.x.Place == flow.Finished) || d.x.Stage.Terminal() != (d.x.Outcome != nil && !d.x.FinishedAt.IsZero()) {
+		c.w.violate(2, "%s is %s, in place %s, with outcome %v", name(r.id), d.x.Stage, d.x.Place, d.x.Outcome)
+	}
+	if d.x.Inbox > flow.InboxLimit {
+		c.w.violate(28, "%s keeps %d events", name(r.id), d.x.Inbox)
+	}
+	c.said = append(c.said, line)
+}
+
+// opens judges the beginning of an attempt.
+func (c *commit) opens(r *row, d *seen, attempt int) {
+	most := max(1, d.x.Retry.MaxAttempts)
+	if d.x.Retry.MaxAttempts == 0 && r.lost[attempt-1] != "" {
+		most = 3
+	}
+	if attempt > most {
+		c.w.violate(22, "%s opens attempt %d of %d", name(r.id), attempt, most)
+	}
+	if attempt > 1 && (r.cancelled || r.order != nil) {
+		c.w.violate(23, "%s opens attempt %d after it was cancelled", name(r.id), attempt)
+	}
+}
+
+// author judges an event of an attempt that a worker holds: it must be the worker's own word.
+func (c *commit) author(r *row, e flow.Event, attempt int) {
+	k := try{r.id, attempt}
+	said, ok := c.w.ledger.spoken(k, e.Seq)
+	if !ok || said.Type != e.Type {
+		c.w.violate(5, "%s: event %d %q of attempt %d was not said by its owner (who said %q)", name(r.id), e.Seq, e.Type, attempt, said.Type)
+	}
+	if e.Type == flow.EvCancelled && c.w.ledger.running(k) {
+		c.w.violate(5, "%s: cancelled is recorded while attempt %d still runs", name(r.id), attempt)
+	}
+}
+
+// recovery judges the taking back of an attempt: its owner must be gone, or have proved that it lost its history.
+func (c *commit) recovery(r *row, e flow.Event, attempt int, owner flow.ID) {
+	expires, known := c.sessions[owner]
+	old := &r.x
+	late := func(since time.Time, d time.Duration) bool { return !since.IsZero() && c.now.Sub(since) >= d }
+	switch {
+	case !known || !expires.After(c.now) || c.w.ledger.wasClosed(owner):
+		r.lost[attempt] = "the worker is gone"
+	case late(old.GapSince, flow.GapTimeout):
+		r.lost[attempt] = "gap"
+	case old.Stage == flow.Provisioning && late(old.ClaimedAt, 30*time.Second):
+		r.lost[attempt] = "never arrived"
+	default:
+		r.lost[attempt] = "?"
+		c.w.violate(5, "%s: attempt %d was taken back (%s) from session %s, which lives until %s: it is %s", name(r.id), attempt, e.Data, name(owner), expires, c.now)
+	}
+}
+
+// deadline judges an end by timeout.
+func (c *commit) deadline(r *row, d *seen, e flow.Event, attempt int) {
+	code := ""
+	switch {
+	case d.x.Outcome != nil && d.x.Outcome.Error != nil && d.x.Place == flow.Finished:
+		code = d.x.Outcome.Error.Code
+	default: // retried: the history says why
+		if said, ok := c.w.ledger.spoken(try{r.id, attempt}, e.Seq); ok && said.Outcome != nil && said.Outcome.Error != nil {
+			code = said.Outcome.Error.Code
+		}
+	}
+	old := &r.x
+	var due time.Time
+	switch code {
+	case flow.CodeQueueTimeout:
+		due = old.QueuedAt.Add(d.x.QueueTimeout)
+	case flow.CodeTotalTimeout:
+		due = d.x.CreatedAt.Add(d.x.TotalTimeout)
+	case flow.CodeTimeout:
+		due = old.ClaimedAt.Add(d.x.Timeout)
+	}
+	if due.After(c.now) {
+		c.w.violate(24, "%s ended with %s %s before its time", name(r.id), code, due.Sub(c.now))
+	}
+}
+
+// settle keeps the lines and queues.
+func (c *commit) settle(r *row, before flow.Place) {
+	if r.x.Place != before {
+		c.arrivals++
+		r.arrived, r.since = c.arrivals, c.commits
+	}
+	in := func(m map[string]map[flow.ID]*row, at string, is bool) {
+		if at == "" {
+			return
+		}
+		if m[at] == nil {
+			m[at] = map[flow.ID]*row{}
+		}
+		if is {
+			m[at][r.id] = r
+		} else {
+			delete(m[at], r.id)
+		}
+	}
+	in(c.keys, r.x.Key, r.x.Place == flow.Waiting || r.x.Place == flow.Ready || r.x.Place == flow.Held)
+	in(c.ready, r.x.Queue, r.x.Place == flow.Ready)
+}
+
+// close judges what the transaction as a whole leaves behind.
+func (c *commit) close() {
+	keys := map[string]bool{}
+	for _, r := range c.changed {
+		if r.x.Key != "" {
+			keys[r.x.Key] = true
+		}
+		c.overtaken(r)
+		if r.x.Kind == flow.KindWorkflow && r.x.Place == flow.Finished {
+			for _, k := range r.kids {
+				if k.x.Place != flow.Finished {
+					c.w.violate(20, "workflow %s is %s and its child %s (%s) is %s", name(r.id), r.x.Stage, name(k.id), k.x.Task, k.x.Stage)
+				}
+			}
+		}
+		if p := c.rows[r.x.Parent]; p != nil && r.x.Place != flow.Finished && c.touched[r] == 0 {
+			c.inFlight(p, r)
+		}
+	}
+	for key := range keys {
+		c.key(key)
+	}
+}
+
+func holds(p flow.Place) bool { return p == flow.Ready || p == flow.Held }
+
+// key judges how full a key is.
+func (c *commit) key(key string) {
+	held, waiting, limit := 0, 0, 0
+	for _, r := range c.keys[key] {
+		limit = max(limit, r.x.KeyLimit)
+		if holds(r.x.Place) {
+			held++
+		} else {
+			waiting++
+		}
+	}
+	if held > limit {
+		c.w.violate(12, "key %q has %d holders: at most %d", key, held, limit)
+	}
+	if waiting > 0 && held < limit {
+		c.w.violate(15, "key %q has %d of %d slots taken and %d wait", key, held, limit, waiting)
+	}
+}
+
+// overtaken judges who was admitted or claimed before whom.
+func (c *commit) overtaken(r *row) {
+	before := c.touched[r]
+	if r.x.Key != "" && holds(r.x.Place) && !holds(before) && r.x.Attempt > 0 {
+		for _, o := range c.keys[r.x.Key] {
+			if o == r || o.x.Place != flow.Waiting || o.since == c.commits {
+				continue
+			}
+			// o waited before this transaction and still waits.
+			if c.goesFirst(o, r, before == flow.Waiting) {
+				c.w.violate(14, "%s was admitted to key %q before %s, which had waited longer", name(r.id), r.x.Key, name(o.id))
+			}
+		}
+	}
+	if r.x.Place != flow.Held || before == flow.Held || r.x.Owner.IsZero() {
+		return
+	}
+	for _, o := range c.ready[r.x.Queue] {
+		if o.since != c.commits && c.goesFirst(o, r, before == flow.Ready) {
+			c.w.violate(14, "%s was claimed from queue %q before %s, which had waited longer", name(r.id), r.x.Queue, name(o.id))
+		}
+	}
+}
+
+// goesFirst reports whether o, who stood in the line before this transaction, comes before r, who may have.
+func (c *commit) goesFirst(o, r *row, stood bool) bool {
+	if o.x.Priority != r.x.Priority {
+		return o.x.Priority > r.x.Priority
+	}
+	return !stood || o.arrived < c.entered[r.id]
+}
+
+// child judges the creation of a child.
+func (c *commit) child(r *row, d *seen) {
+	k := place{d.x.Parent, d.x.ParentAttempt, d.x.Task, d.x.Index}
+	if old := c.children[k]; old != nil {
+		c.w.violate(17, "item %d of task %q of %s is %s and %s", k.index, k.task, name(k.workflow), name(old.id), name(r.id))
+	}
+	c.children[k] = r
+	p := c.rows[d.x.Parent]
+	if p == nil {
+		c.w.violate(17, "%s is a child of %s, which does not exist", name(r.id), name(d.x.Parent))
+		return
+	}
+	p.kids = append(p.kids, r)
+	if d.x.ParentAttempt != p.x.Attempt || p.x.Place != flow.Held {
+		c.w.violate(4, "%s is created for attempt %d of %s, which is %s in attempt %d", name(r.id), d.x.ParentAttempt, name(p.id), p.x.Stage, p.x.Attempt)
+	}
+	if d.x.Index > 0 && c.children[place{k.workflow, k.attempt, k.task, k.index - 1}] == nil {
+		c.w.violate(19, "item %d of task %q of %s is created before item %d", k.index, k.task, name(p.id), k.index-1)
+	}
+	def := c.w.load.definition(p)
+	if def == nil {
+		return
+	}
+	t := def.Task(k.task)
+	for _, n := range t.Needs {
+		for _, kid := range p.kids {
+			if kid.x.Task == def.Tasks[n].Name && kid.x.ParentAttempt == p.x.Attempt && kid.x.Place != flow.Finished {
+				c.w.violate(18, "task %q of %s starts while %q is still %s", k.task, name(p.id), kid.x.Task, kid.x.Stage)
+			}
+		}
+		c.ended(p, def, n, k.task)
+	}
+}
+
+// ended judges that a task which another one needs has all its items.
+func (c *commit) ended(p *row, def *definition.Workflow, need int, by string) {
+	t := def.Tasks[need]
+	count, failed := 0, false
+	for _, kid := range p.kids {
+		if kid.x.Task == t.Name && kid.x.ParentAttempt == p.x.Attempt {
+			count++
+			failed = failed || kid.x.Stage != flow.Completed
+		}
+	}
+	if want := c.w.load.items(t); count < want && !def.Task(by).If.Survives() {
+		c.w.violate(18, "task %q of %s starts with %d of %d items of %q", by, name(p.id), count, want, t.Name)
+	}
+	if failed && !t.ContinueOnError && !def.Task(by).If.Survives() {
+		c.w.violate(18, "task %q of %s starts although %q has not succeeded", by, name(p.id), t.Name)
+	}
+}
+
+// inFlight judges how many items of a foreach are open.
+func (c *commit) inFlight(p, child *row) {
+	def := c.w.load.definition(p)
+	if def == nil {
+		return
+	}
+	t := def.Task(child.x.Task)
+	if t.InFlight == 0 {
+		return
+	}
+	open := 0
+	for _, kid := range p.kids {
+		if kid.x.Task == t.Name && kid.x.ParentAttempt == p.x.Attempt && kid.x.Place != flow.Finished {
+			open++
+		}
+	}
+	if open > t.InFlight {
+		c.w.violate(19, "task %q of %s has %d items open: at most %d", t.Name, name(p.id), open, t.InFlight)
+	}
+}
+
+// remove judges what retention takes away.
+func (c *commit) remove(ids []flow.ID) {
+	for _, id := range ids {
+		r := c.rows[id]
+		if r == nil {
+			continue
+		}
+		top := r
+		for c.rows[top.x.Parent] != nil {
+			top = c.rows[top.x.Parent]
+		}
+		if r.x.Place != flow.Finished || top.x.Parent.IsZero() && c.now.Sub(top.x.FinishedAt) < c.w.plan.Retention {
+			c.w.violate(31, "%s was removed: it is %s, since %s", name(id), r.x.Stage, c.now.Sub(top.x.FinishedAt))
+		}
+	}
+	for _, id := range ids {
+		if r := c.rows[id]; r != nil {
+			delete(c.rows, id)
+			c.removed[id] = true
+			c.order = slices.DeleteFunc(c.order, func(o flow.ID) bool { return o == id })
+		}
+	}
+	c.said = append(c.said, fmt.Sprintf("removed %d", len(ids)))
+}

@@ -1,0 +1,261 @@
+package simulation
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/task"
+	"github.com/pawl-run/pawl/internal/worker"
+)
+
+// host is a place where workers live, one after the other.
+type host struct {
+	w     *world
+	place string
+	skew  time.Duration // of its clock
+
+	mu      sync.Mutex
+	life    int
+	alive   context.Context
+	die     context.CancelFunc
+	serve   context.CancelFunc
+	dead    bool // killed
+	over    bool // no worker runs here any more
+	frozen  chan struct{}
+	thawAt  *time.Timer
+	unready bool // has been frozen in this life: its timers cannot be relied on
+}
+
+func (h *host) name() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return fmt.Sprintf("%s.%d", h.place, h.life)
+}
+
+func (h *host) isAlive() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return !h.dead && !h.over
+}
+
+func (h *host) isDown() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.dead || h.over
+}
+
+func (h *host) isFrozen() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.frozen != nil
+}
+
+// queues are what hosts serve: the first all of them, the others every other one.
+var queues = []string{"gpu"}
+
+func (h *host) start() {
+	w := h.w
+	h.mu.Lock()
+	h.life++
+	p := &process{h: h, name: fmt.Sprintf("%s.%d", h.place, h.life)}
+	alive, die := context.WithCancel(w.ctx)
+	serve, stop := context.WithCancel(alive)
+	h.alive, h.die, h.serve, h.dead, h.over, h.frozen, h.unready = alive, die, stop, false, false, nil, false
+	h.mu.Unlock()
+	p.alive = alive
+	l := &link{p: p}
+	o := worker.Options{
+		Handoff: l, Handlers: task.Handlers{flow.KindNoop: p, flow.KindInput: instant{p}},
+		Slots: w.plan.Slots, Queues: []string{"default", "gpu"}, Name: p.name, Grace: 3 * time.Second,
+		Random: func() float64 { return w.noise(p.name, time.Since(w.began)) },
+	}
+	if h.place != "w1" && h.life%2 == 0 {
+		o.Queues = o.Queues[:1]
+	}
+	if w.bug != nil && w.bug.link != nil {
+		o.Handoff = w.bug.link(w, l)
+	}
+	work, err := worker.New(o)
+	if err != nil {
+		panic(err)
+	}
+	w.spawn(func() {
+		// The error says that the worker was told to end.
+		_ = work.Run(serve)
+		h.mu.Lock()
+		if h.alive == alive {
+			h.over = true
+		}
+		h.mu.Unlock()
+	})
+}
+
+// kill ends the process at once: nothing it does from now on is seen by anybody.
+func (h *host) kill() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.dead = true
+	h.unfreeze()
+	h.die()
+}
+
+// drain ends it in good order.
+func (h *host) drain() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.serve()
+}
+
+// freeze stops the process for a while, as SIGSTOP does: it sends, receives and does nothing.
+func (h *host) freeze(d time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.frozen == nil {
+		h.frozen, h.unready = make(chan struct{}), true
+		h.thawAt = time.AfterFunc(d, h.thaw)
+	}
+}
+
+func (h *host) thaw() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.unfreeze()
+}
+
+func (h *host) unfreeze() {
+	if h.frozen != nil {
+		h.thawAt.Stop()
+		close(h.frozen)
+		h.frozen = nil
+	}
+}
+
+// melt waits until the host is not frozen.
+func (h *host) melt(jitter float64) {
+	for {
+		h.mu.Lock()
+		frozen := h.frozen
+		h.mu.Unlock()
+		if frozen == nil {
+			return
+		}
+		<-frozen
+		time.Sleep(time.Duration(1 + jitter*float64(5*time.Millisecond)))
+	}
+}
+
+// process is one life of a worker, and the scripted runtime within it.
+type process struct {
+	h     *host
+	name  string
+	alive context.Context
+}
+
+func (p *process) dead() bool { return p.alive.Err() != nil }
+
+// script is what a submission asks the runtime to do.
+type script struct {
+	Do string `json:"do"`
+	V  int    `json:"v"`
+}
+
+// errKilled is what a handler of a killed process returns; nobody hears it.
+var errKilled = errors.New("killed")
+
+// Run is the scripted runtime: what a piece of work does, and for how long, depends on the script, the execution and the
+// attempt alone.
+func (p *process) Run(ctx context.Context, t *task.Task) (json.RawMessage, error) {
+	w := p.h.w
+	var s script
+	if err := json.Unmarshal(t.Payload, &s); err != nil {
+		return nil, task.Errorf("bad_script", "%v", err)
+	}
+	dice := func(what string) float64 { return w.noise(what, t.Execution, t.Attempt) }
+	run := w.ledger.begin(p, t)
+	if run == nil {
+		return nil, errKilled
+	}
+	length := time.Duration(1 + dice("length")*float64(250*time.Millisecond))
+	said := 0
+	switch s.Do {
+	case "slow":
+		length *= 40
+	case "hang":
+		length = 24 * time.Hour
+	case "chat":
+		said = 1 + int(4*dice("said"))
+	}
+	for i := range said {
+		if p.pause(ctx, time.Duration(1+dice(fmt.Sprint("talk", i))*float64(400*time.Millisecond))) != nil {
+			break
+		}
+		if err := t.Progress(ctx, json.RawMessage(fmt.Sprintf(`{"run":%d,"step":%d}`, run.number, i))); err != nil {
+			break
+		}
+	}
+	err := p.pause(ctx, length)
+	if p.dead() {
+		return nil, errKilled
+	}
+	if err != nil {
+		// What was told to stop takes a while to be gone.
+		time.Sleep(time.Duration(1 + dice("stopping")*float64(2*time.Second)))
+		p.h.melt(dice("melt"))
+		if p.dead() {
+			return nil, errKilled
+		}
+		w.ledger.end(run, nil, "stopped")
+		return nil, err
+	}
+	fails := s.Do == "fail" || s.Do == "flaky" && dice("luck") < 0.5
+	if fails {
+		w.ledger.end(run, nil, "boom")
+		return nil, task.Errorf("boom", "run %d of the script failed", run.number)
+	}
+	out := json.RawMessage(fmt.Sprintf(`{"v":%d,"run":%d}`, s.V, run.number))
+	w.ledger.end(run, out, "")
+	return out, nil
+}
+
+// pause waits for d, and on while the host is frozen. An error means that the work is to stop.
+func (p *process) pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	p.h.melt(p.h.w.noise("melt", d))
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return nil
+}
+
+// instant is work that takes no time.
+type instant struct{ p *process }
+
+func (i instant) Instant() {}
+
+func (i instant) Run(_ context.Context, t *task.Task) (json.RawMessage, error) {
+	var s script
+	if err := json.Unmarshal(t.Payload, &s); err != nil {
+		return nil, task.Errorf("bad_script", "%v", err)
+	}
+	run := i.p.h.w.ledger.begin(i.p, t)
+	if run == nil {
+		return nil, errKilled
+	}
+	if s.Do == "fail" {
+		i.p.h.w.ledger.end(run, nil, "boom")
+		return nil, task.Errorf("boom", "run %d of the script failed", run.number)
+	}
+	out := json.RawMessage(fmt.Sprintf(`{"v":%d,"run":%d}`, s.V, run.number))
+	i.p.h.w.ledger.end(run, out, "")
+	return out, nil
+}

@@ -1,0 +1,189 @@
+package simulation
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"reflect"
+
+	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+func (s *shadow) isRemoved(id flow.ID) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.removed[id]
+}
+
+// compare judges what a reader gets of one execution.
+func (s *shadow) compare(x *flow.Execution) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := s.rows[x.ID]
+	if r == nil {
+		return
+	}
+	if r.x.Place == flow.Finished && (x.Stage != r.x.Stage || !x.FinishedAt.Equal(r.x.FinishedAt) || !sameOutcome(x.Outcome, r.x.Outcome)) {
+		s.w.violate(2, "%s ended as %s %+v and is read as %s %+v", name(x.ID), r.x.Stage, r.x.Outcome, x.Stage, x.Outcome)
+		return
+	}
+	if x.Stage != r.x.Stage || x.Attempt != r.x.Attempt || x.NextSeq != r.x.NextSeq || x.Place != r.x.Place || x.Owner != r.x.Owner {
+		s.w.violate(33, "%s is committed as %s in attempt %d and read as %s in attempt %d", name(x.ID), r.x.Stage, r.x.Attempt, x.Stage, x.Attempt)
+	}
+}
+
+func sameOutcome(a, b *flow.Outcome) bool {
+	return a == b || a != nil && b != nil && bytes.Equal(a.Output, b.Output) && reflect.DeepEqual(a.Error, b.Error)
+}
+
+// judge looks at everything once more when all is over.
+func (w *world) judge() {
+	broken, err := w.view.Check(w.ctx)
+	if err != nil {
+		w.violate(33, "check: %v", err)
+	}
+	for _, v := range broken {
+		w.violate(v.Invariant, "%s: %s", name(v.Execution), v.Say)
+	}
+	for _, r := range w.shadow.inOrder() {
+		w.judgeRow(r)
+		if w.isBroken() {
+			return
+		}
+	}
+	if left, err := w.view.Keys(w.ctx, 10); err != nil || len(left) > 0 {
+		w.violate(35, "keys are still held at the end: %v %v", left, err)
+	}
+}
+
+func (w *world) judgeRow(r *row) {
+	x, err := w.view.Get(w.ctx, r.id)
+	if err != nil {
+		if errors.Is(err, store.ErrNotFound) {
+			w.violate(31, "%s is gone", name(r.id))
+		} else {
+			w.violate(31, "read %s: %v", name(r.id), err)
+		}
+		return
+	}
+	w.shadow.compare(x)
+	got, err := w.view.Events(w.ctx, r.id, 0, 1000)
+	if err != nil {
+		w.violate(7, "read the events of %s: %v", name(r.id), err)
+	}
+	if say := w.shadow.prefix(r.id, got); say != "" {
+		w.violate(7, "%s: %s", name(r.id), say)
+	}
+	switch {
+	case x.Kind == flow.KindWorkflow:
+		w.judgeWorkflow(r)
+	case x.Stage == flow.Completed && !x.Kind.ByEngine():
+		run := w.ledger.of[try{r.id, r.x.Attempt}]
+		if run == nil || run.failed != "" || !bytes.Equal(run.output, x.Outcome.Output) {
+			w.violate(9, "%s is completed with %s by attempt %d, which really did %+v", name(r.id), x.Outcome.Output, x.Attempt, run)
+		}
+	case x.Stage == flow.Failed && x.Outcome.Error.Code == "boom":
+		if run := w.ledger.of[try{r.id, r.x.Attempt}]; run == nil || run.failed == "" {
+			w.violate(9, "%s failed in attempt %d, which really did %+v", name(r.id), x.Attempt, run)
+		}
+	}
+}
+
+// judgeWorkflow works out, from the children alone, how a workflow must have ended.
+func (w *world) judgeWorkflow(r *row) {
+	def := w.load.definition(r)
+	if def == nil || r.x.Place != flow.Finished || r.order != nil || r.x.StartedAt.IsZero() {
+		return // ended from outside
+	}
+	if r.lost[r.x.Attempt] != "" {
+		w.violate(5, "workflow %s lost attempt %d", name(r.id), r.x.Attempt)
+	}
+	kids := map[string][]*row{}
+	for _, k := range r.kids {
+		if k.x.ParentAttempt == r.x.Attempt {
+			kids[k.x.Task] = append(kids[k.x.Task], k)
+		}
+	}
+	if w.shadow.anyRemoved(r.kids) {
+		return
+	}
+	failed, cancelled := false, false
+	for _, t := range def.Tasks {
+		f, c := ends(kids[t.Name])
+		failed = failed || f && !t.ContinueOnError
+		cancelled = cancelled || c
+	}
+	want := flow.Completed
+	switch {
+	case failed:
+		want = flow.Failed
+	case cancelled:
+		want = flow.Cancelled
+	}
+	if e := r.x.Outcome.Error; e != nil && e.Code == flow.CodeExpressionError && want == flow.Completed {
+		w.violate(21, "workflow %s: %s", name(r.id), e.Message)
+		return
+	}
+	if r.x.Stage != want {
+		w.violate(21, "workflow %s is %s (%+v): its children say %s", name(r.id), r.x.Stage, r.x.Outcome.Error, want)
+		return
+	}
+	for _, t := range def.Tasks {
+		must := want == flow.Completed || t.If.Survives()
+		if n := len(kids[t.Name]); must && n != w.load.items(t) {
+			w.violate(21, "workflow %s is %s and task %q has %d of %d items", name(r.id), want, t.Name, n, w.load.items(t))
+			return
+		}
+	}
+	if want == flow.Completed && def.Outputs != nil && def.Name != "leaf" {
+		w.judgeOutputs(r, def, kids)
+	}
+}
+
+func ends(kids []*row) (failed, cancelled bool) {
+	for _, k := range kids {
+		switch k.x.Stage {
+		case flow.Failed, flow.TimedOut:
+			failed = true
+		case flow.Cancelled:
+			cancelled = true
+		}
+	}
+	return failed, cancelled
+}
+
+// judgeOutputs compares the lists that a workflow put out with what its items put out, in the order of the items.
+func (w *world) judgeOutputs(r *row, def *definition.Workflow, kids map[string][]*row) {
+	var got map[string][]any
+	if err := json.Unmarshal(r.x.Outcome.Output, &got); err != nil {
+		w.violate(21, "workflow %s put out %s: %v", name(r.id), r.x.Outcome.Output, err)
+		return
+	}
+	for task, list := range got {
+		want := make([]any, len(kids[task]))
+		for _, k := range kids[task] {
+			if k.x.Outcome.Output == nil {
+				continue
+			}
+			if err := json.Unmarshal(k.x.Outcome.Output, &want[k.x.Index]); err != nil {
+				w.violate(21, "%s put out %s: %v", name(k.id), k.x.Outcome.Output, err)
+			}
+		}
+		if !reflect.DeepEqual(list, want) {
+			w.violate(19, "task %q of %s put out %v: its items put out %v", task, name(r.id), list, want)
+		}
+	}
+}
+
+func (s *shadow) anyRemoved(rs []*row) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, r := range rs {
+		if s.removed[r.id] {
+			return true
+		}
+	}
+	return false
+}

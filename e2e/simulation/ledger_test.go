@@ -1,0 +1,163 @@
+package simulation
+
+import (
+	"bytes"
+	"encoding/json"
+	"sync"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/handoff"
+	"github.com/pawl-run/pawl/internal/task"
+)
+
+// ledger is what really happened outside the database: which process ran which attempt, what it said, what it was told.
+type ledger struct {
+	w *world
+
+	mu     sync.Mutex
+	runs   []*run
+	of     map[try]*run
+	said   map[try]map[int64]flow.Event
+	acked  map[try]int64
+	closed map[flow.ID]bool // sessions that their workers closed
+	orders map[try]flow.Stage
+}
+
+// try is one attempt at an execution.
+type try struct {
+	execution flow.ID
+	attempt   int
+}
+
+// run is one time that the runtime began to work on an attempt.
+type run struct {
+	number int
+	try
+	p      *process
+	began  time.Time
+	ended  bool
+	failed string // why; "" when it succeeded
+	output json.RawMessage
+}
+
+func newLedger(w *world) *ledger {
+	return &ledger{w: w, of: map[try]*run{}, said: map[try]map[int64]flow.Event{}, acked: map[try]int64{}, closed: map[flow.ID]bool{}, orders: map[try]flow.Stage{}}
+}
+
+// begin notes that work begins; nil when the process is dead, so that nothing of it happens.
+func (l *ledger) begin(p *process, t *task.Task) *run {
+	if p.dead() {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	k := try{t.Execution, t.Attempt}
+	// Numbered by what it is, so that the order in which goroutines get here does not matter.
+	r := &run{number: int(l.w.noise("run", k.execution, k.attempt) * 1e9), try: k, p: p, began: time.Now()}
+	if before := l.of[k]; before != nil {
+		l.w.violate(3, "attempt %d of %s is run by %s and was run by %s", k.attempt, name(k.execution), p.name, before.p.name)
+	}
+	for n := k.attempt - 1; n > 0; n-- {
+		old := l.of[try{k.execution, n}]
+		if old == nil || old.ended || old.p.dead() || old.p.h.wasFrozen() {
+			continue
+		}
+		if l.w.shadow.leaseLost(old.try) {
+			l.w.violate(3, "attempt %d of %s begins on %s while attempt %d still runs on %s", k.attempt, name(k.execution), p.name, n, old.p.name)
+		}
+	}
+	l.of[k] = r
+	l.runs = append(l.runs, r)
+	return r
+}
+
+func (h *host) wasFrozen() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.unready
+}
+
+// end notes that nothing of the work is left running.
+func (l *ledger) end(r *run, output json.RawMessage, failed string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	r.ended, r.output, r.failed = true, output, failed
+}
+
+// running reports whether some living process still works on the attempt.
+func (l *ledger) running(k try) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	r := l.of[k]
+	return r != nil && !r.ended && !r.p.dead()
+}
+
+// say notes what a worker says of an attempt, before anything can happen to it on its way.
+func (l *ledger) say(p *process, r flow.Report) {
+	if p.dead() {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	k := try{r.Execution, r.Attempt}
+	if l.said[k] == nil {
+		l.said[k] = map[int64]flow.Event{}
+	}
+	for _, e := range r.Events {
+		if old, ok := l.said[k][e.Seq]; ok && (old.Type != e.Type || !bytes.Equal(old.Data, e.Data)) {
+			l.w.violate(8, "%s says event %d of %s twice: %s and %s", p.name, e.Seq, name(r.Execution), old.Type, e.Type)
+		}
+		l.said[k][e.Seq] = e
+	}
+}
+
+// spoken is what the owner of an attempt said under a number.
+func (l *ledger) spoken(k try, seq int64) (flow.Event, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	e, ok := l.said[k][seq]
+	return e, ok
+}
+
+// acknowledged notes what a worker was told is recorded: it will not say it again.
+func (l *ledger) acknowledged(p *process, reports []flow.Report, receipts []flow.Receipt) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i, rc := range receipts {
+		if i >= len(reports) || rc.Execution != reports[i].Execution {
+			l.w.violate(31, "receipt %d is for %s and the report was for another execution", i, name(rc.Execution))
+			return
+		}
+		switch rc.Verdict {
+		case flow.Applied, flow.Duplicate, flow.Stored:
+			k := try{rc.Execution, rc.Attempt}
+			l.acked[k] = max(l.acked[k], rc.Next)
+			l.w.shadow.promised(k, rc.Next, l.said[k])
+		case flow.Refused:
+			// Workers say the same under the same number, and nothing that the lifecycle forbids.
+			l.w.violate(8, "%s: a report of attempt %d of %s was refused: %s", p.name, rc.Attempt, name(rc.Execution), rc.Say)
+		case flow.Unknown:
+			l.w.shadow.unheardOf(rc.Execution)
+		}
+	}
+}
+
+// ordered notes the orders that reached a worker: each must have been committed.
+func (l *ledger) ordered(orders []handoff.Order) {
+	for _, o := range orders {
+		l.w.shadow.ordered(o)
+	}
+}
+
+func (l *ledger) closing(session flow.ID) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed[session] = true
+}
+
+func (l *ledger) wasClosed(session flow.ID) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.closed[session]
+}

@@ -1,0 +1,348 @@
+package simulation
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// load is what clients do.
+type load struct {
+	w    *world
+	docs []*document
+
+	mu      sync.Mutex
+	left    int
+	begun   int
+	waiting map[string]bool // clients without an answer
+	keys    map[string]flow.ID
+}
+
+func newLoad(w *world) *load {
+	l := &load{w: w, left: w.plan.Ops, waiting: map[string]bool{}, keys: map[string]flow.ID{}}
+	first := w.rng.IntN(len(documents()))
+	for i := range 2 {
+		l.docs = append(l.docs, documents()[(first+i*7)%len(documents())])
+	}
+	return l
+}
+
+// define stores the definitions, without any fault.
+func (l *load) define() {
+	w := l.w
+	for w.replicas[0].isDown() || !w.replicas[0].isUp() {
+		for _, g := range w.waiting() {
+			w.release(g, verdict{to: w.anyReplica()})
+			break
+		}
+	}
+	synctest.Wait()
+	done := make(chan error, 1)
+	e, ctx, stop := w.replicas[0].reach(w.ctx)
+	defer stop()
+	w.spawn(func() {
+		var all []*definition.Definition
+		for _, d := range l.docs {
+			all = append(all, d.defs...)
+		}
+		_, err := e.Define(ctx, append(all, leaf().defs...))
+		done <- err
+	})
+	for {
+		gs := w.waiting()
+		select {
+		case err := <-done:
+			if err != nil {
+				panic(fmt.Sprintf("define: %v", err))
+			}
+			return
+		default:
+		}
+		for _, g := range gs {
+			if g.of == w.replicas[0] && g.kind == atCommit {
+				w.release(g, verdict{})
+				break
+			}
+		}
+	}
+}
+
+// definition is what a workflow execution runs; nil for anything else.
+func (l *load) definition(r *row) *definition.Workflow {
+	for _, d := range append([]*document{leaf()}, l.docs...) {
+		for _, def := range d.defs {
+			if def.Name == r.x.Action && r.x.Kind == flow.KindWorkflow {
+				return def.Workflow
+			}
+		}
+	}
+	return nil
+}
+
+// items is how many children a task has when it runs.
+func (l *load) items(t *definition.Task) int {
+	if t.Foreach == nil {
+		return 1
+	}
+	items, err := t.Items(&definition.Vars{})
+	if err != nil {
+		panic(err)
+	}
+	return len(items)
+}
+
+// quiet reports whether every client has its answer and nothing more will come.
+func (l *load) quiet() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.left == 0 && len(l.waiting) == 0
+}
+
+func (l *load) unanswered() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var all []string
+	for k := range l.waiting {
+		all = append(all, k)
+	}
+	slices.Sort(all)
+	return all
+}
+
+// next lets a client begin; false when all have.
+func (l *load) next() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.left == 0 {
+		return false
+	}
+	l.left--
+	l.begun++
+	r, key := l.w.rng, fmt.Sprintf("client%d", l.begun)
+	l.waiting[key] = true
+	var do func(ctx context.Context)
+	if n := r.IntN(1000); l.begun > 2 && r.IntN(6) == 0 {
+		do = func(ctx context.Context) { l.cancel(ctx, key, n) }
+	} else {
+		subs := []engine.Submission{l.submission()}
+		for subs[0].IdempotencyKey != "" && r.IntN(3) == 0 || subs[0].Key != "" && len(subs) < 5 && r.IntN(3) > 0 {
+			s := subs[0]
+			if s.IdempotencyKey == "" {
+				s.Input = json.RawMessage(fmt.Sprintf(`{"do":"ok","v":%d}`, 100+len(subs)))
+			}
+			subs = append(subs, s)
+		}
+		do = func(ctx context.Context) { l.submit(ctx, key, subs) }
+	}
+	l.w.note("%s begins", key)
+	l.w.spawn(func() {
+		do(l.w.ctx)
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		delete(l.waiting, key)
+	})
+	return true
+}
+
+// submission draws one.
+func (l *load) submission() engine.Submission {
+	r := l.w.rng
+	is := func(percent int) bool { return r.IntN(100) < percent }
+	s := engine.Submission{Action: "noop", Input: json.RawMessage(fmt.Sprintf(`{"do":%q,"v":%d}`,
+		pick(r.IntN(100), "ok", "ok", "chat", "chat", "slow", "flaky", "fail"), r.IntN(100)))}
+	switch {
+	case is(30):
+		s.Action, s.Input = l.docs[r.IntN(len(l.docs))].name(), nil
+		if is(15) {
+			s.TotalTimeout = time.Duration(2+r.IntN(20)) * time.Second
+		}
+		if is(20) {
+			s.Retry = &flow.Retry{MaxAttempts: 2, Delay: time.Second}
+		}
+	case is(10):
+		s.Action, s.Input = "sleep", json.RawMessage(fmt.Sprintf(`{"for":%d}`, 1+r.IntN(10)))
+	case is(12):
+		s.Action, s.Input = "input", json.RawMessage(fmt.Sprintf(`{"do":"ok","v":%d}`, r.IntN(100)))
+	case is(10):
+		s.Input = json.RawMessage(`{"do":"hang"}`)
+		s.Timeout = time.Duration(1+r.IntN(8)) * time.Second
+	}
+	if s.Retry == nil && is(40) {
+		s.Retry = &flow.Retry{MaxAttempts: 1 + r.IntN(4), Delay: time.Duration(r.IntN(3000)) * time.Millisecond, Jitter: 0.5}
+	}
+	if is(40) {
+		s.Key, s.KeyLimit = fmt.Sprintf("k%d", r.IntN(2)), 1+r.IntN(2)
+		s.KeyLimit = int(s.Key[1]-'0') + 1
+		s.WhenFull = flow.WhenFull(pick(r.IntN(100), "queue", "queue", "queue", "cancel_new", "cancel_oldest"))
+	}
+	if is(25) {
+		p := r.IntN(3) * 10
+		s.Priority = &p
+	}
+	if is(15) {
+		s.QueueTimeout = time.Duration(1+r.IntN(20)) * time.Second
+	}
+	if is(10) && s.TotalTimeout == 0 {
+		s.TotalTimeout = time.Duration(1+r.IntN(40)) * time.Second
+	}
+	if is(10) {
+		s.NotBefore = l.w.now().Add(time.Duration(r.IntN(10)) * time.Second)
+	}
+	if is(15) && s.Action == "noop" {
+		s.Queue = "gpu"
+	}
+	if is(45) {
+		s.IdempotencyKey = fmt.Sprintf("idem-%d", l.begun)
+	}
+	return s
+}
+
+func pick(n int, from ...string) string { return from[n%len(from)] }
+
+// submit is a client that submits, and submits again when it did not hear the answer and can do so safely.
+func (l *load) submit(ctx context.Context, key string, subs []engine.Submission) {
+	w := l.w
+	for n := 1; ; n++ {
+		var out []engine.Submitted
+		err := l.call(ctx, key, func(ctx context.Context, e *engine.Engine) (err error) {
+			out, err = e.Submit(ctx, subs)
+			if err == nil && w.bug != nil && w.bug.submitted != nil {
+				w.bug.submitted(w, out)
+			}
+			return err
+		})
+		again := err != nil
+		for i := range out {
+			if err != nil {
+				break
+			}
+			if out[i].Err != nil {
+				w.note("%s: submission %d: %v", key, i, out[i].Err)
+				again = true
+				continue
+			}
+			w.shadow.accepted(out[i].Execution)
+			l.same(subs[i], out[i].Execution)
+		}
+		if !again || subs[0].IdempotencyKey == "" {
+			break
+		}
+		time.Sleep(time.Duration(1 + w.noise("again", key, n)*float64(3*time.Second)))
+		if ctx.Err() != nil {
+			return
+		}
+	}
+	if subs[0].IdempotencyKey == "" {
+		return
+	}
+	// The same key with another body is refused.
+	other := subs[0]
+	other.Input = json.RawMessage(`{"do":"ok","v":-1}`)
+	if other.Action == "sleep" {
+		other.Input = json.RawMessage(`{"for": 11}`)
+	}
+	var out []engine.Submitted
+	err := l.call(ctx, key, func(ctx context.Context, e *engine.Engine) (err error) {
+		out, err = e.Submit(ctx, []engine.Submission{other})
+		return err
+	})
+	if err == nil && out[0].Err == nil && !w.shadow.isRemoved(l.known(other.IdempotencyKey)) {
+		w.violate(25, "idempotency key %q was accepted with another body, as %s", other.IdempotencyKey, name(out[0].Execution))
+	}
+}
+
+// same checks that one idempotency key gives one execution.
+func (l *load) same(s engine.Submission, id flow.ID) {
+	if s.IdempotencyKey == "" {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if old, ok := l.keys[s.IdempotencyKey]; ok && old != id && !l.w.shadow.isRemoved(old) {
+		l.w.violate(25, "idempotency key %q gave %s and %s", s.IdempotencyKey, name(old), name(id))
+	}
+	l.keys[s.IdempotencyKey] = id
+}
+
+func (l *load) known(key string) flow.ID {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.keys[key]
+}
+
+// cancel is a client that cancels something, until it hears that this was done.
+func (l *load) cancel(ctx context.Context, key string, n int) {
+	w := l.w
+	target := w.shadow.pick(n, func(r *row) bool { return r.x.Place != flow.Finished })
+	if target == nil {
+		return
+	}
+	for n := 1; ctx.Err() == nil; n++ {
+		err := l.call(ctx, key, func(ctx context.Context, e *engine.Engine) error {
+			_, err := e.Cancel(ctx, target.id, "")
+			return err
+		})
+		switch {
+		case err == nil:
+			w.shadow.cancelTold(target.id)
+			return
+		case errors.Is(err, flow.ErrFinished), errors.Is(err, store.ErrNotFound):
+			return
+		}
+		time.Sleep(time.Duration(1 + w.noise("cancel", key, n)*float64(3*time.Second)))
+	}
+}
+
+// call sends a client's request to some engine and brings the answer back.
+func (l *load) call(ctx context.Context, key string, do func(context.Context, *engine.Engine) error) error {
+	sent := l.w.park(ctx, &gate{key: key + " request", kind: atRequest})
+	if sent.do == gone || sent.do == lose || sent.to == nil {
+		return errLost
+	}
+	e, at, done := sent.to.reach(ctx)
+	if e == nil {
+		return errLost
+	}
+	defer done()
+	err := do(at, e)
+	if at.Err() != nil {
+		return errLost
+	}
+	back := l.w.park(ctx, &gate{key: key + " answer", kind: atAnswer})
+	if back.do == gone || back.do == lose {
+		return errLost
+	}
+	return err
+}
+
+// peek lets a reader look at one history: it must be all that is committed, from 1 on and without gaps.
+func (w *world) peek() {
+	r := w.shadow.pick(w.rng.IntN(1000), func(*row) bool { return true })
+	if r == nil {
+		return
+	}
+	got, err := w.view.Events(w.ctx, r.id, 0, 1000)
+	if err != nil {
+		w.violate(7, "read the events of %s: %v", name(r.id), err)
+		return
+	}
+	if say := w.shadow.prefix(r.id, got); say != "" {
+		w.violate(7, "%s: %s", name(r.id), say)
+	}
+	x, err := w.view.Get(w.ctx, r.id)
+	if err != nil {
+		w.violate(31, "read %s: %v", name(r.id), err)
+		return
+	}
+	w.shadow.compare(x)
+}

@@ -1,0 +1,260 @@
+package simulation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/handoff"
+	"github.com/pawl-run/pawl/internal/handoff/direct"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// link is the hand-off as one process has it: every call is a request to some engine and an answer back, and both can get
+// lost. With a solo plan it is the direct hand-off: calls are function calls, and only their order is open.
+type link struct {
+	p *process
+
+	mu   sync.Mutex
+	last []handoff.Assignment // of the last take, to arrive again
+}
+
+const (
+	// pollEvery is how long an engine waits before it looks for what others did: longer than in production, to have fewer
+	// steps in which nothing happens, and no multiple of any other pause, so that two never end in the same instant.
+	pollEvery = 4700 * time.Millisecond
+	// holdTake and holdOrders bound how long an engine keeps a waiting call. An engine that held two calls for orders until it
+	// looks for them would do so for both at once, in an order that nobody decides.
+	holdTake   = 12 * time.Second
+	holdOrders = 3 * time.Second
+)
+
+var errLost = fmt.Errorf("%w: the network lost it", handoff.ErrUnavailable)
+
+// call makes one call. do runs when the request arrives.
+func (l *link) call(ctx context.Context, method string, do func(ctx context.Context, h handoff.Handoff) error, v func(verdict)) error {
+	w := l.p.h.w
+	ctx, cancel := both(ctx, l.p.alive)
+	defer cancel()
+	sent := w.park(ctx, &gate{key: l.p.name + "/" + method + " request", kind: atRequest, at: l.p.h})
+	if sent.do == gone {
+		return l.ended(ctx)
+	}
+	if sent.do == lose || sent.to == nil {
+		return errLost
+	}
+	v(sent)
+	e, at, done := sent.to.reach(ctx)
+	if e == nil {
+		return errLost
+	}
+	defer done()
+	err := do(at, w.facing(e))
+	if at.Err() != nil && ctx.Err() == nil {
+		err = errLost // the engine is no more, whatever it meant to say
+	}
+	back := w.park(ctx, &gate{key: l.p.name + "/" + method + " answer", kind: atAnswer, at: l.p.h})
+	if back.do == gone {
+		return l.ended(ctx)
+	}
+	if back.do == lose {
+		return errLost
+	}
+	if back.do == again {
+		v(back)
+	}
+	return err
+}
+
+func nothing(verdict) {}
+
+// ended is what a call gives that its caller, or the caller's death, has ended.
+func (l *link) ended(ctx context.Context) error {
+	if l.p.dead() {
+		return handoff.ErrSessionLost
+	}
+	return ctx.Err()
+}
+
+// facing is the engine as callers see it.
+func (w *world) facing(e *engine.Engine) handoff.Handoff {
+	var h handoff.Handoff = e
+	if w.plan.Solo {
+		h = direct.New(e)
+	}
+	if w.bug != nil && w.bug.server != nil {
+		h = w.bug.server(w, h)
+	}
+	return h
+}
+
+func (l *link) Open(ctx context.Context, s handoff.Session) (id flow.ID, err error) {
+	err = l.call(ctx, "open", func(ctx context.Context, h handoff.Handoff) (err error) {
+		id, err = h.Open(ctx, s)
+		if err == nil {
+			l.p.h.w.note("%s has session %s", l.p.name, name(id))
+		}
+		return err
+	}, nothing)
+	if err != nil {
+		return flow.ID{}, err
+	}
+	return id, nil
+}
+
+func (l *link) Take(ctx context.Context, session flow.ID, n int) (work []handoff.Assignment, err error) {
+	for {
+		var more []handoff.Assignment
+		err = l.call(ctx, "take", func(ctx context.Context, h handoff.Handoff) (err error) {
+			held, cancel := context.WithTimeout(ctx, holdTake)
+			defer cancel()
+			work, err = h.Take(held, session, n)
+			if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
+				return nil
+			}
+			if err == nil {
+				l.p.h.w.shadow.handedOver(session, work)
+			}
+			return err
+		}, func(v verdict) {
+			if v.do == again {
+				more = l.repeated(work)
+			}
+		})
+		if err != nil {
+			return nil, err
+		}
+		if len(work) > 0 {
+			l.mu.Lock()
+			l.last = work
+			l.mu.Unlock()
+			return append(work, more...), nil
+		}
+	}
+}
+
+// repeated is what arrives a second time with an answer: part of the answer itself.
+func (l *link) repeated(work []handoff.Assignment) []handoff.Assignment {
+	return slices.Clone(work[:min(len(work), 2)])
+}
+
+func (l *link) Report(ctx context.Context, session flow.ID, reports []flow.Report) (receipts []flow.Receipt, err error) {
+	w := l.p.h.w
+	sent := make([]flow.Report, 0, len(reports))
+	for _, r := range reports {
+		w.ledger.say(l.p, r)
+		sent = append(sent, l.p.spoil(r))
+	}
+	chopped := false
+	err = l.call(ctx, "report", func(ctx context.Context, h handoff.Handoff) (err error) {
+		if chopped {
+			return errLost
+		}
+		receipts, err = h.Report(ctx, session, sent)
+		return err
+	}, func(v verdict) {
+		switch v.do {
+		case double:
+			l.deliverLater(session, sent)
+		case chop:
+			chopped = true
+			l.deliverPieces(session, sent)
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	w.ledger.acknowledged(l.p, reports, receipts)
+	return receipts, nil
+}
+
+// deliverLater lets a copy of reports arrive at some engine at some time.
+func (l *link) deliverLater(session flow.ID, reports []flow.Report) {
+	w := l.p.h.w
+	key := fmt.Sprintf("%s/report copy %d", l.p.name, w.serial.Add(1))
+	w.spawn(func() {
+		v := w.park(w.ctx, &gate{key: key, kind: atRequest, late: true})
+		if v.do == gone || v.do == lose || v.to == nil {
+			return
+		}
+		e, ctx, done := v.to.reach(w.ctx)
+		if e == nil {
+			return
+		}
+		defer done()
+		// Whatever comes of it, nobody listens.
+		_, _ = w.facing(e).Report(ctx, session, reports)
+	})
+}
+
+// deliverPieces lets every event arrive by itself.
+func (l *link) deliverPieces(session flow.ID, reports []flow.Report) {
+	for _, r := range reports {
+		for _, e := range r.Events {
+			l.deliverLater(session, []flow.Report{{Execution: r.Execution, Attempt: r.Attempt, Events: []flow.Event{e}}})
+		}
+	}
+}
+
+// spoil is what becomes of a report before it leaves: the host's clock is wrong, and of some attempts one event is lost for
+// good.
+func (p *process) spoil(r flow.Report) flow.Report {
+	w := p.h.w
+	r.Events = slices.Clone(r.Events)
+	for i := range r.Events {
+		r.Events[i].At = r.Events[i].At.Add(p.h.skew)
+	}
+	if w.noise("hole", r.Execution, r.Attempt) < w.plan.Hole {
+		r.Events = slices.DeleteFunc(r.Events, func(e flow.Event) bool {
+			return e.Type == flow.EvProgress && w.noise("which", r.Execution, e.Seq) < 0.5
+		})
+	}
+	return r
+}
+
+func (l *link) Log(ctx context.Context, session flow.ID, chunks []store.LogChunk) error {
+	return l.call(ctx, "log", func(ctx context.Context, h handoff.Handoff) error { return h.Log(ctx, session, chunks) }, nothing)
+}
+
+func (l *link) Renew(ctx context.Context, session flow.ID) (r handoff.Renewal, err error) {
+	err = l.call(ctx, "renew", func(ctx context.Context, h handoff.Handoff) (err error) {
+		r, err = h.Renew(ctx, session)
+		return err
+	}, nothing)
+	if err != nil {
+		return handoff.Renewal{}, err
+	}
+	l.p.h.w.ledger.ordered(r.Orders)
+	return r, nil
+}
+
+func (l *link) Orders(ctx context.Context, session flow.ID) (orders []handoff.Order, err error) {
+	for {
+		err = l.call(ctx, "orders", func(ctx context.Context, h handoff.Handoff) (err error) {
+			held, cancel := context.WithTimeout(ctx, holdOrders)
+			defer cancel()
+			orders, err = h.Orders(held, session)
+			if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
+				return nil
+			}
+			return err
+		}, nothing)
+		if err != nil {
+			return nil, err
+		}
+		if len(orders) > 0 {
+			l.p.h.w.ledger.ordered(orders)
+			return orders, nil
+		}
+	}
+}
+
+func (l *link) Close(ctx context.Context, session flow.ID) error {
+	l.p.h.w.ledger.closing(session)
+	return l.call(ctx, "close", func(ctx context.Context, h handoff.Handoff) error { return h.Close(ctx, session) }, nothing)
+}

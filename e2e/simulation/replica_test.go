@@ -1,0 +1,177 @@
+package simulation
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// replica is a place where engines live, one after the other.
+type replica struct {
+	w     *world
+	place string
+
+	mu     sync.Mutex
+	life   int
+	engine *engine.Engine // nil while it is down or starts
+	alive  context.Context
+	die    context.CancelFunc
+	run    context.CancelFunc
+	down   bool
+}
+
+func (r *replica) name() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return fmt.Sprintf("%s.%d", r.place, r.life)
+}
+
+func (r *replica) isUp() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return !r.down && r.engine != nil
+}
+
+func (r *replica) isDown() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.down
+}
+
+// start begins a life: the loops one after the other, each when the scheduler says so.
+func (r *replica) start() {
+	w := r.w
+	r.mu.Lock()
+	r.life++
+	life := fmt.Sprintf("%s.%d", r.place, r.life)
+	alive, die := context.WithCancel(w.ctx)
+	running, run := context.WithCancel(alive)
+	r.alive, r.die, r.run, r.engine, r.down = alive, die, run, nil, false
+	r.mu.Unlock()
+	e, err := engine.New(engine.Options{
+		Store: &seam{Store: w.view, r: r, life: life, alive: alive}, Exclusive: w.plan.Solo, Retention: w.plan.Retention,
+		Queues: queues, Poll: pollEvery,
+		Random: func() float64 { return w.noise(life, time.Since(w.began)) }, NewID: w.id,
+	})
+	if err != nil {
+		panic(err)
+	}
+	w.spawn(func() {
+		for e.Start(running) != nil {
+			if running.Err() != nil {
+				r.fell(alive)
+				return
+			}
+		}
+		var loops sync.WaitGroup
+		for _, loop := range e.Loops() {
+			if w.park(running, &gate{key: life + "/boot"}).do == gone {
+				break
+			}
+			loops.Go(func() { loop(running) })
+		}
+		r.mu.Lock()
+		if r.alive == alive && !r.down {
+			r.engine = e
+		}
+		r.mu.Unlock()
+		loops.Wait()
+		r.fell(alive)
+	})
+}
+
+// fell notes that a life is over, however it ended.
+func (r *replica) fell(life context.Context) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.alive == life {
+		r.down, r.engine = true, nil
+		r.die()
+	}
+}
+
+// crash ends the process between two instructions: nothing that is under way is finished, nobody is told.
+func (r *replica) crash() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.down, r.engine = true, nil
+	r.die()
+	if r.w.plan.Solo {
+		for _, h := range r.w.hosts {
+			h.kill()
+		}
+	}
+}
+
+// retire is an orderly end: what is pending is committed.
+func (r *replica) retire() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.engine = nil
+	r.run()
+}
+
+// reach returns the engine and a context that ends with its process; nil when it is down.
+func (r *replica) reach(ctx context.Context) (*engine.Engine, context.Context, context.CancelFunc) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.engine == nil {
+		return nil, nil, nil
+	}
+	ctx, cancel := both(ctx, r.alive)
+	return r.engine, ctx, cancel
+}
+
+// seam is the store as one engine has it: each transaction waits at a gate, may fail in every way, and is seen by the
+// shadow once it is committed.
+type seam struct {
+	store.Store
+	r     *replica
+	life  string
+	alive context.Context
+}
+
+func (s *seam) Update(ctx context.Context, decide func(context.Context, store.Tx) error) error {
+	w := s.r.w
+	v := w.park(s.alive, &gate{key: s.life + "/commit", kind: atCommit, of: s.r})
+	if v.do == gone {
+		return store.ErrUnavailable
+	}
+	var o *observer
+	err := s.Store.Update(ctx, func(ctx context.Context, tx store.Tx) error {
+		o = &observer{Tx: tx}
+		var through store.Tx = o
+		if w.bug != nil && w.bug.tx != nil {
+			through = w.bug.tx(w, through)
+		}
+		if err := decide(ctx, through); err != nil {
+			return err
+		}
+		switch v.do {
+		case conflict:
+			return store.ErrConflict
+		case refuse, crashFirst:
+			return store.ErrUnavailable
+		}
+		return nil
+	})
+	if err == nil {
+		w.shadow.commit(s.life, o)
+	} else {
+		w.note("%s: not committed: %v", s.life, err)
+	}
+	switch v.do {
+	case crashFirst, crashAfter:
+		s.r.crash()
+		return store.ErrUnavailable
+	case unknown:
+		if err == nil {
+			return store.ErrUnknown
+		}
+	}
+	return err
+}

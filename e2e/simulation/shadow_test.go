@@ -1,0 +1,248 @@
+package simulation
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/handoff"
+)
+
+// shadow is what the database must hold, worked out from the commits alone. It judges every commit when it happens.
+type shadow struct {
+	w *world
+
+	mu       sync.Mutex
+	rows     map[flow.ID]*row
+	order    []flow.ID
+	children map[place]*row
+	keys     map[string]map[flow.ID]*row // of executions that hold a key or wait for it
+	ready    map[string]map[flow.ID]*row // by queue
+	idem     map[string]flow.ID
+	sessions map[flow.ID]time.Time // expiry
+	removed  map[flow.ID]bool
+	arrivals int64
+
+	commits, created, attempts int
+	faults                     map[string]int
+}
+
+// row is one execution.
+type row struct {
+	id     flow.ID
+	x      flow.Execution
+	events []flow.Event
+	// arrived numbers the moments at which executions entered a line or a queue: tickets are the product's business.
+	arrived   int64
+	since     int // the commit in which it entered the place it is in
+	cancelled bool
+	order     *flow.CancelOrder // the last one, also after the end
+	kids      []*row            // of all attempts
+	lost      map[int]string    // attempt → why its owner was given up
+}
+
+// place is a child's.
+type place struct {
+	workflow flow.ID
+	attempt  int
+	task     string
+	index    int
+}
+
+func newShadow(w *world) *shadow {
+	return &shadow{
+		w: w, rows: map[flow.ID]*row{}, children: map[place]*row{}, keys: map[string]map[flow.ID]*row{},
+		ready: map[string]map[flow.ID]*row{}, idem: map[string]flow.ID{}, sessions: map[flow.ID]time.Time{},
+		removed: map[flow.ID]bool{}, faults: map[string]int{},
+	}
+}
+
+// commit takes over what a transaction wrote.
+func (s *shadow) commit(by string, o *observer) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.commits++
+	c := &commit{shadow: s, now: s.w.now(), touched: map[*row]flow.Place{}, entered: map[flow.ID]int64{}}
+	for _, wr := range o.writes {
+		switch {
+		case wr.draft != nil:
+			c.draft(wr.draft)
+		case wr.key != nil:
+			if old, ok := s.idem[wr.key.Key]; ok && old != wr.key.Execution {
+				s.w.violate(25, "idempotency key %q made %s and %s", wr.key.Key, name(old), name(wr.key.Execution))
+			}
+			s.idem[wr.key.Key] = wr.key.Execution
+		case wr.session != nil:
+			s.sessions[wr.session.ID] = wr.session.ExpiresAt
+		case wr.renewed != nil:
+			if _, ok := s.sessions[wr.renewed.id]; !ok {
+				s.w.violate(3, "session %s was renewed after it was given up", name(wr.renewed.id))
+			}
+			s.sessions[wr.renewed.id] = wr.renewed.expires
+		case !wr.dropped.IsZero():
+			delete(s.sessions, wr.dropped)
+		case wr.expired:
+			for id := range s.sessions {
+				s.sessions[id] = c.now
+			}
+		case wr.removed != nil:
+			c.remove(wr.removed)
+		}
+	}
+	c.close()
+	if len(c.said) > 0 {
+		s.w.note("%s committed: %s", by, strings.Join(c.said, "; "))
+	} else {
+		s.w.note("%s committed", by)
+	}
+}
+
+func (s *shadow) inOrder() []*row {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	rs := make([]*row, 0, len(s.order))
+	for _, id := range s.order {
+		if r := s.rows[id]; r != nil {
+			rs = append(rs, r)
+		}
+	}
+	return rs
+}
+
+// open counts the executions that have not ended.
+func (s *shadow) open() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := 0
+	for _, r := range s.rows {
+		if r.x.Place != flow.Finished {
+			n++
+		}
+	}
+	return n
+}
+
+// accepted is called when a client is told that its submission made the execution.
+func (s *shadow) accepted(id flow.ID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.rows[id] == nil && !s.removed[id] {
+		s.w.violate(10, "a client was told that %s is accepted, and nothing of it is committed", name(id))
+	}
+}
+
+// cancelTold is called when a client is told that an execution is being cancelled.
+func (s *shadow) cancelTold(id flow.ID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := s.rows[id]
+	if r == nil {
+		return
+	}
+	r.cancelled = true
+	if r.x.Place != flow.Finished && r.x.Cancel == nil {
+		s.w.violate(10, "a client was told that %s is cancelled, and no order is committed", name(id))
+	}
+}
+
+// handedOver is called when an engine answers a take.
+func (s *shadow) handedOver(session flow.ID, work []handoff.Assignment) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, a := range work {
+		r := s.rows[a.Execution]
+		switch {
+		case s.removed[a.Execution]:
+		case r == nil || r.x.Attempt < a.Attempt || r.x.Attempt == a.Attempt && r.x.Stage < flow.Provisioning:
+			s.w.violate(10, "attempt %d of %s was handed over before its claim was committed", a.Attempt, name(a.Execution))
+		case r.x.Attempt == a.Attempt && r.x.Place == flow.Held && r.x.Owner != session:
+			s.w.violate(3, "attempt %d of %s was handed over to %s and is held by %s", a.Attempt, name(a.Execution), name(session), name(r.x.Owner))
+		}
+	}
+}
+
+// promised is called when a worker is told that everything below next is recorded.
+func (s *shadow) promised(k try, next int64, said map[int64]flow.Event) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := s.rows[k.execution]
+	if r == nil {
+		if !s.removed[k.execution] {
+			s.w.violate(31, "events of %s were acknowledged, and there is no such execution", name(k.execution))
+		}
+		return
+	}
+	for seq, e := range said {
+		if seq >= next {
+			continue
+		}
+		if seq > int64(len(r.events)) {
+			s.w.violate(31, "event %d of %s was acknowledged and is not recorded", seq, name(k.execution))
+			return
+		}
+		if got := r.events[seq-1]; got.Type != e.Type || got.Attempt != k.attempt {
+			s.w.violate(31, "event %d of %s was acknowledged as %s and is recorded as %s", seq, name(k.execution), e.Type, got.Type)
+			return
+		}
+	}
+}
+
+// unheardOf is called when a worker is told that its execution does not exist.
+func (s *shadow) unheardOf(id flow.ID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.rows[id] != nil {
+		s.w.violate(31, "%s is called unknown", name(id))
+	}
+}
+
+// ordered is called when an order reaches a worker.
+func (s *shadow) ordered(o handoff.Order) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := s.rows[o.Execution]
+	if r != nil && r.order == nil {
+		s.w.violate(10, "%s was ordered to end, and no order is committed", name(o.Execution))
+	}
+}
+
+// leaseLost reports whether an attempt was recovered because its worker's lease ran out or was given back. The caller may
+// hold the ledger's lock, so this takes only its own.
+func (s *shadow) leaseLost(k try) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := s.rows[k.execution]
+	return r != nil && strings.Contains(r.lost[k.attempt], "worker")
+}
+
+// prefix compares what a reader sees of a history with what is committed.
+func (s *shadow) prefix(id flow.ID, got []flow.Event) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := s.rows[id]
+	if r == nil {
+		return ""
+	}
+	if len(got) != len(r.events) {
+		return fmt.Sprintf("%d events are read, %d are committed", len(got), len(r.events))
+	}
+	for i, e := range got {
+		c := r.events[i]
+		if e.Seq != int64(i+1) || e.Type != c.Type || e.Attempt != c.Attempt {
+			return fmt.Sprintf("event %d is read as %d %s of attempt %d, committed as %s of attempt %d", i+1, e.Seq, e.Type, e.Attempt, c.Type, c.Attempt)
+		}
+	}
+	return ""
+}
+
+// pick returns the n-th execution that satisfies f, counted round and round; nil when none does.
+func (s *shadow) pick(n int, f func(*row) bool) *row {
+	rs := slices.DeleteFunc(s.inOrder(), func(r *row) bool { return !f(r) })
+	if len(rs) == 0 {
+		return nil
+	}
+	return rs[n%len(rs)]
+}
