@@ -430,6 +430,25 @@ func TestLostSession(t *testing.T) {
 	}
 }
 
+func TestNobodyWritesAnothersLog(t *testing.T) {
+	r := newRig(t)
+	h, thief := r.worker(), r.worker("other")
+	id := r.submit(Submission{Action: "noop"})
+	a := h.take(1)[0]
+	chunk := store.LogChunk{Execution: id, Attempt: a.Attempt, Seq: 1, Stream: "stdout", Data: []byte("x"), Size: 1}
+	for _, session := range []flow.ID{thief.session, h.session} {
+		if err := r.e.Log(r.ctx, session, []store.LogChunk{chunk}); err != nil {
+			t.Fatal(err)
+		}
+		chunk.Seq++
+		chunk.Offset++
+	}
+	got, err := r.store.ReadLogs(r.ctx, store.LogQuery{Execution: id, Limit: 100})
+	if err != nil || len(got) != 1 || got[0].Seq != 2 {
+		t.Fatalf("%v %+v", err, got)
+	}
+}
+
 func TestClosedSessionGivesBackAtOnce(t *testing.T) {
 	r := newRig(t)
 	h := r.worker()

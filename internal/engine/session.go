@@ -225,16 +225,49 @@ func (e *Engine) recover(ctx context.Context, session flow.ID, reason string) er
 
 const recoverBatch = 200
 
-// Log implements handoff.Handoff.
+// Log implements handoff.Handoff. Chunks of attempts that the session does not hold are dropped: whoever sent them has
+// been told, or will be, that they are over.
 func (e *Engine) Log(ctx context.Context, session flow.ID, chunks []store.LogChunk) error {
-	if _, err := e.seat(ctx, session); err != nil {
+	s, err := e.seat(ctx, session)
+	if err != nil {
 		return err
+	}
+	if !s.session.Embedded {
+		if chunks, err = e.ownLogs(ctx, session, chunks); err != nil {
+			return sessionError(err)
+		}
 	}
 	if err := e.opts.Store.AppendLogs(ctx, chunks); err != nil {
 		return sessionError(fmt.Errorf("store logs: %w", err))
 	}
 	e.watch.logged(chunks)
 	return nil
+}
+
+// ownLogs keeps the chunks of attempts that the session holds.
+func (e *Engine) ownLogs(ctx context.Context, session flow.ID, chunks []store.LogChunk) ([]store.LogChunk, error) {
+	ids := make([]flow.ID, len(chunks))
+	for i := range chunks {
+		ids[i] = chunks[i].Execution
+	}
+	var own []store.LogChunk
+	err := e.ask(ctx, ids, func(_ context.Context, t *turn) error {
+		own = own[:0]
+		for _, c := range chunks {
+			if d := t.drafts[c.Execution]; d != nil && d.Place == flow.Held && d.Owner == session && d.Attempt == c.Attempt {
+				own = append(own, c)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if n := len(chunks) - len(own); n > 0 {
+		e.counters.fenced.Add(int64(n))
+		e.opts.Log.Warn("dropped log chunks of attempts that the session does not hold", "session", session.Text(flow.SessionPrefix), "chunks", n)
+	}
+	return own, nil
 }
 
 func sessionError(err error) error {
