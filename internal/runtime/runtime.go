@@ -67,7 +67,7 @@ type Spec struct {
 	// Stdin is read until EOF or until the program ends, whichever is first; nil is an empty input.
 	Stdin io.Reader
 	// Stdout and Stderr receive bytes as they appear, each from one goroutine; nil discards (still counted). A write
-	// error stops the writing and not the program.
+	// error stops the writing and not the program; a write that blocks holds the program at its next write, and Wait.
 	Stdout, Stderr io.Writer
 	Limits         Limits
 	// Collect names what to copy out after the end: paths or path.Match patterns beneath the working directory;

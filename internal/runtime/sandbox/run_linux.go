@@ -44,6 +44,7 @@ type run struct {
 
 	// What watch has seen, to be read after it has stopped.
 	usedCPU    time.Duration
+	usedMemory int64
 	peakMemory int64
 	oomKills   int64
 

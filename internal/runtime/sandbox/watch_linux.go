@@ -41,17 +41,20 @@ func (n *run) watch() (stop func()) {
 
 const (
 	closestLook  = 5 * time.Millisecond
-	memoryPeriod = 10 * time.Millisecond // between two looks of the watchdog
+	farthestLook = 50 * time.Millisecond // of the watchdog at memory
+	fastestEater = 4 << 20               // bytes per millisecond that a program may be able to touch
 	mostOOMKills = 16                    // by the watchdog in one run, before it ends the run
 )
 
-// nextLook is when the budget can be used up at the earliest, if every core of the machine works on it.
+// nextLook is when a limit can be reached at the earliest: the CPU budget if every core of the machine works on it,
+// the memory limit at the rate of the fastest eater.
 func (n *run) nextLook() time.Duration {
-	next := max(closestLook, (n.spec.Limits.CPU-n.usedCPU)/time.Duration(goruntime.NumCPU()))
+	next := (n.spec.Limits.CPU - n.usedCPU) / time.Duration(goruntime.NumCPU())
 	if n.cgroup == nil {
-		return min(next, memoryPeriod)
+		memory := time.Duration((n.spec.Limits.Memory-n.usedMemory)/fastestEater) * time.Millisecond
+		next = min(next, memory, farthestLook)
 	}
-	return next
+	return max(next, closestLook)
 }
 
 // patrol does for a run without cgroups what the kernel does for one with: it kills the largest process of a run that
@@ -60,6 +63,7 @@ func (n *run) patrol() {
 	limit := n.spec.Limits.Memory
 	l := lookAt(n.pid, limit)
 	n.usedCPU = max(n.usedCPU, l.cpu)
+	n.usedMemory = l.memory
 	n.peakMemory = max(n.peakMemory, l.memory)
 	switch {
 	case l.largest == 0 || l.memory <= limit:
