@@ -102,7 +102,7 @@ Exit codes: 0 all is well, 1 there are problems, 2 a file cannot be read.`,
 				}
 			}
 			if len(problems) > 0 {
-				return &exit{exitError, fmt.Errorf("%d problems in %d files", len(problems), len(files))}
+				return &exit{exitError, fmt.Errorf("%s in %s", plural(len(problems), "problem", "problems"), plural(len(files), "file", "files"))}
 			}
 			return nil
 		},

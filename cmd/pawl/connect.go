@@ -10,10 +10,12 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/client"
 )
 
@@ -30,14 +32,25 @@ type session struct {
 	*client.Client
 	embedded bool // the engine is in this process
 	joined   bool // the engine is in another process on the same state directory, and may end with it
-	room     *room
+
+	mu   sync.Mutex
+	room *room
 }
 
 // Close ends the connection, and the engine when it is in this process.
 func (s *session) Close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.room != nil {
 		s.room.close()
 	}
+}
+
+// take makes s the connection that next is.
+func (s *session) take(next *session) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.Client, s.embedded, s.joined, s.room = next.Client, next.embedded, next.joined, next.room
 }
 
 // connect finds the engine to work with: the server that was named, the process that works on the state directory, or one
@@ -82,14 +95,22 @@ func (a *app) connect(ctx context.Context, m mode) (*session, error) {
 	}
 }
 
-// rejoin is for when the process that had the engine is gone: connect again, perhaps with an engine of our own.
-func (a *app) rejoin(ctx context.Context, s *session) error {
-	next, err := a.connect(ctx, working)
-	if err != nil {
-		return err
+// following runs do, again on a new connection when the process that had the engine is gone: perhaps this process then
+// has to have one.
+func (a *app) following(ctx context.Context, s *session, do func() error) error {
+	for {
+		err := do()
+		var refused *api.Problem
+		if err == nil || !s.joined || ctx.Err() != nil || errors.As(err, &refused) && refused.Status != http.StatusServiceUnavailable {
+			return err
+		}
+		a.logger().Debug("the engine's process is gone", "err", err)
+		next, err := a.connect(ctx, working)
+		if err != nil {
+			return err
+		}
+		s.take(next)
 	}
-	*s = *next
-	return nil
 }
 
 // errHeld means that another process works on the state directory.
@@ -170,7 +191,7 @@ func (o owner) client() (*client.Client, error) {
 		},
 	}
 	return client.New("http://localhost", client.WithHTTPClient(&http.Client{Transport: transport}),
-		client.WithToken(o.Token), client.WithUserAgent("pawl/"+version()))
+		client.WithToken(o.Token), client.WithAttempts(2), client.WithUserAgent("pawl/"+version()))
 }
 
 // listenState opens the socket by which other commands reach the engine of this process: in the state directory, or, as

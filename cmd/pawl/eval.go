@@ -211,12 +211,14 @@ func (a *app) evaluated(ctx context.Context, s *session, x *api.Execution, o *ev
 	defer stop()
 	over := make(chan error, 1)
 	go func() {
-		if o.format == asTable {
-			over <- a.passOn(follow, s.Client, x.ID)
-			return
-		}
-		_, err := s.Wait(follow, x.ID)
-		over <- err
+		var q client.LogQuery
+		over <- a.following(follow, s, func() error {
+			if o.format == asTable {
+				return a.passOn(follow, s.Client, x.ID, &q)
+			}
+			_, err := s.Wait(follow, x.ID)
+			return err
+		})
 	}()
 	pressed := 0
 	for done := false; !done; {
@@ -230,6 +232,7 @@ func (a *app) evaluated(ctx context.Context, s *session, x *api.Execution, o *ev
 			if pressed++; pressed > 1 {
 				return errInterrupted
 			}
+			a.say("pawl: killing it; Ctrl-C again leaves without waiting")
 			go func() {
 				if _, err := s.Kill(follow, x.ID, "interrupted", 0); err != nil && !client.IsFinished(err) {
 					a.say("pawl: kill: %v", err)
@@ -255,7 +258,7 @@ func (a *app) evaluated(ctx context.Context, s *session, x *api.Execution, o *ev
 		}
 	}
 	if o.format != asTable {
-		if err := writeData(a.out, o.format, end); err != nil {
+		if err := writeData(a.out, o.format, evalResult{end.ID, end.Status, end.Attempt, end.Error, result}); err != nil {
 			return err
 		}
 	} else if end.Status != api.Completed && end.Error != nil {
@@ -267,10 +270,19 @@ func (a *app) evaluated(ctx context.Context, s *session, x *api.Execution, o *ev
 	return &exit{code: code}
 }
 
-// passOn writes what the program writes, as it comes.
-func (a *app) passOn(ctx context.Context, c *client.Client, id string) error {
+// evalResult is what -o json prints: the execution's end and, beside it, what the program did.
+type evalResult struct {
+	ID      string     `json:"id"`
+	Status  api.Status `json:"status"`
+	Attempt int        `json:"attempt"`
+	Error   *api.Error `json:"error,omitempty"`
+	api.CodeResult
+}
+
+// passOn writes what the program writes, as it comes, and keeps in q how far it has come.
+func (a *app) passOn(ctx context.Context, c *client.Client, id string, q *client.LogQuery) error {
 	attempt := 0
-	for chunk, err := range c.FollowLogs(ctx, id, client.LogQuery{}) {
+	for chunk, err := range c.FollowLogs(ctx, id, *q) {
 		if err != nil {
 			return err
 		}
@@ -278,6 +290,7 @@ func (a *app) passOn(ctx context.Context, c *client.Client, id string) error {
 			a.say("pawl: attempt %d begins", chunk.Attempt)
 		}
 		attempt = chunk.Attempt
+		q.After = client.AfterLog(chunk)
 		to := a.err
 		if chunk.Stream == "stdout" {
 			to = a.out

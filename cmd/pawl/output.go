@@ -59,19 +59,17 @@ func (v *formatValue) Set(s string) error {
 
 // writeData writes v as JSON or YAML.
 func writeData(w io.Writer, f format, v any) error {
-	raw, err := json.Marshal(v)
-	if err != nil {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	if err := e.Encode(v); err != nil {
 		return fmt.Errorf("encode: %w", err)
 	}
 	if f == asYAML {
-		return writeYAML(w, raw)
+		return writeYAML(w, b.Bytes())
 	}
-	var b bytes.Buffer
-	if err := json.Indent(&b, raw, "", "  "); err != nil {
-		return fmt.Errorf("encode: %w", err)
-	}
-	b.WriteByte('\n')
-	_, err = w.Write(b.Bytes())
+	_, err := w.Write(b.Bytes())
 	return err
 }
 

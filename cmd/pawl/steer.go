@@ -178,7 +178,10 @@ func (a *app) describe(ctx context.Context, s *session, x *api.Execution) error 
 		action = fmt.Sprintf("%s@%d", x.Action, x.Version)
 	}
 	field("ID", x.ID)
-	field("Action", action+" ("+x.Kind+")")
+	if x.Kind != x.Action {
+		action += " (" + x.Kind + ")"
+	}
+	field("Action", action)
 	field("Status", string(x.Status))
 	field("Attempt", fmt.Sprint(x.Attempt))
 	if x.Workflow != "" {

@@ -34,7 +34,7 @@ func (a *app) watch(ctx context.Context, s *session, x *api.Execution, f format)
 	view.Say(fmt.Sprintf("execution %s of %s", x.ID, actionText(x)))
 	view.Hint("Ctrl-C cancels it")
 	done := make(chan error, 1)
-	go func() { done <- w.run(follow) }()
+	go func() { done <- a.following(follow, s, func() error { w.client = s.Client; return w.run(follow) }) }()
 	pressed := 0
 	var err error
 	for over := false; !over; {
@@ -46,7 +46,8 @@ func (a *app) watch(ctx context.Context, s *session, x *api.Execution, f format)
 				view.Close()
 				return errInterrupted
 			}
-			view.Hint("cancelling, and waiting until nothing is left running; Ctrl-C again kills at once")
+			view.Say("pawl: cancelling, and waiting until nothing is left running; Ctrl-C again kills at once")
+			view.Hint("")
 			go func() {
 				if _, err := s.Cancel(follow, x.ID, "interrupted", 0); err != nil && !client.IsFinished(err) {
 					view.Say("pawl: cancel: " + err.Error())
