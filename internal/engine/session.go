@@ -328,19 +328,32 @@ func (e *Engine) recoverUnstarted(ctx context.Context) error {
 		return fmt.Errorf("list sessions: %w", err)
 	}
 	for _, s := range live {
-		if s.Embedded {
-			continue // its hand-off is a function call
+		// Sessions of this process as well: a claim whose commit was not confirmed was given to nobody.
+		if err := e.recoverUnstartedOf(ctx, s.ID); err != nil {
+			return err
 		}
+	}
+	return nil
+}
+
+// recoverUnstartedOf does so for one session, a page at a time: what is running long must not hide the rest.
+func (e *Engine) recoverUnstartedOf(ctx context.Context, session flow.ID) error {
+	var after, last flow.ID
+	for {
+		n := 0
 		err := e.ask(ctx, nil, func(ctx context.Context, t *turn) error {
 			if err := t.flush(ctx); err != nil {
 				return err
 			}
-			xs, err := t.tx.OwnedBy(ctx, s.ID, flow.ID{}, 10*recoverBatch)
+			xs, err := t.tx.OwnedBy(ctx, session, after, recoverBatch)
 			if err != nil {
 				return fmt.Errorf("find the session's executions: %w", err)
 			}
+			if n = len(xs); n > 0 {
+				last = xs[n-1].ID
+			}
 			for _, d := range t.adopt(xs) {
-				if d.Stage != flow.Provisioning || d.Owner != s.ID || t.now.Sub(d.ClaimedAt) < handoff.Lease {
+				if d.Stage != flow.Provisioning || d.Owner != session || t.now.Sub(d.ClaimedAt) < handoff.Lease {
 					continue
 				}
 				if err := d.Lose("the hand-off never arrived", t.now, t.e.opts.Random()); err != nil {
@@ -350,9 +363,9 @@ func (e *Engine) recoverUnstarted(ctx context.Context) error {
 			}
 			return nil
 		})
-		if err != nil {
+		if err != nil || n < recoverBatch {
 			return err
 		}
+		after = last
 	}
-	return nil
 }

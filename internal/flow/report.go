@@ -44,20 +44,21 @@ type Receipt struct {
 func (d *Draft) Report(session ID, r Report, past map[int64]Event, stash []Event, now time.Time, random float64) Receipt {
 	rc := Receipt{Execution: r.Execution, Attempt: r.Attempt, Next: d.NextSeq}
 	r.Events = explained(r.Events)
-	known, say := repeats(r, d.NextSeq, past)
+	known, taken, say := repeats(r, d.NextSeq, past)
 	rc.Duplicates = known
 	if say != "" {
 		rc.Verdict, rc.Say = Refused, say
 		return rc
+	}
+	if taken {
+		return rc.fence(d, r)
 	}
 	if known == len(r.Events) && r.Attempt <= d.Attempt {
 		rc.Verdict = Duplicate
 		return rc
 	}
 	if r.Attempt != d.Attempt || d.Place != Held || d.Owner != session {
-		rc.Verdict = Fenced
-		rc.Say = fmt.Sprintf("attempt %d is no longer this session's: the execution is %s in attempt %d", r.Attempt, d.Stage, d.Attempt)
-		return rc
+		return rc.fence(d, r)
 	}
 	rc.Verdict = Duplicate
 	for _, e := range r.Events {
@@ -90,23 +91,33 @@ func explained(events []Event) []Event {
 	return events
 }
 
-// repeats counts the events of r that are known already, and says what is wrong when one comes with other content.
-func repeats(r Report, next int64, past map[int64]Event) (int, string) {
-	n := 0
+// fence answers a report of an attempt that is not the sender's any more.
+func (rc *Receipt) fence(d *Draft, r Report) Receipt {
+	rc.Verdict = Fenced
+	rc.Say = fmt.Sprintf("attempt %d is no longer this session's: the execution is %s in attempt %d", r.Attempt, d.Stage, d.Attempt)
+	return *rc
+}
+
+// repeats counts the events of r that are known already, and says what is wrong when one comes with other content. taken
+// means that a number was given to an event of the engine's: it took the attempt back before it heard of the sender's.
+func repeats(r Report, next int64, past map[int64]Event) (known int, taken bool, say string) {
 	for i, e := range r.Events {
 		if e.Attempt != r.Attempt || (i > 0 && e.Seq <= r.Events[i-1].Seq) {
-			return n, fmt.Sprintf("event %d is of attempt %d and at place %d of a report of attempt %d: a report lists one attempt's events in order", e.Seq, e.Attempt, i, r.Attempt)
+			return known, false, fmt.Sprintf("event %d is of attempt %d and at place %d of a report of attempt %d: a report lists one attempt's events in order", e.Seq, e.Attempt, i, r.Attempt)
 		}
 		if e.Seq >= next {
 			continue
 		}
 		old, ok := past[e.Seq]
-		if !ok || !same(old, e) {
-			return n, fmt.Sprintf("event %d came before with other content (it was %q, now %q)", e.Seq, old.Type, e.Type)
+		if ok && (old.Attempt != e.Attempt || !slices.Contains(ownersEvents, old.Type)) {
+			return known, true, ""
 		}
-		n++
+		if !ok || !same(old, e) {
+			return known, false, fmt.Sprintf("event %d came before with other content (it was %q, now %q)", e.Seq, old.Type, e.Type)
+		}
+		known++
 	}
-	return n, ""
+	return known, false, ""
 }
 
 func same(a, b Event) bool {
