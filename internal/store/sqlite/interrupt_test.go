@@ -14,19 +14,19 @@ import (
 func TestInterruptedReads(t *testing.T) {
 	t.Parallel()
 	x := newBench(t)
-	x.run(10 * batch)
+	x.run(2 * batch)
 	interrupted := 0
-	for i := range 300 {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Duration(i*10)*time.Microsecond)
-		all, err := x.s.List(ctx, store.Filter{Stages: []flow.Stage{flow.Completed}, Limit: 10 * batch})
+	for i := range 100 {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Duration(i*20)*time.Microsecond)
+		all, err := x.s.List(ctx, store.Filter{Stages: []flow.Stage{flow.Completed}, Limit: 2 * batch})
 		cancel()
 		switch {
 		case errors.Is(err, context.DeadlineExceeded):
 			interrupted++
 		case err != nil:
-			t.Fatalf("after %d µs: %v", i*10, err)
-		case len(all) != 10*batch:
-			t.Fatalf("after %d µs: %d executions and no error, want %d", i*10, len(all), 10*batch)
+			t.Fatalf("after %d µs: %v", i*20, err)
+		case len(all) != 2*batch:
+			t.Fatalf("after %d µs: %d executions and no error, want %d", i*20, len(all), 2*batch)
 		}
 	}
 	if interrupted == 0 {

@@ -230,8 +230,8 @@ func TestCheckFindsDamage(t *testing.T) {
 		t.Run(c.script, func(t *testing.T) {
 			t.Parallel()
 			x := newBench(t)
-			x.run(batch)
-			x.submit(3)
+			x.submit(13)
+			x.finish(x.claim(10))
 			wf := flow.Submit(x.id(), flow.Request{Action: "wf", Kind: flow.KindWorkflow, Queue: "default", CreatedAt: x.now})
 			if err := wf.Schedule(0, x.now); err != nil {
 				t.Fatal(err)
