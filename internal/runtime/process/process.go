@@ -36,12 +36,14 @@ type Options struct {
 // Runtime starts plain processes. It is safe for concurrent use.
 type Runtime struct {
 	defaults runtime.Limits
-	dir      string
 	thread   *spawn.Thread
+	// base is made by the first run: most servers never have one.
+	base func() (*base, error)
 
 	mu     sync.Mutex
 	runs   map[*run]struct{}
 	closed bool
+	used   bool // a run has been asked for
 	idle   sync.WaitGroup
 }
 
@@ -49,7 +51,7 @@ type Runtime struct {
 func New(o Options) (runtime.Runtime, error) {
 	return &Runtime{
 		defaults: o.Defaults.Or(runtime.DefaultLimits()),
-		dir:      o.Dir,
+		base:     sync.OnceValues(func() (*base, error) { return makeBase(o.Dir) }),
 		thread:   spawn.NewThread(),
 		runs:     make(map[*run]struct{}),
 	}, nil
@@ -84,7 +86,14 @@ func (r *Runtime) Close() error {
 	r.mu.Unlock()
 	r.idle.Wait()
 	r.thread.Close()
-	return nil
+	if !r.used {
+		return nil
+	}
+	b, err := r.base()
+	if err != nil {
+		return nil // no run has ever begun, and each has said why
+	}
+	return b.close()
 }
 
 // Start begins a run and returns when the program is executing.
@@ -103,6 +112,7 @@ func (r *Runtime) Start(ctx context.Context, spec runtime.Spec) (runtime.Run, er
 		return nil, fmt.Errorf("start %s: runtime is closed", spec.Argv[0])
 	}
 	r.runs[n] = struct{}{}
+	r.used = true
 	r.idle.Add(1)
 	r.mu.Unlock()
 	if err := n.start(); err != nil {

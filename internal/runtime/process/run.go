@@ -72,7 +72,11 @@ func (n *run) killGroup() {
 
 // start does everything up to the moment when the program is executing, or takes it back.
 func (n *run) start() (err error) {
-	if n.dir, err = os.MkdirTemp(n.runtime.dir, "pawl-run-"); err != nil {
+	base, err := n.runtime.base()
+	if err != nil {
+		return err
+	}
+	if n.dir, err = os.MkdirTemp(base.dir, "run-"); err != nil {
 		return fmt.Errorf("make a working directory: %w", err)
 	}
 	var inside []*os.File

@@ -67,7 +67,7 @@ func (n *run) patrol() {
 	n.peakMemory = max(n.peakMemory, l.memory)
 	switch {
 	case l.largest == 0 || l.memory <= limit:
-	case l.memory > 2*limit || n.oomKills >= mostOOMKills:
+	case n.oomKills > 0 && l.memory > 2*limit, n.oomKills >= mostOOMKills:
 		n.end(runtime.OOM, fmt.Sprintf("used %d bytes of memory and the limit is %d", l.memory, limit))
 	case killInside(n.pid, l.largest):
 		n.oomKills++

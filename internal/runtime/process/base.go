@@ -1,0 +1,72 @@
+//go:build unix
+
+package process
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	basePrefix = "pawl-process-"
+	lockName   = "lock"
+)
+
+// base is the directory in which a runtime makes its runs' working directories. It is locked for as long as its owner
+// lives, so that whoever comes next can tell what a dead one has left: the kernel takes the lock away, whatever the
+// owner died of and in whichever pid namespace it lived.
+type base struct {
+	dir  string
+	lock *os.File
+}
+
+// makeBase sweeps up after the dead and makes a directory in parent; empty means the system's temporary directory.
+func makeBase(parent string) (*base, error) {
+	if parent == "" {
+		parent = os.TempDir()
+	}
+	sweep(parent)
+	// It gets its real name when it is locked, or a sweep could come in between.
+	unnamed, err := os.MkdirTemp(parent, ".pawl-new-")
+	if err != nil {
+		return nil, fmt.Errorf("make a directory for runs: %w", err)
+	}
+	lock, err := os.OpenFile(filepath.Join(unnamed, lockName), os.O_RDWR|os.O_CREATE, 0o600)
+	if err == nil {
+		err = unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	}
+	dir := filepath.Join(parent, basePrefix+strings.TrimPrefix(filepath.Base(unnamed), ".pawl-new-"))
+	if err == nil {
+		err = os.Rename(unnamed, dir)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("make a directory for runs: %w", err), os.RemoveAll(unnamed))
+	}
+	return &base{dir, lock}, nil
+}
+
+// close removes the directory and then gives up the lock.
+func (b *base) close() error {
+	return errors.Join(removeAll(b.dir), b.lock.Close())
+}
+
+// sweep removes the directories of owners that are no more. What it cannot remove it leaves to others: it may belong to
+// another user.
+func sweep(parent string) {
+	found, _ := filepath.Glob(filepath.Join(parent, basePrefix+"*", lockName))
+	for _, name := range found {
+		lock, err := os.OpenFile(name, os.O_RDWR|unix.O_NOFOLLOW, 0)
+		if err != nil {
+			continue
+		}
+		if unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil {
+			_ = removeAll(filepath.Dir(name))
+		}
+		lock.Close()
+	}
+}
