@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/telemetry"
 )
 
 // op is one request to the store. Requests are gathered while the previous commit is under way and go together in the
@@ -141,7 +143,7 @@ func (e *Engine) commit(ctx context.Context, ops []op, takers []*taker) {
 		return t.run(ctx, ops, takers)
 	})
 	if err != nil && len(ops) > 1 && spoiled(err) {
-		e.opts.Log.Warn("halving a batch that cannot be committed", "requests", len(ops), "err", err)
+		e.opts.Log.Warn("halving a batch that cannot be committed", telemetry.Requests, len(ops), telemetry.Executions, named(ops), telemetry.Err, err)
 		half := len(ops) / 2
 		e.commit(ctx, ops[:half], nil)
 		e.commit(ctx, ops[half:], takers)
@@ -149,14 +151,19 @@ func (e *Engine) commit(ctx context.Context, ops []op, takers []*taker) {
 	}
 	if err == nil {
 		e.counters.committed(len(ops), time.Since(began))
+		e.distributions.commit.Observe(since(began))
+		e.distributions.batch.Observe(float64(len(ops)))
 		e.told(t)
 	} else {
 		e.counters.failedCommits.Add(1)
-		e.opts.Log.Error("commit failed", "requests", len(ops), "err", err)
+		e.opts.Log.Error("commit failed", telemetry.Requests, len(ops), telemetry.Executions, named(ops), telemetry.Err, err)
 		err = fmt.Errorf("commit: %w", err)
 	}
 	for _, o := range ops {
 		o.done(err)
+	}
+	if err == nil {
+		e.handedOff(t)
 	}
 	e.deliver(t, takers, err)
 }
@@ -182,7 +189,11 @@ func spoiled(err error) bool {
 // earliest moment at which something becomes due.
 func (e *Engine) told(t *turn) {
 	var due time.Time
+	var lost []*flow.Draft
 	for _, d := range t.touched {
+		if slices.ContainsFunc(d.Events, func(ev flow.Event) bool { return ev.Type == flow.EvLost }) {
+			lost = append(lost, d)
+		}
 		if w := d.Wake(); !w.IsZero() && (due.IsZero() || w.Before(due)) {
 			due = w
 		}
@@ -196,6 +207,9 @@ func (e *Engine) told(t *turn) {
 	for _, id := range t.again {
 		// Should this be refused, the end of any of its children lets the workflow go on.
 		_ = e.enqueue(&foldOp{id})
+	}
+	if len(lost) > 0 {
+		e.logLost(lost)
 	}
 	e.watch.changed(t.touched)
 	if !due.IsZero() {

@@ -15,6 +15,7 @@ import (
 	"github.com/pawl-run/pawl/internal/blob"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/telemetry"
 )
 
 // Options configures an Engine. Store is required.
@@ -22,6 +23,8 @@ type Options struct {
 	Store store.Store
 	Blobs blob.Store // where large logs lie; nil when nothing writes them
 	Log   *slog.Logger
+	// Tracer records the waits in queues of what was submitted in a trace; nil records none.
+	Tracer *telemetry.Tracer
 	// Exclusive says that this process is the only one on the store: workers that lived in an earlier process are gone,
 	// and what they held is recovered at start without waiting for their leases.
 	Exclusive bool
@@ -47,6 +50,8 @@ type Engine struct {
 	watch    *hub
 	sessions *desk
 	counters counters
+
+	distributions distributions
 
 	childrenPerTurn int
 
@@ -87,6 +92,7 @@ func New(o Options) (*Engine, error) {
 		opts:            o,
 		childrenPerTurn: defaultChildrenPerTurn,
 		watch:           newHub(),
+		distributions:   newDistributions(),
 		sessions:        newDesk(),
 		signal:          make(chan struct{}, 1),
 		ready:           map[string]bool{},

@@ -55,7 +55,9 @@ func (e *Engine) Report(ctx context.Context, session flow.ID, reports []flow.Rep
 		}
 		receipts[i] = o.receipt
 	}
-	e.counters.receipts(receipts)
+	if e.counters.receipts(receipts) {
+		e.logReceipts(session, receipts)
+	}
 	return receipts, nil
 }
 

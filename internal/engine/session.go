@@ -10,6 +10,7 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/handoff"
 	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/telemetry"
 )
 
 // desk is what this replica remembers of worker sessions: a cache of their rows, and a bell for each.
@@ -101,7 +102,7 @@ func (e *Engine) Open(ctx context.Context, s handoff.Session) (flow.ID, error) {
 		return flow.ID{}, sessionError(err)
 	}
 	e.sessions.put(s)
-	e.opts.Log.Info("worker session opened", "session", s.ID.Text(flow.SessionPrefix), "worker", s.Name, "queues", s.Queues, "slots", s.Slots)
+	e.opts.Log.Info("worker session opened", telemetry.Session, s.ID.Text(flow.SessionPrefix), telemetry.Worker, s.Name, telemetry.Queues, s.Queues, telemetry.Slots, s.Slots)
 	return s.ID, nil
 }
 
@@ -281,10 +282,10 @@ func sessionError(err error) error {
 func (e *Engine) sweepSessions(ctx context.Context) {
 	for {
 		if err := e.recoverExpired(ctx); err != nil && ctx.Err() == nil {
-			e.opts.Log.Error("recovery of lost sessions failed; it will be tried again", "err", err)
+			e.opts.Log.Error("recovery of lost sessions failed; it will be tried again", telemetry.Err, err)
 		}
 		if err := e.recoverUnstarted(ctx); err != nil && ctx.Err() == nil {
-			e.opts.Log.Error("recovery of undelivered hand-offs failed; it will be tried again", "err", err)
+			e.opts.Log.Error("recovery of undelivered hand-offs failed; it will be tried again", telemetry.Err, err)
 		}
 		select {
 		case <-time.After(e.jittered(sessionSweep)):
@@ -307,7 +308,7 @@ func (e *Engine) recoverExpired(ctx context.Context) error {
 	}
 	for _, s := range lost {
 		e.counters.lostSessions.Add(1)
-		e.opts.Log.Warn("worker session lost: recovering what it held", "session", s.ID.Text(flow.SessionPrefix), "worker", s.Name)
+		e.opts.Log.Warn("worker session lost: recovering what it held", telemetry.Session, s.ID.Text(flow.SessionPrefix), telemetry.Worker, s.Name)
 		e.sessions.drop(s.ID)
 		if err := e.recover(ctx, s.ID, fmt.Sprintf("worker %s was lost", s.Name)); err != nil {
 			return err

@@ -61,16 +61,20 @@ func (c *counters) committed(requests int, took time.Duration) {
 	c.commitNanos.Add(int64(took))
 }
 
-func (c *counters) receipts(rs []flow.Receipt) {
+// receipts counts what became of reports and says whether any was turned away.
+func (c *counters) receipts(rs []flow.Receipt) (away bool) {
 	for i := range rs {
 		switch rs[i].Verdict {
 		case flow.Fenced, flow.Unknown:
 			c.fenced.Add(1)
+			away = true
 		case flow.Refused:
 			c.refused.Add(1)
+			away = true
 		}
 		if n := rs[i].Duplicates; n > 0 {
 			c.duplicates.Add(int64(n))
 		}
 	}
+	return away
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/telemetry"
 )
 
 const (
@@ -40,7 +41,7 @@ func (e *Engine) sweepDue(ctx context.Context) {
 			if ctx.Err() != nil {
 				return
 			}
-			e.opts.Log.Error("looking for due executions failed; it will be tried again", "err", err)
+			e.opts.Log.Error("looking for due executions failed; it will be tried again", telemetry.Err, err)
 		}
 		if !e.sleepUntil(ctx, time.Now().Add(min(pause, e.jittered(dueAtMost)))) {
 			return
@@ -150,7 +151,7 @@ func (e *Engine) sweepFinished(ctx context.Context) {
 		case ctx.Err() != nil:
 			return
 		case err != nil:
-			e.opts.Log.Error("removing old executions failed; it will be tried again", "err", err)
+			e.opts.Log.Error("removing old executions failed; it will be tried again", telemetry.Err, err)
 		case n > 0:
 			e.counters.purged.Add(int64(n))
 			pause = purgeBreathe

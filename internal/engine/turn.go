@@ -26,6 +26,7 @@ type turn struct {
 	marks   []store.Mark
 
 	keys  map[string]*keyTurn
+	freed map[flow.ID]bool // whose slot has been taken off its key's count since the last flush
 	folds map[flow.ID]bool // workflows with news from their tasks
 	again []flow.ID        // workflows that go on in the next transaction
 
@@ -36,13 +37,15 @@ type turn struct {
 	claimed                map[*taker][]*flow.Execution
 	lost                   map[*taker]bool // takers whose session is gone
 	dry                    map[string]bool // queues found empty
+	claiming               time.Duration   // spent on the takers
 }
 
 // keyTurn is a concurrency key in a turn.
 type keyTurn struct {
-	use   store.KeyUse
-	limit int
-	freed bool
+	locked bool // use is how full the key is, what the turn has decided included
+	use    store.KeyUse
+	limit  int
+	freed  bool // somebody in its line may go
 }
 
 func (e *Engine) newTurn(ctx context.Context, tx store.Tx) (*turn, error) {
@@ -54,6 +57,7 @@ func (e *Engine) newTurn(ctx context.Context, tx store.Tx) (*turn, error) {
 		e: e, tx: tx, now: now,
 		drafts:    map[flow.ID]*flow.Draft{},
 		keys:      map[string]*keyTurn{},
+		freed:     map[flow.ID]bool{},
 		folds:     map[flow.ID]bool{},
 		scheduled: map[string]bool{},
 		claimed:   map[*taker][]*flow.Execution{},
@@ -79,6 +83,11 @@ func (t *turn) run(ctx context.Context, ops []op, takers []*taker) error {
 	if err := t.settle(ctx); err != nil {
 		return err
 	}
+	if len(takers) == 0 {
+		return nil
+	}
+	began := time.Now()
+	defer func() { t.claiming = time.Since(began) }()
 	return t.claim(ctx, takers)
 }
 
@@ -158,8 +167,11 @@ func (t *turn) add(d *flow.Draft) {
 // changed looks at a draft after a decision and notes what follows from it.
 func (t *turn) changed(d *flow.Draft) {
 	t.dirty = append(t.dirty, d)
-	if d.FreedKey() {
-		t.key(d.Key).freed = true
+	if d.FreedKey() && !t.freed[d.ID] {
+		t.freed[d.ID] = true
+		k := t.key(d.Key)
+		k.freed = true
+		k.use.Holders--
 	}
 	if d.Place == flow.Finished && !d.Parent.IsZero() {
 		t.folds[d.Parent] = true
@@ -211,6 +223,7 @@ func (t *turn) flush(ctx context.Context) error {
 		d.Before, d.New, d.Events, d.InboxAdd, d.InboxBelow = d.State, false, nil, nil, 0
 	}
 	clear(t.writing)
+	clear(t.freed)
 	t.marks, t.newIdem = nil, nil
 	return nil
 }

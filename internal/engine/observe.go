@@ -1,0 +1,126 @@
+package engine
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/telemetry"
+)
+
+// Distributions tell how long things took and how many went together, since the engine started. They are of this replica
+// alone.
+type Distributions struct {
+	Commit telemetry.Distribution // seconds of a commit: load, decide, write
+	Batch  telemetry.Distribution // requests in a commit
+	Claim  telemetry.Distribution // seconds that finding and claiming work took, within commits that handed some off
+	Queue  telemetry.Distribution // seconds from an attempt's turn to wait in a queue to its hand-off
+}
+
+// distributions are what Distributions reads.
+type distributions struct{ commit, batch, claim, queue *telemetry.Histogram }
+
+func newDistributions() distributions {
+	return distributions{
+		commit: telemetry.NewHistogram(telemetry.Seconds()), batch: telemetry.NewHistogram(telemetry.Sizes()),
+		claim: telemetry.NewHistogram(telemetry.Seconds()), queue: telemetry.NewHistogram(telemetry.Waits()),
+	}
+}
+
+// Distributions returns what has been measured so far.
+func (e *Engine) Distributions() Distributions {
+	d := &e.distributions
+	return Distributions{Commit: d.commit.Read(), Batch: d.batch.Read(), Claim: d.claim.Read(), Queue: d.queue.Read()}
+}
+
+// handedOff measures the claims of a batch that has been committed.
+func (e *Engine) handedOff(t *turn) {
+	any := false
+	for k, xs := range t.claimed {
+		for _, x := range xs {
+			any = true
+			e.distributions.queue.Observe(max(0, x.ClaimedAt.Sub(x.QueuedAt)).Seconds())
+			if e.opts.Tracer.Wanted(x.Traceparent) {
+				e.opts.Tracer.Start(x.Traceparent, telemetry.SpanQueue, x.QueuedAt, slog.String(telemetry.Execution, x.ID.String()),
+					slog.Int(telemetry.Attempt, x.Attempt), slog.String(telemetry.Queue, x.Queue), slog.String(telemetry.Worker, k.name)).EndAt(x.ClaimedAt)
+			}
+		}
+	}
+	if any {
+		e.distributions.claim.Observe(t.claiming.Seconds())
+	}
+}
+
+// named are the ids of the first few executions that a batch is about, for a line of the log.
+func named(ops []op) []string {
+	const few = 5
+	var ids []string
+	for _, o := range ops {
+		var id flow.ID
+		switch o := o.(type) {
+		case *submitOp:
+			id = o.id
+		case *reportOp:
+			id = o.report.Execution
+		case *foldOp:
+			id = o.id
+		case *request:
+			if len(o.ids) > 0 {
+				id = o.ids[0]
+			}
+		}
+		if !id.IsZero() {
+			ids = append(ids, id.String())
+		}
+		if len(ids) == few {
+			break
+		}
+	}
+	return ids
+}
+
+// logReceipts says which reports of a session were turned away, in one line for each verdict: a worker that wakes up after
+// its lease has many.
+func (e *Engine) logReceipts(session flow.ID, receipts []flow.Receipt) {
+	for _, v := range []flow.Verdict{flow.Refused, flow.Fenced, flow.Unknown} {
+		const few = 5
+		var ids []string
+		n, first := 0, -1
+		for i := range receipts {
+			if receipts[i].Verdict != v {
+				continue
+			}
+			if n++; first < 0 {
+				first = i
+			}
+			if len(ids) < few {
+				ids = append(ids, receipts[i].Execution.String())
+			}
+		}
+		if n == 0 {
+			continue
+		}
+		e.opts.Log.Warn("reports turned away: nothing was changed", telemetry.Verdict, v, telemetry.Reports, n, telemetry.Executions, ids,
+			telemetry.Attempt, receipts[first].Attempt, telemetry.Session, session.Text(flow.SessionPrefix), telemetry.Why, receipts[first].Say)
+	}
+}
+
+// logLost says which attempts recovery has ended.
+func (e *Engine) logLost(lost []*flow.Draft) {
+	const few = 5
+	var ids []string
+	for _, d := range lost[:min(few, len(lost))] {
+		ids = append(ids, d.ID.String())
+	}
+	var why string
+	for _, ev := range lost[0].Events {
+		if ev.Type == flow.EvLost {
+			why = string(ev.Data)
+		}
+	}
+	e.opts.Log.Warn("attempts lost: they are tried again, or have failed as worker_lost", telemetry.Lost, len(lost),
+		telemetry.Executions, ids, telemetry.Attempt, lost[0].Before.Attempt, telemetry.Why, why)
+}
+
+// since measures how long something took.
+func since(began time.Time) float64 { return time.Since(began).Seconds() }

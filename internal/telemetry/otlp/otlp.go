@@ -1,0 +1,136 @@
+// Package otlp sends spans to an OpenTelemetry collector: OTLP over HTTP, as protobuf. It is an exporter of our own
+// because the usual one links gRPC for the sake of one message, which makes the whole program a quarter larger
+// (docs/decisions/0007). What it reads from the environment, and what it does on which answer, are the specification's.
+package otlp
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"time"
+
+	"go.opentelemetry.io/otel/sdk/resource"
+	sdk "go.opentelemetry.io/otel/sdk/trace"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/pawl-run/pawl/internal/telemetry"
+)
+
+// Start makes a Tracer as the environment says: nil when it asks for none. The function returned sends what is left and
+// ends it; it may be called in any case. service is the name unless OTEL_SERVICE_NAME gives another.
+func Start(getenv func(string) string, service, version string) (*telemetry.Tracer, func(context.Context) error, error) {
+	nothing := func(context.Context) error { return nil }
+	s, on, err := read(getenv)
+	if err != nil || !on {
+		return nil, nothing, err
+	}
+	about, err := describe(service, version)
+	if err != nil {
+		return nil, nothing, fmt.Errorf("read OTEL_RESOURCE_ATTRIBUTES: %w", err)
+	}
+	p := sdk.NewTracerProvider(sdk.WithBatcher(&exporter{settings: s}), sdk.WithResource(about))
+	return telemetry.NewTracer(p), p.Shutdown, nil
+}
+
+func describe(service, version string) (*resource.Resource, error) {
+	ctx := context.Background()
+	own, err := resource.New(ctx, resource.WithAttributes(text("service.name", service), text("service.version", version)), resource.WithHost(), resource.WithTelemetrySDK())
+	if err != nil {
+		return nil, err
+	}
+	given, err := resource.New(ctx, resource.WithFromEnv())
+	if err != nil {
+		return nil, err
+	}
+	return resource.Merge(own, given)
+}
+
+// exporter posts batches of spans. The SDK calls it from one goroutine at a time.
+type exporter struct{ settings *settings }
+
+// Tries of one batch, and the pause after the first; it doubles.
+const (
+	tries     = 5
+	firstWait = time.Second
+)
+
+// ExportSpans implements the SDK's SpanExporter. It tries again while the answer says that this may help, as long as ctx
+// lets it.
+func (e *exporter) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) error {
+	body, err := proto.Marshal(encode(spans))
+	if err != nil {
+		return fmt.Errorf("encode %d spans: %w", len(spans), err)
+	}
+	if e.settings.gzip {
+		var packed bytes.Buffer
+		w := gzip.NewWriter(&packed)
+		if _, err := w.Write(body); err == nil {
+			err = w.Close()
+		}
+		if err != nil {
+			return fmt.Errorf("compress %d spans: %w", len(spans), err)
+		}
+		body = packed.Bytes()
+	}
+	wait := firstWait
+	for n := 1; ; n++ {
+		again, after, err := e.post(ctx, body)
+		if err == nil {
+			return nil
+		}
+		if !again || n == tries {
+			return fmt.Errorf("send %d spans to %s: %w", len(spans), e.settings.url, err)
+		}
+		t := time.NewTimer(max(wait, after))
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			t.Stop()
+			return fmt.Errorf("send %d spans to %s: %w", len(spans), e.settings.url, errors.Join(err, ctx.Err()))
+		}
+		wait *= 2
+	}
+}
+
+// post sends one body, and says whether sending it again may help, and when.
+func (e *exporter) post(ctx context.Context, body []byte) (again bool, after time.Duration, err error) {
+	ctx, cancel := context.WithTimeout(ctx, e.settings.timeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, e.settings.url, bytes.NewReader(body))
+	if err != nil {
+		return false, 0, err
+	}
+	req.Header = e.settings.headers.Clone()
+	req.Header.Set("Content-Type", "application/x-protobuf")
+	if e.settings.gzip {
+		req.Header.Set("Content-Encoding", "gzip")
+	}
+	res, err := e.settings.client.Do(req)
+	if err != nil {
+		return true, 0, err
+	}
+	defer res.Body.Close()
+	say, _ := io.ReadAll(io.LimitReader(res.Body, 200)) // only to say what was wrong
+	switch res.StatusCode {
+	case http.StatusOK, http.StatusAccepted, http.StatusNoContent:
+		return false, 0, nil
+	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		again = true
+	}
+	if s, err := strconv.Atoi(res.Header.Get("Retry-After")); err == nil && s > 0 {
+		after = time.Duration(s) * time.Second
+	}
+	return again, after, fmt.Errorf("it answered %s %q", res.Status, say)
+}
+
+// Shutdown implements the SDK's SpanExporter.
+func (e *exporter) Shutdown(context.Context) error {
+	e.settings.client.CloseIdleConnections()
+	return nil
+}

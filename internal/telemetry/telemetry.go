@@ -1,0 +1,53 @@
+// Package telemetry holds the names under which Pawl tells about itself — keys of log lines, spans, metrics — and the
+// thin types that carry spans and distributions. Whoever reads logs, traces and metrics side by side finds the same word
+// for the same thing in all three. Where spans go is decided elsewhere (package otlp).
+package telemetry
+
+// Keys of log lines and of spans' attributes. An execution's id is in every line about something that went wrong with it;
+// it is never a label of a metric.
+const (
+	Execution  = "execution"
+	Executions = "executions" // the first few of a batch
+	Attempt    = "attempt"
+	Workflow   = "workflow" // the parent's id
+	Task       = "task"     // name of the workflow's task
+	Index      = "index"    // of the task's item
+	Action     = "action"
+	Kind       = "kind"
+	Queue      = "queue"
+	Queues     = "queues"
+	Slots      = "slots"
+	Session    = "session"
+	Worker     = "worker" // name, for people
+	Verdict    = "verdict"
+	Why        = "why"
+	Runtime    = "runtime"
+	Requests   = "requests"
+	Reports    = "reports"
+	Lost       = "lost" // how many
+	RequestID  = "request_id"
+	Method     = "method"
+	Path       = "path"
+	Err        = "err"
+	Panic      = "panic"
+	Stack      = "stack"
+	Outcome    = "outcome"
+	Code       = "code"
+)
+
+// Names of spans. Those of one execution are in the trace of the request that submitted it: the submission, and beneath
+// it for each attempt the wait in the queue and the attempt, which holds the handler's run and the report of the end.
+const (
+	SpanSubmit  = "pawl.submit"  // server: from the request to the commit that makes it durable
+	SpanQueue   = "pawl.queue"   // server: from the moment an attempt was due to its hand-off
+	SpanAttempt = "pawl.attempt" // worker: from the hand-off to the acknowledged end
+	SpanRun     = "pawl.run"     // worker: the handler
+	SpanRuntime = "pawl.runtime" // worker: the program in its runtime
+	SpanReport  = "pawl.report"  // worker: from the end to its acknowledgement, which is the engine's commit
+)
+
+// MetricPrefix begins the name of every metric that is Pawl's own.
+const MetricPrefix = "pawl_"
+
+// attributePrefix begins the name of every attribute of a span: pawl.execution, pawl.queue.
+const attributePrefix = "pawl."
