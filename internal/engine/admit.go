@@ -34,11 +34,11 @@ func (t *turn) lockKeys(ctx context.Context, drafts []*flow.Draft) error {
 		if d.Key == "" {
 			continue
 		}
-		if _, have := t.keys[d.Key]; !have {
+		k := t.key(d.Key)
+		if k.limit = d.KeyLimit; !k.locked {
 			names = append(names, d.Key)
-			t.keys[d.Key] = &keyTurn{}
+			k.locked = true
 		}
-		t.keys[d.Key].limit = d.KeyLimit
 	}
 	if len(names) == 0 {
 		return nil
@@ -154,7 +154,7 @@ func (t *turn) admitLines(ctx context.Context) (bool, error) {
 	any := false
 	for _, name := range freed {
 		k := t.keys[name]
-		k.use = uses[name]
+		k.use, k.locked = uses[name], true
 		if k.use.Waiting == 0 {
 			continue
 		}
@@ -195,6 +195,10 @@ func (t *turn) admitLine(ctx context.Context, name string, k *keyTurn) (int, err
 		}
 		t.changed(d)
 	}
+	// A long line is not counted to its end: then it is counted again when somebody asks.
+	k.locked = k.use.Waiting < store.WaitingCounted
+	k.use.Holders += len(ds)
+	k.use.Waiting -= len(ds)
 	return len(ds), nil
 }
 

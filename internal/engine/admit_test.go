@@ -1,0 +1,50 @@
+package engine
+
+import (
+	"testing"
+
+	"github.com/pawl-run/pawl/internal/flow"
+)
+
+// What ends and what arrives in one batch count against a key together: an arrival takes no slot that is not free, and
+// does not overtake those who wait.
+func TestArrivalsBesideEnds(t *testing.T) {
+	for name, order := range map[string][]int{"end first": {0, 1, 2}, "arrivals around": {1, 0, 2}} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t)
+			h := r.worker()
+			tenant := Submission{Action: "noop", Key: "tenant", KeyLimit: 2}
+			var ids []flow.ID
+			for range 4 {
+				ids = append(ids, r.submit(tenant))
+			}
+			held := h.take(10)
+			if len(held) != 2 {
+				t.Fatalf("%d of 2 slots were handed out", len(held))
+			}
+			g := newGroup(3)
+			ops := []op{&reportOp{session: h.session, group: g, report: flow.Report{Execution: held[0].Execution, Attempt: 1,
+				Events: []flow.Event{ev(&held[0], 0, flow.EvRunning, nil), ev(&held[0], 1, flow.EvCompleted, &flow.Outcome{})}}}}
+			for range 2 {
+				o := &submitOp{out: new(Submitted), group: g}
+				if err := r.e.prepare(r.ctx, &tenant, o); err != nil {
+					t.Fatal(err)
+				}
+				ops = append(ops, o)
+			}
+			if err := r.e.enqueue(ops[order[0]], ops[order[1]], ops[order[2]]); err != nil {
+				t.Fatal(err)
+			}
+			if err := g.wait(r.ctx); err != nil {
+				t.Fatal(err)
+			}
+			for _, next := range []flow.ID{ids[2], ids[3]} {
+				got := h.take(10)
+				if len(got) != 1 || got[0].Execution != next {
+					t.Fatalf("took %+v, not the next in line %s", got, next)
+				}
+				h.complete(got[0], "1")
+			}
+		})
+	}
+}
