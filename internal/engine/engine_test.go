@@ -517,6 +517,10 @@ func TestPoisonHarmsNobodyElse(t *testing.T) {
 	if x := r.get(b); x.Stage != flow.Running {
 		t.Errorf("the neighbour is %s", x.Stage)
 	}
+	// Its worker has been told to stop, so the attempt is over: nobody else would ever end it.
+	if x := r.get(a); x.Attempt != 2 || x.Place != flow.Delayed {
+		t.Errorf("the poisoned one is %s in attempt %d", x.Place, x.Attempt)
+	}
 }
 
 func TestTakersWaitAndAreReleased(t *testing.T) {

@@ -77,13 +77,30 @@ func (o *reportOp) decide(ctx context.Context, t *turn) error {
 	}
 	if say := poison(r); say != "" {
 		o.receipt = flow.Receipt{Execution: r.Execution, Attempt: r.Attempt, Verdict: flow.Refused, Next: d.NextSeq, Say: say}
-		return nil
+		return o.disown(t, d)
 	}
 	past, stash, err := o.history(ctx, t, d)
 	if err != nil {
 		return err
 	}
 	o.receipt = d.Report(o.session, r, past, stash, t.now, t.e.opts.Random())
+	if o.receipt.Verdict == flow.Refused {
+		return o.disown(t, d)
+	}
+	if d.Changed() {
+		t.changed(d)
+	}
+	return nil
+}
+
+// disown takes an attempt back from an owner whose report was refused: it has been told to stop, and nobody would ever end
+// the attempt otherwise. What others say of the attempt changes nothing.
+func (o *reportOp) disown(t *turn, d *flow.Draft) error {
+	if d.Place == flow.Held && d.Owner == o.session && d.Attempt == o.report.Attempt {
+		if err := d.Lose("its worker contradicted the history: "+o.receipt.Say, t.now, t.e.opts.Random()); err != nil {
+			return err
+		}
+	}
 	if d.Changed() {
 		t.changed(d)
 	}

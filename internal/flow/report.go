@@ -98,6 +98,10 @@ func (rc *Receipt) fence(d *Draft, r Report) Receipt {
 	return *rc
 }
 
+// ProgressLimit is the highest number of an event that says no more than progress: a history must stay readable, and a store
+// may have bounds of its own (SQLite's key has room for four million).
+const ProgressLimit = 1_000_000
+
 // repeats counts the events of r that are known already, and says what is wrong when one comes with other content. taken
 // means that a number was given to an event of the engine's: it took the attempt back before it heard of the sender's.
 func repeats(r Report, next int64, past map[int64]Event) (known int, taken bool, say string) {
@@ -130,6 +134,10 @@ var ownersEvents = []EventType{EvRunning, EvProgress, EvCompleted, EvFailed, EvC
 func (rc *Receipt) apply(d *Draft, e Event, now time.Time, random float64) {
 	if !slices.Contains(ownersEvents, e.Type) {
 		rc.Verdict, rc.Say = Refused, fmt.Sprintf("event %d: a worker cannot author %q", e.Seq, e.Type)
+		return
+	}
+	if e.Type == EvProgress && e.Seq > ProgressLimit {
+		rc.Verdict, rc.Say = Refused, fmt.Sprintf("event %d: a history may not have more than %d events: say less with progress, write more to the log", e.Seq, ProgressLimit)
 		return
 	}
 	o := e.Outcome
