@@ -189,10 +189,8 @@ func (t *tx) put(q *query, c *columns) {
 
 // representable refuses what a column cannot hold.
 func representable(x *flow.Draft) error {
-	for what, v := range map[string]int{"attempt": x.Attempt, "item": x.Index, "attempt of the workflow": x.ParentAttempt} {
-		if v > math.MaxInt32 || v < math.MinInt32 {
-			return fmt.Errorf("write execution %s: %s %d is beyond what can be stored", x.ID, what, v)
-		}
+	if most := max(x.Attempt, x.Index, x.ParentAttempt); most > math.MaxInt32 {
+		return fmt.Errorf("write execution %s: attempt or item %d is beyond what can be stored", x.ID, most)
 	}
 	return nil
 }

@@ -56,9 +56,10 @@ var binaryFormat = []int16{1}
 
 // call is one statement to run, its parameters, and what reads its rows.
 type call struct {
-	q      *query
+	q      *query // nil: once is the statement
 	params [][]byte
 	read   func(*rows) error // called for each row; nil discards them
+	once   string            // text of a statement that is not kept
 }
 
 // run sends calls in one round trip and reads their answers in order. After the first failure the server ignores the
@@ -67,6 +68,10 @@ func (c *conn) run(ctx context.Context, calls []call) (done int, err error) {
 	p := c.pg.StartPipeline(ctx)
 	sent := make([]bool, len(calls)) // a preparation goes before the call
 	for i, k := range calls {
+		if k.q == nil {
+			p.SendQueryParams(k.once, k.params, nil, binaryFormat, binaryFormat)
+			continue
+		}
 		s := &c.statements[k.q.slot]
 		switch {
 		case c.prepared == nil:
@@ -135,7 +140,11 @@ type args struct {
 }
 
 func (a *args) put(from int) *args {
-	a.params = append(a.params, a.b[from:len(a.b):len(a.b)])
+	p := a.b[from:len(a.b):len(a.b)]
+	if p == nil {
+		p = []byte{} // nothing is not null
+	}
+	a.params = append(a.params, p)
 	return a
 }
 

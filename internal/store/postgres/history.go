@@ -12,7 +12,7 @@ var qHistory = sql(`SELECT created_at, h.first, h.history FROM (
 	UNION ALL SELECT created_at, history_from, history FROM {s}.ended WHERE id = $1) x,
 	LATERAL (SELECT e.first, e.history FROM {s}.events e WHERE e.id = $1
 		AND e.first >= coalesce((SELECT max(b.first) FROM {s}.events b WHERE b.id = $1 AND b.first <= $2), 0)
-	UNION ALL SELECT x.history_from, x.history) h ORDER BY h.first LIMIT CASE WHEN $3 >= 0 THEN $3::bigint + 1 END`)
+	UNION ALL SELECT x.history_from, x.history) h ORDER BY h.first LIMIT CASE WHEN $3::bigint >= 0 THEN $3::bigint + 1 END`)
 
 // history gathers events with from <= Seq < to, at most limit (negative: all).
 type history struct {

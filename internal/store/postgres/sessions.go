@@ -116,7 +116,7 @@ func (t *tx) Ordered(ctx context.Context, session flow.ID) ([]*flow.Execution, e
 // LiveSessions implements store.Reader.
 func (s *Store) LiveSessions(ctx context.Context, now time.Time) (all []store.Session, err error) {
 	var a args
-	err = s.read(ctx, call{qLiveSessions, a.int(row.Micros(now)).params, readSession(&all)})
+	err = s.read(ctx, call{q: qLiveSessions, params: a.int(row.Micros(now)).params, read: readSession(&all)})
 	if err != nil {
 		return nil, fmt.Errorf("read sessions: %w", err)
 	}

@@ -51,7 +51,8 @@ const (
 
 // Store implements store.Store and store.Notifier.
 type Store struct {
-	schema     string // quoted
+	name       string // of the schema
+	schema     string // the same, quoted
 	pooled     bool   // behind a transaction pooler
 	statements []statement
 	writers    *pgxpool.Pool
@@ -82,7 +83,7 @@ func start(ctx context.Context, dsn string, o Options) (_ *Store, err error) {
 	if o.Schema == "" {
 		o.Schema = defaultSchema
 	}
-	s := &Store{schema: pgx.Identifier{o.Schema}.Sanitize(), pooled: pooled(cfg)}
+	s := &Store{name: o.Schema, schema: pgx.Identifier{o.Schema}.Sanitize(), pooled: pooled(cfg)}
 	s.statements = render(s.schema)
 	if err := migrate(ctx, cfg, o.Schema); err != nil {
 		return nil, explain(err)

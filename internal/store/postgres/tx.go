@@ -66,7 +66,8 @@ func (t *tx) begin() {
 	t.begun, t.nowUnread = true, true
 	t.calls = append(t.calls, call{q: qBegin})
 	if t.s.pooled {
-		t.add(qSet, settingArgs(t.args(), writing()), nil)
+		var a args // the caller's are under way
+		t.calls = append(t.calls, call{q: qSet, params: settingArgs(&a, writing()).params})
 	}
 	t.calls = append(t.calls, call{q: qNow, read: func(r *rows) error {
 		t.now = epoch.Add(time.Duration(r.int()) * time.Microsecond)

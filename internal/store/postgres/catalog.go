@@ -1,0 +1,169 @@
+package postgres
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/store/row"
+)
+
+const definitionColumns = `name, version, kind, hash, document, created_at`
+
+var (
+	qLatest = sql(`SELECT version, hash FROM {s}.definitions WHERE name = $1 ORDER BY version DESC LIMIT 1`)
+
+	qInsertDefinition = sql(`INSERT INTO {s}.definitions (` + definitionColumns + `) VALUES ($1, $2::bigint, $3, $4, $5, $6)`)
+
+	qDefinition = sql(`SELECT ` + definitionColumns + ` FROM {s}.definitions WHERE name = $1 AND ($2::bigint = 0 OR version = $2)
+		ORDER BY version DESC LIMIT 1`)
+
+	qDefinitions = sql(`SELECT DISTINCT ON (name) ` + definitionColumns + ` FROM {s}.definitions WHERE name > $1 ORDER BY name, version DESC LIMIT $2`)
+)
+
+// Define implements store.Catalog. Of two that define the same version at once one wins, and the other gets ErrConflict.
+func (t *tx) Define(ctx context.Context, d store.Definition) (int, bool, error) {
+	var latest int64
+	same := false
+	err := t.ask(ctx, qLatest, t.args().text(d.Name), func(r *rows) error {
+		latest = r.int()
+		same = bytes.Equal(r.peek(), d.Hash[:])
+		return nil
+	})
+	if err == nil && !same {
+		latest++
+		a := t.args().text(d.Name).int(latest).text(d.Kind).bytes(d.Hash[:]).bytes(d.Document).int(row.Micros(d.CreatedAt))
+		err = t.ask(ctx, qInsertDefinition, a, nil)
+	}
+	if err != nil {
+		return 0, false, fmt.Errorf("define %q: %w", d.Name, err)
+	}
+	return int(latest), !same, nil
+}
+
+func readDefinition(all *[]store.Definition) func(*rows) error {
+	return func(r *rows) error {
+		d := store.Definition{Name: r.text(), Version: int(r.int()), Kind: r.text()}
+		copy(d.Hash[:], r.peek())
+		d.Document = r.bytes()
+		d.CreatedAt = r.time()
+		*all = append(*all, d)
+		return nil
+	}
+}
+
+// Definition implements store.Reader.
+func (s *Store) Definition(ctx context.Context, name string, version int) (d store.Definition, err error) {
+	var all []store.Definition
+	var a args
+	if err := s.read(ctx, call{q: qDefinition, params: a.text(name).int(int64(version)).params, read: readDefinition(&all)}); err != nil {
+		return d, fmt.Errorf("read definition %q: %w", name, err)
+	}
+	if len(all) == 0 {
+		return d, fmt.Errorf("definition %q version %d: %w", name, version, store.ErrNotFound)
+	}
+	return all[0], nil
+}
+
+// Definitions implements store.Reader.
+func (s *Store) Definitions(ctx context.Context, after string, limit int) (all []store.Definition, err error) {
+	var a args
+	if err := s.read(ctx, call{q: qDefinitions, params: a.text(after).int(int64(limit)).params, read: readDefinition(&all)}); err != nil {
+		return nil, fmt.Errorf("read definitions: %w", err)
+	}
+	return all, nil
+}
+
+var (
+	qTree = sql(`WITH RECURSIVE tree AS (SELECT id FROM unnest($1::uuid[]) AS t(id)
+			UNION SELECT c.id FROM tree JOIN {s}.children c ON c.workflow = tree.id)
+		SELECT t.id, EXISTS (SELECT FROM {s}.live l WHERE l.id = t.id), d.created_at, d.action, d.detail
+		FROM tree t LEFT JOIN {s}.ended d ON d.id = t.id`)
+
+	qDeleteLabels = sql(`DELETE FROM {s}.labels b USING unnest($1::uuid[], $2::text[], $3::text[]) AS v(id, name, value)
+		WHERE b.name = v.name AND b.value = v.value AND b.id = v.id`)
+
+	qDeleteKeys = sql(`DELETE FROM {s}.idempotency i USING unnest($1::text[], $2::uuid[]) AS v(key, id) WHERE i.key = v.key AND i.id = v.id`)
+
+	qDeleteAsChild = sql(`DELETE FROM {s}.children c
+		USING unnest($1::uuid[], $2::uuid[], $3::integer[], $4::integer[], $5::smallint[], $6::text[]) AS v(workflow, id, attempt, idx, ended, task)
+		WHERE c.workflow = v.workflow AND c.attempt = v.attempt AND c.task = v.task AND c.idx = v.idx AND c.id = v.id`)
+
+	qUnusedKeys = sql(`DELETE FROM {s}.keys WHERE key IN (SELECT k.key FROM {s}.keys k WHERE k.key = ANY ($1::text[])
+		AND NOT EXISTS (SELECT FROM {s}.live l WHERE l.key = k.key) ORDER BY k.key FOR UPDATE SKIP LOCKED)`)
+)
+
+// removals are the statements that delete what hangs on executions; each takes their ids.
+var removals = []*query{
+	sql(`DELETE FROM {s}.children WHERE workflow = ANY ($1::uuid[])`),
+	sql(`DELETE FROM {s}.marks WHERE workflow = ANY ($1::uuid[])`),
+	sql(`DELETE FROM {s}.inbox WHERE id = ANY ($1::uuid[])`),
+	sql(`DELETE FROM {s}.events WHERE id = ANY ($1::uuid[])`),
+	sql(`DELETE FROM {s}.payloads WHERE id = ANY ($1::uuid[])`),
+	sql(`DELETE FROM {s}.ended WHERE id = ANY ($1::uuid[])`),
+}
+
+// Remove implements store.Catalog. The descendants of an execution go with it, and so does the lock of a key that nobody
+// uses any more.
+func (t *tx) Remove(ctx context.Context, ids []flow.ID) error {
+	var all []flow.ID
+	var alive flow.ID
+	var labels, keys, child columns
+	l, k, c := labels.begin(oidUUID, oidText, oidText), keys.begin(oidText, oidUUID), child.begin(oidUUID, oidUUID, oidInt4, oidInt4, oidInt2, oidText)
+	var locks []string
+	err := t.ask(ctx, qTree, t.args().ids(ids), func(r *rows) error {
+		x := flow.Execution{ID: r.id()}
+		if r.bool() {
+			alive = x.ID
+			return nil
+		}
+		all = append(all, x.ID)
+		if r.null() {
+			return nil // it is gone already
+		}
+		x.CreatedAt = r.time()
+		x.Action = r.text()
+		if err := row.DecodeRequest(&x.Request, r.peek()); err != nil {
+			return fmt.Errorf("read execution %s: %w", x.ID, err)
+		}
+		for name, value := range x.Labels {
+			l[0].id(x.ID)
+			l[1].text(name)
+			l[2].text(value)
+		}
+		if x.IdempotencyKey != "" {
+			k[0].text(x.IdempotencyKey)
+			k[1].id(x.ID)
+		}
+		if !x.Parent.IsZero() {
+			addChild(c, &flow.Draft{Execution: &x}, 0)
+		}
+		if x.Key != "" {
+			locks = append(locks, x.Key)
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("find what is to be removed: %w", err)
+	}
+	if !alive.IsZero() {
+		return fmt.Errorf("remove %s: %w: it has not ended", alive, store.ErrConflict)
+	}
+	slices.SortFunc(all, func(a, b flow.ID) int { return slices.Compare(a[:], b[:]) })
+	t.put(qDeleteLabels, &labels)
+	t.put(qDeleteKeys, &keys)
+	t.put(qDeleteAsChild, &child)
+	for _, q := range append(removals, qDeleteChunks) {
+		t.add(q, t.args().ids(all), nil)
+	}
+	if len(locks) > 0 {
+		t.add(qUnusedKeys, t.args().texts(unique(locks)), nil)
+	}
+	if err := t.flush(ctx); err != nil {
+		return fmt.Errorf("remove: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,246 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/store/row"
+	"github.com/pawl-run/pawl/internal/store/verification"
+)
+
+// checkChunk is how many executions Check reads in one snapshot: a long one would keep the server from tidying up.
+const checkChunk = 500
+
+var (
+	qSnapshot = sql(`BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY`)
+
+	qPageIDs = sql(`SELECT id FROM ((SELECT id FROM {s}.live WHERE id > $1 ORDER BY id LIMIT $2)
+		UNION ALL (SELECT id FROM {s}.ended WHERE id > $1 ORDER BY id LIMIT $2)) x ORDER BY id LIMIT $2`)
+
+	qPageLive = sql(`SELECT ` + liveColumns + `, l.priority, l.queue, l.key, l.ordered, l.wake, l.top, (SELECT count(*) FROM {s}.inbox i WHERE i.id = l.id)
+		FROM {s}.live l WHERE l.id > $1 AND l.id <= $2`)
+
+	qPageEnded = sql(`SELECT ` + endedColumns + outcomeColumns + `, NULL::bytea, NULL::bytea, d.top FROM {s}.ended d WHERE d.id > $1 AND d.id <= $2`)
+
+	qPageHistory = sql(`SELECT id, first, history FROM (
+		SELECT id, history_from AS first, history FROM {s}.live WHERE id > $1 AND id <= $2
+		UNION ALL SELECT id, history_from, history FROM {s}.ended WHERE id > $1 AND id <= $2
+		UNION ALL SELECT id, first, history FROM {s}.events WHERE id > $1 AND id <= $2) h ORDER BY id, first`)
+
+	qParents = sql(`SELECT v.id, EXISTS (SELECT FROM {s}.live l WHERE l.id = v.workflow),
+			EXISTS (SELECT FROM {s}.ended d WHERE d.id = v.workflow), c.id, c.ended
+		FROM unnest($1::uuid[], $2::uuid[], $3::integer[], $4::integer[], $5::smallint[], $6::text[]) AS v(workflow, id, attempt, idx, ended, task)
+		LEFT JOIN {s}.children c ON c.workflow = v.workflow AND c.attempt = v.attempt AND c.task = v.task AND c.idx = v.idx`)
+)
+
+// Check implements store.Store. It may run beside everything else: each part looks at one state of the database.
+func (s *Store) Check(ctx context.Context) ([]store.Violation, error) {
+	var f verification.Findings
+	for after, more := (flow.ID{}), true; more && !f.Full(); {
+		var err error
+		if after, more, err = s.checkPage(ctx, &f, after); err != nil {
+			return f.All, fmt.Errorf("check executions: %w", err)
+		}
+	}
+	for _, rule := range tableRules {
+		if f.Full() {
+			break
+		}
+		err := s.read(ctx, call{q: rule.q, params: nil, read: func(r *rows) error {
+			f.All = append(f.All, store.Violation{Invariant: rule.invariant, Execution: r.id(), Say: r.text()})
+			return nil
+		}})
+		if err != nil {
+			return f.All, fmt.Errorf("check tables: %w", err)
+		}
+	}
+	if err := s.checkKeys(ctx, &f); err != nil {
+		return f.All, fmt.Errorf("check keys: %w", err)
+	}
+	return f.All, nil
+}
+
+// checked is one execution of a page and what its row says beside it.
+type checked struct {
+	x      *flow.Execution
+	events []flow.Event
+}
+
+func (s *Store) checkPage(ctx context.Context, f *verification.Findings, after flow.ID) (last flow.ID, more bool, err error) {
+	var a args
+	var page []flow.ID
+	if err := s.read(ctx, call{q: qPageIDs, params: a.id(after).int(checkChunk).params, read: readID(&page)}); err != nil || len(page) == 0 {
+		return after, false, err
+	}
+	last = page[len(page)-1]
+	pc, err := s.readers.Acquire(ctx)
+	if err != nil {
+		return after, false, translate(err)
+	}
+	defer pc.Release()
+	c := s.conn(pc)
+	var all []*checked
+	byID := make(map[flow.ID]*checked)
+	var children columns
+	kids := children.begin(oidUUID, oidUUID, oidInt4, oidInt4, oidInt2, oidText)
+	add := func(x *flow.Execution, top bool) {
+		if byID[x.ID] != nil {
+			f.Add(16, x.ID, "it lives and has ended")
+			return
+		}
+		k := &checked{x: x}
+		all, byID[x.ID] = append(all, k), k
+		if top != x.Parent.IsZero() {
+			f.Add(33, x.ID, "its row says wrongly whether it has a parent")
+		}
+		if !x.Parent.IsZero() {
+			addChild(kids, &flow.Draft{Execution: x}, 0)
+		}
+	}
+	var bounds args
+	bounds.id(after).id(last)
+	_, err = c.run(ctx, []call{{q: qSnapshot},
+		{q: qPageLive, params: bounds.params, read: func(r *rows) error {
+			x, _, err := r.live(false)
+			if err == nil {
+				checkDerived(f, x, r)
+				add(x, r.bool())
+				checkInbox(f, x, int(r.int()))
+			}
+			return err
+		}},
+		{q: qPageEnded, params: bounds.params, read: func(r *rows) error {
+			x, err := r.ended(true)
+			if err == nil {
+				add(x, r.bool())
+			}
+			return err
+		}},
+		{q: qPageHistory, params: bounds.params, read: func(r *rows) (err error) {
+			k := byID[r.id()]
+			if k == nil {
+				return nil // a rule of its own finds it
+			}
+			first := r.int()
+			k.events, err = row.DecodeHistory(k.events, r.peek(), first, 0, math.MaxInt64, row.Micros(k.x.CreatedAt))
+			return err
+		}}})
+	if err == nil && children.rows() > 0 {
+		var a args
+		_, err = c.run(ctx, []call{{q: qParents, params: a.columns(&children).params, read: func(r *rows) error {
+			checkChild(f, byID[r.id()].x, r)
+			return nil
+		}}})
+	}
+	if _, e := c.run(ctx, []call{{q: qRollback}}); err == nil {
+		err = e
+	}
+	if err != nil {
+		if ctx.Err() != nil {
+			return after, false, ctx.Err()
+		}
+		return after, false, translate(err)
+	}
+	for _, k := range all {
+		verification.Execution(f, k.x, k.events)
+	}
+	return last, true, nil
+}
+
+// checkDerived compares the columns that follow from the rest of an execution.
+func checkDerived(f *verification.Findings, x *flow.Execution, r *rows) {
+	same := r.int() == int64(x.Priority)
+	same = r.text() == x.Queue && same
+	same = r.text() == x.Key && same
+	same = r.bool() == (x.State.Cancel != nil) && same
+	if !(r.int() == row.Micros(x.Wake()) && same) {
+		f.Add(33, x.ID, "its queue, key, priority, order or wake time is not what follows from its request and state")
+	}
+}
+
+func checkInbox(f *verification.Findings, x *flow.Execution, kept int) {
+	if kept != x.Inbox {
+		f.Add(33, x.ID, "it counts %d kept events and has %d", x.Inbox, kept)
+	}
+	if x.Inbox > flow.InboxLimit {
+		f.Add(28, x.ID, "%d events are kept ahead of a gap: at most %d", x.Inbox, flow.InboxLimit)
+	}
+}
+
+// checkChild compares an execution with its row in its workflow.
+func checkChild(f *verification.Findings, x *flow.Execution, r *rows) {
+	alive, over, child := r.bool(), r.bool(), r.id()
+	want := int64(0)
+	if x.Place == flow.Finished {
+		want = int64(x.Stage)
+	}
+	switch ended := r.int(); {
+	case !alive && !over:
+		f.Add(17, x.ID, "its workflow %s does not exist", x.Parent)
+	case child != x.ID:
+		f.Add(17, x.ID, "item %d of task %q of %s is another execution", x.Index, x.Task, x.Parent)
+	case ended != want:
+		f.Add(33, x.ID, "it is %s and its workflow's row says %d", x.Stage, ended)
+	case !alive && x.Place != flow.Finished:
+		f.Add(20, x.Parent, "it has ended and its child %s has not", x.ID)
+	}
+}
+
+// tableRule is a query that finds rows which break an invariant: an execution's id (or null) and what is wrong.
+type tableRule struct {
+	invariant int
+	q         *query
+}
+
+const known = `(SELECT FROM {s}.live l WHERE l.id = v.id) AND NOT EXISTS (SELECT FROM {s}.ended d WHERE d.id = v.id)`
+
+var tableRules = []tableRule{
+	{16, sql(`SELECT (min(id::text))::uuid, count(*) || ' executions have ticket ' || ticket || ' in queue ' || queue FROM {s}.live
+		WHERE place = 3 GROUP BY queue, ticket HAVING count(*) > 1 LIMIT 1000`)},
+	{17, sql(`SELECT id, 'it is item of ' || count(*) || ' tasks' FROM {s}.children GROUP BY id HAVING count(*) > 1 LIMIT 1000`)},
+	{17, sql(`SELECT v.workflow, 'task ' || v.task || ' names an execution that does not exist' FROM {s}.children v
+		WHERE NOT EXISTS ` + known + ` LIMIT 1000`)},
+	{19, sql(`SELECT workflow, 'task ' || task || ' has ' || count(*) || ' items with indices ' || min(idx) || ' to ' || max(idx)
+		FROM {s}.children GROUP BY workflow, attempt, task HAVING min(idx) <> 0 OR max(idx) <> count(*) - 1 LIMIT 1000`)},
+	{25, sql(`SELECT v.id, 'idempotency key ' || v.key || ' names an execution that does not exist' FROM {s}.idempotency v
+		WHERE NOT EXISTS ` + known + ` LIMIT 1000`)},
+	{33, sql(`SELECT DISTINCT v.id, 'a run of events belongs to no execution' FROM {s}.events v WHERE NOT EXISTS ` + known + ` LIMIT 1000`)},
+	{33, sql(`SELECT DISTINCT v.id, 'a payload belongs to no execution' FROM {s}.payloads v WHERE NOT EXISTS ` + known + ` LIMIT 1000`)},
+	{33, sql(`SELECT DISTINCT v.id, 'label ' || v.name || ' belongs to no execution' FROM {s}.labels v WHERE NOT EXISTS ` + known + ` LIMIT 1000`)},
+	{33, sql(`SELECT DISTINCT v.id, 'a kept event belongs to an execution that does not live' FROM {s}.inbox v
+		WHERE NOT EXISTS (SELECT FROM {s}.live l WHERE l.id = v.id) LIMIT 1000`)},
+}
+
+var qFullKeys = sql(`SELECT ` + liveColumns + ` FROM {s}.live l WHERE l.place IN (3, 4) AND l.key IN (
+	SELECT key FROM {s}.live WHERE key IS NOT NULL AND place IN (3, 4) GROUP BY key HAVING count(*) > 1) ORDER BY l.key, l.created_at, l.id`)
+
+// checkKeys compares what a key's holders are allowed with how many they are. Where they were submitted with different
+// limits the highest counts: lowering a limit takes no slot away.
+func (s *Store) checkKeys(ctx context.Context, f *verification.Findings) error {
+	var key string
+	var first flow.ID
+	holders, limit := 0, 0
+	settle := func() {
+		if limit > 0 && holders > limit {
+			f.Add(12, first, "its key %q has %d holders: at most %d", key, holders, limit)
+		}
+	}
+	err := s.read(ctx, call{q: qFullKeys, params: nil, read: func(r *rows) error {
+		x, _, err := r.live(false)
+		if err != nil {
+			return err
+		}
+		if x.Key != key {
+			settle()
+			key, first, holders, limit = x.Key, x.ID, 0, 0
+		}
+		holders++
+		limit = max(limit, x.KeyLimit)
+		return nil
+	}})
+	settle()
+	return err
+}

@@ -1,0 +1,247 @@
+package postgres
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+//go:embed schema/*.sql
+var scripts embed.FS
+
+// Migration is one step of the schema.
+type Migration struct {
+	Version   int64
+	Name      string
+	AppliedAt time.Time // zero: not yet
+
+	script, sum string
+}
+
+// Migrate brings the schema up to date, creating it where it does not exist. Any number of processes may do so at once:
+// one does the work, the others wait for it.
+func Migrate(ctx context.Context, dsn string, o Options) error {
+	cfg, schema, err := target(dsn, o)
+	if err != nil {
+		return err
+	}
+	if err := migrate(ctx, cfg, schema); err != nil {
+		return fmt.Errorf("migrate: %w", explain(err))
+	}
+	return nil
+}
+
+// Status tells which migrations there are and when they were applied. It changes nothing.
+func Status(ctx context.Context, dsn string, o Options) ([]Migration, error) {
+	cfg, schema, err := target(dsn, o)
+	if err != nil {
+		return nil, err
+	}
+	all, err := status(ctx, cfg, schema)
+	if err != nil {
+		return nil, fmt.Errorf("read the state of migrations: %w", explain(err))
+	}
+	return all, nil
+}
+
+func target(dsn string, o Options) (*pgxpool.Config, string, error) {
+	cfg, err := parse(dsn)
+	if err != nil {
+		return nil, "", err
+	}
+	return cfg, cmp.Or(o.Schema, defaultSchema), nil
+}
+
+func migrations() ([]Migration, error) {
+	names, err := fs.Glob(scripts, "schema/*.sql")
+	if err != nil {
+		return nil, err
+	}
+	var all []Migration
+	for _, path := range names {
+		name := strings.TrimSuffix(strings.TrimPrefix(path, "schema/"), ".sql")
+		number, _, _ := strings.Cut(name, "_")
+		version, err := strconv.ParseInt(number, 10, 64)
+		if err != nil {
+			return nil, fmt.Errorf("migration %s: its name does not begin with a version", path)
+		}
+		script, err := scripts.ReadFile(path)
+		if err != nil {
+			return nil, err
+		}
+		sum := sha256.Sum256(script)
+		all = append(all, Migration{Version: version, Name: name, script: string(script), sum: hex.EncodeToString(sum[:])})
+	}
+	slices.SortFunc(all, func(a, b Migration) int { return cmp.Compare(a.Version, b.Version) })
+	return all, nil
+}
+
+// connect opens one connection and checks that it can serve a store at all.
+func connect(ctx context.Context, cfg *pgxpool.Config) (*pgx.Conn, error) {
+	one := cfg.ConnConfig.Copy()
+	one.DefaultQueryExecMode = pgx.QueryExecModeSimpleProtocol // understood by every pooler, and several statements at once
+	c, err := pgx.ConnectConfig(ctx, one)
+	if err != nil {
+		return nil, err
+	}
+	if err := fit(ctx, c); err != nil {
+		return nil, errors.Join(err, c.Close(ctx))
+	}
+	return c, nil
+}
+
+const oldestVersion = 15
+
+func fit(ctx context.Context, c *pgx.Conn) error {
+	var version int
+	var encoding, readOnly string
+	var standby bool
+	err := c.QueryRow(ctx, `SELECT current_setting('server_version_num')::int, current_setting('server_encoding'), pg_is_in_recovery(),
+		current_setting('default_transaction_read_only')`).Scan(&version, &encoding, &standby, &readOnly)
+	switch {
+	case err != nil:
+		return err
+	case version/10000 < oldestVersion:
+		return fmt.Errorf("the server is PostgreSQL %d.%d: Pawl needs %d or newer", version/10000, version%10000, oldestVersion)
+	case encoding != "UTF8":
+		return fmt.Errorf("the database's encoding is %s: create one WITH ENCODING 'UTF8'", encoding)
+	case standby:
+		return errors.New("the server is a read-only standby: name the primary in the DSN (or add target_session_attrs=read-write and all hosts)")
+	case readOnly == "on":
+		return errors.New("the database is read-only by its settings: set default_transaction_read_only to off for this user or database")
+	}
+	return nil
+}
+
+// migrationLock is the advisory lock under which schemas are changed: "Pawl" in ASCII, beside the schema's name.
+const migrationLock = 0x5061776c
+
+func migrate(ctx context.Context, cfg *pgxpool.Config, schema string) (err error) {
+	c, err := connect(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, c.Close(context.WithoutCancel(ctx))) }()
+	return pgx.BeginFunc(ctx, c, func(t pgx.Tx) error {
+		if _, err := t.Exec(ctx, `SELECT pg_advisory_xact_lock($1, hashtext($2))`, migrationLock, schema); err != nil {
+			return err
+		}
+		return bringUp(ctx, t, schema)
+	})
+}
+
+func bringUp(ctx context.Context, t pgx.Tx, schema string) error {
+	quoted := pgx.Identifier{schema}.Sanitize()
+	state, err := look(ctx, t, schema)
+	if err != nil {
+		return err
+	}
+	if !state.exists {
+		if _, err := t.Exec(ctx, `CREATE SCHEMA `+quoted); err != nil {
+			return fmt.Errorf("create schema %s: %w", quoted, err)
+		}
+	}
+	if !state.ours {
+		_, err := t.Exec(ctx, `CREATE TABLE `+quoted+`.pawl_migrations (version bigint PRIMARY KEY, name text NOT NULL, sum text NOT NULL, applied_at timestamptz NOT NULL)`)
+		if err != nil {
+			return fmt.Errorf("create table pawl_migrations in schema %s: %w", quoted, err)
+		}
+	}
+	all, err := compare(ctx, t, quoted)
+	if err != nil {
+		return err
+	}
+	for _, m := range all {
+		if !m.AppliedAt.IsZero() {
+			continue
+		}
+		if _, err := t.Exec(ctx, strings.ReplaceAll(m.script, "{s}", quoted)); err != nil {
+			return fmt.Errorf("migration %s: %w", m.Name, err)
+		}
+		_, err := t.Exec(ctx, `INSERT INTO `+quoted+`.pawl_migrations VALUES ($1, $2, $3, clock_timestamp())`, m.Version, m.Name, m.sum)
+		if err != nil {
+			return fmt.Errorf("record migration %s: %w", m.Name, err)
+		}
+	}
+	return nil
+}
+
+// found is what a schema is before a migration.
+type found struct{ exists, ours bool }
+
+// look refuses the schema of another program.
+func look(ctx context.Context, t pgx.Tx, schema string) (found, error) {
+	var f found
+	var relations int
+	err := t.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = $1),
+		EXISTS (SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = $1 AND c.relname = 'pawl_migrations'),
+		(SELECT count(*) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = $1)`, schema).
+		Scan(&f.exists, &f.ours, &relations)
+	if err == nil && !f.ours && relations > 0 {
+		err = fmt.Errorf("schema %q belongs to another program (%d tables and indexes): name another schema or database", schema, relations)
+	}
+	return f, err
+}
+
+// compare lists the migrations with the times at which they were applied, and refuses a schema that this program does
+// not know.
+func compare(ctx context.Context, t pgx.Tx, quoted string) ([]Migration, error) {
+	all, err := migrations()
+	if err != nil {
+		return nil, err
+	}
+	type applied struct {
+		Version int64
+		Sum     string
+		At      time.Time
+	}
+	answer, err := t.Query(ctx, `SELECT version, sum, applied_at AS at FROM `+quoted+`.pawl_migrations ORDER BY version`)
+	if err != nil {
+		return nil, fmt.Errorf("read table pawl_migrations: %w", err)
+	}
+	done, err := pgx.CollectRows(answer, pgx.RowToStructByName[applied])
+	if err != nil {
+		return nil, fmt.Errorf("read table pawl_migrations: %w", err)
+	}
+	for _, d := range done {
+		i := slices.IndexFunc(all, func(m Migration) bool { return m.Version == d.Version })
+		switch {
+		case i < 0:
+			return nil, fmt.Errorf("the schema has version %d and this program knows versions up to %d: use a newer pawl", d.Version, all[len(all)-1].Version)
+		case all[i].sum != d.Sum:
+			return nil, fmt.Errorf("migration %s is not the one that this schema was made with: use the program that made it", all[i].Name)
+		}
+		all[i].AppliedAt = d.At.UTC()
+	}
+	return all, nil
+}
+
+func status(ctx context.Context, cfg *pgxpool.Config, schema string) (all []Migration, err error) {
+	c, err := connect(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, c.Close(context.WithoutCancel(ctx))) }()
+	err = pgx.BeginFunc(ctx, c, func(t pgx.Tx) error {
+		state, err := look(ctx, t, schema)
+		if err == nil && state.ours {
+			all, err = compare(ctx, t, pgx.Identifier{schema}.Sanitize())
+		} else if err == nil {
+			all, err = migrations()
+		}
+		return err
+	})
+	return all, err
+}

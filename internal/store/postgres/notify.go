@@ -1,0 +1,316 @@
+package postgres
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"sync"
+	"time"
+
+	"crypto/rand"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// news is what a transaction's writes mean to other processes.
+type news struct {
+	queues     map[string]bool
+	sessions   map[flow.ID]bool
+	executions []flow.ID
+	all        bool // more than is worth naming
+}
+
+const (
+	// mostNamed is how many executions one notification names: with the rest of it they fit into the server's 8,000 bytes.
+	mostNamed = 120
+	// noteLimit is how many bytes a notification may have.
+	noteLimit = 7800
+	// noteEvery is the least time between two notifications of one process. A commit that notifies takes a lock that
+	// every other such commit waits for; at this pace nobody does.
+	noteEvery = 5 * time.Millisecond
+	// reconnectEvery is how often a lost connection is tried again.
+	reconnectEvery = time.Second
+)
+
+func (n *news) empty() bool { return !n.all && len(n.executions) == 0 }
+
+// add notes what a draft changes.
+func (n *news) add(x *flow.Draft) {
+	if x.Place == flow.Ready && !n.queues[x.Queue] {
+		if n.queues == nil {
+			n.queues = make(map[string]bool)
+		}
+		n.queues[x.Queue] = true
+	}
+	if x.State.Cancel != nil && !x.Owner.IsZero() {
+		if n.sessions == nil {
+			n.sessions = make(map[flow.ID]bool)
+		}
+		n.sessions[x.Owner] = true
+	}
+	if len(n.executions) < mostNamed {
+		n.executions = append(n.executions, x.ID)
+	} else {
+		n.all = true
+	}
+}
+
+// merge adds what came later.
+func (n *news) merge(m news) {
+	for q := range m.queues {
+		if n.queues == nil {
+			n.queues = make(map[string]bool)
+		}
+		n.queues[q] = true
+	}
+	for id := range m.sessions {
+		if n.sessions == nil {
+			n.sessions = make(map[flow.ID]bool)
+		}
+		n.sessions[id] = true
+	}
+	for _, id := range m.executions {
+		if !slices.Contains(n.executions, id) {
+			n.executions = append(n.executions, id)
+		}
+	}
+	n.all = n.all || m.all
+	if len(n.executions) > mostNamed {
+		n.executions, n.all = n.executions[:mostNamed], true
+	}
+}
+
+// note is a notification as it travels.
+type note struct {
+	From       string    `json:"f"`
+	Queues     []string  `json:"q,omitempty"`
+	Sessions   []flow.ID `json:"s,omitempty"`
+	Executions []flow.ID `json:"x,omitempty"`
+	All        bool      `json:"a,omitempty"`
+}
+
+func (n *news) encode(from string) (string, error) {
+	v := note{From: from, All: n.all}
+	for q := range n.queues {
+		v.Queues = append(v.Queues, q)
+	}
+	for id := range n.sessions {
+		v.Sessions = append(v.Sessions, id)
+	}
+	if !n.all {
+		v.Executions = n.executions
+	}
+	b, err := json.Marshal(v)
+	if err == nil && len(b) > noteLimit {
+		b, err = json.Marshal(note{From: from, All: true})
+	}
+	return string(b), err
+}
+
+// bell tells other processes, after a commit, that there is something to look at, and hears them. It is a hint: what it
+// loses is found by looking now and then.
+type bell struct {
+	cfg     *pgx.ConnConfig // nil: no connection of ours can be notified
+	channel string
+	self    string
+
+	mu      sync.Mutex
+	pending news
+	rung    chan struct{}
+	end     context.CancelFunc
+	ctx     context.Context
+	done    sync.WaitGroup
+}
+
+func (s *Store) startBell(dsn string, cfg *pgxpool.Config, schema string) error {
+	b := &bell{rung: make(chan struct{}, 1)}
+	s.bell = b
+	b.ctx, b.end = context.WithCancel(context.Background())
+	switch {
+	case dsn != "":
+		direct, err := parse(dsn)
+		if err != nil {
+			return fmt.Errorf("the DSN for notifications: %w", err)
+		}
+		b.cfg = direct.ConnConfig
+	case s.pooled:
+		return nil
+	default:
+		b.cfg = cfg.ConnConfig.Copy()
+	}
+	b.cfg.DefaultQueryExecMode = pgx.QueryExecModeExec
+	b.cfg.RuntimeParams["synchronous_commit"] = "off" // of what is a hint; nothing else is written here
+	h := fnv.New64a()
+	h.Write([]byte(schema))
+	b.channel = fmt.Sprintf("pawl_%016x", h.Sum64())
+	var self [8]byte
+	if _, err := rand.Read(self[:]); err != nil {
+		return fmt.Errorf("draw a random name: %w", err)
+	}
+	b.self = hex.EncodeToString(self[:])
+	b.done.Go(b.send)
+	return nil
+}
+
+// ring passes on what a committed transaction has changed. It never waits.
+func (b *bell) ring(n news) {
+	if b.cfg == nil || n.empty() {
+		return
+	}
+	b.mu.Lock()
+	b.pending.merge(n)
+	b.mu.Unlock()
+	select {
+	case b.rung <- struct{}{}:
+	default:
+	}
+}
+
+// send notifies at once, and then again when there is more, but not more often than noteEvery.
+func (b *bell) send() {
+	var c *pgx.Conn
+	defer func() {
+		if c != nil {
+			_ = c.Close(context.Background()) // nothing was promised
+		}
+	}()
+	for {
+		select {
+		case <-b.rung:
+		case <-b.ctx.Done():
+			return
+		}
+		b.mu.Lock()
+		n := b.pending
+		b.pending = news{}
+		b.mu.Unlock()
+		pause := noteEvery
+		text, err := n.encode(b.self)
+		if err == nil && c == nil {
+			c, err = pgx.ConnectConfig(b.ctx, b.cfg)
+		}
+		if err == nil {
+			_, err = c.Exec(b.ctx, `SELECT pg_notify($1, $2)`, b.channel, text)
+		}
+		if err != nil {
+			if c != nil {
+				_ = c.Close(b.ctx)
+				c = nil
+			}
+			pause = reconnectEvery
+		}
+		if !b.sleep(b.ctx, pause) {
+			return
+		}
+	}
+}
+
+func (b *bell) sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+	case <-b.ctx.Done():
+	}
+	return false
+}
+
+func (b *bell) stop() {
+	b.end()
+	b.done.Wait()
+}
+
+var errNoBell = errors.New("no notifications through a transaction pooler: give a DSN that reaches the server directly, or poll")
+
+// Notifications implements store.Notifier.
+func (s *Store) Notifications(ctx context.Context) (<-chan store.Notification, error) {
+	b := s.bell
+	if b.cfg == nil {
+		return nil, errNoBell
+	}
+	c, err := b.listen(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("listen for notifications: %w", explain(err))
+	}
+	ctx, stop := context.WithCancel(ctx)
+	out := make(chan store.Notification, 1)
+	b.done.Go(func() {
+		defer stop()
+		defer close(out)
+		b.hear(ctx, c, out)
+	})
+	context.AfterFunc(b.ctx, stop)
+	return out, nil
+}
+
+func (b *bell) listen(ctx context.Context) (*pgx.Conn, error) {
+	c, err := pgx.ConnectConfig(ctx, b.cfg)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := c.Exec(ctx, `LISTEN `+b.channel); err != nil {
+		return nil, errors.Join(err, c.Close(ctx))
+	}
+	return c, nil
+}
+
+// hear passes on what others say until ctx ends. Whatever the receiver has not taken yet is merged with what follows.
+func (b *bell) hear(ctx context.Context, c *pgx.Conn, out chan store.Notification) {
+	defer func() {
+		if c != nil {
+			_ = c.Close(context.Background()) // nothing was promised
+		}
+	}()
+	for ctx.Err() == nil {
+		if c == nil {
+			var err error
+			if c, err = b.listen(ctx); err != nil {
+				c = nil
+				if !b.sleep(ctx, reconnectEvery) {
+					return
+				}
+				continue
+			}
+			offer(out, store.Notification{All: true}) // something may have been missed
+		}
+		heard, err := c.WaitForNotification(ctx)
+		if err != nil {
+			_ = c.Close(context.Background())
+			c = nil
+			continue
+		}
+		var n note
+		if json.Unmarshal([]byte(heard.Payload), &n) != nil {
+			n = note{All: true} // of another version of this program
+		}
+		if n.From != b.self {
+			offer(out, store.Notification{Queues: n.Queues, Sessions: n.Sessions, Executions: n.Executions, All: n.All})
+		}
+	}
+}
+
+// offer puts a notification into a channel with room for one, together with what was there.
+func offer(out chan store.Notification, n store.Notification) {
+	select {
+	case old := <-out:
+		n.Queues = append(old.Queues, n.Queues...)
+		n.Sessions = append(old.Sessions, n.Sessions...)
+		n.Executions = append(old.Executions, n.Executions...)
+		n.All = n.All || old.All
+		if len(n.Executions) > 10*mostNamed {
+			n.Executions, n.All = nil, true
+		}
+	default:
+	}
+	out <- n // this goroutine is the only one that fills it
+}

@@ -1,0 +1,95 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/store/storetest"
+)
+
+const dsnVar = "PAWL_TEST_POSTGRES"
+
+// server is the DSN of the tests' server.
+func server(tb testing.TB) string {
+	tb.Helper()
+	dsn := os.Getenv(dsnVar)
+	if dsn == "" {
+		tb.Skipf("NOT TESTED: %s names no PostgreSQL. Run `eval \"$(scripts/services up)\"` first.", dsnVar)
+	}
+	return dsn
+}
+
+// emptySchema names a schema of the test's own, gone when the test ends.
+func emptySchema(tb testing.TB) string {
+	tb.Helper()
+	name := fmt.Sprintf("test_%016x", rand.Uint64())
+	tb.Cleanup(func() { execute(tb, server(tb), `DROP SCHEMA IF EXISTS `+name+` CASCADE`) })
+	return name
+}
+
+// execute runs statements on the server, beside the store.
+func execute(tb testing.TB, dsn string, statements ...string) {
+	tb.Helper()
+	ctx := context.Background()
+	c, err := pgx.Connect(ctx, dsn)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer c.Close(ctx)
+	for _, s := range statements {
+		if _, err := c.Exec(ctx, s); err != nil {
+			tb.Fatalf("%s: %v", s, err)
+		}
+	}
+}
+
+func open(tb testing.TB, dsn, schema string) *Store {
+	tb.Helper()
+	s, err := Open(context.Background(), dsn, Options{Schema: schema})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			tb.Error(err)
+		}
+	})
+	return s
+}
+
+func TestStore(t *testing.T) {
+	server(t)
+	storetest.Exercise(t, func(t *testing.T) store.Store { return open(t, server(t), emptySchema(t)) })
+}
+
+// pooledDSN makes a store treat every transaction as another connection's, as it must behind a pooler.
+func pooledDSN(dsn string) string {
+	sep := "?"
+	if strings.Contains(dsn, "?") {
+		sep = "&"
+	}
+	return dsn + sep + "default_query_exec_mode=exec"
+}
+
+func TestStoreBehindPooler(t *testing.T) {
+	server(t)
+	storetest.Exercise(t, func(t *testing.T) store.Store { return open(t, pooledDSN(server(t)), emptySchema(t)) })
+}
+
+func TestReopen(t *testing.T) {
+	storetest.Reopen(t, emptySchema(t), func(t *testing.T, schema string) store.Store { return open(t, server(t), schema) })
+}
+
+func TestMain(m *testing.M) {
+	if os.Getenv(dsnVar) == "" {
+		fmt.Fprintf(os.Stderr, "The PostgreSQL store is NOT TESTED: %s is not set. Run `eval \"$(scripts/services up)\"`.\n", dsnVar)
+	}
+	os.Exit(m.Run())
+}

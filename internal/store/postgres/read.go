@@ -1,0 +1,198 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/store/row"
+)
+
+var (
+	qGetLive = sql(`SELECT ` + liveColumns + livePayload + ` FROM {s}.live l` + joinLive + ` WHERE l.id = $1`)
+
+	qGetEnded = sql(`SELECT ` + endedColumns + outcomeColumns + endedPayload + ` FROM {s}.ended d` + joinEnded + ` WHERE d.id = $1`)
+
+	qChildren = sql(`SELECT c.task, c.idx, c.id, c.ended, l.stage, l.attempt, d.state
+		FROM {s}.children c LEFT JOIN {s}.live l ON l.id = c.id LEFT JOIN {s}.ended d ON d.id = c.id
+		WHERE c.workflow = $1 AND c.attempt = $2::bigint AND (c.task, c.idx) > ($3, $4::bigint) ORDER BY c.task, c.idx LIMIT $5`)
+
+	qMarks = sql(`SELECT workflow, attempt, task, state, total, error FROM {s}.marks WHERE workflow = $1 AND attempt = $2::bigint ORDER BY task`)
+
+	qAheadReady = sql(`SELECT count(*) FROM {s}.live WHERE place = 3 AND queue = $1 AND (priority > $2 OR priority = $2 AND ticket < $3)`)
+
+	qAheadWaiting = sql(`SELECT count(*) FROM {s}.live WHERE key = $1 AND place = 2 AND (priority > $2 OR priority = $2 AND ticket < $3)`)
+
+	qKeyHolders = sql(`SELECT ` + liveColumns + ` FROM {s}.live l WHERE l.key = $1 AND l.place IN (3, 4) ORDER BY l.created_at, l.id LIMIT $2`)
+
+	qQueues = sql(`SELECT queue, count(*), min(queued_at) FROM {s}.live WHERE place = 3 GROUP BY queue ORDER BY queue`)
+
+	qKeys = sql(`SELECT key, count(*) FILTER (WHERE place IN (3, 4)) AS holders, count(*) FILTER (WHERE place = 2) AS waiting
+		FROM {s}.live WHERE key IS NOT NULL AND place IN (2, 3, 4) GROUP BY key ORDER BY holders DESC, waiting DESC, key LIMIT $1`)
+
+	qCounts = sql(`SELECT stage, count(*) FROM {s}.live GROUP BY stage`)
+
+	qSize = sql(`SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+		WHERE n.nspname = $1 AND c.relkind = 'r'`)
+)
+
+// Get implements store.Reader.
+func (s *Store) Get(ctx context.Context, id flow.ID) (x *flow.Execution, err error) {
+	var a args
+	a.id(id)
+	// An execution moves from the first table to the second, so that one asked second cannot miss it.
+	err = s.read(ctx,
+		call{q: qGetLive, params: a.params, read: func(r *rows) (err error) {
+			x, _, err = r.live(true)
+			return err
+		}},
+		call{q: qGetEnded, params: a.params, read: func(r *rows) (err error) {
+			x, err = r.ended(true)
+			return err
+		}})
+	if err != nil {
+		return nil, fmt.Errorf("get execution %s: %w", id, err)
+	}
+	if x == nil {
+		return nil, fmt.Errorf("execution %s: %w", id, store.ErrNotFound)
+	}
+	return x, nil
+}
+
+// Events implements store.Reader.
+func (s *Store) Events(ctx context.Context, id flow.ID, after int64, limit int) ([]flow.Event, error) {
+	h := history{from: after + 1, to: math.MaxInt64, limit: limit}
+	var a args
+	if err := s.read(ctx, call{q: qHistory, params: a.id(id).int(after + 1).int(int64(limit)).params, read: h.read}); err != nil {
+		return nil, fmt.Errorf("read events of %s: %w", id, err)
+	}
+	return h.all, nil
+}
+
+// Children implements store.Reader.
+func (s *Store) Children(ctx context.Context, of store.WorkflowAttempt, afterTask string, afterIndex, limit int) (all []store.Child, err error) {
+	var a args
+	a.id(of.ID).int(int64(of.Attempt)).text(afterTask).int(int64(afterIndex)).int(int64(limit))
+	err = s.read(ctx, call{q: qChildren, params: a.params, read: func(r *rows) error {
+		k := store.Child{Task: r.text(), Index: int(r.int()), Execution: r.id()}
+		if ended := r.int(); ended == 0 {
+			k.Stage, k.Attempt = flow.Stage(r.int()), int(r.int())
+		} else {
+			var state flow.State
+			k.Stage = flow.Stage(ended)
+			r.i += 2
+			if err := row.DecodeState(&state, r.peek(), 0, true); err != nil {
+				return fmt.Errorf("read state of %s: %w", k.Execution, err)
+			}
+			k.Attempt = state.Attempt
+		}
+		all = append(all, k)
+		return nil
+	}})
+	if err != nil {
+		return nil, fmt.Errorf("read children of %s: %w", of.ID, err)
+	}
+	return all, nil
+}
+
+// Marks implements store.Reader.
+func (s *Store) Marks(ctx context.Context, of store.WorkflowAttempt) (all []store.Mark, err error) {
+	var a args
+	if err = s.read(ctx, call{q: qMarks, params: a.id(of.ID).int(int64(of.Attempt)).params, read: readMark(&all)}); err != nil {
+		return nil, fmt.Errorf("read marks of %s: %w", of.ID, err)
+	}
+	return all, nil
+}
+
+// Ahead implements store.Reader.
+func (s *Store) Ahead(ctx context.Context, x *flow.Execution) (n int, err error) {
+	var a args
+	var q *query
+	switch x.Place {
+	case flow.Ready:
+		q = qAheadReady
+		a.text(x.Queue)
+	case flow.Waiting:
+		q = qAheadWaiting
+		a.text(x.Key)
+	default:
+		return 0, nil
+	}
+	err = s.read(ctx, call{q: q, params: a.int(int64(x.Priority)).int(x.Ticket).params, read: func(r *rows) error {
+		n = int(r.int())
+		return nil
+	}})
+	if err != nil {
+		return 0, fmt.Errorf("count what is ahead of %s: %w", x.ID, err)
+	}
+	return n, nil
+}
+
+// KeyHolders implements store.Reader.
+func (s *Store) KeyHolders(ctx context.Context, key string, limit int) (all []*flow.Execution, err error) {
+	var a args
+	err = s.read(ctx, call{q: qKeyHolders, params: a.text(key).int(int64(limit)).params, read: func(r *rows) error {
+		x, _, err := r.live(false)
+		all = append(all, x)
+		return err
+	}})
+	if err != nil {
+		return nil, fmt.Errorf("read holders of key %q: %w", key, err)
+	}
+	return all, nil
+}
+
+// Queues implements store.Reader.
+func (s *Store) Queues(ctx context.Context) (all []store.QueueDepth, err error) {
+	err = s.read(ctx, call{q: qQueues, params: nil, read: func(r *rows) error {
+		all = append(all, store.QueueDepth{Queue: r.text(), Ready: int(r.int()), Oldest: r.time()})
+		return nil
+	}})
+	if err != nil {
+		return nil, fmt.Errorf("measure queues: %w", err)
+	}
+	return all, nil
+}
+
+// Keys implements store.Reader.
+func (s *Store) Keys(ctx context.Context, limit int) (map[string]store.KeyUse, error) {
+	all := make(map[string]store.KeyUse)
+	var a args
+	err := s.read(ctx, call{q: qKeys, params: a.int(int64(limit)).params, read: func(r *rows) error {
+		all[r.text()] = store.KeyUse{Holders: int(r.int()), Waiting: int(r.int())}
+		return nil
+	}})
+	if err != nil {
+		return nil, fmt.Errorf("measure keys: %w", err)
+	}
+	return all, nil
+}
+
+// Counts implements store.Reader.
+func (s *Store) Counts(ctx context.Context) (map[flow.Stage]int, error) {
+	all := make(map[flow.Stage]int)
+	err := s.read(ctx, call{q: qCounts, params: nil, read: func(r *rows) error {
+		stage := flow.Stage(r.int())
+		all[stage] = int(r.int())
+		return nil
+	}})
+	if err != nil {
+		return nil, fmt.Errorf("count executions: %w", err)
+	}
+	return all, nil
+}
+
+// Size implements store.Reader: tables, their indexes and what is stored beside them.
+func (s *Store) Size(ctx context.Context) (size int64, err error) {
+	var a args
+	err = s.read(ctx, call{q: qSize, params: a.text(s.name).params, read: func(r *rows) error {
+		size = r.int()
+		return nil
+	}})
+	if err != nil {
+		return 0, fmt.Errorf("measure the store: %w", err)
+	}
+	return size, nil
+}

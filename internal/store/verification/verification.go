@@ -1,0 +1,120 @@
+// Package verification compares what a store keeps of an execution with what the lifecycle's tables allow. It is pure: a
+// backend loads the rows and asks.
+package verification
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// Most is how many violations are gathered before a check stops looking.
+const Most = 1000
+
+// Findings collects what a check found. It is used by one goroutine.
+type Findings struct{ All []store.Violation }
+
+// Add notes that an execution breaks an invariant, by its number in docs/invariants.md.
+func (f *Findings) Add(invariant int, id flow.ID, format string, args ...any) {
+	f.All = append(f.All, store.Violation{Invariant: invariant, Execution: id, Say: fmt.Sprintf(format, args...)})
+}
+
+// Full reports whether enough has been found.
+func (f *Findings) Full() bool { return len(f.All) >= Most }
+
+// Execution checks one execution, loaded with its outcome, and its whole history in order.
+func Execution(f *Findings, x *flow.Execution, events []flow.Event) {
+	checkPlace(f, x)
+	checkLimits(f, x)
+	replay(f, x, events)
+}
+
+// stagesOf are the stages that go with a place.
+var stagesOf = map[flow.Place][]flow.Stage{
+	flow.Delayed:  {flow.Requested},
+	flow.Waiting:  {flow.Requested, flow.Scheduling},
+	flow.Ready:    {flow.Scheduled},
+	flow.Held:     {flow.Provisioning, flow.Running},
+	flow.Finished: {flow.Completed, flow.Failed, flow.Cancelled, flow.TimedOut},
+}
+
+func checkPlace(f *Findings, x *flow.Execution) {
+	switch {
+	case x.Place == 0 && (x.Stage == flow.Requested || x.Stage == flow.Scheduling):
+		// Accepted, and not yet placed anywhere: a decision that spans transactions.
+	case !slices.Contains(stagesOf[x.Place], x.Stage):
+		f.Add(13, x.ID, "it is %s and its place is %d: a slot is held exactly while scheduled, provisioning or running", x.Stage, x.Place)
+	}
+	if x.Place != flow.Held && !x.Owner.IsZero() {
+		f.Add(3, x.ID, "it is %s and has the owner %s", x.Stage, x.Owner.Text(flow.SessionPrefix))
+	}
+	if x.Place == flow.Held && x.Owner.IsZero() && !x.Kind.ByEngine() {
+		f.Add(3, x.ID, "it is %s and nobody owns it", x.Stage)
+	}
+	if x.Place == flow.Finished && (x.FinishedAt.IsZero() || x.Outcome == nil) {
+		f.Add(2, x.ID, "it is %s without a time or an outcome", x.Stage)
+	}
+}
+
+func checkLimits(f *Findings, x *flow.Execution) {
+	if most := max(x.Retry.Attempts(flow.CodeWorkerLost), x.Retry.Attempts("")); x.Attempt > most {
+		f.Add(22, x.ID, "it is in attempt %d of %d", x.Attempt, most)
+	}
+	if x.Stage != flow.TimedOut || x.Outcome == nil || x.Outcome.Error == nil {
+		return
+	}
+	deadline := x.CreatedAt
+	switch x.Outcome.Error.Code {
+	case flow.CodeQueueTimeout:
+		deadline = x.QueueDeadline()
+	case flow.CodeTotalTimeout:
+		deadline = x.TotalDeadline()
+	}
+	if x.FinishedAt.Before(deadline) {
+		f.Add(24, x.ID, "it ended with %s at %s, before its deadline %s", x.Outcome.Error.Code, x.FinishedAt, deadline)
+	}
+}
+
+// replay walks the history and compares where it leads with what is stored.
+func replay(f *Findings, x *flow.Execution, events []flow.Event) {
+	var stage flow.Stage
+	attempt := 0
+	for i, e := range events {
+		if e.Seq != int64(i+1) {
+			f.Add(6, x.ID, "event %d stands in place %d of the history", e.Seq, i+1)
+			return
+		}
+		move, ok := moveOf(stage, e.Type)
+		if !ok {
+			f.Add(1, x.ID, "event %d: %q while %s", e.Seq, e.Type, stage)
+			return
+		}
+		if move.Opens {
+			attempt++
+		}
+		stage = move.To
+		if e.Attempt != attempt {
+			f.Add(4, x.ID, "event %d is of attempt %d, in attempt %d", e.Seq, e.Attempt, attempt)
+		}
+	}
+	if x.NextSeq != int64(len(events)+1) {
+		f.Add(6, x.ID, "it has %d events and expects number %d next", len(events), x.NextSeq)
+	}
+	if stage != x.Stage || attempt != x.Attempt {
+		f.Add(1, x.ID, "its history leads to %s in attempt %d; it is %s in attempt %d", stage, attempt, x.Stage, x.Attempt)
+	}
+}
+
+// staying are the events that leave the stage where it is.
+var staying = []flow.EventType{flow.EvWaiting, flow.EvLost, flow.EvAdvanced, flow.EvProgress}
+
+func moveOf(s flow.Stage, e flow.EventType) (flow.Move, bool) {
+	for _, m := range flow.Moves() {
+		if m.Event == e && slices.Contains(m.From, s) {
+			return m, true
+		}
+	}
+	return flow.Move{To: s}, s != 0 && !s.Terminal() && slices.Contains(staying, e)
+}
