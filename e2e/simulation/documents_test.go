@@ -86,7 +86,7 @@ func random(r *rand.Rand, name string) string {
 		default:
 			fmt.Fprintf(&b, "    action: noop\n    with: {do: %s, v: %d}\n", do, i)
 			if is(20) {
-				fmt.Fprintf(&b, "    concurrency: {key: k%d, limit: %d}\n", i%2, i%2+1)
+				fmt.Fprintf(&b, "    concurrency: {key: task%d, limit: %d}\n", i%2, i%2+1)
 			}
 		}
 		if is(50) {

@@ -94,7 +94,7 @@ func (w *world) judgeRow(r *row) {
 // judgeWorkflow works out, from the children alone, how a workflow must have ended.
 func (w *world) judgeWorkflow(r *row) {
 	def := w.load.definition(r)
-	if def == nil || r.x.Place != flow.Finished || r.order != nil || r.x.StartedAt.IsZero() {
+	if def == nil || r.x.Place != flow.Finished || r.order != nil || !r.ran() {
 		return // ended from outside
 	}
 	if r.lost[r.x.Attempt] != "" {
@@ -140,6 +140,16 @@ func (w *world) judgeWorkflow(r *row) {
 	if want == flow.Completed && def.Outputs != nil && def.Name != "leaf" {
 		w.judgeOutputs(r, def, kids)
 	}
+}
+
+// ran reports whether the last attempt got as far as running.
+func (r *row) ran() bool {
+	for _, e := range r.events {
+		if e.Type == flow.EvRunning && e.Attempt == r.x.Attempt {
+			return true
+		}
+	}
+	return false
 }
 
 func ends(kids []*row) (failed, cancelled bool) {

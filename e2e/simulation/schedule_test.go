@@ -295,6 +295,11 @@ func (w *world) heal() {
 // stuck says what did not end.
 func (w *world) stuck(since time.Duration) {
 	for _, r := range w.shadow.inOrder() {
+		if r.x.Place != flow.Finished {
+			w.note("still open: %s (child %q of %s): %+v", name(r.id), r.x.Task, name(r.x.Parent), r.x.State)
+		}
+	}
+	for _, r := range w.shadow.inOrder() {
 		if r.x.Place == flow.Finished {
 			continue
 		}
