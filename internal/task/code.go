@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"maps"
 	"os"
 	"path/filepath"
@@ -19,6 +20,7 @@ import (
 	"github.com/pawl-run/pawl/internal/blob"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/runtime"
+	"github.com/pawl-run/pawl/internal/telemetry"
 )
 
 // CodeOptions configures the handler of kind "code".
@@ -289,11 +291,14 @@ func (e *evaluation) start(ctx context.Context, spec runtime.Spec, into string) 
 	}
 	stdout, stderr := &head{then: e.task.Log("stdout")}, &head{then: e.task.Log("stderr")}
 	spec.Stdout, spec.Stderr = stdout, stderr
+	span := telemetry.StartIn(ctx, telemetry.SpanRuntime, slog.String(telemetry.Runtime, e.runtime.Name()))
+	defer span.End()
 	// A program may have written before Start returns: a stop that comes meanwhile ends the run and keeps that.
 	starting, cancel := context.WithTimeout(context.WithoutCancel(ctx), startWithin)
 	run, err := e.runtime.Start(starting, spec)
 	cancel()
 	if err != nil {
+		span.Fail(err.Error())
 		return nil, nil, fmt.Errorf("start: %w", err)
 	}
 	stop := context.AfterFunc(ctx, func() {
@@ -302,6 +307,10 @@ func (e *evaluation) start(ctx context.Context, spec runtime.Spec, into string) 
 	})
 	res := run.Wait()
 	stop()
+	span.Set(slog.String(telemetry.Verdict, string(res.Verdict)))
+	if res.Verdict != runtime.OK {
+		span.Fail(string(res.Verdict))
+	}
 	return e.result(ctx, res, stdout, stderr), res.Files, nil
 }
 

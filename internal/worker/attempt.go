@@ -13,6 +13,7 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/handoff"
 	"github.com/pawl-run/pawl/internal/task"
+	"github.com/pawl-run/pawl/internal/telemetry"
 )
 
 // attempt is one attempt that this session holds: what runs it and what is still to be said about it.
@@ -30,6 +31,7 @@ type attempt struct {
 	stopped *task.Stop
 	said    bool // the last event has been said
 	gone    bool // nothing is to be said any more
+	spans   spans
 	queued  bool // waits in the reporter's line; guarded by the reporter
 	acked   chan struct{}
 }
@@ -40,6 +42,7 @@ func newAttempt(l *life, w *handoff.Assignment) *attempt {
 		Execution: w.Execution, Attempt: w.Attempt, Action: w.Action, Kind: w.Kind, Payload: w.Payload, Timeout: w.Timeout,
 		Labels: w.Labels, Workflow: w.Workflow, Name: w.Task, Index: w.Index, Traceparent: w.Traceparent, Host: a,
 	}
+	a.spans.begin(l.w.Tracer, &a.task, w.ClaimedAt)
 	if a.handler == nil {
 		a.handler = unknown{}
 	}
@@ -113,13 +116,18 @@ func (a *attempt) timeOut() {
 
 // call runs the handler; a panic is a failure of this attempt only.
 func (a *attempt) call() (output json.RawMessage, err error) {
+	run := a.spans.run(&a.task)
 	defer func() {
 		if p := recover(); p != nil {
-			a.life.w.Log.Error("handler panicked", "execution", a.task.Execution, "kind", a.task.Kind, "panic", p, "stack", string(debug.Stack()))
+			a.life.w.Log.Error("handler panicked", telemetry.Execution, a.task.Execution, telemetry.Attempt, a.task.Attempt, telemetry.Kind, a.task.Kind, telemetry.Panic, p, telemetry.Stack, string(debug.Stack()))
 			output, err = nil, task.Errorf(flow.CodeHandlerError, "the handler panicked: %v", p)
 		}
+		if err != nil {
+			run.Fail(err.Error())
+		}
+		run.End()
 	}()
-	return a.handler.Run(a.ctx, &a.task)
+	return a.handler.Run(run.In(a.ctx), &a.task)
 }
 
 // finish says how the attempt ended. An attempt that was let go of says nothing, unless its work was done after all.
@@ -132,8 +140,10 @@ func (a *attempt) finish(output json.RawMessage, err error) {
 		a.gone = true
 		a.unacked = nil
 		a.life.forget(a)
+		a.spans.end("let go of")
 		return
 	}
+	a.spans.reporting(err)
 	if err == nil {
 		a.say(flow.EvCompleted, nil, &flow.Outcome{Output: output})
 		return
@@ -186,6 +196,9 @@ func (a *attempt) discard(reason string) {
 	done := a.said
 	a.gone, a.unacked = true, nil
 	a.wake()
+	if done {
+		a.spans.end(reason)
+	}
 	a.mu.Unlock()
 	if done {
 		a.life.forget(a)
@@ -264,5 +277,8 @@ func (a *attempt) acknowledge(next int64) (done bool, left int) {
 		a.unacked = a.unacked[1:]
 	}
 	a.wake()
-	return a.said && len(a.unacked) == 0, len(a.unacked)
+	if done = a.said && len(a.unacked) == 0; done {
+		a.spans.end("")
+	}
+	return done, len(a.unacked)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/handoff"
 	"github.com/pawl-run/pawl/internal/task"
+	"github.com/pawl-run/pawl/internal/telemetry"
 )
 
 // holding names an attempt.
@@ -77,13 +78,18 @@ func (l *life) run(ctx context.Context) error {
 	}
 	wg.Wait()
 	stop()
+	for _, a := range l.all() {
+		a.mu.Lock()
+		a.spans.end("the session ended before this was acknowledged")
+		a.mu.Unlock()
+	}
 	if cause := context.Cause(l.ctx); !errors.Is(cause, errDrained) {
 		return cause
 	}
 	closing, cancel := context.WithTimeout(context.Background(), closeWithin)
 	defer cancel()
 	if err := l.w.Handoff.Close(closing, l.session); err != nil && !errors.Is(err, handoff.ErrSessionLost) {
-		l.w.Log.Warn("close session: what it held is recovered when its lease runs out", "err", err)
+		l.w.Log.Warn("close session: what it held is recovered when its lease runs out", telemetry.Err, err)
 	}
 	return nil
 }
@@ -193,7 +199,7 @@ func (l *life) renew() {
 		case errors.Is(err, handoff.ErrSessionLost):
 			l.end(err)
 		default:
-			l.w.Log.Warn("renew session: trying again", "err", err)
+			l.w.Log.Warn("renew session: trying again", telemetry.Err, err)
 			pause(l.ctx, time.Second/2+portion(time.Second/2, l.w.Random))
 		}
 	}

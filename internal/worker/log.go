@@ -11,6 +11,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/blob"
 	"github.com/pawl-run/pawl/internal/handoff"
+	"github.com/pawl-run/pawl/internal/telemetry"
 )
 
 // The sizes and times of logs on their way to the engine.
@@ -299,7 +300,7 @@ func (s *shipper) place(j *journal, c chunk) chunk {
 	}
 	name := fmt.Sprintf("logs/%s/%d/%d", c.Execution, c.Attempt, c.Seq)
 	if _, err := blobs.Put(s.life.ctx, name, bytes.NewReader(c.Data)); err != nil {
-		s.life.w.Log.Warn("store a log chunk as a blob: keeping it inline", "blob", name, "err", err)
+		s.life.w.Log.Warn("store a log chunk as a blob: keeping it inline", "blob", name, telemetry.Err, err)
 		return c
 	}
 	c.Blob, c.Data = name, nil
@@ -318,7 +319,7 @@ func (s *shipper) hand(chunks []chunk) bool {
 			s.life.end(err)
 			return false
 		}
-		s.life.w.Log.Warn("hand in logs: trying again", "chunks", len(chunks), "err", err)
+		s.life.w.Log.Warn("hand in logs: trying again", "chunks", len(chunks), telemetry.Err, err)
 		tries.wait(s.life.ctx, s.life.w.Random)
 	}
 	return false

@@ -6,6 +6,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/handoff"
+	"github.com/pawl-run/pawl/internal/telemetry"
 )
 
 // reporter carries events to the engine. What is said while a report is under way goes together in the next: a lone
@@ -66,7 +67,7 @@ func (r *reporter) run() {
 			}
 			var again []*attempt
 			if err != nil || len(receipts) != len(reports) {
-				r.life.w.Log.Warn("report: trying again", "err", err, "reports", len(reports), "receipts", len(receipts))
+				r.life.w.Log.Warn("report: trying again", telemetry.Err, err, telemetry.Reports, len(reports), "receipts", len(receipts), telemetry.Execution, reports[0].Execution)
 				again = as
 			} else {
 				again = r.settle(as, reports, receipts)
@@ -128,7 +129,7 @@ func (r *reporter) settle(as []*attempt, reports []flow.Report, receipts []flow.
 				again = append(again, a)
 			}
 		default:
-			r.life.w.Log.Warn("the engine refused a report: stopping the attempt", "execution", a.task.Execution, "attempt", a.task.Attempt, "verdict", rc.Verdict, "why", rc.Say)
+			r.life.w.Log.Warn("the engine refused a report: stopping the attempt", telemetry.Execution, a.task.Execution, telemetry.Attempt, a.task.Attempt, telemetry.Verdict, rc.Verdict, telemetry.Why, rc.Say)
 			a.discard("the attempt is no longer this worker's: " + rc.Say)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/handoff"
 	"github.com/pawl-run/pawl/internal/task"
+	"github.com/pawl-run/pawl/internal/telemetry"
 )
 
 // take claims work for the free slots and starts it, until ctx ends.
@@ -26,7 +27,7 @@ func (l *life) take(ctx context.Context) {
 			l.end(err)
 			return
 		default:
-			l.w.Log.Warn("take work: trying again", "err", err)
+			l.w.Log.Warn("take work: trying again", telemetry.Err, err)
 			tries.wait(ctx, l.w.Random)
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/handoff"
 	"github.com/pawl-run/pawl/internal/task"
+	"github.com/pawl-run/pawl/internal/telemetry"
 )
 
 // Options configures a Worker. Handoff and Handlers are required.
@@ -27,9 +28,10 @@ type Options struct {
 	Queues   []string // which queues are served; empty: "default"
 	Name     string   // for people; empty: the host's name and the process id
 	Log      *slog.Logger
-	Blobs    blob.Store     // where large logs go; nil: they stay inline
-	Grace    time.Duration  // how long running work may go on after Run was told to end; then it is stopped and let go
-	Random   func() float64 // numbers in [0, 1) for jitter; nil: the global generator
+	Tracer   *telemetry.Tracer // records attempts of what was submitted in a trace; nil: none
+	Blobs    blob.Store        // where large logs go; nil: they stay inline
+	Grace    time.Duration     // how long running work may go on after Run was told to end; then it is stopped and let go
+	Random   func() float64    // numbers in [0, 1) for jitter; nil: the global generator
 }
 
 // Worker runs attempts. Use New; it is run once.
@@ -83,14 +85,14 @@ func (w *Worker) Run(ctx context.Context) error {
 		id, err := w.Handoff.Open(ctx, handoff.Session{Name: w.Name, Queues: w.Queues, Kinds: w.kinds, Slots: w.Slots})
 		if err != nil {
 			if ctx.Err() == nil {
-				w.Log.Warn("the engine cannot be reached; trying again", "worker", w.Name, "err", err)
+				w.Log.Warn("the engine cannot be reached; trying again", telemetry.Worker, w.Name, telemetry.Err, err)
 			}
 			pause.wait(ctx, w.Random)
 			continue
 		}
 		pause = backoff{}
 		if err := newLife(w, id, began).run(ctx); err != nil {
-			w.Log.Warn("session lost: opening a new one", "worker", w.Name, "session", id.Text(flow.SessionPrefix), "err", err)
+			w.Log.Warn("session lost: opening a new one", telemetry.Worker, w.Name, telemetry.Session, id.Text(flow.SessionPrefix), telemetry.Err, err)
 		}
 	}
 	w.allFree()
