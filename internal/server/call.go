@@ -21,6 +21,7 @@ type call struct {
 	w     http.ResponseWriter
 	r     *http.Request
 	route *route
+	begun time.Time
 	query url.Values
 	wrong []api.FieldError // what is wrong with the query
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/telemetry"
 )
 
 // retryAfter is how many seconds a client is asked to wait when the server cannot take its request just now.
@@ -116,14 +117,14 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	p := *problemOf(err)
 	p.Instance, p.RequestID = r.URL.Path, w.Header().Get("X-Request-Id")
 	if p.Status == http.StatusInternalServerError {
-		s.log.Error("request failed", "method", r.Method, "path", r.URL.Path, "request_id", p.RequestID, "error", err)
+		s.log.Error("request failed", telemetry.Method, r.Method, telemetry.Path, r.URL.Path, telemetry.Execution, r.PathValue("id"), telemetry.RequestID, p.RequestID, telemetry.Err, err)
 	}
 	if p.Status == http.StatusServiceUnavailable || p.Status == http.StatusTooManyRequests {
 		w.Header().Set("Retry-After", strconv.Itoa(retryAfter))
 	}
 	body, err := json.Marshal(p)
 	if err != nil { // it consists of texts and numbers
-		s.log.Error("encode problem", "error", err)
+		s.log.Error("encode problem", telemetry.Err, err)
 	}
 	w.Header().Set("Content-Type", "application/problem+json")
 	s.send(w, p.Status, body)

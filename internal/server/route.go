@@ -11,6 +11,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/telemetry"
 )
 
 // route is one operation of the API. The same row makes the handler and the OpenAPI document.
@@ -88,7 +89,7 @@ func (s *Server) routed() (http.Handler, error) {
 // served makes the handler of one route.
 func (s *Server) served(rt *route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		c := &call{Server: s, w: w, r: r, route: rt}
+		c := &call{Server: s, w: w, r: r, route: rt, begun: time.Now()}
 		err := c.readQuery()
 		if err == nil {
 			err = rt.handle(c)
@@ -134,7 +135,7 @@ func (s *Server) around(mux *http.ServeMux) http.Handler {
 		defer func() {
 			v := recover()
 			if v != nil && v != http.ErrAbortHandler {
-				s.log.Error("handler panicked", "method", r.Method, "path", r.URL.Path, "request_id", id, "panic", v, "stack", stack())
+				s.log.Error("handler panicked", telemetry.Method, r.Method, telemetry.Path, r.URL.Path, telemetry.RequestID, id, telemetry.Panic, v, telemetry.Stack, stack())
 				if seen.status == 0 {
 					s.refuse(seen, r, fmt.Errorf("panic: %v", v))
 				}

@@ -13,12 +13,15 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/telemetry"
 )
 
 // Options configures a Server. Engine is required.
 type Options struct {
 	Engine *engine.Engine
 	Log    *slog.Logger
+	// Tracer records submissions, in the trace of the request or in one of their own; nil: none.
+	Tracer *telemetry.Tracer
 	// Version is what the server says of itself.
 	Version string
 	// Tokens are the bearer tokens that are let in. None: everybody who comes over a loopback address, and nobody else.
@@ -123,7 +126,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.Grace)
 	defer cancel()
 	if err := hs.Shutdown(last); err != nil {
-		s.log.Warn("some requests did not finish in time", "grace", s.Grace, "error", err)
+		s.log.Warn("some requests did not finish in time", "grace", s.Grace, telemetry.Err, err)
 		_ = hs.Close()
 	}
 	<-over

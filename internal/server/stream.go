@@ -13,6 +13,7 @@ import (
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/telemetry"
 )
 
 // keepAlive is how often a quiet stream says that it is alive; reconnectAfter is when a reader should come back.
@@ -124,7 +125,7 @@ func (c *call) follow(id flow.ID, more func(*sse, *flow.Execution) (bool, error)
 	}
 	if err != nil && !errors.Is(err, errGone) && c.ctx().Err() == nil {
 		// The status has been sent: breaking off makes the reader come back and hear then what is wrong.
-		c.log.Warn("stream broken off", "execution", id.String(), "path", c.r.URL.Path, "error", err)
+		c.log.Warn("stream broken off", telemetry.Execution, id.String(), telemetry.Path, c.r.URL.Path, telemetry.Err, err)
 		panic(http.ErrAbortHandler)
 	}
 	return nil

@@ -3,6 +3,7 @@ package server
 import (
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"regexp"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/telemetry"
 )
 
 func (c *call) submit() error {
@@ -53,15 +55,20 @@ func (c *call) accept(sub engine.Submission, wait time.Duration) error {
 		}
 		sub.IdempotencyKey = key
 	}
-	sub.Traceparent = c.traceparent()
+	span, trace := c.submitting(1)
+	sub.Traceparent = trace
 	verdicts, err := c.Engine.Submit(c.ctx(), []engine.Submission{sub})
+	if err == nil {
+		err = verdicts[0].Err
+	}
 	if err != nil {
+		span.Fail(err.Error())
+		span.End()
 		return fmt.Errorf("submit: %w", err)
 	}
 	v := verdicts[0]
-	if v.Err != nil {
-		return v.Err
-	}
+	span.Set(slog.String(telemetry.Execution, v.Execution.String()), slog.String(telemetry.Action, sub.Action))
+	span.End()
 	c.w.Header().Set("Location", "/api/v1/executions/"+v.Execution.String())
 	if !v.Existing && wait == 0 {
 		return c.json(http.StatusAccepted, api.Execution{
@@ -90,7 +97,8 @@ func (c *call) submitBatch() error {
 		return invalid(api.FieldError{Path: "executions", Value: fmt.Sprintf("%d items", n),
 			Message: "it is not a number of executions that one batch may have", Fix: fmt.Sprintf("give 1 to %d", api.BatchLimit)})
 	}
-	trace := c.traceparent()
+	span, trace := c.submitting(len(in.Executions))
+	defer span.End()
 	subs := make([]engine.Submission, len(in.Executions))
 	for i := range in.Executions {
 		subs[i] = submission(&in.Executions[i])
@@ -98,6 +106,7 @@ func (c *call) submitBatch() error {
 	}
 	verdicts, err := c.Engine.Submit(c.ctx(), subs)
 	if err != nil {
+		span.Fail(err.Error())
 		return fmt.Errorf("submit batch: %w", err)
 	}
 	out := api.BatchResult{Results: make([]api.BatchEntry, len(verdicts))}
@@ -150,6 +159,18 @@ func submission(in *api.Submission) engine.Submission {
 }
 
 var traceparentForm = regexp.MustCompile(`^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$`)
+
+// submitting begins the span of a request that submits, and returns the place in its trace that the executions get: that
+// of the span, or the caller's when nothing is recorded here.
+func (c *call) submitting(executions int) (*telemetry.Span, string) {
+	trace := c.traceparent()
+	span := c.Tracer.Root(trace, telemetry.SpanSubmit, c.begun, slog.String(telemetry.Path, c.route.path),
+		slog.String(telemetry.RequestID, c.w.Header().Get("X-Request-Id")), slog.Int(telemetry.Requests, executions))
+	if span == nil {
+		return nil, trace
+	}
+	return span, span.Traceparent()
+}
 
 // traceparent is the caller's place in a trace; what is no W3C trace context is dropped, as the standard has it.
 func (c *call) traceparent() string {
