@@ -32,7 +32,7 @@ func Exercise(t *testing.T, open func(*testing.T) store.Store) {
 		{"History", history}, {"Inbox", inbox}, {"Retry", retry},
 		{"Children", children}, {"ChildConflict", childConflict}, {"Marks", marks}, {"ChildPages", childPages},
 		{"Sessions", sessions}, {"Ownership", ownership}, {"Definitions", definitions}, {"Remove", remove},
-		{"List", list}, {"Ahead", ahead}, {"Measures", measures},
+		{"List", list}, {"Ahead", ahead}, {"Measures", measures}, {"Survey", survey},
 		{"Logs", logs}, {"LogPages", logPages},
 		{"RacingClaims", racingClaims}, {"RacingWrites", racingWrites}, {"Prefixes", prefixes}, {"Cancelled", cancelled},
 		{"Violations", violations}, {"Model", model},

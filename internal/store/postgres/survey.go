@@ -1,0 +1,46 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+var (
+	qUnfinished = sql(`SELECT queue, stage, count(*), min(created_at) FROM {s}.live GROUP BY queue, stage ORDER BY queue, stage`)
+
+	qUnapplied = sql(`SELECT count(*) FROM {s}.inbox`)
+
+	// What other roles do is visible to members of pg_read_all_stats only.
+	qOldestTransaction = sql(`SELECT coalesce(max(extract(epoch FROM clock_timestamp() - began) * 1000000), 0)::bigint FROM (
+		SELECT xact_start AS began FROM pg_stat_activity
+			WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()
+		UNION ALL SELECT prepared FROM pg_prepared_xacts WHERE database = current_database()) AS open_transactions`)
+)
+
+// Survey implements store.Surveyor.
+func (s *Store) Survey(ctx context.Context) (v store.Survey, err error) {
+	err = s.read(ctx,
+		call{q: qUnfinished, read: func(r *rows) error {
+			v.Unfinished = append(v.Unfinished, store.Unfinished{Queue: r.text(), Stage: flow.Stage(r.int()), Count: int(r.int())})
+			if created := r.time(); v.OldestCreated.IsZero() || created.Before(v.OldestCreated) {
+				v.OldestCreated = created
+			}
+			return nil
+		}},
+		call{q: qUnapplied, read: func(r *rows) error {
+			v.Unapplied = int(r.int())
+			return nil
+		}},
+		call{q: qOldestTransaction, read: func(r *rows) error {
+			v.OldestTransaction = time.Duration(max(0, r.int())) * time.Microsecond
+			return nil
+		}})
+	if err != nil {
+		return store.Survey{}, fmt.Errorf("sum up what has not ended: %w", err)
+	}
+	return v, nil
+}

@@ -1,0 +1,44 @@
+package sqlite
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+var (
+	qUnfinished = sql(`SELECT queue, stage, count(*) FROM live GROUP BY queue, stage ORDER BY queue, stage`)
+
+	qOldestCreated = sql(`SELECT created_at FROM executions WHERE n = (SELECT min(n) FROM live)`) // numbers are drawn in order of submission
+
+	qUnapplied = sql(`SELECT count(*) FROM inbox`)
+)
+
+// Survey implements store.Surveyor. SQLite has no transactions but Pawl's own, which are short.
+func (s *Store) Survey(ctx context.Context) (v store.Survey, err error) {
+	err = s.read(ctx, func(c *conn) error {
+		q := c.use(qUnfinished)
+		for q.next() {
+			v.Unfinished = append(v.Unfinished, store.Unfinished{Queue: q.getText(), Stage: flow.Stage(q.getInt()), Count: int(q.getInt())})
+		}
+		if err := q.done(); err != nil {
+			return err
+		}
+		if q = c.use(qOldestCreated); q.next() {
+			v.OldestCreated = fromMicros(q.getInt())
+		}
+		if err := q.done(); err != nil {
+			return err
+		}
+		if q = c.use(qUnapplied); q.next() {
+			v.Unapplied = int(q.getInt())
+		}
+		return q.done()
+	})
+	if err != nil {
+		return store.Survey{}, fmt.Errorf("sum up what has not ended: %w", err)
+	}
+	return v, nil
+}
