@@ -135,7 +135,11 @@ func (l *ledger) acknowledged(p *process, reports []flow.Report, receipts []flow
 			l.acked[k] = max(l.acked[k], rc.Next)
 			l.w.shadow.promised(k, rc.Next, l.said[k])
 		case flow.Refused:
-			// Workers say the same under the same number, and nothing that the lifecycle forbids.
+			// Workers say the same under the same number, and nothing that the lifecycle forbids. Only when an attempt was taken
+			// back have its numbers gone to what the engine said.
+			if l.w.shadow.takenBack(try{rc.Execution, rc.Attempt}) {
+				continue
+			}
 			l.w.violate(8, "%s: a report of attempt %d of %s was refused: %s", p.name, rc.Attempt, name(rc.Execution), rc.Say)
 		case flow.Unknown:
 			l.w.shadow.unheardOf(rc.Execution)

@@ -218,6 +218,14 @@ func (s *shadow) leaseLost(k try) bool {
 	return r != nil && strings.Contains(r.lost[k.attempt], "worker")
 }
 
+// takenBack reports whether an attempt was recovered, for whatever reason.
+func (s *shadow) takenBack(k try) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := s.rows[k.execution]
+	return r == nil || r.lost[k.attempt] != ""
+}
+
 // prefix compares what a reader sees of a history with what is committed.
 func (s *shadow) prefix(id flow.ID, got []flow.Event) string {
 	s.mu.Lock()
