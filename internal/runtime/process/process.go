@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -154,16 +155,9 @@ func placeFiles(dir string, spec runtime.Spec) error {
 			mode = 0o644
 		}
 		path := filepath.Join(dir, filepath.FromSlash(f.Path))
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			return fmt.Errorf("%w: input file %q: %w", runtime.ErrSpec, f.Path, err)
-		}
-		out, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+		size, err := placeFile(path, mode, io.LimitReader(source, spec.Limits.Disk-total+1))
 		if err != nil {
 			return fmt.Errorf("%w: input file %q: %w", runtime.ErrSpec, f.Path, err)
-		}
-		size, err := io.Copy(out, io.LimitReader(source, spec.Limits.Disk-total+1))
-		if err = errors.Join(err, out.Close()); err != nil {
-			return fmt.Errorf("write input file %q: %w", f.Path, err)
 		}
 		if total += size; total > spec.Limits.Disk {
 			return fmt.Errorf("%w: input files are larger than the disk limit of %d bytes; raise the limit",
@@ -171,6 +165,22 @@ func placeFiles(dir string, spec runtime.Spec) error {
 		}
 	}
 	return nil
+}
+
+// placeFile writes one input. No process may be forked while the file is open: the child would hold it open for writing
+// until it executes, and a file that is open for writing cannot be executed by anybody.
+func placeFile(path string, mode os.FileMode, content io.Reader) (int64, error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return 0, err
+	}
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	out, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if err != nil {
+		return 0, err
+	}
+	size, err := io.Copy(out, content)
+	return size, errors.Join(err, out.Close())
 }
 
 // lookUp finds a program as a shell would, in the PATH of the program's own environment.

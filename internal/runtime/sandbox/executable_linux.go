@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -48,8 +49,11 @@ func findExecutable(privileged bool) (executable, error) {
 	return x, nil
 }
 
-// fill copies the binary and closes the way to write to it: a file that is open for writing cannot be executed.
+// fill copies the binary and closes the way to write to it: a file that is open for writing, by us or by a child that
+// was forked meanwhile, cannot be executed.
 func (x *executable) fill() error {
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
 	in, err := os.Open(ownBinary)
 	if err != nil {
 		return err

@@ -30,6 +30,7 @@ func TestConformance(t *testing.T) { runtimetest.Exercise(t, factory(Options{}))
 
 // TestConformanceWithoutCgroups is what an unprivileged user without delegated cgroups has, under the current user.
 func TestConformanceWithoutCgroups(t *testing.T) {
+	t.Parallel()
 	runtimetest.Exercise(t, factory(Options{WithoutCgroups: true}))
 }
 
@@ -38,6 +39,7 @@ func TestUnprivileged(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("this already is an unprivileged user")
 	}
+	t.Parallel()
 	const nobody = 65534
 	dir := publicDir(t)
 	if err := os.Chown(dir, nobody, nobody); err != nil {
@@ -90,6 +92,9 @@ func copyTestBinary(t *testing.T, dir string) string {
 		t.Fatal(err)
 	}
 	defer in.Close()
+	// A process forked meanwhile would hold the file open for writing, and such a file cannot be executed.
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
 	path := filepath.Join(dir, "sandbox.test")
 	out, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o755)
 	if err != nil {
