@@ -49,9 +49,10 @@ func TestExampleGrade(t *testing.T) {
 		Report struct {
 			Accepted []string
 			Winner   string
+			Notes    map[string]string
 			Ranking  []struct {
-				Submission, Verdict, Note string
-				Passed, Of, Rank          int
+				Submission, Verdict string
+				Passed, Rank        int
 			}
 		}
 	}
@@ -69,17 +70,17 @@ func TestExampleGrade(t *testing.T) {
 	}
 	for i, r := range out.Report.Ranking {
 		if r.Verdict != want[r.Submission] && !(runtimeHere() == "process" && r.Submission == "memory-hungry") {
-			t.Errorf("%s: %s (%s), want %s", r.Submission, r.Verdict, r.Note, want[r.Submission])
+			t.Errorf("%s: %s (%s), want %s", r.Submission, r.Verdict, out.Report.Notes[r.Submission], want[r.Submission])
 		}
 		if n, ok := passed[r.Submission]; ok && r.Passed != n {
-			t.Errorf("%s passed %d of %d, want %d", r.Submission, r.Passed, r.Of, n)
+			t.Errorf("%s passed %d, want %d", r.Submission, r.Passed, n)
 		}
 		if r.Rank != i+1 || !strings.Contains(out.Table, "| "+r.Submission) {
 			t.Errorf("%s has rank %d at place %d, or is not in the table", r.Submission, r.Rank, i)
 		}
-		if r.Submission == "phones-home" && !strings.Contains(r.Note, "unreachable") {
-			t.Errorf("phones-home: %q, want an unreachable network", r.Note)
-		}
+	}
+	if note := out.Report.Notes["phones-home"]; runtimeHere() == "sandbox" && !strings.Contains(note, "unreachable") {
+		t.Errorf("phones-home: %q, want an unreachable network", note)
 	}
 	if len(out.Report.Accepted) != 3 {
 		t.Errorf("accepted: %v, want 3", out.Report.Accepted)

@@ -1,0 +1,51 @@
+# make test checks everything: vet and lint, all tests with the race detector, the fuzz targets for a few seconds each,
+# and the builds for the systems that Pawl runs on. It needs Go; with a C compiler the race detector is on, and what tests
+# need beside that (python3, bash, node) is skipped where it is absent.
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := build
+
+GO ?= go
+FUZZTIME ?= 5s
+# Few packages at a time: their tests start processes and measure time.
+PARALLEL ?= 2
+
+# The race detector is C.
+RACE := $(shell command -v gcc >/dev/null 2>&1 && echo -race)
+
+.PHONY: build test vet lint unit fuzz cross bench picture
+
+build: ## bin/pawl
+	CGO_ENABLED=0 $(GO) build -trimpath -o bin/pawl ./cmd/pawl
+
+test: vet lint cross unit fuzz
+
+vet:
+	$(GO) vet ./...
+	GOOS=darwin $(GO) vet ./...
+	test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); echo "run gofmt -w on these"; exit 1; }
+
+lint: bin/staticcheck
+	bin/staticcheck ./...
+
+bin/staticcheck: tools/go.mod tools/go.sum
+	cd tools && $(GO) build -o ../bin/staticcheck honnef.co/go/tools/cmd/staticcheck
+
+unit:
+	@test -n "$(RACE)" || echo "no C compiler here: the race detector is off"
+	$(GO) test $(RACE) -timeout 15m -p $(PARALLEL) ./...
+
+fuzz:
+	scripts/fuzz $(FUZZTIME)
+
+cross:
+	for target in linux/amd64 linux/arm64 darwin/arm64 darwin/amd64; do \
+		CGO_ENABLED=0 GOOS=$${target%/*} GOARCH=$${target#*/} $(GO) build -o /dev/null ./cmd/pawl; \
+		CGO_ENABLED=0 GOOS=$${target%/*} GOARCH=$${target#*/} $(GO) build ./...; \
+	done
+
+bench: build ## the figures of the README
+	scripts/figures bin/pawl
+
+picture: build ## the pictures of the README, from a real run
+	scripts/picture bin/pawl
