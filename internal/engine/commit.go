@@ -150,7 +150,7 @@ func (e *Engine) commit(ctx context.Context, ops []op, takers []*taker) {
 		return
 	}
 	if err == nil {
-		e.counters.committed(len(ops), time.Since(began))
+		e.counters.committed(len(ops))
 		e.distributions.commit.Observe(since(began))
 		e.distributions.batch.Observe(float64(len(ops)))
 		e.told(t)

@@ -2,19 +2,18 @@ package engine
 
 import (
 	"sync/atomic"
-	"time"
 
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
 // counters count what the engine has done since it started.
 type counters struct {
-	submitted, claimed, finished   atomic.Int64
-	fenced, refused, duplicates    atomic.Int64
-	lost, lostSessions, gaps       atomic.Int64
-	commits, requests, commitNanos atomic.Int64
-	failedCommits, conflicts       atomic.Int64
-	purged                         atomic.Int64
+	submitted, claimed, finished atomic.Int64
+	fenced, refused, duplicates  atomic.Int64
+	lost, lostSessions, gaps     atomic.Int64
+	commits, requests            atomic.Int64
+	failedCommits, conflicts     atomic.Int64
+	purged                       atomic.Int64
 }
 
 // Stats is what an engine has done since it started. Counts are of this replica alone.
@@ -30,13 +29,12 @@ type Stats struct {
 	Gaps         int64 `json:"gaps"` // attempts ended because an event never came
 	Purged       int64 `json:"purged"`
 
-	Commits       int64         `json:"commits"`
-	Requests      int64         `json:"requests"` // in those commits
-	CommitTime    time.Duration `json:"commit_time"`
-	FailedCommits int64         `json:"failed_commits"`
-	Conflicts     int64         `json:"conflicts"`
-	Pending       int           `json:"pending"` // requests waiting for a commit
-	Takers        int           `json:"takers"`  // workers waiting for work
+	Commits       int64 `json:"commits"`
+	Requests      int64 `json:"requests"` // in those commits
+	FailedCommits int64 `json:"failed_commits"`
+	Conflicts     int64 `json:"conflicts"`
+	Pending       int   `json:"pending"` // requests waiting for a commit
+	Takers        int   `json:"takers"`  // workers waiting for work
 }
 
 // Stats returns the counters.
@@ -49,16 +47,15 @@ func (e *Engine) Stats() Stats {
 		Submitted: c.submitted.Load(), Claimed: c.claimed.Load(), Finished: c.finished.Load(),
 		Fenced: c.fenced.Load(), Refused: c.refused.Load(), Duplicates: c.duplicates.Load(),
 		Lost: c.lost.Load(), LostSessions: c.lostSessions.Load(), Gaps: c.gaps.Load(), Purged: c.purged.Load(),
-		Commits: c.commits.Load(), Requests: c.requests.Load(), CommitTime: time.Duration(c.commitNanos.Load()),
+		Commits: c.commits.Load(), Requests: c.requests.Load(),
 		FailedCommits: c.failedCommits.Load(), Conflicts: c.conflicts.Load(),
 		Pending: pending, Takers: takers,
 	}
 }
 
-func (c *counters) committed(requests int, took time.Duration) {
+func (c *counters) committed(requests int) {
 	c.commits.Add(1)
 	c.requests.Add(int64(requests))
-	c.commitNanos.Add(int64(took))
 }
 
 // receipts counts what became of reports and says whether any was turned away.

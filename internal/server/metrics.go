@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/telemetry"
 )
 
 const mediaOpenAPI = "application/openapi+json"
@@ -38,12 +39,17 @@ type engineFigure struct {
 
 func count(name, help string, value func(engine.Stats) int64) engineFigure {
 	return engineFigure{name: name, help: help, value: func(s engine.Stats) float64 { return float64(value(s)) },
-		desc: prometheus.NewDesc("pawl_"+name+"_total", help, nil, nil)}
+		desc: described(name+"_total", help)}
+}
+
+// described is a metric of Pawl's.
+func described(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc(telemetry.MetricPrefix+name, help, labels, nil)
 }
 
 func level(name, help string, value func(engine.Stats) int) engineFigure {
 	return engineFigure{name: name, help: help, gauge: true, value: func(s engine.Stats) float64 { return float64(value(s)) },
-		desc: prometheus.NewDesc("pawl_"+name, help, nil, nil)}
+		desc: described(name, help)}
 }
 
 var engineFigures = []engineFigure{
@@ -61,11 +67,26 @@ var engineFigures = []engineFigure{
 	count("commit_requests", "Requests that went into commits.", func(s engine.Stats) int64 { return s.Requests }),
 	count("commits_failed", "Commits that failed.", func(s engine.Stats) int64 { return s.FailedCommits }),
 	count("commit_conflicts", "Commits tried again because a row had changed.", func(s engine.Stats) int64 { return s.Conflicts }),
-	{name: "commit_seconds", help: "Time spent in commits.", value: func(s engine.Stats) float64 { return s.CommitTime.Seconds() },
-		desc: prometheus.NewDesc("pawl_commit_seconds_total", "Time spent in commits.", nil, nil)},
 	level("requests_pending", "Requests that wait for a commit.", func(s engine.Stats) int { return s.Pending }),
 	level("workers_waiting", "Workers that wait for work.", func(s engine.Stats) int { return s.Takers }),
 }
+
+// engineDistributions are the engine's histograms.
+var engineDistributions = []struct {
+	desc *prometheus.Desc
+	read func(*engine.Distributions) *telemetry.Distribution
+}{
+	{described("commit_seconds", "Time of one commit: loading, deciding and writing a batch."),
+		func(d *engine.Distributions) *telemetry.Distribution { return &d.Commit }},
+	{described("commit_batch_requests", "Requests that went together into one commit."),
+		func(d *engine.Distributions) *telemetry.Distribution { return &d.Batch }},
+	{described("claim_seconds", "Time that finding and claiming work took within one commit."),
+		func(d *engine.Distributions) *telemetry.Distribution { return &d.Claim }},
+	{described("queue_wait_seconds", "Time from the moment an attempt was due to its hand-off to a worker, the wait for its key included."),
+		func(d *engine.Distributions) *telemetry.Distribution { return &d.Queue }},
+}
+
+var buildInfo = described("build_info", "Which version this is; always 1.", "version")
 
 func newMetrics(s *Server) *metrics {
 	m := &metrics{
@@ -80,7 +101,7 @@ func newMetrics(s *Server) *metrics {
 		streams: prometheus.NewGauge(prometheus.GaugeOpts{Name: "pawl_streams_open", Help: "Streams and waits under way."}),
 	}
 	r := prometheus.NewRegistry()
-	r.MustRegister(m, m.requests, m.seconds, m.streams, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	r.MustRegister(m, &s.surveys, m.requests, m.seconds, m.streams, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	m.page = promhttp.HandlerFor(r, promhttp.HandlerOpts{})
 	return m
 }
@@ -90,6 +111,10 @@ func (m *metrics) Describe(to chan<- *prometheus.Desc) {
 	for _, f := range engineFigures {
 		to <- f.desc
 	}
+	for _, d := range engineDistributions {
+		to <- d.desc
+	}
+	to <- buildInfo
 }
 
 // Collect is for prometheus.
@@ -102,6 +127,12 @@ func (m *metrics) Collect(to chan<- prometheus.Metric) {
 		}
 		to <- prometheus.MustNewConstMetric(f.desc, kind, f.value(s))
 	}
+	all := m.server.Engine.Distributions()
+	for _, d := range engineDistributions {
+		seen := d.read(&all)
+		to <- prometheus.MustNewConstHistogram(d.desc, seen.Count, seen.Sum, seen.Buckets)
+	}
+	to <- prometheus.MustNewConstMetric(buildInfo, prometheus.GaugeValue, 1, m.server.Version)
 }
 
 // counters are the engine's figures by name.

@@ -55,6 +55,7 @@ type Server struct {
 	document []byte
 	started  time.Time
 	metrics  *metrics
+	surveys  surveys
 	bodies   budget
 	plans    plans
 
@@ -88,6 +89,7 @@ func New(o Options) (*Server, error) {
 		}
 		s.tokens = append(s.tokens, sha256.Sum256([]byte(t)))
 	}
+	s.surveys.server = s
 	s.metrics = newMetrics(s)
 	handler, err := s.routed()
 	if err != nil {

@@ -1,0 +1,158 @@
+package server
+
+import (
+	"encoding/json"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-run/pawl/api"
+)
+
+// page reads /metrics: name and labels → value, as the text has it.
+func (h *house) page(t *testing.T) map[string]string {
+	t.Helper()
+	res, body := h.do(t, "GET", "/metrics", "")
+	if res.StatusCode != 200 {
+		t.Fatalf("%s\n%s", res.Status, body)
+	}
+	all := map[string]string{}
+	for line := range strings.Lines(string(body)) {
+		if line[0] == '#' {
+			continue
+		}
+		i := strings.LastIndexByte(strings.TrimSpace(line), ' ')
+		all[line[:i]] = strings.TrimSpace(line[i:])
+	}
+	return all
+}
+
+func TestMetricsTellWhatIsUnfinished(t *testing.T) {
+	t.Parallel()
+	h := start(t, Options{Version: "test"})
+	long := strings.Repeat("k", 200)
+	hold := func(key string) {
+		x, err := h.client.Submit(t.Context(), api.Submission{Action: "code", Input: json.RawMessage(`{"language":"python","source":"hang"}`),
+			Concurrency: &api.Concurrency{Key: key, Limit: 1}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.await(t, x.ID, "running", running)
+	}
+	hold("acme")
+	hold(long + "1")
+	hold(long + "2") // with the same beginning
+	if _, err := h.client.Submit(t.Context(), api.Submission{Action: "noop", Concurrency: &api.Concurrency{Key: "acme", Limit: 1}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.client.Submit(t.Context(), api.Submission{Action: "noop", NotBefore: time.Now().Add(time.Hour)}); err != nil {
+		t.Fatal(err)
+	}
+	page := h.page(t)
+	for name, want := range map[string]string{
+		`pawl_executions{queue="default",status="running"}`:            "3",
+		`pawl_executions{queue="default",status="requested"}`:          "2",
+		`pawl_key_slots{key="acme"}`:                                   "1",
+		`pawl_key_waiting{key="acme"}`:                                 "1",
+		`pawl_key_slots{key="` + strings.Repeat("k", 100) + "…" + `"}`: "2",
+		`pawl_store_up`:                                "1",
+		`pawl_events_unapplied`:                        "0",
+		`pawl_workers`:                                 "1",
+		`pawl_worker_slots`:                            "16",
+		`pawl_queue_slots{queue="default"}`:            "16",
+		`pawl_build_info{version="test"}`:              "1",
+		`pawl_executions_submitted_total`:              "5",
+		`pawl_attempts_claimed_total`:                  "3",
+		`pawl_queue_wait_seconds_count`:                "3",
+		`pawl_queue_wait_seconds_bucket{le="+Inf"}`:    "3",
+		`pawl_commit_batch_requests_bucket{le="+Inf"}`: page["pawl_commits_total"],
+		`pawl_commit_batch_requests_sum`:               page["pawl_commit_requests_total"],
+		`pawl_commit_seconds_count`:                    page["pawl_commits_total"],
+		`pawl_http_requests_total{method="POST",route="POST /api/v1/executions",status="202"}`: "5",
+	} {
+		if got := page[name]; got != want {
+			t.Errorf("%s is %q, want %q", name, got, want)
+		}
+	}
+	if page["pawl_oldest_unfinished_age_seconds"] == "0" || page["pawl_claim_seconds_count"] == "0" {
+		t.Errorf("oldest %s, claims %s", page["pawl_oldest_unfinished_age_seconds"], page["pawl_claim_seconds_count"])
+	}
+	for name := range page {
+		if strings.Contains(name, "ex_") {
+			t.Errorf("%s names an execution", name)
+		}
+	}
+	// What the store is asked for is remembered for a while; what this process counts is always fresh.
+	hold("other")
+	again := h.page(t)
+	if again[`pawl_key_slots{key="other"}`] != "" || again["pawl_executions_submitted_total"] != "6" {
+		t.Errorf("another survey was made at once: %q; submitted %s", again[`pawl_key_slots{key="other"}`], again["pawl_executions_submitted_total"])
+	}
+}
+
+func TestMetricsWithoutStore(t *testing.T) {
+	t.Parallel()
+	h := start(t, Options{})
+	h.surveys.last = &surveyed{at: time.Now(), err: os.ErrDeadlineExceeded}
+	h.surveys.failures = 1
+	page := h.page(t)
+	if page["pawl_store_up"] != "0" || page["pawl_survey_failures_total"] != "1" || page["pawl_store_bytes"] != "" || page["pawl_commits_total"] == "" {
+		t.Errorf("up %q, failures %q, bytes %q, commits %q", page["pawl_store_up"], page["pawl_survey_failures_total"], page["pawl_store_bytes"], page["pawl_commits_total"])
+	}
+}
+
+var metricName = regexp.MustCompile(`\bpawl_[a-z_]+\b`)
+
+// The dashboard and the alerts speak of nothing that is not there, and the manual of everything that is.
+func TestMetricsThatOthersName(t *testing.T) {
+	t.Parallel()
+	h := start(t, Options{})
+	hanging, err := h.client.Submit(t.Context(), api.Submission{Action: "code", Input: json.RawMessage(`{"language":"python","source":"hang"}`),
+		Concurrency: &api.Concurrency{Key: "k", Limit: 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.await(t, hanging.ID, "running", running)
+	h.surveys.mu.Lock()
+	h.surveys.last = nil
+	h.surveys.mu.Unlock()
+	exposed := map[string]bool{}
+	for name := range h.page(t) {
+		base, _, _ := strings.Cut(name, "{")
+		exposed[base] = true
+	}
+	// A queue is absent while it is empty.
+	exposed["pawl_queue_ready"], exposed["pawl_queue_oldest_age_seconds"] = true, true
+	for _, file := range []string{"../../deploy/grafana/pawl.json", "../../deploy/prometheus/alerts.yaml", "../../docs/operations.md"} {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		named := metricName.FindAllString(string(text), -1)
+		if len(named) < 10 {
+			t.Errorf("%s names %d metrics: the test does not see them", file, len(named))
+		}
+		for _, name := range named {
+			if !exposed[name] && !exposed[name+"_count"] {
+				t.Errorf("%s names %s, which /metrics does not have", file, name)
+			}
+		}
+		if !strings.HasSuffix(file, ".md") {
+			continue
+		}
+		for name := range exposed {
+			base := name
+			for _, suffix := range []string{"_bucket", "_count", "_sum"} {
+				if stem, ok := strings.CutSuffix(name, suffix); ok && exposed[stem+"_bucket"] {
+					base = stem
+				}
+			}
+			if strings.HasPrefix(base, "pawl_") && !slices.Contains(named, base) {
+				t.Errorf("%s does not explain %s", file, base)
+			}
+		}
+	}
+}

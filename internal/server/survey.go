@@ -1,0 +1,223 @@
+package server
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/telemetry"
+)
+
+// Bounds of what /metrics asks of the store. A survey reads every unfinished execution, so it is made seldom: not more
+// often than every surveyEvery, and the longer it takes the more seldom, so that it never has more than a twentieth of a
+// core and of the database's time.
+const (
+	surveyEvery    = 5 * time.Second
+	surveyShare    = 20
+	surveyPatience = 2 * time.Second  // of a scrape; after it the one before is shown
+	surveyTimeout  = 60 * time.Second // of a survey
+	topKeys        = 20
+	mostQueues     = 200 // in the labels of one metric
+	mostLabel      = 100 // bytes of a label's value
+)
+
+// surveys collects what the store can tell about all replicas' work. Every replica tells the same: take the maximum over
+// them, not the sum.
+type surveys struct {
+	server *Server
+
+	mu       sync.Mutex
+	last     *surveyed
+	ongoing  chan struct{} // closed when the survey under way has ended
+	failures float64
+}
+
+// surveyed is what one survey found.
+type surveyed struct {
+	at       time.Time
+	took     time.Duration
+	err      error
+	has      bool // the store is a Surveyor
+	sums     store.Survey
+	queues   []store.QueueDepth
+	keys     map[string]store.KeyUse
+	sessions []store.Session
+	bytes    int64
+}
+
+// look returns the latest survey, after beginning another when that is due and giving it a while.
+func (s *surveys) look() *surveyed {
+	s.mu.Lock()
+	if s.ongoing == nil && (s.last == nil || time.Since(s.last.at) > max(surveyEvery, surveyShare*s.last.took)) {
+		s.ongoing = make(chan struct{})
+		go s.survey(s.ongoing)
+	}
+	ongoing := s.ongoing
+	s.mu.Unlock()
+	if ongoing != nil {
+		t := time.NewTimer(surveyPatience)
+		defer t.Stop()
+		select {
+		case <-ongoing:
+		case <-t.C:
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.last
+}
+
+func (s *surveys) survey(done chan struct{}) {
+	ctx, cancel := context.WithTimeout(context.Background(), surveyTimeout)
+	defer cancel()
+	begun := time.Now()
+	v := s.ask(ctx)
+	v.at, v.took = time.Now(), time.Since(begun)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if v.err != nil {
+		s.failures++
+		s.server.log.Warn("survey for the metrics failed", telemetry.Err, v.err)
+	}
+	s.last, s.ongoing = v, nil
+	close(done)
+}
+
+func (s *surveys) ask(ctx context.Context) *surveyed {
+	var v surveyed
+	reader := s.server.Engine.Reader()
+	for _, step := range []func() error{
+		func() (err error) {
+			surveyor, ok := reader.(store.Surveyor)
+			if v.has = ok; ok {
+				v.sums, err = surveyor.Survey(ctx)
+			}
+			return err
+		},
+		func() (err error) { v.queues, err = reader.Queues(ctx); return err },
+		func() (err error) { v.keys, err = reader.Keys(ctx, topKeys); return err },
+		func() (err error) { v.sessions, err = reader.LiveSessions(ctx, time.Now()); return err },
+		func() (err error) { v.bytes, err = reader.Size(ctx); return err },
+	} {
+		if v.err = step(); v.err != nil {
+			break
+		}
+	}
+	return &v
+}
+
+var (
+	surveyUp        = described("store_up", "Whether the store answered the last survey.")
+	surveyFailures  = described("survey_failures_total", "Surveys that the store did not answer.")
+	surveyTook      = described("survey_seconds", "Time that the last survey of the store took.")
+	surveyAge       = described("survey_age_seconds", "Age of what the store told: of the metrics that are the same on every replica.")
+	executions      = described("executions", "Executions that have not ended.", "status", "queue")
+	queueReady      = described("queue_ready", "Executions that a worker could take now.", "queue")
+	queueOldest     = described("queue_oldest_age_seconds", "How long the one that has waited longest has been in the queue.", "queue")
+	queueSlots      = described("queue_slots", "Slots of the live workers that serve the queue; a worker of several queues counts in each.", "queue")
+	workers         = described("workers", "Live worker sessions.")
+	workerSlots     = described("worker_slots", "Slots of the live workers.")
+	keySlots        = described("key_slots", "Slots held of a concurrency key, for the fullest keys.", "key")
+	keyWaiting      = described("key_waiting", "Executions in a concurrency key's line, for the fullest keys.", "key")
+	eventsUnapplied = described("events_unapplied", "Events that are kept until those before them have come.")
+	oldestAge       = described("oldest_unfinished_age_seconds", "Age of the oldest execution that has not ended.")
+	oldestTx        = described("oldest_transaction_age_seconds", "Age of the oldest transaction of anybody on the database; 0 where there is no such thing.")
+	storeBytes      = described("store_bytes", "What the store takes.")
+)
+
+// Describe is for prometheus.
+func (s *surveys) Describe(to chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{surveyUp, surveyFailures, surveyTook, surveyAge, executions, queueReady, queueOldest, queueSlots,
+		workers, workerSlots, keySlots, keyWaiting, eventsUnapplied, oldestAge, oldestTx, storeBytes} {
+		to <- d
+	}
+}
+
+// Collect is for prometheus. When the store did not answer there is nothing to tell but that.
+func (s *surveys) Collect(to chan<- prometheus.Metric) {
+	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
+		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+	}
+	v := s.look()
+	s.mu.Lock()
+	failures := s.failures
+	s.mu.Unlock()
+	to <- prometheus.MustNewConstMetric(surveyFailures, prometheus.CounterValue, failures)
+	if v == nil || v.err != nil {
+		gauge(surveyUp, 0)
+		return
+	}
+	gauge(surveyUp, 1)
+	gauge(surveyTook, v.took.Seconds())
+	gauge(surveyAge, time.Since(v.at).Seconds())
+	gauge(storeBytes, float64(v.bytes))
+	if v.has {
+		for _, u := range v.sums.Unfinished[:min(len(v.sums.Unfinished), 5*mostQueues)] {
+			gauge(executions, float64(u.Count), string(status(u.Stage)), u.Queue)
+		}
+		gauge(eventsUnapplied, float64(v.sums.Unapplied))
+		gauge(oldestAge, age(v.at, v.sums.OldestCreated))
+		gauge(oldestTx, v.sums.OldestTransaction.Seconds())
+	}
+	v.collectQueues(gauge)
+	keys := map[string]store.KeyUse{} // by label: long keys may have the same beginning
+	for key, u := range v.keys {
+		sum := keys[labelled(key)]
+		keys[labelled(key)] = store.KeyUse{Holders: sum.Holders + u.Holders, Waiting: sum.Waiting + u.Waiting}
+	}
+	for key, u := range keys {
+		gauge(keySlots, float64(u.Holders), key)
+		gauge(keyWaiting, float64(u.Waiting), key)
+	}
+}
+
+func (v *surveyed) collectQueues(gauge func(*prometheus.Desc, float64, ...string)) {
+	for _, q := range v.queues[:min(len(v.queues), mostQueues)] {
+		gauge(queueReady, float64(q.Ready), q.Queue)
+		gauge(queueOldest, age(v.at, q.Oldest), q.Queue)
+	}
+	slots, all := map[string]int{}, 0
+	for _, s := range v.sessions {
+		all += s.Slots
+		for _, q := range s.Queues {
+			slots[q] += s.Slots
+		}
+	}
+	gauge(workers, float64(len(v.sessions)))
+	gauge(workerSlots, float64(all))
+	for _, q := range v.queues {
+		if _, served := slots[q.Queue]; !served {
+			slots[q.Queue] = 0 // which is what one wants to hear of
+		}
+	}
+	names := make([]string, 0, len(slots))
+	for q := range slots {
+		names = append(names, q)
+	}
+	slices.Sort(names)
+	for _, q := range names[:min(len(names), mostQueues)] {
+		gauge(queueSlots, float64(slots[q]), q)
+	}
+}
+
+// age is how old something from t on was at a moment; the database's clock may be a little ahead.
+func age(at, t time.Time) float64 {
+	if t.IsZero() {
+		return 0
+	}
+	return max(0, at.Sub(t).Seconds())
+}
+
+// labelled is text fit for a label.
+func labelled(text string) string {
+	text = strings.ToValidUTF8(text, "\uFFFD")
+	if len(text) > mostLabel {
+		text = strings.ToValidUTF8(text[:mostLabel], "") + "…"
+	}
+	return text
+}
