@@ -38,6 +38,7 @@ type compiled struct {
 	once    sync.Once
 	program cel.Program
 	result  *cel.Type
+	nodes   int
 	facts   facts
 	issues  []issue // why it does not compile
 }
@@ -109,9 +110,9 @@ func (e *compiled) compile() {
 			}
 			return
 		}
-		e.result = checked.OutputType()
+		e.result, e.nodes = checked.OutputType(), ast.NodeCount(checked.NativeRep())
 		e.survey(checked.NativeRep().Expr(), false)
-		e.program, err = env.Program(checked, limits()...)
+		e.program, err = env.Program(checked, limits(e.nodes)...)
 		if err != nil {
 			e.issues = append(e.issues, issue{1, 0, err.Error(), ""})
 		}
@@ -315,12 +316,12 @@ func (e *expression) run(v *Vars) (ref.Val, error) {
 			a.refs[i] = TaskRef{Task: name, Output: true}
 		}
 	}
-	val, _, err := e.program.Eval(&a)
+	val, _, err := e.program.ContextEval(spent, &a)
 	if a.err != nil {
 		return nil, e.failed(a.err)
 	}
 	if err != nil {
-		return nil, e.failed(readable(err))
+		return nil, e.failed(e.readable(err))
 	}
 	return val, nil
 }
@@ -330,9 +331,11 @@ func (e *expression) failed(err error) error {
 }
 
 // readable adds what to do to those of CEL's messages that do not say.
-func readable(err error) error {
+func (e *compiled) readable(err error) error {
 	msg := err.Error()
 	switch {
+	case strings.Contains(msg, "operation interrupted"):
+		return fmt.Errorf("its loops take more than %d turns: do the work in a task, in code", turns(e.nodes))
 	case strings.Contains(msg, "cost limit exceeded"):
 		return fmt.Errorf("it takes more than %d operations: do the work in a task, in code", costLimit)
 	case strings.Contains(msg, "no such overload"):

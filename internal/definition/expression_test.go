@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -204,11 +206,81 @@ func TestEvaluationErrorsSayWhat(t *testing.T) {
 
 // TestHostileExpressionsStop holds evaluation to a tenth of a second: ten
 // times that here, for machines that are busy with other tests.
+// TestNoFunctionIsCheap calls everything on large values as often as the cost
+// allows.
+func TestNoFunctionIsCheap(t *testing.T) {
+	for i, call := range []string{
+		"size(bigs) > 0", "bigs.size() > 0", "bigs == bigs", "bigs != bigs + 'x'", "bigs < bigs", "bigs + 'x' != ''", "string(bigs) != ''", "bytes(bigs) != b''",
+		"bigs.contains('b')", "bigs.startsWith(bigs)", "bigs.endsWith(bigs)", "bigs.charAt(99999) != ''", "bigs.substring(99998, 99999) != ''",
+		"bigs.substring(99998) != ''", "bigs.indexOf('b') < 0", "bigs.lastIndexOf('b') < 0", "bigs.lowerAscii() != ''", "bigs.upperAscii() != ''", "bigs.trim() != ''",
+		"bigs.replace('b', 'c') != ''", "bigs.split('b') != []", "bigs.reverse() != ''", "'%s'.format([bigs]) != ''", "bigs.matches('^b')", "bigs.matches('a$')",
+		"base64.encode(bytes(bigs)) != ''", "json(bigs) != ''", "json(list) != ''", "default(bigs, 1) != 1", "type(bigs) == string", "bigs in [bigs]", "bigs in {bigs: 1}",
+		"list == list", "list != []", "size(list) > 0", "1 in list", "-1 in list", "list + list != []", "[list] == [list]", "list.first().hasValue()", "list.last().hasValue()",
+		"list.slice(0, 1) != []", "list.reverse() != []", "list.flatten() != []", "list.distinct() != []", "list.sort() != []", "list.sortBy(x, x) != []", "sum(list) > 0",
+		"sets.contains(list, [1])", "sets.intersects(list, [-1])", "sets.equivalent(list, [1])", "math.greatest(list) > 0", "math.least(list) >= 0", "list.map(x, x) != []",
+		"list.filter(x, false) == []", "list.exists(x, x < 0)", "list.exists_one(x, x == 0)", "map == map", "size(map) > 0", "'k1' in map", "'x' in map", "map.exists(k, k == 'x')",
+		"map.transformList(k, v, v) != []", "map.transformMap(k, v, v) != {}", "has(map.k1)", "map.?x.hasValue()", "optional.of(list) == optional.of(list)",
+		"optional.ofNonZeroValue(list).hasValue()", "{'a': list} == {'a': list}", "[list, bigs, map] != []", "cel.bind(x, bigs + bigs, size(x)) > 0", "parse_json(nums) != []",
+		"dyn(bigs) == dyn(list)", "timestamp('2026-01-01T00:00:00Z') < timestamp('2027-01-01T00:00:00Z')", "int('123') > 0", "double('1.5') > 0.0", "bool('true')",
+	} {
+		if slack > 1 && i%10 != 0 {
+			continue // the race detector has seen enough; the plain run does all
+		}
+		text := "lists.range(100000).all(i, " + call + " || true) && lists.range(100000).all(j, lists.range(100000).all(i, " + call + " || true))"
+		for name, path := range map[string]string{"bigs": "input.big", "list": "input.list", "map": "input.map", "nums": "input.nums"} {
+			text = regexp.MustCompile(`\b`+name+`\b`).ReplaceAllString(text, path)
+		}
+		e := &expression{field: "f", compiled: newCompiled(text, scopeItem)}
+		if e.compile(); len(e.issues) > 0 {
+			t.Errorf("%s: %v", call, e.issues)
+			continue
+		}
+		v := (&Vars{Input: bigInput()}).At(nil, 0)
+		start := time.Now()
+		_, err := e.eval(v)
+		if took := time.Since(start); took > slack*time.Second || err == nil {
+			t.Errorf("%s takes %s (%v)", call, took, err)
+		} else if took > slack*200*time.Millisecond {
+			t.Logf("%s takes %s", call, took)
+		}
+	}
+}
+
+// bigInput has a text of 100 KB, a list and an object of 10,000 members.
+var bigInput = sync.OnceValue(func() json.RawMessage {
+	list := make([]string, 10_000)
+	object := make([]string, 10_000)
+	for i := range list {
+		list[i] = fmt.Sprint(i)
+		object[i] = fmt.Sprintf(`"k%d":%d`, i, i)
+	}
+	nums := strings.Join(list, ",")
+	return json.RawMessage(`{"big":"` + strings.Repeat("a", 100_000) + `","list":[` + nums + `],"map":{` + strings.Join(object, ",") + `},"nums":"[` + nums + `]"}`)
+})
+
 func TestHostileExpressionsStop(t *testing.T) {
 	const r = "lists.range(1000)"
 	for name, text := range map[string]string{
 		"nested loops":      r + ".all(a, " + r + ".all(b, " + r + ".all(c, a + b + c >= 0)))",
 		"string doubling":   r + ".map(a, 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx').map(a, [a,a,a,a,a,a,a,a].join(a)).map(a, [a,a,a,a,a,a,a,a].join(a)).join('')",
+		"regex compiled":    r + ".all(a, 'x'.matches('((((a{5}){5}){5}){3})b*' + string(a)) == false)",
+		"regex repeated":    r + ".all(a, 'x'.matches('((((((a{3}){3}){3}){3}){3}){9})') == false)",
+		"regex long":        "bigs.matches('(a?){90}(a?){90}(a?){90}b')",
+		"split":             "[1,1,1,1,1,1,1,1,1].map(a, bigs.split(''))",
+		"binds":             "cel.bind(a, [1,1,1], cel.bind(b, [a,a,a], cel.bind(c, [b,b,b,b,b,b], cel.bind(d, [c,c,c,c,c,c,c,c,c], cel.bind(e, [d,d,d,d,d,d,d,d,d], cel.bind(f, [e,e,e,e,e,e,e,e,e], cel.bind(g, [f,f,f,f,f,f,f,f,f], cel.bind(h, [g,g,g,g,g,g,g,g,g], h == h || dyn(h) in [dyn(h)] || [h, h].distinct() == [h]))))))))",
+		"overflowing size":  "[[1]]" + strings.Repeat(".map(a, a+a+a+a+a+a+a+a)", 22) + ".map(a, a.sort())",
+		"overflowing loop":  "[[1]]" + strings.Repeat(".map(a, a+a+a+a+a+a+a+a)", 22) + ".map(a, a.map(x, x))",
+		"long sum of lists": "(" + strings.Repeat("[1,2,3,4,5,6,7,8,9]+", 90) + "[1]).map(x, x).sort()",
+		"transform map":     "lists.range(10000).transformMapEntry(i, v, {string(v): v}).size()",
+		"transform list":    "lists.range(100000).transformList(i, v, [i, v]).size()",
+		"index of":          "lists.range(1000).all(i, bigs.indexOf(bigs + 'b') < 0 && bigs.lastIndexOf('ba') < 0)",
+		"format in loops":   r + ".map(i, '%999.999f%s'.format([1.5, " + r + "]))",
+		"substrings":        "lists.range(100000).all(i, bigs.substring(i).size() > 0)",
+		"free loops":        "lists.range(100000).all(a, lists.range(100000).all(b, lists.range(100000).all(c, true)))",
+		"free and wide":     "lists.range(100000).all(a, lists.range(100000).all(b, " + strings.Repeat("true && ", 700) + "true))",
+		"free ternaries":    "lists.range(100000).all(a, lists.range(100000).all(b, " + strings.Repeat("false ? false : ", 90) + "true))",
+		"free literals":     "lists.range(100000).all(a, lists.range(100000).all(b, [" + strings.Repeat("{},", 700) + "{}] != []))",
+		"free lists":        "lists.range(100000).all(a, lists.range(100000).all(b, [" + strings.Repeat("b,", 1500) + "b] != []))",
 		"big ranges":        "lists.range(100000).map(a, lists.range(100000))",
 		"flatten":           r + ".map(a, " + r + ").flatten().map(a, a).sort().distinct()",
 		"distinct":          "lists.range(100000).distinct()",

@@ -45,14 +45,19 @@ func functions() []cel.EnvOption {
 		cel.Function("sets.intersects", of("sets_intersects", []*cel.Type{list, list}, cel.BoolType, setsIntersect)),
 		cel.Function("sets.equivalent", of("sets_equivalent", []*cel.Type{list, list}, cel.BoolType, setsEqual)),
 
-		cel.Function("matches", of("matches_text_text", []*cel.Type{text, text}, cel.BoolType, matches),
-			on("text_matches_text", []*cel.Type{text, text}, cel.BoolType, matches)),
+		cel.Function("@matches", of("text_matches_text", []*cel.Type{text, text}, cel.BoolType, matches)),
+		cel.Macros(cel.ReceiverMacro("matches", 1, matchesMacro), cel.GlobalMacro("matches", 2, matchesMacro)),
 		cel.Function("indexOf", on("string_index_of_string", []*cel.Type{text, text}, cel.IntType, indexOf),
 			on("string_index_of_string_int", []*cel.Type{text, text, cel.IntType}, cel.IntType, indexOf)),
 		cel.Function("lastIndexOf", on("string_last_index_of_string", []*cel.Type{text, text}, cel.IntType, lastIndexOf),
 			on("string_last_index_of_string_int", []*cel.Type{text, text, cel.IntType}, cel.IntType, lastIndexOf)),
+		cel.Function("substring", on("string_substring_int", []*cel.Type{text, cel.IntType}, text, substring),
+			on("string_substring_int_int", []*cel.Type{text, cel.IntType, cel.IntType}, text, substring)),
+		cel.Function("charAt", on("string_char_at_int", []*cel.Type{text, cel.IntType}, text, charAt)),
 		cel.Function("replace", on("string_replace_string_string", []*cel.Type{text, text, text}, text, replace),
 			on("string_replace_string_string_int", []*cel.Type{text, text, text, cel.IntType}, text, replace)),
+		cel.Function("split", on("string_split_string", []*cel.Type{text, text}, cel.ListType(text), split),
+			on("string_split_string_int", []*cel.Type{text, text, cel.IntType}, cel.ListType(text), split)),
 		cel.Function("join", on("list_join", []*cel.Type{cel.ListType(text)}, text, joinTexts),
 			on("list_join_string", []*cel.Type{cel.ListType(text), text}, text, joinTexts)),
 		cel.Function("format", on("string_format", []*cel.Type{text, list}, text, format)),
@@ -80,7 +85,7 @@ func listOf(v ref.Val) ([]ref.Val, error) {
 		return nil, fmt.Errorf("want a list, not a value of type %s", v.Type().TypeName())
 	}
 	n, ok := l.Size().(types.Int)
-	if !ok || n > maxElements {
+	if !ok || n < 0 || n > maxElements {
 		return nil, fmt.Errorf("the list has %v elements; at most %d are worked on", l.Size(), maxElements)
 	}
 	out := make([]ref.Val, 0, n)
@@ -180,7 +185,7 @@ func flatten(args ...ref.Val) (ref.Val, error) {
 			out = append(out, el)
 			continue
 		}
-		if n, ok := inner.Size().(types.Int); !ok || int(n)+len(out) > maxElements {
+		if n, ok := inner.Size().(types.Int); !ok || n < 0 || n > maxElements || int(n)+len(out) > maxElements {
 			return nil, fmt.Errorf("flatten: the list would have more than %d elements", maxElements)
 		}
 		for it := inner.Iterator(); it.HasNext() == types.True; {
@@ -323,4 +328,13 @@ func sortByMacro(f cel.MacroExprFactory, target ast.Expr, args []ast.Expr) (ast.
 	}
 	return f.NewComprehension(f.NewList(), "#unused", input, target, f.NewLiteral(types.False), f.NewIdent(input),
 		f.NewMemberCall("@sort_by", f.NewIdent(input), keys)), nil
+}
+
+// matchesMacro gives the function another name, because CEL compiles constant
+// patterns of one called matches by itself, without our bounds.
+func matchesMacro(f cel.MacroExprFactory, target ast.Expr, args []ast.Expr) (ast.Expr, *cel.Error) {
+	if target != nil {
+		args = append([]ast.Expr{target}, args...)
+	}
+	return f.NewCall("@matches", args...), nil
 }

@@ -36,10 +36,12 @@ var scopeVariables = [scopes][]string{
 // that can are replaced by bounded ones (functions.go, price.go).
 const (
 	costLimit     = 1_000_000
-	maxExpression = 8 << 10 // characters of one expression
-	maxElements   = 100_000 // of a list that a function works on
-	maxCompared   = 200_000 // elements, of all levels, of a value that is compared
-	maxText       = 4 << 20 // bytes of a text that a function makes
+	maxIterations = 300_000    // turns of all loops together
+	maxVisits     = 30_000_000 // turns times the nodes of the expression
+	maxExpression = 8 << 10    // characters of one expression
+	maxElements   = 100_000    // of a list that a function works on
+	maxCompared   = 200_000    // elements, of all levels, of a value that is compared
+	maxText       = 4 << 20    // bytes of a text that a function makes
 	// MaxResult is how large the JSON text of one evaluated template may be, in bytes.
 	MaxResult = 16 << 20
 )
@@ -67,7 +69,7 @@ var base = sync.OnceValues(func() (*cel.Env, error) {
 		cel.ParserRecursionLimit(100),
 		cel.ParserErrorRecoveryLimit(4),
 		cel.ParserExpressionSizeLimit(maxExpression),
-		cel.ExpressionNodeLimit(5_000),
+		cel.ExpressionNodeLimit(2_000),
 		ext.Bindings(), ext.Strings(ext.StringsVersion(0)), ext.Math(), ext.Encoders(ext.EncodersVersion(0)), ext.TwoVarComprehensions(),
 	}
 	return cel.NewCustomEnv(append(opts, functions()...)...)

@@ -1,6 +1,7 @@
 package definition
 
 import (
+	"context"
 	"math/bits"
 
 	"cel.dev/cel-go/cel"
@@ -11,58 +12,103 @@ import (
 	"cel.dev/cel-go/interpreter"
 )
 
-// limits are the options that bound an evaluation. They are measured in work
-// and size, never in time, so that the same values always give the same result.
-func limits() []cel.ProgramOption {
+// limits are the options that bound an evaluation of an expression with so many
+// nodes. They are measured in work and size, never in time, so that the same
+// values always give the same result.
+func limits(nodes int) []cel.ProgramOption {
 	return []cel.ProgramOption{
 		cel.EvalOptions(cel.OptOptimize),
 		cel.CostLimit(costLimit),
 		cel.CostTracking(prices{}),
 		cel.CustomDecoratorV2(boundComparison),
+		cel.InterruptCheckFrequency(uint(turns(nodes))),
 	}
 }
 
-// prices charges our own functions for the elements and the text they handle.
+// spent is a context that is over already. CEL looks at it once in
+// maxIterations turns of all loops together: the evaluation then ends, for CEL
+// charges nothing for a loop whose body is free.
+var spent = func() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}()
+
+// turns is how often all loops of an expression together may turn: nodes that
+// CEL charges nothing for take their time as well.
+func turns(nodes int) int { return min(maxIterations, maxVisits/max(1, nodes)) }
+
+// prices says what calls cost, CEL's own functions included: its own prices
+// miss the copies that some make of a text.
 type prices struct{}
 
-// CallCost implements CEL's ActualCostEstimator; nil leaves the price to CEL.
-func (prices) CallCost(_, overload string, args []ref.Val, result ref.Val) *uint64 {
-	var n uint64
-	switch overload {
-	case "json_dyn", "range_int":
-		n = weight(result)
-	case "default_dyn_dyn":
-	case "parse_json_string", "sum_list", "list_slice_int_int", "list_reverse", "string_reverse", "string_index_of_string", "string_index_of_string_int":
-		n = weight(args[0])
-	case "list_flatten", "string_replace_string_string", "string_replace_string_string_int", "list_join", "list_join_string", "string_format":
-		n = weight(args[0]) + weight(result)
-	case "list_sort", "list_sort_by":
-		n = weight(args[0])
-		n *= uint64(bits.Len64(n))
-	case "list_distinct":
-		n = 4 * weight(args[0])
-	case "sets_contains", "sets_intersects", "sets_equivalent":
-		n = 4 * (weight(args[0]) + weight(args[1]))
-	case "matches_text_text", "text_matches_text", "string_last_index_of_string", "string_last_index_of_string_int":
-		n = 100 + weight(args[0])*(1+weight(args[1]))
-	default:
-		return nil
+// CallCost implements CEL's ActualCostEstimator. Every call pays for the text
+// it reads and writes; some for the elements of lists as well.
+func (prices) CallCost(function, _ string, args []ref.Val, result ref.Val) *uint64 {
+	n := uint64(1) + textWeight(result)
+	for _, a := range args {
+		n += textWeight(a)
 	}
-	n++
+	switch function {
+	case "json":
+		n *= 4
+	case operators.Equals, operators.NotEquals:
+		n += compareCost(args[0]) + compareCost(args[1])
+	case operators.In:
+		if _, list := args[1].(traits.Lister); list {
+			n += compareCost(args[1])
+		}
+		n += compareCost(args[0])
+	case "sum", "slice", "format", "math.@max", "math.@min":
+		for _, a := range args {
+			n += weight(a)
+		}
+	case "lists.range":
+		n += weight(result)
+	case "flatten", "join", "split", "reverse":
+		n += weight(args[0]) + weight(result)
+	case "sort", "@sort_by":
+		w := weight(args[0])
+		n += w * uint64(bits.Len64(w))
+	case "distinct":
+		n += 4 * weight(args[0])
+	case "sets.contains", "sets.intersects", "sets.equivalent":
+		n += 4 * (weight(args[0]) + weight(args[1]))
+	case "cel.@mapInsert": // copies the map
+		n += weight(args[0])/2 + weight(result)/2
+	case "@matches":
+		n += 1000 + weight(args[0])*(1+10*weight(args[1]))
+	case "lastIndexOf":
+		n += weight(args[0]) * weight(args[1])
+	}
 	return &n
 }
 
-// weight is how many elements a list has, or tens of bytes a text.
-func weight(v ref.Val) uint64 {
+func compareCost(v ref.Val) uint64 {
+	if !composite(v) {
+		return 0
+	}
+	return uint64(compared.AggregateSize(v)) / 2
+}
+
+func textWeight(v ref.Val) uint64 {
 	switch v := v.(type) {
 	case types.String:
 		return uint64(len(v)) / 10
-	case traits.Lister:
-		if n, ok := v.Size().(types.Int); ok && n > 0 {
+	case types.Bytes:
+		return uint64(len(v)) / 10
+	}
+	return 0
+}
+
+// weight is how many elements a list or an object has, or tens of bytes a text.
+func weight(v ref.Val) uint64 {
+	if sized, ok := v.(traits.Sizer); ok && composite(v) {
+		if n, ok := sized.Size().(types.Int); ok && n > 0 {
 			return uint64(n)
 		}
 	}
-	return 0
+	return textWeight(v)
 }
 
 // comparison is ==, != or in, refused for values that are too large: lists that
@@ -110,7 +156,9 @@ func (c *comparison) Eval(vars interpreter.Activation) ref.Val {
 }
 
 func (c *comparison) compare(a, b ref.Val) ref.Val {
-	if tooLarge(a) || tooLarge(b) {
+	_, object := b.(traits.Mapper)
+	lookup := object && c.Function() == operators.In // looks at one key
+	if tooLarge(a) || !lookup && tooLarge(b) {
 		return types.NewErr("values of more than %d elements are not compared", maxCompared)
 	}
 	switch c.Function() {
@@ -126,10 +174,17 @@ func (c *comparison) compare(a, b ref.Val) ref.Val {
 }
 
 func tooLarge(v ref.Val) bool {
+	if !composite(v) {
+		return false
+	}
+	size := compared.ApproximateAggregateSize(v)
+	return size.LimitExceeded || size.Size > 10*maxCompared
+}
+
+func composite(v ref.Val) bool {
 	switch v.(type) {
 	case traits.Lister, traits.Mapper, *types.Optional:
-		size := compared.ApproximateAggregateSize(v)
-		return size.LimitExceeded || size.Size > 10*maxCompared
+		return true
 	}
 	return false
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"regexp"
+	"regexp/syntax"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -38,16 +39,39 @@ func reverseText(args ...ref.Val) (ref.Val, error) {
 	return types.String(runes), nil
 }
 
+// maxPattern bounds a pattern with its repetitions written out: a{9} is 9.
+const maxPattern = 500
+
 func matches(args ...ref.Val) (ref.Val, error) {
 	s, pattern := string(args[0].(types.String)), string(args[1].(types.String))
-	if len(pattern) > 1000 || len(s)*len(pattern) > 10_000_000 {
-		return nil, fmt.Errorf("matches: a text of %d bytes and a pattern of %d are too much together", len(s), len(pattern))
+	if len(pattern) > maxPattern {
+		return nil, fmt.Errorf("matches: the pattern has %d bytes; at most %d are allowed", len(pattern), maxPattern)
+	}
+	tree, err := syntax.Parse(pattern, syntax.Perl)
+	if err != nil {
+		return nil, fmt.Errorf("matches: %w", err)
+	}
+	size := patternSize(tree)
+	if size > maxPattern || len(s)*size > 2_000_000 {
+		return nil, fmt.Errorf("matches: a pattern of size %d on a text of %d bytes is too much; the size, repetitions written out, may be %d, and the product 2,000,000", size, len(s), maxPattern)
 	}
 	re, err := regexp.Compile(pattern)
 	if err != nil {
 		return nil, fmt.Errorf("matches: %w", err)
 	}
 	return types.Bool(re.MatchString(s)), nil
+}
+
+// patternSize counts the parts of a pattern, saturating above maxPattern.
+func patternSize(re *syntax.Regexp) int {
+	n := 1 + len(re.Rune)
+	for _, sub := range re.Sub {
+		n += patternSize(sub)
+	}
+	if re.Op == syntax.OpRepeat {
+		n *= max(1, re.Min, re.Max)
+	}
+	return min(n, maxPattern+1)
 }
 
 // indexOf counts in characters, as all of CEL's text functions do.
@@ -99,6 +123,43 @@ func byteOffset(s string, n int64) int {
 	return len(s)
 }
 
+// substring counts in characters and takes no copy of the text.
+func substring(args ...ref.Val) (ref.Val, error) {
+	s, from := string(args[0].(types.String)), int64(args[1].(types.Int))
+	to := int64(len(s))
+	if len(args) == 3 {
+		to = int64(args[2].(types.Int))
+	}
+	if from < 0 || to < from {
+		return nil, fmt.Errorf("substring: from %d to %d is not within the text", from, to)
+	}
+	start := byteOffset(s, from)
+	end := len(s)
+	if len(args) == 3 {
+		end = start + byteOffset(s[start:], to-from)
+	}
+	if beyond(s, start, from) || len(args) == 3 && beyond(s, end, to) {
+		return nil, fmt.Errorf("substring: the text has %d characters", utf8.RuneCountInString(s))
+	}
+	return types.String(s[start:end]), nil
+}
+
+// beyond reports whether character n lies behind the end of s, given where
+// byteOffset put it.
+func beyond(s string, at int, n int64) bool {
+	return at == len(s) && int64(utf8.RuneCountInString(s)) < n
+}
+
+func charAt(args ...ref.Val) (ref.Val, error) {
+	s, n := string(args[0].(types.String)), int64(args[1].(types.Int))
+	at := byteOffset(s, max(0, n))
+	if n < 0 || beyond(s, at, n) {
+		return nil, fmt.Errorf("charAt: %d is not within the text", n)
+	}
+	_, size := utf8.DecodeRuneInString(s[at:])
+	return types.String(s[at : at+size]), nil
+}
+
 func replace(args ...ref.Val) (ref.Val, error) {
 	s, from, to := string(args[0].(types.String)), string(args[1].(types.String)), string(args[2].(types.String))
 	n := -1
@@ -113,6 +174,18 @@ func replace(args ...ref.Val) (ref.Val, error) {
 		return nil, fmt.Errorf("replace: the text would have more than %d bytes", maxText)
 	}
 	return types.String(strings.Replace(s, from, to, n)), nil
+}
+
+func split(args ...ref.Val) (ref.Val, error) {
+	s, sep := string(args[0].(types.String)), string(args[1].(types.String))
+	n := -1
+	if len(args) == 3 {
+		n = int(max(-1, min(int64(args[2].(types.Int)), maxElements)))
+	}
+	if n < 0 && strings.Count(s, sep) > maxElements {
+		return nil, fmt.Errorf("split: the list would have more than %d elements", maxElements)
+	}
+	return native(strings.SplitN(s, sep, n)), nil
 }
 
 func joinTexts(args ...ref.Val) (ref.Val, error) {
