@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/url"
 	"os"
 	"path/filepath"
 	goruntime "runtime"
@@ -23,7 +24,9 @@ type setting struct {
 	key    string // in the file; the flag has dashes, the variable is PAWL_KEY
 	value  string // default
 	doc    string
-	secret bool   // read also from the file that KEY_FILE names; never printed
+	alias  string // another variable that is read when PAWL_KEY is not set
+	file   bool   // read also from the file that KEY_FILE names
+	secret bool   // never printed
 	on     string // the only command that has a flag for it; empty: all have
 	check  func(string) error
 }
@@ -36,9 +39,9 @@ const defaultListen = "127.0.0.1:7411"
 // settings are in the order in which `pawl config print` shows them.
 var settings = []setting{
 	{key: "server", doc: "URL of the server to work with; empty: an engine in this process"},
-	{key: "token", doc: "token for the server, or that the server asks for", secret: true},
+	{key: "token", doc: "token for the server, or that the server asks for", file: true, secret: true},
 	{key: "state_dir", doc: "where an engine of this process keeps everything (default $XDG_STATE_HOME/pawl)"},
-	{key: "store", value: "sqlite", doc: "the database: sqlite (a file in the state directory) or sqlite:PATH", check: checkStore},
+	{key: "store", value: "sqlite", doc: "the database: sqlite (a file in the state directory), sqlite:PATH or postgres://…", alias: "PAWL_DATABASE_URL", file: true, check: checkStore},
 	{key: "listen", value: defaultListen, doc: "address that pawl server answers on", on: "server"},
 	{key: "slots", value: "0", doc: "how many executions run at once here; 0: two per processor core", check: atLeast(0)},
 	{key: "queues", value: "default", doc: "the queues that workers here serve, by commas", check: checkQueues},
@@ -92,7 +95,7 @@ func declareSettings(flags *pflag.FlagSet, command string) {
 			continue
 		}
 		doc := s.doc + " [$" + s.variable() + "]"
-		if s.secret {
+		if s.file {
 			flags.String(s.flag()+"-file", "", "file that holds the "+s.doc+" [$"+s.variable()+"_FILE]")
 		}
 		flags.String(s.flag(), s.value, doc)
@@ -133,11 +136,16 @@ func loadConfig(flags *pflag.FlagSet, getenv func(string) string) (config, error
 
 // overlay takes a setting from the environment or its flag.
 func (c *config) overlay(s *setting, flags *pflag.FlagSet, getenv func(string) string) error {
-	if v := getenv(s.variable()); v != "" {
-		c.values[s.key], c.source[s.key] = v, "$"+s.variable()
-	} else if path := getenv(s.variable() + "_FILE"); s.secret && path != "" {
-		if err := c.readSecret(s, path, "$"+s.variable()+"_FILE"); err != nil {
-			return err
+	for _, name := range []string{s.alias, s.variable()} { // the last one wins
+		if name == "" {
+			continue
+		}
+		if v := getenv(name); v != "" {
+			c.values[s.key], c.source[s.key] = v, "$"+name
+		} else if path := getenv(name + "_FILE"); s.file && path != "" {
+			if err := c.readSecret(s, path, "$"+name+"_FILE"); err != nil {
+				return err
+			}
 		}
 	}
 	if flags == nil {
@@ -145,7 +153,7 @@ func (c *config) overlay(s *setting, flags *pflag.FlagSet, getenv func(string) s
 	}
 	if f := flags.Lookup(s.flag()); f != nil && f.Changed {
 		c.values[s.key], c.source[s.key] = f.Value.String(), "--"+s.flag()
-	} else if f := flags.Lookup(s.flag() + "-file"); s.secret && f != nil && f.Changed {
+	} else if f := flags.Lookup(s.flag() + "-file"); s.file && f != nil && f.Changed {
 		return c.readSecret(s, f.Value.String(), "--"+s.flag()+"-file")
 	}
 	return nil
@@ -214,7 +222,7 @@ func (c *config) parse(path string, b []byte) error {
 			problems = append(problems, fmt.Errorf("%s:%d:%d: %s: %w", path, value.Line, value.Column, key.Value, err))
 		case known(key.Value) != nil:
 			c.values[key.Value], c.source[key.Value] = text, path
-		case secretFile != key.Value && known(secretFile) != nil && known(secretFile).secret:
+		case secretFile != key.Value && known(secretFile) != nil && known(secretFile).file:
 			if err := c.readSecret(known(secretFile), text, path); err != nil {
 				problems = append(problems, err)
 			}
@@ -320,10 +328,15 @@ func parseDuration(s string) (time.Duration, error) {
 }
 
 func checkStore(s string) error {
-	if path, ok := strings.CutPrefix(s, "sqlite:"); s == "sqlite" || (ok && path != "") {
+	if path, ok := strings.CutPrefix(s, "sqlite:"); s == "sqlite" || (ok && path != "") || isPostgres(s) {
 		return nil
 	}
-	return fmt.Errorf("%.60q is not a database: write sqlite, or sqlite:PATH", s)
+	return fmt.Errorf("%.60q is not a database: write sqlite, sqlite:PATH or postgres://USER@HOST/DATABASE", redacted(s))
+}
+
+// isPostgres reports whether a database is one that several processes can share.
+func isPostgres(dsn string) bool {
+	return strings.HasPrefix(dsn, "postgres://") || strings.HasPrefix(dsn, "postgresql://")
 }
 
 func checkQueues(s string) error {
@@ -332,6 +345,14 @@ func checkQueues(s string) error {
 		return errors.New("no queue is named: write at least one, such as default")
 	}
 	return nil
+}
+
+// redacted hides the password in a URL.
+func redacted(value string) string {
+	if u, err := url.Parse(value); err == nil && u.User != nil {
+		return u.Redacted()
+	}
+	return value
 }
 
 func (a *app) configCommand() *cobra.Command {
@@ -363,7 +384,7 @@ $XDG_CONFIG_HOME/pawl/pawl.yaml. Unknown settings in it are errors.`,
 func (c *config) print() string {
 	var b strings.Builder
 	for _, s := range settings {
-		value := c.values[s.key]
+		value := redacted(c.values[s.key])
 		if value != "" && strings.ContainsAny(value, ":#{}[]*&!|>'\"%@` ") {
 			value = strconv.Quote(value)
 		}

@@ -114,7 +114,7 @@ func (a *app) checkState(ctx context.Context) []checkup {
 	}
 	defer func() { _ = lock.Close() }()
 	db := checkup{What: "database", Needed: true, OK: true}
-	s, err := openStore(ctx, a.config.text("store"), dir)
+	s, err := openStore(ctx, a.config.text("store"), dir, "")
 	if err != nil {
 		db.OK, db.Say, db.Fix = false, err.Error(), "restore it from a backup, or move it away to begin with an empty one"
 		return []checkup{state, db}
@@ -207,10 +207,9 @@ func checkEnvironment() []checkup {
 	for _, kv := range os.Environ() {
 		name, _, _ := strings.Cut(kv, "=")
 		key, ours := strings.CutPrefix(name, "PAWL_")
-		if !ours || key == "CONFIG" || known(strings.ToLower(key)) != nil {
-			continue
-		}
-		if s := known(strings.ToLower(strings.TrimSuffix(key, "_FILE"))); s != nil && s.secret {
+		if !ours || key == "CONFIG" || strings.HasPrefix(key, "TEST_") || slices.ContainsFunc(settings, func(s setting) bool {
+			return name == s.variable() || name == s.alias || s.file && (name == s.variable()+"_FILE" || name == s.alias+"_FILE")
+		}) {
 			continue
 		}
 		all = append(all, checkup{What: "environment", Say: "$" + name + " is no setting of Pawl's", Fix: "the settings are " + settingKeys()})

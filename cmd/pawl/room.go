@@ -19,8 +19,11 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime"
 	"github.com/pawl-run/pawl/internal/server"
 	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/store/postgres"
 	"github.com/pawl-run/pawl/internal/store/sqlite"
 	"github.com/pawl-run/pawl/internal/task"
+	"github.com/pawl-run/pawl/internal/telemetry"
+	"github.com/pawl-run/pawl/internal/telemetry/otlp"
 	"github.com/pawl-run/pawl/internal/worker"
 )
 
@@ -35,6 +38,8 @@ type room struct {
 	log    *slog.Logger
 
 	runtime runtime.Runtime
+	tracer  *telemetry.Tracer // nil unless OTEL_… names a collector
+	flush   func(context.Context) error
 
 	stopWorker, stopServing, stopEngine func() // each waits until it has stopped
 	closing                             sync.Once
@@ -60,15 +65,18 @@ func (a *app) openRoom(ctx context.Context, lock *os.File, ro roomOptions) (_ *r
 	if err := o.write(lock); err != nil {
 		return nil, err
 	}
+	if r.tracer, r.flush, err = otlp.Start(a.getenv, "pawl", version()); err != nil {
+		return nil, err
+	}
 	dir := a.config.text("state_dir")
-	if r.store, err = openStore(ctx, a.config.text("store"), dir); err != nil {
+	if r.store, err = openStore(ctx, a.config.text("store"), dir, ""); err != nil {
 		return nil, err
 	}
 	if r.blobs, err = file.Open(filepath.Join(dir, "blobs")); err != nil {
 		return nil, err
 	}
 	r.engine, err = engine.New(engine.Options{
-		Store: r.store, Blobs: r.blobs, Log: r.log, Exclusive: true, Retention: a.config.retention(),
+		Store: r.store, Blobs: r.blobs, Log: r.log, Exclusive: !isPostgres(a.config.text("store")), Tracer: r.tracer, Retention: a.config.retention(),
 		Queues: a.config.list("queues"), Validate: task.Validate,
 	})
 	if err != nil {
@@ -103,7 +111,7 @@ func (a *app) openRoom(ctx context.Context, lock *os.File, ro roomOptions) (_ *r
 func (r *room) serveState(o owner, dir string, grace time.Duration) error {
 	tokens := r.app.tokens()
 	var err error
-	if r.server, err = server.New(server.Options{Engine: r.engine, Log: r.log, Version: version(), Tokens: tokens, Workers: r.remoteWorkers(), Grace: grace}); err != nil {
+	if r.server, err = server.New(server.Options{Engine: r.engine, Log: r.log, Tracer: r.tracer, Version: version(), Tokens: tokens, Workers: r.remoteWorkers(), Grace: grace}); err != nil {
 		return err
 	}
 	l, remove, err := listenState(dir)
@@ -138,7 +146,7 @@ func (r *room) startWorker(grace time.Duration) error {
 	r.runtime = rt
 	w, err := worker.New(worker.Options{
 		Handoff: direct.New(r.engine), Handlers: handlers, Slots: c.slots(), Queues: c.list("queues"),
-		Log: r.log, Blobs: r.blobs, Grace: grace,
+		Log: r.log, Tracer: r.tracer, Blobs: r.blobs, Grace: grace,
 	})
 	if err != nil {
 		return err
@@ -164,6 +172,13 @@ func (r *room) close() {
 		r.stopWorker()
 		r.stopServing()
 		r.stopEngine()
+		if r.flush != nil {
+			last, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+			if err := r.flush(last); err != nil {
+				r.log.Warn("some traces were not handed in", "err", err)
+			}
+			cancel()
+		}
 		if r.runtime != nil {
 			if err := r.runtime.Close(); err != nil {
 				r.log.Warn("the runtime did not close cleanly", "err", err)
@@ -196,8 +211,15 @@ func background(f func(context.Context)) (stop func()) {
 	}
 }
 
-// openStore opens the database that a setting names.
-func openStore(ctx context.Context, dsn, dir string) (store.Store, error) {
+// openStore opens the database that a setting names. Of PostgreSQL, schema holds the tables; "" is the usual one.
+func openStore(ctx context.Context, dsn, dir, schema string) (store.Store, error) {
+	if isPostgres(dsn) {
+		s, err := postgres.Open(ctx, dsn, postgres.Options{Schema: schema})
+		if err != nil {
+			return nil, err // a nil *postgres.Store must not become a store.Store
+		}
+		return s, nil
+	}
 	path := filepath.Join(dir, "pawl.db")
 	if given, ok := strings.CutPrefix(dsn, "sqlite:"); ok {
 		path = given

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-run/pawl/internal/handoff/remote"
+	"github.com/pawl-run/pawl/internal/telemetry/otlp"
 	"github.com/pawl-run/pawl/internal/worker"
 )
 
@@ -47,9 +48,20 @@ func (a *app) work(ctx context.Context, name string, grace time.Duration) error 
 		return err
 	}
 	defer func() { _ = rt.Close() }()
+	tracer, flush, err := otlp.Start(a.getenv, "pawl-worker", version())
+	if err != nil {
+		return err
+	}
+	defer func() {
+		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+		defer cancel()
+		if flush != nil {
+			_ = flush(last) // traces are a help and nothing depends on them
+		}
+	}()
 	w, err := worker.New(worker.Options{
 		Handoff: engine, Handlers: handlers, Slots: a.config.slots(), Queues: a.config.list("queues"), Name: name,
-		Log: a.logger(), Grace: grace,
+		Log: a.logger(), Tracer: tracer, Grace: grace,
 	})
 	if err != nil {
 		return err
