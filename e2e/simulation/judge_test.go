@@ -94,7 +94,7 @@ func (w *world) judgeRow(r *row) {
 // judgeWorkflow works out, from the children alone, how a workflow must have ended.
 func (w *world) judgeWorkflow(r *row) {
 	def := w.load.definition(r)
-	if def == nil || r.x.Place != flow.Finished || r.order != nil || !r.ran() {
+	if def == nil || r.x.Place != flow.Finished || w.shadow.ordersAbove(r) || !r.ran() {
 		return // ended from outside
 	}
 	if r.lost[r.x.Attempt] != "" {
@@ -140,6 +140,18 @@ func (w *world) judgeWorkflow(r *row) {
 	if want == flow.Completed && def.Outputs != nil && def.Name != "leaf" {
 		w.judgeOutputs(r, def, kids)
 	}
+}
+
+// ordersAbove reports whether an execution, or a workflow above it, was ordered to end.
+func (s *shadow) ordersAbove(r *row) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for ; r != nil; r = s.rows[r.x.Parent] {
+		if r.order != nil || s.removed[r.x.Parent] {
+			return true
+		}
+	}
+	return false
 }
 
 // ran reports whether the last attempt got as far as running.
