@@ -34,14 +34,14 @@ func Parse(file string, src []byte) ([]*Definition, error) {
 		}
 		defs = append(defs, d)
 	}
+	if len(b.problems) == 0 {
+		return defs, nil
+	}
+	listed := b.problems.sorted()
 	if len(b.problems) >= maxProblems {
-		b.problems = append(b.problems, Problem{Position: Position{File: file, Line: 1 << 30},
-			Message: fmt.Sprintf("more than %d problems; the rest is not listed", maxProblems)})
+		listed = append(listed, Problem{Position: Position{File: file}, Message: fmt.Sprintf("there are more than %d problems; the rest is not listed", maxProblems)})
 	}
-	if len(b.problems) > 0 {
-		return nil, b.problems.sorted()
-	}
-	return defs, nil
+	return nil, listed
 }
 
 // Decode reads what Canonical returned. It trusts the text to have been valid:

@@ -294,6 +294,9 @@ func TestHostileDocumentsAreQuick(t *testing.T) {
 		n := 0
 		if ps, ok := err.(Problems); ok {
 			n = len(ps)
+			if last := ps[n-1].String(); n > maxProblems && last != fmt.Sprintf("h.yaml: there are more than %d problems; the rest is not listed", maxProblems) {
+				t.Errorf("%s: the last problem is %q", name, last)
+			}
 			if len(err.Error()) > 1<<20 {
 				t.Errorf("%s: the error has %d bytes", name, len(err.Error()))
 			}
