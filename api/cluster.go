@@ -60,6 +60,21 @@ type Stats struct {
 	Goroutines int                `json:"goroutines"`
 }
 
+// Verification is what a look at every row of the store found.
+type Verification struct {
+	// Broken are the promises that some row breaks; at most about a thousand are listed.
+	Broken []Violation `json:"broken"`
+	// Seconds is how long it took.
+	Seconds float64 `json:"seconds"`
+}
+
+// Violation is one broken promise.
+type Violation struct {
+	Invariant int    `json:"invariant"`           // its number in docs/invariants.md
+	Execution string `json:"execution,omitempty"` // empty where it is about none
+	Message   string `json:"message"`
+}
+
 // Health is the answer to a probe.
 type Health struct {
 	Status string `json:"status"` // ok

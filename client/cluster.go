@@ -35,6 +35,14 @@ func (c *Client) Stats(ctx context.Context) (*api.Stats, error) {
 	return orNil(&s, err)
 }
 
+// Verify has the server check every row of its store against what Pawl promises. It reads all there is; a second one at
+// the same time is refused.
+func (c *Client) Verify(ctx context.Context) (*api.Verification, error) {
+	var v api.Verification
+	err := c.get(ctx, "/verify", &v)
+	return orNil(&v, err)
+}
+
 // Ready returns nil when the server takes work: its store answers and it is not about to stop.
 func (c *Client) Ready(ctx context.Context) error {
 	_, err := c.once(ctx, request{method: http.MethodGet, path: "//readyz"}, nil)

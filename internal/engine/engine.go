@@ -3,6 +3,7 @@
 package engine
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -122,6 +123,16 @@ func (e *Engine) Reader() interface {
 	store.Logs
 } {
 	return e.opts.Store
+}
+
+// Verify reads the whole store and says which promises its rows break. It changes nothing and may run beside everything
+// else; it takes as long as the store is large.
+func (e *Engine) Verify(ctx context.Context) ([]store.Violation, error) {
+	broken, err := e.opts.Store.Check(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("verify the store: %w", err)
+	}
+	return broken, nil
 }
 
 // Blobs is where large logs and files lie; nil when there is no such place.

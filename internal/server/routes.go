@@ -152,6 +152,8 @@ func serverRoutes() []route {
 			answers: []answer{ok(reflect.TypeFor[api.Workers]())}, handle: (*call).workers},
 		{method: "GET", path: "/api/v1/stats", name: "stats", tag: tagCluster, summary: "See the server's sums",
 			answers: []answer{ok(reflect.TypeFor[api.Stats]())}, handle: (*call).stats},
+		{method: "GET", path: verifyPath, name: "verify", tag: tagCluster, summary: "Check every row of the store against what Pawl promises",
+			answers: []answer{ok(reflect.TypeFor[api.Verification]())}, handle: (*call).verify},
 		{method: "GET", path: "/healthz", name: "healthz", tag: tagServer, summary: "Ask whether the process is alive",
 			answers: []answer{ok(reflect.TypeFor[api.Health]())}, handle: (*call).healthz},
 		{method: "GET", path: "/readyz", name: "readyz", tag: tagServer, summary: "Ask whether it takes work",

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/engine"
@@ -56,6 +57,7 @@ type Server struct {
 	started  time.Time
 	metrics  *metrics
 	surveys  surveys
+	verifies sync.Mutex // held while the store is verified
 	bodies   budget
 	plans    plans
 

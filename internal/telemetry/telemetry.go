@@ -33,6 +33,7 @@ const (
 	Stack      = "stack"
 	Outcome    = "outcome"
 	Code       = "code"
+	Invariant  = "invariant"
 )
 
 // Names of spans. Those of one execution are in the trace of the request that submitted it: the submission, and beneath

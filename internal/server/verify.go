@@ -1,0 +1,34 @@
+package server
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/telemetry"
+)
+
+const verifyPath = "/api/v1/verify"
+
+// verify answers with what a look at every row finds. There is one at a time: it reads the whole store.
+func (c *call) verify() error {
+	if !c.verifies.TryLock() {
+		return problem(http.StatusTooManyRequests, api.ProblemOverloaded, "the store is being verified already: wait for that to end")
+	}
+	defer c.verifies.Unlock()
+	begun := time.Now()
+	broken, err := c.Engine.Verify(c.ctx())
+	if err != nil {
+		return err
+	}
+	out := api.Verification{Broken: []api.Violation{}, Seconds: time.Since(begun).Seconds()}
+	for _, v := range broken {
+		b := api.Violation{Invariant: v.Invariant, Message: v.Say}
+		if !v.Execution.IsZero() {
+			b.Execution = v.Execution.String()
+		}
+		out.Broken = append(out.Broken, b)
+		c.log.Error("a promise is broken", telemetry.Invariant, v.Invariant, telemetry.Execution, b.Execution, telemetry.Why, v.Say)
+	}
+	return c.json(http.StatusOK, out)
+}
