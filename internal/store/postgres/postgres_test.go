@@ -93,3 +93,15 @@ func TestMain(m *testing.M) {
 	}
 	os.Exit(m.Run())
 }
+
+func TestShared(t *testing.T) {
+	server(t)
+	storetest.Shared(t, func(t *testing.T) [2]store.Store {
+		schema := emptySchema(t)
+		return [2]store.Store{open(t, server(t), schema), open(t, server(t), schema)}
+	})
+}
+
+func TestCrash(t *testing.T) {
+	storetest.Crash(t, emptySchema(t), func(t *testing.T, schema string) store.Store { return open(t, server(t), schema) })
+}

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pawl-run/pawl/internal/store"
@@ -62,7 +61,10 @@ type Store struct {
 	closing sync.Once
 }
 
-var _ store.Store = (*Store)(nil)
+var (
+	_ store.Store    = (*Store)(nil)
+	_ store.Notifier = (*Store)(nil)
+)
 
 // Open connects to the server that the DSN names and brings the schema up to date. PostgreSQL must be version 15 or newer.
 // A DSN with default_query_exec_mode=exec (or another mode that prepares nothing) goes through a pooler in transaction
@@ -249,17 +251,4 @@ func (s *Store) Close() error {
 		s.readers.Close()
 	})
 	return nil
-}
-
-// isUnsure reports whether a commit that failed with err may have happened all the same.
-func isUnsure(err error) bool {
-	var e *pgconn.PgError
-	if !errors.As(err, &e) {
-		return true
-	}
-	switch e.Code {
-	case "40001", "40P01":
-		return false
-	}
-	return true
 }

@@ -2,8 +2,12 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"sync"
 	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
@@ -12,11 +16,9 @@ import (
 // tx is one transaction. It begins with its first statement; what needs no answer waits in calls until something does,
 // or for the commit.
 type tx struct {
-	s     *Store
-	c     *conn
-	calls []call
-	a     args
-	w     writes
+	s *Store
+	c *conn
+	*scratch
 
 	begun  bool
 	failed error // of a statement: nothing more can be done in this transaction
@@ -24,9 +26,21 @@ type tx struct {
 	now       time.Time
 	nowUnread bool
 	tickets   ticketBlock
-	runs      map[flow.ID]run
 	news      news
 }
+
+// scratch is what a transaction fills and the next one fills again.
+type scratch struct {
+	calls []call
+	a     args
+	w     writes
+	runs  map[flow.ID]run
+}
+
+var scratches = sync.Pool{New: func() any { return &scratch{runs: make(map[flow.ID]run)} }}
+
+// mostKept is how many bytes of parameters are kept for the next transaction.
+const mostKept = 2 << 20
 
 // run is how much history a live row carries.
 type run struct{ size int }
@@ -39,9 +53,7 @@ var (
 	qSet      = sql(`SELECT set_config(name, value, true) FROM unnest($1::text[], $2::text[]) AS v(name, value)`)
 )
 
-func newTx(s *Store, c *conn) *tx {
-	return &tx{s: s, c: c, runs: make(map[flow.ID]run)}
-}
+func newTx(s *Store, c *conn) *tx { return &tx{s: s, c: c, scratch: scratches.Get().(*scratch)} }
 
 // args begins the parameters of a call.
 func (t *tx) args() *args {
@@ -131,8 +143,7 @@ func (t *tx) commit() error {
 		t.begun = false
 		t.s.bell.ring(t.news)
 		return nil
-	case done == len(t.calls)-1 && isUnsure(err), t.c.pg.IsClosed():
-		// Everything before it succeeded, or nobody knows what did.
+	case unsure(err, done == len(t.calls)-1):
 		t.failed = fmt.Errorf("%w: %w", store.ErrUnknown, err)
 	default:
 		t.failed = fmt.Errorf("commit: %w", translate(err))
@@ -140,8 +151,30 @@ func (t *tx) commit() error {
 	return t.failed
 }
 
+// unsure reports whether a transaction whose commit was sent may have been committed though err came back. What the
+// server says about a statement before the commit is certain; silence is not.
+func unsure(err error, atCommit bool) bool {
+	var e *pgconn.PgError
+	if !errors.As(err, &e) {
+		return true
+	}
+	return atCommit && !again(err)
+}
+
 // end takes back a transaction that was not committed.
 func (t *tx) end() {
+	t.rollBack()
+	k := t.scratch
+	t.scratch = nil
+	clear(k.calls)
+	clear(k.runs)
+	k.calls, k.a = k.calls[:0], args{b: k.a.b[:0]}
+	if cap(k.a.b) < mostKept {
+		scratches.Put(k)
+	}
+}
+
+func (t *tx) rollBack() {
 	if !t.begun || t.c.pg.IsClosed() {
 		return
 	}

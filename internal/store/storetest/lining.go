@@ -1,0 +1,154 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// lines lets many submit to few keys, and many finish what was admitted, on both stores: slots never exceed the limit,
+// and whoever waits is admitted in order of ticket.
+func lines(s *shared) {
+	const each, limit = 40, 2
+	names := []string{"key a", "key b"}
+	var mu sync.Mutex
+	holding := map[string]int{}
+	admitted := map[string][]int64{} // tickets of those who waited, as they were admitted
+	note := func(key string, change int, ticket int64) {
+		mu.Lock()
+		defer mu.Unlock()
+		if holding[key] += change; holding[key] > limit {
+			s.Errorf("%q has %d holders", key, holding[key])
+		}
+		if ticket > 0 {
+			admitted[key] = append(admitted[key], ticket)
+		}
+	}
+	// Commits of one key are in the order of its lock, so the notes are taken while it is held: before the commit.
+	var drafts [2 * 3][]*flow.Draft
+	for w := range drafts {
+		for i := range each {
+			drafts[w] = append(drafts[w], s.submit(withKey(names[i%2], limit)))
+		}
+	}
+	submit := func(on store.Store, d *flow.Draft) error {
+		return decided(s.ctx(), on, func(ctx context.Context, t store.Tx) error {
+			x := flow.Submit(d.ID, d.Request)
+			uses, err := t.LockKeys(ctx, []string{d.Key})
+			if err != nil {
+				return err
+			}
+			ticket, err := t.Tickets(ctx, 1)
+			if err != nil {
+				return err
+			}
+			u := uses[d.Key]
+			if u.Holders < d.KeyLimit && u.Waiting == 0 {
+				err = x.Schedule(ticket, s.now)
+			} else {
+				err = x.Wait(ticket, s.now)
+			}
+			if err != nil {
+				return err
+			}
+			if err := t.Apply(ctx, store.Delta{Drafts: []*flow.Draft{x}}); err != nil {
+				return err
+			}
+			if _, err := t.Lock(ctx, []flow.ID{x.ID}, store.WithoutPayload); err != nil { // it has been written by now
+				return err
+			}
+			if x.Place == flow.Ready {
+				note(d.Key, 1, 0)
+			}
+			return nil
+		})
+	}
+	var over atomic.Int32
+	finish := func(on store.Store, session flow.ID) error {
+		return decided(s.ctx(), on, func(ctx context.Context, t store.Tx) error {
+			got, err := t.Take(ctx, []string{"default"}, 1)
+			if err != nil || len(got) == 0 {
+				return err
+			}
+			d := flow.Load(got[0])
+			if err := d.Claim(session, "w", s.now); err != nil {
+				return err
+			}
+			rc := d.Report(session, flow.Report{Execution: d.ID, Attempt: 1, Events: []flow.Event{
+				{Seq: d.NextSeq, Attempt: 1, Type: flow.EvRunning, At: s.now}, {Seq: d.NextSeq + 1, Attempt: 1, Type: flow.EvCompleted, At: s.now}}},
+				nil, nil, s.now, 0)
+			if rc.Verdict != flow.Applied {
+				return errors.New(rc.Say)
+			}
+			if err := t.Apply(ctx, store.Delta{Drafts: []*flow.Draft{d}}); err != nil {
+				return err
+			}
+			uses, err := t.LockKeys(ctx, []string{d.Key})
+			if err != nil {
+				return err
+			}
+			u := uses[d.Key]
+			next, err := t.Line(ctx, d.Key, max(0, min(d.KeyLimit-u.Holders, u.Waiting)))
+			if err != nil {
+				return err
+			}
+			var change store.Delta
+			waited := make([]int64, len(next))
+			for i, x := range next {
+				waited[i] = x.Ticket
+				ticket, err := t.Tickets(ctx, 1)
+				if err != nil {
+					return err
+				}
+				n := flow.Load(x)
+				if err := n.Schedule(ticket, s.now); err != nil {
+					return err
+				}
+				change.Drafts = append(change.Drafts, n)
+			}
+			if err := t.Apply(ctx, change); err != nil {
+				return err
+			}
+			if _, err := t.Lock(ctx, []flow.ID{d.ID}, store.WithoutPayload); err != nil {
+				return err
+			}
+			note(d.Key, -1, 0)
+			for _, ticket := range waited {
+				note(d.Key, 1, ticket)
+			}
+			over.Add(1)
+			return nil
+		})
+	}
+	total := int32(len(drafts) * each)
+	s.race(len(drafts), func(on store.Store, i int) error {
+		if i < len(drafts) {
+			for _, d := range drafts[i] {
+				if err := submit(on, d); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+		for over.Load() < total {
+			if err := finish(on, flow.ID{byte(i + 1)}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	for key, tickets := range admitted {
+		if !slices.IsSorted(tickets) {
+			s.Errorf("%q admitted tickets in the order %v", key, tickets)
+		}
+	}
+	if len(admitted) == 0 {
+		s.Error("nobody ever waited: the test tells nothing")
+	}
+	equal(s.bench, "holders in the end", holding, map[string]int{names[0]: 0, names[1]: 0})
+}
