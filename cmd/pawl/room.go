@@ -82,7 +82,7 @@ func (a *app) openRoom(ctx context.Context, lock *os.File, ro roomOptions) (_ *r
 	if err != nil {
 		return nil, err
 	}
-	if ro.works {
+	if ro.works && !isPostgres(a.config.text("store")) { // there, others may be at work on them
 		unfinished, err := countUnfinished(ctx, r.store)
 		if err != nil {
 			return nil, err

@@ -30,6 +30,8 @@ func (a *app) watch(ctx context.Context, s *session, x *api.Execution, f format)
 	defer stop()
 	view := terminal.Open(a.err, interrupts.press)
 	defer view.Close()
+	a.logTo.redirect(view.Say)
+	defer a.logTo.redirect(nil)
 	w := &watcher{client: s.Client, id: x.ID, view: view, names: map[string]string{}, errors: map[string]string{}, logs: map[string]*tail{}}
 	view.Say(fmt.Sprintf("execution %s of %s", x.ID, actionText(x)))
 	view.Hint("Ctrl-C cancels it")

@@ -95,6 +95,9 @@ func (f frame) View() tea.View {
 	if !f.shown {
 		return tea.NewView("")
 	}
-	height := f.height - 1
-	return tea.NewView(Render(&f.tree, f.width, height, f.now))
+	text := Render(&f.tree, f.width, f.height-1, f.now)
+	if f.over {
+		text += "\n" // what is printed next begins on the last line of the last frame
+	}
+	return tea.NewView(text)
 }

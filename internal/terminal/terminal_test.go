@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
 	"github.com/google/go-cmp/cmp"
 )
@@ -116,6 +117,45 @@ func TestLinesSayEachChangeOnce(t *testing.T) {
 	l.Show(*tree)
 	if got := b.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "rank  completed in 1.0s") {
 		t.Errorf("after one change: %q", got)
+	}
+}
+
+// The live view passes Ctrl-C on, follows the terminal's size, and leaves its last frame whole.
+func TestFrame(t *testing.T) {
+	pressed := make(chan struct{}, 1)
+	var m tea.Model = frame{interrupted: func() { pressed <- struct{}{} }, width: 80, height: 24}
+	step := func(msg tea.Msg) tea.Cmd {
+		next, cmd := m.Update(msg)
+		m = next
+		return cmd
+	}
+	if got := m.View().Content; got != "" {
+		t.Errorf("before there is anything to show: %q", got)
+	}
+	step(hint("Ctrl-C cancels"))
+	tree := *sample()
+	tree.Hint = ""
+	step(tree)
+	if got := ansi.Strip(m.View().Content); !strings.Contains(got, "evaluate") || !strings.HasSuffix(got, "Ctrl-C cancels") {
+		t.Errorf("with a tree and a hint:\n%s", got)
+	}
+	step(tea.WindowSizeMsg{Width: 30, Height: 6})
+	for _, l := range strings.Split(m.View().Content, "\n") {
+		if w := ansi.StringWidth(l); w > 30 {
+			t.Errorf("a line of %d cells on a terminal of 30", w)
+		}
+	}
+	step(tea.KeyPressMsg(tea.Key{Code: 'c', Mod: tea.ModCtrl}))
+	select {
+	case <-pressed:
+	case <-time.After(10 * time.Second):
+		t.Error("Ctrl-C was not passed on")
+	}
+	if step(finished{}) == nil {
+		t.Error("it does not end")
+	}
+	if got := m.View().Content; !strings.HasSuffix(got, "\n") || strings.Contains(got, "Ctrl-C") {
+		t.Errorf("the last frame: %q", ansi.Strip(got))
 	}
 }
 
