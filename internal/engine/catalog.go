@@ -218,7 +218,7 @@ func (e *Engine) Check(ctx context.Context, defs []*definition.Definition) error
 			switch {
 			case kind == "":
 				problems = append(problems, refProblem(ref, fmt.Sprintf("there is no action or workflow %q", what),
-					"apply its definition first or together with this one, or use a built-in: code, http, llm, input, output, workflow, sleep"))
+					"apply its definition first or together with this one, or use a built-in: "+strings.Join(definition.BuiltIns, ", ")))
 			case ref.Kind == definition.KindWorkflow && kind != definition.KindWorkflow:
 				problems = append(problems, refProblem(ref, fmt.Sprintf("%q is an action, not a workflow", what), "name it as the task's action instead"))
 			}
