@@ -146,7 +146,11 @@ func parse(traceparent string) trace.SpanContext {
 	}
 	c.TraceFlags = trace.TraceFlags(b[0]) & trace.FlagsSampled
 	c.Remote = true
-	return trace.NewSpanContext(c)
+	context := trace.NewSpanContext(c)
+	if !context.IsValid() {
+		return trace.SpanContext{}
+	}
+	return context
 }
 
 func converted(attributes []slog.Attr) []attribute.KeyValue {

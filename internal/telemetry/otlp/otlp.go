@@ -10,10 +10,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"strconv"
 	"time"
 
+	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdk "go.opentelemetry.io/otel/sdk/trace"
 
@@ -34,6 +36,8 @@ func Start(getenv func(string) string, service, version string) (*telemetry.Trac
 	if err != nil {
 		return nil, nothing, fmt.Errorf("read OTEL_RESOURCE_ATTRIBUTES: %w", err)
 	}
+	// The SDK has one place for complaints, for the whole process.
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { slog.Warn("traces", telemetry.Err, err) }))
 	p := sdk.NewTracerProvider(sdk.WithBatcher(&exporter{settings: s}), sdk.WithResource(about))
 	return telemetry.NewTracer(p), p.Shutdown, nil
 }
