@@ -1,0 +1,141 @@
+// Command bench compares Pawl with its peers: the same workloads, through each one's own Go client, on the same
+// PostgreSQL server, in turn. It prints one table with absolute figures and their ratios.
+//
+//	go run . -dsn postgres://… [-peers pawl,river] [-workload noop,chain] [-rounds 5] [-o markdown|json]
+//
+// Every measurement is a process of its own on a database of its own, so that no peer pays for another's memory, tables
+// or connections. Figures of different runs are not comparable: the ratios within one are.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/pawl-run/pawl/bench/peer/dbos"
+	"github.com/pawl-run/pawl/bench/peer/goworkflows"
+	"github.com/pawl-run/pawl/bench/peer/pawl"
+	"github.com/pawl-run/pawl/bench/peer/restate"
+	"github.com/pawl-run/pawl/bench/peer/river"
+	"github.com/pawl-run/pawl/bench/trial"
+)
+
+func main() {
+	if len(os.Args) == 3 && os.Args[1] == trialFlag {
+		if err := trial.Serve(os.Args[2], open); err != nil {
+			fmt.Fprintln(os.Stderr, "bench:", err)
+			os.Exit(1)
+		}
+		return
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		stop()
+		os.Exit(1)
+	}
+}
+
+// trialFlag makes the program the process of one measurement.
+const trialFlag = "-trial"
+
+func open(ctx context.Context, s trial.Spec) (trial.Peer, error) {
+	switch s.Peer {
+	case "pawl":
+		return pawl.Open(ctx, s)
+	case "river":
+		return river.Open(ctx, s)
+	case "dbos":
+		return dbos.Open(ctx, s)
+	case "goworkflows":
+		return goworkflows.Open(ctx, s)
+	case "restate":
+		return restate.Open(ctx, s)
+	default:
+		return nil, fmt.Errorf("no peer is called %q", s.Peer)
+	}
+}
+
+// options are the flags.
+type options struct {
+	dsn      string
+	peers    []string
+	groups   []group
+	rounds   int
+	scale    float64
+	slots    int
+	queued   int
+	finished int
+	idle     time.Duration
+	output   string
+	profile  string
+}
+
+func run(ctx context.Context) error {
+	o, err := parse(os.Args[1:])
+	if err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			return nil
+		}
+		return err
+	}
+	r := &runner{options: o, measured: map[cell][]float64{}, skipped: map[string]string{}}
+	if err := r.run(ctx); err != nil {
+		return err
+	}
+	return r.table().write(os.Stdout, o.output)
+}
+
+func parse(args []string) (options, error) {
+	var o options
+	var peers, workloads string
+	f := flag.NewFlagSet("bench", flag.ContinueOnError)
+	f.StringVar(&o.dsn, "dsn", os.Getenv("PAWL_TEST_POSTGRES"), "a PostgreSQL server on which databases may be made (default $PAWL_TEST_POSTGRES)")
+	f.StringVar(&peers, "peers", strings.Join(allPeers, ","), "whom to measure")
+	f.StringVar(&workloads, "workload", strings.Join(defaultGroups, ","), "what to measure; also finished: see -finished")
+	f.IntVar(&o.rounds, "rounds", 5, "how often; medians are printed")
+	f.Float64Var(&o.scale, "scale", 1, "multiplies how much is done: 0.01 shows that everything runs")
+	f.IntVar(&o.slots, "slots", 0, "slots of Pawl's worker (default 1000)")
+	f.IntVar(&o.queued, "queued", 1_000_000, "how much is queued in the workload claim")
+	f.IntVar(&o.finished, "finished", 5_000_000, "how much has ended before in the workload finished")
+	f.DurationVar(&o.idle, "idle", 0, "finished: also measure with a transaction idle elsewhere for so long")
+	f.StringVar(&o.output, "o", "markdown", "markdown or json")
+	f.StringVar(&o.profile, "profile", "", "a directory for CPU profiles of the measured processes")
+	if err := f.Parse(args); err != nil {
+		return o, err
+	}
+	if f.NArg() > 0 {
+		return o, fmt.Errorf("unexpected argument %q", f.Arg(0))
+	}
+	if o.dsn == "" {
+		return o, errors.New("no PostgreSQL: give -dsn, or set PAWL_TEST_POSTGRES (scripts/services up starts a server and prints it)")
+	}
+	if o.rounds < 1 || o.scale <= 0 {
+		return o, errors.New("-rounds must be at least 1, -scale above 0")
+	}
+	if o.output != "markdown" && o.output != "json" {
+		return o, fmt.Errorf("-o %q: markdown or json", o.output)
+	}
+	for _, name := range strings.Split(peers, ",") {
+		if !slices.Contains(allPeers, name) {
+			return o, fmt.Errorf("-peers %q: some of %s", name, strings.Join(allPeers, ","))
+		}
+		o.peers = append(o.peers, name)
+	}
+	for _, name := range strings.Split(workloads, ",") {
+		g, ok := o.group(name)
+		if !ok {
+			return o, fmt.Errorf("-workload %q: some of %s,finished", name, strings.Join(defaultGroups, ","))
+		}
+		o.groups = append(o.groups, g)
+	}
+	return o, nil
+}

@@ -1,0 +1,246 @@
+package pawl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/handoff"
+
+	"github.com/pawl-run/pawl/bench/trial"
+)
+
+const (
+	batch      = 500 // submissions in one request
+	submitters = 4
+	look       = 2 * time.Millisecond // how often the counters are read
+)
+
+var noop = engine.Submission{Action: string(flow.KindNoop)}
+
+// bulk submits n executions to all servers in turn.
+func (p *peer) bulk(ctx context.Context, n int) ([]flow.ID, error) {
+	var mu sync.Mutex
+	ids := make([]flow.ID, 0, n)
+	var next atomic.Int64
+	g, gctx := errgroup.WithContext(ctx)
+	for i := range submitters {
+		e := p.servers[i%len(p.servers)].engine
+		g.Go(func() error {
+			for {
+				from := int(next.Add(batch)) - batch
+				subs := make([]engine.Submission, max(min(batch, n-from), 0))
+				if len(subs) == 0 {
+					return nil
+				}
+				for i := range subs {
+					subs[i] = noop
+				}
+				out, err := e.Submit(gctx, subs)
+				if err != nil {
+					return fmt.Errorf("submit: %w", err)
+				}
+				mu.Lock()
+				for _, x := range out {
+					err = errors.Join(err, x.Err)
+					ids = append(ids, x.Execution)
+				}
+				mu.Unlock()
+				if err != nil {
+					return err
+				}
+			}
+		})
+	}
+	return ids, g.Wait()
+}
+
+func (p *peer) ended() (n int64) {
+	for _, s := range p.servers {
+		n += s.engine.Stats().Finished
+	}
+	return n
+}
+
+// drain waits until n executions have ended.
+func (p *peer) drain(ctx context.Context, n int64) error {
+	tick := time.NewTicker(look)
+	defer tick.Stop()
+	last, since := int64(-1), time.Now()
+	for {
+		now := p.ended()
+		if now >= n {
+			return nil
+		}
+		if now != last {
+			last, since = now, time.Now()
+		}
+		if time.Since(since) > patience {
+			return fmt.Errorf("%d of %d have ended, and none for %s", now, n, patience)
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+func (p *peer) noop(ctx context.Context, w trial.Workload) (trial.Result, error) {
+	before, err := trial.Size(ctx, p.dsn)
+	if err != nil {
+		return nil, err
+	}
+	already := p.ended()
+	begin := time.Now()
+	ids, err := p.bulk(ctx, w.Count)
+	if err != nil {
+		return nil, err
+	}
+	submitted := time.Since(begin)
+	begin = time.Now()
+	stop, err := p.work(w.Slots)
+	if err != nil {
+		return nil, err
+	}
+	defer stop()
+	if err := p.drain(ctx, already+int64(w.Count)); err != nil {
+		return nil, err
+	}
+	worked := time.Since(begin)
+	after, err := trial.Size(ctx, p.dsn)
+	if err != nil {
+		return nil, err
+	}
+	if err := verify(ctx, p.servers[0].engine, ids); err != nil {
+		return nil, err
+	}
+	deadlocks, err := trial.DeadlockCount(ctx, p.dsn)
+	if err != nil {
+		return nil, err
+	}
+	n := float64(w.Count)
+	return trial.Result{
+		trial.Submitted: n / submitted.Seconds(), trial.Completed: n / worked.Seconds(), trial.Bytes: float64(after-before) / n,
+		trial.Deadlocks: float64(deadlocks),
+	}, nil
+}
+
+// steady has clients that submit one at a time while workers run.
+func (p *peer) steady(ctx context.Context, w trial.Workload) (trial.Result, error) {
+	e := p.servers[0].engine
+	already := p.ended()
+	var submitted atomic.Int64 // the warming up included
+	begin := time.Now()
+	r, err := trial.Loop(ctx, w, func(ctx context.Context) error {
+		_, err := submit(ctx, e, noop)
+		submitted.Add(1)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := p.drain(ctx, already+submitted.Load()); err != nil {
+		return nil, err
+	}
+	return trial.Result{
+		trial.Submitted: r[trial.Completed], trial.Completed: float64(submitted.Load()) / time.Since(begin).Seconds(),
+		trial.P50: r[trial.P50], trial.P99: r[trial.P99],
+	}, nil
+}
+
+// claim measures how long taking one execution lasts with w.Load others in the queue.
+func (p *peer) claim(ctx context.Context, w trial.Workload) (trial.Result, error) {
+	e := p.servers[0].engine
+	if _, err := p.bulk(ctx, w.Load); err != nil {
+		return nil, err
+	}
+	session, err := e.Open(ctx, handoff.Session{Name: "bench", Embedded: true, Queues: []string{engine.DefaultQueue}, Kinds: []string{string(flow.KindNoop)}, Slots: 1})
+	if err != nil {
+		return nil, err
+	}
+	var took []time.Duration
+	const warm = 50
+	for i := range w.Count + warm {
+		if _, err := submit(ctx, e, noop); err != nil {
+			return nil, err
+		}
+		begin := time.Now()
+		work, err := e.Take(ctx, session, 1)
+		if err != nil {
+			return nil, fmt.Errorf("take: %w", err)
+		}
+		if i >= warm {
+			took = append(took, time.Since(begin))
+		}
+		for _, a := range work {
+			if err := finish(ctx, e, session, a); err != nil {
+				return nil, err
+			}
+		}
+	}
+	r := trial.Result{}
+	r.Latency(took)
+	return r, e.Close(ctx, session)
+}
+
+func finish(ctx context.Context, e *engine.Engine, session flow.ID, a handoff.Assignment) error {
+	now := time.Now()
+	receipts, err := e.Report(ctx, session, []flow.Report{{Execution: a.Execution, Attempt: a.Attempt, Events: []flow.Event{
+		{Seq: a.NextSeq, Attempt: a.Attempt, Type: flow.EvRunning, At: now},
+		{Seq: a.NextSeq + 1, Attempt: a.Attempt, Type: flow.EvCompleted, At: now, Outcome: &flow.Outcome{Output: a.Payload}},
+	}}})
+	if err == nil && receipts[0].Verdict != flow.Applied {
+		err = fmt.Errorf("the end of %s was %s", a.Execution, receipts[0].Verdict)
+	}
+	if err != nil {
+		return fmt.Errorf("report: %w", err)
+	}
+	return nil
+}
+
+// finished measures noop with w.Load finished executions in the tables, and with a transaction idle elsewhere.
+func (p *peer) finished(ctx context.Context, w trial.Workload) (trial.Result, error) {
+	const portion = 100_000
+	for done := 0; done < w.Load; done += portion {
+		load := w
+		load.Count = min(portion, w.Load-done)
+		if _, err := p.noop(ctx, load); err != nil {
+			return nil, fmt.Errorf("load: %w", err)
+		}
+	}
+	if w.Idle == 0 {
+		return p.noop(ctx, w)
+	}
+	// Work goes on while the transaction is idle: what it keeps from being cleaned up piles up.
+	type hold struct {
+		release func()
+		err     error
+	}
+	held := make(chan hold, 1)
+	go func() {
+		release, err := trial.HoldSnapshot(ctx, p.dsn, w.Idle)
+		held <- hold{release, err}
+	}()
+	for {
+		if _, err := p.noop(ctx, w); err != nil {
+			return nil, err
+		}
+		select {
+		case h := <-held:
+			if h.err != nil {
+				return nil, h.err
+			}
+			defer h.release()
+			return p.noop(ctx, w)
+		case <-time.After(time.Second):
+		}
+	}
+}

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"slices"
+	"time"
+
+	"github.com/pawl-run/pawl/bench/trial"
+)
+
+// allPeers are in the order of the table; Pawl first, which the ratios are of.
+var allPeers = []string{"pawl", "river", "dbos", "goworkflows", "restate", "temporal"}
+
+// row is one workload under the name that it has in the table.
+type row struct {
+	name string
+	trial.Workload
+	metrics []string // those worth a line
+	// slow is how much the slower peers do: enough for their medians, without waiting for minutes.
+	slow int
+}
+
+// group is what one process does, one thing after the other.
+type group struct {
+	name  string
+	peers []string // who has such a thing
+	rows  []row
+	once  bool // in the first round only: it takes long
+}
+
+var defaultGroups = []string{"noop", "steady", "latency", "chain", "replicas", "claim"}
+
+// slowPeers do tens where the others do thousands.
+var slowPeers = []string{"goworkflows", "restate", "temporal"}
+
+var latencies = []string{trial.P50, trial.P99}
+
+// group describes a group of workloads.
+func (o *options) group(name string) (group, bool) {
+	pawl, queues, engines := allPeers[:1], allPeers[:2], []string{"pawl", "dbos", "goworkflows", "restate", "temporal"}
+	bulk := []string{trial.Completed, trial.Submitted, trial.Bytes, trial.RSS}
+	noop := func(servers int) trial.Workload {
+		return trial.Workload{Name: trial.Noop, Count: o.scaled(50_000), Servers: servers, Slots: o.slots}
+	}
+	loop := func(what string, count, clients int) trial.Workload {
+		return trial.Workload{Name: what, Count: o.scaled(count), Clients: clients, Slots: o.slots}
+	}
+	switch name {
+	case "noop":
+		return group{name: name, peers: queues, rows: []row{{name: "noop, 50,000 in bulk, worked off", Workload: noop(1), metrics: bulk}}}, true
+	case "steady":
+		return group{name: name, peers: queues, rows: []row{{name: "steady, 32 clients, one at a time", Workload: loop(trial.Steady, 20_000, 32),
+			metrics: []string{trial.Submitted, trial.Completed, trial.P50, trial.P99, trial.RSS}}}}, true
+	case "latency":
+		fanout := loop(trial.Fanout, 20, 1)
+		fanout.Width = 100
+		return group{name: name, peers: allPeers, rows: []row{
+			{name: "alone, submit to end known", Workload: loop(trial.Alone, 500, 1), metrics: latencies, slow: 100},
+			{name: "chain of 3, alone", Workload: loop(trial.Chain, 200, 1), metrics: latencies, slow: 40},
+			{name: "fan-out of 100 and fan-in, alone", Workload: fanout, metrics: latencies, slow: 5},
+		}}, true
+	case "chain":
+		return group{name: name, peers: engines, rows: []row{{name: "chain of 3, 100 at once", Workload: loop(trial.Chain, 3_000, 100),
+			metrics: []string{trial.Completed, trial.P50, trial.P99, trial.RSS}, slow: 300}}}, true
+	case "replicas":
+		return group{name: name, peers: pawl, rows: []row{{name: "noop, 3 servers on one database", Workload: noop(3),
+			metrics: []string{trial.Completed, trial.Submitted, trial.Deadlocks}}}}, true
+	case "claim":
+		w := trial.Workload{Name: trial.Claim, Count: o.scaled(2_000)}
+		full := w
+		full.Load = o.scaled(o.queued)
+		return group{name: name, peers: pawl, once: true, rows: []row{
+			{name: "claim, empty queue", Workload: w, metrics: latencies},
+			{name: "claim, 1 million queued", Workload: full, metrics: latencies},
+		}}, true
+	case "finished":
+		w := noop(1)
+		w.Name = trial.Finished
+		empty, idle := w, w
+		w.Load = o.scaled(o.finished)
+		rows := []row{
+			{name: "noop, nothing ended before", Workload: empty, metrics: bulk},
+			{name: "noop, millions ended before", Workload: w, metrics: bulk},
+		}
+		if idle.Idle = o.idle; o.idle > 0 {
+			rows = append(rows, row{name: "the same, a transaction idle for " + o.idle.String(), Workload: idle, metrics: bulk})
+		}
+		return group{name: name, peers: pawl, once: true, rows: rows}, true
+	}
+	return group{}, false
+}
+
+func (o *options) scaled(n int) int { return max(int(float64(n)*o.scale), 1) }
+
+// workloads are what the process of a peer is told to do.
+func (o *options) workloads(g group, peer string) []trial.Workload {
+	var ws []trial.Workload
+	for _, r := range g.rows {
+		if !has(peer, r.Workload.Name) {
+			continue
+		}
+		if r.slow > 0 && slices.Contains(slowPeers, peer) {
+			r.Count = o.scaled(r.slow)
+		}
+		ws = append(ws, r.Workload)
+	}
+	return ws
+}
+
+// has reports whether a peer has such a workload: River has no workflows.
+func has(peer, workload string) bool {
+	return peer != "river" || workload != trial.Chain && workload != trial.Fanout
+}
+
+// most is how long one process may take: what is slower is not going to end.
+func (g group) most() time.Duration {
+	if g.once {
+		return time.Hour
+	}
+	return 5 * time.Minute
+}

@@ -1,0 +1,182 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	goruntime "runtime"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pawl-run/pawl/bench/trial"
+)
+
+// table is what is printed.
+type table struct {
+	Date       time.Time         `json:"date"`
+	Seconds    float64           `json:"seconds"`
+	Rounds     int               `json:"rounds"`
+	CPUs       int               `json:"cpus"`
+	System     string            `json:"system"`
+	Go         string            `json:"go"`
+	PostgreSQL string            `json:"postgresql"`
+	Peers      []string          `json:"peers"`
+	Versions   map[string]string `json:"versions"`
+	Skipped    map[string]string `json:"skipped,omitempty"`
+	Lines      []line            `json:"lines"`
+}
+
+// line is one metric of one workload.
+type line struct {
+	Workload string               `json:"workload"`
+	Metric   string               `json:"metric"`
+	Median   map[string]float64   `json:"median"`
+	All      map[string][]float64 `json:"all"`
+	// Ratio is how many times better Pawl is than each peer: above 1 is better, whether more or less is.
+	Ratio map[string]float64 `json:"ratio,omitempty"`
+}
+
+var modules = map[string]string{
+	"river": "github.com/riverqueue/river", "dbos": "github.com/dbos-inc/dbos-transact-golang", "goworkflows": "github.com/cschleiden/go-workflows",
+	"restate": "github.com/restatedev/sdk-go",
+}
+
+// temporalVersion is the module that the program temporal is built with; it is not part of this one.
+const temporalVersion = "go.temporal.io/server v1.32.0"
+
+func (r *runner) table() *table {
+	t := &table{
+		Date: r.began.UTC().Truncate(time.Second), Seconds: math.Round(time.Since(r.began).Seconds()), Rounds: r.rounds, CPUs: goruntime.NumCPU(),
+		System: goruntime.GOOS + "/" + goruntime.GOARCH, Go: goruntime.Version(), PostgreSQL: r.server, Versions: versions(r.peers), Skipped: r.skipped,
+	}
+	for _, p := range r.peers {
+		if r.skipped[p] == "" {
+			t.Peers = append(t.Peers, p)
+		}
+	}
+	for _, g := range r.groups {
+		for _, row := range g.rows {
+			for _, m := range row.metrics {
+				l := line{Workload: row.name, Metric: m, Median: map[string]float64{}, All: map[string][]float64{}, Ratio: map[string]float64{}}
+				for _, p := range t.Peers {
+					if all := r.measured[cell{row.name, m, p}]; len(all) > 0 {
+						l.All[p], l.Median[p] = all, median(all)
+					}
+				}
+				pawl, ok := l.Median[allPeers[0]]
+				for p, v := range l.Median {
+					if !ok || p == allPeers[0] || pawl == 0 || v == 0 {
+						continue
+					}
+					if l.Ratio[p] = pawl / v; !moreIsBetter(m) {
+						l.Ratio[p] = v / pawl
+					}
+				}
+				t.Lines = append(t.Lines, l)
+			}
+		}
+	}
+	return t
+}
+
+func moreIsBetter(metric string) bool { return metric == trial.Completed || metric == trial.Submitted }
+
+func median(all []float64) float64 {
+	all = slices.Clone(all)
+	slices.Sort(all)
+	if n := len(all); n%2 == 0 {
+		return (all[n/2-1] + all[n/2]) / 2
+	}
+	return all[len(all)/2]
+}
+
+func versions(peers []string) map[string]string {
+	of := map[string]string{}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, m := range info.Deps {
+			of[m.Path] = m.Version
+		}
+	}
+	vs := map[string]string{}
+	for _, p := range peers {
+		if module := modules[p]; module != "" {
+			vs[p] = module + " " + of[module]
+		}
+	}
+	if slices.Contains(peers, "restate") {
+		vs["restate"] = "restate-server " + restateVersion + ", " + vs["restate"]
+	}
+	if slices.Contains(peers, "temporal") {
+		vs["temporal"] = temporalVersion
+	}
+	return vs
+}
+
+func (t *table) write(w io.Writer, format string) error {
+	if format == "json" {
+		e := json.NewEncoder(w)
+		e.SetIndent("", "  ")
+		return e.Encode(t)
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "Medians of %d rounds, alternating; PostgreSQL %s with default durability, %d CPUs, %s, %s; %s, %.0f s.\n",
+		t.Rounds, t.PostgreSQL, t.CPUs, t.System, t.Go, t.Date.Format(time.DateTime), t.Seconds)
+	fmt.Fprint(&b, "In brackets: how many times better Pawl is (for times, bytes and memory, less is better).\n\n")
+	fmt.Fprintf(&b, "| workload | metric | %s |\n|---|---|%s\n", strings.Join(t.Peers, " | "), strings.Repeat("---:|", len(t.Peers)))
+	last := ""
+	for _, l := range t.Lines {
+		name := l.Workload
+		if name == last {
+			name = ""
+		}
+		last = l.Workload
+		fmt.Fprintf(&b, "| %s | %s |", name, l.Metric)
+		for _, p := range t.Peers {
+			v, ok := l.Median[p]
+			switch ratio := l.Ratio[p]; {
+			case !ok:
+				b.WriteString(" |")
+			case ratio > 0:
+				fmt.Fprintf(&b, " %s (%s ×) |", figure(v), figure(ratio))
+			default:
+				fmt.Fprintf(&b, " %s |", figure(v))
+			}
+		}
+		b.WriteByte('\n')
+	}
+	b.WriteByte('\n')
+	for _, p := range allPeers {
+		if v := t.Versions[p]; v != "" {
+			fmt.Fprintf(&b, "- %s: %s\n", p, v)
+		}
+		if why := t.Skipped[p]; why != "" {
+			fmt.Fprintf(&b, "- %s is not in the table: %s\n", p, why)
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// figure shows a number with as many digits as mean something.
+func figure(v float64) string {
+	switch {
+	case v >= 100:
+		return thousands(int64(math.Round(v)))
+	case v >= 10:
+		return strconv.FormatFloat(v, 'f', 1, 64)
+	default:
+		return strconv.FormatFloat(v, 'f', 2, 64)
+	}
+}
+
+func thousands(n int64) string {
+	s := strconv.FormatInt(n, 10)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}

@@ -1,0 +1,62 @@
+package trial
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Size is how many bytes all tables and indexes of the database have that are not the server's own.
+func Size(ctx context.Context, dsn string) (bytes int64, err error) {
+	return ask(ctx, dsn, `SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint FROM pg_class c
+		JOIN pg_namespace n ON n.oid = c.relnamespace
+		WHERE c.relkind IN ('r', 'm') AND n.nspname NOT IN ('pg_catalog', 'information_schema') AND n.nspname NOT LIKE 'pg_toast%'`)
+}
+
+// DeadlockCount is how many deadlocks the server has found in the database.
+func DeadlockCount(ctx context.Context, dsn string) (int64, error) {
+	return ask(ctx, dsn, `SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()`)
+}
+
+func ask(ctx context.Context, dsn, query string) (n int64, err error) {
+	c, err := pgx.Connect(ctx, dsn)
+	if err != nil {
+		return 0, fmt.Errorf("connect: %w", err)
+	}
+	defer func() { _ = c.Close(ctx) }()
+	if err := c.QueryRow(ctx, query).Scan(&n); err != nil {
+		return 0, fmt.Errorf("ask the server: %w", err)
+	}
+	return n, nil
+}
+
+// HoldSnapshot opens a transaction elsewhere that sees the database as it is now and does nothing more. It returns when
+// that has lasted for the time given; release ends it.
+func HoldSnapshot(ctx context.Context, dsn string, lasts time.Duration) (release func(), err error) {
+	c, err := pgx.Connect(ctx, dsn)
+	if err != nil {
+		return nil, fmt.Errorf("connect: %w", err)
+	}
+	release = func() { _ = c.Close(context.WithoutCancel(ctx)) }
+	tx, err := c.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
+	if err == nil {
+		var one int
+		err = tx.QueryRow(ctx, `SELECT count(*) FROM pg_class`).Scan(&one)
+	}
+	if err != nil {
+		release()
+		return nil, fmt.Errorf("hold a snapshot: %w", err)
+	}
+	select {
+	case <-time.After(lasts):
+		return release, nil
+	case <-ctx.Done():
+		release()
+		return nil, context.Cause(ctx)
+	}
+}
+
+// SecondDatabase ends the name of the database that some peers make beside the one they are given.
+const SecondDatabase = "_visibility"

@@ -1,0 +1,199 @@
+// Package trial is the contract between the program that compares and the processes it starts: one process works off a
+// few workloads for one peer on a database of its own, and prints what it measured.
+package trial
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"runtime"
+	"runtime/pprof"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// Workload is one thing to be done and measured.
+type Workload struct {
+	Name    string
+	Count   int           // how many
+	Clients int           // how many submit at once, where clients submit one at a time
+	Width   int           // of a fan-out
+	Load    int           // what is put into the database first: queued or finished executions
+	Servers int           // how many servers share the database
+	Slots   int           // how many executions Pawl's workers run at once
+	Idle    time.Duration // how long a transaction has been idle elsewhere when the work begins
+}
+
+// The workloads that a peer may be given.
+const (
+	Noop     = "noop"     // Count executions that do nothing, submitted in bulk, then worked off
+	Steady   = "steady"   // Clients submit Count executions one at a time while workers run
+	Alone    = "alone"    // one client submits one, learns of its end, submits the next
+	Chain    = "chain"    // workflows of three steps, one after another; Clients at a time
+	Fanout   = "fanout"   // workflows of one step, then Width at once, then one
+	Claim    = "claim"    // how long taking one execution lasts, with Load others queued
+	Finished = "finished" // Noop with Load finished executions in the tables
+)
+
+// Result is what a workload showed, by metric.
+type Result map[string]float64
+
+// Metrics. Times are milliseconds.
+const (
+	Submitted = "submitted/s"
+	Completed = "completed/s"
+	P50       = "p50 ms"
+	P99       = "p99 ms"
+	Bytes     = "bytes each"
+	RSS       = "peak RSS MB"
+	Deadlocks = "deadlocks"
+)
+
+// Spec is what one process is to do.
+type Spec struct {
+	Peer      string
+	DSN       string // of a database that nobody else uses
+	Workloads []Workload
+	Dir       string // for files; removed afterwards
+	Server    string // the peer's server program, for those that have one
+	Profile   string // where to write a CPU profile; "" writes none
+}
+
+// Peer runs workloads. It is asked for one at a time.
+type Peer interface {
+	Run(ctx context.Context, w Workload) (Result, error)
+	Close()
+}
+
+// ErrUnsupported means that a peer has no such thing.
+var ErrUnsupported = errors.New("this peer has no such workload")
+
+// Serve does what the specification says and prints the results, one for each workload, as JSON.
+func Serve(spec string, open func(context.Context, Spec) (Peer, error)) error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	var s Spec
+	if err := json.Unmarshal([]byte(spec), &s); err != nil {
+		return fmt.Errorf("read the trial's specification: %w", err)
+	}
+	results, err := s.run(ctx, open)
+	if err != nil {
+		return fmt.Errorf("%s: %w", s.Peer, err)
+	}
+	return json.NewEncoder(os.Stdout).Encode(results)
+}
+
+func (s Spec) run(ctx context.Context, open func(context.Context, Spec) (Peer, error)) ([]Result, error) {
+	p, err := open(ctx, s)
+	if err != nil {
+		return nil, fmt.Errorf("start: %w", err)
+	}
+	defer p.Close()
+	if s.Profile != "" {
+		stop, err := profile(s.Profile)
+		if err != nil {
+			return nil, err
+		}
+		defer stop()
+	}
+	var results []Result
+	for _, w := range s.Workloads {
+		r, err := p.Run(ctx, w)
+		if err != nil {
+			return nil, fmt.Errorf("workload %s: %w", w.Name, err)
+		}
+		if _, measured := r[RSS]; !measured {
+			r[RSS] = peakRSS()
+		}
+		results = append(results, r)
+	}
+	return results, nil
+}
+
+func profile(path string) (stop func(), err error) {
+	f, err := os.Create(path)
+	if err != nil {
+		return nil, fmt.Errorf("make the profile: %w", err)
+	}
+	if err := pprof.StartCPUProfile(f); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return func() {
+		pprof.StopCPUProfile()
+		if err := f.Close(); err != nil {
+			fmt.Fprintf(os.Stderr, "write the profile: %v\n", err)
+		}
+	}, nil
+}
+
+// Loop has clients that each do one, wait for its end, and do the next, until w.Count are done. The first few are not
+// counted: connections open, caches fill.
+func Loop(ctx context.Context, w Workload, one func(context.Context) error) (Result, error) {
+	warm := w
+	warm.Count = min(max(w.Count/10, 1), 20) * max(w.Clients, 1)
+	if _, _, err := loop(ctx, warm, one); err != nil {
+		return nil, err
+	}
+	took, all, err := loop(ctx, w, one)
+	if err != nil {
+		return nil, err
+	}
+	r := Result{Completed: float64(w.Count) / all.Seconds()}
+	r.Latency(took)
+	return r, nil
+}
+
+func loop(ctx context.Context, w Workload, one func(context.Context) error) ([]time.Duration, time.Duration, error) {
+	var next atomic.Int64
+	var mu sync.Mutex
+	var all []time.Duration
+	g, gctx := errgroup.WithContext(ctx)
+	begin := time.Now()
+	for range max(w.Clients, 1) {
+		g.Go(func() error {
+			var mine []time.Duration
+			for next.Add(1) <= int64(w.Count) {
+				began := time.Now()
+				if err := one(gctx); err != nil {
+					return err
+				}
+				mine = append(mine, time.Since(began))
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			all = append(all, mine...)
+			return nil
+		})
+	}
+	err := g.Wait()
+	return all, time.Since(begin), err
+}
+
+// Latency adds the quantiles of durations.
+func (r Result) Latency(ds []time.Duration) {
+	slices.Sort(ds)
+	at := func(q float64) float64 {
+		return float64(ds[min(int(q*float64(len(ds))), len(ds)-1)].Microseconds()) / 1000
+	}
+	r[P50], r[P99] = at(0.50), at(0.99)
+}
+
+// peakRSS is the most memory that this process has had, in MB.
+func peakRSS() float64 {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return 0
+	}
+	if runtime.GOOS == "darwin" {
+		return float64(u.Maxrss) / 1e6
+	}
+	return float64(u.Maxrss) * 1024 / 1e6
+}
