@@ -34,8 +34,7 @@ func (t *turn) lockKeys(ctx context.Context, drafts []*flow.Draft) error {
 		if d.Key == "" {
 			continue
 		}
-		k := t.key(d.Key)
-		if k.limit = d.KeyLimit; !k.locked {
+		if k := t.key(d.Key); !k.locked {
 			names = append(names, d.Key)
 			k.locked = true
 		}
@@ -169,21 +168,18 @@ func (t *turn) admitLines(ctx context.Context) (bool, error) {
 
 // admitLine admits from the head of one line as many as fit. The limit is the one that the head's action has.
 func (t *turn) admitLine(ctx context.Context, name string, k *keyTurn) (int, error) {
-	limit := k.limit
-	if limit == 0 {
-		heads, err := t.tx.Line(ctx, name, 1)
-		if err != nil || len(heads) == 0 {
-			return 0, err
-		}
-		limit = heads[0].KeyLimit
+	xs, err := t.tx.Line(ctx, name, 1)
+	if err != nil || len(xs) == 0 {
+		return 0, err
 	}
-	n := admission.Admissible(k.use.Holders, k.use.Waiting, limit)
+	n := admission.Admissible(k.use.Holders, k.use.Waiting, xs[0].KeyLimit)
 	if n == 0 {
 		return 0, nil
 	}
-	xs, err := t.tx.Line(ctx, name, n)
-	if err != nil {
-		return 0, fmt.Errorf("read the key's line: %w", err)
+	if n > 1 {
+		if xs, err = t.tx.Line(ctx, name, n); err != nil {
+			return 0, fmt.Errorf("read the key's line: %w", err)
+		}
 	}
 	ds := t.adopt(xs)
 	if err := t.loadPayloads(ctx, ds); err != nil {

@@ -48,3 +48,31 @@ func TestArrivalsBesideEnds(t *testing.T) {
 		})
 	}
 }
+
+// Those who wait go by their own limit, whatever limit somebody else names beside them.
+func TestLineGoesByItsOwnLimit(t *testing.T) {
+	r := newRig(t)
+	h := r.worker()
+	wide := Submission{Action: "noop", Key: "tenant", KeyLimit: 2}
+	var ids []flow.ID
+	for range 3 {
+		ids = append(ids, r.submit(wide))
+	}
+	held := h.take(10)
+	g := newGroup(2)
+	narrow := &submitOp{out: new(Submitted), group: g}
+	if err := r.e.prepare(r.ctx, &Submission{Action: "noop", Key: "tenant", KeyLimit: 1, WhenFull: flow.WhenFullCancelNew}, narrow); err != nil {
+		t.Fatal(err)
+	}
+	end := &reportOp{session: h.session, group: g, report: flow.Report{Execution: held[0].Execution, Attempt: 1,
+		Events: []flow.Event{ev(&held[0], 0, flow.EvRunning, nil), ev(&held[0], 1, flow.EvCompleted, &flow.Outcome{})}}}
+	if err := r.e.enqueue(end, narrow); err != nil {
+		t.Fatal(err)
+	}
+	if err := g.wait(r.ctx); err != nil {
+		t.Fatal(err)
+	}
+	if x := r.get(ids[2]); x.Place != flow.Ready {
+		t.Errorf("a slot is free and the head of the line is in place %s", x.Place)
+	}
+}

@@ -44,7 +44,6 @@ type turn struct {
 type keyTurn struct {
 	locked bool // use is how full the key is, what the turn has decided included
 	use    store.KeyUse
-	limit  int
 	freed  bool // somebody in its line may go
 }
 
