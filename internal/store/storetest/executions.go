@@ -247,6 +247,37 @@ func staleWrites(b *bench) {
 	wantErr(b, "get the good row of a refused transaction", err, store.ErrNotFound)
 }
 
+// conditions checks that each part of the state that a decision was about is compared, whatever else is as it was.
+func conditions(b *bench) {
+	id := b.claimed(flow.ID{1})
+	for what, change := range map[string]func(*flow.Draft){
+		"stage":             func(d *flow.Draft) { d.Stage = flow.Running },
+		"attempt":           func(d *flow.Draft) { d.Attempt++ },
+		"next event number": func(d *flow.Draft) { d.NextSeq++ },
+		"place":             func(d *flow.Draft) { d.Place = flow.Ready },
+		"owner":             func(d *flow.Draft) { d.Owner = flow.ID{2} },
+		"no owner":          func(d *flow.Draft) { d.Owner = flow.ID{} },
+	} {
+		before := b.get(id).State
+		for how, decide := range map[string]func(*flow.Draft){
+			"a step": func(d *flow.Draft) { d.GapSince = b.now },
+			"a move": func(d *flow.Draft) { d.Ticket = 99 },
+			"an end": func(d *flow.Draft) {
+				d.Place, d.Stage, d.FinishedAt, d.Outcome = flow.Finished, flow.Failed, b.now, &flow.Outcome{}
+			},
+		} {
+			old, now := b.load(id), b.load(id)
+			change(now)
+			b.apply(now)
+			decide(old)
+			wantErr(b, how+" after another "+what, b.try(store.Delta{Drafts: []*flow.Draft{old}}), store.ErrConflict)
+			now = b.load(id)
+			now.State = before
+			b.apply(now)
+		}
+	}
+}
+
 func rollback(b *bench) {
 	stop := errors.New("stop")
 	d := b.submit(func(r *flow.Request) { r.Labels = map[string]string{"a": "b"} })

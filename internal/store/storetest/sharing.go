@@ -20,7 +20,7 @@ func Shared(t *testing.T, open func(*testing.T) [2]store.Store) {
 		name string
 		test func(*shared)
 	}{
-		{"Seen", seen}, {"SharedTickets", sharedTickets}, {"SharedClaims", sharedClaims}, {"Lines", lines}, {"DoubleRecovery", doubleRecovery},
+		{"Seen", seen}, {"SharedTickets", sharedTickets}, {"Locked", locked}, {"SharedClaims", sharedClaims}, {"Lines", lines}, {"DoubleRecovery", doubleRecovery},
 		{"DoubleFold", doubleFold}, {"DoubleDue", doubleDue}, {"DoubleSubmission", doubleSubmission}, {"DoubleDefinition", doubleDefinition},
 		{"DoubleRemoval", doubleRemoval}, {"Notified", notified},
 	} {
@@ -97,6 +97,23 @@ func sharedTickets(s *shared) {
 		}
 		last = first + int64(1000*i)
 	}
+	var under int64
+	must(s.bench, s.both[0].Update(s.ctx(), func(ctx context.Context, t store.Tx) (err error) {
+		if _, err = t.Tickets(ctx, 1); err != nil {
+			return err
+		}
+		if last, err = draw(s.both[1], 1); err != nil {
+			return err
+		}
+		if _, err = t.LockKeys(ctx, []string{"k"}); err != nil {
+			return err
+		}
+		under, err = t.Tickets(ctx, 1)
+		return err
+	}))
+	if under <= last {
+		s.Errorf("ticket %d was drawn under a key's lock; %d had been drawn before the lock", under, last)
+	}
 	type block struct{ from, to int64 }
 	var mu sync.Mutex
 	var all []block
@@ -118,6 +135,63 @@ func sharedTickets(s *shared) {
 		if all[i].from < all[i-1].to {
 			s.Errorf("tickets %v and %v overlap", all[i-1], all[i])
 		}
+	}
+}
+
+// locked checks that nobody changes what a transaction has loaded until it ends: its own change never conflicts.
+func locked(s *shared) {
+	session := flow.ID{1}
+	load := map[string]func(context.Context, store.Tx, flow.ID) ([]*flow.Execution, error){
+		"lock": func(ctx context.Context, t store.Tx, id flow.ID) ([]*flow.Execution, error) {
+			return t.Lock(ctx, []flow.ID{id}, store.WithoutPayload)
+		},
+		"lock with payload": func(ctx context.Context, t store.Tx, id flow.ID) ([]*flow.Execution, error) {
+			return t.Lock(ctx, []flow.ID{id}, store.WithPayload)
+		},
+		"take": func(ctx context.Context, t store.Tx, _ flow.ID) ([]*flow.Execution, error) {
+			return t.Take(ctx, []string{"default"}, 1)
+		},
+		"due": func(ctx context.Context, t store.Tx, _ flow.ID) ([]*flow.Execution, error) {
+			all, _, err := t.Due(ctx, s.now.Add(time.Hour), 1)
+			return all, err
+		},
+		"holders": func(ctx context.Context, t store.Tx, _ flow.ID) ([]*flow.Execution, error) {
+			return t.Holders(ctx, "k", 1)
+		},
+	}
+	for what, read := range load {
+		id := s.ready(int64(s.made+1), withKey("k", 1), func(r *flow.Request) { r.QueueTimeout = time.Minute })
+		stale := s.load(id)
+		must(s.bench, stale.Cancel(flow.Cancelled, flow.CodeCancelled, "", s.now))
+		var meanwhile error
+		var wg sync.WaitGroup
+		err := s.both[0].Update(s.ctx(), func(ctx context.Context, t store.Tx) error {
+			got, err := read(ctx, t, id)
+			if err != nil {
+				return err
+			}
+			wg.Go(func() {
+				meanwhile = s.both[1].Update(s.ctx(), func(ctx context.Context, t store.Tx) error {
+					return t.Apply(ctx, store.Delta{Drafts: []*flow.Draft{stale}})
+				})
+			})
+			for range 50 { // long enough for a writer that nothing holds up
+				if _, err := t.Now(ctx); err != nil {
+					return err
+				}
+			}
+			d := flow.Load(got[0])
+			if err := d.Claim(session, "w", s.now); err != nil {
+				return err
+			}
+			return t.Apply(ctx, store.Delta{Drafts: []*flow.Draft{d}})
+		})
+		wg.Wait()
+		if err != nil {
+			s.Errorf("%s: %v; want no conflict with what another store writes meanwhile", what, err)
+		}
+		wantErr(s.bench, what+": the other's change", meanwhile, store.ErrConflict)
+		s.report(id, flow.EvRunning, flow.EvCompleted)
 	}
 }
 

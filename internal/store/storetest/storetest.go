@@ -26,7 +26,7 @@ func Exercise(t *testing.T, open func(*testing.T) store.Store) {
 		name string
 		test func(*bench)
 	}{
-		{"RoundTrip", roundTrip}, {"Text", text}, {"Large", large}, {"Lock", lock}, {"Apply", apply}, {"StaleWrites", staleWrites},
+		{"RoundTrip", roundTrip}, {"Text", text}, {"Large", large}, {"Lock", lock}, {"Apply", apply}, {"StaleWrites", staleWrites}, {"Conditions", conditions},
 		{"Rollback", rollback}, {"BadRow", badRow}, {"Clock", clock},
 		{"Tickets", tickets}, {"Take", take}, {"TakeQueues", takeQueues}, {"Keys", keys}, {"Due", due}, {"Idempotency", idempotency},
 		{"History", history}, {"Inbox", inbox}, {"Retry", retry},
