@@ -1,7 +1,11 @@
 package simulation
 
 import (
-	"github.com/pawl-run/pawl/internal/engine"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/handoff"
 	"github.com/pawl-run/pawl/internal/store"
 )
@@ -12,9 +16,212 @@ type bug struct {
 	name      string
 	invariant []int // any of which may catch it
 	tune      func(*plan)
-	tx        func(*world, store.Tx) store.Tx
-	store     func(*world, store.Store) store.Store
+	tx        func(*world, store.Tx) store.Tx               // between an engine and its transaction
+	store     func(*world, store.Store) store.Store         // between an engine, or a reader, and the database
 	link      func(*world, handoff.Handoff) handoff.Handoff // as a worker has it
 	server    func(*world, handoff.Handoff) handoff.Handoff // as an engine gives it
-	submitted func(*world, []engine.Submitted)
+}
+
+// memory is what planted bugs remember, for one world.
+type memory struct {
+	taken   map[flow.ID]flow.Execution // as they were before their claim
+	leaked  map[string]int             // slots, by key
+	retried map[flow.ID]string         // keys of what waits for its retry
+	seen    map[try]int                // events that have arrived
+	late    map[flow.ID]flow.Stage     // what a late event made of an execution
+	hidden  map[store.WorkflowAttempt]bool
+	answers map[flow.ID][]handoff.Assignment
+}
+
+func newMemory() *memory {
+	return &memory{
+		taken: map[flow.ID]flow.Execution{}, leaked: map[string]int{}, retried: map[flow.ID]string{}, seen: map[try]int{},
+		late: map[flow.ID]flow.Stage{}, hidden: map[store.WorkflowAttempt]bool{}, answers: map[flow.ID][]handoff.Assignment{},
+	}
+}
+
+// twist is a transaction that lies or forgets: what a bug sets is used in place of the real thing.
+type twist struct {
+	store.Tx
+	w *world
+
+	apply     func(*twist, context.Context, store.Delta) error
+	take      func(*twist, context.Context, []string, int) ([]*flow.Execution, error)
+	lock      func([]*flow.Execution)
+	keys      func(*twist, map[string]store.KeyUse)
+	line      func(*twist, context.Context, string, int) ([]*flow.Execution, error)
+	tickets   func(first, n int64) int64
+	due       func(*twist, context.Context, time.Time, int) ([]*flow.Execution, time.Time, error)
+	inbox     func([]flow.Event)
+	submitted bool // idempotency keys are not looked up
+	progress  func(*twist, store.WorkflowAttempt, []store.TaskProgress) []store.TaskProgress
+	outcomes  func(map[string][]store.ChildOutcome)
+	expired   bool // lost sessions are not found
+	owned     func(*twist, []*flow.Execution) []*flow.Execution
+	ordered   bool // orders are not found
+	session   bool // every session exists
+}
+
+// twisted makes a bug's transaction from a pattern.
+func twisted(pattern twist) func(*world, store.Tx) store.Tx {
+	return func(w *world, tx store.Tx) store.Tx {
+		t := pattern
+		t.Tx, t.w = tx, w
+		return &t
+	}
+}
+
+func (t *twist) Apply(ctx context.Context, d store.Delta) error {
+	if t.apply != nil {
+		return t.apply(t, ctx, d)
+	}
+	return t.Tx.Apply(ctx, d)
+}
+
+func (t *twist) Take(ctx context.Context, queues []string, n int) ([]*flow.Execution, error) {
+	if t.take != nil {
+		return t.take(t, ctx, queues, n)
+	}
+	return t.Tx.Take(ctx, queues, n)
+}
+
+func (t *twist) Lock(ctx context.Context, ids []flow.ID, p store.Payload) ([]*flow.Execution, error) {
+	xs, err := t.Tx.Lock(ctx, ids, p)
+	if err == nil && t.lock != nil {
+		t.lock(xs)
+	}
+	return xs, err
+}
+
+func (t *twist) LockKeys(ctx context.Context, keys []string) (map[string]store.KeyUse, error) {
+	uses, err := t.Tx.LockKeys(ctx, keys)
+	if err == nil && t.keys != nil {
+		t.keys(t, uses)
+	}
+	return uses, err
+}
+
+func (t *twist) Line(ctx context.Context, key string, n int) ([]*flow.Execution, error) {
+	if t.line != nil {
+		return t.line(t, ctx, key, n)
+	}
+	return t.Tx.Line(ctx, key, n)
+}
+
+func (t *twist) Tickets(ctx context.Context, n int) (int64, error) {
+	first, err := t.Tx.Tickets(ctx, n)
+	if err == nil && t.tickets != nil {
+		first = t.tickets(first, int64(n))
+	}
+	return first, err
+}
+
+func (t *twist) Due(ctx context.Context, now time.Time, n int) ([]*flow.Execution, time.Time, error) {
+	if t.due != nil {
+		return t.due(t, ctx, now, n)
+	}
+	return t.Tx.Due(ctx, now, n)
+}
+
+func (t *twist) Inbox(ctx context.Context, id flow.ID) ([]flow.Event, error) {
+	es, err := t.Tx.Inbox(ctx, id)
+	if err == nil && t.inbox != nil {
+		t.inbox(es)
+	}
+	return es, err
+}
+
+func (t *twist) Submitted(ctx context.Context, keys []string) (map[string]store.IdempotencyKey, error) {
+	if t.submitted {
+		return map[string]store.IdempotencyKey{}, nil
+	}
+	return t.Tx.Submitted(ctx, keys)
+}
+
+func (t *twist) Progress(ctx context.Context, of []store.WorkflowAttempt) (map[flow.ID][]store.TaskProgress, error) {
+	all, err := t.Tx.Progress(ctx, of)
+	if err == nil && t.progress != nil {
+		for _, w := range of {
+			all[w.ID] = t.progress(t, w, all[w.ID])
+		}
+	}
+	return all, err
+}
+
+func (t *twist) Outcomes(ctx context.Context, of store.WorkflowAttempt, tasks []string) (map[string][]store.ChildOutcome, error) {
+	all, err := t.Tx.Outcomes(ctx, of, tasks)
+	if err == nil && t.outcomes != nil {
+		t.outcomes(all)
+	}
+	return all, err
+}
+
+func (t *twist) Expired(ctx context.Context, now time.Time, n int) ([]store.Session, error) {
+	if t.expired {
+		return nil, nil
+	}
+	return t.Tx.Expired(ctx, now, n)
+}
+
+func (t *twist) OwnedBy(ctx context.Context, session, after flow.ID, n int) ([]*flow.Execution, error) {
+	xs, err := t.Tx.OwnedBy(ctx, session, after, n)
+	if err == nil && t.owned != nil {
+		xs = t.owned(t, xs)
+	}
+	return xs, err
+}
+
+func (t *twist) Ordered(ctx context.Context, session flow.ID) ([]*flow.Execution, error) {
+	if t.ordered {
+		return nil, nil
+	}
+	return t.Tx.Ordered(ctx, session)
+}
+
+func (t *twist) LockSession(ctx context.Context, id flow.ID) (store.Session, error) {
+	s, err := t.Tx.LockSession(ctx, id)
+	if err != nil && t.session {
+		return store.Session{ID: id, Queues: []string{"default", "gpu"}}, nil
+	}
+	return s, err
+}
+
+// unfenced applies drafts whatever has become of their rows, as an UPDATE without its condition would.
+func unfenced(t *twist, ctx context.Context, d store.Delta) error {
+	var ids []flow.ID
+	for _, x := range d.Drafts {
+		if !x.New {
+			ids = append(ids, x.ID)
+		}
+	}
+	rows, err := t.Tx.Lock(ctx, ids, store.WithoutPayload)
+	if err != nil {
+		return err
+	}
+	now := map[flow.ID]*flow.Execution{}
+	for _, x := range rows {
+		now[x.ID] = x
+	}
+	forced := d
+	forced.Drafts = nil
+	for _, x := range d.Drafts {
+		row := now[x.ID]
+		switch {
+		case x.New || row != nil && same(row.State, x.Before):
+			forced.Drafts = append(forced.Drafts, x)
+		case row == nil || row.Place == flow.Finished:
+			// There is no row left to overwrite.
+		default:
+			copied, body := *x, *x.Execution
+			copied.Execution, copied.Before = &body, row.State
+			copied.Events = slices.DeleteFunc(slices.Clone(x.Events), func(e flow.Event) bool { return e.Seq < row.NextSeq })
+			body.NextSeq = max(body.NextSeq, row.NextSeq)
+			forced.Drafts = append(forced.Drafts, &copied)
+		}
+	}
+	return t.Tx.Apply(ctx, forced)
+}
+
+func same(a, b flow.State) bool {
+	return a.Stage == b.Stage && a.Attempt == b.Attempt && a.NextSeq == b.NextSeq && a.Place == b.Place && a.Owner == b.Owner
 }

@@ -260,9 +260,9 @@ func holds(p flow.Place) bool { return p == flow.Ready || p == flow.Held }
 
 // key judges how full a key is.
 func (c *commit) key(key string) {
-	held, waiting, limit := 0, 0, 0
+	held, waiting, limit, least := 0, 0, 0, 1<<30
 	for _, r := range c.keys[key] {
-		limit = max(limit, r.x.KeyLimit)
+		limit, least = max(limit, r.x.KeyLimit), min(least, r.x.KeyLimit)
 		if holds(r.x.Place) {
 			held++
 		} else {
@@ -272,8 +272,8 @@ func (c *commit) key(key string) {
 	if held > limit {
 		c.w.violate(12, "key %q has %d holders: at most %d", key, held, limit)
 	}
-	if waiting > 0 && held < limit {
-		c.w.violate(15, "key %q has %d of %d slots taken and %d wait", key, held, limit, waiting)
+	if waiting > 0 && held < least {
+		c.w.violate(15, "key %q has %d of %d slots taken and %d wait", key, held, least, waiting)
 	}
 }
 
@@ -400,6 +400,7 @@ func (c *commit) remove(ids []flow.ID) {
 	for _, id := range ids {
 		if r := c.rows[id]; r != nil {
 			delete(c.rows, id)
+			delete(c.idem, r.x.IdempotencyKey)
 			c.removed[id] = true
 			c.order = slices.DeleteFunc(c.order, func(o flow.ID) bool { return o == id })
 		}

@@ -28,7 +28,8 @@ type host struct {
 	over    bool // no worker runs here any more
 	frozen  chan struct{}
 	thawAt  *time.Timer
-	unready bool // has been frozen in this life: its timers cannot be relied on
+	cutOff  time.Time // until when nothing reaches it and nothing it sends arrives
+	unready bool      // has been frozen in this life: its timers cannot be relied on
 }
 
 func (h *host) name() string {
@@ -133,6 +134,19 @@ func (h *host) unfreeze() {
 		close(h.frozen)
 		h.frozen = nil
 	}
+}
+
+// cut takes the host off the network for a while.
+func (h *host) cut(d time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.cutOff = time.Now().Add(d)
+}
+
+func (h *host) isCut() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return time.Now().Before(h.cutOff)
 }
 
 // melt waits until the host is not frozen.

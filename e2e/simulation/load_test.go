@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing/synctest"
 	"time"
@@ -173,6 +174,9 @@ func (l *load) submission() engine.Submission {
 		s.Action, s.Input = "sleep", json.RawMessage(fmt.Sprintf(`{"for":%d}`, 1+r.IntN(10)))
 	case is(12):
 		s.Action, s.Input = "input", json.RawMessage(fmt.Sprintf(`{"do":"ok","v":%d}`, r.IntN(100)))
+	case is(6):
+		// Ended by nothing but its cancelling.
+		return engine.Submission{Action: "noop", Input: json.RawMessage(`{"do":"hang"}`), IdempotencyKey: fmt.Sprintf("hangs-%d", l.begun)}
 	case is(10):
 		s.Input = json.RawMessage(`{"do":"hang"}`)
 		s.Timeout = time.Duration(1+r.IntN(8)) * time.Second
@@ -181,8 +185,10 @@ func (l *load) submission() engine.Submission {
 		s.Retry = &flow.Retry{MaxAttempts: 1 + r.IntN(4), Delay: time.Duration(r.IntN(3000)) * time.Millisecond, Jitter: 0.5}
 	}
 	if is(40) {
-		s.Key, s.KeyLimit = fmt.Sprintf("k%d", r.IntN(2)), 1+r.IntN(2)
-		s.KeyLimit = int(s.Key[1]-'0') + 1
+		n := r.IntN(3)
+		if s.Key, s.KeyLimit = fmt.Sprintf("k%d", n), n+1; n == 2 {
+			s.KeyLimit = 1 + r.IntN(3) // its limit changes all the time
+		}
 		s.WhenFull = flow.WhenFull(pick(r.IntN(100), "queue", "queue", "queue", "cancel_new", "cancel_oldest"))
 	}
 	if is(25) {
@@ -216,9 +222,6 @@ func (l *load) submit(ctx context.Context, key string, subs []engine.Submission)
 		var out []engine.Submitted
 		err := l.call(ctx, key, func(ctx context.Context, e *engine.Engine) (err error) {
 			out, err = e.Submit(ctx, subs)
-			if err == nil && w.bug != nil && w.bug.submitted != nil {
-				w.bug.submitted(w, out)
-			}
 			return err
 		})
 		again := err != nil
@@ -227,7 +230,7 @@ func (l *load) submit(ctx context.Context, key string, subs []engine.Submission)
 				break
 			}
 			if out[i].Err != nil {
-				w.note("%s: submission %d: %v", key, i, out[i].Err)
+				w.aside("%s: submission %d: %v", key, i, out[i].Err)
 				again = true
 				continue
 			}
@@ -243,6 +246,10 @@ func (l *load) submit(ctx context.Context, key string, subs []engine.Submission)
 		}
 	}
 	if subs[0].IdempotencyKey == "" {
+		return
+	}
+	if strings.HasPrefix(subs[0].IdempotencyKey, "hangs") {
+		l.cancelID(ctx, key, l.known(subs[0].IdempotencyKey))
 		return
 	}
 	// The same key with another body is refused.
@@ -282,19 +289,21 @@ func (l *load) known(key string) flow.ID {
 
 // cancel is a client that cancels something, until it hears that this was done.
 func (l *load) cancel(ctx context.Context, key string, n int) {
-	w := l.w
-	target := w.shadow.pick(n, func(r *row) bool { return r.x.Place != flow.Finished })
-	if target == nil {
-		return
+	if target := l.w.shadow.pick(n, func(r *row) bool { return r.x.Place != flow.Finished }); target != nil {
+		l.cancelID(ctx, key, target.id)
 	}
+}
+
+func (l *load) cancelID(ctx context.Context, key string, id flow.ID) {
+	w := l.w
 	for n := 1; ctx.Err() == nil; n++ {
 		err := l.call(ctx, key, func(ctx context.Context, e *engine.Engine) error {
-			_, err := e.Cancel(ctx, target.id, "")
+			_, err := e.Cancel(ctx, id, "")
 			return err
 		})
 		switch {
 		case err == nil:
-			w.shadow.cancelTold(target.id)
+			w.shadow.cancelTold(id)
 			return
 		case errors.Is(err, flow.ErrFinished), errors.Is(err, store.ErrNotFound):
 			return

@@ -54,7 +54,7 @@ func (l *link) call(ctx context.Context, method string, do func(ctx context.Cont
 		return errLost
 	}
 	defer done()
-	err := do(at, w.facing(e))
+	err := l.arrive(ctx, at, sent.to, method, e, do)
 	if at.Err() != nil && ctx.Err() == nil {
 		err = errLost // the engine is no more, whatever it meant to say
 	}
@@ -69,6 +69,32 @@ func (l *link) call(ctx context.Context, method string, do func(ctx context.Cont
 		v(back)
 	}
 	return err
+}
+
+// arrive lets the engine work on a call. Of some calls it does not notice that the caller has left.
+func (l *link) arrive(ctx, at context.Context, to *replica, method string, e *engine.Engine, do func(context.Context, handoff.Handoff) error) error {
+	w := l.p.h.w
+	if w.plan.Solo || w.noise("unnoticed", l.p.name, method, time.Since(w.began)) > 0.3 {
+		return do(at, w.facing(e))
+	}
+	over := make(chan error, 1)
+	w.spawn(func() {
+		_, alone, done := to.reach(w.ctx)
+		if alone == nil {
+			over <- errLost
+			return
+		}
+		defer done()
+		over <- do(alone, w.facing(e))
+	})
+	select {
+	case err := <-over:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-at.Done():
+		return errLost
+	}
 }
 
 func nothing(verdict) {}
@@ -97,7 +123,7 @@ func (l *link) Open(ctx context.Context, s handoff.Session) (id flow.ID, err err
 	err = l.call(ctx, "open", func(ctx context.Context, h handoff.Handoff) (err error) {
 		id, err = h.Open(ctx, s)
 		if err == nil {
-			l.p.h.w.note("%s has session %s", l.p.name, name(id))
+			l.p.h.w.aside("%s has session %s", l.p.name, name(id))
 		}
 		return err
 	}, nothing)

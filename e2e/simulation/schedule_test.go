@@ -120,6 +120,9 @@ func (w *world) judgeGate(g *gate) verdict {
 		dice -= chance
 		return false
 	}
+	if g.at != nil && g.at.isCut() {
+		return verdict{do: lose}
+	}
 	switch g.kind {
 	case atCommit:
 		switch {
@@ -176,7 +179,7 @@ func (w *world) anyReplica() *replica {
 
 // disaster is what happens to whole processes.
 func (w *world) disaster() {
-	switch w.rng.IntN(8) {
+	switch w.rng.IntN(9) {
 	case 0, 1:
 		r := w.replicas[w.rng.IntN(len(w.replicas))]
 		if r.isUp() {
@@ -205,6 +208,11 @@ func (w *world) disaster() {
 			h.freeze(time.Duration(float64(45*time.Second) * w.rng.Float64() * w.rng.Float64()))
 		}
 	case 7:
+		if h := w.hosts[w.rng.IntN(len(w.hosts))]; h.isAlive() && !w.plan.Solo {
+			w.happen("cut off %s", h.name())
+			h.cut(time.Duration(w.rng.IntN(50)) * time.Second)
+		}
+	case 8:
 		w.happen("the database goes away")
 		w.outage = time.Now().Add(time.Duration(w.rng.IntN(15)) * time.Second)
 	}
@@ -265,6 +273,7 @@ func (w *world) heal() {
 	w.mu.Unlock()
 	w.outage = time.Time{}
 	for _, h := range w.hosts {
+		h.cut(0)
 		h.thaw()
 		synctest.Wait()
 	}

@@ -27,10 +27,11 @@ import (
 
 // world is one run.
 type world struct {
-	seed uint64
-	plan plan
-	bug  *bug
-	rng  *rand.Rand // the scheduler's alone; everybody else uses noise
+	seed   uint64
+	plan   plan
+	bug    *bug
+	memory *memory
+	rng    *rand.Rand // the scheduler's alone; everybody else uses noise
 
 	base  store.Store // SQLite
 	view  store.Store // as readers see it: with the planted bug's lies
@@ -54,6 +55,7 @@ type world struct {
 	gates  []*gate
 	broken []violation
 	trace  []string
+	asides []string // what goroutines that run side by side have to say
 	sum    uint64
 	steps  int
 	healed bool
@@ -94,6 +96,7 @@ func simulate(seed uint64, b *bug, keepTrace bool) (_ *result, err error) {
 	if keepTrace {
 		w.trace = []string{}
 	}
+	w.memory = newMemory()
 	w.ctx, w.stop = context.WithCancel(context.Background())
 	defer w.stop()
 	w.base, err = sqlite.Open(w.ctx, sqlite.InMemory, sqlite.Options{Now: w.now, Readers: 1})
@@ -181,6 +184,13 @@ func (w *world) note(format string, args ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.noteLocked(fmt.Sprintf(format, args...))
+}
+
+// aside adds a line from a goroutine that runs beside others: the lines of a step are sorted.
+func (w *world) aside(format string, args ...any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.asides = append(w.asides, fmt.Sprintf(format, args...))
 }
 
 func (w *world) noteLocked(line string) {
@@ -273,6 +283,11 @@ func (w *world) waiting() []*gate {
 	synctest.Wait()
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	slices.Sort(w.asides)
+	for _, line := range w.asides {
+		w.noteLocked(line)
+	}
+	w.asides = w.asides[:0]
 	var gs []*gate
 	for _, g := range w.gates {
 		if g.at == nil || !g.at.isFrozen() {

@@ -1,0 +1,216 @@
+package simulation
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/handoff"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// carrier is a hand-off that misbehaves.
+type carrier struct {
+	handoff.Handoff
+	w *world
+
+	report func(*carrier, context.Context, flow.ID, []flow.Report) ([]flow.Receipt, error)
+	take   func(*carrier, context.Context, flow.ID, int) ([]handoff.Assignment, error)
+	renew  func(handoff.Renewal, error) (handoff.Renewal, error)
+}
+
+func carried(pattern carrier) func(*world, handoff.Handoff) handoff.Handoff {
+	return func(w *world, h handoff.Handoff) handoff.Handoff {
+		c := pattern
+		c.Handoff, c.w = h, w
+		return &c
+	}
+}
+
+func (c *carrier) Report(ctx context.Context, session flow.ID, rs []flow.Report) ([]flow.Receipt, error) {
+	if c.report != nil {
+		return c.report(c, ctx, session, rs)
+	}
+	return c.Handoff.Report(ctx, session, rs)
+}
+
+func (c *carrier) Take(ctx context.Context, session flow.ID, n int) ([]handoff.Assignment, error) {
+	if c.take != nil {
+		return c.take(c, ctx, session, n)
+	}
+	return c.Handoff.Take(ctx, session, n)
+}
+
+func (c *carrier) Renew(ctx context.Context, session flow.ID) (handoff.Renewal, error) {
+	r, err := c.Handoff.Renew(ctx, session)
+	if c.renew != nil {
+		return c.renew(r, err)
+	}
+	return r, err
+}
+
+// receipts says that everything was recorded.
+func receipts(rs []flow.Report) []flow.Receipt {
+	all := make([]flow.Receipt, len(rs))
+	for i, r := range rs {
+		all[i] = flow.Receipt{Execution: r.Execution, Attempt: r.Attempt, Verdict: flow.Applied}
+		if n := len(r.Events); n > 0 {
+			all[i].Next = r.Events[n-1].Seq + 1
+		}
+	}
+	return all
+}
+
+// reportEarly answers reports before they are committed.
+func reportEarly(c *carrier, ctx context.Context, session flow.ID, rs []flow.Report) ([]flow.Receipt, error) {
+	// What becomes of them nobody looks at.
+	c.w.spawn(func() { _, _ = c.Handoff.Report(ctx, session, rs) })
+	return receipts(rs), nil
+}
+
+// reportByArrival takes a report for known when as many events have arrived already.
+func reportByArrival(c *carrier, ctx context.Context, session flow.ID, rs []flow.Report) ([]flow.Receipt, error) {
+	all := receipts(rs)
+	var fresh []flow.Report
+	var at []int
+	c.w.mu.Lock()
+	for i, r := range rs {
+		k := try{r.Execution, r.Attempt}
+		if c.w.memory.seen[k] < len(r.Events) || len(r.Events) == 1 && r.Events[0].Outcome == nil {
+			fresh, at = append(fresh, r), append(at, i)
+		}
+		c.w.memory.seen[k] += len(r.Events)
+	}
+	c.w.mu.Unlock()
+	got, err := c.Handoff.Report(ctx, session, fresh)
+	for i := range got {
+		all[at[i]] = got[i]
+	}
+	return all, err
+}
+
+// reportUnfenced takes reports of old attempts for reports of the present one.
+func reportUnfenced(c *carrier, ctx context.Context, session flow.ID, rs []flow.Report) ([]flow.Receipt, error) {
+	for _, r := range rs {
+		x, err := c.w.base.Get(ctx, r.Execution)
+		if err != nil || x.Place != flow.Held || x.Attempt <= r.Attempt || x.Owner.IsZero() {
+			continue
+		}
+		forged := flow.Report{Execution: r.Execution, Attempt: x.Attempt}
+		for i, e := range r.Events {
+			e.Seq, e.Attempt = x.NextSeq+int64(i), x.Attempt
+			forged.Events = append(forged.Events, e)
+		}
+		if _, err := c.Handoff.Report(ctx, x.Owner, []flow.Report{forged}); err != nil {
+			return nil, err
+		}
+	}
+	return c.Handoff.Report(ctx, session, rs)
+}
+
+// reportLate lets what comes after the end change what readers see of the end.
+func reportLate(c *carrier, ctx context.Context, session flow.ID, rs []flow.Report) ([]flow.Receipt, error) {
+	for _, r := range rs {
+		if x, err := c.w.base.Get(ctx, r.Execution); err == nil && x.Place == flow.Finished {
+			c.w.mu.Lock()
+			c.w.memory.late[x.ID] = flow.Running
+			c.w.mu.Unlock()
+		}
+	}
+	return c.Handoff.Report(ctx, session, rs)
+}
+
+// takeAgain hands out the last answer a second time, when the work has long been done.
+func takeAgain(c *carrier, ctx context.Context, session flow.ID, n int) ([]handoff.Assignment, error) {
+	c.w.mu.Lock()
+	old := c.w.memory.answers[session]
+	if len(old) > 5 {
+		delete(c.w.memory.answers, session)
+	}
+	c.w.mu.Unlock()
+	if len(old) > 5 {
+		return old[:1], nil
+	}
+	work, err := c.Handoff.Take(ctx, session, n)
+	c.w.mu.Lock()
+	c.w.memory.answers[session] = append(c.w.memory.answers[session], work...)
+	c.w.mu.Unlock()
+	return work, err
+}
+
+// renewBlindly takes a renewal that could not be made for one that was.
+func renewBlindly(r handoff.Renewal, err error) (handoff.Renewal, error) {
+	if errors.Is(err, handoff.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, handoff.ErrSessionLost) {
+		return handoff.Renewal{}, nil
+	}
+	return r, err
+}
+
+// crooked is a database that misbehaves.
+type crooked struct {
+	store.Store
+	w *world
+
+	update   func(*crooked, context.Context, func(context.Context, store.Tx) error) error
+	events   func([]flow.Event) []flow.Event
+	late     bool // late events overwrite what has ended
+	finished time.Duration
+}
+
+func bent(pattern crooked) func(*world, store.Store) store.Store {
+	return func(w *world, s store.Store) store.Store {
+		c := pattern
+		c.Store, c.w = s, w
+		return &c
+	}
+}
+
+func (c *crooked) Update(ctx context.Context, decide func(context.Context, store.Tx) error) error {
+	if c.update != nil {
+		return c.update(c, ctx, decide)
+	}
+	return c.Store.Update(ctx, decide)
+}
+
+func (c *crooked) Events(ctx context.Context, id flow.ID, after int64, n int) ([]flow.Event, error) {
+	es, err := c.Store.Events(ctx, id, after, n)
+	if err == nil && c.events != nil {
+		es = c.events(es)
+	}
+	return es, err
+}
+
+func (c *crooked) Get(ctx context.Context, id flow.ID) (*flow.Execution, error) {
+	x, err := c.Store.Get(ctx, id)
+	if err != nil || !c.late {
+		return x, err
+	}
+	c.w.mu.Lock()
+	defer c.w.mu.Unlock()
+	if s, ok := c.w.memory.late[id]; ok {
+		x.Stage = s
+	}
+	return x, nil
+}
+
+func (c *crooked) FinishedBefore(ctx context.Context, t time.Time, n int) ([]flow.ID, error) {
+	return c.Store.FinishedBefore(ctx, t.Add(c.finished), n)
+}
+
+var errSwallowed = errors.New("the commit failed")
+
+// swallow tells an engine now and then that a failed commit succeeded.
+func swallow(c *crooked, ctx context.Context, decide func(context.Context, store.Tx) error) error {
+	fail := c.w.noise("swallow", time.Since(c.w.began)) < 0.03
+	err := c.Store.Update(ctx, func(ctx context.Context, tx store.Tx) error {
+		if err := decide(ctx, tx); err != nil || !fail {
+			return err
+		}
+		return errSwallowed
+	})
+	if errors.Is(err, errSwallowed) {
+		return nil
+	}
+	return err
+}

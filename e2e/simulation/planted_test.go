@@ -1,0 +1,290 @@
+package simulation
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// bugs are the planted ones, each a bug that some system of this kind has had.
+var bugs = []bug{
+	{name: "limit is off by one", invariant: []int{12}, tx: twisted(twist{keys: func(_ *twist, uses map[string]store.KeyUse) {
+		for k, u := range uses {
+			u.Holders = max(0, u.Holders-1)
+			uses[k] = u
+		}
+	}})},
+	{name: "slot is not given back by what is cancelled", invariant: []int{15, 34, 35}, tx: twisted(twist{
+		apply: func(t *twist, ctx context.Context, d store.Delta) error {
+			for _, x := range d.Drafts {
+				if x.FreedKey() && x.Stage == flow.Cancelled {
+					t.w.memory.leaked[x.Key]++
+				}
+			}
+			return t.Tx.Apply(ctx, d)
+		},
+		keys: func(t *twist, uses map[string]store.KeyUse) {
+			for k, u := range uses {
+				u.Holders += t.w.memory.leaked[k]
+				uses[k] = u
+			}
+		},
+	})},
+	{name: "slot is held while a retry waits", invariant: []int{15, 34, 35}, tx: twisted(twist{
+		apply: func(t *twist, ctx context.Context, d store.Delta) error {
+			for _, x := range d.Drafts {
+				delete(t.w.memory.retried, x.ID)
+				if x.Key != "" && x.Place == flow.Delayed && x.Attempt > 1 {
+					t.w.memory.retried[x.ID] = x.Key
+				}
+			}
+			return t.Tx.Apply(ctx, d)
+		},
+		keys: func(t *twist, uses map[string]store.KeyUse) {
+			for _, k := range t.w.memory.retried {
+				if u, ok := uses[k]; ok {
+					u.Holders++
+					uses[k] = u
+				}
+			}
+		},
+	})},
+	{name: "freed slot admits nobody", invariant: []int{15}, tx: twisted(twist{keys: func(_ *twist, uses map[string]store.KeyUse) {
+		for k, u := range uses {
+			if u.Holders > 0 {
+				continue
+			}
+			u.Waiting = 0
+			uses[k] = u
+		}
+	}})},
+	{name: "line is served from its end", invariant: []int{14}, tx: twisted(twist{line: func(t *twist, ctx context.Context, key string, n int) ([]*flow.Execution, error) {
+		xs, err := t.Tx.Line(ctx, key, 100)
+		slices.Reverse(xs)
+		return xs[:min(n, len(xs))], err
+	}})},
+	{name: "line ignores priority", invariant: []int{14}, tx: twisted(twist{line: func(t *twist, ctx context.Context, key string, n int) ([]*flow.Execution, error) {
+		xs, err := t.Tx.Line(ctx, key, 100)
+		slices.SortFunc(xs, func(a, b *flow.Execution) int { return int(a.Ticket - b.Ticket) })
+		return xs[:min(n, len(xs))], err
+	}})},
+	{name: "tickets are drawn out of order", invariant: []int{14}, tx: twisted(twist{tickets: func(first, n int64) int64 { return 1<<40 - first - n }})},
+	{name: "queue is served from its end", invariant: []int{14}, tx: twisted(twist{take: func(t *twist, ctx context.Context, queues []string, n int) ([]*flow.Execution, error) {
+		xs, err := t.Tx.Take(ctx, queues, 100)
+		slices.Reverse(xs)
+		return xs[:min(n, len(xs))], err
+	}})},
+	{name: "one row is claimed by two", invariant: []int{1, 3, 4}, tx: twisted(twist{take: takeClaimed, apply: unfenced})},
+	{name: "recovery writes from a stale read", invariant: []int{1, 2, 3, 4, 5, 6}, tx: twisted(twist{take: remember, owned: stale, apply: unfenced})},
+	{name: "claim for a session that is gone", invariant: []int{3, 34}, tx: twisted(twist{session: true})},
+	{name: "worker believes that it renewed", invariant: []int{3}, link: carried(carrier{renew: renewBlindly})},
+	{name: "claim is handed over twice", invariant: []int{3, 8}, link: carried(carrier{take: takeAgain})},
+	{name: "late report of an old attempt is taken", invariant: []int{5}, server: carried(carrier{report: reportUnfenced})},
+	{name: "late event overwrites the end", invariant: []int{2}, server: carried(carrier{report: reportLate}), store: bent(crooked{late: true})},
+	{name: "reports are told apart by arrival", invariant: []int{31}, server: carried(carrier{report: reportByArrival})},
+	{name: "report is acknowledged before its commit", invariant: []int{31}, server: carried(carrier{report: reportEarly})},
+	{name: "failed commit is taken for a success", invariant: []int{2, 4, 10, 16, 17, 31, 33}, store: bent(crooked{update: swallow})},
+	{name: "outcome is lost ahead of a gap", invariant: []int{9}, tx: twisted(twist{inbox: func(es []flow.Event) {
+		for i := range es {
+			es[i].Outcome = nil
+		}
+	}})},
+	{name: "cancelled is recorded before it is confirmed", invariant: []int{5, 23}, tx: twisted(twist{apply: cancelAtOnce})},
+	{name: "cancel is acknowledged and forgotten", invariant: []int{10}, tx: twisted(twist{apply: func(t *twist, ctx context.Context, d store.Delta) error {
+		d.Drafts = slices.DeleteFunc(slices.Clone(d.Drafts), func(x *flow.Draft) bool {
+			return x.Kind != flow.KindWorkflow && x.State.Cancel != nil && x.Before.Cancel == nil && len(x.Events) == 0
+		})
+		return t.Tx.Apply(ctx, d)
+	}})},
+	{name: "orders never reach the worker", invariant: []int{23, 34}, tx: twisted(twist{ordered: true})},
+	{name: "timed out early", invariant: []int{24}, tx: twisted(twist{due: func(t *twist, ctx context.Context, now time.Time, n int) ([]*flow.Execution, time.Time, error) {
+		xs, next, err := t.Tx.Due(ctx, now.Add(5*time.Second), n)
+		for _, x := range xs {
+			x.QueueTimeout, x.TotalTimeout, x.Timeout = x.QueueTimeout/2, x.TotalTimeout/2, x.Timeout/2
+		}
+		return xs, next, err
+	}})},
+	{name: "deadlines are forgotten", invariant: []int{23, 34}, tx: twisted(twist{due: func(t *twist, ctx context.Context, now time.Time, n int) ([]*flow.Execution, time.Time, error) {
+		xs, next, err := t.Tx.Due(ctx, now, n)
+		return slices.DeleteFunc(xs, func(x *flow.Execution) bool { return x.Place == flow.Delayed && x.Attempt > 1 }), next, err
+	}})},
+	{name: "idempotency key is ignored", invariant: []int{25}, tx: twisted(twist{submitted: true, apply: func(t *twist, ctx context.Context, d store.Delta) error {
+		d.Keys = nil
+		return t.Tx.Apply(ctx, d)
+	}})},
+	{name: "recovery stops after its first page", invariant: []int{23, 34}, tx: twisted(twist{owned: func(_ *twist, xs []*flow.Execution) []*flow.Execution {
+		return xs[:min(1, len(xs))]
+	}})},
+	{name: "lost sessions are not found", invariant: []int{23, 34}, tx: twisted(twist{expired: true})},
+	{name: "attempts go on beyond their limit", invariant: []int{22}, tx: twisted(twist{lock: func(xs []*flow.Execution) {
+		for _, x := range xs {
+			x.Retry.MaxAttempts += 3
+		}
+	}})},
+	{name: "child is folded twice", invariant: []int{18, 20, 21}, tx: twisted(twist{progress: each(func(p *store.TaskProgress) {
+		if p.Open > 0 && p.Ended[flow.Completed] > 0 {
+			p.Open--
+			p.Ended[flow.Completed]++
+		}
+	})})},
+	{name: "child's end is forgotten", invariant: []int{34, 23}, tx: twisted(twist{progress: each(func(p *store.TaskProgress) {
+		p.Open += p.Ended[flow.Failed]
+		delete(p.Ended, flow.Failed)
+	})})},
+	{name: "failure of a child is forgotten", invariant: []int{18, 21}, tx: twisted(twist{progress: each(func(p *store.TaskProgress) {
+		p.Ended[flow.Completed] += p.Ended[flow.Failed]
+		delete(p.Ended, flow.Failed)
+	})})},
+	{name: "workflow ends over its open children", invariant: []int{18, 20}, tx: twisted(twist{progress: each(func(p *store.TaskProgress) {
+		p.Ended[flow.Completed] += p.Open
+		p.Open = 0
+	})})},
+	{name: "foreach runs one too many", invariant: []int{19}, tx: twisted(twist{progress: each(func(p *store.TaskProgress) {
+		if p.Open > 1 {
+			p.Open--
+			p.Ended[flow.Completed]++
+		}
+	})})},
+	{name: "items come in the order of their ends", invariant: []int{19}, tx: twisted(twist{outcomes: func(all map[string][]store.ChildOutcome) {
+		for _, cs := range all {
+			for i, j := 0, len(cs)-1; i < j; i, j = i+1, j-1 {
+				cs[i].Index, cs[j].Index = cs[j].Index, cs[i].Index
+			}
+		}
+	}})},
+	{name: "successor is created twice", invariant: []int{17, 19}, tx: twisted(twist{progress: hide, apply: renumber})},
+	{name: "retention takes what has just ended", invariant: []int{31}, store: bent(crooked{finished: time.Hour}),
+		tune: func(p *plan) { p.Retention = 10 * time.Second }},
+	{name: "reader sees a gap", invariant: []int{7}, store: bent(crooked{events: func(es []flow.Event) []flow.Event {
+		if len(es) > 3 {
+			es = slices.Delete(es, 2, 3)
+		}
+		return es
+	}})},
+}
+
+// each is a lie about every task of a workflow.
+func each(lie func(*store.TaskProgress)) func(*twist, store.WorkflowAttempt, []store.TaskProgress) []store.TaskProgress {
+	return func(_ *twist, _ store.WorkflowAttempt, ps []store.TaskProgress) []store.TaskProgress {
+		for i := range ps {
+			if ps[i].Ended == nil {
+				ps[i].Ended = map[flow.Stage]int{}
+			}
+			lie(&ps[i])
+		}
+		return ps
+	}
+}
+
+// remember keeps executions as they were before their claim.
+func remember(t *twist, ctx context.Context, queues []string, n int) ([]*flow.Execution, error) {
+	xs, err := t.Tx.Take(ctx, queues, n)
+	for _, x := range xs {
+		t.w.memory.taken[x.ID] = *x
+	}
+	return xs, err
+}
+
+// takeClaimed gives out, when there is nothing else, what was claimed by another before.
+func takeClaimed(t *twist, ctx context.Context, queues []string, n int) ([]*flow.Execution, error) {
+	xs, err := remember(t, ctx, queues, n)
+	if err != nil || len(xs) > 0 {
+		return xs, err
+	}
+	for _, r := range t.w.shadow.inOrder() {
+		if old, ok := t.w.memory.taken[r.id]; ok && r.x.Place == flow.Held && r.x.Attempt == old.Attempt {
+			delete(t.w.memory.taken, r.id)
+			return []*flow.Execution{&old}, nil
+		}
+	}
+	return nil, nil
+}
+
+// stale shows recovery what a session held some time ago.
+func stale(t *twist, xs []*flow.Execution) []*flow.Execution {
+	for _, r := range t.w.shadow.inOrder() {
+		old, ok := t.w.memory.taken[r.id]
+		if !ok || r.x.Attempt <= old.Attempt || r.x.Place == flow.Finished || len(xs) == 0 {
+			continue
+		}
+		delete(t.w.memory.taken, r.id)
+		old.Place, old.Stage, old.Owner, old.NextSeq = flow.Held, flow.Provisioning, xs[0].Owner, old.NextSeq+1
+		xs = append(xs, &old)
+	}
+	return xs
+}
+
+// cancelAtOnce ends what is only to be ordered to end.
+func cancelAtOnce(t *twist, ctx context.Context, d store.Delta) error {
+	for _, x := range d.Drafts {
+		if o := x.State.Cancel; o != nil && x.Before.Cancel == nil && !x.Owner.IsZero() {
+			x.Owner = flow.ID{}
+			if err := x.Finish(o.As, flow.Outcome{Error: &flow.Error{Code: o.Code, Message: o.Reason}}, t.w.now(), 0); err != nil {
+				return err
+			}
+		}
+	}
+	return t.Tx.Apply(ctx, d)
+}
+
+// hide lets a workflow look, once, as if its last task had not been started.
+func hide(t *twist, w store.WorkflowAttempt, ps []store.TaskProgress) []store.TaskProgress {
+	if len(ps) < 2 || t.w.memory.hidden[w] {
+		return ps
+	}
+	t.w.memory.hidden[w] = true
+	return ps[:len(ps)-1]
+}
+
+// renumber stores a second child of the same place beside the first.
+func renumber(t *twist, ctx context.Context, d store.Delta) error {
+	for _, x := range d.Drafts {
+		if x.New && !x.Parent.IsZero() && t.w.shadow.hasChild(place{x.Parent, x.ParentAttempt, x.Task, x.Index}) {
+			x.Index += 1000
+		}
+	}
+	return t.Tx.Apply(ctx, d)
+}
+
+func (s *shadow) hasChild(p place) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.children[p] != nil
+}
+
+// bugSeeds is within how many seeds a planted bug must be caught.
+const bugSeeds = 120
+
+// TestPlantedBugs checks the checker: each of these bugs must be caught, by one of the invariants that it breaks.
+func TestPlantedBugs(t *testing.T) {
+	t.Parallel()
+	lines := make([]string, len(bugs))
+	t.Cleanup(func() {
+		t.Logf("planted bugs: %d\n%s", len(bugs), strings.Join(lines, "\n"))
+	})
+	for i := range bugs {
+		b := &bugs[i]
+		t.Run(strings.ReplaceAll(b.name, " ", "-"), func(t *testing.T) {
+			t.Parallel()
+			for seed := uint64(1); seed <= bugSeeds; seed++ {
+				r := runSeed(t, seed, b, false)
+				if len(r.broken) == 0 {
+					continue
+				}
+				lines[i] = fmt.Sprintf("%-46s invariant %2d, seed %3d: %.110s", b.name, r.broken[0].invariant, seed, r.broken[0].say)
+				if !slices.Contains(b.invariant, r.broken[0].invariant) {
+					t.Errorf("seed %d: caught by %s; it breaks %v", seed, r.broken[0], b.invariant)
+				}
+				return
+			}
+			lines[i] = fmt.Sprintf("%-46s NOT CAUGHT", b.name)
+			t.Errorf("not caught in %d seeds", bugSeeds)
+		})
+	}
+}
