@@ -76,3 +76,17 @@ func TestLineGoesByItsOwnLimit(t *testing.T) {
 		t.Errorf("a slot is free and the head of the line is in place %s", x.Place)
 	}
 }
+
+// Who leaves the head of a line without having been admitted lets the one behind it go, where its limit allows.
+func TestHeadThatLeavesItsLine(t *testing.T) {
+	r := newRig(t)
+	first := r.submit(Submission{Action: "noop", Key: "tenant", KeyLimit: 1})
+	narrow := r.submit(Submission{Action: "noop", Key: "tenant", KeyLimit: 1})
+	wide := r.submit(Submission{Action: "noop", Key: "tenant", KeyLimit: 2})
+	if _, err := r.e.Cancel(r.ctx, narrow, ""); err != nil {
+		t.Fatal(err)
+	}
+	if a, b := r.get(first), r.get(wide); a.Place != flow.Ready || b.Place != flow.Ready {
+		t.Errorf("the holder is %s, and what allows two is %s", a.Place, b.Place)
+	}
+}

@@ -172,6 +172,10 @@ func (t *turn) changed(d *flow.Draft) {
 		k.freed = true
 		k.use.Holders--
 	}
+	if d.Key != "" && d.Before.Place == flow.Waiting && d.Place == flow.Finished {
+		// It may have been all that kept the one behind it from going: each goes by its own limit.
+		t.key(d.Key).freed = true
+	}
 	if d.Place == flow.Finished && !d.Parent.IsZero() {
 		t.folds[d.Parent] = true
 	}
