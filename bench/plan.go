@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -46,7 +47,7 @@ func (o *options) group(name string) (group, bool) {
 	}
 	switch name {
 	case "noop":
-		return group{name: name, peers: queues, rows: []row{{name: "noop, 50,000 in bulk, worked off", Workload: noop(1), metrics: bulk}}}, true
+		return group{name: name, peers: queues, rows: []row{{name: fmt.Sprintf("noop, %s in bulk, worked off", thousands(noop(1).Count)), Workload: noop(1), metrics: bulk}}}, true
 	case "steady":
 		return group{name: name, peers: queues, rows: []row{{name: "steady, 32 clients, one at a time", Workload: loop(trial.Steady, 20_000, 32),
 			metrics: []string{trial.Submitted, trial.Completed, trial.P50, trial.P99, trial.RSS}}}}, true
@@ -70,7 +71,7 @@ func (o *options) group(name string) (group, bool) {
 		full.Load = o.scaled(o.queued)
 		return group{name: name, peers: pawl, once: true, rows: []row{
 			{name: "claim, empty queue", Workload: w, metrics: latencies},
-			{name: "claim, 1 million queued", Workload: full, metrics: latencies},
+			{name: fmt.Sprintf("claim, %s queued", thousands(full.Load)), Workload: full, metrics: latencies},
 		}}, true
 	case "finished":
 		w := noop(1)
@@ -79,7 +80,7 @@ func (o *options) group(name string) (group, bool) {
 		w.Load = o.scaled(o.finished)
 		rows := []row{
 			{name: "noop, nothing ended before", Workload: empty, metrics: bulk},
-			{name: "noop, millions ended before", Workload: w, metrics: bulk},
+			{name: fmt.Sprintf("noop, %s ended before", thousands(w.Load)), Workload: w, metrics: bulk},
 		}
 		if idle.Idle = o.idle; o.idle > 0 {
 			rows = append(rows, row{name: "the same, a transaction idle for " + o.idle.String(), Workload: idle, metrics: bulk})

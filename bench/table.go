@@ -165,7 +165,7 @@ func (t *table) write(w io.Writer, format string) error {
 func figure(v float64) string {
 	switch {
 	case v >= 100:
-		return thousands(int64(math.Round(v)))
+		return thousands(int(math.Round(v)))
 	case v >= 10:
 		return strconv.FormatFloat(v, 'f', 1, 64)
 	default:
@@ -173,8 +173,8 @@ func figure(v float64) string {
 	}
 }
 
-func thousands(n int64) string {
-	s := strconv.FormatInt(n, 10)
+func thousands(n int) string {
+	s := strconv.Itoa(n)
 	for i := len(s) - 3; i > 0; i -= 3 {
 		s = s[:i] + "," + s[i:]
 	}

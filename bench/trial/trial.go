@@ -138,7 +138,7 @@ func profile(path string) (stop func(), err error) {
 // counted: connections open, caches fill.
 func Loop(ctx context.Context, w Workload, one func(context.Context) error) (Result, error) {
 	warm := w
-	warm.Count = min(max(w.Count/10, 1), 20) * max(w.Clients, 1)
+	warm.Count = min(max(w.Count/10, w.Clients, 1), 20*max(w.Clients, 1))
 	if _, _, err := loop(ctx, warm, one); err != nil {
 		return nil, err
 	}

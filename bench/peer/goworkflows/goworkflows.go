@@ -2,6 +2,7 @@
 package goworkflows
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"fmt"
@@ -40,7 +41,8 @@ func Open(ctx context.Context, s trial.Spec) (trial.Peer, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := postgres.NewPostgresBackend(cfg.Host, int(cfg.Port), cfg.User, cfg.Password, cfg.Database,
+	// It pastes the password into a DSN, where an empty one would swallow the next word.
+	b := postgres.NewPostgresBackend(cfg.Host, int(cfg.Port), cfg.User, cmp.Or(cfg.Password, "none"), cfg.Database,
 		postgres.WithBackendOptions(backend.WithLogger(slog.New(slog.NewTextHandler(io.Discard, &slog.HandlerOptions{Level: slog.LevelError + 1})))),
 		postgres.WithPostgresOptions(func(db *sql.DB) {
 			db.SetMaxOpenConns(connections)
