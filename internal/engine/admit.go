@@ -181,6 +181,12 @@ func (t *turn) admitLine(ctx context.Context, name string, k *keyTurn) (int, err
 			return 0, fmt.Errorf("read the key's line: %w", err)
 		}
 	}
+	for i, x := range xs {
+		if k.use.Holders+i >= x.KeyLimit {
+			xs = xs[:i] // it waits for its own limit, and whoever stands behind it with it
+			break
+		}
+	}
 	ds := t.adopt(xs)
 	if err := t.loadPayloads(ctx, ds); err != nil {
 		return 0, err

@@ -90,3 +90,29 @@ func TestHeadThatLeavesItsLine(t *testing.T) {
 		t.Errorf("the holder is %s, and what allows two is %s", a.Place, b.Place)
 	}
 }
+
+// What is admitted together goes by its own limits, too.
+func TestOneLineManyLimits(t *testing.T) {
+	r := newRig(t)
+	h := r.worker()
+	sub := func(limit int) Submission { return Submission{Action: "noop", Key: "tenant", KeyLimit: limit} }
+	r.submit(sub(1))
+	wide, narrow := r.submit(sub(3)), r.submit(sub(3))
+	if a, b := r.get(wide), r.get(narrow); a.Place != flow.Ready || b.Place != flow.Ready {
+		t.Fatalf("%s %s", a.Place, b.Place)
+	}
+	held := h.take(10)
+	three, one := r.submit(sub(3)), r.submit(sub(1))
+	var reports []flow.Report
+	for i := range held {
+		a := &held[i]
+		reports = append(reports, flow.Report{Execution: a.Execution, Attempt: 1,
+			Events: []flow.Event{ev(a, 0, flow.EvRunning, nil), ev(a, 1, flow.EvCompleted, &flow.Outcome{})}})
+	}
+	if _, err := r.e.Report(r.ctx, h.session, reports); err != nil {
+		t.Fatal(err)
+	}
+	if a, b := r.get(three), r.get(one); a.Place != flow.Ready || b.Place != flow.Waiting {
+		t.Errorf("what allows three is %s, and what allows one %s", a.Place, b.Place)
+	}
+}
