@@ -38,7 +38,7 @@ var latencies = []string{trial.P50, trial.P99}
 // group describes a group of workloads.
 func (o *options) group(name string) (group, bool) {
 	pawl, queues, engines := allPeers[:1], allPeers[:2], []string{"pawl", "dbos", "goworkflows", "restate", "temporal"}
-	bulk := []string{trial.Completed, trial.Submitted, trial.Bytes, trial.RSS}
+	bulk := []string{trial.Completed, trial.Submitted, trial.CPU, trial.ServerCPU, trial.Bytes, trial.RSS}
 	noop := func(servers int) trial.Workload {
 		return trial.Workload{Name: trial.Noop, Count: o.scaled(50_000), Servers: servers, Slots: o.slots}
 	}
@@ -50,7 +50,7 @@ func (o *options) group(name string) (group, bool) {
 		return group{name: name, peers: queues, rows: []row{{name: fmt.Sprintf("noop, %s in bulk, worked off", thousands(noop(1).Count)), Workload: noop(1), metrics: bulk}}}, true
 	case "steady":
 		return group{name: name, peers: queues, rows: []row{{name: "steady, 32 clients, one at a time", Workload: loop(trial.Steady, 20_000, 32),
-			metrics: []string{trial.Submitted, trial.Completed, trial.P50, trial.P99, trial.RSS}}}}, true
+			metrics: []string{trial.Submitted, trial.Completed, trial.P50, trial.P99, trial.CPU, trial.ServerCPU, trial.RSS}}}}, true
 	case "latency":
 		fanout := loop(trial.Fanout, 20, 1)
 		fanout.Width = 100
@@ -61,10 +61,10 @@ func (o *options) group(name string) (group, bool) {
 		}}, true
 	case "chain":
 		return group{name: name, peers: engines, rows: []row{{name: "chain of 3, 100 at once", Workload: loop(trial.Chain, 3_000, 100),
-			metrics: []string{trial.Completed, trial.P50, trial.P99, trial.RSS}, slow: 300}}}, true
+			metrics: []string{trial.Completed, trial.P50, trial.P99, trial.CPU, trial.ServerCPU, trial.RSS}, slow: 300}}}, true
 	case "replicas":
 		return group{name: name, peers: pawl, rows: []row{{name: "noop, 3 servers on one database", Workload: noop(3),
-			metrics: []string{trial.Completed, trial.Submitted, trial.Deadlocks}}}}, true
+			metrics: []string{trial.Completed, trial.Submitted, trial.CPU, trial.ServerCPU, trial.Deadlocks}}}}, true
 	case "claim":
 		w := trial.Workload{Name: trial.Claim, Count: o.scaled(2_000)}
 		full := w

@@ -23,13 +23,14 @@ const (
 )
 
 type peer struct {
+	dsn    string
 	server temporal.Server
 	client client.Client
 	worker worker.Worker
 }
 
 func open(ctx context.Context, s trial.Spec) (_ *peer, err error) {
-	p := &peer{}
+	p := &peer{dsn: s.DSN}
 	defer func() {
 		if err != nil {
 			p.Close()
@@ -71,11 +72,11 @@ func (p *peer) Close() {
 func (p *peer) Run(ctx context.Context, w trial.Workload) (trial.Result, error) {
 	switch w.Name {
 	case trial.Alone:
-		return trial.Loop(ctx, w, func(ctx context.Context) error { return p.call(ctx, noop, 0, 0) })
+		return trial.Loop(ctx, p.dsn, w, func(ctx context.Context) error { return p.call(ctx, noop, 0, 0) })
 	case trial.Chain:
-		return trial.Loop(ctx, w, func(ctx context.Context) error { return p.call(ctx, chain, 0, 3) })
+		return trial.Loop(ctx, p.dsn, w, func(ctx context.Context) error { return p.call(ctx, chain, 0, 3) })
 	case trial.Fanout:
-		return trial.Loop(ctx, w, func(ctx context.Context) error { return p.call(ctx, fanout, w.Width, w.Width) })
+		return trial.Loop(ctx, p.dsn, w, func(ctx context.Context) error { return p.call(ctx, fanout, w.Width, w.Width) })
 	default:
 		return nil, trial.ErrUnsupported
 	}

@@ -55,6 +55,8 @@ const (
 	Bytes     = "bytes each"
 	RSS       = "peak RSS MB"
 	Deadlocks = "deadlocks"
+	CPU       = "CPU µs each"        // of the peer's process
+	ServerCPU = "PostgreSQL µs each" // of the server's processes for its database
 )
 
 // Spec is what one process is to do.
@@ -135,18 +137,20 @@ func profile(path string) (stop func(), err error) {
 }
 
 // Loop has clients that each do one, wait for its end, and do the next, until w.Count are done. The first few are not
-// counted: connections open, caches fill.
-func Loop(ctx context.Context, w Workload, one func(context.Context) error) (Result, error) {
+// counted: connections open, caches fill. The DSN names the database whose processes work for it; "" is none.
+func Loop(ctx context.Context, dsn string, w Workload, one func(context.Context) error) (Result, error) {
 	warm := w
 	warm.Count = min(max(w.Count/10, w.Clients, 1), 20*max(w.Clients, 1))
 	if _, _, err := loop(ctx, warm, one); err != nil {
 		return nil, err
 	}
+	meter := NewMeter(dsn)
 	took, all, err := loop(ctx, w, one)
 	if err != nil {
 		return nil, err
 	}
 	r := Result{Completed: float64(w.Count) / all.Seconds()}
+	meter.Stop(r, w.Count)
 	r.Latency(took)
 	return r, nil
 }

@@ -18,6 +18,7 @@ import (
 const connections = 20
 
 type peer struct {
+	dsn  string
 	ctx  dbos.Context
 	pool *pgxpool.Pool
 }
@@ -29,7 +30,7 @@ func Open(ctx context.Context, s trial.Spec) (trial.Peer, error) {
 		return nil, err
 	}
 	cfg.MaxConns = connections
-	p := &peer{}
+	p := &peer{dsn: s.DSN}
 	if p.pool, err = pgxpool.NewWithConfig(ctx, cfg); err != nil {
 		return nil, err
 	}
@@ -60,11 +61,11 @@ func (p *peer) Close() {
 func (p *peer) Run(ctx context.Context, w trial.Workload) (trial.Result, error) {
 	switch w.Name {
 	case trial.Alone:
-		return trial.Loop(ctx, w, func(context.Context) error { return call(p.ctx, noop, 0, 0) })
+		return trial.Loop(ctx, p.dsn, w, func(context.Context) error { return call(p.ctx, noop, 0, 0) })
 	case trial.Chain:
-		return trial.Loop(ctx, w, func(context.Context) error { return call(p.ctx, chain, 1, 3) })
+		return trial.Loop(ctx, p.dsn, w, func(context.Context) error { return call(p.ctx, chain, 1, 3) })
 	case trial.Fanout:
-		return trial.Loop(ctx, w, func(context.Context) error { return call(p.ctx, fanout, w.Width, w.Width) })
+		return trial.Loop(ctx, p.dsn, w, func(context.Context) error { return call(p.ctx, fanout, w.Width, w.Width) })
 	default:
 		return nil, trial.ErrUnsupported
 	}

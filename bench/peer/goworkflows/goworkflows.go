@@ -29,6 +29,7 @@ const (
 )
 
 type peer struct {
+	dsn     string
 	backend backend.Backend
 	client  *client.Client
 	worker  *worker.Worker
@@ -52,7 +53,7 @@ func Open(ctx context.Context, s trial.Spec) (trial.Peer, error) {
 	o.WorkflowPollers, o.ActivityPollers = pollers, pollers
 	o.WorkflowPollingInterval, o.ActivityPollingInterval = poll, poll
 	o.SingleWorkerMode = true
-	p := &peer{backend: b, client: client.New(b), worker: worker.New(b, &o)}
+	p := &peer{dsn: s.DSN, backend: b, client: client.New(b), worker: worker.New(b, &o)}
 	for _, f := range []workflow.Workflow{noop, chain, fanout} {
 		if err := p.worker.RegisterWorkflow(f); err != nil {
 			return nil, err
@@ -80,11 +81,11 @@ func (p *peer) Close() {
 func (p *peer) Run(ctx context.Context, w trial.Workload) (trial.Result, error) {
 	switch w.Name {
 	case trial.Alone:
-		return trial.Loop(ctx, w, func(ctx context.Context) error { return p.call(ctx, noop, 0, 0) })
+		return trial.Loop(ctx, p.dsn, w, func(ctx context.Context) error { return p.call(ctx, noop, 0, 0) })
 	case trial.Chain:
-		return trial.Loop(ctx, w, func(ctx context.Context) error { return p.call(ctx, chain, 0, 3) })
+		return trial.Loop(ctx, p.dsn, w, func(ctx context.Context) error { return p.call(ctx, chain, 0, 3) })
 	case trial.Fanout:
-		return trial.Loop(ctx, w, func(ctx context.Context) error { return p.call(ctx, fanout, w.Width, w.Width) })
+		return trial.Loop(ctx, p.dsn, w, func(ctx context.Context) error { return p.call(ctx, fanout, w.Width, w.Width) })
 	default:
 		return nil, trial.ErrUnsupported
 	}

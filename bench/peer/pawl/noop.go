@@ -105,6 +105,7 @@ func (p *peer) noop(ctx context.Context, w trial.Workload) (trial.Result, error)
 		return nil, err
 	}
 	submitted := time.Since(begin)
+	meter := trial.NewMeter(p.dsn)
 	begin = time.Now()
 	stop, err := p.work(w.Slots)
 	if err != nil {
@@ -114,7 +115,8 @@ func (p *peer) noop(ctx context.Context, w trial.Workload) (trial.Result, error)
 	if err := p.drain(ctx, already+int64(w.Count)); err != nil {
 		return nil, err
 	}
-	worked := time.Since(begin)
+	r := trial.Result{trial.Submitted: float64(w.Count) / submitted.Seconds(), trial.Completed: float64(w.Count) / time.Since(begin).Seconds()}
+	meter.Stop(r, w.Count)
 	after, err := trial.Size(ctx, p.dsn)
 	if err != nil {
 		return nil, err
@@ -126,11 +128,8 @@ func (p *peer) noop(ctx context.Context, w trial.Workload) (trial.Result, error)
 	if err != nil {
 		return nil, err
 	}
-	n := float64(w.Count)
-	return trial.Result{
-		trial.Submitted: n / submitted.Seconds(), trial.Completed: n / worked.Seconds(), trial.Bytes: float64(after-before) / n,
-		trial.Deadlocks: float64(deadlocks),
-	}, nil
+	r[trial.Bytes], r[trial.Deadlocks] = float64(after-before)/float64(w.Count), float64(deadlocks)
+	return r, nil
 }
 
 // steady has clients that submit one at a time while workers run.
@@ -139,7 +138,7 @@ func (p *peer) steady(ctx context.Context, w trial.Workload) (trial.Result, erro
 	already := p.ended()
 	var submitted atomic.Int64 // the warming up included
 	begin := time.Now()
-	r, err := trial.Loop(ctx, w, func(ctx context.Context) error {
+	r, err := trial.Loop(ctx, p.dsn, w, func(ctx context.Context) error {
 		_, err := submit(ctx, e, noop)
 		submitted.Add(1)
 		return err
@@ -150,10 +149,8 @@ func (p *peer) steady(ctx context.Context, w trial.Workload) (trial.Result, erro
 	if err := p.drain(ctx, already+submitted.Load()); err != nil {
 		return nil, err
 	}
-	return trial.Result{
-		trial.Submitted: r[trial.Completed], trial.Completed: float64(submitted.Load()) / time.Since(begin).Seconds(),
-		trial.P50: r[trial.P50], trial.P99: r[trial.P99],
-	}, nil
+	r[trial.Submitted], r[trial.Completed] = r[trial.Completed], float64(submitted.Load())/time.Since(begin).Seconds()
+	return r, nil
 }
 
 // claim measures how long taking one execution lasts with w.Load others in the queue.

@@ -135,7 +135,7 @@ func (p *peer) Run(ctx context.Context, w trial.Workload) (trial.Result, error) 
 	case trial.Steady:
 		return p.steady(ctx, w)
 	case trial.Alone:
-		return trial.Loop(ctx, w, func(ctx context.Context) error {
+		return trial.Loop(ctx, p.dsn, w, func(ctx context.Context) error {
 			return call(ctx, e, engine.Submission{Action: string(flow.KindNoop)}, ``)
 		})
 	case trial.Chain:
@@ -143,14 +143,14 @@ func (p *peer) Run(ctx context.Context, w trial.Workload) (trial.Result, error) 
 			return nil, err
 		}
 		s := engine.Submission{Action: "chain", Input: []byte(`{}`)}
-		return trial.Loop(ctx, w, func(ctx context.Context) error { return call(ctx, e, s, `{"n":3}`) })
+		return trial.Loop(ctx, p.dsn, w, func(ctx context.Context) error { return call(ctx, e, s, `{"n":3}`) })
 	case trial.Fanout:
 		if err := define(ctx, e, fanout); err != nil {
 			return nil, err
 		}
 		s := engine.Submission{Action: "fanout", Input: fmt.Appendf(nil, `{"width":%d}`, w.Width)}
 		want := fmt.Sprintf(`{"count":%d}`, w.Width)
-		return trial.Loop(ctx, w, func(ctx context.Context) error { return call(ctx, e, s, want) })
+		return trial.Loop(ctx, p.dsn, w, func(ctx context.Context) error { return call(ctx, e, s, want) })
 	}
 	return nil, trial.ErrUnsupported
 }

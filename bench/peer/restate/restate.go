@@ -169,11 +169,11 @@ func (p *peer) Close() {
 func (p *peer) Run(ctx context.Context, w trial.Workload) (r trial.Result, err error) {
 	switch w.Name {
 	case trial.Alone:
-		r, err = trial.Loop(ctx, w, func(ctx context.Context) error { return p.call(ctx, "Noop", 0, 0) })
+		r, err = trial.Loop(ctx, "", w, func(ctx context.Context) error { return p.call(ctx, "Noop", 0, 0) })
 	case trial.Chain:
-		r, err = trial.Loop(ctx, w, func(ctx context.Context) error { return p.call(ctx, "Chain", 0, 3) })
+		r, err = trial.Loop(ctx, "", w, func(ctx context.Context) error { return p.call(ctx, "Chain", 0, 3) })
 	case trial.Fanout:
-		r, err = trial.Loop(ctx, w, func(ctx context.Context) error { return p.call(ctx, "Fanout", w.Width, w.Width) })
+		r, err = trial.Loop(ctx, "", w, func(ctx context.Context) error { return p.call(ctx, "Fanout", w.Width, w.Width) })
 	default:
 		return nil, trial.ErrUnsupported
 	}

@@ -121,6 +121,7 @@ func (p *peer) noop(ctx context.Context, c *river.Client[pgx.Tx], w trial.Worklo
 		}
 	}
 	submitted := time.Since(begin)
+	meter := trial.NewMeter(p.dsn)
 	begin = time.Now()
 	stop, err := start(ctx, c)
 	if err != nil {
@@ -130,13 +131,14 @@ func (p *peer) noop(ctx context.Context, c *river.Client[pgx.Tx], w trial.Worklo
 	if err := drain(ctx, ended, w.Count); err != nil {
 		return nil, err
 	}
-	worked := time.Since(begin)
+	r := trial.Result{trial.Submitted: float64(w.Count) / submitted.Seconds(), trial.Completed: float64(w.Count) / time.Since(begin).Seconds()}
+	meter.Stop(r, w.Count)
 	after, err := trial.Size(ctx, p.dsn)
 	if err != nil {
 		return nil, err
 	}
-	n := float64(w.Count)
-	return trial.Result{trial.Submitted: n / submitted.Seconds(), trial.Completed: n / worked.Seconds(), trial.Bytes: float64(after-before) / n}, nil
+	r[trial.Bytes] = float64(after-before) / float64(w.Count)
+	return r, nil
 }
 
 func drain(ctx context.Context, ended <-chan *river.Event, n int) error {
@@ -158,7 +160,7 @@ func (p *peer) steady(ctx context.Context, c *river.Client[pgx.Tx], w trial.Work
 	defer stop()
 	var inserted atomic.Int64 // the warming up included
 	begin := time.Now()
-	r, err := trial.Loop(ctx, w, func(ctx context.Context) error {
+	r, err := trial.Loop(ctx, p.dsn, w, func(ctx context.Context) error {
 		_, err := c.Insert(ctx, args{}, nil)
 		inserted.Add(1)
 		return err
@@ -170,10 +172,8 @@ func (p *peer) steady(ctx context.Context, c *river.Client[pgx.Tx], w trial.Work
 	if err := drain(ctx, ended, n); err != nil {
 		return nil, err
 	}
-	return trial.Result{
-		trial.Submitted: r[trial.Completed], trial.Completed: float64(n) / time.Since(begin).Seconds(),
-		trial.P50: r[trial.P50], trial.P99: r[trial.P99],
-	}, nil
+	r[trial.Submitted], r[trial.Completed] = r[trial.Completed], float64(n)/time.Since(begin).Seconds()
+	return r, nil
 }
 
 func (p *peer) alone(ctx context.Context, c *river.Client[pgx.Tx], w trial.Workload, ended <-chan *river.Event) (trial.Result, error) {
@@ -182,7 +182,7 @@ func (p *peer) alone(ctx context.Context, c *river.Client[pgx.Tx], w trial.Workl
 		return nil, err
 	}
 	defer stop()
-	return trial.Loop(ctx, w, func(ctx context.Context) error {
+	return trial.Loop(ctx, p.dsn, w, func(ctx context.Context) error {
 		row, err := c.Insert(ctx, args{}, nil)
 		if err != nil {
 			return err
