@@ -9,6 +9,7 @@
 package simulation
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"hash/fnv"
@@ -294,7 +295,7 @@ func (w *world) waiting() []*gate {
 			gs = append(gs, g)
 		}
 	}
-	slices.SortFunc(gs, func(a, b *gate) int { return strings.Compare(a.key, b.key) })
+	slices.SortFunc(gs, func(a, b *gate) int { return cmp.Or(strings.Compare(a.key, b.key), a.since.Compare(b.since)) })
 	return gs
 }
 

@@ -51,6 +51,13 @@ func (e *Engine) sweepDue(ctx context.Context) {
 
 // sleepUntil waits until the earlier of at and what dueAt announces meanwhile; false means that ctx has ended.
 func (e *Engine) sleepUntil(ctx context.Context, at time.Time) bool {
+	select {
+	case t := <-e.nextDue: // announced during the last look: heard first, or it would cause another one after the next
+		if t.Before(at) {
+			at = t
+		}
+	default:
+	}
 	timer := time.NewTimer(time.Until(at))
 	defer timer.Stop()
 	for {
