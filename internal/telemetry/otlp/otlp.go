@@ -1,6 +1,6 @@
 // Package otlp sends spans to an OpenTelemetry collector: OTLP over HTTP, as protobuf. It is an exporter of our own
 // because the usual one links gRPC for the sake of one message, which makes the whole program a quarter larger
-// (docs/decisions/0007). What it reads from the environment, and what it does on which answer, are the specification's.
+// (docs/decisions/0008). What it reads from the environment, and what it does on which answer, are the specification's.
 package otlp
 
 import (
