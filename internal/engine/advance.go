@@ -135,7 +135,10 @@ func markNamed(name string) orchestration.Mark {
 
 // decide works out what the workflow does next, until it has to wait.
 func (s *step) decide(ctx context.Context) error {
-	items := s.e.items.of(attemptOf(s.w))
+	list := s.e.items.of(attemptOf(s.w))
+	list.Lock() // nobody has to wait: whoever decides about a workflow holds its row
+	defer list.Unlock()
+	items := list.items
 	facts := &orchestration.Facts{
 		ID: s.w.ID.String(), Input: s.w.Input, Labels: s.w.Labels, Items: items, Most: s.e.childrenPerTurn,
 		Output: func(task int) orchestration.Output { return s.outputs[task] },
@@ -398,28 +401,34 @@ func (o *foldOp) done(error)                          {}
 // children. It is a hint: what is lost is evaluated again.
 type itemCache struct {
 	mu    sync.Mutex
-	lists map[store.WorkflowAttempt]orchestration.Items
+	lists map[store.WorkflowAttempt]*itemLists
+}
+
+// itemLists are the lists of one workflow.
+type itemLists struct {
+	sync.Mutex
+	items orchestration.Items
 }
 
 // itemCacheLimit is how many workflows' lists are kept; beyond it the cache starts anew.
 const itemCacheLimit = 1000
 
 func newItemCache() *itemCache {
-	return &itemCache{lists: map[store.WorkflowAttempt]orchestration.Items{}}
+	return &itemCache{lists: map[store.WorkflowAttempt]*itemLists{}}
 }
 
-func (c *itemCache) of(a store.WorkflowAttempt) orchestration.Items {
+func (c *itemCache) of(a store.WorkflowAttempt) *itemLists {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	items := c.lists[a]
-	if items == nil {
+	list := c.lists[a]
+	if list == nil {
 		if len(c.lists) >= itemCacheLimit {
 			clear(c.lists)
 		}
-		items = orchestration.Items{}
-		c.lists[a] = items
+		list = &itemLists{items: orchestration.Items{}}
+		c.lists[a] = list
 	}
-	return items
+	return list
 }
 
 func (c *itemCache) drop(a store.WorkflowAttempt) {

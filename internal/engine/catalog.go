@@ -31,7 +31,8 @@ type latest struct {
 }
 
 // latestFor is how long a replica may believe that a version is the latest after another replica defined a newer one.
-const latestFor = time.Second
+// Whoever defines one waits that long, so that every replica runs it once the answer is there.
+const latestFor = 250 * time.Millisecond
 
 // catalogLimit bounds the decoded versions in memory; beyond it the memory starts anew.
 const catalogLimit = 5000
@@ -58,6 +59,7 @@ func (c *catalog) get(ctx context.Context, name string, version int) (*definitio
 			return d, version, nil
 		}
 	}
+	asked := time.Now()
 	row, err := c.store.Definition(ctx, name, version)
 	if err != nil {
 		return nil, 0, err
@@ -66,21 +68,30 @@ func (c *catalog) get(ctx context.Context, name string, version int) (*definitio
 	if err != nil {
 		return nil, 0, fmt.Errorf("decode definition %s@%d: %w", name, row.Version, err)
 	}
-	c.put(d, row.Version, version == 0)
+	c.put(d, row.Version)
+	if version == 0 {
+		c.isLatest(name, row.Version, asked)
+	}
 	return d, row.Version, nil
 }
 
 func versionKey(name string, version int) string { return fmt.Sprintf("%s@%d", name, version) }
 
-func (c *catalog) put(d *definition.Definition, version int, isLatest bool) {
+func (c *catalog) put(d *definition.Definition, version int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.versions) >= catalogLimit {
 		clear(c.versions)
 	}
 	c.versions[versionKey(d.Name, version)] = d
-	if isLatest {
-		c.latest[d.Name] = latest{version, time.Now()}
+}
+
+// isLatest remembers that a version was the latest when somebody asked. Answers may come late: a version never goes back.
+func (c *catalog) isLatest(name string, version int, asked time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if version >= c.latest[name].version {
+		c.latest[name] = latest{version, asked}
 	}
 }
 
@@ -187,8 +198,20 @@ func (e *Engine) Define(ctx context.Context, defs []*definition.Definition) ([]D
 	if err != nil {
 		return nil, err
 	}
+	fresh := false
 	for i, d := range defs {
-		e.catalog.put(d, out[i].Version, true)
+		e.catalog.put(d, out[i].Version)
+		e.catalog.isLatest(d.Name, out[i].Version, time.Now())
+		fresh = fresh || out[i].Created
+	}
+	if fresh && !e.opts.Exclusive {
+		settled := time.NewTimer(latestFor)
+		defer settled.Stop()
+		select {
+		case <-settled.C:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
 	}
 	return out, nil
 }

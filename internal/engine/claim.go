@@ -91,11 +91,13 @@ func (t *turn) claim(ctx context.Context, takers []*taker) error {
 		if k.gone.Load() || t.allDry(k.queues) {
 			continue
 		}
-		if _, err := t.tx.LockSession(ctx, k.session); errors.Is(err, store.ErrNotFound) {
+		s, err := t.tx.LockSession(ctx, k.session)
+		if err != nil && !errors.Is(err, store.ErrNotFound) {
+			return fmt.Errorf("look up the session: %w", err)
+		}
+		if err != nil || !s.ExpiresAt.After(ended) { // what it claimed now, nobody would recover
 			t.lost[k] = true
 			continue
-		} else if err != nil {
-			return fmt.Errorf("look up the session: %w", err)
 		}
 		// What the taker before this one got must not be there to be taken again.
 		if err := t.flush(ctx); err != nil {
@@ -133,15 +135,18 @@ func (t *turn) allDry(queues []string) bool {
 }
 
 // deliver answers the takers of a batch after its commit; those without work go back into the line.
-func (e *Engine) deliver(t *turn, takers []*taker, err error) {
+// What the transaction did not find in the queues may have come since the moment when it began to look.
+func (e *Engine) deliver(t *turn, takers []*taker, moment uint64, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if err == nil {
-		for q := range t.scheduled {
-			e.ready[q] = true
-		}
 		for q := range t.dry {
-			e.ready[q] = false
+			e.ready.empty(q, moment)
+		}
+		for q := range t.scheduled {
+			if !t.dry[q] {
+				e.ready.filled(q)
+			}
 		}
 	}
 	for _, k := range takers {

@@ -52,7 +52,8 @@ func (e *Engine) kick() {
 	}
 }
 
-// commitLoop is the one goroutine that writes. It ends when ctx has ended and nothing is pending.
+// commitLoop writes: one batch after another, each in its transaction. There may be several such loops; what a caller
+// has been answered is in the store before any of them reads it. It ends when ctx has ended and nothing is pending.
 func (e *Engine) commitLoop(ctx context.Context) {
 	work := context.WithoutCancel(ctx)
 	for {
@@ -60,9 +61,6 @@ func (e *Engine) commitLoop(ctx context.Context) {
 		if len(ops) == 0 && len(takers) == 0 {
 			select {
 			case <-e.signal:
-				continue
-			case <-e.elsewhere():
-				e.forgetHints()
 				continue
 			case <-ctx.Done():
 			}
@@ -96,6 +94,8 @@ func (e *Engine) gather(ctx context.Context) ([]op, []*taker) {
 	e.pending = e.pending[n:]
 	if len(e.pending) == 0 {
 		e.pending = nil
+	} else {
+		e.kick() // for another committer
 	}
 	if ctx.Err() != nil {
 		return ops, nil
@@ -103,7 +103,7 @@ func (e *Engine) gather(ctx context.Context) ([]op, []*taker) {
 	var takers, others []*taker
 	for _, t := range e.takers {
 		// With requests at hand every taker comes along: what they schedule can be claimed in the same commit.
-		if len(ops) > 0 || e.mayBeReady(t.queues) {
+		if len(ops) > 0 || e.ready.any(t.queues) {
 			takers = append(takers, t)
 		} else {
 			others = append(others, t)
@@ -113,29 +113,15 @@ func (e *Engine) gather(ctx context.Context) ([]op, []*taker) {
 	return ops, takers
 }
 
-// forgetHints lets the next batch look at every queue that a worker waits for: another replica may have filled it.
-func (e *Engine) forgetHints() {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	clear(e.ready)
-}
-
-func (e *Engine) mayBeReady(queues []string) bool {
-	for _, q := range queues {
-		if may, known := e.ready[q]; may || !known {
-			return true
-		}
-	}
-	return false
-}
-
 // commit runs one batch as one transaction. A batch that the data spoil is halved until the bad request stands alone:
 // its neighbours never fail with it.
 func (e *Engine) commit(ctx context.Context, ops []op, takers []*taker) {
 	began := time.Now()
 	var t *turn
+	var moment uint64
 	err := e.update(ctx, func(ctx context.Context, tx store.Tx) error {
 		var err error
+		moment = e.moment()
 		t, err = e.newTurn(ctx, tx)
 		if err != nil {
 			return err
@@ -165,7 +151,7 @@ func (e *Engine) commit(ctx context.Context, ops []op, takers []*taker) {
 	if err == nil {
 		e.handedOff(t)
 	}
-	e.deliver(t, takers, err)
+	e.deliver(t, takers, moment, err)
 }
 
 // update repeats a transaction whose rows changed under it.

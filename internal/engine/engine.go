@@ -9,12 +9,14 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/pawl-run/pawl/internal/blob"
 	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/handoff"
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/telemetry"
 )
@@ -37,6 +39,11 @@ type Options struct {
 	Validate func(kind flow.Kind, payload []byte) error
 	// Poll is how often this replica looks for what others may have done without its hearing of it; 0: every half second.
 	Poll time.Duration
+	// Committers is how many transactions this replica runs side by side; 0: one. A store that writes one at a time gains
+	// nothing by more.
+	Committers int
+	// Lease is how long a worker session lasts without a renewal; 0: handoff.Lease. All replicas of a store must agree.
+	Lease time.Duration
 	// Random gives numbers in [0, 1) for jitter; nil: the global generator. NewID makes ids; nil: UUIDv7.
 	Random func() float64
 	NewID  func() flow.ID
@@ -62,8 +69,9 @@ type Engine struct {
 	closed  error
 	signal  chan struct{} // capacity 1: something is pending
 
-	ready   map[string]bool // queue → may hold claimable work; a hint, absent means yes
-	nextDue chan time.Time  // capacity 1: the earliest Wake of a commit
+	ready   readiness
+	heard   atomic.Bool    // notifications of other replicas arrive
+	nextDue chan time.Time // capacity 1: the earliest Wake of a commit
 }
 
 // ErrClosed means that the engine has been told to stop.
@@ -71,6 +79,12 @@ var ErrClosed = errors.New("engine is stopping")
 
 // ErrOverloaded means that more is pending than can be committed soon; try again later.
 var ErrOverloaded = errors.New("overloaded: too many requests are pending")
+
+// Bounds of a lease.
+const (
+	leastLease = time.Second
+	mostLease  = 10 * time.Minute
+)
 
 // New prepares an engine. Nothing happens until Run.
 func New(o Options) (*Engine, error) {
@@ -86,6 +100,15 @@ func New(o Options) (*Engine, error) {
 	if o.Poll == 0 {
 		o.Poll = pollEvery
 	}
+	if o.Committers == 0 {
+		o.Committers = 1
+	}
+	if o.Lease == 0 {
+		o.Lease = handoff.Lease
+	}
+	if o.Lease < leastLease || o.Lease > mostLease {
+		return nil, fmt.Errorf("new engine: a lease of %s: give %s to %s", o.Lease, leastLease, mostLease)
+	}
 	if o.NewID == nil {
 		o.NewID = newID
 	}
@@ -96,7 +119,7 @@ func New(o Options) (*Engine, error) {
 		distributions:   newDistributions(),
 		sessions:        newDesk(),
 		signal:          make(chan struct{}, 1),
-		ready:           map[string]bool{},
+		ready:           newReadiness(),
 		nextDue:         make(chan time.Time, 1),
 	}
 	e.catalog = newCatalog(o.Store)

@@ -22,10 +22,14 @@ func (e *Engine) Run(ctx context.Context) error {
 	return nil
 }
 
-// Loops are what Run runs side by side until ctx ends: the committer first, then the sweeps. Whoever needs to decide the
+// Loops are what Run runs side by side until ctx ends: the committers first, then what watches over them. Whoever needs to decide the
 // order in which they begin, as a simulation does, calls Start and runs them itself.
 func (e *Engine) Loops() []func(context.Context) {
-	return []func(context.Context){e.commitLoop, e.sweepDue, e.sweepSessions, e.sweepFinished}
+	var all []func(context.Context)
+	for range e.opts.Committers {
+		all = append(all, e.commitLoop)
+	}
+	return append(all, e.sweepDue, e.sweepSessions, e.sweepFinished, e.lookout)
 }
 
 // Start brings back what an earlier life of this process left. Run does it first.

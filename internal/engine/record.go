@@ -3,11 +3,13 @@ package engine
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"unicode/utf8"
 
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/handoff"
+	"github.com/pawl-run/pawl/internal/store"
 )
 
 // reportOp is one report of one session.
@@ -47,7 +49,8 @@ func (e *Engine) Report(ctx context.Context, session flow.ID, reports []flow.Rep
 	for i, o := range all {
 		switch {
 		case o.err == nil:
-		case !spoiled(o.err):
+		case !spoiled(o.err), errors.Is(o.err, store.ErrConflict):
+			// It may be recorded yet, or the next time.
 			return nil, fmt.Errorf("%w: %w", handoff.ErrUnavailable, o.err)
 		default:
 			// The data of this report cannot be stored. Its sender must not send it for ever.

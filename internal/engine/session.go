@@ -21,6 +21,7 @@ type desk struct {
 
 type seat struct {
 	session handoff.Session
+	since   time.Time     // by this process's clock
 	orders  chan struct{} // capacity 1: there may be an order
 }
 
@@ -30,7 +31,7 @@ func (d *desk) put(s handoff.Session) *seat {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.known[s.ID] == nil {
-		d.known[s.ID] = &seat{session: s, orders: make(chan struct{}, 1)}
+		d.known[s.ID] = &seat{session: s, since: time.Now(), orders: make(chan struct{}, 1)}
 	}
 	return d.known[s.ID]
 }
@@ -77,9 +78,27 @@ func (d *desk) order(id flow.ID) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if s := d.known[id]; s != nil {
-		select {
-		case s.orders <- struct{}{}:
-		default:
+		ring(s.orders)
+	}
+}
+
+// orderAll rings every bell.
+func (d *desk) orderAll() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, s := range d.known {
+		ring(s.orders)
+	}
+}
+
+// sweep forgets sessions that have been known since before a moment and are not alive: other replicas have ended them.
+func (d *desk) sweep(alive map[flow.ID]bool, before time.Time) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for id, s := range d.known {
+		if !alive[id] && s.since.Before(before) {
+			close(s.orders)
+			delete(d.known, id)
 		}
 	}
 }
@@ -95,7 +114,7 @@ func (e *Engine) Open(ctx context.Context, s handoff.Session) (flow.ID, error) {
 	err := e.ask(ctx, nil, func(ctx context.Context, t *turn) error {
 		return t.tx.OpenSession(ctx, store.Session{
 			ID: s.ID, Name: s.Name, Embedded: s.Embedded, Queues: s.Queues, Kinds: s.Kinds, Slots: s.Slots,
-			StartedAt: t.now, ExpiresAt: t.now.Add(handoff.Lease),
+			StartedAt: t.now, ExpiresAt: t.now.Add(e.opts.Lease),
 		})
 	})
 	if err != nil {
@@ -111,7 +130,7 @@ func (e *Engine) Renew(ctx context.Context, session flow.ID) (handoff.Renewal, e
 	var orders []handoff.Order
 	alive := false
 	err := e.ask(ctx, nil, func(ctx context.Context, t *turn) (err error) {
-		alive, err = t.tx.RenewSession(ctx, session, t.now, t.now.Add(handoff.Lease))
+		alive, err = t.tx.RenewSession(ctx, session, t.now, t.now.Add(e.opts.Lease))
 		if err != nil || !alive {
 			return err
 		}
@@ -125,7 +144,7 @@ func (e *Engine) Renew(ctx context.Context, session flow.ID) (handoff.Renewal, e
 		e.sessions.drop(session)
 		return handoff.Renewal{}, handoff.ErrSessionLost
 	}
-	return handoff.Renewal{Orders: orders}, nil
+	return handoff.Renewal{Orders: orders, Lease: e.opts.Lease}, nil
 }
 
 // Orders implements handoff.Handoff.
@@ -140,7 +159,7 @@ func (e *Engine) Orders(ctx context.Context, session flow.ID) ([]handoff.Order, 
 			if !open {
 				return nil, handoff.ErrSessionLost
 			}
-		case <-e.elsewhere():
+		case <-e.orderPoll():
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
@@ -156,17 +175,6 @@ func (e *Engine) Orders(ctx context.Context, session flow.ID) ([]handoff.Order, 
 			return orders, nil
 		}
 	}
-}
-
-// pollEvery is what Options.Poll is when it is not given.
-const pollEvery = 500 * time.Millisecond
-
-// elsewhere fires when it is time to look; never when there is no other replica.
-func (e *Engine) elsewhere() <-chan time.Time {
-	if e.opts.Exclusive {
-		return nil
-	}
-	return time.After(e.jittered(e.opts.Poll))
 }
 
 func (t *turn) orders(ctx context.Context, session flow.ID) ([]handoff.Order, error) {
@@ -191,13 +199,18 @@ func (e *Engine) Close(ctx context.Context, session flow.ID) error {
 	return sessionError(e.recover(ctx, session, "the worker was shut down"))
 }
 
-// recover takes back whatever a session holds, a batch at a time, and then forgets the session.
+// recover takes back whatever a session holds, a batch at a time, and then forgets the session. It ends the lease first:
+// a claim that is under way on another replica is waited for and seen, and none comes after it. Otherwise the session
+// could be forgotten over a claim, and nobody would recover that.
 func (e *Engine) recover(ctx context.Context, session flow.ID, reason string) error {
 	for {
 		more := false
 		err := e.ask(ctx, nil, func(ctx context.Context, t *turn) error {
 			if err := t.flush(ctx); err != nil {
 				return err
+			}
+			if _, err := t.tx.RenewSession(ctx, session, time.Time{}, ended); err != nil {
+				return fmt.Errorf("end the lease: %w", err)
 			}
 			xs, err := t.tx.OwnedBy(ctx, session, flow.ID{}, recoverBatch)
 			if err != nil {
@@ -225,6 +238,9 @@ func (e *Engine) recover(ctx context.Context, session flow.ID, reason string) er
 }
 
 const recoverBatch = 200
+
+// ended is when the lease of a session that is being recovered has run out: before every claim.
+var ended = time.Unix(0, 0).UTC()
 
 // Log implements handoff.Handoff. Chunks of attempts that the session does not hold are dropped: whoever sent them has
 // been told, or will be, that they are over.
@@ -280,15 +296,18 @@ func sessionError(err error) error {
 
 // sweepSessions recovers what expired sessions held, and hand-offs that never arrived.
 func (e *Engine) sweepSessions(ctx context.Context) {
+	away := false
 	for {
-		if err := e.recoverExpired(ctx); err != nil && ctx.Err() == nil {
-			e.opts.Log.Error("recovery of lost sessions failed; it will be tried again", telemetry.Err, err)
-		}
-		if err := e.recoverUnstarted(ctx); err != nil && ctx.Err() == nil {
-			e.opts.Log.Error("recovery of undelivered hand-offs failed; it will be tried again", telemetry.Err, err)
+		if away {
+			// The store may just have come back. Sessions have expired meanwhile, and what their workers have finished is
+			// on its way: it would be done again if it were recovered now.
+			_, err := e.now(ctx)
+			away = err != nil
+		} else {
+			away = e.recoverLost(ctx)
 		}
 		select {
-		case <-time.After(e.jittered(sessionSweep)):
+		case <-time.After(e.jittered(min(sessionSweep, e.opts.Lease/6))):
 		case <-ctx.Done():
 			return
 		}
@@ -296,6 +315,20 @@ func (e *Engine) sweepSessions(ctx context.Context) {
 }
 
 const sessionSweep = 5 * time.Second
+
+// recoverLost recovers what no worker will end any more, and reports whether the store does not answer.
+func (e *Engine) recoverLost(ctx context.Context) (away bool) {
+	err := e.recoverExpired(ctx)
+	if err != nil && ctx.Err() == nil {
+		e.opts.Log.Error("recovery of lost sessions failed; it will be tried again", telemetry.Err, err)
+		return !spoiled(err)
+	}
+	if err = e.recoverUnstarted(ctx); err != nil && ctx.Err() == nil {
+		e.opts.Log.Error("recovery of undelivered hand-offs failed; it will be tried again", telemetry.Err, err)
+		return !spoiled(err)
+	}
+	return false
+}
 
 func (e *Engine) recoverExpired(ctx context.Context) error {
 	var lost []store.Session
@@ -320,6 +353,7 @@ func (e *Engine) recoverExpired(ctx context.Context) error {
 // recoverUnstarted takes back attempts that were claimed for a live session and not begun within a lease: the answer to its Take
 // was lost on the way.
 func (e *Engine) recoverUnstarted(ctx context.Context) error {
+	began := time.Now()
 	now, err := e.now(ctx)
 	if err != nil {
 		return err
@@ -328,6 +362,11 @@ func (e *Engine) recoverUnstarted(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("list sessions: %w", err)
 	}
+	alive := make(map[flow.ID]bool, len(live))
+	for _, s := range live {
+		alive[s.ID] = true
+	}
+	e.sessions.sweep(alive, began)
 	for _, s := range live {
 		// Sessions of this process as well: a claim whose commit was not confirmed was given to nobody.
 		if err := e.recoverUnstartedOf(ctx, s.ID); err != nil {
@@ -354,7 +393,7 @@ func (e *Engine) recoverUnstartedOf(ctx context.Context, session flow.ID) error 
 				last = xs[n-1].ID
 			}
 			for _, d := range t.adopt(xs) {
-				if d.Stage != flow.Provisioning || d.Owner != session || t.now.Sub(d.ClaimedAt) < handoff.Lease {
+				if d.Stage != flow.Provisioning || d.Owner != session || t.now.Sub(d.ClaimedAt) < e.opts.Lease {
 					continue
 				}
 				if err := d.Lose("the hand-off never arrived", t.now, t.e.opts.Random()); err != nil {

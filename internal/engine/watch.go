@@ -70,6 +70,24 @@ func (h *hub) changed(drafts []*flow.Draft) {
 	}
 }
 
+// elsewhere rings for what other replicas have changed.
+func (h *hub) elsewhere(n store.Notification) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for c := range h.all {
+		ring(c)
+	}
+	if n.All {
+		for id := range h.one {
+			h.ring(id)
+		}
+		return
+	}
+	for _, id := range n.Executions {
+		h.ring(id)
+	}
+}
+
 func (h *hub) logged(chunks []store.LogChunk) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -21,11 +21,13 @@ var (
 	ErrUnavailable = errors.New("engine unavailable")
 )
 
-// The lease of a session. The database's clock decides expiry; the worker's own monotonic clock decides when to stop.
+// The lease of a session, unless its renewals say otherwise. The database's clock decides expiry; the worker's own
+// monotonic clock decides when to stop. A worker renews every third of the lease, less up to a fifth by jitter, and kills
+// everything that runs after two thirds without a renewal.
 const (
 	Lease      = 30 * time.Second
-	RenewEvery = 10 * time.Second // less up to a fifth, by jitter
-	StopAfter  = 20 * time.Second // without a renewal: kill everything that runs
+	RenewEvery = Lease / 3
+	StopAfter  = 2 * Lease / 3
 )
 
 // Session describes a worker to the engine.
@@ -71,6 +73,8 @@ type Order struct {
 // Renewal answers a renewal.
 type Renewal struct {
 	Orders []Order `json:"orders,omitempty"` // all outstanding ones
+	// Lease is how long the session lasts from this renewal on; 0 means Lease, the constant.
+	Lease time.Duration `json:"lease,omitempty"`
 }
 
 // Handoff connects one worker process with the engine. It is safe for concurrent use. Every method returns ErrSessionLost

@@ -35,7 +35,10 @@ type life struct {
 	reports reporter
 	logs    shipper
 
-	expiry *time.Timer // ends the session when it has not been renewed for too long
+	lease  time.Duration // as the last renewal said; only renew touches it
+	leased chan struct{} // closed by the first renewal: nothing is taken before the lease is known
+	expiry *time.Timer   // ends the session when it has not been renewed for too long
+	until  time.Time     // when expiry fires; guarded by mu
 }
 
 var (
@@ -45,11 +48,12 @@ var (
 
 // newLife begins a session. began is when it was asked for: the lease cannot have begun before.
 func newLife(w *Worker, session flow.ID, began time.Time) *life {
-	l := &life{w: w, session: session, held: map[holding]*attempt{}}
+	l := &life{w: w, session: session, held: map[holding]*attempt{}, lease: handoff.Lease, leased: make(chan struct{})}
 	l.ctx, l.end = context.WithCancelCause(context.Background())
 	l.reports.init(l)
 	l.logs.init(l)
-	l.expiry = time.AfterFunc(handoff.StopAfter-time.Since(began), func() { l.end(errExpired) })
+	l.until = began.Add(handoff.StopAfter)
+	l.expiry = time.AfterFunc(time.Until(l.until), func() { l.end(errExpired) })
 	return l
 }
 
@@ -83,7 +87,11 @@ func (l *life) run(ctx context.Context) error {
 		a.spans.end("the session ended before this was acknowledged")
 		a.mu.Unlock()
 	}
-	if cause := context.Cause(l.ctx); !errors.Is(cause, errDrained) {
+	switch cause := context.Cause(l.ctx); {
+	case errors.Is(cause, errExpired):
+		go l.reports.lastWords(ctx)
+		return cause
+	case !errors.Is(cause, errDrained):
 		return cause
 	}
 	closing, cancel := context.WithTimeout(context.Background(), closeWithin)
@@ -112,25 +120,30 @@ const (
 
 // idle waits until nothing is held any more, at most for d or until the session ends, and reports whether that is so.
 func (l *life) idle(d time.Duration) bool {
-	l.mu.Lock()
-	if len(l.held) == 0 {
-		l.mu.Unlock()
-		return true
-	}
-	if l.empty == nil {
-		l.empty = make(chan struct{})
-	}
-	empty := l.empty
-	l.mu.Unlock()
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
-	case <-empty:
+	case <-l.emptied():
 		return true
 	case <-t.C:
 	case <-l.ctx.Done():
 	}
 	return false
+}
+
+// emptied is closed when nothing is held.
+func (l *life) emptied() <-chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.held) == 0 {
+		now := make(chan struct{})
+		close(now)
+		return now
+	}
+	if l.empty == nil {
+		l.empty = make(chan struct{})
+	}
+	return l.empty
 }
 
 // letGo stops everything that runs; none of it is reported, because it is not this session's to end.
@@ -182,34 +195,57 @@ func (l *life) forget(a *attempt) {
 
 // renew keeps the lease.
 func (l *life) renew() {
-	pause(l.ctx, l.renewPause())
-	for l.ctx.Err() == nil {
+	for first := true; l.ctx.Err() == nil; {
 		asked := time.Now()
-		ctx, cancel := context.WithTimeout(l.ctx, renewWithin)
+		ctx, cancel := context.WithTimeout(l.ctx, l.stopAfter()/4) // a call that hangs leaves time for another
 		r, err := l.w.Handoff.Renew(ctx, l.session)
 		cancel()
 		switch {
 		case err == nil:
+			if r.Lease > 0 {
+				l.lease = r.Lease
+			}
 			// Stop reports whether the timer was still running: an expired session stays expired.
 			if l.expiry.Stop() {
-				l.expiry.Reset(handoff.StopAfter - time.Since(asked))
+				l.mu.Lock()
+				l.until = asked.Add(l.stopAfter())
+				l.mu.Unlock()
+				l.expiry.Reset(l.stopAfter() - time.Since(asked))
 			}
 			l.obey(r.Orders)
+			if first {
+				first = false
+				close(l.leased)
+			}
 			pause(l.ctx, l.renewPause())
 		case errors.Is(err, handoff.ErrSessionLost):
 			l.end(err)
 		default:
 			l.w.Log.Warn("renew session: trying again", telemetry.Err, err)
-			pause(l.ctx, time.Second/2+portion(time.Second/2, l.w.Random))
+			again := min(time.Second, l.lease/10)
+			pause(l.ctx, again/2+portion(again/2, l.w.Random))
 		}
 	}
 }
 
-// renewWithin bounds one renewal, so that a call that hangs leaves time for another.
-const renewWithin = handoff.StopAfter / 4
-
 func (l *life) renewPause() time.Duration {
-	return handoff.RenewEvery - portion(handoff.RenewEvery/5, l.w.Random)
+	every := l.lease / 3
+	return every - portion(every/5, l.w.Random)
+}
+
+// stopAfter is how long the session goes on without a renewal.
+func (l *life) stopAfter() time.Duration { return 2 * l.lease / 3 }
+
+// over reports whether the session has ended, also when this process was stopped for a while and the timer has not fired
+// yet.
+func (l *life) over() bool {
+	l.mu.Lock()
+	late := time.Now().After(l.until)
+	l.mu.Unlock()
+	if late {
+		l.end(errExpired)
+	}
+	return l.ctx.Err() != nil
 }
 
 // listen waits for orders.

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"context"
 	"errors"
 	"sync"
 
@@ -77,6 +78,39 @@ func (r *reporter) run() {
 				continue
 			}
 			tries.wait(r.life.ctx, r.life.w.Random)
+			r.add(again...)
+		}
+	}
+}
+
+// lastWords goes on reporting what was finished in a session that could not be renewed in time, until ctx ends: unless the
+// engine has recovered it meanwhile, it need not be done again.
+func (r *reporter) lastWords(ctx context.Context) {
+	var tries backoff
+	for {
+		as, reports := r.gather()
+		if len(as) == 0 {
+			select {
+			case <-r.signal: // something that was still running has ended after all
+				continue
+			case <-r.life.emptied():
+				return
+			case <-ctx.Done():
+				return
+			}
+		}
+		receipts, err := r.life.w.Handoff.Report(ctx, r.life.session, reports)
+		var again []*attempt
+		switch {
+		case errors.Is(err, handoff.ErrSessionLost) || ctx.Err() != nil:
+			return
+		case err != nil || len(receipts) != len(reports):
+			again = as
+		default:
+			again = r.settle(as, reports, receipts)
+		}
+		if len(again) > 0 {
+			tries.wait(ctx, r.life.w.Random)
 			r.add(again...)
 		}
 	}

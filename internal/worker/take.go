@@ -12,6 +12,11 @@ import (
 // take claims work for the free slots and starts it, until ctx ends.
 func (l *life) take(ctx context.Context) {
 	var tries backoff
+	select {
+	case <-l.leased:
+	case <-ctx.Done():
+		return
+	}
 	for {
 		n := l.w.slots(ctx, l.room)
 		if n == 0 {
@@ -49,7 +54,7 @@ func (l *life) start(work []handoff.Assignment) {
 		if !fresh {
 			continue
 		}
-		if l.ctx.Err() != nil {
+		if l.over() {
 			l.forget(a) // claimed while the session was ending: recovery has it
 			continue
 		}

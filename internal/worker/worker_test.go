@@ -38,6 +38,7 @@ type ledger struct {
 	dropReports int           // how many reports fail after they were applied
 	slow        time.Duration // of each report and log call
 	deaf        bool          // nothing gets through
+	lease       time.Duration // that renewals tell
 	noLogs      bool          // logs do not get through
 	closed      []flow.ID
 }
@@ -206,7 +207,7 @@ func (g *ledger) Log(ctx context.Context, session flow.ID, chunks []store.LogChu
 func (g *ledger) Renew(ctx context.Context, session flow.ID) (handoff.Renewal, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return handoff.Renewal{Orders: g.orders[session]}, g.alive(session)
+	return handoff.Renewal{Orders: g.orders[session], Lease: g.lease}, g.alive(session)
 }
 
 func (g *ledger) Orders(ctx context.Context, session flow.ID) ([]handoff.Order, error) {
@@ -626,6 +627,49 @@ func TestStopsWithoutRenewal(t *testing.T) {
 		if d := g.ended(t, id); d.Stage != flow.Completed || d.Attempt != 2 {
 			t.Errorf("%s in attempt %d", d.Stage, d.Attempt)
 		}
+	})
+}
+
+// What was finished while the engine was away for longer than a lease is reported when it is back, and not done again.
+func TestReportsAfterTheLease(t *testing.T) {
+	bubble(t, func(t *testing.T, g *ledger) {
+		defer serve(t, g, worker.Options{Handlers: task.Handlers{"x": waitFor(5*time.Second, nil)}})()
+		id := g.submit(flow.Request{Kind: "x"})
+		g.until(t, "running", func() bool { return g.drafts[id].Stage == flow.Running })
+		g.update(func() { g.deaf = true })
+		<-time.After(2 * handoff.Lease)
+		g.update(func() { g.deaf = false })
+		if d := g.ended(t, id); d.Stage != flow.Completed || d.Attempt != 1 {
+			t.Errorf("%s in attempt %d", d.Stage, d.Attempt)
+		}
+	})
+}
+
+// A session lasts as long as the engine says.
+func TestLeaseOfTheEngine(t *testing.T) {
+	bubble(t, func(t *testing.T, g *ledger) {
+		g.lease = 3 * time.Second
+		stopped := make(chan time.Time, 1)
+		defer serve(t, g, worker.Options{Handlers: task.Handlers{"x": task.Func(func(ctx context.Context, t *task.Task) (json.RawMessage, error) {
+			if t.Attempt == 1 {
+				<-ctx.Done()
+				stopped <- time.Now()
+			}
+			return nil, ctx.Err()
+		})}})()
+		id := g.submit(flow.Request{Kind: "x"})
+		g.until(t, "running", func() bool { return g.drafts[id].Stage == flow.Running })
+		<-time.After(time.Minute) // renewed all the time
+		began := time.Now()
+		g.update(func() { g.deaf = true })
+		if d := (<-stopped).Sub(began); d > 2*time.Second || d < time.Second {
+			t.Errorf("stopped after %s", d)
+		}
+		g.update(func() {
+			g.deaf = false
+			g.loseSession(g.drafts[id].Owner)
+		})
+		g.ended(t, id)
 	})
 }
 

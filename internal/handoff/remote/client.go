@@ -87,7 +87,7 @@ func (c *Client) Log(ctx context.Context, session flow.ID, chunks []store.LogChu
 // Renew implements handoff.Handoff.
 func (c *Client) Renew(ctx context.Context, session flow.ID) (handoff.Renewal, error) {
 	out, err := c.call(ctx, "renew", session, asked{})
-	return handoff.Renewal{Orders: out.Orders}, err
+	return handoff.Renewal{Orders: out.Orders, Lease: out.Lease}, err
 }
 
 // Orders implements handoff.Handoff.

@@ -51,5 +51,6 @@ type answer struct {
 	Work     []handoff.Assignment `json:"work,omitempty"`
 	Receipts []flow.Receipt       `json:"receipts,omitempty"`
 	Orders   []handoff.Order      `json:"orders,omitempty"`
+	Lease    time.Duration        `json:"lease,omitempty"`
 	Error    string               `json:"error,omitempty"`
 }

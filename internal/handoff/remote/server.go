@@ -126,7 +126,7 @@ func (s *server) log(ctx context.Context, session flow.ID, in *asked) (answer, e
 
 func (s *server) renew(ctx context.Context, session flow.ID, _ *asked) (answer, error) {
 	r, err := s.handoff.Renew(ctx, session)
-	return answer{Orders: r.Orders}, err
+	return answer{Orders: r.Orders, Lease: r.Lease}, err
 }
 
 func (s *server) orders(ctx context.Context, session flow.ID, _ *asked) (answer, error) {

@@ -1,0 +1,111 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/telemetry"
+)
+
+const (
+	// pollEvery is what Options.Poll is when it is not given.
+	pollEvery = 500 * time.Millisecond
+	// ordersPoll is how many polls go by between two looks for orders to one session: many sessions may be waiting, and
+	// each renewal brings what is outstanding.
+	ordersPoll = 4
+	// listenAgain is how long this replica polls alone before it tries to hear the others again.
+	listenAgain = 10 * time.Second
+)
+
+// lookout takes note of what other replicas do: at once where the store passes on notifications, and by looking now and
+// then in any case. A replica that has the store for itself needs neither.
+func (e *Engine) lookout(ctx context.Context) {
+	if e.opts.Exclusive {
+		return
+	}
+	notes := e.listen(ctx)
+	listen := time.NewTimer(listenAgain)
+	defer listen.Stop()
+	poll := time.NewTimer(e.jittered(e.opts.Poll))
+	defer poll.Stop()
+	for {
+		select {
+		case n, open := <-notes:
+			if !open {
+				notes = nil
+				e.heard.Store(false)
+				listen.Reset(listenAgain)
+				continue
+			}
+			e.hear(n)
+		case <-poll.C:
+			e.anywhere()
+			poll.Reset(e.jittered(e.opts.Poll))
+		case <-listen.C:
+			if notes == nil {
+				notes = e.listen(ctx)
+				listen.Reset(listenAgain)
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// listen begins to hear other replicas; nil when that is impossible just now, or at all.
+func (e *Engine) listen(ctx context.Context) <-chan store.Notification {
+	n, ok := e.opts.Store.(store.Notifier)
+	if !ok {
+		return nil
+	}
+	notes, err := n.Notifications(ctx)
+	if err != nil {
+		e.opts.Log.Debug("no notifications of other replicas: looking now and then", telemetry.Err, err)
+		return nil
+	}
+	e.heard.Store(true)
+	return notes
+}
+
+// hear passes a notification on to whoever waits for what it is about.
+func (e *Engine) hear(n store.Notification) {
+	if n.All {
+		e.anywhere()
+		e.sessions.orderAll()
+	}
+	if len(n.Queues) > 0 {
+		e.mu.Lock()
+		for _, q := range n.Queues {
+			e.ready.filled(q)
+		}
+		waiting := len(e.takers) > 0
+		e.mu.Unlock()
+		if waiting {
+			e.kick()
+		}
+	}
+	for _, id := range n.Sessions {
+		e.sessions.order(id)
+	}
+	e.watch.elsewhere(n)
+}
+
+// anywhere lets the next batch look at every queue that a worker waits for: another replica may have filled it.
+func (e *Engine) anywhere() {
+	e.mu.Lock()
+	e.ready.forget()
+	waiting := len(e.takers) > 0
+	e.mu.Unlock()
+	if waiting {
+		e.kick()
+	}
+}
+
+// orderPoll fires when a session that waits for orders should look for some that this replica has not heard of.
+func (e *Engine) orderPoll() <-chan time.Time {
+	if e.opts.Exclusive || e.heard.Load() {
+		return nil
+	}
+	return time.After(e.jittered(ordersPoll * e.opts.Poll))
+}

@@ -1,0 +1,54 @@
+package engine
+
+// readiness is what this replica believes about which queues hold something to claim. It is a hint: it is forgotten now
+// and then, and a queue that nothing is known about may hold something. The engine's mu guards it.
+type readiness struct {
+	dry map[string]bool // queues that were found empty
+	// Whoever finds a queue empty looked a moment ago. What has come since must not be forgotten over it.
+	clock uint64
+	came  map[string]uint64 // when something was last said to have come into a queue
+	all   uint64            // when that was last said of every queue
+}
+
+func newReadiness() readiness {
+	return readiness{dry: map[string]bool{}, came: map[string]uint64{}}
+}
+
+// any reports whether one of the queues may hold something.
+func (r *readiness) any(queues []string) bool {
+	for _, q := range queues {
+		if !r.dry[q] {
+			return true
+		}
+	}
+	return false
+}
+
+// filled says that something has come into a queue.
+func (r *readiness) filled(queue string) {
+	r.clock++
+	r.came[queue] = r.clock
+	delete(r.dry, queue)
+}
+
+// empty says that a queue was found empty by somebody who began to look at the moment.
+func (r *readiness) empty(queue string, moment uint64) {
+	if r.came[queue] <= moment && r.all <= moment {
+		r.dry[queue] = true
+	}
+}
+
+// forget says that anything may have come anywhere.
+func (r *readiness) forget() {
+	r.clock++
+	r.all = r.clock
+	clear(r.dry)
+	clear(r.came)
+}
+
+// moment is now, for empty.
+func (e *Engine) moment() uint64 {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.ready.clock
+}

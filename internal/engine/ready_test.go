@@ -1,0 +1,33 @@
+package engine
+
+import "testing"
+
+// Who finds a queue empty while something comes into it must not make the others wait for the next thing to come.
+func TestReadiness(t *testing.T) {
+	r := newReadiness()
+	q := []string{"q"}
+	if !r.any(q) {
+		t.Error("a queue that nothing is known about counts as empty")
+	}
+	looked := r.clock
+	r.empty("q", looked)
+	if r.any(q) {
+		t.Error("an empty queue counts as filled")
+	}
+	looked = r.clock
+	r.filled("q")
+	r.empty("q", looked)
+	if !r.any(q) {
+		t.Error("what came while somebody looked is forgotten")
+	}
+	looked = r.clock
+	r.forget()
+	r.empty("q", looked)
+	if !r.any(q) {
+		t.Error("what may have come anywhere while somebody looked is forgotten")
+	}
+	r.empty("q", r.clock)
+	if r.any(q) {
+		t.Error("a queue that was looked into since counts as filled")
+	}
+}
