@@ -261,6 +261,7 @@ func listActions(_ *app, ctx context.Context, c *client.Client, l *listing) (any
 
 func listQueues(_ *app, ctx context.Context, c *client.Client, _ *listing) (any, *table, error) {
 	all, err := c.Queues(ctx)
+	all = append([]api.Queue{}, all...) // in JSON an empty list, not null
 	t := &table{}
 	t.row("QUEUE", "READY", "OLDEST", "WORKERS", "SLOTS")
 	for _, q := range all {
@@ -271,6 +272,7 @@ func listQueues(_ *app, ctx context.Context, c *client.Client, _ *listing) (any,
 
 func listKeys(_ *app, ctx context.Context, c *client.Client, _ *listing) (any, *table, error) {
 	all, err := c.Keys(ctx)
+	all = append([]api.Key{}, all...) // in JSON an empty list, not null
 	t := &table{}
 	t.row("KEY", "HOLDERS", "WAITING")
 	for _, k := range all {
@@ -281,6 +283,7 @@ func listKeys(_ *app, ctx context.Context, c *client.Client, _ *listing) (any, *
 
 func listWorkers(_ *app, ctx context.Context, c *client.Client, l *listing) (any, *table, error) {
 	all, err := c.Workers(ctx)
+	all = append([]api.Worker{}, all...) // in JSON an empty list, not null
 	t := &table{}
 	head := []string{"SESSION", "NAME", "QUEUES", "SLOTS", "STARTED"}
 	if l.format == asWide {

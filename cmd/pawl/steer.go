@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -48,10 +49,12 @@ func (a *app) endCommand(verb, short, long string, end func(*client.Client, cont
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, ids []string) error {
 			return a.withClient(cmd.Context(), reading, func(ctx context.Context, s *session) error {
+				var failed []error
 				for _, id := range ids {
 					x, err := end(s.Client, ctx, id, reason, wait)
 					if err != nil {
-						return fmt.Errorf("%s %s: %w", verb, id, err)
+						failed = append(failed, fmt.Errorf("%s %s: %w", verb, id, err))
+						continue
 					}
 					if x.Status.Terminal() {
 						fmt.Fprintf(a.out, "%s %s\n", x.ID, x.Status)
@@ -59,7 +62,7 @@ func (a *app) endCommand(verb, short, long string, end func(*client.Client, cont
 						fmt.Fprintf(a.out, "%s %s, ordered to end as %s\n", x.ID, x.Status, orderedAs(x))
 					}
 				}
-				return nil
+				return errors.Join(failed...)
 			})
 		},
 	}
