@@ -179,6 +179,7 @@ func knownMethod(m string) string {
 }
 
 func (c *call) metricsPage() error {
+	c.surveys.look() // which may take a while, and is not the client's fault
 	_ = http.NewResponseController(c.w).SetWriteDeadline(time.Now().Add(c.Patience))
 	c.metrics.page.ServeHTTP(c.w, c.r)
 	return nil

@@ -50,8 +50,8 @@ type surveyed struct {
 	bytes    int64
 }
 
-// look returns the latest survey, after beginning another when that is due and giving it a while.
-func (s *surveys) look() *surveyed {
+// look begins a survey when one is due, and gives it a while. Collect tells what the latest found.
+func (s *surveys) look() {
 	s.mu.Lock()
 	if s.ongoing == nil && (s.last == nil || time.Since(s.last.at) > max(surveyEvery, surveyShare*s.last.took)) {
 		s.ongoing = make(chan struct{})
@@ -67,9 +67,6 @@ func (s *surveys) look() *surveyed {
 		case <-t.C:
 		}
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.last
 }
 
 func (s *surveys) survey(done chan struct{}) {
@@ -143,9 +140,8 @@ func (s *surveys) Collect(to chan<- prometheus.Metric) {
 	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
 		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
 	}
-	v := s.look()
 	s.mu.Lock()
-	failures := s.failures
+	v, failures := s.last, s.failures
 	s.mu.Unlock()
 	to <- prometheus.MustNewConstMetric(surveyFailures, prometheus.CounterValue, failures)
 	if v == nil || v.err != nil {
