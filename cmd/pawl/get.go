@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -302,10 +301,4 @@ func listWorkers(_ *app, ctx context.Context, c *client.Client, l *listing) (any
 		t.row(cells...)
 	}
 	return all, t, err
-}
-
-// isProblem reports whether err is a refusal of the server with the given status.
-func isProblem(err error, status int) bool {
-	var p *api.Problem
-	return errors.As(err, &p) && p.Status == status
 }
