@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"golang.org/x/sys/unix"
 
 	"github.com/pawl-run/pawl/internal/flow"
@@ -123,7 +124,11 @@ func measured(b *testing.B, n, connections int, work func(session flow.ID) int) 
 	for c := range connections {
 		wg.Go(func() {
 			for left.Load() > 0 {
-				left.Add(-int64(work(flow.ID{byte(c + 1)})))
+				did := work(flow.ID{byte(c + 1)})
+				if did == 0 {
+					return
+				}
+				left.Add(-int64(did))
 			}
 		})
 	}
@@ -210,6 +215,37 @@ func BenchmarkClaimFinish(b *testing.B) {
 				b.ReportMetric(float64(size)/total, "bytes/execution")
 			}
 		})
+	}
+}
+
+// BenchmarkIdleTransaction measures claims and finishes while somebody keeps an old transaction open, so that nothing that
+// has been deleted can be tidied away.
+func BenchmarkIdleTransaction(b *testing.B) {
+	for b.Loop() {
+		x := newBench(b)
+		ctx := context.Background()
+		idle, err := pgx.Connect(ctx, server(b))
+		if err != nil {
+			b.Fatal(err)
+		}
+		if _, err := idle.Exec(ctx, `BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT txid_current()`); err != nil {
+			b.Fatal(err)
+		}
+		for range total / batch {
+			x.submit(batch)
+		}
+		for part := range 4 {
+			began := time.Now()
+			measured(b, total/4, 2, func(session flow.ID) int {
+				ids := x.claim(session, batch/4)
+				x.finish(session, ids)
+				return len(ids)
+			})
+			b.ReportMetric(float64(total/4)/time.Since(began).Seconds(), fmt.Sprintf("quarter%d/s", part+1))
+		}
+		if err := idle.Close(ctx); err != nil {
+			b.Fatal(err)
+		}
 	}
 }
 

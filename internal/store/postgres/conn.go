@@ -235,7 +235,6 @@ func (a *args) array(oid uint32, n int) {
 type rows struct {
 	values [][]byte
 	i      int
-	err    error
 }
 
 func (r *rows) next() []byte {

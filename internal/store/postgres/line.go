@@ -84,3 +84,13 @@ func (t *tx) underKey(ctx context.Context, q *query, key string, n int) ([]*flow
 	}
 	return all, nil
 }
+
+// unique returns what is named, once and in order, so that everybody locks in the same order.
+func unique(names []string) []string {
+	if len(names) < 2 {
+		return names
+	}
+	names = slices.Clone(names)
+	slices.Sort(names)
+	return slices.Compact(names)
+}

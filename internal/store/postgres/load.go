@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/flow"
@@ -32,13 +31,6 @@ var (
 	qEnded = sql(`SELECT ` + endedColumns + ` FROM {s}.ended d WHERE d.id = ANY ($1::uuid[])`)
 
 	qEndedPayload = sql(`SELECT ` + endedColumns + outcomeColumns + endedPayload + ` FROM {s}.ended d` + joinEnded + ` WHERE d.id = ANY ($1::uuid[])`)
-
-	qTake = sql(`SELECT ` + liveColumns + livePayload + ` FROM {s}.live l` + joinLive +
-		` WHERE l.place = 3 AND l.queue = $1 ORDER BY l.priority DESC, l.ticket LIMIT $2 FOR UPDATE OF l SKIP LOCKED`)
-
-	qHeads = sql(`SELECT q.queue, h.priority, h.ticket FROM unnest($1::text[]) AS q(queue) CROSS JOIN LATERAL
-		(SELECT l.priority, l.ticket FROM {s}.live l WHERE l.place = 3 AND l.queue = q.queue ORDER BY l.priority DESC, l.ticket LIMIT $2) h
-		ORDER BY h.priority DESC, h.ticket LIMIT $2`)
 
 	qDue = sql(`SELECT ` + liveColumns + ` FROM {s}.live l WHERE l.wake <= $1 ORDER BY l.wake LIMIT $2 FOR UPDATE SKIP LOCKED`)
 
@@ -169,61 +161,6 @@ func (t *tx) Lock(ctx context.Context, ids []flow.ID, p store.Payload) ([]*flow.
 		return nil, fmt.Errorf("load executions: %w", err)
 	}
 	return all, nil
-}
-
-// Take implements store.Executions.
-func (t *tx) Take(ctx context.Context, queues []string, n int) ([]*flow.Execution, error) {
-	if len(queues) == 0 || n <= 0 {
-		return nil, t.flush(ctx)
-	}
-	share := map[string]int{queues[0]: n}
-	if len(queues) > 1 {
-		// Where each of the next n stands, unlocked: rows that are not wanted must not be locked.
-		clear(share)
-		err := t.ask(ctx, qHeads, t.args().texts(unique(queues)).int(int64(n)), func(r *rows) error {
-			share[r.text()]++
-			return nil
-		})
-		if err != nil {
-			return nil, fmt.Errorf("look into the queues: %w", err)
-		}
-	}
-	all := make([]*flow.Execution, 0, n)
-	for _, q := range unique(queues) {
-		if share[q] > 0 {
-			t.add(qTake, t.args().text(q).int(int64(share[q])), t.collect(&all, store.WithPayload))
-		}
-	}
-	if err := t.flush(ctx); err != nil {
-		return nil, fmt.Errorf("take: %w", err)
-	}
-	if len(queues) > 1 {
-		slices.SortFunc(all, byTurn)
-	}
-	return all, nil
-}
-
-// byTurn orders executions as they leave a queue.
-func byTurn(a, b *flow.Execution) int {
-	switch {
-	case a.Priority != b.Priority:
-		return b.Priority - a.Priority
-	case a.Ticket < b.Ticket:
-		return -1
-	case a.Ticket > b.Ticket:
-		return 1
-	}
-	return 0
-}
-
-// unique returns what is named, once and in order, so that everybody locks in the same order.
-func unique(names []string) []string {
-	if len(names) < 2 {
-		return names
-	}
-	names = slices.Clone(names)
-	slices.Sort(names)
-	return slices.Compact(names)
 }
 
 // Due implements store.Executions.

@@ -57,6 +57,7 @@ type Store struct {
 	writers    *pgxpool.Pool
 	readers    *pgxpool.Pool
 	bell       *bell
+	worn       worn
 
 	closing sync.Once
 }

@@ -1,0 +1,204 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// ready is a part of a queue, in order.
+func ready(where string) string {
+	return `SELECT ` + liveColumns + livePayload + ` FROM {s}.live l` + joinLive + ` WHERE l.place = 3 AND l.queue = $1` + where +
+		` ORDER BY l.priority DESC, l.ticket LIMIT $2 FOR UPDATE OF l SKIP LOCKED`
+}
+
+// parts are several parts of a queue, one after another: the next is looked into only when those before give too little.
+func parts(where ...string) string {
+	var all []string
+	for i, w := range where {
+		all = append(all, fmt.Sprintf(`SELECT * FROM (%s) part%d`, ready(w), i))
+	}
+	return `SELECT * FROM (` + strings.Join(all, ` UNION ALL `) + `) x LIMIT $2`
+}
+
+var (
+	qTake = sql(ready(``))
+
+	qTakeFrom = sql(parts(` AND l.priority > $3`, ` AND l.priority = $3 AND l.ticket >= $4`, ` AND l.priority < $3`))
+
+	qHeads = sql(`SELECT q.queue, h.priority, h.ticket FROM unnest($1::text[]) AS q(queue) CROSS JOIN LATERAL
+		(SELECT l.priority, l.ticket FROM {s}.live l WHERE l.place = 3 AND l.queue = q.queue ORDER BY l.priority DESC, l.ticket LIMIT $2) h
+		ORDER BY h.priority DESC, h.ticket LIMIT $2`)
+)
+
+// Take implements store.Executions.
+func (t *tx) Take(ctx context.Context, queues []string, n int) ([]*flow.Execution, error) {
+	if len(queues) == 0 || n <= 0 {
+		return nil, t.flush(ctx)
+	}
+	queues = unique(queues)
+	share := map[string]int{queues[0]: n}
+	if long := t.s.worn.any(queues); len(queues) > 1 && !long {
+		// Where each of the next n stands, unlocked: rows that are not wanted must not be locked.
+		clear(share)
+		began := time.Now()
+		err := t.ask(ctx, qHeads, t.args().texts(queues).int(int64(n)), func(r *rows) error {
+			share[r.text()]++
+			return nil
+		})
+		if err != nil {
+			return nil, fmt.Errorf("look into the queues: %w", err)
+		}
+		if tiresome(time.Since(began), 0) {
+			for _, q := range queues {
+				t.s.worn.note(q, nil, time.Since(began))
+			}
+		}
+	} else if long {
+		clear(share)
+	}
+	var all []*flow.Execution
+	for _, q := range queues {
+		want := share[q]
+		if len(share) == 0 {
+			want = n - len(all) // in order of name: an approximation, for as long as looking into all is too slow
+		}
+		if want <= 0 {
+			continue
+		}
+		got, err := t.takeFrom(ctx, q, want)
+		if err != nil {
+			return nil, fmt.Errorf("take from queue %q: %w", q, err)
+		}
+		all = append(all, got...)
+	}
+	if err := t.flush(ctx); err != nil {
+		return nil, fmt.Errorf("take: %w", err)
+	}
+	if len(queues) > 1 {
+		slices.SortFunc(all, byTurn)
+	}
+	return all, nil
+}
+
+func (t *tx) takeFrom(ctx context.Context, queue string, n int) ([]*flow.Execution, error) {
+	all := make([]*flow.Execution, 0, min(n, 1000))
+	if from, ok := t.s.worn.from(queue); ok {
+		a := t.args().text(queue).int(int64(n)).int(from.priority).int(from.ticket)
+		err := t.ask(ctx, qTakeFrom, a, t.collect(&all, store.WithPayload))
+		t.s.worn.moved(queue, all)
+		return all, err
+	}
+	if err := t.flush(ctx); err != nil { // what waits is not to be measured
+		return nil, err
+	}
+	began := time.Now()
+	err := t.ask(ctx, qTake, t.args().text(queue).int(int64(n)), t.collect(&all, store.WithPayload))
+	if took := time.Since(began); err == nil && tiresome(took, len(all)) {
+		t.s.worn.note(queue, all, took)
+	}
+	return all, err
+}
+
+// byTurn orders executions as they leave a queue.
+func byTurn(a, b *flow.Execution) int {
+	switch {
+	case a.Priority != b.Priority:
+		return b.Priority - a.Priority
+	case a.Ticket < b.Ticket:
+		return -1
+	case a.Ticket > b.Ticket:
+		return 1
+	}
+	return 0
+}
+
+// tiresome reports whether looking into a queue took longer than what was found explains.
+func tiresome(took time.Duration, found int) bool {
+	return took > 5*time.Millisecond+time.Duration(found)*30*time.Microsecond
+}
+
+// rests is how many times as long as a look from the front took nobody looks from the front again.
+const rests = 50
+
+// worn remembers where to look into queues whose front is full of rows that are gone and cannot be tidied away, because
+// somewhere an old transaction could still see them. Such a queue is looked into from where the last executions were
+// found, and only now and then from the front: what was committed late with an early ticket waits until then.
+type worn struct {
+	mu     sync.Mutex
+	queues map[string]*front
+}
+
+type front struct {
+	turn
+	last  turn // behind everything that was found
+	until time.Time
+}
+
+// turn is a place in a queue.
+type turn struct{ priority, ticket int64 }
+
+func turnOf(x *flow.Execution) turn { return turn{int64(x.Priority), x.Ticket} }
+
+// note remembers what a slow look from the front found.
+func (w *worn) note(queue string, found []*flow.Execution, took time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.queues == nil {
+		w.queues = make(map[string]*front)
+	}
+	f := w.queues[queue]
+	if f == nil {
+		if len(found) == 0 {
+			return // nothing is known about where to look
+		}
+		f = &front{}
+		w.queues[queue] = f
+	}
+	f.until = time.Now().Add(rests * took)
+	f.found(found)
+}
+
+// found moves on to the first of what was found; when nothing was, behind all that ever was.
+func (f *front) found(all []*flow.Execution) {
+	if len(all) == 0 {
+		f.turn = f.last
+		return
+	}
+	f.turn = turnOf(all[0])
+	f.last = turnOf(all[len(all)-1])
+	f.last.ticket++
+}
+
+func (w *worn) moved(queue string, found []*flow.Execution) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if f := w.queues[queue]; f != nil {
+		f.found(found)
+	}
+}
+
+// from is where to look into a queue; false means from the front.
+func (w *worn) from(queue string) (turn, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	f := w.queues[queue]
+	if f == nil || time.Now().After(f.until) {
+		return turn{}, false
+	}
+	return f.turn, true
+}
+
+// any reports whether one of the queues is worn.
+func (w *worn) any(queues []string) bool {
+	return slices.ContainsFunc(queues, func(q string) bool {
+		_, is := w.from(q)
+		return is
+	})
+}
