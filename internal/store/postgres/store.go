@@ -253,3 +253,21 @@ func (s *Store) Close() error {
 	})
 	return nil
 }
+
+var qPing = sql(`SELECT pg_is_in_recovery(), current_setting('transaction_read_only') = 'on'`)
+
+// Ping reports whether the store can be written to just now, and if not, why.
+func (s *Store) Ping(ctx context.Context) error {
+	var standby, readOnly bool
+	err := s.read(ctx, call{q: qPing, read: func(r *rows) error {
+		standby, readOnly = r.bool(), r.bool()
+		return nil
+	}})
+	switch {
+	case err != nil:
+		return fmt.Errorf("ask the database: %w", err)
+	case standby || readOnly:
+		return fmt.Errorf("%w: the server is a read-only standby, or read-only by its settings: name the primary", store.ErrUnavailable)
+	}
+	return nil
+}

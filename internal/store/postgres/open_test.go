@@ -1,0 +1,155 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// with changes a DSN.
+func with(tb testing.TB, dsn string, change func(*url.URL)) string {
+	tb.Helper()
+	u, err := url.Parse(dsn)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	change(u)
+	return u.String()
+}
+
+func option(name, value string) func(*url.URL) {
+	return func(u *url.URL) {
+		q := u.Query()
+		q.Set(name, value)
+		u.RawQuery = q.Encode()
+	}
+}
+
+// refused opens a store that must not open, and checks what it says.
+func refused(t *testing.T, dsn, schema string, want ...string) {
+	t.Helper()
+	s, err := Open(context.Background(), dsn, Options{Schema: schema})
+	if err == nil {
+		_ = s.Close()
+		t.Fatalf("it opened; want an error about %q", want)
+	}
+	for _, w := range want {
+		if !strings.Contains(err.Error(), w) {
+			t.Errorf("the error %q does not say %q", err, w)
+		}
+	}
+}
+
+func TestWrongDSN(t *testing.T) {
+	t.Parallel()
+	refused(t, "postgres://user:secret%zz@host/db", "", "the DSN cannot be read", "postgres://user:password@")
+	if _, err := Open(context.Background(), "postgres://user:se cret@host:port/db", Options{}); err == nil || strings.Contains(err.Error(), "cret") {
+		t.Errorf("the error for a wrong DSN repeats its password: %v", err)
+	}
+	refused(t, "postgres://nobody@127.0.0.1:1/db?sslmode=disable", "", "cannot reach the server", "127.0.0.1")
+	dsn := server(t)
+	refused(t, with(t, dsn, func(u *url.URL) { u.Path = "/no_such_database" }), "", "no such database")
+	refused(t, with(t, dsn, func(u *url.URL) { u.User = url.User("nobody_we_know") }), "", "refused the user")
+	refused(t, with(t, dsn, option("default_transaction_read_only", "on")), emptySchema(t), "read-only")
+}
+
+func TestMissingRights(t *testing.T) {
+	t.Parallel()
+	dsn, schema := server(t), emptySchema(t)
+	role := schema + "_role"
+	execute(t, dsn, `CREATE ROLE `+role+` LOGIN CONNECTION LIMIT 1`)
+	t.Cleanup(func() { execute(t, dsn, `DROP OWNED BY `+role, `DROP ROLE `+role) })
+	theirs := with(t, dsn, func(u *url.URL) { u.User = url.User(role) })
+	refused(t, theirs, schema, "lacks a right", "GRANT CREATE ON DATABASE")
+
+	open(t, dsn, schema) // now it is there, but not theirs
+	refused(t, theirs, schema, "right")
+
+	execute(t, dsn, `GRANT USAGE ON SCHEMA `+schema+` TO `+role, `GRANT ALL ON ALL TABLES IN SCHEMA `+schema+` TO `+role,
+		`GRANT ALL ON ALL SEQUENCES IN SCHEMA `+schema+` TO `+role)
+	// With the tables' rights alone it would do, but for the connections.
+	refused(t, theirs, schema, "too few connections")
+}
+
+func TestOtherSchemas(t *testing.T) {
+	t.Parallel()
+	dsn, schema := server(t), emptySchema(t)
+	execute(t, dsn, `CREATE SCHEMA `+schema, `CREATE TABLE `+schema+`.jobs (id int)`)
+	refused(t, dsn, schema, "belongs to another program")
+	execute(t, dsn, `DROP TABLE `+schema+`.jobs`)
+	open(t, dsn, schema)
+
+	execute(t, dsn, `UPDATE `+schema+`.pawl_migrations SET sum = 'x' || sum`)
+	refused(t, dsn, schema, "not the one that this schema was made with")
+	execute(t, dsn, `UPDATE `+schema+`.pawl_migrations SET sum = substr(sum, 2)`,
+		`INSERT INTO `+schema+`.pawl_migrations VALUES (9999, '9999_future', '', now())`)
+	refused(t, dsn, schema, "version 9999", "use a newer pawl")
+}
+
+func TestMigrations(t *testing.T) {
+	t.Parallel()
+	ctx, dsn, o := context.Background(), server(t), Options{Schema: emptySchema(t)}
+	before, err := Status(ctx, dsn, o)
+	if err != nil || len(before) == 0 || !before[0].AppliedAt.IsZero() {
+		t.Fatalf("status of nothing: %+v, %v", before, err)
+	}
+	var wg sync.WaitGroup
+	for range 8 { // every replica migrates when it starts
+		wg.Go(func() {
+			if err := Migrate(ctx, dsn, o); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	after, err := Status(ctx, dsn, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range after {
+		if m.AppliedAt.IsZero() {
+			t.Errorf("migration %s was not applied", m.Name)
+		}
+	}
+}
+
+// What cannot be made to happen here is checked by what the server would say.
+func TestTranslations(t *testing.T) {
+	t.Parallel()
+	for code, want := range map[string]struct {
+		is  error
+		say string
+	}{
+		"53100": {store.ErrUnavailable, "disk is full"},
+		"53300": {store.ErrUnavailable, "too few connections"},
+		"25006": {store.ErrUnavailable, "read-only standby"},
+		"42501": {store.ErrUnavailable, "lacks a right"},
+		"42P01": {store.ErrUnavailable, "dropped or changed by hand"},
+		"57014": {store.ErrUnavailable, "timeout"},
+		"57P01": {store.ErrUnavailable, "the server said so"},
+		"XX001": {store.ErrUnavailable, "the server said so"},
+		"23505": {store.ErrConflict, "exists already"},
+		"PW409": {store.ErrConflict, "the server said so"},
+		"22021": {nil, "the server said so"},
+		"54000": {nil, "the server said so"},
+		"PW404": {nil, "the server said so"},
+	} {
+		err := translate(fmt.Errorf("run: %w", &pgconn.PgError{Code: code, Message: "the server said so"}))
+		if !strings.Contains(err.Error(), want.say) {
+			t.Errorf("%s: %q does not say %q", code, err, want.say)
+		}
+		for _, port := range []error{store.ErrUnavailable, store.ErrConflict, store.ErrUnknown} {
+			if errors.Is(err, port) != (port == want.is) {
+				t.Errorf("%s: %q is or is not %q", code, err, port)
+			}
+		}
+	}
+}

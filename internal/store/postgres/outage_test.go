@@ -1,0 +1,195 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// wire stands between a store and the server, and can be cut.
+type wire struct {
+	l     net.Listener
+	to    string
+	mute  atomic.Bool // what the server answers is lost, and the connection with it
+	dead  atomic.Bool // nobody is reached
+	mu    sync.Mutex
+	conns []net.Conn
+}
+
+func newWire(t *testing.T, dsn string) (*wire, string) {
+	t.Helper()
+	u, err := url.Parse(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &wire{l: l, to: u.Host}
+	t.Cleanup(func() {
+		_ = l.Close()
+		w.cut()
+	})
+	go w.serve()
+	u.Host = l.Addr().String()
+	return w, u.String()
+}
+
+func (w *wire) serve() {
+	for {
+		near, err := w.l.Accept()
+		if err != nil {
+			return
+		}
+		far, err := net.Dial("tcp", w.to)
+		if err != nil || w.dead.Load() {
+			_ = near.Close()
+			continue
+		}
+		w.mu.Lock()
+		w.conns = append(w.conns, near, far)
+		w.mu.Unlock()
+		go func() { _, _ = io.Copy(far, near) }()
+		go func() {
+			defer near.Close()
+			b := make([]byte, 64<<10)
+			for {
+				n, err := far.Read(b)
+				if err != nil || w.mute.Load() {
+					return
+				}
+				if _, err := near.Write(b[:n]); err != nil {
+					return
+				}
+			}
+		}()
+	}
+}
+
+func (w *wire) cut() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, c := range w.conns {
+		_ = c.Close()
+	}
+	w.conns = nil
+}
+
+func asTx(t store.Tx) *tx { return t.(*tx) }
+
+func draft(n byte) *flow.Draft {
+	return flow.Submit(flow.ID{1, 15: n}, flow.Request{Action: "noop", Kind: flow.KindNoop, Queue: "default", CreatedAt: time.UnixMicro(1e15).UTC()})
+}
+
+func TestLostAnswers(t *testing.T) {
+	t.Parallel()
+	ctx, dsn, schema := context.Background(), server(t), emptySchema(t)
+	direct := open(t, dsn, schema)
+	w, through := newWire(t, dsn)
+	s := open(t, through, schema)
+
+	// The answer to a commit is lost: it has happened, and the store must not say that it has not.
+	d := draft(1)
+	err := s.Update(ctx, func(ctx context.Context, tx store.Tx) error {
+		if _, err := tx.Now(ctx); err != nil {
+			return err
+		}
+		w.mute.Store(true)
+		return tx.Apply(ctx, store.Delta{Drafts: []*flow.Draft{d}})
+	})
+	if !errors.Is(err, store.ErrUnknown) {
+		t.Errorf("a commit without an answer: %v, want %v", err, store.ErrUnknown)
+	}
+	until(t, func() bool { _, err := direct.Get(ctx, d.ID); return err == nil })
+	w.mute.Store(false)
+
+	// The connection is lost before the commit: nothing has happened, and trying again is safe.
+	d = draft(2)
+	err = s.Update(ctx, func(ctx context.Context, tx store.Tx) error {
+		if err := tx.Apply(ctx, store.Delta{Drafts: []*flow.Draft{d}}); err != nil {
+			return err
+		}
+		w.cut()
+		_, err := tx.Lock(ctx, []flow.ID{d.ID}, store.WithPayload)
+		return err
+	})
+	if !errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrUnknown) {
+		t.Errorf("a lost connection: %v, want %v", err, store.ErrUnavailable)
+	}
+	if _, err := direct.Get(ctx, d.ID); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("get what was not committed: %v", err)
+	}
+
+	// Nobody is reached for a while: callers hear so, and then everything goes on.
+	w.dead.Store(true)
+	w.cut()
+	if _, err := s.Get(ctx, d.ID); !errors.Is(err, store.ErrUnavailable) {
+		t.Errorf("get without a server: %v, want %v", err, store.ErrUnavailable)
+	}
+	if err := s.Ping(ctx); !errors.Is(err, store.ErrUnavailable) {
+		t.Errorf("ping without a server: %v, want %v", err, store.ErrUnavailable)
+	}
+	w.dead.Store(false)
+	until(t, func() bool {
+		return s.Update(ctx, func(ctx context.Context, tx store.Tx) error {
+			return tx.Apply(ctx, store.Delta{Drafts: []*flow.Draft{d}})
+		}) == nil
+	})
+	if _, err := s.Get(ctx, d.ID); err != nil {
+		t.Errorf("get after the outage: %v", err)
+	}
+}
+
+// TestKilledConnections has the server end connections in the middle of transactions.
+func TestKilledConnections(t *testing.T) {
+	t.Parallel()
+	ctx, dsn := context.Background(), server(t)
+	s := open(t, dsn, emptySchema(t))
+	d := draft(1)
+	err := s.Update(ctx, func(ctx context.Context, tx store.Tx) error {
+		var pid uint32
+		if _, err := tx.Now(ctx); err != nil {
+			return err
+		}
+		pid = asTx(tx).c.pg.PID()
+		if err := tx.Apply(ctx, store.Delta{Drafts: []*flow.Draft{d}}); err != nil {
+			return err
+		}
+		execute(t, dsn, `SELECT pg_terminate_backend(`+fmt.Sprint(pid)+`, 5000)`)
+		return nil
+	})
+	if err == nil {
+		t.Error("a transaction whose connection was ended was committed")
+	}
+	if _, err := s.Get(ctx, d.ID); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("get what was not committed: %v", err)
+	}
+	if err := s.Update(ctx, func(ctx context.Context, tx store.Tx) error {
+		return tx.Apply(ctx, store.Delta{Drafts: []*flow.Draft{d}})
+	}); err != nil {
+		t.Errorf("the next transaction: %v", err)
+	}
+}
+
+// until waits for something that must come true.
+func until(t *testing.T, ok func() bool) {
+	t.Helper()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(30 * time.Second); !ok(); <-tick.C {
+		if time.Now().After(deadline) {
+			t.Fatal("it did not come true in 30 s")
+		}
+	}
+}
