@@ -1,10 +1,12 @@
 package server
 
 import (
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -125,4 +127,35 @@ func TestWorkersMayWaitLong(t *testing.T) {
 	if res, _ := h.do(t, "GET", "/api/v1/workers", ""); res.StatusCode != 200 {
 		t.Error(res.Status)
 	}
+}
+
+// Who is turned away is in the log, with where it came from and why.
+func TestTurnedAwayIsLogged(t *testing.T) {
+	t.Parallel()
+	var log strings.Builder
+	var mu sync.Mutex
+	h := start(t, Options{
+		Tokens:  []string{"a-token-that-is-long-enough"},
+		Log:     slog.New(slog.NewTextHandler(writer(func(b []byte) { mu.Lock(); defer mu.Unlock(); log.Write(b) }), nil)),
+		Workers: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "old", http.StatusUpgradeRequired) }),
+	})
+	h.do(t, "POST", "/api/v1/workers/open", "{}", "Authorization", "Bearer wrong")
+	h.do(t, "POST", "/api/v1/workers/open", "{}", "Authorization", "Bearer a-token-that-is-long-enough")
+	mu.Lock()
+	defer mu.Unlock()
+	for _, want := range []string{"request turned away", "remote=127.0.0.1", "tokens", "worker turned away", "status=426"} {
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("%q is not in\n%s", want, log.String())
+		}
+	}
+	if strings.Contains(log.String(), "wrong") {
+		t.Errorf("a token is in the log:\n%s", log.String())
+	}
+}
+
+type writer func([]byte)
+
+func (w writer) Write(b []byte) (int, error) {
+	w(b)
+	return len(b), nil
 }

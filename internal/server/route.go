@@ -76,7 +76,7 @@ func (s *Server) routed() (http.Handler, error) {
 		return nil, err
 	}
 	if s.Workers != nil {
-		mux.Handle("/api/v1/workers/", s.lettingGo(s.Workers))
+		mux.Handle(workersPath, s.lettingGo(s.Workers))
 	}
 	unknown := func(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, r, problem(http.StatusNotFound, api.ProblemNotFound,
@@ -127,6 +127,8 @@ func (s *Server) around(mux *http.ServeMux) http.Handler {
 			if problemOf(err).Status == http.StatusUnauthorized {
 				w.Header().Set("WWW-Authenticate", `Bearer realm="pawl"`)
 			}
+			s.log.Warn("request turned away", telemetry.Method, r.Method, telemetry.Path, r.URL.Path, telemetry.RequestID, id,
+				telemetry.Remote, r.RemoteAddr, telemetry.Why, err)
 			s.refuse(w, r, err)
 			return
 		}
@@ -141,6 +143,7 @@ func (s *Server) around(mux *http.ServeMux) http.Handler {
 				}
 			}
 			done()
+			s.noteWorker(r, id, seen.status)
 			if v != nil {
 				panic(http.ErrAbortHandler) // whatever was sent is no whole answer
 			}
@@ -148,6 +151,23 @@ func (s *Server) around(mux *http.ServeMux) http.Handler {
 		mux.ServeHTTP(seen, r)
 	})
 }
+
+// noteWorker logs that a worker elsewhere was turned away for what it is or says. One whose session is over is not noted:
+// it opens another.
+func (s *Server) noteWorker(r *http.Request, id string, status int) {
+	switch status {
+	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType, http.StatusUpgradeRequired:
+	default:
+		return
+	}
+	if strings.HasPrefix(r.URL.Path, workersPath) {
+		s.log.Warn("worker turned away", telemetry.Path, r.URL.Path, telemetry.RequestID, id, telemetry.Remote, r.RemoteAddr,
+			telemetry.Why, http.StatusText(status), telemetry.Status, status)
+	}
+}
+
+// workersPath is where workers in other processes call.
+const workersPath = "/api/v1/workers/"
 
 // describe writes the OpenAPI document of the routes.
 func describe(routes []route, version string) ([]byte, error) {

@@ -34,6 +34,8 @@ const (
 	Outcome    = "outcome"
 	Code       = "code"
 	Invariant  = "invariant"
+	Remote     = "remote" // address of a caller
+	Status     = "status"
 )
 
 // Names of spans. Those of one execution are in the trace of the request that submitted it: the submission, and beneath
