@@ -85,7 +85,6 @@ type evaluation struct {
 	runtime runtime.Runtime
 	dir     string // host directory of its own
 	files   []runtime.File
-	started bool
 }
 
 // Run implements Handler.

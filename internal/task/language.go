@@ -11,7 +11,6 @@ import (
 // the interpreter or compiler, {file} the source, {sources} every source given, {program} what the compile step builds
 // and {std} the standard library that find prepared.
 type language struct {
-	name    string
 	file    string   // what the source is called in the working directory
 	ext     string   // of sources, for {sources}
 	tools   []string // names to look for in PATH, best first

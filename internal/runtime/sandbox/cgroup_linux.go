@@ -59,12 +59,11 @@ func (c *cgroups) roots() []string {
 
 // group is the set of cgroups of one run.
 type group struct {
-	owner   *cgroups
-	name    string
-	dirs    []string
-	dir     *os.File // the v2 directory that the init is born in; nil on plain v1
-	tasks   []*os.File
-	oomBase int64
+	owner *cgroups
+	name  string
+	dirs  []string
+	dir   *os.File // the v2 directory that the init is born in; nil on plain v1
+	tasks []*os.File
 }
 
 // create makes the cgroups of a run and writes its limits.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"unicode/utf8"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/flow"
@@ -120,7 +121,7 @@ func text(b *bench) {
 		if errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrUnknown) {
 			b.Errorf("%.10q was refused with %v: want an error about the data", s, err)
 		}
-		if s != "" && !strings.ContainsAny(s, "\x00\xff") {
+		if s != "" && utf8.ValidString(s) && !strings.ContainsRune(s, 0) {
 			b.Errorf("%.10q was refused: %v", s, err)
 		}
 		_, err = b.s.Get(b.ctx(), d.ID)

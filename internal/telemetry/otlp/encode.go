@@ -61,7 +61,7 @@ func encodeAttributes(all []attribute.KeyValue) []*common.KeyValue {
 		case attribute.FLOAT64:
 			v.Value = &common.AnyValue_DoubleValue{DoubleValue: kv.Value.AsFloat64()}
 		default:
-			v.Value = &common.AnyValue_StringValue{StringValue: kv.Value.Emit()}
+			v.Value = &common.AnyValue_StringValue{StringValue: kv.Value.String()}
 		}
 		out[i] = &common.KeyValue{Key: string(kv.Key), Value: v}
 	}

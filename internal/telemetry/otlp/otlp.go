@@ -74,7 +74,8 @@ func (e *exporter) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) er
 	if e.settings.gzip {
 		var packed bytes.Buffer
 		w := gzip.NewWriter(&packed)
-		if _, err := w.Write(body); err == nil {
+		_, err := w.Write(body)
+		if err == nil {
 			err = w.Close()
 		}
 		if err != nil {
