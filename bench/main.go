@@ -103,7 +103,7 @@ func parse(args []string) (options, error) {
 	f.StringVar(&workloads, "workload", strings.Join(defaultGroups, ","), "what to measure; also finished: see -finished")
 	f.IntVar(&o.rounds, "rounds", 5, "how often; medians are printed")
 	f.Float64Var(&o.scale, "scale", 1, "multiplies how much is done: 0.01 shows that everything runs")
-	f.IntVar(&o.slots, "slots", 0, "slots of Pawl's worker (default 1000)")
+	f.IntVar(&o.slots, "slots", 0, "slots of Pawl's worker (default 2000, as many as River works at once)")
 	f.IntVar(&o.queued, "queued", 1_000_000, "how much is queued in the workload claim")
 	f.IntVar(&o.finished, "finished", 5_000_000, "how much has ended before in the workload finished")
 	f.DurationVar(&o.idle, "idle", 0, "finished: also measure with a transaction idle elsewhere for so long")

@@ -74,6 +74,9 @@ func (r *runner) run(ctx context.Context) (err error) {
 func (r *runner) turn(round int, g group) []string {
 	var peers []string
 	for _, p := range r.peers {
+		if few := fewRounds[p]; few > 0 && round >= few {
+			continue
+		}
 		if _, skipped := r.skipped[p]; slices.Contains(g.peers, p) && !skipped {
 			peers = append(peers, p)
 		}

@@ -151,6 +151,9 @@ func (t *table) write(w io.Writer, format string) error {
 	b.WriteByte('\n')
 	for _, p := range allPeers {
 		if v := t.Versions[p]; v != "" {
+			if few := fewRounds[p]; few > 0 && few < t.Rounds {
+				v += fmt.Sprintf("; medians of %d rounds", few)
+			}
 			fmt.Fprintf(&b, "- %s: %s\n", p, v)
 		}
 		if why := t.Skipped[p]; why != "" {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"strconv"
 	"time"
@@ -104,16 +105,9 @@ func setUp(cfg *config.SQL, name, version string, l log.Logger) error {
 }
 
 func configuration(main, visibility *config.SQL) (*config.Config, string, error) {
-	var ports [8]int
-	for i := range ports {
-		l, err := net.Listen("tcp", host+":0")
-		if err != nil {
-			return nil, "", fmt.Errorf("find a free port: %w", err)
-		}
-		ports[i] = l.Addr().(*net.TCPAddr).Port
-		if err := l.Close(); err != nil {
-			return nil, "", err
-		}
+	ports, err := freePorts(8)
+	if err != nil {
+		return nil, "", err
 	}
 	address := net.JoinHostPort(host, strconv.Itoa(ports[0]))
 	services := map[string]config.Service{}
@@ -138,4 +132,25 @@ func configuration(main, visibility *config.SQL) (*config.Config, string, error)
 		}},
 		PublicClient: config.PublicClient{HostPort: address},
 	}, address, nil
+}
+
+// freePorts finds ports that nobody listens on, below those that the system gives to clients: Temporal keeps them in two
+// bytes with a sign.
+func freePorts(n int) ([]int, error) {
+	const first, beyond, tries = 10_000, 32_000, 1000
+	var free []int
+	for range tries {
+		port := first + rand.IntN(beyond-first)
+		l, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(port)))
+		if err != nil {
+			continue
+		}
+		if err := l.Close(); err != nil {
+			return nil, err
+		}
+		if free = append(free, port); len(free) == n {
+			return free, nil
+		}
+	}
+	return nil, fmt.Errorf("found no %d free ports from %d to %d", n, first, beyond)
 }

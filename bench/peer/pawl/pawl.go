@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	defaultSlots = 1000 // of one server's worker
+	defaultSlots = 2000 // of one server's worker
 	patience     = time.Minute
 )
 
