@@ -2,7 +2,10 @@ package engine
 
 import (
 	"context"
+	"crypto/rand"
+	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"regexp"
@@ -31,7 +34,7 @@ type latest struct {
 }
 
 // latestFor is how long a replica may believe that a version is the latest after another replica defined a newer one.
-// Whoever defines one waits that long, so that every replica runs it once the answer is there.
+// Whoever defines one may wait that long (Settle), so that every replica runs it once the answer is there.
 const latestFor = 250 * time.Millisecond
 
 // catalogLimit bounds the decoded versions in memory; beyond it the memory starts anew.
@@ -144,6 +147,41 @@ func (c *catalog) declareQueue(ctx context.Context, name string) error {
 	return c.persistQueue(ctx, name)
 }
 
+// workerKeyName is where the key of WorkerKey lies among the definitions; its first version counts.
+const workerKeyName = "key:workers"
+
+// WorkerKey is a random key that all replicas on the store share, made by whoever asks first.
+func (e *Engine) WorkerKey(ctx context.Context) ([]byte, error) {
+	row, err := e.opts.Store.Definition(ctx, workerKeyName, 1)
+	if errors.Is(err, store.ErrNotFound) {
+		fresh := make([]byte, 32)
+		rand.Read(fresh) // never fails on the systems that Go supports
+		err = e.opts.Store.Update(ctx, func(ctx context.Context, tx store.Tx) error {
+			now, err := tx.Now(ctx)
+			if err != nil {
+				return err
+			}
+			doc, err := json.Marshal(fresh)
+			if err != nil {
+				return err
+			}
+			_, _, err = tx.Define(ctx, store.Definition{Name: workerKeyName, Kind: "key", Hash: sha256.Sum256(fresh), Document: doc, CreatedAt: now})
+			return err
+		})
+		if err == nil {
+			row, err = e.opts.Store.Definition(ctx, workerKeyName, 1)
+		}
+	}
+	var key []byte
+	if err == nil {
+		err = json.Unmarshal(row.Document, &key)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("load the workers' key: %w", err)
+	}
+	return key, nil
+}
+
 // knowsQueue reports whether a queue has ever been declared or served.
 func (c *catalog) knowsQueue(ctx context.Context, name string) (bool, error) {
 	c.mu.Lock()
@@ -198,22 +236,24 @@ func (e *Engine) Define(ctx context.Context, defs []*definition.Definition) ([]D
 	if err != nil {
 		return nil, err
 	}
-	fresh := false
 	for i, d := range defs {
 		e.catalog.put(d, out[i].Version)
 		e.catalog.isLatest(d.Name, out[i].Version, time.Now())
-		fresh = fresh || out[i].Created
-	}
-	if fresh && !e.opts.Exclusive {
-		settled := time.NewTimer(latestFor)
-		defer settled.Stop()
-		select {
-		case <-settled.C:
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
 	}
 	return out, nil
+}
+
+// Settle waits, after Define, until every replica runs what was defined.
+func (e *Engine) Settle(ctx context.Context) {
+	if e.opts.Exclusive {
+		return
+	}
+	settled := time.NewTimer(latestFor)
+	defer settled.Stop()
+	select {
+	case <-settled.C:
+	case <-ctx.Done():
+	}
 }
 
 // Check says what Define would say of definitions, and stores nothing: definition.Problems when something that they

@@ -4,10 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/store"
 )
 
@@ -32,6 +34,9 @@ func (c *call) define() error {
 	stored, err := c.Engine.Define(c.ctx(), defs)
 	if err != nil {
 		return fmt.Errorf("define: %w", err)
+	}
+	if slices.ContainsFunc(stored, func(d engine.Defined) bool { return d.Created }) {
+		c.Engine.Settle(c.ctx()) // a submission that follows may come to another server
 	}
 	out := api.Defined{Definitions: []api.DefinedVersion{}}
 	for _, d := range stored {
