@@ -33,7 +33,7 @@ func server(t *testing.T, actions string) (*engine.Engine, string) {
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- e.Run(ctx) }()
-	srv := httptest.NewServer(remote.Handler(e))
+	srv := httptest.NewServer(remote.Handler(e, nil))
 	t.Cleanup(func() {
 		srv.Close()
 		stop()

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"slices"
@@ -56,5 +57,11 @@ func (a *app) handlers(blobs blob.Store) (_ task.Handlers, _ runtime.Runtime, er
 	}, rt, nil
 }
 
-// remoteWorkers serves workers in other processes.
-func (r *room) remoteWorkers() http.Handler { return remote.Handler(r.engine) }
+// remoteWorkers serves workers in other processes, also those whose session another server on the database opened.
+func (r *room) remoteWorkers(ctx context.Context) (http.Handler, error) {
+	key, err := r.engine.WorkerKey(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return remote.Handler(r.engine, key), nil
+}

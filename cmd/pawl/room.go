@@ -96,7 +96,7 @@ func (a *app) openRoom(ctx context.Context, lock *os.File, ro roomOptions) (_ *r
 			r.log.Error("the engine stopped", "err", err)
 		}
 	})
-	if err := r.serveState(o, dir, ro.drains); err != nil {
+	if err := r.serveState(ctx, o, dir, ro.drains); err != nil {
 		return nil, err
 	}
 	if ro.works {
@@ -108,10 +108,13 @@ func (a *app) openRoom(ctx context.Context, lock *os.File, ro roomOptions) (_ *r
 }
 
 // serveState lets other commands on this state directory reach the engine.
-func (r *room) serveState(o owner, dir string, grace time.Duration) error {
+func (r *room) serveState(ctx context.Context, o owner, dir string, grace time.Duration) error {
 	tokens := r.app.tokens()
-	var err error
-	if r.server, err = server.New(server.Options{Engine: r.engine, Log: r.log, Tracer: r.tracer, Version: version(), Tokens: tokens, Workers: r.remoteWorkers(), Grace: grace}); err != nil {
+	workers, err := r.remoteWorkers(ctx)
+	if err != nil {
+		return err
+	}
+	if r.server, err = server.New(server.Options{Engine: r.engine, Log: r.log, Tracer: r.tracer, Version: version(), Tokens: tokens, Workers: workers, Grace: grace}); err != nil {
 		return err
 	}
 	l, remove, err := listenState(dir)

@@ -94,7 +94,7 @@ func TestRemote(t *testing.T) {
 	t.Parallel()
 	handofftest.Exercise(t, func(t *testing.T) *handofftest.Rig {
 		return build(t, func(t *testing.T, e *engine.Engine) handoff.Handoff {
-			srv := httptest.NewServer(remote.Handler(e))
+			srv := httptest.NewServer(remote.Handler(e, nil))
 			t.Cleanup(srv.Close)
 			c, err := remote.Dial(srv.URL, "")
 			if err != nil {
@@ -131,7 +131,7 @@ func (l *brokenLine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func TestWorkerOverABrokenLine(t *testing.T) {
 	t.Parallel()
 	rig := build(t, func(t *testing.T, e *engine.Engine) handoff.Handoff {
-		srv := httptest.NewUnstartedServer(&brokenLine{Handler: remote.Handler(e)})
+		srv := httptest.NewUnstartedServer(&brokenLine{Handler: remote.Handler(e, nil)})
 		srv.Config.ErrorLog = log.New(io.Discard, "", 0)
 		srv.Start()
 		t.Cleanup(srv.Close)

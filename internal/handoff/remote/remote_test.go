@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -67,11 +68,31 @@ func dial(t *testing.T, h http.Handler) (*remote.Client, *httptest.Server) {
 	return c, srv
 }
 
+// Servers that share the key serve each other's sessions, whichever a load balancer picks.
+func TestAnyServerServesASession(t *testing.T) {
+	t.Parallel()
+	q, key := &queue{}, []byte("shared by the servers")
+	servers := []http.Handler{remote.Handler(q, key), remote.Handler(q, key)}
+	var n atomic.Int64
+	c, _ := dial(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		servers[n.Add(1)%2].ServeHTTP(w, r)
+	}))
+	id, err := c.Open(t.Context(), session)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if _, err := c.Renew(t.Context(), id); err != nil {
+			t.Fatalf("renew: %v", err)
+		}
+	}
+}
+
 // Ids of sessions are there for everybody to read; they open nothing.
 func TestStolenSession(t *testing.T) {
 	t.Parallel()
 	q := &queue{}
-	owner, srv := dial(t, remote.Handler(q))
+	owner, srv := dial(t, remote.Handler(q, nil))
 	id, err := owner.Open(t.Context(), session)
 	if err != nil {
 		t.Fatal(err)
@@ -99,7 +120,7 @@ func TestStolenSession(t *testing.T) {
 
 func TestOtherVersion(t *testing.T) {
 	t.Parallel()
-	h := remote.Handler(&queue{})
+	h := remote.Handler(&queue{}, nil)
 	c, _ := dial(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r.Header.Set("Pawl-Worker-Protocol", "2")
 		h.ServeHTTP(w, r)
@@ -134,7 +155,7 @@ func TestWrongServers(t *testing.T) {
 
 func TestBadCalls(t *testing.T) {
 	t.Parallel()
-	_, srv := dial(t, remote.Handler(&queue{}))
+	_, srv := dial(t, remote.Handler(&queue{}, nil))
 	post := func(path, kind, body string) int {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, srv.URL+remote.Prefix+path, strings.NewReader(body))
 		if err != nil {
@@ -171,7 +192,7 @@ func TestBadCalls(t *testing.T) {
 func TestWorkSurvivesABrokenCall(t *testing.T) {
 	t.Parallel()
 	q := &queue{work: handoff.Assignment{Execution: flow.ID{1}, Attempt: 1}, entered: make(chan struct{}, 1)}
-	c, _ := dial(t, remote.Handler(q))
+	c, _ := dial(t, remote.Handler(q, nil))
 	id, err := c.Open(t.Context(), session)
 	if err != nil {
 		t.Fatal(err)

@@ -19,10 +19,14 @@ import (
 )
 
 // Handler serves workers elsewhere over h; mount it at Prefix, behind whatever checks the caller's token. It is safe for
-// concurrent use. Sessions end with the Handler: after a restart workers open new ones.
-func Handler(h handoff.Handoff) http.Handler {
-	s := &server{handoff: h, key: make([]byte, 32), seats: map[flow.ID]*seat{}}
-	rand.Read(s.key) // never fails on the systems that Go supports
+// concurrent use. key makes the secrets that sessions are told, so that nobody else can speak for them: servers with the
+// same key serve each other's sessions. An empty key is a random one: then sessions end with the Handler.
+func Handler(h handoff.Handoff, key []byte) http.Handler {
+	if len(key) == 0 {
+		key = make([]byte, 32)
+		rand.Read(key) // never fails on the systems that Go supports
+	}
+	s := &server{handoff: h, key: key, seats: map[flow.ID]*seat{}}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST "+Prefix+"open", s.open)
 	mux.HandleFunc("POST "+Prefix+"take", s.take)
