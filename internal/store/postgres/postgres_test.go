@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -69,18 +68,40 @@ func TestStore(t *testing.T) {
 	storetest.Exercise(t, func(t *testing.T) store.Store { return open(t, server(t), emptySchema(t)) })
 }
 
-// pooledDSN makes a store treat every transaction as another connection's, as it must behind a pooler.
-func pooledDSN(dsn string) string {
-	sep := "?"
-	if strings.Contains(dsn, "?") {
-		sep = "&"
+// pooler is the DSN of a pooler in transaction mode before the tests' server; where there is none, the server itself, to
+// which the store then speaks as if every transaction came to another connection.
+func pooler(tb testing.TB) string {
+	tb.Helper()
+	if dsn := os.Getenv("PAWL_TEST_PGBOUNCER"); dsn != "" {
+		return dsn
 	}
-	return dsn + sep + "default_query_exec_mode=exec"
+	tb.Log("PAWL_TEST_PGBOUNCER is not set: tested without a pooler in between")
+	return with(tb, server(tb), option("default_query_exec_mode", "exec"))
 }
 
 func TestStoreBehindPooler(t *testing.T) {
 	server(t)
-	storetest.Exercise(t, func(t *testing.T) store.Store { return open(t, pooledDSN(server(t)), emptySchema(t)) })
+	storetest.Exercise(t, func(t *testing.T) store.Store { return open(t, pooler(t), emptySchema(t)) })
+}
+
+func TestSharedBehindPooler(t *testing.T) {
+	server(t)
+	storetest.Shared(t, func(t *testing.T) (both [2]store.Store) {
+		schema := emptySchema(t)
+		for i := range both {
+			s, err := Open(t.Context(), pooler(t), Options{Schema: schema, NotifyDSN: server(t)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() {
+				if err := s.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+			both[i] = s
+		}
+		return both
+	})
 }
 
 func TestReopen(t *testing.T) {
