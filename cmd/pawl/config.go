@@ -47,6 +47,7 @@ var settings = []setting{
 	{key: "queues", value: "default", doc: "the queues that workers here serve, by commas", check: checkQueues},
 	{key: "runtime", value: "sandbox", doc: "where code runs: sandbox, or process for code that you trust as yourself", check: oneOf("sandbox", "process")},
 	{key: "retention", value: "720h", doc: "how long finished executions are kept; 0: for ever", check: checkDuration},
+	{key: "lease", value: "30s", doc: "how long a worker may be silent until its work is done again elsewhere, from 1s to 10m; the same for all servers of a database", on: "server", check: checkLease},
 	{key: "allow_hosts", doc: "hosts, addresses or networks that http and llm tasks may reach though they are private, by commas; * for all"},
 	{key: "llm_keys", doc: "environment variables that llm tasks may name as their api_key_env, as NAME or NAME@host, by commas"},
 	{key: "log_level", value: "warn", doc: "debug, info, warn or error", check: oneOf("debug", "info", "warn", "error")},
@@ -78,6 +79,11 @@ func (c *config) slots() int {
 		n = 2 * goruntime.NumCPU()
 	}
 	return n
+}
+
+func (c *config) lease() time.Duration {
+	d, _ := parseDuration(c.values["lease"]) // checked when it was read
+	return d
 }
 
 func (c *config) retention() time.Duration {
@@ -307,6 +313,14 @@ func oneOf(values ...string) func(string) error {
 
 func checkDuration(s string) error {
 	_, err := parseDuration(s)
+	return err
+}
+
+func checkLease(s string) error {
+	d, err := parseDuration(s)
+	if err == nil && (d < time.Second || d > 10*time.Minute) {
+		err = fmt.Errorf("%.40q is out of range: give 1s to 10m", s)
+	}
 	return err
 }
 

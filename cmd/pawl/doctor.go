@@ -15,6 +15,7 @@ import (
 
 	"github.com/pawl-run/pawl/client"
 	"github.com/pawl-run/pawl/internal/runtime"
+	"github.com/pawl-run/pawl/internal/store"
 )
 
 // checkup is one line of `pawl doctor`.
@@ -101,6 +102,9 @@ func (a *app) checkServer(ctx context.Context, server string) checkup {
 
 // checkState looks at the state directory and, when nobody works on it, at the database in it.
 func (a *app) checkState(ctx context.Context) []checkup {
+	if dsn := a.config.text("store"); isPostgres(dsn) {
+		return a.checkPostgres(ctx, dsn)
+	}
 	dir := a.config.text("state_dir")
 	state := checkup{What: "state directory", Needed: true, OK: true, Say: dir}
 	lock, err := lockState(dir)
@@ -120,6 +124,11 @@ func (a *app) checkState(ctx context.Context) []checkup {
 		return []checkup{state, db}
 	}
 	defer func() { _ = s.Close() }()
+	return []checkup{state, a.checkRows(ctx, db, s)}
+}
+
+// checkRows looks at every row.
+func (a *app) checkRows(ctx context.Context, db checkup, s store.Store) checkup {
 	size, _ := s.Size(ctx) // only for show
 	begin := time.Now()
 	violations, err := s.Check(ctx)
@@ -135,7 +144,7 @@ func (a *app) checkState(ctx context.Context) []checkup {
 		db.Say = fmt.Sprintf("%s, %s, every promise holds (checked in %s)", bytesText(size),
 			plural(unfinished, "unfinished execution", "unfinished executions"), time.Since(begin).Round(time.Millisecond))
 	}
-	return []checkup{state, db}
+	return db
 }
 
 func (a *app) checkRuntimes(ctx context.Context) []checkup {

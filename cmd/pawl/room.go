@@ -19,7 +19,6 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime"
 	"github.com/pawl-run/pawl/internal/server"
 	"github.com/pawl-run/pawl/internal/store"
-	"github.com/pawl-run/pawl/internal/store/postgres"
 	"github.com/pawl-run/pawl/internal/store/sqlite"
 	"github.com/pawl-run/pawl/internal/task"
 	"github.com/pawl-run/pawl/internal/telemetry"
@@ -77,7 +76,7 @@ func (a *app) openRoom(ctx context.Context, lock *os.File, ro roomOptions) (_ *r
 	}
 	r.engine, err = engine.New(engine.Options{
 		Store: r.store, Blobs: r.blobs, Log: r.log, Exclusive: !isPostgres(a.config.text("store")), Tracer: r.tracer, Retention: a.config.retention(),
-		Queues: a.config.list("queues"), Validate: task.Validate,
+		Queues: a.config.list("queues"), Validate: task.Validate, Lease: a.config.lease(), Committers: committers(a.config.text("store")),
 	})
 	if err != nil {
 		return nil, err
@@ -217,11 +216,7 @@ func background(f func(context.Context)) (stop func()) {
 // openStore opens the database that a setting names. Of PostgreSQL, schema holds the tables; "" is the usual one.
 func openStore(ctx context.Context, dsn, dir, schema string) (store.Store, error) {
 	if isPostgres(dsn) {
-		s, err := postgres.Open(ctx, dsn, postgres.Options{Schema: schema})
-		if err != nil {
-			return nil, err // a nil *postgres.Store must not become a store.Store
-		}
-		return s, nil
+		return openPostgres(ctx, dsn, schema)
 	}
 	path := filepath.Join(dir, "pawl.db")
 	if given, ok := strings.CutPrefix(dsn, "sqlite:"); ok {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/client"
+	"github.com/pawl-run/pawl/internal/store"
 )
 
 // promises are the invariants that rows can show, by their numbers in docs/invariants.md, in a few words.
@@ -63,6 +64,13 @@ func (a *app) verify(ctx context.Context) (*api.Verification, error) {
 		}
 		return c.Verify(ctx)
 	}
+	if dsn := a.config.text("store"); isPostgres(dsn) {
+		s, err := openPostgres(ctx, dsn, "")
+		if err != nil {
+			return nil, err
+		}
+		return verifyRows(ctx, s)
+	}
 	dir := a.config.text("state_dir")
 	lock, err := lockState(dir)
 	if errors.Is(err, errHeld) {
@@ -88,6 +96,11 @@ func (a *app) verify(ctx context.Context) (*api.Verification, error) {
 	if err != nil {
 		return nil, err
 	}
+	return verifyRows(ctx, s)
+}
+
+// verifyRows looks at every row, and closes the store.
+func verifyRows(ctx context.Context, s store.Store) (*api.Verification, error) {
 	defer func() { _ = s.Close() }()
 	begun := time.Now()
 	broken, err := s.Check(ctx)

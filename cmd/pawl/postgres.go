@@ -1,0 +1,62 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/store/postgres"
+)
+
+// openPostgres opens the database and brings its schema up to date. What is wrong with it is wrong usage: it does not pass
+// by itself.
+func openPostgres(ctx context.Context, dsn, schema string) (store.Store, error) {
+	s, err := postgres.Open(ctx, dsn, postgres.Options{Schema: schema})
+	if err != nil {
+		return nil, &exit{exitUsage, err} // a nil *postgres.Store must not become a store.Store
+	}
+	return s, nil
+}
+
+// committers is how many transactions an engine on a database runs side by side: while one of them waits for the disk,
+// others decide. SQLite has one writer.
+func committers(dsn string) int {
+	if isPostgres(dsn) {
+		return 2
+	}
+	return 1
+}
+
+// checkPostgres looks at a database without changing it: also its schema stays as it is.
+func (a *app) checkPostgres(ctx context.Context, dsn string) []checkup {
+	db := checkup{What: "database", Needed: true}
+	all, err := postgres.Status(ctx, dsn, postgres.Options{})
+	if err != nil {
+		db.Say = err.Error()
+		return []checkup{db}
+	}
+	if n := pending(all); n > 0 {
+		db.OK, db.Needed = true, false
+		db.Say = fmt.Sprintf("%s reachable, %s not applied yet", redacted(dsn), plural(n, "migration is", "migrations are"))
+		db.Fix = "the next pawl server does it, or: pawl migrate up"
+		return []checkup{db}
+	}
+	s, err := openPostgres(ctx, dsn, "")
+	if err != nil {
+		db.Say = err.Error()
+		return []checkup{db}
+	}
+	defer func() { _ = s.Close() }()
+	db.OK = true
+	return []checkup{a.checkRows(ctx, db, s)}
+}
+
+func pending(all []postgres.Migration) int {
+	n := 0
+	for _, m := range all {
+		if m.AppliedAt.IsZero() {
+			n++
+		}
+	}
+	return n
+}
