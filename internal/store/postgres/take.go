@@ -95,8 +95,10 @@ func (t *tx) takeFrom(ctx context.Context, queue string, n int) ([]*flow.Executi
 		t.s.worn.moved(queue, all)
 		return all, err
 	}
-	if err := t.flush(ctx); err != nil { // what waits is not to be measured
-		return nil, err
+	if t.begun {
+		if err := t.flush(ctx); err != nil { // what waits is not to be measured
+			return nil, err
+		}
 	}
 	began := time.Now()
 	err := t.ask(ctx, qTake, t.args().text(queue).int(int64(n)), t.collect(&all, store.WithPayload))
