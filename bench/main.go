@@ -66,17 +66,18 @@ func open(ctx context.Context, s trial.Spec) (trial.Peer, error) {
 
 // options are the flags.
 type options struct {
-	dsn      string
-	peers    []string
-	groups   []group
-	rounds   int
-	scale    float64
-	slots    int
-	queued   int
-	finished int
-	idle     time.Duration
-	output   string
-	profile  string
+	dsn        string
+	peers      []string
+	groups     []group
+	rounds     int
+	scale      float64
+	slots      int
+	committers int
+	queued     int
+	finished   int
+	idle       time.Duration
+	output     string
+	profile    string
 }
 
 func run(ctx context.Context) error {
@@ -104,6 +105,7 @@ func parse(args []string) (options, error) {
 	f.IntVar(&o.rounds, "rounds", 5, "how often; medians are printed")
 	f.Float64Var(&o.scale, "scale", 1, "multiplies how much is done: 0.01 shows that everything runs")
 	f.IntVar(&o.slots, "slots", 0, "slots of Pawl's worker (default 2000, as many as River works at once)")
+	f.IntVar(&o.committers, "committers", 4, "transactions that a server of Pawl runs side by side")
 	f.IntVar(&o.queued, "queued", 1_000_000, "how much is queued in the workload claim")
 	f.IntVar(&o.finished, "finished", 5_000_000, "how much has ended before in the workload finished")
 	f.DurationVar(&o.idle, "idle", 0, "finished: also measure with a transaction idle elsewhere for so long")

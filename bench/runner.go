@@ -175,7 +175,7 @@ func (r *runner) measure(ctx context.Context, g group, peer string, round int) (
 	if err := r.exec(ctx, `CHECKPOINT`); err != nil {
 		return err
 	}
-	spec := trial.Spec{Peer: peer, DSN: onDatabase(r.dsn, name), Workloads: r.workloads(g, peer), Dir: dir, Server: r.programs[peer]}
+	spec := trial.Spec{Peer: peer, DSN: onDatabase(r.dsn, name), Workloads: r.workloads(g, peer), Dir: dir, Server: r.programs[peer], Committers: r.committers}
 	if r.profile != "" {
 		spec.Profile = filepath.Join(r.profile, fmt.Sprintf("%s-%s-%d.pprof", peer, g.name, round+1))
 	}

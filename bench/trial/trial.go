@@ -61,12 +61,13 @@ const (
 
 // Spec is what one process is to do.
 type Spec struct {
-	Peer      string
-	DSN       string // of a database that nobody else uses
-	Workloads []Workload
-	Dir       string // for files; removed afterwards
-	Server    string // the peer's server program, for those that have one
-	Profile   string // where to write a CPU profile; "" writes none
+	Peer       string
+	DSN        string // of a database that nobody else uses
+	Workloads  []Workload
+	Dir        string // for files; removed afterwards
+	Server     string // the peer's server program, for those that have one
+	Committers int    // how many transactions one of Pawl's servers runs side by side
+	Profile    string // where to write a CPU profile; "" writes none
 }
 
 // Peer runs workloads. It is asked for one at a time.

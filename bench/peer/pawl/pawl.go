@@ -28,9 +28,10 @@ const (
 
 // peer is one or more servers on one database.
 type peer struct {
-	dsn     string
-	servers []*server
-	closers []func()
+	dsn        string
+	committers int // of each server
+	servers    []*server
+	closers    []func()
 }
 
 // server is what one process of Pawl is made of.
@@ -41,7 +42,7 @@ type server struct {
 
 // Open makes the tables and starts one server, without a worker.
 func Open(ctx context.Context, s trial.Spec) (trial.Peer, error) {
-	p := &peer{dsn: s.DSN}
+	p := &peer{dsn: s.DSN, committers: s.Committers}
 	if err := p.serve(ctx, 1); err != nil {
 		p.Close()
 		return nil, err
@@ -64,7 +65,7 @@ func (p *peer) serve(ctx context.Context, n int) error {
 			return err
 		}
 		p.closers = append(p.closers, func() { _ = st.Close() })
-		e, err := engine.New(engine.Options{Store: st, Log: slog.New(slog.DiscardHandler), Validate: task.Validate})
+		e, err := engine.New(engine.Options{Store: st, Log: slog.New(slog.DiscardHandler), Validate: task.Validate, Committers: p.committers})
 		if err != nil {
 			return err
 		}
