@@ -47,7 +47,7 @@ func (t *turn) lockKeys(ctx context.Context, drafts []*flow.Draft) error {
 		return err
 	}
 	slices.Sort(names)
-	uses, err := t.tx.LockKeys(ctx, names)
+	uses, err := t.useKeys(ctx, names)
 	if err != nil {
 		return fmt.Errorf("lock keys: %w", err)
 	}
@@ -55,6 +55,14 @@ func (t *turn) lockKeys(ctx context.Context, drafts []*flow.Draft) error {
 		t.keys[name].use = uses[name]
 	}
 	return nil
+}
+
+// useKeys locks keys and tells how full they are. Tickets drawn before are dropped: only those drawn under the keys' locks
+// are in the order of arrival for every replica.
+func (t *turn) useKeys(ctx context.Context, names []string) (map[string]store.KeyUse, error) {
+	uses, err := t.tx.LockKeys(ctx, names)
+	t.nextTicket = t.lastTicket
+	return uses, err
 }
 
 // arrive decides about one draft that is due.
@@ -146,7 +154,7 @@ func (t *turn) admitLines(ctx context.Context) (bool, error) {
 		return false, nil
 	}
 	slices.Sort(freed)
-	uses, err := t.tx.LockKeys(ctx, freed)
+	uses, err := t.useKeys(ctx, freed)
 	if err != nil {
 		return false, fmt.Errorf("lock keys: %w", err)
 	}

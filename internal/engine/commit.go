@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/failpoint"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/telemetry"
@@ -126,7 +127,11 @@ func (e *Engine) commit(ctx context.Context, ops []op, takers []*taker) {
 		if err != nil {
 			return err
 		}
-		return t.run(ctx, ops, takers)
+		if err := t.run(ctx, ops, takers); err != nil {
+			return err
+		}
+		failpoint.Hit(failpoint.BeforeCommit)
+		return nil
 	})
 	if err != nil && len(ops) > 1 && spoiled(err) {
 		e.opts.Log.Warn("halving a batch that cannot be committed", telemetry.Requests, len(ops), telemetry.Executions, named(ops), telemetry.Err, err)
@@ -136,10 +141,12 @@ func (e *Engine) commit(ctx context.Context, ops []op, takers []*taker) {
 		return
 	}
 	if err == nil {
+		failpoint.Hit(failpoint.AfterCommit)
 		e.counters.committed(len(ops))
 		e.distributions.commit.Observe(since(began))
 		e.distributions.batch.Observe(float64(len(ops)))
 		e.told(t)
+		failpoint.Hit(failpoint.AfterTell)
 	} else {
 		e.counters.failedCommits.Add(1)
 		e.opts.Log.Error("commit failed", telemetry.Requests, len(ops), telemetry.Executions, named(ops), telemetry.Err, err)
