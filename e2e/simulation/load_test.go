@@ -49,14 +49,14 @@ func (l *load) define() {
 	}
 	synctest.Wait()
 	done := make(chan error, 1)
-	e, ctx, stop := w.replicas[0].reach(w.ctx)
-	defer stop()
+	to := w.replicas[0].reach(w.ctx)
+	defer to.done()
 	w.spawn(func() {
 		var all []*definition.Definition
 		for _, d := range l.docs {
 			all = append(all, d.defs...)
 		}
-		_, err := e.Define(ctx, append(all, leaf().defs...))
+		_, err := to.Define(to.ctx, append(all, leaf().defs...))
 		done <- err
 	})
 	for {
@@ -69,12 +69,12 @@ func (l *load) define() {
 			return
 		default:
 		}
-		for _, g := range gs {
-			if g.of == w.replicas[0] && g.kind == atCommit {
-				w.release(g, verdict{})
-				break
-			}
+		i := slices.IndexFunc(gs, func(g *gate) bool { return g.of == w.replicas[0] && g.kind == atCommit })
+		if i < 0 {
+			time.Sleep(50 * time.Millisecond) // the answer waits until every replica knows
+			continue
 		}
+		w.release(gs[i], verdict{})
 	}
 }
 
@@ -318,13 +318,13 @@ func (l *load) call(ctx context.Context, key string, do func(context.Context, *e
 	if sent.do == gone || sent.do == lose || sent.to == nil {
 		return errLost
 	}
-	e, at, done := sent.to.reach(ctx)
-	if e == nil {
+	to := sent.to.reach(ctx)
+	if to == nil {
 		return errLost
 	}
-	defer done()
-	err := do(at, e)
-	if at.Err() != nil {
+	defer to.done()
+	err := do(to.ctx, to.Engine)
+	if to.died() {
 		return errLost
 	}
 	back := l.w.park(ctx, &gate{key: key + " answer", kind: atAnswer})

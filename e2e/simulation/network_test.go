@@ -49,13 +49,13 @@ func (l *link) call(ctx context.Context, method string, do func(ctx context.Cont
 		return errLost
 	}
 	v(sent)
-	e, at, done := sent.to.reach(ctx)
-	if e == nil {
+	to := sent.to.reach(ctx)
+	if to == nil {
 		return errLost
 	}
-	defer done()
-	err := l.arrive(ctx, at, sent.to, method, e, do)
-	if at.Err() != nil && ctx.Err() == nil {
+	defer to.done()
+	err := l.arrive(ctx, to, method, do)
+	if to.died() {
 		err = errLost // the engine is no more, whatever it meant to say
 	}
 	back := w.park(ctx, &gate{key: l.p.name + "/" + method + " answer", kind: atAnswer, at: l.p.h})
@@ -72,27 +72,19 @@ func (l *link) call(ctx context.Context, method string, do func(ctx context.Cont
 }
 
 // arrive lets the engine work on a call. Of some calls it does not notice that the caller has left.
-func (l *link) arrive(ctx, at context.Context, to *replica, method string, e *engine.Engine, do func(context.Context, handoff.Handoff) error) error {
+func (l *link) arrive(ctx context.Context, to *visit, method string, do func(context.Context, handoff.Handoff) error) error {
 	w := l.p.h.w
 	if w.plan.Solo || w.noise("unnoticed", l.p.name, method, time.Since(w.began)) > 0.3 {
-		return do(at, w.facing(e))
+		return do(to.ctx, w.facing(to.Engine))
 	}
 	over := make(chan error, 1)
-	w.spawn(func() {
-		_, alone, done := to.reach(w.ctx)
-		if alone == nil {
-			over <- errLost
-			return
-		}
-		defer done()
-		over <- do(alone, w.facing(e))
-	})
+	w.spawn(func() { over <- do(to.alive, w.facing(to.Engine)) })
 	select {
 	case err := <-over:
 		return err
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-at.Done():
+	case <-to.alive.Done():
 		return errLost
 	}
 }
@@ -208,13 +200,13 @@ func (l *link) deliverLater(session flow.ID, reports []flow.Report) {
 		if v.do == gone || v.do == lose || v.to == nil {
 			return
 		}
-		e, ctx, done := v.to.reach(w.ctx)
-		if e == nil {
+		to := v.to.reach(w.ctx)
+		if to == nil {
 			return
 		}
-		defer done()
+		defer to.done()
 		// Whatever comes of it, nobody listens.
-		_, _ = w.facing(e).Report(ctx, session, reports)
+		_, _ = w.facing(to.Engine).Report(to.ctx, session, reports)
 	})
 }
 

@@ -263,7 +263,6 @@ const bugSeeds = 120
 
 // TestPlantedBugs checks the checker: each of these bugs must be caught, by one of the invariants that it breaks.
 func TestPlantedBugs(t *testing.T) {
-	t.Parallel()
 	lines := make([]string, len(bugs))
 	t.Cleanup(func() {
 		t.Logf("planted bugs: %d\n%s", len(bugs), strings.Join(lines, "\n"))
@@ -271,7 +270,6 @@ func TestPlantedBugs(t *testing.T) {
 	for i := range bugs {
 		b := &bugs[i]
 		t.Run(strings.ReplaceAll(b.name, " ", "-"), func(t *testing.T) {
-			t.Parallel()
 			for seed := uint64(1); seed <= bugSeeds; seed++ {
 				r := runSeed(t, seed, b, false)
 				if len(r.broken) == 0 {

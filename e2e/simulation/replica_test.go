@@ -115,15 +115,27 @@ func (r *replica) retire() {
 	r.run()
 }
 
-// reach returns the engine and a context that ends with its process; nil when it is down.
-func (r *replica) reach(ctx context.Context) (*engine.Engine, context.Context, context.CancelFunc) {
+// visit is a call that has reached an engine.
+type visit struct {
+	*engine.Engine
+	to    *replica
+	ctx   context.Context // ends with the call and with the process
+	done  context.CancelFunc
+	alive context.Context // ends with the process
+}
+
+// died reports whether the engine's process is no more, and with it what it meant to answer.
+func (v *visit) died() bool { return v.alive.Err() != nil }
+
+// reach begins a call; nil when nobody is there.
+func (r *replica) reach(ctx context.Context) *visit {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.engine == nil {
-		return nil, nil, nil
+		return nil
 	}
 	ctx, cancel := both(ctx, r.alive)
-	return r.engine, ctx, cancel
+	return &visit{Engine: r.engine, to: r, ctx: ctx, done: cancel, alive: r.alive}
 }
 
 // seam is the store as one engine has it: each transaction waits at a gate, may fail in every way, and is seen by the

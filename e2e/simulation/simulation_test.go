@@ -1,8 +1,11 @@
 package simulation
 
 import (
+	"encoding/json"
 	"flag"
 	"fmt"
+	"os"
+	"os/exec"
 	"runtime"
 	"strings"
 	"sync"
@@ -15,54 +18,106 @@ var (
 	seeds    = flag.Int("sim.seeds", 0, "how many seeds to run (0: 2000, with the race detector 200)")
 	firstOne = flag.Uint64("sim.first", 1, "the first seed")
 	verbose  = flag.Bool("sim.v", false, "print the whole trace")
+	part     = flag.String("sim.part", "", "which part of the seeds this process runs, as 0/2; set by the test itself")
 )
 
-// TestSimulation runs many seeds and fails with those that broke a promise.
+// TestMain lets only one goroutine of this process run at a time. What the scheduler of the simulation decides is all that
+// is open then, down to the order in which goroutines that one commit has woken go on.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	runtime.GOMAXPROCS(1)
+	os.Exit(m.Run())
+}
+
+// TestSimulation runs many seeds and fails with those that broke a promise. There is a process for each core.
 func TestSimulation(t *testing.T) {
-	if *oneSeed != 0 {
-		r := runSeed(t, *oneSeed, nil, true)
-		if *verbose {
-			t.Log("\n" + strings.Join(r.trace, "\n"))
-		}
-		report(t, r)
-		t.Logf("seed %d: %d steps, %d commits, %d executions, %d attempts, %s simulated, faults %v", r.seed, r.steps, r.commits, r.executions, r.attempts, r.simulated, r.faults)
-		return
-	}
 	n := *seeds
 	if n == 0 {
 		n = defaultSeeds
 	}
-	if testing.Short() {
-		n = min(n, 200)
-	}
-	var mu sync.Mutex
-	total := result{faults: map[string]int{}}
-	t.Cleanup(func() {
-		t.Logf("%d seeds: %d steps, %d commits, %d executions, %d attempts, %s simulated, faults %v", n, total.steps, total.commits, total.executions, total.attempts, total.simulated, total.faults)
-	})
-	shards := runtime.GOMAXPROCS(0)
-	for shard := range shards {
-		t.Run(fmt.Sprint(shard), func(t *testing.T) {
-			t.Parallel()
-			for i := shard; i < n && !t.Failed(); i += shards {
-				r := runSeed(t, *firstOne+uint64(i), nil, false)
-				report(t, r)
-				mu.Lock()
-				total.add(r)
-				mu.Unlock()
-			}
-		})
+	switch {
+	case *oneSeed != 0:
+		replaySeed(t)
+	case *part != "":
+		runPart(t, n)
+	default:
+		runAll(t, n)
 	}
 }
 
+func replaySeed(t *testing.T) {
+	r := runSeed(t, *oneSeed, nil, true)
+	if *verbose {
+		t.Log("\n" + strings.Join(r.trace, "\n"))
+	}
+	report(t, r)
+	t.Logf("seed %d: %s", r.seed, r)
+}
+
+// totals is how a process tells its parent what it did.
+const totals = "simulated: "
+
+func runPart(t *testing.T, n int) {
+	var i, of int
+	if _, err := fmt.Sscanf(*part, "%d/%d", &i, &of); err != nil {
+		t.Fatalf("-sim.part %q: %v", *part, err)
+	}
+	total := result{Faults: map[string]int{}}
+	for ; i < n && !t.Failed(); i += of {
+		r := runSeed(t, *firstOne+uint64(i), nil, false)
+		report(t, r)
+		total.add(r)
+	}
+	line, err := json.Marshal(total)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Printf("%s%s\n", totals, line)
+}
+
+func runAll(t *testing.T, n int) {
+	parts := runtime.NumCPU()
+	var mu sync.Mutex
+	total := result{Faults: map[string]int{}}
+	var all sync.WaitGroup
+	for i := range parts {
+		all.Go(func() {
+			cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestSimulation$", "-test.timeout=0",
+				fmt.Sprintf("-sim.part=%d/%d", i, parts), fmt.Sprintf("-sim.seeds=%d", n), fmt.Sprintf("-sim.first=%d", *firstOne))
+			out, err := cmd.CombinedOutput()
+			mu.Lock()
+			defer mu.Unlock()
+			for line := range strings.Lines(string(out)) {
+				var part result
+				if text, ok := strings.CutPrefix(line, totals); ok && json.Unmarshal([]byte(text), &part) == nil {
+					total.add(&part)
+				}
+			}
+			if err != nil {
+				t.Errorf("part %d: %v\n%s", i, err, out)
+			}
+		})
+	}
+	all.Wait()
+	t.Logf("%d seeds: %s", n, &total)
+	if !t.Failed() && total.Seeds != n {
+		t.Errorf("%d seeds were run, not %d", total.Seeds, n)
+	}
+}
+
+func (r *result) String() string {
+	return fmt.Sprintf("%d steps, %d commits, %d executions, %d attempts, %s simulated, faults %v", r.Steps, r.Commits, r.Executions, r.Attempts, r.Simulated, r.Faults)
+}
+
 func (r *result) add(o *result) {
-	r.steps += o.steps
-	r.commits += o.commits
-	r.executions += o.executions
-	r.attempts += o.attempts
-	r.simulated += o.simulated
-	for k, n := range o.faults {
-		r.faults[k] += n
+	r.Seeds += o.Seeds
+	r.Steps += o.Steps
+	r.Commits += o.Commits
+	r.Executions += o.Executions
+	r.Attempts += o.Attempts
+	r.Simulated += o.Simulated
+	for k, n := range o.Faults {
+		r.Faults[k] += n
 	}
 }
 
@@ -88,8 +143,7 @@ func report(t *testing.T, r *result) {
 
 // TestReplay runs seeds twice: the same seed must give the same schedule.
 func TestReplay(t *testing.T) {
-	t.Parallel()
-	for seed := uint64(1); seed <= 25; seed++ {
+	for seed := uint64(1); seed <= 40; seed++ {
 		a, b := runSeed(t, seed, nil, true), runSeed(t, seed, nil, true)
 		if a.sum == b.sum {
 			continue

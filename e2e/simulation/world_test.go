@@ -75,16 +75,14 @@ func (v violation) String() string {
 
 // result is what a run gave.
 type result struct {
-	seed       uint64
-	broken     []violation
-	trace      []string
-	sum        uint64 // of the trace: equal schedules have equal sums
-	steps      int
-	commits    int
-	executions int
-	attempts   int
-	faults     map[string]int
-	simulated  time.Duration
+	seed   uint64
+	broken []violation
+	trace  []string
+	sum    uint64 // of the trace: equal schedules have equal sums
+
+	Seeds, Steps, Commits, Executions, Attempts int
+	Faults                                      map[string]int
+	Simulated                                   time.Duration
 }
 
 // simulate runs one seed within a bubble.
@@ -122,8 +120,9 @@ func simulate(seed uint64, b *bug, keepTrace bool) (_ *result, err error) {
 		return nil, err
 	}
 	return &result{
-		seed: seed, broken: w.broken, trace: w.trace, sum: w.sum, steps: w.steps, commits: w.shadow.commits,
-		executions: w.shadow.created, attempts: w.shadow.attempts, faults: w.shadow.faults, simulated: time.Since(w.began),
+		seed: seed, broken: w.broken, trace: w.trace, sum: w.sum,
+		Seeds: 1, Steps: w.steps, Commits: w.shadow.commits, Executions: w.shadow.created, Attempts: w.shadow.attempts,
+		Faults: w.shadow.faults, Simulated: time.Since(w.began),
 	}, nil
 }
 
