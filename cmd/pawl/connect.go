@@ -113,6 +113,24 @@ func (a *app) following(ctx context.Context, s *session, do func() error) error 
 	}
 }
 
+// lookFor is how long a server waits for a command that only looks at its state directory.
+const lookFor = 10 * time.Second
+
+// awaitState is lockState for a server: a command such as pawl get, which holds the directory for a moment, must not keep
+// it from starting. Whoever works there does.
+func awaitState(ctx context.Context, dir string) (*os.File, error) {
+	deadline := time.Now().Add(lookFor)
+	for {
+		lock, err := lockState(dir)
+		if !errors.Is(err, errHeld) || readOwner(dir).Works || time.Now().After(deadline) {
+			return lock, err
+		}
+		if err := waitFor(ctx, 20*time.Millisecond); err != nil {
+			return nil, err
+		}
+	}
+}
+
 // errHeld means that another process works on the state directory.
 var errHeld = errors.New("held by another process")
 

@@ -244,3 +244,21 @@ func TestSecondInterruptKills(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// A command that only looks at the state directory does not keep a server from starting.
+func TestServerWaitsForLookers(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state")
+	lock, err := lockState(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := (owner{PID: os.Getpid(), Command: "pawl get workers"}).write(lock); err != nil {
+		t.Fatal(err)
+	}
+	r := start(t, os.Environ(), "server", "--listen", "127.0.0.1:0", "--state-dir", dir, "--log-level", "debug")
+	within(t, 10*time.Second, "the server to have started", func() bool { return r.Process.Signal(syscall.Signal(0)) == nil })
+	if err := lock.Close(); err != nil {
+		t.Fatal(err)
+	}
+	within(t, 20*time.Second, "the server to serve", func() bool { return strings.Contains(r.err.String(), "serving on") })
+}

@@ -50,7 +50,7 @@ func (a *app) serve(ctx context.Context, listen string, works bool, grace time.D
 		return usage("listening on %s lets other machines run code here: set a token (--token-file, PAWL_TOKEN or PAWL_TOKEN_FILE), or listen on 127.0.0.1", l.Addr())
 	}
 	dir := a.config.text("state_dir")
-	lock, err := lockState(dir)
+	lock, err := awaitState(ctx, dir)
 	if errors.Is(err, errHeld) {
 		err = fmt.Errorf("the state directory %s is held by %s: stop it, or use another with --state-dir", dir, readOwner(dir))
 	}
