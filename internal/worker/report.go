@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync"
 
+	"github.com/pawl-run/pawl/internal/failpoint"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/handoff"
 	"github.com/pawl-run/pawl/internal/telemetry"
@@ -61,7 +62,9 @@ func (r *reporter) run() {
 			if len(as) == 0 {
 				break
 			}
+			failpoint.Hit(failpoint.BeforeReport)
 			receipts, err := r.life.w.Handoff.Report(r.life.ctx, r.life.session, reports)
+			failpoint.Hit(failpoint.AfterReport)
 			if errors.Is(err, handoff.ErrSessionLost) {
 				r.life.end(err)
 				return

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/pawl-run/pawl/internal/failpoint"
 	"github.com/pawl-run/pawl/internal/handoff"
 	"github.com/pawl-run/pawl/internal/task"
 	"github.com/pawl-run/pawl/internal/telemetry"
@@ -47,6 +48,7 @@ func (l *life) room() bool {
 
 // start runs assignments: the instant ones here and now, the others each in its slot.
 func (l *life) start(work []handoff.Assignment) {
+	failpoint.Hit(failpoint.BeforeStart)
 	var said []*attempt
 	for i := range work {
 		a := newAttempt(l, &work[i])

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/failpoint"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/handoff"
 )
@@ -197,6 +198,8 @@ func write(w http.ResponseWriter, status int, body any) error {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
+	failpoint.Hit(failpoint.BeforeAnswer)
 	_, err = w.Write(b)
+	failpoint.Hit(failpoint.AfterAnswer)
 	return err
 }

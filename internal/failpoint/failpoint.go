@@ -1,0 +1,21 @@
+// Package failpoint marks the moments between two steps at which a crash must do no harm. In a program built with
+// -tags failpoints the process kills itself at the moment that $PAWL_FAILPOINT names ("after-commit:17" is the 17th
+// time that moment comes); in every other program a mark is nothing.
+package failpoint
+
+// The moments.
+const (
+	BeforeCommit = "before-commit" // of the engine: decided, the commit not sent
+	AfterCommit  = "after-commit"  // committed, nobody told
+	AfterTell    = "after-tell"    // watchers and sessions told, callers not answered
+	BeforeAnswer = "before-answer" // a remote worker's call carried out, not answered
+	AfterAnswer  = "after-answer"  // answered
+	BeforeStart  = "before-start"  // of a worker: work claimed, not begun
+	BeforeReport = "before-report" // done, not reported
+	AfterReport  = "after-report"  // reported, the receipt not read
+)
+
+// All lists the moments of servers and of workers.
+func All() (servers, workers []string) {
+	return []string{BeforeCommit, AfterCommit, AfterTell, BeforeAnswer, AfterAnswer}, []string{BeforeStart, BeforeReport, AfterReport}
+}

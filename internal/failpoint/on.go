@@ -1,0 +1,42 @@
+//go:build failpoints
+
+package failpoint
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"sync/atomic"
+)
+
+var (
+	moment string
+	left   atomic.Int64
+)
+
+func init() {
+	name, count, _ := strings.Cut(os.Getenv("PAWL_FAILPOINT"), ":")
+	n, err := strconv.ParseInt(count, 10, 64)
+	if err != nil {
+		n = 1
+	}
+	moment = name
+	left.Store(n)
+}
+
+// Hit says that a moment has come.
+func Hit(name string) {
+	if name != moment || left.Add(-1) != 0 {
+		return
+	}
+	fmt.Fprintf(os.Stderr, "failpoint %s: ending this process\n", name)
+	p, err := os.FindProcess(os.Getpid())
+	if err == nil {
+		err = p.Kill()
+	}
+	if err != nil {
+		os.Exit(137)
+	}
+	select {} // the signal is on its way
+}
