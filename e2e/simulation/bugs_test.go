@@ -180,8 +180,8 @@ func (t *twist) Ordered(ctx context.Context, session flow.ID) ([]*flow.Execution
 
 func (t *twist) LockSession(ctx context.Context, id flow.ID) (store.Session, error) {
 	s, err := t.Tx.LockSession(ctx, id)
-	if err != nil && t.session {
-		return store.Session{ID: id, Queues: []string{"default", "gpu"}}, nil
+	if t.session {
+		return store.Session{ID: id, Queues: []string{"default", "gpu"}, ExpiresAt: t.w.now().Add(time.Hour)}, nil
 	}
 	return s, err
 }

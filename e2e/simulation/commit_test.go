@@ -106,7 +106,7 @@ func (c *commit) replay(r *row, d *seen) {
 		switch {
 		case e.Type == flow.EvProvisioning:
 			place, owner = flow.Held, d.x.Owner
-			if _, live := c.sessions[owner]; !live && !owner.IsZero() {
+			if expires, known := c.sessions[owner]; !owner.IsZero() && (!known || !expires.After(c.now)) {
 				c.w.violate(3, "%s was claimed for session %s, which is gone", name(r.id), name(owner))
 			}
 		case e.Type == flow.EvLost:

@@ -69,7 +69,7 @@ var bugs = []bug{
 		slices.Reverse(xs)
 		return xs[:min(n, len(xs))], err
 	}})},
-	{name: "line ignores priority", invariant: []int{14}, tx: twisted(twist{line: func(t *twist, ctx context.Context, key string, n int) ([]*flow.Execution, error) {
+	{name: "line ignores priority", invariant: []int{14}, tune: func(p *plan) { p.Ops *= 3 }, tx: twisted(twist{line: func(t *twist, ctx context.Context, key string, n int) ([]*flow.Execution, error) {
 		xs, err := t.Tx.Line(ctx, key, 100)
 		slices.SortFunc(xs, func(a, b *flow.Execution) int { return int(a.Ticket - b.Ticket) })
 		return xs[:min(n, len(xs))], err
@@ -259,7 +259,7 @@ func (s *shadow) hasChild(p place) bool {
 }
 
 // bugSeeds is within how many seeds a planted bug must be caught.
-const bugSeeds = 120
+const bugSeeds = 400
 
 // TestPlantedBugs checks the checker: each of these bugs must be caught, by one of the invariants that it breaks.
 func TestPlantedBugs(t *testing.T) {
