@@ -1,0 +1,368 @@
+package chaos
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/store/postgres"
+)
+
+// try is one attempt of one execution.
+type try struct {
+	execution string
+	attempt   int
+}
+
+// effect is what the ledger says of one attempt.
+type effect struct {
+	begun, ended int
+	begin, end   time.Time
+	tag          string
+}
+
+func readLedger(t *testing.T, path string) map[try]*effect {
+	t.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	all := map[try]*effect{}
+	lines := bufio.NewScanner(f)
+	for lines.Scan() {
+		w := strings.Fields(lines.Text())
+		if len(w) != 5 {
+			t.Errorf("the ledger has the line %q", lines.Text())
+			continue
+		}
+		attempt, err := strconv.Atoi(w[2])
+		if err != nil {
+			t.Errorf("the ledger has the attempt %q", w[2])
+		}
+		whole, micros, _ := strings.Cut(w[3], ".")
+		s, err1 := strconv.ParseInt(whole, 10, 64)
+		us, err2 := strconv.ParseInt(micros, 10, 64)
+		if err1 != nil || err2 != nil {
+			t.Errorf("the ledger has the time %q", w[3])
+		}
+		k := try{w[1], attempt}
+		if all[k] == nil {
+			all[k] = &effect{tag: w[4]}
+		}
+		switch e, at := all[k], time.Unix(s, us*1000); w[0] {
+		case "begin":
+			e.begun++
+			e.begin = at
+		case "end":
+			e.ended++
+			e.end = at
+		}
+	}
+	if err := lines.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// verdicts counts, by invariant, what was looked at and what was wrong.
+type verdicts struct {
+	t      *testing.T
+	looked map[int]int
+	broken map[int]int
+}
+
+func (v *verdicts) saw(invariant int) { v.looked[invariant]++ }
+
+func (v *verdicts) wrong(invariant int, format string, args ...any) {
+	if v.broken[invariant]++; v.broken[invariant] <= 5 {
+		v.t.Errorf("invariant %d: %s", invariant, fmt.Sprintf(format, args...))
+	}
+}
+
+func (v *verdicts) print() {
+	var numbers []int
+	for n := range v.looked {
+		numbers = append(numbers, n)
+	}
+	slices.Sort(numbers)
+	var b strings.Builder
+	for _, n := range numbers {
+		fmt.Fprintf(&b, " %d: %d/%d", n, v.looked[n]-v.broken[n], v.looked[n])
+	}
+	v.t.Logf("held, by invariant:%s", b.String())
+}
+
+// life is an execution as its history tells it.
+type life struct {
+	x        *flow.Execution
+	over     map[int]time.Time // attempt → when it stopped being somebody's
+	waited   bool              // the first attempt stood in a line
+	admitted time.Time         // the first attempt's turn
+	lost     int
+	ordered  time.Time // when the last attempt began
+}
+
+func (v *verdicts) readLife(s *postgres.Store, id flow.ID) *life {
+	ctx := context.Background()
+	x, err := s.Get(ctx, id)
+	if err != nil {
+		v.wrong(31, "%s was accepted and cannot be read: %v", id, err)
+		return nil
+	}
+	l := &life{x: x, over: map[int]time.Time{}}
+	events, err := s.Events(ctx, id, 0, 1_000_000)
+	if err != nil {
+		v.wrong(6, "%s: read its history: %v", id, err)
+		return nil
+	}
+	v.saw(6)
+	attempt := 1
+	end := func(at time.Time) {
+		if _, known := l.over[attempt]; !known {
+			l.over[attempt] = at
+		}
+	}
+	for i, e := range events {
+		if e.Seq != int64(i+1) {
+			v.wrong(6, "%s: event %d has number %d", id, i+1, e.Seq)
+			return l
+		}
+		if e.Attempt > attempt {
+			end(e.At)
+			attempt, l.ordered = e.Attempt, e.At
+		}
+		switch e.Type {
+		case flow.EvWaiting:
+			l.waited = l.waited || e.Attempt == 1
+		case flow.EvScheduled:
+			if e.Attempt == 1 {
+				l.admitted = e.At
+			}
+		case flow.EvLost:
+			l.lost++
+			end(e.At)
+		case flow.EvCompleted, flow.EvFailed, flow.EvCancelled, flow.EvTimedOut:
+			end(e.At)
+		}
+	}
+	return l
+}
+
+// check looks at the rows, the histories and the ledger, once everything has ended.
+func check(t *testing.T, dsn string, l *load, limits map[string]int) {
+	t.Helper()
+	s, err := postgres.Open(t.Context(), dsn, postgres.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	v := &verdicts{t: t, looked: map[int]int{}, broken: map[int]int{}}
+	defer v.print()
+	broken, err := s.Check(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range broken {
+		v.wrong(b.Invariant, "%s: %s", b.Execution, b.Say)
+	}
+	ledger := readLedger(t, l.ledger)
+	lives := map[string]*life{}
+	total, lost := 0, 0
+	for before := (flow.ID{}); ; {
+		page, err := s.List(t.Context(), store.Filter{Before: before, Limit: 1000})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, x := range page {
+			before = x.ID
+			if k := v.readLife(s, x.ID); k != nil {
+				lives[x.ID.String()] = k
+				total++
+				lost += k.lost
+				v.saw(34)
+				if !k.x.Stage.Terminal() {
+					v.wrong(34, "%s is still %s", x.ID, k.x.Stage)
+				}
+			}
+		}
+		if len(page) == 0 {
+			break
+		}
+	}
+	v.submissions(l, lives)
+	v.workflows(s, lives)
+	v.effects(ledger, lives)
+	v.limits(ledger, lives, limits)
+	v.lines(l, lives)
+	t.Logf("%d submissions accepted, %d executions, %d attempts lost and repeated, %d side effects, %d refused or unanswered calls",
+		len(l.all), total, lost, len(ledger), l.refusals)
+	for _, say := range l.unwelcome {
+		t.Error(say)
+	}
+	if len(l.all) == 0 || len(ledger) == 0 {
+		t.Error("nothing was done: the test has tested nothing")
+	}
+}
+
+// submissions: everything that was accepted is there and ended as it should.
+func (v *verdicts) submissions(l *load, lives map[string]*life) {
+	keys := map[string]string{}
+	for _, a := range l.all {
+		v.saw(25)
+		if other, known := keys[a.key]; known && other != a.id {
+			v.wrong(25, "key %s: %s and %s", a.key, other, a.id)
+		}
+		keys[a.key] = a.id
+		v.saw(31)
+		k := lives[a.id]
+		if k == nil {
+			v.wrong(31, "%s (%s) was accepted and is gone", a.id, a.key)
+			continue
+		}
+		v.saw(21)
+		if got := k.x.Stage.String(); got != string(a.want) {
+			v.wrong(21, "%s (%s) is %s, not %s: %+v", a.id, a.key, got, a.want, k.x.Outcome)
+		}
+		if a.action == "mixed" && a.want == api.Completed && string(k.x.Outcome.Output) != mixedOutput {
+			v.wrong(21, "%s (%s) ended with %s, not %s", a.id, a.key, k.x.Outcome.Output, mixedOutput)
+		}
+		if !a.cancelled.IsZero() {
+			v.saw(23)
+			if k.ordered.After(a.cancelled) {
+				v.wrong(23, "%s: attempt %d was opened after the cancel had been acknowledged", a.id, k.x.Attempt)
+			}
+		}
+	}
+}
+
+// workflows: each task's items exist once, and only where they may.
+func (v *verdicts) workflows(s *postgres.Store, lives map[string]*life) {
+	want := map[string]map[string]int{
+		"mixed":  {"start": 1, "each": 6, "again": 1, "nap": 1, "keyed": 1, "join": 1},
+		"doomed": {"ok": 1, "bad": 1},
+	}
+	for id, k := range lives {
+		if k.x.Kind != flow.KindWorkflow {
+			continue
+		}
+		v.saw(18)
+		got := map[string]int{}
+		children, err := s.Children(context.Background(), store.WorkflowAttempt{ID: k.x.ID, Attempt: k.x.Attempt}, "", -1, 1000)
+		if err != nil {
+			v.wrong(18, "%s: %v", id, err)
+		}
+		for _, c := range children {
+			got[c.Task]++
+			v.saw(20)
+			if !c.Stage.Terminal() {
+				v.wrong(20, "%s is over and its task %s[%d] is %s", id, c.Task, c.Index, c.Stage)
+			}
+		}
+		if fmt.Sprint(got) != fmt.Sprint(want[k.x.Action]) {
+			v.wrong(18, "%s (%s) has the tasks %v, not %v", id, k.x.Action, got, want[k.x.Action])
+		}
+	}
+}
+
+// effects: no attempt ran twice, none is unknown, and what completed was done.
+func (v *verdicts) effects(ledger map[try]*effect, lives map[string]*life) {
+	for k, e := range ledger {
+		v.saw(3)
+		if e.begun > 1 || e.ended > 1 {
+			v.wrong(3, "%s attempt %d ran %d times", k.execution, k.attempt, e.begun)
+		}
+		x := lives[k.execution]
+		if x == nil || k.attempt > x.x.Attempt {
+			v.wrong(11, "%s attempt %d ran and does not exist", k.execution, k.attempt)
+		}
+	}
+	for id, x := range lives {
+		if x.x.Kind != flow.KindCode || x.x.Stage != flow.Completed {
+			continue
+		}
+		v.saw(11)
+		if e := ledger[try{id, x.x.Attempt}]; e == nil || e.ended != 1 {
+			v.wrong(11, "%s completed in attempt %d, which did nothing", id, x.x.Attempt)
+		}
+	}
+}
+
+// span is when an attempt was at work while it was its worker's to do so.
+type span struct {
+	from, to time.Time
+	who      try
+}
+
+// limits: at no moment more attempts of a key were at work than its limit. What a worker goes on doing after its lease has
+// ended, because it cannot know, is nobody's any more and does not count.
+func (v *verdicts) limits(ledger map[try]*effect, lives map[string]*life, limits map[string]int) {
+	byTag := map[string][]span{}
+	for k, e := range ledger {
+		x := lives[k.execution]
+		if x == nil || e.begun == 0 {
+			continue
+		}
+		to := x.over[k.attempt]
+		if e.ended > 0 && e.end.Before(to) {
+			to = e.end
+		}
+		if to.After(e.begin) {
+			byTag[e.tag] = append(byTag[e.tag], span{e.begin, to, k})
+		}
+	}
+	for tag, spans := range byTag {
+		name, _, _ := strings.Cut(tag, ":")
+		limit, limited := limits[name]
+		if !limited {
+			continue
+		}
+		invariant := 12
+		if strings.Contains(tag, ":") {
+			invariant = 19
+		}
+		slices.SortFunc(spans, func(a, b span) int { return a.from.Compare(b.from) })
+		for i, s := range spans {
+			v.saw(invariant)
+			at := []try{s.who}
+			for _, o := range spans[:i] {
+				if o.to.After(s.from) {
+					at = append(at, o.who)
+				}
+			}
+			if len(at) > limit {
+				v.wrong(invariant, "%s: %d at work at %s, at most %d may be: %v", tag, len(at), s.from.Format(time.StampMicro), limit, at)
+			}
+		}
+	}
+}
+
+// lines: who was submitted earlier under a key, and waited, is admitted earlier. A transaction's time is that of its
+// beginning, so two that follow each other at once may carry their times the other way round.
+func (v *verdicts) lines(l *load, lives map[string]*life) {
+	const slack = time.Second
+	var latest time.Time
+	var who string
+	for _, a := range l.all {
+		k := lives[a.id]
+		if a.action != "first" || k == nil || !k.waited || k.admitted.IsZero() {
+			continue
+		}
+		v.saw(14)
+		if k.admitted.Before(latest.Add(-slack)) {
+			v.wrong(14, "%s was submitted after %s and admitted %s before it", a.id, who, latest.Sub(k.admitted))
+		}
+		if k.admitted.After(latest) {
+			latest, who = k.admitted, a.id
+		}
+	}
+}

@@ -1,0 +1,196 @@
+package chaos
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+const dsnVar = "PAWL_TEST_POSTGRES"
+
+// database is a PostgreSQL database for one test: on a cluster of its own where the test takes the server down, else on
+// the server that all tests use.
+type database struct {
+	dsn   string // reaches the server directly
+	state string // scripts/services keeps the cluster here; empty when it is not ours
+}
+
+// own starts a cluster for this test alone. Whoever is not root and has no PostgreSQL installed gets none.
+func own(t *testing.T) *database {
+	t.Helper()
+	shared(t)
+	d := &database{state: filepath.Join(t.TempDir(), "pg")}
+	if os.Getuid() == 0 { // the server runs as somebody else, who must get there
+		dir, err := os.MkdirTemp("", "pawl-chaos-")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = os.RemoveAll(dir) })
+		if err := os.Chmod(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		d.state = filepath.Join(dir, "pg")
+	}
+	out := d.services(t, "up")
+	for _, word := range strings.Fields(strings.ReplaceAll(out, "\\", "")) {
+		if dsn, ok := strings.CutPrefix(word, dsnVar+"="); ok {
+			d.dsn = strings.Trim(dsn, "'")
+		}
+	}
+	if d.dsn == "" {
+		t.Fatalf("scripts/services up said %q", out)
+	}
+	t.Cleanup(func() { d.services(t, "down") })
+	return d
+}
+
+// shared is a database on the tests' server, gone when the test ends.
+func shared(t *testing.T) *database {
+	t.Helper()
+	dsn := os.Getenv(dsnVar)
+	if dsn == "" {
+		t.Skipf("NOT TESTED: %s names no PostgreSQL. Run `eval \"$(scripts/services up)\"` first.", dsnVar)
+	}
+	return &database{dsn: dsn}
+}
+
+// named makes a database of the test's own on the server.
+func (d *database) named(t *testing.T) string {
+	t.Helper()
+	name := fmt.Sprintf("chaos_%016x", rand.Uint64())
+	d.execute(t, "CREATE DATABASE "+name)
+	t.Cleanup(func() { d.execute(t, "DROP DATABASE IF EXISTS "+name+" WITH (FORCE)") })
+	return withPath(d.dsn, name)
+}
+
+func withPath(dsn, name string) string {
+	u, err := url.Parse(dsn)
+	if err != nil {
+		panic(err)
+	}
+	u.Path = "/" + name
+	return u.String()
+}
+
+// through is the DSN with another address.
+func through(dsn, address string) string {
+	u, err := url.Parse(dsn)
+	if err != nil {
+		panic(err)
+	}
+	u.Host = address
+	return u.String()
+}
+
+func hostOf(dsn string) string {
+	u, err := url.Parse(dsn)
+	if err != nil {
+		panic(err)
+	}
+	return u.Host
+}
+
+func (d *database) execute(t *testing.T, statements ...string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	c, err := pgx.Connect(ctx, d.dsn)
+	if err != nil {
+		t.Errorf("connect: %v", err)
+		return
+	}
+	defer c.Close(ctx)
+	for _, s := range statements {
+		if _, err := c.Exec(ctx, s); err != nil {
+			t.Errorf("%s: %v", s, err)
+		}
+	}
+}
+
+func (d *database) services(t *testing.T, what string) string {
+	t.Helper()
+	cmd := exec.Command("../../scripts/services", what)
+	cmd.Env = append(without(os.Environ(), dsnVar), "PAWL_SERVICES_DIR="+d.state)
+	var complaints bytes.Buffer
+	cmd.Stderr = &complaints
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("scripts/services %s: %v\n%s", what, err, complaints.String())
+	}
+	return string(out)
+}
+
+func without(env []string, name string) []string {
+	var rest []string
+	for _, kv := range env {
+		if !strings.HasPrefix(kv, name+"=") {
+			rest = append(rest, kv)
+		}
+	}
+	return rest
+}
+
+// restart ends the server as a crash would and starts it again.
+func (d *database) restart(t *testing.T) {
+	d.control(t, "-m", "immediate", "-w", "restart")
+}
+
+func (d *database) stop(t *testing.T)  { d.control(t, "-m", "immediate", "-w", "stop") }
+func (d *database) start(t *testing.T) { d.control(t, "-w", "start") }
+
+func (d *database) control(t *testing.T, args ...string) {
+	t.Helper()
+	bin, err := os.ReadFile(filepath.Join(d.state, "bin"))
+	if err != nil {
+		t.Errorf("the cluster's programs: %v", err)
+		return
+	}
+	data := filepath.Join(d.state, "data")
+	args = append([]string{strings.TrimSpace(string(bin)) + "/pg_ctl", "-D", data, "-l", filepath.Join(data, "server.log")}, args...)
+	if os.Getuid() == 0 {
+		args = append([]string{"setpriv", "--reuid=postgres", "--regid=postgres", "--init-groups", "env", "LC_ALL=C.UTF-8"}, args...)
+	}
+	cmd := exec.Command(args[0], args[1:]...)
+	cmd.Dir = "/"
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+}
+
+// logged counts the lines of the server's log that hold a text.
+func (d *database) logged(text string) int {
+	b, err := os.ReadFile(filepath.Join(d.state, "data", "server.log"))
+	if err != nil {
+		return 0
+	}
+	return bytes.Count(b, []byte(text))
+}
+
+// crowd takes connections until the server gives no more, and returns what lets go of them.
+func (d *database) crowd() (leave func(), n int) {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	var all []*pgx.Conn
+	for len(all) < 500 {
+		c, err := pgx.Connect(ctx, d.dsn)
+		if err != nil {
+			break
+		}
+		all = append(all, c)
+	}
+	return func() {
+		for _, c := range all {
+			_ = c.Close(context.Background())
+		}
+	}, len(all)
+}

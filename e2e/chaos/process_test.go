@@ -1,0 +1,149 @@
+package chaos
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// binary is pawl with its fail points in it, built once.
+var binary = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "pawl-chaos-bin-")
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "pawl")
+	if out, err := exec.Command("go", "build", "-tags", "failpoints", "-o", path, "github.com/pawl-run/pawl/cmd/pawl").CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build pawl: %w\n%s", err, out)
+	}
+	return path, nil
+})
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if os.Getenv(dsnVar) != "" {
+		if path, err := binary(); err == nil {
+			_ = os.RemoveAll(filepath.Dir(path))
+		}
+	}
+	os.Exit(code)
+}
+
+// part is a server or a worker that somebody keeps running: when its process ends, another one is started.
+type part struct {
+	t    *testing.T
+	name string
+	args []string
+	log  *os.File
+
+	mu      sync.Mutex
+	cmd     *exec.Cmd
+	env     []string      // of the next life
+	pause   time.Duration // before the next life
+	stopped bool          // there is to be no next life
+	lives   int
+	over    chan struct{}
+}
+
+// run starts a part and keeps it running until the test ends.
+func run(t *testing.T, dir, name string, args ...string) *part {
+	t.Helper()
+	if _, err := binary(); err != nil {
+		t.Fatal(err)
+	}
+	log, err := os.Create(filepath.Join(dir, name+".log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &part{t: t, name: name, args: args, log: log, over: make(chan struct{})}
+	go p.keep()
+	t.Cleanup(func() {
+		p.end(syscall.SIGKILL)
+		_ = log.Close()
+	})
+	return p
+}
+
+const restartAfter = 100 * time.Millisecond
+
+func (p *part) keep() {
+	defer close(p.over)
+	path, _ := binary()
+	for {
+		p.mu.Lock()
+		if p.stopped {
+			p.mu.Unlock()
+			return
+		}
+		cmd := exec.Command(path, p.args...)
+		cmd.Env = append(os.Environ(), p.env...)
+		cmd.Stdout, cmd.Stderr = p.log, p.log
+		p.env = nil
+		p.lives++
+		err := cmd.Start()
+		p.cmd = cmd
+		p.mu.Unlock()
+		if err != nil {
+			p.t.Errorf("start %s: %v", p.name, err)
+			return
+		}
+		err = cmd.Wait()
+		fmt.Fprintf(p.log, "--- %s: life %d ended: %v\n", p.name, p.lives, err)
+		p.mu.Lock()
+		pause := max(p.pause, restartAfter)
+		p.pause = 0
+		p.mu.Unlock()
+		<-time.After(pause)
+	}
+}
+
+// signal sends the process of this moment a signal.
+func (p *part) signal(s syscall.Signal) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.cmd != nil && p.cmd.Process != nil {
+		_ = p.cmd.Process.Signal(s) // it may just have ended
+	}
+}
+
+// kill ends the process as a power cut would. It stays away for the pause; the next life gets the environment.
+func (p *part) kill(pause time.Duration, env ...string) {
+	p.mu.Lock()
+	p.pause, p.env = pause, slices.Clone(env)
+	p.mu.Unlock()
+	p.signal(syscall.SIGKILL)
+}
+
+// end ends the part for good.
+func (p *part) end(s syscall.Signal) {
+	p.mu.Lock()
+	p.stopped = true
+	p.mu.Unlock()
+	p.signal(syscall.SIGCONT)
+	p.signal(s)
+	select {
+	case <-p.over:
+	case <-time.After(time.Minute):
+		p.t.Errorf("%s did not end within a minute of %s", p.name, s)
+		p.signal(syscall.SIGKILL)
+		<-p.over
+	}
+}
+
+// freePort is a port that nobody listens on.
+func freePort(t *testing.T) int {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port
+}
