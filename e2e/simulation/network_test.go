@@ -111,8 +111,9 @@ func (w *world) facing(e *engine.Engine) handoff.Handoff {
 	return h
 }
 
-func (l *link) Open(ctx context.Context, s handoff.Session) (id flow.ID, err error) {
-	err = l.call(ctx, "open", func(ctx context.Context, h handoff.Handoff) (err error) {
+func (l *link) Open(ctx context.Context, s handoff.Session) (flow.ID, error) {
+	var id flow.ID // of no interest to a caller that has left: what follows looks at it only without an error
+	err := l.call(ctx, "open", func(ctx context.Context, h handoff.Handoff) (err error) {
 		id, err = h.Open(ctx, s)
 		if err == nil {
 			l.p.h.w.aside("%s has session %s", l.p.name, name(id))
@@ -125,10 +126,10 @@ func (l *link) Open(ctx context.Context, s handoff.Session) (id flow.ID, err err
 	return id, nil
 }
 
-func (l *link) Take(ctx context.Context, session flow.ID, n int) (work []handoff.Assignment, err error) {
+func (l *link) Take(ctx context.Context, session flow.ID, n int) ([]handoff.Assignment, error) {
 	for {
-		var more []handoff.Assignment
-		err = l.call(ctx, "take", func(ctx context.Context, h handoff.Handoff) (err error) {
+		var work, more []handoff.Assignment
+		err := l.call(ctx, "take", func(ctx context.Context, h handoff.Handoff) (err error) {
 			held, cancel := context.WithTimeout(ctx, holdTake)
 			defer cancel()
 			work, err = h.Take(held, session, n)
@@ -161,7 +162,8 @@ func (l *link) repeated(work []handoff.Assignment) []handoff.Assignment {
 	return slices.Clone(work[:min(len(work), 2)])
 }
 
-func (l *link) Report(ctx context.Context, session flow.ID, reports []flow.Report) (receipts []flow.Receipt, err error) {
+func (l *link) Report(ctx context.Context, session flow.ID, reports []flow.Report) ([]flow.Receipt, error) {
+	var receipts []flow.Receipt
 	w := l.p.h.w
 	sent := make([]flow.Report, 0, len(reports))
 	for _, r := range reports {
@@ -169,7 +171,7 @@ func (l *link) Report(ctx context.Context, session flow.ID, reports []flow.Repor
 		sent = append(sent, l.p.spoil(r))
 	}
 	chopped := false
-	err = l.call(ctx, "report", func(ctx context.Context, h handoff.Handoff) (err error) {
+	err := l.call(ctx, "report", func(ctx context.Context, h handoff.Handoff) (err error) {
 		if chopped {
 			return errLost
 		}
@@ -239,8 +241,9 @@ func (l *link) Log(ctx context.Context, session flow.ID, chunks []store.LogChunk
 	return l.call(ctx, "log", func(ctx context.Context, h handoff.Handoff) error { return h.Log(ctx, session, chunks) }, nothing)
 }
 
-func (l *link) Renew(ctx context.Context, session flow.ID) (r handoff.Renewal, err error) {
-	err = l.call(ctx, "renew", func(ctx context.Context, h handoff.Handoff) (err error) {
+func (l *link) Renew(ctx context.Context, session flow.ID) (handoff.Renewal, error) {
+	var r handoff.Renewal
+	err := l.call(ctx, "renew", func(ctx context.Context, h handoff.Handoff) (err error) {
 		r, err = h.Renew(ctx, session)
 		return err
 	}, nothing)
@@ -251,9 +254,10 @@ func (l *link) Renew(ctx context.Context, session flow.ID) (r handoff.Renewal, e
 	return r, nil
 }
 
-func (l *link) Orders(ctx context.Context, session flow.ID) (orders []handoff.Order, err error) {
+func (l *link) Orders(ctx context.Context, session flow.ID) ([]handoff.Order, error) {
 	for {
-		err = l.call(ctx, "orders", func(ctx context.Context, h handoff.Handoff) (err error) {
+		var orders []handoff.Order
+		err := l.call(ctx, "orders", func(ctx context.Context, h handoff.Handoff) (err error) {
 			held, cancel := context.WithTimeout(ctx, holdOrders)
 			defer cancel()
 			orders, err = h.Orders(held, session)

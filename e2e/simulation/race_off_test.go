@@ -2,4 +2,7 @@
 
 package simulation
 
-const defaultSeeds = 2000
+const (
+	raceEnabled  = false
+	defaultSeeds = 2000
+)
