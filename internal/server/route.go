@@ -152,11 +152,11 @@ func (s *Server) around(mux *http.ServeMux) http.Handler {
 	})
 }
 
-// noteWorker logs that a worker elsewhere was turned away for what it is or says. One whose session is over is not noted:
-// it opens another.
+// noteWorker logs that a worker elsewhere was turned away for what it is or says: also one whose session is over, as it
+// looks like one that speaks for another's.
 func (s *Server) noteWorker(r *http.Request, id string, status int) {
 	switch status {
-	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType, http.StatusUpgradeRequired:
+	case http.StatusBadRequest, http.StatusGone, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType, http.StatusUpgradeRequired:
 	default:
 		return
 	}
