@@ -1,6 +1,7 @@
 # make test checks everything: vet and lint, all tests with the race detector, the fuzz targets for a few seconds each,
 # and the builds for the systems that Pawl runs on. It needs Go; with a C compiler the race detector is on, and what tests
-# need beside that (python3, bash, node) is skipped where it is absent.
+# need beside that (python3, bash, node, PostgreSQL) is skipped where it is absent; scripts/services says how PostgreSQL is
+# found or installed.
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := build
@@ -13,7 +14,11 @@ PARALLEL ?= 2
 # The race detector is C.
 RACE := $(shell command -v gcc >/dev/null 2>&1 && echo -race)
 
-.PHONY: build test vet lint unit fuzz cross bench picture
+# Of make chaos: how often something is taken down, and the seed of the schedule (0: one of its own, printed).
+CYCLES ?= 200
+SEED ?= 0
+
+.PHONY: build test vet lint unit fuzz chaos cross bench picture
 
 build: ## bin/pawl
 	CGO_ENABLED=0 $(GO) build -trimpath -o bin/pawl ./cmd/pawl
@@ -34,7 +39,10 @@ bin/staticcheck: tools/go.mod tools/go.sum
 
 unit:
 	@test -n "$(RACE)" || echo "no C compiler here: the race detector is off"
-	$(GO) test $(RACE) -timeout 15m -p $(PARALLEL) ./...
+	scripts/with-services $(GO) test $(RACE) -timeout 15m -p $(PARALLEL) ./...
+
+chaos: ## three servers, four workers and PostgreSQL, taken down 200 times; make test does it 12 times
+	scripts/with-services $(GO) test ./e2e/chaos -run TestChaos -v -timeout 1h -chaos.long -chaos.cycles $(CYCLES) -chaos.seed $(SEED)
 
 fuzz:
 	scripts/fuzz $(FUZZTIME)

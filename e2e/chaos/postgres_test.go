@@ -145,8 +145,11 @@ func (d *database) restart(t *testing.T) {
 	d.control(t, "-m", "immediate", "-w", "restart")
 }
 
-func (d *database) stop(t *testing.T)  { d.control(t, "-m", "immediate", "-w", "stop") }
-func (d *database) start(t *testing.T) { d.control(t, "-w", "start") }
+// ours reports whether the server's programs are at hand.
+func (d *database) ours() bool {
+	_, err := os.Stat(filepath.Join(d.state, "bin"))
+	return err == nil
+}
 
 func (d *database) control(t *testing.T, args ...string) {
 	t.Helper()
