@@ -1,0 +1,150 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/handoff"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// contested is a store in which somebody else always is faster.
+type contested struct {
+	store.Store
+	on atomic.Bool
+}
+
+func (c *contested) Update(ctx context.Context, decide func(context.Context, store.Tx) error) error {
+	if c.on.Load() {
+		return store.ErrConflict
+	}
+	return c.Store.Update(ctx, decide)
+}
+
+// A report that could not be committed beside those of other replicas is not refused: its worker would give up, and nobody
+// would end the attempt.
+func TestReportInConflict(t *testing.T) {
+	var c *contested
+	r := newRig(t, func(o *Options) {
+		c = &contested{Store: o.Store}
+		o.Store = c
+	})
+	h := r.worker()
+	id := r.submit(Submission{Action: "noop"})
+	a := h.take(1)[0]
+	end := []flow.Report{{Execution: a.Execution, Attempt: 1, Events: []flow.Event{
+		ev(&a, 0, flow.EvRunning, nil), ev(&a, 1, flow.EvCompleted, &flow.Outcome{})}}}
+	c.on.Store(true)
+	if receipts, err := r.e.Report(r.ctx, h.session, end); !errors.Is(err, handoff.ErrUnavailable) {
+		t.Errorf("%+v, %v", receipts, err)
+	}
+	c.on.Store(false)
+	if receipts, err := r.e.Report(r.ctx, h.session, end); err != nil || receipts[0].Verdict != flow.Applied {
+		t.Errorf("%+v, %v", receipts, err)
+	}
+	r.ended(id)
+}
+
+// From the moment at which a session begins to be recovered it claims nothing more: nobody would recover that.
+func TestNoClaimAfterRecoveryBegan(t *testing.T) {
+	r := newRig(t)
+	h := r.worker()
+	r.submit(Submission{Action: "noop"})
+	err := r.store.Update(r.ctx, func(ctx context.Context, tx store.Tx) error {
+		_, err := tx.RenewSession(ctx, h.session, time.Time{}, ended)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if work, err := r.e.Take(r.ctx, h.session, 1); !errors.Is(err, handoff.ErrSessionLost) {
+		t.Errorf("claimed %v, %v", work, err)
+	}
+}
+
+// replica is another engine on a rig's store.
+func (r *rig) replica(change ...func(*Options)) *Engine {
+	r.Helper()
+	o := Options{Store: r.store, Poll: 50 * time.Millisecond, Log: slog.New(slog.NewTextHandler(r.Output(), nil))}
+	for _, c := range change {
+		c(&o)
+	}
+	e, err := New(o)
+	if err != nil {
+		r.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- e.Run(ctx) }()
+	r.Cleanup(func() {
+		stop()
+		if err := <-done; err != nil {
+			r.Errorf("engine: %v", err)
+		}
+	})
+	return e
+}
+
+// What one replica accepts, a worker at another gets, also while the other is busy with requests that find nothing.
+func TestWorkOfAnotherReplica(t *testing.T) {
+	r := newRig(t, func(o *Options) { o.Exclusive, o.Poll = false, 50*time.Millisecond })
+	other := r.replica()
+	busy := r.worker("idle") // of another queue: its calls come more often than the poll
+	session, err := other.Open(r.ctx, handoff.Session{Name: "there", Queues: []string{DefaultQueue}, Slots: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(r.ctx)
+	defer stop()
+	go func() {
+		for ctx.Err() == nil {
+			short, cancel := context.WithTimeout(ctx, 10*time.Millisecond)
+			_, _ = other.Take(short, busy.session, 1) // there is nothing to take
+			cancel()
+		}
+	}()
+	got := make(chan error, 1)
+	go func() {
+		work, err := other.Take(r.ctx, session, 1)
+		if err == nil && len(work) != 1 {
+			err = errors.New("nothing")
+		}
+		got <- err
+	}()
+	r.submit(Submission{Action: "noop"})
+	select {
+	case err := <-got:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(30 * time.Second):
+		t.Error("nothing was handed out within 30 s")
+	}
+}
+
+// A replica forgets sessions that others have ended.
+func TestForgetsSessionsThatOthersEnded(t *testing.T) {
+	r := newRig(t, func(o *Options) { o.Exclusive = false })
+	other := r.replica(func(o *Options) { o.Lease = time.Second })
+	h := r.worker()
+	if _, err := other.seat(r.ctx, h.session); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.e.Close(r.ctx, h.session); err != nil {
+		t.Fatal(err)
+	}
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.After(30 * time.Second); other.sessions.seat(h.session) != nil; {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatal("it is still remembered")
+		}
+	}
+}
