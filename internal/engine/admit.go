@@ -76,6 +76,7 @@ func (t *turn) arrive(ctx context.Context, d *flow.Draft) error {
 	switch verdict {
 	case admission.Admit:
 		k.use.Holders++
+		t.given[d.ID] = true
 		return t.schedule(ctx, d)
 	case admission.Refuse:
 		return d.Finish(flow.Cancelled, flow.Outcome{Error: &flow.Error{
@@ -200,6 +201,7 @@ func (t *turn) admitLine(ctx context.Context, name string, k *keyTurn) (int, err
 		return 0, err
 	}
 	for _, d := range ds {
+		t.given[d.ID] = true
 		if err := t.schedule(ctx, d); err != nil {
 			return 0, err
 		}

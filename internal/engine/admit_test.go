@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"testing"
 
 	"github.com/pawl-run/pawl/internal/flow"
@@ -114,5 +115,36 @@ func TestOneLineManyLimits(t *testing.T) {
 	}
 	if a, b := r.get(three), r.get(one); a.Place != flow.Ready || b.Place != flow.Waiting {
 		t.Errorf("what allows three is %s, and what allows one %s", a.Place, b.Place)
+	}
+}
+
+// A slot that is taken and given back within one batch goes to whoever waits.
+func TestSlotTakenAndGivenBackInOneBatch(t *testing.T) {
+	r := newRig(t)
+	g := newGroup(2)
+	tenant := Submission{Action: "noop", Key: "tenant", KeyLimit: 1}
+	var subs [2]*submitOp
+	for i := range subs {
+		subs[i] = &submitOp{out: new(Submitted), group: g}
+		if err := r.e.prepare(r.ctx, &tenant, subs[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cancel := &request{over: make(chan error, 1), run: func(_ context.Context, t *turn) error {
+		d := t.drafts[subs[0].id]
+		if err := d.Cancel(flow.Cancelled, flow.CodeCancelled, "no more", t.now); err != nil {
+			return err
+		}
+		t.cancelled(d)
+		return nil
+	}}
+	if err := r.e.enqueue(subs[0], subs[1], cancel); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-cancel.over; err != nil {
+		t.Fatal(err)
+	}
+	if first, second := r.get(subs[0].id), r.get(subs[1].id); first.Stage != flow.Cancelled || second.Place != flow.Ready {
+		t.Errorf("the first is %s, the second in place %s", first.Stage, second.Place)
 	}
 }

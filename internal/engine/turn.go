@@ -27,6 +27,7 @@ type turn struct {
 
 	keys  map[string]*keyTurn
 	freed map[flow.ID]bool // whose slot has been taken off its key's count since the last flush
+	given map[flow.ID]bool // who got a slot since then, which its Before does not show
 	folds map[flow.ID]bool // workflows with news from their tasks
 	again []flow.ID        // workflows that go on in the next transaction
 
@@ -57,6 +58,7 @@ func (e *Engine) newTurn(ctx context.Context, tx store.Tx) (*turn, error) {
 		drafts:    map[flow.ID]*flow.Draft{},
 		keys:      map[string]*keyTurn{},
 		freed:     map[flow.ID]bool{},
+		given:     map[flow.ID]bool{},
 		folds:     map[flow.ID]bool{},
 		scheduled: map[string]bool{},
 		claimed:   map[*taker][]*flow.Execution{},
@@ -166,7 +168,7 @@ func (t *turn) add(d *flow.Draft) {
 // changed looks at a draft after a decision and notes what follows from it.
 func (t *turn) changed(d *flow.Draft) {
 	t.dirty = append(t.dirty, d)
-	if d.FreedKey() && !t.freed[d.ID] {
+	if (d.FreedKey() || t.given[d.ID] && !d.Place.HoldsKey()) && !t.freed[d.ID] {
 		t.freed[d.ID] = true
 		k := t.key(d.Key)
 		k.freed = true
@@ -227,6 +229,7 @@ func (t *turn) flush(ctx context.Context) error {
 	}
 	clear(t.writing)
 	clear(t.freed)
+	clear(t.given)
 	t.marks, t.newIdem = nil, nil
 	return nil
 }
