@@ -23,7 +23,7 @@ func AppendHistory(b []byte, events []flow.Event, next, created int64) []byte {
 	w := writer{b: b}
 	for i := range events {
 		e := &events[i]
-		number := uint64(slices.Index(eventNumbers, e.Type) + 1)
+		number := EventNumber(e.Type)
 		head := number << typeShift
 		if e.Data != nil {
 			head |= hasData
@@ -58,12 +58,12 @@ func DecodeHistory(all []flow.Event, b []byte, first, from, to, created int64) (
 			seq = d.int()
 		}
 		e := flow.Event{Seq: seq}
-		if n := head >> typeShift; n > uint64(len(eventNumbers)) {
-			d.err = errShort
-		} else if n > 0 {
-			e.Type = eventNumbers[n-1]
-		} else {
+		if n := head >> typeShift; n == 0 {
 			e.Type = flow.EventType(d.text())
+		} else if t, ok := EventType(n); ok {
+			e.Type = t
+		} else {
+			d.err = errShort
 		}
 		e.Attempt = int(d.uint())
 		e.At = time.UnixMicro(created + d.int()).UTC()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/store/row"
 )
 
 var (
@@ -113,11 +114,11 @@ func (t *tx) apply(x *flow.Draft) error {
 	if x.NextSeq > maxEvents {
 		return fmt.Errorf("event %d: an execution has at most %d events", x.NextSeq, maxEvents)
 	}
-	created := micros(x.CreatedAt)
+	created := row.Micros(x.CreatedAt)
 	for i := range x.Events {
 		e := &x.Events[i]
 		err := t.c.use(qInsertEvent).int(eventKey(n, e.Seq)).int(int64(e.Attempt)).eventTypeParam(e.Type).
-			int(micros(e.At) - created).blob(e.Data).run()
+			int(row.Micros(e.At) - created).blob(e.Data).run()
 		if err != nil {
 			return fmt.Errorf("write event %d: %w", e.Seq, err)
 		}
@@ -129,7 +130,7 @@ func (t *tx) apply(x *flow.Draft) error {
 	}
 	for i := range x.InboxAdd {
 		e := &x.InboxAdd[i]
-		if err := t.c.use(qKeep).int(n).int(e.Seq).blob(t.w.kept(e)).run(); err != nil {
+		if err := t.c.use(qKeep).int(n).int(e.Seq).blob(t.enc.kept(e)).run(); err != nil {
 			return fmt.Errorf("keep event %d: %w", e.Seq, err)
 		}
 	}
@@ -156,8 +157,8 @@ func (t *tx) insert(n int64, x *flow.Draft) error {
 			return fmt.Errorf("place as item %d of task %q: %w", x.Index, x.Task, err)
 		}
 	}
-	err := t.c.use(qInsertExecution).int(n).id(x.ID).intOrNull(parent).int(micros(x.CreatedAt)).text(x.Action).
-		blob(t.w.request(&x.Request)).blob(x.Input).blob(x.With).run()
+	err := t.c.use(qInsertExecution).int(n).id(x.ID).intOrNull(parent).int(row.Micros(x.CreatedAt)).text(x.Action).
+		blob(t.enc.request(&x.Request)).blob(x.Input).blob(x.With).run()
 	if err != nil {
 		return err
 	}
@@ -171,7 +172,7 @@ func (t *tx) insert(n int64, x *flow.Draft) error {
 	}
 	return t.c.use(qInsertLive).int(n).int(int64(x.Place)).int(int64(x.Stage)).int(int64(x.Attempt)).int(x.NextSeq).
 		int(int64(x.Priority)).int(x.Ticket).text(x.Queue).textOrNull(x.Key).id(x.Owner).intOrNull(ordered(&x.State)).
-		intOrNull(micros(x.Wake())).intOrNull(micros(x.QueuedAt)).blob(t.w.state(&x.State, micros(x.CreatedAt), false)).run()
+		intOrNull(row.Micros(x.Wake())).intOrNull(row.Micros(x.QueuedAt)).blob(t.enc.state(&x.State, row.Micros(x.CreatedAt), false)).run()
 }
 
 func ordered(s *flow.State) int64 {
@@ -185,19 +186,19 @@ func (t *tx) update(n int64, x *flow.Draft) error {
 	if !x.Changed() {
 		return nil
 	}
-	b, created := &x.Before, micros(x.CreatedAt)
+	b, created := &x.Before, row.Micros(x.CreatedAt)
 	var s *stmt
 	switch {
 	case x.Place == flow.Finished:
 		s = t.c.use(qDelete)
 	case b.Place == x.Place && b.Attempt == x.Attempt && b.Ticket == x.Ticket && b.Owner == x.Owner &&
 		ordered(b) == ordered(&x.State) && wakeOf(x.Execution, b).Equal(x.Wake()):
-		s = t.c.use(qStep).int(int64(x.Stage)).int(x.NextSeq).intOrNull(micros(x.QueuedAt)).
-			blob(t.w.state(&x.State, created, false))
+		s = t.c.use(qStep).int(int64(x.Stage)).int(x.NextSeq).intOrNull(row.Micros(x.QueuedAt)).
+			blob(t.enc.state(&x.State, created, false))
 	default:
 		s = t.c.use(qMove).int(int64(x.Place)).int(int64(x.Stage)).int(int64(x.Attempt)).int(x.NextSeq).int(x.Ticket).
-			id(x.Owner).intOrNull(ordered(&x.State)).intOrNull(micros(x.Wake())).intOrNull(micros(x.QueuedAt)).
-			blob(t.w.state(&x.State, created, false))
+			id(x.Owner).intOrNull(ordered(&x.State)).intOrNull(row.Micros(x.Wake())).intOrNull(row.Micros(x.QueuedAt)).
+			blob(t.enc.state(&x.State, created, false))
 	}
 	err := s.int(n).int(int64(b.Stage)).int(int64(b.Attempt)).int(b.NextSeq).int(int64(b.Place)).id(b.Owner).run()
 	if err != nil {
@@ -241,9 +242,9 @@ func (t *tx) end(n int64, x *flow.Draft) error {
 	if x.Outcome != nil {
 		e, output = x.Outcome.Error, x.Outcome.Output
 	}
-	created := micros(x.CreatedAt)
-	return t.c.use(qInsertEnded).int(n).int(int64(x.Stage)).int(micros(x.FinishedAt) - created).
-		blob(t.w.state(&x.State, created, true)).blob(t.w.failure(e)).blob(output).run()
+	created := row.Micros(x.CreatedAt)
+	return t.c.use(qInsertEnded).int(n).int(int64(x.Stage)).int(row.Micros(x.FinishedAt) - created).
+		blob(t.enc.state(&x.State, created, true)).blob(t.enc.failure(e)).blob(output).run()
 }
 
 func (t *tx) mark(m store.Mark) error {
@@ -251,5 +252,5 @@ func (t *tx) mark(m store.Mark) error {
 	if err != nil {
 		return err
 	}
-	return t.c.use(qMark).int(n).int(int64(m.Attempt)).text(m.Task).text(m.State).int(int64(m.Total)).blob(t.w.failure(m.Error)).run()
+	return t.c.use(qMark).int(n).int(int64(m.Attempt)).text(m.Task).text(m.State).int(int64(m.Total)).blob(t.enc.failure(m.Error)).run()
 }

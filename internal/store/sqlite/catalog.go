@@ -7,6 +7,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/store/row"
 )
 
 const definitionColumns = `name, version, kind, hash, document, created_at`
@@ -42,7 +43,7 @@ func (t *tx) Define(_ context.Context, d store.Definition) (int, bool, error) {
 		return latest, false, nil
 	}
 	err := t.c.use(qInsertDefinition).text(d.Name).int(int64(latest + 1)).text(d.Kind).blob(d.Hash[:]).blob(d.Document).
-		int(micros(d.CreatedAt)).run()
+		int(row.Micros(d.CreatedAt)).run()
 	if err != nil {
 		return 0, false, fmt.Errorf("define %q: %w", d.Name, err)
 	}
@@ -56,7 +57,7 @@ func (s *stmt) definitions() ([]store.Definition, error) {
 		d := store.Definition{Name: s.getText(), Version: int(s.getInt()), Kind: s.getText()}
 		copy(d.Hash[:], s.peekBlob())
 		d.Document = s.getBlob()
-		d.CreatedAt = fromMicros(s.getInt())
+		d.CreatedAt = row.FromMicros(s.getInt())
 		all = append(all, d)
 	}
 	return all, s.done()

@@ -3,56 +3,45 @@ package sqlite
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/store/row"
+	"github.com/pawl-run/pawl/internal/store/verification"
 )
-
-// mostViolations is how many violations Check reports before it stops looking.
-const mostViolations = 1000
 
 // checkChunk is how many executions Check reads in one snapshot: a long one would keep the log from being folded.
 const checkChunk = 500
 
-// findings collects what Check found.
-type findings struct{ all []store.Violation }
-
-func (f *findings) add(invariant int, id flow.ID, format string, args ...any) {
-	f.all = append(f.all, store.Violation{Invariant: invariant, Execution: id, Say: fmt.Sprintf(format, args...)})
-}
-
-func (f *findings) full() bool { return len(f.all) >= mostViolations }
-
 // Check implements store.Store. It may run beside everything else: each part looks at one state of the database.
 func (s *Store) Check(ctx context.Context) ([]store.Violation, error) {
-	var f findings
-	for after, more := int64(0), true; more && !f.full(); {
+	var f verification.Findings
+	for after, more := int64(0), true; more && !f.Full(); {
 		err := s.read(ctx, func(c *conn) (err error) {
 			after, more, err = c.checkExecutions(&f, after)
 			return err
 		})
 		if err != nil {
-			return f.all, fmt.Errorf("check executions: %w", err)
+			return f.All, fmt.Errorf("check executions: %w", err)
 		}
 	}
 	for _, rule := range tableRules {
-		if f.full() {
+		if f.Full() {
 			break
 		}
 		if err := s.read(ctx, func(c *conn) error { return c.checkTable(&f, rule) }); err != nil {
-			return f.all, fmt.Errorf("check tables: %w", err)
+			return f.All, fmt.Errorf("check tables: %w", err)
 		}
 	}
 	if err := s.read(ctx, func(c *conn) error { return c.checkKeys(&f) }); err != nil {
-		return f.all, fmt.Errorf("check keys: %w", err)
+		return f.All, fmt.Errorf("check keys: %w", err)
 	}
-	return f.all, nil
+	return f.All, nil
 }
 
 var qNumbersBeyond = sql(`SELECT n FROM executions WHERE n > ? ORDER BY n LIMIT ?`)
 
-func (c *conn) checkExecutions(f *findings, after int64) (last int64, more bool, err error) {
+func (c *conn) checkExecutions(f *verification.Findings, after int64) (last int64, more bool, err error) {
 	numbers, err := c.use(qNumbersBeyond).int(after).int(checkChunk).numbers()
 	if err != nil || len(numbers) == 0 {
 		return after, false, err
@@ -65,22 +54,20 @@ func (c *conn) checkExecutions(f *findings, after int64) (last int64, more bool,
 	return numbers[len(numbers)-1], true, nil
 }
 
-func (c *conn) checkExecution(f *findings, n int64) error {
+func (c *conn) checkExecution(f *verification.Findings, n int64) error {
 	x, err := c.load(n, store.WithPayload)
 	if err != nil {
 		return err
 	}
 	if x == nil {
-		f.add(16, flow.ID{}, "execution number %d is in no place: it neither lives nor has ended", n)
+		f.Add(16, flow.ID{}, "execution number %d is in no place: it neither lives nor has ended", n)
 		return nil
 	}
-	checkPlace(f, x)
-	checkLimits(f, x)
 	events, err := c.events(n, 0, maxEvents, -1)
 	if err != nil {
 		return err
 	}
-	replay(f, x, events)
+	verification.Execution(f, x, events)
 	if x.Place != flow.Finished {
 		if err := c.checkLive(f, n, x); err != nil {
 			return err
@@ -92,94 +79,6 @@ func (c *conn) checkExecution(f *findings, n int64) error {
 	return nil
 }
 
-// stagesOf are the stages that go with a place.
-var stagesOf = map[flow.Place][]flow.Stage{
-	flow.Delayed:  {flow.Requested},
-	flow.Waiting:  {flow.Requested, flow.Scheduling},
-	flow.Ready:    {flow.Scheduled},
-	flow.Held:     {flow.Provisioning, flow.Running},
-	flow.Finished: {flow.Completed, flow.Failed, flow.Cancelled, flow.TimedOut},
-}
-
-func checkPlace(f *findings, x *flow.Execution) {
-	switch {
-	case x.Place == 0 && (x.Stage == flow.Requested || x.Stage == flow.Scheduling):
-		// Accepted, and not yet placed anywhere: a decision that spans transactions.
-	case !slices.Contains(stagesOf[x.Place], x.Stage):
-		f.add(13, x.ID, "it is %s and its place is %d: a slot is held exactly while scheduled, provisioning or running", x.Stage, x.Place)
-	}
-	if x.Place != flow.Held && !x.Owner.IsZero() {
-		f.add(3, x.ID, "it is %s and has the owner %s", x.Stage, x.Owner.Text(flow.SessionPrefix))
-	}
-	if x.Place == flow.Held && x.Owner.IsZero() && !x.Kind.ByEngine() {
-		f.add(3, x.ID, "it is %s and nobody owns it", x.Stage)
-	}
-	if x.Place == flow.Finished && (x.FinishedAt.IsZero() || x.Outcome == nil) {
-		f.add(2, x.ID, "it is %s without a time or an outcome", x.Stage)
-	}
-}
-
-func checkLimits(f *findings, x *flow.Execution) {
-	if most := max(x.Retry.Attempts(flow.CodeWorkerLost), x.Retry.Attempts("")); x.Attempt > most {
-		f.add(22, x.ID, "it is in attempt %d of %d", x.Attempt, most)
-	}
-	if x.Stage != flow.TimedOut || x.Outcome == nil || x.Outcome.Error == nil {
-		return
-	}
-	deadline := x.CreatedAt
-	switch x.Outcome.Error.Code {
-	case flow.CodeQueueTimeout:
-		deadline = x.QueueDeadline()
-	case flow.CodeTotalTimeout:
-		deadline = x.TotalDeadline()
-	}
-	if x.FinishedAt.Before(deadline) {
-		f.add(24, x.ID, "it ended with %s at %s, before its deadline %s", x.Outcome.Error.Code, x.FinishedAt, deadline)
-	}
-}
-
-// replay walks the history and compares where it leads with what is stored.
-func replay(f *findings, x *flow.Execution, events []flow.Event) {
-	var stage flow.Stage
-	attempt := 0
-	for i, e := range events {
-		if e.Seq != int64(i+1) {
-			f.add(6, x.ID, "event %d stands in place %d of the history", e.Seq, i+1)
-			return
-		}
-		move, ok := moveOf(stage, e.Type)
-		if !ok {
-			f.add(1, x.ID, "event %d: %q while %s", e.Seq, e.Type, stage)
-			return
-		}
-		if move.Opens {
-			attempt++
-		}
-		stage = move.To
-		if e.Attempt != attempt {
-			f.add(4, x.ID, "event %d is of attempt %d, in attempt %d", e.Seq, e.Attempt, attempt)
-		}
-	}
-	if x.NextSeq != int64(len(events)+1) {
-		f.add(6, x.ID, "it has %d events and expects number %d next", len(events), x.NextSeq)
-	}
-	if stage != x.Stage || attempt != x.Attempt {
-		f.add(1, x.ID, "its history leads to %s in attempt %d; it is %s in attempt %d", stage, attempt, x.Stage, x.Attempt)
-	}
-}
-
-// staying are the events that leave the stage where it is.
-var staying = []flow.EventType{flow.EvWaiting, flow.EvLost, flow.EvAdvanced, flow.EvProgress}
-
-func moveOf(s flow.Stage, e flow.EventType) (flow.Move, bool) {
-	for _, m := range flow.Moves() {
-		if m.Event == e && slices.Contains(m.From, s) {
-			return m, true
-		}
-	}
-	return flow.Move{To: s}, s != 0 && !s.Terminal() && slices.Contains(staying, e)
-}
-
 var (
 	qDerived = sql(`SELECT priority, queue, key, ordered, wake, (SELECT count(*) FROM inbox i WHERE i.n = l.n) FROM live l WHERE n = ?`)
 
@@ -188,38 +87,38 @@ var (
 )
 
 // checkLive recomputes what is derived from the rest of an execution.
-func (c *conn) checkLive(f *findings, n int64, x *flow.Execution) error {
+func (c *conn) checkLive(f *verification.Findings, n int64, x *flow.Execution) error {
 	s := c.use(qDerived).int(n)
 	if s.next() {
 		same := s.getInt() == int64(x.Priority) && s.getText() == x.Queue && s.getText() == x.Key &&
-			s.getInt() == ordered(&x.State) && s.getInt() == micros(x.Wake())
+			s.getInt() == ordered(&x.State) && s.getInt() == row.Micros(x.Wake())
 		if !same {
-			f.add(33, x.ID, "its queue, key, priority, order or wake time is not what follows from its request and state")
+			f.Add(33, x.ID, "its queue, key, priority, order or wake time is not what follows from its request and state")
 		}
 	}
 	s.column = 4
 	if kept := s.getInt(); kept != int64(x.Inbox) {
-		f.add(33, x.ID, "it counts %d kept events and has %d", x.Inbox, kept)
+		f.Add(33, x.ID, "it counts %d kept events and has %d", x.Inbox, kept)
 	}
 	if x.Inbox > flow.InboxLimit {
-		f.add(28, x.ID, "%d events are kept ahead of a gap: at most %d", x.Inbox, flow.InboxLimit)
+		f.Add(28, x.ID, "%d events are kept ahead of a gap: at most %d", x.Inbox, flow.InboxLimit)
 	}
 	return s.done()
 }
 
 // checkChild compares an execution with its row in its workflow.
-func (c *conn) checkChild(f *findings, n int64, x *flow.Execution) error {
+func (c *conn) checkChild(f *verification.Findings, n int64, x *flow.Execution) error {
 	parent, ok, err := c.number(x.Parent)
 	if err != nil {
 		return err
 	}
 	if !ok {
-		f.add(17, x.ID, "its workflow %s does not exist", x.Parent)
+		f.Add(17, x.ID, "its workflow %s does not exist", x.Parent)
 		return nil
 	}
 	s := c.use(qChildRow).int(parent).int(int64(x.ParentAttempt)).text(x.Task).int(int64(x.Index))
 	if !s.next() || s.getInt() != n {
-		f.add(17, x.ID, "item %d of task %q of %s is another execution", x.Index, x.Task, x.Parent)
+		f.Add(17, x.ID, "item %d of task %q of %s is another execution", x.Index, x.Task, x.Parent)
 		return s.done()
 	}
 	want := int64(openChild)
@@ -227,10 +126,10 @@ func (c *conn) checkChild(f *findings, n int64, x *flow.Execution) error {
 		want = int64(x.Stage)
 	}
 	if ended := s.getInt(); ended != want {
-		f.add(33, x.ID, "it is %s and its workflow's row says %d", x.Stage, ended)
+		f.Add(33, x.ID, "it is %s and its workflow's row says %d", x.Stage, ended)
 	}
 	if alive := s.getInt() == 1; !alive && x.Place != flow.Finished {
-		f.add(20, x.Parent, "it has ended and its child %s has not", x.ID)
+		f.Add(20, x.Parent, "it has ended and its child %s has not", x.ID)
 	}
 	return s.done()
 }
@@ -267,10 +166,10 @@ var tableRules = []tableRule{
 	{33, sql(`SELECT NULL, quick_check FROM pragma_quick_check WHERE quick_check <> 'ok'`)},
 }
 
-func (c *conn) checkTable(f *findings, rule tableRule) error {
+func (c *conn) checkTable(f *verification.Findings, rule tableRule) error {
 	s := c.use(rule.q)
-	for !f.full() && s.next() {
-		f.all = append(f.all, store.Violation{Invariant: rule.invariant, Execution: s.getID(), Say: s.getText()})
+	for !f.Full() && s.next() {
+		f.All = append(f.All, store.Violation{Invariant: rule.invariant, Execution: s.getID(), Say: s.getText()})
 	}
 	return s.done()
 }
@@ -279,7 +178,7 @@ var qSharedKeys = sql(`SELECT key, count(*) FROM live WHERE key IS NOT NULL AND 
 
 // checkKeys compares what a key's holders are allowed with how many they are. Where they were submitted with different
 // limits the highest counts: lowering a limit takes no slot away.
-func (c *conn) checkKeys(f *findings) error {
+func (c *conn) checkKeys(f *verification.Findings) error {
 	held := make(map[string]int)
 	s := c.use(qSharedKeys)
 	for s.next() {
@@ -303,7 +202,7 @@ func (c *conn) checkKeys(f *findings) error {
 			limit = max(limit, x.KeyLimit)
 		}
 		if limit > 0 && n > limit {
-			f.add(12, holders[0].ID, "its key %q has %d holders: at most %d", key, n, limit)
+			f.Add(12, holders[0].ID, "its key %q has %d holders: at most %d", key, n, limit)
 		}
 	}
 	return nil

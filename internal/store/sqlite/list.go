@@ -9,6 +9,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/store/row"
 )
 
 // listing is a query under construction: conditions with their parameters in order.
@@ -86,11 +87,11 @@ func (c *conn) listing(f store.Filter) (*listing, bool, error) {
 	}
 	if !f.Since.IsZero() {
 		l.and("e.created_at >= ?")
-		l.int(micros(f.Since))
+		l.int(row.Micros(f.Since))
 	}
 	if !f.Until.IsZero() {
 		l.and("e.created_at < ?")
-		l.int(micros(f.Until))
+		l.int(row.Micros(f.Until))
 	}
 	if !f.Before.IsZero() {
 		l.and("i.id < ?")
@@ -172,12 +173,12 @@ func (s *Store) FinishedBefore(ctx context.Context, t time.Time, limit int) (all
 		for late := 0; late < lookBeyond && len(found) < limit && q.next(); {
 			o := old{n: q.getInt(), id: q.getID()}
 			top := q.getInt() == 1
-			if q.getInt() >= micros(t) {
+			if q.getInt() >= row.Micros(t) {
 				late++
 				continue
 			}
 			late = 0
-			if o.finished = q.getInt(); top && o.finished < micros(t) {
+			if o.finished = q.getInt(); top && o.finished < row.Micros(t) {
 				found = append(found, o)
 			}
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/store/row"
 )
 
 // A write transaction excludes every other one, so what it loads is locked by being read.
@@ -167,12 +168,12 @@ func (t *tx) Holders(_ context.Context, key string, n int) ([]*flow.Execution, e
 func (t *tx) Due(_ context.Context, now time.Time, n int) ([]*flow.Execution, time.Time, error) {
 	var numbers []int64
 	var beyond time.Time
-	limit := micros(now)
+	limit := row.Micros(now)
 	s := t.c.use(qDue).int(int64(n) + 1)
 	for s.next() {
 		number, wake := s.getInt(), s.getInt()
 		if wake > limit || len(numbers) == n {
-			beyond = fromMicros(wake)
+			beyond = row.FromMicros(wake)
 			break
 		}
 		numbers = append(numbers, number)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/store/row"
 )
 
 var (
@@ -114,7 +115,7 @@ func (s *Store) AppendLogs(ctx context.Context, chunks []store.LogChunk) error {
 		for i := range chunks {
 			k := &chunks[i]
 			err := c.use(qInsertChunk).id(k.Execution).int(int64(k.Attempt)).int(k.Seq).text(k.Stream).int(k.Offset).
-				int(micros(k.At)).int(k.Size).textOrNull(k.Blob).blob(k.Data).run()
+				int(row.Micros(k.At)).int(k.Size).textOrNull(k.Blob).blob(k.Data).run()
 			if err != nil {
 				return fmt.Errorf("chunk %d of %s: %w", k.Seq, k.Execution, err)
 			}
@@ -164,7 +165,7 @@ func (s *Store) ReadLogs(ctx context.Context, q store.LogQuery) ([]store.LogChun
 
 func (s *stmt) chunk(id flow.ID) store.LogChunk {
 	k := store.LogChunk{Execution: id, Attempt: int(s.getInt()), Seq: s.getInt(), Stream: s.getText(), Offset: s.getInt()}
-	k.At = fromMicros(s.getInt())
+	k.At = row.FromMicros(s.getInt())
 	k.Size = s.getInt()
 	k.Blob = s.getText()
 	k.Data = s.getBlob()

@@ -16,6 +16,7 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 
 	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/store/row"
 )
 
 //go:embed schema/*.sql
@@ -98,7 +99,7 @@ func (m schema) migrate(c *conn, now func() time.Time) (err error) {
 			return fmt.Errorf("migration %s: %w", k.name, err)
 		}
 		s := c.prepare(`INSERT INTO schema_migrations (version, name, sum, applied_at) VALUES (?, ?, ?, ?)`)
-		if err := s.int(k.version).text(k.name).text(k.sum).int(micros(now())).runOnce(); err != nil {
+		if err := s.int(k.version).text(k.name).text(k.sum).int(row.Micros(now())).runOnce(); err != nil {
 			return fmt.Errorf("record migration %s: %w", k.name, err)
 		}
 	}

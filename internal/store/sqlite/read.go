@@ -7,6 +7,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/store/row"
 )
 
 var (
@@ -70,20 +71,27 @@ func (s *Store) of(ctx context.Context, id flow.ID, query func(c *conn, n int64)
 // Children implements store.Reader.
 func (s *Store) Children(ctx context.Context, of store.WorkflowAttempt, afterTask string, afterIndex, limit int) (all []store.Child, err error) {
 	err = s.of(ctx, of.ID, func(c *conn, n int64) error {
+		var bad error
 		q := c.use(qChildren).int(n).int(int64(of.Attempt)).text(afterTask).int(int64(afterIndex)).int(int64(limit))
 		for q.next() {
 			k := store.Child{Task: q.getText(), Index: int(q.getInt()), Execution: q.getID()}
 			if ended := q.getInt(); ended != openChild {
 				k.Stage = flow.Stage(ended)
 				q.skip(2)
-				d := reader{b: q.peekBlob()}
-				k.Attempt = int(d.uint())
+				var state flow.State
+				if err := row.DecodeState(&state, q.peekBlob(), 0, true); err != nil {
+					bad = fmt.Errorf("read state of %s: %w", k.Execution, err)
+				}
+				k.Attempt = state.Attempt
 			} else {
 				k.Stage, k.Attempt = flow.Stage(q.getInt()), int(q.getInt())
 			}
 			all = append(all, k)
 		}
-		return q.done()
+		if err := q.done(); err != nil {
+			return err
+		}
+		return bad
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read children of %s: %w", of.ID, err)
@@ -145,7 +153,7 @@ func (s *Store) KeyHolders(ctx context.Context, key string, limit int) (all []*f
 // LiveSessions implements store.Reader.
 func (s *Store) LiveSessions(ctx context.Context, now time.Time) (all []store.Session, err error) {
 	err = s.read(ctx, func(c *conn) error {
-		all, err = c.use(qLiveSessions).int(micros(now)).sessions()
+		all, err = c.use(qLiveSessions).int(row.Micros(now)).sessions()
 		return err
 	})
 	if err != nil {
@@ -159,7 +167,7 @@ func (s *Store) Queues(ctx context.Context) (all []store.QueueDepth, err error) 
 	err = s.read(ctx, func(c *conn) error {
 		q := c.use(qQueues)
 		for q.next() {
-			all = append(all, store.QueueDepth{Queue: q.getText(), Ready: int(q.getInt()), Oldest: fromMicros(q.getInt())})
+			all = append(all, store.QueueDepth{Queue: q.getText(), Ready: int(q.getInt()), Oldest: row.FromMicros(q.getInt())})
 		}
 		return q.done()
 	})

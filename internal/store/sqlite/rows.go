@@ -2,11 +2,11 @@ package sqlite
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/store/row"
 )
 
 // The columns of an execution, in the order in which the scans below read them.
@@ -89,9 +89,9 @@ func (c *conn) loadLive(n int64, p store.Payload) (x *flow.Execution, err error)
 func (s *stmt) request() (*flow.Execution, error) {
 	s.skip(1) // n
 	x := &flow.Execution{ID: s.getID()}
-	x.CreatedAt = fromMicros(s.getInt())
+	x.CreatedAt = row.FromMicros(s.getInt())
 	x.Action = s.getText()
-	if err := decodeRequest(&x.Request, s.peekBlob()); err != nil {
+	if err := row.DecodeRequest(&x.Request, s.peekBlob()); err != nil {
 		return nil, fmt.Errorf("read execution %s: %w", x.ID, err)
 	}
 	x.Input = s.getBlob()
@@ -115,8 +115,8 @@ func (s *stmt) liveState(x *flow.Execution) error {
 	x.NextSeq = s.getInt()
 	x.Ticket = s.getInt()
 	x.Owner = s.getID()
-	x.QueuedAt = fromMicros(s.getInt())
-	if err := decodeState(&x.State, s.peekBlob(), micros(x.CreatedAt), false); err != nil {
+	x.QueuedAt = row.FromMicros(s.getInt())
+	if err := row.DecodeState(&x.State, s.peekBlob(), row.Micros(x.CreatedAt), false); err != nil {
 		return fmt.Errorf("read state of %s: %w", x.ID, err)
 	}
 	return nil
@@ -140,11 +140,11 @@ func (s *stmt) ended(outcome bool) (*flow.Execution, error) {
 }
 
 func (s *stmt) endedState(x *flow.Execution) error {
-	created := micros(x.CreatedAt)
+	created := row.Micros(x.CreatedAt)
 	x.Place = flow.Finished
 	x.Stage = flow.Stage(s.getInt())
-	x.FinishedAt = fromMicros(created + s.getInt())
-	if err := decodeState(&x.State, s.peekBlob(), created, true); err != nil {
+	x.FinishedAt = row.FromMicros(created + s.getInt())
+	if err := row.DecodeState(&x.State, s.peekBlob(), created, true); err != nil {
 		return fmt.Errorf("read state of %s: %w", x.ID, err)
 	}
 	return nil
@@ -152,7 +152,7 @@ func (s *stmt) endedState(x *flow.Execution) error {
 
 // outcome reads outcomeColumns.
 func (s *stmt) outcome() (flow.Outcome, error) {
-	e, err := decodeFailure(s.peekBlob())
+	e, err := row.DecodeError(s.peekBlob())
 	return flow.Outcome{Error: e, Output: s.getBlob()}, err
 }
 
@@ -187,8 +187,8 @@ func (c *conn) events(n, from, to int64, limit int) ([]flow.Event, error) {
 }
 
 func (s *stmt) eventType() flow.EventType {
-	if t := s.getInt(); t > 0 && int(t) <= len(eventNumbers) {
-		return eventNumbers[t-1]
+	if t, ok := row.EventType(uint64(max(s.getInt(), 0))); ok {
+		return t
 	}
 	s.skip(-1)
 	return flow.EventType(s.getText())
@@ -196,8 +196,8 @@ func (s *stmt) eventType() flow.EventType {
 
 // eventTypeParam binds the next parameter.
 func (s *stmt) eventTypeParam(t flow.EventType) *stmt {
-	if i := slices.Index(eventNumbers, t); i >= 0 {
-		return s.int(int64(i + 1))
+	if n := row.EventNumber(t); n > 0 {
+		return s.int(int64(n))
 	}
 	return s.text(string(t))
 }
@@ -207,7 +207,7 @@ func (c *conn) inbox(n int64) ([]flow.Event, error) {
 	var bad error
 	s := c.use(qInbox).int(n)
 	for s.next() {
-		e, err := decodeKept(s.getInt(), s.peekBlob())
+		e, err := row.DecodeKept(s.getInt(), s.peekBlob())
 		if err != nil {
 			bad = fmt.Errorf("read kept event %d: %w", e.Seq, err)
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/store/row"
 )
 
 const sessionColumns = `id, name, embedded, queues, kinds, slots, started_at, expires_at`
@@ -48,7 +49,7 @@ func (t *tx) OpenSession(_ context.Context, s store.Session) error {
 		embedded = 1
 	}
 	err = taken(t.c.use(qOpenSession).id(s.ID).text(s.Name).int(embedded).text(string(queues)).text(string(kinds)).
-		int(int64(s.Slots)).int(micros(s.StartedAt)).int(micros(s.ExpiresAt)).run())
+		int(int64(s.Slots)).int(row.Micros(s.StartedAt)).int(row.Micros(s.ExpiresAt)).run())
 	if err != nil {
 		return fmt.Errorf("open session %s: %w", s.ID.Text(flow.SessionPrefix), err)
 	}
@@ -57,7 +58,7 @@ func (t *tx) OpenSession(_ context.Context, s store.Session) error {
 
 // RenewSession implements store.Sessions.
 func (t *tx) RenewSession(_ context.Context, id flow.ID, now, expires time.Time) (bool, error) {
-	if err := t.c.use(qRenewSession).int(micros(expires)).id(id).int(micros(now)).run(); err != nil {
+	if err := t.c.use(qRenewSession).int(row.Micros(expires)).id(id).int(row.Micros(now)).run(); err != nil {
 		return false, fmt.Errorf("renew session %s: %w", id.Text(flow.SessionPrefix), err)
 	}
 	return t.c.changes() == 1, nil
@@ -85,7 +86,7 @@ func (t *tx) DropSession(_ context.Context, id flow.ID) error {
 
 // Expired implements store.Sessions.
 func (t *tx) Expired(_ context.Context, now time.Time, n int) ([]store.Session, error) {
-	all, err := t.c.use(qExpired).int(micros(now)).int(int64(n)).sessions()
+	all, err := t.c.use(qExpired).int(row.Micros(now)).int(int64(n)).sessions()
 	if err != nil {
 		return nil, fmt.Errorf("find expired sessions: %w", err)
 	}
@@ -94,7 +95,7 @@ func (t *tx) Expired(_ context.Context, now time.Time, n int) ([]store.Session, 
 
 // ExpireEmbedded implements store.Sessions.
 func (t *tx) ExpireEmbedded(_ context.Context, now time.Time) error {
-	if err := t.c.use(qExpireEmbedded).int(micros(now)).int(micros(now)).run(); err != nil {
+	if err := t.c.use(qExpireEmbedded).int(row.Micros(now)).int(row.Micros(now)).run(); err != nil {
 		return fmt.Errorf("expire embedded sessions: %w", err)
 	}
 	return nil
@@ -118,7 +119,7 @@ func (s *stmt) sessions() ([]store.Session, error) {
 		v := store.Session{ID: s.getID(), Name: s.getText(), Embedded: s.getInt() == 1}
 		bad = errors.Join(bad, json.Unmarshal(s.peekBlob(), &v.Queues), json.Unmarshal(s.peekBlob(), &v.Kinds))
 		v.Slots = int(s.getInt())
-		v.StartedAt, v.ExpiresAt = fromMicros(s.getInt()), fromMicros(s.getInt())
+		v.StartedAt, v.ExpiresAt = row.FromMicros(s.getInt()), row.FromMicros(s.getInt())
 		all = append(all, v)
 	}
 	if err := s.done(); err != nil {

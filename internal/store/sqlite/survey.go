@@ -6,6 +6,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/store/row"
 )
 
 var (
@@ -27,7 +28,7 @@ func (s *Store) Survey(ctx context.Context) (v store.Survey, err error) {
 			return err
 		}
 		if q = c.use(qOldestCreated); q.next() {
-			v.OldestCreated = fromMicros(q.getInt())
+			v.OldestCreated = row.FromMicros(q.getInt())
 		}
 		if err := q.done(); err != nil {
 			return err

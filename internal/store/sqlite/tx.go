@@ -6,16 +6,40 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/store/row"
 )
 
 // tx is the one write transaction that there is at a time.
 type tx struct {
 	s       *Store
 	c       *conn
-	w       writer               // scratch
+	enc     encoder
 	last    time.Time            // what Now said last
 	numbers map[flow.ID]int64    // of the executions met in this transaction
 	met     map[flow.ID]struct{} // scratch of Lock
+}
+
+// encoder is the buffer of every encoding: the next one overwrites what the last one returned.
+type encoder []byte
+
+func (b *encoder) request(r *flow.Request) []byte {
+	*b = row.AppendRequest((*b)[:0], r)
+	return *b
+}
+
+func (b *encoder) state(s *flow.State, created int64, ended bool) []byte {
+	*b = row.AppendState((*b)[:0], s, created, ended)
+	return *b
+}
+
+func (b *encoder) failure(e *flow.Error) []byte {
+	*b = row.AppendError((*b)[:0], e)
+	return *b
+}
+
+func (b *encoder) kept(e *flow.Event) []byte {
+	*b = row.AppendKept((*b)[:0], e)
+	return *b
 }
 
 // Now implements store.Tx. The database has no clock of its own: it lives in this process. When that is set back, time

@@ -6,6 +6,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/store/row"
 )
 
 var (
@@ -104,7 +105,7 @@ func (c *conn) marks(n int64, w store.WorkflowAttempt) ([]store.Mark, error) {
 	for s.next() {
 		m := store.Mark{Workflow: w.ID, Attempt: w.Attempt, Task: s.getText(), State: s.getText(), Total: int(s.getInt())}
 		var err error
-		if m.Error, err = decodeFailure(s.peekBlob()); err != nil {
+		if m.Error, err = row.DecodeError(s.peekBlob()); err != nil {
 			bad = fmt.Errorf("read mark of task %q: %w", m.Task, err)
 		}
 		all = append(all, m)
