@@ -92,6 +92,7 @@ func (t *tx) takeFrom(ctx context.Context, queue string, n int) ([]*flow.Executi
 	if from, ok := t.s.worn.from(queue); ok {
 		a := t.args().text(queue).int(int64(n)).int(from.priority).int(from.ticket)
 		err := t.ask(ctx, qTakeFrom, a, t.collect(&all, store.WithPayload))
+		t.s.worn.took(queue, len(all))
 		t.s.worn.moved(queue, all)
 		return all, err
 	}
@@ -102,6 +103,7 @@ func (t *tx) takeFrom(ctx context.Context, queue string, n int) ([]*flow.Executi
 	}
 	began := time.Now()
 	err := t.ask(ctx, qTake, t.args().text(queue).int(int64(n)), t.collect(&all, store.WithPayload))
+	t.s.worn.took(queue, len(all))
 	if took := time.Since(began); err == nil && tiresome(took, len(all)) {
 		t.s.worn.note(queue, all, took)
 	}
@@ -135,6 +137,22 @@ const rests = 50
 type worn struct {
 	mu     sync.Mutex
 	queues map[string]*front
+	taken  map[string]int
+}
+
+// wornAfter is how many executions this process must have taken from a queue before a slow look can mean that the queue is
+// worn. A front of fewer dead rows is walked in a few milliseconds; a look that was slow all the same was slow for another
+// reason, such as a busy machine, and is no reason to look elsewhere.
+const wornAfter = 10_000
+
+// took counts what was taken from a queue.
+func (w *worn) took(queue string, n int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.taken == nil {
+		w.taken = make(map[string]int)
+	}
+	w.taken[queue] += n
 }
 
 type front struct {
@@ -152,6 +170,9 @@ func turnOf(x *flow.Execution) turn { return turn{int64(x.Priority), x.Ticket} }
 func (w *worn) note(queue string, found []*flow.Execution, took time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.taken[queue] < wornAfter {
+		return
+	}
 	if w.queues == nil {
 		w.queues = make(map[string]*front)
 	}
