@@ -87,7 +87,7 @@ const mixedOutput = `{"all":[2,4,6,8,10,12],"sum":18}`
 type accepted struct {
 	id, key, action string
 	want            api.Status
-	cancelled       time.Time // when the cancel was acknowledged
+	cancelled       time.Time // when the cancel was acknowledged; by then it may have ended otherwise
 }
 
 // load submits work until it is told to stop, whatever happens to the servers.
