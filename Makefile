@@ -40,6 +40,10 @@ bin/staticcheck: tools/go.mod tools/go.sum
 unit:
 	@test -n "$(RACE)" || echo "no C compiler here: the race detector is off"
 	scripts/with-services $(GO) test $(RACE) -timeout 15m -p $(PARALLEL) ./...
+ifneq ($(RACE),)
+	# Without the race detector the simulation runs its 2,000 seeds and its planted bugs.
+	$(GO) test -timeout 15m ./e2e/simulation
+endif
 
 chaos: ## three servers, four workers and PostgreSQL, taken down 200 times; make test does it 12 times
 	scripts/with-services $(GO) test ./e2e/chaos -run TestChaos -v -timeout 1h -chaos.long -chaos.cycles $(CYCLES) -chaos.seed $(SEED)

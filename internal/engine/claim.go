@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 
 	"github.com/pawl-run/pawl/internal/flow"
@@ -17,6 +18,7 @@ type taker struct {
 	name    string
 	queues  []string
 	n       int
+	hopeful bool        // its queues may have held something when its batch was gathered; the committer's
 	gone    atomic.Bool // nobody waits for it any more: without work it need not go back into the line
 	result  chan taken
 }
@@ -88,7 +90,7 @@ func (e *Engine) withdraw(k *taker) bool {
 // claim hands work to the takers, in the same transaction that may have scheduled it.
 func (t *turn) claim(ctx context.Context, takers []*taker) error {
 	for _, k := range takers {
-		if k.gone.Load() || t.allDry(k.queues) {
+		if k.gone.Load() || t.allDry(k.queues) || !k.hopeful && !t.hasScheduled(k.queues) {
 			continue
 		}
 		s, err := t.tx.LockSession(ctx, k.session)
@@ -123,6 +125,11 @@ func (t *turn) claim(ctx context.Context, takers []*taker) error {
 		t.claimed[k] = xs
 	}
 	return t.flush(ctx)
+}
+
+// hasScheduled reports whether this turn has put something into one of the queues.
+func (t *turn) hasScheduled(queues []string) bool {
+	return slices.ContainsFunc(queues, func(q string) bool { return t.scheduled[q] })
 }
 
 func (t *turn) allDry(queues []string) bool {

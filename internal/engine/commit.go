@@ -104,7 +104,8 @@ func (e *Engine) gather(ctx context.Context) ([]op, []*taker) {
 	var takers, others []*taker
 	for _, t := range e.takers {
 		// With requests at hand every taker comes along: what they schedule can be claimed in the same commit.
-		if len(ops) > 0 || e.ready.any(t.queues) {
+		t.hopeful = e.ready.any(t.queues)
+		if len(ops) > 0 || t.hopeful {
 			takers = append(takers, t)
 		} else {
 			others = append(others, t)
