@@ -22,7 +22,7 @@ func openPostgres(ctx context.Context, dsn, schema string) (store.Store, error) 
 // others decide. SQLite has one writer.
 func committers(dsn string) int {
 	if isPostgres(dsn) {
-		return 2
+		return 4
 	}
 	return 1
 }
