@@ -184,6 +184,25 @@ func TestKeyIsFirstComeFirstServed(t *testing.T) {
 	}
 }
 
+func TestWhySaysThatAWorkflowLocksItselfOut(t *testing.T) {
+	r := newRig(t)
+	r.define(`
+name: w
+concurrency: {key: k, limit: 1}
+tasks:
+  a: {action: noop, concurrency: {key: k, limit: 1}}
+`)
+	id := r.submit(Submission{Action: "w"})
+	children, err := r.store.Children(r.ctx, store.WorkflowAttempt{ID: id, Attempt: 1}, "", -1, 10)
+	if err != nil || len(children) != 1 {
+		t.Fatalf("%v %+v", err, children)
+	}
+	w, err := r.e.Why(r.ctx, children[0].Execution)
+	if err != nil || w.Waiting != "key" || len(w.Facts) != 1 || !strings.Contains(w.Facts[0], "holds the key itself") {
+		t.Fatalf("%v %+v", err, w)
+	}
+}
+
 func TestWhenFull(t *testing.T) {
 	r := newRig(t)
 	h := r.worker()

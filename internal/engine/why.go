@@ -137,6 +137,10 @@ func (e *Engine) whyWaiting(ctx context.Context, x *flow.Execution, w *Why) erro
 	}
 	w.Summary = fmt.Sprintf("%s for key %q (limit %d), held by %s", ordinal(w.Position), x.Key, x.KeyLimit, strings.Join(names, ", "))
 	w.Unblock = []string{"one of the holders ends (pawl why HOLDER says what it waits for)", "the key's limit is raised in the action's definition"}
+	if slices.Contains(w.Holders, x.Parent) {
+		w.Facts = append(w.Facts, fmt.Sprintf("workflow %s, which this is a task of, holds the key itself: with limit %d it may wait for ever", x.Parent, x.KeyLimit))
+		w.Unblock = append(w.Unblock, "the task is given another key than its workflow has")
+	}
 	return nil
 }
 
