@@ -300,3 +300,34 @@ func refusedStart(t *testing.T, path, dsn string) (string, int) {
 	}
 	return string(out), cmd.ProcessState.ExitCode()
 }
+
+// The schema is looked at without being changed, brought up to date once, and every row of it can be checked.
+func TestMigrate(t *testing.T) {
+	t.Parallel()
+	db := shared(t)
+	if !strings.Contains(db.dsn, "@") {
+		t.Skipf("NOT TESTED: %s is %q, which names no server", dsnVar, db.dsn)
+	}
+	path, err := binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dsn := db.named(t)
+	pawl := func(want int, say string, args ...string) {
+		t.Helper()
+		cmd := exec.Command(path, append(args, "--store", dsn, "--state-dir", t.TempDir())...)
+		out, _ := cmd.CombinedOutput() // the exit code says it
+		if cmd.ProcessState.ExitCode() != want || !bytes.Contains(out, []byte(say)) {
+			t.Errorf("pawl %s: exit code %d, want %d and %q:\n%s", strings.Join(args, " "), cmd.ProcessState.ExitCode(), want, say, out)
+		}
+	}
+	pawl(0, "not yet", "migrate", "status")
+	pawl(0, "not applied yet", "doctor", "--runtime", "process")
+	pawl(0, "not yet", "migrate", "status") // nobody has changed anything
+	pawl(0, "0001_base", "migrate", "up")
+	pawl(0, "0001_base", "migrate", "up") // again
+	pawl(0, "every promise holds", "doctor", "--runtime", "process")
+	pawl(0, "every row was read", "doctor", "--verify")
+	dsn = "sqlite"
+	pawl(2, "only PostgreSQL", "migrate", "up")
+}
