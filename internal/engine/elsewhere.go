@@ -14,6 +14,9 @@ const (
 	// ordersPoll is how many polls go by between two looks for orders to one session: many sessions may be waiting, and
 	// each renewal brings what is outstanding.
 	ordersPoll = 4
+	// gatherAll is how long notifications that name nobody are gathered: while much is going on there are hundreds a
+	// second, and each makes everybody who waits look.
+	gatherAll = 100 * time.Millisecond
 	// listenAgain is how long this replica polls alone before it tries to hear the others again.
 	listenAgain = 10 * time.Second
 )
@@ -29,6 +32,8 @@ func (e *Engine) lookout(ctx context.Context) {
 	defer listen.Stop()
 	poll := time.NewTimer(e.jittered(e.opts.Poll))
 	defer poll.Stop()
+	var all <-chan time.Time // fires when everybody who waits is to look
+	var orders time.Time     // when the sessions last did
 	for {
 		select {
 		case n, open := <-notes:
@@ -39,6 +44,16 @@ func (e *Engine) lookout(ctx context.Context) {
 				continue
 			}
 			e.hear(n)
+			if n.All && all == nil {
+				all = time.After(gatherAll)
+			}
+		case <-all:
+			all = nil
+			e.watch.everybody()
+			if now := time.Now(); now.Sub(orders) > ordersPoll*e.opts.Poll {
+				orders = now
+				e.sessions.orderAll()
+			}
 		case <-poll.C:
 			e.anywhere()
 			poll.Reset(e.jittered(e.opts.Poll))
@@ -68,12 +83,8 @@ func (e *Engine) listen(ctx context.Context) <-chan store.Notification {
 	return notes
 }
 
-// hear passes a notification on to whoever waits for what it is about.
+// hear passes a notification on to whoever waits for what it names. What it may have left out of queues, the poll finds.
 func (e *Engine) hear(n store.Notification) {
-	if n.All {
-		e.anywhere()
-		e.sessions.orderAll()
-	}
 	if len(n.Queues) > 0 {
 		e.mu.Lock()
 		for _, q := range n.Queues {
@@ -88,7 +99,7 @@ func (e *Engine) hear(n store.Notification) {
 	for _, id := range n.Sessions {
 		e.sessions.order(id)
 	}
-	e.watch.elsewhere(n)
+	e.watch.elsewhere(n.Executions)
 }
 
 // anywhere lets the next batch look at every queue that a worker waits for: another replica may have filled it.

@@ -148,3 +148,61 @@ func TestForgetsSessionsThatOthersEnded(t *testing.T) {
 		}
 	}
 }
+
+// telling is a store that passes on what the test says.
+type telling struct {
+	store.Store
+	notes chan store.Notification
+}
+
+func (s *telling) Notifications(context.Context) (<-chan store.Notification, error) {
+	return s.notes, nil
+}
+
+// A replica that hears the others does not wait for the poll.
+func TestHearsOtherReplicas(t *testing.T) {
+	r := newRig(t, func(o *Options) { o.Exclusive = false })
+	notes := make(chan store.Notification)
+	there := r.replica(func(o *Options) { o.Store, o.Poll = &telling{o.Store, notes}, time.Hour })
+	session, err := there.Open(r.ctx, handoff.Session{Name: "there", Queues: []string{DefaultQueue}, Slots: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := make(chan []handoff.Assignment, 1)
+	go func() {
+		work, _ := there.Take(r.ctx, session, 1) // an error leaves it empty
+		got <- work
+	}()
+	for tick := time.NewTicker(time.Millisecond); ; <-tick.C { // until it has looked and found nothing
+		there.mu.Lock()
+		waits := len(there.takers) == 1 && !there.ready.any([]string{DefaultQueue})
+		there.mu.Unlock()
+		if waits {
+			tick.Stop()
+			break
+		}
+	}
+	id := r.submit(Submission{Action: "noop"})
+	changed, stop := there.Watch(id)
+	defer stop()
+	notes <- store.Notification{Queues: []string{DefaultQueue}}
+	if work := <-got; len(work) != 1 {
+		t.Fatalf("got %v", work)
+	}
+	<-changed // of its own claim
+	ordered := make(chan []handoff.Order, 1)
+	go func() {
+		orders, _ := there.Orders(r.ctx, session) // an error leaves it empty
+		ordered <- orders
+	}()
+	if _, err := r.e.Cancel(r.ctx, id, ""); err != nil {
+		t.Fatal(err)
+	}
+	notes <- store.Notification{Executions: []flow.ID{id}, Sessions: []flow.ID{session}}
+	<-changed
+	if orders := <-ordered; len(orders) != 1 {
+		t.Errorf("got %v", orders)
+	}
+	notes <- store.Notification{All: true}
+	<-changed
+}

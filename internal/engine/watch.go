@@ -71,19 +71,25 @@ func (h *hub) changed(drafts []*flow.Draft) {
 }
 
 // elsewhere rings for what other replicas have changed.
-func (h *hub) elsewhere(n store.Notification) {
+func (h *hub) elsewhere(ids []flow.ID) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for c := range h.all {
 		ring(c)
 	}
-	if n.All {
-		for id := range h.one {
-			h.ring(id)
-		}
-		return
+	for _, id := range ids {
+		h.ring(id)
 	}
-	for _, id := range n.Executions {
+}
+
+// everybody rings for whatever may have changed.
+func (h *hub) everybody() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for c := range h.all {
+		ring(c)
+	}
+	for id := range h.one {
 		h.ring(id)
 	}
 }
