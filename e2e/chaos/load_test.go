@@ -197,7 +197,7 @@ func (l *load) run(stop <-chan struct{}, pace time.Duration) {
 		l.submit(l.any, fmt.Sprintf("leaf-%d", i), "leaf", l.input("leaf", "0.02"), api.Completed)
 	})
 	stream(pace, func(i int) {
-		l.submit(l.any, fmt.Sprintf("first-%06d", i), "first", l.input("first", "0.02"), api.Completed)
+		l.submit(l.any, fmt.Sprintf("first-%06d", i), "first", l.input("first", "0.15"), api.Completed)
 	})
 	stream(pace, func(i int) {
 		l.submit(l.any, fmt.Sprintf("pair-%d", i), "pair", l.input("pair", "0.05"), api.Completed)
