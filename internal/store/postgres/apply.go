@@ -14,11 +14,9 @@ import (
 
 // The statements that write. Each takes whole columns and checks, with "expect", that it did what it was to do.
 var (
-	qInsertLive = sql(`WITH v AS (SELECT * FROM unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[],
-			$7::bigint[], $8::uuid[], $9::integer[], $10::smallint[], $11::smallint[], $12::boolean[], $13::boolean[], $14::boolean[],
-			$15::text[], $16::text[], $17::text[], $18::bytea[], $19::bytea[], $20::bytea[], $21::bytea[], $22::bytea[])
-			AS v(id, created_at, next_seq, ticket, priority, queued_at, wake, owner, attempt, place, stage, ordered, top, apart,
-			queue, key, action, detail, state, history, input, payload)),
+	qInsertLive = sql(`WITH v AS ` + rowsOf("id uuid, created_at bigint, next_seq bigint, ticket bigint, priority bigint, queued_at bigint, wake bigint, "+
+		"owner uuid, attempt integer, place smallint, stage smallint, ordered boolean, top boolean, apart boolean, "+
+		"queue text, key text, action text, detail bytea, state bytea, history bytea, input bytea, payload bytea") + `,
 		made AS (INSERT INTO {s}.live (id, created_at, next_seq, history_from, ticket, priority, queued_at, wake, owner, attempt, place, stage,
 			ordered, top, apart, queue, key, action, detail, state, history, input, payload)
 			SELECT id, created_at, next_seq, 1, ticket, priority, queued_at, wake, owner, attempt, place, stage,
@@ -29,32 +27,28 @@ var (
 	qInsertEnded = sql(`INSERT INTO {s}.ended (id, created_at, history_from, finished_at, stage, top, apart, action, detail, state, history, error,
 			input, payload, output)
 		SELECT id, created_at, 1, finished_at, stage, top, apart, action, detail, state, history, error, input, payload, output
-		FROM unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::smallint[], $5::boolean[], $6::boolean[], $7::text[], $8::bytea[], $9::bytea[],
-			$10::bytea[], $11::bytea[], $12::bytea[], $13::bytea[], $14::bytea[])
-			AS v(id, created_at, finished_at, stage, top, apart, action, detail, state, history, error, input, payload, output)`)
+		FROM ` + rowsOf("id uuid, created_at bigint, finished_at bigint, stage smallint, top boolean, apart boolean, action text, "+
+		"detail bytea, state bytea, history bytea, error bytea, input bytea, payload bytea, output bytea") + ` AS v`)
 
-	qInsertPayload = sql(`INSERT INTO {s}.payloads (id, input, payload) SELECT * FROM unnest($1::uuid[], $2::bytea[], $3::bytea[])`)
+	qInsertPayload = sql(`INSERT INTO {s}.payloads (id, input, payload) SELECT * FROM ` + rowsOf("id uuid, input bytea, payload bytea") + ` AS v`)
 
-	qInsertLabels = sql(`INSERT INTO {s}.labels (id, name, value) SELECT * FROM unnest($1::uuid[], $2::text[], $3::text[])`)
+	qInsertLabels = sql(`INSERT INTO {s}.labels (id, name, value) SELECT * FROM ` + rowsOf("id uuid, name text, value text") + ` AS v`)
 
-	qInsertChildren = sql(`WITH v AS (SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::integer[], $4::integer[], $5::smallint[], $6::text[])
-			AS v(workflow, id, attempt, idx, ended, task)),
+	qInsertChildren = sql(`WITH v AS ` + rowsOf("workflow uuid, id uuid, attempt integer, idx integer, ended smallint, task text") + `,
 		made AS (INSERT INTO {s}.children (workflow, id, attempt, idx, ended, task) SELECT workflow, id, attempt, idx, ended, task FROM v
 			WHERE EXISTS (SELECT FROM {s}.live l WHERE l.id = v.workflow) OR EXISTS (SELECT FROM {s}.ended d WHERE d.id = v.workflow) RETURNING 1)
 		SELECT {s}.expect((SELECT count(*) FROM made), cardinality($1), 'PW404', 'the workflow of an execution does not exist')`)
 
 	qEndChildren = sql(`UPDATE {s}.children c SET ended = v.ended
-		FROM unnest($1::uuid[], $2::uuid[], $3::integer[], $4::integer[], $5::smallint[], $6::text[]) AS v(workflow, id, attempt, idx, ended, task)
+		FROM ` + rowsOf("workflow uuid, id uuid, attempt integer, idx integer, ended smallint, task text") + ` AS v
 		WHERE c.workflow = v.workflow AND c.attempt = v.attempt AND c.task = v.task AND c.idx = v.idx AND c.id = v.id`)
 
 	qSpill = sql(`INSERT INTO {s}.events (id, first, history)
 		SELECT l.id, l.history_from, l.history FROM {s}.live l WHERE l.id = ANY ($1::uuid[]) AND octet_length(l.history) > 0`)
 
-	qMove = sql(`WITH v AS (SELECT * FROM unnest($1::uuid[], $2::smallint[], $3::integer[], $4::bigint[], $5::smallint[], $6::uuid[],
-			$7::smallint[], $8::integer[], $9::bigint[], $10::smallint[], $11::uuid[], $12::bigint[], $13::boolean[], $14::bigint[],
-			$15::bigint[], $16::bytea[], $17::bytea[], $18::boolean[])
-			AS v(id, was_stage, was_attempt, was_seq, was_place, was_owner, stage, attempt, next_seq, place, owner, ticket, ordered, wake,
-			queued_at, state, history, afresh)),
+	qMove = sql(`WITH v AS ` + rowsOf("id uuid, was_stage smallint, was_attempt integer, was_seq bigint, was_place smallint, was_owner uuid, "+
+		"stage smallint, attempt integer, next_seq bigint, place smallint, owner uuid, ticket bigint, ordered boolean, "+
+		"wake bigint, queued_at bigint, state bytea, history bytea, afresh boolean") + `,
 		moved AS (UPDATE {s}.live l SET stage = v.stage, attempt = v.attempt, next_seq = v.next_seq, place = v.place, owner = v.owner,
 			ticket = v.ticket, ordered = v.ordered, wake = v.wake, queued_at = v.queued_at, state = v.state,
 			history = CASE WHEN v.afresh THEN v.history ELSE l.history || v.history END,
@@ -63,18 +57,16 @@ var (
 		SELECT {s}.expect((SELECT count(*) FROM moved), cardinality($1), 'PW409', 'executions are no longer as they were read')`)
 
 	// What leaves every indexed column alone is kept out of the indexes, too.
-	qStep = sql(`WITH v AS (SELECT * FROM unnest($1::uuid[], $2::smallint[], $3::integer[], $4::bigint[], $5::smallint[], $6::uuid[],
-			$7::smallint[], $8::bigint[], $9::bigint[], $10::bytea[], $11::bytea[], $12::boolean[])
-			AS v(id, was_stage, was_attempt, was_seq, was_place, was_owner, stage, next_seq, queued_at, state, history, afresh)),
+	qStep = sql(`WITH v AS ` + rowsOf("id uuid, was_stage smallint, was_attempt integer, was_seq bigint, was_place smallint, was_owner uuid, "+
+		"stage smallint, next_seq bigint, queued_at bigint, state bytea, history bytea, afresh boolean") + `,
 		moved AS (UPDATE {s}.live l SET stage = v.stage, next_seq = v.next_seq, queued_at = v.queued_at, state = v.state,
 			history = CASE WHEN v.afresh THEN v.history ELSE l.history || v.history END,
 			history_from = CASE WHEN v.afresh THEN v.was_seq ELSE l.history_from END
 			FROM v WHERE ` + asRead + ` RETURNING 1)
 		SELECT {s}.expect((SELECT count(*) FROM moved), cardinality($1), 'PW409', 'executions are no longer as they were read')`)
 
-	qEnd = sql(`WITH v AS (SELECT * FROM unnest($1::uuid[], $2::smallint[], $3::integer[], $4::bigint[], $5::smallint[], $6::uuid[],
-			$7::smallint[], $8::bigint[], $9::bytea[], $10::bytea[], $11::bytea[], $12::bytea[])
-			AS v(id, was_stage, was_attempt, was_seq, was_place, was_owner, stage, finished_at, state, history, error, output)),
+	qEnd = sql(`WITH v AS ` + rowsOf("id uuid, was_stage smallint, was_attempt integer, was_seq bigint, was_place smallint, was_owner uuid, "+
+		"stage smallint, finished_at bigint, state bytea, history bytea, error bytea, output bytea") + `,
 		gone AS (DELETE FROM {s}.live l USING v WHERE ` + asRead + `
 			RETURNING l.id, l.created_at, l.history_from, v.finished_at, v.stage, l.top, l.apart, l.action, l.detail, v.state,
 			l.history || v.history AS history, v.error, l.input, l.payload, v.output),
@@ -82,15 +74,15 @@ var (
 			input, payload, output) SELECT * FROM gone RETURNING 1)
 		SELECT {s}.expect((SELECT count(*) FROM kept), cardinality($1), 'PW409', 'executions are no longer as they were read')`)
 
-	qDropKept = sql(`DELETE FROM {s}.inbox i USING unnest($1::uuid[], $2::bigint[]) AS v(id, below) WHERE i.id = v.id AND i.seq < v.below`)
+	qDropKept = sql(`DELETE FROM {s}.inbox i USING ` + rowsOf("id uuid, below bigint") + ` AS v WHERE i.id = v.id AND i.seq < v.below`)
 
-	qKeep = sql(`INSERT INTO {s}.inbox (id, seq, event) SELECT * FROM unnest($1::uuid[], $2::bigint[], $3::bytea[])
+	qKeep = sql(`INSERT INTO {s}.inbox (id, seq, event) SELECT * FROM ` + rowsOf("id uuid, seq bigint, event bytea") + ` AS v
 		ON CONFLICT (id, seq) DO UPDATE SET event = excluded.event`)
 
 	qMark = sql(`INSERT INTO {s}.marks (workflow, attempt, task, state, total, error) VALUES ($1, $2::bigint, $3, $4, $5, $6)
 		ON CONFLICT (workflow, attempt, task) DO UPDATE SET state = excluded.state, total = excluded.total, error = excluded.error`)
 
-	qInsertKeys = sql(`INSERT INTO {s}.idempotency (key, id, hash) SELECT * FROM unnest($1::text[], $2::uuid[], $3::bytea[])`)
+	qInsertKeys = sql(`INSERT INTO {s}.idempotency (key, id, hash) SELECT * FROM ` + rowsOf("key text, id uuid, hash bytea") + ` AS v`)
 )
 
 // asRead is the condition that the row is still as the decision saw it.

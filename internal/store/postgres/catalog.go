@@ -83,13 +83,13 @@ var (
 		SELECT t.id, EXISTS (SELECT FROM {s}.live l WHERE l.id = t.id), d.created_at, d.action, d.detail
 		FROM tree t LEFT JOIN {s}.ended d ON d.id = t.id`)
 
-	qDeleteLabels = sql(`DELETE FROM {s}.labels b USING unnest($1::uuid[], $2::text[], $3::text[]) AS v(id, name, value)
+	qDeleteLabels = sql(`DELETE FROM {s}.labels b USING ` + rowsOf("id uuid, name text, value text") + ` AS v
 		WHERE b.name = v.name AND b.value = v.value AND b.id = v.id`)
 
-	qDeleteKeys = sql(`DELETE FROM {s}.idempotency i USING unnest($1::text[], $2::uuid[]) AS v(key, id) WHERE i.key = v.key AND i.id = v.id`)
+	qDeleteKeys = sql(`DELETE FROM {s}.idempotency i USING ` + rowsOf("key text, id uuid") + ` AS v WHERE i.key = v.key AND i.id = v.id`)
 
 	qDeleteAsChild = sql(`DELETE FROM {s}.children c
-		USING unnest($1::uuid[], $2::uuid[], $3::integer[], $4::integer[], $5::smallint[], $6::text[]) AS v(workflow, id, attempt, idx, ended, task)
+		USING ` + rowsOf("workflow uuid, id uuid, attempt integer, idx integer, ended smallint, task text") + ` AS v
 		WHERE c.workflow = v.workflow AND c.attempt = v.attempt AND c.task = v.task AND c.idx = v.idx AND c.id = v.id`)
 
 	qUnusedKeys = sql(`DELETE FROM {s}.keys WHERE key IN (SELECT k.key FROM {s}.keys k WHERE k.key = ANY ($1::text[])

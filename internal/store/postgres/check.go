@@ -32,7 +32,7 @@ var (
 
 	qParents = sql(`SELECT v.id, EXISTS (SELECT FROM {s}.live l WHERE l.id = v.workflow),
 			EXISTS (SELECT FROM {s}.ended d WHERE d.id = v.workflow), c.id, c.ended
-		FROM unnest($1::uuid[], $2::uuid[], $3::integer[], $4::integer[], $5::smallint[], $6::text[]) AS v(workflow, id, attempt, idx, ended, task)
+		FROM ` + rowsOf("workflow uuid, id uuid, attempt integer, idx integer, ended smallint, task text") + ` AS v
 		LEFT JOIN {s}.children c ON c.workflow = v.workflow AND c.attempt = v.attempt AND c.task = v.task AND c.idx = v.idx`)
 )
 

@@ -2,6 +2,8 @@ package postgres
 
 import (
 	"encoding/binary"
+	"fmt"
+	"strings"
 
 	"github.com/pawl-run/pawl/internal/flow"
 )
@@ -118,6 +120,23 @@ func (t *columns) begin(oids ...uint32) []column {
 		t.all[i].begin(oids[i])
 	}
 	return t.all
+}
+
+// rowsOf is the SQL of a subquery whose rows are the elements of the parameters $1, $2, …, which are arrays of one length;
+// each column is given as its name and the type of its elements. The functions of one SELECT list advance side by side, so
+// the rows come in the arrays' order. FROM unnest($1, $2, …) says the same, and fills a tuplestore for each of its columns.
+func rowsOf(columns string) string {
+	var b strings.Builder
+	b.WriteString("(SELECT ")
+	for i, c := range strings.Split(columns, ", ") {
+		name, of, _ := strings.Cut(c, " ")
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		fmt.Fprintf(&b, "unnest($%d::%s[]) AS %s", i+1, of, name)
+	}
+	b.WriteString(")")
+	return b.String()
 }
 
 // rows is how many rows have been added.

@@ -11,7 +11,7 @@ import (
 
 var (
 	qInsertChunks = sql(`INSERT INTO {s}.chunks (id, attempt, seq, stream, start, at, size, blob, data)
-		SELECT * FROM unnest($1::uuid[], $2::integer[], $3::bigint[], $4::text[], $5::bigint[], $6::bigint[], $7::bigint[], $8::text[], $9::bytea[])
+		SELECT * FROM ` + rowsOf("id uuid, attempt integer, seq bigint, stream text, start bigint, at bigint, size bigint, blob text, data bytea") + ` AS v
 		ON CONFLICT DO NOTHING`)
 
 	// Rows are summed up in order, so that a page ends where it is long enough and the rest is not sent.

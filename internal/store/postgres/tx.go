@@ -50,7 +50,7 @@ var (
 	qCommit   = sql(`COMMIT`)
 	qRollback = sql(`ROLLBACK`)
 	qNow      = sql(`SELECT clock_timestamp()`)
-	qSet      = sql(`SELECT set_config(name, value, true) FROM unnest($1::text[], $2::text[]) AS v(name, value)`)
+	qSet      = sql(`SELECT set_config(name, value, true) FROM ` + rowsOf("name text, value text") + ` AS v`)
 )
 
 func newTx(s *Store, c *conn) *tx { return &tx{s: s, c: c, scratch: scratches.Get().(*scratch)} }

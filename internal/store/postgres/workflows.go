@@ -10,10 +10,10 @@ import (
 )
 
 var (
-	qProgress = sql(`SELECT c.workflow, c.task, c.ended, count(*) FROM unnest($1::uuid[], $2::bigint[]) AS w(id, attempt)
+	qProgress = sql(`SELECT c.workflow, c.task, c.ended, count(*) FROM ` + rowsOf("id uuid, attempt bigint") + ` AS w
 		JOIN {s}.children c ON c.workflow = w.id AND c.attempt = w.attempt GROUP BY c.workflow, c.task, c.ended ORDER BY c.workflow, c.task`)
 
-	qMarksOf = sql(`SELECT m.workflow, m.attempt, m.task, m.state, m.total, m.error FROM unnest($1::uuid[], $2::bigint[]) AS w(id, attempt)
+	qMarksOf = sql(`SELECT m.workflow, m.attempt, m.task, m.state, m.total, m.error FROM ` + rowsOf("id uuid, attempt bigint") + ` AS w
 		JOIN {s}.marks m ON m.workflow = w.id AND m.attempt = w.attempt ORDER BY m.workflow, m.task`)
 
 	qOutcomes = sql(`SELECT c.task, c.idx, d.id, d.stage` + outcomeColumns + ` FROM {s}.children c JOIN {s}.ended d ON d.id = c.id
