@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -295,7 +296,10 @@ func (s *step) createChildren(ctx context.Context) error {
 	drafts := make([]*flow.Draft, 0, len(s.plan.Children))
 	for i := range s.plan.Children {
 		c := &s.plan.Children[i]
-		r, refusal := s.childRequest(ctx, c)
+		r, refusal, err := s.childRequest(ctx, c)
+		if err != nil {
+			return fmt.Errorf("task %q: %w", c.Task.Name, err)
+		}
 		r.Parent, r.ParentAttempt, r.Task, r.Index = s.w.ID, s.w.Attempt, c.Task.Name, c.Index
 		r.Depth, r.Traceparent, r.CreatedAt = s.w.Depth+1, s.w.Traceparent, s.now
 		d := flow.Submit(s.e.opts.NewID(), r)
@@ -313,11 +317,15 @@ func (s *step) createChildren(ctx context.Context) error {
 }
 
 // childRequest makes a child's request. When that is impossible the child is created all the same, to fail with the reason.
-func (s *step) childRequest(ctx context.Context, c *orchestration.Child) (flow.Request, *flow.Error) {
+// That the store does not answer is no such reason: it is an error.
+func (s *step) childRequest(ctx context.Context, c *orchestration.Child) (flow.Request, *flow.Error, error) {
 	r, err := s.childAction(ctx, c)
+	if away := (unreadable{}); errors.As(err, &away) {
+		return r, nil, away.error
+	}
 	if err != nil {
 		r = flow.Request{Action: c.Action, Kind: flow.KindNoop, Queue: DefaultQueue, Input: c.Input}
-		return r, &flow.Error{Code: flow.CodeInvalidInput, Message: err.Error()}
+		return r, &flow.Error{Code: flow.CodeInvalidInput, Message: err.Error()}, nil
 	}
 	if c.Task.Settings.Priority == nil && r.Priority == 0 {
 		r.Priority = s.w.Priority
@@ -327,13 +335,16 @@ func (s *step) childRequest(ctx context.Context, c *orchestration.Child) (flow.R
 		r.Key, r.KeyLimit, r.WhenFull = c.Key, c.KeyLimit, c.WhenFull
 	}
 	if len(r.Key) > keyLimit {
-		return r, &flow.Error{Code: flow.CodeInvalidInput, Message: fmt.Sprintf("the concurrency key has %d bytes, more than the %d allowed", len(r.Key), keyLimit)}
+		return r, &flow.Error{Code: flow.CodeInvalidInput, Message: fmt.Sprintf("the concurrency key has %d bytes, more than the %d allowed", len(r.Key), keyLimit)}, nil
 	}
 	if s.w.Depth+1 > depthLimit {
-		return r, &flow.Error{Code: flow.CodeInvalidInput, Message: fmt.Sprintf("workflows nest deeper than %d", depthLimit)}
+		return r, &flow.Error{Code: flow.CodeInvalidInput, Message: fmt.Sprintf("workflows nest deeper than %d", depthLimit)}, nil
 	}
-	return r, nil
+	return r, nil, nil
 }
+
+// unreadable is an error that lies in the store and not in what was asked for.
+type unreadable struct{ error }
 
 func (s *step) childAction(ctx context.Context, c *orchestration.Child) (flow.Request, error) {
 	if kind := flow.Kind(c.Action); adHoc(kind) && !c.Workflow {
@@ -347,6 +358,9 @@ func (s *step) childAction(ctx context.Context, c *orchestration.Child) (flow.Re
 		return builtIn(kind, input), nil
 	}
 	def, version, err := s.e.catalog.get(ctx, c.Action, c.Version)
+	if err != nil && !spoiled(err) {
+		return flow.Request{}, unreadable{fmt.Errorf("action %q: %w", c.Action, err)}
+	}
 	if err != nil {
 		return flow.Request{}, fmt.Errorf("action %q: %w", c.Action, err)
 	}

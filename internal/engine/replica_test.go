@@ -26,6 +26,54 @@ func (c *contested) Update(ctx context.Context, decide func(context.Context, sto
 	return c.Store.Update(ctx, decide)
 }
 
+// blind is a store that cannot read definitions for a while.
+type blind struct {
+	store.Store
+	on    atomic.Bool
+	asked atomic.Int64
+}
+
+func (b *blind) Definition(ctx context.Context, name string, version int) (store.Definition, error) {
+	if b.on.Load() {
+		b.asked.Add(1)
+		return store.Definition{}, store.ErrUnavailable
+	}
+	return b.Store.Definition(ctx, name, version)
+}
+
+// A workflow whose next step cannot be worked out because the store does not answer takes it later; it does not fail.
+func TestStepWhileTheStoreIsAway(t *testing.T) {
+	var b *blind
+	r := newRig(t, func(o *Options) {
+		b = &blind{Store: o.Store}
+		o.Store = b
+	})
+	r.define("name: leaf\naction: noop\n---\nname: two\ntasks:\n  a: {action: noop}\n  b: {needs: [a], action: leaf}\n")
+	h := r.worker()
+	id := r.submit(Submission{Action: "two"})
+	a := h.take(1)[0]
+	r.e.catalog.mu.Lock()
+	clear(r.e.catalog.latest)
+	r.e.catalog.mu.Unlock()
+	b.on.Store(true)
+	end := []flow.Report{{Execution: a.Execution, Attempt: 1, Events: []flow.Event{
+		ev(&a, 0, flow.EvRunning, nil), ev(&a, 1, flow.EvCompleted, &flow.Outcome{})}}}
+	if receipts, err := r.e.Report(r.ctx, h.session, end); !errors.Is(err, handoff.ErrUnavailable) {
+		t.Errorf("%+v, %v", receipts, err)
+	}
+	if b.asked.Load() == 0 {
+		t.Error("the definition was not asked for: the test has tested nothing")
+	}
+	b.on.Store(false)
+	if _, err := r.e.Report(r.ctx, h.session, end); err != nil {
+		t.Fatal(err)
+	}
+	h.complete(h.take(1)[0], `1`)
+	if x := r.ended(id); x.Stage != flow.Completed {
+		t.Errorf("%s: %+v", x.Stage, x.Outcome)
+	}
+}
+
 // A report that could not be committed beside those of other replicas is not refused: its worker would give up, and nobody
 // would end the attempt.
 func TestReportInConflict(t *testing.T) {
