@@ -30,8 +30,10 @@ type cgroups struct {
 	unified               string // directory in the v2 hierarchy for the runs; empty on plain v1
 	limits                bool   // v2 carries the limits
 	prefix                string // of every directory that this process makes
-	sequence              atomic.Int64
 }
+
+// sequence numbers the cgroups of this process. All of its runtimes share it, since they share the prefix too.
+var sequence atomic.Int64
 
 // enforcement is the name for runtime.Result.
 func (c *cgroups) enforcement() string {
@@ -68,7 +70,7 @@ type group struct {
 
 // create makes the cgroups of a run and writes its limits.
 func (c *cgroups) create(l runtime.Limits) (_ *group, err error) {
-	g := &group{owner: c, name: c.prefix + strconv.FormatInt(c.sequence.Add(1), 10)}
+	g := &group{owner: c, name: c.prefix + strconv.FormatInt(sequence.Add(1), 10)}
 	defer func() {
 		if err != nil {
 			err = errors.Join(fmt.Errorf("create cgroup %s: %w", g.name, err), g.remove())

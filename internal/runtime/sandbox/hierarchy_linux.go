@@ -120,8 +120,8 @@ func ownCgroups(file string) (map[string]string, error) {
 
 // usable says why cgroups cannot be made in dir, if so.
 func usable(dir, prefix string) error {
-	probe := filepath.Join(dir, prefix+"probe")
-	if err := os.Mkdir(probe, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
+	probe := filepath.Join(dir, prefix+strconv.FormatInt(sequence.Add(1), 10))
+	if err := os.Mkdir(probe, 0o755); err != nil {
 		return fmt.Errorf("cgroups cannot be made in %s: %w", dir, err)
 	}
 	return os.Remove(probe)
@@ -132,6 +132,9 @@ func usable(dir, prefix string) error {
 // in it is this one, it moves aside into a child.
 func delegated(own, top, prefix string) (string, error) {
 	var first error
+	if filepath.Base(own) == prefix+"self" {
+		own = filepath.Dir(own) // an earlier runtime of this process has stepped aside
+	}
 	for dir := own; ; dir = filepath.Dir(dir) {
 		err := enableControllers(dir)
 		if errors.Is(err, unix.EBUSY) && dir == own && alone(dir) {

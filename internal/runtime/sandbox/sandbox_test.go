@@ -193,3 +193,16 @@ func TestTinyLimits(t *testing.T) {
 		}
 	}
 }
+
+// TestTwoRuntimes has runs of two runtimes of one process at the same time.
+func TestTwoRuntimes(t *testing.T) {
+	for range 2 {
+		r := factory(Options{})(t)
+		defer r.Close()
+		run, err := r.Start(t.Context(), runtime.Spec{Argv: []string{"sleep", "60"}, Env: []string{"PATH=/usr/bin:/bin"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer run.Kill("the test is over")
+	}
+}
