@@ -1,4 +1,4 @@
-# make test checks everything: vet and lint, all tests with the race detector, the fuzz targets for a few seconds each,
+# make test checks everything: vet and lint, all tests with the race detector, the fuzz targets over some thousands of inputs each,
 # and the builds for the systems that Pawl runs on. It needs Go; with a C compiler the race detector is on, and what tests
 # need beside that (python3, bash, node, PostgreSQL) is skipped where it is absent; scripts/services says how PostgreSQL is
 # found or installed.
@@ -7,7 +7,7 @@ SHELL := bash
 .DEFAULT_GOAL := build
 
 GO ?= go
-FUZZTIME ?= 5s
+FUZZTIME ?= 10000x
 # Few packages at a time: their tests start processes and measure time.
 PARALLEL ?= 2
 
