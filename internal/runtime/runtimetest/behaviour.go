@@ -89,9 +89,10 @@ func wantVerdict(t testing.TB, got runtime.Result, want ...runtime.Verdict) {
 }
 
 // behave checks what every backend owes to programs that mean no harm.
-func behave(t *testing.T, factory Factory) {
-	r := open(t, factory)
-	t.Run("exit codes", func(t *testing.T) {
+func behave(t *testing.T, s *suite) {
+	r := open(t, s.open)
+	run := func(name string, f func(testing.TB)) { s.run(t, "Behaviour/"+name, name, f) }
+	run("exit codes", func(t testing.TB) {
 		result, _, _ := finish(t, r, shell("exit 0"))
 		wantVerdict(t, result, runtime.OK)
 		if result.Wall <= 0 || result.Enforcement == "" {
@@ -108,7 +109,7 @@ func behave(t *testing.T, factory Factory) {
 			t.Errorf("signal %q, want SIGUSR1", result.Signal)
 		}
 	})
-	t.Run("streams", func(t *testing.T) {
+	run("streams", func(t testing.TB) {
 		spec := shell(`cat; echo bad >&2; echo "$1:$GREETING:$(pwd -P | wc -l)"; env | wc -l`, "argument")
 		spec.Stdin = strings.NewReader("in\x00put\n")
 		spec.Env = append(slices.Clone(env), "GREETING=hello")
@@ -124,7 +125,7 @@ func behave(t *testing.T, factory Factory) {
 			t.Errorf("counted %d and %d bytes, got %d and %d", result.StdoutBytes, result.StderrBytes, len(stdout), len(stderr))
 		}
 	})
-	t.Run("a writer that fails does not stop the program", func(t *testing.T) {
+	run("a writer that fails does not stop the program", func(t testing.TB) {
 		spec := shell("seq 1 100000; exit 7")
 		spec.Stdout = failingWriter{}
 		run, err := r.Start(context.Background(), spec)
@@ -135,21 +136,21 @@ func behave(t *testing.T, factory Factory) {
 			t.Errorf("exit code %d, want 7: %+v", result.ExitCode, result)
 		}
 	})
-	t.Run("files", func(t *testing.T) { files(t, r) })
-	t.Run("mounts", func(t *testing.T) { mounts(t, r) })
-	t.Run("stdin", func(t *testing.T) { stdin(t, r) })
-	t.Run("kill", func(t *testing.T) { kill(t, r) })
-	t.Run("limits", func(t *testing.T) { limits(t, r) })
-	t.Run("refusals", func(t *testing.T) { refusals(t, r) })
-	t.Run("close", func(t *testing.T) { closing(t, factory) })
-	t.Run("close while starting", func(t *testing.T) { closingWhileStarting(t, factory) })
+	run("files", func(t testing.TB) { files(t, r) })
+	run("mounts", func(t testing.TB) { mounts(t, r) })
+	run("stdin", func(t testing.TB) { stdin(t, r) })
+	run("kill", func(t testing.TB) { kill(t, r) })
+	run("limits", func(t testing.TB) { limits(t, r) })
+	t.Run("refusals", func(t *testing.T) { refusals(t, s, r) })
+	run("close", func(t testing.TB) { closing(t, s.open) })
+	run("close while starting", func(t testing.TB) { closingWhileStarting(t, s.open) })
 }
 
 type failingWriter struct{}
 
 func (failingWriter) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
 
-func files(t *testing.T, r runtime.Runtime) {
+func files(t testing.TB, r runtime.Runtime) {
 	source := filepath.Join(t.TempDir(), "source")
 	if err := os.WriteFile(source, bytes.Repeat([]byte("data"), 100_000), 0o644); err != nil {
 		t.Fatal(err)
@@ -208,7 +209,7 @@ func equal(a, b map[string]string) bool {
 }
 
 // mounts runs a toolchain that lies where only its owner can reach it.
-func mounts(t *testing.T, r runtime.Runtime) {
+func mounts(t testing.TB, r runtime.Runtime) {
 	private := t.TempDir()
 	tools := filepath.Join(private, "tools")
 	if err := os.Mkdir(tools, 0o755); err != nil {
@@ -248,7 +249,7 @@ func mounts(t *testing.T, r runtime.Runtime) {
 }
 
 // stdin feeds programs that do not read.
-func stdin(t *testing.T, r runtime.Runtime) {
+func stdin(t testing.TB, r runtime.Runtime) {
 	spec := shell("exit 0")
 	spec.Stdin = strings.NewReader(strings.Repeat("x", 1<<20))
 	result, _, _ := finish(t, r, spec)
@@ -269,7 +270,7 @@ func stdin(t *testing.T, r runtime.Runtime) {
 	}
 }
 
-func kill(t *testing.T, r runtime.Runtime) {
+func kill(t testing.TB, r runtime.Runtime) {
 	spec := shell("echo ready; sleep 60 & wait")
 	out := newOutput()
 	spec.Stdout = out
@@ -302,7 +303,7 @@ func kill(t *testing.T, r runtime.Runtime) {
 	wantVerdict(t, ended.Wait(), runtime.NonzeroExit)
 }
 
-func limits(t *testing.T, r runtime.Runtime) {
+func limits(t testing.TB, r runtime.Runtime) {
 	spec := shell("printf partial; sleep 60")
 	spec.Limits.Wall = 200 * time.Millisecond
 	result, stdout, _ := finish(t, r, spec)
@@ -329,7 +330,7 @@ func limits(t *testing.T, r runtime.Runtime) {
 	}
 }
 
-func refusals(t *testing.T, r runtime.Runtime) {
+func refusals(t *testing.T, s *suite, r runtime.Runtime) {
 	for name, spec := range map[string]runtime.Spec{
 		"no argv":           {},
 		"absent program":    {Argv: []string{"no-such-program-anywhere"}, Env: env},
@@ -351,7 +352,7 @@ func refusals(t *testing.T, r runtime.Runtime) {
 			Files: []runtime.File{{Path: "x", Content: make([]byte, 2<<20)}},
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
+		s.run(t, "Behaviour/refusals/"+name, name, func(t testing.TB) {
 			run, err := r.Start(context.Background(), spec)
 			if err == nil {
 				t.Fatalf("started; the result is %+v", run.Wait())
@@ -368,7 +369,7 @@ func refusals(t *testing.T, r runtime.Runtime) {
 	}
 }
 
-func closing(t *testing.T, factory Factory) {
+func closing(t testing.TB, factory Factory) {
 	r := factory(t)
 	out := newOutput()
 	spec := shell("echo ready; sleep 60")
@@ -391,7 +392,7 @@ func closing(t *testing.T, factory Factory) {
 }
 
 // closingWhileStarting closes runtimes at arbitrary moments of a start.
-func closingWhileStarting(t *testing.T, factory Factory) {
+func closingWhileStarting(t testing.TB, factory Factory) {
 	for range 20 {
 		r := factory(t)
 		var starts sync.WaitGroup
@@ -415,46 +416,4 @@ func closingWhileStarting(t *testing.T, factory Factory) {
 		}
 		starts.Wait()
 	}
-}
-
-// race lets the end of the program, the wall limit and two kills meet at the same moment, many times over.
-func race(t *testing.T, factory Factory) {
-	r := open(t, factory)
-	finish(t, r, shell("exit 0")) // what is opened once is open by now
-	descriptors := openDescriptors()
-	const rounds = 200
-	seen := make(map[runtime.Verdict]int)
-	for i := range rounds {
-		spec := shell("exit 0")
-		spec.Limits.Wall = time.Duration(1+i%8) * time.Millisecond / 2
-		run, err := r.Start(context.Background(), spec)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var results [2]runtime.Result
-		var waiters sync.WaitGroup
-		for w := range results {
-			waiters.Go(func() { results[w] = run.Wait() })
-		}
-		if i%2 == 0 {
-			waiters.Go(func() { run.Kill("race") })
-			run.Kill("race")
-		}
-		waiters.Wait()
-		if results[0].Verdict != results[1].Verdict || results[0].Reason != results[1].Reason {
-			t.Fatalf("two waiters got %+v and %+v", results[0], results[1])
-		}
-		wantVerdict(t, results[0], runtime.OK, runtime.Killed, runtime.Timeout)
-		seen[results[0].Verdict]++
-	}
-	t.Logf("%d rounds: %v", rounds, seen)
-	if now := openDescriptors(); now > descriptors+2 {
-		t.Errorf("%d descriptors were open before and %d are after", descriptors, now)
-	}
-}
-
-// openDescriptors counts this process's descriptors, where that can be done.
-func openDescriptors() int {
-	entries, _ := os.ReadDir("/dev/fd")
-	return len(entries)
 }

@@ -1,10 +1,11 @@
 //go:build unix
 
-// Package runtimetest is the conformance suite of the runtime port. Every backend passes it unchanged; the hostile
-// programs run only on backends that contain them.
+// Package runtimetest is the conformance suite of the runtime port. Every backend passes it unchanged; what a backend
+// answers otherwise it lists with the reason ([Differs]). The hostile programs run only on backends that contain them.
 package runtimetest
 
 import (
+	goruntime "runtime"
 	"testing"
 
 	"github.com/pawl-run/pawl/internal/runtime"
@@ -13,17 +14,52 @@ import (
 // Factory makes a fresh runtime; the suite closes it.
 type Factory func(t testing.TB) runtime.Runtime
 
+// Option adapts the suite to a backend.
+type Option func(*suite)
+
+// Differing says what the backend answers otherwise, and why.
+func Differing(d Differs) Option { return func(s *suite) { s.expectations = expect(d) } }
+
+// Races is how often row 47 lets a kill, an exit and a timeout meet; 1,000 unless told.
+func Races(n int) Option { return func(s *suite) { s.races = n } }
+
+// Left names a function that lists what the backend has left on the host after a run, beside processes, mounts and
+// Pawl's cgroups, which the suite looks for itself: containers, say.
+func Left(find func(testing.TB) []string) Option { return func(s *suite) { s.left = find } }
+
+// suite is one exercise of one backend.
+type suite struct {
+	*expectations
+	open  Factory
+	races int
+	left  func(testing.TB) []string
+}
+
 // Exercise runs the whole suite.
-func Exercise(t *testing.T, factory Factory) {
-	t.Run("Behaviour", func(t *testing.T) { behave(t, factory) })
+func Exercise(t *testing.T, factory Factory, options ...Option) {
+	s := &suite{
+		expectations: expect(nil), open: factory, races: 1000, left: func(testing.TB) []string { return nil },
+	}
+	for _, o := range options {
+		o(s)
+	}
+	t.Run("Behaviour", func(t *testing.T) {
+		behave(t, s)
+		s.finish(t, "Behaviour/")
+	})
 	t.Run("Hostile", func(t *testing.T) {
 		r := open(t, factory)
 		if r.Isolation() < runtime.Contained {
 			t.Skipf("runtime %s contains nothing: the hostile programs would harm this host", r.Name())
 		}
-		attack(t, r)
+		attack(t, s, r)
 	})
-	t.Run("Race", func(t *testing.T) { race(t, factory) })
+	s.run(t, "47", "47 kill, exit and timeout raced", func(t testing.TB) { race(t, open(t, factory), s.races) })
+}
+
+// run runs f as a subtest, whose failure may be listed under the name of t, below Exercise, and its own.
+func (s *suite) run(t *testing.T, key, name string, f func(testing.TB)) {
+	t.Run(name, func(t *testing.T) { s.check(t, key, f) })
 }
 
 // open makes a runtime that is closed at the end of the test.
@@ -37,3 +73,5 @@ func open(t testing.TB, factory Factory) runtime.Runtime {
 	})
 	return r
 }
+
+func stop() { goruntime.Goexit() }

@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -23,11 +24,13 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime"
 )
 
-//go:embed testdata/hostile.c
+//go:embed programs
 var sources embed.FS
 
-// hostile is the compiled program of testdata and the runtime that it attacks.
+// hostile is the compiled programs and the runtime that it attacks.
 type hostile struct {
+	suite     *suite
+	row       string // the current row's number
 	runtime   runtime.Runtime
 	program   []byte
 	namespace string // the host's pid namespace
@@ -37,42 +40,76 @@ type hostile struct {
 
 // attack runs the hostile programs. The numbers in their names are those of the table of threats that the sandbox was
 // designed against; row 48, the death of the worker, is WorkerKilled.
-func attack(t *testing.T, r runtime.Runtime) {
-	h := &hostile{runtime: r, program: compile(t), namespace: pidNamespace(t), canaries: plantCanaries(t)}
+func attack(t *testing.T, s *suite, r runtime.Runtime) {
+	h := &hostile{suite: s, runtime: r, program: Program(t), namespace: pidNamespace(t), canaries: plantCanaries(t)}
 	for _, p := range programs {
 		t.Run(p.name, func(t *testing.T) {
 			h.token = rand.Text()
-			p.run(t, h)
-			h.canaries.check(t, h.token)
-			result, stdout, _ := finish(t, r, shell("echo next"))
-			if result.Verdict != runtime.OK || stdout != "next\n" {
-				t.Errorf("the next run: %+v, stdout %q", result, stdout)
-			}
+			h.row, _, _ = strings.Cut(p.name, " ")
+			s.check(t, h.row, func(t testing.TB) { p.run(t, h) })
+			s.finish(t, h.row+"/")
+			h.after(t)
 		})
 	}
 }
 
-// compile builds the hostile program statically, so that it needs nothing from the host.
-func compile(t *testing.T) []byte {
-	dir := t.TempDir()
-	source, err := sources.ReadFile("testdata/hostile.c")
+// after finds out whether the host is as it was and whether the next program runs.
+func (h *hostile) after(t testing.TB) {
+	t.Helper()
+	h.canaries.check(t, h.token)
+	if left := h.suite.left(t); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+	result, stdout, _ := finish(t, h.runtime, shell("echo next"))
+	if result.Verdict != runtime.OK || stdout != "next\n" {
+		t.Errorf("the next run: %+v, stdout %q", result, stdout)
+	}
+}
+
+// nothing checks what a probe has printed: each line is something that it was able to do.
+func (h *hostile) nothing(t testing.TB, stdout string) {
+	t.Helper()
+	for line := range strings.Lines(stdout) {
+		line = strings.TrimSpace(line)
+		if why, ok := h.suite.allows(h.row + "/" + line); ok {
+			t.Logf("able to %s, as listed: %s", line, why)
+			continue
+		}
+		t.Errorf("was able to: %s", line)
+	}
+}
+
+// Program is the hostile program, compiled statically so that it needs nothing from where it runs: not even a shell or
+// a C library in a container's image. It is an error to run it outside of a sandbox, and it refuses that.
+func Program(t testing.TB) []byte {
+	t.Helper()
+	program, err := compiled()
 	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "hostile.c"), source, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command("cc", "-O1", "-static", "-o", "hostile", "hostile.c")
-	cmd.Dir = dir
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Skipf("the hostile programs need a C compiler and a static C library: %v\n%s", err, out)
-	}
-	program, err := os.ReadFile(filepath.Join(dir, "hostile"))
-	if err != nil {
-		t.Fatal(err)
+		t.Skipf("the hostile programs need a C compiler and a static C library (gcc, libc6-dev): %v", err)
 	}
 	return program
 }
+
+var compiled = sync.OnceValues(func() ([]byte, error) {
+	dir, err := os.MkdirTemp("", "pawl-hostile-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	if err := os.CopyFS(dir, sources); err != nil {
+		return nil, err
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "programs", "*.c"))
+	if err != nil {
+		return nil, err
+	}
+	binary := filepath.Join(dir, "hostile")
+	cmd := exec.Command("cc", append([]string{"-Os", "-s", "-static", "-pthread", "-o", binary}, files...)...)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("%w\n%s", err, out)
+	}
+	return os.ReadFile(binary)
+})
 
 // spec is a run of one hostile command with limits that a healthy host can bear to see exhausted.
 func (h *hostile) spec(command string, args ...string) runtime.Spec {
@@ -112,9 +149,9 @@ func (h *hostile) start(t testing.TB, spec runtime.Spec, text string) (runtime.R
 // programs are rows of the table of threats.
 var programs = []struct {
 	name string
-	run  func(*testing.T, *hostile)
+	run  func(testing.TB, *hostile)
 }{
-	{"01 busy loop", func(t *testing.T, h *hostile) {
+	{"01 busy loop", func(t testing.TB, h *hostile) {
 		spec := h.spec("spin")
 		spec.Limits.Wall = 300 * time.Millisecond
 		result, _, _ := h.finish(t, spec)
@@ -127,13 +164,13 @@ var programs = []struct {
 			t.Errorf("used %v of CPU time, the limit was 200ms", result.CPU)
 		}
 	}},
-	{"02 sleep for ever", func(t *testing.T, h *hostile) {
+	{"02 sleep for ever", func(t testing.TB, h *hostile) {
 		spec := h.spec("sleep")
 		spec.Limits.Wall = 200 * time.Millisecond
 		result, _, _ := h.finish(t, spec)
 		wantVerdict(t, result, runtime.Timeout)
 	}},
-	{"03 ignore TERM, HUP, INT", func(t *testing.T, h *hostile) {
+	{"03 ignore TERM, HUP, INT", func(t testing.TB, h *hostile) {
 		run, _ := h.start(t, h.spec("stubborn"), "ready\n")
 		begin := time.Now()
 		run.Kill("cancelled")
@@ -142,21 +179,21 @@ var programs = []struct {
 			t.Errorf("the kill took %v", took)
 		}
 	}},
-	{"04 memory bomb", func(t *testing.T, h *hostile) {
+	{"04 memory bomb", func(t testing.TB, h *hostile) {
 		result, _, _ := h.finish(t, h.spec("memory"))
 		wantVerdict(t, result, runtime.OOM)
 		if result.PeakMemory > 256<<20 {
 			t.Errorf("reached %d bytes, the limit was 64 MiB", result.PeakMemory)
 		}
 	}},
-	{"05 child out of memory, parent exits 0", func(t *testing.T, h *hostile) {
+	{"05 child out of memory, parent exits 0", func(t testing.TB, h *hostile) {
 		result, _, _ := h.finish(t, h.spec("child-memory"))
 		wantVerdict(t, result, runtime.OK)
 		if !result.ChildOOM {
 			t.Errorf("child_oom is not set: %+v", result)
 		}
 	}},
-	{"06 fill memfd, tmp and shm", func(t *testing.T, h *hostile) {
+	{"06 fill memfd, tmp and shm", func(t testing.TB, h *hostile) {
 		for _, where := range [][]string{
 			{"fill-memfd"}, {"fill-file", "/dev/shm/fill"}, {"fill-file", "/tmp/fill"}, {"fill-file", "fill"},
 		} {
@@ -169,25 +206,25 @@ var programs = []struct {
 			}
 		}
 	}},
-	{"07 page-cache pressure", func(t *testing.T, h *hostile) {
+	{"07 page-cache pressure", func(t testing.TB, h *hostile) {
 		result, _, _ := h.finish(t, h.spec("page-cache"))
 		wantVerdict(t, result, runtime.OK)
 	}},
-	{"08 SIGKILL itself", func(t *testing.T, h *hostile) {
+	{"08 SIGKILL itself", func(t testing.TB, h *hostile) {
 		result, _, _ := h.finish(t, h.spec("signal", "9"))
 		wantVerdict(t, result, runtime.Signal)
 		if result.Signal != "SIGKILL" {
 			t.Errorf("signal %s, want SIGKILL", result.Signal)
 		}
 	}},
-	{"09 exit 137", func(t *testing.T, h *hostile) {
+	{"09 exit 137", func(t testing.TB, h *hostile) {
 		result, _, _ := h.finish(t, h.spec("exit", "137"))
 		wantVerdict(t, result, runtime.NonzeroExit)
 		if result.ExitCode != 137 {
 			t.Errorf("exit code %d, want 137", result.ExitCode)
 		}
 	}},
-	{"10 SIGSEGV, SIGABRT", func(t *testing.T, h *hostile) {
+	{"10 SIGSEGV, SIGABRT", func(t testing.TB, h *hostile) {
 		for want, args := range map[string][]string{"SIGSEGV": {"segfault"}, "SIGABRT": {"signal", "6"}} {
 			spec := h.spec(args[0], args[1:]...)
 			spec.Collect, spec.CollectInto = []string{"core*"}, t.TempDir()
@@ -198,7 +235,7 @@ var programs = []struct {
 			}
 		}
 	}},
-	{"11 fork bomb", func(t *testing.T, h *hostile) {
+	{"11 fork bomb", func(t testing.TB, h *hostile) {
 		result, stdout, _ := h.finish(t, h.spec("forks"))
 		wantVerdict(t, result, runtime.OK)
 		count, why, _ := strings.Cut(strings.TrimSpace(stdout), " ")
@@ -213,7 +250,7 @@ var programs = []struct {
 			t.Errorf("killing the fork bomb took %v", took)
 		}
 	}},
-	{"12 thread bomb", func(t *testing.T, h *hostile) {
+	{"12 thread bomb", func(t testing.TB, h *hostile) {
 		result, stdout, _ := h.finish(t, h.spec("threads"))
 		wantVerdict(t, result, runtime.OK)
 		count, why, _ := strings.Cut(strings.TrimSpace(stdout), " ")
@@ -221,7 +258,7 @@ var programs = []struct {
 			t.Errorf("created %q, want EAGAIN after about 32 threads", stdout)
 		}
 	}},
-	{"13 daemon holding stdout", func(t *testing.T, h *hostile) {
+	{"13 daemon holding stdout", func(t testing.TB, h *hostile) {
 		begin := time.Now()
 		result, stdout, _ := h.finish(t, h.spec("daemon"))
 		wantVerdict(t, result, runtime.OK)
@@ -229,11 +266,11 @@ var programs = []struct {
 			t.Errorf("stdout %q after %v", stdout, took)
 		}
 	}},
-	{"14 zombie factory", func(t *testing.T, h *hostile) {
+	{"14 zombie factory", func(t testing.TB, h *hostile) {
 		result, _, _ := h.finish(t, h.spec("zombies"))
 		wantVerdict(t, result, runtime.OK)
 	}},
-	{"15 fill tmp, inodes", func(t *testing.T, h *hostile) {
+	{"15 fill tmp, inodes", func(t testing.TB, h *hostile) {
 		for _, args := range [][]string{{"fill-file", "/tmp/fill"}, {"fill-file", "fill"}, {"inodes", "/tmp"}, {"inodes", "."}} {
 			spec := h.spec(args[0], args[1:]...)
 			spec.Limits.Memory = 256 << 20
@@ -243,7 +280,7 @@ var programs = []struct {
 			}
 		}
 	}},
-	{"16 flood stdout, stderr", func(t *testing.T, h *hostile) {
+	{"16 flood stdout, stderr", func(t testing.TB, h *hostile) {
 		for _, fd := range []string{"1", "2"} {
 			result, stdout, stderr := h.finish(t, h.spec("flood", fd))
 			wantVerdict(t, result, runtime.OutputLimit)
@@ -252,7 +289,7 @@ var programs = []struct {
 			}
 		}
 	}},
-	{"17 output at the limit", func(t *testing.T, h *hostile) {
+	{"17 output at the limit", func(t testing.TB, h *hostile) {
 		const limit = 100 << 10
 		for _, extra := range []int{-1, 0, 1} {
 			spec := h.spec("bytes", strconv.Itoa(limit+extra))
@@ -268,14 +305,14 @@ var programs = []struct {
 			}
 		}
 	}},
-	{"18 odd bytes", func(t *testing.T, h *hostile) {
+	{"18 odd bytes", func(t testing.TB, h *hostile) {
 		result, stdout, _ := h.finish(t, h.spec("odd"))
 		wantVerdict(t, result, runtime.OK)
 		if want := "a\x00b\xff\xfe\xc3\x28\x1b[31mred\x1b[0m\r\n\ttail"; stdout != want {
 			t.Errorf("stdout %q, want %q", stdout, want)
 		}
 	}},
-	{"19 partial line, then timeout", func(t *testing.T, h *hostile) {
+	{"19 partial line, then timeout", func(t testing.TB, h *hostile) {
 		spec := h.spec("sleep", "no newline")
 		spec.Limits.Wall = 200 * time.Millisecond
 		result, stdout, _ := h.finish(t, spec)
@@ -284,17 +321,17 @@ var programs = []struct {
 			t.Errorf("stdout %q", stdout)
 		}
 	}},
-	{"20 read absent stdin", func(t *testing.T, h *hostile) {
+	{"20 read absent stdin", func(t testing.TB, h *hostile) {
 		result, _, _ := h.finish(t, h.spec("read"))
 		wantVerdict(t, result, runtime.OK)
 	}},
-	{"22 close stdout and go on", func(t *testing.T, h *hostile) {
+	{"22 close stdout and go on", func(t testing.TB, h *hostile) {
 		spec := h.spec("deaf")
 		spec.Limits.Wall = 200 * time.Millisecond
 		result, _, _ := h.finish(t, spec)
 		wantVerdict(t, result, runtime.Timeout)
 	}},
-	{"23 secrets of the host", func(t *testing.T, h *hostile) {
+	{"23 secrets of the host", func(t testing.TB, h *hostile) {
 		paths := []string{"/etc/shadow", "/etc/gshadow", "/etc/ssh", "/root", "/home", "/var", "/run", "/sys", "/boot",
 			"/var/run/docker.sock", "/run/docker.sock", "/dev/vda", "/dev/sda", "/dev/mem", "/dev/kvm", h.canaries.file}
 		if home, err := os.UserHomeDir(); err == nil && home != "/" {
@@ -306,7 +343,7 @@ var programs = []struct {
 			t.Errorf("reached:\n%s", stdout)
 		}
 	}},
-	{"24 environment", func(t *testing.T, h *hostile) {
+	{"24 environment", func(t testing.TB, h *hostile) {
 		spec := shell("tr '\\0' '\\n' < /proc/self/environ")
 		result, stdout, _ := h.finish(t, spec)
 		wantVerdict(t, result, runtime.OK)
@@ -316,14 +353,14 @@ var programs = []struct {
 			}
 		}
 	}},
-	{"25 descriptors", func(t *testing.T, h *hostile) {
+	{"25 descriptors", func(t testing.TB, h *hostile) {
 		result, stdout, _ := h.finish(t, h.spec("descriptors"))
 		wantVerdict(t, result, runtime.OK)
 		if stdout != "0\n1\n2\n" {
 			t.Errorf("open descriptors: %q", stdout)
 		}
 	}},
-	{"30 network", func(t *testing.T, h *hostile) {
+	{"30 network", func(t testing.TB, h *hostile) {
 		listener, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			t.Fatal(err)
@@ -345,7 +382,7 @@ var programs = []struct {
 }
 
 // beyond are programs of the rows 26 to 43, all of which try what must be blocked.
-func beyond(t *testing.T, h *hostile) {
+func beyond(t testing.TB, h *hostile) {
 	result, stdout, _ := h.finish(t, h.spec("probe"))
 	wantVerdict(t, result, runtime.OK)
 	if stdout != "alive\n" {
