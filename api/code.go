@@ -5,17 +5,18 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/pawl-run/pawl/internal/language"
 )
 
 // Code is a piece of code to evaluate: what POST /api/v1/evaluations takes and what a task of kind "code" has in `with`.
 // [DecodeCode] and the decoding of an [Evaluation] are strict: what is unknown or impossible is refused, every fault at
 // once.
 type Code struct {
-	Language string             `json:"language"`          // one of Languages, or an alias of it
+	Language string             `json:"language"`          // one of Languages, an alias of it, or what a profile adds
 	Source   string             `json:"source"`            // the program
 	Files    map[string]Content `json:"files,omitempty"`   // placed in the working directory, by relative path
 	Args     []string           `json:"args,omitempty"`    // after the program's name
@@ -51,37 +52,11 @@ const (
 // maxFiles bounds the files of one evaluation.
 const maxFiles = 10_000
 
-// languages are the names that Code.Language takes, each with its aliases. What they mean is the worker's to know.
-var languages = []struct {
-	name    string
-	aliases []string
-}{
-	{"python", []string{"python3", "py"}},
-	{"javascript", []string{"js", "node"}},
-	{"bash", []string{"sh", "shell"}},
-	{"go", []string{"golang"}},
-	{"c", nil},
-}
+// Languages lists the built-in languages by their proper names. Servers and workers may know more.
+func Languages() []string { return language.BuiltIn().Names() }
 
-// Languages lists the languages by their proper names.
-func Languages() []string {
-	names := make([]string, len(languages))
-	for i, l := range languages {
-		names[i] = l.name
-	}
-	return names
-}
-
-// LanguageName is the proper name of a language given by its name or an alias, in any case.
-func LanguageName(s string) (string, bool) {
-	s = strings.ToLower(s)
-	for _, l := range languages {
-		if l.name == s || slices.Contains(l.aliases, s) {
-			return l.name, true
-		}
-	}
-	return "", false
-}
+// LanguageName is the proper name of a built-in language given by its name or an alias, in any case.
+func LanguageName(s string) (string, bool) { return language.BuiltIn().Resolve(s) }
 
 // Content is the bytes of a file or of stdin. It is written as a string, or as {"base64": …} when the bytes are not
 // text, or as {"blob": …} when they lie in the blob store; a file may have a "mode" in the object form.

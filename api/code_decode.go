@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/pawl-run/pawl/internal/language"
 )
 
 // FieldErrors is the error of a request that cannot be decoded: everything that is wrong with it, in order of appearance.
@@ -89,13 +91,14 @@ func (d *codeDecoder) plain(at string, raw json.RawMessage, into any) {
 
 // whole checks what no single field shows.
 func (d *codeDecoder) whole(c *Code) {
-	known := "one of " + strings.Join(Languages(), ", ")
 	if c.Language == "" {
-		d.fault("language", nil, "it is missing", known)
+		d.fault("language", nil, "it is missing", "one of "+strings.Join(Languages(), ", "))
 	} else if name, ok := LanguageName(c.Language); ok {
 		c.Language = name
+	} else if lower := strings.ToLower(c.Language); language.CheckName(lower) == nil {
+		c.Language = lower // who decodes it does not know the profiles that were added; see the server and its workers
 	} else {
-		d.fault("language", quote(c.Language), "it is not a language that Pawl knows", known)
+		d.fault("language", quote(c.Language), "it is not the name of a language", "one of "+strings.Join(Languages(), ", "))
 	}
 	if strings.TrimSpace(c.Source) == "" {
 		d.fault("source", nil, "it is missing or empty", "give the program's text")

@@ -50,8 +50,8 @@ func TestCodeRefuses(t *testing.T) {
 	with := func(rest string) string { return `{"language":"python","source":"x",` + rest + `}` }
 	for _, c := range []struct{ in, path, say string }{
 		{`[]`, "", "not an object"},
-		{`{"source":"x"}`, "language", "one of python, javascript, bash, go, c"},
-		{`{"language":"cobol","source":"x"}`, "language", `"cobol" (one of python`},
+		{`{"source":"x"}`, "language", "one of python, javascript, typescript, bash, go, c"},
+		{`{"language":"co bol","source":"x"}`, "language", `"co bol" (one of python`},
 		{`{"language":"c"}`, "source", "missing"},
 		{`{"language":7,"source":"x"}`, "language", "not a string: 7"},
 		{"{\"language\":\"c\",\"source\":\"\xff\"}", "", "not UTF-8"},

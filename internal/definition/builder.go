@@ -31,6 +31,8 @@ type builder struct {
 	// trusted is for what Parse accepted before: expressions are compiled when
 	// they are first used.
 	trusted bool
+	// languages say which languages there are beside the built-in ones.
+	languages []func(name string) bool
 
 	shared   map[sharedKey]*compiled
 	compiles int

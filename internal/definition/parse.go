@@ -13,9 +13,10 @@ import (
 // Parse reads all documents of a file and validates them. file is only used to
 // name places. When anything is wrong nothing is returned but the error, which
 // is of type Problems and lists everything (at most the first few hundred).
-func Parse(file string, src []byte) ([]*Definition, error) {
+// Code may be in the built-in languages and in those that one of knows says yes to.
+func Parse(file string, src []byte, knows ...func(language string) bool) ([]*Definition, error) {
 	docs, problems := read(file, src)
-	b := &builder{file: file, src: src, problems: problems}
+	b := &builder{file: file, src: src, problems: problems, languages: knows}
 	if len(docs) == 0 && len(problems) == 0 {
 		b.failAt(Position{File: file, Line: 1, Column: 1}, "", "write a document with `tasks` or `action`", "the file has no document")
 	}

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/pawl-run/pawl/internal/language"
 )
 
 // payload is what is known of a built-in action's `with` before it runs: the
@@ -34,8 +36,6 @@ var payloads = map[string]payload{
 	"sleep":    {fields: []string{"for"}, required: []string{"for"}},
 	"workflow": {fields: []string{"name", "input", "version"}, required: []string{"name"}},
 }
-
-var codeLanguages = []string{"python", "python3", "py", "javascript", "js", "node", "bash", "sh", "shell", "go", "golang", "c"}
 
 // limit is one of the limits of code; seconds or bytes, or plain numbers.
 type limit struct {
@@ -78,14 +78,20 @@ func (b *builder) payload(action string, owner, with *value, path string, needed
 	}
 }
 
+// knows reports whether a word names a language.
+func (b *builder) knows(name string) bool {
+	_, ok := language.BuiltIn().Resolve(name)
+	return ok || slices.ContainsFunc(b.languages, func(knows func(string) bool) bool { return knows(strings.ToLower(name)) })
+}
+
 // fixed reports whether v is a scalar without expressions.
 func (v *value) fixed() bool {
 	return v.kind != listValue && v.kind != objectValue && !strings.Contains(v.text, opening)
 }
 
 func (b *builder) codePayload(with *value, path string) {
-	if l := with.get("language"); l != nil && l.fixed() && !slices.Contains(codeLanguages, l.text) {
-		b.fail(l, join(path, "language"), offerName(l.text, codeLanguages, "the languages are"), "%q is not a language that Pawl knows", clip(l.text, 40))
+	if l := with.get("language"); l != nil && l.fixed() && !b.trusted && !b.knows(l.text) {
+		b.fail(l, join(path, "language"), offerName(l.text, language.BuiltIn().All(), "the languages are"), "%q is not a language that Pawl knows", clip(l.text, 40))
 	}
 	limits := with.get("limits")
 	if limits == nil || limits.kind == textValue && !limits.fixed() {

@@ -35,6 +35,8 @@ type Options struct {
 	Retention time.Duration
 	// Queues are known beside "default" and those that workers have served: submissions to any other are refused.
 	Queues []string
+	// Languages are those that the configuration adds, by all their names; see KnowsLanguage.
+	Languages []string
 	// Validate checks what a built-in kind's handler would get, before anything is stored; nil accepts everything.
 	Validate func(kind flow.Kind, payload []byte) error
 	// Poll is how often this replica looks for what others may have done without its hearing of it; 0: every half second.
@@ -52,12 +54,13 @@ type Options struct {
 // Engine accepts, hands off, records, cancels and recovers executions. It is safe for concurrent use, by any number of
 // goroutines; any number of engines may share one store that allows it.
 type Engine struct {
-	opts     Options
-	catalog  *catalog
-	items    *itemCache
-	watch    *hub
-	sessions *desk
-	counters counters
+	opts      Options
+	catalog   *catalog
+	languages *languages
+	items     *itemCache
+	watch     *hub
+	sessions  *desk
+	counters  counters
 
 	distributions distributions
 
@@ -123,6 +126,7 @@ func New(o Options) (*Engine, error) {
 		nextDue:         make(chan time.Time, 1),
 	}
 	e.catalog = newCatalog(o.Store)
+	e.languages = newLanguages(o.Store, o.Languages)
 	for _, q := range o.Queues {
 		if err := e.catalog.expect(q); err != nil {
 			return nil, fmt.Errorf("new engine: %w", err)

@@ -111,6 +111,9 @@ func (e *Engine) Open(ctx context.Context, s handoff.Session) (flow.ID, error) {
 			return flow.ID{}, sessionError(err)
 		}
 	}
+	if err := e.learnLanguages(ctx, s.Kinds); err != nil {
+		return flow.ID{}, sessionError(err)
+	}
 	err := e.ask(ctx, nil, func(ctx context.Context, t *turn) error {
 		return t.tx.OpenSession(ctx, store.Session{
 			ID: s.ID, Name: s.Name, Embedded: s.Embedded, Queues: s.Queues, Kinds: s.Kinds, Slots: s.Slots,

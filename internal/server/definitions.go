@@ -20,10 +20,16 @@ var mediaDocument = []string{"application/yaml", "application/json", "applicatio
 func (c *call) parsed() ([]*definition.Definition, error) {
 	var defs []*definition.Definition
 	err := c.body(mediaDocument, func(body []byte, _ string) (err error) {
-		defs, err = definition.Parse(c.query.Get("file"), body)
+		defs, err = definition.Parse(c.query.Get("file"), body, c.knowsLanguage)
 		return err
 	})
 	return defs, err
+}
+
+// knowsLanguage leaves a language that cannot be looked up just now to the worker's word.
+func (c *call) knowsLanguage(name string) bool {
+	known, err := c.Engine.KnowsLanguage(c.ctx(), name)
+	return known || err != nil
 }
 
 func (c *call) define() error {

@@ -62,7 +62,7 @@ func TestBadInput(t *testing.T) {
 		"unknown queue":    {"/api/v1/executions", `{"action":"noop","queue":"gpu"}`, 422, "queue", "gpu", "worker"},
 		"in a batch":       {"/api/v1/executions:batch", `{"executions":[{"action":"noop"},{"action":"noop","priorty":1}]}`, 422, "executions[1].priorty", "no such field", `"priority"`},
 		"no language":      {"/api/v1/evaluations", `{"source":"x"}`, 422, "language", "missing", "python"},
-		"unknown language": {"/api/eval", `{"language":"cobol","source":"x"}`, 422, "language", "not a language", "python"},
+		"unknown language": {"/api/eval", `{"language":"cobol","source":"x"}`, 422, "language", "not a language that this server", "python"},
 		"a limit's range":  {"/api/eval", `{"language":"python","source":"x","limits":{"memory":"1B"}}`, 422, "limits.memory", "size", ""},
 		"unknown in code":  {"/api/eval", `{"language":"python","source":"x","limit":{}}`, 422, "limit", "not a known field", "limits"},
 		"cancel":           {"/api/v1/executions/ex_00000000000000000000000010/cancel", `{"why":"x"}`, 422, "why", "no such field", "reason"},

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"maps"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -19,6 +20,7 @@ import (
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/internal/blob"
 	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/language"
 	"github.com/pawl-run/pawl/internal/runtime"
 	"github.com/pawl-run/pawl/internal/telemetry"
 )
@@ -29,6 +31,8 @@ type CodeOptions struct {
 	// isolation trusts everybody who may submit.
 	Runtimes []runtime.Runtime
 	Blobs    blob.Store // for files too big for a row; nil: they are refused
+	// Languages are the profiles of what code may be written in; nil: the built-in ones.
+	Languages *Languages
 	// Dir is a host directory for what must be prepared and for files on their way; it is created.
 	Dir string
 }
@@ -53,23 +57,34 @@ func NewCode(o CodeOptions) (*Code, error) {
 	if err := os.MkdirAll(filepath.Join(dir, "runs"), 0o700); err != nil {
 		return nil, fmt.Errorf("new code handler: %w", err)
 	}
+	if o.Languages == nil {
+		o.Languages = BuiltInLanguages()
+	}
 	return &Code{CodeOptions: o, finder: finder{dir: filepath.Join(dir, "toolchains")}}, nil
 }
 
 // Diagnose says which languages this host has, and how to get the others. It looks anew and prepares nothing.
 func (c *Code) Diagnose() []runtime.Finding {
 	var out []runtime.Finding
-	var looking finder
-	for _, name := range api.Languages() {
-		f := runtime.Finding{What: "language " + name}
-		if tc, err := looking.find(context.Background(), name); err != nil {
-			f.Say, f.Fix = err.Error(), languages[name].install
+	for _, l := range Look(context.Background(), c.Languages.Profiles()...) {
+		f := runtime.Finding{What: "language " + l.Profile.Name}
+		if l.Err != nil {
+			f.Say, f.Fix = l.Lacks()
 		} else {
-			f.OK, f.Say = true, strings.TrimSpace(tc.tool+" "+tc.version)
+			f.OK, f.Say = true, strings.TrimSpace(l.Tool+" "+l.Version)
 		}
 		out = append(out, f)
 	}
 	return out
+}
+
+// Offers implements Advertiser: what the profiles add to the built-in languages.
+func (c *Code) Offers() []string {
+	var all []string
+	for _, name := range c.Languages.Added() {
+		all = append(all, language.Offer(name))
+	}
+	return all
 }
 
 // outputFile is what $PAWL_OUTPUT names, beneath the working directory.
@@ -80,7 +95,7 @@ type evaluation struct {
 	*Code
 	task    *Task
 	code    api.Code
-	lang    *language
+	lang    *Profile
 	tools   toolchain
 	runtime runtime.Runtime
 	dir     string // host directory of its own
@@ -143,8 +158,12 @@ func (e *evaluation) prepare(ctx context.Context) (err error) {
 	if e.code, err = api.DecodeCode(e.task.Payload); err != nil {
 		return Errorf(flow.CodeInvalidInput, "%s", err)
 	}
-	e.lang = languages[e.code.Language]
-	for _, taken := range []string{e.lang.file, program, outputFile} {
+	var known bool
+	if e.lang, known = e.Languages.Profile(e.code.Language); !known {
+		return fmt.Errorf("language: this worker has no profile of %q (it has %s): add one to its configuration, or send such work to a queue whose workers have one",
+			e.code.Language, strings.Join(e.Languages.Set().Names(), ", "))
+	}
+	for _, taken := range slices.Concat([]string{e.lang.File, outputFile}, e.lang.Built, slices.Collect(maps.Keys(e.lang.Files))) {
 		if _, ok := e.code.Files[taken]; ok {
 			return Errorf(flow.CodeInvalidInput, "files[%q]: the name is taken by Pawl (use another one)", taken)
 		}
@@ -152,14 +171,17 @@ func (e *evaluation) prepare(ctx context.Context) (err error) {
 	if e.runtime, err = e.pick(e.code.Runtime); err != nil {
 		return err
 	}
-	if e.tools, err = e.finder.find(ctx, e.code.Language); err != nil {
+	if e.tools, err = e.finder.find(ctx, e.lang); err != nil {
 		return err
 	}
 	if e.dir, err = os.MkdirTemp(filepath.Join(e.Dir, "runs"), "run-"); err != nil {
 		return fmt.Errorf("make a directory for files: %w", err)
 	}
-	for _, path := range slices.Sorted(maps.Keys(e.code.Files)) {
-		f, err := e.input(ctx, path, e.code.Files[path])
+	for _, name := range slices.Sorted(maps.Keys(e.lang.Files)) {
+		e.files = append(e.files, runtime.File{Path: name, Mode: 0o644, Content: []byte(e.lang.Files[name])})
+	}
+	for _, name := range slices.Sorted(maps.Keys(e.code.Files)) {
+		f, err := e.input(ctx, name, e.code.Files[name])
 		if err != nil {
 			os.RemoveAll(e.dir)
 			return err
@@ -223,11 +245,11 @@ func (e *evaluation) fetch(ctx context.Context, name, to string) error {
 
 // evaluate compiles and runs.
 func (e *evaluation) evaluate(ctx context.Context) (*api.CodeResult, error) {
-	source := runtime.File{Path: e.lang.file, Mode: 0o644, Content: []byte(e.code.Source)}
+	source := runtime.File{Path: e.lang.File, Mode: 0o644, Content: []byte(e.code.Source)}
 	files := append(slices.Clip(e.files), source)
 	var compiled *api.CodeResult
-	if e.lang.compile != nil {
-		result, binary, err := e.compile(ctx, files)
+	if e.lang.compiled() {
+		result, built, err := e.compile(ctx, files)
 		if err != nil {
 			return nil, err
 		}
@@ -236,14 +258,12 @@ func (e *evaluation) evaluate(ctx context.Context) (*api.CodeResult, error) {
 				Reason: "compile: " + summary(result), Enforcement: result.Enforcement, Runtime: result.Runtime, Compile: result}, nil
 		}
 		compiled = result
-		files = append(slices.Clip(e.files), runtime.File{Path: program, Mode: 0o755, Source: binary})
+		files = append(slices.Clip(e.files), built...)
 	}
+	limits := e.limits()
 	spec := runtime.Spec{
-		Argv: append(e.argv(e.lang.run), e.code.Args...), Env: e.env(e.code.Env), Mounts: e.tools.mounts, Files: files,
-		Limits: e.limits(), Collect: append(slices.Clip(e.code.Collect), outputFile),
-	}
-	if e.lang.compile != nil {
-		spec.Mounts = nil // what it was built with is not what it needs
+		Argv: append(e.argv(e.lang.Run, limits), e.code.Args...), Env: e.env(e.code.Env), Mounts: e.mounts(), Files: files,
+		Limits: limits, Collect: append(slices.Clip(e.code.Collect), outputFile),
 	}
 	stdin, err := e.stdin(ctx)
 	if err != nil {
@@ -260,19 +280,32 @@ func (e *evaluation) evaluate(ctx context.Context) (*api.CodeResult, error) {
 	return result, nil
 }
 
-// compile runs the compile step and returns where what it built lies on the host.
-func (e *evaluation) compile(ctx context.Context, files []runtime.File) (*api.CodeResult, string, error) {
-	result, built, err := e.start(ctx, runtime.Spec{
-		Argv: e.argv(e.lang.compile), Env: e.env(nil), Mounts: e.tools.mounts, Files: files,
-		Limits: compileLimits, Collect: []string{program},
+// compile runs the compile step and returns what it built, as files for the run.
+func (e *evaluation) compile(ctx context.Context, files []runtime.File) (*api.CodeResult, []runtime.File, error) {
+	limits := limitsOf(e.lang.CompileLimits)
+	result, collected, err := e.start(ctx, runtime.Spec{
+		Argv: e.argv(e.lang.Compile, limits), Env: e.env(nil), Mounts: e.tools.mounts, Files: files,
+		Limits: limits, Collect: e.lang.Built,
 	}, "built")
 	if err != nil || result.Verdict != string(runtime.OK) {
-		return result, "", err
+		return result, nil, err
 	}
-	if len(built) != 1 {
-		return nil, "", fmt.Errorf("compile: %s ended well and built no %s: %s", e.tools.tool, program, strings.Join(result.Refused, "; "))
+	if len(collected) == 0 {
+		return nil, nil, fmt.Errorf("compile: %s ended well and built no %s: %s", e.tools.tool, strings.Join(e.lang.Built, ", "), strings.Join(result.Refused, "; "))
 	}
-	return result, built[0].Host, nil
+	built := make([]runtime.File, len(collected))
+	for i, c := range collected {
+		built[i] = runtime.File{Path: c.Path, Mode: c.Mode.Perm() | 0o444, Source: c.Host}
+	}
+	return result, built, nil
+}
+
+// mounts are what a run needs beside the standard directories: what a program was built with is usually not among them.
+func (e *evaluation) mounts() []runtime.Mount {
+	if e.lang.toolAtRun() {
+		return e.tools.mounts
+	}
+	return mounts(e.lang.Mounts...)
 }
 
 // startWithin bounds the start of a program on a busy host.
@@ -334,25 +367,20 @@ func (e *evaluation) result(ctx context.Context, res runtime.Result, stdout, std
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
 // argv fills in the table's placeholders.
-func (e *evaluation) argv(list []string) []string {
+func (e *evaluation) argv(list []string, l runtime.Limits) []string {
+	fill := strings.NewReplacer("{tool}", e.tools.tool, "{std}", e.tools.std, "{file}", e.lang.File,
+		"{program}", program, "{memory}", strconv.FormatInt(l.Memory, 10))
 	var out []string
 	for _, arg := range list {
-		switch arg {
-		case "{tool}":
-			out = append(out, e.tools.tool)
-		case "{std}":
-			out = append(out, e.tools.std)
-		case "{file}":
-			out = append(out, e.lang.file)
-		case "{sources}":
-			out = append(out, e.lang.file)
-			for _, f := range e.files {
-				if !strings.Contains(f.Path, "/") && strings.HasSuffix(f.Path, e.lang.ext) {
-					out = append(out, "./"+f.Path)
-				}
+		if arg != "{sources}" {
+			out = append(out, fill.Replace(arg))
+			continue
+		}
+		out = append(out, e.lang.File)
+		for _, f := range e.files {
+			if ext := strings.TrimPrefix(path.Ext(f.Path), "."); !strings.Contains(f.Path, "/") && slices.Contains(e.lang.Extensions, ext) {
+				out = append(out, "./"+f.Path)
 			}
-		default:
-			out = append(out, arg)
 		}
 	}
 	return out
@@ -361,14 +389,11 @@ func (e *evaluation) argv(list []string) []string {
 // env is the whole environment of a program. The submission's variables come before the language's.
 func (e *evaluation) env(given map[string]string) []string {
 	path := "/usr/local/bin:/usr/bin:/bin"
-	if dir := filepath.Dir(e.tools.tool); len(e.tools.mounts) > 0 && e.lang.compile == nil {
+	if dir := filepath.Dir(e.tools.tool); len(e.tools.mounts) > 0 && e.tools.tool != "" && e.lang.toolAtRun() {
 		path = dir + ":" + path
 	}
 	all := map[string]string{"PATH": path, "HOME": "/tmp", "TMPDIR": "/tmp", "LANG": "C.UTF-8"}
-	for _, kv := range e.lang.env {
-		k, v, _ := strings.Cut(kv, "=")
-		all[k] = v
-	}
+	maps.Copy(all, e.lang.Env)
 	maps.Copy(all, given)
 	all["PAWL_OUTPUT"] = outputFile
 	all["PAWL_EXECUTION"] = e.task.Execution.String()
@@ -384,13 +409,11 @@ func (e *evaluation) env(given map[string]string) []string {
 // limits are the submission's, completed by the language's. A timeout of the attempt that leaves more time than the
 // default is a limit that somebody chose.
 func (e *evaluation) limits() runtime.Limits {
-	g := e.code.Limits
-	l := runtime.Limits{Wall: time.Duration(g.Wall), CPU: time.Duration(g.CPU), Memory: int64(g.Memory), Pids: g.Pids,
-		Output: int64(g.Output), Disk: int64(g.Disk)}
+	l := limitsOf(e.code.Limits)
 	if l.Wall == 0 {
 		l.Wall = e.task.Timeout
 	}
-	l = l.Or(e.lang.limits)
+	l = l.Or(limitsOf(e.lang.Limits))
 	if l.CPU == 0 {
 		l.CPU = l.Wall
 	}

@@ -165,14 +165,12 @@ func evaluate(t *testing.T, ctx context.Context, rt runtime.Runtime, blobs blob.
 
 func need(t *testing.T, language string) {
 	t.Helper()
-	h, err := task.NewCode(task.CodeOptions{Runtimes: make([]runtime.Runtime, 1), Dir: std})
-	if err != nil {
-		t.Fatal(err)
+	p, ok := task.BuiltInLanguages().Profile(language)
+	if !ok {
+		t.Fatalf("no profile of %q", language)
 	}
-	for _, f := range h.Diagnose() {
-		if f.What == "language "+language && !f.OK {
-			t.Skip(f.Say)
-		}
+	if found := task.Look(t.Context(), p)[0]; found.Err != nil {
+		t.Skip(found.Err)
 	}
 }
 
@@ -188,9 +186,14 @@ func code(t *testing.T, c api.Code) string {
 var hello = map[string]string{
 	"python":     "import sys\nprint('hello', sys.argv[1], sys.stdin.read())\nsys.stderr.write('err')",
 	"javascript": "console.log('hello', process.argv[2], require('fs').readFileSync(0, 'utf8')); process.stderr.write('err')",
+	"typescript": "const name: string = process.argv[2];\nconsole.log('hello', name, require('fs').readFileSync(0, 'utf8')); process.stderr.write('err')",
 	"bash":       "echo hello $1 $(cat); printf err >&2",
 	"go":         "package main\nimport (\"fmt\"; \"io\"; \"os\")\nfunc main() { b, _ := io.ReadAll(os.Stdin); fmt.Println(\"hello\", os.Args[1], string(b)); fmt.Fprint(os.Stderr, \"err\") }",
 	"c":          "#include <stdio.h>\nint main(int n, char **a) { char b[99] = {0}; fread(b, 1, 98, stdin); printf(\"hello %s %s\\n\", a[1], b); fputs(\"err\", stderr); return 0; }",
+	"c++":        "#include <bits/stdc++.h>\nint main(int n, char **a) { std::vector<std::string> v{\"hello\", a[1]}; std::string s; std::cin >> s; v.push_back(s); for (auto &w : v) std::cout << w << (&w == &v.back() ? \"\\n\" : \" \"); std::cerr << \"err\"; }",
+	"rust":       "use std::io::Read;\nfn main() { let mut s = String::new(); std::io::stdin().read_to_string(&mut s).unwrap(); println!(\"hello {} {}\", std::env::args().nth(1).unwrap(), s); eprint!(\"err\"); }",
+	"java":       "import java.util.*;\npublic class Main {\n  static class Words { List<String> all = new ArrayList<>(); }\n  public static void main(String[] a) { Words w = new Words(); w.all.add(\"hello\"); w.all.add(a[0]); w.all.add(new Scanner(System.in).next()); System.out.println(String.join(\" \", w.all)); System.err.print(\"err\"); }\n}",
+	"ruby":       "puts \"hello #{ARGV[0]} #{$stdin.read}\"\n$stderr.print 'err'",
 }
 
 func TestLanguages(t *testing.T) {

@@ -33,20 +33,24 @@ type finding struct {
 	toolchain
 }
 
-// errNoTool means that this host lacks what a language needs.
-var errNoTool = errors.New("not on this host")
+// missing is the error of a host that lacks what a language needs.
+type missing struct{ what, fix string }
+
+func (m *missing) Error() string {
+	return fmt.Sprintf("not on this host: %s: %s, on the worker's host", m.what, m.fix)
+}
 
 // find returns the toolchain of a language. The first search for a language may take a while, and is done by one caller
 // while the others wait; a search that failed is done again by the next.
-func (f *finder) find(ctx context.Context, name string) (toolchain, error) {
+func (f *finder) find(ctx context.Context, p *Profile) (toolchain, error) {
 	f.mu.Lock()
 	if f.found == nil {
 		f.found = map[string]*finding{}
 	}
-	found := f.found[name]
+	found := f.found[p.Name]
 	if found == nil {
 		found = &finding{turn: make(chan struct{}, 1)}
-		f.found[name] = found
+		f.found[p.Name] = found
 	}
 	f.mu.Unlock()
 	select {
@@ -58,33 +62,92 @@ func (f *finder) find(ctx context.Context, name string) (toolchain, error) {
 	if found.done {
 		return found.toolchain, nil
 	}
-	tc, err := f.search(ctx, name)
+	tc, err := f.search(ctx, p)
 	if err == nil {
 		found.toolchain, found.done = tc, true
 	}
 	return tc, err
 }
 
-func (f *finder) search(ctx context.Context, name string) (toolchain, error) {
-	l := languages[name]
-	for _, tool := range l.tools {
+func (f *finder) search(ctx context.Context, p *Profile) (tc toolchain, err error) {
+	if len(p.Tools) > 0 {
+		path, err := p.locate()
+		if err != nil {
+			return toolchain{}, err
+		}
+		if p.find != nil {
+			tc, err = p.find(f, ctx, path)
+		} else {
+			tc, err = p.ordinary(ctx, path)
+		}
+		if s, stopped := Stopped(ctx); err != nil && stopped {
+			return toolchain{}, s
+		} else if _, lacks := errors.AsType[*missing](err); lacks {
+			return toolchain{}, err
+		} else if err != nil {
+			return toolchain{}, fmt.Errorf("find %s: %w", filepath.Base(path), err)
+		}
+	}
+	for _, m := range p.Mounts {
+		if err := readable(m); err != nil {
+			return toolchain{}, fmt.Errorf("the profile of %s mounts %s: %w (make it readable for the user who runs Pawl here, or correct mounts)", p.Name, m, err)
+		}
+	}
+	tc.mounts = append(tc.mounts, mounts(p.Mounts...)...)
+	return tc, nil
+}
+
+// locate is the path of the first of the profile's tools that this host has.
+func (p *Profile) locate() (string, error) {
+	for _, tool := range p.Tools {
 		path, err := exec.LookPath(tool)
 		if err != nil {
 			continue
 		}
 		if path, err = filepath.Abs(path); err != nil {
-			return toolchain{}, fmt.Errorf("find %s: %w", tool, err)
+			return "", fmt.Errorf("find %s: %w", tool, err)
 		}
-		tc, err := l.find(f, ctx, path)
-		if err != nil {
-			if s, stopped := Stopped(ctx); stopped {
-				return toolchain{}, s
-			}
-			return toolchain{}, fmt.Errorf("find %s: %w", tool, err)
-		}
+		return path, nil
+	}
+	return "", &missing{fmt.Sprintf("%s, needed for %s, is not in PATH", p.Tools[0], p.Name), p.install()}
+}
+
+func (p *Profile) install() string {
+	if p.Install == "" {
+		return "install " + p.Tools[0]
+	}
+	return p.Install
+}
+
+// readable says why a mount of a profile cannot be read here.
+func readable(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+// ordinary is the tool of a profile that somebody wrote: it and the directory that it lies in are mounted.
+func (p *Profile) ordinary(ctx context.Context, path string) (toolchain, error) {
+	path, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return toolchain{}, err
+	}
+	tc := toolchain{tool: path, mounts: mounts(path)}
+	if len(p.Version) == 0 {
 		return tc, nil
 	}
-	return toolchain{}, fmt.Errorf("%w: %s (needed for %s): %s on the worker's host, where its PATH finds it", errNoTool, l.tools[0], name, l.install)
+	argv := slices.Clone(p.Version)
+	for i := range argv {
+		argv[i] = strings.ReplaceAll(argv[i], "{tool}", path)
+	}
+	lines, err := ask(ctx, nil, "", argv...)
+	if err != nil {
+		return toolchain{}, err
+	}
+	tc.version = lines[0]
+	return tc, nil
 }
 
 // ask runs a tool on the host and returns the lines that it prints.
@@ -123,6 +186,70 @@ func (f *finder) node(ctx context.Context, path string) (toolchain, error) {
 		return toolchain{}, fmt.Errorf("%s does not say where it lies: %q", path, lines)
 	}
 	return toolchain{tool: lines[0], mounts: mounts(lines[0]), version: lines[1]}, nil
+}
+
+// nodeWithTypes is a node that reads TypeScript by itself.
+func (f *finder) nodeWithTypes(ctx context.Context, path string) (toolchain, error) {
+	tc, err := f.node(ctx, path)
+	if err != nil {
+		return toolchain{}, err
+	}
+	var major, minor int
+	if _, err := fmt.Sscanf(tc.version, "v%d.%d", &major, &minor); err != nil {
+		return toolchain{}, fmt.Errorf("%s has the version %q, which cannot be read", path, tc.version)
+	}
+	if major < 22 || major == 22 && minor < 6 {
+		return toolchain{}, &missing{"node " + tc.version + " does not read TypeScript, as it does from 22.6 on", "install Node.js 22.6 or later from https://nodejs.org, or give the language a profile of another tool"}
+	}
+	return tc, nil
+}
+
+func (f *finder) rust(ctx context.Context, path string) (toolchain, error) {
+	lines, err := ask(ctx, nil, "", path, "--print", "sysroot")
+	if err != nil {
+		return toolchain{}, err
+	}
+	root := lines[0]
+	if lines, err = ask(ctx, nil, "", path, "--version"); err != nil {
+		return toolchain{}, err
+	}
+	version, _ := strings.CutPrefix(lines[0], "rustc ")
+	if _, err := exec.LookPath("cc"); err != nil {
+		return toolchain{}, &missing{"rustc links with cc, which is not in PATH", "install a C compiler (Debian: apt install gcc libc6-dev)"}
+	}
+	return toolchain{tool: filepath.Join(root, "bin", "rustc"), mounts: mounts(root), version: version}, nil
+}
+
+// java finds the JDK's directory of tools. Distributions keep parts of its configuration in /etc, behind links.
+func (f *finder) java(ctx context.Context, path string) (toolchain, error) {
+	path, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return toolchain{}, err
+	}
+	home := filepath.Dir(filepath.Dir(path))
+	java := filepath.Join(home, "bin", "java")
+	lines, err := ask(ctx, nil, "", java, "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "--version")
+	if err != nil {
+		return toolchain{}, fmt.Errorf("the java beside %s: %w", path, err)
+	}
+	needs := []string{home}
+	for _, file := range []string{"lib/jvm.cfg", "conf/net.properties", "conf/security/java.security"} {
+		if real, err := filepath.EvalSymlinks(filepath.Join(home, file)); err == nil && !beneath(real, home) {
+			needs = append(needs, filepath.Dir(real))
+		}
+	}
+	return toolchain{tool: filepath.Join(home, "bin"), mounts: mounts(needs...), version: strings.ReplaceAll(lines[0], `"`, "")}, nil
+}
+
+func (f *finder) ruby(ctx context.Context, path string) (toolchain, error) {
+	lines, err := ask(ctx, nil, "", path, "-e", "puts RbConfig.ruby, RbConfig::CONFIG['prefix'], RUBY_VERSION")
+	if err != nil {
+		return toolchain{}, err
+	}
+	if len(lines) != 3 {
+		return toolchain{}, fmt.Errorf("%s does not say where it lies: %q", path, lines)
+	}
+	return toolchain{tool: lines[0], mounts: mounts(lines[1]), version: lines[2]}, nil
 }
 
 // single is a tool that is one file.

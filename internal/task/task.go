@@ -31,6 +31,10 @@ func (f Func) Run(ctx context.Context, t *Task) (json.RawMessage, error) { retur
 // their beginning and their end together.
 type Instant interface{ Instant() }
 
+// Advertiser is implemented by handlers that can do more than the name of their kind says: the worker offers it to the
+// engine beside the kinds.
+type Advertiser interface{ Offers() []string }
+
 // Handlers are the handlers of a worker, by the kind of execution that they run.
 type Handlers map[flow.Kind]Handler
 

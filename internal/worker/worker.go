@@ -69,8 +69,11 @@ func New(o Options) (*Worker, error) {
 		o.Random = rand.Float64
 	}
 	w := &Worker{Options: o, free: o.Slots, freed: make(chan struct{}, 1)}
-	for kind := range o.Handlers {
+	for kind, h := range o.Handlers {
 		w.kinds = append(w.kinds, string(kind))
+		if a, ok := h.(task.Advertiser); ok {
+			w.kinds = append(w.kinds, a.Offers()...)
+		}
 	}
 	return w, nil
 }

@@ -1,0 +1,110 @@
+// Package language is the list of languages: the names that requests, definitions and configurations may use. It is pure,
+// and the only place where they are written down; what a language needs to run is the worker's to know.
+package language
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Name is a language by its proper name and by whatever else it is called.
+type Name struct {
+	Name       string
+	Aliases    []string
+	Extensions []string // of its sources' names, without the dot
+}
+
+// builtIn are the languages that need no configuration.
+var builtIn = []Name{
+	{"python", []string{"python3", "py"}, []string{"py"}},
+	{"javascript", []string{"js", "node"}, []string{"js", "mjs", "cjs"}},
+	{"typescript", []string{"ts"}, []string{"ts", "mts"}},
+	{"bash", []string{"sh", "shell"}, []string{"sh", "bash"}},
+	{"go", []string{"golang"}, []string{"go"}},
+	{"c", nil, []string{"c"}},
+	{"c++", []string{"cpp", "cxx"}, []string{"cpp", "cc", "cxx"}},
+	{"rust", []string{"rs"}, []string{"rs"}},
+	{"java", nil, []string{"java"}},
+	{"ruby", []string{"rb"}, []string{"rb"}},
+}
+
+// BuiltIn are the languages that need no configuration.
+func BuiltIn() Set { return Set{builtIn} }
+
+// Set is a set of languages. The zero value is empty. It is immutable.
+type Set struct{ all []Name }
+
+// With is the set with more languages. One whose proper name is there already takes the other's place.
+func (s Set) With(more ...Name) Set {
+	all := slices.Clone(s.all)
+	for _, n := range more {
+		if i := slices.IndexFunc(all, func(o Name) bool { return o.Name == n.Name }); i >= 0 {
+			all[i] = n
+		} else {
+			all = append(all, n)
+		}
+	}
+	return Set{all}
+}
+
+// Names lists the proper names.
+func (s Set) Names() []string {
+	names := make([]string, len(s.all))
+	for i, n := range s.all {
+		names[i] = n.Name
+	}
+	return names
+}
+
+// Known lists the languages. The result is the caller's to read only.
+func (s Set) Known() []Name { return s.all }
+
+// All lists every name that Resolve knows, aliases included.
+func (s Set) All() []string {
+	var names []string
+	for _, n := range s.all {
+		names = append(append(names, n.Name), n.Aliases...)
+	}
+	return names
+}
+
+// Resolve is the proper name of a language given by its name or an alias, in any case.
+func (s Set) Resolve(name string) (string, bool) {
+	name = strings.ToLower(name)
+	for _, n := range s.all {
+		if n.Name == name || slices.Contains(n.Aliases, name) {
+			return n.Name, true
+		}
+	}
+	return "", false
+}
+
+// OfExtension is the language of sources with the given extension, without its dot.
+func (s Set) OfExtension(ext string) (string, bool) {
+	for _, n := range s.all {
+		if slices.Contains(n.Extensions, ext) {
+			return n.Name, true
+		}
+	}
+	return "", false
+}
+
+const offer = "code:"
+
+// Offer is how a worker says, among the kinds of work that it does, that it brings a language of its own.
+func Offer(name string) string { return offer + name }
+
+// Offered is the language of an offer.
+func Offered(kind string) (name string, ok bool) { return strings.CutPrefix(kind, offer) }
+
+// longest is how long a name may be, in bytes.
+const longest = 40
+
+// CheckName says what is wrong with a word as the name of a language that somebody adds, and how to write it.
+func CheckName(s string) error {
+	if s == "" || len(s) > longest || s[0] < 'a' || s[0] > 'z' || strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789+#._-") != "" {
+		return fmt.Errorf(`%.60q is no name of a language: write 1 to %d of a-z, 0-9, "+", "#", ".", "_" and "-", a letter first`, s, longest)
+	}
+	return nil
+}

@@ -1,0 +1,320 @@
+package task
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/language"
+	"github.com/pawl-run/pawl/internal/runtime"
+)
+
+// Profile is a language as data: how its tool is found, and how its programs are built and run. In the argument lists,
+// {tool} is the interpreter or compiler, {file} the source, {program} what the compile step builds, {memory} the limit in
+// bytes, {std} the standard library that was prepared, and {sources}, an argument of its own, every source given.
+type Profile struct {
+	Name       string            `json:"name"`
+	Aliases    []string          `json:"aliases,omitempty"`
+	Extensions []string          `json:"extensions,omitempty"` // of sources, without the dot
+	File       string            `json:"file"`                 // what the source is called in the working directory
+	Files      map[string]string `json:"files,omitempty"`      // placed beside it, by path
+	Tools      []string          `json:"tools,omitempty"`      // programs to look for, best first: names in PATH or absolute paths
+	Version    []string          `json:"version,omitempty"`    // asks the tool for its version: the first line counts
+	Install    string            `json:"install,omitempty"`    // how to get the tool
+	Compile    []string          `json:"compile,omitempty"`    // none: nothing to compile
+	Built      []string          `json:"built,omitempty"`      // what the compile step leaves for the run: paths, directories, patterns
+	Run        []string          `json:"run"`
+	Mounts     []string          `json:"mounts,omitempty"` // of the host, read-only, beside what the tool itself needs
+	Env        map[string]string `json:"env,omitempty"`
+	Limits     api.CodeLimits    `json:"limits,omitzero"` // defaults of a run
+	// CompileLimits are the limits of the compile step.
+	CompileLimits api.CodeLimits `json:"compile_limits,omitzero"`
+	// Override says that the profile is meant to take a built-in one's place.
+	Override bool `json:"override,omitempty"`
+
+	// find asks a built-in language's tool itself where it lies and what it needs.
+	find func(f *finder, ctx context.Context, path string) (toolchain, error)
+}
+
+// The defaults of a run, and of a compile step.
+var (
+	runLimits   = api.CodeLimits{Wall: api.Duration(10 * time.Second), Memory: 256e6, Pids: 64, Output: 10e6, Disk: 64e6}
+	buildLimits = api.CodeLimits{Wall: api.Duration(60 * time.Second), CPU: api.Duration(120 * time.Second), Memory: 1e9, Pids: 256, Output: 1e6, Disk: 512e6}
+)
+
+// program is the name of what a compile step builds, unless the profile says otherwise. It may not be taken by a file.
+const program = "main.bin"
+
+// languageName is the profile's names, for looking up.
+func (p *Profile) languageName() language.Name {
+	return language.Name{Name: p.Name, Aliases: p.Aliases, Extensions: p.Extensions}
+}
+
+// compiled reports whether there is a compile step.
+func (p *Profile) compiled() bool { return len(p.Compile) > 0 }
+
+// toolAtRun reports whether a run needs what the language's tool needs.
+func (p *Profile) toolAtRun() bool {
+	return !p.compiled() || slices.ContainsFunc(p.Run, func(arg string) bool { return strings.Contains(arg, "{tool}") })
+}
+
+// complete fills in what a profile may leave out.
+func (p *Profile) complete() {
+	if p.Name = strings.ToLower(p.Name); p.File == "" {
+		p.File = "main"
+		if len(p.Extensions) > 0 {
+			p.File += "." + p.Extensions[0]
+		}
+	}
+	if p.compiled() && len(p.Built) == 0 {
+		p.Built = []string{program}
+	}
+	if len(p.Run) == 0 {
+		p.Run = []string{"{tool}", "{file}"}
+		if p.compiled() {
+			p.Run = []string{"./" + program}
+		}
+	}
+	p.Limits = completed(p.Limits, runLimits)
+	if p.compiled() {
+		p.CompileLimits = completed(p.CompileLimits, buildLimits)
+	}
+}
+
+func completed(l, defaults api.CodeLimits) api.CodeLimits {
+	or := func(v *api.Size, d api.Size) {
+		if *v == 0 {
+			*v = d
+		}
+	}
+	or(&l.Memory, defaults.Memory)
+	or(&l.Output, defaults.Output)
+	or(&l.Disk, defaults.Disk)
+	if l.Wall == 0 {
+		l.Wall = defaults.Wall
+	}
+	if l.CPU == 0 {
+		l.CPU = defaults.CPU
+	}
+	if l.Pids == 0 {
+		l.Pids = defaults.Pids
+	}
+	return l
+}
+
+// limitsOf says limits in the runtime's words.
+func limitsOf(l api.CodeLimits) runtime.Limits {
+	return runtime.Limits{Wall: time.Duration(l.Wall), CPU: time.Duration(l.CPU), Memory: int64(l.Memory), Pids: l.Pids,
+		Output: int64(l.Output), Disk: int64(l.Disk)}
+}
+
+// placeholders are what argument lists may hold in braces.
+var placeholders = []string{"tool", "file", "sources", "program", "memory", "std"}
+
+// Check finds everything that is wrong with a profile that somebody wrote. Paths are relative to the profile.
+func (p *Profile) Check() []api.FieldError {
+	var faults []api.FieldError
+	fault := func(at, value, message, fix string) {
+		faults = append(faults, api.FieldError{Path: at, Value: value, Message: message, Fix: fix})
+	}
+	for i, alias := range p.Aliases {
+		if err := language.CheckName(alias); err != nil {
+			fault(fmt.Sprintf("aliases[%d]", i), alias, err.Error(), "")
+		}
+	}
+	for i, e := range p.Extensions {
+		if e == "" || strings.ContainsAny(e, "./\x00 ") {
+			fault(fmt.Sprintf("extensions[%d]", i), e, fmt.Sprintf("it is no extension of a file's name: %q", e), `write it without the dot, such as "kt"`)
+		}
+	}
+	local := func(at, name string) {
+		if !filepath.IsLocal(name) || path.Clean(name) != name || name == "." || strings.ContainsRune(name, 0) {
+			fault(at, name, fmt.Sprintf("it is not a path beneath the working directory: %q", name), `write one such as "main.kt"`)
+		}
+	}
+	if p.File != "" {
+		local("file", p.File)
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.Files)) {
+		local("files."+name, name)
+		if name == p.File {
+			fault("files."+name, name, "it is the source's own name", "use another one")
+		}
+	}
+	for i, b := range p.Built {
+		local(fmt.Sprintf("built[%d]", i), b)
+	}
+	for i, m := range p.Mounts {
+		if !filepath.IsAbs(m) || filepath.Clean(m) != m || m == "/" {
+			fault(fmt.Sprintf("mounts[%d]", i), m, fmt.Sprintf("it is not a directory or file to mount: %q", m), "write a clean absolute path other than /")
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.Env)) {
+		if name == "" || strings.ContainsAny(name, "=\x00") || strings.ContainsRune(p.Env[name], 0) {
+			fault("env."+name, name, "it is not an environment variable", "write NAME: value, without = in the name and NUL")
+		}
+	}
+	uses := false
+	for at, args := range map[string][]string{"compile": p.Compile, "run": p.Run, "version": p.Version} {
+		for i, arg := range args {
+			p.checkArgument(fmt.Sprintf("%s[%d]", at, i), arg, fault)
+			uses = uses || strings.Contains(arg, "{tool}")
+		}
+	}
+	if uses = uses || len(p.Run) == 0 && !p.compiled(); uses && len(p.Tools) == 0 {
+		fault("tools", "", "{tool} is used and no program is named", `write the names to look for, such as tools: [kotlinc]`)
+	}
+	for i, t := range p.Tools {
+		if t == "" || strings.Contains(t, "/") && !filepath.IsAbs(t) {
+			fault(fmt.Sprintf("tools[%d]", i), t, fmt.Sprintf("it is no program's name: %q", t), "write a name that PATH finds, or an absolute path")
+		}
+	}
+	if len(p.Compile) == 0 && len(p.Built) > 0 {
+		fault("built", "", "there is no compile step that would build it", "add compile:, or leave it out")
+	}
+	slices.SortStableFunc(faults, func(a, b api.FieldError) int { return strings.Compare(a.Path, b.Path) })
+	return faults
+}
+
+func (p *Profile) checkArgument(at, arg string, fault func(at, value, message, fix string)) {
+	if strings.ContainsRune(arg, 0) {
+		fault(at, "", "it holds a NUL character", "remove it")
+	}
+	for rest := arg; ; {
+		_, after, open := strings.Cut(rest, "{")
+		name, behind, closed := strings.Cut(after, "}")
+		if !open || !closed {
+			return
+		}
+		if rest = behind; name == "sources" && arg != "{sources}" {
+			fault(at, arg, "{sources} stands for several arguments", "make it an argument of its own")
+		}
+		if name == "std" || strings.Trim(name, "abcdefghijklmnopqrstuvwxyz_") == "" && name != "" && !slices.Contains(placeholders, name) {
+			fault(at, arg, fmt.Sprintf("{%s} stands for nothing", name), "use {tool}, {file}, {sources}, {program} or {memory}")
+		}
+	}
+}
+
+// Languages are the profiles of a worker, by name. It is immutable.
+type Languages struct {
+	set      language.Set
+	profiles map[string]*Profile
+	added    []string // by all their names
+}
+
+// BuiltInLanguages are the profiles that Pawl brings.
+func BuiltInLanguages() *Languages {
+	l := &Languages{set: language.BuiltIn(), profiles: map[string]*Profile{}}
+	for _, p := range builtIn() {
+		name := p.Name
+		for _, n := range language.BuiltIn().Known() {
+			if n.Name == name {
+				p.Aliases, p.Extensions = n.Aliases, n.Extensions
+			}
+		}
+		p.complete()
+		l.profiles[name] = p
+	}
+	return l
+}
+
+// With adds profiles, each of which passes its Check. It finds what is wrong with them together; paths begin with the
+// profile's name.
+func (l *Languages) With(more []Profile) (*Languages, []api.FieldError) {
+	var faults []api.FieldError
+	out := &Languages{set: l.set, profiles: maps.Clone(l.profiles), added: slices.Clone(l.added)}
+	for i := range more {
+		p := more[i]
+		p.complete()
+		if _, there := l.profiles[p.Name]; there && !p.Override {
+			faults = append(faults, api.FieldError{Path: p.Name, Value: p.Name, Message: fmt.Sprintf("there is a built-in language %q", p.Name),
+				Fix: "use another name, or write override: true if this profile is to take its place"})
+			continue
+		}
+		others := out.set
+		for _, alias := range p.Aliases {
+			if owner, taken := others.Resolve(alias); taken && owner != p.Name {
+				faults = append(faults, api.FieldError{Path: p.Name + ".aliases", Value: alias, Message: fmt.Sprintf("%q means %s already", alias, owner), Fix: "leave it out"})
+			}
+		}
+		if owner, taken := others.Resolve(p.Name); taken && owner != p.Name {
+			faults = append(faults, api.FieldError{Path: p.Name, Value: p.Name, Message: fmt.Sprintf("%q means %s already", p.Name, owner), Fix: "use another name"})
+		}
+		out.profiles[p.Name] = &p
+		out.set = out.set.With(p.languageName())
+		out.added = append(append(out.added, p.Name), p.Aliases...)
+	}
+	return out, faults
+}
+
+// Added lists, by all their names, the languages that are not built in.
+func (l *Languages) Added() []string { return l.added }
+
+// Set is the languages' names.
+func (l *Languages) Set() language.Set { return l.set }
+
+// Found is a language as it is on this host.
+type Found struct {
+	Profile *Profile
+	Tool    string // empty for a profile that needs none
+	Version string
+	Err     error // what is missing
+}
+
+// Lacks says what is missing and how to get it; both are empty when nothing is.
+func (f *Found) Lacks() (what, fix string) {
+	if f.Err == nil {
+		return "", ""
+	}
+	if m, ok := errors.AsType[*missing](f.Err); ok {
+		return m.what, m.fix
+	}
+	return f.Err.Error(), f.Profile.install()
+}
+
+// Look looks for the tools of languages. It looks anew and prepares nothing.
+func Look(ctx context.Context, profiles ...*Profile) []Found {
+	all := make([]Found, len(profiles))
+	var looking finder
+	for i, p := range profiles {
+		tc, err := looking.find(ctx, p)
+		all[i] = Found{p, tc.tool, tc.version, err}
+	}
+	return all
+}
+
+// Missing names the tool that a language needs and this host does not have, and how to get it; empty when it has. It only
+// looks for the program.
+func (l *Languages) Missing(name string) (tool, install string) {
+	p, ok := l.Profile(name)
+	if !ok || len(p.Tools) == 0 {
+		return "", ""
+	}
+	if _, err := p.locate(); err == nil {
+		return "", ""
+	}
+	return p.Tools[0], p.install()
+}
+
+// Profile is the profile of a language given by any of its names.
+func (l *Languages) Profile(name string) (*Profile, bool) {
+	proper, _ := l.set.Resolve(name)
+	p, ok := l.profiles[proper]
+	return p, ok
+}
+
+// Profiles lists all profiles.
+func (l *Languages) Profiles() []*Profile {
+	var all []*Profile
+	for _, name := range l.set.Names() {
+		all = append(all, l.profiles[name])
+	}
+	return all
+}

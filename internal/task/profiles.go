@@ -1,0 +1,100 @@
+package task
+
+import (
+	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/runtime"
+)
+
+// builtIn are the profiles that need no configuration: one for each name in package language.
+func builtIn() []*Profile {
+	return []*Profile{
+		{
+			Name: "python", File: "main.py", Tools: []string{"python3", "python"}, Install: "install python3 (Debian: apt install python3)",
+			find: (*finder).python,
+			// Without a buffer, what a program has written is there when it is read live, and when it is killed.
+			Env: map[string]string{"PYTHONUNBUFFERED": "1", "PYTHONDONTWRITEBYTECODE": "1", "PYTHONIOENCODING": "utf-8"},
+		},
+		{
+			Name: "javascript", File: "main.js", Tools: []string{"node", "nodejs"}, Install: "install Node.js (Debian: apt install nodejs)",
+			find:   (*finder).node,
+			Limits: api.CodeLimits{Pids: 128},
+		},
+		{
+			Name: "typescript", File: "main.ts", Tools: []string{"node", "nodejs"}, Install: "install Node.js 22.6 or later from https://nodejs.org",
+			find: (*finder).nodeWithTypes,
+			// Types are taken away, not checked, and not reported as an experiment on every program's stderr.
+			Run:    []string{"{tool}", "--experimental-strip-types", "--disable-warning=ExperimentalWarning", "{file}"},
+			Limits: api.CodeLimits{Pids: 128},
+		},
+		{
+			Name: "bash", File: "main.sh", Tools: []string{"bash"}, Install: "install bash (Debian: apt install bash)",
+			find: (*finder).single,
+		},
+		{
+			Name: "go", File: "main.go", Tools: []string{"go"}, Install: "install Go from https://go.dev/dl",
+			find:    (*finder).golang,
+			Compile: []string{"/bin/sh", "-c", goBuild, "go-build", "{tool}", "{std}", "{program}", "{sources}"},
+			Limits:  api.CodeLimits{Pids: 128},
+		},
+		{
+			Name: "c", File: "main.c", Tools: []string{"cc", "gcc", "clang"}, Install: "install gcc or clang, and the C library's headers (Debian: apt install gcc libc6-dev)",
+			find:    (*finder).compiler,
+			Compile: []string{"{tool}", "-O2", "-o", "{program}", "{sources}", "-lm"},
+		},
+		{
+			Name: "c++", File: "main.cpp", Tools: []string{"c++", "g++", "clang++"}, Install: "install g++ or clang++ (Debian: apt install g++)",
+			find:    (*finder).compiler,
+			Compile: []string{"{tool}", "-O2", "-std=c++17", "-o", "{program}", "{sources}"},
+		},
+		{
+			Name: "rust", File: "main.rs", Tools: []string{"rustc"}, Install: "install Rust from https://rustup.rs, and a C linker (Debian: apt install rustc gcc)",
+			find:    (*finder).rust,
+			Compile: []string{"{tool}", "--edition=2021", "-Copt-level=2", "-Cdebuginfo=0", "-o", "{program}", "{file}"},
+		},
+		{
+			Name: "java", File: "Main.java", Tools: []string{"javac"}, Install: "install a JDK, 11 or later (Debian: apt install default-jdk-headless)",
+			find:    (*finder).java,
+			Compile: []string{"/bin/sh", "-c", javaBuild, "java-build", "{tool}", "{memory}", "{file}", "{sources}"},
+			Built:   []string{"classes", "main.args"},
+			// The machine's memory is the limit's, whatever the host has; small collector and code cache, and nothing in /tmp.
+			Run: []string{"{tool}/java", "-XX:MaxRAM={memory}", "-XX:MaxRAMPercentage=60", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
+				"-XX:ReservedCodeCacheSize=32m", "-Xss1m", "-XX:-UsePerfData", "@main.args"},
+			Limits: api.CodeLimits{Memory: 512e6, Pids: 128},
+		},
+		{
+			Name: "ruby", File: "main.rb", Tools: []string{"ruby"}, Install: "install ruby (Debian: apt install ruby)",
+			find: (*finder).ruby,
+			Env:  map[string]string{"RUBYOPT": "--disable-did_you_mean"},
+		},
+	}
+}
+
+// goBuild compiles and links one package against the standard library's export data, which was built beforehand: the go
+// command itself would compile the library anew in every sandbox. $1 is the directory of compile and link, $2 that of
+// the library, $3 the program; the sources follow.
+const goBuild = `tools=$1 std=$2 program=$3; shift 3
+"$tools/compile" -p main -importcfg "$std/importcfg" -o main.pkg -pack "$@" &&
+exec "$tools/link" -s -w -importcfg "$std/importcfg" -o "$program" main.pkg`
+
+// javaBuild compiles. A public class must lie in a file of its name, and the program begins in it; without one it begins
+// in the last class that stands at a line's start before main, as javac itself does not say which has one. $1 is the
+// directory of javac, $2 the memory, $3 the source; all sources follow.
+const javaBuild = `tools=$1 memory=$2 file=$3; shift 4
+declares='((final|abstract|sealed|strictfp) +)*(class|record|enum|interface) +([A-Za-z_$][A-Za-z0-9_$]*)'
+class=$(sed -nE "s/^public +$declares.*/\4/p" "$file" | head -n 1)
+if [ -n "$class" ]; then
+	[ "$class.java" = "$file" ] || mv "$file" "$class.java" && file=$class.java
+else
+	class=$(sed -nE "/^$declares/{h;s/^$declares.*/\4/;x;};/void +main *\(/{g;p;q;}" "$file")
+fi
+package=$(sed -n 's/^ *package  *\([A-Za-z0-9_.]*\) *;.*/\1./p' "$file" | head -n 1)
+mkdir classes && printf -- '-cp classes\n%s\n' "$package${class:-Main}" >main.args &&
+exec "$tools/javac" -J-XX:MaxRAM="$memory" -J-XX:+UseSerialGC -J-XX:TieredStopAtLevel=1 -J-XX:-UsePerfData -encoding UTF-8 -nowarn -d classes "$file" "$@"`
+
+// toolchain is where a language's tool lies on this host and what it needs beside it.
+type toolchain struct {
+	tool    string
+	std     string
+	mounts  []runtime.Mount
+	version string
+}
