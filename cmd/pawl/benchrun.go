@@ -351,7 +351,7 @@ func (b *benchRun) oneByOne(ctx context.Context, s engine.Submission) error {
 
 // ended waits for the end of one execution; one that does not end in time counts as stuck.
 func (b *benchRun) ended(ctx context.Context, id flow.ID) error {
-	changed, stop := b.engine.Watch(id)
+	changed, stop := b.engine.WatchEnd(id)
 	defer stop()
 	deadline := time.Now().Add(benchPatience)
 	for {

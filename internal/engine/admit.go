@@ -137,7 +137,7 @@ func (t *turn) schedule(ctx context.Context, d *flow.Draft) error {
 		}
 		d.Sleep(t.now.Add(pause))
 	default:
-		t.scheduled[d.Queue] = true
+		t.scheduled[d.Queue]++
 	}
 	return nil
 }

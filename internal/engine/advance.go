@@ -178,13 +178,19 @@ func (s *step) failures() []int {
 	return tasks
 }
 
-// loadOutputs fetches what the children of tasks ended with.
+// loadOutputs fetches what the children of tasks ended with: from the turn where all of them ended in it, else from the
+// store.
 func (s *step) loadOutputs(ctx context.Context, tasks []int) error {
 	var names []string
 	for _, i := range tasks {
-		if _, have := s.outputs[i]; !have {
+		if _, have := s.outputs[i]; have {
+			continue
+		}
+		s.outputs[i] = orchestration.Output{}
+		if children := s.endedHere(i); children != nil {
+			s.keepOutcomes(i, children)
+		} else {
 			names = append(names, s.def.Tasks[i].Name)
-			s.outputs[i] = orchestration.Output{}
 		}
 	}
 	if len(names) == 0 {
@@ -195,26 +201,52 @@ func (s *step) loadOutputs(ctx context.Context, tasks []int) error {
 		return fmt.Errorf("load outputs: %w", err)
 	}
 	for name, children := range outcomes {
-		task := s.def.Task(name)
-		p := &s.state.Tasks[task.Index]
-		var out orchestration.Output
-		if task.Foreach != nil {
-			out.Items = make([]json.RawMessage, p.Created)
-		}
-		for i := range children {
-			c := &children[i]
-			if c.Outcome.Error != nil && p.Error == nil {
-				p.Error, p.ErrorIndex = c.Outcome.Error, c.Index
-			}
-			if task.Foreach == nil {
-				out.Single = c.Outcome.Output
-			} else if c.Index < len(out.Items) {
-				out.Items[c.Index] = c.Outcome.Output
-			}
-		}
-		s.outputs[task.Index] = out
+		s.keepOutcomes(s.def.Task(name).Index, children)
 	}
 	return nil
+}
+
+// endedHere returns how the children of a task ended, in index order, when all that have ended did so in this turn; else
+// nil.
+func (s *step) endedHere(task int) []store.ChildOutcome {
+	p, here := &s.state.Tasks[task], s.ends[s.w.ID]
+	all := p.Completed + p.Failed + p.Cancelled + p.TimedOut
+	if all == 0 || all > len(here) {
+		return nil
+	}
+	name := s.def.Tasks[task].Name
+	children := make([]store.ChildOutcome, 0, all)
+	for _, d := range here {
+		if d.Task == name && d.ParentAttempt == s.w.Attempt {
+			children = append(children, store.ChildOutcome{Index: d.Index, Execution: d.ID, Stage: d.Stage, Outcome: *d.Outcome})
+		}
+	}
+	if len(children) != all {
+		return nil
+	}
+	slices.SortFunc(children, func(a, b store.ChildOutcome) int { return a.Index - b.Index })
+	return children
+}
+
+// keepOutcomes takes over how the children of a task ended, given in index order.
+func (s *step) keepOutcomes(task int, children []store.ChildOutcome) {
+	p, foreach := &s.state.Tasks[task], s.def.Tasks[task].Foreach != nil
+	var out orchestration.Output
+	if foreach {
+		out.Items = make([]json.RawMessage, p.Created)
+	}
+	for i := range children {
+		c := &children[i]
+		if c.Outcome.Error != nil && p.Error == nil {
+			p.Error, p.ErrorIndex = c.Outcome.Error, c.Index
+		}
+		if !foreach {
+			out.Single = c.Outcome.Output
+		} else if c.Index < len(out.Items) {
+			out.Items[c.Index] = c.Outcome.Output
+		}
+	}
+	s.outputs[task] = out
 }
 
 // carryOut turns the plan into drafts and marks.

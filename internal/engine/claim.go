@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/handoff"
@@ -87,49 +88,136 @@ func (e *Engine) withdraw(k *taker) bool {
 	return false
 }
 
-// claim hands work to the takers, in the same transaction that may have scheduled it.
-func (t *turn) claim(ctx context.Context, takers []*taker) error {
-	for _, k := range takers {
-		if k.gone.Load() || t.allDry(k.queues) || !k.hopeful && !t.hasScheduled(k.queues) {
+// allowance is what a taker may get in a turn, with its session looked up and locked.
+type allowance struct {
+	lost bool // nobody would recover what it claimed
+	room int  // how much more it takes
+}
+
+// allow looks up a taker's session.
+func (t *turn) allow(ctx context.Context, k *taker) (*allowance, error) {
+	if a := t.allowed[k]; a != nil {
+		return a, nil
+	}
+	session, err := t.tx.LockSession(ctx, k.session)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return nil, fmt.Errorf("look up the session: %w", err)
+	}
+	a := &allowance{room: k.n}
+	if err != nil || !session.ExpiresAt.After(ended) {
+		a.lost, a.room = true, 0
+	}
+	t.allowed[k] = a
+	return a, nil
+}
+
+// handOver gives what this turn creates to takers that wait at queues in which nothing else waits, before it is written:
+// what would be put into a queue only to be taken out again is written once, as its worker's.
+func (t *turn) handOver(ctx context.Context) error {
+	for _, d := range t.dirty {
+		if !d.New || d.Place != flow.Ready || t.scheduled[d.Queue] == 0 {
 			continue
 		}
-		s, err := t.tx.LockSession(ctx, k.session)
-		if err != nil && !errors.Is(err, store.ErrNotFound) {
-			return fmt.Errorf("look up the session: %w", err)
-		}
-		if err != nil || !s.ExpiresAt.After(ended) { // what it claimed now, nobody would recover
-			t.lost[k] = true
-			continue
-		}
-		// What the taker before this one got must not be there to be taken again.
-		if err := t.flush(ctx); err != nil {
-			return err
-		}
-		xs, err := t.tx.Take(ctx, k.queues, k.n)
-		if err != nil {
-			return fmt.Errorf("take: %w", err)
-		}
-		if len(xs) < k.n {
-			for _, q := range k.queues {
-				t.dry[q] = true
+		for _, k := range t.takers {
+			if k.hopeful && !t.dry[d.Queue] || k.gone.Load() || !slices.Contains(k.queues, d.Queue) {
+				continue
 			}
-		}
-		for _, x := range xs {
-			d := flow.Load(x) // fresh from the store: what the turn decided has been flushed
-			t.drafts[x.ID] = d
+			a, err := t.allow(ctx, k)
+			if err != nil {
+				return err
+			}
+			if a.room == 0 {
+				continue
+			}
 			if err := d.Claim(k.session, k.name, t.now); err != nil {
 				return err
 			}
-			t.changed(d)
+			a.room--
+			t.scheduled[d.Queue]--
+			t.claimed[k] = append(t.claimed[k], d.Execution)
+			break
 		}
-		t.claimed[k] = xs
+	}
+	return nil
+}
+
+// claimWaiting lets the takers for whom something may have waited take from the queues first: what this turn creates
+// comes behind it.
+func (t *turn) claimWaiting(ctx context.Context) error {
+	if !slices.ContainsFunc(t.takers, func(k *taker) bool { return k.hopeful }) {
+		return nil
+	}
+	if err := t.flushOld(ctx); err != nil {
+		return err
+	}
+	for _, k := range t.takers {
+		if !k.hopeful || t.allDry(k.queues) {
+			continue
+		}
+		if _, err := t.take(ctx, k); err != nil {
+			return err
+		}
+	}
+	return t.flushOld(ctx)
+}
+
+// claimScheduled lets the takers take what this turn has put into their queues and could not hand over at once.
+func (t *turn) claimScheduled(ctx context.Context) error {
+	for _, k := range t.takers {
+		if !slices.ContainsFunc(k.queues, func(q string) bool { return t.scheduled[q] > 0 }) {
+			continue
+		}
+		if err := t.flush(ctx); err != nil {
+			return err
+		}
+		all, err := t.take(ctx, k)
+		if err != nil {
+			return err
+		}
+		if all {
+			for _, q := range k.queues {
+				t.scheduled[q] = 0
+			}
+		}
 	}
 	return t.flush(ctx)
 }
 
-// hasScheduled reports whether this turn has put something into one of the queues.
-func (t *turn) hasScheduled(queues []string) bool {
-	return slices.ContainsFunc(queues, func(q string) bool { return t.scheduled[q] })
+// take lets one taker take from its queues, and reports whether it took all that is in them.
+func (t *turn) take(ctx context.Context, k *taker) (all bool, err error) {
+	if k.gone.Load() {
+		return false, nil
+	}
+	began := time.Now()
+	defer func() { t.claiming += time.Since(began) }()
+	a, err := t.allow(ctx, k)
+	if err != nil || a.room == 0 {
+		return false, err
+	}
+	// What the taker before this one got must not be there to be taken again.
+	if err := t.flushOld(ctx); err != nil {
+		return false, err
+	}
+	xs, err := t.tx.Take(ctx, k.queues, a.room)
+	if err != nil {
+		return false, fmt.Errorf("take: %w", err)
+	}
+	if all = len(xs) < a.room; all {
+		for _, q := range k.queues {
+			t.dry[q] = true
+		}
+	}
+	a.room -= len(xs)
+	for _, x := range xs {
+		d := flow.Load(x) // fresh from the store: what the turn decided has been flushed
+		t.drafts[x.ID] = d
+		if err := d.Claim(k.session, k.name, t.now); err != nil {
+			return false, err
+		}
+		t.changed(d)
+	}
+	t.claimed[k] = append(t.claimed[k], xs...)
+	return all, nil
 }
 
 func (t *turn) allDry(queues []string) bool {
@@ -150,8 +238,8 @@ func (e *Engine) deliver(t *turn, takers []*taker, moment uint64, err error) {
 		for q := range t.dry {
 			e.ready.empty(q, moment)
 		}
-		for q := range t.scheduled {
-			if !t.dry[q] {
+		for q, n := range t.scheduled {
+			if n > 0 {
 				e.ready.filled(q)
 			}
 		}
@@ -160,7 +248,7 @@ func (e *Engine) deliver(t *turn, takers []*taker, moment uint64, err error) {
 		switch {
 		case err != nil:
 			k.give(nil, err)
-		case t.lost[k]:
+		case t.allowed[k] != nil && t.allowed[k].lost:
 			k.give(nil, handoff.ErrSessionLost)
 		case len(t.claimed[k]) > 0:
 			e.counters.claimed.Add(int64(len(t.claimed[k])))

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/flow"
@@ -26,17 +27,19 @@ type turn struct {
 	marks   []store.Mark
 
 	keys  map[string]*keyTurn
-	freed map[flow.ID]bool // whose slot has been taken off its key's count since the last flush
-	given map[flow.ID]bool // who got a slot since then, which its Before does not show
-	folds map[flow.ID]bool // workflows with news from their tasks
-	again []flow.ID        // workflows that go on in the next transaction
+	freed map[flow.ID]bool                    // whose slot has been taken off its key's count since the last flush
+	given map[flow.ID]bool                    // who got a slot since then, which its Before does not show
+	folds map[flow.ID]bool                    // workflows with news from their tasks
+	ends  map[flow.ID]map[flow.ID]*flow.Draft // what ended in this turn, by parent
+	again []flow.ID                           // workflows that go on in the next transaction
 
 	nextTicket, lastTicket int64
-	scheduled              map[string]bool  // queues that got work
+	takers                 []*taker // who waits for work
+	allowed                map[*taker]*allowance
+	scheduled              map[string]int   // how much came into each queue and is not handed over
 	writing                map[flow.ID]bool // scratch of flush
 	touched                []*flow.Draft    // everything written, as it was written
 	claimed                map[*taker][]*flow.Execution
-	lost                   map[*taker]bool // takers whose session is gone
 	dry                    map[string]bool // queues found empty
 	claiming               time.Duration   // spent on the takers
 }
@@ -60,9 +63,10 @@ func (e *Engine) newTurn(ctx context.Context, tx store.Tx) (*turn, error) {
 		freed:     map[flow.ID]bool{},
 		given:     map[flow.ID]bool{},
 		folds:     map[flow.ID]bool{},
-		scheduled: map[string]bool{},
+		ends:      map[flow.ID]map[flow.ID]*flow.Draft{},
+		scheduled: map[string]int{},
 		claimed:   map[*taker][]*flow.Execution{},
-		lost:      map[*taker]bool{},
+		allowed:   map[*taker]*allowance{},
 		dry:       map[string]bool{},
 		writing:   map[flow.ID]bool{},
 	}, nil
@@ -70,6 +74,7 @@ func (e *Engine) newTurn(ctx context.Context, tx store.Tx) (*turn, error) {
 
 // run takes a batch from its requests to everything that follows from them.
 func (t *turn) run(ctx context.Context, ops []op, takers []*taker) error {
+	t.takers = takers
 	for _, o := range ops {
 		o.want(t)
 	}
@@ -81,21 +86,22 @@ func (t *turn) run(ctx context.Context, ops []op, takers []*taker) error {
 			return err
 		}
 	}
+	if err := t.claimWaiting(ctx); err != nil {
+		return err
+	}
 	if err := t.settle(ctx); err != nil {
 		return err
 	}
-	if len(takers) == 0 {
-		return nil
-	}
-	began := time.Now()
-	defer func() { t.claiming = time.Since(began) }()
-	return t.claim(ctx, takers)
+	return t.claimScheduled(ctx)
 }
 
 // settle writes what is decided and follows it up until nothing follows any more: freed keys admit whoever waits, and
 // workflows with news take their next steps, which may start and end further executions.
 func (t *turn) settle(ctx context.Context) error {
 	for {
+		if err := t.handOver(ctx); err != nil {
+			return err
+		}
 		if err := t.flush(ctx); err != nil {
 			return err
 		}
@@ -180,6 +186,10 @@ func (t *turn) changed(d *flow.Draft) {
 	}
 	if d.Place == flow.Finished && !d.Parent.IsZero() {
 		t.folds[d.Parent] = true
+		if t.ends[d.Parent] == nil {
+			t.ends[d.Parent] = map[flow.ID]*flow.Draft{}
+		}
+		t.ends[d.Parent][d.ID] = d
 	}
 }
 
@@ -208,14 +218,41 @@ func (t *turn) ticket(ctx context.Context) (int64, error) {
 
 // flush writes what has been decided so far. The drafts stay in the turn, as if they had just been read.
 func (t *turn) flush(ctx context.Context) error {
-	var changed []*flow.Draft
+	changed := t.changes(t.dirty)
+	t.dirty = t.dirty[:0]
+	return t.write(ctx, changed)
+}
+
+// flushOld is flush, but for what is new: it stays to be written by the next flush.
+func (t *turn) flushOld(ctx context.Context) error {
+	isNew := func(d *flow.Draft) bool { return d.New }
+	if !slices.ContainsFunc(t.dirty, isNew) {
+		return t.flush(ctx)
+	}
+	var fresh []*flow.Draft
 	for _, d := range t.dirty {
+		if d.New {
+			fresh = append(fresh, d)
+		}
+	}
+	changed := t.changes(slices.DeleteFunc(t.dirty, isNew))
+	t.dirty = fresh
+	return t.write(ctx, changed)
+}
+
+// changes returns the drafts that hold something to commit, each once.
+func (t *turn) changes(dirty []*flow.Draft) []*flow.Draft {
+	var changed []*flow.Draft
+	for _, d := range dirty {
 		if d.Changed() && !t.writing[d.ID] {
 			t.writing[d.ID] = true
 			changed = append(changed, d)
 		}
 	}
-	t.dirty = t.dirty[:0]
+	return changed
+}
+
+func (t *turn) write(ctx context.Context, changed []*flow.Draft) error {
 	if len(changed) == 0 && len(t.marks) == 0 && len(t.newIdem) == 0 {
 		return nil
 	}

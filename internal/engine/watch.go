@@ -11,24 +11,33 @@ import (
 // any case.
 type hub struct {
 	mu  sync.Mutex
-	one map[flow.ID]map[chan struct{}]struct{}
+	one map[flow.ID]map[chan struct{}]bool // true: only the end counts
 	all map[chan struct{}]struct{}
 }
 
 func newHub() *hub {
-	return &hub{one: map[flow.ID]map[chan struct{}]struct{}{}, all: map[chan struct{}]struct{}{}}
+	return &hub{one: map[flow.ID]map[chan struct{}]bool{}, all: map[chan struct{}]struct{}{}}
 }
 
 // Watch returns a channel that gets a value after commits and log writes that touch the execution or, for a workflow, one
 // of its tasks. Values that nobody has taken yet are merged. stop must be called in the end.
 func (e *Engine) Watch(id flow.ID) (changed <-chan struct{}, stop func()) {
+	return e.watchOne(id, false)
+}
+
+// WatchEnd is Watch for whoever waits for the end only: what this replica knows to be less wakes nobody.
+func (e *Engine) WatchEnd(id flow.ID) (changed <-chan struct{}, stop func()) {
+	return e.watchOne(id, true)
+}
+
+func (e *Engine) watchOne(id flow.ID, end bool) (changed <-chan struct{}, stop func()) {
 	h, c := e.watch, make(chan struct{}, 1)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.one[id] == nil {
-		h.one[id] = map[chan struct{}]struct{}{}
+		h.one[id] = map[chan struct{}]bool{}
 	}
-	h.one[id][c] = struct{}{}
+	h.one[id][c] = end
 	return c, func() {
 		h.mu.Lock()
 		defer h.mu.Unlock()
@@ -65,8 +74,8 @@ func (h *hub) changed(drafts []*flow.Draft) {
 		return
 	}
 	for _, d := range drafts {
-		h.ring(d.ID)
-		h.ring(d.Parent)
+		h.ring(d.ID, d.Place == flow.Finished)
+		h.ring(d.Parent, false)
 	}
 }
 
@@ -78,7 +87,7 @@ func (h *hub) elsewhere(ids []flow.ID) {
 		ring(c)
 	}
 	for _, id := range ids {
-		h.ring(id)
+		h.ring(id, true)
 	}
 }
 
@@ -90,7 +99,7 @@ func (h *hub) everybody() {
 		ring(c)
 	}
 	for id := range h.one {
-		h.ring(id)
+		h.ring(id, true)
 	}
 }
 
@@ -98,13 +107,16 @@ func (h *hub) logged(chunks []store.LogChunk) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for i := range chunks {
-		h.ring(chunks[i].Execution)
+		h.ring(chunks[i].Execution, false)
 	}
 }
 
-func (h *hub) ring(id flow.ID) {
-	for c := range h.one[id] {
-		ring(c)
+// ring wakes who watches an execution; ended says that it may have ended.
+func (h *hub) ring(id flow.ID, ended bool) {
+	for c, end := range h.one[id] {
+		if ended || !end {
+			ring(c)
+		}
 	}
 }
 

@@ -64,7 +64,7 @@ func (c *call) awaitEnd(id flow.ID, wait time.Duration) (*flow.Execution, error)
 	if wait == 0 {
 		return l.look(c.ctx())
 	}
-	changed, stop := c.Engine.Watch(id) // before the first look, so that nothing falls between
+	changed, stop := c.Engine.WatchEnd(id) // before the first look, so that nothing falls between
 	defer stop()
 	ctx, cancel := context.WithTimeout(c.ctx(), wait)
 	defer cancel()

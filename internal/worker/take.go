@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"errors"
+	"sync"
 
 	"github.com/pawl-run/pawl/internal/failpoint"
 	"github.com/pawl-run/pawl/internal/handoff"
@@ -13,6 +14,8 @@ import (
 // take claims work for the free slots and starts it, until ctx ends.
 func (l *life) take(ctx context.Context) {
 	var tries backoff
+	var instants sync.WaitGroup
+	defer instants.Wait()
 	select {
 	case <-l.leased:
 	case <-ctx.Done():
@@ -27,7 +30,7 @@ func (l *life) take(ctx context.Context) {
 		switch {
 		case len(work) > 0:
 			tries = backoff{}
-			l.start(work)
+			l.start(work, &instants)
 		case err == nil || ctx.Err() != nil:
 		case errors.Is(err, handoff.ErrSessionLost):
 			l.end(err)
@@ -46,10 +49,10 @@ func (l *life) room() bool {
 	return len(l.held) < 4*l.w.Slots+64
 }
 
-// start runs assignments: the instant ones here and now, the others each in its slot.
-func (l *life) start(work []handoff.Assignment) {
+// start runs assignments: the instant ones one after another beside the next claim, the others each in its slot.
+func (l *life) start(work []handoff.Assignment, instants *sync.WaitGroup) {
 	failpoint.Hit(failpoint.BeforeStart)
-	var said []*attempt
+	var said, instant []*attempt
 	for i := range work {
 		a := newAttempt(l, &work[i])
 		order, fresh := l.hold(a)
@@ -60,13 +63,12 @@ func (l *life) start(work []handoff.Assignment) {
 			l.forget(a) // claimed while the session was ending: recovery has it
 			continue
 		}
-		_, instant := a.handler.(task.Instant)
-		switch {
-		case order != nil:
+		if order != nil {
 			a.endUnstarted(ordered(*order))
-		case instant:
-			a.runInstant()
-		default:
+		} else if _, is := a.handler.(task.Instant); is {
+			instant = append(instant, a)
+			continue
+		} else {
 			a.begin()
 			l.w.occupy()
 			go a.run()
@@ -74,4 +76,12 @@ func (l *life) start(work []handoff.Assignment) {
 		said = append(said, a)
 	}
 	l.reports.add(said...)
+	if len(instant) > 0 {
+		instants.Go(func() {
+			for _, a := range instant {
+				a.runInstant()
+			}
+			l.reports.add(instant...)
+		})
+	}
 }

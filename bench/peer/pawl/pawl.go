@@ -200,7 +200,7 @@ func call(ctx context.Context, e *engine.Engine, s engine.Submission, want strin
 	if err != nil {
 		return err
 	}
-	changed, stop := e.Watch(id)
+	changed, stop := e.WatchEnd(id)
 	defer stop()
 	deadline := time.After(patience)
 	for {
