@@ -241,6 +241,11 @@ func (l *link) Log(ctx context.Context, session flow.ID, chunks []store.LogChunk
 	return l.call(ctx, "log", func(ctx context.Context, h handoff.Handoff) error { return h.Log(ctx, session, chunks) }, nothing)
 }
 
+// Input is not simulated: no load asks for any.
+func (l *link) Input(context.Context, flow.ID, handoff.InputQuery) (handoff.Input, error) {
+	return handoff.Input{}, handoff.ErrNotHeld
+}
+
 func (l *link) Renew(ctx context.Context, session flow.ID) (handoff.Renewal, error) {
 	var r handoff.Renewal
 	err := l.call(ctx, "renew", func(ctx context.Context, h handoff.Handoff) (err error) {

@@ -19,6 +19,8 @@ var (
 	// ErrUnavailable means that the engine cannot be reached or cannot commit just now; keep what is unacknowledged and
 	// try again.
 	ErrUnavailable = errors.New("engine unavailable")
+	// ErrNotHeld means that the session does not hold the attempt that it asks about.
+	ErrNotHeld = errors.New("the session does not hold the attempt")
 )
 
 // The lease of a session, unless its renewals say otherwise. The database's clock decides expiry; the worker's own
@@ -77,6 +79,22 @@ type Renewal struct {
 	Lease time.Duration `json:"lease,omitempty"`
 }
 
+// InputQuery asks for the input of an attempt.
+type InputQuery struct {
+	Execution flow.ID `json:"execution"`
+	Attempt   int     `json:"attempt"`
+	From      int64   `json:"from"` // offset of the first byte
+}
+
+// Input is what an execution has been given to read: bytes, or the end, or both.
+type Input struct {
+	Data []byte `json:"data,omitempty"`
+	Last bool   `json:"last,omitempty"` // nothing follows
+}
+
+// Empty reports whether there is nothing yet.
+func (in *Input) Empty() bool { return len(in.Data) == 0 && !in.Last }
+
 // Handoff connects one worker process with the engine. It is safe for concurrent use. Every method returns ErrSessionLost
 // once the session is gone.
 type Handoff interface {
@@ -89,6 +107,9 @@ type Handoff interface {
 	Report(ctx context.Context, session flow.ID, reports []flow.Report) ([]flow.Receipt, error)
 	// Log hands in log chunks. A chunk must be handed in before the event that ends its attempt.
 	Log(ctx context.Context, session flow.ID, chunks []store.LogChunk) error
+	// Input returns what an execution has been given to read from an offset on, waiting until there is something or ctx
+	// ends. Only the session that holds the attempt may ask: ErrNotHeld. Every attempt reads from the beginning.
+	Input(ctx context.Context, session flow.ID, q InputQuery) (Input, error)
 	// Renew prolongs the lease and returns the outstanding orders.
 	Renew(ctx context.Context, session flow.ID) (Renewal, error)
 	// Orders waits until an order for the session is given (or ctx ends) and returns the outstanding ones. It is the

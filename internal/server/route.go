@@ -156,7 +156,7 @@ func (s *Server) around(mux *http.ServeMux) http.Handler {
 // looks like one that speaks for another's.
 func (s *Server) noteWorker(r *http.Request, id string, status int) {
 	switch status {
-	case http.StatusBadRequest, http.StatusGone, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType, http.StatusUpgradeRequired:
+	case http.StatusBadRequest, http.StatusConflict, http.StatusGone, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType, http.StatusUpgradeRequired:
 	default:
 		return
 	}

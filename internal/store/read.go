@@ -9,6 +9,7 @@ import (
 
 // Reader answers readers. Every call sees committed data only; later calls see no less than earlier ones.
 type Reader interface {
+	Inputs
 	// Get loads one execution, payload and outcome included, or ErrNotFound.
 	Get(ctx context.Context, id flow.ID) (*flow.Execution, error)
 	// List returns up to f.Limit executions, newest first (by id), without payload and outcome; ask for the next page with Before
@@ -100,6 +101,8 @@ type LogChunk struct {
 	Data      []byte    `json:"data,omitempty"`
 	Blob      string    `json:"blob,omitempty"` // name of the blob that holds the bytes, when Data does not
 	Size      int64     `json:"size"`           // bytes of the chunk, wherever they are
+	// Prompt asks that other processes hear of the chunk at once: somebody may be waiting to answer it. It is not kept.
+	Prompt bool `json:"prompt,omitempty"`
 }
 
 // LogQuery selects chunks of one execution.

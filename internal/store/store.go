@@ -46,6 +46,7 @@ type Tx interface {
 	Workflows
 	Sessions
 	Catalog
+	Inputs
 	// Apply writes a decision. It may be called several times; later calls see what earlier ones wrote. It returns
 	// ErrConflict when a row is not as its draft's Before says.
 	Apply(ctx context.Context, d Delta) error
@@ -61,6 +62,8 @@ type Delta struct {
 	Marks  []Mark
 	// Keys hold the submission's idempotency keys.
 	Keys []IdempotencyKey
+	// Input pieces are inserted; a second one for the same offset is a conflict.
+	Input []InputPiece
 }
 
 // Payload says whether Input and With are wanted: they may be large.

@@ -28,6 +28,7 @@ type desk struct {
 	streams  map[string]*bytes.Buffer
 	progress []json.RawMessage
 	wrote    chan struct{} // capacity 1
+	input    <-chan string // what is typed; nil: nothing ever
 }
 
 func newDesk() *desk {

@@ -66,6 +66,11 @@ func (t *Task) IdempotencyKey() string { return t.Execution.String() }
 // worker's.
 func (t *Task) Log(stream string) io.Writer { return t.Host.Log(stream) }
 
+// Input is what an interactive execution is given to read while it runs, from its beginning in every attempt. A read
+// waits until something is given and ends with ctx. Asking for it makes what the attempt writes from then on go to its
+// readers without delay.
+func (t *Task) Input(ctx context.Context) io.Reader { return t.Host.Input(ctx) }
+
 // Progress adds an event with the given JSON object to the history. It waits when too many are unacknowledged.
 func (t *Task) Progress(ctx context.Context, data json.RawMessage) error {
 	return t.Host.Progress(ctx, data)
@@ -74,6 +79,7 @@ func (t *Task) Progress(ctx context.Context, data json.RawMessage) error {
 // Host is the worker, seen from an attempt.
 type Host interface {
 	Log(stream string) io.Writer
+	Input(ctx context.Context) io.Reader
 	Progress(ctx context.Context, data json.RawMessage) error
 }
 

@@ -209,12 +209,16 @@ func (a *attempt) discard(reason string) {
 
 // Log implements task.Host.
 func (a *attempt) Log(stream string) io.Writer {
+	return a.journal().stream(stream)
+}
+
+func (a *attempt) journal() *journal {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.log == nil {
 		a.log = newJournal(a)
 	}
-	return a.log.stream(stream)
+	return a.log
 }
 
 // mostUnacked bounds the progress events that wait for their acknowledgement.

@@ -51,6 +51,11 @@ func (m *mill) Report(_ context.Context, _ flow.ID, reports []flow.Report) ([]fl
 
 func (m *mill) Log(context.Context, flow.ID, []store.LogChunk) error { return nil }
 
+func (m *mill) Input(ctx context.Context, _ flow.ID, _ handoff.InputQuery) (handoff.Input, error) {
+	<-ctx.Done()
+	return handoff.Input{}, ctx.Err()
+}
+
 func (m *mill) Renew(context.Context, flow.ID) (handoff.Renewal, error) {
 	return handoff.Renewal{}, nil
 }

@@ -24,6 +24,9 @@ const (
 	// linger is how long the first byte waits for others to go with it. With the time of a commit it stays well below
 	// the tenth of a second in which a reader sees it.
 	linger = 40 * time.Millisecond
+	// lingerPrompt is how long it waits after what went before it when somebody may be waiting to answer: the first that
+	// is written after a pause goes at once.
+	lingerPrompt = 5 * time.Millisecond
 	// blobLeast is the size from which a chunk beyond an attempt's inline bytes goes to the blob store: smaller ones are
 	// cheaper as rows.
 	blobLeast = 4 << 10
@@ -42,6 +45,9 @@ type journal struct {
 	pending int           // bytes written and not yet handed in
 	moved   chan struct{} // closed when pending has shrunk, if somebody waits for that
 	closed  error         // why nothing can be handed in any more
+	prompt  bool          // somebody may be waiting to answer
+	cutAt   time.Time     // when chunks were last made
+	hurried bool          // since then, what was written has been asked to go soon
 
 	queued bool // waits in the shipper's line; guarded by the shipper
 }
@@ -99,12 +105,28 @@ func (s *logStream) Write(p []byte) (int, error) {
 		j.pending += n
 		p = p[n:]
 		urgent := len(s.buf) >= chunkMost
+		urgent = j.hasten() || urgent
 		j.mu.Unlock()
 		j.attempt.life.logs.add(j, urgent)
 		j.mu.Lock()
 	}
 	j.mu.Unlock()
 	return all, nil
+}
+
+// hasten reports whether what was just written is to go at once, and sees to it that it goes soon if not; of what nobody
+// waits for it does neither. The caller holds j.mu.
+func (j *journal) hasten() bool {
+	if !j.prompt || j.hurried {
+		return false
+	}
+	j.hurried = true
+	left := lingerPrompt - time.Since(j.cutAt)
+	if left <= 0 {
+		return true
+	}
+	time.AfterFunc(left, func() { ring(j.attempt.life.logs.hurry) })
+	return false
 }
 
 // allowed cuts p to what the stream may still take; a stream that is full ends with a line that says so.
@@ -170,6 +192,7 @@ func (j *journal) cut() []chunk {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	var out []chunk
+	j.cutAt, j.hurried = time.Now(), false
 	for _, s := range j.streams {
 		buf := s.buf
 		s.buf = nil
@@ -178,7 +201,7 @@ func (j *journal) cut() []chunk {
 			j.seq++
 			out = append(out, chunk{
 				Execution: j.attempt.task.Execution, Attempt: j.attempt.task.Attempt, Seq: j.seq, Stream: s.name,
-				Offset: s.offset, At: s.since.UTC().Truncate(time.Microsecond), Data: buf[:n:n], Size: int64(n),
+				Offset: s.offset, At: s.since.UTC().Truncate(time.Microsecond), Data: buf[:n:n], Size: int64(n), Prompt: j.prompt,
 			})
 			s.offset += int64(n)
 			buf = buf[n:]

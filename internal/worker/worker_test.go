@@ -41,6 +41,8 @@ type ledger struct {
 	lease       time.Duration // that renewals tell
 	noLogs      bool          // logs do not get through
 	closed      []flow.ID
+	given       string // what every execution is given to read
+	givenAll    bool   // nothing follows it
 }
 
 func newLedger() *ledger {
@@ -202,6 +204,31 @@ func (g *ledger) Log(ctx context.Context, session flow.ID, chunks []store.LogChu
 	g.logs = append(g.logs, chunks...)
 	g.ring()
 	return nil
+}
+
+func (g *ledger) Input(ctx context.Context, session flow.ID, q handoff.InputQuery) (handoff.Input, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for {
+		if err := g.alive(session); err != nil {
+			return handoff.Input{}, err
+		}
+		if d := g.drafts[q.Execution]; d == nil || d.Owner != session || d.Attempt != q.Attempt {
+			return handoff.Input{}, handoff.ErrNotHeld
+		}
+		if all := int64(len(g.given)); all > q.From || g.givenAll {
+			return handoff.Input{Data: []byte(g.given[min(q.From, all):]), Last: g.givenAll}, nil
+		}
+		changed := g.changed
+		g.mu.Unlock()
+		select {
+		case <-changed:
+			g.mu.Lock()
+		case <-ctx.Done():
+			g.mu.Lock()
+			return handoff.Input{}, ctx.Err()
+		}
+	}
 }
 
 func (g *ledger) Renew(ctx context.Context, session flow.ID) (handoff.Renewal, error) {

@@ -74,6 +74,12 @@ func build(t *testing.T, carry func(t *testing.T, e *engine.Engine) handoff.Hand
 				t.Fatalf("cancel: %v", err)
 			}
 		},
+		Feed: func(t *testing.T, id flow.ID, piece string, last bool) {
+			t.Helper()
+			if _, err := e.Feed(t.Context(), id, engine.AtEnd, []byte(piece), last); err != nil {
+				t.Fatalf("feed: %v", err)
+			}
+		},
 		Reader: e.Reader(),
 		Pass: func(d time.Duration) {
 			mu.Lock()

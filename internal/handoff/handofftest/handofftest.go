@@ -23,6 +23,8 @@ type Rig struct {
 	Submit func(t *testing.T, kind flow.Kind, input json.RawMessage) flow.ID
 	// Cancel asks for the end of an execution.
 	Cancel func(t *testing.T, id flow.ID)
+	// Feed gives an execution something to read, at the end of what it was given.
+	Feed func(t *testing.T, id flow.ID, piece string, last bool)
 	// Reader reads what is committed.
 	Reader interface {
 		store.Reader
@@ -46,6 +48,8 @@ func Exercise(t *testing.T, build func(t *testing.T) *Rig) {
 		"Orders":           orders,
 		"OrderForMore":     orderForMore,
 		"Logs":             logs,
+		"Input":            input,
+		"InputOfOthers":    inputOfOthers,
 		"SessionLost":      sessionLost,
 		"Close":            closed,
 		"UnknownSession":   unknownSession,

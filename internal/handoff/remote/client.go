@@ -84,6 +84,23 @@ func (c *Client) Log(ctx context.Context, session flow.ID, chunks []store.LogChu
 	return err
 }
 
+// Input implements handoff.Handoff.
+func (c *Client) Input(ctx context.Context, session flow.ID, q handoff.InputQuery) (handoff.Input, error) {
+	for {
+		out, err := c.call(ctx, "input", session, asked{Input: &q})
+		if err != nil || out.Input != nil {
+			return orEmpty(out.Input), err
+		}
+	}
+}
+
+func orEmpty(in *handoff.Input) handoff.Input {
+	if in == nil {
+		return handoff.Input{}
+	}
+	return *in
+}
+
 // Renew implements handoff.Handoff.
 func (c *Client) Renew(ctx context.Context, session flow.ID) (handoff.Renewal, error) {
 	out, err := c.call(ctx, "renew", session, asked{})
@@ -126,7 +143,7 @@ func (c *Client) call(ctx context.Context, name string, session flow.ID, in aske
 	return out, nil
 }
 
-// post makes one call. Its error is ErrSessionLost, ErrUnavailable or ctx's own.
+// post makes one call. Its error is ErrSessionLost, ErrNotHeld, ErrUnavailable or ctx's own.
 func (c *Client) post(ctx context.Context, name, secret string, in, out any) error {
 	body, err := json.Marshal(in)
 	if err != nil {
@@ -180,6 +197,8 @@ func refusal(res *http.Response, raw []byte) error {
 	switch {
 	case res.Header.Get(versionHeader) != "" && res.StatusCode == http.StatusGone:
 		return fmt.Errorf("%w: %s", handoff.ErrSessionLost, say)
+	case res.Header.Get(versionHeader) != "" && res.StatusCode == http.StatusConflict:
+		return fmt.Errorf("%w: %s", handoff.ErrNotHeld, say)
 	case res.StatusCode == http.StatusUnauthorized || res.StatusCode == http.StatusForbidden:
 		return fmt.Errorf("%w: the server refuses the token (%s): give this worker a valid one", handoff.ErrUnavailable, say)
 	case res.Header.Get(versionHeader) == "":

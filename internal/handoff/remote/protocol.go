@@ -40,10 +40,11 @@ type opened struct {
 
 // asked is the body of every call but open; a call uses the fields that it needs.
 type asked struct {
-	Session string           `json:"session"`
-	N       int              `json:"n,omitempty"`
-	Reports []flow.Report    `json:"reports,omitempty"`
-	Chunks  []store.LogChunk `json:"chunks,omitempty"`
+	Session string              `json:"session"`
+	N       int                 `json:"n,omitempty"`
+	Reports []flow.Report       `json:"reports,omitempty"`
+	Chunks  []store.LogChunk    `json:"chunks,omitempty"`
+	Input   *handoff.InputQuery `json:"input,omitempty"`
 }
 
 // answer is the body of every answer but open's.
@@ -52,5 +53,6 @@ type answer struct {
 	Receipts []flow.Receipt       `json:"receipts,omitempty"`
 	Orders   []handoff.Order      `json:"orders,omitempty"`
 	Lease    time.Duration        `json:"lease,omitempty"`
+	Input    *handoff.Input       `json:"input,omitempty"` // nil: nothing yet
 	Error    string               `json:"error,omitempty"`
 }

@@ -33,6 +33,7 @@ func Handler(h handoff.Handoff, key []byte) http.Handler {
 	mux.HandleFunc("POST "+Prefix+"take", s.take)
 	mux.HandleFunc("POST "+Prefix+"report", s.call(s.report))
 	mux.HandleFunc("POST "+Prefix+"log", s.call(s.log))
+	mux.HandleFunc("POST "+Prefix+"input", s.call(s.input))
 	mux.HandleFunc("POST "+Prefix+"renew", s.call(s.renew))
 	mux.HandleFunc("POST "+Prefix+"orders", s.call(s.orders))
 	mux.HandleFunc("POST "+Prefix+"close", s.call(s.close))
@@ -129,6 +130,19 @@ func (s *server) log(ctx context.Context, session flow.ID, in *asked) (answer, e
 	return answer{}, s.handoff.Log(ctx, session, in.Chunks)
 }
 
+func (s *server) input(ctx context.Context, session flow.ID, asks *asked) (answer, error) {
+	if asks.Input == nil || asks.Input.From < 0 {
+		return answer{}, fmt.Errorf("%w: it asks for input and does not say of which attempt, from which offset on", errAsked)
+	}
+	ctx, cancel := context.WithTimeout(ctx, pollFor)
+	defer cancel()
+	in, err := s.handoff.Input(ctx, session, *asks.Input)
+	if err != nil || in.Empty() {
+		return answer{}, nothingYet(ctx, err)
+	}
+	return answer{Input: &in}, nil
+}
+
 func (s *server) renew(ctx context.Context, session flow.ID, _ *asked) (answer, error) {
 	r, err := s.handoff.Renew(ctx, session)
 	return answer{Orders: r.Orders, Lease: r.Lease}, err
@@ -179,6 +193,8 @@ func fail(w http.ResponseWriter, err error) {
 	switch {
 	case errors.Is(err, handoff.ErrSessionLost):
 		status = http.StatusGone
+	case errors.Is(err, handoff.ErrNotHeld):
+		status = http.StatusConflict
 	case errors.Is(err, errAsked):
 		status = http.StatusBadRequest
 	case errors.Is(err, handoff.ErrUnavailable), errors.Is(err, context.Canceled):

@@ -161,6 +161,7 @@ func (t *tx) Apply(ctx context.Context, d store.Delta) error {
 		t.add(qMark, a, nil)
 	}
 	t.put(qInsertKeys, &w.keys)
+	t.feed(d.Input)
 	if len(t.a.b) > sendBeyond {
 		return t.flush(ctx)
 	}

@@ -101,6 +101,7 @@ var removals = []*query{
 	sql(`DELETE FROM {s}.children WHERE workflow = ANY ($1::uuid[])`),
 	sql(`DELETE FROM {s}.marks WHERE workflow = ANY ($1::uuid[])`),
 	sql(`DELETE FROM {s}.inbox WHERE id = ANY ($1::uuid[])`),
+	sql(`DELETE FROM {s}.inputs WHERE id = ANY ($1::uuid[])`),
 	sql(`DELETE FROM {s}.events WHERE id = ANY ($1::uuid[])`),
 	sql(`DELETE FROM {s}.payloads WHERE id = ANY ($1::uuid[])`),
 	sql(`DELETE FROM {s}.ended WHERE id = ANY ($1::uuid[])`),

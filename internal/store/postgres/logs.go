@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/store/row"
@@ -51,6 +52,13 @@ func (s *Store) AppendLogs(ctx context.Context, chunks []store.LogChunk) error {
 	if err := s.read(ctx, calls...); err != nil {
 		return fmt.Errorf("append logs: %w", err)
 	}
+	var told news
+	for i := range chunks {
+		if id := chunks[i].Execution; chunks[i].Prompt && !slices.Contains(told.executions, id) {
+			told.executions = append(told.executions, id)
+		}
+	}
+	s.bell.ring(told)
 	return nil
 }
 

@@ -86,6 +86,11 @@ func (t *tx) Apply(_ context.Context, d store.Delta) error {
 			return fmt.Errorf("write idempotency key %q: %w", k.Key, err)
 		}
 	}
+	for i := range d.Input {
+		if err := t.feed(&d.Input[i]); err != nil {
+			return fmt.Errorf("write input of %s: %w", d.Input[i].Execution, err)
+		}
+	}
 	return nil
 }
 

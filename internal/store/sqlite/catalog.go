@@ -68,6 +68,7 @@ var removals = []*query{
 	sql(`DELETE FROM children WHERE workflow = ?`),
 	sql(`DELETE FROM marks WHERE workflow = ?`),
 	sql(`DELETE FROM inbox WHERE n = ?`),
+	sql(`DELETE FROM inputs WHERE n = ?`),
 	sql(`DELETE FROM ended WHERE n = ?`),
 	sql(`DELETE FROM executions WHERE n = ?`),
 }

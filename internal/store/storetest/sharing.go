@@ -300,6 +300,30 @@ func notified(s *shared) {
 		heard.Executions = append(heard.Executions, n.Executions...)
 		heard.All = heard.All || n.All
 	}
+	// What somebody may be waiting for is named: a piece of input, and output that asks for it.
+	fed, wrote := s.claimed(session), s.claimed(session)
+	for heard.Executions = nil; !slices.Contains(heard.Executions, wrote); { // what was claimed is heard of as well
+		n := <-other
+		heard.Executions = append(heard.Executions, n.Executions...)
+	}
+	for what, write := range map[flow.ID]func() error{
+		fed: func() error {
+			return s.try(store.Delta{Input: []store.InputPiece{{Execution: fed, Number: 1, Data: []byte("in")}}})
+		},
+		wrote: func() error {
+			return s.s.AppendLogs(ctx, []store.LogChunk{{Execution: wrote, Attempt: 1, Seq: 1, Stream: "stdout", At: s.now, Data: []byte("out"), Size: 3, Prompt: true}})
+		},
+	} {
+		must(s.bench, write())
+		for n := range other {
+			if slices.Contains(n.Executions, what) {
+				break
+			}
+		}
+	}
+	if ctx.Err() != nil {
+		s.Error("a piece of input or of output was not heard of")
+	}
 	select {
 	case n := <-own:
 		s.Errorf("it heard of its own commits: %+v", n)

@@ -34,6 +34,7 @@ func Exercise(t *testing.T, open func(*testing.T) store.Store) {
 		{"Sessions", sessions}, {"Ownership", ownership}, {"Definitions", definitions}, {"Remove", remove},
 		{"List", list}, {"Ahead", ahead}, {"Measures", measures}, {"Survey", survey},
 		{"Logs", logs}, {"LogPages", logPages},
+		{"Feeding", feeding}, {"FeedingWithin", feedingWithin}, {"FeedingPages", feedingPages}, {"RacingFeeds", racingFeeds},
 		{"RacingClaims", racingClaims}, {"RacingWrites", racingWrites}, {"Prefixes", prefixes}, {"Cancelled", cancelled},
 		{"Violations", violations}, {"Model", model},
 	} {

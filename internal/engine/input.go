@@ -1,0 +1,134 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/handoff"
+	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/telemetry"
+)
+
+// AtEnd is the offset of a piece of input that goes wherever the input ends.
+const AtEnd = -1
+
+// Feed gives an execution something to read: a piece for the offset at, the last one or not. It returns what the
+// execution has been given by then. Giving the same again changes nothing. Errors are flow's: ErrFinished, ErrInputOffset,
+// ErrInputClosed, ErrInputFull; or the store's. piece must not be changed later when there was an error.
+func (e *Engine) Feed(ctx context.Context, id flow.ID, at int64, piece []byte, last bool) (flow.Input, error) {
+	var in flow.Input
+	var verdict error
+	err := e.ask(ctx, []flow.ID{id}, func(ctx context.Context, t *turn) (err error) {
+		in, verdict, err = t.feed(ctx, id, at, piece, last)
+		return err
+	})
+	if err != nil {
+		return flow.Input{}, err
+	}
+	if verdict == nil {
+		e.watch.fed(id)
+	}
+	return in, verdict
+}
+
+// feed is the decision. The execution is locked: what feeds it as well comes before or after.
+func (t *turn) feed(ctx context.Context, id flow.ID, at int64, piece []byte, last bool) (in flow.Input, verdict, err error) {
+	d := t.drafts[id]
+	if d == nil {
+		return in, fmt.Errorf("execution %s: %w", id, store.ErrNotFound), nil
+	}
+	if in, err = t.tx.Given(ctx, id); err != nil {
+		return in, nil, err
+	}
+	if d.Stage.Terminal() {
+		return in, flow.ErrFinished, nil
+	}
+	if at == AtEnd {
+		at = in.Size
+	}
+	var given []byte
+	if n := in.Repeats(at, len(piece)); n > 0 {
+		if given, _, err = t.tx.ReadInput(ctx, id, at, int64(n)); err != nil {
+			return in, nil, err
+		}
+		given = given[:n]
+	}
+	fresh, next, verdict := in.Feed(at, piece, last, given)
+	if verdict != nil || next == in {
+		return in, verdict, nil
+	}
+	return next, nil, t.tx.Apply(ctx, store.Delta{Input: []store.InputPiece{
+		{Execution: id, Number: next.Pieces, Offset: in.Size, Data: fresh, Last: last}}})
+}
+
+// fed rings for what is given to an execution.
+func (h *hub) fed(id flow.ID) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.ring(id, false)
+}
+
+const (
+	// inputAtOnce is about how much input goes to a worker at a time; a program that reads slowly holds up the rest.
+	inputAtOnce = 256 << 10
+	// inputPoll is how many polls go by between two looks for input that this replica has not heard of though it hears
+	// of the others.
+	inputPoll = 10
+)
+
+// Input implements handoff.Handoff.
+func (e *Engine) Input(ctx context.Context, session flow.ID, q handoff.InputQuery) (handoff.Input, error) {
+	if _, err := e.seat(ctx, session); err != nil {
+		return handoff.Input{}, err
+	}
+	if err := e.holds(ctx, session, q); err != nil {
+		return handoff.Input{}, err
+	}
+	changed, stop := e.Watch(q.Execution) // before the first look, so that nothing falls between
+	defer stop()
+	for {
+		data, last, err := e.opts.Store.ReadInput(ctx, q.Execution, q.From, inputAtOnce)
+		if err != nil {
+			return handoff.Input{}, sessionError(err)
+		}
+		if in := (handoff.Input{Data: data, Last: last}); !in.Empty() {
+			return in, nil
+		}
+		select {
+		case <-changed:
+		case <-e.lookForInput():
+		case <-ctx.Done():
+			return handoff.Input{}, ctx.Err()
+		}
+	}
+}
+
+// holds checks that the session holds the attempt.
+func (e *Engine) holds(ctx context.Context, session flow.ID, q handoff.InputQuery) error {
+	held := false
+	err := e.ask(ctx, []flow.ID{q.Execution}, func(_ context.Context, t *turn) error {
+		d := t.drafts[q.Execution]
+		held = d != nil && d.Place == flow.Held && d.Owner == session && d.Attempt == q.Attempt
+		return nil
+	})
+	if err != nil || held {
+		return sessionError(err)
+	}
+	e.counters.fenced.Add(1)
+	e.opts.Log.Warn("refused the input of an attempt that the session does not hold", telemetry.Session, session.Text(flow.SessionPrefix),
+		telemetry.Execution, q.Execution, telemetry.Attempt, q.Attempt)
+	return fmt.Errorf("attempt %d of %s: %w", q.Attempt, q.Execution, handoff.ErrNotHeld)
+}
+
+// lookForInput fires when a worker that waits for input should be looked for some that this replica has not heard of.
+func (e *Engine) lookForInput() <-chan time.Time {
+	switch {
+	case e.opts.Exclusive:
+		return nil
+	case e.heard.Load():
+		return time.After(e.jittered(inputPoll * e.opts.Poll))
+	}
+	return time.After(e.jittered(e.opts.Poll))
+}

@@ -1,0 +1,61 @@
+package flow
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+)
+
+// Input is how much an interactive execution has been given to read. What was given is kept until the execution is
+// removed, so that every attempt reads it from the beginning.
+type Input struct {
+	Pieces int   // in which it came
+	Size   int64 // bytes, and so the offset of the next piece
+	Closed bool  // nothing follows
+}
+
+// What the input of one execution may have: it is kept with the execution.
+const (
+	InputLimit  = 16 << 20 // bytes
+	InputPieces = 1 << 16
+)
+
+var (
+	// ErrInputOffset means that a piece is not for where the input ends: it leaves a gap, or repeats with other bytes
+	// what was given before.
+	ErrInputOffset = errors.New("wrong place in the input")
+	// ErrInputClosed means that the input was closed before.
+	ErrInputClosed = errors.New("the input is closed")
+	// ErrInputFull means that the input has all that one execution may be given.
+	ErrInputFull = errors.New("the input is full")
+)
+
+// Repeats is how many bytes of a piece of n bytes for the offset at are in the input already.
+func (in Input) Repeats(at int64, n int) int { return int(min(max(in.Size-at, 0), int64(n))) }
+
+// Feed decides what becomes of a piece for the offset at; last says that nothing follows it. given are the bytes that the
+// input has from there on, as many as [Input.Repeats] says: a piece that is sent again changes nothing, and one that
+// begins with what was sent before adds the rest. It returns the bytes that are new and the input with them.
+func (in Input) Feed(at int64, piece []byte, last bool, given []byte) ([]byte, Input, error) {
+	if at > in.Size {
+		return nil, in, fmt.Errorf("%w: a piece for offset %d, and the input has %d bytes so far: go on from there", ErrInputOffset, at, in.Size)
+	}
+	n := in.Repeats(at, len(piece))
+	if !bytes.Equal(piece[:n], given) {
+		return nil, in, fmt.Errorf("%w: offset %d holds other bytes, and the input has %d so far: somebody else feeds it, too", ErrInputOffset, at, in.Size)
+	}
+	fresh, end := piece[n:], at+int64(len(piece))
+	switch {
+	case last && end < in.Size:
+		return nil, in, fmt.Errorf("%w: it is to end at offset %d and has %d bytes so far: somebody else feeds it, too", ErrInputOffset, end, in.Size)
+	case in.Closed && len(fresh) > 0:
+		return nil, in, fmt.Errorf("%w at offset %d", ErrInputClosed, in.Size)
+	case len(fresh) == 0 && (!last || in.Closed):
+		return nil, in, nil
+	case end > InputLimit:
+		return nil, in, fmt.Errorf("%w: it has %d bytes and may have %d: give what is larger as stdin or as a file, when you submit", ErrInputFull, in.Size, int64(InputLimit))
+	case in.Pieces >= InputPieces && len(fresh) > 0:
+		return nil, in, fmt.Errorf("%w: it came in %d pieces, which is the most: send more in each", ErrInputFull, in.Pieces)
+	}
+	return fresh, Input{Pieces: in.Pieces + 1, Size: end, Closed: last}, nil
+}

@@ -1,0 +1,96 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+var (
+	qInsertPieces = sql(`INSERT INTO {s}.inputs (id, start, number, last, data)
+		SELECT * FROM ` + rowsOf("id uuid, start bigint, number integer, last boolean, data bytea") + ` AS v`)
+
+	qGiven = sql(`SELECT number, start + octet_length(data), last FROM {s}.inputs WHERE id = $1 ORDER BY start DESC LIMIT 1`)
+
+	// As with chunks, a page ends where it is long enough.
+	qPieces = sql(`SELECT start, last, data FROM (
+		SELECT *, sum(octet_length(data)) OVER (ORDER BY start) - octet_length(data) AS before FROM (
+			SELECT * FROM {s}.inputs WHERE id = $1
+			AND start >= (SELECT coalesce(max(start), 0) FROM {s}.inputs WHERE id = $1 AND start <= $2::bigint)
+			ORDER BY start LIMIT $4) page) p
+		WHERE before < $3::bigint OR before = 0 ORDER BY start`)
+)
+
+// feed puts pieces of input in line.
+func (t *tx) feed(pieces []store.InputPiece) {
+	if len(pieces) == 0 {
+		return
+	}
+	var all columns
+	c := all.begin(oidUUID, oidInt8, oidInt4, oidBool, oidBytes)
+	for i := range pieces {
+		p := &pieces[i]
+		c[0].id(p.Execution)
+		c[1].int(p.Offset)
+		c[2].int(int64(p.Number))
+		c[3].bool(p.Last)
+		c[4].encode(false, func(to []byte) []byte { return append(to, p.Data...) }) // nothing is not null
+		t.news.merge(news{executions: []flow.ID{p.Execution}})
+	}
+	t.put(qInsertPieces, &all)
+}
+
+// pieces reads rows of qPieces into data, from an offset on.
+func pieces(from int64, data *[]byte, last *bool) func(*rows) error {
+	return func(r *rows) error {
+		start := r.int()
+		*last = r.bool()
+		piece := r.peek()
+		*data = append(*data, piece[min(max(from-start, 0), int64(len(piece))):]...)
+		return nil
+	}
+}
+
+func readGiven(in *flow.Input) func(*rows) error {
+	return func(r *rows) error {
+		*in = flow.Input{Pieces: int(r.int()), Size: r.int(), Closed: r.bool()}
+		return nil
+	}
+}
+
+// Given implements store.Inputs.
+func (t *tx) Given(ctx context.Context, id flow.ID) (in flow.Input, err error) {
+	if err := t.ask(ctx, qGiven, t.args().id(id), readGiven(&in)); err != nil {
+		return flow.Input{}, fmt.Errorf("measure the input of %s: %w", id, err)
+	}
+	return in, nil
+}
+
+// ReadInput implements store.Inputs.
+func (t *tx) ReadInput(ctx context.Context, id flow.ID, from, limit int64) (data []byte, last bool, err error) {
+	if err := t.ask(ctx, qPieces, t.args().id(id).int(from).int(limit).int(mostChunks), pieces(from, &data, &last)); err != nil {
+		return nil, false, fmt.Errorf("read the input of %s: %w", id, err)
+	}
+	return data, last, nil
+}
+
+// Given implements store.Inputs.
+func (s *Store) Given(ctx context.Context, id flow.ID) (in flow.Input, err error) {
+	var a args
+	if err := s.read(ctx, call{q: qGiven, params: a.id(id).params, read: readGiven(&in)}); err != nil {
+		return flow.Input{}, fmt.Errorf("measure the input of %s: %w", id, err)
+	}
+	return in, nil
+}
+
+// ReadInput implements store.Inputs.
+func (s *Store) ReadInput(ctx context.Context, id flow.ID, from, limit int64) (data []byte, last bool, err error) {
+	var a args
+	k := call{q: qPieces, params: a.id(id).int(from).int(limit).int(mostChunks).params, read: pieces(from, &data, &last)}
+	if err := s.read(ctx, k); err != nil {
+		return nil, false, fmt.Errorf("read the input of %s: %w", id, err)
+	}
+	return data, last, nil
+}

@@ -1,0 +1,69 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/pawl-run/pawl/internal/handoff"
+	"github.com/pawl-run/pawl/internal/telemetry"
+)
+
+// input reads what an attempt is given to read. It holds no more than one piece, which is what makes a program that reads
+// slowly hold up the rest.
+type input struct {
+	attempt *attempt
+	ctx     context.Context
+	next    int64  // offset of what is asked for next
+	have    []byte // and not yet read
+	last    bool   // nothing follows what it has
+}
+
+// Input implements task.Host.
+func (a *attempt) Input(ctx context.Context) io.Reader {
+	j := a.journal()
+	j.mu.Lock()
+	j.prompt = true
+	j.mu.Unlock()
+	return &input{attempt: a, ctx: ctx}
+}
+
+// Read implements io.Reader. An engine that cannot be reached just now is tried again.
+func (in *input) Read(p []byte) (int, error) {
+	for len(in.have) == 0 {
+		if in.last {
+			return 0, io.EOF
+		}
+		if err := in.ask(); err != nil {
+			return 0, fmt.Errorf("read input: %w", err)
+		}
+	}
+	n := copy(p, in.have)
+	in.have = in.have[n:]
+	return n, nil
+}
+
+func (in *input) ask() error {
+	a := in.attempt
+	q := handoff.InputQuery{Execution: a.task.Execution, Attempt: a.task.Attempt, From: in.next}
+	var tries backoff
+	for in.ctx.Err() == nil {
+		got, err := a.life.w.Handoff.Input(in.ctx, a.life.session, q)
+		switch {
+		case err == nil:
+			in.have, in.last = got.Data, got.Last
+			in.next += int64(len(got.Data))
+			return nil
+		case errors.Is(err, handoff.ErrSessionLost):
+			a.life.end(err)
+			return err
+		case errors.Is(err, handoff.ErrNotHeld):
+			return err
+		case in.ctx.Err() == nil:
+			a.life.w.Log.Warn("ask for input: trying again", telemetry.Execution, q.Execution, telemetry.Attempt, q.Attempt, telemetry.Err, err)
+			tries.wait(in.ctx, a.life.w.Random)
+		}
+	}
+	return context.Cause(in.ctx)
+}
