@@ -57,6 +57,9 @@ func attack(t *testing.T, s *suite, r runtime.Runtime) {
 func (h *hostile) after(t testing.TB) {
 	t.Helper()
 	h.canaries.check(t, h.token)
+	if left := leftCgroups(t, h.runtime); len(left) > 0 {
+		t.Errorf("cgroups are left: %v", left)
+	}
 	if left := h.suite.left(t); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
 	}
@@ -438,9 +441,6 @@ func (c *canaries) check(t testing.TB, token string) {
 	}
 	if left := Processes(token); len(left) > 0 {
 		t.Errorf("processes are left: %v", left)
-	}
-	if left := Cgroups(os.Getpid()); len(left) > 0 {
-		t.Errorf("cgroups are left: %v", left)
 	}
 }
 

@@ -68,8 +68,8 @@ type group struct {
 	tasks []*os.File
 }
 
-// create makes the cgroups of a run and writes its limits.
-func (c *cgroups) create(l runtime.Limits) (_ *group, err error) {
+// create makes the cgroups of a run, without limits yet.
+func (c *cgroups) create() (_ *group, err error) {
 	g := &group{owner: c, name: c.prefix + strconv.FormatInt(sequence.Add(1), 10)}
 	defer func() {
 		if err != nil {
@@ -88,10 +88,29 @@ func (c *cgroups) create(l runtime.Limits) (_ *group, err error) {
 			return nil, err
 		}
 	}
-	if c.limits {
-		return g, g.limitV2(l)
+	for _, root := range []string{c.memory, c.pids, c.cpuacct} {
+		if root == "" {
+			continue
+		}
+		f, err := os.OpenFile(filepath.Join(root, g.name, "tasks"), os.O_WRONLY, 0)
+		if err != nil {
+			return nil, err
+		}
+		g.tasks = append(g.tasks, f)
 	}
-	return g, g.limitV1(l)
+	return g, nil
+}
+
+// limit writes a run's limits.
+func (g *group) limit(l runtime.Limits) error {
+	write := g.limitV1
+	if g.owner.limits {
+		write = g.limitV2
+	}
+	if err := write(l); err != nil {
+		return fmt.Errorf("limit cgroup %s: %w", g.name, err)
+	}
+	return nil
 }
 
 func (g *group) limitV1(l runtime.Limits) error {
@@ -104,20 +123,7 @@ func (g *group) limitV1(l runtime.Limits) error {
 	if err := write(memory, "memory.memsw.limit_in_bytes", value); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	if err := write(pids, "pids.max", strconv.Itoa(max(l.Pids, minPids))); err != nil {
-		return err
-	}
-	for _, root := range []string{g.owner.memory, g.owner.pids, g.owner.cpuacct} {
-		if root == "" {
-			continue
-		}
-		f, err := os.OpenFile(filepath.Join(root, g.name, "tasks"), os.O_WRONLY, 0)
-		if err != nil {
-			return err
-		}
-		g.tasks = append(g.tasks, f)
-	}
-	return nil
+	return write(pids, "pids.max", strconv.Itoa(max(l.Pids, minPids)))
 }
 
 func (g *group) limitV2(l runtime.Limits) error {

@@ -99,8 +99,7 @@ func (r *Runtime) Diagnose(ctx context.Context) []runtime.Finding {
 
 func (r *Runtime) diagnoseIsolation(ctx context.Context) runtime.Finding {
 	f := runtime.Finding{What: "isolation"}
-	probe := runtime.Spec{Name: "diagnosis", Limits: r.defaults}
-	started, err := r.start(ctx, probe)
+	started, err := r.probe(ctx)
 	if err == nil {
 		if result := started.Wait(); result.Verdict == runtime.OK {
 			f.OK = true
@@ -115,4 +114,14 @@ func (r *Runtime) diagnoseIsolation(ctx context.Context) runtime.Finding {
 		f.Fix = trusted
 	}
 	return f
+}
+
+// probe builds a sandbox from nothing in which nothing is run.
+func (r *Runtime) probe(ctx context.Context) (*run, error) {
+	d, err := r.pack(runtime.Spec{Name: "diagnosis", Limits: r.defaults})
+	defer d.close()
+	if err != nil {
+		return nil, err
+	}
+	return r.assign(ctx, r.newBox(), d)
 }

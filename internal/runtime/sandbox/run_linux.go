@@ -10,29 +10,18 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/pawl-run/pawl/internal/runtime"
 	"github.com/pawl-run/pawl/internal/runtime/collect"
 	"github.com/pawl-run/pawl/internal/runtime/drain"
 	"github.com/pawl-run/pawl/internal/runtime/sandbox/pid1"
 )
 
-// run is one sandbox and its program.
+// run is a program in its sandbox.
 type run struct {
-	runtime *Runtime
+	*box
 	spec    runtime.Spec
-	cgroup  *group // nil without cgroups
-	pid     int    // of the init, on the host
-	uid     int
-	gid     int
+	stdin   *os.File // write end; nil when there is no input
 	started time.Time
-
-	stdin          *os.File // write end; nil when there is no input
-	stdout, stderr *os.File // read ends
-	control        *os.File
-	pending        []byte   // received on control and not yet decoded
-	work           *os.File // the working directory, which outlives the sandbox's mounts
 
 	budget   *drain.Budget
 	pumps    sync.WaitGroup
@@ -48,15 +37,12 @@ type run struct {
 	peakMemory int64
 	oomKills   int64
 
-	handle sync.Mutex // guards pidfd
-	pidfd  int        // -1 when there is none, or no more
-
 	done   chan struct{}
 	result runtime.Result
 }
 
-func newRun(r *Runtime, spec runtime.Spec) *run {
-	return &run{runtime: r, spec: spec, pidfd: -1, ready: make(chan struct{}), done: make(chan struct{})}
+func newRun(b *box, d *delivery) *run {
+	return &run{box: b, spec: d.spec, stdin: d.takeFeed(), ready: make(chan struct{}), done: make(chan struct{})}
 }
 
 // Wait blocks until nothing of the run is left.
@@ -73,30 +59,6 @@ func (n *run) end(v runtime.Verdict, reason string) {
 	if n.ended.CompareAndSwap(nil, &ending{v, reason}) {
 		n.kill()
 	}
-}
-
-// born takes note of the init; when the run has been ended meanwhile, so is the init.
-func (n *run) born(pid, pidfd int) {
-	n.handle.Lock()
-	n.pid, n.pidfd = pid, pidfd
-	n.handle.Unlock()
-	if n.ended.Load() != nil {
-		n.kill()
-	}
-}
-
-// kill destroys the sandbox. The death of its process 1 is enough: the kernel kills all that is in a pid namespace and
-// reaps it before process 1 itself can be reaped. Where there is a cgroup.kill it does the same in one sweep.
-func (n *run) kill() {
-	n.handle.Lock()
-	defer n.handle.Unlock()
-	if n.pidfd < 0 {
-		return
-	}
-	if n.cgroup != nil {
-		n.cgroup.kill()
-	}
-	_ = unix.PidfdSendSignal(n.pidfd, unix.SIGKILL, nil, 0) // it may be dead already
 }
 
 // pumpOutput starts to drain the program's output.
@@ -158,21 +120,9 @@ func (n *run) supervise() {
 	n.conclude(exit, usage)
 }
 
-// bury waits until the kernel has ended every process of the sandbox and returns what they used, the init included.
+// bury waits until nothing of the sandbox lives and all that was written has been read.
 func (n *run) bury() syscall.Rusage {
-	var usage syscall.Rusage
-	for {
-		_, err := syscall.Wait4(n.pid, nil, 0, &usage)
-		if !errors.Is(err, unix.EINTR) {
-			break
-		}
-	}
-	n.handle.Lock()
-	if n.pidfd >= 0 {
-		unix.Close(n.pidfd)
-		n.pidfd = -1
-	}
-	n.handle.Unlock()
+	usage := n.box.bury()
 	n.pumps.Wait() // all writers are dead
 	n.stdout.Close()
 	n.stderr.Close()
@@ -240,74 +190,14 @@ func (n *run) abandon() {
 	defer close(n.done)
 	n.ended.CompareAndSwap(nil, &ending{runtime.InfraError, "the start failed"})
 	close(n.ready)
-	if n.pid != 0 {
-		n.kill()
-		n.bury()
-	} else {
-		closeAll([]*os.File{n.stdin, n.stdout, n.stderr, n.control})
-	}
-	if n.work != nil {
-		n.work.Close()
-	}
-	if n.cgroup != nil {
-		_ = n.cgroup.remove() // what remains is swept by the next New
-	}
+	n.discard()
 }
 
-// receive reads the init's next message; the working directory's descriptor, which comes with the first, goes to n.work.
-func (n *run) receive() (pid1.Message, error) {
-	for {
-		if m, rest, ok := pid1.DecodeMessage(n.pending); ok {
-			n.pending = rest
-			return m, nil
-		}
-		if err := n.receiveBytes(); err != nil {
-			return pid1.Message{}, err
-		}
-	}
-}
-
-func (n *run) receiveBytes() error {
-	conn, err := n.control.SyscallConn()
-	if err != nil {
-		return err
-	}
-	var data [1024]byte
-	var rights [64]byte
-	var size, rightsSize int
-	var callErr error
-	err = conn.Read(func(fd uintptr) bool {
-		size, rightsSize, _, _, callErr = unix.Recvmsg(int(fd), data[:], rights[:], unix.MSG_CMSG_CLOEXEC)
-		return !errors.Is(callErr, unix.EAGAIN) && !errors.Is(callErr, unix.EINTR)
-	})
-	switch {
-	case err != nil:
-		return err
-	case callErr != nil:
-		return callErr
-	case size == 0:
-		return io.EOF
-	}
-	n.pending = append(n.pending, data[:size]...)
-	if rightsSize == 0 {
-		return nil
-	}
-	messages, err := unix.ParseSocketControlMessage(rights[:rightsSize])
-	if err != nil {
-		return err
-	}
-	for _, m := range messages {
-		fds, err := unix.ParseUnixRights(&m)
-		if err != nil {
-			return err
-		}
-		for _, fd := range fds {
-			if n.work != nil {
-				unix.Close(fd)
-				continue
-			}
-			n.work = os.NewFile(uintptr(fd), pid1.WorkDir)
-		}
-	}
-	return nil
+// discard destroys the sandbox of a run that has not started.
+func (n *run) discard() {
+	n.box.kill()
+	n.box.bury()
+	n.pumps.Wait()
+	_ = n.box.destroy() // what remains is swept by the next New
+	closeAll([]*os.File{n.stdin})
 }

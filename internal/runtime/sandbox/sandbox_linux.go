@@ -27,6 +27,7 @@ type Runtime struct {
 	ids        hostIDs
 	thread     *spawn.Thread
 	self       executable
+	pool       *pool // nil: every start builds its sandbox
 
 	mu     sync.Mutex
 	runs   map[*run]struct{}
@@ -62,6 +63,13 @@ func New(o Options) (runtime.Runtime, error) {
 		return nil, fmt.Errorf("%w: %w", runtime.ErrUnavailable, err)
 	}
 	r.thread = spawn.NewThread()
+	if o.Warm > 0 {
+		keep := o.KeepWarm
+		if keep == 0 {
+			keep = defaultKeepWarm
+		}
+		r.pool = newPool(r, o.Warm, keep)
+	}
 	return r, nil
 }
 
@@ -71,7 +79,10 @@ func (r *Runtime) Name() string { return Name }
 // Isolation returns runtime.Contained.
 func (r *Runtime) Isolation() runtime.Isolation { return runtime.Contained }
 
-// Close kills every run, waits until nothing is left of them and releases the forking thread.
+// Held names the cgroups of sandboxes that have been built ahead and wait for a run.
+func (r *Runtime) Held() []string { return r.pool.held() }
+
+// Close kills every run, waits until nothing is left of them and of the pool and releases the forking thread.
 func (r *Runtime) Close() error {
 	r.mu.Lock()
 	if r.closed {
@@ -83,6 +94,7 @@ func (r *Runtime) Close() error {
 		run.Kill("the runtime is closing")
 	}
 	r.mu.Unlock()
+	r.pool.close()
 	r.idle.Wait()
 	r.thread.Close()
 	r.self.close()

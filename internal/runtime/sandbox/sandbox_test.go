@@ -34,6 +34,14 @@ func TestConformanceWithoutCgroups(t *testing.T) {
 	runtimetest.Exercise(t, factory(Options{WithoutCgroups: true}))
 }
 
+// TestConformanceWarm has every run in a sandbox that was built ahead, as far as the pool keeps up.
+func TestConformanceWarm(t *testing.T) {
+	t.Parallel()
+	runtimetest.Exercise(t, factory(Options{Warm: 4}))
+}
+
+func TestWorkerKilledWarm(t *testing.T) { runtimetest.WorkerKilled(t, factory(Options{Warm: 4})) }
+
 // TestUnprivileged runs this package's tests again as a user who is nobody on this host.
 func TestUnprivileged(t *testing.T) {
 	if os.Geteuid() != 0 {
@@ -46,7 +54,7 @@ func TestUnprivileged(t *testing.T) {
 		t.Fatal(err)
 	}
 	binary := copyTestBinary(t, dir)
-	cmd := exec.Command(binary, "-test.v", "-test.run", "^(TestConformance|TestDiagnose|TestWorkerKilled|TestTinyLimits|TestRefused)$")
+	cmd := exec.Command(binary, "-test.v", "-test.run", "^(TestConformance|TestConformanceWarm|TestDiagnose|TestWorkerKilled|TestWorkerKilledWarm|TestTinyLimits|TestRefused)$")
 	cmd.Dir = dir
 	cmd.Env = []string{"PATH=/usr/bin:/bin", "TMPDIR=" + dir, "HOME=/nonexistent"}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}

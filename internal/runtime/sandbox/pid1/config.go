@@ -36,7 +36,6 @@ const (
 	MakeFile                         // create the file Target with the content Source
 	BindReadOnly                     // bind the host's Source at Target: read-only, nosuid, nodev
 	BindDevice                       // bind the character device Source, whose device number is Number, at Target
-	Attach                           // move the detached mount of descriptor Number to Target
 	MountProc                        // mount a fresh /proc at Target
 	Mask                             // cover the file or directory Target, if it exists, with nothing
 	Freeze                           // make the existing Target read-only, if it exists
@@ -63,32 +62,49 @@ type Rlimit struct {
 	Value    uint64
 }
 
-// Config is what the host tells the init.
+// Config is what the host tells the init at its birth: all that does not depend on the program.
 type Config struct {
 	// Cover is a host directory over which the new root is mounted while it is built, in the init's own mount namespace.
 	Cover string
 	// Layout is a list of steps in their encoded form (EncodeSteps), common to all runs; Steps follow it.
 	Layout        []byte
 	Steps         []Step
-	ScratchSize   int64 // bytes in /work, /tmp and /dev/shm together
+	ScratchSize   int64 // bytes in /work, /tmp and /dev/shm together, unless the order says otherwise
 	ScratchInodes int64
 	// TaskFDs are descriptors of the `tasks` files of cgroup v1 hierarchies that the program is to be born in.
 	TaskFDs []int64
-	Rlimits []Rlimit
 	// SpareThreads is how many idle threads the init keeps, where it shares limits with the program: once the program
 	// has used them up, the Go runtime could not create one and would end the init.
 	SpareThreads int64
 	Filter       []byte // a seccomp program: an array of struct sock_filter
-	Argv         []string
-	Env          []string
-	Files        []File
+	// Announce makes the init say Ready when all of this is done and it waits for the order.
+	Announce bool
 }
+
+// Order is what the host tells an init about the program. Descriptors come with its first byte: the standard input, if
+// Input says so, then the mounts.
+type Order struct {
+	Input         bool // otherwise the standard input is what the init was born with
+	ScratchSize   int64
+	ScratchInodes int64
+	Mounts        []string // where detached mounts are attached, relative to the root
+	Rlimits       []Rlimit
+	Argv          []string // empty: start nothing, only find out whether all works
+	Env           []string
+	Files         []File
+
+	trees []int // the mounts' descriptors, in the init
+}
+
+// MostDescriptors is how many can come with an order; it is the kernel's own limit for one message.
+const MostDescriptors = 253
 
 // MessageKind is the first byte of a message from the init to the host.
 type MessageKind byte
 
 // The messages. A start is followed by an exit, or by the end of the stream when the init was killed.
 const (
+	Ready   MessageKind = 'R' // the sandbox is built and waits for its order
 	Started MessageKind = 'S' // the program is executing; the working directory's descriptor comes with it
 	Failed  MessageKind = 'F' // nothing was started: Stage, Errno and Detail say why
 	Exited  MessageKind = 'X' // the program ended and all it left behind is dead

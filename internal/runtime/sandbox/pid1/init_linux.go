@@ -1,7 +1,6 @@
 package pid1
 
 import (
-	"runtime"
 	"syscall"
 	"unsafe"
 )
@@ -43,8 +42,8 @@ func serve() *failure {
 	if err := closeOnExecFrom(ControlFD); err != nil {
 		return failed("mark descriptors close-on-exec", "", err)
 	}
-	cfg, f := receive()
-	if f != nil {
+	cfg := new(Config)
+	if f := receive(cfg.decode, syscall.Read); f != nil {
 		return f
 	}
 	defaultSignals()
@@ -52,7 +51,22 @@ func serve() *failure {
 	if f := buildRoot(cfg); f != nil {
 		return f
 	}
-	if f := writeFiles(cfg.Files); f != nil {
+	l, f := newLauncher(cfg)
+	if f != nil {
+		return f
+	}
+	if cfg.Announce {
+		send(&Message{Kind: Ready})
+	}
+	// Up to here nothing has depended on the program.
+	order, f := receiveOrder()
+	if f != nil {
+		return f
+	}
+	if f := finishRoot(cfg, order); f != nil {
+		return f
+	}
+	if f := writeFiles(order.Files); f != nil {
 		return f
 	}
 	syscall.Umask(0o022)
@@ -60,10 +74,15 @@ func serve() *failure {
 	if err != nil {
 		return failed("open the working directory", WorkDir, err)
 	}
-	if len(cfg.Argv) == 0 {
-		return dryRun(cfg)
+	if f := limit(order.Rlimits); f != nil {
+		return f
 	}
-	pid, f := launch(cfg)
+	if len(order.Argv) == 0 { // a dry run
+		send(&Message{Kind: Started})
+		send(&Message{Kind: Exited})
+		return nil
+	}
+	pid, f := l.launch(order)
 	if f != nil {
 		return f
 	}
@@ -81,21 +100,6 @@ func serve() *failure {
 		CPU:    used.Utime.Nano() + used.Stime.Nano(),
 		MaxRSS: used.Maxrss * 1024,
 	})
-	return nil
-}
-
-// dryRun gives up privileges like a real run and starts nothing: it is how the host finds out what works.
-func dryRun(cfg *Config) *failure {
-	done := make(chan *failure, 1)
-	go func() {
-		runtime.LockOSThread()
-		done <- confine(cfg)
-	}()
-	if f := <-done; f != nil {
-		return f
-	}
-	send(&Message{Kind: Started})
-	send(&Message{Kind: Exited})
 	return nil
 }
 
@@ -117,27 +121,62 @@ func reap(program int) syscall.WaitStatus {
 	}
 }
 
-// receive reads the configuration.
-func receive() (*Config, *failure) {
+// receive reads one frame from the control socket and decodes it; its first bytes are read by first.
+func receive(decode func([]byte) bool, first func(fd int, b []byte) (int, error)) *failure {
 	head := make([]byte, 8)
-	if err := readFull(head); err != nil {
-		return nil, failed("read the configuration", "", err)
+	if err := readFull(head, first); err != nil {
+		return failed("read the configuration", "", err)
 	}
 	body := make([]byte, (&decoder{b: head}).int())
-	if err := readFull(body); err != nil {
-		return nil, failed("read the configuration", "", err)
+	if err := readFull(body, syscall.Read); err != nil {
+		return failed("read the configuration", "", err)
 	}
-	cfg := new(Config)
-	if !cfg.decode(body) {
-		return nil, failed("decode the configuration", "", syscall.EBADMSG)
+	if !decode(body) {
+		return failed("decode the configuration", "", syscall.EBADMSG)
 	}
-	return cfg, nil
+	return nil
 }
 
-// readFull fills b from the control socket.
-func readFull(b []byte) error {
-	for len(b) > 0 {
-		n, err := syscall.Read(ControlFD, b)
+// receiveOrder waits for the order. The descriptors that come with it are put in their places: the standard input at 0,
+// the mounts' after the order's own.
+func receiveOrder() (*Order, *failure) {
+	var fds []int
+	order := new(Order)
+	f := receive(order.decode, func(fd int, b []byte) (int, error) {
+		rights := make([]byte, syscall.CmsgSpace(4*MostDescriptors))
+		n, size, _, _, err := syscall.Recvmsg(fd, b, rights, syscall.MSG_CMSG_CLOEXEC)
+		if err != nil || size == 0 {
+			return n, err
+		}
+		messages, err := syscall.ParseSocketControlMessage(rights[:size])
+		for i := range messages {
+			if got, err := syscall.ParseUnixRights(&messages[i]); err == nil {
+				fds = append(fds, got...)
+			}
+		}
+		return n, err
+	})
+	if f != nil {
+		return nil, f
+	}
+	if order.Input && len(fds) > 0 {
+		if err := syscall.Dup3(fds[0], 0, 0); err != nil {
+			return nil, failed("take the standard input", "", err)
+		}
+		syscall.Close(fds[0])
+		fds = fds[1:]
+	}
+	if len(fds) != len(order.Mounts) {
+		return nil, failed("receive the mounts", "", syscall.EBADF)
+	}
+	order.trees = fds
+	return order, nil
+}
+
+// readFull fills b from the control socket; the first read is done by first.
+func readFull(b []byte, first func(fd int, b []byte) (int, error)) error {
+	for read := first; len(b) > 0; {
+		n, err := read(ControlFD, b)
 		switch {
 		case err == syscall.EINTR:
 		case err != nil:
@@ -145,7 +184,7 @@ func readFull(b []byte) error {
 		case n == 0:
 			return syscall.EPIPE
 		default:
-			b = b[n:]
+			b, read = b[n:], syscall.Read
 		}
 	}
 	return nil

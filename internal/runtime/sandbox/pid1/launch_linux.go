@@ -21,7 +21,7 @@ func writeFiles(files []File) *failure {
 		}
 		for left := file.Size; left > 0; {
 			part := buffer[:min(int64(len(buffer)), left)]
-			if err := readFull(part); err != nil {
+			if err := readFull(part, syscall.Read); err != nil {
 				return failed("receive input file", file.Path, err)
 			}
 			left -= int64(len(part))
@@ -43,22 +43,51 @@ func asErrno(err error) syscall.Errno {
 	return errno
 }
 
-// launch starts the program on a thread of its own that has entered the run's cgroups and lost every privilege. The
-// program is born like that. The thread ends with the goroutine; the other threads, this process's memory among them,
+// launcher is the thread that starts the program. It has entered the run's cgroups and lost every privilege, and so the
+// program is born like that. The thread ends with its goroutine; the other threads, this process's memory among them,
 // stay outside of the run's cgroup v1 limits.
-func launch(cfg *Config) (int, *failure) {
+type launcher struct {
+	orders chan *Order
+	result chan launched
+}
+
+type launched struct {
+	pid     int
+	failure *failure
+}
+
+// newLauncher returns when the launcher is ready to start a program.
+func newLauncher(cfg *Config) (*launcher, *failure) {
 	spareThreads(int(cfg.SpareThreads))
-	var pid int
-	done := make(chan *failure, 1)
+	l := &launcher{make(chan *Order), make(chan launched)}
 	go func() {
 		runtime.LockOSThread() // and never unlocked
 		f := confine(cfg)
+		l.result <- launched{failure: f}
 		if f == nil {
-			pid, f = execute(cfg)
+			pid, f := execute(<-l.orders)
+			l.result <- launched{pid, f}
 		}
-		done <- f
 	}()
-	return pid, <-done
+	return l, (<-l.result).failure
+}
+
+// launch starts the program.
+func (l *launcher) launch(order *Order) (int, *failure) {
+	l.orders <- order
+	done := <-l.result
+	return done.pid, done.failure
+}
+
+// limit sets the program's resource limits, which are this process's too.
+func limit(rlimits []Rlimit) *failure {
+	for _, r := range rlimits {
+		value := syscall.Rlimit{Cur: r.Value, Max: r.Value}
+		if err := syscall.Setrlimit(int(r.Resource), &value); err != nil {
+			return failed("set resource limit", decimal(r.Resource), err)
+		}
+	}
+	return nil
 }
 
 // spareThreads makes the Go runtime create n threads and leave them idle: a goroutine that has locked its thread keeps
@@ -84,7 +113,7 @@ func spareThreads(n int) {
 }
 
 // confine takes the calling thread through the last steps before the program, in the only order that works: each step
-// needs a privilege that a later one takes away.
+// needs a privilege that a later one takes away. The resource limits need none.
 func confine(cfg *Config) *failure {
 	for _, fd := range cfg.TaskFDs {
 		// "0" is the calling thread. Attaching one's own single thread is the one attach that does not wait for the
@@ -95,12 +124,6 @@ func confine(cfg *Config) *failure {
 	}
 	if err := fault(syscall.RawSyscall(syscall.SYS_UNSHARE, cloneNewCgroup, 0, 0)); err != nil {
 		return failed("unshare the cgroup namespace", "", err)
-	}
-	for _, limit := range cfg.Rlimits {
-		value := syscall.Rlimit{Cur: limit.Value, Max: limit.Value}
-		if err := syscall.Setrlimit(int(limit.Resource), &value); err != nil {
-			return failed("set resource limit", decimal(limit.Resource), err)
-		}
 	}
 	for id := uintptr(0); id <= highestCapabilityID; id++ {
 		if err := prctl(syscall.PR_CAPBSET_DROP, id); err == syscall.EINVAL {
@@ -135,14 +158,14 @@ func confine(cfg *Config) *failure {
 }
 
 // execute starts the program.
-func execute(cfg *Config) (int, *failure) {
-	path, errno := lookUp(cfg.Argv[0], cfg.Env)
+func execute(order *Order) (int, *failure) {
+	path, errno := lookUp(order.Argv[0], order.Env)
 	if errno != 0 {
-		return 0, &failure{"find the program", cfg.Argv[0], errno, true}
+		return 0, &failure{"find the program", order.Argv[0], errno, true}
 	}
-	pid, err := syscall.ForkExec(path, cfg.Argv, &syscall.ProcAttr{
+	pid, err := syscall.ForkExec(path, order.Argv, &syscall.ProcAttr{
 		Dir:   WorkDir,
-		Env:   cfg.Env,
+		Env:   order.Env,
 		Files: []uintptr{0, 1, 2},
 		Sys:   &syscall.SysProcAttr{Setpgid: true},
 	})

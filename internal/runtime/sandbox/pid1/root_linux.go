@@ -7,8 +7,8 @@ const (
 	rootLayout = "mode=0755,size=1m,nr_inodes=1024"
 )
 
-// buildRoot makes the sandbox's file system and moves into it: a small tmpfs that ends up read-only, with the host's
-// toolchains bound into it and the run's own tmpfs as the only place to write to.
+// buildRoot makes the sandbox's file system and moves into it: a small tmpfs with the host's toolchains bound into it and
+// the run's own tmpfs, which finishRoot leaves as the only place to write to.
 func buildRoot(cfg *Config) *failure {
 	// Whatever is mounted from now on must not reach the host; what the host unmounts may still reach us.
 	if err := syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_SLAVE, ""); err != nil {
@@ -40,6 +40,26 @@ func buildRoot(cfg *Config) *failure {
 	if err := syscall.Unmount(".", syscall.MNT_DETACH); err != nil {
 		return failed("leave the host's root", "/", err)
 	}
+	if err := syscall.Chdir("/"); err != nil {
+		return failed("enter the new root", "/", err)
+	}
+	return nil
+}
+
+// finishRoot adds what the order asks for, while no program has run yet that could have laid a trap, and makes the root
+// read-only.
+func finishRoot(cfg *Config, order *Order) *failure {
+	for i, target := range order.Mounts {
+		if err := attach(order.trees[i], target); err != nil {
+			return failed("bind", "/"+target, err)
+		}
+	}
+	if order.ScratchSize != cfg.ScratchSize || order.ScratchInodes != cfg.ScratchInodes {
+		options := scratchOptions(order.ScratchSize, order.ScratchInodes)
+		if err := syscall.Mount("", WorkDir, "", syscall.MS_REMOUNT|quiet, options); err != nil {
+			return failed("resize the working directory", WorkDir, err)
+		}
+	}
 	if err := syscall.Mount("", "/", "", syscall.MS_REMOUNT|syscall.MS_BIND|syscall.MS_RDONLY|quiet, ""); err != nil {
 		return failed("make the root read-only", "/", err)
 	}
@@ -49,12 +69,14 @@ func buildRoot(cfg *Config) *failure {
 	return nil
 }
 
+func scratchOptions(size, inodes int64) string {
+	return "mode=0755,size=" + decimal(size) + ",nr_inodes=" + decimal(inodes)
+}
+
 // source opens what a step binds, as a detached tree; -1 when the step binds nothing.
 func source(s Step) (int, *failure) {
 	var set uint64
 	switch s.Kind {
-	case Attach:
-		return int(s.Number), nil
 	case BindReadOnly:
 		set = mountAttrReadOnly | mountAttrNoSuid | mountAttrNoDev
 	case BindDevice:
@@ -98,7 +120,7 @@ func step(cfg *Config, s Step, tree int) *failure {
 		if err = makeParents(s.Target); err == nil {
 			err = writeFile(s.Target, s.Source)
 		}
-	case BindReadOnly, BindDevice, Attach:
+	case BindReadOnly, BindDevice:
 		stage = "bind"
 		err = attach(tree, s.Target)
 	case MountProc:
@@ -212,11 +234,10 @@ func freeze(target string) error {
 // read-copy-update, on a busy machine the longest of the whole start.
 func mountScratch(cfg *Config) error {
 	const work = "work" // WorkDir, from the new root
-	options := "mode=0755,size=" + decimal(cfg.ScratchSize) + ",nr_inodes=" + decimal(cfg.ScratchInodes)
 	if err := makeDir(work, 0o755); err != nil {
 		return err
 	}
-	if err := syscall.Mount("tmpfs", work, "tmpfs", quiet, options); err != nil {
+	if err := syscall.Mount("tmpfs", work, "tmpfs", quiet, scratchOptions(cfg.ScratchSize, cfg.ScratchInodes)); err != nil {
 		return err
 	}
 	for _, part := range []struct {

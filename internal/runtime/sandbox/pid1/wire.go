@@ -12,6 +12,13 @@ func putString(b []byte, s string) []byte { return append(putInt(b, int64(len(s)
 
 func putBytes(b, s []byte) []byte { return append(putInt(b, int64(len(s))), s...) }
 
+func putBool(b []byte, v bool) []byte {
+	if v {
+		return append(b, 1)
+	}
+	return append(b, 0)
+}
+
 // decoder reads what the put functions wrote. After a short read it yields zeroes and bad is set.
 type decoder struct {
 	b   []byte
@@ -29,6 +36,16 @@ func (d *decoder) int() int64 {
 	}
 	d.b = d.b[8:]
 	return int64(u)
+}
+
+func (d *decoder) bool() bool {
+	if len(d.b) == 0 {
+		d.bad = true
+		return false
+	}
+	v := d.b[0] == 1
+	d.b = d.b[1:]
+	return v
 }
 
 // count is an integer that says how many items follow; each takes at least one byte.
@@ -71,41 +88,45 @@ func (d *decoder) steps() []Step {
 	return steps
 }
 
-// Encode returns the configuration with its length in front, as the init reads it from the control socket.
-func (c *Config) Encode() []byte {
-	b := make([]byte, 8, 8+len(c.Layout)+len(c.Filter)+4096)
-	b = putString(b, c.Cover)
-	b = putBytes(b, c.Layout)
-	b = putBytes(b, EncodeSteps(c.Steps))
-	b = putInt(b, c.ScratchSize)
-	b = putInt(b, c.ScratchInodes)
-	b = putInt(b, int64(len(c.TaskFDs)))
-	for _, fd := range c.TaskFDs {
-		b = putInt(b, fd)
-	}
-	b = putInt(b, int64(len(c.Rlimits)))
-	for _, r := range c.Rlimits {
-		b = putInt(b, r.Resource)
-		b = putInt(b, int64(r.Value))
-	}
-	b = putInt(b, c.SpareThreads)
-	b = putBytes(b, c.Filter)
-	b = putInt(b, int64(len(c.Argv)))
-	for _, s := range c.Argv {
-		b = putString(b, s)
-	}
-	b = putInt(b, int64(len(c.Env)))
-	for _, s := range c.Env {
-		b = putString(b, s)
-	}
-	b = putInt(b, int64(len(c.Files)))
-	for _, f := range c.Files {
-		b = putString(b, f.Path)
-		b = putInt(b, f.Mode)
-		b = putInt(b, f.Size)
-	}
+// framed puts the length in front of what write appends, as the init reads it from the control socket.
+func framed(capacity int, write func([]byte) []byte) []byte {
+	b := write(make([]byte, 8, 8+capacity))
 	putInt(b[:0], int64(len(b)-8))
 	return b
+}
+
+func putStrings(b []byte, all []string) []byte {
+	b = putInt(b, int64(len(all)))
+	for _, s := range all {
+		b = putString(b, s)
+	}
+	return b
+}
+
+func (d *decoder) strings() []string {
+	all := make([]string, d.count())
+	for i := range all {
+		all[i] = d.string()
+	}
+	return all
+}
+
+// Encode returns the configuration with its length in front.
+func (c *Config) Encode() []byte {
+	return framed(len(c.Layout)+len(c.Filter)+1024, func(b []byte) []byte {
+		b = putString(b, c.Cover)
+		b = putBytes(b, c.Layout)
+		b = putBytes(b, EncodeSteps(c.Steps))
+		b = putInt(b, c.ScratchSize)
+		b = putInt(b, c.ScratchInodes)
+		b = putInt(b, int64(len(c.TaskFDs)))
+		for _, fd := range c.TaskFDs {
+			b = putInt(b, fd)
+		}
+		b = putInt(b, c.SpareThreads)
+		b = putBytes(b, c.Filter)
+		return putBool(b, c.Announce)
+	})
 }
 
 // decode fills c from what Encode wrote after the length; false when it is cut short.
@@ -121,44 +142,68 @@ func (c *Config) decode(b []byte) bool {
 	for i := range c.TaskFDs {
 		c.TaskFDs[i] = d.int()
 	}
-	c.Rlimits = make([]Rlimit, d.count())
-	for i := range c.Rlimits {
-		c.Rlimits[i] = Rlimit{d.int(), uint64(d.int())}
-	}
 	c.SpareThreads = d.int()
 	c.Filter = d.bytes()
-	c.Argv = make([]string, d.count())
-	for i := range c.Argv {
-		c.Argv[i] = d.string()
-	}
-	c.Env = make([]string, d.count())
-	for i := range c.Env {
-		c.Env[i] = d.string()
-	}
-	c.Files = make([]File, d.count())
-	for i := range c.Files {
-		c.Files[i] = File{d.string(), d.int(), d.int()}
-	}
+	c.Announce = d.bool()
 	return !d.bad && !layout.bad && !extra.bad
+}
+
+// Encode returns the order with its length in front.
+func (o *Order) Encode() []byte {
+	return framed(4096, func(b []byte) []byte {
+		b = putBool(b, o.Input)
+		b = putInt(b, o.ScratchSize)
+		b = putInt(b, o.ScratchInodes)
+		b = putStrings(b, o.Mounts)
+		b = putInt(b, int64(len(o.Rlimits)))
+		for _, r := range o.Rlimits {
+			b = putInt(b, r.Resource)
+			b = putInt(b, int64(r.Value))
+		}
+		b = putStrings(b, o.Argv)
+		b = putStrings(b, o.Env)
+		b = putInt(b, int64(len(o.Files)))
+		for _, f := range o.Files {
+			b = putString(b, f.Path)
+			b = putInt(b, f.Mode)
+			b = putInt(b, f.Size)
+		}
+		return b
+	})
+}
+
+// decode fills o from what Encode wrote after the length; false when it is cut short.
+func (o *Order) decode(b []byte) bool {
+	d := &decoder{b: b}
+	o.Input = d.bool()
+	o.ScratchSize = d.int()
+	o.ScratchInodes = d.int()
+	o.Mounts = d.strings()
+	o.Rlimits = make([]Rlimit, d.count())
+	for i := range o.Rlimits {
+		o.Rlimits[i] = Rlimit{d.int(), uint64(d.int())}
+	}
+	o.Argv = d.strings()
+	o.Env = d.strings()
+	o.Files = make([]File, d.count())
+	for i := range o.Files {
+		o.Files[i] = File{d.string(), d.int(), d.int()}
+	}
+	return !d.bad
 }
 
 // encode returns the message with its length in front.
 func (m *Message) encode() []byte {
-	b := make([]byte, 8, 128)
-	b = append(b, byte(m.Kind))
-	b = putString(b, m.Stage)
-	b = putString(b, m.Detail)
-	b = putInt(b, m.Errno)
-	if m.AtFault {
-		b = append(b, 1)
-	} else {
-		b = append(b, 0)
-	}
-	b = putInt(b, m.Status)
-	b = putInt(b, m.CPU)
-	b = putInt(b, m.MaxRSS)
-	putInt(b[:0], int64(len(b)-8))
-	return b
+	return framed(128, func(b []byte) []byte {
+		b = append(b, byte(m.Kind))
+		b = putString(b, m.Stage)
+		b = putString(b, m.Detail)
+		b = putInt(b, m.Errno)
+		b = putBool(b, m.AtFault)
+		b = putInt(b, m.Status)
+		b = putInt(b, m.CPU)
+		return putInt(b, m.MaxRSS)
+	})
 }
 
 // DecodeMessage takes the first message off b and returns what follows it; ok is false while it is incomplete.
@@ -173,10 +218,7 @@ func DecodeMessage(b []byte) (m Message, rest []byte, ok bool) {
 	m.Stage = body.string()
 	m.Detail = body.string()
 	m.Errno = body.int()
-	if len(body.b) > 0 {
-		m.AtFault = body.b[0] == 1
-		body.b = body.b[1:]
-	}
+	m.AtFault = body.bool()
 	m.Status = body.int()
 	m.CPU = body.int()
 	m.MaxRSS = body.int()

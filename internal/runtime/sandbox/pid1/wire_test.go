@@ -9,11 +9,10 @@ import (
 
 func TestWire(t *testing.T) {
 	layout := []Step{{MakeDir, "", "usr", 0o755}, {BindReadOnly, "/usr", "usr", 0}}
-	extra := []Step{{Attach, "", "opt/x", 7}}
+	extra := []Step{{BindReadOnly, "/opt/x", "opt/x", 0}}
 	sent := Config{
 		Cover: "/tmp", Layout: EncodeSteps(layout), Steps: extra, ScratchSize: 1 << 40, ScratchInodes: 3,
-		TaskFDs: []int64{4, 5}, Rlimits: []Rlimit{{4, 0}, {7, ^uint64(0)}}, SpareThreads: 3, Filter: []byte{1, 0, 255},
-		Argv: []string{"a", "", "c\xff"}, Env: []string{}, Files: []File{{"x/y", 0o755, 12}},
+		TaskFDs: []int64{4, 5}, SpareThreads: 3, Filter: []byte{1, 0, 255}, Announce: true,
 	}
 	encoded := sent.Encode()
 	var got Config
@@ -27,6 +26,27 @@ func TestWire(t *testing.T) {
 	}
 	for cut := range encoded[8:] {
 		if new(Config).decode(encoded[8 : 8+cut]) {
+			t.Fatalf("decoded the first %d bytes of %d", cut, len(encoded)-8)
+		}
+	}
+}
+
+func TestOrder(t *testing.T) {
+	sent := Order{
+		Input: true, ScratchSize: 1 << 40, ScratchInodes: 3, Mounts: []string{"opt/x"},
+		Rlimits: []Rlimit{{4, 0}, {7, ^uint64(0)}},
+		Argv:    []string{"a", "", "c\xff"}, Env: []string{}, Files: []File{{"x/y", 0o755, 12}},
+	}
+	encoded := sent.Encode()
+	var got Order
+	if !got.decode(encoded[8:]) {
+		t.Fatal("cannot be decoded")
+	}
+	if !reflect.DeepEqual(got, sent) {
+		t.Errorf("got %+v, want %+v", got, sent)
+	}
+	for cut := range encoded[8:] {
+		if new(Order).decode(encoded[8 : 8+cut]) {
 			t.Fatalf("decoded the first %d bytes of %d", cut, len(encoded)-8)
 		}
 	}

@@ -1,0 +1,282 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/pawl-run/pawl/internal/runtime"
+	"github.com/pawl-run/pawl/internal/runtime/sandbox/pid1"
+)
+
+// box is one sandbox as the host holds it. It is built, given to one run at most and destroyed.
+type box struct {
+	runtime *Runtime
+	cgroup  *group // nil without cgroups
+	pid     int    // of the init, on the host; 0 before its birth
+
+	stdout, stderr *os.File // read ends
+	control        *os.File
+	pending        []byte   // received on control and not yet decoded
+	work           *os.File // the working directory, which outlives the sandbox's mounts
+
+	handle sync.Mutex // guards pidfd
+	pidfd  int        // -1 when there is none, or no more
+
+	buried bool
+}
+
+func (r *Runtime) newBox() *box { return &box{runtime: r, pidfd: -1} }
+
+// build creates the sandbox. Its init first does what the configuration says and then waits for the order; a delivery
+// that is given here and fits is there when it is born, so that it need not wait for us to be scheduled again.
+func (b *box) build(config *pid1.Config, d *delivery) (delivered bool, err error) {
+	r := b.runtime
+	if r.cgroups != nil {
+		if b.cgroup, err = r.cgroups.create(); err != nil {
+			return false, fmt.Errorf("%w: %w", runtime.ErrUnavailable, err)
+		}
+		if d != nil {
+			if err := b.cgroup.limit(d.spec.Limits); err != nil {
+				return false, fmt.Errorf("%w: %w", runtime.ErrUnavailable, err)
+			}
+		}
+	}
+	inside, err := b.openChannels()
+	defer closeAll(inside) // or the end of the sandbox would not end the streams
+	if err != nil {
+		return false, err
+	}
+	inherited := make([]uintptr, 0, 8)
+	for _, f := range inside {
+		inherited = append(inherited, f.Fd())
+	}
+	if b.cgroup != nil {
+		defer b.cgroup.closeTasks()
+		for _, f := range b.cgroup.tasks {
+			inherited = append(inherited, f.Fd())
+			config.TaskFDs = append(config.TaskFDs, int64(len(inherited)-1))
+		}
+	}
+	config.Cover, config.Layout, config.Filter, config.SpareThreads = r.layout.cover, r.layout.steps, r.filter, r.spareThreads()
+	_, err = b.control.Write(config.Encode())
+	if delivered = err == nil && d != nil && d.fits(); delivered {
+		err = d.send(b.control)
+	}
+	if err != nil {
+		return false, fmt.Errorf("%w: configure the sandbox: %w", runtime.ErrUnavailable, err)
+	}
+	uid, gid := r.ids.pick()
+	pidfd := -1
+	pid, err := r.fork(birth(inherited, uid, gid, r.privileged, b.cgroup, &pidfd))
+	if err != nil {
+		return false, explainClone(err)
+	}
+	b.handle.Lock()
+	b.pid, b.pidfd = pid, pidfd
+	b.handle.Unlock()
+	return delivered, nil
+}
+
+// spareThreads is how many idle threads an init needs; under cgroup v1 the program's limits do not bind it.
+func (r *Runtime) spareThreads() int64 {
+	if r.cgroups != nil && !r.cgroups.limits {
+		return 0
+	}
+	return initSpare
+}
+
+// openChannels makes the sandbox's pipes and control socket. The host's ends go into b, the sandbox's are returned in
+// the order of their descriptors inside.
+func (b *box) openChannels() (inside []*os.File, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("open the run's channels: %w", err)
+		}
+	}()
+	stdin, err := os.Open(os.DevNull) // unless the order brings another
+	if err != nil {
+		return inside, err
+	}
+	inside = append(inside, stdin)
+	for _, end := range []**os.File{&b.stdout, &b.stderr} {
+		read, write, err := os.Pipe()
+		if err != nil {
+			return inside, err
+		}
+		*end = read
+		inside = append(inside, write)
+	}
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return inside, err
+	}
+	inside = append(inside, os.NewFile(uintptr(pair[1]), "control"))
+	if err := unix.SetNonblock(pair[0], true); err != nil {
+		unix.Close(pair[0])
+		return inside, err
+	}
+	b.control = os.NewFile(uintptr(pair[0]), "control")
+	return inside, nil
+}
+
+// kill destroys the sandbox. The death of its process 1 is enough: the kernel kills all that is in a pid namespace and
+// reaps it before process 1 itself can be reaped. Where there is a cgroup.kill it does the same in one sweep.
+func (b *box) kill() {
+	b.handle.Lock()
+	defer b.handle.Unlock()
+	if b.pidfd < 0 {
+		return
+	}
+	if b.cgroup != nil {
+		b.cgroup.kill()
+	}
+	_ = unix.PidfdSendSignal(b.pidfd, unix.SIGKILL, nil, 0) // it may be dead already
+}
+
+// alive says whether the init has not ended.
+func (b *box) alive() bool {
+	b.handle.Lock()
+	defer b.handle.Unlock()
+	polled := []unix.PollFd{{Fd: int32(b.pidfd), Events: unix.POLLIN}}
+	n, err := unix.Poll(polled, 0)
+	return n == 0 && err == nil
+}
+
+// bury waits until the kernel has ended every process of the sandbox and returns what they used, the init included.
+// After it nothing more can come on the pipes than is in them.
+func (b *box) bury() syscall.Rusage {
+	var usage syscall.Rusage
+	if b.pid != 0 && !b.buried {
+		b.buried = true
+		for {
+			_, err := syscall.Wait4(b.pid, nil, 0, &usage)
+			if !errors.Is(err, unix.EINTR) {
+				break
+			}
+		}
+	}
+	b.handle.Lock()
+	if b.pidfd >= 0 {
+		unix.Close(b.pidfd)
+		b.pidfd = -1
+	}
+	b.handle.Unlock()
+	return usage
+}
+
+// destroy ends a sandbox that no run has, or not any more, and leaves nothing.
+func (b *box) destroy() error {
+	b.kill()
+	b.bury()
+	closeAll([]*os.File{b.stdout, b.stderr, b.control, b.work})
+	if b.cgroup != nil {
+		return b.cgroup.remove() // what remains is swept by the next New
+	}
+	return nil
+}
+
+// startWithin bounds a start whose context has no earlier deadline: a healthy one takes milliseconds.
+const startWithin = 30 * time.Second
+
+// errSilent is why a start failed when the init has not said why.
+var errSilent = errors.New("the sandbox's init died before it could start the program")
+
+// bound makes the control socket fail when the context ends or has its deadline; release undoes that, and is false when
+// it came too late.
+func (b *box) bound(ctx context.Context) (release func() bool) {
+	deadline := time.Now().Add(startWithin)
+	if earlier, ok := ctx.Deadline(); ok && earlier.Before(deadline) {
+		deadline = earlier
+	}
+	b.control.SetDeadline(deadline)
+	stop := context.AfterFunc(ctx, func() { b.control.SetDeadline(time.Unix(1, 0)) })
+	return func() bool {
+		if !stop() {
+			return false
+		}
+		b.control.SetDeadline(time.Time{})
+		return true
+	}
+}
+
+// await waits for a message of the given kind.
+func (b *box) await(ctx context.Context, kind pid1.MessageKind) error {
+	message, err := b.receive()
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err == nil && message.Kind == kind:
+		return nil
+	case err == nil && message.Kind == pid1.Failed:
+		return explain(message)
+	case errors.Is(err, io.EOF):
+		return fmt.Errorf("%w: %w", runtime.ErrUnavailable, errSilent)
+	}
+	return fmt.Errorf("%w: wait for the sandbox: %w", runtime.ErrUnavailable, err)
+}
+
+// receive reads the init's next message; the working directory's descriptor, which comes with the first, goes to b.work.
+func (b *box) receive() (pid1.Message, error) {
+	for {
+		if m, rest, ok := pid1.DecodeMessage(b.pending); ok {
+			b.pending = rest
+			return m, nil
+		}
+		if err := b.receiveBytes(); err != nil {
+			return pid1.Message{}, err
+		}
+	}
+}
+
+func (b *box) receiveBytes() error {
+	conn, err := b.control.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var data [1024]byte
+	var rights [64]byte
+	var size, rightsSize int
+	var callErr error
+	err = conn.Read(func(fd uintptr) bool {
+		size, rightsSize, _, _, callErr = unix.Recvmsg(int(fd), data[:], rights[:], unix.MSG_CMSG_CLOEXEC)
+		return !errors.Is(callErr, unix.EAGAIN) && !errors.Is(callErr, unix.EINTR)
+	})
+	switch {
+	case err != nil:
+		return err
+	case callErr != nil:
+		return callErr
+	case size == 0:
+		return io.EOF
+	}
+	b.pending = append(b.pending, data[:size]...)
+	if rightsSize == 0 {
+		return nil
+	}
+	messages, err := unix.ParseSocketControlMessage(rights[:rightsSize])
+	if err != nil {
+		return err
+	}
+	for _, m := range messages {
+		fds, err := unix.ParseUnixRights(&m)
+		if err != nil {
+			return err
+		}
+		for _, fd := range fds {
+			if b.work != nil {
+				unix.Close(fd)
+				continue
+			}
+			b.work = os.NewFile(uintptr(fd), pid1.WorkDir)
+		}
+	}
+	return nil
+}
