@@ -35,6 +35,16 @@ func DecodeCode(b []byte) (Code, error) {
 	return c, nil
 }
 
+// DecodeLimits reads and checks limits. The error is a [FieldErrors] with every fault.
+func DecodeLimits(b []byte) (CodeLimits, error) {
+	var d codeDecoder
+	l := d.limits("", b)
+	if len(d.errs) > 0 {
+		return CodeLimits{}, d.errs
+	}
+	return l, nil
+}
+
 // UnmarshalJSON reads and checks an Evaluation. The error is a [FieldErrors] with every fault.
 func (e *Evaluation) UnmarshalJSON(b []byte) error {
 	var v Evaluation

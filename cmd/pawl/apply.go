@@ -77,7 +77,7 @@ Exit codes: 0 all is well, 1 there are problems, 2 a file cannot be read.`,
 			problems := []api.FieldError{}
 			var defs []*definition.Definition
 			for _, file := range files {
-				found, err := definition.Parse(file.name, file.content)
+				found, err := definition.Parse(file.name, file.content, a.knowsLanguage)
 				defs = append(defs, found...)
 				for _, p := range problemsOf(err) {
 					problems = append(problems, api.FieldError{Path: p.Path, Message: p.Message, Fix: p.Fix, File: p.File, Line: p.Line, Column: p.Column})

@@ -86,7 +86,7 @@ func (b *benchRun) run(ctx context.Context) (_ *benchReport, err error) {
 	defer stopWorker()
 	report := &benchReport{Workload: b.workload, Store: redacted(b.benchOptions.store), Submit: b.submit, Concurrency: b.concurrency, Slots: b.slots, Count: b.count}
 	if b.workload == "eval" {
-		if report.BareMS, err = bareEval(ctx); err != nil {
+		if report.BareMS, err = b.app.bareEval(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -375,8 +375,8 @@ func (b *benchRun) ended(ctx context.Context, id flow.ID) error {
 const bareRuns = 20
 
 // bareEval is how long the program of the workload takes without Pawl, in milliseconds, p50.
-func bareEval(ctx context.Context) (float64, error) {
-	if err := missingFor("the workload eval", "python"); err != nil {
+func (a *app) bareEval(ctx context.Context) (float64, error) {
+	if err := a.missingFor("the workload eval", "python"); err != nil {
 		return 0, err
 	}
 	// What PATH names may be a wrapper; the evaluation is run with the interpreter itself.

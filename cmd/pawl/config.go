@@ -17,6 +17,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"go.yaml.in/yaml/v4"
+
+	"github.com/pawl-run/pawl/internal/task"
 )
 
 // setting is one thing that can be configured: by flag, by environment variable, in the file, or left at its default.
@@ -58,6 +60,9 @@ type config struct {
 	values map[string]string
 	source map[string]string // where a value comes from, for people
 	file   string            // the file that was read, if any
+
+	languages *task.Languages // the built-in profiles and the file's
+	profiles  *yaml.Node      // the file's, as they stand there; nil: none
 }
 
 func (c *config) text(key string) string { return c.values[key] }
@@ -110,7 +115,7 @@ func declareSettings(flags *pflag.FlagSet, command string) {
 
 // loadConfig reads flags, then the environment, then the file, then the defaults: the first that says something wins.
 func loadConfig(flags *pflag.FlagSet, getenv func(string) string) (config, error) {
-	c := config{values: map[string]string{}, source: map[string]string{}}
+	c := config{values: map[string]string{}, source: map[string]string{}, languages: task.BuiltInLanguages()}
 	for _, s := range settings {
 		c.values[s.key], c.source[s.key] = s.value, "default"
 	}
@@ -221,6 +226,14 @@ func (c *config) parse(path string, b []byte) error {
 	var problems []error
 	for i := 0; i+1 < len(top.Content); i += 2 {
 		key, value := top.Content[i], top.Content[i+1]
+		if key.Value == profilesKey {
+			languages, err := readProfiles(path, value)
+			if err == nil {
+				c.languages, c.profiles = languages, value
+			}
+			problems = append(problems, err)
+			continue
+		}
 		text, err := scalars(value)
 		secretFile := strings.TrimSuffix(key.Value, "_file")
 		switch {
@@ -269,7 +282,7 @@ func settingKeys() string {
 	for _, s := range settings {
 		keys = append(keys, s.key)
 	}
-	return strings.Join(keys, ", ")
+	return strings.Join(append(keys, profilesKey), ", ")
 }
 
 func defaultStateDir(getenv func(string) string) string {
@@ -377,7 +390,8 @@ func (a *app) configCommand() *cobra.Command {
 in capitals; secrets also from the file that PAWL_…_FILE names), the configuration file, the default.
 
 The file is the one that --config or $PAWL_CONFIG names, else pawl.yaml in the state directory, else
-$XDG_CONFIG_HOME/pawl/pawl.yaml. Unknown settings in it are errors.`,
+$XDG_CONFIG_HOME/pawl/pawl.yaml. Unknown settings in it are errors. Only the file has profiles of languages, beneath
+languages: (see pawl languages --help).`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -411,6 +425,12 @@ func (c *config) print() string {
 		default:
 			fmt.Fprintf(&b, "%s: %s  # %s\n", s.key, value, c.source[s.key])
 		}
+	}
+	fmt.Fprintf(&b, "# profiles of languages beside the built-in ones; see pawl languages --help\n")
+	if c.profiles == nil {
+		fmt.Fprintf(&b, "# %s:\n", profilesKey)
+	} else if text, err := yaml.Dump(map[string]*yaml.Node{profilesKey: c.profiles}, yaml.WithIndent(2)); err == nil { // it was read from such a text
+		b.Write(text)
 	}
 	return b.String()
 }

@@ -81,7 +81,7 @@ func (a *app) checkups(ctx context.Context) []checkup {
 	}
 	all = append(all, a.checkState(ctx)...)
 	all = append(all, a.checkRuntimes(ctx)...)
-	all = append(all, a.checkLanguages()...)
+	all = append(all, a.checkLanguages(ctx)...)
 	return append(append(all, a.checkListen()), checkEnvironment()...)
 }
 
@@ -186,14 +186,14 @@ func tryRuntime(ctx context.Context, rt runtime.Runtime) error {
 	return nil
 }
 
-func (a *app) checkLanguages() []checkup {
-	found, err := a.languages()
-	if err != nil {
-		return []checkup{{What: "languages", Say: err.Error()}}
-	}
+func (a *app) checkLanguages(ctx context.Context) []checkup {
 	var all []checkup
-	for _, l := range found {
-		all = append(all, checkup{What: "language " + l.Language, OK: l.Found, Say: l.Say, Fix: l.Fix})
+	for _, l := range a.languages(ctx) {
+		c := checkup{What: "language " + l.Language, OK: l.Found, Say: l.Say, Fix: l.Fix}
+		if l.Found {
+			c.Say = strings.TrimSpace(l.Tool + " " + l.Version)
+		}
+		all = append(all, c)
 	}
 	return all
 }

@@ -10,13 +10,13 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/client"
+	"github.com/pawl-run/pawl/internal/language"
 )
 
 // evalOptions are the flags of `pawl eval`.
@@ -76,7 +76,7 @@ func (a *app) eval(ctx context.Context, file string, o *evalOptions) error {
 		return err
 	}
 	if a.config.text("server") == "" {
-		if err := missingFor("this program", e.Language); err != nil {
+		if err := a.missingFor("this program", e.Language); err != nil {
 			return err
 		}
 	}
@@ -116,7 +116,7 @@ func (a *app) evaluation(file string, o *evalOptions) (*api.Evaluation, error) {
 	}
 	program := files[0].content
 	e := &api.Evaluation{Code: api.Code{Source: string(program), Args: o.args, Env: o.env, Collect: o.collect}, Labels: o.labels, Queue: o.queue}
-	if e.Language, err = languageOf(o.language, file, program); err != nil {
+	if e.Language, err = a.languageOf(o.language, file, program); err != nil {
 		return nil, err
 	}
 	if o.stdin != "" {
@@ -153,50 +153,38 @@ func (a *app) evaluation(file string, o *evalOptions) (*api.Evaluation, error) {
 	return e, nil
 }
 
-// limitsOf reads --limit by way of the API's own decoder, so that both take the same.
+// limitsOf reads --limit.
 func limitsOf(given map[string]string) (api.CodeLimits, error) {
-	fields := map[string]any{}
-	for k, v := range given {
-		fields[k] = v
-		if n, err := strconv.Atoi(v); err == nil {
-			fields[k] = n
-		}
-	}
-	raw, err := json.Marshal(map[string]any{"language": "bash", "source": "true", "limits": fields})
-	if err != nil {
-		return api.CodeLimits{}, fmt.Errorf("encode limits: %w", err)
-	}
-	c, err := api.DecodeCode(raw)
+	l, err := limitsFrom(given)
 	if err != nil {
 		return api.CodeLimits{}, usage("--limit: %v", err)
 	}
-	return c.Limits, nil
+	return l, nil
 }
 
 // languageOf finds a program's language.
-func languageOf(given, file string, program []byte) (string, error) {
-	known := strings.Join(api.Languages(), ", ")
+func (a *app) languageOf(given, file string, program []byte) (string, error) {
+	set := a.config.languages.Set()
+	known := strings.Join(set.Names(), ", ")
 	if given != "" {
-		name, ok := api.LanguageName(given)
+		name, ok := set.Resolve(given)
+		if !ok && a.config.text("server") != "" && language.CheckName(strings.ToLower(given)) == nil {
+			return strings.ToLower(given), nil // the server knows what its workers have
+		}
 		if !ok {
-			return "", usage("--language %q: one of %s", given, known)
+			return "", usage("--language %q: one of %s; a profile in the configuration adds another", given, known)
 		}
 		return name, nil
 	}
-	if ext := strings.TrimPrefix(filepath.Ext(file), "."); ext != "" {
-		if ext == "mjs" || ext == "cjs" {
-			ext = "js"
-		}
-		if name, ok := api.LanguageName(ext); ok {
-			return name, nil
-		}
+	if name, ok := set.OfExtension(strings.TrimPrefix(filepath.Ext(file), ".")); ok {
+		return name, nil
 	}
 	line, _, _ := bufio.NewReader(bytes.NewReader(program)).ReadLine()
 	if rest, ok := bytes.CutPrefix(line, []byte("#!")); ok {
 		words := strings.Fields(string(rest))
 		for i := len(words) - 1; i >= 0; i-- {
 			base := strings.TrimRight(filepath.Base(words[i]), "0123456789.")
-			if name, ok := api.LanguageName(base); ok {
+			if name, ok := set.Resolve(base); ok {
 				return name, nil
 			}
 		}

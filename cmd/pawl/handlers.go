@@ -34,7 +34,7 @@ func (a *app) handlers(blobs blob.Store) (_ task.Handlers, _ runtime.Runtime, er
 			_ = rt.Close()
 		}
 	}()
-	code, err := task.NewCode(task.CodeOptions{Runtimes: []runtime.Runtime{rt}, Blobs: blobs, Dir: a.workDir()})
+	code, err := task.NewCode(task.CodeOptions{Runtimes: []runtime.Runtime{rt}, Blobs: blobs, Dir: a.workDir(), Languages: a.config.languages})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -1,62 +1,53 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
-	"os/exec"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/internal/definition"
-	"github.com/pawl-run/pawl/internal/runtime"
+	"github.com/pawl-run/pawl/internal/language"
 	"github.com/pawl-run/pawl/internal/task"
 )
 
-// languageTools are the programs that a language can be run with, and the Debian package that has them.
-var languageTools = map[string]struct {
-	tools []string
-	debs  string
-}{
-	"python":     {[]string{"python3", "python"}, "python3"},
-	"javascript": {[]string{"node", "nodejs"}, "nodejs"},
-	"bash":       {[]string{"bash"}, "bash"},
-	"go":         {[]string{"go"}, "golang"},
-	"c":          {[]string{"cc", "gcc", "clang"}, "gcc libc6-dev"},
-}
-
 // missingFor says what a language's code needs and this machine does not have.
-func missingFor(what, language string) error {
-	l, ok := languageTools[language]
-	if !ok {
+func (a *app) missingFor(what, name string) error {
+	tool, install := a.config.languages.Missing(name)
+	if tool == "" {
 		return nil
 	}
-	for _, tool := range l.tools {
-		if _, err := exec.LookPath(tool); err == nil {
-			return nil
-		}
-	}
-	return fmt.Errorf("%s needs %s to run its %s code, and %s is not on this machine's PATH: install it (on Debian: apt install %s) and try again",
-		what, l.tools[0], language, l.tools[0], l.debs)
+	return fmt.Errorf("%s needs %s to run its %s code, and %s is not on this machine's PATH: %s and try again", what, tool, name, tool, install)
+}
+
+// knowsLanguage reports whether a language has a profile here.
+func (a *app) knowsLanguage(name string) bool {
+	_, ok := a.config.languages.Set().Resolve(name)
+	return ok
+}
+
+// mayKnowLanguage is knowsLanguage where a server that is named has the last word.
+func (a *app) mayKnowLanguage(name string) bool {
+	return a.knowsLanguage(name) || a.config.text("server") != "" && language.CheckName(name) == nil
 }
 
 // missingTools checks the languages of all code in definitions. Only what is written down is looked at; a language that
 // is computed shows itself when it runs.
-func missingTools(defs []*definition.Definition) error {
+func (a *app) missingTools(defs []*definition.Definition) error {
 	type step struct {
 		Action string          `json:"action"`
 		With   json.RawMessage `json:"with"`
 	}
-	language := func(s step) string {
+	languageIn := func(s step) string {
 		var with struct {
 			Language string `json:"language"`
 		}
 		if s.Action != "code" || json.Unmarshal(s.With, &with) != nil {
 			return ""
 		}
-		name, _ := api.LanguageName(with.Language)
+		name, _ := a.config.languages.Set().Resolve(with.Language)
 		return name
 	}
 	var seen []string
@@ -73,9 +64,9 @@ func missingTools(defs []*definition.Definition) error {
 			steps = append(steps, s)
 		}
 		for _, s := range steps {
-			if name := language(s); name != "" && !slices.Contains(seen, name) {
+			if name := languageIn(s); name != "" && !slices.Contains(seen, name) {
 				seen = append(seen, name)
-				if err := missingFor(string(d.Kind)+" "+d.Name, name); err != nil {
+				if err := a.missingFor(string(d.Kind)+" "+d.Name, name); err != nil {
 					return err
 				}
 			}
@@ -89,23 +80,43 @@ func (a *app) languagesCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "languages",
 		Short: "List the languages that evaluations can be written in, and which of them this machine has",
-		Args:  cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			found, err := a.languages()
-			if err != nil {
-				return err
-			}
+		Long: `List the languages that code here may be written in, and look for their tools. With -o yaml each comes with its whole
+profile: how its programs are built and run, what they see, and their limits unless they are given others.
+
+The configuration file may add languages, which this machine's workers then offer to their server as well:
+
+  languages:
+    lua:
+      aliases: [lua5.4]            # other names
+      extensions: [lua]            # of sources
+      file: main.lua               # what the source is called; main.EXTENSION by default
+      files: {prelude.lua: "…"}    # placed beside it
+      tools: [lua5.4, lua]         # the first that PATH finds is {tool}
+      version: ["{tool}", "-v"]    # asks for the version
+      install: "install lua (Debian: apt install lua5.4)"
+      compile: […]                 # leaves {program}, or what built: [paths] says; none: nothing to compile
+      run: ["{tool}", "{file}"]
+      mounts: [/opt/lua]           # of this machine, read-only, beside the tool's own directory
+      env: {LUA_PATH: "./?.lua"}
+      limits: {wall: 10s, memory: 128MB}
+      compile_limits: {}
+      override: false              # true: it takes a built-in language's place
+
+{tool}, {file}, {sources} (the source and the files of its kind), {program} and {memory} (the limit in bytes) are filled in.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			found := a.languages(cmd.Context())
 			if f != asTable {
 				return writeData(a.out, f, found)
 			}
 			t := &table{}
-			t.row("LANGUAGE", "HERE", "FOUND")
+			t.row("LANGUAGE", "HERE", "VERSION", "TOOL")
 			for _, l := range found {
-				here := "yes"
-				if !l.Found {
-					here = "no"
+				if l.Found {
+					t.row(l.Language, "yes", l.Version, l.Tool)
+				} else {
+					t.row(l.Language, "no", "", l.Say+": "+l.Fix)
 				}
-				t.row(l.Language, here, strings.TrimSpace(l.Say+" "+l.Fix))
 			}
 			t.write(a.out)
 			return nil
@@ -117,25 +128,20 @@ func (a *app) languagesCommand() *cobra.Command {
 
 // languageFound is a language on this machine.
 type languageFound struct {
-	Language string `json:"language"`
-	Found    bool   `json:"found"`
-	Say      string `json:"say"`
-	Fix      string `json:"fix,omitempty"`
+	Language string        `json:"language"`
+	Found    bool          `json:"found"`
+	Tool     string        `json:"tool,omitempty"`
+	Version  string        `json:"version,omitempty"`
+	Say      string        `json:"say,omitempty"` // what is missing
+	Fix      string        `json:"fix,omitempty"`
+	Profile  *task.Profile `json:"profile"`
 }
 
-func (a *app) languages() ([]languageFound, error) {
-	rt, err := openRuntime("process") // nothing is run with it
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = rt.Close() }()
-	code, err := task.NewCode(task.CodeOptions{Runtimes: []runtime.Runtime{rt}, Dir: a.workDir()})
-	if err != nil {
-		return nil, err
-	}
+func (a *app) languages(ctx context.Context) []languageFound {
 	var all []languageFound
-	for _, finding := range code.Diagnose() {
-		all = append(all, languageFound{strings.TrimPrefix(finding.What, "language "), finding.OK, finding.Say, finding.Fix})
+	for _, l := range task.Look(ctx, a.config.languages.Profiles()...) {
+		say, fix := l.Lacks()
+		all = append(all, languageFound{l.Profile.Name, l.Err == nil, l.Tool, l.Version, say, fix, l.Profile})
 	}
-	return all, nil
+	return all
 }

@@ -76,7 +76,7 @@ func (a *app) openRoom(ctx context.Context, lock *os.File, ro roomOptions) (_ *r
 	}
 	r.engine, err = engine.New(engine.Options{
 		Store: r.store, Blobs: r.blobs, Log: r.log, Exclusive: !isPostgres(a.config.text("store")), Tracer: r.tracer, Retention: a.config.retention(),
-		Queues: a.config.list("queues"), Validate: task.Validate, Lease: a.config.lease(), Committers: committers(a.config.text("store")),
+		Queues: a.config.list("queues"), Validate: task.Validating(r.knowsLanguage), Languages: a.config.languages.Added(), Lease: a.config.lease(), Committers: committers(a.config.text("store")),
 	})
 	if err != nil {
 		return nil, err
@@ -104,6 +104,12 @@ func (a *app) openRoom(ctx context.Context, lock *os.File, ro roomOptions) (_ *r
 		}
 	}
 	return r, nil
+}
+
+// knowsLanguage leaves a language that cannot be looked up just now to the worker's word.
+func (r *room) knowsLanguage(name string) bool {
+	known, err := r.engine.KnowsLanguage(context.Background(), name)
+	return known || err != nil
 }
 
 // serveState lets other commands on this state directory reach the engine.

@@ -71,13 +71,13 @@ func (a *app) run(ctx context.Context, what string, o *runOptions) error {
 			return err
 		}
 		file = &files[0]
-		defs, err := definition.Parse(file.name, file.content)
+		defs, err := definition.Parse(file.name, file.content, a.mayKnowLanguage)
 		if err != nil {
 			return &exit{exitUsage, fmt.Errorf("%s is not valid:\n%w", what, err)}
 		}
 		name = mainOf(defs).Name
 		if a.config.text("server") == "" {
-			if err := missingTools(defs); err != nil {
+			if err := a.missingTools(defs); err != nil {
 				return err
 			}
 		}

@@ -91,7 +91,11 @@ func (v *value) fixed() bool {
 
 func (b *builder) codePayload(with *value, path string) {
 	if l := with.get("language"); l != nil && l.fixed() && !b.trusted && !b.knows(l.text) {
-		b.fail(l, join(path, "language"), offerName(l.text, language.BuiltIn().All(), "the languages are"), "%q is not a language that Pawl knows", clip(l.text, 40))
+		fix := suggest(l.text, language.BuiltIn().All())
+		if fix == "" {
+			fix = "the languages are " + strings.Join(language.BuiltIn().Names(), ", ") + ", and those that profiles add"
+		}
+		b.fail(l, join(path, "language"), fix, "%q is not a language that Pawl knows", clip(l.text, 40))
 	}
 	limits := with.get("limits")
 	if limits == nil || limits.kind == textValue && !limits.fixed() {

@@ -37,7 +37,7 @@ func (c *call) evaluate() error {
 	}
 	if !c.knowsLanguage(in.Language) {
 		return invalid(api.FieldError{Path: "language", Value: in.Language, Message: fmt.Sprintf("it is not a language that this server or a worker of its has a profile for: %q", in.Language),
-			Fix: closest(in.Language, api.Languages()) + " (a profile in the configuration, of the server or of a worker, adds another)"})
+			Fix: closest(in.Language, api.Languages()) + "; a profile in the configuration, of the server or of a worker, adds another"})
 	}
 	code, err := json.Marshal(in.Code)
 	if err != nil {

@@ -63,21 +63,6 @@ func NewCode(o CodeOptions) (*Code, error) {
 	return &Code{CodeOptions: o, finder: finder{dir: filepath.Join(dir, "toolchains")}}, nil
 }
 
-// Diagnose says which languages this host has, and how to get the others. It looks anew and prepares nothing.
-func (c *Code) Diagnose() []runtime.Finding {
-	var out []runtime.Finding
-	for _, l := range Look(context.Background(), c.Languages.Profiles()...) {
-		f := runtime.Finding{What: "language " + l.Profile.Name}
-		if l.Err != nil {
-			f.Say, f.Fix = l.Lacks()
-		} else {
-			f.OK, f.Say = true, strings.TrimSpace(l.Tool+" "+l.Version)
-		}
-		out = append(out, f)
-	}
-	return out
-}
-
 // Offers implements Advertiser: what the profiles add to the built-in languages.
 func (c *Code) Offers() []string {
 	var all []string

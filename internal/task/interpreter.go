@@ -37,7 +37,7 @@ type finding struct {
 type missing struct{ what, fix string }
 
 func (m *missing) Error() string {
-	return fmt.Sprintf("not on this host: %s: %s, on the worker's host", m.what, m.fix)
+	return fmt.Sprintf("not on this worker's host: %s: %s", m.what, m.fix)
 }
 
 // find returns the toolchain of a language. The first search for a language may take a while, and is done by one caller
@@ -90,7 +90,7 @@ func (f *finder) search(ctx context.Context, p *Profile) (tc toolchain, err erro
 	}
 	for _, m := range p.Mounts {
 		if err := readable(m); err != nil {
-			return toolchain{}, fmt.Errorf("the profile of %s mounts %s: %w (make it readable for the user who runs Pawl here, or correct mounts)", p.Name, m, err)
+			return toolchain{}, &missing{fmt.Sprintf("the profile of %s mounts %s: %v", p.Name, m, err), "make it readable for the user who runs Pawl, or correct mounts in the profile"}
 		}
 	}
 	tc.mounts = append(tc.mounts, mounts(p.Mounts...)...)

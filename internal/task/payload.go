@@ -14,11 +14,21 @@ import (
 
 // Validate checks what a built-in handler would get, without running it. The error names the field, the value and the
 // fix. Kinds that take anything are never at fault.
-func Validate(kind flow.Kind, payload []byte) error {
+func Validate(kind flow.Kind, payload []byte) error { return validate(kind, payload, nil) }
+
+// Validating is Validate where code may also be in the languages that knows says yes to, beside the built-in ones.
+func Validating(knows func(language string) bool) func(kind flow.Kind, payload []byte) error {
+	return func(kind flow.Kind, payload []byte) error { return validate(kind, payload, knows) }
+}
+
+func validate(kind flow.Kind, payload []byte, knows func(string) bool) error {
 	switch kind {
 	case flow.KindCode:
-		_, err := api.DecodeCode(payload)
-		return err
+		c, err := api.DecodeCode(payload)
+		if _, builtIn := api.LanguageName(c.Language); err != nil || builtIn || knows != nil && knows(c.Language) {
+			return err
+		}
+		return invalid("language", c.Language, "no profile of this server or of a worker of its knows it", "one of "+strings.Join(api.Languages(), ", ")+", or add a profile")
 	case flow.KindHTTP:
 		_, err := decodeRequest(payload)
 		return err
