@@ -57,13 +57,45 @@ type Mount struct {
 	Path string
 }
 
+// Pull says when an image is fetched from its registry.
+type Pull string
+
+// The pull policies. The zero value is PullMissing.
+const (
+	PullMissing Pull = "missing" // when the host does not have it
+	PullAlways  Pull = "always"  // before every run
+	PullNever   Pull = "never"
+)
+
+// Labels name what a run belongs to.
+type Labels map[string]string
+
+// ContainerFiles is the writable directory of a container that Files are put in and Collect takes from.
+const ContainerFiles = "/work/task"
+
+// Container asks for a run from an image instead of the host's own programs. Backends without images refuse it.
+type Container struct {
+	Image string
+	// Entrypoint replaces the image's own when it is not nil. With a Container, an empty Argv means the image's command.
+	Entrypoint []string
+	User       string // "uid", "uid:gid" or names of the image; empty: the image's, unless that is root
+	// WorkDir is where the program starts, absolute; empty: ContainerFiles when there are Files or the image names none,
+	// else the image's.
+	WorkDir string
+	Network string // a network that the operator offers; empty: none
+	Pull    Pull
+}
+
 // Spec is one program to run. A Spec is used for one run only.
 type Spec struct {
 	Name   string   // for people and for names of cgroups: execution and attempt
+	Labels Labels   // what a backend that has labels puts on what it makes
 	Argv   []string // Argv[0] is looked up in Env's PATH inside the runtime
 	Env    []string // the complete environment, "K=V"; nothing of the host's leaks in
 	Mounts []Mount  // toolchains outside the standard system directories
-	Files  []File
+	// Container is nil for a program of the host.
+	Container *Container
+	Files     []File
 	// Stdin is read until EOF or until the program ends, whichever is first; nil is an empty input.
 	Stdin io.Reader
 	// Stdout and Stderr receive bytes as they appear, each from one goroutine; nil discards (still counted). A write

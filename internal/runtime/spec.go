@@ -43,11 +43,41 @@ func (l Limits) Or(defaults Limits) Limits {
 	return l
 }
 
-// Check finds what no backend could do with s. The error wraps ErrSpec.
+// Check finds what no backend that runs the host's own programs could do with s. The error wraps ErrSpec.
 func (s *Spec) Check() error {
+	if s.Container != nil {
+		return fmt.Errorf("%w: image %.200q; this runtime runs the host's own programs, ask for one that runs containers",
+			ErrSpec, s.Container.Image)
+	}
 	if len(s.Argv) == 0 || s.Argv[0] == "" {
 		return fmt.Errorf("%w: argv is empty; name the program to run", ErrSpec)
 	}
+	return s.check()
+}
+
+// CheckContainer finds what no backend that runs images could do with s. The error wraps ErrSpec.
+func (s *Spec) CheckContainer() error {
+	c := s.Container
+	if c == nil || c.Image == "" {
+		return fmt.Errorf("%w: image is missing; this runtime runs images, name one", ErrSpec)
+	}
+	if c.WorkDir != "" && (!path.IsAbs(c.WorkDir) || path.Clean(c.WorkDir) != c.WorkDir || c.WorkDir == "/") {
+		return fmt.Errorf("%w: working directory %.200q; give a clean absolute path other than /", ErrSpec, c.WorkDir)
+	}
+	switch c.Pull {
+	case "", PullMissing, PullAlways, PullNever:
+	default:
+		return fmt.Errorf("%w: pull policy %.40q; write missing, always or never", ErrSpec, c.Pull)
+	}
+	for _, arg := range c.Entrypoint {
+		if strings.IndexByte(arg, 0) >= 0 {
+			return fmt.Errorf("%w: the entrypoint holds a NUL byte; pass such data on stdin or in a file", ErrSpec)
+		}
+	}
+	return s.check()
+}
+
+func (s *Spec) check() error {
 	for i, arg := range s.Argv {
 		if strings.IndexByte(arg, 0) >= 0 {
 			return fmt.Errorf("%w: argument %d holds a NUL byte; pass such data on stdin or in a file", ErrSpec, i)

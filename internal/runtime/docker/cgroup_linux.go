@@ -1,0 +1,86 @@
+package docker
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// signalName is "SIGKILL" for 9; empty for what is no signal.
+func signalName(n int64) string { return unix.SignalName(unix.Signal(n)) }
+
+// cgroup is the part of this host's cgroup tree that a container lives in.
+type cgroup struct {
+	memory, cpu string // directories
+	unified     bool
+}
+
+// findCgroup looks for the cgroup of a container where engines put them: with the cgroupfs driver in "docker", with the
+// systemd driver in a scope of "system.slice". It returns nil where the engine runs elsewhere.
+func findCgroup(id string) *cgroup {
+	const root = "/sys/fs/cgroup"
+	for _, name := range []string{"docker/" + id, "system.slice/docker-" + id + ".scope"} {
+		if dir := filepath.Join(root, name); has(dir, "memory.events") {
+			return &cgroup{memory: dir, cpu: dir, unified: true}
+		}
+		memory := filepath.Join(root, "memory", name)
+		if !has(memory, "memory.oom_control") {
+			continue
+		}
+		for _, controller := range []string{"cpuacct", "cpu,cpuacct"} {
+			if cpu := filepath.Join(root, controller, name); has(cpu, "cpuacct.usage") {
+				return &cgroup{memory: memory, cpu: cpu}
+			}
+		}
+	}
+	return nil
+}
+
+func has(dir, file string) bool {
+	_, err := os.Stat(filepath.Join(dir, file))
+	return err == nil
+}
+
+// read takes a reading; what cannot be read is zero.
+func (c *cgroup) read() reading {
+	if c.unified {
+		return reading{
+			cpu:      time.Duration(field(filepath.Join(c.cpu, "cpu.stat"), "usage_usec")) * time.Microsecond,
+			peak:     number(filepath.Join(c.memory, "memory.peak")),
+			oomKills: field(filepath.Join(c.memory, "memory.events"), "oom_kill"),
+		}
+	}
+	return reading{
+		cpu:      time.Duration(number(filepath.Join(c.cpu, "cpuacct.usage"))),
+		peak:     number(filepath.Join(c.memory, "memory.max_usage_in_bytes")),
+		oomKills: field(filepath.Join(c.memory, "memory.oom_control"), "oom_kill"),
+	}
+}
+
+func number(path string) int64 {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return 0
+	}
+	n, _ := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
+	return n
+}
+
+// field reads the number after a name in a file of "name number" lines.
+func field(path, name string) int64 {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(text)) {
+		if value, ok := strings.CutPrefix(line, name+" "); ok {
+			n, _ := strconv.ParseInt(strings.TrimSpace(value), 10, 64)
+			return n
+		}
+	}
+	return 0
+}

@@ -1,0 +1,15 @@
+//go:build !linux
+
+package docker
+
+import "golang.org/x/sys/unix"
+
+// signalName is "SIGKILL" for 9, by this system's numbers; empty for what is no signal.
+func signalName(n int64) string { return unix.SignalName(unix.Signal(n)) }
+
+// cgroup does not exist here: engines run in a virtual machine.
+type cgroup struct{}
+
+func findCgroup(string) *cgroup { return nil }
+
+func (*cgroup) read() reading { return reading{} }

@@ -1,0 +1,140 @@
+package docker
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/api/types/mount"
+	"github.com/moby/moby/client"
+
+	"github.com/pawl-run/pawl/internal/runtime"
+)
+
+// Labels of containers. Those of a Spec are under its own names beside them.
+const (
+	labelOwner   = "run.pawl.owner"   // of this package: who removes it
+	labelExpires = "run.pawl.expires" // seconds since 1970: by then it is over, whoever owns it
+	labelPrefix  = "run.pawl."
+)
+
+// create makes the container of a run and puts its files in.
+func (n *run) create(ctx context.Context) error {
+	r, spec, c := n.runtime, &n.spec, n.spec.Container
+	img, err := r.image(ctx, c)
+	if err != nil {
+		return err
+	}
+	start := c.WorkDir
+	if start == "" {
+		if start = path.Clean("/" + img.workDir); start == "/" || len(spec.Files) > 0 {
+			start = runtime.ContainerFiles
+		}
+	}
+	mounts, err := n.mounts()
+	if err != nil {
+		return err
+	}
+	network := "none"
+	if c.Network != "" && c.Network != network {
+		if !slices.Contains(r.options.Networks, c.Network) {
+			return fmt.Errorf("%w: network %.100q; this worker offers %s", runtime.ErrSpec, c.Network, offered(r.options.Networks))
+		}
+		network = c.Network
+	}
+	if len(spec.Argv) == 0 && len(c.Entrypoint) == 0 && len(img.argv) == 0 {
+		return fmt.Errorf("%w: image %q has no command of its own; give one", runtime.ErrSpec, c.Image)
+	}
+	user := userOf(c, img)
+	l, yes := spec.Limits, true
+	pids, shm := int64(l.Pids), min(l.Disk, 64<<20)
+	config := &container.Config{
+		Image: img.id, Entrypoint: c.Entrypoint, Cmd: spec.Argv, Env: spec.Env, User: user, WorkingDir: start,
+		AttachStdin: spec.Stdin != nil, OpenStdin: spec.Stdin != nil, StdinOnce: spec.Stdin != nil,
+		AttachStdout: true, AttachStderr: true, Labels: n.labels(),
+	}
+	host := &container.HostConfig{
+		NetworkMode: container.NetworkMode(network), ReadonlyRootfs: true, CapDrop: []string{"ALL"},
+		SecurityOpt: []string{"no-new-privileges"}, LogConfig: container.LogConfig{Type: "none"},
+		IpcMode: container.IPCModePrivate, CgroupnsMode: container.CgroupnsModePrivate, Init: &yes, Runtime: r.options.OCIRuntime,
+		Tmpfs:   map[string]string{"/tmp": fmt.Sprintf("rw,exec,nosuid,nodev,mode=1777,size=%d,nr_inodes=%d", l.Disk, max(l.Disk>>12, 16))},
+		ShmSize: shm, Mounts: mounts,
+		Resources: container.Resources{
+			Memory: l.Memory, MemorySwap: l.Memory, PidsLimit: &pids,
+			Ulimits: []*container.Ulimit{{Name: "core"}, {Name: "fsize", Soft: l.Disk + fileSlack, Hard: l.Disk + fileSlack}},
+		},
+	}
+	made, err := r.engine.ContainerCreate(ctx, client.ContainerCreateOptions{Config: config, HostConfig: host, Name: n.name()})
+	if err != nil {
+		return r.refused("create a container", err)
+	}
+	n.id = made.ID
+	return n.putFiles(ctx, user)
+}
+
+func offered(names []string) string {
+	if len(names) == 0 {
+		return "none (its operator may name some)"
+	}
+	return strings.Join(names, ", ")
+}
+
+// name is for people: the run's, made unique and spelt as the engine wants it.
+func (n *run) name() string {
+	spelt := strings.Map(func(c rune) rune {
+		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '.' || c == '-' {
+			return c
+		}
+		return '-'
+	}, n.spec.Name)
+	return "pawl-" + spelt + "-" + strings.ToLower(rand.Text()[:10])
+}
+
+// expireAfter is how long after its wall limit a container may still be there, to be collected from and removed.
+const expireAfter = 10 * time.Minute
+
+func (n *run) labels() map[string]string {
+	all := make(map[string]string)
+	for k, v := range n.spec.Labels {
+		all[labelPrefix+k] = v
+	}
+	maps.Copy(all, map[string]string{
+		labelOwner:   n.runtime.owner,
+		labelExpires: strconv.FormatInt(time.Now().Add(n.spec.Limits.Wall+expireAfter).Unix(), 10),
+	})
+	return all
+}
+
+// volumeDir is where the volume is mounted that holds the working directory: the engine fills a volume but lets nobody
+// change the owner of its top.
+var volumeDir = path.Dir(runtime.ContainerFiles)
+
+// reserved are paths of a container that a mount must not cover.
+var reserved = []string{"/proc", "/dev", "/sys", "/tmp", volumeDir}
+
+// fileSlack is by how much one file may exceed the disk limit before its writer is told by a signal: a full /tmp is an
+// error that programs know how to handle.
+const fileSlack = 1 << 20
+
+// mounts are the volume of the working directory, which lives as long as the container, and what the Spec binds from
+// the engine's host.
+func (n *run) mounts() ([]mount.Mount, error) {
+	all := []mount.Mount{{Type: mount.TypeVolume, Target: volumeDir}}
+	for _, m := range n.spec.Mounts {
+		for _, dir := range reserved {
+			if m.Path == dir || strings.HasPrefix(dir, m.Path+"/") {
+				return nil, fmt.Errorf("%w: mount %q would cover %s of the container", runtime.ErrSpec, m.Path, dir)
+			}
+		}
+		all = append(all, mount.Mount{Type: mount.TypeBind, Source: m.Path, Target: m.Path, ReadOnly: true,
+			BindOptions: &mount.BindOptions{Propagation: mount.PropagationRPrivate}})
+	}
+	return all, nil
+}

@@ -1,0 +1,332 @@
+package docker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/containerd/errdefs"
+	"github.com/moby/moby/api/pkg/stdcopy"
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/client"
+
+	"github.com/pawl-run/pawl/internal/runtime"
+	"github.com/pawl-run/pawl/internal/runtime/drain"
+)
+
+// ending is why a run ended, as far as Pawl decided it; the first one stays.
+type ending struct {
+	verdict runtime.Verdict // empty when the program ended by itself
+	reason  string
+}
+
+// run is one container.
+type run struct {
+	runtime *Runtime
+	spec    runtime.Spec
+	facts   *facts
+	id      string
+	started time.Time
+
+	stream             client.HijackedResponse
+	exit               client.ContainerWaitResult
+	pumps              sync.WaitGroup
+	budget             *drain.Budget
+	outBytes, errBytes int64
+
+	ended   atomic.Pointer[ending]
+	endedAt chan struct{} // closed when ended is set
+	usage   *usage
+
+	answered chan struct{} // closed when the answer to the wait has been taken
+	where    sync.Once
+	lies     string // the volume, as this host sees it
+
+	done   chan struct{}
+	result runtime.Result
+}
+
+func newRun(r *Runtime, spec runtime.Spec) *run {
+	return &run{runtime: r, spec: spec, endedAt: make(chan struct{}), answered: make(chan struct{}), done: make(chan struct{})}
+}
+
+// Wait blocks until the container is gone.
+func (n *run) Wait() runtime.Result {
+	<-n.done
+	return n.result
+}
+
+// Kill ends the run unless it has ended.
+func (n *run) Kill(reason string) { n.end(runtime.Killed, reason) }
+
+func (n *run) end(v runtime.Verdict, reason string) {
+	if n.ended.CompareAndSwap(nil, &ending{v, reason}) {
+		close(n.endedAt)
+	}
+}
+
+// start does everything up to the moment when the program is executing, or takes it back.
+func (n *run) start(ctx context.Context) (err error) {
+	r := n.runtime
+	if n.facts, err = r.known(ctx); err != nil {
+		return err
+	}
+	begun, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() { // a runtime that closes does not wait for an image
+		select {
+		case <-n.endedAt:
+			cancel()
+		case <-begun.Done():
+		}
+	}()
+	waiting, stopWaiting := context.WithCancel(context.Background())
+	defer func() {
+		if err == nil {
+			return
+		}
+		stopWaiting()
+		if n.stream.Conn != nil {
+			n.stream.Close()
+		}
+		n.forget()
+		if gone := n.discard(); gone != nil {
+			err = errors.Join(err, gone)
+		}
+		if n.ended.Load() != nil && ctx.Err() == nil {
+			err = fmt.Errorf("start %s: %w", n.spec.Name, errClosed)
+		}
+	}()
+	if err := n.create(begun); err != nil {
+		return err
+	}
+	// All that comes out of the program is seen: the stream and the wait are there before it begins.
+	attached, err := r.engine.ContainerAttach(begun, n.id, client.ContainerAttachOptions{
+		Stream: true, Stdin: n.spec.Stdin != nil, Stdout: true, Stderr: true,
+	})
+	if err != nil {
+		return r.refused("attach to the container", err)
+	}
+	n.stream = attached.HijackedResponse
+	n.exit = r.engine.ContainerWait(waiting, n.id, client.ContainerWaitOptions{Condition: container.WaitConditionNextExit})
+	n.usage = newUsage(r, n.id)
+	unwatch := n.watch() // a short program has ended before the engine says that it began
+	if _, err := r.engine.ContainerStart(begun, n.id, client.ContainerStartOptions{}); err != nil {
+		unwatch()
+		return r.refused("start the container", err)
+	}
+	n.started = time.Now()
+	n.pump()
+	go n.supervise(func() { unwatch(); stopWaiting() })
+	return nil
+}
+
+// pump carries the streams. The engine sends both outputs in one; each gets a goroutine of its own.
+func (n *run) pump() {
+	n.budget = drain.NewBudget(n.spec.Limits.Output, func() { n.end(runtime.OutputLimit, n.outputReason()) })
+	out, outIn := io.Pipe()
+	errs, errsIn := io.Pipe()
+	n.pumps.Go(func() {
+		_, err := stdcopy.StdCopy(outIn, errsIn, n.stream.Reader)
+		n.usage.look() // the program has just ended: its cgroup is still there
+		outIn.CloseWithError(err)
+		errsIn.CloseWithError(err)
+	})
+	n.pumps.Go(func() { n.outBytes = drain.Pump(out, n.spec.Stdout, n.budget) })
+	n.pumps.Go(func() { n.errBytes = drain.Pump(errs, n.spec.Stderr, n.budget) })
+	if n.spec.Stdin != nil {
+		// Ends with the input or with the stream; a Read that never returns keeps its goroutine and nothing else.
+		go func() {
+			_, _ = io.Copy(n.stream.Conn, n.spec.Stdin)
+			_ = n.stream.CloseWrite() // the program may have ended
+		}()
+	}
+}
+
+func (n *run) outputReason() string {
+	return fmt.Sprintf("wrote more than the output limit of %d bytes", n.spec.Limits.Output)
+}
+
+const (
+	// drainGrace is how long output may still arrive after the container has ended.
+	drainGrace = 2 * time.Second
+	// killAgain is how often an engine that has not ended a container is told again.
+	killAgain = 5 * time.Second
+	// giveUp is how long an engine may leave it open whether a container is gone.
+	giveUp = 2 * time.Minute
+	// callWithin bounds one call that should be answered at once.
+	callWithin = 20 * time.Second
+)
+
+// supervise sees the run through to its end.
+func (n *run) supervise(stop func()) {
+	defer n.runtime.unregister(n)
+	defer close(n.done)
+	defer n.forget()
+	defer stop()
+	limits := n.spec.Limits
+	wall := time.AfterFunc(limits.Wall-time.Since(n.started), func() {
+		n.end(runtime.Timeout, fmt.Sprintf("ran longer than the limit of %v", limits.Wall))
+	})
+	code, err := n.await()
+	wall.Stop()
+	n.result.Wall = time.Since(n.started)
+	n.end("", "")
+	late := time.AfterFunc(drainGrace, n.stream.Close)
+	n.pumps.Wait()
+	late.Stop()
+	n.stream.Close()
+	if err == nil {
+		err = n.judge(code)
+	}
+	if err == nil {
+		err = n.collect()
+	}
+	if err = errors.Join(err, n.discard()); err != nil {
+		n.result.Verdict, n.result.Reason = runtime.InfraError, err.Error()
+	}
+}
+
+// forget lets go of the wait for the exit, whose answer somebody must take.
+func (n *run) forget() {
+	if n.exit.Result == nil {
+		return
+	}
+	go func() {
+		select {
+		case <-n.exit.Result:
+		case <-n.exit.Error:
+		case <-n.answered:
+		}
+	}()
+}
+
+// await blocks until the container has ended, and kills it when the run has been ended.
+func (n *run) await() (code int64, err error) {
+	var again <-chan time.Time
+	ended := n.endedAt
+	var since time.Time
+	for {
+		select {
+		case answer := <-n.exit.Result:
+			close(n.answered)
+			if answer.Error != nil {
+				return 0, fmt.Errorf("docker: the engine says of the container: %s", answer.Error.Message)
+			}
+			return answer.StatusCode, nil
+		case err := <-n.exit.Error:
+			close(n.answered)
+			return n.poll(err)
+		case <-ended:
+			since, ended = time.Now(), nil
+			tick := time.NewTicker(killAgain)
+			defer tick.Stop()
+			again = tick.C
+			n.kill()
+		case <-again:
+			if time.Since(since) > giveUp {
+				return 0, fmt.Errorf("docker: the engine has not ended container %.12s within %v of being told to", n.id, giveUp)
+			}
+			n.kill()
+		}
+	}
+}
+
+func (n *run) kill() {
+	ctx, cancel := context.WithTimeout(context.Background(), callWithin)
+	defer cancel()
+	_, _ = n.runtime.engine.ContainerKill(ctx, n.id, client.ContainerKillOptions{Signal: "KILL"}) // await sees whether it helped
+}
+
+// poll asks what became of the container when the wait was cut off: the engine may have been restarted.
+func (n *run) poll(cut error) (int64, error) {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for begin := time.Now(); time.Since(begin) < giveUp; <-tick.C {
+		ctx, cancel := context.WithTimeout(context.Background(), callWithin)
+		found, err := n.runtime.engine.ContainerInspect(ctx, n.id, client.ContainerInspectOptions{})
+		cancel()
+		switch {
+		case errdefs.IsNotFound(err):
+			return 0, fmt.Errorf("docker: container %.12s was removed while it ran", n.id)
+		case err != nil:
+			continue
+		case found.Container.State != nil && !found.Container.State.Running:
+			if n.ended.Load() == nil {
+				return 0, fmt.Errorf("docker: the engine was lost while the container ran: %w", cut)
+			}
+			return int64(found.Container.State.ExitCode), nil
+		}
+		n.end(runtime.InfraError, fmt.Sprintf("docker: the connection to the engine was lost: %v", cut))
+		n.kill()
+	}
+	return 0, fmt.Errorf("docker: the engine does not answer, and container %.12s may still be there: %w", n.id, cut)
+}
+
+// discard removes the container and confirms that it is gone.
+func (n *run) discard() error {
+	if n.id == "" {
+		return nil
+	}
+	tick := time.NewTicker(killAgain)
+	defer tick.Stop()
+	for begin := time.Now(); ; <-tick.C {
+		ctx, cancel := context.WithTimeout(context.Background(), callWithin)
+		err := n.runtime.remove(ctx, n.id)
+		cancel()
+		if err == nil || time.Since(begin) > giveUp {
+			return err
+		}
+	}
+}
+
+// judge fills in how the run ended: what Pawl recorded, then what the kernel counted, then what the program did. The
+// engine tells of a signal as 128 and its number, which a program may also exit with by itself: that proves nothing.
+func (n *run) judge(code int64) error {
+	r := &n.result
+	r.StdoutBytes, r.StderrBytes = n.outBytes, n.errBytes
+	r.Enforcement = n.facts.cgroups
+	ctx, cancel := context.WithTimeout(context.Background(), callWithin)
+	defer cancel()
+	found, err := n.runtime.engine.ContainerInspect(ctx, n.id, client.ContainerInspectOptions{})
+	if err != nil {
+		return n.runtime.refused("ask how the container ended", err)
+	}
+	seen := n.usage.last()
+	r.CPU, r.PeakMemory = seen.cpu, seen.peak
+	state := found.Container.State
+	oom := seen.oomKills > 0 || state != nil && state.OOMKilled
+	memory := n.spec.Limits.Memory
+	switch e := n.ended.Load(); {
+	case e.verdict != "":
+		r.Verdict, r.Reason = e.verdict, e.reason
+		return nil
+	case n.budget.Exceeded(): // it ended before it could be killed for that
+		r.Verdict, r.Reason = runtime.OutputLimit, n.outputReason()
+		return nil
+	case seen.cpu > n.spec.Limits.CPU:
+		r.Verdict, r.Reason = runtime.CPUTimeout, n.cpuReason()
+		return nil
+	case oom && code != 0:
+		r.Verdict = runtime.OOM
+		r.Reason = fmt.Sprintf("the memory limit of %d bytes was reached and the kernel killed a process", memory)
+		return nil
+	case oom:
+		r.ChildOOM = true
+		r.Reason = fmt.Sprintf("a child was killed at the memory limit of %d bytes", memory)
+	}
+	if code == 0 {
+		r.Verdict = runtime.OK
+		return nil
+	}
+	r.Verdict, r.ExitCode = runtime.NonzeroExit, int(code)
+	r.Reason = fmt.Sprintf("the program exited with code %d", code)
+	if name := signalName(code - 128); name != "" {
+		r.Reason += ", which is also what the engine says of one that was ended by " + name
+	}
+	return nil
+}

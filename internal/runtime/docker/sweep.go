@@ -1,0 +1,45 @@
+package docker
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/containerd/errdefs"
+	"github.com/moby/moby/client"
+)
+
+// sweep removes the containers of workers that are no more, and those that have outlived their limits whoever made
+// them. It returns how many it removed.
+func (r *Runtime) sweep(ctx context.Context) (int, error) {
+	found, err := r.engine.ContainerList(ctx, client.ContainerListOptions{
+		All: true, Filters: make(client.Filters).Add("label", labelOwner),
+	})
+	if err != nil {
+		return 0, fmt.Errorf("list containers: %w", err)
+	}
+	removed := 0
+	for _, c := range found.Items {
+		owner := c.Labels[labelOwner]
+		expires, err := strconv.ParseInt(c.Labels[labelExpires], 10, 64)
+		expired := err == nil && time.Now().Unix() > expires
+		if owner == r.owner || !dead(owner) && !expired {
+			continue
+		}
+		if err := r.remove(ctx, c.ID); err != nil {
+			return removed, err
+		}
+		removed++
+	}
+	return removed, nil
+}
+
+// remove kills a container that runs and removes it with its volumes. That there is none is as good.
+func (r *Runtime) remove(ctx context.Context, id string) error {
+	_, err := r.engine.ContainerRemove(ctx, id, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
+	if err != nil && !errdefs.IsNotFound(err) {
+		return fmt.Errorf("remove container %.12s: %w", id, err)
+	}
+	return nil
+}

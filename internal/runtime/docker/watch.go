@@ -1,0 +1,157 @@
+package docker
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/client"
+
+	"github.com/pawl-run/pawl/internal/runtime"
+)
+
+// reading is what a container has used so far.
+type reading struct {
+	cpu      time.Duration
+	peak     int64 // bytes
+	oomKills int64
+}
+
+// usage follows what a container uses: by its cgroup where the engine runs on this host, else by asking the engine. It is
+// safe for concurrent use.
+type usage struct {
+	runtime *Runtime
+	id      string
+
+	mu     sync.Mutex
+	cgroup *cgroup
+	most   reading
+}
+
+func newUsage(r *Runtime, id string) *usage { return &usage{runtime: r, id: id} }
+
+// look takes a reading from the cgroup, which costs some microseconds, and reports whether there is one.
+func (u *usage) look() bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.cgroup == nil {
+		u.cgroup = findCgroup(u.id)
+	}
+	if u.cgroup == nil {
+		return false
+	}
+	u.note(u.cgroup.read())
+	return true
+}
+
+// ask takes a reading from the engine.
+func (u *usage) ask(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, callWithin)
+	defer cancel()
+	answer, err := u.runtime.engine.ContainerStats(ctx, u.id, client.ContainerStatsOptions{})
+	if err != nil {
+		return // it may have ended; an engine that is gone, the wait tells of
+	}
+	defer answer.Body.Close()
+	var stats container.StatsResponse
+	if json.NewDecoder(answer.Body).Decode(&stats) != nil {
+		return
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.note(reading{
+		cpu:      time.Duration(stats.CPUStats.CPUUsage.TotalUsage),
+		peak:     int64(max(stats.MemoryStats.MaxUsage, stats.MemoryStats.Usage)),
+		oomKills: int64(stats.MemoryStats.Stats["oom_kill"]),
+	})
+}
+
+func (u *usage) note(r reading) {
+	u.most.cpu = max(u.most.cpu, r.cpu)
+	u.most.peak = max(u.most.peak, r.peak)
+	u.most.oomKills = max(u.most.oomKills, r.oomKills)
+}
+
+func (u *usage) last() reading {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.most
+}
+
+const (
+	closestLook  = 5 * time.Millisecond
+	farthestLook = 100 * time.Millisecond
+	askEvery     = time.Second // an engine takes a while to answer
+	diskEvery    = 200 * time.Millisecond
+)
+
+// watch enforces what the engine does not: the CPU budget, and the size of the working directory where it can be seen
+// from here. The function that it returns stops it and waits until it has stopped.
+func (n *run) watch() (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var all sync.WaitGroup
+	all.Go(func() { n.watchCPU(ctx) })
+	all.Go(func() { n.watchDisk(ctx) })
+	return func() { cancel(); all.Wait() }
+}
+
+func (n *run) watchCPU(ctx context.Context) {
+	timer := time.NewTimer(closestLook)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-n.endedAt:
+			return
+		case <-timer.C:
+		}
+		local := n.usage.look()
+		if !local {
+			n.usage.ask(ctx)
+		}
+		seen := n.usage.last()
+		if seen.cpu > n.spec.Limits.CPU {
+			n.end(runtime.CPUTimeout, n.cpuReason())
+			return
+		}
+		next := min(max((n.spec.Limits.CPU-seen.cpu)/4, closestLook), farthestLook)
+		if !local {
+			next = askEvery
+		}
+		timer.Reset(next)
+	}
+}
+
+func (n *run) cpuReason() string {
+	return fmt.Sprintf("used more than %v of CPU time", n.spec.Limits.CPU)
+}
+
+// watchDisk ends a run whose working directory holds more than the disk limit. One file cannot: that is a limit of the
+// process. Looking costs time in proportion to the number of files, so the next look is put off accordingly.
+func (n *run) watchDisk(ctx context.Context) {
+	timer := time.NewTimer(diskEvery)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-n.endedAt:
+			return
+		case <-timer.C:
+		}
+		dir := n.volume()
+		if dir == "" {
+			return
+		}
+		begin := time.Now()
+		if used := sizeOf(ctx, dir, n.spec.Limits.Disk); used > n.spec.Limits.Disk {
+			n.end(runtime.OutputLimit, fmt.Sprintf("the working directory holds more than the disk limit of %d bytes", n.spec.Limits.Disk))
+			return
+		}
+		timer.Reset(max(diskEvery, 20*time.Since(begin)))
+	}
+}
