@@ -237,7 +237,11 @@ func (t *turn) flushOld(ctx context.Context) error {
 	}
 	changed := t.changes(slices.DeleteFunc(t.dirty, isNew))
 	t.dirty = fresh
-	return t.write(ctx, changed)
+	keys := t.newIdem // they name what is not written yet
+	t.newIdem = nil
+	err := t.write(ctx, changed)
+	t.newIdem = keys
+	return err
 }
 
 // changes returns the drafts that hold something to commit, each once.
