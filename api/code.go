@@ -26,6 +26,8 @@ type Code struct {
 	Collect  []string           `json:"collect,omitempty"` // files to hand back: paths, directories or path.Match patterns
 	// Runtime asks for a runtime by name; empty: the worker's own choice.
 	Runtime string `json:"runtime,omitempty"`
+	// Interactive lets the program read what is sent to the execution's stdin while it runs, instead of Stdin.
+	Interactive bool `json:"interactive,omitempty" doc:"The program reads what is sent to /api/v1/executions/{id}/stdin while it runs"`
 }
 
 // CodeLimits bounds one run. Durations are read as "10s" or as a number of seconds, sizes as "64MB" (10⁶), "64MiB"

@@ -67,15 +67,16 @@ func decodeCode(b []byte, c *Code, others map[string]any) FieldErrors {
 		return d.errs
 	}
 	fields := map[string]func(string, json.RawMessage){
-		"language": func(p string, r json.RawMessage) { c.Language = d.text(p, r) },
-		"source":   func(p string, r json.RawMessage) { c.Source = d.text(p, r) },
-		"files":    func(p string, r json.RawMessage) { c.Files = d.files(p, r) },
-		"args":     func(p string, r json.RawMessage) { c.Args = d.list(p, r) },
-		"env":      func(p string, r json.RawMessage) { c.Env = d.env(p, r) },
-		"stdin":    func(p string, r json.RawMessage) { c.Stdin = d.content(p, r, false) },
-		"limits":   func(p string, r json.RawMessage) { c.Limits = d.limits(p, r) },
-		"collect":  func(p string, r json.RawMessage) { c.Collect = d.patterns(p, r) },
-		"runtime":  func(p string, r json.RawMessage) { c.Runtime = d.text(p, r) },
+		"language":    func(p string, r json.RawMessage) { c.Language = d.text(p, r) },
+		"source":      func(p string, r json.RawMessage) { c.Source = d.text(p, r) },
+		"files":       func(p string, r json.RawMessage) { c.Files = d.files(p, r) },
+		"args":        func(p string, r json.RawMessage) { c.Args = d.list(p, r) },
+		"env":         func(p string, r json.RawMessage) { c.Env = d.env(p, r) },
+		"stdin":       func(p string, r json.RawMessage) { c.Stdin = d.content(p, r, false) },
+		"interactive": func(p string, r json.RawMessage) { d.plain(p, r, &c.Interactive) },
+		"limits":      func(p string, r json.RawMessage) { c.Limits = d.limits(p, r) },
+		"collect":     func(p string, r json.RawMessage) { c.Collect = d.patterns(p, r) },
+		"runtime":     func(p string, r json.RawMessage) { c.Runtime = d.text(p, r) },
 	}
 	for name, into := range others {
 		fields[name] = func(p string, r json.RawMessage) { d.plain(p, r, into) }
@@ -112,6 +113,9 @@ func (d *codeDecoder) whole(c *Code) {
 	}
 	if strings.TrimSpace(c.Source) == "" {
 		d.fault("source", nil, "it is missing or empty", "give the program's text")
+	}
+	if c.Interactive && !c.Stdin.IsZero() {
+		d.fault("stdin", nil, "an interactive program reads what is sent to it while it runs", "leave stdin out and send it first, or leave interactive out")
 	}
 }
 

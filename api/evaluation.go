@@ -18,6 +18,14 @@ type Evaluation struct {
 	Wait Duration `json:"wait,omitempty" doc:"How long to wait for the end before answering, at most 60s"`
 }
 
+// Stdin is what an interactive evaluation has been given to read.
+type Stdin struct {
+	ID     string `json:"id"`
+	Status Status `json:"status"`
+	Offset int64  `json:"offset"` // bytes so far, and so the offset of the next
+	Closed bool   `json:"closed"` // the program reads an end of file behind them
+}
+
 // RunningState tells whether an evaluation is still under way.
 type RunningState struct {
 	ID      string `json:"id"`

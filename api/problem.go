@@ -60,6 +60,9 @@ const (
 	ProblemMethodNotAllowed    = "urn:pawl:problem:method-not-allowed"   // 405
 	ProblemFinished            = "urn:pawl:problem:finished"             // 409: the execution has ended already
 	ProblemNotFinished         = "urn:pawl:problem:not-finished"         // 409: the execution has not ended yet
+	ProblemNotInteractive      = "urn:pawl:problem:not-interactive"      // 409: the execution reads nothing while it runs
+	ProblemStdinOffset         = "urn:pawl:problem:stdin-offset"         // 409: not where the stdin ends, see its offset
+	ProblemStdinClosed         = "urn:pawl:problem:stdin-closed"         // 409
 	ProblemTooLarge            = "urn:pawl:problem:too-large"            // 413
 	ProblemUnsupportedMedia    = "urn:pawl:problem:unsupported-media"    // 415
 	ProblemOverloaded          = "urn:pawl:problem:overloaded"           // 429: try again after Retry-After

@@ -21,7 +21,7 @@ type payload struct {
 
 var payloads = map[string]payload{
 	"code": {
-		fields:   []string{"language", "source", "files", "args", "env", "stdin", "limits", "collect", "runtime"},
+		fields:   []string{"language", "source", "files", "args", "env", "stdin", "interactive", "limits", "collect", "runtime"},
 		required: []string{"language", "source"},
 	},
 	"http": {

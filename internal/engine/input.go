@@ -42,9 +42,6 @@ func (t *turn) feed(ctx context.Context, id flow.ID, at int64, piece []byte, las
 	if in, err = t.tx.Given(ctx, id); err != nil {
 		return in, nil, err
 	}
-	if d.Stage.Terminal() {
-		return in, flow.ErrFinished, nil
-	}
 	if at == AtEnd {
 		at = in.Size
 	}
@@ -56,7 +53,12 @@ func (t *turn) feed(ctx context.Context, id flow.ID, at int64, piece []byte, las
 		given = given[:n]
 	}
 	fresh, next, verdict := in.Feed(at, piece, last, given)
-	if verdict != nil || next == in {
+	switch {
+	case verdict == nil && next == in: // also after the end: the answer to what is sent again may have been lost
+		return in, nil, nil
+	case d.Stage.Terminal():
+		return in, flow.ErrFinished, nil
+	case verdict != nil:
 		return in, verdict, nil
 	}
 	return next, nil, t.tx.Apply(ctx, store.Delta{Input: []store.InputPiece{

@@ -110,7 +110,8 @@ func start(t testing.TB, o Options) *house {
 	return h
 }
 
-// runCode stands in for the sandbox. The source says what to do: "hang", "fail", "talk" (write what the test says), or
+// runCode stands in for the sandbox. The source says what to do: "hang", "fail", "talk" (write what the test says), "echo" (write what it is
+// given to read), or
 // anything else, which is written to stdout.
 func (h *house) runCode(ctx context.Context, t *task.Task) (json.RawMessage, error) {
 	var code api.Code
@@ -127,6 +128,11 @@ func (h *house) runCode(ctx context.Context, t *task.Task) (json.RawMessage, err
 		return nil, stopped()
 	case "fail":
 		return nil, &task.Error{Code: "nonzero_exit", Message: "exit code 3"}
+	case "echo":
+		if _, err := io.Copy(t.Log("stdout"), t.Input(ctx)); err != nil {
+			return nil, stopped()
+		}
+		return json.RawMessage(`{"verdict":"ok"}`), nil
 	case "talk":
 		for {
 			select {
@@ -159,6 +165,16 @@ func (h *house) voice(id string) chan string {
 func (h *house) code(t testing.TB, source string) string {
 	t.Helper()
 	x, err := h.client.Evaluate(t.Context(), api.Evaluation{Code: api.Code{Language: "python", Source: source}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return x.ID
+}
+
+// interactive submits a piece of code that echoes what it reads, and returns its id.
+func (h *house) interactive(t testing.TB) string {
+	t.Helper()
+	x, err := h.client.Evaluate(t.Context(), api.Evaluation{Code: api.Code{Language: "python", Source: "echo", Interactive: true}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -88,6 +88,13 @@ func operation(rt *route, schemas huma.Registry) *huma.Operation {
 				op.RequestBody.Content[m] = &huma.MediaType{}
 			}
 		}
+	case rt.raw:
+		op.RequestBody = &huma.RequestBody{Description: "Bytes, as they are; they are taken in as they arrive", Content: map[string]*huma.MediaType{}}
+		for _, m := range mediaBytes {
+			if m != "" {
+				op.RequestBody.Content[m] = &huma.MediaType{}
+			}
+		}
 	case rt.body != nil:
 		op.RequestBody = &huma.RequestBody{Required: !rt.optional, Content: map[string]*huma.MediaType{
 			"application/json": {Schema: schemas.Schema(rt.body, true, rt.name+"Request")},

@@ -72,6 +72,7 @@ func TestOpenAPIIsServed(t *testing.T) {
 	bodies := map[string]string{
 		"submit": `{"action":"noop"}`, "submit-batch": `{"executions":[{"action":"noop"},{"action":"x"}]}`,
 		"evaluate": `{"language":"python","source":"hello"}`, "define": diamond, "validate": "name: x\n",
+		"send-stdin": "typed\n",
 	}
 	seen := 0
 	for path, operations := range d.Paths {
@@ -80,6 +81,8 @@ func TestOpenAPIIsServed(t *testing.T) {
 			switch {
 			case op.OperationID == "tasks":
 				id = wf.ID
+			case strings.Contains(op.OperationID, "stdin"):
+				id = h.interactive(t)
 			case strings.Contains(op.OperationID, "cancel") || strings.Contains(op.OperationID, "kill"):
 				id = h.code(t, "hang")
 			}
@@ -88,6 +91,9 @@ func TestOpenAPIIsServed(t *testing.T) {
 			header := []string{}
 			if op.RequestBody != nil && op.RequestBody.Content["application/yaml"] != nil {
 				header = []string{"Content-Type", "application/yaml"}
+			}
+			if base == "send-stdin" {
+				header = []string{"Content-Type", "application/octet-stream"}
 			}
 			res, body := h.do(t, strings.ToUpper(method), target, bodies[base], header...)
 			said, ok := op.Responses[itoa(res.StatusCode)]
@@ -150,7 +156,7 @@ func TestOpenAPIIsComplete(t *testing.T) {
 					t.Errorf("%s %s: parameter %s is not in the document", rt.method, path, p.name)
 				}
 			}
-			if (rt.body != nil || rt.document) != (op.RequestBody != nil) {
+			if (rt.body != nil || rt.document || rt.raw) != (op.RequestBody != nil) {
 				t.Errorf("%s %s: the body is not in the document", rt.method, path)
 			}
 		}

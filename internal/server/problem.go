@@ -29,6 +29,9 @@ var titles = map[string]string{
 	api.ProblemMethodNotAllowed:    "The method is not allowed here",
 	api.ProblemFinished:            "The execution has ended already",
 	api.ProblemNotFinished:         "The execution has not ended yet",
+	api.ProblemNotInteractive:      "The execution reads nothing while it runs",
+	api.ProblemStdinOffset:         "This is not where the stdin ends",
+	api.ProblemStdinClosed:         "The stdin is closed",
 	api.ProblemTooLarge:            "The body is too large",
 	api.ProblemUnsupportedMedia:    "The content type is not supported",
 	api.ProblemOverloaded:          "Too many requests are pending",
@@ -85,6 +88,12 @@ func problemOf(err error) *api.Problem {
 			"the idempotency key was used for another submission before: use a fresh key for every new submission")
 	case errors.Is(err, flow.ErrFinished):
 		return problem(http.StatusConflict, api.ProblemFinished, "the execution has ended already")
+	case errors.Is(err, flow.ErrInputOffset):
+		return problem(http.StatusConflict, api.ProblemStdinOffset, err.Error())
+	case errors.Is(err, flow.ErrInputClosed):
+		return problem(http.StatusConflict, api.ProblemStdinClosed, err.Error())
+	case errors.Is(err, flow.ErrInputFull):
+		return problem(http.StatusRequestEntityTooLarge, api.ProblemTooLarge, err.Error())
 	case errors.Is(err, store.ErrNotFound):
 		return problem(http.StatusNotFound, api.ProblemNotFound, err.Error())
 	case errors.Is(err, engine.ErrOverloaded):

@@ -27,6 +27,8 @@ type route struct {
 	body    reflect.Type // of the JSON body; nil: none
 	// document says that the body is a definition document instead, in YAML or JSON.
 	document bool
+	// raw says that the body is bytes as they are.
+	raw      bool
 	optional bool // the body may be left out
 	answers  []answer
 	handle   func(*call) error

@@ -32,6 +32,13 @@ var (
 		{name: "limit", kind: "integer", doc: "Bytes of the page, about"},
 	}
 
+	typeStdin    = reflect.TypeFor[api.Stdin]()
+	stdinAliases = []string{"/api/v1/evaluations/{id}/stdin", "/api/eval/{id}/stdin"}
+	stdinParams  = []param{
+		{name: "offset", kind: "integer", doc: "Of the body's first byte in the whole stdin: what is sent again at its offset is taken once; by default it goes to the end"},
+		{name: "eof", kind: "boolean", doc: "Nothing follows the body: the program reads an end of file"},
+	}
+
 	accepted = []answer{
 		{http.StatusAccepted, "Accepted, and durable", typeExecution, nil},
 		{http.StatusOK, "It exists already under this idempotency key, or it has ended within the wait", typeExecution, nil},
@@ -99,6 +106,10 @@ func executionRoutes() []route {
 			params: []param{paramWait}, body: reflect.TypeFor[api.CancelRequest](), optional: true, answers: ended, handle: (*call).cancel},
 		{method: "POST", path: one + "/kill", name: "kill", tag: tagExecutions, summary: "Kill it: cancelled once nothing is left running",
 			params: []param{paramWait}, body: reflect.TypeFor[api.CancelRequest](), optional: true, answers: ended, handle: (*call).cancel},
+		{method: "GET", path: one + "/stdin", aliases: stdinAliases, name: "get-stdin", tag: tagExecutions, summary: "See how much an interactive evaluation has been given to read",
+			answers: []answer{ok(typeStdin)}, handle: (*call).stdin},
+		{method: "POST", path: one + "/stdin", aliases: stdinAliases, name: "send-stdin", tag: tagExecutions, summary: "Give an interactive evaluation something to read while it runs",
+			params: stdinParams, raw: true, answers: []answer{ok(typeStdin)}, handle: (*call).feed},
 		{method: "POST", path: one + "/retry", name: "retry", tag: tagExecutions, summary: "Submit the request of a finished execution anew",
 			answers: []answer{{http.StatusAccepted, "The new execution", typeExecution, nil}}, handle: (*call).retry},
 	}

@@ -379,6 +379,9 @@ func (e *evaluation) env(given map[string]string) []string {
 	}
 	all := map[string]string{"PATH": path, "HOME": "/tmp", "TMPDIR": "/tmp", "LANG": "C.UTF-8"}
 	maps.Copy(all, e.lang.Env)
+	if e.code.Interactive {
+		maps.Copy(all, unbuffered)
+	}
 	maps.Copy(all, given)
 	all["PAWL_OUTPUT"] = outputFile
 	all["PAWL_EXECUTION"] = e.task.Execution.String()
@@ -406,6 +409,10 @@ func (e *evaluation) limits() runtime.Limits {
 }
 
 func (e *evaluation) stdin(ctx context.Context) (io.ReadCloser, error) {
+	if e.code.Interactive {
+		ctx, stop := context.WithCancel(ctx)
+		return live{e.task.Input(ctx), stop}, nil
+	}
 	c := e.code.Stdin
 	if c.Blob == "" {
 		return io.NopCloser(bytes.NewReader(c.Bytes)), nil
@@ -419,6 +426,20 @@ func (e *evaluation) stdin(ctx context.Context) (io.ReadCloser, error) {
 		return nil, fmt.Errorf("open stdin: %w", err)
 	}
 	return f, nil
+}
+
+// unbuffered tells languages that keep back what they write to a pipe not to, where a variable does that.
+var unbuffered = map[string]string{"PYTHONUNBUFFERED": "1"}
+
+// live is input that comes while the program runs. Nobody waits for more of it once the program has ended.
+type live struct {
+	io.Reader
+	stop context.CancelFunc
+}
+
+func (l live) Close() error {
+	l.stop()
+	return nil
 }
 
 // head keeps the first bytes of a stream and passes all of it on.

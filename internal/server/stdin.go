@@ -1,0 +1,140 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/flow"
+)
+
+// stdinPiece is how much of a body is taken in at a time.
+const stdinPiece = 64 << 10
+
+// mediaBytes includes what curl sends when it is told nothing.
+var mediaBytes = []string{"application/octet-stream", "text/plain", "", "application/x-www-form-urlencoded"}
+
+// stdin tells how much an execution has been given to read.
+func (c *call) stdin() error {
+	x, err := c.reads()
+	if err != nil {
+		return err
+	}
+	in, err := c.Engine.Reader().Given(c.ctx(), x.ID)
+	if err != nil {
+		return fmt.Errorf("execution %s: %w", x.ID, err)
+	}
+	return c.given(x, in)
+}
+
+func (c *call) given(x *flow.Execution, in flow.Input) error {
+	return c.json(http.StatusOK, api.Stdin{ID: x.ID.String(), Status: status(x.Stage), Offset: in.Size, Closed: in.Closed})
+}
+
+// reads loads the execution named in the path, which must be one that reads while it runs.
+func (c *call) reads() (*flow.Execution, error) {
+	x, err := c.get()
+	if err != nil {
+		return nil, err
+	}
+	var code struct{ Interactive bool }
+	if x.Kind != flow.KindCode || json.Unmarshal(x.Payload(), &code) != nil || !code.Interactive {
+		return nil, problem(http.StatusConflict, api.ProblemNotInteractive,
+			`it was not submitted to read anything while it runs: submit an evaluation with "interactive": true`)
+	}
+	return x, nil
+}
+
+// feed gives an execution the body to read, piece by piece as it arrives: what has been taken in stays so, whatever
+// becomes of the rest.
+func (c *call) feed() error {
+	at, last := c.number("offset", engine.AtEnd, 0, flow.InputLimit), c.flag("eof")
+	if err := c.checked(); err != nil {
+		return err
+	}
+	x, err := c.reads()
+	if err != nil {
+		return err
+	}
+	if _, err := c.mediaType(mediaBytes); err != nil {
+		return err
+	}
+	// Whoever types may pause for long, but not beyond the end; a body of a known size is not typed.
+	if c.r.ContentLength >= 0 {
+		_ = http.NewResponseController(c.w).SetReadDeadline(time.Now().Add(bodyTimeout))
+	} else {
+		defer c.letGoAtEnd(x.ID)()
+	}
+	in, err := c.feedFrom(c.r.Body, x.ID, at, last)
+	if err != nil {
+		c.w.Header().Set("Connection", "close") // the rest of the body is not worth reading
+		return err
+	}
+	_ = http.NewResponseController(c.w).SetReadDeadline(time.Time{})
+	return c.given(x, in)
+}
+
+func (c *call) feedFrom(body io.Reader, id flow.ID, at int64, last bool) (in flow.Input, err error) {
+	buf := make([]byte, stdinPiece)
+	for {
+		n, fault := body.Read(buf)
+		over := errors.Is(fault, io.EOF)
+		if n > 0 || over {
+			if in, err = c.Engine.Feed(c.ctx(), id, at, bytes.Clone(buf[:n]), over && last); err != nil {
+				return in, fmt.Errorf("stdin of %s: %w", id, err)
+			}
+			if at != engine.AtEnd {
+				at += int64(n)
+			}
+		}
+		switch {
+		case over:
+			return in, nil
+		case fault == nil:
+		case c.draining.Err() != nil:
+			return in, fmt.Errorf("stdin of %s: %w: go on at another server, or later", id, engine.ErrClosed)
+		default:
+			return in, c.cutOff(id, fault)
+		}
+	}
+}
+
+// cutOff says why the rest of a body was not read: mostly because nobody is there any more to read it.
+func (c *call) cutOff(id flow.ID, fault error) error {
+	x, err := c.Engine.Reader().Get(context.WithoutCancel(c.ctx()), id)
+	if err == nil && x.Stage.Terminal() {
+		return fmt.Errorf("stdin of %s: %w", id, flow.ErrFinished)
+	}
+	return unreadable(api.FieldError{Message: "the body did not arrive to its end: " + fault.Error(),
+		Fix: "ask for the offset with GET, and go on from there"})
+}
+
+// letGoAtEnd ends the reading of the request's body when the execution ends or draining begins, until stop is called.
+func (c *call) letGoAtEnd(id flow.ID) (stop func()) {
+	ctx, cancel := context.WithCancel(c.ctx())
+	waiting := *c
+	waiting.r = c.r.WithContext(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for ctx.Err() == nil {
+			x, err := waiting.awaitEnd(id, maxWait)
+			if ctx.Err() == nil && (err != nil || x.Stage.Terminal() || c.draining.Err() != nil) {
+				// Where deadlines are not supported the client is in this process, and ends the body itself.
+				_ = http.NewResponseController(c.w).SetReadDeadline(time.Unix(1, 0))
+				return
+			}
+		}
+	}()
+	return func() {
+		cancel()
+		<-done
+	}
+}
