@@ -12,7 +12,13 @@ import (
 
 // admit lets drafts that are due start, or puts them into their key's line. Drafts that are not due are left alone.
 func (t *turn) admit(ctx context.Context, drafts []*flow.Draft) error {
-	if err := t.lockKeys(ctx, drafts); err != nil {
+	var names []string
+	for _, d := range drafts {
+		if d.Key != "" {
+			names = append(names, d.Key)
+		}
+	}
+	if err := t.lockKeys(ctx, names); err != nil {
 		return err
 	}
 	for _, d := range drafts {
@@ -27,15 +33,12 @@ func (t *turn) admit(ctx context.Context, drafts []*flow.Draft) error {
 	return nil
 }
 
-// lockKeys locks the keys of drafts that the turn does not hold yet.
-func (t *turn) lockKeys(ctx context.Context, drafts []*flow.Draft) error {
+// lockKeys locks those of the keys that the turn does not hold yet.
+func (t *turn) lockKeys(ctx context.Context, wanted []string) error {
 	var names []string
-	for _, d := range drafts {
-		if d.Key == "" {
-			continue
-		}
-		if k := t.key(d.Key); !k.locked {
-			names = append(names, d.Key)
+	for _, name := range wanted {
+		if k := t.key(name); !k.locked {
+			names = append(names, name)
 			k.locked = true
 		}
 	}

@@ -122,6 +122,9 @@ func (o *submitOp) want(t *turn) {
 	if o.key != "" {
 		t.wantIdem = append(t.wantIdem, o.key)
 	}
+	if o.request.Key != "" {
+		t.wantKeys = append(t.wantKeys, o.request.Key)
+	}
 }
 
 func (o *submitOp) decide(ctx context.Context, t *turn) error {

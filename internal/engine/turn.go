@@ -19,6 +19,7 @@ type turn struct {
 
 	wantIDs  []flow.ID
 	wantIdem []string
+	wantKeys []string // concurrency keys
 
 	drafts  map[flow.ID]*flow.Draft
 	dirty   []*flow.Draft // to be written, in the order in which they were decided
@@ -128,7 +129,10 @@ func (t *turn) loadWanted(ctx context.Context) error {
 			return fmt.Errorf("load idempotency keys: %w", err)
 		}
 	}
-	return t.load(ctx, t.wantIDs, store.WithoutPayload)
+	if err := t.load(ctx, t.wantIDs, store.WithoutPayload); err != nil {
+		return err
+	}
+	return t.lockKeys(ctx, t.wantKeys)
 }
 
 // load brings executions into the turn.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/flow"
@@ -131,12 +132,7 @@ func (t *tx) Apply(ctx context.Context, d store.Delta) error {
 		w.addInbox(x)
 		t.news.add(x)
 	}
-	for _, k := range d.Keys {
-		c := w.keys.all
-		c[0].text(k.Key)
-		c[1].id(k.Execution)
-		c[2].bytes(k.Hash[:])
-	}
+	t.idem = append(t.idem, d.Keys...)
 	t.put(qInsertLive, &w.insert)
 	t.put(qInsertEnded, &w.ended)
 	t.put(qInsertPayload, &w.payloads)
@@ -160,12 +156,24 @@ func (t *tx) Apply(ctx context.Context, d store.Delta) error {
 		}
 		t.add(qMark, a, nil)
 	}
-	t.put(qInsertKeys, &w.keys)
 	t.feed(d.Input)
 	if len(t.a.b) > sendBeyond {
 		return t.flush(ctx)
 	}
 	return nil
+}
+
+// insertKeys writes the idempotency keys, last and in order: whoever has written the same one is waited for.
+func (t *tx) insertKeys() {
+	slices.SortFunc(t.idem, func(a, b store.IdempotencyKey) int { return strings.Compare(a.Key, b.Key) })
+	c := t.w.keys.begin(oidText, oidUUID, oidBytes)
+	for _, k := range t.idem {
+		c[0].text(k.Key)
+		c[1].id(k.Execution)
+		c[2].bytes(k.Hash[:])
+	}
+	t.put(qInsertKeys, &t.w.keys)
+	t.idem = nil
 }
 
 // sendBeyond is how many bytes of parameters may wait for the commit.
@@ -201,7 +209,6 @@ func (w *writes) begin() {
 	w.end.begin(id, i2, i4, i8, i2, id, i2, i8, bytes, bytes, bytes, bytes)
 	w.dropKept.begin(id, i8)
 	w.keep.begin(id, i8, bytes)
-	w.keys.begin(text, id, bytes)
 }
 
 // addNew adds a new execution: its row, and what hangs on it.

@@ -83,6 +83,9 @@ var (
 		SELECT t.id, EXISTS (SELECT FROM {s}.live l WHERE l.id = t.id), d.created_at, d.action, d.detail
 		FROM tree t LEFT JOIN {s}.ended d ON d.id = t.id`)
 
+	qLockEnded  = sql(`SELECT d.id FROM {s}.ended d WHERE d.id = ANY ($1::uuid[]) FOR UPDATE SKIP LOCKED`)
+	qStillEnded = sql(`SELECT d.id FROM {s}.ended d WHERE d.id = ANY ($1::uuid[])`)
+
 	qDeleteLabels = sql(`DELETE FROM {s}.labels b USING ` + rowsOf("id uuid, name text, value text") + ` AS v
 		WHERE b.name = v.name AND b.value = v.value AND b.id = v.id`)
 
@@ -95,6 +98,20 @@ var (
 	qUnusedKeys = sql(`DELETE FROM {s}.keys WHERE key IN (SELECT k.key FROM {s}.keys k WHERE k.key = ANY ($1::text[])
 		AND NOT EXISTS (SELECT FROM {s}.live l WHERE l.key = k.key) ORDER BY k.key FOR UPDATE SKIP LOCKED)`)
 )
+
+// notBeingRemoved locks executions that have ended, and leaves out those that somebody else has locked: nobody does that but
+// to remove them.
+func (t *tx) notBeingRemoved(ctx context.Context, ids []flow.ID) ([]flow.ID, error) {
+	var locked, there []flow.ID
+	t.free = true
+	t.add(qLockEnded, t.args().ids(ids), readID(&locked))
+	if err := t.ask(ctx, qStillEnded, t.args().ids(ids), readID(&there)); err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(slices.Clone(ids), func(id flow.ID) bool {
+		return slices.Contains(there, id) && !slices.Contains(locked, id)
+	}), nil
+}
 
 // removals are the statements that delete what hangs on executions; each takes their ids.
 var removals = []*query{
@@ -115,7 +132,11 @@ func (t *tx) Remove(ctx context.Context, ids []flow.ID) error {
 	var labels, keys, child columns
 	l, k, c := labels.begin(oidUUID, oidText, oidText), keys.begin(oidText, oidUUID), child.begin(oidUUID, oidUUID, oidInt4, oidInt4, oidInt2, oidText)
 	var locks []string
-	err := t.ask(ctx, qTree, t.args().ids(ids), func(r *rows) error {
+	ids, err := t.notBeingRemoved(ctx, ids)
+	if err != nil {
+		return fmt.Errorf("find what is to be removed: %w", err)
+	}
+	err = t.ask(ctx, qTree, t.args().ids(ids), func(r *rows) error {
 		x := flow.Execution{ID: r.id()}
 		if r.bool() {
 			alive = x.ID

@@ -24,7 +24,7 @@ func again(err error) bool {
 	}
 	switch e.Code {
 	case "40001", "40P01", // serialisation failure, deadlock
-		"55P03": // waited too long for a lock (line.go)
+		"55P03": // waited too long for a lock
 		return true
 	}
 	return false

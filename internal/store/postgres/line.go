@@ -9,19 +9,28 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
+const (
+	line    = ` FROM {s}.live l WHERE l.key = $1 AND l.place = 2 ORDER BY l.priority DESC, l.ticket LIMIT $2`
+	holders = ` FROM {s}.live l WHERE l.key = $1 AND l.place IN (3, 4) ORDER BY l.created_at, l.id LIMIT $2`
+)
+
 var (
 	qLockKeys = sql(`SELECT key FROM {s}.keys WHERE key = ANY ($1::text[]) ORDER BY key FOR UPDATE`)
 
-	qMakeKeys = sql(`INSERT INTO {s}.keys (key) SELECT k FROM unnest($1::text[]) k ORDER BY k ON CONFLICT DO NOTHING RETURNING key`)
+	qTryKeys = sql(`SELECT key FROM {s}.keys WHERE key = ANY ($1::text[]) ORDER BY key FOR UPDATE SKIP LOCKED`)
+
+	qKnownKeys = sql(`SELECT key FROM {s}.keys WHERE key = ANY ($1::text[])`)
+
+	qMakeKeys = sql(`INSERT INTO {s}.keys (key) SELECT k FROM unnest($1::text[]) k ORDER BY k ON CONFLICT DO NOTHING`)
 
 	qUse = sql(`SELECT k.key, (SELECT count(*) FROM {s}.live l WHERE l.key = k.key AND l.place IN (3, 4)),
 		(SELECT count(*) FROM (SELECT FROM {s}.live l WHERE l.key = k.key AND l.place = 2 LIMIT $2) w) FROM unnest($1::text[]) AS k(key)`)
 
-	qLine = sql(`SELECT ` + liveColumns + ` FROM {s}.live l WHERE l.key = $1 AND l.place = 2 ORDER BY l.priority DESC, l.ticket LIMIT $2 FOR UPDATE`)
+	qLine   = sql(`SELECT ` + liveColumns + line + ` FOR UPDATE SKIP LOCKED`)
+	qLineOf = sql(`SELECT l.id` + line)
 
-	qHolders = sql(`SELECT ` + liveColumns + ` FROM {s}.live l WHERE l.key = $1 AND l.place IN (3, 4) ORDER BY l.created_at, l.id LIMIT $2 FOR UPDATE`)
-
-	qPatience = sql(`SELECT set_config('lock_timeout', $1, true)`)
+	qHolders   = sql(`SELECT ` + liveColumns + holders + ` FOR UPDATE SKIP LOCKED`)
+	qHoldersOf = sql(`SELECT l.id` + holders)
 )
 
 // LockKeys implements store.Executions. Every change of who holds a key or waits for it is decided under this lock, so
@@ -32,55 +41,90 @@ func (t *tx) LockKeys(ctx context.Context, keys []string) (map[string]store.KeyU
 		return use, nil
 	}
 	keys = unique(keys)
+	t.asked = append(t.asked, locks{keys: keys})
 	t.tickets = ticketBlock{} // a ticket drawn before the lock could stand before one that somebody drew under it
-	locked := make(map[string]bool, len(keys))
-	note := func(r *rows) error {
-		locked[r.text()] = true
-		return nil
-	}
-	count := func() {
+	for {
+		fresh := t.notLocked(keys)
+		if len(fresh) > 0 {
+			q := qTryKeys
+			if t.mayWaitForKeys(fresh) {
+				q = qLockKeys
+			}
+			t.add(q, t.args().texts(fresh), func(r *rows) error {
+				t.lockedKey(r.text())
+				return nil
+			})
+		}
 		t.add(qUse, t.args().texts(keys).int(store.WaitingCounted), func(r *rows) error {
 			use[r.text()] = store.KeyUse{Holders: int(r.int()), Waiting: int(r.int())}
 			return nil
 		})
-	}
-	t.add(qLockKeys, t.args().texts(keys), note)
-	count()
-	for {
 		if err := t.flush(ctx); err != nil {
 			return nil, fmt.Errorf("lock keys: %w", err)
 		}
-		missing := slices.DeleteFunc(slices.Clone(keys), func(k string) bool { return locked[k] })
-		if len(missing) == 0 {
+		if fresh = t.notLocked(keys); len(fresh) == 0 {
 			return use, nil
 		}
-		// Keys that nobody has used yet. One that somebody else makes at the same moment is waited for, and locked then.
-		t.add(qMakeKeys, t.args().texts(missing), note)
-		t.add(qLockKeys, t.args().texts(missing), note)
-		count()
+		if err := t.makeKeys(ctx, fresh); err != nil {
+			return nil, err
+		}
 	}
 }
 
-// linePatience is how long the holder of a key's lock waits for an execution of its line. The rule is execution before
-// key; whoever locks a line goes against it, and so is the one that gives way and begins again.
-const linePatience = "100ms"
+func (t *tx) notLocked(keys []string) []string {
+	var fresh []string
+	for _, k := range keys {
+		if !t.keys[k] {
+			fresh = append(fresh, k)
+		}
+	}
+	return fresh
+}
+
+// makeKeys makes rows for keys that nobody has used yet. They are made beside the transaction: one that somebody else is
+// making at the same moment is waited for, whatever this transaction has locked.
+func (t *tx) makeKeys(ctx context.Context, keys []string) error {
+	known := 0
+	err := t.ask(ctx, qKnownKeys, t.args().texts(keys), func(*rows) error {
+		known++
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("look up keys: %w", err)
+	}
+	if known > 0 {
+		return t.giveUp() // somebody has locked one, or has just made it
+	}
+	var a args
+	if err := t.s.read(ctx, call{q: qMakeKeys, params: a.texts(keys).params}); err != nil {
+		return fmt.Errorf("make keys: %w", err)
+	}
+	return nil
+}
 
 // Line implements store.Executions.
 func (t *tx) Line(ctx context.Context, key string, n int) ([]*flow.Execution, error) {
-	return t.underKey(ctx, qLine, key, n)
+	return t.underKey(ctx, qLine, qLineOf, key, n)
 }
 
 // Holders implements store.Executions.
 func (t *tx) Holders(ctx context.Context, key string, n int) ([]*flow.Execution, error) {
-	return t.underKey(ctx, qHolders, key, n)
+	return t.underKey(ctx, qHolders, qHoldersOf, key, n)
 }
 
-func (t *tx) underKey(ctx context.Context, q *query, key string, n int) ([]*flow.Execution, error) {
+// underKey locks executions after their key, which is against the order: they are not waited for.
+func (t *tx) underKey(ctx context.Context, q, of *query, key string, n int) ([]*flow.Execution, error) {
 	var all []*flow.Execution
-	t.add(qPatience, t.args().text(linePatience), nil)
+	var want locks
 	t.add(q, t.args().text(key).int(int64(n)), t.collect(&all, store.WithoutPayload))
-	if err := t.ask(ctx, qPatience, t.args().text(fmt.Sprint(lockTimeout.Milliseconds())), nil); err != nil {
+	if err := t.ask(ctx, of, t.args().text(key).int(int64(n)), readID(&want.executions)); err != nil {
 		return nil, fmt.Errorf("lock executions of key %q: %w", key, err)
+	}
+	t.asked = append(t.asked, want)
+	for _, id := range want.executions {
+		if _, locked := t.runs[id]; !locked {
+			return nil, t.giveUp()
+		}
 	}
 	return all, nil
 }

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/flow"
@@ -22,11 +23,17 @@ const (
 	joinEnded      = ` LEFT JOIN {s}.payloads p ON p.id = CASE WHEN d.apart THEN d.id END`
 )
 
-var (
-	qLock = sql(`SELECT ` + liveColumns + ` FROM {s}.live l WHERE l.id = ANY ($1::uuid[]) ORDER BY l.id FOR UPDATE`)
+const (
+	lockLive    = `SELECT ` + liveColumns + ` FROM {s}.live l WHERE l.id = ANY ($1::uuid[]) ORDER BY l.id DESC FOR UPDATE OF l`
+	lockPayload = `SELECT ` + liveColumns + livePayload + ` FROM {s}.live l` + joinLive +
+		` WHERE l.id = ANY ($1::uuid[]) ORDER BY l.id DESC FOR UPDATE OF l`
+)
 
-	qLockPayload = sql(`SELECT ` + liveColumns + livePayload + ` FROM {s}.live l` + joinLive +
-		` WHERE l.id = ANY ($1::uuid[]) ORDER BY l.id FOR UPDATE OF l`)
+var (
+	qLock        = sql(lockLive)
+	qTryLock     = sql(lockLive + ` SKIP LOCKED`)
+	qLockPayload = sql(lockPayload)
+	qTryPayload  = sql(lockPayload + ` SKIP LOCKED`)
 
 	qEnded = sql(`SELECT ` + endedColumns + ` FROM {s}.ended d WHERE d.id = ANY ($1::uuid[])`)
 
@@ -102,7 +109,8 @@ func (r *rows) outcome() (flow.Outcome, error) {
 	return flow.Outcome{Error: e, Output: r.bytes()}, err
 }
 
-// collect returns a reader of live rows that adds to all, and remembers how much history each row carries.
+// collect returns a reader of live rows that have been locked, which adds to all and remembers how much history each row
+// carries.
 func (t *tx) collect(all *[]*flow.Execution, p store.Payload) func(*rows) error {
 	return func(r *rows) error {
 		x, size, err := r.live(bool(p))
@@ -110,9 +118,23 @@ func (t *tx) collect(all *[]*flow.Execution, p store.Payload) func(*rows) error 
 			return err
 		}
 		t.runs[x.ID] = run{size}
+		t.lockedExecution(x.ID)
 		*all = append(*all, x)
 		return nil
 	}
+}
+
+// lockQuery locks executions named, the highest id first: everything in line, or what nobody else has locked.
+func lockQuery(wait bool, p store.Payload) *query {
+	switch {
+	case wait && bool(p):
+		return qLockPayload
+	case wait:
+		return qLock
+	case bool(p):
+		return qTryPayload
+	}
+	return qTryLock
 }
 
 // Lock implements store.Executions.
@@ -121,10 +143,9 @@ func (t *tx) Lock(ctx context.Context, ids []flow.ID, p store.Payload) ([]*flow.
 		return nil, nil
 	}
 	all := make([]*flow.Execution, 0, len(ids))
-	q := qLock
-	if p {
-		q = qLockPayload
-	}
+	wait := t.mayWaitFor(ids)
+	q := lockQuery(wait, p)
+	t.asked = append(t.asked, locks{executions: ids})
 	if err := t.ask(ctx, q, t.args().ids(ids), t.collect(&all, p)); err != nil {
 		return nil, fmt.Errorf("lock executions: %w", err)
 	}
@@ -145,6 +166,19 @@ func (t *tx) Lock(ctx context.Context, ids []flow.ID, p store.Payload) ([]*flow.
 	}
 	if len(missing) == 0 {
 		return all, nil
+	}
+	if !wait {
+		busy := false
+		err := t.ask(ctx, qAlive, t.args().ids(missing), func(*rows) error {
+			busy = true
+			return nil
+		})
+		if err != nil {
+			return nil, fmt.Errorf("lock executions: %w", err)
+		}
+		if busy {
+			return nil, t.giveUp()
+		}
 	}
 	q = qEnded
 	if p {
@@ -214,6 +248,11 @@ func (t *tx) Inbox(ctx context.Context, id flow.ID) ([]flow.Event, error) {
 // Submitted implements store.Executions.
 func (t *tx) Submitted(ctx context.Context, keys []string) (map[string]store.IdempotencyKey, error) {
 	found := make(map[string]store.IdempotencyKey)
+	for _, k := range t.idem { // not written yet
+		if slices.Contains(keys, k.Key) {
+			found[k.Key] = k
+		}
+	}
 	if len(keys) == 0 {
 		return found, nil
 	}

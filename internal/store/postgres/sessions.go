@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/flow"
@@ -15,9 +16,12 @@ const sessionColumns = `id, name, embedded, queues, kinds, slots, started_at, ex
 var (
 	qOpenSession = sql(`INSERT INTO {s}.sessions (` + sessionColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`)
 
-	qRenewSession = sql(`UPDATE {s}.sessions SET expires_at = $3 WHERE id = $1 AND expires_at > $2 RETURNING 1`)
+	qRenewSession = sql(`UPDATE {s}.sessions SET expires_at = $3 WHERE id = (SELECT id FROM {s}.sessions WHERE id = $1 AND expires_at > $2
+		FOR UPDATE SKIP LOCKED) RETURNING 1`)
 
-	qSession = sql(`SELECT ` + sessionColumns + ` FROM {s}.sessions WHERE id = $1 FOR SHARE`)
+	qSession = sql(`SELECT ` + sessionColumns + ` FROM {s}.sessions WHERE id = $1 FOR SHARE SKIP LOCKED`)
+
+	qSessionAt = sql(`SELECT 1 FROM {s}.sessions WHERE id = $1 AND expires_at > $2`)
 
 	qDropSession = sql(`DELETE FROM {s}.sessions WHERE id = $1`)
 
@@ -27,7 +31,7 @@ var (
 
 	qExpireEmbedded = sql(`UPDATE {s}.sessions SET expires_at = $1 WHERE embedded AND expires_at > $1`)
 
-	qOwned = sql(`SELECT ` + liveColumns + ` FROM {s}.live l WHERE l.owner = $1 AND l.id > $2 ORDER BY l.id LIMIT $3 FOR UPDATE`)
+	qOwned = sql(`SELECT l.id FROM {s}.live l WHERE l.owner = $1 AND l.id > $2 ORDER BY l.id LIMIT $3`)
 
 	qOrdered = sql(`SELECT ` + liveColumns + ` FROM {s}.live l WHERE l.owner = $1 AND l.ordered`)
 )
@@ -45,22 +49,44 @@ func (t *tx) OpenSession(ctx context.Context, s store.Session) error {
 // RenewSession implements store.Sessions.
 func (t *tx) RenewSession(ctx context.Context, id flow.ID, now, expires time.Time) (bool, error) {
 	renewed := false
+	t.asked = append(t.asked, locks{sessions: []flow.ID{id}})
 	a := t.args().id(id).int(row.Micros(now)).int(row.Micros(expires))
 	err := t.ask(ctx, qRenewSession, a, func(*rows) error {
 		renewed = true
 		return nil
 	})
+	if err == nil && !renewed {
+		err = t.unlessThere(ctx, id, now)
+	}
 	if err != nil {
 		return false, fmt.Errorf("renew session %s: %w", id.Text(flow.SessionPrefix), err)
 	}
 	return renewed, nil
 }
 
+// unlessThere gives up when a session that could not be locked is there, and has not expired at now.
+func (t *tx) unlessThere(ctx context.Context, id flow.ID, now time.Time) error {
+	there := false
+	err := t.ask(ctx, qSessionAt, t.args().id(id).int(row.Micros(now)), func(*rows) error {
+		there = true
+		return nil
+	})
+	if err == nil && there {
+		return t.giveUp()
+	}
+	return err
+}
+
 // LockSession implements store.Sessions. The lock is shared: many may claim for a session at once, while nobody can drop
 // or renew it.
 func (t *tx) LockSession(ctx context.Context, id flow.ID) (store.Session, error) {
 	var all []store.Session
-	if err := t.ask(ctx, qSession, t.args().id(id), readSession(&all)); err != nil {
+	t.asked = append(t.asked, locks{sessions: []flow.ID{id}})
+	err := t.ask(ctx, qSession, t.args().id(id), readSession(&all))
+	if err == nil && len(all) == 0 {
+		err = t.unlessThere(ctx, id, time.Time{})
+	}
+	if err != nil {
 		return store.Session{}, fmt.Errorf("lock session %s: %w", id.Text(flow.SessionPrefix), err)
 	}
 	if len(all) == 0 {
@@ -97,9 +123,27 @@ func (t *tx) ExpireEmbedded(ctx context.Context, now time.Time) error {
 // OwnedBy implements store.Sessions.
 func (t *tx) OwnedBy(ctx context.Context, session, after flow.ID, n int) ([]*flow.Execution, error) {
 	var all []*flow.Execution
-	a := t.args().id(session).id(after).int(int64(n))
-	if err := t.ask(ctx, qOwned, a, t.collect(&all, store.WithoutPayload)); err != nil {
-		return nil, fmt.Errorf("find what session %s holds: %w", session.Text(flow.SessionPrefix), err)
+	for len(all) < n {
+		var ids []flow.ID
+		most := n - len(all)
+		err := t.ask(ctx, qOwned, t.args().id(session).id(after).int(int64(most)), readID(&ids))
+		var xs []*flow.Execution
+		if err == nil {
+			xs, err = t.Lock(ctx, ids, store.WithoutPayload)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("find what session %s holds: %w", session.Text(flow.SessionPrefix), err)
+		}
+		slices.SortFunc(xs, func(a, b *flow.Execution) int { return slices.Compare(a.ID[:], b.ID[:]) })
+		for _, x := range xs {
+			if x.Place == flow.Held && x.Owner == session { // it may have ended while it was waited for
+				all = append(all, x)
+			}
+		}
+		if len(ids) < most {
+			return all, nil
+		}
+		after = ids[len(ids)-1]
 	}
 	return all, nil
 }
@@ -107,7 +151,12 @@ func (t *tx) OwnedBy(ctx context.Context, session, after flow.ID, n int) ([]*flo
 // Ordered implements store.Sessions.
 func (t *tx) Ordered(ctx context.Context, session flow.ID) ([]*flow.Execution, error) {
 	var all []*flow.Execution
-	if err := t.ask(ctx, qOrdered, t.args().id(session), t.collect(&all, store.WithoutPayload)); err != nil {
+	err := t.ask(ctx, qOrdered, t.args().id(session), func(r *rows) error {
+		x, _, err := r.live(false)
+		all = append(all, x)
+		return err
+	})
+	if err != nil {
 		return nil, fmt.Errorf("find orders to session %s: %w", session.Text(flow.SessionPrefix), err)
 	}
 	return all, nil

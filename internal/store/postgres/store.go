@@ -193,9 +193,17 @@ func (s *Store) conn(pc *pgxpool.Conn) *conn {
 // Update implements store.Store. Waiting for a connection ends with ctx; a transaction that has begun is not interrupted.
 // What Apply is given is sent with the next read or with the commit, and it is then that a conflict shows.
 func (s *Store) Update(ctx context.Context, decide func(context.Context, store.Tx) error) error {
+	var first *locks
 	for try := 1; ; try++ {
-		err := s.update(ctx, decide)
-		if err == nil || !again(err) {
+		err := s.update(ctx, first, decide)
+		if err == nil {
+			return nil
+		}
+		if l := wanted(err); l != nil && try < mostTries {
+			first = l
+			continue
+		}
+		if !again(err) {
 			return err
 		}
 		if try == mostTries {
@@ -211,7 +219,7 @@ func (s *Store) Update(ctx context.Context, decide func(context.Context, store.T
 	}
 }
 
-func (s *Store) update(ctx context.Context, decide func(context.Context, store.Tx) error) error {
+func (s *Store) update(ctx context.Context, first *locks, decide func(context.Context, store.Tx) error) error {
 	pc, err := s.writers.Acquire(ctx)
 	if err != nil {
 		if ctx.Err() != nil {
@@ -222,6 +230,11 @@ func (s *Store) update(ctx context.Context, decide func(context.Context, store.T
 	defer pc.Release()
 	t := newTx(s, s.conn(pc))
 	defer t.end()
+	if first != nil {
+		if err := t.hold(ctx, first); err != nil {
+			return err
+		}
+	}
 	if err := decide(ctx, t); err != nil {
 		return err
 	}

@@ -19,6 +19,7 @@ type tx struct {
 	s *Store
 	c *conn
 	*scratch
+	order
 
 	begun  bool
 	failed error // of a statement: nothing more can be done in this transaction
@@ -26,6 +27,7 @@ type tx struct {
 	now       time.Time
 	nowUnread bool
 	tickets   ticketBlock
+	idem      []store.IdempotencyKey // written with the commit
 	news      news
 }
 
@@ -136,6 +138,7 @@ func (t *tx) commit() error {
 	if !t.begun {
 		return nil
 	}
+	t.insertKeys()
 	t.calls = append(t.calls, call{q: qCommit})
 	done, err := t.run(t.calls)
 	switch {

@@ -1,0 +1,147 @@
+package postgres
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// Nobody waits in a circle, because everybody waits in one order: executions by id, the highest first; then concurrency
+// keys by name. A transaction waits for a lock only when that stands behind every lock it holds.
+// Executions come before their workflows that way, as reports need them, for ids grow; where clocks differ, or a cancel
+// goes from the workflow to its tasks, or one decision leads to the next, a lock may be wanted out of order. Then it is
+// tried, and if somebody else has it the transaction gives up all it has and is decided again; the next run begins with
+// everything that the last one had and wanted, in order.
+//
+// What is locked with SKIP LOCKED never waits: neither does who takes from a queue, nor who locks a session, which only a
+// transaction that has nothing else yet waits for. Idempotency keys come last: they are written with the commit, sorted.
+
+// locks are what a transaction has locked or wants to lock.
+type locks struct {
+	executions []flow.ID
+	keys       []string
+	sessions   []flow.ID
+}
+
+// outOfOrder ends a transaction that would have had to wait out of order.
+type outOfOrder struct{ want locks }
+
+func (*outOfOrder) Error() string { return "rows are in use that may not be waited for now" }
+
+// Unwrap makes it a conflict for whoever does not know better.
+func (*outOfOrder) Unwrap() error { return store.ErrConflict }
+
+// order is how far along the order a transaction is.
+type order struct {
+	asked []locks // in parts, as they were asked for
+
+	first  map[flow.ID]bool // locked before the decision began: not read yet
+	lowest flow.ID          // of the executions; zero: none
+	keys   map[string]bool
+	key    string // the last of the keys
+	free   bool   // something is locked that stands in no order
+}
+
+var (
+	qHold = sql(`SELECT l.id FROM {s}.live l WHERE l.id = ANY ($1::uuid[]) ORDER BY l.id DESC FOR UPDATE`)
+
+	// As an INSERT it locks what is there and what is not in one order. No value changes.
+	qHoldKeys = sql(`INSERT INTO {s}.keys (key) SELECT k FROM unnest($1::text[]) k ORDER BY k
+		ON CONFLICT (key) DO UPDATE SET key = excluded.key RETURNING key`)
+
+	qHoldSessions = sql(`SELECT id FROM {s}.sessions WHERE id = ANY ($1::uuid[]) ORDER BY id FOR UPDATE`)
+
+	qAlive = sql(`SELECT 1 FROM {s}.live l WHERE l.id = ANY ($1::uuid[]) LIMIT 1`)
+)
+
+// hold begins a transaction with locks in order.
+func (t *tx) hold(ctx context.Context, l *locks) error {
+	t.asked = append(t.asked, *l)
+	if len(l.sessions) > 0 {
+		t.add(qHoldSessions, t.args().ids(l.sessions), nil)
+	}
+	if len(l.executions) > 0 {
+		t.first = make(map[flow.ID]bool, len(l.executions))
+		t.add(qHold, t.args().ids(l.executions), func(r *rows) error {
+			id := r.id()
+			t.first[id] = true
+			t.lockedExecution(id)
+			return nil
+		})
+	}
+	if len(l.keys) > 0 {
+		t.add(qHoldKeys, t.args().texts(unique(l.keys)), func(r *rows) error {
+			t.lockedKey(r.text())
+			return nil
+		})
+	}
+	if err := t.flush(ctx); err != nil {
+		return fmt.Errorf("lock in order: %w", err)
+	}
+	t.nowUnread = false // that was before the wait
+	return nil
+}
+
+func (t *tx) lockedExecution(id flow.ID) {
+	if t.lowest.IsZero() || bytes.Compare(id[:], t.lowest[:]) < 0 {
+		t.lowest = id
+	}
+}
+
+func (t *tx) lockedKey(key string) {
+	if t.keys == nil {
+		t.keys = make(map[string]bool)
+	}
+	t.keys[key] = true
+	t.key = max(t.key, key)
+}
+
+// mayWaitFor reports whether executions may be waited for: all that are not locked yet stand behind everything that is.
+func (t *tx) mayWaitFor(ids []flow.ID) bool {
+	if t.lowest.IsZero() && t.keys == nil && !t.free {
+		return true
+	}
+	for _, id := range ids {
+		_, read := t.runs[id]
+		if read || t.first[id] {
+			continue
+		}
+		if t.keys != nil || t.free || bytes.Compare(id[:], t.lowest[:]) >= 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// mayWaitForKeys reports the same for keys that are not locked yet, in order.
+func (t *tx) mayWaitForKeys(fresh []string) bool {
+	return !t.free && (t.keys == nil || fresh[0] > t.key)
+}
+
+// giveUp ends the transaction: it is to be run again with all that it has asked for locked from the start.
+func (t *tx) giveUp() error {
+	var all locks
+	for _, l := range t.asked {
+		all.executions = append(all.executions, l.executions...)
+		all.keys = append(all.keys, l.keys...)
+		all.sessions = append(all.sessions, l.sessions...)
+	}
+	slices.SortFunc(all.executions, func(a, b flow.ID) int { return bytes.Compare(a[:], b[:]) })
+	all.executions = slices.Compact(all.executions)
+	t.failed = &outOfOrder{want: all}
+	return t.failed
+}
+
+// wanted returns what a transaction that gave up wants locked when it is run again; nil when err is something else.
+func wanted(err error) *locks {
+	var o *outOfOrder
+	if errors.As(err, &o) {
+		return &o.want
+	}
+	return nil
+}

@@ -1,0 +1,217 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// ownDatabase is the DSN of a database of the test's own, whose counters nobody else moves.
+func ownDatabase(t *testing.T) string {
+	t.Helper()
+	dsn, name := server(t), fmt.Sprintf("test_%016x", rand.Uint64())
+	c, err := pgx.ParseConfig(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	execute(t, dsn, "CREATE DATABASE "+name)
+	t.Cleanup(func() { execute(t, dsn, "DROP DATABASE IF EXISTS "+name+" WITH (FORCE)") })
+	return fmt.Sprintf("postgres://%s:%s@%s:%d/%s?sslmode=disable", c.User, c.Password, c.Host, c.Port, name)
+}
+
+// deadlocks is how many PostgreSQL has found in a database that nobody else is connected to any more.
+func deadlocks(t *testing.T, dsn string) (n int) {
+	t.Helper()
+	c, err := pgx.Connect(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close(context.Background())
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for others := 1; others > 0; <-tick.C { // counters of a connection are added up when it ends
+		err := c.QueryRow(t.Context(), `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()
+			AND backend_type = 'client backend'`).Scan(&others)
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := c.QueryRow(t.Context(), `SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()`).Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// meeting lets two transactions meet in their midst, once: what they do again they do without each other.
+type meeting struct {
+	once [2]sync.Once
+	here sync.WaitGroup
+}
+
+func newMeeting() *meeting {
+	m := &meeting{}
+	m.here.Add(2)
+	return m
+}
+
+func (m *meeting) come(i int) {
+	m.once[i].Do(func() {
+		m.here.Done()
+		m.here.Wait()
+	})
+}
+
+// step is a part of a decision.
+type step func(context.Context, store.Tx) error
+
+// counted is an error unless as many were found as should be.
+func counted(what string, got, want int, err error) error {
+	if err == nil && got != want {
+		err = fmt.Errorf("%s: got %d, want %d", what, got, want)
+	}
+	return err
+}
+
+func lockThese(ids ...flow.ID) step {
+	return func(ctx context.Context, tx store.Tx) error {
+		xs, err := tx.Lock(ctx, ids, store.WithoutPayload)
+		return counted("lock", len(xs), len(ids), err)
+	}
+}
+
+func lockKey(name string) step {
+	return func(ctx context.Context, tx store.Tx) error {
+		use, err := tx.LockKeys(ctx, []string{name})
+		return counted("keys", len(use), 1, err)
+	}
+}
+
+func lockLine(key string) step {
+	return func(ctx context.Context, tx store.Tx) error {
+		xs, err := tx.Line(ctx, key, 10)
+		return counted("line", len(xs), 1, err)
+	}
+}
+
+func lockSeat(session flow.ID) step {
+	return func(ctx context.Context, tx store.Tx) error {
+		_, err := tx.LockSession(ctx, session)
+		return err
+	}
+}
+
+func lockOwned(session flow.ID) step {
+	return func(ctx context.Context, tx store.Tx) error {
+		xs, err := tx.OwnedBy(ctx, session, flow.ID{}, 10)
+		return counted("owned", len(xs), 1, err)
+	}
+}
+
+func renew(session flow.ID) step {
+	return func(ctx context.Context, tx store.Tx) error {
+		ok, err := tx.RenewSession(ctx, session, time.Time{}, time.Now().Add(time.Hour))
+		if err == nil && !ok {
+			err = fmt.Errorf("session %s is gone", session)
+		}
+		return err
+	}
+}
+
+// Two transactions that lock the same things the other way round both commit, and PostgreSQL never has to end one of them
+// because each waits for the other.
+func TestLockOrder(t *testing.T) {
+	t.Parallel()
+	dsn := ownDatabase(t)
+	var stores [2]*Store
+	for i := range stores {
+		s, err := Open(t.Context(), dsn, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		stores[i] = s
+	}
+	update := func(do step) {
+		t.Helper()
+		if err := stores[0].Update(t.Context(), do); err != nil {
+			t.Fatal(err)
+		}
+	}
+	now := time.Now().UTC().Truncate(time.Microsecond)
+	made := byte(0)
+	id := func() flow.ID { made++; return flow.ID{1: 7, 15: made} }
+	session := func() flow.ID {
+		s := store.Session{ID: id(), Name: "w", StartedAt: now, ExpiresAt: now.Add(time.Hour)}
+		update(func(ctx context.Context, tx store.Tx) error { return tx.OpenSession(ctx, s) })
+		return s.ID
+	}
+	// execution makes one that a session holds, or that waits for a key.
+	execution := func(key string, owner flow.ID) flow.ID {
+		d := flow.Submit(id(), flow.Request{Action: "noop", Kind: flow.KindNoop, Queue: "default", Key: key, KeyLimit: 1, CreatedAt: now})
+		var err error
+		if owner.IsZero() {
+			err = d.Wait(1, now)
+		} else if err = d.Schedule(1, now); err == nil {
+			err = d.Claim(owner, "w", now)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		update(func(ctx context.Context, tx store.Tx) error {
+			return tx.Apply(ctx, store.Delta{Drafts: []*flow.Draft{d}})
+		})
+		return d.ID
+	}
+	s1, s2 := session(), session()
+	a, b, waits := execution("", s1), execution("", s2), execution("line", flow.ID{})
+	for _, key := range []string{"line", "old 1", "old 2"} {
+		update(lockKey(key))
+	}
+	crossed := func(x, y step) [2][2]step { return [2][2]step{{x, y}, {y, x}} }
+	for name, ways := range map[string][2][2]step{
+		"executions":            crossed(lockThese(a), lockThese(b)),
+		"keys":                  crossed(lockKey("old 1"), lockKey("old 2")),
+		"new keys":              crossed(lockKey("new 1"), lockKey("new 2")),
+		"a new and an old key":  crossed(lockKey("new 3"), lockKey("old 1")),
+		"key and execution":     crossed(lockKey("old 1"), lockThese(a)),
+		"sessions":              crossed(renew(s1), renew(s2)),
+		"a claim and a renewal": crossed(lockSeat(s1), renew(s2)),
+		"session and execution": crossed(lockSeat(s1), lockThese(b)),
+		"recovery and report":   {{renew(s1), lockOwned(s1)}, {lockThese(a), lockSeat(s1)}},
+		"line and cancel":       {{lockKey("line"), lockLine("line")}, {lockThese(waits), lockKey("line")}},
+		"two changes of a seat": {{lockSeat(s1), renew(s1)}, {lockSeat(s1), renew(s1)}},
+	} {
+		m := newMeeting()
+		var both sync.WaitGroup
+		for i, s := range stores {
+			both.Go(func() {
+				err := s.Update(t.Context(), func(ctx context.Context, tx store.Tx) error {
+					if err := ways[i][0](ctx, tx); err != nil {
+						return err
+					}
+					m.come(i)
+					return ways[i][1](ctx, tx)
+				})
+				if err != nil {
+					t.Errorf("%s, way %d: %v", name, i+1, err)
+				}
+			})
+		}
+		both.Wait()
+	}
+	for _, s := range stores {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if n := deadlocks(t, dsn); n > 0 {
+		t.Errorf("%d deadlocks", n)
+	}
+}
