@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"fmt"
 	"maps"
+	"net/netip"
 	"path"
 	"slices"
 	"strconv"
@@ -52,6 +53,14 @@ func (n *run) create(ctx context.Context) error {
 	if len(spec.Argv) == 0 && len(c.Entrypoint) == 0 && len(img.argv) == 0 {
 		return fmt.Errorf("%w: image %q has no command of its own; give one", runtime.ErrSpec, c.Image)
 	}
+	filter, err := profile()
+	if err != nil {
+		return fmt.Errorf("docker: write the seccomp profile: %w", err)
+	}
+	security := []string{"no-new-privileges"}
+	if filter != "" && n.facts.seccomp {
+		security = append(security, "seccomp="+filter)
+	}
 	user := userOf(c, img)
 	l, yes := spec.Limits, true
 	pids, shm := int64(l.Pids), min(l.Disk, 64<<20)
@@ -62,14 +71,19 @@ func (n *run) create(ctx context.Context) error {
 	}
 	host := &container.HostConfig{
 		NetworkMode: container.NetworkMode(network), ReadonlyRootfs: true, CapDrop: []string{"ALL"},
-		SecurityOpt: []string{"no-new-privileges"}, LogConfig: container.LogConfig{Type: "none"},
+		SecurityOpt: security, MaskedPaths: masked, LogConfig: container.LogConfig{Type: "none"},
 		IpcMode: container.IPCModePrivate, CgroupnsMode: container.CgroupnsModePrivate, Init: &yes, Runtime: r.options.OCIRuntime,
 		Tmpfs:   map[string]string{"/tmp": fmt.Sprintf("rw,exec,nosuid,nodev,mode=1777,size=%d,nr_inodes=%d", l.Disk, max(l.Disk>>12, 16))},
 		ShmSize: shm, Mounts: mounts,
 		Resources: container.Resources{
-			Memory: l.Memory, MemorySwap: l.Memory, PidsLimit: &pids,
-			Ulimits: []*container.Ulimit{{Name: "core"}, {Name: "fsize", Soft: l.Disk + fileSlack, Hard: l.Disk + fileSlack}},
+			Memory: l.Memory, MemorySwap: l.Memory, PidsLimit: &pids, Ulimits: []*container.Ulimit{{Name: "core"}},
 		},
+	}
+	if network == "none" {
+		host.DNS = []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1})} // or the host's resolvers are listed inside
+	}
+	if !strings.HasPrefix(r.engine.DaemonHost(), "unix:") { // the volume cannot be watched
+		host.Ulimits = append(host.Ulimits, &container.Ulimit{Name: "fsize", Soft: l.Disk + fileSlack, Hard: l.Disk + fileSlack})
 	}
 	made, err := r.engine.ContainerCreate(ctx, client.ContainerCreateOptions{Config: config, HostConfig: host, Name: n.name()})
 	if err != nil {
@@ -115,6 +129,12 @@ func (n *run) labels() map[string]string {
 // volumeDir is where the volume is mounted that holds the working directory: the engine fills a volume but lets nobody
 // change the owner of its top.
 var volumeDir = path.Dir(runtime.ContainerFiles)
+
+// masked hide what /proc and /sys tell about the host, beyond what the engine hides by itself.
+var masked = []string{"/proc/acpi", "/proc/asound", "/proc/interrupts", "/proc/kallsyms", "/proc/kcore", "/proc/key-users",
+	"/proc/keys", "/proc/kmsg", "/proc/kpagecount", "/proc/kpageflags", "/proc/latency_stats", "/proc/modules", "/proc/pressure",
+	"/proc/sched_debug", "/proc/scsi", "/proc/slabinfo", "/proc/timer_list", "/proc/timer_stats", "/proc/vmallocinfo",
+	"/sys/devices/virtual/powercap", "/sys/firmware", "/sys/kernel"}
 
 // reserved are paths of a container that a mount must not cover.
 var reserved = []string{"/proc", "/dev", "/sys", "/tmp", volumeDir}
