@@ -33,6 +33,8 @@ type evalOptions struct {
 	queue    string
 	detach   bool
 	format   format
+
+	interactive bool
 }
 
 func (a *app) evalCommand() *cobra.Command {
@@ -44,17 +46,22 @@ func (a *app) evalCommand() *cobra.Command {
 as it comes, byte for byte: its standard output to standard output, its standard error to standard error. With -o json
 the result is printed instead: verdict, exit code, times, memory, output, files.
 
+With -i the program reads what is typed here while it runs (or what is piped in): Ctrl-D is its end of file. What was sent
+is kept with the execution, so another attempt reads all of it again. pawl attach joins in from elsewhere.
+
 The language is that of --language, or of the file's extension, or of its first line (#!…).`,
 		Example: `  pawl eval solution.py --stdin cases.txt --limit wall=2s,memory=64MB
   echo 'console.log(6*7)' | pawl eval - --language javascript
   pawl eval plot.py --file data.csv --collect plot.svg --collect-into out/
-  pawl eval main.c --arg 10 --arg 20 -o json`,
+  pawl eval main.c --arg 10 --arg 20 -o json
+  pawl eval -i game.py --limit wall=1h`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return a.eval(cmd.Context(), args[0], &o) },
 	}
 	f := c.Flags()
 	f.StringVarP(&o.language, "language", "l", "", "one of "+strings.Join(api.Languages(), ", "))
 	f.StringVar(&o.stdin, "stdin", "", "file that the program reads as its standard input (- for standard input)")
+	f.BoolVarP(&o.interactive, "interactive", "i", false, "give the program what is read here on standard input, as it comes")
 	f.StringArrayVar(&o.args, "arg", nil, "an argument for the program; may be repeated")
 	f.StringToStringVar(&o.env, "env", nil, "environment for the program, as in NAME=value")
 	f.StringArrayVar(&o.files, "file", nil, "a file to place beside the program, as PATH or NAME=PATH; may be repeated")
@@ -107,6 +114,9 @@ func (a *app) eval(ctx context.Context, file string, o *evalOptions) error {
 
 // evaluation puts the request together.
 func (a *app) evaluation(file string, o *evalOptions) (*api.Evaluation, error) {
+	if o.interactive && (o.stdin != "" || file == "-") {
+		return nil, usage("-i: standard input is what the program reads while it runs: give the program as a file, and leave --stdin out")
+	}
 	files, err := a.readFiles([]string{file})
 	if err != nil {
 		return nil, err
@@ -115,7 +125,7 @@ func (a *app) evaluation(file string, o *evalOptions) (*api.Evaluation, error) {
 		return nil, usage("%s is a directory: name the program's file, and give others with --file", file)
 	}
 	program := files[0].content
-	e := &api.Evaluation{Code: api.Code{Source: string(program), Args: o.args, Env: o.env, Collect: o.collect}, Labels: o.labels, Queue: o.queue}
+	e := &api.Evaluation{Code: api.Code{Source: string(program), Args: o.args, Env: o.env, Collect: o.collect, Interactive: o.interactive}, Labels: o.labels, Queue: o.queue}
 	if e.Language, err = a.languageOf(o.language, file, program); err != nil {
 		return nil, err
 	}
@@ -208,6 +218,9 @@ func (a *app) evaluated(ctx context.Context, s *session, x *api.Execution, o *ev
 			return err
 		})
 	}()
+	if o.interactive {
+		go a.sendStdin(follow, s, x.ID, 0)
+	}
 	pressed := 0
 	for done := false; !done; {
 		select {
