@@ -90,8 +90,9 @@ func (e *Engine) withdraw(k *taker) bool {
 
 // allowance is what a taker may get in a turn, with its session looked up and locked.
 type allowance struct {
-	lost bool // nobody would recover what it claimed
-	room int  // how much more it takes
+	lost   bool // nobody would recover what it claimed
+	room   int  // how much more it takes
+	looked bool // it has taken what waited in its queues, as far as it has room
 }
 
 // allow looks up a taker's session.
@@ -111,22 +112,21 @@ func (t *turn) allow(ctx context.Context, k *taker) (*allowance, error) {
 	return a, nil
 }
 
-// handOver gives what this turn creates to takers that wait at queues in which nothing else waits, before it is written:
-// what would be put into a queue only to be taken out again is written once, as its worker's.
+// handOver gives what this turn creates to takers that have found nothing else in its queue, before it is written: what
+// would be put into a queue only to be taken out again is written once, as its worker's.
 func (t *turn) handOver(ctx context.Context) error {
-	for _, d := range t.dirty {
-		if !d.New || d.Place != flow.Ready || t.scheduled[d.Queue] == 0 {
+	for _, k := range t.takers {
+		if a := t.allowed[k]; a != nil && a.looked || !slices.ContainsFunc(t.dirty, func(d *flow.Draft) bool { return k.serves(d) }) {
 			continue
 		}
+		if _, err := t.take(ctx, k); err != nil {
+			return err
+		}
+	}
+	for _, d := range t.dirty {
 		for _, k := range t.takers {
-			if k.hopeful && !t.dry[d.Queue] || k.gone.Load() || !slices.Contains(k.queues, d.Queue) {
-				continue
-			}
-			a, err := t.allow(ctx, k)
-			if err != nil {
-				return err
-			}
-			if a.room == 0 {
+			a := t.allowed[k]
+			if a == nil || a.room == 0 || !k.serves(d) {
 				continue
 			}
 			if err := d.Claim(k.session, k.name, t.now); err != nil {
@@ -139,6 +139,11 @@ func (t *turn) handOver(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// serves reports whether a draft can be handed over to the taker.
+func (k *taker) serves(d *flow.Draft) bool {
+	return d.New && d.Place == flow.Ready && slices.Contains(k.queues, d.Queue)
 }
 
 // claimWaiting lets the takers for whom something may have waited take from the queues first: what this turn creates
@@ -194,6 +199,7 @@ func (t *turn) take(ctx context.Context, k *taker) (all bool, err error) {
 	if err != nil || a.room == 0 {
 		return false, err
 	}
+	a.looked = true
 	// What the taker before this one got must not be there to be taken again.
 	if err := t.flushOld(ctx); err != nil {
 		return false, err

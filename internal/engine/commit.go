@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"slices"
 	"time"
 
@@ -59,8 +58,6 @@ func (e *Engine) kick() {
 func (e *Engine) commitLoop(ctx context.Context) {
 	work := context.WithoutCancel(ctx)
 	for {
-		// Whom the last commit has answered comes back with more first.
-		runtime.Gosched()
 		ops, takers := e.gather(ctx)
 		if len(ops) == 0 && len(takers) == 0 {
 			select {
