@@ -1,8 +1,21 @@
 package task_test
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/runtime"
+	"github.com/pawl-run/pawl/internal/task"
 )
 
 // Input implements task.Host: nobody gives these tasks anything unless the desk has an input.
@@ -30,4 +43,133 @@ func (t *typed) Read(p []byte) (int, error) {
 	n := copy(p, t.have)
 	t.have = t.have[n:]
 	return n, nil
+}
+
+// conversation runs an interactive program; type and read what it says with say and hear.
+type conversation struct {
+	t    *testing.T
+	desk *desk
+	say  chan string
+	done chan run
+}
+
+func converse(t *testing.T, ctx context.Context, rt runtime.Runtime, c api.Code) *conversation {
+	t.Helper()
+	h, err := task.NewCode(task.CodeOptions{Runtimes: []runtime.Runtime{rt}, Dir: std})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Interactive = true
+	k := &conversation{t: t, desk: newDesk(), say: make(chan string), done: make(chan run, 1)}
+	k.desk.input = k.say
+	payload := json.RawMessage(code(t, c))
+	go func() {
+		r := run{desk: k.desk}
+		out, err := h.Run(ctx, &task.Task{Execution: flow.ID{1}, Attempt: 1, Kind: flow.KindCode, Payload: payload, Host: k.desk})
+		if errors.As(err, &r.err) {
+			out = r.err.Output
+		}
+		_ = json.Unmarshal(out, &r.result)
+		k.done <- r
+	}()
+	return k
+}
+
+// hear waits until all that the program has written is want.
+func (k *conversation) hear(want string) {
+	k.t.Helper()
+	deadline := time.After(20 * time.Second)
+	for k.desk.text("stdout") != want {
+		select {
+		case <-k.desk.wrote:
+		case r := <-k.done:
+			k.done <- r
+			if k.desk.text("stdout") != want {
+				k.t.Fatalf("it ended with %+v %v and wrote %q, want %q", r.result, r.err, k.desk.text("stdout"), want)
+			}
+		case <-deadline:
+			k.t.Fatalf("heard %q, want %q", k.desk.text("stdout"), want)
+		}
+	}
+}
+
+func TestInteractive(t *testing.T) {
+	for _, rt := range runtimes(t) {
+		t.Run(rt.Name(), func(t *testing.T) {
+			need(t, "python")
+			k := converse(t, t.Context(), rt, api.Code{Language: "python",
+				Source: "name = input('name? ')\nprint('hello', name)\nimport sys\nfor line in sys.stdin: print('got', line.strip())\nprint('end')"})
+			k.hear("name? ")
+			k.say <- "An"
+			k.say <- "na\n"
+			k.hear("name? hello Anna\n")
+			k.say <- "one\ntwo\n"
+			k.hear("name? hello Anna\ngot one\ngot two\n")
+			close(k.say)
+			if r := <-k.done; r.err != nil || r.result.Verdict != "ok" || r.result.Stdout != "name? hello Anna\ngot one\ngot two\nend\n" {
+				t.Errorf("%+v, %v", r.result, r.err)
+			}
+		})
+	}
+}
+
+// A program that does not wait for more ends, and one that waits for ever is ended.
+func TestInteractiveEnds(t *testing.T) {
+	for _, rt := range runtimes(t) {
+		t.Run(rt.Name(), func(t *testing.T) {
+			need(t, "bash")
+			k := converse(t, t.Context(), rt, api.Code{Language: "bash", Source: "read x; echo $x; exit 4"})
+			k.say <- "in\n"
+			if r := <-k.done; r.result.Verdict != "nonzero_exit" || r.result.Stdout != "in\n" || *r.result.ExitCode != 4 {
+				t.Errorf("it stopped reading: %+v, %v", r.result, r.err)
+			}
+			k = converse(t, t.Context(), rt, api.Code{Language: "bash", Source: "echo waiting; read x", Limits: api.CodeLimits{Wall: api.Duration(300 * time.Millisecond)}})
+			if r := <-k.done; r.result.Verdict != "timeout" || r.result.Stdout != "waiting\n" {
+				t.Errorf("it waits for ever: %+v, %v", r.result, r.err)
+			}
+			ctx, cancel := context.WithCancelCause(t.Context())
+			k = converse(t, ctx, rt, api.Code{Language: "bash", Source: "echo waiting; read x"})
+			k.hear("waiting\n")
+			cancel(&task.Stop{As: flow.Cancelled, Code: flow.CodeCancelled, Reason: "enough"})
+			if r := <-k.done; r.result.Verdict != "killed" {
+				t.Errorf("it was killed: %+v, %v", r.result, r.err)
+			}
+		})
+	}
+}
+
+// A program that reads slowly holds up what it is given, and gets all of it.
+func TestInteractiveReadsSlowly(t *testing.T) {
+	for _, rt := range runtimes(t) {
+		t.Run(rt.Name(), func(t *testing.T) {
+			need(t, "python")
+			k := converse(t, t.Context(), rt, api.Code{Language: "python", Source: `import sys, hashlib
+print("ready")
+h, n = hashlib.sha256(), 0
+sys.stdin.buffer.readline()
+while b := sys.stdin.buffer.read(1 << 16): h.update(b); n += len(b)
+print(n, h.hexdigest())`})
+			k.hear("ready\n")
+			var all []byte
+			for i := range 64 {
+				piece := bytes.Repeat([]byte{byte(i)}, 16<<10)
+				all = append(all, piece...)
+			}
+			given := make(chan int, 1)
+			go func() {
+				k.say <- "go\n"
+				n := 0
+				for piece := range slices.Chunk(all, 16<<10) {
+					k.say <- string(piece)
+					n++
+				}
+				given <- n
+				close(k.say)
+			}()
+			r := <-k.done
+			if want := fmt.Sprintf("ready\n%d %x\n", len(all), sha256.Sum256(all)); r.err != nil || r.result.Stdout != want || <-given != 64 {
+				t.Errorf("%+v, %v; want %q", r.result, r.err, want)
+			}
+		})
+	}
 }
