@@ -28,6 +28,12 @@ type Code struct {
 	Runtime string `json:"runtime,omitempty"`
 	// Interactive lets the program read what is sent to the execution's stdin while it runs, instead of Stdin.
 	Interactive bool `json:"interactive,omitempty" doc:"The program reads what is sent to /api/v1/executions/{id}/stdin while it runs"`
+
+	// Cases are many inputs instead of one: the program is compiled once and run for each. Compare says how their outputs
+	// are compared; nil: trimmed. StopOnFailure skips the cases after the first that does not pass.
+	Cases         []Case      `json:"cases,omitempty"`
+	Compare       *Comparison `json:"compare,omitempty"`
+	StopOnFailure bool        `json:"stop_on_failure,omitempty"`
 }
 
 // CodeLimits bounds one run. Durations are read as "10s" or as a number of seconds, sizes as "64MB" (10⁶), "64MiB"
@@ -105,7 +111,7 @@ func IsText(b []byte) bool { return utf8.Valid(b) && bytes.IndexByte(b, 0) < 0 }
 // CodeResult is what an evaluation ended with: the output of an execution of kind "code", whether it completed or not.
 type CodeResult struct {
 	// Verdict is "ok", "nonzero_exit", "signal", "timeout", "cpu_timeout", "oom", "output_limit", "killed" or
-	// "infra_error".
+	// "infra_error". Of cases it is that of the first that did not pass.
 	Verdict  string `json:"verdict"`
 	ExitCode *int   `json:"exit_code,omitempty"` // with "ok" and "nonzero_exit"
 	Signal   string `json:"signal,omitempty"`    // "SIGSEGV", with "signal"
@@ -129,6 +135,11 @@ type CodeResult struct {
 
 	Files   []ResultFile `json:"files,omitempty"`   // what Collect matched
 	Refused []string     `json:"refused,omitempty"` // what it matched and was not taken, and why
+
+	// Cases are the ends of the cases, in their order, and Summary their count; then the times are sums, the memory is
+	// the most of any, and Stdout and Stderr are empty.
+	Cases   []CaseResult `json:"cases,omitempty"`
+	Summary *CaseSummary `json:"summary,omitempty"`
 
 	WallMS          float64 `json:"wall_ms"`
 	CPUMS           float64 `json:"cpu_ms"`

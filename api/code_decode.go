@@ -81,9 +81,11 @@ func decodeCode(b []byte, c *Code, others map[string]any) FieldErrors {
 	for name, into := range others {
 		fields[name] = func(p string, r json.RawMessage) { d.plain(p, r, into) }
 	}
+	d.caseFields(fields, c)
 	d.object("", b, fields)
 	if len(d.errs) == 0 {
 		d.whole(c)
+		d.wholeCases(c)
 	}
 	return d.errs
 }
@@ -102,21 +104,27 @@ func (d *codeDecoder) plain(at string, raw json.RawMessage, into any) {
 
 // whole checks what no single field shows.
 func (d *codeDecoder) whole(c *Code) {
-	if c.Language == "" {
-		d.fault("language", nil, "it is missing", "one of "+strings.Join(Languages(), ", "))
-	} else if name, ok := LanguageName(c.Language); ok {
-		c.Language = name
-	} else if lower := strings.ToLower(c.Language); language.CheckName(lower) == nil {
-		c.Language = lower // who decodes it does not know the profiles that were added; see the server and its workers
-	} else {
-		d.fault("language", quote(c.Language), "it is not the name of a language", "one of "+strings.Join(Languages(), ", "))
-	}
+	c.Language = d.language("language", c.Language)
 	if strings.TrimSpace(c.Source) == "" {
 		d.fault("source", nil, "it is missing or empty", "give the program's text")
 	}
 	if c.Interactive && !c.Stdin.IsZero() {
 		d.fault("stdin", nil, "an interactive program reads what is sent to it while it runs", "leave stdin out and send it first, or leave interactive out")
 	}
+}
+
+// language is the proper name of a language. Who decodes it does not know the profiles that were added: those are for
+// the server and its workers to know.
+func (d *codeDecoder) language(at, given string) string {
+	lower := strings.ToLower(given)
+	if name, ok := LanguageName(given); ok {
+		return name
+	} else if given == "" {
+		d.fault(at, nil, "it is missing", "one of "+strings.Join(Languages(), ", "))
+	} else if language.CheckName(lower) != nil {
+		d.fault(at, quote(given), "it is not the name of a language", "one of "+strings.Join(Languages(), ", "))
+	}
+	return lower
 }
 
 type codeDecoder struct{ errs FieldErrors }

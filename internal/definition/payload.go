@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	compare "github.com/pawl-run/pawl/internal/comparison"
 	"github.com/pawl-run/pawl/internal/language"
 )
 
@@ -21,7 +22,7 @@ type payload struct {
 
 var payloads = map[string]payload{
 	"code": {
-		fields:   []string{"language", "source", "files", "args", "env", "stdin", "interactive", "limits", "collect", "runtime"},
+		fields:   []string{"language", "source", "files", "args", "env", "stdin", "interactive", "limits", "collect", "runtime", "cases", "compare", "stop_on_failure"},
 		required: []string{"language", "source"},
 	},
 	"http": {
@@ -96,6 +97,9 @@ func (b *builder) codePayload(with *value, path string) {
 			fix = "the languages are " + strings.Join(language.BuiltIn().Names(), ", ") + ", and those that profiles add"
 		}
 		b.fail(l, join(path, "language"), fix, "%q is not a language that Pawl knows", clip(l.text, 40))
+	}
+	if c := with.get("compare"); c != nil && c.kind == textValue && c.fixed() && c.text != "checker" && !slices.Contains(compare.Modes(), compare.Mode(c.text)) {
+		b.fail(c, join(path, "compare"), "write exact, trimmed, tokens or numeric, or an object with more of it", "%q is not a way to compare", clip(c.text, 40))
 	}
 	limits := with.get("limits")
 	if limits == nil || limits.kind == textValue && !limits.fixed() {

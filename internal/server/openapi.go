@@ -19,15 +19,17 @@ func newSchemas() huma.Registry {
 	r.RegisterTypeAlias(reflect.TypeFor[api.Duration](), reflect.TypeFor[durationSchema]())
 	r.RegisterTypeAlias(reflect.TypeFor[api.Size](), reflect.TypeFor[sizeSchema]())
 	r.RegisterTypeAlias(reflect.TypeFor[api.Content](), reflect.TypeFor[contentSchema]())
+	r.RegisterTypeAlias(reflect.TypeFor[api.Comparison](), reflect.TypeFor[comparisonSchema]())
 	r.RegisterTypeAlias(reflect.TypeFor[api.Status](), reflect.TypeFor[statusSchema]())
 	return r
 }
 
 type (
-	durationSchema struct{}
-	sizeSchema     struct{}
-	contentSchema  struct{}
-	statusSchema   struct{}
+	durationSchema   struct{}
+	sizeSchema       struct{}
+	contentSchema    struct{}
+	comparisonSchema struct{}
+	statusSchema     struct{}
 )
 
 func textOrNumber(text, number string, example any) *huma.Schema {
@@ -53,6 +55,17 @@ func (contentSchema) Schema(huma.Registry) *huma.Schema {
 			"text": text, "base64": text, "blob": text, "mode": {Type: huma.TypeString, Description: "Octal permission bits"},
 		}},
 	}}
+}
+
+func (comparisonSchema) Schema(r huma.Registry) *huma.Schema {
+	mode := &huma.Schema{Type: huma.TypeString, Description: "How the outputs of cases are compared with what is expected"}
+	for _, m := range api.CompareModes() {
+		mode.Enum = append(mode.Enum, m)
+	}
+	tolerance := &huma.Schema{Type: huma.TypeNumber, Description: "Of numeric; 1e-6 when neither is given"}
+	return &huma.Schema{OneOf: []*huma.Schema{mode, {Type: huma.TypeObject, Properties: map[string]*huma.Schema{
+		"mode": mode, "absolute": tolerance, "relative": tolerance, "checker": r.Schema(reflect.TypeFor[api.Checker](), true, "Checker"),
+	}}}}
 }
 
 func (statusSchema) Schema(huma.Registry) *huma.Schema {

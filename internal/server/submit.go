@@ -35,9 +35,12 @@ func (c *call) evaluate() error {
 	if err := c.decode(&in); err != nil {
 		return err
 	}
-	if !c.knowsLanguage(in.Language) {
-		return invalid(api.FieldError{Path: "language", Value: in.Language, Message: fmt.Sprintf("it is not a language that this server or a worker of its has a profile for: %q", in.Language),
-			Fix: closest(in.Language, api.Languages()) + "; a profile in the configuration, of the server or of a worker, adds another"})
+	for at, language := range in.LanguagesUsed() {
+		if c.knowsLanguage(language) {
+			continue
+		}
+		return invalid(api.FieldError{Path: at, Value: language, Message: fmt.Sprintf("it is not a language that this server or a worker of its has a profile for: %q", language),
+			Fix: closest(language, api.Languages()) + "; a profile in the configuration, of the server or of a worker, adds another"})
 	}
 	code, err := json.Marshal(in.Code)
 	if err != nil {

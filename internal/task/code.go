@@ -94,7 +94,11 @@ func (c *Code) Run(ctx context.Context, t *Task) (json.RawMessage, error) {
 		return nil, e.refuse(err)
 	}
 	defer os.RemoveAll(e.dir)
-	result, err := e.evaluate(ctx)
+	evaluate := e.evaluate
+	if len(e.code.Cases) > 0 {
+		evaluate = e.evaluateCases
+	}
+	result, err := evaluate(ctx)
 	if err != nil {
 		return nil, e.refuse(err)
 	}
@@ -105,7 +109,11 @@ func (c *Code) Run(ctx context.Context, t *Task) (json.RawMessage, error) {
 	if result.Verdict == string(runtime.OK) {
 		return output, nil
 	}
-	return nil, failure(result, output)
+	end := failure(result, output)
+	if _, stopped := Stopped(ctx); len(result.Cases) > 0 && !stopped {
+		end.As = flow.Failed // a case that took too long is the program's fault; the attempt had its time
+	}
+	return nil, end
 }
 
 // refuse turns the reasons why nothing could be run into the end of the attempt.
@@ -143,6 +151,11 @@ func (e *evaluation) prepare(ctx context.Context) (err error) {
 	if e.code, err = api.DecodeCode(e.task.Payload); err != nil {
 		return Errorf(flow.CodeInvalidInput, "%s", err)
 	}
+	return e.ready(ctx)
+}
+
+// ready finds what the code needs and makes a directory for the evaluation, which is the caller's to remove.
+func (e *evaluation) ready(ctx context.Context) (err error) {
 	var known bool
 	if e.lang, known = e.Languages.Profile(e.code.Language); !known {
 		return fmt.Errorf("language: this worker has no profile of %q (it has %s): add one to its configuration, or send such work to a queue whose workers have one",
@@ -228,22 +241,30 @@ func (e *evaluation) fetch(ctx context.Context, name, to string) error {
 	return errors.Join(err, w.Close())
 }
 
+// build makes what a run needs of the source, compiling it where there is something to compile: the files, and the end of
+// the compile step. When that went wrong, failed is the end of the evaluation.
+func (e *evaluation) build(ctx context.Context) (files []runtime.File, compiled, failed *api.CodeResult, err error) {
+	source := runtime.File{Path: e.lang.File, Mode: 0o644, Content: []byte(e.code.Source)}
+	files = append(slices.Clip(e.files), source)
+	if !e.lang.compiled() {
+		return files, nil, nil, nil
+	}
+	result, built, err := e.compile(ctx, files)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	if result.Verdict != string(runtime.OK) {
+		return nil, nil, &api.CodeResult{Verdict: result.Verdict, ExitCode: result.ExitCode, Signal: result.Signal,
+			Reason: "compile: " + summary(result), Enforcement: result.Enforcement, Runtime: result.Runtime, Compile: result}, nil
+	}
+	return append(slices.Clip(e.files), built...), result, nil, nil
+}
+
 // evaluate compiles and runs.
 func (e *evaluation) evaluate(ctx context.Context) (*api.CodeResult, error) {
-	source := runtime.File{Path: e.lang.File, Mode: 0o644, Content: []byte(e.code.Source)}
-	files := append(slices.Clip(e.files), source)
-	var compiled *api.CodeResult
-	if e.lang.compiled() {
-		result, built, err := e.compile(ctx, files)
-		if err != nil {
-			return nil, err
-		}
-		if result.Verdict != string(runtime.OK) {
-			return &api.CodeResult{Verdict: result.Verdict, ExitCode: result.ExitCode, Signal: result.Signal,
-				Reason: "compile: " + summary(result), Enforcement: result.Enforcement, Runtime: result.Runtime, Compile: result}, nil
-		}
-		compiled = result
-		files = append(slices.Clip(e.files), built...)
+	files, compiled, failed, err := e.build(ctx)
+	if err != nil || failed != nil {
+		return failed, err
 	}
 	limits := e.limits()
 	spec := runtime.Spec{
@@ -296,18 +317,27 @@ func (e *evaluation) mounts() []runtime.Mount {
 // startWithin bounds the start of a program on a busy host.
 const startWithin = 30 * time.Second
 
-// start runs one program to its end.
+// start runs one program to its end, with its output in the log and what it leaves in a directory.
 func (e *evaluation) start(ctx context.Context, spec runtime.Spec, into string) (*api.CodeResult, []runtime.Collected, error) {
-	if s, stopped := Stopped(ctx); stopped {
-		return nil, nil, s
-	}
-	spec.Name = fmt.Sprintf("%s-%d", e.task.Execution, e.task.Attempt)
 	spec.CollectInto = filepath.Join(e.dir, into)
 	if err := os.Mkdir(spec.CollectInto, 0o700); err != nil {
 		return nil, nil, fmt.Errorf("make a directory for files: %w", err)
 	}
-	stdout, stderr := &head{then: e.task.Log("stdout")}, &head{then: e.task.Log("stderr")}
+	stdout, stderr := &head{most: blob.InlineLimit, then: e.task.Log("stdout")}, &head{most: blob.InlineLimit, then: e.task.Log("stderr")}
 	spec.Stdout, spec.Stderr = stdout, stderr
+	res, err := e.launch(ctx, spec)
+	if err != nil {
+		return nil, nil, err
+	}
+	return e.result(ctx, res, stdout, stderr), res.Files, nil
+}
+
+// launch runs one program to its end.
+func (e *evaluation) launch(ctx context.Context, spec runtime.Spec) (runtime.Result, error) {
+	if s, stopped := Stopped(ctx); stopped {
+		return runtime.Result{}, s
+	}
+	spec.Name = fmt.Sprintf("%s-%d", e.task.Execution, e.task.Attempt)
 	span := telemetry.StartIn(ctx, telemetry.SpanRuntime, slog.String(telemetry.Runtime, e.runtime.Name()))
 	defer span.End()
 	// A program may have written before Start returns: a stop that comes meanwhile ends the run and keeps that.
@@ -316,7 +346,7 @@ func (e *evaluation) start(ctx context.Context, spec runtime.Spec, into string) 
 	cancel()
 	if err != nil {
 		span.Fail(err.Error())
-		return nil, nil, fmt.Errorf("start: %w", err)
+		return runtime.Result{}, fmt.Errorf("start: %w", err)
 	}
 	stop := context.AfterFunc(ctx, func() {
 		s, _ := Stopped(ctx)
@@ -328,7 +358,7 @@ func (e *evaluation) start(ctx context.Context, spec runtime.Spec, into string) 
 	if res.Verdict != runtime.OK {
 		span.Fail(string(res.Verdict))
 	}
-	return e.result(ctx, res, stdout, stderr), res.Files, nil
+	return res, nil
 }
 
 // result writes what the runtime found in the words of the API.
@@ -445,12 +475,16 @@ func (l live) Close() error {
 // head keeps the first bytes of a stream and passes all of it on.
 type head struct {
 	kept []byte
-	then io.Writer
+	most int
+	then io.Writer // nil: nowhere
 }
 
 func (h *head) Write(p []byte) (int, error) {
-	if room := blob.InlineLimit - len(h.kept); room > 0 {
+	if room := h.most - len(h.kept); room > 0 {
 		h.kept = append(h.kept, p[:min(room, len(p))]...)
+	}
+	if h.then == nil {
+		return len(p), nil
 	}
 	return h.then.Write(p)
 }

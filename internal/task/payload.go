@@ -25,10 +25,15 @@ func validate(kind flow.Kind, payload []byte, knows func(string) bool) error {
 	switch kind {
 	case flow.KindCode:
 		c, err := api.DecodeCode(payload)
-		if _, builtIn := api.LanguageName(c.Language); err != nil || builtIn || knows != nil && knows(c.Language) {
+		if err != nil {
 			return err
 		}
-		return invalid("language", c.Language, "no profile of this server or of a worker of its knows it", "one of "+strings.Join(api.Languages(), ", ")+", or add a profile")
+		for at, name := range c.LanguagesUsed() {
+			if _, builtIn := api.LanguageName(name); !builtIn && (knows == nil || !knows(name)) {
+				return invalid(at, name, "no profile of this server or of a worker of its knows it", "one of "+strings.Join(api.Languages(), ", ")+", or add a profile")
+			}
+		}
+		return nil
 	case flow.KindHTTP:
 		_, err := decodeRequest(payload)
 		return err

@@ -1,0 +1,71 @@
+package api
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestCasesAreRead(t *testing.T) {
+	t.Parallel()
+	c, err := DecodeCode([]byte(`{"language":"py","source":"x","stop_on_failure":true,"compare":{"relative":1e-3},"cases":[
+		{"name":"a","stdin":"in","args":["1"],"expect":"","limits":{"wall":1}},{"stdin":{"base64":"AA=="}}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	none := Text("")
+	want := []Case{{Name: "a", Stdin: Text("in"), Args: []string{"1"}, Expect: &none, Limits: CodeLimits{Wall: Duration(1e9)}},
+		{Name: "2", Stdin: Content{Bytes: []byte{0}}}}
+	if diff := cmp.Diff(want, c.Cases); diff != "" || !c.StopOnFailure || c.Compare.Mode != "numeric" || c.Compare.Relative != 1e-3 {
+		t.Errorf("%s\n%+v", diff, c.Compare)
+	}
+	again, err := json.Marshal(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if second, err := DecodeCode(again); err != nil || !cmp.Equal(c, second) {
+		t.Errorf("written and read again: %v\n%s", err, again)
+	}
+	if c, err := DecodeCode([]byte(`{"language":"c","source":"x","compare":{"checker":{"language":"py","source":"y"}},"cases":[{}]}`)); err != nil || c.Compare.Mode != "checker" || c.Compare.Checker.Language != "python" {
+		t.Errorf("%+v, %v", c.Compare, err)
+	}
+}
+
+func TestBadCasesAreRefused(t *testing.T) {
+	t.Parallel()
+	with := func(rest string) string { return `{"language":"python","source":"x",` + rest + `}` }
+	many := strings.TrimSuffix(strings.Repeat("{},", MaxCases+1), ",")
+	for _, c := range []struct{ in, path, say string }{
+		{with(`"cases":[]`), "cases", "0 cases (give 1 to 1000"},
+		{with(`"cases":[` + many + `]`), "cases", "1001 cases"},
+		{with(`"cases":{}`), "cases", "not a list of cases"},
+		{with(`"cases":[7]`), "cases[0]", "not an object"},
+		{with(`"cases":[{"input":"x"}]`), "cases[0].input", "not a known field (one of args, expect, limits, name, stdin)"},
+		{with(`"cases":[{"name":"a"},{"name":"b"},{"name":"a"}]`), "cases[2].name", `case cases[0] has that name already: "a"`},
+		{with(`"cases":[{"name":"2"},{}]`), "cases[1].name", "cases[0] has that name"},
+		{with(`"cases":[{"name":"a\nb"}]`), "cases[0].name", "not a name"},
+		{with(`"cases":[{"limits":{"memory":"1B"}}]`), "cases[0].limits.memory", "not a size within the range"},
+		{with(`"cases":[{"limits":{"output":"100MB"}}]`), "cases[0].limits.output", "held to be compared: 100MB (at most 64MiB)"},
+		{with(`"cases":[{}],"limits":{"output":"100MB"}`), "limits.output", "held to be compared"},
+		{with(`"cases":[{}],"compare":"fuzzy"`), "compare", `not a way to compare: "fuzzy" (one of exact, trimmed, tokens, numeric, checker)`},
+		{with(`"cases":[{}],"compare":{"mode":"numeric","absolute":-1}`), "compare.absolute", "not a tolerance: -1 (write a number that is not negative"},
+		{with(`"cases":[{}],"compare":{"mode":"exact","relative":1}`), "compare", `the mode "exact" has no tolerances`},
+		{with(`"cases":[{}],"compare":"checker"`), "compare.checker", "missing"},
+		{with(`"cases":[{}],"compare":{"mode":"tokens","checker":{"language":"c","source":"x"}}`), "compare.checker", "has no checker"},
+		{with(`"cases":[{}],"compare":{"checker":{"source":"x"}}`), "compare.checker.language", "missing"},
+		{with(`"cases":[{}],"compare":{"checker":{"language":"c","source":" "}}`), "compare.checker.source", "missing"},
+		{with(`"cases":[{}],"stdin":"x"`), "stdin", "each case has its own"},
+		{with(`"cases":[{}],"collect":["x"]`), "collect", "nothing is collected"},
+		{with(`"cases":[{}],"interactive":true`), "interactive", "each case has its own"},
+		{with(`"compare":"exact"`), "compare", "no cases"},
+		{with(`"stop_on_failure":true`), "stop_on_failure", "no cases"},
+	} {
+		_, err := DecodeCode([]byte(c.in))
+		errs, ok := err.(FieldErrors)
+		if !ok || errs[0].Path != c.path || !strings.Contains(errs[0].String(), c.say) {
+			t.Errorf("%.200s: %v", c.in, err)
+		}
+	}
+}

@@ -1,0 +1,220 @@
+// Package comparison decides whether what a program wrote is what was expected of it. It is pure.
+package comparison
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Mode is how two texts are compared.
+type Mode string
+
+// The modes, from the strictest to the most lenient: what one takes for the same, so do those behind it.
+const (
+	Exact   Mode = "exact"   // byte for byte
+	Trimmed Mode = "trimmed" // white space at the end of lines, and empty lines at the end, do not count
+	Tokens  Mode = "tokens"  // words in the same order; the white space between them does not count
+	Numeric Mode = "numeric" // as tokens, and numbers may differ within the tolerances
+)
+
+// Modes lists the modes, the strictest first.
+func Modes() []Mode { return []Mode{Exact, Trimmed, Tokens, Numeric} }
+
+// DefaultTolerance is what Numeric allows, absolutely and relatively, when it is given neither.
+const DefaultTolerance = 1e-6
+
+// Rule says how outputs are compared.
+type Rule struct {
+	Mode Mode
+	// Absolute and Relative are how far a number may be from the expected one: by that much, or by that much of the
+	// expected one's size. Only Numeric has them.
+	Absolute, Relative float64
+}
+
+// Mismatch is the first place at which an output is not what was expected.
+type Mismatch struct {
+	Line int // of the output, counted from 1
+	// Got and Want are the line or the word there, shortened; None where the text has ended.
+	Got, Want string
+	// Say is a sentence about it.
+	Say string
+}
+
+// None stands for a line or word that is not there.
+const None = "(nothing)"
+
+// Compare returns nil when got is as expected.
+func (r Rule) Compare(got, want []byte) *Mismatch {
+	switch r.Mode {
+	case Exact:
+		return exact(got, want)
+	case Trimmed:
+		return trimmed(got, want)
+	case Numeric:
+		if r.Absolute == 0 && r.Relative == 0 {
+			r.Absolute, r.Relative = DefaultTolerance, DefaultTolerance
+		}
+		return words(got, want, r.near)
+	}
+	return words(got, want, bytes.Equal)
+}
+
+func exact(got, want []byte) *Mismatch {
+	if bytes.Equal(got, want) {
+		return nil
+	}
+	at := 0
+	for at < len(got) && at < len(want) && got[at] == want[at] {
+		at++
+	}
+	begin := bytes.LastIndexByte(got[:at], '\n') + 1 // the same in both up to there
+	m := &Mismatch{Line: 1 + bytes.Count(got[:at], []byte{'\n'}), Got: show(line(got[begin:]), begin < len(got)), Want: show(line(want[begin:]), begin < len(want))}
+	switch {
+	case len(want) == at:
+		m.Say = fmt.Sprintf("line %d: %d bytes more than expected follow", m.Line, len(got)-at)
+	case len(got) == at:
+		m.Say = fmt.Sprintf("line %d: the output ends %d bytes too early", m.Line, len(want)-at)
+	default:
+		m.Say = fmt.Sprintf("line %d, column %d: %s instead of %s", m.Line, at-begin+1, char(got[at:]), char(want[at:]))
+	}
+	return m
+}
+
+// line is the first line of a text, without its end.
+func line(b []byte) []byte {
+	if i := bytes.IndexByte(b, '\n'); i >= 0 {
+		return b[:i]
+	}
+	return b
+}
+
+// char is the first character of a text, as it is written in Go.
+func char(b []byte) string {
+	if r, size := utf8.DecodeRune(b); r == utf8.RuneError && size <= 1 {
+		return fmt.Sprintf("byte %#02x", b[0])
+	} else {
+		return strconv.QuoteRune(r)
+	}
+}
+
+func trimmed(got, want []byte) *Mismatch {
+	got, want = trimEnd(got), trimEnd(want)
+	for n := 1; ; n++ {
+		g, moreGot := nextLine(&got)
+		w, moreWant := nextLine(&want)
+		if !moreGot && !moreWant {
+			return nil
+		}
+		if moreGot != moreWant || !bytes.Equal(g, w) {
+			m := &Mismatch{Line: n, Got: show(g, moreGot), Want: show(w, moreWant)}
+			m.Say = fmt.Sprintf("line %d: got %s, expected %s", n, m.Got, m.Want)
+			return m
+		}
+	}
+}
+
+// nextLine takes a line off a text, without the white space at its end. The empty text has none.
+func nextLine(b *[]byte) ([]byte, bool) {
+	if *b == nil {
+		return nil, false
+	}
+	head, rest, more := bytes.Cut(*b, []byte{'\n'})
+	if *b = rest; !more {
+		*b = nil
+	}
+	return bytes.TrimRightFunc(head, unicode.IsSpace), true
+}
+
+// trimEnd takes the white space off the end of a text; nil is the empty one.
+func trimEnd(b []byte) []byte {
+	if b = bytes.TrimRightFunc(b, unicode.IsSpace); len(b) == 0 {
+		return nil
+	}
+	return b
+}
+
+func words(got, want []byte, same func(got, want []byte) bool) *Mismatch {
+	n := 1
+	for k := 1; ; k++ {
+		skipped, g := nextWord(&got)
+		_, w := nextWord(&want)
+		n += bytes.Count(skipped, []byte{'\n'})
+		if g == nil && w == nil {
+			return nil
+		}
+		if g == nil || w == nil || !same(g, w) {
+			m := &Mismatch{Line: n, Got: show(g, g != nil), Want: show(w, w != nil)}
+			m.Say = fmt.Sprintf("line %d, word %d of the output: got %s, expected %s", n, k, m.Got, m.Want)
+			return m
+		}
+	}
+}
+
+// nextWord takes a word off a text, and the white space before it; nil when there is none.
+func nextWord(b *[]byte) (space, word []byte) {
+	all := *b
+	rest := bytes.TrimLeftFunc(all, unicode.IsSpace)
+	space = all[:len(all)-len(rest)]
+	if len(rest) == 0 {
+		*b = nil
+		return space, nil
+	}
+	end := bytes.IndexFunc(rest, unicode.IsSpace)
+	if end < 0 {
+		end = len(rest)
+	}
+	*b = rest[end:]
+	return space, rest[:end]
+}
+
+// near reports whether two words are the same, or numbers within the tolerances.
+func (r Rule) near(got, want []byte) bool {
+	if bytes.Equal(got, want) {
+		return true
+	}
+	g, ok := number(got)
+	w, also := number(want)
+	switch {
+	case !ok || !also:
+		return false
+	case math.IsNaN(g) || math.IsNaN(w):
+		return math.IsNaN(g) && math.IsNaN(w)
+	case math.IsInf(g, 0) || math.IsInf(w, 0):
+		return g == w
+	}
+	off := math.Abs(g - w)
+	return off <= r.Absolute || off <= r.Relative*math.Abs(w)
+}
+
+// longestNumber is how long a word may be and still be a number.
+const longestNumber = 1000
+
+func number(word []byte) (float64, bool) {
+	if len(word) > longestNumber {
+		return 0, false
+	}
+	f, err := strconv.ParseFloat(string(word), 64)
+	if err != nil && math.IsInf(f, 0) {
+		return f, true // too large for a float: so it is as infinite as any other
+	}
+	return f, err == nil
+}
+
+// shown is how much of a line or word a mismatch shows, in bytes.
+const shown = 80
+
+// show writes a line or word for people.
+func show(b []byte, there bool) string {
+	if !there {
+		return None
+	}
+	if len(b) <= shown {
+		return strconv.Quote(string(b))
+	}
+	return strconv.Quote(strings.ToValidUTF8(string(b[:shown]), "")) + "…"
+}

@@ -1,0 +1,306 @@
+package task
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/runtime"
+)
+
+// How much of what cases write is kept, in bytes: of each, and of all together.
+const (
+	caseStdout = 4 << 10
+	caseStderr = 1 << 10
+	casesKept  = 256 << 10
+)
+
+// The files that a checker finds in its working directory, in the order of its arguments.
+const (
+	checkInput    = "input.txt"
+	checkOutput   = "output.txt"
+	checkExpected = "expected.txt"
+)
+
+// batch is the evaluation of one program on many cases.
+type batch struct {
+	*evaluation
+	files   []runtime.File // of every run
+	checker *evaluation    // nil: the outputs are compared here
+	checks  []runtime.File // of every run of the checker
+	room    int            // how much may still be kept
+}
+
+// evaluateCases compiles once and runs each case in a sandbox of its own, one after the other: an execution has one slot.
+func (e *evaluation) evaluateCases(ctx context.Context) (*api.CodeResult, error) {
+	files, compiled, failed, err := e.build(ctx)
+	if err != nil || failed != nil {
+		return failed, err
+	}
+	b := &batch{evaluation: e, files: files, room: casesKept}
+	r := &api.CodeResult{Verdict: string(runtime.OK), Runtime: e.runtime.Name(), Compile: compiled}
+	if c := e.code.Compare; c != nil && c.Checker != nil {
+		if failed, err := b.prepareChecker(ctx, c.Checker); err != nil || failed != nil {
+			return failed, err
+		}
+		defer os.RemoveAll(b.checker.dir)
+	}
+	log := e.task.Log("log")
+	r.Summary = &api.CaseSummary{Total: len(e.code.Cases)}
+	for i := range e.code.Cases {
+		c := &e.code.Cases[i]
+		result := api.CaseResult{Name: c.Name, Verdict: api.Skipped}
+		if _, stopped := Stopped(ctx); !stopped && (r.Summary.Failed == 0 || !e.code.StopOnFailure) {
+			enforcement, err := b.run(ctx, i, c, &result)
+			if _, between := errors.AsType[*Stop](err); between {
+				result = api.CaseResult{Name: c.Name, Verdict: api.Skipped}
+			} else if err != nil {
+				return nil, fmt.Errorf("case %q: %w", c.Name, err)
+			}
+			r.Enforcement = enforcement
+			// A log that cannot be written has ended with the attempt, which ctx tells as well.
+			_, _ = fmt.Fprintf(log, "case %s: %s (%.0f ms)%s\n", c.Name, result.Verdict, result.WallMS, withColon(result.Message))
+		}
+		r.Cases = append(r.Cases, result)
+		count(r, &result)
+	}
+	conclude(ctx, r)
+	return r, nil
+}
+
+func withColon(message string) string {
+	if message == "" {
+		return ""
+	}
+	return ": " + message
+}
+
+// count adds a case to the sums.
+func count(r *api.CodeResult, c *api.CaseResult) {
+	switch c.Verdict {
+	case string(runtime.OK):
+		r.Summary.Passed++
+	case api.Skipped:
+		r.Summary.Skipped++
+	default:
+		if r.Summary.Failed++; r.Summary.Failed == 1 {
+			r.Verdict = c.Verdict
+		}
+	}
+	r.WallMS += c.WallMS
+	r.CPUMS += c.CPUMS
+	r.PeakMemoryBytes = max(r.PeakMemoryBytes, c.PeakMemoryBytes)
+}
+
+// conclude says how all went.
+func conclude(ctx context.Context, r *api.CodeResult) {
+	s := r.Summary
+	if stop, stopped := Stopped(ctx); stopped && s.Passed < s.Total {
+		r.Verdict = string(runtime.Killed)
+		if stop.As == flow.TimedOut {
+			r.Verdict = string(runtime.Timeout)
+		}
+		r.Reason = fmt.Sprintf("%s; %d of %d cases passed before", stop.Reason, s.Passed, s.Total)
+		return
+	}
+	if s.Failed == 0 {
+		return
+	}
+	r.Reason = fmt.Sprintf("%d of %d cases passed", s.Passed, s.Total)
+	if s.Skipped > 0 {
+		r.Reason += fmt.Sprintf(", %d were not run", s.Skipped)
+	}
+	first := r.Cases[slices.IndexFunc(r.Cases, func(c api.CaseResult) bool { return c.Verdict != string(runtime.OK) })]
+	r.Reason += fmt.Sprintf("; first %s: %s%s", first.Name, first.Verdict, withColon(first.Message))
+}
+
+// run runs one case and judges it.
+func (b *batch) run(ctx context.Context, i int, c *api.Case, r *api.CaseResult) (enforcement string, err error) {
+	limits := limitsOf(c.Limits).Or(limitsOf(b.code.Limits)).Or(limitsOf(b.lang.Limits))
+	if limits.CPU == 0 {
+		limits.CPU = limits.Wall
+	}
+	limits.Output = min(limits.Output, int64(api.MaxCaseOutput))
+	input, err := b.content(ctx, c.Stdin, fmt.Sprintf("case-%d.in", i))
+	if err != nil {
+		return "", err
+	}
+	if input.Source != "" {
+		defer os.Remove(input.Source)
+	}
+	stdin, err := open(input)
+	if err != nil {
+		return "", err
+	}
+	defer stdin.Close()
+	stdout, stderr := &head{most: int(limits.Output)}, &head{most: caseStderr}
+	if c.Expect == nil && b.checker == nil {
+		stdout.most = caseStdout
+	}
+	res, err := b.launch(ctx, runtime.Spec{
+		Argv: slices.Concat(b.argv(b.lang.Run, limits), b.code.Args, c.Args), Env: b.env(b.code.Env), Mounts: b.mounts(), Files: b.files,
+		Limits: limits, Stdin: stdin, Stdout: stdout, Stderr: stderr,
+	})
+	if err != nil {
+		return "", err
+	}
+	if res.Verdict == runtime.InfraError {
+		return "", fmt.Errorf("run: %s", res.Reason)
+	}
+	r.Verdict, r.Signal, r.Message, r.ChildOOM = string(res.Verdict), res.Signal, res.Reason, res.ChildOOM
+	r.WallMS, r.CPUMS, r.PeakMemoryBytes = milliseconds(res.Wall), milliseconds(res.CPU), res.PeakMemory
+	if res.Verdict == runtime.OK || res.Verdict == runtime.NonzeroExit {
+		r.ExitCode = &res.ExitCode
+	}
+	if res.Verdict == runtime.NonzeroExit {
+		r.Message = fmt.Sprintf("exit code %d%s", res.ExitCode, withColon(lastLine(stderr.kept)))
+	}
+	r.SetOut(b.keep(stdout.kept, caseStdout), res.StdoutBytes)
+	r.SetErr(b.keep(stderr.kept, caseStderr), res.StderrBytes)
+	if res.Verdict != runtime.OK {
+		return res.Enforcement, nil
+	}
+	return res.Enforcement, b.judge(ctx, i, c, r, input, stdout.kept)
+}
+
+// keep is the part of an output that goes into the result.
+func (b *batch) keep(out []byte, most int) []byte {
+	out = out[:min(len(out), most, b.room)]
+	b.room -= len(out)
+	return out
+}
+
+// judge decides about a case whose program ended well.
+func (b *batch) judge(ctx context.Context, i int, c *api.Case, r *api.CaseResult, input runtime.File, out []byte) error {
+	if c.Expect == nil && b.checker == nil {
+		return nil
+	}
+	expected := runtime.File{Content: []byte{}}
+	if c.Expect != nil {
+		var err error
+		if expected, err = b.content(ctx, *c.Expect, fmt.Sprintf("case-%d.out", i)); err != nil {
+			return err
+		}
+		if expected.Source != "" {
+			defer os.Remove(expected.Source)
+		}
+	}
+	if b.checker != nil {
+		return b.check(ctx, r, input, out, expected)
+	}
+	want := expected.Content
+	if expected.Source != "" {
+		info, err := os.Stat(expected.Source)
+		if err != nil {
+			return fmt.Errorf("read what is expected: %w", err)
+		}
+		if info.Size() > int64(api.MaxCaseOutput) {
+			return Errorf(flow.CodeInvalidInput, "blob %q: what is expected has %d bytes (at most %s)", c.Expect.Blob, info.Size(), api.MaxCaseOutput)
+		}
+		if want, err = os.ReadFile(expected.Source); err != nil {
+			return fmt.Errorf("read what is expected: %w", err)
+		}
+	}
+	compare := b.code.Compare
+	if compare == nil {
+		compare = &api.Comparison{}
+	}
+	if m := compare.Rule().Compare(out, want); m != nil {
+		r.Verdict, r.Message = api.WrongAnswer, m.Say
+		r.Mismatch = &api.CaseMismatch{Line: m.Line, Got: m.Got, Want: m.Want}
+	}
+	return nil
+}
+
+// prepareChecker compiles the checker. When that goes wrong, failed is the end of the evaluation.
+func (b *batch) prepareChecker(ctx context.Context, c *api.Checker) (failed *api.CodeResult, err error) {
+	b.checker = &evaluation{Code: b.Code, task: b.task,
+		code: api.Code{Language: c.Language, Source: c.Source, Files: c.Files, Limits: c.Limits, Runtime: b.code.Runtime}}
+	for _, taken := range []string{checkInput, checkOutput, checkExpected} {
+		if _, ok := c.Files[taken]; ok {
+			return nil, Errorf(flow.CodeInvalidInput, "compare.checker.files[%q]: the name is taken by Pawl (use another one)", taken)
+		}
+	}
+	if err := b.checker.ready(ctx); err != nil {
+		return nil, fmt.Errorf("prepare the checker: %w", err)
+	}
+	b.checks, _, failed, err = b.checker.build(ctx)
+	if err == nil && failed == nil {
+		return nil, nil
+	}
+	os.RemoveAll(b.checker.dir)
+	if failed != nil {
+		failed.Verdict, failed.Reason = api.CheckerError, "the checker: "+failed.Reason
+	}
+	return failed, err
+}
+
+// check has the checker judge an output.
+func (b *batch) check(ctx context.Context, r *api.CaseResult, input runtime.File, out []byte, expected runtime.File) error {
+	input.Path, expected.Path = checkInput, checkExpected
+	files := append(slices.Clip(b.checks), input, runtime.File{Path: checkOutput, Mode: 0o644, Content: append([]byte{}, out...)}, expected)
+	limits := b.checker.limits()
+	stdout, stderr := &head{most: caseStderr}, &head{most: caseStderr}
+	res, err := b.checker.launch(ctx, runtime.Spec{
+		Argv: append(b.checker.argv(b.checker.lang.Run, limits), checkInput, checkOutput, checkExpected),
+		Env:  b.checker.env(nil), Mounts: b.checker.mounts(), Files: files, Limits: limits, Stdout: stdout, Stderr: stderr,
+	})
+	if err != nil {
+		return fmt.Errorf("run the checker: %w", err)
+	}
+	said := strings.ToValidUTF8(string(bytes.ReplaceAll(bytes.TrimSpace(stdout.kept), []byte{0}, nil)), "")
+	if said == "" {
+		said = lastLine(stderr.kept)
+	}
+	switch {
+	case res.Verdict == runtime.OK:
+		r.Message = said
+	case res.Verdict == runtime.InfraError:
+		return fmt.Errorf("run the checker: %s", res.Reason)
+	case res.Verdict == runtime.Killed:
+		r.Verdict, r.Message = string(runtime.Killed), res.Reason
+	case res.Verdict == runtime.NonzeroExit && res.ExitCode == 1:
+		r.Verdict, r.Message = api.WrongAnswer, said
+		if said == "" {
+			r.Message = "the checker says so"
+		}
+	case res.Verdict == runtime.NonzeroExit:
+		r.Verdict, r.Message = api.CheckerError, fmt.Sprintf("the checker ended with exit code %d, which is neither 0 nor 1%s", res.ExitCode, withColon(said))
+	default:
+		r.Verdict, r.Message = api.CheckerError, fmt.Sprintf("the checker ended with %s: %s", res.Verdict, res.Reason)
+	}
+	return nil
+}
+
+// content is a content as a file: its bytes, or where they lie once they have been fetched.
+func (e *evaluation) content(ctx context.Context, c api.Content, as string) (runtime.File, error) {
+	f := runtime.File{Mode: 0o644, Content: c.Bytes}
+	if c.Blob != "" {
+		f.Content, f.Source = nil, filepath.Join(e.dir, as)
+		return f, e.fetch(ctx, c.Blob, f.Source)
+	}
+	if f.Content == nil {
+		f.Content = []byte{}
+	}
+	return f, nil
+}
+
+// open reads a content from its beginning.
+func open(f runtime.File) (io.ReadCloser, error) {
+	if f.Source == "" {
+		return io.NopCloser(bytes.NewReader(f.Content)), nil
+	}
+	in, err := os.Open(f.Source)
+	if err != nil {
+		return nil, fmt.Errorf("open stdin: %w", err)
+	}
+	return in, nil
+}
