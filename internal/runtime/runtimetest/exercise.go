@@ -5,7 +5,9 @@
 package runtimetest
 
 import (
+	"os"
 	goruntime "runtime"
+	"sync"
 	"testing"
 
 	"github.com/pawl-run/pawl/internal/runtime"
@@ -23,6 +25,9 @@ func Differing(d Differs) Option { return func(s *suite) { s.expectations = expe
 // Races is how often row 47 lets a kill, an exit and a timeout meet; 1,000 unless told.
 func Races(n int) Option { return func(s *suite) { s.races = n } }
 
+// Brief leaves out repetition: 100 races, one storm. For a backend's second configuration.
+func Brief() Option { return func(s *suite) { s.races, s.brief = 100, true } }
+
 // Left names a function that lists what the backend has left on the host after a run, beside processes, mounts and
 // Pawl's cgroups, which the suite looks for itself: containers, say.
 func Left(find func(testing.TB) []string) Option { return func(s *suite) { s.left = find } }
@@ -32,11 +37,17 @@ type suite struct {
 	*expectations
 	open  Factory
 	races int
+	brief bool
 	left  func(testing.TB) []string
 }
 
-// Exercise runs the whole suite.
+// alone is held by each exercise, because what it counts (descriptors, cgroups) belongs to the whole process.
+var alone sync.Mutex
+
+// Exercise runs the whole suite. Tests that call it may be parallel; in one process they take turns.
 func Exercise(t *testing.T, factory Factory, options ...Option) {
+	alone.Lock()
+	defer alone.Unlock()
 	s := &suite{
 		expectations: expect(nil), open: factory, races: 1000, left: func(testing.TB) []string { return nil },
 	}
@@ -48,6 +59,11 @@ func Exercise(t *testing.T, factory Factory, options ...Option) {
 		s.finish(t, "Behaviour/")
 	})
 	t.Run("Hostile", func(t *testing.T) {
+		t.Cleanup(func() { // after the runtime's own
+			if left := Cgroups(os.Getpid()); len(left) > 0 {
+				t.Errorf("the closed runtime has left the cgroups %v", left)
+			}
+		})
 		r := open(t, factory)
 		if r.Isolation() < runtime.Contained {
 			t.Skipf("runtime %s contains nothing: the hostile programs would harm this host", r.Name())

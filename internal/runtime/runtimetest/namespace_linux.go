@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"syscall"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // pidNamespace is the inode number of the namespace that hostile programs must not be in.
@@ -15,4 +17,9 @@ func pidNamespace(t testing.TB) string {
 		t.Fatal(err)
 	}
 	return strconv.FormatUint(info.Sys().(*syscall.Stat_t).Ino, 10)
+}
+
+// makeDevice makes a harmless device node, where this process may: the same as /dev/zero.
+func makeDevice(path string) bool {
+	return unix.Mknod(path, unix.S_IFCHR|0o666, int(unix.Mkdev(1, 5))) == nil && os.Chmod(path, 0o666) == nil
 }

@@ -35,7 +35,7 @@ var devices = []struct {
 // masked hide what /proc tells about the host, frozen makes read-only what in it configures the host.
 var (
 	masked = []string{"acpi", "asound", "interrupts", "kallsyms", "kcore", "key-users", "keys", "kmsg",
-		"kpagecount", "kpageflags", "latency_stats", "modules", "sched_debug", "scsi", "slabinfo", "timer_list",
+		"kpagecount", "kpageflags", "latency_stats", "modules", "pressure", "sched_debug", "scsi", "slabinfo", "timer_list",
 		"timer_stats", "vmallocinfo", "sysrq-trigger"}
 	frozen = []string{"bus", "fs", "irq", "sys"}
 )

@@ -31,13 +31,13 @@ func TestConformance(t *testing.T) { runtimetest.Exercise(t, factory(Options{}))
 // TestConformanceWithoutCgroups is what an unprivileged user without delegated cgroups has, under the current user.
 func TestConformanceWithoutCgroups(t *testing.T) {
 	t.Parallel()
-	runtimetest.Exercise(t, factory(Options{WithoutCgroups: true}))
+	runtimetest.Exercise(t, factory(Options{WithoutCgroups: true}), runtimetest.Brief())
 }
 
 // TestConformanceWarm has every run in a sandbox that was built ahead, as far as the pool keeps up.
 func TestConformanceWarm(t *testing.T) {
 	t.Parallel()
-	runtimetest.Exercise(t, factory(Options{Warm: 4}))
+	runtimetest.Exercise(t, factory(Options{Warm: 4}), runtimetest.Brief())
 }
 
 func TestWorkerKilledWarm(t *testing.T) { runtimetest.WorkerKilled(t, factory(Options{Warm: 4})) }

@@ -43,7 +43,7 @@ func judge(e evidence, r *runtime.Result) {
 	}
 	switch {
 	case e.status.Signaled():
-		r.Verdict, r.Signal = runtime.Signal, unix.SignalName(e.status.Signal())
+		r.Verdict, r.Signal = runtime.Signal, signalName(e.status.Signal())
 		r.Reason = "the program was ended by " + r.Signal
 	case succeeded:
 		r.Verdict = runtime.OK
@@ -51,4 +51,12 @@ func judge(e evidence, r *runtime.Result) {
 		r.Verdict, r.ExitCode = runtime.NonzeroExit, e.status.ExitStatus()
 		r.Reason = fmt.Sprintf("the program exited with code %d", r.ExitCode)
 	}
+}
+
+// signalName names every signal; the real-time ones have no names of their own.
+func signalName(s syscall.Signal) string {
+	if name := unix.SignalName(s); name != "" {
+		return name
+	}
+	return fmt.Sprintf("SIG%d", int(s))
 }

@@ -14,6 +14,7 @@ func TestJudge(t *testing.T) {
 		exit9  = syscall.WaitStatus(137 << 8)
 		killed = syscall.WaitStatus(9)
 		crash  = syscall.WaitStatus(11)
+		exotic = syscall.WaitStatus(40)
 	)
 	for name, c := range map[string]struct {
 		evidence evidence
@@ -27,6 +28,7 @@ func TestJudge(t *testing.T) {
 		"137 is a number":            {evidence{status: exit9}, runtime.NonzeroExit, false, 137, ""},
 		"own SIGKILL":                {evidence{status: killed}, runtime.Signal, false, 0, "SIGKILL"},
 		"crash":                      {evidence{status: crash}, runtime.Signal, false, 0, "SIGSEGV"},
+		"a real-time signal":         {evidence{status: exotic}, runtime.Signal, false, 0, "SIG40"},
 		"killed for memory":          {evidence{status: killed, oomKills: 1}, runtime.OOM, false, 0, ""},
 		"failed for memory":          {evidence{status: exit1, oomKills: 2}, runtime.OOM, false, 0, ""},
 		"child killed for memory":    {evidence{status: exit0, oomKills: 1}, runtime.OK, true, 0, ""},

@@ -1,0 +1,173 @@
+//go:build unix
+
+package runtimetest
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// canaries are things of the host that no program may change.
+type canaries struct {
+	file     string
+	hostname string
+	binary   os.FileInfo // this very program
+	settings map[string]string
+	mounts   []string
+	cgroups  int // of an idle runtime: it may keep some ready
+}
+
+const canaryText = "the host's own\n"
+
+// watchedSettings are what an escaped program would change first.
+var watchedSettings = []string{
+	"/proc/sys/kernel/core_pattern", "/proc/sys/kernel/modprobe", "/proc/sys/kernel/sysrq", "/proc/sys/kernel/hostname",
+	"/proc/sys/kernel/domainname", "/proc/sys/vm/overcommit_memory", "/proc/sys/user/max_user_namespaces",
+	"/proc/sys/net/ipv4/ip_forward", "/etc/passwd", "/etc/hosts", "/proc/self/oom_score_adj",
+}
+
+func plantCanaries(t testing.TB) *canaries {
+	c := &canaries{file: filepath.Join(t.TempDir(), "canary"), settings: make(map[string]string)}
+	if err := os.WriteFile(c.file, []byte(canaryText), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(c.file, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	c.hostname, _ = os.Hostname()
+	c.binary, _ = os.Stat("/proc/self/exe")
+	for _, path := range watchedSettings {
+		text, _ := os.ReadFile(path)
+		c.settings[path] = string(text)
+	}
+	c.mounts = hostMounts()
+	return c
+}
+
+// check finds out whether the host is as it was and whether anything of the run with this token is left.
+func (c *canaries) check(t testing.TB, token string) {
+	t.Helper()
+	if text, err := os.ReadFile(c.file); err != nil || string(text) != canaryText {
+		t.Errorf("the canary file is %q (%v)", text, err)
+	}
+	if name, _ := os.Hostname(); name != c.hostname {
+		t.Errorf("the hostname is %q and was %q", name, c.hostname)
+	}
+	if binary, _ := os.Stat("/proc/self/exe"); c.binary != nil &&
+		(binary == nil || binary.Size() != c.binary.Size() || !binary.ModTime().Equal(c.binary.ModTime()) || binary.Mode() != c.binary.Mode()) {
+		t.Errorf("this program's binary is %+v and was %+v", binary, c.binary)
+	}
+	for _, path := range watchedSettings {
+		if text, _ := os.ReadFile(path); string(text) != c.settings[path] {
+			t.Errorf("%s is %q and was %q", path, text, c.settings[path])
+		}
+	}
+	// A backend's daemon may take its mounts away a moment after the end.
+	if more, ok := settles(func() bool { return slices.Equal(hostMounts(), c.mounts) },
+		func() []string { return changes(c.mounts, hostMounts()) }); !ok {
+		t.Errorf("mounts of the host have changed: %q", more)
+	}
+	if left := Processes(token); len(left) > 0 {
+		t.Errorf("processes are left: %v", left)
+	}
+	if left, ok := settles(func() bool { return len(Cgroups(os.Getpid())) <= c.cgroups },
+		func() []string { return Cgroups(os.Getpid()) }); !ok {
+		t.Errorf("an idle runtime had %d cgroups and now there are %v", c.cgroups, left)
+	}
+}
+
+// steady waits, for at most two seconds, until what is counted stays as it is, and returns that.
+func steady(count func() int) int {
+	last, same := -1, 0
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for tries := 0; same < 5 && tries < 100; tries++ {
+		if now := count(); now == last {
+			same++
+		} else {
+			last, same = now, 0
+		}
+		<-tick.C
+	}
+	return last
+}
+
+// hostMounts lists this namespace's mounts, without those that container engines and their network namespaces make and
+// take away beside the tests.
+func hostMounts() []string {
+	text, _ := os.ReadFile("/proc/self/mountinfo")
+	var mounts []string
+	for line := range strings.Lines(string(text)) {
+		if _, kind, _ := strings.Cut(line, " - "); strings.HasPrefix(kind, "overlay ") || strings.HasPrefix(kind, "nsfs ") ||
+			strings.Contains(line, "/docker") || strings.Contains(line, "/containers/") || strings.Contains(line, "/containerd") {
+			continue
+		}
+		mounts = append(mounts, line)
+	}
+	slices.Sort(mounts)
+	return mounts
+}
+
+// changes are the lines that only one of two sorted lists has.
+func changes(before, after []string) []string {
+	var only []string
+	for _, line := range before {
+		if _, ok := slices.BinarySearch(after, line); !ok {
+			only = append(only, "-"+line)
+		}
+	}
+	for _, line := range after {
+		if _, ok := slices.BinarySearch(before, line); !ok {
+			only = append(only, "+"+line)
+		}
+	}
+	return only
+}
+
+// settles waits until good says so, for at most two seconds; what there is then is returned for the message.
+func settles[T any](good func() bool, what func() T) (T, bool) {
+	var zero T
+	deadline := time.Now().Add(2 * time.Second)
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for !good() {
+		if time.Now().After(deadline) {
+			return what(), false
+		}
+		<-tick.C
+	}
+	return zero, true
+}
+
+// Processes lists the host's processes whose command line holds text, as "pid command".
+func Processes(text string) []string {
+	var found []string
+	entries, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, entry := range entries {
+		line, err := os.ReadFile(entry)
+		if err == nil && bytes.Contains(line, []byte(text)) && entry != fmt.Sprintf("/proc/%d/cmdline", os.Getpid()) {
+			found = append(found, strings.Split(entry, "/")[2]+" "+string(bytes.ReplaceAll(line, []byte{0}, []byte{' '})))
+		}
+	}
+	return found
+}
+
+// Cgroups lists the cgroups that the process with this id has made for runs: backends put their own id in the name.
+func Cgroups(pid int) []string {
+	var found []string
+	_ = filepath.WalkDir("/sys/fs/cgroup", func(path string, entry os.DirEntry, err error) error {
+		if err == nil && strings.HasPrefix(entry.Name(), "pawl-") &&
+			strings.Contains(entry.Name(), "."+strconv.Itoa(pid)+".") {
+			found = append(found, path)
+		}
+		return nil
+	})
+	return found
+}

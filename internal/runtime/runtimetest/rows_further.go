@@ -1,0 +1,115 @@
+//go:build unix
+
+package runtimetest
+
+import (
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/runtime"
+)
+
+// furtherRows are attacks that the table does not name.
+var furtherRows = []row{
+	{"50 exhaust the kernel", func(t testing.TB, h *hostile) {
+		all := []string{"descriptors", "pipes", "sockets", "messages", "semaphores", "shared-memory", "mappings", "signals"}
+		if !h.suite.brief { // the kernel takes a second to undo each
+			all = append(all, "watches", "timers")
+		}
+		for _, what := range all {
+			spec := h.spec("exhaust", what)
+			spec.Limits.CPU, spec.Limits.Wall = 10*time.Second, 10*time.Second
+			begin := time.Now()
+			before := availableMemory()
+			result, _, stderr := h.finish(t, spec)
+			// Refused, or killed for memory: not merely out of time or of things to ask for.
+			wantVerdict(t, result, runtime.OK, runtime.OOM)
+			t.Logf("%s: %s after %v, %d MiB %s", what, result.Verdict, time.Since(begin).Round(time.Millisecond),
+				result.PeakMemory>>20, stderr)
+			if after := availableMemory(); before-after > 512<<20 {
+				t.Errorf("%s: the host has %d MiB less after it", what, (before-after)>>20)
+			}
+		}
+	}},
+	{"51 storm of calls", func(t testing.TB, h *hostile) {
+		seeds := 3
+		if h.suite.brief {
+			seeds = 1
+		}
+		for seed := range seeds {
+			spec := h.spec("storm", "4", strconv.Itoa(seed))
+			result, stdout, stderr := h.finish(t, spec)
+			// It may well hit itself; the sandbox and the host must not mind.
+			if result.Verdict == runtime.InfraError {
+				t.Errorf("%+v %q %s", result, stdout, stderr)
+			}
+			t.Logf("%s %s %q", result.Verdict, result.Reason, stdout)
+		}
+	}},
+	{"52 meddle with how it is watched", func(t testing.TB, h *hostile) {
+		for _, how := range []string{"hide", "stop", "vfork"} {
+			run, _ := h.start(t, h.spec("meddle", how), "ready\n")
+			begin := time.Now()
+			run.Kill("cancelled")
+			wantVerdict(t, run.Wait(), runtime.Killed)
+			if took := time.Since(begin); took > 2*time.Second {
+				t.Errorf("%s: the kill took %v", how, took)
+			}
+			spec := h.spec("meddle", how)
+			spec.Limits.Wall = 200 * time.Millisecond
+			result, stdout, _ := h.finish(t, spec)
+			wantVerdict(t, result, runtime.Timeout)
+			if stdout != "ready\n" {
+				t.Errorf("%s: stdout %q", how, stdout)
+			}
+		}
+		for _, how := range []string{"nonblock", "steal"} {
+			spec := h.spec("meddle", how)
+			spec.Stdin = strings.NewReader(strings.Repeat("x", 1<<20))
+			result, _, _ := h.finish(t, spec)
+			wantVerdict(t, result, runtime.OK)
+		}
+	}},
+	{"53 Python", func(t testing.TB, h *hostile) {
+		python := shell("command -v python3 >/dev/null && exec python3 ./hostile.py \"$@\"; echo absent", h.token, h.namespace)
+		python.Env = append(python.Env, "PAWL_HOSTILE_TOKEN="+h.token)
+		source, err := sources.ReadFile("programs/hostile.py")
+		if err != nil {
+			t.Fatal(err)
+		}
+		python.Files = []runtime.File{{Path: "hostile.py", Content: source}}
+		result, stdout, stderr := h.finish(t, python)
+		if stdout == "absent\n" {
+			t.Skip("there is no python3 in the runtime")
+		}
+		wantVerdict(t, result, runtime.OK)
+		if stdout, fine := strings.CutSuffix(stdout, "works\n"); !fine || stderr != "" {
+			t.Errorf("a harmless Python does not work: %q %s", stdout, stderr)
+		} else {
+			h.nothing(t, stdout)
+		}
+	}},
+}
+
+// availableMemory is what the host has left, in bytes; 0 where it does not say.
+func availableMemory() int64 {
+	text, err := os.ReadFile("/proc/meminfo")
+	if err != nil {
+		return 0
+	}
+	return meminfo(string(text), "MemAvailable:")
+}
+
+func meminfo(text, key string) int64 {
+	for line := range strings.Lines(text) {
+		fields := strings.Fields(line)
+		if len(fields) >= 2 && fields[0] == key {
+			n, _ := strconv.ParseInt(fields[1], 10, 64)
+			return n << 10
+		}
+	}
+	return 0
+}
