@@ -1,0 +1,120 @@
+package e2e
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/client"
+)
+
+// echoes answers every line, and counts them: what is lost or comes twice shows.
+const echoes = `import sys
+for n, line in enumerate(sys.stdin, 1):
+    print(n, line.rstrip())
+print("over")
+`
+
+func (p *serverProcess) echoes(t *testing.T, attempts int) string {
+	t.Helper()
+	x, err := p.client.Evaluate(t.Context(), api.Evaluation{Retry: &api.Retry{MaxAttempts: attempts, Delay: api.Duration(10 * time.Millisecond)},
+		Code: api.Code{Language: "python", Source: echoes, Interactive: true, Limits: api.CodeLimits{Wall: api.Duration(5 * time.Minute)}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return x.ID
+}
+
+// follow reads the lines that an execution writes in one attempt, as they come.
+func follow(t *testing.T, c *client.Client, id string, attempt int) *bufio.Scanner {
+	r, w := io.Pipe()
+	ctx := t.Context()
+	go func() {
+		for chunk, err := range c.FollowLogs(ctx, id, client.LogQuery{Attempt: attempt, Stream: "stdout"}) {
+			if err != nil {
+				_ = w.CloseWithError(err)
+				return
+			}
+			if _, err := w.Write(chunk.Bytes()); err != nil {
+				return
+			}
+		}
+		_ = w.Close()
+	}()
+	t.Cleanup(func() { _ = r.Close() })
+	return bufio.NewScanner(r)
+}
+
+func line(t *testing.T, lines *bufio.Scanner, want string) {
+	t.Helper()
+	if !lines.Scan() || lines.Text() != want {
+		t.Fatalf("it wrote %q (%v), want %q", lines.Text(), lines.Err(), want)
+	}
+}
+
+// A program is typed to while it runs, and answers before anybody would notice a delay.
+func TestInteractiveRoundTrip(t *testing.T) {
+	p := serve(t, t.TempDir())
+	id := p.echoes(t, 1)
+	w, lines := p.client.WriteStdin(t.Context(), id, 0), follow(t, p.client, id, 0)
+	var took []time.Duration
+	for n := 1; n <= 100; n++ {
+		began := time.Now()
+		if _, err := fmt.Fprintf(w, "line %d\n", n); err != nil {
+			t.Fatal(err)
+		}
+		line(t, lines, fmt.Sprintf("%d line %d", n, n))
+		took = append(took, time.Since(began))
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	line(t, lines, "over")
+	slices.Sort(took)
+	t.Logf("typed and answered: p50 %s, p95 %s", took[49], took[94])
+	if took[49] > 100*time.Millisecond { // 5 ms on an idle machine; this one may be busy
+		t.Errorf("the answer to a line takes %s", took[49])
+	}
+}
+
+// What was typed outlives the server: the next attempt reads all of it again, and the conversation goes on.
+func TestInteractiveSurvivesItsServer(t *testing.T) {
+	dir := t.TempDir()
+	p := serve(t, dir)
+	id := p.echoes(t, 2)
+	w, lines := p.client.WriteStdin(t.Context(), id, 0), follow(t, p.client, id, 1)
+	for n := 1; n <= 3; n++ {
+		if _, err := fmt.Fprintf(w, "line %d\n", n); err != nil {
+			t.Fatal(err)
+		}
+		line(t, lines, fmt.Sprintf("%d line %d", n, n))
+	}
+	p.kill()
+
+	p = serve(t, dir)
+	at, err := p.client.Stdin(t.Context(), id)
+	if err != nil || at.Offset != w.Offset() || at.Closed {
+		t.Fatalf("stdin %+v, %v; want an offset of %d", at, err, w.Offset())
+	}
+	again := follow(t, p.client, id, 2)
+	for n := 1; n <= 3; n++ {
+		line(t, again, fmt.Sprintf("%d line %d", n, n))
+	}
+	w = p.client.WriteStdin(t.Context(), id, at.Offset)
+	if _, err := io.WriteString(w, "line 4\n"); err != nil {
+		t.Fatal(err)
+	}
+	line(t, again, "4 line 4")
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	x := p.wait(t, id)
+	if out := codeResult(t, x).Stdout; x.Status != api.Completed || x.Attempt != 2 || !strings.HasSuffix(out, "4 line 4\nover\n") {
+		t.Errorf("%s in attempt %d with %q", x.Status, x.Attempt, out)
+	}
+}
