@@ -4,78 +4,326 @@ package sandbox
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/runtime"
 )
 
-// BenchmarkColdStart measures a run from nothing to nothing — start, exit, reaping, clean-up — of a static program that
-// does nothing, and the same program started bare, in turns so that both meet the same machine.
-func BenchmarkColdStart(b *testing.B) {
+// The benchmarks of this file take every measure in turns with the same work done bare, so that both meet the same
+// machine, and give both and their ratio. A run is measured from its start until nothing of it is left.
+
+// BenchmarkCold has every sandbox built when it is asked for.
+func BenchmarkCold(b *testing.B) { compareTrue(b, Options{}, 0) }
+
+// BenchmarkWarm has them waiting, one start at a time with 10 ms in between.
+func BenchmarkWarm(b *testing.B) { compareTrue(b, Options{Warm: 4}, 10*time.Millisecond) }
+
+// BenchmarkWarmAfterIdle does the same after 50 ms, when the kernel's locks have gone cold.
+func BenchmarkWarmAfterIdle(b *testing.B) { compareTrue(b, Options{Warm: 4}, 50*time.Millisecond) }
+
+func compareTrue(b *testing.B, o Options, think time.Duration) {
 	program := staticTrue(b)
-	dir := filepath.Dir(program)
-	compare(b, runtime.Spec{
-		Argv: []string{program}, Mounts: []runtime.Mount{{Path: dir}},
+	compare(b, o, think, runtime.Spec{
+		Argv: []string{program}, Mounts: []runtime.Mount{{Path: filepath.Dir(program)}},
 	}, func() error { return exec.Command(program).Run() })
 }
 
-// BenchmarkPython does the same with an interpreter that does nothing.
+// BenchmarkPython starts an interpreter that does nothing.
 func BenchmarkPython(b *testing.B) {
-	const python = "/usr/bin/python3"
-	if _, err := os.Stat(python); err != nil {
-		b.Skipf("%s is missing", python)
-	}
-	compare(b, runtime.Spec{
-		Argv: []string{python, "-c", "pass"}, Env: []string{"PATH=/usr/bin:/bin"},
-	}, func() error { return exec.Command(python, "-c", "pass").Run() })
+	compare(b, Options{Warm: 4}, 10*time.Millisecond, python(b, "pass"),
+		func() error { return exec.Command(pythonPath, "-c", "pass").Run() })
 }
 
-func compare(b *testing.B, spec runtime.Spec, bare func() error) {
-	r, err := New(Options{})
-	if err != nil {
-		b.Fatal(err)
+const pythonPath = "/usr/bin/python3"
+
+func python(tb testing.TB, program string) runtime.Spec {
+	tb.Helper()
+	if _, err := os.Stat(pythonPath); err != nil {
+		tb.Skipf("%s is missing", pythonPath)
 	}
+	return runtime.Spec{Argv: []string{pythonPath, "-c", program}, Env: []string{"PATH=/usr/bin:/bin"}}
+}
+
+func compare(b *testing.B, o Options, think time.Duration, spec runtime.Spec, bare func() error) {
+	r := factory(o)(b)
 	defer r.Close()
+	settle(b, r, o.Warm)
 	var inside, outside []time.Duration
 	for b.Loop() {
-		begin := time.Now()
-		run, err := r.Start(context.Background(), spec)
+		time.Sleep(think)
+		inside = append(inside, timed(func() { finish(b, r, spec) }))
+		time.Sleep(think)
+		outside = append(outside, timed(func() {
+			if err := bare(); err != nil {
+				b.Fatal(err)
+			}
+		}))
+	}
+	reportTimes(b, inside, "")
+	reportTimes(b, outside, "bare-")
+	b.ReportMetric(float64(at(inside, 0.5))/float64(at(outside, 0.5)), "x-bare")
+}
+
+// settle waits until the pool is full.
+func settle(tb testing.TB, r runtime.Runtime, size int) {
+	tb.Helper()
+	deadline := time.Now().Add(20 * time.Second)
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for r.(*Runtime).pool.len() < size {
+		if <-tick.C; time.Now().After(deadline) {
+			tb.Fatalf("the pool holds %d sandboxes of %d", r.(*Runtime).pool.len(), size)
+		}
+	}
+}
+
+// finish runs a program that is to end well.
+func finish(tb testing.TB, r runtime.Runtime, spec runtime.Spec) {
+	tb.Helper()
+	run, err := r.Start(context.Background(), spec)
+	if err != nil {
+		tb.Error(err)
+		return
+	}
+	if result := run.Wait(); result.Verdict != runtime.OK {
+		tb.Errorf("%+v", result)
+	}
+}
+
+func timed(f func()) time.Duration {
+	begin := time.Now()
+	f()
+	return time.Since(begin)
+}
+
+func at(d []time.Duration, q float64) time.Duration {
+	slices.Sort(d)
+	return d[int(q*float64(len(d)-1))]
+}
+
+func reportTimes(b *testing.B, d []time.Duration, prefix string) {
+	ms := func(q float64) float64 { return float64(at(d, q)) / float64(time.Millisecond) }
+	b.ReportMetric(ms(0.5), prefix+"p50-ms")
+	b.ReportMetric(ms(0.99), prefix+"p99-ms")
+}
+
+// BenchmarkEight runs eight at a time; one iteration is one run.
+func BenchmarkEight(b *testing.B) {
+	program := staticTrue(b)
+	for name, o := range map[string]Options{"Cold": {}, "Warm": {Warm: 8}} {
+		b.Run(name, func(b *testing.B) {
+			r := factory(o)(b)
+			defer r.Close()
+			settle(b, r, o.Warm)
+			spec := runtime.Spec{Argv: []string{program}, Mounts: []runtime.Mount{{Path: filepath.Dir(program)}}}
+			b.ResetTimer()
+			took := queue(8, b.N, func() { finish(b, r, spec) })
+			b.StopTimer()
+			bare := queue(8, b.N, func() { _ = exec.Command(program).Run() })
+			b.ReportMetric(float64(b.N)/took.Seconds(), "runs/s")
+			b.ReportMetric(float64(b.N)/bare.Seconds(), "bare-runs/s")
+		})
+	}
+}
+
+// BenchmarkPythonQueue runs programs of 10 ms each from a queue with as many slots as a worker has, first all bare and
+// then all in sandboxes. One iteration is the whole queue of 1,000.
+func BenchmarkPythonQueue(b *testing.B) {
+	const slots, length = 4, 1000
+	const program = "import time; end = time.process_time() + 0.01\nwhile time.process_time() < end: pass"
+	spec := python(b, program)
+	r := factory(Options{Warm: slots})(b)
+	defer r.Close()
+	settle(b, r, slots)
+	var inside, outside time.Duration
+	for b.Loop() {
+		// In turns of a tenth, for the machine's sake.
+		for range 10 {
+			outside += queue(slots, length/10, func() { _ = exec.Command(pythonPath, "-c", program).Run() })
+			inside += queue(slots, length/10, func() { finish(b, r, spec) })
+		}
+	}
+	b.ReportMetric(inside.Seconds()/float64(b.N), "s")
+	b.ReportMetric(outside.Seconds()/float64(b.N), "bare-s")
+	b.ReportMetric(inside.Seconds()/outside.Seconds(), "x-bare")
+}
+
+// queue does n jobs on a number of slots and returns how long all took.
+func queue(slots, n int, job func()) time.Duration {
+	return timed(func() {
+		jobs := make(chan struct{}, n)
+		for range n {
+			jobs <- struct{}{}
+		}
+		close(jobs)
+		var working sync.WaitGroup
+		for range slots {
+			working.Go(func() {
+				for range jobs {
+					job()
+				}
+			})
+		}
+		working.Wait()
+	})
+}
+
+// BenchmarkKill kills a fork bomb of 300 processes and measures until nothing of it is left.
+func BenchmarkKill(b *testing.B) {
+	bomb := compileC(b, "bomb", `#include <unistd.h>
+int main(void) {
+	for (int i = 0; i < 300; i++) {
+		switch (fork()) {
+		case 0: for (;;) if (fork() < 0) usleep(1000);
+		case -1: i = 300;
+		}
+	}
+	write(1, "full\n", 5);
+	for (;;) fork();
+}`)
+	r := factory(Options{Warm: 1})(b)
+	defer r.Close()
+	var took []time.Duration
+	for b.Loop() {
+		full := make(signal, 1)
+		run, err := r.Start(context.Background(), runtime.Spec{
+			Argv: []string{bomb}, Mounts: []runtime.Mount{{Path: filepath.Dir(bomb)}}, Stdout: full,
+			Limits: runtime.Limits{Pids: 300},
+		})
 		if err != nil {
 			b.Fatal(err)
 		}
-		if result := run.Wait(); result.Verdict != runtime.OK {
-			b.Fatalf("%+v", result)
-		}
-		inside = append(inside, time.Since(begin))
-		begin = time.Now()
-		if err := bare(); err != nil {
-			b.Fatal(err)
-		}
-		outside = append(outside, time.Since(begin))
+		<-full
+		took = append(took, timed(func() {
+			run.Kill("the benchmark")
+			if result := run.Wait(); result.Verdict != runtime.Killed {
+				b.Errorf("%+v", result)
+			}
+		}))
 	}
-	slices.Sort(inside)
-	slices.Sort(outside)
-	at := func(d []time.Duration, q float64) float64 {
-		return float64(d[int(q*float64(len(d)-1))]) / float64(time.Millisecond)
+	reportTimes(b, took, "")
+}
+
+// signal is a writer that says when the first bytes have come.
+type signal chan struct{}
+
+func (s signal) Write(p []byte) (int, error) {
+	select {
+	case s <- struct{}{}:
+	default:
 	}
-	b.ReportMetric(at(inside, 0.5), "p50-ms")
-	b.ReportMetric(at(inside, 0.99), "p99-ms")
-	b.ReportMetric(at(outside, 0.5), "bare-p50-ms")
-	b.ReportMetric(at(inside, 0.5)/at(outside, 0.5), "x-bare")
+	return len(p), nil
+}
+
+// BenchmarkFlood has a program write 4 GB and measures by how much this process grows.
+func BenchmarkFlood(b *testing.B) {
+	const size = 4 << 30
+	r := factory(Options{})(b)
+	defer r.Close()
+	grown := int64(0)
+	for b.Loop() {
+		before := residentOf(os.Getpid())
+		peak := before
+		quit, stopped := make(chan struct{}), make(chan struct{})
+		go func() {
+			defer close(stopped)
+			tick := time.NewTicker(10 * time.Millisecond)
+			defer tick.Stop()
+			for {
+				select {
+				case <-quit:
+					return
+				case <-tick.C:
+					peak = max(peak, residentOf(os.Getpid()))
+				}
+			}
+		}()
+		finish(b, r, runtime.Spec{
+			Argv: []string{"head", "-c", strconv.Itoa(size), "/dev/zero"}, Env: []string{"PATH=/usr/bin:/bin"},
+			Stdout: make(signal, 1), Limits: runtime.Limits{Output: 2 * size},
+		})
+		close(quit)
+		<-stopped
+		grown = max(grown, peak-before)
+	}
+	b.SetBytes(size)
+	b.ReportMetric(float64(grown)/(1<<20), "grown-MB")
+}
+
+// BenchmarkIdleMemory measures what a sandbox in the pool takes of the machine, kernel and all: how much less is free
+// with many of them than without. What its init has for itself alone is given beside that. It also measures what
+// processor time they take.
+func BenchmarkIdleMemory(b *testing.B) {
+	const size = 64
+	var machine, private, ticks float64
+	for b.Loop() {
+		// What the kernel keeps for the next sandbox after the first ones is not theirs.
+		fill(b, size, func(*Runtime) {})
+		before := free(b)
+		fill(b, size, func(r *Runtime) {
+			machine += float64(before-free(b)) / size
+			before := r.pool.ticks()
+			time.Sleep(2 * time.Second)
+			ticks += float64(r.pool.ticks() - before)
+			for _, w := range r.pool.stock {
+				text, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", w.pid))
+				if err != nil {
+					b.Fatal(err)
+				}
+				private += float64(kilobytes(text, "Private_Dirty:")+kilobytes(text, "Private_Clean:")) / size
+			}
+		})
+	}
+	b.ReportMetric(machine/float64(b.N)/(1<<20), "MB-each")
+	b.ReportMetric(private/float64(b.N)/(1<<20), "private-MB-each")
+	b.ReportMetric(ticks/float64(b.N), "cpu-ticks")
+}
+
+// ticks are those of processor time that all sandboxes in the pool have used.
+func (p *pool) ticks() (total int64) {
+	for _, w := range p.stock {
+		total += int64(cpuOf(w.pid, true) / clockTick)
+	}
+	return total
+}
+
+func fill(b *testing.B, size int, look func(*Runtime)) {
+	r := factory(Options{Warm: size})(b).(*Runtime)
+	settle(b, r, size)
+	look(r)
+	if err := r.Close(); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// free is the memory that could be given to somebody, once the kernel has done what it puts off.
+func free(b *testing.B) int64 {
+	time.Sleep(500 * time.Millisecond)
+	text, err := os.ReadFile("/proc/meminfo")
+	if err != nil {
+		b.Fatal(err)
+	}
+	return kilobytes(text, "MemAvailable:")
 }
 
 // staticTrue builds a static program that exits at once.
-func staticTrue(tb testing.TB) string {
+func staticTrue(tb testing.TB) string { return compileC(tb, "true", "int main(void) { return 0; }\n") }
+
+// compileC builds a static program in a directory of its own.
+func compileC(tb testing.TB, name, text string) string {
 	tb.Helper()
 	dir := tb.TempDir()
-	program := filepath.Join(dir, "true")
-	source := filepath.Join(dir, "true.c")
-	if err := os.WriteFile(source, []byte("int main(void) { return 0; }\n"), 0o600); err != nil {
+	program := filepath.Join(dir, name)
+	source := filepath.Join(dir, name+".c")
+	if err := os.WriteFile(source, []byte(text), 0o600); err != nil {
 		tb.Fatal(err)
 	}
 	if out, err := exec.Command("gcc", "-static", "-O2", "-o", program, source).CombinedOutput(); err != nil {

@@ -22,6 +22,7 @@ type run struct {
 	spec    runtime.Spec
 	stdin   *os.File // write end; nil when there is no input
 	started time.Time
+	refill  *time.Timer // of the pool
 
 	budget   *drain.Budget
 	pumps    sync.WaitGroup
@@ -96,6 +97,11 @@ const initDied = "the sandbox's init died before the program did"
 func (n *run) supervise() {
 	defer n.runtime.unregister(n)
 	defer close(n.done)
+	defer func() {
+		if n.refill.Stop() {
+			n.runtime.pool.refill()
+		}
+	}()
 	limits := n.spec.Limits
 	wall := time.AfterFunc(limits.Wall-time.Since(n.started), func() {
 		n.end(runtime.Timeout, fmt.Sprintf("ran longer than the limit of %v", limits.Wall))
@@ -191,6 +197,7 @@ func (n *run) abandon() {
 	n.ended.CompareAndSwap(nil, &ending{runtime.InfraError, "the start failed"})
 	close(n.ready)
 	n.discard()
+	n.runtime.pool.refill()
 }
 
 // discard destroys the sandbox of a run that has not started.

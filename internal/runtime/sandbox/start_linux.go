@@ -24,7 +24,6 @@ func (r *Runtime) start(ctx context.Context, spec runtime.Spec) (*run, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer r.pool.refill() // not before: the start has the machine to itself
 	if len(d.steps) == 0 {
 		if b := r.pool.take(); b != nil {
 			return r.assign(ctx, b, d)
@@ -32,6 +31,10 @@ func (r *Runtime) start(ctx context.Context, spec runtime.Spec) (*run, error) {
 	}
 	return r.assign(ctx, r.newBox(), d)
 }
+
+// refillAfter is how long a run may go on before the pool is filled again all the same. To make and to destroy namespaces
+// are work under the same locks of the kernel: a short run that meets the making of another's takes twice as long.
+const refillAfter = 20 * time.Millisecond
 
 // assign gives a sandbox, which is built if it has not been, its run. The box is the run's from here on.
 func (r *Runtime) assign(ctx context.Context, b *box, d *delivery) (_ *run, err error) {
@@ -81,6 +84,7 @@ func (r *Runtime) assign(ctx context.Context, b *box, d *delivery) (_ *run, err 
 		return nil, err
 	}
 	n.started = time.Now()
+	n.refill = time.AfterFunc(refillAfter, r.pool.refill)
 	close(n.ready)
 	go n.supervise()
 	return n, nil
