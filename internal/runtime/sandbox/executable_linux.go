@@ -22,17 +22,24 @@ const (
 	aboveInherited = 200
 )
 
-// findExecutable copies the binary into memory when the user that it is to run as may not execute it: root under a strict
-// umask builds such ones.
+// findExecutable copies the binary into sealed memory in two cases. The user that it is to run as may not execute it:
+// root under a strict umask builds such ones. Or that user may change it: a program that names /proc/self/exe as its
+// interpreter, or is a link to it, has its sandbox execute this binary, and could keep a way to write to it for the
+// moment when nobody executes it any more.
 func findExecutable(privileged bool) (executable, error) {
-	info, err := os.Stat(ownBinary)
-	if err != nil {
+	var st unix.Stat_t
+	if err := unix.Stat(ownBinary, &st); err != nil {
 		return executable{}, fmt.Errorf("find this program's binary: %w", err)
 	}
-	if !privileged || info.Mode().Perm()&0o005 == 0o005 {
+	runnable := !privileged || st.Mode&0o005 == 0o005
+	changeable := !privileged && (int(st.Uid) == os.Geteuid() || unix.Access(ownBinary, unix.W_OK) == nil)
+	if runnable && !changeable {
 		return executable{ownBinary, -1}, nil
 	}
-	low, err := unix.MemfdCreate("pawl-init", unix.MFD_CLOEXEC)
+	low, err := executableMemory()
+	if err != nil && runnable {
+		return executable{ownBinary, -1}, nil // the kernel is told to execute no memory; the binary's user is as trusted as we are
+	}
 	if err != nil {
 		return executable{}, fmt.Errorf("copy this program's binary: %w", err)
 	}
@@ -67,12 +74,35 @@ func (x *executable) fill() error {
 	if err = errors.Join(err, out.Chmod(0o755), out.Close()); err != nil {
 		return err
 	}
+	if err := seal(x.copy); err != nil {
+		return fmt.Errorf("seal: %w", err)
+	}
 	readOnly, err := os.Open(x.path)
 	if err != nil {
 		return err
 	}
 	defer readOnly.Close()
 	return unix.Dup3(int(readOnly.Fd()), x.copy, unix.O_CLOEXEC)
+}
+
+// executableMemory makes a file in memory that may be executed, also where memory is not executable unless asked for.
+func executableMemory() (int, error) {
+	const flags = unix.MFD_CLOEXEC | unix.MFD_ALLOW_SEALING
+	fd, err := unix.MemfdCreate("pawl-init", flags|unix.MFD_EXEC)
+	if errors.Is(err, unix.EINVAL) { // before Linux 6.3
+		return unix.MemfdCreate("pawl-init", flags)
+	}
+	return fd, err
+}
+
+// seal makes the content final, for its owner too, and its permissions where the kernel can do that.
+func seal(fd int) error {
+	const content = unix.F_SEAL_SEAL | unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_WRITE
+	_, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, content|unix.F_SEAL_EXEC)
+	if errors.Is(err, unix.EINVAL) { // before Linux 6.3
+		_, err = unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, content)
+	}
+	return err
 }
 
 func (x *executable) close() {
