@@ -1,0 +1,32 @@
+package sandbox
+
+import (
+	"bytes"
+	"os"
+	"testing"
+
+	"github.com/pawl-run/pawl/internal/runtime"
+)
+
+// TestSecondLayer looks at what is in place should the seccomp filter be got around.
+func TestSecondLayer(t *testing.T) {
+	r := factory(Options{})(t)
+	defer r.Close()
+	var out bytes.Buffer
+	run, err := r.Start(t.Context(), runtime.Spec{
+		Argv:   []string{"sh", "-c", "cat /proc/sys/user/max_user_namespaces; grep -c ^Cap.*0000000000000000 /proc/self/status; head -1 /proc/self/uid_map | wc -w; ls /sys /run /var /root /home /etc/shadow 2>/dev/null"},
+		Env:    []string{"PATH=/usr/bin:/bin"},
+		Stdout: &out,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	run.Wait()
+	// No user namespaces below, five empty sets of capabilities, and nothing of these directories.
+	if want := "0\n5\n3\n"; out.String() != want {
+		t.Errorf("%q, want %q", out.String(), want)
+	}
+	if text, _ := os.ReadFile("/proc/sys/user/max_user_namespaces"); string(text) == "0\n" {
+		t.Error("the host's own limit is 0 now")
+	}
+}
