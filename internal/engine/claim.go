@@ -17,6 +17,7 @@ import (
 type taker struct {
 	session flow.ID
 	name    string
+	seat    *seat
 	queues  []string
 	n       int
 	hopeful bool        // its queues may have held something when its batch was gathered; the committer's
@@ -38,16 +39,19 @@ func (e *Engine) Take(ctx context.Context, session flow.ID, n int) ([]handoff.As
 	if err != nil {
 		return nil, err
 	}
-	s := seat.session
 	if n < 1 {
 		return nil, fmt.Errorf("take %d executions: ask for at least 1", n)
 	}
-	k := &taker{session: session, name: s.Name, queues: s.Queues, n: n, result: make(chan taken, 1)}
+	if err := e.lookForLanes(ctx, seat); err != nil {
+		return nil, takeError(err)
+	}
+	k := &taker{session: session, name: seat.session.Name, seat: seat, n: n, result: make(chan taken, 1)}
 	e.mu.Lock()
 	if e.closed != nil {
 		e.mu.Unlock()
 		return nil, handoff.ErrUnavailable
 	}
+	k.queues = e.lanes.of(seat)
 	e.takers = append(e.takers, k)
 	e.kick()
 	e.mu.Unlock()
@@ -264,6 +268,7 @@ func (e *Engine) deliver(t *turn, takers []*taker, moment uint64, err error) {
 		case e.closed != nil:
 			k.give(nil, e.closed)
 		default:
+			k.queues = e.lanes.of(k.seat) // one may have come into use
 			e.takers = append(e.takers, k)
 		}
 	}

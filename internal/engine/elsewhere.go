@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/telemetry"
 )
@@ -86,6 +87,11 @@ func (e *Engine) listen(ctx context.Context) <-chan store.Notification {
 // hear passes a notification on to whoever waits for what it names. What it may have left out of queues, the poll finds.
 func (e *Engine) hear(n store.Notification) {
 	if len(n.Queues) > 0 {
+		for _, q := range n.Queues {
+			if _, runtime := flow.SplitLane(q); runtime != "" {
+				e.useLane(q)
+			}
+		}
 		e.mu.Lock()
 		for _, q := range n.Queues {
 			e.ready.filled(q)

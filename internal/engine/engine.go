@@ -39,6 +39,9 @@ type Options struct {
 	Languages []string
 	// Validate checks what a built-in kind's handler would get, before anything is stored; nil accepts everything.
 	Validate func(kind flow.Kind, payload []byte) error
+	// Runtime names the runtime that a worker must have to run a payload; empty: any worker's own choice will do. Nil
+	// says so of everything.
+	Runtime func(kind flow.Kind, payload []byte) string
 	// Poll is how often this replica looks for what others may have done without its hearing of it; 0: every half second.
 	Poll time.Duration
 	// Committers is how many transactions this replica runs side by side; 0: one. A store that writes one at a time gains
@@ -57,6 +60,7 @@ type Engine struct {
 	opts      Options
 	catalog   *catalog
 	languages *languages
+	lanes     *lanes
 	items     *itemCache
 	watch     *hub
 	sessions  *desk
@@ -127,6 +131,7 @@ func New(o Options) (*Engine, error) {
 	}
 	e.catalog = newCatalog(o.Store)
 	e.languages = newLanguages(o.Store, o.Languages)
+	e.lanes = newLanes()
 	for _, q := range o.Queues {
 		if err := e.catalog.expect(q); err != nil {
 			return nil, fmt.Errorf("new engine: %w", err)

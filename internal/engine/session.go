@@ -21,6 +21,7 @@ type desk struct {
 
 type seat struct {
 	session handoff.Session
+	lanes   []string      // of its queues, for the runtimes that it has
 	since   time.Time     // by this process's clock
 	orders  chan struct{} // capacity 1: there may be an order
 }
@@ -31,7 +32,8 @@ func (d *desk) put(s handoff.Session) *seat {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.known[s.ID] == nil {
-		d.known[s.ID] = &seat{session: s, since: time.Now(), orders: make(chan struct{}, 1)}
+		lanes := flow.Lanes(s.Queues, s.Kinds)[len(s.Queues):]
+		d.known[s.ID] = &seat{session: s, lanes: lanes, since: time.Now(), orders: make(chan struct{}, 1)}
 	}
 	return d.known[s.ID]
 }
@@ -123,7 +125,9 @@ func (e *Engine) Open(ctx context.Context, s handoff.Session) (flow.ID, error) {
 	if err != nil {
 		return flow.ID{}, sessionError(err)
 	}
-	e.sessions.put(s)
+	if err := e.lookForLanes(ctx, e.sessions.put(s)); err != nil {
+		return flow.ID{}, sessionError(err)
+	}
 	e.opts.Log.Info("worker session opened", telemetry.Session, s.ID.Text(flow.SessionPrefix), telemetry.Worker, s.Name, telemetry.Queues, s.Queues, telemetry.Slots, s.Slots)
 	return s.ID, nil
 }
@@ -146,6 +150,11 @@ func (e *Engine) Renew(ctx context.Context, session flow.ID) (handoff.Renewal, e
 	if !alive {
 		e.sessions.drop(session)
 		return handoff.Renewal{}, handoff.ErrSessionLost
+	}
+	if s := e.sessions.seat(session); s != nil {
+		if err := e.lookForLanes(ctx, s); err != nil {
+			e.opts.Log.Debug("lanes are looked up with the next renewal", telemetry.Err, err)
+		}
 	}
 	return handoff.Renewal{Orders: orders, Lease: e.opts.Lease}, nil
 }

@@ -186,6 +186,11 @@ func (e *Engine) prepare(ctx context.Context, s *Submission, o *submitOp) error 
 	if err := e.checkQueue(ctx, &r); err != nil {
 		return err
 	}
+	if lane := e.assign(&r); lane != "" {
+		if err := e.keepLane(ctx, lane); err != nil {
+			return err
+		}
+	}
 	o.id, o.request = e.opts.NewID(), r
 	if s.IdempotencyKey != "" {
 		o.hash = s.hash()

@@ -22,6 +22,7 @@ type Why struct {
 	Unblock   []string // what would let it go on
 	Position  int      // 1: next in its line; 0: in no line
 	Queue     string
+	Runtime   string // which a worker of the queue must have
 	Key       string
 	Holders   []flow.ID // of the key
 	Until     time.Time // when the wait ends by itself
@@ -34,7 +35,8 @@ func (e *Engine) Why(ctx context.Context, id flow.ID) (Why, error) {
 	if err != nil {
 		return Why{}, err
 	}
-	w := Why{Execution: x.ID, Stage: x.Stage, Attempt: x.Attempt, Queue: x.Queue, Key: x.Key}
+	queue, runtime := flow.SplitLane(x.Queue)
+	w := Why{Execution: x.ID, Stage: x.Stage, Attempt: x.Attempt, Queue: queue, Runtime: runtime, Key: x.Key}
 	switch {
 	case x.Stage.Terminal():
 		w.finished(x)
@@ -154,22 +156,43 @@ func (e *Engine) whyReady(ctx context.Context, x *flow.Execution, w *Why) error 
 	if err != nil {
 		return fmt.Errorf("list workers: %w", err)
 	}
-	slots, workers := 0, 0
+	slots, workers, others := 0, 0, 0
 	for _, s := range sessions {
-		if slices.Contains(s.Queues, x.Queue) {
+		if slices.Contains(flow.Lanes(s.Queues, s.Kinds), x.Queue) {
 			workers++
 			slots += s.Slots
+		} else if slices.Contains(s.Queues, w.Queue) {
+			others++
 		}
 	}
-	if workers == 0 {
+	where := fmt.Sprintf("queue %q", w.Queue)
+	switch {
+	case workers == 0 && others > 0:
 		w.Waiting = "worker"
-		w.Summary = fmt.Sprintf("no live worker serves queue %q; it is %s in line", x.Queue, ordinal(w.Position))
-		w.Unblock = []string{fmt.Sprintf("start a worker that serves queue %q", x.Queue)}
+		w.Summary = fmt.Sprintf("no live worker of %s has runtime %q (%d %s it without); it is %s in line", where, w.Runtime, others, serve(others), ordinal(w.Position))
+		w.Unblock = []string{fmt.Sprintf("start a worker of %s that has runtime %q (pawl worker --queues %s --runtime …), or submit it to a queue that has one", where, w.Runtime, w.Queue)}
 		return nil
+	case workers == 0:
+		w.Waiting = "worker"
+		w.Summary = fmt.Sprintf("no live worker serves %s; it is %s in line", where, ordinal(w.Position))
+		w.Unblock = []string{"start a worker that serves " + where}
+		if w.Runtime != "" {
+			w.Unblock[0] += fmt.Sprintf(" and has runtime %q", w.Runtime)
+		}
+		return nil
+	case w.Runtime != "":
+		where += fmt.Sprintf(" for runtime %q", w.Runtime)
 	}
-	w.Summary = fmt.Sprintf("%s in queue %q, which %d %s with %d slots serve", ordinal(w.Position), x.Queue, workers, plural(workers, "worker"), slots)
+	w.Summary = fmt.Sprintf("%s in %s, which %d %s with %d slots serve", ordinal(w.Position), where, workers, plural(workers, "worker"), slots)
 	w.Unblock = []string{"a slot becomes free", "more slots or workers are started", "it is submitted with a higher priority"}
 	return nil
+}
+
+func serve(workers int) string {
+	if workers == 1 {
+		return "serves"
+	}
+	return "serve"
 }
 
 func (e *Engine) whyHeld(ctx context.Context, x *flow.Execution, w *Why) error {

@@ -1,0 +1,112 @@
+package engine
+
+import (
+	"encoding/json"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/handoff"
+)
+
+// needs reads the runtime that a test's payload asks for.
+func needs(_ flow.Kind, payload []byte) string {
+	var p struct{ Runtime string }
+	_ = json.Unmarshal(payload, &p)
+	return p.Runtime
+}
+
+func (r *rig) workerWith(runtimes ...string) *hand {
+	r.Helper()
+	var kinds []string
+	for _, name := range runtimes {
+		kinds = append(kinds, flow.OfferRuntime(name))
+	}
+	id, err := r.e.Open(r.ctx, handoff.Session{Name: "able", Queues: []string{DefaultQueue}, Kinds: kinds, Slots: 100})
+	if err != nil {
+		r.Fatalf("open session: %v", err)
+	}
+	return &hand{r, id}
+}
+
+func awaitTakers(t *testing.T, e *Engine, n int) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); e.Stats().Takers < n; runtime.Gosched() {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d workers wait, not %d", e.Stats().Takers, n)
+		}
+	}
+}
+
+// What needs a runtime waits for a worker that has it, and is in nobody's way.
+func TestRuntimeChoosesWorker(t *testing.T) {
+	r := newRig(t, func(o *Options) { o.Runtime = needs })
+	plain := r.worker()
+	special := r.submit(Submission{Action: "noop", Input: json.RawMessage(`{"runtime":"boat"}`)})
+	usual := r.submit(Submission{Action: "noop"})
+	if got := plain.take(10); len(got) != 1 || got[0].Execution != usual {
+		t.Fatalf("the worker without the runtime got %+v", got)
+	}
+	w, err := r.e.Why(r.ctx, special)
+	if err != nil || w.Queue != DefaultQueue || w.Runtime != "boat" || w.Waiting != "worker" ||
+		!strings.Contains(w.Summary, `no live worker of queue "default" has runtime "boat" (1 serves it without)`) {
+		t.Errorf("why: %+v, %v", w, err)
+	}
+	able := r.workerWith("train", "boat")
+	if w, err = r.e.Why(r.ctx, special); err != nil || w.Waiting != "queue" || !strings.Contains(w.Summary, `queue "default" for runtime "boat", which 1 worker`) {
+		t.Errorf("why, with a worker: %+v, %v", w, err)
+	}
+	got := able.take(10)
+	if len(got) != 1 || got[0].Execution != special {
+		t.Fatalf("the worker with the runtime got %+v", got)
+	}
+	able.complete(got[0], "1")
+	again, err := r.e.Retry(r.ctx, special)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := able.take(10); len(got) != 1 || got[0].Execution != again {
+		t.Errorf("what was submitted once more went to %+v", got)
+	}
+	if _, err := r.e.Submit(r.ctx, []Submission{{Action: "noop", Queue: flow.Lane(DefaultQueue, "boat")}}); err == nil {
+		if out, _ := r.e.Submit(r.ctx, []Submission{{Action: "noop", Queue: flow.Lane(DefaultQueue, "boat")}}); out[0].Err == nil {
+			t.Error("a lane was taken for a queue")
+		}
+	}
+}
+
+// A worker that already waits gets the first execution that ever needs one of its runtimes, also a workflow's task.
+func TestFirstOfALane(t *testing.T) {
+	r := newRig(t, func(o *Options) { o.Runtime = needs })
+	r.define("name: sail\ntasks:\n  go: {action: noop, with: {runtime: ship}}\n")
+	for _, s := range []Submission{
+		{Action: "noop", Input: json.RawMessage(`{"runtime":"boat"}`)}, {Action: "sail"},
+	} {
+		taken := make(chan []handoff.Assignment, 1)
+		able := r.workerWith("boat", "ship")
+		go func() { taken <- able.take(1) }()
+		awaitTakers(t, r.e, 1)
+		id := r.submit(s)
+		for _, a := range <-taken {
+			able.complete(a, "1")
+		}
+		if x := r.ended(id); x.Stage != flow.Completed {
+			t.Errorf("%+v", x)
+		}
+	}
+}
+
+// A lane that another server has filled is found by this one's workers.
+func TestLaneOfAnotherReplica(t *testing.T) {
+	r := newRig(t, func(o *Options) { o.Runtime = needs })
+	id := r.submit(Submission{Action: "noop", Input: json.RawMessage(`{"runtime":"boat"}`)})
+	r.e.lanes.mu.Lock()
+	clear(r.e.lanes.used) // as another replica knows them
+	clear(r.e.lanes.stored)
+	r.e.lanes.mu.Unlock()
+	if got := r.workerWith("boat").take(1); len(got) != 1 || got[0].Execution != id {
+		t.Errorf("got %+v", got)
+	}
+}
