@@ -35,6 +35,7 @@ type evalOptions struct {
 	format   format
 
 	interactive bool
+	cases       caseOptions
 }
 
 func (a *app) evalCommand() *cobra.Command {
@@ -49,12 +50,21 @@ the result is printed instead: verdict, exit code, times, memory, output, files.
 With -i the program reads what is typed here while it runs (or what is piped in): Ctrl-D is its end of file. What was sent
 is kept with the execution, so another attempt reads all of it again. pawl attach joins in from elsewhere.
 
+With --cases the program is compiled once and run on every NAME.in in a directory, each time in a sandbox of its own, and
+what it writes is compared with NAME.out or NAME.ans (docs/evaluations.md): byte for byte (exact), but for white space at
+the end of lines (trimmed), word for word (tokens), with a tolerance for numbers (numeric), or by a checker, a program
+that is run with the arguments input.txt output.txt expected.txt and ends with 0 for right and 1 for wrong. Exit code 0
+says that all cases passed, 3 that one did not.
+
 The language is that of --language, or of the file's extension, or of its first line (#!…).`,
 		Example: `  pawl eval solution.py --stdin cases.txt --limit wall=2s,memory=64MB
   echo 'console.log(6*7)' | pawl eval - --language javascript
   pawl eval plot.py --file data.csv --collect plot.svg --collect-into out/
   pawl eval main.c --arg 10 --arg 20 -o json
-  pawl eval -i game.py --limit wall=1h`,
+  pawl eval -i game.py --limit wall=1h
+  pawl eval --cases examples/cases/primes examples/cases/primes.py
+  pawl eval --cases examples/cases/roots --tolerance 1e-4 examples/cases/roots.c
+  pawl eval --cases tests/ --checker check.py --stop-on-failure solution.cpp -o json`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return a.eval(cmd.Context(), args[0], &o) },
 	}
@@ -62,6 +72,7 @@ The language is that of --language, or of the file's extension, or of its first 
 	f.StringVarP(&o.language, "language", "l", "", "one of "+strings.Join(api.Languages(), ", "))
 	f.StringVar(&o.stdin, "stdin", "", "file that the program reads as its standard input (- for standard input)")
 	f.BoolVarP(&o.interactive, "interactive", "i", false, "give the program what is read here on standard input, as it comes")
+	o.cases.declare(f)
 	f.StringArrayVar(&o.args, "arg", nil, "an argument for the program; may be repeated")
 	f.StringToStringVar(&o.env, "env", nil, "environment for the program, as in NAME=value")
 	f.StringArrayVar(&o.files, "file", nil, "a file to place beside the program, as PATH or NAME=PATH; may be repeated")
@@ -73,7 +84,7 @@ The language is that of --language, or of the file's extension, or of its first 
 	f.BoolVar(&o.detach, "detach", false, "print the execution's id and leave it to the server")
 	_ = c.RegisterFlagCompletionFunc("language", cobra.FixedCompletions(api.Languages(), cobra.ShellCompDirectiveNoFileComp))
 	formatFlag(c, &o.format, asTable, asJSON, asYAML)
-	f.Lookup("output").Usage = "table: what the program writes; json or yaml: the result"
+	f.Lookup("output").Usage = "table: what the program writes, or how the cases ended; json or yaml: the result"
 	return c
 }
 
@@ -109,7 +120,7 @@ func (a *app) eval(ctx context.Context, file string, o *evalOptions) error {
 		fmt.Fprintln(a.out, x.ID)
 		return nil
 	}
-	return a.evaluated(ctx, s, x, o)
+	return a.evaluated(ctx, s, x, o, len(e.Cases))
 }
 
 // evaluation puts the request together.
@@ -160,7 +171,7 @@ func (a *app) evaluation(file string, o *evalOptions) (*api.Evaluation, error) {
 	if e.Limits, err = limitsOf(o.limits); err != nil {
 		return nil, err
 	}
-	return e, nil
+	return e, a.addCases(e, &o.cases)
 }
 
 // limitsOf reads --limit.
@@ -203,7 +214,7 @@ func (a *app) languageOf(given, file string, program []byte) (string, error) {
 }
 
 // evaluated passes on what the program writes until it has ended, and returns what to exit with.
-func (a *app) evaluated(ctx context.Context, s *session, x *api.Execution, o *evalOptions) error {
+func (a *app) evaluated(ctx context.Context, s *session, x *api.Execution, o *evalOptions, cases int) error {
 	presses := interruptions(ctx)
 	follow, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
@@ -211,7 +222,10 @@ func (a *app) evaluated(ctx context.Context, s *session, x *api.Execution, o *ev
 	go func() {
 		var q client.LogQuery
 		over <- a.following(follow, s, func() error {
-			if o.format == asTable {
+			switch {
+			case o.format == asTable && cases > 0:
+				return a.followCases(follow, s.Client, x.ID, &q, cases)
+			case o.format == asTable:
 				return a.passOn(follow, s.Client, x.ID, &q)
 			}
 			_, err := s.Wait(follow, x.ID)
@@ -262,8 +276,13 @@ func (a *app) evaluated(ctx context.Context, s *session, x *api.Execution, o *ev
 		if err := writeData(a.out, o.format, evalResult{end.ID, end.Status, end.Attempt, end.Error, result}); err != nil {
 			return err
 		}
-	} else if end.Status != api.Completed && end.Error != nil {
-		a.say("pawl: %s", end.Error)
+	} else {
+		if result.Summary != nil {
+			a.writeCases(&result)
+		}
+		if end.Status != api.Completed && end.Error != nil {
+			a.say("pawl: %s", end.Error)
+		}
 	}
 	if code == exitOK {
 		return nil

@@ -127,6 +127,25 @@ func TestExampleSubworkflow(t *testing.T) {
 	}
 }
 
+func TestExampleJudge(t *testing.T) {
+	t.Parallel()
+	need(t, "cc")
+	var out struct {
+		Right    int
+		Verdicts []string
+		Passed   []int
+		Cases    [][]string
+	}
+	outputs(t, "judge.yaml", &out)
+	if out.Right != 2 || strings.Join(out.Verdicts, " ") != "ok ok wrong_answer timeout" || out.Passed[2] != 3 || out.Cases[3][3] != "timeout" {
+		t.Errorf("%+v", out)
+	}
+	outputs(t, "judge.yaml", &out, "--set", "stop=true")
+	if out.Right != 2 || out.Passed[2] != 2 || out.Cases[2][3] != "skipped" {
+		t.Errorf("%+v", out)
+	}
+}
+
 func TestExampleSleep(t *testing.T) {
 	t.Parallel()
 	var out struct{ Message string }

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -168,5 +169,16 @@ func TestDurationsOfSettings(t *testing.T) {
 		if d, err := parseDuration(s); err == nil {
 			t.Errorf("%q was taken as %s", s, d)
 		}
+	}
+}
+
+func TestCountedOrder(t *testing.T) {
+	t.Parallel()
+	want := []string{"", "1", "2", "10", "a", "a1", "a2b", "a02c", "a10", "b/1", "b/1x"}
+	got := slices.Clone(want)
+	slices.Reverse(got)
+	slices.SortFunc(got, countedOrder)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
 	}
 }

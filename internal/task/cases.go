@@ -119,7 +119,7 @@ func conclude(ctx context.Context, r *api.CodeResult) {
 		r.Reason += fmt.Sprintf(", %d were not run", s.Skipped)
 	}
 	first := r.Cases[slices.IndexFunc(r.Cases, func(c api.CaseResult) bool { return c.Verdict != string(runtime.OK) })]
-	r.Reason += fmt.Sprintf("; first %s: %s%s", first.Name, first.Verdict, withColon(first.Message))
+	r.Reason += fmt.Sprintf("; the first that did not is %s: %s%s", first.Name, first.Verdict, withColon(first.Message))
 }
 
 // run runs one case and judges it.
