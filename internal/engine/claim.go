@@ -262,6 +262,7 @@ func (e *Engine) deliver(t *turn, takers []*taker, moment uint64, err error) {
 			k.give(nil, handoff.ErrSessionLost)
 		case len(t.claimed[k]) > 0:
 			e.counters.claimed.Add(int64(len(t.claimed[k])))
+			e.flood = len(t.claimed[k]) >= batchLimit/4
 			k.give(assignments(t.claimed[k]), nil)
 		case k.gone.Load():
 			k.give(nil, nil)

@@ -58,10 +58,12 @@ func (e *Engine) kick() {
 func (e *Engine) commitLoop(ctx context.Context) {
 	work := context.WithoutCancel(ctx)
 	for {
-		ops, takers := e.gather(ctx)
+		ops, takers, again := e.gather(ctx)
 		if len(ops) == 0 && len(takers) == 0 {
 			select {
 			case <-e.signal:
+				continue
+			case <-again:
 				continue
 			case <-ctx.Done():
 			}
@@ -71,8 +73,18 @@ func (e *Engine) commitLoop(ctx context.Context) {
 			continue
 		}
 		e.commit(work, ops, takers)
+		e.mu.Lock()
+		e.busy--
+		e.mu.Unlock()
 	}
 }
+
+const (
+	// besideFrom is how many requests are worth a transaction beside another: fewer are cheaper in the next one.
+	besideFrom = 64
+	// besideAfter is how long fewer wait for a transaction that takes its time.
+	besideAfter = 20 * time.Millisecond
+)
 
 // close refuses further requests, releases the takers, and reports whether nothing is pending.
 func (e *Engine) close() bool {
@@ -86,10 +98,17 @@ func (e *Engine) close() bool {
 	return len(e.pending) == 0
 }
 
-// gather takes the next batch: what is pending, and the takers for whom there may be work.
-func (e *Engine) gather(ctx context.Context) ([]op, []*taker) {
+// gather takes the next batch: what is pending, and the takers for whom there may be work. While another transaction is
+// under way a little is left for the committer that runs it, and again says when it would be time all the same.
+func (e *Engine) gather(ctx context.Context) (_ []op, _ []*taker, again <-chan time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if e.busy > 0 && len(e.pending) < besideFrom && !e.flood && ctx.Err() == nil {
+		if left := besideAfter - time.Since(e.began); left > 0 {
+			return nil, nil, time.After(left)
+		}
+	}
+	var takers []*taker
 	n := min(len(e.pending), batchLimit)
 	ops := e.pending[:n:n]
 	e.pending = e.pending[n:]
@@ -98,10 +117,16 @@ func (e *Engine) gather(ctx context.Context) ([]op, []*taker) {
 	} else {
 		e.kick() // for another committer
 	}
+	defer func() {
+		if len(ops)+len(takers) > 0 {
+			e.busy++
+			e.began = time.Now()
+		}
+	}()
 	if ctx.Err() != nil {
-		return ops, nil
+		return ops, nil, nil
 	}
-	var takers, others []*taker
+	var others []*taker
 	for _, t := range e.takers {
 		// With requests at hand every taker comes along: what they schedule can be claimed in the same commit.
 		t.hopeful = e.ready.any(t.queues)
@@ -112,7 +137,7 @@ func (e *Engine) gather(ctx context.Context) ([]op, []*taker) {
 		}
 	}
 	e.takers = others
-	return ops, takers
+	return ops, takers, nil
 }
 
 // commit runs one batch as one transaction. A batch that the data spoil is halved until the bad request stands alone:

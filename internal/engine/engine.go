@@ -73,6 +73,9 @@ type Engine struct {
 	mu      sync.Mutex
 	pending []op
 	takers  []*taker
+	busy    int       // committers with a transaction under way
+	began   time.Time // when the last of these transactions began
+	flood   bool      // the last workers that were given work took a lot of it
 	closed  error
 	signal  chan struct{} // capacity 1: something is pending
 
