@@ -14,7 +14,9 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"golang.org/x/sys/unix"
 
@@ -57,7 +59,20 @@ type collection struct {
 	refused  []string
 }
 
-func (c *collection) refuse(name, why string) { c.refused = append(c.refused, name+": "+why) }
+func (c *collection) refuse(name, why string) { c.refused = append(c.refused, shown(name)+": "+why) }
+
+// shown is a name for people: it was chosen by the program, which may have meant to fool whoever reads it.
+func shown(name string) string {
+	const enough = 200
+	cut := ""
+	if len(name) > enough {
+		name, cut = name[:enough], "..."
+	}
+	if strings.ContainsFunc(name, func(r rune) bool { return !strconv.IsPrint(r) || r == utf8.RuneError }) {
+		name = strconv.Quote(name)
+	}
+	return name + cut
+}
 
 // wanted says whether a pattern names the path itself.
 func (c *collection) wanted(name string) bool {
@@ -136,6 +151,10 @@ func (c *collection) entry(dir *os.File, name, prefix string, all bool, depth in
 	return c.take(dir, name, full)
 }
 
+// nameless are the errors that a name alone can bring about, on one file system or another; they are the program's fault,
+// not the host's.
+var nameless = []error{unix.ENAMETOOLONG, unix.EEXIST, unix.EILSEQ, unix.EINVAL, unix.ENOTDIR, unix.EISDIR}
+
 // take copies one regular file.
 func (c *collection) take(dir *os.File, name, full string) error {
 	if len(c.taken) >= MaxFiles {
@@ -167,10 +186,15 @@ func (c *collection) take(dir *os.File, name, full string) error {
 	}
 	mode := fs.FileMode(st.Mode) & 0o755
 	host := filepath.Join(c.into, filepath.FromSlash(full))
-	if err := os.MkdirAll(filepath.Dir(host), 0o755); err != nil {
-		return fmt.Errorf("collect %q: %w", full, err)
+	err = os.MkdirAll(filepath.Dir(host), 0o755)
+	var out *os.File
+	if err == nil {
+		out, err = os.OpenFile(host, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode|0o600)
 	}
-	out, err := os.OpenFile(host, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode|0o600)
+	if slices.ContainsFunc(nameless, func(why error) bool { return errors.Is(err, why) }) {
+		c.refuse(full, "the host takes no file of that name: "+errors.Unwrap(err).Error())
+		return nil
+	}
 	if err != nil {
 		return fmt.Errorf("collect %q: %w", full, err)
 	}

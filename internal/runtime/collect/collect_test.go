@@ -121,3 +121,49 @@ func TestBounds(t *testing.T) {
 		t.Errorf("took %d files, refused %v", len(names), refused)
 	}
 }
+
+// TestNames has files whose names the host cannot take, or that are meant to fool a reader.
+func TestNames(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "good"), "good")
+	write(t, filepath.Join(dir, "new\nline"), "odd")
+	if err := os.Symlink("good", filepath.Join(dir, "a\x1b[31m\nb")); err != nil {
+		t.Fatal(err)
+	}
+	// Longer than a path may be: only step by step can it be made at all.
+	long := strings.Repeat("l", 255)
+	at, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { unix.Close(at) }()
+	for range 20 {
+		if err := unix.Mkdirat(at, long, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		next, err := unix.Openat(at, long, unix.O_RDONLY|unix.O_DIRECTORY, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		unix.Close(at)
+		at = next
+	}
+	file, err := unix.Openat(at, "file", unix.O_CREAT|unix.O_WRONLY, 0o644)
+	if err != nil {
+		t.Fatal(err)
+	}
+	unix.Close(file)
+	names, refused := collectFrom(t, dir, 1000, "*")
+	slices.Sort(names)
+	if want := []string{"good", "new\nline"}; !slices.Equal(names, want) {
+		t.Errorf("took %q, want %q", names, want)
+	}
+	if len(refused) != 2 {
+		t.Errorf("refused %q, want two", refused)
+	}
+	for _, line := range refused {
+		if strings.ContainsAny(line, "\n\x1b") || len(line) > 400 {
+			t.Errorf("refused with the words %q", line)
+		}
+	}
+}

@@ -48,7 +48,7 @@ var outputRows = []row{
 			t.Errorf("these were not taken: %q", plain)
 		}
 		refused := strings.Join(result.Refused, "\n")
-		for _, name := range []string{"link", "root", "magic", "init", "inside", "loop", "up", "fifo", "socket", "twice", "twin", "sparse", "deep"} {
+		for _, name := range []string{"link", "root", "magic", "init", "inside", "loop", "up", "fifo", "socket", "twice", "twin", "sparse", "long", "deep"} {
 			if !strings.Contains(refused, "out/"+name) {
 				t.Errorf("%s was not refused: %s", name, refused)
 			}

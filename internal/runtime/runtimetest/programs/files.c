@@ -47,6 +47,17 @@ int leave_traps(int count, char **arguments) {
 	mkdir("out/closed", 0755);
 	put("out/closed/file", "x\n");
 	chmod("out/closed", 0);
+	/* A path that is longer than the kernel takes in one piece. */
+	int home = open(".", O_RDONLY | O_DIRECTORY);
+	longest[4 + 255] = 0;
+	if (mkdir("out/long", 0755) != 0 || chdir("out/long") != 0)
+		_exit(94);
+	for (int i = 0; i < 20; i++)
+		if (mkdir(longest + 4, 0755) != 0 || chdir(longest + 4) != 0)
+			_exit(93);
+	put("bottom", "b\n");
+	if (fchdir(home) != 0)
+		_exit(92);
 	/* A thousand directories, one in the other. */
 	if (mkdir("out/deep", 0755) != 0 || chdir("out/deep") != 0)
 		_exit(95);
