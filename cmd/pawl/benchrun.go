@@ -23,6 +23,7 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/handoff/direct"
 	"github.com/pawl-run/pawl/internal/runtime"
+	"github.com/pawl-run/pawl/internal/runtime/sandbox"
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/task"
 	"github.com/pawl-run/pawl/internal/worker"
@@ -169,7 +170,7 @@ func (b *benchRun) startWorker(blobs *file.Store) (stop func(), err error) {
 	handlers := task.Handlers{flow.KindNoop: task.Pass{}, flow.KindInput: task.Pass{}, flow.KindOutput: task.Pass{}}
 	closeRuntime := func() {}
 	if b.workload == "eval" {
-		rt, err := openRuntime(b.runtime)
+		rt, err := openRuntime(b.runtime, sandbox.Options{Warm: b.slots})
 		if err != nil {
 			return nil, err
 		}

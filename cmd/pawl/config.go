@@ -48,6 +48,8 @@ var settings = []setting{
 	{key: "slots", value: "0", doc: "how many executions run at once here; 0: two per processor core", check: atLeast(0)},
 	{key: "queues", value: "default", doc: "the queues that workers here serve, by commas", check: checkQueues},
 	{key: "runtime", value: "sandbox", doc: "where code runs: sandbox, or process for code that you trust as yourself", check: oneOf("sandbox", "process")},
+	{key: "warm_sandboxes", value: "auto", doc: "how many sandboxes are kept built ahead of the runs that they are for, at about 1 MB each; auto: one per slot in pawl server and pawl worker, none in other commands", check: checkWarm},
+	{key: "keep_warm", value: "10m", doc: "how long sandboxes are kept built ahead when nothing runs in any; the next run fills the pool again", check: checkKeep},
 	{key: "retention", value: "720h", doc: "how long finished executions are kept; 0: for ever", check: checkDuration},
 	{key: "lease", value: "30s", doc: "how long a worker may be silent until its work is done again elsewhere, from 1s to 10m; the same for all servers of a database", on: "server", check: checkLease},
 	{key: "allow_hosts", doc: "hosts, addresses or networks that http and llm tasks may reach though they are private, by commas; * for all"},
@@ -84,6 +86,23 @@ func (c *config) slots() int {
 		n = 2 * goruntime.NumCPU()
 	}
 	return n
+}
+
+// warm is how many sandboxes are kept built ahead, in a command that stays and in one that does its work and ends.
+func (c *config) warm(stays bool) int {
+	switch text := c.values["warm_sandboxes"]; {
+	case text != "auto":
+		n, _ := strconv.Atoi(text) // checked when it was read
+		return n
+	case stays:
+		return c.slots()
+	}
+	return 0
+}
+
+func (c *config) keepWarm() time.Duration {
+	d, _ := parseDuration(c.values["keep_warm"]) // checked when it was read
+	return d
 }
 
 func (c *config) lease() time.Duration {
@@ -326,6 +345,24 @@ func oneOf(values ...string) func(string) error {
 
 func checkDuration(s string) error {
 	_, err := parseDuration(s)
+	return err
+}
+
+func checkWarm(s string) error {
+	if s == "auto" {
+		return nil
+	}
+	if n, err := strconv.Atoi(s); err != nil || n < 0 || n > 1000 {
+		return fmt.Errorf("%.40q is neither auto nor a number from 0 to 1000", s)
+	}
+	return nil
+}
+
+func checkKeep(s string) error {
+	d, err := parseDuration(s)
+	if err == nil && d < time.Second {
+		err = fmt.Errorf("%.40q is too short: give 1s or more, or set warm_sandboxes to 0", s)
+	}
 	return err
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/pawl-run/pawl/client"
 	"github.com/pawl-run/pawl/internal/runtime"
+	"github.com/pawl-run/pawl/internal/runtime/sandbox"
 	"github.com/pawl-run/pawl/internal/store"
 )
 
@@ -151,7 +152,7 @@ func (a *app) checkRuntimes(ctx context.Context) []checkup {
 	var all []checkup
 	for _, name := range []string{"sandbox", "process"} {
 		chosen := name == a.config.text("runtime")
-		rt, err := openRuntime(name)
+		rt, err := openRuntime(name, sandbox.Options{})
 		if err != nil {
 			all = append(all, checkup{What: "runtime " + name, Say: err.Error(), Needed: chosen})
 			continue

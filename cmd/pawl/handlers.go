@@ -15,17 +15,18 @@ import (
 	"github.com/pawl-run/pawl/internal/task"
 )
 
-// openRuntime starts the runtime of the given name.
-func openRuntime(name string) (runtime.Runtime, error) {
+// openRuntime starts the runtime of the given name. If it is the sandbox, o says how.
+func openRuntime(name string, o sandbox.Options) (runtime.Runtime, error) {
 	if name == process.Name {
 		return process.New(process.Options{})
 	}
-	return sandbox.New(sandbox.Options{})
+	return sandbox.New(o)
 }
 
-// handlers are what the workers of this process run. The runtime is the caller's to close.
-func (a *app) handlers(blobs blob.Store) (_ task.Handlers, _ runtime.Runtime, err error) {
-	rt, err := openRuntime(a.config.text("runtime"))
+// handlers are what the workers of this process run; it stays if it does more than one piece of work. The runtime is the
+// caller's to close.
+func (a *app) handlers(blobs blob.Store, stays bool) (_ task.Handlers, _ runtime.Runtime, err error) {
+	rt, err := openRuntime(a.config.text("runtime"), sandbox.Options{Warm: a.config.warm(stays), KeepWarm: a.config.keepWarm()})
 	if err != nil {
 		return nil, nil, err
 	}

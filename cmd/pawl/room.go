@@ -47,6 +47,7 @@ type room struct {
 // roomOptions say what a room is for.
 type roomOptions struct {
 	works  bool          // run work here
+	stays  bool          // until it is stopped, and not only for one command's own work
 	grace  time.Duration // how long running work may go on when the room closes
 	drains time.Duration // how long requests may
 }
@@ -99,7 +100,7 @@ func (a *app) openRoom(ctx context.Context, lock *os.File, ro roomOptions) (_ *r
 		return nil, err
 	}
 	if ro.works {
-		if err := r.startWorker(ro.grace); err != nil {
+		if err := r.startWorker(ro.grace, ro.stays); err != nil {
 			return nil, err
 		}
 	}
@@ -145,9 +146,9 @@ func (r *room) serve(l net.Listener) (stop func()) {
 }
 
 // startWorker starts the worker of this process.
-func (r *room) startWorker(grace time.Duration) error {
+func (r *room) startWorker(grace time.Duration, stays bool) error {
 	c := &r.app.config
-	handlers, rt, err := r.app.handlers(r.blobs)
+	handlers, rt, err := r.app.handlers(r.blobs, stays)
 	if err != nil {
 		return err
 	}

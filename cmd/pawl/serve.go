@@ -58,7 +58,7 @@ func (a *app) serve(ctx context.Context, listen string, works bool, grace time.D
 		_ = l.Close()
 		return err
 	}
-	r, err := a.openRoom(ctx, lock, roomOptions{works: works, grace: grace, drains: 10 * time.Second})
+	r, err := a.openRoom(ctx, lock, roomOptions{works: works, stays: true, grace: grace, drains: 10 * time.Second})
 	if err != nil {
 		_ = l.Close()
 		return err

@@ -43,7 +43,7 @@ func (a *app) work(ctx context.Context, name string, grace time.Duration) error 
 	if err != nil {
 		return usage("%v", err)
 	}
-	handlers, rt, err := a.handlers(nil)
+	handlers, rt, err := a.handlers(nil, true)
 	if err != nil {
 		return err
 	}
