@@ -117,9 +117,20 @@ func (c *catalog) expect(name string) error {
 	return nil
 }
 
+// persist runs a transaction beside the committer's, and again when another replica was faster: replicas that start on an
+// empty store declare the same things at the same time.
+func persist(ctx context.Context, s store.Store, decide func(context.Context, store.Tx) error) error {
+	for n := 1; ; n++ {
+		err := s.Update(ctx, decide)
+		if !errors.Is(err, store.ErrConflict) || n == maxConflicts {
+			return err
+		}
+	}
+}
+
 // persistQueue makes a queue known to every replica, for good.
 func (c *catalog) persistQueue(ctx context.Context, name string) error {
-	err := c.store.Update(ctx, func(ctx context.Context, tx store.Tx) error {
+	err := persist(ctx, c.store, func(ctx context.Context, tx store.Tx) error {
 		now, err := tx.Now(ctx)
 		if err != nil {
 			return err
@@ -156,7 +167,7 @@ func (e *Engine) WorkerKey(ctx context.Context) ([]byte, error) {
 	if errors.Is(err, store.ErrNotFound) {
 		fresh := make([]byte, 32)
 		rand.Read(fresh) // never fails on the systems that Go supports
-		err = e.opts.Store.Update(ctx, func(ctx context.Context, tx store.Tx) error {
+		err = persist(ctx, e.opts.Store, func(ctx context.Context, tx store.Tx) error {
 			now, err := tx.Now(ctx)
 			if err != nil {
 				return err

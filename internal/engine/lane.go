@@ -49,7 +49,7 @@ func (e *Engine) keepLane(ctx context.Context, lane string) error {
 	stored := e.lanes.stored[lane]
 	e.lanes.mu.Unlock()
 	if !stored {
-		err := e.opts.Store.Update(ctx, func(ctx context.Context, tx store.Tx) error { return defineLane(ctx, tx, lane) })
+		err := persist(ctx, e.opts.Store, func(ctx context.Context, tx store.Tx) error { return defineLane(ctx, tx, lane) })
 		if err != nil {
 			return fmt.Errorf("declare lane %q: %w", lane, err)
 		}

@@ -68,7 +68,7 @@ func (e *Engine) learnLanguages(ctx context.Context, kinds []string) error {
 		if !ok || language.CheckName(name) != nil || e.languages.knows(name) {
 			continue
 		}
-		err := e.opts.Store.Update(ctx, func(ctx context.Context, tx store.Tx) error {
+		err := persist(ctx, e.opts.Store, func(ctx context.Context, tx store.Tx) error {
 			now, err := tx.Now(ctx)
 			if err != nil {
 				return err

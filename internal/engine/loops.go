@@ -4,15 +4,19 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/telemetry"
 )
 
 // Run commits and sweeps until ctx ends; then it finishes what is pending and returns. Calls that come later get
-// ErrClosed.
+// ErrClosed. A store that does not answer at the start is waited for.
 func (e *Engine) Run(ctx context.Context) error {
-	if err := e.Start(ctx); err != nil && ctx.Err() == nil {
-		return fmt.Errorf("start engine: %w", err)
+	if err := e.begin(ctx); err != nil && ctx.Err() == nil {
+		err = fmt.Errorf("start engine: %w", err)
+		e.giveUp(err)
+		return err
 	}
 	var wg sync.WaitGroup
 	for _, loop := range e.Loops() {
@@ -20,6 +24,46 @@ func (e *Engine) Run(ctx context.Context) error {
 	}
 	wg.Wait()
 	return nil
+}
+
+// begin is Start, as often as it takes for the store to answer.
+func (e *Engine) begin(ctx context.Context) error {
+	for {
+		err := e.Start(ctx)
+		if err == nil || spoiled(err) {
+			return err
+		}
+		e.opts.Log.Warn("the engine waits for its store", telemetry.Err, err)
+		select {
+		case <-time.After(e.jittered(beginAgain)):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+const beginAgain = time.Second
+
+// giveUp refuses what is pending and what comes later, for good.
+func (e *Engine) giveUp(why error) {
+	e.mu.Lock()
+	e.closed = fmt.Errorf("%w: %w", ErrClosed, why)
+	pending, takers := e.pending, e.takers
+	e.pending, e.takers = nil, nil
+	e.mu.Unlock()
+	for _, o := range pending {
+		o.done(e.closed)
+	}
+	for _, t := range takers {
+		t.give(nil, e.closed)
+	}
+}
+
+// Closed says why the engine takes nothing any more; nil while it does.
+func (e *Engine) Closed() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.closed
 }
 
 // Loops are what Run runs side by side until ctx ends: the committers first, then what watches over them. Whoever needs to decide the
