@@ -5,7 +5,8 @@ import "time"
 // Queue is how long a queue is and who serves it.
 type Queue struct {
 	Queue   string    `json:"queue"`
-	Ready   int       `json:"ready"`           // executions that wait for a worker
+	Runtime string    `json:"runtime,omitempty"` // of the part of the queue that waits for workers with it
+	Ready   int       `json:"ready"`             // executions that wait for a worker
 	Oldest  time.Time `json:"oldest,omitzero"` // when the one that has waited longest was queued
 	Workers int       `json:"workers"`         // live sessions that serve it
 	Slots   int       `json:"slots"`           // of theirs

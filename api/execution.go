@@ -107,6 +107,7 @@ type Execution struct {
 	Index    int    `json:"index,omitempty"`
 
 	Queue    string            `json:"queue,omitempty"`
+	Runtime  string            `json:"runtime,omitempty"` // what a worker of the queue must have to run it; absent: any worker may
 	Priority int               `json:"priority,omitempty"`
 	Labels   map[string]string `json:"labels,omitempty"`
 	Key      string            `json:"key,omitempty"` // concurrency key
@@ -183,6 +184,7 @@ type Why struct {
 	Waiting  string    `json:"waiting"`            // queue, key, time, retry, worker, children, cancel, nothing
 	Position int       `json:"position,omitempty"` // place in line, from 1
 	Queue    string    `json:"queue,omitempty"`
+	Runtime  string    `json:"runtime,omitempty"` // what a worker of the queue must have to run it
 	Key      string    `json:"key,omitempty"`
 	Holders  []string  `json:"holders,omitempty"` // executions that hold the key
 	Until    time.Time `json:"until,omitzero"`

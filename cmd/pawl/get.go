@@ -264,7 +264,11 @@ func listQueues(_ *app, ctx context.Context, c *client.Client, _ *listing) (any,
 	t := &table{}
 	t.row("QUEUE", "READY", "OLDEST", "WORKERS", "SLOTS")
 	for _, q := range all {
-		t.row(q.Queue, strconv.Itoa(q.Ready), ago(q.Oldest), strconv.Itoa(q.Workers), strconv.Itoa(q.Slots))
+		name := q.Queue
+		if q.Runtime != "" {
+			name += " (" + q.Runtime + ")"
+		}
+		t.row(name, strconv.Itoa(q.Ready), ago(q.Oldest), strconv.Itoa(q.Workers), strconv.Itoa(q.Slots))
 	}
 	return all, t, err
 }

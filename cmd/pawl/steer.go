@@ -191,6 +191,7 @@ func (a *app) describe(ctx context.Context, s *session, x *api.Execution) error 
 		field("Task", fmt.Sprintf("%s[%d] of %s", x.Task, x.Index, x.Workflow))
 	}
 	field("Queue", x.Queue)
+	field("Runtime", x.Runtime)
 	field("Priority", fmt.Sprint(x.Priority))
 	if x.Key != "" {
 		field("Key", fmt.Sprintf("%s (limit %d)", x.Key, x.KeyLimit))

@@ -1,6 +1,9 @@
 package flow
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Lane is where in a queue an execution waits, in one word that stores keep as they keep a queue: the queue itself for
 // what every worker of it can run, or a part of it for what needs a certain runtime. A worker takes from the lanes that
@@ -28,7 +31,9 @@ func Lanes(queues, kinds []string) []string {
 	for _, kind := range kinds {
 		if runtime, ok := strings.CutPrefix(kind, runtimeOffer); ok && runtime != "" {
 			for _, q := range queues {
-				lanes = append(lanes, Lane(q, runtime))
+				if lane := Lane(q, runtime); !slices.Contains(lanes, lane) {
+					lanes = append(lanes, lane)
+				}
 			}
 		}
 	}

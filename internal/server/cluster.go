@@ -23,19 +23,23 @@ func (c *call) queues() error {
 		return fmt.Errorf("list workers: %w", err)
 	}
 	known := map[string]*api.Queue{}
-	queue := func(name string) *api.Queue {
-		if known[name] == nil {
-			known[name] = &api.Queue{Queue: name}
+	queue := func(lane string) *api.Queue {
+		if known[lane] == nil {
+			name, runtime := flow.SplitLane(lane)
+			known[lane] = &api.Queue{Queue: name, Runtime: runtime}
 		}
-		return known[name]
+		return known[lane]
 	}
 	for _, d := range depths {
 		q := queue(d.Queue)
 		q.Ready, q.Oldest = d.Ready, d.Oldest
 	}
 	for _, s := range sessions {
-		for _, name := range s.Queues {
-			q := queue(name)
+		for _, lane := range flow.Lanes(s.Queues, s.Kinds) {
+			if _, runtime := flow.SplitLane(lane); runtime != "" && known[lane] == nil {
+				continue // nothing waits there
+			}
+			q := queue(lane)
 			q.Workers++
 			q.Slots += s.Slots
 		}
@@ -44,7 +48,9 @@ func (c *call) queues() error {
 	for _, q := range known {
 		out.Queues = append(out.Queues, *q)
 	}
-	slices.SortFunc(out.Queues, func(a, b api.Queue) int { return cmp.Compare(a.Queue, b.Queue) })
+	slices.SortFunc(out.Queues, func(a, b api.Queue) int {
+		return cmp.Or(cmp.Compare(a.Queue, b.Queue), cmp.Compare(a.Runtime, b.Runtime))
+	})
 	return c.json(http.StatusOK, out)
 }
 

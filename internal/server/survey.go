@@ -9,6 +9,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/telemetry"
 )
@@ -178,19 +179,19 @@ func (v *surveyed) collectQueues(gauge func(*prometheus.Desc, float64, ...string
 		gauge(queueOldest, age(v.at, q.Oldest), q.Queue)
 	}
 	slots, all := map[string]int{}, 0
+	for _, q := range v.queues {
+		slots[q.Queue] = 0 // if it stays so, that is what one wants to hear of
+	}
 	for _, s := range v.sessions {
 		all += s.Slots
-		for _, q := range s.Queues {
-			slots[q] += s.Slots
+		for _, q := range flow.Lanes(s.Queues, s.Kinds) {
+			if _, waited := slots[q]; waited || slices.Contains(s.Queues, q) {
+				slots[q] += s.Slots
+			}
 		}
 	}
 	gauge(workers, float64(len(v.sessions)))
 	gauge(workerSlots, float64(all))
-	for _, q := range v.queues {
-		if _, served := slots[q.Queue]; !served {
-			slots[q.Queue] = 0 // which is what one wants to hear of
-		}
-	}
 	names := make([]string, 0, len(slots))
 	for q := range slots {
 		names = append(names, q)
