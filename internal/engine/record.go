@@ -117,7 +117,7 @@ func (o *reportOp) history(ctx context.Context, t *turn, d *flow.Draft) (map[int
 		if err := t.flush(ctx); err != nil { // this turn may have applied some of them
 			return nil, nil, err
 		}
-		old, err := t.tx.Applied(ctx, d.ID, o.report.Events[0].Seq, min(o.report.Events[n-1].Seq+1, d.NextSeq))
+		old, err := t.tx.Applied(ctx, d.ID, o.report.Events[0].Seq-1, min(o.report.Events[n-1].Seq+1, d.NextSeq))
 		if err != nil {
 			return nil, nil, fmt.Errorf("load repeated events: %w", err)
 		}

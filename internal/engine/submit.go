@@ -231,7 +231,7 @@ func (e *Engine) resolve(ctx context.Context, s *Submission) (flow.Request, erro
 	def, version, err := e.catalog.get(ctx, name, version)
 	if errors.Is(err, store.ErrNotFound) {
 		return flow.Request{}, invalid("action", s.Action, fmt.Sprintf("there is no action or workflow %.100q", s.Action),
-			"apply its definition first (pawl apply FILE), or use a built-in: code, http, llm, input, output, sleep")
+			"apply its definition first (pawl apply FILE), or use a built-in: code, container, http, llm, input, output, sleep")
 	}
 	if err != nil {
 		return flow.Request{}, fmt.Errorf("look up action %q: %w", s.Action, err)
@@ -251,7 +251,7 @@ func (e *Engine) resolve(ctx context.Context, s *Submission) (flow.Request, erro
 // adHoc reports whether a kind may be submitted without a definition.
 func adHoc(k flow.Kind) bool {
 	switch k {
-	case flow.KindCode, flow.KindHTTP, flow.KindLLM, flow.KindInput, flow.KindOutput, flow.KindSleep, flow.KindNoop:
+	case flow.KindCode, flow.KindContainer, flow.KindHTTP, flow.KindLLM, flow.KindInput, flow.KindOutput, flow.KindSleep, flow.KindNoop:
 		return true
 	}
 	return false

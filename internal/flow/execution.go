@@ -19,14 +19,15 @@ type Kind string
 
 // The built-in kinds.
 const (
-	KindCode     Kind = "code"
-	KindHTTP     Kind = "http"
-	KindLLM      Kind = "llm"
-	KindInput    Kind = "input"
-	KindOutput   Kind = "output"
-	KindWorkflow Kind = "workflow"
-	KindSleep    Kind = "sleep"
-	KindNoop     Kind = "noop"
+	KindCode      Kind = "code"
+	KindContainer Kind = "container"
+	KindHTTP      Kind = "http"
+	KindLLM       Kind = "llm"
+	KindInput     Kind = "input"
+	KindOutput    Kind = "output"
+	KindWorkflow  Kind = "workflow"
+	KindSleep     Kind = "sleep"
+	KindNoop      Kind = "noop"
 )
 
 // ByEngine reports whether the engine owns executions of this kind itself: they hold no worker slot, and their state is

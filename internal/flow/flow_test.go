@@ -204,6 +204,31 @@ func TestLostOwner(t *testing.T) {
 	}
 }
 
+// TestSameEndAfterALossIsFenced has the engine take an attempt back and end it just as its late owner does: the owner's
+// events before that end are not recorded, so it must not be told that they are.
+func TestSameEndAfterALossIsFenced(t *testing.T) {
+	d := held(t, Request{})
+	if err := d.Cancel(Cancelled, CodeCancelled, "stop", t0); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Lose("gone", t0, 0); err != nil {
+		t.Fatal(err)
+	}
+	past := map[int64]Event{}
+	for _, e := range d.Events {
+		past[e.Seq] = e
+	}
+	end := past[5]
+	if past[4].Type != EvLost || end.Type != EvCancelled {
+		t.Fatalf("%+v", d.Events)
+	}
+	d = reload(d)
+	r := Report{Execution: d.ID, Attempt: 1, Events: []Event{{Seq: 5, Attempt: 1, Type: end.Type, Data: end.Data}}}
+	if rc := d.Report(session, r, past, nil, t0, 0); rc.Verdict != Fenced || d.Changed() {
+		t.Fatalf("%+v", rc)
+	}
+}
+
 func TestSomebodyElsesReportIsFenced(t *testing.T) {
 	d := held(t, Request{})
 	r := Report{Execution: d.ID, Attempt: 1, Events: []Event{event(d, 4, EvRunning)}}

@@ -39,7 +39,7 @@ type Receipt struct {
 }
 
 // Report applies what a worker session says to the draft: in order, without gaps, each number once. past holds the
-// applied events that the report repeats, stash those kept ahead of a gap; both may be nil when there are none.
+// applied events that the report repeats and the one before them, stash those kept ahead of a gap; both may be nil when there are none.
 // random is in [0, 1).
 func (d *Draft) Report(session ID, r Report, past map[int64]Event, stash []Event, now time.Time, random float64) Receipt {
 	rc := Receipt{Execution: r.Execution, Attempt: r.Attempt, Next: d.NextSeq}
@@ -113,7 +113,8 @@ func repeats(r Report, next int64, past map[int64]Event) (known int, taken bool,
 			continue
 		}
 		old, ok := past[e.Seq]
-		if ok && (old.Attempt != e.Attempt || !slices.Contains(ownersEvents, old.Type)) {
+		// What follows a loss is the engine's as well, even if it says the same.
+		if ok && (old.Attempt != e.Attempt || !slices.Contains(ownersEvents, old.Type) || past[e.Seq-1].Type == EvLost) {
 			return known, true, ""
 		}
 		if !ok || !same(old, e) {
