@@ -346,6 +346,9 @@ func (e *evaluation) launch(ctx context.Context, spec runtime.Spec) (runtime.Res
 	cancel()
 	if err != nil {
 		span.Fail(err.Error())
+		if gone := e.finder.recheck(e.lang, e.tools); gone != nil {
+			err = gone
+		}
 		return runtime.Result{}, fmt.Errorf("start: %w", err)
 	}
 	stop := context.AfterFunc(ctx, func() {

@@ -69,6 +69,26 @@ func (f *finder) find(ctx context.Context, p *Profile) (toolchain, error) {
 	return tc, err
 }
 
+// recheck says what a toolchain that was found has lost since, and forgets it, so that it is looked for anew.
+func (f *finder) recheck(p *Profile, tc toolchain) error {
+	needs := []string{tc.tool}
+	for _, m := range tc.mounts {
+		needs = append(needs, m.Path)
+	}
+	for _, path := range needs {
+		if path == "" {
+			continue
+		}
+		if _, err := os.Stat(path); err != nil {
+			f.mu.Lock()
+			delete(f.found, p.Name)
+			f.mu.Unlock()
+			return &missing{fmt.Sprintf("what %s needs has gone: %v", p.Name, err), p.install()}
+		}
+	}
+	return nil
+}
+
 func (f *finder) search(ctx context.Context, p *Profile) (tc toolchain, err error) {
 	if len(p.Tools) > 0 {
 		path, err := p.locate()

@@ -1,0 +1,146 @@
+package task_test
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/task"
+)
+
+// Each name has a profile, complete and without a fault.
+func TestProfilesAreComplete(t *testing.T) {
+	t.Parallel()
+	languages := task.BuiltInLanguages()
+	for _, name := range api.Languages() {
+		p, ok := languages.Profile(name)
+		if !ok {
+			t.Errorf("%s has no profile", name)
+			continue
+		}
+		for _, f := range p.Check() {
+			if !strings.Contains(f.Message, "{std}") { // only Go's own may use it
+				t.Errorf("%s: %s", name, f.String())
+			}
+		}
+		if p.Install == "" || len(p.Tools) == 0 || p.Limits.Memory == 0 || p.Limits.Pids == 0 || len(p.Run) == 0 || len(p.Extensions) == 0 {
+			t.Errorf("%s lacks something: %+v", name, p)
+		}
+		if _, ok := hello[name]; !ok {
+			t.Errorf("%s is not tested", name)
+		}
+	}
+	if n := len(languages.Profiles()); n != len(api.Languages()) {
+		t.Errorf("%d profiles for %d languages", n, len(api.Languages()))
+	}
+}
+
+func TestJava(t *testing.T) {
+	t.Parallel()
+	need(t, "java")
+	for _, c := range []struct {
+		name string
+		code api.Code
+		want string
+	}{
+		{"another public class", api.Code{Source: "import java.util.*;\n\npublic final class Solution {\n\tstatic class Node { int value = 7; }\n\tpublic static void main(String[] args) {\n\t\tSystem.out.println(new Node().value);\n\t}\n}\n"}, "7\n"},
+		{"no public class", api.Code{Source: "class Helper { static int two() { return 2; } }\nclass Program {\n  static class Inner {}\n  public static void main(String[] args) { System.out.println(Helper.two()); }\n}\n"}, "2\n"},
+		{"a record and a package", api.Code{Source: "package a.b;\nrecord Pair(int x, int y) {}\npublic class Main {\n  public static void main(String[] args) { System.out.println(new Pair(1, 2) + \" \" + args.length); }\n}\n", Args: []string{"@x", "b"}}, "Pair[x=1, y=2] 2\n"},
+		{"two files", api.Code{Source: "public class Main {\n  public static void main(String[] args) { System.out.println(Other.NAME); }\n}\n", Files: map[string]api.Content{"Other.java": api.Text("class Other { static final String NAME = \"other\"; }")}}, "other\n"},
+		{"threads in 128 MB", api.Code{Limits: api.CodeLimits{Memory: 128e6}, Source: "import java.util.stream.*;\npublic class Main {\n  public static void main(String[] args) { System.out.println(IntStream.range(0, 1000).parallel().sum()); }\n}\n"}, "499500\n"},
+		{"much memory within 256 MB", api.Code{Limits: api.CodeLimits{Memory: 256e6}, Source: "public class Main {\n  public static void main(String[] args) { byte[][] all = new byte[100][]; for (int i = 0; i < 100; i++) { all[i] = new byte[1 << 20]; all[i][7] = 1; } System.out.println(all.length); }\n}\n"}, "100\n"},
+	} {
+		for _, rt := range runtimes(t) {
+			c.code.Language = "java"
+			if r := evaluate(t, t.Context(), rt, nil, code(t, c.code)); r.err != nil || r.result.Stdout != c.want {
+				t.Errorf("%s/%s: %v\n%s%s", c.name, rt.Name(), r.err, r.result.Stdout, r.result.Stderr)
+			}
+		}
+	}
+	r := evaluate(t, t.Context(), runtimes(t)[0], nil, code(t, api.Code{Language: "java", Source: "public class Main { void main( }"}))
+	if r.err == nil || r.result.Compile == nil || !strings.Contains(r.result.Compile.Stderr, "Main.java:1") {
+		t.Errorf("%v, %+v", r.err, r.result.Compile)
+	}
+}
+
+// A node that is new enough is told to take the types away; this one only takes the flag away, and the real one is given
+// a program without types.
+func TestTypeScript(t *testing.T) {
+	need(t, "javascript")
+	node, err := exec.LookPath("node")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for version, works := range map[string]bool{"v22.6.0": true, "v24.1.0": true, "v22.5.1": false, "v20.0.0": false, "next": false} {
+		dir, err := os.MkdirTemp("/var/tmp", "pawl-node-") // /tmp is the sandbox's own
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { os.RemoveAll(dir) })
+		fake := filepath.Join(dir, "node")
+		script := fmt.Sprintf("#!/bin/sh\nif [ \"$1\" = -p ]; then echo %s; echo %s; exit; fi\n[ \"$1\" = --experimental-strip-types ] || exit 9\nshift 2\nexec %s -e \"$(cat $1)\"\n", fake, version, node)
+		if err := os.WriteFile(fake, []byte(script), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		t.Setenv("PATH", dir+":/usr/bin:/bin")
+		r := evaluate(t, t.Context(), runtimes(t)[0], nil, code(t, api.Code{Language: "ts", Source: "console.log('typed')"}))
+		switch {
+		case works && (r.err != nil || r.result.Stdout != "typed\n"):
+			t.Errorf("%s: %v, %+v", version, r.err, r.result)
+		case !works && (r.err == nil || r.err.Code != "infra_error"):
+			t.Errorf("%s: %v", version, r.err)
+		case version == "v22.5.1" && !strings.Contains(r.err.Message, "node v22.5.1 does not read TypeScript, as it does from 22.6 on: install Node.js 22.6"):
+			t.Errorf("%v", r.err)
+		}
+	}
+}
+
+// TestLanguagesUnprivileged runs the test of the languages again as a user who is nobody on this host. Go is left out:
+// without a cache of its own it would compile its library first, for a minute and more.
+func TestLanguagesUnprivileged(t *testing.T) {
+	t.Parallel()
+	if os.Getuid() != 0 {
+		t.Skip("this already is an unprivileged user")
+	}
+	const nobody = 65534
+	dir, err := os.MkdirTemp("/var/tmp", "pawl-nobody-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	if err := os.Chown(dir, nobody, nobody); err != nil {
+		t.Fatal(err)
+	}
+	self, err := os.ReadFile("/proc/self/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	binary := filepath.Join(dir, "task.test")
+	if err := os.WriteFile(binary, self, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), binary, "-test.run=^(TestLanguages|TestUnreadableMount)$/^([a-fh-z].*)$", "-test.v")
+	cmd.Dir = dir
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "TMPDIR=" + dir}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	err = cmd.Run()
+	if err != nil || !strings.Contains(out.String(), "--- PASS: TestLanguages/bash/") {
+		t.Errorf("%v\n%s", err, out.String())
+	}
+	for line := range strings.Lines(out.String()) {
+		if strings.Contains(line, "--- ") || strings.Contains(line, "without the sandbox") {
+			t.Log(strings.TrimSpace(line))
+		}
+	}
+}
