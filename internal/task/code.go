@@ -124,6 +124,9 @@ func (e *evaluation) refuse(err error) error {
 	if s, ok := errors.AsType[*Stop](err); ok {
 		return s
 	}
+	if gone := e.finder.recheck(e.lang, e.tools); gone != nil {
+		err = gone
+	}
 	code := string(runtime.InfraError)
 	if errors.Is(err, runtime.ErrSpec) {
 		code = flow.CodeInvalidInput
@@ -346,9 +349,6 @@ func (e *evaluation) launch(ctx context.Context, spec runtime.Spec) (runtime.Res
 	cancel()
 	if err != nil {
 		span.Fail(err.Error())
-		if gone := e.finder.recheck(e.lang, e.tools); gone != nil {
-			err = gone
-		}
 		return runtime.Result{}, fmt.Errorf("start: %w", err)
 	}
 	stop := context.AfterFunc(ctx, func() {

@@ -76,8 +76,8 @@ func (f *finder) recheck(p *Profile, tc toolchain) error {
 		needs = append(needs, m.Path)
 	}
 	for _, path := range needs {
-		if path == "" {
-			continue
+		if !filepath.IsAbs(path) {
+			continue // there is none, or it is in an image
 		}
 		if _, err := os.Stat(path); err != nil {
 			f.mu.Lock()
