@@ -7,9 +7,9 @@ type Queue struct {
 	Queue   string    `json:"queue"`
 	Runtime string    `json:"runtime,omitempty"` // of the part of the queue that waits for workers with it
 	Ready   int       `json:"ready"`             // executions that wait for a worker
-	Oldest  time.Time `json:"oldest,omitzero"` // when the one that has waited longest was queued
-	Workers int       `json:"workers"`         // live sessions that serve it
-	Slots   int       `json:"slots"`           // of theirs
+	Oldest  time.Time `json:"oldest,omitzero"`   // when the one that has waited longest was queued
+	Workers int       `json:"workers"`           // live sessions that serve it
+	Slots   int       `json:"slots"`             // of theirs
 }
 
 // Queues lists the queues that have executions waiting or workers serving.

@@ -124,7 +124,7 @@ type Concurrency struct {
 }
 
 // BuiltIns are the names of the built-in kinds of actions.
-var BuiltIns = []string{"code", "http", "llm", "input", "output", "workflow", "sleep", "noop"}
+var BuiltIns = []string{"code", "container", "http", "llm", "input", "output", "workflow", "sleep", "noop"}
 
 // BuiltIn reports whether name is one of the built-in kinds of actions.
 func BuiltIn(name string) bool { return slices.Contains(BuiltIns, name) }

@@ -25,6 +25,11 @@ var payloads = map[string]payload{
 		fields:   []string{"language", "source", "files", "args", "env", "stdin", "interactive", "limits", "collect", "runtime", "cases", "compare", "stop_on_failure"},
 		required: []string{"language", "source"},
 	},
+	"container": {
+		fields: []string{"image", "entrypoint", "command", "env", "files", "stdin", "collect", "workdir", "user", "network", "pull",
+			"limits", "runtime"},
+		required: []string{"image"},
+	},
 	"http": {
 		fields:   []string{"method", "url", "headers", "body", "expect", "response", "max_bytes", "timeout", "follow_redirects"},
 		required: []string{"url"},
@@ -70,6 +75,8 @@ func (b *builder) payload(action string, owner, with *value, path string, needed
 	switch action {
 	case "code":
 		b.codePayload(with, path)
+	case "container":
+		b.containerPayload(with, path)
 	case "workflow":
 		b.workflowPayload(with, path)
 	case "sleep":
@@ -101,6 +108,22 @@ func (b *builder) codePayload(with *value, path string) {
 	if c := with.get("compare"); c != nil && c.kind == textValue && c.fixed() && c.text != "checker" && !slices.Contains(compare.Modes(), compare.Mode(c.text)) {
 		b.fail(c, join(path, "compare"), "write exact, trimmed, tokens or numeric, or an object with more of it", "%q is not a way to compare", clip(c.text, 40))
 	}
+	b.limitsPayload(with, path)
+}
+
+func (b *builder) containerPayload(with *value, path string) {
+	for _, name := range []string{"entrypoint", "command"} {
+		if v := with.get(name); v != nil && v.kind != listValue && v.fixed() {
+			b.fail(v, join(path, name), `write a list, such as ["sh", "-c", "…"]`, "%s is not a list of words", name)
+		}
+	}
+	if v := with.get("pull"); v != nil && v.fixed() && !slices.Contains([]string{"missing", "always", "never"}, v.text) {
+		b.fail(v, join(path, "pull"), "write missing, always or never", "%q is not a pull policy", clip(v.text, 40))
+	}
+	b.limitsPayload(with, path)
+}
+
+func (b *builder) limitsPayload(with *value, path string) {
 	limits := with.get("limits")
 	if limits == nil || limits.kind == textValue && !limits.fixed() {
 		return

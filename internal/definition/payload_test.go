@@ -29,6 +29,9 @@ func TestPayloads(t *testing.T) {
 	if got, want := sorted(payloads["code"].fields), jsonFields(reflect.TypeFor[api.Code]()); !slices.Equal(got, want) {
 		t.Errorf("code has %v, here %v", want, got)
 	}
+	if got, want := sorted(payloads["container"].fields), jsonFields(reflect.TypeFor[api.Container]()); !slices.Equal(got, want) {
+		t.Errorf("container has %v, here %v", want, got)
+	}
 	want := sorted(append(jsonFields(reflect.TypeFor[api.CodeLimits]()), "timeout"))
 	if got := sortedKeys(codeLimits); !slices.Equal(got, want) {
 		t.Errorf("limits are %v, here %v", want, got)

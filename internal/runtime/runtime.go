@@ -157,6 +157,10 @@ const (
 	Contained
 )
 
+// Imaged is implemented by backends whose programs come from an image and not from the host: they start a Spec with a
+// Container, and one without in an image of their own choice, if they have one.
+type Imaged interface{ Imaged() }
+
 // Runtime starts programs. It is safe for concurrent use.
 type Runtime interface {
 	Name() string

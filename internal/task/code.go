@@ -63,9 +63,9 @@ func NewCode(o CodeOptions) (*Code, error) {
 	return &Code{CodeOptions: o, finder: finder{dir: filepath.Join(dir, "toolchains")}}, nil
 }
 
-// Offers implements Advertiser: what the profiles add to the built-in languages.
+// Offers implements Advertiser: the runtimes, and what the profiles add to the built-in languages.
 func (c *Code) Offers() []string {
-	var all []string
+	all := c.runtimes()
 	for _, name := range c.Languages.Added() {
 		all = append(all, language.Offer(name))
 	}
@@ -85,6 +85,7 @@ type evaluation struct {
 	runtime runtime.Runtime
 	dir     string // host directory of its own
 	files   []runtime.File
+	fetches bool // starting may take as long as fetching an image does
 }
 
 // Run implements Handler.
@@ -172,7 +173,12 @@ func (e *evaluation) ready(ctx context.Context) (err error) {
 	if e.runtime, err = e.pick(e.code.Runtime); err != nil {
 		return err
 	}
-	if e.tools, err = e.finder.find(ctx, e.lang); err != nil {
+	if _, imaged := e.runtime.(runtime.Imaged); imaged {
+		e.tools, err = e.lang.inImage()
+	} else {
+		e.tools, err = e.finder.find(ctx, e.lang)
+	}
+	if err != nil {
 		return err
 	}
 	if e.dir, err = os.MkdirTemp(filepath.Join(e.Dir, "runs"), "run-"); err != nil {
@@ -320,6 +326,9 @@ func (e *evaluation) mounts() []runtime.Mount {
 // startWithin bounds the start of a program on a busy host.
 const startWithin = 30 * time.Second
 
+// fetchWithin bounds the start of a container, whose image may have to be fetched first.
+const fetchWithin = 15 * time.Minute
+
 // start runs one program to its end, with its output in the log and what it leaves in a directory.
 func (e *evaluation) start(ctx context.Context, spec runtime.Spec, into string) (*api.CodeResult, []runtime.Collected, error) {
 	spec.CollectInto = filepath.Join(e.dir, into)
@@ -341,12 +350,21 @@ func (e *evaluation) launch(ctx context.Context, spec runtime.Spec) (runtime.Res
 		return runtime.Result{}, s
 	}
 	spec.Name = fmt.Sprintf("%s-%d", e.task.Execution, e.task.Attempt)
+	spec.Labels = runtime.Labels{"execution": e.task.Execution.String(), "attempt": strconv.Itoa(e.task.Attempt)}
 	span := telemetry.StartIn(ctx, telemetry.SpanRuntime, slog.String(telemetry.Runtime, e.runtime.Name()))
 	defer span.End()
 	// A program may have written before Start returns: a stop that comes meanwhile ends the run and keeps that.
-	starting, cancel := context.WithTimeout(context.WithoutCancel(ctx), startWithin)
+	// An image that is being fetched is not waited for.
+	from, within := context.WithoutCancel(ctx), startWithin
+	if e.fetches {
+		from, within = ctx, fetchWithin
+	}
+	starting, cancel := context.WithTimeout(from, within)
 	run, err := e.runtime.Start(starting, spec)
 	cancel()
+	if s, stopped := Stopped(ctx); err != nil && stopped {
+		return runtime.Result{}, s
+	}
 	if err != nil {
 		span.Fail(err.Error())
 		return runtime.Result{}, fmt.Errorf("start: %w", err)

@@ -34,6 +34,9 @@ func validate(kind flow.Kind, payload []byte, knows func(string) bool) error {
 			}
 		}
 		return nil
+	case flow.KindContainer:
+		_, err := api.DecodeContainer(payload)
+		return err
 	case flow.KindHTTP:
 		_, err := decodeRequest(payload)
 		return err

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/language"
 	"github.com/pawl-run/pawl/internal/runtime"
 )
@@ -63,6 +64,20 @@ func (p *Profile) compiled() bool { return len(p.Compile) > 0 }
 // toolAtRun reports whether a run needs what the language's tool needs.
 func (p *Profile) toolAtRun() bool {
 	return !p.compiled() || slices.ContainsFunc(p.Run, func(arg string) bool { return strings.Contains(arg, "{tool}") })
+}
+
+// inImage is the toolchain in an image, which has the language's first tool in its search path.
+func (p *Profile) inImage() (toolchain, error) {
+	for _, list := range [][]string{p.Compile, p.Run} {
+		if slices.ContainsFunc(list, func(arg string) bool { return strings.Contains(arg, "{std}") }) {
+			return toolchain{}, Errorf(flow.CodeInvalidInput, "language: %s needs what is prepared on the worker's host, which an image does not have (leave runtime out, or use a container task)", p.Name)
+		}
+	}
+	var tc toolchain
+	if len(p.Tools) > 0 {
+		tc.tool = path.Base(p.Tools[0])
+	}
+	return tc, nil
 }
 
 // complete fills in what a profile may leave out.

@@ -88,6 +88,9 @@ func (r *Runtime) Name() string { return Name }
 // Isolation returns runtime.Contained.
 func (r *Runtime) Isolation() runtime.Isolation { return runtime.Contained }
 
+// Imaged says that programs come from images.
+func (r *Runtime) Imaged() {}
+
 // Close kills every run and waits for it.
 func (r *Runtime) Close() error {
 	r.mu.Lock()

@@ -1,0 +1,135 @@
+package task
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/runtime"
+)
+
+// AnyContainer stands for whichever runtime runs containers, where one is asked for by name.
+const AnyContainer = "container"
+
+// containerLimits are the defaults of a container's run. CPU time is not limited unless somebody asks for it.
+var containerLimits = runtime.Limits{Wall: 10 * time.Minute, Memory: 512 << 20, Pids: 256, Output: 10e6, Disk: 256 << 20}
+
+// Container runs images. Its output is an api.CodeResult in every case.
+type Container struct{ code *Code }
+
+// NewContainer checks the options; the runtimes are those that run images.
+func NewContainer(o CodeOptions) (*Container, error) {
+	code, err := NewCode(o)
+	if err != nil {
+		return nil, err
+	}
+	return &Container{code}, nil
+}
+
+// Offers implements Advertiser.
+func (c *Container) Offers() []string {
+	return append(c.code.runtimes(), flow.OfferRuntime(AnyContainer))
+}
+
+// runtimes are the offers of the runtimes that there are.
+func (c *Code) runtimes() []string {
+	var all []string
+	for _, r := range c.Runtimes {
+		all = append(all, flow.OfferRuntime(r.Name()))
+	}
+	return all
+}
+
+// Run implements Handler.
+func (c *Container) Run(ctx context.Context, t *Task) (json.RawMessage, error) {
+	asked, err := api.DecodeContainer(t.Payload)
+	if err != nil {
+		return nil, Errorf(flow.CodeInvalidInput, "%s", err)
+	}
+	e := evaluation{Code: c.code, task: t, fetches: true}
+	e.code = api.Code{Files: asked.Files, Stdin: asked.Stdin, Limits: asked.Limits, Collect: asked.Collect, Env: asked.Env}
+	result, err := e.contain(ctx, &asked)
+	if err != nil {
+		return nil, e.refuse(err)
+	}
+	output, err := json.Marshal(result)
+	if err != nil {
+		return nil, fmt.Errorf("write result: %w", err)
+	}
+	if result.Verdict == string(runtime.OK) {
+		return output, nil
+	}
+	return nil, failure(result, output)
+}
+
+// contain runs one container to its end.
+func (e *evaluation) contain(ctx context.Context, c *api.Container) (_ *api.CodeResult, err error) {
+	if _, taken := c.Files[outputFile]; taken {
+		return nil, Errorf(flow.CodeInvalidInput, "files[%q]: the name is taken by Pawl (use another one)", outputFile)
+	}
+	if e.runtime, err = e.pick(c.Runtime); err != nil {
+		return nil, err
+	}
+	if e.dir, err = os.MkdirTemp(filepath.Join(e.Dir, "runs"), "run-"); err != nil {
+		return nil, fmt.Errorf("make a directory for files: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(e.dir)) }()
+	for _, name := range slices.Sorted(maps.Keys(c.Files)) {
+		f, err := e.input(ctx, name, c.Files[name])
+		if err != nil {
+			return nil, err
+		}
+		e.files = append(e.files, f)
+	}
+	stdin, err := e.stdin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer stdin.Close()
+	limits := limitsOf(c.Limits)
+	if limits.Wall == 0 {
+		limits.Wall = e.task.Timeout
+	}
+	if limits = limits.Or(containerLimits); limits.CPU == 0 {
+		limits.CPU = time.Duration(api.MaxWall)
+	}
+	result, files, err := e.start(ctx, runtime.Spec{
+		Argv: c.Command, Env: e.containerEnv(), Files: e.files, Stdin: stdin, Limits: limits,
+		Collect: append(slices.Clip(c.Collect), outputFile),
+		Container: &runtime.Container{
+			Image: c.Image, Entrypoint: c.Entrypoint, User: c.User, WorkDir: c.WorkDir, Network: c.Network, Pull: runtime.Pull(c.Pull),
+		},
+	}, "out")
+	if err != nil {
+		return nil, err
+	}
+	e.collect(ctx, result, files)
+	return result, nil
+}
+
+// containerEnv is what a program finds beside the environment of its image.
+func (e *evaluation) containerEnv() []string {
+	all := maps.Clone(e.code.Env)
+	if all == nil {
+		all = map[string]string{}
+	}
+	all["PAWL_OUTPUT"] = path.Join(runtime.ContainerFiles, outputFile)
+	all["PAWL_EXECUTION"] = e.task.Execution.String()
+	all["PAWL_ATTEMPT"] = strconv.Itoa(e.task.Attempt)
+	all["PAWL_IDEMPOTENCY_KEY"] = e.task.IdempotencyKey()
+	out := make([]string, 0, len(all))
+	for _, k := range slices.Sorted(maps.Keys(all)) {
+		out = append(out, k+"="+all[k])
+	}
+	return out
+}
