@@ -13,7 +13,9 @@ import (
 	"github.com/pawl-run/pawl/internal/store/row"
 )
 
-// The statements that write. Each takes whole columns and checks, with "expect", that it did what it was to do.
+// The statements that write. Each takes whole columns and checks, with "expect", that it did what it was to do. What must
+// exist, or must not, is looked up by a scalar subquery: of EXISTS the planner, which knows nothing of how full the tables
+// will be, makes a hash of the whole table.
 var (
 	qInsertLive = sql(`WITH v AS ` + rowsOf("id uuid, created_at bigint, next_seq bigint, ticket bigint, priority bigint, queued_at bigint, wake bigint, "+
 		"owner uuid, attempt integer, place smallint, stage smallint, ordered boolean, top boolean, apart boolean, "+
@@ -22,7 +24,7 @@ var (
 			ordered, top, apart, queue, key, action, detail, state, history, input, payload)
 			SELECT id, created_at, next_seq, 1, ticket, priority, queued_at, wake, owner, attempt, place, stage,
 			ordered, top, apart, queue, key, action, detail, state, history, input, payload
-			FROM v WHERE NOT EXISTS (SELECT FROM {s}.ended d WHERE d.id = v.id) RETURNING 1)
+			FROM v WHERE (SELECT true FROM {s}.ended d WHERE d.id = v.id) IS NULL RETURNING 1)
 		SELECT {s}.expect((SELECT count(*) FROM made), cardinality($1), 'PW409', 'executions exist already and have ended')`)
 
 	qInsertEnded = sql(`INSERT INTO {s}.ended (id, created_at, history_from, finished_at, stage, top, apart, action, detail, state, history, error,
@@ -37,7 +39,7 @@ var (
 
 	qInsertChildren = sql(`WITH v AS ` + rowsOf("workflow uuid, id uuid, attempt integer, idx integer, ended smallint, task text") + `,
 		made AS (INSERT INTO {s}.children (workflow, id, attempt, idx, ended, task) SELECT workflow, id, attempt, idx, ended, task FROM v
-			WHERE EXISTS (SELECT FROM {s}.live l WHERE l.id = v.workflow) OR EXISTS (SELECT FROM {s}.ended d WHERE d.id = v.workflow) RETURNING 1)
+			WHERE coalesce((SELECT true FROM {s}.live l WHERE l.id = v.workflow), (SELECT true FROM {s}.ended d WHERE d.id = v.workflow)) RETURNING 1)
 		SELECT {s}.expect((SELECT count(*) FROM made), cardinality($1), 'PW404', 'the workflow of an execution does not exist')`)
 
 	qEndChildren = sql(`UPDATE {s}.children c SET ended = v.ended
