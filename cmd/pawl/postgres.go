@@ -8,10 +8,9 @@ import (
 	"github.com/pawl-run/pawl/internal/store/postgres"
 )
 
-// openPostgres opens the database and brings its schema up to date. What is wrong with it is wrong usage: it does not pass
-// by itself.
-func openPostgres(ctx context.Context, dsn, schema string) (store.Store, error) {
-	s, err := postgres.Open(ctx, dsn, postgres.Options{Schema: schema})
+// openPostgres opens the database. What is wrong with it is wrong usage: it does not pass by itself.
+func openPostgres(ctx context.Context, dsn string, o postgres.Options) (store.Store, error) {
+	s, err := postgres.Open(ctx, dsn, o)
 	if err != nil {
 		return nil, &exit{exitUsage, err} // a nil *postgres.Store must not become a store.Store
 	}
@@ -41,7 +40,7 @@ func (a *app) checkPostgres(ctx context.Context, dsn string) []checkup {
 		db.Fix = "the next pawl server does it, or: pawl migrate up"
 		return []checkup{db}
 	}
-	s, err := openPostgres(ctx, dsn, "")
+	s, err := openPostgres(ctx, dsn, postgres.Options{AsIs: true})
 	if err != nil {
 		db.Say = err.Error()
 		return []checkup{db}

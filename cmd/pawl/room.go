@@ -19,6 +19,7 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime"
 	"github.com/pawl-run/pawl/internal/server"
 	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/store/postgres"
 	"github.com/pawl-run/pawl/internal/store/sqlite"
 	"github.com/pawl-run/pawl/internal/task"
 	"github.com/pawl-run/pawl/internal/telemetry"
@@ -223,12 +224,9 @@ func background(f func(context.Context)) (stop func()) {
 // openStore opens the database that a setting names. Of PostgreSQL, schema holds the tables; "" is the usual one.
 func openStore(ctx context.Context, dsn, dir, schema string) (store.Store, error) {
 	if isPostgres(dsn) {
-		return openPostgres(ctx, dsn, schema)
+		return openPostgres(ctx, dsn, postgres.Options{Schema: schema})
 	}
-	path := filepath.Join(dir, "pawl.db")
-	if given, ok := strings.CutPrefix(dsn, "sqlite:"); ok {
-		path = given
-	}
+	path := sqlitePath(dsn, dir)
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, fmt.Errorf("make the database's directory: %w", err)
 	}
@@ -237,6 +235,14 @@ func openStore(ctx context.Context, dsn, dir, schema string) (store.Store, error
 		return nil, err // a nil *sqlite.Store must not become a store.Store
 	}
 	return s, nil
+}
+
+// sqlitePath is the file that a setting names.
+func sqlitePath(dsn, dir string) string {
+	if given, ok := strings.CutPrefix(dsn, "sqlite:"); ok {
+		return given
+	}
+	return filepath.Join(dir, "pawl.db")
 }
 
 // countUnfinished counts what users submitted and what has not ended, up to a bound.

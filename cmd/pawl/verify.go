@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"time"
 
@@ -13,6 +14,8 @@ import (
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/client"
 	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/store/postgres"
+	"github.com/pawl-run/pawl/internal/store/sqlite"
 )
 
 // promises are the invariants that rows can show, by their numbers in docs/invariants.md, in a few words.
@@ -29,7 +32,7 @@ var promises = map[int]string{
 // verifying lets `pawl doctor --verify` look at the database alone, and at every row of it.
 func (a *app) verifying(doctor *cobra.Command) *cobra.Command {
 	var verify bool
-	doctor.Flags().BoolVar(&verify, "verify", false, "only check every row of the database against Pawl's promises, also while servers work on it; 1 when one is broken")
+	doctor.Flags().BoolVar(&verify, "verify", false, "only check every row of the database against Pawl's promises, also while servers work on it; its schema stays as it is; 1 when one is broken")
 	otherwise := doctor.RunE
 	doctor.RunE = func(cmd *cobra.Command, args []string) error {
 		if !verify {
@@ -65,7 +68,7 @@ func (a *app) verify(ctx context.Context) (*api.Verification, error) {
 		return c.Verify(ctx)
 	}
 	if dsn := a.config.text("store"); isPostgres(dsn) {
-		s, err := openPostgres(ctx, dsn, "")
+		s, err := openPostgres(ctx, dsn, postgres.Options{AsIs: true})
 		if err != nil {
 			return nil, err
 		}
@@ -92,9 +95,14 @@ func (a *app) verify(ctx context.Context) (*api.Verification, error) {
 		return nil, err
 	}
 	defer func() { _ = lock.Close() }()
-	s, err := openStore(ctx, a.config.text("store"), dir, "")
+	path := sqlitePath(a.config.text("store"), dir)
+	s, err := sqlite.Open(ctx, path, sqlite.Options{AsIs: true})
+	if errors.Is(err, fs.ErrNotExist) {
+		a.say("pawl: there is no database at %s yet", path)
+		return &api.Verification{Broken: []api.Violation{}}, nil
+	}
 	if err != nil {
-		return nil, err
+		return nil, &exit{exitUsage, err}
 	}
 	return verifyRows(ctx, s)
 }

@@ -323,11 +323,15 @@ func TestMigrate(t *testing.T) {
 	}
 	pawl(0, "not yet", "migrate", "status")
 	pawl(0, "not applied yet", "doctor", "--runtime", "process")
+	pawl(2, "run pawl migrate up", "doctor", "--verify")
 	pawl(0, "not yet", "migrate", "status") // nobody has changed anything
 	pawl(0, "0001_base", "migrate", "up")
 	pawl(0, "0001_base", "migrate", "up") // again
 	pawl(0, "every promise holds", "doctor", "--runtime", "process")
 	pawl(0, "every row was read", "doctor", "--verify")
+	(&database{dsn: dsn}).execute(t, "DROP TABLE pawl.inputs", "DELETE FROM pawl.pawl_migrations WHERE version > 1")
+	pawl(2, "is at version 1 and this program wants", "doctor", "--verify")
+	pawl(0, "not yet", "migrate", "status")
 	dsn = "sqlite"
 	pawl(2, "only PostgreSQL", "migrate", "up")
 }

@@ -245,3 +245,19 @@ func status(ctx context.Context, cfg *pgxpool.Config, schema string) (all []Migr
 	})
 	return all, err
 }
+
+// upToDate refuses a schema that is not. It changes nothing.
+func upToDate(ctx context.Context, cfg *pgxpool.Config, schema string) error {
+	all, err := status(ctx, cfg, schema)
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(all, func(m Migration) bool { return m.AppliedAt.IsZero() })
+	switch {
+	case i < 0:
+		return nil
+	case i == 0:
+		return fmt.Errorf("schema %q is not there yet, and this program wants version %d of it: run pawl migrate up", schema, all[len(all)-1].Version)
+	}
+	return fmt.Errorf("schema %q is at version %d and this program wants %d: run pawl migrate up", schema, all[i-1].Version, all[len(all)-1].Version)
+}

@@ -121,6 +121,43 @@ func TestMigrations(t *testing.T) {
 	}
 }
 
+// A schema of an earlier version is brought up to date, with what is in it; as it is, it is refused.
+func TestUpgrade(t *testing.T) {
+	t.Parallel()
+	ctx, dsn, schema := context.Background(), server(t), emptySchema(t)
+	asIs := func(want string) {
+		t.Helper()
+		s, err := Open(ctx, dsn, Options{Schema: schema, AsIs: true})
+		if err == nil {
+			_ = s.Close()
+		}
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("as it is: %v, want %q", err, want)
+		}
+	}
+	asIs("is not there yet")
+	execute(t, dsn, `CREATE SCHEMA `+schema)
+	all, err := migrations()
+	if err != nil {
+		t.Fatal(err)
+	}
+	asIs("run pawl migrate up")
+	execute(t, dsn, `CREATE TABLE `+schema+`.pawl_migrations (version bigint PRIMARY KEY, name text NOT NULL, sum text NOT NULL, applied_at timestamptz NOT NULL)`)
+	first := all[0]
+	execute(t, dsn, strings.ReplaceAll(first.script, "{s}", schema),
+		fmt.Sprintf(`INSERT INTO %s.pawl_migrations VALUES (%d, '%s', '%s', now())`, schema, first.Version, first.Name, first.sum),
+		`INSERT INTO `+schema+`.definitions (version, created_at, name, kind, hash, document) VALUES (1, 0, 'kept', 'action', '', '{}')`)
+	asIs(fmt.Sprintf("is at version %d and this program wants %d", first.Version, all[len(all)-1].Version))
+	s := open(t, dsn, schema)
+	if _, err := s.Definition(ctx, "kept", 1); err != nil {
+		t.Errorf("what was there before: %v", err)
+	}
+	if in, err := s.Given(ctx, [16]byte{1}); err != nil || in.Size != 0 {
+		t.Errorf("a table of the new version: %+v, %v", in, err)
+	}
+	asIs("")
+}
+
 // What cannot be made to happen here is checked by what the server would say.
 func TestTranslations(t *testing.T) {
 	t.Parallel()

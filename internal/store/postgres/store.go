@@ -25,6 +25,8 @@ type Options struct {
 	// Writers and Readers are how many connections are opened at the most for each; 0 means 4. A connection more is used
 	// for logs now and then, and one for notifications.
 	Writers, Readers int
+	// AsIs leaves the schema as it is: one that is not up to date is refused.
+	AsIs bool
 	// NotifyDSN reaches the server without a pooler in between, for LISTEN and NOTIFY. "" means the store's own DSN; with
 	// a pooler (see Open) it means no notifications.
 	NotifyDSN string
@@ -88,7 +90,11 @@ func start(ctx context.Context, dsn string, o Options) (_ *Store, err error) {
 	}
 	s := &Store{name: o.Schema, schema: pgx.Identifier{o.Schema}.Sanitize(), pooled: pooled(cfg)}
 	s.statements = render(s.schema)
-	if err := migrate(ctx, cfg, o.Schema); err != nil {
+	prepare := migrate
+	if o.AsIs {
+		prepare = upToDate
+	}
+	if err := prepare(ctx, cfg, o.Schema); err != nil {
 		return nil, explain(err)
 	}
 	if s.writers, err = s.pool(ctx, cfg, o.Writers, writing); err != nil {

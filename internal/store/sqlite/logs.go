@@ -31,7 +31,7 @@ type logs struct {
 	wal     *checkpointer
 }
 
-func openLogs(path string, now func() time.Time, inMemory bool) (_ *logs, err error) {
+func openLogs(path string, now func() time.Time, inMemory, asIs bool) (_ *logs, err error) {
 	sync := "NORMAL"
 	if inMemory {
 		sync = "OFF"
@@ -40,7 +40,7 @@ func openLogs(path string, now func() time.Time, inMemory bool) (_ *logs, err er
 	if l.w, err = openWriter(path, sync); err != nil {
 		return nil, err
 	}
-	if err = logsSchema.migrate(l.w, now); err == nil {
+	if err = logsSchema.prepare(l.w, now, asIs); err == nil {
 		err = l.w.watchLog()
 	}
 	if err == nil {

@@ -65,8 +65,8 @@ func (m schema) migrations() ([]migration, error) {
 	return all, nil
 }
 
-// migrate brings the database up to date. All of it happens in one transaction, so a database is never between versions.
-func (m schema) migrate(c *conn, now func() time.Time) (err error) {
+// prepare brings the database up to date, or asks for it to be so when it is to stay as it is.
+func (m schema) prepare(c *conn, now func() time.Time, asIs bool) (err error) {
 	if err := c.exec("BEGIN IMMEDIATE"); err != nil {
 		return fmt.Errorf("begin to migrate: %w", err)
 	}
@@ -75,26 +75,68 @@ func (m schema) migrate(c *conn, now func() time.Time) (err error) {
 			err = errors.Join(err, c.exec("ROLLBACK"))
 		}
 	}()
-	if err := m.claim(c); err != nil {
+	if asIs {
+		return m.upToDate(c)
+	}
+	return m.migrate(c, now)
+}
+
+// upToDate refuses a database that is not. It changes nothing.
+func (m schema) upToDate(c *conn) error {
+	application, err := c.queryInt("PRAGMA application_id")
+	if err != nil {
 		return err
 	}
+	if int32(application) != m.application {
+		return fmt.Errorf("it is no database of Pawl's (application id %#x): name another file", uint32(application))
+	}
+	missing, err := m.missing(c)
+	if err != nil || len(missing) == 0 {
+		return err
+	}
+	wants := missing[len(missing)-1].version
+	return fmt.Errorf("its schema is at version %d and this program wants %d: start pawl server or pawl run on it once, which brings it up to date",
+		missing[0].version-1, wants)
+}
+
+// missing are the migrations that have not been applied; a database that this program does not know is refused.
+func (m schema) missing(c *conn) ([]migration, error) {
 	applied, err := appliedMigrations(c)
 	if err != nil {
-		return fmt.Errorf("read schema_migrations: %w", err)
+		return nil, fmt.Errorf("read schema_migrations: %w", err)
 	}
 	known, err := m.migrations()
 	if err != nil {
-		return err
+		return nil, err
 	}
+	var missing []migration
 	for _, k := range known {
 		sum, done := applied[k.version]
 		delete(applied, k.version)
 		switch {
 		case done && sum != k.sum:
-			return fmt.Errorf("migration %s is not the one that this database was made with: use the program that made it", k.name)
-		case done:
-			continue
+			return nil, fmt.Errorf("migration %s is not the one that this database was made with: use the program that made it", k.name)
+		case !done:
+			missing = append(missing, k)
 		}
+	}
+	for version := range applied {
+		return nil, fmt.Errorf("its schema has version %d and this program knows versions up to %d: use a newer pawl",
+			version, known[len(known)-1].version)
+	}
+	return missing, nil
+}
+
+// migrate brings the database up to date. All of it happens in one transaction, so a database is never between versions.
+func (m schema) migrate(c *conn, now func() time.Time) error {
+	if err := m.claim(c); err != nil {
+		return err
+	}
+	missing, err := m.missing(c)
+	if err != nil {
+		return err
+	}
+	for _, k := range missing {
 		if err := c.exec(k.script); err != nil {
 			return fmt.Errorf("migration %s: %w", k.name, err)
 		}
@@ -102,10 +144,6 @@ func (m schema) migrate(c *conn, now func() time.Time) (err error) {
 		if err := s.int(k.version).text(k.name).text(k.sum).int(row.Micros(now())).runOnce(); err != nil {
 			return fmt.Errorf("record migration %s: %w", k.name, err)
 		}
-	}
-	for version := range applied {
-		return fmt.Errorf("its schema has version %d and this program knows versions up to %d: use a newer pawl",
-			version, known[len(known)-1].version)
 	}
 	return c.exec("COMMIT")
 }

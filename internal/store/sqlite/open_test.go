@@ -123,6 +123,47 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
+// A file of an earlier version is brought up to date, with what is in it; as it is, it is refused.
+func TestUpgrade(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "pawl.db")
+	asIs := func(want string) {
+		t.Helper()
+		s, err := Open(t.Context(), path, Options{AsIs: true})
+		if err == nil {
+			err = s.Close()
+		}
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("as it is: %v, want %q", err, want)
+		}
+	}
+	asIs("no such file")
+	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a file was made: %v", err)
+	}
+	s, err := Open(t.Context(), path, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := flow.Submit(flow.ID{1}, flow.Request{Action: "noop", Kind: flow.KindNoop, Queue: "default", CreatedAt: time.UnixMicro(1e15).UTC()})
+	err = s.Update(t.Context(), func(ctx context.Context, tx store.Tx) error {
+		return tx.Apply(ctx, store.Delta{Drafts: []*flow.Draft{d}})
+	})
+	if err := errors.Join(err, s.Close()); err != nil {
+		t.Fatal(err)
+	}
+	asIs("")
+	alter(t, path, "DROP TABLE inputs; DELETE FROM schema_migrations WHERE version > 1")
+	asIs("its schema is at version 1 and this program wants")
+	s = mustOpen(t, path)
+	if _, err := s.Get(t.Context(), d.ID); err != nil {
+		t.Errorf("what was there before: %v", err)
+	}
+	if in, err := s.Given(t.Context(), d.ID); err != nil || in.Size != 0 {
+		t.Errorf("a table of the new version: %+v, %v", in, err)
+	}
+}
+
 func TestOneProcess(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "pawl.db")

@@ -24,6 +24,8 @@ type Options struct {
 	Now func() time.Time
 	// Readers is how many connections serve reads; 0 means 4.
 	Readers int
+	// AsIs leaves the file as it is: one that does not exist is not made, and one whose schema is not up to date is refused.
+	AsIs bool
 }
 
 const (
@@ -85,6 +87,11 @@ func start(ctx context.Context, path string, o Options) (_ *Store, err error) {
 		}
 	}()
 	sync := "FULL"
+	if o.AsIs {
+		if _, err := os.Stat(path); err != nil {
+			return nil, err
+		}
+	}
 	if path == InMemory {
 		if s.scratch, err = scratch(); err != nil {
 			return nil, err
@@ -100,7 +107,7 @@ func start(ctx context.Context, path string, o Options) (_ *Store, err error) {
 	if err := syncDirectory(filepath.Dir(s.path)); err != nil {
 		return nil, err
 	}
-	if err := mainSchema.migrate(s.w, s.now); err != nil {
+	if err := mainSchema.prepare(s.w, s.now, o.AsIs); err != nil {
 		return nil, err
 	}
 	if err := errors.Join(s.executions.load(s.w), s.tickets.load(s.w)); err != nil {
@@ -121,7 +128,7 @@ func start(ctx context.Context, path string, o Options) (_ *Store, err error) {
 		}
 		s.readers <- c
 	}
-	if s.logs, err = openLogs(s.logsPath, s.now, path == InMemory); err != nil {
+	if s.logs, err = openLogs(s.logsPath, s.now, path == InMemory, o.AsIs); err != nil {
 		return nil, err
 	}
 	if s.wal, err = startCheckpoints(s.path, s.turn); err != nil {
