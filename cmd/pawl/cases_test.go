@@ -1,0 +1,52 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-run/pawl/api"
+)
+
+// The commands, the configuration and the request of docs/evaluations.md, up to where interactive ones begin, work as
+// they stand there.
+func TestEvaluationCommands(t *testing.T) {
+	t.Parallel()
+	need(t, "python3", "bash", "cc")
+	text, err := os.ReadFile("../../docs/evaluations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	section, _, found := strings.Cut(string(text), "\n## Interactive")
+	blocks := regexp.MustCompile("(?s)```(sh|yaml|json)\n(.*?)```").FindAllStringSubmatch(section, -1)
+	if !found || len(blocks) != 4 {
+		t.Fatalf("%d blocks", len(blocks))
+	}
+	for _, b := range blocks {
+		switch b[1] {
+		case "sh":
+			cmd := exec.CommandContext(t.Context(), "bash", "-c", "set -euo pipefail\n"+b[2])
+			cmd.Dir, cmd.Env, cmd.WaitDelay = "../..", environment(t), 5*time.Second
+			if out, err := cmd.CombinedOutput(); err != nil {
+				t.Errorf("%v\n%s\n%s", err, b[2], out)
+			}
+		case "yaml":
+			file := filepath.Join(t.TempDir(), "pawl.yaml")
+			if err := os.WriteFile(file, []byte(b[2]), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			out, stderr, code := pawl(t, environment(t), "languages", "--config", file)
+			if code != exitOK || !strings.Contains(out, "\nawk ") || !strings.Contains(out, "\nzig ") {
+				t.Errorf("exit code %d\n%s%s", code, out, stderr)
+			}
+		case "json":
+			if c, err := api.DecodeCode([]byte(b[2])); err != nil || len(c.Cases) != 2 {
+				t.Errorf("%v\n%s", err, b[2])
+			}
+		}
+	}
+}
