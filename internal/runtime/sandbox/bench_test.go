@@ -4,6 +4,7 @@ package sandbox
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -19,6 +20,25 @@ import (
 
 // The benchmarks of this file take every measure in turns with the same work done bare, so that both meet the same
 // machine, and give both and their ratio. A run is measured from its start until nothing of it is left.
+
+// initBinary lets the benchmarks use the init of the real program, which is seven times larger than the tests'.
+var initBinary = flag.String("sandbox.init", "", "the pawl binary whose init the benchmarks use; empty: this one")
+
+func bench(tb testing.TB, o Options) *Runtime {
+	tb.Helper()
+	warm := o.Warm
+	o.Warm = 0
+	r := factory(o)(tb).(*Runtime)
+	if *initBinary != "" {
+		r.self.close()
+		r.self = executable{*initBinary, -1}
+	}
+	if warm > 0 {
+		r.pool = newPool(r, warm, defaultKeepWarm)
+		settle(tb, r, warm)
+	}
+	return r
+}
 
 // BenchmarkCold has every sandbox built when it is asked for.
 func BenchmarkCold(b *testing.B) { compareTrue(b, Options{}, 0) }
@@ -53,9 +73,8 @@ func python(tb testing.TB, program string) runtime.Spec {
 }
 
 func compare(b *testing.B, o Options, think time.Duration, spec runtime.Spec, bare func() error) {
-	r := factory(o)(b)
+	r := bench(b, o)
 	defer r.Close()
-	settle(b, r, o.Warm)
 	var inside, outside []time.Duration
 	for b.Loop() {
 		time.Sleep(think)
@@ -120,9 +139,8 @@ func BenchmarkEight(b *testing.B) {
 	program := staticTrue(b)
 	for name, o := range map[string]Options{"Cold": {}, "Warm": {Warm: 8}} {
 		b.Run(name, func(b *testing.B) {
-			r := factory(o)(b)
+			r := bench(b, o)
 			defer r.Close()
-			settle(b, r, o.Warm)
 			spec := runtime.Spec{Argv: []string{program}, Mounts: []runtime.Mount{{Path: filepath.Dir(program)}}}
 			b.ResetTimer()
 			took := queue(8, b.N, func() { finish(b, r, spec) })
@@ -140,9 +158,8 @@ func BenchmarkPythonQueue(b *testing.B) {
 	const slots, length = 4, 1000
 	const program = "import time; end = time.process_time() + 0.01\nwhile time.process_time() < end: pass"
 	spec := python(b, program)
-	r := factory(Options{Warm: slots})(b)
+	r := bench(b, Options{Warm: slots})
 	defer r.Close()
-	settle(b, r, slots)
 	var inside, outside time.Duration
 	for b.Loop() {
 		// In turns of a tenth, for the machine's sake.
@@ -189,7 +206,7 @@ int main(void) {
 	write(1, "full\n", 5);
 	for (;;) fork();
 }`)
-	r := factory(Options{Warm: 1})(b)
+	r := bench(b, Options{Warm: 1})
 	defer r.Close()
 	var took []time.Duration
 	for b.Loop() {
@@ -226,7 +243,7 @@ func (s signal) Write(p []byte) (int, error) {
 // BenchmarkFlood has a program write 4 GB and measures by how much this process grows.
 func BenchmarkFlood(b *testing.B) {
 	const size = 4 << 30
-	r := factory(Options{})(b)
+	r := bench(b, Options{})
 	defer r.Close()
 	grown := int64(0)
 	for b.Loop() {
@@ -296,8 +313,7 @@ func (p *pool) ticks() (total int64) {
 }
 
 func fill(b *testing.B, size int, look func(*Runtime)) {
-	r := factory(Options{Warm: size})(b).(*Runtime)
-	settle(b, r, size)
+	r := bench(b, Options{Warm: size})
 	look(r)
 	if err := r.Close(); err != nil {
 		b.Fatal(err)

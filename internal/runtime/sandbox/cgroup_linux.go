@@ -216,10 +216,15 @@ func write(dir, file, value string) error {
 		return &os.PathError{Op: "open", Path: path, Err: err}
 	}
 	defer unix.Close(fd)
-	if _, err := unix.Write(fd, []byte(value)); err != nil {
-		return &os.PathError{Op: "write " + value + " to", Path: path, Err: err}
+	for {
+		_, err := unix.Write(fd, []byte(value))
+		switch {
+		case err == nil:
+			return nil
+		case !errors.Is(err, unix.EINTR): // the memory controller gives way to the signals with which Go preempts
+			return &os.PathError{Op: "write " + value + " to", Path: path, Err: err}
+		}
 	}
-	return nil
 }
 
 // read reads one control file; nil when it cannot be read.
