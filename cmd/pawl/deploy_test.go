@@ -39,6 +39,9 @@ type composeService struct {
 	Healthcheck struct {
 		Test []string `yaml:"test"`
 	} `yaml:"healthcheck"`
+	Networks map[string]struct {
+		Aliases []string `yaml:"aliases"`
+	} `yaml:"networks"`
 }
 
 func TestComposeFile(t *testing.T) {
@@ -78,8 +81,18 @@ func TestComposeFile(t *testing.T) {
 		}
 		if i := slices.Index(s.Command, "--server"); i >= 0 {
 			host, _, _ := strings.Cut(strings.TrimPrefix(s.Command[i+1], "http://"), ":")
-			if _, ok := s.DependsOn[host]; !ok {
-				t.Errorf("%s works for %s and does not wait for it", name, host)
+			behind := 0
+			for other, o := range file.Services {
+				if !slices.Contains(o.Networks["default"].Aliases, host) {
+					continue
+				}
+				behind++
+				if _, waits := s.DependsOn[other]; !waits || o.Command[0] != "server" {
+					t.Errorf("%s works for %s, which is %s, and does not wait for it, or it is no server", name, host, other)
+				}
+			}
+			if behind != 2 {
+				t.Errorf("%s works for %s, which is %d services: it must go on when one is gone", name, host, behind)
 			}
 		}
 	}
