@@ -256,7 +256,7 @@ func TestNoDeadlocks(t *testing.T) {
 	}
 }
 
-// deadlocks is how many PostgreSQL has found in a database, those of ended connections included.
+// deadlocks is how many PostgreSQL has found in a database.
 func deadlocks(t *testing.T, dsn string) (n int) {
 	t.Helper()
 	c, err := pgx.Connect(t.Context(), dsn)
@@ -264,6 +264,16 @@ func deadlocks(t *testing.T, dsn string) (n int) {
 		t.Fatal(err)
 	}
 	defer c.Close(context.Background())
+	alone(t, c)
+	if err := c.QueryRow(t.Context(), `SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()`).Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// alone waits until nobody else is connected to a connection's database: only then are everybody's counters added up.
+func alone(t *testing.T, c *pgx.Conn) {
+	t.Helper()
 	until(t, "the test's own connection is the last", func() bool {
 		var others int
 		err := c.QueryRow(t.Context(), `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()
@@ -273,8 +283,4 @@ func deadlocks(t *testing.T, dsn string) (n int) {
 		}
 		return others == 0
 	})
-	if err := c.QueryRow(t.Context(), `SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()`).Scan(&n); err != nil {
-		t.Fatal(err)
-	}
-	return n
 }

@@ -133,8 +133,9 @@ func pooled(cfg *pgxpool.Config) bool {
 	}
 }
 
-// settings are what a connection is to have. Plans are made once and by index: statements name rows by the hundred, and
-// statistics of tables that are empty at one moment and full at the next would mislead the planner.
+// settings are what a connection is to have. Plans are made once and by index, for readers after a few times: statements
+// name rows by the hundred, and statistics of tables that are empty at one moment and full at the next would mislead the
+// planner.
 type setting struct{ name, value string }
 
 func common() []setting {
@@ -152,7 +153,7 @@ func writing() []setting {
 		setting{"enable_seqscan", "off"}, setting{"enable_hashjoin", "off"}, setting{"enable_mergejoin", "off"})
 }
 
-func reading() []setting { return common() }
+func reading() []setting { return append(common(), setting{"enable_seqscan", "off"}) }
 
 // pool opens connections with settings; behind a pooler each transaction brings its own.
 func (s *Store) pool(ctx context.Context, from *pgxpool.Config, size int, settings func() []setting) (*pgxpool.Pool, error) {

@@ -9,12 +9,16 @@ import (
 	"github.com/pawl-run/pawl/internal/store/row"
 )
 
+// OFFSET 0 keeps what is looked up for each row a look by the index. As a join it is planned once by the size of the other
+// table, which may be empty then: the whole table is read for each row.
 var (
 	qProgress = sql(`SELECT c.workflow, c.task, c.ended, count(*) FROM ` + rowsOf("id uuid, attempt bigint") + ` AS w
-		JOIN {s}.children c ON c.workflow = w.id AND c.attempt = w.attempt GROUP BY c.workflow, c.task, c.ended ORDER BY c.workflow, c.task`)
+		CROSS JOIN LATERAL (SELECT * FROM {s}.children c WHERE c.workflow = w.id AND c.attempt = w.attempt OFFSET 0) c
+		GROUP BY c.workflow, c.task, c.ended ORDER BY c.workflow, c.task`)
 
 	qMarksOf = sql(`SELECT m.workflow, m.attempt, m.task, m.state, m.total, m.error FROM ` + rowsOf("id uuid, attempt bigint") + ` AS w
-		JOIN {s}.marks m ON m.workflow = w.id AND m.attempt = w.attempt ORDER BY m.workflow, m.task`)
+		CROSS JOIN LATERAL (SELECT * FROM {s}.marks m WHERE m.workflow = w.id AND m.attempt = w.attempt OFFSET 0) m
+		ORDER BY m.workflow, m.task`)
 
 	qOutcomes = sql(`SELECT c.task, c.idx, d.id, d.stage` + outcomeColumns + ` FROM {s}.children c JOIN {s}.ended d ON d.id = c.id
 		WHERE c.workflow = $1 AND c.attempt = $2::bigint AND c.task = ANY ($3::text[]) AND c.ended <> 0 ORDER BY c.task, c.idx`)
