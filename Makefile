@@ -14,7 +14,7 @@ PARALLEL ?= 2
 # The race detector is C.
 RACE := $(shell command -v gcc >/dev/null 2>&1 && echo -race)
 
-# Of make chaos: how often something is taken down, and the seed of the schedule (0: one of its own, printed).
+# Of make chaos: how often a process is taken down, and the seed of the schedule (0: one of its own, printed).
 CYCLES ?= 200
 SEED ?= 0
 
@@ -45,7 +45,7 @@ ifneq ($(RACE),)
 	$(GO) test -timeout 15m ./e2e/simulation
 endif
 
-chaos: ## three servers, four workers and PostgreSQL, taken down 200 times; make test does it 12 times
+chaos: ## three servers, four workers and PostgreSQL, taken down 200 times; make test does it 8 times
 	scripts/with-services $(GO) test ./e2e/chaos -run TestChaos -v -timeout 1h -chaos.long -chaos.cycles $(CYCLES) -chaos.seed $(SEED)
 
 fuzz:

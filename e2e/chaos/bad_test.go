@@ -221,7 +221,7 @@ func TestDatabaseAway(t *testing.T) {
 			t.Errorf("%s was done %d times", a.key, x.Attempt)
 		}
 	}
-	check(t, dsn, l, nil)
+	check(t, dsn, l, nil, nil)
 }
 
 // Each thing that can be wrong with a database has a message of its own at the start, and exit code 2.

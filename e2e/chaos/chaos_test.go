@@ -19,9 +19,9 @@ import (
 )
 
 var (
-	cycles = flag.Int("chaos.cycles", 12, "how often something is taken down")
+	cycles = flag.Int("chaos.cycles", 8, "how many processes are taken down")
 	seed   = flag.Uint64("chaos.seed", 0, "the seed of the schedule; 0: one of its own")
-	long   = flag.Bool("chaos.long", false, "also stop workers for ten leases")
+	long   = flag.Bool("chaos.long", false, "also stop processes for ten leases")
 	keep   = flag.String("chaos.keep", "", "a directory to keep the parts' logs in")
 )
 
@@ -38,6 +38,8 @@ type cluster struct {
 	balance *proxy   // what clients talk to
 	toWork  []*proxy // what each worker elsewhere talks to
 	addrs   []string
+	lasting lasting
+	drains  int // processes that ended in good order
 }
 
 func start(t *testing.T) *cluster {
@@ -53,7 +55,7 @@ func start(t *testing.T) *cluster {
 		addr := fmt.Sprintf("127.0.0.1:%d", freePort(t))
 		c.addrs = append(c.addrs, addr)
 		args := []string{"server", "--listen", addr, "--state-dir", filepath.Join(dir, fmt.Sprintf("state-%d", i)),
-			"--store", through(c.dsn, p.address()), "--slots", "3", "--runtime", "process", "--lease", lease.String(), "--grace", "2s"}
+			"--store", through(c.dsn, p.address()), "--slots", "3", "--runtime", "process", "--lease", lease.String(), "--grace", grace.String()}
 		if i == 2 {
 			args = append(args, "--no-worker")
 		}
@@ -64,7 +66,7 @@ func start(t *testing.T) *cluster {
 		p := newProxy(t, c.addrs...)
 		c.toWork = append(c.toWork, p)
 		c.workers = append(c.workers, run(t, dir, fmt.Sprintf("worker-%d", i), "worker", "--server", "http://"+p.address(),
-			"--name", fmt.Sprintf("worker-%d", i), "--slots", "3", "--runtime", "process", "--state-dir", filepath.Join(dir, fmt.Sprintf("work-%d", i)), "--grace", "2s"))
+			"--name", fmt.Sprintf("worker-%d", i), "--slots", "3", "--runtime", "process", "--state-dir", filepath.Join(dir, fmt.Sprintf("work-%d", i)), "--grace", grace.String()))
 	}
 	t.Cleanup(func() {
 		if !t.Failed() {
@@ -81,110 +83,6 @@ func start(t *testing.T) *cluster {
 func tail(s string, n int) string {
 	lines := strings.Split(strings.TrimSpace(s), "\n")
 	return strings.Join(lines[max(0, len(lines)-n):], "\n")
-}
-
-// fault takes something down and brings it back, or leaves that to whoever keeps the part running.
-type fault struct {
-	name   string
-	weight int
-	do     func(c *cluster, r *rand.Rand) (say string)
-}
-
-func faults() []fault {
-	serverMoments, workerMoments := failpoint.All()
-	moment := func(r *rand.Rand, all []string) string {
-		return fmt.Sprintf("PAWL_FAILPOINT=%s:%d", all[r.IntN(len(all))], 1+r.IntN(30))
-	}
-	between := func(r *rand.Rand, least, most time.Duration) time.Duration {
-		return least + time.Duration(r.Int64N(int64(most-least)))
-	}
-	pick := func(r *rand.Rand, all []*part) *part { return all[r.IntN(len(all))] }
-	all := []fault{
-		{"kill a server", 5, func(c *cluster, r *rand.Rand) string {
-			p := pick(r, c.servers)
-			p.kill(between(r, 0, time.Second))
-			return p.name
-		}},
-		{"kill a worker", 4, func(c *cluster, r *rand.Rand) string {
-			p := pick(r, c.workers)
-			p.kill(between(r, 0, time.Second))
-			return p.name
-		}},
-		{"crash a server at a moment", 4, func(c *cluster, r *rand.Rand) string {
-			p, m := pick(r, c.servers), moment(r, serverMoments)
-			p.kill(0, m)
-			return p.name + " " + m
-		}},
-		{"crash a worker at a moment", 3, func(c *cluster, r *rand.Rand) string {
-			p, m := pick(r, c.workers), moment(r, workerMoments)
-			p.kill(0, m)
-			return p.name + " " + m
-		}},
-		{"drain a server", 2, func(c *cluster, r *rand.Rand) string {
-			p := pick(r, c.servers)
-			p.signal(syscall.SIGTERM)
-			return p.name
-		}},
-		{"stop a worker for half a lease", 2, func(c *cluster, r *rand.Rand) string { return freeze(pick(r, c.workers), lease/2) }},
-		{"stop a worker for one and a half leases", 2, func(c *cluster, r *rand.Rand) string { return freeze(pick(r, c.workers), lease*3/2) }},
-		{"stop a server for half a lease", 1, func(c *cluster, r *rand.Rand) string { return freeze(pick(r, c.servers), lease/2) }},
-		{"stop a server for one and a half leases", 1, func(c *cluster, r *rand.Rand) string { return freeze(pick(r, c.servers), lease*3/2) }},
-		{"restart PostgreSQL", 2, func(c *cluster, _ *rand.Rand) string {
-			if !c.db.ours() {
-				return "is not possible here: it runs in a container"
-			}
-			c.db.restart(c.t)
-			return ""
-		}},
-		{"cut a server from PostgreSQL", 2, func(c *cluster, r *rand.Rand) string {
-			return cut(c.toStore[r.IntN(len(c.toStore))], between(r, 100*time.Millisecond, lease))
-		}},
-		{"delay a server's PostgreSQL", 2, func(c *cluster, r *rand.Rand) string {
-			return slow(c.toStore[r.IntN(len(c.toStore))], between(r, 5*time.Millisecond, 60*time.Millisecond), between(r, 200*time.Millisecond, lease/2))
-		}},
-		{"cut a worker from the servers", 2, func(c *cluster, r *rand.Rand) string {
-			return cut(c.toWork[r.IntN(len(c.toWork))], between(r, 100*time.Millisecond, 3*lease/2))
-		}},
-		{"delay a worker's calls", 1, func(c *cluster, r *rand.Rand) string {
-			return slow(c.toWork[r.IntN(len(c.toWork))], between(r, 5*time.Millisecond, 100*time.Millisecond), between(r, 200*time.Millisecond, lease/2))
-		}},
-		{"cut the clients from the servers", 1, func(c *cluster, r *rand.Rand) string {
-			return cut(c.balance, between(r, 50*time.Millisecond, time.Second))
-		}},
-		{"leave no connections", 1, func(c *cluster, r *rand.Rand) string {
-			leave, n := c.db.crowd()
-			defer leave()
-			c.servers[r.IntN(len(c.servers))].kill(0) // it comes back into the crowd
-			<-time.After(between(r, 200*time.Millisecond, time.Second))
-			return fmt.Sprintf("%d taken", n)
-		}},
-	}
-	if *long {
-		all = append(all, fault{"stop a worker for ten leases", 1, func(c *cluster, r *rand.Rand) string { return freeze(pick(r, c.workers), 10*lease) }})
-	}
-	return all
-}
-
-// freeze stops a process for a while, as a host that swaps or a laptop that sleeps would.
-func freeze(p *part, d time.Duration) string {
-	p.signal(syscall.SIGSTOP)
-	<-time.After(d)
-	p.signal(syscall.SIGCONT)
-	return fmt.Sprintf("%s for %s", p.name, d)
-}
-
-func cut(p *proxy, d time.Duration) string {
-	p.setCut(true)
-	<-time.After(d)
-	p.setCut(false)
-	return "for " + d.Round(time.Millisecond).String()
-}
-
-func slow(p *proxy, by, d time.Duration) string {
-	p.setDelay(by)
-	<-time.After(d)
-	p.setDelay(0)
-	return fmt.Sprintf("by %s for %s", by.Round(time.Millisecond), d.Round(time.Millisecond))
 }
 
 // TestChaos takes parts down while work comes in. What it does follows from the seed; when the parts get to what they do
@@ -204,6 +102,7 @@ func TestChaos(t *testing.T) {
 		l.each = append(l.each, connect(t, a))
 	}
 	l.define()
+	m := watch(t, c.dsn, l)
 	stop, loaded := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(loaded)
@@ -216,23 +115,62 @@ func TestChaos(t *testing.T) {
 		}
 	}
 	counts := map[string]int{}
-	for n := range *cycles {
-		<-time.After(time.Duration(100+random.IntN(500)) * time.Millisecond)
+	for n, kills := 1, 0; kills < *cycles; n++ {
+		<-time.After(time.Duration(100+random.IntN(400)) * time.Millisecond)
 		f := bag[random.IntN(len(bag))]
 		say := f.do(c, random)
 		counts[f.name]++
-		t.Logf("%3d %s %s", n+1, f.name, say)
+		if f.kills {
+			kills++
+		}
+		t.Logf("%3d %s %s", n, f.name, say)
 	}
+	c.lasting.all.Wait()
 	close(stop)
 	<-loaded
 	c.quiesce(l)
+	watched := m.end()
 	lives := 0
 	for _, p := range append(c.workers, c.servers...) {
 		p.end(syscall.SIGTERM)
 		lives += p.lives - 1
 	}
-	t.Logf("seed %d: %d cycles %v; %d processes were replaced; deadlocks in the server's log: %d", *seed, *cycles, counts, lives, c.db.logged("deadlock detected"))
-	check(t, c.dsn, l, map[string]int{"first": 1, "pair": 2, "each": 3})
+	t.Logf("seed %d: %d kill cycles among %v; %d processes were replaced, %d of them in good order; died at their moment: %v",
+		*seed, *cycles, counts, lives, c.drains, c.moments())
+	if n := c.db.logged("deadlock detected"); n > 0 {
+		t.Errorf("PostgreSQL found %d deadlocks", n)
+	}
+	check(t, c.dsn, l, limits, watched)
+}
+
+// limits are those of the keys that the load uses, and of what each foreach has in flight.
+var limits = map[string]int{"first": 1, "pair": 2, "each": 3}
+
+// moments counts how often processes died at the moment they were given.
+func (c *cluster) moments() map[string]int {
+	died := map[string]int{}
+	for _, p := range append(c.servers, c.workers...) {
+		b, err := os.ReadFile(p.log.Name())
+		if err != nil {
+			c.t.Errorf("read %s's log: %v", p.name, err)
+		}
+		for line := range strings.Lines(string(b)) {
+			if name, ok := strings.CutPrefix(line, failpoint.Said); ok {
+				name, _, _ = strings.Cut(name, ":")
+				died[name]++
+			}
+		}
+	}
+	if *cycles < 200 {
+		return died
+	}
+	servers, workers := failpoint.All()
+	for _, m := range append(servers, workers...) {
+		if died[m] == 0 {
+			c.t.Errorf("no process died at %s", m)
+		}
+	}
+	return died
 }
 
 // quiesce waits until everything that was accepted has ended.

@@ -125,7 +125,12 @@ func (v *verdicts) readLife(s *postgres.Store, id flow.ID) *life {
 		v.wrong(6, "%s: read its history: %v", id, err)
 		return nil
 	}
-	v.saw(6)
+	for _, n := range []int{1, 2, 4, 6, 13, 16, 22, 33} { // Check has replayed it
+		v.saw(n)
+	}
+	if x.Stage == flow.TimedOut {
+		v.saw(24)
+	}
 	attempt := 1
 	end := func(at time.Time) {
 		if _, known := l.over[attempt]; !known {
@@ -159,7 +164,7 @@ func (v *verdicts) readLife(s *postgres.Store, id flow.ID) *life {
 }
 
 // check looks at the rows, the histories and the ledger, once everything has ended.
-func check(t *testing.T, dsn string, l *load, limits map[string]int) {
+func check(t *testing.T, dsn string, l *load, limits map[string]int, w *watcher) {
 	t.Helper()
 	s, err := postgres.Open(t.Context(), dsn, postgres.Options{})
 	if err != nil {
@@ -175,6 +180,15 @@ func check(t *testing.T, dsn string, l *load, limits map[string]int) {
 	for _, b := range broken {
 		v.wrong(b.Invariant, "%s: %s", b.Execution, b.Say)
 	}
+	if w != nil {
+		for n, times := range w.looked {
+			v.looked[n] += times
+		}
+		for _, b := range w.broken {
+			v.wrong(b.invariant, "%s", b.say)
+		}
+	}
+	v.nothingLeft(s)
 	ledger := readLedger(t, l.ledger)
 	lives := map[string]*life{}
 	total, lost := 0, 0
@@ -270,6 +284,7 @@ func (v *verdicts) workflows(s *postgres.Store, lives map[string]*life) {
 		}
 		for _, c := range children {
 			got[c.Task]++
+			v.saw(17)
 			v.saw(20)
 			if !c.Stage.Terminal() {
 				v.wrong(20, "%s is over and its task %s[%d] is %s", id, c.Task, c.Index, c.Stage)
@@ -278,6 +293,18 @@ func (v *verdicts) workflows(s *postgres.Store, lives map[string]*life) {
 		if fmt.Sprint(got) != fmt.Sprint(want[k.x.Action]) {
 			v.wrong(18, "%s (%s) has the tasks %v, not %v", id, k.x.Action, got, want[k.x.Action])
 		}
+	}
+}
+
+// nothingLeft: no event waits for a gap to close, and no slot is held.
+func (v *verdicts) nothingLeft(s *postgres.Store) {
+	v.saw(35)
+	sum, err := s.Survey(context.Background())
+	if err != nil || sum.Unapplied > 0 || len(sum.Unfinished) > 0 {
+		v.wrong(35, "in the end there is %+v, %v", sum, err)
+	}
+	if keys, err := s.Keys(context.Background(), 100); err != nil || len(keys) > 0 {
+		v.wrong(35, "in the end keys are held or waited for: %+v, %v", keys, err)
 	}
 }
 

@@ -229,6 +229,9 @@ func (l *load) run(stop <-chan struct{}, pace time.Duration) {
 	stream(4*pace, func(i int) {
 		l.submit(l.any, fmt.Sprintf("sleep-%d", i), "sleep", json.RawMessage(`{"for": 0.7}`), api.Completed)
 	})
+	stream(8*pace, func(i int) { // ends within the grace of who is drained early in it, and is handed back by others
+		l.submit(l.any, fmt.Sprintf("long-%d", i), "leaf", l.input("long", "1.8"), api.Completed)
+	})
 	stream(5*pace, func(i int) {
 		a := l.submit(l.any, fmt.Sprintf("cancel-%d", i), "leaf", l.input("cancel", "30"), api.Cancelled)
 		if a == nil {

@@ -179,21 +179,38 @@ func (d *database) logged(text string) int {
 	return bytes.Count(b, []byte(text))
 }
 
-// crowd takes connections until the server gives no more, and returns what lets go of them.
-func (d *database) crowd() (leave func(), n int) {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+// crowd ends everybody's connections to a database and takes all that the server gives; leave lets go of them.
+func (d *database) crowd(dsn string) (leave func(), n int) {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	var all []*pgx.Conn
-	for len(all) < 500 {
+	end := func() {
+		if len(all) > 0 { // an error leaves them their connections
+			_, _ = all[0].Exec(ctx, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1`, strings.TrimPrefix(pathOf(dsn), "/"))
+		}
+	}
+	for fails := 0; len(all) < 500 && fails < 3; {
 		c, err := pgx.Connect(ctx, d.dsn)
 		if err != nil {
-			break
+			fails++
+			end() // whoever has got one meanwhile
+			continue
 		}
-		all = append(all, c)
+		if all = append(all, c); len(all) == 1 {
+			end()
+		}
 	}
 	return func() {
 		for _, c := range all {
 			_ = c.Close(context.Background())
 		}
 	}, len(all)
+}
+
+func pathOf(dsn string) string {
+	u, err := url.Parse(dsn)
+	if err != nil {
+		panic(err)
+	}
+	return u.Path
 }

@@ -49,7 +49,21 @@ type part struct {
 	pause   time.Duration // before the next life
 	stopped bool          // there is to be no next life
 	lives   int
+	current *process
 	over    chan struct{}
+}
+
+// process is one life of a part.
+type process struct {
+	over chan struct{}
+	err  error // how it ended, once it is over
+}
+
+// process is the one of this moment.
+func (p *part) process() *process {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.current
 }
 
 // run starts a part and keeps it running until the test ends.
@@ -62,7 +76,7 @@ func run(t *testing.T, dir, name string, args ...string) *part {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &part{t: t, name: name, args: args, log: log, over: make(chan struct{})}
+	p := &part{t: t, name: name, args: args, log: log, current: &process{over: make(chan struct{})}, over: make(chan struct{})}
 	go p.keep()
 	t.Cleanup(func() {
 		p.end(syscall.SIGKILL)
@@ -89,14 +103,17 @@ func (p *part) keep() {
 		p.lives++
 		err := cmd.Start()
 		p.cmd = cmd
+		now := p.current
 		p.mu.Unlock()
 		if err != nil {
 			p.t.Errorf("start %s: %v", p.name, err)
 			return
 		}
-		err = cmd.Wait()
-		fmt.Fprintf(p.log, "--- %s: life %d ended: %v\n", p.name, p.lives, err)
+		now.err = cmd.Wait()
+		fmt.Fprintf(p.log, "--- %s: life %d ended: %v\n", p.name, p.lives, now.err)
+		close(now.over)
 		p.mu.Lock()
+		p.current = &process{over: make(chan struct{})}
 		pause := max(p.pause, restartAfter)
 		p.pause = 0
 		p.mu.Unlock()
@@ -104,13 +121,11 @@ func (p *part) keep() {
 	}
 }
 
-// signal sends the process of this moment a signal.
-func (p *part) signal(s syscall.Signal) {
+// signal sends the process of this moment a signal, and reports whether there is one.
+func (p *part) signal(s syscall.Signal) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.cmd != nil && p.cmd.Process != nil {
-		_ = p.cmd.Process.Signal(s) // it may just have ended
-	}
+	return p.cmd != nil && p.cmd.Process != nil && p.cmd.Process.Signal(s) == nil
 }
 
 // kill ends the process as a power cut would. It stays away for the pause; the next life gets the environment.

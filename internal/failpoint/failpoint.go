@@ -3,6 +3,13 @@
 // time that moment comes); in every other program a mark is nothing.
 package failpoint
 
+const (
+	// Variable is the environment variable that names the moment.
+	Variable = "PAWL_FAILPOINT"
+	// Said begins the line on standard error that the process writes at its moment: "failpoint NAME: …".
+	Said = "failpoint "
+)
+
 // The moments.
 const (
 	BeforeCommit = "before-commit" // of the engine: decided, the commit not sent

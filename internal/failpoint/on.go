@@ -16,7 +16,7 @@ var (
 )
 
 func init() {
-	name, count, _ := strings.Cut(os.Getenv("PAWL_FAILPOINT"), ":")
+	name, count, _ := strings.Cut(os.Getenv(Variable), ":")
 	n, err := strconv.ParseInt(count, 10, 64)
 	if err != nil {
 		n = 1
@@ -30,7 +30,7 @@ func Hit(name string) {
 	if name != moment || left.Add(-1) != 0 {
 		return
 	}
-	fmt.Fprintf(os.Stderr, "failpoint %s: ending this process\n", name)
+	fmt.Fprintf(os.Stderr, Said+"%s: ending this process\n", name)
 	p, err := os.FindProcess(os.Getpid())
 	if err == nil {
 		err = p.Kill()
