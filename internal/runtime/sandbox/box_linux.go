@@ -141,6 +141,15 @@ func (b *box) kill() {
 	_ = unix.PidfdSendSignal(b.pidfd, unix.SIGKILL, nil, 0) // it may be dead already
 }
 
+// killInit is enough where the init has reported that nobody else is left.
+func (b *box) killInit() {
+	b.handle.Lock()
+	defer b.handle.Unlock()
+	if b.pidfd >= 0 {
+		_ = unix.PidfdSendSignal(b.pidfd, unix.SIGKILL, nil, 0)
+	}
+}
+
 // alive says whether the init has not ended.
 func (b *box) alive() bool {
 	b.handle.Lock()

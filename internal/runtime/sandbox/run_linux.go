@@ -116,10 +116,11 @@ func (n *run) supervise() {
 	if exitErr == nil && exit.Kind == pid1.Exited {
 		// From here on a kill or a limit comes too late; a reason given before stays.
 		n.ended.CompareAndSwap(nil, &ending{})
+		n.killInit() // nobody else is left; it is on its way out and must not be able to linger
 	} else {
 		n.ended.CompareAndSwap(nil, &ending{runtime.InfraError, initDied})
+		n.kill()
 	}
-	n.kill() // the init is on its way out; it must not be able to linger
 	usage := n.bury()
 	stopWatch()
 	n.result.Wall = ended.Sub(n.started)
