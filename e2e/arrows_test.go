@@ -43,6 +43,7 @@ var arrows = []arrow{
 	{"internal/runtime/runtimetest", []string{"internal/runtime"}, "one suite for every runtime"},
 	{"internal/runtime/process", []string{"internal/runtime"}, "a backend knows its port"},
 	{"internal/runtime/sandbox", []string{"internal/runtime"}, "a backend knows its port"},
+	{"internal/runtime/docker", []string{"internal/runtime"}, "a backend knows its port"},
 	{"internal/handoff", []string{"internal/flow", "internal/store"}, "a port; log chunks are the store's noun"},
 	{"internal/handoff/direct", []string{"internal/flow", "internal/store", "internal/handoff"}, "a backend knows its port"},
 	{"internal/handoff/remote", []string{"internal/flow", "internal/store", "internal/handoff", "internal/failpoint"}, "a backend knows its port"},

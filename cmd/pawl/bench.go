@@ -105,7 +105,7 @@ The database is a fresh temporary file with full durability unless --store names
 			if a.config.text("slots") != "0" {
 				o.slots = a.config.slots()
 			}
-			o.runtime = a.config.text("runtime")
+			o.runtime = a.config.list("runtime")[0]
 			if err := o.complete(); err != nil {
 				return err
 			}

@@ -18,6 +18,9 @@ import (
 	"github.com/spf13/pflag"
 	"go.yaml.in/yaml/v4"
 
+	"github.com/pawl-run/pawl/internal/runtime/docker"
+	"github.com/pawl-run/pawl/internal/runtime/process"
+	"github.com/pawl-run/pawl/internal/runtime/sandbox"
 	"github.com/pawl-run/pawl/internal/task"
 )
 
@@ -47,7 +50,11 @@ var settings = []setting{
 	{key: "listen", value: defaultListen, doc: "address that pawl server answers on", on: "server"},
 	{key: "slots", value: "0", doc: "how many executions run at once here; 0: two per processor core", check: atLeast(0)},
 	{key: "queues", value: "default", doc: "the queues that workers here serve, by commas", check: checkQueues},
-	{key: "runtime", value: "sandbox", doc: "where code runs: sandbox, or process for code that you trust as yourself", check: oneOf("sandbox", "process")},
+	{key: "runtime", value: "sandbox", doc: "where work runs, by commas, the first for code that asks for none: sandbox; docker for containers; process for code that you trust as yourself", check: checkRuntimes},
+	{key: "docker_image", doc: "image in which code runs that asks for runtime docker; empty: it runs containers only"},
+	{key: "docker_pull", value: "missing", doc: "when images are fetched that a task says nothing about: missing, always or never", check: oneOf("missing", "always", "never")},
+	{key: "docker_runtime", doc: "what the engine runs containers with, by its name there, such as runsc; empty: the engine's default"},
+	{key: "docker_networks", doc: "networks of the engine that containers may ask for, by commas; empty: none"},
 	{key: "warm_sandboxes", value: "auto", doc: "how many sandboxes are kept built ahead of the runs that they are for, at about 1 MB each; auto: one per slot in pawl server and pawl worker, none in other commands", check: checkWarm},
 	{key: "keep_warm", value: "10m", doc: "how long sandboxes are kept built ahead when nothing runs in any; the next run fills the pool again", check: checkKeep},
 	{key: "retention", value: "720h", doc: "how long finished executions are kept; 0: for ever", check: checkDuration},
@@ -341,6 +348,26 @@ func oneOf(values ...string) func(string) error {
 		}
 		return nil
 	}
+}
+
+// runtimeNames are the runtimes that there are, in the order in which pawl doctor shows them.
+var runtimeNames = []string{sandbox.Name, docker.Name, process.Name}
+
+func checkRuntimes(s string) error {
+	c := config{values: map[string]string{"runtime": s}}
+	names := c.list("runtime")
+	if len(names) == 0 {
+		return errors.New("no runtime is named: write at least one, such as sandbox")
+	}
+	for i, name := range names {
+		if err := oneOf(runtimeNames...)(name); err != nil {
+			return err
+		}
+		if slices.Contains(names[:i], name) {
+			return fmt.Errorf("%q is named twice", name)
+		}
+	}
+	return nil
 }
 
 func checkDuration(s string) error {

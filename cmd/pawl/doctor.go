@@ -150,21 +150,32 @@ func (a *app) checkRows(ctx context.Context, db checkup, s store.Store) checkup 
 
 func (a *app) checkRuntimes(ctx context.Context) []checkup {
 	var all []checkup
-	for _, name := range []string{"sandbox", "process"} {
-		chosen := name == a.config.text("runtime")
-		rt, err := openRuntime(name, sandbox.Options{})
+	chosenOnes := a.config.list("runtime")
+	for _, name := range runtimeNames {
+		chosen := slices.Contains(chosenOnes, name)
+		rt, err := a.openRuntime(name, sandbox.Options{})
 		if err != nil {
 			all = append(all, checkup{What: "runtime " + name, Say: err.Error(), Needed: chosen})
 			continue
 		}
+		findings := rt.Diagnose(ctx)
 		c := checkup{What: "runtime " + name, OK: true, Needed: chosen, Say: "a program was run in it"}
-		if err := tryRuntime(ctx, rt); err != nil {
+		if _, imaged := rt.(runtime.Imaged); imaged && a.config.text("docker_image") == "" {
+			// There is no image to run a program in.
+			if c.OK, c.Say = findings[0].OK, "it answers; containers can run in it"; !c.OK {
+				c.Say = findings[0].Say
+			}
+		} else if err := tryRuntime(ctx, rt); err != nil {
 			c.OK, c.Say = false, err.Error()
-		} else if chosen {
+		}
+		switch {
+		case c.OK && name == chosenOnes[0]:
 			c.Say += "; it is the one that code runs in"
+		case c.OK && !chosen:
+			c.Say += "; it is not in use (--runtime " + strings.Join(append(chosenOnes, name), ",") + ")"
 		}
 		all = append(all, c)
-		for _, f := range rt.Diagnose(ctx) {
+		for _, f := range findings {
 			all = append(all, checkup{What: name + ", " + f.What, OK: f.OK, Say: f.Say, Fix: f.Fix})
 		}
 		_ = rt.Close()

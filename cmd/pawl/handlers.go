@@ -2,60 +2,137 @@ package main
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 
 	"github.com/pawl-run/pawl/internal/blob"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/handoff/remote"
 	"github.com/pawl-run/pawl/internal/runtime"
+	"github.com/pawl-run/pawl/internal/runtime/docker"
 	"github.com/pawl-run/pawl/internal/runtime/process"
 	"github.com/pawl-run/pawl/internal/runtime/sandbox"
 	"github.com/pawl-run/pawl/internal/task"
 )
 
 // openRuntime starts the runtime of the given name. If it is the sandbox, o says how.
-func openRuntime(name string, o sandbox.Options) (runtime.Runtime, error) {
-	if name == process.Name {
+func (a *app) openRuntime(name string, o sandbox.Options) (runtime.Runtime, error) {
+	switch name {
+	case process.Name:
 		return process.New(process.Options{})
+	case docker.Name:
+		return docker.New(docker.Options{Image: a.config.text("docker_image"), OCIRuntime: a.config.text("docker_runtime"),
+			Networks: a.config.list("docker_networks"), Pull: runtime.Pull(a.config.text("docker_pull"))})
 	}
 	return sandbox.New(o)
 }
 
-// handlers are what the workers of this process run; it stays if it does more than one piece of work. The runtime is the
+// runtimes are those that the workers of this process have.
+type runtimes []runtime.Runtime
+
+// Close closes all of them.
+func (rs runtimes) Close() error {
+	var all error
+	for _, r := range rs {
+		all = errors.Join(all, r.Close())
+	}
+	return all
+}
+
+// openRuntimes starts what is configured, and tells what code may run in from what containers run in.
+func (a *app) openRuntimes(stays bool) (all runtimes, forCode, forContainers []runtime.Runtime, err error) {
+	for _, name := range a.config.list("runtime") {
+		r, err := a.openRuntime(name, sandbox.Options{Warm: a.config.warm(stays), KeepWarm: a.config.keepWarm()})
+		if err != nil {
+			return nil, nil, nil, errors.Join(err, all.Close())
+		}
+		all = append(all, r)
+		_, imaged := r.(runtime.Imaged)
+		if imaged {
+			forContainers = append(forContainers, r)
+		}
+		if !imaged || a.config.text("docker_image") != "" {
+			forCode = append(forCode, r)
+		}
+	}
+	if len(forCode) == 0 {
+		err := usage("runtime %s: it runs containers, and code would have nowhere to run: add sandbox to it, or name an image for code with --docker-image",
+			a.config.text("runtime"))
+		return nil, nil, nil, errors.Join(err, all.Close())
+	}
+	return all, forCode, forContainers, nil
+}
+
+// missingRuntime checks that what runs here and nowhere else has the runtime that it needs.
+func (a *app) missingRuntime(where string, kind flow.Kind, with json.RawMessage) error {
+	need := task.RuntimeFor(kind, with)
+	here := a.config.list("runtime")
+	if need == "" || strings.Contains(need, "${{") || isPostgres(a.config.text("store")) || slices.Contains(here, need) ||
+		need == task.AnyContainer && slices.Contains(here, docker.Name) {
+		return nil
+	}
+	if need == task.AnyContainer {
+		return usage("%s runs containers, which runtime %s does not: add docker, with --runtime %s", where,
+			strings.Join(here, ","), strings.Join(append(here, docker.Name), ","))
+	}
+	return usage("%s needs runtime %q, which is not in use here: add it, with --runtime %s, or leave runtime out", where, need,
+		strings.Join(append(here, need), ","))
+}
+
+// handlers are what the workers of this process run; it stays if it does more than one piece of work. The runtimes are the
 // caller's to close.
-func (a *app) handlers(blobs blob.Store, stays bool) (_ task.Handlers, _ runtime.Runtime, err error) {
-	rt, err := openRuntime(a.config.text("runtime"), sandbox.Options{Warm: a.config.warm(stays), KeepWarm: a.config.keepWarm()})
+func (a *app) handlers(blobs blob.Store, stays bool) (_ task.Handlers, _ runtimes, err error) {
+	all, forCode, forContainers, err := a.openRuntimes(stays)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer func() {
 		if err != nil {
-			_ = rt.Close()
+			_ = all.Close()
 		}
 	}()
-	code, err := task.NewCode(task.CodeOptions{Runtimes: []runtime.Runtime{rt}, Blobs: blobs, Dir: a.workDir(), Languages: a.config.languages})
+	o := task.CodeOptions{Runtimes: forCode, Blobs: blobs, Dir: a.workDir(), Languages: a.config.languages}
+	code, err := task.NewCode(o)
 	if err != nil {
 		return nil, nil, err
 	}
+	handlers, err := a.callers()
+	if err != nil {
+		return nil, nil, err
+	}
+	handlers[flow.KindCode] = code
+	if len(forContainers) > 0 {
+		o.Runtimes = forContainers
+		if handlers[flow.KindContainer], err = task.NewContainer(o); err != nil {
+			return nil, nil, err
+		}
+	}
+	return handlers, all, nil
+}
+
+// callers are the handlers that need no runtime.
+func (a *app) callers() (task.Handlers, error) {
 	allow := a.config.list("allow_hosts")
-	all := slices.Contains(allow, "*")
-	if all {
+	private := slices.Contains(allow, "*")
+	if private {
 		allow = nil
 	}
-	egress, err := task.NewEgress(task.EgressOptions{AllowPrivate: all, Allow: allow})
+	egress, err := task.NewEgress(task.EgressOptions{AllowPrivate: private, Allow: allow})
 	if err != nil {
-		return nil, nil, fmt.Errorf("allow_hosts: %w", err)
+		return nil, fmt.Errorf("allow_hosts: %w", err)
 	}
 	llm, err := task.NewLLM(task.LLMOptions{Egress: egress, Keys: a.config.list("llm_keys")})
 	if err != nil {
-		return nil, nil, fmt.Errorf("llm_keys: %w", err)
+		return nil, fmt.Errorf("llm_keys: %w", err)
 	}
 	return task.Handlers{
-		flow.KindCode: code, flow.KindHTTP: task.HTTP{Egress: egress}, flow.KindLLM: llm,
+		flow.KindHTTP: task.HTTP{Egress: egress}, flow.KindLLM: llm,
 		flow.KindInput: task.Pass{}, flow.KindOutput: task.Pass{}, flow.KindNoop: task.Pass{},
-	}, rt, nil
+	}, nil
 }
 
 // remoteWorkers serves workers in other processes, also those whose session another server on the database opened.

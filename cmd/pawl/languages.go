@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/language"
 	"github.com/pawl-run/pawl/internal/task"
 )
@@ -33,7 +34,7 @@ func (a *app) mayKnowLanguage(name string) bool {
 	return a.knowsLanguage(name) || a.config.text("server") != "" && language.CheckName(name) == nil
 }
 
-// missingTools checks the languages of all code in definitions. Only what is written down is looked at; a language that
+// missingTools checks the languages of all code in definitions, and the runtimes that their tasks need. Only what is written down is looked at; a language that
 // is computed shows itself when it runs.
 func (a *app) missingTools(defs []*definition.Definition) error {
 	type step struct {
@@ -64,6 +65,9 @@ func (a *app) missingTools(defs []*definition.Definition) error {
 			steps = append(steps, s)
 		}
 		for _, s := range steps {
+			if err := a.missingRuntime(string(d.Kind)+" "+d.Name, flow.Kind(s.Action), s.With); err != nil {
+				return err
+			}
 			if name := languageIn(s); name != "" && !slices.Contains(seen, name) {
 				seen = append(seen, name)
 				if err := a.missingFor(string(d.Kind)+" "+d.Name, name); err != nil {

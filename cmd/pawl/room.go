@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"os"
@@ -16,7 +17,6 @@ import (
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/handoff/direct"
-	"github.com/pawl-run/pawl/internal/runtime"
 	"github.com/pawl-run/pawl/internal/server"
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/store/postgres"
@@ -37,7 +37,7 @@ type room struct {
 	server *server.Server
 	log    *slog.Logger
 
-	runtime runtime.Runtime
+	runtime io.Closer         // of what works here; nil when nothing does
 	tracer  *telemetry.Tracer // nil unless OTEL_… names a collector
 	flush   func(context.Context) error
 
@@ -78,7 +78,7 @@ func (a *app) openRoom(ctx context.Context, lock *os.File, ro roomOptions) (_ *r
 	}
 	r.engine, err = engine.New(engine.Options{
 		Store: r.store, Blobs: r.blobs, Log: r.log, Exclusive: !isPostgres(a.config.text("store")), Tracer: r.tracer, Retention: a.config.retention(),
-		Queues: a.config.list("queues"), Validate: task.Validating(r.knowsLanguage), Languages: a.config.languages.Added(), Lease: a.config.lease(), Committers: committers(a.config.text("store")),
+		Queues: a.config.list("queues"), Validate: task.Validating(r.knowsLanguage), Runtime: task.RuntimeFor, Languages: a.config.languages.Added(), Lease: a.config.lease(), Committers: committers(a.config.text("store")),
 	})
 	if err != nil {
 		return nil, err

@@ -18,9 +18,9 @@ func (r *Runtime) Diagnose(ctx context.Context) []runtime.Finding {
 	f, err := r.known(ctx)
 	if err != nil {
 		engine.OK = false
-		engine.Say, engine.Fix, _ = strings.Cut(err.Error(), "; ")
-		if engine.Fix == "" {
-			engine.Fix = "start the engine, or name another with DOCKER_HOST"
+		engine.Say, engine.Fix = err.Error(), "start the engine, or name another with DOCKER_HOST"
+		if i := strings.LastIndex(engine.Say, "; "); i >= 0 {
+			engine.Say, engine.Fix = engine.Say[:i], engine.Say[i+2:]
 		}
 		return []runtime.Finding{engine}
 	}
@@ -35,11 +35,11 @@ func (r *Runtime) Diagnose(ctx context.Context) []runtime.Finding {
 			oci.Fix = "install it and name it in the engine's daemon.json under runtimes"
 		}
 	}
-	seccomp := runtime.Finding{What: "seccomp", OK: f.seccomp, Say: "the engine's default profile"}
+	seccomp := runtime.Finding{What: "seccomp", OK: f.seccomp, Say: "a profile of Pawl's, stricter than the engine's"}
 	if !f.seccomp {
 		seccomp.Say, seccomp.Fix = "the engine applies no seccomp profile", "use an engine and a kernel with seccomp for code that you do not trust"
 	}
 	limits := runtime.Finding{What: "limits", OK: true,
-		Say: f.cgroups + "; CPU time by watching, one file's size by rlimit, the working directory's size by watching where its volume can be read from here"}
+		Say: f.cgroups + "; CPU time by watching, and so the size of the working directory where its volume can be read from here"}
 	return append(findings, oci, seccomp, limits)
 }

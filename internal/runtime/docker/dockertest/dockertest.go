@@ -32,7 +32,7 @@ func Engine(t testing.TB) string {
 
 // programs are what the image holds.
 var programs = []string{"sh", "bash", "env", "cat", "cp", "echo", "false", "head", "id", "ln", "ls", "mkdir", "mkfifo", "ps",
-	"printf", "pwd", "rm", "seq", "sleep", "sort", "tail", "touch", "tr", "true", "wc"}
+	"printf", "pwd", "rm", "seq", "sleep", "sort", "tail", "touch", "tr", "true", "uniq", "wc"}
 
 // rootfs is a root file system with some programs of this host and the libraries that they need.
 var rootfs = sync.OnceValues(func() ([]byte, error) {
