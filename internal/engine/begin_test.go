@@ -3,7 +3,9 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
+	"time"
 
 	"github.com/pawl-run/pawl/internal/store"
 )
@@ -70,5 +72,36 @@ func TestCannotBegin(t *testing.T) {
 	}
 	if _, err := e.Submit(t.Context(), []Submission{{Action: "noop"}}); !errors.Is(err, ErrClosed) {
 		t.Errorf("a submission after: %v, want %v", err, ErrClosed)
+	}
+}
+
+// What cannot be written shows in readiness until something is written again; what a request spoils by itself does not.
+func TestReady(t *testing.T) {
+	t.Parallel()
+	var d *difficult
+	r := newRig(t, func(o *Options) {
+		d = &difficult{Store: o.Store}
+		o.Store = d
+	})
+	r.submit(Submission{Action: "noop"})
+	if err := r.e.Ready(r.ctx); err != nil {
+		t.Fatalf("at first: %v", err)
+	}
+	full := fmt.Errorf("%w: the disk is full", store.ErrUnavailable)
+	r.e.health.failed(full)
+	if err := r.e.Ready(r.ctx); !errors.Is(err, full) {
+		t.Errorf("after a commit that failed: %v, want %v", err, full)
+	}
+	r.submit(Submission{Action: "noop"})
+	if err := r.e.Ready(r.ctx); err != nil {
+		t.Errorf("after one that did not: %v", err)
+	}
+	r.e.health.failed(errors.New("a bad value"))
+	if err := r.e.Ready(r.ctx); err != nil {
+		t.Errorf("after a request that spoiled its own: %v", err)
+	}
+	r.e.health.ailing.Store(&ailment{full, time.Now().Add(-ailsFor)})
+	if err := r.e.Ready(r.ctx); err != nil {
+		t.Errorf("long after a commit that failed: %v", err)
 	}
 }

@@ -169,12 +169,16 @@ func (e *Engine) commit(ctx context.Context, ops []op, takers []*taker) {
 	if err == nil {
 		failpoint.Hit(failpoint.AfterCommit)
 		e.counters.committed(len(ops))
+		if len(t.touched) > 0 {
+			e.health.wrote()
+		}
 		e.distributions.commit.Observe(since(began))
 		e.distributions.batch.Observe(float64(len(ops)))
 		e.told(t)
 		failpoint.Hit(failpoint.AfterTell)
 	} else {
 		e.counters.failedCommits.Add(1)
+		e.health.failed(err)
 		e.opts.Log.Error("commit failed", telemetry.Requests, len(ops), telemetry.Executions, named(ops), telemetry.Err, err)
 		err = fmt.Errorf("commit: %w", err)
 	}

@@ -65,6 +65,7 @@ type Engine struct {
 	watch     *hub
 	sessions  *desk
 	counters  counters
+	health    health
 
 	distributions distributions
 

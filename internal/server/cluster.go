@@ -126,8 +126,8 @@ func (c *call) readyz() error {
 	}
 	ctx, cancel := context.WithTimeout(c.ctx(), readyTimeout)
 	defer cancel()
-	if _, err := c.Engine.Reader().Definitions(ctx, "", 1); err != nil {
-		return problem(http.StatusServiceUnavailable, api.ProblemUnavailable, "the store does not answer: "+err.Error())
+	if err := c.Engine.Ready(ctx); err != nil {
+		return problem(http.StatusServiceUnavailable, api.ProblemUnavailable, err.Error())
 	}
 	return c.json(http.StatusOK, api.Health{Status: "ok"})
 }
