@@ -142,7 +142,7 @@ func (d *Definition) Prepare(input json.RawMessage, labels, env map[string]strin
 				return Run{}, err
 			}
 		}
-		if r.Kind == flow.KindCode {
+		if r.Kind == flow.KindCode || r.Kind == flow.KindContainer {
 			if err := r.addEnv(d, v, env); err != nil {
 				return Run{}, err
 			}

@@ -386,7 +386,7 @@ type unreadable struct{ error }
 func (s *step) childAction(ctx context.Context, c *orchestration.Child) (flow.Request, error) {
 	if kind := flow.Kind(c.Action); adHoc(kind) && !c.Workflow {
 		input := c.Input
-		if kind == flow.KindCode {
+		if kind == flow.KindCode || kind == flow.KindContainer {
 			var err error
 			if input, err = definition.MergeEnv(input, c.Env); err != nil {
 				return flow.Request{}, err
