@@ -106,7 +106,7 @@ func hostMounts() []string {
 	var mounts []string
 	for line := range strings.Lines(string(text)) {
 		if _, kind, _ := strings.Cut(line, " - "); strings.HasPrefix(kind, "overlay ") || strings.HasPrefix(kind, "nsfs ") ||
-			strings.Contains(line, "/docker") || strings.Contains(line, "/containers/") || strings.Contains(line, "/containerd") {
+			strings.Contains(line, "docker") || strings.Contains(line, "/containers/") || strings.Contains(line, "/containerd") {
 			continue
 		}
 		mounts = append(mounts, line)

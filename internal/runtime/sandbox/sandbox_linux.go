@@ -231,7 +231,8 @@ func (rs ranges) last() int {
 // rlimits returns the limits that every process of a run has by itself, none above what we may give.
 func rlimits(l runtime.Limits, cgroups *cgroups) []pid1.Rlimit {
 	limits := []pid1.Rlimit{
-		{Resource: unix.RLIMIT_CORE, Value: 0},
+		// A limit of 0 would not keep the kernel from handing a crash to a core_pattern that is a pipe; 1 does (the kernel's fs/coredump.c).
+		{Resource: unix.RLIMIT_CORE, Value: 1},
 		{Resource: unix.RLIMIT_NOFILE, Value: 4096},
 		{Resource: unix.RLIMIT_MEMLOCK, Value: 1 << 20},
 		{Resource: unix.RLIMIT_MSGQUEUE, Value: 0},

@@ -3,6 +3,7 @@ package sandbox
 import (
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"slices"
 
 	profiles "github.com/moby/profiles/seccomp"
@@ -49,15 +50,45 @@ type check struct {
 
 const wholeArg = ^uint64(0)
 
-// conditional are calls whose permission depends on their arguments: any one of the alternatives is enough. They replace
+func equals(arg uint, value uint64) check { return check{arg, wholeArg, value} }
+
+// rule is what all its checks describe together.
+type rule []check
+
+const (
+	// bothInternets masks the bit in which AF_INET and AF_INET6 differ.
+	bothInternets = ^uint64(unix.AF_INET ^ unix.AF_INET6)
+	// socketKind is the part of a socket's type without its flags.
+	socketKind = 0xf
+)
+
+// conditional are calls whose permission depends on their arguments: any one of the rules is enough. They replace
 // whatever the profile says about the same call.
-var conditional = map[string][]check{
-	// Only what a program without a network has a use for: netlink, packet, vsock and crypto sockets are kernel surface.
-	"socket":     {{0, wholeArg, unix.AF_UNIX}, {0, wholeArg, unix.AF_INET}, {0, wholeArg, unix.AF_INET6}},
-	"socketpair": {{0, wholeArg, unix.AF_UNIX}},
+var conditional = map[string][]rule{
+	// Only what a program without a network has a use for: netlink, packet, vsock and crypto sockets are kernel surface,
+	// and so are the protocols that an internet socket may ask for, each of which has the kernel load a module.
+	"socket": {
+		{equals(0, unix.AF_UNIX)},
+		{{0, bothInternets, unix.AF_INET}, {1, socketKind, unix.SOCK_STREAM}, equals(2, 0)},
+		{{0, bothInternets, unix.AF_INET}, {1, socketKind, unix.SOCK_STREAM}, equals(2, unix.IPPROTO_TCP)},
+		{{0, bothInternets, unix.AF_INET}, {1, socketKind, unix.SOCK_DGRAM}, equals(2, 0)},
+		{{0, bothInternets, unix.AF_INET}, {1, socketKind, unix.SOCK_DGRAM}, equals(2, unix.IPPROTO_UDP)},
+	},
+	"socketpair": {{equals(0, unix.AF_UNIX)}},
 	// Only one's own limits: the init runs as the same user.
-	"prlimit64": {{0, wholeArg, 0}},
+	"prlimit64": {{equals(0, 0)}},
 }
+
+// feigned are calls that are said to have succeeded and are not made. A limit of one byte keeps the kernel from handing a
+// dying program to the host's crash handler, which runs as root and outside of any sandbox; a limit of none,
+// which a program might set for itself, would not.
+var feigned = map[string]rule{
+	"setrlimit": {equals(0, unix.RLIMIT_CORE)},
+	"prlimit64": {equals(0, 0), equals(1, unix.RLIMIT_CORE), notZero(2)},
+}
+
+// notZero is the one check that is not of bits that are equal: a pointer that is given.
+func notZero(arg uint) check { return check{arg: arg} }
 
 // compileFilter turns Moby's default profile for a process without capabilities into a seccomp program for this
 // machine's native architecture. What is not allowed gets EPERM, what nobody has heard of ENOSYS, so that programs fall
@@ -96,18 +127,18 @@ func compileFilter(watched bool) ([]byte, error) {
 
 // permissions reads the profile: which calls are always allowed, and which under a check of their arguments.
 func permissions(profile *specs.LinuxSeccomp, numbers map[string]uint32, refused []string) (
-	allowed []uint32, guarded map[uint32][]check, err error,
+	allowed []uint32, guarded map[uint32][]rule, err error,
 ) {
-	guarded = make(map[uint32][]check)
-	for _, rule := range profile.Syscalls {
-		if rule.Action != specs.ActAllow {
+	guarded = make(map[uint32][]rule)
+	for _, entry := range profile.Syscalls {
+		if entry.Action != specs.ActAllow {
 			continue // everything that is not allowed gets an error anyway
 		}
 		var alternative check
-		switch len(rule.Args) {
+		switch len(entry.Args) {
 		case 0:
 		case 1:
-			arg := rule.Args[0]
+			arg := entry.Args[0]
 			switch arg.Op {
 			case specs.OpEqualTo:
 				alternative = check{arg.Index, wholeArg, arg.Value}
@@ -115,17 +146,17 @@ func permissions(profile *specs.LinuxSeccomp, numbers map[string]uint32, refused
 				alternative = check{arg.Index, arg.Value, arg.ValueTwo}
 			}
 		}
-		for _, name := range rule.Names {
+		for _, name := range entry.Names {
 			number, known := numbers[name]
 			_, ours := conditional[name]
 			switch {
 			case !known || ours || slices.Contains(refused, name):
-			case len(rule.Args) == 0:
+			case len(entry.Args) == 0:
 				allowed = append(allowed, number)
 			case alternative.mask == 0:
-				return nil, nil, fmt.Errorf("profile has a rule for %s that cannot be translated: %+v", name, rule.Args)
+				return nil, nil, fmt.Errorf("profile has a rule for %s that cannot be translated: %+v", name, entry.Args)
 			default:
-				guarded[number] = append(guarded[number], alternative)
+				guarded[number] = append(guarded[number], rule{alternative})
 			}
 		}
 	}
@@ -139,7 +170,7 @@ func permissions(profile *specs.LinuxSeccomp, numbers map[string]uint32, refused
 }
 
 // program writes the filter: architecture, guarded calls, then the allowed numbers as ascending ranges.
-func program(allowed []uint32, guarded map[uint32][]check, numbers map[string]uint32) []bpf.Instruction {
+func program(allowed []uint32, guarded map[uint32][]rule, numbers map[string]uint32) []bpf.Instruction {
 	var highest uint32
 	for _, n := range numbers {
 		highest = max(highest, n)
@@ -155,6 +186,11 @@ func program(allowed []uint32, guarded map[uint32][]check, numbers map[string]ui
 		// glibc falls back to clone, whose flags can be looked at; those of clone3 lie in memory.
 		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.SYS_CLONE3, SkipTrue: 1},
 		bpf.RetConstant{Val: retErrno | uint32(unix.ENOSYS)},
+	}
+	for _, name := range slices.Sorted(maps.Keys(feigned)) {
+		if n, known := numbers[name]; known {
+			ins = append(ins, only(n, match(feigned[name], retErrno))...)
+		}
 	}
 	order := make([]uint32, 0, len(guarded))
 	for n := range guarded {
@@ -179,25 +215,55 @@ func program(allowed []uint32, guarded map[uint32][]check, numbers map[string]ui
 	return append(ins, bpf.RetConstant{Val: retErrno | uint32(unix.EPERM)})
 }
 
-// guard allows call n under any of the alternatives and answers EPERM otherwise; another call's number passes through
-// in the accumulator.
-func guard(n uint32, alternatives []check) []bpf.Instruction {
+// guard allows call n under any of the rules and answers EPERM otherwise.
+func guard(n uint32, rules []rule) []bpf.Instruction {
 	var body []bpf.Instruction
-	for _, c := range alternatives {
-		// Loads are little-endian on both supported architectures.
-		low, high := uint32(offsetArgs+8*c.arg), uint32(offsetArgs+8*c.arg+4)
-		body = append(body,
-			bpf.LoadAbsolute{Off: high, Size: 4},
-			bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: uint32(c.mask >> 32)},
-			bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: uint32(c.value >> 32), SkipTrue: 4},
-			bpf.LoadAbsolute{Off: low, Size: 4},
-			bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: uint32(c.mask)},
-			bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: uint32(c.value), SkipTrue: 1},
-			bpf.RetConstant{Val: retAllow},
-		)
+	for _, r := range rules {
+		body = append(body, match(r, retAllow)...)
 	}
-	body = append(body, bpf.RetConstant{Val: retErrno | uint32(unix.EPERM)})
+	return only(n, append(body, bpf.RetConstant{Val: retErrno | uint32(unix.EPERM)}))
+}
+
+// only has body run for call n. Another call's number passes by in the accumulator, and n's is there again after body.
+func only(n uint32, body []bpf.Instruction) []bpf.Instruction {
+	body = append(body, bpf.LoadAbsolute{Off: offsetNumber, Size: 4})
 	return append([]bpf.Instruction{
 		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: n, SkipTrue: uint8(len(body))},
 	}, body...)
+}
+
+// match answers when all checks of a rule hold and goes on behind itself when one does not.
+func match(r rule, answer uint32) []bpf.Instruction {
+	var parts [][]bpf.Instruction
+	length := 1 // the answer
+	for _, c := range r {
+		// Loads are little-endian on both supported architectures.
+		low, high := uint32(offsetArgs+8*c.arg), uint32(offsetArgs+8*c.arg+4)
+		part := []bpf.Instruction{
+			bpf.LoadAbsolute{Off: high, Size: 4},
+			bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: uint32(c.mask >> 32)},
+			bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: uint32(c.value >> 32)}, // on to the end
+			bpf.LoadAbsolute{Off: low, Size: 4},
+			bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: uint32(c.mask)},
+			bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: uint32(c.value)}, // on to the end
+		}
+		if c == notZero(c.arg) {
+			part = []bpf.Instruction{
+				bpf.LoadAbsolute{Off: high, Size: 4},
+				bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: 0, SkipTrue: 2}, // over this part's rest
+				bpf.LoadAbsolute{Off: low, Size: 4},
+				bpf.JumpIf{Cond: bpf.JumpEqual, Val: 0}, // on to the end
+			}
+		}
+		parts = append(parts, part)
+		length += len(part)
+	}
+	all := append(slices.Concat(parts...), bpf.RetConstant{Val: answer})
+	for i, ins := range all {
+		if jump, ok := ins.(bpf.JumpIf); ok && jump.SkipTrue == 0 {
+			jump.SkipTrue = uint8(length - i - 1)
+			all[i] = jump
+		}
+	}
+	return all
 }

@@ -59,6 +59,7 @@ func filterMachine(t *testing.T, watched bool) func(arch, number uint32, args ..
 const (
 	eperm  = retErrno | uint32(unix.EPERM)
 	enosys = retErrno | uint32(unix.ENOSYS)
+	feign  = retErrno // success, without the call
 )
 
 func TestFilter(t *testing.T) {
@@ -80,7 +81,26 @@ func TestFilter(t *testing.T) {
 		{"clone into a user namespace", run(nativeArch, unix.SYS_CLONE, unix.CLONE_NEWUSER), eperm},
 		{"clone into a net namespace", run(nativeArch, unix.SYS_CLONE, unix.CLONE_NEWNET|uint64(unix.SIGCHLD)), eperm},
 		{"unix socket", run(nativeArch, unix.SYS_SOCKET, unix.AF_UNIX), retAllow},
-		{"inet6 socket", run(nativeArch, unix.SYS_SOCKET, unix.AF_INET6), retAllow},
+		{"unix socket of packets", run(nativeArch, unix.SYS_SOCKET, unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC), retAllow},
+		{"inet6 socket", run(nativeArch, unix.SYS_SOCKET, unix.AF_INET6, unix.SOCK_DGRAM), retAllow},
+		{"inet socket with flags", run(nativeArch, unix.SYS_SOCKET, unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC), retAllow},
+		{"TCP by name", run(nativeArch, unix.SYS_SOCKET, unix.AF_INET, unix.SOCK_STREAM, unix.IPPROTO_TCP), retAllow},
+		{"UDP by name", run(nativeArch, unix.SYS_SOCKET, unix.AF_INET6, unix.SOCK_DGRAM, unix.IPPROTO_UDP), retAllow},
+		{"SCTP", run(nativeArch, unix.SYS_SOCKET, unix.AF_INET, unix.SOCK_STREAM, unix.IPPROTO_SCTP), eperm},
+		{"SCTP by its type", run(nativeArch, unix.SYS_SOCKET, unix.AF_INET, unix.SOCK_SEQPACKET), eperm},
+		{"MPTCP", run(nativeArch, unix.SYS_SOCKET, unix.AF_INET6, unix.SOCK_STREAM, unix.IPPROTO_MPTCP), eperm},
+		{"DCCP", run(nativeArch, unix.SYS_SOCKET, unix.AF_INET, unix.SOCK_DCCP, unix.IPPROTO_DCCP), eperm},
+		{"UDP-Lite", run(nativeArch, unix.SYS_SOCKET, unix.AF_INET, unix.SOCK_DGRAM, unix.IPPROTO_UDPLITE), eperm},
+		{"raw socket", run(nativeArch, unix.SYS_SOCKET, unix.AF_INET, unix.SOCK_RAW, unix.IPPROTO_ICMP), eperm},
+		{"a pair of sockets", run(nativeArch, unix.SYS_SOCKETPAIR, unix.AF_UNIX, unix.SOCK_STREAM), retAllow},
+		{"a pair of internet sockets", run(nativeArch, unix.SYS_SOCKETPAIR, unix.AF_INET, unix.SOCK_STREAM), eperm},
+		{"lower a limit", run(nativeArch, unix.SYS_PRLIMIT64, 0, unix.RLIMIT_STACK, 0x7fff0000), retAllow},
+		{"ask for the limit of cores", run(nativeArch, unix.SYS_PRLIMIT64, 0, unix.RLIMIT_CORE, 0, 0x7fff0000), retAllow},
+		{"change the limit of cores", run(nativeArch, unix.SYS_PRLIMIT64, 0, unix.RLIMIT_CORE, 0x7fff0000), feign},
+		{"change it from high memory", run(nativeArch, unix.SYS_PRLIMIT64, 0, unix.RLIMIT_CORE, 0x7fff00000000), feign},
+		{"change another's", run(nativeArch, unix.SYS_PRLIMIT64, 1, unix.RLIMIT_CORE, 0x7fff0000), eperm},
+		{"change it the old way", run(nativeArch, unix.SYS_SETRLIMIT, unix.RLIMIT_CORE, 0x7fff0000), feign},
+		{"lower a limit the old way", run(nativeArch, unix.SYS_SETRLIMIT, unix.RLIMIT_STACK, 0x7fff0000), retAllow},
 		{"netlink socket", run(nativeArch, unix.SYS_SOCKET, unix.AF_NETLINK), eperm},
 		{"packet socket", run(nativeArch, unix.SYS_SOCKET, unix.AF_PACKET), eperm},
 		{"vsock socket", run(nativeArch, unix.SYS_SOCKET, unix.AF_VSOCK), eperm},

@@ -72,7 +72,9 @@ int families(int count, char **arguments) {
 		{"CAN", AF_CAN, SOCK_RAW, 1}, {"TIPC", 30, SOCK_RDM, 0}, {"BLUETOOTH", AF_BLUETOOTH, SOCK_RAW, 1},
 		{"KCM", 41, SOCK_DGRAM, 0}, {"QIPCRTR", 42, SOCK_DGRAM, 0}, {"SMC", 43, SOCK_STREAM, 0}, {"XDP", 44, SOCK_RAW, 0},
 		{"NFC", 39, SOCK_RAW, 1}, {"X25", AF_X25, SOCK_SEQPACKET, 0}, {"AX25", AF_AX25, SOCK_SEQPACKET, 0},
-		{"raw INET", AF_INET, SOCK_RAW, IPPROTO_ICMP}, {"raw INET6", AF_INET6, SOCK_RAW, 58},
+		{"SCTP", AF_INET, SOCK_STREAM, 132}, {"SCTP sequence", AF_INET, SOCK_SEQPACKET, 0}, {"DCCP", AF_INET, 6, 33},
+		{"UDP-Lite", AF_INET, SOCK_DGRAM, 136}, {"MPTCP", AF_INET, SOCK_STREAM, 262}, {"L2TP", AF_INET, SOCK_DGRAM, 115},
+		{"ping", AF_INET, SOCK_DGRAM, IPPROTO_ICMP}, {"raw INET", AF_INET, SOCK_RAW, IPPROTO_ICMP}, {"raw INET6", AF_INET6, SOCK_RAW, 58},
 	};
 	char name[64];
 	(void)count, (void)arguments;
