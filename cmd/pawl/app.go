@@ -138,7 +138,7 @@ Exit codes: 0 ok, 1 error, 2 wrong usage, 3 the execution failed, 4 it was cance
 		&cobra.Group{ID: "setup", Title: "Check and set up:"},
 	)
 	a.add(root, "work", a.runCommand(), a.evalCommand(), a.applyCommand(), a.validateCommand())
-	a.add(root, "look", a.getCommand(), a.describeCommand(), a.logsCommand(), a.eventsCommand(), a.whyCommand(),
+	a.add(root, "look", a.getCommand(), a.describeCommand(), a.logsCommand(), a.eventsCommand(), a.filesCommand(), a.whyCommand(),
 		a.cancelCommand(), a.killCommand(), a.retryCommand(), a.attachCommand())
 	a.add(root, "serve", a.serverCommand(), a.workerCommand())
 	a.add(root, "setup", a.verifying(a.doctorCommand()), a.migrateCommand(), a.languagesCommand(), a.benchCommand(), a.configCommand(), a.versionCommand())

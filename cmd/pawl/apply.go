@@ -137,6 +137,9 @@ func (a *app) readFiles(args []string) ([]source, error) {
 			if err != nil {
 				return nil, fmt.Errorf("read standard input: %w", err)
 			}
+			if len(b) > maxSource {
+				return nil, fmt.Errorf("standard input is larger than %s", bytesText(maxSource))
+			}
 			all = append(all, source{"-", b})
 			continue
 		}

@@ -23,14 +23,15 @@ func TestEvaluationCommands(t *testing.T) {
 	}
 	section, _, found := strings.Cut(string(text), "\n## Interactive")
 	blocks := regexp.MustCompile("(?s)```(sh|yaml|json)\n(.*?)```").FindAllStringSubmatch(section, -1)
-	if !found || len(blocks) != 4 {
+	if !found || len(blocks) != 5 {
 		t.Fatalf("%d blocks", len(blocks))
 	}
+	scratch, env := t.TempDir(), environment(t)
 	for _, b := range blocks {
 		switch b[1] {
 		case "sh":
-			cmd := exec.CommandContext(t.Context(), "bash", "-c", "set -euo pipefail\n"+b[2])
-			cmd.Dir, cmd.Env, cmd.WaitDelay = "../..", environment(t), 5*time.Second
+			cmd := exec.CommandContext(t.Context(), "bash", "-c", "set -euo pipefail\n"+strings.ReplaceAll(b[2], "/tmp/", scratch+"/"))
+			cmd.Dir, cmd.Env, cmd.WaitDelay = "../..", env, 5*time.Second
 			if out, err := cmd.CombinedOutput(); err != nil {
 				t.Errorf("%v\n%s\n%s", err, b[2], out)
 			}
@@ -39,7 +40,7 @@ func TestEvaluationCommands(t *testing.T) {
 			if err := os.WriteFile(file, []byte(b[2]), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			out, stderr, code := pawl(t, environment(t), "languages", "--config", file)
+			out, stderr, code := pawl(t, env, "languages", "--config", file)
 			if code != exitOK || !strings.Contains(out, "\nawk ") || !strings.Contains(out, "\nzig ") {
 				t.Errorf("exit code %d\n%s%s", code, out, stderr)
 			}

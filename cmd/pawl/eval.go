@@ -268,7 +268,7 @@ func (a *app) evaluated(ctx context.Context, s *session, x *api.Execution, o *ev
 		if err := json.Unmarshal(end.Output, &result); err != nil {
 			return fmt.Errorf("read the result of %s: %w", x.ID, err)
 		}
-		if err := saveCollected(ctx, s, &result, o.into); err != nil {
+		if err := saveCollected(ctx, s, end.ID, &result, o.into); err != nil {
 			return err
 		}
 	}
@@ -323,7 +323,7 @@ func (a *app) passOn(ctx context.Context, c *client.Client, id string, q *client
 }
 
 // saveCollected writes the files that the program left beneath dir, and nowhere else.
-func saveCollected(ctx context.Context, s *session, r *api.CodeResult, dir string) error {
+func saveCollected(ctx context.Context, s *session, id string, r *api.CodeResult, dir string) error {
 	if len(r.Files) == 0 {
 		return nil
 	}
@@ -339,30 +339,31 @@ func saveCollected(ctx context.Context, s *session, r *api.CodeResult, dir strin
 		if err := root.MkdirAll(filepath.Dir(filepath.FromSlash(f.Path)), 0o755); err != nil {
 			return fmt.Errorf("save %s: %w", f.Path, err)
 		}
-		content, err := contentOf(ctx, s, &f)
-		if err != nil {
-			return fmt.Errorf("save %s: %w", f.Path, err)
-		}
-		if err := root.WriteFile(filepath.FromSlash(f.Path), content, 0o644); err != nil {
+		if err := saveFile(ctx, s, id, &f, root); err != nil {
 			return fmt.Errorf("save %s: %w", f.Path, err)
 		}
 	}
 	return nil
 }
 
-func contentOf(ctx context.Context, s *session, f *api.ResultFile) ([]byte, error) {
-	switch {
-	case f.Content != nil:
-		return []byte(*f.Content), nil
-	case f.Blob == "":
-		return f.Base64, nil
-	case s.room == nil:
-		return nil, fmt.Errorf("it is kept at the server as %s, which gives only small files away", f.Blob)
+// saveFile writes one file: what is in the result as it is, what is kept elsewhere as it comes.
+func saveFile(ctx context.Context, s *session, id string, f *api.ResultFile, root *os.Root) error {
+	path := filepath.FromSlash(f.Path)
+	if f.Content != nil {
+		return root.WriteFile(path, []byte(*f.Content), 0o644)
 	}
-	r, err := s.room.blobs.Get(ctx, f.Blob, 0)
+	if f.Blob == "" {
+		return root.WriteFile(path, f.Base64, 0o644)
+	}
+	from, err := s.File(ctx, id, f.Path)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	defer func() { _ = r.Close() }()
-	return io.ReadAll(r)
+	defer func() { _ = from.Close() }()
+	to, err := root.Create(path)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(to, from)
+	return errors.Join(err, to.Close())
 }

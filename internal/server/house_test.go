@@ -15,6 +15,7 @@ import (
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/client"
+	"github.com/pawl-run/pawl/internal/blob/file"
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/handoff/direct"
@@ -47,7 +48,12 @@ func build(t testing.TB, o Options) *house {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := engine.New(engine.Options{Store: st, Exclusive: true})
+	blobs, err := file.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = blobs.Close() })
+	e, err := engine.New(engine.Options{Store: st, Blobs: blobs, Exclusive: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,8 +154,16 @@ func (h *house) runCode(ctx context.Context, t *task.Task) (json.RawMessage, err
 			}
 		}
 	}
-	_, err := io.WriteString(t.Log("stdout"), code.Source)
-	return json.RawMessage(`{"verdict":"ok"}`), err
+	if _, err := io.WriteString(t.Log("stdout"), code.Source); err != nil {
+		return nil, err
+	}
+	return json.Marshal(api.CodeResult{Verdict: "ok", Files: []api.ResultFile{
+		{Path: "out/said.txt", Content: &code.Source, Size: int64(len(code.Source))},
+		{Path: "raw", Base64: []byte{0, 255}, Size: 2},
+		{Path: "ünïcode \"x\".bin", Blob: "files/" + t.Execution.String() + "/1/0", Size: 300_000},
+		{Path: "gone", Blob: "files/" + t.Execution.String() + "/1/1", Size: 1},
+		{Path: "stolen", Blob: "files/other/1/0", Size: 7},
+	}})
 }
 
 func (h *house) voice(id string) chan string {

@@ -100,6 +100,8 @@ func executionRoutes() []route {
 		{method: "GET", path: one + "/tasks", name: "tasks", tag: tagExecutions, summary: "See or follow the tasks of a workflow",
 			params:  []param{{name: "items", kind: "integer", doc: "How many executions of one task are listed; 100 by default"}},
 			answers: []answer{ok(reflect.TypeFor[api.Tasks](), "text/event-stream")}, handle: (*call).tasks},
+		{method: "GET", path: one + "/files/{file...}", name: "file", tag: tagExecutions, summary: "Get a file that it left, by its path in the output's files",
+			answers: []answer{ok(nil, mediaFile)}, handle: (*call).file},
 		{method: "GET", path: one + "/why", name: "why", tag: tagExecutions, summary: "Ask what it is waiting for",
 			answers: []answer{ok(reflect.TypeFor[api.Why]())}, handle: (*call).why},
 		{method: "POST", path: one + "/cancel", name: "cancel", tag: tagExecutions, summary: "Cancel it",

@@ -1,0 +1,90 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-run/pawl/api"
+)
+
+func (a *app) filesCommand() *cobra.Command {
+	var into string
+	var f format
+	c := &cobra.Command{
+		Use:   "files ID [FILE]",
+		Short: "List the files that an execution left, or fetch one",
+		Long: `List the files that a program left and that its evaluation collected. With FILE, one of the names in the list, that file
+is written to standard output, or to where --into says, however large it is.`,
+		Example: `  pawl files ex_…
+  pawl files ex_… out/plot.svg --into plot.svg`,
+		Args: cobra.RangeArgs(1, 2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if into != "" && len(args) == 1 {
+				return usage("--into is for one file: name it")
+			}
+			return a.withClient(cmd.Context(), reading, func(ctx context.Context, s *session) error {
+				if len(args) == 2 {
+					return a.fetchFile(ctx, s, args[0], args[1], into)
+				}
+				x, err := s.Get(ctx, args[0])
+				if err != nil {
+					return err
+				}
+				if !x.Status.Terminal() {
+					return fmt.Errorf("%s is %s, and its files are collected when it ends", x.ID, x.Status)
+				}
+				output := struct{ Files []api.ResultFile }{[]api.ResultFile{}}
+				if len(x.Output) > 0 && json.Unmarshal(x.Output, &output) != nil {
+					output.Files = nil // it is no code's
+				}
+				if f != asTable {
+					for i, file := range output.Files { // what is in them is asked for by name
+						output.Files[i] = api.ResultFile{Path: file.Path, Size: file.Size, Mode: file.Mode}
+					}
+					return writeData(a.out, f, output.Files)
+				}
+				t := &table{}
+				t.row("FILE", "SIZE", "MODE")
+				for _, file := range output.Files {
+					t.row(file.Path, bytesText(file.Size), file.Mode)
+				}
+				t.write(a.out)
+				return nil
+			})
+		},
+	}
+	c.Flags().StringVarP(&into, "into", "O", "", "where to write the file; standard output by default")
+	formatFlag(c, &f, asTable, asJSON, asYAML)
+	return c
+}
+
+// fetchFile writes a file to standard output or to a file of its own, which is there whole or not at all.
+func (a *app) fetchFile(ctx context.Context, s *session, id, name, into string) (err error) {
+	from, err := s.File(ctx, id, name)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = from.Close() }()
+	if into == "" {
+		_, err = io.Copy(a.out, from)
+		return err
+	}
+	to, err := os.Create(into)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(to, from)
+	if closed := to.Close(); err == nil {
+		err = closed
+	}
+	if err != nil {
+		_ = os.Remove(into) // what is not whole is no file
+		return fmt.Errorf("fetch %s: %w", name, err)
+	}
+	return nil
+}
