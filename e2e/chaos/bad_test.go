@@ -23,6 +23,7 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/handoff"
 	"github.com/pawl-run/pawl/internal/handoff/remote"
+	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/store/postgres"
 )
 
@@ -138,6 +139,12 @@ func TestBadWorkers(t *testing.T) {
 	if err != nil || len(receipts) != 1 || receipts[0].Verdict != flow.Fenced {
 		t.Errorf("stolen execution: %+v, %v", receipts, err)
 	}
+	if in, err := thief.Input(ctx, own, handoff.InputQuery{Execution: work[0].Execution, Attempt: 1}); !errors.Is(err, handoff.ErrNotHeld) {
+		t.Errorf("input of a stolen execution: %+v, %v", in, err)
+	}
+	if err := thief.Log(ctx, own, []store.LogChunk{{Execution: work[0].Execution, Attempt: 1, Seq: 1, Stream: "stdout", At: time.Now(), Data: []byte("lies"), Size: 4}}); err != nil {
+		t.Errorf("log of a stolen execution: %v", err) // it is dropped: who is late with its last words has done nothing wrong
+	}
 	if after := rowsOf(t, dsn); after != before {
 		t.Errorf("the rows were\n%s and are\n%s", before, after)
 	}
@@ -156,7 +163,8 @@ func TestBadWorkers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for what, want := range map[string]string{"bad token": "request turned away", "old protocol": "status=426", "stolen session": "status=410", "stolen execution": "reports turned away"} {
+	for what, want := range map[string]string{"bad token": "request turned away", "old protocol": "status=426", "stolen session": "status=410", "stolen execution": "reports turned away",
+		"input of a stolen execution": "refused the input of an attempt", "log of a stolen execution": "dropped log chunks"} {
 		if !bytes.Contains(log, []byte(want)) {
 			t.Errorf("%s: the log does not say %q:\n%s", what, want, log)
 		}
@@ -173,7 +181,8 @@ func rowsOf(t *testing.T, dsn string) string {
 	defer c.Close(context.Background())
 	var all string
 	err = c.QueryRow(t.Context(), `SELECT concat_ws(E'\n', (SELECT string_agg(l::text, E'\n' ORDER BY id) FROM pawl.live l),
-		(SELECT string_agg(d::text, E'\n' ORDER BY id) FROM pawl.ended d), (SELECT string_agg(i::text, E'\n' ORDER BY id) FROM pawl.inbox i))`).Scan(&all)
+		(SELECT string_agg(d::text, E'\n' ORDER BY id) FROM pawl.ended d), (SELECT string_agg(i::text, E'\n' ORDER BY id) FROM pawl.inbox i),
+		(SELECT string_agg(c::text, E'\n' ORDER BY id, seq) FROM pawl.chunks c))`).Scan(&all)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -69,7 +69,10 @@ func (p *proxy) accept() {
 
 func (p *proxy) carry(from net.Conn) {
 	defer from.Close()
-	for range p.targets {
+	p.mu.Lock()
+	tries := len(p.targets)
+	p.mu.Unlock()
+	for range tries {
 		p.mu.Lock()
 		target := p.targets[p.next%len(p.targets)]
 		p.next++
