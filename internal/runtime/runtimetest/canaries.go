@@ -99,14 +99,14 @@ func steady(count func() int) int {
 	return last
 }
 
-// hostMounts lists this namespace's mounts, without those that container engines and their network namespaces make and
-// take away beside the tests.
+// hostMounts lists this namespace's mounts, without those that container engines, network namespaces and the temporary
+// directories of other tests make and take away meanwhile.
 func hostMounts() []string {
 	text, _ := os.ReadFile("/proc/self/mountinfo")
 	var mounts []string
 	for line := range strings.Lines(string(text)) {
 		if _, kind, _ := strings.Cut(line, " - "); strings.HasPrefix(kind, "overlay ") || strings.HasPrefix(kind, "nsfs ") ||
-			strings.Contains(line, "docker") || strings.Contains(line, "/containers/") || strings.Contains(line, "/containerd") {
+			strings.Contains(line, "docker") || strings.Contains(line, "/pawl-") || strings.Contains(line, "/containers/") || strings.Contains(line, "/containerd") {
 			continue
 		}
 		mounts = append(mounts, line)

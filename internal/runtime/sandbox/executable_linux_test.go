@@ -23,7 +23,7 @@ func TestBinaryIsOutOfReach(t *testing.T) {
 		dir := publicDir(t)
 		binary := copyTestBinary(t, dir)
 		cmd := exec.Command(binary, "-test.v", "-test.run", "^TestBinaryIsOutOfReach$")
-		cmd.Dir, cmd.Env = dir, []string{"PATH=/usr/bin:/bin", "TMPDIR=" + dir, stage + "=host"}
+		cmd.Dir, cmd.Env = dir, []string{"PATH=/usr/bin:/bin", "TMPDIR=" + dir, "GORACE=atexit_sleep_ms=0", stage + "=host"}
 		if os.Geteuid() == 0 {
 			if err := os.Chown(binary, nobody, nobody); err != nil {
 				t.Fatal(err)
@@ -40,7 +40,7 @@ func TestBinaryIsOutOfReach(t *testing.T) {
 		r := factory(Options{})(t)
 		defer r.Close()
 		for _, script := range []string{"#!/proc/self/exe -test.run=^TestBinaryIsOutOfReach$\n", ""} {
-			spec := runtime.Spec{Argv: []string{"./script"}, Env: []string{"PATH=/usr/bin:/bin", stage + "=inside"}}
+			spec := runtime.Spec{Argv: []string{"./script"}, Env: []string{"PATH=/usr/bin:/bin", "GORACE=atexit_sleep_ms=0", stage + "=inside"}}
 			if script == "" {
 				spec.Argv = []string{"/proc/self/exe", "-test.run=^TestBinaryIsOutOfReach$"}
 			}
