@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime/runtimetest"
 )
 
-const testImage = "pawl-test/tools:1"
+const testImage = "pawl-test/tools:2"
 
 // open makes a runtime on the test engine.
 func openRuntime(t testing.TB, o Options) *Runtime {

@@ -272,15 +272,15 @@ func (n *run) discard() error {
 	if n.id == "" {
 		return nil
 	}
-	tick := time.NewTicker(killAgain)
-	defer tick.Stop()
-	for begin := time.Now(); ; <-tick.C {
+	pause := 50 * time.Millisecond
+	for begin := time.Now(); ; pause = min(2*pause, killAgain) {
 		ctx, cancel := context.WithTimeout(context.Background(), callWithin)
 		err := n.runtime.remove(ctx, n.id)
 		cancel()
 		if err == nil || time.Since(begin) > giveUp {
 			return err
 		}
+		time.Sleep(pause)
 	}
 }
 
@@ -299,6 +299,9 @@ func (n *run) judge(code int64) error {
 	seen := n.usage.last()
 	r.CPU, r.PeakMemory = seen.cpu, seen.peak
 	state := found.Container.State
+	if state != nil && (state.Dead || state.Status == container.StateRemoving) && n.ended.Load().verdict == "" {
+		return fmt.Errorf("docker: somebody else removed container %.12s while it ran", n.id)
+	}
 	oom := seen.oomKills > 0 || state != nil && state.OOMKilled
 	memory := n.spec.Limits.Memory
 	switch e := n.ended.Load(); {

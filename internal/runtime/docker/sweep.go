@@ -27,10 +27,9 @@ func (r *Runtime) sweep(ctx context.Context) (int, error) {
 		if owner == r.owner || !dead(owner) && !expired {
 			continue
 		}
-		if err := r.remove(ctx, c.ID); err != nil {
-			return removed, err
+		if r.remove(ctx, c.ID) == nil { // else another worker is at it, or the next sweep will be
+			removed++
 		}
-		removed++
 	}
 	return removed, nil
 }

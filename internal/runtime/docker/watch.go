@@ -101,7 +101,7 @@ func (n *run) watch() (stop func()) {
 func (n *run) watchCPU(ctx context.Context) {
 	timer := time.NewTimer(closestLook)
 	defer timer.Stop()
-	for {
+	for begin := time.Now(); ; {
 		select {
 		case <-ctx.Done():
 			return
@@ -110,6 +110,10 @@ func (n *run) watchCPU(ctx context.Context) {
 		case <-timer.C:
 		}
 		local := n.usage.look()
+		if !local && time.Since(begin) < askEvery { // the engine may still be starting the container
+			timer.Reset(closestLook)
+			continue
+		}
 		if !local {
 			n.usage.ask(ctx)
 		}

@@ -31,7 +31,7 @@ func Engine(t testing.TB) string {
 }
 
 // programs are what the image holds.
-var programs = []string{"sh", "bash", "env", "cat", "cp", "echo", "false", "head", "id", "ln", "ls", "mkdir", "mkfifo", "ps",
+var programs = []string{"sh", "bash", "env", "cat", "cp", "echo", "false", "grep", "head", "id", "ln", "ls", "mkdir", "mkfifo", "ps",
 	"printf", "pwd", "rm", "seq", "sleep", "sort", "tail", "touch", "tr", "true", "uniq", "wc"}
 
 // rootfs is a root file system with some programs of this host and the libraries that they need.
@@ -44,6 +44,13 @@ var rootfs = sync.OnceValues(func() ([]byte, error) {
 				return nil, err
 			}
 		}
+	}
+	const users = "root:x:0:0::/:/bin/sh\napp:x:1500:1500::/:/bin/sh\n"
+	if err := archive.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: "etc/passwd", Mode: 0o644, Size: int64(len(users))}); err != nil {
+		return nil, err
+	}
+	if _, err := io.WriteString(archive, users); err != nil {
+		return nil, err
 	}
 	var files []string
 	for _, name := range programs {
