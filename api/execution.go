@@ -107,7 +107,7 @@ type Execution struct {
 	Index    int    `json:"index,omitempty"`
 
 	Queue    string            `json:"queue,omitempty"`
-	Runtime  string            `json:"runtime,omitempty"` // what a worker of the queue must have to run it; absent: any worker may
+	Runtime  string            `json:"runtime,omitempty"` // what a worker of the queue must have to run it, "code:NAME" for a language; absent: any worker may
 	Priority int               `json:"priority,omitempty"`
 	Labels   map[string]string `json:"labels,omitempty"`
 	Key      string            `json:"key,omitempty"` // concurrency key

@@ -71,6 +71,9 @@ func (a *app) openRuntimes(stays bool) (all runtimes, forCode, forContainers []r
 func (a *app) missingRuntime(where string, kind flow.Kind, with json.RawMessage) error {
 	need := task.RuntimeFor(kind, with)
 	here := a.config.list("runtime")
+	if _, ok := flow.OfferedLanguage(need); ok {
+		return nil // whether there is a profile of it has been looked at
+	}
 	if need == "" || strings.Contains(need, "${{") || isPostgres(a.config.text("store")) || slices.Contains(here, need) ||
 		need == task.AnyContainer && slices.Contains(here, docker.Name) {
 		return nil

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/language"
 	"github.com/pawl-run/pawl/internal/store"
 )
@@ -64,7 +65,7 @@ func (e *Engine) KnowsLanguage(ctx context.Context, name string) (bool, error) {
 // learnLanguages makes the languages that a worker offers known to every replica, for good.
 func (e *Engine) learnLanguages(ctx context.Context, kinds []string) error {
 	for _, kind := range kinds {
-		name, ok := language.Offered(kind)
+		name, ok := flow.OfferedLanguage(kind)
 		if !ok || language.CheckName(name) != nil || e.languages.knows(name) {
 			continue
 		}

@@ -169,23 +169,35 @@ func (e *Engine) whyReady(ctx context.Context, x *flow.Execution, w *Why) error 
 	switch {
 	case workers == 0 && others > 0:
 		w.Waiting = "worker"
-		w.Summary = fmt.Sprintf("no live worker of %s has runtime %q (%d %s it without); it is %s in line", where, w.Runtime, others, serve(others), ordinal(w.Position))
-		w.Unblock = []string{fmt.Sprintf("start a worker of %s that has runtime %q (pawl worker --queues %s --runtime …), or submit it to a queue that has one", where, w.Runtime, w.Queue)}
+		w.Summary = fmt.Sprintf("no live worker of %s has %s (%d %s it without); it is %s in line", where, need(w.Runtime), others, serve(others), ordinal(w.Position))
+		how := "--runtime …"
+		if _, ok := flow.OfferedLanguage(w.Runtime); ok {
+			how = "--config …"
+		}
+		w.Unblock = []string{fmt.Sprintf("start a worker of %s that has %s (pawl worker --queues %s %s), or submit it to a queue that has one", where, need(w.Runtime), w.Queue, how)}
 		return nil
 	case workers == 0:
 		w.Waiting = "worker"
 		w.Summary = fmt.Sprintf("no live worker serves %s; it is %s in line", where, ordinal(w.Position))
 		w.Unblock = []string{"start a worker that serves " + where}
 		if w.Runtime != "" {
-			w.Unblock[0] += fmt.Sprintf(" and has runtime %q", w.Runtime)
+			w.Unblock[0] += " and has " + need(w.Runtime)
 		}
 		return nil
 	case w.Runtime != "":
-		where += fmt.Sprintf(" for runtime %q", w.Runtime)
+		where += " for " + need(w.Runtime)
 	}
 	w.Summary = fmt.Sprintf("%s in %s, which %d %s with %d slots serve", ordinal(w.Position), where, workers, plural(workers, "worker"), slots)
 	w.Unblock = []string{"a slot becomes free", "more slots or workers are started", "it is submitted with a higher priority"}
 	return nil
+}
+
+// need says what a lane is for.
+func need(runtime string) string {
+	if name, ok := flow.OfferedLanguage(runtime); ok {
+		return fmt.Sprintf("a profile of the language %q", name)
+	}
+	return fmt.Sprintf("runtime %q", runtime)
 }
 
 func serve(workers int) string {

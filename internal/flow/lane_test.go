@@ -12,8 +12,8 @@ func TestLanes(t *testing.T) {
 			t.Errorf("%q became %q and %q", pair, q, r)
 		}
 	}
-	got := Lanes([]string{"a", "b"}, []string{"code", OfferRuntime("docker"), "runtime:", OfferRuntime("kubernetes")})
-	want := []string{"a", "b", Lane("a", "docker"), Lane("b", "docker"), Lane("a", "kubernetes"), Lane("b", "kubernetes")}
+	got := Lanes([]string{"a", "b"}, []string{"code", OfferRuntime("docker"), "runtime:", "code:", OfferRuntime("kubernetes"), OfferLanguage("f#")})
+	want := []string{"a", "b", Lane("a", "docker"), Lane("b", "docker"), Lane("a", "kubernetes"), Lane("b", "kubernetes"), Lane("a", "code:f#"), Lane("b", "code:f#")}
 	if !slices.Equal(got, want) {
 		t.Errorf("lanes %q, want %q", got, want)
 	}

@@ -90,14 +90,6 @@ func (s Set) OfExtension(ext string) (string, bool) {
 	return "", false
 }
 
-const offer = "code:"
-
-// Offer is how a worker says, among the kinds of work that it does, that it brings a language of its own.
-func Offer(name string) string { return offer + name }
-
-// Offered is the language of an offer.
-func Offered(kind string) (name string, ok bool) { return strings.CutPrefix(kind, offer) }
-
 // longest is how long a name may be, in bytes.
 const longest = 40
 

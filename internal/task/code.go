@@ -20,7 +20,6 @@ import (
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/internal/blob"
 	"github.com/pawl-run/pawl/internal/flow"
-	"github.com/pawl-run/pawl/internal/language"
 	"github.com/pawl-run/pawl/internal/runtime"
 	"github.com/pawl-run/pawl/internal/telemetry"
 )
@@ -67,7 +66,7 @@ func NewCode(o CodeOptions) (*Code, error) {
 func (c *Code) Offers() []string {
 	all := c.runtimes()
 	for _, name := range c.Languages.Added() {
-		all = append(all, language.Offer(name))
+		all = append(all, flow.OfferLanguage(name))
 	}
 	return all
 }

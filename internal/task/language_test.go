@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/task"
 )
 
@@ -141,6 +142,27 @@ func TestLanguagesUnprivileged(t *testing.T) {
 	for line := range strings.Lines(out.String()) {
 		if strings.Contains(line, "--- ") || strings.Contains(line, "without the sandbox") {
 			t.Log(strings.TrimSpace(line))
+		}
+	}
+}
+
+// Only a language that is not built in is waited for: whatever else a payload holds.
+func TestLanguageThatOnlySomeHave(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		`{"language":"python","source":"x"}`:                             "",
+		`{"language" : "Py","source":"\"language\":\"kotlin\""}`:         "",
+		`{"language":"kotlin","source":"x"}`:                             "code:kotlin",
+		`{"source":"x","env":{"language":"python"},"language":"F#"}`:     "code:f#",
+		`{"language":"python","source":"x","env":{"language":"kotlin"}}`: "",
+		`{"language":"kotlin","runtime":"docker"}`:                       "docker",
+		`{"language":7}`:  "",
+		`{"language":""}`: "",
+		`{`:               "",
+		`{"language":"c","cases":[{}],"compare":{"checker":{"language":"kt","source":"y"}}}`: "",
+	} {
+		if got := task.RuntimeFor(flow.KindCode, []byte(in)); got != want {
+			t.Errorf("%s: %q, want %q", in, got, want)
 		}
 	}
 }
