@@ -268,6 +268,31 @@ func stdin(t testing.TB, r runtime.Runtime) {
 	if strings.TrimSpace(stdout) != "1048576" {
 		t.Errorf("the program read %q bytes of 1048576", stdout)
 	}
+
+	// What is given while it runs is read while it runs, and what is written is seen before the end.
+	listens, says := io.Pipe()
+	defer says.Close()
+	heard := newOutput()
+	spec = shell("printf 'name? '; read name; echo hello $name; while read line; do echo got $line; done; echo over")
+	spec.Stdin, spec.Stdout = listens, heard
+	run, err := r.Start(context.Background(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	heard.await(t, "name? ")
+	for _, line := range []string{"Ann", "one", "two"} {
+		if _, err := io.WriteString(says, line+"\n"); err != nil {
+			t.Fatal(err)
+		}
+		heard.await(t, line+"\n")
+	}
+	if err := says.Close(); err != nil {
+		t.Fatal(err)
+	}
+	wantVerdict(t, run.Wait(), runtime.OK)
+	if got, want := heard.String(), "name? hello Ann\ngot one\ngot two\nover\n"; got != want {
+		t.Errorf("the conversation was %q, want %q", got, want)
+	}
 }
 
 func kill(t testing.TB, r runtime.Runtime) {
