@@ -5,9 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -278,29 +276,4 @@ func (b *batch) check(ctx context.Context, r *api.CaseResult, input runtime.File
 		r.Verdict, r.Message = api.CheckerError, fmt.Sprintf("the checker ended with %s: %s", res.Verdict, res.Reason)
 	}
 	return nil
-}
-
-// content is a content as a file: its bytes, or where they lie once they have been fetched.
-func (e *evaluation) content(ctx context.Context, c api.Content, as string) (runtime.File, error) {
-	f := runtime.File{Mode: 0o644, Content: c.Bytes}
-	if c.Blob != "" {
-		f.Content, f.Source = nil, filepath.Join(e.dir, as)
-		return f, e.fetch(ctx, c.Blob, f.Source)
-	}
-	if f.Content == nil {
-		f.Content = []byte{}
-	}
-	return f, nil
-}
-
-// open reads a content from its beginning.
-func open(f runtime.File) (io.ReadCloser, error) {
-	if f.Source == "" {
-		return io.NopCloser(bytes.NewReader(f.Content)), nil
-	}
-	in, err := os.Open(f.Source)
-	if err != nil {
-		return nil, fmt.Errorf("open stdin: %w", err)
-	}
-	return in, nil
 }

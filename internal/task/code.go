@@ -1,16 +1,13 @@
 package task
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"maps"
 	"os"
-	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -211,44 +208,6 @@ func (c *Code) pick(name string) (runtime.Runtime, error) {
 	return nil, Errorf(flow.CodeInvalidInput, "runtime: this worker does not offer %q (it offers %s)", name, strings.Join(names, ", "))
 }
 
-// input is a file of the submission, fetched when it lies in the blob store.
-func (e *evaluation) input(ctx context.Context, path string, c api.Content) (runtime.File, error) {
-	f := runtime.File{Path: path, Mode: os.FileMode(c.Mode), Content: c.Bytes}
-	if f.Mode == 0 {
-		f.Mode = 0o644
-	}
-	if c.Blob == "" {
-		if f.Content == nil {
-			f.Content = []byte{}
-		}
-		return f, nil
-	}
-	f.Content = nil
-	f.Source = filepath.Join(e.dir, fmt.Sprintf("in-%d", len(e.files)))
-	return f, e.fetch(ctx, c.Blob, f.Source)
-}
-
-func (e *evaluation) fetch(ctx context.Context, name, to string) error {
-	if e.Blobs == nil {
-		return Errorf(flow.CodeInvalidInput, "blob %q: this worker has no blob store (give the bytes themselves)", name)
-	}
-	r, err := e.Blobs.Get(ctx, name, 0)
-	if errors.Is(err, blob.ErrNotFound) {
-		return Errorf(flow.CodeInvalidInput, "blob %q: there is none of that name", name)
-	} else if err != nil {
-		return fmt.Errorf("fetch blob %q: %w", name, err)
-	}
-	defer r.Close()
-	w, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return fmt.Errorf("fetch blob %q: %w", name, err)
-	}
-	if _, err = io.Copy(w, r); err != nil {
-		err = fmt.Errorf("fetch blob %q: %w", name, err)
-	}
-	return errors.Join(err, w.Close())
-}
-
 // build makes what a run needs of the source, compiling it where there is something to compile: the files, and the end of
 // the compile step. When that went wrong, failed is the end of the evaluation.
 func (e *evaluation) build(ctx context.Context) (files []runtime.File, compiled, failed *api.CodeResult, err error) {
@@ -312,14 +271,6 @@ func (e *evaluation) compile(ctx context.Context, files []runtime.File) (*api.Co
 		built[i] = runtime.File{Path: c.Path, Mode: c.Mode.Perm() | 0o444, Source: c.Host}
 	}
 	return result, built, nil
-}
-
-// mounts are what a run needs beside the standard directories: what a program was built with is usually not among them.
-func (e *evaluation) mounts() []runtime.Mount {
-	if e.lang.toolAtRun() {
-		return e.tools.mounts
-	}
-	return mounts(e.lang.Mounts...)
 }
 
 // startWithin bounds the start of a program on a busy host.
@@ -400,111 +351,3 @@ func (e *evaluation) result(ctx context.Context, res runtime.Result, stdout, std
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
-
-// argv fills in the table's placeholders.
-func (e *evaluation) argv(list []string, l runtime.Limits) []string {
-	fill := strings.NewReplacer("{tool}", e.tools.tool, "{std}", e.tools.std, "{file}", e.lang.File,
-		"{program}", program, "{memory}", strconv.FormatInt(l.Memory, 10))
-	var out []string
-	for _, arg := range list {
-		if arg != "{sources}" {
-			out = append(out, fill.Replace(arg))
-			continue
-		}
-		out = append(out, e.lang.File)
-		for _, f := range e.files {
-			if ext := strings.TrimPrefix(path.Ext(f.Path), "."); !strings.Contains(f.Path, "/") && slices.Contains(e.lang.Extensions, ext) {
-				out = append(out, "./"+f.Path)
-			}
-		}
-	}
-	return out
-}
-
-// env is the whole environment of a program. The submission's variables come before the language's.
-func (e *evaluation) env(given map[string]string) []string {
-	path := "/usr/local/bin:/usr/bin:/bin"
-	if dir := filepath.Dir(e.tools.tool); len(e.tools.mounts) > 0 && e.tools.tool != "" && e.lang.toolAtRun() {
-		path = dir + ":" + path
-	}
-	all := map[string]string{"PATH": path, "HOME": "/tmp", "TMPDIR": "/tmp", "LANG": "C.UTF-8"}
-	maps.Copy(all, e.lang.Env)
-	if e.code.Interactive {
-		maps.Copy(all, unbuffered)
-	}
-	maps.Copy(all, given)
-	all["PAWL_OUTPUT"] = outputFile
-	all["PAWL_EXECUTION"] = e.task.Execution.String()
-	all["PAWL_ATTEMPT"] = strconv.Itoa(e.task.Attempt)
-	all["PAWL_IDEMPOTENCY_KEY"] = e.task.IdempotencyKey()
-	out := make([]string, 0, len(all))
-	for _, k := range slices.Sorted(maps.Keys(all)) {
-		out = append(out, k+"="+all[k])
-	}
-	return out
-}
-
-// limits are the submission's, completed by the language's. A timeout of the attempt that leaves more time than the
-// default is a limit that somebody chose.
-func (e *evaluation) limits() runtime.Limits {
-	l := limitsOf(e.code.Limits)
-	if l.Wall == 0 {
-		l.Wall = e.task.Timeout
-	}
-	l = l.Or(limitsOf(e.lang.Limits))
-	if l.CPU == 0 {
-		l.CPU = l.Wall
-	}
-	return l
-}
-
-func (e *evaluation) stdin(ctx context.Context) (io.ReadCloser, error) {
-	if e.code.Interactive {
-		ctx, stop := context.WithCancel(ctx)
-		return live{e.task.Input(ctx), stop}, nil
-	}
-	c := e.code.Stdin
-	if c.Blob == "" {
-		return io.NopCloser(bytes.NewReader(c.Bytes)), nil
-	}
-	path := filepath.Join(e.dir, "stdin")
-	if err := e.fetch(ctx, c.Blob, path); err != nil {
-		return nil, err
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, fmt.Errorf("open stdin: %w", err)
-	}
-	return f, nil
-}
-
-// unbuffered tells languages that keep back what they write to a pipe not to, where a variable does that.
-var unbuffered = map[string]string{"PYTHONUNBUFFERED": "1"}
-
-// live is input that comes while the program runs. Nobody waits for more of it once the program has ended.
-type live struct {
-	io.Reader
-	stop context.CancelFunc
-}
-
-func (l live) Close() error {
-	l.stop()
-	return nil
-}
-
-// head keeps the first bytes of a stream and passes all of it on.
-type head struct {
-	kept []byte
-	most int
-	then io.Writer // nil: nowhere
-}
-
-func (h *head) Write(p []byte) (int, error) {
-	if room := h.most - len(h.kept); room > 0 {
-		h.kept = append(h.kept, p[:min(room, len(p))]...)
-	}
-	if h.then == nil {
-		return len(p), nil
-	}
-	return h.then.Write(p)
-}
