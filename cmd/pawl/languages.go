@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -34,13 +35,27 @@ func (a *app) mayKnowLanguage(name string) bool {
 	return a.knowsLanguage(name) || a.config.text("server") != "" && language.CheckName(name) == nil
 }
 
-// missingTools checks the languages of all code in definitions, and the runtimes that their tasks need. Only what is written down is looked at; a language that
+// step is what runs one action, as a definition says it.
+type step struct {
+	Action string          `json:"action"`
+	With   json.RawMessage `json:"with"`
+}
+
+// stepsOf lists the action of a definition and those of its tasks.
+func stepsOf(d *definition.Definition) ([]step, error) {
+	var doc struct {
+		step
+		Tasks map[string]step `json:"tasks"`
+	}
+	if err := json.Unmarshal(d.Canonical(), &doc); err != nil {
+		return nil, fmt.Errorf("read definition %s: %w", d.Name, err)
+	}
+	return append([]step{doc.step}, slices.Collect(maps.Values(doc.Tasks))...), nil
+}
+
+// missingTools checks the languages of all code in definitions. Only what is written down is looked at; a language that
 // is computed shows itself when it runs.
 func (a *app) missingTools(defs []*definition.Definition) error {
-	type step struct {
-		Action string          `json:"action"`
-		With   json.RawMessage `json:"with"`
-	}
 	languageIn := func(s step) string {
 		var with struct {
 			Language string `json:"language"`
@@ -53,26 +68,33 @@ func (a *app) missingTools(defs []*definition.Definition) error {
 	}
 	var seen []string
 	for _, d := range defs {
-		var doc struct {
-			step
-			Tasks map[string]step `json:"tasks"`
-		}
-		if err := json.Unmarshal(d.Canonical(), &doc); err != nil {
-			return fmt.Errorf("read definition %s: %w", d.Name, err)
-		}
-		steps := []step{doc.step}
-		for _, s := range doc.Tasks {
-			steps = append(steps, s)
+		steps, err := stepsOf(d)
+		if err != nil {
+			return err
 		}
 		for _, s := range steps {
-			if err := a.missingRuntime(string(d.Kind)+" "+d.Name, flow.Kind(s.Action), s.With); err != nil {
-				return err
-			}
 			if name := languageIn(s); name != "" && !slices.Contains(seen, name) {
 				seen = append(seen, name)
 				if err := a.missingFor(string(d.Kind)+" "+d.Name, name); err != nil {
 					return err
 				}
+			}
+		}
+	}
+	return nil
+}
+
+// missingRuntimes checks, of definitions that run in this process and nowhere else, whether it has the runtimes that they
+// need.
+func (a *app) missingRuntimes(defs []*definition.Definition) error {
+	for _, d := range defs {
+		steps, err := stepsOf(d)
+		if err != nil {
+			return err
+		}
+		for _, s := range steps {
+			if err := a.missingRuntime(string(d.Kind)+" "+d.Name, flow.Kind(s.Action), s.With); err != nil {
+				return err
 			}
 		}
 	}

@@ -64,6 +64,7 @@ func (a *app) run(ctx context.Context, what string, o *runOptions) error {
 		return err
 	}
 	var file *source
+	var defs []*definition.Definition
 	name := what
 	if looksLikeFile(what) {
 		files, err := a.readFiles([]string{what})
@@ -71,7 +72,7 @@ func (a *app) run(ctx context.Context, what string, o *runOptions) error {
 			return err
 		}
 		file = &files[0]
-		defs, err := definition.Parse(file.name, file.content, a.mayKnowLanguage)
+		defs, err = definition.Parse(file.name, file.content, a.mayKnowLanguage)
 		if err != nil {
 			return &exit{exitUsage, fmt.Errorf("%s is not valid:\n%w", what, err)}
 		}
@@ -85,6 +86,11 @@ func (a *app) run(ctx context.Context, what string, o *runOptions) error {
 	return a.watched(ctx, func(ctx context.Context, s *session) (*api.Execution, error) {
 		action := name
 		if file != nil {
+			if s.embedded {
+				if err := a.missingRuntimes(defs); err != nil {
+					return nil, err
+				}
+			}
 			defined, err := s.Define(ctx, file.content, file.name)
 			if err != nil {
 				return nil, err
