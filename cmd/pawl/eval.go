@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -301,7 +302,8 @@ type evalResult struct {
 
 // passOn writes what the program writes, as it comes, and keeps in q how far it has come.
 func (a *app) passOn(ctx context.Context, c *client.Client, id string, q *client.LogQuery) error {
-	attempt := 0
+	before, _, _ := strings.Cut(q.After, ".")
+	attempt, _ := strconv.Atoi(before) // 0: nothing was read before
 	for chunk, err := range c.FollowLogs(ctx, id, *q) {
 		if err != nil {
 			return err

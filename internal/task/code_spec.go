@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/internal/blob"
@@ -134,12 +135,19 @@ func (e *evaluation) limits() runtime.Limits {
 	if l.Wall == 0 {
 		l.Wall = e.task.Timeout
 	}
+	chosen := l.Wall != 0
 	l = l.Or(limitsOf(e.lang.Limits))
 	if l.CPU == 0 {
 		l.CPU = l.Wall
 	}
+	if e.code.Interactive && !chosen {
+		l.Wall = max(l.Wall, typingTime)
+	}
 	return l
 }
+
+// typingTime is the wall-clock limit of an interactive program that names none: people think longer than programs run.
+const typingTime = 10 * time.Minute
 
 func (e *evaluation) stdin(ctx context.Context) (io.ReadCloser, error) {
 	if e.code.Interactive {
