@@ -7,12 +7,32 @@ import (
 
 	"github.com/moby/profiles/seccomp"
 	"github.com/opencontainers/runtime-spec/specs-go"
+	"golang.org/x/sys/unix"
 )
 
 // withheld are calls that the default profile allows and that programs of one run have no use for: they look into other
 // processes, or have a history of holes.
 var withheld = []string{"ptrace", "process_vm_readv", "process_vm_writev", "kcmp", "pidfd_getfd", "modify_ldt", "fanotify_mark",
 	"io_uring_setup", "io_uring_enter", "io_uring_register", "name_to_handle_at"}
+
+// sockets are what a program may open: local ones, TCP and UDP, and what tells it about its own network.
+func sockets() []*seccomp.Syscall {
+	is := func(index uint, value int) specs.LinuxSeccompArg {
+		return specs.LinuxSeccompArg{Index: index, Value: uint64(value), Op: specs.OpEqualTo}
+	}
+	var all []*seccomp.Syscall
+	allow := func(args ...specs.LinuxSeccompArg) {
+		all = append(all, &seccomp.Syscall{LinuxSyscall: specs.LinuxSyscall{Names: []string{"socket"}, Action: specs.ActAllow, Args: args}})
+	}
+	allow(is(0, unix.AF_UNIX))
+	allow(is(0, unix.AF_NETLINK))
+	for _, family := range []int{unix.AF_INET, unix.AF_INET6} {
+		for _, protocol := range []int{0, unix.IPPROTO_TCP, unix.IPPROTO_UDP} {
+			allow(is(0, family), is(2, protocol))
+		}
+	}
+	return all
+}
 
 // profile is the seccomp profile as the engine wants it: today's default, whichever default the engine was built with,
 // less what is withheld, and without the calls of other architectures.
@@ -23,12 +43,12 @@ var profile = sync.OnceValues(func() (string, error) {
 	}
 	var kept []*seccomp.Syscall
 	for _, s := range p.Syscalls {
-		s.Names = slices.DeleteFunc(s.Names, func(name string) bool { return slices.Contains(withheld, name) })
+		s.Names = slices.DeleteFunc(s.Names, func(name string) bool { return name == "socket" || slices.Contains(withheld, name) })
 		if len(s.Names) > 0 {
 			kept = append(kept, s)
 		}
 	}
-	p.Syscalls = kept
+	p.Syscalls = append(kept, sockets()...)
 	text, err := json.Marshal(p)
 	return string(text), err
 })

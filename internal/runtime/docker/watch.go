@@ -134,12 +134,13 @@ func (n *run) cpuReason() string {
 	return fmt.Sprintf("used more than %v of CPU time", n.spec.Limits.CPU)
 }
 
-// watchDisk ends a run whose working directory holds more than the disk limit. One file cannot: that is a limit of the
-// process. Looking costs time in proportion to the number of files, so the next look is put off accordingly.
+// watchDisk ends a run whose working directory holds more than the disk limit twice in a row: what a program leaves while
+// it ends, or takes away at once, is not worth its life. Looking costs time in proportion to the number of files, so the
+// next look is put off accordingly.
 func (n *run) watchDisk(ctx context.Context) {
 	timer := time.NewTimer(diskEvery)
 	defer timer.Stop()
-	for {
+	for over := false; ; {
 		select {
 		case <-ctx.Done():
 			return
@@ -152,7 +153,8 @@ func (n *run) watchDisk(ctx context.Context) {
 			return
 		}
 		begin := time.Now()
-		if used := sizeOf(ctx, dir, n.spec.Limits.Disk); used > n.spec.Limits.Disk {
+		before := over
+		if over = sizeOf(ctx, dir, n.spec.Limits.Disk) > n.spec.Limits.Disk; over && before {
 			n.end(runtime.OutputLimit, fmt.Sprintf("the working directory holds more than the disk limit of %d bytes", n.spec.Limits.Disk))
 			return
 		}
