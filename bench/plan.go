@@ -28,7 +28,7 @@ type group struct {
 	once  bool // in the first round only: it takes long
 }
 
-var defaultGroups = []string{"noop", "steady", "latency", "chain", "replicas", "claim"}
+var defaultGroups = []string{"noop", "steady", "latency", "chain", "replicas", "claim", "workers"}
 
 // slowPeers do tens where the others do thousands. River writes what has ended down four times a second when little has:
 // a wait for one takes as long.
@@ -76,6 +76,11 @@ func (o *options) group(name string) (group, bool) {
 		return group{name: name, peers: pawl, once: true, rows: []row{
 			{name: "claim, empty queue", Workload: w, metrics: latencies},
 			{name: fmt.Sprintf("claim, %s queued", thousands(full.Load)), Workload: full, metrics: latencies},
+		}}, true
+	case "workers":
+		w := trial.Workload{Name: trial.Workers, Load: o.scaled(1_000), Count: 60}
+		return group{name: name, peers: pawl, once: true, rows: []row{
+			{name: fmt.Sprintf("%s idle workers", thousands(w.Load)), Workload: w, metrics: []string{trial.Core, trial.RSS}},
 		}}, true
 	case "finished":
 		w := noop(1)

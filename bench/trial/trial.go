@@ -41,6 +41,7 @@ const (
 	Fanout   = "fanout"   // workflows of one step, then Width at once, then one
 	Claim    = "claim"    // how long taking one execution lasts, with Load others queued
 	Finished = "finished" // Noop with Load finished executions in the tables
+	Workers  = "workers"  // Load workers have nothing to do for Count seconds
 )
 
 // Result is what a workload showed, by metric.
@@ -57,6 +58,7 @@ const (
 	Deadlocks = "deadlocks"
 	CPU       = "CPU µs each"        // of the peer's process
 	ServerCPU = "PostgreSQL µs each" // of the server's processes for its database
+	Core      = "% of a core"        // of the peer's process and of PostgreSQL's for its database
 )
 
 // Spec is what one process is to do.

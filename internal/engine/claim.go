@@ -53,6 +53,7 @@ func (e *Engine) Take(ctx context.Context, session flow.ID, n int) ([]handoff.As
 	}
 	k.queues = e.lanes.of(seat)
 	e.takers = append(e.takers, k)
+	e.ready.news = true
 	e.kick()
 	e.mu.Unlock()
 	select {
@@ -271,6 +272,7 @@ func (e *Engine) deliver(t *turn, takers []*taker, moment uint64, err error) {
 		default:
 			k.queues = e.lanes.of(k.seat) // one may have come into use
 			e.takers = append(e.takers, k)
+			e.ready.news = true
 		}
 	}
 }

@@ -82,6 +82,8 @@ func (e *Engine) commitLoop(ctx context.Context) {
 const (
 	// besideFrom is how many requests are worth a transaction beside another: fewer are cheaper in the next one.
 	besideFrom = 64
+	// takersMost is how many takers one transaction looks after: what the first find empty, the others need not look into.
+	takersMost = 100
 	// besideAfter is how long fewer wait for a transaction that takes its time.
 	besideAfter = 20 * time.Millisecond
 )
@@ -126,11 +128,20 @@ func (e *Engine) gather(ctx context.Context) (_ []op, _ []*taker, again <-chan t
 	if ctx.Err() != nil {
 		return ops, nil, nil
 	}
+	// What is requested may schedule something, which can be claimed in the same commit.
+	work := slices.ContainsFunc(ops, func(o op) bool {
+		r, is := o.(*request)
+		return !is || !r.aside
+	})
+	if !work && !e.ready.news {
+		return ops, nil, nil
+	}
+	e.ready.news = false
 	var others []*taker
 	for _, t := range e.takers {
-		// With requests at hand every taker comes along: what they schedule can be claimed in the same commit.
 		t.hopeful = e.ready.any(t.queues)
-		if len(ops) > 0 || t.hopeful {
+		e.ready.news = e.ready.news || t.hopeful
+		if (work || t.hopeful) && len(takers) < takersMost {
 			takers = append(takers, t)
 		} else {
 			others = append(others, t)

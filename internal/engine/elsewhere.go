@@ -15,6 +15,8 @@ const (
 	// ordersPoll is how many polls go by between two looks for orders to one session: many sessions may be waiting, and
 	// each renewal brings what is outstanding.
 	ordersPoll = 4
+	// heardPoll is how many times rarer the looks are while notifications arrive, which tell of nearly everything.
+	heardPoll = 4
 	// gatherAll is how long notifications that name nobody are gathered: while much is going on there are hundreds a
 	// second, and each makes everybody who waits look.
 	gatherAll = 100 * time.Millisecond
@@ -57,7 +59,11 @@ func (e *Engine) lookout(ctx context.Context) {
 			}
 		case <-poll.C:
 			e.anywhere()
-			poll.Reset(e.jittered(e.opts.Poll))
+			every := e.opts.Poll
+			if notes != nil {
+				every *= heardPoll
+			}
+			poll.Reset(e.jittered(every))
 		case <-listen.C:
 			if notes == nil {
 				notes = e.listen(ctx)

@@ -98,6 +98,7 @@ func (e *Engine) useLane(lane string) {
 	for _, k := range e.takers {
 		k.queues = e.lanes.of(k.seat)
 	}
+	e.ready.news = true
 	e.mu.Unlock()
 	e.kick()
 }

@@ -8,6 +8,7 @@ type readiness struct {
 	clock uint64
 	came  map[string]uint64 // when something was last said to have come into a queue
 	all   uint64            // when that was last said of every queue
+	news  bool              // something came, or somebody who waits, since nobody was found to have anything to claim
 }
 
 func newReadiness() readiness {
@@ -27,6 +28,7 @@ func (r *readiness) any(queues []string) bool {
 // filled says that something has come into a queue.
 func (r *readiness) filled(queue string) {
 	r.clock++
+	r.news = true
 	r.came[queue] = r.clock
 	delete(r.dry, queue)
 }
@@ -41,6 +43,7 @@ func (r *readiness) empty(queue string, moment uint64) {
 // forget says that anything may have come anywhere.
 func (r *readiness) forget() {
 	r.clock++
+	r.news = true
 	r.all = r.clock
 	clear(r.dry)
 	clear(r.came)

@@ -17,6 +17,7 @@ import (
 type desk struct {
 	mu    sync.Mutex
 	known map[flow.ID]*seat
+	next  chan struct{} // what beat returns; nil when no renewal waits
 }
 
 type seat struct {
@@ -24,6 +25,7 @@ type seat struct {
 	lanes   []string      // of its queues, for the runtimes that it has
 	since   time.Time     // by this process's clock
 	orders  chan struct{} // capacity 1: there may be an order
+	renewed bool          // at this replica; the desk's
 }
 
 func newDesk() *desk { return &desk{known: map[flow.ID]*seat{}} }
@@ -93,6 +95,43 @@ func (d *desk) orderAll() {
 	}
 }
 
+// Renewals wait for each other so long, to go in one transaction: a thousand workers that have nothing to do would cost a
+// hundred transactions a second. It is next to nothing of a lease.
+const (
+	beatEvery     = 250 * time.Millisecond
+	beatsPerLease = 100
+)
+
+// again reports whether a session has been renewed at this replica before. Its first renewal is waited for.
+func (d *desk) again(id flow.ID) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	s := d.known[id]
+	if s == nil {
+		return true
+	}
+	was := s.renewed
+	s.renewed = true
+	return was
+}
+
+// beat is closed when the renewals that have been gathered are to go.
+func (d *desk) beat(within time.Duration) <-chan struct{} {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.next == nil {
+		next := make(chan struct{})
+		d.next = next
+		time.AfterFunc(within, func() {
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			d.next = nil
+			close(next)
+		})
+	}
+	return d.next
+}
+
 // sweep forgets sessions that have been known since before a moment and are not alive: other replicas have ended them.
 func (d *desk) sweep(alive map[flow.ID]bool, before time.Time) {
 	d.mu.Lock()
@@ -134,9 +173,16 @@ func (e *Engine) Open(ctx context.Context, s handoff.Session) (flow.ID, error) {
 
 // Renew implements handoff.Handoff.
 func (e *Engine) Renew(ctx context.Context, session flow.ID) (handoff.Renewal, error) {
+	if e.sessions.again(session) {
+		select {
+		case <-e.sessions.beat(min(beatEvery, e.opts.Lease/beatsPerLease)):
+		case <-ctx.Done():
+			return handoff.Renewal{}, ctx.Err()
+		}
+	}
 	var orders []handoff.Order
 	alive := false
-	err := e.ask(ctx, nil, func(ctx context.Context, t *turn) (err error) {
+	err := e.askAside(ctx, func(ctx context.Context, t *turn) (err error) {
 		alive, err = t.tx.RenewSession(ctx, session, t.now, t.now.Add(e.opts.Lease))
 		if err != nil || !alive {
 			return err
@@ -176,7 +222,7 @@ func (e *Engine) Orders(ctx context.Context, session flow.ID) ([]handoff.Order, 
 			return nil, ctx.Err()
 		}
 		var orders []handoff.Order
-		err = e.ask(ctx, nil, func(ctx context.Context, t *turn) (err error) {
+		err = e.askAside(ctx, func(ctx context.Context, t *turn) (err error) {
 			orders, err = t.orders(ctx, session)
 			return err
 		})

@@ -203,6 +203,34 @@ func finish(ctx context.Context, e *engine.Engine, session flow.ID, a handoff.As
 	return nil
 }
 
+// idle measures what w.Load workers cost that have nothing to do but to renew their leases and to wait, for w.Count seconds.
+func (p *peer) idle(ctx context.Context, w trial.Workload) (trial.Result, error) {
+	for range w.Load {
+		stop, err := p.work(1)
+		if err != nil {
+			return nil, err
+		}
+		defer stop()
+	}
+	for alive := 0; alive < w.Load; {
+		sessions, err := p.servers[0].engine.Reader().LiveSessions(ctx, time.Now())
+		if err != nil {
+			return nil, err
+		}
+		alive = len(sessions)
+	}
+	r := trial.Result{}
+	meter := trial.NewMeter(p.dsn)
+	select {
+	case <-time.After(time.Duration(w.Count) * time.Second):
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	meter.Stop(r, w.Count)
+	r[trial.Core] = (r[trial.CPU] + r[trial.ServerCPU]) / 1e6 * 100
+	return r, nil
+}
+
 // finished measures noop with w.Load finished executions in the tables, and with a transaction idle elsewhere.
 func (p *peer) finished(ctx context.Context, w trial.Workload) (trial.Result, error) {
 	const portion = 100_000

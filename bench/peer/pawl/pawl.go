@@ -123,6 +123,8 @@ func (p *peer) Run(ctx context.Context, w trial.Workload) (trial.Result, error) 
 		return p.noop(ctx, w)
 	case trial.Finished:
 		return p.finished(ctx, w)
+	case trial.Workers:
+		return p.idle(ctx, w)
 	case trial.Claim:
 		return p.claim(ctx, w)
 	}
