@@ -4,11 +4,13 @@ package sandbox
 
 import (
 	"context"
+	"debug/elf"
 	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	goruntime "runtime"
 	"slices"
 	"strconv"
 	"sync"
@@ -50,10 +52,8 @@ func BenchmarkWarm(b *testing.B) { compareTrue(b, Options{Warm: 4}, 10*time.Mill
 func BenchmarkWarmAfterIdle(b *testing.B) { compareTrue(b, Options{Warm: 4}, 50*time.Millisecond) }
 
 func compareTrue(b *testing.B, o Options, think time.Duration) {
-	program := staticTrue(b)
-	compare(b, o, think, runtime.Spec{
-		Argv: []string{program}, Mounts: []runtime.Mount{{Path: filepath.Dir(program)}},
-	}, func() error { return exec.Command(program).Run() })
+	spec := static(b)
+	compare(b, o, think, spec, func() error { return exec.Command(spec.Argv[0], spec.Argv[1:]...).Run() })
 }
 
 // BenchmarkPython starts an interpreter that does nothing.
@@ -136,16 +136,15 @@ func reportTimes(b *testing.B, d []time.Duration, prefix string) {
 
 // BenchmarkEight runs eight at a time; one iteration is one run.
 func BenchmarkEight(b *testing.B) {
-	program := staticTrue(b)
+	spec := static(b)
 	for name, o := range map[string]Options{"Cold": {}, "Warm": {Warm: 8}} {
 		b.Run(name, func(b *testing.B) {
 			r := bench(b, o)
 			defer r.Close()
-			spec := runtime.Spec{Argv: []string{program}, Mounts: []runtime.Mount{{Path: filepath.Dir(program)}}}
 			b.ResetTimer()
 			took := queue(8, b.N, func() { finish(b, r, spec) })
 			b.StopTimer()
-			bare := queue(8, b.N, func() { _ = exec.Command(program).Run() })
+			bare := queue(8, b.N, func() { _ = exec.Command(spec.Argv[0], spec.Argv[1:]...).Run() })
 			b.ReportMetric(float64(b.N)/took.Seconds(), "runs/s")
 			b.ReportMetric(float64(b.N)/bare.Seconds(), "bare-runs/s")
 		})
@@ -275,18 +274,17 @@ func BenchmarkFlood(b *testing.B) {
 	b.ReportMetric(float64(grown)/(1<<20), "grown-MB")
 }
 
-// BenchmarkIdleMemory measures what a sandbox in the pool takes of the machine, kernel and all: how much less is free
-// with many of them than without. What its init has for itself alone is given beside that. It also measures what
-// processor time they take.
+// BenchmarkIdleMemory measures what a sandbox in the pool takes, kernel memory and all, by what a memory cgroup around
+// this process counts; and what its init has for itself alone. It also measures what processor time they take.
 func BenchmarkIdleMemory(b *testing.B) {
 	const size = 64
-	var machine, private, ticks float64
+	used := accounted(b)
+	var all, private, ticks float64
 	for b.Loop() {
-		// What the kernel keeps for the next sandbox after the first ones is not theirs.
-		fill(b, size, func(*Runtime) {})
-		before := free(b)
+		fill(b, size, func(*Runtime) {}) // what is kept for the next after the first is not theirs
+		before := used()
 		fill(b, size, func(r *Runtime) {
-			machine += float64(before-free(b)) / size
+			all += float64(used()-before) / size
 			before := r.pool.ticks()
 			time.Sleep(2 * time.Second)
 			ticks += float64(r.pool.ticks() - before)
@@ -299,9 +297,42 @@ func BenchmarkIdleMemory(b *testing.B) {
 			}
 		})
 	}
-	b.ReportMetric(machine/float64(b.N)/(1<<20), "MB-each")
+	b.ReportMetric(all/float64(b.N)/(1<<20), "MB-each")
 	b.ReportMetric(private/float64(b.N)/(1<<20), "private-MB-each")
 	b.ReportMetric(ticks/float64(b.N), "cpu-ticks")
+}
+
+// accounted puts this process into a memory cgroup of its own until the end of the benchmark; the result reads what is
+// in use there.
+func accounted(b *testing.B) func() int64 {
+	c, err := findCgroups()
+	if err != nil {
+		b.Skip(err)
+	}
+	root, file := c.memory, "memory.usage_in_bytes"
+	if c.limits {
+		root, file = c.unified, "memory.current"
+	}
+	dir := filepath.Join(root, c.prefix+"benchmark")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		b.Fatal(err)
+	}
+	if err := write(dir, "cgroup.procs", "0"); err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() {
+		if err := write(root, "cgroup.procs", "0"); err != nil {
+			b.Error(err)
+		}
+		if err := os.Remove(dir); err != nil {
+			b.Error(err)
+		}
+	})
+	return func() int64 {
+		goruntime.GC()
+		time.Sleep(200 * time.Millisecond) // the kernel frees a while later
+		return number(dir, file)
+	}
 }
 
 // ticks are those of processor time that all sandboxes in the pool have used.
@@ -320,18 +351,19 @@ func fill(b *testing.B, size int, look func(*Runtime)) {
 	}
 }
 
-// free is the memory that could be given to somebody, once the kernel has done what it puts off.
-func free(b *testing.B) int64 {
-	time.Sleep(500 * time.Millisecond)
-	text, err := os.ReadFile("/proc/meminfo")
-	if err != nil {
-		b.Fatal(err)
+// static is a run of a static program that exits at once: the host's busybox, or one that is built for it.
+func static(tb testing.TB) runtime.Spec {
+	tb.Helper()
+	const busybox = "/usr/bin/busybox"
+	if f, err := elf.Open(busybox); err == nil {
+		defer f.Close()
+		if libraries, err := f.ImportedLibraries(); err == nil && len(libraries) == 0 {
+			return runtime.Spec{Argv: []string{busybox, "true"}}
+		}
 	}
-	return kilobytes(text, "MemAvailable:")
+	program := compileC(tb, "true", "int main(void) { return 0; }\n")
+	return runtime.Spec{Argv: []string{program}, Mounts: []runtime.Mount{{Path: filepath.Dir(program)}}}
 }
-
-// staticTrue builds a static program that exits at once.
-func staticTrue(tb testing.TB) string { return compileC(tb, "true", "int main(void) { return 0; }\n") }
 
 // compileC builds a static program in a directory of its own.
 func compileC(tb testing.TB, name, text string) string {
