@@ -18,7 +18,7 @@ RACE := $(shell command -v gcc >/dev/null 2>&1 && echo -race)
 CYCLES ?= 200
 SEED ?= 0
 
-.PHONY: build test vet lint unit fuzz chaos cross bench picture
+.PHONY: build test vet lint unit fuzz chaos cross bench bench-peers picture
 
 build: ## bin/pawl
 	CGO_ENABLED=0 $(GO) build -trimpath -o bin/pawl ./cmd/pawl
@@ -59,6 +59,9 @@ cross:
 
 bench: build ## the figures of the README
 	scripts/figures bin/pawl
+
+bench-peers: ## Pawl beside River, DBOS, go-workflows, Restate and Temporal on one PostgreSQL, in one table
+	scripts/with-services sh -c 'cd bench && $(GO) run .'
 
 picture: build ## the pictures of the README, from a real run
 	scripts/picture bin/pawl
