@@ -130,6 +130,8 @@ func TestResultStreams(t *testing.T) {
 
 func FuzzCode(f *testing.F) {
 	f.Add([]byte(`{"language":"go","source":"x","limits":{"memory":"1GB"}}`))
+	f.Add([]byte(`{"language":"f#","source":"x","cases":[{"name":"a","stdin":"1","expect":{"base64":"AA=="},"limits":{"output":1}},{}],"compare":{"absolute":1e-3},"stop_on_failure":true}`))
+	f.Add([]byte(`{"language":"c","source":"x","cases":[{}],"compare":{"checker":{"language":"py","source":"y","files":{"a":"b"}}}}`))
 	f.Add([]byte(`{"files":{"a":{"blob":""}},"stdin":"\u0000"}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		c, err := DecodeCode(b)
