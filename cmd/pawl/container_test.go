@@ -2,6 +2,8 @@ package main
 
 import (
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -55,5 +57,22 @@ func TestDoctorOfDocker(t *testing.T) {
 	stdout, _, code = pawl(t, withEngine(t), "doctor", "--runtime", "docker", "--docker-image", "debian:bookworm-slim")
 	if code != exitOK || !strings.Contains(stdout, "ok   runtime docker: a program was run in it; it is the one that code runs in") {
 		t.Errorf("exit code %d\n%s", code, stdout)
+	}
+}
+
+// Code runs in an image too, when its worker's first runtime is docker: that is how a queue is given a runtime.
+func TestCodeInAnImage(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "where.sh")
+	if err := os.WriteFile(file, []byte("[ -e /.dockerenv ] && echo boxed; echo 7 > $PAWL_OUTPUT; exit 3\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	stdout, stderr, code := pawl(t, withEngine(t), "eval", file, "--runtime", "docker", "--docker-image", "debian:bookworm-slim", "-o", "json")
+	var r api.CodeResult
+	if err := json.Unmarshal([]byte(stdout), &r); code != exitFailed || err != nil {
+		t.Fatalf("exit code %d, %v\n%s%s", code, err, stdout, stderr)
+	}
+	if r.Runtime != "docker" || r.ExitCode == nil || *r.ExitCode != 3 || string(r.Result) != "7" || r.Stdout != "boxed\n" {
+		t.Errorf("%s", stdout)
 	}
 }
