@@ -15,7 +15,8 @@ import (
 // furtherRows are attacks that the table does not name.
 var furtherRows = []row{
 	{"50 exhaust the kernel", func(t testing.TB, h *hostile) {
-		all := []string{"descriptors", "pipes", "sockets", "messages", "semaphores", "shared-memory", "mappings", "signals"}
+		all := []string{"descriptors", "pipes", "sockets", "messages", "semaphores", "shared-memory", "shared-pages", "zero-pages",
+			"page-tables", "mappings", "signals"}
 		if !h.suite.brief { // the kernel takes a second to undo each
 			all = append(all, "watches", "timers")
 		}
@@ -72,6 +73,12 @@ var furtherRows = []row{
 			result, _, _ := h.finish(t, spec)
 			wantVerdict(t, result, runtime.OK)
 		}
+	}},
+	{"54 work in children that nobody waits for", func(t testing.TB, h *hostile) {
+		spec := h.spec("unpaid-work")
+		spec.Limits.CPU, spec.Limits.Wall = 150*time.Millisecond, 3*time.Second
+		result, _, _ := h.finish(t, spec)
+		wantVerdict(t, result, runtime.CPUTimeout)
 	}},
 	{"53 Python", func(t testing.TB, h *hostile) {
 		python := shell("command -v python3 >/dev/null && exec python3 ./hostile.py \"$@\"; echo absent", h.token, h.namespace)

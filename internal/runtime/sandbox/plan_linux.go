@@ -47,8 +47,8 @@ type layout struct {
 	cover   string
 }
 
-// planLayout looks at the host once.
-func planLayout() (*layout, error) {
+// planLayout looks at the host once. watched is true where nothing but the watchdog limits memory.
+func planLayout(watched bool) (*layout, error) {
 	l := &layout{}
 	var steps []pid1.Step
 	for _, dir := range systemDirs {
@@ -76,8 +76,14 @@ func planLayout() (*layout, error) {
 	}
 	steps = append(steps, madeFiles...)
 	for _, d := range devices {
+		source, minor := d.name, d.minor
+		if watched && d.name == "zero" {
+			// A shared mapping of /dev/zero is memory that no process is seen to have. /dev/full reads the same and cannot
+			// be mapped.
+			source, minor = "full", 7
+		}
 		steps = append(steps, pid1.Step{
-			Kind: pid1.BindDevice, Source: "/dev/" + d.name, Target: "dev/" + d.name, Number: int64(unix.Mkdev(1, d.minor)),
+			Kind: pid1.BindDevice, Source: "/dev/" + source, Target: "dev/" + d.name, Number: int64(unix.Mkdev(1, minor)),
 		})
 	}
 	for name, fd := range map[string]string{"fd": "", "stdin": "/0", "stdout": "/1", "stderr": "/2"} {

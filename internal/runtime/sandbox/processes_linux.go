@@ -115,14 +115,17 @@ func cpuOf(pid int, own bool) time.Duration {
 	return time.Duration(ticks) * clockTick
 }
 
-// residentOf is the memory of a process that would not be there without it: anonymous and shared memory, not files.
+// residentOf is the memory that would not be there without a process: anonymous and shared memory, not files.
 func residentOf(pid int) int64 {
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
 	if err != nil {
 		return 0
 	}
-	return kilobytes(text, "RssAnon:") + kilobytes(text, "RssShmem:")
+	return kilobytes(text, "RssAnon:") + kilobytes(text, "RssShmem:") + overhead(text)
 }
+
+// overhead is what of a process's memory is not resident or not its own to touch: swap and page tables.
+func overhead(status []byte) int64 { return kilobytes(status, "VmSwap:") + kilobytes(status, "VmPTE:") }
 
 // shareOf is the same with each shared page divided among those who share it.
 func shareOf(pid int) (int64, bool) {
@@ -130,7 +133,11 @@ func shareOf(pid int) (int64, bool) {
 	if err != nil || len(text) == 0 {
 		return 0, false
 	}
-	return kilobytes(text, "Pss_Anon:") + kilobytes(text, "Pss_Shmem:"), true
+	status, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
+	if err != nil {
+		return 0, false
+	}
+	return kilobytes(text, "Pss_Anon:") + kilobytes(text, "Pss_Shmem:") + overhead(status), true
 }
 
 // kilobytes finds a "Key:  n kB" line and returns n in bytes.

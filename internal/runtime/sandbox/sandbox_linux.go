@@ -44,9 +44,6 @@ func New(o Options) (runtime.Runtime, error) {
 		runs:       make(map[*run]struct{}),
 	}
 	var err error
-	if r.layout, err = planLayout(); err != nil {
-		return nil, fmt.Errorf("%w: %w", runtime.ErrUnavailable, err)
-	}
 	if r.ids, err = findHostIDs(r.privileged); err != nil {
 		return nil, fmt.Errorf("%w: %w", runtime.ErrUnavailable, err)
 	}
@@ -57,6 +54,10 @@ func New(o Options) (runtime.Runtime, error) {
 		r.whyNot = errSwitchedOff
 	} else {
 		r.cgroups, r.whyNot = findCgroups()
+	}
+	if r.layout, err = planLayout(r.cgroups == nil); err != nil {
+		r.self.close()
+		return nil, fmt.Errorf("%w: %w", runtime.ErrUnavailable, err)
 	}
 	if r.filter, err = compileFilter(r.cgroups == nil); err != nil {
 		r.self.close()

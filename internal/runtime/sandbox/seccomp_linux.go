@@ -87,6 +87,15 @@ var feigned = map[string]rule{
 	"prlimit64": {equals(0, 0), equals(1, unix.RLIMIT_CORE), notZero(2)},
 }
 
+// anonymousShared masks what distinguishes MAP_SHARED and MAP_SHARED_VALIDATE from MAP_PRIVATE, and MAP_ANONYMOUS.
+const anonymousShared = unix.MAP_ANONYMOUS | unix.MAP_TYPE&^2
+
+// unseen are calls that make memory which the watchdog cannot see, in a way that also has an innocent one: a mapping that
+// is shared and of no file keeps its pages while any part of it is mapped, and they count only where they were touched.
+var unseen = map[string]rule{
+	"mmap": {{3, anonymousShared, unix.MAP_ANONYMOUS | unix.MAP_SHARED}},
+}
+
 // notZero is the one check that is not of bits that are equal: a pointer that is given.
 func notZero(arg uint) check { return check{arg: arg} }
 
@@ -112,7 +121,7 @@ func compileFilter(watched bool) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("compile the seccomp filter: %w", err)
 	}
-	raw, err := bpf.Assemble(program(allowed, guarded, numbers))
+	raw, err := bpf.Assemble(program(allowed, guarded, numbers, watched))
 	if err != nil {
 		return nil, fmt.Errorf("assemble the seccomp filter: %w", err)
 	}
@@ -169,8 +178,8 @@ func permissions(profile *specs.LinuxSeccomp, numbers map[string]uint32, refused
 	return slices.Compact(allowed), guarded, nil
 }
 
-// program writes the filter: architecture, guarded calls, then the allowed numbers as ascending ranges.
-func program(allowed []uint32, guarded map[uint32][]rule, numbers map[string]uint32) []bpf.Instruction {
+// program writes the filter: architecture, what is answered for some arguments, guarded calls, then the allowed numbers as ascending ranges.
+func program(allowed []uint32, guarded map[uint32][]rule, numbers map[string]uint32, watched bool) []bpf.Instruction {
 	var highest uint32
 	for _, n := range numbers {
 		highest = max(highest, n)
@@ -187,10 +196,16 @@ func program(allowed []uint32, guarded map[uint32][]rule, numbers map[string]uin
 		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.SYS_CLONE3, SkipTrue: 1},
 		bpf.RetConstant{Val: retErrno | uint32(unix.ENOSYS)},
 	}
-	for _, name := range slices.Sorted(maps.Keys(feigned)) {
-		if n, known := numbers[name]; known {
-			ins = append(ins, only(n, match(feigned[name], retErrno))...)
+	answer := func(rules map[string]rule, with uint32) {
+		for _, name := range slices.Sorted(maps.Keys(rules)) {
+			if n, known := numbers[name]; known {
+				ins = append(ins, only(n, match(rules[name], with))...)
+			}
 		}
+	}
+	answer(feigned, retErrno)
+	if watched {
+		answer(unseen, retErrno|uint32(unix.EPERM))
 	}
 	order := make([]uint32, 0, len(guarded))
 	for n := range guarded {

@@ -171,4 +171,18 @@ func TestFilterWithoutCgroups(t *testing.T) {
 			t.Errorf("%s makes memory that the watchdog cannot count and is allowed", name)
 		}
 	}
+	mmap := func(flags uint64) uint32 { return run(nativeArch, unix.SYS_MMAP, 0, 4096, unix.PROT_READ, flags) }
+	for flags, want := range map[uint64]uint32{
+		unix.MAP_SHARED | unix.MAP_ANONYMOUS: eperm, unix.MAP_SHARED_VALIDATE | unix.MAP_ANONYMOUS: eperm,
+		unix.MAP_SHARED | unix.MAP_ANONYMOUS | unix.MAP_NORESERVE: eperm, unix.MAP_SHARED: retAllow,
+		unix.MAP_PRIVATE | unix.MAP_ANONYMOUS: retAllow, unix.MAP_PRIVATE: retAllow,
+		unix.MAP_PRIVATE | unix.MAP_ANONYMOUS | unix.MAP_STACK | unix.MAP_FIXED: retAllow,
+	} {
+		if got := mmap(flags); got != want {
+			t.Errorf("mmap with flags %#x: %#x, want %#x", flags, got, want)
+		}
+	}
+	if got := filterMachine(t, false)(nativeArch, unix.SYS_MMAP, 0, 4096, 1, unix.MAP_SHARED|unix.MAP_ANONYMOUS); got != retAllow {
+		t.Errorf("a shared mapping with cgroups: %#x", got)
+	}
 }

@@ -211,6 +211,32 @@ int exhaust(int count, char **arguments) {
 				memset(p, 1, 4 << 20);
 				shmdt(p);
 			}
+		} else if (strcmp(what, "shared-pages") == 0 || strcmp(what, "zero-pages") == 0) {
+			/* Memory of a mapping that is as good as gone: nobody's but the kernel's. */
+			int fd = what[0] == 's' ? -1 : open("/dev/zero", O_RDWR);
+			if (what[0] == 'z' && fd < 0)
+				return 0;
+			char *p = mmap(NULL, 4 << 20, PROT_READ | PROT_WRITE, MAP_SHARED | (fd < 0 ? MAP_ANONYMOUS : 0), fd, 0);
+			if (p == MAP_FAILED)
+				return 0;
+			memset(p, 1, 4 << 20);
+			munmap(p + 4096, (4 << 20) - 4096);
+			madvise(p, 4096, MADV_DONTNEED);
+			if (fd >= 0)
+				close(fd);
+			failed = n > 256 ? 1 : 0; /* a gigabyte is enough to know */
+			if (failed)
+				return 1;
+		} else if (strcmp(what, "page-tables") == 0) {
+			size_t size = (size_t)1 << 30;
+			volatile char *p = mmap(NULL, size, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+			if (p == MAP_FAILED)
+				return 0;
+			madvise((void *)p, size, MADV_NOHUGEPAGE);
+			for (size_t i = 0; i < size; i += 2 << 20)
+				(void)p[i];
+			if (n > 400) /* 800 MiB of tables */
+				return 1;
 		} else if (strcmp(what, "watches") == 0) {
 			int fd = inotify_init();
 			failed = fd < 0 ? -1 : inotify_add_watch(fd, "/usr", IN_ALL_EVENTS);
@@ -227,4 +253,22 @@ int exhaust(int count, char **arguments) {
 			return 0;
 	}
 	return 1;
+}
+
+/* Works in children that end soon and that nobody waits for: their time is added to nobody's. */
+int unpaid_work(int count, char **arguments) {
+	(void)count, (void)arguments;
+	signal(SIGCHLD, SIG_IGN);
+	for (int i = 0; i < 250; i++) {
+		pid_t pid = fork();
+		if (pid == 0) {
+			clock_t end = clock() + CLOCKS_PER_SEC / 500;
+			while (clock() < end)
+				;
+			_exit(0);
+		}
+		if (pid > 0)
+			waitpid(pid, NULL, 0);
+	}
+	return 0;
 }

@@ -41,7 +41,7 @@ typedef int command(int count, char **arguments);
 
 /* bombs.c */
 command memory_bomb, child_memory_bomb, fill_memfd, fill_file, fill_inodes, page_cache, fork_bomb, wild_fork_bomb,
-	thread_bomb, zombie_factory, daemon_holding_stdout, exhaust;
+	thread_bomb, zombie_factory, daemon_holding_stdout, exhaust, unpaid_work;
 /* streams.c */
 command flood, print_bytes, odd_bytes, read_nothing, read_never, deaf;
 /* look.c */

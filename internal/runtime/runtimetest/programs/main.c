@@ -84,7 +84,7 @@ static const struct {
 	{"exit", exit_with}, {"memory", memory_bomb}, {"child-memory", child_memory_bomb}, {"fill-memfd", fill_memfd},
 	{"fill-file", fill_file}, {"inodes", fill_inodes}, {"page-cache", page_cache}, {"forks", fork_bomb},
 	{"wild-forks", wild_fork_bomb}, {"threads", thread_bomb}, {"zombies", zombie_factory},
-	{"daemon", daemon_holding_stdout}, {"exhaust", exhaust}, {"flood", flood}, {"bytes", print_bytes}, {"odd", odd_bytes},
+	{"daemon", daemon_holding_stdout}, {"exhaust", exhaust}, {"unpaid-work", unpaid_work}, {"flood", flood}, {"bytes", print_bytes}, {"odd", odd_bytes},
 	{"read", read_nothing}, {"read-never", read_never}, {"deaf", deaf}, {"open", open_all},
 	{"descriptors", list_descriptors}, {"peek-init", peek_init}, {"write-executables", write_executables},
 	{"write-settings", write_settings}, {"read-kernel", read_kernel}, {"network", network}, {"families", families},
