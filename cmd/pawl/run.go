@@ -13,6 +13,7 @@ import (
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/flow"
 )
 
 // runOptions are the flags of `pawl run`.
@@ -85,12 +86,12 @@ func (a *app) run(ctx context.Context, what string, o *runOptions) error {
 	}
 	return a.watched(ctx, func(ctx context.Context, s *session) (*api.Execution, error) {
 		action := name
-		if file != nil {
-			if s.embedded {
-				if err := a.missingRuntimes(defs); err != nil {
-					return nil, err
-				}
+		if s.embedded {
+			if err := errors.Join(a.missingRuntimes(defs), a.missingRuntime("this", flow.Kind(name), input)); err != nil {
+				return nil, err
 			}
+		}
+		if file != nil {
 			defined, err := s.Define(ctx, file.content, file.name)
 			if err != nil {
 				return nil, err
