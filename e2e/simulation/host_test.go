@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/handoff/remote"
 	"github.com/pawl-run/pawl/internal/task"
 	"github.com/pawl-run/pawl/internal/worker"
 )
@@ -69,6 +70,9 @@ func (h *host) start() {
 	h.alive, h.die, h.serve, h.dead, h.over, h.frozen, h.unready = alive, die, stop, false, false, nil, false
 	h.mu.Unlock()
 	p.alive = alive
+	if w.plan.Remote {
+		p.web = dial(w)
+	}
 	l := &link{p: p}
 	o := worker.Options{
 		Handoff: l, Handlers: task.Handlers{flow.KindNoop: p, flow.KindInput: instant{p}},
@@ -168,6 +172,7 @@ type process struct {
 	h     *host
 	name  string
 	alive context.Context
+	web   *remote.Client // with a remote plan
 }
 
 func (p *process) dead() bool { return p.alive.Err() != nil }

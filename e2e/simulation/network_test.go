@@ -74,11 +74,15 @@ func (l *link) call(ctx context.Context, method string, do func(ctx context.Cont
 // arrive lets the engine work on a call. Of some calls it does not notice that the caller has left.
 func (l *link) arrive(ctx context.Context, to *visit, method string, do func(context.Context, handoff.Handoff) error) error {
 	w := l.p.h.w
+	h := w.facing(to.Engine)
+	if l.p.web != nil {
+		h = l.p.web
+	}
 	if w.plan.Solo || w.noise("unnoticed", l.p.name, method, time.Since(w.began)) > 0.3 {
-		return do(to.ctx, w.facing(to.Engine))
+		return do(towards(to.ctx, to), h)
 	}
 	over := make(chan error, 1)
-	w.spawn(func() { over <- do(to.alive, w.facing(to.Engine)) })
+	w.spawn(func() { over <- do(towards(to.alive, to), h) })
 	select {
 	case err := <-over:
 		return err

@@ -3,10 +3,13 @@ package simulation
 import (
 	"context"
 	"fmt"
+	"net/http"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/handoff/remote"
 	"github.com/pawl-run/pawl/internal/store"
 )
 
@@ -18,6 +21,7 @@ type replica struct {
 	mu     sync.Mutex
 	life   int
 	engine *engine.Engine // nil while it is down or starts
+	web    http.Handler   // its face for workers elsewhere
 	alive  context.Context
 	die    context.CancelFunc
 	run    context.CancelFunc
@@ -54,7 +58,7 @@ func (r *replica) start() {
 	r.mu.Unlock()
 	e, err := engine.New(engine.Options{
 		Store: &seam{Store: w.view, r: r, life: life, alive: alive}, Exclusive: w.plan.Solo, Retention: w.plan.Retention,
-		Queues: queues, Poll: pollEvery,
+		Queues: queues, Poll: pollEvery, Committers: w.plan.Committers,
 		Random: func() float64 { return w.noise(life, time.Since(w.began)) }, NewID: w.id,
 	})
 	if err != nil {
@@ -76,7 +80,7 @@ func (r *replica) start() {
 		}
 		r.mu.Lock()
 		if r.alive == alive && !r.down {
-			r.engine = e
+			r.engine, r.web = e, remote.Handler(w.facing(e), []byte("the key of all servers"))
 		}
 		r.mu.Unlock()
 		loops.Wait()
@@ -118,6 +122,7 @@ func (r *replica) retire() {
 // visit is a call that has reached an engine.
 type visit struct {
 	*engine.Engine
+	web   http.Handler
 	to    *replica
 	ctx   context.Context // ends with the call and with the process
 	done  context.CancelFunc
@@ -135,7 +140,7 @@ func (r *replica) reach(ctx context.Context) *visit {
 		return nil
 	}
 	ctx, cancel := both(ctx, r.alive)
-	return &visit{Engine: r.engine, to: r, ctx: ctx, done: cancel, alive: r.alive}
+	return &visit{Engine: r.engine, web: r.web, to: r, ctx: ctx, done: cancel, alive: r.alive}
 }
 
 // seam is the store as one engine has it: each transaction waits at a gate, may fail in every way, and is seen by the
@@ -145,11 +150,36 @@ type seam struct {
 	r     *replica
 	life  string
 	alive context.Context
+
+	mu    sync.Mutex
+	under []bool // transactions under way, by number
+}
+
+// begin numbers a transaction: several committers may be about to begin at once, and which of them has what is nothing that
+// a schedule could tell.
+func (s *seam) begin() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := slices.Index(s.under, false)
+	if n < 0 {
+		n = len(s.under)
+		s.under = append(s.under, false)
+	}
+	s.under[n] = true
+	return n
+}
+
+func (s *seam) end(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.under[n] = false
 }
 
 func (s *seam) Update(ctx context.Context, decide func(context.Context, store.Tx) error) error {
 	w := s.r.w
-	v := w.park(s.alive, &gate{key: s.life + "/commit", kind: atCommit, of: s.r})
+	n := s.begin()
+	defer s.end(n)
+	v := w.park(s.alive, &gate{key: fmt.Sprintf("%s/commit %d", s.life, n), kind: atCommit, of: s.r})
 	if v.do == gone {
 		return store.ErrUnavailable
 	}

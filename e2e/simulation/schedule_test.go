@@ -11,7 +11,9 @@ import (
 // plan is what a seed draws before anything happens: how big the world is and how much goes wrong.
 type plan struct {
 	Engines, Workers, Slots int
+	Committers              int  // of each engine
 	Solo                    bool // one engine with its workers in the same process
+	Remote                  bool // workers speak HTTP
 	Ops                     int  // what clients do
 	Horizon                 time.Duration
 	Retention               time.Duration
@@ -44,6 +46,10 @@ func draw(r *rand.Rand) plan {
 		p.Solo, p.Engines = true, 1
 	case 1:
 		p.skew = time.Duration(r.IntN(120)-60) * time.Second
+	}
+	p.Remote = !p.Solo && r.IntN(3) == 0
+	if p.Committers = 1; r.IntN(2) == 0 {
+		p.Committers += 1 + r.IntN(2)
 	}
 	if r.IntN(4) == 0 {
 		p.Retention = time.Duration(5+r.IntN(20)) * time.Second

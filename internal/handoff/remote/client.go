@@ -46,6 +46,9 @@ func Dial(server, token string) (*Client, error) {
 	}, nil
 }
 
+// Over lets the client's calls go over another transport than TCP, before the first of them.
+func (c *Client) Over(t http.RoundTripper) { c.http = &http.Client{Transport: t} }
+
 // Open implements handoff.Handoff.
 func (c *Client) Open(ctx context.Context, s handoff.Session) (flow.ID, error) {
 	var out opened

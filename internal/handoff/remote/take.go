@@ -14,7 +14,7 @@ import (
 // seat is where a session waits for work. A connection may break while a call waits, and the server notices only later:
 // what was claimed meanwhile is kept for the session's next call instead of being lost until it is recovered.
 type seat struct {
-	turn sync.Mutex // held by the one call that takes
+	turn chan struct{} // capacity 1: full while a call takes
 	kept []handoff.Assignment
 
 	mu     sync.Mutex
@@ -28,7 +28,7 @@ func (s *server) seat(session flow.ID) *seat {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.seats[session] == nil {
-		s.seats[session] = &seat{}
+		s.seats[session] = &seat{turn: make(chan struct{}, 1)}
 	}
 	return s.seats[session]
 }
@@ -63,8 +63,17 @@ func (s *server) take(w http.ResponseWriter, r *http.Request) {
 	defer cancel()
 	t := s.seat(id)
 	t.supersede(cancel)
-	t.turn.Lock()
-	defer t.turn.Unlock()
+	select {
+	case t.turn <- struct{}{}:
+	case <-ctx.Done(): // another call has come, or the caller has left
+		if err := nothingYet(ctx, ctx.Err()); err != nil {
+			fail(w, err)
+			return
+		}
+		_ = write(w, http.StatusOK, answer{}) // it asks again
+		return
+	}
+	defer func() { <-t.turn }()
 	work, err := t.kept, error(nil)
 	if t.kept = nil; len(work) == 0 {
 		work, err = s.handoff.Take(ctx, id, min(in.N, mostTaken))
