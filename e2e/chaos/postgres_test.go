@@ -120,7 +120,7 @@ func (d *database) execute(t *testing.T, statements ...string) {
 func (d *database) services(t *testing.T, what string) string {
 	t.Helper()
 	cmd := exec.Command("../../scripts/services", what)
-	cmd.Env = append(without(os.Environ(), dsnVar), "PAWL_SERVICES_DIR="+d.state)
+	cmd.Env = append(without(os.Environ(), dsnVar), "PAWL_SERVICES_DIR="+d.state, "PAWL_TEST_DOCKER=not needed here")
 	var complaints bytes.Buffer
 	cmd.Stderr = &complaints
 	out, err := cmd.Output()
