@@ -212,6 +212,10 @@ var tableRules = []tableRule{
 	{33, sql(`SELECT DISTINCT v.id, 'label ' || v.name || ' belongs to no execution' FROM {s}.labels v WHERE NOT EXISTS ` + known + ` LIMIT 1000`)},
 	{33, sql(`SELECT DISTINCT v.id, 'a kept event belongs to an execution that does not live' FROM {s}.inbox v
 		WHERE NOT EXISTS (SELECT FROM {s}.live l WHERE l.id = v.id) LIMIT 1000`)},
+	{33, sql(`SELECT v.id, 'the pieces of its input do not follow one another at offset ' || min(v.start) FROM (
+		SELECT id, start, start <> lag(start + octet_length(data), 1, 0::bigint) OVER w OR number <> row_number() OVER w
+			OR lag(last, 1, false) OVER w AS wrong FROM {s}.inputs WINDOW w AS (PARTITION BY id ORDER BY start)) v
+		WHERE v.wrong OR NOT EXISTS ` + known + ` GROUP BY v.id LIMIT 1000`)},
 }
 
 var qFullKeys = sql(`SELECT ` + liveColumns + ` FROM {s}.live l WHERE l.place IN (3, 4) AND l.key IN (

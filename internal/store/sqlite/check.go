@@ -163,6 +163,10 @@ var tableRules = []tableRule{
 	{33, sql(`SELECT NULL, 'a kept event is of number ' || i.n || ', which does not live' FROM inbox i LEFT JOIN live l ON l.n = i.n WHERE l.n IS NULL`)},
 	{33, sql(`SELECT NULL, 'label ' || b.name || ' is of number ' || b.n || ', which was never submitted' FROM labels b
 		LEFT JOIN executions e ON e.n = b.n WHERE e.n IS NULL`)},
+	{33, sql(`SELECT e.id, 'the pieces of its input do not follow one another at offset ' || min(i.start) FROM (
+		SELECT n, start, start <> lag(start + coalesce(length(data), 0), 1, 0) OVER w OR number <> row_number() OVER w
+			OR lag(last, 1, 0) OVER w <> 0 AS wrong FROM inputs WINDOW w AS (PARTITION BY n ORDER BY start)) i
+		LEFT JOIN executions e ON e.n = i.n WHERE i.wrong OR e.n IS NULL GROUP BY i.n`)},
 	{33, sql(`SELECT NULL, quick_check FROM pragma_quick_check WHERE quick_check <> 'ok'`)},
 }
 

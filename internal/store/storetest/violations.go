@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/store"
 )
 
 // violations plants damage that a store accepts, because it persists decisions and never makes them, and looks whether
@@ -94,4 +95,20 @@ func violations(b *bench) {
 	d = scheduled()
 	d.Inbox = 3
 	plant(33, "kept events that do not exist", d)
+
+	for what, pieces := range map[string][]store.InputPiece{
+		"input with a hole":            {{Number: 1, Data: []byte("ab")}, {Number: 2, Offset: 3, Data: []byte("c")}},
+		"input with an overlap":        {{Number: 1, Data: []byte("ab")}, {Number: 2, Offset: 1, Data: []byte("c")}},
+		"input that lacks its start":   {{Number: 1, Offset: 1, Data: []byte("ab")}},
+		"input whose pieces lack one":  {{Number: 1, Data: []byte("ab")}, {Number: 3, Offset: 2, Data: []byte("c")}},
+		"input that goes on after all": {{Number: 1, Data: []byte("ab"), Last: true}, {Number: 2, Offset: 2, Data: []byte("c")}},
+	} {
+		d = scheduled()
+		b.apply(d)
+		for i := range pieces {
+			pieces[i].Execution = d.ID
+		}
+		b.delta(store.Delta{Input: pieces})
+		plant(33, what, b.load(d.ID))
+	}
 }
