@@ -18,6 +18,7 @@ type carrier struct {
 	report func(*carrier, context.Context, flow.ID, []flow.Report) ([]flow.Receipt, error)
 	take   func(*carrier, context.Context, flow.ID, int) ([]handoff.Assignment, error)
 	renew  func(handoff.Renewal, error) (handoff.Renewal, error)
+	log    func(*carrier, context.Context, flow.ID, []store.LogChunk) error
 }
 
 func carried(pattern carrier) func(*world, handoff.Handoff) handoff.Handoff {
@@ -48,6 +49,25 @@ func (c *carrier) Renew(ctx context.Context, session flow.ID) (handoff.Renewal, 
 		return c.renew(r, err)
 	}
 	return r, err
+}
+
+func (c *carrier) Log(ctx context.Context, session flow.ID, chunks []store.LogChunk) error {
+	if c.log != nil {
+		return c.log(c, ctx, session, chunks)
+	}
+	return c.Handoff.Log(ctx, session, chunks)
+}
+
+// logLate takes logs and stores them later, when their attempt may be over.
+func logLate(c *carrier, _ context.Context, session flow.ID, chunks []store.LogChunk) error {
+	c.w.spawn(func() {
+		select {
+		case <-time.After(time.Duration(1 + c.w.noise("late log", session, time.Since(c.w.began))*float64(time.Second))):
+			_ = c.Handoff.Log(c.w.ctx, session, chunks) // nobody listens any more
+		case <-c.w.ctx.Done():
+		}
+	})
+	return nil
 }
 
 // receipts says that everything was recorded.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"sync"
 	"time"
 
@@ -199,6 +200,7 @@ func (p *process) Run(ctx context.Context, t *task.Task) (json.RawMessage, error
 	if run == nil {
 		return nil, errKilled
 	}
+	p.say(t, run, "begins")
 	length := time.Duration(1 + dice("length")*float64(250*time.Millisecond))
 	said := 0
 	switch s.Do {
@@ -213,6 +215,7 @@ func (p *process) Run(ctx context.Context, t *task.Task) (json.RawMessage, error
 		if p.pause(ctx, time.Duration(1+dice(fmt.Sprint("talk", i))*float64(400*time.Millisecond))) != nil {
 			break
 		}
+		p.say(t, run, fmt.Sprint("step ", i))
 		if err := t.Progress(ctx, json.RawMessage(fmt.Sprintf(`{"run":%d,"step":%d}`, run.number, i))); err != nil {
 			break
 		}
@@ -228,9 +231,11 @@ func (p *process) Run(ctx context.Context, t *task.Task) (json.RawMessage, error
 		if p.dead() {
 			return nil, errKilled
 		}
+		p.say(t, run, "stops")
 		w.ledger.end(run, nil, "stopped")
 		return nil, err
 	}
+	p.say(t, run, "ends")
 	fails := s.Do == "fail" || s.Do == "flaky" && dice("luck") < 0.5
 	if fails {
 		w.ledger.end(run, nil, "boom")
@@ -239,6 +244,17 @@ func (p *process) Run(ctx context.Context, t *task.Task) (json.RawMessage, error
 	out := json.RawMessage(fmt.Sprintf(`{"v":%d,"run":%d}`, s.V, run.number))
 	w.ledger.end(run, out, "")
 	return out, nil
+}
+
+// say writes a line of the run's log.
+func (p *process) say(t *task.Task, r *run, what string) {
+	if p.dead() {
+		return
+	}
+	line := fmt.Sprintf("run %d %s\n", r.number, what)
+	if _, err := io.WriteString(t.Log("stdout"), line); err == nil {
+		p.h.w.ledger.wrote(r, line)
+	}
 }
 
 // pause waits for d, and on while the host is frozen. An error means that the work is to stop.

@@ -76,6 +76,7 @@ func (w *world) judgeRow(r *row) {
 	if say := w.shadow.prefix(r.id, got); say != "" {
 		w.violate(7, "%s: %s", name(r.id), say)
 	}
+	w.judgeLogs(r)
 	switch {
 	case x.Kind == flow.KindWorkflow:
 		w.judgeWorkflow(r)
@@ -87,6 +88,43 @@ func (w *world) judgeRow(r *row) {
 	case x.Stage == flow.Failed && x.Outcome.Error.Code == "boom":
 		if run := w.ledger.of[try{r.id, r.x.Attempt}]; run == nil || run.failed == "" {
 			w.violate(9, "%s failed in attempt %d, which really did %+v", name(r.id), x.Attempt, run)
+		}
+	}
+}
+
+// judgeLogs compares what is kept of each attempt's log with what its worker took: a beginning of it, and all of it when
+// the worker's own word ended the attempt, for logs go before that.
+func (w *world) judgeLogs(r *row) {
+	ended := map[int]bool{}
+	for _, e := range r.events {
+		switch e.Type {
+		case flow.EvCompleted, flow.EvFailed, flow.EvCancelled, flow.EvTimedOut:
+			said, ok := w.ledger.spoken(try{r.id, e.Attempt}, e.Seq)
+			ended[e.Attempt] = ok && said.Type == e.Type
+		}
+	}
+	for n := 1; n <= r.x.Attempt; n++ {
+		run := w.ledger.of[try{r.id, n}]
+		chunks, err := w.view.ReadLogs(w.ctx, store.LogQuery{Execution: r.id, Attempt: n, Limit: 1 << 20})
+		if err != nil {
+			w.violate(31, "read the log of %s: %v", name(r.id), err)
+			return
+		}
+		var got []byte
+		for i, c := range chunks {
+			if c.Seq != int64(i+1) || c.Attempt != n || c.Offset != int64(len(got)) {
+				w.violate(31, "%s: chunk %d of the log of attempt %d stands in place %d, at byte %d", name(r.id), c.Seq, n, i+1, c.Offset)
+				return
+			}
+			got = append(got, c.Data...)
+		}
+		switch {
+		case run == nil && len(got) > 0:
+			w.violate(5, "%s has a log of attempt %d, which nobody ran: %q", name(r.id), n, got)
+		case run != nil && !bytes.HasPrefix(run.log, got):
+			w.violate(31, "%s: attempt %d wrote %q and is kept with %q", name(r.id), n, run.log, got)
+		case run != nil && ended[n] && !bytes.Equal(run.log, got):
+			w.violate(31, "%s: attempt %d ended by its worker's word, wrote %q and is kept with %q", name(r.id), n, run.log, got)
 		}
 	}
 }

@@ -39,6 +39,7 @@ type run struct {
 	ended  bool
 	failed string // why; "" when it succeeded
 	output json.RawMessage
+	log    []byte // what the worker took
 }
 
 func newLedger(w *world) *ledger {
@@ -83,6 +84,13 @@ func (l *ledger) end(r *run, output json.RawMessage, failed string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	r.ended, r.output, r.failed = true, output, failed
+}
+
+// wrote notes what the worker took of the run's log.
+func (l *ledger) wrote(r *run, text string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	r.log = append(r.log, text...)
 }
 
 // running reports whether some living process still works on the attempt.

@@ -227,6 +227,7 @@ type shipper struct {
 	life   *life
 	mu     sync.Mutex
 	line   []*journal
+	unsent []chunk       // cut when the session ended
 	signal chan struct{} // capacity 1: the line is not empty
 	hurry  chan struct{} // capacity 1: do not linger
 }
@@ -345,5 +346,43 @@ func (s *shipper) hand(chunks []chunk) bool {
 		s.life.w.Log.Warn("hand in logs: trying again", "chunks", len(chunks), telemetry.Err, err)
 		tries.wait(s.life.ctx, s.life.w.Random)
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.unsent = append(s.unsent, chunks...)
 	return false
+}
+
+// rest hands in what attempts have written and a session that could not be renewed in time has not: it goes before their
+// end. It returns false when that is of no use any more.
+func (s *shipper) rest(ctx context.Context, as []*attempt) bool {
+	s.mu.Lock()
+	chunks := s.unsent
+	s.unsent = nil
+	s.mu.Unlock()
+	for _, a := range as {
+		a.mu.Lock()
+		j := a.log
+		a.mu.Unlock()
+		if j != nil {
+			chunks = append(chunks, j.cut()...)
+		}
+	}
+	var tries backoff
+	for len(chunks) > 0 {
+		n, size := 0, 0
+		for n < len(chunks) && size < shipMost {
+			size += len(chunks[n].Data)
+			n++
+		}
+		err := s.life.w.Handoff.Log(ctx, s.life.session, chunks[:n])
+		switch {
+		case errors.Is(err, handoff.ErrSessionLost) || ctx.Err() != nil:
+			return false
+		case err != nil:
+			tries.wait(ctx, s.life.w.Random)
+		default:
+			chunks = chunks[n:]
+		}
+	}
+	return true
 }

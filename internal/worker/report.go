@@ -102,6 +102,9 @@ func (r *reporter) lastWords(ctx context.Context) {
 				return
 			}
 		}
+		if !r.life.logs.rest(ctx, as) {
+			return
+		}
 		receipts, err := r.life.w.Handoff.Report(ctx, r.life.session, reports)
 		var again []*attempt
 		switch {
