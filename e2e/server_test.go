@@ -56,7 +56,7 @@ func serve(t *testing.T, dir string, args ...string) *serverProcess {
 		t.Fatal(err)
 	}
 	p := &serverProcess{exited: make(chan error, 1)}
-	p.cmd = exec.Command(path, append([]string{"server", "--listen", "127.0.0.1:0", "--state-dir", dir}, args...)...)
+	p.cmd = exec.Command(path, append([]string{"server", "--listen", "127.0.0.1:0", "--state-dir", dir, "--allow-degraded"}, args...)...)
 	stderr, err := p.cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -51,6 +51,9 @@ func (a *app) openRuntimes(stays bool) (all runtimes, forCode, forContainers []r
 			return nil, nil, nil, errors.Join(err, all.Close())
 		}
 		all = append(all, r)
+		if err := a.acceptable(r, stays); err != nil {
+			return nil, nil, nil, errors.Join(err, all.Close())
+		}
 		_, imaged := r.(runtime.Imaged)
 		if imaged {
 			forContainers = append(forContainers, r)
@@ -65,6 +68,20 @@ func (a *app) openRuntimes(stays bool) (all runtimes, forCode, forContainers []r
 		return nil, nil, nil, errors.Join(err, all.Close())
 	}
 	return all, forCode, forContainers, nil
+}
+
+// acceptable refuses to serve others, for as long as the process stays, with limits that hostile code can outrun, unless
+// whoever runs the process has said that they will do.
+func (a *app) acceptable(r runtime.Runtime, stays bool) error {
+	d, ok := r.(interface{ Degraded() error })
+	if !ok || !stays || a.config.text("allow_degraded") == "true" {
+		return nil
+	}
+	if err := d.Degraded(); err != nil {
+		return usage("this host gives the sandbox no cgroups (%v), so memory and processes would be limited by rlimits and a sampling watchdog only, which hostile code can outrun: "+
+			"run pawl as root, or as a systemd service with Delegate=yes; or accept it with --allow-degraded", err)
+	}
+	return nil
 }
 
 // missingRuntime checks that what runs here and nowhere else has the runtime that it needs.

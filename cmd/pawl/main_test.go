@@ -50,7 +50,7 @@ func environment(t *testing.T) []string {
 	t.Helper()
 	dir := t.TempDir()
 	return append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "PAWL_STATE_DIR="+filepath.Join(dir, "state"),
-		"PAWL_RUNTIME="+runtimeHere(), "XDG_CONFIG_HOME="+dir, "PAWL_SERVER=", "PAWL_TOKEN=", "PAWL_CONFIG=")
+		"PAWL_RUNTIME="+runtimeHere(), "PAWL_ALLOW_DEGRADED=true", "XDG_CONFIG_HOME="+dir, "PAWL_SERVER=", "PAWL_TOKEN=", "PAWL_CONFIG=")
 }
 
 // runtimeHere is the sandbox where there is one. The programs of these tests may be trusted.
@@ -88,6 +88,7 @@ func TestScripts(t *testing.T) {
 			env.Setenv("HOME", os.Getenv("HOME"))
 			env.Setenv("PAWL_STATE_DIR", filepath.Join(env.WorkDir, "state"))
 			env.Setenv("PAWL_RUNTIME", runtimeHere())
+			env.Setenv("PAWL_ALLOW_DEGRADED", "true") // what these scripts run may be trusted
 			env.Setenv("XDG_CONFIG_HOME", filepath.Join(env.WorkDir, "config"))
 			env.Setenv("ROOT", root)
 			return nil

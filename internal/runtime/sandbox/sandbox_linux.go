@@ -77,6 +77,14 @@ func New(o Options) (runtime.Runtime, error) {
 // Name returns "sandbox".
 func (r *Runtime) Name() string { return Name }
 
+// Degraded says why limits are held by rlimits and the watchdog instead of cgroups; nil where they are not.
+func (r *Runtime) Degraded() error {
+	if r.cgroups != nil {
+		return nil
+	}
+	return r.whyNot
+}
+
 // Isolation returns runtime.Contained.
 func (r *Runtime) Isolation() runtime.Isolation { return runtime.Contained }
 
