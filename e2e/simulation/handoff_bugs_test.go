@@ -175,6 +175,7 @@ type crooked struct {
 	update   func(*crooked, context.Context, func(context.Context, store.Tx) error) error
 	events   func([]flow.Event) []flow.Event
 	late     bool // late events overwrite what has ended
+	bare     bool // what has ended has lost its input
 	finished time.Duration
 }
 
@@ -203,6 +204,9 @@ func (c *crooked) Events(ctx context.Context, id flow.ID, after int64, n int) ([
 
 func (c *crooked) Get(ctx context.Context, id flow.ID) (*flow.Execution, error) {
 	x, err := c.Store.Get(ctx, id)
+	if err == nil && c.bare && x.Stage.Terminal() {
+		x.Input = nil
+	}
 	if err != nil || !c.late {
 		return x, err
 	}

@@ -53,8 +53,32 @@ func (w *world) judge() {
 			return
 		}
 	}
+	w.judgeRedriven()
 	if left, err := w.view.Keys(w.ctx, 10); err != nil || len(left) > 0 {
 		w.violate(35, "keys are still held at the end: %v %v", left, err)
+	}
+}
+
+// judgeRedriven looks at what was run again: what has not completed keeps why, and all that it takes to run it again.
+func (w *world) judgeRedriven() {
+	for _, r := range w.load.redriven {
+		old, err := w.base.Get(w.ctx, r.old)
+		if errors.Is(err, store.ErrNotFound) {
+			continue // its time was over
+		}
+		if err != nil || old.Outcome == nil || old.Outcome.Error == nil || old.Outcome.Error.Code == "" {
+			w.violate(29, "%s was run again and does not say why it ended: %+v, %v", name(r.old), old, err)
+			return
+		}
+		again, err := w.base.Get(w.ctx, r.again)
+		if errors.Is(err, store.ErrNotFound) {
+			continue
+		}
+		if err != nil || again.Action != old.Action || again.Version != old.Version || again.Kind != old.Kind || again.Key != old.Key ||
+			!bytes.Equal(again.Input, old.Input) || !bytes.Equal(again.With, old.With) || !reflect.DeepEqual(again.Retry, old.Retry) {
+			w.violate(29, "%s was run again as %s, which asks for something else: %+v, not %+v, %v", name(r.old), name(r.again), again, old, err)
+			return
+		}
 	}
 }
 

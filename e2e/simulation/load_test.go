@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -27,6 +28,8 @@ type load struct {
 	begun   int
 	waiting map[string]bool // clients without an answer
 	keys    map[string]flow.ID
+
+	redriven []redriven
 }
 
 func newLoad(w *world) *load {
@@ -134,6 +137,8 @@ func (l *load) next() bool {
 	var do func(ctx context.Context)
 	if n := r.IntN(1000); l.begun > 2 && r.IntN(6) == 0 {
 		do = func(ctx context.Context) { l.cancel(ctx, key, n) }
+	} else if l.begun > 3 && r.IntN(8) == 0 {
+		do = func(ctx context.Context) { l.redrive(ctx, key, n) }
 	} else {
 		subs := []engine.Submission{l.submission()}
 		for subs[0].IdempotencyKey != "" && r.IntN(3) == 0 || subs[0].Key != "" && len(subs) < 5 && r.IntN(3) > 0 {
@@ -311,6 +316,31 @@ func (l *load) cancelID(ctx context.Context, key string, id flow.ID) {
 		time.Sleep(time.Duration(1 + w.noise("cancel", key, n)*float64(3*time.Second)))
 	}
 }
+
+// redrive is a client that runs again what has not completed. When no answer comes it may have been run again all the same.
+func (l *load) redrive(ctx context.Context, key string, n int) {
+	target := l.w.shadow.pick(n, func(r *row) bool { return r.x.Place == flow.Finished && r.x.Stage != flow.Completed })
+	if target == nil {
+		return
+	}
+	if x, err := l.w.base.Get(ctx, target.id); err != nil || x.Timeout == 0 && bytes.Contains(x.Input, []byte("hang")) {
+		return // it would be for its client to cancel it once more
+	}
+	var id flow.ID
+	err := l.call(ctx, key, func(ctx context.Context, e *engine.Engine) (err error) {
+		id, err = e.Retry(ctx, target.id)
+		return err
+	})
+	if err == nil {
+		l.w.shadow.accepted(id)
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.redriven = append(l.redriven, redriven{target.id, id})
+	}
+}
+
+// redriven is an execution that was run again.
+type redriven struct{ old, again flow.ID }
 
 // call sends a client's request to some engine and brings the answer back.
 func (l *load) call(ctx context.Context, key string, do func(context.Context, *engine.Engine) error) error {

@@ -162,6 +162,7 @@ var bugs = []bug{
 	{name: "successor is created twice", invariant: []int{17, 19}, tx: twisted(twist{progress: hide, apply: renumber})},
 	{name: "retention takes what has just ended", invariant: []int{31}, store: bent(crooked{finished: time.Hour}),
 		tune: func(p *plan) { p.Retention = 10 * time.Second }},
+	{name: "what has ended loses its input", invariant: []int{29}, store: bent(crooked{bare: true})},
 	{name: "reader sees a gap", invariant: []int{7}, store: bent(crooked{events: func(es []flow.Event) []flow.Event {
 		if len(es) > 3 {
 			es = slices.Delete(es, 2, 3)
