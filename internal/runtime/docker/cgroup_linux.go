@@ -17,6 +17,7 @@ func signalName(n int64) string { return unix.SignalName(unix.Signal(n)) }
 type cgroup struct {
 	memory, cpu string // directories
 	unified     bool
+	alarm       *alarm // nil with version 2
 }
 
 // findCgroup looks for the cgroup of a container where engines put them: with the cgroupfs driver in "docker", with the
@@ -33,7 +34,7 @@ func findCgroup(id string) *cgroup {
 		}
 		for _, controller := range []string{"cpuacct", "cpu,cpuacct"} {
 			if cpu := filepath.Join(root, controller, name); has(cpu, "cpuacct.usage") {
-				return &cgroup{memory: memory, cpu: cpu}
+				return &cgroup{memory: memory, cpu: cpu, alarm: setAlarm(memory)}
 			}
 		}
 	}
@@ -59,6 +60,15 @@ func (c *cgroup) read() reading {
 		peak:     number(filepath.Join(c.memory, "memory.max_usage_in_bytes")),
 		oomKills: field(filepath.Join(c.memory, "memory.oom_control"), "oom_kill"),
 	}
+}
+
+// last says whether there was a memory kill, however short the time for reading counters was, and lets go of the cgroup.
+func (c *cgroup) last() (killed bool) {
+	if c.alarm == nil {
+		return false
+	}
+	defer c.alarm.close()
+	return c.alarm.rang()
 }
 
 func number(path string) int64 {

@@ -288,6 +288,13 @@ func TestOutOfMemory(t *testing.T) {
 	if seen[runtime.OOM] != 20 {
 		t.Errorf("%v", seen)
 	}
+	for _, memory := range []int64{24 << 20, 256 << 20} { // the end of a cgroup is no memory kill
+		result, _ := finish(t, r, runtime.Spec{Argv: []string{"sh", "-c", "exit 137"}, Container: &runtime.Container{Image: testImage},
+			Limits: runtime.Limits{Memory: memory}})
+		if result.Verdict != runtime.NonzeroExit || result.ExitCode != 137 {
+			t.Errorf("%+v", result)
+		}
+	}
 }
 
 // A program that is fed while it runs answers while it runs.

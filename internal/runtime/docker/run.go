@@ -117,6 +117,7 @@ func (n *run) start(ctx context.Context) (err error) {
 	unwatch := n.watch() // a short program has ended before the engine says that it began
 	if _, err := r.engine.ContainerStart(begun, n.id, client.ContainerStartOptions{}); err != nil {
 		unwatch()
+		n.usage.close()
 		return r.refused("start the container", err)
 	}
 	n.started = time.Now()
@@ -168,6 +169,7 @@ func (n *run) supervise(stop func()) {
 	defer close(n.done)
 	defer n.forget()
 	defer stop()
+	defer n.usage.close()
 	limits := n.spec.Limits
 	wall := time.AfterFunc(limits.Wall-time.Since(n.started), func() {
 		n.end(runtime.Timeout, fmt.Sprintf("ran longer than the limit of %v", limits.Wall))
@@ -296,7 +298,7 @@ func (n *run) judge(code int64) error {
 	if err != nil {
 		return n.runtime.refused("ask how the container ended", err)
 	}
-	seen := n.usage.last()
+	seen := n.usage.close()
 	r.CPU, r.PeakMemory = seen.cpu, seen.peak
 	state := found.Container.State
 	if state != nil && (state.Dead || state.Status == container.StateRemoving) && n.ended.Load().verdict == "" {

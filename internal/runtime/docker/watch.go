@@ -29,6 +29,7 @@ type usage struct {
 	mu     sync.Mutex
 	cgroup *cgroup
 	most   reading
+	closed bool
 }
 
 func newUsage(r *Runtime, id string) *usage { return &usage{runtime: r, id: id} }
@@ -37,7 +38,7 @@ func newUsage(r *Runtime, id string) *usage { return &usage{runtime: r, id: id} 
 func (u *usage) look() bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.cgroup == nil {
+	if u.cgroup == nil && !u.closed {
 		u.cgroup = findCgroup(u.id)
 	}
 	if u.cgroup == nil {
@@ -81,9 +82,20 @@ func (u *usage) last() reading {
 	return u.most
 }
 
+// close takes the last reading, when the program has ended; nothing may be read afterwards.
+func (u *usage) close() reading {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if c := u.cgroup; c != nil && !u.closed && c.last() {
+		u.most.oomKills = max(u.most.oomKills, 1)
+	}
+	u.closed = true
+	return u.most
+}
+
 const (
 	closestLook  = 5 * time.Millisecond
-	farthestLook = 100 * time.Millisecond
+	farthestLook = 20 * time.Millisecond
 	askEvery     = time.Second // an engine takes a while to answer
 	diskEvery    = 200 * time.Millisecond
 )
