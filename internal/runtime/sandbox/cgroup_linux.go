@@ -21,7 +21,8 @@ import (
 const (
 	initMemory = 8 << 20
 	initTasks  = 10
-	initSpare  = 3 // threads among them that wait until they are needed
+	initSpare  = 3                     // threads among them that wait until they are needed
+	initCPU    = 20 * time.Millisecond // more than it uses itself in a run's cgroups
 )
 
 // cgroups is where on this host limits can be had. It is nil where they cannot.

@@ -159,6 +159,8 @@ func (n *run) conclude(exit pid1.Message, usage syscall.Rusage) {
 	if n.cgroup != nil {
 		if exit.Kind != pid1.Exited {
 			r.CPU = max(r.CPU, n.cgroup.cpu())
+		} else { // children that nobody waited for are in no process's usage
+			r.CPU = max(r.CPU, n.cgroup.cpu()-initCPU)
 		}
 		found.oomKills = n.cgroup.oomKills()
 		if peak := n.cgroup.peakMemory(); peak > 0 {

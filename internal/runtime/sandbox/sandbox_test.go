@@ -237,3 +237,31 @@ func TestTwoRuntimes(t *testing.T) {
 		defer run.Kill("the test is over")
 	}
 }
+
+// TestUnpaidCPU counts what a child used that nobody waited for, though the program ended by itself.
+func TestUnpaidCPU(t *testing.T) {
+	python, err := exec.LookPath("/usr/bin/python3")
+	if err != nil {
+		t.Skip("there is no /usr/bin/python3")
+	}
+	r := factory(Options{})(t)
+	defer r.Close()
+	if r.(*Runtime).Degraded() != nil {
+		t.Skip("without cgroups nobody counts it")
+	}
+	run, err := r.Start(t.Context(), runtime.Spec{Argv: []string{python, "-c", `
+import os, signal, time
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+if os.fork() == 0:
+    while time.process_time() < 0.3: pass
+    os._exit(0)
+try: os.wait()
+except ChildProcessError: pass
+`}, Env: []string{"PATH=/usr/bin:/bin"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if result := run.Wait(); result.Verdict != runtime.OK || result.CPU < 300*1e6-initCPU {
+		t.Errorf("%s %s: counted %v of CPU time; the child alone used 300ms", result.Verdict, result.Reason, result.CPU)
+	}
+}
