@@ -292,10 +292,22 @@ func (e *Engine) recover(ctx context.Context, session flow.ID, reason string) er
 		if err != nil || !more {
 			return err
 		}
+		select { // for fresh work
+		case <-time.After(e.jittered(recoverBreathe)):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
 }
 
-const recoverBatch = 200
+const (
+	// recoverBatch and recoverBreathe bound what the recovery of a session that held very many executions costs everybody
+	// else: a transaction of a millisecond or two, every few milliseconds. That is some thousands a second.
+	recoverBatch   = 25
+	recoverBreathe = 5 * time.Millisecond
+	// unstartedPage is how many executions of a session are looked at in one transaction. Most are left as they are.
+	unstartedPage = 200
+)
 
 // ended is when the lease of a session that is being recovered has run out: before every claim.
 var ended = time.Unix(0, 0).UTC()
@@ -443,7 +455,7 @@ func (e *Engine) recoverUnstartedOf(ctx context.Context, session flow.ID) error 
 			if err := t.flush(ctx); err != nil {
 				return err
 			}
-			xs, err := t.tx.OwnedBy(ctx, session, after, recoverBatch)
+			xs, err := t.tx.OwnedBy(ctx, session, after, unstartedPage)
 			if err != nil {
 				return fmt.Errorf("find the session's executions: %w", err)
 			}
@@ -461,7 +473,7 @@ func (e *Engine) recoverUnstartedOf(ctx context.Context, session flow.ID) error 
 			}
 			return nil
 		})
-		if err != nil || n < recoverBatch {
+		if err != nil || n < unstartedPage {
 			return err
 		}
 		after = last
