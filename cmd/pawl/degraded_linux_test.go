@@ -33,7 +33,11 @@ func TestDegradedHostIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	pawl := filepath.Join(dir, "pawl")
-	if err := os.WriteFile(pawl, self, 0o755); err != nil {
+	// A process forked meanwhile would hold the file open for writing, and such a file cannot be executed.
+	syscall.ForkLock.RLock()
+	err = os.WriteFile(pawl, self, 0o755)
+	syscall.ForkLock.RUnlock()
+	if err != nil {
 		t.Fatal(err)
 	}
 	server := func(args ...string) *exec.Cmd {

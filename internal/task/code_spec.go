@@ -151,7 +151,8 @@ const typingTime = 10 * time.Minute
 
 func (e *evaluation) stdin(ctx context.Context) (io.ReadCloser, error) {
 	if e.code.Interactive {
-		ctx, stop := context.WithCancel(ctx)
+		// A stop ends the program by killing it. Were its input to end first, it could end by itself and hide the kill.
+		ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
 		return live{e.task.Input(ctx), stop}, nil
 	}
 	f, err := e.content(ctx, e.code.Stdin, "stdin")

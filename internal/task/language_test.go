@@ -126,7 +126,11 @@ func TestLanguagesUnprivileged(t *testing.T) {
 		t.Fatal(err)
 	}
 	binary := filepath.Join(dir, "task.test")
-	if err := os.WriteFile(binary, self, 0o755); err != nil {
+	// A process forked meanwhile would hold the file open for writing, and such a file cannot be executed.
+	syscall.ForkLock.RLock()
+	err = os.WriteFile(binary, self, 0o755)
+	syscall.ForkLock.RUnlock()
+	if err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), binary, "-test.run=^(TestLanguages|TestUnreadableMount)$/^([a-fh-z].*)$", "-test.v")
