@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -58,6 +59,17 @@ func profiles(t *testing.T, all ...task.Profile) *task.Languages {
 	return languages
 }
 
+// writeProgram writes a file that is about to be executed. A process forked meanwhile would hold it open for writing, and
+// such a file cannot be executed.
+func writeProgram(t *testing.T, path string, content []byte) {
+	t.Helper()
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	if err := os.WriteFile(path, content, 0o755); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // tool makes a program that runs what it is given as a shell script.
 func tool(t *testing.T) string {
 	t.Helper()
@@ -67,9 +79,7 @@ func tool(t *testing.T) string {
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	path := filepath.Join(dir, "mysh")
-	if err := os.WriteFile(path, []byte("#!/bin/sh\n[ \"$1\" = --version ] && echo mysh 7.5 && exit\nexec /bin/sh \"$@\"\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	writeProgram(t, path, []byte("#!/bin/sh\n[ \"$1\" = --version ] && echo mysh 7.5 && exit\nexec /bin/sh \"$@\"\n"))
 	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}

@@ -126,13 +126,7 @@ func TestLanguagesUnprivileged(t *testing.T) {
 		t.Fatal(err)
 	}
 	binary := filepath.Join(dir, "task.test")
-	// A process forked meanwhile would hold the file open for writing, and such a file cannot be executed.
-	syscall.ForkLock.RLock()
-	err = os.WriteFile(binary, self, 0o755)
-	syscall.ForkLock.RUnlock()
-	if err != nil {
-		t.Fatal(err)
-	}
+	writeProgram(t, binary, self)
 	cmd := exec.CommandContext(t.Context(), binary, "-test.run=^(TestLanguages|TestUnreadableMount)$/^([a-fh-z].*)$", "-test.v")
 	cmd.Dir = dir
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "TMPDIR=" + dir}
