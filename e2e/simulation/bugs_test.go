@@ -171,11 +171,11 @@ func (t *twist) OwnedBy(ctx context.Context, session, after flow.ID, n int) ([]*
 	return xs, err
 }
 
-func (t *twist) Ordered(ctx context.Context, session flow.ID) ([]*flow.Execution, error) {
+func (t *twist) Ordered(ctx context.Context, sessions []flow.ID) ([]*flow.Execution, error) {
 	if t.ordered {
 		return nil, nil
 	}
-	return t.Tx.Ordered(ctx, session)
+	return t.Tx.Ordered(ctx, sessions)
 }
 
 func (t *twist) LockSession(ctx context.Context, id flow.ID) (store.Session, error) {

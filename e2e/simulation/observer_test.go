@@ -65,12 +65,14 @@ func (o *observer) OpenSession(ctx context.Context, s store.Session) error {
 	return err
 }
 
-func (o *observer) RenewSession(ctx context.Context, id flow.ID, now, expires time.Time) (bool, error) {
-	ok, err := o.Tx.RenewSession(ctx, id, now, expires)
-	if err == nil && ok {
-		o.writes = append(o.writes, write{renewed: &renewal{id, expires}})
+func (o *observer) RenewSessions(ctx context.Context, ids []flow.ID, now, expires time.Time) ([]flow.ID, error) {
+	renewed, err := o.Tx.RenewSessions(ctx, ids, now, expires)
+	if err == nil {
+		for _, id := range renewed {
+			o.writes = append(o.writes, write{renewed: &renewal{id, expires}})
+		}
 	}
-	return ok, err
+	return renewed, err
 }
 
 func (o *observer) ExpireEmbedded(ctx context.Context, now time.Time) error {

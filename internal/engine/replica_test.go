@@ -104,7 +104,7 @@ func TestNoClaimAfterRecoveryBegan(t *testing.T) {
 	h := r.worker()
 	r.submit(Submission{Action: "noop"})
 	err := r.store.Update(r.ctx, func(ctx context.Context, tx store.Tx) error {
-		_, err := tx.RenewSession(ctx, h.session, time.Time{}, ended)
+		_, err := tx.RenewSessions(ctx, []flow.ID{h.session}, time.Time{}, ended)
 		return err
 	})
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 type desk struct {
 	mu    sync.Mutex
 	known map[flow.ID]*seat
-	next  chan struct{} // what beat returns; nil when no renewal waits
+	next  *renewals // those that wait to go together; nil when none does
 }
 
 type seat struct {
@@ -95,43 +95,6 @@ func (d *desk) orderAll() {
 	}
 }
 
-// Renewals wait for each other so long, to go in one transaction: a thousand workers that have nothing to do would cost a
-// hundred transactions a second. It is next to nothing of a lease.
-const (
-	beatEvery     = 250 * time.Millisecond
-	beatsPerLease = 100
-)
-
-// again reports whether a session has been renewed at this replica before. Its first renewal is waited for.
-func (d *desk) again(id flow.ID) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	s := d.known[id]
-	if s == nil {
-		return true
-	}
-	was := s.renewed
-	s.renewed = true
-	return was
-}
-
-// beat is closed when the renewals that have been gathered are to go.
-func (d *desk) beat(within time.Duration) <-chan struct{} {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.next == nil {
-		next := make(chan struct{})
-		d.next = next
-		time.AfterFunc(within, func() {
-			d.mu.Lock()
-			defer d.mu.Unlock()
-			d.next = nil
-			close(next)
-		})
-	}
-	return d.next
-}
-
 // sweep forgets sessions that have been known since before a moment and are not alive: other replicas have ended them.
 func (d *desk) sweep(alive map[flow.ID]bool, before time.Time) {
 	d.mu.Lock()
@@ -173,26 +136,16 @@ func (e *Engine) Open(ctx context.Context, s handoff.Session) (flow.ID, error) {
 
 // Renew implements handoff.Handoff.
 func (e *Engine) Renew(ctx context.Context, session flow.ID) (handoff.Renewal, error) {
-	if e.sessions.again(session) {
-		select {
-		case <-e.sessions.beat(min(beatEvery, e.opts.Lease/beatsPerLease)):
-		case <-ctx.Done():
-			return handoff.Renewal{}, ctx.Err()
-		}
+	r := e.joinRenewals(session)
+	select {
+	case <-r.done:
+	case <-ctx.Done():
+		return handoff.Renewal{}, ctx.Err()
 	}
-	var orders []handoff.Order
-	alive := false
-	err := e.askAside(ctx, func(ctx context.Context, t *turn) (err error) {
-		alive, err = t.tx.RenewSession(ctx, session, t.now, t.now.Add(e.opts.Lease))
-		if err != nil || !alive {
-			return err
-		}
-		orders, err = t.orders(ctx, session)
-		return err
-	})
-	if err != nil {
-		return handoff.Renewal{}, sessionError(err)
+	if r.err != nil {
+		return handoff.Renewal{}, sessionError(r.err)
 	}
+	orders, alive := r.alive[session]
 	if !alive {
 		e.sessions.drop(session)
 		return handoff.Renewal{}, handoff.ErrSessionLost
@@ -221,32 +174,33 @@ func (e *Engine) Orders(ctx context.Context, session flow.ID) ([]handoff.Order, 
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
-		var orders []handoff.Order
+		var orders map[flow.ID][]handoff.Order
 		err = e.askAside(ctx, func(ctx context.Context, t *turn) (err error) {
-			orders, err = t.orders(ctx, session)
+			orders, err = t.orders(ctx, []flow.ID{session})
 			return err
 		})
 		if err != nil {
 			return nil, sessionError(err)
 		}
-		if len(orders) > 0 {
-			return orders, nil
+		if len(orders[session]) > 0 {
+			return orders[session], nil
 		}
 	}
 }
 
-func (t *turn) orders(ctx context.Context, session flow.ID) ([]handoff.Order, error) {
+// orders are the outstanding ones to sessions, by session.
+func (t *turn) orders(ctx context.Context, sessions []flow.ID) (map[flow.ID][]handoff.Order, error) {
 	if err := t.flush(ctx); err != nil {
 		return nil, err
 	}
-	xs, err := t.tx.Ordered(ctx, session)
+	xs, err := t.tx.Ordered(ctx, sessions)
 	if err != nil {
 		return nil, fmt.Errorf("read orders: %w", err)
 	}
-	orders := make([]handoff.Order, len(xs))
-	for i, x := range xs {
+	orders := make(map[flow.ID][]handoff.Order, len(sessions))
+	for _, x := range xs {
 		c := x.State.Cancel
-		orders[i] = handoff.Order{Execution: x.ID, Attempt: x.Attempt, As: c.As, Code: c.Code, Reason: c.Reason}
+		orders[x.Owner] = append(orders[x.Owner], handoff.Order{Execution: x.ID, Attempt: x.Attempt, As: c.As, Code: c.Code, Reason: c.Reason})
 	}
 	return orders, nil
 }
@@ -267,7 +221,7 @@ func (e *Engine) recover(ctx context.Context, session flow.ID, reason string) er
 			if err := t.flush(ctx); err != nil {
 				return err
 			}
-			if _, err := t.tx.RenewSession(ctx, session, time.Time{}, ended); err != nil {
+			if _, err := t.tx.RenewSessions(ctx, []flow.ID{session}, time.Time{}, ended); err != nil {
 				return fmt.Errorf("end the lease: %w", err)
 			}
 			xs, err := t.tx.OwnedBy(ctx, session, flow.ID{}, recoverBatch)

@@ -168,8 +168,9 @@ type ChildOutcome struct {
 type Sessions interface {
 	// OpenSession stores a new session, expiring at s.ExpiresAt.
 	OpenSession(ctx context.Context, s Session) error
-	// RenewSession moves the expiry of a session that has not expired at now, and reports whether there was one.
-	RenewSession(ctx context.Context, id flow.ID, now, expires time.Time) (bool, error)
+	// RenewSessions moves the expiry of those sessions that have not expired at now, and returns which they are, in any
+	// order.
+	RenewSessions(ctx context.Context, ids []flow.ID, now, expires time.Time) ([]flow.ID, error)
 	// LockSession loads a session.
 	LockSession(ctx context.Context, id flow.ID) (Session, error)
 	// DropSession forgets a session; its executions are the caller's to recover.
@@ -181,8 +182,8 @@ type Sessions interface {
 	ExpireEmbedded(ctx context.Context, now time.Time) error
 	// OwnedBy locks up to n executions that the session holds, in order of id, beyond after.
 	OwnedBy(ctx context.Context, session, after flow.ID, n int) ([]*flow.Execution, error)
-	// Ordered returns the executions of the session that have an outstanding order to end.
-	Ordered(ctx context.Context, session flow.ID) ([]*flow.Execution, error)
+	// Ordered returns the executions of the sessions that have an outstanding order to end.
+	Ordered(ctx context.Context, sessions []flow.ID) ([]*flow.Execution, error)
 }
 
 // Session is one life of one worker process.

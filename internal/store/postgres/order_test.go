@@ -117,11 +117,8 @@ func lockOwned(session flow.ID) step {
 
 func renew(session flow.ID) step {
 	return func(ctx context.Context, tx store.Tx) error {
-		ok, err := tx.RenewSession(ctx, session, time.Time{}, time.Now().Add(time.Hour))
-		if err == nil && !ok {
-			err = fmt.Errorf("session %s is gone", session)
-		}
-		return err
+		renewed, err := tx.RenewSessions(ctx, []flow.ID{session}, time.Time{}, time.Now().Add(time.Hour))
+		return counted("sessions", len(renewed), 1, err)
 	}
 }
 

@@ -16,12 +16,12 @@ const sessionColumns = `id, name, embedded, queues, kinds, slots, started_at, ex
 var (
 	qOpenSession = sql(`INSERT INTO {s}.sessions (` + sessionColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`)
 
-	qRenewSession = sql(`UPDATE {s}.sessions SET expires_at = $3 WHERE id = (SELECT id FROM {s}.sessions WHERE id = $1 AND expires_at > $2
-		FOR UPDATE SKIP LOCKED) RETURNING 1`)
+	qRenewSessions = sql(`UPDATE {s}.sessions SET expires_at = $3 WHERE id = ANY (ARRAY(SELECT id FROM {s}.sessions
+		WHERE id = ANY ($1::uuid[]) AND expires_at > $2 FOR UPDATE SKIP LOCKED)) RETURNING id`)
 
 	qSession = sql(`SELECT ` + sessionColumns + ` FROM {s}.sessions WHERE id = $1 FOR SHARE SKIP LOCKED`)
 
-	qSessionAt = sql(`SELECT 1 FROM {s}.sessions WHERE id = $1 AND expires_at > $2`)
+	qSessionsAt = sql(`SELECT 1 FROM {s}.sessions WHERE id = ANY ($1::uuid[]) AND expires_at > $2 LIMIT 1`)
 
 	qDropSession = sql(`DELETE FROM {s}.sessions WHERE id = $1`)
 
@@ -33,7 +33,7 @@ var (
 
 	qOwned = sql(`SELECT l.id FROM {s}.live l WHERE l.owner = $1 AND l.id > $2 ORDER BY l.id LIMIT $3`)
 
-	qOrdered = sql(`SELECT ` + liveColumns + ` FROM {s}.live l WHERE l.owner = $1 AND l.ordered`)
+	qOrdered = sql(`SELECT ` + liveColumns + ` FROM {s}.live l WHERE l.owner = ANY ($1::uuid[]) AND l.ordered`)
 )
 
 // OpenSession implements store.Sessions.
@@ -46,28 +46,29 @@ func (t *tx) OpenSession(ctx context.Context, s store.Session) error {
 	return nil
 }
 
-// RenewSession implements store.Sessions.
-func (t *tx) RenewSession(ctx context.Context, id flow.ID, now, expires time.Time) (bool, error) {
-	renewed := false
-	t.asked = append(t.asked, locks{sessions: []flow.ID{id}})
-	a := t.args().id(id).int(row.Micros(now)).int(row.Micros(expires))
-	err := t.ask(ctx, qRenewSession, a, func(*rows) error {
-		renewed = true
+// RenewSessions implements store.Sessions.
+func (t *tx) RenewSessions(ctx context.Context, ids []flow.ID, now, expires time.Time) ([]flow.ID, error) {
+	var renewed []flow.ID
+	t.asked = append(t.asked, locks{sessions: ids})
+	a := t.args().ids(ids).int(row.Micros(now)).int(row.Micros(expires))
+	err := t.ask(ctx, qRenewSessions, a, func(r *rows) error {
+		renewed = append(renewed, r.id())
 		return nil
 	})
-	if err == nil && !renewed {
-		err = t.unlessThere(ctx, id, now)
+	if err == nil && len(renewed) < len(ids) {
+		passed := slices.DeleteFunc(slices.Clone(ids), func(id flow.ID) bool { return slices.Contains(renewed, id) })
+		err = t.unlessThere(ctx, passed, now)
 	}
 	if err != nil {
-		return false, fmt.Errorf("renew session %s: %w", id.Text(flow.SessionPrefix), err)
+		return nil, fmt.Errorf("renew %d sessions: %w", len(ids), err)
 	}
 	return renewed, nil
 }
 
-// unlessThere gives up when a session that could not be locked is there, and has not expired at now.
-func (t *tx) unlessThere(ctx context.Context, id flow.ID, now time.Time) error {
+// unlessThere gives up when one of the sessions that could not be locked is there, and has not expired at now.
+func (t *tx) unlessThere(ctx context.Context, ids []flow.ID, now time.Time) error {
 	there := false
-	err := t.ask(ctx, qSessionAt, t.args().id(id).int(row.Micros(now)), func(*rows) error {
+	err := t.ask(ctx, qSessionsAt, t.args().ids(ids).int(row.Micros(now)), func(*rows) error {
 		there = true
 		return nil
 	})
@@ -84,7 +85,7 @@ func (t *tx) LockSession(ctx context.Context, id flow.ID) (store.Session, error)
 	t.asked = append(t.asked, locks{sessions: []flow.ID{id}})
 	err := t.ask(ctx, qSession, t.args().id(id), readSession(&all))
 	if err == nil && len(all) == 0 {
-		err = t.unlessThere(ctx, id, time.Time{})
+		err = t.unlessThere(ctx, []flow.ID{id}, time.Time{})
 	}
 	if err != nil {
 		return store.Session{}, fmt.Errorf("lock session %s: %w", id.Text(flow.SessionPrefix), err)
@@ -149,15 +150,15 @@ func (t *tx) OwnedBy(ctx context.Context, session, after flow.ID, n int) ([]*flo
 }
 
 // Ordered implements store.Sessions.
-func (t *tx) Ordered(ctx context.Context, session flow.ID) ([]*flow.Execution, error) {
+func (t *tx) Ordered(ctx context.Context, sessions []flow.ID) ([]*flow.Execution, error) {
 	var all []*flow.Execution
-	err := t.ask(ctx, qOrdered, t.args().id(session), func(r *rows) error {
+	err := t.ask(ctx, qOrdered, t.args().ids(sessions), func(r *rows) error {
 		x, _, err := r.live(false)
 		all = append(all, x)
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("find orders to session %s: %w", session.Text(flow.SessionPrefix), err)
+		return nil, fmt.Errorf("find orders to %d sessions: %w", len(sessions), err)
 	}
 	return all, nil
 }

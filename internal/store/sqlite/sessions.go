@@ -56,12 +56,18 @@ func (t *tx) OpenSession(_ context.Context, s store.Session) error {
 	return nil
 }
 
-// RenewSession implements store.Sessions.
-func (t *tx) RenewSession(_ context.Context, id flow.ID, now, expires time.Time) (bool, error) {
-	if err := t.c.use(qRenewSession).int(row.Micros(expires)).id(id).int(row.Micros(now)).run(); err != nil {
-		return false, fmt.Errorf("renew session %s: %w", id.Text(flow.SessionPrefix), err)
+// RenewSessions implements store.Sessions.
+func (t *tx) RenewSessions(_ context.Context, ids []flow.ID, now, expires time.Time) ([]flow.ID, error) {
+	var renewed []flow.ID
+	for _, id := range ids {
+		if err := t.c.use(qRenewSession).int(row.Micros(expires)).id(id).int(row.Micros(now)).run(); err != nil {
+			return nil, fmt.Errorf("renew session %s: %w", id.Text(flow.SessionPrefix), err)
+		}
+		if t.c.changes() == 1 {
+			renewed = append(renewed, id)
+		}
 	}
-	return t.c.changes() == 1, nil
+	return renewed, nil
 }
 
 // LockSession implements store.Sessions.
@@ -107,8 +113,16 @@ func (t *tx) OwnedBy(_ context.Context, session, after flow.ID, n int) ([]*flow.
 }
 
 // Ordered implements store.Sessions.
-func (t *tx) Ordered(_ context.Context, session flow.ID) ([]*flow.Execution, error) {
-	return t.chosen(t.c.use(qOrdered).id(session), store.WithoutPayload)
+func (t *tx) Ordered(_ context.Context, sessions []flow.ID) ([]*flow.Execution, error) {
+	var all []*flow.Execution
+	for _, id := range sessions {
+		xs, err := t.chosen(t.c.use(qOrdered).id(id), store.WithoutPayload)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, xs...)
+	}
+	return all, nil
 }
 
 // sessions reads rows of sessionColumns.

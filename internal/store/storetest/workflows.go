@@ -191,8 +191,10 @@ func sessions(b *bench) {
 		_, err := t.LockSession(ctx, flow.ID{3})
 		return err
 	}), store.ErrNotFound)
-	renew := func(id flow.ID, now, expires time.Time) bool {
-		return inTx(b, func(ctx context.Context, t store.Tx) (bool, error) { return t.RenewSession(ctx, id, now, expires) })
+	renew := func(now, expires time.Time, ids ...flow.ID) []flow.ID {
+		return asSet(inTx(b, func(ctx context.Context, t store.Tx) ([]flow.ID, error) {
+			return t.RenewSessions(ctx, ids, now, expires)
+		}))
 	}
 	live := func(now time.Time) int {
 		all, err := b.s.LiveSessions(b.ctx(), now)
@@ -203,15 +205,18 @@ func sessions(b *bench) {
 		return inTx(b, func(ctx context.Context, t store.Tx) ([]store.Session, error) { return t.Expired(ctx, now, n) })
 	}
 	end := one.ExpiresAt
-	equal(b, "renewal in time", renew(one.ID, end.Add(-time.Microsecond), end.Add(time.Second)), true)
+	equal(b, "renewal in time", renew(end.Add(-time.Microsecond), end.Add(time.Second), one.ID), []flow.ID{one.ID})
 	end = end.Add(time.Second)
 	equal(b, "expired a moment before the end", len(expired(end.Add(-time.Microsecond), 9)), 0)
 	equal(b, "live a moment before the end", live(end.Add(-time.Microsecond)), 2)
 	one.ExpiresAt = end
 	equal(b, "expired at the end", expired(end, 9), []store.Session{one})
 	equal(b, "live at the end", live(end), 1)
-	equal(b, "renewal at the end", renew(one.ID, end, end.Add(time.Hour)), false)
-	equal(b, "renewal of the unknown", renew(flow.ID{3}, end, end.Add(time.Hour)), false)
+	equal(b, "renewal at the end, and of the unknown", len(renew(end, end.Add(time.Hour), one.ID, flow.ID{3})), 0)
+	two.ExpiresAt = two.ExpiresAt.Add(time.Second)
+	equal(b, "renewal of several", renew(end, two.ExpiresAt, flow.ID{3}, two.ID, one.ID), []flow.ID{two.ID})
+	equal(b, "what was renewed beside others", get(two.ID), two)
+	equal(b, "what was not", get(one.ID), one)
 	b.update(func(ctx context.Context, t store.Tx) error { return t.ExpireEmbedded(ctx, end) })
 	equal(b, "live after the embedded ones were expired", live(end), 0)
 	equal(b, "expired, one at a time", len(expired(end, 1)), 1)
@@ -225,10 +230,10 @@ func sessions(b *bench) {
 // ownership checks what is found by its owner.
 func ownership(b *bench) {
 	mine, others := flow.ID{1}, flow.ID{2}
-	var want []flow.ID
+	var want, theirs []flow.ID
 	for range 7 {
 		want = append(want, b.claimed(mine))
-		b.claimed(others)
+		theirs = append(theirs, b.claimed(others))
 		b.ready(int64(b.made))
 	}
 	wf := b.workflow() // the engine's own
@@ -241,18 +246,19 @@ func ownership(b *bench) {
 	equal(b, "a page of what is owned", owned(want[1], 3), want[2:5])
 	equal(b, "beyond the last", len(owned(want[6], 3)), 0)
 
-	ordered := func() []flow.ID {
-		return asSet(ids(inTx(b, func(ctx context.Context, t store.Tx) ([]*flow.Execution, error) { return t.Ordered(ctx, mine) })))
+	ordered := func(sessions ...flow.ID) []flow.ID {
+		return asSet(ids(inTx(b, func(ctx context.Context, t store.Tx) ([]*flow.Execution, error) { return t.Ordered(ctx, sessions) })))
 	}
-	equal(b, "no orders", len(ordered()), 0)
-	for _, id := range []flow.ID{want[3], want[5], wf} {
+	equal(b, "no orders", len(ordered(mine, others)), 0)
+	for _, id := range []flow.ID{want[3], want[5], theirs[2], wf} {
 		d := b.load(id)
 		must(b, d.Cancel(flow.Cancelled, flow.CodeCancelled, "stop", b.now))
 		b.apply(d)
 	}
-	equal(b, "orders", ordered(), []flow.ID{want[3], want[5]})
+	equal(b, "orders", ordered(mine), []flow.ID{want[3], want[5]})
+	equal(b, "orders to both", ordered(others, flow.ID{3}, mine), asSet([]flow.ID{want[3], want[5], theirs[2]}))
 	b.report(want[3], flow.EvCancelled)
-	equal(b, "orders after one was carried out", ordered(), want[5:6])
+	equal(b, "orders after one was carried out", ordered(mine), want[5:6])
 	equal(b, "owned after one has ended", len(owned(flow.ID{}, 100)), 6)
 }
 
