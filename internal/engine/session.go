@@ -259,7 +259,7 @@ const (
 	// else: a transaction of a millisecond or two, every few milliseconds. That is some thousands a second.
 	recoverBatch   = 25
 	recoverBreathe = 5 * time.Millisecond
-	// unstartedPage is how many executions of a session are looked at in one transaction. Most are left as they are.
+	// unstartedPage is how many executions that have not begun are looked at at once. Most are left as they are.
 	unstartedPage = 200
 )
 
@@ -374,8 +374,8 @@ func (e *Engine) recoverExpired(ctx context.Context) error {
 	return nil
 }
 
-// recoverUnstarted takes back attempts that were claimed for a live session and not begun within a lease: the answer to its Take
-// was lost on the way.
+// recoverUnstarted takes back attempts that were claimed and not begun within a lease: the answer to a Take was lost on
+// the way.
 func (e *Engine) recoverUnstarted(ctx context.Context) error {
 	began := time.Now()
 	now, err := e.now(ctx)
@@ -391,45 +391,42 @@ func (e *Engine) recoverUnstarted(ctx context.Context) error {
 		alive[s.ID] = true
 	}
 	e.sessions.sweep(alive, began)
-	for _, s := range live {
-		// Sessions of this process as well: a claim whose commit was not confirmed was given to nobody.
-		if err := e.recoverUnstartedOf(ctx, s.ID); err != nil {
-			return err
+	// Sessions of this process as well: a claim whose commit was not confirmed was given to nobody.
+	for after := (flow.ID{}); ; {
+		xs, err := e.opts.Store.Provisioning(ctx, after, unstartedPage)
+		if err != nil {
+			return fmt.Errorf("find hand-offs: %w", err)
 		}
-	}
-	return nil
-}
-
-// recoverUnstartedOf does so for one session, a page at a time: what is running long must not hide the rest.
-func (e *Engine) recoverUnstartedOf(ctx context.Context, session flow.ID) error {
-	var after, last flow.ID
-	for {
-		n := 0
-		err := e.ask(ctx, nil, func(ctx context.Context, t *turn) error {
-			if err := t.flush(ctx); err != nil {
+		var late []flow.ID
+		for _, x := range xs {
+			if after = x.ID; now.Sub(x.ClaimedAt) >= e.opts.Lease {
+				late = append(late, x.ID)
+			}
+		}
+		if len(late) > 0 {
+			if err := e.recoverLate(ctx, late); err != nil {
 				return err
 			}
-			xs, err := t.tx.OwnedBy(ctx, session, after, unstartedPage)
-			if err != nil {
-				return fmt.Errorf("find the session's executions: %w", err)
-			}
-			if n = len(xs); n > 0 {
-				last = xs[n-1].ID
-			}
-			for _, d := range t.adopt(xs) {
-				if d.Stage != flow.Provisioning || d.Owner != session || t.now.Sub(d.ClaimedAt) < e.opts.Lease {
-					continue
-				}
-				if err := d.Lose("the hand-off never arrived", t.now, t.e.opts.Random()); err != nil {
-					return err
-				}
-				t.changed(d)
-			}
-			return nil
-		})
-		if err != nil || n < unstartedPage {
-			return err
 		}
-		after = last
+		if len(xs) < unstartedPage {
+			return nil
+		}
 	}
+}
+
+// recoverLate takes back those of some attempts that have still not begun.
+func (e *Engine) recoverLate(ctx context.Context, ids []flow.ID) error {
+	return e.ask(ctx, ids, func(_ context.Context, t *turn) error {
+		for _, id := range ids {
+			d := t.drafts[id]
+			if d == nil || d.Place != flow.Held || d.Stage != flow.Provisioning || t.now.Sub(d.ClaimedAt) < e.opts.Lease {
+				continue
+			}
+			if err := d.Lose("the hand-off never arrived", t.now, e.opts.Random()); err != nil {
+				return err
+			}
+			t.changed(d)
+		}
+		return nil
+	})
 }

@@ -27,6 +27,10 @@ var (
 
 	qKeyHolders = sql(`SELECT ` + liveColumns + ` FROM {s}.live l WHERE l.key = $1 AND l.place IN (3, 4) ORDER BY l.created_at, l.id LIMIT $2`)
 
+	// What sessions hold is looked through first: in order of id it would be everything that waits.
+	qProvisioning = sql(`WITH held AS MATERIALIZED (SELECT id FROM {s}.live WHERE owner IS NOT NULL AND stage = $1::bigint)
+		SELECT ` + liveColumns + ` FROM held h JOIN {s}.live l ON l.id = h.id WHERE h.id > $2 ORDER BY h.id LIMIT $3`)
+
 	qQueues = sql(`SELECT queue, count(*), min(queued_at) FROM {s}.live WHERE place = 3 GROUP BY queue ORDER BY queue`)
 
 	qKeys = sql(`SELECT key, count(*) FILTER (WHERE place IN (3, 4)) AS holders, count(*) FILTER (WHERE place = 2) AS waiting
@@ -140,6 +144,21 @@ func (s *Store) KeyHolders(ctx context.Context, key string, limit int) (all []*f
 	}})
 	if err != nil {
 		return nil, fmt.Errorf("read holders of key %q: %w", key, err)
+	}
+	return all, nil
+}
+
+// Provisioning implements store.Reader.
+func (s *Store) Provisioning(ctx context.Context, after flow.ID, limit int) (all []*flow.Execution, err error) {
+	var a args
+	a.int(int64(flow.Provisioning)).id(after).int(int64(limit))
+	err = s.read(ctx, call{q: qProvisioning, params: a.params, read: func(r *rows) error {
+		x, _, err := r.live(false)
+		all = append(all, x)
+		return err
+	}})
+	if err != nil {
+		return nil, fmt.Errorf("read what has not begun: %w", err)
 	}
 	return all, nil
 }

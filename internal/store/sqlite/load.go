@@ -26,6 +26,9 @@ var (
 	qHolding = sql(`SELECT l.n FROM live l JOIN executions e ON e.n = l.n WHERE l.key = ? AND l.place IN (3, 4)
 		ORDER BY e.created_at, l.n LIMIT ?`)
 
+	qProvisioning = sql(`SELECT l.n FROM live l JOIN executions e ON e.n = l.n WHERE l.owner IS NOT NULL AND l.stage = ? AND (? IS NULL OR e.id > ?)
+		ORDER BY e.id LIMIT ?`)
+
 	qDue = sql(`SELECT n, wake FROM live WHERE wake IS NOT NULL ORDER BY wake LIMIT ?`)
 
 	qSubmitted = sql(`SELECT e.id, i.hash FROM idempotency i JOIN executions e ON e.n = i.n WHERE i.key = ?`)

@@ -150,6 +150,21 @@ func (s *Store) KeyHolders(ctx context.Context, key string, limit int) (all []*f
 	return all, nil
 }
 
+// Provisioning implements store.Reader.
+func (s *Store) Provisioning(ctx context.Context, after flow.ID, limit int) (all []*flow.Execution, err error) {
+	err = s.read(ctx, func(c *conn) error {
+		numbers, err := c.use(qProvisioning).int(int64(flow.Provisioning)).id(after).id(after).int(int64(limit)).numbers()
+		if err == nil {
+			all, err = c.loadAll(numbers, store.WithoutPayload)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read what has not begun: %w", err)
+	}
+	return all, nil
+}
+
 // LiveSessions implements store.Reader.
 func (s *Store) LiveSessions(ctx context.Context, now time.Time) (all []store.Session, err error) {
 	err = s.read(ctx, func(c *conn) error {

@@ -3,6 +3,7 @@ package storetest
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/flow"
@@ -245,6 +246,17 @@ func ownership(b *bench) {
 	equal(b, "owned", owned(flow.ID{}, 100), want)
 	equal(b, "a page of what is owned", owned(want[1], 3), want[2:5])
 	equal(b, "beyond the last", len(owned(want[6], 3)), 0)
+
+	unstarted := func(after flow.ID, n int) []flow.ID {
+		xs, err := b.s.Provisioning(b.ctx(), after, n)
+		must(b, err)
+		return ids(xs)
+	}
+	all := asSet(append(slices.Clone(want), theirs...))
+	equal(b, "what has not begun", unstarted(flow.ID{}, 100), all)
+	equal(b, "a page of what has not begun", unstarted(all[4], 3), all[5:8])
+	b.report(all[0], flow.EvRunning)
+	equal(b, "what has not begun without what has", unstarted(flow.ID{}, 2), all[1:3])
 
 	ordered := func(sessions ...flow.ID) []flow.ID {
 		return asSet(ids(inTx(b, func(ctx context.Context, t store.Tx) ([]*flow.Execution, error) { return t.Ordered(ctx, sessions) })))
