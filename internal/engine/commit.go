@@ -191,6 +191,9 @@ func (e *Engine) commit(ctx context.Context, ops []op, takers []*taker) {
 		e.counters.failedCommits.Add(1)
 		e.health.failed(err)
 		e.opts.Log.Error("commit failed", telemetry.Requests, len(ops), telemetry.Executions, named(ops), telemetry.Err, err)
+		if errors.Is(err, store.ErrUnknown) {
+			e.unsure()
+		}
 		err = fmt.Errorf("commit: %w", err)
 	}
 	for _, o := range ops {
@@ -217,6 +220,14 @@ func (e *Engine) update(ctx context.Context, decide func(context.Context, store.
 func spoiled(err error) bool {
 	return !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, store.ErrUnknown) &&
 		!errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded)
+}
+
+// unsure lets everybody look for what a commit may have written whose answer never came.
+func (e *Engine) unsure() {
+	e.anywhere()
+	e.sessions.orderAll()
+	e.watch.everybody()
+	e.dueAt(time.Now())
 }
 
 // told does what may happen only after the commit: wake whoever watches, hand orders to sessions, and remember the
