@@ -4,12 +4,14 @@ import "time"
 
 // Queue is how long a queue is and who serves it.
 type Queue struct {
-	Queue   string    `json:"queue"`
-	Runtime string    `json:"runtime,omitempty"` // of the part of the queue that waits for workers with it
-	Ready   int       `json:"ready"`             // executions that wait for a worker
-	Oldest  time.Time `json:"oldest,omitzero"`   // when the one that has waited longest was queued
-	Workers int       `json:"workers"`           // live sessions that serve it
-	Slots   int       `json:"slots"`             // of theirs
+	Queue   string `json:"queue"`
+	Runtime string `json:"runtime,omitempty"` // of the part of the queue that waits for workers with it
+	// WorkerLabels are of the part of the queue that waits for workers with them.
+	WorkerLabels map[string]string `json:"worker_labels,omitempty"`
+	Ready        int               `json:"ready"`           // executions that wait for a worker
+	Oldest       time.Time         `json:"oldest,omitzero"` // when the one that has waited longest was queued
+	Workers      int               `json:"workers"`         // live sessions that serve it
+	Slots        int               `json:"slots"`           // of theirs
 }
 
 // Queues lists the queues that have executions waiting or workers serving.
@@ -31,14 +33,16 @@ type Keys struct {
 
 // Worker is one live session of a worker.
 type Worker struct {
-	Session   string    `json:"session"`
-	Name      string    `json:"name"`
-	Embedded  bool      `json:"embedded,omitempty"` // lives in the server's own process
-	Queues    []string  `json:"queues"`
-	Kinds     []string  `json:"kinds,omitempty"` // empty: everything
-	Slots     int       `json:"slots"`
-	StartedAt time.Time `json:"started_at"`
-	ExpiresAt time.Time `json:"expires_at"`
+	Session  string   `json:"session"`
+	Name     string   `json:"name"`
+	Embedded bool     `json:"embedded,omitempty"` // lives in the server's own process
+	Queues   []string `json:"queues"`
+	Kinds    []string `json:"kinds,omitempty"` // empty: everything
+	Slots    int      `json:"slots"`
+	// Labels are what executions may ask for with their worker_labels.
+	Labels    map[string]string `json:"labels,omitempty"`
+	StartedAt time.Time         `json:"started_at"`
+	ExpiresAt time.Time         `json:"expires_at"`
 }
 
 // Workers lists the live sessions.

@@ -49,7 +49,7 @@ func DecodeLimits(b []byte) (CodeLimits, error) {
 func (e *Evaluation) UnmarshalJSON(b []byte) error {
 	var v Evaluation
 	if errs := decodeCode(b, &v.Code, map[string]any{
-		"queue": &v.Queue, "priority": &v.Priority, "labels": &v.Labels, "timeout": &v.Timeout,
+		"queue": &v.Queue, "priority": &v.Priority, "labels": &v.Labels, "worker_labels": &v.WorkerLabels, "timeout": &v.Timeout,
 		"queue_timeout": &v.QueueTimeout, "total_timeout": &v.TotalTimeout, "retry": &v.Retry,
 		"concurrency": &v.Concurrency, "idempotency_key": &v.IdempotencyKey, "wait": &v.Wait,
 	}); len(errs) > 0 {

@@ -8,6 +8,7 @@ type Evaluation struct {
 	Queue          string            `json:"queue,omitempty"`
 	Priority       *int              `json:"priority,omitempty"`
 	Labels         map[string]string `json:"labels,omitempty"`
+	WorkerLabels   map[string]string `json:"worker_labels,omitempty" doc:"Labels that a worker must have to be given it"`
 	Timeout        Duration          `json:"timeout,omitempty" doc:"Of one attempt, from claim"`
 	QueueTimeout   Duration          `json:"queue_timeout,omitempty"`
 	TotalTimeout   Duration          `json:"total_timeout,omitempty"`

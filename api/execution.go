@@ -40,6 +40,9 @@ type Submission struct {
 	Queue    string            `json:"queue,omitempty" doc:"Where it waits for a worker; the action's own by default"`
 	Priority *int              `json:"priority,omitempty" doc:"-1000 to 1000, higher goes first"`
 	Labels   map[string]string `json:"labels,omitempty" doc:"To find it again"`
+	// WorkerLabels are those that a worker must have, all of them, to be given it; they come beside those that the action
+	// asks for, and in place of those with the same key.
+	WorkerLabels map[string]string `json:"worker_labels,omitempty" doc:"Labels that a worker must have to be given it"`
 
 	Timeout      Duration `json:"timeout,omitempty" doc:"Of one attempt, from claim"`
 	QueueTimeout Duration `json:"queue_timeout,omitempty" doc:"From requested to claimed"`
@@ -107,11 +110,13 @@ type Execution struct {
 	Index    int    `json:"index,omitempty"`
 
 	Queue    string            `json:"queue,omitempty"`
-	Runtime  string            `json:"runtime,omitempty"` // what a worker of the queue must have to run it, "code:NAME" for a language; absent: any worker may
+	Runtime  string            `json:"runtime,omitempty"` // what a worker of the queue must have to run it, "code:NAME" for a language, both by commas; absent: any worker may
 	Priority int               `json:"priority,omitempty"`
 	Labels   map[string]string `json:"labels,omitempty"`
 	Key      string            `json:"key,omitempty"` // concurrency key
 	KeyLimit int               `json:"key_limit,omitempty"`
+	// WorkerLabels are those that a worker must have to run it.
+	WorkerLabels map[string]string `json:"worker_labels,omitempty"`
 
 	Timeout      Duration `json:"timeout,omitempty"`
 	QueueTimeout Duration `json:"queue_timeout,omitempty"`
@@ -175,18 +180,20 @@ type CancelRequest struct {
 
 // Why tells what an execution is waiting for and what would unblock it.
 type Why struct {
-	ID       string    `json:"id"`
-	Status   Status    `json:"status"`
-	Attempt  int       `json:"attempt"`
-	Summary  string    `json:"summary"` // one sentence
-	Facts    []string  `json:"facts"`
-	Unblock  []string  `json:"unblock"`
-	Waiting  string    `json:"waiting"`            // queue, key, time, retry, worker, children, cancel, nothing
-	Position int       `json:"position,omitempty"` // place in line, from 1
-	Queue    string    `json:"queue,omitempty"`
-	Runtime  string    `json:"runtime,omitempty"` // what a worker of the queue must have to run it
-	Key      string    `json:"key,omitempty"`
-	Holders  []string  `json:"holders,omitempty"` // executions that hold the key
-	Until    time.Time `json:"until,omitzero"`
-	Worker   string    `json:"worker,omitempty"`
+	ID       string   `json:"id"`
+	Status   Status   `json:"status"`
+	Attempt  int      `json:"attempt"`
+	Summary  string   `json:"summary"` // one sentence
+	Facts    []string `json:"facts"`
+	Unblock  []string `json:"unblock"`
+	Waiting  string   `json:"waiting"`            // queue, key, time, retry, worker, children, cancel, nothing
+	Position int      `json:"position,omitempty"` // place in line, from 1
+	Queue    string   `json:"queue,omitempty"`
+	Runtime  string   `json:"runtime,omitempty"` // what a worker of the queue must have to run it
+	// WorkerLabels are those that a worker must have to run it.
+	WorkerLabels map[string]string `json:"worker_labels,omitempty"`
+	Key          string            `json:"key,omitempty"`
+	Holders      []string          `json:"holders,omitempty"` // executions that hold the key
+	Until        time.Time         `json:"until,omitzero"`
+	Worker       string            `json:"worker,omitempty"`
 }

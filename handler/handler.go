@@ -37,13 +37,14 @@ type Map map[string]Handler
 // Options says what to serve. The zero value serves the queue "default" of the server that $PAWL_SERVER names, with the
 // token in $PAWL_TOKEN, one attempt at a time.
 type Options struct {
-	Server string        // URL; empty: $PAWL_SERVER, else DefaultServer
-	Token  string        // empty: $PAWL_TOKEN
-	Queues []string      // empty: "default"
-	Slots  int           // attempts at once; 0: 1
-	Name   string        // for people; empty: host and process id
-	Grace  time.Duration // how long running attempts may go on after ctx has ended
-	Log    *slog.Logger  // nil: slog.Default
+	Server string            // URL; empty: $PAWL_SERVER, else DefaultServer
+	Token  string            // empty: $PAWL_TOKEN
+	Queues []string          // empty: "default"
+	Labels map[string]string // what executions may ask for with their worker_labels, such as gpu=a100
+	Slots  int               // attempts at once; 0: 1
+	Name   string            // for people; empty: host and process id
+	Grace  time.Duration     // how long running attempts may go on after ctx has ended
+	Log    *slog.Logger      // nil: slog.Default
 }
 
 // DefaultServer is where a server listens unless it was told otherwise.
@@ -74,7 +75,7 @@ func Serve(ctx context.Context, o Options, m Map) error {
 		}
 		handlers[flow.Kind(kind)] = adapter(m[kind])
 	}
-	w, err := worker.New(worker.Options{Handoff: client, Handlers: handlers, Slots: o.Slots, Queues: o.Queues, Name: o.Name, Log: o.Log, Grace: o.Grace})
+	w, err := worker.New(worker.Options{Handoff: client, Handlers: handlers, Slots: o.Slots, Queues: o.Queues, Labels: o.Labels, Name: o.Name, Log: o.Log, Grace: o.Grace})
 	if err != nil {
 		return fmt.Errorf("serve handlers: %w", err)
 	}

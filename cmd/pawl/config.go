@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/pflag"
 	"go.yaml.in/yaml/v4"
 
+	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/runtime/docker"
 	"github.com/pawl-run/pawl/internal/runtime/process"
 	"github.com/pawl-run/pawl/internal/runtime/sandbox"
@@ -50,6 +51,7 @@ var settings = []setting{
 	{key: "listen", value: defaultListen, doc: "address that pawl server answers on", on: "server"},
 	{key: "slots", value: "0", doc: "how many executions run at once here; 0: two per processor core", check: atLeast(0)},
 	{key: "queues", value: "default", doc: "the queues that workers here serve, by commas", check: checkQueues},
+	{key: "labels", doc: "labels of the workers here, as in gpu=a100,zone=eu; they get, beside what asks for none, what asks for some of these", check: checkLabels},
 	{key: "runtime", value: "sandbox", doc: "where work runs, by commas, the first for code that asks for none: sandbox; docker for containers; process for code that you trust as yourself", check: checkRuntimes},
 	{key: "docker_image", doc: "image in which code runs that asks for runtime docker; empty: it runs containers only"},
 	{key: "docker_pull", value: "missing", doc: "when images are fetched that a task says nothing about: missing, always or never", check: oneOf("missing", "always", "never")},
@@ -85,6 +87,12 @@ func (c *config) list(key string) []string {
 		}
 	}
 	return all
+}
+
+// labels are those of the workers here.
+func (c *config) labels() map[string]string {
+	labels, _ := flow.ParseLabels(c.values["labels"]) // checked when it was read
+	return labels
 }
 
 // slots is how many executions run at once.
@@ -356,6 +364,11 @@ func oneOf(values ...string) func(string) error {
 
 // runtimeNames are the runtimes that there are, in the order in which pawl doctor shows them.
 var runtimeNames = []string{sandbox.Name, docker.Name, process.Name}
+
+func checkLabels(s string) error {
+	_, err := flow.ParseLabels(s)
+	return err
+}
 
 func checkRuntimes(s string) error {
 	c := config{values: map[string]string{"runtime": s}}

@@ -31,6 +31,7 @@ type evalOptions struct {
 	into     string
 	limits   map[string]string
 	labels   map[string]string
+	wanted   map[string]string // of the worker
 	queue    string
 	detach   bool
 	format   format
@@ -81,6 +82,7 @@ The language is that of --language, or of the file's extension, or of its first 
 	f.StringVar(&o.into, "collect-into", ".", "directory for the files that are brought back")
 	f.StringToStringVar(&o.limits, "limit", nil, "limits: wall=5s, cpu=2s, memory=64MB, pids=16, output=1MB, disk=10MB")
 	f.StringToStringVar(&o.labels, "label", nil, "labels to find the execution by")
+	f.StringToStringVar(&o.wanted, "worker-label", nil, "a label that the worker must have, as in gpu=a100; may be repeated")
 	f.StringVar(&o.queue, "queue", "", "the queue it waits in")
 	f.BoolVar(&o.detach, "detach", false, "print the execution's id and leave it to the server")
 	_ = c.RegisterFlagCompletionFunc("language", cobra.FixedCompletions(api.Languages(), cobra.ShellCompDirectiveNoFileComp))
@@ -95,7 +97,7 @@ func (a *app) eval(ctx context.Context, file string, o *evalOptions) error {
 		return err
 	}
 	if a.config.text("server") == "" {
-		if err := a.missingFor("this program", e.Language); err != nil {
+		if err := errors.Join(a.missingFor("this program", e.Language), a.missingLabels("this program", o.wanted)); err != nil {
 			return err
 		}
 	}
@@ -137,7 +139,7 @@ func (a *app) evaluation(file string, o *evalOptions) (*api.Evaluation, error) {
 		return nil, usage("%s is a directory: name the program's file, and give others with --file", file)
 	}
 	program := files[0].content
-	e := &api.Evaluation{Code: api.Code{Source: string(program), Args: o.args, Env: o.env, Collect: o.collect, Interactive: o.interactive}, Labels: o.labels, Queue: o.queue}
+	e := &api.Evaluation{Code: api.Code{Source: string(program), Args: o.args, Env: o.env, Collect: o.collect, Interactive: o.interactive}, Labels: o.labels, WorkerLabels: o.wanted, Queue: o.queue}
 	if e.Language, err = a.languageOf(o.language, file, program); err != nil {
 		return nil, err
 	}

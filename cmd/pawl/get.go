@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/client"
+	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/terminal"
 )
 
@@ -226,19 +226,11 @@ func executionTable(all []api.Execution, wide bool) *table {
 			if task != "" {
 				task = fmt.Sprintf("%s[%d]", x.Task, x.Index)
 			}
-			cells = append(cells, x.Kind, x.Queue, x.Key, x.Worker, task, labelText(x.Labels))
+			cells = append(cells, x.Kind, x.Queue, x.Key, x.Worker, task, flow.LabelText(x.Labels))
 		}
 		t.row(cells...)
 	}
 	return t
-}
-
-func labelText(labels map[string]string) string {
-	var all []string
-	for _, k := range slices.Sorted(maps.Keys(labels)) {
-		all = append(all, k+"="+labels[k])
-	}
-	return strings.Join(all, ",")
 }
 
 func listActions(_ *app, ctx context.Context, c *client.Client, l *listing) (any, *table, error) {
@@ -265,8 +257,8 @@ func listQueues(_ *app, ctx context.Context, c *client.Client, _ *listing) (any,
 	t.row("QUEUE", "READY", "OLDEST", "WORKERS", "SLOTS")
 	for _, q := range all {
 		name := q.Queue
-		if q.Runtime != "" {
-			name += " (" + q.Runtime + ")"
+		if needs := slices.DeleteFunc([]string{q.Runtime, flow.LabelText(q.WorkerLabels)}, func(s string) bool { return s == "" }); len(needs) > 0 {
+			name += " (" + strings.Join(needs, ",") + ")"
 		}
 		t.row(name, strconv.Itoa(q.Ready), ago(q.Oldest), strconv.Itoa(q.Workers), strconv.Itoa(q.Slots))
 	}
@@ -288,13 +280,13 @@ func listWorkers(_ *app, ctx context.Context, c *client.Client, l *listing) (any
 	all, err := c.Workers(ctx)
 	all = append([]api.Worker{}, all...) // in JSON an empty list, not null
 	t := &table{}
-	head := []string{"SESSION", "NAME", "QUEUES", "SLOTS", "STARTED"}
+	head := []string{"SESSION", "NAME", "QUEUES", "LABELS", "SLOTS", "STARTED"}
 	if l.format == asWide {
 		head = append(head, "KINDS", "LEASE UNTIL")
 	}
 	t.row(head...)
 	for _, w := range all {
-		cells := []string{w.Session, w.Name, strings.Join(w.Queues, ","), strconv.Itoa(w.Slots), ago(w.StartedAt)}
+		cells := []string{w.Session, w.Name, strings.Join(w.Queues, ","), flow.LabelText(w.Labels), strconv.Itoa(w.Slots), ago(w.StartedAt)}
 		if l.format == asWide {
 			kinds := strings.Join(w.Kinds, ",")
 			if kinds == "" {

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/pawl-run/pawl/internal/blob"
+	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/handoff/remote"
 	"github.com/pawl-run/pawl/internal/runtime"
@@ -86,11 +87,13 @@ func (a *app) acceptable(r runtime.Runtime, stays bool) error {
 
 // missingRuntime checks that what runs here and nowhere else has the runtime that it needs.
 func (a *app) missingRuntime(where string, kind flow.Kind, with json.RawMessage) error {
-	need := task.RuntimeFor(kind, with)
-	here := a.config.list("runtime")
-	if _, ok := flow.OfferedLanguage(need); ok {
-		return nil // whether there is a profile of it has been looked at
+	need := ""
+	for _, n := range task.NeedsOf(kind, with) {
+		if _, language := flow.OfferedLanguage(n); !language { // whether there is a profile of it has been looked at
+			need = n
+		}
 	}
+	here := a.config.list("runtime")
 	if need == "" || strings.Contains(need, "${{") || isPostgres(a.config.text("store")) || slices.Contains(here, need) ||
 		need == task.AnyContainer && slices.Contains(here, docker.Name) {
 		return nil
@@ -101,6 +104,36 @@ func (a *app) missingRuntime(where string, kind flow.Kind, with json.RawMessage)
 	}
 	return usage("%s needs runtime %q, which is not in use here: add it, with --runtime %s, or leave runtime out", where, need,
 		strings.Join(append(here, need), ","))
+}
+
+// missingLabels checks that the workers here, which are the only ones, have the labels that something asks for.
+func (a *app) missingLabels(where string, wanted map[string]string) error {
+	if isPostgres(a.config.text("store")) {
+		return nil
+	}
+	here := a.config.labels()
+	missing := map[string]string{}
+	for key, value := range wanted {
+		if has, ok := here[key]; !ok || has != value {
+			missing[key] = value
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	return usage("%s needs a worker with %s, which the workers here do not have: give them these with --labels %s, or name a server that has such workers with --server",
+		where, flow.LabelText(missing), flow.LabelText(wanted))
+}
+
+// missingLabelsOf checks so for a definition.
+func (a *app) missingLabelsOf(d *definition.Definition) error {
+	all := []error{a.missingLabels(string(d.Kind)+" "+d.Name, d.Settings.WorkerLabels)}
+	if d.Workflow != nil {
+		for _, t := range d.Workflow.Tasks {
+			all = append(all, a.missingLabels("task "+t.Name, t.Settings.WorkerLabels))
+		}
+	}
+	return errors.Join(all...)
 }
 
 // handlers are what the workers of this process run; it stays if it does more than one piece of work. The runtimes are the

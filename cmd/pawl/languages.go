@@ -84,12 +84,15 @@ func (a *app) missingTools(defs []*definition.Definition) error {
 	return nil
 }
 
-// missingRuntimes checks, of definitions that run in this process and nowhere else, whether it has the runtimes that they
-// need.
+// missingRuntimes checks, of definitions that run in this process and nowhere else, whether it has the runtimes and the
+// labels that they need.
 func (a *app) missingRuntimes(defs []*definition.Definition) error {
 	for _, d := range defs {
 		steps, err := stepsOf(d)
 		if err != nil {
+			return err
+		}
+		if err := a.missingLabelsOf(d); err != nil {
 			return err
 		}
 		for _, s := range steps {

@@ -78,7 +78,7 @@ func (a *app) openRoom(ctx context.Context, lock *os.File, ro roomOptions) (_ *r
 	}
 	r.engine, err = engine.New(engine.Options{
 		Store: r.store, Blobs: r.blobs, Log: r.log, Exclusive: !isPostgres(a.config.text("store")), Tracer: r.tracer, Retention: a.config.retention(),
-		Queues: a.config.list("queues"), Validate: task.Validating(r.knowsLanguage), Runtime: task.RuntimeFor, Languages: a.config.languages.Added(), Lease: a.config.lease(), Committers: committers(a.config.text("store")),
+		Queues: a.config.list("queues"), Validate: task.Validating(r.knowsLanguage), Needs: task.NeedsOf, Languages: a.config.languages.Added(), Lease: a.config.lease(), Committers: committers(a.config.text("store")),
 	})
 	if err != nil {
 		return nil, err
@@ -155,7 +155,7 @@ func (r *room) startWorker(grace time.Duration, stays bool) error {
 	}
 	r.runtime = rt
 	w, err := worker.New(worker.Options{
-		Handoff: direct.New(r.engine), Handlers: handlers, Slots: c.slots(), Queues: c.list("queues"),
+		Handoff: direct.New(r.engine), Handlers: handlers, Slots: c.slots(), Queues: c.list("queues"), Labels: c.labels(),
 		Log: r.log, Tracer: r.tracer, Blobs: r.blobs, Grace: grace,
 	})
 	if err != nil {

@@ -21,6 +21,7 @@ type runOptions struct {
 	input   string
 	set     []string
 	labels  map[string]string
+	wanted  map[string]string // of the worker
 	detach  bool
 	queue   string
 	timeout time.Duration
@@ -51,6 +52,7 @@ killed (or lost its machine) is not lost: the next pawl run or pawl server on th
 	f.StringVar(&o.input, "input", "", "input as JSON, or @FILE (@- for standard input)")
 	f.StringArrayVar(&o.set, "set", nil, "one field of the input, as in limit=5 or user.name=ada; JSON where it is JSON, else text")
 	f.StringToStringVar(&o.labels, "label", nil, "labels to find the execution by, as in team=platform")
+	f.StringToStringVar(&o.wanted, "worker-label", nil, "a label that the worker must have, as in gpu=a100, beside those that the action asks for; may be repeated")
 	f.BoolVar(&o.detach, "detach", false, "print the execution's id and leave it to the server")
 	f.StringVar(&o.queue, "queue", "", "the queue it waits in, instead of the action's own")
 	f.DurationVar(&o.timeout, "timeout", 0, "how long one attempt may take, instead of the action's own")
@@ -87,7 +89,7 @@ func (a *app) run(ctx context.Context, what string, o *runOptions) error {
 	return a.watched(ctx, func(ctx context.Context, s *session) (*api.Execution, error) {
 		action := name
 		if s.embedded {
-			if err := errors.Join(a.missingRuntimes(defs), a.missingRuntime("this", flow.Kind(name), input)); err != nil {
+			if err := errors.Join(a.missingRuntimes(defs), a.missingRuntime("this", flow.Kind(name), input), a.missingLabels("this", o.wanted)); err != nil {
 				return nil, err
 			}
 		}
@@ -102,7 +104,7 @@ func (a *app) run(ctx context.Context, what string, o *runOptions) error {
 				}
 			}
 		}
-		return s.Submit(ctx, api.Submission{Action: action, Input: input, Labels: o.labels, Queue: o.queue,
+		return s.Submit(ctx, api.Submission{Action: action, Input: input, Labels: o.labels, WorkerLabels: o.wanted, Queue: o.queue,
 			Timeout: api.Duration(o.timeout), IdempotencyKey: o.key})
 	}, o.detach, o.format)
 }

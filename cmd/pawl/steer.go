@@ -11,6 +11,7 @@ import (
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/client"
+	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/terminal"
 )
 
@@ -192,11 +193,12 @@ func (a *app) describe(ctx context.Context, s *session, x *api.Execution) error 
 	}
 	field("Queue", x.Queue)
 	field("Runtime", x.Runtime)
+	field("Worker labels", flow.LabelText(x.WorkerLabels))
 	field("Priority", fmt.Sprint(x.Priority))
 	if x.Key != "" {
 		field("Key", fmt.Sprintf("%s (limit %d)", x.Key, x.KeyLimit))
 	}
-	field("Labels", labelText(x.Labels))
+	field("Labels", flow.LabelText(x.Labels))
 	field("Timeout", x.Timeout.String())
 	field("Queue timeout", x.QueueTimeout.String())
 	field("Total timeout", x.TotalTimeout.String())

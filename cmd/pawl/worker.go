@@ -21,9 +21,13 @@ func (a *app) workerCommand() *cobra.Command {
 		Long: `Take work from a server's queues and run it on this machine. The worker needs no database; it may come and go at any
 time: what it was running when it was lost is tried again elsewhere.
 
+With --labels it gets, beside what any worker of its queues may run, what asks for some of these labels (worker_labels in
+a definition, --worker-label of pawl run and pawl eval): an execution goes only to a worker that has all that it asks for.
+
 SIGTERM (or Ctrl-C) drains: it takes nothing new, and what runs may finish within --grace. A second one ends it at once.`,
 		Example: `  pawl worker --server http://127.0.0.1:7411 --slots 8
-  pawl worker --server https://pawl.example.com --token-file token --queues gpu`,
+  pawl worker --server https://pawl.example.com --token-file token --queues gpu
+  pawl worker --server http://127.0.0.1:7411 --labels gpu=a100,zone=eu`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.work(cmd.Context(), name, grace) },
 	}
@@ -60,7 +64,7 @@ func (a *app) work(ctx context.Context, name string, grace time.Duration) error 
 		}
 	}()
 	w, err := worker.New(worker.Options{
-		Handoff: engine, Handlers: handlers, Slots: a.config.slots(), Queues: a.config.list("queues"), Name: name,
+		Handoff: engine, Handlers: handlers, Slots: a.config.slots(), Queues: a.config.list("queues"), Labels: a.config.labels(), Name: name,
 		Log: a.logger(), Tracer: tracer, Grace: grace,
 	})
 	if err != nil {

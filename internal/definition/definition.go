@@ -53,6 +53,7 @@ type Settings struct {
 	Retry        *flow.Retry   // nil when the document has no `retry`
 	Concurrency  *Concurrency
 	Labels       map[string]string
+	WorkerLabels map[string]string // those that a worker must have to get it
 	// Env is the environment for code, an object of strings once evaluated.
 	Env *Template
 }

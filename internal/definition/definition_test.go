@@ -48,6 +48,7 @@ tasks:
     retry: 2
     timeout: 10s
     labels: {a: b}
+    worker_labels: {gpu: a100, example.com/cards: 2, ssd: true, none: ""}
     continue_on_error: true
   child: {needs: evaluate, action: workflow, with: {name: sub, version: 2, input: {}}}
   named: {needs: [child], action: other@7, concurrency: {key: k}}
@@ -57,6 +58,7 @@ name: other
 action: code
 with: {language: python, source: "print(${{ input.x }})"}
 queue: gpu
+worker_labels: {zone: eu}
 input: {type: object}
 ---
 name: custom
@@ -90,7 +92,7 @@ func TestParseComplete(t *testing.T) {
 		t.Errorf("tasks %v in order %v", names, w.Order)
 	}
 	e := w.Task("evaluate")
-	if e.InFlight != 4 || e.Batch != 10 || e.Settings.Queue != "gpu" || e.Settings.Retry.MaxAttempts != 2 || !e.ContinueOnError ||
+	if e.InFlight != 4 || e.Batch != 10 || e.Settings.Queue != "gpu" || fmt.Sprint(e.Settings.WorkerLabels) != "map[example.com/cards:2 gpu:a100 none: ssd:true]" || e.Settings.Retry.MaxAttempts != 2 || !e.ContinueOnError ||
 		fmt.Sprint(e.Needs, e.Successors) != "[0] [2]" || e.Position.Line != 21 {
 		t.Errorf("the task is %+v", e)
 	}
@@ -101,10 +103,10 @@ func TestParseComplete(t *testing.T) {
 	for _, r := range d.References() {
 		refs = append(refs, fmt.Sprintf("%s %s@%d line %d", r.Kind, r.Name, r.Version, r.Position.Line))
 	}
-	if got := strings.Join(refs, ", "); got != "workflow sub@2 line 37, action other@7 line 38" {
+	if got := strings.Join(refs, ", "); got != "workflow sub@2 line 38, action other@7 line 39" {
 		t.Errorf("references are %s", got)
 	}
-	if defs[2].Action.Handler != "mine" || defs[1].Action.Kind != "code" || defs[1].Settings.Queue != "gpu" {
+	if defs[2].Action.Handler != "mine" || defs[1].Action.Kind != "code" || defs[1].Settings.Queue != "gpu" || fmt.Sprint(defs[1].Settings.WorkerLabels) != "map[zone:eu]" {
 		t.Errorf("actions are %+v, %+v", defs[1].Action, defs[2].Action)
 	}
 }

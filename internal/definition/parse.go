@@ -65,7 +65,7 @@ func Decode(canonical []byte) (*Definition, error) {
 var (
 	commonFields   = []string{"kind", "name", "description", "input", "concurrency", "timeout", "queue_timeout", "total_timeout", "retry", "priority", "labels", "env"}
 	workflowFields = append([]string{"tasks", "outputs"}, commonFields...)
-	actionFields   = append([]string{"action", "handler", "with", "queue"}, commonFields...)
+	actionFields   = append([]string{"action", "handler", "with", "queue", "worker_labels"}, commonFields...)
 )
 
 // document builds one definition; it is unusable if problems were added.
@@ -100,6 +100,7 @@ func (b *builder) document(v *value) *Definition {
 		b.settings(v, "", &d.Settings, scopeAction, all)
 		d.Settings.Queue = b.queue(v.get("queue"), "queue")
 		d.Action = b.action(v)
+		d.Settings.WorkerLabels = b.workerLabels(v.get("worker_labels"), "worker_labels", d.Action.Kind)
 	}
 	if v.get("kind") == nil {
 		v.fields = append(v.fields, field{name: "kind", value: &value{kind: textValue, text: string(d.Kind)}})
@@ -305,6 +306,45 @@ func (b *builder) labels(v *value, path string) map[string]string {
 		default:
 			b.fail(f.value, join(path, f.name), "write plain text", "want a string, not %s", f.value.kind)
 		}
+	}
+	return m
+}
+
+// workerLabels reads the labels that a worker must have to be given an execution of the action.
+func (b *builder) workerLabels(v *value, path, action string) map[string]string {
+	if v == nil {
+		return nil
+	}
+	if v.kind != objectValue {
+		b.fail(v, path, "write worker_labels: {gpu: a100}", "want an object of labels, not %s", v.kind)
+		return nil
+	}
+	if flow.Kind(action).ByEngine() {
+		b.fail(v, path, "remove it; a workflow's tasks and actions each ask for the labels that they need", "no worker runs a %s", action)
+		return nil
+	}
+	if len(v.fields) > flow.SelectorLimit {
+		b.fail(v, path, "remove some", "there are %d labels; at most %d may be asked for", len(v.fields), flow.SelectorLimit)
+		return nil
+	}
+	m := make(map[string]string, len(v.fields))
+	for _, f := range v.fields {
+		at := join(path, f.name)
+		switch k := f.value.kind; {
+		case flow.BadLabelKey(f.name):
+			b.failAt(Position{b.file, f.line, f.column}, path, flow.LabelKeyForm, "%q is not the key of a worker's label", clip(f.name, 80))
+		case k != textValue && k != numberValue && k != boolValue:
+			b.fail(f.value, at, "write plain text", "want a string, not %s", k)
+		case strings.Contains(f.value.text, opening):
+			b.fail(f.value, at, "write the value itself; an action for each value tells them apart", "worker_labels cannot have expressions")
+		case flow.BadLabelValue(f.value.text):
+			b.fail(f.value, at, flow.LabelValueForm, "%q is not the value of a worker's label", clip(f.value.text, 80))
+		default:
+			m[f.name] = f.value.text
+		}
+	}
+	if text := flow.LabelText(m); len(text) > flow.LaneLimit-maxName {
+		b.fail(v, path, "ask for fewer labels, or shorter ones", "the labels have %d bytes together; at most %d are allowed", len(text), flow.LaneLimit-maxName)
 	}
 	return m
 }

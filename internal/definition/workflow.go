@@ -8,7 +8,7 @@ import (
 
 var taskFieldNames = []string{
 	"description", "needs", "if", "foreach", "concurrency", "batch", "action", "with", "env", "queue", "priority",
-	"retry", "timeout", "queue_timeout", "total_timeout", "labels", "continue_on_error", "wait_for",
+	"retry", "timeout", "queue_timeout", "total_timeout", "labels", "worker_labels", "continue_on_error", "wait_for",
 }
 
 // workflow builds the graph of v's tasks. Env and outputs are v's own too.
@@ -71,6 +71,7 @@ func (b *builder) task(w *Workflow, t *Task, v *value) []need {
 	b.payload(t.Action, v, v.get("with"), join(path, "with"), true)
 	b.settings(v, path, &t.Settings, sc, t.Index)
 	t.Settings.Queue = b.queue(v.get("queue"), join(path, "queue"))
+	t.Settings.WorkerLabels = b.workerLabels(v.get("worker_labels"), join(path, "worker_labels"), t.Action)
 	t.ContinueOnError = b.boolean(v.get("continue_on_error"), join(path, "continue_on_error"))
 	if wf := v.get("wait_for"); wf != nil {
 		b.fail(wf, join(path, "wait_for"), "remove it; to wait for a person, poll a service with http and retry", "wait_for is not supported yet")

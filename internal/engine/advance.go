@@ -334,7 +334,11 @@ func (s *step) createChildren(ctx context.Context) error {
 		}
 		r.Parent, r.ParentAttempt, r.Task, r.Index = s.w.ID, s.w.Attempt, c.Task.Name, c.Index
 		r.Depth, r.Traceparent, r.CreatedAt = s.w.Depth+1, s.w.Traceparent, s.now
-		if lane := s.e.assign(&r); lane != "" {
+		lane, err := s.e.assign(&r)
+		if err != nil && refusal == nil {
+			refusal = &flow.Error{Code: flow.CodeInvalidInput, Message: err.Error()}
+		}
+		if lane != "" {
 			if err := s.keepLane(ctx, lane); err != nil {
 				return err
 			}

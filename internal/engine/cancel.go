@@ -63,6 +63,9 @@ func (e *Engine) Retry(ctx context.Context, id flow.ID) (flow.ID, error) {
 	r := x.Request
 	r.Parent, r.ParentAttempt, r.Task, r.Index, r.Depth = flow.ID{}, 0, "", 0, 0
 	r.IdempotencyKey, r.NotBefore = "", r.CreatedAt
+	if err := e.place(ctx, &r); err != nil {
+		return flow.ID{}, err
+	}
 	var out Submitted
 	o := &submitOp{id: e.opts.NewID(), request: r, out: &out, group: newGroup(1)}
 	if err := e.enqueue(o); err != nil {

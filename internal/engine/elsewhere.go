@@ -94,7 +94,7 @@ func (e *Engine) listen(ctx context.Context) <-chan store.Notification {
 func (e *Engine) hear(n store.Notification) {
 	if len(n.Queues) > 0 {
 		for _, q := range n.Queues {
-			if _, runtime := flow.SplitLane(q); runtime != "" {
+			if flow.Narrow(q) {
 				e.useLane(q)
 			}
 		}

@@ -39,9 +39,9 @@ type Options struct {
 	Languages []string
 	// Validate checks what a built-in kind's handler would get, before anything is stored; nil accepts everything.
 	Validate func(kind flow.Kind, payload []byte) error
-	// Runtime names the runtime that a worker must have to run a payload; empty: any worker's own choice will do. Nil
-	// says so of everything.
-	Runtime func(kind flow.Kind, payload []byte) string
+	// Needs names the runtime that a worker must have to run a payload, and the language that not every worker has (as
+	// its offer); empty: any worker's own choice will do. Nil says so of everything.
+	Needs func(kind flow.Kind, payload []byte) []string
 	// Poll is how often this replica looks for what others may have done without its hearing of it; 0: every half second.
 	Poll time.Duration
 	// Committers is how many transactions this replica runs side by side; 0: one. A store that writes one at a time gains

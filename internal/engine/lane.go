@@ -2,8 +2,9 @@ package engine
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -15,33 +16,67 @@ import (
 // into those that are never used. A lane, once used, stays known to every replica.
 type lanes struct {
 	mu     sync.Mutex
-	used   map[string]bool      // on this replica's word
-	stored map[string]bool      // the store has them
-	looked map[string]time.Time // when the store was last asked about one, in vain
+	used   map[string]bool // on this replica's word
+	all    []string        // those, in the order in which they became known
+	stored map[string]bool // the store has them
+	looked time.Time       // when the store was last asked which there are
 }
 
 func newLanes() *lanes {
-	return &lanes{used: map[string]bool{}, stored: map[string]bool{}, looked: map[string]time.Time{}}
+	return &lanes{used: map[string]bool{}, stored: map[string]bool{}}
 }
 
 // laneKind marks the names of lanes among the definitions.
 const laneKind = "lane"
 
-// lookEvery is how often a replica asks the store whether others have used a lane.
-const lookEvery = 5 * time.Second
+const (
+	// lookEvery is how often a replica asks the store whether others have used a lane.
+	lookEvery = 5 * time.Second
+	// lanesLimit bounds how many lanes there may be: they are for kinds of machines, of which there are few, and are
+	// never forgotten.
+	lanesLimit = 4096
+)
 
-// assign moves a request into the lane for the runtime that it needs, and says which; empty when it needs none.
-func (e *Engine) assign(r *flow.Request) (lane string) {
-	if e.opts.Runtime == nil {
-		return ""
+// assign moves a request into the lane for what it needs, and says which; empty when it needs nothing. An error is
+// *Invalid.
+func (e *Engine) assign(r *flow.Request) (lane string, err error) {
+	if e.opts.Needs != nil {
+		if needs := e.opts.Needs(r.Kind, r.Payload()); len(needs) > 0 {
+			if i := slices.IndexFunc(needs, flow.BadNeed); i >= 0 {
+				return "", invalid("runtime", needs[i], fmt.Sprintf("%.100q is not the name of a runtime", needs[i]), "name one that workers have, such as sandbox or docker")
+			}
+			r.Queue = flow.AddNeeds(r.Queue, needs...)
+		}
 	}
-	need := e.opts.Runtime(r.Kind, r.Payload())
-	if need == "" {
-		return ""
+	if !flow.Narrow(r.Queue) {
+		return "", nil
 	}
-	r.Queue = flow.Lane(r.Queue, need)
-	return r.Queue
+	if r.Kind.ByEngine() {
+		r.Queue, _ = flow.SplitLane(r.Queue) // no worker ever gets it
+		return "", nil
+	}
+	if len(r.Queue) > flow.LaneLimit {
+		return "", invalid(selectorField, fmt.Sprintf("%.60q…", r.Queue), fmt.Sprintf("queue, runtime and labels have %d bytes together, more than the %d allowed", len(r.Queue), flow.LaneLimit), "ask for fewer labels, or shorter ones")
+	}
+	e.lanes.mu.Lock()
+	defer e.lanes.mu.Unlock()
+	if len(e.lanes.all) >= lanesLimit && !e.lanes.used[r.Queue] {
+		return "", invalid(selectorField, "", fmt.Sprintf("executions have asked for %d different sets of labels and runtimes, which is all that may be", lanesLimit), "ask for labels of kinds of machines, which are few, not for names of single things")
+	}
+	return r.Queue, nil
 }
+
+// place finds the lane for a request, before it is handed in, and makes it known.
+func (e *Engine) place(ctx context.Context, r *flow.Request) error {
+	lane, err := e.assign(r)
+	if err != nil || lane == "" {
+		return err
+	}
+	return e.keepLane(ctx, lane)
+}
+
+// selectorField is the field by which submissions, actions and tasks ask for labels of workers.
+const selectorField = "worker_labels"
 
 // keepLane makes a lane known to every replica before something is put into it.
 func (e *Engine) keepLane(ctx context.Context, lane string) error {
@@ -89,7 +124,10 @@ func defineLane(ctx context.Context, tx store.Tx, lane string) error {
 func (e *Engine) useLane(lane string) {
 	e.lanes.mu.Lock()
 	fresh := !e.lanes.used[lane]
-	e.lanes.used[lane] = true
+	if fresh {
+		e.lanes.used[lane] = true
+		e.lanes.all = append(e.lanes.all, lane)
+	}
 	e.lanes.mu.Unlock()
 	if !fresh {
 		return
@@ -103,45 +141,60 @@ func (e *Engine) useLane(lane string) {
 	e.kick()
 }
 
-// lookForLanes asks the store about the lanes that a session could serve and that this replica does not know to be used.
+// lookForLanes asks the store, once in a while, which lanes others have used.
 func (e *Engine) lookForLanes(ctx context.Context, s *seat) error {
-	for _, lane := range s.lanes {
-		e.lanes.mu.Lock()
-		known := e.lanes.stored[lane] || time.Since(e.lanes.looked[lane]) < lookEvery
-		if !known {
-			e.lanes.looked[lane] = time.Now()
-		}
-		e.lanes.mu.Unlock()
-		if known {
-			continue
-		}
-		_, err := e.opts.Store.Definition(ctx, laneKind+":"+lane, 0)
-		if errors.Is(err, store.ErrNotFound) {
-			continue
-		}
-		if err != nil {
-			return fmt.Errorf("look up lane %q: %w", lane, err)
-		}
-		e.lanes.mu.Lock()
-		e.lanes.stored[lane] = true
-		e.lanes.mu.Unlock()
-		e.useLane(lane)
+	if s.reach.Plain() {
+		return nil
 	}
-	return nil
+	e.lanes.mu.Lock()
+	due := time.Since(e.lanes.looked) >= lookEvery
+	if due {
+		e.lanes.looked = time.Now()
+	}
+	e.lanes.mu.Unlock()
+	if !due {
+		return nil
+	}
+	return e.readLanes(ctx)
 }
 
-// of is where a session's takers look: its queues, and the lanes of them that are used.
-func (l *lanes) of(s *seat) []string {
-	if len(s.lanes) == 0 {
-		return s.session.Queues
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	all := s.session.Queues[:len(s.session.Queues):len(s.session.Queues)]
-	for _, lane := range s.lanes {
-		if l.used[lane] {
-			all = append(all, lane)
+// readLanes learns the lanes that the store has. It reads in pages that grow with what is found: what comes behind the
+// lanes may be large.
+func (e *Engine) readLanes(ctx context.Context) error {
+	const most = 256
+	after := laneKind + ":"
+	for n := 1; ; n = min(2*n, most) {
+		rows, err := e.opts.Store.Definitions(ctx, after, n)
+		if err != nil {
+			return fmt.Errorf("look up lanes: %w", err)
+		}
+		for _, row := range rows {
+			lane, is := strings.CutPrefix(row.Name, laneKind+":")
+			if !is || row.Kind != laneKind {
+				return nil
+			}
+			e.lanes.mu.Lock()
+			e.lanes.stored[lane] = true
+			e.lanes.mu.Unlock()
+			e.useLane(lane)
+			after = row.Name
+		}
+		if len(rows) < n {
+			return nil
 		}
 	}
-	return all
+}
+
+// of is where a session's takers look: its queues, and the lanes that it serves of those that are used. What is returned
+// does not change.
+func (l *lanes) of(s *seat) []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, lane := range l.all[s.matched:] {
+		if s.reach.Serves(lane) {
+			s.queues = append(s.queues, lane) // beyond the end of what was returned before
+		}
+	}
+	s.matched = len(l.all)
+	return s.queues
 }

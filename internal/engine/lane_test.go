@@ -11,11 +11,16 @@ import (
 	"github.com/pawl-run/pawl/internal/handoff"
 )
 
-// needs reads the runtime that a test's payload asks for.
-func needs(_ flow.Kind, payload []byte) string {
-	var p struct{ Runtime string }
+// needs reads the runtime, or the language of an offer, that a test's payload asks for.
+func needs(_ flow.Kind, payload []byte) (all []string) {
+	var p struct{ Runtime, Language string }
 	_ = json.Unmarshal(payload, &p)
-	return p.Runtime
+	for _, need := range []string{p.Runtime, p.Language} {
+		if need != "" {
+			all = append(all, need)
+		}
+	}
+	return all
 }
 
 func (r *rig) workerWith(runtimes ...string) *hand {
@@ -24,6 +29,20 @@ func (r *rig) workerWith(runtimes ...string) *hand {
 	for _, name := range runtimes {
 		kinds = append(kinds, flow.OfferRuntime(name))
 	}
+	return r.workerOf(kinds...)
+}
+
+func (r *rig) workerLabelled(labels string) *hand {
+	r.Helper()
+	all, err := flow.ParseLabels(labels)
+	if err != nil {
+		r.Fatal(err)
+	}
+	return r.workerOf(flow.OfferLabels(all)...)
+}
+
+func (r *rig) workerOf(kinds ...string) *hand {
+	r.Helper()
 	id, err := r.e.Open(r.ctx, handoff.Session{Name: "able", Queues: []string{DefaultQueue}, Kinds: kinds, Slots: 100})
 	if err != nil {
 		r.Fatalf("open session: %v", err)
@@ -42,7 +61,7 @@ func awaitTakers(t *testing.T, e *Engine, n int) {
 
 // What needs a runtime waits for a worker that has it, and is in nobody's way.
 func TestRuntimeChoosesWorker(t *testing.T) {
-	r := newRig(t, func(o *Options) { o.Runtime = needs })
+	r := newRig(t, func(o *Options) { o.Needs = needs })
 	plain := r.worker()
 	special := r.submit(Submission{Action: "noop", Input: json.RawMessage(`{"runtime":"boat"}`)})
 	usual := r.submit(Submission{Action: "noop"})
@@ -50,7 +69,7 @@ func TestRuntimeChoosesWorker(t *testing.T) {
 		t.Fatalf("the worker without the runtime got %+v", got)
 	}
 	w, err := r.e.Why(r.ctx, special)
-	if err != nil || w.Queue != DefaultQueue || w.Runtime != "boat" || w.Waiting != "worker" ||
+	if err != nil || w.Queue != DefaultQueue || w.Needs.Runtime != "boat" || w.Waiting != "worker" ||
 		!strings.Contains(w.Summary, `no live worker of queue "default" has runtime "boat" (1 serves it without)`) {
 		t.Errorf("why: %+v, %v", w, err)
 	}
@@ -79,7 +98,7 @@ func TestRuntimeChoosesWorker(t *testing.T) {
 
 // A worker that already waits gets the first execution that ever needs one of its runtimes, also a workflow's task.
 func TestFirstOfALane(t *testing.T) {
-	r := newRig(t, func(o *Options) { o.Runtime = needs })
+	r := newRig(t, func(o *Options) { o.Needs = needs })
 	r.define("name: sail\ntasks:\n  go: {action: noop, with: {runtime: ship}}\n")
 	for _, s := range []Submission{
 		{Action: "noop", Input: json.RawMessage(`{"runtime":"boat"}`)}, {Action: "sail"},
@@ -100,11 +119,12 @@ func TestFirstOfALane(t *testing.T) {
 
 // A lane that another server has filled is found by this one's workers.
 func TestLaneOfAnotherReplica(t *testing.T) {
-	r := newRig(t, func(o *Options) { o.Runtime = needs })
+	r := newRig(t, func(o *Options) { o.Needs = needs })
 	id := r.submit(Submission{Action: "noop", Input: json.RawMessage(`{"runtime":"boat"}`)})
 	r.e.lanes.mu.Lock()
 	clear(r.e.lanes.used) // as another replica knows them
 	clear(r.e.lanes.stored)
+	r.e.lanes.all = nil
 	r.e.lanes.mu.Unlock()
 	if got := r.workerWith("boat").take(1); len(got) != 1 || got[0].Execution != id {
 		t.Errorf("got %+v", got)

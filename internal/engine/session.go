@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -22,7 +23,9 @@ type desk struct {
 
 type seat struct {
 	session handoff.Session
-	lanes   []string      // of its queues, for the runtimes that it has
+	reach   flow.Reach
+	queues  []string      // its own, and the lanes that it serves among the first so many that are known; the lanes' mu's
+	matched int           // how many these are
 	since   time.Time     // by this process's clock
 	orders  chan struct{} // capacity 1: there may be an order
 	renewed bool          // at this replica; the desk's
@@ -34,8 +37,7 @@ func (d *desk) put(s handoff.Session) *seat {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.known[s.ID] == nil {
-		lanes := flow.Lanes(s.Queues, s.Kinds)[len(s.Queues):]
-		d.known[s.ID] = &seat{session: s, lanes: lanes, since: time.Now(), orders: make(chan struct{}, 1)}
+		d.known[s.ID] = &seat{session: s, reach: flow.ReachOf(s.Queues, s.Kinds), queues: slices.Clone(s.Queues), since: time.Now(), orders: make(chan struct{}, 1)}
 	}
 	return d.known[s.ID]
 }
@@ -115,6 +117,10 @@ func (e *Engine) Open(ctx context.Context, s handoff.Session) (flow.ID, error) {
 			return flow.ID{}, sessionError(err)
 		}
 	}
+	labels, _ := flow.OfferedLabels(s.Kinds)
+	if err := flow.CheckLabels(labels); err != nil {
+		return flow.ID{}, fmt.Errorf("open session of %.100q: %w", s.Name, err)
+	}
 	if err := e.learnLanguages(ctx, s.Kinds); err != nil {
 		return flow.ID{}, sessionError(err)
 	}
@@ -127,8 +133,10 @@ func (e *Engine) Open(ctx context.Context, s handoff.Session) (flow.ID, error) {
 	if err != nil {
 		return flow.ID{}, sessionError(err)
 	}
-	if err := e.lookForLanes(ctx, e.sessions.put(s)); err != nil {
-		return flow.ID{}, sessionError(err)
+	if !e.sessions.put(s).reach.Plain() {
+		if err := e.readLanes(ctx); err != nil {
+			return flow.ID{}, sessionError(err)
+		}
 	}
 	e.opts.Log.Info("worker session opened", telemetry.Session, s.ID.Text(flow.SessionPrefix), telemetry.Worker, s.Name, telemetry.Queues, s.Queues, telemetry.Slots, s.Slots)
 	return s.ID, nil

@@ -24,6 +24,7 @@ type Submission struct {
 	Queue        string
 	Priority     *int
 	Labels       map[string]string
+	WorkerLabels map[string]string `json:",omitempty"` // those that a worker must have to get it; absent from the hash when empty
 	Timeout      time.Duration
 	QueueTimeout time.Duration
 	TotalTimeout time.Duration
@@ -182,14 +183,15 @@ func (e *Engine) prepare(ctx context.Context, s *Submission, o *submitOp) error 
 	if err != nil {
 		return err
 	}
+	if r.Kind.ByEngine() && len(s.WorkerLabels) > 0 {
+		return invalid(selectorField, flow.LabelText(s.WorkerLabels), fmt.Sprintf("no worker runs a %s", r.Kind), "leave it out; a workflow's tasks and actions each ask for the labels that they need")
+	}
 	s.override(&r)
 	if err := e.checkQueue(ctx, &r); err != nil {
 		return err
 	}
-	if lane := e.assign(&r); lane != "" {
-		if err := e.keepLane(ctx, lane); err != nil {
-			return err
-		}
+	if err := e.place(ctx, &r); err != nil {
+		return err
 	}
 	o.id, o.request = e.opts.NewID(), r
 	if s.IdempotencyKey != "" {
@@ -199,12 +201,13 @@ func (e *Engine) prepare(ctx context.Context, s *Submission, o *submitOp) error 
 }
 
 func (e *Engine) checkQueue(ctx context.Context, r *flow.Request) error {
-	known, err := e.catalog.knowsQueue(ctx, r.Queue)
+	queue, _ := flow.SplitLane(r.Queue)
+	known, err := e.catalog.knowsQueue(ctx, queue)
 	if err != nil {
 		return err
 	}
 	if !known {
-		return invalid("queue", r.Queue, unknownQueue(r.Queue), queueFix)
+		return invalid("queue", queue, unknownQueue(queue), queueFix)
 	}
 	return nil
 }
@@ -283,8 +286,8 @@ func requestFor(def *definition.Definition, version int, input json.RawMessage, 
 
 // applySettings lays the settings of a definition or a task over a request.
 func applySettings(r *flow.Request, s *definition.Settings) {
-	if s.Queue != "" {
-		r.Queue = s.Queue
+	if s.Queue != "" || len(s.WorkerLabels) > 0 {
+		r.Queue = flow.Relane(r.Queue, s.Queue, s.WorkerLabels)
 	}
 	if s.Priority != nil {
 		r.Priority = *s.Priority
@@ -337,7 +340,7 @@ func inputProblems(err error) error {
 func (s *Submission) override(r *flow.Request) {
 	applySettings(r, &definition.Settings{
 		Queue: s.Queue, Priority: s.Priority, Timeout: s.Timeout, QueueTimeout: s.QueueTimeout,
-		TotalTimeout: s.TotalTimeout, Retry: s.Retry, Labels: s.Labels,
+		TotalTimeout: s.TotalTimeout, Retry: s.Retry, Labels: s.Labels, WorkerLabels: s.WorkerLabels,
 	})
 	if s.Key != "" {
 		r.Key, r.KeyLimit, r.WhenFull = s.Key, s.KeyLimit, s.WhenFull
@@ -381,6 +384,19 @@ func (s *Submission) check() []Problem {
 	}
 	text("action", s.Action, 200)
 	text("queue", s.Queue, 100)
+	if flow.Narrow(s.Queue) {
+		say("queue", s.Queue, unknownQueue(s.Queue), queueFix)
+	}
+	if len(s.WorkerLabels) > flow.SelectorLimit {
+		say(selectorField, fmt.Sprint(len(s.WorkerLabels)), fmt.Sprintf("are more than the %d allowed", flow.SelectorLimit), "leave some out")
+	}
+	for k, v := range s.WorkerLabels {
+		if flow.BadLabelKey(k) {
+			say(selectorField, k, fmt.Sprintf("%.80q is not the key of a worker's label", k), flow.LabelKeyForm)
+		} else if flow.BadLabelValue(v) {
+			say(selectorField+"."+k, v, fmt.Sprintf("%.80q is not the value of a worker's label", v), flow.LabelValueForm)
+		}
+	}
 	text("concurrency.key", s.Key, keyLimit)
 	text("idempotency_key", s.IdempotencyKey, keyLimit)
 	if say2 := badJSON(s.Input, inputLimit); say2 != "" {

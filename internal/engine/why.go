@@ -22,7 +22,7 @@ type Why struct {
 	Unblock   []string // what would let it go on
 	Position  int      // 1: next in its line; 0: in no line
 	Queue     string
-	Runtime   string // which a worker of the queue must have
+	Needs     flow.Needs // what a worker of the queue must have
 	Key       string
 	Holders   []flow.ID // of the key
 	Until     time.Time // when the wait ends by itself
@@ -35,8 +35,8 @@ func (e *Engine) Why(ctx context.Context, id flow.ID) (Why, error) {
 	if err != nil {
 		return Why{}, err
 	}
-	queue, runtime := flow.SplitLane(x.Queue)
-	w := Why{Execution: x.ID, Stage: x.Stage, Attempt: x.Attempt, Queue: queue, Runtime: runtime, Key: x.Key}
+	queue, needs := flow.NeedsOf(x.Queue)
+	w := Why{Execution: x.ID, Stage: x.Stage, Attempt: x.Attempt, Queue: queue, Needs: needs, Key: x.Key}
 	switch {
 	case x.Stage.Terminal():
 		w.finished(x)
@@ -156,48 +156,96 @@ func (e *Engine) whyReady(ctx context.Context, x *flow.Execution, w *Why) error 
 	if err != nil {
 		return fmt.Errorf("list workers: %w", err)
 	}
-	slots, workers, others := 0, 0, 0
+	slots, workers := 0, 0
+	var others []lacking
 	for _, s := range sessions {
-		if slices.Contains(flow.Lanes(s.Queues, s.Kinds), x.Queue) {
+		reach := flow.ReachOf(s.Queues, s.Kinds)
+		if needs, ok := reach.Lacks(x.Queue); ok && len(needs) == 0 {
 			workers++
 			slots += s.Slots
-		} else if slices.Contains(s.Queues, w.Queue) {
-			others++
+		} else if ok {
+			others = append(others, lacking{s, needs})
 		}
 	}
 	where := fmt.Sprintf("queue %q", w.Queue)
+	_, needs := flow.SplitLane(x.Queue)
 	switch {
-	case workers == 0 && others > 0:
-		w.Waiting = "worker"
-		w.Summary = fmt.Sprintf("no live worker of %s has %s (%d %s it without); it is %s in line", where, need(w.Runtime), others, serve(others), ordinal(w.Position))
-		how := "--runtime …"
-		if _, ok := flow.OfferedLanguage(w.Runtime); ok {
-			how = "--config …"
-		}
-		w.Unblock = []string{fmt.Sprintf("start a worker of %s that has %s (pawl worker --queues %s %s), or submit it to a queue that has one", where, need(w.Runtime), w.Queue, how)}
+	case workers == 0 && len(others) > 0:
+		w.unmet(where, needs, others)
 		return nil
 	case workers == 0:
 		w.Waiting = "worker"
 		w.Summary = fmt.Sprintf("no live worker serves %s; it is %s in line", where, ordinal(w.Position))
 		w.Unblock = []string{"start a worker that serves " + where}
-		if w.Runtime != "" {
-			w.Unblock[0] += " and has " + need(w.Runtime)
+		if len(needs) > 0 {
+			w.Unblock[0] += " and has " + allOf(needs)
 		}
 		return nil
-	case w.Runtime != "":
-		where += " for " + need(w.Runtime)
+	case len(needs) > 0:
+		where += " for " + allOf(needs)
 	}
 	w.Summary = fmt.Sprintf("%s in %s, which %d %s with %d slots serve", ordinal(w.Position), where, workers, plural(workers, "worker"), slots)
 	w.Unblock = []string{"a slot becomes free", "more slots or workers are started", "it is submitted with a higher priority"}
 	return nil
 }
 
-// need says what a lane is for.
-func need(runtime string) string {
-	if name, ok := flow.OfferedLanguage(runtime); ok {
-		return fmt.Sprintf("a profile of the language %q", name)
+// lacking is a worker of the right queue that does not have all that is needed.
+type lacking struct {
+	store.Session
+	needs []string
+}
+
+// unmet says that none of the workers of a queue has what is needed, and which comes nearest.
+func (w *Why) unmet(where string, needs []string, others []lacking) {
+	w.Waiting = "worker"
+	w.Summary = fmt.Sprintf("no live worker of %s has %s (%d %s it without); it is %s in line", where, allOf(needs), len(others), serve(len(others)), ordinal(w.Position))
+	near := slices.MinFunc(others, func(a, b lacking) int { return len(a.needs) - len(b.needs) })
+	w.Unblock = []string{fmt.Sprintf("start a worker of %s that has %s (pawl worker --queues %s %s), or submit it to a queue that has one", where, allOf(needs), w.Queue, flags(needs))}
+	if len(w.Needs.Labels) == 0 {
+		return
 	}
-	return fmt.Sprintf("runtime %q", runtime)
+	has, _ := flow.OfferedLabels(near.Kinds)
+	fact := fmt.Sprintf("the nearest is worker %s: it lacks %s and has ", near.Name, allOf(near.needs))
+	if len(has) == 0 {
+		fact += "no labels"
+	} else {
+		fact += "the labels " + flow.LabelText(has)
+	}
+	w.Facts = append(w.Facts, fact)
+}
+
+// flags are those that a worker is started with to have what is needed.
+func flags(needs []string) string {
+	var all, labels []string
+	for _, need := range needs {
+		switch _, language := flow.OfferedLanguage(need); {
+		case strings.Contains(need, "="):
+			labels = append(labels, need)
+		case language:
+			all = append(all, "--config …")
+		default:
+			all = append(all, "--runtime …")
+		}
+	}
+	if len(labels) > 0 {
+		all = append(all, "--labels "+strings.Join(labels, ","))
+	}
+	return strings.Join(all, " ")
+}
+
+// allOf says what a lane is for.
+func allOf(needs []string) string {
+	all := make([]string, len(needs))
+	for i, need := range needs {
+		if name, ok := flow.OfferedLanguage(need); ok {
+			all[i] = fmt.Sprintf("a profile of the language %q", name)
+		} else if strings.Contains(need, "=") {
+			all[i] = "label " + need
+		} else {
+			all[i] = fmt.Sprintf("runtime %q", need)
+		}
+	}
+	return strings.Join(all, " and ")
 }
 
 func serve(workers int) string {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
 	"runtime"
 	"slices"
@@ -25,8 +26,8 @@ func (c *call) queues() error {
 	known := map[string]*api.Queue{}
 	queue := func(lane string) *api.Queue {
 		if known[lane] == nil {
-			name, runtime := flow.SplitLane(lane)
-			known[lane] = &api.Queue{Queue: name, Runtime: runtime}
+			name, needs := flow.NeedsOf(lane)
+			known[lane] = &api.Queue{Queue: name, Runtime: needs.Runtime, WorkerLabels: needs.Labels}
 		}
 		return known[lane]
 	}
@@ -35,22 +36,24 @@ func (c *call) queues() error {
 		q.Ready, q.Oldest = d.Ready, d.Oldest
 	}
 	for _, s := range sessions {
-		for _, lane := range flow.Lanes(s.Queues, s.Kinds) {
-			if _, runtime := flow.SplitLane(lane); runtime != "" && known[lane] == nil {
-				continue // nothing waits there
+		for _, name := range s.Queues {
+			queue(name) // its lanes only while something waits there
+		}
+	}
+	for _, s := range sessions {
+		reach := flow.ReachOf(s.Queues, s.Kinds)
+		for lane, q := range known {
+			if reach.Serves(lane) {
+				q.Workers++
+				q.Slots += s.Slots
 			}
-			q := queue(lane)
-			q.Workers++
-			q.Slots += s.Slots
 		}
 	}
 	out := api.Queues{Queues: []api.Queue{}}
-	for _, q := range known {
-		out.Queues = append(out.Queues, *q)
+	for _, lane := range slices.Sorted(maps.Keys(known)) {
+		out.Queues = append(out.Queues, *known[lane])
 	}
-	slices.SortFunc(out.Queues, func(a, b api.Queue) int {
-		return cmp.Or(cmp.Compare(a.Queue, b.Queue), cmp.Compare(a.Runtime, b.Runtime))
-	})
+	slices.SortStableFunc(out.Queues, func(a, b api.Queue) int { return cmp.Compare(a.Queue, b.Queue) })
 	return c.json(http.StatusOK, out)
 }
 
@@ -80,9 +83,10 @@ func (c *call) workers() error {
 	}
 	out := api.Workers{Workers: []api.Worker{}}
 	for _, s := range sessions {
+		labels, kinds := flow.OfferedLabels(s.Kinds)
 		out.Workers = append(out.Workers, api.Worker{
 			Session: s.ID.Text(flow.SessionPrefix), Name: s.Name, Embedded: s.Embedded, Queues: append([]string{}, s.Queues...),
-			Kinds: s.Kinds, Slots: s.Slots, StartedAt: s.StartedAt, ExpiresAt: s.ExpiresAt,
+			Kinds: kinds, Slots: s.Slots, Labels: labels, StartedAt: s.StartedAt, ExpiresAt: s.ExpiresAt,
 		})
 	}
 	return c.json(http.StatusOK, out)

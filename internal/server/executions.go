@@ -280,7 +280,7 @@ func (c *call) why() error {
 	out := api.Why{
 		ID: id.String(), Status: status(w.Stage), Attempt: w.Attempt, Summary: w.Summary,
 		Facts: append([]string{}, w.Facts...), Unblock: append([]string{}, w.Unblock...), Waiting: w.Waiting,
-		Position: w.Position, Queue: w.Queue, Runtime: w.Runtime, Key: w.Key, Until: w.Until, Worker: w.Worker,
+		Position: w.Position, Queue: w.Queue, Runtime: w.Needs.Runtime, WorkerLabels: w.Needs.Labels, Key: w.Key, Until: w.Until, Worker: w.Worker,
 	}
 	for _, h := range w.Holders {
 		out.Holders = append(out.Holders, h.String())

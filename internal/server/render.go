@@ -11,12 +11,12 @@ import (
 
 // render says in the API's words how an execution stands.
 func render(x *flow.Execution) api.Execution {
-	queue, runtime := flow.SplitLane(x.Queue)
+	queue, needs := flow.NeedsOf(x.Queue)
 	out := api.Execution{
 		ID: x.ID.String(), Action: x.Action, Version: x.Version, Kind: string(x.Kind),
 		Status: status(x.Stage), Attempt: x.Attempt,
 		Workflow: x.Parent.String(), Task: x.Task, Index: x.Index,
-		Queue: queue, Runtime: runtime, Priority: x.Priority, Labels: x.Labels, Key: x.Key, KeyLimit: x.KeyLimit,
+		Queue: queue, Runtime: needs.Runtime, WorkerLabels: needs.Labels, Priority: x.Priority, Labels: x.Labels, Key: x.Key, KeyLimit: x.KeyLimit,
 		Timeout: api.Duration(x.Timeout), QueueTimeout: api.Duration(x.QueueTimeout), TotalTimeout: api.Duration(x.TotalTimeout),
 		CreatedAt: x.CreatedAt, NotBefore: x.NotBefore, QueuedAt: x.QueuedAt, ClaimedAt: x.ClaimedAt,
 		StartedAt: x.StartedAt, FinishedAt: x.FinishedAt, WakeAt: x.WakeAt,

@@ -47,7 +47,7 @@ func (c *call) evaluate() error {
 		return fmt.Errorf("encode code: %w", err)
 	}
 	return c.accept(submission(&api.Submission{
-		Action: string(flow.KindCode), Input: code, Queue: in.Queue, Priority: in.Priority, Labels: in.Labels,
+		Action: string(flow.KindCode), Input: code, Queue: in.Queue, Priority: in.Priority, Labels: in.Labels, WorkerLabels: in.WorkerLabels,
 		Timeout: in.Timeout, QueueTimeout: in.QueueTimeout, TotalTimeout: in.TotalTimeout, Retry: in.Retry,
 		Concurrency: in.Concurrency, IdempotencyKey: in.IdempotencyKey,
 	}), max(wait, min(time.Duration(in.Wait), maxWait)))
@@ -146,7 +146,7 @@ func batchProblem(i int, err error) *api.Problem {
 // submission says in the engine's words what is asked for.
 func submission(in *api.Submission) engine.Submission {
 	s := engine.Submission{
-		Action: in.Action, Input: in.Input, Queue: in.Queue, Priority: in.Priority, Labels: in.Labels,
+		Action: in.Action, Input: in.Input, Queue: in.Queue, Priority: in.Priority, Labels: in.Labels, WorkerLabels: in.WorkerLabels,
 		Timeout: time.Duration(in.Timeout), QueueTimeout: time.Duration(in.QueueTimeout), TotalTimeout: time.Duration(in.TotalTimeout),
 		NotBefore: in.NotBefore.UTC().Truncate(time.Microsecond), IdempotencyKey: in.IdempotencyKey,
 	}

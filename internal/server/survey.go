@@ -184,8 +184,14 @@ func (v *surveyed) collectQueues(gauge func(*prometheus.Desc, float64, ...string
 	}
 	for _, s := range v.sessions {
 		all += s.Slots
-		for _, q := range flow.Lanes(s.Queues, s.Kinds) {
-			if _, waited := slots[q]; waited || slices.Contains(s.Queues, q) {
+		for _, q := range s.Queues {
+			slots[q] += 0 // its lanes only while something waits there
+		}
+	}
+	for _, s := range v.sessions {
+		reach := flow.ReachOf(s.Queues, s.Kinds)
+		for q := range slots {
+			if reach.Serves(q) {
 				slots[q] += s.Slots
 			}
 		}

@@ -153,13 +153,14 @@ func TestLanguageThatOnlySomeHave(t *testing.T) {
 		`{"language":"kotlin","source":"x"}`:                             "code:kotlin",
 		`{"source":"x","env":{"language":"python"},"language":"F#"}`:     "code:f#",
 		`{"language":"python","source":"x","env":{"language":"kotlin"}}`: "",
-		`{"language":"kotlin","runtime":"docker"}`:                       "docker",
+		`{"language":"kotlin","runtime":"docker"}`:                       "docker code:kotlin",
+		`{"language":"python","runtime":"docker"}`:                       "docker",
 		`{"language":7}`:  "",
 		`{"language":""}`: "",
 		`{`:               "",
 		`{"language":"c","cases":[{}],"compare":{"checker":{"language":"kt","source":"y"}}}`: "",
 	} {
-		if got := task.RuntimeFor(flow.KindCode, []byte(in)); got != want {
+		if got := strings.Join(task.NeedsOf(flow.KindCode, []byte(in)), " "); got != want {
 			t.Errorf("%s: %q, want %q", in, got, want)
 		}
 	}

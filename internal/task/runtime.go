@@ -2,6 +2,7 @@ package task
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"regexp"
 	"strings"
@@ -10,22 +11,21 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// RuntimeFor names the runtime that a payload of a built-in kind cannot do without, as Offers names it, or else the
-// language that not every worker has (as flow.OfferLanguage writes it); empty: the worker's own choice will do.
-func RuntimeFor(kind flow.Kind, payload []byte) string {
+// NeedsOf names the runtime that a payload of a built-in kind cannot do without, as Offers names it, and the language that
+// not every worker has (as flow.OfferLanguage writes it); empty: the worker's own choice will do.
+func NeedsOf(kind flow.Kind, payload []byte) (needs []string) {
 	switch kind {
 	case flow.KindCode:
 		if name := askedRuntime(payload); name != "" {
-			return name
+			needs = append(needs, name)
 		}
-		return addedLanguage(payload)
+		if offer := addedLanguage(payload); offer != "" {
+			needs = append(needs, offer)
+		}
 	case flow.KindContainer:
-		if name := askedRuntime(payload); name != "" {
-			return name
-		}
-		return AnyContainer
+		needs = append(needs, cmp.Or(askedRuntime(payload), AnyContainer))
 	}
-	return ""
+	return needs
 }
 
 // askedRuntime reads one field. Most payloads do not have it, and then nothing is decoded.

@@ -49,7 +49,8 @@ func (l *life) room() bool {
 	return len(l.held) < 4*l.w.Slots+64
 }
 
-// start runs assignments: the instant ones one after another beside the next claim, the others each in its slot.
+// start runs assignments: the instant ones one after another in one slot, the others each in its own. There are slots for
+// all: no more was claimed than were free.
 func (l *life) start(work []handoff.Assignment, instants *sync.WaitGroup) {
 	failpoint.Hit(failpoint.BeforeStart)
 	var said, instant []*attempt
@@ -77,10 +78,12 @@ func (l *life) start(work []handoff.Assignment, instants *sync.WaitGroup) {
 	}
 	l.reports.add(said...)
 	if len(instant) > 0 {
+		l.w.occupy()
 		instants.Go(func() {
 			for _, a := range instant {
 				a.runInstant()
 			}
+			l.w.release()
 			l.reports.add(instant...)
 		})
 	}

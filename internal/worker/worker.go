@@ -24,9 +24,10 @@ import (
 type Options struct {
 	Handoff  handoff.Handoff
 	Handlers task.Handlers
-	Slots    int      // how many attempts run at once; 0: 1
-	Queues   []string // which queues are served; empty: "default"
-	Name     string   // for people; empty: the host's name and the process id
+	Slots    int               // how many attempts run at once; 0: 1
+	Queues   []string          // which queues are served; empty: "default"
+	Labels   map[string]string // what executions may ask for with their worker_labels; see flow.CheckLabels
+	Name     string            // for people; empty: the host's name and the process id
 	Log      *slog.Logger
 	Tracer   *telemetry.Tracer // records attempts of what was submitted in a trace; nil: none
 	Blobs    blob.Store        // where large logs go; nil: they stay inline
@@ -52,6 +53,9 @@ func New(o Options) (*Worker, error) {
 	if o.Slots < 0 {
 		return nil, fmt.Errorf("new worker: %d slots: give at least 1", o.Slots)
 	}
+	if err := flow.CheckLabels(o.Labels); err != nil {
+		return nil, fmt.Errorf("new worker: %w", err)
+	}
 	if o.Slots == 0 {
 		o.Slots = 1
 	}
@@ -68,7 +72,7 @@ func New(o Options) (*Worker, error) {
 	if o.Random == nil {
 		o.Random = rand.Float64
 	}
-	w := &Worker{Options: o, free: o.Slots, freed: make(chan struct{}, 1)}
+	w := &Worker{Options: o, kinds: flow.OfferLabels(o.Labels), free: o.Slots, freed: make(chan struct{}, 1)}
 	for kind, h := range o.Handlers {
 		w.kinds = append(w.kinds, string(kind))
 		if a, ok := h.(task.Advertiser); ok {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -723,6 +724,42 @@ func TestDrain(t *testing.T) {
 			t.Errorf("%d sessions closed", len(g.closed))
 		}
 	})
+}
+
+// sudden is an instant handler that can be seen to run.
+type sudden struct{ task.Func }
+
+func (sudden) Instant() {}
+
+// Instant work takes slots as everything does, also beside work that is slow.
+func TestSlotsBoundInstants(t *testing.T) {
+	for _, slots := range []int{1, 2, 3} {
+		t.Run(fmt.Sprint(slots), func(t *testing.T) {
+			bubble(t, func(t *testing.T, g *ledger) {
+				now, most := atomic.Int32{}, atomic.Int32{}
+				count := func(d time.Duration) task.Func {
+					return func(ctx context.Context, t *task.Task) (json.RawMessage, error) {
+						n := now.Add(1)
+						defer now.Add(-1)
+						for old := most.Load(); n > old && !most.CompareAndSwap(old, n); old = most.Load() {
+						}
+						return waitFor(d, nil)(ctx, t)
+					}
+				}
+				defer serve(t, g, worker.Options{Slots: slots, Handlers: task.Handlers{"slow": count(time.Second), "instant": sudden{count(100 * time.Millisecond)}}})()
+				var ids []flow.ID
+				for i := range 60 {
+					ids = append(ids, g.submit(flow.Request{Kind: []flow.Kind{"instant", "slow", "instant"}[i%3]}))
+				}
+				for _, id := range ids {
+					g.ended(t, id)
+				}
+				if int(most.Load()) != slots {
+					t.Errorf("%d at once in %d slots", most.Load(), slots)
+				}
+			})
+		})
+	}
 }
 
 func TestSlotsBoundWhatRuns(t *testing.T) {

@@ -68,6 +68,14 @@ func build(t *testing.T, carry func(t *testing.T, e *engine.Engine) handoff.Hand
 			}
 			return out[0].Execution
 		},
+		SubmitFor: func(t *testing.T, labels map[string]string) flow.ID {
+			t.Helper()
+			out, err := e.Submit(t.Context(), []engine.Submission{{Action: string(flow.KindNoop), WorkerLabels: labels}})
+			if err != nil || out[0].Err != nil {
+				t.Fatalf("submit: %v, %+v", err, out)
+			}
+			return out[0].Execution
+		},
 		Cancel: func(t *testing.T, id flow.ID) {
 			t.Helper()
 			if _, err := e.Cancel(t.Context(), id, "no longer wanted"); err != nil {

@@ -21,6 +21,8 @@ type Rig struct {
 	Handoff handoff.Handoff
 	// Submit accepts one execution of the kind for the queue "default".
 	Submit func(t *testing.T, kind flow.Kind, input json.RawMessage) flow.ID
+	// SubmitFor accepts an instant one for that queue and workers with the labels.
+	SubmitFor func(t *testing.T, labels map[string]string) flow.ID
 	// Cancel asks for the end of an execution.
 	Cancel func(t *testing.T, id flow.ID)
 	// Feed gives an execution something to read, at the end of what it was given.
@@ -40,6 +42,7 @@ func Exercise(t *testing.T, build func(t *testing.T) *Rig) {
 		"Lifecycle":        lifecycle,
 		"TakeWaits":        takeWaits,
 		"TakeOnce":         takeOnce,
+		"TakeLabelled":     takeLabelled,
 		"ReportTwice":      reportTwice,
 		"Reordered":        reordered,
 		"GapHeals":         gapHeals,
@@ -74,9 +77,9 @@ func (b *bench) ctx(t *testing.T) context.Context {
 	return ctx
 }
 
-func (b *bench) open(t *testing.T) flow.ID {
+func (b *bench) open(t *testing.T, offers ...string) flow.ID {
 	t.Helper()
-	id, err := b.Handoff.Open(b.ctx(t), handoff.Session{Name: t.Name(), Queues: []string{"default"}, Kinds: []string{"noop"}, Slots: 10})
+	id, err := b.Handoff.Open(b.ctx(t), handoff.Session{Name: t.Name(), Queues: []string{"default"}, Kinds: append([]string{"noop"}, offers...), Slots: 10})
 	if err != nil {
 		t.Fatalf("open: %v", err)
 	}
@@ -226,6 +229,26 @@ func takeWaits(t *testing.T, b *bench) {
 	id := b.Submit(t, flow.KindNoop, nil)
 	if r := <-got; r.err != nil || len(r.work) != 1 || r.work[0].Execution != id {
 		t.Errorf("took %+v, %v", r.work, r.err)
+	}
+}
+
+// What asks for labels is taken by sessions that offer all of them, and by no others; those take the rest as well.
+func takeLabelled(t *testing.T, b *bench) {
+	offers := flow.OfferLabels(map[string]string{"gpu": "a100", "example.com/zone": "eu"})
+	plain, half, able := b.open(t), b.open(t, offers[:1]...), b.open(t, offers...)
+	special := b.SubmitFor(t, map[string]string{"example.com/zone": "eu", "gpu": "a100"})
+	for _, session := range []flow.ID{plain, half} {
+		usual := b.Submit(t, flow.KindNoop, nil)
+		if a := b.take(t, session); a.Execution != usual {
+			t.Errorf("took %s, which asks for labels", a.Execution)
+		}
+	}
+	if a := b.take(t, able); a.Execution != special {
+		t.Errorf("took %s, not what asks for its labels", a.Execution)
+	}
+	usual := b.Submit(t, flow.KindNoop, nil)
+	if a := b.take(t, able); a.Execution != usual {
+		t.Errorf("took %s, not what asks for no labels", a.Execution)
 	}
 }
 
