@@ -97,7 +97,7 @@ func (a *app) eval(ctx context.Context, file string, o *evalOptions) error {
 		return err
 	}
 	if a.config.text("server") == "" {
-		if err := errors.Join(a.missingFor("this program", e.Language), a.missingLabels("this program", o.wanted)); err != nil {
+		if err := a.missingFor("this program", e.Language); err != nil {
 			return err
 		}
 	}
@@ -108,6 +108,11 @@ func (a *app) eval(ctx context.Context, file string, o *evalOptions) error {
 		return err
 	}
 	defer s.Close()
+	if s.embedded {
+		if err := a.missingLabels("this program", o.wanted); err != nil {
+			return err
+		}
+	}
 	if o.detach && s.embedded {
 		return usage("--detach leaves the execution to a server, and there is none: start pawl server, or give --server")
 	}
