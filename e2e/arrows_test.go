@@ -39,6 +39,7 @@ var arrows = []arrow{
 	{"internal/blob", nil, "a port"},
 	{"internal/blob/blobtest", []string{"internal/blob"}, "one suite for every blob store"},
 	{"internal/blob/file", []string{"internal/blob"}, "a backend knows its port"},
+	{"internal/blob/postgres", []string{"internal/blob"}, "a backend knows its port"},
 	{"internal/runtime", nil, "a port"},
 	{"internal/runtime/runtimetest", []string{"internal/runtime"}, "one suite for every runtime"},
 	{"internal/runtime/process", []string{"internal/runtime"}, "a backend knows its port"},

@@ -175,7 +175,7 @@ func (b *benchRun) startWorker(blobs *file.Store) (stop func(), err error) {
 			return nil, err
 		}
 		closeRuntime = func() { _ = rt.Close() }
-		code, err := task.NewCode(task.CodeOptions{Runtimes: []runtime.Runtime{rt}, Blobs: blobs, Dir: filepath.Join(b.dir, "work")})
+		code, err := task.NewCode(task.CodeOptions{Runtimes: []runtime.Runtime{rt}, Dir: filepath.Join(b.dir, "work")})
 		if err != nil {
 			closeRuntime()
 			return nil, err

@@ -48,6 +48,7 @@ var settings = []setting{
 	{key: "token", doc: "token for the server, or that the server asks for", file: true, secret: true},
 	{key: "state_dir", doc: "where an engine of this process keeps everything (default $XDG_STATE_HOME/pawl)"},
 	{key: "store", value: "sqlite", doc: "the database: sqlite (a file in the state directory), sqlite:PATH or postgres://…", alias: "PAWL_DATABASE_URL", file: true, check: checkStore},
+	{key: "blobs", value: inStore, doc: "where files and logs lie that are too big for a row: store (in the database where that is PostgreSQL, else in the state directory) or a directory's path", check: checkBlobs},
 	{key: "listen", value: defaultListen, doc: "address that pawl server answers on", on: "server"},
 	{key: "slots", value: "0", doc: "how many executions run at once here; 0: two per processor core", check: atLeast(0)},
 	{key: "queues", value: "default", doc: "the queues that workers here serve, by commas", check: checkQueues},

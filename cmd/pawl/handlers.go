@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/pawl-run/pawl/internal/blob"
 	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/handoff/remote"
@@ -138,7 +137,7 @@ func (a *app) missingLabelsOf(d *definition.Definition) error {
 
 // handlers are what the workers of this process run; it stays if it does more than one piece of work. The runtimes are the
 // caller's to close.
-func (a *app) handlers(blobs blob.Store, stays bool) (_ task.Handlers, _ runtimes, err error) {
+func (a *app) handlers(stays bool) (_ task.Handlers, _ runtimes, err error) {
 	all, forCode, forContainers, err := a.openRuntimes(stays)
 	if err != nil {
 		return nil, nil, err
@@ -148,7 +147,7 @@ func (a *app) handlers(blobs blob.Store, stays bool) (_ task.Handlers, _ runtime
 			_ = all.Close()
 		}
 	}()
-	o := task.CodeOptions{Runtimes: forCode, Blobs: blobs, Dir: a.workDir(), Languages: a.config.languages}
+	o := task.CodeOptions{Runtimes: forCode, Dir: a.workDir(), Languages: a.config.languages}
 	code, err := task.NewCode(o)
 	if err != nil {
 		return nil, nil, err

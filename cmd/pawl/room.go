@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/client"
-	"github.com/pawl-run/pawl/internal/blob/file"
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/handoff/direct"
@@ -32,7 +31,7 @@ type room struct {
 	app    *app
 	lock   *os.File
 	store  store.Store
-	blobs  *file.Store
+	blobs  *blobHouse
 	engine *engine.Engine
 	server *server.Server
 	log    *slog.Logger
@@ -73,7 +72,7 @@ func (a *app) openRoom(ctx context.Context, lock *os.File, ro roomOptions) (_ *r
 	if r.store, err = openStore(ctx, a.config.text("store"), dir, ""); err != nil {
 		return nil, err
 	}
-	if r.blobs, err = file.Open(filepath.Join(dir, "blobs")); err != nil {
+	if r.blobs, err = a.config.openBlobs(ctx); err != nil {
 		return nil, err
 	}
 	r.engine, err = engine.New(engine.Options{
@@ -149,14 +148,14 @@ func (r *room) serve(l net.Listener) (stop func()) {
 // startWorker starts the worker of this process.
 func (r *room) startWorker(grace time.Duration, stays bool) error {
 	c := &r.app.config
-	handlers, rt, err := r.app.handlers(r.blobs, stays)
+	handlers, rt, err := r.app.handlers(stays)
 	if err != nil {
 		return err
 	}
 	r.runtime = rt
 	w, err := worker.New(worker.Options{
 		Handoff: direct.New(r.engine), Handlers: handlers, Slots: c.slots(), Queues: c.list("queues"), Labels: c.labels(),
-		Log: r.log, Tracer: r.tracer, Blobs: r.blobs, Grace: grace,
+		Log: r.log, Tracer: r.tracer, Blobs: r.blobs, InlineLogs: r.blobs.inDatabase, Grace: grace,
 	})
 	if err != nil {
 		return err
@@ -200,7 +199,7 @@ func (r *room) close() {
 			}
 		}
 		if r.blobs != nil {
-			_ = r.blobs.Close() // only a directory's handle
+			_ = r.blobs.Close() // there is nothing to be said: only handles are given back
 		}
 		_ = r.lock.Truncate(0) // what it says is no longer so; the lock itself ends with the file
 		_ = r.lock.Close()

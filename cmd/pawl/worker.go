@@ -47,7 +47,7 @@ func (a *app) work(ctx context.Context, name string, grace time.Duration) error 
 	if err != nil {
 		return usage("%v", err)
 	}
-	handlers, rt, err := a.handlers(nil, true)
+	handlers, rt, err := a.handlers(true)
 	if err != nil {
 		return err
 	}

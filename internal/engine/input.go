@@ -85,7 +85,7 @@ func (e *Engine) Input(ctx context.Context, session flow.ID, q handoff.InputQuer
 	if _, err := e.seat(ctx, session); err != nil {
 		return handoff.Input{}, err
 	}
-	if err := e.holds(ctx, session, q); err != nil {
+	if err := e.holds(ctx, session, q.Execution, q.Attempt); err != nil {
 		return handoff.Input{}, err
 	}
 	changed, stop := e.Watch(q.Execution) // before the first look, so that nothing falls between
@@ -108,20 +108,20 @@ func (e *Engine) Input(ctx context.Context, session flow.ID, q handoff.InputQuer
 }
 
 // holds checks that the session holds the attempt.
-func (e *Engine) holds(ctx context.Context, session flow.ID, q handoff.InputQuery) error {
+func (e *Engine) holds(ctx context.Context, session, id flow.ID, attempt int) error {
 	held := false
-	err := e.ask(ctx, []flow.ID{q.Execution}, func(_ context.Context, t *turn) error {
-		d := t.drafts[q.Execution]
-		held = d != nil && d.Place == flow.Held && d.Owner == session && d.Attempt == q.Attempt
+	err := e.ask(ctx, []flow.ID{id}, func(_ context.Context, t *turn) error {
+		d := t.drafts[id]
+		held = d != nil && d.Place == flow.Held && d.Owner == session && d.Attempt == attempt
 		return nil
 	})
 	if err != nil || held {
 		return sessionError(err)
 	}
 	e.counters.fenced.Add(1)
-	e.opts.Log.Warn("refused the input of an attempt that the session does not hold", telemetry.Session, session.Text(flow.SessionPrefix),
-		telemetry.Execution, q.Execution, telemetry.Attempt, q.Attempt)
-	return fmt.Errorf("attempt %d of %s: %w", q.Attempt, q.Execution, handoff.ErrNotHeld)
+	e.opts.Log.Warn("refused the input or the blobs of an attempt that the session does not hold", telemetry.Session, session.Text(flow.SessionPrefix),
+		telemetry.Execution, id, telemetry.Attempt, attempt)
+	return fmt.Errorf("attempt %d of %s: %w", attempt, id, handoff.ErrNotHeld)
 }
 
 // lookForInput fires when a worker that waits for input should be looked for some that this replica has not heard of.

@@ -73,7 +73,7 @@ func (e *Engine) Loops() []func(context.Context) {
 	for range e.opts.Committers {
 		all = append(all, e.commitLoop)
 	}
-	return append(all, e.sweepDue, e.sweepSessions, e.sweepFinished, e.lookout)
+	return append(all, e.sweepDue, e.sweepSessions, e.sweepFinished, e.sweepBlobs, e.lookout)
 }
 
 // Start brings back what an earlier life of this process left. Run does it first.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/blob"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/telemetry"
 )
@@ -171,6 +172,24 @@ func (e *Engine) sweepFinished(ctx context.Context) {
 	}
 }
 
+// sweepBlobs has the blob store remove, now and then, what broken uploads have left behind.
+func (e *Engine) sweepBlobs(ctx context.Context) {
+	sweeper, ok := e.opts.Blobs.(blob.Sweeper)
+	if !ok {
+		return
+	}
+	for {
+		select {
+		case <-time.After(e.jittered(purgeEvery)):
+		case <-ctx.Done():
+			return
+		}
+		if err := sweeper.Sweep(ctx); err != nil && ctx.Err() == nil {
+			e.opts.Log.Warn("sweeping blobs failed; it will be tried again", telemetry.Err, err)
+		}
+	}
+}
+
 func (e *Engine) purge(ctx context.Context) (int, error) {
 	now, err := e.now(ctx)
 	if err != nil {
@@ -182,12 +201,12 @@ func (e *Engine) purge(ctx context.Context) (int, error) {
 	}
 	// Blobs first: a row without its blob is removed the next time, a blob without its row would stay for ever.
 	if e.opts.Blobs != nil {
+		var prefixes []string
 		for _, id := range ids {
-			for _, kind := range []string{"logs/", "files/"} {
-				if err := e.opts.Blobs.Remove(ctx, kind+id.String()); err != nil {
-					return 0, fmt.Errorf("remove blobs of %s: %w", id, err)
-				}
-			}
+			prefixes = append(prefixes, blobPrefixes(id)...)
+		}
+		if err := e.opts.Blobs.Remove(ctx, prefixes...); err != nil {
+			return 0, fmt.Errorf("remove blobs of %s and %d others: %w", ids[0], len(ids)-1, err)
 		}
 	}
 	return len(ids), e.ask(ctx, nil, func(ctx context.Context, t *turn) error { return t.tx.Remove(ctx, ids) })

@@ -21,6 +21,10 @@ var (
 	ErrUnavailable = errors.New("engine unavailable")
 	// ErrNotHeld means that the session does not hold the attempt that it asks about.
 	ErrNotHeld = errors.New("the session does not hold the attempt")
+	// ErrNoBlob means that there is no blob of that name.
+	ErrNoBlob = errors.New("no such blob")
+	// ErrBlobRefused means that the attempt may not have its way with the blob of that name, or that it is too large.
+	ErrBlobRefused = errors.New("blob refused")
 )
 
 // The lease of a session, unless its renewals say otherwise. The database's clock decides expiry; the worker's own

@@ -26,7 +26,6 @@ type CodeOptions struct {
 	// Runtimes are what a submission may ask for by name; the first is the default. An operator who lists one without
 	// isolation trusts everybody who may submit.
 	Runtimes []runtime.Runtime
-	Blobs    blob.Store // for files too big for a row; nil: they are refused
 	// Languages are the profiles of what code may be written in; nil: the built-in ones.
 	Languages *Languages
 	// Dir is a host directory for what must be prepared and for files on their way; it is created.
@@ -249,8 +248,7 @@ func (e *evaluation) evaluate(ctx context.Context) (*api.CodeResult, error) {
 		return nil, err
 	}
 	result.Compile = compiled
-	e.collect(ctx, result, files2)
-	return result, nil
+	return result, e.collect(ctx, result, files2)
 }
 
 // compile runs the compile step and returns what it built, as files for the run.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -80,8 +81,9 @@ func lastLine(b []byte) string {
 	return ""
 }
 
-// collect puts what the program left into the result: inline while it is small, else in the blob store.
-func (e *evaluation) collect(ctx context.Context, r *api.CodeResult, files []runtime.Collected) {
+// collect puts what the program left into the result: inline while it is small, else in the blob store. It fails when the
+// blobs stay out of reach: the attempt may be tried again, and the file would be lost.
+func (e *evaluation) collect(ctx context.Context, r *api.CodeResult, files []runtime.Collected) error {
 	room := int64(blob.InlineLimit)
 	for _, f := range files {
 		if f.Path == outputFile {
@@ -108,6 +110,9 @@ func (e *evaluation) collect(ctx context.Context, r *api.CodeResult, files []run
 			}
 		} else {
 			name, err := e.keep(ctx, f, len(r.Files))
+			if errors.Is(err, blob.ErrUnavailable) {
+				return fmt.Errorf("keep %s: %w", f.Path, err)
+			}
 			if err != nil {
 				r.Refused = append(r.Refused, fmt.Sprintf("%s: %v", f.Path, err))
 				continue
@@ -116,20 +121,7 @@ func (e *evaluation) collect(ctx context.Context, r *api.CodeResult, files []run
 		}
 		r.Files = append(r.Files, out)
 	}
-}
-
-func (e *evaluation) keep(ctx context.Context, f runtime.Collected, n int) (string, error) {
-	if e.Blobs == nil {
-		return "", fmt.Errorf("%d bytes are too many to keep without a blob store", f.Size)
-	}
-	in, err := os.Open(f.Host)
-	if err != nil {
-		return "", err
-	}
-	defer in.Close()
-	name := fmt.Sprintf("files/%s/%d/%d", e.task.Execution, e.task.Attempt, n)
-	_, err = e.Blobs.Put(ctx, name, in)
-	return name, err
+	return nil
 }
 
 // readResult reads the value that a program wrote to $PAWL_OUTPUT.

@@ -3,7 +3,6 @@ package task
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -16,8 +15,6 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/api"
-	"github.com/pawl-run/pawl/internal/blob"
-	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/runtime"
 )
 
@@ -54,27 +51,6 @@ func open(f runtime.File) (io.ReadCloser, error) {
 		return nil, fmt.Errorf("open stdin: %w", err)
 	}
 	return in, nil
-}
-
-func (e *evaluation) fetch(ctx context.Context, name, to string) error {
-	if e.Blobs == nil {
-		return Errorf(flow.CodeInvalidInput, "blob %q: this worker has no blob store (give the bytes themselves)", name)
-	}
-	r, err := e.Blobs.Get(ctx, name, 0)
-	if errors.Is(err, blob.ErrNotFound) {
-		return Errorf(flow.CodeInvalidInput, "blob %q: there is none of that name", name)
-	} else if err != nil {
-		return fmt.Errorf("fetch blob %q: %w", name, err)
-	}
-	defer r.Close()
-	w, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return fmt.Errorf("fetch blob %q: %w", name, err)
-	}
-	if _, err = io.Copy(w, r); err != nil {
-		err = fmt.Errorf("fetch blob %q: %w", name, err)
-	}
-	return errors.Join(err, w.Close())
 }
 
 // mounts are what a run needs beside the standard directories: what a program was built with is usually not among them.

@@ -94,8 +94,6 @@ func (s *shelf) Get(_ context.Context, name string, offset int64) (io.ReadCloser
 	return io.NopCloser(bytes.NewReader(b[offset:])), nil
 }
 
-func (s *shelf) Remove(context.Context, string) error { return nil }
-
 // std is where the tests of this package share the prepared toolchains.
 var std string
 
@@ -142,14 +140,14 @@ type run struct {
 	err    *task.Error
 }
 
-func evaluate(t *testing.T, ctx context.Context, rt runtime.Runtime, blobs blob.Store, code string) run {
+func evaluate(t *testing.T, ctx context.Context, rt runtime.Runtime, blobs blob.Access, code string) run {
 	t.Helper()
-	h, err := task.NewCode(task.CodeOptions{Runtimes: []runtime.Runtime{rt}, Blobs: blobs, Dir: std})
+	h, err := task.NewCode(task.CodeOptions{Runtimes: []runtime.Runtime{rt}, Dir: std})
 	if err != nil {
 		t.Fatal(err)
 	}
 	r := run{desk: newDesk()}
-	out, err := h.Run(ctx, &task.Task{Execution: flow.ID{1}, Attempt: 1, Kind: flow.KindCode, Payload: json.RawMessage(code), Host: r.desk})
+	out, err := h.Run(ctx, &task.Task{Execution: flow.ID{1}, Attempt: 1, Kind: flow.KindCode, Payload: json.RawMessage(code), Host: r.desk, Blobs: blobs})
 	if err != nil {
 		if !errors.As(err, &r.err) {
 			t.Fatalf("an error of type %T: %v", err, err)

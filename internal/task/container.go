@@ -113,8 +113,7 @@ func (e *evaluation) contain(ctx context.Context, c *api.Container) (_ *api.Code
 	if err != nil {
 		return nil, err
 	}
-	e.collect(ctx, result, files)
-	return result, nil
+	return result, e.collect(ctx, result, files)
 }
 
 // containerEnv is what a program finds beside the environment of its image.

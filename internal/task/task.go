@@ -10,6 +10,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/blob"
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
@@ -55,6 +56,7 @@ type Task struct {
 
 	Traceparent string
 	Host        Host
+	Blobs       blob.Access // for files too big for a row; nil: they are refused
 }
 
 // IdempotencyKey is the same for every attempt of the execution: pass it on to whatever the work calls.

@@ -42,6 +42,7 @@ func newAttempt(l *life, w *handoff.Assignment) *attempt {
 		Execution: w.Execution, Attempt: w.Attempt, Action: w.Action, Kind: w.Kind, Payload: w.Payload, Timeout: w.Timeout,
 		Labels: w.Labels, Workflow: w.Workflow, Name: w.Task, Index: w.Index, Traceparent: w.Traceparent, Host: a,
 	}
+	a.task.Blobs = a.blobs()
 	a.spans.begin(l.w.Tracer, &a.task, w.ClaimedAt)
 	if a.handler == nil {
 		a.handler = unknown{}

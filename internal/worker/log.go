@@ -318,7 +318,7 @@ func (s *shipper) ship(line []*journal) bool {
 // that fails they stay inline: a log is worth more than a tidy table.
 func (s *shipper) place(j *journal, c chunk) chunk {
 	blobs := s.life.w.Blobs
-	if blobs == nil || len(c.Data) < blobLeast || j.inline+len(c.Data) <= blob.InlineLimit {
+	if blobs == nil || s.life.w.InlineLogs || len(c.Data) < blobLeast || j.inline+len(c.Data) <= blob.InlineLimit {
 		j.inline += len(c.Data)
 		return c
 	}

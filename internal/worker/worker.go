@@ -30,9 +30,14 @@ type Options struct {
 	Name     string            // for people; empty: the host's name and the process id
 	Log      *slog.Logger
 	Tracer   *telemetry.Tracer // records attempts of what was submitted in a trace; nil: none
-	Blobs    blob.Store        // where large logs go; nil: they stay inline
-	Grace    time.Duration     // how long running work may go on after Run was told to end; then it is stopped and let go
-	Random   func() float64    // numbers in [0, 1) for jitter; nil: the global generator
+	// Blobs are where files and large logs go. nil: files go through the hand-off where it carries blobs, and logs stay
+	// inline.
+	Blobs blob.Access
+	// InlineLogs keeps large logs inline all the same: where rows and blobs lie in one database, a blob for every chunk
+	// gains nothing.
+	InlineLogs bool
+	Grace      time.Duration  // how long running work may go on after Run was told to end; then it is stopped and let go
+	Random     func() float64 // numbers in [0, 1) for jitter; nil: the global generator
 }
 
 // Worker runs attempts. Use New; it is run once.

@@ -19,7 +19,7 @@ import (
 func Exercise(t *testing.T, open func(*testing.T) blob.Store) {
 	for name, test := range map[string]func(*testing.T, blob.Store){
 		"PutGet": putGet, "Offset": offset, "Missing": missing, "Replace": replace, "Names": names, "Remove": remove,
-		"FailedPut": failedPut, "Cancelled": cancelled, "Whole": whole, "OpenSurvivesRemoval": openSurvivesRemoval,
+		"RemoveMany": removeMany, "FailedPut": failedPut, "Large": large, "Sweep": sweep, "Cancelled": cancelled, "Whole": whole, "OpenSurvivesRemoval": openSurvivesRemoval,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -144,6 +144,98 @@ func remove(t *testing.T, s blob.Store) {
 	if got := Read(t, s, "p/1", 0); got != "again" {
 		t.Errorf("got %q after putting a removed name again", got)
 	}
+}
+
+func removeMany(t *testing.T, s blob.Store) {
+	ctx := context.Background()
+	for _, name := range []string{"a/1", "b/1", "b/2/3", "c/1", "b0", "b-", "b."} {
+		put(t, s, name, "x")
+	}
+	if err := s.Remove(ctx); err != nil {
+		t.Errorf("remove nothing: %v", err)
+	}
+	if err := s.Remove(ctx, "a", ".."); err == nil {
+		t.Error("a bad name among others was accepted")
+	}
+	Read(t, s, "a/1", 0)
+	if err := s.Remove(ctx, "a", "none", "b", "b/1"); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"a/1", "b/1", "b/2/3"} {
+		isMissing(t, s, name)
+	}
+	for _, name := range []string{"c/1", "b0", "b-", "b."} {
+		Read(t, s, name, 0)
+	}
+}
+
+// large checks blobs around the sizes at which stores may cut them, from offsets everywhere, and readers that give little
+// at a time.
+func large(t *testing.T, s blob.Store) {
+	content := make([]byte, 3<<20+77)
+	for i := range content {
+		content[i] = byte(i>>8) ^ byte(i*7)
+	}
+	for _, size := range []int{1<<18 - 1, 1 << 18, 1<<18 + 1, 1 << 20, len(content)} {
+		n, err := s.Put(context.Background(), "l", iotest.HalfReader(bytes.NewReader(content[:size])))
+		if err != nil || n != int64(size) {
+			t.Fatalf("put %d bytes: %d, %v", size, n, err)
+		}
+		for _, at := range []int{0, 1, 1<<18 - 1, 1 << 18, size / 2, size - 1, size} {
+			if got := Read(t, s, "l", int64(at)); at < size && got != string(content[at:size]) || at >= size && got != "" {
+				t.Errorf("of %d bytes from %d: %d bytes, or others", size, at, len(got))
+			}
+		}
+	}
+}
+
+// sweep checks that sweeping takes nothing that anybody may want: neither what is kept, nor what is read, nor what is
+// being put.
+func sweep(t *testing.T, s blob.Store) {
+	sweeper, ok := s.(blob.Sweeper)
+	if !ok {
+		t.Skip("there is nothing to sweep")
+	}
+	content := strings.Repeat("line\n", 200_000)
+	put(t, s, "kept", content)
+	put(t, s, "read", content)
+	r, err := s.Get(context.Background(), "read", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Remove(context.Background(), "read"); err != nil {
+		t.Fatal(err)
+	}
+	swept := &sweeps{t: t, s: sweeper, from: strings.NewReader(content)}
+	if _, err := s.Put(context.Background(), "put", swept); err != nil || swept.n == 0 {
+		t.Errorf("put among %d sweeps: %v", swept.n, err)
+	}
+	b, err := io.ReadAll(r)
+	if err := errors.Join(err, r.Close()); err != nil || string(b) != content {
+		t.Errorf("read %d of %d bytes after a sweep: %v", len(b), len(content), err)
+	}
+	for _, name := range []string{"kept", "put"} {
+		if Read(t, s, name, 0) != content {
+			t.Errorf("%s is not what was put", name)
+		}
+	}
+}
+
+// sweeps is a reader that sweeps while it is read.
+type sweeps struct {
+	t    *testing.T
+	s    blob.Sweeper
+	from io.Reader
+	n    int
+}
+
+func (w *sweeps) Read(p []byte) (int, error) {
+	if w.n++; w.n%10 == 0 {
+		if err := w.s.Sweep(context.Background()); err != nil {
+			w.t.Errorf("sweep: %v", err)
+		}
+	}
+	return w.from.Read(p[:min(len(p), 10_000)])
 }
 
 func failedPut(t *testing.T, s blob.Store) {

@@ -10,7 +10,6 @@ import (
 	"os"
 	"path"
 	"strconv"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -24,7 +23,10 @@ type Store struct {
 	puts atomic.Int64
 }
 
-var _ blob.Store = (*Store)(nil)
+var (
+	_ blob.Store   = (*Store)(nil)
+	_ blob.Sweeper = (*Store)(nil)
+)
 
 const (
 	blobs  = "blobs"
@@ -32,8 +34,6 @@ const (
 	suffix = "~"
 	// abandoned is the age at which an unfinished file belongs to a process that is gone.
 	abandoned = 24 * time.Hour
-	// A name's parts must be file names, with the suffix, on every file system in use.
-	maxPart, maxName = 200, 1000
 )
 
 // Open keeps blobs in the directory, which is made when it does not exist. Symbolic links in it lead nowhere outside.
@@ -46,7 +46,7 @@ func Open(dir string) (*Store, error) {
 		return nil, fmt.Errorf("open blobs: %w", err)
 	}
 	s := &Store{root: root}
-	if err := errors.Join(root.MkdirAll(blobs, 0o700), root.MkdirAll(temps, 0o700), s.sweep()); err != nil {
+	if err := errors.Join(root.MkdirAll(blobs, 0o700), root.MkdirAll(temps, 0o700), s.Sweep(context.Background())); err != nil {
 		return nil, errors.Join(fmt.Errorf("open blobs: %w", err), root.Close())
 	}
 	return s, nil
@@ -55,13 +55,16 @@ func Open(dir string) (*Store, error) {
 // Close gives the directory back.
 func (s *Store) Close() error { return s.root.Close() }
 
-// sweep removes what was being written when a process died.
-func (s *Store) sweep() error {
+// Sweep implements blob.Sweeper: it removes what was being written when a process died.
+func (s *Store) Sweep(ctx context.Context) error {
 	left, err := fs.ReadDir(s.root.FS(), temps)
 	if err != nil {
 		return err
 	}
 	for _, f := range left {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		fi, err := f.Info()
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
@@ -81,7 +84,7 @@ func (s *Store) sweep() error {
 
 // Put implements blob.Store. The bytes are on the disk when it returns.
 func (s *Store) Put(ctx context.Context, name string, r io.Reader) (int64, error) {
-	if err := check(name); err != nil {
+	if err := blob.CheckName(name); err != nil {
 		return 0, fmt.Errorf("put blob: %w", err)
 	}
 	temp := path.Join(temps, strconv.Itoa(os.Getpid())+"-"+strconv.FormatInt(time.Now().UnixNano(), 36)+"-"+
@@ -162,7 +165,7 @@ func (s stoppable) Read(p []byte) (int, error) {
 // Get implements blob.Store. What is read stays as it was when it was opened, whatever replaces or removes the blob. An
 // offset beyond the end gives nothing.
 func (s *Store) Get(ctx context.Context, name string, offset int64) (io.ReadCloser, error) {
-	if err := check(name); err != nil {
+	if err := blob.CheckName(name); err != nil {
 		return nil, fmt.Errorf("get blob: %w", err)
 	}
 	if offset < 0 {
@@ -185,37 +188,24 @@ func (s *Store) Get(ctx context.Context, name string, offset int64) (io.ReadClos
 }
 
 // Remove implements blob.Store.
-func (s *Store) Remove(ctx context.Context, prefix string) error {
-	if err := check(prefix); err != nil {
-		return fmt.Errorf("remove blobs: %w", err)
+func (s *Store) Remove(ctx context.Context, prefixes ...string) error {
+	for _, prefix := range prefixes {
+		if err := blob.CheckName(prefix); err != nil {
+			return fmt.Errorf("remove blobs: %w", err)
+		}
 	}
-	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("remove blobs %s: %w", prefix, err)
-	}
-	at := path.Join(blobs, prefix)
-	err := s.root.Remove(at + suffix)
-	if errors.Is(err, fs.ErrNotExist) {
-		err = nil
-	}
-	if err := errors.Join(err, s.root.RemoveAll(at)); err != nil {
-		return fmt.Errorf("remove blobs %s: %w", prefix, err)
-	}
-	return nil
-}
-
-// check says what is wrong with a name.
-func check(name string) error {
-	if len(name) > maxName {
-		return fmt.Errorf("the name %.40q… has %d bytes: at most %d", name, len(name), maxName)
-	}
-	for part := range strings.SplitSeq(name, "/") {
-		if part == "" || part == "." || part == ".." || len(part) > maxPart || strings.ContainsFunc(part, foreign) {
-			return fmt.Errorf("%.80q is not a blob's name: want parts of 1 to %d letters, digits, \".\", \"_\" and \"-\", separated by \"/\"", name, maxPart)
+	for _, prefix := range prefixes {
+		if err := ctx.Err(); err != nil {
+			return fmt.Errorf("remove blobs %s: %w", prefix, err)
+		}
+		at := path.Join(blobs, prefix)
+		err := s.root.Remove(at + suffix)
+		if errors.Is(err, fs.ErrNotExist) {
+			err = nil
+		}
+		if err := errors.Join(err, s.root.RemoveAll(at)); err != nil {
+			return fmt.Errorf("remove blobs %s: %w", prefix, err)
 		}
 	}
 	return nil
-}
-
-func foreign(r rune) bool {
-	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '.' && r != '_' && r != '-'
 }

@@ -41,6 +41,7 @@ func Dial(server, token string) (*Client, error) {
 		token: token,
 		http: &http.Client{Transport: &http.Transport{
 			Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 16, IdleConnTimeout: time.Minute,
+			ExpectContinueTimeout: 2 * time.Second,
 		}},
 		secrets: map[flow.ID]string{},
 	}, nil
@@ -132,9 +133,7 @@ func (c *Client) Close(ctx context.Context, session flow.ID) error {
 }
 
 func (c *Client) call(ctx context.Context, name string, session flow.ID, in asked) (answer, error) {
-	c.mu.Lock()
-	secret := c.secrets[session]
-	c.mu.Unlock()
+	secret := c.secret(session)
 	in.Session = session.Text(flow.SessionPrefix)
 	if in.Session == "" {
 		return answer{}, fmt.Errorf("%s: %w: there is none", name, handoff.ErrSessionLost)
@@ -144,6 +143,23 @@ func (c *Client) call(ctx context.Context, name string, session flow.ID, in aske
 		return answer{}, fmt.Errorf("%s: %w", name, err)
 	}
 	return out, nil
+}
+
+func (c *Client) secret(session flow.ID) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.secrets[session]
+}
+
+// introduce says in a request's header who asks.
+func (c *Client) introduce(req *http.Request, secret string) {
+	req.Header.Set(versionHeader, Protocol)
+	if c.token != "" {
+		req.Header.Set("Authorization", "Bearer "+c.token)
+	}
+	if secret != "" {
+		req.Header.Set(secretHeader, secret)
+	}
 }
 
 // post makes one call. Its error is ErrSessionLost, ErrNotHeld, ErrUnavailable or ctx's own.
@@ -159,13 +175,7 @@ func (c *Client) post(ctx context.Context, name, secret string, in, out any) err
 		return fmt.Errorf("%w: %w", handoff.ErrUnavailable, err)
 	}
 	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set(versionHeader, Protocol)
-	if c.token != "" {
-		req.Header.Set("Authorization", "Bearer "+c.token)
-	}
-	if secret != "" {
-		req.Header.Set(secretHeader, secret)
-	}
+	c.introduce(req, secret)
 	res, err := c.http.Do(req)
 	if err != nil {
 		if ctx.Err() != nil {

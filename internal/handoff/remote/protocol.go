@@ -1,5 +1,5 @@
-// Package remote is the hand-off over HTTP: Handler is the server's side, Client the worker's. Every call is a POST of
-// JSON; calls that wait are long polls. A lost answer is harmless: reports and logs may be sent again, and a claim whose
+// Package remote is the hand-off over HTTP: Handler is the server's side, Client the worker's. Every call but
+// those for blobs is a POST of JSON; calls that wait are long polls. A lost answer is harmless: reports and logs may be sent again, and a claim whose
 // answer never arrived is recovered.
 package remote
 
@@ -24,11 +24,18 @@ const (
 	secretHeader = "Pawl-Session-Secret"
 )
 
+// blobPath is where blobs are put and got: PUT and GET of blobPath?session=…&execution=…&attempt=…&name=…, with
+// &from=… for an offset. Their bytes go as pieces do (pieces.go). Servers from before there was this answer 404 without a reason;
+// workers from before never ask.
+const blobPath = Prefix + "blob"
+
 const (
 	// pollFor is how long the server lets a call wait before it answers "nothing yet".
 	pollFor = 20 * time.Second
 	// answerWithin is how long the worker waits for the answer to a call, beyond what the call may wait.
 	answerWithin = 15 * time.Second
+	// blobStall is how long either side waits for the next piece of a blob, and for the answer when there is none left.
+	blobStall = time.Minute
 	// mostBody bounds a request: a report of the largest outputs and a call of the most log bytes stay below it.
 	mostBody = 64 << 20
 )

@@ -37,13 +37,17 @@ func Handler(h handoff.Handoff, key []byte) http.Handler {
 	mux.HandleFunc("POST "+Prefix+"renew", s.call(s.renew))
 	mux.HandleFunc("POST "+Prefix+"orders", s.call(s.orders))
 	mux.HandleFunc("POST "+Prefix+"close", s.call(s.close))
+	mux.HandleFunc("PUT "+blobPath, s.putBlob)
+	mux.HandleFunc("GET "+blobPath, s.getBlob)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set(versionHeader, Protocol)
 		if v := r.Header.Get(versionHeader); v != Protocol {
 			refuse(w, http.StatusUpgradeRequired, fmt.Sprintf("this server speaks worker protocol %s and the worker speaks %q: run the same version of Pawl on both sides", Protocol, v))
 			return
 		}
-		r.Body = http.MaxBytesReader(w, r.Body, mostBody)
+		if r.URL.Path != blobPath {
+			r.Body = http.MaxBytesReader(w, r.Body, mostBody)
+		}
 		mux.ServeHTTP(w, r)
 	})
 }
@@ -102,7 +106,18 @@ func (s *server) begin(w http.ResponseWriter, r *http.Request, in *asked) (flow.
 	if !read(w, r, in) {
 		return flow.ID{}, false
 	}
-	id, err := flow.ParseID(flow.SessionPrefix, in.Session)
+	id, ok := s.session(w, r, in.Session)
+	if !ok {
+		return flow.ID{}, false
+	}
+	// A server's own write deadline is meant for answers that do not wait. Not every writer has one to set.
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(pollFor + answerWithin))
+	return id, true
+}
+
+// session is the session of that name, if the caller is the one that opened it.
+func (s *server) session(w http.ResponseWriter, r *http.Request, name string) (flow.ID, bool) {
+	id, err := flow.ParseID(flow.SessionPrefix, name)
 	if err != nil {
 		refuse(w, http.StatusBadRequest, err.Error())
 		return flow.ID{}, false
@@ -111,8 +126,6 @@ func (s *server) begin(w http.ResponseWriter, r *http.Request, in *asked) (flow.
 		fail(w, handoff.ErrSessionLost)
 		return flow.ID{}, false
 	}
-	// A server's own write deadline is meant for answers that do not wait. Not every writer has one to set.
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(pollFor + answerWithin))
 	return id, true
 }
 
@@ -195,6 +208,10 @@ func fail(w http.ResponseWriter, err error) {
 		status = http.StatusGone
 	case errors.Is(err, handoff.ErrNotHeld):
 		status = http.StatusConflict
+	case errors.Is(err, handoff.ErrNoBlob):
+		status = http.StatusNotFound
+	case errors.Is(err, handoff.ErrBlobRefused):
+		status = http.StatusUnprocessableEntity
 	case errors.Is(err, errAsked):
 		status = http.StatusBadRequest
 	case errors.Is(err, handoff.ErrUnavailable), errors.Is(err, context.Canceled):

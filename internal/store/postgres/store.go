@@ -97,10 +97,10 @@ func start(ctx context.Context, dsn string, o Options) (_ *Store, err error) {
 	if err := prepare(ctx, cfg, o.Schema); err != nil {
 		return nil, explain(err)
 	}
-	if s.writers, err = s.pool(ctx, cfg, o.Writers, writing); err != nil {
+	if s.writers, err = openPool(ctx, cfg, o.Writers, writing); err != nil {
 		return nil, explain(err)
 	}
-	if s.readers, err = s.pool(ctx, cfg, o.Readers, reading); err != nil {
+	if s.readers, err = openPool(ctx, cfg, o.Readers, reading); err != nil {
 		s.writers.Close()
 		return nil, explain(err)
 	}
@@ -155,15 +155,15 @@ func writing() []setting {
 
 func reading() []setting { return append(common(), setting{"enable_seqscan", "off"}) }
 
-// pool opens connections with settings; behind a pooler each transaction brings its own.
-func (s *Store) pool(ctx context.Context, from *pgxpool.Config, size int, settings func() []setting) (*pgxpool.Pool, error) {
+// openPool opens connections with settings; behind a pooler each transaction brings its own.
+func openPool(ctx context.Context, from *pgxpool.Config, size int, settings func() []setting) (*pgxpool.Pool, error) {
 	cfg := from.Copy()
 	if size <= 0 {
 		size = defaultConnections
 	}
 	cfg.MaxConns = int32(size)
 	cfg.MinConns = 0
-	if !s.pooled {
+	if !pooled(cfg) {
 		for _, v := range settings() {
 			cfg.ConnConfig.RuntimeParams[v.name] = v.value
 		}
@@ -177,6 +177,20 @@ func (s *Store) pool(ctx context.Context, from *pgxpool.Config, size int, settin
 		return nil, err
 	}
 	return p, nil
+}
+
+// Pool opens up to size connections to the database that a DSN names, for what keeps tables of its own beside the store's:
+// with the store's settings, and without its way of speaking. It returns the schema's name as statements write it. Open or
+// Migrate makes the tables.
+func Pool(ctx context.Context, dsn string, o Options, size int) (pool *pgxpool.Pool, schema string, err error) {
+	cfg, name, err := target(dsn, o)
+	if err != nil {
+		return nil, "", err
+	}
+	if pool, err = openPool(ctx, cfg, size, reading); err != nil {
+		return nil, "", fmt.Errorf("open connections: %w", explain(err))
+	}
+	return pool, pgx.Identifier{name}.Sanitize(), nil
 }
 
 const customPrepared = "pawl"

@@ -1,0 +1,47 @@
+package postgres
+
+import "strings"
+
+// statements are the texts that one store sends.
+type statements struct {
+	putWhole, begin, lazily, add, name, drop, find, piece, remove, sweep string
+}
+
+// rename gives a name to a content; what had the name before becomes loose.
+const rename = ` ON CONFLICT (name) DO UPDATE SET content = EXCLUDED.content, size = EXCLUDED.size, replaced = b.content RETURNING replaced),
+	loosened AS (INSERT INTO {s}.blob_loose (content, until) SELECT replaced, clock_timestamp() + make_interval(secs => `
+
+// render fills in the schema.
+func render(schema string) statements {
+	sql := func(text string) string { return strings.ReplaceAll(text, "{s}", schema) }
+	return statements{
+		// A blob of one piece needs no place among the loose ones.
+		putWhole: sql(`WITH fresh AS MATERIALIZED (SELECT nextval('{s}.blob_contents') AS content),
+			piece AS (INSERT INTO {s}.blob_pieces (content, number, data) SELECT content, 0, $2::bytea FROM fresh),
+			named AS (INSERT INTO {s}.blobs AS b (name, content, size) SELECT $1::text, content, length($2::bytea) FROM fresh` +
+			rename + `$3) FROM named WHERE replaced IS NOT NULL)
+			SELECT content FROM fresh`),
+		begin:  sql(`INSERT INTO {s}.blob_loose (content, until) VALUES (nextval('{s}.blob_contents'), clock_timestamp() + make_interval(secs => $1)) RETURNING content`),
+		lazily: `SELECT set_config('synchronous_commit', 'off', true)`,
+		// The row among the loose ones is what a sweep locks as well: no piece comes after its content has been given up.
+		add: sql(`WITH alive AS (UPDATE {s}.blob_loose SET until = clock_timestamp() + make_interval(secs => $4) WHERE content = $1 RETURNING content)
+			INSERT INTO {s}.blob_pieces (content, number, data) SELECT content, $2::integer, $3::bytea FROM alive`),
+		name: sql(`WITH alive AS (DELETE FROM {s}.blob_loose WHERE content = $2 RETURNING content),
+			named AS (INSERT INTO {s}.blobs AS b (name, content, size) SELECT $1::text, content, $3::bigint FROM alive` +
+			rename + `$4) FROM named WHERE replaced IS NOT NULL)
+			SELECT count(*) FROM alive`),
+		drop:  sql(`UPDATE {s}.blob_loose SET until = clock_timestamp() WHERE content = $1`),
+		find:  sql(`SELECT content, size FROM {s}.blobs WHERE name = $1`),
+		piece: sql(`SELECT data FROM {s}.blob_pieces WHERE content = $1 AND number = $2`),
+		remove: sql(`WITH gone AS (DELETE FROM {s}.blobs b USING unnest($1::text[]) AS p (prefix)
+				WHERE b.name = p.prefix OR b.name >= p.prefix || '/' AND b.name < p.prefix || '0' RETURNING b.content), -- '0' follows '/'
+			loosened AS (INSERT INTO {s}.blob_loose (content, until) SELECT content, clock_timestamp() + make_interval(secs => $2) FROM gone)
+			SELECT count(*) FROM gone`),
+		// What another sweep has taken meanwhile counts among the few: fewer than the limit means that there are no more.
+		sweep: sql(`WITH due AS MATERIALIZED (SELECT content FROM {s}.blob_loose WHERE until < clock_timestamp() ORDER BY content LIMIT $1 FOR UPDATE SKIP LOCKED),
+			few AS MATERIALIZED (SELECT p.content, p.number FROM {s}.blob_pieces p JOIN due USING (content) ORDER BY p.content, p.number LIMIT $2),
+			gone AS (DELETE FROM {s}.blob_pieces p USING few WHERE p.content = few.content AND p.number = few.number),
+			over AS (DELETE FROM {s}.blob_loose l USING due WHERE l.content = due.content AND (SELECT count(*) FROM few) < $2)
+			SELECT count(*) FROM due`),
+	}
+}

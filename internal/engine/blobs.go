@@ -1,0 +1,132 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/pawl-run/pawl/internal/blob"
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/handoff"
+)
+
+var _ handoff.BlobCarrier = (*Engine)(nil)
+
+// mostBlob is how large a blob from a worker elsewhere may be. Limits of disk keep files far below it.
+const mostBlob = 16 << 30
+
+// blobPrefixes are the names beneath which everything of an execution lies.
+func blobPrefixes(id flow.ID) []string {
+	return []string{"logs/" + id.String(), "files/" + id.String()}
+}
+
+// owns reports whether a blob is the execution's own.
+func owns(id flow.ID, name string) bool {
+	for _, prefix := range blobPrefixes(id) {
+		if strings.HasPrefix(name, prefix+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+// PutBlob implements handoff.BlobCarrier. A late writer is refused by its attempt number, also when it becomes late while
+// it writes.
+func (e *Engine) PutBlob(ctx context.Context, session flow.ID, q handoff.BlobQuery, r io.Reader) (int64, error) {
+	if err := e.mayUse(ctx, session, q); err != nil {
+		return 0, err
+	}
+	parts := strings.Split(q.Name, "/")
+	if !owns(q.Execution, q.Name) || len(parts) < 4 || parts[2] != fmt.Sprint(q.Attempt) {
+		return 0, fmt.Errorf("%w: attempt %d of %s may not write %.80q: its own names begin with files/%s/%d/", handoff.ErrBlobRefused,
+			q.Attempt, q.Execution, q.Name, q.Execution, q.Attempt)
+	}
+	n, err := e.opts.Blobs.Put(ctx, q.Name, &fenced{from: r, left: mostBlob, still: func() error {
+		return e.holds(ctx, session, q.Execution, q.Attempt)
+	}})
+	return n, blobError(err)
+}
+
+// GetBlob implements handoff.BlobCarrier.
+func (e *Engine) GetBlob(ctx context.Context, session flow.ID, q handoff.BlobQuery) (io.ReadCloser, error) {
+	if err := e.mayUse(ctx, session, q); err != nil {
+		return nil, err
+	}
+	if !owns(q.Execution, q.Name) {
+		x, err := e.opts.Store.Get(ctx, q.Execution)
+		if err != nil {
+			return nil, sessionError(err)
+		}
+		if !names(x.Payload(), q.Name) {
+			return nil, fmt.Errorf("%w: attempt %d of %s may not read %.80q: its input does not name it", handoff.ErrBlobRefused, q.Attempt, q.Execution, q.Name)
+		}
+	}
+	from, err := e.opts.Blobs.Get(ctx, q.Name, q.From)
+	return from, blobError(err)
+}
+
+// mayUse checks what every use of a blob needs.
+func (e *Engine) mayUse(ctx context.Context, session flow.ID, q handoff.BlobQuery) error {
+	if e.opts.Blobs == nil {
+		return fmt.Errorf("%w: this server keeps none", handoff.ErrBlobRefused)
+	}
+	if err := blob.CheckName(q.Name); err != nil {
+		return fmt.Errorf("%w: %w", handoff.ErrBlobRefused, err)
+	}
+	if q.From < 0 {
+		return fmt.Errorf("%w: offset %d of %s is negative", handoff.ErrBlobRefused, q.From, q.Name)
+	}
+	if _, err := e.seat(ctx, session); err != nil {
+		return err
+	}
+	return e.holds(ctx, session, q.Execution, q.Attempt)
+}
+
+// names reports whether a string somewhere in the JSON is the name.
+func names(payload json.RawMessage, name string) bool {
+	dec := json.NewDecoder(bytes.NewReader(payload))
+	for {
+		token, err := dec.Token()
+		if err != nil {
+			return false
+		}
+		if token == name {
+			return true
+		}
+	}
+}
+
+// fenced reads a blob's bytes and comes to their end only while the writer may still write.
+type fenced struct {
+	from  io.Reader
+	left  int64 // bytes that may follow
+	still func() error
+}
+
+func (f *fenced) Read(p []byte) (int, error) {
+	n, err := f.from.Read(p)
+	if f.left -= int64(n); f.left < 0 {
+		return 0, fmt.Errorf("%w: it is larger than %d bytes", handoff.ErrBlobRefused, int64(mostBlob))
+	}
+	if err == io.EOF {
+		if gone := f.still(); gone != nil {
+			return 0, gone
+		}
+	}
+	return n, err
+}
+
+// blobError says in the words of handoff what went wrong.
+func blobError(err error) error {
+	switch {
+	case errors.Is(err, blob.ErrNotFound):
+		return fmt.Errorf("%w: %w", handoff.ErrNoBlob, err)
+	case errors.Is(err, blob.ErrUnavailable):
+		return fmt.Errorf("%w: %w", handoff.ErrUnavailable, err)
+	}
+	return err
+}

@@ -1,0 +1,243 @@
+package remote
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/handoff"
+)
+
+var _ handoff.BlobCarrier = (*Client)(nil)
+
+// stored answers a PUT.
+type stored struct {
+	Size int64 `json:"size"`
+}
+
+// blobs begins a call for a blob; false when it has been refused.
+func (s *server) blobs(w http.ResponseWriter, r *http.Request) (carrier handoff.BlobCarrier, session flow.ID, q handoff.BlobQuery, ok bool) {
+	query := r.URL.Query()
+	if session, ok = s.session(w, r, query.Get("session")); !ok {
+		return nil, session, q, false
+	}
+	if carrier, ok = s.handoff.(handoff.BlobCarrier); !ok {
+		refuse(w, http.StatusUnprocessableEntity, "this server carries no blobs")
+		return nil, session, q, false
+	}
+	var bad error
+	q.Name = query.Get("name")
+	if q.Execution, bad = flow.ParseID(flow.ExecutionPrefix, query.Get("execution")); bad == nil {
+		q.Attempt, bad = strconv.Atoi(query.Get("attempt"))
+	}
+	if from := query.Get("from"); bad == nil && from != "" {
+		q.From, bad = strconv.ParseInt(from, 10, 64)
+	}
+	if bad != nil {
+		refuse(w, http.StatusBadRequest, bad.Error())
+		return nil, session, q, false
+	}
+	return carrier, session, q, true
+}
+
+func (s *server) putBlob(w http.ResponseWriter, r *http.Request) {
+	carrier, session, q, ok := s.blobs(w, r)
+	if !ok {
+		return
+	}
+	deadline := http.NewResponseController(w) // not every writer has one to set
+	defer func() { _ = deadline.SetReadDeadline(time.Time{}) }()
+	n, err := carrier.PutBlob(r.Context(), session, q, readPieces(r.Body, func() {
+		_ = deadline.SetReadDeadline(time.Now().Add(blobStall))
+	}))
+	_ = deadline.SetWriteDeadline(time.Now().Add(answerWithin))
+	if err != nil {
+		fail(w, err)
+		return
+	}
+	_ = write(w, http.StatusOK, stored{Size: n}) // a caller that is gone puts it again
+}
+
+func (s *server) getBlob(w http.ResponseWriter, r *http.Request) {
+	carrier, session, q, ok := s.blobs(w, r)
+	if !ok {
+		return
+	}
+	from, err := carrier.GetBlob(r.Context(), session, q)
+	if err != nil {
+		fail(w, err)
+		return
+	}
+	defer func() { _ = from.Close() }() // it was only read
+	deadline := http.NewResponseController(w)
+	later := func() { _ = deadline.SetWriteDeadline(time.Now().Add(blobStall)) }
+	later()
+	w.Header().Set("Content-Type", "application/octet-stream")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(http.StatusOK)
+	if err := sendPieces(w, from, later); err != nil {
+		panic(http.ErrAbortHandler) // the caller sees that it broke off, and asks for the rest
+	}
+}
+
+// PutBlob implements handoff.BlobCarrier.
+func (c *Client) PutBlob(ctx context.Context, session flow.ID, q handoff.BlobQuery, r io.Reader) (int64, error) {
+	calling, w := watch(ctx)
+	defer w.stop()
+	body, pipe := io.Pipe()
+	sent := make(chan error, 1)
+	fault := &faulty{from: r}
+	go func() {
+		err := sendPieces(pipe, fault, w.moved)
+		_ = pipe.CloseWithError(err) // never fails
+		sent <- err
+	}()
+	res, err := c.askBlob(calling, http.MethodPut, session, q, body)
+	_ = body.Close() // ends the sender, if it has not ended
+	<-sent
+	if err == nil {
+		defer res.Body.Close()
+		var out stored
+		if err = json.NewDecoder(io.LimitReader(res.Body, mostBody)).Decode(&out); err == nil {
+			return out.Size, nil
+		}
+	}
+	if fault.err != nil {
+		return 0, fault.err
+	}
+	return 0, fmt.Errorf("put blob %s: %w", q.Name, lost(ctx, err))
+}
+
+// GetBlob implements handoff.BlobCarrier.
+func (c *Client) GetBlob(ctx context.Context, session flow.ID, q handoff.BlobQuery) (io.ReadCloser, error) {
+	calling, w := watch(ctx)
+	res, err := c.askBlob(calling, http.MethodGet, session, q, http.NoBody)
+	if err != nil {
+		w.stop()
+		return nil, fmt.Errorf("get blob %s: %w", q.Name, lost(ctx, err))
+	}
+	return &arriving{ctx: ctx, pieces: readPieces(res.Body, w.moved), body: res.Body, stop: w.stop}, nil
+}
+
+// askBlob makes one call; what is not OK is an error.
+func (c *Client) askBlob(ctx context.Context, method string, session flow.ID, q handoff.BlobQuery, body io.Reader) (*http.Response, error) {
+	query := url.Values{"session": {session.Text(flow.SessionPrefix)}, "execution": {q.Execution.String()}, "attempt": {strconv.Itoa(q.Attempt)}, "name": {q.Name}}
+	if q.From != 0 {
+		query.Set("from", strconv.FormatInt(q.From, 10))
+	}
+	at := strings.TrimSuffix(c.base, Prefix) + blobPath + "?" + query.Encode()
+	req, err := http.NewRequestWithContext(ctx, method, at, body)
+	if err != nil {
+		return nil, err
+	}
+	if method == http.MethodPut {
+		req.Header.Set("Content-Type", "application/octet-stream")
+		req.Header.Set("Expect", "100-continue") // a refusal is to come before the bytes have gone
+	}
+	c.introduce(req, c.secret(session))
+	res, err := c.http.Do(req)
+	if err != nil || res.StatusCode == http.StatusOK && res.Header.Get(versionHeader) == Protocol {
+		return res, err
+	}
+	defer res.Body.Close()
+	raw, err := io.ReadAll(io.LimitReader(res.Body, 64<<10))
+	if err != nil {
+		return nil, err
+	}
+	return nil, blobRefusal(res, raw)
+}
+
+// blobRefusal says why a call for a blob was not answered.
+func blobRefusal(res *http.Response, raw []byte) error {
+	var a answer
+	said := json.Unmarshal(raw, &a) == nil && a.Error != ""
+	if res.Header.Get(versionHeader) != "" {
+		switch {
+		case res.StatusCode == http.StatusNotFound && said:
+			return fmt.Errorf("%w: %s", handoff.ErrNoBlob, a.Error)
+		case res.StatusCode == http.StatusNotFound, res.StatusCode == http.StatusMethodNotAllowed:
+			return fmt.Errorf("%w: %s is of an older version than this worker and carries no blobs: upgrade it", handoff.ErrUnavailable, res.Request.URL.Host)
+		case res.StatusCode == http.StatusUnprocessableEntity:
+			return fmt.Errorf("%w: %s", handoff.ErrBlobRefused, a.Error)
+		}
+	}
+	return refusal(res, raw)
+}
+
+// lost makes ErrUnavailable of an error that says nothing else.
+func lost(ctx context.Context, err error) error {
+	for _, known := range []error{handoff.ErrSessionLost, handoff.ErrNotHeld, handoff.ErrNoBlob, handoff.ErrBlobRefused, handoff.ErrUnavailable} {
+		if errors.Is(err, known) {
+			return err
+		}
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return fmt.Errorf("%w: %w", handoff.ErrUnavailable, err)
+}
+
+// faulty remembers the error of the reader whose bytes are sent: it is the caller's own.
+type faulty struct {
+	from io.Reader
+	err  error
+}
+
+func (f *faulty) Read(p []byte) (int, error) {
+	n, err := f.from.Read(p)
+	if err != nil && err != io.EOF {
+		f.err = err
+	}
+	return n, err
+}
+
+// watcher ends a call in which nothing moves for too long.
+type watcher struct {
+	timer  *time.Timer
+	cancel context.CancelCauseFunc
+}
+
+var errStalled = fmt.Errorf("nothing has moved for %s", blobStall)
+
+func watch(ctx context.Context) (context.Context, *watcher) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	return ctx, &watcher{time.AfterFunc(blobStall, func() { cancel(errStalled) }), cancel}
+}
+
+func (w *watcher) moved() { w.timer.Reset(blobStall) }
+
+func (w *watcher) stop() {
+	w.timer.Stop()
+	w.cancel(nil)
+}
+
+// arriving is a blob on its way.
+type arriving struct {
+	ctx context.Context
+	*pieces
+	body io.Closer
+	stop func()
+}
+
+// Read implements io.Reader.
+func (a *arriving) Read(p []byte) (int, error) {
+	n, err := a.pieces.Read(p)
+	if err != nil && err != io.EOF && a.ctx.Err() != nil {
+		err = a.ctx.Err()
+	}
+	return n, err
+}
+
+// Close implements io.Closer.
+func (a *arriving) Close() error {
+	a.stop()
+	return a.body.Close()
+}

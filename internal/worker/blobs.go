@@ -1,0 +1,81 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/pawl-run/pawl/internal/blob"
+	"github.com/pawl-run/pawl/internal/handoff"
+)
+
+// blobs are those that the attempt may write and read; nil when there are none to reach.
+func (a *attempt) blobs() blob.Access {
+	if a.life.w.Blobs != nil {
+		return a.life.w.Blobs
+	}
+	if carrier, ok := a.life.w.Handoff.(handoff.BlobCarrier); ok {
+		return carried{a, carrier}
+	}
+	return nil
+}
+
+// carried gets at blobs through the hand-off.
+type carried struct {
+	attempt *attempt
+	carrier handoff.BlobCarrier
+}
+
+func (c carried) query(name string) handoff.BlobQuery {
+	return handoff.BlobQuery{Execution: c.attempt.task.Execution, Attempt: c.attempt.task.Attempt, Name: name}
+}
+
+// Put implements blob.Access.
+func (c carried) Put(ctx context.Context, name string, r io.Reader) (int64, error) {
+	n, err := c.carrier.PutBlob(ctx, c.attempt.life.session, c.query(name), r)
+	return n, c.translate(err)
+}
+
+// Get implements blob.Access.
+func (c carried) Get(ctx context.Context, name string, offset int64) (io.ReadCloser, error) {
+	q := c.query(name)
+	q.From = offset
+	r, err := c.carrier.GetBlob(ctx, c.attempt.life.session, q)
+	if err != nil {
+		return nil, c.translate(err)
+	}
+	return struct {
+		io.Reader
+		io.Closer
+	}{translating{c, r}, r}, nil
+}
+
+// translating reads a blob that may break off.
+type translating struct {
+	carried
+	from io.Reader
+}
+
+func (t translating) Read(p []byte) (int, error) {
+	n, err := t.from.Read(p)
+	if err == io.EOF {
+		return n, err
+	}
+	return n, t.translate(err)
+}
+
+// translate says in the words of blob what went wrong.
+func (c carried) translate(err error) error {
+	for from, to := range map[error]error{
+		handoff.ErrNoBlob: blob.ErrNotFound, handoff.ErrBlobRefused: blob.ErrRefused, handoff.ErrUnavailable: blob.ErrUnavailable,
+	} {
+		if errors.Is(err, from) {
+			return fmt.Errorf("%w: %w", to, err)
+		}
+	}
+	if errors.Is(err, handoff.ErrSessionLost) {
+		c.attempt.life.end(err)
+	}
+	return err
+}
