@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/blob/file"
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/handoff"
@@ -38,7 +39,12 @@ func build(t *testing.T, carry func(t *testing.T, e *engine.Engine) handoff.Hand
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := engine.New(engine.Options{Store: st, Exclusive: true, Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
+	blobs, err := file.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = blobs.Close() })
+	e, err := engine.New(engine.Options{Store: st, Blobs: blobs, Exclusive: true, Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
 	if err != nil {
 		t.Fatal(err)
 	}

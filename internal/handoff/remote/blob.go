@@ -169,6 +169,9 @@ func blobRefusal(res *http.Response, raw []byte) error {
 			return fmt.Errorf("%w: %s", handoff.ErrBlobRefused, a.Error)
 		}
 	}
+	if res.StatusCode == http.StatusRequestEntityTooLarge {
+		return fmt.Errorf("%w: %s answered %s: let the proxy before it pass larger bodies (nginx: client_max_body_size 0)", handoff.ErrBlobRefused, res.Request.URL.Host, res.Status)
+	}
 	return refusal(res, raw)
 }
 

@@ -1,9 +1,11 @@
 package remote_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -212,5 +214,165 @@ func TestWorkSurvivesABrokenCall(t *testing.T) {
 	defer cancel()
 	if work, err := c.Take(ctx, id, 1); err != nil || len(work) != 1 || work[0].Execution != q.work.Execution {
 		t.Fatalf("%+v, %v", work, err)
+	}
+}
+
+// shelf carries blobs in memory.
+type shelf struct {
+	queue
+	mu    sync.Mutex
+	blobs map[string][]byte
+}
+
+func (s *shelf) PutBlob(_ context.Context, _ flow.ID, q handoff.BlobQuery, r io.Reader) (int64, error) {
+	b, err := io.ReadAll(r)
+	if err != nil {
+		return 0, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.blobs[q.Name] = b
+	return int64(len(b)), nil
+}
+
+func (s *shelf) GetBlob(_ context.Context, _ flow.ID, q handoff.BlobQuery) (io.ReadCloser, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if b, ok := s.blobs[q.Name]; ok {
+		return io.NopCloser(bytes.NewReader(b[q.From:])), nil
+	}
+	return nil, handoff.ErrNoBlob
+}
+
+var someBlob = handoff.BlobQuery{Execution: flow.ID{1}, Attempt: 1, Name: "files/x/1/0"}
+
+// spoilt lets a transport spoil what goes by: the byte at an offset becomes another one, or nothing follows it.
+type spoilt struct {
+	from io.ReadCloser
+	at   int
+	cut  bool
+}
+
+func (s *spoilt) Read(p []byte) (int, error) {
+	n, err := s.from.Read(p)
+	if s.at >= 0 && s.at < n {
+		if s.cut {
+			s.at, n, err = 0, s.at, io.ErrUnexpectedEOF
+			return n, err
+		}
+		p[s.at] ^= 1
+	}
+	s.at -= n
+	return n, err
+}
+
+func (s *spoilt) Close() error { return s.from.Close() }
+
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// What is changed or cut off on its way is neither stored nor taken for the whole.
+func TestSpoiltBlobs(t *testing.T) {
+	t.Parallel()
+	content := strings.Repeat("0123456789", 100_000)
+	for _, at := range []int{2, 4, 300_000, 1_000_016, 1_000_030} {
+		for _, cut := range []bool{false, true} {
+			s := &shelf{blobs: map[string][]byte{}}
+			c, _ := dial(t, remote.Handler(s, nil))
+			id, err := c.Open(t.Context(), session)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.Over(roundTrip(func(r *http.Request) (*http.Response, error) {
+				if r.Method == http.MethodPut {
+					r.Body = &spoilt{r.Body, at, cut}
+				}
+				res, err := http.DefaultTransport.RoundTrip(r)
+				if err == nil && r.Method == http.MethodGet {
+					res.Body = &spoilt{res.Body, at, cut}
+				}
+				return res, err
+			}))
+			if _, err := c.PutBlob(t.Context(), id, someBlob, strings.NewReader(content)); !errors.Is(err, handoff.ErrUnavailable) {
+				t.Errorf("put, spoilt at %d, cut %v: %v", at, cut, err)
+			}
+			if len(s.blobs) != 0 {
+				t.Errorf("spoilt at %d, cut %v: it was stored", at, cut)
+			}
+			s.blobs[someBlob.Name] = []byte(content)
+			r, err := c.GetBlob(t.Context(), id, someBlob)
+			if err == nil {
+				_, err = io.ReadAll(r)
+				_ = r.Close()
+			}
+			if !errors.Is(err, handoff.ErrUnavailable) {
+				t.Errorf("get, spoilt at %d, cut %v: %v", at, cut, err)
+			}
+		}
+	}
+}
+
+// A blob's upload may begin at one server and be repeated at another; a server from before there were blobs says so.
+func TestBlobsOfOtherVersions(t *testing.T) {
+	t.Parallel()
+	key, s := []byte("shared"), &shelf{blobs: map[string][]byte{}}
+	old := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Pawl-Worker-Protocol", "1")
+		http.NotFound(w, r)
+	})
+	present := remote.Handler(s, key)
+	var n atomic.Int64
+	c, _ := dial(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if n.Add(1) == 2 {
+			old(w, r)
+			return
+		}
+		present.ServeHTTP(w, r)
+	}))
+	id, err := c.Open(t.Context(), session)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = c.PutBlob(t.Context(), id, someBlob, strings.NewReader("x"))
+	if !errors.Is(err, handoff.ErrUnavailable) || !strings.Contains(err.Error(), "older version") {
+		t.Errorf("put at an old server: %v", err)
+	}
+	if size, err := c.PutBlob(t.Context(), id, someBlob, strings.NewReader("x")); err != nil || size != 1 {
+		t.Errorf("put at the next: %d, %v", size, err)
+	}
+
+	plain, _ := dial(t, remote.Handler(&queue{}, key))
+	if id, err = plain.Open(t.Context(), session); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := plain.GetBlob(t.Context(), id, someBlob); !errors.Is(err, handoff.ErrBlobRefused) {
+		t.Errorf("get where no blobs are carried: %v", err)
+	}
+	thief, _ := dial(t, present)
+	if _, err := thief.PutBlob(t.Context(), flow.ID{1}, someBlob, strings.NewReader("x")); !errors.Is(err, handoff.ErrSessionLost) {
+		t.Errorf("put with a session that is not one's own: %v", err)
+	}
+}
+
+// A proxy that lets no large bodies through is named as what it is.
+func TestBlobTooLargeForAProxy(t *testing.T) {
+	t.Parallel()
+	s := &shelf{blobs: map[string][]byte{}}
+	h := remote.Handler(s, nil)
+	c, _ := dial(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPut {
+			http.Error(w, "too large", http.StatusRequestEntityTooLarge)
+			return
+		}
+		h.ServeHTTP(w, r)
+	}))
+	id, err := c.Open(t.Context(), session)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = c.PutBlob(t.Context(), id, someBlob, strings.NewReader(strings.Repeat("x", 5<<20)))
+	if !errors.Is(err, handoff.ErrBlobRefused) || !strings.Contains(err.Error(), "client_max_body_size") {
+		t.Errorf("put: %v", err)
 	}
 }
