@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -30,7 +31,7 @@ type shelf struct {
 	beside *pgx.Conn
 }
 
-func open(t *testing.T, options string) *shelf {
+func open(t testing.TB, options string) *shelf {
 	t.Helper()
 	dsn := os.Getenv("PAWL_TEST_POSTGRES")
 	if dsn == "" {
@@ -155,6 +156,43 @@ func TestNothingIsLeft(t *testing.T) {
 		if n := s.count(t, table); n != 0 {
 			t.Errorf("%d rows are left in %s", n, table)
 		}
+	}
+}
+
+// What is damaged is found by the check of the executions' store: pieces that are lacking, and pieces of nothing.
+func TestDamageIsFound(t *testing.T) {
+	t.Parallel()
+	s := open(t, "")
+	for _, name := range []string{"whole", "gap", "empty"} {
+		s.put(t, name, strings.Repeat("x", 2*piece+1))
+	}
+	st, err := executions.Open(t.Context(), os.Getenv("PAWL_TEST_POSTGRES"), executions.Options{Schema: s.schema})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = st.Close() })
+	if found, err := st.Check(t.Context()); err != nil || len(found) > 0 {
+		t.Errorf("before the damage: %+v, %v", found, err)
+	}
+	s.run(t, `DELETE FROM {s}.blob_pieces p USING {s}.blobs b WHERE p.content = b.content AND b.name = 'gap' AND p.number = 1`)
+	s.run(t, `DELETE FROM {s}.blob_pieces p USING {s}.blobs b WHERE p.content = b.content AND b.name = 'empty'`)
+	s.run(t, `INSERT INTO {s}.blob_pieces VALUES (-5, 0, 'x'), (-5, 1, 'x')`)
+	found, err := st.Check(t.Context())
+	var say []string
+	for _, f := range found {
+		say = append(say, f.Say)
+	}
+	slices.Sort(say)
+	want := []string{"blob empty lacks pieces", "blob gap lacks pieces", "the pieces of content -5 belong to no blob"}
+	if err != nil || !slices.Equal(say, want) {
+		t.Errorf("found %q, %v; want %q", say, err, want)
+	}
+	r, err := s.Get(t.Context(), "gap", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, err := io.Copy(io.Discard, r); err == nil {
+		t.Errorf("%d bytes of a damaged blob were taken for all of it", n)
 	}
 }
 

@@ -216,6 +216,10 @@ var tableRules = []tableRule{
 		SELECT id, start, start <> lag(start + octet_length(data), 1, 0::bigint) OVER w OR number <> row_number() OVER w
 			OR lag(last, 1, false) OVER w AS wrong FROM {s}.inputs WINDOW w AS (PARTITION BY id ORDER BY start)) v
 		WHERE v.wrong OR NOT EXISTS ` + known + ` GROUP BY v.id LIMIT 1000`)},
+	{33, sql(`SELECT NULL::uuid, 'blob ' || b.name || ' lacks pieces' FROM {s}.blobs b LEFT JOIN {s}.blob_pieces p USING (content)
+		GROUP BY b.name HAVING count(p.number) = 0 OR max(p.number) <> count(p.number) - 1 LIMIT 1000`)},
+	{33, sql(`SELECT DISTINCT NULL::uuid, 'the pieces of content ' || p.content || ' belong to no blob' FROM {s}.blob_pieces p
+		WHERE NOT EXISTS (SELECT FROM {s}.blobs b WHERE b.content = p.content) AND NOT EXISTS (SELECT FROM {s}.blob_loose l WHERE l.content = p.content) LIMIT 1000`)},
 }
 
 var qFullKeys = sql(`SELECT ` + liveColumns + ` FROM {s}.live l WHERE l.place IN (3, 4) AND l.key IN (
