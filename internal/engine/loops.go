@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/blob"
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/telemetry"
 )
@@ -73,7 +74,11 @@ func (e *Engine) Loops() []func(context.Context) {
 	for range e.opts.Committers {
 		all = append(all, e.commitLoop)
 	}
-	return append(all, e.sweepDue, e.sweepSessions, e.sweepFinished, e.sweepBlobs, e.lookout)
+	all = append(all, e.sweepDue, e.sweepSessions, e.sweepFinished)
+	if sweeper, ok := e.opts.Blobs.(blob.Sweeper); ok {
+		all = append(all, func(ctx context.Context) { e.sweepBlobs(ctx, sweeper) })
+	}
+	return append(all, e.lookout)
 }
 
 // Start brings back what an earlier life of this process left. Run does it first.

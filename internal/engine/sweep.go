@@ -173,11 +173,7 @@ func (e *Engine) sweepFinished(ctx context.Context) {
 }
 
 // sweepBlobs has the blob store remove, now and then, what broken uploads have left behind.
-func (e *Engine) sweepBlobs(ctx context.Context) {
-	sweeper, ok := e.opts.Blobs.(blob.Sweeper)
-	if !ok {
-		return
-	}
+func (e *Engine) sweepBlobs(ctx context.Context, sweeper blob.Sweeper) {
 	for {
 		select {
 		case <-time.After(e.jittered(purgeEvery)):
