@@ -20,6 +20,22 @@ func DeadlockCount(ctx context.Context, dsn string) (int64, error) {
 	return ask(ctx, dsn, `SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()`)
 }
 
+// Settle lets the server do at once what it would do in the minutes after much has been written: what it costs belongs to
+// the writing, not to what is measured next.
+func Settle(ctx context.Context, dsn string) error {
+	c, err := pgx.Connect(ctx, dsn)
+	if err != nil {
+		return fmt.Errorf("connect: %w", err)
+	}
+	defer func() { _ = c.Close(ctx) }()
+	for _, statement := range []string{"VACUUM (ANALYZE)", "CHECKPOINT"} {
+		if _, err := c.Exec(ctx, statement); err != nil {
+			return fmt.Errorf("settle: %w", err)
+		}
+	}
+	return nil
+}
+
 func ask(ctx context.Context, dsn, query string) (n int64, err error) {
 	c, err := pgx.Connect(ctx, dsn)
 	if err != nil {

@@ -1,9 +1,11 @@
 package pawl
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -242,7 +244,10 @@ func (p *peer) finished(ctx context.Context, w trial.Workload) (trial.Result, er
 		}
 	}
 	if w.Idle == 0 {
-		return p.noop(ctx, w)
+		if err := trial.Settle(ctx, p.dsn); err != nil {
+			return nil, err
+		}
+		return p.repeated(ctx, w)
 	}
 	// Work goes on while the transaction is idle: what it keeps from being cleaned up piles up.
 	type hold struct {
@@ -264,8 +269,23 @@ func (p *peer) finished(ctx context.Context, w trial.Workload) (trial.Result, er
 				return nil, h.err
 			}
 			defer h.release()
-			return p.noop(ctx, w)
+			return p.repeated(ctx, w)
 		case <-time.After(time.Second):
 		}
 	}
+}
+
+// repeated is noop several times over, which takes a second each: the one with the median of what was completed.
+func (p *peer) repeated(ctx context.Context, w trial.Workload) (trial.Result, error) {
+	const times = 7
+	var all []trial.Result
+	for range times {
+		r, err := p.noop(ctx, w)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, r)
+	}
+	slices.SortFunc(all, func(a, b trial.Result) int { return cmp.Compare(a[trial.Completed], b[trial.Completed]) })
+	return all[times/2], nil
 }
