@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 	"time"
@@ -145,8 +146,8 @@ func (c *commit) opens(r *row, d *seen, attempt int) {
 	if d.x.Retry.MaxAttempts == 0 && r.lost[attempt-1] != "" {
 		most = 3
 	}
-	if attempt > most {
-		c.w.violate(22, "%s opens attempt %d of %d", name(r.id), attempt, most)
+	if attempt-r.back > most {
+		c.w.violate(22, "%s opens attempt %d of %d, %d handed back", name(r.id), attempt, most, r.back)
 	}
 	if attempt > 1 && (r.cancelled || r.order != nil) {
 		c.w.violate(23, "%s opens attempt %d after it was cancelled", name(r.id), attempt)
@@ -170,6 +171,12 @@ func (c *commit) recovery(r *row, e flow.Event, attempt int, owner flow.ID) {
 	expires, known := c.sessions[owner]
 	old := &r.x
 	late := func(since time.Time, d time.Duration) bool { return !since.IsZero() && c.now.Sub(since) >= d }
+	if bytes.Contains(e.Data, []byte("shut down")) {
+		r.back++
+		if !c.w.ledger.wasClosed(owner) {
+			c.w.violate(22, "%s: attempt %d counts as handed back by session %s, which was not closed", name(r.id), attempt, name(owner))
+		}
+	}
 	switch {
 	case !known || !expires.After(c.now) || c.w.ledger.wasClosed(owner):
 		r.lost[attempt] = "the worker is gone"

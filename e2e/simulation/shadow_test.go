@@ -42,6 +42,7 @@ type row struct {
 	order     *flow.CancelOrder // the last one, also after the end
 	kids      []*row            // of all attempts
 	lost      map[int]string    // attempt → why its owner was given up
+	back      int               // how many of these attempts were handed back, and do not count
 }
 
 // place is a child's.

@@ -216,13 +216,15 @@ func (t *turn) orders(ctx context.Context, sessions []flow.ID) (map[flow.ID][]ha
 // Close implements handoff.Handoff.
 func (e *Engine) Close(ctx context.Context, session flow.ID) error {
 	e.sessions.drop(session)
-	return sessionError(e.recover(ctx, session, "the worker was shut down"))
+	return sessionError(e.recover(ctx, session, func(d *flow.Draft, now time.Time) error {
+		return d.HandBack("the worker was shut down", now)
+	}))
 }
 
 // recover takes back whatever a session holds, a batch at a time, and then forgets the session. It ends the lease first:
 // a claim that is under way on another replica is waited for and seen, and none comes after it. Otherwise the session
 // could be forgotten over a claim, and nobody would recover that.
-func (e *Engine) recover(ctx context.Context, session flow.ID, reason string) error {
+func (e *Engine) recover(ctx context.Context, session flow.ID, takeBack func(*flow.Draft, time.Time) error) error {
 	for {
 		more := false
 		err := e.ask(ctx, nil, func(ctx context.Context, t *turn) error {
@@ -240,7 +242,7 @@ func (e *Engine) recover(ctx context.Context, session flow.ID, reason string) er
 				if d.Place != flow.Held || d.Owner != session {
 					continue
 				}
-				if err := d.Lose(reason, t.now, t.e.opts.Random()); err != nil {
+				if err := takeBack(d, t.now); err != nil {
 					return err
 				}
 				t.changed(d)
@@ -375,7 +377,10 @@ func (e *Engine) recoverExpired(ctx context.Context) error {
 		e.counters.lostSessions.Add(1)
 		e.opts.Log.Warn("worker session lost: recovering what it held", telemetry.Session, s.ID.Text(flow.SessionPrefix), telemetry.Worker, s.Name)
 		e.sessions.drop(s.ID)
-		if err := e.recover(ctx, s.ID, fmt.Sprintf("worker %s was lost", s.Name)); err != nil {
+		err := e.recover(ctx, s.ID, func(d *flow.Draft, now time.Time) error {
+			return d.Lose(fmt.Sprintf("worker %s was lost", s.Name), now, e.opts.Random())
+		})
+		if err != nil {
 			return err
 		}
 	}

@@ -95,7 +95,7 @@ func (e *Engine) whyDelayed(ctx context.Context, x *flow.Execution, w *Why) erro
 		return nil
 	}
 	w.Waiting = "retry"
-	w.Summary = fmt.Sprintf("attempt %d of %d starts in %s", x.Attempt, max(x.Retry.MaxAttempts, x.Attempt), left)
+	w.Summary = fmt.Sprintf("attempt %d of %d starts in %s", x.Attempt, max(x.Retry.MaxAttempts+x.HandedBack, x.Attempt), left)
 	last, err := e.lastFailure(ctx, x)
 	if err != nil {
 		return err

@@ -167,24 +167,46 @@ func (d *Draft) Cancel(as Stage, code, reason string, now time.Time) error {
 // Lose takes ownership back from an owner that is gone and opens the next attempt, or ends the execution when its
 // attempts are spent or its end had been ordered. random is in [0, 1).
 func (d *Draft) Lose(reason string, now time.Time, random float64) error {
-	if err := d.record(EvLost, now, object("reason", reason)); err != nil {
-		return fmt.Errorf("recover: %w", err)
+	if over, err := d.takeBack(reason, now); over || err != nil {
+		return err
 	}
-	d.Owner = ID{}
-	if c := d.State.Cancel; c != nil {
-		return d.Finish(c.As, Outcome{Error: &Error{Code: c.Code, Message: c.Reason}}, now, random)
-	}
-	if d.Attempt < d.Retry.Attempts(CodeWorkerLost) {
-		return d.reopen(CodeWorkerLost, now, random)
+	if d.Spent() < d.Retry.Attempts(CodeWorkerLost) {
+		return d.reopen(CodeWorkerLost, now, d.Retry.Pause(d.Spent(), random))
 	}
 	return d.Finish(Failed, Outcome{Error: &Error{Code: CodeWorkerLost,
-		Message: fmt.Sprintf("%s on each of %d attempts", reason, d.Attempt)}}, now, random)
+		Message: fmt.Sprintf("%s on each of %d attempts", reason, d.Spent())}}, now, random)
 }
+
+// HandBack takes ownership back from an owner that gives it up because it is shut down, and opens the next attempt at
+// once, or ends the execution when its end had been ordered. The attempt does not count.
+func (d *Draft) HandBack(reason string, now time.Time) error {
+	if over, err := d.takeBack(reason, now); over || err != nil {
+		return err
+	}
+	d.HandedBack++
+	return d.reopen(CodeWorkerLost, now, 0)
+}
+
+// takeBack takes ownership back, and ends the execution when that had been ordered.
+func (d *Draft) takeBack(reason string, now time.Time) (over bool, err error) {
+	if err := d.record(EvLost, now, object("reason", reason)); err != nil {
+		return false, fmt.Errorf("recover: %w", err)
+	}
+	d.Owner = ID{}
+	c := d.State.Cancel
+	if c == nil {
+		return false, nil
+	}
+	return true, d.Finish(c.As, Outcome{Error: &Error{Code: c.Code, Message: c.Reason}}, now, 0)
+}
+
+// Spent is how many attempts count, the current one included.
+func (s *State) Spent() int { return s.Attempt - s.HandedBack }
 
 // settle decides what follows a terminal event that has just been recorded: the next attempt, or the end.
 func (d *Draft) settle(o Outcome, now time.Time, random float64) {
 	if (d.Stage == Failed || d.Stage == TimedOut) && d.retries(o.Error, now) {
-		if err := d.reopen(o.Error.Code, now, random); err == nil {
+		if err := d.reopen(o.Error.Code, now, d.Retry.Pause(d.Spent(), random)); err == nil {
 			return
 		}
 	}
@@ -196,7 +218,7 @@ func (d *Draft) settle(o Outcome, now time.Time, random float64) {
 }
 
 func (d *Draft) retries(e *Error, now time.Time) bool {
-	if e == nil || d.State.Cancel != nil || d.Attempt >= d.Retry.Attempts(e.Code) {
+	if e == nil || d.State.Cancel != nil || d.Spent() >= d.Retry.Attempts(e.Code) {
 		return false
 	}
 	switch e.Code {
@@ -217,8 +239,8 @@ func (d *Draft) retries(e *Error, now time.Time) bool {
 }
 
 // reopen opens the next attempt. Its key is given back while it waits.
-func (d *Draft) reopen(after string, now time.Time, random float64) error {
-	until := now.Add(d.Retry.Pause(d.Attempt, random))
+func (d *Draft) reopen(after string, now time.Time, pause time.Duration) error {
+	until := now.Add(pause)
 	data, err := json.Marshal(struct {
 		After     string    `json:"after"`
 		NotBefore time.Time `json:"not_before"`

@@ -117,6 +117,9 @@ type State struct {
 	Place   Place
 	Ticket  int64 // turn in the place; drawn when it entered Waiting or Ready
 	Owner   ID    // worker session; zero when the engine owns it
+	// HandedBack counts the attempts that ended because their worker was shut down. They are not the work's doing, so no
+	// limit of attempts counts them.
+	HandedBack int
 
 	WakeAt     time.Time // end of the wait, when Delayed; end of the sleep, when Held and KindSleep
 	QueuedAt   time.Time // when the attempt became due

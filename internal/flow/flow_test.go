@@ -192,15 +192,60 @@ func TestLostOwner(t *testing.T) {
 	if d.Stage != Failed || d.Outcome.Error.Code != CodeWorkerLost {
 		t.Fatalf("%+v %+v", d.State, d.Outcome)
 	}
-	d = held(t, Request{})
-	if err := d.Cancel(Cancelled, CodeCancelled, "stop", t0); err != nil {
-		t.Fatal(err)
+	for name, over := range map[string]func(*Draft) error{
+		"lost":        func(d *Draft) error { return d.Lose("gone", t0, 0) },
+		"handed back": func(d *Draft) error { return d.HandBack("shut down", t0) },
+	} {
+		d = held(t, Request{})
+		if err := errors.Join(d.Cancel(Cancelled, CodeCancelled, "stop", t0), over(d)); err != nil {
+			t.Fatal(err)
+		}
+		if d.Stage != Cancelled {
+			t.Fatalf("cancelled, then %s: %s", name, d.Stage)
+		}
 	}
-	if err := d.Lose("gone", t0, 0); err != nil {
-		t.Fatal(err)
+}
+
+// However often workers are shut down under it, an execution keeps the attempts of its policy, and goes on at once.
+func TestHandedBack(t *testing.T) {
+	d := held(t, Request{Retry: Retry{MaxAttempts: 2, Delay: time.Minute}})
+	again := func() {
+		t.Helper()
+		if err := errors.Join(d.Schedule(1, t0), d.Claim(session, "w", t0)); err != nil {
+			t.Fatal(err)
+		}
+		d = reload(d)
 	}
-	if d.Stage != Cancelled {
-		t.Fatalf("cancelled, then lost: %s", d.Stage)
+	for attempt := 1; attempt <= 5; attempt++ {
+		if d.Attempt != attempt || d.Spent() != 1 {
+			t.Fatalf("attempt %d, of which %d count; want attempt %d", d.Attempt, d.Spent(), attempt)
+		}
+		if err := d.HandBack("shut down", t0); err != nil {
+			t.Fatal(err)
+		}
+		d = reload(d)
+		if !d.Due(t0) {
+			t.Fatalf("handed back, and not due at once: %+v", d.State)
+		}
+		again()
+	}
+	for spent := 1; spent <= 2; spent++ {
+		if d.Spent() != spent {
+			t.Fatalf("%d attempts count, want %d: %+v", d.Spent(), spent, d.State)
+		}
+		if err := d.Lose("gone", t0, 0); err != nil {
+			t.Fatal(err)
+		}
+		d = reload(d)
+		if spent == 1 {
+			if d.WakeAt != t0.Add(time.Minute) {
+				t.Errorf("the pause after the first attempt that counts ends at %s", d.WakeAt)
+			}
+			again()
+		}
+	}
+	if d.Stage != Failed || d.Outcome.Error.Code != CodeWorkerLost {
+		t.Fatalf("%+v %+v", d.State, d.Outcome)
 	}
 }
 
@@ -338,8 +383,8 @@ func TestNothingGoesBackwards(t *testing.T) {
 				}
 				stage, attempt = to, e.Attempt
 			}
-			if d.Attempt > max(d.Retry.MaxAttempts, 1) && d.Retry.MaxAttempts > 0 {
-				t.Fatalf("attempt %d of %d", d.Attempt, d.Retry.MaxAttempts)
+			if d.Spent() > max(d.Retry.MaxAttempts, 1) && d.Retry.MaxAttempts > 0 {
+				t.Fatalf("attempt %d of %d", d.Spent(), d.Retry.MaxAttempts)
 			}
 			if ended != nil && (d.Outcome != ended || len(d.Events) > 0) {
 				t.Fatal("changed after its end")
@@ -352,7 +397,7 @@ func TestNothingGoesBackwards(t *testing.T) {
 			}
 			d = reload(d)
 			now = now.Add(time.Second)
-			switch rapid.IntRange(0, 6).Draw(t, "step") {
+			switch rapid.IntRange(0, 7).Draw(t, "step") {
 			case 0:
 				_ = d.Schedule(1, now)
 			case 1:
@@ -368,6 +413,8 @@ func TestNothingGoesBackwards(t *testing.T) {
 				_ = d.Finish(TimedOut, Outcome{Error: &Error{Code: CodeQueueTimeout}}, now, 0)
 			case 6:
 				_ = d.Wait(1, now)
+			case 7:
+				_ = d.HandBack("shut down", now)
 			}
 		}
 	})

@@ -300,6 +300,7 @@ const (
 	hasGap
 	hasInbox
 	hasCancel
+	hasHandedBack
 )
 
 // AppendState appends the part of a state that has no column of its own; nothing when there is nothing to say. Of what has
@@ -308,7 +309,7 @@ func AppendState(b []byte, s *flow.State, created int64, ended bool) []byte {
 	w := writer{b: b}
 	var has uint64
 	for bit, is := range [...]bool{ended && !s.QueuedAt.IsZero(), !s.WakeAt.IsZero(), !s.ClaimedAt.IsZero(),
-		!s.StartedAt.IsZero(), !s.GapSince.IsZero(), s.Inbox != 0, s.Cancel != nil} {
+		!s.StartedAt.IsZero(), !s.GapSince.IsZero(), s.Inbox != 0, s.Cancel != nil, s.HandedBack != 0} {
 		if is {
 			has |= 1 << bit
 		}
@@ -333,6 +334,9 @@ func AppendState(b []byte, s *flow.State, created int64, ended bool) []byte {
 		w.text(c.Code)
 		w.text(c.Reason)
 		w.since(Micros(c.At), created)
+	}
+	if s.HandedBack != 0 {
+		w.uint(uint64(s.HandedBack))
 	}
 	return w.b
 }
@@ -359,6 +363,9 @@ func DecodeState(s *flow.State, b []byte, created int64, ended bool) error {
 	if has&hasCancel != 0 {
 		s.Cancel = &flow.CancelOrder{As: flow.Stage(d.uint()), Code: d.text(), Reason: d.text()}
 		s.Cancel.At = d.since(created)
+	}
+	if has&hasHandedBack != 0 {
+		s.HandedBack = int(d.uint())
 	}
 	return d.err
 }

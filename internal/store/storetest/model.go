@@ -50,7 +50,7 @@ func model(b *bench) {
 			queues: []string{fmt.Sprint("q", run), fmt.Sprint("r", run)}, keys: []string{"", fmt.Sprint("k", run), fmt.Sprint("l", run)}}
 		rt.Repeat(map[string]func(*rapid.T){
 			"submit": m.submitSome, "admit": m.admit, "claim": m.claim, "report": m.report, "cancel": m.cancel,
-			"lose": m.lose, "stale": m.stale, "roll back": m.rollBack, "": func(*rapid.T) { m.compare(slices.Collect(maps.Keys(m.met))) },
+			"lose": m.lose, "hand back": m.handBack, "stale": m.stale, "roll back": m.rollBack, "": func(*rapid.T) { m.compare(slices.Collect(maps.Keys(m.met))) },
 		})
 		m.compare(m.order)
 		m.endAll()
@@ -168,6 +168,12 @@ func (m *modelled) cancel(*rapid.T) {
 func (m *modelled) lose(*rapid.T) {
 	d := m.pick(held)
 	must(m.bench, d.Lose("drawn", m.tick(), 0.5))
+	m.commit(d)
+}
+
+func (m *modelled) handBack(*rapid.T) {
+	d := m.pick(held)
+	must(m.bench, d.HandBack("drawn", m.tick()))
 	m.commit(d)
 }
 

@@ -59,8 +59,8 @@ func checkPlace(f *Findings, x *flow.Execution) {
 }
 
 func checkLimits(f *Findings, x *flow.Execution) {
-	if most := max(x.Retry.Attempts(flow.CodeWorkerLost), x.Retry.Attempts("")); x.Attempt > most {
-		f.Add(22, x.ID, "it is in attempt %d of %d", x.Attempt, most)
+	if most := max(x.Retry.Attempts(flow.CodeWorkerLost), x.Retry.Attempts("")); x.Spent() > most {
+		f.Add(22, x.ID, "it is in attempt %d of %d", x.Spent(), most)
 	}
 	if x.Stage != flow.TimedOut || x.Outcome == nil || x.Outcome.Error == nil {
 		return
