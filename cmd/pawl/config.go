@@ -143,7 +143,7 @@ func declareSettings(flags *pflag.FlagSet, command string) {
 		}
 		doc := s.doc + " [$" + s.variable() + "]"
 		if s.file {
-			flags.String(s.flag()+"-file", "", "file that holds the "+s.doc+" [$"+s.variable()+"_FILE]")
+			flags.String(s.flag()+"-file", "", "file that holds what --"+s.flag()+" takes [$"+s.variable()+"_FILE]")
 		}
 		flags.String(s.flag(), s.value, doc)
 		if s.value == "false" {
