@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/pawl-run/pawl/internal/blob"
 	"github.com/pawl-run/pawl/internal/blob/file"
@@ -113,4 +114,18 @@ func checkBlobs(s string) error {
 		return nil
 	}
 	return fmt.Errorf("%.60q is neither %s nor a directory's path from the root", s, inStore)
+}
+
+// checkBlobDir tries to put something into the directory.
+func checkBlobDir(dir string) checkup {
+	c := checkup{What: "blobs", Needed: true, OK: true, Say: dir + " can be written; all servers of a database must share it"}
+	s, err := file.Open(dir)
+	if err == nil {
+		_, err = s.Put(context.Background(), "doctor", strings.NewReader("ok"))
+		err = errors.Join(err, s.Remove(context.Background(), "doctor"), s.Close())
+	}
+	if err != nil {
+		c.OK, c.Say, c.Fix = false, err.Error(), "give a directory that this user can write, or set blobs to "+inStore
+	}
+	return c
 }

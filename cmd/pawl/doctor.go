@@ -81,6 +81,9 @@ func (a *app) checkups(ctx context.Context) []checkup {
 		all = append(all, a.checkServer(ctx, server))
 	}
 	all = append(all, a.checkState(ctx)...)
+	if dir := a.config.text("blobs"); dir != inStore {
+		all = append(all, checkBlobDir(dir))
+	}
 	all = append(all, a.checkRuntimes(ctx)...)
 	all = append(all, a.checkLanguages(ctx)...)
 	return append(append(all, a.checkListen()), checkEnvironment()...)

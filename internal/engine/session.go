@@ -142,6 +142,9 @@ func (e *Engine) Open(ctx context.Context, s handoff.Session) (flow.ID, error) {
 	return s.ID, nil
 }
 
+// Lease implements handoff.Leased.
+func (e *Engine) Lease() time.Duration { return e.opts.Lease }
+
 // Renew implements handoff.Handoff.
 func (e *Engine) Renew(ctx context.Context, session flow.ID) (handoff.Renewal, error) {
 	r := e.joinRenewals(session)

@@ -99,6 +99,9 @@ type Input struct {
 // Empty reports whether there is nothing yet.
 func (in *Input) Empty() bool { return len(in.Data) == 0 && !in.Last }
 
+// Leased is a Handoff whose leases may be other than Lease, the constant.
+type Leased interface{ Lease() time.Duration }
+
 // Handoff connects one worker process with the engine. It is safe for concurrent use. Every method returns ErrSessionLost
 // once the session is gone.
 type Handoff interface {

@@ -33,7 +33,7 @@ func persist(ctx context.Context, do func() error) error {
 		select {
 		case <-time.After(time.Duration(float64(pause) * rand.Float64())):
 		case <-ctx.Done():
-			return fmt.Errorf("%w: %w", context.Cause(ctx), err)
+			return fmt.Errorf("%w (%s)", context.Cause(ctx), err) // not ErrUnavailable: nothing else is to be done about it
 		}
 		pause = min(2*pause, blobPauseMost)
 	}

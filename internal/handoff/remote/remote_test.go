@@ -27,7 +27,10 @@ type queue struct {
 	mu      sync.Mutex
 	opened  int
 	calls   int
+	lease   time.Duration
 }
+
+func (q *queue) Lease() time.Duration { return q.lease }
 
 func (q *queue) Open(context.Context, handoff.Session) (flow.ID, error) {
 	q.mu.Lock()
@@ -215,6 +218,47 @@ func TestWorkSurvivesABrokenCall(t *testing.T) {
 	if work, err := c.Take(ctx, id, 1); err != nil || len(work) != 1 || work[0].Execution != q.work.Execution {
 		t.Fatalf("%+v, %v", work, err)
 	}
+}
+
+// Work that nobody waited for is handed over only while its attempt cannot have been taken back: half of the lease after
+// the call that claimed it began.
+func TestOldWorkIsForgotten(t *testing.T) {
+	t.Parallel()
+	const lease = 400 * time.Millisecond
+	q := &queue{work: handoff.Assignment{Execution: flow.ID{1}, Attempt: 1}, entered: make(chan struct{}, 1), lease: lease}
+	c, _ := dial(t, remote.Handler(q, nil))
+	id, err := c.Open(t.Context(), session)
+	if err != nil {
+		t.Fatal(err)
+	}
+	broken, hangUp := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() {
+		_, err := c.Take(broken, id, 1)
+		done <- err
+	}()
+	<-q.entered
+	<-time.After(lease / 2) // it waits so long, and has its work only when nobody is there any more
+	hangUp()
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Fatalf("the broken call: %v", err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	taken := make(chan []handoff.Assignment, 1)
+	go func() {
+		work, _ := c.Take(ctx, id, 1)
+		taken <- work
+	}()
+	select {
+	case <-q.entered: // the queue is asked again
+	case work := <-taken:
+		t.Fatalf("was given what may be somebody else's by now: %+v", work)
+	case <-ctx.Done():
+		t.Fatal("nothing was asked for")
+	}
+	cancel()
+	<-taken
 }
 
 // shelf carries blobs in memory.

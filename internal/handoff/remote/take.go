@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"sync"
+	"time"
 
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/handoff"
@@ -14,8 +15,9 @@ import (
 // seat is where a session waits for work. A connection may break while a call waits, and the server notices only later:
 // what was claimed meanwhile is kept for the session's next call instead of being lost until it is recovered.
 type seat struct {
-	turn chan struct{} // capacity 1: full while a call takes
-	kept []handoff.Assignment
+	turn  chan struct{} // capacity 1: full while a call takes
+	kept  []handoff.Assignment
+	since time.Time // before kept was claimed
 
 	mu     sync.Mutex
 	latest context.CancelFunc // ends the call before
@@ -31,6 +33,25 @@ func (s *server) seat(session flow.ID) *seat {
 		s.seats[session] = &seat{turn: make(chan struct{}, 1)}
 	}
 	return s.seats[session]
+}
+
+// collect is what was kept back, unless it is too old: an attempt of which nothing is heard for a lease is taken back, and
+// what begins shortly before that would begin twice. The engine recovers what is forgotten.
+func (t *seat) collect(most time.Duration) []handoff.Assignment {
+	work := t.kept
+	t.kept = nil
+	if time.Since(t.since) >= most {
+		return nil
+	}
+	return work
+}
+
+// lease is how long attempts are waited for.
+func (s *server) lease() time.Duration {
+	if l, ok := s.handoff.(handoff.Leased); ok && l.Lease() > 0 {
+		return l.Lease()
+	}
+	return handoff.Lease
 }
 
 func (s *server) forget(session flow.ID) {
@@ -74,8 +95,9 @@ func (s *server) take(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer func() { <-t.turn }()
-	work, err := t.kept, error(nil)
-	if t.kept = nil; len(work) == 0 {
+	work, err := t.collect(s.lease()/2), error(nil)
+	if len(work) == 0 {
+		t.since = time.Now()
 		work, err = s.handoff.Take(ctx, id, min(in.N, mostTaken))
 	}
 	if len(work) == 0 {
