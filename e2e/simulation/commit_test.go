@@ -110,6 +110,9 @@ func (c *commit) replay(r *row, d *seen) {
 			if expires, known := c.sessions[owner]; !owner.IsZero() && (!known || !expires.After(c.now)) {
 				c.w.violate(3, "%s was claimed for session %s, which is gone", name(r.id), name(owner))
 			}
+			if !owner.IsZero() && !c.reaches[owner].Serves(d.x.Queue) {
+				c.w.violate(3, "%s was claimed for session %s, which does not serve %q", name(r.id), name(owner), d.x.Queue)
+			}
 		case e.Type == flow.EvLost:
 			c.recovery(r, e, attempt, owner)
 			recovered = true

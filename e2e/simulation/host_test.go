@@ -83,6 +83,13 @@ func (h *host) start() {
 	if h.place != "w1" && h.life%2 == 0 {
 		o.Queues = o.Queues[:1]
 	}
+	// The first has every label that anything asks for, the others now all, now one, now none.
+	switch {
+	case h.place == "w1" || h.life%3 == 0:
+		o.Labels = map[string]string{"zone": "eu", "size": "big"}
+	case h.life%3 == 1:
+		o.Labels = map[string]string{"zone": "eu"}
+	}
 	if w.bug != nil && w.bug.link != nil {
 		o.Handoff = w.bug.link(w, l)
 	}

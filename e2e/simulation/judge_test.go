@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"reflect"
-	"time"
 
 	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/flow"
@@ -120,7 +119,7 @@ func (w *world) judgeRow(r *row) {
 // judgeLogs compares what is kept of each attempt's log with what its worker took: a beginning of it, and all of it when
 // the worker's own word ended the attempt, for logs go before that.
 func (w *world) judgeLogs(r *row) {
-	if keep := w.plan.Retention; keep > 0 && !r.x.FinishedAt.IsZero() && time.Since(r.x.FinishedAt) > keep {
+	if keep := w.plan.Retention; keep > 0 && !r.x.FinishedAt.IsZero() && w.now().Sub(r.x.FinishedAt) > keep {
 		return // retention takes the log first, so that none outlives its execution, and may be at it
 	}
 	ended := map[int]bool{}

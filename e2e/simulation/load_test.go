@@ -212,6 +212,9 @@ func (l *load) submission() engine.Submission {
 	if is(15) && s.Action == "noop" {
 		s.Queue = "gpu"
 	}
+	if s.Action == "noop" && is(20) {
+		s.WorkerLabels = []map[string]string{{"zone": "eu"}, {"size": "big"}, {"zone": "eu", "size": "big"}}[r.IntN(3)]
+	}
 	if is(45) {
 		s.IdempotencyKey = fmt.Sprintf("idem-%d", l.begun)
 	}

@@ -23,6 +23,7 @@ type shadow struct {
 	ready    map[string]map[flow.ID]*row // by queue
 	idem     map[string]flow.ID
 	sessions map[flow.ID]time.Time // expiry
+	reaches  map[flow.ID]flow.Reach
 	removed  map[flow.ID]bool
 	arrivals int64
 
@@ -56,7 +57,7 @@ type place struct {
 func newShadow(w *world) *shadow {
 	return &shadow{
 		w: w, rows: map[flow.ID]*row{}, children: map[place]*row{}, keys: map[string]map[flow.ID]*row{},
-		ready: map[string]map[flow.ID]*row{}, idem: map[string]flow.ID{}, sessions: map[flow.ID]time.Time{},
+		ready: map[string]map[flow.ID]*row{}, idem: map[string]flow.ID{}, sessions: map[flow.ID]time.Time{}, reaches: map[flow.ID]flow.Reach{},
 		removed: map[flow.ID]bool{}, faults: map[string]int{},
 	}
 }
@@ -78,6 +79,7 @@ func (s *shadow) commit(by string, o *observer) {
 			s.idem[wr.key.Key] = wr.key.Execution
 		case wr.session != nil:
 			s.sessions[wr.session.ID] = wr.session.ExpiresAt
+			s.reaches[wr.session.ID] = flow.ReachOf(wr.session.Queues, wr.session.Kinds)
 		case wr.renewed != nil:
 			if _, ok := s.sessions[wr.renewed.id]; !ok {
 				s.w.violate(3, "session %s was renewed after it was given up", name(wr.renewed.id))
