@@ -32,6 +32,7 @@ var arrows = []arrow{
 	{"internal/telemetry", nil, "names, spans and distributions; it knows nobody"},
 	{"internal/telemetry/otlp", []string{"internal/telemetry"}, "where spans go"},
 	{"internal/failpoint", nil, "marks moments; it knows nobody"},
+	{"internal/heap", nil, "tunes the process; it knows nobody"},
 	{"internal/store", []string{"internal/flow"}, "a port knows the nouns"},
 	{"internal/store/storetest", []string{"internal/flow", "internal/store"}, "one suite for every store"},
 	{"internal/store/sqlite", []string{"internal/flow", "internal/store"}, "a backend knows its port"},

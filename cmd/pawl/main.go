@@ -2,9 +2,16 @@
 // worker, server and command line in one binary.
 package main
 
-import "os"
+import (
+	"os"
 
-func main() { os.Exit(Main(os.Args[1:])) }
+	"github.com/pawl-run/pawl/internal/heap"
+)
+
+func main() {
+	heap.Grow()
+	os.Exit(Main(os.Args[1:]))
+}
 
 // Main runs the command line with the process's own streams and returns its exit code.
 func Main(args []string) int {

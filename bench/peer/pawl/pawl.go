@@ -14,6 +14,7 @@ import (
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/handoff/direct"
+	"github.com/pawl-run/pawl/internal/heap"
 	"github.com/pawl-run/pawl/internal/store/postgres"
 	"github.com/pawl-run/pawl/internal/task"
 	"github.com/pawl-run/pawl/internal/worker"
@@ -42,6 +43,7 @@ type server struct {
 
 // Open makes the tables and starts one server, without a worker.
 func Open(ctx context.Context, s trial.Spec) (trial.Peer, error) {
+	heap.Grow() // as the program does where it begins
 	p := &peer{dsn: s.DSN, committers: s.Committers}
 	if err := p.serve(ctx, 1); err != nil {
 		p.Close()
