@@ -130,6 +130,22 @@ func (l *link) Open(ctx context.Context, s handoff.Session) (flow.ID, error) {
 	return id, nil
 }
 
+func (l *link) Resume(ctx context.Context, s handoff.Session, before flow.ID, keep []flow.AttemptID) (flow.ID, []handoff.Assignment, error) {
+	var id flow.ID
+	var work []handoff.Assignment
+	err := l.call(ctx, "resume", func(ctx context.Context, h handoff.Handoff) (err error) {
+		id, work, err = h.Resume(ctx, s, before, keep)
+		if err == nil {
+			l.p.h.w.aside("%s has session %s after %s", l.p.name, name(id), name(before))
+		}
+		return err
+	}, nothing)
+	if err != nil {
+		return flow.ID{}, nil, err
+	}
+	return id, work, nil
+}
+
 func (l *link) Take(ctx context.Context, session flow.ID, n int) ([]handoff.Assignment, error) {
 	for {
 		var work, more []handoff.Assignment

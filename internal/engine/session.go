@@ -29,6 +29,7 @@ type seat struct {
 	since   time.Time     // by this process's clock
 	orders  chan struct{} // capacity 1: there may be an order
 	renewed bool          // at this replica; the desk's
+	logging sync.RWMutex  // held for reading while logs of the session are stored
 }
 
 func newDesk() *desk { return &desk{known: map[flow.ID]*seat{}} }
@@ -111,6 +112,11 @@ func (d *desk) sweep(alive map[flow.ID]bool, before time.Time) {
 
 // Open implements handoff.Handoff.
 func (e *Engine) Open(ctx context.Context, s handoff.Session) (flow.ID, error) {
+	return e.open(ctx, s, func(context.Context, *turn, flow.ID) error { return nil })
+}
+
+// open opens a session; also is decided with it.
+func (e *Engine) open(ctx context.Context, s handoff.Session, also func(context.Context, *turn, flow.ID) error) (flow.ID, error) {
 	s.ID = e.opts.NewID()
 	for _, q := range s.Queues {
 		if err := e.catalog.declareQueue(ctx, q); err != nil {
@@ -125,10 +131,14 @@ func (e *Engine) Open(ctx context.Context, s handoff.Session) (flow.ID, error) {
 		return flow.ID{}, sessionError(err)
 	}
 	err := e.ask(ctx, nil, func(ctx context.Context, t *turn) error {
-		return t.tx.OpenSession(ctx, store.Session{
+		err := t.tx.OpenSession(ctx, store.Session{
 			ID: s.ID, Name: s.Name, Embedded: s.Embedded, Queues: s.Queues, Kinds: s.Kinds, Slots: s.Slots,
 			StartedAt: t.now, ExpiresAt: t.now.Add(e.opts.Lease),
 		})
+		if err != nil {
+			return err
+		}
+		return also(ctx, t, s.ID)
 	})
 	if err != nil {
 		return flow.ID{}, sessionError(err)
@@ -286,6 +296,8 @@ func (e *Engine) Log(ctx context.Context, session flow.ID, chunks []store.LogChu
 	if err != nil {
 		return err
 	}
+	s.logging.RLock()
+	defer s.logging.RUnlock()
 	if !s.session.Embedded {
 		if chunks, err = e.ownLogs(ctx, session, chunks); err != nil {
 			return sessionError(err)

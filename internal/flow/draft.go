@@ -164,6 +164,17 @@ func (d *Draft) Cancel(as Stage, code, reason string, now time.Time) error {
 	return d.Finish(as, Outcome{Error: &Error{Code: code, Message: reason}}, now, 0)
 }
 
+// Inherit gives an attempt that one session holds to another: the next process of the same worker, which goes on with it.
+// What the session before says from then on is fenced. An attempt whose events have a gap stays: nobody is left to close
+// it.
+func (d *Draft) Inherit(before, next ID) error {
+	if d.Place != Held || d.Owner != before || before.IsZero() || d.Inbox > 0 {
+		return fmt.Errorf("%w: attempt %d of %s is not %s's to hand on", ErrIllegalMove, d.Attempt, d.ID, before.Text(SessionPrefix))
+	}
+	d.Owner = next
+	return nil
+}
+
 // Lose takes ownership back from an owner that is gone and opens the next attempt, or ends the execution when its
 // attempts are spent or its end had been ordered. random is in [0, 1).
 func (d *Draft) Lose(reason string, now time.Time, random float64) error {

@@ -7,6 +7,12 @@ import (
 	"time"
 )
 
+// AttemptID names an attempt.
+type AttemptID struct {
+	Execution ID  `json:"execution"`
+	Attempt   int `json:"attempt"`
+}
+
 // Report is what a worker says of an attempt that it holds: all events that have not been acknowledged yet, in order.
 type Report struct {
 	Execution ID      `json:"execution"`

@@ -62,6 +62,16 @@ type Assignment struct {
 	Index       int       `json:"index,omitempty"`
 	Traceparent string    `json:"traceparent,omitempty"`
 	ClaimedAt   time.Time `json:"claimed_at"`
+	// Resumed is set for an attempt that an earlier process of the worker began; nil for one to begin.
+	Resumed *Resumed `json:"resumed,omitempty"`
+}
+
+// Resumed says how far an attempt is, as far as it was recorded.
+type Resumed struct {
+	Running bool             `json:"running,omitempty"` // that it began
+	Elapsed time.Duration    `json:"elapsed"`           // since its claim, by the engine's clock
+	LogSeq  int64            `json:"log_seq"`           // its next log chunk has a greater number
+	Logs    map[string]int64 `json:"logs,omitempty"`    // how many bytes of each stream are kept
 }
 
 // IdempotencyKey is the same for every attempt of the execution: pass it on to whatever the work calls.
@@ -107,6 +117,11 @@ type Leased interface{ Lease() time.Duration }
 type Handoff interface {
 	// Open registers a new session and returns its id.
 	Open(ctx context.Context, s Session) (flow.ID, error)
+	// Resume is Open for a worker whose process before had a session, and is dead: the caller is certain of that. What
+	// that session holds of keep becomes the new one's, to be gone on with from where it is, and is returned; the rest of
+	// it is recovered at once. Nothing that the dead process has sent, and that arrives from now on, is recorded. A
+	// session whose lease has run out keeps nothing.
+	Resume(ctx context.Context, s Session, before flow.ID, keep []flow.AttemptID) (flow.ID, []Assignment, error)
 	// Take claims up to n executions for the session, waiting until there is one or ctx ends. What it returns is
 	// committed as this session's. Work that was claimed when the answer could not be delivered is recovered as lost.
 	Take(ctx context.Context, session flow.ID, n int) ([]Assignment, error)

@@ -35,6 +35,11 @@ func (m *mill) Take(ctx context.Context, _ flow.ID, n int) ([]handoff.Assignment
 	return work, nil
 }
 
+func (m *mill) Resume(ctx context.Context, s handoff.Session, _ flow.ID, _ []flow.AttemptID) (flow.ID, []handoff.Assignment, error) {
+	id, err := m.Open(ctx, s)
+	return id, nil, err
+}
+
 func (m *mill) Report(_ context.Context, _ flow.ID, reports []flow.Report) ([]flow.Receipt, error) {
 	out := make([]flow.Receipt, len(reports))
 	for i, r := range reports {

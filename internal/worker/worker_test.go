@@ -42,8 +42,9 @@ type ledger struct {
 	lease       time.Duration // that renewals tell
 	noLogs      bool          // logs do not get through
 	closed      []flow.ID
-	given       string // what every execution is given to read
-	givenAll    bool   // nothing follows it
+	resumes     [][]flow.AttemptID // what each process after another has asked for
+	given       string             // what every execution is given to read
+	givenAll    bool               // nothing follows it
 }
 
 func newLedger() *ledger {
@@ -110,6 +111,34 @@ func (g *ledger) Open(ctx context.Context, s handoff.Session) (flow.ID, error) {
 	g.sessions[id] = s
 	g.ring()
 	return id, nil
+}
+
+func (g *ledger) Resume(ctx context.Context, s handoff.Session, before flow.ID, keep []flow.AttemptID) (flow.ID, []handoff.Assignment, error) {
+	id, err := g.Open(ctx, s)
+	if err != nil {
+		return id, nil, err
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.resumes = append(g.resumes, keep)
+	var work []handoff.Assignment
+	for _, k := range keep {
+		d := g.drafts[k.Execution]
+		if d == nil || d.Attempt != k.Attempt || d.Inherit(before, id) != nil {
+			continue
+		}
+		r := &handoff.Resumed{Running: d.Stage == flow.Running, Elapsed: time.Since(d.ClaimedAt), LogSeq: 100, Logs: map[string]int64{}}
+		for _, c := range g.logs {
+			if c.Execution == d.ID && c.Attempt == d.Attempt {
+				r.Logs[c.Stream] += c.Size
+			}
+		}
+		work = append(work, handoff.Assignment{Execution: d.ID, Attempt: d.Attempt, NextSeq: d.NextSeq, Kind: d.Kind,
+			Action: d.Action, Payload: d.Payload(), Timeout: d.Timeout, ClaimedAt: d.ClaimedAt, Resumed: r})
+	}
+	g.orders[id] = g.orders[before]
+	g.loseSession(before)
+	return id, work, nil
 }
 
 func (g *ledger) alive(session flow.ID) error {

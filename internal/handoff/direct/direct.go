@@ -17,3 +17,8 @@ func (e embedded) Open(ctx context.Context, s handoff.Session) (flow.ID, error) 
 	s.Embedded = true
 	return e.Handoff.Open(ctx, s)
 }
+
+func (e embedded) Resume(ctx context.Context, s handoff.Session, before flow.ID, keep []flow.AttemptID) (flow.ID, []handoff.Assignment, error) {
+	s.Embedded = true
+	return e.Handoff.Resume(ctx, s, before, keep)
+}

@@ -142,7 +142,7 @@ func (c *Client) askBlob(ctx context.Context, method string, session flow.ID, q 
 		req.Header.Set("Content-Type", "application/octet-stream")
 		req.Header.Set("Expect", "100-continue") // a refusal is to come before the bytes have gone
 	}
-	c.introduce(req, c.secret(session))
+	c.introduce(req, c.Secret(session))
 	res, err := c.http.Do(req)
 	if err != nil || res.StatusCode == http.StatusOK && res.Header.Get(versionHeader) == Protocol {
 		return res, err

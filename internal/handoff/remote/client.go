@@ -56,14 +56,51 @@ func (c *Client) Open(ctx context.Context, s handoff.Session) (flow.ID, error) {
 	if err := c.post(ctx, "open", "", s, &out); err != nil {
 		return flow.ID{}, fmt.Errorf("open session: %w", err)
 	}
+	id, err := c.opened(out)
+	if err != nil {
+		return flow.ID{}, fmt.Errorf("open session: %w", err)
+	}
+	return id, nil
+}
+
+func (c *Client) opened(out opened) (flow.ID, error) {
 	id, err := flow.ParseID(flow.SessionPrefix, out.Session)
 	if err != nil {
-		return flow.ID{}, fmt.Errorf("open session: %w: %w", handoff.ErrUnavailable, err)
+		return flow.ID{}, fmt.Errorf("%w: %w", handoff.ErrUnavailable, err)
+	}
+	c.Recall(id, out.Secret)
+	return id, nil
+}
+
+// Resume implements handoff.Handoff. The secret of the session before must be known; see Recall.
+func (c *Client) Resume(ctx context.Context, s handoff.Session, before flow.ID, keep []flow.AttemptID) (flow.ID, []handoff.Assignment, error) {
+	var out opened
+	err := c.post(ctx, "resume", c.Secret(before), asked{Session: before.Text(flow.SessionPrefix), Next: &s, Keep: keep}, &out)
+	if err != nil {
+		return flow.ID{}, nil, fmt.Errorf("resume session: %w", err)
+	}
+	id, err := c.opened(out)
+	if err != nil {
+		return flow.ID{}, nil, fmt.Errorf("resume session: %w", err)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.secrets[id] = out.Secret
-	return id, nil
+	delete(c.secrets, before)
+	return id, out.Work, nil
+}
+
+// Secret is what proves that calls come from whoever opened the session; a process that is to resume it must know it.
+func (c *Client) Secret(session flow.ID) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.secrets[session]
+}
+
+// Recall makes the client know the secret of a session that another process has opened.
+func (c *Client) Recall(session flow.ID, secret string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.secrets[session] = secret
 }
 
 // Take implements handoff.Handoff.
@@ -133,7 +170,7 @@ func (c *Client) Close(ctx context.Context, session flow.ID) error {
 }
 
 func (c *Client) call(ctx context.Context, name string, session flow.ID, in asked) (answer, error) {
-	secret := c.secret(session)
+	secret := c.Secret(session)
 	in.Session = session.Text(flow.SessionPrefix)
 	if in.Session == "" {
 		return answer{}, fmt.Errorf("%s: %w: there is none", name, handoff.ErrSessionLost)
@@ -143,12 +180,6 @@ func (c *Client) call(ctx context.Context, name string, session flow.ID, in aske
 		return answer{}, fmt.Errorf("%s: %w", name, err)
 	}
 	return out, nil
-}
-
-func (c *Client) secret(session flow.ID) string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.secrets[session]
 }
 
 // introduce says in a request's header who asks.
@@ -208,7 +239,8 @@ func refusal(res *http.Response, raw []byte) error {
 		say = a.Error
 	}
 	switch {
-	case res.Header.Get(versionHeader) != "" && res.StatusCode == http.StatusGone:
+	case res.Header.Get(versionHeader) != "" && (res.StatusCode == http.StatusGone || res.StatusCode == http.StatusNotFound):
+		// Not found is the answer of a server that cannot resume yet.
 		return fmt.Errorf("%w: %s", handoff.ErrSessionLost, say)
 	case res.Header.Get(versionHeader) != "" && res.StatusCode == http.StatusConflict:
 		return fmt.Errorf("%w: %s", handoff.ErrNotHeld, say)

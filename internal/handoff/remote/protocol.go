@@ -43,6 +43,8 @@ const (
 type opened struct {
 	Session string `json:"session"`
 	Secret  string `json:"secret"`
+	// Work is what a session has taken over from the one before it.
+	Work []handoff.Assignment `json:"work,omitempty"`
 }
 
 // asked is the body of every call but open; a call uses the fields that it needs.
@@ -52,6 +54,9 @@ type asked struct {
 	Reports []flow.Report       `json:"reports,omitempty"`
 	Chunks  []store.LogChunk    `json:"chunks,omitempty"`
 	Input   *handoff.InputQuery `json:"input,omitempty"`
+	// Next is the session that takes over from this one, and Keep what it wants of it.
+	Next *handoff.Session `json:"next,omitempty"`
+	Keep []flow.AttemptID `json:"keep,omitempty"`
 }
 
 // answer is the body of every answer but open's.

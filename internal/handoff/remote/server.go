@@ -30,6 +30,7 @@ func Handler(h handoff.Handoff, key []byte) http.Handler {
 	s := &server{handoff: h, key: key, seats: map[flow.ID]*seat{}}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST "+Prefix+"open", s.open)
+	mux.HandleFunc("POST "+Prefix+"resume", s.resume)
 	mux.HandleFunc("POST "+Prefix+"take", s.take)
 	mux.HandleFunc("POST "+Prefix+"report", s.call(s.report))
 	mux.HandleFunc("POST "+Prefix+"log", s.call(s.log))
@@ -72,8 +73,8 @@ func (s *server) open(w http.ResponseWriter, r *http.Request) {
 	if !read(w, r, &session) {
 		return
 	}
-	if session.Slots < 1 || len(session.Queues) == 0 {
-		refuse(w, http.StatusBadRequest, fmt.Sprintf("a session with %d slots for queues %q: it needs at least one of each", session.Slots, session.Queues))
+	if err := checked(session); err != nil {
+		fail(w, err)
 		return
 	}
 	id, err := s.handoff.Open(r.Context(), session)
@@ -82,6 +83,37 @@ func (s *server) open(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	_ = write(w, http.StatusOK, opened{Session: id.Text(flow.SessionPrefix), Secret: s.secret(id)}) // a session that nobody hears of expires
+}
+
+func checked(s handoff.Session) error {
+	if s.Slots < 1 || len(s.Queues) == 0 {
+		return fmt.Errorf("%w: a session with %d slots for queues %q: it needs at least one of each", errAsked, s.Slots, s.Queues)
+	}
+	return nil
+}
+
+// resume opens a session in the place of another, whose secret the caller must know.
+func (s *server) resume(w http.ResponseWriter, r *http.Request) {
+	var in asked
+	before, ok := s.begin(w, r, &in)
+	if !ok {
+		return
+	}
+	err := fmt.Errorf("%w: it resumes a session and does not say as which", errAsked)
+	if in.Next != nil {
+		err = checked(*in.Next)
+	}
+	if err != nil {
+		fail(w, err)
+		return
+	}
+	s.forget(before)
+	id, work, err := s.handoff.Resume(r.Context(), *in.Next, before, in.Keep)
+	if err != nil {
+		fail(w, err)
+		return
+	}
+	_ = write(w, http.StatusOK, opened{Session: id.Text(flow.SessionPrefix), Secret: s.secret(id), Work: work}) // a session that nobody hears of expires
 }
 
 // call is a call of a session that answers with what do returns.

@@ -1,0 +1,134 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/handoff"
+	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/telemetry"
+)
+
+// Resume implements handoff.Handoff. What is kept gets the new session as its owner in the transaction that opens it and
+// ends the lease of the session before: whatever the dead process has sent comes before that, and is seen, or after it,
+// and is fenced.
+func (e *Engine) Resume(ctx context.Context, s handoff.Session, before flow.ID, keep []flow.AttemptID) (flow.ID, []handoff.Assignment, error) {
+	old, err := e.seat(ctx, before)
+	if errors.Is(err, handoff.ErrSessionLost) {
+		id, err := e.Open(ctx, s)
+		return id, nil, err
+	}
+	if err != nil {
+		return flow.ID{}, nil, err
+	}
+	ids := make([]flow.ID, len(keep))
+	for i, k := range keep {
+		ids[i] = k.Execution
+	}
+	var kept []flow.AttemptID
+	session, err := e.open(ctx, s, func(ctx context.Context, t *turn, next flow.ID) error {
+		kept = nil
+		if err := t.flush(ctx); err != nil {
+			return err
+		}
+		alive, err := t.tx.RenewSessions(ctx, []flow.ID{before}, t.now, ended)
+		if err != nil {
+			return fmt.Errorf("end the lease: %w", err)
+		}
+		if len(alive) == 0 {
+			return nil
+		}
+		if err := t.load(ctx, ids, store.WithoutPayload); err != nil {
+			return err
+		}
+		for _, k := range keep {
+			if d := t.drafts[k.Execution]; d != nil && d.Attempt == k.Attempt && d.Inherit(before, next) == nil {
+				t.changed(d)
+				kept = append(kept, k)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return flow.ID{}, nil, err
+	}
+	old.logged() // what is being stored of its logs counts
+	e.sessions.drop(before)
+	e.opts.Log.Info("worker session resumed", telemetry.Session, session.Text(flow.SessionPrefix), telemetry.Worker, s.Name, "before", before.Text(flow.SessionPrefix), "kept", len(kept))
+	err = e.recover(ctx, before, func(d *flow.Draft, now time.Time) error { // what was running may have been what ended it
+		return d.Lose(fmt.Sprintf("worker %s was restarted", old.session.Name), now, e.opts.Random())
+	})
+	if err != nil {
+		e.opts.Log.Warn("recovery of what a restarted worker held goes on later", telemetry.Session, before.Text(flow.SessionPrefix), telemetry.Err, err)
+	}
+	work, err := e.resumed(ctx, session, kept)
+	if err != nil {
+		_ = e.Close(context.WithoutCancel(ctx), session) // or its lease runs out
+		return flow.ID{}, nil, sessionError(err)
+	}
+	return session, work, nil
+}
+
+// logged waits until nothing is being stored of the session's logs.
+func (s *seat) logged() {
+	s.logging.Lock()
+	defer s.logging.Unlock()
+}
+
+// resumed is what a session has inherited, and how far it is.
+func (e *Engine) resumed(ctx context.Context, session flow.ID, kept []flow.AttemptID) ([]handoff.Assignment, error) {
+	if len(kept) == 0 {
+		return nil, nil
+	}
+	now, err := e.now(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var work []handoff.Assignment
+	for _, k := range kept {
+		x, err := e.opts.Store.Get(ctx, k.Execution)
+		if err != nil {
+			return nil, fmt.Errorf("load %s: %w", k.Execution, err)
+		}
+		if x.Owner != session || x.Attempt != k.Attempt {
+			continue // it has been taken back already
+		}
+		a := assignments([]*flow.Execution{x})[0]
+		a.Resumed = &handoff.Resumed{Running: x.Stage == flow.Running, Elapsed: max(0, now.Sub(x.ClaimedAt)), Logs: map[string]int64{}}
+		if err := e.logged(ctx, k, a.Resumed); err != nil {
+			return nil, err
+		}
+		work = append(work, a)
+	}
+	return work, nil
+}
+
+const (
+	// logsAtOnce is how many bytes of a log are looked at in one call.
+	logsAtOnce = 1 << 20
+	// logGap keeps the numbers of new log chunks clear of those of the dead process that may still arrive at another
+	// replica: one call carries fewer of an attempt.
+	logGap = 1000
+)
+
+// logged finds out how much of an attempt's log is kept.
+func (e *Engine) logged(ctx context.Context, k flow.AttemptID, r *handoff.Resumed) error {
+	q := store.LogQuery{Execution: k.Execution, Attempt: k.Attempt, AfterAttempt: k.Attempt, Limit: logsAtOnce}
+	for {
+		chunks, err := e.opts.Store.ReadLogs(ctx, q)
+		if err != nil {
+			return fmt.Errorf("read the log of %s: %w", k.Execution, err)
+		}
+		if len(chunks) == 0 {
+			r.LogSeq = q.AfterSeq + logGap
+			return nil
+		}
+		for _, c := range chunks {
+			r.Logs[c.Stream] = max(r.Logs[c.Stream], c.Offset+c.Size)
+			q.AfterSeq = c.Seq
+		}
+	}
+}
