@@ -170,7 +170,7 @@ func (b *benchRun) startWorker(blobs *file.Store) (stop func(), err error) {
 	handlers := task.Handlers{flow.KindNoop: task.Pass{}, flow.KindInput: task.Pass{}, flow.KindOutput: task.Pass{}}
 	closeRuntime := func() {}
 	if b.workload == "eval" {
-		rt, err := b.app.openRuntime(b.runtime, sandbox.Options{Warm: b.slots})
+		rt, err := b.app.openRuntime(b.runtime, sandbox.Options{Warm: b.slots}, nil)
 		if err != nil {
 			return nil, err
 		}

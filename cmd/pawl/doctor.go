@@ -156,7 +156,7 @@ func (a *app) checkRuntimes(ctx context.Context) []checkup {
 	chosenOnes := a.config.list("runtime")
 	for _, name := range runtimeNames {
 		chosen := slices.Contains(chosenOnes, name)
-		rt, err := a.openRuntime(name, sandbox.Options{})
+		rt, err := a.openRuntime(name, sandbox.Options{}, nil)
 		if err != nil {
 			all = append(all, checkup{What: "runtime " + name, Say: err.Error(), Needed: chosen})
 			continue

@@ -19,14 +19,16 @@ import (
 	"github.com/pawl-run/pawl/internal/task"
 )
 
-// openRuntime starts the runtime of the given name. If it is the sandbox, o says how.
-func (a *app) openRuntime(name string, o sandbox.Options) (runtime.Runtime, error) {
+// openRuntime starts the runtime of the given name. If it is the sandbox, o says how; keeps is what a worker has to
+// remember its lives by, or nil.
+func (a *app) openRuntime(name string, o sandbox.Options, keeps *memory) (runtime.Runtime, error) {
 	switch name {
 	case process.Name:
 		return process.New(process.Options{})
 	case docker.Name:
 		return docker.New(docker.Options{Image: a.config.text("docker_image"), OCIRuntime: a.config.text("docker_runtime"),
-			Networks: a.config.list("docker_networks"), Pull: runtime.Pull(a.config.text("docker_pull"))})
+			Networks: a.config.list("docker_networks"), Pull: runtime.Pull(a.config.text("docker_pull")),
+			Worker: keeps.name(), Returns: mayReturn})
 	}
 	return sandbox.New(o)
 }
@@ -44,9 +46,9 @@ func (rs runtimes) Close() error {
 }
 
 // openRuntimes starts what is configured, and tells what code may run in from what containers run in.
-func (a *app) openRuntimes(stays bool) (all runtimes, forCode, forContainers []runtime.Runtime, err error) {
+func (a *app) openRuntimes(stays bool, keeps *memory) (all runtimes, forCode, forContainers []runtime.Runtime, err error) {
 	for _, name := range a.config.list("runtime") {
-		r, err := a.openRuntime(name, sandbox.Options{Warm: a.config.warm(stays), KeepWarm: a.config.keepWarm()})
+		r, err := a.openRuntime(name, sandbox.Options{Warm: a.config.warm(stays), KeepWarm: a.config.keepWarm()}, keeps)
 		if err != nil {
 			return nil, nil, nil, errors.Join(err, all.Close())
 		}
@@ -137,8 +139,8 @@ func (a *app) missingLabelsOf(d *definition.Definition) error {
 
 // handlers are what the workers of this process run; it stays if it does more than one piece of work. The runtimes are the
 // caller's to close.
-func (a *app) handlers(stays bool) (_ task.Handlers, _ runtimes, err error) {
-	all, forCode, forContainers, err := a.openRuntimes(stays)
+func (a *app) handlers(stays bool, keeps *memory) (_ task.Handlers, _ runtimes, err error) {
+	all, forCode, forContainers, err := a.openRuntimes(stays, keeps)
 	if err != nil {
 		return nil, nil, err
 	}

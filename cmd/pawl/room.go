@@ -36,6 +36,7 @@ type room struct {
 	server *server.Server
 	log    *slog.Logger
 
+	keeps   *memory           // what the worker here remembers; nil when it is nothing
 	runtime io.Closer         // of what works here; nil when nothing does
 	tracer  *telemetry.Tracer // nil unless OTEL_… names a collector
 	flush   func(context.Context) error
@@ -100,7 +101,7 @@ func (a *app) openRoom(ctx context.Context, lock *os.File, ro roomOptions) (_ *r
 		return nil, err
 	}
 	if ro.works {
-		if err := r.startWorker(ro.grace, ro.stays); err != nil {
+		if err := r.startWorker(ctx, ro.grace, ro.stays); err != nil {
 			return nil, err
 		}
 	}
@@ -146,17 +147,24 @@ func (r *room) serve(l net.Listener) (stop func()) {
 }
 
 // startWorker starts the worker of this process.
-func (r *room) startWorker(grace time.Duration, stays bool) error {
+func (r *room) startWorker(ctx context.Context, grace time.Duration, stays bool) (err error) {
 	c := &r.app.config
-	handlers, rt, err := r.app.handlers(stays)
+	o := worker.Options{
+		Handoff: direct.New(r.engine), Slots: c.slots(), Queues: c.list("queues"), Labels: c.labels(),
+		Log: r.log, Tracer: r.tracer, Blobs: r.blobs, InlineLogs: r.blobs.inDatabase, Grace: grace,
+	}
+	if stays && isPostgres(c.text("store")) { // elsewhere the sessions of a process end with it
+		if r.keeps, err = openMemory(ctx, c.text("state_dir"), "the database"); err != nil {
+			return err
+		}
+		o.Memory = r.keeps
+	}
+	handlers, rt, err := r.app.handlers(stays, r.keeps)
 	if err != nil {
 		return err
 	}
-	r.runtime = rt
-	w, err := worker.New(worker.Options{
-		Handoff: direct.New(r.engine), Handlers: handlers, Slots: c.slots(), Queues: c.list("queues"), Labels: c.labels(),
-		Log: r.log, Tracer: r.tracer, Blobs: r.blobs, InlineLogs: r.blobs.inDatabase, Grace: grace,
-	})
+	o.Handlers, r.runtime = handlers, rt
+	w, err := worker.New(o)
 	if err != nil {
 		return err
 	}
@@ -192,6 +200,9 @@ func (r *room) close() {
 			if err := r.runtime.Close(); err != nil {
 				r.log.Warn("the runtime did not close cleanly", "err", err)
 			}
+		}
+		if r.keeps != nil {
+			_ = r.keeps.Close() // only its lock matters by now
 		}
 		if r.store != nil {
 			if err := r.store.Close(); err != nil {

@@ -19,7 +19,8 @@ func (a *app) workerCommand() *cobra.Command {
 		Use:   "worker",
 		Short: "Run work for a server elsewhere",
 		Long: `Take work from a server's queues and run it on this machine. The worker needs no database; it may come and go at any
-time: what it was running when it was lost is tried again elsewhere.
+time: what it was running when it was lost is tried again elsewhere. Started again on the same state directory before its
+lease runs out, it goes on with the containers that it had started.
 
 With --labels it gets, beside what any worker of its queues may run, what asks for some of these labels (worker_labels in
 a definition, --worker-label of pawl run and pawl eval): an execution goes only to a worker that has all that it asks for.
@@ -47,7 +48,16 @@ func (a *app) work(ctx context.Context, name string, grace time.Duration) error 
 	if err != nil {
 		return usage("%v", err)
 	}
-	handlers, rt, err := a.handlers(true)
+	keeps, err := openMemory(ctx, a.config.text("state_dir"), server)
+	if err != nil {
+		return err
+	}
+	defer keeps.Close()
+	keeps.secret = engine.Secret
+	if before, _ := keeps.Earlier(); !before.IsZero() {
+		engine.Recall(before, keeps.was.Secret)
+	}
+	handlers, rt, err := a.handlers(true, keeps)
 	if err != nil {
 		return err
 	}
@@ -65,7 +75,7 @@ func (a *app) work(ctx context.Context, name string, grace time.Duration) error 
 	}()
 	w, err := worker.New(worker.Options{
 		Handoff: engine, Handlers: handlers, Slots: a.config.slots(), Queues: a.config.list("queues"), Labels: a.config.labels(), Name: name,
-		Log: a.logger(), Tracer: tracer, Grace: grace,
+		Log: a.logger(), Tracer: tracer, Memory: keeps, Grace: grace,
 	})
 	if err != nil {
 		return err

@@ -102,6 +102,9 @@ type Spec struct {
 	// error stops the writing and not the program; a write that blocks holds the program at its next write, and Wait.
 	Stdout, Stderr io.Writer
 	Limits         Limits
+	// Lasting allows the run to go on without the process that started it, where the backend is a Keeper. It must have no
+	// Stdin, and Labels that tell it from every other.
+	Lasting bool
 	// Collect names what to copy out after the end: paths or path.Match patterns beneath the working directory;
 	// a directory stands for all in it.
 	Collect []string
@@ -160,6 +163,20 @@ const (
 // Imaged is implemented by backends whose programs come from an image and not from the host: they start a Spec with a
 // Container, and one without in an image of their own choice, if they have one.
 type Imaged interface{ Imaged() }
+
+// Keeper is implemented by backends whose runs can outlive the process that started them, to be taken up again by the next
+// process that works in its place.
+type Keeper interface {
+	// Outlived returns the labels of the lasting runs that an earlier process has left: they go on, or have ended in a way
+	// that is certainly the program's own. Nothing of theirs is removed before Settle.
+	Outlived(ctx context.Context) ([]Labels, error)
+	// Settle says which of them will be taken up. The others are removed, sooner or later.
+	Settle(kept []Labels)
+	// Resume is Start for a run that is there already: the one with the Labels of spec, which otherwise is as it was when
+	// the run was started. All that the program has written is written again from its beginning; limits count from its
+	// start.
+	Resume(ctx context.Context, spec Spec) (Run, error)
+}
 
 // Runtime starts programs. It is safe for concurrent use.
 type Runtime interface {

@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -294,21 +293,23 @@ func (e *evaluation) start(ctx context.Context, spec runtime.Spec, into string) 
 
 // launch runs one program to its end.
 func (e *evaluation) launch(ctx context.Context, spec runtime.Spec) (runtime.Result, error) {
-	if s, stopped := Stopped(ctx); stopped {
+	if s, stopped := Stopped(ctx); stopped && !e.task.Resumed { // what is there must be ended
 		return runtime.Result{}, s
 	}
 	spec.Name = fmt.Sprintf("%s-%d", e.task.Execution, e.task.Attempt)
-	spec.Labels = runtime.Labels{"execution": e.task.Execution.String(), "attempt": strconv.Itoa(e.task.Attempt)}
+	spec.Labels = labelsOf(flow.AttemptID{Execution: e.task.Execution, Attempt: e.task.Attempt})
 	span := telemetry.StartIn(ctx, telemetry.SpanRuntime, slog.String(telemetry.Runtime, e.runtime.Name()))
 	defer span.End()
 	// A program may have written before Start returns: a stop that comes meanwhile ends the run and keeps that.
 	// An image that is being fetched is not waited for.
-	from, within := context.WithoutCancel(ctx), startWithin
-	if e.fetches {
+	from, within, start := context.WithoutCancel(ctx), startWithin, e.runtime.Start
+	if e.task.Resumed {
+		start = e.resume
+	} else if e.fetches {
 		from, within = ctx, fetchWithin
 	}
 	starting, cancel := context.WithTimeout(from, within)
-	run, err := e.runtime.Start(starting, spec)
+	run, err := start(starting, spec)
 	cancel()
 	if s, stopped := Stopped(ctx); err != nil && stopped {
 		return runtime.Result{}, s
@@ -328,6 +329,15 @@ func (e *evaluation) launch(ctx context.Context, spec runtime.Spec) (runtime.Res
 		span.Fail(string(res.Verdict))
 	}
 	return res, nil
+}
+
+// resume takes up a run that an earlier process of this worker has started.
+func (e *evaluation) resume(ctx context.Context, spec runtime.Spec) (runtime.Run, error) {
+	k, ok := e.runtime.(runtime.Keeper)
+	if !ok {
+		return nil, fmt.Errorf("%w: runtime %s keeps no runs to be taken up again", runtime.ErrUnavailable, e.runtime.Name())
+	}
+	return k.Resume(ctx, spec)
 }
 
 // result writes what the runtime found in the words of the API.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"path"
@@ -72,6 +73,50 @@ func (c *Container) Run(ctx context.Context, t *Task) (json.RawMessage, error) {
 	return nil, failure(result, output)
 }
 
+// Outlived implements Lasting.
+func (c *Container) Outlived(ctx context.Context) ([]flow.AttemptID, error) {
+	var all []flow.AttemptID
+	for _, k := range c.keepers() {
+		runs, err := k.Outlived(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, l := range runs {
+			execution, err := flow.ParseID(flow.ExecutionPrefix, l["execution"])
+			attempt, err2 := strconv.Atoi(l["attempt"])
+			if err == nil && err2 == nil {
+				all = append(all, flow.AttemptID{Execution: execution, Attempt: attempt})
+			}
+		}
+	}
+	return all, nil
+}
+
+// Settle implements Lasting.
+func (c *Container) Settle(kept []flow.AttemptID) {
+	labels := make([]runtime.Labels, len(kept))
+	for i, k := range kept {
+		labels[i] = labelsOf(k)
+	}
+	for _, k := range c.keepers() {
+		k.Settle(labels)
+	}
+}
+
+func (c *Container) keepers() []runtime.Keeper {
+	var all []runtime.Keeper
+	for _, r := range c.code.Runtimes {
+		if k, ok := r.(runtime.Keeper); ok {
+			all = append(all, k)
+		}
+	}
+	return all
+}
+
+func labelsOf(a flow.AttemptID) runtime.Labels {
+	return runtime.Labels{"execution": a.Execution.String(), "attempt": strconv.Itoa(a.Attempt)}
+}
+
 // contain runs one container to its end.
 func (e *evaluation) contain(ctx context.Context, c *api.Container) (_ *api.CodeResult, err error) {
 	if _, taken := c.Files[outputFile]; taken {
@@ -84,18 +129,21 @@ func (e *evaluation) contain(ctx context.Context, c *api.Container) (_ *api.Code
 		return nil, fmt.Errorf("make a directory for files: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(e.dir)) }()
-	for _, name := range slices.Sorted(maps.Keys(c.Files)) {
-		f, err := e.input(ctx, name, c.Files[name])
-		if err != nil {
+	spec := runtime.Spec{Argv: c.Command, Env: e.containerEnv(), Collect: append(slices.Clip(c.Collect), outputFile),
+		Container: &runtime.Container{
+			Image: c.Image, Entrypoint: c.Entrypoint, User: c.User, WorkDir: c.WorkDir, Network: c.Network, Pull: runtime.Pull(c.Pull),
+		},
+		// Of an input that was cut off with its worker nobody can say how much the program was given.
+		Lasting: c.Stdin.Blob == "" && len(c.Stdin.Bytes) == 0,
+	}
+	if !e.task.Resumed { // else it has got them
+		if err := e.give(ctx, c, &spec); err != nil {
 			return nil, err
 		}
-		e.files = append(e.files, f)
 	}
-	stdin, err := e.stdin(ctx)
-	if err != nil {
-		return nil, err
+	if in, ok := spec.Stdin.(io.Closer); ok {
+		defer in.Close()
 	}
-	defer stdin.Close()
 	limits := limitsOf(c.Limits)
 	if limits.Wall == 0 {
 		limits.Wall = e.task.Timeout
@@ -103,17 +151,32 @@ func (e *evaluation) contain(ctx context.Context, c *api.Container) (_ *api.Code
 	if limits = limits.Or(containerLimits); limits.CPU == 0 {
 		limits.CPU = time.Duration(api.MaxWall)
 	}
-	result, files, err := e.start(ctx, runtime.Spec{
-		Argv: c.Command, Env: e.containerEnv(), Files: e.files, Stdin: stdin, Limits: limits,
-		Collect: append(slices.Clip(c.Collect), outputFile),
-		Container: &runtime.Container{
-			Image: c.Image, Entrypoint: c.Entrypoint, User: c.User, WorkDir: c.WorkDir, Network: c.Network, Pull: runtime.Pull(c.Pull),
-		},
-	}, "out")
+	spec.Limits = limits
+	result, files, err := e.start(ctx, spec, "out")
 	if err != nil {
 		return nil, err
 	}
 	return result, e.collect(ctx, result, files)
+}
+
+// give puts the submission's files and input into the spec.
+func (e *evaluation) give(ctx context.Context, c *api.Container, spec *runtime.Spec) error {
+	for _, name := range slices.Sorted(maps.Keys(c.Files)) {
+		f, err := e.input(ctx, name, c.Files[name])
+		if err != nil {
+			return err
+		}
+		spec.Files = append(spec.Files, f)
+	}
+	if spec.Lasting {
+		return nil
+	}
+	stdin, err := e.stdin(ctx)
+	if err != nil {
+		return err
+	}
+	spec.Stdin = stdin
+	return nil
 }
 
 // containerEnv is what a program finds beside the environment of its image.

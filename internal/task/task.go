@@ -36,6 +36,16 @@ type Instant interface{ Instant() }
 // engine beside the kinds.
 type Advertiser interface{ Offers() []string }
 
+// Lasting is implemented by handlers whose work may go on without the process that began it, for the next process of the
+// same worker to take up again: it calls Run again, for a Task that is Resumed.
+type Lasting interface {
+	// Outlived names the attempts whose work is there to be taken up: it goes on, or has ended meanwhile.
+	Outlived(ctx context.Context) ([]flow.AttemptID, error)
+	// Settle says which of them will be; what there is of others is ended. It is called once, whether or not there was
+	// anything.
+	Settle(kept []flow.AttemptID)
+}
+
 // Handlers are the handlers of a worker, by the kind of execution that they run.
 type Handlers map[flow.Kind]Handler
 
@@ -53,6 +63,9 @@ type Task struct {
 	Workflow flow.ID
 	Name     string
 	Index    int
+
+	// Resumed says that an earlier process of this worker began the attempt, and that its handler named it as Outlived.
+	Resumed bool
 
 	Traceparent string
 	Host        Host

@@ -23,7 +23,8 @@ type attempt struct {
 	handler task.Handler
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
-	log     *journal // nil until something is written
+	log     *journal         // nil until something is written
+	resumed *handoff.Resumed // nil for an attempt that begins here
 
 	mu      sync.Mutex
 	next    int64        // number of the next event
@@ -37,10 +38,10 @@ type attempt struct {
 }
 
 func newAttempt(l *life, w *handoff.Assignment) *attempt {
-	a := &attempt{life: l, next: w.NextSeq, handler: l.w.Handlers[w.Kind]}
+	a := &attempt{life: l, next: w.NextSeq, resumed: w.Resumed, handler: l.w.Handlers[w.Kind]}
 	a.task = task.Task{
 		Execution: w.Execution, Attempt: w.Attempt, Action: w.Action, Kind: w.Kind, Payload: w.Payload, Timeout: w.Timeout,
-		Labels: w.Labels, Workflow: w.Workflow, Name: w.Task, Index: w.Index, Traceparent: w.Traceparent, Host: a,
+		Labels: w.Labels, Workflow: w.Workflow, Name: w.Task, Index: w.Index, Traceparent: w.Traceparent, Resumed: w.Resumed != nil, Host: a,
 	}
 	a.task.Blobs = a.blobs()
 	a.spans.begin(l.w.Tracer, &a.task, w.ClaimedAt)
@@ -64,7 +65,9 @@ func (unknown) Run(_ context.Context, t *task.Task) (json.RawMessage, error) {
 
 func (unknown) Instant() {}
 
-func (a *attempt) holding() holding { return holding{a.task.Execution, a.task.Attempt} }
+func (a *attempt) id() flow.AttemptID {
+	return flow.AttemptID{Execution: a.task.Execution, Attempt: a.task.Attempt}
+}
 
 // begin says that the work began.
 func (a *attempt) begin() {
@@ -97,8 +100,11 @@ func (a *attempt) endUnstarted(s *task.Stop) {
 func (a *attempt) run() {
 	defer a.life.w.release()
 	defer a.cancel(nil)
-	if a.task.Timeout > 0 {
-		defer time.AfterFunc(a.task.Timeout, a.timeOut).Stop()
+	if left := a.task.Timeout; left > 0 {
+		if a.resumed != nil {
+			left -= a.resumed.Elapsed
+		}
+		defer time.AfterFunc(left, a.timeOut).Stop()
 	}
 	output, err := a.call()
 	a.mu.Lock()

@@ -12,25 +12,20 @@ import (
 	"github.com/pawl-run/pawl/internal/telemetry"
 )
 
-// holding names an attempt.
-type holding struct {
-	execution flow.ID
-	attempt   int
-}
-
 // life is one session: from Open until it is lost or closed.
 type life struct {
 	w       *Worker
 	session flow.ID
+	resumed []handoff.Assignment // what it has taken over from the process before
 
 	// ctx ends with the session, for whatever reason; its cause is the reason.
 	ctx context.Context
 	end context.CancelCauseFunc
 
 	mu     sync.Mutex
-	held   map[holding]*attempt // not yet acknowledged to the end
-	orders []handoff.Order      // the outstanding ones, as last heard
-	empty  chan struct{}        // closed when held has become empty, if somebody waits for that
+	held   map[flow.AttemptID]*attempt // not yet acknowledged to the end
+	orders []handoff.Order             // the outstanding ones, as last heard
+	empty  chan struct{}               // closed when held has become empty, if somebody waits for that
 
 	reports reporter
 	logs    shipper
@@ -47,8 +42,8 @@ var (
 )
 
 // newLife begins a session. began is when it was asked for: the lease cannot have begun before.
-func newLife(w *Worker, session flow.ID, began time.Time) *life {
-	l := &life{w: w, session: session, held: map[holding]*attempt{}, lease: handoff.Lease, leased: make(chan struct{})}
+func newLife(w *Worker, session flow.ID, began time.Time, resumed []handoff.Assignment) *life {
+	l := &life{w: w, session: session, resumed: resumed, held: map[flow.AttemptID]*attempt{}, lease: handoff.Lease, leased: make(chan struct{})}
 	l.ctx, l.end = context.WithCancelCause(context.Background())
 	l.reports.init(l)
 	l.logs.init(l)
@@ -98,7 +93,9 @@ func (l *life) run(ctx context.Context) error {
 	defer cancel()
 	if err := l.w.Handoff.Close(closing, l.session); err != nil && !errors.Is(err, handoff.ErrSessionLost) {
 		l.w.Log.Warn("close session: what it held is recovered when its lease runs out", telemetry.Err, err)
+		return nil
 	}
+	l.w.forget()
 	return nil
 }
 
@@ -168,13 +165,13 @@ func (l *life) all() []*attempt {
 func (l *life) hold(a *attempt) (*handoff.Order, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	key := a.holding()
+	key := a.id()
 	if l.held[key] != nil {
 		return nil, false
 	}
 	l.held[key] = a
 	for i := range l.orders {
-		if o := &l.orders[i]; o.Execution == key.execution && o.Attempt == key.attempt {
+		if o := &l.orders[i]; o.Execution == key.Execution && o.Attempt == key.Attempt {
 			return o, true
 		}
 	}
@@ -184,7 +181,7 @@ func (l *life) hold(a *attempt) (*handoff.Order, bool) {
 // forget ends the answering for an attempt.
 func (l *life) forget(a *attempt) {
 	l.mu.Lock()
-	delete(l.held, a.holding())
+	delete(l.held, a.id())
 	if len(l.held) == 0 && l.empty != nil {
 		close(l.empty)
 		l.empty = nil
@@ -212,6 +209,7 @@ func (l *life) renew() {
 				l.mu.Unlock()
 				l.expiry.Reset(l.stopAfter() - time.Since(asked))
 			}
+			l.w.remember(l.session, asked.Add(l.lease))
 			l.obey(r.Orders)
 			if first {
 				first = false
@@ -273,7 +271,7 @@ func (l *life) obey(orders []handoff.Order) {
 	var told []*attempt
 	var stops []*task.Stop
 	for _, o := range orders {
-		if a := l.held[holding{o.Execution, o.Attempt}]; a != nil {
+		if a := l.held[flow.AttemptID{Execution: o.Execution, Attempt: o.Attempt}]; a != nil {
 			told, stops = append(told, a), append(stops, ordered(o))
 		}
 	}

@@ -57,11 +57,21 @@ type logStream struct {
 	name    string
 	left    int64 // bytes that may still be written; negative: no bound
 	offset  int64 // of the first byte in buf
+	skip    int64 // bytes to come that are kept already
 	buf     []byte
 	since   time.Time // when the first byte of buf came
 }
 
-func newJournal(a *attempt) *journal { return &journal{attempt: a} }
+func newJournal(a *attempt) *journal {
+	j := &journal{attempt: a}
+	if a.resumed != nil {
+		j.seq = a.resumed.LogSeq
+		for _, kept := range a.resumed.Logs {
+			j.inline += int(kept)
+		}
+	}
+	return j
+}
 
 func (j *journal) stream(name string) io.Writer {
 	j.mu.Lock()
@@ -72,6 +82,9 @@ func (j *journal) stream(name string) io.Writer {
 		}
 	}
 	s := &logStream{journal: j, name: name, left: -1}
+	if r := j.attempt.resumed; r != nil { // what it wrote is written again
+		s.offset, s.skip = r.Logs[name], r.Logs[name]
+	}
 	if name == "log" {
 		s.left = handlerLogMost
 	}
@@ -133,6 +146,9 @@ func (j *journal) hasten() bool {
 func (s *logStream) allowed(p []byte) []byte {
 	s.journal.mu.Lock()
 	defer s.journal.mu.Unlock()
+	again := min(s.skip, int64(len(p)))
+	s.skip -= again
+	p = p[again:]
 	switch {
 	case s.left < 0:
 		return p

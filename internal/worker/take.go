@@ -16,6 +16,7 @@ func (l *life) take(ctx context.Context) {
 	var tries backoff
 	var instants sync.WaitGroup
 	defer instants.Wait()
+	l.start(l.resumed, &instants)
 	select {
 	case <-l.leased:
 	case <-ctx.Done():
@@ -64,7 +65,9 @@ func (l *life) start(work []handoff.Assignment, instants *sync.WaitGroup) {
 			l.forget(a) // claimed while the session was ending: recovery has it
 			continue
 		}
-		if order != nil {
+		if a.resumed != nil {
+			a.resume(order)
+		} else if order != nil {
 			a.endUnstarted(ordered(*order))
 		} else if _, is := a.handler.(task.Instant); is {
 			instant = append(instant, a)

@@ -30,6 +30,8 @@ type Options struct {
 	Name     string            // for people; empty: the host's name and the process id
 	Log      *slog.Logger
 	Tracer   *telemetry.Tracer // records attempts of what was submitted in a trace; nil: none
+	// Memory is what outlives this process; nil: what it held is recovered when its lease runs out.
+	Memory Memory
 	// Blobs are where files and large logs go. nil: files go through the hand-off where it carries blobs, and logs stay
 	// inline.
 	Blobs blob.Access
@@ -44,6 +46,7 @@ type Options struct {
 type Worker struct {
 	Options
 	kinds []string
+	past  *past // nil once it is settled
 
 	mu    sync.Mutex
 	free  int
@@ -77,7 +80,10 @@ func New(o Options) (*Worker, error) {
 	if o.Random == nil {
 		o.Random = rand.Float64
 	}
-	w := &Worker{Options: o, kinds: flow.OfferLabels(o.Labels), free: o.Slots, freed: make(chan struct{}, 1)}
+	w := &Worker{Options: o, kinds: flow.OfferLabels(o.Labels), free: o.Slots, freed: make(chan struct{}, 1), past: &past{}}
+	if o.Memory != nil {
+		w.past.session, w.past.until = o.Memory.Earlier()
+	}
 	for kind, h := range o.Handlers {
 		w.kinds = append(w.kinds, string(kind))
 		if a, ok := h.(task.Advertiser); ok {
@@ -94,7 +100,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	var pause backoff
 	for ctx.Err() == nil {
 		began := time.Now()
-		id, err := w.Handoff.Open(ctx, handoff.Session{Name: w.Name, Queues: w.Queues, Kinds: w.kinds, Slots: w.Slots})
+		id, work, err := w.open(ctx)
 		if err != nil {
 			if ctx.Err() == nil {
 				w.Log.Warn("the engine cannot be reached; trying again", telemetry.Worker, w.Name, telemetry.Err, err)
@@ -103,7 +109,7 @@ func (w *Worker) Run(ctx context.Context) error {
 			continue
 		}
 		pause = backoff{}
-		if err := newLife(w, id, began).run(ctx); err != nil {
+		if err := newLife(w, id, began, work).run(ctx); err != nil {
 			w.Log.Warn("session lost: opening a new one", telemetry.Worker, w.Name, telemetry.Session, id.Text(flow.SessionPrefix), telemetry.Err, err)
 		}
 	}

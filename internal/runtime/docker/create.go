@@ -23,6 +23,7 @@ import (
 const (
 	labelOwner   = "run.pawl.owner"   // of this package: who removes it
 	labelExpires = "run.pawl.expires" // seconds since 1970: by then it is over, whoever owns it
+	labelWorker  = "run.pawl.worker"  // of a lasting run: whose next life may take it up
 	labelPrefix  = "run.pawl."
 )
 
@@ -71,7 +72,7 @@ func (n *run) create(ctx context.Context) error {
 	}
 	host := &container.HostConfig{
 		NetworkMode: container.NetworkMode(network), ReadonlyRootfs: true, CapDrop: []string{"ALL"},
-		SecurityOpt: security, MaskedPaths: masked, LogConfig: container.LogConfig{Type: "none"},
+		SecurityOpt: security, MaskedPaths: masked, LogConfig: n.logs(),
 		IpcMode: container.IPCModePrivate, CgroupnsMode: container.CgroupnsModePrivate, Init: &yes, Runtime: r.options.OCIRuntime,
 		Tmpfs:   map[string]string{"/tmp": fmt.Sprintf("rw,exec,nosuid,nodev,mode=1777,size=%d,nr_inodes=%d", l.Disk, max(l.Disk>>12, 16))},
 		ShmSize: shm, Mounts: mounts,
@@ -123,6 +124,9 @@ func (n *run) labels() map[string]string {
 		labelOwner:   n.runtime.owner,
 		labelExpires: strconv.FormatInt(time.Now().Add(n.spec.Limits.Wall+expireAfter).Unix(), 10),
 	})
+	if n.lasting() {
+		all[labelWorker] = n.runtime.options.Worker
+	}
 	return all
 }
 

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -34,6 +35,11 @@ type Options struct {
 	Networks []string
 	// Pull is the policy of a Container that names none; empty: runtime.PullMissing.
 	Pull runtime.Pull
+	// Worker names what this process is one life of, by a name that its next life has as well, and no other process
+	// meanwhile: lasting runs are left to that. Empty: no run lasts.
+	Worker string
+	// Returns says whether a worker of another name, which is dead, may come back for its runs; nil: none does.
+	Returns func(worker string) bool
 	// Defaults fill the limits that a Spec leaves at zero; its own zeroes come from runtime.DefaultLimits.
 	Defaults runtime.Limits
 }
@@ -47,8 +53,10 @@ type Runtime struct {
 	mu     sync.Mutex
 	facts  *facts // of the engine, once it has answered
 	runs   map[*run]struct{}
+	heirs  heirs
 	closed bool
 	idle   sync.WaitGroup
+	life   context.Context // ends with Close
 	stop   context.CancelFunc
 	tidy   sync.WaitGroup
 }
@@ -60,6 +68,7 @@ type facts struct {
 	defaultOCI  string
 	ociRuntimes []string
 	seccomp     bool
+	keepsLogs   bool // with the log driver that lasting runs need
 }
 
 // New returns a runtime on an engine, which need not answer yet.
@@ -77,7 +86,7 @@ func New(o Options) (runtime.Runtime, error) {
 		o.Pull = runtime.PullMissing
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	r := &Runtime{options: o, engine: engine, owner: self(), runs: make(map[*run]struct{}), stop: stop}
+	r := &Runtime{options: o, engine: engine, owner: self(), runs: make(map[*run]struct{}), life: ctx, stop: stop}
 	r.tidy.Go(func() { r.sweepAgain(ctx) })
 	return r, nil
 }
@@ -126,6 +135,10 @@ func (r *Runtime) Start(ctx context.Context, spec runtime.Spec) (runtime.Run, er
 		return nil, err
 	}
 	spec.Limits = spec.Limits.Or(r.options.Defaults)
+	return r.begin(ctx, spec, (*run).start)
+}
+
+func (r *Runtime) begin(ctx context.Context, spec runtime.Spec, begin func(*run, context.Context) error) (runtime.Run, error) {
 	n := newRun(r, spec)
 	r.mu.Lock()
 	if r.closed {
@@ -135,7 +148,7 @@ func (r *Runtime) Start(ctx context.Context, spec runtime.Spec) (runtime.Run, er
 	r.runs[n] = struct{}{}
 	r.idle.Add(1)
 	r.mu.Unlock()
-	if err := n.start(ctx); err != nil {
+	if err := begin(n, ctx); err != nil {
 		r.unregister(n)
 		return nil, err
 	}
@@ -170,6 +183,7 @@ func (r *Runtime) known(ctx context.Context) (*facts, error) {
 	for name := range info.Runtimes {
 		f.ociRuntimes = append(f.ociRuntimes, name)
 	}
+	f.keepsLogs = slices.Contains(info.Plugins.Log, logDriver)
 	for _, s := range info.SecurityOptions {
 		f.seccomp = f.seccomp || strings.HasPrefix(s, "name=seccomp") && !strings.Contains(s, "unconfined")
 	}

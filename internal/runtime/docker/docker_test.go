@@ -3,6 +3,7 @@
 package docker
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/pawl-run/pawl/internal/runtime"
@@ -17,6 +18,9 @@ func openRuntime(t testing.TB, o Options) *Runtime {
 	t.Helper()
 	o.Host = dockertest.Engine(t)
 	dockertest.Image(t, o.Host, testImage)
+	if o.Returns == nil { // the tests beside this one have workers of their own
+		o.Returns = func(worker string) bool { return strings.HasPrefix(worker, "test/") }
+	}
 	r, err := New(o)
 	if err != nil {
 		t.Fatal(err)

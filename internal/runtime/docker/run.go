@@ -31,8 +31,11 @@ type run struct {
 	facts   *facts
 	id      string
 	started time.Time
+	wall    time.Duration // of a run that had ended when it was taken up; else 0
 
 	stream             client.HijackedResponse
+	hangUp             func()        // ends the streams, whatever is on its way
+	linger             time.Duration // how long they may go on after the end
 	exit               client.ContainerWaitResult
 	pumps              sync.WaitGroup
 	budget             *drain.Budget
@@ -111,7 +114,8 @@ func (n *run) start(ctx context.Context) (err error) {
 	if err != nil {
 		return r.refused("attach to the container", err)
 	}
-	n.stream = attached.HijackedResponse
+	n.stream, n.linger = attached.HijackedResponse, drainGrace
+	n.hangUp = n.stream.Close
 	n.exit = r.engine.ContainerWait(waiting, n.id, client.ContainerWaitOptions{Condition: container.WaitConditionNextExit})
 	n.usage = newUsage(r, n.id)
 	unwatch := n.watch() // a short program has ended before the engine says that it began
@@ -121,24 +125,10 @@ func (n *run) start(ctx context.Context) (err error) {
 		return r.refused("start the container", err)
 	}
 	n.started = time.Now()
-	n.pump()
-	go n.supervise(func() { unwatch(); stopWaiting() })
-	return nil
-}
-
-// pump carries the streams. The engine sends both outputs in one; each gets a goroutine of its own.
-func (n *run) pump() {
-	n.budget = drain.NewBudget(n.spec.Limits.Output, func() { n.end(runtime.OutputLimit, n.outputReason()) })
-	out, outIn := io.Pipe()
-	errs, errsIn := io.Pipe()
-	n.pumps.Go(func() {
-		_, err := stdcopy.StdCopy(outIn, errsIn, n.stream.Reader)
-		n.usage.look() // the program has just ended: its cgroup is still there
-		outIn.CloseWithError(err)
-		errsIn.CloseWithError(err)
+	n.pump(func(out, errs io.Writer) error {
+		_, err := stdcopy.StdCopy(out, errs, n.stream.Reader)
+		return err
 	})
-	n.pumps.Go(func() { n.outBytes = drain.Pump(out, n.spec.Stdout, n.budget) })
-	n.pumps.Go(func() { n.errBytes = drain.Pump(errs, n.spec.Stderr, n.budget) })
 	if n.spec.Stdin != nil {
 		// Ends with the input or with the stream; a Read that never returns keeps its goroutine and nothing else.
 		go func() {
@@ -146,6 +136,24 @@ func (n *run) pump() {
 			_ = n.stream.CloseWrite() // the program may have ended
 		}()
 	}
+	go n.supervise(func() { unwatch(); stopWaiting() })
+	return nil
+}
+
+// pump carries the streams. The engine sends both outputs in one, which split takes apart; each gets a goroutine of its
+// own.
+func (n *run) pump(split func(out, errs io.Writer) error) {
+	n.budget = drain.NewBudget(n.spec.Limits.Output, func() { n.end(runtime.OutputLimit, n.outputReason()) })
+	out, outIn := io.Pipe()
+	errs, errsIn := io.Pipe()
+	n.pumps.Go(func() {
+		err := split(outIn, errsIn)
+		n.usage.look() // the program has just ended: its cgroup is still there
+		outIn.CloseWithError(err)
+		errsIn.CloseWithError(err)
+	})
+	n.pumps.Go(func() { n.outBytes = drain.Pump(out, n.spec.Stdout, n.budget) })
+	n.pumps.Go(func() { n.errBytes = drain.Pump(errs, n.spec.Stderr, n.budget) })
 }
 
 func (n *run) outputReason() string {
@@ -171,17 +179,12 @@ func (n *run) supervise(stop func()) {
 	defer stop()
 	defer n.usage.close()
 	limits := n.spec.Limits
-	wall := time.AfterFunc(limits.Wall-time.Since(n.started), func() {
-		n.end(runtime.Timeout, fmt.Sprintf("ran longer than the limit of %v", limits.Wall))
-	})
-	code, err := n.await()
-	wall.Stop()
-	n.result.Wall = time.Since(n.started)
+	code, err := n.awaitWithin(limits.Wall)
 	n.end("", "")
-	late := time.AfterFunc(drainGrace, n.stream.Close)
+	late := time.AfterFunc(n.linger, n.hangUp)
 	n.pumps.Wait()
 	late.Stop()
-	n.stream.Close()
+	n.hangUp()
 	if err == nil {
 		err = n.judge(code)
 	}
@@ -191,6 +194,22 @@ func (n *run) supervise(stop func()) {
 	if err = errors.Join(err, n.discard()); err != nil {
 		n.result.Verdict, n.result.Reason = runtime.InfraError, err.Error()
 	}
+}
+
+// awaitWithin is await with the limit of time, counted from the program's start.
+func (n *run) awaitWithin(limit time.Duration) (code int64, err error) {
+	tooLong := func() { n.end(runtime.Timeout, fmt.Sprintf("ran longer than the limit of %v", limit)) }
+	if n.result.Wall = n.wall; n.wall > 0 { // it has ended
+		if n.wall > limit {
+			tooLong()
+		}
+		return n.await()
+	}
+	wall := time.AfterFunc(limit-time.Since(n.started), tooLong)
+	code, err = n.await()
+	wall.Stop()
+	n.result.Wall = time.Since(n.started)
+	return code, err
 }
 
 // forget lets go of the wait for the exit, whose answer somebody must take.

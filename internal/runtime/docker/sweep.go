@@ -24,7 +24,7 @@ func (r *Runtime) sweep(ctx context.Context) (int, error) {
 		owner := c.Labels[labelOwner]
 		expires, err := strconv.ParseInt(c.Labels[labelExpires], 10, 64)
 		expired := err == nil && time.Now().Unix() > expires
-		if owner == r.owner || !dead(owner) && !expired {
+		if owner == r.owner || r.claimed(c.ID, c.Labels) || !expired && !r.orphaned(c.Labels) {
 			continue
 		}
 		if r.remove(ctx, c.ID) == nil { // else another worker is at it, or the next sweep will be
@@ -32,6 +32,19 @@ func (r *Runtime) sweep(ctx context.Context) (int, error) {
 		}
 	}
 	return removed, nil
+}
+
+// orphaned reports whether a container's owner is certainly dead and nobody will come for it.
+func (r *Runtime) orphaned(labels map[string]string) bool {
+	worker := labels[labelWorker]
+	switch {
+	case worker == "":
+	case worker == r.options.Worker: // which this process is, now
+		return r.settled()
+	case r.options.Returns != nil && r.options.Returns(worker):
+		return false
+	}
+	return dead(labels[labelOwner])
 }
 
 // remove kills a container that runs and removes it with its volumes. That there is none is as good.

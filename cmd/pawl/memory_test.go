@@ -1,0 +1,108 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/flow"
+)
+
+// Each worker of a state directory has a file of its own, and finds what a dead one of its server has left.
+func TestMemory(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	take := func(server string) *memory {
+		t.Helper()
+		m, err := openMemory(t.Context(), dir, server)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = m.Close() })
+		return m
+	}
+	is := func(m *memory, want flow.ID) {
+		t.Helper()
+		if id, _ := m.Earlier(); id != want {
+			t.Errorf("%s remembers %s, want %s", m.name(), id.Text(flow.SessionPrefix), want.Text(flow.SessionPrefix))
+		}
+	}
+	keep := func(m *memory, session flow.ID, until time.Time) {
+		t.Helper()
+		if err := m.Keep(session, until); err != nil {
+			t.Fatal(err)
+		}
+	}
+	soon, past := time.Now().Add(time.Hour), time.Now().Add(-time.Hour)
+	a, b := take("one"), take("two")
+	if a.name() == b.name() || !filepath.IsAbs(a.name()) {
+		t.Errorf("%s and %s", a.name(), b.name())
+	}
+	is(a, flow.ID{})
+	a.secret = func(flow.ID) string { return "secret" }
+	keep(a, flow.ID{1}, soon)
+	keep(b, flow.ID{2}, soon)
+	is(take("one"), flow.ID{}) // the living keep theirs
+	_, _ = a.Close(), b.Close()
+
+	again := take("two")
+	is(again, flow.ID{2})
+	third := take("two") // what another server's worker may come back for is not free
+	if is(third, flow.ID{}); third.name() == a.name() {
+		t.Error("it took another's file")
+	}
+	back := take("one")
+	if is(back, flow.ID{1}); back.was.Secret != "secret" || back.name() != a.name() {
+		t.Errorf("%+v", back.was)
+	}
+	if info, err := os.Stat(back.name()); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v: others can read the secret", info, err)
+	}
+	if !mayReturn(back.name()) || mayReturn(third.name()) || mayReturn(filepath.Join(dir, "none")) || !mayReturn(dir) {
+		t.Error("who may return is told wrongly")
+	}
+	keep(back, flow.ID{1}, past)
+	if mayReturn(back.name()) {
+		t.Error("its lease has run out")
+	}
+	_ = back.Close()
+	if free := take("two"); free.name() != back.name() {
+		t.Errorf("a file whose lease has run out is not used again: %s", free.name())
+	}
+	if err := again.Forget(); err != nil {
+		t.Fatal(err)
+	}
+	_ = again.Close()
+	is(take("two"), flow.ID{})
+}
+
+// A file that was written half is nobody's, and no reason not to work.
+func TestMemorySpoiled(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	m, err := openMemory(t.Context(), dir, "one")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = m.Close()
+	if err := os.WriteFile(m.name(), []byte(`{"pid": 7, "sess`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if !mayReturn(m.name()) {
+		t.Error("nobody can tell, and it was told that nobody returns")
+	}
+	if m, err = openMemory(t.Context(), dir, "one"); err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	if id, _ := m.Earlier(); !id.IsZero() {
+		t.Errorf("remembers %s", id)
+	}
+	if err := m.Keep(flow.ID{3}, time.Now().Add(time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	if was, err := readMemory(m.name()); err != nil || was.Session != (flow.ID{3}).Text(flow.SessionPrefix) {
+		t.Errorf("%+v, %v", was, err)
+	}
+}

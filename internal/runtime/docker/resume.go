@@ -1,0 +1,287 @@
+package docker
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/moby/moby/api/pkg/stdcopy"
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/client"
+
+	"github.com/pawl-run/pawl/internal/runtime"
+)
+
+// A lasting run's output is kept by the engine, with the driver that keeps every byte as it was.
+const (
+	logDriver = "local"
+	// logFactor is by how much the engine's log may exceed the output limit: its entry for a line of one byte takes less
+	// than that. So the beginning of the output is dropped only when the limit was exceeded.
+	logFactor = 40
+)
+
+// lasting reports whether the run may go on without this process.
+func (n *run) lasting() bool {
+	return n.spec.Lasting && n.spec.Stdin == nil && n.runtime.options.Worker != "" && n.facts.keepsLogs
+}
+
+func (n *run) logs() container.LogConfig {
+	if !n.lasting() {
+		return container.LogConfig{Type: "none"}
+	}
+	return container.LogConfig{Type: logDriver, Config: map[string]string{
+		"max-size": strconv.FormatInt(max(logFactor*n.spec.Limits.Output, 1<<20), 10), "max-file": "2", "compress": "false",
+	}}
+}
+
+// heirs are what is to become of the runs of this worker's earlier processes. They are guarded by the runtime.
+type heirs struct {
+	settled bool
+	kept    []runtime.Labels
+	until   time.Time // by then they have been taken up, or never will be
+	taken   []string  // containers that have been
+}
+
+// takeUpWithin is how long a run that is kept is waited for.
+const takeUpWithin = 2 * time.Minute
+
+// Outlived implements runtime.Keeper. A program that ended with an exit code of 128 or more may have been ended by the
+// engine or by its host going down, which is not the program's own end.
+func (r *Runtime) Outlived(ctx context.Context) ([]runtime.Labels, error) {
+	if r.options.Worker == "" {
+		return nil, nil
+	}
+	if _, err := r.known(ctx); err != nil {
+		return nil, err
+	}
+	left, err := r.left(ctx)
+	if err != nil {
+		return nil, err
+	}
+	here, _, _ := strings.Cut(r.owner, "/")
+	var all []runtime.Labels
+	for _, c := range left {
+		if host, _, _ := strings.Cut(c.Labels[labelOwner], "/"); host != here || c.State != container.StateRunning && c.State != container.StateExited {
+			continue
+		}
+		if c.State == container.StateExited {
+			found, err := r.engine.ContainerInspect(ctx, c.ID, client.ContainerInspectOptions{})
+			if err != nil {
+				return nil, r.refused("ask how a container ended", err)
+			}
+			if s := found.Container.State; s == nil || s.ExitCode >= 128 && !s.OOMKilled {
+				continue
+			}
+		}
+		labels := make(runtime.Labels)
+		for k, v := range c.Labels {
+			if name, ok := strings.CutPrefix(k, labelPrefix); ok && k != labelOwner && k != labelExpires && k != labelWorker {
+				labels[name] = v
+			}
+		}
+		all = append(all, labels)
+	}
+	return all, nil
+}
+
+// left lists what earlier processes of this worker have left.
+func (r *Runtime) left(ctx context.Context) ([]container.Summary, error) {
+	found, err := r.engine.ContainerList(ctx, client.ContainerListOptions{
+		All: true, Filters: make(client.Filters).Add("label", labelWorker+"="+r.options.Worker),
+	})
+	if err != nil {
+		return nil, r.refused("look for what the process before has left", err)
+	}
+	var all []container.Summary
+	for _, c := range found.Items {
+		if c.Labels[labelOwner] != r.owner {
+			all = append(all, c)
+		}
+	}
+	return all, nil
+}
+
+// Settle implements runtime.Keeper.
+func (r *Runtime) Settle(kept []runtime.Labels) {
+	r.mu.Lock()
+	r.heirs = heirs{settled: true, kept: kept, until: time.Now().Add(takeUpWithin)}
+	known := r.facts != nil && !r.closed
+	r.mu.Unlock()
+	if known { // or the first to ask the engine sweeps
+		r.tidy.Go(func() {
+			ctx, cancel := context.WithTimeout(r.life, callWithin)
+			defer cancel()
+			_, _ = r.sweep(ctx) // the next one will
+		})
+	}
+}
+
+func (r *Runtime) settled() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.heirs.settled
+}
+
+// claimed reports whether a container has been taken up by this process, or is going to be.
+func (r *Runtime) claimed(id string, labels map[string]string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if slices.Contains(r.heirs.taken, id) {
+		return true
+	}
+	if labels[labelWorker] != r.options.Worker || r.options.Worker == "" || time.Now().After(r.heirs.until) {
+		return false
+	}
+	for _, l := range r.heirs.kept {
+		if carries(labels, l) {
+			return true
+		}
+	}
+	return false
+}
+
+// carries reports whether a container's labels include those of a Spec.
+func carries(have map[string]string, want runtime.Labels) bool {
+	for k, v := range want {
+		if have[labelPrefix+k] != v {
+			return false
+		}
+	}
+	return true
+}
+
+// Resume implements runtime.Keeper.
+func (r *Runtime) Resume(ctx context.Context, spec runtime.Spec) (runtime.Run, error) {
+	spec.Limits = spec.Limits.Or(r.options.Defaults)
+	return r.begin(ctx, spec, (*run).resume)
+}
+
+// resume attaches to the container that is there.
+func (n *run) resume(ctx context.Context) (err error) {
+	r := n.runtime
+	if n.facts, err = r.known(ctx); err != nil {
+		return err
+	}
+	if err := n.find(ctx); err != nil {
+		return err
+	}
+	found, err := r.engine.ContainerInspect(ctx, n.id, client.ContainerInspectOptions{})
+	if err != nil {
+		return r.refused("look up the container of the process before", err)
+	}
+	state := found.Container.State
+	if state == nil || state.Status != container.StateRunning && state.Status != container.StateExited {
+		return fmt.Errorf("%w: docker: container %.12s of the process before neither runs nor has it ended", runtime.ErrUnavailable, n.id)
+	}
+	if n.started, err = time.Parse(time.RFC3339Nano, state.StartedAt); err != nil {
+		return fmt.Errorf("%w: docker: read when container %.12s began: %w", runtime.ErrUnavailable, n.id, err)
+	}
+	n.usage = newUsage(r, n.id)
+	unwatch := func() {}
+	if state.Running {
+		unwatch = n.watch()
+	} else {
+		ended, err := time.Parse(time.RFC3339Nano, state.FinishedAt)
+		if err != nil {
+			return fmt.Errorf("%w: docker: read when container %.12s ended: %w", runtime.ErrUnavailable, n.id, err)
+		}
+		n.wall = max(ended.Sub(n.started), 1)
+	}
+	waiting, stopWaiting := context.WithCancel(context.Background())
+	n.exit = r.engine.ContainerWait(waiting, n.id, client.ContainerWaitOptions{Condition: container.WaitConditionNotRunning})
+	reading, hangUp := context.WithCancel(context.Background())
+	n.hangUp, n.linger = hangUp, giveUp // of what the engine keeps nothing is lost by reading it later
+	n.pump(func(out, errs io.Writer) error { return n.replay(reading, out, errs) })
+	go n.supervise(func() { unwatch(); stopWaiting() })
+	return nil
+}
+
+// find looks for the container with the labels of the Spec, and takes it.
+func (n *run) find(ctx context.Context) error {
+	r := n.runtime
+	left, err := r.left(ctx)
+	if err != nil {
+		return err
+	}
+	for _, c := range left {
+		if carries(c.Labels, n.spec.Labels) {
+			n.id = c.ID
+			r.mu.Lock()
+			r.heirs.taken = append(r.heirs.taken, c.ID)
+			r.mu.Unlock()
+			return nil
+		}
+	}
+	return fmt.Errorf("%w: docker: the container that the process before left for %s is gone", runtime.ErrUnavailable, n.spec.Name)
+}
+
+// replay writes what the engine has kept of the output, and what follows, until the container has ended.
+func (n *run) replay(ctx context.Context, out, errs io.Writer) error {
+	passed := [2]*remainder{{to: out}, {to: errs}}
+	for {
+		all := false // whether nothing can follow what is asked for now
+		select {
+		case <-n.answered:
+			all = true
+		default:
+		}
+		for _, p := range passed {
+			p.skip, p.broken = p.passed, false
+		}
+		log, err := n.runtime.engine.ContainerLogs(ctx, n.id, client.ContainerLogsOptions{ShowStdout: true, ShowStderr: true, Timestamps: true, Follow: !all})
+		if err == nil {
+			_, err = stdcopy.StdCopy(passed[0], passed[1], log)
+			_ = log.Close()
+		}
+		if all || ctx.Err() != nil {
+			return err
+		}
+		select { // an engine that stops following is asked again
+		case <-n.answered:
+		case <-time.After(followAgain):
+		case <-ctx.Done():
+		}
+	}
+}
+
+const followAgain = 100 * time.Millisecond
+
+// remainder passes on what comes after what has passed before. Each Write is one entry of the engine's log, behind the time
+// of it, without which empty entries would not come: a line, or a piece of pieceSize of a longer one, or what a program
+// wrote last without ending the line. Older engines forget the end of a line that was cut into pieces; it is put back when
+// something follows. What is left to doubt with them is whether a program that wrote such a line as its last one ended it.
+type remainder struct {
+	to           io.Writer
+	passed, skip int64
+	broken       bool // the entry before ended no line and was no full piece
+}
+
+// pieceSize is into how large pieces the engine's log cuts a line.
+const pieceSize = 16 << 10
+
+func (w *remainder) Write(entry []byte) (int, error) {
+	_, p, timed := bytes.Cut(entry, []byte(" "))
+	if !timed {
+		return 0, fmt.Errorf("docker: an entry of the log has no time: %.40q", entry)
+	}
+	if w.broken {
+		if err := w.pass([]byte("\n")); err != nil {
+			return 0, err
+		}
+	}
+	w.broken = len(p) < pieceSize && !bytes.HasSuffix(p, []byte("\n"))
+	return len(entry), w.pass(p)
+}
+
+func (w *remainder) pass(p []byte) error {
+	again := min(w.skip, int64(len(p)))
+	w.skip -= again
+	n, err := w.to.Write(p[again:])
+	w.passed += int64(n)
+	return err
+}

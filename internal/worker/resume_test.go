@@ -1,0 +1,206 @@
+package worker_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/handoff"
+	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/task"
+	"github.com/pawl-run/pawl/internal/worker"
+)
+
+// notebook is a memory within this process.
+type notebook struct {
+	mu      sync.Mutex
+	session flow.ID
+	until   time.Time
+	broken  error
+}
+
+func (n *notebook) Earlier() (flow.ID, time.Time) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.session, n.until
+}
+
+func (n *notebook) Keep(session flow.ID, until time.Time) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.session, n.until = session, until
+	return n.broken
+}
+
+func (n *notebook) Forget() error { return n.Keep(flow.ID{}, time.Time{}) }
+
+// lasting is a handler whose work the process before has left.
+type lasting struct {
+	task.Handler
+	left []flow.AttemptID
+	err  error
+
+	mu      sync.Mutex
+	settled [][]flow.AttemptID
+}
+
+func (l *lasting) Outlived(context.Context) ([]flow.AttemptID, error) { return l.left, l.err }
+
+func (l *lasting) Settle(kept []flow.AttemptID) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.settled = append(l.settled, kept)
+}
+
+// before makes a session that holds executions of the kinds given, as a process that has died would leave it.
+func before(t *testing.T, g *ledger, kinds ...flow.Kind) (session flow.ID, held []handoff.Assignment) {
+	t.Helper()
+	session, err := g.Open(t.Context(), handoff.Session{Slots: len(kinds)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, k := range kinds {
+		g.submit(flow.Request{Kind: k, Timeout: time.Minute})
+	}
+	if held, err = g.Take(t.Context(), session, len(kinds)); err != nil || len(held) != len(kinds) {
+		t.Fatalf("%d, %v", len(held), err)
+	}
+	return session, held
+}
+
+func saysRunning(t *testing.T, g *ledger, session flow.ID, a handoff.Assignment) {
+	t.Helper()
+	_, err := g.Report(t.Context(), session, []flow.Report{{Execution: a.Execution, Attempt: a.Attempt, Events: []flow.Event{
+		{Seq: a.NextSeq, Attempt: a.Attempt, Type: flow.EvRunning, At: time.Now()}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func named(a handoff.Assignment) flow.AttemptID {
+	return flow.AttemptID{Execution: a.Execution, Attempt: a.Attempt}
+}
+
+// What the process before has left goes on: events and log follow what is recorded, and the rest is lost at once.
+func TestResume(t *testing.T) {
+	bubble(t, func(t *testing.T, g *ledger) {
+		session, held := before(t, g, "x", "x", "other")
+		saysRunning(t, g, session, held[0])
+		if err := g.Log(t.Context(), session, []store.LogChunk{{Execution: held[0].Execution, Attempt: 1, Seq: 1, Stream: "stdout", Data: []byte("one\ntw"), Size: 6}}); err != nil {
+			t.Fatal(err)
+		}
+		h := &lasting{left: []flow.AttemptID{named(held[0]), named(held[1])}}
+		h.Handler = task.Func(func(_ context.Context, t *task.Task) (json.RawMessage, error) {
+			if !t.Resumed || t.Attempt != 1 {
+				return nil, errors.New("it begins anew")
+			}
+			for _, s := range []string{"on", "e\ntwo", "\nthree"} {
+				_, _ = io.WriteString(t.Log("stdout"), s)
+			}
+			return json.RawMessage(`7`), nil
+		})
+		n := &notebook{session: session, until: time.Now().Add(20 * time.Second)}
+		stop := serve(t, g, worker.Options{Slots: 4, Memory: n, Handlers: task.Handlers{"x": h, "other": task.Pass{}}})
+		began := time.Now()
+		for _, a := range held[:2] {
+			if d := g.ended(t, a.Execution); d.Stage != flow.Completed || d.Attempt != 1 || string(d.Outcome.Output) != `7` ||
+				!slices.Equal(types(d), []string{"requested", "scheduled", "provisioning", "running", "completed"}) {
+				t.Errorf("%s in attempt %d, %v, %+v", d.Stage, d.Attempt, types(d), d.Outcome)
+			}
+		}
+		if d := g.ended(t, held[2].Execution); d.Stage != flow.Completed || d.Attempt != 2 || !slices.Contains(types(d), "lost") {
+			t.Errorf("%s in attempt %d, %v", d.Stage, d.Attempt, types(d))
+		}
+		if took := time.Since(began); took > time.Second {
+			t.Errorf("it took %s", took)
+		}
+		var log string
+		for _, c := range g.logs {
+			if c.Execution != held[0].Execution {
+				continue
+			}
+			if c.Offset != int64(len(log)) || c.Seq != 1 && c.Seq <= 100 {
+				t.Errorf("chunk %d at %d of %d", c.Seq, c.Offset, len(log))
+			}
+			log += string(c.Data)
+		}
+		if log != "one\ntwo\nthree" {
+			t.Errorf("log %q", log)
+		}
+		if len(h.settled) != 1 || len(h.settled[0]) != 2 {
+			t.Errorf("settled %v", h.settled)
+		}
+		if kept, _ := n.Earlier(); kept.IsZero() || kept == session {
+			t.Errorf("remembers %s", kept.Text(flow.SessionPrefix))
+		}
+		stop()
+		if kept, _ := n.Earlier(); !kept.IsZero() {
+			t.Errorf("still remembers %s, which is closed", kept.Text(flow.SessionPrefix))
+		}
+	})
+}
+
+// What has been ordered to end meanwhile is taken up all the same, to be ended; and time went on while nobody was there.
+func TestResumeToEnd(t *testing.T) {
+	bubble(t, func(t *testing.T, g *ledger) {
+		session, held := before(t, g, "x", "x")
+		saysRunning(t, g, session, held[0])
+		saysRunning(t, g, session, held[1])
+		g.cancel(held[0].Execution)
+		h := &lasting{left: []flow.AttemptID{named(held[0]), named(held[1])}}
+		h.Handler = task.Func(func(ctx context.Context, t *task.Task) (json.RawMessage, error) {
+			<-ctx.Done()
+			s, _ := task.Stopped(ctx)
+			return nil, s
+		})
+		time.Sleep(15 * time.Second) // of the bubble
+		began := time.Now()
+		n := &notebook{session: session, until: time.Now().Add(5 * time.Second)}
+		defer serve(t, g, worker.Options{Slots: 1, Memory: n, Handlers: task.Handlers{"x": h}})()
+		if d := g.ended(t, held[0].Execution); d.Stage != flow.Cancelled || time.Since(began) > time.Second {
+			t.Errorf("%s after %s", d.Stage, time.Since(began))
+		}
+		if d := g.ended(t, held[1].Execution); d.Stage != flow.TimedOut || time.Since(began) < 44*time.Second || time.Since(began) > 46*time.Second {
+			t.Errorf("%s after %s", d.Stage, time.Since(began))
+		}
+	})
+}
+
+// Without a session to resume, or when it is over, handlers hear that nothing is kept, once.
+func TestNothingToResume(t *testing.T) {
+	for name, c := range map[string]struct {
+		session flow.ID
+		fails   error // to look
+	}{
+		"no session":      {},
+		"a lost session":  {session: flow.ID{9, 9}},
+		"nowhere to look": {session: flow.ID{9, 9}, fails: errors.New("no engine")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, g *ledger) {
+				h := &lasting{Handler: task.Pass{}, err: c.fails}
+				n := &notebook{session: c.session, until: time.Now().Add(time.Hour), broken: errors.New("the disk is full")}
+				id := g.submit(flow.Request{Kind: "x"})
+				defer serve(t, g, worker.Options{Memory: n, Handlers: task.Handlers{"x": h}})()
+				if d := g.ended(t, id); d.Stage != flow.Completed {
+					t.Errorf("%s", d.Stage)
+				}
+				g.update(func() { g.sessions = map[flow.ID]handoff.Session{} })
+				time.Sleep(time.Minute) // of the bubble: another session is opened
+				synctest.Wait()
+				h.mu.Lock()
+				defer h.mu.Unlock()
+				if len(h.settled) != 1 || len(h.settled[0]) != 0 {
+					t.Errorf("settled %v", h.settled)
+				}
+			})
+		})
+	}
+}
