@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -27,6 +28,7 @@ type elsewhere struct {
 	toStore  *proxy // of both servers
 	toServer *proxy // of the worker
 	db       *pgx.Conn
+	dsn, dir string
 }
 
 func startElsewhere(t *testing.T, settings ...string) *elsewhere {
@@ -36,7 +38,7 @@ func startElsewhere(t *testing.T, settings ...string) *elsewhere {
 		t.Skipf("NOT TESTED: %s is %q, which names no server", dsnVar, db.dsn)
 	}
 	dsn, dir := db.named(t), t.TempDir()
-	e := &elsewhere{t: t, toStore: newProxy(t, hostOf(dsn))}
+	e := &elsewhere{t: t, toStore: newProxy(t, hostOf(dsn)), dsn: dsn, dir: dir}
 	for i := range e.clients {
 		e.addrs[i] = fmt.Sprintf("127.0.0.1:%d", freePort(t))
 		run(t, dir, fmt.Sprintf("server-%d", i), append([]string{"server", "--listen", e.addrs[i], "--no-worker", "--lease", "10s",
@@ -190,6 +192,41 @@ func TestBlobsEverywhere(t *testing.T) {
 				t.Errorf("a blob that does not exist: %+v, %v", x, err)
 			}
 		})
+	}
+}
+
+// What a server's own worker has collected and written is shown by the other servers, and is the input of a worker
+// elsewhere; nothing of it lies in a state directory.
+func TestBlobsOfAServersWorker(t *testing.T) {
+	t.Parallel()
+	e := startElsewhere(t)
+	state := filepath.Join(e.dir, "state-own")
+	run(t, e.dir, "server-own", "server", "--listen", fmt.Sprintf("127.0.0.1:%d", freePort(t)), "--queues", "own", "--runtime", "process",
+		"--state-dir", state, "--store", e.dsn, "--grace", "1s", "--slots", "1")
+	var x *api.Execution
+	until(t, "the queue is known", func() bool {
+		var err error
+		x, err = e.clients[0].Evaluate(t.Context(), api.Evaluation{Queue: "own", Code: api.Code{Language: "bash", Limits: roomy,
+			Source: "seq 1 900000 | head -c 5000000 | tee big.bin", Collect: []string{"big.bin"}}})
+		return err == nil
+	})
+	want := numbers(5_000_000)
+	blob := e.end(x.ID, 1)
+	for server := range e.clients {
+		if got := e.file(server, x.ID); !bytes.Equal(got, want) {
+			t.Errorf("server %d gives a file of %d bytes, or others", server, len(got))
+		}
+		if got := e.cli(server, "logs", x.ID, "--stream", "stdout"); !bytes.Equal(got, want) {
+			t.Errorf("server %d gives a log of %d bytes, or others", server, len(got))
+		}
+	}
+	next := e.begin(api.Code{Source: "cp in.bin big.bin", Collect: []string{"big.bin"}, Files: map[string]api.Content{"in.bin": {Blob: blob}}}, 1)
+	e.end(next.ID, 1)
+	if got := e.file(0, next.ID); !bytes.Equal(got, want) {
+		t.Errorf("the next one's file has %d bytes, or others", len(got))
+	}
+	if _, err := os.Stat(filepath.Join(state, "blobs")); !os.IsNotExist(err) {
+		t.Errorf("the server's state directory has blobs: %v", err)
 	}
 }
 
