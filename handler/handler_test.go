@@ -86,6 +86,7 @@ queue: sums
 name: wait
 handler: wait
 queue: sums
+worker_labels: {gpu: a100}
 ---
 name: bad
 handler: bad
@@ -102,7 +103,7 @@ func TestServe(t *testing.T) {
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() {
-		done <- handler.Serve(ctx, handler.Options{Server: url, Queues: []string{"sums"}, Slots: 3, Log: slog.New(slog.DiscardHandler)}, handler.Map{
+		done <- handler.Serve(ctx, handler.Options{Server: url, Queues: []string{"sums"}, Labels: map[string]string{"gpu": "a100"}, Slots: 3, Log: slog.New(slog.DiscardHandler)}, handler.Map{
 			"double": handler.Func(func(ctx context.Context, t *handler.Task, in number) (number, error) {
 				t.Logf("doubling %d for %s", in.N, t.IdempotencyKey)
 				if err := t.Progress(ctx, map[string]int{"percent": 50}); err != nil {
@@ -195,12 +196,13 @@ func TestServeRefuses(t *testing.T) {
 		o handler.Options
 		m handler.Map
 	}{
-		"not an http or https URL":  {handler.Options{Server: "nowhere"}, handler.Map{"a": ping}},
-		"at least one handler":      {handler.Options{}, nil},
-		`"workflow" cannot name`:    {handler.Options{}, handler.Map{"workflow": ping}},
-		`"a b" cannot name`:         {handler.Options{}, handler.Map{"a b": ping}},
-		`"a" has no function`:       {handler.Options{}, handler.Map{"a": nil}},
-		"-1 slots: give at least 1": {handler.Options{Slots: -1}, handler.Map{"a": ping}},
+		"not an http or https URL":   {handler.Options{Server: "nowhere"}, handler.Map{"a": ping}},
+		"at least one handler":       {handler.Options{}, nil},
+		`"workflow" cannot name`:     {handler.Options{}, handler.Map{"workflow": ping}},
+		`"a b" cannot name`:          {handler.Options{}, handler.Map{"a b": ping}},
+		`"a" has no function`:        {handler.Options{}, handler.Map{"a": nil}},
+		`"a b" is not a label's val`: {handler.Options{Labels: map[string]string{"gpu": "a b"}}, handler.Map{"a": ping}},
+		"-1 slots: give at least 1":  {handler.Options{Slots: -1}, handler.Map{"a": ping}},
 	} {
 		if err := handler.Serve(t.Context(), c.o, c.m); err == nil || !strings.Contains(err.Error(), say) {
 			t.Errorf("%s: %v", say, err)
