@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"fmt"
 	"net"
 	"net/url"
 	"os"
@@ -251,6 +252,84 @@ func database(t *testing.T) string {
 	t.Cleanup(func() { execute(context.Background(), "DROP DATABASE IF EXISTS "+name+" WITH (FORCE)") })
 	u.Path = "/" + name
 	return u.String()
+}
+
+const talks = `name: talks
+tasks:
+  talk:
+    action: container
+    with:
+      image: debian:bookworm-slim
+      command: [sh, -c, 'i=0; while [ $i -lt 80 ]; do seq $((i*2000)) $((i*2000+1999)); echo $i >&2; sleep 0.05; i=$((i+1)); done']
+      limits: {wall: 60s}
+`
+
+// However often a worker is killed while a program writes, its log has every byte once.
+func TestLogOfARestartedWorker(t *testing.T) {
+	t.Parallel()
+	r := newRestarting(t, "30s", withEngine(t), "--runtime", "sandbox,docker")
+	command := r.submit(talks)
+	var x api.Execution
+	for range 3 {
+		before := int64(len(r.logOfTask(&x)))
+		within(t, 60*time.Second, "it writes more", func() bool {
+			return int64(len(r.logOfTask(&x))) > before || x.Status == api.Completed
+		})
+		r.kill()
+		r.begin()
+	}
+	if code := command.code(); code != exitOK {
+		t.Fatalf("exit code %d\n%s%s", code, command.out.String(), command.err.String())
+	}
+	if x = r.task(); x.Status != api.Completed || x.Attempt != 1 {
+		t.Errorf("%s in attempt %d", x.Status, x.Attempt)
+	}
+	var out, errs strings.Builder
+	for i := range 80 * 2000 {
+		fmt.Fprintln(&out, i)
+	}
+	for i := range 80 {
+		fmt.Fprintln(&errs, i)
+	}
+	if got := r.log(x.ID, "stdout"); got != out.String() {
+		t.Errorf("the log has %d bytes, or others, want %d", len(got), out.Len())
+	}
+	if got := r.log(x.ID, "stderr"); got != errs.String() {
+		t.Errorf("the log of stderr has %d bytes, or others, want %d", len(got), errs.Len())
+	}
+}
+
+// logOfTask is what the task has written so far; nothing before it runs.
+func (r *restarting) logOfTask(x *api.Execution) string {
+	if *x = r.task(); x.ID == "" {
+		return ""
+	}
+	return r.log(x.ID, "stdout")
+}
+
+// What was cancelled while no worker was there is ended by the next one, and only then is it cancelled.
+func TestCancelledWhileNobodyWorks(t *testing.T) {
+	t.Parallel()
+	r := newRestarting(t, "5m", withEngine(t), "--runtime", "sandbox,docker")
+	command, id := r.runs()
+	r.kill()
+	if err := command.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	within(t, 20*time.Second, "it is told to", func() bool { return strings.Contains(command.err.String(), "cancelling") })
+	if x := r.task(); x.Status != api.Running || len(containersOf(t, id)) != 1 {
+		t.Errorf("%s, and nobody has ended it", x.Status)
+	}
+	r.begin()
+	if code := command.code(); code != exitInterrupted {
+		t.Errorf("exit code %d\n%s", code, command.err.String())
+	}
+	if x := r.task(); x.Status != api.Cancelled || x.Attempt != 1 {
+		t.Errorf("%s in attempt %d", x.Status, x.Attempt)
+	}
+	if all := containersOf(t, id); len(all) > 0 {
+		t.Errorf("left: %v", all)
+	}
 }
 
 // When the lease has run out the attempt is over: the container goes, and the next attempt has one of its own.

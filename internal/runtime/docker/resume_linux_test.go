@@ -321,7 +321,6 @@ func TestOthersSpareWhatMayBeTakenUp(t *testing.T) {
 	other := openRuntime(t, Options{Worker: "test/other"})
 	defer other.Close()
 	other.Settle(nil)
-	other.options.Returns = func(w string) bool { return w == worker }
 	if _, err := other.sweep(t.Context()); err != nil || len(left(t, name)) != 1 {
 		t.Fatalf("swept up: %v", err)
 	}
@@ -330,7 +329,7 @@ func TestOthersSpareWhatMayBeTakenUp(t *testing.T) {
 	if _, err := next.sweep(t.Context()); err != nil || len(left(t, name)) != 1 {
 		t.Fatalf("its own worker swept it up before it was settled: %v", err)
 	}
-	other.options.Returns = func(string) bool { return false }
+	other.options.Returns = func(w string) bool { return w != worker }
 	if _, err := other.sweep(t.Context()); err != nil || len(left(t, name)) != 0 {
 		t.Errorf("nobody comes for it, and it was not swept up: %v", err)
 	}
