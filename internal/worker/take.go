@@ -16,7 +16,9 @@ func (l *life) take(ctx context.Context) {
 	var tries backoff
 	var instants sync.WaitGroup
 	defer instants.Wait()
-	l.start(l.resumed, &instants)
+	if len(l.resumed) > 0 {
+		l.start(l.resumed, &instants)
+	}
 	select {
 	case <-l.leased:
 	case <-ctx.Done():
