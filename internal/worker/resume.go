@@ -37,10 +37,7 @@ func (w *Worker) open(ctx context.Context) (flow.ID, []handoff.Assignment, error
 		return flow.ID{}, nil, err
 	}
 	w.remember(id, asked.Add(handoff.Lease)) // before anything is begun; the first renewal knows the lease
-	if w.past != nil {
-		w.settle(work)
-		w.past = nil
-	}
+	w.settle(work)
 	return id, work, nil
 }
 
@@ -52,6 +49,7 @@ func (w *Worker) reopen(ctx context.Context, s handoff.Session) (flow.ID, []hand
 			return id, work, err
 		}
 		p.session = flow.ID{}
+		w.settle(nil) // now, and not only when there is a session again
 	}
 	id, err := w.Handoff.Open(ctx, s)
 	return id, nil, err
@@ -79,8 +77,13 @@ func (w *Worker) outlived(ctx context.Context) []flow.AttemptID {
 	return all
 }
 
-// settle tells the handlers what is taken up again.
+// settle tells the handlers what is taken up again, once.
 func (w *Worker) settle(work []handoff.Assignment) {
+	if w.past == nil {
+		return
+	}
+	resumed := !w.past.session.IsZero()
+	w.past = nil
 	kept := make(map[flow.Kind][]flow.AttemptID)
 	for _, a := range work {
 		kept[a.Kind] = append(kept[a.Kind], flow.AttemptID{Execution: a.Execution, Attempt: a.Attempt})
@@ -90,10 +93,9 @@ func (w *Worker) settle(work []handoff.Assignment) {
 			lasting.Settle(kept[kind])
 		}
 	}
-	if w.past.session.IsZero() {
-		return
+	if resumed {
+		w.Log.Info("resumed the session of the process before", telemetry.Worker, w.Name, "kept", len(work))
 	}
-	w.Log.Info("resumed the session of the process before", telemetry.Worker, w.Name, "kept", len(work))
 }
 
 func (w *Worker) remember(session flow.ID, until time.Time) {

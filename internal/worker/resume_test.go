@@ -173,6 +173,25 @@ func TestResumeToEnd(t *testing.T) {
 	})
 }
 
+// When the lease has run out and the engine cannot be reached, what is there is given up without it.
+func TestResumeNobodyAnswers(t *testing.T) {
+	bubble(t, func(t *testing.T, g *ledger) {
+		h := &lasting{Handler: task.Pass{}}
+		n := &notebook{session: flow.ID{9, 9}, until: time.Now().Add(20 * time.Second)}
+		g.deaf = true
+		defer serve(t, g, worker.Options{Memory: n, Handlers: task.Handlers{"x": h}})()
+		for want, wait := range []time.Duration{15 * time.Second, 15 * time.Second} {
+			time.Sleep(wait) // of the bubble
+			synctest.Wait()
+			h.mu.Lock()
+			if len(h.settled) != want {
+				t.Errorf("after %d times 15 s: settled %v", want+1, h.settled)
+			}
+			h.mu.Unlock()
+		}
+	})
+}
+
 // Without a session to resume, or when it is over, handlers hear that nothing is kept, once.
 func TestNothingToResume(t *testing.T) {
 	for name, c := range map[string]struct {
