@@ -164,7 +164,7 @@ func TestBadWorkers(t *testing.T) {
 		t.Fatal(err)
 	}
 	for what, want := range map[string]string{"bad token": "request turned away", "old protocol": "status=426", "stolen session": "status=410", "stolen execution": "reports turned away",
-		"input of a stolen execution": "refused the input of an attempt", "log of a stolen execution": "dropped log chunks"} {
+		"input of a stolen execution": "refused the input or the blobs of an attempt", "log of a stolen execution": "dropped log chunks"} {
 		if !bytes.Contains(log, []byte(want)) {
 			t.Errorf("%s: the log does not say %q:\n%s", what, want, log)
 		}
