@@ -23,10 +23,11 @@ func render(schema string) statements {
 			SELECT content FROM fresh`),
 		begin:  sql(`INSERT INTO {s}.blob_loose (content, until) VALUES (nextval('{s}.blob_contents'), clock_timestamp() + make_interval(secs => $1)) RETURNING content`),
 		lazily: `SELECT set_config('synchronous_commit', 'off', true)`,
-		// The row among the loose ones is what a sweep locks as well: no piece comes after its content has been given up.
-		add: sql(`WITH alive AS (UPDATE {s}.blob_loose SET until = clock_timestamp() + make_interval(secs => $4) WHERE content = $1 RETURNING content)
+		// The row among the loose ones is what a sweep locks as well: no piece comes after its content has been given up. That it
+		// is when its time has passed: a sweep may have removed a part of it.
+		add: sql(`WITH alive AS (UPDATE {s}.blob_loose SET until = clock_timestamp() + make_interval(secs => $4) WHERE content = $1 AND until > clock_timestamp() RETURNING content)
 			INSERT INTO {s}.blob_pieces (content, number, data) SELECT content, $2::integer, $3::bytea FROM alive`),
-		name: sql(`WITH alive AS (DELETE FROM {s}.blob_loose WHERE content = $2 RETURNING content),
+		name: sql(`WITH alive AS (DELETE FROM {s}.blob_loose WHERE content = $2 AND until > clock_timestamp() RETURNING content),
 			named AS (INSERT INTO {s}.blobs AS b (name, content, size) SELECT $1::text, content, $3::bigint FROM alive` +
 			rename + `$4) FROM named WHERE replaced IS NOT NULL)
 			SELECT count(*) FROM alive`),

@@ -227,6 +227,22 @@ func TestGivenUp(t *testing.T) {
 	}
 }
 
+// A put whose time has passed cannot go on either when a sweep has only begun to remove its content: what is gone would be
+// lacking in a blob that has a name.
+func TestGivenUpInPart(t *testing.T) {
+	t.Parallel()
+	for name, rest := range map[string]string{"before a piece": "more", "before the name": ""} {
+		s := open(t, "")
+		_, err := s.Put(t.Context(), "a", io.MultiReader(strings.NewReader(strings.Repeat("x", 2*piece)), hook(func() {
+			s.late(t)
+			s.run(t, `DELETE FROM {s}.blob_pieces WHERE number = 0`)
+		}), strings.NewReader(rest)))
+		if n := s.count(t, "blobs"); !errors.Is(err, blob.ErrUnavailable) || n != 0 {
+			t.Errorf("%s: %v, and %d blobs", name, err, n)
+		}
+	}
+}
+
 // A sweep removes a large content in steps, and leaves alone one that is being written.
 func TestSweepsSideBySide(t *testing.T) {
 	t.Parallel()
