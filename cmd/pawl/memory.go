@@ -2,13 +2,14 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -43,7 +44,8 @@ const (
 )
 
 // openMemory takes a file for a worker of a server: the one that a dead worker of that server has left, or else a free
-// one. It stays locked until it is closed. Several workers may share a state directory.
+// one. It stays locked until it is closed. Several workers may share a state directory, and hosts (or containers) with the
+// same directories may share a container engine: so a file's name is no other's anywhere.
 func openMemory(ctx context.Context, stateDir, server string) (*memory, error) {
 	dir, err := filepath.Abs(filepath.Join(stateDir, "workers"))
 	if err == nil {
@@ -60,16 +62,18 @@ func openMemory(ctx context.Context, stateDir, server string) (*memory, error) {
 	if err := unix.Flock(int(door.Fd()), unix.LOCK_EX); err != nil {
 		return nil, fmt.Errorf("lock %s: %w", dir, err)
 	}
+	left, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, fmt.Errorf("look for the memory of dead workers: %w", err)
+	}
 	var free *os.File
-	for n := 1; ; n++ {
-		path := filepath.Join(dir, strconv.Itoa(n)+".json")
-		_, err := os.Lstat(path)
-		fresh := errors.Is(err, fs.ErrNotExist)
-		if fresh && free != nil {
-			return &memory{file: free, server: server}, nil
+	for _, entry := range left {
+		path := filepath.Join(dir, entry.Name())
+		if filepath.Ext(path) != ".json" {
+			continue
 		}
 		f, err := lockMemory(ctx, path)
-		if errors.Is(err, errHeld) {
+		if errors.Is(err, errHeld) || errors.Is(err, fs.ErrPermission) { // one of another user
 			continue
 		}
 		if err != nil {
@@ -77,7 +81,7 @@ func openMemory(ctx context.Context, stateDir, server string) (*memory, error) {
 		}
 		was, _ := readMemory(path) // what cannot be read is nobody's
 		switch {
-		case fresh, was.Session != "" && was.Server == server:
+		case was.Session != "" && was.Server == server:
 			return &memory{file: f, server: server, was: was}, closed(free)
 		case free == nil && time.Now().After(was.Until):
 			free = f
@@ -85,6 +89,12 @@ func openMemory(ctx context.Context, stateDir, server string) (*memory, error) {
 			_ = f.Close()
 		}
 	}
+	if free == nil {
+		if free, err = lockMemory(ctx, filepath.Join(dir, strings.ToLower(rand.Text()[:16])+".json")); err != nil {
+			return nil, err
+		}
+	}
+	return &memory{file: free, server: server}, nil
 }
 
 func closed(f *os.File) error {
@@ -98,7 +108,7 @@ func closed(f *os.File) error {
 func lockMemory(ctx context.Context, path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("open the worker's memory: %w", err)
+		return nil, fmt.Errorf("open the worker's memory: %w; give another place with --state-dir", err)
 	}
 	for deadline := time.Now().Add(dyingFor); ; {
 		err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
@@ -180,7 +190,11 @@ func (m *memory) Keep(session flow.ID, until time.Time) error {
 	for len(b) < rememberedSize {
 		b = append(b, ' ')
 	}
-	if _, err := m.file.WriteAt(b, 0); err != nil {
+	_, err = m.file.WriteAt(b, 0)
+	if err == nil {
+		err = m.file.Truncate(int64(len(b)))
+	}
+	if err != nil {
 		return fmt.Errorf("write %s: %w", m.file.Name(), err)
 	}
 	return nil

@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -75,6 +76,64 @@ func TestMemory(t *testing.T) {
 	}
 	_ = again.Close()
 	is(take("two"), flow.ID{})
+}
+
+// A worker's name is no other's, also of hosts that have the same directories and share a container engine: what is left
+// under the name is removed.
+func TestMemoryNames(t *testing.T) {
+	t.Parallel()
+	names := map[string]bool{}
+	for range 2 {
+		m, err := openMemory(t.Context(), t.TempDir(), "one")
+		if err != nil {
+			t.Fatal(err)
+		}
+		names[filepath.Base(m.name())] = true
+		_ = m.Close()
+	}
+	if len(names) != 2 {
+		t.Errorf("two workers in directories of the same path have the same name: %v", names)
+	}
+}
+
+// What another user has left there is that user's.
+func TestMemoryOfAnotherUser(t *testing.T) {
+	t.Parallel()
+	if os.Getuid() == 0 {
+		t.Skip("root may open everything")
+	}
+	dir := t.TempDir()
+	m, err := openMemory(t.Context(), dir, "one")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = m.Close()
+	if err := os.Chmod(m.name(), 0); err != nil {
+		t.Fatal(err)
+	}
+	next, err := openMemory(t.Context(), dir, "one")
+	if err != nil || next.name() == m.name() {
+		t.Fatalf("%s: %v", next.name(), err)
+	}
+	_ = next.Close()
+}
+
+// However long the server's name is: what is shorter than what was there before leaves nothing of it.
+func TestMemoryOfALongName(t *testing.T) {
+	t.Parallel()
+	m, err := openMemory(t.Context(), t.TempDir(), "https://pawl.example.com/"+strings.Repeat("a", 2*rememberedSize))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	for _, until := range []time.Time{time.Unix(1, 123456789), time.Unix(1, 0)} { // the second one is written shorter
+		if err := m.Keep(flow.ID{4}, until); err != nil {
+			t.Fatal(err)
+		}
+		if was, err := readMemory(m.name()); err != nil || !was.Until.Equal(until) {
+			t.Errorf("%v, %v", was.Until, err)
+		}
+	}
 }
 
 // A file that was written half is nobody's, and no reason not to work.

@@ -35,8 +35,8 @@ type Options struct {
 	Networks []string
 	// Pull is the policy of a Container that names none; empty: runtime.PullMissing.
 	Pull runtime.Pull
-	// Worker names what this process is one life of, by a name that its next life has as well, and no other process
-	// meanwhile: lasting runs are left to that. Empty: no run lasts.
+	// Worker names what this process is one life of, by a name that its next life has as well, and no other process on any
+	// host that uses the engine: lasting runs are left to that. Empty: no run lasts.
 	Worker string
 	// Returns says whether a worker of another name, which is dead, may come back for its runs; nil: none does.
 	Returns func(worker string) bool
