@@ -43,7 +43,7 @@ const (
 	dyingFor = 2 * time.Second
 )
 
-// openMemory takes a file for a worker of a server: the one that a dead worker of that server has left, or else a free
+// openMemory takes a file for a worker of a server: the latest that a dead worker of that server has left, or else a free
 // one. It stays locked until it is closed. Several workers may share a state directory, and hosts (or containers) with the
 // same directories may share a container engine: so a file's name is no other's anywhere.
 func openMemory(ctx context.Context, stateDir, server string) (*memory, error) {
@@ -66,7 +66,7 @@ func openMemory(ctx context.Context, stateDir, server string) (*memory, error) {
 	if err != nil {
 		return nil, fmt.Errorf("look for the memory of dead workers: %w", err)
 	}
-	var free *os.File
+	best := &memory{server: server}
 	for _, entry := range left {
 		path := filepath.Join(dir, entry.Name())
 		if filepath.Ext(path) != ".json" {
@@ -77,24 +77,26 @@ func openMemory(ctx context.Context, stateDir, server string) (*memory, error) {
 			continue
 		}
 		if err != nil {
-			return nil, errors.Join(err, closed(free))
+			return nil, errors.Join(err, closed(best.file))
 		}
 		was, _ := readMemory(path) // what cannot be read is nobody's
+		mine := was.Session != "" && was.Server == server
 		switch {
-		case was.Session != "" && was.Server == server:
-			return &memory{file: f, server: server, was: was}, closed(free)
-		case free == nil && time.Now().After(was.Until):
-			free = f
+		case mine && (best.was.Session == "" || was.Until.After(best.was.Until)): // one that was left long ago keeps nothing
+			_ = closed(best.file)
+			best.file, best.was = f, was
+		case !mine && best.file == nil && time.Now().After(was.Until):
+			best.file = f
 		default:
 			_ = f.Close()
 		}
 	}
-	if free == nil {
-		if free, err = lockMemory(ctx, filepath.Join(dir, strings.ToLower(rand.Text()[:16])+".json")); err != nil {
+	if best.file == nil {
+		if best.file, err = lockMemory(ctx, filepath.Join(dir, strings.ToLower(rand.Text()[:16])+".json")); err != nil {
 			return nil, err
 		}
 	}
-	return &memory{file: free, server: server}, nil
+	return best, nil
 }
 
 func closed(f *os.File) error {

@@ -96,6 +96,36 @@ func TestMemoryNames(t *testing.T) {
 	}
 }
 
+// Of several that are dead the one that can be resumed is taken, and not one that was left long ago.
+func TestMemoryLatest(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	var all []*memory
+	for i := range 5 {
+		m, err := openMemory(t.Context(), dir, "one")
+		if err == nil {
+			err = m.Keep(flow.ID{byte(i + 1)}, time.Now().Add(time.Duration(i%3-1)*time.Hour-time.Duration(i)*time.Minute))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, m)
+	}
+	for _, m := range all {
+		_ = m.Close()
+	}
+	for _, want := range []byte{3, 2, 5, 1, 4} {
+		m, err := openMemory(t.Context(), dir, "one")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer m.Close()
+		if id, _ := m.Earlier(); id != (flow.ID{want}) {
+			t.Errorf("took %d, want %d", id[0], want)
+		}
+	}
+}
+
 // What another user has left there is that user's.
 func TestMemoryOfAnotherUser(t *testing.T) {
 	t.Parallel()
