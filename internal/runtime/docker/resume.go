@@ -3,6 +3,7 @@ package docker
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -164,6 +165,15 @@ func (r *Runtime) Resume(ctx context.Context, spec runtime.Spec) (runtime.Run, e
 // resume attaches to the container that is there.
 func (n *run) resume(ctx context.Context) (err error) {
 	r := n.runtime
+	defer func() {
+		if err == nil || n.id == "" {
+			return
+		}
+		if gone := n.discard(); gone != nil {
+			r.release(n.id)
+			err = errors.Join(err, gone)
+		}
+	}()
 	if n.facts, err = r.known(ctx); err != nil {
 		return err
 	}
@@ -218,6 +228,13 @@ func (n *run) find(ctx context.Context) error {
 		}
 	}
 	return fmt.Errorf("%w: docker: the container that the process before left for %s is gone", runtime.ErrUnavailable, n.spec.Name)
+}
+
+// release leaves a container that could be neither taken up nor removed to a sweep.
+func (r *Runtime) release(id string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.heirs.taken = slices.DeleteFunc(r.heirs.taken, func(t string) bool { return t == id })
 }
 
 // replay writes what the engine has kept of the output, and what follows, until the container has ended.

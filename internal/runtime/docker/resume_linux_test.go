@@ -312,6 +312,25 @@ func TestNotResumed(t *testing.T) {
 	}
 }
 
+// What was to be taken up and cannot be does not go on without anybody: its attempt is over.
+func TestResumeFails(t *testing.T) {
+	t.Parallel()
+	const name, worker = "ex_paused", "test/paused"
+	spec := lastingSpec(name, "echo one; sleep 1000")
+	abandon(t, worker, spec, "one")
+	r := again(t, worker, name)
+	engine := dockertest.Client(t, dockertest.Engine(t))
+	if _, err := engine.ContainerPause(t.Context(), theOne(t, name).Container.ID, client.ContainerPauseOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Resume(t.Context(), spec); !errors.Is(err, runtime.ErrUnavailable) {
+		t.Errorf("resumed: %v", err)
+	}
+	if all := left(t, name); len(all) > 0 {
+		t.Errorf("left: %v", all)
+	}
+}
+
 // While its worker may come back nobody else removes a run; when it does not, anybody does.
 func TestOthersSpareWhatMayBeTakenUp(t *testing.T) {
 	t.Parallel()
