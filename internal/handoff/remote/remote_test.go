@@ -399,6 +399,27 @@ func TestBlobsOfOtherVersions(t *testing.T) {
 	}
 }
 
+// A connection's call before has left a time by which something was to be written, which means nothing to this one.
+func TestBlobsOverAnOldConnection(t *testing.T) {
+	t.Parallel()
+	s := &shelf{blobs: map[string][]byte{}}
+	h := remote.Handler(s, nil)
+	c, _ := dial(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(-time.Second))
+		h.ServeHTTP(w, r)
+	}))
+	id, err := c.Open(t.Context(), session)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.GetBlob(t.Context(), id, someBlob); !errors.Is(err, handoff.ErrNoBlob) {
+		t.Errorf("get: %v", err)
+	}
+	if n, err := c.PutBlob(t.Context(), id, someBlob, strings.NewReader("x")); err != nil || n != 1 {
+		t.Errorf("put: %d, %v", n, err)
+	}
+}
+
 // A proxy that lets no large bodies through is named as what it is.
 func TestBlobTooLargeForAProxy(t *testing.T) {
 	t.Parallel()

@@ -42,6 +42,7 @@ func Handler(h handoff.Handoff, key []byte) http.Handler {
 	mux.HandleFunc("GET "+blobPath, s.getBlob)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set(versionHeader, Protocol)
+		waits(w) // whatever the connection's call before has left
 		if v := r.Header.Get(versionHeader); v != Protocol {
 			refuse(w, http.StatusUpgradeRequired, fmt.Sprintf("this server speaks worker protocol %s and the worker speaks %q: run the same version of Pawl on both sides", Protocol, v))
 			return
@@ -142,9 +143,14 @@ func (s *server) begin(w http.ResponseWriter, r *http.Request, in *asked) (flow.
 	if !ok {
 		return flow.ID{}, false
 	}
-	// A server's own write deadline is meant for answers that do not wait. Not every writer has one to set.
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(pollFor + answerWithin))
+	waits(w) // its body may have taken a while
 	return id, true
+}
+
+// waits lets the answer to a call wait: a server's own write deadline is meant for answers that do not. Not every writer has
+// one to set.
+func waits(w http.ResponseWriter) {
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(pollFor + answerWithin))
 }
 
 // session is the session of that name, if the caller is the one that opened it.
