@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"sync"
 	"time"
@@ -18,6 +19,7 @@ type seat struct {
 	turn  chan struct{} // capacity 1: full while a call takes
 	kept  []handoff.Assignment
 	since time.Time // before kept was claimed
+	asked time.Time // when it was last looked for; the server's
 
 	mu     sync.Mutex
 	latest context.CancelFunc // ends the call before
@@ -29,10 +31,15 @@ const mostTaken = 1000
 func (s *server) seat(session flow.ID) *seat {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.seats[session] == nil {
-		s.seats[session] = &seat{turn: make(chan struct{}, 1)}
+	t := s.seats[session]
+	if t == nil {
+		// Workers die without a word. What was kept for one that has not asked for so long is not its own any more.
+		maps.DeleteFunc(s.seats, func(_ flow.ID, other *seat) bool { return time.Since(other.asked) > pollFor+s.lease() })
+		t = &seat{turn: make(chan struct{}, 1)}
+		s.seats[session] = t
 	}
-	return s.seats[session]
+	t.asked = time.Now()
+	return t
 }
 
 // collect is what was kept back, unless it is too old: an attempt of which nothing is heard for a lease is taken back, and
