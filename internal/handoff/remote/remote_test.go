@@ -17,6 +17,7 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/handoff"
 	"github.com/pawl-run/pawl/internal/handoff/remote"
+	"github.com/pawl-run/pawl/internal/store"
 )
 
 // queue hands out what is put into it and counts the calls that it gets. What it does not implement is never called.
@@ -190,6 +191,20 @@ func TestBadCalls(t *testing.T) {
 		if got := post(c.path, c.kind, c.body); got != c.status {
 			t.Errorf("%s %.40s: %d", c.path, c.body, got)
 		}
+	}
+}
+
+// The log of one execution cannot be made of another one's blobs, nor of more bytes than a chunk may have.
+func TestLogOfABlob(t *testing.T) {
+	t.Parallel()
+	c, _ := dial(t, remote.Handler(&queue{}, nil))
+	id, err := c.Open(t.Context(), session)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = c.Log(t.Context(), id, []store.LogChunk{{Execution: flow.ID{1}, Attempt: 1, Seq: 1, Stream: "stdout", Blob: "files/other/1/0", Size: 1 << 40}})
+	if err == nil || !strings.Contains(err.Error(), "names blob files/other/1/0") {
+		t.Errorf("%v", err)
 	}
 }
 

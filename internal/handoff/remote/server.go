@@ -174,7 +174,11 @@ func (s *server) report(ctx context.Context, session flow.ID, in *asked) (answer
 
 func (s *server) log(ctx context.Context, session flow.ID, in *asked) (answer, error) {
 	for i := range in.Chunks {
-		if c := &in.Chunks[i]; c.Blob == "" && c.Size != int64(len(c.Data)) {
+		c := &in.Chunks[i]
+		if c.Blob != "" { // it might be another execution's, and is read as this one's
+			return answer{}, fmt.Errorf("%w: chunk %d of %s names blob %.80s: hand in the bytes themselves", errAsked, c.Seq, c.Execution, c.Blob)
+		}
+		if c.Size != int64(len(c.Data)) {
 			return answer{}, fmt.Errorf("%w: chunk %d of %s says that it has %d bytes and has %d", errAsked, c.Seq, c.Execution, c.Size, len(c.Data))
 		}
 	}
