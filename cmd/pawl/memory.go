@@ -66,13 +66,13 @@ func openMemory(ctx context.Context, stateDir, server string) (*memory, error) {
 	if err != nil {
 		return nil, fmt.Errorf("look for the memory of dead workers: %w", err)
 	}
-	best := &memory{server: server}
+	best, deadline := &memory{server: server}, time.Now().Add(dyingFor)
 	for _, entry := range left {
 		path := filepath.Join(dir, entry.Name())
 		if filepath.Ext(path) != ".json" {
 			continue
 		}
-		f, err := lockMemory(ctx, path)
+		f, err := lockMemory(ctx, path, deadline)
 		if errors.Is(err, errHeld) || errors.Is(err, fs.ErrPermission) { // one of another user
 			continue
 		}
@@ -92,7 +92,7 @@ func openMemory(ctx context.Context, stateDir, server string) (*memory, error) {
 		}
 	}
 	if best.file == nil {
-		if best.file, err = lockMemory(ctx, filepath.Join(dir, strings.ToLower(rand.Text()[:16])+".json")); err != nil {
+		if best.file, err = lockMemory(ctx, filepath.Join(dir, strings.ToLower(rand.Text()[:16])+".json"), deadline); err != nil {
 			return nil, err
 		}
 	}
@@ -106,13 +106,13 @@ func closed(f *os.File) error {
 	return nil
 }
 
-// lockMemory opens a file and locks it, or returns errHeld.
-func lockMemory(ctx context.Context, path string) (*os.File, error) {
+// lockMemory opens a file and locks it, or returns errHeld; until the deadline it waits for a process that is dying.
+func lockMemory(ctx context.Context, path string, deadline time.Time) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("open the worker's memory: %w; give another place with --state-dir", err)
 	}
-	for deadline := time.Now().Add(dyingFor); ; {
+	for {
 		err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 		if err == nil {
 			return f, nil

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -123,6 +125,42 @@ func TestMemoryLatest(t *testing.T) {
 		if id, _ := m.Earlier(); id != (flow.ID{want}) {
 			t.Errorf("took %d, want %d", id[0], want)
 		}
+	}
+}
+
+// Workers in containers of their own seem dead to each other, and live: however many they are, they are waited for once.
+func TestMemoryOfForeigners(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for range 4 {
+		m, err := openMemory(t.Context(), dir, "one")
+		if err == nil {
+			defer m.Close()
+			err = m.Keep(flow.ID{1}, time.Now().Add(time.Hour))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	foreign := fmt.Appendf(nil, `{"pid":%d`, 1<<30) // no process has that id
+	left, _ := filepath.Glob(filepath.Join(dir, "workers", "*"))
+	for _, path := range left {
+		b, err := os.ReadFile(path)
+		if err == nil {
+			err = os.WriteFile(path, bytes.Replace(b, fmt.Appendf(nil, `{"pid":%d`, os.Getpid()), foreign, 1), 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	began := time.Now()
+	m, err := openMemory(t.Context(), dir, "one")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	if took := time.Since(began); len(left) != 4 || took > 2*dyingFor {
+		t.Errorf("%d others were waited for for %s", len(left), took)
 	}
 }
 
