@@ -126,6 +126,9 @@ func TestChaos(t *testing.T) {
 		t.Logf("%3d %s %s", n, f.name, say)
 	}
 	c.lasting.all.Wait()
+	if *cycles >= 200 {
+		c.rest()
+	}
 	close(stop)
 	<-loaded
 	c.quiesce(l)
@@ -161,16 +164,35 @@ func (c *cluster) moments() map[string]int {
 			}
 		}
 	}
-	if *cycles < 200 {
-		return died
-	}
+	return died
+}
+
+// rest lets processes die at the moments at which chance let none die: a process that waits for its thirtieth answer is
+// often killed before.
+func (c *cluster) rest() {
 	servers, workers := failpoint.All()
-	for _, m := range append(servers, workers...) {
-		if died[m] == 0 {
-			c.t.Errorf("no process died at %s", m)
+	for _, kind := range []struct {
+		parts   []*part
+		moments []string
+	}{{c.servers, servers}, {c.workers, workers}} {
+		for _, m := range kind.moments {
+			if c.moments()[m] > 0 {
+				continue
+			}
+			for _, p := range kind.parts {
+				p.kill(0, failpoint.Variable+"="+m+":1")
+			}
+			for late := time.After(time.Minute); c.moments()[m] == 0; {
+				select {
+				case <-late:
+					c.t.Errorf("no process died at %s", m)
+					return
+				case <-time.After(100 * time.Millisecond):
+				}
+			}
+			c.t.Logf("    and at %s", m)
 		}
 	}
-	return died
 }
 
 // quiesce waits until everything that was accepted has ended.
