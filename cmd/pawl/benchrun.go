@@ -328,19 +328,13 @@ func (b *benchRun) oneByOne(ctx context.Context, s engine.Submission) error {
 		g.Go(func() error {
 			for next.Add(1) <= int64(b.count) {
 				begin := time.Now()
-				out, err := b.engine.Submit(gctx, []engine.Submission{s})
+				id, err := b.call(gctx, s)
 				if err != nil {
-					return err
-				}
-				if out[0].Err != nil {
-					return out[0].Err
-				}
-				if err := b.ended(gctx, out[0].Execution); err != nil {
 					return err
 				}
 				took := time.Since(begin)
 				b.mu.Lock()
-				b.ids = append(b.ids, out[0].Execution)
+				b.ids = append(b.ids, id)
 				b.waits = append(b.waits, took)
 				b.mu.Unlock()
 			}
@@ -350,26 +344,22 @@ func (b *benchRun) oneByOne(ctx context.Context, s engine.Submission) error {
 	return g.Wait()
 }
 
-// ended waits for the end of one execution; one that does not end in time counts as stuck.
-func (b *benchRun) ended(ctx context.Context, id flow.ID) error {
-	changed, stop := b.engine.WatchEnd(id)
-	defer stop()
-	deadline := time.Now().Add(benchPatience)
-	for {
-		x, err := b.engine.Reader().Get(ctx, id)
-		if err != nil {
-			return err
-		}
-		if x.Stage.Terminal() && x.Place == flow.Finished || time.Now().After(deadline) {
-			return nil
-		}
-		select {
-		case <-changed:
-		case <-time.After(time.Second):
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
+// call submits one execution and waits for its end; one that does not end in time counts as stuck.
+func (b *benchRun) call(ctx context.Context, s engine.Submission) (flow.ID, error) {
+	out, end, err := b.engine.SubmitOne(ctx, s)
+	if err == nil {
+		err = out.Err
 	}
+	if err != nil {
+		return flow.ID{}, err
+	}
+	defer end.Close()
+	patient, cancel := context.WithTimeout(ctx, benchPatience)
+	defer cancel()
+	if _, err := end.Wait(patient); err != nil && (patient.Err() == nil || ctx.Err() != nil) {
+		return flow.ID{}, err
+	}
+	return out.Execution, nil
 }
 
 // bareRuns is how often the bare program is run.

@@ -138,14 +138,14 @@ func (t *twist) Submitted(ctx context.Context, keys []string) (map[string]store.
 	return t.Tx.Submitted(ctx, keys)
 }
 
-func (t *twist) Progress(ctx context.Context, of []store.WorkflowAttempt) (map[flow.ID][]store.TaskProgress, error) {
-	all, err := t.Tx.Progress(ctx, of)
+func (t *twist) LockWorkflows(ctx context.Context, of []store.WorkflowAttempt) ([]*flow.Execution, map[flow.ID][]store.TaskProgress, error) {
+	ws, all, err := t.Tx.LockWorkflows(ctx, of)
 	if err == nil && t.progress != nil {
 		for _, w := range of {
 			all[w.ID] = t.progress(t, w, all[w.ID])
 		}
 	}
-	return all, err
+	return ws, all, err
 }
 
 func (t *twist) Outcomes(ctx context.Context, of store.WorkflowAttempt, tasks []string) (map[string][]store.ChildOutcome, error) {

@@ -132,7 +132,7 @@ func (t *turn) schedule(ctx context.Context, d *flow.Draft) error {
 	}
 	switch d.Kind {
 	case flow.KindWorkflow:
-		t.folds[d.ID] = true
+		t.folds[d.ID], t.fresh[d.ID] = true, true
 	case flow.KindSleep:
 		pause, err := sleepOf(d.Payload())
 		if err != nil {

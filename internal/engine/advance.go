@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 
@@ -26,50 +27,66 @@ func (t *turn) advance(ctx context.Context) error {
 	}
 	clear(t.folds)
 	slices.SortFunc(ids, func(a, b flow.ID) int { return slices.Compare(a[:], b[:]) })
-	if err := t.loadWorkflows(ctx, ids); err != nil {
+	progress, err := t.loadWorkflows(ctx, ids)
+	if err != nil {
 		return err
 	}
-	var ws []*flow.Draft
-	var of []store.WorkflowAttempt
 	for _, id := range ids {
-		if w := t.drafts[id]; w != nil && w.Place == flow.Held && w.Kind == flow.KindWorkflow {
-			ws = append(ws, w)
-			of = append(of, attemptOf(w))
+		w := t.drafts[id]
+		if w == nil || w.Place != flow.Held || w.Kind != flow.KindWorkflow {
+			continue
 		}
-	}
-	if len(ws) == 0 {
-		return nil
-	}
-	progress, err := t.tx.Progress(ctx, of)
-	if err != nil {
-		return fmt.Errorf("load the progress of workflows: %w", err)
-	}
-	for _, w := range ws {
-		if err := t.advanceOne(ctx, w, progress[w.ID]); err != nil {
-			return fmt.Errorf("advance workflow %s: %w", w.ID, err)
+		if err := t.advanceOne(ctx, w, progress[id]); err != nil {
+			return fmt.Errorf("advance workflow %s: %w", id, err)
 		}
 	}
 	return nil
 }
 
-func attemptOf(w *flow.Draft) store.WorkflowAttempt {
-	return store.WorkflowAttempt{ID: w.ID, Attempt: w.Attempt}
-}
-
-// loadWorkflows brings workflows into the turn with their input, which expressions look at.
-func (t *turn) loadWorkflows(ctx context.Context, ids []flow.ID) error {
-	var missing []flow.ID
+// loadWorkflows brings workflows into the turn with their input, which expressions look at, and tells how far they are.
+func (t *turn) loadWorkflows(ctx context.Context, ids []flow.ID) (map[flow.ID][]store.TaskProgress, error) {
+	var of []store.WorkflowAttempt
 	for _, id := range ids {
-		if d := t.drafts[id]; d == nil || d.Input == nil {
-			missing = append(missing, id)
+		if d := t.drafts[id]; d == nil || d.Input == nil || !t.fresh[id] {
+			of = append(of, store.WorkflowAttempt{ID: id, Attempt: t.attemptToLoad(id)})
+		}
+		delete(t.fresh, id)
+	}
+	progress, err := t.lockWorkflows(ctx, of)
+	if err != nil {
+		return nil, err
+	}
+	var other []store.WorkflowAttempt // another attempt of them is under way
+	for _, a := range of {
+		if w := t.drafts[a.ID]; w != nil && w.Place == flow.Held && w.Attempt != a.Attempt {
+			delete(progress, a.ID)
+			other = append(other, attemptOf(w))
 		}
 	}
-	if len(missing) == 0 {
-		return nil
+	more, err := t.lockWorkflows(ctx, other)
+	maps.Copy(progress, more)
+	return progress, err
+}
+
+// attemptToLoad is the attempt that a workflow is probably at.
+func (t *turn) attemptToLoad(id flow.ID) int {
+	if d := t.drafts[id]; d != nil {
+		return d.Attempt
 	}
-	xs, err := t.tx.Lock(ctx, missing, store.WithPayload)
+	last := 1
+	for _, child := range t.ends[id] {
+		last = max(last, child.ParentAttempt)
+	}
+	return last
+}
+
+func (t *turn) lockWorkflows(ctx context.Context, of []store.WorkflowAttempt) (map[flow.ID][]store.TaskProgress, error) {
+	if len(of) == 0 {
+		return map[flow.ID][]store.TaskProgress{}, nil
+	}
+	xs, progress, err := t.tx.LockWorkflows(ctx, of)
 	if err != nil {
-		return fmt.Errorf("load workflows: %w", err)
+		return nil, fmt.Errorf("load workflows: %w", err)
 	}
 	for _, x := range xs {
 		if d := t.drafts[x.ID]; d != nil {
@@ -78,7 +95,11 @@ func (t *turn) loadWorkflows(ctx context.Context, ids []flow.ID) error {
 			t.add(flow.Load(x))
 		}
 	}
-	return nil
+	return progress, nil
+}
+
+func attemptOf(w *flow.Draft) store.WorkflowAttempt {
+	return store.WorkflowAttempt{ID: w.ID, Attempt: w.Attempt}
 }
 
 // step is one workflow's advance within a turn.

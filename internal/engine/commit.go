@@ -158,12 +158,8 @@ func (e *Engine) commit(ctx context.Context, ops []op, takers []*taker) {
 	var t *turn
 	var moment uint64
 	err := e.update(ctx, func(ctx context.Context, tx store.Tx) error {
-		var err error
 		moment = e.moment()
-		t, err = e.newTurn(ctx, tx)
-		if err != nil {
-			return err
-		}
+		t = e.newTurn(tx)
 		if err := t.run(ctx, ops, takers); err != nil {
 			return err
 		}

@@ -98,16 +98,24 @@ func (e *Engine) Submit(ctx context.Context, subs []Submission) ([]Submitted, er
 		ops = append(ops, o)
 	}
 	g.done()
+	if err := e.submit(ctx, g, ops...); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// submit waits until all requests of a group have their verdicts.
+func (e *Engine) submit(ctx context.Context, g *group, ops ...op) error {
 	if len(ops) > 0 {
 		if err := e.enqueue(ops...); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	if err := g.wait(ctx); err != nil {
-		return nil, err
+		return err
 	}
 	e.counters.submitted.Add(int64(len(ops)))
-	return out, nil
+	return nil
 }
 
 type submitOp struct {

@@ -31,6 +31,7 @@ type turn struct {
 	freed map[flow.ID]bool                    // whose slot has been taken off its key's count since the last flush
 	given map[flow.ID]bool                    // who got a slot since then, which its Before does not show
 	folds map[flow.ID]bool                    // workflows with news from their tasks
+	fresh map[flow.ID]bool                    // workflows whose attempt has begun in this turn, and that have no tasks yet
 	ends  map[flow.ID]map[flow.ID]*flow.Draft // what ended in this turn, by parent
 	again []flow.ID                           // workflows that go on in the next transaction
 
@@ -52,13 +53,9 @@ type keyTurn struct {
 	freed  bool // somebody in its line may go
 }
 
-func (e *Engine) newTurn(ctx context.Context, tx store.Tx) (*turn, error) {
-	now, err := tx.Now(ctx)
-	if err != nil {
-		return nil, err
-	}
+func (e *Engine) newTurn(tx store.Tx) *turn {
 	return &turn{
-		e: e, tx: tx, now: now,
+		e: e, tx: tx,
 		drafts:    map[flow.ID]*flow.Draft{},
 		keys:      map[string]*keyTurn{},
 		freed:     map[flow.ID]bool{},
@@ -70,7 +67,8 @@ func (e *Engine) newTurn(ctx context.Context, tx store.Tx) (*turn, error) {
 		allowed:   map[*taker]*allowance{},
 		dry:       map[string]bool{},
 		writing:   map[flow.ID]bool{},
-	}, nil
+		fresh:     map[flow.ID]bool{},
+	}
 }
 
 // run takes a batch from its requests to everything that follows from them.
@@ -79,6 +77,7 @@ func (t *turn) run(ctx context.Context, ops []op, takers []*taker) error {
 	for _, o := range ops {
 		o.want(t)
 	}
+	t.expectTaker()
 	if err := t.loadWanted(ctx); err != nil {
 		return err
 	}
@@ -94,6 +93,20 @@ func (t *turn) run(ctx context.Context, ops []op, takers []*taker) error {
 		return err
 	}
 	return t.claimScheduled(ctx)
+}
+
+// expectTaker tells the store of the taker that is most likely to be given something.
+func (t *turn) expectTaker() {
+	for _, k := range t.takers {
+		if k.hopeful {
+			t.tx.ExpectSession(k.session)
+			return
+		}
+	}
+	if len(t.takers) > 0 {
+		t.tx.ExpectSession(t.takers[0].session)
+		t.tx.ExpectEmpty(t.takers[0].queues)
+	}
 }
 
 // settle writes what is decided and follows it up until nothing follows any more: freed keys admit whoever waits, and
@@ -132,7 +145,12 @@ func (t *turn) loadWanted(ctx context.Context) error {
 	if err := t.load(ctx, t.wantIDs, store.WithoutPayload); err != nil {
 		return err
 	}
-	return t.lockKeys(ctx, t.wantKeys)
+	if err := t.lockKeys(ctx, t.wantKeys); err != nil {
+		return err
+	}
+	var err error
+	t.now, err = t.tx.Now(ctx) // last: a store that is a round trip away has told it with the first of what was loaded
+	return err
 }
 
 // load brings executions into the turn.

@@ -71,8 +71,8 @@ func TestCommitWithoutAnswer(t *testing.T) {
 	}
 
 	// Somebody waits for its end.
-	changed, forget := r.e.WatchEnd(work[0].Execution)
-	defer forget()
+	end := r.e.Ending(work[0].Execution)
+	defer end.Close()
 	m.on.Store(true)
 	for err = errors.New("not reported"); err != nil; {
 		_, err = r.e.Report(r.ctx, h.session, []flow.Report{{Execution: work[0].Execution, Attempt: work[0].Attempt, Events: []flow.Event{
@@ -82,7 +82,7 @@ func TestCommitWithoutAnswer(t *testing.T) {
 		}
 	}
 	select {
-	case <-changed:
+	case <-end.w.bell:
 	case <-within.Done():
 		t.Error("who waits for the end is not told")
 	}

@@ -11,41 +11,53 @@ import (
 // any case.
 type hub struct {
 	mu  sync.Mutex
-	one map[flow.ID]map[chan struct{}]bool // true: only the end counts
+	one map[flow.ID]map[*watcher]struct{}
 	all map[chan struct{}]struct{}
 }
 
+// watcher is somebody who watches an execution.
+type watcher struct {
+	bell chan struct{}
+	end  bool            // only the end counts
+	over *flow.Execution // as this replica has committed its end; the payload may be missing. The hub's mu guards it.
+}
+
 func newHub() *hub {
-	return &hub{one: map[flow.ID]map[chan struct{}]bool{}, all: map[chan struct{}]struct{}{}}
+	return &hub{one: map[flow.ID]map[*watcher]struct{}{}, all: map[chan struct{}]struct{}{}}
 }
 
 // Watch returns a channel that gets a value after commits and log writes that touch the execution or, for a workflow, one
 // of its tasks. Values that nobody has taken yet are merged. stop must be called in the end.
 func (e *Engine) Watch(id flow.ID) (changed <-chan struct{}, stop func()) {
-	return e.watchOne(id, false)
+	w := e.watch.add(id, false)
+	return w.bell, func() { e.watch.remove(id, w) }
 }
 
-// WatchEnd is Watch for whoever waits for the end only: what this replica knows to be less wakes nobody.
-func (e *Engine) WatchEnd(id flow.ID) (changed <-chan struct{}, stop func()) {
-	return e.watchOne(id, true)
-}
-
-func (e *Engine) watchOne(id flow.ID, end bool) (changed <-chan struct{}, stop func()) {
-	h, c := e.watch, make(chan struct{}, 1)
+func (h *hub) add(id flow.ID, end bool) *watcher {
+	w := &watcher{bell: make(chan struct{}, 1), end: end}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.one[id] == nil {
-		h.one[id] = map[chan struct{}]bool{}
+		h.one[id] = map[*watcher]struct{}{}
 	}
-	h.one[id][c] = end
-	return c, func() {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		delete(h.one[id], c)
-		if len(h.one[id]) == 0 {
-			delete(h.one, id)
-		}
+	h.one[id][w] = struct{}{}
+	return w
+}
+
+func (h *hub) remove(id flow.ID, w *watcher) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.one[id], w)
+	if len(h.one[id]) == 0 {
+		delete(h.one, id)
 	}
+}
+
+// over is how the watched execution has ended; nil when that is not known here.
+func (h *hub) over(w *watcher) *flow.Execution {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return w.over
 }
 
 // WatchAll is Watch for every execution.
@@ -74,7 +86,13 @@ func (h *hub) changed(drafts []*flow.Draft) {
 		return
 	}
 	for _, d := range drafts {
-		h.ring(d.ID, d.Place == flow.Finished)
+		over := d.Place == flow.Finished
+		if over {
+			for w := range h.one[d.ID] {
+				w.over = d.Execution
+			}
+		}
+		h.ring(d.ID, over)
 		h.ring(d.Parent, false)
 	}
 }
@@ -113,9 +131,9 @@ func (h *hub) logged(chunks []store.LogChunk) {
 
 // ring wakes who watches an execution; ended says that it may have ended.
 func (h *hub) ring(id flow.ID, ended bool) {
-	for c, end := range h.one[id] {
-		if ended || !end {
-			ring(c)
+	for w := range h.one[id] {
+		if ended || !w.end {
+			ring(w.bell)
 		}
 	}
 }

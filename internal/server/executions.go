@@ -9,12 +9,10 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
 )
-
-// pollEvery is how often a waiting request looks by itself. Hints make it faster; nothing depends on them.
-const pollEvery = time.Second
 
 func (c *call) getExecution() error {
 	wait := c.wait()
@@ -60,58 +58,23 @@ func matches(header, tag string) bool {
 
 // awaitEnd returns the execution when it has ended, or as it stands when the wait is over or the server is told to stop.
 func (c *call) awaitEnd(id flow.ID, wait time.Duration) (*flow.Execution, error) {
-	l := life{reader: c.Engine.Reader(), id: id}
+	end := c.Engine.Ending(id)
+	defer end.Close()
+	return c.await(end, wait)
+}
+
+func (c *call) await(end *engine.Ending, wait time.Duration) (*flow.Execution, error) {
 	if wait == 0 {
-		return l.look(c.ctx())
+		return c.Engine.View(end.ID()).Look(c.ctx())
 	}
-	changed, stop := c.Engine.WatchEnd(id) // before the first look, so that nothing falls between
-	defer stop()
 	ctx, cancel := context.WithTimeout(c.ctx(), wait)
 	defer cancel()
-	tick := time.NewTicker(pollEvery)
-	defer tick.Stop()
-	for {
-		x, err := l.look(c.ctx())
-		if err != nil || x.Stage.Terminal() {
-			return x, err
-		}
-		select {
-		case <-changed:
-		case <-tick.C:
-		case <-c.draining.Done():
-			return x, nil
-		case <-ctx.Done():
-			return x, c.ctx().Err()
-		}
+	defer context.AfterFunc(c.draining, cancel)()
+	x, err := end.Wait(ctx)
+	if err != nil && ctx.Err() != nil {
+		return c.Engine.View(end.ID()).Look(c.ctx())
 	}
-}
-
-// life keeps a view of one execution up to date without loading its payload again when nothing happened.
-type life struct {
-	reader interface {
-		Get(context.Context, flow.ID) (*flow.Execution, error)
-		Events(ctx context.Context, id flow.ID, after int64, n int) ([]flow.Event, error)
-	}
-	id   flow.ID
-	last *flow.Execution
-}
-
-func (l *life) look(ctx context.Context) (*flow.Execution, error) {
-	if l.last != nil {
-		news, err := l.reader.Events(ctx, l.id, l.last.NextSeq-1, 1)
-		if err != nil {
-			return nil, fmt.Errorf("execution %s: %w", l.id, err)
-		}
-		if len(news) == 0 {
-			return l.last, nil
-		}
-	}
-	x, err := l.reader.Get(ctx, l.id)
-	if err != nil {
-		return nil, fmt.Errorf("execution %s: %w", l.id, err)
-	}
-	l.last = x
-	return x, nil
+	return x, err
 }
 
 func (c *call) result() error {

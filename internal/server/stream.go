@@ -12,9 +12,13 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/telemetry"
 )
+
+// pollEvery is how often a stream looks by itself. Hints make it faster; nothing depends on them.
+const pollEvery = time.Second
 
 // keepAlive is how often a quiet stream says that it is alive; reconnectAfter is when a reader should come back.
 const (
@@ -115,13 +119,13 @@ func (c *call) writePieces(rc *http.ResponseController, b []byte) error {
 func (c *call) follow(id flow.ID, more func(*sse, *flow.Execution) (bool, error)) error {
 	changed, stop := c.Engine.Watch(id) // before the first look, so that nothing falls between
 	defer stop()
-	l := life{reader: c.Engine.Reader(), id: id}
-	if _, err := l.look(c.ctx()); err != nil {
+	view := c.Engine.View(id)
+	if _, err := view.Look(c.ctx()); err != nil {
 		return err
 	}
 	s, err := c.openStream()
 	if err == nil {
-		err = c.pump(s, &l, changed, more)
+		err = c.pump(s, view, changed, more)
 	}
 	if err != nil && !errors.Is(err, errGone) && c.ctx().Err() == nil {
 		// The status has been sent: breaking off makes the reader come back and hear then what is wrong.
@@ -131,13 +135,13 @@ func (c *call) follow(id flow.ID, more func(*sse, *flow.Execution) (bool, error)
 	return nil
 }
 
-func (c *call) pump(s *sse, l *life, changed <-chan struct{}, more func(*sse, *flow.Execution) (bool, error)) error {
+func (c *call) pump(s *sse, view *engine.View, changed <-chan struct{}, more func(*sse, *flow.Execution) (bool, error)) error {
 	tick, quiet := time.NewTicker(pollEvery), time.NewTicker(keepAlive)
 	defer tick.Stop()
 	defer quiet.Stop()
 	for {
 		// The state is looked at first: what more finds after an end is everything.
-		x, err := l.look(c.ctx())
+		x, err := view.Look(c.ctx())
 		if err != nil {
 			return err
 		}

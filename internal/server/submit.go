@@ -64,16 +64,16 @@ func (c *call) accept(sub engine.Submission, wait time.Duration) error {
 	}
 	span, trace := c.submitting(1)
 	sub.Traceparent = trace
-	verdicts, err := c.Engine.Submit(c.ctx(), []engine.Submission{sub})
+	v, end, err := c.Engine.SubmitOne(c.ctx(), sub)
 	if err == nil {
-		err = verdicts[0].Err
+		err = v.Err
 	}
 	if err != nil {
 		span.Fail(err.Error())
 		span.End()
 		return fmt.Errorf("submit: %w", err)
 	}
-	v := verdicts[0]
+	defer end.Close()
 	span.Set(slog.String(telemetry.Execution, v.Execution.String()), slog.String(telemetry.Action, sub.Action))
 	span.End()
 	c.w.Header().Set("Location", "/api/v1/executions/"+v.Execution.String())
@@ -82,7 +82,7 @@ func (c *call) accept(sub engine.Submission, wait time.Duration) error {
 			ID: v.Execution.String(), Action: sub.Action, Status: api.Requested, Attempt: 1, Labels: sub.Labels,
 		})
 	}
-	x, err := c.awaitEnd(v.Execution, wait)
+	x, err := c.await(end, wait)
 	if err != nil {
 		return err
 	}

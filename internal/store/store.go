@@ -84,6 +84,9 @@ type Executions interface {
 	// Take locks up to n claimable executions of the queues, by priority (high first) and then ticket, passing over what
 	// another transaction has locked. Payload included.
 	Take(ctx context.Context, queues []string, n int) ([]*flow.Execution, error)
+	// ExpectEmpty says that Take may be asked for queues in which there is probably nothing: a store that is a round trip
+	// away looks with the next statement that needs an answer, and Take need not look again.
+	ExpectEmpty(queues []string)
 	// Tickets draws n tickets and returns the first; each ticket is drawn once and grows.
 	Tickets(ctx context.Context, n int) (int64, error)
 	// LockKeys locks concurrency keys, in a fixed order, and tells how full each is.
@@ -122,8 +125,9 @@ type IdempotencyKey struct {
 
 // Workflows loads what orchestration needs. A workflow's rows are those of one of its attempts.
 type Workflows interface {
-	// Progress tells how far the tasks of the workflows are, each at the attempt given; tasks without any row are absent.
-	Progress(ctx context.Context, of []WorkflowAttempt) (map[flow.ID][]TaskProgress, error)
+	// LockWorkflows loads and locks workflows as Lock does, payload included, and tells how far their tasks are, each at the
+	// attempt given, whatever the workflow's own is; tasks without any row are absent.
+	LockWorkflows(ctx context.Context, of []WorkflowAttempt) ([]*flow.Execution, map[flow.ID][]TaskProgress, error)
 	// Outcomes returns what the finished children of the tasks ended with, by task, in index order.
 	Outcomes(ctx context.Context, of WorkflowAttempt, tasks []string) (map[string][]ChildOutcome, error)
 	// Open returns up to n children that have not ended, in index order; task "" means of every task.
@@ -173,6 +177,9 @@ type Sessions interface {
 	RenewSessions(ctx context.Context, ids []flow.ID, now, expires time.Time) ([]flow.ID, error)
 	// LockSession loads a session.
 	LockSession(ctx context.Context, id flow.ID) (Session, error)
+	// ExpectSession says that LockSession will be asked for a session: a store that is a round trip away fetches it with
+	// the next statement that needs an answer.
+	ExpectSession(id flow.ID)
 	// DropSession forgets a session; its executions are the caller's to recover.
 	DropSession(ctx context.Context, id flow.ID) error
 	// Expired locks up to n sessions whose lease has run out at now.

@@ -198,32 +198,23 @@ func submit(ctx context.Context, e *engine.Engine, s engine.Submission) (flow.ID
 	return out[0].Execution, nil
 }
 
-// call submits one execution and waits for its end, as the store has it.
+// call submits one execution and waits for its end.
 func call(ctx context.Context, e *engine.Engine, s engine.Submission, want string) error {
-	id, err := submit(ctx, e, s)
+	out, end, err := e.SubmitOne(ctx, s)
+	if err == nil {
+		err = out.Err
+	}
 	if err != nil {
 		return err
 	}
-	changed, stop := e.WatchEnd(id)
-	defer stop()
-	deadline := time.After(patience)
-	for {
-		x, err := e.Reader().Get(ctx, id)
-		if err != nil {
-			return err
-		}
-		if x.Stage.Terminal() {
-			return asWanted(x, want)
-		}
-		select {
-		case <-changed:
-		case <-time.After(time.Second):
-		case <-deadline:
-			return fmt.Errorf("%s is still %s after %s", id, x.Stage, patience)
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
+	defer end.Close()
+	patient, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("%s has not ended after %s", out.Execution, patience))
+	defer cancel()
+	x, err := end.Wait(patient)
+	if err != nil {
+		return errors.Join(err, context.Cause(patient))
 	}
+	return asWanted(x, want)
 }
 
 func asWanted(x *flow.Execution, want string) error {

@@ -121,6 +121,9 @@ func (t *tx) Apply(ctx context.Context, d store.Delta) error {
 		if err := representable(x); err != nil {
 			return err
 		}
+		if x.Place == flow.Ready {
+			delete(t.looked.empty, x.Queue)
+		}
 		switch {
 		case x.New:
 			w.addNew(x)

@@ -42,7 +42,6 @@ func (t *tx) LockKeys(ctx context.Context, keys []string) (map[string]store.KeyU
 	}
 	keys = unique(keys)
 	t.asked = append(t.asked, locks{keys: keys})
-	t.tickets = ticketBlock{} // a ticket drawn before the lock could stand before one that somebody drew under it
 	for {
 		fresh := t.notLocked(keys)
 		if len(fresh) > 0 {
@@ -57,6 +56,11 @@ func (t *tx) LockKeys(ctx context.Context, keys []string) (map[string]store.KeyU
 		}
 		t.add(qUse, t.args().texts(keys).int(store.WaitingCounted), func(r *rows) error {
 			use[r.text()] = store.KeyUse{Holders: int(r.int()), Waiting: int(r.int())}
+			return nil
+		})
+		// A ticket drawn before the lock could stand before one that somebody drew under it.
+		t.add(qTickets, t.args().int(1), func(r *rows) error {
+			t.tickets = blockOf(r.int())
 			return nil
 		})
 		if err := t.flush(ctx); err != nil {

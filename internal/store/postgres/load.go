@@ -142,11 +142,18 @@ func (t *tx) Lock(ctx context.Context, ids []flow.ID, p store.Payload) ([]*flow.
 	if len(ids) == 0 {
 		return nil, nil
 	}
+	return t.lock(ctx, ids, p, func() {})
+}
+
+// lock locks executions; behind puts in line what is to be read once they are locked.
+func (t *tx) lock(ctx context.Context, ids []flow.ID, p store.Payload, behind func()) ([]*flow.Execution, error) {
 	all := make([]*flow.Execution, 0, len(ids))
 	wait := t.mayWaitFor(ids)
 	q := lockQuery(wait, p)
 	t.asked = append(t.asked, locks{executions: ids})
-	if err := t.ask(ctx, q, t.args().ids(ids), t.collect(&all, p)); err != nil {
+	t.add(q, t.args().ids(ids), t.collect(&all, p))
+	behind()
+	if err := t.flush(ctx); err != nil {
 		return nil, fmt.Errorf("lock executions: %w", err)
 	}
 	if len(all) == len(ids) {

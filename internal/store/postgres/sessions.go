@@ -49,6 +49,7 @@ func (t *tx) OpenSession(ctx context.Context, s store.Session) error {
 // RenewSessions implements store.Sessions.
 func (t *tx) RenewSessions(ctx context.Context, ids []flow.ID, now, expires time.Time) ([]flow.ID, error) {
 	var renewed []flow.ID
+	clear(t.expected)
 	t.asked = append(t.asked, locks{sessions: ids})
 	a := t.args().ids(ids).int(row.Micros(now)).int(row.Micros(expires))
 	err := t.ask(ctx, qRenewSessions, a, func(r *rows) error {
@@ -78,12 +79,26 @@ func (t *tx) unlessThere(ctx context.Context, ids []flow.ID, now time.Time) erro
 	return err
 }
 
+// ExpectSession implements store.Sessions.
+func (t *tx) ExpectSession(id flow.ID) {
+	if t.expected == nil {
+		t.expected = make(map[flow.ID]*[]store.Session, 1)
+	}
+	if t.expected[id] != nil {
+		return
+	}
+	all := new([]store.Session)
+	t.expected[id] = all
+	t.asked = append(t.asked, locks{sessions: []flow.ID{id}})
+	t.add(qSession, t.args().id(id), readSession(all))
+}
+
 // LockSession implements store.Sessions. The lock is shared: many may claim for a session at once, while nobody can drop
 // or renew it.
 func (t *tx) LockSession(ctx context.Context, id flow.ID) (store.Session, error) {
-	var all []store.Session
-	t.asked = append(t.asked, locks{sessions: []flow.ID{id}})
-	err := t.ask(ctx, qSession, t.args().id(id), readSession(&all))
+	t.ExpectSession(id)
+	err := t.flush(ctx)
+	all := *t.expected[id]
 	if err == nil && len(all) == 0 {
 		err = t.unlessThere(ctx, []flow.ID{id}, time.Time{})
 	}
@@ -98,6 +113,7 @@ func (t *tx) LockSession(ctx context.Context, id flow.ID) (store.Session, error)
 
 // DropSession implements store.Sessions.
 func (t *tx) DropSession(ctx context.Context, id flow.ID) error {
+	clear(t.expected)
 	if err := t.ask(ctx, qDropSession, t.args().id(id), nil); err != nil {
 		return fmt.Errorf("drop session %s: %w", id.Text(flow.SessionPrefix), err)
 	}
@@ -115,6 +131,7 @@ func (t *tx) Expired(ctx context.Context, now time.Time, n int) ([]store.Session
 
 // ExpireEmbedded implements store.Sessions.
 func (t *tx) ExpireEmbedded(ctx context.Context, now time.Time) error {
+	clear(t.expected)
 	if err := t.ask(ctx, qExpireEmbedded, t.args().int(row.Micros(now)), nil); err != nil {
 		return fmt.Errorf("expire embedded sessions: %w", err)
 	}

@@ -35,12 +35,60 @@ var (
 	qHeads = sql(`SELECT q.queue, h.priority, h.ticket FROM unnest($1::text[]) AS q(queue) CROSS JOIN LATERAL
 		(SELECT l.priority, l.ticket FROM {s}.live l WHERE l.place = 3 AND l.queue = q.queue ORDER BY l.priority DESC, l.ticket LIMIT $2) h
 		ORDER BY h.priority DESC, h.ticket LIMIT $2`)
+
+	qFilled = sql(`SELECT q.queue FROM unnest($1::text[]) AS q(queue) CROSS JOIN LATERAL
+		(SELECT FROM {s}.live l WHERE l.place = 3 AND l.queue = q.queue LIMIT 1) l`)
 )
+
+// looked is what a transaction knows of queues in which there was probably nothing.
+type looked struct {
+	empty    map[string]bool
+	answered bool
+}
+
+// mostLooked is in how many queues a look costs less than the round trip that it may spare.
+const mostLooked = 8
+
+// ExpectEmpty implements store.Executions.
+func (t *tx) ExpectEmpty(queues []string) {
+	if len(queues) == 0 || len(queues) > mostLooked || t.s.worn.any(queues) {
+		return
+	}
+	t.looked = looked{empty: make(map[string]bool, len(queues))}
+	for _, q := range queues {
+		t.looked.empty[q] = true
+	}
+	t.add(qFilled, t.args().texts(queues), func(r *rows) error {
+		delete(t.looked.empty, r.text())
+		return nil
+	})
+}
+
+// allEmpty reports whether this transaction has found queues empty.
+func (t *tx) allEmpty(ctx context.Context, queues []string) (bool, error) {
+	if t.looked.empty == nil {
+		return false, nil
+	}
+	if !t.looked.answered {
+		if err := t.flush(ctx); err != nil {
+			return false, err
+		}
+	}
+	for _, q := range queues {
+		if !t.looked.empty[q] {
+			return false, nil
+		}
+	}
+	return true, nil
+}
 
 // Take implements store.Executions.
 func (t *tx) Take(ctx context.Context, queues []string, n int) ([]*flow.Execution, error) {
 	if len(queues) == 0 || n <= 0 {
 		return nil, t.flush(ctx)
+	}
+	if none, err := t.allEmpty(ctx, queues); none || err != nil {
+		return nil, err
 	}
 	queues = unique(queues)
 	share := map[string]int{queues[0]: n}

@@ -28,6 +28,8 @@ type tx struct {
 	nowUnread bool
 	tickets   ticketBlock
 	idem      []store.IdempotencyKey // written with the commit
+	looked    looked
+	expected  map[flow.ID]*[]store.Session // rows of sessions, as this transaction has left them
 	news      news
 }
 
@@ -52,6 +54,7 @@ var (
 	qCommit   = sql(`COMMIT`)
 	qRollback = sql(`ROLLBACK`)
 	qNow      = sql(`SELECT clock_timestamp()`)
+	qBegun    = sql(`SELECT clock_timestamp(), nextval('{s}.tickets')`) // most transactions need tickets, and no round trip for them
 	qSet      = sql(`SELECT set_config(name, value, true) FROM ` + rowsOf("name text, value text") + ` AS v`)
 )
 
@@ -83,8 +86,9 @@ func (t *tx) begin() {
 		var a args // the caller's are under way
 		t.calls = append(t.calls, call{q: qSet, params: settingArgs(&a, writing()).params})
 	}
-	t.calls = append(t.calls, call{q: qNow, read: func(r *rows) error {
+	t.calls = append(t.calls, call{q: qBegun, read: func(r *rows) error {
 		t.now = epoch.Add(time.Duration(r.int()) * time.Microsecond)
+		t.tickets = blockOf(r.int())
 		return nil
 	}})
 }
@@ -119,6 +123,7 @@ func (t *tx) flush(ctx context.Context) error {
 	}
 	_, err := t.run(t.calls)
 	t.calls, t.a.b = t.calls[:0], t.a.b[:0]
+	t.looked.answered = true
 	t.failed = translate(err)
 	return t.failed
 }
@@ -213,10 +218,19 @@ const ticketBits = 16
 // ticketBlock is what is left of the numbers drawn.
 type ticketBlock struct{ next, end int64 }
 
+// blockOf is the tickets that a number of the sequence stands for.
+func blockOf(n int64) ticketBlock { return ticketBlock{n << ticketBits, (n + 1) << ticketBits} }
+
 var qTickets = sql(`SELECT nextval('{s}.tickets') FROM generate_series(1, $1::bigint)`)
 
 // Tickets implements store.Executions.
 func (t *tx) Tickets(ctx context.Context, n int) (int64, error) {
+	if !t.begun {
+		t.begin()
+		if err := t.flush(ctx); err != nil {
+			return 0, fmt.Errorf("draw tickets: %w", err)
+		}
+	}
 	for t.tickets.next+int64(n) > t.tickets.end {
 		// Numbers of another transaction may lie between those drawn here; then they do not stand next to each other.
 		want := (int64(n) + 1<<ticketBits - 1) >> ticketBits
@@ -232,7 +246,7 @@ func (t *tx) Tickets(ctx context.Context, n int) (int64, error) {
 			return 0, fmt.Errorf("draw tickets: %w", err)
 		}
 		if last-first == want-1 {
-			t.tickets = ticketBlock{first << ticketBits, (last + 1) << ticketBits}
+			t.tickets = ticketBlock{blockOf(first).next, blockOf(last).end}
 		}
 	}
 	first := t.tickets.next

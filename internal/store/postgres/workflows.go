@@ -39,13 +39,40 @@ func (a *args) attempts(of []store.WorkflowAttempt) *args {
 	return a.columns(&t)
 }
 
-// Progress implements store.Workflows.
-func (t *tx) Progress(ctx context.Context, of []store.WorkflowAttempt) (map[flow.ID][]store.TaskProgress, error) {
-	all := make(map[flow.ID][]store.TaskProgress, len(of))
+// LockWorkflows implements store.Workflows. The rows are locked before their progress is read, in one round trip.
+func (t *tx) LockWorkflows(ctx context.Context, of []store.WorkflowAttempt) ([]*flow.Execution, map[flow.ID][]store.TaskProgress, error) {
 	if len(of) == 0 {
-		return all, nil
+		return nil, nil, nil
 	}
+	ids := make([]flow.ID, len(of))
+	for i, w := range of {
+		ids[i] = w.ID
+	}
+	progress := make(map[flow.ID][]store.TaskProgress, len(of))
 	var marks []store.Mark
+	ws, err := t.lock(ctx, ids, store.WithPayload, func() { t.addProgress(of, progress, &marks) })
+	if err != nil {
+		return nil, nil, err
+	}
+	for i := range marks {
+		m := &marks[i]
+		tasks, at := progress[m.Workflow], -1
+		for j := range tasks {
+			if tasks[j].Task == m.Task {
+				at = j
+			}
+		}
+		if at < 0 {
+			progress[m.Workflow] = append(tasks, store.TaskProgress{Task: m.Task, Mark: m})
+		} else {
+			tasks[at].Mark = m
+		}
+	}
+	return ws, progress, nil
+}
+
+// addProgress puts the questions how far workflows are in line.
+func (t *tx) addProgress(of []store.WorkflowAttempt, all map[flow.ID][]store.TaskProgress, marks *[]store.Mark) {
 	t.add(qProgress, t.args().attempts(of), func(r *rows) error {
 		id, task, ended, count := r.id(), r.text(), r.int(), int(r.int())
 		tasks := all[id]
@@ -65,24 +92,7 @@ func (t *tx) Progress(ctx context.Context, of []store.WorkflowAttempt) (map[flow
 		p.Ended[flow.Stage(ended)] += count
 		return nil
 	})
-	if err := t.ask(ctx, qMarksOf, t.args().attempts(of), readMark(&marks)); err != nil {
-		return nil, fmt.Errorf("read progress of workflows: %w", err)
-	}
-	for i := range marks {
-		m := &marks[i]
-		tasks, at := all[m.Workflow], -1
-		for j := range tasks {
-			if tasks[j].Task == m.Task {
-				at = j
-			}
-		}
-		if at < 0 {
-			all[m.Workflow] = append(tasks, store.TaskProgress{Task: m.Task, Mark: m})
-		} else {
-			tasks[at].Mark = m
-		}
-	}
-	return all, nil
+	t.add(qMarksOf, t.args().attempts(of), readMark(marks))
 }
 
 func readMark(all *[]store.Mark) func(*rows) error {

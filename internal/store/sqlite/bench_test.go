@@ -195,7 +195,7 @@ func BenchmarkProgress(b *testing.B) {
 		defer func() { b.ReportMetric((cpu(b)-before)/n, "cpu-µs/op") }()
 		for b.Loop() {
 			n++
-			got, err := t.Progress(ctx, []store.WorkflowAttempt{{ID: wf.ID, Attempt: 1}})
+			_, got, err := t.LockWorkflows(ctx, []store.WorkflowAttempt{{ID: wf.ID, Attempt: 1}})
 			if err != nil || got[wf.ID][0].Open != 10_000 {
 				b.Fatal(got, err)
 			}

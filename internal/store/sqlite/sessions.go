@@ -70,6 +70,9 @@ func (t *tx) RenewSessions(_ context.Context, ids []flow.ID, now, expires time.T
 	return renewed, nil
 }
 
+// ExpectSession implements store.Sessions. Nothing is a round trip away here.
+func (t *tx) ExpectSession(flow.ID) {}
+
 // LockSession implements store.Sessions.
 func (t *tx) LockSession(_ context.Context, id flow.ID) (store.Session, error) {
 	all, err := t.c.use(qSession).id(id).sessions()

@@ -28,26 +28,34 @@ var (
 		WHERE c.workflow = ? AND c.attempt = ? AND c.task = ? AND c.ended = 2 ORDER BY c.idx LIMIT ?`)
 )
 
-// Progress implements store.Workflows.
-func (t *tx) Progress(_ context.Context, of []store.WorkflowAttempt) (map[flow.ID][]store.TaskProgress, error) {
-	all := make(map[flow.ID][]store.TaskProgress, len(of))
+// LockWorkflows implements store.Workflows.
+func (t *tx) LockWorkflows(ctx context.Context, of []store.WorkflowAttempt) ([]*flow.Execution, map[flow.ID][]store.TaskProgress, error) {
+	ids := make([]flow.ID, len(of))
+	for i, w := range of {
+		ids[i] = w.ID
+	}
+	ws, err := t.Lock(ctx, ids, store.WithPayload)
+	if err != nil {
+		return nil, nil, err
+	}
+	progress := make(map[flow.ID][]store.TaskProgress, len(of))
 	for _, w := range of {
 		n, ok, err := t.number(w.ID)
 		if err != nil {
-			return nil, fmt.Errorf("read progress of %s: %w", w.ID, err)
+			return nil, nil, fmt.Errorf("read progress of %s: %w", w.ID, err)
 		}
 		if !ok {
 			continue
 		}
 		tasks, err := t.progress(n, w)
 		if err != nil {
-			return nil, fmt.Errorf("read progress of %s: %w", w.ID, err)
+			return nil, nil, fmt.Errorf("read progress of %s: %w", w.ID, err)
 		}
 		if len(tasks) > 0 {
-			all[w.ID] = tasks
+			progress[w.ID] = tasks
 		}
 	}
-	return all, nil
+	return ws, progress, nil
 }
 
 func (t *tx) progress(n int64, w store.WorkflowAttempt) ([]store.TaskProgress, error) {

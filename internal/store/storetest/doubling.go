@@ -76,11 +76,7 @@ func doubleFold(s *shared) {
 		took := false
 		err := decided(s.ctx(), on, func(ctx context.Context, t store.Tx) error {
 			took = false
-			locked, err := t.Lock(ctx, []flow.ID{wf}, store.WithoutPayload)
-			if err != nil {
-				return err
-			}
-			progress, err := t.Progress(ctx, []store.WorkflowAttempt{of})
+			locked, progress, err := t.LockWorkflows(ctx, []store.WorkflowAttempt{of})
 			if err != nil {
 				return err
 			}
@@ -109,9 +105,7 @@ func doubleFold(s *shared) {
 		return err
 	})
 	equal(s.bench, "steps taken", steps.Load(), int32(1))
-	got := byTask(inTx(s.bench, func(ctx context.Context, t store.Tx) (map[flow.ID][]store.TaskProgress, error) {
-		return t.Progress(ctx, []store.WorkflowAttempt{of})
-	})[wf])
+	got := byTask(s.progress(of)[wf])
 	equal(s.bench, "successors", got["second"].Created, 1)
 }
 

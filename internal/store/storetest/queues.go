@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"sync"
 	"time"
@@ -249,4 +250,55 @@ func (b *bench) finishSubmitted(id flow.ID) {
 	d := b.load(id)
 	must(b, d.Cancel(flow.Cancelled, flow.CodeCancelled, "enough", b.now))
 	b.apply(d)
+}
+
+// expected checks that what was announced is answered as if it had not been, whatever the transaction does in between.
+func expected(b *bench) {
+	one, two := b.session(flow.ID{1}), b.session(flow.ID{2})
+	lock := func(t store.Tx, ctx context.Context, id flow.ID, want store.Session, wantErr error) {
+		b.Helper()
+		s, err := t.LockSession(ctx, id)
+		if !errors.Is(err, wantErr) || wantErr == nil && !reflect.DeepEqual(s, want) {
+			b.Errorf("session %v is %+v, %v; want %+v, %v", id, s, err, want, wantErr)
+		}
+	}
+	taken := func(t store.Tx, ctx context.Context, want []flow.ID, queues ...string) {
+		b.Helper()
+		xs, err := t.Take(ctx, queues, 9)
+		must(b, err)
+		equal(b, fmt.Sprintf("taken from %v", queues), ids(xs), want)
+	}
+	late := one.ExpiresAt.Add(time.Hour)
+	b.update(func(ctx context.Context, t store.Tx) error {
+		for _, id := range []flow.ID{one.ID, two.ID, {3}, one.ID} {
+			t.ExpectSession(id)
+		}
+		lock(t, ctx, one.ID, one, nil)
+		lock(t, ctx, flow.ID{3}, store.Session{}, store.ErrNotFound)
+		_, err := t.RenewSessions(ctx, []flow.ID{one.ID}, b.now, late)
+		must(b, err)
+		must(b, t.DropSession(ctx, two.ID))
+		one.ExpiresAt = late
+		lock(t, ctx, one.ID, one, nil)
+		lock(t, ctx, two.ID, store.Session{}, store.ErrNotFound)
+		return nil
+	})
+	there := b.ready(10)
+	gpu := func(r *flow.Request) { r.Queue = "gpu" }
+	b.update(func(ctx context.Context, t store.Tx) error {
+		t.ExpectEmpty([]string{"default", "gpu"})
+		taken(t, ctx, nil, "gpu")
+		taken(t, ctx, []flow.ID{there}, "gpu", "default")
+		d := b.submit(gpu)
+		must(b, d.Schedule(20, b.now))
+		must(b, t.Apply(ctx, store.Delta{Drafts: []*flow.Draft{d}}))
+		taken(t, ctx, []flow.ID{d.ID}, "gpu")
+		return nil
+	})
+	b.update(func(ctx context.Context, t store.Tx) error {
+		t.ExpectEmpty([]string{"none"})
+		taken(t, ctx, nil, "none")
+		taken(t, ctx, []flow.ID{there}, "default")
+		return nil
+	})
 }

@@ -28,7 +28,7 @@ func Exercise(t *testing.T, open func(*testing.T) store.Store) {
 	}{
 		{"RoundTrip", roundTrip}, {"Text", text}, {"Large", large}, {"Lock", lock}, {"Apply", apply}, {"StaleWrites", staleWrites}, {"Conditions", conditions},
 		{"Rollback", rollback}, {"BadRow", badRow}, {"Clock", clock},
-		{"Tickets", tickets}, {"Take", take}, {"TakeQueues", takeQueues}, {"Keys", keys}, {"Due", due}, {"Idempotency", idempotency},
+		{"Tickets", tickets}, {"Take", take}, {"TakeQueues", takeQueues}, {"Expected", expected}, {"Keys", keys}, {"Due", due}, {"Idempotency", idempotency},
 		{"History", history}, {"Inbox", inbox}, {"Retry", retry},
 		{"Children", children}, {"ChildConflict", childConflict}, {"Marks", marks}, {"ChildPages", childPages},
 		{"Sessions", sessions}, {"Ownership", ownership}, {"Definitions", definitions}, {"Remove", remove},

@@ -34,7 +34,8 @@ func (b *bench) end(id flow.ID, as flow.Stage, o flow.Outcome) {
 func (b *bench) progress(of ...store.WorkflowAttempt) map[flow.ID][]store.TaskProgress {
 	b.Helper()
 	return inTx(b, func(ctx context.Context, t store.Tx) (map[flow.ID][]store.TaskProgress, error) {
-		return t.Progress(ctx, of)
+		_, progress, err := t.LockWorkflows(ctx, of)
+		return progress, err
 	})
 }
 

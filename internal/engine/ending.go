@@ -1,0 +1,114 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/flow"
+)
+
+// endPoll is how often whoever waits for an end looks by itself. Hints make it faster; nothing depends on them.
+const endPoll = time.Second
+
+// Ending is a wait for the end of one execution. It is used by one goroutine; Close must be called in the end.
+type Ending struct {
+	view *View
+	w    *watcher
+	// Of one that was submitted together with the wait: nothing of it was missed, and what the commit of the end leaves out
+	// of an execution is known.
+	submitted bool
+	payload   flow.Request
+	hub       *hub
+}
+
+// Ending begins to wait for an execution's end.
+func (e *Engine) Ending(id flow.ID) *Ending {
+	return &Ending{view: e.View(id), w: e.watch.add(id, true), hub: e.watch}
+}
+
+// SubmitOne is Submit for one execution whose end is waited for: where this replica ends it, Wait gives what was
+// committed, and the store is not asked. There is an Ending exactly when the submission was accepted.
+func (e *Engine) SubmitOne(ctx context.Context, s Submission) (Submitted, *Ending, error) {
+	var out Submitted
+	g := newGroup(1)
+	o := &submitOp{out: &out, group: g, key: s.IdempotencyKey}
+	if err := e.prepare(ctx, &s, o); err != nil {
+		return Submitted{Err: err}, nil, nil
+	}
+	n := e.Ending(o.id) // before it can end
+	if err := e.submit(ctx, g, o); err != nil {
+		n.Close()
+		return Submitted{}, nil, err
+	}
+	switch {
+	case out.Err != nil:
+		n.Close()
+		return out, nil, nil
+	case out.Existing:
+		n.Close()
+		return out, e.Ending(out.Execution), nil
+	}
+	n.submitted, n.payload = true, flow.Request{Input: o.request.Input, With: o.request.With}
+	return out, n, nil
+}
+
+// ID names the execution.
+func (n *Ending) ID() flow.ID { return n.view.id }
+
+// Close ends the wait.
+func (n *Ending) Close() { n.hub.remove(n.view.id, n.w) }
+
+// Wait returns the execution, as Reader's Get does, once it has ended.
+func (n *Ending) Wait(ctx context.Context) (*flow.Execution, error) {
+	tick := time.NewTicker(endPoll)
+	defer tick.Stop()
+	for look := !n.submitted; ; look = true {
+		if look {
+			if x, err := n.view.Look(ctx); err != nil || x.Stage.Terminal() {
+				return x, err
+			}
+		}
+		select {
+		case <-n.w.bell:
+			if over := n.hub.over(n.w); over != nil && n.submitted {
+				x := *over
+				x.Input, x.With = n.payload.Input, n.payload.With
+				return &x, nil
+			}
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// View keeps an image of one execution up to date without loading its payload again when nothing happened. It is used by
+// one goroutine.
+type View struct {
+	e    *Engine
+	id   flow.ID
+	last *flow.Execution
+}
+
+// View begins to look at an execution.
+func (e *Engine) View(id flow.ID) *View { return &View{e: e, id: id} }
+
+// Look returns the execution as it stands.
+func (v *View) Look(ctx context.Context) (*flow.Execution, error) {
+	if v.last != nil {
+		news, err := v.e.opts.Store.Events(ctx, v.id, v.last.NextSeq-1, 1)
+		if err != nil {
+			return nil, fmt.Errorf("execution %s: %w", v.id, err)
+		}
+		if len(news) == 0 {
+			return v.last, nil
+		}
+	}
+	x, err := v.e.opts.Store.Get(ctx, v.id)
+	if err != nil {
+		return nil, fmt.Errorf("execution %s: %w", v.id, err)
+	}
+	v.last = x
+	return x, nil
+}
