@@ -46,12 +46,16 @@ type lasting struct {
 	task.Handler
 	left []flow.AttemptID
 	err  error
+	wait time.Duration // of the look, which does not heed its time
 
 	mu      sync.Mutex
 	settled [][]flow.AttemptID
 }
 
-func (l *lasting) Outlived(context.Context) ([]flow.AttemptID, error) { return l.left, l.err }
+func (l *lasting) Outlived(context.Context) ([]flow.AttemptID, error) {
+	time.Sleep(l.wait) // of the bubble
+	return l.left, l.err
+}
 
 func (l *lasting) Settle(kept []flow.AttemptID) {
 	l.mu.Lock()
@@ -169,6 +173,33 @@ func TestResumeToEnd(t *testing.T) {
 		}
 		if d := g.ended(t, held[1].Execution); d.Stage != flow.TimedOut || time.Since(began) < 44*time.Second || time.Since(began) > 46*time.Second {
 			t.Errorf("%s after %s", d.Stage, time.Since(began))
+		}
+	})
+}
+
+// What was taken over when too little was left of the lease to begin with it is taken up all the same, to be ended: nobody
+// else would end it.
+func TestResumeTakesTooLong(t *testing.T) {
+	bubble(t, func(t *testing.T, g *ledger) {
+		session, held := before(t, g, "x")
+		saysRunning(t, g, session, held[0])
+		h := &lasting{left: []flow.AttemptID{named(held[0])}, wait: 25 * time.Second}
+		ended := make(chan error, 1)
+		h.Handler = task.Func(func(ctx context.Context, t *task.Task) (json.RawMessage, error) {
+			if !t.Resumed {
+				return nil, nil
+			}
+			<-ctx.Done()
+			ended <- context.Cause(ctx)
+			s, _ := task.Stopped(ctx)
+			return nil, s
+		})
+		n := &notebook{session: session, until: time.Now().Add(5 * time.Second)}
+		defer serve(t, g, worker.Options{Slots: 1, Memory: n, Handlers: task.Handlers{"x": h}})()
+		select {
+		case <-ended:
+		case <-time.After(30 * time.Second):
+			t.Error("what the process before has left goes on, and nobody ends it")
 		}
 	})
 }

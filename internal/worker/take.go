@@ -63,11 +63,15 @@ func (l *life) start(work []handoff.Assignment, instants *sync.WaitGroup) {
 		if !fresh {
 			continue
 		}
-		if l.over() {
+		over := l.over()
+		if over && a.resumed == nil {
 			l.forget(a) // claimed while the session was ending: recovery has it
 			continue
 		}
 		if a.resumed != nil {
+			if over {
+				a.stop(&task.Stop{Reason: "the session was lost"})
+			}
 			a.resume(order)
 		} else if order != nil {
 			a.endUnstarted(ordered(*order))
