@@ -3,7 +3,6 @@ package task_test
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/internal/blob"
 	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/task"
 )
 
 // shaky is a shelf that cannot be reached every other time, and breaks off when it is read.
@@ -91,15 +91,22 @@ func TestRefusedBlobs(t *testing.T) {
 	}
 }
 
-// Nobody goes on trying for an attempt that is being stopped.
+// Nobody goes on trying for an attempt that is being stopped, and it has not completed without its file. What has failed has
+// done so all the same.
 func TestStoppedWhileBlobsAreAway(t *testing.T) {
 	t.Parallel()
 	need(t, "bash")
-	ctx, cancel := context.WithCancelCause(t.Context())
-	away := &stopping{then: func() { cancel(errors.New("enough")) }}
-	r := evaluate(t, ctx, runtimes(t)[0], away, code(t, api.Code{Language: "bash", Source: "head -c 200000 /dev/zero > out", Collect: []string{"out"}}))
-	if len(r.result.Files) != 0 || len(r.result.Refused) != 1 || !strings.Contains(r.result.Refused[0], "enough") {
-		t.Errorf("%+v, %+v", r.err, r.result)
+	rt := runtimes(t)[0]
+	for ends, completes := range map[string]bool{"true": true, "false": false} {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		away := &stopping{then: func() { cancel(&task.Stop{Reason: "enough"}) }}
+		r := evaluate(t, ctx, rt, away, code(t, api.Code{Language: "bash", Source: "head -c 200000 /dev/zero > out; " + ends, Collect: []string{"out"}}))
+		if completes && (r.stop == nil || r.stop.Reason != "enough") {
+			t.Errorf("it was told to stop, has lost a file, and completes: %+v, %+v", r.err, r.result)
+		}
+		if !completes && (r.err == nil || len(r.result.Files) != 0 || len(r.result.Refused) != 1 || !strings.Contains(r.result.Refused[0], "enough")) {
+			t.Errorf("%+v, %+v", r.err, r.result)
+		}
 	}
 }
 

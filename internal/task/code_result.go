@@ -110,6 +110,9 @@ func (e *evaluation) collect(ctx context.Context, r *api.CodeResult, files []run
 			}
 		} else {
 			name, err := e.keep(ctx, f, len(r.Files))
+			if s, stopped := Stopped(ctx); err != nil && stopped && r.Verdict == string(runtime.OK) {
+				return s // or it would have completed without its file
+			}
 			if errors.Is(err, blob.ErrUnavailable) {
 				return fmt.Errorf("keep %s: %w", f.Path, err)
 			}
