@@ -367,3 +367,55 @@ func TestRestartedWorkerGivesUpTheRestAtOnce(t *testing.T) {
 		t.Errorf("%s in attempt %d", x.Status, x.Attempt)
 	}
 }
+
+// A worker that is told twice to stop lets go of everything and says nothing of it: what it kills on its way out was
+// nobody's wish to cancel.
+func TestWorkerStoppedTwice(t *testing.T) {
+	t.Parallel()
+	const mark, tasks = "mark-of-the-stopped", 6
+	r := newRestarting(t, "5m", environment(t), "--slots", fmt.Sprint(tasks))
+	command := start(t, r.env, "run", writeFile(t, "many.yaml", `name: many
+tasks:
+  one:
+    foreach: ${{ [1, 2, 3, 4, 5, 6] }}
+    action: code
+    with: {language: bash, args: [`+mark+`], source: "sleep 50; exit 0", limits: {wall: 60s}}
+`), "--server", r.url)
+	below := func() []api.Execution {
+		for _, x := range executions(t, r.env, "--server", r.url) {
+			if all := executions(t, r.env, "--server", r.url, "--workflow", x.ID); len(all) > 0 {
+				return all
+			}
+		}
+		return nil
+	}
+	within(t, 60*time.Second, "all run", func() bool { return aliveWith(t, mark) >= tasks })
+	for range 2 {
+		if err := r.now.Process.Signal(os.Interrupt); err != nil {
+			t.Fatal(err)
+		}
+		within(t, 20*time.Second, "it heard that", func() bool { return strings.Contains(r.now.err.String(), "pawl: stopping") })
+	}
+	if code := r.now.code(); code != exitInterrupted || aliveWith(t, mark) > 0 {
+		t.Errorf("exit code %d, and %d programs run", code, aliveWith(t, mark))
+	}
+	for _, x := range below() {
+		if x.Status != api.Running || x.Attempt != 1 {
+			t.Errorf("%s is %s in attempt %d", x.ID, x.Status, x.Attempt)
+		}
+	}
+	r.begin()
+	within(t, 20*time.Second, "the next attempts", func() bool {
+		again := 0
+		for _, x := range below() {
+			if x.Attempt == 2 {
+				again++
+			}
+		}
+		return again == tasks
+	})
+	if err := command.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = command.Wait()
+}

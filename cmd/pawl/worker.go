@@ -97,6 +97,7 @@ func (a *app) work(ctx context.Context, name string, grace time.Duration) error 
 	case err := <-over:
 		return err
 	case <-presses.pressed:
+		w.LetGo() // or what is killed now would be reported as cancelled
 		return &exit{exitInterrupted, errors.New("stopped at once; what was running is tried again elsewhere")}
 	}
 }

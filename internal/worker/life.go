@@ -39,12 +39,13 @@ type life struct {
 var (
 	errExpired = errors.New("the session could not be renewed in time")
 	errDrained = errors.New("the worker is shutting down")
+	errLetGo   = errors.New("the worker has let go of everything")
 )
 
 // newLife begins a session. began is when it was asked for: the lease cannot have begun before.
 func newLife(w *Worker, session flow.ID, began time.Time, resumed []handoff.Assignment) *life {
 	l := &life{w: w, session: session, resumed: resumed, held: map[flow.AttemptID]*attempt{}, lease: handoff.Lease, leased: make(chan struct{})}
-	l.ctx, l.end = context.WithCancelCause(context.Background())
+	l.ctx, l.end = context.WithCancelCause(w.lives)
 	l.reports.init(l)
 	l.logs.init(l)
 	l.until = began.Add(handoff.StopAfter)

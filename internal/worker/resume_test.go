@@ -254,3 +254,36 @@ func TestNothingToResume(t *testing.T) {
 		})
 	}
 }
+
+// A worker that lets go says nothing any more, whatever becomes of what runs.
+func TestLetGo(t *testing.T) {
+	bubble(t, func(t *testing.T, g *ledger) {
+		id := g.submit(flow.Request{Kind: "x"})
+		running, killed := make(chan struct{}), make(chan struct{})
+		h := task.Func(func(context.Context, *task.Task) (json.RawMessage, error) {
+			close(running)
+			<-killed
+			return nil, &task.Error{As: flow.Cancelled, Code: "killed", Message: "by the process, on its way out"}
+		})
+		w, err := worker.New(worker.Options{Handoff: g, Handlers: task.Handlers{"x": h}, Grace: time.Hour})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, drain := context.WithCancel(t.Context())
+		over := make(chan error, 1)
+		go func() { over <- w.Run(ctx) }()
+		<-running
+		drain()
+		synctest.Wait()
+		w.LetGo()
+		close(killed)
+		if err := <-over; err != nil {
+			t.Error(err)
+		}
+		g.update(func() {
+			if d := g.drafts[id]; d.Stage != flow.Running || d.Attempt != 1 || len(g.sessions) != 1 {
+				t.Errorf("%s in attempt %d; %d sessions", d.Stage, d.Attempt, len(g.sessions))
+			}
+		})
+	})
+}

@@ -48,6 +48,9 @@ type Worker struct {
 	kinds []string
 	past  *past // nil once it is settled
 
+	lives  context.Context // ends with LetGo, and every life with it
+	endAll context.CancelCauseFunc
+
 	mu    sync.Mutex
 	free  int
 	freed chan struct{} // capacity 1: a slot or room for reports has become free
@@ -81,6 +84,7 @@ func New(o Options) (*Worker, error) {
 		o.Random = rand.Float64
 	}
 	w := &Worker{Options: o, kinds: flow.OfferLabels(o.Labels), free: o.Slots, freed: make(chan struct{}, 1), past: &past{}}
+	w.lives, w.endAll = context.WithCancelCause(context.Background())
 	if o.Memory != nil {
 		w.past.session, w.past.until = o.Memory.Earlier()
 	}
@@ -98,7 +102,7 @@ func New(o Options) (*Worker, error) {
 // has returned and everything that could be reported has been.
 func (w *Worker) Run(ctx context.Context) error {
 	var pause backoff
-	for ctx.Err() == nil {
+	for ctx.Err() == nil && w.lives.Err() == nil {
 		began := time.Now()
 		id, work, err := w.open(ctx)
 		if err != nil {
@@ -109,13 +113,17 @@ func (w *Worker) Run(ctx context.Context) error {
 			continue
 		}
 		pause = backoff{}
-		if err := newLife(w, id, began, work).run(ctx); err != nil {
+		if err := newLife(w, id, began, work).run(ctx); err != nil && w.lives.Err() == nil {
 			w.Log.Warn("session lost: opening a new one", telemetry.Worker, w.Name, telemetry.Session, id.Text(flow.SessionPrefix), telemetry.Err, err)
 		}
 	}
 	w.allFree()
 	return nil
 }
+
+// LetGo ends the worker on the spot, for a process that is about to end: nothing is said to the engine any more, whatever
+// becomes of what runs, so that it is recovered. Run returns when every handler has.
+func (w *Worker) LetGo() { w.endAll(errLetGo) }
 
 // slots waits for free slots and returns how many there are; 0 once ctx has ended.
 func (w *Worker) slots(ctx context.Context, room func() bool) int {
