@@ -4,15 +4,17 @@ import (
 	"context"
 	"os"
 	"os/signal"
-	"sync/atomic"
+	"sync"
 	"syscall"
 )
 
 // interrupts are what Ctrl-C and SIGTERM do: end the context, unless somebody counts them.
 type interrupts struct {
 	pressed chan struct{}
-	counted atomic.Bool
 	cancel  context.CancelCauseFunc
+
+	mu      sync.Mutex
+	counted bool
 }
 
 type interruptsKey struct{}
@@ -43,7 +45,9 @@ func interruptible(ctx context.Context) (context.Context, func()) {
 
 // press is one interruption.
 func (i *interrupts) press() {
-	if !i.counted.Load() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if !i.counted {
 		i.cancel(&exit{code: exitInterrupted})
 		return
 	}
@@ -53,12 +57,18 @@ func (i *interrupts) press() {
 	}
 }
 
-// interruptions takes over the counting: from now on they no longer end the context that interruptible gave.
+// interruptions takes over the counting: from now on they no longer end the context that interruptible gave. One that has
+// ended it just before is the first.
 func interruptions(ctx context.Context) *interrupts {
 	i, ok := ctx.Value(interruptsKey{}).(*interrupts)
 	if !ok {
 		i = &interrupts{pressed: make(chan struct{}, 8)}
 	}
-	i.counted.Store(true)
+	i.mu.Lock()
+	i.counted = true
+	i.mu.Unlock()
+	if ok && ctx.Err() != nil {
+		i.press()
+	}
 	return i
 }
