@@ -26,7 +26,7 @@ import (
 	"github.com/pawl-run/pawl/internal/worker"
 )
 
-// Handler runs one attempt and returns its output, which must have a JSON form. It returns soon after ctx ends: then the
+// Handler runs one attempt and returns its output, which must have a JSON form of at most 16 MB. It returns soon after ctx ends: then the
 // attempt has been cancelled, has timed out, or is no longer this program's; context.Cause(ctx) says which. An error
 // fails the attempt, with the code of [Fail] or "handler_error". A panic fails the attempt and nothing else.
 type Handler func(ctx context.Context, t *Task) (any, error)
@@ -123,7 +123,7 @@ func failed(err error, out any) error {
 type Failure struct {
 	Code    string
 	Message string
-	Details any // kept with the error; nil: nothing
+	Details any // kept with the error; nil: nothing. At most 64 KB of JSON
 }
 
 func (f *Failure) Error() string { return f.Message }
@@ -171,7 +171,7 @@ func (t *Task) Logf(format string, args ...any) {
 }
 
 // Progress adds an event with the value to the execution's history, for what readers should find later: milestones, not
-// ticks. It fails once the attempt is over.
+// ticks. It fails once the attempt is over, and for more than 64 KB of JSON.
 func (t *Task) Progress(ctx context.Context, v any) error {
 	raw, err := json.Marshal(v)
 	if err != nil {

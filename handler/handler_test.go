@@ -189,6 +189,51 @@ func TestServe(t *testing.T) {
 	}
 }
 
+// What is too large to be recorded ends the attempt that gave it, once and by its own name: the worker is not lost over it.
+func TestTooLarge(t *testing.T) {
+	t.Parallel()
+	e, url := server(t, "name: large\nhandler: large\nqueue: sums\n")
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	large := strings.Repeat("\x01", 100_000)
+	go func() {
+		done <- handler.Serve(ctx, handler.Options{Server: url, Queues: []string{"sums"}, Log: slog.New(slog.DiscardHandler)}, handler.Map{
+			"large": handler.Func(func(ctx context.Context, t *handler.Task, what string) (string, error) {
+				switch what {
+				case "progress":
+					return "", t.Progress(ctx, large)
+				case "details":
+					return "", &handler.Failure{Code: "mine", Message: "no", Details: large}
+				case "code":
+					return "", &handler.Failure{Code: large, Message: "no"}
+				case "message":
+					return "", &handler.Failure{Code: "mine", Message: "no: \xff" + large}
+				}
+				return strings.Repeat("x", 17<<20), nil
+			}),
+		})
+	}()
+	defer func() {
+		stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}()
+	for what, want := range map[string]struct{ code, says string }{
+		"progress": {flow.CodeHandlerError, "600002 bytes and may have 65536"}, "details": {flow.CodeHandlerError, "mine: no"},
+		"code": {"\x01\x01", "no"}, "message": {"mine", "no: \uFFFD\x01"}, "output": {flow.CodeHandlerError, "may have 16777216"},
+	} {
+		out, err := e.Submit(t.Context(), []engine.Submission{{Action: "large", Input: json.RawMessage(`"` + what + `"`)}})
+		if err != nil || out[0].Err != nil {
+			t.Fatal(err, out)
+		}
+		x := ended(t, e, out[0].Execution)
+		if x.Stage != flow.Failed || x.Attempt != 1 || !strings.HasPrefix(x.Outcome.Error.Code, want.code) || !strings.Contains(x.Outcome.Error.Message, want.says) {
+			t.Errorf("%s: %s in attempt %d, %.100q: %.300q", what, x.Stage, x.Attempt, x.Outcome.Error.Code, x.Outcome.Error.Message)
+		}
+	}
+}
+
 func TestServeRefuses(t *testing.T) {
 	t.Parallel()
 	ping := func(context.Context, *handler.Task) (any, error) { return nil, nil }

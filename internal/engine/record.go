@@ -21,12 +21,6 @@ type reportOp struct {
 	err     error
 }
 
-// eventLimit is how many bytes of data an event may carry; the outcome has a limit of its own.
-const (
-	eventLimit   = 64 << 10
-	outcomeLimit = 16 << 20
-)
-
 // Report implements handoff.Handoff.
 func (e *Engine) Report(ctx context.Context, session flow.ID, reports []flow.Report) ([]flow.Receipt, error) {
 	if len(reports) == 0 {
@@ -142,17 +136,17 @@ func (o *reportOp) history(ctx context.Context, t *turn, d *flow.Draft) (map[int
 // poison says what makes a report unfit to be stored; "" when nothing does.
 func poison(r flow.Report) string {
 	for _, e := range r.Events {
-		if say := badJSON(e.Data, eventLimit); say != "" {
+		if say := badJSON(e.Data, flow.MostData); say != "" {
 			return fmt.Sprintf("event %d: data %s", e.Seq, say)
 		}
 		if e.Outcome == nil {
 			continue
 		}
-		if say := badJSON(e.Outcome.Output, outcomeLimit); say != "" {
+		if say := badJSON(e.Outcome.Output, flow.MostOutput); say != "" {
 			return fmt.Sprintf("event %d: output %s", e.Seq, say)
 		}
 		if x := e.Outcome.Error; x != nil {
-			if say := badJSON(x.Details, eventLimit); say != "" {
+			if say := badJSON(x.Details, flow.MostData); say != "" {
 				return fmt.Sprintf("event %d: error details %s", e.Seq, say)
 			}
 			if !utf8.ValidString(x.Message) || !utf8.ValidString(x.Code) {

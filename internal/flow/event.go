@@ -26,6 +26,12 @@ const (
 	EvProgress EventType = "progress" // said by the work itself
 )
 
+// What is recorded of an execution has bounds, in bytes of JSON: each event's data and an error's details, and an output.
+const (
+	MostData   = 64 << 10
+	MostOutput = 16 << 20
+)
+
 // Event is one entry of an execution's history. Seq starts at 1 and is dense over all attempts.
 type Event struct {
 	Seq     int64           `json:"seq"`

@@ -167,6 +167,7 @@ func (a *attempt) finish(output json.RawMessage, err error) {
 	if s := a.stopped; s != nil {
 		as, o.Error = s.As, &flow.Error{Code: s.Code, Message: s.Reason, Details: e.Details}
 	}
+	o.Error.Code, o.Error.Message = brief(o.Error.Code, mostCode), brief(o.Error.Message, mostMessage)
 	a.say(flow.EventType(as.String()), errorData(o.Error), o)
 }
 
@@ -233,7 +234,7 @@ const mostUnacked = 64
 
 // Progress implements task.Host.
 func (a *attempt) Progress(ctx context.Context, data json.RawMessage) error {
-	if err := check(data); err != nil {
+	if err := check(data, flow.MostData); err != nil {
 		return fmt.Errorf("progress: %w", err)
 	}
 	for {

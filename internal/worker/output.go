@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/pawl-run/pawl/internal/flow"
@@ -15,13 +16,16 @@ import (
 func clean(output json.RawMessage, err error) (json.RawMessage, error) {
 	e, ok := errors.AsType[*task.Error](err)
 	if ok {
-		for _, raw := range []json.RawMessage{e.Output, e.Details} {
-			if fault := check(raw); fault != nil {
+		for _, given := range []struct {
+			raw  json.RawMessage
+			most int
+		}{{e.Output, flow.MostOutput}, {e.Details, flow.MostData}} {
+			if fault := check(given.raw, given.most); fault != nil {
 				return nil, task.Errorf(flow.CodeHandlerError, "%s: %s; and what the handler gave with that cannot be recorded: %v", e.Code, e.Message, fault)
 			}
 		}
 	}
-	if fault := check(output); err == nil && fault != nil {
+	if fault := check(output, flow.MostOutput); err == nil && fault != nil {
 		return nil, task.Errorf(flow.CodeHandlerError, "the handler's output cannot be recorded: %v", fault)
 	}
 	if ok {
@@ -55,24 +59,39 @@ func storable(raw json.RawMessage) json.RawMessage {
 	return out
 }
 
-var replacement = []byte("\uFFFD")
+const replacementText = "\uFFFD"
 
-// The bounds of what a handler gives back. Deeper JSON could not be read again within an event of a report.
-const (
-	mostOutput = 32 << 20
-	mostDepth  = 1000
-)
+var replacement = []byte(replacementText)
 
-func check(raw json.RawMessage) error {
+// mostDepth bounds what a handler gives back: deeper JSON could not be read again within an event of a report.
+const mostDepth = 1000
+
+// check says why JSON of a handler cannot be recorded.
+func check(raw json.RawMessage, most int) error {
 	switch {
 	case len(raw) == 0:
 		return nil
-	case len(raw) > mostOutput:
-		return fmt.Errorf("it has %d bytes and may have %d: keep it somewhere else and give its name", len(raw), mostOutput)
+	case len(raw) > most:
+		return fmt.Errorf("it has %d bytes and may have %d: keep it somewhere else and give its name", len(raw), most)
 	case !json.Valid(raw):
 		return fmt.Errorf("it is not JSON: %.40q", raw)
 	case task.Depth(raw) > mostDepth:
 		return fmt.Errorf("it is nested deeper than %d levels", mostDepth)
 	}
 	return nil
+}
+
+// The bounds of an error's texts. They are an event's data as well, where one byte may take six.
+const (
+	mostCode    = 200
+	mostMessage = 8 << 10
+)
+
+// brief makes a text fit to be recorded.
+func brief(text string, most int) string {
+	text = strings.ToValidUTF8(text, replacementText)
+	if len(text) <= most {
+		return text
+	}
+	return fmt.Sprintf("%s… (%d bytes in all)", strings.ToValidUTF8(text[:most], ""), len(text))
 }
