@@ -20,7 +20,6 @@ type taker struct {
 	seat    *seat
 	queues  []string
 	n       int
-	hopeful bool        // its queues may have held something when its batch was gathered; the committer's
 	gone    atomic.Bool // nobody waits for it any more: without work it need not go back into the line
 	result  chan taken
 }
@@ -120,48 +119,77 @@ func (t *turn) allow(ctx context.Context, k *taker) (*allowance, error) {
 // handOver gives what this turn creates to takers that have found nothing else in its queue, before it is written: what
 // would be put into a queue only to be taken out again is written once, as its worker's.
 func (t *turn) handOver(ctx context.Context) error {
-	for _, k := range t.takers {
-		if a := t.allowed[k]; a != nil && a.looked || !slices.ContainsFunc(t.dirty, func(d *flow.Draft) bool { return k.serves(d) }) {
-			continue
-		}
-		if _, err := t.take(ctx, k); err != nil {
-			return err
+	var fresh []*flow.Draft
+	for _, d := range t.dirty {
+		if d.New && d.Place == flow.Ready {
+			fresh = append(fresh, d)
 		}
 	}
-	for _, d := range t.dirty {
-		for _, k := range t.takers {
-			a := t.allowed[k]
-			if a == nil || a.room == 0 || !k.serves(d) {
-				continue
-			}
-			if err := d.Claim(k.session, k.name, t.now); err != nil {
-				return err
-			}
-			a.room--
-			t.scheduled[d.Queue]--
-			t.claimed[k] = append(t.claimed[k], d.Execution)
-			break
+	nobody := map[string]bool{} // queues that nobody with room serves
+	for _, d := range fresh {
+		if nobody[d.Queue] {
+			continue
 		}
+		k, err := t.receiver(ctx, d.Queue)
+		if err != nil {
+			return err
+		}
+		if k == nil {
+			nobody[d.Queue] = true
+			continue
+		}
+		if err := d.Claim(k.session, k.name, t.now); err != nil {
+			return err
+		}
+		t.allowed[k].room--
+		t.scheduled[d.Queue]--
+		t.claimed[k] = append(t.claimed[k], d.Execution)
 	}
 	return nil
 }
 
-// serves reports whether a draft can be handed over to the taker.
-func (k *taker) serves(d *flow.Draft) bool {
-	return d.New && d.Place == flow.Ready && slices.Contains(k.queues, d.Queue)
+// receiver is a taker that serves a queue, has looked into what was there before, and has room; nil when there is none.
+func (t *turn) receiver(ctx context.Context, queue string) (*taker, error) {
+	for i := 0; i < len(*t.takers) || t.pull(func(q string) bool { return q == queue }); i++ {
+		k := (*t.takers)[i]
+		if !slices.Contains(k.queues, queue) {
+			continue
+		}
+		if a := t.allowed[k]; a == nil || !a.looked {
+			if _, err := t.take(ctx, k); err != nil {
+				return nil, err
+			}
+		}
+		if a := t.allowed[k]; a != nil && a.room > 0 {
+			return k, nil
+		}
+	}
+	return nil, nil
+}
+
+// pull takes one more taker out of the line, and reports whether there was one.
+func (t *turn) pull(wanted func(queue string) bool) bool {
+	if len(*t.takers) >= takersMost {
+		return false
+	}
+	k := t.e.pull(wanted)
+	if k != nil {
+		*t.takers = append(*t.takers, k)
+	}
+	return k != nil
 }
 
 // claimWaiting lets the takers for whom something may have waited take from the queues first: what this turn creates
 // comes behind it.
 func (t *turn) claimWaiting(ctx context.Context) error {
-	if !slices.ContainsFunc(t.takers, func(k *taker) bool { return k.hopeful }) {
+	if len(*t.takers) == 0 {
 		return nil
 	}
 	if err := t.flushOld(ctx); err != nil {
 		return err
 	}
-	for _, k := range t.takers {
-		if !k.hopeful || t.allDry(k.queues) {
+	for _, k := range *t.takers {
+		if t.allDry(k.queues) {
 			continue
 		}
 		if _, err := t.take(ctx, k); err != nil {
@@ -171,10 +199,12 @@ func (t *turn) claimWaiting(ctx context.Context) error {
 	return t.flushOld(ctx)
 }
 
-// claimScheduled lets the takers take what this turn has put into their queues and could not hand over at once.
+// claimScheduled lets takers take what this turn has put into their queues and could not hand over at once.
 func (t *turn) claimScheduled(ctx context.Context) error {
-	for _, k := range t.takers {
-		if !slices.ContainsFunc(k.queues, func(q string) bool { return t.scheduled[q] > 0 }) {
+	waits := func(q string) bool { return t.scheduled[q] > 0 }
+	for i := 0; i < len(*t.takers) || t.somethingWaits() && t.pull(waits); i++ {
+		k := (*t.takers)[i]
+		if !slices.ContainsFunc(k.queues, waits) {
 			continue
 		}
 		if err := t.flush(ctx); err != nil {
@@ -191,6 +221,15 @@ func (t *turn) claimScheduled(ctx context.Context) error {
 		}
 	}
 	return t.flush(ctx)
+}
+
+func (t *turn) somethingWaits() bool {
+	for _, n := range t.scheduled {
+		if n > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // take lets one taker take from its queues, and reports whether it took all that is in them.
@@ -264,6 +303,7 @@ func (e *Engine) deliver(t *turn, takers []*taker, moment uint64, err error) {
 		case len(t.claimed[k]) > 0:
 			e.counters.claimed.Add(int64(len(t.claimed[k])))
 			e.flood = len(t.claimed[k]) >= batchLimit/4
+			e.given = k
 			k.give(assignments(t.claimed[k]), nil)
 		case k.gone.Load():
 			k.give(nil, nil)

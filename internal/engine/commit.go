@@ -100,8 +100,8 @@ func (e *Engine) close() bool {
 	return len(e.pending) == 0
 }
 
-// gather takes the next batch: what is pending, and the takers for whom there may be work. While another transaction is
-// under way a little is left for the committer that runs it, and again says when it would be time all the same.
+// gather takes the next batch: what is pending, and the takers in whose queues there may be work. While another
+// transaction is under way a little is left for the committer that runs it, and again says when it would be time all the same.
 func (e *Engine) gather(ctx context.Context) (_ []op, _ []*taker, again <-chan time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -126,22 +126,18 @@ func (e *Engine) gather(ctx context.Context) (_ []op, _ []*taker, again <-chan t
 		}
 	}()
 	if ctx.Err() != nil {
+		e.stopping = true
 		return ops, nil, nil
 	}
-	// What is requested may schedule something, which can be claimed in the same commit.
-	work := slices.ContainsFunc(ops, func(o op) bool {
-		r, is := o.(*request)
-		return !is || !r.aside
-	})
-	if !work && !e.ready.news {
+	if !e.ready.news {
 		return ops, nil, nil
 	}
 	e.ready.news = false
 	var others []*taker
 	for _, t := range e.takers {
-		t.hopeful = e.ready.any(t.queues)
-		e.ready.news = e.ready.news || t.hopeful
-		if (work || t.hopeful) && len(takers) < takersMost {
+		hopeful := e.ready.any(t.queues)
+		e.ready.news = e.ready.news || hopeful
+		if hopeful && len(takers) < takersMost {
 			takers = append(takers, t)
 		} else {
 			others = append(others, t)
@@ -149,6 +145,38 @@ func (e *Engine) gather(ctx context.Context) (_ []op, _ []*taker, again <-chan t
 	}
 	e.takers = others
 	return ops, takers, nil
+}
+
+// pull takes out of the line the first taker that serves one of the queues for which wanted says so; nil when there is
+// none. It may have come while the transaction was under way: a worker that was given something by the last one is back
+// before this one knows what there is to hand over.
+func (e *Engine) pull(wanted func(queue string) bool) *taker {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.stopping {
+		return nil
+	}
+	for i, k := range e.takers {
+		if slices.ContainsFunc(k.queues, wanted) {
+			e.takers = slices.Delete(e.takers, i, i+1)
+			return k
+		}
+	}
+	return nil
+}
+
+// nextTaker is whom a transaction will probably pull: the first in the line, or whoever was given something last and is
+// on its way back; nil when there is nobody.
+func (e *Engine) nextTaker() *taker {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	switch {
+	case e.stopping:
+		return nil
+	case len(e.takers) > 0:
+		return e.takers[0]
+	}
+	return e.given
 }
 
 // commit runs one batch as one transaction. A batch that the data spoil is halved until the bad request stands alone:
@@ -160,7 +188,8 @@ func (e *Engine) commit(ctx context.Context, ops []op, takers []*taker) {
 	err := e.update(ctx, func(ctx context.Context, tx store.Tx) error {
 		moment = e.moment()
 		t = e.newTurn(tx)
-		if err := t.run(ctx, ops, takers); err != nil {
+		t.takers = &takers
+		if err := t.run(ctx, ops); err != nil {
 			return err
 		}
 		failpoint.Hit(failpoint.BeforeCommit)

@@ -71,14 +71,16 @@ type Engine struct {
 
 	childrenPerTurn int
 
-	mu      sync.Mutex
-	pending []op
-	takers  []*taker
-	busy    int       // committers with a transaction under way
-	began   time.Time // when the last of these transactions began
-	flood   bool      // the last workers that were given work took a lot of it
-	closed  error
-	signal  chan struct{} // capacity 1: something is pending
+	mu       sync.Mutex
+	pending  []op
+	takers   []*taker
+	given    *taker    // who was given something last
+	busy     int       // committers with a transaction under way
+	began    time.Time // when the last of these transactions began
+	flood    bool      // the last workers that were given work took a lot of it
+	closed   error
+	stopping bool          // nobody is given work any more
+	signal   chan struct{} // capacity 1: something is pending
 
 	ready   readiness
 	heard   atomic.Bool    // notifications of other replicas arrive

@@ -36,7 +36,7 @@ type turn struct {
 	again []flow.ID                           // workflows that go on in the next transaction
 
 	nextTicket, lastTicket int64
-	takers                 []*taker // who waits for work
+	takers                 *[]*taker // who waits for work and was taken out of the line for this transaction
 	allowed                map[*taker]*allowance
 	scheduled              map[string]int   // how much came into each queue and is not handed over
 	writing                map[flow.ID]bool // scratch of flush
@@ -72,12 +72,11 @@ func (e *Engine) newTurn(tx store.Tx) *turn {
 }
 
 // run takes a batch from its requests to everything that follows from them.
-func (t *turn) run(ctx context.Context, ops []op, takers []*taker) error {
-	t.takers = takers
+func (t *turn) run(ctx context.Context, ops []op) error {
 	for _, o := range ops {
 		o.want(t)
 	}
-	t.expectTaker()
+	t.expectTaker(ops)
 	if err := t.loadWanted(ctx); err != nil {
 		return err
 	}
@@ -95,18 +94,25 @@ func (t *turn) run(ctx context.Context, ops []op, takers []*taker) error {
 	return t.claimScheduled(ctx)
 }
 
-// expectTaker tells the store of the taker that is most likely to be given something.
-func (t *turn) expectTaker() {
-	for _, k := range t.takers {
-		if k.hopeful {
-			t.tx.ExpectSession(k.session)
-			return
-		}
+// expectTaker tells the store of the taker that will probably be given something.
+func (t *turn) expectTaker(ops []op) {
+	if len(*t.takers) > 0 {
+		t.tx.ExpectSession((*t.takers)[0].session)
+		return
 	}
-	if len(t.takers) > 0 {
-		t.tx.ExpectSession(t.takers[0].session)
-		t.tx.ExpectEmpty(t.takers[0].queues)
+	if !slices.ContainsFunc(ops, mayHandOver) {
+		return
 	}
+	if k := t.e.nextTaker(); k != nil {
+		t.tx.ExpectSession(k.session)
+		t.tx.ExpectEmpty(k.queues)
+	}
+}
+
+// mayHandOver reports whether a request may create something that a worker can be given.
+func mayHandOver(o op) bool {
+	r, is := o.(*request)
+	return !is || !r.aside
 }
 
 // settle writes what is decided and follows it up until nothing follows any more: freed keys admit whoever waits, and

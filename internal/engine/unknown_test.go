@@ -14,18 +14,33 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// mute is a store whose next commit is not answered.
+// mute is a store whose next commit that changes an execution is not answered.
 type mute struct {
 	store.Store
 	on atomic.Bool
 }
 
 func (m *mute) Update(ctx context.Context, decide func(context.Context, store.Tx) error) error {
-	err := m.Store.Update(ctx, decide)
-	if err == nil && m.on.Swap(false) {
+	var tx *changing
+	err := m.Store.Update(ctx, func(ctx context.Context, t store.Tx) error {
+		tx = &changing{Tx: t}
+		return decide(ctx, tx)
+	})
+	if err == nil && tx.drafts && m.on.Swap(false) {
 		return fmt.Errorf("commit: %w", store.ErrUnknown)
 	}
 	return err
+}
+
+// changing notes whether a transaction changes executions: sweeps that find nothing do not.
+type changing struct {
+	store.Tx
+	drafts bool
+}
+
+func (c *changing) Apply(ctx context.Context, d store.Delta) error {
+	c.drafts = c.drafts || len(d.Drafts) > 0
+	return c.Tx.Apply(ctx, d)
 }
 
 // What a commit has written whose answer never came is found by those who wait for it, also when no other replica looks.
