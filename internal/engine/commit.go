@@ -81,7 +81,7 @@ func (e *Engine) commitLoop(ctx context.Context) {
 
 const (
 	// besideFrom is how many requests are worth a transaction beside another: fewer are cheaper in the next one.
-	besideFrom = 64
+	besideFrom = 128
 	// takersMost is how many takers one transaction looks after: what the first find empty, the others need not look into.
 	takersMost = 100
 	// besideAfter is how long fewer wait for a transaction that takes its time.

@@ -82,33 +82,39 @@ func (t *tx) unlessThere(ctx context.Context, ids []flow.ID, now time.Time) erro
 // ExpectSession implements store.Sessions.
 func (t *tx) ExpectSession(id flow.ID) {
 	if t.expected == nil {
-		t.expected = make(map[flow.ID]*[]store.Session, 1)
+		t.expected = make(map[flow.ID]*expected, 1)
 	}
 	if t.expected[id] != nil {
 		return
 	}
-	all := new([]store.Session)
-	t.expected[id] = all
+	x := &expected{trip: t.trips}
+	t.expected[id] = x
 	t.asked = append(t.asked, locks{sessions: []flow.ID{id}})
-	t.add(qSession, t.args().id(id), readSession(all))
+	t.add(qSession, t.args().id(id), readSession(&x.found))
+}
+
+// expected is a session's row, once the round trip that was the next one when it was asked for is over.
+type expected struct {
+	trip  int
+	found []store.Session // at most one
 }
 
 // LockSession implements store.Sessions. The lock is shared: many may claim for a session at once, while nobody can drop
 // or renew it.
 func (t *tx) LockSession(ctx context.Context, id flow.ID) (store.Session, error) {
 	t.ExpectSession(id)
-	err := t.flush(ctx)
-	all := *t.expected[id]
-	if err == nil && len(all) == 0 {
+	x := t.expected[id]
+	err := t.since(ctx, x.trip)
+	if err == nil && len(x.found) == 0 {
 		err = t.unlessThere(ctx, []flow.ID{id}, time.Time{})
 	}
 	if err != nil {
 		return store.Session{}, fmt.Errorf("lock session %s: %w", id.Text(flow.SessionPrefix), err)
 	}
-	if len(all) == 0 {
+	if len(x.found) == 0 {
 		return store.Session{}, fmt.Errorf("session %s: %w", id.Text(flow.SessionPrefix), store.ErrNotFound)
 	}
-	return all[0], nil
+	return x.found[0], nil
 }
 
 // DropSession implements store.Sessions.

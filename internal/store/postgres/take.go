@@ -42,8 +42,8 @@ var (
 
 // looked is what a transaction knows of queues in which there was probably nothing.
 type looked struct {
-	empty    map[string]bool
-	answered bool
+	empty map[string]bool
+	trip  int // as in expected
 }
 
 // mostLooked is in how many queues a look costs less than the round trip that it may spare.
@@ -54,7 +54,7 @@ func (t *tx) ExpectEmpty(queues []string) {
 	if len(queues) == 0 || len(queues) > mostLooked || t.s.worn.any(queues) {
 		return
 	}
-	t.looked = looked{empty: make(map[string]bool, len(queues))}
+	t.looked = looked{empty: make(map[string]bool, len(queues)), trip: t.trips}
 	for _, q := range queues {
 		t.looked.empty[q] = true
 	}
@@ -69,10 +69,8 @@ func (t *tx) allEmpty(ctx context.Context, queues []string) (bool, error) {
 	if t.looked.empty == nil {
 		return false, nil
 	}
-	if !t.looked.answered {
-		if err := t.flush(ctx); err != nil {
-			return false, err
-		}
+	if err := t.since(ctx, t.looked.trip); err != nil {
+		return false, err
 	}
 	for _, q := range queues {
 		if !t.looked.empty[q] {

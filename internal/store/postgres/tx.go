@@ -28,8 +28,9 @@ type tx struct {
 	nowUnread bool
 	tickets   ticketBlock
 	idem      []store.IdempotencyKey // written with the commit
+	trips     int                    // round trips so far
 	looked    looked
-	expected  map[flow.ID]*[]store.Session // rows of sessions, as this transaction has left them
+	expected  map[flow.ID]*expected // rows of sessions, as this transaction has left them
 	news      news
 }
 
@@ -123,9 +124,17 @@ func (t *tx) flush(ctx context.Context) error {
 	}
 	_, err := t.run(t.calls)
 	t.calls, t.a.b = t.calls[:0], t.a.b[:0]
-	t.looked.answered = true
+	t.trips++
 	t.failed = translate(err)
 	return t.failed
+}
+
+// since makes sure that the round trip is over that was the next one at a moment.
+func (t *tx) since(ctx context.Context, trip int) error {
+	if t.trips > trip {
+		return t.failed
+	}
+	return t.flush(ctx)
 }
 
 // run is not interrupted by whoever asked for the transaction: only the connection's silence ends it.
