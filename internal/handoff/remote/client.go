@@ -195,7 +195,7 @@ func (c *Client) introduce(req *http.Request, secret string) {
 
 // post makes one call. Its error is ErrSessionLost, ErrNotHeld, ErrUnavailable or ctx's own.
 func (c *Client) post(ctx context.Context, name, secret string, in, out any) error {
-	body, err := json.Marshal(in)
+	body, err := encode(in)
 	if err != nil {
 		return fmt.Errorf("%w: write the call: %w", handoff.ErrUnavailable, err)
 	}
@@ -215,7 +215,7 @@ func (c *Client) post(ctx context.Context, name, secret string, in, out any) err
 		return fmt.Errorf("%w: %w", handoff.ErrUnavailable, err)
 	}
 	defer res.Body.Close()
-	raw, err := io.ReadAll(io.LimitReader(res.Body, mostBody))
+	raw, err := io.ReadAll(io.LimitReader(res.Body, mostAnswer))
 	if err != nil {
 		if ctx.Err() != nil {
 			return ctx.Err()

@@ -4,6 +4,8 @@
 package remote
 
 import (
+	"bytes"
+	"encoding/json"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/flow"
@@ -38,7 +40,20 @@ const (
 	blobStall = time.Minute
 	// mostBody bounds a request: a report of the largest outputs and a call of the most log bytes stay below it.
 	mostBody = 64 << 20
+	// mostAnswer bounds an answer: one to a worker that resumes holds the inputs of all that it goes on with.
+	mostAnswer = 1 << 30
+	// mostWork is about how many bytes of inputs the answer to a Take holds: the rest of what was claimed comes with the next.
+	mostWork = 16 << 20
 )
+
+// encode writes JSON as it is: what stands for "<" and its like in a page would make an input or output six times as long.
+func encode(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	err := e.Encode(v)
+	return b.Bytes(), err
+}
 
 type opened struct {
 	Session string `json:"session"`

@@ -3,6 +3,7 @@ package remote_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -232,6 +233,69 @@ func TestWorkSurvivesABrokenCall(t *testing.T) {
 	defer cancel()
 	if work, err := c.Take(ctx, id, 1); err != nil || len(work) != 1 || work[0].Execution != q.work.Execution {
 		t.Fatalf("%+v, %v", work, err)
+	}
+}
+
+// heavy hands out much at once, and says what it gets back.
+type heavy struct {
+	queue
+	left []handoff.Assignment
+	got  []flow.Report
+}
+
+func (h *heavy) Take(context.Context, flow.ID, int) ([]handoff.Assignment, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	work := h.left
+	h.left = nil
+	return work, nil
+}
+
+func (h *heavy) Report(_ context.Context, _ flow.ID, reports []flow.Report) ([]flow.Receipt, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.got = reports
+	return make([]flow.Receipt, len(reports)), nil
+}
+
+func (h *heavy) Resume(context.Context, handoff.Session, flow.ID, []flow.AttemptID) (flow.ID, []handoff.Assignment, error) {
+	return flow.ID{8}, h.left, nil
+}
+
+// However much work there is for the slots of a worker, it arrives: in parts, and the largest inputs as well. So does what
+// the worker says of it.
+func TestHeavyWork(t *testing.T) {
+	t.Parallel()
+	const all = 2
+	h := &heavy{}
+	large := json.RawMessage(`"` + strings.Repeat("<", 11<<20) + `"`) // six times as much where that is escaped
+	for i := range all {
+		h.left = append(h.left, handoff.Assignment{Execution: flow.ID{byte(i)}, Attempt: 1, Payload: large})
+	}
+	c, _ := dial(t, remote.Handler(h, nil))
+	id, err := c.Open(t.Context(), session)
+	if err != nil {
+		t.Fatal(err)
+	}
+	next, work, err := c.Resume(t.Context(), session, id, nil)
+	if err != nil || len(work) != all {
+		t.Fatalf("resumed %d, %v", len(work), err)
+	}
+	for taken := 0; taken < all; {
+		work, err := c.Take(t.Context(), next, all)
+		if err != nil || len(work) == all {
+			t.Fatalf("%d of %d at once, %v", len(work), all, err)
+		}
+		for _, a := range work {
+			if a.Execution != (flow.ID{byte(taken)}) || !bytes.Equal(a.Payload, large) {
+				t.Errorf("%d: %s with %d bytes", taken, a.Execution, len(a.Payload))
+			}
+			taken++
+		}
+	}
+	report := flow.Report{Events: []flow.Event{{Outcome: &flow.Outcome{Output: large}}}}
+	if _, err := c.Report(t.Context(), next, []flow.Report{report}); err != nil || !bytes.Equal(h.got[0].Events[0].Outcome.Output, large) {
+		t.Errorf("reported: %v", err)
 	}
 }
 

@@ -267,7 +267,7 @@ func refuse(w http.ResponseWriter, status int, say string) {
 }
 
 func write(w http.ResponseWriter, status int, body any) error {
-	b, err := json.Marshal(body)
+	b, err := encode(body)
 	if err != nil {
 		status, b = http.StatusInternalServerError, []byte(`{"error":"the answer has no JSON form"}`)
 	}

@@ -16,10 +16,10 @@ import (
 // seat is where a session waits for work. A connection may break while a call waits, and the server notices only later:
 // what was claimed meanwhile is kept for the session's next call instead of being lost until it is recovered.
 type seat struct {
-	turn  chan struct{} // capacity 1: full while a call takes
-	kept  []handoff.Assignment
-	since time.Time // before kept was claimed
-	asked time.Time // when it was last looked for; the server's
+	turn  chan struct{}        // capacity 1: full while a call takes
+	kept  []handoff.Assignment // and what did not fit into an answer
+	since time.Time            // before kept was claimed
+	asked time.Time            // when it was last looked for; the server's
 
 	mu     sync.Mutex
 	latest context.CancelFunc // ends the call before
@@ -51,6 +51,17 @@ func (t *seat) collect(most time.Duration) []handoff.Assignment {
 		return nil
 	}
 	return work
+}
+
+// portion is how much of the work goes into one answer.
+func portion(work []handoff.Assignment) int {
+	size := 0
+	for i := range work {
+		if size += len(work[i].Payload); i > 0 && size > mostWork {
+			return i
+		}
+	}
+	return len(work)
 }
 
 // lease is how long attempts are waited for.
@@ -116,7 +127,11 @@ func (s *server) take(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	if ctx.Err() == context.Canceled || write(w, http.StatusOK, answer{Work: work}) != nil {
-		t.kept = work
+	part := portion(work)
+	if ctx.Err() == context.Canceled || write(w, http.StatusOK, answer{Work: work[:part]}) != nil {
+		part = 0
+	}
+	if part < len(work) {
+		t.kept = work[part:]
 	}
 }
