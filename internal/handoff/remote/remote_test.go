@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -239,13 +240,15 @@ func TestWorkSurvivesABrokenCall(t *testing.T) {
 // heavy hands out much at once, and says what it gets back.
 type heavy struct {
 	queue
-	left []handoff.Assignment
-	got  []flow.Report
+	left  []handoff.Assignment
+	asked []int // how much was asked for
+	got   []flow.Report
 }
 
-func (h *heavy) Take(context.Context, flow.ID, int) ([]handoff.Assignment, error) {
+func (h *heavy) Take(_ context.Context, _ flow.ID, n int) ([]handoff.Assignment, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	h.asked = append(h.asked, n)
 	work := h.left
 	h.left = nil
 	return work, nil
@@ -292,6 +295,15 @@ func TestHeavyWork(t *testing.T) {
 			}
 			taken++
 		}
+	}
+	for range 2 {
+		h.left = []handoff.Assignment{{Execution: flow.ID{1}, Attempt: 1}}
+		if _, err := c.Take(t.Context(), next, all); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !slices.Equal(h.asked, []int{all, 1, all}) { // what is claimed only to wait may be taken back
+		t.Errorf("asked for %v", h.asked)
 	}
 	report := flow.Report{Events: []flow.Event{{Outcome: &flow.Outcome{Output: large}}}}
 	if _, err := c.Report(t.Context(), next, []flow.Report{report}); err != nil || !bytes.Equal(h.got[0].Events[0].Outcome.Output, large) {

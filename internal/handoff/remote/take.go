@@ -19,6 +19,7 @@ type seat struct {
 	turn  chan struct{}        // capacity 1: full while a call takes
 	kept  []handoff.Assignment // and what did not fit into an answer
 	since time.Time            // before kept was claimed
+	each  int                  // bytes of input that what was claimed last had on average
 	asked time.Time            // when it was last looked for; the server's
 
 	mu     sync.Mutex
@@ -62,6 +63,15 @@ func portion(work []handoff.Assignment) int {
 		}
 	}
 	return len(work)
+}
+
+// weight is how many bytes the inputs of work have.
+func weight(work []handoff.Assignment) int {
+	n := 0
+	for i := range work {
+		n += len(work[i].Payload)
+	}
+	return n
 }
 
 // lease is how long attempts are waited for.
@@ -116,7 +126,10 @@ func (s *server) take(w http.ResponseWriter, r *http.Request) {
 	work, err := t.collect(s.lease()/2), error(nil)
 	if len(work) == 0 {
 		t.since = time.Now()
-		work, err = s.handoff.Take(ctx, id, min(in.N, mostTaken))
+		work, err = s.handoff.Take(ctx, id, min(in.N, mostTaken, max(1, mostWork/max(1, t.each))))
+		if len(work) > 0 {
+			t.each = weight(work) / len(work)
+		}
 	}
 	if len(work) == 0 {
 		if err = nothingYet(ctx, err); err != nil {
