@@ -126,7 +126,7 @@ func (t *tx) Apply(ctx context.Context, d store.Delta) error {
 		}
 		switch {
 		case x.New:
-			w.addNew(x)
+			t.addNew(x)
 		case x.Changed():
 			if t.addChange(x) {
 				spill = append(spill, x.ID)
@@ -217,8 +217,8 @@ func (w *writes) begin() {
 }
 
 // addNew adds a new execution: its row, and what hangs on it.
-func (w *writes) addNew(x *flow.Draft) {
-	created := row.Micros(x.CreatedAt)
+func (t *tx) addNew(x *flow.Draft) {
+	w, created := &t.w, row.Micros(x.CreatedAt)
 	input, with := []byte(x.Input), []byte(x.With)
 	apart := len(input)+len(with) > apartFrom
 	if apart {
@@ -268,7 +268,9 @@ func (w *writes) addNew(x *flow.Draft) {
 		c[16].text(x.Action)
 		c[17].encode(false, request)
 		c[18].encode(false, func(b []byte) []byte { return row.AppendState(b, &x.State, created, false) })
+		at := len(c[19].b)
 		c[19].encode(false, history)
+		t.runs[x.ID] = run{len(c[19].b) - at - 4}
 		c[20].bytes(input)
 		c[21].bytes(with)
 	}
