@@ -47,7 +47,7 @@ func (t *turn) advance(ctx context.Context) error {
 func (t *turn) loadWorkflows(ctx context.Context, ids []flow.ID) (map[flow.ID][]store.TaskProgress, error) {
 	var of []store.WorkflowAttempt
 	for _, id := range ids {
-		if d := t.drafts[id]; d == nil || d.Input == nil || !t.fresh[id] {
+		if d := t.drafts[id]; d == nil || !t.fresh[id] || d.Input == nil && !d.New {
 			of = append(of, store.WorkflowAttempt{ID: id, Attempt: t.attemptToLoad(id)})
 		}
 		delete(t.fresh, id)

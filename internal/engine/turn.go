@@ -122,7 +122,8 @@ func (t *turn) settle(ctx context.Context) error {
 		if err := t.handOver(ctx); err != nil {
 			return err
 		}
-		if err := t.flush(ctx); err != nil {
+		// A new workflow is written once, with its first step. One that holds a key must be there to be counted.
+		if err := t.flushBut(ctx, func(d *flow.Draft) bool { return d.New && d.Key == "" && t.fresh[d.ID] }); err != nil {
 			return err
 		}
 		again, err := t.admitLines(ctx)
@@ -253,19 +254,23 @@ func (t *turn) flush(ctx context.Context) error {
 
 // flushOld is flush, but for what is new: it stays to be written by the next flush.
 func (t *turn) flushOld(ctx context.Context) error {
-	isNew := func(d *flow.Draft) bool { return d.New }
-	if !slices.ContainsFunc(t.dirty, isNew) {
+	return t.flushBut(ctx, func(d *flow.Draft) bool { return d.New })
+}
+
+// flushBut is flush, but for some of what is new.
+func (t *turn) flushBut(ctx context.Context, stays func(*flow.Draft) bool) error {
+	if !slices.ContainsFunc(t.dirty, stays) {
 		return t.flush(ctx)
 	}
-	var fresh []*flow.Draft
+	var later []*flow.Draft
 	for _, d := range t.dirty {
-		if d.New {
-			fresh = append(fresh, d)
+		if stays(d) {
+			later = append(later, d)
 		}
 	}
-	changed := t.changes(slices.DeleteFunc(t.dirty, isNew))
-	t.dirty = fresh
-	keys := t.newIdem // they name what is not written yet
+	changed := t.changes(slices.DeleteFunc(t.dirty, stays))
+	t.dirty = later
+	keys := t.newIdem // they may name what is not written yet
 	t.newIdem = nil
 	err := t.write(ctx, changed)
 	t.newIdem = keys
