@@ -76,6 +76,7 @@ type options struct {
 	queued     int
 	finished   int
 	idle       time.Duration
+	pace       int
 	output     string
 	profile    string
 }
@@ -109,6 +110,7 @@ func parse(args []string) (options, error) {
 	f.IntVar(&o.queued, "queued", 1_000_000, "how much is queued in the workload claim")
 	f.IntVar(&o.finished, "finished", 5_000_000, "how much has ended before in the workload finished")
 	f.DurationVar(&o.idle, "idle", 0, "finished: also measure with a transaction idle elsewhere for so long")
+	f.IntVar(&o.pace, "pace", 0, "finished: executions per second that are worked off while the transaction is idle; 0: as many as can be")
 	f.StringVar(&o.output, "o", "markdown", "markdown or json")
 	f.StringVar(&o.profile, "profile", "", "a directory for CPU profiles of the measured processes")
 	if err := f.Parse(args); err != nil {

@@ -91,8 +91,12 @@ func (o *options) group(name string) (group, bool) {
 			{name: "noop, nothing ended before", Workload: empty, metrics: bulk},
 			{name: fmt.Sprintf("noop, %s ended before", thousands(w.Load)), Workload: w, metrics: bulk},
 		}
-		if idle.Idle = o.idle; o.idle > 0 {
-			rows = append(rows, row{name: "the same, a transaction idle for " + o.idle.String(), Workload: idle, metrics: bulk})
+		if idle.Idle, idle.Pace = o.idle, o.pace; o.idle > 0 {
+			meanwhile := "as much as can be"
+			if o.pace > 0 {
+				meanwhile = thousands(o.pace) + " a second"
+			}
+			rows = append(rows, row{name: fmt.Sprintf("the same, a transaction idle for %s, meanwhile %s", o.idle, meanwhile), Workload: idle, metrics: bulk})
 		}
 		return group{name: name, peers: pawl, once: true, rows: rows}, true
 	}

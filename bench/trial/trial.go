@@ -30,6 +30,7 @@ type Workload struct {
 	Servers int           // how many servers share the database
 	Slots   int           // how many executions Pawl's workers run at once
 	Idle    time.Duration // how long a transaction has been idle elsewhere when the work begins
+	Pace    int           // executions per second that are worked off meanwhile; 0: as many as can be
 }
 
 // The workloads that a peer may be given.

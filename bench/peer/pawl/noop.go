@@ -259,6 +259,10 @@ func (p *peer) finished(ctx context.Context, w trial.Workload) (trial.Result, er
 		release, err := trial.HoldSnapshot(ctx, p.dsn, w.Idle)
 		held <- hold{release, err}
 	}()
+	pause := time.Second
+	if w.Pace > 0 {
+		pause = time.Duration(w.Count) * time.Second / time.Duration(w.Pace)
+	}
 	for {
 		if _, err := p.noop(ctx, w); err != nil {
 			return nil, err
@@ -270,7 +274,7 @@ func (p *peer) finished(ctx context.Context, w trial.Workload) (trial.Result, er
 			}
 			defer h.release()
 			return p.repeated(ctx, w)
-		case <-time.After(time.Second):
+		case <-time.After(pause):
 		}
 	}
 }
