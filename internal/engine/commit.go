@@ -165,18 +165,19 @@ func (e *Engine) pull(wanted func(queue string) bool) *taker {
 	return nil
 }
 
-// nextTaker is whom a transaction will probably pull: the first in the line, or whoever was given something last and is
-// on its way back; nil when there is nobody.
-func (e *Engine) nextTaker() *taker {
+// nextTaker is whom a transaction will probably pull, and where that looks: the first in the line, or whoever was given
+// something last and is on its way back; no queues when there is nobody.
+func (e *Engine) nextTaker() (session flow.ID, queues []string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	switch {
 	case e.stopping:
-		return nil
 	case len(e.takers) > 0:
-		return e.takers[0]
+		return e.takers[0].session, e.takers[0].queues // replaced, under mu, when a lane comes into use
+	case e.given != nil:
+		return e.given.session, e.given.queues
 	}
-	return e.given
+	return flow.ID{}, nil
 }
 
 // commit runs one batch as one transaction. A batch that the data spoil is halved until the bad request stands alone:

@@ -1,7 +1,10 @@
 package engine
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"runtime"
 	"strings"
 	"testing"
@@ -115,6 +118,36 @@ func TestFirstOfALane(t *testing.T) {
 			t.Errorf("%+v", x)
 		}
 	}
+}
+
+// Lanes come into use while transactions look at who waits. The race detector judges.
+func TestLanesBesideTransactions(t *testing.T) {
+	r := newRig(t)
+	h := r.workerWith("boat")
+	ctx, stop := context.WithCancel(r.ctx)
+	gone := make(chan struct{})
+	go func() {
+		defer close(gone)
+		if _, err := r.e.Take(ctx, h.session, 1); !errors.Is(err, context.Canceled) {
+			t.Errorf("take: %v", err)
+		}
+	}()
+	awaitTakers(t, r.e, 1)
+	used := make(chan struct{})
+	go func() {
+		defer close(used)
+		for i := range 100 {
+			r.e.useLane(flow.AddNeeds(DefaultQueue, fmt.Sprintf("boat%d", i)))
+		}
+	}()
+	for range 100 {
+		if err := r.e.ask(r.ctx, nil, func(context.Context, *turn) error { return nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	<-used
+	stop()
+	<-gone
 }
 
 // A lane that another server has filled is found by this one's workers.

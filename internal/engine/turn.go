@@ -103,9 +103,9 @@ func (t *turn) expectTaker(ops []op) {
 	if !slices.ContainsFunc(ops, mayHandOver) {
 		return
 	}
-	if k := t.e.nextTaker(); k != nil {
-		t.tx.ExpectSession(k.session)
-		t.tx.ExpectEmpty(k.queues)
+	if session, queues := t.e.nextTaker(); len(queues) > 0 {
+		t.tx.ExpectSession(session)
+		t.tx.ExpectEmpty(queues)
 	}
 }
 
