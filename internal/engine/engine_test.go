@@ -690,6 +690,76 @@ outputs: {y: "${{ tasks.two.output.y }}", bad: "${{ tasks.bad.error.code }}"}
 	}
 }
 
+// The first step of a new workflow is handed to a worker that waits already, marks and all.
+func TestFirstStepForAWaitingWorker(t *testing.T) {
+	r := newRig(t)
+	r.define(`
+name: w
+tasks:
+  each: {foreach: "${{ [1, 2, 3] }}", action: noop, with: {v: "${{ item }}"}}
+  never: {if: "${{ false }}", action: noop}
+`)
+	h := r.worker()
+	taken := make(chan []handoff.Assignment, 1)
+	go func() { taken <- h.take(10) }()
+	awaitTakers(t, r.e, 1)
+	r.settled()
+	id := r.submit(Submission{Action: "w", IdempotencyKey: "once"})
+	work := <-taken
+	if len(work) != 3 {
+		t.Errorf("%d of 3 tasks were handed over", len(work))
+	}
+	for _, a := range work {
+		h.complete(a, "1")
+	}
+	if x := r.ended(id); x.Stage != flow.Completed {
+		t.Errorf("%s %+v", x.Stage, x.Outcome)
+	}
+	r.history(id)
+}
+
+// A task that is over as soon as it is made makes its workflow look again in the same transaction, in which sub-workflows
+// have just been made: it must see them.
+func TestSubWorkflowsBesideARefusedTask(t *testing.T) {
+	r := newRig(t)
+	r.define(`
+name: child
+input: {type: object, required: [x], properties: {x: {type: integer}}}
+tasks:
+  a: {action: noop, with: {v: "${{ input.x + 1 }}"}}
+outputs: {y: "${{ tasks.a.output.v }}"}
+---
+name: goes-on
+input: {type: object, properties: {items: {type: array}}}
+tasks:
+  each: {foreach: "${{ input.items }}", action: child, with: {x: "${{ item }}"}, concurrency: 2, continue_on_error: true}
+outputs: {n: "${{ size(tasks.each.output) }}"}
+---
+name: gives-up
+tasks:
+  bad: {action: child, with: {x: no}}
+  good: {action: child, with: {x: 1}}
+`)
+	r.worker().serve(echo)
+	x := r.ended(r.submit(Submission{Action: "goes-on", Input: json.RawMessage(`{"items":[1,"no",3,"no",5]}`)}))
+	if x.Stage != flow.Completed || string(x.Outcome.Output) != `{"n":5}` {
+		t.Errorf("%s %s %+v", x.Stage, x.Outcome.Output, x.Outcome.Error)
+	}
+	x = r.ended(r.submit(Submission{Action: "gives-up"}))
+	children, err := r.store.Children(r.ctx, store.WorkflowAttempt{ID: x.ID, Attempt: 1}, "", -1, 100)
+	if x.Stage != flow.Failed || err != nil || len(children) != 2 {
+		t.Errorf("%s %+v %v", x.Stage, children, err)
+	}
+	for _, c := range children {
+		if !c.Stage.Terminal() {
+			t.Errorf("the workflow has ended and its task %s is %s", c.Task, c.Stage)
+		}
+	}
+	if n := r.e.Stats().Conflicts; n > 0 {
+		t.Errorf("%d conflicts when nobody else writes", n)
+	}
+}
+
 func TestWorkflowRetryStartsAnew(t *testing.T) {
 	r := newRig(t)
 	r.define(`

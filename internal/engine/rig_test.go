@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"runtime"
 	"sync"
 	"testing"
 	"time"
@@ -169,6 +170,25 @@ func (h *hand) take(n int) []handoff.Assignment {
 		h.Fatalf("take: %v", err)
 	}
 	return work
+}
+
+// settled waits until nobody who waits for work hopes for any.
+func (r *rig) settled() {
+	r.Helper()
+	for deadline := time.Now().Add(10 * time.Second); ; runtime.Gosched() {
+		r.e.mu.Lock()
+		hopeful := len(r.e.takers) == 0
+		for _, k := range r.e.takers {
+			hopeful = hopeful || r.e.ready.any(k.queues)
+		}
+		r.e.mu.Unlock()
+		if !hopeful {
+			return
+		}
+		if time.Now().After(deadline) {
+			r.Fatal("who waits for work has not looked into the queues")
+		}
+	}
 }
 
 func ev(a *handoff.Assignment, n int64, typ flow.EventType, o *flow.Outcome) flow.Event {

@@ -122,8 +122,9 @@ func (t *turn) settle(ctx context.Context) error {
 		if err := t.handOver(ctx); err != nil {
 			return err
 		}
-		// A new workflow is written once, with its first step. One that holds a key must be there to be counted.
-		if err := t.flushBut(ctx, func(d *flow.Draft) bool { return d.New && d.Key == "" && t.fresh[d.ID] }); err != nil {
+		// A new workflow is written once, with its first step. One that holds a key must be there to be counted, and so
+		// must the task of a workflow that is about to look at how far its tasks are.
+		if err := t.flushBut(ctx, func(d *flow.Draft) bool { return d.New && d.Key == "" && t.fresh[d.ID] && !t.folds[d.Parent] }); err != nil {
 			return err
 		}
 		again, err := t.admitLines(ctx)
@@ -270,10 +271,18 @@ func (t *turn) flushBut(ctx context.Context, stays func(*flow.Draft) bool) error
 	}
 	changed := t.changes(slices.DeleteFunc(t.dirty, stays))
 	t.dirty = later
-	keys := t.newIdem // they may name what is not written yet
-	t.newIdem = nil
+	keys, marks := t.newIdem, t.marks // they may name what is not written yet
+	t.newIdem, t.marks = nil, nil
+	var laterMarks []store.Mark
+	for _, m := range marks {
+		if stays(t.drafts[m.Workflow]) {
+			laterMarks = append(laterMarks, m)
+		} else {
+			t.marks = append(t.marks, m)
+		}
+	}
 	err := t.write(ctx, changed)
-	t.newIdem = keys
+	t.newIdem, t.marks = keys, laterMarks
 	return err
 }
 
