@@ -26,6 +26,7 @@ type locks struct {
 	executions []flow.ID
 	keys       []string
 	sessions   []flow.ID
+	changed    bool // the sessions are to be: otherwise others may have them as well
 }
 
 // outOfOrder ends a transaction that would have had to wait out of order.
@@ -47,6 +48,8 @@ type order struct {
 	free   bool   // something is locked that stands in no order
 }
 
+const holdSessions = `SELECT id FROM {s}.sessions WHERE id = ANY ($1::uuid[]) ORDER BY id `
+
 var (
 	qHold = sql(`SELECT l.id FROM {s}.live l WHERE l.id = ANY ($1::uuid[]) ORDER BY l.id DESC FOR UPDATE`)
 
@@ -54,7 +57,9 @@ var (
 	qHoldKeys = sql(`INSERT INTO {s}.keys (key) SELECT k FROM unnest($1::text[]) k ORDER BY k
 		ON CONFLICT (key) DO UPDATE SET key = excluded.key RETURNING key`)
 
-	qHoldSessions = sql(`SELECT id FROM {s}.sessions WHERE id = ANY ($1::uuid[]) ORDER BY id FOR UPDATE`)
+	qHoldSessions = sql(holdSessions + `FOR UPDATE`)
+
+	qShareSessions = sql(holdSessions + `FOR SHARE`)
 
 	qAlive = sql(`SELECT 1 FROM {s}.live l WHERE l.id = ANY ($1::uuid[]) LIMIT 1`)
 )
@@ -63,7 +68,11 @@ var (
 func (t *tx) hold(ctx context.Context, l *locks) error {
 	t.asked = append(t.asked, *l)
 	if len(l.sessions) > 0 {
-		t.add(qHoldSessions, t.args().ids(l.sessions), nil)
+		q := qShareSessions
+		if l.changed {
+			q = qHoldSessions
+		}
+		t.add(q, t.args().ids(l.sessions), nil)
 	}
 	if len(l.executions) > 0 {
 		t.first = make(map[flow.ID]bool, len(l.executions))
@@ -130,6 +139,7 @@ func (t *tx) giveUp() error {
 		all.executions = append(all.executions, l.executions...)
 		all.keys = append(all.keys, l.keys...)
 		all.sessions = append(all.sessions, l.sessions...)
+		all.changed = all.changed || l.changed
 	}
 	slices.SortFunc(all.executions, func(a, b flow.ID) int { return bytes.Compare(a[:], b[:]) })
 	all.executions = slices.Compact(all.executions)

@@ -212,3 +212,54 @@ func TestLockOrder(t *testing.T) {
 		t.Errorf("%d deadlocks", n)
 	}
 }
+
+// Transactions that claim for a session while it is renewed go on side by side after that: if each waited for the one
+// before it, the next would come meanwhile, and none would ever be alone again.
+func TestClaimsBesideARenewal(t *testing.T) {
+	t.Parallel()
+	s := open(t, server(t), emptySchema(t))
+	now := time.Now().UTC().Truncate(time.Microsecond)
+	seat := store.Session{ID: flow.ID{1}, Name: "w", StartedAt: now, ExpiresAt: now.Add(time.Hour)}
+	if err := s.Update(t.Context(), func(ctx context.Context, tx store.Tx) error { return tx.OpenSession(ctx, seat) }); err != nil {
+		t.Fatal(err)
+	}
+	var claims sync.WaitGroup
+	var tried, here [2]sync.Once
+	all, together := make(chan struct{}, 2), make(chan struct{}, 2)
+	claim := func(i int) {
+		err := s.Update(t.Context(), func(ctx context.Context, tx store.Tx) error {
+			_, err := tx.LockSession(ctx, seat.ID)
+			tried[i].Do(func() { all <- struct{}{} })
+			if err != nil {
+				return err
+			}
+			here[i].Do(func() { together <- struct{}{} })
+			for deadline := time.After(5 * time.Second); len(together) < 2; {
+				select {
+				case <-deadline:
+					return fmt.Errorf("claim %d has the session, and the other waits for it", i)
+				case <-time.After(time.Millisecond):
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	err := s.Update(t.Context(), func(ctx context.Context, tx store.Tx) error {
+		if err := renew(seat.ID)(ctx, tx); err != nil {
+			return err
+		}
+		for i := range 2 {
+			claims.Go(func() { claim(i) })
+		}
+		<-all
+		<-all
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	claims.Wait()
+}

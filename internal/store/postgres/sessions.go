@@ -50,7 +50,7 @@ func (t *tx) OpenSession(ctx context.Context, s store.Session) error {
 func (t *tx) RenewSessions(ctx context.Context, ids []flow.ID, now, expires time.Time) ([]flow.ID, error) {
 	var renewed []flow.ID
 	clear(t.expected)
-	t.asked = append(t.asked, locks{sessions: ids})
+	t.asked = append(t.asked, locks{sessions: ids, changed: true})
 	a := t.args().ids(ids).int(row.Micros(now)).int(row.Micros(expires))
 	err := t.ask(ctx, qRenewSessions, a, func(r *rows) error {
 		renewed = append(renewed, r.id())
