@@ -303,7 +303,7 @@ func (e *Engine) deliver(t *turn, takers []*taker, moment uint64, err error) {
 		case len(t.claimed[k]) > 0:
 			e.counters.claimed.Add(int64(len(t.claimed[k])))
 			e.flood = len(t.claimed[k]) >= batchLimit/4
-			e.given = k
+			e.given, e.gave = k, time.Now()
 			k.give(assignments(t.claimed[k]), nil)
 		case k.gone.Load():
 			k.give(nil, nil)

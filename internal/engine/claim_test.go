@@ -45,3 +45,30 @@ func TestWaitingWorkersShareABatch(t *testing.T) {
 		t.Errorf("%d of 4 were handed over", len(owner))
 	}
 }
+
+// A worker that was given something is expected back for a moment. Later it may be gone for good, and then its session
+// must not be locked by whoever expects it.
+func TestWhoIsExpected(t *testing.T) {
+	r := newRig(t)
+	expected := func(want flow.ID) {
+		t.Helper()
+		if session, queues := r.e.nextTaker(); session != want || (len(queues) > 0) == want.IsZero() {
+			t.Errorf("%s is expected in %v, not %s", session, queues, want)
+		}
+	}
+	expected(flow.ID{})
+	h := r.worker()
+	r.submit(Submission{Action: "noop"})
+	a := h.take(1)[0]
+	expected(h.session)
+	r.e.mu.Lock()
+	r.e.gave = r.e.gave.Add(-returnsWithin)
+	r.e.mu.Unlock()
+	expected(flow.ID{})
+	other := r.worker("elsewhere")
+	go func() { _, _ = r.e.Take(r.ctx, other.session, 1) }() // it ends with the test
+	awaitTakers(t, r.e, 1)
+	r.settled()
+	expected(other.session)
+	h.complete(a, "1")
+}

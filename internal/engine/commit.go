@@ -86,6 +86,9 @@ const (
 	takersMost = 100
 	// besideAfter is how long fewer wait for a transaction that takes its time.
 	besideAfter = 20 * time.Millisecond
+	// returnsWithin is how long a worker that was given something is expected back. Transactions lock the session of whom
+	// they expect: that of a worker which never comes back must be free for whoever recovers what it held.
+	returnsWithin = time.Second
 )
 
 // close refuses further requests, releases the takers, and reports whether nothing is pending.
@@ -174,7 +177,7 @@ func (e *Engine) nextTaker() (session flow.ID, queues []string) {
 	case e.stopping:
 	case len(e.takers) > 0:
 		return e.takers[0].session, e.takers[0].queues // replaced, under mu, when a lane comes into use
-	case e.given != nil:
+	case e.given != nil && time.Since(e.gave) < returnsWithin:
 		return e.given.session, e.given.queues
 	}
 	return flow.ID{}, nil

@@ -75,6 +75,7 @@ type Engine struct {
 	pending  []op
 	takers   []*taker
 	given    *taker    // who was given something last
+	gave     time.Time // when that was
 	busy     int       // committers with a transaction under way
 	began    time.Time // when the last of these transactions began
 	flood    bool      // the last workers that were given work took a lot of it
