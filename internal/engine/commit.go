@@ -274,9 +274,6 @@ func (e *Engine) told(t *turn) {
 		if d.State.Cancel != nil && !d.Owner.IsZero() {
 			e.sessions.order(d.Owner)
 		}
-		if d.Ended() || (d.New && d.Place == flow.Finished) {
-			e.counters.finished.Add(1)
-		}
 	}
 	for _, id := range t.again {
 		// Should this be refused, the end of any of its children lets the workflow go on.
@@ -285,6 +282,7 @@ func (e *Engine) told(t *turn) {
 	if len(lost) > 0 {
 		e.logLost(lost)
 	}
+	e.counters.finished.Add(t.finished)
 	e.watch.changed(t.touched)
 	if !due.IsZero() {
 		e.dueAt(due)

@@ -839,3 +839,19 @@ func TestRetention(t *testing.T) {
 		t.Fatalf("%v", err)
 	}
 }
+
+// What ends in the transaction in which it was written for the first time ends once.
+func TestEndsAreCountedOnce(t *testing.T) {
+	r := newRig(t)
+	r.define("name: w\ntasks:\n  never: {if: \"${{ false }}\", action: noop}\n")
+	for i, key := range []string{"", "k"} {
+		s := Submission{Action: "w"}
+		if key != "" {
+			s.Key, s.KeyLimit = key, 1
+		}
+		r.ended(r.submit(s))
+		if n := r.e.Stats().Finished; n != int64(i+1) {
+			t.Errorf("with the key %q: %d of %d have finished", key, n, i+1)
+		}
+	}
+}

@@ -40,7 +40,8 @@ type turn struct {
 	allowed                map[*taker]*allowance
 	scheduled              map[string]int   // how much came into each queue and is not handed over
 	writing                map[flow.ID]bool // scratch of flush
-	touched                []*flow.Draft    // everything written, as it was written
+	touched                []*flow.Draft    // everything written; what is written twice is here twice, as it stands in the end
+	finished               int64            // how many have ended
 	claimed                map[*taker][]*flow.Execution
 	dry                    map[string]bool // queues found empty
 	claiming               time.Duration   // spent on the takers
@@ -306,6 +307,9 @@ func (t *turn) write(ctx context.Context, changed []*flow.Draft) error {
 		return err
 	}
 	for _, d := range changed {
+		if d.Ended() {
+			t.finished++
+		}
 		seen := *d
 		t.touched = append(t.touched, &seen)
 		d.Before, d.New, d.Events, d.InboxAdd, d.InboxBelow = d.State, false, nil, nil, 0
