@@ -58,7 +58,7 @@ func (e *Engine) kick() {
 func (e *Engine) commitLoop(ctx context.Context) {
 	work := context.WithoutCancel(ctx)
 	for {
-		ops, takers, again := e.gather(ctx)
+		ops, takers, began, again := e.gather(ctx)
 		if len(ops) == 0 && len(takers) == 0 {
 			select {
 			case <-e.signal:
@@ -73,10 +73,16 @@ func (e *Engine) commitLoop(ctx context.Context) {
 			continue
 		}
 		e.commit(work, ops, takers)
-		e.mu.Lock()
-		e.busy--
-		e.mu.Unlock()
+		e.over(began)
 	}
+}
+
+// over says that a transaction is under way no more.
+func (e *Engine) over(began time.Time) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	i := slices.Index(e.busy, began)
+	e.busy = slices.Delete(e.busy, i, i+1)
 }
 
 const (
@@ -84,7 +90,7 @@ const (
 	besideFrom = 128
 	// takersMost is how many takers one transaction looks after: what the first find empty, the others need not look into.
 	takersMost = 100
-	// besideAfter is how long fewer wait for a transaction that takes its time.
+	// besideAfter is when a transaction takes so long that fewer do not wait for it.
 	besideAfter = 20 * time.Millisecond
 	// returnsWithin is how long a worker that was given something is expected back. Transactions lock the session of whom
 	// they expect: that of a worker which never comes back must be free for whoever recovers what it held.
@@ -105,17 +111,16 @@ func (e *Engine) close() bool {
 
 // gather takes the next batch: what is pending, and the takers in whose queues there may be work. While another
 // transaction is under way a little is left for the committer that runs it, and again says when it would be time all the same.
-func (e *Engine) gather(ctx context.Context) (_ []op, _ []*taker, again <-chan time.Time) {
+func (e *Engine) gather(ctx context.Context) (ops []op, takers []*taker, began time.Time, again <-chan time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.busy > 0 && len(e.pending) < besideFrom && !e.flood && ctx.Err() == nil {
-		if left := besideAfter - time.Since(e.began); left > 0 {
-			return nil, nil, time.After(left)
+	if len(e.busy) > 0 && len(e.pending) < besideFrom && !e.flood && ctx.Err() == nil {
+		if left := besideAfter - time.Since(e.busy[len(e.busy)-1]); left > 0 {
+			return nil, nil, began, time.After(left)
 		}
 	}
-	var takers []*taker
 	n := min(len(e.pending), batchLimit)
-	ops := e.pending[:n:n]
+	ops = e.pending[:n:n]
 	e.pending = e.pending[n:]
 	if len(e.pending) == 0 {
 		e.pending = nil
@@ -124,16 +129,16 @@ func (e *Engine) gather(ctx context.Context) (_ []op, _ []*taker, again <-chan t
 	}
 	defer func() {
 		if len(ops)+len(takers) > 0 {
-			e.busy++
-			e.began = time.Now()
+			began = time.Now()
+			e.busy = append(e.busy, began)
 		}
 	}()
 	if ctx.Err() != nil {
 		e.stopping = true
-		return ops, nil, nil
+		return ops, nil, began, nil
 	}
 	if !e.ready.news {
-		return ops, nil, nil
+		return ops, nil, began, nil
 	}
 	e.ready.news = false
 	var others []*taker
@@ -147,7 +152,7 @@ func (e *Engine) gather(ctx context.Context) (_ []op, _ []*taker, again <-chan t
 		}
 	}
 	e.takers = others
-	return ops, takers, nil
+	return ops, takers, began, nil
 }
 
 // pull takes out of the line the first taker that serves one of the queues for which wanted says so; nil when there is

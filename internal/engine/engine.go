@@ -74,11 +74,10 @@ type Engine struct {
 	mu       sync.Mutex
 	pending  []op
 	takers   []*taker
-	given    *taker    // who was given something last
-	gave     time.Time // when that was
-	busy     int       // committers with a transaction under way
-	began    time.Time // when the last of these transactions began
-	flood    bool      // the last workers that were given work took a lot of it
+	given    *taker      // who was given something last
+	gave     time.Time   // when that was
+	busy     []time.Time // when the transactions under way began, in that order
+	flood    bool        // the last workers that were given work took a lot of it
 	closed   error
 	stopping bool          // nobody is given work any more
 	signal   chan struct{} // capacity 1: something is pending
