@@ -801,6 +801,7 @@ tasks:
 outputs: {n: "${{ tasks.all.output.n }}"}
 `)
 	r.worker().serve(echo)
+	awaitTakers(t, r.e, 1) // so that the first items go to a worker in the transaction that creates them
 	items := make([]int, n)
 	input, err := json.Marshal(map[string]any{"items": items})
 	if err != nil {

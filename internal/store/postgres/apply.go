@@ -44,7 +44,7 @@ var (
 
 	qEndChildren = sql(`UPDATE {s}.children c SET ended = v.ended
 		FROM ` + rowsOf("workflow uuid, id uuid, attempt integer, idx integer, ended smallint, task text") + ` AS v
-		WHERE c.workflow = v.workflow AND c.attempt = v.attempt AND c.task = v.task AND c.idx = v.idx AND c.id = v.id`)
+		WHERE ` + childOf)
 
 	qSpill = sql(`INSERT INTO {s}.events (id, first, history)
 		SELECT l.id, l.history_from, l.history FROM {s}.live l WHERE l.id = ANY ($1::uuid[]) AND octet_length(l.history) > 0`)
@@ -77,7 +77,7 @@ var (
 			input, payload, output) SELECT * FROM gone RETURNING 1)
 		SELECT {s}.expect((SELECT count(*) FROM kept), cardinality($1), 'PW409', 'executions are no longer as they were read')`)
 
-	qDropKept = sql(`DELETE FROM {s}.inbox i USING ` + rowsOf("id uuid, below bigint") + ` AS v WHERE i.id = v.id AND i.seq < v.below`)
+	qDropKept = sql(`DELETE FROM {s}.inbox i USING ` + rowsOf("id uuid, below bigint") + ` AS v WHERE ` + is("i.id", "v.id") + ` AND i.seq < v.below`)
 
 	qKeep = sql(`INSERT INTO {s}.inbox (id, seq, event) SELECT * FROM ` + rowsOf("id uuid, seq bigint, event bytea") + ` AS v
 		ON CONFLICT (id, seq) DO UPDATE SET event = excluded.event`)
@@ -89,8 +89,11 @@ var (
 )
 
 // asRead is the condition that the row is still as the decision saw it.
-const asRead = `l.id = v.id AND l.stage = v.was_stage AND l.attempt = v.was_attempt AND l.next_seq = v.was_seq AND l.place = v.was_place
+var asRead = is("l.id", "v.id") + ` AND l.stage = v.was_stage AND l.attempt = v.was_attempt AND l.next_seq = v.was_seq AND l.place = v.was_place
 	AND l.owner IS NOT DISTINCT FROM v.was_owner`
+
+// childOf is the condition that the row is that of a task's item.
+var childOf = is("c.workflow", "v.workflow") + ` AND c.attempt = v.attempt AND c.task = v.task AND c.idx = v.idx AND c.id = v.id`
 
 const (
 	// apartFrom is the size of a payload that is kept in a row of its own.

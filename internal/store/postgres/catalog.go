@@ -79,24 +79,24 @@ func (s *Store) Definitions(ctx context.Context, after string, limit int) (all [
 
 var (
 	qTree = sql(`WITH RECURSIVE tree AS (SELECT id FROM unnest($1::uuid[]) AS t(id)
-			UNION SELECT c.id FROM tree JOIN {s}.children c ON c.workflow = tree.id)
-		SELECT t.id, EXISTS (SELECT FROM {s}.live l WHERE l.id = t.id), d.created_at, d.action, d.detail
-		FROM tree t LEFT JOIN {s}.ended d ON d.id = t.id`)
+			UNION SELECT c.id FROM tree CROSS JOIN LATERAL (SELECT c.id FROM {s}.children c WHERE c.workflow = tree.id OFFSET 0) c)
+		SELECT t.id, (SELECT true FROM {s}.live l WHERE l.id = t.id) IS NOT NULL, d.created_at, d.action, d.detail
+		FROM tree t LEFT JOIN LATERAL (SELECT * FROM {s}.ended d WHERE d.id = t.id OFFSET 0) d ON true`)
 
 	qLockEnded  = sql(`SELECT d.id FROM {s}.ended d WHERE d.id = ANY ($1::uuid[]) FOR UPDATE SKIP LOCKED`)
 	qStillEnded = sql(`SELECT d.id FROM {s}.ended d WHERE d.id = ANY ($1::uuid[])`)
 
 	qDeleteLabels = sql(`DELETE FROM {s}.labels b USING ` + rowsOf("id uuid, name text, value text") + ` AS v
-		WHERE b.name = v.name AND b.value = v.value AND b.id = v.id`)
+		WHERE ` + is("b.name", "v.name") + ` AND b.value = v.value AND b.id = v.id`)
 
-	qDeleteKeys = sql(`DELETE FROM {s}.idempotency i USING ` + rowsOf("key text, id uuid") + ` AS v WHERE i.key = v.key AND i.id = v.id`)
+	qDeleteKeys = sql(`DELETE FROM {s}.idempotency i USING ` + rowsOf("key text, id uuid") + ` AS v WHERE ` + is("i.key", "v.key") + ` AND i.id = v.id`)
 
 	qDeleteAsChild = sql(`DELETE FROM {s}.children c
 		USING ` + rowsOf("workflow uuid, id uuid, attempt integer, idx integer, ended smallint, task text") + ` AS v
-		WHERE c.workflow = v.workflow AND c.attempt = v.attempt AND c.task = v.task AND c.idx = v.idx AND c.id = v.id`)
+		WHERE ` + childOf)
 
-	qUnusedKeys = sql(`DELETE FROM {s}.keys WHERE key IN (SELECT k.key FROM {s}.keys k WHERE k.key = ANY ($1::text[])
-		AND NOT EXISTS (SELECT FROM {s}.live l WHERE l.key = k.key) ORDER BY k.key FOR UPDATE SKIP LOCKED)`)
+	qUnusedKeys = sql(`DELETE FROM {s}.keys WHERE key = ANY (ARRAY(SELECT k.key FROM {s}.keys k WHERE k.key = ANY ($1::text[])
+		AND (SELECT true FROM {s}.live l WHERE l.key = k.key LIMIT 1) IS NULL ORDER BY k.key FOR UPDATE SKIP LOCKED))`)
 )
 
 // notBeingRemoved locks executions that have ended, and leaves out those that somebody else has locked: nobody does that but

@@ -30,10 +30,11 @@ var (
 		UNION ALL SELECT id, history_from, history FROM {s}.ended WHERE id > $1 AND id <= $2
 		UNION ALL SELECT id, first, history FROM {s}.events WHERE id > $1 AND id <= $2) h ORDER BY id, first`)
 
-	qParents = sql(`SELECT v.id, EXISTS (SELECT FROM {s}.live l WHERE l.id = v.workflow),
-			EXISTS (SELECT FROM {s}.ended d WHERE d.id = v.workflow), c.id, c.ended
+	qParents = sql(`SELECT v.id, (SELECT true FROM {s}.live l WHERE l.id = v.workflow) IS NOT NULL,
+			(SELECT true FROM {s}.ended d WHERE d.id = v.workflow) IS NOT NULL, c.id, c.ended
 		FROM ` + rowsOf("workflow uuid, id uuid, attempt integer, idx integer, ended smallint, task text") + ` AS v
-		LEFT JOIN {s}.children c ON c.workflow = v.workflow AND c.attempt = v.attempt AND c.task = v.task AND c.idx = v.idx`)
+		LEFT JOIN LATERAL (SELECT * FROM {s}.children c
+			WHERE c.workflow = v.workflow AND c.attempt = v.attempt AND c.task = v.task AND c.idx = v.idx OFFSET 0) c ON true`)
 )
 
 // Check implements store.Store. It may run beside everything else: each part looks at one state of the database.

@@ -29,6 +29,13 @@ func sql(text string) *query {
 	return q
 }
 
+// is is the equality by which the rows that a statement writes are looked up for each row of what it is given. PostgreSQL
+// may plan a statement while a table is empty, and then takes reading the whole table in the order of an index for the
+// cheapest way to meet the other side, row by row; it goes on doing so when the table is full. This is an equality that
+// an index knows and no such order. What is only read is looked up by LATERAL … OFFSET 0, or by a scalar subquery: of
+// EXISTS the planner may make a hash of the whole table.
+func is(column, value string) string { return column + ` = ANY (ARRAY[` + value + `])` }
+
 // statement is a query rendered for one store.
 type statement struct{ name, text string }
 

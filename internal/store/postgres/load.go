@@ -19,8 +19,8 @@ const (
 	outcomeColumns = `, d.error, d.output`
 	livePayload    = `, coalesce(l.input, p.input), coalesce(l.payload, p.payload)`
 	endedPayload   = `, coalesce(d.input, p.input), coalesce(d.payload, p.payload)`
-	joinLive       = ` LEFT JOIN {s}.payloads p ON p.id = CASE WHEN l.apart THEN l.id END`
-	joinEnded      = ` LEFT JOIN {s}.payloads p ON p.id = CASE WHEN d.apart THEN d.id END`
+	joinLive       = ` LEFT JOIN LATERAL (SELECT * FROM {s}.payloads p WHERE p.id = CASE WHEN l.apart THEN l.id END OFFSET 0) p ON true`
+	joinEnded      = ` LEFT JOIN LATERAL (SELECT * FROM {s}.payloads p WHERE p.id = CASE WHEN d.apart THEN d.id END OFFSET 0) p ON true`
 )
 
 const (

@@ -16,7 +16,8 @@ var (
 	qGetEnded = sql(`SELECT ` + endedColumns + outcomeColumns + endedPayload + ` FROM {s}.ended d` + joinEnded + ` WHERE d.id = $1`)
 
 	qChildren = sql(`SELECT c.task, c.idx, c.id, c.ended, l.stage, l.attempt, d.state
-		FROM {s}.children c LEFT JOIN {s}.live l ON l.id = c.id LEFT JOIN {s}.ended d ON d.id = c.id
+		FROM {s}.children c LEFT JOIN LATERAL (SELECT * FROM {s}.live l WHERE l.id = c.id OFFSET 0) l ON true
+			LEFT JOIN LATERAL (SELECT * FROM {s}.ended d WHERE d.id = c.id OFFSET 0) d ON true
 		WHERE c.workflow = $1 AND c.attempt = $2::bigint AND (c.task, c.idx) > ($3, $4::bigint) ORDER BY c.task, c.idx LIMIT $5`)
 
 	qMarks = sql(`SELECT workflow, attempt, task, state, total, error FROM {s}.marks WHERE workflow = $1 AND attempt = $2::bigint ORDER BY task`)
@@ -29,7 +30,8 @@ var (
 
 	// What sessions hold is looked through first: in order of id it would be everything that waits.
 	qProvisioning = sql(`WITH held AS MATERIALIZED (SELECT id FROM {s}.live WHERE owner IS NOT NULL AND stage = $1::bigint)
-		SELECT ` + liveColumns + ` FROM held h JOIN {s}.live l ON l.id = h.id WHERE h.id > $2 ORDER BY h.id LIMIT $3`)
+		SELECT ` + liveColumns + ` FROM held h CROSS JOIN LATERAL (SELECT * FROM {s}.live l WHERE l.id = h.id OFFSET 0) l
+		WHERE h.id > $2 ORDER BY h.id LIMIT $3`)
 
 	qQueues = sql(`SELECT queue, count(*), min(queued_at) FROM {s}.live WHERE place = 3 GROUP BY queue ORDER BY queue`)
 

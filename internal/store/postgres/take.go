@@ -51,7 +51,7 @@ const mostLooked = 8
 
 // ExpectEmpty implements store.Executions.
 func (t *tx) ExpectEmpty(queues []string) {
-	if len(queues) == 0 || len(queues) > mostLooked || t.s.worn.any(queues) {
+	if len(queues) == 0 || len(queues) > mostLooked || t.s.worn.any(queues) || t.s.worn.resting() {
 		return
 	}
 	t.looked = looked{empty: make(map[string]bool, len(queues)), trip: t.trips}
@@ -184,6 +184,24 @@ type worn struct {
 	mu     sync.Mutex
 	queues map[string]*front
 	taken  map[string]int
+	rest   time.Time // until when nobody looks into queues in passing
+}
+
+// looked notes how long a round trip took in which somebody looked into queues in passing, whatever of that the look
+// was: where the fronts are full of rows that are gone it is all of it.
+func (w *worn) looked(took time.Duration) {
+	if !tiresome(took, 0) {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.rest = time.Now().Add(rests * took)
+}
+
+func (w *worn) resting() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return time.Now().Before(w.rest)
 }
 
 // wornAfter is how many executions this process must have taken from a queue before a slow look can mean that the queue is

@@ -122,8 +122,12 @@ func (t *tx) flush(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	began := time.Now()
 	_, err := t.run(t.calls)
 	t.calls, t.a.b = t.calls[:0], t.a.b[:0]
+	if t.looked.empty != nil && t.looked.trip == t.trips {
+		t.s.worn.looked(time.Since(began))
+	}
 	t.trips++
 	t.failed = translate(err)
 	return t.failed

@@ -20,7 +20,8 @@ var (
 		CROSS JOIN LATERAL (SELECT * FROM {s}.marks m WHERE m.workflow = w.id AND m.attempt = w.attempt OFFSET 0) m
 		ORDER BY m.workflow, m.task`)
 
-	qOutcomes = sql(`SELECT c.task, c.idx, d.id, d.stage` + outcomeColumns + ` FROM {s}.children c JOIN {s}.ended d ON d.id = c.id
+	qOutcomes = sql(`SELECT c.task, c.idx, d.id, d.stage` + outcomeColumns + ` FROM {s}.children c
+		CROSS JOIN LATERAL (SELECT * FROM {s}.ended d WHERE d.id = c.id OFFSET 0) d
 		WHERE c.workflow = $1 AND c.attempt = $2::bigint AND c.task = ANY ($3::text[]) AND c.ended <> 0 ORDER BY c.task, c.idx`)
 
 	qOpen = sql(`SELECT id FROM {s}.children WHERE workflow = $1 AND attempt = $2::bigint AND ended = 0 ORDER BY task, idx LIMIT $3`)

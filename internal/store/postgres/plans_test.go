@@ -1,0 +1,116 @@
+package postgres
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// A server plans a statement when it likes, also when the tables were last looked at while they were empty: then reading
+// one from end to end seems to cost nothing, and it still does so when there are a million rows. Every table that is read
+// must be read by a condition on an index.
+func TestPlansOfEmptyTables(t *testing.T) {
+	t.Parallel()
+	schema := emptySchema(t)
+	s := open(t, server(t), schema)
+	for _, kind := range []struct {
+		name     string
+		settings []setting
+	}{{"writers", writing()}, {"readers", reading()}} {
+		t.Run(kind.name, func(t *testing.T) {
+			ctx := t.Context()
+			c, err := pgx.Connect(ctx, server(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close(ctx)
+			var names []string
+			if err := c.QueryRow(ctx, `SELECT array_agg(format('%I.%I', schemaname, tablename)) FROM pg_tables WHERE schemaname = $1`, schema).Scan(&names); err != nil {
+				t.Fatal(err)
+			}
+			for _, name := range names {
+				execute(t, server(t), `VACUUM ANALYZE `+name)
+			}
+			for _, v := range kind.settings {
+				if _, err := c.Exec(ctx, `SELECT set_config($1, $2, false)`, v.name, v.value); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if _, err := c.Exec(ctx, `SET plan_cache_mode = force_generic_plan`); err != nil {
+				t.Fatal(err)
+			}
+			for _, q := range queries {
+				if whole[q] {
+					continue
+				}
+				st := s.statements[q.slot]
+				d, err := c.Prepare(ctx, st.name, st.text)
+				if err != nil {
+					t.Fatalf("%s: %v", st.text, err)
+				}
+				if !strings.Contains(st.text, s.schema+".") {
+					continue
+				}
+				execute := `EXPLAIN (FORMAT JSON) EXECUTE ` + st.name
+				if n := len(d.ParamOIDs); n > 0 {
+					execute += `(` + strings.Join(slices.Repeat([]string{"NULL"}, n), ",") + `)`
+				}
+				var text []byte
+				if err := c.QueryRow(ctx, execute, pgx.QueryExecModeSimpleProtocol).Scan(&text); err != nil {
+					t.Fatalf("%s: %v", st.text, err)
+				}
+				var plans []struct{ Plan plan }
+				if err := json.Unmarshal(text, &plans); err != nil {
+					t.Fatalf("%s: %v", text, err)
+				}
+				for _, p := range plans {
+					if say := p.Plan.whole(); say != "" {
+						t.Errorf("%s\nin %s", say, strings.Join(strings.Fields(st.text), " "))
+					}
+				}
+			}
+		})
+	}
+}
+
+// plan is a node of what EXPLAIN says.
+type plan struct {
+	Type     string `json:"Node Type"`
+	Relation string `json:"Relation Name"`
+	Index    string `json:"Index Name"`
+	Cond     string `json:"Index Cond"`
+	Alias    string
+	Plans    []plan
+}
+
+// whole names a table that is read from end to end; "" when there is none.
+func (p *plan) whole() string {
+	switch {
+	case p.Type == "Seq Scan":
+		return fmt.Sprintf("%s (%s) is read from end to end", p.Relation, p.Alias)
+	case strings.HasPrefix(p.Type, "Index") && p.Cond == "":
+		return fmt.Sprintf("%s (%s) is read from end to end, in the order of %s", p.Relation, p.Alias, p.Index)
+	}
+	for i := range p.Plans {
+		if say := p.Plans[i].whole(); say != "" {
+			return say
+		}
+	}
+	return ""
+}
+
+// whole are the statements that are about whole tables, or about the few rows of sessions.
+var whole = func() map[*query]bool {
+	all := map[*query]bool{
+		qQueues: true, qKeys: true, qCounts: true, qUnfinished: true, qUnapplied: true, qFullKeys: true, qProvisioning: true,
+		qExpired: true, qLiveSessions: true, qExpireEmbedded: true,
+	}
+	for _, rule := range tableRules {
+		all[rule.q] = true
+	}
+	return all
+}()
