@@ -239,6 +239,9 @@ func (l *load) submit(ctx context.Context, key string, subs []engine.Submission)
 			}
 			if out[i].Err != nil {
 				w.aside("%s: submission %d: %v", key, i, out[i].Err)
+				if unsound := (*engine.Invalid)(nil); !passes(out[i].Err) && !errors.As(out[i].Err, &unsound) {
+					w.violate(1, "a sound submission was not accepted: %v", out[i].Err)
+				}
 				again = true
 				continue
 			}
@@ -274,6 +277,16 @@ func (l *load) submit(ctx context.Context, key string, subs []engine.Submission)
 	if err == nil && out[0].Err == nil && !w.shadow.isRemoved(l.known(other.IdempotencyKey)) {
 		w.violate(25, "idempotency key %q was accepted with another body, as %s", other.IdempotencyKey, name(out[0].Execution))
 	}
+}
+
+// passes reports whether an error says nothing of what was asked for, so that it may be asked for again.
+func passes(err error) bool {
+	for _, passing := range []error{store.ErrUnavailable, store.ErrUnknown, store.ErrConflict, engine.ErrClosed, engine.ErrOverloaded, context.Canceled, context.DeadlineExceeded} {
+		if errors.Is(err, passing) {
+			return true
+		}
+	}
+	return false
 }
 
 // same checks that one idempotency key gives one execution.
