@@ -125,6 +125,7 @@ func (t *turn) handOver(ctx context.Context) error {
 			fresh = append(fresh, d)
 		}
 	}
+	slices.SortStableFunc(fresh, func(a, b *flow.Draft) int { return b.Priority - a.Priority })
 	nobody := map[string]bool{} // queues that nobody with room serves
 	for _, d := range fresh {
 		if nobody[d.Queue] {

@@ -72,3 +72,23 @@ func TestWhoIsExpected(t *testing.T) {
 	expected(other.session)
 	h.complete(a, "1")
 }
+
+// Of what comes together, a worker that waits gets what has the highest priority, and of that what came first.
+func TestPriorityOfWhatIsHandedOver(t *testing.T) {
+	r := newRig(t)
+	h := r.worker()
+	taken := make(chan []handoff.Assignment, 1)
+	go func() { taken <- h.take(2) }()
+	awaitTakers(t, r.e, 1)
+	r.settled()
+	low, high := 0, 5
+	out, err := r.e.Submit(r.ctx, []Submission{
+		{Action: "noop", Priority: &low}, {Action: "noop"}, {Action: "noop", Priority: &high}, {Action: "noop", Priority: &high}, {Action: "noop", Priority: &high},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if work := <-taken; len(work) != 2 || work[0].Execution != out[2].Execution || work[1].Execution != out[3].Execution {
+		t.Errorf("of %+v, %+v were handed over", out, work)
+	}
+}
