@@ -18,6 +18,7 @@ type commit struct {
 	entered map[flow.ID]int64   // when those entered that place
 	changed []*row              // in order
 	said    []string
+	items   []place // that were created, in order
 }
 
 // lifecycle is the table of docs/states.md, written down a second time.
@@ -244,6 +245,11 @@ func (c *commit) settle(r *row, before flow.Place) {
 
 // close judges what the transaction as a whole leaves behind.
 func (c *commit) close() {
+	for _, k := range c.items {
+		if k.index > 0 && c.children[place{k.workflow, k.attempt, k.task, k.index - 1}] == nil {
+			c.w.violate(19, "item %d of task %q of %s is created before item %d", k.index, k.task, name(k.workflow), k.index-1)
+		}
+	}
 	keys := map[string]bool{}
 	for _, r := range c.changed {
 		if r.x.Key != "" {
@@ -335,9 +341,7 @@ func (c *commit) child(r *row, d *seen) {
 	if d.x.ParentAttempt != p.x.Attempt || p.x.Place != flow.Held {
 		c.w.violate(4, "%s is created for attempt %d of %s, which is %s in attempt %d", name(r.id), d.x.ParentAttempt, name(p.id), p.x.Stage, p.x.Attempt)
 	}
-	if d.x.Index > 0 && c.children[place{k.workflow, k.attempt, k.task, k.index - 1}] == nil {
-		c.w.violate(19, "item %d of task %q of %s is created before item %d", k.index, k.task, name(p.id), k.index-1)
-	}
+	c.items = append(c.items, k)
 	def := c.w.load.definition(p)
 	if def == nil {
 		return

@@ -30,6 +30,7 @@ var documents = sync.OnceValue(func() []*document {
 // leaf is the workflow that others run as a task.
 var leaf = sync.OnceValue(func() *document {
 	return parsed(`name: leaf
+input: {type: object, properties: {n: {type: integer}}}
 tasks:
   a: {action: noop, with: {do: ok, v: 1}}
   b: {action: input, with: {do: ok, v: 2}}
@@ -80,7 +81,9 @@ func random(r *rand.Rand, name string) string {
 		case kind == 3:
 			fmt.Fprintf(&b, "    action: sleep\n    with: {for: %d}\n", 1+r.IntN(4))
 		case kind == 4:
-			fmt.Fprintf(&b, "    action: workflow\n    with: {name: leaf, input: {}}\n")
+			// "no" is refused: such a child is over as soon as it is made.
+			fmt.Fprintf(&b, "    foreach: [%s]\n    action: workflow\n    with: {name: leaf, input: {n: \"${{ item }}\"}}\n",
+				pick(r.IntN(90), "1", "1, 2", "1, no, 3", "no, 2, no", "no"))
 		case kind == 5:
 			fmt.Fprintf(&b, "    action: input\n    with: {do: %s, v: %d}\n", pick(r.IntN(9), "ok", "ok", "fail"), i)
 		default:

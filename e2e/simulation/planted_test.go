@@ -94,7 +94,7 @@ var bugs = []bug{
 	{name: "report is acknowledged before its commit", invariant: []int{31}, server: carried(carrier{report: reportEarly})},
 	{name: "failed commit is taken for a success", invariant: []int{2, 4, 7, 10, 16, 17, 25, 31, 33, 34}, store: bent(crooked{update: swallow})},
 	{name: "log is acknowledged before it is stored", invariant: []int{31}, server: carried(carrier{log: logLate})},
-	{name: "outcome is lost ahead of a gap", invariant: []int{9}, tx: twisted(twist{inbox: func(es []flow.Event) {
+	{name: "outcome is lost ahead of a gap", invariant: []int{9, 21}, tx: twisted(twist{inbox: func(es []flow.Event) {
 		for i := range es {
 			es[i].Outcome = nil
 		}
