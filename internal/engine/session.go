@@ -279,8 +279,8 @@ func (e *Engine) recover(ctx context.Context, session flow.ID, takeBack func(*fl
 
 const (
 	// recoverBatch and recoverBreathe bound what the recovery of a session that held very many executions costs everybody
-	// else: a transaction of a millisecond or two, every few milliseconds. That is some thousands a second.
-	recoverBatch   = 25
+	// else: a transaction of a millisecond, every few milliseconds. That is fifteen hundred a second.
+	recoverBatch   = 10
 	recoverBreathe = 5 * time.Millisecond
 	// unstartedPage is how many executions that have not begun are looked at at once. Most are left as they are.
 	unstartedPage = 200
