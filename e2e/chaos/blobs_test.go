@@ -230,7 +230,11 @@ func TestBlobsOfAServersWorker(t *testing.T) {
 	}
 }
 
-const thirtyMegabytes = "seq 1 9000000 | head -c 30000000 > big.bin"
+const (
+	thirtyMegabytes = "seq 1 9000000 | head -c 30000000 > big.bin"
+	// uploadPause before every 64 KB at the most makes such an upload last two seconds at least.
+	uploadPause = 5 * time.Millisecond
+)
 
 // underWay waits until an upload has begun.
 func (e *elsewhere) underWay() {
@@ -252,11 +256,13 @@ func (e *elsewhere) underWay() {
 func TestUploadKilled(t *testing.T) {
 	t.Parallel()
 	e := startElsewhere(t)
+	e.toServer.setDelay(uploadPause)
 	x := e.begin(api.Code{Source: thirtyMegabytes, Collect: []string{"big.bin"}}, 3)
 	e.underWay()
 	e.worker.kill(0)
+	e.toServer.setDelay(0)
 	if named := e.count("blobs"); named != 0 {
-		t.Skipf("the upload was over before the worker could be killed")
+		t.Fatal("the upload was over before the worker was killed")
 	}
 	blob := e.end(x.ID, 2)
 	if want := fmt.Sprintf("files/%s/2/0", x.ID); blob != want {
@@ -293,12 +299,14 @@ func TestUploadInterrupted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := startElsewhere(t)
+			e.toServer.setDelay(uploadPause)
 			x := e.begin(api.Code{Source: thirtyMegabytes, Collect: []string{"big.bin"}}, 1)
 			e.underWay()
 			cut := line(e)
 			cut.setCut(true)
+			e.toServer.setDelay(0)
 			if e.count("blobs") != 0 {
-				t.Skipf("the upload was over before the line could be cut")
+				t.Fatal("the upload was over before the line was cut")
 			}
 			<-time.After(time.Second)
 			cut.setCut(false)

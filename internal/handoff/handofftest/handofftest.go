@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"slices"
 	"testing"
 	"time"
@@ -210,88 +209,6 @@ func lifecycle(t *testing.T, b *bench) {
 	}
 }
 
-func takeWaits(t *testing.T, b *bench) {
-	session := b.open(t)
-	short, cancel := context.WithCancel(t.Context())
-	time.AfterFunc(50*time.Millisecond, cancel)
-	if work, err := b.Handoff.Take(short, session, 1); err == nil || len(work) > 0 || !errors.Is(err, context.Canceled) {
-		t.Errorf("an abandoned take gave %d, %v", len(work), err)
-	}
-	// What is claimed before an abandoned take is noticed belongs to its session; another one has nothing to do with it.
-	if err := b.Handoff.Close(b.ctx(t), session); err != nil {
-		t.Fatalf("close: %v", err)
-	}
-	session = b.open(t)
-	type taken struct {
-		work []handoff.Assignment
-		err  error
-	}
-	got := make(chan taken, 1)
-	ctx := b.ctx(t)
-	go func() {
-		work, err := b.Handoff.Take(ctx, session, 5)
-		got <- taken{work, err}
-	}()
-	id := b.Submit(t, flow.KindNoop, nil)
-	if r := <-got; r.err != nil || len(r.work) != 1 || r.work[0].Execution != id {
-		t.Errorf("took %+v, %v", r.work, r.err)
-	}
-}
-
-// What asks for labels is taken by sessions that offer all of them, and by no others; those take the rest as well.
-func takeLabelled(t *testing.T, b *bench) {
-	offers := flow.OfferLabels(map[string]string{"gpu": "a100", "example.com/zone": "eu"})
-	plain, half, able := b.open(t), b.open(t, offers[:1]...), b.open(t, offers...)
-	special := b.SubmitFor(t, map[string]string{"example.com/zone": "eu", "gpu": "a100"})
-	for _, session := range []flow.ID{plain, half} {
-		usual := b.Submit(t, flow.KindNoop, nil)
-		if a := b.take(t, session); a.Execution != usual {
-			t.Errorf("took %s, which asks for labels", a.Execution)
-		}
-	}
-	if a := b.take(t, able); a.Execution != special {
-		t.Errorf("took %s, not what asks for its labels", a.Execution)
-	}
-	usual := b.Submit(t, flow.KindNoop, nil)
-	if a := b.take(t, able); a.Execution != usual {
-		t.Errorf("took %s, not what asks for no labels", a.Execution)
-	}
-}
-
-// However many sessions take at once, each execution is handed off once.
-func takeOnce(t *testing.T, b *bench) {
-	const sessions, all = 4, 100
-	ids := map[flow.ID]bool{}
-	for range all {
-		ids[b.Submit(t, flow.KindNoop, nil)] = true
-	}
-	ctx, cancel := context.WithCancel(b.ctx(t))
-	defer cancel()
-	got := make(chan flow.ID, 2*all)
-	for range sessions {
-		session := b.open(t)
-		go func() {
-			for ctx.Err() == nil {
-				work, _ := b.Handoff.Take(ctx, session, 7)
-				for _, a := range work {
-					got <- a.Execution
-				}
-			}
-		}()
-	}
-	for range all {
-		select {
-		case id := <-got:
-			if !ids[id] {
-				t.Fatalf("%s was taken twice, or never submitted", id)
-			}
-			delete(ids, id)
-		case <-ctx.Done():
-			t.Fatalf("%d were never taken", len(ids))
-		}
-	}
-}
-
 func reportTwice(t *testing.T, b *bench) {
 	session, a := b.held(t)
 	r := said(a, 0, flow.EvRunning, flow.EvCompleted)
@@ -471,68 +388,6 @@ func logs(t *testing.T, b *bench) {
 	}
 	if len(got) != len(want) {
 		t.Errorf("%d chunks", len(got))
-	}
-}
-
-func sessionLost(t *testing.T, b *bench) {
-	session, a := b.held(t)
-	b.report(t, session, said(a, 0, flow.EvRunning))
-	if _, err := b.Handoff.Renew(b.ctx(t), session); err != nil {
-		t.Fatalf("renew: %v", err)
-	}
-	b.Pass(handoff.Lease + time.Second)
-	if _, err := b.Handoff.Renew(b.ctx(t), session); !errors.Is(err, handoff.ErrSessionLost) {
-		t.Errorf("renew after the lease: %v", err)
-	}
-	next := b.take(t, b.open(t))
-	if next.Execution != a.Execution || next.Attempt != 2 || next.NextSeq <= a.NextSeq {
-		t.Errorf("recovered as %+v", next)
-	}
-	if _, err := b.Handoff.Report(b.ctx(t), session, []flow.Report{said(a, 1, flow.EvCompleted)}); err == nil {
-		if x := b.get(t, a.Execution); x.Stage != flow.Provisioning || x.Attempt != 2 {
-			t.Errorf("a late report made it %s in attempt %d", x.Stage, x.Attempt)
-		}
-	} else if !errors.Is(err, handoff.ErrSessionLost) {
-		t.Errorf("report of a lost session: %v", err)
-	}
-	if h := b.history(t, a.Execution); !slices.Contains(h, flow.EvLost) {
-		t.Errorf("history %v", h)
-	}
-}
-
-func closed(t *testing.T, b *bench) {
-	session, a := b.held(t)
-	if err := b.Handoff.Close(b.ctx(t), session); err != nil {
-		t.Fatalf("close: %v", err)
-	}
-	if x := b.get(t, a.Execution); x.Attempt != 2 || !x.Owner.IsZero() {
-		t.Errorf("not recovered at once: %s in attempt %d", x.Stage, x.Attempt)
-	}
-	if _, err := b.Handoff.Take(b.ctx(t), session, 1); !errors.Is(err, handoff.ErrSessionLost) {
-		t.Errorf("take after close: %v", err)
-	}
-}
-
-// A session that nobody has opened can do nothing.
-func unknownSession(t *testing.T, b *bench) {
-	_, a := b.held(t)
-	ghost := flow.ID{9, 9, 9}
-	ctx := b.ctx(t)
-	_, take := b.Handoff.Take(ctx, ghost, 1)
-	_, report := b.Handoff.Report(ctx, ghost, []flow.Report{said(a, 0, flow.EvRunning)})
-	_, renew := b.Handoff.Renew(ctx, ghost)
-	_, ords := b.Handoff.Orders(ctx, ghost)
-	log := b.Handoff.Log(ctx, ghost, []store.LogChunk{{Execution: a.Execution, Attempt: 1, Seq: 1, Stream: "stdout", Data: []byte("x"), Size: 1}})
-	for call, err := range map[string]error{"take": take, "renew": renew, "orders": ords, "log": log} {
-		if !errors.Is(err, handoff.ErrSessionLost) {
-			t.Errorf("%s: %v", call, err)
-		}
-	}
-	if report != nil && !errors.Is(report, handoff.ErrSessionLost) {
-		t.Errorf("report: %v", report)
-	}
-	if x := b.get(t, a.Execution); x.Stage != flow.Provisioning {
-		t.Errorf("%s", x.Stage)
 	}
 }
 
