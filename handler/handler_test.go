@@ -56,26 +56,15 @@ func server(t *testing.T, actions string) (*engine.Engine, string) {
 
 func ended(t *testing.T, e *engine.Engine, id flow.ID) *flow.Execution {
 	t.Helper()
-	changed, stop := e.Watch(id)
-	defer stop()
-	deadline := time.After(20 * time.Second)
-	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
-	for {
-		x, err := e.Reader().Get(t.Context(), id)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if x.Stage.Terminal() {
-			return x
-		}
-		select {
-		case <-changed:
-		case <-tick.C:
-		case <-deadline:
-			t.Fatalf("%s is still %s", id, x.Stage)
-		}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	end := e.Ending(id)
+	defer end.Close()
+	x, err := end.Wait(ctx)
+	if err != nil {
+		t.Fatalf("%s has not ended: %v", id, err)
 	}
+	return x
 }
 
 const actions = `

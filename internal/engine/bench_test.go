@@ -136,24 +136,17 @@ func benchWorkflow(b *testing.B, src string, input json.RawMessage, perRun int64
 	for c := range clients {
 		wg.Go(func() {
 			for range b.N/clients + min(1, max(0, b.N%clients-c)) {
-				out, err := e.Submit(b.Context(), []Submission{{Action: defs[0].Name, Input: input}})
-				if err != nil || out[0].Err != nil {
+				out, end, err := e.SubmitOne(b.Context(), Submission{Action: defs[0].Name, Input: input})
+				if err != nil || out.Err != nil {
 					b.Error(err, out)
 					return
 				}
-				changed, stop := e.Watch(out[0].Execution)
-				for {
-					x, err := e.opts.Store.Get(b.Context(), out[0].Execution)
-					if err != nil {
-						b.Error(err)
-						return
-					}
-					if x.Stage.Terminal() {
-						break
-					}
-					<-changed
+				_, err = end.Wait(b.Context())
+				end.Close()
+				if err != nil {
+					b.Error(err)
+					return
 				}
-				stop()
 			}
 		})
 	}

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"time"
 
@@ -17,9 +18,9 @@ type Ending struct {
 	w    *watcher
 	// Of one that was submitted together with the wait: nothing of it was missed, and what the commit of the end leaves out
 	// of an execution is known.
-	submitted bool
-	payload   flow.Request
-	hub       *hub
+	submitted   bool
+	input, with json.RawMessage
+	hub         *hub
 }
 
 // Ending begins to wait for an execution's end.
@@ -49,7 +50,7 @@ func (e *Engine) SubmitOne(ctx context.Context, s Submission) (Submitted, *Endin
 		n.Close()
 		return out, e.Ending(out.Execution), nil
 	}
-	n.submitted, n.payload = true, flow.Request{Input: o.request.Input, With: o.request.With}
+	n.submitted, n.input, n.with = true, o.request.Input, o.request.With
 	return out, n, nil
 }
 
@@ -73,7 +74,7 @@ func (n *Ending) Wait(ctx context.Context) (*flow.Execution, error) {
 		case <-n.w.bell:
 			if over := n.hub.over(n.w); over != nil && n.submitted {
 				x := *over
-				x.Input, x.With = n.payload.Input, n.payload.With
+				x.Input, x.With = n.input, n.with
 				return &x, nil
 			}
 		case <-tick.C:

@@ -116,20 +116,16 @@ func (r *rig) get(id flow.ID) *flow.Execution {
 // ended waits for an execution's end.
 func (r *rig) ended(id flow.ID) *flow.Execution {
 	r.Helper()
-	changed, stop := r.e.Watch(id)
-	defer stop()
-	deadline := time.After(time.Minute)
-	for {
-		if x := r.get(id); x.Stage.Terminal() {
-			return x
-		}
-		select {
-		case <-changed:
-		case <-deadline:
-			w, _ := r.e.Why(r.ctx, id)
-			r.Fatalf("%s has not ended: %+v", id, w)
-		}
+	ctx, cancel := context.WithTimeout(r.ctx, time.Minute)
+	defer cancel()
+	end := r.e.Ending(id)
+	defer end.Close()
+	x, err := end.Wait(ctx)
+	if err != nil {
+		w, _ := r.e.Why(r.ctx, id)
+		r.Fatalf("%s has not ended: %v: %+v", id, err, w)
 	}
+	return x
 }
 
 // define applies documents.

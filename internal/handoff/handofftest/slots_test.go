@@ -162,22 +162,13 @@ func onePerSlot(t *testing.T, slots int, carry func(t *testing.T, e *engine.Engi
 
 func await(t *testing.T, e *engine.Engine, id flow.ID) *flow.Execution {
 	t.Helper()
-	changed, stop := e.Watch(id)
-	defer stop()
-	patience := time.NewTimer(time.Minute)
-	defer patience.Stop()
-	for {
-		x, err := e.Reader().Get(t.Context(), id)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if x.Stage.Terminal() {
-			return x
-		}
-		select {
-		case <-changed:
-		case <-patience.C:
-			t.Fatalf("%s is still %s", id, x.Stage)
-		}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	end := e.Ending(id)
+	defer end.Close()
+	x, err := end.Wait(ctx)
+	if err != nil {
+		t.Fatalf("%s has not ended: %v", id, err)
 	}
+	return x
 }
