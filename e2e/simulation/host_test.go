@@ -74,7 +74,7 @@ func (h *host) start() {
 	if w.plan.Remote {
 		p.web = dial(w)
 	}
-	l := &link{p: p}
+	l := &link{p: p, open: map[string]bool{}}
 	o := worker.Options{
 		Handoff: l, Handlers: task.Handlers{flow.KindNoop: p, flow.KindInput: instant{p}},
 		Slots: w.plan.Slots, Queues: []string{"default", "gpu"}, Name: p.name, Grace: 3 * time.Second,

@@ -21,7 +21,27 @@ type link struct {
 	p *process
 
 	mu   sync.Mutex
-	last []handoff.Assignment // of the last take, to arrive again
+	open map[string]bool // calls under way
+}
+
+// Calls implements handoff.Concurrent.
+func (l *link) Calls() int { return l.p.h.w.plan.Calls }
+
+// enter names a call by its method, and by how many others of it are under way; leave ends it.
+func (l *link) enter(method string) (name string, leave func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for n := 1; ; n++ {
+		if name = fmt.Sprintf("%s %d", method, n); !l.open[name] {
+			break
+		}
+	}
+	l.open[name] = true
+	return name, func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		delete(l.open, name)
+	}
 }
 
 const (
@@ -41,6 +61,8 @@ func (l *link) call(ctx context.Context, method string, do func(ctx context.Cont
 	w := l.p.h.w
 	ctx, cancel := both(ctx, l.p.alive)
 	defer cancel()
+	method, leave := l.enter(method)
+	defer leave()
 	sent := w.park(ctx, &gate{key: l.p.name + "/" + method + " request", kind: atRequest, at: l.p.h})
 	if sent.do == gone {
 		return l.ended(ctx)
@@ -169,9 +191,6 @@ func (l *link) Take(ctx context.Context, session flow.ID, n int) ([]handoff.Assi
 			return nil, err
 		}
 		if len(work) > 0 {
-			l.mu.Lock()
-			l.last = work
-			l.mu.Unlock()
 			return append(work, more...), nil
 		}
 	}

@@ -14,6 +14,7 @@ type plan struct {
 	Committers              int  // of each engine
 	Solo                    bool // one engine with its workers in the same process
 	Remote                  bool // workers speak HTTP
+	Calls                   int  // that a worker has under way, of each kind
 	Ops                     int  // what clients do
 	Horizon                 time.Duration
 	Retention               time.Duration
@@ -50,6 +51,9 @@ func draw(r *rand.Rand) plan {
 	p.Remote = !p.Solo && r.IntN(3) == 0
 	if p.Committers = 1; r.IntN(2) == 0 {
 		p.Committers += 1 + r.IntN(2)
+	}
+	if p.Calls = 1; !p.Remote {
+		p.Calls += r.IntN(2)
 	}
 	if r.IntN(4) == 0 {
 		p.Retention = time.Duration(5+r.IntN(20)) * time.Second

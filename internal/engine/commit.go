@@ -42,6 +42,7 @@ func (e *Engine) enqueue(ops ...op) error {
 		return ErrOverloaded
 	}
 	e.pending = append(e.pending, ops...)
+	e.callers++
 	e.kick()
 	return nil
 }
@@ -58,8 +59,8 @@ func (e *Engine) kick() {
 func (e *Engine) commitLoop(ctx context.Context) {
 	work := context.WithoutCancel(ctx)
 	for {
-		ops, takers, began, again := e.gather(ctx)
-		if len(ops) == 0 && len(takers) == 0 {
+		b, again := e.gather(ctx)
+		if b == nil {
 			select {
 			case <-e.signal:
 				continue
@@ -72,22 +73,53 @@ func (e *Engine) commitLoop(ctx context.Context) {
 			}
 			continue
 		}
-		e.commit(work, ops, takers)
-		e.over(began)
+		e.commit(work, b.ops, b.takers)
+		e.over(b)
 	}
 }
 
-// over says that a transaction is under way no more.
-func (e *Engine) over(began time.Time) {
+// batch is what goes into one transaction.
+type batch struct {
+	ops     []op
+	callers int      // who handed the requests in
+	takers  []*taker // in whose queues there may be work
+	began   time.Time
+}
+
+// over says that a batch is under way no more.
+func (e *Engine) over(b *batch) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	i := slices.Index(e.busy, began)
+	i := slices.Index(e.busy, b)
 	e.busy = slices.Delete(e.busy, i, i+1)
+	e.last = past{b.callers, len(b.ops), time.Now(), time.Since(b.began)}
+}
+
+// past is a transaction that is over.
+type past struct {
+	callers  int
+	requests int
+	at       time.Time
+	took     time.Duration
+}
+
+// company is how much longer the next transaction is to wait for more requests. When the last one answered many callers they
+// are about to come back, all at once, and whoever is first would go alone while the others wait for its end.
+func (e *Engine) company() time.Duration {
+	if len(e.busy) > 0 || e.last.callers < companyFrom || len(e.pending) >= e.last.requests/2 {
+		return 0
+	}
+	return min(e.last.took/companyPart, companyMost) - time.Since(e.last.at)
 }
 
 const (
 	// besideFrom is how many requests are worth a transaction beside another: fewer are cheaper in the next one.
-	besideFrom = 128
+	besideFrom = 32
+	// companyFrom is how many callers a transaction has answered when their return is waited for, companyPart for what part of
+	// the time that it took, and companyMost for how long at the most.
+	companyFrom = 8
+	companyPart = 4
+	companyMost = 2 * time.Millisecond
 	// takersMost is how many takers one transaction looks after: what the first find empty, the others need not look into.
 	takersMost = 100
 	// besideAfter is when a transaction takes so long that fewer do not wait for it.
@@ -109,36 +141,44 @@ func (e *Engine) close() bool {
 	return len(e.pending) == 0
 }
 
-// gather takes the next batch: what is pending, and the takers in whose queues there may be work. While another
-// transaction is under way a little is left for the committer that runs it, and again says when it would be time all the same.
-func (e *Engine) gather(ctx context.Context) (ops []op, takers []*taker, began time.Time, again <-chan time.Time) {
+// gather takes the next batch: what is pending, and takers; nil when there is nothing. While another transaction is under
+// way a little is left for the committer that runs it, and again says when it would be time all the same.
+func (e *Engine) gather(ctx context.Context) (b *batch, again <-chan time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if len(e.busy) > 0 && len(e.pending) < besideFrom && !e.flood && ctx.Err() == nil {
-		if left := besideAfter - time.Since(e.busy[len(e.busy)-1]); left > 0 {
-			return nil, nil, began, time.After(left)
+		if left := besideAfter - time.Since(e.busy[len(e.busy)-1].began); left > 0 {
+			return nil, time.After(left)
 		}
 	}
+	if left := e.company(); left > 0 && ctx.Err() == nil {
+		return nil, time.After(left)
+	}
 	n := min(len(e.pending), batchLimit)
-	ops = e.pending[:n:n]
-	e.pending = e.pending[n:]
+	b = &batch{ops: e.pending[:n:n], callers: e.callers}
+	e.pending, e.callers = e.pending[n:], 0
 	if len(e.pending) == 0 {
 		e.pending = nil
 	} else {
 		e.kick() // for another committer
 	}
-	defer func() {
-		if len(ops)+len(takers) > 0 {
-			began = time.Now()
-			e.busy = append(e.busy, began)
-		}
-	}()
 	if ctx.Err() != nil {
 		e.stopping = true
-		return ops, nil, began, nil
+	} else {
+		b.takers = e.hopeful()
 	}
+	if len(b.ops)+len(b.takers) == 0 {
+		return nil, nil
+	}
+	b.began = time.Now()
+	e.busy = append(e.busy, b)
+	return b, nil
+}
+
+// hopeful takes out of the line the takers in whose queues there may be work.
+func (e *Engine) hopeful() (takers []*taker) {
 	if !e.ready.news {
-		return ops, nil, began, nil
+		return nil
 	}
 	e.ready.news = false
 	var others []*taker
@@ -152,7 +192,7 @@ func (e *Engine) gather(ctx context.Context) (ops []op, takers []*taker, began t
 		}
 	}
 	e.takers = others
-	return ops, takers, began, nil
+	return takers
 }
 
 // pull takes out of the line the first taker that serves one of the queues for which wanted says so; nil when there is

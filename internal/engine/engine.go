@@ -73,11 +73,13 @@ type Engine struct {
 
 	mu       sync.Mutex
 	pending  []op
+	callers  int // how many have put them there
 	takers   []*taker
-	given    *taker      // who was given something last
-	gave     time.Time   // when that was
-	busy     []time.Time // when the transactions under way began, in that order
-	flood    bool        // the last workers that were given work took a lot of it
+	given    *taker    // who was given something last
+	gave     time.Time // when that was
+	busy     []*batch  // under way, in the order in which they began
+	last     past      // the transaction that ended last
+	flood    bool      // the last workers that were given work took a lot of it
 	closed   error
 	stopping bool          // nobody is given work any more
 	signal   chan struct{} // capacity 1: something is pending

@@ -112,6 +112,18 @@ func (in *Input) Empty() bool { return len(in.Data) == 0 && !in.Last }
 // Leased is a Handoff whose leases may be other than Lease, the constant.
 type Leased interface{ Lease() time.Duration }
 
+// Concurrent is a Handoff on which a session may have several calls of Take under way, and its worker should have several
+// of Report; on others it has one of each at a time. Two transactions side by side can serve such a worker.
+type Concurrent interface{ Calls() int }
+
+// Calls is how many calls of Take, and of Report, a worker is to have under way.
+func Calls(h Handoff) int {
+	if c, ok := h.(Concurrent); ok {
+		return c.Calls()
+	}
+	return 1
+}
+
 // Handoff connects one worker process with the engine. It is safe for concurrent use. Every method returns ErrSessionLost
 // once the session is gone.
 type Handoff interface {
@@ -124,6 +136,7 @@ type Handoff interface {
 	Resume(ctx context.Context, s Session, before flow.ID, keep []flow.AttemptID) (flow.ID, []Assignment, error)
 	// Take claims up to n executions for the session, waiting until there is one or ctx ends. What it returns is
 	// committed as this session's. Work that was claimed when the answer could not be delivered is recovered as lost.
+	// A session makes one such call at a time, unless the hand-off is Concurrent.
 	Take(ctx context.Context, session flow.ID, n int) ([]Assignment, error)
 	// Report hands in events; each report gets its receipt, in order. Reporting again is always safe.
 	Report(ctx context.Context, session flow.ID, reports []flow.Report) ([]flow.Receipt, error)

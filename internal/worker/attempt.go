@@ -33,7 +33,8 @@ type attempt struct {
 	said    bool // the last event has been said
 	gone    bool // nothing is to be said any more
 	spans   spans
-	queued  bool // waits in the reporter's line; guarded by the reporter
+	queued  bool // has something to say; guarded by the reporter
+	sending bool // a report of it is under way; guarded by the reporter
 	acked   chan struct{}
 }
 

@@ -59,7 +59,9 @@ func (l *life) run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	wg.Go(l.renew)
 	wg.Go(l.listen)
-	wg.Go(l.reports.run)
+	for range handoff.Calls(l.w.Handoff) {
+		wg.Go(l.reports.run)
+	}
 	wg.Go(l.logs.run)
 	taking, stop := context.WithCancel(ctx)
 	taken := make(chan struct{})
@@ -188,7 +190,7 @@ func (l *life) forget(a *attempt) {
 		l.empty = nil
 	}
 	l.mu.Unlock()
-	l.w.nudge()
+	l.w.tell()
 }
 
 // renew keeps the lease.

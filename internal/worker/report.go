@@ -11,8 +11,8 @@ import (
 	"github.com/pawl-run/pawl/internal/telemetry"
 )
 
-// reporter carries events to the engine. What is said while a report is under way goes together in the next: a lone
-// event goes at once, a flood in batches.
+// reporter carries events to the engine. What is said while as many reports are under way as the hand-off bears goes
+// together in the next: a lone event goes at once, a flood in batches. Those of one attempt go one after another.
 type reporter struct {
 	life   *life
 	mu     sync.Mutex
@@ -37,12 +37,32 @@ func (r *reporter) add(as ...*attempt) {
 	}
 	r.mu.Lock()
 	for _, a := range as {
-		if !a.queued {
-			a.queued = true
+		if !a.queued && !a.sending {
+			r.line = append(r.line, a)
+		}
+		a.queued = true
+	}
+	r.mu.Unlock()
+	r.wake()
+}
+
+// sent puts attempts that had more to say while their reports were under way into the line.
+func (r *reporter) sent(as []*attempt) {
+	r.mu.Lock()
+	for _, a := range as {
+		a.sending = false
+		if a.queued {
 			r.line = append(r.line, a)
 		}
 	}
+	more := len(r.line) > 0
 	r.mu.Unlock()
+	if more {
+		r.wake()
+	}
+}
+
+func (r *reporter) wake() {
 	select {
 	case r.signal <- struct{}{}:
 	default:
@@ -76,6 +96,7 @@ func (r *reporter) run() {
 			} else {
 				again = r.settle(as, reports, receipts)
 			}
+			r.sent(as)
 			if len(again) == 0 {
 				tries = backoff{}
 				continue
@@ -115,6 +136,7 @@ func (r *reporter) lastWords(ctx context.Context) {
 		default:
 			again = r.settle(as, reports, receipts)
 		}
+		r.sent(as)
 		if len(again) > 0 {
 			tries.wait(ctx, r.life.w.Random)
 			r.add(again...)
@@ -145,6 +167,7 @@ func (r *reporter) gather() ([]*attempt, []flow.Report) {
 				size += len(e.Outcome.Output)
 			}
 		}
+		a.sending = true
 		as, reports = append(as, a), append(reports, report)
 	}
 	if r.line = r.line[taken:]; len(r.line) == 0 {

@@ -13,7 +13,6 @@ import (
 
 // take claims work for the free slots and starts it, until ctx ends.
 func (l *life) take(ctx context.Context) {
-	var tries backoff
 	var instants sync.WaitGroup
 	defer instants.Wait()
 	if len(l.resumed) > 0 {
@@ -24,16 +23,29 @@ func (l *life) take(ctx context.Context) {
 	case <-ctx.Done():
 		return
 	}
+	takes := min(handoff.Calls(l.w.Handoff), l.w.Slots)
+	var wg sync.WaitGroup
+	defer context.AfterFunc(ctx, l.w.tell)()
+	for i := range takes {
+		wg.Go(func() { l.takeFor(ctx, i == 0, (l.w.Slots+takes-1)/takes, &instants) })
+	}
+	wg.Wait()
+}
+
+// takeFor is one of those who claim work, each for its share of the slots, one call after another.
+func (l *life) takeFor(ctx context.Context, first bool, share int, instants *sync.WaitGroup) {
+	var tries backoff
 	for {
-		n := l.w.slots(ctx, l.room)
+		n := l.w.ask(ctx, first, share, l.room)
 		if n == 0 {
 			return
 		}
 		work, err := l.w.Handoff.Take(ctx, l.session, n)
+		l.start(work, instants)
+		l.w.answered(n, len(work))
 		switch {
 		case len(work) > 0:
 			tries = backoff{}
-			l.start(work, &instants)
 		case err == nil || ctx.Err() != nil:
 		case errors.Is(err, handoff.ErrSessionLost):
 			l.end(err)

@@ -51,9 +51,11 @@ type Worker struct {
 	lives  context.Context // ends with LetGo, and every life with it
 	endAll context.CancelCauseFunc
 
-	mu    sync.Mutex
-	free  int
-	freed chan struct{} // capacity 1: a slot or room for reports has become free
+	mu      sync.Mutex
+	free    int
+	asked   int       // of the free slots: for how many work is being asked for
+	flood   bool      // the last that was asked for was given to the full
+	changed sync.Cond // any of these, or what ask waits for besides
 }
 
 // New checks the options.
@@ -83,7 +85,8 @@ func New(o Options) (*Worker, error) {
 	if o.Random == nil {
 		o.Random = rand.Float64
 	}
-	w := &Worker{Options: o, kinds: flow.OfferLabels(o.Labels), free: o.Slots, freed: make(chan struct{}, 1), past: &past{}}
+	w := &Worker{Options: o, kinds: flow.OfferLabels(o.Labels), free: o.Slots, past: &past{}}
+	w.changed.L = &w.mu
 	w.lives, w.endAll = context.WithCancelCause(context.Background())
 	if o.Memory != nil {
 		w.past.session, w.past.until = o.Memory.Earlier()
@@ -125,21 +128,35 @@ func (w *Worker) Run(ctx context.Context) error {
 // becomes of what runs, so that it is recovered. Run returns when every handler has.
 func (w *Worker) LetGo() { w.endAll(errLetGo) }
 
-// slots waits for free slots and returns how many there are; 0 once ctx has ended.
-func (w *Worker) slots(ctx context.Context, room func() bool) int {
-	for ctx.Err() == nil {
-		w.mu.Lock()
-		n := w.free
-		w.mu.Unlock()
-		if n > 0 && room() {
-			return n
+// ask waits for free slots for which no work is being asked for yet, and returns for how many to ask: everybody who asks has
+// a share of the slots; while there is more work than that, the first asks for all, since many at a time are cheapest. It
+// returns 0 once ctx has ended and tell was called.
+func (w *Worker) ask(ctx context.Context, first bool, share int, room func() bool) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for ; ctx.Err() == nil; w.changed.Wait() {
+		n := w.free - w.asked
+		switch {
+		case !w.flood:
+			n = min(n, share)
+		case !first:
+			n = 0
 		}
-		select {
-		case <-w.freed:
-		case <-ctx.Done():
+		if n > 0 && room() {
+			w.asked += n
+			return n
 		}
 	}
 	return 0
+}
+
+// answered ends the asking for n slots; what was given for them occupies its own by now.
+func (w *Worker) answered(n, given int) {
+	w.mu.Lock()
+	w.asked -= n
+	w.flood = given == n
+	w.mu.Unlock()
+	w.changed.Broadcast()
 }
 
 func (w *Worker) occupy() {
@@ -152,26 +169,22 @@ func (w *Worker) release() {
 	w.mu.Lock()
 	w.free++
 	w.mu.Unlock()
-	w.nudge()
+	w.changed.Broadcast()
 }
 
-func (w *Worker) nudge() {
-	select {
-	case w.freed <- struct{}{}:
-	default:
-	}
+// tell wakes whoever waits for a change of what mu does not guard.
+func (w *Worker) tell() {
+	w.mu.Lock() // who has just looked waits by now
+	defer w.mu.Unlock()
+	w.changed.Broadcast()
 }
 
 // allFree waits until every handler has returned.
 func (w *Worker) allFree() {
-	for {
-		w.mu.Lock()
-		n := w.free
-		w.mu.Unlock()
-		if n == w.Slots {
-			return
-		}
-		<-w.freed
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for w.free < w.Slots {
+		w.changed.Wait()
 	}
 }
 

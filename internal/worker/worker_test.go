@@ -351,7 +351,9 @@ func types(d *flow.Draft) []string {
 // serve runs a worker over the ledger in a bubble until the test ends.
 func serve(t *testing.T, g *ledger, o worker.Options) (stop func()) {
 	t.Helper()
-	o.Handoff = g
+	if o.Handoff == nil {
+		o.Handoff = g
+	}
 	if o.Handlers == nil {
 		o.Handlers = task.Handlers{flow.KindNoop: task.Pass{}}
 	}

@@ -13,6 +13,9 @@ func New(engine handoff.Handoff) handoff.Handoff { return embedded{engine} }
 
 type embedded struct{ handoff.Handoff }
 
+// Calls implements handoff.Concurrent: more than two transactions are seldom under way.
+func (embedded) Calls() int { return 2 }
+
 func (e embedded) Open(ctx context.Context, s handoff.Session) (flow.ID, error) {
 	s.Embedded = true
 	return e.Handoff.Open(ctx, s)

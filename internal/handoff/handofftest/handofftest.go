@@ -41,6 +41,7 @@ func Exercise(t *testing.T, build func(t *testing.T) *Rig) {
 		"Lifecycle":        lifecycle,
 		"TakeWaits":        takeWaits,
 		"TakeOnce":         takeOnce,
+		"TakeTwice":        takeTwice,
 		"TakeLabelled":     takeLabelled,
 		"ReportTwice":      reportTwice,
 		"Reordered":        reordered,

@@ -91,3 +91,40 @@ func takeOnce(t *testing.T, b *bench) {
 		}
 	}
 }
+
+// Where a session may have several calls under way, each is given work of its own.
+func takeTwice(t *testing.T, b *bench) {
+	calls := handoff.Calls(b.Handoff)
+	if calls == 1 {
+		t.Skip("sessions of this hand-off have one call of Take under way at a time")
+	}
+	session := b.open(t)
+	ctx := b.ctx(t)
+	got := make(chan handoff.Assignment, calls)
+	for range calls {
+		go func() {
+			work, err := b.Handoff.Take(ctx, session, 1)
+			if err != nil || len(work) != 1 {
+				t.Errorf("took %+v, %v", work, err)
+			}
+			for _, a := range work {
+				got <- a
+			}
+		}()
+	}
+	ids := map[flow.ID]bool{}
+	for range calls {
+		ids[b.Submit(t, flow.KindNoop, nil)] = true
+	}
+	for range calls {
+		select {
+		case a := <-got:
+			if !ids[a.Execution] {
+				t.Errorf("%s was taken twice, or never submitted", a.Execution)
+			}
+			delete(ids, a.Execution)
+		case <-ctx.Done():
+			t.Fatalf("%d were never taken", len(ids))
+		}
+	}
+}
