@@ -420,14 +420,14 @@ func (e *Engine) recoverUnstarted(ctx context.Context) error {
 	}
 	e.sessions.sweep(alive, began)
 	// Sessions of this process as well: a claim whose commit was not confirmed was given to nobody.
-	for after := (flow.ID{}); ; {
-		xs, err := e.opts.Store.Provisioning(ctx, after, unstartedPage)
+	for owner, id := (flow.ID{}), (flow.ID{}); ; {
+		xs, err := e.opts.Store.Provisioning(ctx, owner, id, unstartedPage)
 		if err != nil {
 			return fmt.Errorf("find hand-offs: %w", err)
 		}
 		var late []flow.ID
 		for _, x := range xs {
-			if after = x.ID; now.Sub(x.ClaimedAt) >= e.opts.Lease {
+			if owner, id = x.Owner, x.ID; now.Sub(x.ClaimedAt) >= e.opts.Lease {
 				late = append(late, x.ID)
 			}
 		}

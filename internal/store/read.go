@@ -26,9 +26,9 @@ type Reader interface {
 	Ahead(ctx context.Context, x *flow.Execution) (int, error)
 	// KeyHolders returns up to n executions that hold the key.
 	KeyHolders(ctx context.Context, key string, n int) ([]*flow.Execution, error)
-	// Provisioning returns up to n executions that sessions hold and have not begun, in order of id, beyond after, without
-	// payload.
-	Provisioning(ctx context.Context, after flow.ID, n int) ([]*flow.Execution, error)
+	// Provisioning returns up to n executions that sessions hold and have not begun, in order of (owner, id), beyond the one
+	// given, without payload.
+	Provisioning(ctx context.Context, owner, id flow.ID, n int) ([]*flow.Execution, error)
 	// LiveSessions returns the sessions whose lease has not run out at now.
 	LiveSessions(ctx context.Context, now time.Time) ([]Session, error)
 	// Queues tells how long each queue is; queues without claimable executions are absent.

@@ -28,10 +28,9 @@ var (
 
 	qKeyHolders = sql(`SELECT ` + liveColumns + ` FROM {s}.live l WHERE l.key = $1 AND l.place IN (3, 4) ORDER BY l.created_at, l.id LIMIT $2`)
 
-	// What sessions hold is looked through first: in order of id it would be everything that waits.
-	qProvisioning = sql(`WITH held AS MATERIALIZED (SELECT id FROM {s}.live WHERE owner IS NOT NULL AND stage = $1::bigint)
-		SELECT ` + liveColumns + ` FROM held h CROSS JOIN LATERAL (SELECT * FROM {s}.live l WHERE l.id = h.id OFFSET 0) l
-		WHERE h.id > $2 ORDER BY h.id LIMIT $3`)
+	// In the order of the owners' index: each page goes on where the one before ended, and passes once over what is no more.
+	qProvisioning = sql(`SELECT ` + liveColumns + ` FROM {s}.live l WHERE l.owner IS NOT NULL AND (l.owner, l.id) > ($2, $3)
+		AND l.stage = $1::bigint ORDER BY l.owner, l.id LIMIT $4`)
 
 	qQueues = sql(`SELECT queue, count(*), min(queued_at) FROM {s}.live WHERE place = 3 GROUP BY queue ORDER BY queue`)
 
@@ -151,9 +150,9 @@ func (s *Store) KeyHolders(ctx context.Context, key string, limit int) (all []*f
 }
 
 // Provisioning implements store.Reader.
-func (s *Store) Provisioning(ctx context.Context, after flow.ID, limit int) (all []*flow.Execution, err error) {
+func (s *Store) Provisioning(ctx context.Context, owner, id flow.ID, limit int) (all []*flow.Execution, err error) {
 	var a args
-	a.int(int64(flow.Provisioning)).id(after).int(int64(limit))
+	a.int(int64(flow.Provisioning)).id(owner).id(id).int(int64(limit))
 	err = s.read(ctx, call{q: qProvisioning, params: a.params, read: func(r *rows) error {
 		x, _, err := r.live(false)
 		all = append(all, x)

@@ -26,8 +26,8 @@ var (
 	qHolding = sql(`SELECT l.n FROM live l JOIN executions e ON e.n = l.n WHERE l.key = ? AND l.place IN (3, 4)
 		ORDER BY e.created_at, l.n LIMIT ?`)
 
-	qProvisioning = sql(`SELECT l.n FROM live l JOIN executions e ON e.n = l.n WHERE l.owner IS NOT NULL AND l.stage = ? AND (? IS NULL OR e.id > ?)
-		ORDER BY e.id LIMIT ?`)
+	qProvisioning = sql(`SELECT l.n FROM live l JOIN executions e ON e.n = l.n WHERE l.owner IS NOT NULL AND l.stage = ? AND (l.owner, e.id) > (?, ?)
+		ORDER BY l.owner, e.id LIMIT ?`)
 
 	qDue = sql(`SELECT n, wake FROM live WHERE wake IS NOT NULL ORDER BY wake LIMIT ?`)
 

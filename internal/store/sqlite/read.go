@@ -151,9 +151,9 @@ func (s *Store) KeyHolders(ctx context.Context, key string, limit int) (all []*f
 }
 
 // Provisioning implements store.Reader.
-func (s *Store) Provisioning(ctx context.Context, after flow.ID, limit int) (all []*flow.Execution, err error) {
+func (s *Store) Provisioning(ctx context.Context, owner, id flow.ID, limit int) (all []*flow.Execution, err error) {
 	err = s.read(ctx, func(c *conn) error {
-		numbers, err := c.use(qProvisioning).int(int64(flow.Provisioning)).id(after).id(after).int(int64(limit)).numbers()
+		numbers, err := c.use(qProvisioning).int(int64(flow.Provisioning)).blob(owner[:]).blob(id[:]).int(int64(limit)).numbers()
 		if err == nil {
 			all, err = c.loadAll(numbers, store.WithoutPayload)
 		}

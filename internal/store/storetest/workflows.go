@@ -248,16 +248,17 @@ func ownership(b *bench) {
 	equal(b, "a page of what is owned", owned(want[1], 3), want[2:5])
 	equal(b, "beyond the last", len(owned(want[6], 3)), 0)
 
-	unstarted := func(after flow.ID, n int) []flow.ID {
-		xs, err := b.s.Provisioning(b.ctx(), after, n)
+	unstarted := func(owner, id flow.ID, n int) []flow.ID {
+		xs, err := b.s.Provisioning(b.ctx(), owner, id, n)
 		must(b, err)
 		return ids(xs)
 	}
-	all := asSet(append(slices.Clone(want), theirs...))
-	equal(b, "what has not begun", unstarted(flow.ID{}, 100), all)
-	equal(b, "a page of what has not begun", unstarted(all[4], 3), all[5:8])
+	all := append(slices.Clone(want), theirs...)
+	equal(b, "what has not begun", unstarted(flow.ID{}, flow.ID{}, 100), all)
+	equal(b, "a page of what has not begun", unstarted(mine, all[4], 4), all[5:9])
+	equal(b, "another owner's page of what has not begun", unstarted(others, all[8], 3), all[9:12])
 	b.report(all[0], flow.EvRunning)
-	equal(b, "what has not begun without what has", unstarted(flow.ID{}, 2), all[1:3])
+	equal(b, "what has not begun without what has", unstarted(flow.ID{}, flow.ID{}, 2), all[1:3])
 
 	ordered := func(sessions ...flow.ID) []flow.ID {
 		return asSet(ids(inTx(b, func(ctx context.Context, t store.Tx) ([]*flow.Execution, error) { return t.Ordered(ctx, sessions) })))
