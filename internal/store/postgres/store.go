@@ -60,6 +60,7 @@ type Store struct {
 	readers    *pgxpool.Pool
 	bell       *bell
 	worn       worn
+	crowds     crowds
 
 	closing sync.Once
 }
