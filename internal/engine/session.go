@@ -284,6 +284,9 @@ const (
 	recoverBreathe = 5 * time.Millisecond
 	// unstartedPage is how many executions that have not begun are looked at at once. Most are left as they are.
 	unstartedPage = 200
+	// unstartedRests is how many times as long as that took nobody looks again. Where an old transaction keeps the database
+	// from tidying up, everything that was ever held since is walked through.
+	unstartedRests = 20
 )
 
 // ended is when the lease of a session that is being recovered has run out: before every claim.
@@ -346,14 +349,17 @@ func sessionError(err error) error {
 // sweepSessions recovers what expired sessions held, and hand-offs that never arrived.
 func (e *Engine) sweepSessions(ctx context.Context) {
 	away := false
+	var rested time.Time // when it is time to look for hand-offs again
 	for {
 		if away {
 			// The store may just have come back. Sessions have expired meanwhile, and what their workers have finished is
 			// on its way: it would be done again if it were recovered now.
 			_, err := e.now(ctx)
 			away = err != nil
-		} else {
-			away = e.recoverLost(ctx)
+		} else if away = e.away(ctx, "recovery of lost sessions", e.recoverExpired(ctx)); !away && !time.Now().Before(rested) {
+			began := time.Now()
+			away = e.away(ctx, "recovery of undelivered hand-offs", e.recoverUnstarted(ctx))
+			rested = time.Now().Add(unstartedRests * time.Since(began))
 		}
 		select {
 		case <-time.After(e.jittered(min(sessionSweep, e.opts.Lease/6))):
@@ -365,18 +371,13 @@ func (e *Engine) sweepSessions(ctx context.Context) {
 
 const sessionSweep = 5 * time.Second
 
-// recoverLost recovers what no worker will end any more, and reports whether the store does not answer.
-func (e *Engine) recoverLost(ctx context.Context) (away bool) {
-	err := e.recoverExpired(ctx)
-	if err != nil && ctx.Err() == nil {
-		e.opts.Log.Error("recovery of lost sessions failed; it will be tried again", telemetry.Err, err)
-		return !spoiled(err)
+// away logs why something failed, and reports whether the store does not answer.
+func (e *Engine) away(ctx context.Context, what string, err error) bool {
+	if err == nil || ctx.Err() != nil {
+		return false
 	}
-	if err = e.recoverUnstarted(ctx); err != nil && ctx.Err() == nil {
-		e.opts.Log.Error("recovery of undelivered hand-offs failed; it will be tried again", telemetry.Err, err)
-		return !spoiled(err)
-	}
-	return false
+	e.opts.Log.Error(what+" failed; it will be tried again", telemetry.Err, err)
+	return !spoiled(err)
 }
 
 func (e *Engine) recoverExpired(ctx context.Context) error {

@@ -155,7 +155,11 @@ func writing() []setting {
 		setting{"enable_seqscan", "off"}, setting{"enable_hashjoin", "off"}, setting{"enable_mergejoin", "off"})
 }
 
-func reading() []setting { return append(common(), setting{"enable_seqscan", "off"}) }
+// Readers walk through indexes in their order, as far as a page goes: a bitmap is made of all that an index has, and of rows
+// that are gone as well.
+func reading() []setting {
+	return append(common(), setting{"enable_seqscan", "off"}, setting{"enable_bitmapscan", "off"})
+}
 
 // openPool opens connections with settings; behind a pooler each transaction brings its own.
 func openPool(ctx context.Context, from *pgxpool.Config, size int, settings func() []setting) (*pgxpool.Pool, error) {
