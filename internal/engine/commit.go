@@ -92,34 +92,37 @@ func (e *Engine) over(b *batch) {
 	defer e.mu.Unlock()
 	i := slices.Index(e.busy, b)
 	e.busy = slices.Delete(e.busy, i, i+1)
-	e.last = past{b.callers, len(b.ops), time.Now(), time.Since(b.began)}
+	if b.callers < lingerFrom {
+		return
+	}
+	if until := time.Now().Add(min(time.Since(b.began)/lingerPart, lingerMost)); until.After(e.lingers.until) {
+		e.lingers = lingers{until, len(b.ops) / 2}
+	}
 }
 
-// past is a transaction that is over.
-type past struct {
-	callers  int
-	requests int
-	at       time.Time
-	took     time.Duration
+// lingers says how long the next transaction waits for more requests, and of how many it does not. Those whom the last one
+// has answered are about to come back, all at once; whoever is first would go alone while the others wait for its end.
+type lingers struct {
+	until time.Time
+	most  int
 }
 
-// company is how much longer the next transaction is to wait for more requests. When the last one answered many callers they
-// are about to come back, all at once, and whoever is first would go alone while the others wait for its end.
-func (e *Engine) company() time.Duration {
-	if len(e.busy) > 0 || e.last.callers < companyFrom || len(e.pending) >= e.last.requests/2 {
+// linger is how much longer the next transaction waits.
+func (e *Engine) linger() time.Duration {
+	if n := len(e.pending); n == 0 || n >= e.lingers.most || len(e.busy) > 0 || e.flood {
 		return 0
 	}
-	return min(e.last.took/companyPart, companyMost) - time.Since(e.last.at)
+	return time.Until(e.lingers.until)
 }
 
 const (
 	// besideFrom is how many requests are worth a transaction beside another: fewer are cheaper in the next one.
 	besideFrom = 32
-	// companyFrom is how many callers a transaction has answered when their return is waited for, companyPart for what part of
-	// the time that it took, and companyMost for how long at the most.
-	companyFrom = 8
-	companyPart = 4
-	companyMost = 2 * time.Millisecond
+	// lingerFrom is how many callers a transaction has answered when their return is waited for, lingerPart for what part of
+	// the time that it took, and lingerMost for how long. In an idle process a timer is a millisecond late.
+	lingerFrom = 8
+	lingerPart = 4
+	lingerMost = 2 * time.Millisecond
 	// takersMost is how many takers one transaction looks after: what the first find empty, the others need not look into.
 	takersMost = 100
 	// besideAfter is when a transaction takes so long that fewer do not wait for it.
@@ -141,8 +144,9 @@ func (e *Engine) close() bool {
 	return len(e.pending) == 0
 }
 
-// gather takes the next batch: what is pending, and takers; nil when there is nothing. While another transaction is under
-// way a little is left for the committer that runs it, and again says when it would be time all the same.
+// gather takes the next batch: what is pending, and takers; nil when there is nothing, or when it is too early. While another
+// transaction is under way a little is left for the committer that runs it, and after one that answered many it lingers;
+// again says when it would be time all the same.
 func (e *Engine) gather(ctx context.Context) (b *batch, again <-chan time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -151,12 +155,12 @@ func (e *Engine) gather(ctx context.Context) (b *batch, again <-chan time.Time) 
 			return nil, time.After(left)
 		}
 	}
-	if left := e.company(); left > 0 && ctx.Err() == nil {
+	if left := e.linger(); left > 0 && ctx.Err() == nil {
 		return nil, time.After(left)
 	}
 	n := min(len(e.pending), batchLimit)
-	b = &batch{ops: e.pending[:n:n], callers: e.callers}
-	e.pending, e.callers = e.pending[n:], 0
+	b = &batch{ops: e.pending[:n:n], callers: min(e.callers, n)}
+	e.pending, e.callers = e.pending[n:], e.callers-b.callers
 	if len(e.pending) == 0 {
 		e.pending = nil
 	} else {

@@ -81,31 +81,53 @@ func TestManyGoBeside(t *testing.T) {
 	g.some(besideFrom)
 }
 
-// After a transaction that answered many callers the next one waits for half of as many requests, for a part of the time
-// that the last one took; after one that answered a single caller it does not, however many requests that was.
-func TestWaitForCompany(t *testing.T) {
+// After a transaction that answered many callers the next one waits for half of as many requests, until its time is over;
+// after one that answered a single caller it does not, however many requests that was.
+func TestLinger(t *testing.T) {
 	g := newGatherer(t)
 	many := func() {
-		for range 2 * companyFrom {
+		for range 2 * lingerFrom {
 			g.request(1)
 		}
-		b := g.some(2 * companyFrom)
+		b := g.some(2 * lingerFrom)
 		b.age(time.Hour)
 		g.e.over(b)
+		if left := time.Until(g.e.lingers.until); left > lingerMost {
+			t.Errorf("it lingers for %s", left)
+		}
+		g.e.lingers.until = time.Now().Add(time.Hour) // however slow this test is
 		g.request(1)
 		g.nothing()
 	}
 	many()
-	g.request(companyFrom - 1)
-	g.e.over(g.some(companyFrom))
-	many()
-	g.e.last.at = g.e.last.at.Add(-companyMost)
+	g.request(lingerFrom - 1)
+	g.e.over(g.some(lingerFrom))
+	g.request(1)
+	g.nothing() // the few beside it are not waited for, but the many still are
+	g.e.lingers.until = time.Now()
 	g.e.over(g.some(1))
 
-	g.request(2 * companyFrom)
-	b := g.some(2 * companyFrom)
+	many()
+	g.e.lingers.until = time.Now()
+	g.e.over(g.some(1))
+	g.request(2 * lingerFrom)
+	b := g.some(2 * lingerFrom)
 	b.age(time.Hour)
 	g.e.over(b)
 	g.request(1)
 	g.some(1)
+}
+
+// Callers are counted with the requests that they have handed in.
+func TestCallersOfAFlood(t *testing.T) {
+	g := newGatherer(t)
+	for range batchLimit + 10 {
+		g.request(1)
+	}
+	if b := g.some(batchLimit); b.callers != batchLimit {
+		t.Errorf("%d callers handed in %d requests", b.callers, batchLimit)
+	}
+	if g.e.callers != 10 {
+		t.Errorf("%d callers are left, not 10", g.e.callers)
+	}
 }

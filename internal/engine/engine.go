@@ -78,8 +78,8 @@ type Engine struct {
 	given    *taker    // who was given something last
 	gave     time.Time // when that was
 	busy     []*batch  // under way, in the order in which they began
-	last     past      // the transaction that ended last
-	flood    bool      // the last workers that were given work took a lot of it
+	lingers  lingers
+	flood    bool // the last workers that were given work took a lot of it
 	closed   error
 	stopping bool          // nobody is given work any more
 	signal   chan struct{} // capacity 1: something is pending

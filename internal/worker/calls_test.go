@@ -111,36 +111,6 @@ func TestCallsShareTheSlots(t *testing.T) {
 	})
 }
 
-// While there is more work than slots one call asks for all of them: many at a time are cheapest.
-func TestOneCallAsksInAFlood(t *testing.T) {
-	wider(t, func(t *testing.T, g *ledger, w *wide) {
-		var ids []flow.ID
-		for range 30 {
-			ids = append(ids, g.submit(flow.Request{Kind: "x"}))
-		}
-		defer serve(t, g, worker.Options{Handoff: w, Slots: 10, Handlers: task.Handlers{"x": waitFor(time.Second, nil)}})()
-		for range 2 { // of the three rounds
-			time.Sleep(900 * time.Millisecond)
-			synctest.Wait()
-			w.mu.Lock()
-			if len(w.asking) > 0 {
-				t.Errorf("a worker without a free slot asks for %d", w.asking)
-			}
-			w.mu.Unlock()
-			time.Sleep(100 * time.Millisecond)
-		}
-		for _, id := range ids {
-			g.ended(t, id)
-		}
-		synctest.Wait()
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		if len(w.asking) != 1 {
-			t.Errorf("after a flood %d calls ask, for %d", len(w.asking), w.asking)
-		}
-	})
-}
-
 // Reports go side by side, those of one attempt one after another.
 func TestReportsOfOneAttemptInTurn(t *testing.T) {
 	wider(t, func(t *testing.T, g *ledger, w *wide) {

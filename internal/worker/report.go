@@ -86,6 +86,7 @@ func (r *reporter) run() {
 			receipts, err := r.life.w.Handoff.Report(r.life.ctx, r.life.session, reports)
 			failpoint.Hit(failpoint.AfterReport)
 			if errors.Is(err, handoff.ErrSessionLost) {
+				r.sent(as)
 				r.life.end(err)
 				return
 			}
@@ -172,6 +173,8 @@ func (r *reporter) gather() ([]*attempt, []flow.Report) {
 	}
 	if r.line = r.line[taken:]; len(r.line) == 0 {
 		r.line = nil
+	} else {
+		r.wake() // another may send the rest
 	}
 	return as, reports
 }

@@ -41,7 +41,9 @@ func (l *life) takeFor(ctx context.Context, first bool, share int, instants *syn
 			return
 		}
 		work, err := l.w.Handoff.Take(ctx, l.session, n)
-		l.start(work, instants)
+		if len(work) > 0 {
+			l.start(work, instants)
+		}
 		l.w.answered(n, len(work))
 		switch {
 		case len(work) > 0:

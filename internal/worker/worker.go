@@ -129,18 +129,19 @@ func (w *Worker) Run(ctx context.Context) error {
 func (w *Worker) LetGo() { w.endAll(errLetGo) }
 
 // ask waits for free slots for which no work is being asked for yet, and returns for how many to ask: everybody who asks has
-// a share of the slots; while there is more work than that, the first asks for all, since many at a time are cheapest. It
-// returns 0 once ctx has ended and tell was called.
+// a share of the slots; while there is more work than that, the first asks for all that are free, since many at a time are
+// cheapest, and the others only when a whole share is left. It returns 0 once ctx has ended and tell was called.
 func (w *Worker) ask(ctx context.Context, first bool, share int, room func() bool) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for ; ctx.Err() == nil; w.changed.Wait() {
 		n := w.free - w.asked
 		switch {
-		case !w.flood:
-			n = min(n, share)
-		case !first:
+		case w.flood && first:
+		case w.flood && n < share:
 			n = 0
+		default:
+			n = min(n, share)
 		}
 		if n > 0 && room() {
 			w.asked += n

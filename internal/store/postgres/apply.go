@@ -310,9 +310,6 @@ func addChild(c []column, x *flow.Draft, ended int64) {
 // addChange adds a change of an execution, and reports whether the run of its history must be moved out before.
 func (t *tx) addChange(x *flow.Draft) (spill bool) {
 	b, w, created := &x.Before, &t.w, row.Micros(x.CreatedAt)
-	if b.Place == flow.Ready && x.Place != flow.Ready {
-		t.taken--
-	}
 	history := func(to []byte) []byte { return row.AppendHistory(to, x.Events, b.NextSeq, created) }
 	was := func(c []column) {
 		c[0].id(x.ID)

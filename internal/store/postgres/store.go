@@ -60,7 +60,6 @@ type Store struct {
 	readers    *pgxpool.Pool
 	bell       *bell
 	worn       worn
-	crowds     crowds
 
 	closing sync.Once
 }
@@ -161,7 +160,7 @@ func reading() []setting {
 	return append(common(), setting{"enable_seqscan", "off"}, setting{"enable_bitmapscan", "off"})
 }
 
-// openPool opens connections with settings; behind a pooler each transaction brings its own.
+// openPool opens connections with settings; behind a pooler each transaction that writes brings its own.
 func openPool(ctx context.Context, from *pgxpool.Config, size int, settings func() []setting) (*pgxpool.Pool, error) {
 	cfg := from.Copy()
 	if size <= 0 {

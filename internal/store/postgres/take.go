@@ -12,13 +12,10 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// ready is a part of a queue, in order. Unless $3, what another transaction has laid hands on is left out before it would be
-// locked: SKIP LOCKED tries each, which takes longer than to take one that is free; and of one that the other has just
-// committed it locks the new row, finds that it stands in no queue any more, and keeps that lock: whoever was given the
-// execution waits with its report.
+// ready is a part of a queue, in order.
 func ready(where string) string {
 	return `SELECT ` + liveColumns + livePayload + ` FROM {s}.live l` + joinLive + ` WHERE l.place = 3 AND l.queue = $1` + where +
-		` AND ($3 OR l.xmax = '0'::xid) ORDER BY l.priority DESC, l.ticket LIMIT $2 FOR UPDATE OF l SKIP LOCKED`
+		` ORDER BY l.priority DESC, l.ticket LIMIT $2 FOR UPDATE OF l SKIP LOCKED`
 }
 
 // parts are several parts of a queue, one after another: the next is looked into only when those before give too little.
@@ -33,7 +30,7 @@ func parts(where ...string) string {
 var (
 	qTake = sql(ready(``))
 
-	qTakeFrom = sql(parts(` AND l.priority > $4`, ` AND l.priority = $4 AND l.ticket >= $5`, ` AND l.priority < $4`))
+	qTakeFrom = sql(parts(` AND l.priority > $3`, ` AND l.priority = $3 AND l.ticket >= $4`, ` AND l.priority < $3`))
 
 	qHeads = sql(`SELECT q.queue, h.priority, h.ticket FROM unnest($1::text[]) AS q(queue) CROSS JOIN LATERAL
 		(SELECT l.priority, l.ticket FROM {s}.live l WHERE l.place = 3 AND l.queue = q.queue ORDER BY l.priority DESC, l.ticket LIMIT $2) h
@@ -137,26 +134,9 @@ func (t *tx) Take(ctx context.Context, queues []string, n int) ([]*flow.Executio
 }
 
 func (t *tx) takeFrom(ctx context.Context, queue string, n int) ([]*flow.Execution, error) {
-	t.from = append(t.from, queue)
-	everything := !t.s.crowds.in(queue)
-	all, err := t.look(ctx, queue, n, everything)
-	if err == nil && !everything && len(all) < n {
-		everything = true
-		all, err = t.look(ctx, queue, n, everything) // what is locked by this transaction is found again
-	}
-	if err == nil {
-		t.taken += len(all)
-		t.s.crowds.looked(queue, len(all) == n, everything)
-	}
-	return all, err
-}
-
-// look locks the first n executions of a queue, but for those that others are at; unless everything, also but for those
-// that anybody has ever been at.
-func (t *tx) look(ctx context.Context, queue string, n int, everything bool) ([]*flow.Execution, error) {
 	all := make([]*flow.Execution, 0, min(n, 1000))
 	if from, ok := t.s.worn.from(queue); ok {
-		a := t.args().text(queue).int(int64(n)).bool(everything).int(from.priority).int(from.ticket)
+		a := t.args().text(queue).int(int64(n)).int(from.priority).int(from.ticket)
 		err := t.ask(ctx, qTakeFrom, a, t.collect(&all, store.WithPayload))
 		t.s.worn.took(queue, len(all))
 		t.s.worn.moved(queue, all)
@@ -168,53 +148,12 @@ func (t *tx) look(ctx context.Context, queue string, n int, everything bool) ([]
 		}
 	}
 	began := time.Now()
-	err := t.ask(ctx, qTake, t.args().text(queue).int(int64(n)).bool(everything), t.collect(&all, store.WithPayload))
+	err := t.ask(ctx, qTake, t.args().text(queue).int(int64(n)), t.collect(&all, store.WithPayload))
 	t.s.worn.took(queue, len(all))
 	if took := time.Since(began); err == nil && tiresome(took, len(all)) {
 		t.s.worn.note(queue, all, took)
 	}
 	return all, err
-}
-
-// crowds remembers in which queues there is more than is taken at once, so that several are likely to be taking from them
-// side by side. There, what anybody has laid hands on is left to them. Of what was let go again the row still says so: every
-// now and then everything is looked at.
-type crowds struct {
-	mu    sync.Mutex
-	until map[string]time.Time // when everything is to be looked at again
-}
-
-// crowdFor bounds how long an execution that somebody has let go of is passed over in a crowd.
-const crowdFor = 100 * time.Millisecond
-
-func (c *crowds) in(queue string) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return time.Now().Before(c.until[queue])
-}
-
-// looked notes what a look into a queue has found: all that was wanted or less, among everything or not.
-func (c *crowds) looked(queue string, all, everything bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	switch {
-	case !all:
-		delete(c.until, queue)
-	case everything:
-		if c.until == nil {
-			c.until = make(map[string]time.Time)
-		}
-		c.until[queue] = time.Now().Add(crowdFor)
-	}
-}
-
-// letGo says that what was taken from queues was let go again.
-func (c *crowds) letGo(queues []string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, q := range queues {
-		delete(c.until, q)
-	}
 }
 
 // byTurn orders executions as they leave a queue.

@@ -30,8 +30,6 @@ type tx struct {
 	idem      []store.IdempotencyKey // written with the commit
 	trips     int                    // round trips so far
 	looked    looked
-	from      []string              // queues that Take was asked for
-	taken     int                   // what it found, less what has left its queue since
 	expected  map[flow.ID]*expected // rows of sessions, as this transaction has left them
 	news      news
 }
@@ -164,9 +162,6 @@ func (t *tx) commit() error {
 	switch {
 	case err == nil:
 		t.begun = false
-		if t.taken <= 0 {
-			t.from = nil
-		}
 		t.s.bell.ring(t.news)
 		return nil
 	case unsure(err, done == len(t.calls)-1):
@@ -190,7 +185,6 @@ func unsure(err error, atCommit bool) bool {
 // end takes back a transaction that was not committed.
 func (t *tx) end() {
 	t.rollBack()
-	t.s.crowds.letGo(t.from)
 	k := t.scratch
 	t.scratch = nil
 	clear(k.calls)

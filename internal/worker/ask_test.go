@@ -1,0 +1,55 @@
+package worker
+
+import (
+	"context"
+	"testing"
+
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/handoff"
+	"github.com/pawl-run/pawl/internal/task"
+)
+
+// While there is more work than slots, the first asks for all that are free, since many at a time are cheapest, and another
+// only when its whole share is left.
+func TestAskInAFlood(t *testing.T) {
+	const slots, share = 10, 5
+	w, err := New(Options{Handoff: struct{ handoff.Handoff }{}, Handlers: task.Handlers{flow.KindNoop: task.Pass{}}, Slots: slots})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask := func(first bool, want int) {
+		t.Helper()
+		ctx := t.Context()
+		if want == 0 { // it would wait
+			ended, cancel := context.WithCancel(ctx)
+			defer context.AfterFunc(ended, w.tell)()
+			go cancel()
+			ctx = ended
+		}
+		if n := w.ask(ctx, first, share, func() bool { return true }); n != want {
+			t.Errorf("asks for %d, not %d; first: %t", n, want, first)
+		}
+	}
+	ask(true, 5)
+	w.answered(5, 5)
+	ask(true, 10)
+	ask(false, 0)
+	w.answered(10, 10)
+	for range 6 {
+		w.occupy()
+	}
+	ask(false, 0)
+	w.release()
+	ask(false, 5)
+	w.answered(5, 4)
+	ask(true, 5)
+	ask(false, 0)
+	w.answered(5, 5)
+	for range 5 {
+		w.release()
+	}
+	ask(true, 10)
+	w.answered(10, 9)
+	ask(true, 5)
+	ask(false, 5)
+}
