@@ -284,9 +284,10 @@ const (
 	recoverBreathe = 5 * time.Millisecond
 	// unstartedPage is how many executions that have not begun are looked at at once. Most are left as they are.
 	unstartedPage = 200
-	// unstartedRests is how many times as long as that took nobody looks again. Where an old transaction keeps the database
-	// from tidying up, everything that was ever held since is walked through.
+	// unstartedRests is how many times as long as that took nobody looks again, and unstartedRest for how long at the most.
+	// Where an old transaction keeps the database from tidying up, everything that was ever held since is walked through.
 	unstartedRests = 20
+	unstartedRest  = 5 * time.Minute
 )
 
 // ended is when the lease of a session that is being recovered has run out: before every claim.
@@ -358,8 +359,10 @@ func (e *Engine) sweepSessions(ctx context.Context) {
 			away = err != nil
 		} else if away = e.away(ctx, "recovery of lost sessions", e.recoverExpired(ctx)); !away && !time.Now().Before(rested) {
 			began := time.Now()
-			away = e.away(ctx, "recovery of undelivered hand-offs", e.recoverUnstarted(ctx))
-			rested = time.Now().Add(unstartedRests * time.Since(began))
+			err := e.recoverUnstarted(ctx)
+			if away = e.away(ctx, "recovery of undelivered hand-offs", err); err == nil {
+				rested = time.Now().Add(min(unstartedRests*time.Since(began), unstartedRest))
+			}
 		}
 		select {
 		case <-time.After(e.jittered(min(sessionSweep, e.opts.Lease/6))):

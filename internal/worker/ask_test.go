@@ -9,8 +9,8 @@ import (
 	"github.com/pawl-run/pawl/internal/task"
 )
 
-// While there is more work than slots, the first asks for all that are free, since many at a time are cheapest, and another
-// only when its whole share is left.
+// While there is more work than slots, the first asks for all that are free, since many at a time are cheapest, and the
+// others do not ask; until less than a share is free, or given.
 func TestAskInAFlood(t *testing.T) {
 	const slots, share = 10, 5
 	w, err := New(Options{Handoff: struct{ handoff.Handoff }{}, Handlers: task.Handlers{flow.KindNoop: task.Pass{}}, Slots: slots})
@@ -31,25 +31,28 @@ func TestAskInAFlood(t *testing.T) {
 		}
 	}
 	ask(true, 5)
-	w.answered(5, 5)
+	w.answered(5, 5, share)
 	ask(true, 10)
 	ask(false, 0)
-	w.answered(10, 10)
-	for range 6 {
+	w.answered(10, 10, share)
+	ask(false, 0)
+	for range 9 {
 		w.occupy()
 	}
-	ask(false, 0)
+	ask(true, 1)
 	w.release()
-	ask(false, 5)
-	w.answered(5, 4)
-	ask(true, 5)
-	ask(false, 0)
-	w.answered(5, 5)
-	for range 5 {
+	ask(false, 1)
+	w.answered(1, 1, share)
+	w.answered(1, 1, share)
+	for range 8 {
 		w.release()
 	}
+	ask(true, 5)
+	ask(false, 5)
+	w.answered(5, 4, share)
+	w.answered(5, 5, share)
 	ask(true, 10)
-	w.answered(10, 9)
+	w.answered(10, 9, share)
 	ask(true, 5)
 	ask(false, 5)
 }

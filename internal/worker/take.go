@@ -44,7 +44,7 @@ func (l *life) takeFor(ctx context.Context, first bool, share int, instants *syn
 		if len(work) > 0 {
 			l.start(work, instants)
 		}
-		l.w.answered(n, len(work))
+		l.w.answered(n, len(work), share)
 		switch {
 		case len(work) > 0:
 			tries = backoff{}

@@ -54,7 +54,7 @@ type Worker struct {
 	mu      sync.Mutex
 	free    int
 	asked   int       // of the free slots: for how many work is being asked for
-	flood   bool      // the last that was asked for was given to the full
+	flood   bool      // a share of the slots or more was asked for, and given
 	changed sync.Cond // any of these, or what ask waits for besides
 }
 
@@ -130,20 +130,20 @@ func (w *Worker) LetGo() { w.endAll(errLetGo) }
 
 // ask waits for free slots for which no work is being asked for yet, and returns for how many to ask: everybody who asks has
 // a share of the slots; while there is more work than that, the first asks for all that are free, since many at a time are
-// cheapest, and the others only when a whole share is left. It returns 0 once ctx has ended and tell was called.
+// cheapest. It returns 0 once ctx has ended and tell was called.
 func (w *Worker) ask(ctx context.Context, first bool, share int, room func() bool) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for ; ctx.Err() == nil; w.changed.Wait() {
 		n := w.free - w.asked
 		switch {
-		case w.flood && first:
-		case w.flood && n < share:
-			n = 0
-		default:
+		case !w.flood:
 			n = min(n, share)
+		case !first:
+			n = 0
 		}
 		if n > 0 && room() {
+			w.flood = w.flood && n >= share
 			w.asked += n
 			return n
 		}
@@ -152,10 +152,10 @@ func (w *Worker) ask(ctx context.Context, first bool, share int, room func() boo
 }
 
 // answered ends the asking for n slots; what was given for them occupies its own by now.
-func (w *Worker) answered(n, given int) {
+func (w *Worker) answered(n, given, share int) {
 	w.mu.Lock()
 	w.asked -= n
-	w.flood = given == n
+	w.flood = given == n && n >= share && n > 1
 	w.mu.Unlock()
 	w.changed.Broadcast()
 }
