@@ -1,0 +1,115 @@
+// The API, and only that: the page knows nothing that a client of docs/api.md does not.
+import { signal } from '../vendor/preact.js';
+
+/** Where the page lies (with a slash at its end), and the API beside it. The document's base is relative, so it is read once, before any navigation. */
+export const base = document.baseURI;
+const root = new URL('../', base).href;
+
+/** @param {string} path */
+export const apiURL = (path) => new URL(path.replace(/^\//, ''), root).href;
+
+const tokenKey = 'pawl.token';
+
+/** What the server says about who may come in: true once an answer was 401. */
+export const locked = signal(false);
+
+/** The last thing that kept the page from the server: empty while it answers. */
+export const offline = signal('');
+
+const token = () => sessionStorage.getItem(tokenKey) || '';
+
+/** @param {string} t kept for this tab until it is closed; empty: forgotten */
+export function setToken(t) {
+  if (t) sessionStorage.setItem(tokenKey, t);
+  else sessionStorage.removeItem(tokenKey);
+}
+
+export const hasToken = () => token() !== '';
+
+/** An answer of the server that is a problem, or no answer at all (status 0). */
+export class Problem extends Error {
+  /** @param {import('../types').Problem} p */
+  constructor(p) {
+    super(p.detail || p.title);
+    this.problem = p;
+    this.status = p.status;
+  }
+}
+
+/**
+ * One request. Rejects with a Problem.
+ * @param {string} path beneath the API's root, as in "api/v1/stats"
+ * @param {RequestInit & {accept?: string}} [o]
+ */
+export async function request(path, o = {}) {
+  const headers = new Headers(o.headers);
+  if (token()) headers.set('Authorization', 'Bearer ' + token());
+  headers.set('Accept', o.accept || 'application/json');
+  /** @type {Response} */
+  let res;
+  try {
+    res = await fetch(apiURL(path), { ...o, headers, cache: 'no-store', credentials: 'same-origin' });
+  } catch (e) {
+    if (e instanceof DOMException && e.name === 'AbortError') throw e;
+    offline.value = 'The server does not answer.';
+    throw new Problem({ type: '', status: 0, title: 'The server does not answer', detail: 'The server does not answer: it may be stopped, or the network is away. The page tries again by itself.' });
+  }
+  offline.value = '';
+  if (res.ok || res.status === 304) return res;
+  /** @type {import('../types').Problem} */
+  let p = { type: '', status: res.status, title: res.statusText || `Status ${res.status}` };
+  try {
+    p = { ...p, ...(await res.json()) };
+  } catch {
+    // Something between the page and the server answered, and not in JSON: its status says enough.
+  }
+  if (res.status === 401) locked.value = true;
+  throw new Problem(p);
+}
+
+/**
+ * @template T
+ * @param {string} path
+ * @param {RequestInit} [o]
+ * @returns {Promise<T>}
+ */
+export const getJSON = async (path, o) => (await request(path, o)).json();
+
+/**
+ * @template T
+ * @param {string} path
+ * @param {unknown} body
+ * @param {Record<string, string>} [headers]
+ * @returns {Promise<T>}
+ */
+export const post = async (path, body, headers) => (await request(path, {
+  method: 'POST',
+  headers: { 'Content-Type': 'application/json', ...headers },
+  body: typeof body === 'string' ? body : JSON.stringify(body),
+})).json();
+
+/** @param {Record<string, string|number|boolean|undefined|string[]>} q */
+export function query(q) {
+  const p = new URLSearchParams();
+  for (const [k, v] of Object.entries(q)) {
+    for (const one of Array.isArray(v) ? v : [v]) {
+      if (one !== undefined && one !== '' && one !== false) p.append(k, String(one));
+    }
+  }
+  const s = p.toString();
+  return s ? '?' + s : '';
+}
+
+/**
+ * Hands a file to the browser's downloads. With a token the bytes are fetched first: a link cannot carry a header.
+ * @param {string} path @param {string} name
+ */
+export async function download(path, name) {
+  const res = await request(path, { accept: '*/*' });
+  const url = URL.createObjectURL(await res.blob());
+  const a = document.createElement('a');
+  a.href = url;
+  a.download = name;
+  a.click();
+  setTimeout(() => URL.revokeObjectURL(url), 60000);
+}

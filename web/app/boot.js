@@ -1,0 +1,184 @@
+// The frame around the screens: navigation, login, keys, theme.
+import { html, h, render, useEffect, useState, useErrorBoundary } from '../vendor/preact.js';
+import { base, locked, offline, setToken, hasToken, getJSON } from './api.js';
+import { route, go } from './router.js';
+import { streaming } from './stream.js';
+import { trouble, loading, dialog } from '../part/kit.js';
+import { Executions } from '../screen/executions.js';
+import { Execution } from '../screen/execution.js';
+
+const places = [
+  { path: 'executions', name: 'Executions', key: 'e', icon: html`<path d="M3 4h10M3 8h10M3 12h6" class="line" />` },
+  { path: 'new', name: 'New', key: 'n', icon: html`<path d="M8 3v10M3 8h10" class="line" />` },
+  { path: 'definitions', name: 'Definitions', key: 'd', icon: html`<rect x="2.5" y="2.5" width="4" height="4" rx="1" class="line" /><rect x="9.5" y="9.5" width="4" height="4" rx="1" class="line" /><path d="M6.5 4.5h3a2 2 0 0 1 2 2v3" class="line" />` },
+  { path: 'work', name: 'Work', key: 'w', icon: html`<path d="M2.5 12.5v-4M6.2 12.5v-9M9.8 12.5v-6M13.5 12.5v-8" class="line" />` },
+  { path: 'server', name: 'Server', key: 's', icon: html`<rect x="2.5" y="3" width="11" height="4" rx="1" class="line" /><rect x="2.5" y="9" width="11" height="4" rx="1" class="line" /><path d="M5 5h.1M5 11h.1" class="line" />` },
+];
+
+/**
+ * A screen that is fetched when it is first shown, so that the first load stays small.
+ * @param {() => Promise<(p: any) => any>} fetched
+ */
+function later(fetched) {
+  /** @type {((p: any) => any)|null} */
+  let view = null;
+  return function Later(/** @type {any} */ p) {
+    const [, draw] = useState(0);
+    const [failed, fail] = useState(false);
+    useEffect(() => {
+      if (!view) fetched().then((v) => { view = v; draw(1); }, () => fail(true));
+    }, []);
+    if (failed) return trouble(new Error('This part of the page could not be fetched: the server is away, or has another version now. Load the page again.'));
+    return view ? h(view, p) : loading();
+  };
+}
+
+const New = later(() => import('../screen/new.js').then((m) => m.New));
+const Definitions = later(() => import('../screen/definitions.js').then((m) => m.Definitions));
+const Definition = later(() => import('../screen/definitions.js').then((m) => m.Definition));
+const Work = later(() => import('../screen/work.js').then((m) => m.Work));
+const Server = later(() => import('../screen/server.js').then((m) => m.Server));
+
+function screen() {
+  const [first = 'executions', second] = route.value.parts;
+  switch (first) {
+    case 'executions': return second ? h(Execution, { id: second, key: second }) : h(Executions, {});
+    case 'new': return h(New, {});
+    case 'definitions': return second ? h(Definition, { name: second, key: second }) : h(Definitions, {});
+    case 'work': return h(Work, {});
+    case 'server': return h(Server, {});
+    default: return html`<div class="empty"><h1>There is no such page</h1><p><a href="executions">Go to the executions</a></p></div>`;
+  }
+}
+
+const themes = ['auto', 'light', 'dark'];
+
+/** @param {string} t */
+function setTheme(t) {
+  if (t === 'auto') delete document.documentElement.dataset.theme;
+  else document.documentElement.dataset.theme = t;
+  try {
+    localStorage.setItem('pawl.theme', t);
+  } catch {
+    // Without storage the choice holds until the page is loaded again.
+  }
+}
+
+const keptTheme = () => {
+  try {
+    return localStorage.getItem('pawl.theme') || 'auto';
+  } catch {
+    return 'auto';
+  }
+};
+setTheme(keptTheme());
+
+function Theme() {
+  const [theme, set] = useState(keptTheme());
+  const next = themes[(themes.indexOf(theme) + 1) % themes.length];
+  return html`<button class="plain" type="button" onClick=${() => { setTheme(next); set(next); }}>Theme: ${theme}</button>`;
+}
+
+/** How the page and the server stand to each other. */
+function Light() {
+  const s = streaming.value;
+  const [cls, words] = offline.value ? ['away', 'Reconnecting'] : s === 'paused' ? ['', 'Paused'] : s === 'connecting' ? ['', 'Connecting'] : ['live', 'Live'];
+  return html`<div class=${`light ${cls}`} role="status"><span class="dot"></span>${words}</div>`;
+}
+
+function Login() {
+  const [text, setText] = useState('');
+  const [error, setError] = useState(/** @type {unknown} */ (null));
+  const enter = async (/** @type {Event} */ e) => {
+    e.preventDefault();
+    setToken(text.trim());
+    try {
+      await getJSON('api/v1/queues?limit=1');
+      locked.value = false;
+    } catch (err) {
+      setToken('');
+      setError(err);
+    }
+  };
+  const open = location.protocol !== 'https:' && !/^(localhost|127\.|\[::1\])/.test(location.hostname);
+  return html`<main class="login">
+    <h1>Pawl asks for a token</h1>
+    <form class="tight" onSubmit=${enter}>
+      <div class="field"><label for="token">Token of this server</label>
+        <input id="token" type="password" autocomplete="current-password" value=${text} onInput=${(/** @type {any} */ e) => setText(e.target.value)} autofocus /></div>
+      <p class="hint">It is kept for this tab only, and forgotten when the tab is closed.</p>
+      ${open ? html`<p class="note late">The connection is not encrypted: others on the network can read the token.</p>` : null}
+      ${trouble(error)}
+      <div><button class="primary" type="submit" disabled=${text.trim() === ''}>Open</button></div>
+    </form>
+  </main>`;
+}
+
+/** @param {{open: boolean, close: () => void}} p */
+const help = ({ open, close }) => dialog({ name: 'Keys', open, close }, html`<div class="body"><h2>Keys</h2>
+  <dl class="facts">
+    <dt><kbd>g</kbd> <kbd>e</kbd></dt><dd>Executions; likewise <kbd>n</kbd> New, <kbd>d</kbd> Definitions, <kbd>w</kbd> Work, <kbd>s</kbd> Server</dd>
+    <dt><kbd>j</kbd> <kbd>k</kbd></dt><dd>Next and previous row</dd>
+    <dt><kbd>Enter</kbd></dt><dd>Open the row</dd>
+    <dt><kbd>/</kbd></dt><dd>Filter</dd>
+    <dt><kbd>.</kbd></dt><dd>Show what is new</dd>
+    <dt><kbd>?</kbd></dt><dd>These keys</dd>
+  </dl></div><footer><button type="button" onClick=${close}>Close</button></footer>`);
+
+let after = '';
+
+/** @param {KeyboardEvent} e @param {() => void} showHelp */
+function keys(e, showHelp) {
+  const at = /** @type {HTMLElement} */ (e.target);
+  if (e.ctrlKey || e.metaKey || e.altKey || /^(INPUT|TEXTAREA|SELECT)$/.test(at.tagName) || document.querySelector('dialog[open]')) return;
+  const rows = /** @type {HTMLElement[]} */ ([...document.querySelectorAll('.open-row')]);
+  const i = rows.indexOf(/** @type {HTMLElement} */ (document.activeElement));
+  const place = after === 'g' ? places.find((p) => p.key === e.key) : undefined;
+  after = e.key === 'g' ? 'g' : '';
+  if (place) go(place.path);
+  else if (e.key === 'j' && rows.length > 0) rows[Math.min(i + 1, rows.length - 1)].focus();
+  else if (e.key === 'k' && rows.length > 0) rows[Math.max(i - 1, 0)].focus();
+  else if (e.key === '/') /** @type {HTMLElement|null} */ (document.querySelector('[data-filter]'))?.focus();
+  else if (e.key === '.') /** @type {HTMLElement|null} */ (document.querySelector('[data-newer]'))?.click();
+  else if (e.key === '?') showHelp();
+  else return;
+  e.preventDefault();
+}
+
+/** @param {{children: any}} p */
+function Boundary({ children }) {
+  const [error, again] = useErrorBoundary();
+  useEffect(() => again(), [route.value]);
+  return error ? html`<div class="stack">${trouble(error)}<div><button type="button" onClick=${again}>Try again</button></div></div>` : children;
+}
+
+function Page() {
+  const [asked, ask] = useState(false);
+  useEffect(() => {
+    const on = (/** @type {KeyboardEvent} */ e) => keys(e, () => ask(true));
+    addEventListener('keydown', on);
+    return () => removeEventListener('keydown', on);
+  }, []);
+  if (locked.value) return h(Login, {});
+  const at = route.value.parts[0] || 'executions';
+  return html`<div class="frame">
+    <button class="skip" type="button" onClick=${() => document.getElementById('main')?.focus()}>Skip to the content</button>
+    <header class="side">
+      <a class="brand" href=${base}><img src=${iconURL} alt="" />Pawl</a>
+      <nav aria-label="Pages"><ul>${places.map((p) => html`<li><a href=${p.path} aria-current=${at === p.path ? 'page' : undefined}>
+        <svg class="shape" viewBox="0 0 16 16" width="16" height="16" aria-hidden="true">${p.icon}</svg>${p.name}</a></li>`)}</ul></nav>
+      <div class="foot">
+        ${h(Light, {})}
+        <div class="tight">${h(Theme, {})}<button class="plain" type="button" onClick=${() => ask(true)}>Keys <kbd>?</kbd></button>
+        ${hasToken() ? html`<button class="plain" type="button" onClick=${() => { setToken(''); locked.value = true; }}>Log out</button>` : null}</div>
+      </div>
+    </header>
+    <main class="main" id="main" tabindex="-1">${h(Boundary, { children: screen() })}</main>
+    ${help({ open: asked, close: () => ask(false) })}
+  </div>`;
+}
+
+const iconURL = /** @type {HTMLLinkElement|null} */ (document.querySelector('link[rel=icon]'))?.href || '';
+
+const at = document.getElementById('page');
+if (at) render(h(Page, {}), at);

@@ -1,0 +1,168 @@
+// Server-sent events read with fetch, because EventSource can send no header and hides a refusal. There is one stream per visible
+// tab: browsers allow six connections to a host over HTTP/1.1, and a hidden tab must not hold one.
+import { signal } from '../vendor/preact.js';
+import { request, Problem } from './api.js';
+
+/** How the stream of this tab is: '' where none is open. */
+export const streaming = signal(/** @type {''|'connecting'|'live'|'paused'|'over'} */ (''));
+
+/** How long a tab may be hidden before its stream is closed. */
+const hiddenFor = 10000;
+
+/**
+ * Splits what arrives into messages. Returned is what to call with each piece of text.
+ * @param {(m: {event: string, id: string, data: string}) => void} message
+ */
+export function parser(message) {
+  let rest = '';
+  let event = '';
+  let id = '';
+  /** @type {string[]} */
+  let data = [];
+  return (/** @type {string} */ piece) => {
+    rest += piece;
+    let from = 0;
+    for (let end; (end = rest.indexOf('\n', from)) >= 0; from = end + 1) {
+      const line = rest.slice(from, rest[end - 1] === '\r' ? end - 1 : end);
+      if (line === '') {
+        if (data.length > 0) message({ event: event || 'message', id, data: data.join('\n') });
+        event = '';
+        data = [];
+        continue;
+      }
+      const colon = line.indexOf(':');
+      const field = colon < 0 ? line : line.slice(0, colon);
+      const value = colon < 0 ? '' : line.slice(colon + 1).replace(/^ /, '');
+      if (field === 'event') event = value;
+      else if (field === 'data') data.push(value);
+      else if (field === 'id') id = value;
+    }
+    rest = rest.slice(from);
+  };
+}
+
+/**
+ * Follows a stream until its end message, resuming by id, closed while the tab is hidden. Returned is what stops it.
+ * @param {string} path
+ * @param {(event: string, data: any, raw: string) => void} message the event's name, its data, and their text
+ * @param {{after?: string, failed?: (p: Problem) => void}} [o]
+ */
+export function follow(path, message, o = {}) {
+  let last = o.after || '';
+  let stopped = false;
+  let over = false;
+  let wait = 1000;
+  /** @type {AbortController|null} */
+  let open = null;
+  /** @type {ReturnType<typeof setTimeout>|undefined} */
+  let timer;
+  /** @type {ReturnType<typeof setTimeout>|undefined} */
+  let hiding;
+
+  const state = (/** @type {typeof streaming.value} */ s) => { if (!stopped) streaming.value = s; };
+
+  const read = async () => {
+    if (stopped || over || open || document.hidden) return;
+    const mine = new AbortController();
+    open = mine;
+    state('connecting');
+    try {
+      const res = await request(path, { accept: 'text/event-stream', signal: mine.signal, headers: last ? { 'Last-Event-ID': last } : {} });
+      state('live');
+      const decoder = new TextDecoder();
+      const feed = parser((m) => {
+        if (stopped || mine.signal.aborted) return;
+        if (m.id) last = m.id;
+        if (m.event === 'end') over = true;
+        wait = 1000;
+        message(m.event, JSON.parse(m.data), m.data);
+      });
+      const body = /** @type {ReadableStream<Uint8Array>} */ (res.body).getReader();
+      for (;;) {
+        const { done, value } = await body.read();
+        if (done) break;
+        feed(decoder.decode(value, { stream: true }));
+      }
+    } catch (e) {
+      if (e instanceof Problem && e.status >= 400 && e.status !== 429 && e.status !== 503) {
+        over = true;
+        o.failed?.(e);
+      }
+    }
+    if (open === mine) open = null;
+    if (stopped) return;
+    if (over) state('over');
+    else if (document.hidden) state('paused');
+    else {
+      state('connecting');
+      timer = setTimeout(read, wait * (0.75 + Math.random() / 2));
+      wait = Math.min(wait * 2, 30000);
+    }
+  };
+
+  const visibility = () => {
+    clearTimeout(hiding);
+    if (document.hidden) {
+      hiding = setTimeout(() => {
+        clearTimeout(timer);
+        open?.abort();
+        open = null;
+        if (!over) state('paused');
+      }, hiddenFor);
+    } else {
+      clearTimeout(timer);
+      wait = 1000;
+      read();
+    }
+  };
+  document.addEventListener('visibilitychange', visibility);
+  read();
+  return () => {
+    state('');
+    stopped = true;
+    clearTimeout(timer);
+    clearTimeout(hiding);
+    document.removeEventListener('visibilitychange', visibility);
+    open?.abort();
+  };
+}
+
+/**
+ * Calls look again and again while the tab is visible, the next time 20 times as long as it took after it ended, and at least every
+ * milliseconds later: a server that is slow is asked rarely. look answers false when there is nothing more to look for.
+ * @param {() => Promise<boolean|void>} look
+ * @param {number} every
+ */
+export function poll(look, every) {
+  let stopped = false;
+  let over = false;
+  let busy = false;
+  /** @type {ReturnType<typeof setTimeout>|undefined} */
+  let timer;
+  const round = async () => {
+    if (stopped || over || busy || document.hidden) return;
+    busy = true;
+    const begun = performance.now();
+    let failed = false;
+    try {
+      over = (await look()) === false;
+    } catch {
+      failed = true;
+    }
+    busy = false;
+    if (stopped || over) return;
+    const took = performance.now() - begun;
+    timer = setTimeout(round, Math.max(failed ? 2 * every : every, Math.min(20 * took, 30000)));
+  };
+  const visibility = () => {
+    clearTimeout(timer);
+    if (!document.hidden) round();
+  };
+  document.addEventListener('visibilitychange', visibility);
+  round();
+  return () => {
+    stopped = true;
+    clearTimeout(timer);
+    document.removeEventListener('visibilitychange', visibility);
+  };
+}

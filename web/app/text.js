@@ -1,0 +1,104 @@
+// Words and numbers as people read them. Text that a user or a program wrote goes through plain(), so that control characters and
+// marks that turn the direction of writing are seen instead of obeyed.
+
+const hidden = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200b\u200e\u200f\u2028\u2029\u202a-\u202e\u2060-\u2069\ufeff]/g;
+
+/** @param {string} c */
+const picture = (c) => {
+  const n = c.charCodeAt(0);
+  if (n < 0x20) return String.fromCharCode(0x2400 + n);
+  if (n === 0x7f) return '\u2421';
+  return `⟨U+${n.toString(16).toUpperCase().padStart(4, '0')}⟩`;
+};
+
+/**
+ * Text of a user with what is invisible in it made visible. Line feeds and tabs stay.
+ * @param {unknown} s
+ */
+export const plain = (s) => String(s ?? '').replace(/\r\n/g, '\n').replace(hidden, picture);
+
+/** Text of a user in one line, cut at n characters. @param {unknown} s @param {number} [n] */
+export function line(s, n = 300) {
+  const t = String(s ?? '');
+  const cut = t.length > n ? t.slice(0, n) + '…' : t;
+  return plain(cut).replace(/\n/g, '␊').replace(/\t/g, ' ');
+}
+
+/** A duration in at most two units. @param {number} ms */
+export function duration(ms) {
+  if (!Number.isFinite(ms) || ms < 0) ms = 0;
+  if (ms < 1) return ms === 0 ? '0 ms' : '< 1 ms';
+  if (ms < 1000) return `${Math.round(ms)} ms`;
+  const s = ms / 1000;
+  if (s < 10) return `${s.toFixed(1)} s`;
+  if (s < 60) return `${Math.round(s)} s`;
+  const m = Math.floor(s / 60);
+  if (m < 60) return `${m} min ${pad(Math.floor(s % 60))} s`;
+  const h = Math.floor(m / 60);
+  if (h < 48) return `${h} h ${pad(m % 60)} min`;
+  return `${Math.floor(h / 24)} d ${h % 24} h`;
+}
+
+/** How long ago, in one unit. @param {number} ms */
+export function ago(ms) {
+  const s = Math.max(0, Math.floor(ms / 1000));
+  if (s < 5) return 'just now';
+  if (s < 60) return `${s} s ago`;
+  if (s < 3600) return `${Math.floor(s / 60)} min ago`;
+  if (s < 48 * 3600) return `${Math.floor(s / 3600)} h ago`;
+  return `${Math.floor(s / 86400)} d ago`;
+}
+
+const pad = (/** @type {number} */ n) => String(n).padStart(2, '0');
+
+/** Bytes in powers of 1000, as limits are mostly written. @param {number} n */
+export function bytes(n) {
+  if (n < 1000) return `${n} B`;
+  let unit = -1;
+  do {
+    n /= 1000;
+    unit++;
+  } while (n >= 999.5 && unit < 3);
+  return `${n < 9.95 ? n.toFixed(1) : Math.round(n)} ${['KB', 'MB', 'GB', 'TB'][unit]}`;
+}
+
+const grouped = new Intl.NumberFormat('en-US');
+
+/** @param {number} n */
+export const number = (n) => grouped.format(n);
+
+/** @param {number} n @param {string} one @param {string} [many] */
+export const count = (n, one, many = one + 's') => `${number(n)} ${n === 1 ? one : many}`;
+
+/** The time of day, with the date where that is another day. @param {string|undefined} at @param {boolean} [fine] with milliseconds */
+export function clock(at, fine = false) {
+  if (!at) return '–';
+  const d = new Date(at);
+  if (Number.isNaN(d.getTime())) return line(at);
+  const day = d.toDateString() === new Date().toDateString() ? '' : `${d.getFullYear()}-${pad(d.getMonth() + 1)}-${pad(d.getDate())} `;
+  return `${day}${pad(d.getHours())}:${pad(d.getMinutes())}:${pad(d.getSeconds())}${fine ? '.' + String(d.getMilliseconds()).padStart(3, '0') : ''}`;
+}
+
+/** Milliseconds of a Go duration such as 1m30s, or of a number of seconds; NaN where it is neither. @param {unknown} d */
+export function goDuration(d) {
+  if (typeof d === 'number') return d * 1000;
+  if (typeof d !== 'string' || d === '') return NaN;
+  /** @type {Record<string, number>} */
+  const units = { ns: 1e-6, us: 1e-3, 'µs': 1e-3, ms: 1, s: 1000, m: 60000, h: 3600000, d: 86400000 };
+  let sum = 0;
+  const rest = d.replace(/(\d+(?:\.\d+)?)(ns|us|µs|ms|d|h|m|s)/g, (_, n, u) => {
+    sum += Number(n) * units[u];
+    return '';
+  });
+  return rest === '' ? sum : NaN;
+}
+
+/** Bytes of a size such as 64MB or 1GiB; NaN where it is none. @param {unknown} s */
+export function goSize(s) {
+  if (typeof s === 'number') return s;
+  const m = /^(\d+(?:\.\d+)?)\s*([KMGT]i?)?B?$/i.exec(String(s ?? ''));
+  if (!m) return NaN;
+  const unit = (m[2] || '').toUpperCase();
+  const power = unit ? 'KMGT'.indexOf(unit[0]) + 1 : 0;
+  return Number(m[1]) * (unit.endsWith('I') ? 1024 : 1000) ** power;
+}

@@ -1,0 +1,59 @@
+// A form for the simple part of a JSON Schema: an object of texts, numbers, choices and switches. Everything else is written as JSON.
+// Values are kept as JSON text, so that a number reaches the server as it was typed.
+import { html } from '../vendor/preact.js';
+import { line, plain } from '../app/text.js';
+
+/** @param {any} s */
+const typeOf = (s) => (Array.isArray(s?.enum) && s.enum.every((/** @type {any} */ v) => typeof v === 'string') ? 'choice' : ['string', 'integer', 'number', 'boolean'].includes(s?.type) ? s.type : 'json');
+
+/** The fields of a schema; null where it is no object with properties. @param {any} schema */
+export function fieldsOf(schema) {
+  if (!schema || schema.type !== 'object' || typeof schema.properties !== 'object' || !schema.properties) return null;
+  const required = new Set(Array.isArray(schema.required) ? schema.required : []);
+  return Object.entries(schema.properties).slice(0, 60).map(([name, s]) => ({ name, schema: /** @type {any} */ (s), type: typeOf(s), required: required.has(name) }));
+}
+
+/** @typedef {NonNullable<ReturnType<typeof fieldsOf>>[number]} Field */
+
+/** Why a value cannot be sent; '' where it can. @param {Field} f @param {string} text */
+export function wrong(f, text) {
+  if (text === '') return f.required && f.schema.default === undefined && f.type !== 'string' ? 'It is required.' : '';
+  if ((f.type === 'integer' || f.type === 'number') && !/^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/.test(text.trim())) return 'It is not a number.';
+  if (f.type === 'json') {
+    try {
+      JSON.parse(text);
+    } catch {
+      return 'It is not JSON.';
+    }
+  }
+  return '';
+}
+
+/** The object that the fields make, as JSON text. @param {Field[]} fields @param {Record<string, string>} values */
+export function written(fields, values) {
+  const parts = [];
+  for (const f of fields) {
+    const text = values[f.name] ?? '';
+    if (text === '' && !(f.required && f.type === 'string' && f.schema.default === undefined)) continue;
+    parts.push(`${JSON.stringify(f.name)}: ${f.type === 'string' || f.type === 'choice' ? JSON.stringify(text) : text.trim()}`);
+  }
+  return `{${parts.join(', ')}}`;
+}
+
+/** What a field has by itself, said in its hint. @param {Field} f */
+const otherwise = (f) => (f.schema.default === undefined ? '' : line(typeof f.schema.default === 'string' ? f.schema.default : JSON.stringify(f.schema.default), 120));
+
+/** @param {{fields: Field[], values: Record<string, string>, set: (name: string, text: string) => void}} p */
+export const form = ({ fields, values, set }) => html`<div class="stack">${fields.map((f, i) => {
+  const id = `field-${i}`;
+  const text = values[f.name] ?? '';
+  const change = (/** @type {any} */ e) => set(f.name, e.target.value);
+  const fault = text === '' ? '' : wrong(f, text);
+  return html`<div class="field" key=${f.name}><label for=${id}><span class="user">${line(f.schema.title || f.name, 120)}</span>${f.required ? ' (required)' : ''}</label>
+    ${f.type === 'choice' ? html`<select id=${id} value=${text} onChange=${change}><option value="">${otherwise(f) ? `Default: ${otherwise(f)}` : '–'}</option>${f.schema.enum.map((/** @type {string} */ v) => html`<option value=${v}>${line(v)}</option>`)}</select>`
+      : f.type === 'boolean' ? html`<select id=${id} value=${text} onChange=${change}><option value="">${otherwise(f) ? `Default: ${otherwise(f)}` : '–'}</option><option value="true">true</option><option value="false">false</option></select>`
+      : f.type === 'json' ? html`<textarea id=${id} rows="4" spellcheck=${false} placeholder=${otherwise(f) ? `Default: ${otherwise(f)}` : 'JSON'} value=${text} onInput=${change}></textarea>`
+      : html`<input id=${id} inputmode=${f.type === 'string' ? undefined : 'decimal'} placeholder=${otherwise(f)} value=${text} onInput=${change} />`}
+    ${f.schema.description ? html`<p class="hint user">${plain(f.schema.description)}</p>` : null}
+    ${fault ? html`<p class="hint bad" role="alert">${fault}</p>` : null}</div>`;
+})}</div>`;

@@ -1,0 +1,134 @@
+// JSON as it was written. JSON.parse would round a number that does not fit a double; what is shown here comes from the text itself.
+import { html, h, useState } from '../vendor/preact.js';
+import { plain, bytes } from '../app/text.js';
+
+const space = /[ \t\n\r]/;
+
+/** Where the value that begins at i ends. @param {string} s @param {number} i */
+function endOf(s, i) {
+  if (s[i] === '"') return stringEnd(s, i);
+  if (s[i] !== '{' && s[i] !== '[') {
+    while (i < s.length && !space.test(s[i]) && s[i] !== ',' && s[i] !== '}' && s[i] !== ']') i++;
+    return i;
+  }
+  for (let depth = 0; i < s.length; i++) {
+    const c = s[i];
+    if (c === '"') i = stringEnd(s, i) - 1;
+    else if (c === '{' || c === '[') depth++;
+    else if ((c === '}' || c === ']') && --depth === 0) return i + 1;
+  }
+  return i;
+}
+
+/** @param {string} s @param {number} i of the opening quote */
+function stringEnd(s, i) {
+  for (i++; i < s.length && s[i] !== '"'; i++) if (s[i] === '\\') i++;
+  return i + 1;
+}
+
+/** The members of an object, each as the text of its value. Empty where s is no object. @param {string} s */
+export function members(s) {
+  /** @type {Record<string, string>} */
+  const out = Object.create(null);
+  let i = 0;
+  const blank = () => { while (i < s.length && space.test(s[i])) i++; };
+  blank();
+  if (s[i] !== '{') return out;
+  for (i++; ;) {
+    blank();
+    if (s[i] !== '"') return out;
+    const key = stringEnd(s, i);
+    if (key > s.length) return out;
+    const name = JSON.parse(s.slice(i, key));
+    i = key;
+    blank();
+    i++; // the colon
+    blank();
+    const end = endOf(s, i);
+    out[name] = s.slice(i, end);
+    i = end;
+    blank();
+    if (s[i] !== ',') return out;
+    i++;
+  }
+}
+
+/** @typedef {{text: string, cls: string}} Token */
+
+/**
+ * JSON with line breaks and indentation of its own, as tokens. Strings and numbers stay as they are written.
+ * @param {string} s
+ * @returns {Token[]}
+ */
+export function tokens(s) {
+  /** @type {Token[]} */
+  const out = [];
+  let depth = 0;
+  let gap = '';
+  const put = (/** @type {string} */ text, /** @type {string} */ cls) => {
+    if (gap) out.push({ text: gap, cls: '' });
+    gap = '';
+    out.push({ text, cls });
+  };
+  const indent = () => '\n' + '  '.repeat(depth);
+  for (let i = 0; i < s.length;) {
+    const c = s[i];
+    if (space.test(c)) {
+      i++;
+      continue;
+    }
+    if (c === '{' || c === '[') {
+      let j = i + 1;
+      while (space.test(s[j] || '')) j++;
+      if (s[j] === '}' || s[j] === ']') {
+        put(c + s[j], 'j-pun');
+        i = j + 1;
+        continue;
+      }
+      put(c, 'j-pun');
+      depth++;
+      gap = indent();
+      i++;
+    } else if (c === '}' || c === ']') {
+      depth = Math.max(0, depth - 1);
+      gap = indent();
+      put(c, 'j-pun');
+      i++;
+    } else if (c === ',') {
+      put(c, 'j-pun');
+      gap = indent();
+      i++;
+    } else if (c === ':') {
+      put(': ', 'j-pun');
+      i++;
+    } else {
+      const end = Math.max(endOf(s, i), i + 1);
+      const text = s.slice(i, end);
+      let after = end;
+      while (space.test(s[after] || '')) after++;
+      put(text, c !== '"' ? (/[-0-9]/.test(c) ? 'j-num' : 'j-lit') : s[after] === ':' ? 'j-key' : 'j-str');
+      i = end;
+    }
+  }
+  return out;
+}
+
+const coloured = 1200; // tokens with an element of their own; beyond that the text has no colours
+const shown = 512 << 10; // characters shown without being asked
+
+/** @param {{raw: string, name: string}} p */
+function Json({ raw, name }) {
+  const [all, setAll] = useState(false);
+  const cut = !all && raw.length > shown;
+  const list = cut ? null : tokens(raw);
+  const text = list ? null : raw.slice(0, shown);
+  return html`<div>
+    <pre class="code wrap" tabindex="0" aria-label=${name}>${list === null ? plain(text) : list.length > coloured
+      ? plain(list.map((t) => t.text).join(''))
+      : list.map((t) => (t.cls === '' || t.cls === 'j-pun' ? plain(t.text) : html`<span class=${t.cls}>${plain(t.text)}</span>`))}</pre>
+    ${cut ? html`<div class="more"><span class="muted">The first ${bytes(shown)} of ${bytes(raw.length)}</span><button onClick=${() => setAll(true)}>Show all</button></div>` : null}
+  </div>`;
+}
+
+/** A JSON value from its text. @param {string} raw @param {string} name */
+export const json = (raw, name) => h(Json, { raw, name });

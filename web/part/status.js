@@ -1,0 +1,60 @@
+// A status is a shape, a word and a colour, so that none of them is needed alone.
+import { html } from '../vendor/preact.js';
+
+/** @type {Record<string, {word: string, tone: string, shape: string, help: string}>} */
+const looks = {
+  pending: { word: 'Pending', tone: 'idle', shape: 'dots', help: 'What it needs has not ended.' },
+  skipped: { word: 'Skipped', tone: 'idle', shape: 'skip', help: 'Its condition was false.' },
+  requested: { word: 'Requested', tone: 'wait', shape: 'dots', help: 'Accepted; it waits for a time, a key or its turn.' },
+  scheduling: { word: 'Scheduling', tone: 'wait', shape: 'ring', help: 'It is let into its queue.' },
+  scheduled: { word: 'Queued', tone: 'wait', shape: 'ring', help: 'It waits for a worker.' },
+  provisioning: { word: 'Starting', tone: 'run', shape: 'half', help: 'A worker has claimed it and prepares it.' },
+  running: { word: 'Running', tone: 'run', shape: 'play', help: 'It runs on its worker.' },
+  completed: { word: 'Completed', tone: 'good', shape: 'check', help: 'It ended as it should.' },
+  failed: { word: 'Failed', tone: 'bad', shape: 'cross', help: 'It ended with an error.' },
+  cancelled: { word: 'Cancelled', tone: 'off', shape: 'slash', help: 'It was ended by an order.' },
+  timed_out: { word: 'Timed out', tone: 'late', shape: 'clock', help: 'A deadline passed.' },
+};
+
+export const statuses = ['requested', 'scheduling', 'scheduled', 'provisioning', 'running', 'completed', 'failed', 'cancelled', 'timed_out'];
+
+/** @param {string|undefined} status */
+export const open = (status) => status !== undefined && statuses.indexOf(status) >= 0 && statuses.indexOf(status) < 5;
+
+/** @param {string} status */
+export const look = (status) => looks[status] || { word: status, tone: 'idle', shape: 'dots', help: '' };
+
+/** @type {Record<string, () => any>} */
+const shapes = {
+  dots: () => html`<circle cx="8" cy="8" r="6.2" class="line" stroke-dasharray="2.2 2.67" />`,
+  ring: () => html`<circle cx="8" cy="8" r="6.2" class="line" /><path d="M8 4.8V8l2.2 1.4" class="line" />`,
+  half: () => html`<circle cx="8" cy="8" r="6.2" class="line" /><path d="M8 3.8a4.2 4.2 0 0 1 0 8.4z" class="fill" />`,
+  play: () => html`<circle cx="8" cy="8" r="6.2" class="line track" /><path d="M8 1.8a6.2 6.2 0 0 1 6.2 6.2" class="line spin" /><path d="M6.6 5.3 10.9 8l-4.3 2.7z" class="fill" />`,
+  check: () => html`<circle cx="8" cy="8" r="7" class="fill" /><path d="M4.9 8.2 7.1 10.4 11.2 6" class="cut" />`,
+  cross: () => html`<path d="M5.1 1h5.8L15 5.1v5.8L10.9 15H5.1L1 10.9V5.1z" class="fill" /><path d="M5.7 5.7l4.6 4.6M10.3 5.7l-4.6 4.6" class="cut" />`,
+  slash: () => html`<circle cx="8" cy="8" r="6.2" class="line" /><path d="M4.2 11.8l7.6-7.6" class="line" />`,
+  clock: () => html`<path d="M8 1.2 15.2 14.2H.8z" class="fill" /><path d="M8 5.8v4" class="cut" /><path d="M8 11.8v.4" class="cut" />`,
+  skip: () => html`<path d="M3 4l4 4-4 4M8.5 4l4 4-4 4" class="line" />`,
+};
+
+/** The shape alone, for where the word stands beside it. @param {string} status */
+export const statusShape = (status) => {
+  const l = look(status);
+  return html`<svg class=${`shape ${l.tone}`} viewBox="0 0 16 16" width="14" height="14" aria-hidden="true">${shapes[l.shape]()}</svg>`;
+};
+
+/** @param {{status: string, word?: string}} p */
+export const statusPill = ({ status, word }) => html`<span class=${`status ${look(status).tone}`} title=${look(status).help}>${statusShape(status)}<span>${word || look(status).word}</span></span>`;
+
+/** @type {Record<string, string>} */
+const verdicts = {
+  ok: 'Passed', nonzero_exit: 'Non-zero exit', signal: 'Crashed', timeout: 'Wall time limit', cpu_timeout: 'CPU time limit', oom: 'Out of memory',
+  output_limit: 'Output limit', killed: 'Killed', infra_error: 'Infrastructure', compile_error: 'Compile error', syntax_error: 'Syntax error',
+  wrong_answer: 'Wrong answer', checker_error: 'Checker error', skipped: 'Not run',
+};
+
+/** @param {string} v */
+export const verdictWord = (v) => verdicts[v] || v;
+
+/** @param {string} v */
+export const verdictTone = (v) => (v === 'ok' ? 'good' : v === 'skipped' ? 'idle' : v === 'timeout' || v === 'cpu_timeout' ? 'late' : v === 'killed' ? 'off' : 'bad');

@@ -1,0 +1,76 @@
+// The registered workflows and actions, and one of them with its tasks and its document.
+import { html, useEffect, useMemo, useState } from '../vendor/preact.js';
+import { getJSON, request, query } from '../app/api.js';
+import { route, withQuery } from '../app/router.js';
+import { line, plain, count } from '../app/text.js';
+import { members, json } from '../part/json.js';
+import { graph, layers, inPixels } from '../part/graph.js';
+import { since, trouble, loading, panel, empty, copy, useTitle } from '../part/kit.js';
+
+/** @typedef {import('../types').Definition} Definition */
+
+export function Definitions() {
+  useTitle('Definitions');
+  const [all, set] = useState(/** @type {{rows: Definition[], cursor: string}|null} */ (null));
+  const [error, setError] = useState(/** @type {unknown} */ (null));
+  const load = async (/** @type {string} */ cursor) => {
+    try {
+      const page = await getJSON('api/v1/definitions' + query({ limit: 100, cursor }));
+      set((s) => ({ rows: [...(cursor && s ? s.rows : []), ...(page.definitions || [])], cursor: page.next_cursor || '' }));
+    } catch (e) {
+      setError(e);
+    }
+  };
+  useEffect(() => { load(''); }, []);
+  return html`<div><div class="top"><h1>Definitions</h1></div>${trouble(error)}
+    ${!all ? (error ? null : loading()) : html`<div class="panel">${all.rows.length === 0 ? empty('Nothing is registered', html`<p>A workflow or an action is a YAML document:</p><pre>pawl apply examples/grade.yaml</pre>`) : html`<div class="scroll"><table class="rows">
+      <thead><tr><th scope="col">Name</th><th scope="col">Kind</th><th scope="col" class="right">Version</th><th scope="col" class="right">Registered</th></tr></thead>
+      <tbody>${all.rows.map((d) => html`<tr key=${d.name}><td><a class="open-row user" href=${`definitions/${encodeURIComponent(d.name)}`}>${line(d.name, 120)}</a></td><td class="muted">${line(d.kind)}</td><td class="right num">${d.version}</td><td class="right num">${since(d.created_at)}</td></tr>`)}</tbody></table></div>`}</div>
+    ${all.cursor ? html`<div class="more"><button type="button" onClick=${() => load(all.cursor)}>Show more</button></div>` : null}`}</div>`;
+}
+
+/** @param {any} doc @returns {(import('../part/graph.js').Task & {foreach: boolean})[]} */
+const tasksOf = (doc) => Object.entries(doc?.tasks && typeof doc.tasks === 'object' && !Array.isArray(doc.tasks) ? doc.tasks : {})
+  .map(([name, t]) => ({ name, action: String(t?.action ?? ''), needs: [].concat(t?.needs ?? []), foreach: t?.foreach !== undefined }));
+
+/** @param {{name: string}} p */
+export function Definition({ name }) {
+  useTitle(name);
+  const version = route.value.query.get('version') || '';
+  const [state, set] = useState(/** @type {{d: Definition, raw: string, laid: any}|null} */ (null));
+  const [error, setError] = useState(/** @type {unknown} */ (null));
+  useEffect(() => {
+    let mine = true;
+    (async () => {
+      const at = `api/v1/definitions/${encodeURIComponent(name)}`;
+      const text = await (await request(at + query({ version }))).text();
+      const d = JSON.parse(text);
+      if (mine) set({ d, raw: members(text).document || '', laid: null });
+      if (mine) setError(null);
+      if (d.kind !== 'workflow') return;
+      const laid = await getJSON(`${at}/graph${query({ version: d.version })}`).catch(() => null);
+      if (mine && Array.isArray(laid?.nodes)) set((s) => s && { ...s, laid: inPixels(laid) });
+    })().catch((e) => { if (mine) setError(e); });
+    return () => { mine = false; };
+  }, [name, version]);
+  const doc = /** @type {any} */ (state?.d.document);
+  const tasks = useMemo(() => tasksOf(doc), [doc]);
+  const own = useMemo(() => (tasks.length > 0 && tasks.length <= 200 ? layers(tasks) : null), [tasks]);
+  if (!state) return error ? html`<div class="stack"><h1>Definition</h1>${trouble(error)}<p><a href="definitions">All definitions</a></p></div>` : loading();
+  const { d, raw, laid } = state;
+  const chosen = route.value.query.get('task') || '';
+  const task = tasks.find((t) => t.name === chosen);
+  const taskRaw = task ? members(members(raw).tasks || '')[task.name] : '';
+  return html`<div>
+    <div class="head"><nav class="crumbs" aria-label="Where it belongs"><a href="definitions">Definitions</a></nav>
+      <div class="title"><h1 class="user">${line(d.name, 120)}<span class="version">@${d.version}</span></h1><a class="button" href=${'executions' + query({ action: d.name })}>Its executions</a><a class="button primary" href=${'new' + query({ action: d.name })}>Run</a></div>
+      <dl class="line"><div><dt>Kind</dt><dd>${line(d.kind)}</dd></div><div><dt>Registered</dt><dd>${since(d.created_at)}</dd></div>
+        <div><dt>Version</dt><dd class="row">${d.version > 1 ? html`<a href=${withQuery({ version: String(d.version - 1), task: undefined })}>${d.version - 1}</a>` : null}<span class="num">${d.version}</span>${version ? html`<a href=${withQuery({ version: undefined, task: undefined })}>latest</a>` : null}</dd></div></dl>
+      ${doc?.description ? html`<p class="user">${plain(doc.description)}</p>` : null}</div>
+    <div class="stack">${error ? trouble(error) : null}
+      ${own ? panel({ title: count(tasks.length, 'task'), children: graph({ layout: laid && laid.nodes.length === tasks.length ? laid : own, selected: chosen, href: (n) => withQuery({ task: n }), many: (n) => !!tasks.find((t) => t.name === n)?.foreach,
+    sub: (n) => { const t = tasks.find((o) => o.name === n); return t ? t.action + (t.foreach ? ' · for each item' : '') : ''; } }) }) : null}
+      ${task ? panel({ title: html`Task <span class="user">${line(task.name)}</span>`, children: json(taskRaw, 'Task') }) : null}
+      ${panel({ title: 'Document', actions: copy(raw, 'Copy the document'), children: json(raw, 'Document') })}
+    </div></div>`;
+}

@@ -1,0 +1,184 @@
+// One execution: its head, what can be done with it, and a tab for each question about it.
+import { html, h, useEffect, useRef, useState } from '../vendor/preact.js';
+import { request, post, query } from '../app/api.js';
+import { route, go } from '../app/router.js';
+import { poll } from '../app/stream.js';
+import { line, duration, clock } from '../app/text.js';
+import { members } from '../part/json.js';
+import { statusPill, open, verdictWord } from '../part/status.js';
+import { now, since, idText, labelChips, trouble, loading, dialog, useTitle } from '../part/kit.js';
+import { actionName, later } from './executions.js';
+import { Why } from './why.js';
+import { Tasks } from './tasks.js';
+import { Logs } from './logs.js';
+import { History } from './history.js';
+import { Data, Input } from './data.js';
+import { Result } from './result.js';
+
+/** @typedef {import('../types').Execution} Execution */
+/** @typedef {{x: Execution, raw: Record<string, string>, again: () => void}} Shown */
+
+/** @type {Record<string, {word: string, view: (p: Shown) => any}>} */
+const tabs = {
+  why: { word: 'Why', view: (p) => h(Why, p) },
+  tasks: { word: 'Tasks', view: (p) => h(Tasks, p) },
+  result: { word: 'Result', view: (p) => h(Result, p) },
+  output: { word: 'Output', view: (p) => h(Data, { raw: p.raw.output, name: 'Output', none: open(p.x.status) ? 'It has not ended: there is no output yet.' : 'It ended without an output.' }) },
+  logs: { word: 'Logs', view: (p) => h(Logs, p) },
+  history: { word: 'History', view: (p) => h(History, p) },
+  input: { word: 'Input', view: (p) => h(Input, p) },
+};
+
+/** Kinds that run nothing that writes. */
+const silent = ['sleep', 'noop', 'input', 'output'];
+
+/** The tabs that mean something for an execution, the first of them shown first. @param {Execution} x */
+export function tabsOf(x) {
+  const workflow = x.kind === 'workflow';
+  const code = x.kind === 'code';
+  const going = open(x.status);
+  const all = [];
+  if (workflow) all.push('tasks');
+  if (going) all.push('why');
+  if (!going) all.push(code ? 'result' : 'output');
+  if (!workflow && !silent.includes(x.kind || '')) all.push('logs');
+  all.push('history', 'input');
+  if (going && !workflow && x.status === 'running') all.sort((a, b) => Number(b === 'logs') - Number(a === 'logs'));
+  return all;
+}
+
+/** Follows one execution: at once, and every two seconds until it has ended. Its ETag keeps a look without news at 200 bytes. @param {string} id */
+function useExecution(id) {
+  const [state, set] = useState(/** @type {{x: Execution|null, raw: Record<string, string>, error: unknown}} */ ({ x: null, raw: {}, error: null }));
+  const [round, next] = useState(0);
+  const tag = useRef('');
+  useEffect(() => {
+    let mine = true;
+    const stop = poll(async () => {
+      try {
+        const res = await request(`api/v1/executions/${encodeURIComponent(id)}`, tag.current ? { headers: { 'If-None-Match': tag.current } } : {});
+        if (!mine) return false;
+        if (res.status === 304) {
+          set((s) => (s.error ? { ...s, error: null } : s));
+          return true;
+        }
+        tag.current = res.headers.get('ETag') || '';
+        const text = await res.text();
+        if (!mine) return false;
+        const x = JSON.parse(text);
+        set((s) => (s.x && !later(s.x, x) ? s : { x, raw: members(text), error: null }));
+        return open(x.status);
+      } catch (error) {
+        if (mine) set((s) => ({ ...s, error }));
+        if (/** @type {any} */ (error).status === 404) return false;
+        throw error;
+      }
+    }, 2000);
+    return () => {
+      mine = false;
+      stop();
+    };
+  }, [id, round]);
+  return { ...state, again: () => next((n) => n + 1) };
+}
+
+/** @typedef {{path: string, title: string, says: string, button: string, danger: boolean}} Order */
+
+/** What can be ordered of an execution now. Cancel and kill are one order; the word is that of what happens. @param {Execution} x @returns {Order & {word: string}} */
+function orderOf(x) {
+  if (!open(x.status)) {
+    return { word: 'Run again', path: 'retry', title: 'Run it again?', says: 'The same request is submitted anew, as an execution of its own. This one stays as it is.', button: 'Run again', danger: false };
+  }
+  const runs = x.status === 'running' || x.status === 'provisioning';
+  if (runs && !silent.includes(x.kind || '') && x.kind !== 'workflow') {
+    return { word: 'Kill', path: 'kill', title: 'Kill this execution?', says: 'What it runs is killed, with everything that it has started. It ends as cancelled once its worker has confirmed that nothing is left running.', button: 'Kill it', danger: true };
+  }
+  const says = x.kind === 'workflow' ? 'It starts nothing more, and its open tasks are cancelled: what they run is killed.' : 'It ends as cancelled and will not run.';
+  return { word: 'Cancel', path: 'cancel', title: 'Cancel this execution?', says, button: 'Cancel the execution', danger: true };
+}
+
+/** @param {{x: Execution, again: () => void}} p */
+function Actions({ x, again: look }) {
+  const [order, setOrder] = useState(/** @type {Order|null} */ (null));
+  const [reason, setReason] = useState('');
+  const [error, setError] = useState(/** @type {unknown} */ (null));
+  const [busy, setBusy] = useState(false);
+  const now = orderOf(x);
+  const ask = () => {
+    setError(null);
+    setReason('');
+    setOrder(now);
+  };
+  const carryOut = async (/** @type {Event} */ e) => {
+    e.preventDefault();
+    if (!order) return;
+    setBusy(true);
+    try {
+      const again = order.path === 'retry';
+      const y = await post(`api/v1/executions/${x.id}/${order.path}`, again ? '' : reason ? { reason } : {});
+      setOrder(null);
+      if (again) go(`executions/${y.id}`);
+      else look();
+    } catch (err) {
+      setError(err);
+    }
+    setBusy(false);
+  };
+  const o = order;
+  return html`<div class="row">
+    ${open(x.status) ? null : html`<a class="button" href=${'new' + query({ from: x.id })}>Run with changes</a>`}
+    <button type="button" class=${now.word === 'Kill' ? 'danger' : ''} onClick=${ask}>${now.word}</button>
+    ${dialog({ name: o ? o.title : 'Order', open: o !== null, close: () => setOrder(null) }, o ? html`<form onSubmit=${carryOut}>
+      <div class="body"><h2>${o.title}</h2><p>${o.says}</p>
+        <p class="muted"><span class="user">${actionName(x)}</span> <span class="mono small">${line(x.id)}</span></p>
+        ${o.path !== 'retry' ? html`<div class="field"><label for="reason">Reason, kept in the history (optional)</label><input id="reason" value=${reason} onInput=${(/** @type {any} */ e) => setReason(e.target.value)} /></div>` : null}
+        ${trouble(error)}</div>
+      <footer><button type="button" onClick=${() => setOrder(null)}>Leave it</button><button type="submit" class=${o.danger ? 'danger' : 'primary'} disabled=${busy}>${o.button}</button></footer></form>` : null)}
+  </div>`;
+}
+
+/** How long it has waited and run, as people ask for it. @param {{x: Execution}} p */
+function Times({ x }) {
+  const t = now.value;
+  const end = x.finished_at ? Date.parse(x.finished_at) : t;
+  const created = Date.parse(x.created_at || '');
+  return html`<div><dt>Created</dt><dd>${since(x.created_at)}</dd></div>
+    ${x.started_at ? html`<div><dt>Waited</dt><dd class="num">${duration(Date.parse(x.started_at) - created)}</dd></div>
+      <div><dt>${x.finished_at ? 'Took' : 'Running for'}</dt><dd class="num">${duration(end - Date.parse(x.started_at))}</dd></div>`
+      : html`<div><dt>${x.finished_at ? 'Waited' : 'Waiting for'}</dt><dd class="num">${duration(end - created)}</dd></div>`}`;
+}
+
+/** @param {{x: Execution, again: () => void, at: string}} p */
+const head = ({ x, again, at }) => html`<div class="head">
+  <nav class="crumbs" aria-label="Where it belongs"><a href="executions">Executions</a>
+    ${x.workflow ? html`<span aria-hidden="true">/</span><a class="mono" href=${`executions/${x.workflow}`}>${line(x.workflow)}</a><span aria-hidden="true">/</span><span class="user">${line(x.task)}${x.index ? `[${x.index}]` : ''}</span>` : null}</nav>
+  <div class="title"><h1 class="user">${line(x.action, 120)}${x.version ? html`<span class="version">@${x.version}</span>` : null}</h1>${h(Actions, { x, again })}</div>
+  <div class="row">${statusPill({ status: x.status, word: x.verdict && x.verdict !== 'ok' ? verdictWord(x.verdict) : undefined })}${idText(x.id)}${labelChips(x.labels, (k, v) => 'executions' + query({ label: `${k}=${v}` }))}</div>
+  <dl class="line">
+    ${h(Times, { x })}
+    <div><dt>Attempt</dt><dd class="num">${x.attempt}${x.retry?.max_attempts ? ` of ${x.retry.max_attempts}` : ''}</dd></div>
+    ${x.worker ? html`<div><dt>Worker</dt><dd class="mono cut">${line(x.worker)}</dd></div>` : null}
+    ${x.queue && x.queue !== 'default' ? html`<div><dt>Queue</dt><dd class="user">${line(x.queue)}</dd></div>` : null}
+    ${x.key ? html`<div><dt>Key</dt><dd class="user">${line(x.key, 80)}${x.key_limit ? ` (at most ${x.key_limit})` : ''}</dd></div>` : null}
+    ${x.priority ? html`<div><dt>Priority</dt><dd class="num">${x.priority}</dd></div>` : null}
+  </dl>
+  ${x.error && at !== 'result' ? html`<p class=${`note user ${x.status === 'timed_out' ? 'late' : x.status === 'cancelled' ? '' : 'bad'}`}><strong>${line(x.error.code, 80)}</strong>: ${line(x.error.message, 2000)}</p>` : null}
+  ${x.cancel_order ? html`<p class="note late user">Ordered to end as ${line(x.cancel_order.as)} at ${clock(x.cancel_order.at)}${x.cancel_order.reason ? `: ${line(x.cancel_order.reason)}` : ''}. Its worker has not confirmed it yet.</p>` : null}
+</div>`;
+
+/** @param {{id: string}} p */
+export function Execution({ id }) {
+  const { x, raw, error, again } = useExecution(id);
+  useTitle(x ? `${actionName(x)} ${x.status}` : 'Execution');
+  if (!x) return error ? html`<div class="stack"><h1>Execution</h1>${trouble(error)}<p><a href="executions">All executions</a></p></div>` : loading();
+  const names = tabsOf(x);
+  const asked = route.value.parts[2];
+  const at = asked && tabs[asked] ? asked : names[0];
+  const all = names.includes(at) ? names : [...names, at];
+  return html`<div>
+    ${head({ x, again, at })}
+    ${error ? trouble(error) : null}
+    <nav class="tabs" aria-label="About this execution">${all.map((n) => html`<a key=${n} href=${`executions/${x.id}/${n}`} aria-current=${n === at ? 'page' : undefined}>${tabs[n].word}</a>`)}</nav>
+    <div key=${at}>${tabs[at].view({ x, raw, again })}</div>
+  </div>`;
+}

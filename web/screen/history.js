@@ -1,0 +1,64 @@
+// The numbered history of an execution: every event, without gaps, over all attempts.
+import { html, useEffect, useRef, useState } from '../vendor/preact.js';
+import { follow } from '../app/stream.js';
+import { line, clock, duration, number } from '../app/text.js';
+import { json, members } from '../part/json.js';
+import { trouble, loading, panel, empty } from '../part/kit.js';
+
+/** @typedef {import('../types').Event & {raw?: string}} Event an event, and its data as the server wrote them */
+
+const page = 200; // events in the document at a time
+
+/** One line about the data of an event. @param {any} data */
+function summary(data) {
+  if (!data || typeof data !== 'object') return line(JSON.stringify(data), 160);
+  return Object.entries(data).slice(0, 6).map(([k, v]) => `${k}: ${typeof v === 'object' ? JSON.stringify(v) : v}`).map((s) => line(s, 100)).join(' · ');
+}
+
+/** @param {Event} e @param {Event|undefined} before */
+const entry = (e, before) => html`<li class="event" key=${e.seq}>
+  <span class="muted num right">${e.seq}</span>
+  <span class="at num muted" title=${e.at}>${clock(e.at, true)}</span>
+  <div class="what">
+    <div><strong>${line(e.type, 80)}</strong> ${before ? html`<span class="muted small num">+${duration(Date.parse(e.at) - Date.parse(before.at))}</span>` : null}</div>
+    ${e.data && Object.keys(/** @type {any} */ (e.data)).length > 0 ? html`<details><summary class="small mono">${summary(e.data)}</summary>${json(e.raw || '', `Data of event ${e.seq}`)}</details>` : null}
+  </div></li>`;
+
+/** @param {import('./execution.js').Shown} p */
+export function History({ x }) {
+  const list = useRef(/** @type {Event[]} */ ([]));
+  const [, draw] = useState(0);
+  const [from, setFrom] = useState(0);
+  const [over, setOver] = useState(false);
+  const [error, setError] = useState(/** @type {unknown} */ (null));
+  useEffect(() => {
+    list.current = [];
+    let frame = 0;
+    const soon = () => { if (!frame) frame = requestAnimationFrame(() => { frame = 0; draw((n) => n + 1); }); };
+    const stop = follow(`api/v1/executions/${x.id}/events`, (event, data, raw) => {
+      if (event === 'event' && data.seq > (list.current.at(-1)?.seq || 0)) list.current.push({ ...data, raw: members(raw).data });
+      if (event === 'end') setOver(true);
+      soon();
+    }, { failed: setError });
+    return () => {
+      stop();
+      cancelAnimationFrame(frame);
+    };
+  }, [x.id]);
+  const all = list.current;
+  if (error) return trouble(error);
+  if (all.length === 0) return over ? html`<div class="panel">${empty('No history', html`<p>There is no event.</p>`)}</div>` : loading();
+  const shown = all.slice(from, from + page);
+  let attempt = -1;
+  return panel({
+    title: 'History',
+    actions: html`<span class="muted small num">${number(all[0].seq)} … ${number(/** @type {Event} */ (all.at(-1)).seq)}${all.length === all[all.length - 1].seq ? ', no gap' : ''}${over ? ', complete' : ', following'}</span>
+      ${all.length > page ? html`<button type="button" class="plain" disabled=${from === 0} onClick=${() => setFrom(Math.max(0, from - page))}>Earlier</button>
+        <button type="button" class="plain" disabled=${from + page >= all.length} onClick=${() => setFrom(from + page)}>Later</button>` : null}`,
+    children: html`<ol>${shown.map((e, i) => {
+      const band = e.attempt !== attempt;
+      attempt = e.attempt;
+      return [band ? html`<li class="event attempt" key=${`a${e.attempt}`}>${e.attempt === 0 ? 'Before the first attempt' : `Attempt ${e.attempt}`}</li>` : null, entry(e, all[from + i - 1])];
+    })}</ol>`,
+  });
+}

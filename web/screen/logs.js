@@ -1,0 +1,111 @@
+// What an execution writes, line by line. The rows have one height, and only those in view are in the document.
+import { html, useEffect, useLayoutEffect, useRef, useState } from '../vendor/preact.js';
+import { follow } from '../app/stream.js';
+import { route, go, withQuery } from '../app/router.js';
+import { download } from '../app/api.js';
+import { number, count } from '../app/text.js';
+import { Lines, drawn } from '../part/lines.js';
+import { open } from '../part/status.js';
+import { trouble, empty } from '../part/kit.js';
+
+const height = 18;
+const tallest = 8e6; // pixels; browsers clamp what is taller
+const spare = 20; // rows drawn beyond what is in view
+
+/** @param {string} base64 */
+const bytesOf = (base64) => Uint8Array.from(atob(base64), (c) => c.charCodeAt(0));
+
+/** @param {import('../part/lines.js').Line} l @param {number} top @param {string} key */
+function rowOf(l, top, key) {
+  const d = drawn(l);
+  return html`<div class=${`logrow ${l.stream} ${l.note ? 'note-row' : ''}`} key=${key} style=${{ top: `${top}px` }}>
+    <span class="n">${l.no || ''}</span><span>${d.pieces.map((p) => (p.cls || p.color || p.background
+      ? html`<span class=${p.cls} style=${{ color: p.color || '', backgroundColor: p.background || '' }}>${p.text}</span>` : p.text))}${d.cut ? html`<span class="quiet"> … ${number(d.cut)} characters more</span>` : null}</span></div>`;
+}
+
+/** @param {import('./execution.js').Shown} p */
+export function Logs({ x }) {
+  const stream = route.value.query.get('stream') || '';
+  const attempt = route.value.query.get('attempt') || '';
+  const lines = useRef(new Lines());
+  const box = useRef(/** @type {HTMLDivElement|null} */ (null));
+  const [, draw] = useState(0);
+  const [following, setFollowing] = useState(true);
+  const atEnd = useRef(true);
+  const [over, setOver] = useState(false);
+  const [error, setError] = useState(/** @type {unknown} */ (null));
+  const [view, setView] = useState({ top: 0, height: 600 });
+
+  useEffect(() => {
+    const kept = (lines.current = new Lines());
+    let frame = 0;
+    let last = 0;
+    setOver(false);
+    setError(null);
+    const soon = () => { if (!frame) frame = requestAnimationFrame(() => { frame = 0; draw((n) => n + 1); }); };
+    const q = new URLSearchParams();
+    if (stream) q.set('stream', stream);
+    if (attempt) q.set('attempt', attempt);
+    const stop = follow(`api/v1/executions/${x.id}/logs${q.size ? '?' + q : ''}`, (event, data) => {
+      if (event === 'log') {
+        if (data.attempt !== last && last !== 0) kept.note(`Attempt ${data.attempt}`);
+        last = data.attempt;
+        kept.add(data.stream, data.data ? bytesOf(data.data) : data.text || '');
+      }
+      if (event === 'end') setOver(true);
+      soon();
+    }, { failed: setError });
+    return () => {
+      stop();
+      cancelAnimationFrame(frame);
+    };
+  }, [x.id, stream, attempt]);
+
+  const all = lines.current.all;
+  const full = all.length * height;
+  const scale = Math.min(1, tallest / Math.max(full, 1));
+
+  useLayoutEffect(() => {
+    const b = box.current;
+    if (!b) return;
+    if (b.clientHeight !== view.height) setView((v) => ({ ...v, height: b.clientHeight }));
+    if (following && atEnd.current) b.scrollTop = b.scrollHeight;
+  });
+
+  const scrolled = () => {
+    const b = box.current;
+    if (!b) return;
+    atEnd.current = b.scrollTop + b.clientHeight >= b.scrollHeight - 2 * height;
+    setFollowing(atEnd.current);
+    setView({ top: b.scrollTop, height: b.clientHeight });
+  };
+  const toEnd = () => {
+    atEnd.current = true;
+    setFollowing(true);
+    if (box.current) box.current.scrollTop = box.current.scrollHeight;
+  };
+
+  const first = Math.max(0, Math.floor(view.top / scale / height) - spare);
+  const shown = all.slice(first, first + Math.ceil(view.height / height) + 2 * spare);
+  const offset = view.top - (view.top / scale - first * height); // where the first row stands in the scaled plane
+  const raw = (/** @type {string} */ s) => download(`api/v1/executions/${x.id}/logs?stream=${s}&offset=0${attempt ? `&attempt=${attempt}` : ''}`, `${x.id}-${s}.txt`).catch(setError);
+  const attempts = Array.from({ length: Math.min(x.attempt, 50) }, (_, i) => String(x.attempt - i));
+  return html`<section class="panel">
+    <div class="logbar">
+      <select aria-label="Stream" value=${stream} onChange=${(/** @type {any} */ e) => go(withQuery({ stream: e.target.value }), { replace: true })}>
+        <option value="">All streams</option><option value="stdout">stdout</option><option value="stderr">stderr</option><option value="log">log</option></select>
+      ${x.attempt > 1 ? html`<select aria-label="Attempt" value=${attempt} onChange=${(/** @type {any} */ e) => go(withQuery({ attempt: e.target.value }), { replace: true })}>
+        <option value="">All attempts</option>${attempts.map((a) => html`<option value=${a}>Attempt ${a}</option>`)}</select>` : null}
+      <span class="muted small num" role="status">${count(all.length, 'line')}${over ? '' : ', following'}</span>
+      <span class="spacer"></span>
+      ${following ? null : html`<button type="button" class="plain" onClick=${toEnd}>To the end</button>`}
+      ${['stdout', 'stderr'].map((s) => html`<button type="button" class="plain" onClick=${() => raw(s)}>Download ${s}</button>`)}
+    </div>
+    ${error ? trouble(error) : null}
+    ${lines.current.dropped > 0 ? html`<p class="note small">${count(lines.current.dropped, 'earlier line')} left out here: download the stream to read them.</p>` : null}
+    ${all.length === 0 ? empty(over || !open(x.status) ? 'It wrote nothing' : 'Nothing written yet', html`<p>${over ? 'Neither stream has a byte.' : 'What it writes appears here at once.'}</p>`)
+      : html`<div class="logview log" ref=${box} onScroll=${scrolled} tabindex="0" role="log" aria-live="off" aria-label="What it wrote">
+        <div style=${{ height: `${Math.ceil(full * scale)}px` }}></div>
+        ${shown.map((l, i) => rowOf(l, offset + i * height, `${lines.current.dropped + first + i}`))}</div>`}
+  </section>`;
+}

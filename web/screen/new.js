@@ -1,0 +1,186 @@
+// Something new: a program to run, or a registered action or workflow with its input.
+import { html, h, useEffect, useMemo, useState } from '../vendor/preact.js';
+import { getJSON, request, post, query } from '../app/api.js';
+import { route, go, withQuery } from '../app/router.js';
+import { line } from '../app/text.js';
+import { members, tokens } from '../part/json.js';
+import { fieldsOf, wrong, written, form } from '../part/form.js';
+import { blank, programOf } from '../part/program.js';
+import { trouble, panel, useTitle } from '../part/kit.js';
+
+/** What every Pawl knows; workers add what they have beside it. */
+const known = ['bash', 'c', 'c++', 'go', 'javascript', 'python', 'typescript'];
+
+/** A key for one form: a double click, or a request sent again after a broken connection, is one execution. */
+const newKey = () => 'ui-' + [...crypto.getRandomValues(new Uint8Array(16))].map((b) => b.toString(16).padStart(2, '0')).join('');
+
+/** @param {string} text lines of name=value */
+function labelsOf(text) {
+  /** @type {Record<string, string>} */
+  const out = {};
+  for (const l of text.split(/[\n,]/)) {
+    const at = l.indexOf('=');
+    if (at > 0) out[l.slice(0, at).trim()] = l.slice(at + 1).trim();
+  }
+  return out;
+}
+
+const input = (/** @type {(v: string) => void} */ set) => (/** @type {any} */ e) => set(e.target.value);
+
+/** @param {{first: import('../part/program.js').Program}} p */
+function Code({ first }) {
+  const [language, setLanguage] = useState(first.language);
+  const [source, setSource] = useState(first.source);
+  const [stdin, setStdin] = useState(first.stdin);
+  const [cases, setCases] = useState(first.cases);
+  const [labels, setLabels] = useState(first.labels);
+  const [wall, setWall] = useState(first.wall);
+  const [memory, setMemory] = useState(first.memory);
+  const [languages, setLanguages] = useState(known);
+  const [key, setKey] = useState(newKey);
+  const [error, setError] = useState(/** @type {unknown} */ (null));
+  const [busy, setBusy] = useState(false);
+  useEffect(() => {
+    getJSON('api/v1/workers?limit=200').then((w) => {
+      const all = (w.workers || []).flatMap((/** @type {any} */ x) => x.kinds || []).filter((/** @type {string} */ k) => k.startsWith('code:'));
+      setLanguages([...new Set([...known, ...all.map((/** @type {string} */ k) => k.slice(5))])].sort());
+    }, () => {});
+  }, []);
+  const send = async (/** @type {Event} */ e) => {
+    e.preventDefault();
+    setBusy(true);
+    try {
+      const tags = labelsOf(labels);
+      const limits = { ...(wall ? { wall } : {}), ...(memory ? { memory } : {}) };
+      const x = await post('api/v1/evaluations', {
+        language: language.trim(), source,
+        ...(cases.length > 0 ? { cases: cases.map((c) => ({ stdin: c.stdin, ...(c.expect !== '' ? { expect: c.expect } : {}) })) } : stdin ? { stdin } : {}),
+        ...(Object.keys(limits).length > 0 ? { limits } : {}),
+        ...(Object.keys(tags).length > 0 ? { labels: tags } : {}),
+      }, { 'Idempotency-Key': key });
+      go(`executions/${x.id}`);
+    } catch (err) {
+      setError(err);
+      if (/** @type {any} */ (err).status > 0) setKey(newKey()); // refused: what is changed now is another submission
+    }
+    setBusy(false);
+  };
+  const change = (/** @type {number} */ i, /** @type {Partial<{stdin: string, expect: string}>} */ c) => setCases(cases.map((o, j) => (j === i ? { ...o, ...c } : o)));
+  return html`<form class="stack" onSubmit=${send}>
+    <div class="row form-row">
+      <div class="field"><label for="language">Language</label><input id="language" list="languages" required value=${language} onInput=${input(setLanguage)} spellcheck=${false} autocomplete="off" />
+        <datalist id="languages">${languages.map((l) => html`<option value=${l}></option>`)}</datalist></div>
+      <div class="field"><label for="wall">Wall time limit</label><input id="wall" placeholder="the language's own, as in 10s" value=${wall} onInput=${input(setWall)} /></div>
+      <div class="field"><label for="memory">Memory limit</label><input id="memory" placeholder="as in 64MB" value=${memory} onInput=${input(setMemory)} /></div>
+      <div class="field"><label for="labels">Labels</label><input id="labels" placeholder="team=docs, run=7" value=${labels} onInput=${input(setLabels)} spellcheck=${false} /></div>
+    </div>
+    <div class="field"><label for="source">Program</label><textarea id="source" rows="16" required spellcheck=${false} autocapitalize="off" value=${source} onInput=${input(setSource)}></textarea></div>
+    ${cases.length === 0 ? html`<div class="field"><label for="stdin">Standard input</label><textarea id="stdin" rows="3" spellcheck=${false} value=${stdin} onInput=${input(setStdin)}></textarea></div>` : null}
+    ${cases.map((c, i) => html`<fieldset class="case" key=${i}><legend class="small muted">Case ${i + 1} <button type="button" class="plain" onClick=${() => setCases(cases.filter((_, j) => j !== i))}>Remove</button></legend>
+      <div class="split"><div class="field"><label for=${`in-${i}`}>Standard input</label><textarea id=${`in-${i}`} rows="3" spellcheck=${false} value=${c.stdin} onInput=${input((v) => change(i, { stdin: v }))}></textarea></div>
+        <div class="field"><label for=${`out-${i}`}>Expected on stdout (empty: anything)</label><textarea id=${`out-${i}`} rows="3" spellcheck=${false} value=${c.expect} onInput=${input((v) => change(i, { expect: v }))}></textarea></div></div></fieldset>`)}
+    ${trouble(error)}
+    <div class="row"><button type="submit" class="primary" disabled=${busy || source === ''}>Run</button><button type="button" onClick=${() => setCases([...cases, { stdin: cases.length === 0 ? stdin : '', expect: '' }])}>Add a case</button></div>
+  </form>`;
+}
+
+/** Where the text of a field that is no JSON goes wrong, as an error. @param {string} text */
+function checked(text) {
+  try {
+    JSON.parse(text);
+  } catch (e) {
+    throw new Error(`The input is not JSON: ${/** @type {Error} */ (e).message}`);
+  }
+  return text;
+}
+
+/** @param {{first: {action: string, input: string, labels: string}}} p */
+function Action({ first }) {
+  const [action, setAction] = useState(first.action);
+  const [text, setText] = useState(first.input);
+  const [labels, setLabels] = useState(first.labels);
+  const [values, setValues] = useState(/** @type {Record<string, string>} */ ({}));
+  const [asForm, setAsForm] = useState(first.input === '');
+  const [names, setNames] = useState(/** @type {string[]} */ ([]));
+  const [schema, setSchema] = useState(/** @type {any} */ (null));
+  const [key, setKey] = useState(newKey);
+  const [error, setError] = useState(/** @type {unknown} */ (null));
+  const [busy, setBusy] = useState(false);
+  useEffect(() => { getJSON('api/v1/definitions?limit=200').then((p) => setNames((p.definitions || []).map((/** @type {any} */ d) => d.name)), () => {}); }, []);
+  useEffect(() => {
+    let mine = true;
+    const [name, version] = action.trim().split('@');
+    setSchema(null);
+    if (!names.includes(name)) return;
+    getJSON(`api/v1/definitions/${encodeURIComponent(name)}${query({ version })}`).then((d) => { if (mine) setSchema(d.document?.input || null); }, () => {});
+    return () => { mine = false; };
+  }, [action, names.length]);
+  const fields = useMemo(() => fieldsOf(schema), [schema]);
+  const useForm = asForm && fields !== null && fields.length > 0;
+  const faults = useForm ? fields.filter((f) => wrong(f, values[f.name] ?? '')) : [];
+  const send = async (/** @type {Event} */ e) => {
+    e.preventDefault();
+    setBusy(true);
+    try {
+      const body = useForm ? written(fields, values) : text.trim() === '' ? '' : checked(text);
+      const tags = labelsOf(labels);
+      const parts = [`"action": ${JSON.stringify(action.trim())}`];
+      if (body !== '') parts.push(`"input": ${body}`);
+      if (Object.keys(tags).length > 0) parts.push(`"labels": ${JSON.stringify(tags)}`);
+      const x = await post('api/v1/executions', `{${parts.join(', ')}}`, { 'Idempotency-Key': key });
+      go(`executions/${x.id}`);
+    } catch (err) {
+      setError(err);
+      if (/** @type {any} */ (err).status > 0) setKey(newKey()); // refused: what is changed now is another submission
+    }
+    setBusy(false);
+  };
+  const toJSON = () => {
+    if (fields) setText(tokens(written(fields, values)).map((t) => t.text).join(''));
+    setAsForm(false);
+  };
+  return html`<form class="stack" onSubmit=${send}>
+    <div class="row form-row">
+      <div class="field"><label for="action">Action or workflow</label><input id="action" list="actions" required value=${action} onInput=${input(setAction)} spellcheck=${false} autocomplete="off" placeholder="grade, grade@3, noop" />
+        <datalist id="actions">${names.map((n) => html`<option value=${n}></option>`)}</datalist></div>
+      <div class="field"><label for="action-labels">Labels</label><input id="action-labels" placeholder="team=docs, run=7" value=${labels} onInput=${input(setLabels)} spellcheck=${false} /></div>
+    </div>
+    ${panel({
+      title: 'Input',
+      actions: fields && fields.length > 0 ? html`<span class="row" role="group" aria-label="Write the input as"><button type="button" class="toggle" aria-pressed=${useForm} onClick=${() => setAsForm(true)}>Form</button><button type="button" class="toggle" aria-pressed=${!useForm} onClick=${toJSON}>JSON</button></span>` : null,
+      children: html`<div class="body">${useForm ? form({ fields, values, set: (n, v) => setValues({ ...values, [n]: v }) })
+        : html`<div class="field"><label for="input">JSON; empty: no input</label><textarea id="input" rows="14" spellcheck=${false} value=${text} onInput=${input(setText)}></textarea></div>`}</div>`,
+    })}
+    ${trouble(error)}
+    <div><button type="submit" class="primary" disabled=${busy || action.trim() === '' || faults.length > 0}>Run</button></div>
+  </form>`;
+}
+
+export function New() {
+  useTitle('New execution');
+  const q = route.value.query;
+  const from = q.get('from') || '';
+  const action = q.get('action') || '';
+  const [first, setFirst] = useState(/** @type {any} */ (from ? null : { code: blank, action: { action, input: '', labels: '' } }));
+  const [error, setError] = useState(/** @type {unknown} */ (null));
+  useEffect(() => {
+    if (!from) return;
+    request(`api/v1/executions/${encodeURIComponent(from)}`).then((r) => r.text()).then((text) => {
+      const x = JSON.parse(text);
+      const raw = members(text).input || '';
+      const labels = Object.entries(x.labels || {}).map(([k, v]) => `${k}=${v}`).join(', ');
+      const program = x.action === 'code' ? programOf(x.input) : null;
+      setFirst({
+        code: program ? { ...program, labels } : blank,
+        program: program !== null,
+        action: { action: x.action + (x.version ? `@${x.version}` : ''), input: tokens(raw).map((t) => t.text).join(''), labels },
+      });
+    }).catch(setError);
+  }, [from]);
+  const asAction = q.get('as') === 'action' || (q.get('as') !== 'code' && ((from !== '' && !first?.program) || action !== ''));
+  return html`<div><div class="top"><h1>New execution</h1></div>
+    ${from ? html`<p class="muted small">With the input of <a class="mono" href=${`executions/${from}`}>${line(from)}</a>, to be changed.</p>` : null}
+    <nav class="tabs" aria-label="What to run"><a href=${withQuery({ as: 'code' })} aria-current=${asAction ? undefined : 'page'}>Code</a><a href=${withQuery({ as: 'action' })} aria-current=${asAction ? 'page' : undefined}>Action or workflow</a></nav>
+    ${trouble(error)}
+    ${first ? (asAction ? h(Action, { first: first.action, key: `action ${from} ${action}` }) : h(Code, { first: first.code, key: `code ${from}` })) : null}</div>`;
+}

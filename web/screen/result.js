@@ -1,0 +1,130 @@
+// How code ended: the verdict, what it used of what it was allowed, its cases, its output and its files.
+import { html, h, useState } from '../vendor/preact.js';
+import { hasToken, download, apiURL } from '../app/api.js';
+import { plain, line, bytes, duration, number, count, goDuration, goSize } from '../app/text.js';
+import { json, members } from '../part/json.js';
+import { pieces, noStyle } from '../part/ansi.js';
+import { verdictWord, verdictTone } from '../part/status.js';
+import { panel, trouble, empty } from '../part/kit.js';
+
+/** @typedef {import('../types').CodeResult} CodeResult */
+/** @typedef {import('../types').CaseResult} CaseResult */
+
+/** What was used, and of how much where the input says so: the limits of a language are not in the answer. @param {string} name @param {number} used @param {number} limit NaN where it is not known @param {(n: number) => string} say @param {boolean} hit */
+function gauge(name, used, limit, say, hit) {
+  const known = Number.isFinite(limit) && limit > 0;
+  const share = known ? Math.min(1, used / limit) : 0;
+  return html`<div class=${`gauge ${hit ? 'full' : ''}`}>
+    <h2 class="name">${name}</h2><div class="value">${say(used)}</div>
+    ${known ? html`<div class="track" role="meter" aria-label=${name} aria-valuemin="0" aria-valuemax=${limit} aria-valuenow=${Math.min(used, limit)} aria-valuetext=${`${say(used)} of ${say(limit)}`}><i style=${{ width: `${(share * 100).toFixed(1)}%` }}></i></div>
+      <div class="hint num">of ${say(limit)}${hit ? ': the limit was reached' : ''}</div>` : null}
+  </div>`;
+}
+
+/** @param {CodeResult} r @param {any} limits */
+const gauges = (r, limits) => html`<div class="gauges">
+  ${gauge('Wall time', r.wall_ms || 0, goDuration(limits?.wall ?? limits?.timeout), duration, r.verdict === 'timeout')}
+  ${gauge('CPU time', r.cpu_ms || 0, goDuration(limits?.cpu), duration, r.verdict === 'cpu_timeout')}
+  ${gauge('Peak memory', r.peak_memory_bytes || 0, goSize(limits?.memory), bytes, r.verdict === 'oom')}
+  ${gauge('Output', [r, ...(r.cases || [])].reduce((n, c) => n + (c.stdout_bytes || 0) + (c.stderr_bytes || 0), 0), goSize(limits?.output), bytes, r.verdict === 'output_limit')}
+</div>`;
+
+/** What a program wrote, with its colours. @param {string} text */
+function written(text) {
+  const s = noStyle();
+  const lines = text.split('\n');
+  const rich = lines.length <= 500 && text.includes('\u001b');
+  if (!rich) return plain(text);
+  return lines.map((l, i) => [pieces(l, s).map((p) => (p.cls || p.color || p.background
+    ? html`<span class=${p.cls} style=${{ color: p.color || '', backgroundColor: p.background || '' }}>${p.text}</span>` : p.text)), i < lines.length - 1 ? '\n' : '']);
+}
+
+/** @param {string} name @param {string} text @param {string|undefined} base64 @param {number} all @param {boolean|undefined} cut */
+const output = (name, text, base64, all, cut) => panel({
+  title: name, actions: html`<span class="muted small num">${bytes(all || 0)}${cut ? ', the beginning of it' : ''}</span>`,
+  children: all ? html`<pre class="code wrap" tabindex="0" aria-label=${name}>${base64 ? html`<span class="quiet">Not text: ${bytes(all)}, in base64: </span>${line(base64, 2000)}` : written(text)}</pre>` : html`<p class="body muted">Nothing</p>`,
+});
+
+/** @param {string} title @param {string} text @param {string} of @param {string} [note] */
+const block = (title, text, of, note = '') => html`<div class="tight"><h3>${title}${note}</h3><pre class="code wrap sunk" tabindex="0" aria-label=${`${title} of case ${line(of)}`}>${written(text)}</pre></div>`;
+
+/** Text of an input: a string, or an object that has it; null where it is neither. @param {any} c */
+const textOf = (c) => (typeof c === 'string' ? c : typeof c?.text === 'string' ? c.text : null);
+
+/** What a case was given, what was expected of it and what it wrote, beside one another. @param {{c: CaseResult, given: any}} p */
+const caseDetail = ({ c, given }) => {
+  const stdin = textOf(given?.stdin);
+  const expect = textOf(given?.expect);
+  return html`<div class="tight">
+    ${c.message && !c.mismatch ? html`<p class="user">${plain(c.message)}</p>` : null}
+    ${c.mismatch ? html`<p>First difference in line ${number(c.mismatch.line)}: expected <code class="user">${line(c.mismatch.want, 2000)}</code>, got <code class="user">${line(c.mismatch.got, 2000)}</code></p>` : null}
+    <div class="columns">
+      ${stdin !== null ? block('Standard input', stdin, c.name) : null}
+      ${expect !== null ? block('Expected', expect, c.name) : null}
+      ${c.stdout ? block('stdout', c.stdout, c.name, c.stdout_truncated ? ', the beginning' : '') : null}
+      ${c.stderr ? block('stderr', c.stderr, c.name, c.stderr_truncated ? ', the beginning' : '') : null}
+    </div></div>`;
+};
+
+/** @param {{cases: CaseResult[], given: any[], summary: import('../types').CaseSummary|undefined}} p */
+function Cases({ cases, given, summary }) {
+  const failing = cases.filter((c) => c.verdict !== 'ok');
+  const [only, setOnly] = useState(failing.length > 0 && failing.length < cases.length);
+  const [chosen, choose] = useState('');
+  const [most, setMost] = useState(200);
+  const rows = (only ? failing : cases).slice(0, most);
+  const total = summary?.total ?? cases.length;
+  const passed = summary?.passed ?? cases.length - failing.length;
+  return panel({
+    title: `${number(passed)} of ${count(total, 'case')} passed`,
+    actions: failing.length > 0 && failing.length < cases.length ? html`<button type="button" class="toggle" aria-pressed=${only} onClick=${() => setOnly(!only)}>Only those that did not pass</button>` : null,
+    children: html`<div class="bar" aria-hidden="true"><i class="good" style=${{ width: `${(100 * passed) / Math.max(1, total)}%` }}></i><i class="bad" style=${{ width: `${(100 * failing.length) / Math.max(1, total)}%` }}></i></div>
+    <div class="scroll"><table class="rows"><thead><tr><th scope="col">Case</th><th scope="col">Verdict</th><th scope="col" class="right">Wall</th><th scope="col" class="right">CPU</th><th scope="col" class="right">Memory</th></tr></thead>
+      <tbody>${rows.map((c) => [html`<tr key=${c.name}><td><button type="button" class="bare open-row user" aria-expanded=${chosen === c.name} onClick=${() => choose(chosen === c.name ? '' : c.name)}>${line(c.name, 120)}</button></td>
+        <td><span class=${verdictTone(c.verdict)}>${line(verdictWord(c.verdict))}</span>${c.uncompared ? html` <span class="muted small">not compared</span>` : null}</td>
+        <td class="right num">${duration(c.wall_ms || 0)}</td><td class="right num">${duration(c.cpu_ms || 0)}</td><td class="right num">${bytes(c.peak_memory_bytes || 0)}</td></tr>`,
+      chosen === c.name ? html`<tr key=${`${c.name} detail`}><td colspan="5">${caseDetail({ c, given: given.find((g, i) => (g?.name || String(i + 1)) === c.name) })}</td></tr>` : null])}</tbody></table></div>
+    ${(only ? failing : cases).length > most ? html`<div class="more"><button type="button" onClick=${() => setMost(most + 500)}>Show more</button></div>` : null}`,
+  });
+}
+
+/** @param {{x: import('../types').Execution, files: import('../types').ResultFile[]}} p */
+function Files({ x, files }) {
+  const [error, setError] = useState(/** @type {unknown} */ (null));
+  const pathOf = (/** @type {string} */ f) => `api/v1/executions/${x.id}/files/${f.split('/').map(encodeURIComponent).join('/')}`;
+  const fetched = (/** @type {Event} */ e, /** @type {string} */ f) => {
+    if (!hasToken()) return;
+    e.preventDefault();
+    download(pathOf(f), f.split('/').pop() || 'file').catch(setError);
+  };
+  return panel({
+    title: count(files.length, 'file'), children: html`${trouble(error)}<div class="scroll"><table><thead><tr><th scope="col">Path</th><th scope="col" class="right">Size</th><th scope="col">Mode</th></tr></thead>
+      <tbody>${files.slice(0, 500).map((f) => html`<tr><td><a class="mono user" href=${apiURL(pathOf(f.path))} download=${f.path.split('/').pop()} onClick=${(/** @type {Event} */ e) => fetched(e, f.path)}>${line(f.path)}</a></td>
+        <td class="right num">${bytes(f.size)}</td><td class="mono muted">${line(f.mode)}</td></tr>`)}</tbody></table></div>`,
+  });
+}
+
+/** @param {import('./execution.js').Shown} p */
+export function Result({ x, raw }) {
+  const r = /** @type {CodeResult|undefined} */ (/** @type {unknown} */ (x.output));
+  if (!r || typeof r !== 'object' || !('verdict' in r)) return html`<div class="stack">${x.error ? html`<p class="note bad user"><strong>${line(x.error.code, 80)}</strong>: ${plain(x.error.message)}</p>` : null}<div class="panel">${empty('No result', html`<p>It ended before its program ran.</p>`)}</div></div>`;
+  const { limits, cases: given } = /** @type {any} */ (x.input) || {};
+  const value = members(raw.output || '').result;
+  return html`<div class="stack">
+    <section class="panel">
+      <div class="verdict"><strong class=${verdictTone(r.verdict)}>${line(verdictWord(r.verdict))}</strong>
+        ${r.exit_code !== undefined && r.exit_code !== null ? html`<span class="muted">Exit code ${r.exit_code}</span>` : null}${r.signal ? html`<span class="muted">${line(r.signal)}</span>` : null}
+        ${r.reason ? html`<span class="user">${plain(r.reason)}</span>` : null}
+        ${r.enforcement ? html`<span class="muted small">Limits held by ${line(r.enforcement)}${r.runtime ? `, ${line(r.runtime)}` : ''}</span>` : null}</div>
+      ${gauges(r, limits)}
+    </section>
+    ${x.error && x.error.code !== r.verdict ? html`<p class="note bad user"><strong>${line(x.error.code, 80)}</strong>: ${plain(x.error.message)}</p>` : null}
+    ${r.cases && r.cases.length > 0 ? h(Cases, { cases: r.cases, given: Array.isArray(given) ? given : [], summary: r.summary }) : html`<div class="split">
+      ${output('stdout', r.stdout, r.stdout_base64, r.stdout_bytes, r.stdout_truncated)}${output('stderr', r.stderr, r.stderr_base64, r.stderr_bytes, r.stderr_truncated)}</div>`}
+    ${r.compile ? panel({ title: 'Compiler', actions: html`<span class=${verdictTone(r.compile.verdict)}>${line(verdictWord(r.compile.verdict))}</span>`, children: html`<pre class="code wrap" tabindex="0" aria-label="What the compiler wrote">${written((r.compile.stdout || '') + (r.compile.stderr || '')) || 'Nothing'}</pre>` }) : null}
+    ${value ? panel({ title: 'Result value', children: json(value, 'Result value') }) : null}
+    ${r.result_error ? html`<p class="note late user">${plain(r.result_error)}</p>` : null}
+    ${r.files && r.files.length > 0 ? h(Files, { x, files: r.files }) : null}
+    ${r.refused && r.refused.length > 0 ? html`<div class="note late"><p>Not taken:</p><ul>${r.refused.slice(0, 50).map((f) => html`<li class="user">${plain(f)}</li>`)}</ul></div>` : null}
+  </div>`;
+}

@@ -1,0 +1,65 @@
+// The server itself: what is under way, what it has done since it started, and whether every row keeps what Pawl promises.
+import { html, h, useEffect, useState } from '../vendor/preact.js';
+import { getJSON, apiURL } from '../app/api.js';
+import { poll } from '../app/stream.js';
+import { line, number, bytes, duration, count } from '../app/text.js';
+import { statusPill, statuses, open } from '../part/status.js';
+import { linked } from './why.js';
+import { now, trouble, loading, panel, scroller, useTitle } from '../part/kit.js';
+
+/** @param {string} name @param {any} value @param {any} [hint] */
+const figure = (name, value, hint) => html`<div class="gauge"><h2 class="name">${name}</h2><div class="value">${value}</div>${hint ? html`<div class="hint">${hint}</div>` : null}</div>`;
+
+function Promises() {
+  const [state, set] = useState(/** @type {{busy: boolean, found: any, error: unknown}} */ ({ busy: false, found: null, error: null }));
+  const check = async () => {
+    set({ ...state, busy: true });
+    try {
+      set({ busy: false, found: await getJSON('api/v1/verify'), error: null });
+    } catch (error) {
+      set({ busy: false, found: null, error });
+    }
+  };
+  const broken = state.found?.broken || [];
+  return panel({
+    title: 'Promises', actions: html`<button type="button" onClick=${check} disabled=${state.busy}>${state.busy ? 'Reading every row …' : 'Verify the store'}</button>`,
+    children: html`<div class="body stack">
+      <p class="muted">Verifying reads every row of the store and compares it with what Pawl promises (docs/invariants.md). On a large store it takes a while, and work goes on meanwhile.</p>
+      ${trouble(state.error)}
+      ${state.found ? broken.length === 0 ? html`<p class="status good" role="status">${statusPill({ status: 'completed', word: `Every row keeps every promise; read in ${duration(state.found.seconds * 1000)}` })}</p>`
+        : html`<div role="alert" class="tight"><p class="status bad">${statusPill({ status: 'failed', word: count(broken.length, 'broken promise') })}</p>
+          ${scroller('Broken promises', html`<table><thead><tr><th scope="col">Promise</th><th scope="col">Execution</th><th scope="col">Found</th></tr></thead><tbody>${broken.map((/** @type {any} */ b) => html`<tr><td class="num">${b.invariant}</td><td>${b.execution ? html`<a class="mono" href=${`executions/${b.execution}`}>${line(b.execution)}</a>` : '–'}</td><td class="user">${linked(b.message)}</td></tr>`)}</tbody></table>`)}</div>` : null}
+    </div>`,
+  });
+}
+
+export function Server() {
+  useTitle('Server');
+  const [s, set] = useState(/** @type {import('../types').Stats|null} */ (null));
+  const [error, setError] = useState(/** @type {unknown} */ (null));
+  useEffect(() => poll(async () => {
+    try {
+      set(await getJSON('api/v1/stats'));
+      setError(null);
+    } catch (e) {
+      setError(e);
+      throw e;
+    }
+  }, 3000), []);
+  if (!s) return html`<div><div class="top"><h1>Server</h1></div>${error ? trouble(error) : loading()}</div>`;
+  const counters = Object.entries(s.counters || {}).sort(([a], [b]) => a.localeCompare(b));
+  return html`<div><div class="top"><h1>Server</h1><a href=${apiURL('openapi.json')} target="_blank" rel="noopener noreferrer">OpenAPI</a></div>
+    <div class="stack">${error ? trouble(error) : null}
+      <section class="panel" aria-label="At a glance"><div class="gauges">
+        ${figure('Version', html`<span class="user">${line(s.version, 40)}</span>`)}
+        ${figure('Up for', duration(now.value - Date.parse(s.started_at)))}
+        ${figure('Workers', number(s.workers), count(s.slots, 'slot'))}
+        ${figure('Store', bytes(s.store_bytes))}
+        ${figure('Memory', s.rss_bytes ? bytes(s.rss_bytes) : '–', count(s.goroutines, 'goroutine'))}
+      </div></section>
+      ${panel({ title: 'Under way', children: html`<div class="gauges">${statuses.filter(open).map((name) => html`<div class="gauge"><div>${statusPill({ status: name })}</div><div class="value">${number(s.executions?.[name] || 0)}</div></div>`)}</div>` })}
+      ${h(Promises, {})}
+      ${panel({ title: 'Counters of this process', actions: html`<a href=${apiURL('metrics')} target="_blank" rel="noopener noreferrer" class="small">Metrics for Prometheus</a>`,
+    children: scroller('Counters', html`<table><thead><tr><th scope="col">Counter</th><th scope="col" class="right">Value</th></tr></thead><tbody>${counters.map(([k, v]) => html`<tr><td class="mono user">${line(k)}</td><td class="right num">${number(v)}</td></tr>`)}</tbody></table>`) })}
+    </div></div>`;
+}

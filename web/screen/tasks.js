@@ -1,0 +1,121 @@
+// The tasks of a workflow: as a graph and as a list, and the executions of the one that is chosen.
+import { html, h, useEffect, useMemo, useState } from '../vendor/preact.js';
+import { getJSON, query } from '../app/api.js';
+import { follow } from '../app/stream.js';
+import { route, withQuery } from '../app/router.js';
+import { line, duration, number, count } from '../app/text.js';
+import { graph, layers, inPixels, countBar } from '../part/graph.js';
+import { statusPill, statusShape, look, open } from '../part/status.js';
+import { now, trouble, loading, panel } from '../part/kit.js';
+
+/** @typedef {import('../types').Task} Task */
+
+const drawnAtMost = 200; // nodes of a graph in the document; a larger workflow is a list
+const listed = 100; // tasks of a list in the document
+const items = 400; // executions of one foreach task that are asked for
+
+/** @param {string|undefined} from @param {string|undefined} to */
+const took = (from, to) => (from ? duration((to ? Date.parse(to) : now.value) - Date.parse(from)) : '');
+
+/** @param {Task} t */
+function progress(t) {
+  if (!t.foreach) return '';
+  const total = t.total ?? t.created ?? 0;
+  if (!total) return t.status === 'skipped' ? '' : 'for each item';
+  const bad = (t.counts?.failed || 0) + (t.counts?.timed_out || 0);
+  return `${number(t.ended || 0)} of ${count(total, 'item')}${bad ? `, ${number(bad)} failed` : ''}`;
+}
+
+/** @param {Task} t */
+const sub = (t) => progress(t) || [line(t.action, 60), took(t.started_at, t.finished_at)].filter(Boolean).join(' · ');
+
+/** The task that is shown when none is chosen: one that failed, else one that is under way, else the last. @param {Task[]} tasks */
+const telling = (tasks) => tasks.find((t) => t.status === 'failed' || t.status === 'timed_out') || tasks.find((t) => open(t.status)) || tasks.at(-1);
+
+/** The layout of a registered definition; null until it is known, and where the server has none. @param {import('../types').Execution} x */
+function useLayout(x) {
+  const [layout, set] = useState(/** @type {import('../part/graph.js').Layout|null} */ (null));
+  useEffect(() => {
+    let mine = true;
+    if (x.version) {
+      getJSON(`api/v1/definitions/${encodeURIComponent(x.action)}/graph${query({ version: x.version })}`)
+        .then((l) => { if (mine && Array.isArray(l.nodes)) set(inPixels(l)); }, () => {});
+    }
+    return () => { mine = false; };
+  }, [x.action, x.version]);
+  return layout;
+}
+
+/** @param {{t: Task, x: import('../types').Execution}} p */
+function Chosen({ t, x }) {
+  const all = t.executions || [];
+  const one = all.length === 1 && !t.foreach ? all[0] : null;
+  return panel({
+    title: html`<span class="user">${line(t.name)}</span>`,
+    actions: html`${statusPill({ status: t.status })}<span class="muted small">${took(t.started_at, t.finished_at)}</span>
+      ${one ? html`<a class="button" href=${`executions/${one.id}`}>Open</a>` : null}
+      ${t.foreach && all.length > 0 ? html`<a class="button" href=${'executions' + query({ workflow: x.id })}>List all</a>` : null}`,
+    children: html`<div class="body stack">
+      <dl class="facts">
+        <dt>Action</dt><dd class="user">${line(t.action)}</dd>
+        ${(t.needs || []).length > 0 ? html`<dt>Needs</dt><dd class="row">${(t.needs || []).slice(0, 50).map((n) => html`<a class="user" href=${withQuery({ task: n })}>${line(n)}</a>`)}</dd>` : null}
+        ${t.foreach ? html`<dt>Items</dt><dd class="num">${progress(t)}</dd>` : null}
+        ${one && one.attempt > 1 ? html`<dt>Attempt</dt><dd class="num">${one.attempt}</dd>` : null}
+        ${one ? html`<dt>Execution</dt><dd><a class="mono user" href=${`executions/${one.id}`}>${line(one.id)}</a></dd>` : null}
+      </dl>
+      ${t.error ? html`<p class="note bad user"><strong>${line(t.error.code)}</strong>: ${line(t.error.message, 1000)}</p>` : null}
+      ${t.foreach && t.counts ? html`<div class="tight">${countBar(t.counts, t.total || t.created || 0)}
+        <div class="legend">${Object.entries(t.counts).map(([s, n]) => html`<span class=${`status ${look(s).tone}`}>${statusShape(s)}${number(n)} ${look(s).word.toLowerCase()}</span>`)}</div></div>` : null}
+      ${t.foreach && all.length > 0 ? html`<div class="cells" role="list" aria-label="Items">${all.map((e) => html`<span role="listitem" key=${e.id}><a class=${`cell ${look(e.status).tone}`} href=${`executions/${e.id}`}
+        aria-label=${`Item ${e.index}: ${look(e.status).word}`} title=${`Item ${e.index}: ${look(e.status).word}${e.started_at ? `, ${took(e.started_at, e.finished_at)}` : ''}`}>${statusShape(e.status)}</a></span>`)}</div>
+        ${t.more ? html`<p class="muted small">Here are the open ones and the latest, ${number(all.length)} of ${number(t.created || 0)}.</p>` : null}` : null}
+    </div>`,
+  });
+}
+
+/** @param {{tasks: Task[], chosen: string}} p */
+function List({ tasks, chosen }) {
+  const [from, setFrom] = useState(0);
+  return html`<div class="scroll"><table class="rows"><thead><tr><th scope="col">Task</th><th scope="col">Status</th><th scope="col" class="extra">Action</th><th scope="col" class="extra">Needs</th><th scope="col">Items</th><th scope="col" class="right">Took</th></tr></thead>
+  <tbody>${tasks.slice(from, from + listed).map((t) => html`<tr key=${t.name} class=${chosen === t.name ? 'chosen' : ''}><td><a class="open-row user" href=${withQuery({ task: t.name })}>${line(t.name, 120)}</a></td><td>${statusPill({ status: t.status })}</td>
+    <td class="muted user extra">${line(t.action, 80)}</td><td class="muted user extra">${line((t.needs || []).join(', '), 120)}</td><td class="num nowrap">${progress(t)}</td><td class="right num nowrap">${took(t.started_at, t.finished_at)}</td></tr>`)}</tbody></table></div>
+  ${tasks.length > listed ? html`<div class="more"><button type="button" disabled=${from === 0} onClick=${() => setFrom(from - listed)}>Earlier</button><span class="muted small num">${number(from + 1)} … ${number(Math.min(from + listed, tasks.length))} of ${number(tasks.length)}</span>
+    <button type="button" disabled=${from + listed >= tasks.length} onClick=${() => setFrom(from + listed)}>Later</button></div>` : null}`;
+}
+
+/** @param {import('./execution.js').Shown} p */
+export function Tasks({ x, again }) {
+  const [state, set] = useState(/** @type {import('../types').Tasks|null} */ (null));
+  const [error, setError] = useState(/** @type {unknown} */ (null));
+  const laid = useLayout(x);
+  useEffect(() => follow(`api/v1/executions/${x.id}/tasks${query({ items })}`, (event, data) => {
+    if (event === 'tasks') set((s) => (s && data.attempt < s.attempt ? s : data));
+    if (event === 'end') again();
+  }, { failed: setError }), [x.id]);
+  const tasks = state?.tasks || [];
+  const shape = tasks.map((t) => `${t.name}<${(t.needs || []).join()}`).join('\n');
+  const own = useMemo(() => (tasks.length > 0 && tasks.length <= drawnAtMost ? layers(tasks) : null), [shape]);
+  if (error) return trouble(error);
+  if (!state) return loading();
+  const byName = new Map(tasks.map((t) => [t.name, t]));
+  const whole = laid && laid.nodes.length === tasks.length && laid.nodes.every((n) => byName.has(n.task));
+  const layout = own && whole ? laid : own;
+  const task = byName.get(route.value.query.get('task') || '') || telling(tasks);
+  const chosen = task?.name || '';
+  const narrow = matchMedia('(max-width: 760px)').matches;
+  const view = route.value.query.get('view') || (narrow || !layout ? 'list' : 'graph');
+  const of = (/** @type {string} */ n) => /** @type {Task} */ (byName.get(n));
+  const ended = tasks.filter((t) => t.finished_at || t.status === 'skipped').length;
+  return html`<div class="stack">
+    ${panel({
+      title: count(tasks.length, 'task'),
+      actions: html`<span class="muted small num">${number(ended)} ended</span>${layout ? html`<span class="row" role="group" aria-label="Show as">
+        <a class="button toggle" role="button" aria-pressed=${view === 'graph'} href=${withQuery({ view: 'graph' })}>Graph</a><a class="button toggle" role="button" aria-pressed=${view === 'list'} href=${withQuery({ view: 'list' })}>List</a></span>` : null}`,
+      children: view === 'graph' && layout ? graph({
+        layout, selected: chosen, href: (n) => withQuery({ task: n }), status: (n) => of(n).status, sub: (n) => sub(of(n)), many: (n) => !!of(n).foreach,
+        bar: (n) => (of(n).foreach && of(n).counts ? countBar(of(n).counts, of(n).total || of(n).created || 0) : null),
+      }) : h(List, { tasks, chosen }),
+    })}
+    ${task ? Chosen({ t: task, x }) : null}
+  </div>`;
+}

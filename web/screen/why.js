@@ -1,0 +1,86 @@
+// Why an execution is where it is, and what would let it go on.
+import { html, useEffect, useState } from '../vendor/preact.js';
+import { getJSON, query } from '../app/api.js';
+import { poll } from '../app/stream.js';
+import { plain, line, duration, clock, number } from '../app/text.js';
+import { open, statusPill } from '../part/status.js';
+import { now, trouble, loading, panel } from '../part/kit.js';
+
+const id = /\b(ex_[0-9a-z]{20,})\b/;
+
+/** A sentence of the server with its ids as links. @param {string} text */
+export const linked = (text) => text.split(id).map((part, i) => (i % 2 ? html`<a class="mono" href=${`executions/${part}`}>${part}</a>` : plain(part)));
+
+const steps = 5; // of a trail
+
+/** @typedef {import('../types').Why} Reason */
+
+/**
+ * What an execution waits for, what that waits for in turn, and so on: its first holder of a key, or the task that a workflow's
+ * wait goes back to. A loop ends the trail.
+ * @param {Reason} why
+ */
+async function trailOf(why) {
+  /** @type {Reason[]} */
+  const trail = [];
+  const seen = new Set([why.id]);
+  for (let at = why; trail.length < steps;) {
+    const next = at.root || at.holders?.[0];
+    if (!next || seen.has(next)) return { trail, loop: !!next };
+    seen.add(next);
+    at = await getJSON(`api/v1/executions/${next}/why`);
+    trail.push(at);
+  }
+  return { trail, loop: false };
+}
+
+/** @param {{trail: Reason[], loop: boolean}} p */
+const trailPanel = ({ trail, loop }) => panel({
+  title: 'What that waits for in turn', children: html`<ol class="trail">${trail.map((w) => html`<li key=${w.id}>
+    <div class="row"><a class="mono" href=${`executions/${w.id}`}>${line(w.id)}</a>${statusPill({ status: w.status })}</div>
+    <p class="user">${linked(w.summary)}</p>
+    ${(w.unblock || []).slice(0, 1).map((u) => html`<p class="user muted small">${linked(u)}</p>`)}</li>`)}</ol>
+    ${loop ? html`<p class="note bad">The trail comes back to where it has been: these executions wait for one another.</p>` : null}`,
+});
+
+/** @param {import('./execution.js').Shown} p */
+export function Why({ x }) {
+  const [why, set] = useState(/** @type {import('../types').Why|null} */ (null));
+  const [trail, setTrail] = useState(/** @type {{trail: Reason[], loop: boolean}} */ ({ trail: [], loop: false }));
+  const [error, setError] = useState(/** @type {unknown} */ (null));
+  useEffect(() => poll(async () => {
+    try {
+      /** @type {Reason} */
+      const found = await getJSON(`api/v1/executions/${x.id}/why`);
+      set(found);
+      setTrail(await trailOf(found));
+      setError(null);
+    } catch (e) {
+      setError(e);
+      throw e;
+    }
+    return open(x.status);
+  }, 3000), [x.id, x.status, x.attempt]);
+  if (!why) return error ? trouble(error) : loading();
+  const left = why.until ? Date.parse(why.until) - now.value : 0;
+  return html`<div class="stack">
+    <p class=${`note user ${why.waiting === 'nothing' ? '' : 'run'}`} role="status">${linked(why.summary)}</p>
+    <div class="split">
+      ${panel({ title: 'What is known', children: html`<div class="body stack"><dl class="facts">
+        <dt>Waits for</dt><dd>${line(why.waiting)}</dd>
+        ${why.position ? html`<dt>Place in line</dt><dd class="num">${number(why.position)}</dd>` : null}
+        ${why.until ? html`<dt>Until</dt><dd class="num">${clock(why.until)}${left > 0 ? ` (in ${duration(left)})` : ''}</dd>` : null}
+        ${why.queue ? html`<dt>Queue</dt><dd class="user">${line(why.queue)}</dd>` : null}
+        ${why.runtime ? html`<dt>Needs</dt><dd class="user">${line(why.runtime)}</dd>` : null}
+        ${why.key ? html`<dt>Key</dt><dd><a href=${'work' + query({ key: why.key })} class="user">${line(why.key)}</a></dd>` : null}
+        ${why.worker ? html`<dt>Worker</dt><dd class="mono user">${line(why.worker)}</dd>` : null}
+        ${why.holders && why.holders.length > 0 ? html`<dt>Held by</dt><dd><ul>${why.holders.map((o) => html`<li><a class="mono" href=${`executions/${o}/why`}>${line(o)}</a></li>`)}</ul></dd>` : null}
+        ${why.root ? html`<dt>Goes back to</dt><dd><a class="mono" href=${`executions/${why.root}/why`}>${line(why.root)}</a></dd>` : null}
+      </dl>${(why.facts || []).length > 0 ? html`<ul class="tight user">${why.facts.map((f) => html`<li>${linked(f)}</li>`)}</ul>` : null}</div>` })}
+      ${panel({ title: 'What would unblock it', children: html`<div class="body">${(why.unblock || []).length > 0
+        ? html`<ul class="tight user">${why.unblock.map((u) => html`<li>${linked(u)}</li>`)}</ul>` : html`<p class="muted">Nothing has to be done.</p>`}</div>` })}
+    </div>
+    ${trail.trail.length > 0 || trail.loop ? trailPanel(trail) : null}
+    ${error ? trouble(error) : null}
+  </div>`;
+}

@@ -1,0 +1,100 @@
+import test from 'node:test';
+import assert from 'node:assert/strict';
+import { Lines, drawn } from '../part/lines.js';
+import { layers, inPixels } from '../part/graph.js';
+import { fieldsOf, wrong, written } from '../part/form.js';
+import { programOf } from '../part/program.js';
+import { duration, ago, bytes, goDuration, goSize, line, plain } from '../app/text.js';
+
+test('chunks become lines, by stream', () => {
+  const l = new Lines();
+  l.add('stdout', 'a\nb');
+  l.add('stderr', 'warning\n');
+  l.add('stdout', 'c\n\nd');
+  assert.deepEqual(l.all.map((x) => [x.no, x.stream, x.text]), [[1, 'stdout', 'a'], [2, 'stdout', 'bc'], [3, 'stderr', 'warning'], [4, 'stdout', ''], [5, 'stdout', 'd']]);
+});
+
+test('a character split between chunks is whole', () => {
+  const l = new Lines();
+  const b = new TextEncoder().encode('ü\n');
+  l.add('stdout', b.slice(0, 1));
+  l.add('stdout', b.slice(1));
+  assert.deepEqual(l.all.map((x) => x.text), ['ü']);
+});
+
+test('a progress bar is its last state', () => {
+  const l = new Lines();
+  l.add('stdout', '10%\r20%\r');
+  assert.equal(drawn(l.all[0]).pieces[0].text, '20%');
+  l.add('stdout', '30%\rdone\r\nnext\n');
+  assert.deepEqual(l.all.map((x) => x.text), ['done', 'next']);
+});
+
+test('colours go on over lines and chunks', () => {
+  const l = new Lines();
+  l.add('stdout', '\u001b[31mred\nstill');
+  l.add('stdout', ' red\n\u001b[0mplain');
+  assert.deepEqual(l.all.map((x) => drawn(x).pieces.map((p) => p.cls)), [['f1'], ['f1'], ['']]);
+});
+
+test('what is kept is bounded', () => {
+  const l = new Lines(1000);
+  for (let i = 0; i < 1000; i++) l.add('stdout', `line ${i}\n`);
+  assert.ok(l.size <= 1000 && l.dropped > 0);
+  assert.equal(l.all.at(-1)?.text, 'line 999');
+  assert.equal(l.all.at(-1)?.no, 1000);
+});
+
+test('a long line is cut, and says so', () => {
+  const l = new Lines();
+  l.add('stdout', 'x'.repeat(10000) + '\n');
+  const d = drawn(l.all[0]);
+  assert.equal(d.cut, 10000 - 4096);
+});
+
+test('layers: what is needed stands before, nothing overlaps', () => {
+  const tasks = [{ name: 'd', needs: ['b', 'c'], action: 'x' }, { name: 'b', needs: ['a'], action: 'x' }, { name: 'c', needs: ['a'], action: 'x' }, { name: 'a', action: 'x' }];
+  const l = layers(tasks);
+  const at = new Map(l.nodes.map((n) => [n.task, n]));
+  for (const e of l.edges) assert.ok((at.get(e.from)?.x ?? 0) < (at.get(e.to)?.x ?? 0));
+  assert.equal(new Set(l.nodes.map((n) => `${n.x},${n.y}`)).size, 4);
+  assert.equal(layers(Array.from({ length: 2000 }, (_, i) => ({ name: `t${i}`, action: 'x', needs: i ? [`t${i - 1}`] : [] }))).nodes.length, 2000);
+  assert.equal(layers([{ name: 'a', needs: ['a'], action: 'x' }]).nodes.length, 1);
+});
+
+test('a layout of the server is scaled to the nodes of the page', () => {
+  const l = inPixels({ width: 5, height: 1, nodes: [{ task: 'a', x: 0, y: 0, w: 2, h: 1 }, { task: 'b', x: 3, y: 0, w: 2, h: 1 }], edges: [{ from: 'a', to: 'b', points: [[2, 0.5], [3, 0.5]] }] });
+  assert.equal(l.nodes[1].w, 176);
+  assert.equal(l.edges[0].points[1][0], 264);
+});
+
+test('a form keeps numbers as they are typed', () => {
+  const fields = fieldsOf({ type: 'object', required: ['n'], properties: { n: { type: 'integer' }, s: { type: 'string' }, b: { type: 'boolean' }, o: { type: 'array' }, e: { enum: ['x', 'y'] } } });
+  assert.ok(fields);
+  assert.equal(written(fields, { n: '12345678901234567890', s: 'a"b', b: 'true', o: '[1.0]', e: 'x' }), '{"n": 12345678901234567890, "s": "a\\"b", "b": true, "o": [1.0], "e": "x"}');
+  assert.notEqual(wrong(fields[0], ''), '');
+  assert.notEqual(wrong(fields[0], '1x'), '');
+  assert.notEqual(wrong(fields[3], '[1,'), '');
+  assert.equal(wrong(fields[0], '-1.5e3'), '');
+  assert.equal(fieldsOf({ type: 'array' }), null);
+});
+
+test('words for numbers', () => {
+  assert.deepEqual([0, 0.2, 12.4, 1500, 59000, 61000, 3.7e6, 2e8].map((n) => duration(n)), ['0 ms', '< 1 ms', '12 ms', '1.5 s', '59 s', '1 min 01 s', '1 h 01 min', '2 d 7 h']);
+  assert.deepEqual([0, 42000, 300000, 7.3e6, 2e8].map(ago), ['just now', '42 s ago', '5 min ago', '2 h ago', '2 d ago']);
+  assert.deepEqual([0, 999, 1536, 64e6, 999.6e6, 3e9].map(bytes), ['0 B', '999 B', '1.5 KB', '64 MB', '1.0 GB', '3.0 GB']);
+  assert.deepEqual(['1m30s', '500ms', 2, '2d', 'x', ''].map(goDuration), [90000, 500, 2000, 172800000, NaN, NaN]);
+  assert.deepEqual(['64MB', '2MiB', '10', 5, '1.5k', 'x'].map(goSize), [64e6, 2097152, 10, 5, 1500, NaN]);
+  assert.equal(line('a\nb\tc'.repeat(200), 10), 'a␊b ca␊b c…');
+  assert.equal(plain('a\r\nb\u202e'), 'a\nb⟨U+202E⟩');
+});
+
+test('a program goes back into its form, unless the form would lose something', () => {
+  const p = programOf({ language: 'c', source: 'x', stdin: { text: 'in' }, limits: { wall: '5s', memory: 64000000 }, cases: undefined });
+  assert.deepEqual(p && [p.language, p.source, p.stdin, p.wall, p.memory, p.cases], ['c', 'x', 'in', '5s', '64000000', []]);
+  assert.deepEqual(programOf({ language: 'c', source: 'x', cases: [{ name: '1', stdin: 'a', expect: { text: 'b' } }] })?.cases, [{ stdin: 'a', expect: 'b' }]);
+  for (const more of [{ args: ['a'] }, { files: {} }, { stdin: { base64: 'AA==' } }, { cases: [{ name: 'mine' }] }, { limits: { cpu: '1s' } }, { cases: [{ stdin: { blob: 'b' } }] }]) {
+    assert.equal(programOf({ language: 'c', source: 'x', ...more }), null, JSON.stringify(more));
+  }
+  assert.equal(programOf(null), null);
+});

@@ -1,0 +1,364 @@
+// Written by go test ./web -update from package api.
+
+export interface Retry {
+  max_attempts?: number;
+  backoff?: string;
+  delay?: string;
+  max_delay?: string;
+  jitter?: number;
+  on?: string[];
+}
+
+export interface CancelOrder {
+  as: string;
+  code: string;
+  reason?: string;
+  at: string;
+}
+
+export interface Error {
+  code: string;
+  message: string;
+  details?: unknown;
+}
+
+export interface Execution {
+  id: string;
+  action: string;
+  version?: number;
+  kind?: string;
+  status: string;
+  attempt: number;
+  existing?: boolean;
+  workflow?: string;
+  task?: string;
+  index?: number;
+  queue?: string;
+  runtime?: string;
+  priority?: number;
+  labels?: Record<string, string>;
+  key?: string;
+  key_limit?: number;
+  worker_labels?: Record<string, string>;
+  timeout?: string;
+  queue_timeout?: string;
+  total_timeout?: string;
+  retry?: Retry;
+  created_at?: string;
+  not_before?: string;
+  queued_at?: string;
+  claimed_at?: string;
+  started_at?: string;
+  finished_at?: string;
+  wake_at?: string;
+  worker?: string;
+  cancel_order?: CancelOrder;
+  input?: unknown;
+  output?: unknown;
+  error?: Error;
+  verdict?: string;
+  exit_code?: number;
+  wall_ms?: number;
+  cpu_ms?: number;
+  peak_memory_bytes?: number;
+  traceparent?: string;
+}
+
+export interface ExecutionPage {
+  executions: Execution[];
+  next_cursor?: string;
+  unfinished?: number;
+}
+
+export interface Counts {
+  total: number;
+  unfinished: number;
+  statuses: Record<string, number>;
+  verdicts: Record<string, number>;
+}
+
+export interface Why {
+  id: string;
+  status: string;
+  attempt: number;
+  summary: string;
+  facts: string[];
+  unblock: string[];
+  waiting: string;
+  position?: number;
+  queue?: string;
+  handler?: string;
+  runtime?: string;
+  worker_labels?: Record<string, string>;
+  key?: string;
+  holders?: string[];
+  until?: string;
+  worker?: string;
+  root?: string;
+}
+
+export interface Event {
+  seq: number;
+  attempt: number;
+  type: string;
+  at: string;
+  data?: unknown;
+}
+
+export interface LogChunk {
+  attempt: number;
+  seq: number;
+  stream: string;
+  offset: number;
+  size: number;
+  at: string;
+  text?: string;
+  data?: string;
+}
+
+export interface End {
+  id: string;
+  status: string;
+  error?: Error;
+}
+
+export interface TaskExecution {
+  id: string;
+  index: number;
+  status: string;
+  kind?: string;
+  attempt: number;
+  created_at?: string;
+  claimed_at?: string;
+  started_at?: string;
+  finished_at?: string;
+  wake_at?: string;
+}
+
+export interface Task {
+  name: string;
+  needs?: string[];
+  action: string;
+  foreach?: boolean;
+  status: string;
+  total?: number;
+  created?: number;
+  ended?: number;
+  counts?: Record<string, number>;
+  error?: Error;
+  started_at?: string;
+  finished_at?: string;
+  executions?: TaskExecution[];
+  more?: boolean;
+}
+
+export interface Tasks {
+  workflow: string;
+  status: string;
+  attempt: number;
+  tasks: Task[];
+}
+
+export interface ResultFile {
+  path: string;
+  size: number;
+  mode: string;
+  content?: string;
+  base64?: string;
+  blob?: string;
+}
+
+export interface CaseMismatch {
+  line: number;
+  got: string;
+  want: string;
+}
+
+export interface CaseResult {
+  name: string;
+  verdict: string;
+  exit_code?: number;
+  signal?: string;
+  message?: string;
+  mismatch?: CaseMismatch;
+  stdout: string;
+  stdout_base64?: string;
+  stdout_bytes: number;
+  stdout_truncated?: boolean;
+  stderr?: string;
+  stderr_base64?: string;
+  stderr_bytes?: number;
+  stderr_truncated?: boolean;
+  limits_hit?: string[];
+  wall_ms: number;
+  cpu_ms: number;
+  starved_ms?: number;
+  peak_memory_bytes: number;
+  held_memory_bytes: number;
+  page_cache_bytes?: number;
+  child_oom?: boolean;
+  uncompared?: boolean;
+}
+
+export interface CaseSummary {
+  total: number;
+  passed: number;
+  failed: number;
+  skipped?: number;
+  uncompared?: number;
+}
+
+export interface CodeResult {
+  verdict: string;
+  exit_code?: number;
+  signal?: string;
+  reason?: string;
+  stdout: string;
+  stdout_base64?: string;
+  stdout_bytes: number;
+  stdout_truncated?: boolean;
+  stderr: string;
+  stderr_base64?: string;
+  stderr_bytes: number;
+  stderr_truncated?: boolean;
+  result?: unknown;
+  result_error?: string;
+  files?: ResultFile[];
+  refused?: string[];
+  cases?: CaseResult[];
+  summary?: CaseSummary;
+  limits_hit?: string[];
+  wall_ms: number;
+  cpu_ms: number;
+  starved_ms?: number;
+  peak_memory_bytes: number;
+  held_memory_bytes: number;
+  page_cache_bytes?: number;
+  child_oom?: boolean;
+  enforcement?: string;
+  runtime?: string;
+  tool?: string;
+  tool_version?: string;
+  compile?: CodeResult;
+}
+
+export interface Definition {
+  name: string;
+  version: number;
+  kind: string;
+  created_at?: string;
+  document?: unknown;
+}
+
+export interface DefinitionPage {
+  definitions: Definition[];
+  next_cursor?: string;
+}
+
+export interface Queue {
+  queue: string;
+  handler?: string;
+  runtime?: string;
+  worker_labels?: Record<string, string>;
+  ready: number;
+  oldest?: string;
+  workers: number;
+  slots: number;
+}
+
+export interface Queues {
+  queues: Queue[];
+  next_cursor?: string;
+}
+
+export interface Key {
+  key: string;
+  holders: number;
+  waiting: number;
+}
+
+export interface Keys {
+  keys: Key[];
+}
+
+export interface Worker {
+  session: string;
+  name: string;
+  embedded?: boolean;
+  queues: string[];
+  kinds?: string[];
+  slots: number;
+  labels?: Record<string, string>;
+  started_at: string;
+  expires_at: string;
+}
+
+export interface Workers {
+  workers: Worker[];
+  next_cursor?: string;
+}
+
+export interface Stats {
+  version: string;
+  started_at: string;
+  executions: Record<string, number>;
+  counters: Record<string, number>;
+  store_bytes: number;
+  workers: number;
+  slots: number;
+  rss_bytes?: number;
+  goroutines: number;
+}
+
+export interface Violation {
+  invariant: number;
+  execution?: string;
+  message: string;
+}
+
+export interface Verification {
+  broken: Violation[];
+  seconds: number;
+}
+
+export interface FieldError {
+  path?: string;
+  value?: string;
+  message: string;
+  fix?: string;
+  file?: string;
+  line?: number;
+  column?: number;
+}
+
+export interface Problem {
+  type: string;
+  title: string;
+  status: number;
+  detail?: string;
+  instance?: string;
+  request_id?: string;
+  errors?: FieldError[];
+}
+
+export interface Concurrency {
+  key: string;
+  limit: number;
+  when_full?: string;
+}
+
+export interface Submission {
+  action: string;
+  input?: unknown;
+  queue?: string;
+  priority?: number;
+  labels?: Record<string, string>;
+  worker_labels?: Record<string, string>;
+  timeout?: string;
+  queue_timeout?: string;
+  total_timeout?: string;
+  retry?: Retry;
+  concurrency?: Concurrency;
+  not_before?: string;
+  idempotency_key?: string;
+}

@@ -1,0 +1,93 @@
+package web
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-run/pawl/api"
+)
+
+var update = flag.Bool("update", false, "write types.d.ts")
+
+// The page's types are package api's: types.d.ts is written from it, and this test fails when they part.
+func TestTypesAreTheAPIs(t *testing.T) {
+	t.Parallel()
+	w := &typeWriter{seen: map[reflect.Type]bool{}}
+	for _, v := range []any{
+		api.Execution{}, api.ExecutionPage{}, api.Counts{}, api.Why{}, api.Event{}, api.LogChunk{}, api.End{}, api.Tasks{}, api.CodeResult{},
+		api.Definition{}, api.DefinitionPage{}, api.Queues{}, api.Keys{}, api.Workers{}, api.Stats{}, api.Verification{}, api.Problem{}, api.Submission{},
+	} {
+		w.name(reflect.TypeOf(v))
+	}
+	got := "// Written by go test ./web -update from package api.\n" + w.out.String()
+	if *update {
+		if err := os.WriteFile("types.d.ts", []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile("types.d.ts")
+	if err != nil || string(want) != got {
+		t.Errorf("types.d.ts is not what package api says (%v): run go test ./web -update", err)
+	}
+}
+
+// typeWriter writes interfaces, each after those that it names.
+type typeWriter struct {
+	seen map[reflect.Type]bool
+	out  strings.Builder
+}
+
+// name is how TypeScript calls a type.
+func (w *typeWriter) name(t reflect.Type) string {
+	switch {
+	case t == reflect.TypeFor[time.Time](), t == reflect.TypeFor[api.Duration](), t == reflect.TypeFor[[]byte]():
+		return "string"
+	case t == reflect.TypeFor[json.RawMessage]():
+		return "unknown"
+	}
+	switch t.Kind() {
+	case reflect.Pointer:
+		return w.name(t.Elem())
+	case reflect.Slice:
+		return w.name(t.Elem()) + "[]"
+	case reflect.Map:
+		return "Record<string, " + w.name(t.Elem()) + ">"
+	case reflect.String:
+		return "string"
+	case reflect.Bool:
+		return "boolean"
+	case reflect.Struct:
+		w.declare(t)
+		return t.Name()
+	}
+	return "number"
+}
+
+func (w *typeWriter) declare(t reflect.Type) {
+	if w.seen[t] {
+		return
+	}
+	w.seen[t] = true
+	var b strings.Builder
+	fmt.Fprintf(&b, "\nexport interface %s {\n", t.Name())
+	for i := range t.NumField() {
+		f := t.Field(i)
+		tag, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if !f.IsExported() || tag == "-" || tag == "" {
+			continue
+		}
+		optional := ""
+		if strings.Contains(options, "omit") {
+			optional = "?"
+		}
+		fmt.Fprintf(&b, "  %s%s: %s;\n", tag, optional, w.name(f.Type))
+	}
+	b.WriteString("}\n")
+	w.out.WriteString(b.String())
+}
