@@ -1,6 +1,6 @@
 # make test checks everything: vet and lint, all tests with the race detector, the fuzz targets over some thousands of inputs each,
 # and the builds for the systems that Pawl runs on. It needs Go; with a C compiler the race detector is on, and what tests
-# need beside that (python3, bash, node, PostgreSQL) is skipped where it is absent; scripts/services says how PostgreSQL is
+# need beside that (python3, bash, node, promtool, chromium, PostgreSQL) is skipped where it is absent; scripts/services says how PostgreSQL is
 # found or installed.
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -14,16 +14,19 @@ PARALLEL ?= 2
 # The race detector is C.
 RACE := $(shell command -v gcc >/dev/null 2>&1 && echo -race)
 
-# Of make chaos: how often a process is taken down, and the seed of the schedule (0: one of its own, printed).
+# Of make chaos: how often a process is taken down, the seed of the schedule (0: one of its own, printed), how long work goes
+# on beside retention, and how long plain work goes on beside the worst that another client can submit, on each store.
 CYCLES ?= 200
 SEED ?= 0
+SOAK ?= 17m
+NEIGHBOUR ?= 5m
 
-.PHONY: build test vet lint unit fuzz chaos cross bench bench-peers picture
+.PHONY: build test vet lint lint-page unit page fuzz chaos cross bench bench-peers picture
 
 build: ## bin/pawl
 	CGO_ENABLED=0 $(GO) build -trimpath -o bin/pawl ./cmd/pawl
 
-test: vet lint cross unit fuzz
+test: vet lint cross unit page fuzz
 
 vet:
 	$(GO) vet ./...
@@ -31,22 +34,35 @@ vet:
 	GOOS=linux GOARCH=arm64 $(GO) vet ./internal/runtime/...
 	test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); echo "run gofmt -w on these"; exit 1; }
 
-lint: bin/staticcheck
+lint: bin/staticcheck lint-page
 	bin/staticcheck ./...
+
+# The types and the tests of the page's modules. TypeScript is no dependency of the build: npm install in web/ brings it.
+lint-page:
+	@if command -v node >/dev/null; then node --test --test-reporter=dot web/test/*.test.js; \
+	else echo "no node here (Debian's package nodejs has it): the modules of the web page are NOT TESTED"; fi
+	@tsc=$$(command -v web/node_modules/.bin/tsc || command -v tsc || true); \
+	if [ -n "$$tsc" ]; then "$$tsc" -p web; \
+	else echo "no tsc here (npm install in web/ brings it): the types of the web page are NOT CHECKED"; fi
 
 bin/staticcheck: tools/go.mod tools/go.sum
 	cd tools && $(GO) build -o ../bin/staticcheck honnef.co/go/tools/cmd/staticcheck
 
 unit:
 	@test -n "$(RACE)" || echo "no C compiler here: the race detector is off"
+	@command -v promtool >/dev/null || echo "no promtool here (Debian's package prometheus has it): that the alerts fire is NOT TESTED"
 	scripts/with-services $(GO) test $(RACE) -timeout 15m -p $(PARALLEL) ./...
 ifneq ($(RACE),)
 	# Without the race detector the simulation runs its 2,000 seeds and its planted bugs.
 	$(GO) test -timeout 15m ./e2e/simulation
 endif
 
-chaos: ## three servers, four workers and PostgreSQL, taken down 200 times; make test does it 8 times
-	scripts/with-services $(GO) test ./e2e/chaos -run TestChaos -v -timeout 1h -chaos.long -chaos.cycles $(CYCLES) -chaos.seed $(SEED)
+page: ## the web page in Chromium against a real server; skipped where chromium is not
+	cd e2e/browser && $(GO) vet ./... && $(GO) test -count=1 -timeout 10m ./...
+
+chaos: ## three servers, four workers and PostgreSQL, taken down 200 times, 17 minutes of work beside retention, and 10 beside hostile work; make test does all for seconds
+	scripts/with-services $(GO) test ./e2e/chaos -run TestChaos -v -timeout 2h -chaos.long -chaos.cycles $(CYCLES) -chaos.seed $(SEED) -chaos.soak $(SOAK)
+	scripts/with-services $(GO) test ./e2e/neighbour -v -timeout 1h -neighbour.for $(NEIGHBOUR) -neighbour.late 1s -neighbour.seed $(SEED)
 
 fuzz:
 	scripts/fuzz $(FUZZTIME)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -43,13 +44,28 @@ func CompareModes() []string {
 }
 
 // Checker is a program that decides whether an output is right. It is run in the sandbox with the arguments input.txt,
-// output.txt and expected.txt, which lie in its working directory; exit code 0 says right, 1 wrong, and what it writes
-// to stdout, or else to stderr, is the message. Any other end is its own fault, not the program's.
+// output.txt and expected.txt, which lie in its working directory. Its exit code says right or wrong, and what it writes
+// to stdout, or else to stderr, is the message. Any other end, and an exception that it does not catch, is its own fault
+// and not the program's: the verdict is "checker_error".
 type Checker struct {
 	Language string             `json:"language"`
 	Source   string             `json:"source"`
 	Files    map[string]Content `json:"files,omitempty"`
 	Limits   CodeLimits         `json:"limits,omitzero"`
+	// Accept and Reject are the exit codes that say right and wrong; [0] and [1] when they are not given.
+	Accept []int `json:"accept,omitempty"`
+	Reject []int `json:"reject,omitempty"`
+}
+
+// Codes are the exit codes that say right and wrong.
+func (c *Checker) Codes() (accept, reject []int) {
+	if accept, reject = c.Accept, c.Reject; len(accept) == 0 {
+		accept = []int{0}
+	}
+	if len(reject) == 0 {
+		reject = []int{1}
+	}
+	return accept, reject
 }
 
 // LanguagesUsed yields the languages that the code needs, by their place in it.
@@ -97,10 +113,17 @@ type CaseResult struct {
 	StderrBytes     int64  `json:"stderr_bytes,omitempty"`
 	StderrTruncated bool   `json:"stderr_truncated,omitempty"`
 
-	WallMS          float64 `json:"wall_ms"`
-	CPUMS           float64 `json:"cpu_ms"`
-	PeakMemoryBytes int64   `json:"peak_memory_bytes"`
-	ChildOOM        bool    `json:"child_oom,omitempty"`
+	LimitsHit       []string `json:"limits_hit,omitempty"` // see CodeResult
+	WallMS          float64  `json:"wall_ms"`
+	CPUMS           float64  `json:"cpu_ms"`
+	StarvedMS       float64  `json:"starved_ms,omitempty"`
+	PeakMemoryBytes int64    `json:"peak_memory_bytes"`
+	HeldMemoryBytes int64    `json:"held_memory_bytes"`
+	PageCacheBytes  int64    `json:"page_cache_bytes,omitempty"`
+	ChildOOM        bool     `json:"child_oom,omitempty"`
+	// Uncompared says that the case had neither an expected output nor a checker: an "ok" means only that the program
+	// ended with 0.
+	Uncompared bool `json:"uncompared,omitempty"`
 }
 
 // CaseMismatch is the first place where an output is not what was expected.
@@ -128,6 +151,8 @@ type CaseSummary struct {
 	Passed  int `json:"passed"`
 	Failed  int `json:"failed"`
 	Skipped int `json:"skipped,omitempty"`
+	// Uncompared counts the passed cases whose output was compared with nothing.
+	Uncompared int `json:"uncompared,omitempty"`
 }
 
 // Rule is the comparison without its checker.
@@ -253,7 +278,15 @@ func (d *codeDecoder) checker(at string, raw json.RawMessage) *Checker {
 		"source":   func(p string, r json.RawMessage) { c.Source = d.text(p, r) },
 		"files":    func(p string, r json.RawMessage) { c.Files = d.files(p, r) },
 		"limits":   func(p string, r json.RawMessage) { c.Limits = d.limits(p, r) },
+		"accept":   func(p string, r json.RawMessage) { c.Accept = d.exitCodes(p, r) },
+		"reject":   func(p string, r json.RawMessage) { c.Reject = d.exitCodes(p, r) },
 	})
+	accept, reject := c.Codes()
+	for _, code := range accept {
+		if slices.Contains(reject, code) {
+			d.fault(join(at, "accept"), []byte(strconv.Itoa(code)), "the same exit code says right and wrong", "give both accept and reject, without a code in common")
+		}
+	}
 	if len(d.errs) == 0 {
 		c.Language = d.language(join(at, "language"), c.Language)
 		if strings.TrimSpace(c.Source) == "" {
@@ -261,6 +294,16 @@ func (d *codeDecoder) checker(at string, raw json.RawMessage) *Checker {
 		}
 	}
 	return &c
+}
+
+// exitCodes reads a list of exit codes.
+func (d *codeDecoder) exitCodes(at string, raw json.RawMessage) []int {
+	var codes []int
+	if err := json.Unmarshal(raw, &codes); err != nil || len(codes) == 0 || slices.Min(codes) < 0 || slices.Max(codes) > 255 {
+		d.fault(at, raw, "it is not a list of exit codes", "write whole numbers from 0 to 255, such as [42]")
+		return nil
+	}
+	return codes
 }
 
 // wholeCases checks what no single field shows.

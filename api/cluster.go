@@ -5,6 +5,7 @@ import "time"
 // Queue is how long a queue is and who serves it.
 type Queue struct {
 	Queue   string `json:"queue"`
+	Handler string `json:"handler,omitempty"` // of the part of the queue that waits for workers with that handler
 	Runtime string `json:"runtime,omitempty"` // of the part of the queue that waits for workers with it
 	// WorkerLabels are of the part of the queue that waits for workers with them.
 	WorkerLabels map[string]string `json:"worker_labels,omitempty"`
@@ -16,7 +17,8 @@ type Queue struct {
 
 // Queues lists the queues that have executions waiting or workers serving.
 type Queues struct {
-	Queues []Queue `json:"queues"`
+	Queues     []Queue `json:"queues"`
+	NextCursor string  `json:"next_cursor,omitempty"` // absent on the last page
 }
 
 // Key is how full a concurrency key is.
@@ -37,7 +39,7 @@ type Worker struct {
 	Name     string   `json:"name"`
 	Embedded bool     `json:"embedded,omitempty"` // lives in the server's own process
 	Queues   []string `json:"queues"`
-	Kinds    []string `json:"kinds,omitempty"` // empty: everything
+	Kinds    []string `json:"kinds,omitempty"` // built-in kinds and handlers that it runs, and its runtimes and languages as runtime:NAME and code:LANGUAGE; no kind named: the built-in ones
 	Slots    int      `json:"slots"`
 	// Labels are what executions may ask for with their worker_labels.
 	Labels    map[string]string `json:"labels,omitempty"`
@@ -47,7 +49,8 @@ type Worker struct {
 
 // Workers lists the live sessions.
 type Workers struct {
-	Workers []Worker `json:"workers"`
+	Workers    []Worker `json:"workers"`
+	NextCursor string   `json:"next_cursor,omitempty"` // absent on the last page
 }
 
 // Stats sums up the server.

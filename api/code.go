@@ -43,6 +43,7 @@ type CodeLimits struct {
 	CPU    Duration `json:"cpu,omitzero"`    // user and system time of all processes
 	Memory Size     `json:"memory,omitzero"` // all processes together
 	Pids   int      `json:"pids,omitempty"`  // processes and threads at once
+	CPUs   float64  `json:"cpus,omitempty"`  // processors at once, such as 1 or 0.5; zero: as many as the machine has free
 	Output Size     `json:"output,omitzero"` // stdout and stderr together
 	Disk   Size     `json:"disk,omitzero"`   // working directory and /tmp together
 }
@@ -53,6 +54,8 @@ const (
 	MinMemory = Size(1 << 20)
 	MaxMemory = Size(1 << 40)
 	MaxPids   = 100_000
+	MinCPUs   = 0.1
+	MaxCPUs   = 1024
 	MaxOutput = Size(1 << 30)
 	MaxDisk   = Size(1 << 40)
 )
@@ -108,12 +111,21 @@ func (c Content) MarshalJSON() ([]byte, error) {
 // IsText reports whether b can be kept as a JSON string without loss: valid UTF-8 without NUL.
 func IsText(b []byte) bool { return utf8.Valid(b) && bytes.IndexByte(b, 0) < 0 }
 
+// The verdicts on what is not a program of its language.
+const (
+	// CompileError says that the compile step failed, also at a limit of its own: Compile says how, and nothing has run.
+	CompileError = "compile_error"
+	// SyntaxError says that an interpreter refused the source: its own check of the source, made after the run had failed,
+	// fails too. An interpreter that reads line by line, such as Bash, may have run the lines before.
+	SyntaxError = "syntax_error"
+)
+
 // CodeResult is what an evaluation ended with: the output of an execution of kind "code", whether it completed or not.
 type CodeResult struct {
-	// Verdict is "ok", "nonzero_exit", "signal", "timeout", "cpu_timeout", "oom", "output_limit", "killed" or
-	// "infra_error". Of cases it is that of the first that did not pass.
+	// Verdict is "ok", "nonzero_exit", "signal", "timeout", "cpu_timeout", "oom", "output_limit", "killed",
+	// "infra_error", "compile_error" or "syntax_error". Of cases it is that of the first that did not pass.
 	Verdict  string `json:"verdict"`
-	ExitCode *int   `json:"exit_code,omitempty"` // with "ok" and "nonzero_exit"
+	ExitCode *int   `json:"exit_code,omitempty"` // with "ok", "nonzero_exit" and "syntax_error"
 	Signal   string `json:"signal,omitempty"`    // "SIGSEGV", with "signal"
 	Reason   string `json:"reason,omitempty"`    // a sentence: which limit, why it was killed
 
@@ -141,13 +153,28 @@ type CodeResult struct {
 	Cases   []CaseResult `json:"cases,omitempty"`
 	Summary *CaseSummary `json:"summary,omitempty"`
 
-	WallMS          float64 `json:"wall_ms"`
-	CPUMS           float64 `json:"cpu_ms"`
-	PeakMemoryBytes int64   `json:"peak_memory_bytes"`
-	ChildOOM        bool    `json:"child_oom,omitempty"` // a child ran out of memory though the program ended by itself
+	// LimitsHit names the limits that were met, by their fields in CodeLimits. Of "memory" and "pids" that is what the kernel
+	// counted: the program may have ended by itself all the same.
+	LimitsHit []string `json:"limits_hit,omitempty"`
+
+	WallMS float64 `json:"wall_ms"` // from just before the program is executed to its end
+	CPUMS  float64 `json:"cpu_ms"`
+	// StarvedMS is the part of WallMS in which the run had work to do and none of its threads was given a processor: other
+	// work had them.
+	StarvedMS float64 `json:"starved_ms,omitempty"`
+	// PeakMemoryBytes is the most memory that the run had at once: what the limit is about. HeldMemoryBytes is that without
+	// PageCacheBytes, which the kernel keeps of files that the run was the first to read, and which the next run does not pay.
+	PeakMemoryBytes int64 `json:"peak_memory_bytes"`
+	HeldMemoryBytes int64 `json:"held_memory_bytes"`
+	PageCacheBytes  int64 `json:"page_cache_bytes,omitempty"`
+	ChildOOM        bool  `json:"child_oom,omitempty"` // a child ran out of memory though the program ended by itself
 	// Enforcement says what held the limits: "cgroup-v1", "cgroup-v2", "hybrid", "rlimit+watchdog" or "none".
-	Enforcement string      `json:"enforcement,omitempty"`
-	Runtime     string      `json:"runtime,omitempty"`
+	Enforcement string `json:"enforcement,omitempty"`
+	Runtime     string `json:"runtime,omitempty"`
+	// Tool is the interpreter or compiler that was used, on the worker's host or in the image, and ToolVersion its version
+	// where it is known.
+	Tool        string      `json:"tool,omitempty"`
+	ToolVersion string      `json:"tool_version,omitempty"`
 	Compile     *CodeResult `json:"compile,omitempty"` // of languages that are compiled
 }
 

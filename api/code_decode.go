@@ -343,6 +343,11 @@ func (d *codeDecoder) limits(at string, raw json.RawMessage) CodeLimits {
 				d.fault(p, r, "it is not a number of processes", fmt.Sprintf("a whole number from 1 to %d", MaxPids))
 			}
 		},
+		"cpus": func(p string, r json.RawMessage) {
+			if err := json.Unmarshal(r, &l.CPUs); err != nil || l.CPUs < MinCPUs || l.CPUs > MaxCPUs {
+				d.fault(p, r, "it is not a number of processors", fmt.Sprintf("a number from %g to %d, such as 1 or 0.5", MinCPUs, MaxCPUs))
+			}
+		},
 	})
 	if slices.Sort(wall); len(wall) > 1 {
 		d.fault(wall[0], nil, "it means the same as "+wall[1], "give one of them")

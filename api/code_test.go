@@ -74,6 +74,8 @@ func TestCodeRefuses(t *testing.T) {
 		{with(`"limits":{"memory":1}`), "limits.memory", "from 1MiB to 1TiB"},
 		{with(`"limits":{"pids":0}`), "limits.pids", "1 to 100000"},
 		{with(`"limits":{"pids":1.5}`), "limits.pids", "1.5"},
+		{with(`"limits":{"cpus":0}`), "limits.cpus", "it is not a number of processors: 0 (a number from 0.1 to 1024, such as 1 or 0.5)"},
+		{with(`"limits":{"cpus":"2"}`), "limits.cpus", "it is not a number of processors"},
 		{with(`"collect":["/etc/passwd"]`), "collect[0]", "beneath"},
 		{with(`"collect":["[a"]`), "collect[0]", "pattern"},
 	} {

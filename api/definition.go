@@ -30,7 +30,7 @@ type Defined struct {
 type DefinedVersion struct {
 	Name    string `json:"name"`
 	Version int    `json:"version"`
-	Kind    string `json:"kind"`
+	Kind    string `json:"kind"`    // workflow, action, queue or schedule
 	Created bool   `json:"created"` // false: this version had been registered before
 }
 

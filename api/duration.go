@@ -5,9 +5,12 @@ import (
 	"fmt"
 	"strconv"
 	"time"
+
+	"github.com/pawl-run/pawl/internal/duration"
 )
 
-// Duration is a span of time that JSON writes as text: "1.5s", "250ms", "2h45m". A JSON number is read as seconds.
+// Duration is a span of time that JSON writes as text: "1.5s", "250ms", "48h0m0s". It is read as text with the units ns, us, ms,
+// s, m, h and d ("1m30s", "2d"), or as a number of seconds, with or without quotes.
 type Duration time.Duration
 
 // String writes d as time.Duration does.
@@ -18,7 +21,7 @@ func (d Duration) MarshalJSON() ([]byte, error) { return strconv.AppendQuote(nil
 
 // UnmarshalJSON reads text or a number of seconds.
 func (d *Duration) UnmarshalJSON(b []byte) error {
-	v, err := parseDuration(b)
+	v, err := readDuration(b)
 	if err != nil {
 		return err
 	}
@@ -26,21 +29,13 @@ func (d *Duration) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-func parseDuration(b []byte) (time.Duration, error) {
+func readDuration(b []byte) (time.Duration, error) {
 	if len(b) > 0 && b[0] != '"' {
-		seconds, err := strconv.ParseFloat(string(b), 64)
-		if err != nil || seconds > 1e9 || seconds < -1e9 {
-			return 0, fmt.Errorf("%.40s is not a duration: write it as in \"1.5s\", \"250ms\" or \"2h45m\"", b)
-		}
-		return time.Duration(seconds * float64(time.Second)), nil
+		return duration.Number(string(b))
 	}
 	var text string
 	if err := json.Unmarshal(b, &text); err != nil {
 		return 0, fmt.Errorf("read a duration: %w", err)
 	}
-	v, err := time.ParseDuration(text)
-	if err != nil {
-		return 0, fmt.Errorf("%.40q is not a duration: write it as in \"1.5s\", \"250ms\" or \"2h45m\"", text)
-	}
-	return v, nil
+	return duration.Parse(text)
 }

@@ -65,5 +65,7 @@ const (
 	StreamEvent = "event" // data is an Event, id its seq
 	StreamLog   = "log"   // data is a LogChunk, id its attempt.seq
 	StreamTasks = "tasks" // data is Tasks
-	StreamEnd   = "end"   // data is an End
+	StreamEnd   = "end"   // data is an End, of outcomes an OutcomesEnd
+
+	StreamOutcome = "outcome" // data is an Outcome, id its cursor
 )

@@ -51,7 +51,8 @@ type Submission struct {
 
 	Concurrency *Concurrency `json:"concurrency,omitempty" doc:"Only for ad-hoc work: registered actions carry their own"`
 	NotBefore   time.Time    `json:"not_before,omitzero" doc:"When it may start; at once by default"`
-	// IdempotencyKey makes submitting it again safe. For a single submission the header Idempotency-Key does the same.
+	// IdempotencyKey makes submitting it again safe. For a single submission the header Idempotency-Key does the same; that of
+	// a batch is for the batch as a whole, and items with a key of their own keep it.
 	IdempotencyKey string `json:"idempotency_key,omitempty"`
 }
 
@@ -94,8 +95,9 @@ type BatchEntry struct {
 	Problem  *Problem `json:"problem,omitempty"`
 }
 
-// Execution is one run of an action or a workflow, from request to outcome. In lists, Input, Output and Error are left
-// out; the answer to a new submission has only what was submitted and the ID, unless it waited.
+// Execution is one run of an action or a workflow, from request to outcome. In lists Input is left out, so is Output unless it
+// is asked for, and the error's message is cut at 1,000 bytes; the answer to a new submission has only what was submitted and the
+// ID, unless it waited.
 type Execution struct {
 	ID       string `json:"id"`
 	Action   string `json:"action"`
@@ -139,6 +141,14 @@ type Execution struct {
 	Output json.RawMessage `json:"output,omitempty"`
 	Error  *Error          `json:"error,omitempty"`
 
+	// Verdict is VerdictOK, or the code of the error, of an execution of code that has ended. What follows is out of its output, where
+	// that has it.
+	Verdict         string  `json:"verdict,omitempty"`
+	ExitCode        *int    `json:"exit_code,omitempty"`
+	WallMS          float64 `json:"wall_ms,omitempty"`
+	CPUMS           float64 `json:"cpu_ms,omitempty"`
+	PeakMemoryBytes int64   `json:"peak_memory_bytes,omitempty"`
+
 	Traceparent string `json:"traceparent,omitempty"`
 }
 
@@ -163,6 +173,8 @@ func (e *Error) Error() string { return e.Code + ": " + e.Message }
 type ExecutionPage struct {
 	Executions []Execution `json:"executions"`
 	NextCursor string      `json:"next_cursor,omitempty"` // empty: this is the last page
+	// Unfinished is how many executions have not ended of those that the request waited for; absent where it did not wait.
+	Unfinished *int `json:"unfinished,omitempty"`
 }
 
 // Result is what a finished execution ended with.
@@ -189,11 +201,14 @@ type Why struct {
 	Waiting  string   `json:"waiting"`            // queue, key, time, retry, worker, children, cancel, nothing
 	Position int      `json:"position,omitempty"` // place in line, from 1
 	Queue    string   `json:"queue,omitempty"`
-	Runtime  string   `json:"runtime,omitempty"` // what a worker of the queue must have to run it
+	Handler  string   `json:"handler,omitempty"` // what a worker of the queue must have to run it
+	Runtime  string   `json:"runtime,omitempty"` // likewise
 	// WorkerLabels are those that a worker must have to run it.
 	WorkerLabels map[string]string `json:"worker_labels,omitempty"`
 	Key          string            `json:"key,omitempty"`
 	Holders      []string          `json:"holders,omitempty"` // executions that hold the key
 	Until        time.Time         `json:"until,omitzero"`
 	Worker       string            `json:"worker,omitempty"`
+	// Root is, of a workflow, the task that its own wait goes back to, down through workflows that are tasks.
+	Root string `json:"root,omitempty"`
 }

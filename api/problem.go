@@ -70,10 +70,16 @@ const (
 	ProblemUnavailable         = "urn:pawl:problem:unavailable"          // 503: try again after Retry-After
 )
 
-// Error writes the problem with everything that is wrong, one per line.
+// Error writes the problem with everything that is wrong, one per line, and nothing twice: the detail of a server may name
+// the first fault already.
 func (p *Problem) Error() string {
+	if len(p.Errors) == 1 && p.Detail == p.Errors[0].String() {
+		return p.Detail
+	}
 	var b strings.Builder
 	switch {
+	case p.Detail != "" && len(p.Errors) > 0:
+		b.WriteString(strings.TrimSuffix(p.Detail, ", the first: "+p.Errors[0].String()))
 	case p.Detail != "":
 		b.WriteString(p.Detail)
 	case p.Title != "":

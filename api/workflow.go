@@ -24,7 +24,7 @@ type Task struct {
 	Foreach bool     `json:"foreach,omitempty"`
 	// Status is pending or skipped, that of its only execution, or for a foreach task a summary: running while any item
 	// is open, else the worst of its items.
-	Status     Status         `json:"status"`
+	Status     Status         `json:"status" enum:"pending,skipped,requested,scheduling,scheduled,provisioning,running,completed,failed,cancelled,timed_out"`
 	Total      int            `json:"total,omitempty"`   // items of a foreach task, once known
 	Created    int            `json:"created,omitempty"` // executions that exist
 	Ended      int            `json:"ended,omitempty"`   // of them
@@ -33,8 +33,10 @@ type Task struct {
 	StartedAt  time.Time      `json:"started_at,omitzero"`
 	FinishedAt time.Time      `json:"finished_at,omitzero"`
 	// Executions are in the order of their index; of a long foreach only the open ones and the latest are here, as many
-	// as ?items= allows (100 by default).
-	Executions []TaskExecution `json:"executions,omitempty"`
+	// as ?items= allows (100 by default), and fewer where the foreach tasks of the workflow would have more than 20,000 together.
+	// More says that there are others; GET /executions?workflow= lists them all.
+	Executions []TaskExecution `json:"executions,omitempty" doc:"In the order of their index; of many, the open ones and the latest"`
+	More       bool            `json:"more,omitempty" doc:"There are executions of the task that are not listed here; the counts and times are of all"`
 }
 
 // TaskExecution is one execution of a task.
@@ -45,7 +47,8 @@ type TaskExecution struct {
 	Kind       string    `json:"kind,omitempty"`
 	Attempt    int       `json:"attempt"`
 	CreatedAt  time.Time `json:"created_at,omitzero"`
-	StartedAt  time.Time `json:"started_at,omitzero"`
+	ClaimedAt  time.Time `json:"claimed_at,omitzero"` // of this attempt
+	StartedAt  time.Time `json:"started_at,omitzero"` // of the first attempt
 	FinishedAt time.Time `json:"finished_at,omitzero"`
 	WakeAt     time.Time `json:"wake_at,omitzero"`
 }

@@ -20,7 +20,7 @@ import (
 // Pauses between attempts: full jitter between 0 and a bound that doubles.
 const (
 	firstPause = 50 * time.Millisecond
-	mostPause  = 5 * time.Second
+	mostPause  = 2 * time.Second
 	// maxWait is how long the server holds an answer back at most, when asked to wait.
 	maxWait = 60 * time.Second
 )
@@ -30,7 +30,9 @@ type request struct {
 	method string
 	path   string // beneath /api/v1, or absolute when it begins with "//"
 	query  url.Values
-	body   any // []byte as it is; anything else as JSON; nil: none
+	body   any           // []byte as it is; anything else as JSON; nil: none
+	stream io.ReadSeeker // instead of body: so many bytes, sent as they are read
+	size   int64
 	header http.Header
 	// repeatable says that the call may be sent again though an earlier one may have taken effect.
 	repeatable bool
@@ -61,12 +63,17 @@ func (c *Client) open(ctx context.Context, r request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
+	begun := time.Now()
 	for attempt := 1; ; attempt++ {
 		res, err := c.once(ctx, r, body)
-		if err == nil || attempt >= c.attempts || !worthRepeating(r, err) {
+		if err == nil || !worthRepeating(r, err) {
 			return res, err
 		}
-		if err := pause(ctx, attempt, retryAfter(err)); err != nil {
+		next := pauseAfter(attempt, retryAfter(err))
+		if time.Since(begun)+next > c.patience {
+			return nil, err
+		}
+		if err := pause(ctx, next); err != nil {
 			return nil, err
 		}
 	}
@@ -84,9 +91,18 @@ func (c *Client) once(ctx context.Context, r request, body []byte) (*http.Respon
 	if body != nil {
 		reader = bytes.NewReader(body)
 	}
+	if r.stream != nil {
+		if _, err := r.stream.Seek(0, io.SeekStart); err != nil {
+			return nil, fmt.Errorf("make request: %w", err)
+		}
+		reader = io.NopCloser(io.LimitReader(r.stream, r.size)) // the caller closes it
+	}
 	req, err := http.NewRequestWithContext(ctx, r.method, target, reader)
 	if err != nil {
 		return nil, fmt.Errorf("make request: %w", err)
+	}
+	if r.stream != nil {
+		req.ContentLength = r.size
 	}
 	for k, v := range r.header {
 		req.Header[k] = v
@@ -156,11 +172,18 @@ func retryAfter(err error) time.Duration {
 	return 0
 }
 
-// worthRepeating reports whether the failed call may be sent again: nothing was taken in, or it does no harm twice.
+// worthRepeating reports whether the failed call may be sent again: nothing was taken in, or it does no harm twice. 502 and 504 are a
+// proxy's, before a server that is starting.
 func worthRepeating(r request, err error) bool {
 	var p *api.Problem
 	if errors.As(err, &p) {
-		return p.Status == http.StatusTooManyRequests || (p.Status == http.StatusServiceUnavailable && r.repeatable)
+		switch p.Status {
+		case http.StatusTooManyRequests:
+			return true
+		case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+			return r.repeatable
+		}
+		return false
 	}
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return false
@@ -168,10 +191,13 @@ func worthRepeating(r request, err error) bool {
 	return r.repeatable || errors.Is(err, syscall.ECONNREFUSED)
 }
 
-// pause waits between 0 and a bound that doubles with every attempt, but no less than the server asked for.
-func pause(ctx context.Context, attempt int, least time.Duration) error {
-	bound := min(firstPause<<min(attempt-1, 10), mostPause)
-	timer := time.NewTimer(least + rand.N(bound))
+// pauseAfter is between 0 and a bound that doubles with every attempt, but no less than the server asked for.
+func pauseAfter(attempt int, least time.Duration) time.Duration {
+	return least + rand.N(min(firstPause<<min(attempt-1, 10), mostPause))
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():

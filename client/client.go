@@ -3,7 +3,8 @@
 //
 // A Client is safe for concurrent use. Every method takes a context and gives up when it ends. What the server refuses
 // comes back as a *[api.Problem] (use errors.As). Calls that are safe to repeat are repeated when the server cannot be
-// reached, is unavailable or overloaded; submissions carry an idempotency key and so are safe as well.
+// reached, is unavailable or overloaded, for a minute unless [WithPatience] says otherwise; submissions carry an idempotency key and
+// so are safe as well.
 package client
 
 import (
@@ -14,6 +15,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"os"
 	"strings"
 	"time"
 
@@ -26,7 +28,7 @@ type Client struct {
 	http      *http.Client
 	token     string
 	userAgent string
-	attempts  int
+	patience  time.Duration
 	keys      bool // give submissions an idempotency key of their own
 }
 
@@ -42,15 +44,32 @@ func WithHTTPClient(h *http.Client) Option { return func(c *Client) { c.http = h
 // WithUserAgent sets the User-Agent.
 func WithUserAgent(s string) Option { return func(c *Client) { c.userAgent = s } }
 
-// WithAttempts sets how often a call that is safe to repeat is tried in all; 5 by default.
-func WithAttempts(n int) Option { return func(c *Client) { c.attempts = max(n, 1) } }
+// WithPatience sets for how long a call that is safe to repeat is tried again while the server cannot be reached, is unavailable or
+// overloaded, and a stream is taken up again; a context that ends earlier ends it earlier. By default it is DefaultPatience, which
+// outlasts the restart of a server. 0: calls are tried once.
+func WithPatience(d time.Duration) Option { return func(c *Client) { c.patience = d } }
+
+// DefaultPatience is how long calls are repeated unless WithPatience says otherwise. A server in the same process is there or
+// ending: it is given inProcessPatience.
+const (
+	DefaultPatience   = time.Minute
+	inProcessPatience = time.Second
+)
+
+// DefaultServer is where a server listens unless it was told otherwise.
+const DefaultServer = "http://127.0.0.1:7411"
 
 // WithoutIdempotencyKeys leaves submissions without a key of their own (keys that the caller sets are still sent). Such a
 // submission is not repeated when its answer was lost, and spares the server remembering a key for each.
 func WithoutIdempotencyKeys() Option { return func(c *Client) { c.keys = false } }
 
-// New makes a client of the server at baseURL, such as "http://127.0.0.1:7411". It does not connect yet.
+// New makes a client of the server at baseURL, such as "http://127.0.0.1:7411"; "" is $PAWL_SERVER, with the token $PAWL_TOKEN unless
+// WithToken gives another, or else DefaultServer. It does not connect yet.
 func New(baseURL string, options ...Option) (*Client, error) {
+	token := ""
+	if baseURL == "" {
+		baseURL, token = cmp.Or(os.Getenv("PAWL_SERVER"), DefaultServer), os.Getenv("PAWL_TOKEN")
+	}
 	u, err := url.Parse(baseURL)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
 		return nil, fmt.Errorf("server address %q is not a URL: write it as in http://127.0.0.1:7411", baseURL)
@@ -65,11 +84,12 @@ func New(baseURL string, options ...Option) (*Client, error) {
 		MaxIdleConnsPerHost:   256,
 		IdleConnTimeout:       60 * time.Second,
 		TLSHandshakeTimeout:   10 * time.Second,
+		ExpectContinueTimeout: 5 * time.Second,
 		ResponseHeaderTimeout: 2 * maxWait,
 	}
 	c := &Client{
 		base: strings.TrimRight(u.String(), "/"), http: &http.Client{Transport: transport},
-		userAgent: "pawl-client", attempts: 5, keys: true,
+		token: token, userAgent: "pawl-client", patience: DefaultPatience, keys: true,
 	}
 	for _, o := range options {
 		o(c)
@@ -82,7 +102,7 @@ func New(baseURL string, options ...Option) (*Client, error) {
 func NewInProcess(h http.Handler, options ...Option) *Client {
 	c := &Client{
 		base: "http://in-process", http: &http.Client{Transport: inProcess{h}},
-		userAgent: "pawl-client", attempts: 5,
+		userAgent: "pawl-client", patience: inProcessPatience,
 	}
 	for _, o := range options {
 		o(c)

@@ -25,7 +25,7 @@ func both(t *testing.T, h http.Handler, test func(*testing.T, *Client)) {
 	t.Helper()
 	t.Run("socket", func(t *testing.T) {
 		s := httptest.NewServer(h)
-		c, err := New(s.URL, WithAttempts(4))
+		c, err := New(s.URL, WithPatience(2*time.Second))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -33,7 +33,7 @@ func both(t *testing.T, h http.Handler, test func(*testing.T, *Client)) {
 		c.http.CloseIdleConnections()
 		s.Close()
 	})
-	t.Run("in process", func(t *testing.T) { test(t, NewInProcess(h, WithAttempts(4))) })
+	t.Run("in process", func(t *testing.T) { test(t, NewInProcess(h, WithPatience(2*time.Second))) })
 }
 
 func refuse(w http.ResponseWriter, status int, kind string) {
@@ -43,14 +43,26 @@ func refuse(w http.ResponseWriter, status int, kind string) {
 }
 
 func TestAddresses(t *testing.T) {
-	for _, bad := range []string{"", "localhost:7411", "ftp://x", "http://", "http://u:p@x", "http://x?a=b", "http://x#y", "://"} {
+	for _, bad := range []string{" ", "localhost:7411", "ftp://x", "http://", "http://u:p@x", "http://x?a=b", "http://x#y", "://"} {
 		if _, err := New(bad); err == nil || !strings.Contains(err.Error(), "server address") {
 			t.Errorf("%q: %v", bad, err)
 		}
 	}
 	c, err := New("https://pawl.example/base/")
-	if err != nil || c.BaseURL() != "https://pawl.example/base" {
+	if err != nil || c.BaseURL() != "https://pawl.example/base" || c.token != "" {
 		t.Errorf("%v, %v", c, err)
+	}
+	t.Setenv("PAWL_SERVER", "")
+	t.Setenv("PAWL_TOKEN", "secret")
+	if c, err = New(""); err != nil || c.BaseURL() != DefaultServer || c.token != "secret" {
+		t.Errorf("%v, %v", c, err)
+	}
+	t.Setenv("PAWL_SERVER", "https://pawl.example")
+	if c, err = New("", WithToken("other")); err != nil || c.BaseURL() != "https://pawl.example" || c.token != "other" {
+		t.Errorf("%v, %v", c, err)
+	}
+	if c, err = New("https://elsewhere.example"); err != nil || c.token != "" {
+		t.Errorf("the token of $PAWL_SERVER goes elsewhere: %v, %v", c, err)
 	}
 }
 
@@ -133,7 +145,7 @@ func TestConnectionRefused(t *testing.T) {
 	s := httptest.NewServer(http.NotFoundHandler())
 	url := s.URL
 	s.Close()
-	c, err := New(url, WithAttempts(2))
+	c, err := New(url, WithPatience(20*time.Millisecond))
 	if err != nil {
 		t.Fatal(err)
 	}

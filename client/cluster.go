@@ -3,35 +3,40 @@ package client
 import (
 	"context"
 	"net/http"
+	"net/url"
 
 	"github.com/pawl-run/pawl/api"
 )
 
 // Queues lists the queues that have executions waiting or workers serving.
 func (c *Client) Queues(ctx context.Context) ([]api.Queue, error) {
-	var q api.Queues
-	err := c.get(ctx, "/queues", &q)
-	return q.Queues, err
+	return paged(func(cursor string) ([]api.Queue, string, error) {
+		var q api.Queues
+		err := c.get(ctx, "/queues", cursor, &q)
+		return q.Queues, q.NextCursor, err
+	})
 }
 
 // Keys lists the concurrency keys in use, the fullest first.
 func (c *Client) Keys(ctx context.Context) ([]api.Key, error) {
 	var k api.Keys
-	err := c.get(ctx, "/keys", &k)
+	err := c.get(ctx, "/keys", "", &k)
 	return k.Keys, err
 }
 
 // Workers lists the live worker sessions.
 func (c *Client) Workers(ctx context.Context) ([]api.Worker, error) {
-	var w api.Workers
-	err := c.get(ctx, "/workers", &w)
-	return w.Workers, err
+	return paged(func(cursor string) ([]api.Worker, string, error) {
+		var w api.Workers
+		err := c.get(ctx, "/workers", cursor, &w)
+		return w.Workers, w.NextCursor, err
+	})
 }
 
 // Stats sums up the server.
 func (c *Client) Stats(ctx context.Context) (*api.Stats, error) {
 	var s api.Stats
-	err := c.get(ctx, "/stats", &s)
+	err := c.get(ctx, "/stats", "", &s)
 	return orNil(&s, err)
 }
 
@@ -39,7 +44,7 @@ func (c *Client) Stats(ctx context.Context) (*api.Stats, error) {
 // the same time is refused.
 func (c *Client) Verify(ctx context.Context) (*api.Verification, error) {
 	var v api.Verification
-	err := c.get(ctx, "/verify", &v)
+	err := c.get(ctx, "/verify", "", &v)
 	return orNil(&v, err)
 }
 
@@ -49,6 +54,24 @@ func (c *Client) Ready(ctx context.Context) error {
 	return err
 }
 
-func (c *Client) get(ctx context.Context, path string, out any) error {
-	return c.call(ctx, request{method: http.MethodGet, path: path, repeatable: true}, out)
+// get asks for a path; cursor is of the page when it is not the first.
+func (c *Client) get(ctx context.Context, path, cursor string, out any) error {
+	q := url.Values{}
+	set(q, "cursor", cursor)
+	return c.call(ctx, request{method: http.MethodGet, path: path, query: q, repeatable: true}, out)
+}
+
+// paged gathers the pages of a list, each asked for with the cursor of the one before.
+func paged[T any](page func(cursor string) (items []T, next string, err error)) ([]T, error) {
+	var all []T
+	for cursor := ""; ; {
+		items, next, err := page(cursor)
+		if err != nil {
+			return nil, err
+		}
+		if all = append(all, items...); next == "" {
+			return all, nil
+		}
+		cursor = next
+	}
 }

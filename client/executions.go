@@ -87,8 +87,10 @@ type Filter struct {
 	Workflow string            // tasks of this execution
 	TopLevel bool              // only what is no task of a workflow
 	Labels   map[string]string // all of them
+	Verdicts []string          // ended with any of these: api.VerdictOK, or the code of the error
 	Since    time.Time         // created at or after
 	Until    time.Time         // created before
+	Outputs  bool              // with what each has put out
 	Limit    int               // of a page: 1 to 1000; 100 by default
 	Cursor   string            // NextCursor of the page before
 }
@@ -107,6 +109,12 @@ func (f Filter) query() url.Values {
 	for k, v := range f.Labels {
 		q.Add("label", k+"="+v)
 	}
+	for _, v := range f.Verdicts {
+		q.Add("verdict", v)
+	}
+	if f.Outputs {
+		q.Set("outputs", "true")
+	}
 	if !f.Since.IsZero() {
 		q.Set("since", f.Since.UTC().Format(time.RFC3339Nano))
 	}
@@ -117,7 +125,7 @@ func (f Filter) query() url.Values {
 	return q
 }
 
-// List returns one page, newest first, without inputs and outputs.
+// List returns one page, newest first, without inputs, and without outputs unless f asks for them.
 func (c *Client) List(ctx context.Context, f Filter) (*api.ExecutionPage, error) {
 	var p api.ExecutionPage
 	err := c.call(ctx, request{method: http.MethodGet, path: "/executions", query: f.query(), repeatable: true}, &p)
@@ -126,9 +134,14 @@ func (c *Client) List(ctx context.Context, f Filter) (*api.ExecutionPage, error)
 
 // All walks through everything that f selects, newest first, page by page. An error ends the walk.
 func (c *Client) All(ctx context.Context, f Filter) iter.Seq2[api.Execution, error] {
+	return walk(f, func(f Filter) (*api.ExecutionPage, error) { return c.List(ctx, f) })
+}
+
+// walk reads page after page.
+func walk(f Filter, list func(Filter) (*api.ExecutionPage, error)) iter.Seq2[api.Execution, error] {
 	return func(yield func(api.Execution, error) bool) {
 		for {
-			page, err := c.List(ctx, f)
+			page, err := list(f)
 			if err != nil {
 				yield(api.Execution{}, err)
 				return

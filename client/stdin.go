@@ -12,7 +12,7 @@ import (
 // Stdin tells how much an interactive evaluation has been given to read.
 func (c *Client) Stdin(ctx context.Context, id string) (*api.Stdin, error) {
 	var s api.Stdin
-	err := c.get(ctx, execution(id, "/stdin"), &s)
+	err := c.get(ctx, execution(id, "/stdin"), "", &s)
 	return orNil(&s, err)
 }
 

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"time"
 
 	"github.com/pawl-run/pawl/api"
 )
@@ -94,8 +95,9 @@ func follow[T any](ctx context.Context, c *Client, path string, query url.Values
 	return func(yield func(T, error) bool) {
 		var none T
 		lastID, failures := "", 0
+		heard := time.Now() // when the server sent something last
 		for {
-			err := c.stream(ctx, path, query, &lastID, func(m message) error {
+			err := c.stream(ctx, path, query, &lastID, &heard, func(m message) error {
 				failures = 0
 				switch m.name {
 				case api.StreamEnd:
@@ -112,17 +114,18 @@ func follow[T any](ctx context.Context, c *Client, path string, query url.Values
 				return nil
 			})
 			failures++
+			next := pauseAfter(failures, retryAfter(err))
 			switch {
 			case errors.Is(err, errStreamEnded):
 				return
 			case ctx.Err() != nil:
 				yield(none, context.Cause(ctx))
 				return
-			case !broken(err) || failures >= 2*c.attempts:
+			case !broken(err) || time.Since(heard)+next > c.patience:
 				yield(none, err)
 				return
 			}
-			if err := pause(ctx, failures, retryAfter(err)); err != nil {
+			if err := pause(ctx, next); err != nil {
 				yield(none, err)
 				return
 			}
@@ -134,7 +137,7 @@ func follow[T any](ctx context.Context, c *Client, path string, query url.Values
 func broken(err error) bool {
 	var p *api.Problem
 	if errors.As(err, &p) {
-		return p.Status == http.StatusTooManyRequests || p.Status == http.StatusServiceUnavailable
+		return worthRepeating(request{repeatable: true}, err)
 	}
 	var syntax *json.SyntaxError
 	var wrongType *json.UnmarshalTypeError
@@ -148,9 +151,9 @@ type message struct {
 	data []byte
 }
 
-// stream opens the stream and hands its messages to each, remembering the last id. It returns the error of each, or why
-// the stream broke off; never nil.
-func (c *Client) stream(ctx context.Context, path string, query url.Values, lastID *string, each func(message) error) error {
+// stream opens the stream and hands its messages to each, remembering the last id, and when a message or a sign of life came last. It
+// returns the error of each, or why the stream broke off; never nil.
+func (c *Client) stream(ctx context.Context, path string, query url.Values, lastID *string, heard *time.Time, each func(message) error) error {
 	h := http.Header{"Accept": {"text/event-stream"}}
 	if *lastID != "" {
 		h.Set("Last-Event-ID", *lastID)
@@ -172,6 +175,9 @@ func (c *Client) stream(ctx context.Context, path string, query url.Values, last
 		value = bytes.TrimPrefix(value, []byte(" "))
 		switch string(field) {
 		case "":
+			if len(line) > 0 || m.data != nil {
+				*heard = time.Now()
+			}
 			if len(line) > 0 || m.data == nil {
 				m = message{}
 				continue // a comment, or nothing to hand over

@@ -1,7 +1,12 @@
-// Package handler lets a Go program run tasks for a Pawl server: write functions, name them, and serve queues.
+// Package handler lets a Go program run tasks for a Pawl server: write functions, name them, and serve them.
 //
-// An action that names a handler ("handler: resize") and a queue that the program serves is handed to it, with its input,
-// one attempt at a time per slot. Everything a built-in task has holds for it: retries, timeouts, cancelling,
+// An action that names a handler ("handler: resize") is run by the programs that serve a handler of that name, one attempt
+// at a time per slot. It waits in the queue that is named like its handler ("resize"), unless the action, the task or the
+// submission names another. A program serves the queues of its handlers, unless [Options.Queues] names others. In every
+// queue it is given the executions of its handlers and no others, so it can share a queue with the server's own workers
+// and with programs that have other handlers.
+//
+// Everything a built-in task has holds for a handler's: retries, timeouts, cancelling,
 // concurrency keys, live logs. Every accepted execution is attempted at least once, so side effects may repeat: pass
 // [Task.IdempotencyKey] on to whatever the handler calls.
 package handler
@@ -31,15 +36,16 @@ import (
 // fails the attempt, with the code of [Fail] or "handler_error". A panic fails the attempt and nothing else.
 type Handler func(ctx context.Context, t *Task) (any, error)
 
-// Map is the handlers of a program, by the name that actions have in their "handler".
+// Map is the handlers of a program, by the name that actions have in their "handler": lower-case letters, digits, "_", "-"
+// and ".", a letter or digit first and last, at most 100. The built-in kinds (code, http, …) are not among them.
 type Map map[string]Handler
 
-// Options says what to serve. The zero value serves the queue "default" of the server that $PAWL_SERVER names, with the
+// Options says what to serve. The zero value serves the handlers' own queues at the server that $PAWL_SERVER names, with the
 // token in $PAWL_TOKEN, one attempt at a time.
 type Options struct {
 	Server string            // URL; empty: $PAWL_SERVER, else DefaultServer
 	Token  string            // empty: $PAWL_TOKEN
-	Queues []string          // empty: "default"
+	Queues []string          // empty: those named like the handlers, which actions use that name no queue
 	Labels map[string]string // what executions may ask for with their worker_labels, such as gpu=a100
 	Slots  int               // attempts at once; 0: 1
 	Name   string            // for people; empty: host and process id
@@ -50,10 +56,12 @@ type Options struct {
 // DefaultServer is where a server listens unless it was told otherwise.
 const DefaultServer = "http://127.0.0.1:7411"
 
-var kindForm = regexp.MustCompile(`^[a-z][a-z0-9_.-]{0,63}$`)
+// nameForm is that of queues: each handler has one of its own.
+var nameForm = regexp.MustCompile(`^[a-z0-9]([a-z0-9._-]{0,98}[a-z0-9])?$`)
 
 // Serve runs handlers until ctx ends; then it takes nothing new, gives what is running Options.Grace, and hands back the
-// rest for others to run. A server that is away is waited for. An error means that nothing was served.
+// rest for others to run. A server that is away is waited for. An error means that nothing was
+// served, or that the server refuses the program, by its token or its version, and nothing is served any more.
 func Serve(ctx context.Context, o Options, m Map) error {
 	if o.Server == "" {
 		o.Server = cmp.Or(os.Getenv("PAWL_SERVER"), DefaultServer)
@@ -66,14 +74,20 @@ func Serve(ctx context.Context, o Options, m Map) error {
 		return fmt.Errorf("serve handlers: %w", err)
 	}
 	handlers := task.Handlers{}
-	for _, kind := range slices.Sorted(maps.Keys(m)) {
-		if !kindForm.MatchString(kind) || flow.Kind(kind).ByEngine() {
-			return fmt.Errorf("serve handlers: %q cannot name a handler: use lower-case letters, digits, \"_\", \"-\" and \".\", and not the name of what the engine does itself", kind)
+	names := slices.Sorted(maps.Keys(m))
+	for _, name := range names {
+		switch {
+		case flow.Kind(name).BuiltIn():
+			return fmt.Errorf("serve handlers: %q cannot name a handler: it is a built-in kind, which pawl worker and the server's own workers run; choose another name", name)
+		case !nameForm.MatchString(name):
+			return fmt.Errorf("serve handlers: %.110q cannot name a handler: use 1 to 100 lower-case letters, digits, \"_\", \"-\" and \".\", a letter or digit first and last", name)
+		case m[name] == nil:
+			return fmt.Errorf("serve handlers: %q has no function", name)
 		}
-		if m[kind] == nil {
-			return fmt.Errorf("serve handlers: %q has no function", kind)
-		}
-		handlers[flow.Kind(kind)] = adapter(m[kind])
+		handlers[flow.Kind(name)] = adapter(m[name])
+	}
+	if len(o.Queues) == 0 {
+		o.Queues = names
 	}
 	w, err := worker.New(worker.Options{Handoff: client, Handlers: handlers, Slots: o.Slots, Queues: o.Queues, Labels: o.Labels, Name: o.Name, Log: o.Log, Grace: o.Grace})
 	if err != nil {

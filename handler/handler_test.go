@@ -14,9 +14,12 @@ import (
 	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/handoff/direct"
 	"github.com/pawl-run/pawl/internal/handoff/remote"
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/store/sqlite"
+	"github.com/pawl-run/pawl/internal/task"
+	"github.com/pawl-run/pawl/internal/worker"
 )
 
 // server is an engine that takes workers, with the actions given.
@@ -52,6 +55,24 @@ func server(t *testing.T, actions string) (*engine.Engine, string) {
 		t.Fatal(err)
 	}
 	return e, srv.URL
+}
+
+// submit submits once the queue is known, which it is when its worker has come.
+func submit(t *testing.T, e *engine.Engine, action, input string) flow.ID {
+	t.Helper()
+	deadline := time.Now().Add(10 * time.Second)
+	for tick := time.NewTicker(10 * time.Millisecond); ; <-tick.C {
+		out, err := e.Submit(t.Context(), []engine.Submission{{Action: action, Input: json.RawMessage(input)}})
+		if err == nil {
+			err = out[0].Err
+		}
+		if err == nil {
+			return out[0].Execution
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("submit %s: %v", action, err)
+		}
+	}
 }
 
 func ended(t *testing.T, e *engine.Engine, id flow.ID) *flow.Execution {
@@ -116,25 +137,7 @@ func TestServe(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	submit := func(action, input string) flow.ID {
-		t.Helper()
-		var out []engine.Submitted
-		var err error
-		deadline := time.Now().Add(10 * time.Second)
-		for tick := time.NewTicker(10 * time.Millisecond); ; <-tick.C { // the queue is known once its worker has come
-			out, err = e.Submit(t.Context(), []engine.Submission{{Action: action, Input: json.RawMessage(input)}})
-			if err == nil {
-				err = out[0].Err
-			}
-			if err == nil {
-				return out[0].Execution
-			}
-			if time.Now().After(deadline) {
-				t.Fatalf("submit %s: %v", action, err)
-			}
-		}
-	}
-	id := submit("double", `{"n":21}`)
+	id := submit(t, e, "double", `{"n":21}`)
 	x := ended(t, e, id)
 	if x.Stage != flow.Completed || string(x.Outcome.Output) != `{"n":42}` {
 		t.Errorf("%s, %+v", x.Stage, x.Outcome)
@@ -147,19 +150,19 @@ func TestServe(t *testing.T) {
 	if err != nil || len(events) != 6 || events[4].Type != flow.EvProgress || string(events[4].Data) != `{"percent":50}` {
 		t.Errorf("events %+v, %v", events, err)
 	}
-	x = ended(t, e, submit("double", `{"n":-1}`))
+	x = ended(t, e, submit(t, e, "double", `{"n":-1}`))
 	if x.Stage != flow.Failed || x.Outcome.Error.Code != "negative" || string(x.Outcome.Error.Details) != `{"n":-1}` {
 		t.Errorf("%s, %+v", x.Stage, x.Outcome.Error)
 	}
-	x = ended(t, e, submit("double", `{"n":"many"}`))
+	x = ended(t, e, submit(t, e, "double", `{"n":"many"}`))
 	if x.Outcome.Error == nil || x.Outcome.Error.Code != flow.CodeInvalidInput {
 		t.Errorf("%s, %+v", x.Stage, x.Outcome.Error)
 	}
-	x = ended(t, e, submit("bad", `{}`))
+	x = ended(t, e, submit(t, e, "bad", `{}`))
 	if x.Outcome.Error == nil || !strings.Contains(x.Outcome.Error.Message, "no JSON form") {
 		t.Errorf("%s, %+v", x.Stage, x.Outcome.Error)
 	}
-	id = submit("wait", `{}`)
+	id = submit(t, e, "wait", `{}`)
 	for ctx := t.Context(); ; {
 		x, err := e.Reader().Get(ctx, id)
 		if err != nil {
@@ -223,6 +226,58 @@ func TestTooLarge(t *testing.T) {
 	}
 }
 
+// The zero value of the options serves the handlers' own queues. Beside a server with a worker of its own, in whose queues
+// it may serve too, it neither takes nor fails what is not its own.
+func TestServeBesideTheServersWorker(t *testing.T) {
+	t.Parallel()
+	for name, queues := range map[string][]string{"its own queues": nil, "the server's queue as well": {"default", "resize"}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e, url := server(t, "name: thumb\nhandler: resize\n---\nname: here\nhandler: resize\nqueue: default\n---\n"+
+				"name: both\ntasks:\n  a: {action: here}\n  b: {action: noop}\n")
+			ctx, stop := context.WithCancel(context.Background())
+			w, err := worker.New(worker.Options{Handoff: direct.New(e), Slots: 1, Queues: []string{"default", "resize"}, Handlers: task.Passes(nil)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			done := make(chan error, 2)
+			go func() { done <- w.Run(ctx) }()
+			go func() {
+				done <- handler.Serve(ctx, handler.Options{Server: url, Queues: queues, Slots: 8, Log: slog.New(slog.DiscardHandler)}, handler.Map{
+					"resize": func(context.Context, *handler.Task) (any, error) { return "resized", nil },
+				})
+			}()
+			defer func() {
+				stop()
+				for range 2 {
+					if err := <-done; err != nil {
+						t.Error(err)
+					}
+				}
+			}()
+			var built, custom []flow.ID
+			for range 30 {
+				built = append(built, submit(t, e, "noop", `{}`))
+				custom = append(custom, submit(t, e, "thumb", `{}`))
+			}
+			if queues != nil {
+				custom = append(custom, submit(t, e, "here", `{}`))
+				built = append(built, submit(t, e, "both", `{}`))
+			}
+			for _, id := range built {
+				if x := ended(t, e, id); x.Stage != flow.Completed || x.Attempt != 1 {
+					t.Errorf("a built-in kind is %s in attempt %d: %+v", x.Stage, x.Attempt, x.Outcome)
+				}
+			}
+			for _, id := range custom {
+				if x := ended(t, e, id); x.Stage != flow.Completed || x.Attempt != 1 || string(x.Outcome.Output) != `"resized"` {
+					t.Errorf("a custom kind is %s in attempt %d: %+v", x.Stage, x.Attempt, x.Outcome)
+				}
+			}
+		})
+	}
+}
+
 func TestServeRefuses(t *testing.T) {
 	t.Parallel()
 	ping := func(context.Context, *handler.Task) (any, error) { return nil, nil }
@@ -230,13 +285,15 @@ func TestServeRefuses(t *testing.T) {
 		o handler.Options
 		m handler.Map
 	}{
-		"not an http or https URL":   {handler.Options{Server: "nowhere"}, handler.Map{"a": ping}},
-		"at least one handler":       {handler.Options{}, nil},
-		`"workflow" cannot name`:     {handler.Options{}, handler.Map{"workflow": ping}},
-		`"a b" cannot name`:          {handler.Options{}, handler.Map{"a b": ping}},
-		`"a" has no function`:        {handler.Options{}, handler.Map{"a": nil}},
-		`"a b" is not a label's val`: {handler.Options{Labels: map[string]string{"gpu": "a b"}}, handler.Map{"a": ping}},
-		"-1 slots: give at least 1":  {handler.Options{Slots: -1}, handler.Map{"a": ping}},
+		"not an http or https URL":                            {handler.Options{Server: "nowhere"}, handler.Map{"a": ping}},
+		"at least one handler":                                {handler.Options{}, nil},
+		`"workflow" cannot name`:                              {handler.Options{}, handler.Map{"workflow": ping}},
+		`"http" cannot name a handler: it is a built-in kind`: {handler.Options{}, handler.Map{"a": ping, "http": ping}},
+		`"a-" cannot name`:                                    {handler.Options{}, handler.Map{"a-": ping}},
+		`"a b" cannot name`:                                   {handler.Options{}, handler.Map{"a b": ping}},
+		`"a" has no function`:                                 {handler.Options{}, handler.Map{"a": nil}},
+		`"a b" is not a label's val`:                          {handler.Options{Labels: map[string]string{"gpu": "a b"}}, handler.Map{"a": ping}},
+		"-1 slots: give at least 1":                           {handler.Options{Slots: -1}, handler.Map{"a": ping}},
 	} {
 		if err := handler.Serve(t.Context(), c.o, c.m); err == nil || !strings.Contains(err.Error(), say) {
 			t.Errorf("%s: %v", say, err)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -62,6 +63,7 @@ type app struct {
 	in       io.Reader
 	out, err io.Writer
 	getenv   func(string) string
+	listen   func(network, address string) (net.Listener, error) // nil: net.Listen
 
 	logTo   logWriter
 	entered bool // a command has begun: errors are no longer about usage
@@ -71,6 +73,9 @@ type app struct {
 // execute runs the command and returns the exit code. Data goes to out, everything else to err.
 func (a *app) execute(args []string) int {
 	a.logTo.app = a
+	if a.listen == nil {
+		a.listen = net.Listen
+	}
 	root := a.root()
 	root.SetArgs(args)
 	root.SetIn(a.in)
@@ -99,7 +104,7 @@ func (a *app) execute(args []string) int {
 }
 
 func (a *app) complain(cmd *cobra.Command, err error, code int) {
-	fmt.Fprintf(a.err, "pawl: %s\n", strings.TrimSpace(err.Error()))
+	fmt.Fprintf(a.err, "pawl: %s\n", strings.TrimSpace(a.explained(err).Error()))
 	if code == exitUsage && cmd != nil {
 		fmt.Fprintf(a.err, "Run '%s --help' to see how it is used.\n", cmd.CommandPath())
 	}
@@ -124,7 +129,7 @@ Exit codes: 0 ok, 1 error, 2 wrong usage, 3 the execution failed, 4 it was cance
   pawl doctor                               can this machine do it all?`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		Args:          cobra.NoArgs,
+		Args:          argsOf(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			a.entered = true
 			return cmd.Help()
@@ -137,13 +142,15 @@ Exit codes: 0 ok, 1 error, 2 wrong usage, 3 the execution failed, 4 it was cance
 		&cobra.Group{ID: "serve", Title: "Serve:"},
 		&cobra.Group{ID: "setup", Title: "Check and set up:"},
 	)
-	a.add(root, "work", a.runCommand(), a.evalCommand(), a.applyCommand(), a.validateCommand())
-	a.add(root, "look", a.getCommand(), a.describeCommand(), a.logsCommand(), a.eventsCommand(), a.filesCommand(), a.whyCommand(),
-		a.cancelCommand(), a.killCommand(), a.retryCommand(), a.attachCommand())
-	a.add(root, "serve", a.serverCommand(), a.workerCommand())
-	a.add(root, "setup", a.verifying(a.doctorCommand()), a.migrateCommand(), a.languagesCommand(), a.benchCommand(), a.configCommand(), a.versionCommand())
+	a.add(root, "work", a.runCommand(), a.evalCommand(), a.uploadCommand(), a.applyCommand(), a.validateCommand())
+	a.add(root, "look", a.getCommand(), a.describeCommand(), a.logsCommand(), a.eventsCommand(), a.filesCommand(), a.waitCommand(), a.whyCommand(),
+		a.cancelCommand(), a.killCommand(), a.retryCommand(), a.attachCommand(), a.schedulesCommand())
+	a.add(root, "serve", a.serverCommand(), a.workerCommand(), a.uiCommand())
+	a.add(root, "setup", a.verifying(a.doctorCommand()), a.migrateCommand(), a.backupCommand(), a.restoreCommand(), a.languagesCommand(), a.benchCommand(), a.configCommand(), a.versionCommand())
+	root.SetFlagErrorFunc(flagError)
 	root.SetHelpCommandGroupID("setup")
 	root.SetCompletionCommandGroupID("setup")
+	addHelp(root)
 	return root
 }
 
@@ -153,6 +160,7 @@ func (a *app) add(root *cobra.Command, group string, commands ...*cobra.Command)
 		if group != "" {
 			c.GroupID = group
 		}
+		c.Args = argsOf(c.Args)
 		if run := c.RunE; run != nil {
 			c.RunE = func(cmd *cobra.Command, args []string) error {
 				if err := a.configure(cmd.Flags()); err != nil {

@@ -20,9 +20,10 @@ func (a *app) applyCommand() *cobra.Command {
 	var f format
 	c := &cobra.Command{
 		Use:   "apply FILE…",
-		Short: "Register the workflows and actions in files",
-		Long: `Register the workflows and actions in files (- is standard input, a directory stands for the YAML and JSON files in
-it). What has changed gets a new version; executions go on with the version that they started with.`,
+		Short: "Register the workflows, actions, queues and schedules in files",
+		Long: `Register the workflows, actions, queues and schedules in files (- is standard input, a directory stands for the YAML and JSON
+files in it). What has changed gets a new version; executions go on with the version that they started with. Files that only
+declare queues go first, those that only have schedules last; the others in their order.`,
 		Example: `  pawl apply workflows/
   pawl apply grade.yaml && pawl run grade`,
 		Args: cobra.MinimumNArgs(1),
@@ -33,7 +34,7 @@ it). What has changed gets a new version; executions go on with the version that
 			}
 			return a.withClient(cmd.Context(), reading, func(ctx context.Context, s *session) error {
 				all := []api.DefinedVersion{}
-				for _, file := range files {
+				for _, file := range a.inOrder(files) {
 					d, err := s.Define(ctx, file.content, file.name)
 					if err != nil {
 						return fmt.Errorf("apply %s: %w", file.name, err)
@@ -50,6 +51,9 @@ it). What has changed gets a new version; executions go on with the version that
 					}
 					fmt.Fprintf(a.out, "%s %s@%d %s\n", d.Kind, d.Name, d.Version, state)
 				}
+				if s.embedded {
+					a.say("pawl: no server is named or works here, so this is for later commands on the state directory %s", a.config.text("state_dir"))
+				}
 				return nil
 			})
 		},
@@ -63,13 +67,15 @@ func (a *app) validateCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "validate FILE…",
 		Short: "Check workflow files and report everything that is wrong with them",
-		Long: `Check the workflows and actions in files without registering anything. Every problem is reported as
-file:line:column, with the value at fault and what to do about it. Needs neither server nor database.
+		Long: `Check the workflows, actions, queues and schedules in files without registering anything. Every problem is reported as
+file:line:column, with the value at fault and what to do about it. Needs neither server nor database: a queue that a file
+names must then be declared in one of the files (kind: queue) or be one of --queues, as pawl run with an engine of its own
+wants it. With --server the server checks each file as pawl apply would, with all that it knows.
 
 Exit codes: 0 all is well, 1 there are problems, 2 a file cannot be read.`,
 		Example: "  pawl validate examples/*.yaml",
 		Args:    cobra.MinimumNArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			files, err := a.readFiles(args)
 			if err != nil {
 				return &exit{exitUsage, err}
@@ -77,10 +83,19 @@ Exit codes: 0 all is well, 1 there are problems, 2 a file cannot be read.`,
 			problems := []api.FieldError{}
 			var defs []*definition.Definition
 			for _, file := range files {
-				found, err := definition.Parse(file.name, file.content, a.knowsLanguage)
+				found, err := definition.Parse(file.name, file.content, a.mayKnowLanguage)
 				defs = append(defs, found...)
 				for _, p := range problemsOf(err) {
 					problems = append(problems, api.FieldError{Path: p.Path, Message: p.Message, Fix: p.Fix, File: p.File, Line: p.Line, Column: p.Column})
+				}
+			}
+			switch {
+			case len(problems) > 0: // what cannot be read need not be asked about
+			case a.config.text("server") == "":
+				problems = append(problems, a.undeclaredQueues(defs)...)
+			default:
+				if problems, err = a.validateThere(cmd.Context(), files); err != nil {
+					return err
 				}
 			}
 			if f != asTable {
@@ -183,6 +198,9 @@ func readBounded(path string) ([]byte, error) {
 		return nil, err // names the operation and the path
 	}
 	defer func() { _ = f.Close() }()
+	if info, err := f.Stat(); err == nil && info.IsDir() {
+		return nil, fmt.Errorf("%s is a directory: name a file", path)
+	}
 	b, err := io.ReadAll(io.LimitReader(f, maxSource+1))
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", path, err)

@@ -101,10 +101,7 @@ The database is a fresh temporary file with full durability unless --store names
 			} else {
 				o.store = a.config.text("store")
 			}
-			o.slots = 0
-			if a.config.text("slots") != "0" {
-				o.slots = a.config.slots()
-			}
+			o.slots = a.config.slots() // as a server has by default, so that the figures are what users get
 			o.runtime = a.config.list("runtime")[0]
 			if err := o.complete(); err != nil {
 				return err
@@ -158,12 +155,6 @@ func (o *benchOptions) complete() error {
 	}
 	if o.count < 1 || o.concurrency < 1 || o.width < 1 || o.repeat < 1 {
 		return usage("--count, --concurrency, --width and --repeat must be at least 1")
-	}
-	if o.slots == 0 {
-		o.slots = 64
-		if o.workload == "eval" {
-			o.slots = 4
-		}
 	}
 	return nil
 }

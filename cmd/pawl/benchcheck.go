@@ -94,7 +94,7 @@ func (b *benchRun) check(ctx context.Context, x *flow.Execution, r *benchReport,
 			return fmt.Errorf("read the history of %s: %w", x.ID, err)
 		}
 		events = append(events, more...)
-		if len(more) < page {
+		if len(more) == 0 {
 			break
 		}
 	}
@@ -183,31 +183,42 @@ func (b *benchRun) checkChildren(ctx context.Context, x *flow.Execution, r *benc
 
 // watch samples how many events wait for others, and shows how far the run is. The result stops that.
 func (b *benchRun) watch() (stop func()) {
-	return background(func(ctx context.Context) {
-		shown := terminal.IsTerminal(b.app.err)
-		for waitFor(ctx, 200*time.Millisecond) == nil {
-			under, err := b.engine.Reader().List(ctx, store.Filter{Stages: []flow.Stage{flow.Provisioning, flow.Running}, Limit: 100})
-			if err == nil {
-				b.mu.Lock()
-				for _, x := range under {
-					b.unapp = append(b.unapp, x.Inbox)
-				}
-				b.mu.Unlock()
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		b.sample(ctx)
+	}()
+	return func() {
+		cancel()
+		<-done
+	}
+}
+
+func (b *benchRun) sample(ctx context.Context) {
+	shown := terminal.IsTerminal(b.app.err)
+	for waitFor(ctx, 200*time.Millisecond) == nil {
+		under, err := b.engine.Reader().List(ctx, store.Filter{Stages: []flow.Stage{flow.Provisioning, flow.Running}, Limit: 100})
+		if err == nil {
+			b.mu.Lock()
+			for _, x := range under {
+				b.unapp = append(b.unapp, x.Inbox)
 			}
-			if shown {
-				b.mu.Lock()
-				ended := len(b.waits)
-				b.mu.Unlock()
-				if b.submit == "bulk" {
-					ended = int(b.engine.Stats().Finished) // tasks included: close enough for a bar
-				}
-				bar(b.app, min(ended, b.count), b.count)
-			}
+			b.mu.Unlock()
 		}
 		if shown {
-			fmt.Fprint(b.app.err, "\r\x1b[K")
+			b.mu.Lock()
+			ended := len(b.waits)
+			b.mu.Unlock()
+			if b.submit == "bulk" {
+				ended = int(b.engine.Stats().Finished) // tasks included: close enough for a bar
+			}
+			bar(b.app, min(ended, b.count), b.count)
 		}
-	})
+	}
+	if shown {
+		fmt.Fprint(b.app.err, "\r\x1b[K")
+	}
 }
 
 func bar(a *app, n, of int) {

@@ -74,13 +74,17 @@ func (b *benchRun) run(ctx context.Context) (_ *benchReport, err error) {
 	if err != nil {
 		return nil, err
 	}
-	stopEngine := background(func(ctx context.Context) {
-		if err := b.engine.Run(ctx); err != nil {
-			b.app.say("pawl: bench: the engine stopped: %v", err)
+	parts := newParts(b.app.logger())
+	ctx, release := parts.within(ctx)
+	defer release()
+	defer func() {
+		if err != nil && parts.failure() != nil {
+			err = parts.failure()
 		}
-	})
+	}()
+	stopEngine := parts.start("the engine", b.engine.Run)
 	defer stopEngine()
-	stopWorker, err := b.startWorker(blobs)
+	stopWorker, err := b.startWorker(parts, blobs)
 	if err != nil {
 		return nil, err
 	}
@@ -166,8 +170,8 @@ func (b *benchRun) size() int64 {
 	return total
 }
 
-func (b *benchRun) startWorker(blobs *file.Store) (stop func(), err error) {
-	handlers := task.Handlers{flow.KindNoop: task.Pass{}, flow.KindInput: task.Pass{}, flow.KindOutput: task.Pass{}}
+func (b *benchRun) startWorker(parts *parts, blobs *file.Store) (stop func(), err error) {
+	handlers := task.Passes(nil)
 	closeRuntime := func() {}
 	if b.workload == "eval" {
 		rt, err := b.app.openRuntime(b.runtime, sandbox.Options{Warm: b.slots}, nil)
@@ -187,11 +191,7 @@ func (b *benchRun) startWorker(blobs *file.Store) (stop func(), err error) {
 		closeRuntime()
 		return nil, err
 	}
-	stopWorker := background(func(ctx context.Context) {
-		if err := w.Run(ctx); err != nil {
-			b.app.say("pawl: bench: the worker stopped: %v", err)
-		}
-	})
+	stopWorker := parts.start("the worker", w.Run)
 	return sync.OnceFunc(func() { stopWorker(); closeRuntime() }), nil
 }
 
@@ -282,6 +282,17 @@ func (b *benchRun) send(ctx context.Context, batch []engine.Submission) error {
 	return nil
 }
 
+// executionsEach is how many executions one submission makes.
+func (b *benchRun) executionsEach() int {
+	switch b.workload {
+	case "chain":
+		return 4
+	case "fanout":
+		return b.width + 3
+	}
+	return 1
+}
+
 // drained waits until nothing is left to do, or nothing has moved for long.
 func (b *benchRun) drained(ctx context.Context) error {
 	changed, stop := b.engine.WatchAll()
@@ -289,7 +300,7 @@ func (b *benchRun) drained(ctx context.Context) error {
 	last, since := int64(-1), time.Now()
 	for {
 		finished := b.engine.Stats().Finished
-		if finished >= int64(b.count) {
+		if finished >= int64(b.count*b.executionsEach()) { // to count what is left takes the machine's time
 			counts, err := b.engine.Reader().Counts(ctx)
 			if err != nil {
 				return err

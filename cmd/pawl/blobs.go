@@ -57,9 +57,9 @@ func (c *config) openBlobs(ctx context.Context) (_ *blobHouse, err error) {
 	}
 	if dsn := c.text("store"); isPostgres(dsn) {
 		h.inDatabase = chosen == inStore
-		pool, schema, err := postgres.Pool(ctx, dsn, postgres.Options{}, blobConnections)
+		pool, schema, err := postgres.Pool(ctx, dsn, postgres.Options{Limits: databaseLimits()}, blobConnections)
 		if err != nil {
-			return nil, &exit{exitUsage, fmt.Errorf("open blobs: %w", err)}
+			return nil, refused(fmt.Errorf("open blobs: %w", err))
 		}
 		if err := h.add(blobs.New(pool, schema), nil); err != nil {
 			return nil, err

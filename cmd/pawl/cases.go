@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -23,6 +24,9 @@ type caseOptions struct {
 	tolerance     float64
 	checker       string
 	stopOnFailure bool
+	noExpect      bool
+	accept        []int
+	reject        []int
 }
 
 func (o *caseOptions) declare(f *pflag.FlagSet) {
@@ -30,30 +34,35 @@ func (o *caseOptions) declare(f *pflag.FlagSet) {
 	f.StringVar(&o.compare, "compare", "", "how outputs are compared: "+strings.Join(api.CompareModes()[:4], ", ")+" (default trimmed)")
 	f.Float64Var(&o.tolerance, "tolerance", 0, "how far numbers may be from what is expected, absolutely or relatively; means --compare numeric")
 	f.StringVar(&o.checker, "checker", "", "program that decides instead: it is given the names of input, output and what is expected")
+	f.IntSliceVar(&o.accept, "checker-accept", nil, "exit codes by which the checker says right (default 0)")
+	f.IntSliceVar(&o.reject, "checker-reject", nil, "exit codes by which the checker says wrong (default 1); every other one is checker_error")
+	f.BoolVar(&o.noExpect, "no-expect", false, "a case without an expected output is meant: it passes when the program ends with 0")
 	f.BoolVar(&o.stopOnFailure, "stop-on-failure", false, "run no more cases after the first that does not pass")
 }
 
 // addCases puts the cases into the request.
-func (a *app) addCases(e *api.Evaluation, o *caseOptions) error {
+func (a *app) addCases(e *api.Evaluation, o *caseOptions, stdin bool, c *contents) error {
 	if o.dir == "" {
-		if o.compare != "" || o.tolerance != 0 || o.checker != "" || o.stopOnFailure {
-			return usage("--compare, --tolerance, --checker and --stop-on-failure are about cases: name their directory with --cases")
+		if o.compare != "" || o.tolerance != 0 || o.checker != "" || o.stopOnFailure || o.noExpect {
+			return usage("--compare, --tolerance, --checker, --no-expect and --stop-on-failure are about cases: name their directory with --cases")
 		}
 		return nil
 	}
-	if !e.Stdin.IsZero() || e.Interactive {
+	if stdin || e.Interactive {
 		return usage("--cases: each case has its own input: leave --stdin and -i out")
 	}
 	if len(e.Collect) > 0 {
 		return usage("--cases: nothing is collected from cases: leave --collect out")
 	}
 	var err error
-	if e.Cases, err = readCases(o.dir); err != nil {
+	if e.Cases, err = readCases(o.dir, c); err != nil {
 		return &exit{exitUsage, fmt.Errorf("--cases: %w", err)}
 	}
 	e.StopOnFailure = o.stopOnFailure
-	c := api.Comparison{Mode: o.compare, Absolute: o.tolerance, Relative: o.tolerance}
+	by := api.Comparison{Mode: o.compare, Absolute: o.tolerance, Relative: o.tolerance}
 	switch modes := api.CompareModes()[:4]; {
+	case o.checker == "" && len(o.accept)+len(o.reject) > 0:
+		return usage("--checker-accept and --checker-reject are the exit codes of a checker: name it with --checker")
 	case o.checker != "" && (o.compare != "" || o.tolerance != 0):
 		return usage("--checker decides by itself: leave --compare and --tolerance out")
 	case o.compare != "" && !slices.Contains(modes, o.compare):
@@ -63,7 +72,7 @@ func (a *app) addCases(e *api.Evaluation, o *caseOptions) error {
 	case o.tolerance != 0 && o.compare != "" && o.compare != "numeric":
 		return usage("--tolerance is of --compare numeric, not of %s", o.compare)
 	case o.tolerance != 0:
-		c.Mode = "numeric"
+		by.Mode = "numeric"
 	case o.checker != "":
 		source, err := readBounded(o.checker)
 		if err != nil {
@@ -73,17 +82,25 @@ func (a *app) addCases(e *api.Evaluation, o *caseOptions) error {
 		if err != nil {
 			return fmt.Errorf("--checker: %w", err)
 		}
-		c.Mode, c.Checker = api.ModeChecker, &api.Checker{Language: language, Source: string(source)}
+		by.Mode, by.Checker = api.ModeChecker, &api.Checker{Language: language, Source: string(source), Accept: o.accept, Reject: o.reject}
 	}
-	if c != (api.Comparison{}) {
-		e.Compare = &c
+	if by != (api.Comparison{}) {
+		e.Compare = &by
+	}
+	if o.checker == "" && !o.noExpect {
+		if err := expectAll(o.dir, e.Cases); err != nil {
+			return &exit{exitUsage, fmt.Errorf("--cases: %w", err)}
+		}
 	}
 	return nil
 }
 
 // readCases reads the cases in a directory and the directories in it, in the order in which people count.
-func readCases(dir string) ([]api.Case, error) {
+func readCases(dir string, from *contents) ([]api.Case, error) {
 	inputs, answers := map[string]string{}, map[string]string{}
+	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
+		return nil, fmt.Errorf("%s is a file: name the directory with the cases, NAME.in and NAME.out (or NAME.ans)", dir)
+	}
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
@@ -124,29 +141,47 @@ func readCases(dir string) ([]api.Case, error) {
 	if len(names) > api.MaxCases {
 		return nil, fmt.Errorf("%s has %d cases: one evaluation takes %d; split the directory", dir, len(names), api.MaxCases)
 	}
-	var all []api.Case
-	var size int64
-	for _, name := range names {
-		c := api.Case{Name: name}
-		in, err := readBounded(inputs[name])
-		if err != nil {
+	all := make([]api.Case, len(names))
+	for i, name := range names {
+		c := &all[i]
+		c.Name = name
+		if err := from.add(inputs[name], 0, func(in api.Content) { c.Stdin = in }); err != nil {
 			return nil, err
 		}
-		c.Stdin = api.Content{Bytes: in}
 		if path, ok := answers[name]; ok {
-			out, err := readBounded(path)
-			if err != nil {
+			if err := from.add(path, 0, func(out api.Content) { c.Expect = &out }); err != nil {
 				return nil, err
 			}
-			c.Expect = &api.Content{Bytes: out}
-			size += int64(len(out))
 		}
-		if size += int64(len(in)); size > maxSource {
-			return nil, fmt.Errorf("the cases in %s have more than %s together, which is what one evaluation takes: split the directory", dir, bytesText(maxSource))
-		}
-		all = append(all, c)
 	}
 	return all, nil
+}
+
+// expectAll refuses cases that have no expected output: without a checker such a case would pass with any output of
+// the program, and one misnamed file (2.expected for 2.out) would give full marks.
+func expectAll(dir string, cases []api.Case) error {
+	var bare []string
+	for _, c := range cases {
+		if c.Expect == nil {
+			bare = append(bare, c.Name)
+		}
+	}
+	if len(bare) == 0 {
+		return nil
+	}
+	stem := filepath.Join(dir, filepath.FromSlash(bare[0]))
+	which := stem + ".in"
+	if more := len(bare) - 1; more > 0 {
+		which += fmt.Sprintf(" (and %d more)", more)
+	}
+	say := fmt.Sprintf("%s has nothing to be compared with: there is neither %s.out nor %s.ans", which, stem, stem)
+	if similar, _ := filepath.Glob(stem + ".*"); len(similar) > 1 {
+		similar = slices.DeleteFunc(similar, func(s string) bool { return s == stem+".in" })
+		say += fmt.Sprintf("; is %s meant? rename it", similar[0])
+	} else {
+		say += "; write what is expected there"
+	}
+	return fmt.Errorf("%s, or give --checker, or --no-expect when only the exit code counts", say)
 }
 
 // countedOrder puts 2 before 10.
@@ -217,7 +252,11 @@ func (a *app) writeCases(r *api.CodeResult) {
 			t.row(c.Name, c.Verdict)
 			continue
 		}
-		t.row(c.Name, c.Verdict, fmt.Sprintf("%.0f ms", c.WallMS), bytesText(c.PeakMemoryBytes), c.Message)
+		message := c.Message
+		if c.Uncompared && c.Verdict == "ok" {
+			message = "not compared"
+		}
+		t.row(c.Name, c.Verdict, fmt.Sprintf("%.0f ms", c.WallMS), fmt.Sprintf("%.0f MiB", float64(c.HeldMemoryBytes)/(1<<20)), message)
 		if c.Mismatch != nil && differs == nil {
 			differs = &r.Cases[i]
 		}
@@ -229,7 +268,14 @@ func (a *app) writeCases(r *api.CodeResult) {
 			terminal.Clean(differs.Name), m.Line, terminal.Clean(m.Want), terminal.Clean(m.Got))
 	}
 	s := r.Summary
-	fmt.Fprintf(a.out, "\n%d of %s passed", s.Passed, plural(s.Total, "case", "cases"))
+	passed := "passed"
+	if s.Uncompared > 0 && s.Uncompared == s.Passed {
+		passed = "ran" // to its end, with exit code 0: nothing more is known
+	}
+	fmt.Fprintf(a.out, "\n%d of %s %s", s.Passed, plural(s.Total, "case", "cases"), passed)
+	if s.Uncompared > 0 {
+		fmt.Fprintf(a.out, ", %d not compared", s.Uncompared)
+	}
 	if s.Skipped > 0 {
 		fmt.Fprintf(a.out, ", %d skipped", s.Skipped)
 	}

@@ -23,17 +23,24 @@ func TestEvaluationCommands(t *testing.T) {
 	}
 	section, _, found := strings.Cut(string(text), "\n## Interactive")
 	blocks := regexp.MustCompile("(?s)```(sh|yaml|json)\n(.*?)```").FindAllStringSubmatch(section, -1)
-	if !found || len(blocks) != 5 {
+	if !found || len(blocks) != 8 {
 		t.Fatalf("%d blocks", len(blocks))
 	}
-	scratch, env := t.TempDir(), environment(t)
+	scratch, env, told := t.TempDir(), environment(t), false
 	for _, b := range blocks {
 		switch b[1] {
 		case "sh":
 			cmd := exec.CommandContext(t.Context(), "bash", "-c", "set -euo pipefail\n"+strings.ReplaceAll(b[2], "/tmp/", scratch+"/"))
 			cmd.Dir, cmd.Env, cmd.WaitDelay = "../..", env, 5*time.Second
-			if out, err := cmd.CombinedOutput(); err != nil {
+			out, err := cmd.CombinedOutput()
+			if err != nil {
 				t.Errorf("%v\n%s\n%s", err, b[2], out)
+			}
+			if strings.Contains(b[2], "os._exit(0)") { // an honest program, then one that ends before it could be judged
+				passed := regexp.MustCompile(`\d of \d cases? passed\n`).FindAllString(string(out), -1)
+				if told = len(passed) == 2 && passed[0][0] == '1' && passed[1][0] == '0'; !told {
+					t.Errorf("%s", out)
+				}
 			}
 		case "yaml":
 			file := filepath.Join(t.TempDir(), "pawl.yaml")
@@ -49,5 +56,8 @@ func TestEvaluationCommands(t *testing.T) {
 				t.Errorf("%v\n%s", err, b[2])
 			}
 		}
+	}
+	if !told {
+		t.Error("the example does not tell the program that cheats from the honest one")
 	}
 }

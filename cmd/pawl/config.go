@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/pflag"
 	"go.yaml.in/yaml/v4"
 
+	"github.com/pawl-run/pawl/internal/duration"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/task"
 )
@@ -45,9 +46,10 @@ var settings = []setting{
 	{key: "state_dir", doc: "where an engine of this process keeps everything (default $XDG_STATE_HOME/pawl)"},
 	{key: "store", value: "sqlite", doc: "the database: sqlite (a file in the state directory), sqlite:PATH or postgres://…", alias: "PAWL_DATABASE_URL", file: true, check: checkStore},
 	{key: "blobs", value: inStore, doc: "where files and logs lie that are too big for a row: store (in the database where that is PostgreSQL, else in the state directory) or a directory's path", check: checkBlobs},
-	{key: "listen", value: defaultListen, doc: "address that pawl server answers on", on: "server"},
-	{key: "slots", value: "0", doc: "how many executions run at once here; 0: two per processor core", check: atLeast(0)},
-	{key: "queues", value: "default", doc: "the queues that workers here serve, by commas", check: checkQueues},
+	{key: "listen", value: defaultListen, doc: "address that pawl server answers on", on: "server", check: checkListen},
+	{key: "ui", value: "on", doc: "the web page of pawl server: on, off, or the directory to read it from, for work on the page", on: "server"},
+	{key: "slots", value: "0", doc: "how many executions run at once here; 0: two per processor core, which suits work that waits; give as many as cores to grade programs that compute", check: atLeast(0)},
+	{key: "queues", value: "default", doc: "the queues that workers here serve, by commas; a server makes them known when it starts, with --no-worker too", check: checkQueues},
 	{key: "labels", doc: "labels of the workers here, as in gpu=a100,zone=eu; they get, beside what asks for none, what asks for some of these", check: checkLabels},
 	{key: "runtime", value: "sandbox", doc: "where work runs, by commas, the first for code that asks for none: sandbox; docker for containers; process for code that you trust as yourself", check: checkRuntimes},
 	{key: "docker_image", doc: "image in which code runs that asks for runtime docker; empty: it runs containers only"},
@@ -59,8 +61,9 @@ var settings = []setting{
 	{key: "allow_degraded", value: "false", doc: "true: pawl server and pawl worker start where there are no cgroups, and limits are held by rlimits and a sampling watchdog only", check: oneOf("true", "false")},
 	{key: "retention", value: "720h", doc: "how long finished executions are kept; 0: for ever", check: checkDuration},
 	{key: "lease", value: "30s", doc: "how long a worker may be silent until its work is done again elsewhere, from 1s to 10m; the same for all servers of a database", on: "server", check: checkLease},
+	{key: "upload_limit", value: "1GiB", doc: "how large one content may be that is uploaded for submissions to name, as in 500MB", on: "server", check: checkSize},
 	{key: "allow_hosts", doc: "hosts, addresses or networks that http and llm tasks may reach though they are private, by commas; * for all"},
-	{key: "llm_keys", doc: "environment variables that llm tasks may name as their api_key_env, as NAME or NAME@host, by commas"},
+	{key: "llm_keys", doc: "environment variables that llm tasks may name as their api_key_env, as NAME, NAME@host or NAME@host:port, by commas; one for a host goes over https only"},
 	{key: "log_level", value: "warn", doc: "debug, info, warn or error", check: oneOf("debug", "info", "warn", "error")},
 }
 
@@ -114,17 +117,17 @@ func (c *config) warm(stays bool) int {
 }
 
 func (c *config) keepWarm() time.Duration {
-	d, _ := parseDuration(c.values["keep_warm"]) // checked when it was read
+	d, _ := duration.Parse(c.values["keep_warm"]) // checked when it was read
 	return d
 }
 
 func (c *config) lease() time.Duration {
-	d, _ := parseDuration(c.values["lease"]) // checked when it was read
+	d, _ := duration.Parse(c.values["lease"]) // checked when it was read
 	return d
 }
 
 func (c *config) retention() time.Duration {
-	d, _ := parseDuration(c.values["retention"]) // checked when it was read
+	d, _ := duration.Parse(c.values["retention"]) // checked when it was read
 	return d
 }
 
@@ -232,6 +235,9 @@ func (c *config) readFile(flags *pflag.FlagSet, getenv func(string) string) erro
 		b, err := os.ReadFile(p)
 		if errors.Is(err, fs.ErrNotExist) && !named {
 			continue
+		}
+		if err != nil && !named && filepath.Dir(p) == c.text("state_dir") {
+			return fmt.Errorf("the state directory %s cannot be used: %w; give another with --state-dir", c.text("state_dir"), err)
 		}
 		if err != nil {
 			return fmt.Errorf("read configuration: %w", err)

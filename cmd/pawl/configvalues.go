@@ -3,12 +3,14 @@ package main
 import (
 	"errors"
 	"fmt"
-	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/duration"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/runtime/docker"
 	"github.com/pawl-run/pawl/internal/runtime/process"
@@ -61,7 +63,7 @@ func checkRuntimes(s string) error {
 }
 
 func checkDuration(s string) error {
-	_, err := parseDuration(s)
+	_, err := duration.Parse(s)
 	return err
 }
 
@@ -76,7 +78,7 @@ func checkWarm(s string) error {
 }
 
 func checkKeep(s string) error {
-	d, err := parseDuration(s)
+	d, err := duration.Parse(s)
 	if err == nil && d < time.Second {
 		err = fmt.Errorf("%.40q is too short: give 1s or more, or set warm_sandboxes to 0", s)
 	}
@@ -84,28 +86,25 @@ func checkKeep(s string) error {
 }
 
 func checkLease(s string) error {
-	d, err := parseDuration(s)
+	d, err := duration.Parse(s)
 	if err == nil && (d < time.Second || d > 10*time.Minute) {
 		err = fmt.Errorf("%.40q is out of range: give 1s to 10m", s)
 	}
 	return err
 }
 
-// parseDuration reads a duration that is not negative; days are understood as well.
-func parseDuration(s string) (time.Duration, error) {
-	if days, ok := strings.CutSuffix(s, "d"); ok {
-		if n, err := strconv.Atoi(days); err == nil && n >= 0 && n < 100_000 {
-			return time.Duration(n) * 24 * time.Hour, nil
-		}
+func checkSize(s string) error {
+	n, err := api.ParseSize(s)
+	if err == nil && n == 0 {
+		err = fmt.Errorf("%.40q is out of range: give 1 byte or more", s)
 	}
-	if s == "0" {
-		return 0, nil
-	}
-	d, err := time.ParseDuration(s)
-	if err != nil || d < 0 {
-		return 0, fmt.Errorf("%.40q is not a duration: write it as in 30s, 12h or 30d", s)
-	}
-	return d, nil
+	return err
+}
+
+// size is a setting that checkSize has checked.
+func (c *config) size(key string) int64 {
+	n, _ := api.ParseSize(c.values[key])
+	return int64(n)
 }
 
 func checkStore(s string) error {
@@ -128,10 +127,21 @@ func checkQueues(s string) error {
 	return nil
 }
 
-// redacted hides the password in a URL.
+// redacted hides the password in a URL. In one with an unescaped "@" or "/" in the password, everything up to the last "@" may
+// be a part of it.
 func redacted(value string) string {
-	if u, err := url.Parse(value); err == nil && u.User != nil {
-		return u.Redacted()
+	value = passwords.ReplaceAllString(value, "${1}xxxxx")
+	scheme, rest, ok := strings.Cut(value, "://")
+	end := strings.LastIndex(rest, "@")
+	if !ok || end < 0 {
+		return value
 	}
-	return value
+	user, _, has := strings.Cut(rest[:end], ":")
+	if !has {
+		return value
+	}
+	return scheme + "://" + user + ":xxxxx" + rest[end:]
 }
+
+// passwords are those among the parameters of a URL, or in a list such as "host=h password=p".
+var passwords = regexp.MustCompile(`(password\s*=\s*)('[^']*'|[^&\s]*)`)

@@ -33,12 +33,41 @@ type session struct {
 	embedded bool // the engine is in this process
 	joined   bool // the engine is in another process on the same state directory, and may end with it
 
-	mu   sync.Mutex
-	room *room
+	// key is for what is submitted by way of another process, which may end before it answers: the submission is then repeated
+	// with the next engine on the same database. Empty elsewhere.
+	key string
+
+	mu    sync.Mutex
+	room  *room
+	using *os.File // holds, while it is open, the engine of another process in existence; nil when nothing is joined
+
+	lost context.Context // ends when the engine in this process has ended by itself; its cause says why
+	lose context.CancelCauseFunc
+}
+
+// newSession makes a connection of a client. r holds the engine when that is in this process; else it is nil.
+func newSession(c *client.Client, r *room) *session {
+	s := &session{Client: c, embedded: r != nil, room: r}
+	s.lost, s.lose = context.WithCancelCause(context.Background())
+	if r != nil {
+		context.AfterFunc(r.parts.ended, func() { s.lose(r.parts.failure()) })
+	}
+	return s
+}
+
+// within gives a context that ends also when the engine in this process has ended: no call would be answered any more.
+func (s *session) within(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(s.lost, func() { cancel(context.Cause(s.lost)) })
+	return ctx, func() {
+		stop()
+		cancel(nil)
+	}
 }
 
 // Close ends the connection, and the engine when it is in this process.
 func (s *session) Close() {
+	s.leave()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.room != nil {
@@ -48,9 +77,11 @@ func (s *session) Close() {
 
 // take makes s the connection that next is.
 func (s *session) take(next *session) {
+	s.leave()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.Client, s.embedded, s.joined, s.room = next.Client, next.embedded, next.joined, next.room
+	s.Client, s.embedded, s.joined, s.room, s.using = next.Client, next.embedded, next.joined, next.room, next.using
+	context.AfterFunc(next.lost, func() { s.lose(context.Cause(next.lost)) })
 }
 
 // connect finds the engine to work with: the server that was named, the process that works on the state directory, or one
@@ -61,11 +92,14 @@ func (a *app) connect(ctx context.Context, m mode) (*session, error) {
 		if err != nil {
 			return nil, usage("%v", err)
 		}
-		return &session{Client: c}, nil
+		if err := reached(ctx, c); err != nil {
+			return nil, err
+		}
+		return newSession(c, nil), nil
 	}
 	dir := a.config.text("state_dir")
-	const patience = 10 * time.Second // for an owner that is just starting, or a command that is just reading
-	deadline := time.Now().Add(patience)
+	var waits owner
+	var deadline time.Time
 	for {
 		lock, err := lockState(dir)
 		if err == nil {
@@ -73,24 +107,45 @@ func (a *app) connect(ctx context.Context, m mode) (*session, error) {
 			if err != nil {
 				return nil, err
 			}
-			return &session{Client: r.client(), embedded: true, room: r}, nil
+			return newSession(r.client(), r), nil
 		}
 		if !errors.Is(err, errHeld) {
 			return nil, err
 		}
-		o := readOwner(dir)
-		if o.Address != "" {
-			if c, err := o.client(); err == nil && c.Ready(ctx) == nil {
-				if m != working || o.Works {
-					return &session{Client: c, joined: true}, nil
-				}
-			}
+		if s, err := join(ctx, dir, m); s != nil || err != nil {
+			return s, err
 		}
-		if time.Now().After(deadline) {
+		switch o := readOwner(dir); {
+		case deadline.IsZero() || o.PID != waits.PID:
+			waits, deadline = o, time.Now().Add(patience)
+		case time.Now().After(deadline):
 			return nil, fmt.Errorf("the state directory %s is held by %s, which does not answer: stop it, or use another with --state-dir", dir, o)
 		}
-		if err := waitFor(ctx, 50*time.Millisecond); err != nil {
+		if err := waitFor(ctx, 20*time.Millisecond); err != nil {
 			return nil, err
+		}
+	}
+}
+
+// patience is how long a command waits for one process that holds the state directory and cannot be joined: one that is just
+// starting or ending, or a command that is just reading.
+const patience = 30 * time.Second
+
+// reached checks that a server is there at all: a person who named a wrong one wants to know now, and not when the client has tried for
+// as long as a server may take to start again.
+func reached(ctx context.Context, c *client.Client) error {
+	const within = time.Second
+	for begun := time.Now(); ; {
+		err := c.Ready(ctx)
+		var answer *api.Problem
+		if err == nil || errors.As(err, &answer) {
+			return nil
+		}
+		if time.Since(begun) > within {
+			return err
+		}
+		if err := waitFor(ctx, 50*time.Millisecond); err != nil {
+			return err
 		}
 	}
 }
@@ -167,6 +222,7 @@ type owner struct {
 	Works   bool      `json:"works"`             // it has workers
 	Address string    `json:"address,omitempty"` // of its socket
 	Token   string    `json:"token,omitempty"`
+	Page    string    `json:"page,omitempty"` // address of its web page
 }
 
 func (o owner) String() string {
@@ -202,14 +258,15 @@ func (o owner) write(lock *os.File) error {
 
 func (o owner) client() (*client.Client, error) {
 	transport := &http.Transport{
-		MaxIdleConnsPerHost: 16,
+		MaxIdleConnsPerHost:   16,
+		ExpectContinueTimeout: 5 * time.Second,
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			var d net.Dialer
 			return d.DialContext(ctx, "unix", o.Address)
 		},
 	}
 	return client.New("http://localhost", client.WithHTTPClient(&http.Client{Transport: transport}),
-		client.WithToken(o.Token), client.WithAttempts(2), client.WithUserAgent("pawl/"+version()))
+		client.WithToken(o.Token), client.WithPatience(100*time.Millisecond), client.WithUserAgent("pawl/"+version()))
 }
 
 // listenState opens the socket by which other commands reach the engine of this process: in the state directory, or, as

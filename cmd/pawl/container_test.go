@@ -44,6 +44,19 @@ func TestNobodyRunsContainers(t *testing.T) {
 	}
 }
 
+// Where only this process works, what needs a program with a handler would wait for ever.
+func TestNobodyHasHandlers(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "thumb.yaml")
+	if err := os.WriteFile(file, []byte("name: thumb\nhandler: resize\nqueue: default\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, stderr, code := pawl(t, environment(t), "run", file)
+	if code != exitUsage || !strings.Contains(stderr, `action thumb is run by programs that serve handler "resize"`) {
+		t.Errorf("exit code %d\n%s", code, stderr)
+	}
+}
+
 func TestDoctorOfDocker(t *testing.T) {
 	t.Parallel()
 	env := append(environment(t), "DOCKER_HOST=unix:///no/such/socket")

@@ -171,52 +171,6 @@ func TestDockerfile(t *testing.T) {
 	}
 }
 
-// Every alert has all of its parts, and the manual says what to do about it.
-func TestAlerts(t *testing.T) {
-	t.Parallel()
-	var file struct {
-		Groups []struct {
-			Name  string `yaml:"name"`
-			Rules []struct {
-				Alert       string            `yaml:"alert"`
-				Expr        string            `yaml:"expr"`
-				For         string            `yaml:"for"`
-				Labels      map[string]string `yaml:"labels"`
-				Annotations map[string]string `yaml:"annotations"`
-			} `yaml:"rules"`
-		} `yaml:"groups"`
-	}
-	readYAML(t, "../../deploy/prometheus/alerts.yaml", &file)
-	manual, err := os.ReadFile("../../docs/operations.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	seen := map[string]bool{}
-	for _, g := range file.Groups {
-		for _, r := range g.Rules {
-			if r.Expr == "" || r.Annotations["summary"] == "" || r.Annotations["description"] == "" ||
-				!slices.Contains([]string{"critical", "warning"}, r.Labels["severity"]) || seen[r.Alert] {
-				t.Errorf("alert %q lacks a part or comes twice: %+v", r.Alert, r)
-			}
-			seen[r.Alert] = true
-			if strings.Count(r.Expr, "(") != strings.Count(r.Expr, ")") {
-				t.Errorf("%s: parentheses of %s", r.Alert, r.Expr)
-			}
-			if !strings.Contains(string(manual), "`"+r.Alert+"`") {
-				t.Errorf("docs/operations.md does not say what to do about %s", r.Alert)
-			}
-		}
-	}
-	if len(seen) < 10 {
-		t.Errorf("%d alerts: the test does not see them", len(seen))
-	}
-	for _, name := range regexp.MustCompile("`(Pawl[A-Z][A-Za-z]+)`").FindAllStringSubmatch(string(manual), -1) {
-		if !seen[name[1]] {
-			t.Errorf("docs/operations.md explains %s, which is no alert", name[1])
-		}
-	}
-}
-
 func TestDashboard(t *testing.T) {
 	t.Parallel()
 	b, err := os.ReadFile("../../deploy/grafana/pawl.json")

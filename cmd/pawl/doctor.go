@@ -91,7 +91,7 @@ func (a *app) checkups(ctx context.Context) []checkup {
 
 func (a *app) checkServer(ctx context.Context, server string) checkup {
 	c := checkup{What: "server", Needed: true, OK: true, Say: server + " takes work"}
-	cl, err := client.New(server, client.WithToken(a.config.text("token")))
+	cl, err := client.New(server, client.WithToken(a.config.text("token")), client.WithPatience(time.Second))
 	if err == nil {
 		err = cl.Ready(ctx)
 	}
@@ -146,7 +146,7 @@ func (a *app) checkRows(ctx context.Context, db checkup, s store.Store) checkup 
 		db.Fix = "this is a bug of Pawl: please report it with this line"
 	default:
 		db.Say = fmt.Sprintf("%s, %s, every promise holds (checked in %s)", bytesText(size),
-			plural(unfinished, "unfinished execution", "unfinished executions"), time.Since(begin).Round(time.Millisecond))
+			unfinishedText(unfinished), time.Since(begin).Round(time.Millisecond))
 	}
 	return db
 }

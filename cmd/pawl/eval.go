@@ -27,6 +27,7 @@ type evalOptions struct {
 	args     []string
 	env      map[string]string
 	files    []string
+	dirs     []string
 	collect  []string
 	into     string
 	limits   map[string]string
@@ -53,9 +54,11 @@ With -i the program reads what is typed here while it runs (or what is piped in)
 is kept with the execution, so another attempt reads all of it again. pawl attach joins in from elsewhere.
 
 With --cases the program is compiled once and run on every NAME.in in a directory, each time in a sandbox of its own, and
-what it writes is compared with NAME.out or NAME.ans (docs/evaluations.md): byte for byte (exact), but for white space at
+what it writes is compared with NAME.out or NAME.ans, without which an input is refused unless --no-expect says that only
+the exit code counts (docs/evaluations.md). Outputs are compared byte for byte (exact), but for white space at
 the end of lines (trimmed), word for word (tokens), with a tolerance for numbers (numeric), or by a checker, a program
-that is run with the arguments input.txt output.txt expected.txt and ends with 0 for right and 1 for wrong. Exit code 0
+that is run with the arguments input.txt output.txt expected.txt and ends with 0 for right and 1 for wrong, unless
+--checker-accept and --checker-reject name other codes. Exit code 0
 says that all cases passed, 3 that one did not.
 
 The language is that of --language, or of the file's extension, or of its first line (#!…).`,
@@ -72,15 +75,16 @@ The language is that of --language, or of the file's extension, or of its first 
 	}
 	f := c.Flags()
 	f.StringVarP(&o.language, "language", "l", "", "one of "+strings.Join(api.Languages(), ", "))
-	f.StringVar(&o.stdin, "stdin", "", "file that the program reads as its standard input (- for standard input)")
+	f.StringVar(&o.stdin, "stdin", "", "file that the program reads as its standard input; - passes on what is piped in")
 	f.BoolVarP(&o.interactive, "interactive", "i", false, "give the program what is read here on standard input, as it comes")
 	o.cases.declare(f)
 	f.StringArrayVar(&o.args, "arg", nil, "an argument for the program; may be repeated")
 	f.StringToStringVar(&o.env, "env", nil, "environment for the program, as in NAME=value")
-	f.StringArrayVar(&o.files, "file", nil, "a file to place beside the program, as PATH or NAME=PATH; may be repeated")
+	f.StringArrayVar(&o.files, "file", nil, "a file to place beside the program, with the directories of its path, as PATH or NAME=PATH; may be repeated")
+	f.StringArrayVar(&o.dirs, "dir", nil, "a directory to place beside the program with all that is in it, as PATH or NAME=PATH (.=PATH: what is in it alone); may be repeated")
 	f.StringArrayVar(&o.collect, "collect", nil, "files to bring back: a path, directory or pattern; may be repeated")
-	f.StringVar(&o.into, "collect-into", ".", "directory for the files that are brought back")
-	f.StringToStringVar(&o.limits, "limit", nil, "limits: wall=5s, cpu=2s, memory=64MB, pids=16, output=1MB, disk=10MB")
+	f.StringVar(&o.into, "collect-into", ".", "directory for the files that are brought back; they replace files of the same names")
+	f.StringToStringVar(&o.limits, "limit", nil, "limits: wall=5s, cpu=2s, memory=64MB, pids=16, cpus=1, output=1MB, disk=10MB")
 	f.StringToStringVar(&o.labels, "label", nil, "labels to find the execution by")
 	f.StringToStringVar(&o.wanted, "worker-label", nil, "a label that the worker must have, as in gpu=a100; may be repeated")
 	f.StringVar(&o.queue, "queue", "", "the queue it waits in")
@@ -92,22 +96,20 @@ The language is that of --language, or of the file's extension, or of its first 
 }
 
 func (a *app) eval(ctx context.Context, file string, o *evalOptions) error {
-	e, err := a.evaluation(file, o)
+	e, c, err := a.evaluation(file, o)
 	if err != nil {
 		return err
 	}
+	defer c.close()
 	if a.config.text("server") == "" {
 		if err := a.missingFor("this program", e.Language); err != nil {
 			return err
 		}
 	}
-	ctx, stop := interruptible(ctx)
-	defer stop()
-	s, err := a.connect(ctx, working)
-	if err != nil {
-		return err
-	}
-	defer s.Close()
+	return a.withClient(ctx, working, func(ctx context.Context, s *session) error { return a.evalWith(ctx, s, e, c, o) })
+}
+
+func (a *app) evalWith(ctx context.Context, s *session, e *api.Evaluation, c *contents, o *evalOptions) error {
 	if s.embedded {
 		if err := a.missingLabels("this program", o.wanted); err != nil {
 			return err
@@ -116,7 +118,15 @@ func (a *app) eval(ctx context.Context, file string, o *evalOptions) error {
 	if o.detach && s.embedded {
 		return usage("--detach leaves the execution to a server, and there is none: start pawl server, or give --server")
 	}
-	x, err := s.Evaluate(ctx, *e)
+	if err := c.upload(ctx, s); err != nil {
+		return err
+	}
+	var x *api.Execution
+	err := a.following(ctx, s, func() (err error) {
+		e.IdempotencyKey = s.key
+		x, err = s.Evaluate(ctx, *e)
+		return err
+	})
 	if err != nil {
 		var p *api.Problem
 		if errors.As(err, &p) && p.Type == api.ProblemInvalid {
@@ -131,55 +141,45 @@ func (a *app) eval(ctx context.Context, file string, o *evalOptions) error {
 	return a.evaluated(ctx, s, x, o, len(e.Cases))
 }
 
-// evaluation puts the request together.
-func (a *app) evaluation(file string, o *evalOptions) (*api.Evaluation, error) {
+// evaluation puts the request together, and says what is to be uploaded before it is sent.
+func (a *app) evaluation(file string, o *evalOptions) (_ *api.Evaluation, _ *contents, err error) {
+	c := &contents{in: a.in}
+	defer func() {
+		if err != nil {
+			c.close()
+		}
+	}()
 	if o.interactive && (o.stdin != "" || file == "-") {
-		return nil, usage("-i: standard input is what the program reads while it runs: give the program as a file, and leave --stdin out")
+		return nil, nil, usage("-i: standard input is what the program reads while it runs: give the program as a file, and leave --stdin out")
 	}
 	files, err := a.readFiles([]string{file})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if len(files) != 1 {
-		return nil, usage("%s is a directory: name the program's file, and give others with --file", file)
+		return nil, nil, usage("%s is a directory: name the program's file, and give others with --file", file)
 	}
 	program := files[0].content
+	c.inline = len(program)
 	e := &api.Evaluation{Code: api.Code{Source: string(program), Args: o.args, Env: o.env, Collect: o.collect, Interactive: o.interactive}, Labels: o.labels, WorkerLabels: o.wanted, Queue: o.queue}
 	if e.Language, err = a.languageOf(o.language, file, program); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if o.stdin != "" {
 		if o.stdin == "-" && file == "-" {
-			return nil, usage("--stdin -: standard input is the program already")
+			return nil, nil, usage("--stdin -: standard input is the program already")
 		}
-		in, err := a.readFiles([]string{o.stdin})
-		if err != nil {
-			return nil, fmt.Errorf("--stdin: %w", err)
+		if err := c.add(o.stdin, 0, func(content api.Content) { e.Stdin = content }); err != nil {
+			return nil, nil, fmt.Errorf("--stdin: %w", err)
 		}
-		e.Stdin = api.Content{Bytes: in[0].content}
 	}
-	for _, spec := range o.files {
-		name, path, ok := strings.Cut(spec, "=")
-		if !ok {
-			name, path = filepath.Base(spec), spec
-		}
-		b, err := readBounded(path)
-		if err != nil {
-			return nil, fmt.Errorf("--file: %w", err)
-		}
-		content := api.Content{Bytes: b}
-		if info, err := os.Stat(path); err == nil && info.Mode()&0o111 != 0 {
-			content.Mode = 0o755
-		}
-		if e.Files == nil {
-			e.Files = map[string]api.Content{}
-		}
-		e.Files[name] = content
+	if err := c.addFiles(e, o.files, o.dirs); err != nil {
+		return nil, nil, err
 	}
 	if e.Limits, err = limitsOf(o.limits); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return e, a.addCases(e, &o.cases)
+	return e, c, a.addCases(e, &o.cases, o.stdin != "", c)
 }
 
 // limitsOf reads --limit.
@@ -224,9 +224,14 @@ func (a *app) languageOf(given, file string, program []byte) (string, error) {
 // evaluated passes on what the program writes until it has ended, and returns what to exit with.
 func (a *app) evaluated(ctx context.Context, s *session, x *api.Execution, o *evalOptions, cases int) error {
 	presses := interruptions(ctx)
-	follow, stop := context.WithCancel(context.WithoutCancel(ctx))
+	follow, stop := s.within(context.WithoutCancel(ctx))
 	defer stop()
 	over := make(chan error, 1)
+	printed := newOneAttempt(a.out)
+	stdout := printed.write
+	if o.interactive { // its output answers what is typed, and is shown to a person as it comes
+		stdout = a.writeChunk
+	}
 	go func() {
 		var q client.LogQuery
 		over <- a.following(follow, s, func() error {
@@ -234,15 +239,27 @@ func (a *app) evaluated(ctx context.Context, s *session, x *api.Execution, o *ev
 			case o.format == asTable && cases > 0:
 				return a.followCases(follow, s.Client, x.ID, &q, cases)
 			case o.format == asTable:
-				return a.passOn(follow, s.Client, x.ID, &q)
+				return a.passOn(follow, s.Client, x.ID, &q, stdout)
 			}
 			_, err := s.Wait(follow, x.ID)
 			return err
 		})
 	}()
+	go a.sayWhileItWaits(follow, s, x.ID)
+	refused := make(chan error, 1) // why the program is not given all that comes on standard input
 	if o.interactive {
-		go a.sendStdin(follow, s, x.ID, 0)
+		go func() {
+			if err := a.sendStdin(follow, s, x.ID, 0); err != nil {
+				refused <- err
+			}
+		}()
 	}
+	kill := func(why string) {
+		if _, err := s.Kill(follow, x.ID, why, 0); err != nil && !client.IsFinished(err) {
+			a.say("pawl: kill: %v", err)
+		}
+	}
+	var cut error
 	pressed := 0
 	for done := false; !done; {
 		select {
@@ -256,20 +273,24 @@ func (a *app) evaluated(ctx context.Context, s *session, x *api.Execution, o *ev
 				return errInterrupted
 			}
 			a.say("pawl: killing it; Ctrl-C again leaves without waiting")
-			go func() {
-				if _, err := s.Kill(follow, x.ID, "interrupted", 0); err != nil && !client.IsFinished(err) {
-					a.say("pawl: kill: %v", err)
-				}
-			}()
+			go kill("interrupted")
+		case cut = <-refused: // without the rest it would wait until its limits, or go on with a part
+			a.say("pawl: stdin: %v; killing it", cut)
+			go kill("its input was refused")
 		}
 	}
 	end, err := s.Wait(follow, x.ID)
 	if err != nil {
 		return err
 	}
+	if !o.interactive && o.stdin == "" && cases == 0 && hasUnread(a.in) {
+		a.say("pawl: what is piped into pawl was not given to the program: --stdin - gives it all of it, -i as it comes")
+	}
 	code := statusCode(end.Status)
 	if pressed > 0 {
 		code = exitInterrupted
+	} else if cut != nil {
+		code = exitError
 	}
 	var result api.CodeResult
 	if len(end.Output) > 0 {
@@ -291,6 +312,9 @@ func (a *app) evaluated(ctx context.Context, s *session, x *api.Execution, o *ev
 		if end.Status != api.Completed && end.Error != nil {
 			a.say("pawl: %s", end.Error)
 		}
+		if err := printed.failure(end); err != nil && !o.interactive {
+			return err
+		}
 	}
 	if code == exitOK {
 		return nil
@@ -308,7 +332,7 @@ type evalResult struct {
 }
 
 // passOn writes what the program writes, as it comes, and keeps in q how far it has come.
-func (a *app) passOn(ctx context.Context, c *client.Client, id string, q *client.LogQuery) error {
+func (a *app) passOn(ctx context.Context, c *client.Client, id string, q *client.LogQuery, stdout func(*api.LogChunk) error) error {
 	before, _, _ := strings.Cut(q.After, ".")
 	attempt, _ := strconv.Atoi(before) // 0: nothing was read before
 	for chunk, err := range c.FollowLogs(ctx, id, *q) {
@@ -320,15 +344,22 @@ func (a *app) passOn(ctx context.Context, c *client.Client, id string, q *client
 		}
 		attempt = chunk.Attempt
 		q.After = client.AfterLog(chunk)
-		to := a.err
 		if chunk.Stream == "stdout" {
-			to = a.out
+			err = stdout(&chunk)
+		} else {
+			_, err = a.err.Write(chunk.Bytes())
 		}
-		if _, err := to.Write(chunk.Bytes()); err != nil {
+		if err != nil {
 			return fmt.Errorf("pass on %s: %w", chunk.Stream, err)
 		}
 	}
 	return nil
+}
+
+// writeChunk writes to standard output what an attempt wrote there.
+func (a *app) writeChunk(chunk *api.LogChunk) error {
+	_, err := a.out.Write(chunk.Bytes())
+	return err
 }
 
 // saveCollected writes the files that the program left beneath dir, and nowhere else.

@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
+	"iter"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,6 +14,7 @@ import (
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/client"
+	"github.com/pawl-run/pawl/internal/duration"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/terminal"
 )
@@ -27,6 +30,8 @@ type listing struct {
 	action   string
 	workflow string
 	labels   map[string]string
+	verdicts []string
+	outputs  bool
 	tasks    bool
 	since    string
 	until    string
@@ -44,6 +49,7 @@ var listKinds = []struct {
 	{"queues", []string{"queue"}, listQueues},
 	{"keys", []string{"key"}, listKeys},
 	{"workers", []string{"worker"}, listWorkers},
+	{"schedules", []string{"schedule"}, listSchedules},
 }
 
 func (a *app) getCommand() *cobra.Command {
@@ -54,11 +60,12 @@ func (a *app) getCommand() *cobra.Command {
 	}
 	c := &cobra.Command{
 		Use:   "get " + strings.Join(names, "|"),
-		Short: "List executions, actions, queues, keys or workers",
+		Short: "List executions, evaluations, actions, queues, keys, workers or schedules",
 		Long: `List what there is. Executions come newest first; tasks of workflows are left out unless --tasks or --workflow asks
 for them.`,
 		Example: `  pawl get executions --status failed,timed_out --since 1h
   pawl get executions --label team=grading -o json
+  pawl get evaluations --label run=17 --verdict timeout,oom
   pawl get executions --workflow ex_…          the tasks of one workflow
   pawl get executions -w                       keep the list up to date
   pawl get workers -o wide`,
@@ -76,13 +83,16 @@ for them.`,
 		},
 	}
 	f := c.Flags()
-	f.BoolVarP(&l.watch, "watch", "w", false, "show the list again whenever it changes")
-	f.DurationVar(&l.interval, "interval", time.Second, "how often --watch looks")
+	f.BoolVarP(&l.watch, "watch", "w", false, "show the list again whenever it changes, with the time above it and what runs at its head")
+	l.interval = time.Second
+	durationVar(f, &l.interval, "interval", "how often --watch looks")
 	f.IntVar(&l.limit, "limit", 50, "how many at most")
 	f.StringSliceVar(&l.status, "status", nil, "only executions with one of these statuses")
 	f.StringVar(&l.action, "action", "", "only executions of this action or workflow")
 	f.StringVar(&l.workflow, "workflow", "", "only the tasks of this workflow execution")
 	f.StringToStringVar(&l.labels, "label", nil, "only executions with this label, as in team=grading")
+	f.StringSliceVar(&l.verdicts, "verdict", nil, "only what ended with one of these: ok, or the code of an error, such as timeout")
+	f.BoolVar(&l.outputs, "outputs", false, "with -o json or yaml: what each has put out as well")
 	f.BoolVar(&l.tasks, "tasks", false, "tasks of workflows as well")
 	f.StringVar(&l.since, "since", "", "only executions created since then: 90m, or a time as 2026-11-02T10:00:00Z")
 	f.StringVar(&l.until, "until", "", "only executions created before then, as with --since")
@@ -92,13 +102,13 @@ for them.`,
 
 // get lists once, or again and again.
 func (a *app) get(ctx context.Context, l *listing, list func(context.Context, *client.Client) (any, *table, error)) error {
-	ctx, stop := interruptible(ctx)
-	defer stop()
-	s, err := a.connect(ctx, reading)
-	if err != nil {
-		return err
+	return a.withClient(ctx, reading, func(ctx context.Context, s *session) error { return a.getWith(ctx, s, l, list) })
+}
+
+func (a *app) getWith(ctx context.Context, s *session, l *listing, list func(context.Context, *client.Client) (any, *table, error)) error {
+	if l.watch {
+		s.leave()
 	}
-	defer s.Close()
 	last := ""
 	for {
 		data, t, err := list(ctx, s.Client)
@@ -121,6 +131,12 @@ func (a *app) get(ctx context.Context, l *listing, list func(context.Context, *c
 		if text := b.String(); text != last {
 			if l.watch && last != "" && terminal.IsTerminal(a.out) {
 				fmt.Fprint(a.out, "\x1b[H\x1b[2J")
+			}
+			if l.watch && (l.format == asTable || l.format == asWide) {
+				if last != "" && !terminal.IsTerminal(a.out) {
+					fmt.Fprintln(a.out)
+				}
+				fmt.Fprintln(a.out, time.Now().Format("15:04:05"))
 			}
 			fmt.Fprint(a.out, text)
 			last = text
@@ -151,10 +167,13 @@ func waitFor(ctx context.Context, d time.Duration) error {
 }
 
 func (l *listing) filter() (client.Filter, error) {
-	f := client.Filter{Action: l.action, Workflow: l.workflow, Labels: l.labels, TopLevel: !l.tasks && l.workflow == "", Limit: min(l.limit, 1000)}
+	if l.limit < 1 {
+		return client.Filter{}, usage("--limit %d: give a number of 1 or more", l.limit)
+	}
+	f := client.Filter{Action: l.action, Workflow: l.workflow, Labels: l.labels, Verdicts: l.verdicts, Outputs: l.outputs, TopLevel: !l.tasks && l.workflow == "", Limit: min(l.limit, 1000)}
 	for _, s := range l.status {
 		if !slices.Contains(api.Statuses(), api.Status(s)) {
-			return f, usage("--status %q: one of %v", s, api.Statuses())
+			return f, usage("--status %q: one of %s", s, strings.Trim(strings.ReplaceAll(fmt.Sprint(api.Statuses()), " ", ", "), "[]"))
 		}
 		f.Status = append(f.Status, api.Status(s))
 	}
@@ -171,7 +190,7 @@ func moment(flag, s string) (time.Time, error) {
 	if s == "" {
 		return time.Time{}, nil
 	}
-	if d, err := parseDuration(s); err == nil {
+	if d, err := duration.Parse(s); err == nil {
 		return time.Now().Add(-d), nil
 	}
 	t, err := time.Parse(time.RFC3339, s)
@@ -181,20 +200,41 @@ func moment(flag, s string) (time.Time, error) {
 	return t, nil
 }
 
-func collect(ctx context.Context, c *client.Client, l *listing, keep func(*api.Execution) bool) ([]api.Execution, error) {
-	f, err := l.filter()
+// pick lists as many as are to be listed. A list that is watched begins with what runs: under load the newest are all waiting.
+func (l *listing) pick(f client.Filter, walk func(client.Filter) iter.Seq2[api.Execution, error]) ([]api.Execution, error) {
+	if !l.watch || len(f.Status) > 0 {
+		return l.firstOf(walk(f))
+	}
+	active := f
+	active.Status = []api.Status{api.Running, api.Provisioning}
+	all, err := l.firstOf(walk(active))
 	if err != nil {
 		return nil, err
 	}
+	newest, err := l.firstOf(walk(f))
+	if err != nil {
+		return nil, err
+	}
+	shown := map[string]bool{}
+	for _, x := range all {
+		shown[x.ID] = true
+	}
+	for _, x := range newest {
+		if !shown[x.ID] && len(all) < l.limit {
+			all = append(all, x)
+		}
+	}
+	return all, nil
+}
+
+// firstOf are the first of a walk, as many as are to be listed.
+func (l *listing) firstOf(walk iter.Seq2[api.Execution, error]) ([]api.Execution, error) {
 	all := []api.Execution{}
-	for x, err := range c.All(ctx, f) {
+	for x, err := range walk {
 		if err != nil {
 			return nil, err
 		}
-		if keep(&x) {
-			all = append(all, x)
-		}
-		if len(all) >= l.limit {
+		if all = append(all, x); len(all) >= l.limit {
 			break
 		}
 	}
@@ -202,25 +242,69 @@ func collect(ctx context.Context, c *client.Client, l *listing, keep func(*api.E
 }
 
 func listExecutions(_ *app, ctx context.Context, c *client.Client, l *listing) (any, *table, error) {
-	all, err := collect(ctx, c, l, func(*api.Execution) bool { return true })
+	f, err := l.filter()
+	if err != nil {
+		return nil, nil, err
+	}
+	all, err := l.pick(f, func(f client.Filter) iter.Seq2[api.Execution, error] { return c.All(ctx, f) })
 	return all, executionTable(all, l.format == asWide), err
 }
 
-func listEvaluations(_ *app, ctx context.Context, c *client.Client, l *listing) (any, *table, error) {
-	all, err := collect(ctx, c, l, func(x *api.Execution) bool { return x.Kind == "code" && x.Version == 0 })
-	return all, executionTable(all, l.format == asWide), err
+func listEvaluations(a *app, ctx context.Context, c *client.Client, l *listing) (any, *table, error) {
+	f, err := l.filter()
+	if err != nil {
+		return nil, nil, err
+	}
+	if l.action != "" || l.workflow != "" || l.tasks {
+		return nil, nil, usage("evaluations have no action and are no tasks: leave out --action, --workflow and --tasks, or list executions")
+	}
+	f.TopLevel = false // they all are
+	all, err := l.pick(f, func(f client.Filter) iter.Seq2[api.Execution, error] { return c.AllEvaluations(ctx, f) })
+	if err == nil && len(all) == 0 && len(l.verdicts) > 0 && len(l.labels) > 0 && !l.watch {
+		a.sayVerdicts(ctx, c, l)
+	}
+	return all, evaluationTable(all, l.format == asWide), err
+}
+
+func evaluationTable(all []api.Execution, wide bool) *table {
+	t := &table{}
+	head := []string{"ID", "STATUS", "VERDICT", "EXIT", "CPU", "WALL", "MEMORY", "CREATED"}
+	if wide {
+		head = append(head, "ATTEMPT", "QUEUE", "WORKER", "LABELS", "ERROR")
+	}
+	t.row(head...)
+	for i := range all {
+		x := &all[i]
+		code := ""
+		if x.ExitCode != nil {
+			code = strconv.Itoa(*x.ExitCode)
+		}
+		cells := []string{x.ID, string(x.Status), x.Verdict, code, millis(x.CPUMS), millis(x.WallMS), memoryText(x), ago(x.CreatedAt)}
+		if wide {
+			message := ""
+			if x.Error != nil {
+				message, _, _ = strings.Cut(x.Error.Message, "\n")
+			}
+			cells = append(cells, strconv.Itoa(x.Attempt), x.Queue, x.Worker, flow.LabelText(x.Labels), message)
+		}
+		t.row(cells...)
+	}
+	return t
 }
 
 func executionTable(all []api.Execution, wide bool) *table {
 	t := &table{}
-	head := []string{"ID", "ACTION", "STATUS", "ATTEMPT", "CREATED", "TOOK"}
+	head := []string{"ID", "ACTION", "STATUS", "ATTEMPT", "CREATED", "TOOK", "ERROR"}
 	if wide {
 		head = append(head, "KIND", "QUEUE", "KEY", "WORKER", "TASK", "LABELS")
 	}
 	t.row(head...)
 	for i := range all {
 		x := &all[i]
-		cells := []string{x.ID, x.Action, string(x.Status), strconv.Itoa(x.Attempt), ago(x.CreatedAt), took(x)}
+		cells := []string{x.ID, x.Action, string(x.Status), strconv.Itoa(x.Attempt), ago(x.CreatedAt), took(x), ""}
+		if x.Error != nil {
+			cells[len(cells)-1] = x.Error.Code
+		}
 		if wide {
 			task := x.Task
 			if task != "" {
@@ -257,12 +341,20 @@ func listQueues(_ *app, ctx context.Context, c *client.Client, _ *listing) (any,
 	t.row("QUEUE", "READY", "OLDEST", "WORKERS", "SLOTS")
 	for _, q := range all {
 		name := q.Queue
-		if needs := slices.DeleteFunc([]string{q.Runtime, flow.LabelText(q.WorkerLabels)}, func(s string) bool { return s == "" }); len(needs) > 0 {
+		if needs := slices.DeleteFunc([]string{handlerText(q.Handler), q.Runtime, flow.LabelText(q.WorkerLabels)}, func(s string) bool { return s == "" }); len(needs) > 0 {
 			name += " (" + strings.Join(needs, ",") + ")"
 		}
 		t.row(name, strconv.Itoa(q.Ready), ago(q.Oldest), strconv.Itoa(q.Workers), strconv.Itoa(q.Slots))
 	}
 	return all, t, err
+}
+
+// handlerText names the handler that a part of a queue is for.
+func handlerText(name string) string {
+	if name == "" {
+		return ""
+	}
+	return "handler " + name
 }
 
 func listKeys(_ *app, ctx context.Context, c *client.Client, _ *listing) (any, *table, error) {
@@ -290,11 +382,27 @@ func listWorkers(_ *app, ctx context.Context, c *client.Client, l *listing) (any
 		if l.format == asWide {
 			kinds := strings.Join(w.Kinds, ",")
 			if kinds == "" {
-				kinds = "all"
+				kinds = "built-in"
 			}
 			cells = append(cells, kinds, w.ExpiresAt.Local().Format(time.TimeOnly))
 		}
 		t.row(cells...)
 	}
 	return all, t, err
+}
+
+// sayVerdicts says which verdicts there are with the labels when none is one of those that were asked for: they may be mistyped.
+func (a *app) sayVerdicts(ctx context.Context, c *client.Client, l *listing) {
+	n, err := c.Count(ctx, client.Filter{Labels: l.labels, TopLevel: true})
+	if err != nil || n.Total == 0 {
+		return
+	}
+	var there []string
+	for _, v := range slices.Sorted(maps.Keys(n.Verdicts)) {
+		there = append(there, fmt.Sprintf("%d %s", n.Verdicts[v], v))
+	}
+	if n.Unfinished > 0 {
+		there = append(there, fmt.Sprintf("%d unfinished", n.Unfinished))
+	}
+	a.say("pawl: none has the verdict %s; with the label there are %s", strings.Join(l.verdicts, ","), strings.Join(there, ", "))
 }

@@ -21,27 +21,27 @@ func (s *session) current() *client.Client {
 }
 
 // sendStdin gives an interactive evaluation what this process reads on its own standard input, from an offset of its
-// stdin on, until an end of file or the end of the evaluation. What cannot be sent just now is sent later.
-func (a *app) sendStdin(ctx context.Context, s *session, id string, offset int64) {
+// stdin on, until an end of file or the end of the evaluation. What cannot be sent just now is sent later. The error says why
+// the rest will not be sent.
+func (a *app) sendStdin(ctx context.Context, s *session, id string, offset int64) error {
 	buf := make([]byte, 64<<10)
 	for {
 		n, err := a.in.Read(buf)
 		over := errors.Is(err, io.EOF)
 		if err != nil && !over {
-			a.say("pawl: read standard input: %v; the program waits until its limits, or until pawl attach %s", err, id)
-			return
+			return fmt.Errorf("read standard input: %w", err)
 		}
 		if n == 0 && !over {
 			continue
 		}
 		if err := a.sendPiece(ctx, s, id, &offset, buf[:n], over); err != nil {
 			if ctx.Err() == nil && !client.IsFinished(err) {
-				a.say("pawl: stdin: %v", err)
+				return err
 			}
-			return
+			return nil
 		}
 		if over {
-			return
+			return nil
 		}
 	}
 }
@@ -105,6 +105,7 @@ already. Ctrl-D is its end of file. Ctrl-C leaves and lets it go on; pawl kill e
 }
 
 func (a *app) attach(ctx context.Context, s *session, id string, quiet bool) error {
+	s.leave()
 	at, err := s.Stdin(ctx, id)
 	if err != nil {
 		return err
@@ -123,10 +124,22 @@ func (a *app) attach(ctx context.Context, s *session, id string, quiet bool) err
 	}
 	sending, stop := context.WithCancel(ctx)
 	defer stop()
+	refused := make(chan error, 1)
 	if !at.Status.Terminal() && !at.Closed {
-		go a.sendStdin(sending, s, id, at.Offset)
+		go func() {
+			if err := a.sendStdin(sending, s, id, at.Offset); err != nil {
+				refused <- err
+				stop()
+			}
+		}()
 	}
-	if err := a.passOn(ctx, s.Client, id, &q); err != nil {
+	err = a.passOn(sending, s.Client, id, &q, a.writeChunk)
+	select {
+	case err := <-refused:
+		return fmt.Errorf("stdin: %w; it waits until its limits: pawl kill %s ends it", err, id)
+	default:
+	}
+	if err != nil {
 		return err
 	}
 	end, err := s.Wait(ctx, id)

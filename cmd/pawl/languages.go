@@ -84,10 +84,14 @@ func (a *app) missingTools(defs []*definition.Definition) error {
 	return nil
 }
 
-// missingRuntimes checks, of definitions that run in this process and nowhere else, whether it has the runtimes and the
-// labels that they need.
+// missingRuntimes checks, of definitions that run in this process and nowhere else, whether it has the handlers, the runtimes
+// and the labels that they need.
 func (a *app) missingRuntimes(defs []*definition.Definition) error {
 	for _, d := range defs {
+		if d.Action != nil && d.Action.Handler != "" && !isPostgres(a.config.text("store")) {
+			return usage("action %s is run by programs that serve handler %q, and none of them can reach the engine of this command: start pawl server and such a program, and name the server with --server",
+				d.Name, d.Action.Handler)
+		}
 		steps, err := stepsOf(d)
 		if err != nil {
 			return err
@@ -125,13 +129,17 @@ The configuration file may add languages, which this machine's workers then offe
       install: "install lua (Debian: apt install lua5.4)"
       compile: […]                 # leaves {program}, or what built: [paths] says; none: nothing to compile
       run: ["{tool}", "{file}"]
+      check: [luac5.4, -p, "{file}"]  # looks at the source of a failed program: another code than 0 is syntax_error
+      uncaught: "^lua: "           # a line of stderr that tells an uncaught error from a checker's exit code 1
       mounts: [/opt/lua]           # of this machine, read-only, beside the tool's own directory
       env: {LUA_PATH: "./?.lua"}
       limits: {wall: 10s, memory: 128MB}
       compile_limits: {}
+      like: c                      # a built-in language, whose profile counts for what this one does not say
       override: false              # true: it takes a built-in language's place
 
-{tool}, {file}, {sources} (the source and the files of its kind), {program} and {memory} (the limit in bytes) are filled in.`,
+{tool}, {file}, {sources} (the source and the files of its kind), {program}, {memory} (the limit in bytes) and
+{processors} (how many the program may use) are filled in.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			found := a.languages(cmd.Context())

@@ -19,7 +19,10 @@ func (a *app) logsCommand() *cobra.Command {
 		Use:   "logs ID",
 		Short: "Print what an execution has written",
 		Long: `Print what an execution has written: its standard output to standard output and everything else to standard error,
-byte for byte. With --stream only that stream is printed, to standard output.`,
+byte for byte. With --stream only that stream is printed, to standard output.
+
+Of a workflow it prints what its tasks have written, those of workflows among its tasks too: line by line, behind the name
+of the task, in the order in which the tasks started. --attempt is then that of each task.`,
 		Example: `  pawl logs ex_… -f                    until it has ended
   pawl logs ex_… --stream stderr
   pawl logs ex_… -o json               a chunk per line, with times and offsets`,
@@ -29,6 +32,13 @@ byte for byte. With --stream only that stream is printed, to standard output.`,
 				return usage("--stream %q: one of stdout, stderr, log", q.Stream)
 			}
 			return a.withClient(cmd.Context(), reading, func(ctx context.Context, s *session) error {
+				x, err := s.Get(ctx, args[0])
+				if err != nil {
+					return err
+				}
+				if x.Kind == "workflow" {
+					return a.workflowLogs(ctx, s, x, q, f, follow)
+				}
 				write := func(chunk *api.LogChunk) error {
 					if f == asJSON {
 						return writeLine(a.out, chunk)
@@ -41,6 +51,7 @@ byte for byte. With --stream only that stream is printed, to standard output.`,
 					return err
 				}
 				if follow && !s.embedded {
+					s.leave()
 					for chunk, err := range s.FollowLogs(ctx, args[0], q) {
 						if err != nil {
 							return err
@@ -124,6 +135,7 @@ func (a *app) eventsCommand() *cobra.Command {
 					return nil
 				}
 				if follow && !s.embedded {
+					s.leave()
 					for e, err := range s.FollowEvents(ctx, args[0], after) {
 						if err != nil {
 							return err

@@ -43,12 +43,12 @@ func (a *app) migrations(ctx context.Context, up bool) error {
 	}
 	if up {
 		if err := postgres.Migrate(ctx, dsn, postgres.Options{}); err != nil {
-			return &exit{exitUsage, err}
+			return refused(err)
 		}
 	}
 	all, err := postgres.Status(ctx, dsn, postgres.Options{})
 	if err != nil {
-		return &exit{exitUsage, err}
+		return refused(err)
 	}
 	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "VERSION\tNAME\tAPPLIED")

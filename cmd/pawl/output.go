@@ -195,7 +195,8 @@ func bytesText(n int64) string {
 	return fmt.Sprintf("%.1f %ciB", f, "KMGTP"[exp])
 }
 
-// writeOutput writes what an execution ended with, as people want it: text as it is, everything else as JSON.
+// writeOutput writes what an execution ended with: a string as it is, everything else as JSON, whatever is in it. Only on a
+// terminal the members of an object that has texts of several lines are written one by one, since such texts read badly in JSON.
 func writeOutput(w io.Writer, raw json.RawMessage) error {
 	if len(raw) == 0 || string(raw) == "null" {
 		return nil
@@ -206,9 +207,15 @@ func writeOutput(w io.Writer, raw json.RawMessage) error {
 	}
 	width := terminal.Width(w, prettyWidth)
 	members, err := orderedMembers(raw)
-	if err != nil || !slices.ContainsFunc(members, isPage) {
+	if err != nil || !terminal.IsTerminal(w) || !slices.ContainsFunc(members, isPage) {
 		return writeText(w, prettyJSON(raw, width))
 	}
+	return writeMembers(w, members, width)
+}
+
+// writeMembers writes the members of an object, their texts as they are.
+func writeMembers(w io.Writer, members []jsonMember, width int) error {
+	var text string
 	for i, m := range members {
 		if i > 0 {
 			fmt.Fprintln(w)

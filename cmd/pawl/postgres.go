@@ -2,19 +2,31 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/store/postgres"
 )
 
-// openPostgres opens the database. What is wrong with it is wrong usage: it does not pass by itself.
+// openPostgres opens the database.
 func openPostgres(ctx context.Context, dsn string, o postgres.Options) (store.Store, error) {
+	o.Limits = databaseLimits()
 	s, err := postgres.Open(ctx, dsn, o)
 	if err != nil {
-		return nil, &exit{exitUsage, err} // a nil *postgres.Store must not become a store.Store
+		return nil, refused(err) // a nil *postgres.Store must not become a store.Store
 	}
 	return s, nil
+}
+
+// refused gives an error of opening a database its exit code. A database that is unavailable is an error, which the next
+// start may not meet. What is wrong with the DSN, the server's version, the schema or the rights is wrong usage: only a
+// change by the operator helps.
+func refused(err error) error {
+	if errors.Is(err, store.ErrUnavailable) {
+		return err
+	}
+	return &exit{exitUsage, err}
 }
 
 // committers is how many transactions an engine on a database runs side by side: while one of them waits for the disk,

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -30,10 +31,13 @@ var profileFields = map[string]func(p *task.Profile, n *yaml.Node) error{
 	"compile":        func(p *task.Profile, n *yaml.Node) (err error) { p.Compile, err = texts(n); return },
 	"built":          func(p *task.Profile, n *yaml.Node) (err error) { p.Built, err = texts(n); return },
 	"run":            func(p *task.Profile, n *yaml.Node) (err error) { p.Run, err = texts(n); return },
+	"check":          func(p *task.Profile, n *yaml.Node) (err error) { p.CheckSource, err = texts(n); return },
+	"uncaught":       func(p *task.Profile, n *yaml.Node) (err error) { p.Uncaught, err = oneText(n); return },
 	"mounts":         func(p *task.Profile, n *yaml.Node) (err error) { p.Mounts, err = texts(n); return },
 	"env":            func(p *task.Profile, n *yaml.Node) (err error) { p.Env, err = textMap(n); return },
 	"limits":         func(p *task.Profile, n *yaml.Node) (err error) { p.Limits, err = limitsIn(n); return },
 	"compile_limits": func(p *task.Profile, n *yaml.Node) (err error) { p.CompileLimits, err = limitsIn(n); return },
+	"like":           func(p *task.Profile, n *yaml.Node) (err error) { p.Like, err = oneText(n); return },
 	"override":       func(p *task.Profile, n *yaml.Node) (err error) { p.Override, err = strconv.ParseBool(n.Value); return },
 }
 
@@ -183,6 +187,8 @@ func limitsFrom(given map[string]string) (api.CodeLimits, error) {
 	for k, v := range given {
 		fields[k] = v
 		if n, err := strconv.Atoi(v); err == nil {
+			fields[k] = n
+		} else if n, err := strconv.ParseFloat(v, 64); k == "cpus" && err == nil && !math.IsInf(n, 0) && !math.IsNaN(n) {
 			fields[k] = n
 		}
 	}

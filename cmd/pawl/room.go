@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -30,11 +31,13 @@ import (
 type room struct {
 	app    *app
 	lock   *os.File
+	alone  *os.File // keeps other commands from joining while this process ends; nil until then
 	store  store.Store
 	blobs  *blobHouse
 	engine *engine.Engine
 	server *server.Server
 	log    *slog.Logger
+	parts  *parts
 
 	keeps   *memory           // what the worker here remembers; nil when it is nothing
 	runtime io.Closer         // of what works here; nil when nothing does
@@ -51,18 +54,24 @@ type roomOptions struct {
 	stays  bool          // until it is stopped, and not only for one command's own work
 	grace  time.Duration // how long running work may go on when the room closes
 	drains time.Duration // how long requests may
+
+	page    http.Handler // the web page; nil: there is none
+	pageURL string       // where it is
 }
 
 // openRoom starts an engine on the locked state directory. The lock becomes the room's.
 func (a *app) openRoom(ctx context.Context, lock *os.File, ro roomOptions) (_ *room, err error) {
 	nothing := func() {}
-	r := &room{app: a, lock: lock, log: a.logger(), stopWorker: nothing, stopServing: nothing, stopEngine: nothing}
+	r := &room{app: a, lock: lock, log: a.logger(), parts: newParts(a.logger()), stopWorker: nothing, stopServing: nothing, stopEngine: nothing}
 	defer func() {
 		if err != nil {
 			r.close()
 		}
 	}()
-	o := owner{PID: os.Getpid(), Command: command(), Since: time.Now().UTC(), Works: ro.works}
+	if err := checkTokens(a.tokens()); err != nil { // before the engine starts
+		return nil, err
+	}
+	o := owner{PID: os.Getpid(), Command: command(), Since: time.Now().UTC(), Works: ro.works, Page: ro.pageURL}
 	if err := o.write(lock); err != nil {
 		return nil, err
 	}
@@ -89,15 +98,11 @@ func (a *app) openRoom(ctx context.Context, lock *os.File, ro roomOptions) (_ *r
 			return nil, err
 		}
 		if unfinished > 0 {
-			a.say("pawl: resuming %s", plural(unfinished, "unfinished execution", "unfinished executions"))
+			a.say("pawl: resuming %s", unfinishedText(unfinished))
 		}
 	}
-	r.stopEngine = background(func(ctx context.Context) {
-		if err := r.engine.Run(ctx); err != nil {
-			r.log.Error("the engine stopped", "err", err)
-		}
-	})
-	if err := r.serveState(ctx, o, dir, ro.drains); err != nil {
+	r.stopEngine = r.parts.start("the engine", r.engine.Run)
+	if err := r.serveState(ctx, o, dir, ro); err != nil {
 		return nil, err
 	}
 	if ro.works {
@@ -115,13 +120,13 @@ func (r *room) knowsLanguage(name string) bool {
 }
 
 // serveState lets other commands on this state directory reach the engine.
-func (r *room) serveState(ctx context.Context, o owner, dir string, grace time.Duration) error {
+func (r *room) serveState(ctx context.Context, o owner, dir string, ro roomOptions) error {
 	tokens := r.app.tokens()
 	workers, err := r.remoteWorkers(ctx)
 	if err != nil {
 		return err
 	}
-	if r.server, err = server.New(server.Options{Engine: r.engine, Log: r.log, Tracer: r.tracer, Version: version(), Tokens: tokens, Workers: workers, Grace: grace}); err != nil {
+	if r.server, err = server.New(server.Options{Engine: r.engine, Log: r.log, Tracer: r.tracer, Version: version(), Tokens: tokens, Workers: workers, Grace: ro.drains, Page: ro.page, UploadLimit: r.app.config.size("upload_limit")}); err != nil {
 		return err
 	}
 	l, remove, err := listenState(dir)
@@ -139,11 +144,7 @@ func (r *room) serveState(ctx context.Context, o owner, dir string, grace time.D
 
 // serve answers on l in the background; the result stops that.
 func (r *room) serve(l net.Listener) (stop func()) {
-	return background(func(ctx context.Context) {
-		if err := r.server.Serve(ctx, l); err != nil {
-			r.log.Error("the server stopped", "addr", l.Addr().String(), "err", err)
-		}
-	})
+	return r.parts.start("the listener on "+l.Addr().String(), func(ctx context.Context) error { return r.server.Serve(ctx, l) })
 }
 
 // startWorker starts the worker of this process.
@@ -168,11 +169,7 @@ func (r *room) startWorker(ctx context.Context, grace time.Duration, stays bool)
 	if err != nil {
 		return err
 	}
-	r.stopWorker = background(func(ctx context.Context) {
-		if err := w.Run(ctx); err != nil {
-			r.log.Error("the worker stopped", "err", err)
-		}
-	})
+	r.stopWorker = r.parts.start("the worker", w.Run)
 	return nil
 }
 
@@ -214,21 +211,10 @@ func (r *room) close() {
 		}
 		_ = r.lock.Truncate(0) // what it says is no longer so; the lock itself ends with the file
 		_ = r.lock.Close()
+		if r.alone != nil {
+			_ = r.alone.Close()
+		}
 	})
-}
-
-// background runs f until the function it returns is called, which waits for f to return.
-func background(f func(context.Context)) (stop func()) {
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		f(ctx)
-	}()
-	return func() {
-		cancel()
-		<-done
-	}
 }
 
 // openStore opens the database that a setting names. Of PostgreSQL, schema holds the tables; "" is the usual one.
@@ -255,9 +241,20 @@ func sqlitePath(dsn, dir string) string {
 	return filepath.Join(dir, "pawl.db")
 }
 
-// countUnfinished counts what users submitted and what has not ended, up to a bound.
+// countedUnfinished is up to where unfinished executions are counted.
+const countedUnfinished = 1000
+
+// unfinishedText says how many executions are unfinished, as countUnfinished counts them.
+func unfinishedText(n int) string {
+	if n >= countedUnfinished {
+		return "1,000 or more unfinished executions"
+	}
+	return plural(n, "unfinished execution", "unfinished executions")
+}
+
+// countUnfinished counts what users submitted and what has not ended, up to countedUnfinished.
 func countUnfinished(ctx context.Context, s store.Reader) (int, error) {
-	xs, err := s.List(ctx, store.Filter{TopLevel: true, Limit: 1000, Stages: []flow.Stage{
+	xs, err := s.List(ctx, store.Filter{TopLevel: true, Limit: countedUnfinished, Stages: []flow.Stage{
 		flow.Requested, flow.Scheduling, flow.Scheduled, flow.Provisioning, flow.Running}})
 	if err != nil {
 		return 0, fmt.Errorf("look for unfinished executions: %w", err)
@@ -270,6 +267,16 @@ func plural(n int, one, many string) string {
 		return "1 " + one
 	}
 	return fmt.Sprintf("%d %s", n, many)
+}
+
+// checkTokens refuses tokens that a server would refuse.
+func checkTokens(tokens []string) error {
+	for _, t := range tokens {
+		if err := server.CheckToken(t); err != nil {
+			return &exit{exitUsage, err}
+		}
+	}
+	return nil
 }
 
 // tokens are those that the server asks for.

@@ -2,10 +2,13 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -37,7 +40,9 @@ func (a *app) runCommand() *cobra.Command {
 		Long: `Run a workflow or action: the first one in a file (- is standard input), or a registered one by name or name@version.
 
 Without a server an engine and workers of its own work on the state directory. The run is shown live on standard error;
-its outputs are printed to standard output: text as it is, everything else as JSON; with -o json the whole execution.
+its outputs are printed to standard output: a string as it is, everything else as JSON, whatever is in it (on a terminal
+texts of several lines are shown apart); with -o json the whole execution. What does not start within seconds is explained
+on standard error, as pawl why does. Its workers serve, beside --queues, the queues that the file declares (kind: queue).
 
 Ctrl-C cancels the execution and waits until nothing is left running; a second Ctrl-C kills at once. A run that was
 killed (or lost its machine) is not lost: the next pawl run or pawl server on the same state directory goes on with it.`,
@@ -55,7 +60,7 @@ killed (or lost its machine) is not lost: the next pawl run or pawl server on th
 	f.StringToStringVar(&o.wanted, "worker-label", nil, "a label that the worker must have, as in gpu=a100, beside those that the action asks for; may be repeated")
 	f.BoolVar(&o.detach, "detach", false, "print the execution's id and leave it to the server")
 	f.StringVar(&o.queue, "queue", "", "the queue it waits in, instead of the action's own")
-	f.DurationVar(&o.timeout, "timeout", 0, "how long one attempt may take, instead of the action's own")
+	durationVar(f, &o.timeout, "timeout", "how long one attempt may take, instead of the action's own")
 	f.StringVar(&o.key, "idempotency-key", "", "makes running it again give the same execution")
 	formatFlag(c, &o.format, asTable, asWide, asJSON, asYAML)
 	return c
@@ -69,7 +74,13 @@ func (a *app) run(ctx context.Context, what string, o *runOptions) error {
 	var file *source
 	var defs []*definition.Definition
 	name := what
+	if info, err := os.Stat(what); err == nil && info.IsDir() {
+		return usage("%s is a directory: name one of its files, or register them all with pawl apply %s and run one by its name", what, what)
+	}
 	if looksLikeFile(what) {
+		if _, isProgram := a.config.languages.Set().OfExtension(strings.TrimPrefix(filepath.Ext(what), ".")); isProgram {
+			return usage("%s is a program and no workflow: pawl eval %s runs it", what, what)
+		}
 		files, err := a.readFiles([]string{what})
 		if err != nil {
 			return err
@@ -78,6 +89,9 @@ func (a *app) run(ctx context.Context, what string, o *runOptions) error {
 		defs, err = definition.Parse(file.name, file.content, a.mayKnowLanguage)
 		if err != nil {
 			return &exit{exitUsage, fmt.Errorf("%s is not valid:\n%w", what, err)}
+		}
+		if defs, err = a.serveDeclared(what, defs); err != nil {
+			return err
 		}
 		name = mainOf(defs).Name
 		if a.config.text("server") == "" {
@@ -89,7 +103,7 @@ func (a *app) run(ctx context.Context, what string, o *runOptions) error {
 	return a.watched(ctx, func(ctx context.Context, s *session) (*api.Execution, error) {
 		action := name
 		if s.embedded {
-			if err := errors.Join(a.missingRuntimes(defs), a.missingRuntime("this", flow.Kind(name), input), a.missingLabels("this", o.wanted)); err != nil {
+			if err := errors.Join(a.missingRuntimes(defs), a.missingRuntime("this", flow.Kind(name), input), a.missingLabels("this", o.wanted), a.missingQueues(defs, o.queue)); err != nil {
 				return nil, err
 			}
 		}
@@ -105,7 +119,7 @@ func (a *app) run(ctx context.Context, what string, o *runOptions) error {
 			}
 		}
 		return s.Submit(ctx, api.Submission{Action: action, Input: input, Labels: o.labels, WorkerLabels: o.wanted, Queue: o.queue,
-			Timeout: api.Duration(o.timeout), IdempotencyKey: o.key})
+			Timeout: api.Duration(o.timeout), IdempotencyKey: cmp.Or(o.key, s.key)})
 	}, o.detach, o.format)
 }
 
@@ -121,29 +135,25 @@ func mainOf(defs []*definition.Definition) *definition.Definition {
 
 // watched submits and watches, unless the execution is to be left to the server.
 func (a *app) watched(ctx context.Context, submit func(context.Context, *session) (*api.Execution, error), detach bool, f format) error {
-	ctx, stop := interruptible(ctx)
-	defer stop()
-	s, err := a.connect(ctx, working)
-	if err != nil {
-		return err
-	}
-	defer s.Close()
-	if detach && s.embedded {
-		return usage("--detach leaves the execution to a server, and there is none: start pawl server, or give --server")
-	}
-	x, err := submit(ctx, s)
-	if err != nil {
-		var p *api.Problem
-		if errors.As(err, &p) && p.Type == api.ProblemInvalid {
-			return &exit{exitUsage, err}
+	return a.withClient(ctx, working, func(ctx context.Context, s *session) error {
+		if detach && s.embedded {
+			return usage("--detach leaves the execution to a server, and there is none: start pawl server, or give --server")
 		}
-		return err
-	}
-	if detach {
-		fmt.Fprintln(a.out, x.ID)
-		return nil
-	}
-	return a.watch(ctx, s, x, f)
+		var x *api.Execution
+		err := a.following(ctx, s, func() (err error) { x, err = submit(ctx, s); return err })
+		if err != nil {
+			var p *api.Problem
+			if errors.As(err, &p) && p.Type == api.ProblemInvalid {
+				return &exit{exitUsage, err}
+			}
+			return err
+		}
+		if detach {
+			fmt.Fprintln(a.out, x.ID)
+			return nil
+		}
+		return a.watch(ctx, s, x, f)
+	})
 }
 
 // inputOf puts the input together from --input and --set; nil when neither is given.
@@ -159,7 +169,11 @@ func (a *app) inputOf(o *runOptions) (json.RawMessage, error) {
 	if len(bytes.TrimSpace(raw)) > 0 && !json.Valid(raw) {
 		var v any
 		err := json.Unmarshal(raw, &v)
-		return nil, usage("--input is not JSON: %v", err)
+		hint := ""
+		if _, is := os.Stat(o.input); is == nil || strings.HasSuffix(o.input, ".json") {
+			hint = fmt.Sprintf("; to read it from a file write --input @%s", o.input)
+		}
+		return nil, usage("--input is not JSON: %v%s", err, hint)
 	}
 	if len(o.set) == 0 {
 		return bytes.TrimSpace(raw), nil

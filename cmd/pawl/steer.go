@@ -15,7 +15,8 @@ import (
 	"github.com/pawl-run/pawl/internal/terminal"
 )
 
-// withClient connects, calls do, and closes the connection.
+// withClient connects, calls do, and closes the connection. When the engine is in this process and ends by itself, that is
+// the error.
 func (a *app) withClient(ctx context.Context, m mode, do func(context.Context, *session) error) error {
 	ctx, stop := interruptible(ctx)
 	defer stop()
@@ -24,7 +25,16 @@ func (a *app) withClient(ctx context.Context, m mode, do func(context.Context, *
 		return err
 	}
 	defer s.Close()
-	return do(ctx, s)
+	ctx, release := s.within(ctx)
+	defer release()
+	err = do(ctx, s)
+	if err != nil && s.lost.Err() != nil {
+		return context.Cause(s.lost)
+	}
+	if !errors.Is(err, errInterrupted) { // the second Ctrl-C waits for nothing
+		a.stayForOthers(ctx, s)
+	}
+	return err
 }
 
 func (a *app) cancelCommand() *cobra.Command {
@@ -68,7 +78,8 @@ func (a *app) endCommand(verb, short, long string, end func(*client.Client, cont
 		},
 	}
 	c.Flags().StringVar(&reason, "reason", "", "why, for those who look at it later")
-	c.Flags().DurationVar(&wait, "wait", 10*time.Second, "how long to wait for the confirmation")
+	wait = 10 * time.Second
+	durationVar(c.Flags(), &wait, "wait", "how long to wait for the confirmation")
 	return c
 }
 
@@ -114,7 +125,9 @@ func (a *app) whyCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "why ID",
 		Short: "Say what an execution is waiting for, and what would unblock it",
-		Args:  cobra.ExactArgs(1),
+		Example: `  pawl why ex_…
+  pawl why ex_… -o json`,
+		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withClient(cmd.Context(), reading, func(ctx context.Context, s *session) error {
 				w, err := s.Why(ctx, args[0])
@@ -216,7 +229,7 @@ func (a *app) describe(ctx context.Context, s *session, x *api.Execution) error 
 	}
 	t.write(a.out)
 	if x.Kind == "workflow" {
-		if err := a.describeTasks(ctx, s, x.ID); err != nil {
+		if err := a.describeTasks(ctx, s, x); err != nil {
 			return err
 		}
 	}
@@ -251,32 +264,6 @@ func (a *app) describe(ctx context.Context, s *session, x *api.Execution) error 
 			}
 		}
 	}
-	return nil
-}
-
-func (a *app) describeTasks(ctx context.Context, s *session, id string) error {
-	tasks, err := s.Tasks(ctx, id, 100)
-	if err != nil {
-		return err
-	}
-	fmt.Fprintln(a.out, "\nTasks:")
-	t := &table{}
-	for _, task := range tasks.Tasks {
-		progress := ""
-		if task.Foreach {
-			progress = fmt.Sprintf("%d/%d", task.Ended, task.Total)
-		}
-		id := ""
-		if len(task.Executions) == 1 {
-			id = task.Executions[0].ID
-		}
-		why := ""
-		if task.Error != nil {
-			why = task.Error.Error()
-		}
-		t.row("  "+task.Name, string(task.Status), progress, task.Action, id, why)
-	}
-	t.write(a.out)
 	return nil
 }
 

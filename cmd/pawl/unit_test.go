@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/pawl-run/pawl/internal/duration"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/task"
 )
@@ -65,7 +66,8 @@ func TestOutputsAreRendered(t *testing.T) {
 		{`null`, ""},
 		{`"a text"`, "a text\n"},
 		{`{"n":1,"s":"x: y"}`, "{\"n\": 1, \"s\": \"x: y\"}\n"},
-		{`{"table":"| a |\n| b |\n","n":[1,2]}`, "table:\n| a |\n| b |\n\nn: [1, 2]\n"},
+		{`{"table":"| a |\n| b |\n","n":[1,2]}`, `{"table": "| a |\n| b |\n", "n": [1, 2]}` + "\n"}, // in a pipe the form is that of any other object
+		{`"| a |\n| b |\n"`, "| a |\n| b |\n"},
 		{`[]`, "[]\n"},
 	} {
 		var b bytes.Buffer
@@ -75,6 +77,21 @@ func TestOutputsAreRendered(t *testing.T) {
 		if diff := cmp.Diff(c.want, b.String()); diff != "" {
 			t.Errorf("%s: %s", c.raw, diff)
 		}
+	}
+}
+
+func TestMembersAreRenderedForPeople(t *testing.T) {
+	t.Parallel()
+	members, err := orderedMembers([]byte(`{"table":"| a |\n| b |\n","n":[1,2]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	if err := writeMembers(&b, members, 80); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff("table:\n| a |\n| b |\n\nn: [1, 2]\n", b.String()); diff != "" {
+		t.Error(diff)
 	}
 }
 
@@ -160,13 +177,13 @@ func TestJudgeFindsBrokenHistories(t *testing.T) {
 
 func TestDurationsOfSettings(t *testing.T) {
 	t.Parallel()
-	for s, want := range map[string]string{"30d": "720h0m0s", "90m": "1h30m0s", "0": "0s"} {
-		if d, err := parseDuration(s); err != nil || d.String() != want {
+	for s, want := range map[string]string{"30d": "720h0m0s", "90m": "1h30m0s", "0": "0s", "5": "5s"} {
+		if d, err := duration.Parse(s); err != nil || d.String() != want {
 			t.Errorf("%s: %s, %v; want %s", s, d, err, want)
 		}
 	}
-	for _, s := range []string{"", "5", "-1s", "d", "1y"} {
-		if d, err := parseDuration(s); err == nil {
+	for _, s := range []string{"", "-1s", "d", "1y"} {
+		if d, err := duration.Parse(s); err == nil {
 			t.Errorf("%q was taken as %s", s, d)
 		}
 	}

@@ -27,6 +27,7 @@ var promises = map[int]string{
 	20: "a workflow that is over has no child that is not", 22: "no more attempts than the policy allows",
 	24: "nothing times out before its deadline", 25: "an idempotency key leads to one execution",
 	28: "what waits for a gap to close is bounded", 33: "what is derived equals what it is derived from",
+	38: "what an execution names and was uploaded is there",
 }
 
 // verifying lets `pawl doctor --verify` look at the database alone, and at every row of it.
@@ -61,7 +62,7 @@ func (a *app) verifying(doctor *cobra.Command) *cobra.Command {
 // verify asks the server that was named, or the process that works on the state directory, or looks by itself.
 func (a *app) verify(ctx context.Context) (*api.Verification, error) {
 	if server := a.config.text("server"); server != "" {
-		c, err := client.New(server, client.WithToken(a.config.text("token")), client.WithUserAgent("pawl/"+version()))
+		c, err := client.New(server, client.WithToken(a.config.text("token")), client.WithUserAgent("pawl/"+version()), client.WithPatience(time.Second))
 		if err != nil {
 			return nil, usage("%v", err)
 		}

@@ -26,13 +26,13 @@ var errInterrupted = &exit{exitInterrupted, errors.New("killed; what was running
 // interruption it cancels the execution.
 func (a *app) watch(ctx context.Context, s *session, x *api.Execution, f format) error {
 	interrupts := interruptions(ctx)
-	follow, stop := context.WithCancel(context.WithoutCancel(ctx))
+	follow, stop := s.within(context.WithoutCancel(ctx))
 	defer stop()
 	view := terminal.Open(a.err, interrupts.press)
 	defer view.Close()
 	a.logTo.redirect(view.Say)
 	defer a.logTo.redirect(nil)
-	w := &watcher{client: s.Client, id: x.ID, view: view, names: map[string]string{}, errors: map[string]string{}, logs: map[string]*tail{}}
+	w := &watcher{client: s.Client, id: x.ID, view: view, waiting: newWaiting(view.Say), names: map[string]string{}, errors: map[string]string{}, logs: map[string]*tail{}}
 	view.Say(fmt.Sprintf("execution %s of %s", x.ID, actionText(x)))
 	view.Hint("Ctrl-C cancels it")
 	done := make(chan error, 1)
@@ -104,12 +104,13 @@ func (a *app) outcome(x *api.Execution, f format) (int, error) {
 
 // watcher turns an execution's states into snapshots for a view.
 type watcher struct {
-	client *client.Client
-	id     string
-	view   terminal.View
-	names  map[string]string // what an item is about, by execution
-	errors map[string]string // why an item failed, by execution
-	logs   map[string]*tail
+	client  *client.Client
+	id      string
+	view    terminal.View
+	waiting *waiting
+	names   map[string]string // what an item is about, by execution
+	errors  map[string]string // why an item failed, by execution
+	logs    map[string]*tail
 }
 
 // tail is the last line of an execution's log, as far as it has been read.
@@ -160,6 +161,7 @@ func (w *watcher) run(ctx context.Context) error {
 		if !last.Status.Terminal() { // the end is shown when all of it is known
 			w.readTails(ctx, &last)
 			w.show(ctx, x, &last)
+			w.waiting.lookAtTasks(ctx, w.client, &last)
 		}
 	}
 }
@@ -189,6 +191,7 @@ func (w *watcher) single(ctx context.Context) error {
 		t := terminal.Tree{ID: x.ID, Node: executionNode(actionText(x), x)}
 		if !x.Status.Terminal() {
 			t.Log = w.readTail(ctx, x.ID)
+			w.waiting.look(ctx, w.client, x.ID, actionText(x), x.Status, x.WakeAt)
 		}
 		w.view.Show(t)
 		if x.Status.Terminal() {
@@ -201,12 +204,30 @@ func (w *watcher) single(ctx context.Context) error {
 }
 
 func executionNode(name string, x *api.Execution) terminal.Node {
-	n := terminal.Node{Name: name, Status: string(x.Status), Attempt: x.Attempt, Started: x.StartedAt, Finished: x.FinishedAt}
+	n := terminal.Node{Name: name, Status: string(x.Status), Attempt: x.Attempt, Started: x.StartedAt, Finished: x.FinishedAt,
+		Since: since(x.Status, x.Attempt, x.CreatedAt, x.ClaimedAt, x.StartedAt, x.FinishedAt)}
 	if x.Error != nil {
 		n.Error = x.Error.Error()
 	}
 	n.Note = waitNote(x.Attempt, x.WakeAt, x.Key)
 	return n
+}
+
+// since is when an execution came to stand as it does; zero where its times do not say.
+func since(s api.Status, attempt int, created, claimed, started, finished time.Time) time.Time {
+	switch {
+	case s.Terminal():
+		return finished
+	case s == api.Running && attempt > 1:
+		return claimed // about then: started is of the first attempt
+	case s == api.Running:
+		return started
+	case s == api.Provisioning:
+		return claimed
+	case attempt > 1:
+		return time.Time{}
+	}
+	return created
 }
 
 // waitNote says what something waits for, as far as its own row shows it.
@@ -226,6 +247,7 @@ func (w *watcher) show(ctx context.Context, x *api.Execution, tasks *api.Tasks) 
 	tree := terminal.Tree{ID: x.ID, Node: executionNode(actionText(x), x)}
 	if tasks.Status != "" {
 		tree.Status = string(tasks.Status)
+		tree.Since = since(tasks.Status, x.Attempt, x.CreatedAt, x.ClaimedAt, x.StartedAt, x.FinishedAt)
 	}
 	if tree.Started.IsZero() {
 		tree.Started = x.CreatedAt
@@ -238,7 +260,8 @@ func (w *watcher) show(ctx context.Context, x *api.Execution, tasks *api.Tasks) 
 }
 
 func (w *watcher) taskNode(ctx context.Context, t *api.Task) terminal.Node {
-	n := terminal.Node{Name: t.Name, Status: string(t.Status), Started: t.StartedAt, Finished: t.FinishedAt}
+	n := terminal.Node{Name: t.Name, Status: string(t.Status), Started: t.StartedAt, Finished: t.FinishedAt,
+		Since: cmp.Or(t.FinishedAt, t.StartedAt)}
 	if t.Error != nil {
 		n.Error = t.Error.Error()
 	}
@@ -246,6 +269,7 @@ func (w *watcher) taskNode(ctx context.Context, t *api.Task) terminal.Node {
 		if len(t.Executions) > 0 {
 			x := t.Executions[0]
 			n.Attempt, n.Note = x.Attempt, waitNote(x.Attempt, x.WakeAt, "")
+			n.Since = since(x.Status, x.Attempt, x.CreatedAt, x.ClaimedAt, x.StartedAt, x.FinishedAt)
 			n.Log = w.tailOf(x.ID)
 			n.Error = cmp.Or(n.Error, w.failure(ctx, x))
 		}
@@ -257,7 +281,7 @@ func (w *watcher) taskNode(ctx context.Context, t *api.Task) terminal.Node {
 		n.Children = append(n.Children, terminal.Node{
 			Name: fmt.Sprintf("[%d]%s", x.Index, w.about(ctx, x)), Status: string(x.Status), Attempt: x.Attempt,
 			Started: x.StartedAt, Finished: x.FinishedAt, Note: waitNote(x.Attempt, x.WakeAt, ""), Log: w.tailOf(x.ID),
-			Error: w.failure(ctx, x),
+			Since: since(x.Status, x.Attempt, x.CreatedAt, x.ClaimedAt, x.StartedAt, x.FinishedAt), Error: w.failure(ctx, x),
 		})
 	}
 	return n

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -20,7 +21,8 @@ func (a *app) workerCommand() *cobra.Command {
 		Short: "Run work for a server elsewhere",
 		Long: `Take work from a server's queues and run it on this machine. The worker needs no database; it may come and go at any
 time: what it was running when it was lost is tried again elsewhere. Started again on the same state directory before its
-lease runs out, it goes on with the containers that it had started.
+lease runs out, it goes on with the containers that it had started. A server that does not answer is waited for; one that
+refuses the worker, by its token or its version, ends it with exit code 1.
 
 With --labels it gets, beside what any worker of its queues may run, what asks for some of these labels (worker_labels in
 a definition, --worker-label of pawl run and pawl eval): an execution goes only to a worker that has all that it asks for.
@@ -33,7 +35,8 @@ SIGTERM (or Ctrl-C) drains: it takes nothing new, and what runs may finish withi
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.work(cmd.Context(), name, grace) },
 	}
 	c.Flags().StringVar(&name, "name", "", "name for people (default the host's name and the process id)")
-	c.Flags().DurationVar(&grace, "grace", 20*time.Second, "how long running work may go on when it is told to stop")
+	grace = 20 * time.Second
+	durationVar(c.Flags(), &grace, "grace", "how long running work may go on when it is told to stop")
 	return c
 }
 
@@ -73,14 +76,16 @@ func (a *app) work(ctx context.Context, name string, grace time.Duration) error 
 			_ = flush(last) // traces are a help and nothing depends on them
 		}
 	}()
+	working := func() {
+		a.say("pawl: working for %s: %s for %s", server, plural(a.config.slots(), "slot", "slots"), a.config.text("queues"))
+	}
 	w, err := worker.New(worker.Options{
 		Handoff: engine, Handlers: handlers, Slots: a.config.slots(), Queues: a.config.list("queues"), Labels: a.config.labels(), Name: name,
-		Log: a.logger(), Tracer: tracer, Memory: keeps, Grace: grace,
+		Log: a.logger(), Tracer: tracer, Memory: keeps, Grace: grace, Serving: working,
 	})
 	if err != nil {
 		return err
 	}
-	a.say("pawl: working for %s: %s for %s", server, plural(a.config.slots(), "slot", "slots"), a.config.text("queues"))
 	presses := interruptions(ctx)
 	over := make(chan error, 1)
 	run, drain := context.WithCancel(context.WithoutCancel(ctx))
@@ -88,7 +93,7 @@ func (a *app) work(ctx context.Context, name string, grace time.Duration) error 
 	go func() { over <- w.Run(run) }()
 	select {
 	case err := <-over:
-		return err
+		return fmt.Errorf("the worker has ended: %w", err)
 	case <-presses.pressed:
 		a.say("pawl: stopping; once more to stop at once")
 		drain()

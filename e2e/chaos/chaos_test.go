@@ -39,10 +39,12 @@ type cluster struct {
 	toWork  []*proxy // what each worker elsewhere talks to
 	addrs   []string
 	lasting lasting
+	load    *load
 	drains  int // processes that ended in good order
+	silent  int // times that a server's connections fell silent
 }
 
-func start(t *testing.T) *cluster {
+func start(t *testing.T, retention time.Duration) *cluster {
 	c := &cluster{t: t, db: own(t)}
 	c.dsn = c.db.named(t)
 	dir := *keep
@@ -55,11 +57,12 @@ func start(t *testing.T) *cluster {
 		addr := fmt.Sprintf("127.0.0.1:%d", freePort(t))
 		c.addrs = append(c.addrs, addr)
 		args := []string{"server", "--listen", addr, "--state-dir", filepath.Join(dir, fmt.Sprintf("state-%d", i)),
-			"--store", through(c.dsn, p.address()), "--slots", "3", "--runtime", "process", "--lease", lease.String(), "--grace", grace.String()}
+			"--store", through(c.dsn, p.address()), "--slots", "3", "--runtime", "process", "--lease", lease.String(), "--grace", grace.String(),
+			"--retention", retention.String()}
 		if i == 2 {
 			args = append(args, "--no-worker")
 		}
-		c.servers = append(c.servers, run(t, dir, fmt.Sprintf("server-%d", i), args...))
+		c.servers = append(c.servers, runSet(t, dir, fmt.Sprintf("server-%d", i), hasty, args...))
 	}
 	c.balance = newProxy(t, c.addrs...)
 	for i := range 2 {
@@ -96,11 +99,16 @@ func TestChaos(t *testing.T) {
 	}
 	t.Logf("seed %d, %d cycles: go test ./e2e/chaos -run TestChaos -chaos.seed %d -chaos.cycles %d", *seed, *cycles, *seed, *cycles)
 	random := rand.New(rand.NewPCG(*seed, 0))
-	c := start(t)
-	l := &load{t: t, ledger: filepath.Join(t.TempDir(), "ledger"), any: connect(t, c.balance.address())}
+	retention := between(random, 3*time.Second, 6*time.Second)
+	if *long {
+		retention = between(random, 5*time.Second, time.Minute)
+	}
+	c := start(t, retention)
+	l := &load{t: t, ledger: filepath.Join(t.TempDir(), "ledger"), any: connect(t, c.balance.address()), retention: retention}
 	for _, a := range c.addrs {
 		l.each = append(l.each, connect(t, a))
 	}
+	c.load = l
 	l.define()
 	m := watch(t, c.dsn, l)
 	stop, loaded := make(chan struct{}), make(chan struct{})
@@ -132,6 +140,7 @@ func TestChaos(t *testing.T) {
 	close(stop)
 	<-loaded
 	c.quiesce(l)
+	m.archive.await(t)
 	watched := m.end()
 	lives := 0
 	for _, p := range append(c.workers, c.servers...) {
@@ -147,7 +156,7 @@ func TestChaos(t *testing.T) {
 }
 
 // limits are those of the keys that the load uses, and of what each foreach has in flight.
-var limits = map[string]int{"first": 1, "pair": 2, "each": 3}
+var limits = map[string]int{"first": 1, "pair": 2, "each": 3, "last": 2}
 
 // moments counts how often processes died at the moment they were given.
 func (c *cluster) moments() map[string]int {

@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/internal/failpoint"
 )
 
@@ -64,6 +65,7 @@ func faults() []fault {
 		{"delay a server's PostgreSQL", 2, false, func(c *cluster, r *rand.Rand) string {
 			return c.slow(pick(r, c.toStore), between(r, 5*time.Millisecond, 60*time.Millisecond), between(r, 200*time.Millisecond, lease/2))
 		}},
+		{"silence a server's PostgreSQL", 1, false, func(c *cluster, r *rand.Rand) string { return c.silence(r.IntN(len(c.servers))) }},
 		{"cut a worker from the servers", 2, false, func(c *cluster, r *rand.Rand) string {
 			return c.cut(pick(r, c.toWork), between(r, 100*time.Millisecond, 3*lease/2))
 		}},
@@ -143,6 +145,28 @@ func (c *cluster) slow(p *proxy, by, d time.Duration) string {
 		return already
 	}
 	return fmt.Sprintf("by %s for %s", by.Round(time.Millisecond), d.Round(time.Millisecond))
+}
+
+// silence lets a server's connections to the database fall silent, as a fail-over does, and demands that the server works
+// again in time. Nothing else may go wrong with it meanwhile.
+func (c *cluster) silence(server int) string {
+	c.lasting.all.Wait()
+	works := func(when string) (time.Duration, bool) {
+		began := time.Now()
+		key := fmt.Sprintf("silence-%d-%s", c.silent, when)
+		a := c.load.submit(c.load.each[server], key, "leaf", c.load.input("leaf", "0.01"), api.Completed)
+		return time.Since(began), a != nil && c.load.read(c.load.each[server], a)
+	}
+	c.silent++
+	if _, ok := works("before"); !ok {
+		return "is not possible: the server is down"
+	}
+	c.toStore[server].silence()
+	took, ok := works("after")
+	if ok && took > worksAgain {
+		c.t.Errorf("%s worked again %s after its connections to the database fell silent, want %s", c.servers[server].name, took, worksAgain)
+	}
+	return fmt.Sprintf("%s for %s", c.servers[server].name, took.Round(time.Millisecond))
 }
 
 const (

@@ -78,24 +78,50 @@ tasks:
   ok: {action: leaf, with: {source: "${{ input.source }}", ledger: "${{ input.ledger }}", tag: ok, nap: "0.01", fails: 0, n: 1}}
   bad: {needs: [ok], action: code, retry: {max_attempts: 100, delay: 100ms, backoff: constant, on: [oom]}, with: {language: bash, source: "exit 3"}}
   never: {needs: [bad], action: noop}
+---
+name: last
+input: {type: object}
+action: code
+concurrency: {key: last, limit: 2}
+retry: {max_attempts: 100, backoff: constant, delay: 100ms, on: ["exit:75"]}
+with:
+  language: bash
+  source: ${{ input.source }}
+  env: {TAG: last, LEDGER: "${{ input.ledger }}", NAP: "0.01", FAILS: "0", N: "${{ string(input.n) }}"}
+---
+name: small
+input: {type: object}
+tasks:
+  one: {action: leaf, with: {source: "${{ input.source }}", ledger: "${{ input.ledger }}", tag: small, nap: "0.01", fails: 0, n: 1}}
+  two: {needs: [one], action: last, with: {source: "${{ input.source }}", ledger: "${{ input.ledger }}", n: "${{ tasks.one.output.result }}"}}
+outputs: {n: "${{ tasks.two.output.result }}"}
+---
+name: nested
+input: {type: object}
+tasks:
+  inner: {foreach: "${{ [1, 2] }}", action: small, with: {source: "${{ input.source }}", ledger: "${{ input.ledger }}"}}
+  after: {needs: [inner], action: last, with: {source: "${{ input.source }}", ledger: "${{ input.ledger }}", n: 3}}
+outputs: {all: "${{ tasks.inner.output.map(o, o.n) }}", last: "${{ tasks.after.output.result }}"}
 `
 
-// mixedOutput is what the workflow mixed ends with, as its definition says.
-const mixedOutput = `{"all":[2,4,6,8,10,12],"sum":18}`
+// outputs are what the workflows end with, as their definitions say.
+var outputs = map[string]string{"mixed": `{"all":[2,4,6,8,10,12],"sum":18}`, "nested": `{"all":[4,4],"last":6}`}
 
 // accepted is an execution that a server has acknowledged.
 type accepted struct {
 	id, key, action string
 	want            api.Status
+	at              time.Time // before it was submitted
 	cancelled       time.Time // when the cancel was acknowledged; by then it may have ended otherwise
 }
 
 // load submits work until it is told to stop, whatever happens to the servers.
 type load struct {
-	t      *testing.T
-	ledger string
-	any    *client.Client   // through the load balancer
-	each   []*client.Client // to one server each
+	t         *testing.T
+	ledger    string
+	retention time.Duration    // of the servers; 0: for ever
+	any       *client.Client   // through the load balancer
+	each      []*client.Client // to one server each
 
 	mu        sync.Mutex
 	all       []*accepted
@@ -105,7 +131,7 @@ type load struct {
 
 func connect(t *testing.T, address string) *client.Client {
 	t.Helper()
-	c, err := client.New("http://"+address, client.WithAttempts(1), client.WithHTTPClient(&http.Client{
+	c, err := client.New("http://"+address, client.WithPatience(0), client.WithHTTPClient(&http.Client{
 		Transport: &http.Transport{IdleConnTimeout: time.Second}, Timeout: 20 * time.Second}))
 	if err != nil {
 		t.Fatal(err)
@@ -143,6 +169,22 @@ func (l *load) complain(format string, args ...any) {
 	l.unwelcome = append(l.unwelcome, fmt.Sprintf(format, args...))
 }
 
+// mayBeGone reports whether retention may have removed an execution by now.
+func (l *load) mayBeGone(a *accepted) bool {
+	return l.retention > 0 && time.Since(a.at) >= l.retention
+}
+
+// read reads an execution at a server, unless retention has removed it.
+func (l *load) read(c *client.Client, a *accepted) bool {
+	return l.insist("read "+a.key, func(ctx context.Context) error {
+		_, err := c.Get(ctx, a.id)
+		if client.IsNotFound(err) && l.mayBeGone(a) {
+			return nil
+		}
+		return err
+	})
+}
+
 func (l *load) input(tag, nap string) json.RawMessage {
 	b, err := json.Marshal(map[string]any{"source": source, "ledger": l.ledger, "tag": tag, "nap": nap, "fails": 0, "n": 1})
 	if err != nil {
@@ -161,6 +203,7 @@ func (l *load) define() {
 // submit hands in one submission until it is accepted.
 func (l *load) submit(c *client.Client, key, action string, input json.RawMessage, want api.Status) *accepted {
 	var id string
+	began := time.Now()
 	ok := l.insist("submit "+key, func(ctx context.Context) error {
 		x, err := c.Submit(ctx, api.Submission{Action: action, Input: input, IdempotencyKey: key})
 		if err == nil {
@@ -171,7 +214,7 @@ func (l *load) submit(c *client.Client, key, action string, input json.RawMessag
 	if !ok {
 		return nil
 	}
-	a := &accepted{id: id, key: key, action: action, want: want}
+	a := &accepted{id: id, key: key, action: action, want: want, at: began}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.all = append(l.all, a)
@@ -211,7 +254,7 @@ func (l *load) run(stop <-chan struct{}, pace time.Duration) {
 			})
 		}
 		both.Wait()
-		if got[0] != nil && got[1] != nil && got[0].id != got[1].id {
+		if got[0] != nil && got[1] != nil && got[0].id != got[1].id && !l.mayBeGone(got[0]) {
 			l.complain("invariant 25: one idempotency key gave %s and %s", got[0].id, got[1].id)
 		}
 	})
@@ -222,6 +265,9 @@ func (l *load) run(stop <-chan struct{}, pace time.Duration) {
 			panic(err)
 		}
 		l.submit(l.any, name, "mixed", input, api.Completed)
+	})
+	stream(8*pace, func(i int) {
+		l.submit(l.any, fmt.Sprintf("nested-%d", i), "nested", l.input("nested", "0"), api.Completed)
 	})
 	stream(6*pace, func(i int) {
 		l.submit(l.any, fmt.Sprintf("doomed-%d", i), "doomed", l.input("ok", "0"), api.Failed)
@@ -240,7 +286,7 @@ func (l *load) run(stop <-chan struct{}, pace time.Duration) {
 		<-time.After(300 * time.Millisecond)
 		l.insist("cancel "+a.key, func(ctx context.Context) error {
 			_, err := l.any.Cancel(ctx, a.id, "no longer wanted", 0)
-			if client.IsFinished(err) {
+			if client.IsFinished(err) || client.IsNotFound(err) && l.mayBeGone(a) {
 				return nil // the answer before this one was lost
 			}
 			return err

@@ -158,7 +158,7 @@ func read(t *testing.T, s *postgres.Store, id flow.ID) {
 		_, err = s.List(t.Context(), store.Filter{Limit: 20})
 	}
 	if err == nil {
-		_, err = s.FinishedBefore(t.Context(), time.Now().Add(-time.Hour), 100)
+		_, err = s.Removable(t.Context(), store.RemovableQuery{Before: time.Now().Add(-time.Hour), Count: 100, Bytes: 1 << 20})
 	}
 	if err != nil {
 		t.Fatal(err)

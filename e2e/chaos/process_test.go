@@ -41,6 +41,7 @@ type part struct {
 	t    *testing.T
 	name string
 	args []string
+	set  []string // environment of all its lives
 	log  *os.File
 
 	mu      sync.Mutex
@@ -69,6 +70,18 @@ func (p *part) process() *process {
 // run starts a part and keeps it running until the test ends.
 func run(t *testing.T, dir, name string, args ...string) *part {
 	t.Helper()
+	return runSet(t, dir, name, nil, args...)
+}
+
+// hasty makes a server wait for its database a fifth as long as in production (cmd/pawl/limits_failpoints.go), so that
+// everything is to work again worksAgain after its connections have fallen silent; a busy machine gets some more.
+var hasty = []string{"PAWL_DATABASE_HASTE=5"}
+
+const worksAgain = 45*time.Second/5 + 6*time.Second
+
+// runSet is run with an environment.
+func runSet(t *testing.T, dir, name string, set []string, args ...string) *part {
+	t.Helper()
 	if _, err := binary(); err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +89,7 @@ func run(t *testing.T, dir, name string, args ...string) *part {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &part{t: t, name: name, args: args, log: log, current: &process{over: make(chan struct{})}, over: make(chan struct{})}
+	p := &part{t: t, name: name, args: args, set: set, log: log, current: &process{over: make(chan struct{})}, over: make(chan struct{})}
 	go p.keep()
 	t.Cleanup(func() {
 		p.end(syscall.SIGKILL)
@@ -97,7 +110,7 @@ func (p *part) keep() {
 			return
 		}
 		cmd := exec.Command(path, p.args...)
-		cmd.Env = append(os.Environ(), p.env...)
+		cmd.Env = slices.Concat(os.Environ(), p.set, p.env)
 		cmd.Stdout, cmd.Stderr = p.log, p.log
 		p.env = nil
 		p.lives++

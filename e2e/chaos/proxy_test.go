@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// proxy carries TCP connections to a target and can cut or delay them. With several targets it is a load balancer: each
-// connection goes to the next target that answers.
+// proxy carries TCP connections to a target and can cut, delay or silence them. With several targets it is a load balancer:
+// each connection goes to the next target that answers.
 type proxy struct {
 	l       net.Listener
 	targets []string
@@ -18,6 +18,7 @@ type proxy struct {
 	cut   bool
 	delay time.Duration
 	open  map[net.Conn]bool
+	mute  chan struct{} // closed when the connections of this moment fall silent
 }
 
 func newProxy(t *testing.T, targets ...string) *proxy {
@@ -26,7 +27,7 @@ func newProxy(t *testing.T, targets ...string) *proxy {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &proxy{l: l, targets: targets, open: map[net.Conn]bool{}}
+	p := &proxy{l: l, targets: targets, open: map[net.Conn]bool{}, mute: make(chan struct{})}
 	go p.accept()
 	t.Cleanup(func() {
 		_ = l.Close()
@@ -48,6 +49,15 @@ func (p *proxy) setCut(cut bool) {
 		}
 		clear(p.open)
 	}
+}
+
+// silence does to the connections of this moment what the death of a database's host and the promotion of its standby do: the
+// targets end what these have begun, the clients are not told and get no answer any more, and new connections work.
+func (p *proxy) silence() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	close(p.mute)
+	p.mute = make(chan struct{})
 }
 
 // setDelay makes everything that is sent arrive later.
@@ -85,30 +95,53 @@ func (p *proxy) carry(from net.Conn) {
 		if err != nil {
 			continue
 		}
-		if !p.keep(from, to) {
+		mute := p.keep(from, to)
+		if mute == nil {
 			return
 		}
-		done := make(chan struct{})
+		done, over := make(chan struct{}), make(chan struct{})
 		go func() {
 			defer close(done)
-			p.pump(from, to)
+			p.pump(from, to, mute)
+			_ = to.Close()
 		}()
-		p.pump(to, from)
+		go func() { // ends the target's side; the client's pump then swallows
+			select {
+			case <-mute:
+				_ = to.Close()
+			case <-over:
+			}
+		}()
+		p.pump(to, from, mute)
+		if !closed(mute) {
+			_ = from.Close()
+		}
 		<-done
+		close(over)
 		p.drop(from, to)
 		return
 	}
 }
 
-func (p *proxy) keep(a, b net.Conn) bool {
+// keep notes a connection and returns what is closed when it falls silent; nil when there are to be none.
+func (p *proxy) keep(a, b net.Conn) (mute <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.cut {
 		_ = b.Close()
-		return false
+		return nil
 	}
 	p.open[a], p.open[b] = true, true
-	return true
+	return p.mute
+}
+
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
 }
 
 func (p *proxy) drop(a, b net.Conn) {
@@ -118,21 +151,19 @@ func (p *proxy) drop(a, b net.Conn) {
 	delete(p.open, b)
 }
 
-// pump copies one direction until either end is closed, and then closes both.
-func (p *proxy) pump(from, to net.Conn) {
-	defer from.Close()
-	defer to.Close()
+// pump copies one direction until either end is closed. What comes from a client that has fallen silent is swallowed.
+func (p *proxy) pump(from, to net.Conn, mute <-chan struct{}) {
 	buf := make([]byte, 64<<10)
 	for {
 		n, err := from.Read(buf)
-		if n > 0 {
+		if n > 0 && !closed(mute) {
 			p.mu.Lock()
 			d := p.delay
 			p.mu.Unlock()
 			if d > 0 {
 				<-time.After(d)
 			}
-			if _, err := to.Write(buf[:n]); err != nil {
+			if _, e := to.Write(buf[:n]); e != nil && !closed(mute) {
 				return
 			}
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/client"
 )
 
 // watcher looks at the database and reads through the servers while everything goes wrong: some promises hold after every
@@ -20,12 +21,14 @@ type watcher struct {
 	dsn  string
 	ctx  context.Context
 	stop context.CancelFunc
-	both sync.WaitGroup
+	all  sync.WaitGroup
 
 	mu     sync.Mutex
 	looked map[int]int
 	broken []breach
 	seen   map[string]*sighting
+
+	archive *archive
 }
 
 // breach is a broken promise.
@@ -42,18 +45,25 @@ type sighting struct {
 
 func watch(t *testing.T, dsn string, l *load) *watcher {
 	t.Helper()
-	w := &watcher{l: l, dsn: dsn, looked: map[int]int{}, seen: map[string]*sighting{}}
-	w.ctx, w.stop = context.WithCancel(context.Background())
-	w.both.Go(w.holders)
-	w.both.Go(w.readers)
+	w := newWatcher(dsn, l)
+	w.all.Go(w.holders)
+	w.all.Go(w.readers)
+	w.all.Go(w.archive.run)
 	t.Cleanup(w.stop)
+	return w
+}
+
+func newWatcher(dsn string, l *load) *watcher {
+	w := &watcher{l: l, dsn: dsn, looked: map[int]int{}, seen: map[string]*sighting{}}
+	w.archive = newArchive(w)
+	w.ctx, w.stop = context.WithCancel(context.Background())
 	return w
 }
 
 // end stops the watcher and returns it for what it has seen.
 func (w *watcher) end() *watcher {
 	w.stop()
-	w.both.Wait()
+	w.all.Wait()
 	return w
 }
 
@@ -117,13 +127,13 @@ func (w *watcher) readers() {
 			return
 		}
 		w.l.mu.Lock()
-		var id string
+		var a *accepted
 		if n := len(w.l.all); n > 0 {
-			id = w.l.all[max(0, n-1-rand.IntN(60))].id
+			a = w.l.all[max(0, n-1-rand.IntN(60))]
 		}
 		w.l.mu.Unlock()
-		if id != "" {
-			w.read(id, w.l.each[rand.IntN(len(w.l.each))])
+		if a != nil {
+			w.read(a, w.l.each[rand.IntN(len(w.l.each))])
 		}
 	}
 }
@@ -133,10 +143,14 @@ type reader interface {
 	Events(ctx context.Context, id string, after int64, limit int) (*api.EventPage, error)
 }
 
-func (w *watcher) read(id string, at reader) {
+func (w *watcher) read(a *accepted, at reader) {
 	ctx, cancel := context.WithTimeout(w.ctx, 5*time.Second)
 	defer cancel()
+	id := a.id
 	x, err := at.Get(ctx, id)
+	if client.IsNotFound(err) && !w.l.mayBeGone(a) {
+		w.wrong(31, "%s was accepted and cannot be read: %v", id, err)
+	}
 	if err != nil {
 		return // its server is down
 	}

@@ -31,12 +31,13 @@ type memory struct {
 	late    map[flow.ID]flow.Stage     // what a late event made of an execution
 	hidden  map[store.WorkflowAttempt]bool
 	answers map[flow.ID][]handoff.Assignment
+	ended   map[place]*flow.Outcome // of children, the first time that it was to be committed
 }
 
 func newMemory() *memory {
 	return &memory{
 		taken: map[flow.ID]flow.Execution{}, leaked: map[string]int{}, retried: map[flow.ID]string{}, seen: map[try]int{},
-		late: map[flow.ID]flow.Stage{}, hidden: map[store.WorkflowAttempt]bool{}, answers: map[flow.ID][]handoff.Assignment{},
+		late: map[flow.ID]flow.Stage{}, hidden: map[store.WorkflowAttempt]bool{}, answers: map[flow.ID][]handoff.Assignment{}, ended: map[place]*flow.Outcome{},
 	}
 }
 
@@ -55,7 +56,8 @@ type twist struct {
 	inbox     func([]flow.Event)
 	submitted bool // idempotency keys are not looked up
 	progress  func(*twist, store.WorkflowAttempt, []store.TaskProgress) []store.TaskProgress
-	outcomes  func(map[string][]store.ChildOutcome)
+	outcomes  func(*twist, store.WorkflowAttempt, map[string][]store.ChildOutcome)
+	workflows func(*flow.Execution)
 	expired   bool // lost sessions are not found
 	owned     func(*twist, []*flow.Execution) []*flow.Execution
 	ordered   bool // orders are not found
@@ -138,29 +140,41 @@ func (t *twist) Submitted(ctx context.Context, keys []string) (map[string]store.
 	return t.Tx.Submitted(ctx, keys)
 }
 
-func (t *twist) LockWorkflows(ctx context.Context, of []store.WorkflowAttempt) ([]*flow.Execution, map[flow.ID][]store.TaskProgress, error) {
-	ws, all, err := t.Tx.LockWorkflows(ctx, of)
-	if err == nil && t.progress != nil {
-		for _, w := range of {
-			all[w.ID] = t.progress(t, w, all[w.ID])
+func (t *twist) LockWorkflows(ctx context.Context, of []store.KnownWorkflow) ([]store.LockedWorkflow, error) {
+	if t.progress != nil { // what is wrong with the rows shows when they are counted
+		of = slices.Clone(of)
+		for i := range of {
+			of[i].Change = store.NothingKnown
 		}
 	}
-	return ws, all, err
-}
-
-func (t *twist) Outcomes(ctx context.Context, of store.WorkflowAttempt, tasks []string) (map[string][]store.ChildOutcome, error) {
-	all, err := t.Tx.Outcomes(ctx, of, tasks)
-	if err == nil && t.outcomes != nil {
-		t.outcomes(all)
+	all, err := t.Tx.LockWorkflows(ctx, of)
+	if err == nil && t.workflows != nil {
+		for i := range all {
+			t.workflows(all[i].Execution)
+		}
+	}
+	if err == nil && t.progress != nil {
+		for i := range all {
+			at := slices.IndexFunc(of, func(k store.KnownWorkflow) bool { return k.ID == all[i].ID })
+			all[i].Tasks = t.progress(t, of[at].WorkflowAttempt, all[i].Tasks)
+		}
 	}
 	return all, err
 }
 
-func (t *twist) Expired(ctx context.Context, now time.Time, n int) ([]store.Session, error) {
+func (t *twist) Outcomes(ctx context.Context, of store.WorkflowAttempt, tasks []string, most int64) (map[string][]store.ChildOutcome, error) {
+	all, err := t.Tx.Outcomes(ctx, of, tasks, most)
+	if err == nil && t.outcomes != nil {
+		t.outcomes(t, of, all)
+	}
+	return all, err
+}
+
+func (t *twist) Expired(ctx context.Context, n int) ([]store.Session, error) {
 	if t.expired {
 		return nil, nil
 	}
-	return t.Tx.Expired(ctx, now, n)
+	return t.Tx.Expired(ctx, n)
 }
 
 func (t *twist) OwnedBy(ctx context.Context, session, after flow.ID, n int) ([]*flow.Execution, error) {
@@ -178,12 +192,12 @@ func (t *twist) Ordered(ctx context.Context, sessions []flow.ID) ([]*flow.Execut
 	return t.Tx.Ordered(ctx, sessions)
 }
 
-func (t *twist) LockSession(ctx context.Context, id flow.ID) (store.Session, error) {
-	s, err := t.Tx.LockSession(ctx, id)
+func (t *twist) LockSession(ctx context.Context, id flow.ID) (store.Session, bool, error) {
+	s, runs, err := t.Tx.LockSession(ctx, id)
 	if t.session {
-		return store.Session{ID: id, Queues: []string{"default", "gpu"}, ExpiresAt: t.w.now().Add(time.Hour)}, nil
+		return store.Session{ID: id, Queues: []string{"default", "gpu"}}, true, nil
 	}
-	return s, err
+	return s, runs, err
 }
 
 // unfenced applies drafts whatever has become of their rows, as an UPDATE without its condition would.

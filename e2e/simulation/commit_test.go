@@ -69,7 +69,7 @@ func (c *commit) draft(d *seen) {
 }
 
 func (c *commit) create(d *seen) *row {
-	r := &row{id: d.id, lost: map[int]string{}}
+	r := &row{id: d.id, lost: map[int]string{}, timedOut: map[int]bool{}}
 	c.rows[d.id] = r
 	c.order = append(c.order, d.id)
 	c.created++
@@ -121,6 +121,7 @@ func (c *commit) replay(r *row, d *seen) {
 			c.author(r, e, attempt)
 		}
 		stage = to
+		c.clock(r, e)
 		r.events = append(r.events, e)
 		if stage == flow.TimedOut {
 			c.deadline(r, d, e, attempt)
@@ -138,10 +139,45 @@ func (c *commit) replay(r *row, d *seen) {
 	if d.x.Stage.Terminal() != (d.x.Place == flow.Finished) || d.x.Stage.Terminal() != (d.x.Outcome != nil && !d.x.FinishedAt.IsZero()) {
 		c.w.violate(2, "%s is %s, in place %s, with outcome %v", name(r.id), d.x.Stage, d.x.Place, d.x.Outcome)
 	}
+	c.times(r, d)
 	if d.x.Inbox > flow.InboxLimit {
 		c.w.violate(28, "%s keeps %d events", name(r.id), d.x.Inbox)
 	}
 	c.said = append(c.said, line)
+}
+
+// clock judges the time of an event: not before the one before it, and not yet to come.
+func (c *commit) clock(r *row, e flow.Event) {
+	if n := len(r.events); n > 0 && e.At.Before(r.events[n-1].At) {
+		c.w.violate(37, "%s: event %d %q is %s earlier than the one before it", name(r.id), e.Seq, e.Type, r.events[n-1].At.Sub(e.At))
+	}
+	if e.At.After(c.now) {
+		c.w.violate(37, "%s: event %d %q is yet to come, in %s", name(r.id), e.Seq, e.Type, e.At.Sub(c.now))
+	}
+}
+
+// times compares the times of a row with those of its events.
+func (c *commit) times(r *row, d *seen) {
+	var claimed, started, finished time.Time
+	for _, e := range r.events {
+		switch e.Type {
+		case flow.EvRequested:
+			claimed = time.Time{}
+		case flow.EvProvisioning:
+			claimed = e.At
+		case flow.EvRunning:
+			if started.IsZero() {
+				started = e.At
+			}
+		}
+	}
+	if d.x.Place == flow.Finished {
+		finished = r.events[len(r.events)-1].At
+	}
+	if !d.x.ClaimedAt.Equal(claimed) || !d.x.StartedAt.Equal(started) || !d.x.FinishedAt.Equal(finished) {
+		c.w.violate(37, "%s was claimed %s, started %s, finished %s: its events say %s, %s, %s", name(r.id),
+			d.x.ClaimedAt, d.x.StartedAt, d.x.FinishedAt, claimed, started, finished)
+	}
 }
 
 // opens judges the beginning of an attempt.
@@ -152,6 +188,9 @@ func (c *commit) opens(r *row, d *seen, attempt int) {
 	}
 	if attempt-r.back > most {
 		c.w.violate(22, "%s opens attempt %d of %d, %d handed back", name(r.id), attempt, most, r.back)
+	}
+	if r.order != nil && r.order.As == flow.TimedOut && r.order.Code == flow.CodeTimeout {
+		r.order, r.timedOut[attempt-1] = nil, true
 	}
 	if attempt > 1 && (r.cancelled || r.order != nil) {
 		c.w.violate(23, "%s opens attempt %d after it was cancelled", name(r.id), attempt)
@@ -276,20 +315,23 @@ func holds(p flow.Place) bool { return p == flow.Ready || p == flow.Held }
 
 // key judges how full a key is.
 func (c *commit) key(key string) {
-	held, waiting, limit, least := 0, 0, 0, 1<<30
+	held, limit := 0, 0
+	var head *row // of the line
 	for _, r := range c.keys[key] {
-		limit, least = max(limit, r.x.KeyLimit), min(least, r.x.KeyLimit)
+		limit = max(limit, r.x.KeyLimit)
 		if holds(r.x.Place) {
 			held++
-		} else {
-			waiting++
+		} else if head == nil || r.x.Priority > head.x.Priority || r.x.Priority == head.x.Priority && r.x.Ticket < head.x.Ticket {
+			head = r
 		}
 	}
 	if held > limit {
 		c.w.violate(12, "key %q has %d holders: at most %d", key, held, limit)
 	}
-	if waiting > 0 && held < least {
-		c.w.violate(15, "key %q has %d of %d slots taken and %d wait", key, held, least, waiting)
+	// Where a transaction admits few, or one is refused for what follows from it, the line goes on in the next ones; whether it does,
+	// the end of the run shows.
+	if head != nil && held < head.x.KeyLimit && c.w.plan.Rows == 0 && c.w.plan.Refused == 0 {
+		c.w.violate(15, "key %q has %d slots taken and %s, the first of its line, may go at fewer than %d", key, held, name(head.id), head.x.KeyLimit)
 	}
 }
 

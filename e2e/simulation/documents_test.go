@@ -34,10 +34,27 @@ input: {type: object, properties: {n: {type: integer}}}
 tasks:
   a: {action: noop, with: {do: ok, v: 1}}
   b: {action: input, with: {do: ok, v: 2}}
+  d: {action: thumb, with: {do: ok, v: 4}}
   c: {needs: [a, b], action: noop, with: {do: flaky, v: 3}, retry: {max_attempts: 3, delay: 300ms}}
 outputs: {v: "${{ tasks.a.output.v + tasks.b.output.v }}"}
 `)
 })
+
+// lister goes through a list that depends on the attempt of the task that put it out.
+var lister = sync.OnceValue(func() *document {
+	return parsed(`name: lister
+tasks:
+  list: {action: noop, with: {do: list, v: 5}, retry: {max_attempts: 5, delay: 200ms}}
+  each: {needs: [list], foreach: "${{ tasks.list.output.list }}", action: noop, with: {do: ok, v: "${{ item }}"}}
+outputs: {each: "${{ tasks.each.output }}"}
+`)
+})
+
+// listed is how long the list is.
+const listed = 3
+
+// thumb is an action of the custom kind.
+var thumb = sync.OnceValue(func() *document { return parsed("name: thumb\nhandler: " + custom + "\n") })
 
 func parsed(text string) *document {
 	defs, err := definition.Parse("simulation.yaml", []byte(text))

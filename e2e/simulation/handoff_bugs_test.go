@@ -218,8 +218,18 @@ func (c *crooked) Get(ctx context.Context, id flow.ID) (*flow.Execution, error) 
 	return x, nil
 }
 
-func (c *crooked) FinishedBefore(ctx context.Context, t time.Time, n int) ([]flow.ID, error) {
-	return c.Store.FinishedBefore(ctx, t.Add(c.finished), n)
+func (c *crooked) Removable(ctx context.Context, q store.RemovableQuery) (store.Removable, error) {
+	q.Before = q.Before.Add(c.finished)
+	return c.Store.Removable(ctx, q)
+}
+
+// outage takes a row that the database refuses for a database that does not answer: the same is tried again, for ever.
+func outage(c *crooked, ctx context.Context, decide func(context.Context, store.Tx) error) error {
+	err := c.Store.Update(ctx, decide)
+	if errors.Is(err, errRefused) {
+		return store.ErrUnavailable
+	}
+	return err
 }
 
 var errSwallowed = errors.New("the commit failed")

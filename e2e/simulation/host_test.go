@@ -58,8 +58,12 @@ func (h *host) isFrozen() bool {
 	return h.frozen != nil
 }
 
-// queues are what hosts serve: the first all of them, the others every other one.
-var queues = []string{"gpu"}
+// queues are those beside the default one, and the custom kind's own. The first host serves all of them, the others now all,
+// now the default one.
+var queues = []string{"gpu", custom}
+
+// custom is a custom kind. The first host runs it beside the built-in kinds, the others now one, now the other, now both.
+const custom = "thumb"
 
 func (h *host) start() {
 	w := h.w
@@ -76,12 +80,19 @@ func (h *host) start() {
 	}
 	l := &link{p: p, open: map[string]bool{}}
 	o := worker.Options{
-		Handoff: l, Handlers: task.Handlers{flow.KindNoop: p, flow.KindInput: instant{p}},
-		Slots: w.plan.Slots, Queues: []string{"default", "gpu"}, Name: p.name, Grace: 3 * time.Second,
+		Handoff: l, Handlers: task.Passes(task.Handlers{flow.KindNoop: p, flow.KindInput: instant{p}, custom: p}),
+		Slots: w.plan.Slots, Queues: append([]string{"default"}, queues...), Name: p.name, Grace: 3 * time.Second,
 		Random: func() float64 { return w.noise(p.name, time.Since(w.began)) },
 	}
 	if h.place != "w1" && h.life%2 == 0 {
 		o.Queues = o.Queues[:1]
+	}
+	switch {
+	case h.place == "w1":
+	case h.life%3 == 1:
+		delete(o.Handlers, custom)
+	case h.life%3 == 2:
+		o.Handlers = task.Handlers{custom: p}
 	}
 	// The first has every label that anything asks for, the others now all, now one, now none.
 	switch {
@@ -212,7 +223,7 @@ func (p *process) Run(ctx context.Context, t *task.Task) (json.RawMessage, error
 	said := 0
 	switch s.Do {
 	case "slow":
-		length *= 40
+		length *= time.Duration(w.plan.Slow)
 	case "hang":
 		length = 24 * time.Hour
 	case "chat":
@@ -249,6 +260,9 @@ func (p *process) Run(ctx context.Context, t *task.Task) (json.RawMessage, error
 		return nil, task.Errorf("boom", "run %d of the script failed", run.number)
 	}
 	out := json.RawMessage(fmt.Sprintf(`{"v":%d,"run":%d}`, s.V, run.number))
+	if s.Do == "list" {
+		out = json.RawMessage(fmt.Sprintf(`{"run":%d,"list":[%[1]d,%d,%d]}`, run.number, run.number+1, run.number+2))
+	}
 	w.ledger.end(run, out, "")
 	return out, nil
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"reflect"
+	"time"
 
 	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/flow"
@@ -101,6 +102,7 @@ func (w *world) judgeRow(r *row) {
 		w.violate(7, "%s: %s", name(r.id), say)
 	}
 	w.judgeLogs(r)
+	w.judgeTimeout(r, x)
 	switch {
 	case x.Kind == flow.KindWorkflow:
 		w.judgeWorkflow(r)
@@ -165,6 +167,12 @@ func (w *world) judgeWorkflow(r *row) {
 	if r.lost[r.x.Attempt] != "" {
 		w.violate(5, "workflow %s lost attempt %d", name(r.id), r.x.Attempt)
 	}
+	if w.refuses(r.id, r.x.Attempt) {
+		if r.x.Stage != flow.Failed || r.x.Outcome.Error.Code != flow.CodeInternal {
+			w.violate(32, "workflow %s is %s (%+v): none of its tasks can be stored", name(r.id), r.x.Stage, r.x.Outcome.Error)
+		}
+		return
+	}
 	kids := map[string][]*row{}
 	for _, k := range r.kids {
 		if k.x.ParentAttempt == r.x.Attempt {
@@ -205,6 +213,9 @@ func (w *world) judgeWorkflow(r *row) {
 	if want == flow.Completed && def.Outputs != nil && def.Name != "leaf" {
 		w.judgeOutputs(r, def, kids)
 	}
+	if want == flow.Completed && def.Name == lister().name() {
+		w.judgeList(r, kids)
+	}
 }
 
 // ordersAbove reports whether an execution, or a workflow above it, was ordered to end.
@@ -212,7 +223,8 @@ func (s *shadow) ordersAbove(r *row) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for ; r != nil; r = s.rows[r.x.Parent] {
-		if r.order != nil || s.removed[r.x.Parent] {
+		p := s.rows[r.x.Parent]
+		if r.order != nil || s.removed[r.x.Parent] || p != nil && p.timedOut[r.x.ParentAttempt] {
 			return true
 		}
 	}
@@ -239,6 +251,37 @@ func ends(kids []*row) (failed, cancelled bool) {
 		}
 	}
 	return failed, cancelled
+}
+
+// judgeTimeout looks at what ended by its timeout of one attempt: no attempt may have been left, and a sleep may not have been over
+// before.
+func (w *world) judgeTimeout(r *row, x *flow.Execution) {
+	if x.Stage != flow.TimedOut || x.Outcome.Error.Code != flow.CodeTimeout || x.TotalTimeout > 0 || r.cancelled ||
+		r.order != nil && r.order.As != flow.TimedOut { // ended from outside
+		return
+	}
+	var sleep struct{ For int }
+	if x.Action == "sleep" && json.Unmarshal(x.Input, &sleep) == nil && time.Duration(sleep.For)*time.Second < x.Timeout {
+		w.violate(24, "sleep %s timed out after %s: it was over before", name(r.id), x.Timeout)
+	}
+	if x.Attempt-r.back < x.Retry.MaxAttempts {
+		w.violate(22, "%s timed out in attempt %d of %d, %d handed back", name(r.id), x.Attempt, x.Retry.MaxAttempts, r.back)
+	}
+}
+
+// judgeList compares the items that a workflow ran with the list that its history shows.
+func (w *world) judgeList(r *row, kids map[string][]*row) {
+	var list struct{ List []int }
+	if err := json.Unmarshal(kids["list"][0].x.Outcome.Output, &list); err != nil {
+		w.violate(21, "the list of %s is %s: %v", name(r.id), kids["list"][0].x.Outcome.Output, err)
+		return
+	}
+	for _, k := range kids["each"] {
+		var item struct{ V int }
+		if err := json.Unmarshal(k.x.Outcome.Output, &item); err != nil || item.V != list.List[k.x.Index] {
+			w.violate(21, "item %d of the list %v of %s ran as %s (%v)", k.x.Index, list.List, name(r.id), k.x.Outcome.Output, err)
+		}
+	}
 }
 
 // judgeOutputs compares the lists that a workflow put out with what its items put out, in the order of the items.

@@ -59,7 +59,7 @@ func (l *load) define() {
 		for _, d := range l.docs {
 			all = append(all, d.defs...)
 		}
-		_, err := to.Define(to.ctx, append(all, leaf().defs...))
+		_, err := to.Define(to.ctx, slices.Concat(all, leaf().defs, thumb().defs, lister().defs))
 		done <- err
 	})
 	for {
@@ -83,7 +83,7 @@ func (l *load) define() {
 
 // definition is what a workflow execution runs; nil for anything else.
 func (l *load) definition(r *row) *definition.Workflow {
-	for _, d := range append([]*document{leaf()}, l.docs...) {
+	for _, d := range append([]*document{leaf(), lister()}, l.docs...) {
 		for _, def := range d.defs {
 			if def.Name == r.x.Action && r.x.Kind == flow.KindWorkflow {
 				return def.Workflow
@@ -99,8 +99,8 @@ func (l *load) items(t *definition.Task) int {
 		return 1
 	}
 	items, err := t.Items(&definition.Vars{})
-	if err != nil {
-		panic(err)
+	if err != nil { // it is not written in the document
+		return listed
 	}
 	return len(items)
 }
@@ -175,8 +175,18 @@ func (l *load) submission() engine.Submission {
 		if is(20) {
 			s.Retry = &flow.Retry{MaxAttempts: 2, Delay: time.Second}
 		}
+		switch dice := l.w.noise("workflow", l.begun); {
+		case dice < 0.2:
+			s.Action = lister().name()
+		case dice < 0.4 && s.TotalTimeout == 0:
+			s.Timeout, s.Retry = time.Duration(2+20*(dice-0.2))*time.Second, &flow.Retry{MaxAttempts: 3, Delay: 500 * time.Millisecond}
+		}
 	case is(10):
-		s.Action, s.Input = "sleep", json.RawMessage(fmt.Sprintf(`{"for":%d}`, 1+r.IntN(10)))
+		n := 1 + r.IntN(10)
+		s.Action, s.Input = "sleep", json.RawMessage(fmt.Sprintf(`{"for":%d}`, n))
+		if l.w.noise("sleep's timeout", l.begun) < 0.4 {
+			s.Timeout = time.Duration(n+1) * time.Second // long enough, however late the engine looks
+		}
 	case is(12):
 		s.Action, s.Input = "input", json.RawMessage(fmt.Sprintf(`{"do":"ok","v":%d}`, r.IntN(100)))
 	case is(6):
@@ -212,7 +222,10 @@ func (l *load) submission() engine.Submission {
 	if is(15) && s.Action == "noop" {
 		s.Queue = "gpu"
 	}
-	if s.Action == "noop" && is(20) {
+	if s.Action == "noop" && l.w.noise("custom", l.begun) < 0.25 {
+		s.Action = thumb().name()
+	}
+	if (s.Action == "noop" || s.Action == thumb().name()) && is(20) {
 		s.WorkerLabels = []map[string]string{{"zone": "eu"}, {"size": "big"}, {"zone": "eu", "size": "big"}}[r.IntN(3)]
 	}
 	if is(45) {
@@ -226,10 +239,18 @@ func pick(n int, from ...string) string { return from[n%len(from)] }
 // submit is a client that submits, and submits again when it did not hear the answer and can do so safely.
 func (l *load) submit(ctx context.Context, key string, subs []engine.Submission) {
 	w := l.w
+	batch := "" // the idempotency key of all of them
+	if len(subs) > 1 && subs[0].IdempotencyKey == "" && w.noise("batch", key) < 0.6 {
+		batch = "batch-" + key
+	}
 	for n := 1; ; n++ {
 		var out []engine.Submitted
 		err := l.call(ctx, key, func(ctx context.Context, e *engine.Engine) (err error) {
-			out, err = e.Submit(ctx, subs)
+			if batch != "" {
+				out, err = e.SubmitBatch(ctx, batch, subs)
+			} else {
+				out, err = e.Submit(ctx, subs)
+			}
 			return err
 		})
 		again := err != nil
@@ -242,13 +263,17 @@ func (l *load) submit(ctx context.Context, key string, subs []engine.Submission)
 				if unsound := (*engine.Invalid)(nil); !passes(out[i].Err) && !errors.As(out[i].Err, &unsound) {
 					w.violate(1, "a sound submission was not accepted: %v", out[i].Err)
 				}
-				again = true
+				again = again || passes(out[i].Err)
 				continue
 			}
 			w.shadow.accepted(out[i].Execution)
-			l.same(subs[i], out[i].Execution)
+			l.same(subs[i].IdempotencyKey, out[i].Execution)
+			if batch != "" {
+				l.same(fmt.Sprintf("%s[%d]", batch, i), out[i].Execution)
+			}
 		}
-		if !again || subs[0].IdempotencyKey == "" {
+		// A batch is submitted once more, by a client that did not hear the answer.
+		if !again && (batch == "" || n > 1) || subs[0].IdempotencyKey == "" && batch == "" {
 			break
 		}
 		time.Sleep(time.Duration(1 + w.noise("again", key, n)*float64(3*time.Second)))
@@ -290,16 +315,16 @@ func passes(err error) bool {
 }
 
 // same checks that one idempotency key gives one execution.
-func (l *load) same(s engine.Submission, id flow.ID) {
-	if s.IdempotencyKey == "" {
+func (l *load) same(key string, id flow.ID) {
+	if key == "" {
 		return
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if old, ok := l.keys[s.IdempotencyKey]; ok && old != id && !l.w.shadow.isRemoved(old) {
-		l.w.violate(25, "idempotency key %q gave %s and %s", s.IdempotencyKey, name(old), name(id))
+	if old, ok := l.keys[key]; ok && old != id && !l.w.shadow.isRemoved(old) {
+		l.w.violate(25, "idempotency key %q gave %s and %s", key, name(old), name(id))
 	}
-	l.keys[s.IdempotencyKey] = id
+	l.keys[key] = id
 }
 
 func (l *load) known(key string) flow.ID {

@@ -320,6 +320,10 @@ func (l *link) Orders(ctx context.Context, session flow.ID) ([]handoff.Order, er
 	}
 }
 
+func (l *link) Decline(ctx context.Context, session flow.ID, attempts []flow.AttemptID) error {
+	return l.call(ctx, "decline", func(ctx context.Context, h handoff.Handoff) error { return h.Decline(ctx, session, attempts) }, nothing)
+}
+
 func (l *link) Close(ctx context.Context, session flow.ID) error {
 	l.p.h.w.ledger.closing(session)
 	return l.call(ctx, "close", func(ctx context.Context, h handoff.Handoff) error { return h.Close(ctx, session) }, nothing)

@@ -2,6 +2,7 @@ package simulation
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 // observer sits between the engine and the database and notes what a transaction writes, in order.
 type observer struct {
 	store.Tx
+	w      *world
 	writes []write
 }
 
@@ -22,14 +24,15 @@ type write struct {
 	key     *store.IdempotencyKey
 	session *store.Session
 	renewed *renewal
+	ended   flow.ID // whose lease
 	dropped flow.ID
 	removed []flow.ID
 	expired bool // every embedded session
 }
 
 type renewal struct {
-	id      flow.ID
-	expires time.Time
+	id    flow.ID
+	lease time.Duration
 }
 
 // seen is a draft as it was written.
@@ -42,6 +45,14 @@ type seen struct {
 }
 
 func (o *observer) Apply(ctx context.Context, d store.Delta) error {
+	for _, x := range d.Drafts {
+		if x.New && !x.Parent.IsZero() && o.w.refuses(x.Parent, x.ParentAttempt) {
+			if o.w.noise("panics", x.Parent) < 0.5 {
+				panic(errRefused)
+			}
+			return errRefused
+		}
+	}
 	if err := o.Tx.Apply(ctx, d); err != nil {
 		return err
 	}
@@ -57,26 +68,44 @@ func (o *observer) Apply(ctx context.Context, d store.Delta) error {
 	return nil
 }
 
-func (o *observer) OpenSession(ctx context.Context, s store.Session) error {
-	err := o.Tx.OpenSession(ctx, s)
+// errRefused is what a database says of a row that it does not take.
+var errRefused = errors.New("the database does not take this row")
+
+// refuses reports whether the database takes no child of a workflow's attempt.
+func (w *world) refuses(workflow flow.ID, attempt int) bool {
+	return w.plan.Refused > 0 && w.noise("refused", workflow, attempt) < w.plan.Refused
+}
+
+func (o *observer) OpenSession(ctx context.Context, s store.Session, lease time.Duration) error {
+	err := o.Tx.OpenSession(ctx, s, lease)
 	if err == nil {
-		o.writes = append(o.writes, write{session: &s})
+		o.writes = append(o.writes, write{session: &s}, write{renewed: &renewal{s.ID, lease}})
 	}
 	return err
 }
 
-func (o *observer) RenewSessions(ctx context.Context, ids []flow.ID, now, expires time.Time) ([]flow.ID, error) {
-	renewed, err := o.Tx.RenewSessions(ctx, ids, now, expires)
+func (o *observer) RenewSessions(ctx context.Context, ids []flow.ID, lease time.Duration) ([]flow.ID, error) {
+	renewed, err := o.Tx.RenewSessions(ctx, ids, lease)
 	if err == nil {
 		for _, id := range renewed {
-			o.writes = append(o.writes, write{renewed: &renewal{id, expires}})
+			o.writes = append(o.writes, write{renewed: &renewal{id, lease}})
 		}
 	}
 	return renewed, err
 }
 
-func (o *observer) ExpireEmbedded(ctx context.Context, now time.Time) error {
-	err := o.Tx.ExpireEmbedded(ctx, now)
+func (o *observer) EndLeases(ctx context.Context, ids []flow.ID) ([]flow.ID, error) {
+	running, err := o.Tx.EndLeases(ctx, ids)
+	if err == nil {
+		for _, id := range ids {
+			o.writes = append(o.writes, write{ended: id})
+		}
+	}
+	return running, err
+}
+
+func (o *observer) ExpireEmbedded(ctx context.Context) error {
+	err := o.Tx.ExpireEmbedded(ctx)
 	if err == nil {
 		o.writes = append(o.writes, write{expired: true})
 	}
@@ -91,10 +120,10 @@ func (o *observer) DropSession(ctx context.Context, id flow.ID) error {
 	return err
 }
 
-func (o *observer) Remove(ctx context.Context, ids []flow.ID) error {
-	err := o.Tx.Remove(ctx, ids)
+func (o *observer) Remove(ctx context.Context, ids []flow.ID) ([]flow.ID, error) {
+	gone, err := o.Tx.Remove(ctx, ids)
 	if err == nil {
-		o.writes = append(o.writes, write{removed: slices.Clone(ids)})
+		o.writes = append(o.writes, write{removed: slices.Clone(gone)})
 	}
-	return err
+	return gone, err
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -58,7 +59,7 @@ func (r *replica) start() {
 	r.mu.Unlock()
 	e, err := engine.New(engine.Options{
 		Store: &seam{Store: w.view, r: r, life: life, alive: alive}, Exclusive: w.plan.Solo, Retention: w.plan.Retention,
-		Queues: queues, Poll: pollEvery, Committers: w.plan.Committers,
+		Queues: queues, Poll: pollEvery, Committers: w.plan.Committers, Rows: w.plan.Rows, Wide: w.plan.Wide,
 		Random: func() float64 { return w.noise(life, time.Since(w.began)) }, NewID: w.id,
 	})
 	if err != nil {
@@ -185,7 +186,7 @@ func (s *seam) Update(ctx context.Context, decide func(context.Context, store.Tx
 	}
 	var o *observer
 	err := s.Store.Update(ctx, func(ctx context.Context, tx store.Tx) error {
-		o = &observer{Tx: tx}
+		o = &observer{Tx: tx, w: w}
 		var through store.Tx = o
 		if w.bug != nil && w.bug.tx != nil {
 			through = w.bug.tx(w, through)
@@ -204,7 +205,9 @@ func (s *seam) Update(ctx context.Context, decide func(context.Context, store.Tx
 	if err == nil {
 		w.shadow.commit(s.life, o)
 	} else {
-		w.note("%s: not committed: %v", s.life, err)
+		// The first line only: the stack of a decision that panicked has addresses, which differ between two runs of a seed.
+		why, _, _ := strings.Cut(err.Error(), "\n")
+		w.note("%s: not committed: %s", s.life, why)
 	}
 	switch v.do {
 	case crashFirst, crashAfter:

@@ -15,10 +15,16 @@ type plan struct {
 	Solo                    bool // one engine with its workers in the same process
 	Remote                  bool // workers speak HTTP
 	Calls                   int  // that a worker has under way, of each kind
+	Slow                    int  // how many times as long as other work slow work takes
 	Ops                     int  // what clients do
 	Horizon                 time.Duration
 	Retention               time.Duration
+	Rows                    int           // that one transaction creates, admits and ends beyond its requests; 0: as many as usual
+	Wide                    int           // from how many children on a workflow is followed by its changes; 0: as usual
 	skew                    time.Duration // the database's clock, ahead of the engines'
+
+	// Refused is the chance that the database refuses every child of a workflow's attempt, or that to decide about one panics.
+	Refused float64
 
 	// Chances per gate.
 	Lose, Double, Chop, Again        float64
@@ -36,7 +42,7 @@ func draw(r *rand.Rand) plan {
 		return 0
 	}
 	p := plan{
-		Engines: 1 + r.IntN(3), Workers: 1 + r.IntN(3), Slots: 1 + r.IntN(3),
+		Engines: 1 + r.IntN(3), Workers: 1 + r.IntN(3), Slots: 1 + r.IntN(3), Slow: 40,
 		Ops: 5 + r.IntN(9), Horizon: time.Duration(20+r.IntN(50)) * time.Second,
 		Lose: some(0.6, 0.12), Double: some(0.6, 0.15), Chop: some(0.5, 0.3), Again: some(0.3, 0.2),
 		Conflict: some(0.4, 0.1), Refuse: some(0.3, 0.05), Unknown: some(0.4, 0.05), Crash: some(0.5, 0.02),
@@ -55,8 +61,14 @@ func draw(r *rand.Rand) plan {
 	if p.Calls = 1; !p.Remote {
 		p.Calls += r.IntN(2)
 	}
-	if r.IntN(4) == 0 {
+	if r.IntN(2) == 0 {
 		p.Retention = time.Duration(5+r.IntN(20)) * time.Second
+	}
+	if r.IntN(3) == 0 {
+		p.Rows = 1 + r.IntN(4)
+	}
+	if r.IntN(3) > 0 {
+		p.Wide = 1 + r.IntN(4)
 	}
 	return p
 }

@@ -43,6 +43,7 @@ type row struct {
 	order     *flow.CancelOrder // the last one, also after the end
 	kids      []*row            // of all attempts
 	lost      map[int]string    // attempt → why its owner was given up
+	timedOut  map[int]bool      // attempts of a workflow that its timeout ended, with their children, and that were followed by another
 	back      int               // how many of these attempts were handed back, and do not count
 }
 
@@ -78,13 +79,17 @@ func (s *shadow) commit(by string, o *observer) {
 			}
 			s.idem[wr.key.Key] = wr.key.Execution
 		case wr.session != nil:
-			s.sessions[wr.session.ID] = wr.session.ExpiresAt
+			s.sessions[wr.session.ID] = time.Time{}
 			s.reaches[wr.session.ID] = flow.ReachOf(wr.session.Queues, wr.session.Kinds)
 		case wr.renewed != nil:
 			if _, ok := s.sessions[wr.renewed.id]; !ok {
 				s.w.violate(3, "session %s was renewed after it was given up", name(wr.renewed.id))
 			}
-			s.sessions[wr.renewed.id] = wr.renewed.expires
+			s.sessions[wr.renewed.id] = c.now.Add(wr.renewed.lease)
+		case !wr.ended.IsZero():
+			if _, ok := s.sessions[wr.ended]; ok {
+				s.sessions[wr.ended] = time.Time{}
+			}
 		case !wr.dropped.IsZero():
 			delete(s.sessions, wr.dropped)
 		case wr.expired:

@@ -89,6 +89,9 @@ type result struct {
 func simulate(seed uint64, b *bug, keepTrace bool) (_ *result, err error) {
 	w := &world{seed: seed, bug: b, rng: rand.New(rand.NewPCG(seed, 0x9e3779b97f4a7c15)), began: time.Now()}
 	w.plan = draw(w.rng)
+	if w.noise("plan of refusals") < 0.3 { // not drawn: what the seeds drew before stays
+		w.plan.Refused = 0.3
+	}
 	if b != nil && b.tune != nil {
 		b.tune(&w.plan)
 	}
@@ -98,7 +101,7 @@ func simulate(seed uint64, b *bug, keepTrace bool) (_ *result, err error) {
 	w.memory = newMemory()
 	w.ctx, w.stop = context.WithCancel(context.Background())
 	defer w.stop()
-	w.base, err = sqlite.Open(w.ctx, sqlite.InMemory, sqlite.Options{Now: w.now, Readers: 1})
+	w.base, err = sqlite.Open(w.ctx, sqlite.InMemory, sqlite.Options{Now: w.now, Uptime: func() time.Duration { return time.Since(w.began) }, Readers: 1})
 	if err != nil {
 		return nil, err
 	}

@@ -12,7 +12,7 @@ const (
 	Admit  Verdict = 1 + iota // take a slot and go to the queue
 	Wait                      // draw a ticket and stand in the key's line
 	Refuse                    // end it as cancelled: its key is full and it does not want to wait
-	// Supersede: stand in the line, and order the oldest holder to end.
+	// Supersede: stand in the line, and order the oldest holder to end if Supersedes says so.
 	Supersede
 )
 
@@ -35,3 +35,8 @@ func Arrive(holders, waiting, limit int, when flow.WhenFull) Verdict {
 func Admissible(holders, waiting, limit int) int {
 	return max(0, min(limit-holders, waiting))
 }
+
+// Supersedes reports whether an execution that has come to supersede is to have one more holder end: when the slot of that
+// holder is the newcomer's. waiting executions stand in the line before it and get the free slots and those of the holders
+// that are ending already; with more of these than executions the newcomer needs none, and with fewer it would be another's.
+func Supersedes(holders, waiting, ending, limit int) bool { return limit-holders+ending == waiting }

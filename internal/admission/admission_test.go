@@ -28,6 +28,26 @@ func TestArrive(t *testing.T) {
 	}
 }
 
+func TestSupersedes(t *testing.T) {
+	for _, c := range []struct {
+		name                            string
+		holders, waiting, ending, limit int
+		want                            bool
+	}{
+		{"full and no line", 1, 0, 0, 1, true},
+		{"the one before it waits for the only slot", 1, 1, 0, 1, false},
+		{"the one before it gets the slot of a holder that is ending", 2, 1, 1, 2, true},
+		{"every holder is ending", 2, 2, 2, 2, true}, // there is none left, which the caller sees
+		{"a slot is being freed for it", 2, 0, 1, 2, false},
+		{"over a lowered limit", 3, 0, 0, 1, false},
+		{"a free slot that the head of the line must not have", 1, 1, 0, 2, true},
+	} {
+		if got := Supersedes(c.holders, c.waiting, c.ending, c.limit); got != c.want {
+			t.Errorf("%s: got %t, want %t", c.name, got, c.want)
+		}
+	}
+}
+
 // Whatever arrives, leaves and changes: holders never grow above the limit, and no slot stays free while somebody waits.
 func TestLimitHolds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/pawl-run/pawl/internal/duration"
 )
 
 // The bounds of what a document may ask for.
@@ -100,7 +102,7 @@ func (b *builder) object(v *value, path string, known []string) bool {
 			found = found || k == f.name
 		}
 		if !found {
-			b.failAt(Position{b.file, f.line, f.column}, path, offerName(f.name, known, "the fields here are"), "unknown field %q", clip(f.name, 60))
+			b.failAt(Position{b.file, f.line, f.column}, path, offerField(f.name, known), "unknown field %q", clip(f.name, 60))
 		}
 	}
 	return true
@@ -224,21 +226,17 @@ func (b *builder) duration(v *value, path string, zero bool) time.Duration {
 	if v == nil {
 		return 0
 	}
-	if v.kind == numberValue {
-		if zero && v.text == "0" {
+	s, read := v.text, duration.Number
+	if v.kind != numberValue {
+		read = duration.Parse
+		if s = b.plainText(v, path, 1000); s == "" {
+			if v.kind == textValue && v.text == "" {
+				b.fail(v, path, "write it like 30s, 1m30s or 2d, or as a number of seconds", "the duration is empty")
+			}
 			return 0
 		}
-		b.fail(v, path, fmt.Sprintf("add a unit, as in %ss", clip(v.text, 20)), "the duration %s has no unit", clip(v.text, 20))
-		return 0
 	}
-	s := b.plainText(v, path, 1000)
-	if s == "" {
-		if v.kind == textValue && v.text == "" {
-			b.fail(v, path, "write it like 30s, 1m30s or 2d", "the duration is empty")
-		}
-		return 0
-	}
-	d, err := ParseDuration(s)
+	d, err := read(s)
 	switch {
 	case err != nil:
 		b.fail(v, path, "", "%v", err)

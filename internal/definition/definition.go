@@ -19,6 +19,10 @@ type Kind string
 const (
 	KindWorkflow Kind = "workflow"
 	KindAction   Kind = "action"
+	// KindQueue makes a queue known before a worker serves it. It has a name of its own namespace, and nothing else.
+	KindQueue Kind = "queue"
+	// KindSchedule starts executions by the clock. Schedules have a namespace of their own.
+	KindSchedule Kind = "schedule"
 )
 
 // Definition is one validated document. It is immutable: callers must not
@@ -34,9 +38,10 @@ type Definition struct {
 	// Input is what an execution's input must satisfy; nil accepts anything.
 	Input *Schema
 
-	// Exactly one of the two is set, as Kind says.
+	// Exactly one of the three is set, as Kind says; none of a queue.
 	Workflow *Workflow
 	Action   *Action
+	Schedule *Schedule
 
 	canonical []byte
 	hash      string
@@ -150,7 +155,7 @@ func (d *Definition) Hash() string { return d.hash }
 type Ref struct {
 	Kind     Kind // KindWorkflow when only a workflow will do, else KindAction
 	Name     string
-	Version  int // 0 is the latest
-	Task     string
+	Version  int    // 0 is the latest
+	Task     string // of a workflow; "" is what a schedule runs
 	Position Position
 }

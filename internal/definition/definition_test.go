@@ -228,22 +228,20 @@ func TestMergeEnv(t *testing.T) {
 			t.Errorf("%s gives %s (%v), want %s", tc.with, got, err, tc.want)
 		}
 	}
+	// What is no text becomes one, whether or not there is another environment.
+	for _, tc := range []struct{ with, want string }{
+		{`{"env": {"N": 5, "F": 5.0, "B": true, "Z": null, "L": [1, 2], "S": "5"}, "source": "x"}`, `{"source":"x","env":{"B":"true","F":"5.0","L":"[1, 2]","N":"5","S":"5","Z":""}}`},
+		{`{"env": {"S": "5"}, "source": "x"}`, `{"env": {"S": "5"}, "source": "x"}`},
+		{`{"env": 5}`, `{"env": 5}`}, // the handler says what is wrong with it
+		{`[]`, `[]`},
+	} {
+		got, err := MergeEnv(json.RawMessage(tc.with), nil)
+		if err != nil || string(got) != tc.want {
+			t.Errorf("%s alone gives %s (%v), want %s", tc.with, got, err, tc.want)
+		}
+	}
 	if _, err := MergeEnv(json.RawMessage(`[]`), map[string]string{"A": "1"}); err == nil {
 		t.Error("a list takes an environment")
-	}
-}
-
-func TestParseDuration(t *testing.T) {
-	t.Parallel()
-	for s, want := range map[string]time.Duration{"1s": time.Second, "1m30s": 90 * time.Second, "2d": 48 * time.Hour, "1.5h": 90 * time.Minute, "10ms": 10 * time.Millisecond} {
-		if got, err := ParseDuration(s); got != want || err != nil {
-			t.Errorf("%s is %v (%v), want %v", s, got, err, want)
-		}
-	}
-	for _, s := range []string{"", "5", "s", "1x", "-1s", "1s ", "1..5s", "99999999999d"} {
-		if got, err := ParseDuration(s); err == nil {
-			t.Errorf("%q is %v, want an error", s, got)
-		}
 	}
 }
 
@@ -278,5 +276,18 @@ tasks:
 	}
 	if got, _ := json[0].Workflow.Tasks[0].With.Constant(); string(got) != `{"x":"😀"}` {
 		t.Errorf("got %s", got)
+	}
+}
+
+// TestEnvOfWithIsText evaluates an action whose with sets variables to what is no text, as its own env may.
+func TestEnvOfWithIsText(t *testing.T) {
+	t.Parallel()
+	defs, err := Parse("e.yaml", []byte("name: a\naction: code\nwith: {language: bash, source: x, env: {N: 5, I: '${{ input.n }}'}}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := defs[0].Prepare(json.RawMessage(`{"n": 7}`), nil, nil)
+	if want := `{"language":"bash","source":"x","env":{"I":"7","N":"5"}}`; err != nil || string(r.With) != want {
+		t.Errorf("%s %v, want %s", r.With, err, want)
 	}
 }

@@ -257,12 +257,24 @@ func (r *reading) syntax(err error) {
 	switch {
 	case strings.Contains(msg, "tab character"):
 		fix = "indent with spaces"
+	case strings.Contains(msg, "cannot start any token") && r.tabbed(line):
+		msg, fix = "a tab begins the text of the line", "indent with spaces"
 	case strings.Contains(msg, "cannot start any token"):
 		fix = "quote text that begins with a special character"
 	case strings.Contains(msg, "unknown anchor"):
 		fix = "define the anchor with &name before the alias, or quote text that begins with *"
 	}
 	r.fail(line, column, fix, "not valid YAML: %s", clip(strings.TrimSpace(msg), 300))
+}
+
+// tabbed reports whether there is a tab in front of the text of a line.
+func (r *reading) tabbed(line int) bool {
+	lines := bytes.SplitN(r.src, []byte("\n"), max(line, 0)+1)
+	if line < 1 || line > len(lines) {
+		return false
+	}
+	text := lines[line-1]
+	return bytes.ContainsRune(text[:len(text)-len(bytes.TrimLeft(text, " \t"))], '\t')
 }
 
 // node converts a YAML node, following aliases; nil after a problem that

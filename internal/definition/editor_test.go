@@ -51,7 +51,7 @@ func asJSON(t *testing.T, src string) []any {
 func TestEditorSchemaAcceptsWhatParseDoes(t *testing.T) {
 	t.Parallel()
 	s := editorChecks(t)
-	sources := map[string]string{"complete": complete}
+	sources := map[string]string{"complete": complete, "queue": "kind: queue\nname: gpu\n", "schedule": nightly}
 	files, err := filepath.Glob("../../examples/*.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -85,7 +85,7 @@ func TestEditorSchemaRefusesWhatParseDoes(t *testing.T) {
 		"name: w\nconcurency: {}\ntasks: {a: {action: noop}}",
 		"name: w\ntasks: {}",
 		"name: w\ntasks: {a: {}}",
-		"name: w\ntasks: {a: {action: noop, timeout: 10}}",
+		"name: w\ntasks: {a: {action: noop, timeout: -10}}",
 		"name: w\ntasks: {a: {action: noop, timeout: soon}}",
 		"name: w\ntasks: {a: {action: noop, priority: 1001}}",
 		"name: w\ntasks: {a: {action: noop, retry: {delay: 1s}}}",
@@ -98,6 +98,12 @@ func TestEditorSchemaRefusesWhatParseDoes(t *testing.T) {
 		"name: x\naction: cod\n",
 		"name: x\naction: code\nhandler: y\n",
 		"name: x\naction: code\nneeds: [a]\n",
+		"kind: queue\n",
+		"kind: queue\nname: gpu\nslots: 1\n",
+		"kind: schedule\nname: s\nevery: 1h\n",
+		"kind: schedule\nname: s\nrun: {action: noop}\n",
+		"kind: schedule\nname: s\nevery: 1h\ncron: '0 0 * * *'\nrun: {action: noop}\n",
+		"kind: schedule\nname: s\nevery: 1h\noverlap: maybe\nrun: {action: noop}\n",
 	} {
 		if _, err := Parse("e.yaml", []byte(src)); err == nil {
 			t.Errorf("Parse accepts:\n%s", src)
@@ -121,7 +127,7 @@ func TestEditorSchemaKnowsEveryField(t *testing.T) {
 	if err := json.Unmarshal(EditorSchema(), &doc); err != nil {
 		t.Fatal(err)
 	}
-	for def, want := range map[string][]string{"workflow": workflowFields, "action": actionFields, "task": taskFieldNames} {
+	for def, want := range map[string][]string{"workflow": workflowFields, "action": actionFields, "task": taskFieldNames, "queue": queueFields, "schedule": scheduleFields} {
 		// wait_for is known to Parse only, to say that it does not exist yet.
 		want = slices.DeleteFunc(slices.Sorted(slices.Values(want)), func(s string) bool { return s == "wait_for" })
 		if got := sortedKeys(doc.Defs[def].Properties); !slices.Equal(got, want) {

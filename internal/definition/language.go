@@ -18,6 +18,7 @@ const (
 	scopeTask                  // and env, tasks
 	scopeIf                    // and success(), failed(), cancelled(), always()
 	scopeItem                  // scopeTask, and item, index
+	scopeTick                  // tick
 	scopes
 )
 
@@ -27,6 +28,7 @@ var scopeVariables = [scopes][]string{
 	scopeTask:     {"input", "labels", "workflow", "env", "tasks"},
 	scopeIf:       {"input", "labels", "workflow", "env", "tasks"},
 	scopeItem:     {"input", "labels", "workflow", "env", "tasks", "item", "index"},
+	scopeTick:     {"tick"},
 }
 
 // The bounds of one evaluation: together they stop a hostile expression within

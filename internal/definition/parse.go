@@ -21,17 +21,25 @@ func Parse(file string, src []byte, knows ...func(language string) bool) ([]*Def
 		b.failAt(Position{File: file, Line: 1, Column: 1}, "", "write a document with `tasks` or `action`", "the file has no document")
 	}
 	var defs []*Definition
-	lines := map[string]int{}
+	type namespaced struct {
+		kind Kind // "" of workflows and actions, which share a namespace
+		name string
+	}
+	lines := map[namespaced]int{}
 	for _, doc := range docs {
 		d := b.document(doc)
 		if d.Name == "" {
 			continue
 		}
-		if first, twice := lines[d.Name]; twice {
+		key := namespaced{d.Kind, d.Name}
+		if d.Runnable() {
+			key.kind = ""
+		}
+		if first, twice := lines[key]; twice {
 			b.fail(doc.get("name"), "name", "give each definition its own name; workflows and actions share one namespace",
 				"the name %q is here twice; it was first used on line %d", d.Name, first)
 		} else {
-			lines[d.Name] = d.Position.Line
+			lines[key] = d.Position.Line
 		}
 		defs = append(defs, d)
 	}
@@ -66,6 +74,7 @@ var (
 	commonFields   = []string{"kind", "name", "description", "input", "concurrency", "timeout", "queue_timeout", "total_timeout", "retry", "priority", "labels", "env"}
 	workflowFields = append([]string{"tasks", "outputs"}, commonFields...)
 	actionFields   = append([]string{"action", "handler", "with", "queue", "worker_labels"}, commonFields...)
+	queueFields    = []string{"kind", "name"}
 )
 
 // document builds one definition; it is unusable if problems were added.
@@ -81,6 +90,14 @@ func (b *builder) document(v *value) *Definition {
 		return d
 	}
 	d.Name = b.name(v.get("name"), "name", "name")
+	switch d.Kind {
+	case KindQueue:
+		b.queueDocument(v, d)
+		return d
+	case KindSchedule:
+		b.scheduleDocument(v, d)
+		return d
+	}
 	switch {
 	case v.get("name") == nil:
 		b.fail(v, "", "add name: my-"+string(d.Kind), "the %s has no name", d.Kind)
@@ -105,15 +122,31 @@ func (b *builder) document(v *value) *Definition {
 	if v.get("kind") == nil {
 		v.fields = append(v.fields, field{name: "kind", value: &value{kind: textValue, text: string(d.Kind)}})
 	}
+	b.sum(v, d)
+	return d
+}
+
+// sum keeps the canonical form of a document and its hash.
+func (b *builder) sum(v *value, d *Definition) {
 	d.canonical = v.appendOrdered(nil, "tasks")
 	sum := sha256.Sum256(d.canonical)
 	d.hash = hex.EncodeToString(sum[:])
-	return d
+}
+
+// queueDocument reads the declaration of a queue.
+func (b *builder) queueDocument(v *value, d *Definition) {
+	b.object(v, "", queueFields)
+	switch name := v.get("name"); {
+	case name == nil:
+		b.fail(v, "", "add name: my-queue", "the queue has no name")
+	case strings.HasSuffix(d.Name, ".") || strings.HasSuffix(d.Name, "_") || strings.HasSuffix(d.Name, "-"):
+		b.fail(name, "name", "end it with a letter or digit", "%q is not the name of a queue", clip(d.Name, 60))
+	}
 }
 
 func (b *builder) kind(v *value) Kind {
 	if k := v.get("kind"); k != nil {
-		return Kind(b.oneOf(k, "kind", string(KindWorkflow), string(KindAction)))
+		return Kind(b.oneOf(k, "kind", string(KindWorkflow), string(KindAction), string(KindQueue), string(KindSchedule)))
 	}
 	switch {
 	case v.get("tasks") != nil:
@@ -352,16 +385,21 @@ func (b *builder) workerLabels(v *value, path, action string) map[string]string 
 var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,254}$`)
 
 func (b *builder) env(v *value, path string, sc scope, task int) *Template {
-	if v == nil {
+	if v == nil || !b.variables(v, path) {
 		return nil
 	}
+	return b.template(v, path, sc, task)
+}
+
+// variables checks an environment as far as it stands in the document. It is false where that is none at all.
+func (b *builder) variables(v *value, path string) bool {
 	if v.kind != objectValue {
 		b.fail(v, path, "write env: {NAME: value}", "want an object of strings, not %s", v.kind)
-		return nil
+		return false
 	}
 	if len(v.fields) > maxEnv {
 		b.fail(v, path, "put them in a file", "there are %d variables; at most %d are allowed", len(v.fields), maxEnv)
-		return nil
+		return false
 	}
 	for _, f := range v.fields {
 		if !envName.MatchString(f.name) {
@@ -374,7 +412,7 @@ func (b *builder) env(v *value, path string, sc scope, task int) *Template {
 			b.fail(f.value, join(path, f.name), "remove it", "the value has a NUL character")
 		}
 	}
-	return b.template(v, path, sc, task)
+	return true
 }
 
 func (b *builder) schema(v *value, path string) *Schema {

@@ -49,6 +49,9 @@ func TestProblems(t *testing.T) {
 		{"name: code\ntasks: {a: {action: noop}}", []string{"f.yaml:1:7", "built-in"}},
 		{"kind: wrkflow\nname: w\ntasks: {a: {action: noop}}", []string{"f.yaml:1:7", `did you mean "workflow"?`}},
 		{"name: w\nconcurency: {}\ntasks: {a: {action: noop}}", []string{"f.yaml:2:1", `unknown field "concurency"`, `did you mean "concurrency"?`}},
+		{head + "  a: {action: noop}\n  b: {action: noop, depends_on: a}\n", []string{"f.yaml:4:21", `unknown field "depends_on"`, `did you mean "needs"?`}},
+		{head + "  a: {action: noop, zzz: 1}\n", []string{"f.yaml:3:21", `unknown field "zzz"`, "total_timeout, with, worker_labels"}},
+		{"name: w\njobs: {a: {action: noop}}\ntasks: {a: {action: noop}}", []string{"f.yaml:2:1", `did you mean "tasks"?`}},
 		{"name: w\ntasks: {a: {action: noop}}\nname: v\n", []string{"f.yaml:3:1", `"name" is here twice`, "line 1"}},
 		{head + "  a: {action: noop}\n  a: {action: noop}\n", []string{"f.yaml:4:3", `"a" is here twice`}},
 		{"name: w\ntasks: []\n", []string{"f.yaml:2:8", "tasks", "not a list"}},
@@ -62,7 +65,10 @@ func TestProblems(t *testing.T) {
 		{head + "  load: {action: noop}\n  b: {action: noop, needs: [laod]}\n", []string{"f.yaml:4:29", `did you mean "load"?`}},
 		{head + "  a: {action: noop, needs: [a]}\n  b: {action: noop}\n", []string{"f.yaml:3:29", "needs itself"}},
 		{head + "  a: {action: noop}\n  b: {action: noop, needs: [a, a]}\n", []string{"f.yaml:4:32", "twice"}},
-		{head + "  a: {action: noop, timeout: 10}\n", []string{"f.yaml:3:30", "tasks.a.timeout", "no unit", "10s"}},
+		{"name: w\ntasks:\n\ta: {action: noop}\n", []string{"f.yaml:3", "a tab", "indent with spaces"}},
+		{head + "  a: {action: noop, timeout: 0}\n", []string{"f.yaml:3:30", "tasks.a.timeout", "too short"}},
+		{head + "  a: {action: noop, timeout: 1m30}\n", []string{"f.yaml:3:30", "last number has no unit"}},
+		{head + "  a: {action: noop, timeout: -10}\n", []string{"f.yaml:3:30", "too short"}},
 		{head + "  a: {action: noop, timeout: 0s}\n", []string{"f.yaml:3:30", "too short"}},
 		{head + "  a: {action: noop, timeout: 367d}\n", []string{"f.yaml:3:30", "too long"}},
 		{head + "  a: {action: noop, timeout: soon}\n", []string{"f.yaml:3:30", `"soon" is not a duration`}},
@@ -87,6 +93,8 @@ func TestProblems(t *testing.T) {
 		{head + "  a: {action: noop, wait_for: {inquiry: ok}}\n", []string{"f.yaml:3:31", "not supported yet"}},
 		{head + "  a: {action: noop, env: {1X: a}}\n", []string{"f.yaml:3:27", "not a variable's name"}},
 		{head + "  a: {action: noop, env: {X: [a]}}\n", []string{"f.yaml:3:30", "json(x)"}},
+		{head + "  a: {action: code, with: {language: c, source: x, env: {X: [a]}}}\n", []string{"f.yaml:3:61", "tasks.a.with.env.X", "json(x)"}},
+		{head + "  a: {action: container, with: {image: x, env: {1X: a}}}\n", []string{"f.yaml:3:49", "not a variable's name"}},
 		{head + "  a: {action: noop, labels: {x: {}}}\n", []string{"f.yaml:3:33", "want a string"}},
 		{head + "  a: {action: noop, worker_labels: gpu}\n", []string{"f.yaml:3:36", "tasks.a.worker_labels", "want an object of labels", "write worker_labels: {gpu: a100}"}},
 		{head + "  a: {action: noop, worker_labels: {x: {}}}\n", []string{"f.yaml:3:40", "want a string"}},
@@ -109,6 +117,7 @@ func TestProblems(t *testing.T) {
 		{head + "  a: {action: code, with: {language: c, source: x, limits: {mem: 1}}}\n", []string{"f.yaml:3:61", `unknown field "mem"`}},
 		{head + "  a: {action: code, with: {language: c, source: x, limits: {memory: 64Q}}}\n", []string{"f.yaml:3:69", "64Q", "64MiB"}},
 		{head + "  a: {action: code, with: {language: c, source: x, limits: {memory: 1KB}}}\n", []string{"f.yaml:3:69", "1KB"}},
+		{head + "  a: {action: code, with: {language: c, source: x, limits: {cpus: 0}}}\n", []string{"f.yaml:3:67", "write a number from 0.1 to 1024, such as 1 or 0.5"}},
 		{head + "  a: {action: code, with: {language: c, source: x, limits: {pids: 0}}}\n", []string{"f.yaml:3:67", "from 1 to 100000"}},
 		{head + "  a: {action: code, with: {language: c, source: x, limits: {cpu: 0}}}\n", []string{"f.yaml:3:66", "more than 0"}},
 		{head + "  a: {action: code, with: {language: c, source: x, limits: {wall: 25h}}}\n", []string{"f.yaml:3:67", "24h"}},
@@ -131,6 +140,12 @@ func TestProblems(t *testing.T) {
 		{"name: x\naction: code\nneeds: [a]\n", []string{"f.yaml:3:1", "unknown field"}},
 		{"name: x\naction: code\nwith: {a: '${{ tasks.x.output }}'}\n", []string{"f.yaml:3:16", `"tasks" is not a variable`, "here are input"}},
 		{"name: x\naction: code\n---\nname: x\naction: http\n", []string{"f.yaml:4:7", `"x" is here twice`}},
+		// Queues.
+		{"kind: queue\n", []string{"f.yaml:1:1", "the queue has no name"}},
+		{"kind: queue\nname: gpu\nslots: 4\n", []string{"f.yaml:3:1", `unknown field "slots"`}},
+		{"kind: queue\nname: GPU\n", []string{"f.yaml:2:7", `it has 'G'`}},
+		{"kind: queue\nname: gpu-\n", []string{"f.yaml:2:7", "end it with a letter or digit"}},
+		{"kind: queue\nname: gpu\n---\nkind: queue\nname: gpu\n", []string{"f.yaml:5:7", `"gpu" is here twice`}},
 		// Expressions.
 		{head + "  a: {action: noop, with: {x: '${{ inptu.x }}'}}\n", []string{"f.yaml:3:36", "tasks.a.with.x", `did you mean "input"?`}},
 		{head + "  a:\n    action: noop\n    with:\n      x: |\n        some text\n        ${{ 1 +\n            nope }} more\n", []string{"f.yaml:9:13", `"nope"`}},
@@ -218,7 +233,7 @@ func TestAllProblemsAtOnce(t *testing.T) {
 	t.Parallel()
 	got := problems(t, "f.yaml", `
 name: w
-timeout: 5
+timeout: 5x
 tasks:
   a: {action: noop, retry: {max_attempts: 1000, on: [BAD]}}
   b: {action: noop, needs: [nope], with: {x: "${{ foo }} ${{ bar }}"}}
@@ -316,5 +331,17 @@ func TestHostileDocumentsAreQuick(t *testing.T) {
 		if took > 5*slack*time.Second {
 			t.Errorf("%s takes %s", name, took)
 		}
+	}
+}
+
+// TestParseReadsQueues reads the declaration of a queue, whose name is of another namespace than an action's.
+func TestParseReadsQueues(t *testing.T) {
+	t.Parallel()
+	defs, err := Parse("q.yaml", []byte("kind: queue\nname: gpu\n---\nname: gpu\naction: noop\nqueue: gpu\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(defs) != 2 || defs[0].Kind != KindQueue || defs[0].Name != "gpu" || defs[0].Position.Line != 1 || defs[1].Kind != KindAction || len(defs[0].References()) != 0 {
+		t.Fatalf("%+v %+v", defs[0], defs[1])
 	}
 }

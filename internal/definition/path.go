@@ -23,7 +23,7 @@ type step struct {
 }
 
 // variables are the roots that expressions may start from.
-var variables = []string{"input", "tasks", "item", "index", "workflow", "labels", "env"}
+var variables = []string{"input", "tasks", "item", "index", "workflow", "labels", "env", "tick"}
 
 // parsePath reads a path; ok is false for anything that is more than one.
 func parsePath(text string) (p path, ok bool) {

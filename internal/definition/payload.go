@@ -9,6 +9,7 @@ import (
 	"time"
 
 	compare "github.com/pawl-run/pawl/internal/comparison"
+	"github.com/pawl-run/pawl/internal/duration"
 	"github.com/pawl-run/pawl/internal/language"
 )
 
@@ -52,7 +53,7 @@ type limit struct {
 var codeLimits = map[string]limit{
 	"wall": {"time", 0, 86400}, "timeout": {"time", 0, 86400}, "cpu": {"time", 0, 86400},
 	"memory": {"size", 1 << 20, 1 << 40}, "output": {"size", 1, 1 << 30}, "disk": {"size", 1, 1 << 40},
-	"pids": {"count", 1, 100_000},
+	"pids": {"count", 1, 100_000}, "cpus": {"share", 0.1, 1024},
 }
 
 // payload checks the `with` of a built-in action as far as it stands in the
@@ -108,6 +109,7 @@ func (b *builder) codePayload(with *value, path string) {
 	if c := with.get("compare"); c != nil && c.kind == textValue && c.fixed() && c.text != "checker" && !slices.Contains(compare.Modes(), compare.Mode(c.text)) {
 		b.fail(c, join(path, "compare"), "write exact, trimmed, tokens or numeric, or an object with more of it", "%q is not a way to compare", clip(c.text, 40))
 	}
+	b.envPayload(with, path)
 	b.limitsPayload(with, path)
 }
 
@@ -120,7 +122,15 @@ func (b *builder) containerPayload(with *value, path string) {
 	if v := with.get("pull"); v != nil && v.fixed() && !slices.Contains([]string{"missing", "always", "never"}, v.text) {
 		b.fail(v, join(path, "pull"), "write missing, always or never", "%q is not a pull policy", clip(v.text, 40))
 	}
+	b.envPayload(with, path)
 	b.limitsPayload(with, path)
+}
+
+// envPayload checks the variables of code and containers as it does those of a task's own env.
+func (b *builder) envPayload(with *value, path string) {
+	if env := with.get("env"); env != nil && env.kind == objectValue && !b.trusted {
+		b.variables(env, join(path, "env"))
+	}
 }
 
 func (b *builder) limitsPayload(with *value, path string) {
@@ -144,7 +154,7 @@ func (b *builder) limit(v *value, path string, l limit) {
 	var err error
 	fix := fmt.Sprintf("write a whole number from %.0f to %.0f", l.least, l.most)
 	switch {
-	case v.kind != numberValue && (v.kind != textValue || l.unit == "count"):
+	case v.kind != numberValue && (v.kind != textValue || l.unit == "count" || l.unit == "share"):
 		err = strconv.ErrSyntax
 	case l.unit == "size":
 		n, err = sizeOf(v.text)
@@ -157,6 +167,9 @@ func (b *builder) limit(v *value, path string, l limit) {
 		}
 	default:
 		n, err = strconv.ParseFloat(v.text, 64)
+	}
+	if l.unit == "share" {
+		fix = fmt.Sprintf("write a number from %g to %g, such as 1 or 0.5", l.least, l.most)
 	}
 	if err != nil || n < l.least || n > l.most || l.unit == "count" && n != math.Trunc(n) {
 		what := "the value"
@@ -171,7 +184,7 @@ func secondsOf(v *value) (float64, error) {
 	if v.kind == numberValue {
 		return strconv.ParseFloat(v.text, 64)
 	}
-	d, err := time.ParseDuration(v.text)
+	d, err := duration.Parse(v.text)
 	return d.Seconds(), err
 }
 
@@ -219,7 +232,7 @@ func (b *builder) sleepPayload(v *value, path string) {
 		seconds, err = strconv.ParseFloat(v.text, 64)
 	case textValue:
 		var d time.Duration
-		d, err = ParseDuration(v.text)
+		d, err = duration.Parse(v.text)
 		seconds = d.Seconds()
 	default:
 		err = strconv.ErrSyntax

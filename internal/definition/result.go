@@ -26,5 +26,6 @@ type Result struct {
 	// its items' outputs in Items instead, in item order.
 	Output json.RawMessage
 	Items  []json.RawMessage
+	Unread error       // why the output is not here: expressions that look at it fail with it
 	Error  *flow.Error // nil unless it failed, timed out or was cancelled
 }

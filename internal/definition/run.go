@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"strconv"
 
 	"github.com/pawl-run/pawl/internal/flow"
@@ -168,8 +169,8 @@ func (r *Run) addEnv(d *Definition, v *Vars, env map[string]string) error {
 	for name, value := range env {
 		own[name] = value
 	}
-	if len(own) == 0 {
-		return nil
+	if len(own) == 0 && r.With == nil {
+		return nil // the handler is given the input as it is
 	}
 	with := r.With
 	if with == nil {
@@ -184,12 +185,13 @@ func (r *Run) addEnv(d *Definition, v *Vars, env map[string]string) error {
 }
 
 // MergeEnv adds an environment to the input of code, where the input does not
-// set the same variables itself.
+// set the same variables itself. The input's own become text by the same rule as
+// those of env: a number or a boolean as it is written, null as nothing.
 func MergeEnv(with json.RawMessage, env map[string]string) (json.RawMessage, error) {
-	if len(env) == 0 {
-		return with, nil
-	}
 	if kindOf(with) != "object" {
+		if len(env) == 0 {
+			return with, nil // the handler says what is wrong with it
+		}
 		return nil, fmt.Errorf("the input of code is %s, not an object", article(kindOf(with)))
 	}
 	out := []byte{'{'}
@@ -198,10 +200,8 @@ func MergeEnv(with json.RawMessage, env map[string]string) (json.RawMessage, err
 			out = append(out, ',')
 		}
 	}
-	all := map[string]string{}
-	for k, s := range env {
-		all[k] = s
-	}
+	all := maps.Clone(env)
+	changed := len(env) > 0
 	cur := cursor{src: with}
 	err := cur.each(func(key string) (bool, error) {
 		start := cur.at
@@ -216,6 +216,8 @@ func MergeEnv(with json.RawMessage, env map[string]string) (json.RawMessage, err
 			return true, nil
 		case kind == "null":
 			return true, nil
+		case kind != "object" && len(env) == 0:
+			return false, nil // likewise
 		case kind != "object":
 			return false, fmt.Errorf("env is %s, not an object", article(kind))
 		}
@@ -225,12 +227,20 @@ func MergeEnv(with json.RawMessage, env map[string]string) (json.RawMessage, err
 			if err := in.skip(); err != nil {
 				return false, err
 			}
-			all[name] = plain(raw[at:in.at])
+			if all == nil {
+				all = map[string]string{}
+			}
+			value := raw[at:in.at]
+			changed = changed || kindOf(value) != "string"
+			all[name] = plain(value)
 			return true, nil
 		})
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read the input of code: %w", err)
+	}
+	if !changed {
+		return with, nil
 	}
 	sep()
 	out = append(appendText(out, "env"), ':')

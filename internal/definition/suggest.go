@@ -35,6 +35,27 @@ func offerName(name string, known []string, intro string) string {
 	return intro + " " + strings.Join(names, ", ")
 }
 
+// elsewhere is how fields of other systems' workflows are called here.
+var elsewhere = map[string]string{
+	"depends_on": "needs", "dependsOn": "needs", "depends": "needs", "dependencies": "needs", "after": "needs",
+	"uses": "action", "type": "action", "when": "if", "condition": "if",
+	"loop": "foreach", "with_items": "foreach", "withItems": "foreach", "matrix": "foreach", "map": "foreach",
+	"retries": "retry", "allow_failure": "continue_on_error", "continue-on-error": "continue_on_error",
+	"parallelism": "concurrency", "max_parallel": "concurrency", "tags": "worker_labels", "runs-on": "worker_labels",
+	"jobs": "tasks", "steps": "tasks", "stages": "tasks", "params": "input", "inputs": "input", "parameters": "input",
+	"environment": "env", "variables": "env",
+}
+
+// offerField suggests the field that another system's is here, or else the closest name, or lists them all but wait_for, which
+// is known only to say that there is no such thing.
+func offerField(name string, known []string) string {
+	if here := elsewhere[name]; slices.Contains(known, here) {
+		return fmt.Sprintf("did you mean %q?", here)
+	}
+	known = slices.DeleteFunc(slices.Clone(known), func(s string) bool { return s == "wait_for" })
+	return offerName(name, known, "the fields here are")
+}
+
 // distance is the number of letters to insert, delete, replace or swap between
 // a and b; it gives up, returning limit, when it is not below limit.
 func distance(a, b string, limit int) int {

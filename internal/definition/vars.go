@@ -17,6 +17,7 @@ type Vars struct {
 	Input       json.RawMessage // nil is null
 	ID, Name    string          // of the workflow's execution, and of its definition
 	Labels, Env map[string]string
+	Tick        json.RawMessage // of a schedule
 	// Task returns the result of an upstream task; nil for one it does not
 	// have. It is asked for the tasks that Refs names.
 	Task func(name string) *Result
@@ -140,6 +141,8 @@ func (p *path) eval(v *Vars) (json.RawMessage, error) {
 		return walk(orNull(v.item), p.steps, "item")
 	case "index":
 		return walk(strconv.AppendInt(nil, int64(v.index), 10), p.steps, "index")
+	case "tick":
+		return walk(orNull(v.Tick), p.steps, "tick")
 	case "labels":
 		return walkText(v.Labels, p.steps, "labels")
 	case "env":
@@ -158,6 +161,9 @@ func (p *path) evalTask(v *Vars) (json.RawMessage, error) {
 	sofar := "tasks" + p.steps[0].suffix() + "." + field
 	switch field {
 	case "output":
+		if r.Unread != nil {
+			return nil, fmt.Errorf("%s: %w", sofar, r.Unread)
+		}
 		if r.Items != nil && len(rest) > 0 && rest[0].byIdx {
 			if i := rest[0].index; i < len(r.Items) {
 				return walk(orNull(r.Items[i]), rest[1:], sofar+rest[0].suffix())
@@ -244,6 +250,8 @@ func (a *activation) ResolveName(name string) (any, bool) {
 		return v.itemVal, true
 	case "index":
 		return int64(v.index), v.element
+	case "tick":
+		return a.decode("tick", v.Tick), true
 	case "workflow":
 		return map[string]any{"id": v.ID, "name": v.Name}, true
 	case "labels":
@@ -293,6 +301,9 @@ func (a *activation) output(name string, r *Result) any {
 		return out
 	}
 	var out any
+	if r.Unread != nil && a.err == nil {
+		a.err = fmt.Errorf("tasks.%s.output: %w", name, r.Unread)
+	}
 	if r.Items != nil {
 		list := make([]any, len(r.Items))
 		for i, raw := range r.Items {

@@ -268,6 +268,9 @@ func (b *builder) objectTemplate(v *value, t *Template, path string) {
 
 // References returns the other definitions that d mentions by a fixed name.
 func (d *Definition) References() []Ref {
+	if s := d.Schedule; s != nil && !BuiltIn(s.Run.Action) {
+		return []Ref{{KindAction, s.Run.Action, s.Run.Version, "", s.Run.Position}}
+	}
 	if d.Workflow == nil {
 		return nil
 	}
@@ -283,6 +286,46 @@ func (d *Definition) References() []Ref {
 		}
 	}
 	return refs
+}
+
+// QueueRef is the mention of a queue.
+type QueueRef struct {
+	Name     string
+	Path     string // "queue", "tasks.train.queue"
+	Position Position
+}
+
+// QueueRefs lists the queues that the definition and its tasks name.
+func (d *Definition) QueueRefs() []QueueRef {
+	var refs []QueueRef
+	if q := d.Settings.Queue; q != "" {
+		refs = append(refs, QueueRef{q, "queue", d.Position})
+	}
+	if d.Schedule != nil && d.Schedule.Run.Settings.Queue != "" {
+		refs = append(refs, QueueRef{d.Schedule.Run.Settings.Queue, "run.queue", d.Schedule.Run.Position})
+	}
+	if d.Workflow != nil {
+		for _, t := range d.Workflow.Tasks {
+			if q := t.Settings.Queue; q != "" {
+				refs = append(refs, QueueRef{q, "tasks." + t.Name + ".queue", t.Position})
+			}
+		}
+	}
+	return refs
+}
+
+// Runnable reports whether executions can be submitted of the definition.
+func (d *Definition) Runnable() bool { return d.Kind == KindWorkflow || d.Kind == KindAction }
+
+// DeclaredQueues are the queues that definitions declare.
+func DeclaredQueues(defs []*Definition) []string {
+	var names []string
+	for _, d := range defs {
+		if d.Kind == KindQueue {
+			names = append(names, d.Name)
+		}
+	}
+	return names
 }
 
 // child returns the fixed name of the sub-workflow that t runs.

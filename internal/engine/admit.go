@@ -72,7 +72,7 @@ func (t *turn) useKeys(ctx context.Context, names []string) (map[string]store.Ke
 func (t *turn) arrive(ctx context.Context, d *flow.Draft) error {
 	defer t.changed(d)
 	if d.Key == "" {
-		return t.schedule(ctx, d)
+		return t.tried(d, func() error { return t.schedule(ctx, d) })
 	}
 	k := t.keys[d.Key]
 	verdict := admission.Arrive(k.use.Holders, k.use.Waiting, d.KeyLimit, d.WhenFull)
@@ -80,7 +80,7 @@ func (t *turn) arrive(ctx context.Context, d *flow.Draft) error {
 	case admission.Admit:
 		k.use.Holders++
 		t.given[d.ID] = true
-		return t.schedule(ctx, d)
+		return t.tried(d, func() error { return t.schedule(ctx, d) })
 	case admission.Refuse:
 		return d.Finish(flow.Cancelled, flow.Outcome{Error: &flow.Error{
 			Code:    flow.CodeKeyFull,
@@ -96,28 +96,45 @@ func (t *turn) arrive(ctx context.Context, d *flow.Draft) error {
 		return err
 	}
 	k.use.Waiting++
+	if k.use.Holders < d.KeyLimit {
+		k.freed = true // those before it have lower limits: by its priority it may be the one that goes next
+	}
 	return d.Wait(ticket, t.now)
 }
 
-// supersede orders the oldest holder of a key to end, one for each newcomer.
+// supersede orders the oldest holder of a key to end when its slot is the one that the newcomer will get: every execution that
+// waits before it gets the slot of a holder that has been ordered to end already. Otherwise the newcomer waits its turn, and
+// nothing is ended for the good of another.
 func (t *turn) supersede(ctx context.Context, by *flow.Draft) error {
 	if err := t.flush(ctx); err != nil {
 		return err
 	}
-	xs, err := t.tx.Holders(ctx, by.Key, 1+t.keys[by.Key].use.Waiting)
+	before := t.keys[by.Key].use.Waiting
+	if before >= store.WaitingCounted {
+		return nil // how many wait is not counted beyond that
+	}
+	xs, err := t.tx.Holders(ctx, by.Key, 1+before)
 	if err != nil {
 		return fmt.Errorf("find the key's holders: %w", err)
 	}
-	for _, old := range t.adopt(xs) {
-		if old.State.Cancel != nil || !old.Place.HoldsKey() {
-			continue
+	ending := 0
+	var oldest *flow.Draft
+	for _, d := range t.adopt(xs) {
+		switch {
+		case !d.Place.HoldsKey():
+		case d.State.Cancel != nil:
+			ending++
+		case oldest == nil:
+			oldest = d
 		}
-		if err := old.Cancel(flow.Cancelled, flow.CodeSuperseded, fmt.Sprintf("superseded by %s for key %q", by.ID, by.Key), t.now); err != nil {
-			return fmt.Errorf("supersede: %w", err)
-		}
-		t.cancelled(old)
-		break
 	}
+	if oldest == nil || !admission.Supersedes(t.keys[by.Key].use.Holders, before, ending, by.KeyLimit) {
+		return nil
+	}
+	if err := oldest.Cancel(flow.Cancelled, flow.CodeSuperseded, fmt.Sprintf("superseded by %s for key %q", by.ID, by.Key), t.now); err != nil {
+		return fmt.Errorf("supersede: %w", err)
+	}
+	t.cancelled(oldest)
 	return nil
 }
 
@@ -166,9 +183,6 @@ func (t *turn) admitLines(ctx context.Context) (bool, error) {
 	for _, name := range freed {
 		k := t.keys[name]
 		k.use, k.locked = uses[name], true
-		if k.use.Waiting == 0 {
-			continue
-		}
 		n, err := t.admitLine(ctx, name, k)
 		if err != nil {
 			return false, err
@@ -178,43 +192,72 @@ func (t *turn) admitLines(ctx context.Context) (bool, error) {
 	return any, nil
 }
 
-// admitLine admits from the head of one line as many as fit. The limit is the one that the head's action has.
-func (t *turn) admitLine(ctx context.Context, name string, k *keyTurn) (int, error) {
-	xs, err := t.tx.Line(ctx, name, 1)
-	if err != nil || len(xs) == 0 {
-		return 0, err
-	}
-	n := admission.Admissible(k.use.Holders, k.use.Waiting, xs[0].KeyLimit)
-	if n == 0 {
-		return 0, nil
-	}
-	if n > 1 {
-		if xs, err = t.tx.Line(ctx, name, n); err != nil {
-			return 0, fmt.Errorf("read the key's line: %w", err)
-		}
-	}
-	for i, x := range xs {
-		if k.use.Holders+i >= x.KeyLimit {
-			xs = xs[:i] // it waits for its own limit, and whoever stands behind it with it
+// admitLine admits from the head of one line as many as fit. Each goes by its own limit: the head may wait for a slot where
+// one behind it, with a higher limit, would not, and the line is served in order all the same.
+func (t *turn) admitLine(ctx context.Context, name string, k *keyTurn) (admitted int, err error) {
+	counted := k.use.Waiting
+	for k.use.Waiting > 0 {
+		if t.budget.spent() {
+			t.lines = append(t.lines, name)
 			break
 		}
+		// What was admitted so far is not in the line any more.
+		if err := t.flush(ctx); err != nil {
+			return admitted, err
+		}
+		xs, err := t.tx.Line(ctx, name, 1)
+		if err != nil || len(xs) == 0 {
+			return admitted, err
+		}
+		n := min(admission.Admissible(k.use.Holders, k.use.Waiting, xs[0].KeyLimit), t.budget.rows)
+		if n == 0 {
+			break
+		}
+		if n > 1 {
+			if xs, err = t.tx.Line(ctx, name, n); err != nil {
+				return admitted, fmt.Errorf("read the key's line: %w", err)
+			}
+		}
+		for i, x := range xs {
+			if k.use.Holders+i >= x.KeyLimit {
+				xs = xs[:i]
+				break
+			}
+		}
+		if err := t.admitHeads(ctx, k, xs); err != nil {
+			return admitted, err
+		}
+		admitted += len(xs)
 	}
+	if counted >= store.WaitingCounted { // it is not counted to its end
+		k.locked = false
+		if k.use.Waiting == 0 {
+			t.lines = append(t.lines, name)
+		}
+	}
+	return admitted, nil
+}
+
+// admitHeads schedules executions from the head of a line.
+func (t *turn) admitHeads(ctx context.Context, k *keyTurn, xs []*flow.Execution) error {
 	ds := t.adopt(xs)
 	if err := t.loadPayloads(ctx, ds); err != nil {
-		return 0, err
+		return err
 	}
+	t.budget.spend(len(ds), 0)
 	for _, d := range ds {
-		t.given[d.ID] = true
-		if err := t.schedule(ctx, d); err != nil {
-			return 0, err
+		k.use.Waiting--
+		err := t.tried(d, func() error { return t.schedule(ctx, d) })
+		if err != nil {
+			return err
+		}
+		if d.Place.HoldsKey() {
+			k.use.Holders++
+			t.given[d.ID] = true
 		}
 		t.changed(d)
 	}
-	// A long line is not counted to its end: then it is counted again when somebody asks.
-	k.locked = k.use.Waiting < store.WaitingCounted
-	k.use.Holders += len(ds)
-	k.use.Waiting -= len(ds)
-	return len(ds), nil
+	return nil
 }
 
 // loadPayloads fetches the payloads of drafts whose kind the engine looks into when they start.

@@ -105,3 +105,30 @@ func TestReady(t *testing.T) {
 		t.Errorf("long after a commit that failed: %v", err)
 	}
 }
+
+// probed is a store whose probe fails with an error.
+type probed struct {
+	store.Store
+	err error
+}
+
+func (p *probed) Probe(context.Context) error { return p.err }
+
+// A store that takes writes again makes the replica ready at once, though nothing has been submitted since a commit failed.
+func TestReadyByProbe(t *testing.T) {
+	t.Parallel()
+	full := fmt.Errorf("%w: the disk is full", store.ErrUnavailable)
+	p := &probed{err: full}
+	r := newRig(t, func(o *Options) {
+		p.Store = o.Store
+		o.Store = p
+	})
+	r.e.health.failed(full)
+	if err := r.e.Ready(r.ctx); !errors.Is(err, full) {
+		t.Errorf("while the disk is full: %v, want %v", err, full)
+	}
+	p.err = nil
+	if err := r.e.Ready(r.ctx); err != nil {
+		t.Errorf("when it has space again: %v", err)
+	}
+}

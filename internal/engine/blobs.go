@@ -56,6 +56,7 @@ func (e *Engine) GetBlob(ctx context.Context, session flow.ID, q handoff.BlobQue
 	if err := e.mayUse(ctx, session, q); err != nil {
 		return nil, err
 	}
+	sum, uploaded := blob.ParseSum(q.Name)
 	if !owns(q.Execution, q.Name) {
 		x, err := e.opts.Store.Get(ctx, q.Execution)
 		if err != nil {
@@ -64,6 +65,9 @@ func (e *Engine) GetBlob(ctx context.Context, session flow.ID, q handoff.BlobQue
 		if !names(x.Payload(), q.Name) {
 			return nil, fmt.Errorf("%w: attempt %d of %s may not read %.80q: its input does not name it", handoff.ErrBlobRefused, q.Attempt, q.Execution, q.Name)
 		}
+	}
+	if uploaded {
+		return e.getUpload(ctx, sum, q.From)
 	}
 	from, err := e.opts.Blobs.Get(ctx, q.Name, q.From)
 	return from, blobError(err)
@@ -74,7 +78,9 @@ func (e *Engine) mayUse(ctx context.Context, session flow.ID, q handoff.BlobQuer
 	if e.opts.Blobs == nil {
 		return fmt.Errorf("%w: this server keeps none", handoff.ErrBlobRefused)
 	}
-	if err := blob.CheckName(q.Name); err != nil {
+	if _, uploaded := blob.ParseSum(q.Name); uploaded {
+		// it is looked for by its sum
+	} else if err := blob.CheckName(q.Name); err != nil {
 		return fmt.Errorf("%w: %w", handoff.ErrBlobRefused, err)
 	}
 	if q.From < 0 {

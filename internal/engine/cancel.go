@@ -9,23 +9,27 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// Cancel ends an execution: at once when nobody holds it, else by an order to its owner that Finished confirms later.
-// It returns the execution as it stands after that. What has finished gives flow.ErrFinished.
+// Cancel ends an execution: at once when no worker holds it, else by an order to its owner that Finished confirms later.
+// It returns the execution as it stands after that. An execution that a cancel has ended before is returned as well: a
+// caller whose answer was lost asks again. One that has ended otherwise gives flow.ErrFinished.
 func (e *Engine) Cancel(ctx context.Context, id flow.ID, reason string) (*flow.Execution, error) {
 	if reason == "" {
 		reason = "cancelled by request"
 	}
-	var refused error
+	if bad := badText(reason, reasonLimit); bad != "" {
+		return nil, invalid("reason", shortText(reason), bad, "shorten it, or remove the byte")
+	}
+	var unknown error
+	finished := false
 	err := e.ask(ctx, []flow.ID{id}, func(ctx context.Context, t *turn) error {
-		refused = nil
+		unknown, finished = nil, false
 		d := t.drafts[id]
 		if d == nil {
-			refused = fmt.Errorf("%w: execution %s", store.ErrNotFound, id)
+			unknown = fmt.Errorf("%w: execution %s", store.ErrNotFound, id)
 			return nil
 		}
 		err := d.Cancel(flow.Cancelled, flow.CodeCancelled, reason, t.now)
-		if errors.Is(err, flow.ErrFinished) {
-			refused = fmt.Errorf("%w: %s is %s", err, id, d.Stage)
+		if finished = errors.Is(err, flow.ErrFinished); finished {
 			return nil
 		}
 		if err != nil {
@@ -35,12 +39,25 @@ func (e *Engine) Cancel(ctx context.Context, id flow.ID, reason string) (*flow.E
 		return nil
 	})
 	if err == nil {
-		err = refused
+		err = unknown
 	}
 	if err != nil {
 		return nil, err
 	}
-	return e.opts.Store.Get(ctx, id)
+	x, err := e.opts.Store.Get(ctx, id)
+	if err == nil && finished && !endedByCancel(x) {
+		return nil, fmt.Errorf("%w: %s is %s", flow.ErrFinished, id, x.Stage)
+	}
+	return x, err
+}
+
+// endedByCancel reports whether an execution ended as a cancel orders it. One that was superseded, or found its key full, did
+// not.
+func endedByCancel(x *flow.Execution) bool {
+	if x.Stage != flow.Cancelled {
+		return false
+	}
+	return x.Outcome == nil || x.Outcome.Error == nil || x.Outcome.Error.Code == flow.CodeCancelled
 }
 
 // cancelled notes what follows from a cancelled draft: a workflow passes the order on to its tasks.
@@ -67,13 +84,8 @@ func (e *Engine) Retry(ctx context.Context, id flow.ID) (flow.ID, error) {
 		return flow.ID{}, err
 	}
 	var out Submitted
-	o := &submitOp{id: e.opts.NewID(), request: r, out: &out, group: newGroup(1)}
-	if err := e.enqueue(o); err != nil {
+	if err := e.submit(ctx, &submitOp{id: e.opts.NewID(), request: r, out: &out, made: &e.counters.submitted}); err != nil {
 		return flow.ID{}, err
 	}
-	if err := o.group.wait(ctx); err != nil {
-		return flow.ID{}, err
-	}
-	e.counters.submitted.Add(1)
 	return out.Execution, out.Err
 }

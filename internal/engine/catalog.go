@@ -4,11 +4,11 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -44,38 +44,83 @@ func newCatalog(s store.Store) *catalog {
 	return &catalog{store: s, versions: map[string]*definition.Definition{}, latest: map[string]latest{}, queues: map[string]bool{DefaultQueue: true}}
 }
 
+// resolved is a version of a definition that has been looked up.
+type resolved struct {
+	definition *definition.Definition
+	version    int
+	latest     bool      // it was asked for as the latest
+	asked      time.Time // when; zero: the catalog has it already
+}
+
+// definitions is where a version is read that the catalog does not have: the store, or a decision's transaction.
+type definitions interface {
+	Definition(ctx context.Context, name string, version int) (store.Definition, error)
+}
+
 // get loads a version of a definition; 0 is the latest. It returns the version as well.
 func (c *catalog) get(ctx context.Context, name string, version int) (*definition.Definition, int, error) {
-	if version == 0 {
-		c.mu.Lock()
-		l, ok := c.latest[name]
-		c.mu.Unlock()
-		if ok && time.Since(l.asked) < latestFor {
-			version = l.version
-		}
-	}
-	if version > 0 {
-		c.mu.Lock()
-		d := c.versions[versionKey(name, version)]
-		c.mu.Unlock()
-		if d != nil {
-			return d, version, nil
-		}
-	}
-	asked := time.Now()
-	row, err := c.store.Definition(ctx, name, version)
+	r, err := c.resolve(ctx, c.store, name, version)
 	if err != nil {
 		return nil, 0, err
 	}
-	d, err := definition.Decode(row.Document)
+	c.remember(r)
+	return r.definition, r.version, nil
+}
+
+// resolve is get, and leaves it to the caller to remember what was read.
+func (c *catalog) resolve(ctx context.Context, from definitions, name string, version int) (resolved, error) {
+	if strings.ContainsRune(name, ':') { // what else lies among the definitions
+		return resolved{}, fmt.Errorf("definition %q: %w", name, store.ErrNotFound)
+	}
+	latest := version == 0
+	c.mu.Lock()
+	if l, ok := c.latest[name]; latest && ok && time.Since(l.asked) < latestFor {
+		version = l.version
+	}
+	d := c.versions[versionKey(name, version)]
+	c.mu.Unlock()
+	if d != nil {
+		return resolved{definition: d, version: version}, nil
+	}
+	r := resolved{latest: latest, asked: time.Now()}
+	row, err := from.Definition(ctx, name, version)
 	if err != nil {
-		return nil, 0, fmt.Errorf("decode definition %s@%d: %w", name, row.Version, err)
+		return r, err
 	}
-	c.put(d, row.Version)
-	if version == 0 {
-		c.isLatest(name, row.Version, asked)
+	if r.definition, err = definition.Decode(row.Document); err != nil {
+		return r, fmt.Errorf("decode definition %s@%d: %w", name, row.Version, err)
 	}
-	return d, row.Version, nil
+	r.version = row.Version
+	return r, nil
+}
+
+// remember keeps what was read from the store. What a transaction has read is remembered once it is committed: it may have
+// read a version that it defined itself.
+func (c *catalog) remember(r resolved) {
+	if r.asked.IsZero() {
+		return
+	}
+	c.put(r.definition, r.version)
+	if r.latest {
+		c.isLatest(r.definition.Name, r.version, r.asked)
+	}
+}
+
+// definition is catalog.get within a transaction.
+func (t *turn) definition(ctx context.Context, name string, version int) (*definition.Definition, int, error) {
+	key := versionKey(name, version)
+	r, have := t.resolved[key]
+	if !have {
+		var err error
+		if r, err = t.e.catalog.resolve(ctx, t.tx, name, version); err != nil {
+			return nil, 0, err
+		}
+		if t.resolved == nil {
+			t.resolved = map[string]resolved{}
+		}
+		t.resolved[key] = r
+	}
+	return r.definition, r.version, nil
 }
 
 func versionKey(name string, version int) string { return fmt.Sprintf("%s@%d", name, version) }
@@ -135,7 +180,7 @@ func (c *catalog) persistQueue(ctx context.Context, name string) error {
 		if err != nil {
 			return err
 		}
-		_, _, err = tx.Define(ctx, store.Definition{Name: "queue:" + name, Kind: queueKind, Document: []byte("{}"), CreatedAt: now})
+		_, _, err = tx.Define(ctx, queueRow(name, now))
 		return err
 	})
 	if err != nil {
@@ -201,7 +246,7 @@ func (c *catalog) knowsQueue(ctx context.Context, name string) (bool, error) {
 	if known {
 		return true, nil
 	}
-	_, err := c.store.Definition(ctx, "queue:"+name, 0)
+	_, err := c.store.Definition(ctx, queuePrefix+name, 0)
 	if errors.Is(err, store.ErrNotFound) {
 		return false, nil
 	}
@@ -232,13 +277,18 @@ func (e *Engine) Define(ctx context.Context, defs []*definition.Definition) ([]D
 	err := e.ask(ctx, nil, func(ctx context.Context, t *turn) error {
 		out = out[:0]
 		for _, d := range defs {
-			row := store.Definition{Name: d.Name, Kind: string(d.Kind), Document: d.Canonical(), CreatedAt: t.now}
-			if _, err := hex.Decode(row.Hash[:], []byte(d.Hash())); err != nil {
-				return fmt.Errorf("hash of definition %q: %w", d.Name, err)
+			row, err := definitionRow(d, t.now)
+			if err != nil {
+				return err
 			}
 			version, created, err := t.tx.Define(ctx, row)
 			if err != nil {
 				return fmt.Errorf("define %q: %w", d.Name, err)
+			}
+			if d.Kind == definition.KindSchedule {
+				if err := t.beginSchedule(ctx, d, version); err != nil {
+					return fmt.Errorf("begin schedule %q: %w", d.Name, err)
+				}
 			}
 			out = append(out, Defined{Name: d.Name, Version: version, Kind: string(d.Kind), Created: created})
 		}
@@ -248,6 +298,12 @@ func (e *Engine) Define(ctx context.Context, defs []*definition.Definition) ([]D
 		return nil, err
 	}
 	for i, d := range defs {
+		if d.Kind == definition.KindSchedule {
+			e.schedules.changed()
+		}
+		if !d.Runnable() {
+			continue // other replicas ask the store for it too
+		}
 		e.catalog.put(d, out[i].Version)
 		e.catalog.isLatest(d.Name, out[i].Version, time.Now())
 	}
@@ -272,8 +328,11 @@ func (e *Engine) Settle(ctx context.Context) {
 func (e *Engine) Check(ctx context.Context, defs []*definition.Definition) error {
 	among := map[string]*definition.Definition{}
 	for _, d := range defs {
-		among[d.Name] = d
+		if d.Runnable() {
+			among[d.Name] = d
+		}
 	}
+	declared := definition.DeclaredQueues(defs)
 	var problems definition.Problems
 	for _, d := range defs {
 		for _, ref := range d.References() {
@@ -297,14 +356,17 @@ func (e *Engine) Check(ctx context.Context, defs []*definition.Definition) error
 				problems = append(problems, refProblem(ref, fmt.Sprintf("%q is an action, not a workflow", what), "name it as the task's action instead"))
 			}
 		}
-		for _, q := range queuesOf(d) {
-			known, err := e.catalog.knowsQueue(ctx, q.queue)
+		for _, q := range d.QueueRefs() {
+			if slices.Contains(declared, q.Name) {
+				continue
+			}
+			known, err := e.catalog.knowsQueue(ctx, q.Name)
 			if err != nil {
 				return err
 			}
 			if !known {
-				problems = append(problems, definition.Problem{Position: q.at, Path: q.path,
-					Message: unknownQueue(q.queue), Fix: queueFix})
+				problems = append(problems, definition.Problem{Position: q.Position, Path: q.Path,
+					Message: unknownQueue(q.Name), Fix: queueFix(q.Name)})
 			}
 		}
 	}
@@ -315,38 +377,12 @@ func (e *Engine) Check(ctx context.Context, defs []*definition.Definition) error
 }
 
 func refProblem(ref definition.Ref, message, fix string) definition.Problem {
-	path := ""
+	path := "run.action"
 	if ref.Task != "" {
 		path = "tasks." + ref.Task + ".action"
 	}
 	return definition.Problem{Position: ref.Position, Path: path, Message: message, Fix: fix}
 }
-
-type queueUse struct {
-	queue, path string
-	at          definition.Position
-}
-
-func queuesOf(d *definition.Definition) []queueUse {
-	var uses []queueUse
-	if q := d.Settings.Queue; q != "" {
-		uses = append(uses, queueUse{q, "queue", d.Position})
-	}
-	if d.Workflow != nil {
-		for _, t := range d.Workflow.Tasks {
-			if q := t.Settings.Queue; q != "" {
-				uses = append(uses, queueUse{q, "tasks." + t.Name + ".queue", t.Position})
-			}
-		}
-	}
-	return uses
-}
-
-func unknownQueue(name string) string {
-	return fmt.Sprintf("no worker has ever served queue %.100q", name)
-}
-
-const queueFix = "start a worker that serves it, or declare it where the server is started (--queue), or leave the queue out"
 
 // splitAction reads "name" or "name@3".
 func splitAction(action string) (name string, version int, err error) {

@@ -94,9 +94,9 @@ func (e *Engine) withdraw(k *taker) bool {
 
 // allowance is what a taker may get in a turn, with its session looked up and locked.
 type allowance struct {
-	lost   bool // nobody would recover what it claimed
-	room   int  // how much more it takes
-	looked bool // it has taken what waited in its queues, as far as it has room
+	refused error // why it may take nothing; nil: it may
+	room    int   // how much more it takes
+	looked  bool  // it has taken what waited in its queues, as far as it has room
 }
 
 // allow looks up a taker's session.
@@ -104,13 +104,18 @@ func (t *turn) allow(ctx context.Context, k *taker) (*allowance, error) {
 	if a := t.allowed[k]; a != nil {
 		return a, nil
 	}
-	session, err := t.tx.LockSession(ctx, k.session)
+	session, runs, err := t.tx.LockSession(ctx, k.session)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return nil, fmt.Errorf("look up the session: %w", err)
 	}
-	a := &allowance{room: k.n}
-	if err != nil || !session.ExpiresAt.After(ended) {
-		a.lost, a.room = true, 0
+	a := &allowance{}
+	switch {
+	case runs:
+		a.room = k.n
+	case err != nil || session.ExpiresAt.IsZero():
+		a.refused = handoff.ErrSessionLost // its recovery has begun, and would miss a claim of now
+	default:
+		a.refused = errors.New("the session's lease has run out: renew it") // the renewal finds out whether that is for good
 	}
 	t.allowed[k] = a
 	return a, nil
@@ -245,30 +250,54 @@ func (t *turn) take(ctx context.Context, k *taker) (all bool, err error) {
 		return false, err
 	}
 	a.looked = true
-	// What the taker before this one got must not be there to be taken again.
-	if err := t.flushOld(ctx); err != nil {
-		return false, err
+	for more := t.taken < store.TakeBytes; more; {
+		looked := a.room
+		found, moved, err := t.takeFrom(ctx, k, a)
+		if err != nil {
+			return false, err
+		}
+		all = found < looked && t.taken < store.TakeBytes
+		more = moved > 0 && !all && a.room > 0 && t.taken < store.TakeBytes // this taker may run the executions behind those that were moved away
 	}
-	xs, err := t.tx.Take(ctx, k.queues, a.room)
-	if err != nil {
-		return false, fmt.Errorf("take: %w", err)
-	}
-	if all = len(xs) < a.room; all {
+	if all {
 		for _, q := range k.queues {
 			t.dry[q] = true
 		}
 	}
-	a.room -= len(xs)
+	return all, nil
+}
+
+// takeFrom looks into a taker's queues once: it claims the executions that it finds there, and moves misplaced ones to the
+// lanes of their kinds.
+func (t *turn) takeFrom(ctx context.Context, k *taker, a *allowance) (found, moved int, err error) {
+	// Earlier claims of this transaction are written first, or the look would find the same executions again.
+	if err := t.flushOld(ctx); err != nil {
+		return 0, 0, err
+	}
+	all, err := t.tx.Take(ctx, k.queues, a.room)
+	if err != nil {
+		return 0, 0, fmt.Errorf("take: %w", err)
+	}
+	for _, x := range all {
+		t.taken += x.PayloadSize()
+	}
+	xs, err := t.relane(ctx, all)
+	if err != nil {
+		return 0, 0, fmt.Errorf("take: %w", err)
+	}
 	for _, x := range xs {
 		d := flow.Load(x) // fresh from the store: what the turn decided has been flushed
 		t.drafts[x.ID] = d
-		if err := d.Claim(k.session, k.name, t.now); err != nil {
-			return false, err
+		if err := t.tried(d, func() error { return d.Claim(k.session, k.name, t.now) }); err != nil {
+			return 0, 0, err
 		}
 		t.changed(d)
+		if d.Place == flow.Held {
+			a.room--
+			t.claimed[k] = append(t.claimed[k], x)
+		}
 	}
-	t.claimed[k] = append(t.claimed[k], xs...)
-	return all, nil
+	return len(all), len(all) - len(xs), nil
 }
 
 func (t *turn) allDry(queues []string) bool {
@@ -280,9 +309,9 @@ func (t *turn) allDry(queues []string) bool {
 	return true
 }
 
-// deliver answers the takers of a batch after its commit; those without work go back into the line.
-// What the transaction did not find in the queues may have come since the moment when it began to look.
-func (e *Engine) deliver(t *turn, takers []*taker, moment uint64, err error) {
+// deliver answers the takers of a batch after its commit; those without work go back into the line, and so do those who came
+// with requests that could not be committed: that is not theirs. What the transaction did not find in the queues may have come since the moment when it began to look.
+func (e *Engine) deliver(t *turn, requests int, takers []*taker, moment uint64, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if err == nil {
@@ -297,11 +326,11 @@ func (e *Engine) deliver(t *turn, takers []*taker, moment uint64, err error) {
 	}
 	for _, k := range takers {
 		switch {
-		case err != nil:
+		case err != nil && (requests == 0 || !spoiled(err)):
 			k.give(nil, err)
-		case t.allowed[k] != nil && t.allowed[k].lost:
-			k.give(nil, handoff.ErrSessionLost)
-		case len(t.claimed[k]) > 0:
+		case err == nil && t.allowed[k] != nil && t.allowed[k].refused != nil:
+			k.give(nil, t.allowed[k].refused)
+		case err == nil && len(t.claimed[k]) > 0:
 			e.counters.claimed.Add(int64(len(t.claimed[k])))
 			e.flood = len(t.claimed[k]) >= batchLimit/4
 			e.given, e.gave = k, time.Now()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"slices"
 	"time"
 
@@ -23,12 +24,16 @@ type op interface {
 	decide(context.Context, *turn) error
 	// done tells the requester: nil after the commit, or what went wrong.
 	done(error)
+	// size is about how many bytes the request holds.
+	size() int
 }
 
 const (
 	batchLimit   = 1000    // requests in one transaction: a few tens of milliseconds at the most
+	batchBytes   = 8 << 20 // of these, after which no further request joins the transaction
 	pendingLimit = 200_000 // requests waiting for a transaction; beyond it callers get ErrOverloaded
-	maxConflicts = 10      // times in a row that a batch is decided again before it is split
+	pendingBytes = 256 << 20
+	maxConflicts = 10 // times in a row that a batch is decided again before it is split
 )
 
 // enqueue hands requests to the committer.
@@ -38,11 +43,15 @@ func (e *Engine) enqueue(ops ...op) error {
 	if e.closed != nil {
 		return e.closed
 	}
-	if len(e.pending)+len(ops) > pendingLimit {
+	size := 0
+	for _, o := range ops {
+		size += o.size()
+	}
+	if len(e.pending)+len(ops) > pendingLimit || len(e.pending) > 0 && e.pendingSize+size > pendingBytes {
 		return ErrOverloaded
 	}
-	e.pending = append(e.pending, ops...)
-	e.callers++
+	e.pending, e.pendingSize = append(e.pending, ops...), e.pendingSize+size
+	e.arrivals = append(e.arrivals, arrival{len(ops), time.Now()})
 	e.kick()
 	return nil
 }
@@ -78,12 +87,46 @@ func (e *Engine) commitLoop(ctx context.Context) {
 	}
 }
 
+// arrival is one call of enqueue: at is when it came, requests how many of its requests are in no batch yet.
+type arrival struct {
+	requests int
+	at       time.Time
+}
+
+// arrived removes the first n pending requests from the arrivals, because they go into a batch. It returns of how many calls the
+// last request is among them.
+func (e *Engine) arrived(n int) (callers int) {
+	for callers < len(e.arrivals) && e.arrivals[callers].requests <= n {
+		n -= e.arrivals[callers].requests
+		callers++
+	}
+	if e.arrivals = e.arrivals[callers:]; len(e.arrivals) == 0 {
+		e.arrivals = nil // frees their memory
+	} else {
+		e.arrivals[0].requests -= n
+	}
+	return callers
+}
+
+// ages returns how long the oldest transaction has been under way, and how long the oldest pending request has waited for
+// one. An age is 0 where there is no transaction or no request.
+func (e *Engine) ages() (commit, pending time.Duration) {
+	if len(e.busy) > 0 {
+		commit = time.Since(e.busy[0].began)
+	}
+	if len(e.pending) > 0 {
+		pending = time.Since(e.arrivals[0].at)
+	}
+	return commit, pending
+}
+
 // batch is what goes into one transaction.
 type batch struct {
 	ops     []op
-	callers int      // who handed the requests in
+	callers int      // that are answered with this batch: their last request is in it
 	takers  []*taker // in whose queues there may be work
 	began   time.Time
+	wide    bool // the step of a workflow that has many children
 }
 
 // over says that a batch is under way no more.
@@ -92,6 +135,11 @@ func (e *Engine) over(b *batch) {
 	defer e.mu.Unlock()
 	i := slices.Index(e.busy, b)
 	e.busy = slices.Delete(e.busy, i, i+1)
+	if b.wide {
+		if e.followUps.busy = false; len(e.followUps.wide) > 0 {
+			e.kick()
+		}
+	}
 	if b.callers < lingerFrom {
 		return
 	}
@@ -140,17 +188,17 @@ func (e *Engine) close() bool {
 	for _, t := range e.takers {
 		t.give(nil, ErrClosed)
 	}
-	e.takers = nil
+	e.takers, e.followUps = nil, followUps{} // the next process finds what they were for
 	return len(e.pending) == 0
 }
 
-// gather takes the next batch: what is pending, and takers; nil when there is nothing, or when it is too early. While another
-// transaction is under way a little is left for the committer that runs it, and after one that answered many it lingers;
-// again says when it would be time all the same.
+// gather takes the next batch: what is pending, or follow-ups, and takers; nil when there is nothing, or when it is too early.
+// While another transaction is under way a little is left for the committer that runs it, and after one that answered many it
+// lingers; again says when it would be time all the same.
 func (e *Engine) gather(ctx context.Context) (b *batch, again <-chan time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if len(e.busy) > 0 && len(e.pending) < besideFrom && !e.flood && ctx.Err() == nil {
+	if len(e.busy) > 0 && len(e.pending)+e.followUps.startable() < besideFrom && !e.flood && ctx.Err() == nil {
 		if left := besideAfter - time.Since(e.busy[len(e.busy)-1].began); left > 0 {
 			return nil, time.After(left)
 		}
@@ -158,12 +206,19 @@ func (e *Engine) gather(ctx context.Context) (b *batch, again <-chan time.Time) 
 	if left := e.linger(); left > 0 && ctx.Err() == nil {
 		return nil, time.After(left)
 	}
-	n := min(len(e.pending), batchLimit)
-	b = &batch{ops: e.pending[:n:n], callers: min(e.callers, n)}
-	e.pending, e.callers = e.pending[n:], e.callers-b.callers
+	b = &batch{}
+	if ctx.Err() == nil {
+		b.ops, b.wide = e.followUps.gather(len(e.pending) > 0)
+	}
+	if len(b.ops) == 0 {
+		n, size := e.fitting()
+		b.ops, b.callers = e.pending[:n:n], e.arrived(n)
+		e.pending, e.pendingSize = e.pending[n:], e.pendingSize-size
+	}
 	if len(e.pending) == 0 {
 		e.pending = nil
-	} else {
+	}
+	if len(e.pending)+e.followUps.startable() > 0 {
 		e.kick() // for another committer
 	}
 	if ctx.Err() != nil {
@@ -177,6 +232,15 @@ func (e *Engine) gather(ctx context.Context) (b *batch, again <-chan time.Time) 
 	b.began = time.Now()
 	e.busy = append(e.busy, b)
 	return b, nil
+}
+
+// fitting is how many of the pending requests go into one transaction, and how many bytes they hold.
+func (e *Engine) fitting() (n, size int) {
+	for n < min(len(e.pending), batchLimit) && size < batchBytes {
+		size += e.pending[n].size()
+		n++
+	}
+	return n, size
 }
 
 // hopeful takes out of the line the takers in whose queues there may be work.
@@ -233,27 +297,22 @@ func (e *Engine) nextTaker() (session flow.ID, queues []string) {
 }
 
 // commit runs one batch as one transaction. A batch that the data spoil is halved until the bad request stands alone:
-// its neighbours never fail with it.
+// its neighbours never fail with it. Alone it is tried once more without what follows from it, which may be what is bad.
 func (e *Engine) commit(ctx context.Context, ops []op, takers []*taker) {
 	began := time.Now()
-	var t *turn
-	var moment uint64
-	err := e.update(ctx, func(ctx context.Context, tx store.Tx) error {
-		moment = e.moment()
-		t = e.newTurn(tx)
-		t.takers = &takers
-		if err := t.run(ctx, ops); err != nil {
-			return err
+	t, moment, err := e.transact(ctx, ops, &takers, false)
+	if err != nil && spoiled(err) && len(ops) > 0 {
+		if len(ops) > 1 {
+			e.opts.Log.Warn("halving a batch that cannot be committed", telemetry.Requests, len(ops), telemetry.Executions, named(ops), telemetry.Err, err)
+			half := len(ops) / 2
+			e.commit(ctx, ops[:half], nil)
+			e.commit(ctx, ops[half:], takers)
+			return
 		}
-		failpoint.Hit(failpoint.BeforeCommit)
-		return nil
-	})
-	if err != nil && len(ops) > 1 && spoiled(err) {
-		e.opts.Log.Warn("halving a batch that cannot be committed", telemetry.Requests, len(ops), telemetry.Executions, named(ops), telemetry.Err, err)
-		half := len(ops) / 2
-		e.commit(ctx, ops[:half], nil)
-		e.commit(ctx, ops[half:], takers)
-		return
+		if refused(err) {
+			e.opts.Log.Warn("postponing what follows from a request that cannot be committed", telemetry.Executions, named(ops), telemetry.Err, err)
+			t, moment, err = e.transact(ctx, ops, &takers, true)
+		}
 	}
 	if err == nil {
 		failpoint.Hit(failpoint.AfterCommit)
@@ -280,7 +339,30 @@ func (e *Engine) commit(ctx context.Context, ops []op, takers []*taker) {
 	if err == nil {
 		e.handedOff(t)
 	}
-	e.deliver(t, takers, moment, err)
+	e.deliver(t, len(ops), takers, moment, err)
+}
+
+// transact decides requests in one transaction and commits it. moment is when it began to look into queues. postpones leaves
+// everything that follows from the requests to transactions of its own.
+func (e *Engine) transact(ctx context.Context, ops []op, takers *[]*taker, postpones bool) (t *turn, moment uint64, err error) {
+	err = e.update(ctx, func(ctx context.Context, tx store.Tx) (err error) {
+		defer recovered(&err)
+		if t != nil {
+			e.followed.settle(t.workflows, false) // of the run before, which was not committed
+		}
+		moment = e.moment()
+		t = e.newTurn(tx)
+		t.takers, t.postpones, t.budget = takers, postpones, e.budgetOf(ops)
+		if err := t.run(ctx, ops); err != nil {
+			return err
+		}
+		failpoint.Hit(failpoint.BeforeCommit)
+		return nil
+	})
+	if t != nil {
+		e.followed.settle(t.workflows, err == nil)
+	}
+	return t, moment, err
 }
 
 // update repeats a transaction whose rows changed under it.
@@ -291,6 +373,14 @@ func (e *Engine) update(ctx context.Context, decide func(context.Context, store.
 			return err
 		}
 		e.counters.conflicts.Add(1)
+	}
+}
+
+// recovered makes a panic of a decision the decision's error: the batch is halved until the request that causes it stands
+// alone, and the process goes on.
+func recovered(err *error) {
+	if p := recover(); p != nil {
+		*err = fmt.Errorf("a decision panicked, which is a defect of Pawl: %v\n%s", p, debug.Stack())
 	}
 }
 
@@ -311,27 +401,28 @@ func (e *Engine) unsure() {
 // told does what may happen only after the commit: wake whoever watches, hand orders to sessions, and remember the
 // earliest moment at which something becomes due.
 func (e *Engine) told(t *turn) {
+	for _, r := range t.resolved {
+		e.catalog.remember(r)
+	}
 	var due time.Time
-	var lost []*flow.Draft
 	for _, d := range t.touched {
-		if slices.ContainsFunc(d.Events, func(ev flow.Event) bool { return ev.Type == flow.EvLost }) {
-			lost = append(lost, d)
-		}
 		if w := d.Wake(); !w.IsZero() && (due.IsZero() || w.Before(due)) {
 			due = w
 		}
 		if d.State.Cancel != nil && !d.Owner.IsZero() {
 			e.sessions.order(d.Owner)
 		}
+		if a := d.Aside; a != nil && a != d.Before.Aside {
+			e.counters.aside.Add(1)
+			e.opts.Log.Error("an execution was put aside: a decision about it was refused", telemetry.Execution, d.ID, "until", a.Until, "times", a.Times, telemetry.Why, a.Reason)
+		}
 	}
-	for _, id := range t.again {
-		// Should this be refused, the end of any of its children lets the workflow go on.
-		_ = e.enqueue(&foldOp{id})
+	e.goOn(t)
+	e.takenBack(t)
+	e.keptLanes(t)
+	for i, n := range t.ended {
+		e.counters.ended[i].Add(n)
 	}
-	if len(lost) > 0 {
-		e.logLost(lost)
-	}
-	e.counters.finished.Add(t.finished)
 	e.watch.changed(t.touched)
 	if !due.IsZero() {
 		e.dueAt(due)

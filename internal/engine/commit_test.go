@@ -1,18 +1,28 @@
 package engine
 
 import (
+	"context"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/store"
 )
 
 // gatherer is an engine whose batches a test gathers.
 type gatherer struct {
-	*testing.T
+	testing.TB
 	e *Engine
 }
 
+// unusedStore is the store of an engine that is not run. It answers what Stats asks for.
+type unusedStore struct{ store.Store }
+
+func (unusedStore) Unreadable() int { return 0 }
+
 func newGatherer(t *testing.T) gatherer {
-	e, err := New(Options{Store: &mute{}})
+	e, err := New(Options{Store: unusedStore{}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +137,65 @@ func TestCallersOfAFlood(t *testing.T) {
 	if b := g.some(batchLimit); b.callers != batchLimit {
 		t.Errorf("%d callers handed in %d requests", b.callers, batchLimit)
 	}
-	if g.e.callers != 10 {
-		t.Errorf("%d callers are left, not 10", g.e.callers)
+	if n := len(g.e.arrivals); n != 10 {
+		t.Errorf("%d callers are left, not 10", n)
 	}
+}
+
+// A request whose decision panics fails alone: the process and the requests beside it go on.
+func TestPanicFailsOneRequest(t *testing.T) {
+	onEachStore(t, func(r *rig) {
+		var out [2]Submitted
+		g := newGroup(3)
+		broken := &request{run: func(context.Context, *turn) error { panic("a defect") }, over: make(chan error, 1)}
+		ops := []op{&submitOp{id: r.e.opts.NewID(), request: builtIn(flow.KindNoop, nil), out: &out[0], group: g, made: &r.e.counters.submitted}, broken,
+			&submitOp{id: r.e.opts.NewID(), request: builtIn(flow.KindNoop, nil), out: &out[1], group: g, made: &r.e.counters.submitted}}
+		if err := r.e.enqueue(ops...); err != nil {
+			r.Fatal(err)
+		}
+		if err := <-broken.over; err == nil || !strings.Contains(err.Error(), "a defect") {
+			r.Errorf("the broken request: %v", err)
+		}
+		g.done()
+		if err := g.wait(r.ctx); err != nil {
+			r.Fatal(err)
+		}
+		for _, s := range out {
+			if s.Err != nil {
+				r.Errorf("a request beside it: %v", s.Err)
+			}
+			r.get(s.Execution)
+		}
+	})
+}
+
+// Requests of callers do not wait for the follow-ups before them, however many there are: their batches alternate. A step of a workflow
+// waits once.
+func TestFollowUpsAlternateWithCallers(t *testing.T) {
+	g := newGatherer(t)
+	next := func(want int) *batch {
+		b := g.some(want)
+		g.e.over(b)
+		return b
+	}
+	for i := range 10 * followUpLimit {
+		for range 2 {
+			g.e.followUp(&foldOp{id: flow.ID{byte(i >> 8), byte(i)}})
+		}
+	}
+	next(followUpLimit)
+	g.request(1)
+	next(1)
+	g.request(2)
+	next(followUpLimit)
+	next(2)
+	for range 8 {
+		next(followUpLimit)
+	}
+	g.request(1)
+	next(1)
+	g.e.followUp(&foldOp{id: flow.ID{1}})
+	g.request(3)
+	next(1)
+	next(3)
 }

@@ -32,13 +32,12 @@ func (e *Engine) Ending(id flow.ID) *Ending {
 // committed, and the store is not asked. There is an Ending exactly when the submission was accepted.
 func (e *Engine) SubmitOne(ctx context.Context, s Submission) (Submitted, *Ending, error) {
 	var out Submitted
-	g := newGroup(1)
-	o := &submitOp{out: &out, group: g, key: s.IdempotencyKey}
+	o := &submitOp{out: &out, hash: s.hash()}
 	if err := e.prepare(ctx, &s, o); err != nil {
 		return Submitted{Err: err}, nil, nil
 	}
 	n := e.Ending(o.id) // before it can end
-	if err := e.submit(ctx, g, o); err != nil {
+	if err := e.submit(ctx, o); err != nil {
 		n.Close()
 		return Submitted{}, nil, err
 	}

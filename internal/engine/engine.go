@@ -3,7 +3,7 @@
 package engine
 
 import (
-	"context"
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -47,8 +47,17 @@ type Options struct {
 	// Committers is how many transactions this replica runs side by side; 0: one. A store that writes one at a time gains
 	// nothing by more.
 	Committers int
+	// Rows and Bytes bound what one transaction does beyond its requests: the executions that it creates, admits and ends,
+	// and what these are handed; 0: 1,000 and 4 MB.
+	Rows, Bytes int
+	// Wide is from how many children on a workflow is followed by its changes instead of by counting its rows; 0: 64. All
+	// replicas of a store must agree.
+	Wide int
 	// Lease is how long a worker session lasts without a renewal; 0: handoff.Lease. All replicas of a store must agree.
 	Lease time.Duration
+	// Uptime is this process's own clock, which no setting of any clock moves: how long it is since some moment. Jumps of the
+	// database's clock show beside it. Nil: the monotonic clock.
+	Uptime func() time.Duration
 	// Random gives numbers in [0, 1) for jitter; nil: the global generator. NewID makes ids; nil: UUIDv7.
 	Random func() float64
 	NewID  func() flow.ID
@@ -60,33 +69,41 @@ type Engine struct {
 	opts      Options
 	catalog   *catalog
 	languages *languages
+	schedules *schedules
 	lanes     *lanes
-	items     *itemCache
+	followed  *followed
 	watch     *hub
 	sessions  *desk
+	clocks    clocks
 	counters  counters
 	health    health
 
 	distributions distributions
 
-	childrenPerTurn int
+	budget budget // of each transaction
 
-	mu       sync.Mutex
-	pending  []op
-	callers  int // how many have put them there
-	takers   []*taker
-	given    *taker    // who was given something last
-	gave     time.Time // when that was
-	busy     []*batch  // under way, in the order in which they began
-	lingers  lingers
-	flood    bool // the last workers that were given work took a lot of it
-	closed   error
-	stopping bool          // nobody is given work any more
-	signal   chan struct{} // capacity 1: something is pending
+	mu          sync.Mutex
+	pending     []op
+	pendingSize int       // bytes that they hold
+	arrivals    []arrival // one for each call that handed some of them in
+	followUps   followUps
+	takers      []*taker
+	given       *taker    // who was given something last
+	gave        time.Time // when that was
+	busy        []*batch  // under way, in the order in which they began
+	lingers     lingers
+	flood       bool // the last workers that were given work took a lot of it
+	closed      error
+	stopping    bool          // nobody is given work any more
+	signal      chan struct{} // capacity 1: something is pending
 
-	ready   readiness
-	heard   atomic.Bool    // notifications of other replicas arrive
-	nextDue chan time.Time // capacity 1: the earliest Wake of a commit
+	ready    readiness
+	heard    atomic.Bool    // notifications of other replicas arrive
+	retained atomic.Int64   // when retention has last been through all that has ended, in microseconds since 1970
+	nextDue  chan time.Time // capacity 1: the earliest Wake of a commit
+
+	unrecovered atomic.Int64 // lost sessions of the last round that something was left of
+	unreadable  int          // rows that the store could not read in the last round; sweepSessions' alone
 }
 
 // ErrClosed means that the engine has been told to stop.
@@ -124,28 +141,34 @@ func New(o Options) (*Engine, error) {
 	if o.Lease < leastLease || o.Lease > mostLease {
 		return nil, fmt.Errorf("new engine: a lease of %s: give %s to %s", o.Lease, leastLease, mostLease)
 	}
+	if o.Uptime == nil {
+		began := time.Now()
+		o.Uptime = func() time.Duration { return time.Since(began) }
+	}
 	if o.NewID == nil {
 		o.NewID = newID
 	}
 	e := &Engine{
-		opts:            o,
-		childrenPerTurn: defaultChildrenPerTurn,
-		watch:           newHub(),
-		distributions:   newDistributions(),
-		sessions:        newDesk(),
-		signal:          make(chan struct{}, 1),
-		ready:           newReadiness(),
-		nextDue:         make(chan time.Time, 1),
+		opts:          o,
+		budget:        budget{rows: cmp.Or(o.Rows, budgetRows), bytes: cmp.Or(o.Bytes, budgetBytes)},
+		followed:      newFollowed(cmp.Or(o.Wide, wideFrom)),
+		watch:         newHub(),
+		distributions: newDistributions(),
+		sessions:      newDesk(),
+		signal:        make(chan struct{}, 1),
+		ready:         newReadiness(),
+		nextDue:       make(chan time.Time, 1),
 	}
 	e.catalog = newCatalog(o.Store)
 	e.languages = newLanguages(o.Store, o.Languages)
 	e.lanes = newLanes()
+	e.schedules = newSchedules()
 	for _, q := range o.Queues {
 		if err := e.catalog.expect(q); err != nil {
 			return nil, fmt.Errorf("new engine: %w", err)
 		}
 	}
-	e.items = newItemCache()
+	e.clocks.most = o.Lease / 2
 	return e, nil
 }
 
@@ -163,16 +186,6 @@ func (e *Engine) Reader() interface {
 	store.Logs
 } {
 	return e.opts.Store
-}
-
-// Verify reads the whole store and says which promises its rows break. It changes nothing and may run beside everything
-// else; it takes as long as the store is large.
-func (e *Engine) Verify(ctx context.Context) ([]store.Violation, error) {
-	broken, err := e.opts.Store.Check(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("verify the store: %w", err)
-	}
-	return broken, nil
 }
 
 // Blobs is where large logs and files lie; nil when there is no such place.

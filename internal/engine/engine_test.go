@@ -348,7 +348,7 @@ func TestTotalTimeoutOrdersTheOwner(t *testing.T) {
 	h := r.worker()
 	id := r.submit(Submission{Action: "noop", TotalTimeout: 10 * time.Second, Retry: &flow.Retry{MaxAttempts: 5}})
 	a := h.take(1)[0]
-	r.pass(12 * time.Second) // less than a lease: the session stays alive
+	r.pass(12 * time.Second)
 	orders, err := h.e.Orders(h.ctx, h.session)
 	if err != nil || len(orders) != 1 || orders[0].As != flow.TimedOut || orders[0].Code != flow.CodeTotalTimeout {
 		t.Fatalf("%v %+v", err, orders)
@@ -368,8 +368,8 @@ func TestCancel(t *testing.T) {
 	if x, err := r.e.Cancel(r.ctx, waiting, "changed my mind"); err != nil || x.Stage != flow.Cancelled {
 		t.Fatalf("%v %+v", err, x)
 	}
-	if _, err := r.e.Cancel(r.ctx, waiting, ""); !errors.Is(err, flow.ErrFinished) {
-		t.Fatalf("cancelling what has finished: %v", err)
+	if x, err := r.e.Cancel(r.ctx, waiting, ""); err != nil || x.Stage != flow.Cancelled || x.Outcome.Error.Message != "changed my mind" {
+		t.Fatalf("sent again after a lost answer: %v %+v", err, x)
 	}
 	if _, err := r.e.Cancel(r.ctx, flow.ID{7}, ""); !errors.Is(err, store.ErrNotFound) {
 		t.Fatalf("cancelling what is not: %v", err)
@@ -394,6 +394,29 @@ func TestCancel(t *testing.T) {
 	h.report(a, ev(&a, 0, flow.EvCancelled, nil))
 	if x := r.get(held); x.Stage != flow.Cancelled {
 		t.Fatalf("%s", x.Stage)
+	}
+	if x, err := r.e.Cancel(r.ctx, held, "stop"); err != nil || x.Stage != flow.Cancelled {
+		t.Fatalf("sent again after the worker's confirmation: %v %+v", err, x)
+	}
+}
+
+// What has ended in another way than by a cancel cannot be cancelled any more.
+func TestCancelOfWhatHasEnded(t *testing.T) {
+	r := newRig(t)
+	h := r.worker()
+	completed, failed := r.submit(Submission{Action: "noop"}), r.submit(Submission{Action: "noop"})
+	work := h.take(2)
+	h.complete(work[0], "1")
+	h.fail(work[1], "boom")
+	r.submit(Submission{Action: "noop", Key: "k", KeyLimit: 1})
+	full := r.submit(Submission{Action: "noop", Key: "k", KeyLimit: 1, WhenFull: flow.WhenFullCancelNew})
+	late := r.submit(Submission{Action: "sleep", Input: json.RawMessage(`{"for": 3600}`), TotalTimeout: time.Second})
+	r.pass(2 * time.Second)
+	r.ended(late)
+	for _, id := range []flow.ID{completed, failed, full, late} {
+		if _, err := r.e.Cancel(r.ctx, id, ""); !errors.Is(err, flow.ErrFinished) {
+			t.Errorf("%s: %v", r.get(id).Stage, err)
+		}
 	}
 }
 
@@ -420,7 +443,7 @@ func TestLostSession(t *testing.T) {
 	id := r.submit(Submission{Action: "noop"})
 	a := h.take(1)[0]
 	h.report(a, ev(&a, 0, flow.EvRunning, nil))
-	r.pass(handoff.Lease + time.Second)
+	r.lapse(handoff.Lease + time.Second)
 	if err := r.e.recoverExpired(r.ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -789,9 +812,8 @@ tasks:
 }
 
 func TestWideFanOut(t *testing.T) {
-	r := newRig(t)
+	r := newRig(t, func(o *Options) { o.Rows = 100 }) // so that it takes several transactions
 	const n = 217
-	r.e.childrenPerTurn = 100 // so that it takes several transactions
 	r.define(`
 name: wide
 input: {type: object, properties: {items: {type: array}}}
@@ -831,9 +853,10 @@ func TestRetention(t *testing.T) {
 	h := r.worker()
 	old := r.submit(Submission{Action: "noop"})
 	h.complete(h.take(1)[0], "1")
+	p := &purger{e: r.e, retention: r.e.opts.Retention, size: purgeFirst} // beside the engine's own
 	purged := func() bool {
 		t.Helper()
-		if _, err := r.e.purge(r.ctx); err != nil { // the engine's own loop may have come first
+		if _, err := p.next(r.ctx); err != nil {
 			t.Fatal(err)
 		}
 		_, err := r.store.Get(r.ctx, old)
@@ -849,6 +872,18 @@ func TestRetention(t *testing.T) {
 	if !purged() {
 		t.Error("it was not removed")
 	}
+}
+
+// With a short retention the walks follow one another quickly.
+func TestShortRetention(t *testing.T) {
+	r := newRig(t, func(o *Options) { o.Retention = time.Second })
+	h := r.worker()
+	old := r.submit(Submission{Action: "noop"})
+	h.complete(h.take(1)[0], "1")
+	r.within(10*time.Second, "it has not been removed", func() bool {
+		_, err := r.store.Get(r.ctx, old)
+		return errors.Is(err, store.ErrNotFound)
+	})
 }
 
 // What ends in the transaction in which it was written for the first time ends once.

@@ -15,9 +15,17 @@ type ailment struct {
 	at  time.Time
 }
 
-// ailsFor is how long a failed commit counts unless a later one succeeds: who hears that this replica is not ready sends it
-// nothing that could.
-const ailsFor = 10 * time.Second
+const (
+	// ailsFor is how long a failed commit counts unless a later one succeeds: a replica that reports not-ready gets no traffic,
+	// so no later commit could clear the error.
+	ailsFor = 10 * time.Second
+	// probeFor is how long a probe of a store that failed may take.
+	probeFor = 2 * time.Second
+)
+
+// prober is a store that can find out by a small write of its own whether it takes writes again. A disk may have space again,
+// or be too full for one large output only.
+type prober interface{ Probe(context.Context) error }
 
 // failed notes the failure of a commit that is not the data's fault.
 func (h *health) failed(err error) {
@@ -46,8 +54,19 @@ func (e *Engine) Ready(ctx context.Context) error {
 	if _, err := e.opts.Store.Definitions(ctx, "", 1); err != nil {
 		return fmt.Errorf("the store does not answer: %w", err)
 	}
-	if a := e.health.ailing.Load(); a != nil && time.Since(a.at) < ailsFor {
+	if a := e.health.ailing.Load(); a != nil && time.Since(a.at) < ailsFor && !e.writes(ctx) {
 		return fmt.Errorf("the store did not take what was last to be written: %w", a.err)
 	}
 	return nil
+}
+
+// writes reports whether the store is known to take writes.
+func (e *Engine) writes(ctx context.Context) bool {
+	p, ok := e.opts.Store.(prober)
+	if !ok {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, probeFor)
+	defer cancel()
+	return p.Probe(ctx) == nil
 }

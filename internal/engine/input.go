@@ -47,10 +47,9 @@ func (t *turn) feed(ctx context.Context, id flow.ID, at int64, piece []byte, las
 	}
 	var given []byte
 	if n := in.Repeats(at, len(piece)); n > 0 {
-		if given, _, err = t.tx.ReadInput(ctx, id, at, int64(n)); err != nil {
+		if given, err = t.fedBefore(ctx, id, at, n); err != nil {
 			return in, nil, err
 		}
-		given = given[:n]
 	}
 	fresh, next, verdict := in.Feed(at, piece, last, given)
 	switch {
@@ -63,6 +62,23 @@ func (t *turn) feed(ctx context.Context, id flow.ID, at int64, piece []byte, las
 	}
 	return next, nil, t.tx.Apply(ctx, store.Delta{Input: []store.InputPiece{
 		{Execution: id, Number: next.Pieces, Offset: in.Size, Data: fresh, Last: last}}})
+}
+
+// fedBefore returns n bytes of an execution's input from an offset on, which a client has sent again. A page of the store may hold
+// fewer when the input came in very many pieces.
+func (t *turn) fedBefore(ctx context.Context, id flow.ID, at int64, n int) ([]byte, error) {
+	given := make([]byte, 0, n)
+	for len(given) < n {
+		page, _, err := t.tx.ReadInput(ctx, id, at+int64(len(given)), int64(n-len(given)))
+		if err != nil {
+			return nil, err
+		}
+		if len(page) == 0 {
+			return nil, fmt.Errorf("the input of %s has %d bytes from offset %d on: %d were expected", id, len(given), at, n)
+		}
+		given = append(given, page...)
+	}
+	return given[:n], nil
 }
 
 // fed rings for what is given to an execution.

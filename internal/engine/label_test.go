@@ -208,7 +208,7 @@ func TestLabelsAreRefused(t *testing.T) {
 		{Submission{Action: "noop", WorkerLabels: map[string]string{"-x": "1"}}, `worker_labels: "-x" is not the key of a worker's label (write 1 to 63 letters`},
 		{Submission{Action: "noop", WorkerLabels: map[string]string{"x": "a,b=c"}}, `worker_labels.x: "a,b=c" is not the value of a worker's label (write at most 63 letters`},
 		{Submission{Action: "noop", WorkerLabels: many}, "worker_labels: are more than the 16 allowed"},
-		{Submission{Action: "noop", WorkerLabels: long}, "worker_labels: queue, runtime and labels have 535 bytes together, more than the 512 allowed"},
+		{Submission{Action: "noop", WorkerLabels: long}, "worker_labels: queue, handler, runtime and labels have 535 bytes together, more than the 512 allowed"},
 		{Submission{Action: "flow", WorkerLabels: map[string]string{"x": "1"}}, "worker_labels: no worker runs a workflow"},
 		{Submission{Action: "sleep", Input: json.RawMessage(`{"for":"1s"}`), WorkerLabels: map[string]string{"x": "1"}}, "worker_labels: no worker runs a sleep"},
 		{Submission{Action: "noop", Queue: "default@x=1"}, `queue: no worker has ever served queue "default@x=1"`},
@@ -250,7 +250,7 @@ func TestLanesAreFew(t *testing.T) {
 		r.e.useLane(flow.Lane(DefaultQueue, fmt.Sprint("host=h", i)))
 	}
 	out, err := r.e.Submit(r.ctx, []Submission{{Action: "noop", WorkerLabels: map[string]string{"host": "one-more"}}, {Action: "noop", WorkerLabels: map[string]string{"gpu": "a100"}}, {Action: "noop"}})
-	if err != nil || out[0].Err == nil || !strings.Contains(out[0].Err.Error(), "4096 different sets of labels") || out[1].Err != nil || out[2].Err != nil {
+	if err != nil || out[0].Err == nil || !strings.Contains(out[0].Err.Error(), "4096 different sets of handlers, labels") || out[1].Err != nil || out[2].Err != nil {
 		t.Errorf("%+v, %v", out, err)
 	}
 }

@@ -48,6 +48,7 @@ func (e *Engine) assign(r *flow.Request) (lane string, err error) {
 			r.Queue = flow.AddNeeds(r.Queue, needs...)
 		}
 	}
+	r.Queue = flow.ForKind(r.Queue, r.Kind)
 	if !flow.Narrow(r.Queue) {
 		return "", nil
 	}
@@ -56,12 +57,12 @@ func (e *Engine) assign(r *flow.Request) (lane string, err error) {
 		return "", nil
 	}
 	if len(r.Queue) > flow.LaneLimit {
-		return "", invalid(selectorField, fmt.Sprintf("%.60q…", r.Queue), fmt.Sprintf("queue, runtime and labels have %d bytes together, more than the %d allowed", len(r.Queue), flow.LaneLimit), "ask for fewer labels, or shorter ones")
+		return "", invalid(selectorField, fmt.Sprintf("%.60q…", r.Queue), fmt.Sprintf("queue, handler, runtime and labels have %d bytes together, more than the %d allowed", len(r.Queue), flow.LaneLimit), "ask for fewer labels, or shorter ones")
 	}
 	e.lanes.mu.Lock()
 	defer e.lanes.mu.Unlock()
 	if len(e.lanes.all) >= lanesLimit && !e.lanes.used[r.Queue] {
-		return "", invalid(selectorField, "", fmt.Sprintf("executions have asked for %d different sets of labels and runtimes, which is all that may be", lanesLimit), "ask for labels of kinds of machines, which are few, not for names of single things")
+		return "", invalid(selectorField, "", fmt.Sprintf("executions have asked for %d different sets of handlers, labels and runtimes, which is all that may be", lanesLimit), "ask for labels of kinds of machines, which are few, not for names of single things")
 	}
 	return r.Queue, nil
 }
@@ -83,40 +84,61 @@ func (e *Engine) keepLane(ctx context.Context, lane string) error {
 	e.lanes.mu.Lock()
 	stored := e.lanes.stored[lane]
 	e.lanes.mu.Unlock()
-	if !stored {
-		err := persist(ctx, e.opts.Store, func(ctx context.Context, tx store.Tx) error { return defineLane(ctx, tx, lane) })
-		if err != nil {
-			return fmt.Errorf("declare lane %q: %w", lane, err)
-		}
-		e.lanes.mu.Lock()
-		e.lanes.stored[lane] = true
-		e.lanes.mu.Unlock()
+	if stored {
+		return nil
 	}
-	e.useLane(lane)
+	err := persist(ctx, e.opts.Store, func(ctx context.Context, tx store.Tx) error {
+		now, err := tx.Now(ctx)
+		if err != nil {
+			return err
+		}
+		return defineLane(ctx, tx, lane, now)
+	})
+	if err != nil {
+		return fmt.Errorf("declare lane %q: %w", lane, err)
+	}
+	e.storedLane(lane)
 	return nil
 }
 
-// keepLane does so in the turn's own transaction. Whether that commits is not known here, so it is done again until the
-// store has been seen to have it.
+// keepLane does so in the turn's own transaction, once for each lane. That the store has the lane, and that workers are to
+// look into it, is remembered when the transaction has been committed, by keptLanes.
 func (t *turn) keepLane(ctx context.Context, lane string) error {
+	if t.lanes[lane] {
+		return nil
+	}
 	t.e.lanes.mu.Lock()
 	stored := t.e.lanes.stored[lane]
 	t.e.lanes.mu.Unlock()
 	if !stored {
-		if err := defineLane(ctx, t.tx, lane); err != nil {
+		if err := defineLane(ctx, t.tx, lane, t.now); err != nil {
 			return fmt.Errorf("declare lane %q: %w", lane, err)
 		}
 	}
-	t.e.useLane(lane)
+	if t.lanes == nil {
+		t.lanes = map[string]bool{}
+	}
+	t.lanes[lane] = true
 	return nil
 }
 
-func defineLane(ctx context.Context, tx store.Tx, lane string) error {
-	now, err := tx.Now(ctx)
-	if err != nil {
-		return err
+// keptLanes lets workers look into the lanes of a committed turn.
+func (e *Engine) keptLanes(t *turn) {
+	for lane := range t.lanes {
+		e.storedLane(lane)
 	}
-	_, _, err = tx.Define(ctx, store.Definition{Name: laneKind + ":" + lane, Kind: laneKind, Document: []byte("{}"), CreatedAt: now})
+}
+
+// storedLane notes that the store has a lane, and lets workers look into it.
+func (e *Engine) storedLane(lane string) {
+	e.lanes.mu.Lock()
+	e.lanes.stored[lane] = true
+	e.lanes.mu.Unlock()
+	e.useLane(lane)
+}
+
+func defineLane(ctx context.Context, tx store.Tx, lane string, now time.Time) error {
+	_, _, err := tx.Define(ctx, store.Definition{Name: laneKind + ":" + lane, Kind: laneKind, Document: []byte("{}"), CreatedAt: now})
 	return err
 }
 
@@ -173,10 +195,7 @@ func (e *Engine) readLanes(ctx context.Context) error {
 			if !is || row.Kind != laneKind {
 				return nil
 			}
-			e.lanes.mu.Lock()
-			e.lanes.stored[lane] = true
-			e.lanes.mu.Unlock()
-			e.useLane(lane)
+			e.storedLane(lane)
 			after = row.Name
 		}
 		if len(rows) < n {

@@ -53,9 +53,9 @@ func (r *rig) workerOf(kinds ...string) *hand {
 	return &hand{r, id}
 }
 
-func awaitTakers(t *testing.T, e *Engine, n int) {
+func awaitTakers(t testing.TB, e *Engine, n int) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); e.Stats().Takers < n; runtime.Gosched() {
+	for deadline := time.Now().Add(time.Minute); e.Stats().Takers < n; runtime.Gosched() {
 		if time.Now().After(deadline) {
 			t.Fatalf("%d workers wait, not %d", e.Stats().Takers, n)
 		}

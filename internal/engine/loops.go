@@ -50,7 +50,7 @@ func (e *Engine) giveUp(why error) {
 	e.mu.Lock()
 	e.closed = fmt.Errorf("%w: %w", ErrClosed, why)
 	pending, takers := e.pending, e.takers
-	e.pending, e.takers = nil, nil
+	e.pending, e.arrivals, e.takers, e.followUps = nil, nil, nil, followUps{}
 	e.mu.Unlock()
 	for _, o := range pending {
 		o.done(e.closed)
@@ -74,7 +74,10 @@ func (e *Engine) Loops() []func(context.Context) {
 	for range e.opts.Committers {
 		all = append(all, e.commitLoop)
 	}
-	all = append(all, e.sweepDue, e.sweepSessions, e.sweepFinished)
+	all = append(all, e.sweepDue, e.sweepLines, e.sweepSessions, e.sweepFinished, e.sweepSchedules)
+	if e.opts.Blobs != nil {
+		all = append(all, e.sweepUploads)
+	}
 	if sweeper, ok := e.opts.Blobs.(blob.Sweeper); ok {
 		all = append(all, func(ctx context.Context) { e.sweepBlobs(ctx, sweeper) })
 	}
@@ -91,11 +94,5 @@ func (e *Engine) Start(ctx context.Context) error {
 	if !e.opts.Exclusive {
 		return nil
 	}
-	return e.opts.Store.Update(ctx, func(ctx context.Context, tx store.Tx) error {
-		now, err := tx.Now(ctx)
-		if err != nil {
-			return err
-		}
-		return tx.ExpireEmbedded(ctx, now)
-	})
+	return e.opts.Store.Update(ctx, func(ctx context.Context, tx store.Tx) error { return tx.ExpireEmbedded(ctx) })
 }

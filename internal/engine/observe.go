@@ -1,7 +1,9 @@
 package engine
 
 import (
+	"context"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/flow"
@@ -64,6 +66,8 @@ func named(ops []op) []string {
 			id = o.report.Execution
 		case *foldOp:
 			id = o.id
+		case *stuckOp:
+			id = o.id
 		case *request:
 			if len(o.ids) > 0 {
 				id = o.ids[0]
@@ -105,21 +109,40 @@ func (e *Engine) logReceipts(session flow.ID, receipts []flow.Receipt) {
 	}
 }
 
-// logLost says which attempts recovery has ended.
-func (e *Engine) logLost(lost []*flow.Draft) {
-	const few = 5
-	var ids []string
-	for _, d := range lost[:min(few, len(lost))] {
-		ids = append(ids, d.ID.String())
-	}
-	var why string
-	for _, ev := range lost[0].Events {
-		if ev.Type == flow.EvLost {
-			why = string(ev.Data)
+// takenBack counts and logs the attempts that a committed batch has taken back: from workers that were lost, or had lost
+// their history, and from workers that gave them up.
+func (e *Engine) takenBack(t *turn) {
+	var lost, back []*flow.Draft
+	for _, d := range t.touched {
+		switch {
+		case !slices.ContainsFunc(d.Events, isLoss):
+		case d.HandedBack > d.Before.HandedBack:
+			back = append(back, d)
+		default:
+			lost = append(lost, d)
 		}
 	}
-	e.opts.Log.Warn("attempts lost: they are tried again, or have failed as worker_lost", telemetry.Lost, len(lost),
-		telemetry.Executions, ids, telemetry.Attempt, lost[0].Before.Attempt, telemetry.Why, why)
+	e.counters.lost.Add(int64(len(lost)))
+	e.counters.handedBack.Add(int64(len(back)))
+	e.counters.gaps.Add(t.gaps)
+	e.logTakenBack(slog.LevelWarn, "attempts lost: they are tried again, or have failed as worker_lost", telemetry.Lost, lost)
+	e.logTakenBack(slog.LevelInfo, "attempts handed back by their worker: they are tried again", telemetry.HandedBack, back)
+}
+
+func isLoss(ev flow.Event) bool { return ev.Type == flow.EvLost }
+
+// logTakenBack says which attempts were taken back, the first few by name.
+func (e *Engine) logTakenBack(level slog.Level, what, number string, all []*flow.Draft) {
+	if len(all) == 0 {
+		return
+	}
+	const few = 5
+	var ids []string
+	for _, d := range all[:min(few, len(all))] {
+		ids = append(ids, d.ID.String())
+	}
+	why := all[0].Events[slices.IndexFunc(all[0].Events, isLoss)].Data
+	e.opts.Log.Log(context.Background(), level, what, number, len(all), telemetry.Executions, ids, telemetry.Attempt, all[0].Before.Attempt, telemetry.Why, string(why))
 }
 
 // since measures how long something took.

@@ -60,6 +60,16 @@ func (e *Engine) Report(ctx context.Context, session flow.ID, reports []flow.Rep
 
 func (o *reportOp) want(t *turn) { t.wantIDs = append(t.wantIDs, o.report.Execution) }
 
+func (o *reportOp) size() (n int) {
+	for i := range o.report.Events {
+		e := &o.report.Events[i]
+		if n += len(e.Data); e.Outcome != nil {
+			n += len(e.Outcome.Output)
+		}
+	}
+	return n
+}
+
 func (o *reportOp) done(err error) {
 	o.err = err
 	o.group.done()

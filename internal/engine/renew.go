@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/flow"
@@ -50,25 +51,56 @@ func (e *Engine) joinRenewals(session flow.ID) *renewals {
 	return r
 }
 
-// renew renews what has been gathered. Whoever joined may have stopped waiting, the others have not.
+// renew renews the sessions that have been gathered. One caller may have stopped waiting while the others have not. A lease
+// may have run out only because the database's clock has jumped: the recovery notices a jump within seconds, and a session
+// whose renewal comes before that must not be lost.
 func (e *Engine) renew(r *renewals) {
 	defer close(r.done)
-	r.err = e.askAside(context.Background(), func(ctx context.Context, t *turn) error {
-		renewed, err := t.tx.RenewSessions(ctx, r.sessions, t.now, t.now.Add(e.opts.Lease))
-		if err != nil {
-			return fmt.Errorf("renew: %w", err)
-		}
-		r.alive = make(map[flow.ID][]handoff.Order, len(renewed))
-		if len(renewed) == 0 {
-			return nil
-		}
-		orders, err := t.orders(ctx, renewed)
-		if err != nil {
+	ctx := context.Background()
+	for tries := 1; ; tries++ {
+		jumps := e.clocks.noticed()
+		var l look
+		lapsed := false
+		r.err = e.askAside(ctx, func(ctx context.Context, t *turn) (err error) {
+			if r.alive, err = t.renew(ctx, r.sessions); err != nil {
+				return err
+			}
+			lapsed = slices.ContainsFunc(r.sessions, func(id flow.ID) bool { _, alive := r.alive[id]; return !alive })
+			if lapsed {
+				l, err = t.look(ctx)
+			}
 			return err
+		})
+		switch {
+		case r.err != nil || !lapsed || tries > 1:
+			return
+		case e.clocks.noticed() != jumps: // meanwhile, and the leases run again
+		case !e.clocks.jumped(l):
+			return
+		default:
+			if r.err = e.restartLeases(ctx, l); r.err != nil {
+				return
+			}
 		}
-		for _, id := range renewed {
-			r.alive[id] = orders[id]
-		}
-		return nil
-	})
+	}
+}
+
+// renew renews sessions, and returns those whose leases still ran, with the orders that are outstanding for them.
+func (t *turn) renew(ctx context.Context, sessions []flow.ID) (map[flow.ID][]handoff.Order, error) {
+	renewed, err := t.tx.RenewSessions(ctx, sessions, t.e.opts.Lease)
+	if err != nil {
+		return nil, fmt.Errorf("renew: %w", err)
+	}
+	alive := make(map[flow.ID][]handoff.Order, len(renewed))
+	if len(renewed) == 0 {
+		return alive, nil
+	}
+	orders, err := t.orders(ctx, renewed)
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range renewed {
+		alive[id] = orders[id]
+	}
+	return alive, nil
 }

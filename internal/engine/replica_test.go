@@ -33,12 +33,21 @@ type blind struct {
 	asked atomic.Int64
 }
 
-func (b *blind) Definition(ctx context.Context, name string, version int) (store.Definition, error) {
-	if b.on.Load() {
-		b.asked.Add(1)
+func (b *blind) Update(ctx context.Context, decide func(context.Context, store.Tx) error) error {
+	return b.Store.Update(ctx, func(ctx context.Context, tx store.Tx) error { return decide(ctx, &blindTx{tx, b}) })
+}
+
+type blindTx struct {
+	store.Tx
+	b *blind
+}
+
+func (t *blindTx) Definition(ctx context.Context, name string, version int) (store.Definition, error) {
+	if t.b.on.Load() {
+		t.b.asked.Add(1)
 		return store.Definition{}, store.ErrUnavailable
 	}
-	return b.Store.Definition(ctx, name, version)
+	return t.Tx.Definition(ctx, name, version)
 }
 
 // A workflow whose next step cannot be worked out because the store does not answer takes it later; it does not fail.
@@ -104,7 +113,7 @@ func TestNoClaimAfterRecoveryBegan(t *testing.T) {
 	h := r.worker()
 	r.submit(Submission{Action: "noop"})
 	err := r.store.Update(r.ctx, func(ctx context.Context, tx store.Tx) error {
-		_, err := tx.RenewSessions(ctx, []flow.ID{h.session}, time.Time{}, ended)
+		_, err := tx.EndLeases(ctx, []flow.ID{h.session})
 		return err
 	})
 	if err != nil {
@@ -118,7 +127,7 @@ func TestNoClaimAfterRecoveryBegan(t *testing.T) {
 // replica is another engine on a rig's store.
 func (r *rig) replica(change ...func(*Options)) *Engine {
 	r.Helper()
-	o := Options{Store: r.store, Poll: 50 * time.Millisecond, Log: slog.New(slog.NewTextHandler(r.Output(), nil))}
+	o := Options{Store: r.store, Uptime: r.clock.uptime, Poll: 50 * time.Millisecond, Log: slog.New(slog.NewTextHandler(r.Output(), nil))}
 	for _, c := range change {
 		c(&o)
 	}

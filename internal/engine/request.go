@@ -17,6 +17,7 @@ type request struct {
 func (r *request) want(t *turn)                              { t.wantIDs = append(t.wantIDs, r.ids...) }
 func (r *request) decide(ctx context.Context, t *turn) error { return r.run(ctx, t) }
 func (r *request) done(err error)                            { r.over <- err }
+func (r *request) size() int                                 { return 0 }
 
 // ask runs a decision in one of the next batches and waits for its commit. When it returns an error the decision may
 // still be running, or run again: what it writes to must not be read then.

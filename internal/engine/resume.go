@@ -34,7 +34,7 @@ func (e *Engine) Resume(ctx context.Context, s handoff.Session, before flow.ID, 
 		if err := t.flush(ctx); err != nil {
 			return err
 		}
-		alive, err := t.tx.RenewSessions(ctx, []flow.ID{before}, t.now, ended)
+		alive, err := t.tx.EndLeases(ctx, []flow.ID{before})
 		if err != nil {
 			return fmt.Errorf("end the lease: %w", err)
 		}
@@ -58,7 +58,7 @@ func (e *Engine) Resume(ctx context.Context, s handoff.Session, before flow.ID, 
 	old.logged() // what is being stored of its logs counts
 	e.sessions.drop(before)
 	e.opts.Log.Info("worker session resumed", telemetry.Session, session.Text(flow.SessionPrefix), telemetry.Worker, s.Name, "before", before.Text(flow.SessionPrefix), "kept", len(kept))
-	err = e.recover(ctx, before, func(d *flow.Draft, now time.Time) error { // what was running may have been what ended it
+	_, err = e.recover(ctx, before, func(d *flow.Draft, now time.Time) error { // what was running may have been what ended it
 		return d.Lose(fmt.Sprintf("worker %s was restarted", old.session.Name), now, e.opts.Random())
 	})
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/handoff"
@@ -63,7 +64,7 @@ func TestResumeBreaksOff(t *testing.T) {
 			n++
 		}
 	}
-	live, err := r.store.LiveSessions(r.ctx, r.clock.now())
+	live, err := r.store.LiveSessions(r.ctx)
 	if err != nil || len(live) != 1 {
 		t.Errorf("%d sessions, %v", len(live), err)
 	}
@@ -92,9 +93,9 @@ type opening struct {
 	seen *bool
 }
 
-func (o opening) OpenSession(ctx context.Context, s store.Session) error {
+func (o opening) OpenSession(ctx context.Context, s store.Session, lease time.Duration) error {
 	*o.seen = true
-	return o.Tx.OpenSession(ctx, s)
+	return o.Tx.OpenSession(ctx, s, lease)
 }
 
 // What a commit without an answer has handed on belongs to a session that nobody knows: it is recovered with its lease, and
@@ -122,7 +123,7 @@ func TestResumeWithoutAnswer(t *testing.T) {
 	if rc := h.complete(a, `1`); rc.Verdict == flow.Applied {
 		t.Errorf("the dead process was heard: %+v", rc)
 	}
-	r.pass(handoff.Lease)
+	r.lapse(handoff.Lease)
 	if err := r.e.recoverExpired(r.ctx); err != nil {
 		t.Fatal(err)
 	}

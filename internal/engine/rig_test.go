@@ -3,77 +3,156 @@ package engine
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"log/slog"
+	"math/rand/v2"
+	"os"
 	"runtime"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/handoff"
 	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/store/postgres"
 	"github.com/pawl-run/pawl/internal/store/sqlite"
 )
 
-// rig is an engine on SQLite in memory.
+// rig is an engine on a store of its own: SQLite in memory, or a schema in PostgreSQL.
 type rig struct {
-	*testing.T
+	testing.TB
 	ctx   context.Context
 	e     *Engine
 	store store.Store
 	clock *clockwork
 }
 
-// clockwork is the database's clock, which tests can push forward.
+// clockwork is the clocks of the database and of the process, which tests can push forward.
 type clockwork struct {
-	mu    sync.Mutex
-	ahead time.Duration
+	began time.Time
+
+	mu     sync.Mutex
+	ahead  time.Duration // of the process's own clock
+	wall   time.Duration // of the database's
+	leased time.Duration // of the database's clock of leases
 }
 
+func newClockwork() *clockwork { return &clockwork{began: time.Now()} }
+
+// now is the database's clock.
 func (c *clockwork) now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return time.Now().Add(c.ahead)
+	return time.Now().Add(c.wall)
 }
 
-func newRig(t *testing.T, change ...func(*Options)) *rig {
+// leases is the database's clock of leases.
+func (c *clockwork) leases() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return time.Since(c.began) + c.leased
+}
+
+// uptime is the process's own clock.
+func (c *clockwork) uptime() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return time.Since(c.began) + c.ahead
+}
+
+// move moves the clocks by so much each.
+func (c *clockwork) move(own, wall, leased time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ahead += own
+	c.wall += wall
+	c.leased += leased
+}
+
+// jump sets the database's clock, as when a server of PostgreSQL is set or sleeps: all of it, and nothing else.
+func (c *clockwork) jump(d time.Duration) { c.move(0, d, d) }
+
+func newRig(t testing.TB, change ...func(*Options)) *rig {
 	t.Helper()
-	r := &rig{T: t, clock: &clockwork{}}
-	s, err := sqlite.Open(t.Context(), ":memory:", sqlite.Options{Now: r.clock.now})
+	r := &rig{TB: t, clock: newClockwork()}
+	s, err := sqlite.Open(t.Context(), ":memory:", sqlite.Options{Now: r.clock.now, Uptime: r.clock.leases})
 	if err != nil {
 		t.Fatalf("open store: %v", err)
 	}
 	r.store = s
-	r.ctx = t.Context()
-	o := Options{Store: s, Exclusive: true, Log: slog.New(slog.NewTextHandler(t.Output(), nil))}
+	return r.run(Options{Store: s, Exclusive: true, Uptime: r.clock.uptime}, change)
+}
+
+// newPostgresRig is a rig on a schema of its own in PostgreSQL, whose clock no test can push. It skips the test where there
+// is no server.
+func newPostgresRig(t testing.TB, change ...func(*Options)) *rig {
+	t.Helper()
+	dsn := os.Getenv("PAWL_TEST_POSTGRES")
+	if dsn == "" {
+		t.Skip("NOT TESTED on PostgreSQL: PAWL_TEST_POSTGRES is not set (scripts/with-services sets it)")
+	}
+	schema := fmt.Sprintf("engine_%016x", rand.Uint64())
+	s, err := postgres.Open(t.Context(), dsn, postgres.Options{Schema: schema})
+	if err != nil {
+		t.Fatalf("open store: %v", err)
+	}
+	t.Cleanup(func() { // after the store is closed: cleanups run in reverse order
+		c, err := pgx.Connect(context.Background(), dsn)
+		if err != nil {
+			t.Errorf("drop schema: %v", err)
+			return
+		}
+		defer func() { _ = c.Close(context.Background()) }()
+		if _, err := c.Exec(context.Background(), "DROP SCHEMA "+schema+" CASCADE"); err != nil {
+			t.Errorf("drop schema: %v", err)
+		}
+	})
+	r := &rig{TB: t, store: s}
+	return r.run(Options{Store: s, Committers: 4}, change)
+}
+
+// onEachStore runs a test on SQLite and on PostgreSQL.
+func onEachStore(t *testing.T, test func(*rig), change ...func(*Options)) {
+	t.Run("sqlite", func(t *testing.T) { test(newRig(t, change...)) })
+	t.Run("postgres", func(t *testing.T) { test(newPostgresRig(t, change...)) })
+}
+
+// run starts the engine and stops it, with the store, when the test ends.
+func (r *rig) run(o Options, change []func(*Options)) *rig {
+	r.Helper()
+	r.ctx = r.TB.Context()
+	o.Log = slog.New(slog.NewTextHandler(r.Output(), nil))
 	for _, c := range change {
 		c(&o)
 	}
-	r.e, err = New(o)
-	if err != nil {
-		t.Fatal(err)
+	var err error
+	if r.e, err = New(o); err != nil {
+		r.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- r.e.Run(ctx) }()
-	t.Cleanup(func() {
+	r.Cleanup(func() {
 		r.verify()
 		stop()
 		if err := <-done; err != nil {
-			t.Errorf("engine: %v", err)
+			r.Errorf("engine: %v", err)
 		}
-		if err := s.Close(); err != nil {
-			t.Errorf("close store: %v", err)
+		if err := r.store.Close(); err != nil {
+			r.Errorf("close store: %v", err)
 		}
 	})
 	return r
 }
 
-// verify asks the store whether its rows keep their promises.
+// verify asks the engine whether its rows keep their promises.
 func (r *rig) verify() {
 	r.Helper()
-	broken, err := r.store.Check(context.Background())
+	broken, err := r.e.Verify(context.Background())
 	if err != nil {
 		r.Errorf("check: %v", err)
 	}
@@ -82,11 +161,22 @@ func (r *rig) verify() {
 	}
 }
 
-// pass moves the database's clock and lets the sweep look at it.
+// pass lets time pass in which the workers renew their sessions, and lets the sweep look at the clock.
 func (r *rig) pass(d time.Duration) {
-	r.clock.mu.Lock()
-	r.clock.ahead += d
-	r.clock.mu.Unlock()
+	r.Helper()
+	r.clock.move(d, d, 0)
+	r.decideDue()
+}
+
+// lapse lets time pass in which no worker renews its session.
+func (r *rig) lapse(d time.Duration) {
+	r.Helper()
+	r.clock.move(d, d, d)
+	r.decideDue()
+}
+
+func (r *rig) decideDue() {
+	r.Helper()
 	if _, err := r.e.decideDue(r.ctx); err != nil {
 		r.Fatalf("sweep: %v", err)
 	}
@@ -116,7 +206,7 @@ func (r *rig) get(id flow.ID) *flow.Execution {
 // ended waits for an execution's end.
 func (r *rig) ended(id flow.ID) *flow.Execution {
 	r.Helper()
-	ctx, cancel := context.WithTimeout(r.ctx, time.Minute)
+	ctx, cancel := context.WithTimeout(r.ctx, 3*time.Minute)
 	defer cancel()
 	end := r.e.Ending(id)
 	defer end.Close()
@@ -171,7 +261,7 @@ func (h *hand) take(n int) []handoff.Assignment {
 // settled waits until nobody who waits for work hopes for any.
 func (r *rig) settled() {
 	r.Helper()
-	for deadline := time.Now().Add(10 * time.Second); ; runtime.Gosched() {
+	for deadline := time.Now().Add(time.Minute); ; runtime.Gosched() {
 		r.e.mu.Lock()
 		hopeful := len(r.e.takers) == 0
 		for _, k := range r.e.takers {

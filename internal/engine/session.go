@@ -24,8 +24,10 @@ type desk struct {
 type seat struct {
 	session handoff.Session
 	reach   flow.Reach
-	queues  []string      // its own, and the lanes that it serves among the first so many that are known; the lanes' mu's
-	matched int           // how many these are
+	// queues are where it looks: its own, if it runs built-in kinds, and the lanes that it serves among the first matched of
+	// those that are known. The lanes' mu guards both.
+	queues  []string
+	matched int
 	since   time.Time     // by this process's clock
 	orders  chan struct{} // capacity 1: there may be an order
 	renewed bool          // at this replica; the desk's
@@ -38,7 +40,8 @@ func (d *desk) put(s handoff.Session) *seat {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.known[s.ID] == nil {
-		d.known[s.ID] = &seat{session: s, reach: flow.ReachOf(s.Queues, s.Kinds), queues: slices.Clone(s.Queues), since: time.Now(), orders: make(chan struct{}, 1)}
+		reach := flow.ReachOf(s.Queues, s.Kinds)
+		d.known[s.ID] = &seat{session: s, reach: reach, queues: slices.Clone(reach.Queues()), since: time.Now(), orders: make(chan struct{}, 1)}
 	}
 	return d.known[s.ID]
 }
@@ -65,7 +68,7 @@ func (e *Engine) seat(ctx context.Context, id flow.ID) (*seat, error) {
 	}
 	var row store.Session
 	err := e.ask(ctx, nil, func(ctx context.Context, t *turn) (err error) {
-		row, err = t.tx.LockSession(ctx, id)
+		row, _, err = t.tx.LockSession(ctx, id)
 		if errors.Is(err, store.ErrNotFound) {
 			row, err = store.Session{}, nil
 		}
@@ -123,8 +126,8 @@ func (e *Engine) open(ctx context.Context, s handoff.Session, also func(context.
 			return flow.ID{}, sessionError(err)
 		}
 	}
-	labels, _ := flow.OfferedLabels(s.Kinds)
-	if err := flow.CheckLabels(labels); err != nil {
+	labels, kinds := flow.OfferedLabels(s.Kinds)
+	if err := errors.Join(flow.CheckLabels(labels), flow.CheckKinds(kinds)); err != nil {
 		return flow.ID{}, fmt.Errorf("open session of %.100q: %w", s.Name, err)
 	}
 	if err := e.learnLanguages(ctx, s.Kinds); err != nil {
@@ -133,8 +136,7 @@ func (e *Engine) open(ctx context.Context, s handoff.Session, also func(context.
 	err := e.ask(ctx, nil, func(ctx context.Context, t *turn) error {
 		err := t.tx.OpenSession(ctx, store.Session{
 			ID: s.ID, Name: s.Name, Embedded: s.Embedded, Queues: s.Queues, Kinds: s.Kinds, Slots: s.Slots,
-			StartedAt: t.now, ExpiresAt: t.now.Add(e.opts.Lease),
-		})
+		}, e.opts.Lease)
 		if err != nil {
 			return err
 		}
@@ -226,72 +228,39 @@ func (t *turn) orders(ctx context.Context, sessions []flow.ID) (map[flow.ID][]ha
 	return orders, nil
 }
 
-// Close implements handoff.Handoff.
-func (e *Engine) Close(ctx context.Context, session flow.ID) error {
-	e.sessions.drop(session)
-	return sessionError(e.recover(ctx, session, func(d *flow.Draft, now time.Time) error {
-		return d.HandBack("the worker was shut down", now)
+// Decline implements handoff.Handoff.
+func (e *Engine) Decline(ctx context.Context, session flow.ID, attempts []flow.AttemptID) error {
+	s, err := e.seat(ctx, session)
+	if err != nil {
+		return err
+	}
+	ids := make([]flow.ID, len(attempts))
+	for i, a := range attempts {
+		ids[i] = a.Execution
+	}
+	return sessionError(e.ask(ctx, ids, func(_ context.Context, t *turn) error {
+		for _, a := range attempts {
+			d := t.drafts[a.Execution]
+			if d == nil || d.Place != flow.Held || d.Owner != session || d.Attempt != a.Attempt || d.Stage != flow.Provisioning {
+				continue
+			}
+			if err := d.Decline(fmt.Sprintf("worker %s declined it", s.session.Name), t.now); err != nil {
+				return err
+			}
+			t.changed(d)
+		}
+		return nil
 	}))
 }
 
-// recover takes back whatever a session holds, a batch at a time, and then forgets the session. It ends the lease first:
-// a claim that is under way on another replica is waited for and seen, and none comes after it. Otherwise the session
-// could be forgotten over a claim, and nobody would recover that.
-func (e *Engine) recover(ctx context.Context, session flow.ID, takeBack func(*flow.Draft, time.Time) error) error {
-	for {
-		more := false
-		err := e.ask(ctx, nil, func(ctx context.Context, t *turn) error {
-			if err := t.flush(ctx); err != nil {
-				return err
-			}
-			if _, err := t.tx.RenewSessions(ctx, []flow.ID{session}, time.Time{}, ended); err != nil {
-				return fmt.Errorf("end the lease: %w", err)
-			}
-			xs, err := t.tx.OwnedBy(ctx, session, flow.ID{}, recoverBatch)
-			if err != nil {
-				return fmt.Errorf("find the session's executions: %w", err)
-			}
-			for _, d := range t.adopt(xs) {
-				if d.Place != flow.Held || d.Owner != session {
-					continue
-				}
-				if err := takeBack(d, t.now); err != nil {
-					return err
-				}
-				t.changed(d)
-			}
-			t.e.counters.lost.Add(int64(len(xs)))
-			if more = len(xs) == recoverBatch; more {
-				return nil
-			}
-			return t.tx.DropSession(ctx, session)
-		})
-		if err != nil || !more {
-			return err
-		}
-		select { // for fresh work
-		case <-time.After(e.jittered(recoverBreathe)):
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
+// Close implements handoff.Handoff.
+func (e *Engine) Close(ctx context.Context, session flow.ID) error {
+	e.sessions.drop(session)
+	_, err := e.recover(ctx, session, func(d *flow.Draft, now time.Time) error {
+		return d.HandBack("the worker was shut down", now)
+	})
+	return sessionError(err)
 }
-
-const (
-	// recoverBatch and recoverBreathe bound what the recovery of a session that held very many executions costs everybody
-	// else: a transaction of a millisecond, every few milliseconds. That is fifteen hundred a second.
-	recoverBatch   = 10
-	recoverBreathe = 5 * time.Millisecond
-	// unstartedPage is how many executions that have not begun are looked at at once. Most are left as they are.
-	unstartedPage = 200
-	// unstartedRests is how many times as long as that took nobody looks again, and unstartedRest for how long at the most.
-	// Where an old transaction keeps the database from tidying up, everything that was ever held since is walked through.
-	unstartedRests = 20
-	unstartedRest  = 5 * time.Minute
-)
-
-// ended is when the lease of a session that is being recovered has run out: before every claim.
-var ended = time.Unix(0, 0).UTC()
 
 // Log implements handoff.Handoff. Chunks of attempts that the session does not hold are dropped: whoever sent them has
 // been told, or will be, that they are over.
@@ -345,120 +314,4 @@ func sessionError(err error) error {
 		return err
 	}
 	return fmt.Errorf("%w: %w", handoff.ErrUnavailable, err)
-}
-
-// sweepSessions recovers what expired sessions held, and hand-offs that never arrived.
-func (e *Engine) sweepSessions(ctx context.Context) {
-	away := false
-	var rested time.Time // when it is time to look for hand-offs again
-	for {
-		if away {
-			// The store may just have come back. Sessions have expired meanwhile, and what their workers have finished is
-			// on its way: it would be done again if it were recovered now.
-			_, err := e.now(ctx)
-			away = err != nil
-		} else if away = e.away(ctx, "recovery of lost sessions", e.recoverExpired(ctx)); !away && !time.Now().Before(rested) {
-			began := time.Now()
-			err := e.recoverUnstarted(ctx)
-			if away = e.away(ctx, "recovery of undelivered hand-offs", err); err == nil {
-				rested = time.Now().Add(min(unstartedRests*time.Since(began), unstartedRest))
-			}
-		}
-		select {
-		case <-time.After(e.jittered(min(sessionSweep, e.opts.Lease/6))):
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
-const sessionSweep = 5 * time.Second
-
-// away logs why something failed, and reports whether the store does not answer.
-func (e *Engine) away(ctx context.Context, what string, err error) bool {
-	if err == nil || ctx.Err() != nil {
-		return false
-	}
-	e.opts.Log.Error(what+" failed; it will be tried again", telemetry.Err, err)
-	return !spoiled(err)
-}
-
-func (e *Engine) recoverExpired(ctx context.Context) error {
-	var lost []store.Session
-	err := e.ask(ctx, nil, func(ctx context.Context, t *turn) (err error) {
-		lost, err = t.tx.Expired(ctx, t.now, 100)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	for _, s := range lost {
-		e.counters.lostSessions.Add(1)
-		e.opts.Log.Warn("worker session lost: recovering what it held", telemetry.Session, s.ID.Text(flow.SessionPrefix), telemetry.Worker, s.Name)
-		e.sessions.drop(s.ID)
-		err := e.recover(ctx, s.ID, func(d *flow.Draft, now time.Time) error {
-			return d.Lose(fmt.Sprintf("worker %s was lost", s.Name), now, e.opts.Random())
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// recoverUnstarted takes back attempts that were claimed and not begun within a lease: the answer to a Take was lost on
-// the way.
-func (e *Engine) recoverUnstarted(ctx context.Context) error {
-	began := time.Now()
-	now, err := e.now(ctx)
-	if err != nil {
-		return err
-	}
-	live, err := e.opts.Store.LiveSessions(ctx, now)
-	if err != nil {
-		return fmt.Errorf("list sessions: %w", err)
-	}
-	alive := make(map[flow.ID]bool, len(live))
-	for _, s := range live {
-		alive[s.ID] = true
-	}
-	e.sessions.sweep(alive, began)
-	// Sessions of this process as well: a claim whose commit was not confirmed was given to nobody.
-	for owner, id := (flow.ID{}), (flow.ID{}); ; {
-		xs, err := e.opts.Store.Provisioning(ctx, owner, id, unstartedPage)
-		if err != nil {
-			return fmt.Errorf("find hand-offs: %w", err)
-		}
-		var late []flow.ID
-		for _, x := range xs {
-			if owner, id = x.Owner, x.ID; now.Sub(x.ClaimedAt) >= e.opts.Lease {
-				late = append(late, x.ID)
-			}
-		}
-		if len(late) > 0 {
-			if err := e.recoverLate(ctx, late); err != nil {
-				return err
-			}
-		}
-		if len(xs) < unstartedPage {
-			return nil
-		}
-	}
-}
-
-// recoverLate takes back those of some attempts that have still not begun.
-func (e *Engine) recoverLate(ctx context.Context, ids []flow.ID) error {
-	return e.ask(ctx, ids, func(_ context.Context, t *turn) error {
-		for _, id := range ids {
-			d := t.drafts[id]
-			if d == nil || d.Place != flow.Held || d.Stage != flow.Provisioning || t.now.Sub(d.ClaimedAt) < e.opts.Lease {
-				continue
-			}
-			if err := d.Lose("the hand-off never arrived", t.now, e.opts.Random()); err != nil {
-				return err
-			}
-			t.changed(d)
-		}
-		return nil
-	})
 }

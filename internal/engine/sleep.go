@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/duration"
 )
 
 // sleepOf reads what a sleep is asked for: {"for": "90s"}, or a number of seconds.
@@ -23,7 +23,7 @@ func sleepOf(payload json.RawMessage) (time.Duration, error) {
 	if err == nil {
 		d = time.Duration(min(max(seconds, -1), 1e9) * float64(time.Second))
 	} else if err = json.Unmarshal(with.For, &text); err == nil {
-		d, err = definition.ParseDuration(text)
+		d, err = duration.Parse(text)
 	}
 	if err != nil {
 		return 0, fmt.Errorf("sleep: for: %.40s is neither a duration such as \"1m30s\" nor a number of seconds", with.For)

@@ -2,32 +2,48 @@ package engine
 
 import (
 	"sync/atomic"
+	"time"
 
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
 // counters count what the engine has done since it started.
 type counters struct {
-	submitted, claimed, finished atomic.Int64
-	fenced, refused, duplicates  atomic.Int64
-	lost, lostSessions, gaps     atomic.Int64
-	commits, requests            atomic.Int64
-	failedCommits, conflicts     atomic.Int64
-	purged                       atomic.Int64
+	submitted, claimed          atomic.Int64
+	ended                       byStatus[atomic.Int64]
+	fenced, refused, duplicates atomic.Int64
+	lost, handedBack            atomic.Int64
+	lostSessions, gaps          atomic.Int64
+	commits, requests           atomic.Int64
+	failedCommits, conflicts    atomic.Int64
+	purged, skipped, aside      atomic.Int64
+	ticksFired, ticksMissed     atomic.Int64
 }
+
+// byStatus holds one value for each status with which executions end: the last ones of flow.Stages.
+type byStatus[T any] [flow.TimedOut - flow.Completed + 1]T
+
+func (b *byStatus[T]) as(s flow.Stage) *T { return &b[s-flow.Completed] }
 
 // Stats is what an engine has done since it started. Counts are of this replica alone.
 type Stats struct {
 	Submitted    int64 `json:"submitted"`
 	Claimed      int64 `json:"claimed"`
-	Finished     int64 `json:"finished"`
-	Fenced       int64 `json:"fenced"`     // reports of attempts that were over
-	Refused      int64 `json:"refused"`    // reports that contradicted the history
-	Duplicates   int64 `json:"duplicates"` // events that were known already
-	Lost         int64 `json:"lost"`       // attempts recovered from lost or closed sessions
+	Finished     int64 `json:"finished"`    // in all, whatever the status
+	Fenced       int64 `json:"fenced"`      // reports of attempts that were over
+	Refused      int64 `json:"refused"`     // reports that contradicted the history
+	Duplicates   int64 `json:"duplicates"`  // events that were known already
+	Lost         int64 `json:"lost"`        // attempts taken back from workers that were lost, or had lost their history
+	HandedBack   int64 `json:"handed_back"` // attempts that their workers gave up: they were shut down
 	LostSessions int64 `json:"lost_sessions"`
 	Gaps         int64 `json:"gaps"` // attempts ended because an event never came
 	Purged       int64 `json:"purged"`
+	Skipped      int64 `json:"skipped"`    // executions that a loop could not handle and passed over
+	PutAside     int64 `json:"put_aside"`  // decisions that were refused, and whose executions were put aside
+	Unreadable   int   `json:"unreadable"` // rows of live executions that the store cannot decode and passes over
+
+	TicksFired  int64 `json:"ticks_fired"`
+	TicksMissed int64 `json:"ticks_missed"` // of schedules that were neither paused nor edited
 
 	Commits       int64 `json:"commits"`
 	Requests      int64 `json:"requests"` // in those commits
@@ -35,22 +51,42 @@ type Stats struct {
 	Conflicts     int64 `json:"conflicts"`
 	Pending       int   `json:"pending"` // requests waiting for a commit
 	Takers        int   `json:"takers"`  // workers waiting for work
+
+	Ended map[flow.Stage]int64 `json:"ended"` // Finished by status; each that there is has its count
+
+	CommitAge  time.Duration `json:"commit_age"`  // of the oldest transaction of the committers that is under way; 0: none is
+	PendingAge time.Duration `json:"pending_age"` // of the oldest request that waits for one; 0: none does
+
+	Retention time.Duration `json:"retention"`         // 0: what has ended is kept for ever
+	Retained  time.Time     `json:"retained,omitzero"` // when retention was last through all that has ended; zero: not yet
 }
 
 // Stats returns the counters.
 func (e *Engine) Stats() Stats {
 	e.mu.Lock()
-	pending, takers := len(e.pending), len(e.takers)
+	pending, takers := len(e.pending)+e.followUps.len(), len(e.takers)
+	commitAge, pendingAge := e.ages()
 	e.mu.Unlock()
 	c := &e.counters
-	return Stats{
-		Submitted: c.submitted.Load(), Claimed: c.claimed.Load(), Finished: c.finished.Load(),
+	s := Stats{
+		Submitted: c.submitted.Load(), Claimed: c.claimed.Load(), Ended: map[flow.Stage]int64{},
 		Fenced: c.fenced.Load(), Refused: c.refused.Load(), Duplicates: c.duplicates.Load(),
-		Lost: c.lost.Load(), LostSessions: c.lostSessions.Load(), Gaps: c.gaps.Load(), Purged: c.purged.Load(),
+		Lost: c.lost.Load(), HandedBack: c.handedBack.Load(), LostSessions: c.lostSessions.Load(), Gaps: c.gaps.Load(),
+		Purged: c.purged.Load(), Skipped: c.skipped.Load(), PutAside: c.aside.Load(), Unreadable: e.opts.Store.Unreadable(),
+		TicksFired: c.ticksFired.Load(), TicksMissed: c.ticksMissed.Load(),
 		Commits: c.commits.Load(), Requests: c.requests.Load(),
 		FailedCommits: c.failedCommits.Load(), Conflicts: c.conflicts.Load(),
-		Pending: pending, Takers: takers,
+		Pending: pending, Takers: takers, CommitAge: commitAge, PendingAge: pendingAge,
+		Retention: max(0, e.opts.Retention),
 	}
+	for stage := flow.Completed; stage <= flow.TimedOut; stage++ {
+		n := c.ended.as(stage).Load()
+		s.Ended[stage], s.Finished = n, s.Finished+n
+	}
+	if at := e.retained.Load(); at != 0 {
+		s.Retained = time.UnixMicro(at)
+	}
+	return s
 }
 
 func (c *counters) committed(requests int) {

@@ -1,16 +1,15 @@
 package engine
 
 import (
-	"bytes"
 	"context"
-	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"time"
-	"unicode/utf8"
 
+	"github.com/pawl-run/pawl/internal/blob"
 	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
@@ -35,9 +34,13 @@ type Submission struct {
 	NotBefore    time.Time
 
 	// IdempotencyKey makes submitting again harmless: the same submission gives the same execution, another one
-	// ErrIdempotencyMismatch.
+	// ErrIdempotencyMismatch. That holds also when the submission would be refused by now: what decides is whether it was
+	// accepted before.
 	IdempotencyKey string
 	Traceparent    string
+	// Refused is why the caller does not let the submission in. It is then its verdict, unless the same submission was
+	// accepted before under its idempotency key.
+	Refused error `json:"-"`
 }
 
 // Submitted is the verdict on one submission.
@@ -46,9 +49,6 @@ type Submitted struct {
 	Existing  bool  // an earlier submission with the same idempotency key made it
 	Err       error // *Invalid, ErrIdempotencyMismatch, or why it could not be committed
 }
-
-// ErrIdempotencyMismatch means that the idempotency key came before with another submission.
-var ErrIdempotencyMismatch = errors.New("the idempotency key was used before with a different submission")
 
 // Problem is one thing that is wrong with a submission.
 type Problem struct {
@@ -86,45 +86,48 @@ func invalid(path, value, message, fix string) *Invalid {
 // for the whole call: nothing is known then about what was accepted.
 func (e *Engine) Submit(ctx context.Context, subs []Submission) ([]Submitted, error) {
 	out := make([]Submitted, len(subs))
-	g := newGroup(len(subs) + 1)
-	ops := make([]op, 0, len(subs))
+	ops := make([]*submitOp, 0, len(subs))
 	for i := range subs {
-		o := &submitOp{out: &out[i], group: g, key: subs[i].IdempotencyKey}
+		o := &submitOp{out: &out[i], hash: subs[i].hash()}
 		if err := e.prepare(ctx, &subs[i], o); err != nil {
 			out[i].Err = err
-			g.done()
 			continue
 		}
 		ops = append(ops, o)
 	}
-	g.done()
-	if err := e.submit(ctx, g, ops...); err != nil {
+	if err := e.submit(ctx, ops...); err != nil {
 		return nil, err
 	}
 	return out, nil
 }
 
-// submit waits until all requests of a group have their verdicts.
-func (e *Engine) submit(ctx context.Context, g *group, ops ...op) error {
-	if len(ops) > 0 {
-		if err := e.enqueue(ops...); err != nil {
-			return err
-		}
+// submit waits until every request has its verdict.
+func (e *Engine) submit(ctx context.Context, ops ...*submitOp) error {
+	if len(ops) == 0 {
+		return nil
 	}
-	if err := g.wait(ctx); err != nil {
+	g := newGroup(len(ops))
+	all := make([]op, len(ops))
+	for i, o := range ops {
+		o.group, all[i] = g, o
+	}
+	if err := e.enqueue(all...); err != nil {
 		return err
 	}
-	e.counters.submitted.Add(int64(len(ops)))
-	return nil
+	return g.wait(ctx)
 }
 
+// submitOp asks for one execution.
 type submitOp struct {
 	id      flow.ID
 	request flow.Request
+	refused error // why there is no request: only what was accepted before under the key can be the answer
 	key     string
 	hash    [32]byte
 	out     *Submitted
 	group   *group
+	made    *atomic.Int64 // counts the executions that were made
+	sums    []blob.Sum    // of the uploads that it names
 }
 
 func (o *submitOp) want(t *turn) {
@@ -134,6 +137,7 @@ func (o *submitOp) want(t *turn) {
 	if o.request.Key != "" {
 		t.wantKeys = append(t.wantKeys, o.request.Key)
 	}
+	t.wantUploads = append(t.wantUploads, o.sums...)
 }
 
 func (o *submitOp) decide(ctx context.Context, t *turn) error {
@@ -141,10 +145,19 @@ func (o *submitOp) decide(ctx context.Context, t *turn) error {
 		if known, ok := t.idem[o.key]; ok {
 			*o.out = Submitted{Execution: known.Execution, Existing: true}
 			if known.Hash != o.hash {
-				*o.out = Submitted{Err: fmt.Errorf("%w (key %q, execution %s)", ErrIdempotencyMismatch, o.key, known.Execution)}
+				*o.out = Submitted{Err: mismatch(known)}
 			}
 			return nil
 		}
+	}
+	if o.refused == nil && len(o.sums) > 0 {
+		o.refused = missingUpload(&o.request, t.uploads)
+	}
+	if o.refused != nil {
+		*o.out = Submitted{Err: o.refused}
+		return nil
+	}
+	if o.key != "" {
 		t.idem[o.key] = store.IdempotencyKey{Key: o.key, Execution: o.id, Hash: o.hash}
 	}
 	*o.out = Submitted{Execution: o.id}
@@ -152,6 +165,7 @@ func (o *submitOp) decide(ctx context.Context, t *turn) error {
 	r.CreatedAt = t.now
 	d := flow.Submit(o.id, r)
 	t.add(d)
+	t.holds(o.id, o.sums)
 	if err := t.admit(ctx, []*flow.Draft{d}); err != nil {
 		return err
 	}
@@ -162,50 +176,52 @@ func (o *submitOp) decide(ctx context.Context, t *turn) error {
 	return nil
 }
 
+func (o *submitOp) size() int { return o.request.PayloadSize() }
+
 func (o *submitOp) done(err error) {
 	if err != nil {
 		*o.out = Submitted{Err: err}
 	}
+	if o.out.Err == nil && !o.out.Existing {
+		o.made.Add(1)
+	}
 	o.group.done()
 }
 
-// Bounds of a submission.
-const (
-	inputLimit    = 16 << 20 // bytes; larger input belongs into a blob
-	labelsLimit   = 64
-	labelLimit    = 256 // bytes of a label's name and of its value
-	keyLimit      = 512 // bytes of a concurrency or idempotency key
-	timeoutLimit  = 366 * 24 * time.Hour
-	priorityLimit = 1000
-	holdersLimit  = 100_000
-	attemptsLimit = 100
-	depthLimit    = 20 // workflows in workflows
-)
-
-// prepare turns a submission into a request, or says everything that is wrong with it.
+// prepare puts into o what a submission asks for, or says everything that is wrong with it.
 func (e *Engine) prepare(ctx context.Context, s *Submission, o *submitOp) error {
+	r, err := e.request(ctx, s)
+	if err != nil && !s.mayBeKnown(err) {
+		return err
+	}
+	o.id, o.key, o.request, o.refused, o.made = e.opts.NewID(), s.IdempotencyKey, r, err, &e.counters.submitted
+	o.sums = sumsIn(r.Input, r.With)
+	return nil
+}
+
+// request is what a submission asks for.
+func (e *Engine) request(ctx context.Context, s *Submission) (flow.Request, error) {
+	if s.Refused != nil {
+		return flow.Request{}, s.Refused
+	}
 	if problems := s.check(); len(problems) > 0 {
-		return &Invalid{problems}
+		return flow.Request{}, &Invalid{problems}
 	}
 	r, err := e.resolve(ctx, s)
 	if err != nil {
-		return err
+		return flow.Request{}, err
 	}
 	if r.Kind.ByEngine() && len(s.WorkerLabels) > 0 {
-		return invalid(selectorField, flow.LabelText(s.WorkerLabels), fmt.Sprintf("no worker runs a %s", r.Kind), "leave it out; a workflow's tasks and actions each ask for the labels that they need")
+		return flow.Request{}, invalid(selectorField, flow.LabelText(s.WorkerLabels), fmt.Sprintf("no worker runs a %s", r.Kind), "leave it out; a workflow's tasks and actions each ask for the labels that they need")
 	}
 	s.override(&r)
 	if err := e.checkQueue(ctx, &r); err != nil {
-		return err
+		return flow.Request{}, err
 	}
 	if err := e.place(ctx, &r); err != nil {
-		return err
+		return flow.Request{}, err
 	}
-	o.id, o.request = e.opts.NewID(), r
-	if s.IdempotencyKey != "" {
-		o.hash = s.hash()
-	}
-	return nil
+	return r, e.checkUploads(ctx, &r)
 }
 
 func (e *Engine) checkQueue(ctx context.Context, r *flow.Request) error {
@@ -215,7 +231,7 @@ func (e *Engine) checkQueue(ctx context.Context, r *flow.Request) error {
 		return err
 	}
 	if !known {
-		return invalid("queue", queue, unknownQueue(queue), queueFix)
+		return invalid("queue", queue, unknownQueue(queue), queueFix(queue))
 	}
 	return nil
 }
@@ -354,90 +370,4 @@ func (s *Submission) override(r *flow.Request) {
 		r.Key, r.KeyLimit, r.WhenFull = s.Key, s.KeyLimit, s.WhenFull
 	}
 	r.NotBefore, r.IdempotencyKey, r.Traceparent = s.NotBefore, s.IdempotencyKey, s.Traceparent
-}
-
-// hash tells submissions with the same idempotency key apart.
-func (s *Submission) hash() [32]byte {
-	c := *s
-	c.IdempotencyKey, c.Traceparent = "", ""
-	if len(c.Input) > 0 {
-		var flat bytes.Buffer
-		if err := json.Compact(&flat, c.Input); err == nil {
-			c.Input = flat.Bytes()
-		}
-	}
-	b, err := json.Marshal(c)
-	if err != nil {
-		b = fmt.Appendf(nil, "%#v", c) // cannot happen to what passed check; still tells most apart
-	}
-	return sha256.Sum256(b)
-}
-
-// check says what is wrong with a submission in itself.
-func (s *Submission) check() []Problem {
-	var ps []Problem
-	say := func(path, value, message, fix string) {
-		ps = append(ps, Problem{Path: path, Value: value, Message: message, Fix: fix})
-	}
-	text := func(path, value string, limit int) {
-		switch {
-		case len(value) > limit:
-			say(path, fmt.Sprintf("%.40q…", value), fmt.Sprintf("has %d bytes, more than the %d allowed", len(value), limit), "shorten it")
-		case !utf8.ValidString(value) || strings.ContainsRune(value, 0):
-			say(path, fmt.Sprintf("%.60q", value), "has a NUL byte or is not UTF-8", "remove the byte")
-		}
-	}
-	if s.Action == "" {
-		say("action", "", "is missing", "name a registered action or workflow, or a built-in kind")
-	}
-	text("action", s.Action, 200)
-	text("queue", s.Queue, 100)
-	if flow.Narrow(s.Queue) {
-		say("queue", s.Queue, unknownQueue(s.Queue), queueFix)
-	}
-	if len(s.WorkerLabels) > flow.SelectorLimit {
-		say(selectorField, fmt.Sprint(len(s.WorkerLabels)), fmt.Sprintf("are more than the %d allowed", flow.SelectorLimit), "leave some out")
-	}
-	for k, v := range s.WorkerLabels {
-		if flow.BadLabelKey(k) {
-			say(selectorField, k, fmt.Sprintf("%.80q is not the key of a worker's label", k), flow.LabelKeyForm)
-		} else if flow.BadLabelValue(v) {
-			say(selectorField+"."+k, v, fmt.Sprintf("%.80q is not the value of a worker's label", v), flow.LabelValueForm)
-		}
-	}
-	text("concurrency.key", s.Key, keyLimit)
-	text("idempotency_key", s.IdempotencyKey, keyLimit)
-	if say2 := badJSON(s.Input, inputLimit); say2 != "" {
-		say("input", fmt.Sprintf("%.60q", s.Input), say2, "give a JSON value")
-	}
-	if len(s.Labels) > labelsLimit {
-		say("labels", fmt.Sprint(len(s.Labels)), fmt.Sprintf("are more than the %d allowed", labelsLimit), "leave some out")
-	}
-	for k, v := range s.Labels {
-		text("labels."+k, k, labelLimit)
-		text("labels."+k, v, labelLimit)
-	}
-	span := func(path string, d time.Duration) {
-		if d < 0 || d > timeoutLimit {
-			say(path, d.String(), "is out of range", "give a duration above 0 and up to 366 days")
-		}
-	}
-	span("timeout", s.Timeout)
-	span("queue_timeout", s.QueueTimeout)
-	span("total_timeout", s.TotalTimeout)
-	if p := s.Priority; p != nil && (*p < -priorityLimit || *p > priorityLimit) {
-		say("priority", fmt.Sprint(*p), "is out of range", "give -1000 to 1000")
-	}
-	if s.Key != "" && (s.KeyLimit < 1 || s.KeyLimit > holdersLimit) {
-		say("concurrency.limit", fmt.Sprint(s.KeyLimit), "is out of range", "give 1 to 100000")
-	}
-	switch s.WhenFull {
-	case "", flow.WhenFullQueue, flow.WhenFullCancelNew, flow.WhenFullCancelOldest:
-	default:
-		say("concurrency.when_full", string(s.WhenFull), "is unknown", "one of queue, cancel_new, cancel_oldest")
-	}
-	if s.Retry != nil && (s.Retry.MaxAttempts < 0 || s.Retry.MaxAttempts > attemptsLimit) {
-		say("retry.max_attempts", fmt.Sprint(s.Retry.MaxAttempts), "is out of range", "give 1 to 100")
-	}
-	return ps
 }

@@ -12,11 +12,9 @@ import (
 )
 
 const (
-	dueBatch     = 500
-	dueAtMost    = 15 * time.Second // between two looks, whatever is known to be due: other replicas make things due, too
-	purgeBatch   = 200
-	purgeEvery   = time.Minute
-	purgeBreathe = 50 * time.Millisecond // between two batches, for fresh work
+	dueBatch  = 500
+	dueAtMost = 15 * time.Second // between two looks, whatever is known to be due: other replicas make things due, too
+	dueAgain  = time.Second      // after a look at which something was put aside
 )
 
 // dueAt lets the sweep look at the clock again no later than at t.
@@ -92,21 +90,12 @@ func (e *Engine) decideDue(ctx context.Context) (time.Duration, error) {
 			if full = len(xs) == dueBatch; !later.IsZero() {
 				next = later.Sub(t.now)
 			}
-			var starting []*flow.Draft
-			for _, d := range t.adopt(xs) {
-				started, err := t.decideDue(d)
-				if err != nil {
-					return err
-				}
-				if started {
-					starting = append(starting, d)
-				}
-			}
-			if err := t.loadPayloads(ctx, starting); err != nil {
-				return err
-			}
-			return t.admit(ctx, starting)
+			return t.decideAllDue(ctx, t.adopt(xs))
 		})
+		if err != nil && refused(err) {
+			next, err = e.decideDueEach(ctx)
+			return next, err
+		}
 		if err != nil {
 			return dueAtMost, err
 		}
@@ -116,14 +105,96 @@ func (e *Engine) decideDue(ctx context.Context) (time.Duration, error) {
 	}
 }
 
+// decideDueEach decides about what is due one execution at a time, after all of it together was refused. What is refused alone
+// is put aside, so that the next look does not find it first.
+func (e *Engine) decideDueEach(ctx context.Context) (time.Duration, error) {
+	var ids []flow.ID
+	err := e.ask(ctx, nil, func(ctx context.Context, t *turn) error {
+		ids = ids[:0]
+		if err := t.flush(ctx); err != nil {
+			return err
+		}
+		xs, _, err := t.tx.Due(ctx, t.now, dueBatch)
+		for _, x := range xs {
+			ids = append(ids, x.ID)
+		}
+		return err
+	})
+	if err != nil {
+		return dueAtMost, fmt.Errorf("find due executions: %w", err)
+	}
+	for _, id := range ids {
+		err := e.ask(ctx, []flow.ID{id}, func(ctx context.Context, t *turn) error {
+			if d := t.drafts[id]; d != nil {
+				return t.decideAllDue(ctx, []*flow.Draft{d})
+			}
+			return nil
+		})
+		if err != nil && refused(err) {
+			err = e.setAside(ctx, id, err)
+		}
+		if err != nil {
+			return dueAtMost, err
+		}
+	}
+	return dueAgain, nil
+}
+
+// setAside puts an execution aside. One of which even that is refused is passed over.
+func (e *Engine) setAside(ctx context.Context, id flow.ID, why error) error {
+	err := e.ask(ctx, []flow.ID{id}, func(_ context.Context, t *turn) error {
+		if d := t.drafts[id]; d != nil && !d.Stage.Terminal() {
+			t.putAside(d, why)
+		}
+		return nil
+	})
+	if err != nil && refused(err) {
+		e.passOver(id, "an execution can neither be decided about nor be put aside", err)
+		return nil
+	}
+	return err
+}
+
+// decideAllDue decides about executions whose Wake has come.
+func (t *turn) decideAllDue(ctx context.Context, due []*flow.Draft) error {
+	var starting []*flow.Draft
+	for _, d := range due {
+		err := t.tried(d, func() error {
+			started, err := t.decideDue(d)
+			if started {
+				starting = append(starting, d)
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if err := t.loadPayloads(ctx, starting); err != nil {
+		return err
+	}
+	return t.admit(ctx, starting)
+}
+
 // decideDue decides about one execution whose Wake has come, and reports whether it is now to be admitted.
 func (t *turn) decideDue(d *flow.Draft) (bool, error) {
 	passed := func(deadline time.Time) bool { return !deadline.IsZero() && !deadline.After(t.now) }
 	var err error
-	switch {
-	case d.Stage.Terminal():
+	if d.Stage.Terminal() || d.Aside != nil && !passed(d.Aside.Until) {
 		return false, nil
-	case passed(d.TotalDeadline()) && d.State.Cancel == nil:
+	}
+	if d.Kind == flow.KindWorkflow && d.Place == flow.Held {
+		if d.Aside != nil || passed(d.WakeAt) {
+			t.folds[d.ID] = true // its step says whether it is over with being aside, or postponed
+		}
+	} else if d.Aside != nil {
+		d.TakeUp()
+		t.changed(d)
+	}
+	switch {
+	case d.Place == flow.Held && d.Kind == flow.KindSleep && passed(d.WakeAt) && !passedBefore(d, d.WakeAt):
+		err = d.Finish(flow.Completed, flow.Outcome{}, t.now, 0) // it was over in time, however late the engine looks
+	case passed(d.TotalDeadline()) && !d.EndsForGood():
 		err = d.Cancel(flow.TimedOut, flow.CodeTotalTimeout, fmt.Sprintf("not finished within total_timeout %s", d.TotalTimeout), t.now)
 	case passed(d.EngineDeadline()) && d.State.Cancel == nil:
 		err = d.Cancel(flow.TimedOut, flow.CodeTimeout, fmt.Sprintf("not finished within timeout %s", d.Timeout), t.now)
@@ -131,10 +202,8 @@ func (t *turn) decideDue(d *flow.Draft) (bool, error) {
 		err = d.Finish(flow.TimedOut, flow.Outcome{Error: &flow.Error{Code: flow.CodeQueueTimeout,
 			Message: fmt.Sprintf("no worker took it within queue_timeout %s", d.QueueTimeout)}}, t.now, 0)
 	case !d.GapSince.IsZero() && passed(d.GapSince.Add(flow.GapTimeout)):
-		t.e.counters.gaps.Add(1)
+		t.gaps++
 		err = d.Lose(fmt.Sprintf("event %d never came", d.NextSeq), t.now, t.e.opts.Random())
-	case d.Place == flow.Held && d.Kind == flow.KindSleep && passed(d.WakeAt):
-		err = d.Finish(flow.Completed, flow.Outcome{}, t.now, 0)
 	case d.Place == flow.Delayed && passed(d.WakeAt):
 		return true, nil
 	default:
@@ -147,29 +216,10 @@ func (t *turn) decideDue(d *flow.Draft) (bool, error) {
 	return false, err
 }
 
-// sweepFinished removes what has been finished for longer than the retention, in small batches.
-func (e *Engine) sweepFinished(ctx context.Context) {
-	if e.opts.Retention <= 0 {
-		return
-	}
-	for {
-		pause := e.jittered(purgeEvery)
-		n, err := e.purge(ctx)
-		switch {
-		case ctx.Err() != nil:
-			return
-		case err != nil:
-			e.opts.Log.Error("removing old executions failed; it will be tried again", telemetry.Err, err)
-		case n > 0:
-			e.counters.purged.Add(int64(n))
-			pause = purgeBreathe
-		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
-			return
-		}
-	}
+// passedBefore reports whether a deadline of an execution that the engine runs itself came before a moment.
+func passedBefore(d *flow.Draft, at time.Time) bool {
+	before := func(deadline time.Time) bool { return !deadline.IsZero() && deadline.Before(at) }
+	return before(d.TotalDeadline()) || before(d.EngineDeadline())
 }
 
 // sweepBlobs has the blob store remove, now and then, what broken uploads have left behind.
@@ -184,28 +234,6 @@ func (e *Engine) sweepBlobs(ctx context.Context, sweeper blob.Sweeper) {
 			e.opts.Log.Warn("sweeping blobs failed; it will be tried again", telemetry.Err, err)
 		}
 	}
-}
-
-func (e *Engine) purge(ctx context.Context) (int, error) {
-	now, err := e.now(ctx)
-	if err != nil {
-		return 0, err
-	}
-	ids, err := e.opts.Store.FinishedBefore(ctx, now.Add(-e.opts.Retention), purgeBatch)
-	if err != nil || len(ids) == 0 {
-		return 0, err
-	}
-	// Blobs first: a row without its blob is removed the next time, a blob without its row would stay for ever.
-	if e.opts.Blobs != nil {
-		var prefixes []string
-		for _, id := range ids {
-			prefixes = append(prefixes, blobPrefixes(id)...)
-		}
-		if err := e.opts.Blobs.Remove(ctx, prefixes...); err != nil {
-			return 0, fmt.Errorf("remove blobs of %s and %d others: %w", ids[0], len(ids)-1, err)
-		}
-	}
-	return len(ids), e.ask(ctx, nil, func(ctx context.Context, t *turn) error { return t.tx.Remove(ctx, ids) })
 }
 
 // now asks the database's clock.

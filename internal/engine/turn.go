@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/blob"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
 )
@@ -17,15 +18,17 @@ type turn struct {
 	tx  store.Tx
 	now time.Time
 
-	wantIDs  []flow.ID
-	wantIdem []string
-	wantKeys []string // concurrency keys
+	wantIDs     []flow.ID
+	wantIdem    []string
+	wantKeys    []string // concurrency keys
+	wantUploads []blob.Sum
 
 	drafts  map[flow.ID]*flow.Draft
 	dirty   []*flow.Draft // to be written, in the order in which they were decided
 	idem    map[string]store.IdempotencyKey
 	newIdem []store.IdempotencyKey
 	marks   []store.Mark
+	changes []store.WorkflowChange
 
 	keys  map[string]*keyTurn
 	freed map[flow.ID]bool                    // whose slot has been taken off its key's count since the last flush
@@ -33,7 +36,19 @@ type turn struct {
 	folds map[flow.ID]bool                    // workflows with news from their tasks
 	fresh map[flow.ID]bool                    // workflows whose attempt has begun in this turn, and that have no tasks yet
 	ends  map[flow.ID]map[flow.ID]*flow.Draft // what ended in this turn, by parent
-	again []flow.ID                           // workflows that go on in the next transaction
+	news  map[flow.ID][]*flow.Draft           // those of them of which the workflow's progress does not know yet
+
+	workflows map[store.WorkflowAttempt]*progress // that have been looked at
+	payloads  map[flow.ID]bool                    // executions whose payload has been loaded
+	budget    budget
+	postpones bool      // what follows from the requests is left to the next transactions
+	own       own       // what the requests themselves are to go on with, where they postpone what follows
+	again     []*foldOp // workflows that go on in the next transaction
+	lines     []string  // keys whose line goes on in the next transaction
+
+	resolved map[string]resolved      // definitions that were looked up
+	uploads  map[blob.Sum]flow.ID     // uploads that were looked for and are there
+	held     map[flow.ID][]store.Hold // what new executions hold that are not written yet
 
 	nextTicket, lastTicket int64
 	takers                 *[]*taker // who waits for work and was taken out of the line for this transaction
@@ -41,10 +56,13 @@ type turn struct {
 	scheduled              map[string]int   // how much came into each queue and is not handed over
 	writing                map[flow.ID]bool // scratch of flush
 	touched                []*flow.Draft    // everything written; what is written twice is here twice, as it stands in the end
-	finished               int64            // how many have ended
+	ended                  byStatus[int64]  // how many have ended, by status
+	gaps                   int64            // attempts that were ended because an event never came
+	lanes                  map[string]bool  // lanes that something was put into
 	claimed                map[*taker][]*flow.Execution
 	dry                    map[string]bool // queues found empty
 	claiming               time.Duration   // spent on the takers
+	taken                  int             // bytes of payload that came with what the takers took
 }
 
 // keyTurn is a concurrency key in a turn.
@@ -69,6 +87,10 @@ func (e *Engine) newTurn(tx store.Tx) *turn {
 		dry:       map[string]bool{},
 		writing:   map[flow.ID]bool{},
 		fresh:     map[flow.ID]bool{},
+		news:      map[flow.ID][]*flow.Draft{},
+		workflows: map[store.WorkflowAttempt]*progress{},
+		payloads:  map[flow.ID]bool{},
+		budget:    e.budget,
 	}
 }
 
@@ -76,6 +98,9 @@ func (e *Engine) newTurn(tx store.Tx) *turn {
 func (t *turn) run(ctx context.Context, ops []op) error {
 	for _, o := range ops {
 		o.want(t)
+	}
+	if t.postpones {
+		t.own = t.wantedSteps()
 	}
 	t.expectTaker(ops)
 	if err := t.loadWanted(ctx); err != nil {
@@ -119,6 +144,9 @@ func mayHandOver(o op) bool {
 // settle writes what is decided and follows it up until nothing follows any more: freed keys admit whoever waits, and
 // workflows with news take their next steps, which may start and end further executions.
 func (t *turn) settle(ctx context.Context) error {
+	if t.postpones {
+		return t.postponeAll(ctx)
+	}
 	for {
 		if err := t.handOver(ctx); err != nil {
 			return err
@@ -155,6 +183,9 @@ func (t *turn) loadWanted(ctx context.Context) error {
 		return err
 	}
 	if err := t.lockKeys(ctx, t.wantKeys); err != nil {
+		return err
+	}
+	if err := t.lockUploads(ctx, t.wantUploads); err != nil {
 		return err
 	}
 	var err error
@@ -211,7 +242,7 @@ func (t *turn) changed(d *flow.Draft) {
 		k.freed = true
 		k.use.Holders--
 	}
-	if d.Key != "" && d.Before.Place == flow.Waiting && d.Place == flow.Finished {
+	if d.Key != "" && d.Before.Place == flow.Waiting && (d.Place == flow.Finished || d.Place == flow.Delayed) {
 		// It may have been all that kept the one behind it from going: each goes by its own limit.
 		t.key(d.Key).freed = true
 	}
@@ -220,7 +251,10 @@ func (t *turn) changed(d *flow.Draft) {
 		if t.ends[d.Parent] == nil {
 			t.ends[d.Parent] = map[flow.ID]*flow.Draft{}
 		}
-		t.ends[d.Parent][d.ID] = d
+		if t.ends[d.Parent][d.ID] == nil {
+			t.ends[d.Parent][d.ID] = d
+			t.news[d.Parent] = append(t.news[d.Parent], d)
+		}
 	}
 }
 
@@ -249,7 +283,7 @@ func (t *turn) ticket(ctx context.Context) (int64, error) {
 
 // flush writes what has been decided so far. The drafts stay in the turn, as if they had just been read.
 func (t *turn) flush(ctx context.Context) error {
-	changed := t.changes(t.dirty)
+	changed := t.unwritten(t.dirty)
 	t.dirty = t.dirty[:0]
 	return t.write(ctx, changed)
 }
@@ -270,11 +304,19 @@ func (t *turn) flushBut(ctx context.Context, stays func(*flow.Draft) bool) error
 			later = append(later, d)
 		}
 	}
-	changed := t.changes(slices.DeleteFunc(t.dirty, stays))
+	changed := t.unwritten(slices.DeleteFunc(t.dirty, stays))
 	t.dirty = later
-	keys, marks := t.newIdem, t.marks // they may name what is not written yet
-	t.newIdem, t.marks = nil, nil
+	keys, marks, changes := t.newIdem, t.marks, t.changes // they may name what is not written yet
+	t.newIdem, t.marks, t.changes = nil, nil, nil
 	var laterMarks []store.Mark
+	var laterChanges []store.WorkflowChange
+	for _, c := range changes {
+		if stays(t.drafts[c.ID]) {
+			laterChanges = append(laterChanges, c)
+		} else {
+			t.changes = append(t.changes, c)
+		}
+	}
 	for _, m := range marks {
 		if stays(t.drafts[m.Workflow]) {
 			laterMarks = append(laterMarks, m)
@@ -283,12 +325,12 @@ func (t *turn) flushBut(ctx context.Context, stays func(*flow.Draft) bool) error
 		}
 	}
 	err := t.write(ctx, changed)
-	t.newIdem, t.marks = keys, laterMarks
+	t.newIdem, t.marks, t.changes = keys, laterMarks, laterChanges
 	return err
 }
 
-// changes returns the drafts that hold something to commit, each once.
-func (t *turn) changes(dirty []*flow.Draft) []*flow.Draft {
+// unwritten returns the drafts that hold something to commit, each once.
+func (t *turn) unwritten(dirty []*flow.Draft) []*flow.Draft {
 	var changed []*flow.Draft
 	for _, d := range dirty {
 		if d.Changed() && !t.writing[d.ID] {
@@ -300,15 +342,15 @@ func (t *turn) changes(dirty []*flow.Draft) []*flow.Draft {
 }
 
 func (t *turn) write(ctx context.Context, changed []*flow.Draft) error {
-	if len(changed) == 0 && len(t.marks) == 0 && len(t.newIdem) == 0 {
+	if len(changed) == 0 && len(t.marks) == 0 && len(t.changes) == 0 && len(t.newIdem) == 0 {
 		return nil
 	}
-	if err := t.tx.Apply(ctx, store.Delta{Drafts: changed, Marks: t.marks, Keys: t.newIdem}); err != nil {
+	if err := t.tx.Apply(ctx, store.Delta{Drafts: changed, Marks: t.marks, Changes: t.changes, Keys: t.newIdem, Holds: t.heldBy(changed)}); err != nil {
 		return err
 	}
 	for _, d := range changed {
 		if d.Ended() {
-			t.finished++
+			*t.ended.as(d.Stage)++
 		}
 		seen := *d
 		t.touched = append(t.touched, &seen)
@@ -317,6 +359,6 @@ func (t *turn) write(ctx context.Context, changed []*flow.Draft) error {
 	clear(t.writing)
 	clear(t.freed)
 	clear(t.given)
-	t.marks, t.newIdem = nil, nil
+	t.marks, t.changes, t.newIdem = nil, nil, nil
 	return nil
 }

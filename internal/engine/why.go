@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -27,6 +28,10 @@ type Why struct {
 	Holders   []flow.ID // of the key
 	Until     time.Time // when the wait ends by itself
 	Worker    string    // who holds it
+	Root      flow.ID   // of a workflow: the task at the end of the chain that it waits for; zero: none is open
+
+	root *Why   // of Root
+	path string // the names of the tasks down to Root
 }
 
 // Why says what an execution is waiting for, who holds it, its place in line, and what would unblock it.
@@ -35,13 +40,19 @@ func (e *Engine) Why(ctx context.Context, id flow.ID) (Why, error) {
 	if err != nil {
 		return Why{}, err
 	}
+	return e.why(ctx, x, &descent{left: mostLooked})
+}
+
+func (e *Engine) why(ctx context.Context, x *flow.Execution, d *descent) (w Why, err error) {
 	queue, needs := flow.NeedsOf(x.Queue)
-	w := Why{Execution: x.ID, Stage: x.Stage, Attempt: x.Attempt, Queue: queue, Needs: needs, Key: x.Key}
+	w = Why{Execution: x.ID, Stage: x.Stage, Attempt: x.Attempt, Queue: queue, Needs: needs, Key: x.Key}
 	switch {
 	case x.Stage.Terminal():
 		w.finished(x)
+	case x.Aside != nil:
+		w.putAside(x)
 	case x.State.Cancel != nil:
-		err = e.whyCancelling(ctx, x, &w)
+		err = e.whyCancelling(ctx, x, &w, d)
 	case x.Place == flow.Delayed:
 		err = e.whyDelayed(ctx, x, &w)
 	case x.Place == flow.Waiting:
@@ -49,7 +60,7 @@ func (e *Engine) Why(ctx context.Context, id flow.ID) (Why, error) {
 	case x.Place == flow.Ready:
 		err = e.whyReady(ctx, x, &w)
 	case x.Kind == flow.KindWorkflow:
-		err = e.whyWorkflow(ctx, x, &w)
+		err = e.whyWorkflow(ctx, x, &w, d)
 	case x.Kind == flow.KindSleep:
 		w.Waiting, w.Until = "sleep", x.WakeAt
 		w.Summary = fmt.Sprintf("sleeping until %s", clock(x.WakeAt))
@@ -69,6 +80,13 @@ func (w *Why) finished(x *flow.Execution) {
 	if x.Outcome != nil && x.Outcome.Error != nil {
 		w.Summary += fmt.Sprintf(" (%s: %s)", x.Outcome.Error.Code, x.Outcome.Error.Message)
 	}
+}
+
+func (w *Why) putAside(x *flow.Execution) {
+	w.Waiting, w.Until = "aside", x.Aside.Until
+	w.Summary = fmt.Sprintf("put aside by the engine: a decision about it was refused (%s)", x.Aside.Reason)
+	w.Facts = append(w.Facts, fmt.Sprintf("the engine tries it again at %s; it has been put aside %d times", clock(x.Aside.Until), x.Aside.Times))
+	w.Unblock = append(w.Unblock, "what the reason names is mended, or a version of Pawl that can decide about it is started", "it is cancelled: pawl cancel "+x.ID.String())
 }
 
 func (w *Why) deadlines(x *flow.Execution) {
@@ -138,12 +156,26 @@ func (e *Engine) whyWaiting(ctx context.Context, x *flow.Execution, w *Why) erro
 		names = append(names, h.ID.String())
 	}
 	w.Summary = fmt.Sprintf("%s for key %q (limit %d), held by %s", ordinal(w.Position), x.Key, x.KeyLimit, strings.Join(names, ", "))
-	w.Unblock = []string{"one of the holders ends (pawl why HOLDER says what it waits for)", "the key's limit is raised in the action's definition"}
+	w.Unblock = []string{"one of the holders ends (pawl why HOLDER says what it waits for)", raisedWhere(x)}
 	if slices.Contains(w.Holders, x.Parent) {
 		w.Facts = append(w.Facts, fmt.Sprintf("workflow %s, which this is a task of, holds the key itself: with limit %d it may wait for ever", x.Parent, x.KeyLimit))
 		w.Unblock = append(w.Unblock, "the task is given another key than its workflow has")
 	}
 	return nil
+}
+
+// raisedWhere says where the limit of an execution's key may stand.
+func raisedWhere(x *flow.Execution) string {
+	task := fmt.Sprintf("task %s of its workflow's definition", x.Task)
+	switch {
+	case x.Version > 0 && x.Parent.IsZero():
+		return fmt.Sprintf("the key's limit is raised in the definition of %s, or with the submission if the key came with it", x.Action)
+	case x.Version > 0:
+		return fmt.Sprintf("the key's limit is raised in the definition of %s, or in %s", x.Action, task)
+	case !x.Parent.IsZero():
+		return "the key's limit is raised in " + task
+	}
+	return "it is submitted again with a higher concurrency.limit: its key came with it"
 }
 
 func (e *Engine) whyReady(ctx context.Context, x *flow.Execution, w *Why) error {
@@ -152,24 +184,33 @@ func (e *Engine) whyReady(ctx context.Context, x *flow.Execution, w *Why) error 
 		return fmt.Errorf("count the queue: %w", err)
 	}
 	w.Waiting, w.Position = "queue", ahead+1
-	sessions, err := e.opts.Store.LiveSessions(ctx, time.Now())
+	sessions, err := e.opts.Store.LiveSessions(ctx)
 	if err != nil {
 		return fmt.Errorf("list workers: %w", err)
 	}
-	slots, workers := 0, 0
+	slots := 0
+	var serving []store.Session // that could take it
 	var others []lacking
+	var able []store.Session // that have the handler
 	for _, s := range sessions {
 		reach := flow.ReachOf(s.Queues, s.Kinds)
 		if needs, ok := reach.Lacks(x.Queue); ok && len(needs) == 0 {
-			workers++
+			serving = append(serving, s)
 			slots += s.Slots
 		} else if ok {
 			others = append(others, lacking{s, needs})
 		}
+		if slices.Contains(s.Kinds, w.Needs.Handler) {
+			able = append(able, s)
+		}
 	}
+	workers := len(serving)
 	where := fmt.Sprintf("queue %q", w.Queue)
 	_, needs := flow.SplitLane(x.Queue)
 	switch {
+	case workers == 0 && w.Needs.Handler != "" && !slices.ContainsFunc(others, func(o lacking) bool { return slices.Contains(o.Kinds, w.Needs.Handler) }):
+		w.unhandled(where, needs, len(others), able)
+		return nil
 	case workers == 0 && len(others) > 0:
 		w.unmet(where, needs, others)
 		return nil
@@ -186,7 +227,33 @@ func (e *Engine) whyReady(ctx context.Context, x *flow.Execution, w *Why) error 
 	}
 	w.Summary = fmt.Sprintf("%s in %s, which %d %s with %d slots serve", ordinal(w.Position), where, workers, plural(workers, "worker"), slots)
 	w.Unblock = []string{"a slot becomes free", "more slots or workers are started", "it is submitted with a higher priority"}
-	return nil
+	held, err := e.whoHolds(ctx, serving)
+	if held != "" {
+		w.Facts = append(w.Facts, held)
+	}
+	return err
+}
+
+// unhandled says that no worker of a queue has the handler that is needed, and which of other queues have it.
+func (w *Why) unhandled(where string, needs []string, serving int, able []store.Session) {
+	w.Waiting = "worker"
+	rest := slices.DeleteFunc(slices.Clone(needs), func(need string) bool { _, kind := flow.NeededKind(need); return kind })
+	switch {
+	case len(able) == 0:
+		w.Summary = fmt.Sprintf("no live worker has a handler for kind %s; it is %s in line", w.Needs.Handler, ordinal(w.Position))
+	case serving == 0:
+		w.Summary = fmt.Sprintf("no live worker serves %s; it is %s in line", where, ordinal(w.Position))
+	default:
+		w.Summary = fmt.Sprintf("no live worker of %s has a handler for kind %s (%d %s it without); it is %s in line", where, w.Needs.Handler, serving, serve(serving), ordinal(w.Position))
+	}
+	w.Unblock = []string{fmt.Sprintf("start a program that serves handler %q on %s (package handler)", w.Needs.Handler, where)}
+	if len(rest) > 0 {
+		w.Unblock[0] += " and has " + allOf(rest)
+	}
+	const few = 3
+	for _, s := range able[:min(few, len(able))] {
+		w.Facts = append(w.Facts, fmt.Sprintf("worker %s has it, and serves %s %s", s.Name, plural(len(s.Queues), "queue"), strings.Join(s.Queues, ", ")))
+	}
 }
 
 // lacking is a worker of the right queue that does not have all that is needed.
@@ -198,9 +265,17 @@ type lacking struct {
 // unmet says that none of the workers of a queue has what is needed, and which comes nearest.
 func (w *Why) unmet(where string, needs []string, others []lacking) {
 	w.Waiting = "worker"
+	runs := func(o lacking) bool { return !slices.Contains(o.needs, flow.NeedBuiltIns) }
+	if !slices.ContainsFunc(others, runs) {
+		needs = append(needs, flow.NeedBuiltIns)
+	}
 	w.Summary = fmt.Sprintf("no live worker of %s has %s (%d %s it without); it is %s in line", where, allOf(needs), len(others), serve(len(others)), ordinal(w.Position))
 	near := slices.MinFunc(others, func(a, b lacking) int { return len(a.needs) - len(b.needs) })
-	w.Unblock = []string{fmt.Sprintf("start a worker of %s that has %s (pawl worker --queues %s %s), or submit it to a queue that has one", where, allOf(needs), w.Queue, flags(needs))}
+	how := fmt.Sprintf("pawl worker --queues %s %s", w.Queue, flags(needs))
+	if w.Needs.Handler != "" {
+		how = "package handler"
+	}
+	w.Unblock = []string{fmt.Sprintf("start a worker of %s that has %s (%s), or submit it to a queue that has one", where, allOf(needs), strings.TrimSpace(how))}
 	if len(w.Needs.Labels) == 0 {
 		return
 	}
@@ -216,16 +291,22 @@ func (w *Why) unmet(where string, needs []string, others []lacking) {
 
 // flags are those that a worker is started with to have what is needed.
 func flags(needs []string) string {
-	var all, labels []string
+	var all, labels, runtimes []string
 	for _, need := range needs {
-		switch _, language := flow.OfferedLanguage(need); {
+		_, language := flow.OfferedLanguage(need)
+		_, kind := flow.NeededKind(need)
+		switch {
+		case kind: // pawl worker has the built-in kinds, and no others
 		case strings.Contains(need, "="):
 			labels = append(labels, need)
 		case language:
 			all = append(all, "--config …")
 		default:
-			all = append(all, "--runtime …")
+			runtimes = append(runtimes, runtimeFlag(need))
 		}
+	}
+	if len(runtimes) > 0 {
+		all = append(all, "--runtime "+strings.Join(runtimes, ","))
 	}
 	if len(labels) > 0 {
 		all = append(all, "--labels "+strings.Join(labels, ","))
@@ -233,14 +314,31 @@ func flags(needs []string) string {
 	return strings.Join(all, " ")
 }
 
+// needContainers is the need of what runs in whichever runtime has images.
+const needContainers = string(flow.KindContainer)
+
+// runtimeFlag is what --runtime takes for a need.
+func runtimeFlag(need string) string {
+	if need == needContainers {
+		return "sandbox,docker"
+	}
+	return need
+}
+
 // allOf says what a lane is for.
 func allOf(needs []string) string {
 	all := make([]string, len(needs))
 	for i, need := range needs {
-		if name, ok := flow.OfferedLanguage(need); ok {
+		if kind, ok := flow.NeededKind(need); need == flow.NeedBuiltIns {
+			all[i] = "the built-in kinds"
+		} else if ok {
+			all[i] = "a handler for kind " + string(kind)
+		} else if name, ok := flow.OfferedLanguage(need); ok {
 			all[i] = fmt.Sprintf("a profile of the language %q", name)
 		} else if strings.Contains(need, "=") {
 			all[i] = "label " + need
+		} else if need == needContainers {
+			all[i] = "a runtime for containers"
 		} else {
 			all[i] = fmt.Sprintf("runtime %q", need)
 		}
@@ -276,7 +374,7 @@ func (e *Engine) whyHeld(ctx context.Context, x *flow.Execution, w *Why) error {
 }
 
 func (e *Engine) holder(ctx context.Context, x *flow.Execution) (string, time.Time, error) {
-	sessions, err := e.opts.Store.LiveSessions(ctx, time.Now())
+	sessions, err := e.opts.Store.LiveSessions(ctx)
 	if err != nil {
 		return "", time.Time{}, fmt.Errorf("list workers: %w", err)
 	}
@@ -288,11 +386,11 @@ func (e *Engine) holder(ctx context.Context, x *flow.Execution) (string, time.Ti
 	return x.Owner.Text(flow.SessionPrefix), time.Time{}, nil
 }
 
-func (e *Engine) whyCancelling(ctx context.Context, x *flow.Execution, w *Why) error {
+func (e *Engine) whyCancelling(ctx context.Context, x *flow.Execution, w *Why, d *descent) error {
 	w.Waiting = "cancel"
 	c := x.State.Cancel
 	if x.Kind == flow.KindWorkflow {
-		if err := e.whyWorkflow(ctx, x, w); err != nil {
+		if err := e.whyWorkflow(ctx, x, w, d); err != nil {
 			return err
 		}
 		w.Waiting = "cancel"
@@ -308,52 +406,27 @@ func (e *Engine) whyCancelling(ctx context.Context, x *flow.Execution, w *Why) e
 	return nil
 }
 
-func (e *Engine) whyWorkflow(ctx context.Context, x *flow.Execution, w *Why) error {
-	w.Waiting = "children"
-	open := map[flow.Stage]int{}
-	var first []string
-	task, index := "", -1
-	for {
-		const page = 1000
-		children, err := e.opts.Store.Children(ctx, store.WorkflowAttempt{ID: x.ID, Attempt: x.Attempt}, task, index, page)
-		if err != nil {
-			return fmt.Errorf("list tasks: %w", err)
-		}
-		for _, c := range children {
-			task, index = c.Task, c.Index
-			if c.Stage.Terminal() {
-				continue
-			}
-			open[c.Stage]++
-			if len(first) < 5 {
-				first = append(first, fmt.Sprintf("task %s[%d] is %s (%s)", c.Task, c.Index, c.Stage, c.Execution))
-			}
-		}
-		if len(children) < page {
-			break
-		}
-	}
-	var counts []string
-	for _, s := range flow.Stages() {
-		if open[s] > 0 {
-			counts = append(counts, fmt.Sprintf("%d %s", open[s], s))
-		}
-	}
-	w.Summary = "waits for its tasks: " + strings.Join(counts, ", ")
-	if len(counts) == 0 {
-		w.Summary = "no task is open: its next step is being decided"
-	}
-	w.Facts = append(w.Facts, first...)
-	if len(first) > 0 {
-		w.Unblock = []string{"pawl why on a task says what that one waits for"}
-	}
-	return nil
-}
-
+// describeEvent says in words how an attempt ended.
 func describeEvent(ev flow.Event) string {
-	text := string(ev.Type)
-	if len(ev.Data) > 0 {
-		text += " " + string(ev.Data)
+	var data struct {
+		flow.Error
+		Reason string `json:"reason"`
+	}
+	if len(ev.Data) > 0 && json.Unmarshal(ev.Data, &data) != nil {
+		data.Reason = shortened(string(ev.Data))
+	}
+	text := "it failed"
+	switch ev.Type {
+	case flow.EvTimedOut:
+		text = "it timed out"
+	case flow.EvLost:
+		text = "its worker was lost"
+	}
+	switch {
+	case data.Code != "":
+		return text + because(&data.Error)
+	case data.Reason != "":
+		return fmt.Sprintf("%s (%s)", text, data.Reason)
 	}
 	return text
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -59,10 +60,24 @@ func (d *Draft) append(e Event) error {
 		d.Attempt++
 	}
 	d.Stage = to
-	e.Seq, e.Attempt, e.Outcome = d.NextSeq, d.Attempt, nil
+	e.Seq, e.Attempt, e.Outcome, e.At = d.NextSeq, d.Attempt, nil, d.moment(e.At)
+	if c := d.State.Cancel; c != nil && e.Type == EventType(c.As.String()) && e.At.Before(c.At) {
+		e.At = c.At // an end by order is not earlier than the order: for a total_timeout it would be before the deadline
+	}
 	d.NextSeq++
+	d.EventAt = e.At
 	d.Events = append(d.Events, e)
 	return nil
+}
+
+// moment is the time of an event that is decided now: never before the event before it. Two servers read the database's
+// clock and then commit, and the later commit may have read the clock first: without this, "scheduled" at 59.453 would be
+// followed by "provisioning" at 59.441.
+func (d *Draft) moment(now time.Time) time.Time {
+	if now.Before(d.EventAt) {
+		return d.EventAt
+	}
+	return now
 }
 
 func (d *Draft) delay(until time.Time) {
@@ -99,7 +114,7 @@ func (d *Draft) Schedule(ticket int64, now time.Time) error {
 	if err := d.record(EvRunning, now, nil); err != nil {
 		return fmt.Errorf("start: %w", err)
 	}
-	d.markStarted(now)
+	d.markStarted()
 	return nil
 }
 
@@ -108,12 +123,51 @@ func (d *Draft) Claim(session ID, name string, now time.Time) error {
 	if err := d.record(EvProvisioning, now, object("worker", name)); err != nil {
 		return fmt.Errorf("claim: %w", err)
 	}
-	d.Place, d.Owner, d.ClaimedAt, d.Ticket = Held, session, now, 0
+	d.Place, d.Owner, d.ClaimedAt, d.Ticket = Held, session, d.EventAt, 0
 	return nil
 }
 
 // Sleep sets when a sleeping execution wakes.
 func (d *Draft) Sleep(until time.Time) { d.WakeAt = until }
+
+// Postpone makes the engine go on with a workflow no later than at a moment: what its tasks' ends make necessary is not
+// decided yet. The zero time takes that back.
+func (d *Draft) Postpone(until time.Time) { d.WakeAt = until }
+
+// Bounds of the pause before an execution that was put aside is tried again: it doubles from the first to the last.
+const (
+	firstAside = 10 * time.Second
+	lastAside  = 10 * time.Minute
+)
+
+// PutAside leaves the execution alone for a while, because a decision about it was refused. It leaves its queue or its line,
+// where it would be in the way of others; what is held stays held.
+func (d *Draft) PutAside(reason string, now time.Time) {
+	times := 1
+	if d.Aside != nil {
+		times += d.Aside.Times
+	}
+	pause := lastAside
+	if times < 10 {
+		pause = min(firstAside<<(times-1), lastAside)
+	}
+	d.Aside = &Aside{Until: now.Add(pause), Times: times, Reason: Clipped(reason, AsideLimit)}
+	if d.Place == Ready || d.Place == Waiting {
+		d.Place, d.Ticket, d.WakeAt = Delayed, 0, d.Aside.Until
+	}
+}
+
+// Clipped is a text without what stores do not take, cut to a length.
+func Clipped(s string, limit int) string {
+	s = strings.ReplaceAll(strings.ToValidUTF8(s, "?"), "\x00", "?")
+	if len(s) > limit {
+		s = strings.ToValidUTF8(s[:limit], "") + "…"
+	}
+	return s
+}
+
+// TakeUp begins a decision about an execution that was put aside: unless that is refused again it is like any other.
+func (d *Draft) TakeUp() { d.Aside = nil }
 
 // Advance records what a workflow did next; data says which tasks.
 func (d *Draft) Advance(data json.RawMessage, now time.Time) error {
@@ -145,18 +199,19 @@ func (d *Draft) Reject(e *Error, now time.Time) error {
 	if err := d.record(EvRunning, now, nil); err != nil {
 		return fmt.Errorf("reject: %w", err)
 	}
-	d.markStarted(now)
+	d.markStarted()
 	return d.Finish(Failed, Outcome{Error: e}, now, 0)
 }
 
-// Cancel ends the execution at once when nobody holds it; otherwise it leaves an order to its owner. as is Cancelled or
-// TimedOut. Cancelling what is already being cancelled changes nothing; what has finished gives ErrFinished.
+// Cancel ends the execution at once when no worker holds it; otherwise it leaves an order to its owner. as is Cancelled,
+// TimedOut or, for a workflow, Failed. Cancelling what is already being cancelled changes nothing, except that an order to
+// end one attempt (a workflow's timeout) gives way to one that ends the execution. What has finished gives ErrFinished.
 func (d *Draft) Cancel(as Stage, code, reason string, now time.Time) error {
 	if d.Stage.Terminal() {
 		return ErrFinished
 	}
 	if d.Place == Held && (!d.Owner.IsZero() || d.Kind == KindWorkflow) {
-		if d.State.Cancel == nil {
+		if d.State.Cancel == nil || !d.EndsForGood() && !endsOneAttempt(as, code) {
 			d.State.Cancel = &CancelOrder{As: as, Code: code, Reason: reason, At: now}
 		}
 		return nil
@@ -191,11 +246,28 @@ func (d *Draft) Lose(reason string, now time.Time, random float64) error {
 // HandBack takes ownership back from an owner that gives it up because it is shut down, and opens the next attempt at
 // once, or ends the execution when its end had been ordered. The attempt does not count.
 func (d *Draft) HandBack(reason string, now time.Time) error {
+	return d.giveUp(reason, now, 0)
+}
+
+// Decline takes ownership back from an owner that cannot run an attempt and has not begun it. It is HandBack with a pause: a
+// server and a worker that disagree about what the worker runs would otherwise fill the history with thousands of attempts
+// a second.
+func (d *Draft) Decline(reason string, now time.Time) error {
+	if d.Stage != Provisioning {
+		return fmt.Errorf("%w: attempt %d of %s has begun", ErrIllegalMove, d.Attempt, d.ID)
+	}
+	return d.giveUp(reason, now, declined.Pause(d.HandedBack+1, 0))
+}
+
+// declined has the pauses after attempts that were declined: 1 s, 2 s, 4 s, … 1 min.
+var declined = Retry{Delay: time.Second, MaxDelay: time.Minute}
+
+func (d *Draft) giveUp(reason string, now time.Time, pause time.Duration) error {
+	d.HandedBack++
 	if over, err := d.takeBack(reason, now); over || err != nil {
 		return err
 	}
-	d.HandedBack++
-	return d.reopen(CodeWorkerLost, now, 0)
+	return d.reopen(CodeWorkerLost, now, pause)
 }
 
 // takeBack takes ownership back, and ends the execution when that had been ordered.
@@ -214,7 +286,8 @@ func (d *Draft) takeBack(reason string, now time.Time) (over bool, err error) {
 // Spent is how many attempts count, the current one included.
 func (s *State) Spent() int { return s.Attempt - s.HandedBack }
 
-// settle decides what follows a terminal event that has just been recorded: the next attempt, or the end.
+// settle decides what follows a terminal event that has just been recorded: the next attempt, or the end, at that event's
+// time.
 func (d *Draft) settle(o Outcome, now time.Time, random float64) {
 	if (d.Stage == Failed || d.Stage == TimedOut) && d.retries(o.Error, now) {
 		if err := d.reopen(o.Error.Code, now, d.Retry.Pause(d.Spent(), random)); err == nil {
@@ -222,14 +295,14 @@ func (d *Draft) settle(o Outcome, now time.Time, random float64) {
 		}
 	}
 	d.Place, d.Ticket, d.Owner = Finished, 0, ID{}
-	d.WakeAt, d.GapSince, d.State.Cancel = time.Time{}, time.Time{}, nil
-	d.FinishedAt = now
+	d.WakeAt, d.GapSince, d.State.Cancel, d.Aside = time.Time{}, time.Time{}, nil, nil
+	d.FinishedAt, d.EventAt = d.EventAt, time.Time{}
 	d.Outcome = &o
 	d.dropInbox()
 }
 
 func (d *Draft) retries(e *Error, now time.Time) bool {
-	if e == nil || d.State.Cancel != nil || d.Spent() >= d.Retry.Attempts(e.Code) {
+	if e == nil || d.EndsForGood() || d.Spent() >= d.Retry.Attempts(e.Code) {
 		return false
 	}
 	switch e.Code {
@@ -251,7 +324,7 @@ func (d *Draft) retries(e *Error, now time.Time) bool {
 
 // reopen opens the next attempt. Its key is given back while it waits.
 func (d *Draft) reopen(after string, now time.Time, pause time.Duration) error {
-	until := now.Add(pause)
+	until := d.moment(now).Add(pause)
 	data, err := json.Marshal(struct {
 		After     string    `json:"after"`
 		NotBefore time.Time `json:"not_before"`
@@ -262,7 +335,7 @@ func (d *Draft) reopen(after string, now time.Time, pause time.Duration) error {
 	if err := d.record(EvRequested, now, data); err != nil {
 		return fmt.Errorf("open the next attempt: %w", err)
 	}
-	d.Ticket, d.Owner, d.ClaimedAt, d.GapSince = 0, ID{}, time.Time{}, time.Time{}
+	d.Ticket, d.Owner, d.ClaimedAt, d.GapSince, d.State.Cancel, d.Aside = 0, ID{}, time.Time{}, time.Time{}, nil, nil
 	d.delay(until)
 	d.dropInbox()
 	return nil
@@ -275,9 +348,10 @@ func (d *Draft) dropInbox() {
 	d.InboxAdd, d.Inbox = nil, 0
 }
 
-func (d *Draft) markStarted(at time.Time) {
+// markStarted notes that the event just recorded began the work, unless an earlier attempt did.
+func (d *Draft) markStarted() {
 	if d.StartedAt.IsZero() {
-		d.StartedAt = at
+		d.StartedAt = d.EventAt
 	}
 }
 

@@ -73,4 +73,5 @@ const (
 	CodeSuperseded      = "superseded"
 	CodeInvalidInput    = "invalid_input"
 	CodeHandlerError    = "handler_error"
+	CodeInternal        = "internal_error" // a defect, or a limit that nothing told of before
 )

@@ -2,6 +2,7 @@ package flow
 
 import (
 	"encoding/json"
+	"slices"
 	"time"
 )
 
@@ -29,6 +30,18 @@ const (
 	KindSleep     Kind = "sleep"
 	KindNoop      Kind = "noop"
 )
+
+// standard are the built-in kinds that every worker runs which runs any of them: none of them needs a runtime that only some
+// workers have. A container does, and says so in its lane.
+var standard = []Kind{KindCode, KindHTTP, KindLLM, KindInput, KindOutput, KindNoop}
+
+// Standard are the kinds that every worker of built-in kinds runs.
+func Standard() []Kind { return slices.Clone(standard) }
+
+// BuiltIn reports whether Pawl itself runs executions of the kind. Any other kind is the name of a custom handler.
+func (k Kind) BuiltIn() bool {
+	return slices.Contains(standard, k) || k == KindContainer || k.ByEngine()
+}
 
 // ByEngine reports whether the engine owns executions of this kind itself: they hold no worker slot, and their state is
 // in rows, so nothing is lost when a replica dies.
@@ -70,6 +83,9 @@ type Request struct {
 	CreatedAt      time.Time
 	NotBefore      time.Time // zero: at once
 }
+
+// PayloadSize is how many bytes Input and With have together.
+func (r *Request) PayloadSize() int { return len(r.Input) + len(r.With) }
 
 // Payload is what the handler gets.
 func (r *Request) Payload() json.RawMessage {
@@ -117,30 +133,56 @@ type State struct {
 	Place   Place
 	Ticket  int64 // turn in the place; drawn when it entered Waiting or Ready
 	Owner   ID    // worker session; zero when the engine owns it
-	// HandedBack counts the attempts that ended because their worker was shut down. They are not the work's doing, so no
-	// limit of attempts counts them.
+	// HandedBack counts the attempts that ended because their worker was shut down, or could not run them. They are not the
+	// work's doing, so no limit of attempts counts them.
 	HandedBack int
 
-	WakeAt     time.Time // end of the wait, when Delayed; end of the sleep, when Held and KindSleep
+	// WakeAt is the end of the wait of what is Delayed, the end of a KindSleep that is Held, and of a KindWorkflow that is
+	// Held the moment at which the engine goes on with it though none of its tasks has ended.
+	WakeAt     time.Time
 	QueuedAt   time.Time // when the attempt became due
 	ClaimedAt  time.Time // when the attempt was handed off
 	StartedAt  time.Time // first attempt's running
 	FinishedAt time.Time
+	// EventAt is the time of the latest event; zero once the execution has ended, when FinishedAt is that.
+	EventAt time.Time
 
 	Cancel *CancelOrder // outstanding order to end it
+	Aside  *Aside       // the engine could not decide about it, and leaves it alone for a while
 	// Inbox counts events stored ahead of a gap, not yet applied; GapSince is when the gap was seen.
 	Inbox    int
 	GapSince time.Time
 }
 
+// Aside says that a decision about an execution could not be carried out: the rules or the store refused it. The engine
+// tries it again later, so that the executions beside it go on.
+type Aside struct {
+	Until  time.Time `json:"until"`
+	Times  int       `json:"times"` // that it has been put aside
+	Reason string    `json:"reason"`
+}
+
+// AsideLimit bounds the reason for which an execution was put aside, in bytes.
+const AsideLimit = 500
+
 // CancelOrder is an order to end an execution that somebody holds. It is carried out by the owner and recorded only when
 // the owner, or recovery in its place, confirms it.
 type CancelOrder struct {
-	As     Stage     `json:"as"` // Cancelled, or TimedOut for a total timeout
+	As     Stage     `json:"as"` // Cancelled, TimedOut, or Failed for a workflow whose next step is impossible
 	Code   string    `json:"code"`
 	Reason string    `json:"reason"`
 	At     time.Time `json:"at"`
 }
+
+// EndsForGood reports whether an order is outstanding that no attempt follows. The timeout of a workflow is carried out as
+// an order, too, and ends one attempt of it.
+func (s *State) EndsForGood() bool {
+	return s.Cancel != nil && !endsOneAttempt(s.Cancel.As, s.Cancel.Code)
+}
+
+// endsOneAttempt reports whether an order is a workflow's own timeout. The order that its tasks get has the same code and ends them
+// for good: as Cancelled.
+func endsOneAttempt(as Stage, code string) bool { return as == TimedOut && code == CodeTimeout }
 
 // GapTimeout is how long events may wait for one that comes before them. A gap that stays open longer means that the
 // owner lost its own history: the attempt is over as lost.
@@ -158,10 +200,12 @@ func (x *Execution) Wake() time.Time {
 			wake = t
 		}
 	}
-	if x.Place == Finished {
+	switch {
+	case x.Place == Finished:
 		return wake
-	}
-	if x.Place == Delayed || (x.Place == Held && x.Kind == KindSleep) {
+	case x.Aside != nil:
+		return x.Aside.Until
+	case x.Place == Delayed, x.Place == Held && x.Kind.ByEngine() && !x.WakeAt.IsZero():
 		earliest(x.WakeAt)
 	}
 	if d := x.QueueDeadline(); !d.IsZero() && x.Place < Held {
@@ -170,7 +214,7 @@ func (x *Execution) Wake() time.Time {
 	if d := x.EngineDeadline(); !d.IsZero() && x.Cancel == nil {
 		earliest(d)
 	}
-	if d := x.TotalDeadline(); !d.IsZero() && x.Cancel == nil {
+	if d := x.TotalDeadline(); !d.IsZero() && !x.EndsForGood() {
 		earliest(d)
 	}
 	if !x.GapSince.IsZero() {

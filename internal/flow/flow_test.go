@@ -165,6 +165,19 @@ func TestCancelAfterTheHandOffIsAnOrder(t *testing.T) {
 	}
 }
 
+// The tasks of a workflow that has timed out are ordered to end by its code, and end for good.
+func TestOrderOfATimedOutWorkflowIsFollowedByNoAttempt(t *testing.T) {
+	d := held(t, Request{Retry: Retry{MaxAttempts: 9}})
+	if err := d.Cancel(Cancelled, CodeTimeout, "the workflow was not finished within timeout 1s", t0); err != nil {
+		t.Fatal(err)
+	}
+	d = reload(d)
+	d.Report(session, Report{Execution: d.ID, Attempt: 1, Events: []Event{event(d, 4, EvRunning), event(d, 5, EvFailed)}}, nil, nil, t0, 0)
+	if d.Stage != Failed || d.Attempt != 1 {
+		t.Fatalf("a new attempt was opened: %+v", d.State)
+	}
+}
+
 func TestLostOwner(t *testing.T) {
 	d := held(t, Request{})
 	for attempt := 1; attempt <= LostAttempts; attempt++ {
@@ -420,6 +433,75 @@ func TestNothingGoesBackwards(t *testing.T) {
 	})
 }
 
+// Whatever the clocks say that a decision or a worker reads, times do not run backwards within a history, and the times
+// of the state are those of its events.
+func TestTimesNeverRunBackwards(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		skewed := func(what string) time.Time {
+			return t0.Add(time.Duration(rapid.IntRange(-5000, 5000).Draw(t, what)) * time.Millisecond)
+		}
+		d := Submit(ID{9}, Request{CreatedAt: t0, TotalTimeout: time.Second, Retry: Retry{MaxAttempts: rapid.IntRange(1, 4).Draw(t, "max")}})
+		var last, claimed, started time.Time
+		for range rapid.IntRange(1, 40).Draw(t, "steps") {
+			for _, e := range d.Events {
+				if e.At.Before(last) {
+					t.Fatalf("%s at %s comes after an event at %s", e.Type, e.At, last)
+				}
+				switch last = e.At; {
+				case e.Type == EvProvisioning:
+					claimed = e.At
+				case e.Type == EvRequested:
+					claimed = time.Time{}
+				case e.Type == EvRunning && started.IsZero():
+					started = e.At
+				}
+			}
+			if !d.ClaimedAt.Equal(claimed) || !d.StartedAt.Equal(started) {
+				t.Fatalf("claimed at %s and started at %s: the events say %s and %s", d.ClaimedAt, d.StartedAt, claimed, started)
+			}
+			if d.Place == Finished {
+				if !d.FinishedAt.Equal(last) {
+					t.Fatalf("finished at %s: the last event says %s", d.FinishedAt, last)
+				}
+				if o := d.Outcome.Error; o != nil && o.Code == CodeTotalTimeout && d.FinishedAt.Before(d.TotalDeadline()) {
+					t.Fatalf("finished at %s, before its deadline %s", d.FinishedAt, d.TotalDeadline())
+				}
+				return
+			}
+			if !d.EventAt.Equal(last) {
+				t.Fatalf("the state says that the latest event was at %s: it was at %s", d.EventAt, last)
+			}
+			d = reload(d)
+			switch now := skewed("now"); rapid.IntRange(0, 7).Draw(t, "step") {
+			case 0:
+				_ = d.Schedule(1, now)
+			case 1:
+				_ = d.Claim(session, "w", now)
+			case 2:
+				_ = d.Lose("gone", now, 0)
+			case 3:
+				_ = d.Cancel(TimedOut, CodeTotalTimeout, "too late", t0.Add(time.Second).Add(now.Sub(t0).Abs()))
+			case 4:
+				typ := rapid.SampledFrom([]EventType{EvRunning, EvCompleted, EvFailed, EvCancelled, EvTimedOut, EvProgress}).Draw(t, "type")
+				e := event(d, d.NextSeq, typ)
+				e.At = skewed("worker's now")
+				d.Report(session, Report{Execution: d.ID, Attempt: d.Attempt, Events: []Event{e}}, nil, nil, now, 0)
+				for _, got := range d.Events[:min(1, len(d.Events))] {
+					if got.At.After(now) && got.At.After(last) && (d.Before.Cancel == nil || got.At.After(d.Before.Cancel.At)) {
+						t.Fatalf("%s is recorded at %s: it is %s", got.Type, got.At, now)
+					}
+				}
+			case 5:
+				_ = d.Finish(Cancelled, Outcome{Error: &Error{Code: CodeCancelled}}, now, 0)
+			case 6:
+				_ = d.Wait(1, now)
+			case 7:
+				_ = d.HandBack("shut down", now)
+			}
+		}
+	})
+}
+
 func FuzzReport(f *testing.F) {
 	f.Add([]byte{4, 1, 0, 5, 1, 2})
 	f.Add([]byte{5, 1, 2, 4, 1, 0})
@@ -456,7 +538,11 @@ func TestIDText(t *testing.T) {
 			t.Fatalf("%v → %q → %v, %v", id[:], id.String(), got, err)
 		}
 	})
-	for _, bad := range []string{"", "ex_", "ws_00000000000000000000000000", "ex_0000000000000000000000000l", "ex_000000000000000000000000000"} {
+	for _, bad := range []string{
+		"", "ex_", "ws_00000000000000000000000000", "ex_0000000000000000000000000l", "ex_000000000000000000000000000",
+		"ex_06h046hghdy05eez0wrabts6g1",  // 26 characters are 130 bits: the last two are 0
+		"ex_06h046hghdy05eez0wrabts6\n0", // line breaks mean nothing to base32
+	} {
 		if _, err := ParseID(ExecutionPrefix, bad); err == nil {
 			t.Errorf("%q was accepted", bad)
 		}

@@ -45,6 +45,10 @@ func ParseID(prefix, text string) (ID, error) {
 	if _, err := idText.Decode(id[:], []byte(rest)); err != nil {
 		return ID{}, fmt.Errorf("%.40q is not an id: %q and 26 characters of 0-9 a-z without i, l, o, u", text, prefix)
 	}
+	// 26 characters are 130 bits. A decoder that passes over the last two lets a mistyped id name another execution.
+	if !id.IsZero() && id.Text(prefix) != text {
+		return ID{}, fmt.Errorf("%.40q is not an id: a character of it is mistyped", text)
+	}
 	return id, nil
 }
 

@@ -1,6 +1,7 @@
 package flow
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -55,6 +56,27 @@ func AddNeeds(lane string, needs ...string) string {
 	return Lane(queue, append(all, needs...)...)
 }
 
+// kindNeed stands before the name of a custom kind.
+const kindNeed = "kind:"
+
+// NeedBuiltIns stands for the built-in kinds where Lacks lists them: lanes themselves name no need for them.
+const NeedBuiltIns = kindNeed
+
+// ForKind is the lane of a lane's queue and needs for executions of a kind: workers without a handler for a custom kind are
+// not to get them.
+func ForKind(lane string, kind Kind) string {
+	if kind.BuiltIn() {
+		return lane
+	}
+	return AddNeeds(lane, kindNeed+string(kind))
+}
+
+// NeededKind is the custom kind that a need is for.
+func NeededKind(need string) (kind Kind, ok bool) {
+	name, ok := strings.CutPrefix(need, kindNeed)
+	return Kind(name), ok
+}
+
 // Relane is the lane after settings that name another queue (or none), and labels that a worker must have: they come
 // beside those of the lane, and in place of those with the same key.
 func Relane(lane, queue string, labels map[string]string) string {
@@ -81,6 +103,7 @@ func Relane(lane, queue string, labels map[string]string) string {
 
 // Needs is what a lane asks of a worker, for people.
 type Needs struct {
+	Handler string            // the custom kind
 	Runtime string            // and a language, as its offer; both by commas
 	Labels  map[string]string // nil: none
 }
@@ -94,6 +117,8 @@ func NeedsOf(lane string) (queue string, n Needs) {
 				n.Labels = map[string]string{}
 			}
 			n.Labels[key] = value
+		} else if kind, is := NeededKind(need); is {
+			n.Handler = string(kind)
 		} else if n.Runtime == "" {
 			n.Runtime = need
 		} else {
@@ -103,20 +128,24 @@ func NeedsOf(lane string) (queue string, n Needs) {
 	return queue, n
 }
 
-// BadNeed reports whether a word, such as the name of a runtime, cannot be a need that is not a label.
+// BadNeed reports whether a word cannot be asked for as a runtime or language: it cannot be a need, or is one of another sort.
 func BadNeed(need string) bool {
-	return need == "" || strings.ContainsAny(need, laneMark+needMark+labelMark)
+	return need == "" || strings.ContainsAny(need, laneMark+needMark+labelMark) || strings.HasPrefix(need, kindNeed)
 }
 
 // Reach is which lanes a worker serves. The zero value serves none.
 type Reach struct {
-	queues []string
-	has    map[string]bool
+	queues  []string
+	has     map[string]bool // the needs that it meets
+	builtIn bool            // it runs the built-in kinds: lanes that need no custom kind are for it
 }
 
-// ReachOf tells from a worker's queues and the kinds of work that it does, offers among them, which lanes it serves.
+// ReachOf tells which lanes a worker serves, from its queues and the kinds of work that it does, offers among them. A worker
+// that names no kind at all runs the built-in ones. One that names some of Standard and not the others serves no lane that
+// is for built-in kinds: an execution from there could be of a kind that it does not run.
 func ReachOf(queues, kinds []string) Reach {
 	r := Reach{queues: queues}
+	named := false
 	for _, kind := range kinds {
 		need, ok := strings.CutPrefix(kind, runtimeOffer)
 		if !ok {
@@ -125,6 +154,10 @@ func ReachOf(queues, kinds []string) Reach {
 		if _, language := OfferedLanguage(kind); language {
 			need, ok = kind, true
 		}
+		if !ok && !strings.HasPrefix(kind, languageOffer) {
+			named = true
+			need, ok = kindNeed+kind, !Kind(kind).BuiltIn()
+		}
 		if ok && need != "" {
 			if r.has == nil {
 				r.has = map[string]bool{}
@@ -132,11 +165,45 @@ func ReachOf(queues, kinds []string) Reach {
 			r.has[need] = true
 		}
 	}
+	r.builtIn = !named || !slices.ContainsFunc(standard, func(k Kind) bool { return !slices.Contains(kinds, string(k)) })
 	return r
 }
 
+// CheckKinds says why a worker cannot be one that does some kinds of work.
+func CheckKinds(kinds []string) error {
+	var has, lacks []string
+	for _, kind := range kinds {
+		if Kind(kind).ByEngine() {
+			return fmt.Errorf("no worker runs executions of kind %s: leave it out", kind)
+		}
+		if Kind(kind) == KindContainer {
+			has = append(has, kind)
+		}
+	}
+	for _, kind := range standard {
+		if slices.Contains(kinds, string(kind)) {
+			has = append(has, string(kind))
+		} else {
+			lacks = append(lacks, string(kind))
+		}
+	}
+	if len(has) == 0 || len(lacks) == 0 {
+		return nil
+	}
+	return fmt.Errorf("a worker runs all of the built-in kinds or none, and this one runs %s but not %s: add those, or leave the others out",
+		strings.Join(has, " and "), strings.Join(lacks, ", "))
+}
+
 // Plain reports whether the worker serves its queues and no part of them.
-func (r Reach) Plain() bool { return len(r.has) == 0 }
+func (r Reach) Plain() bool { return r.builtIn && len(r.has) == 0 }
+
+// Queues are the lanes without needs that the worker serves.
+func (r Reach) Queues() []string {
+	if !r.builtIn {
+		return nil
+	}
+	return r.queues
+}
 
 // Serves reports whether the worker serves a lane.
 func (r Reach) Serves(lane string) bool {
@@ -144,14 +211,16 @@ func (r Reach) Serves(lane string) bool {
 	if !slices.Contains(r.queues, queue) {
 		return false
 	}
+	custom := false
 	if narrow {
 		for need := range strings.SplitSeq(rest, needMark) {
 			if !r.has[need] {
 				return false
 			}
+			custom = custom || strings.HasPrefix(need, kindNeed)
 		}
 	}
-	return true
+	return custom || r.builtIn
 }
 
 // Lacks is which needs of a lane the worker does not meet; ok is false for a lane of a queue that it does not serve.
@@ -160,7 +229,29 @@ func (r Reach) Lacks(lane string) (needs []string, ok bool) {
 	if !slices.Contains(r.queues, queue) {
 		return nil, false
 	}
+	if !r.builtIn && !slices.ContainsFunc(all, func(need string) bool { return strings.HasPrefix(need, kindNeed) }) {
+		all = append(all, NeedBuiltIns)
+	}
 	return slices.DeleteFunc(all, func(need string) bool { return r.has[need] }), true
+}
+
+// Shown are the lanes at which a worker is worth showing while nothing waits in them: its queues, when it runs the built-in
+// kinds, and for its custom kinds their own queues, or where it serves another queue that queue for each of them.
+func (r Reach) Shown() []string {
+	shown := slices.Clone(r.Queues())
+	for _, queue := range r.queues {
+		if own := kindNeed + queue; r.has[own] {
+			shown = append(shown, Lane(queue, own))
+			continue
+		}
+		for need := range r.has {
+			if strings.HasPrefix(need, kindNeed) {
+				shown = append(shown, Lane(queue, need))
+			}
+		}
+	}
+	slices.Sort(shown)
+	return shown
 }
 
 const runtimeOffer = "runtime:"

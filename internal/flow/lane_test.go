@@ -31,6 +31,25 @@ func TestLaneIsCanonical(t *testing.T) {
 			t.Errorf("%q was split into %q and %q", c.want, queue, needs)
 		}
 	}
+	if got := ForKind("gpu@gpu=a100", "resize"); got != "gpu@gpu=a100,kind:resize" {
+		t.Error(got)
+	}
+	if again := ForKind("gpu@gpu=a100,kind:resize", "resize"); again != "gpu@gpu=a100,kind:resize" {
+		t.Error(again)
+	}
+	for _, kind := range append(Standard(), KindContainer, KindWorkflow, KindSleep) {
+		if got := ForKind("gpu", kind); got != "gpu" || !kind.BuiltIn() {
+			t.Errorf("%s: %q", kind, got)
+		}
+	}
+	if queue, needs := NeedsOf("resize@docker,gpu=a100,kind:resize"); queue != "resize" || needs.Handler != "resize" || needs.Runtime != "docker" {
+		t.Errorf("%q, %+v", queue, needs)
+	}
+	for _, need := range []string{"", "a,b", "a@b", "a=b", "kind:resize"} {
+		if !BadNeed(need) {
+			t.Errorf("%q can be asked for as a runtime", need)
+		}
+	}
 	queue, needs := NeedsOf("gpu@code:f#,docker,gpu=a100,zone=eu,empty=")
 	if queue != "gpu" || needs.Runtime != "code:f#,docker" || !maps.Equal(needs.Labels, map[string]string{"gpu": "a100", "zone": "eu", "empty": ""}) {
 		t.Errorf("%q, %+v", queue, needs)
@@ -61,7 +80,7 @@ func TestRelane(t *testing.T) {
 
 func TestReach(t *testing.T) {
 	t.Parallel()
-	kinds := append([]string{"code", OfferRuntime("docker"), "runtime:", "code:", "label:", OfferLanguage("f#")}, OfferLabels(map[string]string{"gpu": "a100", "zone": "eu"})...)
+	kinds := append([]string{"code", "http", "llm", "input", "output", "noop", OfferRuntime("docker"), "runtime:", "code:", "label:", OfferLanguage("f#")}, OfferLabels(map[string]string{"gpu": "a100", "zone": "eu"})...)
 	r := ReachOf([]string{"a", "b"}, kinds)
 	for lane, want := range map[string]bool{
 		"a": true, "b": true, "c": false,
@@ -80,11 +99,70 @@ func TestReach(t *testing.T) {
 	if needs, _ := r.Lacks("a@disk=ssd,docker,gpu=t4,zone=eu"); !slices.Equal(needs, []string{"disk=ssd", "gpu=t4"}) {
 		t.Errorf("lacks %q", needs)
 	}
-	if ReachOf([]string{"a"}, []string{"code"}).Plain() != true || r.Plain() {
+	if !ReachOf([]string{"a"}, names(Standard())).Plain() || !ReachOf([]string{"a"}, nil).Plain() || r.Plain() || ReachOf([]string{"a"}, []string{"resize"}).Plain() {
 		t.Error("which is plain?")
 	}
 	if (Reach{}).Serves("a") {
 		t.Error("nobody serves a")
+	}
+}
+
+func names(kinds []Kind) (all []string) {
+	for _, k := range kinds {
+		all = append(all, string(k))
+	}
+	return all
+}
+
+// A worker is given executions of the kinds that it lists, and of no others: one without the built-in kinds gets nothing
+// from a plain lane, and one without a custom kind nothing from the lanes of that.
+func TestReachOfKinds(t *testing.T) {
+	t.Parallel()
+	queues, built := []string{"default", "resize", "sums"}, names(Standard())
+	gpu := OfferLabels(map[string]string{"gpu": "a100"})
+	for name, c := range map[string]struct {
+		kinds         []string
+		serves, lacks []string // lanes
+		bad           string   // "": a worker may be so
+		shown         []string
+	}{
+		"built-in kinds": {built, []string{"default", "resize"}, []string{"default@kind:resize", "resize@kind:resize"}, "", queues},
+		"no kinds named": {nil, []string{"default"}, []string{"default@kind:resize"}, "", queues},
+		"labels only":    {gpu, []string{"default", "sums@gpu=a100"}, []string{"default@kind:resize"}, "", queues},
+		"containers":     {append([]string{"container", OfferRuntime("docker")}, built...), []string{"default", "default@docker"}, nil, "", queues},
+		"handlers": {append([]string{"resize", "add"}, gpu...),
+			[]string{"default@kind:resize", "resize@kind:resize", "default@kind:add", "sums@gpu=a100,kind:add"},
+			[]string{"default", "resize", "sums@gpu=a100", "default@kind:other", "default@gpu=t4,kind:add", "other@kind:add"}, "",
+			[]string{"default@kind:add", "default@kind:resize", "resize@kind:resize", "sums@kind:add", "sums@kind:resize"}},
+		"both":                {append([]string{"resize"}, built...), []string{"default", "default@kind:resize"}, []string{"default@kind:add"}, "", []string{"default", "default@kind:resize", "resize", "resize@kind:resize", "sums", "sums@kind:resize"}},
+		"some of them":        {[]string{"noop", "http"}, nil, []string{"default"}, "http and noop but not code, llm, input, output", nil},
+		"some, and a handler": {[]string{"noop", "resize"}, []string{"resize@kind:resize"}, []string{"default"}, "noop but not code", nil},
+		"containers alone":    {[]string{"container"}, nil, []string{"default"}, "container but not code", nil},
+		"workflows":           {append([]string{"workflow"}, built...), []string{"default"}, nil, "no worker runs executions of kind workflow", nil},
+	} {
+		r := ReachOf(queues, c.kinds)
+		for _, lane := range c.serves {
+			if needs, ok := r.Lacks(lane); !r.Serves(lane) || !ok || len(needs) > 0 {
+				t.Errorf("%s: does not serve %q, lacking %q", name, lane, needs)
+			}
+		}
+		for _, lane := range c.lacks {
+			if needs, ok := r.Lacks(lane); r.Serves(lane) || ok && len(needs) == 0 {
+				t.Errorf("%s: serves %q", name, lane)
+			}
+		}
+		if err := CheckKinds(c.kinds); (err == nil) != (c.bad == "") || err != nil && !strings.Contains(err.Error(), c.bad) {
+			t.Errorf("%s: %v, want %q", name, err, c.bad)
+		}
+		if shown := r.Shown(); c.bad == "" && !slices.Equal(shown, c.shown) {
+			t.Errorf("%s: shown at %q, want %q", name, shown, c.shown)
+		}
+	}
+	if plain := ReachOf(queues, []string{"resize"}).Queues(); len(plain) > 0 {
+		t.Errorf("a worker of custom kinds looks into %q", plain)
+	}
+	if needs, _ := ReachOf(queues, []string{"resize"}).Lacks("default@docker"); !slices.Equal(needs, []string{"docker", NeedBuiltIns}) {
+		t.Errorf("lacks %q", needs)
 	}
 }
 

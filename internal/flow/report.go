@@ -148,6 +148,9 @@ func (rc *Receipt) apply(d *Draft, e Event, now time.Time, random float64) {
 		return
 	}
 	o := e.Outcome
+	if e.At = e.At.UTC().Truncate(time.Microsecond); e.At.After(now) { // stores keep microseconds
+		e.At = now // the worker's clock is ahead of the store's
+	}
 	if err := d.append(e); err != nil {
 		rc.Verdict, rc.Say = Refused, fmt.Sprintf("event %d: %v", e.Seq, err)
 		return
@@ -155,7 +158,7 @@ func (rc *Receipt) apply(d *Draft, e Event, now time.Time, random float64) {
 	rc.Verdict = Applied
 	switch {
 	case e.Type == EvRunning:
-		d.markStarted(now)
+		d.markStarted()
 	case d.Stage.Terminal():
 		if o == nil {
 			o = &Outcome{}

@@ -19,6 +19,9 @@ var (
 	// ErrUnavailable means that the engine cannot be reached or cannot commit just now; keep what is unacknowledged and
 	// try again.
 	ErrUnavailable = errors.New("engine unavailable")
+	// ErrRefused means that the engine refuses the worker for what it is: its token, or its version. To ask again changes
+	// nothing.
+	ErrRefused = errors.New("refused")
 	// ErrNotHeld means that the session does not hold the attempt that it asks about.
 	ErrNotHeld = errors.New("the session does not hold the attempt")
 	// ErrNoBlob means that there is no blob of that name.
@@ -36,7 +39,8 @@ const (
 	StopAfter  = 2 * Lease / 3
 )
 
-// Session describes a worker to the engine.
+// Session describes a worker to the engine. Kinds are what it runs and has, as flow.ReachOf reads them: all built-in kinds or
+// none (flow.CheckKinds), custom kinds, runtimes, languages and labels; none named: the built-in kinds.
 type Session struct {
 	ID       flow.ID  `json:"-"`
 	Name     string   `json:"name"`
@@ -140,6 +144,9 @@ type Handoff interface {
 	Take(ctx context.Context, session flow.ID, n int) ([]Assignment, error)
 	// Report hands in events; each report gets its receipt, in order. Reporting again is always safe.
 	Report(ctx context.Context, session flow.ID, reports []flow.Report) ([]flow.Receipt, error)
+	// Decline gives back attempts of the session that it cannot run and has not begun: they do not count, and the next ones
+	// open after a pause. Attempts that have begun, or that are not the session's any more, stay as they are.
+	Decline(ctx context.Context, session flow.ID, attempts []flow.AttemptID) error
 	// Log hands in log chunks. A chunk must be handed in before the event that ends its attempt.
 	Log(ctx context.Context, session flow.ID, chunks []store.LogChunk) error
 	// Input returns what an execution has been given to read from an offset on, waiting until there is something or ctx

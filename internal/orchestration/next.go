@@ -56,69 +56,6 @@ const (
 	cancelledAt                   // it, or something before it, was cancelled
 )
 
-// Next says what there is to do. It changes nothing, and takes time in
-// proportion to the tasks and needs of the workflow.
-func Next(w *definition.Workflow, st *State) Step {
-	if st.Ending != 0 {
-		return end(w, st)
-	}
-	var s Step
-	failing := st.failing(w)
-	var few [64]uint8
-	seen := few[:]
-	if len(w.Tasks) > len(few) {
-		seen = make([]uint8, len(w.Tasks))
-	}
-	waiting := false
-	for _, i := range w.Order {
-		t, p := w.Tasks[i], &st.Tasks[i]
-		before := gather(t, seen)
-		if !p.started() {
-			if before&ended == 0 {
-				waiting = true
-				continue
-			}
-			mark, start := decide(t, before, failing)
-			if mark == Unmarked {
-				s.Start = append(s.Start, start)
-				waiting = true
-				continue
-			}
-			s.Marks = append(s.Marks, Marking{Task: i, Mark: mark})
-			p = &Progress{Mark: mark}
-		}
-		status := p.status(t, failing)
-		if status == "" {
-			waiting = true
-			limit := t.InFlight
-			if t.InFlightOf != nil {
-				limit = p.Open + 1 // only Take can tell
-			}
-			if room(t, p, failing, limit) > 0 {
-				s.More = append(s.More, i)
-			}
-			if failing && !st.Recalled && p.Open > 0 && !t.If.Survives() {
-				s.Recall = append(s.Recall, i)
-			}
-		}
-		seen[i] = meaning(t, p, status, before, failing)
-	}
-	if !waiting {
-		s.Done = outcome(w, st, failing)
-	}
-	return s
-}
-
-// gather folds what the needs of a task mean for it.
-func gather(t *definition.Task, seen []uint8) uint8 {
-	all, some := ended|ok, uint8(0)
-	for _, n := range t.Needs {
-		all &= seen[n]
-		some |= seen[n]
-	}
-	return all | some&(failedHere|cancelledAt)
-}
-
 // decide says what becomes of a task whose needs have ended: a mark where that
 // is certain, else that it is to be evaluated.
 func decide(t *definition.Task, before uint8, failing bool) (Mark, Start) {
@@ -168,12 +105,16 @@ func room(t *definition.Task, p *Progress, failing bool, limit int) int {
 // and it is over when nothing is open.
 func end(w *definition.Workflow, st *State) Step {
 	var s Step
+	open := false
 	for i := range st.Tasks {
 		if st.Tasks[i].Open > 0 {
-			s.Cancel = append(s.Cancel, i)
+			open = true
+			if !st.Stopped {
+				s.Cancel = append(s.Cancel, i)
+			}
 		}
 	}
-	if len(s.Cancel) > 0 {
+	if open {
 		return s
 	}
 	for i := range st.Tasks {

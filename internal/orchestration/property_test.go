@@ -3,6 +3,7 @@ package orchestration
 import (
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -27,6 +28,13 @@ type world struct {
 	items    Items
 	stage    flow.Stage
 	outcome  flow.Outcome
+	// tracker goes on from step to step beside the rows; nil where the last
+	// plan was lost, and with it what the tracker made of it.
+	tracker *Tracker
+	// follower knows the workflow by its changes alone; ends are those that no
+	// change says yet.
+	follower *Tracker
+	ends     Change
 	// asked holds what Next answered for each task that it had evaluated.
 	asked map[int]Start
 }
@@ -87,12 +95,15 @@ func (x *world) output(task int) Output {
 
 // advance runs the engine's loop once and commits its plan.
 func (x *world) advance() {
-	st := x.state()
+	if x.tracker == nil {
+		x.tracker = Track(x.w, x.state())
+	}
+	st := x.tracker.State()
 	var plan Plan
 	for range 10 * len(x.w.Tasks) * 10 {
-		step := Next(x.w, st)
-		if again := Next(x.w, st); !slices.Equal(again.Start, step.Start) || !slices.Equal(again.More, step.More) || again.Done != step.Done {
-			x.t.Fatalf("the same state gives %+v and then %+v", step, again)
+		step := x.tracker.Next()
+		if anew := Next(x.w, st); !reflect.DeepEqual(step, anew) {
+			x.t.Fatalf("a tracker that looked at what has changed gives %+v, and one that looked at everything %+v", step, anew)
 		}
 		if step.Empty() {
 			break
@@ -127,10 +138,15 @@ func (x *world) advance() {
 				delete(x.asked, task)
 			}
 		}
+		x.tracker = nil
 		return
 	}
 	x.commit(&plan)
 	x.check(st)
+	if derived := x.state(); x.stage == 0 && !sameProgress(st, derived) {
+		x.t.Fatalf("the tracker is at %+v, the rows at %+v", st.Tasks, derived.Tasks)
+	}
+	x.follow(st, &plan)
 }
 
 // forgetUnstarted allows tasks that Take had no room for to be asked again.
@@ -142,6 +158,56 @@ func (x *world) forgetUnstarted(step Step, plan *Plan) {
 			delete(x.asked, s.Task)
 		}
 	}
+}
+
+// follow tells the follower of a plan that was committed.
+func (x *world) follow(st *State, plan *Plan) {
+	if x.stage != 0 {
+		return
+	}
+	c := ChangeOf(st, plan)
+	c.Ended, x.ends.Ended = x.ends.Ended, nil
+	text, err := c.Text()
+	if err == nil {
+		_, err = x.follower.Apply(text)
+	}
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	x.follower.State().Ending = x.ending
+	if got := x.follower.State(); !sameProgress(got, st) || got.Recalled != st.Recalled || got.Stopped != st.Stopped {
+		x.t.Fatalf("after %s the follower is at %+v, the tracker at %+v", text, got, st)
+	}
+	if got, want := x.follower.Next(), Next(x.w, x.follower.State()); !reflect.DeepEqual(got, want) {
+		x.t.Fatalf("after %s the follower says %+v instead of %+v", text, got, want)
+	}
+}
+
+// end ends a child.
+func (x *world) end(key [2]int, as flow.Stage) {
+	x.children[key].stage = as
+	x.ends.End(key[0], as)
+	if x.tracker == nil {
+		return
+	}
+	x.tracker.Ended(key[0], as)
+	p := &x.tracker.State().Tasks[key[0]]
+	p.Error = x.state().Tasks[key[0]].Error
+}
+
+// sameProgress compares states by all but what failed children said.
+func sameProgress(a, b *State) bool {
+	plain := func(all []Progress) []Progress {
+		all = slices.Clone(all)
+		for i := range all {
+			all[i].Error, all[i].ErrorIndex = nil, 0
+			if all[i].Mark == Broken {
+				all[i].Total = 0
+			}
+		}
+		return all
+	}
+	return reflect.DeepEqual(plain(a.Tasks), plain(b.Tasks))
 }
 
 func (x *world) commit(plan *Plan) {
@@ -181,7 +247,7 @@ func (x *world) commit(plan *Plan) {
 		x.recalled = true
 		for _, key := range x.order {
 			if r := x.children[key]; key[0] == task && r.stage == flow.Running && !r.held {
-				r.stage = flow.Cancelled
+				x.end(key, flow.Cancelled)
 			}
 		}
 	}
@@ -300,7 +366,7 @@ func TestRandomWorkflows(t *testing.T) {
 			}
 			w = d.Workflow
 		}
-		x := &world{t: t, w: w, children: map[[2]int]*row{}, marks: map[int]Marking{}, items: Items{}, asked: map[int]Start{},
+		x := &world{t: t, w: w, follower: Track(w, &State{Tasks: make([]Progress, len(w.Tasks))}), children: map[[2]int]*row{}, marks: map[int]Marking{}, items: Items{}, asked: map[int]Start{},
 			input: json.RawMessage(`{"yes":true,"no":false,"flight":[0,1,2,3],"lists":[[],[10],[10,11],[10,11,12],[1,2,3,4],[1,2,3,4,5]]}`)}
 		if rapid.Bool().Draw(t, "forget items") {
 			x.items = nil
@@ -323,13 +389,19 @@ func TestRandomWorkflows(t *testing.T) {
 			}
 			if x.ending == 0 && mayEnd && rapid.IntRange(0, 5).Draw(t, "end") == 0 {
 				x.ending = rapid.SampledFrom([]flow.Stage{flow.Cancelled, flow.TimedOut}).Draw(t, "ending")
+				if x.tracker != nil {
+					x.tracker.State().Ending = x.ending
+				}
 				continue
 			}
 			for range rapid.IntRange(0, len(open)).Draw(t, "ends") {
 				key := rapid.SampledFrom(open).Draw(t, "child")
-				x.children[key].stage = flow.Completed
+				as := flow.Completed
 				if rapid.IntRange(0, good).Draw(t, "bad") == 0 {
-					x.children[key].stage = rapid.SampledFrom([]flow.Stage{flow.Failed, flow.TimedOut, flow.Cancelled, flow.Completed}).Draw(t, "as")
+					as = rapid.SampledFrom([]flow.Stage{flow.Failed, flow.TimedOut, flow.Cancelled, flow.Completed}).Draw(t, "as")
+				}
+				if x.children[key].stage == flow.Running {
+					x.end(key, as)
 				}
 			}
 		}

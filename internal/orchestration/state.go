@@ -56,8 +56,10 @@ type State struct {
 	// early, with Reason; the zero stage otherwise.
 	Ending flow.Stage
 	Reason *flow.Error
-	// Recalled means that an earlier plan with a Recall was carried out.
-	Recalled bool
+	// Recalled means that a Recall was carried out to its end: no child is
+	// left that no worker holds. Stopped means the same of a Cancel: every
+	// child that is open has been ordered to end.
+	Recalled, Stopped bool
 }
 
 // unsuccessful reports whether something of the task failed.

@@ -47,8 +47,9 @@ type Child struct {
 // Output is what a task's children put out: of a plain task Single, nil for
 // null; of a foreach Items, by index, nil where an item has none.
 type Output struct {
-	Single json.RawMessage
-	Items  []json.RawMessage
+	Single   json.RawMessage
+	Items    []json.RawMessage
+	TooLarge error // why it was not read: expressions that look at it fail
 }
 
 // Items are the evaluated items of foreach tasks, by task. They never change
@@ -66,9 +67,10 @@ type Facts struct {
 	Output func(task int) Output
 	// Items is read and added to; nil keeps nothing.
 	Items Items
-	// Most bounds the children created by one Take; 0 is no bound. What is left
-	// over is in the next Step.
-	Most int
+	// Most bounds the children created by one Take, and MostBytes what they are
+	// handed: the child that goes beyond it is the last. 0 is no bound. What is
+	// left over is in the next Step.
+	Most, MostBytes int
 }
 
 // taking is one Take.
@@ -79,6 +81,7 @@ type taking struct {
 	plan    *Plan
 	failing bool
 	left    int // children that may still be created
+	bytes   int // that these may be handed
 	vars    definition.Vars
 	env     map[string]string
 	envErr  error
@@ -89,7 +92,7 @@ type taking struct {
 // once the plan is committed. It reports whether Next has more to say at once,
 // which is when a task ended without any child, or Most was reached.
 func Take(w *definition.Workflow, st *State, s Step, f *Facts, plan *Plan) (again bool) {
-	k := &taking{w: w, st: st, f: f, plan: plan, failing: st.failing(w), left: f.Most}
+	k := &taking{w: w, st: st, f: f, plan: plan, failing: st.failing(w), left: f.Most, bytes: f.MostBytes}
 	k.vars = definition.Vars{Input: f.Input, ID: f.ID, Name: w.Name, Labels: f.Labels, Task: k.result}
 	if f.Most == 0 {
 		k.left = -1
@@ -100,7 +103,10 @@ func Take(w *definition.Workflow, st *State, s Step, f *Facts, plan *Plan) (agai
 	plan.Recall = append(plan.Recall, s.Recall...)
 	plan.Cancel = append(plan.Cancel, s.Cancel...)
 	if len(s.Recall) > 0 {
-		st.Recalled = true
+		st.Recalled = true // unless the engine says that there was more than it could end at once
+	}
+	if len(s.Cancel) > 0 {
+		st.Stopped = true // likewise
 	}
 	if s.Done != 0 {
 		k.finish(s.Done)
@@ -185,7 +191,7 @@ func (k *taking) result(name string) *definition.Result {
 		return r
 	}
 	out := k.f.Output(t.Index)
-	r.Output = out.Single
+	r.Output, r.Unread = out.Single, out.TooLarge
 	if t.Foreach != nil {
 		r.Output, r.Items = nil, out.Items
 		if r.Items == nil {
@@ -297,8 +303,20 @@ func (k *taking) create(t *definition.Task, index int, v *definition.Vars) (brok
 	p.Created++
 	p.Open++
 	k.left--
+	if k.bytes -= c.Size(); k.f.MostBytes > 0 && k.bytes <= 0 {
+		k.left = 0
+	}
 	k.plan.Children = append(k.plan.Children, c)
 	return false
+}
+
+// Size is about how many bytes the child is handed.
+func (c *Child) Size() int {
+	n := len(c.Input) + len(c.Key)
+	for name, value := range c.Env {
+		n += len(name) + len(value)
+	}
+	return n
 }
 
 func child(t *definition.Task, index int, v *definition.Vars) (Child, error) {

@@ -26,12 +26,13 @@ const (
 	OK          Verdict = "ok"
 )
 
-// Limits bounds one run. Zero means the backend's default; no field means "unlimited".
+// Limits bounds one run. Zero means the backend's default; no field but CPUs means "unlimited".
 type Limits struct {
 	Wall   time.Duration // from start to exit
 	CPU    time.Duration // user + system, all processes
 	Memory int64         // bytes, all processes together, swap included
 	Pids   int           // processes and threads at once
+	CPUs   float64       // processors at once; zero here: as many as the machine has free
 	Output int64         // bytes on stdout and stderr together
 	Disk   int64         // bytes in the working directory and /tmp together
 }
@@ -119,10 +120,20 @@ type Result struct {
 	Signal   string // "SIGSEGV", for Verdict Signal
 	Reason   string // a sentence for people: the limit and its value, the kill's reason, the infrastructure error
 	ChildOOM bool   // a child was OOM-killed though the program itself ended by itself
-	Wall     time.Duration
-	CPU      time.Duration
+	// LimitsHit names the limits that were met, in the order of Limits: "wall", "cpu", "memory", "pids", "output", "disk".
+	// A program can meet a limit on memory or processes and still end by itself.
+	LimitsHit []string
+	// Wall is the time from the moment before the program is executed to its end.
+	Wall time.Duration
+	CPU  time.Duration
+	// Starved is how long the run had work to do and none of its threads was given a processor; 0 where the kernel does not
+	// count that by run.
+	Starved time.Duration
 	// PeakMemory in bytes, of all processes together where cgroups count it, else the largest process.
-	PeakMemory  int64
+	PeakMemory int64
+	// PageCache is the part of PeakMemory that the kernel has kept of files which the run was the first to read: the next run
+	// finds them there and pays nothing. It is measured at the end; 0 where no cgroup of Pawl's own counts it.
+	PageCache   int64
 	StdoutBytes int64
 	StderrBytes int64
 	Files       []Collected

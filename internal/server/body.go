@@ -42,11 +42,11 @@ func (c *call) body(media []string, use func(body []byte, media string) error) e
 	if err != nil {
 		return err
 	}
-	tooLarge := problem(http.StatusRequestEntityTooLarge, api.ProblemTooLarge,
-		fmt.Sprintf("the body has more than the %d bytes allowed: split it, or start the server with a higher limit", c.BodyLimit))
 	if c.r.ContentLength > c.BodyLimit {
-		c.w.Header().Set("Connection", "close") // the rest of the body is not worth reading
-		return tooLarge
+		if c.r.ContentLength <= droppedMost && !c.waitsToBeAsked() {
+			c.dropBody()
+		}
+		return c.tooLarge()
 	}
 	counted := int64(0)
 	defer func() { c.bodies.used.Add(-counted) }()
@@ -63,7 +63,8 @@ func (c *call) body(media []string, use func(body []byte, media string) error) e
 			_ = rc.SetReadDeadline(time.Time{})
 			return use(buf.Bytes(), kind)
 		case errors.As(err, &beyond):
-			return tooLarge
+			c.dropBody()
+			return c.tooLarge()
 		case err != nil:
 			return unreadable(api.FieldError{Message: "the body did not arrive: " + err.Error(), Fix: "send it again"})
 		}
@@ -72,6 +73,24 @@ func (c *call) body(media []string, use func(body []byte, media string) error) e
 		}
 		counted += n
 	}
+}
+
+// A body that is too large is read on and dropped, up to these bounds, before it is refused: many clients send all of it
+// before they read the answer, and a connection that is closed meanwhile is all that they would see.
+const (
+	droppedMost = 64 << 20
+	droppedFor  = 10 * time.Second
+)
+
+func (c *call) dropBody() {
+	_ = http.NewResponseController(c.w).SetReadDeadline(time.Now().Add(droppedFor))
+	_, _ = io.CopyN(io.Discard, c.r.Body, droppedMost) // the answer is 413 also when this fails
+}
+
+func (c *call) tooLarge() error {
+	c.w.Header().Set("Connection", "close")
+	return problem(http.StatusRequestEntityTooLarge, api.ProblemTooLarge,
+		fmt.Sprintf("the body has more than the %d bytes that a request may have: upload what is large (pawl upload, or PUT /api/v1/blobs/sha256:…) and name it by its sum, or split it", c.BodyLimit))
 }
 
 func (c *call) mediaType(allowed []string) (string, error) {

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/duration"
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
@@ -30,13 +32,23 @@ func (c *call) ctx() context.Context { return c.r.Context() }
 
 // json answers with v.
 func (c *call) json(status int, v any) error {
-	body, err := json.Marshal(v)
+	body, err := encode(v)
 	if err != nil {
 		return fmt.Errorf("encode answer: %w", err)
 	}
 	c.w.Header().Set("Content-Type", "application/json")
 	c.send(c.w, status, body)
 	return nil
+}
+
+// encode writes JSON with a newline behind it, for terminals and tools that read lines. Texts stay as they are: with what
+// encoding/json does for pages of HTML, an output of "<" would be six times as long.
+func encode(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	err := e.Encode(v)
+	return b.Bytes(), err
 }
 
 // perMegabyte is how much longer a client may take for each megabyte of an answer.
@@ -60,8 +72,11 @@ func (s *Server) send(w http.ResponseWriter, status int, body []byte) {
 func (c *call) execution() (flow.ID, error) {
 	text := c.r.PathValue("id")
 	id, err := flow.ParseID(flow.ExecutionPrefix, text)
-	if err != nil || id.IsZero() {
-		return flow.ID{}, problem(http.StatusNotFound, api.ProblemNotFound, fmt.Sprintf("there is no execution %.60q: its id begins with %s", text, flow.ExecutionPrefix))
+	if err != nil {
+		return flow.ID{}, problem(http.StatusNotFound, api.ProblemNotFound, fmt.Sprintf("there is no such execution: %v", err))
+	}
+	if id.IsZero() {
+		return flow.ID{}, notFound("execution", text)
 	}
 	return id, nil
 }
@@ -172,9 +187,9 @@ func (c *call) wait() time.Duration {
 	if text == "" {
 		return 0
 	}
-	d, err := time.ParseDuration(text)
-	if err != nil || d < 0 {
-		c.fault("wait", text, "it is not a duration", "write it as in 30s; at most "+maxWait.String())
+	d, err := duration.Parse(text)
+	if err != nil {
+		c.fault("wait", text, "it is not a duration", "write it as in 30s, or as a number of seconds; at most "+maxWait.String())
 	}
 	return min(d, maxWait)
 }

@@ -3,6 +3,7 @@ package server
 import (
 	"cmp"
 	"context"
+	"encoding/base64"
 	"fmt"
 	"maps"
 	"net/http"
@@ -12,22 +13,31 @@ import (
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/store"
 )
 
 func (c *call) queues() error {
+	p, err := c.cut()
+	if err != nil {
+		return err
+	}
 	depths, err := c.Engine.Reader().Queues(c.ctx())
 	if err != nil {
 		return fmt.Errorf("list queues: %w", err)
 	}
-	sessions, err := c.Engine.Reader().LiveSessions(c.ctx(), time.Now())
+	sessions, err := c.Engine.Reader().LiveSessions(c.ctx())
 	if err != nil {
 		return fmt.Errorf("list workers: %w", err)
+	}
+	declared, err := c.Engine.Queues(c.ctx())
+	if err != nil {
+		return err
 	}
 	known := map[string]*api.Queue{}
 	queue := func(lane string) *api.Queue {
 		if known[lane] == nil {
 			name, needs := flow.NeedsOf(lane)
-			known[lane] = &api.Queue{Queue: name, Runtime: needs.Runtime, WorkerLabels: needs.Labels}
+			known[lane] = &api.Queue{Queue: name, Handler: needs.Handler, Runtime: needs.Runtime, WorkerLabels: needs.Labels}
 		}
 		return known[lane]
 	}
@@ -35,13 +45,24 @@ func (c *call) queues() error {
 		q := queue(d.Queue)
 		q.Ready, q.Oldest = d.Ready, d.Oldest
 	}
-	for _, s := range sessions {
-		for _, name := range s.Queues {
-			queue(name) // its lanes only while something waits there
+	reaches := make([]flow.Reach, len(sessions))
+	for i, s := range sessions {
+		reaches[i] = flow.ReachOf(s.Queues, s.Kinds)
+		for _, lane := range reaches[i].Shown() {
+			queue(lane) // the others only while something waits there
 		}
 	}
-	for _, s := range sessions {
-		reach := flow.ReachOf(s.Queues, s.Kinds)
+	named := map[string]bool{}
+	for _, q := range known {
+		named[q.Queue] = true
+	}
+	for _, name := range declared {
+		if !named[name] {
+			queue(name) // no worker serves it and nothing waits in it
+		}
+	}
+	for i, s := range sessions {
+		reach := reaches[i]
 		for lane, q := range known {
 			if reach.Serves(lane) {
 				q.Workers++
@@ -49,12 +70,53 @@ func (c *call) queues() error {
 			}
 		}
 	}
-	out := api.Queues{Queues: []api.Queue{}}
-	for _, lane := range slices.Sorted(maps.Keys(known)) {
-		out.Queues = append(out.Queues, *known[lane])
+	var out api.Queues
+	byName := make(map[string]api.Queue, len(known))
+	for lane, q := range known {
+		byName[q.Queue+"\x00"+lane] = *q
 	}
-	slices.SortStableFunc(out.Queues, func(a, b api.Queue) int { return cmp.Compare(a.Queue, b.Queue) })
+	if out.Queues, out.NextCursor, err = cutPage(byName, p); err != nil {
+		return err
+	}
 	return c.json(http.StatusOK, out)
+}
+
+// cut says which part of a list is asked for. It is for lists that are put together anew for each page, from the live
+// sessions and the depths of the queues.
+type cut struct {
+	after string
+	limit int
+}
+
+// cut reads ?cursor= and ?limit=.
+func (c *call) cut() (cut, error) {
+	after, err := base64.RawURLEncoding.DecodeString(c.query.Get("cursor"))
+	if err != nil {
+		c.fault("cursor", c.query.Get("cursor"), "it is not a place in the list", "pass it as the server gave it")
+	}
+	return cut{string(after), int(c.number("limit", 1000, 1, 10_000))}, c.checked()
+}
+
+// cutPage returns the items whose keys come next, in the order of their keys, and the cursor when there are more. The page
+// ends for its bytes as the pages of a store do: a worker may name 1,000 queues and kinds, of 512 bytes each.
+func cutPage[T any](items map[string]T, p cut) (page []T, next string, err error) {
+	page = []T{}
+	size := 0
+	last := ""
+	for _, key := range slices.Sorted(maps.Keys(items)) {
+		if key <= p.after {
+			continue
+		}
+		if len(page) == p.limit || size >= store.PageBytes {
+			return page, base64.RawURLEncoding.EncodeToString([]byte(last)), nil
+		}
+		body, err := encode(items[key])
+		if err != nil {
+			return nil, "", fmt.Errorf("encode an item: %w", err)
+		}
+		page, size, last = append(page, items[key]), size+len(body), key
+	}
+	return page, "", nil
 }
 
 func (c *call) keys() error {
@@ -77,17 +139,25 @@ func (c *call) keys() error {
 }
 
 func (c *call) workers() error {
-	sessions, err := c.Engine.Reader().LiveSessions(c.ctx(), time.Now())
+	p, err := c.cut()
+	if err != nil {
+		return err
+	}
+	sessions, err := c.Engine.Reader().LiveSessions(c.ctx())
 	if err != nil {
 		return fmt.Errorf("list workers: %w", err)
 	}
-	out := api.Workers{Workers: []api.Worker{}}
+	byID := make(map[string]api.Worker, len(sessions))
 	for _, s := range sessions {
 		labels, kinds := flow.OfferedLabels(s.Kinds)
-		out.Workers = append(out.Workers, api.Worker{
+		byID[s.ID.String()] = api.Worker{
 			Session: s.ID.Text(flow.SessionPrefix), Name: s.Name, Embedded: s.Embedded, Queues: append([]string{}, s.Queues...),
 			Kinds: kinds, Slots: s.Slots, Labels: labels, StartedAt: s.StartedAt, ExpiresAt: s.ExpiresAt,
-		})
+		}
+	}
+	var out api.Workers
+	if out.Workers, out.NextCursor, err = cutPage(byID, p); err != nil {
+		return err
 	}
 	return c.json(http.StatusOK, out)
 }
@@ -102,7 +172,7 @@ func (c *call) stats() error {
 	if err != nil {
 		return fmt.Errorf("measure the store: %w", err)
 	}
-	sessions, err := reader.LiveSessions(c.ctx(), time.Now())
+	sessions, err := reader.LiveSessions(c.ctx())
 	if err != nil {
 		return fmt.Errorf("list workers: %w", err)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/store"
 )
 
 // eventsAtOnce is how many events a stream reads and sends at a time.
@@ -29,13 +30,15 @@ func (c *call) events() error {
 			if err != nil {
 				return false, fmt.Errorf("read history: %w", err)
 			}
+			var size store.Page
 			for _, e := range events {
 				if err := s.add(api.StreamEvent, strconv.FormatInt(e.Seq, 10), renderEvent(e)); err != nil {
 					return false, err
 				}
+				size.Event(&e)
 				after = e.Seq
 			}
-			return len(events) == eventsAtOnce, nil
+			return len(events) == eventsAtOnce || size.Full(), nil
 		})
 	}
 	x, err := c.get()
@@ -47,9 +50,18 @@ func (c *call) events() error {
 		return fmt.Errorf("read history: %w", err)
 	}
 	page := api.EventPage{Events: []api.Event{}, Status: status(x.Stage), More: len(events) > limit}
+	var size store.Page
 	for _, e := range events[:min(len(events), limit)] {
 		page.Events = append(page.Events, renderEvent(e))
+		size.Event(&e)
 		after = e.Seq
+	}
+	if !page.More && size.Full() {
+		next, err := reader.Events(c.ctx(), id, after, 1)
+		if err != nil {
+			return fmt.Errorf("read history: %w", err)
+		}
+		page.More = len(next) > 0
 	}
 	page.NextCursor = strconv.FormatInt(after, 10)
 	return c.json(http.StatusOK, page)

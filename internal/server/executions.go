@@ -97,23 +97,6 @@ func (c *call) result() error {
 	return c.json(http.StatusOK, api.Result{ID: out.ID, Status: out.Status, Output: out.Output, Error: out.Error})
 }
 
-func (c *call) listExecutions() error {
-	f, err := c.filter()
-	if err != nil {
-		return err
-	}
-	return c.list(f)
-}
-
-func (c *call) listEvaluations() error {
-	f, err := c.filter()
-	if err != nil {
-		return err
-	}
-	f.Action, f.TopLevel = string(flow.KindCode), true
-	return c.list(f)
-}
-
 func (c *call) filter() (store.Filter, error) {
 	f := store.Filter{
 		Action: c.query.Get("action"), TopLevel: c.flag("top_level"), Since: c.time("since"), Until: c.time("until"),
@@ -128,19 +111,31 @@ func (c *call) filter() (store.Filter, error) {
 		f.Stages = append(f.Stages, s)
 	}
 	for _, label := range c.query["label"] {
-		name, value, ok := strings.Cut(label, "=")
-		if !ok || name == "" {
-			c.fault("label", label, "it is not a label", "write it as name=value")
-			continue
+		if name, value, ok := c.label(label); ok {
+			if f.Labels == nil {
+				f.Labels = map[string]string{}
+			}
+			f.Labels[name] = value
 		}
-		if f.Labels == nil {
-			f.Labels = map[string]string{}
+	}
+	for _, verdict := range c.query["verdict"] {
+		if verdict == "" {
+			c.fault("verdict", verdict, "it is empty", "give ok, or the code of an error, such as timeout")
 		}
-		f.Labels[name] = value
+		f.Verdicts = append(f.Verdicts, verdict)
 	}
 	f.Workflow = c.id("workflow")
 	f.Before = c.id("cursor")
 	return f, c.checked()
+}
+
+// label reads a label of the query.
+func (c *call) label(text string) (name, value string, ok bool) {
+	if name, value, ok = strings.Cut(text, "="); !ok || name == "" {
+		c.fault("label", text, "it is not a label", "write it as name=value")
+		return "", "", false
+	}
+	return name, value, true
 }
 
 func stageNamed(name string) (flow.Stage, bool) {
@@ -163,24 +158,6 @@ func (c *call) id(name string) flow.ID {
 		c.fault(name, text, err.Error(), "pass it as the server gave it")
 	}
 	return id
-}
-
-func (c *call) list(f store.Filter) error {
-	limit := f.Limit
-	f.Limit++ // to see whether there is another page
-	found, err := c.Engine.Reader().List(c.ctx(), f)
-	if err != nil {
-		return fmt.Errorf("list executions: %w", err)
-	}
-	page := api.ExecutionPage{Executions: make([]api.Execution, 0, len(found))}
-	if len(found) > limit {
-		found = found[:limit]
-		page.NextCursor = found[limit-1].ID.String()
-	}
-	for _, x := range found {
-		page.Executions = append(page.Executions, render(x))
-	}
-	return c.json(http.StatusOK, page)
 }
 
 func (c *call) cancel() error {
@@ -243,7 +220,10 @@ func (c *call) why() error {
 	out := api.Why{
 		ID: id.String(), Status: status(w.Stage), Attempt: w.Attempt, Summary: w.Summary,
 		Facts: append([]string{}, w.Facts...), Unblock: append([]string{}, w.Unblock...), Waiting: w.Waiting,
-		Position: w.Position, Queue: w.Queue, Runtime: w.Needs.Runtime, WorkerLabels: w.Needs.Labels, Key: w.Key, Until: w.Until, Worker: w.Worker,
+		Position: w.Position, Queue: w.Queue, Handler: w.Needs.Handler, Runtime: w.Needs.Runtime, WorkerLabels: w.Needs.Labels, Key: w.Key, Until: w.Until, Worker: w.Worker,
+	}
+	if !w.Root.IsZero() {
+		out.Root = w.Root.String()
 	}
 	for _, h := range w.Holders {
 		out.Holders = append(out.Holders, h.String())

@@ -3,6 +3,7 @@ package server
 import (
 	"crypto/sha256"
 	"crypto/subtle"
+	"fmt"
 	"net"
 	"net/http"
 	"strings"
@@ -12,6 +13,14 @@ import (
 
 // minToken is how many characters a token must have at least.
 const minToken = 16
+
+// CheckToken says what is wrong with a token that a server is to ask for.
+func CheckToken(token string) error {
+	if len(token) < minToken {
+		return fmt.Errorf("a token of %d characters is too easy to guess: use at least %d, as from: openssl rand -hex 24", len(token), minToken)
+	}
+	return nil
+}
 
 // guard lets in who may come in. A program in this process may. Over a loopback address everybody may when there are no
 // tokens, but only under a name of the loopback interface: a page in a browser on this machine could otherwise reach the
@@ -23,9 +32,13 @@ func (s *Server) guard(r *http.Request) error {
 		return nil
 	}
 	if len(s.tokens) > 0 {
-		if !open(r.URL.Path) && !s.knownToken(r.Header.Get("Authorization")) {
-			return problem(http.StatusUnauthorized, api.ProblemUnauthorized,
-				"send one of the server's tokens in the header: Authorization: Bearer TOKEN")
+		given := r.Header.Get("Authorization")
+		if !s.open(r) && !s.knownToken(given) {
+			detail := "the token is none of this server's: send the one that the server was started with"
+			if scheme, token, _ := strings.Cut(given, " "); !strings.EqualFold(scheme, "Bearer") || strings.TrimSpace(token) == "" {
+				detail = "this server asks for a token: send it in the header: Authorization: Bearer TOKEN"
+			}
+			return problem(http.StatusUnauthorized, api.ProblemUnauthorized, detail)
 		}
 	} else {
 		if !isLocal(local) {
@@ -51,8 +64,17 @@ func (s *Server) guard(r *http.Request) error {
 
 var crossOrigin = http.NewCrossOriginProtection()
 
-// open reports whether a path is for everybody: probes have no tokens.
-func open(path string) bool { return path == "/healthz" || path == "/readyz" }
+// open reports whether a request is for everybody: probes have no tokens, and the page's files are the same for all and ask for the
+// token themselves.
+func (s *Server) open(r *http.Request) bool {
+	switch path := r.URL.Path; {
+	case path == "/healthz", path == "/readyz":
+		return true
+	case s.Page != nil && (r.Method == http.MethodGet || r.Method == http.MethodHead):
+		return path == "/" || strings.HasPrefix(path+"/", pagePath)
+	}
+	return false
+}
 
 // knownToken compares digests, and all of them, so that the time taken tells nothing.
 func (s *Server) knownToken(header string) bool {

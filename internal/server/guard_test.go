@@ -143,7 +143,7 @@ func TestTurnedAwayIsLogged(t *testing.T) {
 	h.do(t, "POST", "/api/v1/workers/open", "{}", "Authorization", "Bearer a-token-that-is-long-enough")
 	mu.Lock()
 	defer mu.Unlock()
-	for _, want := range []string{"request turned away", "remote=127.0.0.1", "tokens", "worker turned away", "status=426"} {
+	for _, want := range []string{"request turned away", "remote=127.0.0.1", "the token is none of this server's", "worker turned away", "status=426"} {
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("%q is not in\n%s", want, log.String())
 		}

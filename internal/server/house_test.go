@@ -53,14 +53,12 @@ func build(t testing.TB, o Options) *house {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = blobs.Close() })
-	e, err := engine.New(engine.Options{Store: st, Blobs: blobs, Exclusive: true})
+	e, err := engine.New(engine.Options{Store: st, Blobs: blobs, Exclusive: true, Retention: 720 * time.Hour, Lease: 5 * time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
 	h := &house{engine: e, store: st, say: map[string]chan string{}, served: make(chan error, 1)}
-	w, err := worker.New(worker.Options{Handoff: direct.New(e), Slots: 16, Grace: time.Second, Handlers: task.Handlers{
-		flow.KindNoop: task.Pass{}, flow.KindInput: task.Pass{}, flow.KindOutput: task.Pass{}, flow.KindCode: task.Func(h.runCode),
-	}})
+	w, err := worker.New(worker.Options{Handoff: direct.New(e), Slots: 16, Grace: time.Second, Handlers: task.Passes(task.Handlers{flow.KindCode: task.Func(h.runCode)})})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,6 +132,11 @@ func (h *house) runCode(ctx context.Context, t *task.Task) (json.RawMessage, err
 		return nil, stopped()
 	case "fail":
 		return nil, &task.Error{Code: "nonzero_exit", Message: "exit code 3"}
+	case "measured":
+		return json.Marshal(api.CodeResult{Verdict: "ok", ExitCode: new(int), WallMS: 12.5, CPUMS: 3.25, PeakMemoryBytes: 1 << 20})
+	case "exit 3":
+		return nil, &task.Error{Code: "nonzero_exit", Message: "exit code 3: " + strings.Repeat("x", 5000),
+			Output: json.RawMessage(`{"verdict":"nonzero_exit","exit_code":3,"wall_ms":7,"cpu_ms":5,"peak_memory_bytes":4096}`)}
 	case "echo":
 		if _, err := io.Copy(t.Log("stdout"), t.Input(ctx)); err != nil {
 			return nil, stopped()

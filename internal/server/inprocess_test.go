@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -14,6 +15,7 @@ import (
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/client"
 	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/handoff"
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/store/sqlite"
 )
@@ -77,6 +79,14 @@ func TestClusterAndStats(t *testing.T) {
 	if err != nil || len(queues) != 1 || queues[0].Queue != "default" || queues[0].Workers != 1 || queues[0].Slots != 16 {
 		t.Errorf("queues %+v, %v", queues, err)
 	}
+	if _, err := h.engine.Open(t.Context(), handoff.Session{Name: "thumbs", Queues: []string{"resize", "default"}, Kinds: []string{"resize"}, Slots: 3}); err != nil {
+		t.Fatal(err)
+	}
+	queues, err = c.Queues(t.Context())
+	want := []api.Queue{{Queue: "default", Workers: 1, Slots: 16}, {Queue: "default", Handler: "resize", Workers: 1, Slots: 3}, {Queue: "resize", Handler: "resize", Workers: 1, Slots: 3}}
+	if err != nil || !reflect.DeepEqual(queues, want) {
+		t.Errorf("queues with a handler %+v, %v", queues, err)
+	}
 	for i := range 3 {
 		if _, err := c.Submit(t.Context(), api.Submission{Action: "code", Input: json.RawMessage(`{"language":"python","source":"hang"}`),
 			Concurrency: &api.Concurrency{Key: "acme", Limit: 1 + i/3}}); err != nil {
@@ -88,7 +98,7 @@ func TestClusterAndStats(t *testing.T) {
 		t.Errorf("keys %+v, %v", keys, err)
 	}
 	s, err := c.Stats(t.Context())
-	if err != nil || s.Version != "1.2.3" || s.Counters["executions_submitted"] != 4 || s.Slots != 16 || s.StoreBytes == 0 {
+	if err != nil || s.Version != "1.2.3" || s.Counters["executions_submitted"] != 4 || s.Slots != 19 || s.StoreBytes == 0 {
 		t.Errorf("stats %+v, %v", s, err)
 	}
 	if err := c.Ready(t.Context()); err != nil {
@@ -124,7 +134,7 @@ func TestStoreIsGone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := client.NewInProcess(s.Handler(), client.WithAttempts(1))
+	c := client.NewInProcess(s.Handler(), client.WithPatience(0))
 	var p *api.Problem
 	if _, err := c.Submit(t.Context(), api.Submission{Action: "noop"}); !errors.As(err, &p) || p.Status != 503 || p.Type != api.ProblemUnavailable {
 		t.Errorf("submit: %v", err)

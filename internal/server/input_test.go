@@ -45,8 +45,8 @@ func TestBadInput(t *testing.T) {
 		"twice":            {"/api/v1/executions", `{"action":"noop","action":"code"}`, 422, "action", "twice", "once"},
 		"twice in input":   {"/api/v1/executions", `{"action":"noop","input":{"a":1,"a":2}}`, 422, "input", "twice", "once"},
 		"missing":          {"/api/v1/executions", `{}`, 422, "action", "missing", ""},
-		"wrong type":       {"/api/v1/executions", `{"action":7}`, 422, "action", "should be a string", ""},
-		"list for object":  {"/api/v1/executions", `["noop"]`, 422, "", "should be an object", ""},
+		"wrong type":       {"/api/v1/executions", `{"action":7}`, 422, "action", "should be a string", "quotes"},
+		"list for object":  {"/api/v1/executions", `["noop"]`, 422, "", "should be an object", "write {…}"},
 		"label's type":     {"/api/v1/executions", `{"action":"noop","labels":{"n":1}}`, 422, "labels.n", "should be a string", ""},
 		"selector's type":  {"/api/v1/executions", `{"action":"noop","worker_labels":{"n":1}}`, 422, "worker_labels.n", "should be a string", ""},
 		"selector's value": {"/api/v1/executions", `{"action":"noop","worker_labels":{"gpu":"a 100"}}`, 422, "worker_labels.gpu", "not the value of a worker's label", "at most 63 letters"},
@@ -139,7 +139,7 @@ func TestUnknownPathsAndMethods(t *testing.T) {
 	for _, path := range []string{"/", "/nothing", "/api", "/api/v1", "/api/v1/nothing", "/api/v1/executions/x/y", "/api/v2/executions"} {
 		h.problem(t, 404, api.ProblemNotFound, "GET", path, "")
 	}
-	for _, id := range []string{"x", "ex_", "ex_zzz", "ex_0000000000000000000000000u", "ex_00000000000000000000000001"} {
+	for _, id := range []string{"x", "ex_", "ex_zzz", "ex_0000000000000000000000000u", "ex_00000000000000000000000004"} {
 		for _, rest := range []string{"", "/events", "/logs", "/why", "/result", "/tasks"} {
 			h.problem(t, 404, api.ProblemNotFound, "GET", "/api/v1/executions/"+id+rest, "")
 			h.problem(t, 404, api.ProblemNotFound, "GET", "/api/v1/executions/"+id+rest, "", "Accept", "text/event-stream")
@@ -149,7 +149,7 @@ func TestUnknownPathsAndMethods(t *testing.T) {
 	h.problem(t, 404, api.ProblemNotFound, "GET", "/api/v1/definitions/nothing", "")
 	for path, method := range map[string]string{
 		"/api/v1/executions": "DELETE", "/api/v1/executions:batch": "GET", "/healthz": "POST", "/metrics": "PUT",
-		"/api/eval": "GET", "/api/v1/executions/ex_00000000000000000000000001/kill": "GET", "/openapi.json": "PATCH",
+		"/api/eval": "GET", "/api/v1/executions/ex_00000000000000000000000004/kill": "GET", "/openapi.json": "PATCH",
 	} {
 		h.problem(t, 405, api.ProblemMethodNotAllowed, method, path, "")
 		res, _ := h.do(t, method, path, "")

@@ -31,15 +31,15 @@ type metrics struct {
 
 // engineFigure is one of the engine's figures under its metric's name.
 type engineFigure struct {
-	name, help string
-	gauge      bool
-	desc       *prometheus.Desc
-	value      func(engine.Stats) float64
+	name  string
+	kind  prometheus.ValueType
+	desc  *prometheus.Desc
+	value func(engine.Stats) (v float64, known bool) // the metric is absent while its value is not known
 }
 
 func count(name, help string, value func(engine.Stats) int64) engineFigure {
-	return engineFigure{name: name, help: help, value: func(s engine.Stats) float64 { return float64(value(s)) },
-		desc: described(name+"_total", help)}
+	return engineFigure{name: name, kind: prometheus.CounterValue, desc: described(name+"_total", help),
+		value: func(s engine.Stats) (float64, bool) { return float64(value(s)), true }}
 }
 
 // described is a metric of Pawl's.
@@ -48,26 +48,46 @@ func described(name, help string, labels ...string) *prometheus.Desc {
 }
 
 func level(name, help string, value func(engine.Stats) int) engineFigure {
-	return engineFigure{name: name, help: help, gauge: true, value: func(s engine.Stats) float64 { return float64(value(s)) },
-		desc: described(name, help)}
+	return reading(name, help, func(s engine.Stats) (float64, bool) { return float64(value(s)), true })
+}
+
+func ageOf(name, help string, value func(engine.Stats) time.Duration) engineFigure {
+	return reading(name, help, func(s engine.Stats) (float64, bool) { return value(s).Seconds(), true })
+}
+
+func reading(name, help string, value func(engine.Stats) (float64, bool)) engineFigure {
+	return engineFigure{name: name, kind: prometheus.GaugeValue, desc: described(name, help), value: value}
 }
 
 var engineFigures = []engineFigure{
 	count("executions_submitted", "Executions accepted.", func(s engine.Stats) int64 { return s.Submitted }),
 	count("attempts_claimed", "Attempts handed to workers.", func(s engine.Stats) int64 { return s.Claimed }),
-	count("executions_finished", "Executions that ended.", func(s engine.Stats) int64 { return s.Finished }),
 	count("reports_fenced", "Reports of attempts that were over.", func(s engine.Stats) int64 { return s.Fenced }),
 	count("reports_refused", "Reports that contradicted the history.", func(s engine.Stats) int64 { return s.Refused }),
 	count("events_duplicate", "Events that were known already.", func(s engine.Stats) int64 { return s.Duplicates }),
-	count("attempts_lost", "Attempts recovered from lost workers.", func(s engine.Stats) int64 { return s.Lost }),
+	count("attempts_lost", "Attempts taken back from workers that were lost, or had lost their history.", func(s engine.Stats) int64 { return s.Lost }),
+	count("attempts_handed_back", "Attempts that workers gave up because they were shut down, or had no handler for them.", func(s engine.Stats) int64 { return s.HandedBack }),
 	count("sessions_lost", "Worker sessions whose lease ran out.", func(s engine.Stats) int64 { return s.LostSessions }),
 	count("event_gaps", "Attempts ended because an event never came.", func(s engine.Stats) int64 { return s.Gaps }),
 	count("executions_purged", "Executions removed after their retention.", func(s engine.Stats) int64 { return s.Purged }),
+	count("ticks_fired", "Ticks of schedules that started an execution.", func(s engine.Stats) int64 { return s.TicksFired }),
+	count("ticks_missed", "Ticks of schedules that were due and started none.", func(s engine.Stats) int64 { return s.TicksMissed }),
+	count("rows_skipped", "Rows that a loop of the engine could not handle and passed over.", func(s engine.Stats) int64 { return s.Skipped }),
+	count("executions_put_aside", "Times that an execution was put aside because a decision about it was refused.", func(s engine.Stats) int64 { return s.PutAside }),
 	count("commits", "Commits of the engine.", func(s engine.Stats) int64 { return s.Commits }),
 	count("commit_requests", "Requests that went into commits.", func(s engine.Stats) int64 { return s.Requests }),
 	count("commits_failed", "Commits that failed.", func(s engine.Stats) int64 { return s.FailedCommits }),
 	count("commit_conflicts", "Commits tried again because a row had changed.", func(s engine.Stats) int64 { return s.Conflicts }),
 	level("requests_pending", "Requests that wait for a commit.", func(s engine.Stats) int { return s.Pending }),
+	ageOf("commit_oldest_seconds", "Age of the oldest commit under way; 0 when none is.", func(s engine.Stats) time.Duration { return s.CommitAge }),
+	ageOf("commit_pending_seconds", "Age of the oldest request that waits for a commit; 0 when none does.", func(s engine.Stats) time.Duration { return s.PendingAge }),
+	reading("retention_seconds", "How long finished executions are kept; absent when for ever.",
+		func(s engine.Stats) (float64, bool) { return s.Retention.Seconds(), s.Retention > 0 }),
+	reading("retention_last_pass_timestamp_seconds", "When retention was last through all that has ended; absent until the first time.",
+		func(s engine.Stats) (float64, bool) {
+			return float64(s.Retained.UnixMicro()) / 1e6, !s.Retained.IsZero()
+		}),
+	level("rows_unreadable", "Rows of live executions that the store cannot decode and passes over.", func(s engine.Stats) int { return s.Unreadable }),
 	level("workers_waiting", "Workers that wait for work.", func(s engine.Stats) int { return s.Takers }),
 }
 
@@ -85,6 +105,11 @@ var engineDistributions = []struct {
 	{described("queue_wait_seconds", "Time from the moment an attempt was due to its hand-off to a worker, the wait for its key included."),
 		func(d *engine.Distributions) *telemetry.Distribution { return &d.Queue }},
 }
+
+const finished = "executions_finished"
+
+// executionsFinished has a series for each status from the start: Prometheus sees no increase in a series that begins at 1.
+var executionsFinished = described(finished+"_total", "Executions that ended, by status.", "status")
 
 var buildInfo = described("build_info", "Which version this is; always 1.", "version")
 
@@ -114,6 +139,7 @@ func (m *metrics) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range engineDistributions {
 		to <- d.desc
 	}
+	to <- executionsFinished
 	to <- buildInfo
 }
 
@@ -121,11 +147,12 @@ func (m *metrics) Describe(to chan<- *prometheus.Desc) {
 func (m *metrics) Collect(to chan<- prometheus.Metric) {
 	s := m.server.Engine.Stats()
 	for _, f := range engineFigures {
-		kind := prometheus.CounterValue
-		if f.gauge {
-			kind = prometheus.GaugeValue
+		if v, known := f.value(s); known {
+			to <- prometheus.MustNewConstMetric(f.desc, f.kind, v)
 		}
-		to <- prometheus.MustNewConstMetric(f.desc, kind, f.value(s))
+	}
+	for stage, n := range s.Ended {
+		to <- prometheus.MustNewConstMetric(executionsFinished, prometheus.CounterValue, float64(n), string(status(stage)))
 	}
 	all := m.server.Engine.Distributions()
 	for _, d := range engineDistributions {
@@ -138,9 +165,11 @@ func (m *metrics) Collect(to chan<- prometheus.Metric) {
 // counters are the engine's figures by name.
 func (m *metrics) counters() map[string]float64 {
 	s := m.server.Engine.Stats()
-	out := make(map[string]float64, len(engineFigures))
+	out := map[string]float64{finished: float64(s.Finished)}
 	for _, f := range engineFigures {
-		out[f.name] = f.value(s)
+		if v, known := f.value(s); known {
+			out[f.name] = v
+		}
 	}
 	return out
 }

@@ -5,11 +5,13 @@ import (
 	"os"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/handoff"
 )
 
 // page reads /metrics: name and labels → value, as the text has it.
@@ -66,6 +68,8 @@ func TestMetricsTellWhatIsUnfinished(t *testing.T) {
 		`pawl_build_info{version="test"}`:              "1",
 		`pawl_executions_submitted_total`:              "5",
 		`pawl_attempts_claimed_total`:                  "3",
+		`pawl_executions_put_aside_total`:              "0",
+		`pawl_rows_skipped_total`:                      "0",
 		`pawl_queue_wait_seconds_count`:                "3",
 		`pawl_queue_wait_seconds_bucket{le="+Inf"}`:    "3",
 		`pawl_commit_batch_requests_bucket{le="+Inf"}`: page["pawl_commits_total"],
@@ -93,6 +97,25 @@ func TestMetricsTellWhatIsUnfinished(t *testing.T) {
 	}
 }
 
+// The slots of programs with handlers count where they serve.
+func TestMetricsOfHandlers(t *testing.T) {
+	t.Parallel()
+	h := start(t, Options{})
+	within(t, "the worker of the house has not connected", func() bool {
+		workers, err := h.client.Workers(t.Context())
+		return err == nil && len(workers) == 1
+	})
+	if _, err := h.engine.Open(t.Context(), handoff.Session{Name: "thumbs", Queues: []string{"resize", "default"}, Kinds: []string{"resize"}, Slots: 3}); err != nil {
+		t.Fatal(err)
+	}
+	page := h.page(t)
+	for queue, want := range map[string]string{"default": "16", "resize@kind:resize": "3", "default@kind:resize": "3", "resize": ""} {
+		if got := page[`pawl_queue_slots{queue="`+queue+`"}`]; got != want {
+			t.Errorf("slots of %s are %q, want %q", queue, got, want)
+		}
+	}
+}
+
 func TestMetricsWithoutStore(t *testing.T) {
 	t.Parallel()
 	h := start(t, Options{})
@@ -104,7 +127,79 @@ func TestMetricsWithoutStore(t *testing.T) {
 	}
 }
 
-var metricName = regexp.MustCompile(`\bpawl_[a-z_]+\b`)
+// Ends have a series for each status from the start, and they add up to the figure of the cluster's state.
+func TestMetricsOfEnds(t *testing.T) {
+	t.Parallel()
+	h := start(t, Options{})
+	ends := func(completed, cancelled string) {
+		t.Helper()
+		page := h.page(t)
+		for status, want := range map[string]string{"completed": completed, "failed": "0", "cancelled": cancelled, "timed_out": "0"} {
+			if got := page[`pawl_executions_finished_total{status="`+status+`"}`]; got != want {
+				t.Errorf("%q ended as %s, want %q", got, status, want)
+			}
+		}
+	}
+	ends("0", "0")
+	for range 2 {
+		x, err := h.client.Submit(t.Context(), api.Submission{Action: "noop"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.await(t, x.ID, "completed", func(x *api.Execution) bool { return x.Status == api.Completed })
+	}
+	late, err := h.client.Submit(t.Context(), api.Submission{Action: "noop", NotBefore: time.Now().Add(time.Hour)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.client.Cancel(t.Context(), late.ID, "no longer wanted", 0); err != nil {
+		t.Fatal(err)
+	}
+	ends("2", "1")
+	if n := h.metrics.counters()["executions_finished"]; n != 3 {
+		t.Errorf("%v ended in all, want 3", n)
+	}
+}
+
+// within waits until a condition holds.
+func within(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	deadline := time.After(10 * time.Second)
+	for !is() {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatal(what)
+		}
+	}
+}
+
+// awaitRetention returns the metrics after the first pass of retention.
+func (h *house) awaitRetention(t *testing.T) (page map[string]string) {
+	t.Helper()
+	within(t, "retention has not been through what has ended", func() bool {
+		page = h.page(t)
+		return page["pawl_retention_last_pass_timestamp_seconds"] != ""
+	})
+	return page
+}
+
+func TestMetricsOfRetention(t *testing.T) {
+	t.Parallel()
+	began := time.Now()
+	page := start(t, Options{}).awaitRetention(t)
+	if s := page["pawl_retention_seconds"]; s != "2.592e+06" {
+		t.Errorf("what has ended is kept for %s seconds, want those of 30 days", s)
+	}
+	at, err := strconv.ParseFloat(page["pawl_retention_last_pass_timestamp_seconds"], 64)
+	if now := time.Now(); err != nil || at < float64(began.Unix()) || at > float64(now.Unix()+1) {
+		t.Errorf("the last pass was at %f, not between %s and %s: %v", at, began, now, err)
+	}
+}
+
+var metricName = regexp.MustCompile(`\b(?:pawl|process)_[a-z_]+\b`)
 
 // The dashboard and the alerts speak of nothing that is not there, and the manual of everything that is.
 func TestMetricsThatOthersName(t *testing.T) {
@@ -120,7 +215,7 @@ func TestMetricsThatOthersName(t *testing.T) {
 	h.surveys.last = nil
 	h.surveys.mu.Unlock()
 	exposed := map[string]bool{}
-	for name := range h.page(t) {
+	for name := range h.awaitRetention(t) {
 		base, _, _ := strings.Cut(name, "{")
 		exposed[base] = true
 	}

@@ -3,83 +3,25 @@ package server
 import (
 	"fmt"
 	"net/http"
-	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
 
 	"github.com/danielgtaylor/huma/v2"
-
-	"github.com/pawl-run/pawl/api"
 )
 
-// newSchemas makes the schemas of package api's types, where those that write themselves as JSON say how.
-func newSchemas() huma.Registry {
-	r := huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer)
-	r.RegisterTypeAlias(reflect.TypeFor[api.Duration](), reflect.TypeFor[durationSchema]())
-	r.RegisterTypeAlias(reflect.TypeFor[api.Size](), reflect.TypeFor[sizeSchema]())
-	r.RegisterTypeAlias(reflect.TypeFor[api.Content](), reflect.TypeFor[contentSchema]())
-	r.RegisterTypeAlias(reflect.TypeFor[api.Comparison](), reflect.TypeFor[comparisonSchema]())
-	r.RegisterTypeAlias(reflect.TypeFor[api.Status](), reflect.TypeFor[statusSchema]())
-	return r
-}
-
-type (
-	durationSchema   struct{}
-	sizeSchema       struct{}
-	contentSchema    struct{}
-	comparisonSchema struct{}
-	statusSchema     struct{}
-)
-
-func textOrNumber(text, number string, example any) *huma.Schema {
-	return &huma.Schema{
-		OneOf:    []*huma.Schema{{Type: huma.TypeString, Description: text}, {Type: huma.TypeNumber, Description: number}},
-		Examples: []any{example},
-	}
-}
-
-func (durationSchema) Schema(huma.Registry) *huma.Schema {
-	return textOrNumber(`A time span, such as "1.5s", "250ms" or "2h45m"`, "Seconds; only in requests", "30s")
-}
-
-func (sizeSchema) Schema(huma.Registry) *huma.Schema {
-	return textOrNumber(`A size, such as "64MB" or "64MiB"`, "Bytes", "64MB")
-}
-
-func (contentSchema) Schema(huma.Registry) *huma.Schema {
-	text := &huma.Schema{Type: huma.TypeString}
-	return &huma.Schema{OneOf: []*huma.Schema{
-		{Type: huma.TypeString, Description: "The text"},
-		{Type: huma.TypeObject, Description: "Exactly one of text, base64 and blob", Properties: map[string]*huma.Schema{
-			"text": text, "base64": text, "blob": text, "mode": {Type: huma.TypeString, Description: "Octal permission bits"},
-		}},
-	}}
-}
-
-func (comparisonSchema) Schema(r huma.Registry) *huma.Schema {
-	mode := &huma.Schema{Type: huma.TypeString, Description: "How the outputs of cases are compared with what is expected"}
-	for _, m := range api.CompareModes() {
-		mode.Enum = append(mode.Enum, m)
-	}
-	tolerance := &huma.Schema{Type: huma.TypeNumber, Description: "Of numeric; 1e-6 when neither is given"}
-	return &huma.Schema{OneOf: []*huma.Schema{mode, {Type: huma.TypeObject, Properties: map[string]*huma.Schema{
-		"mode": mode, "absolute": tolerance, "relative": tolerance, "checker": r.Schema(reflect.TypeFor[api.Checker](), true, "Checker"),
-	}}}}
-}
-
-func (statusSchema) Schema(huma.Registry) *huma.Schema {
-	s := &huma.Schema{Type: huma.TypeString}
-	for _, status := range append(api.Statuses(), api.TaskPending, api.TaskSkipped) {
-		s.Enum = append(s.Enum, string(status))
-	}
-	return s
+// headerDocs are what request headers mean, where their names do not say it.
+var headerDocs = map[string]string{
+	"Idempotency-Key": "The same request again gives the same executions, another one under the same key is refused with 422. " +
+		"Of a batch it is the key of the whole request; items with an idempotency_key of their own keep that",
+	"Last-Event-ID": "Of a stream: go on behind the message with this id",
+	"traceparent":   "W3C trace context; it is handed to the work",
 }
 
 var pathParam = regexp.MustCompile(`\{(\w+)(?:\.\.\.)?\}`)
 
 // operation describes one route.
-func operation(rt *route, schemas huma.Registry) *huma.Operation {
+func operation(rt *route, s schemas) *huma.Operation {
 	op := &huma.Operation{
 		Method: rt.method, OperationID: rt.name, Summary: rt.summary, Tags: []string{rt.tag},
 		Responses: map[string]*huma.Response{},
@@ -91,7 +33,7 @@ func operation(rt *route, schemas huma.Registry) *huma.Operation {
 		op.Parameters = append(op.Parameters, p.describe())
 	}
 	for _, h := range rt.headers {
-		op.Parameters = append(op.Parameters, &huma.Param{Name: h, In: "header", Schema: &huma.Schema{Type: huma.TypeString}})
+		op.Parameters = append(op.Parameters, &huma.Param{Name: h, In: "header", Description: headerDocs[h], Schema: &huma.Schema{Type: huma.TypeString}})
 	}
 	switch {
 	case rt.document:
@@ -110,15 +52,18 @@ func operation(rt *route, schemas huma.Registry) *huma.Operation {
 		}
 	case rt.body != nil:
 		op.RequestBody = &huma.RequestBody{Required: !rt.optional, Content: map[string]*huma.MediaType{
-			"application/json": {Schema: schemas.Schema(rt.body, true, rt.name+"Request")},
+			"application/json": {Schema: s.in.Schema(rt.body, true, rt.name+"Request")},
 		}}
 	}
 	for _, a := range rt.answers {
-		op.Responses[strconv.Itoa(a.status)] = a.describe(schemas, rt.name)
+		op.Responses[strconv.Itoa(a.status)] = a.describe(s.out, rt.name)
 	}
-	op.Responses["default"] = &huma.Response{Description: "A problem", Content: map[string]*huma.MediaType{
-		"application/problem+json": {Schema: schemas.Schema(reflect.TypeFor[api.Problem](), true, "Problem")},
-	}}
+	refusal := huma.Response{Content: map[string]*huma.MediaType{mediaProblem: {Schema: s.out.Schema(problemType, true, "Problem")}}}
+	for status, doc := range map[string]string{"4XX": "The request is at fault: a problem whose type and errors say how", "5XX": "The server is at fault, or cannot work just now (503: try again after Retry-After)"} {
+		r := refusal
+		r.Description = doc
+		op.Responses[status] = &r
+	}
 	return op
 }
 
@@ -130,7 +75,7 @@ func (p param) describe() *huma.Param {
 	if p.repeat {
 		schema = &huma.Schema{Type: huma.TypeArray, Items: schema}
 	}
-	return &huma.Param{Name: p.name, In: "query", Description: p.doc, Schema: schema}
+	return &huma.Param{Name: p.name, In: "query", Description: p.doc, Required: p.required, Schema: schema}
 }
 
 func (a answer) describe(schemas huma.Registry, name string) *huma.Response {

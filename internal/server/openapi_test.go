@@ -22,6 +22,7 @@ func contextWith(t *testing.T, a net.Addr) context.Context {
 
 type document struct {
 	OpenAPI string
+	Servers []struct{ URL string }
 	Paths   map[string]map[string]struct {
 		OperationID string
 		Parameters  []struct{ Name, In string }
@@ -72,7 +73,14 @@ func TestOpenAPIIsServed(t *testing.T) {
 	bodies := map[string]string{
 		"submit": `{"action":"noop"}`, "submit-batch": `{"executions":[{"action":"noop"},{"action":"x"}]}`,
 		"evaluate": `{"language":"python","source":"hello"}`, "define": diamond, "validate": "name: x\n",
-		"send-stdin": "typed\n",
+		"send-stdin": "typed\n", "evaluate-batch": `{"evaluations":[{"language":"python","source":"hello"},{"language":"x"}]}`, "upload": "sent ahead",
+	}
+	uploaded, err := h.client.Upload(t.Context(), strings.NewReader(bodies["upload"]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.client.Define(t.Context(), []byte("kind: schedule\nname: diamond\ncron: '0 0 * * *'\nrun: {action: noop}\n"), ""); err != nil {
+		t.Fatal(err)
 	}
 	seen := 0
 	for path, operations := range d.Paths {
@@ -87,12 +95,15 @@ func TestOpenAPIIsServed(t *testing.T) {
 				id = h.code(t, "hang")
 			}
 			base, _, _ := strings.Cut(op.OperationID, "-alias-")
-			target := strings.NewReplacer("{id}", id, "{name}", "diamond", "{file}", "out/said.txt").Replace(path)
+			target := strings.NewReplacer("{id}", id, "{name}", "diamond", "{file}", "out/said.txt", "{blob}", uploaded.Blob).Replace(path)
+			if strings.HasPrefix(base, "count-") || strings.HasSuffix(base, "-outcomes") {
+				target += "?label=a%3Db"
+			}
 			header := []string{}
 			if op.RequestBody != nil && op.RequestBody.Content["application/yaml"] != nil {
 				header = []string{"Content-Type", "application/yaml"}
 			}
-			if base == "send-stdin" {
+			if base == "send-stdin" || base == "upload" {
 				header = []string{"Content-Type", "application/octet-stream"}
 			}
 			res, body := h.do(t, strings.ToUpper(method), target, bodies[base], header...)
@@ -159,6 +170,113 @@ func TestOpenAPIIsComplete(t *testing.T) {
 			if (rt.body != nil || rt.document || rt.raw) != (op.RequestBody != nil) {
 				t.Errorf("%s %s: the body is not in the document", rt.method, path)
 			}
+		}
+	}
+}
+
+// schema is what the tests look at of a JSON schema.
+type schema struct {
+	Type        any
+	Ref         string `json:"$ref"`
+	Description string
+	Enum        []string
+	OneOf       []schema
+	Items       *schema
+	Properties  map[string]schema
+	Additional  any `json:"additionalProperties"`
+}
+
+// The document says what generated clients need: where the server is, that every operation may be refused, what each field means, and
+// that answers may get more fields, have durations as text and lists that are never null.
+func TestOpenAPIForClients(t *testing.T) {
+	t.Parallel()
+	h := start(t, Options{})
+	d, _ := readDocument(t, h)
+	if len(d.Servers) != 1 || d.Servers[0].URL != "/" {
+		t.Errorf("servers: %+v", d.Servers)
+	}
+	all := map[string]schema{}
+	for name, raw := range d.Components.Schemas {
+		var s schema
+		if err := json.Unmarshal(raw, &s); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		all[name] = s
+		for field, p := range s.Properties {
+			if p.Description == "" {
+				t.Errorf("%s.%s is not described: give it a doc tag, or a line in fieldDocs", name, field)
+			}
+		}
+	}
+	for key := range fieldDocs {
+		name, field, of := strings.Cut(key, ".")
+		if _, used := all[name].Properties[field]; of && !used {
+			t.Errorf("fieldDocs describes %s, which is not there", key)
+		}
+	}
+	seen := map[string]bool{}
+	var answered func(at string, s schema)
+	answered = func(at string, s schema) {
+		if name, ok := strings.CutPrefix(s.Ref, schemaPrefix); ok && !seen[name] {
+			seen[name] = true
+			answered(name, all[name])
+		}
+		if s.Additional == false {
+			t.Errorf("%s must have no other fields, and may get some", at)
+		}
+		if _, several := s.Type.([]any); several || len(s.OneOf) > 0 {
+			t.Errorf("%s has more than one type: %v %v", at, s.Type, s.OneOf)
+		}
+		if s.Items != nil {
+			answered(at+"[]", *s.Items)
+		}
+		for field, p := range s.Properties {
+			answered(at+"."+field, p)
+		}
+	}
+	for path, operations := range d.Paths {
+		for method, op := range operations {
+			if _, ok := op.Responses["4XX"].Content[mediaProblem]; !ok {
+				t.Errorf("%s %s: a refusal is not in the document", method, path)
+			}
+			for status, r := range op.Responses {
+				var s schema
+				if content, ok := r.Content["application/json"]; ok {
+					if err := json.Unmarshal(content.Schema, &s); err != nil {
+						t.Fatal(err)
+					}
+				}
+				answered(method+" "+path+" "+status, s)
+			}
+		}
+	}
+	if len(seen) < 25 {
+		t.Errorf("only %d schemas of answers", len(seen))
+	}
+	statuses := []string{}
+	for _, s := range api.Statuses() {
+		statuses = append(statuses, string(s))
+	}
+	if got := all["Execution"].Properties["status"].Enum; !slices.Equal(got, statuses) {
+		t.Errorf("an execution may be %v", got)
+	}
+	if got := all["Task"].Properties["status"].Enum; !slices.Equal(got, append([]string{string(api.TaskPending), string(api.TaskSkipped)}, statuses...)) {
+		t.Errorf("a task may be %v", got)
+	}
+	if got := all["Submission"]; got.Additional != false || len(got.Properties["timeout"].OneOf) != 2 || got.Properties["retry"].Ref != schemaPrefix+"RetryRequest" {
+		t.Errorf("a submission is %+v", got)
+	}
+}
+
+// Lists are never null, also where there is nothing in them.
+func TestListsAreNeverNull(t *testing.T) {
+	t.Parallel()
+	h := start(t, Options{})
+	id := h.code(t, "hang")
+	for _, path := range []string{"executions", "executions?status=failed", "evaluations?verdict=oom", "executions:count?label=a%3Db", "definitions", "queues", "keys", "workers", "stats", "verify",
+		"executions/" + id + "/events?after=1000", "executions/" + id + "/logs", "executions/" + id + "/why"} {
+		if res, body := h.do(t, "GET", "/api/v1/"+path, ""); res.StatusCode != 200 || strings.Contains(string(body), "null") {
+			t.Errorf("%s: %s %s", path, res.Status, body)
 		}
 	}
 }

@@ -2,20 +2,23 @@ package server
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
+	"regexp"
 	"strconv"
 	"strings"
 
 	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/blob"
 	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/telemetry"
 )
+
+const mediaProblem = "application/problem+json"
 
 // retryAfter is how many seconds a client is asked to wait when the server cannot take its request just now.
 const retryAfter = 1
@@ -95,15 +98,22 @@ func problemOf(err error) *api.Problem {
 	case errors.Is(err, flow.ErrInputFull):
 		return problem(http.StatusRequestEntityTooLarge, api.ProblemTooLarge, err.Error())
 	case errors.Is(err, store.ErrNotFound):
-		return problem(http.StatusNotFound, api.ProblemNotFound, err.Error())
+		detail := err.Error()
+		if id := executionID.FindString(detail); id != "" {
+			detail = "there is no execution " + id + " here: there never was, or retention has removed it"
+		}
+		return problem(http.StatusNotFound, api.ProblemNotFound, detail)
 	case errors.Is(err, engine.ErrOverloaded):
 		return problem(http.StatusTooManyRequests, api.ProblemOverloaded, "more requests are pending than can be committed soon: try again later")
-	case errors.Is(err, store.ErrUnavailable), errors.Is(err, store.ErrUnknown), errors.Is(err, engine.ErrClosed),
+	case errors.Is(err, store.ErrUnavailable), errors.Is(err, blob.ErrUnavailable), errors.Is(err, store.ErrUnknown), errors.Is(err, engine.ErrClosed),
 		errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return problem(http.StatusServiceUnavailable, api.ProblemUnavailable, err.Error())
 	}
 	return problem(http.StatusInternalServerError, api.ProblemInternal, "the server's log has the details under the request's id")
 }
+
+// executionID finds the execution in the errors of engine and stores, each of which names it in words of its own.
+var executionID = regexp.MustCompile(`\bex_[0-9a-z]{26}\b`)
 
 func requestErrors(ps []engine.Problem) []api.FieldError {
 	out := make([]api.FieldError, len(ps))
@@ -131,11 +141,11 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	if p.Status == http.StatusServiceUnavailable || p.Status == http.StatusTooManyRequests {
 		w.Header().Set("Retry-After", strconv.Itoa(retryAfter))
 	}
-	body, err := json.Marshal(p)
+	body, err := encode(p)
 	if err != nil { // it consists of texts and numbers
 		s.log.Error("encode problem", telemetry.Err, err)
 	}
-	w.Header().Set("Content-Type", "application/problem+json")
+	w.Header().Set("Content-Type", mediaProblem)
 	s.send(w, p.Status, body)
 }
 

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"encoding/json"
 	"reflect"
 	"unicode/utf8"
 
@@ -33,8 +34,31 @@ func render(x *flow.Execution) api.Execution {
 	}
 	if x.Outcome != nil {
 		out.Output, out.Error = x.Outcome.Output, renderError(x.Outcome.Error)
+		renderRun(&out, x, x.Outcome.Output)
 	}
 	return out
+}
+
+// renderRun sums up how code ended, from its output.
+func renderRun(out *api.Execution, x *flow.Execution, output json.RawMessage) {
+	if x.Kind != flow.KindCode {
+		return
+	}
+	switch {
+	case x.Stage == flow.Completed:
+		out.Verdict = api.VerdictOK
+	case x.Outcome.Error != nil:
+		out.Verdict = x.Outcome.Error.Code
+	}
+	var run struct {
+		ExitCode        *int    `json:"exit_code"`
+		WallMS          float64 `json:"wall_ms"`
+		CPUMS           float64 `json:"cpu_ms"`
+		PeakMemoryBytes int64   `json:"peak_memory_bytes"`
+	}
+	if len(output) > 0 && json.Unmarshal(output, &run) == nil {
+		out.ExitCode, out.WallMS, out.CPUMS, out.PeakMemoryBytes = run.ExitCode, run.WallMS, run.CPUMS, run.PeakMemoryBytes
+	}
 }
 
 func status(s flow.Stage) api.Status { return api.Status(s.String()) }

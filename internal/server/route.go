@@ -39,6 +39,7 @@ type param struct {
 	name, doc string
 	kind      string // JSON Schema's: string, integer, boolean
 	repeat    bool
+	required  bool
 	choices   []string
 }
 
@@ -79,6 +80,11 @@ func (s *Server) routed() (http.Handler, error) {
 	}
 	if s.Workers != nil {
 		mux.Handle(workersPath, s.lettingGo(s.Workers))
+	}
+	if s.Page != nil {
+		mux.Handle("GET /{$}", s.Page)
+		mux.Handle("GET "+strings.TrimSuffix(pagePath, "/"), s.Page)
+		mux.Handle("GET "+pagePath, s.Page)
 	}
 	unknown := func(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, r, problem(http.StatusNotFound, api.ProblemNotFound,
@@ -171,8 +177,12 @@ func (s *Server) noteWorker(r *http.Request, id string, status int) {
 // workersPath is where workers in other processes call.
 const workersPath = "/api/v1/workers/"
 
+// pagePath is where the web page lies.
+const pagePath = "/ui/"
+
 // describe writes the OpenAPI document of the routes.
 func describe(routes []route, version string) ([]byte, error) {
+	s := newSchemas(routes)
 	d := &huma.OpenAPI{
 		OpenAPI: "3.1.0",
 		Info: &huma.Info{
@@ -180,8 +190,8 @@ func describe(routes []route, version string) ([]byte, error) {
 			Description: "Durable evaluations and workflows. Errors are RFC 9457 problems; every request may carry X-Request-ID.",
 			License:     &huma.License{Name: "Apache-2.0", Identifier: "Apache-2.0"},
 		},
+		Servers: []*huma.Server{{URL: "/", Description: "The server that this document comes from"}},
 		Components: &huma.Components{
-			Schemas:         newSchemas(),
 			SecuritySchemes: map[string]*huma.SecurityScheme{"token": {Type: "http", Scheme: "bearer", Description: "Needed unless the server is bound to loopback without tokens"}},
 		},
 		Security: []map[string][]string{{"token": {}}, {}},
@@ -189,7 +199,7 @@ func describe(routes []route, version string) ([]byte, error) {
 	for i := range routes {
 		rt := &routes[i]
 		for n, path := range append([]string{rt.path}, rt.aliases...) {
-			op := operation(rt, d.Components.Schemas)
+			op := operation(rt, s)
 			op.Path = strings.ReplaceAll(path, "...}", "}")
 			if n > 0 {
 				op.OperationID += fmt.Sprintf("-alias-%d", n)
@@ -198,9 +208,10 @@ func describe(routes []route, version string) ([]byte, error) {
 			d.AddOperation(op)
 		}
 	}
+	d.Components.Schemas = s.finished()
 	b, err := d.MarshalJSON()
 	if err != nil {
 		return nil, fmt.Errorf("write the OpenAPI document: %w", err)
 	}
-	return b, nil
+	return append(b, '\n'), nil
 }

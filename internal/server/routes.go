@@ -3,6 +3,7 @@ package server
 import (
 	"net/http"
 	"reflect"
+	"slices"
 
 	"github.com/pawl-run/pawl/api"
 )
@@ -10,7 +11,9 @@ import (
 const (
 	tagExecutions  = "executions"
 	tagEvaluations = "evaluations"
+	tagBlobs       = "blobs"
 	tagDefinitions = "definitions"
+	tagSchedules   = "schedules"
 	tagCluster     = "cluster"
 	tagServer      = "server"
 )
@@ -19,10 +22,19 @@ var (
 	typeExecution = reflect.TypeFor[api.Execution]()
 
 	paramWait   = param{name: "wait", kind: "string", doc: "How long the answer may be held back for the end, such as 30s; at most 60s"}
-	paramLimit  = param{name: "limit", kind: "integer", doc: "Of the page"}
+	paramLimit  = param{name: "limit", kind: "integer", doc: "Of the page; one of more than 4 MB ends before it has so many"}
 	paramCursor = param{name: "cursor", kind: "string", doc: "next_cursor of the page before"}
 	paramAfter  = param{name: "after", kind: "string", doc: "What comes behind this cursor; Last-Event-ID does the same for streams"}
 	paramStatus = param{name: "status", kind: "string", repeat: true, doc: "Any of these", choices: statusNames()}
+
+	paramVerdict = param{name: "verdict", kind: "string", repeat: true, doc: "Ended with any of these: ok, or the code of the error, such as timeout"}
+	paramLabel   = param{name: "label", kind: "string", repeat: true, doc: "With all of these labels, each as name=value"}
+	paramSince   = param{name: "since", kind: "string", doc: "Created at this time (RFC 3339) or later"}
+	paramUntil   = param{name: "until", kind: "string", doc: "Created before this time"}
+	paramOutputs = param{name: "outputs", kind: "boolean", doc: "With what each has put out"}
+	paramAll     = param{name: "wait", kind: "string", doc: "How long the answer may be held back until everything with the labels has ended, such as 30s; at most 60s"}
+
+	outcomeParams = []param{{name: "label", kind: "string", required: true, doc: "Of what has this label, as name=value"}, paramOutputs, paramAfter}
 
 	logParams = []param{
 		{name: "stream", kind: "string", doc: "Of this stream only", choices: []string{"stdout", "stderr", "log"}},
@@ -57,11 +69,22 @@ func statusNames() []string {
 	return names
 }
 
+// requiring returns the parameters with one of them required.
+func requiring(name string, params []param) []param {
+	params = slices.Clone(params)
+	for i := range params {
+		params[i].required = params[i].required || params[i].name == name
+	}
+	return params
+}
+
 // routes is the whole API.
 func (s *Server) routes() []route {
 	all := executionRoutes()
 	all = append(all, evaluationRoutes()...)
+	all = append(all, blobRoutes()...)
 	all = append(all, definitionRoutes()...)
+	all = append(all, scheduleRoutes()...)
 	return append(all, serverRoutes()...)
 }
 
@@ -71,21 +94,22 @@ func executionRoutes() []route {
 		paramStatus,
 		{name: "action", kind: "string", doc: "Of this action"},
 		{name: "workflow", kind: "string", doc: "Tasks of this execution"},
-		{name: "label", kind: "string", repeat: true, doc: "With all of these labels, each as name=value"},
-		{name: "since", kind: "string", doc: "Created at this time (RFC 3339) or later"},
-		{name: "until", kind: "string", doc: "Created before this time"},
+		paramLabel, paramVerdict, paramSince, paramUntil,
 		{name: "top_level", kind: "boolean", doc: "Only what is no task of a workflow"},
-		paramLimit, paramCursor,
 	}
 	return []route{
 		{method: "POST", path: "/api/v1/executions", name: "submit", tag: tagExecutions, summary: "Submit one execution",
 			params: []param{paramWait}, headers: []string{"Idempotency-Key", "traceparent"},
 			body: reflect.TypeFor[api.Submission](), answers: accepted, handle: (*call).submit},
 		{method: "POST", path: "/api/v1/executions:batch", name: "submit-batch", tag: tagExecutions,
-			summary: "Submit up to 10,000 executions, each with its own verdict", headers: []string{"traceparent"},
+			summary: "Submit up to 10,000 executions, each with its own verdict", headers: []string{"Idempotency-Key", "traceparent"},
 			body: reflect.TypeFor[api.Batch](), answers: []answer{ok(reflect.TypeFor[api.BatchResult]())}, handle: (*call).submitBatch},
 		{method: "GET", path: "/api/v1/executions", name: "list-executions", tag: tagExecutions, summary: "List executions, newest first",
-			params: listParams, answers: []answer{ok(reflect.TypeFor[api.ExecutionPage]())}, handle: (*call).listExecutions},
+			params: append(slices.Clip(listParams), paramOutputs, paramAll, paramLimit, paramCursor), answers: []answer{ok(reflect.TypeFor[api.ExecutionPage]())}, handle: (*call).listExecutions},
+		{method: "GET", path: "/api/v1/executions:count", name: "count-executions", tag: tagExecutions, summary: "Count executions with a label, by status and verdict",
+			params: append(requiring("label", listParams), paramAll), answers: []answer{ok(reflect.TypeFor[api.Counts]())}, handle: (*call).countExecutions},
+		{method: "GET", path: "/api/v1/executions:outcomes", name: "execution-outcomes", tag: tagExecutions, summary: "Follow what was submitted with a label: a message for each that has ended, until all have",
+			params: outcomeParams, headers: []string{"Last-Event-ID"}, answers: []answer{ok(nil, mediaLines, mediaEvents)}, handle: (*call).executionOutcomes},
 		{method: "GET", path: one, name: "get-execution", tag: tagExecutions, summary: "Get one execution",
 			params: []param{paramWait}, headers: []string{"If-None-Match"},
 			answers: []answer{ok(typeExecution), {http.StatusNotModified, "As the ETag says", nil, nil}}, handle: (*call).getExecution},
@@ -98,7 +122,7 @@ func executionRoutes() []route {
 			params: logParams, headers: []string{"Last-Event-ID"},
 			answers: []answer{ok(reflect.TypeFor[api.LogPage](), "text/event-stream", "text/plain")}, handle: (*call).logs},
 		{method: "GET", path: one + "/tasks", name: "tasks", tag: tagExecutions, summary: "See or follow the tasks of a workflow",
-			params:  []param{{name: "items", kind: "integer", doc: "How many executions of one task are listed; 100 by default"}},
+			params:  []param{{name: "items", kind: "integer", doc: "How many executions of one task are listed, 1 to 1000, 100 by default; fewer where those of all foreach tasks together would be more than 20,000"}},
 			answers: []answer{ok(reflect.TypeFor[api.Tasks](), "text/event-stream")}, handle: (*call).tasks},
 		{method: "GET", path: one + "/files/{file...}", name: "file", tag: tagExecutions, summary: "Get a file that it left, by its path in the output's files",
 			answers: []answer{ok(nil, mediaFile)}, handle: (*call).file},
@@ -119,13 +143,21 @@ func executionRoutes() []route {
 
 func evaluationRoutes() []route {
 	const one, short = "/api/v1/evaluations/{id}", "/api/eval/{id}"
+	selectParams := []param{paramStatus, paramVerdict, paramLabel, paramSince, paramUntil}
 	return []route{
 		{method: "POST", path: "/api/v1/evaluations", aliases: []string{"/api/eval"}, name: "evaluate", tag: tagEvaluations,
 			summary: "Run a piece of code", headers: []string{"Idempotency-Key", "traceparent"},
 			params: []param{paramWait}, body: reflect.TypeFor[api.Evaluation](), answers: accepted, handle: (*call).evaluate},
 		{method: "GET", path: "/api/v1/evaluations", aliases: []string{"/api/evaluations"}, name: "list-evaluations", tag: tagEvaluations,
-			summary: "List evaluations, newest first", params: []param{paramStatus, paramLimit, paramCursor},
+			summary: "List evaluations, newest first", params: append(slices.Clip(selectParams), paramOutputs, paramAll, paramLimit, paramCursor),
 			answers: []answer{ok(reflect.TypeFor[api.ExecutionPage]())}, handle: (*call).listEvaluations},
+		{method: "POST", path: "/api/v1/evaluations:batch", name: "evaluate-batch", tag: tagEvaluations,
+			summary: "Run up to 10,000 pieces of code, each with its own verdict of acceptance", headers: []string{"Idempotency-Key", "traceparent"},
+			body: reflect.TypeFor[api.EvaluationBatch](), answers: []answer{ok(reflect.TypeFor[api.BatchResult]())}, handle: (*call).evaluateBatch},
+		{method: "GET", path: "/api/v1/evaluations:count", name: "count-evaluations", tag: tagEvaluations, summary: "Count evaluations with a label, by status and verdict",
+			params: append(requiring("label", selectParams), paramAll), answers: []answer{ok(reflect.TypeFor[api.Counts]())}, handle: (*call).countEvaluations},
+		{method: "GET", path: "/api/v1/evaluations:outcomes", name: "evaluation-outcomes", tag: tagEvaluations, summary: "Follow the evaluations with a label: a message for each that has ended, until all have",
+			params: outcomeParams, headers: []string{"Last-Event-ID"}, answers: []answer{ok(nil, mediaLines, mediaEvents)}, handle: (*call).evaluationOutcomes},
 		{method: "GET", path: one, aliases: []string{short}, name: "get-evaluation", tag: tagEvaluations, summary: "Get one evaluation",
 			params: []param{paramWait}, headers: []string{"If-None-Match"},
 			answers: []answer{ok(typeExecution), {http.StatusNotModified, "As the ETag says", nil, nil}}, handle: evaluation((*call).getExecution)},
@@ -137,6 +169,18 @@ func evaluationRoutes() []route {
 			body: reflect.TypeFor[api.CancelRequest](), optional: true, answers: ended, handle: evaluation((*call).cancel)},
 		{method: "GET", path: one + "/running", aliases: []string{short + "/running"}, name: "evaluation-running", tag: tagEvaluations,
 			summary: "Ask whether it is still under way", answers: []answer{ok(reflect.TypeFor[api.RunningState]())}, handle: evaluation((*call).running)},
+	}
+}
+
+func blobRoutes() []route {
+	const one = "/api/v1/blobs/{blob}"
+	typeBlob := reflect.TypeFor[api.Blob]()
+	return []route{
+		{method: "PUT", path: one, name: "upload", tag: tagBlobs, summary: "Send a content ahead of the submissions that name it by its SHA-256",
+			raw: true, answers: []answer{{http.StatusCreated, "It is there, and kept for a day and as long as an execution names it", typeBlob, nil},
+				{http.StatusOK, "It was there before, and is kept for another day", typeBlob, nil}}, handle: (*call).upload},
+		{method: "HEAD", path: one, name: "uploaded", tag: tagBlobs, summary: "Ask whether a content was uploaded and is kept",
+			answers: []answer{{http.StatusOK, "It is; Content-Length is its size", nil, []string{mediaFile}}}, handle: (*call).head},
 	}
 }
 
@@ -155,13 +199,32 @@ func definitionRoutes() []route {
 	}
 }
 
+func scheduleRoutes() []route {
+	const one = "/api/v1/schedules/{name}"
+	typeSchedule := reflect.TypeFor[api.Schedule]()
+	return []route{
+		{method: "GET", path: "/api/v1/schedules", name: "list-schedules", tag: tagSchedules, summary: "List schedules, by name",
+			params: []param{paramLimit, paramCursor}, answers: []answer{ok(reflect.TypeFor[api.SchedulePage]())}, handle: (*call).schedules},
+		{method: "GET", path: one, name: "get-schedule", tag: tagSchedules, summary: "Get one schedule",
+			answers: []answer{ok(typeSchedule)}, handle: (*call).schedule},
+		{method: "GET", path: one + "/ticks", name: "ticks", tag: tagSchedules, summary: "List what became of its times, the latest first",
+			params: []param{paramLimit, paramCursor}, answers: []answer{ok(reflect.TypeFor[api.TickPage]())}, handle: (*call).ticks},
+		{method: "POST", path: one + "/pause", name: "pause-schedule", tag: tagSchedules, summary: "Let it fire no more until it is resumed",
+			body: reflect.TypeFor[api.PauseRequest](), optional: true, answers: []answer{ok(typeSchedule)}, handle: (*call).pauseSchedule},
+		{method: "POST", path: one + "/resume", name: "resume-schedule", tag: tagSchedules, summary: "Let it fire again",
+			body: reflect.TypeFor[api.ResumeRequest](), optional: true, answers: []answer{ok(typeSchedule)}, handle: (*call).resumeSchedule},
+		{method: "POST", path: one + "/fire", name: "fire-schedule", tag: tagSchedules, summary: "Start an execution as a tick of now would",
+			answers: []answer{{http.StatusAccepted, "Accepted, and durable", reflect.TypeFor[api.FiredSchedule](), nil}}, handle: (*call).fireSchedule},
+	}
+}
+
 func serverRoutes() []route {
 	return []route{
-		{method: "GET", path: "/api/v1/queues", name: "queues", tag: tagCluster, summary: "See the queues",
+		{method: "GET", path: "/api/v1/queues", name: "queues", tag: tagCluster, summary: "See the queues", params: []param{paramLimit, paramCursor},
 			answers: []answer{ok(reflect.TypeFor[api.Queues]())}, handle: (*call).queues},
 		{method: "GET", path: "/api/v1/keys", name: "keys", tag: tagCluster, summary: "See the concurrency keys in use",
 			params: []param{paramLimit}, answers: []answer{ok(reflect.TypeFor[api.Keys]())}, handle: (*call).keys},
-		{method: "GET", path: "/api/v1/workers", name: "workers", tag: tagCluster, summary: "See the live workers",
+		{method: "GET", path: "/api/v1/workers", name: "workers", tag: tagCluster, summary: "See the live workers", params: []param{paramLimit, paramCursor},
 			answers: []answer{ok(reflect.TypeFor[api.Workers]())}, handle: (*call).workers},
 		{method: "GET", path: "/api/v1/stats", name: "stats", tag: tagCluster, summary: "See the server's sums",
 			answers: []answer{ok(reflect.TypeFor[api.Stats]())}, handle: (*call).stats},

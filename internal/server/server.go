@@ -29,8 +29,13 @@ type Options struct {
 	Tokens []string
 	// Workers serves /api/v1/workers/… for workers in other processes; nil: there are none.
 	Workers http.Handler
+	// Page serves the web page, at / and beneath /ui/; nil: there is none. Everybody may fetch its files, which say nothing about
+	// executions: what the page shows it asks the API for.
+	Page http.Handler
 	// BodyLimit is how many bytes a request's body may have; 0: 16 MB.
 	BodyLimit int64
+	// UploadLimit is how many bytes one upload may have; 0: 1 GiB.
+	UploadLimit int64
 	// Patience is how long a client may take to take in one answer, or 64 KB of a stream, before it is dropped (from a
 	// stream: to resume); 0: 15 s.
 	Patience time.Duration
@@ -76,6 +81,9 @@ func New(o Options) (*Server, error) {
 	if o.BodyLimit == 0 {
 		o.BodyLimit = 16 << 20
 	}
+	if o.UploadLimit == 0 {
+		o.UploadLimit = defaultUploadLimit
+	}
 	if o.Patience == 0 {
 		o.Patience = 15 * time.Second
 	}
@@ -86,8 +94,8 @@ func New(o Options) (*Server, error) {
 	s.draining, s.drain = context.WithCancel(context.Background())
 	s.bodies.limit = max(bodiesInFlight, 2*o.BodyLimit)
 	for _, t := range o.Tokens {
-		if len(t) < minToken {
-			return nil, fmt.Errorf("a token of %d characters is too easy to guess: use at least %d, as from: openssl rand -hex 24", len(t), minToken)
+		if err := CheckToken(t); err != nil {
+			return nil, err
 		}
 		s.tokens = append(s.tokens, sha256.Sum256([]byte(t)))
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/client"
+	"github.com/pawl-run/pawl/internal/engine"
 )
 
 func TestSubmitAndWait(t *testing.T) {
@@ -34,6 +35,15 @@ func TestSubmitAndWait(t *testing.T) {
 	w, err := h.client.Why(t.Context(), x.ID)
 	if err != nil || w.Waiting != "nothing" || w.Summary == "" {
 		t.Errorf("why %+v, %v", w, err)
+	}
+	for id, want := range map[string]string{
+		"ex_nope":                       `"ex_nope" is not an id: want "ex_" and 26 characters, as in ex_`,
+		"ex_" + strings.Repeat("0", 26): `there is no execution "ex_00000000000000000000000000"`,
+		"ex_" + strings.Repeat("4", 26): "execution ex_4",
+	} {
+		if p := h.problem(t, 404, api.ProblemNotFound, "GET", "/api/v1/executions/"+id+"/why", ""); !strings.Contains(p.Detail, want) || strings.Contains(p.Detail, "begins with") {
+			t.Errorf("%q, want %q", p.Detail, want)
+		}
 	}
 	again, err := h.client.Retry(t.Context(), x.ID)
 	if err != nil || again.ID == x.ID {
@@ -95,6 +105,65 @@ func TestIdempotency(t *testing.T) {
 		if id != ids[0] {
 			t.Errorf("one key made %s and %s", ids[0], id)
 		}
+	}
+}
+
+// A language that is not known any more leaves what was submitted in it to be found by its key.
+func TestIdempotencyOfALanguageThatIsGone(t *testing.T) {
+	t.Parallel()
+	h := start(t, Options{})
+	code, err := json.Marshal(api.Code{Language: "cobol", Source: "x"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := h.engine.Submit(t.Context(), []engine.Submission{{Action: "code", Input: code, IdempotencyKey: "k1"}})
+	if err != nil || out[0].Err != nil {
+		t.Fatalf("%+v, %v", out, err)
+	}
+	const path, body = "/api/v1/evaluations", `{"language":"cobol","source":"x"}`
+	res, answer := h.do(t, "POST", path, body, "Idempotency-Key", "k1")
+	var x api.Execution
+	if err := json.Unmarshal(answer, &x); err != nil || res.StatusCode != 200 || x.ID != out[0].Execution.String() || !x.Existing {
+		t.Errorf("%s %s", res.Status, answer)
+	}
+	h.problem(t, 422, api.ProblemIdempotencyMismatch, "POST", path, `{"language":"cobol","source":"y"}`, "Idempotency-Key", "k1")
+	h.problem(t, 422, api.ProblemInvalid, "POST", path, body, "Idempotency-Key", "k2")
+}
+
+// The header Idempotency-Key makes a batch one request.
+func TestBatchIdempotency(t *testing.T) {
+	t.Parallel()
+	h := start(t, Options{})
+	const path = "/api/v1/executions:batch"
+	batch := func(items string, key ...string) (r api.BatchResult) {
+		t.Helper()
+		res, body := h.do(t, "POST", path, `{"executions":[`+items+`]}`, key...)
+		if err := json.Unmarshal(body, &r); err != nil || res.StatusCode != 200 {
+			t.Fatalf("%s %s %v", res.Status, body, err)
+		}
+		return r
+	}
+	const two = `{"action":"noop","input":{"a":1,"b":2}},{"action":"noop"}`
+	first := batch(two, "Idempotency-Key", "k1")
+	again := batch(`{"input":{"b":2.0,"a":1},"action":"noop"}, {"action":"noop"}`, "Idempotency-Key", "k1")
+	if first.Accepted != 2 || again.Accepted != 2 {
+		t.Fatalf("%+v %+v", first, again)
+	}
+	for i := range first.Results {
+		if a, b := first.Results[i], again.Results[i]; a.Existing || !b.Existing || a.ID != b.ID {
+			t.Errorf("item %d is %+v, and then %+v", i, a, b)
+		}
+	}
+	for name, body := range map[string]string{"changed": `{"action":"noop","input":{"a":1,"b":3}},{"action":"noop"}`, "more": two + `,{"action":"noop"}`, "fewer": `{"action":"noop","input":{"a":1,"b":2}}`} {
+		t.Run(name, func(t *testing.T) {
+			h.problem(t, 422, api.ProblemIdempotencyMismatch, "POST", path, `{"executions":[`+body+`]}`, "Idempotency-Key", "k1")
+		})
+	}
+	h.problem(t, 422, api.ProblemIdempotencyMismatch, "POST", "/api/v1/executions", `{"action":"noop"}`, "Idempotency-Key", "k1")
+	h.problem(t, 400, api.ProblemInvalid, "POST", path, `{"executions":[{"action":"noop","idempotency_key":"k3"}]}`, "Idempotency-Key", "k3")
+	h.problem(t, 422, api.ProblemInvalid, "POST", path, `{"executions":[{"action":"noop"}]}`, "Idempotency-Key", strings.Repeat("k", 600))
+	if a, b := batch(two), batch(two); a.Results[0].ID == b.Results[0].ID {
+		t.Error("without a key a batch was taken for one before")
 	}
 }
 
@@ -221,13 +290,20 @@ func TestEvaluationPaths(t *testing.T) {
 	if res, _ := h.do(t, "GET", "/api/eval/"+x.ID, ""); res.StatusCode != 200 {
 		t.Errorf("get: %s", res.Status)
 	}
-	h.problem(t, 409, api.ProblemFinished, "POST", "/api/v1/executions/"+x.ID+"/cancel", `{"reason":"again"}`)
+	res, body = h.do(t, "POST", "/api/v1/executions/"+x.ID+"/cancel", `{"reason":"again"}`)
+	if err := json.Unmarshal(body, &x); err != nil || res.StatusCode != 200 || x.Status != api.Cancelled {
+		t.Errorf("cancelled again: %s %s", res.Status, body)
+	}
 
 	noop, err := h.client.Submit(t.Context(), api.Submission{Action: "noop"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	h.problem(t, 404, api.ProblemNotFound, "GET", "/api/eval/"+noop.ID, "")
+	if _, err := h.client.Wait(t.Context(), noop.ID); err != nil {
+		t.Fatal(err)
+	}
+	h.problem(t, 409, api.ProblemFinished, "POST", "/api/v1/executions/"+noop.ID+"/cancel", "")
 }
 
 func TestResultOfWhatHasNotEnded(t *testing.T) {

@@ -2,7 +2,6 @@ package server
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"mime"
@@ -29,17 +28,22 @@ const (
 // errGone means that the reader has gone, or is too slow and has been dropped: it resumes by the last id it saw.
 var errGone = errors.New("the reader has gone")
 
-// sse writes one stream of server-sent events. Nothing is kept for the reader: what it has not taken yet is still in the
+const mediaEvents = "text/event-stream"
+
+// sse writes one stream of server-sent events, or of lines of JSON. Nothing is kept for the reader: what it has not taken yet is still in the
 // store, and is read when it has taken what came before.
 type sse struct {
 	call *call
 	rc   *http.ResponseController
 	buf  bytes.Buffer
+	sent time.Time // when something was sent last
+	// lines says that each message is its data in a line.
+	lines bool
 }
 
 // wantsStream reports whether the request asks for server-sent events.
 func (c *call) wantsStream() bool {
-	return c.r.Method == http.MethodGet && c.accepts("text/event-stream")
+	return c.r.Method == http.MethodGet && c.accepts(mediaEvents)
 }
 
 // accepts reports whether the request names the media type among those that it accepts.
@@ -52,23 +56,34 @@ func (c *call) accepts(media string) bool {
 	return false
 }
 
-func (c *call) openStream() (*sse, error) {
+// openStream begins the answer: a stream of mediaEvents or mediaLines.
+func (c *call) openStream(media string) (*sse, error) {
 	h := c.w.Header()
-	h.Set("Content-Type", "text/event-stream")
+	h.Set("Content-Type", media)
 	h.Set("Cache-Control", "no-cache, no-transform")
 	h.Set("X-Accel-Buffering", "no")
 	h.Set("X-Content-Type-Options", "nosniff")
 	c.w.WriteHeader(http.StatusOK)
-	s := &sse{call: c, rc: http.NewResponseController(c.w)}
+	s := &sse{call: c, rc: http.NewResponseController(c.w), sent: time.Now(), lines: media == mediaLines}
+	if s.lines {
+		if s.rc.Flush() != nil {
+			return s, errGone
+		}
+		return s, nil
+	}
 	fmt.Fprintf(&s.buf, "retry: %d\n\n", reconnectAfter.Milliseconds())
 	return s, s.flush()
 }
 
 // add puts a message into the next flush.
 func (s *sse) add(name, id string, data any) error {
-	body, err := json.Marshal(data) // has no line breaks
+	body, err := encode(data)
 	if err != nil {
 		return fmt.Errorf("encode %s: %w", name, err)
+	}
+	if s.lines {
+		s.buf.Write(body)
+		return nil
 	}
 	s.buf.WriteString("event: ")
 	s.buf.WriteString(name)
@@ -77,8 +92,8 @@ func (s *sse) add(name, id string, data any) error {
 		s.buf.WriteString(id)
 	}
 	s.buf.WriteString("\ndata: ")
-	s.buf.Write(body)
-	s.buf.WriteString("\n\n")
+	s.buf.Write(body) // one line, with its end
+	s.buf.WriteString("\n")
 	return nil
 }
 
@@ -92,7 +107,21 @@ func (s *sse) flush() error {
 	if err != nil || s.rc.Flush() != nil {
 		return errGone
 	}
+	s.sent = time.Now()
 	return nil
+}
+
+// alive sends something without a meaning when nothing has been sent for a while.
+func (s *sse) alive() error {
+	if time.Since(s.sent) < keepAlive {
+		return nil
+	}
+	if s.lines {
+		s.buf.WriteString("\n")
+	} else {
+		s.buf.WriteString(": alive\n\n")
+	}
+	return s.flush()
 }
 
 // pieceSize is how much a reader has Options.Patience for.
@@ -123,7 +152,7 @@ func (c *call) follow(id flow.ID, more func(*sse, *flow.Execution) (bool, error)
 	if _, err := view.Look(c.ctx()); err != nil {
 		return err
 	}
-	s, err := c.openStream()
+	s, err := c.openStream(mediaEvents)
 	if err == nil {
 		err = c.pump(s, view, changed, more)
 	}

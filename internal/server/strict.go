@@ -3,6 +3,7 @@ package server
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"reflect"
@@ -12,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/duration"
 )
 
 // Bounds of a body beside its size.
@@ -130,16 +132,18 @@ func (c *checker) faultAt(path string, start, end int, message, fix string) {
 }
 
 // shorten makes a value fit to be shown.
-func shorten(b []byte) string {
-	const most = 60
-	if len(b) <= most {
-		return string(b)
+func shorten(b []byte) string { return shortenTo(string(b[:min(len(b), 100)]), 60) }
+
+// shortenTo cuts a text that is longer than most bytes.
+func shortenTo(s string, most int) string {
+	if len(s) <= most {
+		return s
 	}
-	cut := b[:most]
-	for len(cut) > 0 && !utf8.RuneStart(b[len(cut)]) {
+	cut := s[:most]
+	for len(cut) > 0 && !utf8.RuneStart(s[len(cut)]) {
 		cut = cut[:len(cut)-1]
 	}
-	return string(cut) + "…"
+	return cut + "…"
 }
 
 // value checks the value that begins here, for a field with the given tag.
@@ -176,7 +180,7 @@ func (c *checker) value(t reflect.Type, path string, tag reflect.StructTag) {
 		return // as if it were not there
 	case c.word("true"), c.word("false"):
 		if inner != nil && inner.Kind() != reflect.Bool {
-			c.fault(path, start, "it is a boolean and should be "+kindName(inner), "")
+			c.fault(path, start, "it is a boolean and should be "+kindName(inner), writeAs(inner))
 		}
 	default:
 		r, _ := utf8.DecodeRune(c.src[c.at:])
@@ -209,7 +213,10 @@ func (c *checker) asks(t reflect.Type, path string, start int) {
 		case timeType:
 			message, fix = "it is not a time", "write RFC 3339, as in 2026-11-21T08:00:00Z"
 		case durationType:
-			message, fix = "it is not a duration", `write "1.5s", "250ms" or "2h45m", or a number of seconds`
+			message, fix = "it is not a duration", `write "1.5s", "1m30s" or "2d", or a number of seconds`
+			if errors.Is(err, duration.ErrNegative) {
+				message, fix = "it is negative", "leave it out, or give a time span of more than 0"
+			}
 		}
 		c.fault(path, start, message, fix)
 	} else if t == durationType && v.Elem().Int() < 0 {
@@ -222,7 +229,7 @@ func (c *checker) isText(t reflect.Type, path string, start int, tag reflect.Str
 		return
 	}
 	if t.Kind() != reflect.String && t != bytesType {
-		c.fault(path, start, "it is a string and should be "+kindName(t), "")
+		c.fault(path, start, "it is a string and should be "+kindName(t), writeAs(t))
 		return
 	}
 	if enum := tag.Get("enum"); enum != "" {
@@ -249,8 +256,26 @@ func (c *checker) isNumber(t reflect.Type, path string, start int) {
 			c.fault(path, start, "it is too large a number", "")
 		}
 	default:
-		c.fault(path, start, "it is a number and should be "+kindName(t), "")
+		c.fault(path, start, "it is a number and should be "+kindName(t), writeAs(t))
 	}
+}
+
+// writeAs says how a value of a type is written.
+func writeAs(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.String:
+		return `write it in quotes: "…"`
+	case reflect.Bool:
+		return "write true or false, without quotes"
+	case reflect.Struct, reflect.Map:
+		return "write {…}"
+	case reflect.Slice:
+		if t == bytesType {
+			return `write it in quotes: "…"`
+		}
+		return "write […]"
+	}
+	return "write it in digits, without quotes"
 }
 
 func kindName(t reflect.Type) string {

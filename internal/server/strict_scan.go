@@ -52,7 +52,7 @@ func (c *checker) array(t reflect.Type, path string) {
 	}
 	c.depth--
 	if wrong && c.broken == nil {
-		c.fault(path, start, "it is a list and should be "+kindName(t), "")
+		c.fault(path, start, "it is a list and should be "+kindName(t), writeAs(t))
 	}
 }
 
@@ -104,7 +104,7 @@ func (c *checker) object(t reflect.Type, path string) {
 	c.depth--
 	if c.broken == nil {
 		if wrong {
-			c.fault(path, start, "it is an object and should be "+kindName(t), "")
+			c.fault(path, start, "it is an object and should be "+kindName(t), writeAs(t))
 		}
 		if known != nil {
 			c.missing(known, c.keys[base:], path, start)

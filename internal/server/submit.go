@@ -2,10 +2,13 @@ package server
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"regexp"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/pawl-run/pawl/api"
@@ -35,22 +38,50 @@ func (c *call) evaluate() error {
 	if err := c.decode(&in); err != nil {
 		return err
 	}
-	for at, language := range in.LanguagesUsed() {
-		if c.knowsLanguage(language) {
-			continue
-		}
-		return invalid(api.FieldError{Path: at, Value: language, Message: fmt.Sprintf("it is not a language that this server or a worker of its has a profile for: %q", language),
-			Fix: closest(language, api.Languages()) + "; a profile in the configuration, of the server or of a worker, adds another"})
+	sub, err := c.evaluation(&in)
+	if err != nil {
+		return err
 	}
+	return inBody(c.accept(sub, max(wait, min(time.Duration(in.Wait), maxWait))))
+}
+
+// evaluation says in the engine's words what is asked for.
+func (c *call) evaluation(in *api.Evaluation) (engine.Submission, error) {
 	code, err := json.Marshal(in.Code)
 	if err != nil {
-		return fmt.Errorf("encode code: %w", err)
+		return engine.Submission{}, fmt.Errorf("encode code: %w", err)
 	}
-	return c.accept(submission(&api.Submission{
+	sub := submission(&api.Submission{
 		Action: string(flow.KindCode), Input: code, Queue: in.Queue, Priority: in.Priority, Labels: in.Labels, WorkerLabels: in.WorkerLabels,
 		Timeout: in.Timeout, QueueTimeout: in.QueueTimeout, TotalTimeout: in.TotalTimeout, Retry: in.Retry,
 		Concurrency: in.Concurrency, IdempotencyKey: in.IdempotencyKey,
-	}), max(wait, min(time.Duration(in.Wait), maxWait)))
+	})
+	sub.Refused = c.unknownLanguage(&in.Code)
+	return sub, nil
+}
+
+// inBody gives faults of an evaluation's input their places in the body, which has the input's fields as its own.
+func inBody(err error) error {
+	var refused *engine.Invalid
+	if !errors.As(err, &refused) {
+		return err
+	}
+	all := slices.Clone(refused.Problems)
+	for i := range all {
+		all[i].Path = strings.TrimPrefix(all[i].Path, "input.")
+	}
+	return &engine.Invalid{Problems: all}
+}
+
+// unknownLanguage refuses code in a language that there is no profile for.
+func (c *call) unknownLanguage(code *api.Code) error {
+	for at, language := range code.LanguagesUsed() {
+		if !c.knowsLanguage(language) {
+			return invalid(api.FieldError{Path: at, Value: language, Message: fmt.Sprintf("it is not a language that this server or a worker of its has a profile for: %q", language),
+				Fix: closest(language, api.Languages()) + "; a profile in the configuration, of the server or of a worker, adds another"})
+		}
+	}
+	return nil
 }
 
 // accept submits one execution and answers with it, waiting for its end if that is asked for.
@@ -100,18 +131,58 @@ func (c *call) submitBatch() error {
 	if err := c.decode(&in); err != nil {
 		return err
 	}
-	if n := len(in.Executions); n == 0 || n > api.BatchLimit {
-		return invalid(api.FieldError{Path: "executions", Value: fmt.Sprintf("%d items", n),
-			Message: "it is not a number of executions that one batch may have", Fix: fmt.Sprintf("give 1 to %d", api.BatchLimit)})
-	}
-	span, trace := c.submitting(len(in.Executions))
-	defer span.End()
 	subs := make([]engine.Submission, len(in.Executions))
 	for i := range in.Executions {
 		subs[i] = submission(&in.Executions[i])
+	}
+	return c.acceptBatch("executions", subs, func(err error) error { return err })
+}
+
+// evaluateBatch submits many runs of code. Each is decoded by itself, so that a fault in one is the verdict on that one.
+func (c *call) evaluateBatch() error {
+	var in struct {
+		Evaluations []json.RawMessage `json:"evaluations"`
+	}
+	if err := c.decode(&in); err != nil {
+		return err
+	}
+	subs := make([]engine.Submission, len(in.Evaluations))
+	for i, item := range in.Evaluations {
+		var one api.Evaluation
+		err := decodeStrict(item, &one)
+		if err == nil && one.Wait != 0 {
+			err = invalid(api.FieldError{Path: "wait", Value: one.Wait.String(), Message: "a batch is answered when it is accepted",
+				Fix: "leave it out, give the evaluations a label and wait for that: GET /api/v1/evaluations?label=run=17&wait=60s"})
+		}
+		if err != nil {
+			subs[i] = engine.Submission{Action: string(flow.KindCode), Input: item, Refused: err}
+			continue
+		}
+		if subs[i], err = c.evaluation(&one); err != nil {
+			return err
+		}
+	}
+	return c.acceptBatch("evaluations", subs, inBody)
+}
+
+// acceptBatch submits what the items of a field ask for, and answers with the verdict on each. place gives the faults of a submission
+// their places in its item.
+func (c *call) acceptBatch(field string, subs []engine.Submission, place func(error) error) error {
+	if n := len(subs); n == 0 || n > api.BatchLimit {
+		return invalid(api.FieldError{Path: field, Value: fmt.Sprintf("%d items", n),
+			Message: "it is not a number of executions that one batch may have", Fix: fmt.Sprintf("give 1 to %d", api.BatchLimit)})
+	}
+	key := c.r.Header.Get("Idempotency-Key")
+	span, trace := c.submitting(len(subs))
+	defer span.End()
+	for i := range subs {
+		if key != "" && subs[i].IdempotencyKey == key {
+			return unreadable(api.FieldError{Path: fmt.Sprintf("%s[%d].idempotency_key", field, i), Value: shorten([]byte(key)),
+				Message: "it is what the header Idempotency-Key says, which is the key of the whole batch", Fix: "leave it out, or give the item a key of its own"})
+		}
 		subs[i].Traceparent = trace
 	}
-	verdicts, err := c.Engine.Submit(c.ctx(), subs)
+	verdicts, err := c.submitAll(key, subs)
 	if err != nil {
 		span.Fail(err.Error())
 		return fmt.Errorf("submit batch: %w", err)
@@ -120,7 +191,7 @@ func (c *call) submitBatch() error {
 	for i, v := range verdicts {
 		if v.Err != nil {
 			out.Refused++
-			out.Results[i].Problem = batchProblem(i, v.Err)
+			out.Results[i].Problem = batchProblem(fmt.Sprintf("%s[%d]", field, i), place(v.Err))
 			continue
 		}
 		out.Accepted++
@@ -129,17 +200,30 @@ func (c *call) submitBatch() error {
 	return c.json(http.StatusOK, out)
 }
 
+// submitAll submits a batch, as one request when it has an idempotency key.
+func (c *call) submitAll(key string, subs []engine.Submission) ([]engine.Submitted, error) {
+	if key == "" {
+		return c.Engine.Submit(c.ctx(), subs)
+	}
+	return c.Engine.SubmitBatch(c.ctx(), key, subs)
+}
+
+// batchFaults is how many faults of one item are listed: a batch may have 10,000 items, and each a hundred faults.
+const batchFaults = 5
+
 // batchProblem says what is wrong with one item, by its place in the whole body.
-func batchProblem(i int, err error) *api.Problem {
+func batchProblem(at string, err error) *api.Problem {
 	p := *problemOf(err)
-	at := fmt.Sprintf("executions[%d]", i)
+	p.Errors = slices.Clone(p.Errors)
 	p.Instance = at
+	if len(p.Errors) == 0 {
+		return &p
+	}
 	for k := range p.Errors {
 		p.Errors[k].Path = joinPath(at, p.Errors[k].Path)
 	}
-	if len(p.Errors) > 0 {
-		p.Detail = summary(p.Errors)
-	}
+	p.Detail = summary(p.Errors)
+	p.Errors = p.Errors[:min(len(p.Errors), batchFaults)]
 	return &p
 }
 

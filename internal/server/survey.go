@@ -99,7 +99,7 @@ func (s *surveys) ask(ctx context.Context) *surveyed {
 		},
 		func() (err error) { v.queues, err = reader.Queues(ctx); return err },
 		func() (err error) { v.keys, err = reader.Keys(ctx, topKeys); return err },
-		func() (err error) { v.sessions, err = reader.LiveSessions(ctx, time.Now()); return err },
+		func() (err error) { v.sessions, err = reader.LiveSessions(ctx); return err },
 		func() (err error) { v.bytes, err = reader.Size(ctx); return err },
 	} {
 		if v.err = step(); v.err != nil {
@@ -182,14 +182,16 @@ func (v *surveyed) collectQueues(gauge func(*prometheus.Desc, float64, ...string
 	for _, q := range v.queues {
 		slots[q.Queue] = 0 // if it stays so, that is what one wants to hear of
 	}
-	for _, s := range v.sessions {
+	reaches := make([]flow.Reach, len(v.sessions))
+	for i, s := range v.sessions {
 		all += s.Slots
-		for _, q := range s.Queues {
-			slots[q] += 0 // its lanes only while something waits there
+		reaches[i] = flow.ReachOf(s.Queues, s.Kinds)
+		for _, q := range reaches[i].Shown() {
+			slots[q] += 0 // the others only while something waits there
 		}
 	}
-	for _, s := range v.sessions {
-		reach := flow.ReachOf(s.Queues, s.Kinds)
+	for i, s := range v.sessions {
+		reach := reaches[i]
 		for q := range slots {
 			if reach.Serves(q) {
 				slots[q] += s.Slots

@@ -91,6 +91,24 @@ func (c *call) pauseUntil(t time.Time) bool {
 	}
 }
 
+// mostTaskRows is about how many executions of its tasks an answer about a workflow lists: some 5 MB.
+const mostTaskRows = 20_000
+
+// share is how many executions of one task are listed: as many as are asked for, unless the workflow has so many foreach
+// tasks that they would be too many together.
+func share(plan *definition.Workflow, items int) int {
+	wide := 0
+	for _, t := range plan.Tasks {
+		if t.Foreach != nil {
+			wide++
+		}
+	}
+	if wide == 0 {
+		return items
+	}
+	return max(1, min(items, (mostTaskRows-len(plan.Tasks)+wide)/wide))
+}
+
 // taskStates puts together how far the tasks of a workflow are.
 func (c *call) taskStates(x *flow.Execution, items int) (api.Tasks, error) {
 	out := api.Tasks{Workflow: x.ID.String(), Status: status(x.Stage), Attempt: x.Attempt}
@@ -99,15 +117,15 @@ func (c *call) taskStates(x *flow.Execution, items int) (api.Tasks, error) {
 		return out, err
 	}
 	of := store.WorkflowAttempt{ID: x.ID, Attempt: x.Attempt}
-	marks, err := c.Engine.Reader().Marks(c.ctx(), of)
+	all, err := c.Engine.Reader().Marks(c.ctx(), of)
 	if err != nil {
 		return out, fmt.Errorf("read marks: %w", err)
 	}
-	children, err := c.children(of)
-	if err != nil {
-		return out, err
+	marks := make(map[string]store.Mark, len(all))
+	for _, m := range all {
+		marks[m.Task] = m
 	}
-	details, err := c.details(x.ID)
+	sums, err := c.sumTasks(of, share(plan, items))
 	if err != nil {
 		return out, err
 	}
@@ -117,83 +135,112 @@ func (c *call) taskStates(x *flow.Execution, items int) (api.Tasks, error) {
 		for _, n := range t.Needs {
 			out.Tasks[i].Needs = append(out.Tasks[i].Needs, plan.Tasks[n].Name)
 		}
-		var mark store.Mark
-		if k := slices.IndexFunc(marks, func(m store.Mark) bool { return m.Task == t.Name }); k >= 0 {
-			mark = marks[k]
+		sum := sums[t.Name]
+		if sum == nil {
+			sum = &taskSum{}
 		}
-		fillTask(&out.Tasks[i], mark, children[t.Name], details, items)
+		fillTask(&out.Tasks[i], marks[t.Name], sum)
 	}
 	return out, nil
 }
 
-// children are the rows of a workflow's attempt, by task and in the order of their index.
-func (c *call) children(of store.WorkflowAttempt) (map[string][]store.Child, error) {
+// taskSum sums up the executions of one task. It keeps few of them however many there are.
+type taskSum struct {
+	most    int // to be listed
+	counts  map[flow.Stage]int
+	created int
+	ended   int
+	started time.Time // the first start
+	over    time.Time // the last end
+
+	open, finished latest
+}
+
+// latest are the rows of a task with the highest indices.
+type latest []store.Child
+
+// add adds the row with the next index.
+func (l *latest) add(r store.Child, most int) {
+	if len(*l) >= 2*most {
+		*l = append((*l)[:0], (*l)[len(*l)-most:]...)
+	}
+	*l = append(*l, r)
+}
+
+func (l latest) last(n int) []store.Child { return l[len(l)-min(n, len(l)):] }
+
+// add adds a row; rows come in the order of their index.
+func (s *taskSum) add(r store.Child) {
+	s.counts[r.Stage]++
+	s.created++
+	if !r.StartedAt.IsZero() && (s.started.IsZero() || r.StartedAt.Before(s.started)) {
+		s.started = r.StartedAt
+	}
+	if r.FinishedAt.After(s.over) {
+		s.over = r.FinishedAt
+	}
+	if !r.Stage.Terminal() {
+		s.open.add(r, s.most)
+		return
+	}
+	s.ended++
+	s.finished.add(r, s.most)
+}
+
+// listed are the rows to be listed: the open ones, then the latest of those that have ended, in the order of their index.
+func (s *taskSum) listed() []store.Child {
+	open := s.open.last(s.most)
+	rows := slices.Concat(open, s.finished.last(s.most-len(open)))
+	slices.SortFunc(rows, func(a, b store.Child) int { return cmp.Compare(a.Index, b.Index) })
+	return rows
+}
+
+// sumTasks reads the rows of a workflow's attempt, a page at a time, and sums them up by task.
+func (c *call) sumTasks(of store.WorkflowAttempt, most int) (map[string]*taskSum, error) {
 	const page = 1000
-	out := map[string][]store.Child{}
+	sums := map[string]*taskSum{}
 	for task, index := "", -1; ; {
 		rows, err := c.Engine.Reader().Children(c.ctx(), of, task, index, page)
 		if err != nil {
 			return nil, fmt.Errorf("list tasks: %w", err)
 		}
 		for _, r := range rows {
-			out[r.Task] = append(out[r.Task], r)
+			if sums[r.Task] == nil {
+				sums[r.Task] = &taskSum{most: most, counts: map[flow.Stage]int{}}
+			}
+			sums[r.Task].add(r)
 			task, index = r.Task, r.Index
 		}
 		if len(rows) < page {
-			return out, nil
+			return sums, nil
 		}
 	}
 }
 
-// details are the latest executions of a workflow's tasks. Of a workflow with more there are rows without details.
-func (c *call) details(id flow.ID) (map[flow.ID]*flow.Execution, error) {
-	const most = 1000
-	latest, err := c.Engine.Reader().List(c.ctx(), store.Filter{Workflow: id, Limit: most})
-	if err != nil {
-		return nil, fmt.Errorf("list executions of tasks: %w", err)
+func fillTask(t *api.Task, mark store.Mark, sum *taskSum) {
+	t.Created, t.Ended, t.Total, t.StartedAt = sum.created, sum.ended, mark.Total, sum.started
+	if e := renderError(mark.Error); e != nil {
+		const most = 1000 // bytes; an expression's error may quote what it was given
+		e.Message = shortenTo(e.Message, most)
+		t.Error = e
 	}
-	out := make(map[flow.ID]*flow.Execution, len(latest))
-	for _, x := range latest {
-		out[x.ID] = x
+	t.Status = taskStatus(t, mark, sum.counts)
+	if t.Status.Terminal() {
+		t.FinishedAt = sum.over
 	}
-	return out, nil
-}
-
-func fillTask(t *api.Task, mark store.Mark, rows []store.Child, details map[flow.ID]*flow.Execution, items int) {
-	t.Created, t.Total, t.Error = len(rows), mark.Total, renderError(mark.Error)
-	counts := map[flow.Stage]int{}
-	for _, r := range rows {
-		counts[r.Stage]++
-		if r.Stage.Terminal() {
-			t.Ended++
-		}
-		if x := details[r.Execution]; x != nil {
-			if t.StartedAt.IsZero() || (!x.StartedAt.IsZero() && x.StartedAt.Before(t.StartedAt)) {
-				t.StartedAt = x.StartedAt
-			}
-			if x.FinishedAt.After(t.FinishedAt) {
-				t.FinishedAt = x.FinishedAt
-			}
-		}
-	}
-	t.Status = taskStatus(t, mark, counts)
-	if !t.Status.Terminal() {
-		t.FinishedAt = time.Time{}
-	}
-	if len(rows) > 1 || t.Foreach {
-		t.Counts = make(map[api.Status]int, len(counts))
-		for s, n := range counts {
+	if sum.created > 1 || t.Foreach {
+		t.Counts = make(map[api.Status]int, len(sum.counts))
+		for s, n := range sum.counts {
 			t.Counts[status(s)] = n
 		}
 	}
-	for _, r := range chosen(rows, items) {
-		e := api.TaskExecution{ID: r.Execution.String(), Index: r.Index, Status: status(r.Stage), Attempt: r.Attempt}
-		if x := details[r.Execution]; x != nil {
-			e.Kind, e.Attempt, e.CreatedAt = string(x.Kind), x.Attempt, x.CreatedAt
-			e.StartedAt, e.FinishedAt, e.WakeAt = x.StartedAt, x.FinishedAt, x.WakeAt
-		}
-		t.Executions = append(t.Executions, e)
+	for _, r := range sum.listed() {
+		t.Executions = append(t.Executions, api.TaskExecution{
+			ID: r.Execution.String(), Index: r.Index, Status: status(r.Stage), Kind: string(r.Kind), Attempt: r.Attempt,
+			CreatedAt: r.CreatedAt, ClaimedAt: r.ClaimedAt, StartedAt: r.StartedAt, FinishedAt: r.FinishedAt, WakeAt: r.WakeAt,
+		})
 	}
+	t.More = len(t.Executions) < t.Created
 }
 
 // taskStatus sums up a task: what was decided about it, else where its executions stand, the worst outcome first.
@@ -222,23 +269,6 @@ func taskStatus(t *api.Task, mark store.Mark, counts map[flow.Stage]int) api.Sta
 		return api.Completed
 	}
 	return api.TaskPending
-}
-
-// chosen are up to n of the rows: the open ones, then the latest of those that have ended, in the order of their index.
-func chosen(rows []store.Child, n int) []store.Child {
-	if len(rows) <= n {
-		return rows
-	}
-	out := make([]store.Child, 0, n)
-	for _, open := range []bool{true, false} {
-		for _, r := range slices.Backward(rows) {
-			if r.Stage.Terminal() != open && len(out) < n {
-				out = append(out, r)
-			}
-		}
-	}
-	slices.SortFunc(out, func(a, b store.Child) int { return cmp.Compare(a.Index, b.Index) })
-	return out
 }
 
 // plans remembers decoded workflows. Versions never change.

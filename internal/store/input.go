@@ -10,8 +10,8 @@ import (
 type Inputs interface {
 	// Given tells how much input an execution has been given; one that is unknown has been given none.
 	Given(ctx context.Context, id flow.ID) (flow.Input, error)
-	// ReadInput returns input from an offset on, about limit bytes of it (at least one piece when there is one), and
-	// whether it is closed and these are its last bytes.
+	// ReadInput returns input from an offset on, and whether it is closed and these are its last bytes. It returns whole
+	// pieces until there are limit bytes or more, and fewer only where the input ends or comes in very many pieces.
 	ReadInput(ctx context.Context, id flow.ID, from, limit int64) (data []byte, last bool, err error)
 }
 

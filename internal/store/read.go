@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"crypto/sha256"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/flow"
@@ -10,12 +11,14 @@ import (
 // Reader answers readers. Every call sees committed data only; later calls see no less than earlier ones.
 type Reader interface {
 	Inputs
+	Ends
+	ScheduleReader
 	// Get loads one execution, payload and outcome included, or ErrNotFound.
 	Get(ctx context.Context, id flow.ID) (*flow.Execution, error)
-	// List returns up to f.Limit executions, newest first (by id), without payload and outcome; ask for the next page with Before
-	// set to the last id.
+	// List returns up to f.Limit executions, newest first (by id), without payload; of the outcome they have the error and not the
+	// output. Ask for the next page with Before set to the last id. A full Page may have fewer.
 	List(ctx context.Context, f Filter) ([]*flow.Execution, error)
-	// Events returns up to n applied events with Seq > after, in order. The prefix is gap-free.
+	// Events returns up to n applied events with Seq > after, in order. The prefix is gap-free. A full Page may have fewer.
 	Events(ctx context.Context, id flow.ID, after int64, n int) ([]flow.Event, error)
 	// Children returns the rows of a workflow's current attempt, by task (in order of name) and index, at most n beyond
 	// (afterTask, afterIndex); start with "" and -1.
@@ -26,11 +29,13 @@ type Reader interface {
 	Ahead(ctx context.Context, x *flow.Execution) (int, error)
 	// KeyHolders returns up to n executions that hold the key.
 	KeyHolders(ctx context.Context, key string, n int) ([]*flow.Execution, error)
+	// Lines returns the lines of up to n concurrency keys in which executions wait, in order of the keys, beyond after.
+	Lines(ctx context.Context, after string, n int) ([]Line, error)
 	// Provisioning returns up to n executions that sessions hold and have not begun, in order of (owner, id), beyond the one
 	// given, without payload.
 	Provisioning(ctx context.Context, owner, id flow.ID, n int) ([]*flow.Execution, error)
-	// LiveSessions returns the sessions whose lease has not run out at now.
-	LiveSessions(ctx context.Context, now time.Time) ([]Session, error)
+	// LiveSessions returns the sessions whose leases run.
+	LiveSessions(ctx context.Context) ([]Session, error)
 	// Queues tells how long each queue is; queues without claimable executions are absent.
 	Queues(ctx context.Context) ([]QueueDepth, error)
 	// Keys tells how full the concurrency keys in use are, the fullest first, at most n.
@@ -39,13 +44,21 @@ type Reader interface {
 	Counts(ctx context.Context) (map[flow.Stage]int, error)
 	// Definition loads a version of a definition (0: the latest), or ErrNotFound.
 	Definition(ctx context.Context, name string, version int) (Definition, error)
-	// Definitions returns the latest version of up to n definitions, by name, beyond after.
+	// Definitions returns the latest version of up to n definitions, by name, beyond after, without their documents.
 	Definitions(ctx context.Context, after string, n int) ([]Definition, error)
-	// FinishedBefore returns up to n executions that have no parent and ended before the time, oldest first, and the
-	// executions beneath them.
-	FinishedBefore(ctx context.Context, t time.Time, n int) ([]flow.ID, error)
+	// Upload returns the upload of a sum that is there, or ErrNotFound.
+	Upload(ctx context.Context, sum [sha256.Size]byte) (Upload, error)
+	// Removable returns executions that retention may remove, in an order in which they can be removed.
+	Removable(ctx context.Context, q RemovableQuery) (Removable, error)
 	// Size is the bytes that the store takes.
 	Size(ctx context.Context) (int64, error)
+}
+
+// Line is the line of a concurrency key, seen from its head.
+type Line struct {
+	Key     string
+	Head    *flow.Execution // the first to go, without payload
+	Holders int             // executions that hold the key
 }
 
 // Filter selects executions. Zero fields select everything.
@@ -55,19 +68,66 @@ type Filter struct {
 	Workflow flow.ID // children of it
 	TopLevel bool    // only what has no parent
 	Labels   map[string]string
+	Verdicts []string  // ended with any of these: VerdictOK, or the code of the error
 	Since    time.Time // created at or after
 	Until    time.Time // created before
 	Before   flow.ID   // cursor: ids below it
 	Limit    int
 }
 
-// Child is one row of a workflow.
+// PageBytes is about how many bytes a Page has: what users store may be large, and a thousand of them larger than memory.
+const PageBytes = 4 << 20
+
+// Page counts the bytes of a page of List or Events. The page ends behind the item with which it is full, so it has one item
+// at least where there is any. A store counts while it fills a page; a caller who counts again knows whether more may follow.
+type Page int
+
+// Full reports whether the page ends here.
+func (p Page) Full() bool { return p >= PageBytes }
+
+// Execution adds an execution, as List returns it.
+func (p *Page) Execution(x *flow.Execution) {
+	const fixed = 400 // ids, times and numbers as JSON has them
+	n := fixed + len(x.Action) + len(x.Queue) + len(x.Key) + len(x.Task) + len(x.Traceparent)
+	for k, v := range x.Labels {
+		n += len(k) + len(v)
+	}
+	for _, on := range x.Retry.On {
+		n += len(on)
+	}
+	if x.State.Cancel != nil {
+		n += len(x.State.Cancel.Reason)
+	}
+	*p += Page(n)
+	if x.Outcome != nil && x.Outcome.Error != nil {
+		e := x.Outcome.Error
+		*p += Page(len(e.Code) + len(e.Message) + len(e.Details))
+	}
+}
+
+// Output adds an execution's output.
+func (p *Page) Output(output []byte) { *p += Page(len(output)) }
+
+// Event adds an event.
+func (p *Page) Event(e *flow.Event) {
+	const fixed = 100
+	*p += Page(fixed + len(e.Data))
+}
+
+// Child is one row of a workflow, with what readers of a workflow want to know of the execution.
 type Child struct {
 	Task      string
 	Index     int
 	Execution flow.ID
 	Stage     flow.Stage // current
 	Attempt   int
+
+	Kind       flow.Kind
+	CreatedAt  time.Time
+	ClaimedAt  time.Time // of this attempt
+	StartedAt  time.Time // of the first attempt
+	FinishedAt time.Time
+	WakeAt     time.Time // as flow.State has it
 }
 
 // QueueDepth is how long a queue is.
@@ -91,6 +151,8 @@ type Logs interface {
 	AppendLogs(ctx context.Context, chunks []LogChunk) error
 	// ReadLogs returns chunks beyond the cursor, in order, up to about limit bytes (at least one chunk when there is one).
 	ReadLogs(ctx context.Context, q LogQuery) ([]LogChunk, error)
+	// RemoveLogs deletes what executions wrote, in transactions of its own that each delete a bounded part.
+	RemoveLogs(ctx context.Context, ids []flow.ID) error
 }
 
 // LogChunk is a piece of one attempt's output.

@@ -22,19 +22,31 @@ var (
 	ErrUnavailable = errors.New("database unavailable")
 	// ErrUnknown means that a commit was sent and its answer never came: read again before deciding anything.
 	ErrUnknown = errors.New("outcome of the commit is unknown")
+	// ErrTooLarge means that an answer would have more bytes than the caller takes.
+	ErrTooLarge = errors.New("too large")
 )
 
 // Store is the whole port. It is safe for concurrent use.
 type Store interface {
 	// Update runs decide in one read-write transaction and commits it when decide returns nil. What decide loads through
 	// Tx is locked until then. decide may be run again from the start when the database asks for it (serialisation
-	// failure, deadlock), so it must have no effects of its own. An error that is not one of this package's means that
-	// the data were at fault: the caller may split its batch and try the halves.
+	// failure, deadlock), so it must have no effects of its own. It calls nothing but the Tx: with its context every other
+	// call of the store fails with ErrNested. An error that is not one of this package's means that the data were at fault:
+	// the caller may split its batch and try the halves.
 	Update(ctx context.Context, decide func(context.Context, Tx) error) error
 	Reader
 	Logs
+	// RestartLeases begins every lease anew that EndLeases has not ended, also a lease that has run out. It is for the moment
+	// after a jump of the store's clock: a lease that only the jump has ended runs again, and a lease that the jump has made an
+	// hour longer ends in time.
+	RestartLeases(ctx context.Context, lease time.Duration) error
 	// Check verifies what every row promises (RELIABILITY's invariants that a query can see) and returns what it found.
 	Check(ctx context.Context) ([]Violation, error)
+	// Unreadable is how many live executions the store has met lately that it cannot decode: bytes that a disk has damaged, or a
+	// row of a later version of the program. A Lock that names one fails. What reads the first executions of an order
+	// (Take, Due, Line, Holders, OwnedBy, Ordered, Lines, Provisioning) may fail when it meets one for the first time, and passes
+	// it over after that.
+	Unreadable() int
 	Close() error
 }
 
@@ -47,6 +59,9 @@ type Tx interface {
 	Sessions
 	Catalog
 	Inputs
+	Numbering
+	Uploads
+	Schedules
 	// Apply writes a decision. It may be called several times; later calls see what earlier ones wrote. It returns
 	// ErrConflict when a row is not as its draft's Before says.
 	Apply(ctx context.Context, d Delta) error
@@ -62,8 +77,12 @@ type Delta struct {
 	Marks  []Mark
 	// Keys hold the submission's idempotency keys.
 	Keys []IdempotencyKey
+	// Changes of workflows are inserted; a second one with the same number is a conflict.
+	Changes []WorkflowChange
 	// Input pieces are inserted; a second one for the same offset is a conflict.
 	Input []InputPiece
+	// Holds are inserted behind the drafts; LockUploads has returned their uploads in this transaction.
+	Holds []Hold
 }
 
 // Payload says whether Input and With are wanted: they may be large.
@@ -82,8 +101,11 @@ type Executions interface {
 	// once.
 	Lock(ctx context.Context, ids []flow.ID, p Payload) ([]*flow.Execution, error)
 	// Take locks up to n claimable executions of the queues, by priority (high first) and then ticket, passing over what
-	// another transaction has locked. Payload included.
+	// another transaction has locked. Payload included: Take stops behind the execution with which the payloads have TakeBytes.
 	Take(ctx context.Context, queues []string, n int) ([]*flow.Execution, error)
+	// Relane moves an execution that this transaction has locked, and that is claimable, to another lane (package flow) of its
+	// queue, where it keeps its turn. It changes x as well, whose request otherwise never changes.
+	Relane(ctx context.Context, x *flow.Execution, lane string) error
 	// ExpectEmpty says that Take may be asked for queues in which there is probably nothing: a store that is a round trip
 	// away looks with the next statement that needs an answer, and Take need not look again.
 	ExpectEmpty(queues []string)
@@ -125,13 +147,49 @@ type IdempotencyKey struct {
 
 // Workflows loads what orchestration needs. A workflow's rows are those of one of its attempts.
 type Workflows interface {
-	// LockWorkflows loads and locks workflows as Lock does, payload included, and tells how far their tasks are, each at the
-	// attempt given, whatever the workflow's own is; tasks without any row are absent.
-	LockWorkflows(ctx context.Context, of []WorkflowAttempt) ([]*flow.Execution, map[flow.ID][]TaskProgress, error)
-	// Outcomes returns what the finished children of the tasks ended with, by task, in index order.
-	Outcomes(ctx context.Context, of WorkflowAttempt, tasks []string) (map[string][]ChildOutcome, error)
-	// Open returns up to n children that have not ended, in index order; task "" means of every task.
-	Open(ctx context.Context, of WorkflowAttempt, task string, n int) ([]flow.ID, error)
+	// LockWorkflows loads and locks workflows as Lock does, and tells how far their tasks are, each at the attempt given,
+	// whatever the workflow's own is.
+	LockWorkflows(ctx context.Context, of []KnownWorkflow) ([]LockedWorkflow, error)
+	// Outcomes returns what the finished children of the tasks ended with, by task, in index order. Outputs of more than most
+	// bytes together are ErrTooLarge.
+	Outcomes(ctx context.Context, of WorkflowAttempt, tasks []string, most int64) (map[string][]ChildOutcome, error)
+	// Open returns up to n children that have not ended and for which no order to end is outstanding, in index order; task ""
+	// means of every task. With unheld only those that neither a worker nor the engine holds.
+	Open(ctx context.Context, of WorkflowAttempt, task string, unheld bool, n int) ([]flow.ID, error)
+}
+
+// KnownWorkflow names an attempt of a workflow and what the caller knows of it.
+type KnownWorkflow struct {
+	WorkflowAttempt
+	Change int64 // number of the last change that the caller knows; NothingKnown: none
+}
+
+// NothingKnown asks for the progress of a workflow instead of its changes.
+const NothingKnown = -1
+
+// LockedWorkflow is a workflow and how far it is.
+type LockedWorkflow struct {
+	*flow.Execution      // without outcome
+	PayloadLeftOut  bool // it has more than SmallPayload bytes, or has ended: Lock loads it
+	// Tasks counts the rows of each task when nothing is known; tasks without any row are absent. Otherwise Changes has those
+	// beyond the one that is known, in order. Last is the number of the last change; 0: there is none.
+	Tasks   []TaskProgress
+	Changes [][]byte
+	Last    int64
+}
+
+// TakeBytes is how many bytes of payload one Take loads, and at the most one payload more. Without a bound, a worker with 64 free
+// slots would load 64 inputs of 16 MB at once.
+const TakeBytes = 8 << 20
+
+// SmallPayload is how large a workflow's payload is that comes with its lock, in bytes. A thousand of them are 16 MB.
+const SmallPayload = 16 << 10
+
+// WorkflowChange is what one transaction made of a workflow's state, in orchestration's words.
+type WorkflowChange struct {
+	WorkflowAttempt
+	Number int64 // 1, 2, 3 … within the attempt
+	Change []byte
 }
 
 // WorkflowAttempt names the rows of one attempt of a workflow execution.
@@ -168,25 +226,29 @@ type ChildOutcome struct {
 	Outcome   flow.Outcome
 }
 
-// Sessions keeps the leases of workers.
+// Sessions keeps the leases of workers. A lease runs by the store's own clock, from the moment of the call that begins it:
+// no caller names a time, so no caller's clock can end a lease early. It is over once that clock has passed its end, and
+// for good once EndLeases was called.
 type Sessions interface {
-	// OpenSession stores a new session, expiring at s.ExpiresAt.
-	OpenSession(ctx context.Context, s Session) error
-	// RenewSessions moves the expiry of those sessions that have not expired at now, and returns which they are, in any
+	// OpenSession stores a new session and begins its lease. StartedAt and ExpiresAt are set by the store.
+	OpenSession(ctx context.Context, s Session, lease time.Duration) error
+	// RenewSessions begins the leases of those sessions anew whose leases still run, and returns which they are, in any
 	// order.
-	RenewSessions(ctx context.Context, ids []flow.ID, now, expires time.Time) ([]flow.ID, error)
-	// LockSession loads a session.
-	LockSession(ctx context.Context, id flow.ID) (Session, error)
+	RenewSessions(ctx context.Context, ids []flow.ID, lease time.Duration) ([]flow.ID, error)
+	// EndLeases ends leases for good, and returns the sessions whose leases ran until then, in any order.
+	EndLeases(ctx context.Context, ids []flow.ID) ([]flow.ID, error)
+	// LockSession loads a session and reports whether its lease runs.
+	LockSession(ctx context.Context, id flow.ID) (s Session, runs bool, err error)
 	// ExpectSession says that LockSession will be asked for a session: a store that is a round trip away fetches it with
 	// the next statement that needs an answer.
 	ExpectSession(id flow.ID)
 	// DropSession forgets a session; its executions are the caller's to recover.
 	DropSession(ctx context.Context, id flow.ID) error
-	// Expired locks up to n sessions whose lease has run out at now.
-	Expired(ctx context.Context, now time.Time, n int) ([]Session, error)
-	// ExpireEmbedded makes the lease of every embedded session run out at now: the caller has just become the only
-	// process on this database, so their workers are gone.
-	ExpireEmbedded(ctx context.Context, now time.Time) error
+	// Expired locks up to n sessions whose lease does not run any more.
+	Expired(ctx context.Context, n int) ([]Session, error)
+	// ExpireEmbedded makes the lease of every embedded session run out now: the caller has just become the only process on
+	// this database, so their workers are gone.
+	ExpireEmbedded(ctx context.Context) error
 	// OwnedBy locks up to n executions that the session holds, in order of id, beyond after.
 	OwnedBy(ctx context.Context, session, after flow.ID, n int) ([]*flow.Execution, error)
 	// Ordered returns the executions of the sessions that have an outstanding order to end.
@@ -199,19 +261,23 @@ type Session struct {
 	Name      string // for people; no fence
 	Embedded  bool   // lives in the server's own process
 	Queues    []string
-	Kinds     []string // what it can run: built-in kinds and handler names; empty: everything
+	Kinds     []string // what it runs and has, as flow.ReachOf reads it; empty: the built-in kinds
 	Slots     int
 	StartedAt time.Time
-	ExpiresAt time.Time
+	ExpiresAt time.Time // when the lease ends, by the clock of leases; zero once EndLeases was called
 }
 
 // Catalog keeps definitions. A version never changes.
 type Catalog interface {
+	// Definition loads a version of a definition (0: the latest), or ErrNotFound.
+	Definition(ctx context.Context, name string, version int) (Definition, error)
 	// Define stores a document as the next version of its name, unless the latest version has the same hash; it returns
 	// the version that now is the latest, and whether it is new.
 	Define(ctx context.Context, d Definition) (version int, created bool, err error)
-	// Remove deletes executions that have ended, with everything that hangs on them, logs included.
-	Remove(ctx context.Context, ids []flow.ID) error
+	// Remove deletes executions that have ended, with everything that hangs on them but their logs, and returns those that
+	// are gone. One that another transaction is removing stays, and so does a workflow that has children left. One that has
+	// not ended is a conflict.
+	Remove(ctx context.Context, ids []flow.ID) ([]flow.ID, error)
 }
 
 // Definition is a stored document.

@@ -81,7 +81,7 @@ func (e *evaluation) fetch(ctx context.Context, name, to string) error {
 	})
 	switch {
 	case errors.Is(err, blob.ErrNotFound):
-		err = Errorf(flow.CodeInvalidInput, "blob %q: there is none of that name", name)
+		err = Errorf(flow.CodeInvalidInput, "blob %q: there is none of that name: the execution that left it may be gone, or never left it; pawl files ID lists the files of an execution", name)
 	case errors.Is(err, blob.ErrRefused):
 		err = Errorf(flow.CodeInvalidInput, "blob %q: %v", name, err)
 	case err != nil:

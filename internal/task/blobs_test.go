@@ -84,6 +84,11 @@ func TestRefusedBlobs(t *testing.T) {
 	if r.err == nil || r.err.Code != flow.CodeInvalidInput || !strings.Contains(r.err.Message, "not yours") || s.calls != 1 {
 		t.Errorf("after %d calls: %+v", s.calls, r.err)
 	}
+	gone := &shaky{shelf: shelf{blobs: map[string][]byte{}}, why: fmt.Errorf("%w: gone", blob.ErrNotFound)}
+	r = evaluate(t, t.Context(), rt, gone, code(t, api.Code{Language: "bash", Source: "true", Files: map[string]api.Content{"in": {Blob: "files/x/1/0"}}}))
+	if r.err == nil || r.err.Code != flow.CodeInvalidInput || !strings.Contains(r.err.Message, "pawl files ID lists the files of an execution") {
+		t.Errorf("a blob that is gone: %+v", r.err)
+	}
 	s.calls = 0
 	r = evaluate(t, t.Context(), rt, s, code(t, api.Code{Language: "bash", Source: "head -c 200000 /dev/zero > out", Collect: []string{"out"}}))
 	if r.err != nil || len(r.result.Files) != 0 || len(r.result.Refused) != 1 || !strings.Contains(r.result.Refused[0], "not yours") || s.calls != 1 {

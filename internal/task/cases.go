@@ -19,6 +19,9 @@ const (
 	caseStdout = 4 << 10
 	caseStderr = 1 << 10
 	casesKept  = 256 << 10
+
+	// heardStderr is how much of stderr is looked at for the message.
+	heardStderr = 64 << 10
 )
 
 // The files that a checker finds in its working directory, in the order of its arguments.
@@ -44,7 +47,7 @@ func (e *evaluation) evaluateCases(ctx context.Context) (*api.CodeResult, error)
 		return failed, err
 	}
 	b := &batch{evaluation: e, files: files, room: casesKept}
-	r := &api.CodeResult{Verdict: string(runtime.OK), Runtime: e.runtime.Name(), Compile: compiled}
+	r := &api.CodeResult{Verdict: string(runtime.OK), Runtime: e.runtime.Name(), Tool: e.tools.name(), ToolVersion: e.tools.version, Compile: compiled}
 	if c := e.code.Compare; c != nil && c.Checker != nil {
 		if failed, err := b.prepareChecker(ctx, c.Checker); err != nil || failed != nil {
 			return failed, err
@@ -85,7 +88,9 @@ func withColon(message string) string {
 func count(r *api.CodeResult, c *api.CaseResult) {
 	switch c.Verdict {
 	case string(runtime.OK):
-		r.Summary.Passed++
+		if r.Summary.Passed++; c.Uncompared {
+			r.Summary.Uncompared++
+		}
 	case api.Skipped:
 		r.Summary.Skipped++
 	default:
@@ -93,9 +98,17 @@ func count(r *api.CodeResult, c *api.CaseResult) {
 			r.Verdict = c.Verdict
 		}
 	}
+	for _, limit := range c.LimitsHit {
+		if !slices.Contains(r.LimitsHit, limit) {
+			r.LimitsHit = append(r.LimitsHit, limit)
+		}
+	}
 	r.WallMS += c.WallMS
 	r.CPUMS += c.CPUMS
+	r.StarvedMS += c.StarvedMS
 	r.PeakMemoryBytes = max(r.PeakMemoryBytes, c.PeakMemoryBytes)
+	r.HeldMemoryBytes = max(r.HeldMemoryBytes, c.HeldMemoryBytes)
+	r.PageCacheBytes = max(r.PageCacheBytes, c.PageCacheBytes)
 }
 
 // conclude says how all went.
@@ -139,12 +152,12 @@ func (b *batch) run(ctx context.Context, i int, c *api.Case, r *api.CaseResult) 
 		return "", err
 	}
 	defer stdin.Close()
-	stdout, stderr := &head{most: int(limits.Output)}, &head{most: caseStderr}
-	if c.Expect == nil && b.checker == nil {
+	stdout, stderr := &head{most: int(limits.Output)}, &head{most: heardStderr}
+	if r.Uncompared = c.Expect == nil && b.checker == nil; r.Uncompared {
 		stdout.most = caseStdout
 	}
 	res, err := b.launch(ctx, runtime.Spec{
-		Argv: slices.Concat(b.argv(b.lang.Run, limits), b.code.Args, c.Args), Env: b.env(b.code.Env), Mounts: b.mounts(), Files: b.files,
+		Argv: slices.Concat(b.argv(b.lang.Run, limits), b.code.Args, c.Args), Env: b.env(b.code.Env, limits), Mounts: b.mounts(), Files: b.files,
 		Limits: limits, Stdin: stdin, Stdout: stdout, Stderr: stderr,
 	})
 	if err != nil {
@@ -153,20 +166,32 @@ func (b *batch) run(ctx context.Context, i int, c *api.Case, r *api.CaseResult) 
 	if res.Verdict == runtime.InfraError {
 		return "", fmt.Errorf("run: %s", res.Reason)
 	}
-	r.Verdict, r.Signal, r.Message, r.ChildOOM = string(res.Verdict), res.Signal, res.Reason, res.ChildOOM
-	r.WallMS, r.CPUMS, r.PeakMemoryBytes = milliseconds(res.Wall), milliseconds(res.CPU), res.PeakMemory
-	if res.Verdict == runtime.OK || res.Verdict == runtime.NonzeroExit {
-		r.ExitCode = &res.ExitCode
-	}
-	if res.Verdict == runtime.NonzeroExit {
-		r.Message = fmt.Sprintf("exit code %d%s", res.ExitCode, withColon(lastLine(stderr.kept)))
-	}
+	b.record(ctx, r, res, stderr.kept)
 	r.SetOut(b.keep(stdout.kept, caseStdout), res.StdoutBytes)
 	r.SetErr(b.keep(stderr.kept, caseStderr), res.StderrBytes)
 	if res.Verdict != runtime.OK {
 		return res.Enforcement, nil
 	}
 	return res.Enforcement, b.judge(ctx, i, c, r, input, stdout.kept)
+}
+
+// record writes how the program ended on a case.
+func (b *batch) record(ctx context.Context, r *api.CaseResult, res runtime.Result, stderr []byte) {
+	r.Verdict, r.Signal, r.Message, r.ChildOOM = string(res.Verdict), res.Signal, res.Reason, res.ChildOOM
+	r.WallMS, r.CPUMS, r.StarvedMS, r.LimitsHit = milliseconds(res.Wall), milliseconds(res.CPU), milliseconds(res.Starved), res.LimitsHit
+	r.PeakMemoryBytes, r.HeldMemoryBytes, r.PageCacheBytes = res.PeakMemory, res.PeakMemory-res.PageCache, res.PageCache
+	if res.Verdict == runtime.OK || res.Verdict == runtime.NonzeroExit {
+		r.ExitCode = &res.ExitCode
+	}
+	if res.Verdict == runtime.NonzeroExit {
+		r.Message = fmt.Sprintf("exit code %d%s", res.ExitCode, withColon(lastLine(stderr)))
+		if say := b.syntaxError(ctx, b.files, stderr); say != "" {
+			r.Verdict, r.Message = api.SyntaxError, say
+		}
+	}
+	if res.Verdict != runtime.OK {
+		r.Message += alsoHit(res.LimitsHit)
+	}
 }
 
 // keep is the part of an output that goes into the result.
@@ -178,7 +203,7 @@ func (b *batch) keep(out []byte, most int) []byte {
 
 // judge decides about a case whose program ended well.
 func (b *batch) judge(ctx context.Context, i int, c *api.Case, r *api.CaseResult, input runtime.File, out []byte) error {
-	if c.Expect == nil && b.checker == nil {
+	if r.Uncompared {
 		return nil
 	}
 	expected := runtime.File{Content: []byte{}}
@@ -246,10 +271,10 @@ func (b *batch) check(ctx context.Context, r *api.CaseResult, input runtime.File
 	input.Path, expected.Path = checkInput, checkExpected
 	files := append(slices.Clip(b.checks), input, runtime.File{Path: checkOutput, Mode: 0o644, Content: append([]byte{}, out...)}, expected)
 	limits := b.checker.limits()
-	stdout, stderr := &head{most: caseStderr}, &head{most: caseStderr}
+	stdout, stderr := &head{most: caseStderr}, &head{most: heardStderr}
 	res, err := b.checker.launch(ctx, runtime.Spec{
 		Argv: append(b.checker.argv(b.checker.lang.Run, limits), checkInput, checkOutput, checkExpected),
-		Env:  b.checker.env(nil), Mounts: b.checker.mounts(), Files: files, Limits: limits, Stdout: stdout, Stderr: stderr,
+		Env:  b.checker.env(nil, limits), Mounts: b.checker.mounts(), Files: files, Limits: limits, Stdout: stdout, Stderr: stderr,
 	})
 	if err != nil {
 		return fmt.Errorf("run the checker: %w", err)
@@ -258,22 +283,28 @@ func (b *batch) check(ctx context.Context, r *api.CaseResult, input runtime.File
 	if said == "" {
 		said = lastLine(stderr.kept)
 	}
+	accept, reject := b.code.Compare.Checker.Codes()
+	ended := res.Verdict == runtime.OK || res.Verdict == runtime.NonzeroExit
 	switch {
-	case res.Verdict == runtime.OK:
-		r.Message = said
 	case res.Verdict == runtime.InfraError:
 		return fmt.Errorf("run the checker: %s", res.Reason)
 	case res.Verdict == runtime.Killed:
 		r.Verdict, r.Message = string(runtime.Killed), res.Reason
-	case res.Verdict == runtime.NonzeroExit && res.ExitCode == 1:
-		r.Verdict, r.Message = api.WrongAnswer, said
-		if said == "" {
+	case !ended:
+		r.Verdict, r.Message = api.CheckerError, fmt.Sprintf("the checker ended with %s: %s", res.Verdict, res.Reason)
+	case slices.Contains(accept, res.ExitCode):
+		r.Message = said
+	case res.ExitCode == 1 && len(b.code.Compare.Checker.Reject) == 0 && b.checker.lang.uncaught(stderr.kept):
+		r.Verdict, r.Message = api.CheckerError, "the checker was ended by an error that it does not catch"+withColon(lastLine(stderr.kept))
+	case slices.Contains(reject, res.ExitCode):
+		if r.Verdict, r.Message = api.WrongAnswer, said; said == "" {
 			r.Message = "the checker says so"
 		}
-	case res.Verdict == runtime.NonzeroExit:
-		r.Verdict, r.Message = api.CheckerError, fmt.Sprintf("the checker ended with exit code %d, which is neither 0 nor 1%s", res.ExitCode, withColon(said))
 	default:
-		r.Verdict, r.Message = api.CheckerError, fmt.Sprintf("the checker ended with %s: %s", res.Verdict, res.Reason)
+		r.Verdict, r.Message = api.CheckerError, fmt.Sprintf("the checker ended with exit code %d, which is neither to accept (%s) nor to reject (%s)%s",
+			res.ExitCode, listed(accept), listed(reject), withColon(said))
 	}
 	return nil
 }
+
+func listed(codes []int) string { return strings.Trim(fmt.Sprint(codes), "[]") }

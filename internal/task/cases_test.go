@@ -58,11 +58,14 @@ func TestCases(t *testing.T) {
 			if want := "right=ok wrong=wrong_answer unchecked=ok crash=nonzero_exit hang=timeout flood=output_limit segfault=signal silent=ok"; verdicts(r.result) != want {
 				t.Fatalf("got  %s\nwant %s\n%+v", verdicts(r.result), want, r.err)
 			}
-			if s := *r.result.Summary; s != (api.CaseSummary{Total: 8, Passed: 3, Failed: 5}) {
+			if s := *r.result.Summary; s != (api.CaseSummary{Total: 8, Passed: 3, Failed: 5, Uncompared: 1}) {
 				t.Errorf("%+v", s)
 			}
 			if r.err == nil || r.err.Code != api.WrongAnswer || r.err.As != flow.Failed || !strings.Contains(r.err.Message, `3 of 8 cases passed; the first that did not is wrong: wrong_answer: line 1: got "4", expected "5"`) {
 				t.Errorf("%+v", r.err)
+			}
+			if right, unchecked := r.result.Cases[0], r.result.Cases[2]; right.Uncompared || !unchecked.Uncompared {
+				t.Errorf("uncompared: right %t, unchecked %t", right.Uncompared, unchecked.Uncompared)
 			}
 			wrong, crash, flood := r.result.Cases[1], r.result.Cases[3], r.result.Cases[5]
 			if wrong.Stdout != "4\n" || wrong.Mismatch == nil || wrong.Mismatch.Got != `"4"` || wrong.Mismatch.Want != `"5"` || wrong.WallMS <= 0 {
@@ -106,6 +109,8 @@ int main(int n, char **a) { FILE *f = fopen("mark", "r"); puts(f ? "seen" : a[n-
 		r = evaluate(t, t.Context(), rt, nil, code(t, api.Code{Language: "c", Source: "int main( {", Cases: []api.Case{{}}}))
 		if r.err == nil || r.result.Compile == nil || len(r.result.Cases) != 0 || !strings.HasPrefix(r.err.Message, "compile: ") {
 			t.Errorf("%s: %+v, %v", rt.Name(), r.result, r.err)
+		} else if r.err.Code != api.CompileError {
+			t.Errorf("%s: code %q", rt.Name(), r.err.Code)
 		}
 	}
 }
@@ -164,14 +169,75 @@ int main(int n, char **a) {
 			t.Errorf("%s: %s\n%v", rt.Name(), verdicts(r.result), r.err)
 			continue
 		}
-		for i, say := range []string{"fine: 3", "4 squared is not 9 (one root is 3)", "no number", "exit code 7, which is neither 0 nor 1", "timeout"} {
+		for i, say := range []string{"fine: 3", "4 squared is not 9 (one root is 3)", "no number", "exit code 7, which is neither to accept (0) nor to reject (1)", "timeout"} {
 			if !strings.Contains(r.result.Cases[i].Message, say) {
 				t.Errorf("%s: %q", rt.Name(), r.result.Cases[i].Message)
 			}
 		}
 		c.Compare.Checker.Source = "int main( {"
-		if r = evaluate(t, t.Context(), rt, nil, code(t, c)); r.err == nil || r.err.Code != api.CheckerError || !strings.Contains(r.err.Message, "the checker: compile: exit code 1") {
+		if r = evaluate(t, t.Context(), rt, nil, code(t, c)); r.err == nil || r.err.Code != api.CheckerError || !strings.Contains(r.err.Message, "the checker: compile: main.c:1:") {
 			t.Errorf("%+v", r.err)
+		}
+	}
+}
+
+// A checker that ends with 1 because of an error that it does not catch has not judged the program.
+func TestCheckerThatThrows(t *testing.T) {
+	t.Parallel()
+	need(t, "bash")
+	for language, source := range map[string]string{
+		"python": "1/0", "javascript": "null.x", "ruby": "raise 'no'",
+		"java": "public class Main { public static void main(String[] a) { Object o = null; o.hashCode(); } }",
+	} {
+		for _, rt := range runtimes(t) {
+			t.Run(language+"/"+rt.Name(), func(t *testing.T) {
+				t.Parallel()
+				need(t, language)
+				c := api.Code{Language: "bash", Source: "echo 1", Cases: []api.Case{{Expect: expect("1")}},
+					Compare: &api.Comparison{Mode: "checker", Checker: &api.Checker{Language: language, Source: source}}}
+				r := evaluate(t, t.Context(), rt, nil, code(t, c))
+				if verdicts(r.result) != "1=checker_error" || !strings.Contains(r.result.Cases[0].Message, "an error that it does not catch: ") {
+					t.Errorf("%s: %+v, %v", verdicts(r.result), r.result.Cases, r.err)
+				}
+			})
+		}
+	}
+	rt := runtimes(t)[0]
+	for source, want := range map[string]string{
+		"print('too small'); raise SystemExit(1)": "1=wrong_answer",
+		"import sys; sys.exit('too small')":       "1=wrong_answer",
+		"x = (":                                   "1=checker_error",
+		"raise SystemExit(2)":                     "1=checker_error",
+		"import json; json.loads(open('output.txt').read() + '}')": "1=checker_error",
+	} {
+		c := api.Code{Language: "bash", Source: "echo 1", Cases: []api.Case{{Expect: expect("1")}},
+			Compare: &api.Comparison{Mode: "checker", Checker: &api.Checker{Language: "python", Source: source}}}
+		if r := evaluate(t, t.Context(), rt, nil, code(t, c)); verdicts(r.result) != want {
+			t.Errorf("%s: %+v, want %s", source, r.result.Cases, want)
+		}
+	}
+}
+
+// The exit codes of a checker may be named, as those of testlib (1 and 2 reject) or of Kattis (42 and 43) are.
+func TestCheckerCodes(t *testing.T) {
+	t.Parallel()
+	need(t, "bash")
+	rt := runtimes(t)[0]
+	for _, c := range []struct {
+		accept, reject []int
+		want           string
+	}{
+		{nil, nil, "0=ok 1=wrong_answer 2=checker_error 42=checker_error 43=checker_error"},
+		{nil, []int{1, 2}, "0=ok 1=wrong_answer 2=wrong_answer 42=checker_error 43=checker_error"},
+		{[]int{42}, []int{43}, "0=checker_error 1=checker_error 2=checker_error 42=ok 43=wrong_answer"},
+	} {
+		all := api.Code{Language: "bash", Source: "cat", Compare: &api.Comparison{Mode: "checker", Checker: &api.Checker{
+			Language: "bash", Source: "exit $(cat output.txt)", Accept: c.accept, Reject: c.reject}}}
+		for _, n := range []string{"0", "1", "2", "42", "43"} {
+			all.Cases = append(all.Cases, api.Case{Name: n, Stdin: api.Text(n)})
+		}
+		if r := evaluate(t, t.Context(), rt, nil, code(t, all)); verdicts(r.result) != c.want {
+			t.Errorf("accept %v, reject %v:\ngot  %s\nwant %s", c.accept, c.reject, verdicts(r.result), c.want)
 		}
 	}
 }

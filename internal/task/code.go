@@ -80,6 +80,9 @@ type evaluation struct {
 	dir     string // host directory of its own
 	files   []runtime.File
 	fetches bool // starting may take as long as fetching an image does
+
+	checked bool   // syntaxError has asked the language's tool
+	syntax  string // and that is its answer
 }
 
 // Run implements Handler.
@@ -125,6 +128,10 @@ func (e *evaluation) refuse(err error) error {
 	code := string(runtime.InfraError)
 	if errors.Is(err, runtime.ErrSpec) {
 		code = flow.CodeInvalidInput
+		// What is wrong with the request stands behind the steps at which that was found.
+		if _, fault, ok := strings.Cut(err.Error(), runtime.ErrSpec.Error()+": "); ok {
+			err = errors.New(fault)
+		}
 	}
 	return &Error{Code: code, Message: err.Error(), Output: e.infra(code, err)}
 }
@@ -219,8 +226,7 @@ func (e *evaluation) build(ctx context.Context) (files []runtime.File, compiled,
 		return nil, nil, nil, err
 	}
 	if result.Verdict != string(runtime.OK) {
-		return nil, nil, &api.CodeResult{Verdict: result.Verdict, ExitCode: result.ExitCode, Signal: result.Signal,
-			Reason: "compile: " + summary(result), Enforcement: result.Enforcement, Runtime: result.Runtime, Compile: result}, nil
+		return nil, nil, notCompiled(ctx, result), nil
 	}
 	return append(slices.Clip(e.files), built...), result, nil, nil
 }
@@ -233,7 +239,7 @@ func (e *evaluation) evaluate(ctx context.Context) (*api.CodeResult, error) {
 	}
 	limits := e.limits()
 	spec := runtime.Spec{
-		Argv: append(e.argv(e.lang.Run, limits), e.code.Args...), Env: e.env(e.code.Env), Mounts: e.mounts(), Files: files,
+		Argv: append(e.argv(e.lang.Run, limits), e.code.Args...), Env: e.env(e.code.Env, limits), Mounts: e.mounts(), Files: files,
 		Limits: limits, Collect: append(slices.Clip(e.code.Collect), outputFile),
 	}
 	stdin, err := e.stdin(ctx)
@@ -247,6 +253,11 @@ func (e *evaluation) evaluate(ctx context.Context) (*api.CodeResult, error) {
 		return nil, err
 	}
 	result.Compile = compiled
+	if result.Verdict == string(runtime.NonzeroExit) {
+		if say := e.syntaxError(ctx, files, result.Err()); say != "" {
+			result.Verdict, result.Reason = api.SyntaxError, say
+		}
+	}
 	return result, e.collect(ctx, result, files2)
 }
 
@@ -254,7 +265,7 @@ func (e *evaluation) evaluate(ctx context.Context) (*api.CodeResult, error) {
 func (e *evaluation) compile(ctx context.Context, files []runtime.File) (*api.CodeResult, []runtime.File, error) {
 	limits := limitsOf(e.lang.CompileLimits)
 	result, collected, err := e.start(ctx, runtime.Spec{
-		Argv: e.argv(e.lang.Compile, limits), Env: e.env(nil), Mounts: e.tools.mounts, Files: files,
+		Argv: e.argv(e.lang.Compile, limits), Env: e.env(nil, limits), Mounts: e.tools.mounts, Files: files,
 		Limits: limits, Collect: e.lang.Built,
 	}, "built")
 	if err != nil || result.Verdict != string(runtime.OK) {
@@ -344,8 +355,10 @@ func (e *evaluation) resume(ctx context.Context, spec runtime.Spec) (runtime.Run
 func (e *evaluation) result(ctx context.Context, res runtime.Result, stdout, stderr *head) *api.CodeResult {
 	r := &api.CodeResult{
 		Verdict: string(res.Verdict), Signal: res.Signal, Reason: res.Reason, Refused: res.Refused,
-		WallMS: milliseconds(res.Wall), CPUMS: milliseconds(res.CPU), PeakMemoryBytes: res.PeakMemory, ChildOOM: res.ChildOOM,
-		Enforcement: res.Enforcement, Runtime: e.runtime.Name(),
+		WallMS: milliseconds(res.Wall), CPUMS: milliseconds(res.CPU), StarvedMS: milliseconds(res.Starved), ChildOOM: res.ChildOOM,
+		PeakMemoryBytes: res.PeakMemory, HeldMemoryBytes: res.PeakMemory - res.PageCache, PageCacheBytes: res.PageCache,
+		LimitsHit:   res.LimitsHit,
+		Enforcement: res.Enforcement, Runtime: e.runtime.Name(), Tool: e.tools.name(), ToolVersion: e.tools.version,
 	}
 	if s, stopped := Stopped(ctx); stopped && res.Verdict == runtime.Killed && s.As == flow.TimedOut {
 		r.Verdict = string(runtime.Timeout) // the attempt's deadline is a wall-clock limit like any other

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"regexp"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -46,32 +48,37 @@ func summary(r *api.CodeResult) string {
 	switch {
 	case r.Verdict == string(runtime.NonzeroExit) && r.ExitCode != nil:
 		s := fmt.Sprintf("exit code %d", *r.ExitCode)
-		if strings.HasPrefix(r.Reason, "compile: ") {
-			return r.Reason
-		}
 		if line := lastLine(r.Err()); line != "" {
 			s += ": " + line
 		}
-		return s
+		return s + alsoHit(r.LimitsHit)
 	case r.Reason != "":
-		return r.Reason
+		return r.Reason + alsoHit(r.LimitsHit)
 	case r.Signal != "":
-		return "ended by " + r.Signal
+		return "ended by " + r.Signal + alsoHit(r.LimitsHit)
 	}
 	return r.Verdict
 }
 
+// alsoHit names the limit that no verdict tells of: a program that is refused a process fails in its own way, or waits for
+// ever.
+func alsoHit(limits []string) string {
+	if !slices.Contains(limits, runtime.HitPids) {
+		return ""
+	}
+	return " (it was refused a process or thread: raise limits.pids)"
+}
+
+// stackLine is a line that Node.js or Java writes below the message of an uncaught error.
+var stackLine = regexp.MustCompile(`^\s+at |^Node\.js v\d`)
+
 // lastLine is the last line of a program's complaint that says something.
 func lastLine(b []byte) string {
-	const most = 200
 	for b = bytes.TrimSpace(b); len(b) > 0; {
 		i := bytes.LastIndexByte(b, '\n')
 		line := bytes.TrimSpace(b[i+1:])
-		if len(line) > 0 && api.IsText(line) {
-			if len(line) > most {
-				line = append(bytes.Clone(line[:most]), "…"...)
-			}
-			return strings.ToValidUTF8(string(line), "")
+		if len(line) > 0 && api.IsText(line) && (i < 0 || !stackLine.Match(b[i+1:])) {
+			return clipped(line)
 		}
 		if i < 0 {
 			break
@@ -79,6 +86,15 @@ func lastLine(b []byte) string {
 		b = b[:i]
 	}
 	return ""
+}
+
+// clipped is a line of a program's output, short enough for a message.
+func clipped(line []byte) string {
+	const most = 200
+	if len(line) > most {
+		line = append(bytes.Clone(line[:most]), "…"...)
+	}
+	return strings.ReplaceAll(strings.ToValidUTF8(string(line), ""), "\x00", "")
 }
 
 // collect puts what the program left into the result: inline while it is small, else in the blob store. It fails when the

@@ -64,7 +64,8 @@ func (e *evaluation) mounts() []runtime.Mount {
 // argv fills in the table's placeholders.
 func (e *evaluation) argv(list []string, l runtime.Limits) []string {
 	fill := strings.NewReplacer("{tool}", e.tools.tool, "{std}", e.tools.std, "{file}", e.lang.File,
-		"{program}", program, "{memory}", strconv.FormatInt(l.Memory, 10))
+		"{program}", program, "{memory}", strconv.FormatInt(l.Memory, 10),
+		"{processors}", strconv.Itoa(processorsOf(l)))
 	var out []string
 	for _, arg := range list {
 		if arg != "{sources}" {
@@ -81,13 +82,18 @@ func (e *evaluation) argv(list []string, l runtime.Limits) []string {
 	return out
 }
 
-// env is the whole environment of a program. The submission's variables come before the language's.
-func (e *evaluation) env(given map[string]string) []string {
+// env is the whole environment of a program that runs with the limits. The submission's variables come before the
+// language's, and those before Pawl's.
+func (e *evaluation) env(given map[string]string, l runtime.Limits) []string {
 	path := "/usr/local/bin:/usr/bin:/bin"
 	if dir := filepath.Dir(e.tools.tool); len(e.tools.mounts) > 0 && e.tools.tool != "" && e.lang.toolAtRun() {
 		path = dir + ":" + path
+		if named := filepath.Dir(e.tools.name()); named != dir && len(mounts(named)) > 0 {
+			path = dir + ":" + named + strings.TrimPrefix(path, dir)
+		}
 	}
 	all := map[string]string{"PATH": path, "HOME": "/tmp", "TMPDIR": "/tmp", "LANG": "C.UTF-8"}
+	maps.Copy(all, threads(l))
 	maps.Copy(all, e.lang.Env)
 	if e.code.Interactive {
 		maps.Copy(all, unbuffered)

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -212,6 +213,12 @@ func TestLanguages(t *testing.T) {
 				if r.desk.text("stdout") != "hello a in\n" || r.desk.text("stderr") != "err" {
 					t.Errorf("logged %q", r.desk.streams)
 				}
+				if !filepath.IsAbs(r.result.Tool) || r.result.ToolVersion == "" || r.result.Compile != nil && r.result.Compile.Tool != r.result.Tool {
+					t.Errorf("tool %q, version %q", r.result.Tool, r.result.ToolVersion)
+				}
+				if info, err := os.Stat(r.result.Tool); err != nil || info.IsDir() {
+					t.Errorf("%s is no tool: %v", r.result.Tool, err)
+				}
 				if r.result.Runtime != rt.Name() || r.result.WallMS <= 0 || r.result.StdoutBytes != 11 {
 					t.Errorf("%+v", r.result)
 				}
@@ -259,22 +266,91 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
+// A program that does not compile has a verdict of its own, and the reason is the first error.
 func TestCompileErrors(t *testing.T) {
 	t.Parallel()
 	for _, rt := range runtimes(t) {
-		for language, source := range map[string]string{
-			"c": "int main( { }", "go": "package main\nfunc main() { undefined() }",
+		for _, c := range []struct{ language, source, want string }{
+			{"c", "int main( { }", "main.c:1:"},
+			{"c", "int f(void);\nint main(void) { return f(); }", "undefined reference to `f'"},
+			{"c++", "#include <vector>\nint main() {\n  std::vector<int> v\n  return 0;\n}", "main.cpp:4:3: error: "},
+			{"go", "package main\nfunc main() { undefined() }", "main.go:2:"},
+			{"rust", "fn main() { x }", "error[E0425]: cannot find value `x`"},
+			{"java", "public class Main {\n  public static void main(String[] a) { int x = 1 }\n}", "Main.java:2: error: "},
 		} {
-			t.Run(language+"/"+rt.Name(), func(t *testing.T) {
-				need(t, language)
-				r := evaluate(t, t.Context(), rt, nil, code(t, api.Code{Language: language, Source: source}))
-				if r.err == nil || r.err.Code != "nonzero_exit" || r.result.Compile == nil || !strings.Contains(r.result.Compile.Stderr+r.result.Compile.Stdout, "main."+language) {
-					t.Errorf("%v, %+v", r.err, r.result)
+			t.Run(c.language+"/"+rt.Name(), func(t *testing.T) {
+				t.Parallel()
+				need(t, c.language)
+				r := evaluate(t, t.Context(), rt, nil, code(t, api.Code{Language: c.language, Source: c.source}))
+				if r.err == nil || r.err.Code != "compile_error" || r.err.As != flow.Failed || r.result.Verdict != "compile_error" || r.result.ExitCode != nil {
+					t.Fatalf("%+v, %+v", r.err, r.result)
 				}
-				if !strings.HasPrefix(r.err.Message, "compile: exit code") {
-					t.Errorf("message %q", r.err.Message)
+				if compile := r.result.Compile; compile == nil || compile.Verdict != "nonzero_exit" || !strings.Contains(compile.Stderr+compile.Stdout, "ain.") {
+					t.Errorf("%+v", compile)
+				}
+				if !strings.HasPrefix(r.err.Message, "compile: ") || !strings.Contains(r.err.Message, c.want) {
+					t.Errorf("message %q, want %q in it", r.err.Message, c.want)
 				}
 			})
+		}
+	}
+}
+
+// An interpreter that refuses the source is told apart from a program that fails; the words of the program alone are not
+// believed.
+func TestSyntaxErrors(t *testing.T) {
+	t.Parallel()
+	for _, rt := range runtimes(t) {
+		for _, c := range []struct{ language, source, verdict, want string }{
+			{"python", "def f(:\n  pass\n", "syntax_error", "SyntaxError: "},
+			{"python", "def f():\npass\n", "syntax_error", "IndentationError: "},
+			{"python", "raise SyntaxError('of my own')", "nonzero_exit", "exit code 1: SyntaxError: of my own"},
+			{"javascript", "if (", "syntax_error", "SyntaxError: "},
+			{"javascript", "null.x", "nonzero_exit", "exit code 1: TypeError: "},
+			{"bash", "if true; then echo", "syntax_error", "syntax error"},
+			{"bash", "echo 'syntax error' >&2; exit 1", "nonzero_exit", "exit code 1: syntax error"},
+			{"ruby", "def f(", "syntax_error", "main.rb:1"},
+		} {
+			t.Run(c.language+"/"+rt.Name(), func(t *testing.T) {
+				t.Parallel()
+				need(t, c.language)
+				program := api.Code{Language: c.language, Source: c.source}
+				r := evaluate(t, t.Context(), rt, nil, code(t, program))
+				if r.err == nil || r.err.Code != c.verdict || r.result.Verdict != c.verdict || r.result.ExitCode == nil || !strings.Contains(r.err.Message, c.want) {
+					t.Errorf("%+v, %+v", r.err, r.result)
+				}
+				program.Cases = []api.Case{{Stdin: api.Text("1")}, {Stdin: api.Text("2")}}
+				r = evaluate(t, t.Context(), rt, nil, code(t, program))
+				if want := "1=" + c.verdict + " 2=" + c.verdict; verdicts(r.result) != want || !strings.Contains(r.result.Cases[1].Message, c.want) {
+					t.Errorf("%s, want %s: %+v", verdicts(r.result), want, r.result.Cases)
+				}
+			})
+		}
+	}
+}
+
+// A program that was refused a process says so in its own words, or tries again until its time is up, as Bash does: the
+// result names the limit.
+func TestLimitsHit(t *testing.T) {
+	t.Parallel()
+	need(t, "bash")
+	for _, rt := range runtimes(t) {
+		if rt.Isolation() < runtime.Contained {
+			continue
+		}
+		program := api.Code{Language: "bash", Source: "sleep 5 & echo started", Limits: api.CodeLimits{Pids: 1, Wall: api.Duration(300 * time.Millisecond)}}
+		r := evaluate(t, t.Context(), rt, nil, code(t, program))
+		if r.result.Enforcement == "rlimit+watchdog" {
+			t.Skip("nothing counts the refusals here")
+		}
+		if r.err == nil || !slices.Equal(r.result.LimitsHit, []string{"wall", "pids"}) || !strings.HasSuffix(r.err.Message, "(it was refused a process or thread: raise limits.pids)") {
+			t.Errorf("%+v, %v", r.result, r.err)
+		}
+		program.Cases = []api.Case{{Name: "one"}, {Name: "two", Limits: api.CodeLimits{Pids: 2, Wall: api.Duration(10 * time.Second)}}}
+		r = evaluate(t, t.Context(), rt, nil, code(t, program))
+		if one, two := r.result.Cases[0], r.result.Cases[1]; !slices.Equal(one.LimitsHit, []string{"wall", "pids"}) || !strings.Contains(one.Message, "raise limits.pids") ||
+			two.Verdict != "ok" || len(two.LimitsHit) > 0 || !slices.Equal(r.result.LimitsHit, []string{"wall", "pids"}) {
+			t.Errorf("%+v", r.result)
 		}
 	}
 }

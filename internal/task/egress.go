@@ -100,7 +100,7 @@ func (e *Egress) check(wanted, address string) error {
 	if public(ip) || slices.ContainsFunc(e.prefixes, func(p netip.Prefix) bool { return p.Contains(ip) }) {
 		return nil
 	}
-	return fmt.Errorf("%w: %s is at %s, which is not a public address; the operator of the worker can allow it", ErrRefusedAddress, wanted, ip)
+	return fmt.Errorf("%w: %s is at %s, which is not a public address; the operator of the worker can allow it, with the setting allow_hosts", ErrRefusedAddress, wanted, ip)
 }
 
 // special are the blocks that are not the public internet and that netip does not name.

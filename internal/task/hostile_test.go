@@ -110,8 +110,12 @@ func TestCompileBombs(t *testing.T) {
 				if !errors.As(err, &failed) {
 					t.Fatalf("it compiled: %v %s", err, out)
 				}
-				if !slices.Contains(c.want, failed.Code) || !strings.HasPrefix(failed.Message, "compile: ") {
-					t.Errorf("%s: %s, want one of %v", failed.Code, failed.Message, c.want)
+				var result api.CodeResult
+				if err := json.Unmarshal(failed.Output, &result); err != nil || result.Compile == nil {
+					t.Fatalf("%v: %s", err, failed.Output)
+				}
+				if failed.Code != api.CompileError || !slices.Contains(c.want, result.Compile.Verdict) || !strings.HasPrefix(failed.Message, "compile: ") {
+					t.Errorf("%s, of the compiler %s: %s, want one of %v", failed.Code, result.Compile.Verdict, failed.Message, c.want)
 				}
 				if strings.Contains(string(failed.Output), "own secret") {
 					t.Errorf("the compiler has read the host's file: %s", failed.Output)

@@ -95,9 +95,12 @@ func (f *finder) search(ctx context.Context, p *Profile) (tc toolchain, err erro
 		if err != nil {
 			return toolchain{}, err
 		}
-		if p.find != nil {
+		switch {
+		case p.find != nil:
 			tc, err = p.find(f, ctx, path)
-		} else {
+		case inEnvironment(path):
+			tc, err = f.python(ctx, path)
+		default:
 			tc, err = p.ordinary(ctx, path)
 		}
 		if s, stopped := Stopped(ctx); err != nil && stopped {
@@ -181,20 +184,10 @@ func ask(ctx context.Context, env []string, dir string, argv ...string) ([]strin
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	if err != nil {
-		return nil, fmt.Errorf("ask %s: %w: %.300s", strings.Join(argv, " "), err, bytes.TrimSpace(stderr.Bytes()))
+		words, _, _ := strings.Cut(strings.TrimSpace(stderr.String()), "Stack backtrace:") // of rustup
+		return nil, fmt.Errorf("ask %s: %w: %.300s", strings.Join(argv, " "), err, strings.Join(strings.FieldsFunc(words, func(r rune) bool { return r == '\n' }), "; "))
 	}
 	return strings.Split(strings.TrimSpace(string(out)), "\n"), nil
-}
-
-func (f *finder) python(ctx context.Context, path string) (toolchain, error) {
-	lines, err := ask(ctx, nil, "", path, "-c", "import sys\nfor x in (sys.executable, sys.base_prefix, sys.prefix, sys.version.split()[0]): print(x)")
-	if err != nil {
-		return toolchain{}, err
-	}
-	if len(lines) != 4 {
-		return toolchain{}, fmt.Errorf("%s does not say where it lies: %q", path, lines)
-	}
-	return toolchain{tool: lines[0], mounts: mounts(lines[1], lines[2]), version: lines[3]}, nil
 }
 
 func (f *finder) node(ctx context.Context, path string) (toolchain, error) {
@@ -258,7 +251,7 @@ func (f *finder) java(ctx context.Context, path string) (toolchain, error) {
 			needs = append(needs, filepath.Dir(real))
 		}
 	}
-	return toolchain{tool: filepath.Join(home, "bin"), mounts: mounts(needs...), version: strings.ReplaceAll(lines[0], `"`, "")}, nil
+	return toolchain{tool: filepath.Join(home, "bin"), named: filepath.Join(home, "bin", "javac"), mounts: mounts(needs...), version: strings.ReplaceAll(lines[0], `"`, "")}, nil
 }
 
 func (f *finder) ruby(ctx context.Context, path string) (toolchain, error) {
@@ -272,13 +265,16 @@ func (f *finder) ruby(ctx context.Context, path string) (toolchain, error) {
 	return toolchain{tool: lines[0], mounts: mounts(lines[1]), version: lines[2]}, nil
 }
 
-// single is a tool that is one file.
-func (f *finder) single(_ context.Context, path string) (toolchain, error) {
-	path, err := filepath.EvalSymlinks(path)
+// bash is a tool that is one file.
+func (f *finder) bash(ctx context.Context, path string) (toolchain, error) {
+	lines, err := ask(ctx, nil, "", path, "-c", `echo "$BASH_VERSION"`)
 	if err != nil {
 		return toolchain{}, err
 	}
-	return toolchain{tool: path, mounts: mounts(path)}, nil
+	if path, err = filepath.EvalSymlinks(path); err != nil {
+		return toolchain{}, err
+	}
+	return toolchain{tool: path, mounts: mounts(path), version: lines[0]}, nil
 }
 
 // compiler is a tool that has others beside it.
@@ -306,7 +302,7 @@ func (f *finder) golang(ctx context.Context, path string) (toolchain, error) {
 	}
 	root, version, tools := lines[0], lines[1], lines[2]
 	if f.dir == "" {
-		return toolchain{tool: tools, version: version}, nil
+		return toolchain{tool: tools, named: path, version: version}, nil
 	}
 	std := filepath.Join(f.dir, strings.Join([]string{"std", version, lines[3], lines[4]}, "-"))
 	if _, err := os.Stat(filepath.Join(std, "importcfg")); err != nil {
@@ -314,7 +310,7 @@ func (f *finder) golang(ctx context.Context, path string) (toolchain, error) {
 			return toolchain{}, fmt.Errorf("prepare the standard library: %w", err)
 		}
 	}
-	return toolchain{tool: tools, std: std, mounts: append(mounts(root, tools), runtime.Mount{Path: std}), version: version}, nil
+	return toolchain{tool: tools, named: path, std: std, mounts: append(mounts(root, tools), runtime.Mount{Path: std}), version: version}, nil
 }
 
 // prepareStd builds the standard library with the host's own cache and lays it out at dir, whole or not at all.
@@ -349,13 +345,19 @@ func prepareStd(ctx context.Context, env []string, tool, root, dir string) error
 	if err := os.Chmod(tmp, 0o755); err != nil {
 		return err
 	}
-	if err := os.Rename(tmp, dir); err != nil {
-		if _, there := os.Stat(filepath.Join(dir, "importcfg")); there == nil {
-			return nil // another process was faster
-		}
-		return err
+	return rename(tmp, dir, "importcfg")
+}
+
+// rename gives a directory that was prepared its name. Another process may have been faster: then mark is in it.
+func rename(tmp, dir, mark string) error {
+	err := os.Rename(tmp, dir)
+	if err == nil {
+		return nil
 	}
-	return nil
+	if _, there := os.Stat(filepath.Join(dir, mark)); there == nil {
+		return nil
+	}
+	return err
 }
 
 // place links a file, or copies it where it cannot be linked.

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	goruntime "runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -54,6 +55,7 @@ func TestJava(t *testing.T) {
 		{"no public class", api.Code{Source: "class Helper { static int two() { return 2; } }\nclass Program {\n  static class Inner {}\n  public static void main(String[] args) { System.out.println(Helper.two()); }\n}\n"}, "2\n"},
 		{"a record and a package", api.Code{Source: "package a.b;\nrecord Pair(int x, int y) {}\npublic class Main {\n  public static void main(String[] args) { System.out.println(new Pair(1, 2) + \" \" + args.length); }\n}\n", Args: []string{"@x", "b"}}, "Pair[x=1, y=2] 2\n"},
 		{"two files", api.Code{Source: "public class Main {\n  public static void main(String[] args) { System.out.println(Other.NAME); }\n}\n", Files: map[string]api.Content{"Other.java": api.Text("class Other { static final String NAME = \"other\"; }")}}, "other\n"},
+		{"as many processors as the limits allow", api.Code{Limits: api.CodeLimits{Pids: 63}, Source: "public class Main {\n  public static void main(String[] args) { System.out.println(Runtime.getRuntime().availableProcessors()); }\n}\n"}, fmt.Sprintf("%d\n", min(goruntime.NumCPU(), 15))},
 		{"threads in 128 MB", api.Code{Limits: api.CodeLimits{Memory: 128e6}, Source: "import java.util.stream.*;\npublic class Main {\n  public static void main(String[] args) { System.out.println(IntStream.range(0, 1000).parallel().sum()); }\n}\n"}, "499500\n"},
 		{"much memory within 256 MB", api.Code{Limits: api.CodeLimits{Memory: 256e6}, Source: "public class Main {\n  public static void main(String[] args) { byte[][] all = new byte[100][]; for (int i = 0; i < 100; i++) { all[i] = new byte[1 << 20]; all[i][7] = 1; } System.out.println(all.length); }\n}\n"}, "100\n"},
 	} {

@@ -9,8 +9,6 @@ import (
 	"io"
 	"mime"
 	"net/http"
-	"net/url"
-	"os"
 	"strings"
 	"time"
 
@@ -22,21 +20,29 @@ import (
 type LLMOptions struct {
 	Egress *Egress
 	// Keys are the environment variables of the worker that tasks may name as their api_key_env, each as "NAME" or, to
-	// send it to one host only, as "NAME@host". A key without a host can be sent to any server that a workflow names.
+	// send it to one server only, as "NAME@host" or "NAME@host:port". A key for a host goes over https, or to a loopback
+	// address, and to that port; without one, to that of the scheme. A key without a host goes to any server that a workflow
+	// names, over http as well.
 	Keys []string
 }
 
 // LLM asks a model through an OpenAI-compatible chat endpoint. The answer is streamed into the log while it comes.
-type LLM struct{ LLMOptions }
+type LLM struct {
+	LLMOptions
+	keys []llmKey
+}
 
 // NewLLM checks the options.
 func NewLLM(o LLMOptions) (*LLM, error) {
-	for _, k := range o.Keys {
-		if name, _, _ := strings.Cut(k, "@"); name == "" || strings.ContainsAny(name, "= ") {
-			return nil, fmt.Errorf("new llm handler: %q does not name an environment variable: write NAME or NAME@host", k)
+	l := &LLM{LLMOptions: o}
+	for _, text := range o.Keys {
+		k, err := parseLLMKey(text)
+		if err != nil {
+			return nil, fmt.Errorf("new llm handler: %w", err)
 		}
+		l.keys = append(l.keys, k)
 	}
-	return &LLM{o}, nil
+	return l, nil
 }
 
 // chat is the payload.
@@ -198,21 +204,6 @@ func (l *LLM) request(ctx context.Context, c *chat, t *Task) (*http.Request, err
 		req.Header.Set("Authorization", "Bearer "+key)
 	}
 	return req, nil
-}
-
-// key looks up a key that the operator lets tasks use with the server.
-func (l *LLM) key(name string, server *url.URL) (string, error) {
-	for _, k := range l.Keys {
-		allowed, host, bound := strings.Cut(k, "@")
-		if allowed != name || (bound && !strings.EqualFold(host, server.Host) && !strings.EqualFold(host, server.Hostname())) {
-			continue
-		}
-		if v := os.Getenv(name); v != "" {
-			return v, nil
-		}
-		return "", invalid("api_key_env", name, "the worker's environment does not have it", "set it where the worker runs")
-	}
-	return "", invalid("api_key_env", name, "the worker's operator does not let tasks send it to "+server.Host, "name one that is allowed there")
 }
 
 // delta is a piece of a streamed answer, or a whole answer when the server does not stream.

@@ -55,7 +55,7 @@ func llm(t *testing.T, keys ...string) *task.LLM {
 func TestLLMStream(t *testing.T) {
 	t.Setenv("PAWL_TEST_KEY", "sesame")
 	srv, asked, header := recorded(t, "chat.sse")
-	out, d, err := call(t.Context(), llm(t, "PAWL_TEST_KEY@127.0.0.1"), obj{"base_url": srv.URL + "/v1/", "model": "echo-1", "system": "be brief", "prompt": "what is a pawl?",
+	out, d, err := call(t.Context(), llm(t, "PAWL_TEST_KEY@"+strings.TrimPrefix(srv.URL, "http://")), obj{"base_url": srv.URL + "/v1/", "model": "echo-1", "system": "be brief", "prompt": "what is a pawl?",
 		"temperature": 0, "max_tokens": 20, "api_key_env": "PAWL_TEST_KEY"})
 	if err != nil {
 		t.Fatal(err)
@@ -120,6 +120,46 @@ func TestLLMRefusals(t *testing.T) {
 		_, _, err := call(t.Context(), llm(t, keys...), obj{"base_url": "http://127.0.0.1:1", "model": "m", "prompt": "x", "api_key_env": "PAWL_TEST_KEY"})
 		if te, ok := errors.AsType[*task.Error](err); !ok || te.Code != flow.CodeInvalidInput || !strings.Contains(te.Message, "does not let") {
 			t.Errorf("%v: %v", keys, err)
+		}
+	}
+}
+
+// A key for a host goes over https or to this machine, and to its port; nothing is sent elsewhere.
+func TestLLMKeyForAHost(t *testing.T) {
+	t.Setenv("PAWL_TEST_KEY", "sesame")
+	plain, _, _ := recorded(t, "chat.sse")
+	secure := httptest.NewTLSServer(http.NotFoundHandler())
+	t.Cleanup(secure.Close)
+	_, port, _ := strings.Cut(strings.TrimPrefix(plain.URL, "http://"), ":")
+	_, securePort, _ := strings.Cut(strings.TrimPrefix(secure.URL, "https://"), ":")
+	for _, tc := range []struct{ key, base, say string }{
+		{"PAWL_TEST_KEY@127.0.0.1:" + port, plain.URL + "/v1", ""},
+		{"PAWL_TEST_KEY@localhost:" + port, "http://LOCALHOST:" + port + "/v1", ""},
+		{"PAWL_TEST_KEY", plain.URL + "/v1", ""},
+		{"PAWL_TEST_KEY@127.0.0.1", plain.URL + "/v1", "port 80 of 127.0.0.1, not to port " + port},
+		{"PAWL_TEST_KEY@127.0.0.1:9", plain.URL + "/v1", "port 9 of 127.0.0.1, not to port " + port},
+		{"PAWL_TEST_KEY@llm.example.com", "http://llm.example.com/v1", "over https only, and base_url is of http"},
+		{"PAWL_TEST_KEY@llm.example.com:8000", "http://llm.example.com:8000/v1", "over https only"},
+		{"PAWL_TEST_KEY@10.1.2.3:80", "http://10.1.2.3/v1", "over https only"},
+		{"PAWL_TEST_KEY@llm.example.com", "https://llm.example.com:8443/v1", "port 443 of llm.example.com, not to port 8443"},
+		{"PAWL_TEST_KEY@llm.example.com", "https://example.com/v1", "does not let tasks send it to example.com"},
+		// The key would be sent; the client stops at the test's certificate, which no authority has signed.
+		{"PAWL_TEST_KEY@127.0.0.1:" + securePort, secure.URL + "/v1", "certificate"},
+		{"PAWL_TEST_KEY@127.0.0.1", secure.URL + "/v1", "port 443 of 127.0.0.1, not to port " + securePort},
+	} {
+		_, _, err := call(t.Context(), llm(t, tc.key), obj{"base_url": tc.base, "model": "m", "prompt": "x", "api_key_env": "PAWL_TEST_KEY"})
+		if tc.say == "" && err != nil || tc.say != "" && (err == nil || !strings.Contains(err.Error(), tc.say)) {
+			t.Errorf("%s to %s: %v", tc.key, tc.base, err)
+		}
+	}
+	for _, bad := range []string{"", "@host", "A=B", "NAME@", "NAME@https://host", "NAME@host/v1", "NAME@host:", "NAME@a:b:c", "NAME@:80"} {
+		if _, err := task.NewLLM(task.LLMOptions{Keys: []string{bad}}); err == nil || !strings.Contains(err.Error(), "NAME@host") {
+			t.Errorf("%q: %v", bad, err)
+		}
+	}
+	for _, good := range []string{"NAME", "NAME@host", "NAME@host:8443", "NAME@::1", "NAME@[::1]", "NAME@[::1]:8000"} {
+		if _, err := task.NewLLM(task.LLMOptions{Keys: []string{good}}); err != nil {
+			t.Errorf("%q: %v", good, err)
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -19,7 +20,7 @@ import (
 
 // Profile is a language as data: how its tool is found, and how its programs are built and run. In the argument lists,
 // {tool} is the interpreter or compiler, {file} the source, {program} what the compile step builds, {memory} the limit in
-// bytes, {std} the standard library that was prepared, and {sources}, an argument of its own, every source given.
+// bytes, {processors} how many processors a run may use, {std} the standard library that was prepared, and {sources}, an argument of its own, every source given.
 type Profile struct {
 	Name       string            `json:"name"`
 	Aliases    []string          `json:"aliases,omitempty"`
@@ -32,11 +33,19 @@ type Profile struct {
 	Compile    []string          `json:"compile,omitempty"`    // none: nothing to compile
 	Built      []string          `json:"built,omitempty"`      // what the compile step leaves for the run: paths, directories, patterns
 	Run        []string          `json:"run"`
-	Mounts     []string          `json:"mounts,omitempty"` // of the host, read-only, beside what the tool itself needs
-	Env        map[string]string `json:"env,omitempty"`
-	Limits     api.CodeLimits    `json:"limits,omitzero"` // defaults of a run
+	// CheckSource has the tool look at the source without running it: it ends with another code than 0 when the source is not
+	// well-formed. It is asked when a program has failed and complains of syntax.
+	CheckSource []string `json:"check,omitempty"`
+	// Uncaught is a regular expression for a line of stderr by which the tool says that it ended the program with exit code
+	// 1 for an error that the program does not catch.
+	Uncaught string            `json:"uncaught,omitempty"`
+	Mounts   []string          `json:"mounts,omitempty"` // of the host, read-only, beside what the tool itself needs
+	Env      map[string]string `json:"env,omitempty"`
+	Limits   api.CodeLimits    `json:"limits,omitzero"` // defaults of a run
 	// CompileLimits are the limits of the compile step.
 	CompileLimits api.CodeLimits `json:"compile_limits,omitzero"`
+	// Like is the built-in language whose profile counts for what this one does not say.
+	Like string `json:"like,omitempty"`
 	// Override says that the profile is meant to take a built-in one's place.
 	Override bool `json:"override,omitempty"`
 
@@ -82,7 +91,7 @@ func (p *Profile) inImage() (toolchain, error) {
 
 // complete fills in what a profile may leave out.
 func (p *Profile) complete() {
-	if p.Name = strings.ToLower(p.Name); p.File == "" {
+	if p.File == "" {
 		p.File = "main"
 		if len(p.Extensions) > 0 {
 			p.File += "." + p.Extensions[0]
@@ -121,17 +130,20 @@ func completed(l, defaults api.CodeLimits) api.CodeLimits {
 	if l.Pids == 0 {
 		l.Pids = defaults.Pids
 	}
+	if l.CPUs == 0 {
+		l.CPUs = defaults.CPUs
+	}
 	return l
 }
 
 // limitsOf says limits in the runtime's words.
 func limitsOf(l api.CodeLimits) runtime.Limits {
 	return runtime.Limits{Wall: time.Duration(l.Wall), CPU: time.Duration(l.CPU), Memory: int64(l.Memory), Pids: l.Pids,
-		Output: int64(l.Output), Disk: int64(l.Disk)}
+		CPUs: l.CPUs, Output: int64(l.Output), Disk: int64(l.Disk)}
 }
 
 // placeholders are what argument lists may hold in braces.
-var placeholders = []string{"tool", "file", "sources", "program", "memory", "std"}
+var placeholders = []string{"tool", "file", "sources", "program", "memory", "processors", "std"}
 
 // Check finds everything that is wrong with a profile that somebody wrote. Paths are relative to the profile.
 func (p *Profile) Check() []api.FieldError {
@@ -177,13 +189,13 @@ func (p *Profile) Check() []api.FieldError {
 		}
 	}
 	uses := false
-	for at, args := range map[string][]string{"compile": p.Compile, "run": p.Run, "version": p.Version} {
+	for at, args := range map[string][]string{"compile": p.Compile, "run": p.Run, "check": p.CheckSource, "version": p.Version} {
 		for i, arg := range args {
 			p.checkArgument(fmt.Sprintf("%s[%d]", at, i), arg, fault)
 			uses = uses || strings.Contains(arg, "{tool}")
 		}
 	}
-	if uses = uses || len(p.Run) == 0 && !p.compiled(); uses && len(p.Tools) == 0 {
+	if uses = uses || len(p.Run) == 0 && !p.compiled(); uses && len(p.Tools) == 0 && p.Like == "" {
 		fault("tools", "", "{tool} is used and no program is named", `write the names to look for, such as tools: [kotlinc]`)
 	}
 	for i, t := range p.Tools {
@@ -191,7 +203,13 @@ func (p *Profile) Check() []api.FieldError {
 			fault(fmt.Sprintf("tools[%d]", i), t, fmt.Sprintf("it is no program's name: %q", t), "write a name that PATH finds, or an absolute path")
 		}
 	}
-	if len(p.Compile) == 0 && len(p.Built) > 0 {
+	if _, err := regexp.Compile(p.Uncaught); err != nil {
+		fault("uncaught", p.Uncaught, fmt.Sprintf("it is not a regular expression: %q", p.Uncaught), `write one such as "^Traceback "`)
+	}
+	if len(p.Compile) > 0 && len(p.CheckSource) > 0 {
+		fault("check", "", "the compile step finds errors of syntax", "leave check or compile out")
+	}
+	if len(p.Compile) == 0 && len(p.Built) > 0 && p.Like == "" {
 		fault("built", "", "there is no compile step that would build it", "add compile:, or leave it out")
 	}
 	slices.SortStableFunc(faults, func(a, b api.FieldError) int { return strings.Compare(a.Path, b.Path) })
@@ -212,7 +230,7 @@ func (p *Profile) checkArgument(at, arg string, fault func(at, value, message, f
 			fault(at, arg, "{sources} stands for several arguments", "make it an argument of its own")
 		}
 		if name == "std" || strings.Trim(name, "abcdefghijklmnopqrstuvwxyz_") == "" && name != "" && !slices.Contains(placeholders, name) {
-			fault(at, arg, fmt.Sprintf("{%s} stands for nothing", name), "use {tool}, {file}, {sources}, {program} or {memory}")
+			fault(at, arg, fmt.Sprintf("{%s} stands for nothing", name), "use {tool}, {file}, {sources}, {program}, {memory} or {processors}")
 		}
 	}
 }
@@ -247,6 +265,16 @@ func (l *Languages) With(more []Profile) (*Languages, []api.FieldError) {
 	out := &Languages{set: l.set, profiles: maps.Clone(l.profiles), added: slices.Clone(l.added)}
 	for i := range more {
 		p := more[i]
+		p.Name = strings.ToLower(p.Name)
+		if p.Like != "" {
+			base, ok := BuiltInLanguages().Profile(p.Like)
+			if !ok {
+				faults = append(faults, api.FieldError{Path: p.Name + ".like", Value: p.Like, Message: fmt.Sprintf("there is no built-in language %q", p.Like),
+					Fix: "one of " + strings.Join(language.BuiltIn().Names(), ", ")})
+				continue
+			}
+			p.inherit(base)
+		}
 		p.complete()
 		if _, there := l.profiles[p.Name]; there && !p.Override {
 			faults = append(faults, api.FieldError{Path: p.Name, Value: p.Name, Message: fmt.Sprintf("there is a built-in language %q", p.Name),
@@ -300,7 +328,7 @@ func Look(ctx context.Context, profiles ...*Profile) []Found {
 	var looking finder
 	for i, p := range profiles {
 		tc, err := looking.find(ctx, p)
-		all[i] = Found{p, tc.tool, tc.version, err}
+		all[i] = Found{p, tc.name(), tc.version, err}
 	}
 	return all
 }

@@ -1,6 +1,8 @@
 package task
 
 import (
+	"cmp"
+
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/internal/runtime"
 )
@@ -10,25 +12,26 @@ func builtIn() []*Profile {
 	return []*Profile{
 		{
 			Name: "python", File: "main.py", Tools: []string{"python3", "python"}, Install: "install python3 (Debian: apt install python3)",
-			find: (*finder).python,
+			find: (*finder).python, Uncaught: `^Traceback \(most recent call last\):|^\w*(Syntax|Indentation|Tab)Error: `,
+			CheckSource: []string{"{tool}", "-c", "import sys; compile(open(sys.argv[1], 'rb').read(), sys.argv[1], 'exec')", "{file}"},
 			// Without a buffer, what a program has written is there when it is read live, and when it is killed.
 			Env: map[string]string{"PYTHONUNBUFFERED": "1", "PYTHONDONTWRITEBYTECODE": "1", "PYTHONIOENCODING": "utf-8"},
 		},
 		{
 			Name: "javascript", File: "main.js", Tools: []string{"node", "nodejs"}, Install: "install Node.js (Debian: apt install nodejs)",
-			find:   (*finder).node,
+			find: (*finder).node, Uncaught: nodeUncaught, CheckSource: []string{"{tool}", "--check", "{file}"},
 			Limits: api.CodeLimits{Pids: 128},
 		},
 		{
 			Name: "typescript", File: "main.ts", Tools: []string{"node", "nodejs"}, Install: "install Node.js 22.6 or later from https://nodejs.org",
 			find: (*finder).nodeWithTypes,
 			// Types are taken away, not checked, and not reported as an experiment on every program's stderr.
-			Run:    []string{"{tool}", "--experimental-strip-types", "--disable-warning=ExperimentalWarning", "{file}"},
-			Limits: api.CodeLimits{Pids: 128},
+			Run:      []string{"{tool}", "--experimental-strip-types", "--disable-warning=ExperimentalWarning", "{file}"},
+			Uncaught: nodeUncaught, Limits: api.CodeLimits{Pids: 128},
 		},
 		{
 			Name: "bash", File: "main.sh", Tools: []string{"bash"}, Install: "install bash (Debian: apt install bash)",
-			find: (*finder).single,
+			find: (*finder).bash, CheckSource: []string{"{tool}", "-n", "{file}"},
 		},
 		{
 			Name: "go", File: "main.go", Tools: []string{"go"}, Install: "install Go from https://go.dev/dl",
@@ -56,18 +59,23 @@ func builtIn() []*Profile {
 			find:    (*finder).java,
 			Compile: []string{"/bin/sh", "-c", javaBuild, "java-build", "{tool}", "{memory}", "{file}", "{sources}"},
 			Built:   []string{"classes", "main.args"},
-			// The machine's memory is the limit's, whatever the host has; small collector and code cache, and nothing in /tmp.
-			Run: []string{"{tool}/java", "-XX:MaxRAM={memory}", "-XX:MaxRAMPercentage=60", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
+			// The machine's memory and processors are those that the run may use, whatever the host has; small collector and code
+			// cache, and nothing in /tmp.
+			Run: []string{"{tool}/java", "-XX:ActiveProcessorCount={processors}", "-XX:MaxRAM={memory}", "-XX:MaxRAMPercentage=60", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
 				"-XX:ReservedCodeCacheSize=32m", "-Xss1m", "-XX:-UsePerfData", "@main.args"},
-			Limits: api.CodeLimits{Memory: 512e6, Pids: 128},
+			Uncaught: `^Exception in thread "main" |^Error: `, Limits: api.CodeLimits{Memory: 512e6, Pids: 128},
 		},
 		{
 			Name: "ruby", File: "main.rb", Tools: []string{"ruby"}, Install: "install ruby (Debian: apt install ruby)",
-			find: (*finder).ruby,
-			Env:  map[string]string{"RUBYOPT": "--disable-did_you_mean"},
+			find: (*finder).ruby, CheckSource: []string{"{tool}", "-c", "{file}"},
+			Uncaught: `^\S+:\d+:in .*\(([A-Z]\w*::)*[A-Z]\w*\)$|^\S+:\d+: .*syntax error|\(SyntaxError\)$`,
+			Env:      map[string]string{"RUBYOPT": "--disable-did_you_mean"},
 		},
 	}
 }
+
+// nodeUncaught is what Node.js writes last, below the error that has ended a program.
+const nodeUncaught = `^Node\.js v\d`
 
 // goBuild compiles and links one package against the standard library's export data, which was built beforehand: the go
 // command itself would compile the library anew in every sandbox. $1 is the directory of compile and link, $2 that of
@@ -93,8 +101,12 @@ exec "$tools/javac" -J-XX:MaxRAM="$memory" -J-XX:+UseSerialGC -J-XX:TieredStopAt
 
 // toolchain is where a language's tool lies on this host and what it needs beside it.
 type toolchain struct {
-	tool    string
+	tool    string // what runs
+	named   string // what it is for people, where that is another path
 	std     string
 	mounts  []runtime.Mount
 	version string
 }
+
+// name is the tool as people know it.
+func (t *toolchain) name() string { return cmp.Or(t.named, t.tool) }

@@ -24,7 +24,10 @@ const (
 	Runtime    = "runtime"
 	Requests   = "requests"
 	Reports    = "reports"
-	Lost       = "lost" // how many
+	Missed     = "missed"      // ticks, how many
+	Schedule   = "schedule"    // its name
+	Lost       = "lost"        // how many
+	HandedBack = "handed_back" // how many
 	RequestID  = "request_id"
 	Method     = "method"
 	Path       = "path"

@@ -3,6 +3,7 @@ package terminal
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -10,15 +11,28 @@ import (
 
 // Lines shows changes as plain lines: the time, what changed, and how it stands. It is what a log file or a pipe gets.
 type Lines struct {
-	mu   sync.Mutex
-	w    io.Writer
-	seen map[string]string
+	mu      sync.Mutex
+	w       io.Writer
+	seen    map[string]shown
+	changes []change // of the snapshot that is being shown
+}
+
+// shown is the state and the time in the last line about a node.
+type shown struct {
+	state string
+	at    time.Time
+}
+
+// change is a line to be written.
+type change struct {
+	at   time.Time
+	text string
 }
 
 // NewLines writes to w.
-func NewLines(w io.Writer) *Lines { return &Lines{w: w, seen: map[string]string{}} }
+func NewLines(w io.Writer) *Lines { return &Lines{w: w, seen: map[string]shown{}} }
 
-// Show writes a line for everything that is not as the last snapshot had it.
+// Show writes a line for everything that is not as the last snapshot had it, in order of time.
 func (l *Lines) Show(t Tree) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -26,6 +40,11 @@ func (l *Lines) Show(t Tree) {
 		l.change("", &t.Children[i])
 	}
 	l.one(t.Name, &t.Node)
+	slices.SortStableFunc(l.changes, func(a, b change) int { return a.at.Compare(b.at) })
+	for _, c := range l.changes {
+		fmt.Fprintln(l.w, c.at.Local().Format("15:04:05.000")+"  "+c.text)
+	}
+	l.changes = l.changes[:0]
 }
 
 func (l *Lines) change(above string, n *Node) {
@@ -50,15 +69,19 @@ func (l *Lines) one(path string, n *Node) {
 		// Every item has its own line; the sum is worth one when it starts and when it ends.
 		state = fmt.Sprintf("%s/%d", n.Status, n.Total)
 	}
-	if n.Status == "pending" || l.seen[path] == state {
+	last := l.seen[path]
+	if n.Status == "pending" || last.state == state {
 		return
 	}
-	l.seen[path] = state
-	at := n.Finished
+	at := n.Since
 	if at.IsZero() {
 		at = time.Now()
 	}
-	line := at.Local().Format("15:04:05.000") + "  " + Clean(path) + "  " + n.Status
+	if at.Before(last.at) {
+		at = last.at // the line before had this process's time, by which it was seen late
+	}
+	l.seen[path] = shown{state, at}
+	line := Clean(path) + "  " + n.Status
 	if n.Attempt > 1 {
 		line += fmt.Sprintf(", attempt %d", n.Attempt)
 	}
@@ -83,7 +106,7 @@ func (l *Lines) one(path string, n *Node) {
 	if len(more) > 0 {
 		line += ": " + strings.Join(more, "; ")
 	}
-	fmt.Fprintln(l.w, line)
+	l.changes = append(l.changes, change{at, line})
 }
 
 // Say writes a line.

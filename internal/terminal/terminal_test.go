@@ -120,6 +120,41 @@ func TestLinesSayEachChangeOnce(t *testing.T) {
 	}
 }
 
+// Lines carry the times of what they say, in order: those of one node never run backwards, however late the view saw what
+// it shows, and those of one snapshot are sorted.
+func TestLinesInOrderOfTime(t *testing.T) {
+	before := func(d time.Duration) time.Time { return time.Date(2000, 1, 2, 12, 0, 0, 0, time.UTC).Add(-d) }
+	var b bytes.Buffer
+	l := NewLines(&b)
+	show := func(children ...Node) {
+		l.Show(Tree{Node: Node{Name: "wf", Status: "running", Since: before(time.Minute)}, ID: "ex_1"})
+		l.Show(Tree{Node: Node{Name: "wf", Status: "running", Since: before(time.Minute), Children: children}, ID: "ex_1"})
+	}
+	show(Node{Name: "b", Status: "provisioning", Since: before(3 * time.Second)}, Node{Name: "a", Status: "running", Since: before(4 * time.Second)},
+		Node{Name: "late", Status: "scheduled"}) // since when is not known: now, which is later than all of this
+	show(Node{Name: "b", Status: "completed", Started: before(3 * time.Second), Finished: before(2 * time.Second), Since: before(2 * time.Second)},
+		Node{Name: "a", Status: "running", Since: before(4 * time.Second)},
+		Node{Name: "late", Status: "running", Since: before(time.Second)})
+	var got []string
+	times := map[string]string{}
+	for line := range strings.Lines(b.String()) {
+		at, what, _ := strings.Cut(strings.TrimSpace(line), "  ")
+		name, _, _ := strings.Cut(what, " ")
+		if at < times[name] {
+			t.Errorf("%s: %s after %s", what, at, times[name])
+		}
+		times[name] = at
+		got = append(got, strings.Join(strings.Fields(what), " "))
+	}
+	want := []string{"wf running", "a running", "b provisioning", "late scheduled", "b completed in 1.0s", "late running"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if at := times["b"]; at != before(2*time.Second).Local().Format("15:04:05.000") {
+		t.Errorf("b completed at %s", at)
+	}
+}
+
 // The live view passes Ctrl-C on, follows the terminal's size, and leaves its last frame whole.
 func TestFrame(t *testing.T) {
 	pressed := make(chan struct{}, 1)

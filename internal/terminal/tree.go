@@ -29,6 +29,7 @@ type Node struct {
 	Attempt  int // shown from the second on
 	Started  time.Time
 	Finished time.Time
+	Since    time.Time // when it came to stand as it does; zero where that is not known
 
 	Total, Ended, Failed int // items of a task that has several; Total 0: it has none
 

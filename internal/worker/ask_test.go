@@ -4,7 +4,6 @@ import (
 	"context"
 	"testing"
 
-	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/handoff"
 	"github.com/pawl-run/pawl/internal/task"
 )
@@ -13,7 +12,7 @@ import (
 // others do not ask; until less than a share is free, or given.
 func TestAskInAFlood(t *testing.T) {
 	const slots, share = 10, 5
-	w, err := New(Options{Handoff: struct{ handoff.Handoff }{}, Handlers: task.Handlers{flow.KindNoop: task.Pass{}}, Slots: slots})
+	w, err := New(Options{Handoff: struct{ handoff.Handoff }{}, Handlers: task.Passes(nil), Slots: slots})
 	if err != nil {
 		t.Fatal(err)
 	}

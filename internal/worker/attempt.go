@@ -46,9 +46,6 @@ func newAttempt(l *life, w *handoff.Assignment) *attempt {
 	}
 	a.task.Blobs = a.blobs()
 	a.spans.begin(l.w.Tracer, &a.task, w.ClaimedAt)
-	if a.handler == nil {
-		a.handler = unknown{}
-	}
 	if _, instant := a.handler.(task.Instant); instant {
 		a.ctx = l.ctx
 	} else {
@@ -56,15 +53,6 @@ func newAttempt(l *life, w *handoff.Assignment) *attempt {
 	}
 	return a
 }
-
-// unknown answers for kinds that nobody has given this worker a handler for.
-type unknown struct{}
-
-func (unknown) Run(_ context.Context, t *task.Task) (json.RawMessage, error) {
-	return nil, task.Errorf(flow.CodeHandlerError, "this worker has no handler for kind %q: start a worker that has one on its own queue, and give the action that queue", t.Kind)
-}
-
-func (unknown) Instant() {}
 
 func (a *attempt) id() flow.AttemptID {
 	return flow.AttemptID{Execution: a.task.Execution, Attempt: a.task.Attempt}

@@ -70,11 +70,13 @@ func (m *mill) Orders(ctx context.Context, _ flow.ID) ([]handoff.Order, error) {
 	return nil, ctx.Err()
 }
 
+func (m *mill) Decline(context.Context, flow.ID, []flow.AttemptID) error { return nil }
+
 func (m *mill) Close(context.Context, flow.ID) error { return nil }
 
 func benchmark(b *testing.B, h task.Handler) {
 	m := &mill{left: b.N, open: b.N, done: make(chan struct{})}
-	w, err := worker.New(worker.Options{Handoff: m, Slots: 64, Handlers: task.Handlers{flow.KindNoop: h}})
+	w, err := worker.New(worker.Options{Handoff: m, Slots: 64, Handlers: task.Passes(task.Handlers{flow.KindNoop: h})})
 	if err != nil {
 		b.Fatal(err)
 	}

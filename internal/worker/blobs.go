@@ -12,13 +12,31 @@ import (
 
 // blobs are those that the attempt may write and read; nil when there are none to reach.
 func (a *attempt) blobs() blob.Access {
-	if a.life.w.Blobs != nil {
-		return a.life.w.Blobs
-	}
-	if carrier, ok := a.life.w.Handoff.(handoff.BlobCarrier); ok {
+	near := a.life.w.Blobs
+	carrier, carries := a.life.w.Handoff.(handoff.BlobCarrier)
+	switch {
+	case near != nil && carries:
+		return nearby{near, carried{a, carrier}}
+	case near != nil:
+		return near
+	case carries:
 		return carried{a, carrier}
 	}
 	return nil
+}
+
+// nearby gets at blobs itself, but for uploads: the engine alone knows under which name the content of a sum lies.
+type nearby struct {
+	blob.Access
+	carried carried
+}
+
+// Get implements blob.Access.
+func (n nearby) Get(ctx context.Context, name string, offset int64) (io.ReadCloser, error) {
+	if _, uploaded := blob.ParseSum(name); uploaded {
+		return n.carried.Get(ctx, name, offset)
+	}
+	return n.Access.Get(ctx, name, offset)
 }
 
 // carried gets at blobs through the hand-off.

@@ -31,6 +31,8 @@ type past struct {
 // open begins a session. The first one takes over what is left of the process before.
 func (w *Worker) open(ctx context.Context) (flow.ID, []handoff.Assignment, error) {
 	asked := time.Now()
+	ctx, stop := outlasting(ctx, openWithin)
+	defer stop()
 	s := handoff.Session{Name: w.Name, Queues: w.Queues, Kinds: w.kinds, Slots: w.Slots}
 	id, work, err := w.reopen(ctx, s)
 	if err != nil {
@@ -39,6 +41,20 @@ func (w *Worker) open(ctx context.Context) (flow.ID, []handoff.Assignment, error
 	w.remember(id, asked.Add(handoff.Lease)) // before anything is begun; the first renewal knows the lease
 	w.settle(work)
 	return id, work, nil
+}
+
+// openWithin is how long a session that is being opened may take after the worker was stopped. Its id is needed to close it: a
+// session that nobody closes looks like that of a dead worker until its lease has run out.
+const openWithin = 2 * time.Second
+
+// outlasting gives a context that ends some time after ctx.
+func outlasting(ctx context.Context, after time.Duration) (context.Context, func()) {
+	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(after, cancel) })
+	return longer, func() {
+		stop()
+		cancel()
+	}
 }
 
 func (w *Worker) reopen(ctx context.Context, s handoff.Session) (flow.ID, []handoff.Assignment, error) {

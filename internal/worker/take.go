@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/pawl-run/pawl/internal/failpoint"
+	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/handoff"
 	"github.com/pawl-run/pawl/internal/task"
 	"github.com/pawl-run/pawl/internal/telemetry"
@@ -16,7 +17,7 @@ func (l *life) take(ctx context.Context) {
 	var instants sync.WaitGroup
 	defer instants.Wait()
 	if len(l.resumed) > 0 {
-		l.start(l.resumed, &instants)
+		l.start(ctx, l.resumed, &instants)
 	}
 	select {
 	case <-l.leased:
@@ -42,7 +43,7 @@ func (l *life) takeFor(ctx context.Context, first bool, share int, instants *syn
 		}
 		work, err := l.w.Handoff.Take(ctx, l.session, n)
 		if len(work) > 0 {
-			l.start(work, instants)
+			l.start(ctx, work, instants)
 		}
 		l.w.answered(n, len(work), share)
 		switch {
@@ -67,11 +68,18 @@ func (l *life) room() bool {
 }
 
 // start runs assignments: the instant ones one after another in one slot, the others each in its own. There are slots for
-// all: no more was claimed than were free.
-func (l *life) start(work []handoff.Assignment, instants *sync.WaitGroup) {
+// all: no more was claimed than were free. Assignments of a kind that this worker has no handler for are given back.
+func (l *life) start(ctx context.Context, work []handoff.Assignment, instants *sync.WaitGroup) {
 	failpoint.Hit(failpoint.BeforeStart)
 	var said, instant []*attempt
+	var declined []flow.AttemptID
 	for i := range work {
+		if l.w.Handlers[work[i].Kind] == nil {
+			l.w.Log.Warn("the engine handed over work that this worker has no handler for: giving it back",
+				telemetry.Execution, work[i].Execution, telemetry.Attempt, work[i].Attempt, telemetry.Kind, work[i].Kind)
+			declined = append(declined, flow.AttemptID{Execution: work[i].Execution, Attempt: work[i].Attempt})
+			continue
+		}
 		a := newAttempt(l, &work[i])
 		order, fresh := l.hold(a)
 		if !fresh {
@@ -100,6 +108,9 @@ func (l *life) start(work []handoff.Assignment, instants *sync.WaitGroup) {
 		said = append(said, a)
 	}
 	l.reports.add(said...)
+	if len(declined) > 0 {
+		instants.Go(func() { l.decline(ctx, declined) })
+	}
 	if len(instant) > 0 {
 		l.w.occupy()
 		instants.Go(func() {
@@ -109,5 +120,19 @@ func (l *life) start(work []handoff.Assignment, instants *sync.WaitGroup) {
 			l.w.release()
 			l.reports.add(instant...)
 		})
+	}
+}
+
+// decline gives attempts back. Without an answer until ctx or the session ends they are recovered with the session, or as
+// hand-offs that never arrived.
+func (l *life) decline(ctx context.Context, attempts []flow.AttemptID) {
+	var tries backoff
+	for ctx.Err() == nil {
+		err := l.w.Handoff.Decline(ctx, l.session, attempts)
+		if err == nil || errors.Is(err, handoff.ErrSessionLost) {
+			return
+		}
+		l.w.Log.Warn("give work back: trying again", telemetry.Err, err)
+		tries.wait(ctx, l.w.Random)
 	}
 }

@@ -39,6 +39,7 @@ type Options struct {
 	// gains nothing.
 	InlineLogs bool
 	Grace      time.Duration  // how long running work may go on after Run was told to end; then it is stopped and let go
+	Serving    func()         // called when the engine has accepted the worker for the first time; nil: nothing is
 	Random     func() float64 // numbers in [0, 1) for jitter; nil: the global generator
 }
 
@@ -69,6 +70,13 @@ func New(o Options) (*Worker, error) {
 	if err := flow.CheckLabels(o.Labels); err != nil {
 		return nil, fmt.Errorf("new worker: %w", err)
 	}
+	var kinds []string
+	for kind := range o.Handlers {
+		kinds = append(kinds, string(kind))
+	}
+	if err := flow.CheckKinds(kinds); err != nil {
+		return nil, fmt.Errorf("new worker: %w", err)
+	}
 	if o.Slots == 0 {
 		o.Slots = 1
 	}
@@ -85,14 +93,13 @@ func New(o Options) (*Worker, error) {
 	if o.Random == nil {
 		o.Random = rand.Float64
 	}
-	w := &Worker{Options: o, kinds: flow.OfferLabels(o.Labels), free: o.Slots, past: &past{}}
+	w := &Worker{Options: o, kinds: append(flow.OfferLabels(o.Labels), kinds...), free: o.Slots, past: &past{}}
 	w.changed.L = &w.mu
 	w.lives, w.endAll = context.WithCancelCause(context.Background())
 	if o.Memory != nil {
 		w.past.session, w.past.until = o.Memory.Earlier()
 	}
-	for kind, h := range o.Handlers {
-		w.kinds = append(w.kinds, string(kind))
+	for _, h := range o.Handlers {
 		if a, ok := h.(task.Advertiser); ok {
 			w.kinds = append(w.kinds, a.Offers()...)
 		}
@@ -102,26 +109,53 @@ func New(o Options) (*Worker, error) {
 
 // Run serves until ctx ends, through as many sessions as it takes. Then it takes no more work, gives what is running its
 // grace, stops what is left and lets go of it, so that the engine recovers it at once. It returns when every handler
-// has returned and everything that could be reported has been.
+// has returned and everything that could be reported has been. Its error is that the engine refuses the worker.
 func (w *Worker) Run(ctx context.Context) error {
 	var pause backoff
+	var away outage
 	for ctx.Err() == nil && w.lives.Err() == nil {
 		began := time.Now()
 		id, work, err := w.open(ctx)
+		if errors.Is(err, handoff.ErrRefused) {
+			w.allFree()
+			return fmt.Errorf("serve as %s: %w", w.Name, err)
+		}
 		if err != nil {
-			if ctx.Err() == nil {
-				w.Log.Warn("the engine cannot be reached; trying again", telemetry.Worker, w.Name, telemetry.Err, err)
+			if ctx.Err() == nil && away.worthSaying(err, time.Now()) {
+				w.Log.Warn("the engine cannot be reached; trying again until it can", telemetry.Worker, w.Name, telemetry.Err, err)
 			}
 			pause.wait(ctx, w.Random)
 			continue
 		}
-		pause = backoff{}
+		pause, away = backoff{}, outage{}
+		if w.Serving != nil {
+			w.Serving()
+			w.Serving = nil
+		}
 		if err := newLife(w, id, began, work).run(ctx); err != nil && w.lives.Err() == nil {
 			w.Log.Warn("session lost: opening a new one", telemetry.Worker, w.Name, telemetry.Session, id.Text(flow.SessionPrefix), telemetry.Err, err)
 		}
 	}
 	w.allFree()
 	return nil
+}
+
+// sayAwayAgain is how often an outage is logged while its reason stays the same.
+const sayAwayAgain = time.Minute
+
+// outage is a time in which the engine cannot be reached.
+type outage struct {
+	reason string
+	said   time.Time
+}
+
+// worthSaying reports whether a failure is to be logged: the first, one for another reason, and one in every minute.
+func (o *outage) worthSaying(err error, now time.Time) bool {
+	if err.Error() == o.reason && now.Sub(o.said) < sayAwayAgain {
+		return false
+	}
+	o.reason, o.said = err.Error(), now
+	return true
 }
 
 // LetGo ends the worker on the spot, for a process that is about to end: nothing is said to the engine any more, whatever

@@ -36,15 +36,16 @@ type ledger struct {
 	changed  chan struct{}
 	orders   map[flow.ID][]handoff.Order
 
-	dropReports int           // how many reports fail after they were applied
-	slow        time.Duration // of each report and log call
-	deaf        bool          // nothing gets through
-	lease       time.Duration // that renewals tell
-	noLogs      bool          // logs do not get through
-	closed      []flow.ID
-	resumes     [][]flow.AttemptID // what each process after another has asked for
-	given       string             // what every execution is given to read
-	givenAll    bool               // nothing follows it
+	dropReports  int           // how many reports fail after they were applied
+	dropDeclines int           // how many calls that give work back fail before they were heard
+	slow         time.Duration // of each report and log call
+	deaf         bool          // nothing gets through
+	lease        time.Duration // that renewals tell
+	noLogs       bool          // logs do not get through
+	closed       []flow.ID
+	resumes      [][]flow.AttemptID // what each process after another has asked for
+	given        string             // what every execution is given to read
+	givenAll     bool               // nothing follows it
 }
 
 func newLedger() *ledger {
@@ -216,6 +217,37 @@ func (g *ledger) Report(ctx context.Context, session flow.ID, reports []flow.Rep
 	return receipts, nil
 }
 
+func (g *ledger) Decline(_ context.Context, session flow.ID, attempts []flow.AttemptID) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if err := g.alive(session); err != nil {
+		return err
+	}
+	if g.dropDeclines > 0 {
+		g.dropDeclines--
+		return handoff.ErrUnavailable
+	}
+	for _, a := range attempts {
+		d := g.drafts[a.Execution]
+		if d == nil || d.Owner != session || d.Attempt != a.Attempt || d.Stage != flow.Provisioning {
+			continue
+		}
+		if err := d.Decline("declined", time.Now()); err != nil {
+			return err
+		}
+		time.AfterFunc(time.Until(d.WakeAt), func() {
+			g.update(func() {
+				if err := d.Schedule(1, time.Now()); err != nil {
+					panic(err)
+				}
+				g.line = append(g.line, d.ID)
+			})
+		})
+	}
+	g.ring()
+	return nil
+}
+
 func (g *ledger) Log(ctx context.Context, session flow.ID, chunks []store.LogChunk) error {
 	if g.slow > 0 {
 		time.Sleep(g.slow) // the engine's time, in a synctest bubble
@@ -355,7 +387,7 @@ func serve(t *testing.T, g *ledger, o worker.Options) (stop func()) {
 		o.Handoff = g
 	}
 	if o.Handlers == nil {
-		o.Handlers = task.Handlers{flow.KindNoop: task.Pass{}}
+		o.Handlers = task.Passes(nil)
 	}
 	w, err := worker.New(o)
 	if err != nil {
@@ -520,15 +552,10 @@ func TestEnds(t *testing.T) {
 		{"not JSON", func(context.Context, *task.Task) (json.RawMessage, error) { return json.RawMessage("{"), nil }, flow.Failed, flow.CodeHandlerError, "not JSON"},
 		{"not JSON beside an error", waitFor(1, &task.Error{Code: "x", Message: "m", Details: json.RawMessage("{")}), flow.Failed, flow.CodeHandlerError, "not JSON"},
 		{"too deep", waitFor(1, &task.Error{Code: "x", Message: "m", Output: json.RawMessage(strings.Repeat("[", 2000) + strings.Repeat("]", 2000))}), flow.Failed, flow.CodeHandlerError, "nested deeper"},
-		{"no handler", nil, flow.Failed, flow.CodeHandlerError, "no handler for kind"},
 	} {
 		t.Run(e.name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, g *ledger) {
-				handlers := task.Handlers{"other": task.Pass{}}
-				if e.handler != nil {
-					handlers["x"] = e.handler
-				}
-				defer serve(t, g, worker.Options{Handlers: handlers})()
+				defer serve(t, g, worker.Options{Handlers: task.Handlers{"other": task.Pass{}, "x": e.handler}})()
 				d := g.ended(t, g.submit(flow.Request{Kind: "x"}))
 				if d.Stage != e.stage || d.Outcome.Error.Code != e.code || !strings.Contains(d.Outcome.Error.Message, e.say) {
 					t.Errorf("%s, %v", d.Stage, d.Outcome.Error)
@@ -538,6 +565,39 @@ func TestEnds(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// Work that the worker has no handler for is given back and never failed, however long it takes until the engine hears of
+// it; what came with it is run meanwhile.
+func TestNoHandler(t *testing.T) {
+	bubble(t, func(t *testing.T, g *ledger) {
+		g.dropDeclines = 3
+		strange := g.submit(flow.Request{Kind: "x", Retry: flow.Retry{MaxAttempts: 1}})
+		other := g.submit(flow.Request{Kind: "other"})
+		stop := serve(t, g, worker.Options{Slots: 2, Handlers: task.Handlers{"other": task.Pass{}}})
+		if d := g.ended(t, other); d.Stage != flow.Completed {
+			t.Errorf("what came with it: %s", d.Stage)
+		}
+		g.until(t, "the second time that it is given back", func() bool { return g.drafts[strange].Attempt >= 3 })
+		g.update(func() {
+			if d := g.drafts[strange]; d.Stage.Terminal() || d.Spent() != 1 {
+				t.Errorf("%s, %d attempts count", d.Stage, d.Spent())
+			}
+		})
+		stop()
+		defer serve(t, g, worker.Options{Handlers: task.Handlers{"x": task.Pass{}}})()
+		if d := g.ended(t, strange); d.Stage != flow.Completed {
+			t.Errorf("by a worker with the handler: %s, %+v", d.Stage, d.Outcome)
+		}
+	})
+}
+
+// A worker that runs some of the built-in kinds and not the others would be given what it cannot run.
+func TestHalfAWorker(t *testing.T) {
+	_, err := worker.New(worker.Options{Handoff: newLedger(), Handlers: task.Handlers{flow.KindNoop: task.Pass{}, "x": task.Pass{}}})
+	if err == nil || !strings.Contains(err.Error(), "runs noop but not code, http, llm, input, output") {
+		t.Errorf("%v", err)
 	}
 }
 
@@ -820,4 +880,31 @@ func TestSlotsBoundWhatRuns(t *testing.T) {
 			t.Errorf("%d at once, %s in all", most, time.Since(began))
 		}
 	})
+}
+
+// A worker that the engine refuses ends and says why: to ask again would change nothing. One that cannot reach it goes on.
+func TestRefusedWorkerEnds(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		door := &refusing{answers: []error{handoff.ErrUnavailable, handoff.ErrUnavailable, fmt.Errorf("%w: the token is not known", handoff.ErrRefused)}}
+		w, err := worker.New(worker.Options{Handoff: door, Handlers: task.Passes(nil)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Run(t.Context()); !errors.Is(err, handoff.ErrRefused) || !strings.Contains(err.Error(), "the token is not known") || len(door.answers) > 0 {
+			t.Errorf("%v, %d answers later", err, len(door.answers))
+		}
+	})
+}
+
+// refusing is a hand-off whose Open returns one error after another.
+type refusing struct {
+	handoff.Handoff
+	answers []error
+}
+
+func (d *refusing) Open(context.Context, handoff.Session) (flow.ID, error) {
+	err := d.answers[0]
+	d.answers = d.answers[1:]
+	return flow.ID{}, err
 }

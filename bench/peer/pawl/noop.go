@@ -161,7 +161,7 @@ func (p *peer) claim(ctx context.Context, w trial.Workload) (trial.Result, error
 	if _, err := p.bulk(ctx, w.Load); err != nil {
 		return nil, err
 	}
-	session, err := e.Open(ctx, handoff.Session{Name: "bench", Embedded: true, Queues: []string{engine.DefaultQueue}, Kinds: []string{string(flow.KindNoop)}, Slots: 1})
+	session, err := e.Open(ctx, handoff.Session{Name: "bench", Embedded: true, Queues: []string{engine.DefaultQueue}, Slots: 1})
 	if err != nil {
 		return nil, err
 	}
@@ -215,7 +215,7 @@ func (p *peer) idle(ctx context.Context, w trial.Workload) (trial.Result, error)
 		defer stop()
 	}
 	for alive := 0; alive < w.Load; {
-		sessions, err := p.servers[0].engine.Reader().LiveSessions(ctx, time.Now())
+		sessions, err := p.servers[0].engine.Reader().LiveSessions(ctx)
 		if err != nil {
 			return nil, err
 		}

@@ -91,7 +91,7 @@ func (p *peer) work(slots int) (stop func(), err error) {
 	for _, s := range p.servers {
 		w, err := worker.New(worker.Options{
 			Handoff:  direct.New(s.engine),
-			Handlers: task.Handlers{flow.KindNoop: task.Pass{}, flow.KindInput: task.Pass{}, flow.KindOutput: task.Pass{}},
+			Handlers: task.Passes(nil),
 			Slots:    max(slots/len(p.servers), 1),
 		})
 		if err != nil {

@@ -34,15 +34,27 @@ func render(schema string) statements {
 		drop:  sql(`UPDATE {s}.blob_loose SET until = clock_timestamp() WHERE content = $1`),
 		find:  sql(`SELECT content, size FROM {s}.blobs WHERE name = $1`),
 		piece: sql(`SELECT data FROM {s}.blob_pieces WHERE content = $1 AND number = $2`),
-		remove: sql(`WITH gone AS (DELETE FROM {s}.blobs b USING unnest($1::text[]) AS p (prefix)
-				WHERE b.name = p.prefix OR b.name >= p.prefix || '/' AND b.name < p.prefix || '0' RETURNING b.content), -- '0' follows '/'
+		// Two branches, because the planner has no index scan for "this name or that range": it would compare each prefix with
+		// each row. LATERAL leaves it no plan but to look each prefix up. The names found are then removed by their primary key;
+		// one that two prefixes name counts twice. '0' follows '/'.
+		remove: sql(`WITH found AS MATERIALIZED (SELECT b.name FROM unnest($1::text[]) AS p (prefix) CROSS JOIN LATERAL (
+				(SELECT name FROM {s}.blobs WHERE name = p.prefix)
+				UNION ALL (SELECT name FROM {s}.blobs WHERE name >= p.prefix || '/' AND name < p.prefix || '0' ORDER BY name LIMIT $3)) AS b LIMIT $3),
+			gone AS (DELETE FROM {s}.blobs WHERE name = ANY (ARRAY(SELECT name FROM found)) RETURNING content),
 			loosened AS (INSERT INTO {s}.blob_loose (content, until) SELECT content, clock_timestamp() + make_interval(secs => $2) FROM gone)
-			SELECT count(*) FROM gone`),
-		// What another sweep has taken meanwhile counts among the few: fewer than the limit means that there are no more.
+			SELECT count(*) FROM found`),
+		// The pieces in order, as many as the limits of rows ($2) and of bytes ($3) allow: a content before the last one among
+		// them is gone whole, and the last one too when no limit was met. What another sweep has removed meanwhile counts.
 		sweep: sql(`WITH due AS MATERIALIZED (SELECT content FROM {s}.blob_loose WHERE until < clock_timestamp() ORDER BY content LIMIT $1 FOR UPDATE SKIP LOCKED),
-			few AS MATERIALIZED (SELECT p.content, p.number FROM {s}.blob_pieces p JOIN due USING (content) ORDER BY p.content, p.number LIMIT $2),
-			gone AS (DELETE FROM {s}.blob_pieces p USING few WHERE p.content = few.content AND p.number = few.number),
-			over AS (DELETE FROM {s}.blob_loose l USING due WHERE l.content = due.content AND (SELECT count(*) FROM few) < $2)
+			next AS MATERIALIZED (SELECT content, number, sum(size) OVER (ORDER BY content, number) - size AS before FROM (
+				SELECT p.content, p.number, octet_length(p.data) AS size FROM due CROSS JOIN LATERAL (
+					SELECT content, number, data FROM {s}.blob_pieces WHERE content = due.content ORDER BY number LIMIT $2) AS p
+				ORDER BY p.content, p.number LIMIT $2) AS page),
+			few AS MATERIALIZED (SELECT content, number FROM next WHERE before < $3::bigint),
+			gone AS (DELETE FROM {s}.blob_pieces p USING few WHERE p.content = ANY (ARRAY[few.content]) AND p.number = ANY (ARRAY[few.number])),
+			over AS (DELETE FROM {s}.blob_loose l USING due WHERE l.content = ANY (ARRAY[due.content]) AND (
+				due.content < (SELECT max(content) FROM few) OR
+				(SELECT count(*) FROM few) = (SELECT count(*) FROM next) AND (SELECT count(*) FROM next) < $2))
 			SELECT count(*) FROM due`),
 	}
 }

@@ -1,6 +1,6 @@
 // Package postgres keeps blobs in a PostgreSQL database, where every server reaches them. A blob is written piece by piece,
 // each in a transaction of its own, and gets its name when it is whole: memory, statements and transactions stay small
-// whatever its size. The tables belong to the schema of the executions (store/postgres).
+// whatever its size, and a deadline holds for each piece and not for the whole. The tables belong to the schema of the executions (store/postgres).
 package postgres
 
 import (
@@ -13,9 +13,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pawl-run/pawl/internal/blob"
+	"github.com/pawl-run/pawl/internal/pgpool"
 )
 
 const (
@@ -24,15 +24,17 @@ const (
 	// keepLoose is how long the pieces of a content without a name stay: of one that is being written, since its last
 	// piece; of one that was removed or replaced, for whoever is reading it.
 	keepLoose = 15 * time.Minute
-	// patience is how long a statement may take before the connection counts as lost; the server gives up earlier.
-	patience = 45 * time.Second
-	// sweepPieces and sweepContents bound what one statement of a sweep removes.
-	sweepPieces, sweepContents = 200, 50
+	// removeNames is how many names one statement of a removal takes away: a prefix may hold any number of blobs, and a long
+	// transaction would hold up vacuuming. 2,000 take about 20 ms.
+	removeNames = 2000
+	// sweepContents, sweepPieces and sweepBytes bound what one statement of a sweep removes: 500 small contents, or 128 pieces
+	// of full size with their 17,000 rows in PostgreSQL's table for large values.
+	sweepContents, sweepPieces, sweepBytes = 500, 2000, 32 << 20
 )
 
 // Store implements blob.Store.
 type Store struct {
-	pool *pgxpool.Pool
+	pool *pgpool.Pool
 	sql  statements
 }
 
@@ -43,7 +45,7 @@ var (
 
 // New keeps blobs in the tables of a schema, whose name is given as statements write it. The pool is the store's from then
 // on.
-func New(pool *pgxpool.Pool, schema string) *Store { return &Store{pool: pool, sql: render(schema)} }
+func New(pool *pgpool.Pool, schema string) *Store { return &Store{pool: pool, sql: render(schema)} }
 
 // Close ends the connections once what is under way has ended.
 func (s *Store) Close() error {
@@ -122,17 +124,18 @@ func (s *Store) add(ctx context.Context, content int64, number int, data []byte)
 	var b pgx.Batch
 	b.Queue(s.sql.lazily)
 	b.Queue(s.sql.add, content, number, data, keepLoose.Seconds())
-	bounded, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	results := s.pool.SendBatch(bounded, &b)
-	_, err := results.Exec()
 	var tag pgconn.CommandTag
-	if err == nil {
-		tag, err = results.Exec()
-	}
-	if e := results.Close(); err == nil {
-		err = e
-	}
+	err := s.pool.Use(ctx, func(ctx context.Context, c *pgpool.Conn) error {
+		results := c.SendBatch(ctx, &b)
+		_, err := results.Exec()
+		if err == nil {
+			tag, err = results.Exec()
+		}
+		if e := results.Close(); err == nil {
+			err = e
+		}
+		return err
+	})
 	if err != nil {
 		return translate(ctx, err)
 	}
@@ -144,7 +147,10 @@ func (s *Store) add(ctx context.Context, content int64, number int, data []byte)
 func (s *Store) drop(ctx context.Context, content int64) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
-	_, _ = s.pool.Exec(ctx, s.sql.drop, content)
+	_ = s.pool.Use(ctx, func(ctx context.Context, c *pgpool.Conn) error {
+		_, err := c.Exec(ctx, s.sql.drop, content)
+		return err
+	})
 }
 
 // Get implements blob.Store. What is read stays as it was when it was opened, for a quarter of an hour after it was
@@ -214,7 +220,7 @@ func (r *reader) fetch() error {
 // Close implements io.Closer.
 func (r *reader) Close() error { return nil }
 
-// Remove implements blob.Store: all of it is one statement, and the pieces go with a later Sweep.
+// Remove implements blob.Store, a page of names in each transaction. The pieces go with a later Sweep.
 func (s *Store) Remove(ctx context.Context, prefixes ...string) error {
 	for _, prefix := range prefixes {
 		if err := blob.CheckName(prefix); err != nil {
@@ -224,17 +230,22 @@ func (s *Store) Remove(ctx context.Context, prefixes ...string) error {
 	if len(prefixes) == 0 {
 		return nil
 	}
-	if err := s.query(ctx, s.sql.remove, []any{prefixes, keepLoose.Seconds()}, new(int64)); err != nil {
-		return fmt.Errorf("remove blobs %s and %d more: %w", prefixes[0], len(prefixes)-1, err)
+	for {
+		var found int64
+		if err := s.query(ctx, s.sql.remove, []any{prefixes, keepLoose.Seconds(), removeNames}, &found); err != nil {
+			return fmt.Errorf("remove blobs %s and %d more: %w", prefixes[0], len(prefixes)-1, err)
+		}
+		if found < removeNames {
+			return nil
+		}
 	}
-	return nil
 }
 
 // Sweep implements blob.Sweeper. Any number of servers may do it at once.
 func (s *Store) Sweep(ctx context.Context) error {
 	for {
 		var found int64
-		if err := s.query(ctx, s.sql.sweep, []any{sweepContents, sweepPieces}, &found); err != nil {
+		if err := s.query(ctx, s.sql.sweep, []any{sweepContents, sweepPieces, sweepBytes}, &found); err != nil {
 			return fmt.Errorf("sweep blobs: %w", err)
 		}
 		if found == 0 {
@@ -243,11 +254,12 @@ func (s *Store) Sweep(ctx context.Context) error {
 	}
 }
 
-// query runs a statement that answers with one row.
+// query runs a statement that answers with one row. It is one round trip or, when the connection does not know the statement
+// yet, two, and has the time of one.
 func (s *Store) query(ctx context.Context, sql string, args []any, into ...any) error {
-	bounded, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	return translate(ctx, s.pool.QueryRow(bounded, sql, args...).Scan(into...))
+	return translate(ctx, s.pool.Use(ctx, func(ctx context.Context, c *pgpool.Conn) error {
+		return c.QueryRow(ctx, sql, args...).Scan(into...)
+	}))
 }
 
 // translate says in the port's words what went wrong with a statement.

@@ -196,6 +196,24 @@ func TestDamageIsFound(t *testing.T) {
 	}
 }
 
+// A prefix may hold more blobs than one statement removes.
+func TestRemovePages(t *testing.T) {
+	t.Parallel()
+	s := open(t, "")
+	s.run(t, `INSERT INTO {s}.blobs (name, content, size) SELECT 'a/' || i, -i, 1 FROM generate_series(1, 5000) i`)
+	s.put(t, "a", "itself")
+	s.put(t, "a0", "beside it")
+	if err := s.Remove(t.Context(), "none", "a", "a/1", "a"); err != nil {
+		t.Fatal(err)
+	}
+	if blobs, loose := s.count(t, "blobs"), s.count(t, "blob_loose"); blobs != 1 || loose != 5001 {
+		t.Errorf("%d blobs and %d loose contents are left, want 1 and 5001", blobs, loose)
+	}
+	if got := blobtest.Read(t, s, "a0", 0); got != "beside it" {
+		t.Errorf("what lies beside the prefix has become %q", got)
+	}
+}
+
 type errReader struct{ error }
 
 func (e errReader) Read([]byte) (int, error) { return 0, e.error }

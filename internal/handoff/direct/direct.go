@@ -9,7 +9,18 @@ import (
 )
 
 // New gives workers of this process the engine. Their sessions are marked as embedded: they end with the process.
-func New(engine handoff.Handoff) handoff.Handoff { return embedded{engine} }
+// Workers get at blobs through it where the engine carries them.
+func New(engine handoff.Handoff) handoff.Handoff {
+	if carrier, ok := engine.(handoff.BlobCarrier); ok {
+		return carrying{embedded{engine}, carrier}
+	}
+	return embedded{engine}
+}
+
+type carrying struct {
+	embedded
+	handoff.BlobCarrier
+}
 
 type embedded struct{ handoff.Handoff }
 

@@ -10,10 +10,12 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/blob/file"
+	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/handoff"
@@ -29,13 +31,10 @@ import (
 // build is an engine on SQLite in memory, handed to carry.
 func build(t *testing.T, carry func(t *testing.T, e *engine.Engine) handoff.Handoff) *handofftest.Rig {
 	t.Helper()
-	var mu sync.Mutex
-	var ahead time.Duration
-	st, err := sqlite.Open(t.Context(), sqlite.InMemory, sqlite.Options{Now: func() time.Time {
-		mu.Lock()
-		defer mu.Unlock()
-		return time.Now().Add(ahead)
-	}})
+	began := time.Now()
+	var ahead atomic.Int64 // of every clock
+	uptime := func() time.Duration { return time.Since(began) + time.Duration(ahead.Load()) }
+	st, err := sqlite.Open(t.Context(), sqlite.InMemory, sqlite.Options{Now: func() time.Time { return began.Add(uptime()) }, Uptime: uptime})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +43,7 @@ func build(t *testing.T, carry func(t *testing.T, e *engine.Engine) handoff.Hand
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = blobs.Close() })
-	e, err := engine.New(engine.Options{Store: st, Blobs: blobs, Exclusive: true, Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
+	e, err := engine.New(engine.Options{Store: st, Blobs: blobs, Exclusive: true, Uptime: uptime, Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,6 +63,13 @@ func build(t *testing.T, carry func(t *testing.T, e *engine.Engine) handoff.Hand
 			t.Errorf("close store: %v", err)
 		}
 	})
+	defs, err := definition.Parse("handlers.yaml", []byte("name: resize\nhandler: resize\nqueue: default\n"))
+	if err == nil {
+		_, err = e.Define(t.Context(), defs)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 	return &handofftest.Rig{
 		Handoff: carry(t, e),
 		Submit: func(t *testing.T, kind flow.Kind, input json.RawMessage) flow.ID {
@@ -95,11 +101,7 @@ func build(t *testing.T, carry func(t *testing.T, e *engine.Engine) handoff.Hand
 			}
 		},
 		Reader: e.Reader(),
-		Pass: func(d time.Duration) {
-			mu.Lock()
-			defer mu.Unlock()
-			ahead += d
-		},
+		Pass:   func(d time.Duration) { ahead.Add(int64(d)) },
 	}
 }
 
@@ -161,12 +163,12 @@ func TestWorkerOverABrokenLine(t *testing.T) {
 		}
 		return c
 	})
-	w, err := worker.New(worker.Options{Handoff: rig.Handoff, Slots: 4, Grace: time.Second, Handlers: task.Handlers{
+	w, err := worker.New(worker.Options{Handoff: rig.Handoff, Slots: 4, Grace: time.Second, Handlers: task.Passes(task.Handlers{
 		flow.KindNoop: task.Func(func(_ context.Context, tk *task.Task) (json.RawMessage, error) {
 			_, err := io.WriteString(tk.Log("log"), "hello")
 			return tk.Payload, err
 		}),
-	}})
+	})})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,7 @@ import (
 // Rig is a hand-off and the engine behind it.
 type Rig struct {
 	Handoff handoff.Handoff
-	// Submit accepts one execution of the kind for the queue "default".
+	// Submit accepts one execution of the kind for the queue "default". It is a built-in kind or "resize", which is a custom one.
 	Submit func(t *testing.T, kind flow.Kind, input json.RawMessage) flow.ID
 	// SubmitFor accepts an instant one for that queue and workers with the labels.
 	SubmitFor func(t *testing.T, labels map[string]string) flow.ID
@@ -43,6 +43,10 @@ func Exercise(t *testing.T, build func(t *testing.T) *Rig) {
 		"TakeOnce":         takeOnce,
 		"TakeTwice":        takeTwice,
 		"TakeLabelled":     takeLabelled,
+		"TakeKinds":        takeKinds,
+		"HalfAWorker":      halfAWorker,
+		"Declined":         declined,
+		"DeclinedTooLate":  declinedTooLate,
 		"ReportTwice":      reportTwice,
 		"Reordered":        reordered,
 		"GapHeals":         gapHeals,
@@ -85,7 +89,7 @@ func (b *bench) ctx(t *testing.T) context.Context {
 
 func (b *bench) open(t *testing.T, offers ...string) flow.ID {
 	t.Helper()
-	id, err := b.Handoff.Open(b.ctx(t), handoff.Session{Name: t.Name(), Queues: []string{"default"}, Kinds: append([]string{"noop"}, offers...), Slots: 10})
+	id, err := b.Handoff.Open(b.ctx(t), handoff.Session{Name: t.Name(), Queues: []string{"default"}, Kinds: offers, Slots: 10})
 	if err != nil {
 		t.Fatalf("open: %v", err)
 	}

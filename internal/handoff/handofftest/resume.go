@@ -15,7 +15,7 @@ import (
 
 func (b *bench) resume(t *testing.T, before flow.ID, keep ...flow.AttemptID) (flow.ID, []handoff.Assignment) {
 	t.Helper()
-	id, work, err := b.Handoff.Resume(b.ctx(t), handoff.Session{Name: t.Name() + " again", Queues: []string{"default"}, Kinds: []string{"noop"}, Slots: 10}, before, keep)
+	id, work, err := b.Handoff.Resume(b.ctx(t), handoff.Session{Name: t.Name() + " again", Queues: []string{"default"}, Slots: 10}, before, keep)
 	if err != nil {
 		t.Fatalf("resume: %v", err)
 	}
@@ -137,7 +137,7 @@ func resumeLost(t *testing.T, b *bench) {
 	session, a := b.held(t)
 	b.report(t, session, said(a, 0, flow.EvRunning))
 	b.Pass(handoff.Lease + time.Second)
-	s := handoff.Session{Name: t.Name(), Queues: []string{"default"}, Kinds: []string{"noop"}, Slots: 10}
+	s := handoff.Session{Name: t.Name(), Queues: []string{"default"}, Slots: 10}
 	next, work, err := b.Handoff.Resume(b.ctx(t), s, session, []flow.AttemptID{attemptOf(a)})
 	if errors.Is(err, handoff.ErrSessionLost) {
 		next = b.open(t)

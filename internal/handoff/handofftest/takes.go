@@ -3,6 +3,7 @@ package handofftest
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -55,6 +56,88 @@ func takeLabelled(t *testing.T, b *bench) {
 	usual := b.Submit(t, flow.KindNoop, nil)
 	if a := b.take(t, able); a.Execution != usual {
 		t.Errorf("took %s, not what asks for no labels", a.Execution)
+	}
+}
+
+// What is of a custom kind is taken by sessions that name the kind, and by no others; those that name nothing else take
+// nothing else.
+func takeKinds(t *testing.T, b *bench) {
+	plain, other, able := b.open(t), b.open(t, "crop"), b.open(t, "resize")
+	custom := b.Submit(t, "resize", nil)
+	usual := b.Submit(t, flow.KindNoop, nil)
+	ctx, cancel := context.WithCancel(b.ctx(t))
+	none := make(chan []handoff.Assignment, 1)
+	go func() {
+		work, _ := b.Handoff.Take(ctx, other, 5) // the error is that of cancel
+		none <- work
+	}()
+	if a := b.take(t, plain); a.Execution != usual {
+		t.Errorf("a session that names no kind took %s, which is of a custom one", a.Execution)
+	}
+	if a := b.take(t, able); a.Execution != custom {
+		t.Errorf("a session of a custom kind took %s, which is not of that", a.Execution)
+	}
+	cancel()
+	if work := <-none; len(work) > 0 {
+		t.Errorf("a session of another custom kind took %+v", work)
+	}
+}
+
+// A session of some of the built-in kinds would be given what it cannot run.
+func halfAWorker(t *testing.T, b *bench) {
+	_, err := b.Handoff.Open(b.ctx(t), handoff.Session{Name: t.Name(), Queues: []string{"default"}, Kinds: []string{"noop", "resize"}, Slots: 1})
+	if err == nil || !strings.Contains(err.Error(), "all of the built-in kinds or none") {
+		t.Errorf("%v", err)
+	}
+}
+
+// Declined work is another attempt's, after a pause; it does not count, and the history says why.
+func declined(t *testing.T, b *bench) {
+	session, a := b.held(t)
+	attempt := flow.AttemptID{Execution: a.Execution, Attempt: a.Attempt}
+	for range 2 { // the second time nothing is left to decline
+		if err := b.Handoff.Decline(b.ctx(t), session, []flow.AttemptID{attempt, {Execution: flow.ID{9}, Attempt: 1}}); err != nil {
+			t.Fatalf("decline: %v", err)
+		}
+		x := b.get(t, a.Execution)
+		if x.Attempt != 2 || x.Spent() != 1 || x.Stage != flow.Requested || !x.Owner.IsZero() || !x.WakeAt.After(x.EventAt) {
+			t.Errorf("%s in attempt %d, of which %d count, held by %s, until %s", x.Stage, x.Attempt, x.Spent(), x.Owner, x.WakeAt)
+		}
+	}
+	events, err := b.Reader.Events(b.ctx(t), a.Execution, 0, 100)
+	if err != nil || len(events) != 5 || events[3].Type != flow.EvLost || !strings.Contains(string(events[3].Data), "declined") {
+		t.Errorf("history %+v, %v", events, err)
+	}
+	next := b.take(t, b.open(t))
+	if next.Execution != a.Execution || next.Attempt != 2 {
+		t.Errorf("took %+v", next)
+	}
+	b.expect(t, session, said(a, 0, flow.EvRunning), flow.Fenced, next.NextSeq)
+}
+
+// What has begun, or is another session's, is not declined; what was cancelled meanwhile ends.
+func declinedTooLate(t *testing.T, b *bench) {
+	session, begun := b.held(t)
+	b.report(t, session, said(begun, 0, flow.EvRunning))
+	others, held := b.held(t)
+	mine := b.Submit(t, flow.KindNoop, nil)
+	cancelled := b.take(t, session)
+	b.Cancel(t, mine)
+	err := b.Handoff.Decline(b.ctx(t), session, []flow.AttemptID{{Execution: begun.Execution, Attempt: 1}, {Execution: held.Execution, Attempt: 1}, {Execution: cancelled.Execution, Attempt: 1}})
+	if err != nil {
+		t.Fatalf("decline: %v", err)
+	}
+	if x := b.get(t, begun.Execution); x.Stage != flow.Running || x.Owner != session {
+		t.Errorf("what has begun: %s, held by %s", x.Stage, x.Owner)
+	}
+	if x := b.get(t, held.Execution); x.Stage != flow.Provisioning || x.Owner != others {
+		t.Errorf("another session's: %s, held by %s", x.Stage, x.Owner)
+	}
+	if x := b.get(t, mine); x.Stage != flow.Cancelled {
+		t.Errorf("what was cancelled: %s", x.Stage)
+	}
+	if err := b.Handoff.Decline(b.ctx(t), flow.ID{9, 9}, nil); !errors.Is(err, handoff.ErrSessionLost) {
+		t.Errorf("an unknown session: %v", err)
 	}
 }
 

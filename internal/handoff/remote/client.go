@@ -119,6 +119,12 @@ func (c *Client) Report(ctx context.Context, session flow.ID, reports []flow.Rep
 	return out.Receipts, err
 }
 
+// Decline implements handoff.Handoff.
+func (c *Client) Decline(ctx context.Context, session flow.ID, attempts []flow.AttemptID) error {
+	_, err := c.call(ctx, "decline", session, asked{Attempts: attempts})
+	return err
+}
+
 // Log implements handoff.Handoff.
 func (c *Client) Log(ctx context.Context, session flow.ID, chunks []store.LogChunk) error {
 	_, err := c.call(ctx, "log", session, asked{Chunks: chunks})
@@ -193,7 +199,7 @@ func (c *Client) introduce(req *http.Request, secret string) {
 	}
 }
 
-// post makes one call. Its error is ErrSessionLost, ErrNotHeld, ErrUnavailable or ctx's own.
+// post makes one call. Its error is ErrSessionLost, ErrNotHeld, ErrUnavailable (which may be ErrRefused as well) or ctx's own.
 func (c *Client) post(ctx context.Context, name, secret string, in, out any) error {
 	body, err := encode(in)
 	if err != nil {
@@ -245,9 +251,12 @@ func refusal(res *http.Response, raw []byte) error {
 	case res.Header.Get(versionHeader) != "" && res.StatusCode == http.StatusConflict:
 		return fmt.Errorf("%w: %s", handoff.ErrNotHeld, say)
 	case res.StatusCode == http.StatusUnauthorized || res.StatusCode == http.StatusForbidden:
-		return fmt.Errorf("%w: the server refuses the token (%s): give this worker a valid one", handoff.ErrUnavailable, say)
+		return fmt.Errorf("%w: %w: the server refuses the token (%s): give this worker a valid one", handoff.ErrUnavailable, handoff.ErrRefused, say)
 	case res.Header.Get(versionHeader) == "":
 		return fmt.Errorf("%w: %s answered %s, which is no Pawl server that takes workers: check the URL", handoff.ErrUnavailable, res.Request.URL.Redacted(), res.Status)
+	}
+	if res.StatusCode == http.StatusUpgradeRequired {
+		return fmt.Errorf("%w: %w: %s", handoff.ErrUnavailable, handoff.ErrRefused, say)
 	}
 	return fmt.Errorf("%w: %s", handoff.ErrUnavailable, say)
 }

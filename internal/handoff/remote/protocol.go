@@ -69,6 +69,8 @@ type asked struct {
 	Reports []flow.Report       `json:"reports,omitempty"`
 	Chunks  []store.LogChunk    `json:"chunks,omitempty"`
 	Input   *handoff.InputQuery `json:"input,omitempty"`
+	// Attempts are those that the worker declines.
+	Attempts []flow.AttemptID `json:"attempts,omitempty"`
 	// Next is the session that takes over from this one, and Keep what it wants of it.
 	Next *handoff.Session `json:"next,omitempty"`
 	Keep []flow.AttemptID `json:"keep,omitempty"`

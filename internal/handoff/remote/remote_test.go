@@ -134,13 +134,14 @@ func TestOtherVersion(t *testing.T) {
 		h.ServeHTTP(w, r)
 	}))
 	_, err := c.Open(t.Context(), session)
-	if !errors.Is(err, handoff.ErrUnavailable) || !strings.Contains(fmt.Sprint(err), "same version of Pawl") {
+	if !errors.Is(err, handoff.ErrUnavailable) || !errors.Is(err, handoff.ErrRefused) || !strings.Contains(fmt.Sprint(err), "same version of Pawl") {
 		t.Errorf("%v", err)
 	}
 }
 
 func TestWrongServers(t *testing.T) {
 	t.Parallel()
+	many := slices.Repeat([]string{"q"}, 1001)
 	for say, h := range map[string]http.HandlerFunc{
 		"check the URL":    func(w http.ResponseWriter, r *http.Request) { http.NotFound(w, r) },
 		"give this worker": func(w http.ResponseWriter, r *http.Request) { http.Error(w, "no", http.StatusUnauthorized) },
@@ -152,7 +153,16 @@ func TestWrongServers(t *testing.T) {
 		"engine unavailable": func(w http.ResponseWriter, r *http.Request) { panic(http.ErrAbortHandler) },
 	} {
 		c, _ := dial(t, h)
-		if _, err := c.Open(t.Context(), session); !errors.Is(err, handoff.ErrUnavailable) || !strings.Contains(err.Error(), say) {
+		if _, err := c.Open(t.Context(), session); !errors.Is(err, handoff.ErrUnavailable) || !strings.Contains(err.Error(), say) ||
+			errors.Is(err, handoff.ErrRefused) != (say == "give this worker") {
+			t.Errorf("%s: %v", say, err)
+		}
+	}
+	c, _ := dial(t, remote.Handler(&queue{}, nil))
+	for say, s := range map[string]handoff.Session{
+		"needs at least one": {Queues: []string{"default"}}, "1000 of each": {Slots: 1, Queues: many}, "at most 512": {Slots: 1, Queues: many[:1], Name: strings.Repeat("x", 600)},
+	} {
+		if _, err := c.Open(t.Context(), s); !errors.Is(err, handoff.ErrUnavailable) || !strings.Contains(err.Error(), say) {
 			t.Errorf("%s: %v", say, err)
 		}
 	}
@@ -186,7 +196,7 @@ func TestBadCalls(t *testing.T) {
 		{"open", "application/json", "{", 400},
 		{"open", "application/json", `{"slots":0}`, 400},
 		{"take", "application/json", `{"session":"x"}`, 400},
-		{"take", "application/json", `{"session":"ws_00000000000000000000000001"}`, 410},
+		{"take", "application/json", `{"session":"ws_00000000000000000000000004"}`, 410},
 		{"nope", "application/json", `{}`, 404},
 		{"report", "application/json", `{"session":"` + strings.Repeat("x", 65<<20), 413},
 	} {
@@ -309,47 +319,6 @@ func TestHeavyWork(t *testing.T) {
 	if _, err := c.Report(t.Context(), next, []flow.Report{report}); err != nil || !bytes.Equal(h.got[0].Events[0].Outcome.Output, large) {
 		t.Errorf("reported: %v", err)
 	}
-}
-
-// Work that nobody waited for is handed over only while its attempt cannot have been taken back: half of the lease after
-// the call that claimed it began.
-func TestOldWorkIsForgotten(t *testing.T) {
-	t.Parallel()
-	const lease = 400 * time.Millisecond
-	q := &queue{work: handoff.Assignment{Execution: flow.ID{1}, Attempt: 1}, entered: make(chan struct{}, 1), lease: lease}
-	c, _ := dial(t, remote.Handler(q, nil))
-	id, err := c.Open(t.Context(), session)
-	if err != nil {
-		t.Fatal(err)
-	}
-	broken, hangUp := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() {
-		_, err := c.Take(broken, id, 1)
-		done <- err
-	}()
-	<-q.entered
-	<-time.After(lease / 2) // it waits so long, and has its work only when nobody is there any more
-	hangUp()
-	if err := <-done; !errors.Is(err, context.Canceled) {
-		t.Fatalf("the broken call: %v", err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
-	taken := make(chan []handoff.Assignment, 1)
-	go func() {
-		work, _ := c.Take(ctx, id, 1)
-		taken <- work
-	}()
-	select {
-	case <-q.entered: // the queue is asked again
-	case work := <-taken:
-		t.Fatalf("was given what may be somebody else's by now: %+v", work)
-	case <-ctx.Done():
-		t.Fatal("nothing was asked for")
-	}
-	cancel()
-	<-taken
 }
 
 // shelf carries blobs in memory.

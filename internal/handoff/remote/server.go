@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -33,6 +34,7 @@ func Handler(h handoff.Handoff, key []byte) http.Handler {
 	mux.HandleFunc("POST "+Prefix+"resume", s.resume)
 	mux.HandleFunc("POST "+Prefix+"take", s.take)
 	mux.HandleFunc("POST "+Prefix+"report", s.call(s.report))
+	mux.HandleFunc("POST "+Prefix+"decline", s.call(s.decline))
 	mux.HandleFunc("POST "+Prefix+"log", s.call(s.log))
 	mux.HandleFunc("POST "+Prefix+"input", s.call(s.input))
 	mux.HandleFunc("POST "+Prefix+"renew", s.call(s.renew))
@@ -86,9 +88,26 @@ func (s *server) open(w http.ResponseWriter, r *http.Request) {
 	_ = write(w, http.StatusOK, opened{Session: id.Text(flow.SessionPrefix), Secret: s.secret(id)}) // a session that nobody hears of expires
 }
 
+// Bounds of a session: lists of workers show the names that it gives.
+const (
+	mostNames = 1000 // queues, and kinds
+	mostName  = 512  // bytes of one, and of the session's own
+)
+
 func checked(s handoff.Session) error {
 	if s.Slots < 1 || len(s.Queues) == 0 {
-		return fmt.Errorf("%w: a session with %d slots for queues %q: it needs at least one of each", errAsked, s.Slots, s.Queues)
+		return fmt.Errorf("%w: a session with %d slots for queues %.200q: it needs at least one of each", errAsked, s.Slots, s.Queues)
+	}
+	if len(s.Queues) > mostNames || len(s.Kinds) > mostNames {
+		return fmt.Errorf("%w: a session with %d queues and %d kinds: it may have %d of each", errAsked, len(s.Queues), len(s.Kinds), mostNames)
+	}
+	for _, name := range slices.Concat([]string{s.Name}, s.Queues, s.Kinds) {
+		if len(name) > mostName || strings.ContainsRune(name, 0) {
+			return fmt.Errorf("%w: a session that says %.80q, with %d bytes: a name has at most %d, and no NUL", errAsked, name, len(name), mostName)
+		}
+	}
+	if err := flow.CheckKinds(s.Kinds); err != nil {
+		return fmt.Errorf("%w: %w", errAsked, err)
 	}
 	return nil
 }
@@ -170,6 +189,13 @@ func (s *server) session(w http.ResponseWriter, r *http.Request, name string) (f
 func (s *server) report(ctx context.Context, session flow.ID, in *asked) (answer, error) {
 	receipts, err := s.handoff.Report(ctx, session, in.Reports)
 	return answer{Receipts: receipts}, err
+}
+
+func (s *server) decline(ctx context.Context, session flow.ID, in *asked) (answer, error) {
+	if len(in.Attempts) > mostTaken {
+		return answer{}, fmt.Errorf("%w: decline %d attempts: a session gets at most %d at once", errAsked, len(in.Attempts), mostTaken)
+	}
+	return answer{}, s.handoff.Decline(ctx, session, in.Attempts)
 }
 
 func (s *server) log(ctx context.Context, session flow.ID, in *asked) (answer, error) {

@@ -18,7 +18,7 @@ import (
 type seat struct {
 	turn  chan struct{}        // capacity 1: full while a call takes
 	kept  []handoff.Assignment // and what did not fit into an answer
-	since time.Time            // before kept was claimed
+	since time.Time            // when the Take returned that claimed kept
 	each  int                  // bytes of input that what was claimed last had on average
 	asked time.Time            // when it was last looked for; the server's
 
@@ -43,8 +43,9 @@ func (s *server) seat(session flow.ID) *seat {
 	return t
 }
 
-// collect is what was kept back, unless it is too old: an attempt of which nothing is heard for a lease is taken back, and
-// what begins shortly before that would begin twice. The engine recovers what is forgotten.
+// collect returns what was kept back, unless it is too old: the engine takes an attempt back that has not begun within a
+// lease of its claim, and an attempt that begins shortly before that would run twice. What is dropped here the engine
+// recovers.
 func (t *seat) collect(most time.Duration) []handoff.Assignment {
 	work := t.kept
 	t.kept = nil
@@ -125,8 +126,10 @@ func (s *server) take(w http.ResponseWriter, r *http.Request) {
 	defer func() { <-t.turn }()
 	work, err := t.collect(s.lease()/2), error(nil)
 	if len(work) == 0 {
-		t.since = time.Now()
 		work, err = s.handoff.Take(ctx, id, min(in.N, mostTaken, max(1, mostWork/max(1, t.each))))
+		// Not before the Take: it may have waited for pollFor, 20 s, which is more than the half of a lease that kept work may
+		// be old.
+		t.since = time.Now()
 		if len(work) > 0 {
 			t.each = weight(work) / len(work)
 		}

@@ -77,7 +77,7 @@ func (n *run) create(ctx context.Context) error {
 		Tmpfs:   map[string]string{"/tmp": fmt.Sprintf("rw,exec,nosuid,nodev,mode=1777,size=%d,nr_inodes=%d", l.Disk, max(l.Disk>>12, 16))},
 		ShmSize: shm, Mounts: mounts,
 		Resources: container.Resources{
-			Memory: l.Memory, MemorySwap: l.Memory, PidsLimit: &pids, Ulimits: []*container.Ulimit{{Name: "core", Soft: 1, Hard: 1}}, // 1 stops a handler that core_pattern pipes to, too
+			Memory: l.Memory, MemorySwap: l.Memory, PidsLimit: &pids, NanoCPUs: int64(l.CPUs * 1e9), Ulimits: []*container.Ulimit{{Name: "core", Soft: 1, Hard: 1}}, // 1 stops a handler that core_pattern pipes to, too
 		},
 	}
 	if network == "none" {

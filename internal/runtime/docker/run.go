@@ -44,6 +44,8 @@ type run struct {
 	ended   atomic.Pointer[ending]
 	endedAt chan struct{} // closed when ended is set
 	usage   *usage
+	// overDisk says that the run was ended for what its working directory holds.
+	overDisk atomic.Bool
 
 	answered chan struct{} // closed when the answer to the wait has been taken
 	where    sync.Once
@@ -309,6 +311,7 @@ func (n *run) discard() error {
 // engine tells of a signal as 128 and its number, which a program may also exit with by itself: that proves nothing.
 func (n *run) judge(code int64) error {
 	r := &n.result
+	defer func() { r.NoteLimits(false, n.overDisk.Load()) }()
 	r.StdoutBytes, r.StderrBytes = n.outBytes, n.errBytes
 	r.Enforcement = n.facts.cgroups
 	ctx, cancel := context.WithTimeout(context.Background(), callWithin)

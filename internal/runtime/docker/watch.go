@@ -167,6 +167,7 @@ func (n *run) watchDisk(ctx context.Context) {
 		begin := time.Now()
 		before := over
 		if over = sizeOf(ctx, dir, n.spec.Limits.Disk) > n.spec.Limits.Disk; over && before {
+			n.overDisk.Store(true)
 			n.end(runtime.OutputLimit, fmt.Sprintf("the working directory holds more than the disk limit of %d bytes", n.spec.Limits.Disk))
 			return
 		}

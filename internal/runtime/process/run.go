@@ -213,6 +213,7 @@ func (n *run) awaitGroup() error {
 // judge fills in how the run ended: what Pawl decided, then what the program did.
 func (n *run) judge(state *os.ProcessState) {
 	r := &n.result
+	defer r.NoteLimits(false, false)
 	r.StdoutBytes, r.StderrBytes = n.outBytes, n.errBytes
 	r.CPU = state.UserTime() + state.SystemTime()
 	if usage, ok := state.SysUsage().(*syscall.Rusage); ok {

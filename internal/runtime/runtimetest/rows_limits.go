@@ -20,10 +20,12 @@ var limitRows = []row{
 		spec.Limits.Wall = 300 * time.Millisecond
 		result, _, _ := h.finish(t, spec)
 		wantVerdict(t, result, runtime.Timeout)
+		wantHit(t, result, runtime.HitWall)
 		spec = h.spec("spin")
 		spec.Limits.CPU = 200 * time.Millisecond
 		result, _, _ = h.finish(t, spec)
 		wantVerdict(t, result, runtime.CPUTimeout)
+		wantHit(t, result, runtime.HitCPU)
 		if result.CPU < 200*time.Millisecond || result.CPU > 2*time.Second {
 			t.Errorf("used %v of CPU time, the limit was 200ms", result.CPU)
 		}
@@ -46,6 +48,7 @@ var limitRows = []row{
 	{"04 memory bomb", func(t testing.TB, h *hostile) {
 		result, _, _ := h.finish(t, h.spec("memory"))
 		wantVerdict(t, result, runtime.OOM)
+		wantHit(t, result, runtime.HitMemory)
 		if result.PeakMemory > 256<<20 {
 			t.Errorf("reached %d bytes, the limit was 64 MiB", result.PeakMemory)
 		}
@@ -53,6 +56,7 @@ var limitRows = []row{
 	{"05 child out of memory, parent exits 0", func(t testing.TB, h *hostile) {
 		result, _, _ := h.finish(t, h.spec("child-memory"))
 		wantVerdict(t, result, runtime.OK)
+		wantHit(t, result, runtime.HitMemory)
 		if !result.ChildOOM {
 			t.Errorf("child_oom is not set: %+v", result)
 		}
@@ -102,6 +106,7 @@ var limitRows = []row{
 	{"11 fork bomb", func(t testing.TB, h *hostile) {
 		result, stdout, _ := h.finish(t, h.spec("forks"))
 		wantVerdict(t, result, runtime.OK)
+		wantPidsHit(t, h, result)
 		count, why, _ := strings.Cut(strings.TrimSpace(stdout), " ")
 		if n, err := strconv.Atoi(count); err != nil || why != "EAGAIN" || n < 8 || n > 48 {
 			t.Errorf("forked %q, want EAGAIN after about 32 processes", stdout)
@@ -117,6 +122,7 @@ var limitRows = []row{
 	{"12 thread bomb", func(t testing.TB, h *hostile) {
 		result, stdout, _ := h.finish(t, h.spec("threads"))
 		wantVerdict(t, result, runtime.OK)
+		wantPidsHit(t, h, result)
 		count, why, _ := strings.Cut(strings.TrimSpace(stdout), " ")
 		if n, err := strconv.Atoi(count); err != nil || why != "EAGAIN" || n < 8 || n > 48 {
 			t.Errorf("created %q, want EAGAIN after about 32 threads", stdout)
@@ -144,4 +150,20 @@ var limitRows = []row{
 			}
 		}
 	}},
+}
+
+// wantHit checks that a run has met this limit and no other.
+func wantHit(t testing.TB, result runtime.Result, limit string) {
+	t.Helper()
+	if !slices.Equal(result.LimitsHit, []string{limit}) {
+		t.Errorf("met the limits %v, want %s", result.LimitsHit, limit)
+	}
+}
+
+// wantPidsHit checks that a run has met its limit on processes, where a cgroup of Pawl's own counts that.
+func wantPidsHit(t testing.TB, h *hostile, result runtime.Result) {
+	t.Helper()
+	if _, engine := h.runtime.(runtime.Imaged); !engine && slices.Contains([]string{"cgroup-v1", "cgroup-v2", "hybrid"}, result.Enforcement) {
+		wantHit(t, result, runtime.HitPids)
+	}
 }

@@ -40,7 +40,7 @@ func (r *Runtime) newBox() *box { return &box{runtime: r, pidfd: -1} }
 func (b *box) build(config *pid1.Config, d *delivery) (delivered bool, err error) {
 	r := b.runtime
 	if r.cgroups != nil {
-		if b.cgroup, err = r.cgroups.create(); err != nil {
+		if b.cgroup, err = r.cgroups.create(d != nil && d.spec.Limits.CPUs > 0); err != nil {
 			return false, fmt.Errorf("%w: %w", runtime.ErrUnavailable, err)
 		}
 		if d != nil {
@@ -217,19 +217,19 @@ func (b *box) bound(ctx context.Context) (release func() bool) {
 }
 
 // await waits for a message of the given kind.
-func (b *box) await(ctx context.Context, kind pid1.MessageKind) error {
+func (b *box) await(ctx context.Context, kind pid1.MessageKind) (pid1.Message, error) {
 	message, err := b.receive()
 	switch {
 	case ctx.Err() != nil:
-		return ctx.Err()
+		return message, ctx.Err()
 	case err == nil && message.Kind == kind:
-		return nil
+		return message, nil
 	case err == nil && message.Kind == pid1.Failed:
-		return explain(message)
+		return message, explain(message)
 	case errors.Is(err, io.EOF):
-		return fmt.Errorf("%w: %w", runtime.ErrUnavailable, errSilent)
+		return message, fmt.Errorf("%w: %w", runtime.ErrUnavailable, errSilent)
 	}
-	return fmt.Errorf("%w: wait for the sandbox: %w", runtime.ErrUnavailable, err)
+	return message, fmt.Errorf("%w: wait for the sandbox: %w", runtime.ErrUnavailable, err)
 }
 
 // receive reads the init's next message; the working directory's descriptor, which comes with the first, goes to b.work.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -28,6 +29,8 @@ const (
 // cgroups is where on this host limits can be had. It is nil where they cannot.
 type cgroups struct {
 	memory, pids, cpuacct string // own directories in the v1 hierarchies; empty on v2
+	cpu                   string // v1: own directory where the share of processors is limited; may be that of cpuacct
+	cpuMax                bool   // v2: the share of processors can be limited
 	unified               string // directory in the v2 hierarchy for the runs; empty on plain v1
 	limits                bool   // v2 carries the limits
 	prefix                string // of every directory that this process makes
@@ -52,13 +55,20 @@ func (c *cgroups) enforcement() string {
 // roots are the directories in which runs get theirs.
 func (c *cgroups) roots() []string {
 	var dirs []string
-	for _, dir := range []string{c.memory, c.pids, c.cpuacct, c.unified} {
-		if dir != "" {
+	for _, dir := range []string{c.memory, c.pids, c.cpuacct, c.cpu, c.unified} {
+		if dir != "" && !slices.Contains(dirs, dir) {
 			dirs = append(dirs, dir)
 		}
 	}
 	return dirs
 }
+
+// limitsCPUs says whether a run's share of processors can be limited.
+func (c *cgroups) limitsCPUs() bool { return c != nil && (c.cpu != "" || c.cpuMax) }
+
+// cpuApart says whether such a limit needs a cgroup that other runs do not have: the cpu controller of v1 in a hierarchy of
+// its own. Runs without the limit are spared it.
+func (c *cgroups) cpuApart() bool { return c.cpu != "" && c.cpu != c.cpuacct }
 
 // group is the set of cgroups of one run.
 type group struct {
@@ -69,8 +79,8 @@ type group struct {
 	tasks []*os.File
 }
 
-// create makes the cgroups of a run, without limits yet.
-func (c *cgroups) create() (_ *group, err error) {
+// create makes the cgroups of a run, without limits yet. cpus says that its share of processors will be limited.
+func (c *cgroups) create(cpus bool) (_ *group, err error) {
 	g := &group{owner: c, name: c.prefix + strconv.FormatInt(sequence.Add(1), 10)}
 	defer func() {
 		if err != nil {
@@ -78,6 +88,9 @@ func (c *cgroups) create() (_ *group, err error) {
 		}
 	}()
 	for _, root := range c.roots() {
+		if root == c.cpu && c.cpuApart() && !cpus {
+			continue
+		}
 		dir := filepath.Join(root, g.name)
 		if err := os.Mkdir(dir, 0o755); err != nil {
 			return nil, err
@@ -89,8 +102,8 @@ func (c *cgroups) create() (_ *group, err error) {
 			return nil, err
 		}
 	}
-	for _, root := range []string{c.memory, c.pids, c.cpuacct} {
-		if root == "" {
+	for _, root := range c.roots() {
+		if root == c.unified || root == c.cpu && c.cpuApart() && !cpus {
 			continue
 		}
 		f, err := os.OpenFile(filepath.Join(root, g.name, "tasks"), os.O_WRONLY, 0)
@@ -124,7 +137,32 @@ func (g *group) limitV1(l runtime.Limits) error {
 	if err := write(memory, "memory.memsw.limit_in_bytes", value); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	return write(pids, "pids.max", strconv.Itoa(max(l.Pids, minPids)))
+	if l.CPUs > 0 {
+		if err := limitCPUs(filepath.Join(g.owner.cpu, g.name), l.CPUs); err != nil {
+			return err
+		}
+	}
+	return write(pids, "pids.max", strconv.Itoa(l.Pids+launcherTasks))
+}
+
+// cpuPeriod is the time over which a share of processors is counted. The kernel's own 100 ms would let a program of half a
+// processor compute for 50 ms and then stand still for 50 ms; below 10 ms the counting itself costs.
+const cpuPeriod = 20 * time.Millisecond
+
+// limitCPUs limits the share of processors of a v1 cgroup.
+func limitCPUs(dir string, cpus float64) error {
+	if err := write(dir, "cpu.cfs_period_us", strconv.FormatInt(cpuPeriod.Microseconds(), 10)); err != nil {
+		return err
+	}
+	err := write(dir, "cpu.cfs_quota_us", cpuQuota(cpus))
+	if errors.Is(err, unix.EINVAL) {
+		return nil // Pawl's own cgroup has less than that, which holds for the run
+	}
+	return err
+}
+
+func cpuQuota(cpus float64) string {
+	return strconv.FormatInt(int64(cpus*float64(cpuPeriod.Microseconds())), 10)
 }
 
 func (g *group) limitV2(l runtime.Limits) error {
@@ -135,7 +173,12 @@ func (g *group) limitV2(l runtime.Limits) error {
 	if err := write(dir, "memory.swap.max", "0"); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	return write(dir, "pids.max", strconv.Itoa(max(l.Pids, minPids)+initTasks))
+	if l.CPUs > 0 {
+		if err := write(dir, "cpu.max", fmt.Sprintf("%s %d", cpuQuota(l.CPUs), cpuPeriod.Microseconds())); err != nil {
+			return err
+		}
+	}
+	return write(dir, "pids.max", strconv.Itoa(l.Pids+initTasks))
 }
 
 // closeTasks closes what only the start needs.
@@ -154,12 +197,32 @@ func (g *group) oomKills() int64 {
 	return field(filepath.Join(g.owner.memory, g.name), "memory.oom_control", "oom_kill")
 }
 
+// pidsHit reports whether the kernel has refused the run a process or thread because of its limit.
+func (g *group) pidsHit() bool {
+	dir := filepath.Join(g.owner.pids, g.name)
+	if g.owner.limits {
+		dir = g.dir.Name()
+	}
+	return field(dir, "pids.events", "max") > 0
+}
+
 // peakMemory is the most memory that the run has had at once, in bytes; 0 when the kernel does not say.
 func (g *group) peakMemory() int64 {
 	if g.owner.limits {
 		return max(0, number(g.dir.Name(), "memory.peak")-initMemory/2)
 	}
 	return number(filepath.Join(g.owner.memory, g.name), "memory.max_usage_in_bytes")
+}
+
+// pageCache is how many bytes the kernel keeps of files for the run at the moment, without those in memory file systems such as
+// /work, which are the run's own memory. The kernel adds up such figures in steps: up to half a megabyte may be missing.
+func (g *group) pageCache() int64 {
+	dir, file := filepath.Join(g.owner.memory, g.name), "cache"
+	if g.owner.limits {
+		dir, file = g.dir.Name(), "file"
+	}
+	stat := read(dir, "memory.stat")
+	return max(0, fieldOf(stat, file)-fieldOf(stat, "shmem"))
 }
 
 // cpu is the time that the run has used, user and system; 0 when the kernel does not say.
@@ -171,6 +234,22 @@ func (g *group) cpu() time.Duration {
 		return 0
 	}
 	return time.Duration(number(filepath.Join(g.owner.cpuacct, g.name), "cpuacct.usage"))
+}
+
+// starved is how long the run has had work to do and no processor (the pressure of cgroup v2, which needs no controller);
+// 0 when the kernel does not say.
+func (g *group) starved() time.Duration {
+	if g.dir == nil {
+		return 0
+	}
+	for line := range strings.Lines(string(read(g.dir.Name(), "cpu.pressure"))) {
+		if rest, ok := strings.CutPrefix(line, "full "); ok {
+			_, total, _ := strings.Cut(strings.TrimSpace(rest), "total=")
+			n, _ := strconv.ParseInt(total, 10, 64)
+			return time.Duration(n) * time.Microsecond
+		}
+	}
+	return 0
 }
 
 // kill ends every process of the run at once, where the kernel has a file for that.
@@ -203,8 +282,9 @@ func (g *group) remove() error {
 }
 
 const (
-	// minPids is one program and the thread of the init that starts it.
-	minPids = 2
+	// launcherTasks is the thread of the init that starts the program. It stays in the run's pids cgroup as long as the run,
+	// so that the program has all of its limit and no more, from its first fork to its last.
+	launcherTasks = 1
 	// removeWithin bounds the wait for a cgroup to become empty after all its processes have been reaped.
 	removeWithin = 5 * time.Second
 )
@@ -250,8 +330,11 @@ func number(dir, file string) int64 {
 }
 
 // field reads one "key value" line of a control file; 0 when it is not there.
-func field(dir, file, key string) int64 {
-	for line := range strings.Lines(string(read(dir, file))) {
+func field(dir, file, key string) int64 { return fieldOf(read(dir, file), key) }
+
+// fieldOf finds one "key value" line in the text of a control file; 0 when it is not there.
+func fieldOf(text []byte, key string) int64 {
+	for line := range strings.Lines(string(text)) {
 		if name, value, ok := strings.Cut(strings.TrimSpace(line), " "); ok && name == key {
 			n, _ := strconv.ParseInt(value, 10, 64)
 			return n

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -53,6 +54,9 @@ func findCgroups() (*cgroups, error) {
 		if c.cpuacct != "" && usable(c.cpuacct, prefix) != nil {
 			c.cpuacct = ""
 		}
+		if c.cpu = place("cpu"); c.cpu != "" && c.cpu != c.cpuacct && usable(c.cpu, prefix) != nil {
+			c.cpu = ""
+		}
 		if unified != "" && usable(unified, prefix) == nil {
 			c.unified = unified
 		}
@@ -66,7 +70,7 @@ func findCgroups() (*cgroups, error) {
 	if c.unified, err = delegated(unified, mounts[""].dir, prefix); err != nil {
 		return nil, err
 	}
-	c.limits = true
+	c.limits, c.cpuMax = true, enableCPU(c.unified)
 	c.sweep()
 	return c, nil
 }
@@ -174,6 +178,14 @@ func enableControllers(dir string) error {
 		return nil
 	}
 	return write(dir, "cgroup.subtree_control", missing[1:])
+}
+
+// enableCPU hands the cpu controller on to a group's children, where the group has it.
+func enableCPU(dir string) bool {
+	if slices.Contains(strings.Fields(string(read(dir, "cgroup.subtree_control"))), "cpu") {
+		return true
+	}
+	return slices.Contains(strings.Fields(string(read(dir, "cgroup.controllers"))), "cpu") && write(dir, "cgroup.subtree_control", "+cpu") == nil
 }
 
 // alone says whether this process is the only one in the cgroup.

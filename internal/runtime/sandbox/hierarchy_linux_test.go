@@ -59,7 +59,7 @@ func TestDelegated(t *testing.T) {
 func TestLimitV2(t *testing.T) {
 	root := fakeV2(t, map[string]string{
 		"run": "memory.max=max\nmemory.swap.max=max\npids.max=max\nmemory.events=low 0\noom 3\n" +
-			"memory.peak=50000000\ncpu.stat=",
+			"memory.peak=50000000\ncpu.stat=\ncpu.max=max 100000\npids.events=max 0",
 	})
 	dir, err := os.Open(filepath.Join(root, "run"))
 	if err != nil {
@@ -67,11 +67,11 @@ func TestLimitV2(t *testing.T) {
 	}
 	defer dir.Close()
 	g := &group{owner: &cgroups{unified: root, limits: true}, name: "run", dir: dir}
-	if err := g.limitV2(runtime.Limits{Memory: 64 << 20, Pids: 32}); err != nil {
+	if err := g.limitV2(runtime.Limits{Memory: 64 << 20, Pids: 32, CPUs: 1.5}); err != nil {
 		t.Fatal(err)
 	}
 	for file, want := range map[string]string{
-		"memory.max": fmt.Sprint(64<<20 + initMemory), "memory.swap.max": "0", "pids.max": fmt.Sprint(32 + initTasks),
+		"memory.max": fmt.Sprint(64<<20 + initMemory), "memory.swap.max": "0", "pids.max": fmt.Sprint(32 + initTasks), "cpu.max": "30000 20000",
 	} {
 		// A regular file keeps what a shorter write does not cover.
 		if got := string(read(dir.Name(), file)); !strings.HasPrefix(got, want) {
@@ -81,6 +81,21 @@ func TestLimitV2(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(root, "run/memory.events"), []byte("low 0\noom 2\noom_kill 5\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	if err := os.WriteFile(filepath.Join(root, "run/memory.stat"), []byte("anon 7000\nfile 30000\nshmem 10000\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if n := g.pageCache(); n != 20000 {
+		t.Errorf("a page cache of %d bytes, want that of files without memory file systems, 20000", n)
+	}
+	if g.pidsHit() {
+		t.Error("the limit on processes was met")
+	}
+	if err := os.WriteFile(filepath.Join(root, "run/pids.events"), []byte("max 3\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if !g.pidsHit() {
+		t.Error("the limit on processes was not met")
+	}
 	if n := g.oomKills(); n != 5 {
 		t.Errorf("%d OOM kills, want 5", n)
 	}
@@ -89,6 +104,23 @@ func TestLimitV2(t *testing.T) {
 	}
 	if name := g.owner.enforcement(); name != "cgroup-v2" {
 		t.Errorf("enforcement %s", name)
+	}
+}
+
+// The cpu controller is handed on where there is one, and not missed where there is none.
+func TestEnableCPU(t *testing.T) {
+	root := fakeV2(t, map[string]string{
+		"with":    "cgroup.controllers=cpu memory pids\ncgroup.subtree_control=memory pids",
+		"already": "cgroup.controllers=cpuset cpu\ncgroup.subtree_control=cpu",
+		"without": "cgroup.controllers=cpuset memory pids\ncgroup.subtree_control=memory pids",
+	})
+	for group, want := range map[string]bool{"with": true, "already": true, "without": false} {
+		if got := enableCPU(filepath.Join(root, group)); got != want {
+			t.Errorf("%s: %t", group, got)
+		}
+	}
+	if enabled := string(read(filepath.Join(root, "with"), "cgroup.subtree_control")); !strings.Contains(enabled, "+cpu") {
+		t.Errorf("cpu was not handed on: %q", enabled)
 	}
 }
 

@@ -148,7 +148,7 @@ func (p *pool) build() (*warm, error) {
 	_, err := w.box.build(config, nil)
 	if err == nil {
 		release := w.bound(p.ctx)
-		err = w.await(p.ctx, pid1.Ready)
+		_, err = w.await(p.ctx, pid1.Ready)
 		if released := release(); err == nil && !released {
 			err = p.ctx.Err()
 		}

@@ -2,7 +2,6 @@ package sandbox
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"sync"
@@ -22,7 +21,9 @@ type run struct {
 	spec    runtime.Spec
 	stdin   *os.File // write end; nil when there is no input
 	started time.Time
-	refill  *time.Timer // of the pool
+	// startedAt is started as the sandbox's init has read it from CLOCK_MONOTONIC, in nanoseconds.
+	startedAt int64
+	refill    *time.Timer // of the pool
 
 	budget   *drain.Budget
 	pumps    sync.WaitGroup
@@ -66,18 +67,10 @@ func (n *run) end(v runtime.Verdict, reason string) {
 func (n *run) pumpOutput() {
 	n.budget = drain.NewBudget(n.spec.Limits.Output, func() {
 		<-n.ready // a quick program can be here before the init has reported its start
-		n.end(runtime.OutputLimit, n.outputReason())
+		n.end(runtime.OutputLimit, outputReason(n.spec.Limits))
 	})
 	n.pumps.Go(func() { n.outBytes = drain.Pump(n.stdout, n.spec.Stdout, n.budget) })
 	n.pumps.Go(func() { n.errBytes = drain.Pump(n.stderr, n.spec.Stderr, n.budget) })
-}
-
-func (n *run) outputReason() string {
-	return fmt.Sprintf("wrote more than the output limit of %d bytes", n.spec.Limits.Output)
-}
-
-func (n *run) cpuReason() string {
-	return fmt.Sprintf("used more than the limit of %v of CPU time", n.spec.Limits.CPU)
 }
 
 // pumpInput feeds the program. It ends when the input does or when the last reader is gone; a Read of the caller's
@@ -104,7 +97,7 @@ func (n *run) supervise() {
 	}()
 	limits := n.spec.Limits
 	wall := time.AfterFunc(limits.Wall-time.Since(n.started), func() {
-		n.end(runtime.Timeout, fmt.Sprintf("ran longer than the limit of %v", limits.Wall))
+		n.end(runtime.Timeout, wallReason(limits))
 	})
 	defer wall.Stop()
 	stopWatch := n.watch()
@@ -123,7 +116,10 @@ func (n *run) supervise() {
 	}
 	usage := n.bury()
 	stopWatch()
-	n.result.Wall = ended.Sub(n.started)
+	if n.result.Wall = ended.Sub(n.started); exitErr == nil && exit.Kind == pid1.Exited {
+		// How long the host took to read the start and the end is not the program's time.
+		n.result.Wall = time.Duration(exit.Time - n.startedAt)
+	}
 	n.conclude(exit, usage)
 }
 
@@ -163,19 +159,19 @@ func (n *run) conclude(exit pid1.Message, usage syscall.Rusage) {
 			r.CPU = max(r.CPU, n.cgroup.cpu()-initCPU)
 		}
 		found.oomKills = n.cgroup.oomKills()
+		r.Starved = min(n.cgroup.starved(), r.Wall)
 		if peak := n.cgroup.peakMemory(); peak > 0 {
 			r.PeakMemory = peak
+			r.PageCache = min(peak, n.cgroup.pageCache())
 		}
 	}
-	if found.ending.verdict == "" { // it may have ended before it could be killed for what it did
-		switch {
-		case n.budget.Exceeded():
-			found.ending = ending{runtime.OutputLimit, n.outputReason()}
-		case r.CPU > n.spec.Limits.CPU:
-			found.ending = ending{runtime.CPUTimeout, n.cpuReason()}
-		}
+	found.ending = onTime(found.ending, exit.Kind == pid1.Exited, *r, n.spec.Limits)
+	if found.ending.verdict == "" && n.budget.Exceeded() { // it ended before it could be killed for that
+		found.ending = ending{runtime.OutputLimit, outputReason(n.spec.Limits)}
 	}
 	judge(found, r)
+	pidsHit := n.cgroup != nil && n.cgroup.pidsHit()
+	r.NoteLimits(pidsHit, false)
 	var problems []error
 	if n.work != nil {
 		var err error

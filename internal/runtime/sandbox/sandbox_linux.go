@@ -123,6 +123,10 @@ func (r *Runtime) Start(ctx context.Context, spec runtime.Spec) (runtime.Run, er
 		return nil, fmt.Errorf("%w: a memory limit of %d bytes; nothing can start in less than %d",
 			runtime.ErrSpec, spec.Limits.Memory, minMemory)
 	}
+	if spec.Limits.CPUs > 0 && !r.cgroups.limitsCPUs() {
+		return nil, fmt.Errorf("%w: limits.cpus is %g, and no cgroup with the cpu controller is to be had here: "+
+			"leave it out, or delegate the controller to Pawl (systemd: Delegate=yes)", runtime.ErrUnavailable, spec.Limits.CPUs)
+	}
 	started, err := r.start(ctx, spec)
 	if err != nil {
 		return nil, fmt.Errorf("start %s: %w", spec.Argv[0], err)

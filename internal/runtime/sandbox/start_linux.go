@@ -24,7 +24,8 @@ func (r *Runtime) start(ctx context.Context, spec runtime.Spec) (*run, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(d.steps) == 0 {
+	apart := spec.Limits.CPUs > 0 && r.cgroups.cpuApart() // what waits has no such cgroup
+	if len(d.steps) == 0 && !apart {
 		if b := r.pool.take(); b != nil {
 			return r.assign(ctx, b, d)
 		}
@@ -70,7 +71,7 @@ func (r *Runtime) assign(ctx context.Context, b *box, d *delivery) (_ *run, err 
 			b.kill() // what it said before is still to be read
 		}
 	}
-	err = b.await(ctx, pid1.Started)
+	message, err := b.await(ctx, pid1.Started)
 	if released := release(); err == nil && !released {
 		err = ctx.Err()
 	}
@@ -83,11 +84,20 @@ func (r *Runtime) assign(ctx context.Context, b *box, d *delivery) (_ *run, err 
 	default:
 		return nil, err
 	}
-	n.started = time.Now()
+	n.startedAt, n.started = message.Time, hostTime(message.Time)
 	n.refill = time.AfterFunc(refillAfter, r.pool.refill)
 	close(n.ready)
 	go n.supervise()
 	return n, nil
+}
+
+// hostTime is the time at which CLOCK_MONOTONIC showed the given nanoseconds.
+func hostTime(nanoseconds int64) time.Time {
+	var now unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &now); err != nil {
+		return time.Now()
+	}
+	return time.Now().Add(time.Duration(nanoseconds - now.Nano()))
 }
 
 // explain turns the init's failure into an error with a cure.

@@ -28,7 +28,7 @@ func (n *run) watch() (stop func()) {
 				n.patrol()
 			}
 			if n.usedCPU > n.spec.Limits.CPU {
-				n.end(runtime.CPUTimeout, n.cpuReason())
+				n.end(runtime.CPUTimeout, cpuReason(n.spec.Limits))
 			}
 			if n.ended.Load() != nil {
 				return

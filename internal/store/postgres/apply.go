@@ -38,11 +38,11 @@ var (
 	qInsertLabels = sql(`INSERT INTO {s}.labels (id, name, value) SELECT * FROM ` + rowsOf("id uuid, name text, value text") + ` AS v`)
 
 	qInsertChildren = sql(`WITH v AS ` + rowsOf("workflow uuid, id uuid, attempt integer, idx integer, ended smallint, task text") + `,
-		made AS (INSERT INTO {s}.children (workflow, id, attempt, idx, ended, task) SELECT workflow, id, attempt, idx, ended, task FROM v
+		made AS (INSERT INTO {s}.children (workflow, id, attempt, idx, ended_as, task) SELECT workflow, id, attempt, idx, ended, task FROM v
 			WHERE coalesce((SELECT true FROM {s}.live l WHERE l.id = v.workflow), (SELECT true FROM {s}.ended d WHERE d.id = v.workflow)) RETURNING 1)
 		SELECT {s}.expect((SELECT count(*) FROM made), cardinality($1), 'PW404', 'the workflow of an execution does not exist')`)
 
-	qEndChildren = sql(`UPDATE {s}.children c SET ended = v.ended
+	qEndChildren = sql(`UPDATE {s}.children c SET ended_as = v.ended
 		FROM ` + rowsOf("workflow uuid, id uuid, attempt integer, idx integer, ended smallint, task text") + ` AS v
 		WHERE ` + childOf)
 
@@ -104,7 +104,7 @@ const (
 
 // writes are the columns that Apply fills, kept for the next time.
 type writes struct {
-	insert, ended, payloads, labels, children, endChildren, move, step, end, dropKept, keep, keys columns
+	insert, ended, payloads, labels, children, endChildren, move, step, end, dropKept, keep, keys, changes columns
 }
 
 // Apply implements store.Tx. What it writes is sent with the next statement that needs an answer, or with the commit, and
@@ -164,11 +164,24 @@ func (t *tx) Apply(ctx context.Context, d store.Delta) error {
 		}
 		t.add(qMark, a, nil)
 	}
+	t.putChanges(d.Changes)
 	t.feed(d.Input)
+	t.putHolds(d.Holds)
 	if len(t.a.b) > sendBeyond {
 		return t.flush(ctx)
 	}
 	return nil
+}
+
+func (t *tx) putChanges(all []store.WorkflowChange) {
+	c := t.w.changes.begin(oidUUID, oidInt4, oidInt8, oidBytes)
+	for i := range all {
+		c[0].id(all[i].ID)
+		c[1].int(int64(all[i].Attempt))
+		c[2].int(all[i].Number)
+		c[3].bytes(all[i].Change)
+	}
+	t.put(qInsertChanges, &t.w.changes)
 }
 
 // insertKeys writes the idempotency keys, last and in order: whoever has written the same one is waited for.

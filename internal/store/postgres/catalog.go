@@ -11,7 +11,7 @@ import (
 	"github.com/pawl-run/pawl/internal/store/row"
 )
 
-const definitionColumns = `name, version, kind, hash, document, created_at`
+const definitionColumns = `name, version, kind, hash, created_at, document`
 
 var (
 	qLatest = sql(`SELECT version, hash FROM {s}.definitions WHERE name = $1 ORDER BY version DESC LIMIT 1`)
@@ -21,7 +21,7 @@ var (
 	qDefinition = sql(`SELECT ` + definitionColumns + ` FROM {s}.definitions WHERE name = $1 AND ($2::bigint = 0 OR version = $2)
 		ORDER BY version DESC LIMIT 1`)
 
-	qDefinitions = sql(`SELECT DISTINCT ON (name) ` + definitionColumns + ` FROM {s}.definitions WHERE name > $1 ORDER BY name, version DESC LIMIT $2`)
+	qDefinitions = sql(`SELECT DISTINCT ON (name) name, version, kind, hash, created_at, NULL::bytea FROM {s}.definitions WHERE name > $1 ORDER BY name, version DESC LIMIT $2`)
 )
 
 // Define implements store.Catalog. Of two that define the same version at once one wins, and the other gets ErrConflict.
@@ -35,7 +35,7 @@ func (t *tx) Define(ctx context.Context, d store.Definition) (int, bool, error) 
 	})
 	if err == nil && !same {
 		latest++
-		a := t.args().text(d.Name).int(latest).text(d.Kind).bytes(d.Hash[:]).bytes(d.Document).int(row.Micros(d.CreatedAt))
+		a := t.args().text(d.Name).int(latest).text(d.Kind).bytes(d.Hash[:]).int(row.Micros(d.CreatedAt)).bytes(d.Document)
 		err = t.ask(ctx, qInsertDefinition, a, nil)
 	}
 	if err != nil {
@@ -48,11 +48,27 @@ func readDefinition(all *[]store.Definition) func(*rows) error {
 	return func(r *rows) error {
 		d := store.Definition{Name: r.text(), Version: int(r.int()), Kind: r.text()}
 		copy(d.Hash[:], r.peek())
-		d.Document = r.bytes()
 		d.CreatedAt = r.time()
+		d.Document = r.bytes()
 		*all = append(*all, d)
 		return nil
 	}
+}
+
+// Definition implements store.Catalog.
+func (t *tx) Definition(ctx context.Context, name string, version int) (store.Definition, error) {
+	var all []store.Definition
+	if err := t.ask(ctx, qDefinition, t.args().text(name).int(int64(version)), readDefinition(&all)); err != nil {
+		return store.Definition{}, fmt.Errorf("read definition %q: %w", name, err)
+	}
+	return theDefinition(all, name, version)
+}
+
+func theDefinition(all []store.Definition, name string, version int) (store.Definition, error) {
+	if len(all) == 0 {
+		return store.Definition{}, fmt.Errorf("definition %q version %d: %w", name, version, store.ErrNotFound)
+	}
+	return all[0], nil
 }
 
 // Definition implements store.Reader.
@@ -62,10 +78,7 @@ func (s *Store) Definition(ctx context.Context, name string, version int) (d sto
 	if err := s.read(ctx, call{q: qDefinition, params: a.text(name).int(int64(version)).params, read: readDefinition(&all)}); err != nil {
 		return d, fmt.Errorf("read definition %q: %w", name, err)
 	}
-	if len(all) == 0 {
-		return d, fmt.Errorf("definition %q version %d: %w", name, version, store.ErrNotFound)
-	}
-	return all[0], nil
+	return theDefinition(all, name, version)
 }
 
 // Definitions implements store.Reader.
@@ -78,12 +91,12 @@ func (s *Store) Definitions(ctx context.Context, after string, limit int) (all [
 }
 
 var (
-	qTree = sql(`WITH RECURSIVE tree AS (SELECT id FROM unnest($1::uuid[]) AS t(id)
-			UNION SELECT c.id FROM tree CROSS JOIN LATERAL (SELECT c.id FROM {s}.children c WHERE c.workflow = tree.id OFFSET 0) c)
-		SELECT t.id, (SELECT true FROM {s}.live l WHERE l.id = t.id) IS NOT NULL, d.created_at, d.action, d.detail
-		FROM tree t LEFT JOIN LATERAL (SELECT * FROM {s}.ended d WHERE d.id = t.id OFFSET 0) d ON true`)
+	qDoomed = sql(`SELECT d.id, d.created_at, d.action, d.detail FROM {s}.ended d WHERE d.id = ANY ($1::uuid[])`)
+
+	qChildrenOf = sql(`SELECT workflow, id FROM {s}.children WHERE workflow = ANY ($1::uuid[])`)
 
 	qLockEnded  = sql(`SELECT d.id FROM {s}.ended d WHERE d.id = ANY ($1::uuid[]) FOR UPDATE SKIP LOCKED`)
+	qStillLive  = sql(`SELECT l.id FROM {s}.live l WHERE l.id = ANY ($1::uuid[])`)
 	qStillEnded = sql(`SELECT d.id FROM {s}.ended d WHERE d.id = ANY ($1::uuid[])`)
 
 	qDeleteLabels = sql(`DELETE FROM {s}.labels b USING ` + rowsOf("id uuid, name text, value text") + ` AS v
@@ -99,53 +112,78 @@ var (
 		AND (SELECT true FROM {s}.live l WHERE l.key = k.key LIMIT 1) IS NULL ORDER BY k.key FOR UPDATE SKIP LOCKED))`)
 )
 
-// notBeingRemoved locks executions that have ended, and leaves out those that somebody else has locked: nobody does that but
-// to remove them.
+// notBeingRemoved locks executions that have ended, and leaves out those that another transaction has locked, which is
+// removing them, and workflows that keep a child.
 func (t *tx) notBeingRemoved(ctx context.Context, ids []flow.ID) ([]flow.ID, error) {
-	var locked, there []flow.ID
+	var alive, locked, there []flow.ID
 	t.free = true
+	t.add(qStillLive, t.args().ids(ids), readID(&alive))
 	t.add(qLockEnded, t.args().ids(ids), readID(&locked))
-	if err := t.ask(ctx, qStillEnded, t.args().ids(ids), readID(&there)); err != nil {
+	t.add(qStillEnded, t.args().ids(ids), readID(&there))
+	children := map[flow.ID][]flow.ID{}
+	err := t.ask(ctx, qChildrenOf, t.args().ids(ids), func(r *rows) error {
+		workflow := r.id()
+		children[workflow] = append(children[workflow], r.id())
+		return nil
+	})
+	if err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(slices.Clone(ids), func(id flow.ID) bool {
-		return slices.Contains(there, id) && !slices.Contains(locked, id)
-	}), nil
+	if len(alive) > 0 {
+		return nil, fmt.Errorf("%s has not ended: %w", alive[0], store.ErrConflict)
+	}
+	going := setOf(ids)
+	for _, id := range there {
+		delete(going, id)
+	}
+	for _, id := range locked {
+		going[id] = true
+	}
+	for again := true; again; {
+		again = false
+		for workflow, of := range children {
+			if going[workflow] && slices.ContainsFunc(of, func(id flow.ID) bool { return !going[id] }) {
+				delete(going, workflow)
+				again = true
+			}
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(ids), func(id flow.ID) bool { return !going[id] }), nil
+}
+
+func setOf(ids []flow.ID) map[flow.ID]bool {
+	set := make(map[flow.ID]bool, len(ids))
+	for _, id := range ids {
+		set[id] = true
+	}
+	return set
 }
 
 // removals are the statements that delete what hangs on executions; each takes their ids.
 var removals = []*query{
-	sql(`DELETE FROM {s}.children WHERE workflow = ANY ($1::uuid[])`),
 	sql(`DELETE FROM {s}.marks WHERE workflow = ANY ($1::uuid[])`),
+	sql(`DELETE FROM {s}.changes WHERE workflow = ANY ($1::uuid[])`),
 	sql(`DELETE FROM {s}.inbox WHERE id = ANY ($1::uuid[])`),
 	sql(`DELETE FROM {s}.inputs WHERE id = ANY ($1::uuid[])`),
+	sql(`DELETE FROM {s}.holds WHERE id = ANY ($1::uuid[])`),
 	sql(`DELETE FROM {s}.events WHERE id = ANY ($1::uuid[])`),
 	sql(`DELETE FROM {s}.payloads WHERE id = ANY ($1::uuid[])`),
 	sql(`DELETE FROM {s}.ended WHERE id = ANY ($1::uuid[])`),
 }
 
-// Remove implements store.Catalog. The descendants of an execution go with it, and so does the lock of a key that nobody
-// uses any more.
-func (t *tx) Remove(ctx context.Context, ids []flow.ID) error {
-	var all []flow.ID
-	var alive flow.ID
+// Remove implements store.Catalog. The lock of a key that no execution uses any more goes with the last one that did.
+func (t *tx) Remove(ctx context.Context, ids []flow.ID) ([]flow.ID, error) {
+	ids, err := t.notBeingRemoved(ctx, ids)
+	if err != nil {
+		return nil, fmt.Errorf("find what is to be removed: %w", err)
+	}
+	gone := make(map[flow.ID]bool, len(ids))
 	var labels, keys, child columns
 	l, k, c := labels.begin(oidUUID, oidText, oidText), keys.begin(oidText, oidUUID), child.begin(oidUUID, oidUUID, oidInt4, oidInt4, oidInt2, oidText)
 	var locks []string
-	ids, err := t.notBeingRemoved(ctx, ids)
-	if err != nil {
-		return fmt.Errorf("find what is to be removed: %w", err)
-	}
-	err = t.ask(ctx, qTree, t.args().ids(ids), func(r *rows) error {
+	err = t.ask(ctx, qDoomed, t.args().ids(ids), func(r *rows) error {
 		x := flow.Execution{ID: r.id()}
-		if r.bool() {
-			alive = x.ID
-			return nil
-		}
-		all = append(all, x.ID)
-		if r.null() {
-			return nil // it is gone already
-		}
+		gone[x.ID] = true
 		x.CreatedAt = r.time()
 		x.Action = r.text()
 		if err := row.DecodeRequest(&x.Request, r.peek()); err != nil {
@@ -169,23 +207,20 @@ func (t *tx) Remove(ctx context.Context, ids []flow.ID) error {
 		return nil
 	})
 	if err != nil {
-		return fmt.Errorf("find what is to be removed: %w", err)
+		return nil, fmt.Errorf("find what is to be removed: %w", err)
 	}
-	if !alive.IsZero() {
-		return fmt.Errorf("remove %s: %w: it has not ended", alive, store.ErrConflict)
-	}
-	slices.SortFunc(all, func(a, b flow.ID) int { return slices.Compare(a[:], b[:]) })
+	ids = slices.DeleteFunc(ids, func(id flow.ID) bool { return !gone[id] })
 	t.put(qDeleteLabels, &labels)
 	t.put(qDeleteKeys, &keys)
 	t.put(qDeleteAsChild, &child)
-	for _, q := range append(removals, qDeleteChunks) {
-		t.add(q, t.args().ids(all), nil)
+	for _, q := range removals {
+		t.add(q, t.args().ids(ids), nil)
 	}
 	if len(locks) > 0 {
 		t.add(qUnusedKeys, t.args().texts(unique(locks)), nil)
 	}
 	if err := t.flush(ctx); err != nil {
-		return fmt.Errorf("remove: %w", err)
+		return nil, fmt.Errorf("remove: %w", err)
 	}
-	return nil
+	return ids, nil
 }

@@ -31,7 +31,7 @@ var (
 		UNION ALL SELECT id, first, history FROM {s}.events WHERE id > $1 AND id <= $2) h ORDER BY id, first`)
 
 	qParents = sql(`SELECT v.id, (SELECT true FROM {s}.live l WHERE l.id = v.workflow) IS NOT NULL,
-			(SELECT true FROM {s}.ended d WHERE d.id = v.workflow) IS NOT NULL, c.id, c.ended
+			(SELECT true FROM {s}.ended d WHERE d.id = v.workflow) IS NOT NULL, c.id, c.ended_as
 		FROM ` + rowsOf("workflow uuid, id uuid, attempt integer, idx integer, ended smallint, task text") + ` AS v
 		LEFT JOIN LATERAL (SELECT * FROM {s}.children c
 			WHERE c.workflow = v.workflow AND c.attempt = v.attempt AND c.task = v.task AND c.idx = v.idx OFFSET 0) c ON true`)
@@ -82,7 +82,7 @@ func (s *Store) checkPage(ctx context.Context, f *verification.Findings, after f
 		return after, false, translate(err)
 	}
 	defer pc.Release()
-	c := s.conn(pc)
+	c, answer := s.conn(pc), s.readers.Limits().Answer
 	var all []*checked
 	byID := make(map[flow.ID]*checked)
 	var children columns
@@ -103,7 +103,7 @@ func (s *Store) checkPage(ctx context.Context, f *verification.Findings, after f
 	}
 	var bounds args
 	bounds.id(after).id(last)
-	_, err = c.run(ctx, []call{{q: qSnapshot},
+	_, err = c.within(ctx, answer, []call{{q: qSnapshot},
 		{q: qPageLive, params: bounds.params, read: func(r *rows) error {
 			x, _, err := r.live(false)
 			if err == nil {
@@ -126,17 +126,17 @@ func (s *Store) checkPage(ctx context.Context, f *verification.Findings, after f
 				return nil // a rule of its own finds it
 			}
 			first := r.int()
-			k.events, err = row.DecodeHistory(k.events, r.peek(), first, 0, math.MaxInt64, row.Micros(k.x.CreatedAt))
+			k.events, err = row.DecodeHistory(k.events, r.peek(), first, 0, math.MaxInt64, row.Micros(k.x.CreatedAt), nil)
 			return err
 		}}})
 	if err == nil && children.rows() > 0 {
 		var a args
-		_, err = c.run(ctx, []call{{q: qParents, params: a.columns(&children).params, read: func(r *rows) error {
+		_, err = c.within(ctx, answer, []call{{q: qParents, params: a.columns(&children).params, read: func(r *rows) error {
 			checkChild(f, byID[r.id()].x, r)
 			return nil
 		}}})
 	}
-	if _, e := c.run(ctx, []call{{q: qRollback}}); err == nil {
+	if _, e := c.within(ctx, answer, []call{{q: qRollback}}); err == nil {
 		err = e
 	}
 	if err != nil {
@@ -217,6 +217,18 @@ var tableRules = []tableRule{
 		SELECT id, start, start <> lag(start + octet_length(data), 1, 0::bigint) OVER w OR number <> row_number() OVER w
 			OR lag(last, 1, false) OVER w AS wrong FROM {s}.inputs WINDOW w AS (PARTITION BY id ORDER BY start)) v
 		WHERE v.wrong OR NOT EXISTS ` + known + ` GROUP BY v.id LIMIT 1000`)},
+	{33, sql(`SELECT DISTINCT v.id, 'an upload is held for no execution' FROM {s}.holds v WHERE NOT EXISTS ` + known + ` LIMIT 1000`)},
+	{38, sql(`SELECT v.id, 'an upload that it names is gone' FROM {s}.holds v
+		WHERE NOT EXISTS (SELECT FROM {s}.uploads u WHERE u.id = v.upload AND NOT u.dropped) LIMIT 1000`)},
+	{26, sql(`SELECT NULL::uuid, 'schedule ' || v.schedule || ' has decided twice about ' || v.nominal FROM (
+		SELECT schedule, nominal, lag(last) OVER (PARTITION BY schedule ORDER BY nominal) >= nominal AS again FROM {s}.ticks WHERE tag = '') v
+		WHERE v.again LIMIT 1000`)},
+	{26, sql(`SELECT execution, 'it was started by ' || count(*) || ' ticks' FROM {s}.ticks WHERE execution IS NOT NULL
+		GROUP BY execution HAVING count(*) > 1 LIMIT 1000`)},
+	{26, sql(`SELECT NULL::uuid, 'schedule ' || s.name || ' has decided about ' || k.last || ' and does so again from ' || s.next || ' on'
+		FROM {s}.schedules s JOIN {s}.ticks k ON k.schedule = s.name AND k.tag = '' WHERE k.last >= s.next LIMIT 1000`)},
+	{33, sql(`SELECT NULL::uuid, 'schedule ' || name || ' is due when it should not be, or is never due' FROM {s}.schedules
+		WHERE (due IS NULL) <> (next IS NULL OR paused_at IS NOT NULL) LIMIT 1000`)},
 	{33, sql(`SELECT NULL::uuid, 'blob ' || b.name || ' lacks pieces' FROM {s}.blobs b LEFT JOIN {s}.blob_pieces p USING (content)
 		GROUP BY b.name HAVING count(p.number) = 0 OR max(p.number) <> count(p.number) - 1 LIMIT 1000`)},
 	{33, sql(`SELECT DISTINCT NULL::uuid, 'the pieces of content ' || p.content || ' belong to no blob' FROM {s}.blob_pieces p

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/pgpool"
 	"github.com/pawl-run/pawl/internal/store/row"
 )
 
@@ -52,6 +53,7 @@ func render(schema string) []statement {
 // are read out of the connection's own, and any number of statements go in one round trip. A store on the hot path sends
 // whole columns; boxing each value would cost more than PostgreSQL does.
 type conn struct {
+	lent       *pgpool.Conn
 	pg         *pgconn.PgConn
 	statements []statement
 	// prepared says which statements the server knows by name; nil when the connection may be another server's the next
@@ -67,6 +69,15 @@ type call struct {
 	params [][]byte
 	read   func(*rows) error // called for each row; nil discards them
 	once   string            // text of a statement that is not kept
+}
+
+// within runs calls, and gives the connection up as lost when their answers have not come after d.
+func (c *conn) within(ctx context.Context, d time.Duration, calls []call) (done int, err error) {
+	err = c.lent.Within(ctx, d, func(ctx context.Context) (err error) {
+		done, err = c.run(ctx, calls)
+		return err
+	})
+	return done, err
 }
 
 // run sends calls in one round trip and reads their answers in order. After the first failure the server ignores the

@@ -35,6 +35,13 @@ type damaged struct{ error }
 
 func (e damaged) Unwrap() error { return e.error }
 
+// unfit is a server, database or schema that answers and cannot be used: waiting does not help.
+type unfit struct{ error }
+
+func (e unfit) Unwrap() error { return e.error }
+
+func unfitf(format string, args ...any) error { return unfit{fmt.Errorf(format, args...)} }
+
 // translate says in the port's words what went wrong with a statement: the data, the decision, or the database.
 func translate(err error) error {
 	if err == nil {
@@ -81,8 +88,12 @@ func translateServer(e *pgconn.PgError, err error) error {
 	return fmt.Errorf("%w: %w", store.ErrUnavailable, err)
 }
 
-// explain says what a failure to open means and what to do.
+// explain says what a failure to open means and what to do. What may pass by itself is store.ErrUnavailable.
 func explain(err error) error {
+	var no unfit
+	if errors.As(err, &no) {
+		return err
+	}
 	var e *pgconn.PgError
 	if errors.As(err, &e) {
 		switch e.Code {

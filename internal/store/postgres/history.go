@@ -1,31 +1,54 @@
 package postgres
 
 import (
+	"context"
+	"fmt"
+	"math"
+
 	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/store/row"
 )
 
-// qHistory gives the runs of an execution's events from the one that has event $2 on, in order, at most $3 of them and one
-// (negative: all).
-var qHistory = sql(`SELECT created_at, h.first, h.history FROM (
+// runsOf gives the runs of an execution's events from the one that has event $2 on, in order.
+const runsOf = `SELECT x.created_at, h.first, h.history FROM (
 	SELECT created_at, history_from, history FROM {s}.live WHERE id = $1
 	UNION ALL SELECT created_at, history_from, history FROM {s}.ended WHERE id = $1) x,
 	LATERAL (SELECT e.first, e.history FROM {s}.events e WHERE e.id = $1
 		AND e.first >= coalesce((SELECT max(b.first) FROM {s}.events b WHERE b.id = $1 AND b.first <= $2), 0)
-	UNION ALL SELECT x.history_from, x.history) h ORDER BY h.first LIMIT CASE WHEN $3::bigint >= 0 THEN $3::bigint + 1 END`)
+	UNION ALL SELECT x.history_from, x.history) h ORDER BY h.first`
 
-// history gathers events with from <= Seq < to, at most limit (negative: all).
-type history struct {
-	from, to int64
-	limit    int
-	all      []flow.Event
-}
+var (
+	qHistory = sql(runsOf)
 
-func (h *history) read(r *rows) (err error) {
-	created, first := r.int(), r.int()
-	h.all, err = row.DecodeHistory(h.all, r.peek(), first, h.from, h.to, created)
-	if h.limit >= 0 && len(h.all) > h.limit {
-		h.all = h.all[:h.limit]
+	// qHistoryPage gives at most $3 runs and one, and no more behind those that have $4 bytes. The first run does not count:
+	// what it has before event $2 is not of the page.
+	qHistoryPage = sql(`SELECT created_at, first, history FROM (SELECT *, coalesce(sum(CASE WHEN first > $2 THEN octet_length(history) END)
+		OVER (ORDER BY first ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS before FROM (` + runsOf + ` LIMIT $3::bigint + 1) r) r
+		WHERE before < $4::bigint ORDER BY first`)
+)
+
+// Events implements store.Reader.
+func (s *Store) Events(ctx context.Context, id flow.ID, after int64, limit int) (all []flow.Event, err error) {
+	var page store.Page
+	count := 0
+	over := func() bool { return count >= limit || page.Full() }
+	var a args
+	a.id(id).int(after + 1).int(int64(limit)).int(store.PageBytes)
+	err = s.read(ctx, call{q: qHistoryPage, params: a.params, read: func(r *rows) (err error) {
+		created, first := r.int(), r.int()
+		if over() {
+			return nil
+		}
+		all, err = row.DecodeHistory(all, r.peek(), first, after+1, math.MaxInt64, created, func(e *flow.Event) bool {
+			count++
+			page.Event(e)
+			return over()
+		})
+		return err
+	}})
+	if err != nil {
+		return nil, fmt.Errorf("read events of %s: %w", id, err)
 	}
-	return err
+	return all, nil
 }

@@ -14,13 +14,10 @@ var (
 
 	qGiven = sql(`SELECT number, start + octet_length(data), last FROM {s}.inputs WHERE id = $1 ORDER BY start DESC LIMIT 1`)
 
-	// As with chunks, a page ends where it is long enough.
-	qPieces = sql(`SELECT start, last, data FROM (
-		SELECT *, sum(octet_length(data)) OVER (ORDER BY start) - octet_length(data) AS before FROM (
-			SELECT * FROM {s}.inputs WHERE id = $1
-			AND start >= (SELECT coalesce(max(start), 0) FROM {s}.inputs WHERE id = $1 AND start <= $2::bigint)
-			ORDER BY start LIMIT $4) page) p
-		WHERE before < $3::bigint OR before = 0 ORDER BY start`)
+	// Pieces follow one another without a hole, so a piece belongs to the page when it starts before the page's last byte. The
+	// first one may start before the offset.
+	qPieces = sql(`SELECT start, last, data FROM {s}.inputs WHERE id = $1 AND start < $2::bigint + greatest($3::bigint, 1)
+		AND start >= (SELECT coalesce(max(start), 0) FROM {s}.inputs WHERE id = $1 AND start <= $2::bigint) ORDER BY start LIMIT $4`)
 )
 
 // feed puts pieces of input in line.

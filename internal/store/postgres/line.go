@@ -15,13 +15,12 @@ const (
 )
 
 var (
-	qLockKeys = sql(`SELECT key FROM {s}.keys WHERE key = ANY ($1::text[]) ORDER BY key FOR UPDATE`)
+	// As an INSERT it locks the rows that exist and those that do not in one order. The condition keeps a row that exists from
+	// being written; it is locked all the same.
+	qLockKeys = sql(`INSERT INTO {s}.keys (key) SELECT k FROM unnest($1::text[]) k ORDER BY k
+		ON CONFLICT (key) DO UPDATE SET key = excluded.key WHERE false`)
 
 	qTryKeys = sql(`SELECT key FROM {s}.keys WHERE key = ANY ($1::text[]) ORDER BY key FOR UPDATE SKIP LOCKED`)
-
-	qKnownKeys = sql(`SELECT key FROM {s}.keys WHERE key = ANY ($1::text[])`)
-
-	qMakeKeys = sql(`INSERT INTO {s}.keys (key) SELECT k FROM unnest($1::text[]) k ORDER BY k ON CONFLICT DO NOTHING`)
 
 	qUse = sql(`SELECT k.key, (SELECT count(*) FROM {s}.live l WHERE l.key = k.key AND l.place IN (3, 4)),
 		(SELECT count(*) FROM (SELECT FROM {s}.live l WHERE l.key = k.key AND l.place = 2 LIMIT $2) w) FROM unnest($1::text[]) AS k(key)`)
@@ -42,36 +41,39 @@ func (t *tx) LockKeys(ctx context.Context, keys []string) (map[string]store.KeyU
 	}
 	keys = unique(keys)
 	t.asked = append(t.asked, locks{keys: keys})
-	for {
-		fresh := t.notLocked(keys)
-		if len(fresh) > 0 {
-			q := qTryKeys
-			if t.mayWaitForKeys(fresh) {
-				q = qLockKeys
-			}
-			t.add(q, t.args().texts(fresh), func(r *rows) error {
-				t.lockedKey(r.text())
-				return nil
-			})
-		}
-		t.add(qUse, t.args().texts(keys).int(store.WaitingCounted), func(r *rows) error {
-			use[r.text()] = store.KeyUse{Holders: int(r.int()), Waiting: int(r.int())}
+	if fresh := t.notLocked(keys); len(fresh) > 0 {
+		t.addLockKeys(fresh)
+	}
+	t.add(qUse, t.args().texts(keys).int(store.WaitingCounted), func(r *rows) error {
+		use[r.text()] = store.KeyUse{Holders: int(r.int()), Waiting: int(r.int())}
+		return nil
+	})
+	// A ticket drawn before the lock could stand before one that another transaction drew under it.
+	t.add(qTickets, t.args().int(1), func(r *rows) error {
+		t.tickets = blockOf(r.int())
+		return nil
+	})
+	if err := t.flush(ctx); err != nil {
+		return nil, fmt.Errorf("lock keys: %w", err)
+	}
+	if len(t.notLocked(keys)) > 0 {
+		return nil, t.giveUp() // another transaction has locked one, or there is no row for it yet
+	}
+	return use, nil
+}
+
+// addLockKeys puts the lock of keys in line: with a wait where that is in order, else as a try.
+func (t *tx) addLockKeys(keys []string) {
+	if !t.mayWaitForKeys(keys) {
+		t.add(qTryKeys, t.args().texts(keys), func(r *rows) error {
+			t.lockedKey(r.text())
 			return nil
 		})
-		// A ticket drawn before the lock could stand before one that somebody drew under it.
-		t.add(qTickets, t.args().int(1), func(r *rows) error {
-			t.tickets = blockOf(r.int())
-			return nil
-		})
-		if err := t.flush(ctx); err != nil {
-			return nil, fmt.Errorf("lock keys: %w", err)
-		}
-		if fresh = t.notLocked(keys); len(fresh) == 0 {
-			return use, nil
-		}
-		if err := t.makeKeys(ctx, fresh); err != nil {
-			return nil, err
-		}
+		return
+	}
+	t.add(qLockKeys, t.args().texts(keys), nil)
+	for _, k := range keys {
+		t.lockedKey(k) // or the transaction fails
 	}
 }
 
@@ -83,27 +85,6 @@ func (t *tx) notLocked(keys []string) []string {
 		}
 	}
 	return fresh
-}
-
-// makeKeys makes rows for keys that nobody has used yet. They are made beside the transaction: one that somebody else is
-// making at the same moment is waited for, whatever this transaction has locked.
-func (t *tx) makeKeys(ctx context.Context, keys []string) error {
-	known := 0
-	err := t.ask(ctx, qKnownKeys, t.args().texts(keys), func(*rows) error {
-		known++
-		return nil
-	})
-	if err != nil {
-		return fmt.Errorf("look up keys: %w", err)
-	}
-	if known > 0 {
-		return t.giveUp() // somebody has locked one, or has just made it
-	}
-	var a args
-	if err := t.s.read(ctx, call{q: qMakeKeys, params: a.texts(keys).params}); err != nil {
-		return fmt.Errorf("make keys: %w", err)
-	}
-	return nil
 }
 
 // Line implements store.Executions.
@@ -120,8 +101,8 @@ func (t *tx) Holders(ctx context.Context, key string, n int) ([]*flow.Execution,
 func (t *tx) underKey(ctx context.Context, q, of *query, key string, n int) ([]*flow.Execution, error) {
 	var all []*flow.Execution
 	var want locks
-	t.add(q, t.args().text(key).int(int64(n)), t.collect(&all, store.WithoutPayload))
-	if err := t.ask(ctx, of, t.args().text(key).int(int64(n)), readID(&want.executions)); err != nil {
+	t.add(q, t.args().text(key).int(t.s.limit(n)), t.collectReadable(&all))
+	if err := t.ask(ctx, of, t.args().text(key).int(t.s.limit(n)), readID(&want.executions)); err != nil {
 		return nil, fmt.Errorf("lock executions of key %q: %w", key, err)
 	}
 	t.asked = append(t.asked, want)
@@ -130,7 +111,7 @@ func (t *tx) underKey(ctx context.Context, q, of *query, key string, n int) ([]*
 			return nil, t.giveUp()
 		}
 	}
-	return all, nil
+	return all[:min(n, len(all))], nil
 }
 
 // unique returns what is named, once and in order, so that everybody locks in the same order.

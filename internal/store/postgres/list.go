@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
@@ -40,47 +39,40 @@ func (l *listing) half(from, columns string, limit int, also ...string) string {
 
 // Both tables' columns are those of a live execution, with what only the other has behind.
 const (
-	listLive  = `x.id, x.created_at, x.action, x.detail, x.place, x.stage, x.attempt, x.next_seq, x.ticket, x.owner, x.queued_at, x.state, 0, 0::bigint AS finished_at`
-	listEnded = `x.id, x.created_at, x.action, x.detail, 5::smallint, x.stage, 0, 0::bigint, 0::bigint, NULL::uuid, 0::bigint, x.state, 0, x.finished_at`
+	listLive  = `x.id, x.created_at, x.action, x.detail, x.place, x.stage, x.attempt, x.next_seq, x.ticket, x.owner, x.queued_at, x.state, 0, 0::bigint AS finished_at, NULL::bytea AS error`
+	listEnded = `x.id, x.created_at, x.action, x.detail, 5::smallint, x.stage, 0, 0::bigint, 0::bigint, NULL::uuid, 0::bigint, x.state, 0, x.finished_at, x.error`
 )
 
 // List implements store.Reader.
 func (s *Store) List(ctx context.Context, f store.Filter) (all []*flow.Execution, err error) {
 	l := selection(s.schema, f)
-	var live, ended, badly []string
-	for _, stage := range f.Stages {
-		switch n := fmt.Sprint(uint8(stage)); {
-		case !stage.Terminal():
-			live = append(live, n)
-		case stage > flow.Completed:
-			badly = append(badly, n)
-			ended = append(ended, n)
-		default:
-			ended = append(ended, n)
-		}
-	}
+	live, ended := states(f)
 	var halves []string
-	switch {
-	case len(f.Stages) == 0:
-		halves = append(halves, l.half("live", listLive, f.Limit), l.half("ended", listEnded, f.Limit))
-	case len(live) > 0:
-		halves = append(halves, l.half("live", listLive, f.Limit, `x.stage IN (`+strings.Join(live, `, `)+`)`))
+	if live != nil {
+		halves = append(halves, l.half("live", listLive, f.Limit, *live...))
 	}
-	if len(ended) > 0 {
-		also := []string{`x.stage IN (` + strings.Join(ended, `, `) + `)`}
-		if len(badly) == len(ended) {
-			also = append(also, `x.stage > 6`) // these have an index
-		}
-		halves = append(halves, l.half("ended", listEnded, f.Limit, also...))
+	if ended != nil {
+		halves = append(halves, l.half("ended", listEnded, f.Limit, *ended...))
 	}
+	if len(halves) == 0 {
+		return nil, nil
+	}
+	var page store.Page
 	// An execution that ends meanwhile is in one of the halves: they are read from one state.
 	err = s.read(ctx, call{
 		once:   fmt.Sprintf(`SELECT * FROM (%s) x ORDER BY x.id DESC LIMIT %d`, strings.Join(halves, ` UNION ALL `), f.Limit),
 		params: l.args.params,
 		read: func(r *rows) error {
+			if page.Full() {
+				return nil
+			}
 			x, err := r.listed()
+			if err != nil {
+				return err
+			}
+			page.Execution(x)
 			all = append(all, x)
-			return err
+			return nil
 		}})
 	if err != nil {
 		return nil, fmt.Errorf("list executions: %w", err)
@@ -88,7 +80,41 @@ func (s *Store) List(ctx context.Context, f store.Filter) (all []*flow.Execution
 	return all, nil
 }
 
-// selection turns a filter into conditions that hold for both tables; that on the stage is left out.
+// states is the condition on the stage and the verdict for each of the two tables; nil: nothing in it can match.
+func states(f store.Filter) (live, ended *[]string) {
+	var alive, over, badly []string
+	for _, stage := range f.Stages {
+		switch n := fmt.Sprint(uint8(stage)); {
+		case !stage.Terminal():
+			alive = append(alive, n)
+		case stage > flow.Completed:
+			badly = append(badly, n)
+			over = append(over, n)
+		default:
+			over = append(over, n)
+		}
+	}
+	if len(f.Verdicts) == 0 && (len(f.Stages) == 0 || len(alive) > 0) {
+		live = &[]string{}
+		if len(alive) > 0 {
+			*live = append(*live, `x.stage IN (`+strings.Join(alive, `, `)+`)`)
+		}
+	}
+	if len(f.Stages) > 0 && len(over) == 0 {
+		return live, nil
+	}
+	ended = &[]string{}
+	if len(over) > 0 {
+		*ended = append(*ended, `x.stage IN (`+strings.Join(over, `, `)+`)`)
+	}
+	if len(over) > 0 && len(badly) == len(over) || len(f.Verdicts) > 0 && !slices.Contains(f.Verdicts, store.VerdictOK) {
+		*ended = append(*ended, `x.stage > 6`) // these have an index
+	}
+	return live, ended
+}
+
+// selection turns a filter into conditions that hold for both tables; that on the stage is left out, and that on the verdict
+// is for the table of what has ended.
 func selection(schema string, f store.Filter) *listing {
 	l := &listing{schema: schema}
 	if !f.Workflow.IsZero() {
@@ -96,6 +122,9 @@ func selection(schema string, f store.Filter) *listing {
 	}
 	for name, value := range f.Labels {
 		l.and(`x.id IN (SELECT b.id FROM `+schema+`.labels b WHERE b.name = ? AND b.value = ?)`, func(a *args) { a.text(name).text(value) })
+	}
+	if len(f.Verdicts) > 0 {
+		l.verdicts(f.Verdicts)
 	}
 	if f.TopLevel {
 		l.where = append(l.where, `x.top`)
@@ -115,6 +144,26 @@ func selection(schema string, f store.Filter) *listing {
 	return l
 }
 
+// verdicts adds the condition on the end. The error's encoding begins with its code.
+func (l *listing) verdicts(verdicts []string) {
+	var any []string
+	var codes [][]byte
+	for _, v := range verdicts {
+		if v == store.VerdictOK {
+			any = append(any, `x.stage = 6`)
+			continue
+		}
+		code := row.AppendErrorCode(nil, v)
+		any = append(any, fmt.Sprintf(`x.stage > 6 AND substring(x.error FROM 1 FOR %d) = ?`, len(code)))
+		codes = append(codes, code)
+	}
+	l.and(`(`+strings.Join(any, ` OR `)+`)`, func(a *args) {
+		for _, code := range codes {
+			a.bytes(code)
+		}
+	})
+}
+
 // listed reads a row of listLive or listEnded.
 func (r *rows) listed() (*flow.Execution, error) {
 	const placeColumn, stateColumn = 4, 11
@@ -125,9 +174,13 @@ func (r *rows) listed() (*flow.Execution, error) {
 		return x, err
 	}
 	state := r.values[stateColumn]
-	finished := r.values[len(r.values)-1]
+	finished, failure := r.values[len(r.values)-2], r.values[len(r.values)-1]
 	ended := rows{values: append(append(append([][]byte{}, r.values[:placeColumn]...), r.values[placeColumn+1], finished), state)}
-	return ended.ended(false)
+	x, err := ended.ended(false)
+	if err != nil {
+		return nil, err
+	}
+	return x, (&rows{values: [][]byte{failure}}).failure(x)
 }
 
 // lookBeyond is how many executions in a row, none of which is old enough, end the search for old ones. Ids are in order
@@ -137,62 +190,106 @@ const lookBeyond = 1000
 // oldPage is how many executions one statement looks at.
 const oldPage = 2000
 
+// oldPages is how many such pages one call looks at: a workflow that runs for months may have a million ended children,
+// which stay.
+const oldPages = 20
+
 var (
 	qOld = sql(`SELECT d.id, d.created_at, d.finished_at, d.top FROM {s}.ended d WHERE d.id > $1 ORDER BY d.id LIMIT $2`)
 
-	qBeneath = sql(`WITH RECURSIVE tree AS (SELECT id, ARRAY[n] AS path FROM unnest($1::uuid[]) WITH ORDINALITY AS t(id, n)
-			UNION ALL SELECT c.id, tree.path || c.n FROM tree CROSS JOIN LATERAL
-				(SELECT id, row_number() OVER (ORDER BY attempt, task, idx) AS n FROM {s}.children WHERE workflow = tree.id) c)
-		SELECT id FROM tree ORDER BY path[1], cardinality(path) DESC, path`)
+	// The last items of a task come first, and so do later tasks and attempts.
+	qBeneath = sql(`SELECT c.id FROM unnest($1::uuid[]) WITH ORDINALITY AS w(id, n) CROSS JOIN LATERAL
+		(SELECT c.id, c.attempt, c.task, c.idx FROM {s}.children c WHERE c.workflow = w.id
+			ORDER BY c.attempt DESC, c.task DESC, c.idx DESC LIMIT $2) c
+		ORDER BY w.n, c.attempt DESC, c.task DESC, c.idx DESC LIMIT $2`)
+
+	// The length of what is stored out of line is known without reading it.
+	qWeights = sql(`SELECT coalesce(octet_length(d.history), 0) + coalesce(octet_length(d.input), 0) + coalesce(octet_length(d.payload), 0)
+			+ coalesce(octet_length(d.output), 0) + coalesce(octet_length(p.input), 0) + coalesce(octet_length(p.payload), 0)
+			+ (SELECT coalesce(sum(octet_length(e.history)), 0) FROM {s}.events e WHERE e.id = d.id)
+			+ (SELECT coalesce(sum(octet_length(i.data)), 0) FROM {s}.inputs i WHERE i.id = d.id)
+		FROM unnest($1::uuid[]) WITH ORDINALITY AS w(id, n) LEFT JOIN LATERAL (SELECT * FROM {s}.ended d WHERE d.id = w.id OFFSET 0) d ON true` +
+		joinEnded + ` ORDER BY w.n`)
 )
 
-// FinishedBefore implements store.Reader. It walks what has ended from the oldest id on, so it needs no index that every
-// execution would pay for.
-func (s *Store) FinishedBefore(ctx context.Context, t time.Time, limit int) ([]flow.ID, error) {
-	type old struct {
-		id       flow.ID
-		finished int64
+// Removable implements store.Reader. It walks what has ended in order of id, so it needs no index that every execution
+// would pay for.
+func (s *Store) Removable(ctx context.Context, q store.RemovableQuery) (r store.Removable, err error) {
+	tops, r, err := s.oldTops(ctx, q)
+	if err != nil {
+		return r, fmt.Errorf("find old executions: %w", err)
 	}
-	var found []old
-	var after flow.ID
-	limitAt := row.Micros(t)
-	for late, seen := 0, oldPage; seen == oldPage && late < lookBeyond && len(found) < limit; {
-		seen = 0
+	if len(tops) == 0 {
+		return r, nil
+	}
+	all := tops
+	for level := tops; len(level) > 0; {
+		var below []flow.ID
 		var a args
-		err := s.read(ctx, call{q: qOld, params: a.id(after).int(oldPage).params, read: func(r *rows) error {
+		if err := s.read(ctx, call{q: qBeneath, params: a.ids(level).int(int64(q.Count)).params, read: readID(&below)}); err != nil {
+			return r, fmt.Errorf("find what hangs on old executions: %w", err)
+		}
+		all, level = append(below, all...), below
+	}
+	all = all[:min(len(all), q.Count)]
+	n, err := s.within(ctx, all, q.Bytes)
+	if err != nil {
+		return r, fmt.Errorf("measure old executions: %w", err)
+	}
+	return r.Cut(q, all[:n], tops), nil
+}
+
+// oldTops finds executions without a parent that ended before a time, and where the walk goes on behind them.
+func (s *Store) oldTops(ctx context.Context, q store.RemovableQuery) (tops []flow.ID, walk store.Removable, err error) {
+	limit := row.Micros(q.Before)
+	walk.After = q.After
+	for late, pages := 0, 0; pages < oldPages; pages++ {
+		seen := 0
+		var a args
+		err := s.read(ctx, call{q: qOld, params: a.id(walk.After).int(oldPage).params, read: func(r *rows) error {
 			seen++
-			o := old{id: r.id()}
-			after = o.id
-			created := r.int()
-			o.finished = r.int()
-			switch top := r.bool(); {
-			case late >= lookBeyond || len(found) >= limit:
-			case created >= limitAt:
+			id, created, finished, top := r.id(), r.int(), r.int(), r.bool()
+			if late >= lookBeyond || len(tops) >= q.Count {
+				return nil
+			}
+			walk.After = id
+			if created >= limit {
 				late++
-			default:
-				late = 0
-				if top && o.finished < limitAt {
-					found = append(found, o)
-				}
+				return nil
+			}
+			late = 0
+			if top && finished < limit {
+				tops = append(tops, id)
 			}
 			return nil
 		}})
 		if err != nil {
-			return nil, fmt.Errorf("find old executions: %w", err)
+			return nil, walk, err
+		}
+		if len(tops) >= q.Count {
+			break
+		}
+		if late >= lookBeyond || seen < oldPage {
+			return tops, walk, nil
 		}
 	}
-	if len(found) == 0 {
-		return nil, nil
-	}
-	slices.SortStableFunc(found, func(a, b old) int { return int(a.finished - b.finished) })
-	ids := make([]flow.ID, len(found))
-	for i, o := range found {
-		ids[i] = o.id
-	}
-	var all []flow.ID
+	walk.More = true
+	return tops, walk, nil
+}
+
+// within is how many of the executions, from the first on, have no more than so many bytes together: one at least.
+func (s *Store) within(ctx context.Context, ids []flow.ID, bytes int64) (n int, err error) {
 	var a args
-	if err := s.read(ctx, call{q: qBeneath, params: a.ids(ids).params, read: readID(&all)}); err != nil {
-		return nil, fmt.Errorf("find what hangs on old executions: %w", err)
-	}
-	return all, nil
+	var sum int64
+	full := false
+	err = s.read(ctx, call{q: qWeights, params: a.ids(ids).params, read: func(r *rows) error {
+		if sum += r.int(); n > 0 && sum > bytes {
+			full = true
+		}
+		if !full {
+			n++
+		}
+		return nil
+	}})
+	return n, err
 }

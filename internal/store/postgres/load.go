@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -27,13 +28,42 @@ const (
 	lockLive    = `SELECT ` + liveColumns + ` FROM {s}.live l WHERE l.id = ANY ($1::uuid[]) ORDER BY l.id DESC FOR UPDATE OF l`
 	lockPayload = `SELECT ` + liveColumns + livePayload + ` FROM {s}.live l` + joinLive +
 		` WHERE l.id = ANY ($1::uuid[]) ORDER BY l.id DESC FOR UPDATE OF l`
+
+	payloadSize = `(coalesce(octet_length(l.input), 0) + coalesce(octet_length(l.payload), 0) + coalesce(octet_length(p.input), 0) +
+		coalesce(octet_length(p.payload), 0))`
 )
+
+// smallOnly are the columns of a payload of at most most bytes, a parameter. A larger one is left out, and the row says so.
+func smallOnly(most string) string {
+	return `, CASE WHEN ` + payloadSize + ` <= ` + most + `::bigint THEN coalesce(l.input, p.input) END,
+		CASE WHEN ` + payloadSize + ` <= ` + most + `::bigint THEN coalesce(l.payload, p.payload) END, ` + payloadSize + ` > ` + most + `::bigint`
+}
+
+var lockSmall = `SELECT ` + liveColumns + smallOnly(`$2`) + ` FROM {s}.live l` + joinLive + ` WHERE l.id = ANY ($1::uuid[]) ORDER BY l.id DESC FOR UPDATE OF l`
+
+// payload says how much of an execution's payload is to be loaded.
+type payload uint8
+
+const (
+	noPayload    payload = iota
+	wholePayload         // whatever its size
+	smallPayload         // unless it has more than store.SmallPayload bytes
+)
+
+func payloadOf(p store.Payload) payload {
+	if p {
+		return wholePayload
+	}
+	return noPayload
+}
 
 var (
 	qLock        = sql(lockLive)
 	qTryLock     = sql(lockLive + ` SKIP LOCKED`)
 	qLockPayload = sql(lockPayload)
 	qTryPayload  = sql(lockPayload + ` SKIP LOCKED`)
+	qLockSmall   = sql(lockSmall)
+	qTrySmall    = sql(lockSmall + ` SKIP LOCKED`)
 
 	qEnded = sql(`SELECT ` + endedColumns + ` FROM {s}.ended d WHERE d.id = ANY ($1::uuid[])`)
 
@@ -50,14 +80,14 @@ var (
 	qSubmitted = sql(`SELECT key, id, hash FROM {s}.idempotency WHERE key = ANY ($1::text[])`)
 )
 
-// live reads liveColumns and, when wanted, the payload.
+// live reads liveColumns and, when wanted, the payload. With an error comes an execution that has its id alone.
 func (r *rows) live(payload bool) (*flow.Execution, int, error) {
 	x := &flow.Execution{ID: r.id()}
 	created := r.int()
 	x.CreatedAt = row.FromMicros(created)
 	x.Action = r.text()
 	if err := row.DecodeRequest(&x.Request, r.peek()); err != nil {
-		return nil, 0, fmt.Errorf("read execution %s: %w", x.ID, err)
+		return &flow.Execution{ID: x.ID}, 0, fmt.Errorf("read execution %s: %w", x.ID, err)
 	}
 	x.Place = flow.Place(r.int())
 	x.Stage = flow.Stage(r.int())
@@ -67,7 +97,7 @@ func (r *rows) live(payload bool) (*flow.Execution, int, error) {
 	x.Owner = r.id()
 	x.QueuedAt = r.time()
 	if err := row.DecodeState(&x.State, r.peek(), created, false); err != nil {
-		return nil, 0, fmt.Errorf("read state of %s: %w", x.ID, err)
+		return &flow.Execution{ID: x.ID}, 0, fmt.Errorf("read state of %s: %w", x.ID, err)
 	}
 	size := int(r.int())
 	if payload {
@@ -111,27 +141,87 @@ func (r *rows) outcome() (flow.Outcome, error) {
 
 // collect returns a reader of live rows that have been locked, which adds to all and remembers how much history each row
 // carries.
-func (t *tx) collect(all *[]*flow.Execution, p store.Payload) func(*rows) error {
+func (t *tx) collect(all *[]*flow.Execution, p payload) func(*rows) error {
 	return func(r *rows) error {
-		x, size, err := r.live(bool(p))
+		x, size, err := r.live(p != noPayload)
 		if err != nil {
+			t.unread(x.ID, err)
 			return err
 		}
-		t.runs[x.ID] = run{size}
-		t.lockedExecution(x.ID)
-		*all = append(*all, x)
+		if p == smallPayload && r.bool() {
+			t.leftOut[x.ID] = true
+		}
+		t.locked(all, x, size)
 		return nil
 	}
 }
 
+// collectReadable is collect without payload, and passes over rows that could not be decoded before.
+func (t *tx) collectReadable(all *[]*flow.Execution) func(*rows) error {
+	return func(r *rows) error {
+		x, size, err := r.live(false)
+		if err != nil {
+			return t.passOver(x.ID, err)
+		}
+		t.locked(all, x, size)
+		return nil
+	}
+}
+
+// unread remembers a row that cannot be decoded, if that is what the error says, and reports whether it was known.
+func (t *tx) unread(id flow.ID, err error) (known bool) {
+	if !errors.Is(err, row.ErrDamaged) {
+		return false
+	}
+	known = t.s.unreadable.Has(id)
+	t.s.unreadable.Add(id)
+	return known
+}
+
+// passOver passes over a row that could not be decoded before either. It stays locked. The first time is an error: what was asked
+// for has one row less than there are.
+func (t *tx) passOver(id flow.ID, err error) error {
+	if !t.unread(id, err) {
+		return err
+	}
+	t.runs[id] = run{}
+	t.lockedExecution(id)
+	return nil
+}
+
+// collectSmall is collectReadable for smallPayload, and gives executions whose payload was left out to large.
+func (t *tx) collectSmall(all *[]*flow.Execution, large func(*flow.Execution)) func(*rows) error {
+	return func(r *rows) error {
+		x, size, err := r.live(true)
+		if err != nil {
+			return t.passOver(x.ID, err)
+		}
+		if r.bool() {
+			large(x)
+		}
+		t.locked(all, x, size)
+		return nil
+	}
+}
+
+func (t *tx) locked(all *[]*flow.Execution, x *flow.Execution, history int) {
+	t.runs[x.ID] = run{history}
+	t.lockedExecution(x.ID)
+	*all = append(*all, x)
+}
+
 // lockQuery locks executions named, the highest id first: everything in line, or what nobody else has locked.
-func lockQuery(wait bool, p store.Payload) *query {
+func lockQuery(wait bool, p payload) *query {
 	switch {
-	case wait && bool(p):
+	case wait && p == smallPayload:
+		return qLockSmall
+	case p == smallPayload:
+		return qTrySmall
+	case wait && p == wholePayload:
 		return qLockPayload
 	case wait:
 		return qLock
-	case bool(p):
+	case p == wholePayload:
 		return qTryPayload
 	}
 	return qTryLock
@@ -142,16 +232,20 @@ func (t *tx) Lock(ctx context.Context, ids []flow.ID, p store.Payload) ([]*flow.
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	return t.lock(ctx, ids, p, func() {})
+	return t.lock(ctx, ids, payloadOf(p), func() {})
 }
 
 // lock locks executions; behind puts in line what is to be read once they are locked.
-func (t *tx) lock(ctx context.Context, ids []flow.ID, p store.Payload, behind func()) ([]*flow.Execution, error) {
+func (t *tx) lock(ctx context.Context, ids []flow.ID, p payload, behind func()) ([]*flow.Execution, error) {
 	all := make([]*flow.Execution, 0, len(ids))
 	wait := t.mayWaitFor(ids)
 	q := lockQuery(wait, p)
 	t.asked = append(t.asked, locks{executions: ids})
-	t.add(q, t.args().ids(ids), t.collect(&all, p))
+	a := t.args().ids(ids)
+	if p == smallPayload {
+		a = a.int(store.SmallPayload)
+	}
+	t.add(q, a, t.collect(&all, p))
 	behind()
 	if err := t.flush(ctx); err != nil {
 		return nil, fmt.Errorf("lock executions: %w", err)
@@ -188,11 +282,11 @@ func (t *tx) lock(ctx context.Context, ids []flow.ID, p store.Payload, behind fu
 		}
 	}
 	q = qEnded
-	if p {
+	if p == wholePayload {
 		q = qEndedPayload
 	}
 	err := t.ask(ctx, q, t.args().ids(missing), func(r *rows) error {
-		x, err := r.ended(bool(p))
+		x, err := r.ended(p == wholePayload)
 		if err == nil {
 			all = append(all, x)
 		}
@@ -212,13 +306,14 @@ func (t *tx) Due(ctx context.Context, now time.Time, n int) ([]*flow.Execution, 
 		beyond = r.time()
 		return nil
 	}
-	t.add(qDue, t.args().int(row.Micros(now)).int(int64(n)), t.collect(&all, store.WithoutPayload))
+	t.add(qDue, t.args().int(row.Micros(now)).int(t.s.limit(n)), t.collectReadable(&all))
 	if err := t.ask(ctx, qNextWake, t.args().int(row.Micros(now)), at); err != nil {
 		return nil, beyond, fmt.Errorf("find what is due: %w", err)
 	}
 	if len(all) < n || n == 0 {
 		return all, beyond, nil
 	}
+	all = all[:n]
 	ids := make([]flow.ID, n)
 	for i, x := range all {
 		ids[i] = x.ID
@@ -231,11 +326,16 @@ func (t *tx) Due(ctx context.Context, now time.Time, n int) ([]*flow.Execution, 
 
 // Applied implements store.Executions.
 func (t *tx) Applied(ctx context.Context, id flow.ID, from, to int64) ([]flow.Event, error) {
-	h := history{from: from, to: to, limit: -1}
-	if err := t.ask(ctx, qHistory, t.args().id(id).int(from).int(-1), h.read); err != nil {
+	var all []flow.Event
+	err := t.ask(ctx, qHistory, t.args().id(id).int(from), func(r *rows) (err error) {
+		created, first := r.int(), r.int()
+		all, err = row.DecodeHistory(all, r.peek(), first, from, to, created, nil)
+		return err
+	})
+	if err != nil {
 		return nil, fmt.Errorf("read events of %s: %w", id, err)
 	}
-	return h.all, nil
+	return all, nil
 }
 
 // Inbox implements store.Executions.

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/store/row"
 )
@@ -23,7 +24,8 @@ var (
 			ORDER BY attempt, seq LIMIT $9) page) c
 		WHERE before < $8::bigint OR before = 0 ORDER BY attempt, seq`)
 
-	qDeleteChunks = sql(`DELETE FROM {s}.chunks WHERE id = ANY ($1::uuid[])`)
+	qDeleteChunks = sql(`WITH gone AS (DELETE FROM {s}.chunks WHERE ctid = ANY (ARRAY(
+		SELECT ctid FROM {s}.chunks WHERE id = ANY ($1::uuid[]) LIMIT $2)) RETURNING 1) SELECT count(*) FROM gone`)
 
 	qLazily = sql(`SET LOCAL synchronous_commit = off`)
 )
@@ -58,7 +60,7 @@ func (s *Store) AppendLogs(ctx context.Context, chunks []store.LogChunk) error {
 			told.executions = append(told.executions, id)
 		}
 	}
-	s.bell.ring(told)
+	s.notifier.announce(told)
 	return nil
 }
 
@@ -96,4 +98,22 @@ func (s *Store) ReadLogs(ctx context.Context, q store.LogQuery) (all []store.Log
 		return nil, fmt.Errorf("read logs of %s: %w", q.Execution, err)
 	}
 	return all, nil
+}
+
+// removeChunks is how many chunks one statement deletes: of 100 KB each they are 20 MB.
+const removeChunks = 200
+
+// RemoveLogs implements store.Logs.
+func (s *Store) RemoveLogs(ctx context.Context, ids []flow.ID) error {
+	for gone := int64(removeChunks); gone == removeChunks; {
+		var a args
+		err := s.read(ctx, call{q: qDeleteChunks, params: a.ids(ids).int(removeChunks).params, read: func(r *rows) error {
+			gone = r.int()
+			return nil
+		}})
+		if err != nil {
+			return fmt.Errorf("remove logs: %w", err)
+		}
+	}
+	return nil
 }

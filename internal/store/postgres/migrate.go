@@ -16,6 +16,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pawl-run/pawl/internal/pgpool"
 )
 
 //go:embed schema/*.sql
@@ -37,7 +39,7 @@ func Migrate(ctx context.Context, dsn string, o Options) error {
 	if err != nil {
 		return err
 	}
-	if err := migrate(ctx, cfg, schema); err != nil {
+	if err := migrate(ctx, cfg, schema, o.Limits); err != nil {
 		return fmt.Errorf("migrate: %w", explain(err))
 	}
 	return nil
@@ -49,7 +51,7 @@ func Status(ctx context.Context, dsn string, o Options) ([]Migration, error) {
 	if err != nil {
 		return nil, err
 	}
-	all, err := status(ctx, cfg, schema)
+	all, err := status(ctx, cfg, schema, o.Limits)
 	if err != nil {
 		return nil, fmt.Errorf("read the state of migrations: %w", explain(err))
 	}
@@ -57,7 +59,7 @@ func Status(ctx context.Context, dsn string, o Options) ([]Migration, error) {
 }
 
 func target(dsn string, o Options) (*pgxpool.Config, string, error) {
-	cfg, err := parse(dsn)
+	cfg, err := pgpool.Parse(dsn, o.Limits)
 	if err != nil {
 		return nil, "", err
 	}
@@ -89,15 +91,17 @@ func migrations() ([]Migration, error) {
 }
 
 // connect opens one connection and checks that it can serve a store at all.
-func connect(ctx context.Context, cfg *pgxpool.Config) (*pgx.Conn, error) {
+func connect(ctx context.Context, cfg *pgxpool.Config, limits pgpool.Limits) (*pgx.Conn, error) {
 	one := cfg.ConnConfig.Copy()
 	one.DefaultQueryExecMode = pgx.QueryExecModeSimpleProtocol // understood by every pooler, and several statements at once
 	c, err := pgx.ConnectConfig(ctx, one)
 	if err != nil {
 		return nil, err
 	}
-	if err := fit(ctx, c); err != nil {
-		return nil, errors.Join(err, c.Close(ctx))
+	bounded, cancel := context.WithTimeout(ctx, limits.Filled().Answer)
+	defer cancel()
+	if err := fit(bounded, c); err != nil {
+		return nil, errors.Join(err, c.Close(bounded))
 	}
 	return c, nil
 }
@@ -114,13 +118,13 @@ func fit(ctx context.Context, c *pgx.Conn) error {
 	case err != nil:
 		return err
 	case version/10000 < oldestVersion:
-		return fmt.Errorf("the server is PostgreSQL %d.%d: Pawl needs %d or newer", version/10000, version%10000, oldestVersion)
+		return unfitf("the server is PostgreSQL %d.%d: Pawl needs %d or newer", version/10000, version%10000, oldestVersion)
 	case encoding != "UTF8":
-		return fmt.Errorf("the database's encoding is %s: create one WITH ENCODING 'UTF8'", encoding)
+		return unfitf("the database's encoding is %s: create one WITH ENCODING 'UTF8'", encoding)
 	case standby:
-		return errors.New("the server is a read-only standby: name the primary in the DSN (or add target_session_attrs=read-write and all hosts)")
+		return unfitf("the server is a read-only standby: name the primary in the DSN (or add target_session_attrs=read-write and all hosts)")
 	case readOnly == "on":
-		return errors.New("the database is read-only by its settings: set default_transaction_read_only to off for this user or database")
+		return unfitf("the database is read-only by its settings: set default_transaction_read_only to off for this user or database")
 	}
 	return nil
 }
@@ -128,8 +132,10 @@ func fit(ctx context.Context, c *pgx.Conn) error {
 // migrationLock is the advisory lock under which schemas are changed: "Pawl" in ASCII, beside the schema's name.
 const migrationLock = 0x5061776c
 
-func migrate(ctx context.Context, cfg *pgxpool.Config, schema string) (err error) {
-	c, err := connect(ctx, cfg)
+// migrate takes as long as the tables are large, and waits as long for another process that migrates: where the server falls
+// silent meanwhile, keep-alive and TCP_USER_TIMEOUT end it.
+func migrate(ctx context.Context, cfg *pgxpool.Config, schema string, limits pgpool.Limits) (err error) {
+	c, err := connect(ctx, cfg, limits)
 	if err != nil {
 		return err
 	}
@@ -190,7 +196,7 @@ func look(ctx context.Context, t pgx.Tx, schema string) (found, error) {
 		(SELECT count(*) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = $1)`, schema).
 		Scan(&f.exists, &f.ours, &relations)
 	if err == nil && !f.ours && relations > 0 {
-		err = fmt.Errorf("schema %q belongs to another program (%d tables and indexes): name another schema or database", schema, relations)
+		err = unfitf("schema %q belongs to another program (%d tables and indexes): name another schema or database", schema, relations)
 	}
 	return f, err
 }
@@ -219,21 +225,23 @@ func compare(ctx context.Context, t pgx.Tx, quoted string) ([]Migration, error) 
 		i := slices.IndexFunc(all, func(m Migration) bool { return m.Version == d.Version })
 		switch {
 		case i < 0:
-			return nil, fmt.Errorf("the schema has version %d and this program knows versions up to %d: use a newer pawl", d.Version, all[len(all)-1].Version)
+			return nil, unfitf("the schema has version %d and this program knows versions up to %d: use a newer pawl", d.Version, all[len(all)-1].Version)
 		case all[i].sum != d.Sum:
-			return nil, fmt.Errorf("migration %s is not the one that this schema was made with: use the program that made it", all[i].Name)
+			return nil, unfitf("migration %s is not the one that this schema was made with: use the program that made it", all[i].Name)
 		}
 		all[i].AppliedAt = d.At.UTC()
 	}
 	return all, nil
 }
 
-func status(ctx context.Context, cfg *pgxpool.Config, schema string) (all []Migration, err error) {
-	c, err := connect(ctx, cfg)
+func status(ctx context.Context, cfg *pgxpool.Config, schema string, limits pgpool.Limits) (all []Migration, err error) {
+	c, err := connect(ctx, cfg, limits)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, c.Close(context.WithoutCancel(ctx))) }()
+	ctx, cancel := context.WithTimeout(ctx, limits.Filled().Answer)
+	defer cancel()
 	err = pgx.BeginFunc(ctx, c, func(t pgx.Tx) error {
 		state, err := look(ctx, t, schema)
 		if err == nil && state.ours {
@@ -247,8 +255,8 @@ func status(ctx context.Context, cfg *pgxpool.Config, schema string) (all []Migr
 }
 
 // upToDate refuses a schema that is not. It changes nothing.
-func upToDate(ctx context.Context, cfg *pgxpool.Config, schema string) error {
-	all, err := status(ctx, cfg, schema)
+func upToDate(ctx context.Context, cfg *pgxpool.Config, schema string, limits pgpool.Limits) error {
+	all, err := status(ctx, cfg, schema, limits)
 	if err != nil {
 		return err
 	}
@@ -257,7 +265,7 @@ func upToDate(ctx context.Context, cfg *pgxpool.Config, schema string) error {
 	case i < 0:
 		return nil
 	case i == 0:
-		return fmt.Errorf("schema %q is not there yet, and this program wants version %d of it: run pawl migrate up", schema, all[len(all)-1].Version)
+		return unfitf("schema %q is not there yet, and this program wants version %d of it: run pawl migrate up", schema, all[len(all)-1].Version)
 	}
-	return fmt.Errorf("schema %q is at version %d and this program wants %d: run pawl migrate up", schema, all[i-1].Version, all[len(all)-1].Version)
+	return unfitf("schema %q is at version %d and this program wants %d: run pawl migrate up", schema, all[i-1].Version, all[len(all)-1].Version)
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/pgpool"
 	"github.com/pawl-run/pawl/internal/store"
 )
 
@@ -34,7 +35,7 @@ const (
 	// noteLimit is how many bytes a notification may have.
 	noteLimit = 7800
 	// noteEvery is the least time between two notifications of one process. A commit that notifies takes a lock that
-	// every other such commit waits for; at this pace nobody does.
+	// every other such commit waits for; at this pace none has to.
 	noteEvery = 5 * time.Millisecond
 	// reconnectEvery is how often a lost connection is tried again.
 	reconnectEvery = time.Second
@@ -115,28 +116,29 @@ func (n *news) encode(from string) (string, error) {
 	return string(b), err
 }
 
-// bell tells other processes, after a commit, that there is something to look at, and hears them. It is a hint: what it
-// loses is found by looking now and then.
-type bell struct {
-	cfg     *pgx.ConnConfig // nil: no connection of ours can be notified
+// notifier sends notifications to other processes after commits, and receives theirs. They are hints: what is lost is found
+// by looking into the tables now and then.
+type notifier struct {
+	cfg     *pgx.ConnConfig // nil: no connection of this store can be notified
+	limits  pgpool.Limits
 	channel string
 	self    string
 
 	mu      sync.Mutex
 	pending news
-	rung    chan struct{}
+	wake    chan struct{} // has room for one: there is something pending
 	end     context.CancelFunc
 	ctx     context.Context
 	done    sync.WaitGroup
 }
 
-func (s *Store) startBell(dsn string, cfg *pgxpool.Config, schema string) error {
-	b := &bell{rung: make(chan struct{}, 1)}
-	s.bell = b
+func (s *Store) startNotifier(o Options, cfg *pgxpool.Config) error {
+	b := &notifier{wake: make(chan struct{}, 1), limits: o.Limits.Filled()}
+	s.notifier = b
 	b.ctx, b.end = context.WithCancel(context.Background())
 	switch {
-	case dsn != "":
-		direct, err := parse(dsn)
+	case o.NotifyDSN != "":
+		direct, err := pgpool.Parse(o.NotifyDSN, o.Limits)
 		if err != nil {
 			return fmt.Errorf("the DSN for notifications: %w", err)
 		}
@@ -149,7 +151,7 @@ func (s *Store) startBell(dsn string, cfg *pgxpool.Config, schema string) error 
 	b.cfg.DefaultQueryExecMode = pgx.QueryExecModeExec
 	b.cfg.RuntimeParams["synchronous_commit"] = "off" // of what is a hint; nothing else is written here
 	h := fnv.New64a()
-	h.Write([]byte(schema))
+	h.Write([]byte(s.name))
 	b.channel = fmt.Sprintf("pawl_%016x", h.Sum64())
 	var self [8]byte
 	if _, err := rand.Read(self[:]); err != nil {
@@ -160,8 +162,8 @@ func (s *Store) startBell(dsn string, cfg *pgxpool.Config, schema string) error 
 	return nil
 }
 
-// ring passes on what a committed transaction has changed. It never waits.
-func (b *bell) ring(n news) {
+// announce passes on what a committed transaction has changed. It never waits.
+func (b *notifier) announce(n news) {
 	if b.cfg == nil || n.empty() {
 		return
 	}
@@ -169,22 +171,19 @@ func (b *bell) ring(n news) {
 	b.pending.merge(n)
 	b.mu.Unlock()
 	select {
-	case b.rung <- struct{}{}:
+	case b.wake <- struct{}{}:
 	default:
 	}
 }
 
-// send notifies at once, and then again when there is more, but not more often than noteEvery.
-func (b *bell) send() {
+// send notifies at once, and then again when there is more, but not more often than noteEvery. Other servers look into the
+// tables every half second, so what a broken connection has lost is not sent again.
+func (b *notifier) send() {
 	var c *pgx.Conn
-	defer func() {
-		if c != nil {
-			_ = c.Close(context.Background()) // nothing was promised
-		}
-	}()
+	defer func() { b.close(c) }()
 	for {
 		select {
-		case <-b.rung:
+		case <-b.wake:
 		case <-b.ctx.Done():
 			return
 		}
@@ -198,14 +197,11 @@ func (b *bell) send() {
 			c, err = pgx.ConnectConfig(b.ctx, b.cfg)
 		}
 		if err == nil {
-			_, err = c.Exec(b.ctx, `SELECT pg_notify($1, $2)`, b.channel, text)
+			err = b.exec(b.ctx, c, `SELECT pg_notify($1, $2)`, b.channel, text)
 		}
 		if err != nil {
-			if c != nil {
-				_ = c.Close(b.ctx)
-				c = nil
-			}
-			pause = reconnectEvery
+			b.close(c)
+			c, pause = nil, reconnectEvery
 		}
 		if !b.sleep(b.ctx, pause) {
 			return
@@ -213,7 +209,25 @@ func (b *bell) send() {
 	}
 }
 
-func (b *bell) sleep(ctx context.Context, d time.Duration) bool {
+// exec runs a statement that takes no time.
+func (b *notifier) exec(ctx context.Context, c *pgx.Conn, sql string, args ...any) error {
+	ctx, cancel := context.WithTimeout(ctx, b.limits.Ping)
+	defer cancel()
+	_, err := c.Exec(ctx, sql, args...)
+	return err
+}
+
+// close closes a connection, if there is one, without waiting for a server that is silent.
+func (b *notifier) close(c *pgx.Conn) {
+	if c == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), b.limits.Ping)
+	defer cancel()
+	_ = c.Close(ctx) // nothing was promised
+}
+
+func (b *notifier) sleep(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
@@ -225,18 +239,18 @@ func (b *bell) sleep(ctx context.Context, d time.Duration) bool {
 	return false
 }
 
-func (b *bell) stop() {
+func (b *notifier) stop() {
 	b.end()
 	b.done.Wait()
 }
 
-var errNoBell = errors.New("no notifications through a transaction pooler: give a DSN that reaches the server directly, or poll")
+var errNoNotifications = errors.New("no notifications through a transaction pooler: give a DSN that reaches the server directly, or poll")
 
 // Notifications implements store.Notifier.
 func (s *Store) Notifications(ctx context.Context) (<-chan store.Notification, error) {
-	b := s.bell
+	b := s.notifier
 	if b.cfg == nil {
-		return nil, errNoBell
+		return nil, errNoNotifications
 	}
 	c, err := b.listen(ctx)
 	if err != nil {
@@ -247,30 +261,28 @@ func (s *Store) Notifications(ctx context.Context) (<-chan store.Notification, e
 	b.done.Go(func() {
 		defer stop()
 		defer close(out)
-		b.hear(ctx, c, out)
+		b.receive(ctx, c, out)
 	})
 	context.AfterFunc(b.ctx, stop)
 	return out, nil
 }
 
-func (b *bell) listen(ctx context.Context) (*pgx.Conn, error) {
+func (b *notifier) listen(ctx context.Context) (*pgx.Conn, error) {
 	c, err := pgx.ConnectConfig(ctx, b.cfg)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := c.Exec(ctx, `LISTEN `+b.channel); err != nil {
-		return nil, errors.Join(err, c.Close(ctx))
+	if err := b.exec(ctx, c, `LISTEN `+b.channel); err != nil {
+		b.close(c)
+		return nil, err
 	}
 	return c, nil
 }
 
-// hear passes on what others say until ctx ends. Whatever the receiver has not taken yet is merged with what follows.
-func (b *bell) hear(ctx context.Context, c *pgx.Conn, out chan store.Notification) {
-	defer func() {
-		if c != nil {
-			_ = c.Close(context.Background()) // nothing was promised
-		}
-	}()
+// receive passes on the notifications of others until ctx ends. Those that the receiver has not read yet are merged with
+// what follows. A broken connection is replaced.
+func (b *notifier) receive(ctx context.Context, c *pgx.Conn, out chan store.Notification) {
+	defer func() { b.close(c) }()
 	for ctx.Err() == nil {
 		if c == nil {
 			var err error
@@ -283,18 +295,38 @@ func (b *bell) hear(ctx context.Context, c *pgx.Conn, out chan store.Notificatio
 			}
 			offer(out, store.Notification{All: true}) // something may have been missed
 		}
-		heard, err := c.WaitForNotification(ctx)
+		text, err := b.next(ctx, c)
 		if err != nil {
-			_ = c.Close(context.Background())
+			b.close(c)
 			c = nil
 			continue
 		}
 		var n note
-		if json.Unmarshal([]byte(heard.Payload), &n) != nil {
+		if json.Unmarshal([]byte(text), &n) != nil {
 			n = note{All: true} // of another version of this program
 		}
 		if n.From != b.self {
 			offer(out, store.Notification{Queues: n.Queues, Sessions: n.Sessions, Executions: n.Executions, All: n.All})
+		}
+	}
+}
+
+// next waits for a notification. A connection that has been quiet for a while is pinged: one that is dead is as quiet as one
+// on which there is nothing to say.
+func (b *notifier) next(ctx context.Context, c *pgx.Conn) (string, error) {
+	for {
+		quiet, cancel := context.WithTimeout(ctx, b.limits.Quiet)
+		heard, err := c.WaitForNotification(quiet)
+		over := quiet.Err() != nil
+		cancel()
+		switch {
+		case err == nil:
+			return heard.Payload, nil
+		case ctx.Err() != nil || !over || c.IsClosed():
+			return "", err
+		}
+		if err := b.exec(ctx, c, `SELECT 1`); err != nil {
+			return "", err
 		}
 	}
 }

@@ -53,10 +53,6 @@ const holdSessions = `SELECT id FROM {s}.sessions WHERE id = ANY ($1::uuid[]) OR
 var (
 	qHold = sql(`SELECT l.id FROM {s}.live l WHERE l.id = ANY ($1::uuid[]) ORDER BY l.id DESC FOR UPDATE`)
 
-	// As an INSERT it locks what is there and what is not in one order. No value changes.
-	qHoldKeys = sql(`INSERT INTO {s}.keys (key) SELECT k FROM unnest($1::text[]) k ORDER BY k
-		ON CONFLICT (key) DO UPDATE SET key = excluded.key RETURNING key`)
-
 	qHoldSessions = sql(holdSessions + `FOR UPDATE`)
 
 	qShareSessions = sql(holdSessions + `FOR SHARE`)
@@ -84,10 +80,7 @@ func (t *tx) hold(ctx context.Context, l *locks) error {
 		})
 	}
 	if len(l.keys) > 0 {
-		t.add(qHoldKeys, t.args().texts(unique(l.keys)), func(r *rows) error {
-			t.lockedKey(r.text())
-			return nil
-		})
+		t.addLockKeys(unique(l.keys))
 	}
 	if err := t.flush(ctx); err != nil {
 		return fmt.Errorf("lock in order: %w", err)

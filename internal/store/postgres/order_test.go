@@ -103,7 +103,7 @@ func lockLine(key string) step {
 
 func lockSeat(session flow.ID) step {
 	return func(ctx context.Context, tx store.Tx) error {
-		_, err := tx.LockSession(ctx, session)
+		_, _, err := tx.LockSession(ctx, session)
 		return err
 	}
 }
@@ -117,8 +117,15 @@ func lockOwned(session flow.ID) step {
 
 func renew(session flow.ID) step {
 	return func(ctx context.Context, tx store.Tx) error {
-		renewed, err := tx.RenewSessions(ctx, []flow.ID{session}, time.Time{}, time.Now().Add(time.Hour))
+		renewed, err := tx.RenewSessions(ctx, []flow.ID{session}, time.Hour)
 		return counted("sessions", len(renewed), 1, err)
+	}
+}
+
+func endLease(session flow.ID) step {
+	return func(ctx context.Context, tx store.Tx) error {
+		_, err := tx.EndLeases(ctx, []flow.ID{session})
+		return err
 	}
 }
 
@@ -145,8 +152,8 @@ func TestLockOrder(t *testing.T) {
 	made := byte(0)
 	id := func() flow.ID { made++; return flow.ID{1: 7, 15: made} }
 	session := func() flow.ID {
-		s := store.Session{ID: id(), Name: "w", StartedAt: now, ExpiresAt: now.Add(time.Hour)}
-		update(func(ctx context.Context, tx store.Tx) error { return tx.OpenSession(ctx, s) })
+		s := store.Session{ID: id(), Name: "w"}
+		update(func(ctx context.Context, tx store.Tx) error { return tx.OpenSession(ctx, s, time.Hour) })
 		return s.ID
 	}
 	// execution makes one that a session holds, or that waits for a key.
@@ -166,7 +173,7 @@ func TestLockOrder(t *testing.T) {
 		})
 		return d.ID
 	}
-	s1, s2 := session(), session()
+	s1, s2, s3, s4 := session(), session(), session(), session()
 	a, b, waits := execution("", s1), execution("", s2), execution("line", flow.ID{})
 	for _, key := range []string{"line", "old 1", "old 2"} {
 		update(lockKey(key))
@@ -184,6 +191,8 @@ func TestLockOrder(t *testing.T) {
 		"recovery and report":   {{renew(s1), lockOwned(s1)}, {lockThese(a), lockSeat(s1)}},
 		"line and cancel":       {{lockKey("line"), lockLine("line")}, {lockThese(waits), lockKey("line")}},
 		"two changes of a seat": {{lockSeat(s1), renew(s1)}, {lockSeat(s1), renew(s1)}},
+		"a claim and an end":    crossed(lockSeat(s1), endLease(s3)),
+		"two ends":              crossed(endLease(s3), endLease(s4)),
 	} {
 		m := newMeeting()
 		var both sync.WaitGroup
@@ -218,9 +227,8 @@ func TestLockOrder(t *testing.T) {
 func TestClaimsBesideARenewal(t *testing.T) {
 	t.Parallel()
 	s := open(t, server(t), emptySchema(t))
-	now := time.Now().UTC().Truncate(time.Microsecond)
-	seat := store.Session{ID: flow.ID{1}, Name: "w", StartedAt: now, ExpiresAt: now.Add(time.Hour)}
-	if err := s.Update(t.Context(), func(ctx context.Context, tx store.Tx) error { return tx.OpenSession(ctx, seat) }); err != nil {
+	seat := store.Session{ID: flow.ID{1}, Name: "w"}
+	if err := s.Update(t.Context(), func(ctx context.Context, tx store.Tx) error { return tx.OpenSession(ctx, seat, time.Hour) }); err != nil {
 		t.Fatal(err)
 	}
 	var claims sync.WaitGroup
@@ -228,7 +236,7 @@ func TestClaimsBesideARenewal(t *testing.T) {
 	all, together := make(chan struct{}, 2), make(chan struct{}, 2)
 	claim := func(i int) {
 		err := s.Update(t.Context(), func(ctx context.Context, tx store.Tx) error {
-			_, err := tx.LockSession(ctx, seat.ID)
+			_, _, err := tx.LockSession(ctx, seat.ID)
 			tried[i].Do(func() { all <- struct{}{} })
 			if err != nil {
 				return err

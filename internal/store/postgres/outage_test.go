@@ -4,87 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net"
-	"net/url"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/pgpool/pgpooltest"
 	"github.com/pawl-run/pawl/internal/store"
 )
-
-// wire stands between a store and the server, and can be cut.
-type wire struct {
-	l     net.Listener
-	to    string
-	mute  atomic.Bool // what the server answers is lost, and the connection with it
-	dead  atomic.Bool // nobody is reached
-	mu    sync.Mutex
-	conns []net.Conn
-}
-
-func newWire(t *testing.T, dsn string) (*wire, string) {
-	t.Helper()
-	u, err := url.Parse(dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := &wire{l: l, to: u.Host}
-	t.Cleanup(func() {
-		_ = l.Close()
-		w.cut()
-	})
-	go w.serve()
-	u.Host = l.Addr().String()
-	return w, u.String()
-}
-
-func (w *wire) serve() {
-	for {
-		near, err := w.l.Accept()
-		if err != nil {
-			return
-		}
-		far, err := net.Dial("tcp", w.to)
-		if err != nil || w.dead.Load() {
-			_ = near.Close()
-			continue
-		}
-		w.mu.Lock()
-		w.conns = append(w.conns, near, far)
-		w.mu.Unlock()
-		go func() { _, _ = io.Copy(far, near) }()
-		go func() {
-			defer near.Close()
-			b := make([]byte, 64<<10)
-			for {
-				n, err := far.Read(b)
-				if err != nil || w.mute.Load() {
-					return
-				}
-				if _, err := near.Write(b[:n]); err != nil {
-					return
-				}
-			}
-		}()
-	}
-}
-
-func (w *wire) cut() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, c := range w.conns {
-		_ = c.Close()
-	}
-	w.conns = nil
-}
 
 func asTx(t store.Tx) *tx { return t.(*tx) }
 
@@ -96,7 +22,7 @@ func TestLostAnswers(t *testing.T) {
 	t.Parallel()
 	ctx, dsn, schema := context.Background(), server(t), emptySchema(t)
 	direct := open(t, dsn, schema)
-	w, through := newWire(t, dsn)
+	w, through := pgpooltest.New(t, dsn)
 	s := open(t, through, schema)
 
 	// The answer to a commit is lost: it has happened, and the store must not say that it has not.
@@ -105,14 +31,14 @@ func TestLostAnswers(t *testing.T) {
 		if _, err := tx.Now(ctx); err != nil {
 			return err
 		}
-		w.mute.Store(true)
+		w.LoseAnswers(true)
 		return tx.Apply(ctx, store.Delta{Drafts: []*flow.Draft{d}})
 	})
 	if !errors.Is(err, store.ErrUnknown) {
 		t.Errorf("a commit without an answer: %v, want %v", err, store.ErrUnknown)
 	}
 	until(t, func() bool { _, err := direct.Get(ctx, d.ID); return err == nil })
-	w.mute.Store(false)
+	w.LoseAnswers(false)
 
 	// The connection is lost before the commit: nothing has happened, and trying again is safe.
 	d = draft(2)
@@ -120,7 +46,7 @@ func TestLostAnswers(t *testing.T) {
 		if err := tx.Apply(ctx, store.Delta{Drafts: []*flow.Draft{d}}); err != nil {
 			return err
 		}
-		w.cut()
+		w.Cut()
 		_, err := tx.Lock(ctx, []flow.ID{d.ID}, store.WithPayload)
 		return err
 	})
@@ -132,15 +58,15 @@ func TestLostAnswers(t *testing.T) {
 	}
 
 	// Nobody is reached for a while: callers hear so, and then everything goes on.
-	w.dead.Store(true)
-	w.cut()
+	w.Refuse(true)
+	w.Cut()
 	if _, err := s.Get(ctx, d.ID); !errors.Is(err, store.ErrUnavailable) {
 		t.Errorf("get without a server: %v, want %v", err, store.ErrUnavailable)
 	}
 	if err := s.Ping(ctx); !errors.Is(err, store.ErrUnavailable) {
 		t.Errorf("ping without a server: %v, want %v", err, store.ErrUnavailable)
 	}
-	w.dead.Store(false)
+	w.Refuse(false)
 	until(t, func() bool {
 		return s.Update(ctx, func(ctx context.Context, tx store.Tx) error {
 			return tx.Apply(ctx, store.Delta{Drafts: []*flow.Draft{d}})

@@ -8,6 +8,9 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/store"
 )
 
 // A server plans a statement when it likes, also when the tables were last looked at while they were empty: then reading
@@ -77,6 +80,57 @@ func TestPlansOfEmptyTables(t *testing.T) {
 	}
 }
 
+// Counting what has a label reads what has it, and no whole table: neither as planned for empty tables nor for full ones.
+func TestPlansOfTallies(t *testing.T) {
+	t.Parallel()
+	schema := emptySchema(t)
+	s := open(t, server(t), schema)
+	ctx := t.Context()
+	c, err := pgx.Connect(ctx, server(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close(ctx)
+	for _, v := range reading() {
+		if _, err := c.Exec(ctx, `SELECT set_config($1, $2, false)`, v.name, v.value); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := c.Exec(ctx, `SET plan_cache_mode = force_generic_plan`); err != nil {
+		t.Fatal(err)
+	}
+	label := map[string]string{"run": "x"}
+	check := func(state string) {
+		for i, f := range []store.Filter{{Labels: label}, {Labels: map[string]string{"run": "x", "team": "red"}}, {Labels: label, Action: "code", TopLevel: true}, {Labels: label, Verdicts: []string{"oom", store.VerdictOK}},
+			{Labels: label, Stages: []flow.Stage{flow.Requested, flow.Scheduling, flow.Scheduled, flow.Provisioning, flow.Running}, Action: "code", TopLevel: true}} {
+			text, params := s.tally(f)
+			name := fmt.Sprintf("tally_%s_%d", state, i)
+			if _, err := c.Prepare(ctx, name, text); err != nil {
+				t.Fatalf("%s: %v", text, err)
+			}
+			var said []byte
+			if err := c.QueryRow(ctx, `EXPLAIN (FORMAT JSON) EXECUTE `+name+`(`+strings.Join(slices.Repeat([]string{"NULL"}, len(params)), ",")+`)`,
+				pgx.QueryExecModeSimpleProtocol).Scan(&said); err != nil {
+				t.Fatalf("%s: %v", text, err)
+			}
+			var plans []struct{ Plan plan }
+			if err := json.Unmarshal(said, &plans); err != nil {
+				t.Fatal(err)
+			}
+			if say := plans[0].Plan.whole(); say != "" {
+				t.Errorf("%s: %s\nin %s", state, say, text)
+			}
+		}
+	}
+	execute(t, server(t), `VACUUM ANALYZE `+schema+`.live, `+schema+`.ended, `+schema+`.labels`)
+	check("empty")
+	execute(t, server(t), `INSERT INTO `+schema+`.ended SELECT gen_random_uuid(), 0, 0, 0, 6, true, false, 'code', '', '', '' FROM generate_series(1, 50000)`,
+		`INSERT INTO `+schema+`.labels (id, name, value) SELECT id, 'run', 'y' FROM `+schema+`.ended LIMIT 30000`,
+		`VACUUM ANALYZE `+schema+`.live, `+schema+`.ended, `+schema+`.labels`)
+	check("full")
+	execute(t, server(t), `TRUNCATE `+schema+`.ended, `+schema+`.labels`)
+}
+
 // plan is a node of what EXPLAIN says.
 type plan struct {
 	Type     string `json:"Node Type"`
@@ -107,7 +161,7 @@ func (p *plan) whole() string {
 var whole = func() map[*query]bool {
 	all := map[*query]bool{
 		qQueues: true, qKeys: true, qCounts: true, qUnfinished: true, qUnapplied: true, qFullKeys: true,
-		qExpired: true, qLiveSessions: true, qExpireEmbedded: true,
+		qExpired: true, qLiveSessions: true, qExpireEmbedded: true, qRestartLeases: true,
 	}
 	for _, rule := range tableRules {
 		all[rule.q] = true

@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/store/storetest"
 )
@@ -124,5 +125,15 @@ func TestShared(t *testing.T) {
 }
 
 func TestCrash(t *testing.T) {
+	server(t) // skips without one, before a process of the test's own is started
 	storetest.Crash(t, emptySchema(t), func(t *testing.T, schema string) store.Store { return open(t, server(t), schema) })
+}
+
+func TestUnreadable(t *testing.T) {
+	schema := emptySchema(t)
+	storetest.Unreadable(t, open(t, server(t), schema), func(ids ...flow.ID) {
+		for _, id := range ids {
+			execute(t, server(t), fmt.Sprintf(`UPDATE %s.live SET state = '\xff' WHERE id = '%x'`, schema, id[:]))
+		}
+	})
 }

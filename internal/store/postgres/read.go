@@ -2,8 +2,8 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"math"
 
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
@@ -15,7 +15,9 @@ var (
 
 	qGetEnded = sql(`SELECT ` + endedColumns + outcomeColumns + endedPayload + ` FROM {s}.ended d` + joinEnded + ` WHERE d.id = $1`)
 
-	qChildren = sql(`SELECT c.task, c.idx, c.id, c.ended, l.stage, l.attempt, d.state
+	// The beginning of the detail has the kind; the rest may be large.
+	qChildren = sql(`SELECT c.task, c.idx, c.id, c.ended_as, coalesce(d.created_at, l.created_at), d.finished_at, l.stage, l.attempt,
+		coalesce(d.action, l.action), substring(coalesce(d.detail, l.detail) FROM 1 FOR ` + fmt.Sprint(row.KindWithin) + `), coalesce(d.state, l.state)
 		FROM {s}.children c LEFT JOIN LATERAL (SELECT * FROM {s}.live l WHERE l.id = c.id OFFSET 0) l ON true
 			LEFT JOIN LATERAL (SELECT * FROM {s}.ended d WHERE d.id = c.id OFFSET 0) d ON true
 		WHERE c.workflow = $1 AND c.attempt = $2::bigint AND (c.task, c.idx) > ($3, $4::bigint) ORDER BY c.task, c.idx LIMIT $5`)
@@ -27,6 +29,15 @@ var (
 	qAheadWaiting = sql(`SELECT count(*) FROM {s}.live WHERE key = $1 AND place = 2 AND (priority > $2 OR priority = $2 AND ticket < $3)`)
 
 	qKeyHolders = sql(`SELECT ` + liveColumns + ` FROM {s}.live l WHERE l.key = $1 AND l.place IN (3, 4) ORDER BY l.created_at, l.id LIMIT $2`)
+
+	// The recursion steps from key to key through the index of live rows with one.
+	qLines = sql(`WITH RECURSIVE waiting AS (
+			(SELECT key FROM {s}.live WHERE key > $1 AND place = 2 ORDER BY key LIMIT 1)
+			UNION ALL SELECT n.key FROM waiting w CROSS JOIN LATERAL
+				(SELECT key FROM {s}.live WHERE key > w.key AND place = 2 ORDER BY key LIMIT 1) n)
+		SELECT k.key, (SELECT count(*) FROM {s}.live h WHERE h.key = k.key AND h.place IN (3, 4)), ` + liveColumns + `
+		FROM (SELECT key FROM waiting LIMIT $2) k CROSS JOIN LATERAL
+			(SELECT * FROM {s}.live l WHERE l.key = k.key AND l.place = 2 ORDER BY l.priority DESC, l.ticket LIMIT 1) l`)
 
 	// In the order of the owners' index: each page goes on where the one before ended, and passes once over what is no more.
 	qProvisioning = sql(`SELECT ` + liveColumns + ` FROM {s}.live l WHERE l.owner IS NOT NULL AND (l.owner, l.id) > ($2, $3)
@@ -66,40 +77,40 @@ func (s *Store) Get(ctx context.Context, id flow.ID) (x *flow.Execution, err err
 	return x, nil
 }
 
-// Events implements store.Reader.
-func (s *Store) Events(ctx context.Context, id flow.ID, after int64, limit int) ([]flow.Event, error) {
-	h := history{from: after + 1, to: math.MaxInt64, limit: limit}
-	var a args
-	if err := s.read(ctx, call{q: qHistory, params: a.id(id).int(after + 1).int(int64(limit)).params, read: h.read}); err != nil {
-		return nil, fmt.Errorf("read events of %s: %w", id, err)
-	}
-	return h.all, nil
-}
-
 // Children implements store.Reader.
 func (s *Store) Children(ctx context.Context, of store.WorkflowAttempt, afterTask string, afterIndex, limit int) (all []store.Child, err error) {
 	var a args
 	a.id(of.ID).int(int64(of.Attempt)).text(afterTask).int(int64(afterIndex)).int(int64(limit))
 	err = s.read(ctx, call{q: qChildren, params: a.params, read: func(r *rows) error {
-		k := store.Child{Task: r.text(), Index: int(r.int()), Execution: r.id()}
-		if ended := r.int(); ended == 0 {
-			k.Stage, k.Attempt = flow.Stage(r.int()), int(r.int())
-		} else {
-			var state flow.State
-			k.Stage = flow.Stage(ended)
-			r.i += 2
-			if err := row.DecodeState(&state, r.peek(), 0, true); err != nil {
-				return fmt.Errorf("read state of %s: %w", k.Execution, err)
-			}
-			k.Attempt = state.Attempt
-		}
+		k, err := r.child()
 		all = append(all, k)
-		return nil
+		return err
 	}})
 	if err != nil {
 		return nil, fmt.Errorf("read children of %s: %w", of.ID, err)
 	}
 	return all, nil
+}
+
+// child reads a row of qChildren.
+func (r *rows) child() (k store.Child, err error) {
+	k = store.Child{Task: r.text(), Index: int(r.int()), Execution: r.id()}
+	ended := flow.Stage(r.int())
+	created, finished := r.int(), r.int()
+	k.CreatedAt, k.FinishedAt = row.FromMicros(created), row.FromMicros(finished)
+	k.Stage = flow.Stage(r.int())
+	state := flow.State{Attempt: int(r.int())}
+	if k.Kind, err = row.DecodeKind(r.text(), r.peek()); err != nil {
+		return k, fmt.Errorf("read execution %s: %w", k.Execution, err)
+	}
+	if ended != 0 {
+		k.Stage = ended
+	}
+	if err := row.DecodeState(&state, r.peek(), created, ended != 0); err != nil {
+		return k, fmt.Errorf("read state of %s: %w", k.Execution, err)
+	}
+	k.Attempt, k.ClaimedAt, k.StartedAt, k.WakeAt = state.Attempt, state.ClaimedAt, state.StartedAt, state.WakeAt
+	return k, nil
 }
 
 // Marks implements store.Reader.
@@ -149,19 +160,49 @@ func (s *Store) KeyHolders(ctx context.Context, key string, limit int) (all []*f
 	return all, nil
 }
 
+// Lines implements store.Reader.
+func (s *Store) Lines(ctx context.Context, after string, limit int) (all []store.Line, err error) {
+	var a args
+	err = s.read(ctx, call{q: qLines, params: a.text(after).int(s.limit(limit)).params, read: func(r *rows) (err error) {
+		l := store.Line{Key: r.text(), Holders: int(r.int())}
+		if l.Head, _, err = r.live(false); err == nil {
+			all = append(all, l)
+		}
+		return s.passOver(l.Head.ID, err)
+	}})
+	if err != nil {
+		return nil, fmt.Errorf("read the lines of keys: %w", err)
+	}
+	return all[:min(limit, len(all))], nil
+}
+
 // Provisioning implements store.Reader.
 func (s *Store) Provisioning(ctx context.Context, owner, id flow.ID, limit int) (all []*flow.Execution, err error) {
 	var a args
-	a.int(int64(flow.Provisioning)).id(owner).id(id).int(int64(limit))
+	a.int(int64(flow.Provisioning)).id(owner).id(id).int(s.limit(limit))
 	err = s.read(ctx, call{q: qProvisioning, params: a.params, read: func(r *rows) error {
 		x, _, err := r.live(false)
-		all = append(all, x)
-		return err
+		if err == nil {
+			all = append(all, x)
+		}
+		return s.passOver(x.ID, err)
 	}})
 	if err != nil {
 		return nil, fmt.Errorf("read what has not begun: %w", err)
 	}
-	return all, nil
+	return all[:min(limit, len(all))], nil
+}
+
+// limit is n and one more for each row that is passed over.
+func (s *Store) limit(n int) int64 { return int64(n + s.unreadable.Count()) }
+
+// passOver remembers a row that cannot be decoded, if that is what the error says. Other errors remain.
+func (s *Store) passOver(id flow.ID, err error) error {
+	if !errors.Is(err, row.ErrDamaged) {
+		return err
+	}
+	s.unreadable.Add(id)
+	return nil
 }
 
 // Queues implements store.Reader.

@@ -8,28 +8,42 @@ import (
 
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
-	"github.com/pawl-run/pawl/internal/store/row"
 )
 
 const sessionColumns = `id, name, embedded, queues, kinds, slots, started_at, expires_at`
 
+// leaseNow is the clock of leases: the server's, as it is at each row and not when the transaction began.
+const leaseNow = `(extract(epoch FROM clock_timestamp()) * 1000000)::bigint`
+
 var (
-	qOpenSession = sql(`INSERT INTO {s}.sessions (` + sessionColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`)
+	qOpenSession = sql(`INSERT INTO {s}.sessions (` + sessionColumns + `)
+		SELECT $1::uuid, $2::text, $3::boolean, $4::text[], $5::text[], $6::bigint, c.now, c.now + $7::bigint FROM (SELECT ` + leaseNow + ` AS now) c`)
 
-	qRenewSessions = sql(`UPDATE {s}.sessions SET expires_at = $3 WHERE id = ANY (ARRAY(SELECT id FROM {s}.sessions
-		WHERE id = ANY ($1::uuid[]) AND expires_at > $2 FOR UPDATE SKIP LOCKED)) RETURNING id`)
+	qRenewSessions = sql(`UPDATE {s}.sessions SET expires_at = ` + leaseNow + ` + $2 WHERE id = ANY (ARRAY(SELECT id FROM {s}.sessions
+		WHERE id = ANY ($1::uuid[]) AND expires_at > ` + leaseNow + ` FOR UPDATE SKIP LOCKED)) RETURNING id`)
 
-	qSession = sql(`SELECT ` + sessionColumns + ` FROM {s}.sessions WHERE id = $1 FOR SHARE SKIP LOCKED`)
+	qEndLeases = sql(`UPDATE {s}.sessions s SET expires_at = 0 FROM (SELECT id, expires_at FROM {s}.sessions
+		WHERE id = ANY ($1::uuid[]) AND expires_at > 0 FOR UPDATE SKIP LOCKED) o WHERE ` + is("s.id", "o.id") + `
+		RETURNING s.id, o.expires_at > ` + leaseNow)
 
-	qSessionsAt = sql(`SELECT 1 FROM {s}.sessions WHERE id = ANY ($1::uuid[]) AND expires_at > $2 LIMIT 1`)
+	qSession = sql(`SELECT ` + sessionColumns + `, expires_at > ` + leaseNow + ` FROM {s}.sessions WHERE id = $1 FOR SHARE SKIP LOCKED`)
+
+	qLeaseNotEnded = sql(`SELECT 1 FROM {s}.sessions WHERE id = ANY ($1::uuid[]) AND expires_at > 0 LIMIT 1`)
+
+	qLeaseRuns = sql(`SELECT 1 FROM {s}.sessions WHERE id = ANY ($1::uuid[]) AND expires_at > ` + leaseNow + ` LIMIT 1`)
+
+	// In the order of hold: it waits for rows that others have locked.
+	qRestartLeases = sql(`UPDATE {s}.sessions SET expires_at = ` + leaseNow + ` + $1 WHERE id = ANY (ARRAY(SELECT id FROM {s}.sessions
+		WHERE expires_at > 0 ORDER BY id FOR UPDATE))`)
 
 	qDropSession = sql(`DELETE FROM {s}.sessions WHERE id = $1`)
 
-	qExpired = sql(`SELECT ` + sessionColumns + ` FROM {s}.sessions WHERE expires_at <= $1 ORDER BY expires_at, id LIMIT $2 FOR UPDATE SKIP LOCKED`)
+	qExpired = sql(`SELECT ` + sessionColumns + ` FROM {s}.sessions WHERE expires_at <= ` + leaseNow + `
+		ORDER BY expires_at, id LIMIT $1 FOR UPDATE SKIP LOCKED`)
 
-	qLiveSessions = sql(`SELECT ` + sessionColumns + ` FROM {s}.sessions WHERE expires_at > $1 ORDER BY id`)
+	qLiveSessions = sql(`SELECT ` + sessionColumns + ` FROM {s}.sessions WHERE expires_at > ` + leaseNow + ` ORDER BY id`)
 
-	qExpireEmbedded = sql(`UPDATE {s}.sessions SET expires_at = $1 WHERE embedded AND expires_at > $1`)
+	qExpireEmbedded = sql(`UPDATE {s}.sessions SET expires_at = ` + leaseNow + ` WHERE embedded AND expires_at > ` + leaseNow)
 
 	qOwned = sql(`SELECT l.id FROM {s}.live l WHERE l.owner = $1 AND l.id > $2 ORDER BY l.id LIMIT $3`)
 
@@ -37,9 +51,8 @@ var (
 )
 
 // OpenSession implements store.Sessions.
-func (t *tx) OpenSession(ctx context.Context, s store.Session) error {
-	a := t.args().id(s.ID).text(s.Name).bool(s.Embedded).texts(s.Queues).texts(s.Kinds).int(int64(s.Slots)).
-		int(row.Micros(s.StartedAt)).int(row.Micros(s.ExpiresAt))
+func (t *tx) OpenSession(ctx context.Context, s store.Session, lease time.Duration) error {
+	a := t.args().id(s.ID).text(s.Name).bool(s.Embedded).texts(s.Queues).texts(s.Kinds).int(int64(s.Slots)).int(lease.Microseconds())
 	if err := t.ask(ctx, qOpenSession, a, nil); err != nil {
 		return fmt.Errorf("open session %s: %w", s.ID.Text(flow.SessionPrefix), err)
 	}
@@ -47,29 +60,55 @@ func (t *tx) OpenSession(ctx context.Context, s store.Session) error {
 }
 
 // RenewSessions implements store.Sessions.
-func (t *tx) RenewSessions(ctx context.Context, ids []flow.ID, now, expires time.Time) ([]flow.ID, error) {
+func (t *tx) RenewSessions(ctx context.Context, ids []flow.ID, lease time.Duration) ([]flow.ID, error) {
 	var renewed []flow.ID
-	clear(t.expected)
-	t.asked = append(t.asked, locks{sessions: ids, changed: true})
-	a := t.args().ids(ids).int(row.Micros(now)).int(row.Micros(expires))
-	err := t.ask(ctx, qRenewSessions, a, func(r *rows) error {
+	err := t.changeLeases(ctx, ids, qLeaseRuns, qRenewSessions, t.args().ids(ids).int(lease.Microseconds()), func(r *rows) flow.ID {
 		renewed = append(renewed, r.id())
-		return nil
+		return renewed[len(renewed)-1]
 	})
-	if err == nil && len(renewed) < len(ids) {
-		passed := slices.DeleteFunc(slices.Clone(ids), func(id flow.ID) bool { return slices.Contains(renewed, id) })
-		err = t.unlessThere(ctx, passed, now)
-	}
 	if err != nil {
 		return nil, fmt.Errorf("renew %d sessions: %w", len(ids), err)
 	}
 	return renewed, nil
 }
 
-// unlessThere gives up when one of the sessions that could not be locked is there, and has not expired at now.
-func (t *tx) unlessThere(ctx context.Context, ids []flow.ID, now time.Time) error {
+// EndLeases implements store.Sessions. No clock goes back so far that the lease of a session which ends at 0 would run.
+func (t *tx) EndLeases(ctx context.Context, ids []flow.ID) ([]flow.ID, error) {
+	var running []flow.ID
+	err := t.changeLeases(ctx, ids, qLeaseNotEnded, qEndLeases, t.args().ids(ids), func(r *rows) flow.ID {
+		id := r.id()
+		if r.bool() {
+			running = append(running, id)
+		}
+		return id
+	})
+	if err != nil {
+		return nil, fmt.Errorf("end the leases of %d sessions: %w", len(ids), err)
+	}
+	return running, nil
+}
+
+// changeLeases runs a statement that changes sessions and passes over those that another transaction has locked. Where it
+// changed fewer than were named, the statement left looks for the others: a session that it finds was passed over because
+// another transaction has it locked, so this one gives up and is run again with all of them locked from the start.
+func (t *tx) changeLeases(ctx context.Context, ids []flow.ID, left, q *query, a *args, read func(*rows) flow.ID) error {
+	clear(t.expected)
+	t.asked = append(t.asked, locks{sessions: ids, changed: true})
+	changed := make(map[flow.ID]bool, len(ids))
+	err := t.ask(ctx, q, a, func(r *rows) error {
+		changed[read(r)] = true
+		return nil
+	})
+	if err != nil || len(changed) == len(ids) {
+		return err
+	}
+	return t.unlessThere(ctx, left, slices.DeleteFunc(slices.Clone(ids), func(id flow.ID) bool { return changed[id] }))
+}
+
+// unlessThere gives up when a statement finds one of the sessions that could not be locked.
+func (t *tx) unlessThere(ctx context.Context, q *query, ids []flow.ID) error {
 	there := false
-	err := t.ask(ctx, qSessionsAt, t.args().ids(ids).int(row.Micros(now)), func(*rows) error {
+	err := t.ask(ctx, q, t.args().ids(ids), func(*rows) error {
 		there = true
 		return nil
 	})
@@ -77,6 +116,19 @@ func (t *tx) unlessThere(ctx context.Context, ids []flow.ID, now time.Time) erro
 		return t.giveUp()
 	}
 	return err
+}
+
+// RestartLeases implements store.Store. It has a transaction of its own, because it waits for locks on sessions: a transaction
+// that has locked anything must not.
+func (s *Store) RestartLeases(ctx context.Context, lease time.Duration) error {
+	err := s.Update(ctx, func(ctx context.Context, own store.Tx) error {
+		t := own.(*tx)
+		return t.ask(ctx, qRestartLeases, t.args().int(lease.Microseconds()), nil)
+	})
+	if err != nil {
+		return fmt.Errorf("restart leases: %w", err)
+	}
+	return nil
 }
 
 // ExpectSession implements store.Sessions.
@@ -90,31 +142,37 @@ func (t *tx) ExpectSession(id flow.ID) {
 	x := &expected{trip: t.trips}
 	t.expected[id] = x
 	t.asked = append(t.asked, locks{sessions: []flow.ID{id}})
-	t.add(qSession, t.args().id(id), readSession(&x.found))
+	t.add(qSession, t.args().id(id), func(r *rows) error {
+		x.found, x.runs = &store.Session{}, false
+		r.session(x.found)
+		x.runs = r.bool()
+		return nil
+	})
 }
 
 // expected is a session's row, once the round trip that was the next one when it was asked for is over.
 type expected struct {
 	trip  int
-	found []store.Session // at most one
+	found *store.Session // nil: none
+	runs  bool           // its lease
 }
 
 // LockSession implements store.Sessions. The lock is shared: many may claim for a session at once, while nobody can drop
 // or renew it.
-func (t *tx) LockSession(ctx context.Context, id flow.ID) (store.Session, error) {
+func (t *tx) LockSession(ctx context.Context, id flow.ID) (store.Session, bool, error) {
 	t.ExpectSession(id)
 	x := t.expected[id]
 	err := t.since(ctx, x.trip)
-	if err == nil && len(x.found) == 0 {
-		err = t.unlessThere(ctx, []flow.ID{id}, time.Time{})
+	if err == nil && x.found == nil {
+		err = t.unlessThere(ctx, qLeaseNotEnded, []flow.ID{id})
 	}
 	if err != nil {
-		return store.Session{}, fmt.Errorf("lock session %s: %w", id.Text(flow.SessionPrefix), err)
+		return store.Session{}, false, fmt.Errorf("lock session %s: %w", id.Text(flow.SessionPrefix), err)
 	}
-	if len(x.found) == 0 {
-		return store.Session{}, fmt.Errorf("session %s: %w", id.Text(flow.SessionPrefix), store.ErrNotFound)
+	if x.found == nil {
+		return store.Session{}, false, fmt.Errorf("session %s: %w", id.Text(flow.SessionPrefix), store.ErrNotFound)
 	}
-	return x.found[0], nil
+	return *x.found, x.runs, nil
 }
 
 // DropSession implements store.Sessions.
@@ -127,18 +185,18 @@ func (t *tx) DropSession(ctx context.Context, id flow.ID) error {
 }
 
 // Expired implements store.Sessions. Sessions that another transaction is deciding about are passed over.
-func (t *tx) Expired(ctx context.Context, now time.Time, n int) ([]store.Session, error) {
+func (t *tx) Expired(ctx context.Context, n int) ([]store.Session, error) {
 	var all []store.Session
-	if err := t.ask(ctx, qExpired, t.args().int(row.Micros(now)).int(int64(n)), readSession(&all)); err != nil {
+	if err := t.ask(ctx, qExpired, t.args().int(int64(n)), readSession(&all)); err != nil {
 		return nil, fmt.Errorf("find expired sessions: %w", err)
 	}
 	return all, nil
 }
 
 // ExpireEmbedded implements store.Sessions.
-func (t *tx) ExpireEmbedded(ctx context.Context, now time.Time) error {
+func (t *tx) ExpireEmbedded(ctx context.Context) error {
 	clear(t.expected)
-	if err := t.ask(ctx, qExpireEmbedded, t.args().int(row.Micros(now)), nil); err != nil {
+	if err := t.ask(ctx, qExpireEmbedded, nil, nil); err != nil {
 		return fmt.Errorf("expire embedded sessions: %w", err)
 	}
 	return nil
@@ -153,7 +211,7 @@ func (t *tx) OwnedBy(ctx context.Context, session, after flow.ID, n int) ([]*flo
 		err := t.ask(ctx, qOwned, t.args().id(session).id(after).int(int64(most)), readID(&ids))
 		var xs []*flow.Execution
 		if err == nil {
-			xs, err = t.Lock(ctx, ids, store.WithoutPayload)
+			xs, err = t.Lock(ctx, slices.DeleteFunc(slices.Clone(ids), t.s.unreadable.Has), store.WithoutPayload)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("find what session %s holds: %w", session.Text(flow.SessionPrefix), err)
@@ -177,8 +235,11 @@ func (t *tx) Ordered(ctx context.Context, sessions []flow.ID) ([]*flow.Execution
 	var all []*flow.Execution
 	err := t.ask(ctx, qOrdered, t.args().ids(sessions), func(r *rows) error {
 		x, _, err := r.live(false)
+		if err != nil {
+			return t.passOver(x.ID, err)
+		}
 		all = append(all, x)
-		return err
+		return nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("find orders to %d sessions: %w", len(sessions), err)
@@ -187,9 +248,8 @@ func (t *tx) Ordered(ctx context.Context, sessions []flow.ID) ([]*flow.Execution
 }
 
 // LiveSessions implements store.Reader.
-func (s *Store) LiveSessions(ctx context.Context, now time.Time) (all []store.Session, err error) {
-	var a args
-	err = s.read(ctx, call{q: qLiveSessions, params: a.int(row.Micros(now)).params, read: readSession(&all)})
+func (s *Store) LiveSessions(ctx context.Context) (all []store.Session, err error) {
+	err = s.read(ctx, call{q: qLiveSessions, read: readSession(&all)})
 	if err != nil {
 		return nil, fmt.Errorf("read sessions: %w", err)
 	}
@@ -199,8 +259,15 @@ func (s *Store) LiveSessions(ctx context.Context, now time.Time) (all []store.Se
 // readSession returns a reader of sessionColumns.
 func readSession(all *[]store.Session) func(*rows) error {
 	return func(r *rows) error {
-		*all = append(*all, store.Session{ID: r.id(), Name: r.text(), Embedded: r.bool(), Queues: r.texts(), Kinds: r.texts(),
-			Slots: int(r.int()), StartedAt: r.time(), ExpiresAt: r.time()})
+		var s store.Session
+		r.session(&s)
+		*all = append(*all, s)
 		return nil
 	}
+}
+
+// session reads sessionColumns.
+func (r *rows) session(s *store.Session) {
+	*s = store.Session{ID: r.id(), Name: r.text(), Embedded: r.bool(), Queues: r.texts(), Kinds: r.texts(),
+		Slots: int(r.int()), StartedAt: r.time(), ExpiresAt: r.time()}
 }

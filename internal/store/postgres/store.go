@@ -6,7 +6,6 @@ package postgres
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync"
@@ -15,6 +14,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/pgpool"
 	"github.com/pawl-run/pawl/internal/store"
 )
 
@@ -30,22 +31,19 @@ type Options struct {
 	// NotifyDSN reaches the server without a pooler in between, for LISTEN and NOTIFY. "" means the store's own DSN; with
 	// a pooler (see Open) it means no notifications.
 	NotifyDSN string
+	// Limits bound how long the store waits for the server; zero fields have the values of production.
+	Limits pgpool.Limits
 }
 
 const (
 	defaultSchema      = "pawl"
 	defaultConnections = 4
 
-	// connectTimeout is how long opening a connection may take.
-	connectTimeout = 5 * time.Second
-	// statementTimeout is how long the server works on one statement; lockTimeout how long it waits for one row. They are
-	// far above what anything here takes and below what an operator waits for.
-	statementTimeout = 30 * time.Second
-	lockTimeout      = 10 * time.Second
-	// idleTimeout ends a transaction whose client has gone silent: its locks would hold up everybody.
+	// lockTimeout is how long the server waits for one row: far above what a transaction here takes and below what an
+	// operator waits for.
+	lockTimeout = 10 * time.Second
+	// idleTimeout ends a transaction whose client has gone silent: its locks would hold up all others.
 	idleTimeout = 30 * time.Second
-	// patience is how long a round trip of a transaction may take before its connection counts as lost.
-	patience = 45 * time.Second
 	// mostTries is how often a transaction is run again because the server asks for it.
 	mostTries = 10
 )
@@ -56,13 +54,17 @@ type Store struct {
 	schema     string // the same, quoted
 	pooled     bool   // behind a transaction pooler
 	statements []statement
-	writers    *pgxpool.Pool
-	readers    *pgxpool.Pool
-	bell       *bell
+	writers    *pgpool.Pool
+	readers    *pgpool.Pool
+	notifier   *notifier
 	worn       worn
+	unreadable store.Unreadable[flow.ID]
 
 	closing sync.Once
 }
+
+// Unreadable implements store.Store.
+func (s *Store) Unreadable() int { return s.unreadable.Count() }
 
 var (
 	_ store.Store    = (*Store)(nil)
@@ -81,7 +83,7 @@ func Open(ctx context.Context, dsn string, o Options) (*Store, error) {
 }
 
 func start(ctx context.Context, dsn string, o Options) (_ *Store, err error) {
-	cfg, err := parse(dsn)
+	cfg, err := pgpool.Parse(dsn, o.Limits)
 	if err != nil {
 		return nil, err
 	}
@@ -94,33 +96,22 @@ func start(ctx context.Context, dsn string, o Options) (_ *Store, err error) {
 	if o.AsIs {
 		prepare = upToDate
 	}
-	if err := prepare(ctx, cfg, o.Schema); err != nil {
+	if err := prepare(ctx, cfg, o.Schema, o.Limits); err != nil {
 		return nil, explain(err)
 	}
-	if s.writers, err = openPool(ctx, cfg, o.Writers, writing); err != nil {
+	if s.writers, err = openPool(ctx, cfg, o.Writers, o.Limits, writing); err != nil {
 		return nil, explain(err)
 	}
-	if s.readers, err = openPool(ctx, cfg, o.Readers, reading); err != nil {
+	if s.readers, err = openPool(ctx, cfg, o.Readers, o.Limits, reading); err != nil {
 		s.writers.Close()
 		return nil, explain(err)
 	}
-	if err := s.startBell(o.NotifyDSN, cfg, o.Schema); err != nil {
+	if err := s.startNotifier(o, cfg); err != nil {
 		s.writers.Close()
 		s.readers.Close()
 		return nil, explain(err)
 	}
 	return s, nil
-}
-
-// parse reads a DSN.
-func parse(dsn string) (*pgxpool.Config, error) {
-	cfg, err := pgxpool.ParseConfig(dsn)
-	if err != nil {
-		// The parser's own error repeats the DSN, and with it the password.
-		return nil, errors.New("the DSN cannot be read: it looks like postgres://user:password@host:5432/database?sslmode=require, with special characters of the password percent-encoded")
-	}
-	cfg.ConnConfig.ConnectTimeout = connectTimeout
-	return cfg, nil
 }
 
 // pooled reports whether a DSN asks for connections that remember nothing.
@@ -141,7 +132,7 @@ type setting struct{ name, value string }
 func common() []setting {
 	ms := func(d time.Duration) string { return fmt.Sprint(d.Milliseconds()) }
 	return []setting{
-		{"statement_timeout", ms(statementTimeout)},
+		{"statement_timeout", ms(pgpool.StatementTimeout)},
 		{"lock_timeout", ms(lockTimeout)},
 		{"idle_in_transaction_session_timeout", ms(idleTimeout)},
 		{"jit", "off"},
@@ -161,38 +152,28 @@ func reading() []setting {
 }
 
 // openPool opens connections with settings; behind a pooler each transaction that writes brings its own.
-func openPool(ctx context.Context, from *pgxpool.Config, size int, settings func() []setting) (*pgxpool.Pool, error) {
-	cfg := from.Copy()
+func openPool(ctx context.Context, cfg *pgxpool.Config, size int, limits pgpool.Limits, settings func() []setting) (*pgpool.Pool, error) {
 	if size <= 0 {
 		size = defaultConnections
 	}
-	cfg.MaxConns = int32(size)
-	cfg.MinConns = 0
 	if !pooled(cfg) {
+		cfg = cfg.Copy()
 		for _, v := range settings() {
 			cfg.ConnConfig.RuntimeParams[v.name] = v.value
 		}
 	}
-	p, err := pgxpool.NewWithConfig(ctx, cfg)
-	if err != nil {
-		return nil, err
-	}
-	if err := p.Ping(ctx); err != nil {
-		p.Close()
-		return nil, err
-	}
-	return p, nil
+	return pgpool.Open(ctx, cfg, size, limits)
 }
 
 // Pool opens up to size connections to the database that a DSN names, for what keeps tables of its own beside the store's:
-// with the store's settings, and without its way of speaking. It returns the schema's name as statements write it. Open or
-// Migrate makes the tables.
-func Pool(ctx context.Context, dsn string, o Options, size int) (pool *pgxpool.Pool, schema string, err error) {
+// with the settings of the store's writers, and without its way of speaking. It returns the schema's name as statements
+// write it. Open or Migrate makes the tables.
+func Pool(ctx context.Context, dsn string, o Options, size int) (pool *pgpool.Pool, schema string, err error) {
 	cfg, name, err := target(dsn, o)
 	if err != nil {
 		return nil, "", err
 	}
-	if pool, err = openPool(ctx, cfg, size, reading); err != nil {
+	if pool, err = openPool(ctx, cfg, size, o.Limits, writing); err != nil {
 		return nil, "", fmt.Errorf("open connections: %w", explain(err))
 	}
 	return pool, pgx.Identifier{name}.Sanitize(), nil
@@ -201,9 +182,9 @@ func Pool(ctx context.Context, dsn string, o Options, size int) (pool *pgxpool.P
 const customPrepared = "pawl"
 
 // conn is what the store says to a pool's connection.
-func (s *Store) conn(pc *pgxpool.Conn) *conn {
-	pg := pc.Conn().PgConn()
-	c := &conn{pg: pg, statements: s.statements}
+func (s *Store) conn(pc *pgpool.Conn) *conn {
+	pg := pc.Conn.Conn().PgConn()
+	c := &conn{lent: pc, pg: pg, statements: s.statements}
 	if s.pooled {
 		return c
 	}
@@ -216,9 +197,13 @@ func (s *Store) conn(pc *pgxpool.Conn) *conn {
 	return c
 }
 
-// Update implements store.Store. Waiting for a connection ends with ctx; a transaction that has begun is not interrupted.
+// Update implements store.Store. Waiting for a connection ends with ctx and after the time of a round trip; a transaction
+// that has begun is not interrupted, but each of its round trips has an end.
 // What Apply is given is sent with the next read or with the commit, and it is then that a conflict shows.
 func (s *Store) Update(ctx context.Context, decide func(context.Context, store.Tx) error) error {
+	if err := store.Outside(ctx); err != nil {
+		return err
+	}
 	var first *locks
 	for try := 1; ; try++ {
 		err := s.update(ctx, first, decide)
@@ -261,7 +246,7 @@ func (s *Store) update(ctx context.Context, first *locks, decide func(context.Co
 			return err
 		}
 	}
-	if err := decide(ctx, t); err != nil {
+	if err := decide(store.Nested(ctx), t); err != nil {
 		return err
 	}
 	if err := ctx.Err(); err != nil {
@@ -270,13 +255,16 @@ func (s *Store) update(ctx context.Context, first *locks, decide func(context.Co
 	return t.commit()
 }
 
-// read runs calls on a connection of the readers: those of one read see one state only when they are one statement.
+// read runs calls on a connection of the readers: those of one read see one state only when they are one statement. With the
+// wait for a connection it takes as long as one round trip may.
 func (s *Store) read(ctx context.Context, calls ...call) error {
-	pc, err := s.readers.Acquire(ctx)
-	if err == nil {
-		defer pc.Release()
-		_, err = s.conn(pc).run(ctx, calls)
+	if err := store.Outside(ctx); err != nil {
+		return err
 	}
+	err := s.readers.Use(ctx, func(ctx context.Context, pc *pgpool.Conn) error {
+		_, err := s.conn(pc).run(ctx, calls)
+		return err
+	})
 	if err != nil && ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -286,7 +274,7 @@ func (s *Store) read(ctx context.Context, calls ...call) error {
 // Close ends the store's connections once what is under way has ended.
 func (s *Store) Close() error {
 	s.closing.Do(func() {
-		s.bell.stop()
+		s.notifier.stop()
 		s.writers.Close()
 		s.readers.Close()
 	})
@@ -295,14 +283,19 @@ func (s *Store) Close() error {
 
 var qPing = sql(`SELECT pg_is_in_recovery(), current_setting('transaction_read_only') = 'on'`)
 
-// Ping reports whether the store can be written to just now, and if not, why.
+// Ping reports whether the store can be written to just now, and if not, why. It takes as long as the pings of two
+// connections: of one that is silent, and of the one opened in its place.
 func (s *Store) Ping(ctx context.Context) error {
 	var standby, readOnly bool
-	err := s.read(ctx, call{q: qPing, read: func(r *rows) error {
+	bounded, cancel := context.WithTimeout(ctx, 2*s.readers.Limits().Ping)
+	defer cancel()
+	err := s.read(bounded, call{q: qPing, read: func(r *rows) error {
 		standby, readOnly = r.bool(), r.bool()
 		return nil
 	}})
 	switch {
+	case err != nil && bounded.Err() != nil && ctx.Err() == nil:
+		return fmt.Errorf("ask the database: %w: no answer within %s", store.ErrUnavailable, 2*s.readers.Limits().Ping)
 	case err != nil:
 		return fmt.Errorf("ask the database: %w", err)
 	case standby || readOnly:

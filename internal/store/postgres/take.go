@@ -14,7 +14,7 @@ import (
 
 // ready is a part of a queue, in order.
 func ready(where string) string {
-	return `SELECT ` + liveColumns + livePayload + ` FROM {s}.live l` + joinLive + ` WHERE l.place = 3 AND l.queue = $1` + where +
+	return `SELECT ` + liveColumns + smallOnly(`$3`) + ` FROM {s}.live l` + joinLive + ` WHERE l.place = 3 AND l.queue = $1` + where +
 		` ORDER BY l.priority DESC, l.ticket LIMIT $2 FOR UPDATE OF l SKIP LOCKED`
 }
 
@@ -30,7 +30,7 @@ func parts(where ...string) string {
 var (
 	qTake = sql(ready(``))
 
-	qTakeFrom = sql(parts(` AND l.priority > $3`, ` AND l.priority = $3 AND l.ticket >= $4`, ` AND l.priority < $3`))
+	qTakeFrom = sql(parts(` AND l.priority > $4`, ` AND l.priority = $4 AND l.ticket >= $5`, ` AND l.priority < $4`))
 
 	qHeads = sql(`SELECT q.queue, h.priority, h.ticket FROM unnest($1::text[]) AS q(queue) CROSS JOIN LATERAL
 		(SELECT l.priority, l.ticket FROM {s}.live l WHERE l.place = 3 AND l.queue = q.queue ORDER BY l.priority DESC, l.ticket LIMIT $2) h
@@ -39,6 +39,14 @@ var (
 	qFilled = sql(`SELECT q.queue FROM unnest($1::text[]) AS q(queue) CROSS JOIN LATERAL
 		(SELECT FROM {s}.live l WHERE l.place = 3 AND l.queue = q.queue LIMIT 1) l`)
 )
+
+// qTakeLarge reads the payloads of executions in the order named, and stops behind the one with which they have $2 bytes.
+var qTakeLarge = sql(`SELECT x.id, x.input, x.payload FROM (
+		SELECT o.n, p.id, p.input, p.payload, coalesce(octet_length(p.input), 0) + coalesce(octet_length(p.payload), 0) AS size,
+			sum(coalesce(octet_length(p.input), 0) + coalesce(octet_length(p.payload), 0)) OVER (ORDER BY o.n) AS upto
+		FROM unnest($1::uuid[]) WITH ORDINALITY o(id, n)
+		CROSS JOIN LATERAL (SELECT * FROM {s}.payloads p WHERE p.id = o.id OFFSET 0) p) x
+	WHERE x.upto - x.size < $2::bigint`)
 
 // looked is what a transaction knows of queues in which there was probably nothing.
 type looked struct {
@@ -94,7 +102,7 @@ func (t *tx) Take(ctx context.Context, queues []string, n int) ([]*flow.Executio
 		// Where each of the next n stands, unlocked: rows that are not wanted must not be locked.
 		clear(share)
 		began := time.Now()
-		err := t.ask(ctx, qHeads, t.args().texts(queues).int(int64(n)), func(r *rows) error {
+		err := t.ask(ctx, qHeads, t.args().texts(queues).int(t.s.limit(n)), func(r *rows) error {
 			share[r.text()]++
 			return nil
 		})
@@ -110,17 +118,21 @@ func (t *tx) Take(ctx context.Context, queues []string, n int) ([]*flow.Executio
 		clear(share)
 	}
 	var all []*flow.Execution
+	size := store.TakeBytes
 	for _, q := range queues {
 		want := share[q]
 		if len(share) == 0 {
 			want = n - len(all) // in order of name: an approximation, for as long as looking into all is too slow
 		}
-		if want <= 0 {
+		if want <= 0 || size <= 0 {
 			continue
 		}
-		got, err := t.takeFrom(ctx, q, want)
+		got, err := t.takeFrom(ctx, q, want, size)
 		if err != nil {
 			return nil, fmt.Errorf("take from queue %q: %w", q, err)
+		}
+		for _, x := range got {
+			size -= x.PayloadSize()
 		}
 		all = append(all, got...)
 	}
@@ -130,14 +142,21 @@ func (t *tx) Take(ctx context.Context, queues []string, n int) ([]*flow.Executio
 	if len(queues) > 1 {
 		slices.SortFunc(all, byTurn)
 	}
-	return all, nil
+	return all[:min(n, len(all))], nil
 }
 
-func (t *tx) takeFrom(ctx context.Context, queue string, n int) ([]*flow.Execution, error) {
+// takeFrom takes from one queue; size bounds the payloads as in Take.
+func (t *tx) takeFrom(ctx context.Context, queue string, n, size int) ([]*flow.Execution, error) {
 	all := make([]*flow.Execution, 0, min(n, 1000))
+	a := t.args().text(queue).int(t.s.limit(n)).int(store.SmallPayload)
+	large := make(map[flow.ID]*flow.Execution)
+	read := t.collectSmall(&all, func(x *flow.Execution) { large[x.ID] = x })
 	if from, ok := t.s.worn.from(queue); ok {
-		a := t.args().text(queue).int(int64(n)).int(from.priority).int(from.ticket)
-		err := t.ask(ctx, qTakeFrom, a, t.collect(&all, store.WithPayload))
+		err := t.ask(ctx, qTakeFrom, a.int(from.priority).int(from.ticket), read)
+		all = all[:min(n, len(all))]
+		if err == nil {
+			all, err = t.within(ctx, all, large, size)
+		}
 		t.s.worn.took(queue, len(all))
 		t.s.worn.moved(queue, all)
 		return all, err
@@ -148,12 +167,46 @@ func (t *tx) takeFrom(ctx context.Context, queue string, n int) ([]*flow.Executi
 		}
 	}
 	began := time.Now()
-	err := t.ask(ctx, qTake, t.args().text(queue).int(int64(n)), t.collect(&all, store.WithPayload))
+	err := t.ask(ctx, qTake, a, read)
+	took := time.Since(began)
+	all = all[:min(n, len(all))]
 	t.s.worn.took(queue, len(all))
-	if took := time.Since(began); err == nil && tiresome(took, len(all)) {
+	if err == nil && tiresome(took, len(all)) {
 		t.s.worn.note(queue, all, took)
 	}
-	return all, err
+	if err != nil {
+		return nil, err
+	}
+	return t.within(ctx, all, large, size)
+}
+
+// within reads the payloads of the large ones among executions that were taken, and leaves out what is behind the execution with
+// which the payloads have size bytes. What is left out stays locked until the transaction ends.
+func (t *tx) within(ctx context.Context, all []*flow.Execution, large map[flow.ID]*flow.Execution, size int) ([]*flow.Execution, error) {
+	if len(large) > 0 {
+		ids := make([]flow.ID, 0, len(large))
+		for _, x := range all {
+			if large[x.ID] != nil {
+				ids = append(ids, x.ID)
+			}
+		}
+		err := t.ask(ctx, qTakeLarge, t.args().ids(ids).int(int64(size)), func(r *rows) error {
+			id := r.id()
+			large[id].Input, large[id].With = r.bytes(), r.bytes()
+			delete(large, id)
+			return nil
+		})
+		if err != nil {
+			return nil, fmt.Errorf("read payloads: %w", err)
+		}
+	}
+	for i, x := range all {
+		if size <= 0 || large[x.ID] != nil {
+			return all[:i], nil
+		}
+		size -= x.PayloadSize()
+	}
+	return all, nil
 }
 
 // byTurn orders executions as they leave a queue.

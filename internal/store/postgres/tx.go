@@ -40,9 +40,11 @@ type scratch struct {
 	a     args
 	w     writes
 	runs  map[flow.ID]run
+
+	leftOut map[flow.ID]bool // workflows whose payload was too large to come with their lock
 }
 
-var scratches = sync.Pool{New: func() any { return &scratch{runs: make(map[flow.ID]run)} }}
+var scratches = sync.Pool{New: func() any { return &scratch{runs: make(map[flow.ID]run), leftOut: make(map[flow.ID]bool)} }}
 
 // mostKept is how many bytes of parameters are kept for the next transaction.
 const mostKept = 2 << 20
@@ -141,11 +143,9 @@ func (t *tx) since(ctx context.Context, trip int) error {
 	return t.flush(ctx)
 }
 
-// run is not interrupted by whoever asked for the transaction: only the connection's silence ends it.
+// run makes one round trip. The end of the request's context does not interrupt it, only the connection's silence does.
 func (t *tx) run(calls []call) (int, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	return t.c.run(ctx, calls)
+	return t.c.within(context.Background(), t.s.writers.Limits().Answer, calls)
 }
 
 // commit sends what is in line with a COMMIT behind it: the server reaches that only when all else has succeeded.
@@ -162,7 +162,7 @@ func (t *tx) commit() error {
 	switch {
 	case err == nil:
 		t.begun = false
-		t.s.bell.ring(t.news)
+		t.s.notifier.announce(t.news)
 		return nil
 	case unsure(err, done == len(t.calls)-1):
 		t.failed = fmt.Errorf("%w: %w", store.ErrUnknown, err)
@@ -189,6 +189,7 @@ func (t *tx) end() {
 	t.scratch = nil
 	clear(k.calls)
 	clear(k.runs)
+	clear(k.leftOut)
 	k.calls, k.a = k.calls[:0], args{b: k.a.b[:0]}
 	if cap(k.a.b) < mostKept {
 		scratches.Put(k)
@@ -202,10 +203,8 @@ func (t *tx) rollBack() {
 	if t.c.pg.TxStatus() == 'I' {
 		return // its statements never went out
 	}
-	if _, err := t.run([]call{{q: qRollback}}); err != nil {
-		// The pool discards a connection that is not idle, and the server then rolls back.
-		return
-	}
+	// A ROLLBACK is no work. When its answer does not come, the pool discards the connection, and the server rolls back.
+	_, _ = t.c.within(context.Background(), t.s.writers.Limits().Ping, []call{{q: qRollback}})
 }
 
 // Now implements store.Tx.

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
@@ -12,25 +13,40 @@ import (
 // OFFSET 0 keeps what is looked up for each row a look by the index. As a join it is planned once by the size of the other
 // table, which may be empty then: the whole table is read for each row.
 var (
-	qProgress = sql(`SELECT c.workflow, c.task, c.ended, count(*) FROM ` + rowsOf("id uuid, attempt bigint") + ` AS w
+	qProgress = sql(`SELECT c.workflow, c.task, c.ended_as, count(*) FROM ` + rowsOf("id uuid, attempt bigint") + ` AS w
 		CROSS JOIN LATERAL (SELECT * FROM {s}.children c WHERE c.workflow = w.id AND c.attempt = w.attempt OFFSET 0) c
-		GROUP BY c.workflow, c.task, c.ended ORDER BY c.workflow, c.task`)
+		GROUP BY c.workflow, c.task, c.ended_as ORDER BY c.workflow, c.task`)
 
 	qMarksOf = sql(`SELECT m.workflow, m.attempt, m.task, m.state, m.total, m.error FROM ` + rowsOf("id uuid, attempt bigint") + ` AS w
 		CROSS JOIN LATERAL (SELECT * FROM {s}.marks m WHERE m.workflow = w.id AND m.attempt = w.attempt OFFSET 0) m
 		ORDER BY m.workflow, m.task`)
 
-	qOutcomes = sql(`SELECT c.task, c.idx, d.id, d.stage` + outcomeColumns + ` FROM {s}.children c
+	// Of a workflow of which nothing is known (-1) the last change is told by its number alone.
+	qChanges = sql(`SELECT w.id, c.number, CASE WHEN w.known >= 0 THEN c.change END FROM ` + rowsOf("id uuid, attempt bigint, known bigint") + ` AS w
+		CROSS JOIN LATERAL (SELECT * FROM {s}.changes c WHERE c.workflow = w.id AND c.attempt = w.attempt AND c.number > w.known
+			ORDER BY c.number DESC LIMIT CASE WHEN w.known < 0 THEN 1 END) c ORDER BY w.id, c.number`)
+
+	qInsertChanges = sql(`INSERT INTO {s}.changes (workflow, attempt, number, change)
+		SELECT * FROM ` + rowsOf("workflow uuid, attempt integer, number bigint, change bytea") + ` AS v`)
+
+	// The lengths are known without reading what is stored out of line: beyond the limit nothing is read.
+	qOutcomes = sql(`SELECT task, idx, id, stage, error, CASE WHEN sum <= $4::bigint THEN output END, sum FROM (
+		SELECT c.task, c.idx, d.id, d.stage, d.error, d.output,
+			sum(coalesce(octet_length(d.output), 0)) OVER (ORDER BY c.task, c.idx) AS sum FROM {s}.children c
 		CROSS JOIN LATERAL (SELECT * FROM {s}.ended d WHERE d.id = c.id OFFSET 0) d
-		WHERE c.workflow = $1 AND c.attempt = $2::bigint AND c.task = ANY ($3::text[]) AND c.ended <> 0 ORDER BY c.task, c.idx`)
+		WHERE c.workflow = $1 AND c.attempt = $2::bigint AND c.task = ANY ($3::text[]) AND c.ended_as <> 0) o ORDER BY task, idx`)
 
-	qOpen = sql(`SELECT id FROM {s}.children WHERE workflow = $1 AND attempt = $2::bigint AND ended = 0 ORDER BY task, idx LIMIT $3`)
+	qOpen = sql(`SELECT c.id ` + openChildren + ` ORDER BY c.task, c.idx LIMIT $3`)
 
-	qOpenOfTask = sql(`SELECT id FROM {s}.children WHERE workflow = $1 AND attempt = $2::bigint AND task = $4 AND ended = 0 ORDER BY idx LIMIT $3`)
+	qOpenOfTask = sql(`SELECT c.id ` + openChildren + ` AND c.task = $5 ORDER BY c.idx LIMIT $3`)
 )
 
+const openChildren = `FROM {s}.children c CROSS JOIN LATERAL
+		(SELECT FROM {s}.live l WHERE l.id = c.id AND NOT l.ordered AND (l.place <> 4 OR NOT $4) OFFSET 0) l
+		WHERE c.workflow = $1 AND c.attempt = $2::bigint AND c.ended_as = 0`
+
 // attempts adds workflows' attempts as two columns.
-func (a *args) attempts(of []store.WorkflowAttempt) *args {
+func (a *args) attempts(of []store.KnownWorkflow) *args {
 	var t columns
 	c := t.begin(oidUUID, oidInt8)
 	for _, w := range of {
@@ -40,48 +56,70 @@ func (a *args) attempts(of []store.WorkflowAttempt) *args {
 	return a.columns(&t)
 }
 
+// known adds workflows' attempts and what is known of them as three columns.
+func (a *args) known(of []store.KnownWorkflow) *args {
+	var t columns
+	c := t.begin(oidUUID, oidInt8, oidInt8)
+	for _, w := range of {
+		c[0].id(w.ID)
+		c[1].int(int64(w.Attempt))
+		c[2].int(w.Change)
+	}
+	return a.columns(&t)
+}
+
 // LockWorkflows implements store.Workflows. The rows are locked before their progress is read, in one round trip.
-func (t *tx) LockWorkflows(ctx context.Context, of []store.WorkflowAttempt) ([]*flow.Execution, map[flow.ID][]store.TaskProgress, error) {
+func (t *tx) LockWorkflows(ctx context.Context, of []store.KnownWorkflow) ([]store.LockedWorkflow, error) {
 	if len(of) == 0 {
-		return nil, nil, nil
+		return nil, nil
 	}
 	ids := make([]flow.ID, len(of))
+	progress := make(map[flow.ID]*store.LockedWorkflow, len(of))
+	var unknown []store.KnownWorkflow
 	for i, w := range of {
-		ids[i] = w.ID
+		ids[i], progress[w.ID] = w.ID, &store.LockedWorkflow{Last: max(w.Change, 0)}
+		if w.Change < 0 {
+			unknown = append(unknown, w)
+		}
 	}
-	progress := make(map[flow.ID][]store.TaskProgress, len(of))
 	var marks []store.Mark
-	ws, err := t.lock(ctx, ids, store.WithPayload, func() { t.addProgress(of, progress, &marks) })
+	ws, err := t.lock(ctx, ids, smallPayload, func() {
+		if len(unknown) > 0 {
+			t.addProgress(unknown, progress, &marks)
+		}
+		t.add(qChanges, t.args().known(of), readChange(progress))
+	})
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	for i := range marks {
 		m := &marks[i]
-		tasks, at := progress[m.Workflow], -1
-		for j := range tasks {
-			if tasks[j].Task == m.Task {
-				at = j
-			}
-		}
+		w := progress[m.Workflow]
+		at := slices.IndexFunc(w.Tasks, func(p store.TaskProgress) bool { return p.Task == m.Task })
 		if at < 0 {
-			progress[m.Workflow] = append(tasks, store.TaskProgress{Task: m.Task, Mark: m})
+			w.Tasks = append(w.Tasks, store.TaskProgress{Task: m.Task, Mark: m})
 		} else {
-			tasks[at].Mark = m
+			w.Tasks[at].Mark = m
 		}
 	}
-	return ws, progress, nil
+	all := make([]store.LockedWorkflow, 0, len(ws))
+	for _, x := range ws {
+		w := progress[x.ID]
+		w.Execution, w.PayloadLeftOut = x, t.leftOut[x.ID] || x.Place == flow.Finished
+		all = append(all, *w)
+	}
+	return all, nil
 }
 
 // addProgress puts the questions how far workflows are in line.
-func (t *tx) addProgress(of []store.WorkflowAttempt, all map[flow.ID][]store.TaskProgress, marks *[]store.Mark) {
+func (t *tx) addProgress(of []store.KnownWorkflow, all map[flow.ID]*store.LockedWorkflow, marks *[]store.Mark) {
 	t.add(qProgress, t.args().attempts(of), func(r *rows) error {
 		id, task, ended, count := r.id(), r.text(), r.int(), int(r.int())
-		tasks := all[id]
-		if len(tasks) == 0 || tasks[len(tasks)-1].Task != task { // rows come in order of task
-			tasks = append(tasks, store.TaskProgress{Task: task})
-			all[id] = tasks
+		w := all[id]
+		if len(w.Tasks) == 0 || w.Tasks[len(w.Tasks)-1].Task != task { // rows come in order of task
+			w.Tasks = append(w.Tasks, store.TaskProgress{Task: task})
 		}
-		p := &tasks[len(tasks)-1]
+		p := &w.Tasks[len(w.Tasks)-1]
 		p.Created += count
 		if ended == 0 {
 			p.Open += count
@@ -96,6 +134,17 @@ func (t *tx) addProgress(of []store.WorkflowAttempt, all map[flow.ID][]store.Tas
 	t.add(qMarksOf, t.args().attempts(of), readMark(marks))
 }
 
+func readChange(all map[flow.ID]*store.LockedWorkflow) func(*rows) error {
+	return func(r *rows) error {
+		w := all[r.id()]
+		w.Last = r.int()
+		if !r.null() {
+			w.Changes = append(w.Changes, r.bytes())
+		}
+		return nil
+	}
+}
+
 func readMark(all *[]store.Mark) func(*rows) error {
 	return func(r *rows) (err error) {
 		m := store.Mark{Workflow: r.id(), Attempt: int(r.int()), Task: r.text(), State: r.text(), Total: int(r.int())}
@@ -108,21 +157,26 @@ func readMark(all *[]store.Mark) func(*rows) error {
 }
 
 // Outcomes implements store.Workflows.
-func (t *tx) Outcomes(ctx context.Context, of store.WorkflowAttempt, tasks []string) (map[string][]store.ChildOutcome, error) {
+func (t *tx) Outcomes(ctx context.Context, of store.WorkflowAttempt, tasks []string, most int64) (map[string][]store.ChildOutcome, error) {
 	all := make(map[string][]store.ChildOutcome, len(tasks))
 	if len(tasks) == 0 {
 		return all, nil
 	}
-	a := t.args().id(of.ID).int(int64(of.Attempt)).texts(unique(tasks))
+	a := t.args().id(of.ID).int(int64(of.Attempt)).texts(unique(tasks)).int(most)
+	var size int64
 	err := t.ask(ctx, qOutcomes, a, func(r *rows) (err error) {
 		task := r.text()
 		o := store.ChildOutcome{Index: int(r.int()), Execution: r.id(), Stage: flow.Stage(r.int())}
 		if o.Outcome, err = r.outcome(); err != nil {
 			return fmt.Errorf("read outcome of %s: %w", o.Execution, err)
 		}
+		size = r.int()
 		all[task] = append(all[task], o)
 		return nil
 	})
+	if err == nil && size > most {
+		err = fmt.Errorf("%w: they have %d bytes together", store.ErrTooLarge, size)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read outcomes of tasks of %s: %w", of.ID, err)
 	}
@@ -130,8 +184,8 @@ func (t *tx) Outcomes(ctx context.Context, of store.WorkflowAttempt, tasks []str
 }
 
 // Open implements store.Workflows.
-func (t *tx) Open(ctx context.Context, of store.WorkflowAttempt, task string, limit int) ([]flow.ID, error) {
-	a, q := t.args().id(of.ID).int(int64(of.Attempt)).int(int64(limit)), qOpen
+func (t *tx) Open(ctx context.Context, of store.WorkflowAttempt, task string, unheld bool, limit int) ([]flow.ID, error) {
+	a, q := t.args().id(of.ID).int(int64(of.Attempt)).int(int64(limit)).bool(unheld), qOpen
 	if task != "" {
 		a, q = a.text(task), qOpenOfTask
 	}

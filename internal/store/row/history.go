@@ -49,8 +49,8 @@ func AppendHistory(b []byte, events []flow.Event, next, created int64) []byte {
 }
 
 // DecodeHistory appends the events of a run to all, which begins with number first, leaving out those below from and
-// those at or above to.
-func DecodeHistory(all []flow.Event, b []byte, first, from, to, created int64) ([]flow.Event, error) {
+// those at or above to. It stops behind an event for which last says so; nil never does.
+func DecodeHistory(all []flow.Event, b []byte, first, from, to, created int64, last func(*flow.Event) bool) ([]flow.Event, error) {
 	d := reader{b: b}
 	for seq := first; len(d.b) > 0 && d.err == nil && seq < to; seq++ {
 		head := d.uint()
@@ -72,6 +72,9 @@ func DecodeHistory(all []flow.Event, b []byte, first, from, to, created int64) (
 		}
 		if seq >= from && seq < to && d.err == nil {
 			all = append(all, e)
+			if last != nil && last(&e) {
+				break
+			}
 		}
 	}
 	return all, d.err

@@ -47,7 +47,10 @@ func (w *writer) float(v float64)  { w.b = binary.LittleEndian.AppendUint64(w.b,
 
 type dur = time.Duration
 
-var errShort = errors.New("stored row is cut short or of another layout")
+// ErrDamaged means that a row's bytes cannot be decoded.
+var ErrDamaged = errors.New("stored row cannot be decoded")
+
+var errShort = fmt.Errorf("%w: it is cut short or of another layout", ErrDamaged)
 
 // reader takes from a buffer. The first error sticks.
 type reader struct {
@@ -215,28 +218,51 @@ func (w *writer) retry(p *flow.Retry) {
 	}
 }
 
+// KindWithin is how many bytes of a request's detail hold its kind: names have up to 100 bytes.
+const KindWithin = 1000
+
+// DecodeKind reads the kind from what AppendRequest wrote, or from its first KindWithin bytes.
+func DecodeKind(action string, detail []byte) (flow.Kind, error) {
+	r := flow.Request{Action: action}
+	d := reader{b: detail}
+	if _, err := d.beginning(&r); err != nil {
+		return "", err
+	}
+	return r.Kind, d.err
+}
+
+// beginning reads the fields of a request up to its kind, and returns which follow.
+func (r *reader) beginning(q *flow.Request) (has uint64, err error) {
+	if v := r.take(1); len(v) == 1 && v[0] != layout {
+		return 0, fmt.Errorf("%w: the request has layout %d, and this program knows %d", ErrDamaged, v[0], layout)
+	}
+	has = r.uint()
+	if has&hasParent != 0 {
+		q.Parent = r.id()
+		q.ParentAttempt = int(r.int())
+		q.Task = r.text()
+		q.Index = int(r.int())
+		q.Depth = int(r.int())
+	}
+	if has&hasVersion != 0 {
+		q.Version = int(r.int())
+	}
+	q.Kind = flow.Kind(q.Action)
+	if has&hasKind != 0 {
+		q.Kind = flow.Kind(r.text())
+	}
+	return has, nil
+}
+
 // DecodeRequest fills r from what AppendRequest wrote; Action and CreatedAt are set already.
 func DecodeRequest(r *flow.Request, detail []byte) error {
 	d := reader{b: detail}
-	if v := d.take(1); len(v) == 1 && v[0] != layout {
-		return fmt.Errorf("stored request has layout %d: this program knows %d", v[0], layout)
+	has, err := d.beginning(r)
+	if err != nil {
+		return err
 	}
 	created := Micros(r.CreatedAt)
-	has := d.uint()
-	if has&hasParent != 0 {
-		r.Parent = d.id()
-		r.ParentAttempt = int(d.int())
-		r.Task = d.text()
-		r.Index = int(d.int())
-		r.Depth = int(d.int())
-	}
-	if has&hasVersion != 0 {
-		r.Version = int(d.int())
-	}
-	r.Kind, r.Queue = flow.Kind(r.Action), defaultQueue
-	if has&hasKind != 0 {
-		r.Kind = flow.Kind(d.text())
-	}
+	r.Queue = defaultQueue
 	if has&hasQueue != 0 {
 		r.Queue = d.text()
 	}
@@ -293,7 +319,9 @@ func (r *reader) retry(p *flow.Retry) {
 
 // Bits of a state.
 const (
-	hasQueued uint64 = 1 << iota // of ended executions only: live ones have a column
+	// hasFirst is QueuedAt in a row that has ended; live rows have a column for that. In a live row it is EventAt, which comes
+	// last, and only where it differs from usualEvent.
+	hasFirst uint64 = 1 << iota
 	hasWakeAt
 	hasClaimed
 	hasStarted
@@ -301,15 +329,17 @@ const (
 	hasInbox
 	hasCancel
 	hasHandedBack
+	hasAside
 )
 
 // AppendState appends the part of a state that has no column of its own; nothing when there is nothing to say. Of what has
-// ended it holds Attempt, NextSeq and QueuedAt as well. created is the execution's CreatedAt.
+// ended it holds Attempt, NextSeq and QueuedAt as well, and no EventAt. created is the execution's CreatedAt.
 func AppendState(b []byte, s *flow.State, created int64, ended bool) []byte {
 	w := writer{b: b}
 	var has uint64
-	for bit, is := range [...]bool{ended && !s.QueuedAt.IsZero(), !s.WakeAt.IsZero(), !s.ClaimedAt.IsZero(),
-		!s.StartedAt.IsZero(), !s.GapSince.IsZero(), s.Inbox != 0, s.Cancel != nil, s.HandedBack != 0} {
+	first := ended && !s.QueuedAt.IsZero() || !ended && Micros(s.EventAt) != usualEvent(s, created)
+	for bit, is := range [...]bool{first, !s.WakeAt.IsZero(), !s.ClaimedAt.IsZero(),
+		!s.StartedAt.IsZero(), !s.GapSince.IsZero(), s.Inbox != 0, s.Cancel != nil, s.HandedBack != 0, s.Aside != nil} {
 		if is {
 			has |= 1 << bit
 		}
@@ -321,8 +351,8 @@ func AppendState(b []byte, s *flow.State, created int64, ended bool) []byte {
 		return b
 	}
 	w.uint(has)
-	for bit, t := range [...]*time.Time{&s.QueuedAt, &s.WakeAt, &s.ClaimedAt, &s.StartedAt, &s.GapSince} {
-		if has&(1<<bit) != 0 {
+	for bit, t := range times(s, ended) {
+		if t != nil && has&(1<<bit) != 0 {
 			w.since(Micros(*t), created)
 		}
 	}
@@ -338,12 +368,36 @@ func AppendState(b []byte, s *flow.State, created int64, ended bool) []byte {
 	if s.HandedBack != 0 {
 		w.uint(uint64(s.HandedBack))
 	}
+	if a := s.Aside; a != nil {
+		w.since(Micros(a.Until), created)
+		w.uint(uint64(a.Times))
+		w.text(a.Reason)
+	}
+	if !ended && has&hasFirst != 0 {
+		w.since(Micros(s.EventAt), usualEvent(s, created))
+	}
 	return w.b
+}
+
+// times are the times of a state in the order of their bits; nil for the first bit of a live row, which is EventAt's.
+func times(s *flow.State, ended bool) [5]*time.Time {
+	all := [...]*time.Time{nil, &s.WakeAt, &s.ClaimedAt, &s.StartedAt, &s.GapSince}
+	if ended {
+		all[0] = &s.QueuedAt
+	}
+	return all
+}
+
+// usualEvent is the time of the latest event of nearly everything that lives: it was created or handed off, or its work
+// began. Where it holds, EventAt takes no bytes.
+func usualEvent(s *flow.State, created int64) int64 {
+	return max(created, Micros(s.ClaimedAt), Micros(s.StartedAt))
 }
 
 // DecodeState fills s from what AppendState wrote.
 func DecodeState(s *flow.State, b []byte, created int64, ended bool) error {
 	if len(b) == 0 {
+		s.EventAt = FromMicros(created)
 		return nil
 	}
 	d := reader{b: b}
@@ -352,8 +406,8 @@ func DecodeState(s *flow.State, b []byte, created int64, ended bool) error {
 		s.NextSeq = int64(d.uint())
 	}
 	has := d.uint()
-	for bit, t := range [...]*time.Time{&s.QueuedAt, &s.WakeAt, &s.ClaimedAt, &s.StartedAt, &s.GapSince} {
-		if has&(1<<bit) != 0 {
+	for bit, t := range times(s, ended) {
+		if t != nil && has&(1<<bit) != 0 {
 			*t = d.since(created)
 		}
 	}
@@ -366,6 +420,17 @@ func DecodeState(s *flow.State, b []byte, created int64, ended bool) error {
 	}
 	if has&hasHandedBack != 0 {
 		s.HandedBack = int(d.uint())
+	}
+	if has&hasAside != 0 {
+		s.Aside = &flow.Aside{Until: d.since(created)}
+		s.Aside.Times, s.Aside.Reason = int(d.uint()), d.text()
+	}
+	switch {
+	case ended:
+	case has&hasFirst != 0:
+		s.EventAt = d.since(usualEvent(s, created))
+	default:
+		s.EventAt = FromMicros(usualEvent(s, created))
 	}
 	return d.err
 }
@@ -380,6 +445,22 @@ func AppendError(b []byte, e *flow.Error) []byte {
 	w.text(e.Message)
 	w.bytes(e.Details)
 	return w.b
+}
+
+// AppendErrorCode appends what the encoding of every error with the code begins with, and of no other error.
+func AppendErrorCode(b []byte, code string) []byte {
+	w := writer{b: b}
+	w.text(code)
+	return w.b
+}
+
+// DecodeErrorCode reads the code from what AppendError wrote, or from no more than AppendErrorCode would have written.
+func DecodeErrorCode(b []byte) (string, error) {
+	if len(b) == 0 {
+		return "", nil
+	}
+	d := reader{b: b}
+	return d.text(), d.err
 }
 
 // DecodeError reads what AppendError wrote.

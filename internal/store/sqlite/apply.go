@@ -77,6 +77,15 @@ func (t *tx) Apply(_ context.Context, d store.Delta) error {
 			return fmt.Errorf("mark task %q of %s: %w", m.Task, m.Workflow, err)
 		}
 	}
+	for _, c := range d.Changes {
+		n, err := t.mustNumber(c.ID)
+		if err == nil {
+			err = taken(t.c.use(qInsertChange).int(n).int(int64(c.Attempt)).int(c.Number).blob(c.Change).run())
+		}
+		if err != nil {
+			return fmt.Errorf("write change %d of %s: %w", c.Number, c.ID, err)
+		}
+	}
 	for _, k := range d.Keys {
 		n, err := t.mustNumber(k.Execution)
 		if err == nil {
@@ -89,6 +98,11 @@ func (t *tx) Apply(_ context.Context, d store.Delta) error {
 	for i := range d.Input {
 		if err := t.feed(&d.Input[i]); err != nil {
 			return fmt.Errorf("write input of %s: %w", d.Input[i].Execution, err)
+		}
+	}
+	for _, h := range d.Holds {
+		if err := t.hold(h); err != nil {
+			return fmt.Errorf("hold an upload for %s: %w", h.Execution, err)
 		}
 	}
 	return nil

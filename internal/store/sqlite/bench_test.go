@@ -195,8 +195,8 @@ func BenchmarkProgress(b *testing.B) {
 		defer func() { b.ReportMetric((cpu(b)-before)/n, "cpu-µs/op") }()
 		for b.Loop() {
 			n++
-			_, got, err := t.LockWorkflows(ctx, []store.WorkflowAttempt{{ID: wf.ID, Attempt: 1}})
-			if err != nil || got[wf.ID][0].Open != 10_000 {
+			got, err := t.LockWorkflows(ctx, []store.KnownWorkflow{{WorkflowAttempt: store.WorkflowAttempt{ID: wf.ID, Attempt: 1}, Change: store.NothingKnown}})
+			if err != nil || got[0].Tasks[0].Open != 10_000 {
 				b.Fatal(got, err)
 			}
 		}

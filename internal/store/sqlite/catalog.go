@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-run/pawl/internal/store/row"
 )
 
-const definitionColumns = `name, version, kind, hash, document, created_at`
+const definitionColumns = `name, version, kind, hash, created_at, document`
 
 var (
 	qLatest = sql(`SELECT version, hash FROM definitions WHERE name = ? ORDER BY version DESC LIMIT 1`)
@@ -19,13 +19,18 @@ var (
 
 	qDefinition = sql(`SELECT ` + definitionColumns + ` FROM definitions WHERE name = ? AND (? = 0 OR version = ?) ORDER BY version DESC LIMIT 1`)
 
-	qDefinitions = sql(`SELECT ` + definitionColumns + ` FROM definitions d WHERE name > ?
+	qDefinitions = sql(`SELECT name, version, kind, hash, created_at, NULL FROM definitions d WHERE name > ?
 		AND version = (SELECT max(version) FROM definitions m WHERE m.name = d.name) ORDER BY name LIMIT ?`)
 
-	qChildrenOf = sql(`SELECT n FROM children WHERE workflow = ?`)
+	qHasChildren = sql(`SELECT 1 FROM children WHERE workflow = ? LIMIT 1`)
 
 	qIsLive = sql(`SELECT 1 FROM live WHERE n = ?`)
 )
+
+// Definition implements store.Catalog.
+func (t *tx) Definition(_ context.Context, name string, version int) (store.Definition, error) {
+	return t.c.definition(name, version)
+}
 
 // Define implements store.Catalog.
 func (t *tx) Define(_ context.Context, d store.Definition) (int, bool, error) {
@@ -42,8 +47,8 @@ func (t *tx) Define(_ context.Context, d store.Definition) (int, bool, error) {
 	if same {
 		return latest, false, nil
 	}
-	err := t.c.use(qInsertDefinition).text(d.Name).int(int64(latest + 1)).text(d.Kind).blob(d.Hash[:]).blob(d.Document).
-		int(row.Micros(d.CreatedAt)).run()
+	err := t.c.use(qInsertDefinition).text(d.Name).int(int64(latest + 1)).text(d.Kind).blob(d.Hash[:]).
+		int(row.Micros(d.CreatedAt)).blob(d.Document).run()
 	if err != nil {
 		return 0, false, fmt.Errorf("define %q: %w", d.Name, err)
 	}
@@ -56,8 +61,8 @@ func (s *stmt) definitions() ([]store.Definition, error) {
 	for s.next() {
 		d := store.Definition{Name: s.getText(), Version: int(s.getInt()), Kind: s.getText()}
 		copy(d.Hash[:], s.peekBlob())
-		d.Document = s.getBlob()
 		d.CreatedAt = row.FromMicros(s.getInt())
+		d.Document = s.getBlob()
 		all = append(all, d)
 	}
 	return all, s.done()
@@ -65,10 +70,11 @@ func (s *stmt) definitions() ([]store.Definition, error) {
 
 // removals are the statements that delete what hangs on an execution; each takes its number.
 var removals = []*query{
-	sql(`DELETE FROM children WHERE workflow = ?`),
 	sql(`DELETE FROM marks WHERE workflow = ?`),
+	sql(`DELETE FROM changes WHERE workflow = ?`),
 	sql(`DELETE FROM inbox WHERE n = ?`),
 	sql(`DELETE FROM inputs WHERE n = ?`),
+	sql(`DELETE FROM holds WHERE n = ?`),
 	sql(`DELETE FROM ended WHERE n = ?`),
 	sql(`DELETE FROM executions WHERE n = ?`),
 }
@@ -81,43 +87,48 @@ var (
 	qDeleteAsChild = sql(`DELETE FROM children WHERE workflow = ? AND attempt = ? AND task = ? AND idx = ? AND n = ?`)
 )
 
-// Remove implements store.Catalog. The descendants of an execution go with it. Its logs are in a database of their own and
-// go first: what is lost of them when the rest fails was about to go anyway, and nothing is left over that no row names.
-func (t *tx) Remove(ctx context.Context, ids []flow.ID) error {
-	var gone []flow.ID
+// Remove implements store.Catalog.
+func (t *tx) Remove(_ context.Context, ids []flow.ID) ([]flow.ID, error) {
+	gone := make([]flow.ID, 0, len(ids))
 	for _, id := range ids {
 		n, ok, err := t.number(id)
+		removed := false
 		if err == nil && ok {
-			err = t.remove(n, &gone)
+			removed, err = t.remove(n)
 		}
 		if err != nil {
-			return fmt.Errorf("remove %s: %w", id, err)
+			return nil, fmt.Errorf("remove %s: %w", id, err)
+		}
+		if removed {
+			gone = append(gone, id)
 		}
 	}
-	if err := t.s.removeLogs(ctx, gone); err != nil {
-		return fmt.Errorf("remove logs: %w", err)
-	}
-	return nil
+	return gone, nil
 }
 
-func (t *tx) remove(n int64, gone *[]flow.ID) error {
-	s := t.c.use(qIsLive).int(n)
-	live := s.next()
-	if err := s.done(); err != nil {
-		return err
+// remove removes one execution that has ended, unless it has children left.
+func (t *tx) remove(n int64) (bool, error) {
+	live, err := t.c.any(qIsLive, n)
+	if err != nil {
+		return false, err
 	}
 	if live {
-		return fmt.Errorf("%w: it has not ended", store.ErrConflict)
+		return false, fmt.Errorf("%w: it has not ended", store.ErrConflict)
 	}
-	children, err := t.c.use(qChildrenOf).int(n).numbers()
-	if err != nil {
-		return err
+	if parent, err := t.c.any(qHasChildren, n); parent || err != nil {
+		return false, err
 	}
-	for _, child := range children {
-		if err := t.remove(child, gone); err != nil {
-			return err
-		}
-	}
+	return true, t.removeOne(n)
+}
+
+// any reports whether a query finds a row for a number.
+func (c *conn) any(q *query, n int64) (bool, error) {
+	s := c.use(q).int(n)
+	found := s.next()
+	return found, s.done()
+}
+
+func (t *tx) removeOne(n int64) error {
 	x, err := t.c.load(n, store.WithoutPayload)
 	if err != nil || x == nil {
 		return err
@@ -149,7 +160,6 @@ func (t *tx) remove(n int64, gone *[]flow.ID) error {
 		return err
 	}
 	delete(t.numbers, x.ID)
-	*gone = append(*gone, x.ID)
 	return nil
 }
 

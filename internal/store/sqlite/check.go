@@ -63,7 +63,7 @@ func (c *conn) checkExecution(f *verification.Findings, n int64) error {
 		f.Add(16, flow.ID{}, "execution number %d is in no place: it neither lives nor has ended", n)
 		return nil
 	}
-	events, err := c.events(n, 0, maxEvents, -1)
+	events, err := c.events(n, 0, maxEvents, -1, nil)
 	if err != nil {
 		return err
 	}
@@ -167,6 +167,17 @@ var tableRules = []tableRule{
 		SELECT n, start, start <> lag(start + coalesce(length(data), 0), 1, 0) OVER w OR number <> row_number() OVER w
 			OR lag(last, 1, 0) OVER w <> 0 AS wrong FROM inputs WINDOW w AS (PARTITION BY n ORDER BY start)) i
 		LEFT JOIN executions e ON e.n = i.n WHERE i.wrong OR e.n IS NULL GROUP BY i.n`)},
+	{33, sql(`SELECT NULL, 'an upload is held for number ' || h.n || ', which was never submitted' FROM holds h
+		LEFT JOIN executions e ON e.n = h.n WHERE e.n IS NULL`)},
+	{38, sql(`SELECT e.id, 'an upload that it names is gone' FROM holds h JOIN executions e ON e.n = h.n
+		LEFT JOIN uploads u ON u.id = h.upload AND u.dropped = 0 WHERE u.id IS NULL`)},
+	{26, sql(`SELECT NULL, 'schedule ' || schedule || ' has decided twice about ' || nominal FROM (
+		SELECT schedule, nominal, lag(last) OVER (PARTITION BY schedule ORDER BY nominal) >= nominal AS again FROM ticks WHERE tag = '') WHERE again`)},
+	{26, sql(`SELECT min(execution), 'it was started by ' || count(*) || ' ticks' FROM ticks WHERE execution IS NOT NULL GROUP BY execution HAVING count(*) > 1`)},
+	{26, sql(`SELECT NULL, 'schedule ' || s.name || ' has decided about ' || k.last || ' and does so again from ' || s.next || ' on' FROM schedules s
+		JOIN ticks k ON k.schedule = s.name AND k.tag = '' WHERE k.last >= s.next`)},
+	{33, sql(`SELECT NULL, 'schedule ' || name || ' is due when it should not be, or is never due' FROM schedules
+		WHERE (due IS NULL) <> (next IS NULL OR paused_at IS NOT NULL)`)},
 	{33, sql(`SELECT NULL, quick_check FROM pragma_quick_check WHERE quick_check <> 'ok'`)},
 }
 

@@ -27,9 +27,16 @@ type checkpointer struct {
 }
 
 const (
-	// walSoft is how many pages of log are folded beside the writer, walHard how many make the writer wait.
-	walSoft = 2000
-	walHard = 8000
+	// walSoft is how many pages of log are folded beside the writer. From walHard on the writer is slowed down, by a
+	// millisecond for each walSlower pages beyond it and by slowest at the most, and is held for the rest once that is
+	// walRest pages or fewer: to fold 1,000 pages of 4 KB takes some 20 ms.
+	walSoft   = 2000
+	walHard   = 8000
+	walSlower = 100
+	walRest   = 1000
+	slowest   = 50 * time.Millisecond
+	// foldTries is how often the log is folded beside a writer that goes on before it is held whatever is left.
+	foldTries = 20
 	// idle is how often the log is looked at; when nothing was written in between it is folded to its end and emptied.
 	idle = time.Second
 )
@@ -56,6 +63,9 @@ func (k *checkpointer) wrote(pages int32) {
 	select {
 	case k.wake <- struct{}{}:
 	default:
+	}
+	if over := pages - walHard; over > 0 {
+		time.Sleep(min(time.Duration(over/walSlower)*time.Millisecond, slowest))
 	}
 }
 
@@ -85,11 +95,18 @@ func (k *checkpointer) run() {
 }
 
 func (k *checkpointer) fold() error {
-	if err := k.c.checkpoint(sqlite3.SQLITE_CHECKPOINT_PASSIVE); err != nil {
-		return err
-	}
-	if k.pages.Load() < walHard {
-		return nil
+	for range foldTries {
+		folded, err := k.c.checkpoint(sqlite3.SQLITE_CHECKPOINT_PASSIVE)
+		if err != nil {
+			return err
+		}
+		pages := k.pages.Load()
+		if pages < walHard {
+			return nil
+		}
+		if pages-folded <= walRest {
+			break
+		}
 	}
 	return k.alone(sqlite3.SQLITE_CHECKPOINT_PASSIVE)
 }
@@ -102,7 +119,8 @@ func (k *checkpointer) alone(mode int32) error {
 	case <-k.turn:
 	}
 	defer func() { k.turn <- struct{}{} }()
-	return k.c.checkpoint(mode)
+	_, err := k.c.checkpoint(mode)
+	return err
 }
 
 // stop ends the folding; what is left of the log is folded when the last connection closes.
@@ -112,13 +130,18 @@ func (k *checkpointer) stop() error {
 	return k.c.close()
 }
 
-// checkpoint folds as much of the log as no reader needs.
-func (c *conn) checkpoint(mode int32) error {
-	rc := sqlite3.Xsqlite3_wal_checkpoint_v2(c.tls, c.db, 0, mode, 0, 0)
-	if rc != sqlite3.SQLITE_OK && rc&0xff != sqlite3.SQLITE_BUSY {
-		return c.failure(rc)
+// checkpoint folds as much of the log as no reader needs, and returns how many of its pages have been folded.
+func (c *conn) checkpoint(mode int32) (folded int32, err error) {
+	p := libc.Xmalloc(c.tls, types.Size_t(unsafe.Sizeof(folded)))
+	if p == 0 {
+		return 0, errors.New("fold the log: out of memory")
 	}
-	return nil
+	defer libc.Xfree(c.tls, p)
+	rc := sqlite3.Xsqlite3_wal_checkpoint_v2(c.tls, c.db, 0, mode, 0, p)
+	if rc != sqlite3.SQLITE_OK && rc&0xff != sqlite3.SQLITE_BUSY {
+		return 0, c.failure(rc)
+	}
+	return *(*int32)(at(p)), nil
 }
 
 // watchLog makes the connection note the length of the log at every commit of its own.

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -81,9 +82,11 @@ func (t *tx) Take(_ context.Context, queues []string, n int) ([]*flow.Execution,
 	}
 	var turns []turn
 	for _, q := range queues {
-		s := t.c.use(qReady).text(q).int(int64(n))
+		s := t.c.use(qReady).text(q).int(t.s.limit(n))
 		for s.next() {
-			turns = append(turns, turn{s.getInt(), s.getInt(), s.getInt()})
+			if r := (turn{s.getInt(), s.getInt(), s.getInt()}); !t.s.unreadable.Has(r.n) {
+				turns = append(turns, r)
+			}
 		}
 		if err := s.done(); err != nil {
 			return nil, fmt.Errorf("take from queue %q: %w", q, err)
@@ -94,36 +97,55 @@ func (t *tx) Take(_ context.Context, queues []string, n int) ([]*flow.Execution,
 			return cmp.Or(cmp.Compare(b.priority, a.priority), cmp.Compare(a.ticket, b.ticket))
 		})
 		turns = slices.CompactFunc(turns, func(a, b turn) bool { return a.n == b.n })
-		turns = turns[:min(n, len(turns))]
 	}
+	turns = turns[:min(n, len(turns))]
 	numbers := make([]int64, len(turns))
 	for i, r := range turns {
 		numbers[i] = r.n
 	}
-	return t.known(numbers, store.WithPayload)
+	all, err := t.c.loadWithin(numbers, store.TakeBytes)
+	if err != nil {
+		return nil, t.unread(numbers, len(all), err)
+	}
+	t.remember(numbers, all)
+	return all, nil
 }
 
 // known loads executions that have not ended and remembers their numbers.
 func (t *tx) known(numbers []int64, p store.Payload) ([]*flow.Execution, error) {
 	all, err := t.c.loadAll(numbers, p)
 	if err != nil {
-		return nil, fmt.Errorf("load executions: %w", err)
+		return nil, t.unread(numbers, len(all), err)
 	}
 	if len(all) == len(numbers) {
-		for i, x := range all {
-			t.numbers[x.ID] = numbers[i]
-		}
+		t.remember(numbers, all)
 	}
 	return all, nil
 }
 
-// chosen loads the executions whose numbers a statement gives.
-func (t *tx) chosen(s *stmt, p store.Payload) ([]*flow.Execution, error) {
+// unread remembers the row after the first read ones as one that cannot be decoded, if that is what the error says.
+func (t *tx) unread(numbers []int64, read int, err error) error {
+	if errors.Is(err, row.ErrDamaged) && read < len(numbers) {
+		t.s.unreadable.Add(numbers[read])
+	}
+	return fmt.Errorf("load executions: %w", err)
+}
+
+// remember keeps the numbers of executions, which come in the order of the numbers.
+func (t *tx) remember(numbers []int64, all []*flow.Execution) {
+	for i, x := range all {
+		t.numbers[x.ID] = numbers[i]
+	}
+}
+
+// chosen loads the first n executions whose numbers a statement gives.
+func (t *tx) chosen(s *stmt, n int, p store.Payload) ([]*flow.Execution, error) {
 	numbers, err := s.numbers()
 	if err != nil {
 		return nil, fmt.Errorf("load executions: %w", err)
 	}
-	return t.known(numbers, p)
+	numbers = slices.DeleteFunc(numbers, t.s.unreadable.Has)
+	return t.known(numbers[:min(n, len(numbers))], p)
 }
 
 // Tickets implements store.Executions.
@@ -162,12 +184,12 @@ func (t *tx) LockKeys(_ context.Context, keys []string) (map[string]store.KeyUse
 
 // Line implements store.Executions.
 func (t *tx) Line(_ context.Context, key string, n int) ([]*flow.Execution, error) {
-	return t.chosen(t.c.use(qLine).text(key).int(int64(n)), store.WithoutPayload)
+	return t.chosen(t.c.use(qLine).text(key).int(t.s.limit(n)), n, store.WithoutPayload)
 }
 
 // Holders implements store.Executions.
 func (t *tx) Holders(_ context.Context, key string, n int) ([]*flow.Execution, error) {
-	return t.chosen(t.c.use(qHolding).text(key).int(int64(n)), store.WithoutPayload)
+	return t.chosen(t.c.use(qHolding).text(key).int(t.s.limit(n)), n, store.WithoutPayload)
 }
 
 // Due implements store.Executions.
@@ -175,9 +197,12 @@ func (t *tx) Due(_ context.Context, now time.Time, n int) ([]*flow.Execution, ti
 	var numbers []int64
 	var beyond time.Time
 	limit := row.Micros(now)
-	s := t.c.use(qDue).int(int64(n) + 1)
+	s := t.c.use(qDue).int(t.s.limit(n) + 1)
 	for s.next() {
 		number, wake := s.getInt(), s.getInt()
+		if t.s.unreadable.Has(number) {
+			continue
+		}
 		if wake > limit || len(numbers) == n {
 			beyond = row.FromMicros(wake)
 			break
@@ -197,7 +222,7 @@ func (t *tx) Applied(_ context.Context, id flow.ID, from, to int64) ([]flow.Even
 	if err != nil || !ok {
 		return nil, err
 	}
-	all, err := t.c.events(n, from, to, -1)
+	all, err := t.c.events(n, from, to, -1, nil)
 	if err != nil {
 		return nil, fmt.Errorf("read events of %s: %w", id, err)
 	}

@@ -20,7 +20,7 @@ var (
 		WHERE execution = ? AND attempt >= ? AND attempt <= ? AND (attempt, seq) > (?, ?)
 		AND (? IS NULL OR stream = ?) AND offset + size > ? ORDER BY attempt, seq`)
 
-	qDeleteChunks = sql(`DELETE FROM chunks WHERE execution = ?`)
+	qDeleteChunks = sql(`DELETE FROM chunks WHERE rowid IN (SELECT rowid FROM chunks WHERE execution = ? LIMIT ?)`)
 )
 
 // logs is the second database. Its commits do not wait for the disk: what a power cut takes is the last moments' output.
@@ -90,6 +90,9 @@ func (l *logs) closeAll() error {
 
 // writeLogs runs one transaction on the logs.
 func (s *Store) writeLogs(ctx context.Context, work func(*conn) error) error {
+	if err := store.Outside(ctx); err != nil {
+		return err
+	}
 	l := s.logs
 	select {
 	case <-l.turn:
@@ -130,6 +133,9 @@ func (s *Store) AppendLogs(ctx context.Context, chunks []store.LogChunk) error {
 
 // ReadLogs implements store.Logs.
 func (s *Store) ReadLogs(ctx context.Context, q store.LogQuery) ([]store.LogChunk, error) {
+	if err := store.Outside(ctx); err != nil {
+		return nil, err
+	}
 	var c *conn
 	select {
 	case c = <-s.logs.readers:
@@ -172,17 +178,28 @@ func (s *stmt) chunk(id flow.ID) store.LogChunk {
 	return k
 }
 
-// removeLogs deletes everything that the executions wrote.
-func (s *Store) removeLogs(ctx context.Context, ids []flow.ID) error {
-	if len(ids) == 0 {
-		return nil
-	}
-	return s.writeLogs(ctx, func(c *conn) error {
-		for _, id := range ids {
-			if err := c.use(qDeleteChunks).id(id).run(); err != nil {
-				return err
+// removeChunks is how many chunks one transaction deletes: of 100 KB each they are 20 MB.
+const removeChunks = 200
+
+// RemoveLogs implements store.Logs.
+func (s *Store) RemoveLogs(ctx context.Context, ids []flow.ID) error {
+	for len(ids) > 0 {
+		err := s.writeLogs(ctx, func(c *conn) error {
+			for left := removeChunks; left > 0 && len(ids) > 0; {
+				if err := c.use(qDeleteChunks).id(ids[0]).int(int64(left)).run(); err != nil {
+					return fmt.Errorf("remove logs of %s: %w", ids[0], err)
+				}
+				n := c.changes()
+				if n < left {
+					ids = ids[1:]
+				}
+				left -= max(n, 1)
 			}
+			return nil
+		})
+		if err != nil {
+			return err
 		}
-		return nil
-	})
+	}
+	return nil
 }

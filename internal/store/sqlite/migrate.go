@@ -83,12 +83,8 @@ func (m schema) prepare(c *conn, now func() time.Time, asIs bool) (err error) {
 
 // upToDate refuses a database that is not. It changes nothing.
 func (m schema) upToDate(c *conn) error {
-	application, err := c.queryInt("PRAGMA application_id")
-	if err != nil {
+	if err := m.owns(c); err != nil {
 		return err
-	}
-	if int32(application) != m.application {
-		return fmt.Errorf("it is no database of Pawl's (application id %#x): name another file", uint32(application))
 	}
 	missing, err := m.missing(c)
 	if err != nil || len(missing) == 0 {

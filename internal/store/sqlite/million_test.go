@@ -5,6 +5,8 @@ import (
 	"flag"
 	"testing"
 	"time"
+
+	"github.com/pawl-run/pawl/internal/store"
 )
 
 var million = flag.Bool("million", false, "run the benchmark that fills a store with a million executions first")
@@ -33,9 +35,9 @@ func BenchmarkWithMillionFinished(b *testing.B) {
 	}
 	b.ReportMetric(float64(size)/1_200_000, "bytes/execution")
 	start := time.Now()
-	old, err := x.s.FinishedBefore(context.Background(), x.now.Add(time.Hour), 500)
-	if err != nil || len(old) != 500 {
-		b.Fatalf("found %d old executions: %v", len(old), err)
+	old, err := x.s.Removable(context.Background(), store.RemovableQuery{Before: x.now.Add(time.Hour), Count: 500, Bytes: 1 << 20})
+	if err != nil || len(old.IDs) != 500 {
+		b.Fatalf("found %d old executions: %v", len(old.IDs), err)
 	}
 	b.ReportMetric(float64(time.Since(start).Milliseconds()), "find-500-old-ms")
 	b.ReportMetric(0, "ns/op")

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/store/storetest"
 )
 
 func mustOpen(t *testing.T, path string) *Store {
@@ -153,7 +154,8 @@ func TestUpgrade(t *testing.T) {
 		t.Fatal(err)
 	}
 	asIs("")
-	alter(t, path, "DROP TABLE inputs; DELETE FROM schema_migrations WHERE version > 1")
+	alter(t, path, "DROP TABLE inputs; DROP TABLE changes; DROP INDEX labels_number; ALTER TABLE labels DROP COLUMN number; "+
+		"DROP TABLE uploads; DROP TABLE holds; DROP TABLE schedules; DROP TABLE ticks; DELETE FROM counters WHERE name = 'outcome'; DELETE FROM schema_migrations WHERE version > 1")
 	asIs("its schema is at version 1 and this program wants")
 	s = mustOpen(t, path)
 	if _, err := s.Get(t.Context(), d.ID); err != nil {
@@ -263,7 +265,7 @@ func TestCheckFindsDamage(t *testing.T) {
 		{33, "UPDATE live SET wake = 1 WHERE n = (SELECT min(n) FROM live)"},
 		{33, "UPDATE children SET ended = 6"},
 		{33, "INSERT INTO events VALUES (999 << 22 | 1, 1, 1, 0, NULL)"},
-		{33, "INSERT INTO labels VALUES ('a', 'b', 999)"},
+		{33, "INSERT INTO labels (name, value, n) VALUES ('a', 'b', 999)"},
 		{33, "INSERT INTO inbox VALUES (999, 1, x'00')"},
 		{33, "INSERT INTO live SELECT 999, place, stage, attempt, next_seq, priority, 999, queue, key, owner, ordered, wake, queued_at, state FROM live LIMIT 1"},
 		{6, "DELETE FROM events WHERE k = (SELECT min(k) FROM events)"},
@@ -320,4 +322,42 @@ func TestLogIsEmptied(t *testing.T) {
 		}
 	}
 	x.run(batch)
+}
+
+func TestUnreadable(t *testing.T) {
+	t.Parallel()
+	x := newBench(t)
+	storetest.Unreadable(t, x.s, func(ids ...flow.ID) {
+		for _, id := range ids {
+			alter(t, x.s.path, fmt.Sprintf("UPDATE live SET state = x'ff' WHERE n = (SELECT n FROM executions WHERE id = x'%x')", id[:]))
+		}
+	})
+}
+
+// Inputs and outputs are in the files: only the user that runs Pawl reads them, whatever the umask and the directory say.
+func TestFilesAreOfOneUser(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "pawl.db")
+	s, err := Open(t.Context(), path, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	before := s.w.logLength()
+	if err := s.Probe(t.Context()); err != nil || s.w.logLength() <= before {
+		t.Errorf("probe: %v; the log has %d pages, and had %d", err, s.w.logLength(), before)
+	}
+	files, err := filepath.Glob(path + "*")
+	if err != nil || len(files) < 4 {
+		t.Fatalf("%v, %v", files, err)
+	}
+	for _, f := range files {
+		info, err := os.Stat(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if mode := info.Mode().Perm(); mode != 0o600 {
+			t.Errorf("%s has mode %o, want 600", filepath.Base(f), mode)
+		}
+	}
 }

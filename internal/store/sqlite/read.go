@@ -2,8 +2,9 @@ package sqlite
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"time"
+	"slices"
 
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
@@ -11,7 +12,9 @@ import (
 )
 
 var (
-	qChildren = sql(`SELECT c.task, c.idx, e.id, c.ended, l.stage, l.attempt, d.state
+	// The beginning of the detail has the kind; the rest may be large.
+	qChildren = sql(`SELECT c.task, c.idx, e.id, c.ended, e.created_at, e.created_at + d.finished_after, l.stage, l.attempt,
+		e.action, substr(e.detail, 1, ` + fmt.Sprint(row.KindWithin) + `), coalesce(d.state, l.state)
 		FROM children c JOIN executions e ON e.n = c.n LEFT JOIN live l ON l.n = c.n LEFT JOIN ended d ON d.n = c.n
 		WHERE c.workflow = ? AND c.attempt = ? AND (c.task, c.idx) > (?, ?) ORDER BY c.task, c.idx LIMIT ?`)
 
@@ -23,6 +26,13 @@ var (
 
 	qKeys = sql(`SELECT key, count(*) FILTER (WHERE place IN (3, 4)) AS holders, count(*) FILTER (WHERE place = 2) AS waiting
 		FROM live WHERE key IS NOT NULL AND place IN (2, 3, 4) GROUP BY key ORDER BY holders DESC, waiting DESC, key LIMIT ?`)
+
+	// The recursion steps from key to key through the index of live rows with one; its end is a null.
+	qLines = sql(`WITH RECURSIVE waiting (key) AS (SELECT min(key) FROM live WHERE key > ? AND place = 2
+		UNION ALL SELECT (SELECT min(l.key) FROM live l WHERE l.key > w.key AND l.place = 2) FROM waiting w WHERE w.key IS NOT NULL)
+		SELECT key, (SELECT count(*) FROM live h WHERE h.key = w.key AND h.place IN (3, 4)),
+			(SELECT n FROM live l WHERE l.key = w.key AND l.place = 2 ORDER BY l.priority DESC, l.ticket LIMIT 1)
+		FROM waiting w WHERE key IS NOT NULL LIMIT ?`)
 
 	qCounts = sql(`SELECT stage, count(*) FROM live GROUP BY stage`)
 )
@@ -48,7 +58,7 @@ func (s *Store) Get(ctx context.Context, id flow.ID) (x *flow.Execution, err err
 // Events implements store.Reader.
 func (s *Store) Events(ctx context.Context, id flow.ID, after int64, limit int) (all []flow.Event, err error) {
 	err = s.of(ctx, id, func(c *conn, n int64) error {
-		all, err = c.events(n, after+1, maxEvents, limit)
+		all, err = c.events(n, after+1, maxEvents, limit, new(store.Page))
 		return err
 	})
 	if err != nil {
@@ -73,19 +83,9 @@ func (s *Store) Children(ctx context.Context, of store.WorkflowAttempt, afterTas
 	err = s.of(ctx, of.ID, func(c *conn, n int64) error {
 		var bad error
 		q := c.use(qChildren).int(n).int(int64(of.Attempt)).text(afterTask).int(int64(afterIndex)).int(int64(limit))
-		for q.next() {
-			k := store.Child{Task: q.getText(), Index: int(q.getInt()), Execution: q.getID()}
-			if ended := q.getInt(); ended != openChild {
-				k.Stage = flow.Stage(ended)
-				q.skip(2)
-				var state flow.State
-				if err := row.DecodeState(&state, q.peekBlob(), 0, true); err != nil {
-					bad = fmt.Errorf("read state of %s: %w", k.Execution, err)
-				}
-				k.Attempt = state.Attempt
-			} else {
-				k.Stage, k.Attempt = flow.Stage(q.getInt()), int(q.getInt())
-			}
+		for bad == nil && q.next() {
+			var k store.Child
+			k, bad = q.child()
 			all = append(all, k)
 		}
 		if err := q.done(); err != nil {
@@ -97,6 +97,27 @@ func (s *Store) Children(ctx context.Context, of store.WorkflowAttempt, afterTas
 		return nil, fmt.Errorf("read children of %s: %w", of.ID, err)
 	}
 	return all, nil
+}
+
+// child reads a row of qChildren.
+func (s *stmt) child() (k store.Child, err error) {
+	k = store.Child{Task: s.getText(), Index: int(s.getInt()), Execution: s.getID()}
+	ended := s.getInt()
+	created, finished := s.getInt(), s.getInt()
+	k.CreatedAt, k.FinishedAt = row.FromMicros(created), row.FromMicros(finished)
+	k.Stage = flow.Stage(s.getInt())
+	state := flow.State{Attempt: int(s.getInt())}
+	if k.Kind, err = row.DecodeKind(s.getText(), s.peekBlob()); err != nil {
+		return k, fmt.Errorf("read execution %s: %w", k.Execution, err)
+	}
+	if ended != openChild {
+		k.Stage = flow.Stage(ended)
+	}
+	if err := row.DecodeState(&state, s.peekBlob(), created, ended != openChild); err != nil {
+		return k, fmt.Errorf("read state of %s: %w", k.Execution, err)
+	}
+	k.Attempt, k.ClaimedAt, k.StartedAt, k.WakeAt = state.Attempt, state.ClaimedAt, state.StartedAt, state.WakeAt
+	return k, nil
 }
 
 // Marks implements store.Reader.
@@ -153,9 +174,17 @@ func (s *Store) KeyHolders(ctx context.Context, key string, limit int) (all []*f
 // Provisioning implements store.Reader.
 func (s *Store) Provisioning(ctx context.Context, owner, id flow.ID, limit int) (all []*flow.Execution, err error) {
 	err = s.read(ctx, func(c *conn) error {
-		numbers, err := c.use(qProvisioning).int(int64(flow.Provisioning)).blob(owner[:]).blob(id[:]).int(int64(limit)).numbers()
-		if err == nil {
-			all, err = c.loadAll(numbers, store.WithoutPayload)
+		numbers, err := c.use(qProvisioning).int(int64(flow.Provisioning)).blob(owner[:]).blob(id[:]).int(s.limit(limit)).numbers()
+		for _, n := range numbers {
+			x, e := c.loadLive(n, store.WithoutPayload)
+			switch {
+			case errors.Is(e, row.ErrDamaged):
+				s.unreadable.Add(n)
+			case e != nil:
+				return e
+			case x != nil && len(all) < limit:
+				all = append(all, x)
+			}
 		}
 		return err
 	})
@@ -165,10 +194,13 @@ func (s *Store) Provisioning(ctx context.Context, owner, id flow.ID, limit int) 
 	return all, nil
 }
 
+// limit is n and one more for each row that is passed over.
+func (s *Store) limit(n int) int64 { return int64(n + s.unreadable.Count()) }
+
 // LiveSessions implements store.Reader.
-func (s *Store) LiveSessions(ctx context.Context, now time.Time) (all []store.Session, err error) {
+func (s *Store) LiveSessions(ctx context.Context) (all []store.Session, err error) {
 	err = s.read(ctx, func(c *conn) error {
-		all, err = c.use(qLiveSessions).int(row.Micros(now)).sessions()
+		all, err = c.use(qLiveSessions).int(s.leaseNow()).sessions()
 		return err
 	})
 	if err != nil {
@@ -208,6 +240,36 @@ func (s *Store) Keys(ctx context.Context, limit int) (map[string]store.KeyUse, e
 	return all, nil
 }
 
+// Lines implements store.Reader.
+func (s *Store) Lines(ctx context.Context, after string, limit int) (all []store.Line, err error) {
+	err = s.read(ctx, func(c *conn) error {
+		var heads []int64
+		q := c.use(qLines).text(after).int(s.limit(limit))
+		for q.next() {
+			all = append(all, store.Line{Key: q.getText(), Holders: int(q.getInt())})
+			heads = append(heads, q.getInt())
+		}
+		if err := q.done(); err != nil {
+			return err
+		}
+		for i, n := range heads {
+			var err error
+			if all[i].Head, err = c.loadLive(n, store.WithoutPayload); errors.Is(err, row.ErrDamaged) {
+				s.unreadable.Add(n)
+			} else if err != nil {
+				return err
+			}
+		}
+		all = slices.DeleteFunc(all, func(l store.Line) bool { return l.Head == nil })
+		all = all[:min(limit, len(all))]
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the lines of keys: %w", err)
+	}
+	return all, nil
+}
+
 // Counts implements store.Reader.
 func (s *Store) Counts(ctx context.Context) (map[flow.Stage]int, error) {
 	all := make(map[flow.Stage]int)
@@ -227,21 +289,22 @@ func (s *Store) Counts(ctx context.Context) (map[flow.Stage]int, error) {
 
 // Definition implements store.Reader.
 func (s *Store) Definition(ctx context.Context, name string, version int) (d store.Definition, err error) {
-	found := false
 	err = s.read(ctx, func(c *conn) error {
-		all, err := c.use(qDefinition).text(name).int(int64(version)).int(int64(version)).definitions()
-		if len(all) > 0 {
-			d, found = all[0], true
-		}
+		d, err = c.definition(name, version)
 		return err
 	})
+	return d, err
+}
+
+func (c *conn) definition(name string, version int) (store.Definition, error) {
+	all, err := c.use(qDefinition).text(name).int(int64(version)).int(int64(version)).definitions()
+	if err == nil && len(all) == 0 {
+		err = fmt.Errorf("version %d: %w", version, store.ErrNotFound)
+	}
 	if err != nil {
-		return d, fmt.Errorf("read definition %q: %w", name, err)
+		return store.Definition{}, fmt.Errorf("read definition %q: %w", name, err)
 	}
-	if !found {
-		return d, fmt.Errorf("definition %q version %d: %w", name, version, store.ErrNotFound)
-	}
-	return d, nil
+	return all[0], nil
 }
 
 // Definitions implements store.Reader.

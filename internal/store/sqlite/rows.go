@@ -164,8 +164,9 @@ const (
 
 func eventKey(n, seq int64) int64 { return n<<seqBits | min(max(seq, 0), maxEvents) }
 
-// events reads the applied events of an execution with from <= seq < to, at most limit.
-func (c *conn) events(n, from, to int64, limit int) ([]flow.Event, error) {
+// events reads the applied events of an execution with from <= seq < to, at most limit, and until the page is full; nil is
+// a page without an end.
+func (c *conn) events(n, from, to int64, limit int, page *store.Page) ([]flow.Event, error) {
 	s := c.use(qCreated).int(n)
 	var created int64
 	if s.next() {
@@ -176,11 +177,14 @@ func (c *conn) events(n, from, to int64, limit int) ([]flow.Event, error) {
 	}
 	var all []flow.Event
 	s = c.use(qEvents).int(eventKey(n, from)).int(eventKey(n, to)).int(int64(limit))
-	for s.next() {
+	for (page == nil || !page.Full()) && s.next() {
 		e := flow.Event{Seq: s.getInt() & maxEvents, Attempt: int(s.getInt())}
 		e.Type = s.eventType()
 		e.At = time.UnixMicro(created + s.getInt()).UTC()
 		e.Data = s.getBlob()
+		if page != nil {
+			page.Event(&e)
+		}
 		all = append(all, e)
 	}
 	return all, s.done()
@@ -228,13 +232,32 @@ func (s *stmt) numbers() ([]int64, error) {
 	return all, s.done()
 }
 
-// loadAll reads executions that have not ended, in the order of their numbers given.
+// loadWithin reads the first executions of those numbered, with payload, and stops behind the one with which their payloads have
+// size bytes.
+func (c *conn) loadWithin(numbers []int64, size int) ([]*flow.Execution, error) {
+	all := make([]*flow.Execution, 0, len(numbers))
+	for i := 0; i < len(numbers) && size > 0; i++ {
+		x, err := c.loadLive(numbers[i], store.WithPayload)
+		if err != nil {
+			return all, err
+		}
+		if x == nil {
+			return nil, fmt.Errorf("execution number %d is in a queue and not there", numbers[i])
+		}
+		size -= x.PayloadSize()
+		all = append(all, x)
+	}
+	return all, nil
+}
+
+// loadAll reads executions that have not ended, in the order of their numbers given. With an error come those before the one that it
+// is about.
 func (c *conn) loadAll(numbers []int64, p store.Payload) ([]*flow.Execution, error) {
 	all := make([]*flow.Execution, 0, len(numbers))
 	for _, n := range numbers {
 		x, err := c.loadLive(n, p)
 		if err != nil {
-			return nil, err
+			return all, err
 		}
 		if x != nil {
 			all = append(all, x)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/flow"
@@ -18,6 +19,8 @@ var (
 	qOpenSession = sql(`INSERT INTO sessions (` + sessionColumns + `) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`)
 
 	qRenewSession = sql(`UPDATE sessions SET expires_at = ? WHERE id = ? AND expires_at > ?`)
+
+	qRestartLeases = sql(`UPDATE sessions SET expires_at = ? WHERE expires_at > 0`)
 
 	qSession = sql(`SELECT ` + sessionColumns + ` FROM sessions WHERE id = ?`)
 
@@ -35,7 +38,7 @@ var (
 )
 
 // OpenSession implements store.Sessions.
-func (t *tx) OpenSession(_ context.Context, s store.Session) error {
+func (t *tx) OpenSession(ctx context.Context, s store.Session, lease time.Duration) error {
 	queues, err := json.Marshal(s.Queues)
 	if err != nil {
 		return fmt.Errorf("open session: %w", err)
@@ -48,8 +51,12 @@ func (t *tx) OpenSession(_ context.Context, s store.Session) error {
 	if s.Embedded {
 		embedded = 1
 	}
+	started, err := t.Now(ctx)
+	if err != nil {
+		return fmt.Errorf("open session: %w", err)
+	}
 	err = taken(t.c.use(qOpenSession).id(s.ID).text(s.Name).int(embedded).text(string(queues)).text(string(kinds)).
-		int(int64(s.Slots)).int(row.Micros(s.StartedAt)).int(row.Micros(s.ExpiresAt)).run())
+		int(int64(s.Slots)).int(row.Micros(started)).int(t.s.leaseNow() + lease.Microseconds()).run())
 	if err != nil {
 		return fmt.Errorf("open session %s: %w", s.ID.Text(flow.SessionPrefix), err)
 	}
@@ -57,32 +64,64 @@ func (t *tx) OpenSession(_ context.Context, s store.Session) error {
 }
 
 // RenewSessions implements store.Sessions.
-func (t *tx) RenewSessions(_ context.Context, ids []flow.ID, now, expires time.Time) ([]flow.ID, error) {
-	var renewed []flow.ID
-	for _, id := range ids {
-		if err := t.c.use(qRenewSession).int(row.Micros(expires)).id(id).int(row.Micros(now)).run(); err != nil {
-			return nil, fmt.Errorf("renew session %s: %w", id.Text(flow.SessionPrefix), err)
-		}
-		if t.c.changes() == 1 {
-			renewed = append(renewed, id)
-		}
+func (t *tx) RenewSessions(_ context.Context, ids []flow.ID, lease time.Duration) ([]flow.ID, error) {
+	now := t.s.leaseNow()
+	renewed, err := t.setExpiry(ids, now+lease.Microseconds(), now)
+	if err != nil {
+		return nil, fmt.Errorf("renew sessions: %w", err)
 	}
 	return renewed, nil
+}
+
+// EndLeases implements store.Sessions. No clock goes back so far that the lease of a session which ends at 0 would run.
+func (t *tx) EndLeases(_ context.Context, ids []flow.ID) ([]flow.ID, error) {
+	running, err := t.setExpiry(ids, 0, t.s.leaseNow())
+	if err == nil {
+		_, err = t.setExpiry(ids, 0, 0) // those that had run out
+	}
+	if err != nil {
+		return nil, fmt.Errorf("end leases: %w", err)
+	}
+	return running, nil
+}
+
+// setExpiry moves the ends of leases that lie after a moment, and returns the sessions that have these leases.
+func (t *tx) setExpiry(ids []flow.ID, expires, after int64) ([]flow.ID, error) {
+	var moved []flow.ID
+	for _, id := range ids {
+		if err := t.c.use(qRenewSession).int(expires).id(id).int(after).run(); err != nil {
+			return nil, fmt.Errorf("session %s: %w", id.Text(flow.SessionPrefix), err)
+		}
+		if t.c.changes() == 1 {
+			moved = append(moved, id)
+		}
+	}
+	return moved, nil
+}
+
+// RestartLeases implements store.Store.
+func (s *Store) RestartLeases(ctx context.Context, lease time.Duration) error {
+	return s.Update(ctx, func(context.Context, store.Tx) error {
+		if err := s.w.use(qRestartLeases).int(s.leaseNow() + lease.Microseconds()).run(); err != nil {
+			return fmt.Errorf("restart leases: %w", err)
+		}
+		return nil
+	})
 }
 
 // ExpectSession implements store.Sessions. Nothing is a round trip away here.
 func (t *tx) ExpectSession(flow.ID) {}
 
 // LockSession implements store.Sessions.
-func (t *tx) LockSession(_ context.Context, id flow.ID) (store.Session, error) {
+func (t *tx) LockSession(_ context.Context, id flow.ID) (store.Session, bool, error) {
 	all, err := t.c.use(qSession).id(id).sessions()
 	if err != nil {
-		return store.Session{}, fmt.Errorf("lock session %s: %w", id.Text(flow.SessionPrefix), err)
+		return store.Session{}, false, fmt.Errorf("lock session %s: %w", id.Text(flow.SessionPrefix), err)
 	}
 	if len(all) == 0 {
-		return store.Session{}, fmt.Errorf("session %s: %w", id.Text(flow.SessionPrefix), store.ErrNotFound)
+		return store.Session{}, false, fmt.Errorf("session %s: %w", id.Text(flow.SessionPrefix), store.ErrNotFound)
 	}
-	return all[0], nil
+	return all[0], row.Micros(all[0].ExpiresAt) > t.s.leaseNow(), nil
 }
 
 // DropSession implements store.Sessions.
@@ -94,8 +133,8 @@ func (t *tx) DropSession(_ context.Context, id flow.ID) error {
 }
 
 // Expired implements store.Sessions.
-func (t *tx) Expired(_ context.Context, now time.Time, n int) ([]store.Session, error) {
-	all, err := t.c.use(qExpired).int(row.Micros(now)).int(int64(n)).sessions()
+func (t *tx) Expired(_ context.Context, n int) ([]store.Session, error) {
+	all, err := t.c.use(qExpired).int(t.s.leaseNow()).int(int64(n)).sessions()
 	if err != nil {
 		return nil, fmt.Errorf("find expired sessions: %w", err)
 	}
@@ -103,8 +142,9 @@ func (t *tx) Expired(_ context.Context, now time.Time, n int) ([]store.Session, 
 }
 
 // ExpireEmbedded implements store.Sessions.
-func (t *tx) ExpireEmbedded(_ context.Context, now time.Time) error {
-	if err := t.c.use(qExpireEmbedded).int(row.Micros(now)).int(row.Micros(now)).run(); err != nil {
+func (t *tx) ExpireEmbedded(context.Context) error {
+	now := t.s.leaseNow()
+	if err := t.c.use(qExpireEmbedded).int(now).int(now).run(); err != nil {
 		return fmt.Errorf("expire embedded sessions: %w", err)
 	}
 	return nil
@@ -112,14 +152,14 @@ func (t *tx) ExpireEmbedded(_ context.Context, now time.Time) error {
 
 // OwnedBy implements store.Sessions.
 func (t *tx) OwnedBy(_ context.Context, session, after flow.ID, n int) ([]*flow.Execution, error) {
-	return t.chosen(t.c.use(qOwned).id(session).id(after).id(after).int(int64(n)), store.WithoutPayload)
+	return t.chosen(t.c.use(qOwned).id(session).id(after).id(after).int(t.s.limit(n)), n, store.WithoutPayload)
 }
 
 // Ordered implements store.Sessions.
 func (t *tx) Ordered(_ context.Context, sessions []flow.ID) ([]*flow.Execution, error) {
 	var all []*flow.Execution
 	for _, id := range sessions {
-		xs, err := t.chosen(t.c.use(qOrdered).id(id), store.WithoutPayload)
+		xs, err := t.chosen(t.c.use(qOrdered).id(id), math.MaxInt, store.WithoutPayload)
 		if err != nil {
 			return nil, err
 		}

@@ -16,15 +16,20 @@ import (
 
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/store/row"
 )
 
 // Options tune a store. The zero value is for production.
 type Options struct {
 	// Now is the database's clock; nil means time.Now.
 	Now func() time.Time
+	// Uptime is the clock of leases: how long it is since some moment. Nil means the process's monotonic clock, which goes
+	// on evenly when the wall clock is set, and stands still while the machine is suspended.
+	Uptime func() time.Duration
 	// Readers is how many connections serve reads; 0 means 4.
 	Readers int
-	// AsIs leaves the file as it is: one that does not exist is not made, and one whose schema is not up to date is refused.
+	// AsIs leaves the files as they are: a store that does not exist is not made, nor are missing logs, and one whose schema is
+	// not up to date is refused.
 	AsIs bool
 }
 
@@ -40,12 +45,14 @@ const (
 type Store struct {
 	path, logsPath string
 	now            func() time.Time
+	leaseNow       func() int64 // the clock of leases, in microseconds
 	lock           *fileLock
 	scratch        string // directory to remove at Close
 
 	turn       chan struct{} // holds a token while nobody writes
 	w          *conn
 	tx         tx
+	unreadable store.Unreadable[int64] // by number
 	executions counter
 	tickets    counter
 
@@ -60,6 +67,9 @@ type Store struct {
 
 var _ store.Store = (*Store)(nil)
 
+// Unreadable implements store.Store.
+func (s *Store) Unreadable() int { return s.unreadable.Count() }
+
 // Open opens the store in the file, creating it when it does not exist, and brings its schema up to date. The directory
 // must exist. Only one process can have a store open. The path InMemory makes a private store without durability.
 func Open(ctx context.Context, path string, o Options) (*Store, error) {
@@ -70,6 +80,15 @@ func Open(ctx context.Context, path string, o Options) (*Store, error) {
 	return s, nil
 }
 
+// leaseClock is the clock of leases: the wall clock at the moment when the store was opened, plus the uptime since then. The
+// workers of this process do not notice a step of the wall clock or a suspend, so neither may their leases: an NTP step of
+// a minute would otherwise end every attempt that runs. The clock starts at the wall clock because leases of workers in
+// other processes outlive this one.
+func leaseClock(wall time.Time, uptime func() time.Duration) func() int64 {
+	began := uptime()
+	return func() int64 { return row.Micros(wall) + (uptime() - began).Microseconds() }
+}
+
 func start(ctx context.Context, path string, o Options) (_ *Store, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -78,8 +97,13 @@ func start(ctx context.Context, path string, o Options) (_ *Store, err error) {
 	if now == nil {
 		now = time.Now
 	}
+	if o.Uptime == nil {
+		began := time.Now()
+		o.Uptime = func() time.Duration { return time.Since(began) }
+	}
 	s := &Store{path: path, turn: make(chan struct{}, 1), closed: make(chan struct{}),
 		now:        func() time.Time { return now().UTC().Truncate(time.Microsecond) },
+		leaseNow:   leaseClock(now(), o.Uptime),
 		executions: counter{name: "execution"}, tickets: counter{name: "ticket"}}
 	defer func() {
 		if err != nil {
@@ -100,7 +124,7 @@ func start(ctx context.Context, path string, o Options) (_ *Store, err error) {
 	} else if s.lock, err = lockFile(path + ".lock"); err != nil {
 		return nil, err
 	}
-	s.logsPath = s.path + "-logs"
+	s.logsPath = logsOf(s.path)
 	if s.w, err = openWriter(s.path, sync); err != nil {
 		return nil, err
 	}
@@ -128,7 +152,15 @@ func start(ctx context.Context, path string, o Options) (_ *Store, err error) {
 		}
 		s.readers <- c
 	}
-	if s.logs, err = openLogs(s.logsPath, s.now, path == InMemory, o.AsIs); err != nil {
+	inMemory := path == InMemory
+	if _, err := os.Stat(s.logsPath); o.AsIs && errors.Is(err, os.ErrNotExist) {
+		// A store without logs is whole: they are read from a place that is empty, and no file is made.
+		if s.scratch, err = scratch(); err != nil {
+			return nil, err
+		}
+		s.logsPath, inMemory, o.AsIs = logsOf(filepath.Join(s.scratch, "pawl.db")), true, false
+	}
+	if s.logs, err = openLogs(s.logsPath, s.now, inMemory, o.AsIs); err != nil {
 		return nil, err
 	}
 	if s.wal, err = startCheckpoints(s.path, s.turn); err != nil {
@@ -163,8 +195,21 @@ func syncDirectory(path string) error {
 	return nil
 }
 
+// private makes a database's file, unless there is one, so that only its user can read it. SQLite gives the files beside it the
+// same mode. One that exists keeps its mode, which an operator may have chosen for backups.
+func private(path string) error {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return nil // SQLite says what is wrong with the path
+	}
+	return f.Close()
+}
+
 // openWriter opens a database for writing and says what is wrong with the file when it cannot.
 func openWriter(path, synchronous string) (*conn, error) {
+	if err := private(path); err != nil {
+		return nil, err
+	}
 	c, err := open(path, sqlite3.SQLITE_OPEN_READWRITE|sqlite3.SQLITE_OPEN_CREATE)
 	if err != nil {
 		return nil, explain(path, err)
@@ -199,7 +244,7 @@ func openReader(path string) (*conn, error) {
 // Update implements store.Store. Transactions run one after another; waiting for one's turn ends with ctx, a transaction
 // that has begun is not interrupted.
 func (s *Store) Update(ctx context.Context, decide func(context.Context, store.Tx) error) error {
-	if err := ctx.Err(); err != nil {
+	if err := errors.Join(store.Outside(ctx), ctx.Err()); err != nil {
 		return fmt.Errorf("write: %w", err)
 	}
 	select {
@@ -212,7 +257,7 @@ func (s *Store) Update(ctx context.Context, decide func(context.Context, store.T
 	defer func() { s.turn <- struct{}{} }()
 	return s.write(func() error {
 		clear(s.tx.numbers)
-		return decide(ctx, &s.tx)
+		return decide(store.Nested(ctx), &s.tx)
 	})
 }
 
@@ -231,6 +276,11 @@ func (s *Store) write(decide func() error) error {
 	committed = true
 	s.wal.wrote(s.w.logLength())
 	return nil
+}
+
+// Probe finds out whether the disk takes writes, by one that changes nothing: a page of the log with a number that is not used.
+func (s *Store) Probe(ctx context.Context) error {
+	return s.Update(ctx, func(context.Context, store.Tx) error { return s.w.exec("PRAGMA user_version = 0") })
 }
 
 var (
@@ -262,7 +312,7 @@ func (c *conn) transact(work func() error) (err error) {
 
 // read runs a query on a snapshot of its own.
 func (s *Store) read(ctx context.Context, query func(*conn) error) error {
-	if err := ctx.Err(); err != nil {
+	if err := errors.Join(store.Outside(ctx), ctx.Err()); err != nil {
 		return fmt.Errorf("read: %w", err)
 	}
 	var c *conn

@@ -21,41 +21,74 @@ var (
 	qOutcomes = sql(`SELECT c.idx, e.id, d.stage` + outcomeColumns + ` FROM children c JOIN ended d ON d.n = c.n
 		JOIN executions e ON e.n = c.n WHERE c.workflow = ? AND c.attempt = ? AND c.task = ? ORDER BY c.idx`)
 
-	qOpen = sql(`SELECT e.id FROM children c JOIN executions e ON e.n = c.n
-		WHERE c.workflow = ? AND c.attempt = ? AND c.ended = 2 ORDER BY c.task, c.idx LIMIT ?`)
+	qOpen = sql(`SELECT e.id ` + openChildren + ` ORDER BY c.task, c.idx LIMIT ?`)
 
-	qOpenOfTask = sql(`SELECT e.id FROM children c JOIN executions e ON e.n = c.n
-		WHERE c.workflow = ? AND c.attempt = ? AND c.task = ? AND c.ended = 2 ORDER BY c.idx LIMIT ?`)
+	qOpenOfTask = sql(`SELECT e.id ` + openChildren + ` AND c.task = ? ORDER BY c.idx LIMIT ?`)
+
+	qPayloadSize = sql(`SELECT coalesce(length(input), 0) + coalesce(length(payload), 0) FROM executions WHERE n = ?`)
+
+	qChanges = sql(`SELECT number, change FROM changes WHERE workflow = ? AND attempt = ? AND number > ? ORDER BY number`)
+
+	qLastChange = sql(`SELECT max(number) FROM changes WHERE workflow = ? AND attempt = ?`)
+
+	qInsertChange = sql(`INSERT INTO changes (workflow, attempt, number, change) VALUES (?, ?, ?, ?)`)
 )
 
+// The unary plus keeps the planner from another index than that of the children.
+const openChildren = `FROM children c JOIN live l ON l.n = c.n JOIN executions e ON e.n = c.n
+	WHERE c.workflow = ? AND c.attempt = ? AND c.ended = 2 AND l.ordered IS NULL AND (+l.place <> 4 OR NOT ?)`
+
 // LockWorkflows implements store.Workflows.
-func (t *tx) LockWorkflows(ctx context.Context, of []store.WorkflowAttempt) ([]*flow.Execution, map[flow.ID][]store.TaskProgress, error) {
-	ids := make([]flow.ID, len(of))
-	for i, w := range of {
-		ids[i] = w.ID
-	}
-	ws, err := t.Lock(ctx, ids, store.WithPayload)
-	if err != nil {
-		return nil, nil, err
-	}
-	progress := make(map[flow.ID][]store.TaskProgress, len(of))
+func (t *tx) LockWorkflows(_ context.Context, of []store.KnownWorkflow) ([]store.LockedWorkflow, error) {
+	all := make([]store.LockedWorkflow, 0, len(of))
 	for _, w := range of {
 		n, ok, err := t.number(w.ID)
+		if err == nil && ok {
+			var l store.LockedWorkflow
+			if l, err = t.lockWorkflow(n, w); l.Execution != nil {
+				all = append(all, l)
+			}
+		}
 		if err != nil {
-			return nil, nil, fmt.Errorf("read progress of %s: %w", w.ID, err)
-		}
-		if !ok {
-			continue
-		}
-		tasks, err := t.progress(n, w)
-		if err != nil {
-			return nil, nil, fmt.Errorf("read progress of %s: %w", w.ID, err)
-		}
-		if len(tasks) > 0 {
-			progress[w.ID] = tasks
+			return nil, fmt.Errorf("lock workflow %s: %w", w.ID, err)
 		}
 	}
-	return ws, progress, nil
+	return all, nil
+}
+
+func (t *tx) lockWorkflow(n int64, w store.KnownWorkflow) (l store.LockedWorkflow, err error) {
+	s := t.c.use(qPayloadSize).int(n)
+	l.PayloadLeftOut = !s.next() || s.getInt() > store.SmallPayload
+	if err := s.done(); err != nil {
+		return l, err
+	}
+	if l.Execution, err = t.c.load(n, store.Payload(!l.PayloadLeftOut)); err != nil || l.Execution == nil {
+		return l, err
+	}
+	if l.Place == flow.Finished {
+		l.PayloadLeftOut, l.Outcome, l.Input, l.With = true, nil, nil, nil
+	}
+	if w.Change < 0 {
+		if l.Tasks, err = t.progress(n, w.WorkflowAttempt); err == nil {
+			l.Last, err = t.c.lastChange(n, w.WorkflowAttempt)
+		}
+		return l, err
+	}
+	l.Last = w.Change
+	s = t.c.use(qChanges).int(n).int(int64(w.Attempt)).int(w.Change)
+	for s.next() {
+		l.Last = s.getInt()
+		l.Changes = append(l.Changes, s.getBlob())
+	}
+	return l, s.done()
+}
+
+func (c *conn) lastChange(n int64, w store.WorkflowAttempt) (last int64, err error) {
+	s := c.use(qLastChange).int(n).int(int64(w.Attempt))
+	if s.next() {
+		last = s.getInt()
+	}
+	return last, s.done()
 }
 
 func (t *tx) progress(n int64, w store.WorkflowAttempt) ([]store.TaskProgress, error) {
@@ -125,7 +158,7 @@ func (c *conn) marks(n int64, w store.WorkflowAttempt) ([]store.Mark, error) {
 }
 
 // Outcomes implements store.Workflows.
-func (t *tx) Outcomes(_ context.Context, of store.WorkflowAttempt, tasks []string) (map[string][]store.ChildOutcome, error) {
+func (t *tx) Outcomes(_ context.Context, of store.WorkflowAttempt, tasks []string, most int64) (map[string][]store.ChildOutcome, error) {
 	n, ok, err := t.number(of.ID)
 	if err != nil || !ok {
 		return nil, err
@@ -135,7 +168,10 @@ func (t *tx) Outcomes(_ context.Context, of store.WorkflowAttempt, tasks []strin
 		if _, ok := all[task]; ok {
 			continue
 		}
-		outcomes, err := t.outcomes(n, of, task)
+		outcomes, size, err := t.outcomes(n, of, task, most)
+		if most -= size; err == nil && most < 0 {
+			err = fmt.Errorf("%w: with those before it, it has more than the bytes allowed", store.ErrTooLarge)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("read outcomes of task %q of %s: %w", task, of.ID, err)
 		}
@@ -146,35 +182,38 @@ func (t *tx) Outcomes(_ context.Context, of store.WorkflowAttempt, tasks []strin
 	return all, nil
 }
 
-func (t *tx) outcomes(n int64, of store.WorkflowAttempt, task string) ([]store.ChildOutcome, error) {
-	var all []store.ChildOutcome
+// outcomes reads how the children of a task ended, until that has more than so many bytes.
+func (t *tx) outcomes(n int64, of store.WorkflowAttempt, task string, most int64) (all []store.ChildOutcome, size int64, err error) {
 	var bad error
 	s := t.c.use(qOutcomes).int(n).int(int64(of.Attempt)).text(task)
-	for s.next() {
+	for size <= most && s.next() {
 		o := store.ChildOutcome{Index: int(s.getInt()), Execution: s.getID(), Stage: flow.Stage(s.getInt())}
 		var err error
 		if o.Outcome, err = s.outcome(); err != nil {
 			bad = err
 		}
+		size += int64(len(o.Outcome.Output))
 		all = append(all, o)
 	}
 	if err := s.done(); err != nil {
-		return nil, err
+		return nil, size, err
 	}
-	return all, bad
+	return all, size, bad
 }
 
 // Open implements store.Workflows.
-func (t *tx) Open(_ context.Context, of store.WorkflowAttempt, task string, limit int) ([]flow.ID, error) {
+func (t *tx) Open(_ context.Context, of store.WorkflowAttempt, task string, unheld bool, limit int) ([]flow.ID, error) {
 	n, ok, err := t.number(of.ID)
 	if err != nil || !ok {
 		return nil, err
 	}
-	var s *stmt
-	if task == "" {
-		s = t.c.use(qOpen).int(n).int(int64(of.Attempt))
-	} else {
-		s = t.c.use(qOpenOfTask).int(n).int(int64(of.Attempt)).text(task)
+	q := qOpen
+	if task != "" {
+		q = qOpenOfTask
+	}
+	s := t.c.use(q).int(n).int(int64(of.Attempt)).int(truth(unheld))
+	if task != "" {
+		s.text(task)
 	}
 	s.int(int64(limit))
 	var all []flow.ID

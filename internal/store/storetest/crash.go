@@ -22,7 +22,7 @@ func Reopen(t *testing.T, where string, open func(t *testing.T, where string) st
 		b := &bench{tester: t, tb: t, s: s, now: epoch}
 		wf := b.workflow()
 		all := []flow.ID{wf, b.ready(5), b.finished(), b.claimed(flow.ID{1}, under(wf, "t", 0))}
-		b.session(flow.ID{1})
+		b.session(flow.ID{1}, time.Hour)
 		must(b, s.AppendLogs(b.ctx(), []store.LogChunk{{Execution: all[3], Attempt: 1, Seq: 1, Stream: "stdout", At: b.now, Data: []byte("x"), Size: 1}}))
 		return b, all
 	}
@@ -46,9 +46,7 @@ func Reopen(t *testing.T, where string, open func(t *testing.T, where string) st
 		t.Errorf("ticket %d was drawn after reopening; %d was before", next, last)
 	}
 	equal(b, "logs", len(b.logs(store.LogQuery{Execution: all[3]})), 1)
-	equal(b, "live sessions", len(inTx(b, func(ctx context.Context, t store.Tx) ([]store.Session, error) {
-		return t.Expired(ctx, b.now.Add(time.Hour), 9)
-	})), 1)
+	equal(b, "live sessions", b.live(), []flow.ID{{1}})
 	b.apply(b.submit())
 	b.clean()
 }

@@ -15,7 +15,8 @@ import (
 func doubleRecovery(s *shared) {
 	var held []flow.ID
 	for i := range 4 {
-		lost := s.session(flow.ID{byte(i + 1)})
+		lost := s.session(flow.ID{byte(i + 1)}, brief)
+		s.ranOut(lost.ID)
 		for range 10 {
 			held = append(held, s.claimed(lost.ID, attempts(3)))
 		}
@@ -25,7 +26,7 @@ func doubleRecovery(s *shared) {
 		for {
 			var expired []store.Session
 			err := decided(s.ctx(), on, func(ctx context.Context, t store.Tx) (err error) {
-				if expired, err = t.Expired(ctx, after, 10); err != nil {
+				if expired, err = t.Expired(ctx, 10); err != nil {
 					return err
 				}
 				for _, lost := range expired {
@@ -76,22 +77,22 @@ func doubleFold(s *shared) {
 		took := false
 		err := decided(s.ctx(), on, func(ctx context.Context, t store.Tx) error {
 			took = false
-			locked, progress, err := t.LockWorkflows(ctx, []store.WorkflowAttempt{of})
+			locked, err := t.LockWorkflows(ctx, []store.KnownWorkflow{{WorkflowAttempt: of, Change: store.NothingKnown}})
 			if err != nil {
 				return err
 			}
-			tasks := byTask(progress[wf])
+			tasks := byTask(locked[0].Tasks)
 			if tasks["second"].Created > 0 {
 				return nil
 			}
-			outcomes, err := t.Outcomes(ctx, of, []string{"first"})
+			outcomes, err := t.Outcomes(ctx, of, []string{"first"}, 1<<20)
 			if err != nil {
 				return err
 			}
 			if len(outcomes["first"]) != 5 {
 				s.Errorf("%d outcomes of 5 children that have ended", len(outcomes["first"]))
 			}
-			d := flow.Load(locked[0])
+			d := flow.Load(locked[0].Execution)
 			next := flow.Submit(ids[i], s.request(under(wf, "second", 0)))
 			if err := errors.Join(d.Advance(raw(`{"started":["second"]}`), s.now), next.Schedule(int64(i+1), s.now)); err != nil {
 				return err
@@ -208,20 +209,31 @@ func doubleDefinition(s *shared) {
 	equal(s.bench, "versions", latest.Version, 30)
 }
 
-// doubleRemoval lets both stores remove the same old executions at once, while others end.
+// doubleRemoval lets both stores remove the same old executions at once, while others lock the keys that these used.
 func doubleRemoval(s *shared) {
-	for range 30 {
-		s.finished(withKey("k", 5))
+	for i := range 30 {
+		s.finished(withKey([]string{"k", "unused"}[i%2], 5))
 	}
 	stays := s.ready(1, withKey("k", 5))
 	limit := s.later(time.Hour)
 	s.race(2, func(on store.Store, i int) error {
 		for {
-			ids, err := on.FinishedBefore(s.ctx(), limit, 7)
-			if err != nil || len(ids) == 0 {
+			r, err := on.Removable(s.ctx(), store.RemovableQuery{Before: limit, Count: 7, Bytes: 1 << 20})
+			if err != nil || len(r.IDs) == 0 {
 				return err
 			}
-			if err := decided(s.ctx(), on, func(ctx context.Context, t store.Tx) error { return t.Remove(ctx, ids) }); err != nil {
+			err = decided(s.ctx(), on, func(ctx context.Context, t store.Tx) error {
+				_, err := t.Remove(ctx, r.IDs)
+				return err
+			})
+			if err != nil {
+				return err
+			}
+			err = decided(s.ctx(), on, func(ctx context.Context, t store.Tx) error {
+				_, err := t.LockKeys(ctx, []string{"unused", "k"})
+				return err
+			})
+			if err != nil {
 				return err
 			}
 		}

@@ -67,6 +67,7 @@ func feeding(b *bench) {
 		want        string
 	}{
 		{0, 100, "one\n\x00\xfftwo\n"}, {0, 1, "one\n"}, {0, 4, "one\n"}, {0, 5, "one\n\x00\xfftwo\n"},
+		{2, 2, "e\n"}, {2, 3, "e\n\x00\xfftwo\n"}, // the limit counts from the offset, not from the start of its piece
 		{2, 100, "e\n\x00\xfftwo\n"}, {4, 100, "\x00\xfftwo\n"}, {9, 100, "\n"}, {10, 100, ""}, {11, 100, ""},
 	} {
 		b.input(id, c.from, c.limit, c.want, false)
@@ -94,7 +95,7 @@ func feeding(b *bench) {
 	// It goes with its execution, and not before.
 	b.report(id, flow.EvRunning, flow.EvCompleted)
 	b.input(id, 0, 100, "one\n\x00\xfftwo\n", true)
-	b.update(func(ctx context.Context, t store.Tx) error { return t.Remove(ctx, []flow.ID{id}) })
+	b.remove([]flow.ID{id}...)
 	b.given("after its removal", id, flow.Input{})
 	b.input(id, 0, 100, "", false)
 	b.input(other, 0, 4, "else", false)

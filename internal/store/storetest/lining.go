@@ -152,3 +152,45 @@ func lines(s *shared) {
 	}
 	equal(s.bench, "holders in the end", holding, map[string]int{names[0]: 0, names[1]: 0})
 }
+
+// readLines checks what is read of the lines of keys: whose head may go is told without locking any.
+func readLines(b *bench) {
+	wait := func(key string, limit int, ticket int64, change ...func(*flow.Request)) flow.ID {
+		d := b.submit(append([]func(*flow.Request){withKey(key, limit)}, change...)...)
+		must(b, d.Wait(ticket, b.now))
+		b.apply(d)
+		return d.ID
+	}
+	b.ready(1, withKey("held", 1))
+	b.ready(2, withKey("both", 2))
+	b.claimed(flow.ID{1}, withKey("both", 2))
+	wait("both", 1, 3)
+	both := wait("both", 2, 4, priority(5))
+	free := wait("free", 3, 5)
+	wait("free", 1, 6)
+	accent := wait("é", 1, 7)
+	type line struct {
+		key     string
+		head    flow.ID
+		limit   int
+		holders int
+	}
+	read := func(after string, n int) (all []line) {
+		ls, err := b.s.Lines(b.ctx(), after, n)
+		must(b, err)
+		for _, l := range ls {
+			all = append(all, line{l.Key, l.Head.ID, l.Head.KeyLimit, l.Holders})
+		}
+		return all
+	}
+	want := []line{{"both", both, 2, 2}, {"free", free, 3, 0}, {"é", accent, 1, 0}}
+	for _, c := range []struct {
+		after string
+		n     int
+		want  []line
+	}{{"", 9, want}, {"", 2, want[:2]}, {"both", 9, want[1:]}, {"c", 1, want[1:2]}, {"é", 9, nil}} {
+		if got := read(c.after, c.n); !slices.Equal(got, c.want) {
+			b.Errorf("%d lines beyond %q: %+v, want %+v", c.n, c.after, got, c.want)
+		}
+	}
+}

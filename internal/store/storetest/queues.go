@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -101,6 +101,34 @@ func takeQueues(b *bench) {
 	equal(b, "a queue named twice", ids(b.take(9, "a", "a")), []flow.ID{a1, a2})
 	equal(b, "an empty queue", len(b.take(9, "none")), 0)
 	equal(b, "no queue", len(b.take(9)), 0)
+}
+
+// takeLarge checks that the payloads of one Take are bounded in bytes, and that the next one goes on behind them.
+func takeLarge(b *bench) {
+	sized := func(ticket int64, size int) flow.ID {
+		return b.ready(ticket, func(r *flow.Request) { r.Input = raw(`"%s"`, strings.Repeat("x", size-2)) })
+	}
+	const third = store.TakeBytes/3 + 1
+	first := []flow.ID{sized(1, 100), sized(2, third), sized(3, third), sized(4, store.SmallPayload+1), sized(5, third)}
+	second := []flow.ID{sized(6, 2*store.TakeBytes)}
+	rest := []flow.ID{sized(7, 100), sized(8, 100)}
+	for i, want := range [][]flow.ID{first, second, rest, nil} {
+		b.update(func(ctx context.Context, t store.Tx) error {
+			xs, err := t.Take(ctx, []string{"default"}, 10)
+			must(b, err)
+			equal(b, fmt.Sprintf("take %d", i), ids(xs), want)
+			var drafts []*flow.Draft
+			for _, x := range xs {
+				if n := x.PayloadSize(); n < 100 {
+					b.Errorf("%s came with a payload of %d bytes", x.ID, n)
+				}
+				d := flow.Load(x)
+				must(b, d.Claim(flow.ID{1}, "w", b.now))
+				drafts = append(drafts, d)
+			}
+			return t.Apply(ctx, store.Delta{Drafts: drafts})
+		})
+	}
 }
 
 func keys(b *bench) {
@@ -239,7 +267,7 @@ func idempotency(b *bench) {
 	wantErr(b, "get the second submission", err, store.ErrNotFound)
 	b.finishSubmitted(d.ID)
 	equal(b, "after the end", find("key-1")["key-1"].Execution, d.ID)
-	b.update(func(ctx context.Context, t store.Tx) error { return t.Remove(ctx, []flow.ID{d.ID}) })
+	b.remove([]flow.ID{d.ID}...)
 	equal(b, "after the removal", len(find("key-1")), 0)
 	b.delta(store.Delta{Drafts: []*flow.Draft{again}, Keys: []store.IdempotencyKey{k}})
 }
@@ -252,15 +280,56 @@ func (b *bench) finishSubmitted(id flow.ID) {
 	b.apply(d)
 }
 
+// relane checks that an execution can be moved to another lane, as it stands and in its turn.
+func relane(b *bench) {
+	const lane = "default@kind:resize"
+	early, moved, late := b.ready(10), b.ready(20, func(r *flow.Request) { r.Priority, r.Labels = 3, map[string]string{"a": "b"} }), b.ready(30)
+	b.ready(25, onQueue(lane))
+	taken := func(t store.Tx, ctx context.Context, queues ...string) []*flow.Execution {
+		b.Helper()
+		xs, err := t.Take(ctx, queues, 9)
+		must(b, err)
+		return xs
+	}
+	want := b.get(moved)
+	want.Queue = lane
+	b.update(func(ctx context.Context, t store.Tx) error {
+		t.ExpectEmpty([]string{lane})
+		for _, x := range taken(t, ctx, "default") {
+			if x.ID == moved {
+				must(b, t.Relane(ctx, x, lane))
+				equal(b, "what was moved", x.Queue, lane)
+			}
+		}
+		equal(b, "where it was, in the same transaction", ids(taken(t, ctx, "default")), []flow.ID{early, late})
+		equal(b, "where it is, in the same transaction", taken(t, ctx, lane)[0].ID, moved)
+		return nil
+	})
+	equal(b, "after the commit", b.get(moved), want)
+	b.clean()
+	xs := inTx(b, func(ctx context.Context, t store.Tx) ([]*flow.Execution, error) {
+		return t.Take(ctx, []string{lane, "default"}, 9)
+	})
+	equal(b, "the order of both lanes", ids(xs)[0], moved)
+	equal(b, "how many wait", len(xs), 4)
+	d := b.load(moved)
+	must(b, d.Claim(flow.ID{1}, "w", b.now))
+	b.apply(d)
+	b.report(moved, flow.EvRunning, flow.EvCompleted)
+	equal(b, "the lane of what has ended", b.get(moved).Queue, lane)
+}
+
 // expected checks that what was announced is answered as if it had not been, whatever the transaction does in between.
 func expected(b *bench) {
-	one, two := b.session(flow.ID{1}), b.session(flow.ID{2})
-	lock := func(t store.Tx, ctx context.Context, id flow.ID, want store.Session, wantErr error) {
+	one, two, short := b.session(flow.ID{1}, time.Hour), b.session(flow.ID{2}, time.Hour), b.session(flow.ID{4}, brief)
+	b.ranOut(short.ID)
+	lock := func(t store.Tx, ctx context.Context, want store.Session, wantRuns bool, wantErr error) store.Session {
 		b.Helper()
-		s, err := t.LockSession(ctx, id)
-		if !errors.Is(err, wantErr) || wantErr == nil && !reflect.DeepEqual(s, want) {
-			b.Errorf("session %v is %+v, %v; want %+v, %v", id, s, err, want, wantErr)
+		s, runs, err := t.LockSession(ctx, want.ID)
+		if !errors.Is(err, wantErr) || runs != wantRuns || wantErr == nil && s.Name != want.Name {
+			b.Errorf("session %v is %+v, runs %t, %v; want %+v, runs %t, %v", want.ID, s, runs, err, want, wantRuns, wantErr)
 		}
+		return s
 	}
 	taken := func(t store.Tx, ctx context.Context, want []flow.ID, queues ...string) {
 		b.Helper()
@@ -268,19 +337,23 @@ func expected(b *bench) {
 		must(b, err)
 		equal(b, fmt.Sprintf("taken from %v", queues), ids(xs), want)
 	}
-	late := one.ExpiresAt.Add(time.Hour)
 	b.update(func(ctx context.Context, t store.Tx) error {
-		for _, id := range []flow.ID{one.ID, two.ID, {3}, one.ID} {
+		for _, id := range []flow.ID{one.ID, two.ID, {3}, one.ID, short.ID} {
 			t.ExpectSession(id)
 		}
-		lock(t, ctx, one.ID, one, nil)
-		lock(t, ctx, flow.ID{3}, store.Session{}, store.ErrNotFound)
-		_, err := t.RenewSessions(ctx, []flow.ID{one.ID}, b.now, late)
+		lock(t, ctx, one, true, nil)
+		lock(t, ctx, store.Session{ID: flow.ID{3}}, false, store.ErrNotFound)
+		lock(t, ctx, short, false, nil)
+		_, err := t.RenewSessions(ctx, []flow.ID{one.ID}, 2*time.Hour)
 		must(b, err)
 		must(b, t.DropSession(ctx, two.ID))
-		one.ExpiresAt = late
-		lock(t, ctx, one.ID, one, nil)
-		lock(t, ctx, two.ID, store.Session{}, store.ErrNotFound)
+		if s := lock(t, ctx, one, true, nil); !s.ExpiresAt.After(one.ExpiresAt) {
+			b.Errorf("a session that this transaction has renewed expires at %s, as before", s.ExpiresAt)
+		}
+		lock(t, ctx, two, false, store.ErrNotFound)
+		_, err = t.EndLeases(ctx, []flow.ID{one.ID})
+		must(b, err)
+		lock(t, ctx, one, false, nil)
 		return nil
 	})
 	there := b.ready(10)

@@ -1,7 +1,6 @@
 package storetest
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -140,65 +139,4 @@ func measures(b *bench) {
 	if after := size(); after < before+2_000_000 {
 		b.Errorf("the store took %d bytes, and %d with 5 MB more", before, after)
 	}
-}
-
-// remove checks retention: what is old goes, with everything beneath it and nothing beside it.
-func remove(b *bench) {
-	label := func(r *flow.Request) { r.Labels = map[string]string{"k": "v"} }
-	old := b.finished(label)
-	b.later(time.Minute)
-	wf := b.workflow()
-	nested := b.workflow(under(wf, "nested", 0))
-	leaf := b.claimed(flow.ID{1}, under(nested, "leaf", 0), label)
-	b.report(leaf, flow.EvRunning, flow.EvCompleted)
-	b.delta(store.Delta{Marks: []store.Mark{{Workflow: wf, Attempt: 1, Task: "x", State: "skipped"}}})
-	for _, id := range []flow.ID{nested, wf} {
-		b.end(id, flow.Completed, flow.Outcome{})
-	}
-	running := b.workflow()
-	doneChild := b.claimed(flow.ID{1}, under(running, "t", 0))
-	b.report(doneChild, flow.EvRunning, flow.EvCompleted)
-	limit := b.later(time.Minute)
-	fresh := b.finished(label)
-	slow := b.claimed(flow.ID{1}, createdAt(limit.Add(-time.Hour)))
-	b.report(slow, flow.EvRunning, flow.EvCompleted)
-	chunk := func(id flow.ID) store.LogChunk {
-		return store.LogChunk{Execution: id, Attempt: 1, Seq: 1, Stream: "stdout", At: b.now, Data: []byte("x"), Size: 1}
-	}
-	must(b, b.s.AppendLogs(b.ctx(), []store.LogChunk{chunk(old), chunk(leaf), chunk(fresh)}))
-
-	find := func(n int) []flow.ID {
-		all, err := b.s.FinishedBefore(b.ctx(), limit, n)
-		must(b, err)
-		return all
-	}
-	equal(b, "the oldest", find(1), []flow.ID{old})
-	all := find(10)
-	equal(b, "what is old", asSet(all), asSet([]flow.ID{old, wf, nested, leaf}))
-	if all[0] != old {
-		b.Errorf("the oldest comes at place %d", slices.Index(all, old))
-	}
-	err := b.s.Update(b.ctx(), func(ctx context.Context, t store.Tx) error { return t.Remove(ctx, []flow.ID{running}) })
-	wantErr(b, "remove what has not ended", err, store.ErrConflict)
-	for range 2 { // the second time there is nothing left
-		b.update(func(ctx context.Context, t store.Tx) error { return t.Remove(ctx, all) })
-	}
-	equal(b, "what is old after the removal", len(find(10)), 0)
-	for _, id := range all {
-		_, err := b.s.Get(b.ctx(), id)
-		wantErr(b, "get", err, store.ErrNotFound)
-		equal(b, "events", len(b.events(id, 0, 10)), 0)
-		chunks, err := b.s.ReadLogs(b.ctx(), store.LogQuery{Execution: id, Limit: 100})
-		must(b, err)
-		equal(b, "logs", len(chunks), 0)
-	}
-	equal(b, "rows", len(b.progress(store.WorkflowAttempt{ID: wf, Attempt: 1})), 0)
-	listed, err := b.s.List(b.ctx(), store.Filter{Labels: map[string]string{"k": "v"}, Limit: 10})
-	must(b, err)
-	equal(b, "with the label", ids(listed), []flow.ID{fresh})
-	chunks, err := b.s.ReadLogs(b.ctx(), store.LogQuery{Execution: fresh, Limit: 100})
-	must(b, err)
-	equal(b, "logs of what stays", len(chunks), 1)
-	equal(b, "a child of what goes on", b.get(doneChild).Stage, flow.Completed)
-	b.apply(b.submit()) // numbers and ids go on
 }

@@ -96,6 +96,10 @@ func violations(b *bench) {
 	d.Inbox = 3
 	plant(33, "kept events that do not exist", d)
 
+	d = scheduled()
+	d.Events[1].At = b.now.Add(-time.Microsecond)
+	plant(37, "an event from before the one before it", d)
+
 	for what, pieces := range map[string][]store.InputPiece{
 		"input with a hole":            {{Number: 1, Data: []byte("ab")}, {Number: 2, Offset: 3, Data: []byte("c")}},
 		"input with an overlap":        {{Number: 1, Data: []byte("ab")}, {Number: 2, Offset: 1, Data: []byte("c")}},

@@ -2,8 +2,10 @@ package storetest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/flow"
@@ -31,12 +33,23 @@ func (b *bench) end(id flow.ID, as flow.Stage, o flow.Outcome) {
 	b.apply(d)
 }
 
+// progress is how far workflows are, by their rows; one without any is absent.
 func (b *bench) progress(of ...store.WorkflowAttempt) map[flow.ID][]store.TaskProgress {
 	b.Helper()
-	return inTx(b, func(ctx context.Context, t store.Tx) (map[flow.ID][]store.TaskProgress, error) {
-		_, progress, err := t.LockWorkflows(ctx, of)
-		return progress, err
-	})
+	progress := make(map[flow.ID][]store.TaskProgress)
+	for _, w := range of { // one by one: one of them may be named with two attempts
+		for _, l := range b.locked(store.KnownWorkflow{WorkflowAttempt: w, Change: store.NothingKnown}) {
+			if len(l.Tasks) > 0 {
+				progress[l.ID] = append(progress[l.ID], l.Tasks...)
+			}
+		}
+	}
+	return progress
+}
+
+func (b *bench) locked(of ...store.KnownWorkflow) []store.LockedWorkflow {
+	b.Helper()
+	return inTx(b, func(ctx context.Context, t store.Tx) ([]store.LockedWorkflow, error) { return t.LockWorkflows(ctx, of) })
 }
 
 func byTask(all []store.TaskProgress) map[string]store.TaskProgress {
@@ -74,7 +87,7 @@ func children(b *bench) {
 	equal(b, "workflows asked for", len(got), 2)
 
 	outcomes := inTx(b, func(ctx context.Context, t store.Tx) (map[string][]store.ChildOutcome, error) {
-		return t.Outcomes(ctx, of, []string{"solo", "each", "none", "each"})
+		return t.Outcomes(ctx, of, []string{"solo", "each", "none", "each"}, 1<<20)
 	})
 	equal(b, "outcomes", outcomes, map[string][]store.ChildOutcome{
 		"each": {{Index: 2, Execution: items[2], Stage: flow.Completed},
@@ -82,13 +95,149 @@ func children(b *bench) {
 		"solo": {{Index: 0, Execution: solo, Stage: flow.Cancelled, Outcome: flow.Outcome{Error: &flow.Error{Code: "cancelled", Message: "no more"}}}},
 	})
 	open := func(task string, n int) []flow.ID {
-		return inTx(b, func(ctx context.Context, t store.Tx) ([]flow.ID, error) { return t.Open(ctx, of, task, n) })
+		return inTx(b, func(ctx context.Context, t store.Tx) ([]flow.ID, error) { return t.Open(ctx, of, task, false, n) })
 	}
 	equal(b, "open", asSet(open("", 9)), asSet(items[:2]))
 	equal(b, "open of a task", open("each", 9), items[:2])
 	equal(b, "the first open of a task", open("each", 1), items[:1])
 	equal(b, "open of a task that is over", len(open("solo", 9)), 0)
 	equal(b, "open of an unknown task", len(open("none", 9)), 0)
+}
+
+// openChildren checks which children are still to be ended: those that have neither ended nor an order to.
+func openChildren(b *bench) {
+	wf := b.workflow()
+	of := store.WorkflowAttempt{ID: wf, Attempt: 1}
+	held, ordered, over := b.claimed(flow.ID{1}, under(wf, "t", 0)), b.claimed(flow.ID{1}, under(wf, "t", 1)), b.claimed(flow.ID{1}, under(wf, "t", 2))
+	ready, delayed, other := b.ready(7, under(wf, "t", 3)), b.submit(under(wf, "t", 4)), b.ready(8, under(wf, "u", 0))
+	b.apply(delayed)
+	d := b.load(ordered)
+	must(b, d.Cancel(flow.Cancelled, flow.CodeCancelled, "enough", b.now))
+	b.apply(d)
+	b.report(over, flow.EvRunning, flow.EvCompleted)
+	for _, c := range []struct {
+		task   string
+		unheld bool
+		n      int
+		want   []flow.ID
+	}{
+		{"", false, 9, []flow.ID{held, ready, delayed.ID, other}}, {"t", false, 9, []flow.ID{held, ready, delayed.ID}},
+		{"", true, 9, []flow.ID{ready, delayed.ID, other}}, {"t", true, 9, []flow.ID{ready, delayed.ID}},
+		{"t", true, 1, []flow.ID{ready}}, {"", false, 2, []flow.ID{held, ready}}, {"none", false, 9, nil},
+	} {
+		got := inTx(b, func(ctx context.Context, t store.Tx) ([]flow.ID, error) {
+			return t.Open(ctx, of, c.task, c.unheld, c.n)
+		})
+		equal(b, fmt.Sprintf("%d open of task %q, unheld %t", c.n, c.task, c.unheld), got, c.want)
+	}
+}
+
+// largeOutcomes checks that no more is read than the caller takes.
+func largeOutcomes(b *bench) {
+	wf := b.workflow()
+	of := store.WorkflowAttempt{ID: wf, Attempt: 1}
+	end := func(task string, i int) {
+		id := b.claimed(flow.ID{1}, under(wf, task, i))
+		d := b.load(id)
+		d.Report(flow.ID{1}, flow.Report{Execution: id, Attempt: 1, Events: []flow.Event{{Seq: d.NextSeq, Attempt: 1, Type: flow.EvRunning, At: b.now},
+			{Seq: d.NextSeq + 1, Attempt: 1, Type: flow.EvCompleted, At: b.now, Outcome: &flow.Outcome{Output: raw(`"%s"`, strings.Repeat("x", 998))}}}}, nil, nil, b.now, 0)
+		b.apply(d)
+	}
+	for i := range 5 {
+		end("large", i)
+	}
+	end("small", 0)
+	outcomes := func(most int64, tasks ...string) (n int, err error) {
+		err = b.s.Update(b.ctx(), func(ctx context.Context, t store.Tx) error {
+			all, err := t.Outcomes(ctx, of, tasks, most)
+			n = len(all["large"]) + len(all["small"])
+			return err
+		})
+		return n, err
+	}
+	for _, c := range []struct {
+		most  int64
+		tasks []string
+		want  int
+		err   error
+	}{
+		{5000, []string{"large"}, 5, nil}, {4999, []string{"large"}, 0, store.ErrTooLarge}, {1000, []string{"small"}, 1, nil},
+		{6000, []string{"large", "small"}, 6, nil}, {5999, []string{"large", "small"}, 0, store.ErrTooLarge}, {0, []string{"none"}, 0, nil},
+	} {
+		n, err := outcomes(c.most, c.tasks...)
+		if !errors.Is(err, c.err) || err == nil && n != c.want {
+			b.Errorf("outcomes of %v within %d bytes: %d, %v; want %d, %v", c.tasks, c.most, n, err, c.want, c.err)
+		}
+	}
+}
+
+// workflowChanges checks what a caller learns that knows a workflow by its changes.
+func workflowChanges(b *bench) {
+	wf, other := b.workflow(), b.workflow()
+	first, second := store.WorkflowAttempt{ID: wf, Attempt: 1}, store.WorkflowAttempt{ID: wf, Attempt: 2}
+	add := func(of store.WorkflowAttempt, number int64) error {
+		return b.try(store.Delta{Changes: []store.WorkflowChange{{WorkflowAttempt: of, Number: number, Change: fmt.Appendf(nil, "%d/%d", of.Attempt, number)}}})
+	}
+	for number := int64(1); number <= 3; number++ {
+		must(b, add(first, number))
+	}
+	must(b, add(second, 1))
+	must(b, add(store.WorkflowAttempt{ID: other, Attempt: 1}, 1))
+	wantErr(b, "a second change with a number", add(first, 3), store.ErrConflict)
+	b.ready(3, under(wf, "t", 0))
+	known := func(of store.WorkflowAttempt, change int64) store.LockedWorkflow {
+		b.Helper()
+		l := b.locked(store.KnownWorkflow{WorkflowAttempt: of, Change: change})
+		if len(l) != 1 || l[0].ID != of.ID {
+			b.Fatalf("locked %+v", l)
+		}
+		return l[0]
+	}
+	texts := func(of store.WorkflowAttempt, change int64) (all []string) {
+		for _, text := range known(of, change).Changes {
+			all = append(all, string(text))
+		}
+		return all
+	}
+	equal(b, "all changes", texts(first, 0), []string{"1/1", "1/2", "1/3"})
+	equal(b, "the latest change", texts(first, 2), []string{"1/3"})
+	equal(b, "nothing new", texts(first, 3), []string(nil))
+	equal(b, "of another attempt", texts(second, 0), []string{"2/1"})
+	for change, last := range map[int64]int64{store.NothingKnown: 3, 0: 3, 3: 3} {
+		l := known(first, change)
+		equal(b, "the number of the last change", l.Last, last)
+		equal(b, "rows are counted", len(l.Tasks) == 1, change == store.NothingKnown)
+	}
+	equal(b, "no change", known(store.WorkflowAttempt{ID: wf, Attempt: 3}, store.NothingKnown).Last, int64(0))
+	both := b.locked(store.KnownWorkflow{WorkflowAttempt: first, Change: 2}, store.KnownWorkflow{WorkflowAttempt: store.WorkflowAttempt{ID: other, Attempt: 1}, Change: store.NothingKnown},
+		store.KnownWorkflow{WorkflowAttempt: store.WorkflowAttempt{ID: b.id(), Attempt: 1}})
+	equal(b, "of two and an unknown one", len(both), 2)
+
+	solo := b.claimed(flow.ID{1})
+	b.report(solo, flow.EvRunning, flow.EvCompleted)
+	b.end(other, flow.Completed, flow.Outcome{})
+	b.remove(other)
+	equal(b, "of what has been removed", len(b.locked(store.KnownWorkflow{WorkflowAttempt: store.WorkflowAttempt{ID: other, Attempt: 1}})), 0)
+}
+
+// workflowPayloads checks which payloads come with the lock of a workflow.
+func workflowPayloads(b *bench) {
+	small := b.workflow(func(r *flow.Request) { r.Input, r.With = raw(`{"a":1}`), raw(`{"b":2}`) })
+	apart := b.workflow(func(r *flow.Request) { r.Input = raw(`"%s"`, strings.Repeat("x", store.SmallPayload-2)) })
+	large := b.workflow(func(r *flow.Request) { r.Input = raw(`"%s"`, strings.Repeat("x", store.SmallPayload)) })
+	none, over := b.workflow(func(r *flow.Request) { r.Input, r.With = nil, nil }), b.workflow(func(r *flow.Request) { r.Input = raw(`1`) })
+	b.end(over, flow.Completed, flow.Outcome{Output: raw(`2`)})
+	for id, want := range map[flow.ID]bool{small: false, apart: false, large: true, none: false, over: true} {
+		l := b.locked(store.KnownWorkflow{WorkflowAttempt: store.WorkflowAttempt{ID: id, Attempt: 1}, Change: store.NothingKnown})[0]
+		x := b.get(id)
+		if want {
+			x.Input, x.With, x.Outcome = nil, nil, nil
+		}
+		equal(b, "payload left out", l.PayloadLeftOut, want)
+		equal(b, "input", string(l.Input), string(x.Input))
+		equal(b, "with", string(l.With), string(x.With))
+		equal(b, "outcome", l.Outcome == nil, true)
+	}
 }
 
 // childConflict checks that an item of a task is made once, whatever is delivered twice.
@@ -140,19 +289,21 @@ func childPages(b *bench) {
 	var want []store.Child
 	for _, task := range []string{"B", "a", "é"} {
 		for i := range 12 {
-			id := b.claimed(flow.ID{1}, under(wf, task, i), attempts(2))
-			c := store.Child{Task: task, Index: i, Execution: id, Stage: flow.Provisioning, Attempt: 1}
+			id := b.claimed(flow.ID{1}, under(wf, task, i), attempts(2), ofKind(i))
+			b.later(time.Second)
 			switch i {
 			case 1:
 				b.report(id, flow.EvRunning, flow.EvCompleted)
-				c.Stage = flow.Completed
 			case 2:
 				d := b.load(id)
 				must(b, d.Lose("gone", b.now, 0))
 				b.apply(d)
-				c.Stage, c.Attempt = flow.Requested, 2
+			case 3:
+				b.report(id, flow.EvRunning)
 			}
-			want = append(want, c)
+			x := b.get(id)
+			want = append(want, store.Child{Task: task, Index: i, Execution: id, Stage: x.Stage, Attempt: x.Attempt, Kind: x.Kind,
+				CreatedAt: x.CreatedAt, ClaimedAt: x.ClaimedAt, StartedAt: x.StartedAt, FinishedAt: x.FinishedAt, WakeAt: x.WakeAt})
 		}
 	}
 	var got []store.Child
@@ -169,64 +320,141 @@ func childPages(b *bench) {
 	equal(b, "children", got, want)
 }
 
-func (b *bench) session(id flow.ID, change ...func(*store.Session)) store.Session {
+// ofKind gives some of the executions another kind than their action's name, and details that take room.
+func ofKind(i int) func(*flow.Request) {
+	return func(r *flow.Request) {
+		if i%2 == 0 {
+			r.Action, r.Version, r.Kind = "resize", 3, flow.KindContainer
+		}
+		r.Labels = map[string]string{"long": strings.Repeat("x", 100*i)}
+	}
+}
+
+// session opens a session and returns it as the store keeps it.
+func (b *bench) session(id flow.ID, lease time.Duration, change ...func(*store.Session)) store.Session {
 	b.Helper()
-	s := store.Session{ID: id, Name: "worker-1", Queues: []string{"default", "gpu"}, Kinds: []string{"code"}, Slots: 8,
-		StartedAt: b.now, ExpiresAt: b.now.Add(30 * time.Second)}
+	s := store.Session{ID: id, Name: "worker-1", Queues: []string{"default", "gpu"}, Kinds: []string{"code"}, Slots: 8}
 	for _, c := range change {
 		c(&s)
 	}
-	b.update(func(ctx context.Context, t store.Tx) error { return t.OpenSession(ctx, s) })
+	b.update(func(ctx context.Context, t store.Tx) error { return t.OpenSession(ctx, s, lease) })
+	kept, _ := b.seen(id)
+	s.StartedAt, s.ExpiresAt = kept.StartedAt, kept.ExpiresAt
+	equal(b, "session", kept, s)
 	return s
 }
 
-func sessions(b *bench) {
-	one := b.session(flow.ID{1})
-	two := b.session(flow.ID{2}, func(s *store.Session) { s.Embedded, s.Kinds, s.ExpiresAt = true, nil, b.now.Add(time.Hour) })
-	wantErr(b, "a session twice", b.s.Update(b.ctx(), func(ctx context.Context, t store.Tx) error { return t.OpenSession(ctx, one) }), store.ErrConflict)
-	get := func(id flow.ID) store.Session {
-		return inTx(b, func(ctx context.Context, t store.Tx) (store.Session, error) { return t.LockSession(ctx, id) })
+// seen is a session as a transaction sees it, and whether its lease runs.
+func (b *bench) seen(id flow.ID) (s store.Session, runs bool) {
+	b.Helper()
+	b.update(func(ctx context.Context, t store.Tx) (err error) {
+		s, runs, err = t.LockSession(ctx, id)
+		return err
+	})
+	return s, runs
+}
+
+func (b *bench) expired(n int) []flow.ID {
+	b.Helper()
+	var all []flow.ID
+	for _, s := range inTx(b, func(ctx context.Context, t store.Tx) ([]store.Session, error) { return t.Expired(ctx, n) }) {
+		all = append(all, s.ID)
 	}
-	equal(b, "session", get(one.ID), one)
-	equal(b, "embedded session", get(two.ID), two)
+	return asSet(all)
+}
+
+func (b *bench) live() []flow.ID {
+	b.Helper()
+	sessions, err := b.s.LiveSessions(b.ctx())
+	must(b, err)
+	all := []flow.ID{}
+	for _, s := range sessions {
+		all = append(all, s.ID)
+	}
+	return all
+}
+
+// brief is a lease that has run out by the time that ranOut returns.
+const brief = time.Millisecond
+
+// ranOut waits until a session's lease has run out, by the store's clock.
+func (b *bench) ranOut(id flow.ID) {
+	b.Helper()
+	for deadline := time.Now().Add(10 * time.Second); ; {
+		if _, runs := b.seen(id); !runs {
+			return
+		}
+		if time.Now().After(deadline) {
+			b.Fatalf("the lease of %s still runs", id.Text(flow.SessionPrefix))
+		}
+	}
+}
+
+func sessions(b *bench) {
+	one, two := b.session(flow.ID{1}, time.Hour), b.session(flow.ID{2}, time.Hour, func(s *store.Session) { s.Embedded, s.Kinds = true, nil })
+	wantErr(b, "a session twice", b.s.Update(b.ctx(), func(ctx context.Context, t store.Tx) error { return t.OpenSession(ctx, one, time.Hour) }), store.ErrConflict)
 	wantErr(b, "an unknown session", b.s.Update(b.ctx(), func(ctx context.Context, t store.Tx) error {
-		_, err := t.LockSession(ctx, flow.ID{3})
+		_, _, err := t.LockSession(ctx, flow.ID{3})
 		return err
 	}), store.ErrNotFound)
-	renew := func(now, expires time.Time, ids ...flow.ID) []flow.ID {
-		return asSet(inTx(b, func(ctx context.Context, t store.Tx) ([]flow.ID, error) {
-			return t.RenewSessions(ctx, ids, now, expires)
-		}))
+	for _, s := range []store.Session{one, two} {
+		if _, runs := b.seen(s.ID); !runs || s.ExpiresAt.Sub(s.StartedAt).Round(time.Minute) != time.Hour {
+			b.Errorf("a lease of an hour runs (%t) from %s to %s", runs, s.StartedAt, s.ExpiresAt)
+		}
 	}
-	live := func(now time.Time) int {
-		all, err := b.s.LiveSessions(b.ctx(), now)
-		must(b, err)
-		return len(all)
+	short := b.session(flow.ID{3}, brief)
+	b.ranOut(short.ID)
+	equal(b, "live", b.live(), []flow.ID{one.ID, two.ID})
+	equal(b, "expired", b.expired(9), []flow.ID{short.ID})
+	renew := func(lease time.Duration, ids ...flow.ID) []flow.ID {
+		return asSet(inTx(b, func(ctx context.Context, t store.Tx) ([]flow.ID, error) { return t.RenewSessions(ctx, ids, lease) }))
 	}
-	expired := func(now time.Time, n int) []store.Session {
-		return inTx(b, func(ctx context.Context, t store.Tx) ([]store.Session, error) { return t.Expired(ctx, now, n) })
+	equal(b, "renewal of what has run out, and of the unknown", len(renew(time.Hour, short.ID, flow.ID{9})), 0)
+	equal(b, "renewal of several", renew(2*time.Hour, flow.ID{9}, one.ID, short.ID), []flow.ID{one.ID})
+	if s, runs := b.seen(one.ID); !runs || s.ExpiresAt.Sub(one.ExpiresAt).Round(time.Minute) != time.Hour {
+		b.Errorf("a lease until %s was renewed for two hours: it runs (%t) until %s", one.ExpiresAt, runs, s.ExpiresAt)
 	}
-	end := one.ExpiresAt
-	equal(b, "renewal in time", renew(end.Add(-time.Microsecond), end.Add(time.Second), one.ID), []flow.ID{one.ID})
-	end = end.Add(time.Second)
-	equal(b, "expired a moment before the end", len(expired(end.Add(-time.Microsecond), 9)), 0)
-	equal(b, "live a moment before the end", live(end.Add(-time.Microsecond)), 2)
-	one.ExpiresAt = end
-	equal(b, "expired at the end", expired(end, 9), []store.Session{one})
-	equal(b, "live at the end", live(end), 1)
-	equal(b, "renewal at the end, and of the unknown", len(renew(end, end.Add(time.Hour), one.ID, flow.ID{3})), 0)
-	two.ExpiresAt = two.ExpiresAt.Add(time.Second)
-	equal(b, "renewal of several", renew(end, two.ExpiresAt, flow.ID{3}, two.ID, one.ID), []flow.ID{two.ID})
-	equal(b, "what was renewed beside others", get(two.ID), two)
-	equal(b, "what was not", get(one.ID), one)
-	b.update(func(ctx context.Context, t store.Tx) error { return t.ExpireEmbedded(ctx, end) })
-	equal(b, "live after the embedded ones were expired", live(end), 0)
-	equal(b, "expired, one at a time", len(expired(end, 1)), 1)
-	equal(b, "expired", len(expired(end, 9)), 2)
+	if s, _ := b.seen(two.ID); !s.ExpiresAt.Equal(two.ExpiresAt) {
+		b.Errorf("a renewal of another session moved the end from %s to %s", two.ExpiresAt, s.ExpiresAt)
+	}
+	b.update(func(ctx context.Context, t store.Tx) error { return t.ExpireEmbedded(ctx) })
+	equal(b, "live after the embedded ones were expired", b.live(), []flow.ID{one.ID})
+	equal(b, "expired, the embedded ones among them", b.expired(9), []flow.ID{two.ID, short.ID})
 	for range 2 {
-		b.update(func(ctx context.Context, t store.Tx) error { return t.DropSession(ctx, one.ID) })
+		b.update(func(ctx context.Context, t store.Tx) error { return t.DropSession(ctx, two.ID) })
 	}
-	equal(b, "after the drop", len(expired(end, 9)), 1)
+	equal(b, "after the drop", b.expired(9), []flow.ID{short.ID})
+}
+
+// leases checks how leases end for good, and how those that a jump of the clock has ended begin again.
+func leases(b *bench) {
+	one, two, short, late := b.session(flow.ID{1}, time.Hour), b.session(flow.ID{2}, time.Hour), b.session(flow.ID{3}, brief), b.session(flow.ID{4}, brief)
+	b.ranOut(short.ID)
+	b.ranOut(late.ID)
+	end := func(ids ...flow.ID) []flow.ID {
+		return asSet(inTx(b, func(ctx context.Context, t store.Tx) ([]flow.ID, error) { return t.EndLeases(ctx, ids) }))
+	}
+	equal(b, "leases that were ended while they ran", end(one.ID, short.ID, flow.ID{9}), []flow.ID{one.ID})
+	equal(b, "leases that were ended twice", len(end(one.ID, short.ID)), 0)
+	for _, id := range []flow.ID{one.ID, short.ID} {
+		if s, runs := b.seen(id); runs || !s.ExpiresAt.IsZero() {
+			b.Errorf("a lease that was ended runs (%t) until %s", runs, s.ExpiresAt)
+		}
+	}
+	if s, runs := b.seen(late.ID); runs || s.ExpiresAt.IsZero() {
+		b.Errorf("a lease that has run out runs (%t) until %s", runs, s.ExpiresAt)
+	}
+	equal(b, "renewal of ended leases", len(inTx(b, func(ctx context.Context, t store.Tx) ([]flow.ID, error) {
+		return t.RenewSessions(ctx, []flow.ID{one.ID, short.ID}, time.Hour)
+	})), 0)
+	equal(b, "expired", b.expired(9), []flow.ID{one.ID, short.ID, late.ID})
+	equal(b, "expired, a page", len(b.expired(2)), 2)
+	must(b, b.s.RestartLeases(b.ctx(), time.Minute))
+	equal(b, "live after the leases were begun anew", b.live(), []flow.ID{two.ID, late.ID})
+	equal(b, "expired after that", b.expired(9), []flow.ID{one.ID, short.ID})
+	if s, _ := b.seen(two.ID); s.ExpiresAt.After(two.ExpiresAt.Add(-50 * time.Minute)) {
+		b.Errorf("a lease until %s that was begun anew, for a minute, ends at %s", two.ExpiresAt, s.ExpiresAt)
+	}
 }
 
 // ownership checks what is found by its owner.
@@ -320,9 +548,10 @@ func definitions(b *bench) {
 			break
 		}
 		for _, d := range page {
-			names = append(names, fmt.Sprint(d.Name, d.Version))
+			equal(b, "document of "+d.Name+" in a list", len(d.Document), 0)
+			names = append(names, fmt.Sprint(d.Name, d.Version, d.Kind, d.CreatedAt.Equal(b.now)))
 			after = d.Name
 		}
 	}
-	equal(b, "names", names, []string{"Zoo1", "build1", "grade3"})
+	equal(b, "names", names, []string{"Zoo1workflowtrue", "build1workflowtrue", "grade3workflowtrue"})
 }

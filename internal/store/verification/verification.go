@@ -95,6 +95,9 @@ func replay(f *Findings, x *flow.Execution, events []flow.Event) {
 			attempt++
 		}
 		stage = move.To
+		if i > 0 && e.At.Before(events[i-1].At) {
+			f.Add(37, x.ID, "event %d was at %s, before event %d at %s", e.Seq, e.At, e.Seq-1, events[i-1].At)
+		}
 		if e.Attempt != attempt {
 			f.Add(4, x.ID, "event %d is of attempt %d, in attempt %d", e.Seq, e.Attempt, attempt)
 		}

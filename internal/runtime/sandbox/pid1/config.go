@@ -121,4 +121,7 @@ type Message struct {
 	Status  int64 // Exited: the wait status of the program
 	CPU     int64 // Exited: nanoseconds, user and system, of everything that was reaped
 	MaxRSS  int64 // Exited: bytes of the largest process
+	// Time is CLOCK_MONOTONIC in nanoseconds. Started: just before the program's process was made, since the kernel counts
+	// its processor time from there. Exited: when the program had ended.
+	Time int64
 }

@@ -78,20 +78,20 @@ func serve() *failure {
 		return f
 	}
 	if len(order.Argv) == 0 { // a dry run
-		send(&Message{Kind: Started})
+		send(&Message{Kind: Started, Time: monotonic()})
 		send(&Message{Kind: Exited})
 		return nil
 	}
-	pid, f := l.launch(order)
-	if f != nil {
-		return f
+	program := l.launch(order)
+	if program.failure != nil {
+		return program.failure
 	}
-	started := Message{Kind: Started}
+	started := Message{Kind: Started, Time: program.at}
 	if err := syscall.Sendmsg(ControlFD, started.encode(), syscall.UnixRights(work), nil, 0); err != nil {
 		return failed("report the start", "", err)
 	}
 	syscall.Close(work)
-	status := reap(pid)
+	status, ended := reap(program.pid)
 	var used syscall.Rusage
 	syscall.Getrusage(rusageChildren, &used)
 	send(&Message{
@@ -99,23 +99,23 @@ func serve() *failure {
 		Status: int64(status),
 		CPU:    used.Utime.Nano() + used.Stime.Nano(),
 		MaxRSS: used.Maxrss * 1024,
+		Time:   ended,
 	})
 	return nil
 }
 
 // reap waits for everything in the sandbox. When the program has ended, what it left behind is killed; the kill is one
 // call that the kernel makes under one lock, so nothing can fork its way around it.
-func reap(program int) syscall.WaitStatus {
-	var result syscall.WaitStatus
+func reap(program int) (result syscall.WaitStatus, ended int64) {
 	for {
 		var status syscall.WaitStatus
 		pid, err := syscall.Wait4(-1, &status, 0, nil)
 		switch {
 		case err == syscall.EINTR:
 		case err != nil: // ECHILD: nobody is left
-			return result
+			return result, ended
 		case pid == program:
-			result = status
+			result, ended = status, monotonic()
 			syscall.Kill(-1, syscall.SIGKILL)
 		}
 	}

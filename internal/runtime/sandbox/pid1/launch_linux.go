@@ -44,8 +44,9 @@ func asErrno(err error) syscall.Errno {
 }
 
 // launcher is the thread that starts the program. It has entered the run's cgroups and lost every privilege, and so the
-// program is born like that. The thread ends with its goroutine; the other threads, this process's memory among them,
-// stay outside of the run's cgroup v1 limits.
+// program is born like that. The thread stays when the program has started: the host has added it to the run's limit on
+// processes, which would be looser by one after the thread's end. The other threads, this process's memory among them, stay
+// outside of the run's cgroup v1 limits.
 type launcher struct {
 	orders chan *Order
 	result chan launched
@@ -53,6 +54,7 @@ type launcher struct {
 
 type launched struct {
 	pid     int
+	at      int64 // CLOCK_MONOTONIC before the program's process was made
 	failure *failure
 }
 
@@ -65,18 +67,20 @@ func newLauncher(cfg *Config) (*launcher, *failure) {
 		f := confine(cfg)
 		l.result <- launched{failure: f}
 		if f == nil {
-			pid, f := execute(<-l.orders)
-			l.result <- launched{pid, f}
+			order := <-l.orders
+			at := monotonic()
+			pid, f := execute(order)
+			l.result <- launched{pid, at, f}
+			select {} // the thread belongs to the run's limit on processes
 		}
 	}()
 	return l, (<-l.result).failure
 }
 
 // launch starts the program.
-func (l *launcher) launch(order *Order) (int, *failure) {
+func (l *launcher) launch(order *Order) launched {
 	l.orders <- order
-	done := <-l.result
-	return done.pid, done.failure
+	return <-l.result
 }
 
 // limit sets the program's resource limits, which are this process's too.

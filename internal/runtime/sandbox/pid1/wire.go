@@ -202,7 +202,8 @@ func (m *Message) encode() []byte {
 		b = putBool(b, m.AtFault)
 		b = putInt(b, m.Status)
 		b = putInt(b, m.CPU)
-		return putInt(b, m.MaxRSS)
+		b = putInt(b, m.MaxRSS)
+		return putInt(b, m.Time)
 	})
 }
 
@@ -222,5 +223,6 @@ func DecodeMessage(b []byte) (m Message, rest []byte, ok bool) {
 	m.Status = body.int()
 	m.CPU = body.int()
 	m.MaxRSS = body.int()
+	m.Time = body.int()
 	return m, d.b, !body.bad
 }

@@ -54,7 +54,7 @@ func TestOrder(t *testing.T) {
 
 func TestMessages(t *testing.T) {
 	first := Message{Kind: Failed, Stage: "bind", Detail: "/usr", Errno: 13, AtFault: true}
-	second := Message{Kind: Exited, Status: 256, CPU: 5, MaxRSS: 6}
+	second := Message{Kind: Exited, Status: 256, CPU: 5, MaxRSS: 6, Time: 7}
 	stream := append(first.encode(), second.encode()...)
 	for cut := range len(first.encode()) {
 		if _, _, ok := DecodeMessage(stream[:cut]); ok {

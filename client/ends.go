@@ -1,0 +1,65 @@
+package client
+
+import (
+	"context"
+	"iter"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"github.com/pawl-run/pawl/api"
+)
+
+// EvaluateBatch asks for up to api.BatchLimit runs of ad-hoc code. Each gets its own verdict; the error is only about the whole.
+func (c *Client) EvaluateBatch(ctx context.Context, all []api.Evaluation) (*api.BatchResult, error) {
+	batch := api.EvaluationBatch{Evaluations: make([]api.Evaluation, len(all))}
+	base, repeatable := c.key(""), true
+	for i, e := range all {
+		if e.IdempotencyKey == "" && c.keys {
+			e.IdempotencyKey = base + "." + strconv.Itoa(i)
+		}
+		repeatable = repeatable && e.IdempotencyKey != ""
+		batch.Evaluations[i] = e
+	}
+	var r api.BatchResult
+	err := c.call(ctx, request{method: http.MethodPost, path: "/evaluations:batch", body: batch, repeatable: repeatable}, &r)
+	return orNil(&r, err)
+}
+
+// ListEvaluations returns one page of ad-hoc code, newest first. Of the filter's fields Action, Workflow and TopLevel must be zero.
+func (c *Client) ListEvaluations(ctx context.Context, f Filter) (*api.ExecutionPage, error) {
+	var p api.ExecutionPage
+	err := c.call(ctx, request{method: http.MethodGet, path: "/evaluations", query: f.query(), repeatable: true}, &p)
+	return orNil(&p, err)
+}
+
+// AllEvaluations walks through the ad-hoc code that f selects, newest first, page by page. An error ends the walk.
+func (c *Client) AllEvaluations(ctx context.Context, f Filter) iter.Seq2[api.Execution, error] {
+	return walk(f, func(f Filter) (*api.ExecutionPage, error) { return c.ListEvaluations(ctx, f) })
+}
+
+// Count counts the executions that f selects, which must name a label.
+func (c *Client) Count(ctx context.Context, f Filter) (*api.Counts, error) {
+	f.Limit, f.Cursor, f.Outputs = 0, "", false
+	var n api.Counts
+	err := c.call(ctx, request{method: http.MethodGet, path: "/executions:count", query: f.query(), repeatable: true}, &n)
+	return orNil(&n, err)
+}
+
+// OutcomeQuery says which outcomes are followed, and what of them.
+type OutcomeQuery struct {
+	Name, Value string // of the label that they were submitted with
+	After       string // Cursor of the last outcome seen; "": from the first on
+	Outputs     bool   // with the outputs
+}
+
+// FollowOutcomes walks through what was submitted with a label as it ends, each execution once, until all have ended. It resumes by
+// itself when the connection breaks; a later walk goes on behind the Cursor of any outcome. An error ends the walk.
+func (c *Client) FollowOutcomes(ctx context.Context, o OutcomeQuery) iter.Seq2[api.Outcome, error] {
+	q := url.Values{"label": {o.Name + "=" + o.Value}}
+	set(q, "after", o.After)
+	if o.Outputs {
+		q.Set("outputs", "true")
+	}
+	return follow[api.Outcome](ctx, c, "/executions:outcomes", q, api.StreamOutcome)
+}

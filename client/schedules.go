@@ -1,0 +1,59 @@
+package client
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+
+	"github.com/pawl-run/pawl/api"
+)
+
+// Schedules lists the schedules, by name.
+func (c *Client) Schedules(ctx context.Context) ([]api.Schedule, error) {
+	return paged(func(cursor string) ([]api.Schedule, string, error) {
+		var p api.SchedulePage
+		err := c.get(ctx, "/schedules", cursor, &p)
+		return p.Schedules, p.NextCursor, err
+	})
+}
+
+// Schedule loads one schedule, with its document.
+func (c *Client) Schedule(ctx context.Context, name string) (*api.Schedule, error) {
+	var k api.Schedule
+	err := c.get(ctx, "/schedules/"+url.PathEscape(name), "", &k)
+	return orNil(&k, err)
+}
+
+// Ticks lists up to limit ticks of a schedule, the latest first.
+func (c *Client) Ticks(ctx context.Context, name string, limit int) ([]api.Tick, error) {
+	q := url.Values{}
+	setInt(q, "limit", int64(limit))
+	var p api.TickPage
+	err := c.call(ctx, request{method: http.MethodGet, path: "/schedules/" + url.PathEscape(name) + "/ticks", query: q, repeatable: true}, &p)
+	return p.Ticks, err
+}
+
+// PauseSchedule lets a schedule fire no more until it is resumed.
+func (c *Client) PauseSchedule(ctx context.Context, name, reason string) (*api.Schedule, error) {
+	return c.steerSchedule(ctx, name, "/pause", api.PauseRequest{Reason: reason})
+}
+
+// ResumeSchedule lets a schedule fire again. With catchUp, what has passed meanwhile goes by its policy of catching up; otherwise
+// it is missed.
+func (c *Client) ResumeSchedule(ctx context.Context, name string, catchUp bool) (*api.Schedule, error) {
+	return c.steerSchedule(ctx, name, "/resume", api.ResumeRequest{CatchUp: catchUp})
+}
+
+func (c *Client) steerSchedule(ctx context.Context, name, how string, body any) (*api.Schedule, error) {
+	var k api.Schedule
+	err := c.call(ctx, request{method: http.MethodPost, path: "/schedules/" + url.PathEscape(name) + how, body: body, repeatable: true}, &k)
+	return orNil(&k, err)
+}
+
+// FireSchedule starts an execution as a tick of now would, and returns its id. It is not repeated after a failure: each call
+// starts one.
+func (c *Client) FireSchedule(ctx context.Context, name string) (string, error) {
+	var f api.FiredSchedule
+	err := c.call(ctx, request{method: http.MethodPost, path: "/schedules/" + url.PathEscape(name) + "/fire"}, &f)
+	return f.Execution, err
+}

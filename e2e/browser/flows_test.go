@@ -1,0 +1,262 @@
+package browser
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+)
+
+// press finds a button or link by its words and clicks it.
+func (tb *tab) press(words string) {
+	tb.t.Helper()
+	find := `[...document.querySelectorAll('button, a')].find((b) => b.innerText.trim() === ` + quote(words) + ` && !b.disabled && b.offsetParent !== null)`
+	tb.until("there is a button "+words, `!!(`+find+`)`)
+	eval[any](tb, find+`.click()`)
+}
+
+// A person runs a program, sees how it ended, and runs it again.
+func TestRunAProgram(t *testing.T) {
+	s := serve(t, "")
+	tb := open(t, strings.TrimPrefix(s.url, "http://"))
+	tb.do("open", chromedp.Navigate(s.url+"/"))
+	tb.see("Nothing has run yet")
+	tb.press("New execution")
+	tb.see("Program")
+	eval[any](tb, `document.querySelector('#language').select()`)
+	tb.do("fill in", chromedp.SendKeys("#language", "bash"), chromedp.SendKeys("#source", "read x; echo got $x"), chromedp.SendKeys("#labels", "team=docs"))
+	tb.press("Add a case")
+	tb.do("a case", chromedp.SendKeys("#in-0", "7"), chromedp.SendKeys("#out-0", "got 7"))
+	tb.press("Run")
+	tb.see("1 of 1 case passed")
+	tb.see("team")
+	tb.press("Run again")
+	tb.see("Run it again?")
+	tb.accessible("a dialog")
+	tb.do("agree", chromedp.Click(`dialog[open] button[type=submit]`))
+	tb.until("another execution is shown", `!document.querySelector('dialog[open]') && document.body.innerText.includes('1 of 1 case passed')`)
+	tb.press("Run with changes")
+	tb.until("the form has what was run", `document.querySelector('#source')?.value.includes('got $x') && document.querySelector('#in-0')?.value === '7' && document.querySelector('#labels').value === 'team=docs'`)
+	eval[any](tb, `document.querySelector('#out-0').select()`)
+	tb.do("expect something else", chromedp.SendKeys("#out-0", "got 8"))
+	tb.press("Run")
+	tb.see("0 of 1 case passed")
+	if n := len(s.call(t, http.MethodGet, "/api/v1/executions", nil)["executions"].([]any)); n != 3 {
+		t.Errorf("%d executions, want 3", n)
+	}
+}
+
+// A refusal of the server is shown in its own words, with the place and what to do.
+func TestRefusal(t *testing.T) {
+	s := serve(t, "")
+	tb := open(t, strings.TrimPrefix(s.url, "http://"))
+	tb.do("open", chromedp.Navigate(s.url+"/ui/new?as=action"))
+	tb.do("fill in", chromedp.SendKeys("#action", "sleep"), chromedp.SendKeys("#input", `{"for": "soon"}`))
+	tb.press("Run")
+	tb.until("an alert", `!!document.querySelector('[role=alert]') && document.querySelector('[role=alert]').innerText.includes('soon')`)
+}
+
+// A workflow is run from the form of its schema; a number reaches it digit by digit.
+func TestRunAWorkflow(t *testing.T) {
+	s := serve(t, "")
+	s.call(t, http.MethodPost, "/api/v1/definitions", `{"name": "echo", "input": {"type": "object", "properties": {"n": {"type": "integer"}}}, "tasks": {"a": {"action": "noop", "with": {"n": "${{ input.n }}"}}}}`)
+	tb := open(t, strings.TrimPrefix(s.url, "http://"))
+	tb.do("open", chromedp.Navigate(s.url+"/ui/definitions/echo"))
+	tb.press("Run")
+	tb.do("fill in", chromedp.SendKeys("#field-0", "900719925474099312345"))
+	tb.press("Run")
+	tb.see("1 task")
+	tb.press("Input")
+	tb.see("900719925474099312345")
+}
+
+// What waits is explained, and ended from the page after a question.
+func TestCancel(t *testing.T) {
+	s := serve(t, "")
+	id := s.submit(t, "/api/v1/executions", `{"action": "sleep", "input": {"for": "1h"}}`)
+	tb := open(t, strings.TrimPrefix(s.url, "http://"))
+	tb.do("open", chromedp.Navigate(s.url+"/ui/executions/"+id))
+	tb.see("What would unblock it")
+	tb.press("Cancel")
+	tb.do("give a reason", chromedp.SendKeys("#reason", "not needed"))
+	tb.press("Leave it")
+	tb.until("the dialog is closed", `!document.querySelector('dialog[open]')`)
+	tb.press("Cancel")
+	tb.press("Cancel the execution")
+	tb.see("Run again")
+	tb.see("Cancelled")
+}
+
+// A program is killed after a question, and the page says what ended it.
+func TestKill(t *testing.T) {
+	s := serve(t, "")
+	id := s.submit(t, "/api/v1/evaluations", `{"language": "bash", "interactive": true, "source": "echo ready; read x"}`)
+	tb := open(t, strings.TrimPrefix(s.url, "http://"))
+	tb.do("open", chromedp.Navigate(s.url+"/ui/executions/"+id))
+	tb.see("ready")
+	tb.press("Kill")
+	tb.do("give a reason", chromedp.SendKeys("#reason", "too long\r"))
+	tb.see("Run again")
+	tb.press("History")
+	tb.see("too long")
+}
+
+// The list grows at its top while it is watched, keeps its rows still while the pointer is in it, and is filtered by the address.
+func TestLiveList(t *testing.T) {
+	s := serve(t, "")
+	s.submit(t, "/api/v1/executions?wait=30s", `{"action": "noop", "labels": {"n": "first"}}`)
+	tb := open(t, strings.TrimPrefix(s.url, "http://"))
+	tb.do("open", chromedp.Navigate(s.url+"/ui/executions"))
+	tb.see("first")
+	s.submit(t, "/api/v1/executions?wait=30s", `{"action": "noop", "labels": {"n": "second"}}`)
+	tb.see("second")
+	eval[any](tb, `document.querySelector('.panel').dispatchEvent(new PointerEvent('pointerenter'))`)
+	s.submit(t, "/api/v1/executions?wait=30s", `{"action": "noop", "labels": {"n": "third"}}`)
+	tb.see("1 new")
+	if strings.Contains(tb.text(), "third") {
+		t.Error("a row came in under the pointer")
+	}
+	tb.do("show it", chromedp.KeyEvent("."))
+	tb.see("third")
+	tb.do("filter", chromedp.Click(`a.chip[href*="n%3Dsecond"]`))
+	tb.until("one row is left", `document.querySelectorAll('tbody tr').length === 1 && location.search === '?label=n%3Dsecond'`)
+	tb.do("load again", chromedp.Reload())
+	tb.until("the filter is in the address", `document.querySelectorAll('tbody tr').length === 1`)
+	tb.do("by keys", chromedp.KeyEvent("j"), chromedp.KeyEvent("\r"))
+	tb.see("Attempt")
+}
+
+// What a program writes is there while it runs, and its end ends the following.
+func TestFollowLogs(t *testing.T) {
+	s := serve(t, "")
+	id := s.submit(t, "/api/v1/evaluations", `{"language": "bash", "interactive": true, "source": "seq 1 3000; while read x; do printf '\\033[31mgot\\033[0m %s\\n' \"$x\"; done"}`)
+	tb := open(t, strings.TrimPrefix(s.url, "http://"))
+	tb.do("open", chromedp.Navigate(s.url+"/ui/executions/"+id+"/logs"))
+	tb.see("3,000 lines, following")
+	tb.see("3000")
+	s.call(t, http.MethodPost, "/api/v1/executions/"+id+"/stdin", "hello\n")
+	tb.see("got hello")
+	tb.until("the colour is a class", `[...document.querySelectorAll('.logrow .f1')].some((e) => e.textContent === 'got')`)
+	tb.fits("3,000 lines")
+	tb.until("few rows are in the document", `document.querySelectorAll('.logrow').length < 150`)
+	s.call(t, http.MethodPost, "/api/v1/executions/"+id+"/stdin?eof=true", "")
+	tb.until("it has ended", `!document.body.innerText.includes('following')`)
+}
+
+// What an execution waits for is followed to its end: from the workflow to its task, to the holder of the key that the task wants.
+func TestTrail(t *testing.T) {
+	s := serve(t, "")
+	holder := s.submit(t, "/api/v1/executions", `{"action": "sleep", "input": {"for": "1h"}, "concurrency": {"key": "k", "limit": 1}}`)
+	s.call(t, http.MethodPost, "/api/v1/definitions", `{"name": "deploy", "tasks": {"a": {"action": "noop", "concurrency": {"key": "k", "limit": 1}}}}`)
+	id := s.submit(t, "/api/v1/executions", `{"action": "deploy"}`)
+	tb := open(t, strings.TrimPrefix(s.url, "http://"))
+	tb.do("open", chromedp.Navigate(s.url+"/ui/executions/"+id+"/why"))
+	tb.until("the trail ends at the holder", `document.querySelectorAll('.trail li').length === 2 && document.querySelector('.trail li:last-child').innerText.includes(`+quote(holder)+`)`)
+	tb.accessible("a trail")
+	tb.do("go to the holder", chromedp.Click(`.trail li:last-child a`))
+	tb.until("the holder is shown", `location.pathname.endsWith(`+quote(holder)+`)`)
+}
+
+// However many rows have been looked at, few are in the document.
+func TestManyRows(t *testing.T) {
+	s := serve(t, "")
+	s.call(t, http.MethodPost, "/api/v1/executions:batch", `{"executions": [`+strings.Repeat(`{"action": "noop", "labels": {"a": "b"}}, `, 399)+`{"action": "noop"}]}`)
+	tb := open(t, strings.TrimPrefix(s.url, "http://"))
+	tb.do("open", chromedp.Navigate(s.url+"/ui/executions"))
+	for _, rows := range []string{"1 … 50", "1 … 100", "51 … 150", "101 … 200"} {
+		tb.see(rows)
+		tb.fits(rows)
+		tb.press("Older")
+	}
+	tb.see("151 … 250")
+	tb.press("Newest")
+	tb.see("1 … 100")
+}
+
+// A server that is killed while the page follows a history is found again, and no event is missing or twice.
+func TestServerIsKilled(t *testing.T) {
+	s := serve(t, "")
+	id := s.submit(t, "/api/v1/executions", `{"action": "sleep", "input": {"for": "1h"}}`)
+	host := strings.TrimPrefix(s.url, "http://")
+	tb := open(t, host)
+	tb.do("open", chromedp.Navigate(s.url+"/ui/executions/"+id+"/history"))
+	tb.see("following")
+	before := eval[int](tb, `document.querySelectorAll('.event:not(.attempt)').length`)
+	s.kill()
+	tb.see("Reconnecting")
+	again := serveAt(t, "", s.state, host)
+	again.call(t, http.MethodPost, "/api/v1/executions/"+id+"/cancel?wait=30s", `{"reason": "enough"}`)
+	tb.see("no gap, complete")
+	tb.see("Live")
+	seqs := eval[[]int](tb, `[...document.querySelectorAll('.event:not(.attempt) > :first-child')].map((e) => Number(e.textContent))`)
+	for i, seq := range seqs {
+		if seq != i+1 {
+			t.Fatalf("the page shows events %v", seqs)
+		}
+	}
+	if len(seqs) <= before {
+		t.Errorf("%d events before, %d after", before, len(seqs))
+	}
+}
+
+// A hidden tab closes its stream, and goes on where it was when it is seen again.
+func TestHiddenTab(t *testing.T) {
+	s := serve(t, "")
+	id := s.submit(t, "/api/v1/executions", `{"action": "sleep", "input": {"for": "1h"}}`)
+	tb := open(t, strings.TrimPrefix(s.url, "http://"))
+	tb.do("open", chromedp.Navigate(s.url+"/ui/executions/"+id+"/history"))
+	tb.see("following")
+	hide := func(hidden string) {
+		eval[any](tb, `Object.defineProperty(document, 'hidden', {configurable: true, get: () => `+hidden+`}); document.dispatchEvent(new Event('visibilitychange'))`)
+	}
+	hide("true")
+	tb.see("Paused")
+	s.call(t, http.MethodPost, "/api/v1/executions/"+id+"/cancel?wait=30s", `{}`)
+	if strings.Contains(tb.text(), "complete") {
+		t.Error("a hidden tab has asked")
+	}
+	hide("false")
+	tb.see("no gap, complete")
+}
+
+// Without a pointer: the first stop skips the navigation, a row is opened, its tabs are walked through, an order is given and taken back.
+func TestKeyboard(t *testing.T) {
+	s := serve(t, "")
+	s.submit(t, "/api/v1/executions", `{"action": "sleep", "input": {"for": "1h"}}`)
+	tb := open(t, strings.TrimPrefix(s.url, "http://"))
+	tb.do("open", chromedp.Navigate(s.url+"/ui/executions"))
+	tb.see("sleep")
+	focused := func(condition string) {
+		t.Helper()
+		tb.until("the focus is on "+condition, `(document.activeElement.innerText || '').trim() === `+quote(condition))
+	}
+	tb.do("tab", chromedp.KeyEvent("\t"))
+	focused("Skip to the content")
+	tb.do("skip", chromedp.KeyEvent("\r"))
+	tb.until("the focus is in the content", `document.activeElement.id === 'main'`)
+	tb.do("filter", chromedp.KeyEvent("/"))
+	eval[any](tb, `document.activeElement.select()`) // the driver sends the character apart from the key that was taken
+	tb.do("write the filter", chromedp.KeyEvent("sleep\r"))
+	tb.until("the filter is in the address", `location.search === '?action=sleep' && document.querySelectorAll('tbody tr').length === 1`)
+	eval[any](tb, `document.activeElement.blur()`)
+	tb.do("open the row", chromedp.KeyEvent("j"), chromedp.KeyEvent("\r"))
+	tb.see("Attempt")
+	for range 40 { // to the button, wherever the focus is after the navigation
+		if eval[string](tb, `(document.activeElement.innerText || '').trim()`) == "Cancel" {
+			break
+		}
+		tb.do("tab", chromedp.KeyEvent("\t"))
+	}
+	focused("Cancel")
+	tb.do("ask", chromedp.KeyEvent("\r"))
+	tb.until("the focus is in the dialog", `document.querySelector('dialog[open]')?.contains(document.activeElement)`)
+	tb.do("leave", chromedp.KeyEvent("\x1b"))
+	tb.until("the dialog is closed", `!document.querySelector('dialog[open]')`)
+	focused("Cancel")
+	tb.do("go to work", chromedp.KeyEvent("g"), chromedp.KeyEvent("w"))
+	tb.see("Concurrency keys")
+	tb.do("ask for the keys", chromedp.KeyEvent("?"))
+	tb.see("Next and previous row")
+	tb.accessible("the keys")
+}

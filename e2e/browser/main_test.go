@@ -1,0 +1,175 @@
+// Package browser drives the web page in Chromium against a real server on SQLite. It is a module of its own, because what drives a
+// browser is no dependency of Pawl.
+package browser
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+)
+
+var (
+	chromium string          // its path; empty: it is not here
+	pawl     string          // the binary under test
+	browser  context.Context // one browser for all tests, each with a tab of its own
+)
+
+func TestMain(m *testing.M) {
+	code, err := run(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func run(m *testing.M) (int, error) {
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
+		if path, err := exec.LookPath(name); err == nil {
+			chromium = path
+			break
+		}
+	}
+	if chromium == "" {
+		if os.Getenv("CI") != "" {
+			return 1, fmt.Errorf("chromium is needed and not here: apt-get install chromium")
+		}
+		fmt.Println("NOT TESTED: the web page in a browser: chromium is not here (Debian's package chromium has it)")
+		return 0, nil
+	}
+	dir, err := os.MkdirTemp("", "pawl-browser-")
+	if err != nil {
+		return 1, err
+	}
+	defer os.RemoveAll(dir)
+	pawl = filepath.Join(dir, "pawl")
+	build := exec.Command("go", "build", "-o", pawl, "./cmd/pawl")
+	build.Dir = "../.."
+	if out, err := build.CombinedOutput(); err != nil {
+		return 1, fmt.Errorf("build pawl: %w\n%s", err, out)
+	}
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(chromium), chromedp.NoSandbox, chromedp.DisableGPU,
+		chromedp.Flag("disable-dev-shm-usage", true), chromedp.UserDataDir(filepath.Join(dir, "profile")), chromedp.WSURLReadTimeout(time.Minute))
+	all, cancel := chromedp.NewExecAllocator(context.Background(), options...)
+	defer cancel()
+	b, stop := chromedp.NewContext(all)
+	defer stop()
+	if err := chromedp.Do(b); err != nil {
+		return 1, fmt.Errorf("start %s: %w", chromium, err)
+	}
+	browser = b
+	return m.Run(), nil
+}
+
+// server is a pawl server in a process of its own.
+type server struct {
+	url   string // without a slash at its end
+	token string
+	state string // its state directory
+	kill  func() // ends it at once, as kill -9 does
+}
+
+var address = regexp.MustCompile(`the web page is at (http://\S+)/ui/`)
+
+// serve starts a server on a state directory of its own.
+func serve(t *testing.T, token string) *server {
+	t.Helper()
+	return serveAt(t, token, filepath.Join(t.TempDir(), "state"), "127.0.0.1:0")
+}
+
+// serveAt starts a server on a state directory and an address.
+func serveAt(t *testing.T, token, state, listen string) *server {
+	t.Helper()
+	cmd := exec.Command(pawl, "server", "--listen", listen, "--state-dir", state, "--runtime", "process", "--slots", "4")
+	cmd.Env = append(os.Environ(), "PAWL_TOKEN="+token, "PAWL_SERVER=", "PAWL_CONFIG=", "XDG_CONFIG_HOME="+t.TempDir())
+	errs, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	kill := sync.OnceFunc(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	t.Cleanup(kill)
+	found := make(chan string, 1)
+	go func() {
+		defer close(found)
+		lines := bufio.NewScanner(errs)
+		for lines.Scan() {
+			if m := address.FindStringSubmatch(lines.Text()); m != nil {
+				found <- m[1]
+				break
+			}
+			t.Log(lines.Text())
+		}
+		_, _ = io.Copy(io.Discard, errs)
+	}()
+	select {
+	case url, ok := <-found:
+		if ok {
+			return &server{url: url, token: token, state: state, kill: kill}
+		}
+	case <-time.After(time.Minute):
+	}
+	t.Fatal("the server did not say where its page is")
+	return nil
+}
+
+// call asks the API and decodes its answer.
+func (s *server) call(t *testing.T, method, path string, body any) map[string]any {
+	t.Helper()
+	var sent io.Reader
+	if text, ok := body.(string); ok {
+		sent = strings.NewReader(text)
+	} else if body != nil {
+		b, err := json.Marshal(body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sent = bytes.NewReader(b)
+	}
+	req, err := http.NewRequestWithContext(t.Context(), method, s.url+path, sent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.token != "" {
+		req.Header.Set("Authorization", "Bearer "+s.token)
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	b, err := io.ReadAll(res.Body)
+	if err != nil || res.StatusCode >= 300 {
+		t.Fatalf("%s %s: %s %v\n%.2000s", method, path, res.Status, err, b)
+	}
+	var out map[string]any
+	if err := json.Unmarshal(b, &out); err != nil {
+		t.Fatalf("%v\n%s", err, b)
+	}
+	return out
+}
+
+// submit gives the id of a new execution; path may hold the answer back until its end.
+func (s *server) submit(t *testing.T, path string, body any) string {
+	t.Helper()
+	return s.call(t, http.MethodPost, path, body)["id"].(string)
+}

@@ -1,0 +1,145 @@
+package browser
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+)
+
+const workflow = `
+name: fan
+description: Three tasks, one of them for each item
+input:
+  type: object
+  properties:
+    n: {type: integer, default: 3, description: How many}
+    word: {type: string}
+tasks:
+  list: {action: noop, with: {value: [1, 2, 3]}}
+  each:
+    needs: list
+    foreach: [1, 2, 3, 4, 5]
+    action: noop
+    with: {value: "${{ item }}"}
+  last: {needs: each, action: noop}
+`
+
+const graded = `{"language": "bash", "source": "read n; echo $((n * 2))", "labels": {"team": "docs"},
+	"cases": [{"stdin": "1", "expect": "2"}, {"name": "second", "stdin": "2", "expect": "5"}], "limits": {"wall": "20s", "memory": "256MB"}, "wait": "60s"}`
+
+// filled is a server with something to show on every screen, and where that is.
+func filled(t *testing.T) (*server, map[string]string) {
+	t.Helper()
+	s := serve(t, "")
+	s.call(t, http.MethodPost, "/api/v1/definitions", workflow)
+	at := map[string]string{
+		"executions": "executions", "no match": "executions?label=no%3Dsuch", "filtered": "executions?status=failed&status=running", "new code": "new", "new action": "new?action=fan",
+		"definitions": "definitions", "definition": "definitions/fan", "work": "work", "server": "server", "nowhere": "nowhere", "no execution": "executions/ex_0000000000000000000000000",
+	}
+	add := func(name, id string, tabs ...string) {
+		for _, tab := range tabs {
+			at[name+" "+tab] = "executions/" + id + "/" + tab
+		}
+	}
+	add("workflow", s.submit(t, "/api/v1/executions?wait=60s", `{"action": "fan"}`), "tasks", "output", "history", "input")
+	add("cases", s.submit(t, "/api/v1/evaluations", graded), "result", "logs", "history", "input")
+	add("program", s.submit(t, "/api/v1/evaluations", `{"language": "bash", "source": "printf '\\033[1;32mgreen\\033[0m\\n'; echo no >&2; echo x > out.txt; exit 3", "collect": ["out.txt"], "wait": "60s"}`), "result", "logs")
+	add("waiting", s.submit(t, "/api/v1/executions", `{"action": "noop", "not_before": "2099-01-01T00:00:00Z"}`), "why", "history")
+	add("sleeping", s.submit(t, "/api/v1/executions", `{"action": "sleep", "input": {"for": "1h"}}`), "why")
+	return s, at
+}
+
+// shows is a text that each screen must show once it has loaded.
+var shows = map[string]string{
+	"executions": "fan@1", "no match": "Nothing matches", "filtered": "code", "new code": "Program", "new action": "How many", "definitions": "fan", "definition": "for each item",
+	"work": "in the server", "server": "Up for", "nowhere": "There is no such page", "no execution": "All executions", "workflow tasks": "5 of 5 items", "workflow output": "No output", "workflow history": "complete",
+	"workflow input": "Input", "cases result": "1 of 2 cases passed", "cases logs": "case second", "cases history": "complete", "cases input": "Program", "program result": "out.txt",
+	"program logs": "green", "waiting why": "What would unblock it", "waiting history": "following", "sleeping why": "What would unblock it",
+}
+
+// Every screen, in both themes, wide and narrow: it shows what it is for, stays within its window, breaks no rule of axe and no line
+// of the policy.
+func TestScreens(t *testing.T) {
+	s, at := filled(t)
+	tb := open(t, strings.TrimPrefix(s.url, "http://"))
+	for _, look := range []struct {
+		theme string
+		width int64
+	}{{"light", 1280}, {"dark", 1280}, {"light", 360}} {
+		tb.as(look.theme, look.width)
+		for name, path := range at {
+			where := fmt.Sprintf("%s, %s, %d px", name, look.theme, look.width)
+			tb.do(where, chromedp.Navigate(s.url+"/ui/"+path))
+			if shows[name] == "" {
+				t.Fatalf("%s: what must it show?", name)
+			}
+			tb.see(shows[name])
+			tb.fits(where)
+			tb.accessible(where)
+			tb.check(where)
+		}
+	}
+}
+
+func TestEmptyServer(t *testing.T) {
+	s := serve(t, "")
+	tb := open(t, strings.TrimPrefix(s.url, "http://"))
+	for path, text := range map[string]string{"": "Nothing has run yet", "definitions": "Nothing is registered", "work": "No key is in use"} {
+		tb.do(path, chromedp.Navigate(s.url+"/ui/"+path))
+		tb.see(text)
+		tb.accessible("empty " + path)
+		tb.check("empty " + path)
+	}
+}
+
+// Behind a proxy that serves Pawl under a path of its own, links, assets and the API are found, also after navigation.
+func TestSubpath(t *testing.T) {
+	s, at := filled(t)
+	target, err := url.Parse(s.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/x/pawl/", http.StripPrefix("/x/pawl", httputil.NewSingleHostReverseProxy(target)))
+	proxy := httptest.NewServer(mux)
+	defer proxy.Close()
+	tb := open(t, strings.TrimPrefix(proxy.URL, "http://"))
+	tb.do("the root", chromedp.Navigate(proxy.URL+"/x/pawl/"))
+	tb.see("fan@1")
+	tb.do("open an execution", chromedp.Click(`a[href*="executions/ex_"]`))
+	tb.until("the address is below the prefix", `location.pathname.startsWith('/x/pawl/ui/executions/ex_')`)
+	tb.do("open its history", chromedp.Click(`nav.tabs a[href$="/history"]`))
+	tb.see("no gap")
+	for _, name := range []string{"cases result", "program logs", "definition", "work"} {
+		tb.do(name, chromedp.Navigate(proxy.URL+"/x/pawl/ui/"+at[name]))
+		tb.see(shows[name])
+		tb.check(name)
+	}
+	tb.do("go back", chromedp.Navigate(proxy.URL+"/x/pawl/ui/"+at["cases result"]), chromedp.Click(`.side nav a[href="work"]`), chromedp.NavigateBack())
+	tb.see(shows["cases result"])
+}
+
+// Where there are tokens the page asks for one, sends it, and forgets it on request.
+func TestToken(t *testing.T) {
+	s := serve(t, "0123456789abcdef-token")
+	s.submit(t, "/api/v1/executions?wait=30s", `{"action": "noop"}`)
+	tb := open(t, strings.TrimPrefix(s.url, "http://"))
+	tb.do("open", chromedp.Navigate(s.url+"/ui/executions"))
+	tb.see("asks for a token")
+	tb.accessible("login")
+	tb.do("a wrong token", chromedp.SendKeys("#token", "wrong-token-wrong-token\r"))
+	tb.see("the token is none of this server's")
+	eval[any](tb, `document.querySelector('#token').select()`)
+	tb.do("the token", chromedp.SendKeys("#token", s.token+"\r"))
+	tb.see("noop")
+	tb.do("load again", chromedp.Reload())
+	tb.see("noop")
+	eval[any](tb, `[...document.querySelectorAll('button')].find((b) => b.textContent === 'Log out').click()`)
+	tb.see("asks for a token")
+}

@@ -1,0 +1,197 @@
+package browser
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+)
+
+// tab is one tab of the browser. Whatever a page must never do is collected in wrong: throw, break the policy, open a dialog, ask
+// another host.
+type tab struct {
+	ctx context.Context
+	t   *testing.T
+
+	mu    sync.Mutex
+	wrong []string
+}
+
+// watch runs before every document: it keeps what the policy refused.
+const watch = `window.refused = [];
+document.addEventListener('securitypolicyviolation', (e) => window.refused.push(e.violatedDirective + ' ' + e.blockedURI + ' ' + e.sample));`
+
+func open(t *testing.T, host string) *tab {
+	t.Helper()
+	ctx, cancel := chromedp.NewContext(browser)
+	t.Cleanup(cancel)
+	if err := chromedp.Do(ctx); err != nil { // makes the tab, which lives as long as this context
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithTimeout(ctx, 4*time.Minute)
+	t.Cleanup(stop)
+	tb := &tab{ctx: ctx, t: t}
+	err := chromedp.Listen(ctx, func(event any) {
+		switch e := event.(type) {
+		case *runtime.EventExceptionThrown:
+			text := e.ExceptionDetails.Text
+			if x := e.ExceptionDetails.Exception; x != nil {
+				text += " " + x.Description
+			}
+			tb.say("an exception: %s", text)
+		case *page.EventJavascriptDialogOpening:
+			tb.say("a dialog: %s", e.Message)
+		case *network.EventRequestWillBeSent:
+			u, err := url.Parse(e.Request.URL)
+			if err != nil || u.Host != host && u.Scheme != "data" && u.Scheme != "blob" && u.Scheme != "about" {
+				tb.say("a request to another host: %s", e.Request.URL)
+			}
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tb.do("watch the tab", command(network.Enable, network.EnableParams{}),
+		command(page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: watch}))
+	t.Cleanup(func() { tb.check("at the end") })
+	return tb
+}
+
+// command is a command of the protocol whose result is not needed.
+func command[P, R any](c cdp.Command[P, R], params P) chromedp.Action[chromedp.Void] {
+	return chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
+		_, err := cdp.Call(ctx, t, c, params)
+		return err
+	})
+}
+
+func (tb *tab) say(format string, args ...any) {
+	tb.mu.Lock()
+	defer tb.mu.Unlock()
+	tb.wrong = append(tb.wrong, fmt.Sprintf(format, args...))
+}
+
+// check reports what went wrong since the last check.
+func (tb *tab) check(where string) {
+	tb.t.Helper()
+	refused, err := chromedp.Run(tb.ctx, chromedp.Evaluate[[]string](`(window.refused || []).splice(0)`))
+	if err == nil {
+		for _, r := range refused {
+			tb.t.Errorf("%s: the policy refused %s", where, r)
+		}
+	}
+	tb.mu.Lock()
+	defer tb.mu.Unlock()
+	for _, w := range tb.wrong {
+		tb.t.Errorf("%s: %s", where, w)
+	}
+	tb.wrong = nil
+}
+
+func (tb *tab) do(what string, actions ...chromedp.Action[chromedp.Void]) {
+	tb.t.Helper()
+	if err := chromedp.Do(tb.ctx, actions...); err != nil {
+		tb.t.Fatalf("%s: %v\n%s", what, err, tb.text())
+	}
+}
+
+// text is what the tab shows.
+func (tb *tab) text() string {
+	ctx, cancel := context.WithTimeout(tb.ctx, 5*time.Second)
+	defer cancel()
+	s, err := chromedp.Run(ctx, chromedp.Evaluate[string](`location.href + '\n' + document.body.innerText`))
+	if err != nil {
+		return err.Error()
+	}
+	return s
+}
+
+// as sets theme and width.
+func (tb *tab) as(theme string, width int64) {
+	tb.t.Helper()
+	tb.do("set theme and width",
+		command(emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: theme}, {Name: "prefers-reduced-motion", Value: "reduce"}}}),
+		command(emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: width, Height: 800, DeviceScaleFactor: 1, Mobile: width < 500}))
+}
+
+// eval runs an expression in the page and waits for its promise.
+func eval[T any](tb *tab, expression string) T {
+	tb.t.Helper()
+	v, err := chromedp.Run(tb.ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
+	if err != nil {
+		tb.t.Fatalf("%.80s: %v\n%s", expression, err, tb.text())
+	}
+	return v
+}
+
+// see waits until the page shows a text.
+func (tb *tab) see(text string) {
+	tb.t.Helper()
+	tb.until(fmt.Sprintf("the page shows %q", text), fmt.Sprintf(`document.body.innerText.includes(%s)`, quote(text)))
+}
+
+// until waits for a condition in the page. It asks from here: what polls inside would need a policy that lets strings be code.
+func (tb *tab) until(what, condition string) {
+	tb.t.Helper()
+	deadline := time.After(40 * time.Second)
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		if ok, err := chromedp.Run(tb.ctx, chromedp.Evaluate[bool](`!!document.body && `+condition)); err == nil && ok {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-deadline:
+			tb.t.Fatalf("not so: %s\n%s", what, tb.text())
+		}
+	}
+}
+
+func quote(s string) string {
+	b, _ := json.Marshal(s) // a string always is JSON
+	return string(b)
+}
+
+//go:embed testdata/axe.min.js
+var axe string
+
+// ruled are the groups of axe's rules that the page must satisfy.
+const ruled = `['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice']`
+
+// accessible runs axe on what the tab shows.
+func (tb *tab) accessible(where string) {
+	tb.t.Helper()
+	if !eval[bool](tb, `typeof window.axe === 'object'`) {
+		eval[bool](tb, axe+"\n;true")
+	}
+	found := eval[[]string](tb, `axe.run(document, {runOnly: `+ruled+`, resultTypes: ['violations']}).then((r) =>
+		r.violations.flatMap((v) => v.nodes.slice(0, 3).map((n) => v.id + ': ' + n.target.join(' ') + ': ' + n.failureSummary.replace(/\s+/g, ' ') + ' ' + n.html.slice(0, 160))))`)
+	if len(found) > 0 {
+		tb.t.Errorf("%s: axe found\n  %s", where, strings.Join(found, "\n  "))
+	}
+}
+
+// fits reports what makes the page wider than its window.
+func (tb *tab) fits(where string) {
+	tb.t.Helper()
+	sizes := eval[[]int](tb, `[document.documentElement.scrollWidth, innerWidth, document.querySelectorAll('*').length]`)
+	if sizes[0] > sizes[1] {
+		tb.t.Errorf("%s: the page is %d px wide in a window of %d px", where, sizes[0], sizes[1])
+	}
+	if sizes[2] > 2500 {
+		tb.t.Errorf("%s: %d elements", where, sizes[2])
+	}
+}

@@ -1,0 +1,88 @@
+package blob
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"strconv"
+	"strings"
+)
+
+// Sum is the SHA-256 of an uploaded content. A submission names the content by it: {"blob": "sha256:9f86d0…"}.
+type Sum = [sha256.Size]byte
+
+const sumScheme = "sha256:"
+
+// SumText is how a submission names an uploaded content.
+func SumText(s Sum) string { return sumScheme + hex.EncodeToString(s[:]) }
+
+// ParseSum reads what SumText writes, and only that.
+func ParseSum(text string) (s Sum, ok bool) {
+	digits, ok := strings.CutPrefix(text, sumScheme)
+	if !ok || len(digits) != hex.EncodedLen(len(s)) || strings.ToLower(digits) != digits {
+		return Sum{}, false
+	}
+	_, err := hex.Decode(s[:], []byte(digits))
+	return s, err == nil
+}
+
+// Reference is a place in a JSON that names a blob.
+type Reference struct {
+	Path string // of the member "blob": cases[2].stdin.blob
+	Name string
+}
+
+// References finds the members called "blob" that are strings, in the order in which they stand there. It looks closely only
+// at what may have one: a payload without the letters costs one search.
+func References(payload []byte) []Reference {
+	// "b", "l" and "o" can be written as \u0062, \u006c and \u006f.
+	if !bytes.Contains(payload, []byte("blob")) && !bytes.Contains(payload, []byte(`\u006`)) {
+		return nil
+	}
+	w := walker{dec: json.NewDecoder(bytes.NewReader(payload))}
+	w.dec.UseNumber()
+	w.value("", "")
+	return w.found
+}
+
+// walker walks through a JSON. What is none ends the walk.
+type walker struct {
+	dec   *json.Decoder
+	found []Reference
+}
+
+// value reads one value, which is the member of that name at a path; it reports whether the walk goes on.
+func (w *walker) value(path, member string) bool {
+	token, err := w.dec.Token()
+	if err != nil {
+		return false
+	}
+	switch t := token.(type) {
+	case string:
+		if member == "blob" {
+			w.found = append(w.found, Reference{path, t})
+		}
+	case json.Delim:
+		for i := 0; w.dec.More(); i++ {
+			at, name := path+"["+strconv.Itoa(i)+"]", ""
+			if t == '{' {
+				key, err := w.dec.Token()
+				if err != nil {
+					return false
+				}
+				name, _ = key.(string)
+				at = strings.TrimPrefix(path+"."+name, ".")
+				if strings.ContainsFunc(name, foreign) || strings.ContainsAny(name, ".") {
+					at = path + "[" + strconv.Quote(name) + "]" // as in files["data/in.txt"]
+				}
+			}
+			if !w.value(at, name) {
+				return false
+			}
+		}
+		_, err = w.dec.Token() // the end of the object or list
+		return err == nil
+	}
+	return true
+}

@@ -1,0 +1,159 @@
+package definition
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// CanonicalJSON appends to b the one text that all ways to write a JSON value have
+// in common: no white space, the members of objects by name, numbers by their
+// exact value (5, 5.0 and 0.5e1 are 5), strings with only the escapes that they
+// need. Of a name that an object has twice both members stay, in their order.
+// It takes one pass and copies a member again only where an object's members
+// are out of order.
+func CanonicalJSON(b []byte, raw json.RawMessage) ([]byte, error) {
+	w := canonicalWriter{cursor: cursor{src: raw}, out: slices.Grow(b, len(raw))}
+	if err := w.write(0); err != nil {
+		return nil, err
+	}
+	if w.space(); w.at != len(raw) {
+		return nil, w.unexpected("the end")
+	}
+	return w.out, nil
+}
+
+// canonicalWriter reads JSON with the cursor and writes it to out.
+type canonicalWriter struct {
+	cursor
+	out     []byte
+	members []writtenMember // of the objects that the walk is in, one stack for all
+	moved   []byte          // scratch of sortMembers
+}
+
+// writtenMember is a member of an object in out: from its name's first quote to
+// the comma behind its value.
+type writtenMember struct{ start, colon, end int }
+
+func (w *canonicalWriter) write(depth int) error {
+	if depth > maxDepth {
+		return fmt.Errorf("%w: more than %d levels", errTooDeep, maxDepth)
+	}
+	switch w.peek() {
+	case '{':
+		return w.object(depth)
+	case '[':
+		w.out = append(w.out, '[')
+		err := w.items(func(i int) (bool, error) {
+			if i > 0 {
+				w.out = append(w.out, ',')
+			}
+			return true, w.write(depth + 1)
+		})
+		w.out = append(w.out, ']')
+		return err
+	case '"':
+		text, err := w.key()
+		w.out = appendCanonicalText(w.out, text)
+		return err
+	}
+	text, err := w.literal()
+	if err != nil {
+		return err
+	}
+	switch text {
+	case "true", "false", "null":
+		w.out = append(w.out, text...)
+	default:
+		w.out = appendCanonicalNumber(w.out, text)
+	}
+	return nil
+}
+
+func (w *canonicalWriter) object(depth int) error {
+	base, start := len(w.members), len(w.out)
+	w.out = append(w.out, '{')
+	err := w.cursor.members(func(key []byte) (bool, error) {
+		m := writtenMember{start: len(w.out)}
+		w.out = appendCanonicalText(w.out, key)
+		m.colon = len(w.out)
+		w.out = append(w.out, ':')
+		if err := w.write(depth + 1); err != nil {
+			return false, err
+		}
+		w.out = append(w.out, ',')
+		m.end = len(w.out)
+		w.members = append(w.members, m)
+		return true, nil
+	})
+	if err != nil {
+		return err
+	}
+	w.sortMembers(w.members[base:])
+	w.members = w.members[:base]
+	if len(w.out) > start+1 {
+		w.out = w.out[:len(w.out)-1] // the last comma
+	}
+	w.out = append(w.out, '}')
+	return nil
+}
+
+// sortMembers puts the members of one object, which end out, in order of name.
+func (w *canonicalWriter) sortMembers(members []writtenMember) {
+	byName := func(a, b writtenMember) int {
+		return bytes.Compare(w.out[a.start:a.colon], w.out[b.start:b.colon])
+	}
+	if slices.IsSortedFunc(members, byName) {
+		return
+	}
+	start := members[0].start
+	slices.SortStableFunc(members, byName)
+	w.moved = w.moved[:0]
+	for _, m := range members {
+		w.moved = append(w.moved, w.out[m.start:m.end]...)
+	}
+	copy(w.out[start:], w.moved)
+}
+
+// appendCanonicalText appends a string that has been read. Most need no escape
+// and are copied as they are.
+func appendCanonicalText(b, text []byte) []byte {
+	if slices.ContainsFunc(text, func(c byte) bool { return c < 0x20 || c == '"' || c == '\\' }) {
+		return appendText(b, string(text))
+	}
+	return append(append(append(b, '"'), text...), '"')
+}
+
+// appendCanonicalNumber writes a number as its digits without zeros at either
+// end and a power of ten: 1200 and 1.2e3 are 12e2.
+func appendCanonicalNumber(b []byte, text string) []byte {
+	rest, negative := strings.CutPrefix(text, "-")
+	power := int64(0)
+	if e := strings.IndexAny(rest, "eE"); e >= 0 {
+		const most = 1 << 40 // far beyond every number that is computed with, and no sum below overflows
+		p, err := strconv.ParseInt(rest[e+1:], 10, 64)
+		if err != nil || p > most || p < -most {
+			return append(b, text...) // two ways to write such a number stay two
+		}
+		power, rest = p, rest[:e]
+	}
+	whole, fraction, _ := strings.Cut(rest, ".")
+	power -= int64(len(fraction))
+	digits := strings.TrimLeft(whole+fraction, "0")
+	short := strings.TrimRight(digits, "0")
+	power += int64(len(digits) - len(short))
+	if short == "" {
+		return append(b, '0')
+	}
+	if negative {
+		b = append(b, '-')
+	}
+	b = append(b, short...)
+	if power != 0 {
+		b = strconv.AppendInt(append(b, 'e'), power, 10)
+	}
+	return b
+}

@@ -1,0 +1,204 @@
+package definition
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/schedule"
+)
+
+// Schedule starts executions of one action by the clock.
+type Schedule struct {
+	*schedule.Schedule
+	Overlap schedule.Overlap
+	// Paused is the document's word: applying it pauses the schedule.
+	Paused bool
+	Run    Start
+}
+
+// Start is the execution that a tick starts.
+type Start struct {
+	Action   string // a registered name, or a built-in kind
+	Version  int    // 0 is the latest
+	Position Position
+	// Input is evaluated for each tick; nil is {}.
+	Input    *Template
+	Settings Settings
+}
+
+// Tick is what the expressions of a schedule see as `tick`.
+type Tick struct {
+	Nominal   time.Time `json:"nominal"`
+	Local     string    `json:"local"` // with the zone's offset
+	LocalDate string    `json:"local_date"`
+	Zone      string    `json:"zone"`
+	Why       string    `json:"why"`
+	Previous  time.Time `json:"previous,omitzero"` // the nominal time before; absent at the first one
+}
+
+// TickOf describes a nominal time to expressions.
+func (s *Schedule) TickOf(nominal, previous time.Time, why string) Tick {
+	local := nominal.In(s.Location())
+	return Tick{Nominal: nominal.UTC(), Local: local.Format(time.RFC3339), LocalDate: local.Format(time.DateOnly), Zone: s.Location().String(), Why: why, Previous: previous}
+}
+
+// InputFor evaluates the input of the execution that a tick starts. An error is an *EvalError.
+func (s *Schedule) InputFor(name string, t Tick) (json.RawMessage, error) {
+	if s.Run.Input == nil {
+		return json.RawMessage("{}"), nil
+	}
+	raw, err := json.Marshal(t)
+	if err != nil {
+		return nil, fmt.Errorf("describe tick %s: %w", t.Nominal, err)
+	}
+	return s.Run.Input.Eval(&Vars{Tick: raw, Name: name})
+}
+
+// ActionText is the action as a submission names it.
+func (r *Start) ActionText() string {
+	if r.Version > 0 {
+		return fmt.Sprintf("%s@%d", r.Action, r.Version)
+	}
+	return r.Action
+}
+
+var (
+	scheduleFields = []string{"kind", "name", "description", "cron", "days", "every", "offset", "at", "zone", "gap", "repeat", "except", "jitter", "catch_up", "overlap", "paused", "run"}
+	catchUpFields  = []string{"policy", "within", "at_most"}
+	runFields      = []string{"action", "input", "labels", "priority", "queue", "timeout", "queue_timeout", "total_timeout", "retry"}
+)
+
+// scheduleDocument reads a schedule.
+func (b *builder) scheduleDocument(v *value, d *Definition) {
+	b.object(v, "", scheduleFields)
+	if v.get("name") == nil {
+		b.fail(v, "", "add name: my-schedule", "the schedule has no name")
+	}
+	d.Description = b.text(v.get("description"), "description", 10_000)
+	s := &Schedule{Paused: b.boolean(v.get("paused"), "paused")}
+	spec := schedule.Spec{
+		Cron: b.texts(v.get("cron"), "cron"), Except: b.texts(v.get("except"), "except"),
+		Days:   schedule.Days(b.oneOf(v.get("days"), "days", string(schedule.EitherDay), string(schedule.BothDays))),
+		Every:  b.duration(v.get("every"), "every", false),
+		Offset: b.duration(v.get("offset"), "offset", true),
+		At:     b.plainText(v.get("at"), "at", 100),
+		Zone:   b.plainText(v.get("zone"), "zone", 100),
+		Gap:    schedule.Gap(b.oneOf(v.get("gap"), "gap", string(schedule.GapNext), string(schedule.GapSkip))),
+		Repeat: schedule.Repeat(b.oneOf(v.get("repeat"), "repeat", string(schedule.RepeatFirst), string(schedule.RepeatLast), string(schedule.RepeatBoth))),
+		Jitter: b.duration(v.get("jitter"), "jitter", true),
+	}
+	if spec.Jitter > schedule.MostJitter {
+		b.fail(v.get("jitter"), "jitter", "write at most 24h", "%s is too long", spec.Jitter)
+	}
+	b.catchUp(v.get("catch_up"), &spec)
+	s.Overlap = schedule.Overlap(b.oneOf(v.get("overlap"), "overlap", string(schedule.OverlapSkip), string(schedule.OverlapQueueOne),
+		string(schedule.OverlapQueue), string(schedule.OverlapAllow), string(schedule.OverlapCancel)))
+	if s.Overlap == "" {
+		s.Overlap = schedule.OverlapSkip
+	}
+	b.start(v.get("run"), v, &s.Run)
+	if len(b.problems) == 0 {
+		var err error
+		if s.Schedule, err = schedule.New(spec); err != nil {
+			b.scheduleFaults(v, err)
+		}
+	}
+	d.Schedule = s
+	b.sum(v, d)
+}
+
+// scheduleFaults places what is wrong with the times of a schedule.
+func (b *builder) scheduleFaults(v *value, err error) {
+	list := []error{err}
+	if joined, is := err.(interface{ Unwrap() []error }); is {
+		list = joined.Unwrap()
+	}
+	for _, err := range list {
+		var f schedule.Fault
+		if !errors.As(err, &f) {
+			b.fail(v, "", "", "%v", err)
+			continue
+		}
+		b.fail(v.below(f.Path), f.Path, f.Fix, "%s", f.Message)
+	}
+}
+
+// below is the value at a path such as cron[1], or the nearest one above it that there is.
+func (v *value) below(path string) *value {
+	name, index, listed := strings.Cut(strings.TrimSuffix(path, "]"), "[")
+	at := v.get(name)
+	if at == nil {
+		return v
+	}
+	if n, err := strconv.Atoi(index); listed && err == nil && at.kind == listValue && n < len(at.list) {
+		return at.list[n]
+	}
+	return at
+}
+
+// texts reads a text or a list of texts.
+func (b *builder) texts(v *value, path string) []string {
+	switch {
+	case v == nil:
+		return nil
+	case v.kind != listValue:
+		if s := b.plainText(v, path, 1000); s != "" {
+			return []string{s}
+		}
+		if v.kind == textValue {
+			b.fail(v, path, "leave it out, or write a line", "the text is empty")
+		}
+		return nil
+	}
+	all := make([]string, 0, len(v.list))
+	for i, el := range v.list {
+		all = append(all, b.plainText(el, fmt.Sprintf("%s[%d]", path, i), 1000))
+	}
+	if len(all) == 0 {
+		b.fail(v, path, "leave it out, or write a line", "the list is empty")
+	}
+	return all
+}
+
+func (b *builder) catchUp(v *value, spec *schedule.Spec) {
+	policies := []string{string(schedule.CatchUpNone), string(schedule.CatchUpLast), string(schedule.CatchUpAll)}
+	switch {
+	case v == nil:
+	case v.kind == textValue:
+		spec.CatchUp = schedule.CatchUp(b.oneOf(v, "catch_up", policies...))
+	case b.object(v, "catch_up", catchUpFields):
+		spec.CatchUp = schedule.CatchUp(b.oneOf(v.get("policy"), "catch_up.policy", policies...))
+		if spec.Within = b.duration(v.get("within"), "catch_up.within", false); spec.Within > schedule.MostWithin {
+			b.fail(v.get("within"), "catch_up.within", "write at most 31d", "%s is too long", spec.Within)
+		}
+		spec.AtMost, _ = b.whole(v.get("at_most"), "catch_up.at_most", 1, schedule.MostAtMost)
+	}
+}
+
+// start reads what a tick starts.
+func (b *builder) start(v, owner *value, r *Start) {
+	const path = "run"
+	if v == nil {
+		b.fail(owner, "", "add run: {action: my-action}", "the schedule does not say what to run")
+		return
+	}
+	if !b.object(v, path, runFields) {
+		return
+	}
+	var t Task
+	b.taskAction(&t, v, path)
+	r.Action, r.Version, r.Position = t.Action, t.Version, Position{b.file, v.line, v.column}
+	if r.Action == "workflow" {
+		b.fail(v.get("action"), "run.action", "write the workflow's own name", "a schedule runs a workflow by its name")
+	}
+	r.Input = b.template(v.get("input"), "run.input", scopeTick, all)
+	b.settings(v, path, &r.Settings, scopeTick, all)
+	r.Settings.Queue = b.queue(v.get("queue"), "run.queue")
+	if BuiltIn(r.Action) && r.Action != "workflow" {
+		b.payload(r.Action, v, v.get("input"), "run.input", false)
+	}
+}

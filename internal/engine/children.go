@@ -1,0 +1,143 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/orchestration"
+)
+
+// createChildren makes the executions of the plan's children.
+func (s *step) createChildren(ctx context.Context) error {
+	drafts := make([]*flow.Draft, 0, len(s.plan.Children))
+	for i := range s.plan.Children {
+		c := &s.plan.Children[i]
+		r, refusal, err := s.childRequest(ctx, c)
+		if err != nil {
+			return fmt.Errorf("task %q: %w", c.Task.Name, err)
+		}
+		r.Parent, r.ParentAttempt, r.Task, r.Index = s.w.ID, s.w.Attempt, c.Task.Name, c.Index
+		r.Depth, r.Traceparent, r.CreatedAt = s.w.Depth+1, s.w.Traceparent, s.now
+		lane, err := s.e.assign(&r)
+		if err != nil && refusal == nil {
+			refusal = &flow.Error{Code: flow.CodeInvalidInput, Message: err.Error()}
+		}
+		if lane != "" {
+			if err := s.keepLane(ctx, lane); err != nil {
+				return err
+			}
+		}
+		d := flow.Submit(s.e.opts.NewID(), r)
+		s.add(d)
+		if sums := sumsIn(r.Input, r.With); len(sums) > 0 { // one that is not there the child misses when it runs
+			if err := s.lockUploads(ctx, sums); err != nil {
+				return err
+			}
+			s.holds(d.ID, sums)
+		}
+		if refusal != nil {
+			if err := d.Reject(refusal, s.now); err != nil {
+				return err
+			}
+			s.changed(d)
+			continue
+		}
+		drafts = append(drafts, d)
+	}
+	return s.admit(ctx, drafts)
+}
+
+// childRequest makes a child's request. When that is impossible the child is created all the same, to fail with the reason.
+// That the store does not answer is no such reason: it is an error.
+func (s *step) childRequest(ctx context.Context, c *orchestration.Child) (flow.Request, *flow.Error, error) {
+	r, err := s.childAction(ctx, c)
+	if away := (unreadable{}); errors.As(err, &away) {
+		return r, nil, away.error
+	}
+	if err == nil {
+		if c.Task.Settings.Priority == nil && r.Priority == 0 {
+			r.Priority = s.w.Priority
+		}
+		applySettings(&r, &c.Task.Settings)
+		if c.Key != "" {
+			r.Key, r.KeyLimit, r.WhenFull = c.Key, c.KeyLimit, c.WhenFull
+		}
+		if err = checkText("the concurrency key", r.Key, keyLimit); err == nil && s.w.Depth+1 > depthLimit {
+			err = fmt.Errorf("workflows nest deeper than %d", depthLimit)
+		}
+	}
+	if err != nil {
+		r = flow.Request{Action: c.Task.Action, Kind: flow.KindNoop, Queue: DefaultQueue, Input: c.Input}
+		return r, &flow.Error{Code: flow.CodeInvalidInput, Message: err.Error()}, nil
+	}
+	return r, nil, nil
+}
+
+// checkText refuses a text that an expression made and a user could not have sent.
+func checkText(what, text string, limit int) error {
+	switch {
+	case len(text) > limit:
+		return fmt.Errorf("%s has %d bytes, more than the %d allowed", what, len(text), limit)
+	case !utf8.ValidString(text) || strings.ContainsRune(text, 0):
+		return fmt.Errorf("%s %.60q has a NUL byte or is not UTF-8: remove the byte", what, text)
+	}
+	return nil
+}
+
+// unreadable is an error that lies in the store and not in what was asked for.
+type unreadable struct{ error }
+
+// childAction resolves what a child runs.
+func (s *step) childAction(ctx context.Context, c *orchestration.Child) (flow.Request, error) {
+	if err := checkEnv(c.Env); err != nil {
+		return flow.Request{}, err
+	}
+	if kind := flow.Kind(c.Action); adHoc(kind) && !c.Workflow {
+		input := c.Input
+		if kind == flow.KindCode || kind == flow.KindContainer {
+			var err error
+			if input, err = definition.MergeEnv(input, c.Env); err != nil {
+				return flow.Request{}, err
+			}
+		}
+		return builtIn(kind, input), nil
+	}
+	if err := checkText("the name of the action or workflow", c.Action, actionLimit); err != nil {
+		return flow.Request{}, err
+	}
+	def, version, err := s.definition(ctx, c.Action, c.Version)
+	if err != nil && !spoiled(err) {
+		return flow.Request{}, unreadable{fmt.Errorf("action %q: %w", c.Action, err)}
+	}
+	if err != nil {
+		return flow.Request{}, fmt.Errorf("action %q: %w", c.Action, err)
+	}
+	if c.Workflow && def.Workflow == nil {
+		return flow.Request{}, fmt.Errorf("%q is an action, not a workflow", c.Action)
+	}
+	return requestFor(def, version, c.Input, nil, c.Env)
+}
+
+// envLimit is how many bytes the environment of a task may have, names and values together: what a program is started with
+// must fit into what its system takes.
+const envLimit = 1 << 20
+
+// checkEnv refuses an environment that no program can be started with.
+func checkEnv(env map[string]string) error {
+	size := 0
+	for name, value := range env {
+		if err := checkText("the environment's "+name, value, envLimit); err != nil {
+			return err
+		}
+		size += len(name) + len(value)
+	}
+	if size > envLimit {
+		return fmt.Errorf("the environment has %d bytes, more than the %d allowed: pass large values as input or as files", size, envLimit)
+	}
+	return nil
+}

@@ -1,0 +1,112 @@
+package engine
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/handoff"
+)
+
+// A jump of the database's clock, which no worker notices, takes nothing away from any of them: all get one more lease, and
+// those that are really gone are recovered after it. So it is when a server of PostgreSQL is set forwards or back or
+// sleeps, and on SQLite, where leases do not run by the wall clock, when that is set.
+func TestDatabaseClockJumps(t *testing.T) {
+	for name, jump := range map[string]func(*clockwork){
+		"forwards":          func(c *clockwork) { c.jump(time.Hour) },
+		"back":              func(c *clockwork) { c.jump(-time.Hour) },
+		"the wall clock":    func(c *clockwork) { c.move(0, time.Hour, 0) },
+		"within the bounds": func(c *clockwork) { c.jump(handoff.Lease / 3) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t)
+			recover := func() {
+				t.Helper()
+				if err := errors.Join(r.e.recoverExpired(r.ctx), r.e.recoverUnstarted(r.ctx)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			h := r.worker()
+			running, claimed := r.submit(Submission{Action: "noop"}), r.submit(Submission{Action: "noop"})
+			for _, a := range h.take(2) {
+				if a.Execution == running {
+					h.report(a, ev(&a, 0, flow.EvRunning, nil))
+				}
+			}
+			recover()
+			jump(r.clock)
+			for range 3 {
+				recover()
+			}
+			for _, id := range []flow.ID{running, claimed} {
+				if x := r.get(id); x.Attempt != 1 || x.Owner != h.session {
+					t.Errorf("attempt %d of %s, held by %s", x.Attempt, id, x.Owner)
+				}
+			}
+			if _, err := r.e.Renew(r.ctx, h.session); err != nil {
+				t.Errorf("renew after the jump: %v", err)
+			}
+			again := r.submit(Submission{Action: "noop"})
+			if work := h.take(1); len(work) != 1 || work[0].Execution != again {
+				t.Errorf("take after the jump: %+v", work)
+			}
+			for range 4 { // often, as it is looked: set back, SQLite's clock stands still until it has caught up
+				r.lapse(handoff.Lease / 3)
+				recover()
+			}
+			if x := r.get(running); x.Attempt != 2 || !x.Owner.IsZero() {
+				t.Errorf("a lease after the jump: attempt %d, held by %s", x.Attempt, x.Owner)
+			}
+		})
+	}
+}
+
+// A worker that renews its session before the recovery has noticed the jump keeps it, and its call for work is not the end
+// of the session either.
+func TestRenewalAfterClockJump(t *testing.T) {
+	r := newRig(t)
+	h := r.worker()
+	if err := r.e.recoverExpired(r.ctx); err != nil {
+		t.Fatal(err)
+	}
+	r.clock.jump(time.Hour)
+	r.submit(Submission{Action: "noop"})
+	if work, err := r.e.Take(r.ctx, h.session, 1); err != nil && !errors.Is(err, handoff.ErrUnavailable) { // nil: the sweep was first
+		t.Errorf("take before the renewal: %+v, %v", work, err)
+	}
+	if _, err := r.e.Renew(r.ctx, h.session); err != nil {
+		t.Fatalf("renew: %v", err)
+	}
+	r.submit(Submission{Action: "noop"})
+	if work := h.take(1); len(work) != 1 {
+		t.Errorf("took %+v", work)
+	}
+	r.lapse(handoff.Lease + time.Second)
+	if _, err := r.e.Renew(r.ctx, h.session); !errors.Is(err, handoff.ErrSessionLost) {
+		t.Errorf("renew a lease later: %v", err)
+	}
+}
+
+// Hand-offs that never arrived are found by how long ago they were claimed, which a jump makes a lie: they are looked for
+// again a lease later.
+func TestUndeliveredAfterClockJump(t *testing.T) {
+	r := newRig(t)
+	h := r.worker()
+	id := r.submit(Submission{Action: "noop"})
+	h.take(1)
+	if err := r.e.recoverExpired(r.ctx); err != nil {
+		t.Fatal(err)
+	}
+	r.clock.jump(time.Hour)
+	for i, want := range []int{1, 1, 2} {
+		if err := errors.Join(r.e.recoverExpired(r.ctx), r.e.recoverUnstarted(r.ctx)); err != nil {
+			t.Fatal(err)
+		}
+		if x := r.get(id); x.Attempt != want {
+			t.Errorf("look %d: attempt %d, want %d", i+1, x.Attempt, want)
+		}
+		r.pass(handoff.Lease/2 + time.Second) // its worker renews its session, and the attempt does not begin
+	}
+}

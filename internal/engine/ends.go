@@ -1,0 +1,40 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// numberedAtOnce is how many ends one transaction gives their numbers.
+const numberedAtOnce = 1000
+
+// Ends returns up to n executions with the label that have ended, beyond the number after, in the order of their numbers; what has
+// none yet is given one first. When nothing is returned, open says whether more may come: something with the label has not ended,
+// or is being given its number by another replica.
+func (e *Engine) Ends(ctx context.Context, l store.Label, after int64, n int) (page []store.Ended, open bool, err error) {
+	// A reader that catches up does not look for new ends at every page: that reads everything with the label.
+	if page, err = e.opts.Store.Ended(ctx, l, after, n); err != nil || len(page) > 0 {
+		return page, true, err
+	}
+	ended, open, err := e.opts.Store.Unnumbered(ctx, l, numberedAtOnce)
+	if err != nil {
+		return nil, true, err
+	}
+	if len(ended) > 0 {
+		open = true
+		// In a transaction of its own: it concerns nothing that the committer's decisions read.
+		err := e.update(ctx, func(ctx context.Context, tx store.Tx) (err error) {
+			defer recovered(&err)
+			_, err = tx.Number(ctx, l, ended)
+			return err
+		})
+		if err != nil {
+			return nil, true, fmt.Errorf("number what has ended: %w", err)
+		}
+	}
+	// Again in any case: another reader may have given numbers since the first look.
+	page, err = e.opts.Store.Ended(ctx, l, after, n)
+	return page, open, err
+}

@@ -1,0 +1,109 @@
+package engine
+
+import (
+	"slices"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/flow"
+)
+
+const (
+	// followUpLimit is how many follow-ups go into one transaction. A workflow's step may use the whole budget of a transaction: of more
+	// follow-ups, most would be postponed again.
+	followUpLimit = 100
+	// followUpTakes is how long one follow-up takes at most on average, as part of a transaction: 0.5 to 1 ms were measured.
+	followUpTakes = 2 * time.Millisecond
+)
+
+// followUps are requests of the engine's own: what committed transactions have left to later ones. They do not wait among the
+// requests of callers: a workflow of three lines that starts two of itself, 20 levels deep, has half a million of them after ten
+// seconds, and each caller would wait for all of those before it. Batches of callers and of follow-ups alternate, and no batch has
+// both, so that what follows from a caller's request finds the whole budget of its transaction.
+//
+// The step of a workflow that has many children goes alone, and one at a time: it may use the whole budget of its transaction, which
+// all that time has the workflow's row. Of four in one transaction three would be postponed again, and reports of the children of all
+// four would wait for it; four side by side would leave no committer to the callers.
+type followUps struct {
+	ops      []op
+	wide     []op             // steps of workflows that have many children
+	steps    map[flow.ID]bool // workflows that ops and wide go on with
+	busy     bool             // one of wide is under way
+	last     bool             // the last batch was of follow-ups
+	lastWide bool             // the last of those was of wide
+}
+
+// isFollowUp reports whether a request is the engine's own.
+func isFollowUp(o op) bool {
+	switch o.(type) {
+	case *foldOp, *lineOp, *stuckOp:
+		return true
+	}
+	return false
+}
+
+func (f *followUps) len() int { return len(f.ops) + len(f.wide) }
+
+// startable is how many follow-ups need not wait for the end of one that is under way.
+func (f *followUps) startable() int {
+	if f.busy {
+		return len(f.ops)
+	}
+	return f.len()
+}
+
+// followUp hands a follow-up to the committer, unless the same step of a workflow waits already. One that finds no room, or an engine
+// that is ending, is left to the sweeps: rows say what it was for.
+func (e *Engine) followUp(o op) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	f := &e.followUps
+	if e.closed != nil || f.len() >= pendingLimit {
+		return
+	}
+	to := &f.ops
+	if step, is := o.(*foldOp); is {
+		if f.steps[step.id] {
+			return
+		}
+		if f.steps == nil {
+			f.steps = map[flow.ID]bool{}
+		}
+		f.steps[step.id] = true
+		if step.wide {
+			to = &f.wide
+		}
+	}
+	*to = append(*to, o)
+	e.kick()
+}
+
+// gather takes the next batch of follow-ups; nil when it is the callers' turn. callers says whether any of them waits. wide says that
+// the batch is the step of a workflow that has many children: busy is to be cleared at its end.
+func (f *followUps) gather(callers bool) (ops []op, wide bool) {
+	if f.last = f.startable() > 0 && !(f.last && callers); !f.last {
+		return nil, false
+	}
+	from, n := &f.ops, followUpLimit
+	if f.lastWide = len(f.wide) > 0 && !f.busy && !(f.lastWide && len(f.ops) > 0); f.lastWide {
+		from, n, f.busy = &f.wide, 1, true
+	}
+	n = min(len(*from), n)
+	ops = slices.Clone((*from)[:n])
+	if *from = (*from)[n:]; len(*from) == 0 {
+		*from = nil
+	}
+	for _, o := range ops {
+		if step, is := o.(*foldOp); is {
+			delete(f.steps, step.id)
+		}
+	}
+	return ops, f.lastWide
+}
+
+// goOnWithin is when the sweep goes on with a workflow that is postponed now, should the follow-up that does so be lost with the
+// process. While many follow-ups wait that is later: the sweep would only do their work before that of other timers.
+func (e *Engine) goOnWithin() time.Duration {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return goOnLeast + time.Duration(e.followUps.len())*followUpTakes
+}

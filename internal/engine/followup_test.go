@@ -1,0 +1,121 @@
+package engine
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// The step of a workflow that has many children goes into a transaction of its own, one at a time: beside it the requests of callers
+// and other follow-ups find committers, and the rows of other workflows are free.
+func TestWideStepsGoAloneAndOneAtATime(t *testing.T) {
+	g := newGatherer(t)
+	for i := range 3 {
+		g.e.followUp(&foldOp{id: flow.ID{1, byte(i)}, wide: true})
+		g.e.followUp(&foldOp{id: flow.ID{1, byte(i)}, wide: true}) // waits already
+	}
+	wide := g.some(1)
+	wide.age(time.Hour)
+	g.idle()
+	g.e.followUp(&foldOp{id: flow.ID{2}})
+	g.e.followUp(&foldOp{id: flow.ID{3}})
+	small := g.some(2)
+	small.age(time.Hour)
+	g.request(1)
+	caller := g.some(1)
+	g.e.over(caller)
+	g.e.over(small)
+	g.idle()
+	g.e.over(wide)
+	wide = g.some(1)
+	g.e.followUp(&foldOp{id: flow.ID{4}})
+	g.e.over(wide)
+	g.e.over(g.some(1)) // the other follow-up: they alternate
+	wide = g.some(1)
+	if o := wide.ops[0].(*foldOp); !o.wide || o.id != (flow.ID{1, 2}) {
+		t.Errorf("the third wide step is not the last batch: %+v", o)
+	}
+	g.e.over(wide)
+	g.idle()
+}
+
+// idle has nothing to gather until something is handed in or over.
+func (g gatherer) idle() {
+	g.Helper()
+	if b, _ := g.e.gather(g.Context()); b != nil {
+		g.Fatalf("gathered %+v", b)
+	}
+}
+
+// writes notes how many executions each transaction creates.
+type writes struct {
+	store.Store
+	mu      sync.Mutex
+	created []map[flow.ID]bool
+}
+
+func (w *writes) Update(ctx context.Context, decide func(context.Context, store.Tx) error) error {
+	var t *writesTx
+	err := w.Store.Update(ctx, func(ctx context.Context, tx store.Tx) error {
+		t = &writesTx{tx, map[flow.ID]bool{}}
+		return decide(ctx, t)
+	})
+	if err == nil && len(t.created) > 0 {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.created = append(w.created, t.created)
+	}
+	return err
+}
+
+type writesTx struct {
+	store.Tx
+	created map[flow.ID]bool
+}
+
+func (t *writesTx) Apply(ctx context.Context, d store.Delta) error {
+	for _, x := range d.Drafts {
+		if x.New {
+			t.created[x.ID] = true
+		}
+	}
+	return t.Tx.Apply(ctx, d)
+}
+
+// The transaction of a caller's request creates few children of a workflow, because other callers wait for it; follow-ups create the
+// others, up to the whole budget at a time.
+func TestCallersWaitForFewChildren(t *testing.T) {
+	const n = 3000
+	w := &writes{}
+	onEachStore(t, func(r *rig) {
+		w.created = nil
+		r.define(`
+name: w
+input: {type: object, properties: {items: {type: array}}}
+tasks:
+  each: {foreach: "${{ input.items }}", action: noop, with: {i: "${{ item }}"}}
+`)
+		id := r.submit(Submission{Action: "w", Input: ints(n)})
+		all := func() (n int) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			for _, c := range w.created {
+				n += len(c)
+			}
+			return n
+		}
+		r.within(time.Minute, "the children are not created", func() bool { return all() == n+1 })
+		for i, c := range w.created {
+			switch most := budgetRows; {
+			case c[id] && len(c) > 1+callersRows+1:
+				r.Errorf("the caller's transaction created %d executions", len(c))
+			case len(c) > most:
+				r.Errorf("transaction %d created %d executions, more than the %d of its budget", i, len(c), most)
+			}
+		}
+	}, func(o *Options) { w.Store, o.Store = o.Store, w })
+}

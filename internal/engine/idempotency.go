@@ -1,0 +1,219 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// ErrIdempotencyMismatch means that the idempotency key came before with another submission.
+var ErrIdempotencyMismatch = errors.New("the idempotency key was used before with a different submission")
+
+func mismatch(known store.IdempotencyKey) error {
+	return fmt.Errorf("%w (key %q, execution %s)", ErrIdempotencyMismatch, known.Key, known.Execution)
+}
+
+// hash tells submissions with the same idempotency key apart; without a key it is zero. The same input has the same hash
+// however it is written: {"a":1} and {"a": 1.0}.
+func (s *Submission) hash() (sum [32]byte) {
+	if s.IdempotencyKey != "" {
+		sum = s.sum()
+	}
+	return sum
+}
+
+func (s *Submission) sum() [32]byte {
+	c := *s
+	c.Input, c.IdempotencyKey, c.Traceparent = nil, "", ""
+	settings, err := json.Marshal(c)
+	if err != nil {
+		settings = fmt.Appendf(nil, "%#v", c) // only of what check refuses
+	}
+	input, err := definition.CanonicalJSON(nil, s.Input)
+	if err != nil {
+		input = s.Input // no JSON, or none that the engine reads
+	}
+	h := sha256.New()
+	h.Write(settings)
+	h.Write(input)
+	return [32]byte(h.Sum(nil))
+}
+
+// mayBeKnown reports whether a submission that is refused with err may have been accepted before.
+func (s *Submission) mayBeKnown(err error) bool {
+	var refused *Invalid
+	return s.IdempotencyKey != "" && badText(s.IdempotencyKey, keyLimit) == "" && (s.Refused != nil || errors.As(err, &refused))
+}
+
+// SubmitBatch is Submit for a request that has an idempotency key as a whole: the same batch again gives the same
+// executions, another one ErrIdempotencyMismatch for the whole call, and nothing of it is stored. A submission with a key of
+// its own is known by that key alone.
+//
+// The other submissions get keys that are derived from the batch's key and their place in the batch. That alone would let
+// two different batches that come at once each win some places. So the first submission that is accepted gets the batch's
+// key itself and is committed before the others: of several batches one writes that row, and the others find it.
+func (e *Engine) SubmitBatch(ctx context.Context, key string, subs []Submission) ([]Submitted, error) {
+	if say := badText(key, keyLimit); say != "" {
+		return nil, invalid("idempotency_key", shortText(key), say, "give another one")
+	}
+	out := make([]Submitted, len(subs))
+	sums := make([][32]byte, len(subs))
+	for i := range subs {
+		sums[i] = subs[i].sum()
+	}
+	first := &batchOp{key: key, hash: batchHash(subs, sums), out: out}
+	ops := make([]*submitOp, len(subs)) // nil: its verdict is there
+	for i := range subs {
+		s := subs[i]
+		if s.IdempotencyKey == "" {
+			s.IdempotencyKey = placeKey(key, i)
+		}
+		o := &submitOp{out: &out[i], hash: sums[i]}
+		if err := e.prepare(ctx, &s, o); err != nil {
+			out[i].Err = err
+			continue
+		}
+		ops[i] = o
+		if subs[i].IdempotencyKey == "" {
+			o.hash = placeHash(first.hash, i)
+			first.add(o, i)
+		}
+	}
+	first.group = newGroup(1)
+	if err := e.enqueue(first); err != nil {
+		return nil, err
+	}
+	if err := first.group.wait(ctx); err != nil {
+		return nil, err
+	}
+	if first.err != nil {
+		return nil, first.err
+	}
+	if at := first.settled; at >= 0 {
+		ops[at] = nil
+		e.counters.submitted.Add(1)
+	}
+	if err := e.submit(ctx, slices.DeleteFunc(ops, func(o *submitOp) bool { return o == nil })...); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// batchOp decides whether a batch is what its key was used for, and submits the first of its executions under that key.
+type batchOp struct {
+	key     string
+	hash    [32]byte // of the batch
+	out     []Submitted
+	derived []string  // keys of the submissions without one of their own
+	first   *submitOp // the first of these that is accepted; nil: none is
+	at      int       // its place
+	group   *group
+
+	settled int   // whose verdict is there; -1: of none
+	err     error // the verdict on the whole batch
+}
+
+// add takes in the submission at a place of the batch.
+func (o *batchOp) add(s *submitOp, at int) {
+	o.derived = append(o.derived, s.key)
+	if o.first != nil || s.refused != nil {
+		return
+	}
+	first := *s
+	first.key, first.request.IdempotencyKey = o.key, o.key
+	o.first, o.at = &first, at
+}
+
+func (o *batchOp) want(t *turn) {
+	t.wantIdem = append(append(t.wantIdem, o.key), o.derived...)
+	if o.first != nil && o.first.request.Key != "" {
+		t.wantKeys = append(t.wantKeys, o.first.request.Key)
+	}
+	if o.first != nil {
+		t.wantUploads = append(t.wantUploads, o.first.sums...)
+	}
+}
+
+func (o *batchOp) decide(ctx context.Context, t *turn) error {
+	o.settled, o.err = -1, nil
+	if known, ok := t.idem[o.key]; ok {
+		at, same := placeOf(known.Hash, o.hash)
+		if !same || at >= len(o.out) {
+			o.err = mismatch(known)
+			return nil
+		}
+		o.settled, o.out[at] = at, Submitted{Execution: known.Execution, Existing: true}
+		return nil
+	}
+	// Retention may have removed the execution that had the batch's key, and not yet the others.
+	for _, key := range o.derived {
+		known, ok := t.idem[key]
+		if _, same := placeOf(known.Hash, o.hash); ok && !same {
+			o.err = mismatch(known)
+			return nil
+		}
+	}
+	if o.first == nil {
+		return nil
+	}
+	if _, ok := t.idem[placeKey(o.key, o.at)]; ok {
+		return nil
+	}
+	o.settled = o.at
+	return o.first.decide(ctx, t)
+}
+
+func (o *batchOp) size() int {
+	if o.first == nil {
+		return 0
+	}
+	return o.first.size()
+}
+
+func (o *batchOp) done(err error) {
+	if err != nil {
+		o.err = err
+	}
+	o.group.done()
+}
+
+// batchHash tells batches with the same idempotency key apart.
+func batchHash(subs []Submission, sums [][32]byte) [32]byte {
+	h := sha256.New()
+	for i := range subs {
+		h.Write(sums[i][:])
+		h.Write(strconv.AppendQuote(nil, subs[i].IdempotencyKey))
+	}
+	return [32]byte(h.Sum(nil))
+}
+
+// placeKey is the idempotency key of a submission by its place in a batch.
+func placeKey(batch string, at int) string {
+	sum := sha256.Sum256([]byte(batch))
+	return "batch:" + hex.EncodeToString(sum[:]) + ":" + strconv.Itoa(at)
+}
+
+// placeBytes is how many bytes at the end of a batch's hash give way to a place in it.
+const placeBytes = 4
+
+// placeHash is the hash of a submission by its place in a batch: it says which batch, and where.
+func placeHash(batch [32]byte, at int) [32]byte {
+	binary.BigEndian.PutUint32(batch[len(batch)-placeBytes:], uint32(at))
+	return batch
+}
+
+// placeOf reads a placeHash, and reports whether it is of that batch.
+func placeOf(hash, batch [32]byte) (at int, same bool) {
+	cut := len(hash) - placeBytes
+	return int(binary.BigEndian.Uint32(hash[cut:])), bytes.Equal(hash[:cut], batch[:cut])
+}

@@ -1,0 +1,291 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/handoff"
+)
+
+// workerOn is a worker of some kinds that serves some queues.
+func (r *rig) workerOn(queues []string, kinds ...string) *hand {
+	r.Helper()
+	id, err := r.e.Open(r.ctx, handoff.Session{Name: "able", Queues: queues, Kinds: kinds, Slots: 100})
+	if err != nil {
+		r.Fatalf("open session: %v", err)
+	}
+	return &hand{r, id}
+}
+
+// none checks that a worker is given nothing, though it has looked.
+func (h *hand) none(what string) {
+	h.Helper()
+	ctx, cancel := context.WithCancel(h.ctx)
+	defer cancel()
+	before := h.e.Stats().Takers
+	got := make(chan []handoff.Assignment, 1)
+	go func() {
+		work, _ := h.e.Take(ctx, h.session, 100) // the error is that of cancel
+		got <- work
+	}()
+	awaitTakers(h, h.e, before+1)
+	h.settled()
+	cancel()
+	if work := <-got; len(work) > 0 {
+		h.Errorf("%s got %+v", what, work)
+	}
+}
+
+const handled = `
+name: thumb
+handler: resize
+---
+name: thumbnail
+handler: resize
+queue: default
+worker_labels: {gpu: a100}
+---
+name: both
+tasks:
+  small: {action: thumb}
+  plain: {action: noop}
+`
+
+// A worker is given what it has a handler for, whatever queues it serves, and nothing else.
+func TestKindChoosesWorker(t *testing.T) {
+	r := newRig(t, func(o *Options) { o.Queues = []string{"resize"} })
+	r.define(handled)
+	queues := []string{DefaultQueue, "resize"}
+	plain, able := r.workerOn(queues), r.workerOn(queues, append(flow.OfferLabels(map[string]string{"gpu": "a100"}), "resize")...)
+	other := r.workerOn(queues, "crop")
+	thumb, labelled, noop := r.submit(Submission{Action: "thumb"}), r.submit(Submission{Action: "thumbnail"}), r.submit(Submission{Action: "noop", Queue: "resize"})
+	other.none("the worker with another handler")
+	if got := plain.take(100); len(got) != 1 || got[0].Execution != noop {
+		t.Errorf("the worker of built-in kinds got %+v", got)
+	}
+	got := able.take(100)
+	if len(got) != 2 || got[0].Kind != "resize" || got[1].Kind != "resize" || got[0].Execution != thumb || got[1].Execution != labelled {
+		t.Fatalf("the worker with the handler got %+v", got)
+	}
+	able.complete(got[0], "1")
+	r.submit(Submission{Action: "noop"})
+	able.none("the worker with the handler")
+	again, err := r.e.Retry(r.ctx, thumb)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := able.take(100); len(got) != 1 || got[0].Execution != again {
+		t.Errorf("what was submitted once more went to %+v", got)
+	}
+	plain.serve(echo)
+	able.serve(echo)
+	if x := r.ended(r.submit(Submission{Action: "both"})); x.Stage != flow.Completed {
+		t.Errorf("%s: %+v", x.Stage, x.Outcome)
+	}
+}
+
+// Why says that a handler is missing, and what would help.
+func TestWhyNoHandler(t *testing.T) {
+	r := newRig(t, func(o *Options) { o.Queues = []string{"resize"} })
+	r.define(handled)
+	id := r.submit(Submission{Action: "thumb"})
+	why := func(waiting string, says ...string) {
+		t.Helper()
+		w, err := r.e.Why(r.ctx, id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if w.Waiting != waiting || w.Queue != "resize" || w.Needs.Handler != "resize" {
+			t.Errorf("%+v", w)
+		}
+		all := w.Summary + "; " + strings.Join(w.Unblock, "; ") + "; " + strings.Join(w.Facts, "; ")
+		for _, say := range says {
+			if !strings.Contains(all, say) {
+				t.Errorf("%q is not in %q", say, all)
+			}
+		}
+	}
+	why("worker", "no live worker has a handler for kind resize; it is 1st in line", `start a program that serves handler "resize" on queue "resize" (package handler)`)
+	r.workerOn([]string{"resize"})
+	r.workerOn([]string{"resize"}, "crop")
+	why("worker", "no live worker has a handler for kind resize")
+	r.workerOn([]string{DefaultQueue}, "resize")
+	why("worker", `no live worker of queue "resize" has a handler for kind resize`, "worker able has it, and serves queue default")
+	r.workerOn([]string{"resize"}, "resize")
+	why("queue", `1st in queue "resize" for a handler for kind resize, which 1 worker`)
+	id = r.submit(Submission{Action: "noop", Queue: "resize"})
+	if w, err := r.e.Why(r.ctx, id); err != nil || !strings.Contains(w.Summary, `1st in queue "resize", which 1 worker`) {
+		t.Errorf("%+v, %v", w, err)
+	}
+}
+
+// A queue that only programs with handlers serve runs nothing built-in, and why says so.
+func TestWhyNoBuiltInKinds(t *testing.T) {
+	r := newRig(t)
+	r.workerOn([]string{"sums"}, "add")
+	id := r.submit(Submission{Action: "noop", Queue: "sums"})
+	w, err := r.e.Why(r.ctx, id)
+	if err != nil || w.Waiting != "worker" || !strings.Contains(w.Summary, `no live worker of queue "sums" has the built-in kinds`) {
+		t.Errorf("%+v, %v", w, err)
+	}
+}
+
+// A worker that runs some of the built-in kinds is refused: what it would be given could be of the others.
+func TestHalfAWorkerIsRefused(t *testing.T) {
+	r := newRig(t)
+	for _, kinds := range [][]string{{"noop"}, {"noop", "resize"}, {"container"}, {"workflow"}} {
+		if _, err := r.e.Open(r.ctx, handoff.Session{Name: "half", Queues: []string{DefaultQueue}, Kinds: kinds, Slots: 1}); err == nil {
+			t.Errorf("a worker of %q was accepted", kinds)
+		}
+	}
+}
+
+// The name of a runtime cannot be one that puts an execution before the workers of a handler.
+func TestRuntimeIsNoKind(t *testing.T) {
+	r := newRig(t, func(o *Options) { o.Needs = needs })
+	out, err := r.e.Submit(r.ctx, []Submission{{Action: "noop", Input: json.RawMessage(`{"runtime":"kind:resize"}`)}})
+	if err != nil || out[0].Err == nil || !strings.Contains(out[0].Err.Error(), "is not the name of a runtime") {
+		t.Errorf("%+v, %v", out, err)
+	}
+}
+
+// strand puts an execution of a custom kind into a queue as versions before lanes knew kinds did.
+func (r *rig) strand(queue string) flow.ID {
+	r.Helper()
+	id := r.e.opts.NewID()
+	err := r.e.ask(r.ctx, nil, func(ctx context.Context, t *turn) error {
+		d := flow.Submit(id, flow.Request{Action: "thumb", Version: 1, Kind: "resize", Queue: queue, CreatedAt: t.now})
+		t.add(d)
+		return t.admit(ctx, []*flow.Draft{d})
+	})
+	if err != nil {
+		r.Fatal(err)
+	}
+	return id
+}
+
+// Executions that an earlier version has left in a plain lane are run: the claim that meets one moves it to the lane of its
+// kind, and where no worker looks into the plain lane, the sweep does.
+func TestKindsOfAnEarlierVersion(t *testing.T) {
+	t.Run("met by a claim", func(t *testing.T) {
+		r := newRig(t)
+		var misplaced []flow.ID
+		for range 3 {
+			misplaced = append(misplaced, r.strand(DefaultQueue))
+		}
+		noop := r.submit(Submission{Action: "noop"})
+		if got := r.worker().take(1); len(got) != 1 || got[0].Execution != noop {
+			t.Errorf("the worker of built-in kinds got %+v", got)
+		}
+		got := r.workerOn([]string{DefaultQueue}, "resize").take(10)
+		if len(got) != 3 || got[0].Execution != misplaced[0] || got[2].Execution != misplaced[2] {
+			t.Errorf("the worker with the handler got %+v", got)
+		}
+	})
+	t.Run("among others", func(t *testing.T) {
+		r := newRig(t)
+		var misplaced, noop []flow.ID
+		for range 7 {
+			noop = append(noop, r.submit(Submission{Action: "noop"}))
+			misplaced = append(misplaced, r.strand(DefaultQueue))
+		}
+		h := r.worker()
+		for _, n := range []int{3, 2, 2} {
+			for _, a := range h.take(n) {
+				if len(noop) == 0 || a.Execution != noop[0] {
+					t.Fatalf("the worker of built-in kinds got %+v", a)
+				}
+				noop = noop[1:]
+			}
+		}
+		h.none("the worker of built-in kinds") // and meets the last one
+		if got := r.workerOn([]string{DefaultQueue}, "resize").take(10); len(noop) > 0 || len(got) != 7 || got[6].Execution != misplaced[6] {
+			t.Errorf("the worker with the handler got %+v; %d left", got, len(noop))
+		}
+	})
+	t.Run("while its worker waits", func(t *testing.T) {
+		r := newRig(t)
+		taken := make(chan []handoff.Assignment, 1)
+		able := r.workerOn([]string{DefaultQueue}, "resize")
+		go func() { taken <- able.take(1) }()
+		awaitTakers(t, r.e, 1)
+		id := r.strand(DefaultQueue)
+		ctx, cancel := context.WithCancel(r.ctx)
+		defer cancel()
+		none := make(chan []handoff.Assignment, 1)
+		plain := r.worker()
+		go func() {
+			work, _ := r.e.Take(ctx, plain.session, 1) // the error is that of cancel
+			none <- work
+		}()
+		if got := <-taken; len(got) != 1 || got[0].Execution != id {
+			t.Errorf("got %+v", got)
+		}
+		cancel()
+		if got := <-none; len(got) > 0 {
+			t.Errorf("the worker of built-in kinds got %+v", got)
+		}
+	})
+	t.Run("found by the sweep", func(t *testing.T) {
+		r := newRig(t)
+		able := r.workerOn([]string{"resize"}, "resize")
+		var misplaced []flow.ID
+		for range 2*misplacedBatch + 1 {
+			misplaced = append(misplaced, r.strand("resize"))
+		}
+		if err := r.e.relaneMisplaced(r.ctx); err != nil {
+			t.Fatal(err)
+		}
+		if got := able.take(1000); len(got) != len(misplaced) || got[0].Execution != misplaced[0] {
+			t.Errorf("got %d of %d", len(got), len(misplaced))
+		}
+	})
+	t.Run("after a retry", func(t *testing.T) {
+		r := newRig(t)
+		id := r.strand("resize")
+		able := r.workerOn([]string{"resize"}, "resize")
+		if err := r.e.relaneMisplaced(r.ctx); err != nil {
+			t.Fatal(err)
+		}
+		able.take(1)
+		if err := r.e.Close(r.ctx, able.session); err != nil {
+			t.Fatal(err)
+		}
+		r.pass(0)
+		if got := r.workerOn([]string{"resize"}, "resize").take(1); len(got) != 1 || got[0].Execution != id || got[0].Attempt != 2 {
+			t.Errorf("got %+v", got)
+		}
+	})
+}
+
+// What a worker declines is tried again after a pause that grows, by whatever worker, and does not count.
+func TestDecline(t *testing.T) {
+	r := newRig(t)
+	h := r.worker()
+	id := r.submit(Submission{Action: "noop", Retry: &flow.Retry{MaxAttempts: 1}})
+	for n, pause := range []time.Duration{time.Second, 2 * time.Second, 4 * time.Second} {
+		a := h.take(1)[0]
+		if err := r.e.Decline(r.ctx, h.session, []flow.AttemptID{{Execution: id, Attempt: a.Attempt}}); err != nil {
+			t.Fatal(err)
+		}
+		x := r.get(id)
+		if x.Attempt != n+2 || x.Spent() != 1 || x.Place != flow.Delayed || x.WakeAt.Sub(x.EventAt) != pause {
+			t.Errorf("attempt %d, %d spent, %s, waits for %s", x.Attempt, x.Spent(), x.Place, x.WakeAt.Sub(x.EventAt))
+		}
+		r.pass(pause)
+	}
+	if s := r.e.Stats(); s.HandedBack != 3 || s.Lost != 0 {
+		t.Errorf("%d handed back, %d lost", s.HandedBack, s.Lost)
+	}
+	if err := r.e.Decline(r.ctx, flow.ID{9}, nil); !errors.Is(err, handoff.ErrSessionLost) {
+		t.Errorf("an unknown session: %v", err)
+	}
+	if got := h.take(1); len(got) != 1 || got[0].Attempt != 4 {
+		t.Errorf("got %+v", got)
+	}
+}

@@ -1,0 +1,316 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/orchestration"
+	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/telemetry"
+)
+
+// What follows from the requests of a batch is bounded in each transaction, and may fail by itself: a workflow creates more
+// children than fit, or a step of it that the store does not take. The rest is postponed: the workflow's row says that the
+// engine is to go on with it, and a request of its own does so at once.
+//
+//	a request fails together with what follows from it
+//	 1. its batch is halved until it stands alone
+//	 2. alone, it is decided again with everything that follows postponed, and is committed
+//	 3. each workflow goes on by a foldOp, each line of a key by a lineOp: these fail alone, and are decided again with what
+//	    follows from their own step postponed
+//	 4. a workflow whose foldOp fails all the same is ended as failed by a stuckOp, which says why
+//	 5. what cannot even be ended is put aside, and tried again later and later
+
+// budget is what one transaction may do beyond its requests.
+type budget struct {
+	rows  int // executions that are created, admitted or ended
+	bytes int // of what they are handed
+}
+
+// A transaction creates, admits and ends so many executions beyond those of its requests, which takes 10 to 30 ms, with about
+// so many bytes of input.
+const (
+	budgetRows  = 1000
+	budgetBytes = 4 << 20
+	// callersRows is what a transaction of callers' requests does beyond them, and as many more as it has requests: what each
+	// caller waits for is not the fan-out of another one's workflow.
+	callersRows = 200
+)
+
+// budgetOf is what the transaction of some requests may do beyond them.
+func (e *Engine) budgetOf(ops []op) budget {
+	b := e.budget
+	if len(ops) > 0 && !isFollowUp(ops[0]) { // no batch has both
+		b.rows = min(b.rows, callersRows+len(ops))
+	}
+	return b
+}
+
+func (b *budget) spend(rows, bytes int) { b.rows, b.bytes = b.rows-rows, b.bytes-bytes }
+
+func (b *budget) spent() bool { return b.rows <= 0 || b.bytes <= 0 }
+
+// goOnLeast is how long a workflow that was postponed stays so at least before the sweep goes on with it.
+const goOnLeast = 5 * time.Second
+
+// notPostponed is the moment of a workflow that waits for its tasks alone.
+var notPostponed = time.Time{}
+
+// postpone leaves a workflow's next step to the next transaction. l is what the store told of it; nil: the turn knows it.
+func (t *turn) postpone(w *flow.Draft, l *store.LockedWorkflow) error {
+	w.Postpone(t.now.Add(t.e.goOnWithin()))
+	t.changed(w)
+	p := t.workflows[attemptOf(w)]
+	if p != nil && p.tracker != nil && !t.postpones {
+		t.goesOn(w.ID, p)
+		c := t.noteEnds(p, true)
+		return t.sayChange(p, &c)
+	}
+	err := t.sayUnknown(w, l)
+	t.goesOn(w.ID, t.workflows[attemptOf(w)])
+	return err
+}
+
+// goesOn notes the follow-up of a workflow that was postponed, once.
+func (t *turn) goesOn(id flow.ID, p *progress) {
+	if !slices.ContainsFunc(t.again, func(o *foldOp) bool { return o.id == id }) {
+		t.again = append(t.again, &foldOp{e: t.e, id: id, wide: p.wide()})
+	}
+}
+
+// noteEnds takes the children of a workflow that have ended in the turn. fresh brings the tracker forward by them; otherwise it
+// has been made from rows that say so already.
+func (t *turn) noteEnds(p *progress, fresh bool) (c orchestration.Change) {
+	for _, d := range t.news[p.of.ID] {
+		task := p.tracker.Task(d.Task)
+		if task < 0 || d.ParentAttempt != p.of.Attempt {
+			continue
+		}
+		if fresh {
+			p.tracker.Ended(task, d.Stage)
+		}
+		c.End(task, d.Stage)
+	}
+	delete(t.news, p.of.ID)
+	return c
+}
+
+// sayChange keeps a change of a workflow that has many children, for those who follow it.
+func (t *turn) sayChange(p *progress, c *orchestration.Change) error {
+	if !p.wide() || c.Empty() {
+		return nil
+	}
+	text, err := c.Text()
+	if err != nil {
+		return fmt.Errorf("write a change of a workflow: %w", err)
+	}
+	p.change++
+	t.changes = append(t.changes, store.WorkflowChange{WorkflowAttempt: p.of, Number: p.change, Change: text})
+	return nil
+}
+
+// sayUnknown tells those who follow a workflow that this turn ended children of it without saying which: they count them anew.
+func (t *turn) sayUnknown(w *flow.Draft, l *store.LockedWorkflow) error {
+	of := attemptOf(w)
+	p := t.workflows[of]
+	if p == nil {
+		p = t.e.followed.begin(of)
+		t.workflows[of] = p
+	}
+	if l != nil {
+		p.created, p.change = max(p.created, created(l)), l.Last
+	}
+	p.tracker = nil
+	if len(t.news[w.ID]) == 0 {
+		return nil
+	}
+	delete(t.news, w.ID)
+	return t.sayChange(p, &orchestration.Change{Unknown: true})
+}
+
+// own is what a follow-up goes on with: the step of a workflow, or the line of a key. It is carried out where everything that follows
+// is postponed: the end of a workflow may admit another one to its key, or let the workflow above it go on, and what the store
+// refuses may be the step of that one.
+type own struct {
+	steps map[flow.ID]bool
+	line  bool
+}
+
+// wantedSteps is what the requests of the turn go on with themselves, before they are decided.
+func (t *turn) wantedSteps() (o own) {
+	o.steps = maps.Clone(t.folds)
+	for _, k := range t.keys {
+		o.line = o.line || k.freed
+	}
+	return o
+}
+
+// postponeAll carries out what the turn's requests go on with themselves, and postpones everything that follows from it.
+func (t *turn) postponeAll(ctx context.Context) error {
+	if t.own.line {
+		if _, err := t.admitLines(ctx); err != nil {
+			return err
+		}
+	}
+	for {
+		for name, k := range t.keys {
+			if k.freed {
+				k.freed = false
+				t.lines = append(t.lines, name)
+			}
+		}
+		if err := t.flush(ctx); err != nil || len(t.folds) == 0 {
+			return err
+		}
+		if err := t.advance(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// goOn hands in follow-ups for what a committed turn has postponed.
+func (e *Engine) goOn(t *turn) {
+	for _, o := range t.again {
+		e.followUp(o)
+	}
+	for _, key := range t.lines {
+		e.followUp(&lineOp{e: e, key: key})
+	}
+}
+
+// foldOp lets a workflow go on that has been postponed.
+type foldOp struct {
+	e    *Engine
+	id   flow.ID
+	wide bool // the workflow has many children: its step may need a transaction's whole budget
+}
+
+func (o *foldOp) want(t *turn)                        { t.folds[o.id] = true }
+func (o *foldOp) decide(context.Context, *turn) error { return nil }
+func (o *foldOp) size() int                           { return 0 }
+func (o *foldOp) done(err error) {
+	if err != nil && refused(err) {
+		o.e.followUp(&stuckOp{e: o.e, id: o.id, why: err})
+	}
+}
+
+// lineOp lets the line of a key go on. Where that is refused its head is tried alone, and put aside when it is the head.
+type lineOp struct {
+	e    *Engine
+	key  string
+	mode lineMode
+}
+
+type lineMode uint8
+
+const (
+	wholeLine   lineMode = iota // as many as may go
+	headOfLine                  // the first alone
+	withoutHead                 // the others, and the first is put aside
+)
+
+func (o *lineOp) size() int { return 0 }
+func (o *lineOp) want(t *turn) {
+	t.key(o.key).freed = true
+	if o.mode == headOfLine {
+		t.budget.rows = 1
+	}
+}
+
+func (o *lineOp) decide(ctx context.Context, t *turn) error {
+	if o.mode != withoutHead {
+		return nil
+	}
+	if err := t.lockKeys(ctx, []string{o.key}); err != nil {
+		return err
+	}
+	xs, err := t.tx.Line(ctx, o.key, 1)
+	if err != nil {
+		return fmt.Errorf("read the key's line: %w", err)
+	}
+	for _, d := range t.adopt(xs) {
+		t.putAside(d, errors.New("the store does not take it as the holder of its key"))
+	}
+	return nil
+}
+
+func (o *lineOp) done(err error) {
+	switch {
+	case err == nil || !refused(err):
+	case o.mode < withoutHead:
+		o.e.followUp(&lineOp{e: o.e, key: o.key, mode: o.mode + 1})
+	default:
+		o.e.counters.skipped.Add(1)
+		o.e.opts.Log.Error("the line of a concurrency key cannot go on; it will be tried again", "key", o.key, telemetry.Err, err)
+	}
+}
+
+// stuckOp ends a workflow whose next step the rules or the store refuse, or puts it aside where that is no use: its definition
+// is of another version of the program, or its end is refused as well.
+type stuckOp struct {
+	e     *Engine
+	id    flow.ID
+	why   error
+	aside bool
+}
+
+func (o *stuckOp) want(t *turn) { t.wantIDs = append(t.wantIDs, o.id) }
+func (o *stuckOp) size() int    { return 0 }
+func (o *stuckOp) decide(_ context.Context, t *turn) error {
+	d := t.drafts[o.id]
+	if d == nil || d.Place != flow.Held || d.Kind != flow.KindWorkflow {
+		return nil
+	}
+	if o.aside || d.State.Cancel != nil || errors.As(o.why, new(*undefined)) {
+		t.putAside(d, o.why)
+		return nil
+	}
+	say := "the engine could not carry out the workflow's next step: " + o.why.Error()
+	if err := d.Cancel(flow.Failed, flow.CodeInternal, flow.Clipped(say, flow.AsideLimit), t.now); err != nil {
+		return err
+	}
+	d.Postpone(notPostponed)
+	t.cancelled(d)
+	return nil
+}
+
+func (o *stuckOp) done(err error) {
+	log := o.e.opts.Log.With(telemetry.Execution, o.id)
+	switch {
+	case err == nil:
+		log.Error("the next step of a workflow was refused: the workflow is ended or put aside", telemetry.Err, o.why)
+	case !refused(err):
+	case !o.aside:
+		o.e.followUp(&stuckOp{e: o.e, id: o.id, why: errors.Join(o.why, err), aside: true})
+	default:
+		o.e.counters.skipped.Add(1)
+		log.Error("a workflow can neither go on nor be put aside; it will be tried again", telemetry.Err, err)
+	}
+}
+
+// refused reports whether an error lies in what was to be written: trying the same again gives the same.
+func refused(err error) bool { return spoiled(err) && !errors.Is(err, store.ErrConflict) }
+
+// putAside leaves an execution alone for a while, because a decision about it was refused.
+func (t *turn) putAside(d *flow.Draft, why error) {
+	d.PutAside(why.Error(), t.now)
+	t.changed(d)
+}
+
+// tried runs a decision about a draft. One that the rules refuse changes nothing but that the execution is put aside: those
+// beside it go on.
+func (t *turn) tried(d *flow.Draft, decide func() error) error {
+	state, events, outcome := d.State, len(d.Events), d.Outcome
+	err := decide()
+	if !errors.Is(err, flow.ErrIllegalMove) {
+		return err
+	}
+	d.State, d.Events, d.Outcome = state, d.Events[:events], outcome
+	t.putAside(d, err)
+	return nil
+}

@@ -1,0 +1,234 @@
+package engine
+
+import (
+	"container/list"
+	"context"
+	"sync"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/orchestration"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// wideFrom is from how many children on a workflow's transactions are kept as changes, and its state in memory. Below it the
+// children are counted each time: 64 take 20 µs on SQLite and 40 µs on PostgreSQL, about what a change costs.
+const wideFrom = 64
+
+// progress is how far one attempt of a workflow is, as this replica follows it.
+type progress struct {
+	of      store.WorkflowAttempt
+	tracker *orchestration.Tracker // nil: only the items are known
+	items   orchestration.Items
+	created int   // children in all
+	change  int64 // number of the last change that the tracker includes
+
+	wideFrom     int   // Options.Wide
+	loan         *loan // of the transaction that has it
+	lists, bytes int   // of the items: lists that have been measured, and what they take
+}
+
+// wide reports whether the workflow has so many children that its changes are kept.
+func (p *progress) wide() bool { return p.created >= p.wideFrom }
+
+// size is about how many bytes of memory it takes. Evaluated lists never change, and are measured once.
+func (p *progress) size() int {
+	if len(p.items) != p.lists {
+		p.lists, p.bytes = len(p.items), 0
+		for _, items := range p.items {
+			for _, item := range items {
+				p.bytes += 24 + len(item)
+			}
+		}
+	}
+	n := 500 + p.bytes
+	if p.tracker != nil {
+		n += 150 * len(p.tracker.State().Tasks)
+	}
+	return n
+}
+
+// count makes the progress anew from what the store has counted; nil is an attempt that has no rows yet.
+func (p *progress) count(def *definition.Workflow, l *store.LockedWorkflow) {
+	st := &orchestration.State{Tasks: make([]orchestration.Progress, len(def.Tasks))}
+	if p.created, p.change = 0, 0; l != nil {
+		p.created, p.change = created(l), l.Last
+		for i := range l.Tasks {
+			if task := def.Task(l.Tasks[i].Task); task != nil {
+				readProgress(&st.Tasks[task.Index], &l.Tasks[i])
+			}
+		}
+	}
+	p.tracker = orchestration.Track(def, st)
+}
+
+// created is how many children the rows of a workflow show.
+func created(l *store.LockedWorkflow) (n int) {
+	for i := range l.Tasks {
+		n += l.Tasks[i].Created
+	}
+	return n
+}
+
+// apply brings the progress forward by changes that other transactions have made.
+func (p *progress) apply(l *store.LockedWorkflow) error {
+	first := l.Last - int64(len(l.Changes)) + 1
+	for i, text := range l.Changes {
+		if first+int64(i) <= p.change {
+			continue // given back by another transaction after this one had asked
+		}
+		created, err := p.tracker.Apply(text)
+		if err != nil {
+			return err
+		}
+		p.created += created
+		p.change = first + int64(i)
+	}
+	return nil
+}
+
+// readProgress takes over what the rows say of one task.
+func readProgress(p *orchestration.Progress, r *store.TaskProgress) {
+	p.Created, p.Open = r.Created, r.Open
+	p.Completed, p.Failed = r.Ended[flow.Completed], r.Ended[flow.Failed]
+	p.Cancelled, p.TimedOut = r.Ended[flow.Cancelled], r.Ended[flow.TimedOut]
+	if m := r.Mark; m != nil {
+		p.Mark, p.Total, p.Error = markNamed(m.State), m.Total, m.Error
+	}
+}
+
+func markNamed(name string) orchestration.Mark {
+	for m := orchestration.Unmarked; m <= orchestration.Broken; m++ {
+		if m.String() == name {
+			return m
+		}
+	}
+	return orchestration.Unmarked
+}
+
+// followed keeps the progress of workflows under way: of those with many children, so that their rows need not be counted at
+// each end, and the evaluated lists of foreach tasks. A transaction borrows what it needs and changes it; what it gives back
+// after its commit is kept, and what it changed without committing is forgotten. All of it is a hint: what is not here is
+// counted, or evaluated again.
+type followed struct {
+	mu    sync.Mutex
+	known map[store.WorkflowAttempt]*list.Element // of *progress, the last used first
+	order *list.List
+	lent  map[store.WorkflowAttempt]*loan
+	size  int
+
+	wideFrom int
+}
+
+// loan is what a transaction has borrowed.
+type loan struct {
+	change int64         // as progress.change was then
+	back   chan struct{} // closed when it has been given back
+}
+
+// followedBytes bounds what is kept, in bytes of memory.
+const followedBytes = 64 << 20
+
+// lentFor is how long a transaction waits for what another one of this process has borrowed. It has the workflow's lock, so the
+// other has committed and has only not said so yet, or has lost its connection.
+const lentFor = 50 * time.Millisecond
+
+func newFollowed(wideFrom int) *followed {
+	return &followed{wideFrom: wideFrom, known: map[store.WorkflowAttempt]*list.Element{}, order: list.New(), lent: map[store.WorkflowAttempt]*loan{}}
+}
+
+// begin is the progress of a workflow of which nothing is known yet.
+func (f *followed) begin(of store.WorkflowAttempt) *progress {
+	return &progress{of: of, items: orchestration.Items{}, wideFrom: f.wideFrom}
+}
+
+// peek is the number of the last change that is known of a workflow, for a transaction that does not have its lock yet.
+func (f *followed) peek(of store.WorkflowAttempt) int64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if l := f.lent[of]; l != nil {
+		return l.change
+	}
+	if e := f.known[of]; e != nil {
+		return known(e.Value.(*progress))
+	}
+	return store.NothingKnown
+}
+
+// known is the number of the last change that a progress includes.
+func known(p *progress) int64 {
+	if p.tracker == nil {
+		return store.NothingKnown
+	}
+	return p.change
+}
+
+// borrow takes out what is known of a workflow whose lock the caller has; nil when that is nothing.
+func (f *followed) borrow(ctx context.Context, of store.WorkflowAttempt) *progress {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if l := f.lent[of]; l != nil {
+		f.mu.Unlock()
+		timer := time.NewTimer(lentFor)
+		select {
+		case <-l.back:
+		case <-timer.C:
+		case <-ctx.Done():
+		}
+		timer.Stop()
+		f.mu.Lock()
+	}
+	e := f.known[of]
+	if e == nil {
+		return nil
+	}
+	p := f.remove(e)
+	p.loan = &loan{change: known(p), back: make(chan struct{})}
+	f.lent[of] = p.loan
+	return p
+}
+
+// settle ends a transaction's use of workflows: after its commit they are kept as it left them.
+func (f *followed) settle(all map[store.WorkflowAttempt]*progress, committed bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, p := range all {
+		if p.loan != nil {
+			close(p.loan.back)
+			if f.lent[p.of] == p.loan {
+				delete(f.lent, p.of)
+			}
+			p.loan = nil
+		}
+		if committed {
+			f.keep(p)
+		}
+	}
+}
+
+func (f *followed) keep(p *progress) {
+	if !p.wide() {
+		p.tracker = nil // others change it without saying so
+	}
+	if p.tracker == nil && len(p.items) == 0 {
+		return
+	}
+	if e := f.known[p.of]; e != nil {
+		if known(e.Value.(*progress)) > known(p) {
+			return // a transaction that committed later has given it back before
+		}
+		f.remove(e)
+	}
+	f.known[p.of] = f.order.PushFront(p)
+	for f.size += p.size(); f.size > followedBytes && f.order.Len() > 0; {
+		f.remove(f.order.Back())
+	}
+}
+
+func (f *followed) remove(e *list.Element) *progress {
+	p := f.order.Remove(e).(*progress)
+	delete(f.known, p.of)
+	f.size -= p.size()
+	return p
+}

@@ -1,0 +1,156 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/telemetry"
+)
+
+const (
+	// The pause between two walks of retention through what has ended is a tenth of the retention, within a second and a minute: an
+	// execution that is to be kept for 30 s is gone after 33 s.
+	purgeEvery = time.Minute
+	purgeOften = time.Second
+	purgePart  = 10
+	// A part of a walk is removed in one transaction. Its size follows the time that the last one took: it doubles below
+	// purgeQuick and halves above purgeSlow, within purgeLeast and purgeMost executions. 500 take about 20 ms on SQLite and
+	// 80 ms on PostgreSQL.
+	purgeFirst = 200
+	purgeLeast = 20
+	purgeMost  = 2000
+	purgeQuick = 25 * time.Millisecond
+	purgeSlow  = 75 * time.Millisecond
+	// purgeBytes bounds the content that one transaction removes: to free 32 MB takes SQLite and PostgreSQL some 50 ms.
+	purgeBytes = 32 << 20
+	// purgeRests is how many times as long as it took to remove a part the next one waits, and purgeRest at least how long: commits
+	// of others go between.
+	purgeRests = 2
+	purgeRest  = 5 * time.Millisecond
+)
+
+// sweepFinished removes what has been finished for longer than the retention.
+func (e *Engine) sweepFinished(ctx context.Context) {
+	if e.opts.Retention <= 0 {
+		return
+	}
+	p := &purger{e: e, retention: e.opts.Retention, size: purgeFirst}
+	for {
+		pause, err := p.next(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		if err != nil {
+			e.opts.Log.Error("removing old executions failed; it will be tried again", telemetry.Err, err)
+			pause = e.jittered(purgePause(e.opts.Retention))
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// purgePause is the pause between two walks of a retention.
+func purgePause(retention time.Duration) time.Duration {
+	return min(max(retention/purgePart, purgeOften), purgeEvery)
+}
+
+// purger walks through what retention may remove.
+type purger struct {
+	e         *Engine
+	retention time.Duration
+	after     flow.ID       // how far the walk has come
+	size      int           // executions that the next transaction removes
+	took      time.Duration // to remove the last part
+}
+
+// next removes the next part and returns how long to wait before the one after it.
+func (p *purger) next(ctx context.Context) (pause time.Duration, err error) {
+	now, err := p.e.now(ctx)
+	if err != nil {
+		return 0, err
+	}
+	r, err := p.e.opts.Store.Removable(ctx, store.RemovableQuery{Before: now.Add(-p.retention), After: p.after, Count: p.size, Bytes: purgeBytes})
+	if err == nil {
+		err = p.remove(ctx, r.IDs)
+	}
+	if err != nil {
+		p.after = flow.ID{}
+		return 0, err
+	}
+	if p.after = r.After; !r.More {
+		p.after = flow.ID{}
+		p.e.retained.Store(time.Now().UnixMicro())
+		return p.e.jittered(purgePause(p.e.opts.Retention)), nil
+	}
+	return max(purgeRests*p.took, purgeRest), nil
+}
+
+// remove removes executions with all that they left behind.
+func (p *purger) remove(ctx context.Context, ids []flow.ID) error {
+	if p.took = 0; len(ids) == 0 {
+		return nil
+	}
+	// Blobs and logs first: a row without them is removed the next time, and what has no row would stay for ever.
+	if blobs := p.e.opts.Blobs; blobs != nil {
+		var prefixes []string
+		for _, id := range ids {
+			prefixes = append(prefixes, blobPrefixes(id)...)
+		}
+		if err := blobs.Remove(ctx, prefixes...); err != nil {
+			return fmt.Errorf("remove blobs of %s and %d others: %w", ids[0], len(ids)-1, err)
+		}
+	}
+	if err := p.e.opts.Store.RemoveLogs(ctx, ids); err != nil {
+		return err
+	}
+	began := time.Now()
+	err := p.removeRows(ctx, ids)
+	if err != nil && spoiled(err) {
+		return p.removeEach(ctx, ids, err)
+	}
+	switch p.took = time.Since(began); {
+	case p.took < purgeQuick && len(ids) == p.size:
+		p.size = min(2*p.size, purgeMost)
+	case p.took > purgeSlow:
+		p.size = max(p.size/2, purgeLeast)
+	}
+	return err
+}
+
+// removeRows removes executions in a transaction of its own: one beside those of the committer, which it would hold up.
+func (p *purger) removeRows(ctx context.Context, ids []flow.ID) error {
+	var gone []flow.ID
+	err := p.e.update(ctx, func(ctx context.Context, tx store.Tx) (err error) {
+		defer recovered(&err)
+		gone, err = tx.Remove(ctx, ids)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("remove %s and %d others: %w", ids[0], len(ids)-1, err)
+	}
+	p.e.counters.purged.Add(int64(len(gone)))
+	return nil
+}
+
+// removeEach removes executions one by one after their batch was refused: one that cannot be removed stays, and so do the
+// workflows above it, and the walk goes on behind them.
+func (p *purger) removeEach(ctx context.Context, ids []flow.ID, why error) error {
+	p.e.opts.Log.Warn("removing old executions one by one", telemetry.Err, why)
+	for _, id := range ids {
+		err := p.removeRows(ctx, []flow.ID{id})
+		if err == nil {
+			continue
+		}
+		if !spoiled(err) || ctx.Err() != nil {
+			return err
+		}
+		p.e.passOver(id, "an old execution cannot be removed: it stays", err)
+	}
+	return nil
+}

@@ -1,0 +1,332 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/telemetry"
+)
+
+const (
+	// recoverBatch and recoverBreathe bound what the recovery of a session that held very many executions costs everybody
+	// else: a transaction of a millisecond, every few milliseconds. That is fifteen hundred a second.
+	recoverBatch   = 10
+	recoverBreathe = 5 * time.Millisecond
+	// expiredPage is how many lost sessions are recovered in a round, beside those of the last round that something was left of.
+	expiredPage = 100
+	// unstartedPage is how many executions that have not begun are looked at at once. Most are left as they are.
+	unstartedPage = 200
+	// unstartedRests is how many times as long as that took nobody looks again, and unstartedRest for how long at the most.
+	// Where an old transaction keeps the database from tidying up, everything that was ever held since is walked through.
+	unstartedRests = 20
+	unstartedRest  = 5 * time.Minute
+)
+
+// sweepSessions recovers what expired sessions held, and hand-offs that never arrived.
+func (e *Engine) sweepSessions(ctx context.Context) {
+	away := false
+	var rested time.Time // when the next look for undelivered hand-offs and misplaced executions may start
+	for {
+		e.tellUnreadable()
+		if away {
+			// The store may just have come back. Sessions have expired meanwhile, and what their workers have finished is
+			// on its way: it would be done again if it were recovered now.
+			_, err := e.now(ctx)
+			away = err != nil
+		} else if away = e.away(ctx, "recovery of lost sessions", e.recoverExpired(ctx)); !away && !time.Now().Before(rested) {
+			began := time.Now()
+			err := e.recoverUnstarted(ctx)
+			if err == nil {
+				err = e.relaneMisplaced(ctx)
+			}
+			if away = e.away(ctx, "recovery of undelivered hand-offs", err); err == nil {
+				rested = time.Now().Add(min(unstartedRests*time.Since(began), unstartedRest))
+			}
+		}
+		select {
+		case <-time.After(e.jittered(min(sessionSweep, e.opts.Lease/6))):
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// tellUnreadable logs that the store passes over more rows than in the last round.
+func (e *Engine) tellUnreadable() {
+	before := e.unreadable
+	if e.unreadable = e.opts.Store.Unreadable(); e.unreadable > before {
+		e.opts.Log.Error("rows of live executions cannot be decoded and are passed over: `pawl doctor --verify` names the first", "rows", e.unreadable)
+	}
+}
+
+const sessionSweep = 5 * time.Second
+
+// away logs why something failed, and reports whether the store does not answer.
+func (e *Engine) away(ctx context.Context, what string, err error) bool {
+	if err == nil || ctx.Err() != nil {
+		return false
+	}
+	e.opts.Log.Error(what+" failed; it will be tried again", telemetry.Err, err)
+	return !spoiled(err)
+}
+
+// recoverExpired recovers the executions of sessions whose leases have run out. The transaction that finds these sessions
+// ends their leases, so that a worker that comes back late cannot renew one before its recovery begins.
+func (e *Engine) recoverExpired(ctx context.Context) error {
+	var lost []store.Session
+	var l look
+	var jumped bool
+	err := e.ask(ctx, nil, func(ctx context.Context, t *turn) (err error) {
+		if lost, err = t.tx.Expired(ctx, expiredPage+int(e.unrecovered.Load())); err != nil {
+			return err
+		}
+		if l, err = t.look(ctx); err != nil {
+			return err
+		}
+		if jumped = e.clocks.jumped(l); jumped || len(lost) == 0 {
+			return nil
+		}
+		ids := make([]flow.ID, len(lost))
+		for i := range lost {
+			ids[i] = lost[i].ID
+		}
+		_, err = t.tx.EndLeases(ctx, ids)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if jumped {
+		return e.restartLeases(ctx, l)
+	}
+	e.clocks.keep(l)
+	e.unrecovered.Store(0)
+	for _, s := range lost {
+		if !s.ExpiresAt.IsZero() { // otherwise its lease was ended before, and its recovery was interrupted
+			e.counters.lostSessions.Add(1)
+			e.opts.Log.Warn("worker session lost: recovering what it held", telemetry.Session, s.ID.Text(flow.SessionPrefix), telemetry.Worker, s.Name)
+		}
+		e.sessions.drop(s.ID)
+		left, err := e.recover(ctx, s.ID, func(d *flow.Draft, now time.Time) error {
+			return d.Lose(fmt.Sprintf("worker %s was lost", s.Name), now, e.opts.Random())
+		})
+		switch {
+		case err != nil && refused(err): // the session's own row, or its end
+			e.opts.Log.Error("a lost session cannot be forgotten; it will be tried again", telemetry.Session, s.ID.Text(flow.SessionPrefix), telemetry.Err, err)
+			e.unrecovered.Add(1)
+		case err != nil:
+			return err
+		case left > 0:
+			e.unrecovered.Add(1)
+		}
+	}
+	return nil
+}
+
+// recoverUnstarted takes back attempts that were claimed and not begun within a lease: the answer to a Take was lost on
+// the way.
+func (e *Engine) recoverUnstarted(ctx context.Context) error {
+	began, from := time.Now(), e.opts.Uptime()
+	now, err := e.now(ctx)
+	if err != nil {
+		return err
+	}
+	if !e.clocks.agree(look{now, from, e.opts.Uptime()}) {
+		return nil // a claim from just before a jump looks as if it were an hour old
+	}
+	live, err := e.opts.Store.LiveSessions(ctx)
+	if err != nil {
+		return fmt.Errorf("list sessions: %w", err)
+	}
+	alive := make(map[flow.ID]bool, len(live))
+	for _, s := range live {
+		alive[s.ID] = true
+	}
+	e.sessions.sweep(alive, began)
+	// Sessions of this process as well: a claim whose commit was not confirmed was given to nobody.
+	for owner, id := (flow.ID{}), (flow.ID{}); ; {
+		xs, err := e.opts.Store.Provisioning(ctx, owner, id, unstartedPage)
+		if err != nil {
+			return fmt.Errorf("find hand-offs: %w", err)
+		}
+		var late []flow.ID
+		for _, x := range xs {
+			if owner, id = x.Owner, x.ID; now.Sub(x.ClaimedAt) >= e.opts.Lease {
+				late = append(late, x.ID)
+			}
+		}
+		if len(late) > 0 {
+			if err := e.recoverLate(ctx, late); err != nil {
+				return err
+			}
+		}
+		if len(xs) < unstartedPage {
+			return nil
+		}
+	}
+}
+
+// recoverLate takes back those of some attempts that have still not begun: all in one transaction, and one at a time where that is
+// refused.
+func (e *Engine) recoverLate(ctx context.Context, ids []flow.ID) error {
+	err := e.recoverLateTogether(ctx, ids)
+	if err == nil || !refused(err) {
+		return err
+	}
+	for _, id := range ids {
+		err := e.recoverLateTogether(ctx, []flow.ID{id})
+		if err != nil && refused(err) {
+			e.passOver(id, "a hand-off that never arrived cannot be taken back; it will be tried again", err)
+		} else if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *Engine) recoverLateTogether(ctx context.Context, ids []flow.ID) error {
+	from := e.opts.Uptime()
+	return e.ask(ctx, ids, func(_ context.Context, t *turn) error {
+		if !e.clocks.agree(look{t.now, from, e.opts.Uptime()}) {
+			return nil
+		}
+		for _, id := range ids {
+			d := t.drafts[id]
+			if d == nil || d.Place != flow.Held || d.Stage != flow.Provisioning || t.now.Sub(d.ClaimedAt) < e.opts.Lease {
+				continue
+			}
+			if err := d.Lose("the hand-off never arrived", t.now, e.opts.Random()); err != nil {
+				return err
+			}
+			t.changed(d)
+		}
+		return nil
+	})
+}
+
+// recover takes back what a session holds, a batch at a time, and then forgets the session. It ends the lease first: a claim
+// that is under way on another replica is waited for and seen, and none comes after it. Otherwise the session could be
+// forgotten over a claim that no recovery would find.
+//
+// A batch that is refused is taken back one execution at a time, and what is refused alone is counted and left: the session is
+// not forgotten then, and the next round of sweepSessions finds it again. left is how many executions that were, together with the rows
+// that the store cannot read: some of them may be the session's.
+func (e *Engine) recover(ctx context.Context, session flow.ID, takeBack func(*flow.Draft, time.Time) error) (left int, err error) {
+	for after := (flow.ID{}); ; {
+		unreadable := e.opts.Store.Unreadable()
+		ids, err := e.recoverPage(ctx, session, after, left+unreadable == 0, takeBack)
+		if err != nil && refused(err) {
+			var n int
+			ids, n, err = e.recoverEach(ctx, session, after, takeBack)
+			left += n
+		}
+		if err != nil || len(ids) < recoverBatch {
+			return left + unreadable, err
+		}
+		after = ids[len(ids)-1]
+		select { // for fresh work
+		case <-time.After(e.jittered(recoverBreathe)):
+		case <-ctx.Done():
+			return left, ctx.Err()
+		}
+	}
+}
+
+// recoverPage takes back the next executions that a session holds, all in one transaction, and says which they were. After the
+// last ones it forgets the session, unless something was left.
+func (e *Engine) recoverPage(ctx context.Context, session, after flow.ID, forget bool, takeBack func(*flow.Draft, time.Time) error) ([]flow.ID, error) {
+	var ids []flow.ID // no result of its own name: a decision that ctx has given up may still be running
+	err := e.ask(ctx, nil, func(ctx context.Context, t *turn) error {
+		all, err := t.owned(ctx, session, after)
+		if err != nil {
+			return err
+		}
+		ids = draftIDs(all)
+		for _, d := range all {
+			if err := t.takeBack(d, session, takeBack); err != nil {
+				return err
+			}
+		}
+		if len(all) == recoverBatch || !forget {
+			return nil
+		}
+		return t.tx.DropSession(ctx, session)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return ids, nil
+}
+
+// recoverEach does what recoverPage does one execution at a time, and passes over what is refused alone.
+func (e *Engine) recoverEach(ctx context.Context, session, after flow.ID, takeBack func(*flow.Draft, time.Time) error) ([]flow.ID, int, error) {
+	var ids []flow.ID // as in recoverPage
+	err := e.ask(ctx, nil, func(ctx context.Context, t *turn) error {
+		all, err := t.owned(ctx, session, after)
+		ids = draftIDs(all)
+		return err
+	})
+	if err != nil {
+		return nil, 0, err
+	}
+	left := 0
+	for _, id := range ids {
+		err := e.ask(ctx, []flow.ID{id}, func(_ context.Context, t *turn) error {
+			if d := t.drafts[id]; d != nil {
+				return t.takeBack(d, session, takeBack)
+			}
+			return nil
+		})
+		if err != nil && refused(err) {
+			e.passOver(id, "what a lost session held cannot be taken back; it will be tried again", err)
+			left++
+		} else if err != nil {
+			return nil, left, err
+		}
+	}
+	return ids, left, nil
+}
+
+func draftIDs(all []*flow.Draft) []flow.ID {
+	ids := make([]flow.ID, len(all))
+	for i, d := range all {
+		ids[i] = d.ID
+	}
+	return ids
+}
+
+// owned ends a session's lease and loads the next executions that it holds.
+func (t *turn) owned(ctx context.Context, session, after flow.ID) ([]*flow.Draft, error) {
+	if err := t.flush(ctx); err != nil {
+		return nil, err
+	}
+	if _, err := t.tx.EndLeases(ctx, []flow.ID{session}); err != nil {
+		return nil, fmt.Errorf("end the lease: %w", err)
+	}
+	xs, err := t.tx.OwnedBy(ctx, session, after, recoverBatch)
+	if err != nil {
+		return nil, fmt.Errorf("find the session's executions: %w", err)
+	}
+	return t.adopt(xs), nil
+}
+
+// takeBack takes an execution back from a session that holds it.
+func (t *turn) takeBack(d *flow.Draft, session flow.ID, takeBack func(*flow.Draft, time.Time) error) error {
+	if d.Place != flow.Held || d.Owner != session {
+		return nil
+	}
+	if err := takeBack(d, t.now); err != nil {
+		return err
+	}
+	t.changed(d)
+	return nil
+}
+
+// passOver counts an execution that a loop could not handle and went on beside.
+func (e *Engine) passOver(id flow.ID, say string, err error) {
+	e.counters.skipped.Add(1)
+	e.opts.Log.Error(say, telemetry.Execution, id, telemetry.Err, err)
+}

@@ -1,0 +1,265 @@
+package engine
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/schedule"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// scheduleKind marks schedules among the definitions, schedulePrefix their names.
+const (
+	scheduleKind   = "schedule"
+	schedulePrefix = scheduleKind + ":"
+)
+
+// ScheduleLabel is the label of executions that a schedule starts; its value is the schedule's name.
+const ScheduleLabel = "pawl.schedule"
+
+// schedules keeps the documents of schedules that were looked up.
+type schedules struct {
+	mu   sync.Mutex
+	all  map[string]*definition.Definition // "name@version"
+	wake chan struct{}                     // capacity 1: a schedule may be due earlier than was known
+}
+
+func newSchedules() *schedules {
+	return &schedules{all: map[string]*definition.Definition{}, wake: make(chan struct{}, 1)}
+}
+
+// changed lets the loop look again.
+func (s *schedules) changed() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// schedule loads a version of a schedule's document; 0 is the latest.
+func (e *Engine) schedule(ctx context.Context, from definitions, name string, version int) (*definition.Definition, error) {
+	key := versionKey(name, version)
+	e.schedules.mu.Lock()
+	d := e.schedules.all[key]
+	e.schedules.mu.Unlock()
+	if d != nil {
+		return d, nil
+	}
+	row, err := from.Definition(ctx, schedulePrefix+name, version)
+	if err != nil {
+		return nil, fmt.Errorf("load schedule %q: %w", name, err)
+	}
+	if d, err = definition.Decode(row.Document); err == nil && d.Schedule == nil {
+		err = errors.New("it is no schedule")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read schedule %s: %w", versionKey(name, row.Version), err)
+	}
+	if version == 0 {
+		return d, nil
+	}
+	e.schedules.mu.Lock()
+	defer e.schedules.mu.Unlock()
+	if len(e.schedules.all) >= catalogLimit {
+		clear(e.schedules.all)
+	}
+	e.schedules.all[key] = d
+	return d, nil
+}
+
+// definitionRow is how the document of a definition is kept.
+func definitionRow(d *definition.Definition, now time.Time) (store.Definition, error) {
+	name := d.Name
+	switch d.Kind {
+	case definition.KindQueue:
+		return queueRow(d.Name, now), nil
+	case definition.KindSchedule:
+		name = schedulePrefix + name
+	}
+	row := store.Definition{Name: name, Kind: string(d.Kind), Document: d.Canonical(), CreatedAt: now}
+	if _, err := hex.Decode(row.Hash[:], []byte(d.Hash())); err != nil {
+		return row, fmt.Errorf("hash of definition %q: %w", d.Name, err)
+	}
+	return row, nil
+}
+
+// beginSchedule lets a schedule go by a version of its document that is new to it. What has passed by the version before and
+// is not decided about is missed: no time is decided about twice, and none is dropped.
+func (t *turn) beginSchedule(ctx context.Context, d *definition.Definition, version int) error {
+	locked, err := t.tx.LockSchedules(ctx, []string{d.Name}, false)
+	if err != nil {
+		return err
+	}
+	k := store.Schedule{Name: d.Name}
+	if len(locked) > 0 {
+		k = locked[0]
+	}
+	if k.Version == version {
+		return nil
+	}
+	if k.Version > 0 && !k.Next.IsZero() {
+		before, err := t.e.schedule(ctx, t.tx, d.Name, k.Version)
+		if err != nil {
+			return err
+		}
+		why := schedule.MissedReplaced
+		if !k.PausedAt.IsZero() {
+			why = schedule.MissedPaused
+		}
+		missed, _ := before.Schedule.Passed(k.Next, t.now, why)
+		if err := t.tx.AddTicks(ctx, missedTicks(d.Name, missed, t.now)); err != nil {
+			return err
+		}
+	}
+	k.Version = version
+	k.Next, _ = d.Schedule.Next(t.now)
+	if d.Schedule.Paused && k.PausedAt.IsZero() {
+		k.PausedAt, k.Reason = t.now, "its document says paused: true"
+	}
+	k.Due = dueOf(d, &k)
+	return t.tx.PutSchedules(ctx, []store.Schedule{k})
+}
+
+// dueOf is when a schedule's next nominal time is to be decided about; zero: never.
+func dueOf(d *definition.Definition, k *store.Schedule) time.Time {
+	if k.Next.IsZero() || !k.PausedAt.IsZero() {
+		return time.Time{}
+	}
+	return d.Schedule.Due(k.Name, k.Next)
+}
+
+func missedTicks(name string, all []schedule.Missed, now time.Time) []store.Tick {
+	ticks := make([]store.Tick, 0, len(all))
+	for _, m := range all {
+		ticks = append(ticks, store.Tick{Schedule: name, Nominal: m.First, Last: m.Last, Count: m.Count, At: now, Why: m.Why})
+	}
+	return ticks
+}
+
+// steer changes how far a schedule is.
+func (e *Engine) steer(ctx context.Context, name string, change func(context.Context, *turn, *definition.Definition, *store.Schedule) error) (store.Schedule, error) {
+	var k store.Schedule
+	if _, _, err := e.Schedule(ctx, name); err != nil {
+		return k, err
+	}
+	err := e.ask(ctx, nil, func(ctx context.Context, t *turn) error {
+		locked, err := t.tx.LockSchedules(ctx, []string{name}, false)
+		if err != nil {
+			return err
+		}
+		if len(locked) == 0 {
+			return fmt.Errorf("schedule %q: %w", name, store.ErrNotFound)
+		}
+		k = locked[0]
+		d, err := e.schedule(ctx, t.tx, name, k.Version)
+		if err != nil {
+			return err
+		}
+		if err := change(ctx, t, d, &k); err != nil {
+			return err
+		}
+		k.Due = dueOf(d, &k)
+		return t.tx.PutSchedules(ctx, []store.Schedule{k})
+	})
+	if err != nil {
+		return store.Schedule{}, err
+	}
+	e.schedules.changed()
+	return k, nil
+}
+
+// PauseSchedule lets a schedule fire no more until it is resumed. One that is paused stays so, with the reason that it has.
+func (e *Engine) PauseSchedule(ctx context.Context, name, reason string) (store.Schedule, error) {
+	if say := badText(reason, reasonLimit); say != "" {
+		return store.Schedule{}, invalid("reason", shortText(reason), say, "shorten it")
+	}
+	return e.steer(ctx, name, func(_ context.Context, t *turn, _ *definition.Definition, k *store.Schedule) error {
+		if k.PausedAt.IsZero() {
+			k.PausedAt, k.Reason = t.now, reason
+		}
+		return nil
+	})
+}
+
+// ResumeSchedule lets a schedule fire again. What has passed meanwhile is missed, or goes by the policy of catching up.
+func (e *Engine) ResumeSchedule(ctx context.Context, name string, catchUp bool) (store.Schedule, error) {
+	return e.steer(ctx, name, func(ctx context.Context, t *turn, d *definition.Definition, k *store.Schedule) error {
+		if k.PausedAt.IsZero() {
+			return nil
+		}
+		k.PausedAt, k.Reason = time.Time{}, ""
+		if catchUp || k.Next.IsZero() {
+			return nil
+		}
+		missed, next := d.Schedule.Passed(k.Next, t.now, schedule.MissedPaused)
+		k.Next = next
+		return t.tx.AddTicks(ctx, missedTicks(k.Name, missed, t.now))
+	})
+}
+
+// FireSchedule starts an execution as a tick of now would, whatever runs already and whether the schedule is paused or not.
+func (e *Engine) FireSchedule(ctx context.Context, name string) (flow.ID, error) {
+	k, d, err := e.Schedule(ctx, name)
+	if err != nil {
+		return flow.ID{}, err
+	}
+	now, err := e.now(ctx)
+	if err != nil {
+		return flow.ID{}, err
+	}
+	s := e.start(ctx, d, schedule.Fire{Nominal: now, Why: schedule.FiredByHand}, k.Last)
+	if s.err != nil {
+		return flow.ID{}, s.err
+	}
+	if lineOf(d) != "" { // it does not wait for the ticks
+		s.request.Key, s.request.KeyLimit, s.request.WhenFull = "", 0, ""
+	}
+	err = e.ask(ctx, nil, func(ctx context.Context, t *turn) error {
+		if err := t.lookForUploads(ctx, s); err != nil || s.err != nil {
+			return err
+		}
+		if err := t.begin(ctx, s); err != nil {
+			return err
+		}
+		return t.tx.AddTicks(ctx, []store.Tick{{Schedule: name, Nominal: now, Tag: s.id.String(), Last: now, Count: 1, Execution: s.id, At: t.now, Why: s.fire.Why}})
+	})
+	if err == nil {
+		err = s.err
+	}
+	if err != nil {
+		return flow.ID{}, err
+	}
+	e.counters.submitted.Add(1)
+	return s.id, nil
+}
+
+// Schedule returns a schedule with its document.
+func (e *Engine) Schedule(ctx context.Context, name string) (store.Schedule, *definition.Definition, error) {
+	if badText(name, 100) != "" {
+		return store.Schedule{}, nil, fmt.Errorf("schedule %.100q: %w", name, store.ErrNotFound)
+	}
+	k, err := e.opts.Store.Schedule(ctx, name)
+	if err != nil {
+		return k, nil, err
+	}
+	d, err := e.schedule(ctx, e.opts.Store, name, k.Version)
+	return k, d, err
+}
+
+// keyed are the policies of overlapping that let executions wait for one another by a concurrency key.
+var keyed = []schedule.Overlap{schedule.OverlapQueueOne, schedule.OverlapQueue, schedule.OverlapCancel}
+
+// lineOf is the concurrency key that the executions of a schedule share; "" for none.
+func lineOf(d *definition.Definition) string {
+	if slices.Contains(keyed, d.Schedule.Overlap) {
+		return schedulePrefix + d.Name
+	}
+	return ""
+}

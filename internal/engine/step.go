@@ -1,0 +1,397 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/orchestration"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// step is one workflow's next step within a turn.
+type step struct {
+	*turn
+	w       *flow.Draft
+	def     *definition.Workflow
+	p       *progress
+	outputs map[int]orchestration.Output
+	plan    orchestration.Plan
+	ends    orchestration.Change // the ends of children that made it necessary
+	more    bool                 // it does not fit into this transaction
+}
+
+const (
+	// outputsLimit is how many bytes of outputs a step reads. Decoded they take several times as much memory.
+	outputsLimit = 32 << 20
+	// endsAtOnce is how many open children of a task are ended at a time.
+	endsAtOnce = 500
+	// handedDownLimit is how many bytes of the reason of a cancelled workflow each of its children is given, in its row and in an
+	// event; the whole reason is the workflow's. Of 4,096 bytes, which a reason may have, 2,000 children would have 16 MB.
+	handedDownLimit = 200
+)
+
+// take works the step out and carries it out. l is what the store told of the workflow; nil: the turn knows it.
+func (s *step) take(ctx context.Context, l *store.LockedWorkflow) error {
+	s.follow(l)
+	if c := s.w.State.Cancel; c != nil {
+		st := s.p.tracker.State()
+		st.Ending, st.Reason = c.As, &flow.Error{Code: c.Code, Message: c.Reason}
+	}
+	if err := s.decide(ctx); err != nil {
+		return err
+	}
+	return s.carryOut(ctx)
+}
+
+// follow finds out how far the workflow is: from the turn and what this replica followed before it, or by its rows.
+func (s *step) follow(l *store.LockedWorkflow) {
+	of := attemptOf(s.w)
+	if s.p = s.workflows[of]; s.p == nil {
+		s.p = s.e.followed.begin(of)
+		s.workflows[of] = s.p
+	}
+	counted := s.p.tracker == nil
+	if counted {
+		s.p.count(s.def, l)
+	}
+	s.ends = s.noteEnds(s.p, !counted)
+}
+
+// decide works out what the workflow does next, until it has to wait.
+func (s *step) decide(ctx context.Context) error {
+	st := s.p.tracker.State()
+	facts := &orchestration.Facts{
+		ID: s.w.ID.String(), Labels: s.w.Labels, Items: s.p.items,
+		Output: func(task int) orchestration.Output { return s.outputs[task] },
+	}
+	rows, bytes := s.budget.rows, s.budget.bytes
+	for {
+		next := s.p.tracker.Next()
+		if next.Empty() {
+			return nil
+		}
+		if len(next.Start)+len(next.More) > 0 || next.Done != 0 {
+			if err := s.loadFor(ctx, &next); err != nil {
+				return err
+			}
+			facts.Input = s.w.Input
+		}
+		facts.Most, facts.MostBytes = rows-len(s.plan.Children), bytes-s.handed()
+		again := orchestration.Take(s.def, st, next, facts, &s.plan)
+		if !again || s.plan.Stage != 0 {
+			return nil
+		}
+		if rows <= len(s.plan.Children) || bytes <= s.handed() {
+			s.more = true
+			return nil
+		}
+	}
+}
+
+// handed is about how many bytes the children of the plan are handed.
+func (s *step) handed() (n int) {
+	for i := range s.plan.Children {
+		n += s.plan.Children[i].Size()
+	}
+	return n
+}
+
+// loadFor loads what expressions of a step look at: the workflow's input, outputs, and why tasks failed. A workflow that was ordered
+// to end evaluates none: its outcome is the order's.
+func (s *step) loadFor(ctx context.Context, next *orchestration.Step) error {
+	if s.p.tracker.State().Ending != 0 {
+		return nil
+	}
+	if err := s.needPayload(ctx, s.w); err != nil {
+		return err
+	}
+	return s.loadOutputs(ctx, append(next.Outputs(s.def, s.p.items), s.failures()...))
+}
+
+// failures names the tasks whose first error is not known yet.
+func (s *step) failures() []int {
+	var tasks []int
+	for i := range s.p.tracker.State().Tasks {
+		if p := &s.p.tracker.State().Tasks[i]; p.Error == nil && p.Failed+p.TimedOut+p.Cancelled > 0 {
+			tasks = append(tasks, i)
+		}
+	}
+	return tasks
+}
+
+// loadOutputs fetches what the children of tasks ended with: from the turn where all of them ended in it, else from the
+// store.
+func (s *step) loadOutputs(ctx context.Context, tasks []int) error {
+	var names []string
+	for _, i := range tasks {
+		if _, have := s.outputs[i]; have {
+			continue
+		}
+		s.outputs[i] = orchestration.Output{}
+		if children := s.endedHere(i); children != nil {
+			s.keepOutcomes(i, children)
+		} else {
+			names = append(names, s.def.Tasks[i].Name)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	outcomes, err := s.tx.Outcomes(ctx, attemptOf(s.w), names, outputsLimit)
+	if errors.Is(err, store.ErrTooLarge) {
+		return s.loadOneByOne(ctx, names)
+	}
+	if err != nil {
+		return fmt.Errorf("load outputs: %w", err)
+	}
+	for name, children := range outcomes {
+		s.keepOutcomes(s.def.Task(name).Index, children)
+	}
+	return nil
+}
+
+// loadOneByOne loads the outputs of tasks that are too large together. Expressions that look at one which is too large by
+// itself fail; the others see theirs, as long as all of them fit.
+func (s *step) loadOneByOne(ctx context.Context, names []string) error {
+	left := int64(outputsLimit)
+	for _, name := range names {
+		i := s.def.Task(name).Index
+		outcomes, err := s.tx.Outcomes(ctx, attemptOf(s.w), []string{name}, left)
+		switch {
+		case errors.Is(err, store.ErrTooLarge):
+			s.outputs[i] = orchestration.Output{TooLarge: fmt.Errorf("the outputs that the expressions of one step look at have more than %d MB together: "+
+				"put out less, or write files and pass their names on", outputsLimit>>20)}
+		case err != nil:
+			return fmt.Errorf("load outputs: %w", err)
+		default:
+			for _, c := range outcomes[name] {
+				left -= int64(len(c.Outcome.Output))
+			}
+			s.keepOutcomes(i, outcomes[name])
+		}
+	}
+	return nil
+}
+
+// endedHere returns how the children of a task ended, in index order, when all that have ended did so in this turn; else
+// nil.
+func (s *step) endedHere(task int) []store.ChildOutcome {
+	p, here := &s.p.tracker.State().Tasks[task], s.turn.ends[s.w.ID]
+	all := p.Completed + p.Failed + p.Cancelled + p.TimedOut
+	if all == 0 || all > len(here) {
+		return nil
+	}
+	name := s.def.Tasks[task].Name
+	children := make([]store.ChildOutcome, 0, all)
+	for _, d := range here {
+		if d.Task == name && d.ParentAttempt == s.w.Attempt {
+			children = append(children, store.ChildOutcome{Index: d.Index, Execution: d.ID, Stage: d.Stage, Outcome: *d.Outcome})
+		}
+	}
+	if len(children) != all {
+		return nil
+	}
+	slices.SortFunc(children, func(a, b store.ChildOutcome) int { return a.Index - b.Index })
+	return children
+}
+
+// keepOutcomes takes over how the children of a task ended, given in index order.
+func (s *step) keepOutcomes(task int, children []store.ChildOutcome) {
+	p, foreach := &s.p.tracker.State().Tasks[task], s.def.Tasks[task].Foreach != nil
+	var out orchestration.Output
+	if foreach {
+		out.Items = make([]json.RawMessage, p.Created)
+	}
+	for i := range children {
+		c := &children[i]
+		if c.Outcome.Error != nil && p.Error == nil {
+			p.Error, p.ErrorIndex = c.Outcome.Error, c.Index
+		}
+		if !foreach {
+			out.Single = c.Outcome.Output
+		} else if c.Index < len(out.Items) {
+			out.Items[c.Index] = c.Outcome.Output
+		}
+	}
+	s.outputs[task] = out
+}
+
+// carryOut turns the plan into drafts, marks and a change.
+func (s *step) carryOut(ctx context.Context) error {
+	for _, m := range s.plan.Marks {
+		s.marks = append(s.marks, store.Mark{
+			Workflow: s.w.ID, Attempt: s.w.Attempt, Task: s.def.Tasks[m.Task].Name,
+			State: m.Mark.String(), Total: m.Total, Error: m.Error,
+		})
+	}
+	if data := s.said(); data != nil {
+		if err := s.w.Advance(data, s.now); err != nil {
+			return err
+		}
+	}
+	s.budget.spend(len(s.plan.Children), s.handed())
+	s.p.created += len(s.plan.Children)
+	if err := s.createChildren(ctx); err != nil {
+		return err
+	}
+	st := s.p.tracker.State()
+	if len(s.plan.Recall) > 0 {
+		all, err := s.endChildren(ctx, s.plan.Recall, true)
+		if err != nil {
+			return err
+		}
+		st.Recalled, s.more = all, s.more || !all
+	}
+	if len(s.plan.Cancel) > 0 {
+		all, err := s.endChildren(ctx, s.plan.Cancel, false)
+		if err != nil {
+			return err
+		}
+		st.Stopped, s.more = all, s.more || !all
+	}
+	if s.plan.Stage != 0 {
+		s.p.tracker, s.p.items = nil, nil // the attempt is over
+		return s.w.Finish(s.plan.Stage, s.plan.Outcome, s.now, s.e.opts.Random())
+	}
+	c := orchestration.ChangeOf(st, &s.plan)
+	c.Ended = s.ends.Ended
+	if err := s.sayChange(s.p, &c); err != nil {
+		return err
+	}
+	if s.more {
+		return s.postpone(s.w, nil)
+	}
+	return nil
+}
+
+// said is the data of the event that says what the workflow did; nil when it did nothing that a reader would miss.
+func (s *step) said() json.RawMessage {
+	if len(s.plan.Marks)+len(s.plan.Children) == 0 {
+		return nil
+	}
+	said := struct {
+		Started   map[string]int `json:"started,omitempty"`
+		Expanded  map[string]int `json:"expanded,omitempty"`
+		Skipped   []string       `json:"skipped,omitempty"`
+		Cancelled []string       `json:"cancelled,omitempty"`
+		Broken    []string       `json:"broken,omitempty"`
+	}{}
+	for i := range s.plan.Children {
+		if said.Started == nil {
+			said.Started = map[string]int{}
+		}
+		said.Started[s.plan.Children[i].Task.Name]++
+	}
+	for _, m := range s.plan.Marks {
+		name := s.def.Tasks[m.Task].Name
+		switch m.Mark {
+		case orchestration.Expanded:
+			if said.Expanded == nil {
+				said.Expanded = map[string]int{}
+			}
+			said.Expanded[name] = m.Total
+		case orchestration.Skipped:
+			said.Skipped = append(said.Skipped, name)
+		case orchestration.Cancelled:
+			said.Cancelled = append(said.Cancelled, name)
+		case orchestration.Broken:
+			said.Broken = append(said.Broken, name)
+		}
+	}
+	data, err := json.Marshal(said)
+	if err != nil {
+		return nil // strings and numbers always have a JSON form
+	}
+	return data
+}
+
+// endChildren orders open children of tasks to end: all of them, or only those that neither a worker nor the engine holds yet.
+// It reports whether these were all; a transaction ends no more than it has room for.
+func (s *step) endChildren(ctx context.Context, tasks []int, unheld bool) (all bool, err error) {
+	code, reason := flow.CodeCancelled, "the workflow failed"
+	if c := s.w.State.Cancel; c != nil {
+		code, reason = c.Code, c.Reason
+	}
+	for _, i := range tasks {
+		if all, err = s.endOpen(ctx, s.w, s.def.Tasks[i].Name, unheld, code, reason); err != nil || !all {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// endOpen orders open children of a workflow's task ("": of all) to end, and reports whether these were all.
+func (t *turn) endOpen(ctx context.Context, w *flow.Draft, task string, unheld bool, code, reason string) (all bool, err error) {
+	reason = flow.Clipped(reason, handedDownLimit)
+	for {
+		most := min(endsAtOnce, t.budget.rows)
+		if most <= 0 {
+			return false, nil
+		}
+		if err := t.flush(ctx); err != nil { // what has ended in this turn is not to be found again
+			return false, err
+		}
+		ids, err := t.tx.Open(ctx, attemptOf(w), task, unheld, most)
+		if err != nil {
+			return false, fmt.Errorf("list open tasks: %w", err)
+		}
+		if err := t.load(ctx, ids, store.WithoutPayload); err != nil {
+			return false, err
+		}
+		t.budget.spend(len(ids), 0)
+		ended := 0
+		for _, id := range ids {
+			d := t.drafts[id]
+			if d == nil || d.Stage.Terminal() || d.State.Cancel != nil {
+				continue
+			}
+			err := t.tried(d, func() error { return d.Cancel(flow.Cancelled, code, reason, t.now) })
+			if err != nil {
+				return false, err
+			}
+			if t.cancelled(d); d.Aside == nil {
+				ended++
+			}
+		}
+		if len(ids) < most || ended == 0 {
+			return true, nil
+		}
+	}
+}
+
+// endUndefined ends a workflow that is to end and whose definition this version of the program cannot read.
+func (t *turn) endUndefined(ctx context.Context, w *flow.Draft) error {
+	c := w.State.Cancel
+	all, err := t.endOpen(ctx, w, "", false, c.Code, c.Reason)
+	if err != nil {
+		return err
+	}
+	if err := t.flush(ctx); err != nil {
+		return err
+	}
+	locked, err := t.tx.LockWorkflows(ctx, []store.KnownWorkflow{{WorkflowAttempt: attemptOf(w), Change: store.NothingKnown}})
+	if err != nil {
+		return fmt.Errorf("count its tasks: %w", err)
+	}
+	open := 0
+	for i := range locked {
+		for _, task := range locked[i].Tasks {
+			open += task.Open
+		}
+		if err := t.sayUnknown(w, &locked[i]); err != nil {
+			return err
+		}
+	}
+	switch {
+	case !all:
+		return t.postpone(w, nil)
+	case open > 0:
+		return nil // their ends bring the workflow back
+	}
+	return w.Finish(c.As, flow.Outcome{Error: &flow.Error{Code: c.Code, Message: c.Reason}}, t.now, t.e.opts.Random())
+}

@@ -1,0 +1,351 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/blob"
+	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/schedule"
+	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/telemetry"
+)
+
+const (
+	schedulesAtOnce = 500
+	startsAtOnce    = 1000
+	schedulesAtMost = time.Second // between two looks at when the next schedule is due: other servers change schedules, too
+	scheduleAgain   = time.Minute // until a schedule is looked at again about which a decision was refused
+	ticksAtOnce     = 1000
+)
+
+// tickClock is about how far the database's clock is ahead of the process's.
+type tickClock struct {
+	ahead time.Duration
+	until time.Time // by the process's clock; beyond it the database is asked
+}
+
+// sweepSchedules fires the schedules that are due. Every server does so: what keeps two of them from firing a nominal time
+// twice is the key of its tick.
+func (e *Engine) sweepSchedules(ctx context.Context) {
+	var clock tickClock
+	var dropped time.Time
+	for {
+		pause, err := e.fireDue(ctx, &clock)
+		if err == nil && time.Since(dropped) > purgeEvery && e.opts.Retention > 0 {
+			err, dropped = e.dropTicks(ctx), time.Now()
+		}
+		if err != nil {
+			if ctx.Err() != nil {
+				return
+			}
+			e.opts.Log.Error("firing schedules failed; it will be tried again", telemetry.Err, err)
+			pause = schedulesAtMost
+		}
+		timer := time.NewTimer(min(max(pause, time.Millisecond), schedulesAtMost))
+		select {
+		case <-timer.C:
+		case <-e.schedules.wake:
+			timer.Stop()
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		}
+	}
+}
+
+// fireDue decides about the schedules that are due, and returns how long it is until the next one is. Where nothing is due soon
+// it costs one look at the index.
+func (e *Engine) fireDue(ctx context.Context, clock *tickClock) (time.Duration, error) {
+	for {
+		_, next, err := e.opts.Store.DueSchedules(ctx, time.Time{}, 1)
+		if err != nil || next.IsZero() {
+			return schedulesAtMost, err
+		}
+		if about := time.Now().Add(clock.ahead); time.Now().Before(clock.until) && about.Before(next) {
+			return next.Sub(about), nil
+		}
+		now, err := e.now(ctx)
+		if err != nil {
+			return schedulesAtMost, err
+		}
+		clock.ahead, clock.until = time.Until(now), time.Now().Add(dueAtMost)
+		due, _, err := e.opts.Store.DueSchedules(ctx, now, schedulesAtOnce)
+		if err != nil {
+			return schedulesAtMost, err
+		}
+		if len(due) == 0 {
+			continue
+		}
+		all := make([]*firing, 0, len(due))
+		for i, starts := 0, 0; i < len(due) && starts < startsAtOnce; i++ {
+			f, err := e.plan(ctx, due[i], now)
+			if err != nil {
+				return schedulesAtMost, err
+			}
+			all, starts = append(all, f), starts+len(f.starts)
+		}
+		decided, err := e.fire(ctx, all)
+		if err != nil || decided < len(all) {
+			return 50 * time.Millisecond, err // another server is at it
+		}
+	}
+}
+
+// firing is what is to become of one schedule that is due.
+type firing struct {
+	was    store.Schedule // as it was when this was planned
+	d      *definition.Definition
+	plan   schedule.Plan
+	starts []*start
+	bad    error // why nothing can be planned
+}
+
+// start is an execution that a tick starts, if nothing keeps it from doing so.
+type start struct {
+	fire    schedule.Fire
+	id      flow.ID
+	request flow.Request
+	sums    []blob.Sum
+	err     error // why there is no request
+}
+
+// plan works out, outside the transaction, what becomes of the nominal times of a schedule that have passed.
+func (e *Engine) plan(ctx context.Context, k store.Schedule, now time.Time) (*firing, error) {
+	f := &firing{was: k}
+	if f.d, f.bad = e.schedule(ctx, e.opts.Store, k.Name, k.Version); f.bad != nil {
+		if !spoiled(f.bad) {
+			return nil, f.bad
+		}
+		return f, nil
+	}
+	f.plan = f.d.Schedule.Tick(k.Name, k.Next, now)
+	last := k.Last
+	for _, fire := range f.plan.Fire {
+		s := e.start(ctx, f.d, fire, last)
+		var refused *Invalid
+		if s.err != nil && !errors.As(s.err, &refused) && !spoiled(s.err) {
+			return nil, s.err
+		}
+		f.starts, last = append(f.starts, s), fire.Nominal
+	}
+	return f, nil
+}
+
+// start makes the request of the execution that a tick starts.
+func (e *Engine) start(ctx context.Context, d *definition.Definition, fire schedule.Fire, previous time.Time) *start {
+	s := &start{fire: fire, id: e.opts.NewID()}
+	run := &d.Schedule.Run
+	input, err := d.Schedule.InputFor(d.Name, d.Schedule.TickOf(fire.Nominal, previous, fire.Why))
+	if err != nil {
+		s.err = invalid("run.input", "", err.Error(), "")
+		return s
+	}
+	settings := &run.Settings
+	sub := &Submission{Action: run.ActionText(), Input: input, Queue: settings.Queue, Priority: settings.Priority, Timeout: settings.Timeout,
+		QueueTimeout: settings.QueueTimeout, TotalTimeout: settings.TotalTimeout, Retry: settings.Retry,
+		Labels: merged(map[string]string{ScheduleLabel: d.Name}, settings.Labels)}
+	if s.request, s.err = e.request(ctx, sub); s.err != nil {
+		return s
+	}
+	if line := lineOf(d); line != "" {
+		if s.request.Key != "" {
+			s.err = invalid("overlap", string(d.Schedule.Overlap), fmt.Sprintf("%s has a concurrency key of its own, which decides what waits", run.Action), "write overlap: allow or skip")
+			return s
+		}
+		s.request.Key, s.request.KeyLimit, s.request.WhenFull = line, 1, flow.WhenFullQueue
+		if d.Schedule.Overlap == schedule.OverlapCancel {
+			s.request.WhenFull = flow.WhenFullCancelOldest
+		}
+	}
+	s.sums = sumsIn(s.request.Input, s.request.With)
+	return s
+}
+
+// fire carries plans out in one transaction, and returns how many: what has changed since it was planned, or is being decided
+// about elsewhere, is left alone. A plan that is refused harms no other.
+func (e *Engine) fire(ctx context.Context, all []*firing) (decided int, err error) {
+	var missed, fired, late int
+	err = e.ask(ctx, lastOf(all), func(ctx context.Context, t *turn) error {
+		decided, missed, fired, late = 0, 0, 0, 0
+		names := make([]string, len(all))
+		for i, f := range all {
+			names[i] = f.was.Name
+		}
+		locked, err := t.tx.LockSchedules(ctx, names, true)
+		if err != nil {
+			return err
+		}
+		as := make(map[string]store.Schedule, len(locked))
+		for _, k := range locked {
+			as[k.Name] = k
+		}
+		var changed []store.Schedule
+		var ticks []store.Tick
+		for _, f := range all {
+			if k, there := as[f.was.Name]; !there || k != f.was {
+				continue
+			}
+			k, of, err := t.fire(ctx, f)
+			if err != nil {
+				return err
+			}
+			changed, ticks, decided = append(changed, k), append(ticks, of...), decided+1
+		}
+		for i := range ticks {
+			switch k := &ticks[i]; {
+			case !k.Execution.IsZero():
+				fired++
+			case k.Why == schedule.MissedBusy:
+				missed += k.Count
+			default:
+				missed, late = missed+k.Count, late+k.Count
+			}
+		}
+		if err := t.tx.PutSchedules(ctx, changed); err != nil {
+			return err
+		}
+		return t.tx.AddTicks(ctx, ticks)
+	})
+	switch {
+	case err == nil:
+		e.counters.submitted.Add(int64(fired))
+		e.counters.ticksFired.Add(int64(fired))
+		e.counters.ticksMissed.Add(int64(missed))
+		if late > 0 {
+			e.opts.Log.Warn("ticks of schedules were late or refused, and missed: pawl schedules ticks NAME lists them", telemetry.Missed, late)
+		}
+		return decided, nil
+	case !refused(err):
+		return 0, err
+	case len(all) == 1 && all[0].bad == nil:
+		all[0].bad = err
+		return e.fire(ctx, all)
+	case len(all) == 1:
+		return 0, err
+	}
+	decided = 0
+	for _, f := range all {
+		n, err := e.fire(ctx, []*firing{f})
+		if err != nil {
+			return decided, err
+		}
+		decided += n
+	}
+	return decided, nil
+}
+
+// lastOf are the executions that must have ended before the next ones of their schedules start.
+func lastOf(all []*firing) (ids []flow.ID) {
+	for _, f := range all {
+		if f.bad == nil && f.d.Schedule.Overlap == schedule.OverlapSkip && !f.was.Execution.IsZero() {
+			ids = append(ids, f.was.Execution)
+		}
+	}
+	return ids
+}
+
+// fire carries one plan out, but for the rows of the schedule itself and of its ticks, which it returns.
+func (t *turn) fire(ctx context.Context, f *firing) (k store.Schedule, ticks []store.Tick, err error) {
+	k = f.was
+	if f.bad != nil {
+		t.e.opts.Log.Error("a schedule cannot be decided about; it is tried again later", telemetry.Schedule, k.Name, telemetry.Err, f.bad)
+		k.Due = t.now.Add(scheduleAgain)
+		return k, nil, nil
+	}
+	ticks = missedTicks(k.Name, f.plan.Missed, t.now)
+	for _, s := range f.starts {
+		tick := store.Tick{Schedule: k.Name, Nominal: s.fire.Nominal, Last: s.fire.Nominal, Count: 1, At: t.now, Why: s.fire.Why}
+		kept, err := t.kept(ctx, f.d, &k, s)
+		if err != nil {
+			return k, nil, err
+		}
+		switch {
+		case s.err != nil:
+			tick.Why, tick.Message = schedule.MissedFault, shortMessage(s.err)
+		case kept != "":
+			tick.Why, tick.Message = schedule.MissedBusy, kept
+		default:
+			if err := t.begin(ctx, s); err != nil {
+				return k, nil, err
+			}
+			tick.Execution, k.Execution, k.Last = s.id, s.id, s.fire.Nominal
+		}
+		ticks = append(ticks, tick)
+	}
+	k.Next = f.plan.Next
+	k.Due = dueOf(f.d, &k)
+	return k, ticks, nil
+}
+
+// kept says what keeps a tick from starting an execution; "": nothing.
+func (t *turn) kept(ctx context.Context, d *definition.Definition, k *store.Schedule, s *start) (string, error) {
+	if s.err != nil {
+		return "", nil
+	}
+	switch d.Schedule.Overlap {
+	case schedule.OverlapSkip:
+		if before := t.drafts[k.Execution]; before != nil && !before.Stage.Terminal() {
+			return fmt.Sprintf("%s has not ended", before.ID), nil
+		}
+	case schedule.OverlapQueueOne:
+		if err := t.lockKeys(ctx, []string{s.request.Key}); err != nil {
+			return "", err
+		}
+		if use := t.key(s.request.Key).use; use.Holders > 0 && use.Waiting > 0 {
+			return "one execution runs and one waits", nil
+		}
+	}
+	return "", t.lookForUploads(ctx, s)
+}
+
+// lookForUploads keeps the uploads that an execution names until the transaction ends; without them there is no execution.
+func (t *turn) lookForUploads(ctx context.Context, s *start) error {
+	if len(s.sums) == 0 {
+		return nil
+	}
+	if err := t.lockUploads(ctx, s.sums); err != nil {
+		return err
+	}
+	s.err = missingUpload(&s.request, t.uploads)
+	return nil
+}
+
+// begin submits the execution of a tick.
+func (t *turn) begin(ctx context.Context, s *start) error {
+	r := s.request
+	r.CreatedAt = t.now
+	d := flow.Submit(s.id, r)
+	t.add(d)
+	t.holds(s.id, s.sums)
+	return t.admit(ctx, []*flow.Draft{d})
+}
+
+// messageLimit is how many bytes the row of a tick has for why it was missed.
+const messageLimit = 1000
+
+func shortMessage(err error) string {
+	say := err.Error()
+	return strings.ToValidUTF8(say[:min(len(say), messageLimit)], "")
+}
+
+// dropTicks deletes ticks that retention does not keep.
+func (e *Engine) dropTicks(ctx context.Context) error {
+	for {
+		dropped := 0
+		err := e.update(ctx, func(ctx context.Context, tx store.Tx) error {
+			now, err := tx.Now(ctx)
+			if err == nil {
+				dropped, err = tx.DropTicks(ctx, now.Add(-e.opts.Retention), ticksAtOnce)
+			}
+			return err
+		})
+		if err != nil || dropped < ticksAtOnce {
+			return err
+		}
+	}
+}

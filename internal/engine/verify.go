@@ -1,0 +1,95 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/orchestration"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// Verify reads the whole store and says which promises its rows break, and whether what this replica follows of workflows is
+// what their rows say. It changes nothing and may run beside everything else; it takes as long as the store is large.
+func (e *Engine) Verify(ctx context.Context) ([]store.Violation, error) {
+	broken, err := e.opts.Store.Check(ctx)
+	if err == nil {
+		var more []store.Violation
+		more, err = e.verifyFollowed(ctx)
+		broken = append(broken, more...)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("verify the store: %w", err)
+	}
+	return broken, nil
+}
+
+// verifyFollowed compares what is known of workflows with their rows.
+func (e *Engine) verifyFollowed(ctx context.Context) (broken []store.Violation, err error) {
+	for _, of := range e.followed.all() {
+		var found []store.Violation
+		err := e.ask(ctx, nil, func(ctx context.Context, t *turn) error {
+			found = nil
+			locked, err := t.tx.LockWorkflows(ctx, []store.KnownWorkflow{{WorkflowAttempt: of, Change: store.NothingKnown}})
+			if err != nil {
+				return err
+			}
+			for i := range locked {
+				if l := &locked[i]; l.Place == flow.Held && l.Attempt == of.Attempt {
+					found = e.followed.compare(of, l)
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+		broken = append(broken, found...)
+	}
+	return broken, nil
+}
+
+// all names the workflows that are followed by their changes.
+func (f *followed) all() (all []store.WorkflowAttempt) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for of, at := range f.known {
+		if at.Value.(*progress).tracker != nil {
+			all = append(all, of)
+		}
+	}
+	return all
+}
+
+// compare says where what is known of a workflow is not what its rows say. The caller has the workflow's lock.
+func (f *followed) compare(of store.WorkflowAttempt, l *store.LockedWorkflow) (found []store.Violation) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	at := f.known[of]
+	if at == nil {
+		return nil
+	}
+	p := at.Value.(*progress)
+	if p.tracker == nil || p.change != l.Last {
+		return nil // it is not followed any more, or not up to date, which its next step will see
+	}
+	tasks := p.tracker.State().Tasks
+	rows := make([]orchestration.Progress, len(tasks))
+	for i := range l.Tasks {
+		if task := p.tracker.Task(l.Tasks[i].Task); task >= 0 {
+			readProgress(&rows[task], &l.Tasks[i])
+		}
+	}
+	for i := range tasks {
+		known, row := tasks[i], rows[i]
+		known.Error, known.ErrorIndex, row.Error, row.ErrorIndex = nil, 0, nil, 0
+		if known.Mark == orchestration.Broken {
+			known.Total, row.Total = 0, 0
+		}
+		if known != row {
+			found = append(found, store.Violation{Invariant: 33, Execution: of.ID,
+				Say: fmt.Sprintf("the engine believes that task %d of it is at %+v, its rows say %+v", i, known, row)})
+		}
+	}
+	return found
+}

@@ -1,0 +1,202 @@
+package orchestration
+
+import (
+	"slices"
+
+	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/flow"
+)
+
+// Tracker knows how far a workflow is from one step to the next. A change of one
+// task makes it look at that task and, when that has ended, at those that need
+// it: a workflow of 4,000 tasks costs as much for each end as one of four.
+// Between two calls of Next the state changes only by Take, with the step that
+// Next returned, and by Ended; Reset says that it changed otherwise.
+type Tracker struct {
+	w  *definition.Workflow
+	st *State
+
+	tasks     []tracked
+	due       []int32 // tasks to be looked at, by their position in Workflow.Order
+	failing   bool    // some task makes the workflow fail
+	undecided int     // tasks that have no status
+}
+
+// tracked is what the tracker knows of one task.
+type tracked struct {
+	position int32 // in Workflow.Order
+	needs    int32 // tasks among its needs that have no status
+	means    uint8 // for those that need it
+	due      bool
+}
+
+// Track begins to follow a workflow in the given state.
+func Track(w *definition.Workflow, st *State) *Tracker {
+	k := &Tracker{w: w, st: st, tasks: make([]tracked, len(w.Tasks))}
+	for position, i := range w.Order {
+		k.tasks[i].position = int32(position)
+	}
+	k.Reset()
+	return k
+}
+
+// Next says what there is to do in a state. It changes nothing, and takes time in
+// proportion to the tasks and needs of the workflow.
+func Next(w *definition.Workflow, st *State) Step { return Track(w, st).Next() }
+
+// State is the state that the tracker follows.
+func (k *Tracker) State() *State { return k.st }
+
+// Reset makes the tracker look at every task again.
+func (k *Tracker) Reset() {
+	k.undecided, k.failing = len(k.tasks), false
+	k.due = k.due[:0]
+	for position, i := range k.w.Order {
+		t := &k.tasks[i]
+		t.needs, t.means, t.due = int32(len(k.w.Tasks[i].Needs)), 0, true
+		k.due = append(k.due, int32(position))
+	}
+}
+
+// Ended takes note that a child of a task has ended.
+func (k *Tracker) Ended(task int, as flow.Stage) {
+	p := &k.st.Tasks[task]
+	p.Open--
+	switch as {
+	case flow.Completed:
+		p.Completed++
+	case flow.Failed:
+		p.Failed++
+	case flow.Cancelled:
+		p.Cancelled++
+	case flow.TimedOut:
+		p.TimedOut++
+	}
+	k.look(task)
+}
+
+// look puts a task among those to be looked at.
+func (k *Tracker) look(task int) {
+	t := &k.tasks[task]
+	if t.due {
+		return
+	}
+	t.due = true
+	at, _ := slices.BinarySearch(k.due, t.position)
+	k.due = slices.Insert(k.due, at, t.position)
+}
+
+// Next says what there is to do. The step is to be taken before the next call.
+func (k *Tracker) Next() Step {
+	if k.st.Ending != 0 {
+		return end(k.w, k.st)
+	}
+	if !k.failing && k.startsFailing() {
+		k.Reset() // for every task: those that have not started are decided anew
+		k.failing = true
+	}
+	var s Step
+	var left []int32 // what has something to do is looked at again once it is done
+	for n := 0; n < len(k.due); n++ {
+		position := k.due[n]
+		i := k.w.Order[position]
+		if k.step(i, &s) {
+			left = append(left, position)
+		} else {
+			k.tasks[i].due = false
+		}
+	}
+	k.due = append(k.due[:0], left...)
+	if k.undecided == 0 {
+		s.Done = outcome(k.w, k.st, k.failing)
+	}
+	return s
+}
+
+// startsFailing reports whether one of the tasks to be looked at makes the
+// workflow fail.
+func (k *Tracker) startsFailing() bool {
+	return slices.ContainsFunc(k.due, func(position int32) bool {
+		i := k.w.Order[position]
+		return fails(k.w.Tasks[i], &k.st.Tasks[i])
+	})
+}
+
+// step adds what there is to do about one task, and reports whether that is
+// anything.
+func (k *Tracker) step(i int, s *Step) (busy bool) {
+	t, p := k.w.Tasks[i], &k.st.Tasks[i]
+	if !p.started() && k.tasks[i].needs > 0 {
+		return false // the last of its needs to end brings it back
+	}
+	before := k.before(t)
+	if !p.started() {
+		mark, start := decide(t, before, k.failing)
+		busy = true
+		if mark == Unmarked {
+			s.Start = append(s.Start, start)
+			return busy
+		}
+		s.Marks = append(s.Marks, Marking{Task: i, Mark: mark})
+		p = &Progress{Mark: mark}
+	}
+	status := p.status(t, k.failing)
+	if status == "" {
+		limit := t.InFlight
+		if t.InFlightOf != nil {
+			limit = p.Open + 1 // only Take can tell
+		}
+		if room(t, p, k.failing, limit) > 0 {
+			s.More = append(s.More, i)
+			busy = true
+		}
+		if k.failing && !k.st.Recalled && p.Open > 0 && !t.If.Survives() {
+			s.Recall = append(s.Recall, i)
+			busy = true
+		}
+	}
+	k.mean(t, meaning(t, p, status, before, k.failing))
+	return busy
+}
+
+// before is what the needs of a task mean for it.
+func (k *Tracker) before(t *definition.Task) uint8 {
+	all, some := ended|ok, uint8(0)
+	for _, n := range t.Needs {
+		all &= k.tasks[n].means
+		some |= k.tasks[n].means
+	}
+	return all | some&(failedHere|cancelledAt)
+}
+
+// mean takes note of what a task means for those that need it.
+func (k *Tracker) mean(t *definition.Task, means uint8) {
+	was := k.tasks[t.Index].means
+	k.tasks[t.Index].means = means
+	if means&ended == 0 || was&ended != 0 {
+		return
+	}
+	k.undecided--
+	for _, s := range t.Successors {
+		k.tasks[s].needs--
+		if k.tasks[s].needs == 0 {
+			k.look(s)
+		}
+	}
+}
+
+// Task is the index of the task called name; -1 when there is none.
+func (k *Tracker) Task(name string) int {
+	if t := k.w.Task(name); t != nil {
+		return t.Index
+	}
+	return -1
+}
+
+// Open is how many children have not ended.
+func (k *Tracker) Open() (n int) {
+	for i := range k.st.Tasks {
+		n += k.st.Tasks[i].Open
+	}
+	return n
+}

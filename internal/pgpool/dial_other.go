@@ -1,0 +1,11 @@
+//go:build !linux
+
+package pgpool
+
+import (
+	"syscall"
+	"time"
+)
+
+// control sets nothing: deadlines and keep-alive find silent connections here.
+func control(time.Duration) func(network, address string, c syscall.RawConn) error { return nil }

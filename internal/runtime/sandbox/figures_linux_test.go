@@ -1,0 +1,180 @@
+package sandbox
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	goruntime "runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/pawl-run/pawl/internal/runtime"
+)
+
+// ended runs a program to its end.
+func ended(t *testing.T, r runtime.Runtime, spec runtime.Spec) runtime.Result {
+	t.Helper()
+	run, err := r.Start(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return run.Wait()
+}
+
+// TestPidsAreExact counts what a limit on processes allows, from the first fork on, and that the result says so when it
+// was met. Where the init shares the run's cgroup, or rlimits hold the limit, a few more are allowed.
+func TestPidsAreExact(t *testing.T) {
+	t.Parallel()
+	for _, o := range []Options{{}, {Warm: 2}} {
+		r := factory(o)(t)
+		t.Cleanup(func() { _ = r.Close() })
+		if c := r.(*Runtime).cgroups; c == nil || c.limits {
+			t.Skip("only with cgroup v1")
+		}
+		for _, c := range []struct {
+			pids, jobs int
+			fits       bool
+		}{{1, 0, true}, {1, 1, false}, {2, 1, true}, {2, 2, false}, {8, 7, true}, {8, 8, false}} {
+			for range 3 {
+				script := "i=0; while [ $i -lt $0 ]; do sleep 10 & i=$((i + 1)); done; exit 0"
+				result := ended(t, r, runtime.Spec{Argv: []string{"/bin/sh", "-c", script, strconv.Itoa(c.jobs)}, Env: []string{"PATH=/usr/bin:/bin"},
+					Limits: runtime.Limits{Pids: c.pids}})
+				if met := slices.Equal(result.LimitsHit, []string{runtime.HitPids}); met == c.fits || (result.Verdict == runtime.OK) != c.fits {
+					t.Errorf("%d jobs under a limit of %d: %s, limits hit %v", c.jobs, c.pids, result.Verdict, result.LimitsHit)
+				}
+			}
+		}
+	}
+}
+
+// TestWallHoldsCPU checks that the time of a program with one thread is never less than its processor time: it is taken
+// where the program runs, not where the host reads of it.
+func TestWallHoldsCPU(t *testing.T) {
+	t.Parallel()
+	r := factory(Options{Warm: 2})(t)
+	t.Cleanup(func() { _ = r.Close() })
+	var over atomic.Bool // this process is busy, so that it is late to read what the init sends
+	defer over.Store(true)
+	for range 8 {
+		go func() {
+			for !over.Load() {
+			}
+		}()
+	}
+	for range 60 {
+		result := ended(t, r, runtime.Spec{Argv: []string{"/bin/true"}, Env: []string{"PATH=/usr/bin:/bin"}})
+		if result.Verdict != runtime.OK || result.Wall < result.CPU {
+			t.Fatalf("%s: wall %v, cpu %v", result.Verdict, result.Wall, result.CPU)
+		}
+	}
+}
+
+// TestStarved runs twice as many busy programs as there are processors, so that each waits about half of its time, and one
+// that sleeps.
+func TestStarved(t *testing.T) {
+	r := factory(Options{})(t)
+	t.Cleanup(func() { _ = r.Close() })
+	if c := r.(*Runtime).cgroups; c == nil || c.unified == "" || len(read(c.unified, "cpu.pressure")) == 0 {
+		t.Skip("the kernel does not count by cgroup how long there was no processor")
+	}
+	spec := func(script string) runtime.Spec {
+		return runtime.Spec{Argv: []string{"/bin/sh", "-c", script}, Env: []string{"PATH=/usr/bin:/bin"},
+			Limits: runtime.Limits{CPU: 500 * time.Millisecond, Wall: 60 * time.Second}}
+	}
+	var all sync.WaitGroup
+	for range 2 * goruntime.NumCPU() {
+		all.Go(func() {
+			result := ended(t, r, spec("while :; do :; done"))
+			waited := result.Wall - result.CPU
+			if result.Verdict != runtime.CPUTimeout || result.Starved < waited/2 || result.Starved > waited*11/10+50*time.Millisecond {
+				t.Errorf("%s: starved for %v of %v, with %v of processor time", result.Verdict, result.Starved, result.Wall, result.CPU)
+			}
+		})
+	}
+	all.Wait()
+	if result := ended(t, r, spec("sleep 1")); result.Verdict != runtime.OK || result.Starved > result.Wall/2 {
+		t.Errorf("%s: starved for %v of %v, asleep", result.Verdict, result.Starved, result.Wall)
+	}
+}
+
+// TestShareOfProcessors burns half a second of processor time with half a processor: no machine can make that last less than
+// about a second. It does so in a sandbox of the pool and in one of its own.
+func TestShareOfProcessors(t *testing.T) {
+	t.Parallel()
+	for _, o := range []Options{{}, {Warm: 1}} {
+		r := factory(o)(t)
+		t.Cleanup(func() { _ = r.Close() })
+		spec := runtime.Spec{Argv: []string{"/bin/sh", "-c", "while :; do :; done"}, Env: []string{"PATH=/usr/bin:/bin"},
+			Limits: runtime.Limits{CPU: 500 * time.Millisecond, Wall: 20 * time.Second, CPUs: 0.5}}
+		if !r.(*Runtime).cgroups.limitsCPUs() {
+			if _, err := r.Start(t.Context(), spec); !errors.Is(err, runtime.ErrUnavailable) || !strings.Contains(err.Error(), "limits.cpus is 0.5") {
+				t.Errorf("without a controller: %v", err)
+			}
+			continue
+		}
+		if result := ended(t, r, spec); result.Verdict != runtime.CPUTimeout || result.Wall < 950*time.Millisecond {
+			t.Errorf("%s after %v with %v of processor time", result.Verdict, result.Wall, result.CPU)
+		}
+	}
+}
+
+// TestPageCacheIsApart runs a program on a file that the kernel has not read yet: the pages that it keeps of it are no memory of
+// the program's, and the next run has none.
+func TestPageCacheIsApart(t *testing.T) {
+	r := factory(Options{})(t)
+	t.Cleanup(func() { _ = r.Close() })
+	if r.(*Runtime).cgroups == nil {
+		t.Skip("without cgroups only the memory of processes is measured")
+	}
+	dir := publicDir(t)
+	file := filepath.Join(dir, "large")
+	const size = 32 << 20
+	evicted(t, file, size)
+	spec := func() runtime.Spec {
+		return runtime.Spec{Argv: []string{"/bin/sh", "-c", "cat " + file + " >/dev/null; head -c 8000000 /dev/zero >own"}, Env: []string{"PATH=/usr/bin:/bin"},
+			Mounts: []runtime.Mount{{Path: dir}}}
+	}
+	cold := ended(t, r, spec())
+	if cold.Verdict != runtime.OK || cold.PageCache < size*3/4 || cold.PageCache > cold.PeakMemory {
+		t.Errorf("%s: peak %d, page cache %d of a file of %d bytes", cold.Verdict, cold.PeakMemory, cold.PageCache, size)
+	}
+	warm := ended(t, r, spec())
+	if warm.PageCache > size/8 {
+		t.Errorf("the second run: peak %d, page cache %d", warm.PeakMemory, warm.PageCache)
+	}
+	for _, result := range []runtime.Result{cold, warm} {
+		if held := result.PeakMemory - result.PageCache; held < 8000000 || held > 16<<20 {
+			t.Errorf("held %d bytes; the file in its working directory alone has 8000000", held)
+		}
+	}
+}
+
+// evicted makes a file that is on disk and not in the page cache.
+func evicted(t *testing.T, path string, size int) {
+	t.Helper()
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := f.Write(make([]byte, size)); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Sync(); err != nil {
+		t.Fatal(err)
+	}
+	var fs unix.Statfs_t
+	if err := unix.Fstatfs(int(f.Fd()), &fs); err != nil || fs.Type == unix.TMPFS_MAGIC {
+		t.Skipf("%s is not on a disk (%v)", path, err)
+	}
+	if err := unix.Fadvise(int(f.Fd()), 0, 0, unix.FADV_DONTNEED); err != nil {
+		t.Fatal(err)
+	}
+}

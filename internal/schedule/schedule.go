@@ -1,0 +1,340 @@
+package schedule
+
+import (
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"strings"
+	"time"
+	_ "time/tzdata" // a server without the system's zones knows them all the same
+)
+
+// CatchUp says what becomes of ticks that no server fired in time.
+type CatchUp string
+
+// The policies of catching up.
+const (
+	CatchUpNone CatchUp = "none" // all of them are missed
+	CatchUpLast CatchUp = "last" // the newest one is fired, late
+	CatchUpAll  CatchUp = "all"  // they are fired, the oldest first
+)
+
+// Overlap says what becomes of a tick while the execution of the tick before has not ended.
+type Overlap string
+
+// The policies of overlapping.
+const (
+	OverlapSkip     Overlap = "skip"      // it is missed
+	OverlapQueueOne Overlap = "queue_one" // one waits its turn, further ones are missed
+	OverlapQueue    Overlap = "queue"     // all wait their turn
+	OverlapAllow    Overlap = "allow"     // they run side by side
+	OverlapCancel   Overlap = "cancel_running"
+)
+
+// Spec is what a document says about when a schedule is due.
+type Spec struct {
+	Cron   []string
+	Days   Days
+	Every  time.Duration
+	Offset time.Duration
+	At     string
+	Zone   string // UTC when empty
+	Gap    Gap
+	Repeat Repeat
+	Except []string
+	Jitter time.Duration
+
+	CatchUp CatchUp
+	Within  time.Duration // how late a tick may be caught up with
+	AtMost  int           // how many are caught up with at once
+}
+
+// The defaults and bounds of a Spec.
+const (
+	DefaultWithin = 24 * time.Hour
+	MostWithin    = 31 * 24 * time.Hour
+	DefaultAtMost = 100
+	MostAtMost    = 1000
+	MostJitter    = 24 * time.Hour
+	mostLines     = 100
+	leastEvery    = time.Second
+	mostEvery     = 366 * 24 * time.Hour
+)
+
+// Fault is one thing that is wrong with a Spec.
+type Fault struct {
+	Path, Message, Fix string
+}
+
+func (f Fault) Error() string {
+	if f.Fix != "" {
+		return fmt.Sprintf("%s: %s (%s)", f.Path, f.Message, f.Fix)
+	}
+	return fmt.Sprintf("%s: %s", f.Path, f.Message)
+}
+
+// Schedule computes the nominal times of a Spec. It is immutable and safe for concurrent use.
+type Schedule struct {
+	Spec
+	zone   *time.Location
+	lines  []times
+	at     *times // of the one moment
+	except exceptions
+}
+
+// exceptions are local times that do not count.
+type exceptions struct {
+	dates map[string]bool // as 2026-12-25
+	lines []cron
+}
+
+// New reads a Spec. The error joins a Fault for each thing that is wrong.
+func New(spec Spec) (*Schedule, error) {
+	s := &Schedule{Spec: spec, zone: time.UTC}
+	var faults []error
+	fault := func(path, message, fix string) { faults = append(faults, Fault{path, message, fix}) }
+	if spec.Zone != "" {
+		zone, err := time.LoadLocation(spec.Zone)
+		if err != nil || spec.Zone == "Local" {
+			fault("zone", fmt.Sprintf("%.60q is not a time zone", spec.Zone), "write a name of the IANA database, such as Europe/Berlin, or UTC")
+		} else {
+			s.zone = zone
+		}
+	}
+	if s.Within == 0 {
+		s.Within = DefaultWithin
+	}
+	if s.AtMost == 0 {
+		s.AtMost = DefaultAtMost
+	}
+	if s.CatchUp == "" {
+		s.CatchUp = CatchUpLast
+	}
+	kinds := 0
+	for _, there := range []bool{len(spec.Cron) > 0, spec.Every != 0, spec.At != ""} {
+		if there {
+			kinds++
+		}
+	}
+	if kinds != 1 {
+		fault("", fmt.Sprintf("the schedule has %d of cron, every and at", kinds), `write one of them, such as cron: "30 2 * * *"`)
+	}
+	for i, line := range spec.Except {
+		if err := s.except.add(line); err != nil {
+			fault(fmt.Sprintf("except[%d]", i), err.Error(), `write a date such as "2026-12-25", or a cron line such as "* * 1 1 *"`)
+		}
+	}
+	s.readCron(fault)
+	s.readEvery(fault)
+	s.readAt(fault)
+	if spec.Days != "" && len(spec.Cron) == 0 {
+		fault("days", "days says how a cron line is read, and there is none", "leave it out")
+	}
+	if len(spec.Except) > 0 && spec.At != "" {
+		fault("except", "a schedule of one moment has no exceptions", "leave it out")
+	}
+	return s, errors.Join(faults...)
+}
+
+func (s *Schedule) readCron(fault func(path, message, fix string)) {
+	if len(s.Cron) > mostLines || len(s.Except) > 10*mostLines {
+		fault("cron", fmt.Sprintf("there are %d lines and %d exceptions", len(s.Cron), len(s.Except)), "write up to 100 lines and 1000 exceptions")
+		return
+	}
+	for i, line := range s.Cron {
+		path := "cron"
+		if len(s.Cron) > 1 {
+			path = fmt.Sprintf("cron[%d]", i)
+		}
+		c, err := parseCron(line, s.Days)
+		if err != nil {
+			fault(path, err.Error(), "")
+			continue
+		}
+		t := times{zone: s.zone, gap: s.Gap, repeat: s.Repeat, next: func(civil time.Time) (time.Time, bool) { return s.except.next(&c, civil) }}
+		if t.gap == "" {
+			if t.gap = GapNext; c.anyHour {
+				t.gap = GapSkip
+			}
+		}
+		if t.repeat == "" {
+			if t.repeat = RepeatFirst; c.anyHour {
+				t.repeat = RepeatBoth
+			}
+		}
+		if _, comes := t.next(time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)); !comes {
+			fault(path, fmt.Sprintf("%.60q never comes", line), "name a day that the month has, which is not among the exceptions")
+		}
+		s.lines = append(s.lines, t)
+	}
+}
+
+func (s *Schedule) readEvery(fault func(path, message, fix string)) {
+	if s.Every == 0 {
+		if s.Offset != 0 {
+			fault("offset", "offset moves the times of every, and there is none", "leave it out")
+		}
+		return
+	}
+	if s.Every < leastEvery || s.Every > mostEvery || s.Every%time.Second != 0 {
+		fault("every", fmt.Sprintf("%s is not an interval of whole seconds from %s to 366 days", s.Every, leastEvery), "write every: 15m")
+	}
+	if s.Offset < 0 || s.Offset >= s.Every || s.Offset%time.Second != 0 {
+		fault("offset", fmt.Sprintf("%s is not within the interval of %s, in whole seconds", s.Offset, s.Every), "write offset: 2m with every: 15m for minutes 2, 17, 32 and 47")
+	}
+	if s.Gap != "" || s.Repeat != "" {
+		fault("gap", "an interval knows no hour that is skipped or comes twice", "leave gap and repeat out")
+	}
+}
+
+// atForms are how a moment may be written that is local to the zone.
+var atForms = []string{"2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02 15:04:05", "2006-01-02 15:04"}
+
+func (s *Schedule) readAt(fault func(path, message, fix string)) {
+	if s.At == "" {
+		return
+	}
+	only := func(moment time.Time, zone *time.Location) {
+		s.at = &times{zone: zone, gap: s.Gap, repeat: s.Repeat, next: func(civil time.Time) (time.Time, bool) { return moment, !moment.Before(civil) }}
+		if s.at.gap == "" {
+			s.at.gap = GapNext
+		}
+		if s.at.repeat == "" {
+			s.at.repeat = RepeatFirst
+		}
+	}
+	if t, err := time.Parse(time.RFC3339, s.At); err == nil {
+		only(t.UTC(), time.UTC)
+		return
+	}
+	for _, form := range atForms {
+		if t, err := time.Parse(form, s.At); err == nil {
+			only(t, s.zone)
+			return
+		}
+	}
+	fault("at", fmt.Sprintf("%.60q is not a moment", s.At), `write "2026-12-24T08:00", which is of the schedule's zone, or "2026-12-24T08:00:00Z"`)
+}
+
+func (e *exceptions) add(line string) error {
+	if _, err := time.Parse(time.DateOnly, line); err == nil {
+		if e.dates == nil {
+			e.dates = map[string]bool{}
+		}
+		e.dates[line] = true
+		return nil
+	}
+	if !strings.Contains(strings.TrimSpace(line), " ") && !strings.HasPrefix(line, "@") {
+		return fmt.Errorf("%.40q is neither a date nor a cron line", line)
+	}
+	c, err := parseCron(line, EitherDay)
+	if err == nil {
+		e.lines = append(e.lines, c)
+	}
+	return err
+}
+
+// exceptionsPassed is how many times in a row may be excepted before a line counts as one that never comes. A day has 1440
+// minutes.
+const exceptionsPassed = 50_000
+
+// next is the first time at or after civil that a line means and that is no exception.
+func (e *exceptions) next(c *cron, civil time.Time) (time.Time, bool) {
+	for range exceptionsPassed {
+		t, comes := c.next(civil)
+		if !comes {
+			return t, false
+		}
+		switch {
+		case e.dates[t.Format(time.DateOnly)]:
+			year, month, day := t.Date()
+			civil = time.Date(year, month, day+1, 0, 0, 0, 0, time.UTC)
+		case e.line(t):
+			civil = t.Add(time.Second)
+		default:
+			return t, true
+		}
+	}
+	return time.Time{}, false
+}
+
+func (e *exceptions) line(civil time.Time) bool {
+	for i := range e.lines {
+		if t, comes := e.lines[i].next(civil); comes && t.Equal(civil) {
+			return true
+		}
+	}
+	return false
+}
+
+func (e *exceptions) empty() bool { return len(e.dates)+len(e.lines) == 0 }
+
+// Next is the first nominal time after t; false when there is none.
+func (s *Schedule) Next(t time.Time) (time.Time, bool) {
+	if s.Every != 0 {
+		return s.nextOfInterval(t)
+	}
+	if s.at != nil {
+		return s.at.after(t)
+	}
+	var first time.Time
+	for i := range s.lines {
+		if n, ok := s.lines[i].after(t); ok && (first.IsZero() || n.Before(first)) {
+			first = n
+		}
+	}
+	return first, !first.IsZero()
+}
+
+// nextOfInterval counts intervals from the beginning of 1970 in UTC, so that the times do not depend on when the schedule was
+// made, paused or late.
+func (s *Schedule) nextOfInterval(t time.Time) (time.Time, bool) {
+	every, offset := int64(s.Every/time.Second), int64(s.Offset/time.Second)
+	n := (t.Unix()-offset)/every + 1
+	for range exceptionsPassed {
+		next := time.Unix(n*every+offset, 0).UTC()
+		local := civil(next, spanOffset(next, s.zone))
+		if s.except.empty() || !s.except.dates[local.Format(time.DateOnly)] && !s.except.line(local) {
+			return next, true
+		}
+		n++
+	}
+	return time.Time{}, false
+}
+
+func spanOffset(t time.Time, zone *time.Location) time.Duration {
+	_, seconds := t.In(zone).Zone()
+	return time.Duration(seconds) * time.Second
+}
+
+// Holds reports whether t is a nominal time.
+func (s *Schedule) Holds(t time.Time) bool {
+	n, ok := s.Next(t.Add(-time.Nanosecond))
+	return ok && n.Equal(t)
+}
+
+// Count counts the nominal times from <= t < to, and stops at most. last is the last one counted.
+func (s *Schedule) Count(from, to time.Time, most int) (n int, last time.Time) {
+	at := from.Add(-time.Nanosecond)
+	for n < most {
+		next, ok := s.Next(at)
+		if !ok || !next.Before(to) {
+			break
+		}
+		n, last, at = n+1, next, next
+	}
+	return n, last
+}
+
+// Due is when a nominal time is fired: later by up to the jitter, by the same span on every server.
+func (s *Schedule) Due(name string, nominal time.Time) time.Time {
+	if s.Jitter < time.Millisecond {
+		return nominal
+	}
+	h := fnv.New64a()
+	fmt.Fprintf(h, "%s %d", name, nominal.UnixMicro())
+	return nominal.Add(time.Duration(h.Sum64()%uint64(s.Jitter/time.Millisecond)) * time.Millisecond)
+}
+
+// Location is the zone that the schedule's local times are of.
+func (s *Schedule) Location() *time.Location { return s.zone }

@@ -1,0 +1,209 @@
+package server
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+func (c *call) listExecutions() error   { return c.list(func(*store.Filter) {}) }
+func (c *call) listEvaluations() error  { return c.list(onlyEvaluations) }
+func (c *call) countExecutions() error  { return c.count(func(*store.Filter) {}) }
+func (c *call) countEvaluations() error { return c.count(onlyEvaluations) }
+
+// onlyEvaluations selects ad-hoc code.
+func onlyEvaluations(f *store.Filter) { f.Action, f.TopLevel = string(flow.KindCode), true }
+
+// selected reads the filter of a request that may wait, and waits.
+func (c *call) selected(narrow func(*store.Filter)) (f store.Filter, unfinished *int, err error) {
+	wait := c.wait()
+	if wait > 0 && len(c.query["label"]) == 0 {
+		c.fault("wait", c.query.Get("wait"), "there is nothing to wait for", "name what to wait for by a label, as in ?label=run=17&wait=60s")
+	}
+	if f, err = c.filter(); err != nil {
+		return f, nil, err
+	}
+	narrow(&f)
+	if wait > 0 {
+		n, err := c.awaitAll(f, wait)
+		if err != nil {
+			return f, nil, err
+		}
+		unfinished = &n
+	}
+	return f, unfinished, nil
+}
+
+// The pause between two looks at everything with a label: at least setPause, and setPauseRatio times as long as one look takes.
+const (
+	setPause      = 50 * time.Millisecond
+	setPauseRatio = 4
+)
+
+// awaitAll waits until all executions with the filter's labels have ended, and returns how many have not when the wait is over. The
+// filter's status, verdict and times do not narrow what is waited for.
+func (c *call) awaitAll(f store.Filter, wait time.Duration) (unfinished int, err error) {
+	open := store.Filter{Labels: f.Labels, Action: f.Action, TopLevel: f.TopLevel, Workflow: f.Workflow}
+	for _, s := range flow.Stages() {
+		if !s.Terminal() {
+			open.Stages = append(open.Stages, s)
+		}
+	}
+	changed, stop := c.Engine.WatchAll() // before the first look, so that nothing falls between
+	defer stop()
+	over := time.NewTimer(wait)
+	defer over.Stop()
+	deadline := time.Now().Add(wait)
+	for {
+		begun := time.Now()
+		counts, err := c.Engine.Reader().Tally(c.ctx(), open)
+		if err != nil {
+			return 0, fmt.Errorf("wait for executions: %w", err)
+		}
+		unfinished = 0
+		for _, t := range counts {
+			unfinished += t.Count
+		}
+		if unfinished == 0 || !time.Now().Before(deadline) {
+			return unfinished, nil
+		}
+		pause := time.Now().Add(max(setPause, setPauseRatio*time.Since(begun)))
+		if pause.After(deadline) {
+			pause = deadline
+		}
+		if !c.pauseUntil(pause) || !c.untilChanged(changed, over.C) {
+			return unfinished, nil
+		}
+	}
+}
+
+// untilChanged waits for a hint, pollEvery, or the end of a wait, and reports whether the request goes on.
+func (c *call) untilChanged(changed <-chan struct{}, over <-chan time.Time) bool {
+	tick := time.NewTimer(pollEvery)
+	defer tick.Stop()
+	select {
+	case <-changed:
+	case <-tick.C:
+	case <-over:
+	case <-c.draining.Done():
+		return false
+	case <-c.ctx().Done():
+		return false
+	}
+	return true
+}
+
+func (c *call) list(narrow func(*store.Filter)) error {
+	outputs := c.flag("outputs")
+	f, unfinished, err := c.selected(narrow)
+	if err != nil {
+		return err
+	}
+	limit := f.Limit
+	f.Limit++ // to see whether there is another page
+	found, err := c.Engine.Reader().List(c.ctx(), f)
+	if err != nil {
+		return fmt.Errorf("list executions: %w", err)
+	}
+	more := len(found) > limit
+	found = found[:min(len(found), limit)]
+	var size store.Page
+	for _, x := range found {
+		size.Execution(x)
+	}
+	rows, err := c.rows(found, outputs)
+	if err != nil {
+		return err
+	}
+	page := api.ExecutionPage{Executions: rows, Unfinished: unfinished}
+	if len(rows) > 0 {
+		f.Before = found[len(rows)-1].ID
+	}
+	switch {
+	case len(rows) < len(found):
+		more = true
+	case !more && size.Full():
+		f.Limit = 1
+		next, err := c.Engine.Reader().List(c.ctx(), f)
+		if err != nil {
+			return fmt.Errorf("list executions: %w", err)
+		}
+		more = len(next) > 0
+	}
+	if more {
+		page.NextCursor = f.Before.String()
+	}
+	return c.json(http.StatusOK, page)
+}
+
+// rows renders executions for a list: the first of them, where the outputs that are read for it fill a page. The outputs of code say
+// how it ended; they are part of the rows only where they are asked for, as are the others.
+func (c *call) rows(found []*flow.Execution, outputs bool) ([]api.Execution, error) {
+	wanted := func(x *flow.Execution) bool { return x.Outcome != nil && (outputs || x.Kind == flow.KindCode) }
+	var ids []flow.ID
+	for _, x := range found {
+		if wanted(x) {
+			ids = append(ids, x.ID)
+		}
+	}
+	var read []json.RawMessage
+	if len(ids) > 0 {
+		var err error
+		if read, err = c.Engine.Reader().Outputs(c.ctx(), ids); err != nil {
+			return nil, fmt.Errorf("list executions: %w", err)
+		}
+	}
+	out := make([]api.Execution, 0, len(found))
+	for _, x := range found {
+		row := render(x)
+		if wanted(x) {
+			if len(read) == 0 {
+				break
+			}
+			renderRun(&row, x, read[0])
+			if outputs {
+				row.Output = read[0]
+			}
+			read = read[1:]
+		}
+		if row.Error != nil {
+			const most = 1000 // bytes; a program's last words may be long
+			row.Error.Message = shortenTo(row.Error.Message, most)
+		}
+		out = append(out, row)
+	}
+	return out, nil
+}
+
+func (c *call) count(narrow func(*store.Filter)) error {
+	if len(c.query["label"]) == 0 {
+		c.fault("label", "", "it is missing", "name what is to be counted by a label, as in ?label=run=17")
+	}
+	f, _, err := c.selected(narrow)
+	if err != nil {
+		return err
+	}
+	all, err := c.Engine.Reader().Tally(c.ctx(), f)
+	if err != nil {
+		return fmt.Errorf("count executions: %w", err)
+	}
+	out := api.Counts{Statuses: map[api.Status]int{}, Verdicts: map[string]int{}}
+	for _, t := range all {
+		out.Total += t.Count
+		out.Statuses[status(t.Stage)] += t.Count
+		switch {
+		case !t.Stage.Terminal():
+			out.Unfinished += t.Count
+		case t.Stage == flow.Completed:
+			out.Verdicts[api.VerdictOK] += t.Count
+		case t.Code != "":
+			out.Verdicts[t.Code] += t.Count
+		}
+	}
+	return c.json(http.StatusOK, out)
+}

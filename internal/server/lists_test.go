@@ -1,0 +1,228 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// run submits evaluations with the label run=NAME, in one request, and returns their ids.
+func (h *house) run(t testing.TB, name string, sources ...string) []string {
+	t.Helper()
+	items := make([]api.Evaluation, len(sources))
+	for i, source := range sources {
+		items[i] = api.Evaluation{Code: api.Code{Language: "python", Source: source}, Labels: map[string]string{"run": name}}
+	}
+	body, err := json.Marshal(api.EvaluationBatch{Evaluations: items})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ids []string
+	for i, r := range h.batch(t, string(body)).Results {
+		if r.ID == "" {
+			t.Fatalf("evaluation %d: %v", i, r.Problem)
+		}
+		ids = append(ids, r.ID)
+	}
+	return ids
+}
+
+// batch posts a batch of evaluations, which is taken in.
+func (h *house) batch(t testing.TB, body string, header ...string) (out api.BatchResult) {
+	t.Helper()
+	res, answer := h.do(t, "POST", "/api/v1/evaluations:batch", body, header...)
+	if err := json.Unmarshal(answer, &out); err != nil || res.StatusCode != 200 {
+		t.Fatalf("%s %v\n%.500s", res.Status, err, answer)
+	}
+	return out
+}
+
+func (h *house) get(t testing.TB, path string, out any) {
+	t.Helper()
+	res, body := h.do(t, "GET", path, "")
+	if err := json.Unmarshal(body, out); err != nil || res.StatusCode != 200 {
+		t.Fatalf("GET %s: %s %v\n%.500s", path, res.Status, err, body)
+	}
+}
+
+const ofRun = "label=run%3D"
+
+// Rows of a list say how code ended: the verdict, the error's code, and what was used.
+func TestListsSayHowItEnded(t *testing.T) {
+	t.Parallel()
+	h := start(t, Options{})
+	h.run(t, "x", "measured", "exit 3", "fail")
+	h.run(t, "y", "measured")
+	for _, kind := range []string{"executions", "evaluations"} {
+		var page api.ExecutionPage
+		h.get(t, "/api/v1/"+kind+"?wait=20s&"+ofRun+"x", &page)
+		if len(page.Executions) != 3 || page.Unfinished == nil || *page.Unfinished != 0 {
+			t.Fatalf("%+v", page)
+		}
+		bare, bad, good := page.Executions[0], page.Executions[1], page.Executions[2]
+		if good.Verdict != "ok" || good.ExitCode == nil || *good.ExitCode != 0 || good.WallMS != 12.5 || good.CPUMS != 3.25 ||
+			good.PeakMemoryBytes != 1<<20 || good.Error != nil || good.Output != nil {
+			t.Errorf("%s: %+v", kind, good)
+		}
+		if bad.Verdict != "nonzero_exit" || bad.ExitCode == nil || *bad.ExitCode != 3 || bad.CPUMS != 5 || bad.Error == nil ||
+			bad.Error.Code != "nonzero_exit" || len(bad.Error.Message) > 1100 || bad.Output != nil {
+			t.Errorf("%s: %+v", kind, bad)
+		}
+		if bare.Verdict != "nonzero_exit" || bare.ExitCode != nil || bare.Error == nil {
+			t.Errorf("%s: %+v", kind, bare)
+		}
+		h.get(t, "/api/v1/"+kind+"?verdict=ok&"+ofRun+"x", &page)
+		if len(page.Executions) != 1 || page.Executions[0].ID != good.ID {
+			t.Errorf("%s that are ok: %+v", kind, page)
+		}
+		h.get(t, "/api/v1/"+kind+"?verdict=nonzero_exit&verdict=timeout&outputs=true", &page)
+		if len(page.Executions) != 2 || !strings.Contains(string(page.Executions[1].Output), `"exit_code":3`) || page.Executions[0].Output != nil {
+			t.Errorf("%s that are not: %+v", kind, page)
+		}
+		var counts api.Counts
+		h.get(t, "/api/v1/"+kind+":count?"+ofRun+"x", &counts)
+		if fmt.Sprint(counts) != "{3 0 map[completed:1 failed:2] map[nonzero_exit:2 ok:1]}" {
+			t.Errorf("%s: %+v", kind, counts)
+		}
+	}
+	one, err := h.client.Wait(t.Context(), h.run(t, "z", "measured")[0])
+	if err != nil || one.Verdict != "ok" || one.WallMS != 12.5 {
+		t.Errorf("%+v, %v", one, err)
+	}
+	for _, query := range []string{"verdict=", "label=run", "wait=1s", "verdct=ok"} {
+		h.problem(t, 400, api.ProblemInvalid, "GET", "/api/v1/evaluations?"+query, "")
+	}
+	h.problem(t, 400, api.ProblemInvalid, "GET", "/api/v1/evaluations:count", "")
+}
+
+// A request that waits for a label is answered when everything with it has ended, or with what has not when the wait is over.
+func TestWaitForALabel(t *testing.T) {
+	t.Parallel()
+	h := start(t, Options{})
+	ids := h.run(t, "x", "talk", "measured")
+	h.run(t, "other", "hang")
+	var page api.ExecutionPage
+	h.get(t, "/api/v1/evaluations?wait=100ms&status=completed&"+ofRun+"x", &page)
+	if page.Unfinished == nil || *page.Unfinished != 1 {
+		t.Errorf("after 100 ms: %+v", page)
+	}
+	h.get(t, "/api/v1/evaluations?"+ofRun+"x", &page)
+	if page.Unfinished = nil; len(page.Executions) != 2 {
+		t.Errorf("%+v", page)
+	}
+	begun := time.Now()
+	ended := make(chan api.Counts)
+	go func() {
+		var counts api.Counts
+		h.get(t, "/api/v1/evaluations:count?wait=60s&"+ofRun+"x", &counts)
+		ended <- counts
+	}()
+	h.await(t, ids[0], "running", running)
+	close(h.voice(ids[0]))
+	if counts := <-ended; counts.Total != 2 || counts.Unfinished != 0 || counts.Verdicts["ok"] != 2 || time.Since(begun) > 15*time.Second {
+		t.Errorf("%+v after %s", counts, time.Since(begun))
+	}
+}
+
+// A batch of evaluations: a verdict for each, and the batch's idempotency key as with executions.
+func TestEvaluationBatch(t *testing.T) {
+	t.Parallel()
+	h := start(t, Options{})
+	const good = `{"language":"python","source":"hello"}`
+	body := `{"evaluations":[` + good + `,{"language":"python","source":""},{"language":"cobol","source":"x"},{"language":"python","source":"x","limits":{"wall":-1}},
+		{"language":"python","source":"x","wait":"5s"},{"language":"python","source":"x","sauce":1},` + good + `]}`
+	r := h.batch(t, body, "Idempotency-Key", "b-1")
+	if r.Accepted != 2 || r.Refused != 5 || r.Results[0].ID == "" || r.Results[6].ID == "" {
+		t.Fatalf("%+v", r)
+	}
+	for i, want := range []string{1: "evaluations[1].source", 2: "evaluations[2].language", 3: "evaluations[3].limits.wall", 4: "evaluations[4].wait", 5: "evaluations[5].sauce"} {
+		if p := r.Results[i].Problem; want != "" && (p == nil || p.Status != 422 || len(p.Errors) != 1 || p.Errors[0].Path != want || p.Errors[0].Fix == "") {
+			t.Errorf("evaluation %d: %+v, want a fault at %s", i, p, want)
+		}
+	}
+	again := h.batch(t, body, "Idempotency-Key", "b-1")
+	if again.Accepted != 2 || !again.Results[0].Existing || again.Results[0].ID != r.Results[0].ID || again.Results[6].ID != r.Results[6].ID {
+		t.Errorf("again: %+v", again)
+	}
+	h.problem(t, 422, api.ProblemIdempotencyMismatch, "POST", "/api/v1/evaluations:batch", strings.Replace(body, "cobol", "cobil", 1), "Idempotency-Key", "b-1")
+	h.problem(t, 422, api.ProblemInvalid, "POST", "/api/v1/evaluations:batch", `{"evaluations":[]}`)
+	h.problem(t, 422, api.ProblemInvalid, "POST", "/api/v1/evaluations:batch", `{}`)
+	h.problem(t, 400, api.ProblemInvalid, "POST", "/api/v1/evaluations:batch", `{"evaluations":[{"language":]}`)
+	many := make([]string, 1500)
+	for i := range many {
+		many[i] = "measured"
+	}
+	if ids := h.run(t, "many", many...); len(ids) != len(many) {
+		t.Errorf("%d accepted", len(ids))
+	}
+	var counts api.Counts
+	h.get(t, "/api/v1/evaluations:count?wait=60s&"+ofRun+"many", &counts)
+	if counts.Verdicts["ok"] != len(many) || counts.Unfinished != 0 {
+		t.Errorf("%+v", counts)
+	}
+}
+
+// wordy stores n evaluations with the label run=x, each with an output of size bytes.
+func (h *house) wordy(t testing.TB, n, size int) {
+	t.Helper()
+	now := time.Now().UTC().Truncate(time.Microsecond)
+	var drafts []*flow.Draft
+	for i := range n {
+		d := flow.Submit(flow.ID{0: 1, 14: byte(i >> 8), 15: byte(i)}, flow.Request{Action: "code", Kind: flow.KindCode, Queue: "elsewhere", CreatedAt: now, Labels: map[string]string{"run": "x"}})
+		err := d.Schedule(1, now)
+		if err == nil {
+			err = d.Claim(flow.ID{9}, "w", now)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		output := json.RawMessage(fmt.Sprintf(`{"stdout":%q,"cpu_ms":%d}`, strings.Repeat("<", size), i+1))
+		d.Report(flow.ID{9}, flow.Report{Execution: d.ID, Attempt: 1, Events: []flow.Event{{Seq: d.NextSeq, Attempt: 1, Type: flow.EvRunning, At: now},
+			{Seq: d.NextSeq + 1, Attempt: 1, Type: flow.EvCompleted, At: now, Outcome: &flow.Outcome{Output: output}}}}, nil, nil, now, 0)
+		drafts = append(drafts, d)
+	}
+	if err := h.store.Update(t.Context(), func(ctx context.Context, tx store.Tx) error {
+		return tx.Apply(ctx, store.Delta{Drafts: drafts})
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Outputs make the pages of a list shorter, not larger, whether they are shown or only summed up.
+func TestListsOfOutputsInBytes(t *testing.T) {
+	t.Parallel()
+	h := start(t, Options{})
+	const all = 45
+	h.wordy(t, all, 200_000) // 9 MB
+	for _, query := range []string{"", "outputs=true&"} {
+		seen, pages, cursor := 0, 0, ""
+		for more := true; more; pages++ {
+			_, body := h.do(t, "GET", "/api/v1/evaluations?limit=1000&"+query+ofRun+"x&cursor="+cursor, "")
+			if len(body) > mostAnswer {
+				t.Fatalf("an answer of %d bytes", len(body))
+			}
+			var page api.ExecutionPage
+			if err := json.Unmarshal(body, &page); err != nil || len(page.Executions) == 0 {
+				t.Fatalf("%v %.300s", err, body)
+			}
+			for _, x := range page.Executions {
+				if x.CPUMS != float64(all-seen) || (len(x.Output) > 0) != (query != "") {
+					t.Fatalf("row %d: %.300v", seen, x)
+				}
+				seen++
+			}
+			cursor, more = url.QueryEscape(page.NextCursor), page.NextCursor != ""
+		}
+		if seen != all || pages != 3 {
+			t.Errorf("%d rows in %d pages", seen, pages)
+		}
+	}
+}

@@ -1,0 +1,151 @@
+package server
+
+import (
+	"maps"
+	"reflect"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/pawl-run/pawl/api"
+)
+
+// schemas makes the schemas of package api's types: those of what is asked and those of what is answered. They differ: a request
+// may write a duration as a number and must not have fields that are unknown, an answer has durations as text, and clients must
+// expect fields that are added later.
+type schemas struct{ in, out huma.Registry }
+
+const schemaPrefix = "#/components/schemas/"
+
+// newSchemas makes the schemas of all answers. A type that is part of requests as well has a second schema, whose name says so.
+func newSchemas(routes []route) schemas {
+	s := schemas{out: huma.NewMapRegistry(schemaPrefix, huma.DefaultSchemaNamer)}
+	register(s.out)
+	s.out.RegisterTypeAlias(reflect.TypeFor[api.Duration](), reflect.TypeFor[answeredDuration]())
+	s.out.Schema(problemType, true, "")
+	for i := range routes {
+		for _, a := range routes[i].answers {
+			if a.body != nil {
+				s.out.Schema(a.body, true, "")
+			}
+		}
+	}
+	s.in = huma.NewMapRegistry(schemaPrefix, func(t reflect.Type, hint string) string {
+		name := huma.DefaultSchemaNamer(t, hint)
+		if _, answered := s.out.Map()[name]; answered {
+			name += inRequests
+		}
+		return name
+	})
+	register(s.in)
+	s.in.RegisterTypeAlias(reflect.TypeFor[api.Duration](), reflect.TypeFor[givenDuration]())
+	return s
+}
+
+// inRequests ends the names of schemas of requests where answers have one of the same type.
+const inRequests = "Request"
+
+var problemType = reflect.TypeFor[api.Problem]()
+
+// register says how those types are written that write themselves as JSON.
+func register(r huma.Registry) {
+	r.RegisterTypeAlias(reflect.TypeFor[api.Size](), reflect.TypeFor[sizeSchema]())
+	r.RegisterTypeAlias(reflect.TypeFor[api.Content](), reflect.TypeFor[contentSchema]())
+	r.RegisterTypeAlias(reflect.TypeFor[api.Comparison](), reflect.TypeFor[comparisonSchema]())
+	r.RegisterTypeAlias(reflect.TypeFor[api.Status](), reflect.TypeFor[statusSchema]())
+}
+
+// finished puts the schemas of requests beside those of answers, once all are made, and returns all of them.
+func (s schemas) finished() huma.Registry {
+	for _, schema := range s.in.Map() {
+		neverNull(schema)
+	}
+	for _, schema := range s.out.Map() {
+		neverNull(schema)
+		schema.AdditionalProperties = nil
+	}
+	maps.Copy(s.out.Map(), s.in.Map())
+	for name, schema := range s.out.Map() {
+		describeFields(strings.TrimSuffix(name, inRequests), schema)
+	}
+	return s.out
+}
+
+// neverNull says that the lists of an object are lists: an answer has no null, and a request leaves out what it does not give.
+func neverNull(s *huma.Schema) {
+	for _, p := range s.Properties {
+		if p.Type == huma.TypeArray {
+			p.Nullable = false
+		}
+	}
+}
+
+// describeFields gives the fields of a schema their descriptions that have none by a tag.
+func describeFields(name string, s *huma.Schema) {
+	for field, p := range s.Properties {
+		if p.Description != "" {
+			continue
+		}
+		if p.Description = fieldDocs[name+"."+field]; p.Description == "" {
+			p.Description = fieldDocs[field]
+		}
+	}
+}
+
+type (
+	givenDuration    struct{}
+	answeredDuration struct{}
+	sizeSchema       struct{}
+	contentSchema    struct{}
+	comparisonSchema struct{}
+	statusSchema     struct{}
+)
+
+func textOrNumber(text, number string, example any) *huma.Schema {
+	return &huma.Schema{
+		OneOf:    []*huma.Schema{{Type: huma.TypeString, Description: text}, {Type: huma.TypeNumber, Description: number}},
+		Examples: []any{example},
+	}
+}
+
+func (givenDuration) Schema(huma.Registry) *huma.Schema {
+	return textOrNumber(`A time span, such as "1.5s", "250ms" or "2d"`, "Seconds", "30s")
+}
+
+func (answeredDuration) Schema(huma.Registry) *huma.Schema {
+	return &huma.Schema{Type: huma.TypeString, Examples: []any{"30s", "1.5s", "2h45m0s"}}
+}
+
+func (sizeSchema) Schema(huma.Registry) *huma.Schema {
+	return textOrNumber(`A size, such as "64MB" or "64MiB"`, "Bytes", "64MB")
+}
+
+func (contentSchema) Schema(huma.Registry) *huma.Schema {
+	text := &huma.Schema{Type: huma.TypeString}
+	return &huma.Schema{OneOf: []*huma.Schema{
+		{Type: huma.TypeString, Description: "The text"},
+		{Type: huma.TypeObject, Description: "Exactly one of text, base64 and blob", Properties: map[string]*huma.Schema{
+			"text": text, "base64": text, "blob": text, "mode": {Type: huma.TypeString, Description: "Octal permission bits"},
+		}},
+	}}
+}
+
+func (comparisonSchema) Schema(r huma.Registry) *huma.Schema {
+	mode := &huma.Schema{Type: huma.TypeString, Description: "How the outputs of cases are compared with what is expected"}
+	for _, m := range api.CompareModes() {
+		mode.Enum = append(mode.Enum, m)
+	}
+	tolerance := &huma.Schema{Type: huma.TypeNumber, Description: "Of numeric; 1e-6 when neither is given"}
+	return &huma.Schema{OneOf: []*huma.Schema{mode, {Type: huma.TypeObject, Properties: map[string]*huma.Schema{
+		"mode": mode, "absolute": tolerance, "relative": tolerance, "checker": r.Schema(reflect.TypeFor[api.Checker](), true, "Checker"),
+	}}}}
+}
+
+// Schema is that of an execution's status; a task has two more (api.Task).
+func (statusSchema) Schema(huma.Registry) *huma.Schema {
+	s := &huma.Schema{Type: huma.TypeString}
+	for _, status := range api.Statuses() {
+		s.Enum = append(s.Enum, string(status))
+	}
+	return s
+}

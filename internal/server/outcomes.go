@@ -1,0 +1,111 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/telemetry"
+)
+
+// endsAtOnce is how many outcomes a stream reads and sends at a time; fewer where their outputs fill a page.
+const endsAtOnce = 500
+
+const mediaLines = "application/x-ndjson"
+
+func (c *call) executionOutcomes() error  { return c.outcomes("") }
+func (c *call) evaluationOutcomes() error { return c.outcomes(string(flow.KindCode)) }
+
+// outcomes streams what executions with a label have ended with, until all of them have.
+func (c *call) outcomes(action string) error {
+	l := store.Label{Action: action}
+	if text := c.query.Get("label"); text == "" {
+		c.fault("label", "", "it is missing", "name the executions by a label, as in ?label=run=17")
+	} else {
+		l.Name, l.Value, _ = c.label(text)
+	}
+	outputs, after := c.flag("outputs"), c.afterEnd()
+	if err := c.checked(); err != nil {
+		return err
+	}
+	changed, stop := c.Engine.WatchAll() // before the first look, so that nothing falls between
+	defer stop()
+	page, open, err := c.Engine.Ends(c.ctx(), l, after, endsAtOnce)
+	if err != nil {
+		return fmt.Errorf("read outcomes: %w", err)
+	}
+	media := mediaLines
+	if c.wantsStream() {
+		media = mediaEvents
+	}
+	s, err := c.openStream(media)
+	for begun := time.Now(); err == nil; page, open, err = c.Engine.Ends(c.ctx(), l, after, endsAtOnce) {
+		if len(page) > 0 {
+			after, err = c.sendEnds(s, page, outputs)
+		} else if !open {
+			if err = s.add(api.StreamEnd, "", api.OutcomesEnd{End: true, Cursor: strconv.FormatInt(after, 10)}); err == nil {
+				err = s.flush()
+			}
+			break
+		} else if !c.pauseUntil(time.Now().Add(max(setPause, setPauseRatio*time.Since(begun)))) {
+			break
+		} else if err = c.untilNews(s, changed); err == nil {
+			begun = time.Now()
+		}
+		if err != nil || c.draining.Err() != nil {
+			break
+		}
+	}
+	if err != nil && !errors.Is(err, errGone) && c.ctx().Err() == nil {
+		// The status has been sent: breaking off makes the reader come back and hear then what is wrong.
+		c.log.Warn("stream of outcomes broken off", telemetry.Path, c.r.URL.Path, telemetry.Err, err)
+		panic(http.ErrAbortHandler)
+	}
+	return nil
+}
+
+// sendEnds sends outcomes, the first of them where their outputs fill a page, and returns the cursor behind them.
+func (c *call) sendEnds(s *sse, page []store.Ended, outputs bool) (after int64, err error) {
+	found := make([]*flow.Execution, len(page))
+	for i := range page {
+		found[i] = page[i].Execution
+	}
+	rows, err := c.rows(found, outputs)
+	if err != nil {
+		return 0, err
+	}
+	for i := range rows {
+		after = page[i].Number
+		cursor := strconv.FormatInt(after, 10)
+		if err := s.add(api.StreamOutcome, cursor, api.Outcome{Cursor: cursor, Execution: rows[i]}); err != nil {
+			return 0, err
+		}
+	}
+	return after, s.flush()
+}
+
+// untilNews waits for a hint, or for pollEvery, and keeps a quiet stream alive.
+func (c *call) untilNews(s *sse, changed <-chan struct{}) error {
+	if !c.untilChanged(changed, nil) {
+		return errGone
+	}
+	return s.alive()
+}
+
+// afterEnd reads a cursor of outcomes.
+func (c *call) afterEnd() int64 {
+	name, text := c.resume()
+	if text == "" {
+		return 0
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < 0 {
+		c.fault(name, text, "it is not the cursor of an outcome", "pass the cursor of the last outcome seen")
+	}
+	return n
+}

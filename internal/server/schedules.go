@@ -1,0 +1,145 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// renderSchedule says in the API's words how far a schedule is.
+func renderSchedule(k *store.Schedule, d *definition.Definition) api.Schedule {
+	moment := func(t time.Time) *time.Time {
+		if t.IsZero() {
+			return nil
+		}
+		return &t
+	}
+	out := api.Schedule{Name: k.Name, Version: k.Version, Action: d.Schedule.Run.ActionText(), When: d.Schedule.Cron, Zone: d.Schedule.Location().String(),
+		Next: moment(k.Next), Due: moment(k.Due), Last: moment(k.Last), PausedAt: moment(k.PausedAt), Reason: k.Reason}
+	if !k.Execution.IsZero() {
+		out.Execution = k.Execution.String()
+	}
+	switch {
+	case d.Schedule.Every != 0:
+		out.When = []string{"every " + api.Duration(d.Schedule.Every).String()}
+	case d.Schedule.At != "":
+		out.When = []string{"at " + d.Schedule.At}
+	}
+	return out
+}
+
+func (c *call) schedules() error {
+	limit := int(c.number("limit", 100, 1, 1000))
+	if err := c.checked(); err != nil {
+		return err
+	}
+	rows, err := c.Engine.Reader().Schedules(c.ctx(), c.query.Get("cursor"), limit)
+	if err != nil {
+		return fmt.Errorf("list schedules: %w", err)
+	}
+	page := api.SchedulePage{Schedules: []api.Schedule{}}
+	for i := range rows {
+		_, d, err := c.Engine.Schedule(c.ctx(), rows[i].Name)
+		if err != nil {
+			return fmt.Errorf("list schedules: %w", err)
+		}
+		page.Schedules = append(page.Schedules, renderSchedule(&rows[i], d))
+	}
+	if len(rows) == limit {
+		page.NextCursor = rows[limit-1].Name
+	}
+	return c.json(http.StatusOK, page)
+}
+
+// answerSchedule answers with how a schedule stands after err.
+func (c *call) answerSchedule(err error) error {
+	name := c.r.PathValue("name")
+	var k store.Schedule
+	var d *definition.Definition
+	if err == nil {
+		k, d, err = c.Engine.Schedule(c.ctx(), name)
+	}
+	if errors.Is(err, store.ErrNotFound) {
+		return notFound("schedule", name)
+	}
+	if err != nil {
+		return fmt.Errorf("schedule %s: %w", name, err)
+	}
+	out := renderSchedule(&k, d)
+	out.Document = d.Canonical()
+	return c.json(http.StatusOK, out)
+}
+
+func (c *call) schedule() error { return c.answerSchedule(nil) }
+
+func (c *call) pauseSchedule() error {
+	var in api.PauseRequest
+	if err := c.decodeOptional(&in); err != nil {
+		return err
+	}
+	_, err := c.Engine.PauseSchedule(c.ctx(), c.r.PathValue("name"), in.Reason)
+	return c.answerSchedule(err)
+}
+
+func (c *call) resumeSchedule() error {
+	var in api.ResumeRequest
+	if err := c.decodeOptional(&in); err != nil {
+		return err
+	}
+	_, err := c.Engine.ResumeSchedule(c.ctx(), c.r.PathValue("name"), in.CatchUp)
+	return c.answerSchedule(err)
+}
+
+func (c *call) fireSchedule() error {
+	name := c.r.PathValue("name")
+	id, err := c.Engine.FireSchedule(c.ctx(), name)
+	if errors.Is(err, store.ErrNotFound) {
+		return notFound("schedule", name)
+	}
+	if err != nil {
+		return fmt.Errorf("fire schedule %s: %w", name, err)
+	}
+	return c.json(http.StatusAccepted, api.FiredSchedule{Execution: id.String()})
+}
+
+func (c *call) ticks() error {
+	limit := int(c.number("limit", 100, 1, 1000))
+	var before time.Time
+	if text := c.query.Get("cursor"); text != "" {
+		micros, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			c.fault("cursor", text, "it is not a place in the list", "pass it as the server gave it")
+		}
+		before = time.UnixMicro(micros).UTC()
+	}
+	if err := c.checked(); err != nil {
+		return err
+	}
+	name := c.r.PathValue("name")
+	if _, _, err := c.Engine.Schedule(c.ctx(), name); errors.Is(err, store.ErrNotFound) {
+		return notFound("schedule", name)
+	}
+	rows, err := c.Engine.Reader().Ticks(c.ctx(), name, before, limit)
+	if err != nil {
+		return fmt.Errorf("list ticks of %s: %w", name, err)
+	}
+	page := api.TickPage{Ticks: []api.Tick{}}
+	for _, k := range rows {
+		t := api.Tick{Nominal: k.Nominal, Last: k.Last, Count: k.Count, At: k.At, Why: k.Why, Message: k.Message}
+		if k.Execution != (flow.ID{}) {
+			t.Execution = k.Execution.String()
+		}
+		page.Ticks = append(page.Ticks, t)
+	}
+	if len(rows) == limit {
+		page.NextCursor = strconv.FormatInt(rows[limit-1].Nominal.UnixMicro(), 10)
+	}
+	return c.json(http.StatusOK, page)
+}

@@ -1,0 +1,66 @@
+package server
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-run/pawl/api"
+)
+
+func TestSchedules(t *testing.T) {
+	t.Parallel()
+	h := start(t, Options{})
+	c, ctx := h.client, t.Context()
+	const doc = "kind: schedule\nname: nightly\ncron: ['30 2 * * *', '0 4 * * 6']\nzone: Europe/Berlin\nrun: {action: noop, input: {by: '${{ tick.why }}'}}\n" +
+		"---\nkind: schedule\nname: often\nevery: 90m\nrun: {action: noop}\n"
+	if v, err := c.Validate(ctx, []byte(doc), "s.yaml"); err != nil || !v.Valid {
+		t.Fatalf("validate: %v, %+v", err, v)
+	}
+	if v, err := c.Validate(ctx, []byte(strings.Replace(doc, "30 2 * * *", "30 2 30 2 *", 1)), "s.yaml"); err != nil || v.Valid || v.Problems[0].Path != "cron[0]" || v.Problems[0].Line != 3 {
+		t.Errorf("a date that never comes: %v, %+v", err, v)
+	}
+	d, err := c.Define(ctx, []byte(doc), "s.yaml")
+	if err != nil || len(d.Definitions) != 2 || d.Definitions[0].Kind != "schedule" || d.Definitions[0].Version != 1 || !d.Definitions[0].Created {
+		t.Fatalf("define: %v, %+v", err, d)
+	}
+	all, err := c.Schedules(ctx)
+	if err != nil || len(all) != 2 || all[0].Name != "nightly" || all[0].Next == nil || !all[0].Next.After(time.Now()) || all[1].When[0] != "every 1h30m0s" {
+		t.Errorf("schedules: %v, %+v", err, all)
+	}
+	k, err := c.PauseSchedule(ctx, "nightly", "for the weekend")
+	if err != nil || k.PausedAt == nil || k.Due != nil || k.Reason != "for the weekend" || len(k.Document) == 0 {
+		t.Errorf("paused: %v, %+v", err, k)
+	}
+	if k, err = c.ResumeSchedule(ctx, "nightly", false); err != nil || k.PausedAt != nil || k.Due == nil {
+		t.Errorf("resumed: %v, %+v", err, k)
+	}
+	id, err := c.FireSchedule(ctx, "nightly")
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, err := c.Get(ctx, id)
+	if err != nil || string(x.Input) != `{"by":"by_hand"}` || x.Labels["pawl.schedule"] != "nightly" {
+		t.Errorf("fired: %v, %+v", err, x)
+	}
+	ticks, err := c.Ticks(ctx, "nightly", 10)
+	if err != nil || len(ticks) != 1 || ticks[0].Execution != id || ticks[0].Why != "by_hand" || ticks[0].Count != 1 {
+		t.Errorf("ticks: %v, %+v", err, ticks)
+	}
+	var p *api.Problem
+	for _, name := range []string{"nobody", "a b", strings.Repeat("x", 300)} {
+		if _, err := c.Schedule(ctx, name); !errors.As(err, &p) || p.Status != http.StatusNotFound {
+			t.Errorf("schedule %.20q: %v", name, err)
+		}
+		if _, err := c.FireSchedule(ctx, name); !errors.As(err, &p) || p.Status != http.StatusNotFound {
+			t.Errorf("firing %.20q: %v", name, err)
+		}
+	}
+	for def, err := range c.Definitions(ctx) {
+		if err != nil || def.Kind == "schedule" {
+			t.Errorf("among the definitions: %v, %+v", err, def)
+		}
+	}
+}

@@ -1,0 +1,185 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/store/row"
+)
+
+var (
+	// The length of what is stored out of line is known without reading it, so outputs beyond the page are not read.
+	qOutputs = sql(`SELECT s.output FROM (
+			SELECT w.n, d.output, coalesce(sum(octet_length(d.output)) OVER (ORDER BY w.n ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS before
+			FROM unnest($1::uuid[]) WITH ORDINALITY AS w(id, n) LEFT JOIN LATERAL (SELECT * FROM {s}.ended d WHERE d.id = w.id OFFSET 0) d ON true) s
+		WHERE s.before < $2::bigint ORDER BY s.n`)
+
+	// What has a number has ended, and is passed over by its label alone. From the newest on: what was submitted last usually ends last.
+	qOpenLabelled = sql(`SELECT true FROM {s}.labels b CROSS JOIN LATERAL (SELECT * FROM {s}.live l WHERE l.id = b.id OFFSET 0) x
+		WHERE ` + labelled + ` AND b.number IS NULL ORDER BY b.id DESC LIMIT 1`)
+
+	qUnnumbered = sql(`SELECT b.id FROM {s}.labels b CROSS JOIN LATERAL (SELECT * FROM {s}.ended d WHERE d.id = b.id OFFSET 0) x
+		WHERE ` + labelled + ` AND b.number IS NULL ORDER BY b.id LIMIT $4::bigint`)
+
+	qEndedLabelled = sql(`SELECT x.id, x.created_at, x.action, x.detail, x.stage, x.finished_at, x.state, x.error, b.number
+		FROM {s}.labels b CROSS JOIN LATERAL (SELECT * FROM {s}.ended d WHERE d.id = b.id OFFSET 0) x
+		WHERE ` + labelled + ` AND b.number > $4::bigint ORDER BY b.number LIMIT $5::bigint`)
+
+	qLockLabel = sql(`SELECT pg_try_advisory_xact_lock(hashtextextended($1, $2))`)
+
+	qNumberEnds = sql(`UPDATE {s}.labels b SET number = nextval('{s}.outcomes') WHERE b.name = $1 AND b.value = $2 AND b.id = ANY ($3::uuid[])
+		AND b.number IS NULL AND (SELECT true FROM {s}.ended d WHERE d.id = b.id)`)
+)
+
+// labelled is the condition for what a store.Label selects.
+const labelled = `b.name = $1 AND b.value = $2 AND x.top AND ($3::text = '' OR x.action = $3)`
+
+func (a *args) label(l store.Label) *args { return a.text(l.Name).text(l.Value).text(l.Action) }
+
+// Outputs implements store.Ends.
+func (s *Store) Outputs(ctx context.Context, ids []flow.ID) (all []json.RawMessage, err error) {
+	var a args
+	err = s.read(ctx, call{q: qOutputs, params: a.ids(ids).int(store.PageBytes).params, read: func(r *rows) error {
+		all = append(all, r.bytes())
+		return nil
+	}})
+	if err != nil {
+		return nil, fmt.Errorf("read outputs: %w", err)
+	}
+	return all, nil
+}
+
+// tallied is the code in an error's encoding, with the length before it: one byte, or two from 128 bytes on.
+const tallied = `CASE WHEN octet_length(x.error) < 2 THEN x.error WHEN get_byte(x.error, 0) < 128 THEN substring(x.error FROM 1 FOR 1 + get_byte(x.error, 0))
+	ELSE substring(x.error FROM 1 FOR 2 + get_byte(x.error, 0) - 128 + 128 * get_byte(x.error, 1)) END`
+
+// Tally implements store.Ends.
+func (s *Store) Tally(ctx context.Context, f store.Filter) (all []store.Tally, err error) {
+	text, params := s.tally(f)
+	if text == "" {
+		return nil, nil
+	}
+	err = s.read(ctx, call{once: text, params: params, read: func(r *rows) (err error) {
+		t := store.Tally{Stage: flow.Stage(r.int())}
+		if t.Code, err = row.DecodeErrorCode(r.peek()); err != nil {
+			return err
+		}
+		t.Count = int(r.int())
+		all = append(all, t)
+		return nil
+	}})
+	if err != nil {
+		return nil, fmt.Errorf("count executions: %w", err)
+	}
+	return all, nil
+}
+
+// tally is the statement that counts; "" when nothing can match. It looks up what has one of the labels: told only that an id is among
+// those with a label, the planner reads the whole table. An execution that ends meanwhile is in one of the halves: they are read from
+// one state.
+func (s *Store) tally(f store.Filter) (text string, params [][]byte) {
+	f.Before, f.Labels = flow.ID{}, maps.Clone(f.Labels)
+	labels := slices.Sorted(maps.Keys(f.Labels))
+	first, source := "", `%s.%s x`
+	if len(labels) > 0 {
+		first = f.Labels[labels[0]]
+		delete(f.Labels, labels[0])
+		source = `%[1]s.labels b CROSS JOIN LATERAL (SELECT * FROM %[1]s.%[2]s t WHERE t.id = b.id OFFSET 0) x`
+	}
+	l := selection(s.schema, f)
+	if len(labels) > 0 {
+		l.and(`b.name = ? AND b.value = ?`, func(a *args) { a.text(labels[0]).text(first) })
+	}
+	live, ended := states(f)
+	var halves []string
+	half := func(from, code string, also []string) {
+		q := `SELECT x.stage, ` + code + ` AS code, count(*) FROM ` + fmt.Sprintf(source, l.schema, from)
+		if where := append(also, l.where...); len(where) > 0 {
+			q += ` WHERE ` + strings.Join(where, ` AND `)
+		}
+		halves = append(halves, `(`+q+` GROUP BY 1, 2)`)
+	}
+	if live != nil {
+		half("live", "NULL::bytea", *live)
+	}
+	if ended != nil {
+		half("ended", tallied, *ended)
+	}
+	return strings.Join(halves, ` UNION ALL `), l.args.params
+}
+
+// Unnumbered implements store.Ends. What ends between the two statements is open in the first, and perhaps named by the second.
+func (s *Store) Unnumbered(ctx context.Context, l store.Label, n int) (ended []flow.ID, open bool, err error) {
+	var a, b args
+	err = s.read(ctx,
+		call{q: qOpenLabelled, params: a.label(l).params, read: func(*rows) error {
+			open = true
+			return nil
+		}},
+		call{q: qUnnumbered, params: b.label(l).int(int64(n)).params, read: readID(&ended)})
+	if err != nil {
+		return nil, false, fmt.Errorf("find what has ended with the label %s=%s: %w", l.Name, l.Value, err)
+	}
+	return ended, open, nil
+}
+
+// Ended implements store.Ends.
+func (s *Store) Ended(ctx context.Context, l store.Label, after int64, n int) (all []store.Ended, err error) {
+	var a args
+	var page store.Page
+	err = s.read(ctx, call{q: qEndedLabelled, params: a.label(l).int(after).int(int64(n)).params, read: func(r *rows) error {
+		if page.Full() {
+			return nil
+		}
+		x, err := r.ended(false)
+		if err == nil {
+			err = r.failure(x)
+		}
+		if err != nil {
+			return err
+		}
+		page.Execution(x)
+		all = append(all, store.Ended{Execution: x, Number: r.int()})
+		return nil
+	}})
+	if err != nil {
+		return nil, fmt.Errorf("read what has ended with the label %s=%s: %w", l.Name, l.Value, err)
+	}
+	return all, nil
+}
+
+// failure reads the error of an execution that has ended, without its output.
+func (r *rows) failure(x *flow.Execution) (err error) {
+	x.Outcome = &flow.Outcome{}
+	if x.Outcome.Error, err = row.DecodeError(r.peek()); err != nil {
+		return fmt.Errorf("read the error of %s: %w", x.ID, err)
+	}
+	return nil
+}
+
+// labelLock tells the advisory locks of labels from others: "Lab=" in ASCII.
+const labelLock = 0x4c61623d
+
+// Number implements store.Numbering. The lock is held until the commit: without it a transaction with the numbers 7 and 8 could be
+// read, and the reader's cursor be at 8, before one with 5 and 6 is committed. It is never waited for, so it adds no deadlock.
+func (t *tx) Number(ctx context.Context, l store.Label, ids []flow.ID) (bool, error) {
+	locked := false
+	lock := t.s.name + "\n" + l.Name + "\n" + l.Value
+	err := t.ask(ctx, qLockLabel, t.args().text(lock).int(labelLock), func(r *rows) error {
+		locked = r.bool()
+		return nil
+	})
+	if err == nil && locked {
+		err = t.ask(ctx, qNumberEnds, t.args().text(l.Name).text(l.Value).ids(ids), nil)
+	}
+	if err != nil {
+		return false, fmt.Errorf("number the ends with the label %s=%s: %w", l.Name, l.Value, err)
+	}
+	return locked, nil
+}

@@ -1,0 +1,19 @@
+package postgres
+
+import (
+	"context"
+
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/store/row"
+)
+
+var qRelane = sql(`UPDATE {s}.live SET queue = $2, detail = $3 WHERE ` + is("id", "$1::uuid"))
+
+// Relane implements store.Executions. Other processes are told of the lane as of any that something has come into.
+func (t *tx) Relane(_ context.Context, x *flow.Execution, lane string) error {
+	x.Queue = lane
+	t.add(qRelane, t.args().id(x.ID).text(lane).bytes(row.AppendRequest(nil, &x.Request)), nil)
+	delete(t.looked.empty, lane)
+	t.news.add(&flow.Draft{Execution: x})
+	return nil
+}

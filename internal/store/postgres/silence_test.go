@@ -1,0 +1,222 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/pgpool"
+	"github.com/pawl-run/pawl/internal/pgpool/pgpooltest"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// brief are the limits of production at a tenth. Connections are pinged before each use, as after a quiet moment, or never.
+func brief(quiet bool) pgpool.Limits {
+	l := pgpool.Limits{Connect: time.Second, Ping: 300 * time.Millisecond, Answer: 3500 * time.Millisecond,
+		Unacknowledged: 1500 * time.Millisecond, Quiet: 2 * time.Second, Idle: time.Hour}
+	if quiet {
+		l.Idle = time.Nanosecond
+	}
+	return l
+}
+
+// within is what production promises for 45 s, at a tenth and with something for a busy machine.
+const within = 10 * time.Second
+
+// overSilence opens a store through a proxy and uses all its connections once.
+func overSilence(t *testing.T, quiet bool) (*Store, *pgpooltest.Proxy) {
+	t.Helper()
+	schema := emptySchema(t) // dropped when the proxy has ended the silent transactions
+	proxy, dsn := pgpooltest.New(t, server(t))
+	s, err := Open(t.Context(), dsn, Options{Schema: schema, Limits: brief(quiet)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	for _, pool := range []*pgpool.Pool{s.readers, s.writers} {
+		var all []*pgpool.Conn
+		for range defaultConnections {
+			c, err := pool.Acquire(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, c)
+		}
+		for _, c := range all {
+			c.Release()
+		}
+	}
+	return s, proxy
+}
+
+// sampleCalls are calls of every kind.
+func (s *Store) sampleCalls() map[string]func(context.Context) error {
+	return map[string]func(context.Context) error{
+		"Update": func(ctx context.Context) error {
+			return s.Update(ctx, func(ctx context.Context, tx store.Tx) error {
+				_, err := tx.Now(ctx)
+				return err
+			})
+		},
+		"LiveSessions": func(ctx context.Context) error { _, err := s.LiveSessions(ctx); return err },
+		"Provisioning": func(ctx context.Context) error { _, err := s.Provisioning(ctx, flow.ID{}, flow.ID{}, 10); return err },
+		"Survey":       func(ctx context.Context) error { _, err := s.Survey(ctx); return err },
+		"Definitions":  func(ctx context.Context) error { _, err := s.Definitions(ctx, "", 10); return err },
+		"AppendLogs": func(ctx context.Context) error {
+			return s.AppendLogs(ctx, []store.LogChunk{{Execution: flow.ID{1}, Attempt: 1, Stream: "stdout", Data: []byte("x"), Size: 1}})
+		},
+		"Check": func(ctx context.Context) error { _, err := s.Check(ctx); return err },
+		"Ping":  s.Ping,
+	}
+}
+
+// Connections that fall silent, as when the primary's host dies and a standby takes over, cost a quiet store nothing but a
+// short wait, and a busy one an error for what was under way. Afterwards everything works again.
+func TestSilence(t *testing.T) {
+	t.Parallel()
+	for _, how := range pgpooltest.Silences() {
+		for name, quiet := range map[string]bool{"quiet": true, "busy": false} {
+			t.Run(name+" and "+string(how), func(t *testing.T) {
+				t.Parallel()
+				s, proxy := overSilence(t, quiet)
+				proxy.Silence(t, how)
+				began := time.Now()
+				var all sync.WaitGroup
+				for what, call := range s.sampleCalls() {
+					all.Go(func() {
+						err := call(context.Background()) // as the committer's, whose context has no end
+						switch took := time.Since(began); {
+						case took > within:
+							t.Errorf("%s took %s: %v", what, took, err)
+						case what == "Ping" && took > within/5:
+							t.Errorf("ping took %s: %v", took, err)
+						case err == nil:
+						case quiet && what != "Ping": // which has less time than the others
+							t.Errorf("%s: %v", what, err)
+						case !errors.Is(err, store.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded):
+							t.Errorf("%s: %v, want %v", what, err, store.ErrUnavailable)
+						}
+					})
+				}
+				all.Wait()
+				for what, call := range s.sampleCalls() {
+					if err := call(t.Context()); err != nil {
+						t.Errorf("%s, afterwards: %v", what, err)
+					}
+				}
+			})
+		}
+	}
+}
+
+// A transaction that finds no free connection ends as one whose server does not answer.
+func TestNoFreeConnection(t *testing.T) {
+	t.Parallel()
+	s, _ := overSilence(t, false)
+	for range defaultConnections {
+		c, err := s.writers.Acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Release()
+	}
+	err := s.Update(context.Background(), func(context.Context, store.Tx) error {
+		t.Error("it has begun")
+		return nil
+	})
+	if !errors.Is(err, store.ErrUnavailable) {
+		t.Errorf("update: %v, want %v", err, store.ErrUnavailable)
+	}
+}
+
+// A commit that is sent on a connection that has fallen silent may have happened.
+func TestSilenceAtCommit(t *testing.T) {
+	t.Parallel()
+	s, proxy := overSilence(t, false)
+	d := draft(1)
+	err := s.Update(t.Context(), func(ctx context.Context, tx store.Tx) error {
+		if _, err := tx.Now(ctx); err != nil {
+			return err
+		}
+		proxy.Silence(t, pgpooltest.Swallowed)
+		return tx.Apply(ctx, store.Delta{Drafts: []*flow.Draft{d}})
+	})
+	if !errors.Is(err, store.ErrUnknown) {
+		t.Errorf("the commit: %v, want %v", err, store.ErrUnknown)
+	}
+}
+
+// A decision that fails while its connection is silent does not wait a round trip for the ROLLBACK.
+func TestSilenceAtRollback(t *testing.T) {
+	t.Parallel()
+	s, proxy := overSilence(t, false)
+	wrong := errors.New("decided otherwise")
+	var began time.Time
+	err := s.Update(t.Context(), func(ctx context.Context, tx store.Tx) error {
+		if _, err := tx.Now(ctx); err != nil {
+			return err
+		}
+		proxy.Silence(t, pgpooltest.Swallowed)
+		began = time.Now()
+		return wrong
+	})
+	if took := time.Since(began); !errors.Is(err, wrong) || took > brief(false).Answer {
+		t.Errorf("after %s: %v, want %v", took, err, wrong)
+	}
+}
+
+// Servers hear of each other again after their connections for notifications fell silent, the sender's as well as the
+// receiver's.
+func TestSilenceOfNotifications(t *testing.T) {
+	t.Parallel()
+	for _, which := range []string{"sender", "receiver"} {
+		t.Run(which, func(t *testing.T) {
+			t.Parallel()
+			s, proxy := overSilence(t, true)
+			direct := open(t, server(t), s.name)
+			sender, receiver := direct, s
+			if which == "sender" {
+				sender, receiver = s, direct
+			}
+			heard, err := receiver.Notifications(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			sent := byte(0)
+			send := func() bool { // and reports whether the receiver hears of it
+				sent++
+				d := draft(sent)
+				if err := sender.Update(t.Context(), func(ctx context.Context, tx store.Tx) error {
+					return tx.Apply(ctx, store.Delta{Drafts: []*flow.Draft{d}})
+				}); err != nil {
+					t.Fatal(err)
+				}
+				for late := time.After(200 * time.Millisecond); ; {
+					select {
+					case n := <-heard:
+						if slices.Contains(n.Executions, d.ID) {
+							return true
+						}
+					case <-late:
+						return false
+					}
+				}
+			}
+			until(t, send)
+			proxy.Silence(t, pgpooltest.Swallowed)
+			began := time.Now()
+			until(t, send)
+			if took := time.Since(began); took > within {
+				t.Errorf("it took %s", took)
+			}
+		})
+	}
+}

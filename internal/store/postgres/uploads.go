@@ -1,0 +1,173 @@
+package postgres
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/store/row"
+)
+
+const (
+	uploadColumns = `u.id, u.sum, u.size, u.until`
+	thatIsThere   = ` u.sum IS NOT NULL AND NOT u.dropped`
+)
+
+// A submission locks the uploads that it names FOR KEY SHARE. It waits for DropUploads alone, which locks FOR UPDATE, passes
+// over what is locked and so waits for nothing: no circle. KeepUpload changes no key, so it stands in no submission's way.
+var (
+	qBeginUpload = sql(`INSERT INTO {s}.uploads (id, sum, size, until, dropped) VALUES ($1, NULL, 0, $2::bigint, false)`)
+
+	qEndUpload = sql(`UPDATE {s}.uploads u SET sum = $2, size = $3::bigint, until = $4::bigint WHERE u.id = $1 AND u.sum IS NULL AND NOT u.dropped
+		RETURNING ` + uploadColumns)
+
+	qUpload = sql(`SELECT ` + uploadColumns + ` FROM {s}.uploads u WHERE u.sum = $1 AND` + thatIsThere)
+
+	qKeepUpload = sql(`UPDATE {s}.uploads u SET until = greatest(u.until, $2::bigint) WHERE u.sum = $1 AND` + thatIsThere + ` RETURNING ` + uploadColumns)
+
+	qLockUploads = sql(`SELECT ` + uploadColumns + ` FROM {s}.uploads u WHERE u.sum = ANY ($1::bytea[]) AND` + thatIsThere + ` FOR KEY SHARE`)
+
+	qPastUploads = sql(`SELECT u.id FROM {s}.uploads u WHERE NOT u.dropped AND u.until <= $1::bigint ORDER BY u.until LIMIT $2 FOR UPDATE SKIP LOCKED`)
+
+	// They are locked, so nothing can come to hold one that nothing holds.
+	qHeldUploads = sql(`UPDATE {s}.uploads u SET until = $2::bigint WHERE u.id = ANY ($1::uuid[]) AND (SELECT true FROM {s}.holds h WHERE h.upload = u.id LIMIT 1)`)
+	qDropUploads = sql(`UPDATE {s}.uploads u SET dropped = true WHERE u.id = ANY ($1::uuid[]) AND (SELECT true FROM {s}.holds h WHERE h.upload = u.id LIMIT 1) IS NULL`)
+
+	qDropped = sql(`SELECT u.id FROM {s}.uploads u WHERE u.dropped ORDER BY u.until LIMIT $1`)
+	qForget  = sql(`DELETE FROM {s}.uploads u WHERE u.id = ANY ($1::uuid[]) AND u.dropped`)
+
+	qInsertHolds = sql(`INSERT INTO {s}.holds (id, upload) SELECT DISTINCT id, upload FROM ` + rowsOf("id uuid, upload uuid") + ` AS v`)
+)
+
+func readUpload(to *[]store.Upload) func(*rows) error {
+	return func(r *rows) error {
+		u := store.Upload{ID: r.id()}
+		copy(u.Sum[:], r.peek())
+		u.Size = r.int()
+		u.Until = r.time()
+		*to = append(*to, u)
+		return nil
+	}
+}
+
+// BeginUpload implements store.Uploads.
+func (t *tx) BeginUpload(ctx context.Context, id flow.ID, until time.Time) error {
+	if err := t.ask(ctx, qBeginUpload, t.args().id(id).int(row.Micros(until)), nil); err != nil {
+		return fmt.Errorf("note an upload: %w", err)
+	}
+	return nil
+}
+
+// EndUpload implements store.Uploads. Of two that end uploads of the same sum at once one wins; the other gets ErrConflict,
+// and finds the first when it tries again.
+func (t *tx) EndUpload(ctx context.Context, u store.Upload) (store.Upload, error) {
+	var all []store.Upload
+	t.add(qKeepUpload, t.args().bytes(u.Sum[:]).int(row.Micros(u.Until)), readUpload(&all))
+	if err := t.flush(ctx); err != nil {
+		return u, fmt.Errorf("look for the upload %x: %w", u.Sum, err)
+	}
+	if len(all) > 0 {
+		if err := t.ask(ctx, qDropUploads, t.args().ids([]flow.ID{u.ID}), nil); err != nil {
+			return u, fmt.Errorf("drop an upload: %w", err)
+		}
+		return all[0], nil
+	}
+	if err := t.ask(ctx, qEndUpload, t.args().id(u.ID).bytes(u.Sum[:]).int(u.Size).int(row.Micros(u.Until)), readUpload(&all)); err != nil {
+		return u, fmt.Errorf("end an upload: %w", err)
+	}
+	if len(all) == 0 {
+		return u, fmt.Errorf("end an upload: %w", store.ErrNotFound)
+	}
+	return all[0], nil
+}
+
+// KeepUpload implements store.Uploads.
+func (t *tx) KeepUpload(ctx context.Context, sum [sha256.Size]byte, until time.Time) (store.Upload, error) {
+	var all []store.Upload
+	if err := t.ask(ctx, qKeepUpload, t.args().bytes(sum[:]).int(row.Micros(until)), readUpload(&all)); err != nil {
+		return store.Upload{}, fmt.Errorf("keep an upload: %w", err)
+	}
+	return theUpload(all, sum)
+}
+
+func theUpload(all []store.Upload, sum [sha256.Size]byte) (store.Upload, error) {
+	if len(all) == 0 {
+		return store.Upload{}, fmt.Errorf("read the upload %x: %w", sum, store.ErrNotFound)
+	}
+	return all[0], nil
+}
+
+// LockUploads implements store.Uploads.
+func (t *tx) LockUploads(ctx context.Context, sums [][sha256.Size]byte) (map[[sha256.Size]byte]flow.ID, error) {
+	var all []store.Upload
+	var c columns
+	for col := c.begin(oidBytes); len(sums) > 0; sums = sums[1:] {
+		col[0].bytes(sums[0][:])
+	}
+	if err := t.ask(ctx, qLockUploads, t.args().columns(&c), readUpload(&all)); err != nil {
+		return nil, fmt.Errorf("lock uploads: %w", err)
+	}
+	there := make(map[[sha256.Size]byte]flow.ID, len(all))
+	for _, u := range all {
+		there[u.Sum] = u.ID
+	}
+	return there, nil
+}
+
+// DropUploads implements store.Uploads.
+func (t *tx) DropUploads(ctx context.Context, now, again time.Time, n int) error {
+	var past []flow.ID
+	if err := t.ask(ctx, qPastUploads, t.args().int(row.Micros(now)).int(int64(n)), readID(&past)); err != nil {
+		return fmt.Errorf("look for uploads that nothing keeps: %w", err)
+	}
+	if len(past) == 0 {
+		return nil
+	}
+	t.add(qDropUploads, t.args().ids(past), nil)
+	if err := t.ask(ctx, qHeldUploads, t.args().ids(past).int(row.Micros(again)), nil); err != nil {
+		return fmt.Errorf("drop uploads: %w", err)
+	}
+	return nil
+}
+
+// DroppedUploads implements store.Uploads.
+func (t *tx) DroppedUploads(ctx context.Context, n int) (ids []flow.ID, err error) {
+	if err := t.ask(ctx, qDropped, t.args().int(int64(n)), readID(&ids)); err != nil {
+		return nil, fmt.Errorf("read dropped uploads: %w", err)
+	}
+	return ids, nil
+}
+
+// ForgetUploads implements store.Uploads.
+func (t *tx) ForgetUploads(ctx context.Context, ids []flow.ID) error {
+	if err := t.ask(ctx, qForget, t.args().ids(ids), nil); err != nil {
+		return fmt.Errorf("forget uploads: %w", err)
+	}
+	return nil
+}
+
+// Upload implements store.Reader.
+func (s *Store) Upload(ctx context.Context, sum [sha256.Size]byte) (store.Upload, error) {
+	var all []store.Upload
+	var a args
+	if err := s.read(ctx, call{q: qUpload, params: a.bytes(sum[:]).params, read: readUpload(&all)}); err != nil {
+		return store.Upload{}, fmt.Errorf("read the upload %x: %w", sum, err)
+	}
+	return theUpload(all, sum)
+}
+
+// putHolds puts holds in line.
+func (t *tx) putHolds(all []store.Hold) {
+	if len(all) == 0 {
+		return
+	}
+	var c columns
+	for i, col := 0, c.begin(oidUUID, oidUUID); i < len(all); i++ {
+		col[0].id(all[i].Execution)
+		col[1].id(all[i].Upload)
+	}
+	t.put(qInsertHolds, &c)
+}

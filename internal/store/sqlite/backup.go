@@ -1,0 +1,72 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	sqlite3 "modernc.org/sqlite/lib"
+)
+
+// Backup copies a store to a file that does not exist, and its logs to the file beside it. It may run while a process, this
+// one or another, works on the store: each of the two copies is one state of its database, the logs' state no older than that
+// of the rest, so that what had ended has its logs. A write-ahead log cannot be emptied as long as its database is copied.
+func Backup(ctx context.Context, from, to string) error {
+	if err := mainSchema.copy(ctx, from, to); err != nil {
+		return fmt.Errorf("back up %s: %w", from, err)
+	}
+	err := logsSchema.copy(ctx, logsOf(from), logsOf(to))
+	if errors.Is(err, fs.ErrNotExist) { // it is made when the copy is opened
+		err = nil
+	}
+	if err == nil {
+		err = syncDirectory(filepath.Dir(to))
+	}
+	if err != nil {
+		return fmt.Errorf("back up %s: %w", logsOf(from), err)
+	}
+	return nil
+}
+
+// logsOf is the file of the logs of a store.
+func logsOf(path string) string { return path + "-logs" }
+
+// copy writes one state of a database to a new file, and returns once it is on the disk.
+func (m schema) copy(ctx context.Context, from, to string) (err error) {
+	if _, err := os.Stat(from); err != nil {
+		return err
+	}
+	c, err := open(from, sqlite3.SQLITE_OPEN_READWRITE) // to read a log that a dead process left, SQLite must write beside it
+	if err != nil {
+		return explain(from, err)
+	}
+	defer func() { err = errors.Join(err, c.close()) }()
+	if err := m.owns(c); err != nil {
+		return explain(from, err)
+	}
+	defer c.interruptOn(ctx)()
+	s := c.prepare(`VACUUM INTO ?`)
+	if err := s.text(to).runOnce(); err != nil {
+		if ctx.Err() != nil {
+			err = ctx.Err()
+		}
+		return explain(to, err)
+	}
+	f, err := os.OpenFile(to, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Chmod(0o600), f.Sync(), f.Close())
+}
+
+// owns refuses a database that is not of this schema.
+func (m schema) owns(c *conn) error {
+	application, err := c.queryInt("PRAGMA application_id")
+	if err == nil && int32(application) != m.application {
+		err = fmt.Errorf("it is no database of Pawl's (application id %#x): name another file", uint32(application))
+	}
+	return err
+}

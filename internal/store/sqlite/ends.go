@@ -1,0 +1,177 @@
+package sqlite
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/store/row"
+)
+
+var (
+	qOutput = sql(`SELECT d.output FROM ids i JOIN ended d ON d.n = i.n WHERE i.id = ?`)
+
+	// What has a number has ended, and is passed over by its label alone. From the newest on: what was submitted last usually ends last.
+	qOpenLabelled = sql(`SELECT 1 FROM labels b CROSS JOIN live l ON l.n = b.n CROSS JOIN executions e ON e.n = b.n
+		WHERE ` + labelled + ` AND b.number IS NULL ORDER BY b.n DESC LIMIT 1`)
+
+	qUnnumbered = sql(`SELECT e.id FROM labels b CROSS JOIN ended d ON d.n = b.n CROSS JOIN executions e ON e.n = b.n
+		WHERE ` + labelled + ` AND b.number IS NULL ORDER BY b.n LIMIT ?`)
+
+	qEndedLabelled = sql(`SELECT ` + requestColumns + noPayload + endedColumns + `, d.error, b.number
+		FROM labels b INDEXED BY labels_number CROSS JOIN ended d ON d.n = b.n CROSS JOIN executions e ON e.n = b.n
+		WHERE ` + labelled + ` AND b.number > ? ORDER BY b.number LIMIT ?`)
+
+	qDrawNumbers = sql(`UPDATE counters SET next = next + ? WHERE name = 'outcome' RETURNING next`)
+
+	qNumberEnd = sql(`UPDATE labels SET number = ? WHERE name = ? AND value = ? AND n = ? AND number IS NULL
+		AND EXISTS (SELECT 1 FROM ended d WHERE d.n = labels.n)`)
+)
+
+// labelled is the condition for what a store.Label selects.
+const labelled = `b.name = ? AND b.value = ? AND e.parent IS NULL AND (? = '' OR e.action = ?)`
+
+func (s *stmt) label(l store.Label) *stmt {
+	return s.text(l.Name).text(l.Value).text(l.Action).text(l.Action)
+}
+
+// Outputs implements store.Ends.
+func (s *Store) Outputs(ctx context.Context, ids []flow.ID) (all []json.RawMessage, err error) {
+	err = s.read(ctx, func(c *conn) error {
+		for page := store.Page(0); len(all) < len(ids) && !page.Full(); {
+			q := c.use(qOutput).id(ids[len(all)])
+			var output json.RawMessage
+			if q.next() {
+				output = q.getBlob()
+			}
+			if err := q.done(); err != nil {
+				return err
+			}
+			page.Output(output)
+			all = append(all, output)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read outputs: %w", err)
+	}
+	return all, nil
+}
+
+// Tally implements store.Ends.
+func (s *Store) Tally(ctx context.Context, f store.Filter) (all []store.Tally, err error) {
+	type kind struct {
+		stage flow.Stage
+		code  string
+	}
+	counts := map[kind]int{}
+	f.Before = flow.ID{}
+	err = s.read(ctx, func(c *conn) error {
+		l, ok, err := c.listing(f)
+		if err != nil || !ok {
+			return err
+		}
+		q := c.prepare("SELECT coalesce(l.stage, d.stage), d.error" + l.rows())
+		defer q.free()
+		l.bound(q)
+		var bad error
+		for bad == nil && q.next() {
+			k := kind{stage: flow.Stage(q.getInt())}
+			if k.code, bad = row.DecodeErrorCode(q.peekBlob()); bad == nil {
+				counts[k]++
+			}
+		}
+		if err := q.done(); err != nil {
+			return err
+		}
+		return bad
+	})
+	if err != nil {
+		return nil, fmt.Errorf("count executions: %w", err)
+	}
+	for k, n := range counts {
+		all = append(all, store.Tally{Stage: k.stage, Code: k.code, Count: n})
+	}
+	return all, nil
+}
+
+// Unnumbered implements store.Ends.
+func (s *Store) Unnumbered(ctx context.Context, l store.Label, n int) (ended []flow.ID, open bool, err error) {
+	err = s.read(ctx, func(c *conn) error {
+		q := c.use(qOpenLabelled).label(l)
+		open = q.next()
+		if err := q.done(); err != nil {
+			return err
+		}
+		q = c.use(qUnnumbered).label(l).int(int64(n))
+		for q.next() {
+			ended = append(ended, q.getID())
+		}
+		return q.done()
+	})
+	if err != nil {
+		return nil, false, fmt.Errorf("find what has ended with the label %s=%s: %w", l.Name, l.Value, err)
+	}
+	return ended, open, nil
+}
+
+// Ended implements store.Ends.
+func (s *Store) Ended(ctx context.Context, l store.Label, after int64, n int) (all []store.Ended, err error) {
+	err = s.read(ctx, func(c *conn) error {
+		var bad error
+		q := c.use(qEndedLabelled).label(l).int(after).int(int64(n))
+		for page := store.Page(0); bad == nil && !page.Full() && q.next(); {
+			var x store.Ended
+			if x.Execution, bad = q.ended(false); bad != nil {
+				break
+			}
+			if bad = q.failure(x.Execution); bad != nil {
+				break
+			}
+			x.Number = q.getInt()
+			page.Execution(x.Execution)
+			all = append(all, x)
+		}
+		if err := q.done(); err != nil {
+			return err
+		}
+		return bad
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read what has ended with the label %s=%s: %w", l.Name, l.Value, err)
+	}
+	return all, nil
+}
+
+// failure reads the error of an execution that has ended, without its output.
+func (s *stmt) failure(x *flow.Execution) (err error) {
+	x.Outcome = &flow.Outcome{}
+	if x.Outcome.Error, err = row.DecodeError(s.peekBlob()); err != nil {
+		return fmt.Errorf("read the error of %s: %w", x.ID, err)
+	}
+	return nil
+}
+
+// Number implements store.Numbering.
+func (t *tx) Number(_ context.Context, l store.Label, ids []flow.ID) (bool, error) {
+	q := t.c.use(qDrawNumbers).int(int64(len(ids)))
+	var next int64
+	if q.next() {
+		next = q.getInt() - int64(len(ids))
+	}
+	if err := q.done(); err != nil {
+		return false, fmt.Errorf("draw numbers: %w", err)
+	}
+	for i, id := range ids {
+		n, ok, err := t.number(id)
+		if err == nil && ok {
+			err = t.c.use(qNumberEnd).int(next + int64(i)).text(l.Name).text(l.Value).int(n).run()
+		}
+		if err != nil {
+			return false, fmt.Errorf("number the end of %s: %w", id, err)
+		}
+	}
+	return true, nil
+}

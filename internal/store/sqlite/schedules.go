@@ -1,0 +1,155 @@
+package sqlite
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/store/row"
+)
+
+const (
+	scheduleColumns = `name, version, next, due, last, paused_at, execution, reason`
+	tickColumns     = `schedule, nominal, tag, last, count, at, execution, why, message`
+)
+
+var (
+	qSchedule     = sql(`SELECT ` + scheduleColumns + ` FROM schedules WHERE name = ?`)
+	qSchedules    = sql(`SELECT ` + scheduleColumns + ` FROM schedules WHERE name > ? ORDER BY name LIMIT ?`)
+	qDueSchedules = sql(`SELECT ` + scheduleColumns + ` FROM schedules WHERE due IS NOT NULL AND due <= ? ORDER BY due LIMIT ?`)
+	qNextSchedule = sql(`SELECT min(due) FROM schedules WHERE due IS NOT NULL AND due > ?`)
+	qPutSchedule  = sql(`INSERT OR REPLACE INTO schedules (` + scheduleColumns + `) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`)
+	qTicks        = sql(`SELECT ` + tickColumns + ` FROM ticks WHERE schedule = ? AND nominal < ? ORDER BY nominal DESC, tag LIMIT ?`)
+	qAddTick      = sql(`INSERT INTO ticks (` + tickColumns + `) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`)
+	qDropTicks    = sql(`DELETE FROM ticks WHERE (schedule, nominal, tag) IN (SELECT schedule, nominal, tag FROM ticks WHERE at < ? ORDER BY at LIMIT ?)`)
+)
+
+// schedules reads rows of scheduleColumns.
+func (s *stmt) schedules() ([]store.Schedule, error) {
+	var all []store.Schedule
+	for s.next() {
+		all = append(all, store.Schedule{Name: s.getText(), Version: int(s.getInt()), Next: row.FromMicros(s.getInt()), Due: row.FromMicros(s.getInt()),
+			Last: row.FromMicros(s.getInt()), PausedAt: row.FromMicros(s.getInt()), Execution: s.getID(), Reason: s.getText()})
+	}
+	return all, s.done()
+}
+
+// ticks reads rows of tickColumns.
+func (s *stmt) ticks() ([]store.Tick, error) {
+	var all []store.Tick
+	for s.next() {
+		all = append(all, store.Tick{Schedule: s.getText(), Nominal: row.FromMicros(s.getInt()), Tag: s.getText(), Last: row.FromMicros(s.getInt()),
+			Count: int(s.getInt()), At: row.FromMicros(s.getInt()), Execution: s.getID(), Why: s.getText(), Message: s.getText()})
+	}
+	return all, s.done()
+}
+
+// LockSchedules implements store.Schedules. There is one transaction at a time, so they are locked by reading them.
+func (t *tx) LockSchedules(_ context.Context, names []string, _ bool) ([]store.Schedule, error) {
+	var all []store.Schedule
+	for _, name := range names {
+		found, err := t.c.use(qSchedule).text(name).schedules()
+		if err != nil {
+			return nil, fmt.Errorf("lock schedule %q: %w", name, err)
+		}
+		all = append(all, found...)
+	}
+	return all, nil
+}
+
+// PutSchedules implements store.Schedules.
+func (t *tx) PutSchedules(_ context.Context, all []store.Schedule) error {
+	for i := range all {
+		k := &all[i]
+		err := t.c.use(qPutSchedule).text(k.Name).int(int64(k.Version)).intOrNull(row.Micros(k.Next)).intOrNull(row.Micros(k.Due)).
+			intOrNull(row.Micros(k.Last)).intOrNull(row.Micros(k.PausedAt)).id(k.Execution).text(k.Reason).run()
+		if err != nil {
+			return fmt.Errorf("write schedule %q: %w", k.Name, err)
+		}
+	}
+	return nil
+}
+
+// AddTicks implements store.Schedules.
+func (t *tx) AddTicks(_ context.Context, all []store.Tick) error {
+	for i := range all {
+		k := &all[i]
+		err := taken(t.c.use(qAddTick).text(k.Schedule).int(row.Micros(k.Nominal)).text(k.Tag).int(row.Micros(k.Last)).int(int64(k.Count)).
+			int(row.Micros(k.At)).id(k.Execution).text(k.Why).text(k.Message).run())
+		if err != nil {
+			return fmt.Errorf("write tick %s of schedule %q: %w", k.Nominal, k.Schedule, err)
+		}
+	}
+	return nil
+}
+
+// DropTicks implements store.Schedules.
+func (t *tx) DropTicks(_ context.Context, before time.Time, n int) (int, error) {
+	if err := t.c.use(qDropTicks).int(row.Micros(before)).int(int64(n)).run(); err != nil {
+		return 0, fmt.Errorf("drop ticks: %w", err)
+	}
+	return int(t.c.changes()), nil
+}
+
+// Schedule implements store.ScheduleReader.
+func (s *Store) Schedule(ctx context.Context, name string) (k store.Schedule, err error) {
+	var all []store.Schedule
+	err = s.read(ctx, func(c *conn) (err error) {
+		all, err = c.use(qSchedule).text(name).schedules()
+		return err
+	})
+	if err == nil && len(all) == 0 {
+		err = store.ErrNotFound
+	}
+	if err != nil {
+		return k, fmt.Errorf("read schedule %q: %w", name, err)
+	}
+	return all[0], nil
+}
+
+// Schedules implements store.ScheduleReader.
+func (s *Store) Schedules(ctx context.Context, after string, n int) (all []store.Schedule, err error) {
+	err = s.read(ctx, func(c *conn) (err error) {
+		all, err = c.use(qSchedules).text(after).int(int64(n)).schedules()
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read schedules: %w", err)
+	}
+	return all, nil
+}
+
+// DueSchedules implements store.ScheduleReader.
+func (s *Store) DueSchedules(ctx context.Context, now time.Time, n int) (all []store.Schedule, next time.Time, err error) {
+	err = s.read(ctx, func(c *conn) (err error) {
+		if all, err = c.use(qDueSchedules).int(row.Micros(now)).int(int64(n)).schedules(); err != nil {
+			return err
+		}
+		k := c.use(qNextSchedule).int(row.Micros(now))
+		if k.next() {
+			next = row.FromMicros(k.getInt())
+		}
+		return k.done()
+	})
+	if err != nil {
+		return nil, next, fmt.Errorf("look for due schedules: %w", err)
+	}
+	return all, next, nil
+}
+
+// Ticks implements store.ScheduleReader.
+func (s *Store) Ticks(ctx context.Context, schedule string, before time.Time, n int) (all []store.Tick, err error) {
+	below := row.Micros(before)
+	if before.IsZero() {
+		below = 1<<63 - 1
+	}
+	err = s.read(ctx, func(c *conn) (err error) {
+		all, err = c.use(qTicks).text(schedule).int(below).int(int64(n)).ticks()
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read ticks of schedule %q: %w", schedule, err)
+	}
+	return all, nil
+}

@@ -1,0 +1,50 @@
+package store
+
+import (
+	"maps"
+	"sync"
+	"time"
+)
+
+// Unreadable remembers the rows of live executions that a store could not decode: bytes that a disk has damaged, or a row that
+// a later version of the program wrote. The look into a queue or a timer that meets such a row first fails; the looks after it
+// pass the row over, so that the executions behind it go on. A row that has been mended is found again after unreadableFor; one
+// that no look meets again, because it was deleted, is forgotten then. K is how the store names rows.
+type Unreadable[K comparable] struct {
+	mu    sync.Mutex
+	until map[K]time.Time
+}
+
+// unreadableFor is how long a row is passed over before it is tried again. Each try fails one look.
+const unreadableFor = 5 * time.Minute
+
+// Add remembers a row.
+func (u *Unreadable[K]) Add(row K) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.until == nil {
+		u.until = make(map[K]time.Time)
+	}
+	u.until[row] = time.Now().Add(unreadableFor)
+}
+
+// Has reports whether a row is to be passed over.
+func (u *Unreadable[K]) Has(row K) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	until, ok := u.until[row]
+	if ok && time.Now().After(until) {
+		delete(u.until, row)
+		return false
+	}
+	return ok
+}
+
+// Count is how many rows are passed over: a statement that reads the first n rows of an order asks for so many more.
+func (u *Unreadable[K]) Count() int {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	now := time.Now()
+	maps.DeleteFunc(u.until, func(_ K, until time.Time) bool { return now.After(until) })
+	return len(u.until)
+}

@@ -1,0 +1,56 @@
+package task
+
+import (
+	"maps"
+
+	"github.com/pawl-run/pawl/api"
+)
+
+// inherit fills in what a profile does not say from the one that it is like. Its aliases stay that one's own, unless it
+// takes its place.
+func (p *Profile) inherit(base *Profile) {
+	if p.Name == base.Name {
+		p.Aliases = either(p.Aliases, base.Aliases)
+	}
+	p.Extensions = either(p.Extensions, base.Extensions)
+	p.Tools = either(p.Tools, base.Tools)
+	p.Version = either(p.Version, base.Version)
+	p.Compile = either(p.Compile, base.Compile)
+	p.Built = either(p.Built, base.Built)
+	p.Run = either(p.Run, base.Run)
+	if p.CheckSource = either(p.CheckSource, base.CheckSource); p.compiled() {
+		p.CheckSource = nil // the compile step finds errors of syntax
+	}
+	p.Mounts = either(p.Mounts, base.Mounts)
+	if p.File == "" {
+		p.File = base.File
+	}
+	if p.Uncaught == "" {
+		p.Uncaught = base.Uncaught
+	}
+	if p.Install == "" {
+		p.Install = base.Install
+	}
+	p.Files, p.Env = over(base.Files, p.Files), over(base.Env, p.Env)
+	p.Limits = completed(p.Limits, base.Limits)
+	if p.CompileLimits = completed(p.CompileLimits, base.CompileLimits); !p.compiled() {
+		p.CompileLimits = api.CodeLimits{}
+	}
+	p.find = base.find
+}
+
+func either(own, base []string) []string {
+	if len(own) > 0 {
+		return own
+	}
+	return base
+}
+
+func over(base, own map[string]string) map[string]string {
+	if len(base) == 0 {
+		return own
+	}
+	all := maps.Clone(base)
+	maps.Copy(all, own)
+	return all
+}
