@@ -144,14 +144,9 @@ func (a *app) restore(ctx context.Context, dir string) error {
 	if (b.Store == "postgres") != isPostgres(dsn) {
 		return usage("%s is a backup of %s and the setting store is %s: it can be restored to %s only", dir, b.Store, redacted(dsn), b.Store)
 	}
-	blobs := filepath.Join(state, "blobs")
+	blobs, place := filepath.Join(state, "blobs"), "--state-dir"
 	if chosen := a.config.text("blobs"); chosen != inStore {
-		blobs = filepath.Clean(chosen)
-	}
-	if b.Blobs > 0 {
-		if err := mustBeEmpty(blobs); err != nil {
-			return err
-		}
+		blobs, place = filepath.Clean(chosen), "--blobs"
 	}
 	if isPostgres(dsn) {
 		if err := hasTool("pg_restore", dsn, dir); err != nil {
@@ -161,17 +156,16 @@ func (a *app) restore(ctx context.Context, dir string) error {
 			return err
 		}
 	} else {
-		if err := mustBeEmpty(state, lockName); err != nil {
-			return err
-		}
-		lock, err := lockState(state)
-		if errors.Is(err, errHeld) {
-			return fmt.Errorf("the state directory %s is held by %s: stop it, or use another with --state-dir", state, readOwner(state))
-		}
+		lock, err := lockEmpty(state)
 		if err != nil {
 			return err
 		}
 		defer func() { _ = lock.Close() }()
+	}
+	if b.Blobs > 0 {
+		if err := mustBeEmpty(blobs, place); err != nil {
+			return err
+		}
 	}
 	n, err := copyTree(ctx, filepath.Join(dir, backupBlobs, "blobs"), filepath.Join(blobs, "blobs"))
 	if err != nil {
@@ -262,7 +256,7 @@ func readBackup(dir string) (b backup, err error) {
 
 // makeEmpty makes a directory, which may be there when nothing is in it.
 func makeEmpty(dir string) error {
-	if err := mustBeEmpty(dir); err != nil {
+	if err := mustBeEmpty(dir, ""); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -271,21 +265,43 @@ func makeEmpty(dir string) error {
 	return nil
 }
 
-// mustBeEmpty refuses a directory in which there is something, but for files of these names.
-func mustBeEmpty(dir string, but ...string) error {
+// lockEmpty locks a state directory in which there must be nothing yet.
+func lockEmpty(state string) (*os.File, error) {
+	empty := mustBeEmpty(state, "--state-dir", lockName)
+	if empty != nil && readOwner(state).PID == 0 {
+		return nil, empty // nothing is made in a directory that is not Pawl's
+	}
+	lock, err := lockState(state)
+	if errors.Is(err, errHeld) {
+		return nil, fmt.Errorf("the state directory %s is held by %s: name another one, which is empty or not there, with --state-dir", state, readOwner(state))
+	}
+	if err == nil && empty != nil {
+		_ = lock.Close()
+		return nil, empty
+	}
+	return lock, err
+}
+
+// mustBeEmpty refuses a directory in which there is something, but for files of these names. flag is the one that names the
+// directory, "" where it is an argument.
+func mustBeEmpty(dir, flag string, but ...string) error {
+	fix := "name a directory that is empty or not there"
+	if flag != "" {
+		fix += " with " + flag
+	}
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if errors.Is(err, syscall.ENOTDIR) {
-		return usage("%s is a file: name a directory that is empty or not there; nothing is written over", dir)
+		return usage("%s is a file: %s; nothing is written over", dir, fix)
 	}
 	if err != nil {
 		return err
 	}
 	entries = slices.DeleteFunc(entries, func(e fs.DirEntry) bool { return slices.Contains(but, e.Name()) })
 	if len(entries) > 0 {
-		return usage("%s is not empty (it has %s): name a directory that is empty or not there; nothing is written over", dir, entries[0].Name())
+		return usage("%s is not empty (it has %s): %s; nothing is written over", dir, entries[0].Name(), fix)
 	}
 	return nil
 }

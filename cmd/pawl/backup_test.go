@@ -181,7 +181,7 @@ func TestBackupRefuses(t *testing.T) {
 		"restore of a file":               {"is no backup, or one that was broken off", exitUsage, []string{"restore", filepath.Join(whole, "pawl.db"), "--state-dir", filepath.Join(dir, "x")}},
 		"backup of nothing":               {"to back up: name the server's state directory", exitError, []string{"backup", filepath.Join(dir, "none"), "--state-dir", filepath.Join(dir, "nothing")}},
 		"backup of a server elsewhere":    {"run it where http://127.0.0.1:1 runs", exitUsage, []string{"backup", filepath.Join(dir, "x"), "--server", "http://127.0.0.1:1"}},
-		"restore to what is not empty":    {"is not empty", exitUsage, []string{"restore", whole}},
+		"restore to what is not empty":    {"is empty or not there with --state-dir", exitUsage, []string{"restore", whole}},
 		"restore of nothing":              {"is no backup, or one that was broken off", exitUsage, []string{"restore", filepath.Join(dir, "none"), "--state-dir", filepath.Join(dir, "x")}},
 		"restore to the other store":      {"can be restored to sqlite only", exitUsage, []string{"restore", whole, "--store", "postgres://u@127.0.0.1:1/db", "--state-dir", filepath.Join(dir, "x")}},
 		"restore to a file that is there": {"is there: nothing is written over", exitError, []string{"restore", whole, "--state-dir", filepath.Join(dir, "y"), "--store", "sqlite:" + filepath.Join(whole, "pawl.db")}},
@@ -190,6 +190,10 @@ func TestBackupRefuses(t *testing.T) {
 		if code != c.code || !strings.Contains(errs, c.say) {
 			t.Errorf("%s: exit code %d\n%s%s", name, code, out, errs)
 		}
+	}
+	serving(t, env)
+	if out, errs, code := pawl(t, env, "restore", whole); code != exitError || !strings.Contains(errs, "(pawl server): name another one, which is empty or not there, with --state-dir") {
+		t.Errorf("restore to what a server works on: exit code %d\n%s%s", code, out, errs)
 	}
 	restored := filepath.Join(dir, "restored")
 	if out, errs, code := pawl(t, env, "restore", whole, "--state-dir", restored); code != exitOK {

@@ -23,12 +23,12 @@ type taskLog struct {
 
 // taskLogs reads the logs of all tasks of a workflow, and of the workflows among its tasks.
 type taskLogs struct {
-	client  *client.Client
-	query   client.LogQuery
-	known   map[string]*taskLog
-	foreach map[string]map[string]bool // by workflow: its foreach tasks
-	write   func(label, id string, c *api.LogChunk) error
-	chunks  int
+	client *client.Client
+	query  client.LogQuery
+	known  map[string]*taskLog
+	labels taskLabels
+	write  func(label, id string, c *api.LogChunk) error
+	chunks int
 }
 
 // labelledChunk is a chunk with the task that wrote it.
@@ -42,7 +42,7 @@ type labelledChunk struct {
 // started; with follow until the workflow has ended.
 func (a *app) workflowLogs(ctx context.Context, s *session, x *api.Execution, q client.LogQuery, f format, follow bool) error {
 	lines := map[string]*lineWriter{}
-	l := &taskLogs{client: s.Client, query: q, known: map[string]*taskLog{}, foreach: map[string]map[string]bool{}}
+	l := &taskLogs{client: s.Client, query: q, known: map[string]*taskLog{}, labels: taskLabels{}}
 	l.write = func(label, id string, c *api.LogChunk) error {
 		l.chunks++
 		if f == asJSON {
@@ -109,7 +109,7 @@ func (l *taskLogs) read(ctx context.Context, workflow, within string) error {
 		x := &tasks[i]
 		t := l.known[x.ID]
 		if t == nil {
-			label, err := l.labelOf(ctx, x)
+			label, err := l.labels.of(ctx, l.client, x)
 			if err != nil {
 				return err
 			}
@@ -153,11 +153,14 @@ func (l *taskLogs) readTask(ctx context.Context, x *api.Execution, t *taskLog) e
 	return err
 }
 
-// labelOf names a task, and its item where it is one of many.
-func (l *taskLogs) labelOf(ctx context.Context, x *api.Execution) (string, error) {
-	many := l.foreach[x.Workflow]
+// taskLabels knows which tasks of which workflows have items: by workflow and task.
+type taskLabels map[string]map[string]bool
+
+// of names a task, and its item where it is one of many.
+func (l taskLabels) of(ctx context.Context, c *client.Client, x *api.Execution) (string, error) {
+	many := l[x.Workflow]
 	if many == nil {
-		all, err := l.client.Tasks(ctx, x.Workflow, 1)
+		all, err := c.Tasks(ctx, x.Workflow, 1)
 		if err != nil {
 			return "", err
 		}
@@ -165,7 +168,7 @@ func (l *taskLogs) labelOf(ctx context.Context, x *api.Execution) (string, error
 		for _, t := range all.Tasks {
 			many[t.Name] = t.Foreach
 		}
-		l.foreach[x.Workflow] = many
+		l[x.Workflow] = many
 	}
 	if many[x.Task] {
 		return fmt.Sprintf("%s[%d]", x.Task, x.Index), nil

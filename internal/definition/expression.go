@@ -151,7 +151,7 @@ func (e *compiled) offer(name string) string {
 		return `names with a dash need brackets, as in tasks["load-data"].output`
 	}
 	known := append([]string{"json", "parse_json", "default", "sum", "size", "has", "string", "int", "double"}, scopeVariables[e.scope]...)
-	if s := suggest(name, known); s != "" {
+	if s := Suggest(name, known); s != "" {
 		return s
 	}
 	return "the variables here are " + strings.Join(scopeVariables[e.scope], ", ") + "; text needs quotes"

@@ -100,7 +100,7 @@ func (v *value) fixed() bool {
 
 func (b *builder) codePayload(with *value, path string) {
 	if l := with.get("language"); l != nil && l.fixed() && !b.trusted && !b.knows(l.text) {
-		fix := suggest(l.text, language.BuiltIn().All())
+		fix := Suggest(l.text, language.BuiltIn().All())
 		if fix == "" {
 			fix = "the languages are " + strings.Join(language.BuiltIn().Names(), ", ") + ", and those that profiles add"
 		}

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// suggest names the closest of the known names, as a question, or "".
-func suggest(name string, known []string) string {
+// Suggest names the closest of the known names, as a question ("did you mean \"resize\"?"). It is "" when none is near.
+func Suggest(name string, known []string) string {
 	best, least := "", 1+min(3, max(1, len(name)/3))
 	for _, k := range known {
 		if d := distance(strings.ToLower(name), strings.ToLower(k), least); d < least {
@@ -22,7 +22,7 @@ func suggest(name string, known []string) string {
 
 // offerName suggests the closest name, or else lists them all.
 func offerName(name string, known []string, intro string) string {
-	if s := suggest(name, known); s != "" {
+	if s := Suggest(name, known); s != "" {
 		return s
 	}
 	if len(known) == 0 {

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -350,8 +351,11 @@ func (e *Engine) Check(ctx context.Context, defs []*definition.Definition) error
 			}
 			switch {
 			case kind == "":
-				problems = append(problems, refProblem(ref, fmt.Sprintf("there is no action or workflow %q", what),
-					"apply its definition first or together with this one, or use a built-in: "+strings.Join(definition.BuiltIns, ", ")))
+				fix, err := e.nameFix(ctx, ref.Name, ref.Version, slices.Sorted(maps.Keys(among)))
+				if err != nil {
+					return err
+				}
+				problems = append(problems, refProblem(ref, fmt.Sprintf("there is no action or workflow %q", what), fix))
 			case ref.Kind == definition.KindWorkflow && kind != definition.KindWorkflow:
 				problems = append(problems, refProblem(ref, fmt.Sprintf("%q is an action, not a workflow", what), "name it as the task's action instead"))
 			}

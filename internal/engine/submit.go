@@ -251,14 +251,17 @@ func (e *Engine) resolve(ctx context.Context, s *Submission) (flow.Request, erro
 		}
 		return builtIn(kind, s.Input), nil
 	}
-	name, version, err := splitAction(s.Action)
+	name, wanted, err := splitAction(s.Action)
 	if err != nil {
 		return flow.Request{}, invalid("action", s.Action, err.Error(), "")
 	}
-	def, version, err := e.catalog.get(ctx, name, version)
+	def, version, err := e.catalog.get(ctx, name, wanted)
 	if errors.Is(err, store.ErrNotFound) {
-		return flow.Request{}, invalid("action", s.Action, fmt.Sprintf("there is no action or workflow %.100q", s.Action),
-			"apply its definition first (pawl apply FILE), or use a built-in: code, container, http, llm, input, output, sleep")
+		fix, err := e.nameFix(ctx, name, wanted, nil)
+		if err != nil {
+			return flow.Request{}, err
+		}
+		return flow.Request{}, invalid("action", s.Action, fmt.Sprintf("there is no action or workflow %.100q", s.Action), fix)
 	}
 	if err != nil {
 		return flow.Request{}, fmt.Errorf("look up action %q: %w", s.Action, err)
