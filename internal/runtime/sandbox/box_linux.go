@@ -59,10 +59,14 @@ func (b *box) build(config *pid1.Config, d *delivery) (delivered bool, err error
 		inherited = append(inherited, f.Fd())
 	}
 	if b.cgroup != nil {
-		defer b.cgroup.closeTasks()
+		defer b.cgroup.closeInherited()
 		for _, f := range b.cgroup.tasks {
 			inherited = append(inherited, f.Fd())
 			config.TaskFDs = append(config.TaskFDs, int64(len(inherited)-1))
+		}
+		if b.cgroup.pressure != nil {
+			config.PressureFD = int64(len(inherited))
+			inherited = append(inherited, b.cgroup.pressure.Fd())
 		}
 	}
 	config.Cover, config.Layout, config.Filter, config.SpareThreads = r.layout.cover, r.layout.steps, r.filter, r.spareThreads()

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/pawl-run/pawl/internal/runtime"
+	"github.com/pawl-run/pawl/internal/runtime/sandbox/pid1"
 )
 
 // The init shares the limits of a cgroup v2 run, where the threads of one process cannot be in different cgroups. This
@@ -77,6 +78,8 @@ type group struct {
 	dirs  []string
 	dir   *os.File // the v2 directory that the init is born in; nil on plain v1
 	tasks []*os.File
+	// pressure is the cpu.pressure file of dir, for the init; nil where the kernel does not count that.
+	pressure *os.File
 }
 
 // create makes the cgroups of a run, without limits yet. cpus says that its share of processors will be limited.
@@ -101,6 +104,7 @@ func (c *cgroups) create(cpus bool) (_ *group, err error) {
 		if g.dir, err = os.Open(filepath.Join(c.unified, g.name)); err != nil {
 			return nil, err
 		}
+		g.pressure, _ = os.Open(filepath.Join(c.unified, g.name, pressureFile))
 	}
 	for _, root := range c.roots() {
 		if root == c.unified || root == c.cpu && c.cpuApart() && !cpus {
@@ -181,12 +185,11 @@ func (g *group) limitV2(l runtime.Limits) error {
 	return write(dir, "pids.max", strconv.Itoa(l.Pids+initTasks))
 }
 
-// closeTasks closes what only the start needs.
-func (g *group) closeTasks() {
-	for _, f := range g.tasks {
-		f.Close()
-	}
-	g.tasks = nil
+// closeInherited closes what only the init needs.
+func (g *group) closeInherited() {
+	closeAll(g.tasks)
+	closeAll([]*os.File{g.pressure})
+	g.tasks, g.pressure = nil, nil
 }
 
 // oomKills counts the processes of the run that the kernel has killed for memory.
@@ -236,20 +239,16 @@ func (g *group) cpu() time.Duration {
 	return time.Duration(number(filepath.Join(g.owner.cpuacct, g.name), "cpuacct.usage"))
 }
 
-// starved is how long the run has had work to do and no processor (the pressure of cgroup v2, which needs no controller);
-// 0 when the kernel does not say.
+// pressureFile says how long a cgroup of v2 has waited for processors. The kernel counts that without any controller.
+const pressureFile = "cpu.pressure"
+
+// starved is how long the cgroup has had work to do and no processor since it was made, the time in which its init built the
+// sandbox included; 0 when the kernel does not say.
 func (g *group) starved() time.Duration {
 	if g.dir == nil {
 		return 0
 	}
-	for line := range strings.Lines(string(read(g.dir.Name(), "cpu.pressure"))) {
-		if rest, ok := strings.CutPrefix(line, "full "); ok {
-			_, total, _ := strings.Cut(strings.TrimSpace(rest), "total=")
-			n, _ := strconv.ParseInt(total, 10, 64)
-			return time.Duration(n) * time.Microsecond
-		}
-	}
-	return 0
+	return time.Duration(pid1.Starved(read(g.dir.Name(), pressureFile)))
 }
 
 // kill ends every process of the run at once, where the kernel has a file for that.
@@ -261,7 +260,7 @@ func (g *group) kill() {
 
 // remove takes the cgroups away. The processes are dead by then, but the kernel may need a moment to notice.
 func (g *group) remove() error {
-	g.closeTasks()
+	g.closeInherited()
 	if g.dir != nil {
 		g.dir.Close()
 	}

@@ -3,6 +3,7 @@ package sandbox
 import (
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	goruntime "runtime"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -101,6 +103,65 @@ func TestStarved(t *testing.T) {
 	all.Wait()
 	if result := ended(t, r, spec("sleep 1")); result.Verdict != runtime.OK || result.Starved > result.Wall/2 {
 		t.Errorf("%s: starved for %v of %v, asleep", result.Verdict, result.Starved, result.Wall)
+	}
+}
+
+// TestStarvedBeforeTheStart has a sandbox of the pool starve before it is given its program, as its init does on a busy machine while
+// it builds the sandbox: none of that is the program's. A program that only sleeps is not starved, whether it ends by itself or is ended.
+func TestStarvedBeforeTheStart(t *testing.T) {
+	r := openPool(t, Options{Warm: 1})
+	if c := r.cgroups; c == nil || c.unified == "" || len(read(c.unified, "cpu.pressure")) == 0 {
+		t.Skip("the kernel does not count by cgroup how long there was no processor")
+	}
+	for _, c := range []struct {
+		sleep   string
+		verdict runtime.Verdict
+	}{{"0.1", runtime.OK}, {"10", runtime.Timeout}} {
+		settle(t, r, 1)
+		starve(t, filepath.Join(r.cgroups.unified, r.Held()[0]), 200*time.Millisecond)
+		result := ended(t, r, runtime.Spec{Argv: []string{"/bin/sleep", c.sleep}, Env: []string{"PATH=/usr/bin:/bin"},
+			Limits: runtime.Limits{Wall: 500 * time.Millisecond}})
+		if result.Verdict != c.verdict || result.Starved > result.Wall-80*time.Millisecond {
+			t.Errorf("sleep %s: %s, starved for %v of %v", c.sleep, result.Verdict, result.Starved, result.Wall)
+		}
+	}
+}
+
+// starve has a process in the cgroup wait for a processor that another one uses, until the kernel has counted that for long enough.
+func starve(t *testing.T, cgroup string, enough time.Duration) {
+	t.Helper()
+	dir, err := os.Open(cgroup)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dir.Close()
+	begun := make(chan error)
+	var busy [2]*exec.Cmd
+	go func() {
+		goruntime.LockOSThread() // its affinity is what the processes inherit; it ends with this goroutine
+		var all, one unix.CPUSet
+		err := unix.SchedGetaffinity(0, &all)
+		for cpu := 0; one.Count() == 0; cpu++ {
+			if all.IsSet(cpu) {
+				one.Set(cpu)
+			}
+		}
+		err = errors.Join(err, unix.SchedSetaffinity(0, &one))
+		for i := range busy {
+			busy[i] = exec.Command("/bin/sh", "-c", "while :; do :; done")
+			busy[i].SysProcAttr = &syscall.SysProcAttr{UseCgroupFD: i == 0, CgroupFD: int(dir.Fd())}
+			err = errors.Join(err, busy[i].Start())
+		}
+		begun <- err
+	}()
+	if err := <-begun; err != nil {
+		t.Fatal(err)
+	}
+	before := (&group{dir: dir}).starved()
+	until(t, "a process waits for a processor", func() bool { return (&group{dir: dir}).starved()-before > enough })
+	for _, b := range busy {
+		_ = b.Process.Kill()
+		_ = b.Wait()
 	}
 }
 

@@ -23,6 +23,8 @@ type run struct {
 	started time.Time
 	// startedAt is started as the sandbox's init has read it from CLOCK_MONOTONIC, in nanoseconds.
 	startedAt int64
+	// starvedAt is how long the sandbox had been without a processor until then, as the init has read it.
+	starvedAt time.Duration
 	refill    *time.Timer // of the pool
 
 	budget   *drain.Budget
@@ -159,7 +161,11 @@ func (n *run) conclude(exit pid1.Message, usage syscall.Rusage) {
 			r.CPU = max(r.CPU, n.cgroup.cpu()-initCPU)
 		}
 		found.oomKills = n.cgroup.oomKills()
-		r.Starved = min(n.cgroup.starved(), r.Wall)
+		starved := n.cgroup.starved()
+		if exit.Kind == pid1.Exited {
+			starved = time.Duration(exit.Starved)
+		}
+		r.Starved = min(max(0, starved-n.starvedAt), r.Wall)
 		if peak := n.cgroup.peakMemory(); peak > 0 {
 			r.PeakMemory = peak
 			r.PageCache = min(peak, n.cgroup.pageCache())

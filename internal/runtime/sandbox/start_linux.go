@@ -85,6 +85,7 @@ func (r *Runtime) assign(ctx context.Context, b *box, d *delivery) (_ *run, err 
 		return nil, err
 	}
 	n.startedAt, n.started = message.Time, hostTime(message.Time)
+	n.starvedAt = time.Duration(message.Starved)
 	n.refill = time.AfterFunc(refillAfter, r.pool.refill)
 	close(n.ready)
 	go n.supervise()

@@ -73,6 +73,8 @@ type Config struct {
 	ScratchInodes int64
 	// TaskFDs are descriptors of the `tasks` files of cgroup v1 hierarchies that the program is to be born in.
 	TaskFDs []int64
+	// PressureFD is a descriptor of the `cpu.pressure` file of the run's cgroup, open for reading; 0: there is none.
+	PressureFD int64
 	// SpareThreads is how many idle threads the init keeps, where it shares limits with the program: once the program
 	// has used them up, the Go runtime could not create one and would end the init.
 	SpareThreads int64
@@ -124,4 +126,7 @@ type Message struct {
 	// Time is CLOCK_MONOTONIC in nanoseconds. Started: just before the program's process was made, since the kernel counts
 	// its processor time from there. Exited: when the program had ended.
 	Time int64
+	// Starved is how long, in nanoseconds, the run's cgroup had work to do and no processor from its making until Time;
+	// 0 without Config.PressureFD. The difference of Exited and Started is the program's; what is before is the init's own.
+	Starved int64
 }

@@ -86,36 +86,38 @@ func serve() *failure {
 	if program.failure != nil {
 		return program.failure
 	}
-	started := Message{Kind: Started, Time: program.at}
+	started := Message{Kind: Started, Time: program.at, Starved: program.starved}
 	if err := syscall.Sendmsg(ControlFD, started.encode(), syscall.UnixRights(work), nil, 0); err != nil {
 		return failed("report the start", "", err)
 	}
 	syscall.Close(work)
-	status, ended := reap(program.pid)
+	status, ended, starved := reap(program.pid, cfg.PressureFD)
 	var used syscall.Rusage
 	syscall.Getrusage(rusageChildren, &used)
 	send(&Message{
-		Kind:   Exited,
-		Status: int64(status),
-		CPU:    used.Utime.Nano() + used.Stime.Nano(),
-		MaxRSS: used.Maxrss * 1024,
-		Time:   ended,
+		Kind:    Exited,
+		Status:  int64(status),
+		CPU:     used.Utime.Nano() + used.Stime.Nano(),
+		MaxRSS:  used.Maxrss * 1024,
+		Time:    ended,
+		Starved: starved,
 	})
 	return nil
 }
 
 // reap waits for everything in the sandbox. When the program has ended, what it left behind is killed; the kill is one
-// call that the kernel makes under one lock, so nothing can fork its way around it.
-func reap(program int) (result syscall.WaitStatus, ended int64) {
+// call that the kernel makes under one lock, so nothing can fork its way around it. The time and what pressure says are taken
+// at the program's end.
+func reap(program int, pressure int64) (result syscall.WaitStatus, ended, starved int64) {
 	for {
 		var status syscall.WaitStatus
 		pid, err := syscall.Wait4(-1, &status, 0, nil)
 		switch {
 		case err == syscall.EINTR:
 		case err != nil: // ECHILD: nobody is left
-			return result, ended
+			return result, ended, starved
 		case pid == program:
-			result, ended = status, monotonic()
+			result, ended, starved = status, monotonic(), starvedUntilNow(pressure)
 			syscall.Kill(-1, syscall.SIGKILL)
 		}
 	}

@@ -55,6 +55,7 @@ type launcher struct {
 type launched struct {
 	pid     int
 	at      int64 // CLOCK_MONOTONIC before the program's process was made
+	starved int64 // nanoseconds until then
 	failure *failure
 }
 
@@ -68,9 +69,9 @@ func newLauncher(cfg *Config) (*launcher, *failure) {
 		l.result <- launched{failure: f}
 		if f == nil {
 			order := <-l.orders
-			at := monotonic()
+			starved, at := starvedUntilNow(cfg.PressureFD), monotonic()
 			pid, f := execute(order)
-			l.result <- launched{pid, at, f}
+			l.result <- launched{pid, at, starved, f}
 			select {} // the thread belongs to the run's limit on processes
 		}
 	}()

@@ -45,6 +45,20 @@ func monotonic() int64 {
 	return now.Nano()
 }
 
+// starvedUntilNow reads a cpu.pressure file of cgroup v2: the nanoseconds in which all that the cgroup had to run waited for a
+// processor; 0 when fd is 0 or the file cannot be read.
+func starvedUntilNow(fd int64) int64 {
+	if fd == 0 {
+		return 0
+	}
+	var buffer [512]byte
+	n, err := syscall.Pread(int(fd), buffer[:], 0)
+	if err != nil {
+		return 0
+	}
+	return Starved(buffer[:n])
+}
+
 func prctl(option, argument uintptr) error {
 	return fault(syscall.RawSyscall6(syscall.SYS_PRCTL, option, argument, 0, 0, 0, 0))
 }

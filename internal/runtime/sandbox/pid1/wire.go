@@ -123,6 +123,7 @@ func (c *Config) Encode() []byte {
 		for _, fd := range c.TaskFDs {
 			b = putInt(b, fd)
 		}
+		b = putInt(b, c.PressureFD)
 		b = putInt(b, c.SpareThreads)
 		b = putBytes(b, c.Filter)
 		return putBool(b, c.Announce)
@@ -142,6 +143,7 @@ func (c *Config) decode(b []byte) bool {
 	for i := range c.TaskFDs {
 		c.TaskFDs[i] = d.int()
 	}
+	c.PressureFD = d.int()
 	c.SpareThreads = d.int()
 	c.Filter = d.bytes()
 	c.Announce = d.bool()
@@ -203,7 +205,8 @@ func (m *Message) encode() []byte {
 		b = putInt(b, m.Status)
 		b = putInt(b, m.CPU)
 		b = putInt(b, m.MaxRSS)
-		return putInt(b, m.Time)
+		b = putInt(b, m.Time)
+		return putInt(b, m.Starved)
 	})
 }
 
@@ -224,5 +227,6 @@ func DecodeMessage(b []byte) (m Message, rest []byte, ok bool) {
 	m.CPU = body.int()
 	m.MaxRSS = body.int()
 	m.Time = body.int()
+	m.Starved = body.int()
 	return m, d.b, !body.bad
 }

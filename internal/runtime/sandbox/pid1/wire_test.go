@@ -12,7 +12,7 @@ func TestWire(t *testing.T) {
 	extra := []Step{{BindReadOnly, "/opt/x", "opt/x", 0}}
 	sent := Config{
 		Cover: "/tmp", Layout: EncodeSteps(layout), Steps: extra, ScratchSize: 1 << 40, ScratchInodes: 3,
-		TaskFDs: []int64{4, 5}, SpareThreads: 3, Filter: []byte{1, 0, 255}, Announce: true,
+		TaskFDs: []int64{4, 5}, PressureFD: 6, SpareThreads: 3, Filter: []byte{1, 0, 255}, Announce: true,
 	}
 	encoded := sent.Encode()
 	var got Config
@@ -54,7 +54,7 @@ func TestOrder(t *testing.T) {
 
 func TestMessages(t *testing.T) {
 	first := Message{Kind: Failed, Stage: "bind", Detail: "/usr", Errno: 13, AtFault: true}
-	second := Message{Kind: Exited, Status: 256, CPU: 5, MaxRSS: 6, Time: 7}
+	second := Message{Kind: Exited, Status: 256, CPU: 5, MaxRSS: 6, Time: 7, Starved: 8}
 	stream := append(first.encode(), second.encode()...)
 	for cut := range len(first.encode()) {
 		if _, _, ok := DecodeMessage(stream[:cut]); ok {
