@@ -117,6 +117,8 @@ type CaseResult struct {
 	WallMS          float64  `json:"wall_ms"`
 	CPUMS           float64  `json:"cpu_ms"`
 	StarvedMS       float64  `json:"starved_ms,omitempty"`
+	PinnedCPUs      []int    `json:"pinned_cpus,omitempty" doc:"The processors that the run was restricted to, by their numbers on the host, where the worker pins runs"`
+	SharedCPUs      bool     `json:"shared_cpus,omitempty" doc:"Another run of the worker was restricted to one of pinned_cpus at the same time"`
 	PeakMemoryBytes int64    `json:"peak_memory_bytes"`
 	HeldMemoryBytes int64    `json:"held_memory_bytes"`
 	PageCacheBytes  int64    `json:"page_cache_bytes,omitempty"`

@@ -162,6 +162,10 @@ type CodeResult struct {
 	// StarvedMS is the part of WallMS in which the run had work to do and none of its threads was given a processor: other
 	// work had them.
 	StarvedMS float64 `json:"starved_ms,omitempty"`
+	// PinnedCPUs are the processors that the run was restricted to, by their numbers on the worker's host, where the worker pins runs
+	// (its setting pin_cpus). SharedCPUs says that another run of that worker had one of them at the same time.
+	PinnedCPUs []int `json:"pinned_cpus,omitempty" doc:"The processors that the run was restricted to, by their numbers on the host, where the worker pins runs"`
+	SharedCPUs bool  `json:"shared_cpus,omitempty" doc:"Another run of the worker was restricted to one of pinned_cpus at the same time"`
 	// PeakMemoryBytes is the most memory that the run had at once: what the limit is about. HeldMemoryBytes is that without
 	// PageCacheBytes, which the kernel keeps of files that the run was the first to read, and which the next run does not pay.
 	PeakMemoryBytes int64 `json:"peak_memory_bytes"`

@@ -193,6 +193,8 @@ export interface CaseResult {
   wall_ms: number;
   cpu_ms: number;
   starved_ms?: number;
+  pinned_cpus?: number[];
+  shared_cpus?: boolean;
   peak_memory_bytes: number;
   held_memory_bytes: number;
   page_cache_bytes?: number;
@@ -231,6 +233,8 @@ export interface CodeResult {
   wall_ms: number;
   cpu_ms: number;
   starved_ms?: number;
+  pinned_cpus?: number[];
+  shared_cpus?: boolean;
   peak_memory_bytes: number;
   held_memory_bytes: number;
   page_cache_bytes?: number;

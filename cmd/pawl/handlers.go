@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	goruntime "runtime"
 	"slices"
 	"strings"
 
@@ -48,11 +49,15 @@ func (rs runtimes) Close() error {
 // openRuntimes starts what is configured, and tells what code may run in from what containers run in.
 func (a *app) openRuntimes(stays bool, keeps *memory) (all runtimes, forCode, forContainers []runtime.Runtime, err error) {
 	for _, name := range a.config.list("runtime") {
-		r, err := a.openRuntime(name, sandbox.Options{Warm: a.config.warm(stays), KeepWarm: a.config.keepWarm()}, keeps)
+		r, err := a.openRuntime(name, sandbox.Options{Warm: a.config.warm(stays), KeepWarm: a.config.keepWarm(), PinCPUs: a.config.text("pin_cpus") == "true"}, keeps)
 		if err != nil {
 			return nil, nil, nil, errors.Join(err, all.Close())
 		}
 		all = append(all, r)
+		if p, ok := r.(runtime.Pinner); ok && p.Pins() && stays && a.config.slots() > goruntime.NumCPU() {
+			a.say("pawl: pin_cpus: %d slots and %d processors, so programs that run at once will share some, and their results say so (shared_cpus): give --slots %d",
+				a.config.slots(), goruntime.NumCPU(), goruntime.NumCPU())
+		}
 		if err := a.acceptable(r, stays); err != nil {
 			return nil, nil, nil, errors.Join(err, all.Close())
 		}

@@ -129,6 +129,10 @@ type Result struct {
 	// Starved is how long the run had work to do and none of its threads was given a processor; 0 where the kernel does not
 	// count that by run.
 	Starved time.Duration
+	// PinnedCPUs are the processors that the run was restricted to, by their numbers on the host; nil: all that Pawl may use. SharedCPUs
+	// says that another run of the same backend was restricted to one of them at the same time.
+	PinnedCPUs []int
+	SharedCPUs bool
 	// PeakMemory in bytes, of all processes together where cgroups count it, else the largest process.
 	PeakMemory int64
 	// PageCache is the part of PeakMemory that the kernel has kept of files which the run was the first to read: the next run
@@ -187,6 +191,12 @@ type Keeper interface {
 	// the run was started. All that the program has written is written again from its beginning; limits count from its
 	// start.
 	Resume(ctx context.Context, spec Spec) (Run, error)
+}
+
+// Pinner is implemented by backends that can restrict each run to processors of its own.
+type Pinner interface {
+	// Pins reports whether this one does: a run has as many processors as Limits.CPUs says, or else one.
+	Pins() bool
 }
 
 // Runtime starts programs. It is safe for concurrent use.

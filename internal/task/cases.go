@@ -106,6 +106,7 @@ func count(r *api.CodeResult, c *api.CaseResult) {
 	r.WallMS += c.WallMS
 	r.CPUMS += c.CPUMS
 	r.StarvedMS += c.StarvedMS
+	r.SharedCPUs = r.SharedCPUs || c.SharedCPUs
 	r.PeakMemoryBytes = max(r.PeakMemoryBytes, c.PeakMemoryBytes)
 	r.HeldMemoryBytes = max(r.HeldMemoryBytes, c.HeldMemoryBytes)
 	r.PageCacheBytes = max(r.PageCacheBytes, c.PageCacheBytes)
@@ -179,6 +180,7 @@ func (b *batch) run(ctx context.Context, i int, c *api.Case, r *api.CaseResult) 
 func (b *batch) record(ctx context.Context, r *api.CaseResult, res runtime.Result, stderr []byte) {
 	r.Verdict, r.Signal, r.Message, r.ChildOOM = string(res.Verdict), res.Signal, res.Reason, res.ChildOOM
 	r.WallMS, r.CPUMS, r.StarvedMS, r.LimitsHit = milliseconds(res.Wall), milliseconds(res.CPU), milliseconds(res.Starved), res.LimitsHit
+	r.PinnedCPUs, r.SharedCPUs = res.PinnedCPUs, res.SharedCPUs
 	r.PeakMemoryBytes, r.HeldMemoryBytes, r.PageCacheBytes = res.PeakMemory, res.PeakMemory-res.PageCache, res.PageCache
 	if res.Verdict == runtime.OK || res.Verdict == runtime.NonzeroExit {
 		r.ExitCode = &res.ExitCode

@@ -357,7 +357,7 @@ func (e *evaluation) result(ctx context.Context, res runtime.Result, stdout, std
 		Verdict: string(res.Verdict), Signal: res.Signal, Reason: res.Reason, Refused: res.Refused,
 		WallMS: milliseconds(res.Wall), CPUMS: milliseconds(res.CPU), StarvedMS: milliseconds(res.Starved), ChildOOM: res.ChildOOM,
 		PeakMemoryBytes: res.PeakMemory, HeldMemoryBytes: res.PeakMemory - res.PageCache, PageCacheBytes: res.PageCache,
-		LimitsHit:   res.LimitsHit,
+		LimitsHit:   res.LimitsHit, PinnedCPUs: res.PinnedCPUs, SharedCPUs: res.SharedCPUs,
 		Enforcement: res.Enforcement, Runtime: e.runtime.Name(), Tool: e.tools.name(), ToolVersion: e.tools.version,
 	}
 	if s, stopped := Stopped(ctx); stopped && res.Verdict == runtime.Killed && s.As == flow.TimedOut {

@@ -65,7 +65,7 @@ func (e *evaluation) mounts() []runtime.Mount {
 func (e *evaluation) argv(list []string, l runtime.Limits) []string {
 	fill := strings.NewReplacer("{tool}", e.tools.tool, "{std}", e.tools.std, "{file}", e.lang.File,
 		"{program}", program, "{memory}", strconv.FormatInt(l.Memory, 10),
-		"{processors}", strconv.Itoa(processorsOf(l)))
+		"{processors}", strconv.Itoa(e.processors(l)))
 	var out []string
 	for _, arg := range list {
 		if arg != "{sources}" {
@@ -93,7 +93,7 @@ func (e *evaluation) env(given map[string]string, l runtime.Limits) []string {
 		}
 	}
 	all := map[string]string{"PATH": path, "HOME": "/tmp", "TMPDIR": "/tmp", "LANG": "C.UTF-8"}
-	maps.Copy(all, threads(l))
+	maps.Copy(all, threads(e.processors(l)))
 	maps.Copy(all, e.lang.Env)
 	if e.code.Interactive {
 		maps.Copy(all, unbuffered)

@@ -379,3 +379,44 @@ func compileC(tb testing.TB, name, text string) string {
 	}
 	return program
 }
+
+// BenchmarkPinned has as many programs compute at once as there are processors, and twice as many, in turns on any processor and
+// pinned. One iteration is one round of both; it reports how far their processor and wall times lie apart.
+func BenchmarkPinned(b *testing.B) {
+	for _, times := range []int{1, 2} {
+		atOnce := times * goruntime.NumCPU()
+		b.Run(fmt.Sprintf("%dAtOnce", atOnce), func(b *testing.B) {
+			free, pinned := bench(b, Options{Warm: atOnce}), bench(b, Options{Warm: atOnce, PinCPUs: true})
+			defer free.Close()
+			defer pinned.Close()
+			cpu, wall := map[*Runtime][]time.Duration{}, map[*Runtime][]time.Duration{}
+			for b.Loop() {
+				for _, r := range []*Runtime{free, pinned} {
+					settle(b, r, atOnce)
+					var mu sync.Mutex
+					var all sync.WaitGroup
+					for range atOnce {
+						all.Go(func() {
+							run, err := r.Start(context.Background(), python(b, "x = 0\nfor i in range(3_000_000): x += i"))
+							if err != nil {
+								b.Error(err)
+								return
+							}
+							result := run.Wait()
+							mu.Lock()
+							cpu[r], wall[r] = append(cpu[r], result.CPU), append(wall[r], result.Wall)
+							mu.Unlock()
+						})
+					}
+					all.Wait()
+				}
+			}
+			for r, name := range map[*Runtime]string{free: "free", pinned: "pinned"} {
+				for what, d := range map[string][]time.Duration{"cpu": cpu[r], "wall": wall[r]} {
+					b.ReportMetric(at(d, 0.5).Seconds()*1000, name+"-"+what+"-p50-ms")
+					b.ReportMetric(float64(at(d, 0.9))/float64(at(d, 0.1)), name+"-"+what+"-p90/p10")
+				}
+			}
+		})
+	}
+}

@@ -22,6 +22,7 @@ type delivery struct {
 	stdin   *os.File    // the end that the program reads; nil when there is no input
 	feed    *os.File    // the end that we write
 	mounts  []*os.File  // detached
+	pinned  *pin        // nil: the program runs on any processor
 }
 
 // pack opens what the run needs from the host. The delivery is to be closed also when there is an error.

@@ -28,6 +28,9 @@ type Options struct {
 	Warm int
 	// KeepWarm is how long they are kept when no run starts; the next start fills the pool again. 0 is ten minutes.
 	KeepWarm time.Duration
+	// PinCPUs gives each run processors of its own, as many as its limit on them says or else one, and no program can change that.
+	// Runs share processors only when there are not enough of them, which their results say.
+	PinCPUs bool
 }
 
 const defaultKeepWarm = 10 * time.Minute

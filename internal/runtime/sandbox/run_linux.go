@@ -19,6 +19,7 @@ import (
 type run struct {
 	*box
 	spec    runtime.Spec
+	pinned  *pin
 	stdin   *os.File // write end; nil when there is no input
 	started time.Time
 	// startedAt is started as the sandbox's init has read it from CLOCK_MONOTONIC, in nanoseconds.
@@ -46,7 +47,7 @@ type run struct {
 }
 
 func newRun(b *box, d *delivery) *run {
-	return &run{box: b, spec: d.spec, stdin: d.takeFeed(), ready: make(chan struct{}), done: make(chan struct{})}
+	return &run{box: b, spec: d.spec, pinned: d.pinned, stdin: d.takeFeed(), ready: make(chan struct{}), done: make(chan struct{})}
 }
 
 // Wait blocks until nothing of the run is left.
@@ -92,6 +93,7 @@ const initDied = "the sandbox's init died before the program did"
 func (n *run) supervise() {
 	defer n.runtime.unregister(n)
 	defer close(n.done)
+	defer n.pinned.release()
 	defer func() {
 		if n.refill.Stop() {
 			n.runtime.pool.refill()
@@ -148,6 +150,7 @@ func (n *run) conclude(exit pid1.Message, usage syscall.Rusage) {
 	if exit.Kind == pid1.Exited {
 		r.CPU, r.PeakMemory = time.Duration(exit.CPU), exit.MaxRSS
 	}
+	n.pinned.report(r)
 	r.Enforcement = n.runtime.cgroups.enforcement()
 	r.PeakMemory = max(r.PeakMemory, n.peakMemory)
 	found := evidence{

@@ -27,7 +27,8 @@ type Runtime struct {
 	ids        hostIDs
 	thread     *spawn.Thread
 	self       executable
-	pool       *pool // nil: every start builds its sandbox
+	pool       *pool       // nil: every start builds its sandbox
+	processors *processors // nil: runs are not pinned
 
 	mu     sync.Mutex
 	runs   map[*run]struct{}
@@ -59,7 +60,13 @@ func New(o Options) (runtime.Runtime, error) {
 		r.self.close()
 		return nil, fmt.Errorf("%w: %w", runtime.ErrUnavailable, err)
 	}
-	if r.filter, err = compileFilter(r.cgroups == nil); err != nil {
+	if o.PinCPUs {
+		if r.processors, err = findProcessors(); err != nil {
+			r.self.close()
+			return nil, err
+		}
+	}
+	if r.filter, err = compileFilter(r.cgroups == nil, o.PinCPUs); err != nil {
 		r.self.close()
 		return nil, fmt.Errorf("%w: %w", runtime.ErrUnavailable, err)
 	}
@@ -84,6 +91,9 @@ func (r *Runtime) Degraded() error {
 	}
 	return r.whyNot
 }
+
+// Pins reports whether every run gets processors of its own.
+func (r *Runtime) Pins() bool { return r.processors != nil }
 
 // Isolation returns runtime.Contained.
 func (r *Runtime) Isolation() runtime.Isolation { return runtime.Contained }
@@ -127,8 +137,10 @@ func (r *Runtime) Start(ctx context.Context, spec runtime.Spec) (runtime.Run, er
 		return nil, fmt.Errorf("%w: limits.cpus is %g, and no cgroup with the cpu controller is to be had here: "+
 			"leave it out, or delegate the controller to Pawl (systemd: Delegate=yes)", runtime.ErrUnavailable, spec.Limits.CPUs)
 	}
-	started, err := r.start(ctx, spec)
+	pinned := r.processors.take(spec.Limits)
+	started, err := r.start(ctx, spec, pinned)
 	if err != nil {
+		pinned.release()
 		return nil, fmt.Errorf("start %s: %w", spec.Argv[0], err)
 	}
 	return started, nil

@@ -101,8 +101,9 @@ func notZero(arg uint) check { return check{arg: arg} }
 
 // compileFilter turns Moby's default profile for a process without capabilities into a seccomp program for this
 // machine's native architecture. What is not allowed gets EPERM, what nobody has heard of ENOSYS, so that programs fall
-// back as they do on older kernels; other architectures are killed. watched takes away what only cgroups can limit.
-func compileFilter(watched bool) ([]byte, error) {
+// back as they do on older kernels; other architectures are killed. watched takes away what only cgroups can limit, pinned
+// the choice of processors.
+func compileFilter(watched, pinned bool) ([]byte, error) {
 	numbers := syscallNumbers()
 	if numbers == nil {
 		return nil, fmt.Errorf("compile the seccomp filter: no system call table for this architecture (amd64 and arm64 have one)")
@@ -115,7 +116,10 @@ func compileFilter(watched bool) ([]byte, error) {
 	}
 	refused := denied
 	if watched {
-		refused = slices.Concat(denied, uncounted)
+		refused = slices.Concat(refused, uncounted)
+	}
+	if pinned {
+		refused = append(slices.Clip(refused), "sched_setaffinity")
 	}
 	allowed, guarded, err := permissions(profile, numbers, refused)
 	if err != nil {

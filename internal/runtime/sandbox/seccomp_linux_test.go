@@ -14,7 +14,7 @@ import (
 // filterMachine runs the filter as the kernel would.
 func filterMachine(t *testing.T, watched bool) func(arch, number uint32, args ...uint64) uint32 {
 	t.Helper()
-	encoded, err := compileFilter(watched)
+	encoded, err := compileFilter(watched, false)
 	if err != nil {
 		t.Fatal(err)
 	}

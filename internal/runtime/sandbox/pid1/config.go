@@ -94,6 +94,7 @@ type Order struct {
 	Argv          []string // empty: start nothing, only find out whether all works
 	Env           []string
 	Files         []File
+	CPUs          []int64 // the processors that the program may run on; empty: any
 
 	trees []int // the mounts' descriptors, in the init
 }

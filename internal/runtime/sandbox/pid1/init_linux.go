@@ -82,6 +82,9 @@ func serve() *failure {
 		send(&Message{Kind: Exited})
 		return nil
 	}
+	if f := l.pin(order.CPUs); f != nil {
+		return f
+	}
 	program := l.launch(order)
 	if program.failure != nil {
 		return program.failure

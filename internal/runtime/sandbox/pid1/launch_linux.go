@@ -48,6 +48,7 @@ func asErrno(err error) syscall.Errno {
 // processes, which would be looser by one after the thread's end. The other threads, this process's memory among them, stay
 // outside of the run's cgroup v1 limits.
 type launcher struct {
+	thread int
 	orders chan *Order
 	result chan launched
 }
@@ -62,9 +63,10 @@ type launched struct {
 // newLauncher returns when the launcher is ready to start a program.
 func newLauncher(cfg *Config) (*launcher, *failure) {
 	spareThreads(int(cfg.SpareThreads))
-	l := &launcher{make(chan *Order), make(chan launched)}
+	l := &launcher{orders: make(chan *Order), result: make(chan launched)}
 	go func() {
 		runtime.LockOSThread() // and never unlocked
+		l.thread = syscall.Gettid()
 		f := confine(cfg)
 		l.result <- launched{failure: f}
 		if f == nil {
@@ -82,6 +84,25 @@ func newLauncher(cfg *Config) (*launcher, *failure) {
 func (l *launcher) launch(order *Order) launched {
 	l.orders <- order
 	return <-l.result
+}
+
+// pin restricts the launcher, and with it the program, to some processors. Another thread does it: the filter that the launcher is behind
+// denies the call.
+func (l *launcher) pin(cpus []int64) *failure {
+	if len(cpus) == 0 {
+		return nil
+	}
+	var mask [128]byte // 1,024 processors, as in package unix
+	for _, cpu := range cpus {
+		if cpu >= 0 && cpu < int64(8*len(mask)) {
+			mask[cpu/8] |= 1 << (cpu % 8)
+		}
+	}
+	_, _, errno := syscall.RawSyscall(syscall.SYS_SCHED_SETAFFINITY, uintptr(l.thread), unsafe.Sizeof(mask), uintptr(unsafe.Pointer(&mask)))
+	if err := fault(0, 0, errno); err != nil {
+		return failed("pin the program to its processors", "", err)
+	}
+	return nil
 }
 
 // limit sets the program's resource limits, which are this process's too.

@@ -111,6 +111,22 @@ func (d *decoder) strings() []string {
 	return all
 }
 
+func putInts(b []byte, all []int64) []byte {
+	b = putInt(b, int64(len(all)))
+	for _, v := range all {
+		b = putInt(b, v)
+	}
+	return b
+}
+
+func (d *decoder) ints() []int64 {
+	all := make([]int64, d.count())
+	for i := range all {
+		all[i] = d.int()
+	}
+	return all
+}
+
 // Encode returns the configuration with its length in front.
 func (c *Config) Encode() []byte {
 	return framed(len(c.Layout)+len(c.Filter)+1024, func(b []byte) []byte {
@@ -119,10 +135,7 @@ func (c *Config) Encode() []byte {
 		b = putBytes(b, EncodeSteps(c.Steps))
 		b = putInt(b, c.ScratchSize)
 		b = putInt(b, c.ScratchInodes)
-		b = putInt(b, int64(len(c.TaskFDs)))
-		for _, fd := range c.TaskFDs {
-			b = putInt(b, fd)
-		}
+		b = putInts(b, c.TaskFDs)
 		b = putInt(b, c.PressureFD)
 		b = putInt(b, c.SpareThreads)
 		b = putBytes(b, c.Filter)
@@ -139,10 +152,7 @@ func (c *Config) decode(b []byte) bool {
 	c.Steps = append(layout.steps(), extra.steps()...)
 	c.ScratchSize = d.int()
 	c.ScratchInodes = d.int()
-	c.TaskFDs = make([]int64, d.count())
-	for i := range c.TaskFDs {
-		c.TaskFDs[i] = d.int()
-	}
+	c.TaskFDs = d.ints()
 	c.PressureFD = d.int()
 	c.SpareThreads = d.int()
 	c.Filter = d.bytes()
@@ -170,7 +180,7 @@ func (o *Order) Encode() []byte {
 			b = putInt(b, f.Mode)
 			b = putInt(b, f.Size)
 		}
-		return b
+		return putInts(b, o.CPUs)
 	})
 }
 
@@ -191,6 +201,7 @@ func (o *Order) decode(b []byte) bool {
 	for i := range o.Files {
 		o.Files[i] = File{d.string(), d.int(), d.int()}
 	}
+	o.CPUs = d.ints()
 	return !d.bad
 }
 

@@ -35,7 +35,7 @@ func TestOrder(t *testing.T) {
 	sent := Order{
 		Input: true, ScratchSize: 1 << 40, ScratchInodes: 3, Mounts: []string{"opt/x"},
 		Rlimits: []Rlimit{{4, 0}, {7, ^uint64(0)}},
-		Argv:    []string{"a", "", "c\xff"}, Env: []string{}, Files: []File{{"x/y", 0o755, 12}},
+		Argv:    []string{"a", "", "c\xff"}, Env: []string{}, Files: []File{{"x/y", 0o755, 12}}, CPUs: []int64{0, 70},
 	}
 	encoded := sent.Encode()
 	var got Order
