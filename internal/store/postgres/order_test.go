@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync"
@@ -129,6 +130,20 @@ func endLease(session flow.ID) step {
 	}
 }
 
+func drop(session flow.ID) step {
+	return func(ctx context.Context, tx store.Tx) error { return tx.DropSession(ctx, session) }
+}
+
+// lockSeatIfThere is lockSeat of a session that the other transaction may have dropped.
+func lockSeatIfThere(session flow.ID) step {
+	return func(ctx context.Context, tx store.Tx) error {
+		if err := lockSeat(session)(ctx, tx); !errors.Is(err, store.ErrNotFound) {
+			return err
+		}
+		return nil
+	}
+}
+
 // Two transactions that lock the same things the other way round both commit, and PostgreSQL never has to end one of them
 // because each waits for the other.
 func TestLockOrder(t *testing.T) {
@@ -174,6 +189,7 @@ func TestLockOrder(t *testing.T) {
 		return d.ID
 	}
 	s1, s2, s3, s4 := session(), session(), session(), session()
+	s5, s6, s7 := session(), session(), session()
 	a, b, waits := execution("", s1), execution("", s2), execution("line", flow.ID{})
 	for _, key := range []string{"line", "old 1", "old 2"} {
 		update(lockKey(key))
@@ -193,6 +209,8 @@ func TestLockOrder(t *testing.T) {
 		"two changes of a seat": {{lockSeat(s1), renew(s1)}, {lockSeat(s1), renew(s1)}},
 		"a claim and an end":    crossed(lockSeat(s1), endLease(s3)),
 		"two ends":              crossed(endLease(s3), endLease(s4)),
+		"a claim and a drop":    {{lockKey("old 1"), drop(s5)}, {lockSeatIfThere(s5), lockKey("old 1")}},
+		"two drops":             crossed(drop(s6), drop(s7)),
 	} {
 		m := newMeeting()
 		var both sync.WaitGroup

@@ -36,7 +36,9 @@ var (
 	qRestartLeases = sql(`UPDATE {s}.sessions SET expires_at = ` + leaseNow + ` + $1 WHERE id = ANY (ARRAY(SELECT id FROM {s}.sessions
 		WHERE expires_at > 0 ORDER BY id FOR UPDATE))`)
 
-	qDropSession = sql(`DELETE FROM {s}.sessions WHERE id = $1`)
+	qDropSessions = sql(`DELETE FROM {s}.sessions WHERE id = ANY (ARRAY(SELECT id FROM {s}.sessions WHERE id = ANY ($1::uuid[]) FOR UPDATE SKIP LOCKED)) RETURNING id`)
+
+	qSessionThere = sql(`SELECT 1 FROM {s}.sessions WHERE id = ANY ($1::uuid[]) LIMIT 1`)
 
 	qExpired = sql(`SELECT ` + sessionColumns + ` FROM {s}.sessions WHERE expires_at <= ` + leaseNow + `
 		ORDER BY expires_at, id LIMIT $1 FOR UPDATE SKIP LOCKED`)
@@ -62,7 +64,7 @@ func (t *tx) OpenSession(ctx context.Context, s store.Session, lease time.Durati
 // RenewSessions implements store.Sessions.
 func (t *tx) RenewSessions(ctx context.Context, ids []flow.ID, lease time.Duration) ([]flow.ID, error) {
 	var renewed []flow.ID
-	err := t.changeLeases(ctx, ids, qLeaseRuns, qRenewSessions, t.args().ids(ids).int(lease.Microseconds()), func(r *rows) flow.ID {
+	err := t.changeSessions(ctx, ids, qLeaseRuns, qRenewSessions, t.args().ids(ids).int(lease.Microseconds()), func(r *rows) flow.ID {
 		renewed = append(renewed, r.id())
 		return renewed[len(renewed)-1]
 	})
@@ -75,7 +77,7 @@ func (t *tx) RenewSessions(ctx context.Context, ids []flow.ID, lease time.Durati
 // EndLeases implements store.Sessions. No clock goes back so far that the lease of a session which ends at 0 would run.
 func (t *tx) EndLeases(ctx context.Context, ids []flow.ID) ([]flow.ID, error) {
 	var running []flow.ID
-	err := t.changeLeases(ctx, ids, qLeaseNotEnded, qEndLeases, t.args().ids(ids), func(r *rows) flow.ID {
+	err := t.changeSessions(ctx, ids, qLeaseNotEnded, qEndLeases, t.args().ids(ids), func(r *rows) flow.ID {
 		id := r.id()
 		if r.bool() {
 			running = append(running, id)
@@ -88,10 +90,10 @@ func (t *tx) EndLeases(ctx context.Context, ids []flow.ID) ([]flow.ID, error) {
 	return running, nil
 }
 
-// changeLeases runs a statement that changes sessions and passes over those that another transaction has locked. Where it
+// changeSessions runs a statement that changes sessions and passes over those that another transaction has locked. Where it
 // changed fewer than were named, the statement left looks for the others: a session that it finds was passed over because
 // another transaction has it locked, so this one gives up and is run again with all of them locked from the start.
-func (t *tx) changeLeases(ctx context.Context, ids []flow.ID, left, q *query, a *args, read func(*rows) flow.ID) error {
+func (t *tx) changeSessions(ctx context.Context, ids []flow.ID, left, q *query, a *args, read func(*rows) flow.ID) error {
 	clear(t.expected)
 	t.asked = append(t.asked, locks{sessions: ids, changed: true})
 	changed := make(map[flow.ID]bool, len(ids))
@@ -175,10 +177,11 @@ func (t *tx) LockSession(ctx context.Context, id flow.ID) (store.Session, bool, 
 	return *x.found, x.runs, nil
 }
 
-// DropSession implements store.Sessions.
+// DropSession implements store.Sessions. It comes at the end of a decision that has locked executions and keys, so it must not
+// wait for a session that another transaction has locked: that one may be waiting for these.
 func (t *tx) DropSession(ctx context.Context, id flow.ID) error {
-	clear(t.expected)
-	if err := t.ask(ctx, qDropSession, t.args().id(id), nil); err != nil {
+	ids := []flow.ID{id}
+	if err := t.changeSessions(ctx, ids, qSessionThere, qDropSessions, t.args().ids(ids), (*rows).id); err != nil {
 		return fmt.Errorf("drop session %s: %w", id.Text(flow.SessionPrefix), err)
 	}
 	return nil
