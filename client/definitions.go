@@ -43,6 +43,15 @@ func (c *Client) Definition(ctx context.Context, name string, version int) (*api
 	return orNil(&d, err)
 }
 
+// Graph loads a version of a workflow laid out as a graph; version 0 is the latest.
+func (c *Client) Graph(ctx context.Context, name string, version int) (*api.Graph, error) {
+	q := url.Values{}
+	setInt(q, "version", int64(version))
+	var g api.Graph
+	err := c.call(ctx, request{method: http.MethodGet, path: "/definitions/" + url.PathEscape(name) + "/graph", query: q, repeatable: true}, &g)
+	return orNil(&g, err)
+}
+
 // Definitions walks through the latest versions of all definitions, by name. An error ends the walk.
 func (c *Client) Definitions(ctx context.Context) iter.Seq2[api.Definition, error] {
 	return func(yield func(api.Definition, error) bool) {

@@ -108,19 +108,27 @@ func (c *call) definition() error {
 	if err := c.checked(); err != nil {
 		return err
 	}
-	name := c.r.PathValue("name")
-	if strings.ContainsRune(name, 0) || invalidUTF8([]byte(name)) >= 0 {
-		return notFound("definition", name)
+	d, err := c.stored(c.r.PathValue("name"), version)
+	if err != nil {
+		return err
 	}
-	d, err := c.Engine.Reader().Definition(c.ctx(), name, version)
+	return c.json(http.StatusOK, api.Definition{Name: d.Name, Version: d.Version, Kind: d.Kind, CreatedAt: d.CreatedAt, Document: d.Document})
+}
+
+// stored reads a version of a definition; version 0 is the latest.
+func (c *call) stored(name string, version int) (d store.Definition, err error) {
+	if strings.ContainsRune(name, 0) || invalidUTF8([]byte(name)) >= 0 {
+		return d, notFound("definition", name)
+	}
+	d, err = c.Engine.Reader().Definition(c.ctx(), name, version)
 	if errors.Is(err, store.ErrNotFound) || (err == nil && !isDefinition(d)) {
 		if version > 0 {
 			name = fmt.Sprintf("%s@%d", name, version)
 		}
-		return notFound("definition", name)
+		return d, notFound("definition", name)
 	}
 	if err != nil {
-		return fmt.Errorf("definition %s: %w", name, err)
+		return d, fmt.Errorf("definition %s: %w", name, err)
 	}
-	return c.json(http.StatusOK, api.Definition{Name: d.Name, Version: d.Version, Kind: d.Kind, CreatedAt: d.CreatedAt, Document: d.Document})
+	return d, nil
 }

@@ -33,7 +33,7 @@ func (s *Server) guard(r *http.Request) error {
 	}
 	if len(s.tokens) > 0 {
 		given := r.Header.Get("Authorization")
-		if !s.open(r) && !s.knownToken(given) {
+		if !s.open(r) && !s.knownToken(given) && !s.inSession(r) {
 			detail := "the token is none of this server's: send the one that the server was started with"
 			if scheme, token, _ := strings.Cut(given, " "); !strings.EqualFold(scheme, "Bearer") || strings.TrimSpace(token) == "" {
 				detail = "this server asks for a token: send it in the header: Authorization: Bearer TOKEN"
@@ -64,16 +64,22 @@ func (s *Server) guard(r *http.Request) error {
 
 var crossOrigin = http.NewCrossOriginProtection()
 
-// open reports whether a request is for everybody: probes have no tokens, and the page's files are the same for all and ask for the
-// token themselves.
+// open reports whether a request needs no token: probes have none, the page's files are the same for all, and a session
+// begins with a token in its body.
 func (s *Server) open(r *http.Request) bool {
 	switch path := r.URL.Path; {
-	case path == "/healthz", path == "/readyz":
+	case path == "/healthz", path == "/readyz", path == sessionPath:
 		return true
 	case s.Page != nil && (r.Method == http.MethodGet || r.Method == http.MethodHead):
 		return path == "/" || strings.HasPrefix(path+"/", pagePath)
 	}
 	return false
+}
+
+// inSession reports whether a browser has logged in. A request with a token is judged by the token alone.
+func (s *Server) inSession(r *http.Request) bool {
+	_, ok := s.sessionOf(r)
+	return ok && r.Header.Get("Authorization") == ""
 }
 
 // knownToken compares digests, and all of them, so that the time taken tells nothing.

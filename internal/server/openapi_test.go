@@ -74,6 +74,7 @@ func TestOpenAPIIsServed(t *testing.T) {
 		"submit": `{"action":"noop"}`, "submit-batch": `{"executions":[{"action":"noop"},{"action":"x"}]}`,
 		"evaluate": `{"language":"python","source":"hello"}`, "define": diamond, "validate": "name: x\n",
 		"send-stdin": "typed\n", "evaluate-batch": `{"evaluations":[{"language":"python","source":"hello"},{"language":"x"}]}`, "upload": "sent ahead",
+		"log-in": `{"token":"any"}`,
 	}
 	uploaded, err := h.client.Upload(t.Context(), strings.NewReader(bodies["upload"]))
 	if err != nil {

@@ -196,6 +196,9 @@ func definitionRoutes() []route {
 		{method: "GET", path: "/api/v1/definitions/{name}", name: "get-definition", tag: tagDefinitions, summary: "Get one definition",
 			params:  []param{{name: "version", kind: "integer", doc: "The latest by default"}},
 			answers: []answer{ok(reflect.TypeFor[api.Definition]())}, handle: (*call).definition},
+		{method: "GET", path: "/api/v1/definitions/{name}/graph", name: "get-graph", tag: tagDefinitions, summary: "Get the tasks of a workflow laid out as a graph",
+			params:  []param{{name: "version", kind: "integer", doc: "The latest by default; an answer for a named version may be kept for good"}},
+			answers: []answer{ok(reflect.TypeFor[api.Graph]())}, handle: (*call).graph},
 	}
 }
 
@@ -230,6 +233,12 @@ func serverRoutes() []route {
 			answers: []answer{ok(reflect.TypeFor[api.Stats]())}, handle: (*call).stats},
 		{method: "GET", path: verifyPath, name: "verify", tag: tagCluster, summary: "Check every row of the store against what Pawl promises",
 			answers: []answer{ok(reflect.TypeFor[api.Verification]())}, handle: (*call).verify},
+		{method: "GET", path: sessionPath, name: "get-session", tag: tagServer, summary: "Ask whether a browser has to log in",
+			answers: []answer{ok(reflect.TypeFor[api.Session]())}, handle: (*call).session},
+		{method: "POST", path: sessionPath, name: "log-in", tag: tagServer, summary: "Log a browser in: the answer sets a cookie that is good for 12 hours",
+			body: reflect.TypeFor[api.Login](), answers: []answer{ok(reflect.TypeFor[api.Session]())}, handle: (*call).logIn},
+		{method: "DELETE", path: sessionPath, name: "log-out", tag: tagServer, summary: "Log a browser out",
+			answers: []answer{ok(reflect.TypeFor[api.Session]())}, handle: (*call).logOut},
 		{method: "GET", path: "/healthz", name: "healthz", tag: tagServer, summary: "Ask whether the process is alive",
 			answers: []answer{ok(reflect.TypeFor[api.Health]())}, handle: (*call).healthz},
 		{method: "GET", path: "/readyz", name: "readyz", tag: tagServer, summary: "Ask whether it takes work",

@@ -65,6 +65,7 @@ type Server struct {
 	verifies sync.Mutex // held while the store is verified
 	bodies   budget
 	plans    plans
+	layouts  sync.Mutex // held while a graph is laid out
 
 	draining context.Context // ends when draining begins
 	drain    context.CancelFunc

@@ -8,23 +8,28 @@ const root = new URL('../', base).href;
 /** @param {string} path */
 export const apiURL = (path) => new URL(path.replace(/^\//, ''), root).href;
 
-const tokenKey = 'pawl.token';
-
 /** What the server says about who may come in: true once an answer was 401. */
 export const locked = signal(false);
 
 /** The last thing that kept the page from the server: empty while it answers. */
 export const offline = signal('');
 
-const token = () => sessionStorage.getItem(tokenKey) || '';
+/** Whether the server asks for tokens; then the page can log out. */
+export const tokens = signal(false);
 
-/** @param {string} t kept for this tab until it is closed; empty: forgotten */
-export function setToken(t) {
-  if (t) sessionStorage.setItem(tokenKey, t);
-  else sessionStorage.removeItem(tokenKey);
+/** Logs in with a token: the answer's cookie opens the API, and no script can read it. @param {string} token */
+export async function logIn(token) {
+  await post('api/v1/session', { token });
+  locked.value = false;
 }
 
-export const hasToken = () => token() !== '';
+export async function logOut() {
+  await request('api/v1/session', { method: 'DELETE' });
+  locked.value = true;
+}
+
+/** Asks whether there is anything to log out of. */
+export const askSession = () => getJSON('api/v1/session').then((s) => { tokens.value = s.tokens; if (!s.open) locked.value = true; }, () => {});
 
 /** An answer of the server that is a problem, or no answer at all (status 0). */
 export class Problem extends Error {
@@ -43,7 +48,7 @@ export class Problem extends Error {
  */
 export async function request(path, o = {}) {
   const headers = new Headers(o.headers);
-  if (token()) headers.set('Authorization', 'Bearer ' + token());
+  headers.set('X-Pawl-UI', '1'); // a cookie alone changes nothing: another origin's page cannot send this
   headers.set('Accept', o.accept || 'application/json');
   /** @type {Response} */
   let res;
@@ -100,16 +105,10 @@ export function query(q) {
   return s ? '?' + s : '';
 }
 
-/**
- * Hands a file to the browser's downloads. With a token the bytes are fetched first: a link cannot carry a header.
- * @param {string} path @param {string} name
- */
-export async function download(path, name) {
-  const res = await request(path, { accept: '*/*' });
-  const url = URL.createObjectURL(await res.blob());
+/** Hands a file to the browser's downloads. The server sends every file as an attachment. @param {string} path @param {string} name */
+export function download(path, name) {
   const a = document.createElement('a');
-  a.href = url;
+  a.href = apiURL(path);
   a.download = name;
   a.click();
-  setTimeout(() => URL.revokeObjectURL(url), 60000);
 }

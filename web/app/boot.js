@@ -1,6 +1,6 @@
 // The frame around the screens: navigation, login, keys, theme.
 import { html, h, render, useEffect, useState, useErrorBoundary } from '../vendor/preact.js';
-import { base, locked, offline, setToken, hasToken, getJSON } from './api.js';
+import { base, locked, offline, tokens, logIn, logOut, askSession } from './api.js';
 import { route, go } from './router.js';
 import { streaming } from './stream.js';
 import { trouble, loading, dialog } from '../part/kit.js';
@@ -91,14 +91,7 @@ function Login() {
   const [error, setError] = useState(/** @type {unknown} */ (null));
   const enter = async (/** @type {Event} */ e) => {
     e.preventDefault();
-    setToken(text.trim());
-    try {
-      await getJSON('api/v1/queues?limit=1');
-      locked.value = false;
-    } catch (err) {
-      setToken('');
-      setError(err);
-    }
+    await logIn(text.trim()).catch(setError);
   };
   const open = location.protocol !== 'https:' && !/^(localhost|127\.|\[::1\])/.test(location.hostname);
   return html`<main class="login">
@@ -106,7 +99,7 @@ function Login() {
     <form class="tight" onSubmit=${enter}>
       <div class="field"><label for="token">Token of this server</label>
         <input id="token" type="password" autocomplete="current-password" value=${text} onInput=${(/** @type {any} */ e) => setText(e.target.value)} autofocus /></div>
-      <p class="hint">It is kept for this tab only, and forgotten when the tab is closed.</p>
+      <p class="hint">The browser stays logged in for 12 hours. The token itself is not kept.</p>
       ${open ? html`<p class="note late">The connection is not encrypted: others on the network can read the token.</p>` : null}
       ${trouble(error)}
       <div><button class="primary" type="submit" disabled=${text.trim() === ''}>Open</button></div>
@@ -170,7 +163,7 @@ function Page() {
       <div class="foot">
         ${h(Light, {})}
         <div class="tight">${h(Theme, {})}<button class="plain" type="button" onClick=${() => ask(true)}>Keys <kbd>?</kbd></button>
-        ${hasToken() ? html`<button class="plain" type="button" onClick=${() => { setToken(''); locked.value = true; }}>Log out</button>` : null}</div>
+        ${tokens.value ? html`<button class="plain" type="button" onClick=${logOut}>Log out</button>` : null}</div>
       </div>
     </header>
     <main class="main" id="main" tabindex="-1">${h(Boundary, { children: screen() })}</main>
@@ -180,5 +173,6 @@ function Page() {
 
 const iconURL = /** @type {HTMLLinkElement|null} */ (document.querySelector('link[rel=icon]'))?.href || '';
 
+askSession();
 const at = document.getElementById('page');
 if (at) render(h(Page, {}), at);

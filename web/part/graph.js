@@ -6,7 +6,7 @@ import { statusShape, look } from './status.js';
 
 /**
  * @typedef {{task: string, action?: string, layer?: number, x: number, y: number, w: number, h: number}} Node
- * @typedef {{from: string, to: string, points: [number, number][]}} Edge
+ * @typedef {{from: string, to: string, points: {x: number, y: number}[]}} Edge
  * @typedef {{width: number, height: number, nodes: Node[], edges: Edge[]}} Layout
  * @typedef {{name: string, needs?: string[], action: string}} Task
  */
@@ -61,7 +61,7 @@ export function layers(tasks) {
   const edges = tasks.flatMap((t) => needs(t).map((from) => {
     const a = /** @type {Node} */ (at.get(from));
     const b = /** @type {Node} */ (at.get(t.name));
-    return { from, to: t.name, points: /** @type {[number, number][]} */ ([[a.x + a.w, a.y + a.h / 2], [b.x, b.y + b.h / 2]]) };
+    return { from, to: t.name, points: [{ x: a.x + a.w, y: a.y + a.h / 2 }, { x: b.x, y: b.y + b.h / 2 }] };
   }));
   return { width: columns.length * (box.w + gap.x) - gap.x, height: tallest * (box.h + gap.y) - gap.y, nodes, edges };
 }
@@ -79,18 +79,17 @@ export function inPixels(l) {
   return {
     width: l.width * sx, height: l.height * sy,
     nodes: l.nodes.map((n) => ({ ...n, x: n.x * sx, y: n.y * sy, w: n.w * sx, h: n.h * sy })),
-    edges: l.edges.map((e) => ({ ...e, points: e.points.map(([x, y]) => /** @type {[number, number]} */ ([x * sx, y * sy])) })),
+    edges: l.edges.map((e) => ({ ...e, points: e.points.map((p) => ({ x: p.x * sx, y: p.y * sy })) })),
   };
 }
 
-/** A soft curve through the points of an edge. @param {[number, number][]} points */
+/** A soft curve through the points of an edge. @param {{x: number, y: number}[]} points */
 function path(points) {
-  let d = `M${points[0][0]} ${points[0][1]}`;
+  let d = `M${points[0].x} ${points[0].y}`;
   for (let i = 1; i < points.length; i++) {
-    const [x0, y0] = points[i - 1];
-    const [x1, y1] = points[i];
-    const bend = (x1 - x0) / 2;
-    d += `C${x0 + bend} ${y0} ${x1 - bend} ${y1} ${x1} ${y1}`;
+    const [a, b] = [points[i - 1], points[i]];
+    const bend = (b.x - a.x) / 2;
+    d += `C${a.x + bend} ${a.y} ${b.x - bend} ${b.y} ${b.x} ${b.y}`;
   }
   return d;
 }

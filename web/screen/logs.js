@@ -88,7 +88,7 @@ export function Logs({ x }) {
   const first = Math.max(0, Math.floor(view.top / scale / height) - spare);
   const shown = all.slice(first, first + Math.ceil(view.height / height) + 2 * spare);
   const offset = view.top - (view.top / scale - first * height); // where the first row stands in the scaled plane
-  const raw = (/** @type {string} */ s) => download(`api/v1/executions/${x.id}/logs?stream=${s}&offset=0${attempt ? `&attempt=${attempt}` : ''}`, `${x.id}-${s}.txt`).catch(setError);
+  const raw = (/** @type {string} */ s) => download(`api/v1/executions/${x.id}/logs?stream=${s}&offset=0${attempt ? `&attempt=${attempt}` : ''}`, `${x.id}-${s}.txt`);
   const attempts = Array.from({ length: Math.min(x.attempt, 50) }, (_, i) => String(x.attempt - i));
   return html`<section class="panel">
     <div class="logbar">

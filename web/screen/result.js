@@ -1,6 +1,6 @@
 // How code ended: the verdict, what it used of what it was allowed, its cases, its output and its files.
 import { html, h, useState } from '../vendor/preact.js';
-import { hasToken, download, apiURL } from '../app/api.js';
+import { apiURL } from '../app/api.js';
 import { plain, line, bytes, duration, number, count, goDuration, goSize } from '../app/text.js';
 import { json, members } from '../part/json.js';
 import { pieces, noStyle } from '../part/ansi.js';
@@ -90,16 +90,10 @@ function Cases({ cases, given, summary }) {
 
 /** @param {{x: import('../types').Execution, files: import('../types').ResultFile[]}} p */
 function Files({ x, files }) {
-  const [error, setError] = useState(/** @type {unknown} */ (null));
   const pathOf = (/** @type {string} */ f) => `api/v1/executions/${x.id}/files/${f.split('/').map(encodeURIComponent).join('/')}`;
-  const fetched = (/** @type {Event} */ e, /** @type {string} */ f) => {
-    if (!hasToken()) return;
-    e.preventDefault();
-    download(pathOf(f), f.split('/').pop() || 'file').catch(setError);
-  };
   return panel({
-    title: count(files.length, 'file'), children: html`${trouble(error)}<div class="scroll"><table><thead><tr><th scope="col">Path</th><th scope="col" class="right">Size</th><th scope="col">Mode</th></tr></thead>
-      <tbody>${files.slice(0, 500).map((f) => html`<tr><td><a class="mono user" href=${apiURL(pathOf(f.path))} download=${f.path.split('/').pop()} onClick=${(/** @type {Event} */ e) => fetched(e, f.path)}>${line(f.path)}</a></td>
+    title: count(files.length, 'file'), children: html`<div class="scroll"><table><thead><tr><th scope="col">Path</th><th scope="col" class="right">Size</th><th scope="col">Mode</th></tr></thead>
+      <tbody>${files.slice(0, 500).map((f) => html`<tr><td><a class="mono user" href=${apiURL(pathOf(f.path))} download=${f.path.split('/').pop()}>${line(f.path)}</a></td>
         <td class="right num">${bytes(f.size)}</td><td class="mono muted">${line(f.mode)}</td></tr>`)}</tbody></table></div>`,
   });
 }

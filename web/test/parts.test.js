@@ -63,9 +63,9 @@ test('layers: what is needed stands before, nothing overlaps', () => {
 });
 
 test('a layout of the server is scaled to the nodes of the page', () => {
-  const l = inPixels({ width: 5, height: 1, nodes: [{ task: 'a', x: 0, y: 0, w: 2, h: 1 }, { task: 'b', x: 3, y: 0, w: 2, h: 1 }], edges: [{ from: 'a', to: 'b', points: [[2, 0.5], [3, 0.5]] }] });
+  const l = inPixels({ width: 5, height: 1, nodes: [{ task: 'a', x: 0, y: 0, w: 2, h: 1 }, { task: 'b', x: 3, y: 0, w: 2, h: 1 }], edges: [{ from: 'a', to: 'b', points: [{ x: 2, y: 0.5 }, { x: 3, y: 0.5 }] }] });
   assert.equal(l.nodes[1].w, 176);
-  assert.equal(l.edges[0].points[1][0], 264);
+  assert.equal(l.edges[0].points[1].x, 264);
 });
 
 test('a form keeps numbers as they are typed', () => {

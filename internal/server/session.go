@@ -1,0 +1,137 @@
+package server
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/hex"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/pawl-run/pawl/api"
+)
+
+// A session lets a browser in by a cookie instead of the token: the page's scripts never hold what opens the API. The cookie
+// holds its own end and a code over it under a key derived from the token, so every server with the same token knows it, none
+// stores it, and it ends when the token is taken away.
+const (
+	sessionPath   = "/api/v1/session"
+	sessionLasts  = 12 * time.Hour
+	sessionHeader = "X-Pawl-UI" // a page of another origin cannot send it: the API answers no preflight
+)
+
+// sessionKey is the key of the sessions of a token, by the token's digest.
+func sessionKey(digest [sha256.Size]byte) []byte {
+	m := hmac.New(sha256.New, digest[:])
+	m.Write([]byte("pawl session"))
+	return m.Sum(nil)
+}
+
+// sessionName is the name of a token's cookie. Browsers send cookies to every port of a host: with one name for all, logging in
+// to a second Pawl would log out of the first. Over https the prefix __Host- keeps other hosts of the domain from setting it.
+func sessionName(key []byte, secure bool) string {
+	id := sha256.Sum256(key)
+	name := "pawl-" + hex.EncodeToString(id[:4])
+	if secure {
+		name = "__Host-" + name
+	}
+	return name
+}
+
+func sealed(key []byte, end time.Time) string {
+	b := binary.BigEndian.AppendUint64(nil, uint64(end.Unix())) //nolint:gosec // after 1970
+	m := hmac.New(sha256.New, key)
+	m.Write(b)
+	return base64.RawURLEncoding.EncodeToString(m.Sum(b))
+}
+
+// opened is the end of a session, or false when the cookie was not made with this key or has ended.
+func opened(key []byte, value string, now time.Time) (time.Time, bool) {
+	b, err := base64.RawURLEncoding.DecodeString(value)
+	if err != nil || len(b) != 8+sha256.Size {
+		return time.Time{}, false
+	}
+	m := hmac.New(sha256.New, key)
+	m.Write(b[:8])
+	end := time.Unix(int64(binary.BigEndian.Uint64(b)), 0) //nolint:gosec // made by sealed
+	return end, hmac.Equal(m.Sum(nil), b[8:]) && now.Before(end)
+}
+
+// sessionOf finds the session that a request's cookies open. A request that changes something must carry the page's header, and
+// where the browser says which page has made the request it must be one of this origin: cookies alone are sent by pages of
+// other ports too.
+func (s *Server) sessionOf(r *http.Request) (end time.Time, ok bool) {
+	if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" && site != "none" {
+		return time.Time{}, false
+	}
+	if r.Method != http.MethodGet && r.Method != http.MethodHead && r.Header.Get(sessionHeader) == "" {
+		return time.Time{}, false
+	}
+	for _, digest := range s.tokens {
+		key := sessionKey(digest)
+		for _, secure := range []bool{true, false} {
+			if c, err := r.Cookie(sessionName(key, secure)); err == nil {
+				if end, ok = opened(key, c.Value, time.Now()); ok {
+					return end, true
+				}
+			}
+		}
+	}
+	return time.Time{}, false
+}
+
+// session tells a page whether it has to log in.
+func (c *call) session() error {
+	out := api.Session{Tokens: len(c.tokens) > 0, Open: true}
+	if out.Tokens {
+		out.Open = c.knownToken(c.r.Header.Get("Authorization"))
+		if end, ok := c.sessionOf(c.r); ok {
+			out.Open, out.ExpiresAt = true, end.UTC()
+		}
+	}
+	if out.Open {
+		out.Version = c.Version
+	}
+	return c.json(http.StatusOK, out)
+}
+
+// logIn answers a token with a cookie. What does not open gets one answer, whatever is wrong with it.
+func (c *call) logIn() error {
+	var in api.Login
+	if err := c.decode(&in); err != nil {
+		return err
+	}
+	if len(c.tokens) == 0 {
+		return c.session() // everyone who can reach this server may use it
+	}
+	if !c.knownToken("Bearer " + in.Token) {
+		return problem(http.StatusUnauthorized, api.ProblemUnauthorized, "the token is none of this server's: enter one that the server was started with (--token, PAWL_TOKEN)")
+	}
+	key, end := sessionKey(sha256.Sum256([]byte(strings.TrimSpace(in.Token)))), time.Now().Add(sessionLasts).Truncate(time.Second)
+	secure := c.r.TLS != nil || strings.HasPrefix(c.r.Header.Get("Origin"), "https://") // behind a proxy that ends TLS
+	c.setSession(sessionName(key, secure), sealed(key, end), secure, int(sessionLasts/time.Second))
+	return c.json(http.StatusOK, api.Session{Tokens: true, Open: true, ExpiresAt: end.UTC(), Version: c.Version})
+}
+
+// logOut takes the cookies of this server's tokens away. A copy of a cookie is good until its end, or until the token is changed.
+func (c *call) logOut() error {
+	for _, digest := range c.tokens {
+		for _, secure := range []bool{true, false} {
+			if name := sessionName(sessionKey(digest), secure); hasCookie(c.r, name) {
+				c.setSession(name, "", secure, -1)
+			}
+		}
+	}
+	return c.json(http.StatusOK, api.Session{Tokens: len(c.tokens) > 0, Open: len(c.tokens) == 0})
+}
+
+func hasCookie(r *http.Request, name string) bool {
+	_, err := r.Cookie(name)
+	return err == nil
+}
+
+func (c *call) setSession(name, value string, secure bool, seconds int) {
+	http.SetCookie(c.w, &http.Cookie{Name: name, Value: value, Path: "/", MaxAge: seconds, HttpOnly: true, Secure: secure, SameSite: http.SameSiteStrictMode})
+}
