@@ -111,6 +111,19 @@ func (d *codeDecoder) whole(c *Code) {
 	if c.Interactive && !c.Stdin.IsZero() {
 		d.fault("stdin", nil, "an interactive program reads what is sent to it while it runs", "leave stdin out and send it first, or leave interactive out")
 	}
+	d.fits(c.Limits.Disk, len(c.Source), c.Files)
+}
+
+// fits refuses a disk limit that the files of the submission exceed before anything runs. What lies in blobs is measured by
+// the worker.
+func (d *codeDecoder) fits(disk Size, source int, files map[string]Content) {
+	total := source
+	for _, f := range files {
+		total += len(f.Bytes)
+	}
+	if disk > 0 && Size(total) > disk {
+		d.fault("limits.disk", nil, fmt.Sprintf("it is %d bytes, and the files that are sent have %d", disk, total), fmt.Sprintf("raise it to what they and the program's own files need, more than %d, or leave it out", total))
+	}
 }
 
 // language is the proper name of a language. Who decodes it does not know the profiles that were added: those are for

@@ -76,6 +76,7 @@ func TestCodeRefuses(t *testing.T) {
 		{with(`"limits":{"pids":1.5}`), "limits.pids", "1.5"},
 		{with(`"limits":{"cpus":0}`), "limits.cpus", "it is not a number of processors: 0 (a number from 0.1 to 1024, such as 1 or 0.5)"},
 		{with(`"limits":{"cpus":"2"}`), "limits.cpus", "it is not a number of processors"},
+		{with(`"limits":{"disk":4},"files":{"a":"yy","b":{"base64":"AAE="}}`), "limits.disk", "it is 4 bytes, and the files that are sent have 5"},
 		{with(`"collect":["/etc/passwd"]`), "collect[0]", "beneath"},
 		{with(`"collect":["[a"]`), "collect[0]", "pattern"},
 	} {

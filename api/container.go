@@ -60,6 +60,7 @@ func DecodeContainer(b []byte) (Container, error) {
 
 // wholeContainer checks what no single field shows.
 func (d *codeDecoder) wholeContainer(c *Container) {
+	d.fits(c.Limits.Disk, 0, c.Files)
 	if c.Image == "" {
 		d.fault("image", nil, "it is missing or empty", `name one such as "alpine:3.20"`)
 	} else if strings.TrimSpace(c.Image) != c.Image || len(c.Image) > 512 {

@@ -148,7 +148,7 @@ func (b *builder) name(v *value, path, what string) string {
 		return ""
 	}
 	if why := badName(s); why != "" {
-		b.fail(v, path, "use lower-case letters, digits, '.', '_' and '-', beginning with a letter or digit", "%q is not a %s: %s", clip(s, 60), what, why)
+		b.fail(v, path, fmt.Sprintf("use at most %d lower-case letters, digits, '.', '_' and '-', beginning with a letter or digit", maxName), "%q is not a %s: %s", clip(s, 60), what, why)
 		return ""
 	}
 	return s

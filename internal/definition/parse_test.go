@@ -59,6 +59,7 @@ func TestProblems(t *testing.T) {
 		{head + "  a: noop\n", []string{"f.yaml:3:6", "tasks.a", "want an object"}},
 		{head + "  a: {}\n", []string{"f.yaml:3:6", "has no action"}},
 		{head + "  'a b': {action: noop}\n", []string{"f.yaml:3:3", "not a task's name"}},
+		{head + "  " + strings.Repeat("a", 101) + ": {action: noop}\n", []string{"f.yaml:3:3", "more than 100 characters (use at most 100 letters"}},
 		{head + "  a: {action: Noop!}\n", []string{"f.yaml:3:15", "not an action's name"}},
 		{head + "  a: {action: x@latest}\n", []string{"f.yaml:3:15", "version"}},
 		{head + "  a: {action: noop, needs: b}\n", []string{"f.yaml:3:28", `no task "b"`}},

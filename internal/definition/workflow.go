@@ -32,7 +32,7 @@ func (b *builder) workflow(v *value, d *Definition) *Workflow {
 	for _, f := range tasks.fields {
 		t := &Task{Index: len(w.Tasks), Name: f.name, Position: Position{b.file, f.line, f.column}}
 		if why := badTaskName(f.name); why != "" || f.name == "" {
-			b.failAt(t.Position, "tasks", "use letters, digits, '.', '_' and '-', beginning with a letter or digit", "%q is not a task's name: %s", clip(f.name, 60), why)
+			b.failAt(t.Position, "tasks", fmt.Sprintf("use at most %d letters, digits, '.', '_' and '-', beginning with a letter or digit", maxName), "%q is not a task's name: %s", clip(f.name, 60), why)
 		}
 		w.index[f.name] = t.Index
 		w.Tasks = append(w.Tasks, t)
