@@ -64,11 +64,28 @@ var arrows = []arrow{
 	{"api", []string{"internal/language", "internal/comparison", "internal/duration"}, "wire types; the names of languages and comparisons, and how durations are read, are written down once"},
 	{"client", []string{"api"}, "speaks the wire types"},
 	{"handler", []string{"internal/flow", "internal/handoff", "internal/handoff/remote", "internal/task", "internal/worker"}, "a worker for other people's Go programs"},
+	{"pawltest", []string{"api", "client", "handler", "internal/engine", "internal/server", "internal/store/sqlite", "internal/blob/file", "internal/worker", "internal/task", "internal/runtime",
+		"internal/runtime/process", "internal/handoff/direct", "internal/handoff/remote", "internal/flow"}, "a whole Pawl in a test's process: it wires, as cmd/pawl does, and only tests import it (decision 22)"},
 	{"examples", []string{"client", "handler", "api"}, "what a user would import"},
 }
 
 // free rooms may import anything: they wire.
 var free = []string{"cmd/pawl", "e2e"}
+
+// Packages for tests link the engine: a program that imported one outside its tests would carry all of Pawl.
+func TestPackagesForTestsAreForTests(t *testing.T) {
+	for _, p := range []string{"client", "handler", "api"} {
+		out, err := exec.Command("go", "list", "-deps", module+p).Output()
+		if err != nil {
+			t.Fatalf("go list: %v", err)
+		}
+		for _, banned := range []string{"pawltest", "internal/engine", "internal/server", "internal/store/sqlite"} {
+			if slices.Contains(strings.Fields(string(out)), module+banned) {
+				t.Errorf("%s depends on %s: a program that uses it would carry a server", p, banned)
+			}
+		}
+	}
+}
 
 type goPackage struct {
 	ImportPath string
