@@ -259,6 +259,78 @@ export interface DefinitionPage {
   next_cursor?: string;
 }
 
+export interface GraphNode {
+  task: string;
+  action: string;
+  layer: number;
+  x: number;
+  y: number;
+  w: number;
+  h: number;
+}
+
+export interface GraphPoint {
+  x: number;
+  y: number;
+}
+
+export interface GraphEdge {
+  from: string;
+  to: string;
+  points: GraphPoint[];
+}
+
+export interface Graph {
+  name: string;
+  version: number;
+  width: number;
+  height: number;
+  nodes: GraphNode[];
+  edges: GraphEdge[];
+}
+
+export interface Schedule {
+  name: string;
+  version: number;
+  action: string;
+  when: string[];
+  zone: string;
+  next?: string;
+  due?: string;
+  last?: string;
+  execution?: string;
+  paused_at?: string;
+  reason?: string;
+  document?: unknown;
+}
+
+export interface SchedulePage {
+  schedules: Schedule[];
+  next_cursor?: string;
+}
+
+export interface Tick {
+  nominal: string;
+  last: string;
+  count: number;
+  execution?: string;
+  at: string;
+  why: string;
+  message?: string;
+}
+
+export interface TickPage {
+  ticks: Tick[];
+  next_cursor?: string;
+}
+
+export interface Session {
+  tokens: boolean;
+  open: boolean;
+  expires_at?: string;
+  version?: string;
+}
+
 export interface Queue {
   queue: string;
   handler?: string;

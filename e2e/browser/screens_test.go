@@ -33,14 +33,24 @@ tasks:
 const graded = `{"language": "bash", "source": "read n; echo $((n * 2))", "labels": {"team": "docs"},
 	"cases": [{"stdin": "1", "expect": "2"}, {"name": "second", "stdin": "2", "expect": "5"}], "limits": {"wall": "20s", "memory": "256MB"}, "wait": "60s"}`
 
+const nightly = `
+kind: schedule
+name: nightly
+cron: ["30 2 * * *", "0 12 * * sun"]
+zone: Europe/Berlin
+run: {action: fan}
+`
+
 // filled is a server with something to show on every screen, and where that is.
 func filled(t *testing.T) (*server, map[string]string) {
 	t.Helper()
 	s := serve(t, "")
 	s.call(t, http.MethodPost, "/api/v1/definitions", workflow)
+	s.call(t, http.MethodPost, "/api/v1/definitions", nightly)
+	s.call(t, http.MethodPost, "/api/v1/schedules/nightly/fire", "")
 	at := map[string]string{
 		"executions": "executions", "no match": "executions?label=no%3Dsuch", "filtered": "executions?status=failed&status=running", "new code": "new", "new action": "new?action=fan",
-		"definitions": "definitions", "definition": "definitions/fan", "work": "work", "server": "server", "nowhere": "nowhere", "no execution": "executions/ex_0000000000000000000000000",
+		"definitions": "definitions", "definition": "definitions/fan", "work": "work", "server": "server", "schedules": "schedules", "schedule": "schedules/nightly", "nowhere": "nowhere", "no execution": "executions/ex_0000000000000000000000000",
 	}
 	add := func(name, id string, tabs ...string) {
 		for _, tab := range tabs {
@@ -48,6 +58,7 @@ func filled(t *testing.T) (*server, map[string]string) {
 		}
 	}
 	add("workflow", s.submit(t, "/api/v1/executions?wait=60s", `{"action": "fan"}`), "tasks", "output", "history", "input")
+	at["workflow timeline"] = at["workflow tasks"] + "?view=timeline"
 	add("cases", s.submit(t, "/api/v1/evaluations", graded), "result", "logs", "history", "input")
 	add("program", s.submit(t, "/api/v1/evaluations", `{"language": "bash", "source": "printf '\\033[1;32mgreen\\033[0m\\n'; echo no >&2; echo x > out.txt; exit 3", "collect": ["out.txt"], "wait": "60s"}`), "result", "logs")
 	add("waiting", s.submit(t, "/api/v1/executions", `{"action": "noop", "not_before": "2099-01-01T00:00:00Z"}`), "why", "history")
@@ -59,7 +70,7 @@ func filled(t *testing.T) (*server, map[string]string) {
 var shows = map[string]string{
 	"executions": "fan@1", "no match": "Nothing matches", "filtered": "code", "new code": "Program", "new action": "How many", "definitions": "fan", "definition": "for each item",
 	"work": "in the server", "server": "Up for", "nowhere": "There is no such page", "no execution": "All executions", "workflow tasks": "5 of 5 items", "workflow output": "No output", "workflow history": "complete",
-	"workflow input": "Input", "cases result": "1 of 2 cases passed", "cases logs": "case second", "cases history": "complete", "cases input": "Program", "program result": "out.txt",
+	"workflow input": "Input", "workflow timeline": "the colour is how it ended", "schedules": "Europe/Berlin", "schedule": "by hand", "cases result": "1 of 2 cases passed", "cases logs": "case second", "cases history": "complete", "cases input": "Program", "program result": "out.txt",
 	"program logs": "green", "waiting why": "What would unblock it", "waiting history": "following", "sleeping why": "What would unblock it",
 }
 
@@ -90,7 +101,7 @@ func TestScreens(t *testing.T) {
 func TestEmptyServer(t *testing.T) {
 	s := serve(t, "")
 	tb := open(t, strings.TrimPrefix(s.url, "http://"))
-	for path, text := range map[string]string{"": "Nothing has run yet", "definitions": "Nothing is registered", "work": "No key is in use"} {
+	for path, text := range map[string]string{"": "Nothing has run yet", "definitions": "Nothing is registered", "work": "No key is in use", "schedules": "No schedules"} {
 		tb.do(path, chromedp.Navigate(s.url+"/ui/"+path))
 		tb.see(text)
 		tb.accessible("empty " + path)
@@ -142,4 +153,24 @@ func TestToken(t *testing.T) {
 	tb.see("noop")
 	eval[any](tb, `[...document.querySelectorAll('button')].find((b) => b.textContent === 'Log out').click()`)
 	tb.see("asks for a token")
+}
+
+// A schedule is paused with a reason and resumed from the page.
+func TestPauseSchedule(t *testing.T) {
+	s := serve(t, "")
+	s.call(t, http.MethodPost, "/api/v1/definitions", strings.Replace(nightly, "fan", "noop", 1))
+	tb := open(t, strings.TrimPrefix(s.url, "http://"))
+	tb.do("open", chromedp.Navigate(s.url+"/ui/schedules/nightly"))
+	tb.see("in ")
+	tb.press("Pause")
+	tb.see("Pause this schedule?")
+	tb.accessible("pause dialog")
+	tb.do("a reason", chromedp.SendKeys("#reason", "holidays"))
+	tb.press("Pause the schedule")
+	tb.see("Paused: holidays")
+	tb.press("Resume")
+	tb.see("Make up for the missed times")
+	tb.press("Resume the schedule")
+	tb.until("it has a next time again", `!document.body.textContent.includes('Paused')`)
+	tb.check("pause")
 }

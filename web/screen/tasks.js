@@ -5,8 +5,9 @@ import { follow } from '../app/stream.js';
 import { route, withQuery } from '../app/router.js';
 import { line, duration, number, count } from '../app/text.js';
 import { graph, layers, inPixels, countBar } from '../part/graph.js';
+import { timeline, timelineView } from '../part/timeline.js';
 import { statusPill, statusShape, look, open } from '../part/status.js';
-import { now, trouble, loading, panel } from '../part/kit.js';
+import { now, trouble, loading, panel, empty } from '../part/kit.js';
 
 /** @typedef {import('../types').Task} Task */
 
@@ -83,6 +84,12 @@ function List({ tasks, chosen }) {
     <button type="button" disabled=${from + listed >= tasks.length} onClick=${() => setFrom(from + listed)}>Later</button></div>` : null}`;
 }
 
+/** @param {{tasks: Task[], chosen: string}} p */
+function Timeline({ tasks, chosen }) {
+  const { rows, length } = timeline(tasks, tasks.some((t) => open(t.status)) ? now.value : 0);
+  return rows.length === 0 ? empty('Nothing has begun', html`<p>A bar is drawn for each execution once it is created.</p>`) : timelineView({ rows, length, selected: chosen, href: (n) => withQuery({ task: n }) });
+}
+
 /** @param {import('./execution.js').Shown} p */
 export function Tasks({ x, again }) {
   const [state, set] = useState(/** @type {import('../types').Tasks|null} */ (null));
@@ -109,12 +116,12 @@ export function Tasks({ x, again }) {
   return html`<div class="stack">
     ${panel({
       title: count(tasks.length, 'task'),
-      actions: html`<span class="muted small num">${number(ended)} ended</span>${layout ? html`<span class="row" role="group" aria-label="Show as">
-        <a class="button toggle" role="button" aria-pressed=${view === 'graph'} href=${withQuery({ view: 'graph' })}>Graph</a><a class="button toggle" role="button" aria-pressed=${view === 'list'} href=${withQuery({ view: 'list' })}>List</a></span>` : null}`,
+      actions: html`<span class="muted small num">${number(ended)} ended</span><span class="row" role="group" aria-label="Show as">
+        ${(layout ? ['graph', 'list', 'timeline'] : ['list', 'timeline']).map((v) => html`<a key=${v} class="button toggle" role="button" aria-pressed=${view === v} href=${withQuery({ view: v })}>${v[0].toUpperCase() + v.slice(1)}</a>`)}</span>`,
       children: view === 'graph' && layout ? graph({
         layout, selected: chosen, href: (n) => withQuery({ task: n }), status: (n) => of(n).status, sub: (n) => sub(of(n)), many: (n) => !!of(n).foreach,
         bar: (n) => (of(n).foreach && of(n).counts ? countBar(of(n).counts, of(n).total || of(n).created || 0) : null),
-      }) : h(List, { tasks, chosen }),
+      }) : view === 'timeline' ? h(Timeline, { tasks, chosen }) : h(List, { tasks, chosen }),
     })}
     ${task ? Chosen({ t: task, x }) : null}
   </div>`;

@@ -1,0 +1,84 @@
+// When the executions of a workflow's tasks waited and ran: a row for each, or lanes for those of a foreach that ran one after the other.
+import { html } from '../vendor/preact.js';
+import { line, duration, number } from '../app/text.js';
+import { look } from './status.js';
+
+/** @typedef {import('../types').Task} Task */
+/** @typedef {{id: string, name: string, status: string, from: number, run: number, to: number}} Bar in ms since the first; run: when it was claimed, NaN before */
+/** @typedef {{task: string, foreach: boolean, lanes: Bar[][], hidden: number}} Row */
+
+const lanesOfTask = 24; // drawn of one task
+const barsAtMost = 600; // in the document
+
+/**
+ * Bars of all tasks that have begun, by the time at which they did. Executions that do not overlap share a lane.
+ * @param {Task[]} tasks
+ * @param {number} now
+ * @returns {{rows: Row[], length: number, begun: number}}
+ */
+export function timeline(tasks, now) {
+  const begun = Math.min(...tasks.flatMap((t) => (t.executions || []).map((e) => Date.parse(e.created_at || ''))).filter((n) => !Number.isNaN(n)));
+  let length = 1;
+  let drawn = 0;
+  /** @type {Row[]} */
+  const rows = [];
+  for (const t of tasks) {
+    const bars = (t.executions || []).filter((e) => e.created_at).map((e) => {
+      const claimed = e.claimed_at && e.attempt <= 1 ? e.claimed_at : e.started_at || e.claimed_at;
+      const to = (e.finished_at ? Date.parse(e.finished_at) : now) - begun;
+      return { id: e.id, name: t.foreach ? `${t.name}[${e.index}]` : t.name, status: e.status, from: Date.parse(e.created_at || '') - begun, run: claimed ? Date.parse(claimed) - begun : NaN, to };
+    }).sort((a, b) => a.from - b.from || a.to - b.to);
+    if (bars.length === 0) continue;
+    length = Math.max(length, ...bars.map((b) => b.to));
+    /** @type {Bar[][]} */
+    const lanes = [];
+    let hidden = 0;
+    for (const b of bars) {
+      const begins = Number.isNaN(b.run) ? b.from : b.run; // what waits takes no lane: all items of a foreach wait from the start
+      let lane = lanes.find((l) => l[l.length - 1].to <= begins);
+      if (!lane && lanes.length < lanesOfTask) lanes.push(lane = []);
+      if (!lane || drawn >= barsAtMost) hidden++;
+      else { lane.push(b); drawn++; }
+    }
+    rows.push({ task: t.name, foreach: !!t.foreach, lanes: lanes.filter((l) => l.length > 0), hidden });
+  }
+  rows.sort((a, b) => first(a) - first(b));
+  return { rows, length, begun };
+}
+
+const first = (/** @type {Row} */ r) => r.lanes[0]?.[0]?.from ?? Infinity;
+
+/** Round steps, about five of them. @param {number} length in ms */
+export function ticks(length) {
+  const steps = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 15e3, 3e4, 6e4, 12e4, 3e5, 6e5, 9e5, 18e5, 36e5, 72e5, 216e5, 432e5, 864e5, 6048e5];
+  const step = steps.find((s) => length / s <= 6) || Math.ceil(length / 5 / 864e5) * 864e5;
+  const out = [];
+  for (let t = 0; t <= length; t += step) out.push(t);
+  return out;
+}
+
+/** @param {Bar} b */
+const says = (b) => {
+  const ran = Number.isNaN(b.run) ? '' : `, ran ${duration(Math.max(0, b.to - b.run))}`;
+  const waited = (Number.isNaN(b.run) ? b.to : b.run) - b.from;
+  return `${line(b.name, 120)}: ${look(b.status).word.toLowerCase()}, waited ${duration(Math.max(0, waited))}${ran}`;
+};
+
+/** @param {{rows: Row[], length: number, href: (task: string) => string, selected?: string}} p */
+export function timelineView({ rows, length, href, selected }) {
+  const at = (/** @type {number} */ ms) => `${(100 * Math.max(0, ms)) / length}%`;
+  /** @param {Bar} b @param {boolean} many */
+  const bar = (b, many) => {
+    const from = many && !Number.isNaN(b.run) ? b.run : b.from;
+    const wait = Number.isNaN(b.run) ? b.to - from : b.run - from;
+    return html`<a key=${b.id} class=${`span ${look(b.status).tone}`} href=${`executions/${b.id}`} title=${says(b)} aria-label=${says(b)} style=${{ left: at(from), width: at(Math.max(0, b.to - from)) }}>
+      ${wait > 0 ? html`<i class="waited" style=${{ width: `${(100 * wait) / Math.max(1, b.to - from)}%` }}></i>` : null}</a>`;
+  };
+  return html`<div class="scroll wide" tabindex="0" role="group" aria-label="Timeline"><div class="timeline">
+    <div class="axis" aria-hidden="true"><span></span><div class="lane">${ticks(length).map((t) => html`<span class="tick num" style=${{ left: at(t) }}>${t === 0 ? '0' : duration(t)}</span>`)}</div></div>
+    ${rows.map((r) => html`<div key=${r.task} class="line-row"><a class="user cut" href=${href(r.task)} aria-current=${r.task === selected ? 'true' : undefined}>${line(r.task, 80)}</a>
+      <div class="lanes">${r.lanes.map((l, i) => html`<div key=${i} class="lane">${l.map((b) => bar(b, r.foreach))}</div>`)}
+      ${r.hidden > 0 ? html`<div class="muted small">${number(r.hidden)} more at the same time</div>` : null}</div></div>`)}
+  </div></div>
+  <div class="body legend"><span><i class="swatch waited"></i>waited</span><span><i class="swatch run"></i>ran; the colour is how it ended</span><span class="muted">Of a foreach, the time in which it ran.</span></div>`;
+}

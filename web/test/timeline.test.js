@@ -1,0 +1,43 @@
+import test from 'node:test';
+import assert from 'node:assert/strict';
+import { timeline, ticks } from '../part/timeline.js';
+
+const at = (s) => new Date(Date.UTC(2026, 0, 1, 0, 0, s)).toISOString();
+const e = (id, index, created, claimed, finished, status = 'completed') => ({ id, index, status, attempt: 1, created_at: at(created), claimed_at: claimed === null ? undefined : at(claimed), finished_at: finished === null ? undefined : at(finished) });
+
+test('executions that follow each other share a lane, those side by side do not', () => {
+  const tasks = [{ name: 'each', action: 'noop', foreach: true, status: 'completed', executions: [e('a', 0, 0, 1, 2), e('b', 1, 0, 2, 4), e('c', 2, 0, 1, 3)] }];
+  const { rows, length } = timeline(tasks, Date.parse(at(9)));
+  assert.equal(length, 4000);
+  assert.deepEqual(rows[0].lanes.map((l) => l.map((b) => b.id)), [['a', 'b'], ['c']]);
+});
+
+test('what has not ended lasts until now, what has not begun has no bar', () => {
+  const tasks = [
+    { name: 'later', action: 'noop', status: 'pending' },
+    { name: 'second', action: 'noop', status: 'running', executions: [e('b', 0, 3, 4, null, 'running')] },
+    { name: 'first', action: 'noop', status: 'completed', executions: [e('a', 0, 0, null, 1, 'cancelled')] },
+  ];
+  const { rows, length } = timeline(tasks, Date.parse(at(10)));
+  assert.deepEqual(rows.map((r) => r.task), ['first', 'second']);
+  assert.equal(length, 10000);
+  assert.ok(Number.isNaN(rows[0].lanes[0][0].run));
+});
+
+test('lanes are bounded, and what is left out is counted', () => {
+  const executions = Array.from({ length: 100 }, (_, i) => e(`x${i}`, i, 0, 0, 10));
+  const { rows } = timeline([{ name: 'wide', action: 'noop', foreach: true, status: 'completed', executions }], 0);
+  assert.equal(rows[0].lanes.length, 24);
+  assert.equal(rows[0].hidden, 76);
+});
+
+test('nothing has begun', () => {
+  assert.deepEqual(timeline([{ name: 'a', action: 'noop', status: 'pending' }], 0).rows, []);
+});
+
+test('ticks are few and round', () => {
+  for (const length of [1, 7, 999, 61000, 3.6e6, 4e8, 9e10]) {
+    const all = ticks(length);
+    assert.ok(all.length >= 1 && all.length <= 7, `${length}: ${all}`);
+  }
+});
