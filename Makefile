@@ -81,3 +81,4 @@ bench-peers: ## Pawl beside River, DBOS, go-workflows, Restate and Temporal on o
 
 picture: build ## the pictures of the README, from a real run
 	scripts/picture bin/pawl
+	scripts/picture-page bin/pawl
