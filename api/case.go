@@ -113,16 +113,17 @@ type CaseResult struct {
 	StderrBytes     int64  `json:"stderr_bytes,omitempty"`
 	StderrTruncated bool   `json:"stderr_truncated,omitempty"`
 
-	LimitsHit       []string `json:"limits_hit,omitempty"` // see CodeResult
-	WallMS          float64  `json:"wall_ms"`
-	CPUMS           float64  `json:"cpu_ms"`
-	StarvedMS       float64  `json:"starved_ms,omitempty"`
-	PinnedCPUs      []int    `json:"pinned_cpus,omitempty" doc:"The processors that the run was restricted to, by their numbers on the host, where the worker pins runs"`
-	SharedCPUs      bool     `json:"shared_cpus,omitempty" doc:"Another run of the worker was restricted to one of pinned_cpus at the same time"`
-	PeakMemoryBytes int64    `json:"peak_memory_bytes"`
-	HeldMemoryBytes int64    `json:"held_memory_bytes"`
-	PageCacheBytes  int64    `json:"page_cache_bytes,omitempty"`
-	ChildOOM        bool     `json:"child_oom,omitempty"`
+	LimitsHit       []string  `json:"limits_hit,omitempty"` // see CodeResult
+	WallMS          float64   `json:"wall_ms"`
+	CPUMS           float64   `json:"cpu_ms"`
+	StarvedMS       float64   `json:"starved_ms,omitempty"`
+	Runs            []CodeRun `json:"runs,omitempty" doc:"All runs in their order, where the case was run again (rerun_near_limit)"`
+	PinnedCPUs      []int     `json:"pinned_cpus,omitempty" doc:"The processors that the run was restricted to, by their numbers on the host, where the worker pins runs"`
+	SharedCPUs      bool      `json:"shared_cpus,omitempty" doc:"Another run of the worker was restricted to one of pinned_cpus at the same time"`
+	PeakMemoryBytes int64     `json:"peak_memory_bytes"`
+	HeldMemoryBytes int64     `json:"held_memory_bytes"`
+	PageCacheBytes  int64     `json:"page_cache_bytes,omitempty"`
+	ChildOOM        bool      `json:"child_oom,omitempty"`
 	// Uncompared says that the case had neither an expected output nor a checker: an "ok" means only that the program
 	// ended with 0.
 	Uncompared bool `json:"uncompared,omitempty"`

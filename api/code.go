@@ -28,6 +28,9 @@ type Code struct {
 	Runtime string `json:"runtime,omitempty"`
 	// Interactive lets the program read what is sent to the execution's stdin while it runs, instead of Stdin.
 	Interactive bool `json:"interactive,omitempty" doc:"The program reads what is sent to /api/v1/executions/{id}/stdin while it runs"`
+	// RerunNearLimit is how many times more a run is made that has exceeded a limit by so little that the machine may be to blame; see
+	// [RerunMargin].
+	RerunNearLimit int `json:"rerun_near_limit,omitempty" doc:"How many times more a run is made that has exceeded wall or cpu by a quarter at most, or memory: 0 to 4. The first that keeps its limits counts"`
 
 	// Cases are many inputs instead of one: the program is compiled once and run for each. Compare says how their outputs
 	// are compared; nil: trimmed. StopOnFailure skips the cases after the first that does not pass.
@@ -58,6 +61,14 @@ const (
 	MaxCPUs   = 1024
 	MaxOutput = Size(1 << 30)
 	MaxDisk   = Size(1 << 40)
+)
+
+// The bounds of Code.RerunNearLimit.
+const (
+	// RerunMargin is by what part of its limit on wall or processor time a run may exceed it and is made again. It is also how much
+	// longer than its limit a run is let go on, so that this is known.
+	RerunMargin = 0.25
+	MaxReruns   = 4
 )
 
 // maxFiles bounds the files of one evaluation.
@@ -162,6 +173,9 @@ type CodeResult struct {
 	// StarvedMS is the part of WallMS in which the run had work to do and none of its threads was given a processor: other
 	// work had them.
 	StarvedMS float64 `json:"starved_ms,omitempty"`
+	// Runs are the measurements of all runs, in their order, where there was more than one (see Code.RerunNearLimit). The figures
+	// above and the outputs are those of the one that counts.
+	Runs []CodeRun `json:"runs,omitempty" doc:"All runs in their order, where a run was made again (rerun_near_limit)"`
 	// PinnedCPUs are the processors that the run was restricted to, by their numbers on the worker's host, where the worker pins runs
 	// (its setting pin_cpus). SharedCPUs says that another run of that worker had one of them at the same time.
 	PinnedCPUs []int `json:"pinned_cpus,omitempty" doc:"The processors that the run was restricted to, by their numbers on the host, where the worker pins runs"`
@@ -180,6 +194,16 @@ type CodeResult struct {
 	Tool        string      `json:"tool,omitempty"`
 	ToolVersion string      `json:"tool_version,omitempty"`
 	Compile     *CodeResult `json:"compile,omitempty"` // of languages that are compiled
+}
+
+// CodeRun is what was measured of one of several runs.
+type CodeRun struct {
+	Verdict         string  `json:"verdict" doc:"Of this run by itself"`
+	WallMS          float64 `json:"wall_ms"`
+	CPUMS           float64 `json:"cpu_ms"`
+	StarvedMS       float64 `json:"starved_ms,omitempty"`
+	PeakMemoryBytes int64   `json:"peak_memory_bytes"`
+	Counts          bool    `json:"counts,omitempty" doc:"The result is that of this run"`
 }
 
 // ResultFile is a file that the program left. Its bytes are in exactly one of Content, Base64 and Blob.

@@ -74,9 +74,16 @@ func decodeCode(b []byte, c *Code, others map[string]any) FieldErrors {
 		"env":         func(p string, r json.RawMessage) { c.Env = d.env(p, r) },
 		"stdin":       func(p string, r json.RawMessage) { c.Stdin = d.content(p, r, false) },
 		"interactive": func(p string, r json.RawMessage) { d.plain(p, r, &c.Interactive) },
-		"limits":      func(p string, r json.RawMessage) { c.Limits = d.limits(p, r) },
-		"collect":     func(p string, r json.RawMessage) { c.Collect = d.patterns(p, r) },
-		"runtime":     func(p string, r json.RawMessage) { c.Runtime = d.text(p, r) },
+		"rerun_near_limit": func(p string, r json.RawMessage) {
+			if n, err := strconv.Atoi(string(r)); err != nil || n < 0 || n > MaxReruns {
+				d.fault(p, r, "it is not a number of further runs", fmt.Sprintf("a whole number from 0 to %d", MaxReruns))
+			} else {
+				c.RerunNearLimit = n
+			}
+		},
+		"limits":  func(p string, r json.RawMessage) { c.Limits = d.limits(p, r) },
+		"collect": func(p string, r json.RawMessage) { c.Collect = d.patterns(p, r) },
+		"runtime": func(p string, r json.RawMessage) { c.Runtime = d.text(p, r) },
 	}
 	for name, into := range others {
 		fields[name] = func(p string, r json.RawMessage) { d.plain(p, r, into) }
@@ -107,6 +114,9 @@ func (d *codeDecoder) whole(c *Code) {
 	c.Language = d.language("language", c.Language)
 	if strings.TrimSpace(c.Source) == "" {
 		d.fault("source", nil, "it is missing or empty", "give the program's text")
+	}
+	if c.Interactive && c.RerunNearLimit > 0 {
+		d.fault("rerun_near_limit", nil, "what an interactive program was given cannot be given again", "leave it out, or give stdin and leave interactive out")
 	}
 	if c.Interactive && !c.Stdin.IsZero() {
 		d.fault("stdin", nil, "an interactive program reads what is sent to it while it runs", "leave stdin out and send it first, or leave interactive out")

@@ -77,6 +77,9 @@ func TestCodeRefuses(t *testing.T) {
 		{with(`"limits":{"cpus":0}`), "limits.cpus", "it is not a number of processors: 0 (a number from 0.1 to 1024, such as 1 or 0.5)"},
 		{with(`"limits":{"cpus":"2"}`), "limits.cpus", "it is not a number of processors"},
 		{with(`"limits":{"disk":4},"files":{"a":"yy","b":{"base64":"AAE="}}`), "limits.disk", "it is 4 bytes, and the files that are sent have 5"},
+		{with(`"rerun_near_limit":5`), "rerun_near_limit", "it is not a number of further runs: 5 (a whole number from 0 to 4)"},
+		{with(`"rerun_near_limit":true`), "rerun_near_limit", "it is not a number of further runs"},
+		{with(`"rerun_near_limit":1,"interactive":true`), "rerun_near_limit", "cannot be given again"},
 		{with(`"collect":["/etc/passwd"]`), "collect[0]", "beneath"},
 		{with(`"collect":["[a"]`), "collect[0]", "pattern"},
 	} {

@@ -174,6 +174,15 @@ export interface CaseMismatch {
   want: string;
 }
 
+export interface CodeRun {
+  verdict: string;
+  wall_ms: number;
+  cpu_ms: number;
+  starved_ms?: number;
+  peak_memory_bytes: number;
+  counts?: boolean;
+}
+
 export interface CaseResult {
   name: string;
   verdict: string;
@@ -193,6 +202,7 @@ export interface CaseResult {
   wall_ms: number;
   cpu_ms: number;
   starved_ms?: number;
+  runs?: CodeRun[];
   pinned_cpus?: number[];
   shared_cpus?: boolean;
   peak_memory_bytes: number;
@@ -233,6 +243,7 @@ export interface CodeResult {
   wall_ms: number;
   cpu_ms: number;
   starved_ms?: number;
+  runs?: CodeRun[];
   pinned_cpus?: number[];
   shared_cpus?: boolean;
   peak_memory_bytes: number;

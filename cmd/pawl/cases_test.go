@@ -23,7 +23,7 @@ func TestEvaluationCommands(t *testing.T) {
 	}
 	section, _, found := strings.Cut(string(text), "\n## Interactive")
 	blocks := regexp.MustCompile("(?s)```(sh|yaml|json)\n(.*?)```").FindAllStringSubmatch(section, -1)
-	if !found || len(blocks) != 8 {
+	if !found || len(blocks) != 9 {
 		t.Fatalf("%d blocks", len(blocks))
 	}
 	scratch, env, told := t.TempDir(), environment(t), false
@@ -52,7 +52,7 @@ func TestEvaluationCommands(t *testing.T) {
 				t.Errorf("exit code %d\n%s%s", code, out, stderr)
 			}
 		case "json":
-			if c, err := api.DecodeCode([]byte(b[2])); err != nil || len(c.Cases) != 2 {
+			if c, err := api.DecodeCode([]byte(b[2])); err != nil || len(c.Cases) != 2 && c.RerunNearLimit != 2 {
 				t.Errorf("%v\n%s", err, b[2])
 			}
 		}

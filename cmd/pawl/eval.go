@@ -38,6 +38,7 @@ type evalOptions struct {
 	format   format
 
 	interactive bool
+	reruns      int
 	cases       caseOptions
 }
 
@@ -85,6 +86,7 @@ The language is that of --language, or of the file's extension, or of its first 
 	f.StringArrayVar(&o.collect, "collect", nil, "files to bring back: a path, directory or pattern; may be repeated")
 	f.StringVar(&o.into, "collect-into", ".", "directory for the files that are brought back; they replace files of the same names")
 	f.StringToStringVar(&o.limits, "limit", nil, "limits: wall=5s, cpu=2s, memory=64MB, pids=16, cpus=1, output=1MB, disk=10MB")
+	f.IntVar(&o.reruns, "rerun-near-limit", 0, fmt.Sprintf("how many times more to run what has exceeded its wall or cpu limit by a quarter at most, or memory: 0 to %d; the first run that keeps its limits counts", api.MaxReruns))
 	f.StringToStringVar(&o.labels, "label", nil, "labels to find the execution by")
 	f.StringToStringVar(&o.wanted, "worker-label", nil, "a label that the worker must have, as in gpu=a100; may be repeated")
 	f.StringVar(&o.queue, "queue", "", "the queue it waits in")
@@ -161,7 +163,7 @@ func (a *app) evaluation(file string, o *evalOptions) (_ *api.Evaluation, _ *con
 	}
 	program := files[0].content
 	c.inline = len(program)
-	e := &api.Evaluation{Code: api.Code{Source: string(program), Args: o.args, Env: o.env, Collect: o.collect, Interactive: o.interactive}, Labels: o.labels, WorkerLabels: o.wanted, Queue: o.queue}
+	e := &api.Evaluation{Code: api.Code{Source: string(program), Args: o.args, Env: o.env, Collect: o.collect, Interactive: o.interactive, RerunNearLimit: o.reruns}, Labels: o.labels, WorkerLabels: o.wanted, Queue: o.queue}
 	if e.Language, err = a.languageOf(o.language, file, program); err != nil {
 		return nil, nil, err
 	}

@@ -23,7 +23,7 @@ type payload struct {
 
 var payloads = map[string]payload{
 	"code": {
-		fields:   []string{"language", "source", "files", "args", "env", "stdin", "interactive", "limits", "collect", "runtime", "cases", "compare", "stop_on_failure"},
+		fields:   []string{"language", "source", "files", "args", "env", "stdin", "interactive", "limits", "rerun_near_limit", "collect", "runtime", "cases", "compare", "stop_on_failure"},
 		required: []string{"language", "source"},
 	},
 	"container": {

@@ -35,7 +35,18 @@ type Limits struct {
 	CPUs   float64       // processors at once; zero here: as many as the machine has free
 	Output int64         // bytes on stdout and stderr together
 	Disk   int64         // bytes in the working directory and /tmp together
+	// Overrun is by how much of Wall and CPU a run may go beyond them before it is ended, as in 0.25. It is judged by Wall and CPU all the
+	// same: the result then tells by how much it was late. Zero: it is ended at its limits.
+	Overrun float64
 }
+
+// EndWall is when a run is ended.
+func (l Limits) EndWall() time.Duration { return beyond(l.Wall, l.Overrun) }
+
+// EndCPU is the processor time at which a run is ended.
+func (l Limits) EndCPU() time.Duration { return beyond(l.CPU, l.Overrun) }
+
+func beyond(d time.Duration, part float64) time.Duration { return d + time.Duration(part*float64(d)) }
 
 // File is an input placed in the working directory before the program starts.
 type File struct {

@@ -140,6 +140,7 @@ func (b *batch) run(ctx context.Context, i int, c *api.Case, r *api.CaseResult) 
 	if limits.CPU == 0 {
 		limits.CPU = limits.Wall
 	}
+	limits.Overrun = b.overrun()
 	limits.Output = min(limits.Output, int64(api.MaxCaseOutput))
 	input, err := b.content(ctx, c.Stdin, fmt.Sprintf("case-%d.in", i))
 	if err != nil {
@@ -148,22 +149,28 @@ func (b *batch) run(ctx context.Context, i int, c *api.Case, r *api.CaseResult) 
 	if input.Source != "" {
 		defer os.Remove(input.Source)
 	}
-	stdin, err := open(input)
-	if err != nil {
-		return "", err
-	}
-	defer stdin.Close()
-	stdout, stderr := &head{most: int(limits.Output)}, &head{most: heardStderr}
+	most := int(limits.Output)
 	if r.Uncompared = c.Expect == nil && b.checker == nil; r.Uncompared {
-		stdout.most = caseStdout
+		most = caseStdout
 	}
-	res, err := b.launch(ctx, runtime.Spec{
-		Argv: slices.Concat(b.argv(b.lang.Run, limits), b.code.Args, c.Args), Env: b.env(b.code.Env, limits), Mounts: b.mounts(), Files: b.files,
-		Limits: limits, Stdin: stdin, Stdout: stdout, Stderr: stderr,
+	var outputs, errs []*head // of each run
+	all, err := b.untilKept(limits, func(int) (runtime.Result, error) {
+		stdin, err := open(input)
+		if err != nil {
+			return runtime.Result{}, err
+		}
+		defer stdin.Close()
+		outputs, errs = append(outputs, &head{most: most}), append(errs, &head{most: heardStderr})
+		return b.launch(ctx, runtime.Spec{
+			Argv: slices.Concat(b.argv(b.lang.Run, limits), b.code.Args, c.Args), Env: b.env(b.code.Env, limits), Mounts: b.mounts(), Files: b.files,
+			Limits: limits, Stdin: stdin, Stdout: outputs[len(outputs)-1], Stderr: errs[len(errs)-1],
+		})
 	})
 	if err != nil {
 		return "", err
 	}
+	res, stdout, stderr := all.Result, outputs[all.counts], errs[all.counts]
+	r.Runs = all.all
 	if res.Verdict == runtime.InfraError {
 		return "", fmt.Errorf("run: %s", res.Reason)
 	}

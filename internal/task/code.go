@@ -242,13 +242,7 @@ func (e *evaluation) evaluate(ctx context.Context) (*api.CodeResult, error) {
 		Argv: append(e.argv(e.lang.Run, limits), e.code.Args...), Env: e.env(e.code.Env, limits), Mounts: e.mounts(), Files: files,
 		Limits: limits, Collect: append(slices.Clip(e.code.Collect), outputFile),
 	}
-	stdin, err := e.stdin(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer stdin.Close()
-	spec.Stdin = stdin
-	result, files2, err := e.start(ctx, spec, "out")
+	result, left, err := e.startAs(ctx, spec)
 	if err != nil {
 		return nil, err
 	}
@@ -258,7 +252,21 @@ func (e *evaluation) evaluate(ctx context.Context) (*api.CodeResult, error) {
 			result.Verdict, result.Reason = api.SyntaxError, say
 		}
 	}
-	return result, e.collect(ctx, result, files2)
+	return result, e.collect(ctx, result, left)
+}
+
+// startAs starts the program with its input, as often as the code asks for.
+func (e *evaluation) startAs(ctx context.Context, spec runtime.Spec) (*api.CodeResult, []runtime.Collected, error) {
+	if e.code.RerunNearLimit > 0 {
+		return e.startUntilKept(ctx, spec)
+	}
+	stdin, err := e.stdin(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer stdin.Close()
+	spec.Stdin = stdin
+	return e.start(ctx, spec, "out")
 }
 
 // compile runs the compile step and returns what it built, as files for the run.
@@ -357,7 +365,7 @@ func (e *evaluation) result(ctx context.Context, res runtime.Result, stdout, std
 		Verdict: string(res.Verdict), Signal: res.Signal, Reason: res.Reason, Refused: res.Refused,
 		WallMS: milliseconds(res.Wall), CPUMS: milliseconds(res.CPU), StarvedMS: milliseconds(res.Starved), ChildOOM: res.ChildOOM,
 		PeakMemoryBytes: res.PeakMemory, HeldMemoryBytes: res.PeakMemory - res.PageCache, PageCacheBytes: res.PageCache,
-		LimitsHit:   res.LimitsHit, PinnedCPUs: res.PinnedCPUs, SharedCPUs: res.SharedCPUs,
+		LimitsHit: res.LimitsHit, PinnedCPUs: res.PinnedCPUs, SharedCPUs: res.SharedCPUs,
 		Enforcement: res.Enforcement, Runtime: e.runtime.Name(), Tool: e.tools.name(), ToolVersion: e.tools.version,
 	}
 	if s, stopped := Stopped(ctx); stopped && res.Verdict == runtime.Killed && s.As == flow.TimedOut {

@@ -122,6 +122,7 @@ func (e *evaluation) limits() runtime.Limits {
 	if l.CPU == 0 {
 		l.CPU = l.Wall
 	}
+	l.Overrun = e.overrun()
 	if e.code.Interactive && !chosen {
 		l.Wall = max(l.Wall, typingTime)
 	}

@@ -16,13 +16,8 @@ import (
 
 	"github.com/pawl-run/pawl/internal/runtime"
 	"github.com/pawl-run/pawl/internal/runtime/drain"
+	"github.com/pawl-run/pawl/internal/runtime/verdict"
 )
-
-// ending is why a run ended, as far as Pawl decided it; the first one stays.
-type ending struct {
-	verdict runtime.Verdict // empty when the program ended by itself
-	reason  string
-}
 
 // run is one container.
 type run struct {
@@ -41,7 +36,7 @@ type run struct {
 	budget             *drain.Budget
 	outBytes, errBytes int64
 
-	ended   atomic.Pointer[ending]
+	ended   verdict.Record
 	endedAt chan struct{} // closed when ended is set
 	usage   *usage
 	// overDisk says that the run was ended for what its working directory holds.
@@ -66,10 +61,10 @@ func (n *run) Wait() runtime.Result {
 }
 
 // Kill ends the run unless it has ended.
-func (n *run) Kill(reason string) { n.end(runtime.Killed, reason) }
+func (n *run) Kill(reason string) { n.end(verdict.Ending{Verdict: runtime.Killed, Reason: reason}) }
 
-func (n *run) end(v runtime.Verdict, reason string) {
-	if n.ended.CompareAndSwap(nil, &ending{v, reason}) {
+func (n *run) end(e verdict.Ending) {
+	if n.ended.Set(e) {
 		close(n.endedAt)
 	}
 }
@@ -102,7 +97,7 @@ func (n *run) start(ctx context.Context) (err error) {
 		if gone := n.discard(); gone != nil {
 			err = errors.Join(err, gone)
 		}
-		if n.ended.Load() != nil && ctx.Err() == nil {
+		if _, ended := n.ended.Get(); ended && ctx.Err() == nil {
 			err = fmt.Errorf("start %s: %w", n.spec.Name, errClosed)
 		}
 	}()
@@ -145,7 +140,7 @@ func (n *run) start(ctx context.Context) (err error) {
 // pump carries the streams. The engine sends both outputs in one, which split takes apart; each gets a goroutine of its
 // own.
 func (n *run) pump(split func(out, errs io.Writer) error) {
-	n.budget = drain.NewBudget(n.spec.Limits.Output, func() { n.end(runtime.OutputLimit, n.outputReason()) })
+	n.budget = drain.NewBudget(n.spec.Limits.Output, func() { n.end(verdict.Output(n.spec.Limits)) })
 	out, outIn := io.Pipe()
 	errs, errsIn := io.Pipe()
 	n.pumps.Go(func() {
@@ -156,10 +151,6 @@ func (n *run) pump(split func(out, errs io.Writer) error) {
 	})
 	n.pumps.Go(func() { n.outBytes = drain.Pump(out, n.spec.Stdout, n.budget) })
 	n.pumps.Go(func() { n.errBytes = drain.Pump(errs, n.spec.Stderr, n.budget) })
-}
-
-func (n *run) outputReason() string {
-	return fmt.Sprintf("wrote more than the output limit of %d bytes", n.spec.Limits.Output)
 }
 
 const (
@@ -181,8 +172,8 @@ func (n *run) supervise(stop func()) {
 	defer stop()
 	defer n.usage.close()
 	limits := n.spec.Limits
-	code, err := n.awaitWithin(limits.Wall)
-	n.end("", "")
+	code, err := n.awaitWithin(limits)
+	n.end(verdict.Ending{})
 	late := time.AfterFunc(n.linger, n.hangUp)
 	n.pumps.Wait()
 	late.Stop()
@@ -199,15 +190,11 @@ func (n *run) supervise(stop func()) {
 }
 
 // awaitWithin is await with the limit of time, counted from the program's start.
-func (n *run) awaitWithin(limit time.Duration) (code int64, err error) {
-	tooLong := func() { n.end(runtime.Timeout, fmt.Sprintf("ran longer than the limit of %v", limit)) }
-	if n.result.Wall = n.wall; n.wall > 0 { // it has ended
-		if n.wall > limit {
-			tooLong()
-		}
+func (n *run) awaitWithin(limits runtime.Limits) (code int64, err error) {
+	if n.result.Wall = n.wall; n.wall > 0 { // it has ended; judge compares it with the limit
 		return n.await()
 	}
-	wall := time.AfterFunc(limit-time.Since(n.started), tooLong)
+	wall := time.AfterFunc(limits.EndWall()-time.Since(n.started), func() { n.end(verdict.Wall(limits)) })
 	code, err = n.await()
 	wall.Stop()
 	n.result.Wall = time.Since(n.started)
@@ -279,12 +266,12 @@ func (n *run) poll(cut error) (int64, error) {
 		case err != nil:
 			continue
 		case found.Container.State != nil && !found.Container.State.Running:
-			if n.ended.Load() == nil {
+			if _, ended := n.ended.Get(); !ended {
 				return 0, fmt.Errorf("docker: the engine was lost while the container ran: %w", cut)
 			}
 			return int64(found.Container.State.ExitCode), nil
 		}
-		n.end(runtime.InfraError, fmt.Sprintf("docker: the connection to the engine was lost: %v", cut))
+		n.end(verdict.Ending{Verdict: runtime.InfraError, Reason: fmt.Sprintf("docker: the connection to the engine was lost: %v", cut)})
 		n.kill()
 	}
 	return 0, fmt.Errorf("docker: the engine does not answer, and container %.12s may still be there: %w", n.id, cut)
@@ -323,20 +310,19 @@ func (n *run) judge(code int64) error {
 	seen := n.usage.close()
 	r.CPU, r.PeakMemory = seen.cpu, seen.peak
 	state := found.Container.State
-	if state != nil && (state.Dead || state.Status == container.StateRemoving) && n.ended.Load().verdict == "" {
+	e, _ := n.ended.Get()
+	if state != nil && (state.Dead || state.Status == container.StateRemoving) && e.Verdict == "" {
 		return fmt.Errorf("docker: somebody else removed container %.12s while it ran", n.id)
 	}
 	oom := seen.oomKills > 0 || state != nil && state.OOMKilled
 	memory := n.spec.Limits.Memory
-	switch e := n.ended.Load(); {
-	case e.verdict != "":
-		r.Verdict, r.Reason = e.verdict, e.reason
-		return nil
-	case n.budget.Exceeded(): // it ended before it could be killed for that
-		r.Verdict, r.Reason = runtime.OutputLimit, n.outputReason()
-		return nil
-	case seen.cpu > n.spec.Limits.CPU:
-		r.Verdict, r.Reason = runtime.CPUTimeout, n.cpuReason()
+	if e.Verdict == "" && n.budget.Exceeded() { // it ended before it could be killed for that
+		e = verdict.Output(n.spec.Limits)
+	}
+	e = verdict.OnTime(e, e.Verdict == "", *r, n.spec.Limits)
+	switch {
+	case e.Verdict != "":
+		r.Verdict, r.Reason = e.Verdict, e.Reason
 		return nil
 	case oom && code != 0:
 		r.Verdict = runtime.OOM

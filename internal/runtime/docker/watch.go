@@ -11,6 +11,7 @@ import (
 	"github.com/moby/moby/client"
 
 	"github.com/pawl-run/pawl/internal/runtime"
+	"github.com/pawl-run/pawl/internal/runtime/verdict"
 )
 
 // reading is what a container has used so far.
@@ -130,20 +131,16 @@ func (n *run) watchCPU(ctx context.Context) {
 			n.usage.ask(ctx)
 		}
 		seen := n.usage.last()
-		if seen.cpu > n.spec.Limits.CPU {
-			n.end(runtime.CPUTimeout, n.cpuReason())
+		if seen.cpu > n.spec.Limits.EndCPU() {
+			n.end(verdict.CPU(n.spec.Limits))
 			return
 		}
-		next := min(max((n.spec.Limits.CPU-seen.cpu)/4, closestLook), farthestLook)
+		next := min(max((n.spec.Limits.EndCPU()-seen.cpu)/4, closestLook), farthestLook)
 		if !local {
 			next = askEvery
 		}
 		timer.Reset(next)
 	}
-}
-
-func (n *run) cpuReason() string {
-	return fmt.Sprintf("used more than %v of CPU time", n.spec.Limits.CPU)
 }
 
 // watchDisk ends a run whose working directory holds more than the disk limit twice in a row: what a program leaves while
@@ -168,7 +165,7 @@ func (n *run) watchDisk(ctx context.Context) {
 		before := over
 		if over = sizeOf(ctx, dir, n.spec.Limits.Disk) > n.spec.Limits.Disk; over && before {
 			n.overDisk.Store(true)
-			n.end(runtime.OutputLimit, fmt.Sprintf("the working directory holds more than the disk limit of %d bytes", n.spec.Limits.Disk))
+			n.end(verdict.Ending{Verdict: runtime.OutputLimit, Reason: fmt.Sprintf("the working directory holds more than the disk limit of %d bytes", n.spec.Limits.Disk)})
 			return
 		}
 		timer.Reset(max(diskEvery, 20*time.Since(begin)))

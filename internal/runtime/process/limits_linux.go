@@ -26,7 +26,7 @@ func attributes() *syscall.SysProcAttr {
 // limitProcess bounds CPU time and file size of each process by itself. It is best effort: what a program does in the
 // first microseconds is not bounded, and trusted programs do not race for that.
 func limitProcess(pid int, l runtime.Limits) {
-	seconds := uint64(math.Ceil(l.CPU.Seconds()))
+	seconds := uint64(math.Ceil(l.EndCPU().Seconds()))
 	for resource, limit := range map[int]unix.Rlimit{
 		unix.RLIMIT_CPU:   {Cur: seconds, Max: seconds + 1},
 		unix.RLIMIT_FSIZE: {Cur: uint64(l.Disk), Max: uint64(l.Disk)},

@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -17,13 +16,8 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime"
 	"github.com/pawl-run/pawl/internal/runtime/collect"
 	"github.com/pawl-run/pawl/internal/runtime/drain"
+	"github.com/pawl-run/pawl/internal/runtime/verdict"
 )
-
-// ending is why a run ended, as far as Pawl decided it; the first one stays.
-type ending struct {
-	verdict runtime.Verdict // empty when the program ended by itself
-	reason  string
-}
 
 // run is one process group.
 type run struct {
@@ -39,7 +33,7 @@ type run struct {
 	pumps              sync.WaitGroup
 	outBytes, errBytes int64
 
-	ended atomic.Pointer[ending]
+	ended verdict.Record
 	group sync.Mutex // guards process and gone
 	gone  bool       // the group's id may belong to others by now
 
@@ -54,10 +48,10 @@ func (n *run) Wait() runtime.Result {
 }
 
 // Kill ends the run unless it has ended.
-func (n *run) Kill(reason string) { n.end(runtime.Killed, reason) }
+func (n *run) Kill(reason string) { n.end(verdict.Ending{Verdict: runtime.Killed, Reason: reason}) }
 
-func (n *run) end(v runtime.Verdict, reason string) {
-	if n.ended.CompareAndSwap(nil, &ending{v, reason}) {
+func (n *run) end(e verdict.Ending) {
+	if n.ended.Set(e) {
 		n.killGroup()
 	}
 }
@@ -113,7 +107,7 @@ func (n *run) start() (err error) {
 	n.group.Lock()
 	n.process, n.started = process, time.Now()
 	n.group.Unlock()
-	if n.ended.Load() != nil { // ended while it was being started
+	if _, ended := n.ended.Get(); ended { // while it was being started
 		n.killGroup()
 	}
 	limitProcess(n.process.Pid, n.spec.Limits)
@@ -146,7 +140,7 @@ func (n *run) openStreams() (inside []*os.File, err error) {
 }
 
 func (n *run) pump() {
-	n.budget = drain.NewBudget(n.spec.Limits.Output, func() { n.end(runtime.OutputLimit, n.outputReason()) })
+	n.budget = drain.NewBudget(n.spec.Limits.Output, func() { n.end(verdict.Output(n.spec.Limits)) })
 	n.pumps.Go(func() { n.outBytes = drain.Pump(n.stdout, n.spec.Stdout, n.budget) })
 	n.pumps.Go(func() { n.errBytes = drain.Pump(n.stderr, n.spec.Stderr, n.budget) })
 	if n.stdin != nil {
@@ -158,10 +152,6 @@ func (n *run) pump() {
 	}
 }
 
-func (n *run) outputReason() string {
-	return fmt.Sprintf("wrote more than the output limit of %d bytes", n.spec.Limits.Output)
-}
-
 // drainGrace is how long output may still be read after the whole group is dead. Only a process that left the session
 // can hold the pipes for longer, and it must not hold the run.
 const drainGrace = time.Second
@@ -171,13 +161,11 @@ func (n *run) supervise() {
 	defer n.runtime.unregister(n)
 	defer close(n.done)
 	limits := n.spec.Limits
-	wall := time.AfterFunc(limits.Wall-time.Since(n.started), func() {
-		n.end(runtime.Timeout, fmt.Sprintf("ran longer than the limit of %v", limits.Wall))
-	})
+	wall := time.AfterFunc(limits.EndWall()-time.Since(n.started), func() { n.end(verdict.Wall(limits)) })
 	state, err := n.process.Wait()
 	wall.Stop()
 	n.result.Wall = time.Since(n.started)
-	n.ended.CompareAndSwap(nil, &ending{})
+	n.ended.Set(verdict.Ending{})
 	n.killGroup()
 	groupErr := n.awaitGroup()
 	n.stdout.SetReadDeadline(time.Now().Add(drainGrace))
@@ -221,14 +209,16 @@ func (n *run) judge(state *os.ProcessState) {
 	}
 	r.Enforcement = enforcement
 	status, _ := state.Sys().(syscall.WaitStatus)
-	switch e := n.ended.Load(); {
-	case e.verdict != "":
-		r.Verdict, r.Reason = e.verdict, e.reason
-	case n.budget.Exceeded(): // it ended before it could be killed for that
-		r.Verdict, r.Reason = runtime.OutputLimit, n.outputReason()
-	case status.Signaled() && status.Signal() == syscall.SIGXCPU:
-		r.Verdict = runtime.CPUTimeout
-		r.Reason = fmt.Sprintf("used more than %v of CPU time", n.spec.Limits.CPU)
+	e, _ := n.ended.Get()
+	if e.Verdict == "" && status.Signaled() && status.Signal() == syscall.SIGXCPU {
+		e = verdict.CPU(n.spec.Limits)
+	}
+	if e = verdict.OnTime(e, e.Verdict == "", *r, n.spec.Limits); e.Verdict == "" && n.budget.Exceeded() { // it ended before it could be killed for that
+		e = verdict.Output(n.spec.Limits)
+	}
+	switch {
+	case e.Verdict != "":
+		r.Verdict, r.Reason = e.Verdict, e.Reason
 	case status.Signaled():
 		r.Verdict, r.Signal = runtime.Signal, unix.SignalName(status.Signal())
 		r.Reason = "the program was ended by " + r.Signal

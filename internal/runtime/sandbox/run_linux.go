@@ -5,7 +5,6 @@ import (
 	"io"
 	"os"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -13,6 +12,7 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime/collect"
 	"github.com/pawl-run/pawl/internal/runtime/drain"
 	"github.com/pawl-run/pawl/internal/runtime/sandbox/pid1"
+	"github.com/pawl-run/pawl/internal/runtime/verdict"
 )
 
 // run is a program in its sandbox.
@@ -33,8 +33,8 @@ type run struct {
 	outBytes int64
 	errBytes int64
 
-	ready chan struct{}          // closed when the start has succeeded or failed
-	ended atomic.Pointer[ending] // set once: why the run ended
+	ready chan struct{} // closed when the start has succeeded or failed
+	ended verdict.Record
 
 	// What watch has seen, to be read after it has stopped.
 	usedCPU    time.Duration
@@ -57,11 +57,11 @@ func (n *run) Wait() runtime.Result {
 }
 
 // Kill ends the run unless it has ended.
-func (n *run) Kill(reason string) { n.end(runtime.Killed, reason) }
+func (n *run) Kill(reason string) { n.end(verdict.Ending{Verdict: runtime.Killed, Reason: reason}) }
 
 // end records why the run ends and then ends it; when the reason has been given before, nothing happens.
-func (n *run) end(v runtime.Verdict, reason string) {
-	if n.ended.CompareAndSwap(nil, &ending{v, reason}) {
+func (n *run) end(e verdict.Ending) {
+	if n.ended.Set(e) {
 		n.kill()
 	}
 }
@@ -70,7 +70,7 @@ func (n *run) end(v runtime.Verdict, reason string) {
 func (n *run) pumpOutput() {
 	n.budget = drain.NewBudget(n.spec.Limits.Output, func() {
 		<-n.ready // a quick program can be here before the init has reported its start
-		n.end(runtime.OutputLimit, outputReason(n.spec.Limits))
+		n.end(verdict.Output(n.spec.Limits))
 	})
 	n.pumps.Go(func() { n.outBytes = drain.Pump(n.stdout, n.spec.Stdout, n.budget) })
 	n.pumps.Go(func() { n.errBytes = drain.Pump(n.stderr, n.spec.Stderr, n.budget) })
@@ -85,9 +85,9 @@ func (n *run) pumpInput() {
 	}()
 }
 
-// initDied is the reason of a run whose init ended before it could report. Where it shares the program's cgroup, the
+// endedWithInit is the ending of a run whose init ended before it could report. Where it shares the program's cgroup, the
 // kernel may have chosen it at the memory limit; judge knows.
-const initDied = "the sandbox's init died before the program did"
+var endedWithInit = verdict.Ending{Verdict: runtime.InfraError, Reason: "the sandbox's init died before the program did"}
 
 // supervise sees the run through to its end.
 func (n *run) supervise() {
@@ -100,9 +100,7 @@ func (n *run) supervise() {
 		}
 	}()
 	limits := n.spec.Limits
-	wall := time.AfterFunc(limits.Wall-time.Since(n.started), func() {
-		n.end(runtime.Timeout, wallReason(limits))
-	})
+	wall := time.AfterFunc(limits.EndWall()-time.Since(n.started), func() { n.end(verdict.Wall(limits)) })
 	defer wall.Stop()
 	stopWatch := n.watch()
 	if n.stdin != nil {
@@ -112,10 +110,10 @@ func (n *run) supervise() {
 	ended := time.Now()
 	if exitErr == nil && exit.Kind == pid1.Exited {
 		// From here on a kill or a limit comes too late; a reason given before stays.
-		n.ended.CompareAndSwap(nil, &ending{})
+		n.ended.Set(verdict.Ending{})
 		n.killInit() // nobody else is left; it is on its way out and must not be able to linger
 	} else {
-		n.ended.CompareAndSwap(nil, &ending{runtime.InfraError, initDied})
+		n.ended.Set(endedWithInit)
 		n.kill()
 	}
 	usage := n.bury()
@@ -153,8 +151,9 @@ func (n *run) conclude(exit pid1.Message, usage syscall.Rusage) {
 	n.pinned.report(r)
 	r.Enforcement = n.runtime.cgroups.enforcement()
 	r.PeakMemory = max(r.PeakMemory, n.peakMemory)
+	recorded, _ := n.ended.Get()
 	found := evidence{
-		ending: *n.ended.Load(), status: syscall.WaitStatus(exit.Status),
+		ending: recorded, status: syscall.WaitStatus(exit.Status),
 		oomKills: n.oomKills, memory: n.spec.Limits.Memory,
 	}
 	if n.cgroup != nil {
@@ -174,9 +173,9 @@ func (n *run) conclude(exit pid1.Message, usage syscall.Rusage) {
 			r.PageCache = min(peak, n.cgroup.pageCache())
 		}
 	}
-	found.ending = onTime(found.ending, exit.Kind == pid1.Exited, *r, n.spec.Limits)
-	if found.ending.verdict == "" && n.budget.Exceeded() { // it ended before it could be killed for that
-		found.ending = ending{runtime.OutputLimit, outputReason(n.spec.Limits)}
+	found.ending = verdict.OnTime(found.ending, exit.Kind == pid1.Exited, *r, n.spec.Limits)
+	if found.ending.Verdict == "" && n.budget.Exceeded() { // it ended before it could be killed for that
+		found.ending = verdict.Output(n.spec.Limits)
 	}
 	judge(found, r)
 	pidsHit := n.cgroup != nil && n.cgroup.pidsHit()
@@ -202,7 +201,7 @@ func (n *run) conclude(exit pid1.Message, usage syscall.Rusage) {
 func (n *run) abandon() {
 	defer n.runtime.unregister(n)
 	defer close(n.done)
-	n.ended.CompareAndSwap(nil, &ending{runtime.InfraError, "the start failed"})
+	n.ended.Set(verdict.Ending{Verdict: runtime.InfraError, Reason: "the start failed"})
 	close(n.ready)
 	n.discard()
 	n.runtime.pool.refill()

@@ -264,7 +264,7 @@ func rlimits(l runtime.Limits, cgroups *cgroups) []pid1.Rlimit {
 		{Resource: unix.RLIMIT_RTPRIO, Value: 0},
 		{Resource: unix.RLIMIT_NICE, Value: 0},
 		// A backstop; the host's budget is exact and counts all processes together.
-		{Resource: unix.RLIMIT_CPU, Value: uint64(l.CPU.Seconds()) + 2},
+		{Resource: unix.RLIMIT_CPU, Value: uint64(l.EndCPU().Seconds()) + 2},
 	}
 	if cgroups == nil {
 		limits = append(limits,

@@ -56,7 +56,7 @@ func (r *Runtime) assign(ctx context.Context, b *box, d *delivery) (_ *run, err 
 		if delivered, err = b.build(config, d); err != nil {
 			return nil, err
 		}
-		if n.ended.Load() != nil { // when there was nothing to kill yet
+		if _, ended := n.ended.Get(); ended { // when there was nothing to kill yet
 			b.kill()
 		}
 	} else if b.cgroup != nil {
@@ -76,10 +76,11 @@ func (r *Runtime) assign(ctx context.Context, b *box, d *delivery) (_ *run, err 
 	if released := release(); err == nil && !released {
 		err = ctx.Err()
 	}
+	ending, ended := n.ended.Get()
 	switch {
 	case err == nil:
-	case n.ended.Load() != nil && ctx.Err() == nil:
-		return nil, fmt.Errorf("ended before it had started: %s", n.ended.Load().reason)
+	case ended && ctx.Err() == nil:
+		return nil, fmt.Errorf("ended before it had started: %s", ending.Reason)
 	case sendErr != nil && ctx.Err() == nil && errors.Is(err, errSilent):
 		return nil, fmt.Errorf("%w: configure the sandbox: %w", runtime.ErrUnavailable, sendErr)
 	default:

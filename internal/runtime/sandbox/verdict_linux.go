@@ -7,63 +7,23 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/pawl-run/pawl/internal/runtime"
+	"github.com/pawl-run/pawl/internal/runtime/verdict"
 )
-
-// ending is why a run ended, as far as the host knows. The first one recorded stays.
-type ending struct {
-	verdict runtime.Verdict // empty when the program ended by itself
-	reason  string
-}
 
 // evidence is all that a verdict is made of.
 type evidence struct {
-	ending   ending
+	ending   verdict.Ending
 	status   syscall.WaitStatus
 	oomKills int64
 	memory   int64 // the limit, for the sentence
 }
 
-func outputReason(l runtime.Limits) string {
-	return fmt.Sprintf("wrote more than the output limit of %d bytes", l.Output)
-}
-
-func cpuReason(l runtime.Limits) string {
-	return fmt.Sprintf("used more than the limit of %v of CPU time", l.CPU)
-}
-
-func wallReason(l runtime.Limits) string {
-	return fmt.Sprintf("ran longer than the limit of %v", l.Wall)
-}
-
-// onTime decides about the limits of time by what was measured of the run, so that one program gets one verdict whichever
-// of the host's timers fires first, and also when it ends before the host can kill it:
-//
-//   - a program that has exited by itself within its wall-clock limit is in time, however late the host reads that;
-//   - of two limits that are exceeded, the smaller one counts, and the wall-clock limit when they are equal. A single thread
-//     on limits of wall=1s, cpu=1s is then always a timeout, since it cannot use more processor time than has passed.
-func onTime(e ending, exited bool, measured runtime.Result, l runtime.Limits) ending {
-	switch e.verdict {
-	case "", runtime.Timeout, runtime.CPUTimeout:
-	default:
-		return e
-	}
-	overWall := measured.Wall > l.Wall || e.verdict == runtime.Timeout && !exited
-	overCPU := measured.CPU > l.CPU || e.verdict == runtime.CPUTimeout
-	switch {
-	case overCPU && (!overWall || l.CPU < l.Wall):
-		return ending{runtime.CPUTimeout, cpuReason(l)}
-	case overWall:
-		return ending{runtime.Timeout, wallReason(l)}
-	}
-	return ending{}
-}
-
 // judge fills in how the run ended: what the host recorded, then what the kernel counted, then what the program did.
 // An exit code proves nothing: a program may exit with 137 because it likes the number.
 func judge(e evidence, r *runtime.Result) {
-	lost := e.ending == ending{runtime.InfraError, initDied}
-	if e.ending.verdict != "" && !(lost && e.oomKills > 0) {
-		r.Verdict, r.Reason = e.ending.verdict, e.ending.reason
+	lost := e.ending == endedWithInit
+	if e.ending.Verdict != "" && !(lost && e.oomKills > 0) {
+		r.Verdict, r.Reason = e.ending.Verdict, e.ending.Reason
 		return
 	}
 	succeeded := !lost && e.status.Exited() && e.status.ExitStatus() == 0

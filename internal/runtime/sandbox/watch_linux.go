@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/runtime"
+	"github.com/pawl-run/pawl/internal/runtime/verdict"
 )
 
 // watch enforces what no timer can: the CPU budget and, without cgroups, memory. The function that it returns stops it
@@ -27,10 +28,10 @@ func (n *run) watch() (stop func()) {
 			} else {
 				n.patrol()
 			}
-			if n.usedCPU > n.spec.Limits.CPU {
-				n.end(runtime.CPUTimeout, cpuReason(n.spec.Limits))
+			if n.usedCPU > n.spec.Limits.EndCPU() {
+				n.end(verdict.CPU(n.spec.Limits))
 			}
-			if n.ended.Load() != nil {
+			if _, ended := n.ended.Get(); ended {
 				return
 			}
 			timer.Reset(n.nextLook())
@@ -49,7 +50,7 @@ const (
 // nextLook is when a limit can be reached at the earliest: the CPU budget if every core of the machine works on it,
 // the memory limit at the rate of the fastest eater.
 func (n *run) nextLook() time.Duration {
-	next := (n.spec.Limits.CPU - n.usedCPU) / time.Duration(goruntime.NumCPU())
+	next := (n.spec.Limits.EndCPU() - n.usedCPU) / time.Duration(goruntime.NumCPU())
 	if n.cgroup == nil {
 		memory := time.Duration((n.spec.Limits.Memory-n.usedMemory)/fastestEater) * time.Millisecond
 		next = min(next, memory, farthestLook)
@@ -68,7 +69,7 @@ func (n *run) patrol() {
 	switch {
 	case l.largest == 0 || l.memory <= limit:
 	case n.oomKills > 0 && l.memory > 2*limit, n.oomKills >= mostOOMKills:
-		n.end(runtime.OOM, fmt.Sprintf("used %d bytes of memory and the limit is %d", l.memory, limit))
+		n.end(verdict.Ending{Verdict: runtime.OOM, Reason: fmt.Sprintf("used %d bytes of memory and the limit is %d", l.memory, limit)})
 	case killInside(n.pid, l.largest):
 		n.oomKills++
 	}
