@@ -33,7 +33,6 @@ func ended(t *testing.T, r runtime.Runtime, spec runtime.Spec) runtime.Result {
 // TestPidsAreExact counts what a limit on processes allows, from the first fork on, and that the result says so when it
 // was met. Where the init shares the run's cgroup, or rlimits hold the limit, a few more are allowed.
 func TestPidsAreExact(t *testing.T) {
-	t.Parallel()
 	for _, o := range []Options{{}, {Warm: 2}} {
 		r := factory(o)(t)
 		t.Cleanup(func() { _ = r.Close() })
@@ -59,7 +58,6 @@ func TestPidsAreExact(t *testing.T) {
 // TestWallHoldsCPU checks that the time of a program with one thread is never less than its processor time: it is taken
 // where the program runs, not where the host reads of it.
 func TestWallHoldsCPU(t *testing.T) {
-	t.Parallel()
 	r := factory(Options{Warm: 2})(t)
 	t.Cleanup(func() { _ = r.Close() })
 	var over atomic.Bool // this process is busy, so that it is late to read what the init sends
@@ -168,7 +166,6 @@ func starve(t *testing.T, cgroup string, enough time.Duration) {
 // TestShareOfProcessors burns half a second of processor time with half a processor: no machine can make that last less than
 // about a second. It does so in a sandbox of the pool and in one of its own.
 func TestShareOfProcessors(t *testing.T) {
-	t.Parallel()
 	for _, o := range []Options{{}, {Warm: 1}} {
 		r := factory(o)(t)
 		t.Cleanup(func() { _ = r.Close() })

@@ -54,7 +54,6 @@ func TestPins(t *testing.T) {
 // TestPinned runs programs that tell what they may run on, in sandboxes of the pool and built for them: as many at once as there
 // are processors get one each, one more shares, and no program can leave what it was given.
 func TestPinned(t *testing.T) {
-	t.Parallel()
 	for _, o := range []Options{{PinCPUs: true}, {PinCPUs: true, Warm: 2}} {
 		r := factory(o)(t).(*Runtime)
 		t.Cleanup(func() { _ = r.Close() })

@@ -36,6 +36,7 @@ func TestConformance(t *testing.T) {
 }
 
 // TestConformanceWithoutCgroups is what an unprivileged user without delegated cgroups has, under the current user.
+// What runs in parallel with it must use no cgroups: it would take theirs for leftovers of its own.
 func TestConformanceWithoutCgroups(t *testing.T) {
 	t.Parallel()
 	o := Options{WithoutCgroups: true}
