@@ -27,7 +27,7 @@ func TestArrivalsBesideEnds(t *testing.T) {
 			ops := []op{&reportOp{session: h.session, group: g, report: flow.Report{Execution: held[0].Execution, Attempt: 1,
 				Events: []flow.Event{ev(&held[0], 0, flow.EvRunning, nil), ev(&held[0], 1, flow.EvCompleted, &flow.Outcome{})}}}}
 			for range 2 {
-				o := &submitOp{out: new(Submitted), group: g}
+				o := &submitOp{group: g}
 				if err := r.e.prepare(r.ctx, &tenant, o); err != nil {
 					t.Fatal(err)
 				}
@@ -61,7 +61,7 @@ func TestLineGoesByItsOwnLimit(t *testing.T) {
 	}
 	held := h.take(10)
 	g := newGroup(2)
-	narrow := &submitOp{out: new(Submitted), group: g}
+	narrow := &submitOp{group: g}
 	if err := r.e.prepare(r.ctx, &Submission{Action: "noop", Key: "tenant", KeyLimit: 1, WhenFull: flow.WhenFullCancelNew}, narrow); err != nil {
 		t.Fatal(err)
 	}
@@ -125,23 +125,23 @@ func TestSlotTakenAndGivenBackInOneBatch(t *testing.T) {
 	tenant := Submission{Action: "noop", Key: "tenant", KeyLimit: 1}
 	var subs [2]*submitOp
 	for i := range subs {
-		subs[i] = &submitOp{out: new(Submitted), group: g}
+		subs[i] = &submitOp{group: g}
 		if err := r.e.prepare(r.ctx, &tenant, subs[i]); err != nil {
 			t.Fatal(err)
 		}
 	}
-	cancel := &request{over: make(chan error, 1), run: func(_ context.Context, t *turn) error {
+	cancel := newRequest(nil, fromCaller, func(_ context.Context, t *turn) (none struct{}, err error) {
 		d := t.drafts[subs[0].id]
 		if err := d.Cancel(flow.Cancelled, flow.CodeCancelled, "no more", t.now); err != nil {
-			return err
+			return none, err
 		}
 		t.cancelled(d)
-		return nil
-	}}
+		return none, nil
+	})
 	if err := r.e.enqueue(subs[0], subs[1], cancel); err != nil {
 		t.Fatal(err)
 	}
-	if err := <-cancel.over; err != nil {
+	if err := (<-cancel.answer).err; err != nil {
 		t.Fatal(err)
 	}
 	if first, second := r.get(subs[0].id), r.get(subs[1].id); first.Stage != flow.Cancelled || second.Place != flow.Ready {

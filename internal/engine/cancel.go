@@ -19,33 +19,28 @@ func (e *Engine) Cancel(ctx context.Context, id flow.ID, reason string) (*flow.E
 	if bad := badText(reason, reasonLimit); bad != "" {
 		return nil, invalid("reason", shortText(reason), bad, "shorten it, or remove the byte")
 	}
-	var unknown error
-	finished := false
-	err := e.ask(ctx, []flow.ID{id}, func(ctx context.Context, t *turn) error {
-		unknown, finished = nil, false
+	verdict, err := ask(ctx, e, []flow.ID{id}, func(_ context.Context, t *turn) (verdict, err error) {
 		d := t.drafts[id]
 		if d == nil {
-			unknown = fmt.Errorf("%w: execution %s", store.ErrNotFound, id)
-			return nil
+			return fmt.Errorf("%w: execution %s", store.ErrNotFound, id), nil
 		}
-		err := d.Cancel(flow.Cancelled, flow.CodeCancelled, reason, t.now)
-		if finished = errors.Is(err, flow.ErrFinished); finished {
-			return nil
-		}
-		if err != nil {
-			return err
+		switch err := d.Cancel(flow.Cancelled, flow.CodeCancelled, reason, t.now); {
+		case errors.Is(err, flow.ErrFinished):
+			return err, nil
+		case err != nil:
+			return nil, err
 		}
 		t.cancelled(d)
-		return nil
+		return nil, nil
 	})
-	if err == nil {
-		err = unknown
+	if err == nil && errors.Is(verdict, store.ErrNotFound) {
+		err = verdict
 	}
 	if err != nil {
 		return nil, err
 	}
 	x, err := e.opts.Store.Get(ctx, id)
-	if err == nil && finished && !endedByCancel(x) {
+	if err == nil && verdict != nil && !endedByCancel(x) {
 		return nil, fmt.Errorf("%w: %s is %s", flow.ErrFinished, id, x.Stage)
 	}
 	return x, err
@@ -83,9 +78,9 @@ func (e *Engine) Retry(ctx context.Context, id flow.ID) (flow.ID, error) {
 	if err := e.place(ctx, &r); err != nil {
 		return flow.ID{}, err
 	}
-	var out Submitted
-	if err := e.submit(ctx, &submitOp{id: e.opts.NewID(), request: r, out: &out, made: &e.counters.submitted}); err != nil {
+	o := &submitOp{id: e.opts.NewID(), request: r, made: &e.counters.submitted}
+	if err := e.submit(ctx, o); err != nil {
 		return flow.ID{}, err
 	}
-	return out.Execution, out.Err
+	return o.verdict.Execution, o.verdict.Err
 }

@@ -274,26 +274,25 @@ func (e *Engine) Define(ctx context.Context, defs []*definition.Definition) ([]D
 	if err := e.Check(ctx, defs); err != nil {
 		return nil, err
 	}
-	var out []Defined
-	err := e.ask(ctx, nil, func(ctx context.Context, t *turn) error {
-		out = out[:0]
+	out, err := ask(ctx, e, nil, func(ctx context.Context, t *turn) ([]Defined, error) {
+		out := make([]Defined, 0, len(defs))
 		for _, d := range defs {
 			row, err := definitionRow(d, t.now)
 			if err != nil {
-				return err
+				return nil, err
 			}
 			version, created, err := t.tx.Define(ctx, row)
 			if err != nil {
-				return fmt.Errorf("define %q: %w", d.Name, err)
+				return nil, fmt.Errorf("define %q: %w", d.Name, err)
 			}
 			if d.Kind == definition.KindSchedule {
 				if err := t.beginSchedule(ctx, d, version); err != nil {
-					return fmt.Errorf("begin schedule %q: %w", d.Name, err)
+					return nil, fmt.Errorf("begin schedule %q: %w", d.Name, err)
 				}
 			}
 			out = append(out, Defined{Name: d.Name, Version: version, Kind: string(d.Kind), Created: created})
 		}
-		return nil
+		return out, nil
 	})
 	if err != nil {
 		return nil, err

@@ -26,7 +26,20 @@ type op interface {
 	done(error)
 	// size is about how many bytes the request holds.
 	size() int
+	// class says how the committer treats the request.
+	class() class
+	// executions are those that the request is about, for the log; new ones included.
+	executions() []flow.ID
 }
+
+// class is how the committer treats a request.
+type class uint8
+
+const (
+	fromCaller class = iota // a caller's: it may create something that a worker can be given
+	quietly                 // a caller's, which creates nothing of the kind
+	fromEngine              // a follow-up: what a committed transaction has left to later ones
+)
 
 const (
 	batchLimit   = 1000    // requests in one transaction: a few tens of milliseconds at the most

@@ -145,22 +145,24 @@ func TestCallersOfAFlood(t *testing.T) {
 // A request whose decision panics fails alone: the process and the requests beside it go on.
 func TestPanicFailsOneRequest(t *testing.T) {
 	onEachStore(t, func(r *rig) {
-		var out [2]Submitted
 		g := newGroup(3)
-		broken := &request{run: func(context.Context, *turn) error { panic("a defect") }, over: make(chan error, 1)}
-		ops := []op{&submitOp{id: r.e.opts.NewID(), request: builtIn(flow.KindNoop, nil), out: &out[0], group: g, made: &r.e.counters.submitted}, broken,
-			&submitOp{id: r.e.opts.NewID(), request: builtIn(flow.KindNoop, nil), out: &out[1], group: g, made: &r.e.counters.submitted}}
-		if err := r.e.enqueue(ops...); err != nil {
+		var good [2]*submitOp
+		for i := range good {
+			good[i] = &submitOp{id: r.e.opts.NewID(), request: builtIn(flow.KindNoop, nil), group: g, made: &r.e.counters.submitted}
+		}
+		broken := newRequest(nil, fromCaller, func(context.Context, *turn) (struct{}, error) { panic("a defect") })
+		if err := r.e.enqueue(good[0], broken, good[1]); err != nil {
 			r.Fatal(err)
 		}
-		if err := <-broken.over; err == nil || !strings.Contains(err.Error(), "a defect") {
+		if err := (<-broken.answer).err; err == nil || !strings.Contains(err.Error(), "a defect") {
 			r.Errorf("the broken request: %v", err)
 		}
 		g.done()
 		if err := g.wait(r.ctx); err != nil {
 			r.Fatal(err)
 		}
-		for _, s := range out {
+		for _, o := range good {
+			s := o.verdict
 			if s.Err != nil {
 				r.Errorf("a request beside it: %v", s.Err)
 			}

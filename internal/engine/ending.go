@@ -31,8 +31,7 @@ func (e *Engine) Ending(id flow.ID) *Ending {
 // SubmitOne is Submit for one execution whose end is waited for: where this replica ends it, Wait gives what was
 // committed, and the store is not asked. There is an Ending exactly when the submission was accepted.
 func (e *Engine) SubmitOne(ctx context.Context, s Submission) (Submitted, *Ending, error) {
-	var out Submitted
-	o := &submitOp{out: &out, hash: s.hash()}
+	o := &submitOp{hash: s.hash()}
 	if err := e.prepare(ctx, &s, o); err != nil {
 		return Submitted{Err: err}, nil, nil
 	}
@@ -41,7 +40,7 @@ func (e *Engine) SubmitOne(ctx context.Context, s Submission) (Submitted, *Endin
 		n.Close()
 		return Submitted{}, nil, err
 	}
-	switch {
+	switch out := o.verdict; {
 	case out.Err != nil:
 		n.Close()
 		return out, nil, nil
@@ -50,7 +49,7 @@ func (e *Engine) SubmitOne(ctx context.Context, s Submission) (Submitted, *Endin
 		return out, e.Ending(out.Execution), nil
 	}
 	n.submitted, n.input, n.with = true, o.request.Input, o.request.With
-	return out, n, nil
+	return o.verdict, n, nil
 }
 
 // ID names the execution.

@@ -32,15 +32,6 @@ type followUps struct {
 	lastWide bool             // the last of those was of wide
 }
 
-// isFollowUp reports whether a request is the engine's own.
-func isFollowUp(o op) bool {
-	switch o.(type) {
-	case *foldOp, *lineOp, *stuckOp:
-		return true
-	}
-	return false
-}
-
 func (f *followUps) len() int { return len(f.ops) + len(f.wide) }
 
 // startable is how many follow-ups need not wait for the end of one that is under way.

@@ -13,6 +13,7 @@ import (
 	"strconv"
 
 	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
 )
 
@@ -66,19 +67,19 @@ func (e *Engine) SubmitBatch(ctx context.Context, key string, subs []Submission)
 	if say := badText(key, keyLimit); say != "" {
 		return nil, invalid("idempotency_key", shortText(key), say, "give another one")
 	}
-	out := make([]Submitted, len(subs))
 	sums := make([][32]byte, len(subs))
 	for i := range subs {
 		sums[i] = subs[i].sum()
 	}
-	first := &batchOp{key: key, hash: batchHash(subs, sums), out: out}
+	first := &batchOp{key: key, hash: batchHash(subs, sums), length: len(subs)}
+	out := make([]Submitted, len(subs))
 	ops := make([]*submitOp, len(subs)) // nil: its verdict is there
 	for i := range subs {
 		s := subs[i]
 		if s.IdempotencyKey == "" {
 			s.IdempotencyKey = placeKey(key, i)
 		}
-		o := &submitOp{out: &out[i], hash: sums[i]}
+		o := &submitOp{hash: sums[i]}
 		if err := e.prepare(ctx, &s, o); err != nil {
 			out[i].Err = err
 			continue
@@ -100,11 +101,16 @@ func (e *Engine) SubmitBatch(ctx context.Context, key string, subs []Submission)
 		return nil, first.err
 	}
 	if at := first.settled; at >= 0 {
-		ops[at] = nil
+		ops[at], out[at] = nil, first.verdict
 		e.counters.submitted.Add(1)
 	}
-	if err := e.submit(ctx, slices.DeleteFunc(ops, func(o *submitOp) bool { return o == nil })...); err != nil {
+	if err := e.submit(ctx, slices.DeleteFunc(slices.Clone(ops), func(o *submitOp) bool { return o == nil })...); err != nil {
 		return nil, err
+	}
+	for i, o := range ops {
+		if o != nil {
+			out[i] = o.verdict
+		}
 	}
 	return out, nil
 }
@@ -112,15 +118,16 @@ func (e *Engine) SubmitBatch(ctx context.Context, key string, subs []Submission)
 // batchOp decides whether a batch is what its key was used for, and submits the first of its executions under that key.
 type batchOp struct {
 	key     string
-	hash    [32]byte // of the batch
-	out     []Submitted
+	hash    [32]byte  // of the batch
+	length  int       // how many submissions the batch has
 	derived []string  // keys of the submissions without one of their own
 	first   *submitOp // the first of these that is accepted; nil: none is
 	at      int       // its place
 	group   *group
 
-	settled int   // whose verdict is there; -1: of none
-	err     error // the verdict on the whole batch
+	settled int       // whose verdict is there; -1: of none
+	verdict Submitted // on that one
+	err     error     // the verdict on the whole batch
 }
 
 // add takes in the submission at a place of the batch.
@@ -148,11 +155,11 @@ func (o *batchOp) decide(ctx context.Context, t *turn) error {
 	o.settled, o.err = -1, nil
 	if known, ok := t.idem[o.key]; ok {
 		at, same := placeOf(known.Hash, o.hash)
-		if !same || at >= len(o.out) {
+		if !same || at >= o.length {
 			o.err = mismatch(known)
 			return nil
 		}
-		o.settled, o.out[at] = at, Submitted{Execution: known.Execution, Existing: true}
+		o.settled, o.verdict = at, Submitted{Execution: known.Execution, Existing: true}
 		return nil
 	}
 	// Retention may have removed the execution that had the batch's key, and not yet the others.
@@ -169,8 +176,18 @@ func (o *batchOp) decide(ctx context.Context, t *turn) error {
 	if _, ok := t.idem[placeKey(o.key, o.at)]; ok {
 		return nil
 	}
-	o.settled = o.at
-	return o.first.decide(ctx, t)
+	err := o.first.decide(ctx, t)
+	o.settled, o.verdict = o.at, o.first.verdict
+	return err
+}
+
+func (o *batchOp) class() class { return fromCaller }
+
+func (o *batchOp) executions() []flow.ID {
+	if o.first == nil {
+		return nil
+	}
+	return o.first.executions()
 }
 
 func (o *batchOp) size() int {

@@ -18,19 +18,21 @@ const AtEnd = -1
 // execution has been given by then. Giving the same again changes nothing. Errors are flow's: ErrFinished, ErrInputOffset,
 // ErrInputClosed, ErrInputFull; or the store's. piece must not be changed later when there was an error.
 func (e *Engine) Feed(ctx context.Context, id flow.ID, at int64, piece []byte, last bool) (flow.Input, error) {
-	var in flow.Input
-	var verdict error
-	err := e.ask(ctx, []flow.ID{id}, func(ctx context.Context, t *turn) (err error) {
-		in, verdict, err = t.feed(ctx, id, at, piece, last)
-		return err
+	type fed struct {
+		in      flow.Input
+		verdict error
+	}
+	f, err := ask(ctx, e, []flow.ID{id}, func(ctx context.Context, t *turn) (f fed, err error) {
+		f.in, f.verdict, err = t.feed(ctx, id, at, piece, last)
+		return f, err
 	})
 	if err != nil {
 		return flow.Input{}, err
 	}
-	if verdict == nil {
+	if f.verdict == nil {
 		e.watch.fed(id)
 	}
-	return in, verdict
+	return f.in, f.verdict
 }
 
 // feed is the decision. The execution is locked: what feeds it as well comes before or after.
@@ -125,11 +127,9 @@ func (e *Engine) Input(ctx context.Context, session flow.ID, q handoff.InputQuer
 
 // holds checks that the session holds the attempt.
 func (e *Engine) holds(ctx context.Context, session, id flow.ID, attempt int) error {
-	held := false
-	err := e.ask(ctx, []flow.ID{id}, func(_ context.Context, t *turn) error {
+	held, err := ask(ctx, e, []flow.ID{id}, func(_ context.Context, t *turn) (bool, error) {
 		d := t.drafts[id]
-		held = d != nil && d.Place == flow.Held && d.Owner == session && d.Attempt == attempt
-		return nil
+		return d != nil && d.Place == flow.Held && d.Owner == session && d.Attempt == attempt, nil
 	})
 	if err != nil || held {
 		return sessionError(err)

@@ -52,17 +52,16 @@ func (e *Engine) relaneMisplaced(ctx context.Context) error {
 	slices.Sort(served)
 	queues := slices.DeleteFunc(slices.Compact(served), func(q string) bool { return slices.Contains(looked, q) })
 	for moved := -1; moved != 0 && len(queues) > 0; {
-		err := e.ask(ctx, nil, func(ctx context.Context, t *turn) error {
+		moved, err = ask(ctx, e, nil, func(ctx context.Context, t *turn) (int, error) {
 			if err := t.flush(ctx); err != nil {
-				return err
+				return 0, err
 			}
 			xs, err := t.tx.Take(ctx, queues, misplacedBatch)
 			if err != nil {
-				return err
+				return 0, err
 			}
 			others, err := t.relane(ctx, xs)
-			moved = len(xs) - len(others)
-			return err
+			return len(xs) - len(others), err
 		})
 		if err != nil {
 			return fmt.Errorf("move executions to the lanes of their kinds: %w", err)

@@ -58,23 +58,8 @@ func named(ops []op) []string {
 	const few = 5
 	var ids []string
 	for _, o := range ops {
-		var id flow.ID
-		switch o := o.(type) {
-		case *submitOp:
-			id = o.id
-		case *reportOp:
-			id = o.report.Execution
-		case *foldOp:
-			id = o.id
-		case *stuckOp:
-			id = o.id
-		case *request:
-			if len(o.ids) > 0 {
-				id = o.ids[0]
-			}
-		}
-		if !id.IsZero() {
-			ids = append(ids, id.String())
+		if about := o.executions(); len(about) > 0 {
+			ids = append(ids, about[0].String())
 		}
 		if len(ids) == few {
 			break

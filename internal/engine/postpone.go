@@ -45,7 +45,7 @@ const (
 // budgetOf is what the transaction of some requests may do beyond them.
 func (e *Engine) budgetOf(ops []op) budget {
 	b := e.budget
-	if len(ops) > 0 && !isFollowUp(ops[0]) { // no batch has both
+	if len(ops) > 0 && ops[0].class() != fromEngine { // no batch has both
 		b.rows = min(b.rows, callersRows+len(ops))
 	}
 	return b
@@ -193,6 +193,8 @@ type foldOp struct {
 func (o *foldOp) want(t *turn)                        { t.folds[o.id] = true }
 func (o *foldOp) decide(context.Context, *turn) error { return nil }
 func (o *foldOp) size() int                           { return 0 }
+func (o *foldOp) class() class                        { return fromEngine }
+func (o *foldOp) executions() []flow.ID               { return []flow.ID{o.id} }
 func (o *foldOp) done(err error) {
 	if err != nil && refused(err) {
 		o.e.followUp(&stuckOp{e: o.e, id: o.id, why: err})
@@ -214,7 +216,9 @@ const (
 	withoutHead                 // the others, and the first is put aside
 )
 
-func (o *lineOp) size() int { return 0 }
+func (o *lineOp) size() int             { return 0 }
+func (o *lineOp) class() class          { return fromEngine }
+func (o *lineOp) executions() []flow.ID { return nil }
 func (o *lineOp) want(t *turn) {
 	t.key(o.key).freed = true
 	if o.mode == headOfLine {
@@ -259,8 +263,10 @@ type stuckOp struct {
 	aside bool
 }
 
-func (o *stuckOp) want(t *turn) { t.wantIDs = append(t.wantIDs, o.id) }
-func (o *stuckOp) size() int    { return 0 }
+func (o *stuckOp) want(t *turn)          { t.wantIDs = append(t.wantIDs, o.id) }
+func (o *stuckOp) size() int             { return 0 }
+func (o *stuckOp) class() class          { return fromEngine }
+func (o *stuckOp) executions() []flow.ID { return []flow.ID{o.id} }
 func (o *stuckOp) decide(_ context.Context, t *turn) error {
 	d := t.drafts[o.id]
 	if d == nil || d.Place != flow.Held || d.Kind != flow.KindWorkflow {

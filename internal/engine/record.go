@@ -70,6 +70,10 @@ func (o *reportOp) size() (n int) {
 	return n
 }
 
+func (o *reportOp) class() class { return fromCaller }
+
+func (o *reportOp) executions() []flow.ID { return []flow.ID{o.report.Execution} }
+
 func (o *reportOp) done(err error) {
 	o.err = err
 	o.group.done()

@@ -76,35 +76,37 @@ func (e *Engine) away(ctx context.Context, what string, err error) bool {
 // recoverExpired recovers the executions of sessions whose leases have run out. The transaction that finds these sessions
 // ends their leases, so that a worker that comes back late cannot renew one before its recovery begins.
 func (e *Engine) recoverExpired(ctx context.Context) error {
-	var lost []store.Session
-	var l look
-	var jumped bool
-	err := e.ask(ctx, nil, func(ctx context.Context, t *turn) (err error) {
-		if lost, err = t.tx.Expired(ctx, expiredPage+int(e.unrecovered.Load())); err != nil {
-			return err
+	type expired struct {
+		sessions []store.Session
+		at       look
+		jumped   bool
+	}
+	found, err := ask(ctx, e, nil, func(ctx context.Context, t *turn) (x expired, err error) {
+		if x.sessions, err = t.tx.Expired(ctx, expiredPage+int(e.unrecovered.Load())); err != nil {
+			return x, err
 		}
-		if l, err = t.look(ctx); err != nil {
-			return err
+		if x.at, err = t.look(ctx); err != nil {
+			return x, err
 		}
-		if jumped = e.clocks.jumped(l); jumped || len(lost) == 0 {
-			return nil
+		if x.jumped = e.clocks.jumped(x.at); x.jumped || len(x.sessions) == 0 {
+			return x, nil
 		}
-		ids := make([]flow.ID, len(lost))
-		for i := range lost {
-			ids[i] = lost[i].ID
+		ids := make([]flow.ID, len(x.sessions))
+		for i := range x.sessions {
+			ids[i] = x.sessions[i].ID
 		}
 		_, err = t.tx.EndLeases(ctx, ids)
-		return err
+		return x, err
 	})
 	if err != nil {
 		return err
 	}
-	if jumped {
-		return e.restartLeases(ctx, l)
+	if found.jumped {
+		return e.restartLeases(ctx, found.at)
 	}
-	e.clocks.keep(l)
+	e.clocks.keep(found.at)
 	e.unrecovered.Store(0)
-	for _, s := range lost {
+	for _, s := range found.sessions {
 		if !s.ExpiresAt.IsZero() { // otherwise its lease was ended before, and its recovery was interrupted
 			e.counters.lostSessions.Add(1)
 			e.opts.Log.Warn("worker session lost: recovering what it held", telemetry.Session, s.ID.Text(flow.SessionPrefix), telemetry.Worker, s.Name)
@@ -189,7 +191,7 @@ func (e *Engine) recoverLate(ctx context.Context, ids []flow.ID) error {
 
 func (e *Engine) recoverLateTogether(ctx context.Context, ids []flow.ID) error {
 	from := e.opts.Uptime()
-	return e.ask(ctx, ids, func(_ context.Context, t *turn) error {
+	return e.do(ctx, ids, func(_ context.Context, t *turn) error {
 		if !e.clocks.agree(look{t.now, from, e.opts.Uptime()}) {
 			return nil
 		}
@@ -238,43 +240,35 @@ func (e *Engine) recover(ctx context.Context, session flow.ID, takeBack func(*fl
 // recoverPage takes back the next executions that a session holds, all in one transaction, and says which they were. After the
 // last ones it forgets the session, unless something was left.
 func (e *Engine) recoverPage(ctx context.Context, session, after flow.ID, forget bool, takeBack func(*flow.Draft, time.Time) error) ([]flow.ID, error) {
-	var ids []flow.ID // no result of its own name: a decision that ctx has given up may still be running
-	err := e.ask(ctx, nil, func(ctx context.Context, t *turn) error {
+	return ask(ctx, e, nil, func(ctx context.Context, t *turn) ([]flow.ID, error) {
 		all, err := t.owned(ctx, session, after)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		ids = draftIDs(all)
 		for _, d := range all {
 			if err := t.takeBack(d, session, takeBack); err != nil {
-				return err
+				return nil, err
 			}
 		}
-		if len(all) == recoverBatch || !forget {
-			return nil
+		if forget && len(all) < recoverBatch {
+			err = t.tx.DropSession(ctx, session)
 		}
-		return t.tx.DropSession(ctx, session)
+		return draftIDs(all), err
 	})
-	if err != nil {
-		return nil, err
-	}
-	return ids, nil
 }
 
 // recoverEach does what recoverPage does one execution at a time, and passes over what is refused alone.
 func (e *Engine) recoverEach(ctx context.Context, session, after flow.ID, takeBack func(*flow.Draft, time.Time) error) ([]flow.ID, int, error) {
-	var ids []flow.ID // as in recoverPage
-	err := e.ask(ctx, nil, func(ctx context.Context, t *turn) error {
+	ids, err := ask(ctx, e, nil, func(ctx context.Context, t *turn) ([]flow.ID, error) {
 		all, err := t.owned(ctx, session, after)
-		ids = draftIDs(all)
-		return err
+		return draftIDs(all), err
 	})
 	if err != nil {
 		return nil, 0, err
 	}
 	left := 0
 	for _, id := range ids {
-		err := e.ask(ctx, []flow.ID{id}, func(_ context.Context, t *turn) error {
+		err := e.do(ctx, []flow.ID{id}, func(_ context.Context, t *turn) error {
 			if d := t.drafts[id]; d != nil {
 				return t.takeBack(d, session, takeBack)
 			}

@@ -51,6 +51,13 @@ func (e *Engine) joinRenewals(session flow.ID) *renewals {
 	return r
 }
 
+// renewed is what one transaction found out.
+type renewed struct {
+	alive  map[flow.ID][]handoff.Order
+	lapsed bool // of some sessions the lease had run out by then
+	at     look
+}
+
 // renew renews the sessions that have been gathered. One caller may have stopped waiting while the others have not. A lease
 // may have run out only because the database's clock has jumped: the recovery notices a jump within seconds, and a session
 // whose renewal comes before that must not be lost.
@@ -59,26 +66,26 @@ func (e *Engine) renew(r *renewals) {
 	ctx := context.Background()
 	for tries := 1; ; tries++ {
 		jumps := e.clocks.noticed()
-		var l look
-		lapsed := false
-		r.err = e.askAside(ctx, func(ctx context.Context, t *turn) (err error) {
-			if r.alive, err = t.renew(ctx, r.sessions); err != nil {
-				return err
+		var n renewed
+		n, r.err = askQuietly(ctx, e, func(ctx context.Context, t *turn) (n renewed, err error) {
+			if n.alive, err = t.renew(ctx, r.sessions); err != nil {
+				return n, err
 			}
-			lapsed = slices.ContainsFunc(r.sessions, func(id flow.ID) bool { _, alive := r.alive[id]; return !alive })
-			if lapsed {
-				l, err = t.look(ctx)
+			n.lapsed = slices.ContainsFunc(r.sessions, func(id flow.ID) bool { _, alive := n.alive[id]; return !alive })
+			if n.lapsed {
+				n.at, err = t.look(ctx)
 			}
-			return err
+			return n, err
 		})
+		r.alive = n.alive
 		switch {
-		case r.err != nil || !lapsed || tries > 1:
+		case r.err != nil || !n.lapsed || tries > 1:
 			return
 		case e.clocks.noticed() != jumps: // meanwhile, and the leases run again
-		case !e.clocks.jumped(l):
+		case !e.clocks.jumped(n.at):
 			return
 		default:
-			if r.err = e.restartLeases(ctx, l); r.err != nil {
+			if r.err = e.restartLeases(ctx, n.at); r.err != nil {
 				return
 			}
 		}

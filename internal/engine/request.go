@@ -6,38 +6,74 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// request is an op made of functions, for what is asked for rarely.
-type request struct {
-	ids   []flow.ID // executions to load
-	run   func(context.Context, *turn) error
-	aside bool // it gives nobody work
-	over  chan error
+// request is an op made of one function, for what is asked for rarely. The function's result belongs to the committer until the
+// commit and reaches the caller through a channel: a decision whose caller has given up, or that runs a second time after a
+// conflict, never writes to what the caller reads.
+type request[T any] struct {
+	ids    []flow.ID // executions to load
+	run    func(context.Context, *turn) (T, error)
+	of     class
+	result T              // of the run that was committed
+	answer chan answer[T] // capacity 1
 }
 
-func (r *request) want(t *turn)                              { t.wantIDs = append(t.wantIDs, r.ids...) }
-func (r *request) decide(ctx context.Context, t *turn) error { return r.run(ctx, t) }
-func (r *request) done(err error)                            { r.over <- err }
-func (r *request) size() int                                 { return 0 }
-
-// ask runs a decision in one of the next batches and waits for its commit. When it returns an error the decision may
-// still be running, or run again: what it writes to must not be read then.
-func (e *Engine) ask(ctx context.Context, ids []flow.ID, run func(context.Context, *turn) error) error {
-	return e.await(ctx, &request{ids: ids, run: run, over: make(chan error, 1)})
+// answer is what a caller gets: the result after the commit, or why there was none.
+type answer[T any] struct {
+	result T
+	err    error
 }
 
-// askAside is ask for what gives nobody work: whoever waits for some is not looked at over it.
-func (e *Engine) askAside(ctx context.Context, run func(context.Context, *turn) error) error {
-	return e.await(ctx, &request{run: run, aside: true, over: make(chan error, 1)})
+func (r *request[T]) want(t *turn) { t.wantIDs = append(t.wantIDs, r.ids...) }
+
+func (r *request[T]) decide(ctx context.Context, t *turn) (err error) {
+	r.result, err = r.run(ctx, t)
+	return err
 }
 
-func (e *Engine) await(ctx context.Context, r *request) error {
+func (r *request[T]) done(err error) {
+	a := answer[T]{err: err}
+	if err == nil {
+		a.result = r.result
+	}
+	r.answer <- a
+}
+
+func (r *request[T]) size() int { return 0 }
+
+func (r *request[T]) class() class { return r.of }
+
+func (r *request[T]) executions() []flow.ID { return r.ids }
+
+func newRequest[T any](ids []flow.ID, of class, run func(context.Context, *turn) (T, error)) *request[T] {
+	return &request[T]{ids: ids, of: of, run: run, answer: make(chan answer[T], 1)}
+}
+
+// ask runs a decision in one of the next batches, with the executions loaded, and returns its result after the commit. With an
+// error the result is zero, and the decision may still be running, or be committed later.
+func ask[T any](ctx context.Context, e *Engine, ids []flow.ID, decide func(context.Context, *turn) (T, error)) (T, error) {
+	return await(ctx, e, newRequest(ids, fromCaller, decide))
+}
+
+// askQuietly is ask for a decision that creates nothing that a worker could be given: its transaction does not lock the session of a
+// waiting worker.
+func askQuietly[T any](ctx context.Context, e *Engine, decide func(context.Context, *turn) (T, error)) (T, error) {
+	return await(ctx, e, newRequest(nil, quietly, decide))
+}
+
+// do is ask for a decision without a result.
+func (e *Engine) do(ctx context.Context, ids []flow.ID, decide func(context.Context, *turn) error) error {
+	_, err := ask(ctx, e, ids, func(ctx context.Context, t *turn) (struct{}, error) { return struct{}{}, decide(ctx, t) })
+	return err
+}
+
+func await[T any](ctx context.Context, e *Engine, r *request[T]) (none T, err error) {
 	if err := e.enqueue(r); err != nil {
-		return err
+		return none, err
 	}
 	select {
-	case err := <-r.over:
-		return err
+	case a := <-r.answer:
+		return a.result, a.err
 	case <-ctx.Done():
-		return ctx.Err()
+		return none, ctx.Err()
 	}
 }

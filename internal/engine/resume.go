@@ -28,21 +28,19 @@ func (e *Engine) Resume(ctx context.Context, s handoff.Session, before flow.ID, 
 	for i, k := range keep {
 		ids[i] = k.Execution
 	}
-	var kept []flow.AttemptID
-	session, err := e.open(ctx, s, func(ctx context.Context, t *turn, next flow.ID) error {
-		kept = nil
+	session, kept, err := e.open(ctx, s, func(ctx context.Context, t *turn, next flow.ID) (kept []flow.AttemptID, err error) {
 		if err := t.flush(ctx); err != nil {
-			return err
+			return nil, err
 		}
 		alive, err := t.tx.EndLeases(ctx, []flow.ID{before})
 		if err != nil {
-			return fmt.Errorf("end the lease: %w", err)
+			return nil, fmt.Errorf("end the lease: %w", err)
 		}
 		if len(alive) == 0 {
-			return nil
+			return nil, nil
 		}
 		if err := t.load(ctx, ids, store.WithoutPayload); err != nil {
-			return err
+			return nil, err
 		}
 		for _, k := range keep {
 			if d := t.drafts[k.Execution]; d != nil && d.Attempt == k.Attempt && d.Inherit(before, next) == nil {
@@ -50,7 +48,7 @@ func (e *Engine) Resume(ctx context.Context, s handoff.Session, before flow.ID, 
 				kept = append(kept, k)
 			}
 		}
-		return nil
+		return kept, nil
 	})
 	if err != nil {
 		return flow.ID{}, nil, err

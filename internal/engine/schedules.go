@@ -145,34 +145,32 @@ func missedTicks(name string, all []schedule.Missed, now time.Time) []store.Tick
 
 // steer changes how far a schedule is.
 func (e *Engine) steer(ctx context.Context, name string, change func(context.Context, *turn, *definition.Definition, *store.Schedule) error) (store.Schedule, error) {
-	var k store.Schedule
 	if _, _, err := e.Schedule(ctx, name); err != nil {
-		return k, err
+		return store.Schedule{}, err
 	}
-	err := e.ask(ctx, nil, func(ctx context.Context, t *turn) error {
+	k, err := ask(ctx, e, nil, func(ctx context.Context, t *turn) (k store.Schedule, err error) {
 		locked, err := t.tx.LockSchedules(ctx, []string{name}, false)
 		if err != nil {
-			return err
+			return k, err
 		}
 		if len(locked) == 0 {
-			return fmt.Errorf("schedule %q: %w", name, store.ErrNotFound)
+			return k, fmt.Errorf("schedule %q: %w", name, store.ErrNotFound)
 		}
 		k = locked[0]
 		d, err := e.schedule(ctx, t.tx, name, k.Version)
 		if err != nil {
-			return err
+			return k, err
 		}
 		if err := change(ctx, t, d, &k); err != nil {
-			return err
+			return k, err
 		}
 		k.Due = dueOf(d, &k)
-		return t.tx.PutSchedules(ctx, []store.Schedule{k})
+		return k, t.tx.PutSchedules(ctx, []store.Schedule{k})
 	})
-	if err != nil {
-		return store.Schedule{}, err
+	if err == nil {
+		e.schedules.changed()
 	}
-	e.schedules.changed()
-	return k, nil
+	return k, err
 }
 
 // PauseSchedule lets a schedule fire no more until it is resumed. One that is paused stays so, with the reason that it has.
@@ -221,17 +219,17 @@ func (e *Engine) FireSchedule(ctx context.Context, name string) (flow.ID, error)
 	if lineOf(d) != "" { // it does not wait for the ticks
 		s.request.Key, s.request.KeyLimit, s.request.WhenFull = "", 0, ""
 	}
-	err = e.ask(ctx, nil, func(ctx context.Context, t *turn) error {
-		if err := t.lookForUploads(ctx, s); err != nil || s.err != nil {
-			return err
+	refusal, err := ask(ctx, e, nil, func(ctx context.Context, t *turn) (refusal, err error) {
+		if refusal, err = t.missingUploads(ctx, s); err != nil || refusal != nil {
+			return refusal, err
 		}
 		if err := t.begin(ctx, s); err != nil {
-			return err
+			return nil, err
 		}
-		return t.tx.AddTicks(ctx, []store.Tick{{Schedule: name, Nominal: now, Tag: s.id.String(), Last: now, Count: 1, Execution: s.id, At: t.now, Why: s.fire.Why}})
+		return nil, t.tx.AddTicks(ctx, []store.Tick{{Schedule: name, Nominal: now, Tag: s.id.String(), Last: now, Count: 1, Execution: s.id, At: t.now, Why: s.fire.Why}})
 	})
 	if err == nil {
-		err = s.err
+		err = refusal
 	}
 	if err != nil {
 		return flow.ID{}, err

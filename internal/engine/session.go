@@ -66,13 +66,12 @@ func (e *Engine) seat(ctx context.Context, id flow.ID) (*seat, error) {
 	if s := e.sessions.seat(id); s != nil {
 		return s, nil
 	}
-	var row store.Session
-	err := e.ask(ctx, nil, func(ctx context.Context, t *turn) (err error) {
-		row, _, err = t.tx.LockSession(ctx, id)
+	row, err := ask(ctx, e, nil, func(ctx context.Context, t *turn) (store.Session, error) {
+		row, _, err := t.tx.LockSession(ctx, id)
 		if errors.Is(err, store.ErrNotFound) {
-			row, err = store.Session{}, nil
+			return store.Session{}, nil
 		}
-		return err
+		return row, err
 	})
 	if err != nil {
 		return nil, sessionError(err)
@@ -115,43 +114,44 @@ func (d *desk) sweep(alive map[flow.ID]bool, before time.Time) {
 
 // Open implements handoff.Handoff.
 func (e *Engine) Open(ctx context.Context, s handoff.Session) (flow.ID, error) {
-	return e.open(ctx, s, func(context.Context, *turn, flow.ID) error { return nil })
+	id, _, err := e.open(ctx, s, func(context.Context, *turn, flow.ID) ([]flow.AttemptID, error) { return nil, nil })
+	return id, err
 }
 
-// open opens a session; also is decided with it.
-func (e *Engine) open(ctx context.Context, s handoff.Session, also func(context.Context, *turn, flow.ID) error) (flow.ID, error) {
+// open opens a session. In the same transaction inherit gives it attempts of another one, and returns which.
+func (e *Engine) open(ctx context.Context, s handoff.Session, inherit func(context.Context, *turn, flow.ID) ([]flow.AttemptID, error)) (flow.ID, []flow.AttemptID, error) {
 	s.ID = e.opts.NewID()
 	for _, q := range s.Queues {
 		if err := e.catalog.declareQueue(ctx, q); err != nil {
-			return flow.ID{}, sessionError(err)
+			return flow.ID{}, nil, sessionError(err)
 		}
 	}
 	labels, kinds := flow.OfferedLabels(s.Kinds)
 	if err := errors.Join(flow.CheckLabels(labels), flow.CheckKinds(kinds)); err != nil {
-		return flow.ID{}, fmt.Errorf("open session of %.100q: %w", s.Name, err)
+		return flow.ID{}, nil, fmt.Errorf("open session of %.100q: %w", s.Name, err)
 	}
 	if err := e.learnLanguages(ctx, s.Kinds); err != nil {
-		return flow.ID{}, sessionError(err)
+		return flow.ID{}, nil, sessionError(err)
 	}
-	err := e.ask(ctx, nil, func(ctx context.Context, t *turn) error {
+	inherited, err := ask(ctx, e, nil, func(ctx context.Context, t *turn) ([]flow.AttemptID, error) {
 		err := t.tx.OpenSession(ctx, store.Session{
 			ID: s.ID, Name: s.Name, Embedded: s.Embedded, Queues: s.Queues, Kinds: s.Kinds, Slots: s.Slots,
 		}, e.opts.Lease)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		return also(ctx, t, s.ID)
+		return inherit(ctx, t, s.ID)
 	})
 	if err != nil {
-		return flow.ID{}, sessionError(err)
+		return flow.ID{}, nil, sessionError(err)
 	}
 	if !e.sessions.put(s).reach.Plain() {
 		if err := e.readLanes(ctx); err != nil {
-			return flow.ID{}, sessionError(err)
+			return flow.ID{}, nil, sessionError(err)
 		}
 	}
 	e.opts.Log.Info("worker session opened", telemetry.Session, s.ID.Text(flow.SessionPrefix), telemetry.Worker, s.Name, telemetry.Queues, s.Queues, telemetry.Slots, s.Slots)
-	return s.ID, nil
+	return s.ID, inherited, nil
 }
 
 // Lease implements handoff.Leased.
@@ -197,10 +197,8 @@ func (e *Engine) Orders(ctx context.Context, session flow.ID) ([]handoff.Order, 
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
-		var orders map[flow.ID][]handoff.Order
-		err = e.askAside(ctx, func(ctx context.Context, t *turn) (err error) {
-			orders, err = t.orders(ctx, []flow.ID{session})
-			return err
+		orders, err := askQuietly(ctx, e, func(ctx context.Context, t *turn) (map[flow.ID][]handoff.Order, error) {
+			return t.orders(ctx, []flow.ID{session})
 		})
 		if err != nil {
 			return nil, sessionError(err)
@@ -238,7 +236,7 @@ func (e *Engine) Decline(ctx context.Context, session flow.ID, attempts []flow.A
 	for i, a := range attempts {
 		ids[i] = a.Execution
 	}
-	return sessionError(e.ask(ctx, ids, func(_ context.Context, t *turn) error {
+	return sessionError(e.do(ctx, ids, func(_ context.Context, t *turn) error {
 		for _, a := range attempts {
 			d := t.drafts[a.Execution]
 			if d == nil || d.Place != flow.Held || d.Owner != session || d.Attempt != a.Attempt || d.Stage != flow.Provisioning {
@@ -289,15 +287,13 @@ func (e *Engine) ownLogs(ctx context.Context, session flow.ID, chunks []store.Lo
 	for i := range chunks {
 		ids[i] = chunks[i].Execution
 	}
-	var own []store.LogChunk
-	err := e.ask(ctx, ids, func(_ context.Context, t *turn) error {
-		own = own[:0]
+	own, err := ask(ctx, e, ids, func(_ context.Context, t *turn) (own []store.LogChunk, err error) {
 		for _, c := range chunks {
 			if d := t.drafts[c.Execution]; d != nil && d.Place == flow.Held && d.Owner == session && d.Attempt == c.Attempt {
 				own = append(own, c)
 			}
 		}
-		return nil
+		return own, nil
 	})
 	if err != nil {
 		return nil, err

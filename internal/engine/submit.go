@@ -85,18 +85,22 @@ func invalid(path, value, message, fix string) *Invalid {
 // Submit accepts executions; each has its own verdict, and an accepted one is durable when Submit returns. The error is
 // for the whole call: nothing is known then about what was accepted.
 func (e *Engine) Submit(ctx context.Context, subs []Submission) ([]Submitted, error) {
-	out := make([]Submitted, len(subs))
-	ops := make([]*submitOp, 0, len(subs))
+	ops := make([]*submitOp, len(subs))
+	accepted := make([]*submitOp, 0, len(subs))
 	for i := range subs {
-		o := &submitOp{out: &out[i], hash: subs[i].hash()}
-		if err := e.prepare(ctx, &subs[i], o); err != nil {
-			out[i].Err = err
+		ops[i] = &submitOp{hash: subs[i].hash()}
+		if err := e.prepare(ctx, &subs[i], ops[i]); err != nil {
+			ops[i].verdict.Err = err
 			continue
 		}
-		ops = append(ops, o)
+		accepted = append(accepted, ops[i])
 	}
-	if err := e.submit(ctx, ops...); err != nil {
+	if err := e.submit(ctx, accepted...); err != nil {
 		return nil, err
+	}
+	out := make([]Submitted, len(ops))
+	for i, o := range ops {
+		out[i] = o.verdict
 	}
 	return out, nil
 }
@@ -117,14 +121,14 @@ func (e *Engine) submit(ctx context.Context, ops ...*submitOp) error {
 	return g.wait(ctx)
 }
 
-// submitOp asks for one execution.
+// submitOp asks for one execution. Its verdict is read when its group is done.
 type submitOp struct {
 	id      flow.ID
 	request flow.Request
 	refused error // why there is no request: only what was accepted before under the key can be the answer
 	key     string
 	hash    [32]byte
-	out     *Submitted
+	verdict Submitted
 	group   *group
 	made    *atomic.Int64 // counts the executions that were made
 	sums    []blob.Sum    // of the uploads that it names
@@ -143,9 +147,9 @@ func (o *submitOp) want(t *turn) {
 func (o *submitOp) decide(ctx context.Context, t *turn) error {
 	if o.key != "" {
 		if known, ok := t.idem[o.key]; ok {
-			*o.out = Submitted{Execution: known.Execution, Existing: true}
+			o.verdict = Submitted{Execution: known.Execution, Existing: true}
 			if known.Hash != o.hash {
-				*o.out = Submitted{Err: mismatch(known)}
+				o.verdict = Submitted{Err: mismatch(known)}
 			}
 			return nil
 		}
@@ -154,13 +158,13 @@ func (o *submitOp) decide(ctx context.Context, t *turn) error {
 		o.refused = missingUpload(&o.request, t.uploads)
 	}
 	if o.refused != nil {
-		*o.out = Submitted{Err: o.refused}
+		o.verdict = Submitted{Err: o.refused}
 		return nil
 	}
 	if o.key != "" {
 		t.idem[o.key] = store.IdempotencyKey{Key: o.key, Execution: o.id, Hash: o.hash}
 	}
-	*o.out = Submitted{Execution: o.id}
+	o.verdict = Submitted{Execution: o.id}
 	r := o.request
 	r.CreatedAt = t.now
 	d := flow.Submit(o.id, r)
@@ -178,11 +182,15 @@ func (o *submitOp) decide(ctx context.Context, t *turn) error {
 
 func (o *submitOp) size() int { return o.request.PayloadSize() }
 
+func (o *submitOp) class() class { return fromCaller }
+
+func (o *submitOp) executions() []flow.ID { return []flow.ID{o.id} }
+
 func (o *submitOp) done(err error) {
 	if err != nil {
-		*o.out = Submitted{Err: err}
+		o.verdict = Submitted{Err: err}
 	}
-	if o.out.Err == nil && !o.out.Existing {
+	if o.verdict.Err == nil && !o.verdict.Existing {
 		o.made.Add(1)
 	}
 	o.group.done()

@@ -77,29 +77,30 @@ func (e *Engine) sleepUntil(ctx context.Context, at time.Time) bool {
 // decideDue decides about all that is due and returns how long it is, by the database's clock, until the next thing will be.
 func (e *Engine) decideDue(ctx context.Context) (time.Duration, error) {
 	for {
-		next := time.Duration(dueAtMost)
-		full := false
-		err := e.ask(ctx, nil, func(ctx context.Context, t *turn) error {
+		next, err := ask(ctx, e, nil, func(ctx context.Context, t *turn) (time.Duration, error) {
 			if err := t.flush(ctx); err != nil {
-				return err
+				return 0, err
 			}
 			xs, later, err := t.tx.Due(ctx, t.now, dueBatch)
 			if err != nil {
-				return fmt.Errorf("find due executions: %w", err)
+				return 0, fmt.Errorf("find due executions: %w", err)
 			}
-			if full = len(xs) == dueBatch; !later.IsZero() {
+			next := time.Duration(dueAtMost)
+			switch {
+			case len(xs) == dueBatch:
+				next = 0
+			case !later.IsZero():
 				next = later.Sub(t.now)
 			}
-			return t.decideAllDue(ctx, t.adopt(xs))
+			return next, t.decideAllDue(ctx, t.adopt(xs))
 		})
 		if err != nil && refused(err) {
-			next, err = e.decideDueEach(ctx)
-			return next, err
+			return e.decideDueEach(ctx)
 		}
 		if err != nil {
 			return dueAtMost, err
 		}
-		if !full {
+		if next > 0 {
 			return next, nil
 		}
 	}
@@ -108,23 +109,21 @@ func (e *Engine) decideDue(ctx context.Context) (time.Duration, error) {
 // decideDueEach decides about what is due one execution at a time, after all of it together was refused. What is refused alone
 // is put aside, so that the next look does not find it first.
 func (e *Engine) decideDueEach(ctx context.Context) (time.Duration, error) {
-	var ids []flow.ID
-	err := e.ask(ctx, nil, func(ctx context.Context, t *turn) error {
-		ids = ids[:0]
+	ids, err := ask(ctx, e, nil, func(ctx context.Context, t *turn) (ids []flow.ID, err error) {
 		if err := t.flush(ctx); err != nil {
-			return err
+			return nil, err
 		}
 		xs, _, err := t.tx.Due(ctx, t.now, dueBatch)
 		for _, x := range xs {
 			ids = append(ids, x.ID)
 		}
-		return err
+		return ids, err
 	})
 	if err != nil {
 		return dueAtMost, fmt.Errorf("find due executions: %w", err)
 	}
 	for _, id := range ids {
-		err := e.ask(ctx, []flow.ID{id}, func(ctx context.Context, t *turn) error {
+		err := e.do(ctx, []flow.ID{id}, func(ctx context.Context, t *turn) error {
 			if d := t.drafts[id]; d != nil {
 				return t.decideAllDue(ctx, []*flow.Draft{d})
 			}
@@ -142,7 +141,7 @@ func (e *Engine) decideDueEach(ctx context.Context) (time.Duration, error) {
 
 // setAside puts an execution aside. One of which even that is refused is passed over.
 func (e *Engine) setAside(ctx context.Context, id flow.ID, why error) error {
-	err := e.ask(ctx, []flow.ID{id}, func(_ context.Context, t *turn) error {
+	err := e.do(ctx, []flow.ID{id}, func(_ context.Context, t *turn) error {
 		if d := t.drafts[id]; d != nil && !d.Stage.Terminal() {
 			t.putAside(d, why)
 		}
@@ -238,15 +237,7 @@ func (e *Engine) sweepBlobs(ctx context.Context, sweeper blob.Sweeper) {
 
 // now asks the database's clock.
 func (e *Engine) now(ctx context.Context) (time.Time, error) {
-	var now time.Time
-	err := e.ask(ctx, nil, func(_ context.Context, t *turn) error {
-		now = t.now
-		return nil
-	})
-	if err != nil {
-		return time.Time{}, err
-	}
-	return now, nil
+	return ask(ctx, e, nil, func(_ context.Context, t *turn) (time.Time, error) { return t.now, nil })
 }
 
 // jittered spreads periodic work over replicas: between 80% and 100% of d.

@@ -169,16 +169,14 @@ func (e *Engine) start(ctx context.Context, d *definition.Definition, fire sched
 // fire carries plans out in one transaction, and returns how many: what has changed since it was planned, or is being decided
 // about elsewhere, is left alone. A plan that is refused harms no other.
 func (e *Engine) fire(ctx context.Context, all []*firing) (decided int, err error) {
-	var missed, fired, late int
-	err = e.ask(ctx, lastOf(all), func(ctx context.Context, t *turn) error {
-		decided, missed, fired, late = 0, 0, 0, 0
+	n, err := ask(ctx, e, lastOf(all), func(ctx context.Context, t *turn) (n fired, err error) {
 		names := make([]string, len(all))
 		for i, f := range all {
 			names[i] = f.was.Name
 		}
 		locked, err := t.tx.LockSchedules(ctx, names, true)
 		if err != nil {
-			return err
+			return n, err
 		}
 		as := make(map[string]store.Schedule, len(locked))
 		for _, k := range locked {
@@ -192,34 +190,25 @@ func (e *Engine) fire(ctx context.Context, all []*firing) (decided int, err erro
 			}
 			k, of, err := t.fire(ctx, f)
 			if err != nil {
-				return err
+				return n, err
 			}
-			changed, ticks, decided = append(changed, k), append(ticks, of...), decided+1
+			changed, ticks = append(changed, k), append(ticks, of...)
 		}
-		for i := range ticks {
-			switch k := &ticks[i]; {
-			case !k.Execution.IsZero():
-				fired++
-			case k.Why == schedule.MissedBusy:
-				missed += k.Count
-			default:
-				missed, late = missed+k.Count, late+k.Count
-			}
-		}
+		n.count(len(changed), ticks)
 		if err := t.tx.PutSchedules(ctx, changed); err != nil {
-			return err
+			return n, err
 		}
-		return t.tx.AddTicks(ctx, ticks)
+		return n, t.tx.AddTicks(ctx, ticks)
 	})
 	switch {
 	case err == nil:
-		e.counters.submitted.Add(int64(fired))
-		e.counters.ticksFired.Add(int64(fired))
-		e.counters.ticksMissed.Add(int64(missed))
-		if late > 0 {
-			e.opts.Log.Warn("ticks of schedules were late or refused, and missed: pawl schedules ticks NAME lists them", telemetry.Missed, late)
+		e.counters.submitted.Add(int64(n.ticks))
+		e.counters.ticksFired.Add(int64(n.ticks))
+		e.counters.ticksMissed.Add(int64(n.missed))
+		if n.late > 0 {
+			e.opts.Log.Warn("ticks of schedules were late or refused, and missed: pawl schedules ticks NAME lists them", telemetry.Missed, n.late)
 		}
-		return decided, nil
+		return n.schedules, nil
 	case !refused(err):
 		return 0, err
 	case len(all) == 1 && all[0].bad == nil:
@@ -237,6 +226,28 @@ func (e *Engine) fire(ctx context.Context, all []*firing) (decided int, err erro
 		decided += n
 	}
 	return decided, nil
+}
+
+// fired is what one transaction decided about schedules.
+type fired struct {
+	schedules int // that were decided about
+	ticks     int // that started an execution
+	missed    int // ticks that did not
+	late      int // those of them that something other than a running execution kept from it
+}
+
+func (n *fired) count(schedules int, ticks []store.Tick) {
+	n.schedules = schedules
+	for i := range ticks {
+		switch k := &ticks[i]; {
+		case !k.Execution.IsZero():
+			n.ticks++
+		case k.Why == schedule.MissedBusy:
+			n.missed += k.Count
+		default:
+			n.missed, n.late = n.missed+k.Count, n.late+k.Count
+		}
+	}
 }
 
 // lastOf are the executions that must have ended before the next ones of their schedules start.
@@ -260,13 +271,13 @@ func (t *turn) fire(ctx context.Context, f *firing) (k store.Schedule, ticks []s
 	ticks = missedTicks(k.Name, f.plan.Missed, t.now)
 	for _, s := range f.starts {
 		tick := store.Tick{Schedule: k.Name, Nominal: s.fire.Nominal, Last: s.fire.Nominal, Count: 1, At: t.now, Why: s.fire.Why}
-		kept, err := t.kept(ctx, f.d, &k, s)
+		kept, refusal, err := t.kept(ctx, f.d, &k, s)
 		if err != nil {
 			return k, nil, err
 		}
 		switch {
-		case s.err != nil:
-			tick.Why, tick.Message = schedule.MissedFault, shortMessage(s.err)
+		case refusal != nil:
+			tick.Why, tick.Message = schedule.MissedFault, shortMessage(refusal)
 		case kept != "":
 			tick.Why, tick.Message = schedule.MissedBusy, kept
 		default:
@@ -282,37 +293,38 @@ func (t *turn) fire(ctx context.Context, f *firing) (k store.Schedule, ticks []s
 	return k, ticks, nil
 }
 
-// kept says what keeps a tick from starting an execution; "": nothing.
-func (t *turn) kept(ctx context.Context, d *definition.Definition, k *store.Schedule, s *start) (string, error) {
+// kept says what keeps a tick from starting an execution: an execution that has not ended, or why the new one is refused.
+func (t *turn) kept(ctx context.Context, d *definition.Definition, k *store.Schedule, s *start) (busy string, refusal, err error) {
 	if s.err != nil {
-		return "", nil
+		return "", s.err, nil
 	}
 	switch d.Schedule.Overlap {
 	case schedule.OverlapSkip:
 		if before := t.drafts[k.Execution]; before != nil && !before.Stage.Terminal() {
-			return fmt.Sprintf("%s has not ended", before.ID), nil
+			return fmt.Sprintf("%s has not ended", before.ID), nil, nil
 		}
 	case schedule.OverlapQueueOne:
 		if err := t.lockKeys(ctx, []string{s.request.Key}); err != nil {
-			return "", err
+			return "", nil, err
 		}
 		if use := t.key(s.request.Key).use; use.Holders > 0 && use.Waiting > 0 {
-			return "one execution runs and one waits", nil
+			return "one execution runs and one waits", nil, nil
 		}
 	}
-	return "", t.lookForUploads(ctx, s)
+	refusal, err = t.missingUploads(ctx, s)
+	return "", refusal, err
 }
 
-// lookForUploads keeps the uploads that an execution names until the transaction ends; without them there is no execution.
-func (t *turn) lookForUploads(ctx context.Context, s *start) error {
+// missingUploads keeps the uploads that an execution names until the transaction ends. Without them there is no execution: refusal
+// says which are not there.
+func (t *turn) missingUploads(ctx context.Context, s *start) (refusal, err error) {
 	if len(s.sums) == 0 {
-		return nil
+		return nil, nil
 	}
 	if err := t.lockUploads(ctx, s.sums); err != nil {
-		return err
+		return nil, err
 	}
-	s.err = missingUpload(&s.request, t.uploads)
-	return nil
+	return missingUpload(&s.request, t.uploads), nil
 }
 
 // begin submits the execution of a tick.

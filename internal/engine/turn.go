@@ -126,19 +126,13 @@ func (t *turn) expectTaker(ops []op) {
 		t.tx.ExpectSession((*t.takers)[0].session)
 		return
 	}
-	if !slices.ContainsFunc(ops, mayHandOver) {
+	if !slices.ContainsFunc(ops, func(o op) bool { return o.class() != quietly }) {
 		return
 	}
 	if session, queues := t.e.nextTaker(); len(queues) > 0 {
 		t.tx.ExpectSession(session)
 		t.tx.ExpectEmpty(queues)
 	}
-}
-
-// mayHandOver reports whether a request may create something that a worker can be given.
-func mayHandOver(o op) bool {
-	r, is := o.(*request)
-	return !is || !r.aside
 }
 
 // settle writes what is decided and follows it up until nothing follows any more: freed keys admit whoever waits, and

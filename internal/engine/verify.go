@@ -27,19 +27,17 @@ func (e *Engine) Verify(ctx context.Context) ([]store.Violation, error) {
 // verifyFollowed compares what is known of workflows with their rows.
 func (e *Engine) verifyFollowed(ctx context.Context) (broken []store.Violation, err error) {
 	for _, of := range e.followed.all() {
-		var found []store.Violation
-		err := e.ask(ctx, nil, func(ctx context.Context, t *turn) error {
-			found = nil
+		found, err := ask(ctx, e, nil, func(ctx context.Context, t *turn) (found []store.Violation, err error) {
 			locked, err := t.tx.LockWorkflows(ctx, []store.KnownWorkflow{{WorkflowAttempt: of, Change: store.NothingKnown}})
 			if err != nil {
-				return err
+				return nil, err
 			}
 			for i := range locked {
 				if l := &locked[i]; l.Place == flow.Held && l.Attempt == of.Attempt {
 					found = e.followed.compare(of, l)
 				}
 			}
-			return nil
+			return found, nil
 		})
 		if err != nil {
 			return nil, err
