@@ -52,7 +52,7 @@ func TestWhoIsExpected(t *testing.T) {
 	r := newRig(t)
 	expected := func(want flow.ID) {
 		t.Helper()
-		if session, queues := r.e.nextTaker(); session != want || (len(queues) > 0) == want.IsZero() {
+		if session, queues := r.e.expected(); session != want || (len(queues) > 0) == want.IsZero() {
 			t.Errorf("%s is expected in %v, not %s", session, queues, want)
 		}
 	}
@@ -62,7 +62,7 @@ func TestWhoIsExpected(t *testing.T) {
 	a := h.take(1)[0]
 	expected(h.session)
 	r.e.mu.Lock()
-	r.e.gave = r.e.gave.Add(-returnsWithin)
+	r.e.claimers.servedAt = r.e.claimers.servedAt.Add(-returnsWithin)
 	r.e.mu.Unlock()
 	expected(flow.ID{})
 	other := r.worker("elsewhere")

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
-	"slices"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/failpoint"
@@ -41,13 +40,8 @@ const (
 	fromEngine              // a follow-up: what a committed transaction has left to later ones
 )
 
-const (
-	batchLimit   = 1000    // requests in one transaction: a few tens of milliseconds at the most
-	batchBytes   = 8 << 20 // of these, after which no further request joins the transaction
-	pendingLimit = 200_000 // requests waiting for a transaction; beyond it callers get ErrOverloaded
-	pendingBytes = 256 << 20
-	maxConflicts = 10 // times in a row that a batch is decided again before it is split
-)
+// maxConflicts is how many times in a row a batch is decided again before it is split.
+const maxConflicts = 10
 
 // enqueue hands requests to the committer.
 func (e *Engine) enqueue(ops ...op) error {
@@ -56,15 +50,9 @@ func (e *Engine) enqueue(ops ...op) error {
 	if e.closed != nil {
 		return e.closed
 	}
-	size := 0
-	for _, o := range ops {
-		size += o.size()
+	if err := e.batcher.add(ops, time.Now()); err != nil {
+		return err
 	}
-	if len(e.pending)+len(ops) > pendingLimit || len(e.pending) > 0 && e.pendingSize+size > pendingBytes {
-		return ErrOverloaded
-	}
-	e.pending, e.pendingSize = append(e.pending, ops...), e.pendingSize+size
-	e.arrivals = append(e.arrivals, arrival{len(ops), time.Now()})
 	e.kick()
 	return nil
 }
@@ -95,236 +83,70 @@ func (e *Engine) commitLoop(ctx context.Context) {
 			}
 			continue
 		}
-		e.commit(work, b.ops, b.takers)
+		e.commit(work, b.ops, b.claimers)
 		e.over(b)
 	}
 }
 
-// arrival is one call of enqueue: at is when it came, requests how many of its requests are in no batch yet.
-type arrival struct {
-	requests int
-	at       time.Time
-}
-
-// arrived removes the first n pending requests from the arrivals, because they go into a batch. It returns of how many calls the
-// last request is among them.
-func (e *Engine) arrived(n int) (callers int) {
-	for callers < len(e.arrivals) && e.arrivals[callers].requests <= n {
-		n -= e.arrivals[callers].requests
-		callers++
-	}
-	if e.arrivals = e.arrivals[callers:]; len(e.arrivals) == 0 {
-		e.arrivals = nil // frees their memory
-	} else {
-		e.arrivals[0].requests -= n
-	}
-	return callers
-}
-
-// ages returns how long the oldest transaction has been under way, and how long the oldest pending request has waited for
-// one. An age is 0 where there is no transaction or no request.
-func (e *Engine) ages() (commit, pending time.Duration) {
-	if len(e.busy) > 0 {
-		commit = time.Since(e.busy[0].began)
-	}
-	if len(e.pending) > 0 {
-		pending = time.Since(e.arrivals[0].at)
-	}
-	return commit, pending
-}
-
-// batch is what goes into one transaction.
-type batch struct {
-	ops     []op
-	callers int      // that are answered with this batch: their last request is in it
-	takers  []*taker // in whose queues there may be work
-	began   time.Time
-	wide    bool // the step of a workflow that has many children
-}
-
-// over says that a batch is under way no more.
+// over ends a batch.
 func (e *Engine) over(b *batch) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	i := slices.Index(e.busy, b)
-	e.busy = slices.Delete(e.busy, i, i+1)
-	if b.wide {
-		if e.followUps.busy = false; len(e.followUps.wide) > 0 {
-			e.kick()
-		}
-	}
-	if b.callers < lingerFrom {
-		return
-	}
-	if until := time.Now().Add(min(time.Since(b.began)/lingerPart, lingerMost)); until.After(e.lingers.until) {
-		e.lingers = lingers{until, len(b.ops) / 2}
+	if e.batcher.done(b, time.Now()) {
+		e.kick()
 	}
 }
 
-// lingers says how long the next transaction waits for more requests, and of how many it does not. Those whom the last one
-// has answered are about to come back, all at once; whoever is first would go alone while the others wait for its end.
-type lingers struct {
-	until time.Time
-	most  int
-}
-
-// linger is how much longer the next transaction waits.
-func (e *Engine) linger() time.Duration {
-	if n := len(e.pending); n == 0 || n >= e.lingers.most || len(e.busy) > 0 || e.flood {
-		return 0
-	}
-	return time.Until(e.lingers.until)
-}
-
-const (
-	// besideFrom is how many requests are worth a transaction beside another: fewer are cheaper in the next one.
-	besideFrom = 32
-	// lingerFrom is how many callers a transaction has answered when their return is waited for, lingerPart for what part of
-	// the time that it took, and lingerMost for how long. In an idle process a timer is a millisecond late.
-	lingerFrom = 8
-	lingerPart = 4
-	lingerMost = 2 * time.Millisecond
-	// takersMost is how many takers one transaction looks after: what the first find empty, the others need not look into.
-	takersMost = 100
-	// besideAfter is when a transaction takes so long that fewer do not wait for it.
-	besideAfter = 20 * time.Millisecond
-	// returnsWithin is how long a worker that was given something is expected back. Transactions lock the session of whom
-	// they expect: that of a worker which never comes back must be free for whoever recovers what it held.
-	returnsWithin = time.Second
-)
-
-// close refuses further requests, releases the takers, and reports whether nothing is pending.
+// close refuses further requests, answers the claimers that wait, and reports whether nothing is pending.
 func (e *Engine) close() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.closed = ErrClosed
-	for _, t := range e.takers {
-		t.give(nil, ErrClosed)
+	for _, k := range e.claimers.clear() {
+		k.answer(nil, ErrClosed)
 	}
-	e.takers, e.followUps = nil, followUps{} // the next process finds what they were for
-	return len(e.pending) == 0
+	e.batcher.followUps = followUps{} // the next process finds in the rows what they were for
+	return len(e.batcher.pending) == 0
 }
 
-// gather takes the next batch: what is pending, or follow-ups, and takers; nil when there is nothing, or when it is too early.
-// While another transaction is under way a little is left for the committer that runs it, and after one that answered many it
-// lingers; again says when it would be time all the same.
+// gather takes the next batch: requests, and the claimers in whose queues there may be work. It is nil when there is neither, or when
+// it is too early; again fires when it no longer is.
 func (e *Engine) gather(ctx context.Context) (b *batch, again <-chan time.Time) {
+	stopping := ctx.Err() != nil
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if len(e.busy) > 0 && len(e.pending)+e.followUps.startable() < besideFrom && !e.flood && ctx.Err() == nil {
-		if left := besideAfter - time.Since(e.busy[len(e.busy)-1].began); left > 0 {
-			return nil, time.After(left)
-		}
+	if wait := e.batcher.wait(time.Now()); wait > 0 && !stopping {
+		return nil, time.After(wait)
 	}
-	if left := e.linger(); left > 0 && ctx.Err() == nil {
-		return nil, time.After(left)
-	}
-	b = &batch{}
-	if ctx.Err() == nil {
-		b.ops, b.wide = e.followUps.gather(len(e.pending) > 0)
-	}
-	if len(b.ops) == 0 {
-		n, size := e.fitting()
-		b.ops, b.callers = e.pending[:n:n], e.arrived(n)
-		e.pending, e.pendingSize = e.pending[n:], e.pendingSize-size
-	}
-	if len(e.pending) == 0 {
-		e.pending = nil
-	}
-	if len(e.pending)+e.followUps.startable() > 0 {
+	b = e.batcher.next(stopping)
+	if e.batcher.startable() > 0 {
 		e.kick() // for another committer
 	}
-	if ctx.Err() != nil {
-		e.stopping = true
-	} else {
-		b.takers = e.hopeful()
-	}
-	if len(b.ops)+len(b.takers) == 0 {
+	e.claimers.stopped = e.claimers.stopped || stopping
+	b.claimers = e.claimers.claimable()
+	if len(b.ops)+len(b.claimers) == 0 {
 		return nil, nil
 	}
-	b.began = time.Now()
-	e.busy = append(e.busy, b)
+	e.batcher.begin(b, time.Now())
 	return b, nil
-}
-
-// fitting is how many of the pending requests go into one transaction, and how many bytes they hold.
-func (e *Engine) fitting() (n, size int) {
-	for n < min(len(e.pending), batchLimit) && size < batchBytes {
-		size += e.pending[n].size()
-		n++
-	}
-	return n, size
-}
-
-// hopeful takes out of the line the takers in whose queues there may be work.
-func (e *Engine) hopeful() (takers []*taker) {
-	if !e.ready.news {
-		return nil
-	}
-	e.ready.news = false
-	var others []*taker
-	for _, t := range e.takers {
-		hopeful := e.ready.any(t.queues)
-		e.ready.news = e.ready.news || hopeful
-		if hopeful && len(takers) < takersMost {
-			takers = append(takers, t)
-		} else {
-			others = append(others, t)
-		}
-	}
-	e.takers = others
-	return takers
-}
-
-// pull takes out of the line the first taker that serves one of the queues for which wanted says so; nil when there is
-// none. It may have come while the transaction was under way: a worker that was given something by the last one is back
-// before this one knows what there is to hand over.
-func (e *Engine) pull(wanted func(queue string) bool) *taker {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.stopping {
-		return nil
-	}
-	for i, k := range e.takers {
-		if slices.ContainsFunc(k.queues, wanted) {
-			e.takers = slices.Delete(e.takers, i, i+1)
-			return k
-		}
-	}
-	return nil
-}
-
-// nextTaker is whom a transaction will probably pull, and where that looks: the first in the line, or whoever was given
-// something last and is on its way back; no queues when there is nobody.
-func (e *Engine) nextTaker() (session flow.ID, queues []string) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	switch {
-	case e.stopping:
-	case len(e.takers) > 0:
-		return e.takers[0].session, e.takers[0].queues // replaced, under mu, when a lane comes into use
-	case e.given != nil && time.Since(e.gave) < returnsWithin:
-		return e.given.session, e.given.queues
-	}
-	return flow.ID{}, nil
 }
 
 // commit runs one batch as one transaction. A batch that the data spoil is halved until the bad request stands alone:
 // its neighbours never fail with it. Alone it is tried once more without what follows from it, which may be what is bad.
-func (e *Engine) commit(ctx context.Context, ops []op, takers []*taker) {
+func (e *Engine) commit(ctx context.Context, ops []op, claimers []*claimer) {
 	began := time.Now()
-	t, moment, err := e.transact(ctx, ops, &takers, false)
+	t, moment, err := e.transact(ctx, ops, &claimers, false)
 	if err != nil && spoiled(err) && len(ops) > 0 {
 		if len(ops) > 1 {
 			e.opts.Log.Warn("halving a batch that cannot be committed", telemetry.Requests, len(ops), telemetry.Executions, named(ops), telemetry.Err, err)
 			half := len(ops) / 2
 			e.commit(ctx, ops[:half], nil)
-			e.commit(ctx, ops[half:], takers)
+			e.commit(ctx, ops[half:], claimers)
 			return
 		}
 		if refused(err) {
 			e.opts.Log.Warn("postponing what follows from a request that cannot be committed", telemetry.Executions, named(ops), telemetry.Err, err)
-			t, moment, err = e.transact(ctx, ops, &takers, true)
+			t, moment, err = e.transact(ctx, ops, &claimers, true)
 		}
 	}
 	if err == nil {
@@ -335,14 +157,14 @@ func (e *Engine) commit(ctx context.Context, ops []op, takers []*taker) {
 		}
 		e.distributions.commit.Observe(since(began))
 		e.distributions.batch.Observe(float64(len(ops)))
-		e.told(t)
+		e.afterCommit(t)
 		failpoint.Hit(failpoint.AfterTell)
 	} else {
 		e.counters.failedCommits.Add(1)
 		e.health.failed(err)
 		e.opts.Log.Error("commit failed", telemetry.Requests, len(ops), telemetry.Executions, named(ops), telemetry.Err, err)
 		if errors.Is(err, store.ErrUnknown) {
-			e.unsure()
+			e.outcomeUnknown()
 		}
 		err = fmt.Errorf("commit: %w", err)
 	}
@@ -352,20 +174,20 @@ func (e *Engine) commit(ctx context.Context, ops []op, takers []*taker) {
 	if err == nil {
 		e.handedOff(t)
 	}
-	e.deliver(t, len(ops), takers, moment, err)
+	e.deliver(t, len(ops), claimers, moment, err)
 }
 
 // transact decides requests in one transaction and commits it. moment is when it began to look into queues. postpones leaves
 // everything that follows from the requests to transactions of its own.
-func (e *Engine) transact(ctx context.Context, ops []op, takers *[]*taker, postpones bool) (t *turn, moment uint64, err error) {
+func (e *Engine) transact(ctx context.Context, ops []op, claimers *[]*claimer, postpones bool) (t *turn, moment uint64, err error) {
 	err = e.update(ctx, func(ctx context.Context, tx store.Tx) (err error) {
 		defer recovered(&err)
 		if t != nil {
 			e.followed.settle(t.workflows, false) // of the run before, which was not committed
 		}
-		moment = e.moment()
+		moment = e.queueMoment()
 		t = e.newTurn(tx)
-		t.takers, t.postpones, t.budget = takers, postpones, e.budgetOf(ops)
+		t.claimers, t.postpones, t.budget = claimers, postpones, e.budgetOf(ops)
 		if err := t.run(ctx, ops); err != nil {
 			return err
 		}
@@ -403,17 +225,17 @@ func spoiled(err error) bool {
 		!errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded)
 }
 
-// unsure lets everybody look for what a commit may have written whose answer never came.
-func (e *Engine) unsure() {
-	e.anywhere()
+// outcomeUnknown lets everything that waits look for what a commit may have written whose answer never came.
+func (e *Engine) outcomeUnknown() {
+	e.forgetQueues()
 	e.sessions.orderAll()
 	e.watch.everybody()
 	e.dueAt(time.Now())
 }
 
-// told does what may happen only after the commit: wake whoever watches, hand orders to sessions, and remember the
-// earliest moment at which something becomes due.
-func (e *Engine) told(t *turn) {
+// afterCommit does what may happen only after the commit: it wakes those who watch executions, signals sessions for which there are
+// orders, and notes the earliest moment at which something becomes due.
+func (e *Engine) afterCommit(t *turn) {
 	for _, r := range t.resolved {
 		e.catalog.remember(r)
 	}

@@ -61,73 +61,6 @@ func (g gatherer) some(want int) *batch {
 
 func (b *batch) age(d time.Duration) { b.began = b.began.Add(-d) }
 
-// A few requests wait for the transaction under way, but not for one that has shown to be slow, also when another has been
-// under way beside it since.
-func TestFewWaitForNobodySlow(t *testing.T) {
-	g := newGatherer(t)
-	g.request(1)
-	slow := g.some(1)
-	g.request(1)
-	g.nothing()
-	slow.age(besideAfter)
-	quick := g.some(1)
-	g.request(1)
-	g.nothing()
-	g.e.over(quick)
-	quick = g.some(1)
-	g.e.over(slow)
-	g.request(1)
-	g.nothing()
-	g.e.over(quick)
-	g.some(1)
-}
-
-// Many go beside the transaction under way.
-func TestManyGoBeside(t *testing.T) {
-	g := newGatherer(t)
-	g.request(1)
-	g.some(1)
-	g.request(besideFrom)
-	g.some(besideFrom)
-}
-
-// After a transaction that answered many callers the next one waits for half of as many requests, until its time is over;
-// after one that answered a single caller it does not, however many requests that was.
-func TestLinger(t *testing.T) {
-	g := newGatherer(t)
-	many := func() {
-		for range 2 * lingerFrom {
-			g.request(1)
-		}
-		b := g.some(2 * lingerFrom)
-		b.age(time.Hour)
-		g.e.over(b)
-		if left := time.Until(g.e.lingers.until); left > lingerMost {
-			t.Errorf("it lingers for %s", left)
-		}
-		g.e.lingers.until = time.Now().Add(time.Hour) // however slow this test is
-		g.request(1)
-		g.nothing()
-	}
-	many()
-	g.request(lingerFrom - 1)
-	g.e.over(g.some(lingerFrom))
-	g.request(1)
-	g.nothing() // the few beside it are not waited for, but the many still are
-	g.e.lingers.until = time.Now()
-	g.e.over(g.some(1))
-
-	many()
-	g.e.lingers.until = time.Now()
-	g.e.over(g.some(1))
-	g.request(2 * lingerFrom)
-	b := g.some(2 * lingerFrom)
-	b.age(time.Hour)
-	g.e.over(b)
-	g.request(1)
-	g.some(1)
-}
-
 // Callers are counted with the requests that they have handed in.
 func TestCallersOfAFlood(t *testing.T) {
 	g := newGatherer(t)
@@ -137,7 +70,7 @@ func TestCallersOfAFlood(t *testing.T) {
 	if b := g.some(batchLimit); b.callers != batchLimit {
 		t.Errorf("%d callers handed in %d requests", b.callers, batchLimit)
 	}
-	if n := len(g.e.arrivals); n != 10 {
+	if n := len(g.e.batcher.arrivals); n != 10 {
 		t.Errorf("%d callers are left, not 10", n)
 	}
 }

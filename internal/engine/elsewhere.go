@@ -58,7 +58,7 @@ func (e *Engine) lookout(ctx context.Context) {
 				e.sessions.orderAll()
 			}
 		case <-poll.C:
-			e.anywhere()
+			e.forgetQueues()
 			every := e.opts.Poll
 			if notes != nil {
 				every *= heardPoll
@@ -100,9 +100,9 @@ func (e *Engine) hear(n store.Notification) {
 		}
 		e.mu.Lock()
 		for _, q := range n.Queues {
-			e.ready.filled(q)
+			e.claimers.queues.filled(q)
 		}
-		waiting := len(e.takers) > 0
+		waiting := len(e.claimers.waiting) > 0
 		e.mu.Unlock()
 		if waiting {
 			e.kick()
@@ -114,11 +114,11 @@ func (e *Engine) hear(n store.Notification) {
 	e.watch.elsewhere(n.Executions)
 }
 
-// anywhere lets the next batch look at every queue that a worker waits for: another replica may have filled it.
-func (e *Engine) anywhere() {
+// forgetQueues lets the next batch look into every queue that a claimer waits for: another replica may have filled it.
+func (e *Engine) forgetQueues() {
 	e.mu.Lock()
-	e.ready.forget()
-	waiting := len(e.takers) > 0
+	e.claimers.queues.forget()
+	waiting := len(e.claimers.waiting) > 0
 	e.mu.Unlock()
 	if waiting {
 		e.kick()

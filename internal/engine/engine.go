@@ -82,22 +82,12 @@ type Engine struct {
 
 	budget budget // of each transaction
 
-	mu          sync.Mutex
-	pending     []op
-	pendingSize int       // bytes that they hold
-	arrivals    []arrival // one for each call that handed some of them in
-	followUps   followUps
-	takers      []*taker
-	given       *taker    // who was given something last
-	gave        time.Time // when that was
-	busy        []*batch  // under way, in the order in which they began
-	lingers     lingers
-	flood       bool // the last workers that were given work took a lot of it
-	closed      error
-	stopping    bool          // nobody is given work any more
-	signal      chan struct{} // capacity 1: something is pending
+	mu       sync.Mutex // of batcher, claimers and closed
+	batcher  batcher
+	claimers claimers
+	closed   error
+	signal   chan struct{} // capacity 1: a committer should gather
 
-	ready    readiness
 	heard    atomic.Bool    // notifications of other replicas arrive
 	retained atomic.Int64   // when retention has last been through all that has ended, in microseconds since 1970
 	nextDue  chan time.Time // capacity 1: the earliest Wake of a commit
@@ -156,7 +146,7 @@ func New(o Options) (*Engine, error) {
 		distributions: newDistributions(),
 		sessions:      newDesk(),
 		signal:        make(chan struct{}, 1),
-		ready:         newReadiness(),
+		claimers:      claimers{queues: newReadiness()},
 		nextDue:       make(chan time.Time, 1),
 	}
 	e.catalog = newCatalog(o.Store)

@@ -42,19 +42,25 @@ func (f *followUps) startable() int {
 	return f.len()
 }
 
-// followUp hands a follow-up to the committer, unless the same step of a workflow waits already. One that finds no room, or an engine
-// that is ending, is left to the sweeps: rows say what it was for.
+// followUp hands a follow-up to the committer. One that finds no room, or an engine that is ending, is left to the sweeps: rows say
+// what it was for.
 func (e *Engine) followUp(o op) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	f := &e.followUps
-	if e.closed != nil || f.len() >= pendingLimit {
-		return
+	if e.closed == nil && e.batcher.followUps.add(o) {
+		e.kick()
+	}
+}
+
+// add takes in a follow-up, and reports whether it did: not where the same step of a workflow waits already, nor beyond pendingLimit.
+func (f *followUps) add(o op) bool {
+	if f.len() >= pendingLimit {
+		return false
 	}
 	to := &f.ops
 	if step, is := o.(*foldOp); is {
 		if f.steps[step.id] {
-			return
+			return false
 		}
 		if f.steps == nil {
 			f.steps = map[flow.ID]bool{}
@@ -65,7 +71,7 @@ func (e *Engine) followUp(o op) {
 		}
 	}
 	*to = append(*to, o)
-	e.kick()
+	return true
 }
 
 // gather takes the next batch of follow-ups; nil when it is the callers' turn. callers says whether any of them waits. wide says that
@@ -96,5 +102,5 @@ func (f *followUps) gather(callers bool) (ops []op, wide bool) {
 func (e *Engine) goOnWithin() time.Duration {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return goOnLeast + time.Duration(e.followUps.len())*followUpTakes
+	return goOnLeast + time.Duration(e.batcher.followUps.len())*followUpTakes
 }

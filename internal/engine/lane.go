@@ -155,10 +155,10 @@ func (e *Engine) useLane(lane string) {
 		return
 	}
 	e.mu.Lock()
-	for _, k := range e.takers {
+	for _, k := range e.claimers.waiting {
 		k.queues = e.lanes.of(k.seat)
 	}
-	e.ready.news = true
+	e.claimers.queues.news = true
 	e.mu.Unlock()
 	e.kick()
 }
@@ -204,7 +204,7 @@ func (e *Engine) readLanes(ctx context.Context) error {
 	}
 }
 
-// of is where a session's takers look: its queues, and the lanes that it serves of those that are used. What is returned
+// of is where a session's claimers look: its queues, and the lanes that it serves of those that are used. What is returned
 // does not change.
 func (l *lanes) of(s *seat) []string {
 	l.mu.Lock()

@@ -49,14 +49,13 @@ const beginAgain = time.Second
 func (e *Engine) giveUp(why error) {
 	e.mu.Lock()
 	e.closed = fmt.Errorf("%w: %w", ErrClosed, why)
-	pending, takers := e.pending, e.takers
-	e.pending, e.arrivals, e.takers, e.followUps = nil, nil, nil, followUps{}
+	pending, claimers := e.batcher.clear(), e.claimers.clear()
 	e.mu.Unlock()
 	for _, o := range pending {
 		o.done(e.closed)
 	}
-	for _, t := range takers {
-		t.give(nil, e.closed)
+	for _, k := range claimers {
+		k.answer(nil, e.closed)
 	}
 }
 

@@ -49,7 +49,7 @@ func TestAgeOfPendingRequests(t *testing.T) {
 	handedIn := func(n int, ago time.Duration) {
 		g.Helper()
 		g.request(n)
-		last := &g.e.arrivals[len(g.e.arrivals)-1]
+		last := &g.e.batcher.arrivals[len(g.e.batcher.arrivals)-1]
 		last.at = last.at.Add(-ago)
 	}
 	want("at the start", 0, 0)

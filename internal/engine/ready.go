@@ -1,14 +1,14 @@
 package engine
 
 // readiness is what this replica believes about which queues hold something to claim. It is a hint: it is forgotten now
-// and then, and a queue that nothing is known about may hold something. The engine's mu guards it.
+// and then, and a queue that nothing is known about may hold something.
 type readiness struct {
 	dry map[string]bool // queues that were found empty
-	// Whoever finds a queue empty looked a moment ago. What has come since must not be forgotten over it.
+	// A transaction that finds a queue empty began to look a moment ago: what has come since must not be forgotten over it.
 	clock uint64
 	came  map[string]uint64 // when something was last said to have come into a queue
 	all   uint64            // when that was last said of every queue
-	news  bool              // something came, or somebody who waits, since nobody was found to have anything to claim
+	news  bool              // something came, or a claimer did, since no claimer was found to have anything to claim
 }
 
 func newReadiness() readiness {
@@ -33,7 +33,7 @@ func (r *readiness) filled(queue string) {
 	delete(r.dry, queue)
 }
 
-// empty says that a queue was found empty by somebody who began to look at the moment.
+// empty says that a queue was found empty by a transaction that began to look at the moment.
 func (r *readiness) empty(queue string, moment uint64) {
 	if r.came[queue] <= moment && r.all <= moment {
 		r.dry[queue] = true
@@ -49,9 +49,9 @@ func (r *readiness) forget() {
 	clear(r.came)
 }
 
-// moment is now, for empty.
-func (e *Engine) moment() uint64 {
+// queueMoment is now, for readiness.empty.
+func (e *Engine) queueMoment() uint64 {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.ready.clock
+	return e.claimers.queues.clock
 }

@@ -232,7 +232,7 @@ func TestHearsOtherReplicas(t *testing.T) {
 	}()
 	for tick := time.NewTicker(time.Millisecond); ; <-tick.C { // until it has looked and found nothing
 		there.mu.Lock()
-		waits := len(there.takers) == 1 && !there.ready.any([]string{DefaultQueue})
+		waits := len(there.claimers.waiting) == 1 && !there.claimers.queues.any([]string{DefaultQueue})
 		there.mu.Unlock()
 		if waits {
 			tick.Stop()

@@ -263,9 +263,9 @@ func (r *rig) settled() {
 	r.Helper()
 	for deadline := time.Now().Add(time.Minute); ; runtime.Gosched() {
 		r.e.mu.Lock()
-		hopeful := len(r.e.takers) == 0
-		for _, k := range r.e.takers {
-			hopeful = hopeful || r.e.ready.any(k.queues)
+		hopeful := len(r.e.claimers.waiting) == 0
+		for _, k := range r.e.claimers.waiting {
+			hopeful = hopeful || r.e.claimers.queues.any(k.queues)
 		}
 		r.e.mu.Unlock()
 		if !hopeful {

@@ -64,8 +64,8 @@ type Stats struct {
 // Stats returns the counters.
 func (e *Engine) Stats() Stats {
 	e.mu.Lock()
-	pending, takers := len(e.pending)+e.followUps.len(), len(e.takers)
-	commitAge, pendingAge := e.ages()
+	pending, takers := len(e.batcher.pending)+e.batcher.followUps.len(), len(e.claimers.waiting)
+	commitAge, pendingAge := e.batcher.ages(time.Now())
 	e.mu.Unlock()
 	c := &e.counters
 	s := Stats{

@@ -51,18 +51,18 @@ type turn struct {
 	held     map[flow.ID][]store.Hold // what new executions hold that are not written yet
 
 	nextTicket, lastTicket int64
-	takers                 *[]*taker // who waits for work and was taken out of the line for this transaction
-	allowed                map[*taker]*allowance
+	claimers               *[]*claimer // that were taken out of those that wait, for this transaction
+	allowed                map[*claimer]*allowance
 	scheduled              map[string]int   // how much came into each queue and is not handed over
 	writing                map[flow.ID]bool // scratch of flush
 	touched                []*flow.Draft    // everything written; what is written twice is here twice, as it stands in the end
 	ended                  byStatus[int64]  // how many have ended, by status
 	gaps                   int64            // attempts that were ended because an event never came
 	lanes                  map[string]bool  // lanes that something was put into
-	claimed                map[*taker][]*flow.Execution
+	claimed                map[*claimer][]*flow.Execution
 	dry                    map[string]bool // queues found empty
-	claiming               time.Duration   // spent on the takers
-	taken                  int             // bytes of payload that came with what the takers took
+	claiming               time.Duration   // spent on the claimers
+	taken                  int             // bytes of payload that came with what the claimers took
 }
 
 // keyTurn is a concurrency key in a turn.
@@ -82,8 +82,8 @@ func (e *Engine) newTurn(tx store.Tx) *turn {
 		folds:     map[flow.ID]bool{},
 		ends:      map[flow.ID]map[flow.ID]*flow.Draft{},
 		scheduled: map[string]int{},
-		claimed:   map[*taker][]*flow.Execution{},
-		allowed:   map[*taker]*allowance{},
+		claimed:   map[*claimer][]*flow.Execution{},
+		allowed:   map[*claimer]*allowance{},
 		dry:       map[string]bool{},
 		writing:   map[flow.ID]bool{},
 		fresh:     map[flow.ID]bool{},
@@ -102,7 +102,7 @@ func (t *turn) run(ctx context.Context, ops []op) error {
 	if t.postpones {
 		t.own = t.wantedSteps()
 	}
-	t.expectTaker(ops)
+	t.expectClaimer(ops)
 	if err := t.loadWanted(ctx); err != nil {
 		return err
 	}
@@ -120,16 +120,17 @@ func (t *turn) run(ctx context.Context, ops []op) error {
 	return t.claimScheduled(ctx)
 }
 
-// expectTaker tells the store of the taker that will probably be given something.
-func (t *turn) expectTaker(ops []op) {
-	if len(*t.takers) > 0 {
-		t.tx.ExpectSession((*t.takers)[0].session)
+// expectClaimer tells the store of the session that will probably be given something: it is locked with the first statement, and not
+// by one of its own.
+func (t *turn) expectClaimer(ops []op) {
+	if len(*t.claimers) > 0 {
+		t.tx.ExpectSession((*t.claimers)[0].session)
 		return
 	}
 	if !slices.ContainsFunc(ops, func(o op) bool { return o.class() != quietly }) {
 		return
 	}
-	if session, queues := t.e.nextTaker(); len(queues) > 0 {
+	if session, queues := t.e.expected(); len(queues) > 0 {
 		t.tx.ExpectSession(session)
 		t.tx.ExpectEmpty(queues)
 	}

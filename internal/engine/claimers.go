@@ -1,0 +1,237 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/handoff"
+)
+
+// claimer is a call of Take that waits for work.
+type claimer struct {
+	session flow.ID
+	name    string
+	seat    *seat
+	queues  []string // where it looks; replaced when a lane comes into use
+	n       int      // executions that it takes at the most
+	gone    atomic.Bool
+	result  chan claimed
+}
+
+// claimed is what a call of Take returns.
+type claimed struct {
+	work []handoff.Assignment
+	err  error
+}
+
+// answer ends the call. Its channel has room for the one answer that it gets.
+func (k *claimer) answer(work []handoff.Assignment, err error) { k.result <- claimed{work, err} }
+
+// claimers are the calls of Take that wait, and what is known about the queues that they look into. The engine's mutex guards it.
+//
+//	Take ── add ──► waiting ── claimable, pull ──► a transaction ──► answer, or back into waiting
+type claimers struct {
+	waiting  []*claimer // the one that has waited longest first
+	queues   readiness
+	served   *claimer // that was given something last
+	servedAt time.Time
+	stopped  bool // nobody is given work any more
+}
+
+const (
+	// claimersLimit is how many claimers one transaction looks after: the queues that the first ones find empty are not looked into
+	// for the others.
+	claimersLimit = 100
+	// returnsWithin is how long a worker that was given something is expected back. Transactions lock the session of the claimer
+	// that they expect: that of a worker which never comes back must be free for its recovery.
+	returnsWithin = time.Second
+)
+
+// Take implements handoff.Handoff.
+func (e *Engine) Take(ctx context.Context, session flow.ID, n int) ([]handoff.Assignment, error) {
+	seat, err := e.seat(ctx, session)
+	if err != nil {
+		return nil, err
+	}
+	if n < 1 {
+		return nil, fmt.Errorf("take %d executions: ask for at least 1", n)
+	}
+	if err := e.lookForLanes(ctx, seat); err != nil {
+		return nil, takeError(err)
+	}
+	k := &claimer{session: session, name: seat.session.Name, seat: seat, n: n, result: make(chan claimed, 1)}
+	e.mu.Lock()
+	if e.closed != nil {
+		e.mu.Unlock()
+		return nil, handoff.ErrUnavailable
+	}
+	k.queues = e.lanes.of(seat)
+	e.claimers.add(k)
+	e.kick()
+	e.mu.Unlock()
+	select {
+	case r := <-k.result:
+		return r.work, takeError(r.err)
+	case <-ctx.Done():
+	}
+	e.mu.Lock()
+	waited := e.claimers.withdraw(k)
+	e.mu.Unlock()
+	if waited {
+		return nil, ctx.Err()
+	}
+	// A transaction has it: what that claims is this session's, so its answer must be waited for.
+	r := <-k.result
+	if len(r.work) == 0 && r.err == nil {
+		return nil, ctx.Err()
+	}
+	return r.work, takeError(r.err)
+}
+
+func takeError(err error) error {
+	if err == nil || errors.Is(err, handoff.ErrSessionLost) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", handoff.ErrUnavailable, err)
+}
+
+func (c *claimers) add(k *claimer) {
+	c.waiting = append(c.waiting, k)
+	c.queues.news = true
+}
+
+// withdraw removes a claimer whose caller has given up and reports whether it was still waiting. Otherwise a transaction has it,
+// and does not put it back without work.
+func (c *claimers) withdraw(k *claimer) bool {
+	if i := slices.Index(c.waiting, k); i >= 0 {
+		c.waiting = slices.Delete(c.waiting, i, i+1)
+		return true
+	}
+	k.gone.Store(true)
+	return false
+}
+
+// claimable takes out the claimers in whose queues there may be work.
+func (c *claimers) claimable() (all []*claimer) {
+	if !c.queues.news || c.stopped {
+		return nil
+	}
+	c.queues.news = false
+	var others []*claimer
+	for _, k := range c.waiting {
+		claimable := c.queues.any(k.queues)
+		c.queues.news = c.queues.news || claimable
+		if claimable && len(all) < claimersLimit {
+			all = append(all, k)
+		} else {
+			others = append(others, k)
+		}
+	}
+	c.waiting = others
+	return all
+}
+
+// pull takes out the first claimer that looks into one of the queues that are wanted; nil when there is none. It may have come
+// while the transaction was under way: a worker that was given something by the last transaction is often back before this one
+// knows what there is to hand over.
+func (c *claimers) pull(wanted func(queue string) bool) *claimer {
+	if c.stopped {
+		return nil
+	}
+	for i, k := range c.waiting {
+		if slices.ContainsFunc(k.queues, wanted) {
+			c.waiting = slices.Delete(c.waiting, i, i+1)
+			return k
+		}
+	}
+	return nil
+}
+
+// expected is the session that a transaction will probably give something to, and where that looks: the first that waits, or the
+// one that was given something last and is on its way back; no queues when there is neither.
+func (c *claimers) expected(now time.Time) (session flow.ID, queues []string) {
+	switch {
+	case c.stopped:
+	case len(c.waiting) > 0:
+		return c.waiting[0].session, c.waiting[0].queues
+	case c.served != nil && now.Sub(c.servedAt) < returnsWithin:
+		return c.served.session, c.served.queues
+	}
+	return flow.ID{}, nil
+}
+
+// clear takes out every claimer.
+func (c *claimers) clear() (all []*claimer) {
+	all, c.waiting = c.waiting, nil
+	return all
+}
+
+// pull is claimers.pull, for a transaction.
+func (e *Engine) pull(wanted func(queue string) bool) *claimer {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.claimers.pull(wanted)
+}
+
+// expected is claimers.expected, for a transaction.
+func (e *Engine) expected() (session flow.ID, queues []string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.claimers.expected(time.Now())
+}
+
+// deliver answers the claimers of a batch after its commit. A claimer without work waits on, and so does one that came with requests
+// that could not be committed: that is not its fault. moment is when the transaction began to look into queues: what it did not
+// find there may have come since.
+func (e *Engine) deliver(t *turn, requests int, claimers []*claimer, moment uint64, err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if err == nil {
+		for q := range t.dry {
+			e.claimers.queues.empty(q, moment)
+		}
+		for q, n := range t.scheduled {
+			if n > 0 {
+				e.claimers.queues.filled(q)
+			}
+		}
+	}
+	for _, k := range claimers {
+		switch {
+		case err != nil && (requests == 0 || !spoiled(err)):
+			k.answer(nil, err)
+		case err == nil && t.allowed[k] != nil && t.allowed[k].refused != nil:
+			k.answer(nil, t.allowed[k].refused)
+		case err == nil && len(t.claimed[k]) > 0:
+			e.counters.claimed.Add(int64(len(t.claimed[k])))
+			e.batcher.saturated = len(t.claimed[k]) >= saturatedFrom
+			e.claimers.served, e.claimers.servedAt = k, time.Now()
+			k.answer(assignments(t.claimed[k]), nil)
+		case k.gone.Load():
+			k.answer(nil, nil)
+		case e.closed != nil:
+			k.answer(nil, e.closed)
+		default:
+			k.queues = e.lanes.of(k.seat) // one may have come into use
+			e.claimers.add(k)
+		}
+	}
+}
+
+func assignments(xs []*flow.Execution) []handoff.Assignment {
+	as := make([]handoff.Assignment, len(xs))
+	for i, x := range xs {
+		as[i] = handoff.Assignment{
+			Execution: x.ID, Attempt: x.Attempt, NextSeq: x.NextSeq,
+			Action: x.Action, Kind: x.Kind, Payload: x.Payload(), Timeout: x.Timeout, Labels: x.Labels,
+			Workflow: x.Parent, Task: x.Task, Index: x.Index,
+			Traceparent: x.Traceparent, ClaimedAt: x.ClaimedAt,
+		}
+	}
+	return as
+}
