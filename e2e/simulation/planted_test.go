@@ -186,7 +186,7 @@ var bugs = []bug{
 	{name: "sleep that was over in time times out", invariant: []int{24}, tx: twisted(twist{due: func(t *twist, ctx context.Context, now time.Time, n int) ([]*flow.Execution, time.Time, error) {
 		xs, next, err := t.Tx.Due(ctx, now, n)
 		for _, x := range xs {
-			if x.Kind == flow.KindSleep && x.Timeout > 0 && now.Sub(x.ClaimedAt) >= x.Timeout {
+			if x.Kind == flow.KindSleep && x.Place == flow.Held && x.Timeout > 0 && now.Sub(x.ClaimedAt) >= x.Timeout {
 				x.WakeAt = now.Add(time.Hour)
 			}
 		}

@@ -117,7 +117,10 @@ func (t *turn) run(ctx context.Context, ops []op) error {
 	if err := t.settle(ctx); err != nil {
 		return err
 	}
-	return t.claimScheduled(ctx)
+	if err := t.claimScheduled(ctx); err != nil {
+		return err
+	}
+	return t.claimLate(ctx)
 }
 
 // expectClaimer tells the store of the session that will probably be given something: it is locked with the first statement, and not
