@@ -11,7 +11,7 @@ import (
 )
 
 // admit lets drafts that are due start, or puts them into their key's line. Drafts that are not due are left alone.
-func (t *turn) admit(ctx context.Context, drafts []*flow.Draft) error {
+func (t *transaction) admit(ctx context.Context, drafts []*flow.Draft) error {
 	var names []string
 	for _, d := range drafts {
 		if d.Key != "" {
@@ -33,53 +33,18 @@ func (t *turn) admit(ctx context.Context, drafts []*flow.Draft) error {
 	return nil
 }
 
-// lockKeys locks those of the keys that the turn does not hold yet.
-func (t *turn) lockKeys(ctx context.Context, wanted []string) error {
-	var names []string
-	for _, name := range wanted {
-		if k := t.key(name); !k.locked {
-			names = append(names, name)
-			k.locked = true
-		}
-	}
-	if len(names) == 0 {
-		return nil
-	}
-	// What this turn has decided about these keys so far must be counted.
-	if err := t.flush(ctx); err != nil {
-		return err
-	}
-	slices.Sort(names)
-	uses, err := t.useKeys(ctx, names)
-	if err != nil {
-		return fmt.Errorf("lock keys: %w", err)
-	}
-	for _, name := range names {
-		t.keys[name].use = uses[name]
-	}
-	return nil
-}
-
-// useKeys locks keys and tells how full they are. Tickets drawn before are dropped: only those drawn under the keys' locks
-// are in the order of arrival for every replica.
-func (t *turn) useKeys(ctx context.Context, names []string) (map[string]store.KeyUse, error) {
-	uses, err := t.tx.LockKeys(ctx, names)
-	t.nextTicket = t.lastTicket
-	return uses, err
-}
-
 // arrive decides about one draft that is due.
-func (t *turn) arrive(ctx context.Context, d *flow.Draft) error {
+func (t *transaction) arrive(ctx context.Context, d *flow.Draft) error {
 	defer t.changed(d)
 	if d.Key == "" {
 		return t.tried(d, func() error { return t.schedule(ctx, d) })
 	}
-	k := t.keys[d.Key]
+	k := t.keys.all[d.Key]
 	verdict := admission.Arrive(k.use.Holders, k.use.Waiting, d.KeyLimit, d.WhenFull)
 	switch verdict {
 	case admission.Admit:
 		k.use.Holders++
-		t.given[d.ID] = true
+		t.keys.given[d.ID] = true
 		return t.tried(d, func() error { return t.schedule(ctx, d) })
 	case admission.Refuse:
 		return d.Finish(flow.Cancelled, flow.Outcome{Error: &flow.Error{
@@ -105,11 +70,11 @@ func (t *turn) arrive(ctx context.Context, d *flow.Draft) error {
 // supersede orders the oldest holder of a key to end when its slot is the one that the newcomer will get: every execution that
 // waits before it gets the slot of a holder that has been ordered to end already. Otherwise the newcomer waits its turn, and
 // nothing is ended for the good of another.
-func (t *turn) supersede(ctx context.Context, by *flow.Draft) error {
+func (t *transaction) supersede(ctx context.Context, by *flow.Draft) error {
 	if err := t.flush(ctx); err != nil {
 		return err
 	}
-	before := t.keys[by.Key].use.Waiting
+	before := t.keys.all[by.Key].use.Waiting
 	if before >= store.WaitingCounted {
 		return nil // how many wait is not counted beyond that
 	}
@@ -128,7 +93,7 @@ func (t *turn) supersede(ctx context.Context, by *flow.Draft) error {
 			oldest = d
 		}
 	}
-	if oldest == nil || !admission.Supersedes(t.keys[by.Key].use.Holders, before, ending, by.KeyLimit) {
+	if oldest == nil || !admission.Supersedes(t.keys.all[by.Key].use.Holders, before, ending, by.KeyLimit) {
 		return nil
 	}
 	if err := oldest.Cancel(flow.Cancelled, flow.CodeSuperseded, fmt.Sprintf("superseded by %s for key %q", by.ID, by.Key), t.now); err != nil {
@@ -139,7 +104,7 @@ func (t *turn) supersede(ctx context.Context, by *flow.Draft) error {
 }
 
 // schedule puts a draft that has been admitted into its queue; what the engine runs itself begins.
-func (t *turn) schedule(ctx context.Context, d *flow.Draft) error {
+func (t *transaction) schedule(ctx context.Context, d *flow.Draft) error {
 	ticket, err := t.ticket(ctx)
 	if err != nil {
 		return err
@@ -149,7 +114,7 @@ func (t *turn) schedule(ctx context.Context, d *flow.Draft) error {
 	}
 	switch d.Kind {
 	case flow.KindWorkflow:
-		t.folds[d.ID], t.fresh[d.ID] = true, true
+		t.workflows.due[d.ID], t.workflows.begun[d.ID] = true, true
 	case flow.KindSleep:
 		pause, err := sleepOf(d.Payload())
 		if err != nil {
@@ -157,15 +122,15 @@ func (t *turn) schedule(ctx context.Context, d *flow.Draft) error {
 		}
 		d.Sleep(t.now.Add(pause))
 	default:
-		t.scheduled[d.Queue]++
+		t.dispatch.queued[d.Queue]++
 	}
 	return nil
 }
 
 // admitLines serves the lines of keys whose slots were freed, and reports whether anybody was admitted.
-func (t *turn) admitLines(ctx context.Context) (bool, error) {
+func (t *transaction) admitLines(ctx context.Context) (bool, error) {
 	var freed []string
-	for name, k := range t.keys {
+	for name, k := range t.keys.all {
 		if k.freed {
 			k.freed = false
 			freed = append(freed, name)
@@ -181,7 +146,7 @@ func (t *turn) admitLines(ctx context.Context) (bool, error) {
 	}
 	any := false
 	for _, name := range freed {
-		k := t.keys[name]
+		k := t.keys.all[name]
 		k.use, k.locked = uses[name], true
 		n, err := t.admitLine(ctx, name, k)
 		if err != nil {
@@ -194,11 +159,11 @@ func (t *turn) admitLines(ctx context.Context) (bool, error) {
 
 // admitLine admits from the head of one line as many as fit. Each goes by its own limit: the head may wait for a slot where
 // one behind it, with a higher limit, would not, and the line is served in order all the same.
-func (t *turn) admitLine(ctx context.Context, name string, k *keyTurn) (admitted int, err error) {
+func (t *transaction) admitLine(ctx context.Context, name string, k *keyUse) (admitted int, err error) {
 	counted := k.use.Waiting
 	for k.use.Waiting > 0 {
 		if t.budget.spent() {
-			t.lines = append(t.lines, name)
+			t.keys.postponed = append(t.keys.postponed, name)
 			break
 		}
 		// What was admitted so far is not in the line any more.
@@ -232,14 +197,14 @@ func (t *turn) admitLine(ctx context.Context, name string, k *keyTurn) (admitted
 	if counted >= store.WaitingCounted { // it is not counted to its end
 		k.locked = false
 		if k.use.Waiting == 0 {
-			t.lines = append(t.lines, name)
+			t.keys.postponed = append(t.keys.postponed, name)
 		}
 	}
 	return admitted, nil
 }
 
 // admitHeads schedules executions from the head of a line.
-func (t *turn) admitHeads(ctx context.Context, k *keyTurn, xs []*flow.Execution) error {
+func (t *transaction) admitHeads(ctx context.Context, k *keyUse, xs []*flow.Execution) error {
 	ds := t.adopt(xs)
 	if err := t.loadPayloads(ctx, ds); err != nil {
 		return err
@@ -253,31 +218,9 @@ func (t *turn) admitHeads(ctx context.Context, k *keyTurn, xs []*flow.Execution)
 		}
 		if d.Place.HoldsKey() {
 			k.use.Holders++
-			t.given[d.ID] = true
+			t.keys.given[d.ID] = true
 		}
 		t.changed(d)
-	}
-	return nil
-}
-
-// loadPayloads fetches the payloads of drafts whose kind the engine looks into when they start.
-func (t *turn) loadPayloads(ctx context.Context, ds []*flow.Draft) error {
-	var ids []flow.ID
-	for _, d := range ds {
-		if d.Kind == flow.KindSleep && d.Payload() == nil {
-			ids = append(ids, d.ID)
-		}
-	}
-	if len(ids) == 0 {
-		return nil
-	}
-	xs, err := t.tx.Lock(ctx, ids, store.WithPayload)
-	if err != nil {
-		return fmt.Errorf("load payloads: %w", err)
-	}
-	for _, x := range xs {
-		d := t.drafts[x.ID]
-		d.Input, d.With = x.Input, x.With
 	}
 	return nil
 }

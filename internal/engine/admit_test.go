@@ -130,8 +130,8 @@ func TestSlotTakenAndGivenBackInOneBatch(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	cancel := newRequest(nil, fromCaller, func(_ context.Context, t *turn) (none struct{}, err error) {
-		d := t.drafts[subs[0].id]
+	cancel := newRequest(nil, fromCaller, func(_ context.Context, t *transaction) (none struct{}, err error) {
+		d := t.draft(subs[0].id)
 		if err := d.Cancel(flow.Cancelled, flow.CodeCancelled, "no more", t.now); err != nil {
 			return none, err
 		}

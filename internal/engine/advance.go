@@ -12,12 +12,12 @@ import (
 
 // advance lets every workflow with news take its next step: as many as the transaction has room for. The others go on in the
 // next one.
-func (t *turn) advance(ctx context.Context) error {
-	ids := make([]flow.ID, 0, len(t.folds))
-	for id := range t.folds {
+func (t *transaction) advance(ctx context.Context) error {
+	ids := make([]flow.ID, 0, len(t.workflows.due))
+	for id := range t.workflows.due {
 		ids = append(ids, id)
 	}
-	clear(t.folds)
+	clear(t.workflows.due)
 	own := t.own.steps
 	t.own.steps = nil
 	slices.SortFunc(ids, func(a, b flow.ID) int { return slices.Compare(a[:], b[:]) })
@@ -26,7 +26,7 @@ func (t *turn) advance(ctx context.Context) error {
 		return err
 	}
 	for _, id := range ids {
-		w := t.drafts[id]
+		w := t.draft(id)
 		if w == nil || w.Place != flow.Held || w.Kind != flow.KindWorkflow {
 			continue
 		}
@@ -42,14 +42,14 @@ func (t *turn) advance(ctx context.Context) error {
 	return nil
 }
 
-// advanceOne lets one workflow take its next step. l is what the store told of it; nil: the turn knows it.
-func (t *turn) advanceOne(ctx context.Context, w *flow.Draft, l *store.LockedWorkflow) error {
+// advanceOne lets one workflow take its next step. l is what the store told of it; nil: the transaction knows it.
+func (t *transaction) advanceOne(ctx context.Context, w *flow.Draft, l *store.LockedWorkflow) error {
 	w.TakeUp()
 	w.Postpone(notPostponed)
 	def, _, err := t.definition(ctx, w.Action, w.Version)
 	switch {
 	case err == nil:
-		s := &step{turn: t, w: w, def: def.Workflow, outputs: map[int]orchestration.Output{}}
+		s := &step{t: t, w: w, def: def.Workflow, outputs: map[int]orchestration.Output{}}
 		err = s.take(ctx, l)
 	case !spoiled(err):
 		err = fmt.Errorf("load its definition: %w", err)
@@ -69,16 +69,16 @@ type undefined struct{ error }
 
 func (e *undefined) Unwrap() error { return e.error }
 
-// loadWorkflows brings workflows into the turn, locked, and returns what the store tells of how far they are. A workflow whose
-// attempt has begun in this turn, or that has taken a step in it, is known and is not asked for.
-func (t *turn) loadWorkflows(ctx context.Context, ids []flow.ID) (map[flow.ID]*store.LockedWorkflow, error) {
+// loadWorkflows brings workflows into the transaction, locked, and returns what the store tells of how far they are. A workflow whose
+// attempt has begun in this transaction, or that has taken a step in it, is known and is not asked for.
+func (t *transaction) loadWorkflows(ctx context.Context, ids []flow.ID) (map[flow.ID]*store.LockedWorkflow, error) {
 	var of []store.KnownWorkflow
 	for _, id := range ids {
 		if !t.knows(id) {
 			a := store.WorkflowAttempt{ID: id, Attempt: t.attemptToLoad(id)}
 			of = append(of, store.KnownWorkflow{WorkflowAttempt: a, Change: t.e.followed.peek(a)})
 		}
-		delete(t.fresh, id)
+		delete(t.workflows.begun, id)
 	}
 	all := make(map[flow.ID]*store.LockedWorkflow, len(of))
 	for len(of) > 0 {
@@ -109,27 +109,27 @@ func (t *turn) loadWorkflows(ctx context.Context, ids []flow.ID) (map[flow.ID]*s
 	return all, nil
 }
 
-// knows reports whether the turn needs nothing of the store to go on with a workflow.
-func (t *turn) knows(id flow.ID) bool {
-	d := t.drafts[id]
+// knows reports whether the transaction needs nothing of the store to go on with a workflow.
+func (t *transaction) knows(id flow.ID) bool {
+	d := t.draft(id)
 	if d == nil {
 		return false
 	}
-	if p := t.workflows[attemptOf(d)]; p != nil && p.tracker != nil {
+	if p := t.workflows.progress[attemptOf(d)]; p != nil && p.tracker != nil {
 		return true
 	}
-	return t.fresh[id] && (d.New || d.Input != nil)
+	return t.workflows.begun[id] && (d.New || d.Input != nil)
 }
 
-// borrow takes what this replica knows of a workflow into the turn and brings it up to date. It returns false when that leaves
+// borrow takes what this replica knows of a workflow into the transaction and brings it up to date. It returns false when that leaves
 // the workflow's children to be counted; evaluated lists of items may be there all the same.
-func (t *turn) borrow(ctx context.Context, a store.WorkflowAttempt, l *store.LockedWorkflow) bool {
-	p := t.workflows[a]
+func (t *transaction) borrow(ctx context.Context, a store.WorkflowAttempt, l *store.LockedWorkflow) bool {
+	p := t.workflows.progress[a]
 	if p == nil {
 		if p = t.e.followed.borrow(ctx, a); p == nil {
 			return false
 		}
-		t.workflows[a] = p
+		t.workflows.progress[a] = p
 	}
 	if l.Tasks != nil || p.tracker == nil || p.apply(l) != nil || p.change != l.Last {
 		p.tracker = nil
@@ -139,47 +139,31 @@ func (t *turn) borrow(ctx context.Context, a store.WorkflowAttempt, l *store.Loc
 }
 
 // attemptToLoad is the attempt that a workflow is probably at.
-func (t *turn) attemptToLoad(id flow.ID) int {
-	if d := t.drafts[id]; d != nil {
+func (t *transaction) attemptToLoad(id flow.ID) int {
+	if d := t.draft(id); d != nil {
 		return d.Attempt
 	}
 	last := 1
-	for _, child := range t.ends[id] {
+	for _, child := range t.workflows.ended[id] {
 		last = max(last, child.ParentAttempt)
 	}
 	return last
 }
 
-// adoptWorkflow brings a workflow that was locked into the turn.
-func (t *turn) adoptWorkflow(l *store.LockedWorkflow) *flow.Draft {
-	d := t.drafts[l.ID]
+// adoptWorkflow brings a workflow that was locked into the transaction.
+func (t *transaction) adoptWorkflow(l *store.LockedWorkflow) *flow.Draft {
+	d := t.draft(l.ID)
 	if d == nil {
 		d = flow.Load(l.Execution)
 		t.add(d)
 	}
 	if !l.PayloadLeftOut {
 		d.Input, d.With = l.Input, l.With
-		t.payloads[l.ID] = true
+		t.loaded.payloads[l.ID] = true
 	}
 	return d
 }
 
 func attemptOf(w *flow.Draft) store.WorkflowAttempt {
 	return store.WorkflowAttempt{ID: w.ID, Attempt: w.Attempt}
-}
-
-// needPayload loads the payload of an execution unless the turn has it.
-func (t *turn) needPayload(ctx context.Context, d *flow.Draft) error {
-	if d.New || t.payloads[d.ID] {
-		return nil
-	}
-	xs, err := t.tx.Lock(ctx, []flow.ID{d.ID}, store.WithPayload)
-	if err != nil {
-		return fmt.Errorf("load the payload: %w", err)
-	}
-	for _, x := range xs {
-		d.Input, d.With = x.Input, x.With
-	}
-	t.payloads[d.ID] = true
-	return nil
 }

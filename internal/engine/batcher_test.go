@@ -86,10 +86,10 @@ func (s *batches) step(i int, step batchStep) {
 		s.add(step.requests)
 	}
 	for n := range step.followUps {
-		s.b.followUps.add(&foldOp{id: flow.ID{1, byte(n >> 8), byte(n)}})
+		s.b.followUps.add(&advanceOp{id: flow.ID{1, byte(n >> 8), byte(n)}})
 	}
 	for n := range step.wide {
-		s.b.followUps.add(&foldOp{id: flow.ID{2, byte(n)}, wide: true})
+		s.b.followUps.add(&advanceOp{id: flow.ID{2, byte(n)}, wide: true})
 	}
 	if step.done > 0 {
 		s.b.done(s.begun[step.done-1], s.now)

@@ -86,7 +86,7 @@ func (e *Engine) mayUse(ctx context.Context, session flow.ID, q handoff.BlobQuer
 	if q.From < 0 {
 		return fmt.Errorf("%w: offset %d of %s is negative", handoff.ErrBlobRefused, q.From, q.Name)
 	}
-	if _, err := e.seat(ctx, session); err != nil {
+	if _, err := e.sessionOf(ctx, session); err != nil {
 		return err
 	}
 	return e.holds(ctx, session, q.Execution, q.Attempt)

@@ -19,8 +19,8 @@ func (e *Engine) Cancel(ctx context.Context, id flow.ID, reason string) (*flow.E
 	if bad := badText(reason, reasonLimit); bad != "" {
 		return nil, invalid("reason", shortText(reason), bad, "shorten it, or remove the byte")
 	}
-	verdict, err := ask(ctx, e, []flow.ID{id}, func(_ context.Context, t *turn) (verdict, err error) {
-		d := t.drafts[id]
+	verdict, err := ask(ctx, e, []flow.ID{id}, func(_ context.Context, t *transaction) (verdict, err error) {
+		d := t.draft(id)
 		if d == nil {
 			return fmt.Errorf("%w: execution %s", store.ErrNotFound, id), nil
 		}
@@ -56,10 +56,10 @@ func endedByCancel(x *flow.Execution) bool {
 }
 
 // cancelled notes what follows from a cancelled draft: a workflow passes the order on to its tasks.
-func (t *turn) cancelled(d *flow.Draft) {
+func (t *transaction) cancelled(d *flow.Draft) {
 	t.changed(d)
 	if d.Kind == flow.KindWorkflow && d.State.Cancel != nil {
-		t.folds[d.ID] = true
+		t.workflows.due[d.ID] = true
 	}
 }
 

@@ -108,18 +108,18 @@ func (c *catalog) remember(r resolved) {
 }
 
 // definition is catalog.get within a transaction.
-func (t *turn) definition(ctx context.Context, name string, version int) (*definition.Definition, int, error) {
+func (t *transaction) definition(ctx context.Context, name string, version int) (*definition.Definition, int, error) {
 	key := versionKey(name, version)
-	r, have := t.resolved[key]
+	r, have := t.loaded.definitions[key]
 	if !have {
 		var err error
 		if r, err = t.e.catalog.resolve(ctx, t.tx, name, version); err != nil {
 			return nil, 0, err
 		}
-		if t.resolved == nil {
-			t.resolved = map[string]resolved{}
+		if t.loaded.definitions == nil {
+			t.loaded.definitions = map[string]resolved{}
 		}
-		t.resolved[key] = r
+		t.loaded.definitions[key] = r
 	}
 	return r.definition, r.version, nil
 }
@@ -274,7 +274,7 @@ func (e *Engine) Define(ctx context.Context, defs []*definition.Definition) ([]D
 	if err := e.Check(ctx, defs); err != nil {
 		return nil, err
 	}
-	out, err := ask(ctx, e, nil, func(ctx context.Context, t *turn) ([]Defined, error) {
+	out, err := ask(ctx, e, nil, func(ctx context.Context, t *transaction) ([]Defined, error) {
 		out := make([]Defined, 0, len(defs))
 		for _, d := range defs {
 			row, err := definitionRow(d, t.now)

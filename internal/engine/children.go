@@ -22,34 +22,34 @@ func (s *step) createChildren(ctx context.Context) error {
 			return fmt.Errorf("task %q: %w", c.Task.Name, err)
 		}
 		r.Parent, r.ParentAttempt, r.Task, r.Index = s.w.ID, s.w.Attempt, c.Task.Name, c.Index
-		r.Depth, r.Traceparent, r.CreatedAt = s.w.Depth+1, s.w.Traceparent, s.now
-		lane, err := s.e.assign(&r)
+		r.Depth, r.Traceparent, r.CreatedAt = s.w.Depth+1, s.w.Traceparent, s.t.now
+		lane, err := s.t.e.assign(&r)
 		if err != nil && refusal == nil {
 			refusal = &flow.Error{Code: flow.CodeInvalidInput, Message: err.Error()}
 		}
 		if lane != "" {
-			if err := s.keepLane(ctx, lane); err != nil {
+			if err := s.t.keepLane(ctx, lane); err != nil {
 				return err
 			}
 		}
-		d := flow.Submit(s.e.opts.NewID(), r)
-		s.add(d)
+		d := flow.Submit(s.t.e.opts.NewID(), r)
+		s.t.add(d)
 		if sums := sumsIn(r.Input, r.With); len(sums) > 0 { // one that is not there the child misses when it runs
-			if err := s.lockUploads(ctx, sums); err != nil {
+			if err := s.t.lockUploads(ctx, sums); err != nil {
 				return err
 			}
-			s.holds(d.ID, sums)
+			s.t.holds(d.ID, sums)
 		}
 		if refusal != nil {
-			if err := d.Reject(refusal, s.now); err != nil {
+			if err := d.Reject(refusal, s.t.now); err != nil {
 				return err
 			}
-			s.changed(d)
+			s.t.changed(d)
 			continue
 		}
 		drafts = append(drafts, d)
 	}
-	return s.admit(ctx, drafts)
+	return s.t.admit(ctx, drafts)
 }
 
 // childRequest makes a child's request. When that is impossible the child is created all the same, to fail with the reason.
@@ -110,7 +110,7 @@ func (s *step) childAction(ctx context.Context, c *orchestration.Child) (flow.Re
 	if err := checkText("the name of the action or workflow", c.Action, actionLimit); err != nil {
 		return flow.Request{}, err
 	}
-	def, version, err := s.definition(ctx, c.Action, c.Version)
+	def, version, err := s.t.definition(ctx, c.Action, c.Version)
 	if err != nil && !spoiled(err) {
 		return flow.Request{}, unreadable{fmt.Errorf("action %q: %w", c.Action, err)}
 	}

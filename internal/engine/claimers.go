@@ -16,7 +16,7 @@ import (
 type claimer struct {
 	session flow.ID
 	name    string
-	seat    *seat
+	state   *sessionState
 	queues  []string // where it looks; replaced when a lane comes into use
 	n       int      // executions that it takes at the most
 	gone    atomic.Bool
@@ -31,6 +31,10 @@ type claimed struct {
 
 // answer ends the call. Its channel has room for the one answer that it gets.
 func (k *claimer) answer(work []handoff.Assignment, err error) { k.result <- claimed{work, err} }
+
+// roster is the claimers of one batch: those that it began with, and those that a run of its transaction has pulled since. A run
+// that is repeated, or the other half of a batch that is halved, goes on with all of them; deliver answers each once.
+type roster struct{ all []*claimer }
 
 // claimers are the calls of Take that wait, and what is known about the queues that they look into. The engine's mutex guards it.
 //
@@ -54,23 +58,23 @@ const (
 
 // Take implements handoff.Handoff.
 func (e *Engine) Take(ctx context.Context, session flow.ID, n int) ([]handoff.Assignment, error) {
-	seat, err := e.seat(ctx, session)
+	state, err := e.sessionOf(ctx, session)
 	if err != nil {
 		return nil, err
 	}
 	if n < 1 {
 		return nil, fmt.Errorf("take %d executions: ask for at least 1", n)
 	}
-	if err := e.lookForLanes(ctx, seat); err != nil {
+	if err := e.lookForLanes(ctx, state); err != nil {
 		return nil, takeError(err)
 	}
-	k := &claimer{session: session, name: seat.session.Name, seat: seat, n: n, result: make(chan claimed, 1)}
+	k := &claimer{session: session, name: state.session.Name, state: state, n: n, result: make(chan claimed, 1)}
 	e.mu.Lock()
 	if e.closed != nil {
 		e.mu.Unlock()
 		return nil, handoff.ErrUnavailable
 	}
-	k.queues = e.lanes.of(seat)
+	k.queues = e.lanes.of(state)
 	e.claimers.add(k)
 	e.kick()
 	e.mu.Unlock()
@@ -188,36 +192,36 @@ func (e *Engine) expected() (session flow.ID, queues []string) {
 // deliver answers the claimers of a batch after its commit. A claimer without work waits on, and so does one that came with requests
 // that could not be committed: that is not its fault. moment is when the transaction began to look into queues: what it did not
 // find there may have come since.
-func (e *Engine) deliver(t *turn, requests int, claimers []*claimer, moment uint64, err error) {
+func (e *Engine) deliver(t *transaction, requests int, claimers *roster, moment uint64, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if err == nil {
-		for q := range t.dry {
+		for q := range t.dispatch.empty {
 			e.claimers.queues.empty(q, moment)
 		}
-		for q, n := range t.scheduled {
+		for q, n := range t.dispatch.queued {
 			if n > 0 {
 				e.claimers.queues.filled(q)
 			}
 		}
 	}
-	for _, k := range claimers {
+	for _, k := range claimers.all {
 		switch {
 		case err != nil && (requests == 0 || !spoiled(err)):
 			k.answer(nil, err)
-		case err == nil && t.allowed[k] != nil && t.allowed[k].refused != nil:
-			k.answer(nil, t.allowed[k].refused)
-		case err == nil && len(t.claimed[k]) > 0:
-			e.counters.claimed.Add(int64(len(t.claimed[k])))
-			e.batcher.saturated = len(t.claimed[k]) >= saturatedFrom
+		case err == nil && t.dispatch.allowed[k] != nil && t.dispatch.allowed[k].refused != nil:
+			k.answer(nil, t.dispatch.allowed[k].refused)
+		case err == nil && len(t.dispatch.claimed[k]) > 0:
+			e.counters.claimed.Add(int64(len(t.dispatch.claimed[k])))
+			e.batcher.saturated = len(t.dispatch.claimed[k]) >= saturatedFrom
 			e.claimers.served, e.claimers.servedAt = k, time.Now()
-			k.answer(assignments(t.claimed[k]), nil)
+			k.answer(assignments(t.dispatch.claimed[k]), nil)
 		case k.gone.Load():
 			k.answer(nil, nil)
 		case e.closed != nil:
 			k.answer(nil, e.closed)
 		default:
-			k.queues = e.lanes.of(k.seat) // one may have come into use
+			k.queues = e.lanes.of(k.state) // one may have come into use
 			e.claimers.add(k)
 		}
 	}

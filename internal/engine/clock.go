@@ -75,9 +75,9 @@ func (c *clocks) agree(l look) bool {
 	return l.from >= c.unsure && !c.jumpedLocked(l)
 }
 
-// look reads the database's clock within the turn's transaction. It comes after the statements whose answers depend on that
+// look reads the database's clock within the transaction's transaction. It comes after the statements whose answers depend on that
 // clock, so that a jump before one of them shows.
-func (t *turn) look(ctx context.Context) (look, error) {
+func (t *transaction) look(ctx context.Context) (look, error) {
 	from := t.e.opts.Uptime()
 	now, err := t.tx.Now(ctx)
 	if err != nil {

@@ -17,10 +17,10 @@ import (
 // next; each gets its own verdict.
 type op interface {
 	// want names what decide will need, so that one load serves the whole batch.
-	want(*turn)
-	// decide changes drafts of the turn. What is wrong with this request alone is kept for the requester; an error
+	want(*transaction)
+	// decide changes drafts of the transaction. What is wrong with this request alone is kept for the requester; an error
 	// returned ends the transaction.
-	decide(context.Context, *turn) error
+	decide(context.Context, *transaction) error
 	// done tells the requester: nil after the commit, or what went wrong.
 	done(error)
 	// size is about how many bytes the request holds.
@@ -83,7 +83,7 @@ func (e *Engine) commitLoop(ctx context.Context) {
 			}
 			continue
 		}
-		e.commit(work, b.ops, b.claimers)
+		e.commit(work, b.ops, &roster{b.claimers})
 		e.over(b)
 	}
 }
@@ -133,26 +133,26 @@ func (e *Engine) gather(ctx context.Context) (b *batch, again <-chan time.Time) 
 
 // commit runs one batch as one transaction. A batch that the data spoil is halved until the bad request stands alone:
 // its neighbours never fail with it. Alone it is tried once more without what follows from it, which may be what is bad.
-func (e *Engine) commit(ctx context.Context, ops []op, claimers []*claimer) {
+func (e *Engine) commit(ctx context.Context, ops []op, claimers *roster) {
 	began := time.Now()
-	t, moment, err := e.transact(ctx, ops, &claimers, false)
+	t, moment, err := e.transact(ctx, ops, claimers, false)
 	if err != nil && spoiled(err) && len(ops) > 0 {
 		if len(ops) > 1 {
 			e.opts.Log.Warn("halving a batch that cannot be committed", telemetry.Requests, len(ops), telemetry.Executions, named(ops), telemetry.Err, err)
 			half := len(ops) / 2
-			e.commit(ctx, ops[:half], nil)
+			e.commit(ctx, ops[:half], &roster{})
 			e.commit(ctx, ops[half:], claimers)
 			return
 		}
 		if refused(err) {
 			e.opts.Log.Warn("postponing what follows from a request that cannot be committed", telemetry.Executions, named(ops), telemetry.Err, err)
-			t, moment, err = e.transact(ctx, ops, &claimers, true)
+			t, moment, err = e.transact(ctx, ops, claimers, true)
 		}
 	}
 	if err == nil {
 		failpoint.Hit(failpoint.AfterCommit)
 		e.counters.committed(len(ops))
-		if len(t.touched) > 0 {
+		if len(t.effects.written) > 0 {
 			e.health.wrote()
 		}
 		e.distributions.commit.Observe(since(began))
@@ -179,15 +179,15 @@ func (e *Engine) commit(ctx context.Context, ops []op, claimers []*claimer) {
 
 // transact decides requests in one transaction and commits it. moment is when it began to look into queues. postpones leaves
 // everything that follows from the requests to transactions of its own.
-func (e *Engine) transact(ctx context.Context, ops []op, claimers *[]*claimer, postpones bool) (t *turn, moment uint64, err error) {
+func (e *Engine) transact(ctx context.Context, ops []op, claimers *roster, postpones bool) (t *transaction, moment uint64, err error) {
 	err = e.update(ctx, func(ctx context.Context, tx store.Tx) (err error) {
 		defer recovered(&err)
 		if t != nil {
-			e.followed.settle(t.workflows, false) // of the run before, which was not committed
+			e.followed.settle(t.workflows.progress, false) // of the run before, which was not committed
 		}
 		moment = e.queueMoment()
-		t = e.newTurn(tx)
-		t.claimers, t.postpones, t.budget = claimers, postpones, e.budgetOf(ops)
+		t = e.newTransaction(tx, claimers)
+		t.postpones, t.budget = postpones, e.budgetOf(ops)
 		if err := t.run(ctx, ops); err != nil {
 			return err
 		}
@@ -195,7 +195,7 @@ func (e *Engine) transact(ctx context.Context, ops []op, claimers *[]*claimer, p
 		return nil
 	})
 	if t != nil {
-		e.followed.settle(t.workflows, err == nil)
+		e.followed.settle(t.workflows.progress, err == nil)
 	}
 	return t, moment, err
 }
@@ -235,12 +235,12 @@ func (e *Engine) outcomeUnknown() {
 
 // afterCommit does what may happen only after the commit: it wakes those who watch executions, signals sessions for which there are
 // orders, and notes the earliest moment at which something becomes due.
-func (e *Engine) afterCommit(t *turn) {
-	for _, r := range t.resolved {
+func (e *Engine) afterCommit(t *transaction) {
+	for _, r := range t.loaded.definitions {
 		e.catalog.remember(r)
 	}
 	var due time.Time
-	for _, d := range t.touched {
+	for _, d := range t.effects.written {
 		if w := d.Wake(); !w.IsZero() && (due.IsZero() || w.Before(due)) {
 			due = w
 		}
@@ -255,10 +255,10 @@ func (e *Engine) afterCommit(t *turn) {
 	e.goOn(t)
 	e.takenBack(t)
 	e.keptLanes(t)
-	for i, n := range t.ended {
+	for i, n := range t.effects.ended {
 		e.counters.ended[i].Add(n)
 	}
-	e.watch.changed(t.touched)
+	e.watch.changed(t.effects.written)
 	if !due.IsZero() {
 		e.dueAt(due)
 	}

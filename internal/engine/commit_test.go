@@ -34,7 +34,7 @@ func (g gatherer) request(n int) {
 	g.Helper()
 	ops := make([]op, n)
 	for i := range ops {
-		ops[i] = &foldOp{}
+		ops[i] = &advanceOp{}
 	}
 	if err := g.e.enqueue(ops...); err != nil {
 		g.Fatal(err)
@@ -83,7 +83,7 @@ func TestPanicFailsOneRequest(t *testing.T) {
 		for i := range good {
 			good[i] = &submitOp{id: r.e.opts.NewID(), request: builtIn(flow.KindNoop, nil), group: g, made: &r.e.counters.submitted}
 		}
-		broken := newRequest(nil, fromCaller, func(context.Context, *turn) (struct{}, error) { panic("a defect") })
+		broken := newRequest(nil, fromCaller, func(context.Context, *transaction) (struct{}, error) { panic("a defect") })
 		if err := r.e.enqueue(good[0], broken, good[1]); err != nil {
 			r.Fatal(err)
 		}
@@ -115,7 +115,7 @@ func TestFollowUpsAlternateWithCallers(t *testing.T) {
 	}
 	for i := range 10 * followUpLimit {
 		for range 2 {
-			g.e.followUp(&foldOp{id: flow.ID{byte(i >> 8), byte(i)}})
+			g.e.followUp(&advanceOp{id: flow.ID{byte(i >> 8), byte(i)}})
 		}
 	}
 	next(followUpLimit)
@@ -129,7 +129,7 @@ func TestFollowUpsAlternateWithCallers(t *testing.T) {
 	}
 	g.request(1)
 	next(1)
-	g.e.followUp(&foldOp{id: flow.ID{1}})
+	g.e.followUp(&advanceOp{id: flow.ID{1}})
 	g.request(3)
 	next(1)
 	next(3)

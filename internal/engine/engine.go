@@ -73,7 +73,7 @@ type Engine struct {
 	lanes     *lanes
 	followed  *followed
 	watch     *hub
-	sessions  *desk
+	sessions  *sessionCache
 	clocks    clocks
 	counters  counters
 	health    health
@@ -144,7 +144,7 @@ func New(o Options) (*Engine, error) {
 		followed:      newFollowed(cmp.Or(o.Wide, wideFrom)),
 		watch:         newHub(),
 		distributions: newDistributions(),
-		sessions:      newDesk(),
+		sessions:      newSessionCache(),
 		signal:        make(chan struct{}, 1),
 		claimers:      claimers{queues: newReadiness()},
 		nextDue:       make(chan time.Time, 1),

@@ -58,7 +58,7 @@ func (f *followUps) add(o op) bool {
 		return false
 	}
 	to := &f.ops
-	if step, is := o.(*foldOp); is {
+	if step, is := o.(*advanceOp); is {
 		if f.steps[step.id] {
 			return false
 		}
@@ -90,7 +90,7 @@ func (f *followUps) gather(callers bool) (ops []op, wide bool) {
 		*from = nil
 	}
 	for _, o := range ops {
-		if step, is := o.(*foldOp); is {
+		if step, is := o.(*advanceOp); is {
 			delete(f.steps, step.id)
 		}
 	}

@@ -15,14 +15,14 @@ import (
 func TestWideStepsGoAloneAndOneAtATime(t *testing.T) {
 	g := newGatherer(t)
 	for i := range 3 {
-		g.e.followUp(&foldOp{id: flow.ID{1, byte(i)}, wide: true})
-		g.e.followUp(&foldOp{id: flow.ID{1, byte(i)}, wide: true}) // waits already
+		g.e.followUp(&advanceOp{id: flow.ID{1, byte(i)}, wide: true})
+		g.e.followUp(&advanceOp{id: flow.ID{1, byte(i)}, wide: true}) // waits already
 	}
 	wide := g.some(1)
 	wide.age(time.Hour)
 	g.idle()
-	g.e.followUp(&foldOp{id: flow.ID{2}})
-	g.e.followUp(&foldOp{id: flow.ID{3}})
+	g.e.followUp(&advanceOp{id: flow.ID{2}})
+	g.e.followUp(&advanceOp{id: flow.ID{3}})
 	small := g.some(2)
 	small.age(time.Hour)
 	g.request(1)
@@ -32,11 +32,11 @@ func TestWideStepsGoAloneAndOneAtATime(t *testing.T) {
 	g.idle()
 	g.e.over(wide)
 	wide = g.some(1)
-	g.e.followUp(&foldOp{id: flow.ID{4}})
+	g.e.followUp(&advanceOp{id: flow.ID{4}})
 	g.e.over(wide)
 	g.e.over(g.some(1)) // the other follow-up: they alternate
 	wide = g.some(1)
-	if o := wide.ops[0].(*foldOp); !o.wide || o.id != (flow.ID{1, 2}) {
+	if o := wide.ops[0].(*advanceOp); !o.wide || o.id != (flow.ID{1, 2}) {
 		t.Errorf("the third wide step is not the last batch: %+v", o)
 	}
 	g.e.over(wide)

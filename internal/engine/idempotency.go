@@ -141,19 +141,19 @@ func (o *batchOp) add(s *submitOp, at int) {
 	o.first, o.at = &first, at
 }
 
-func (o *batchOp) want(t *turn) {
-	t.wantIdem = append(append(t.wantIdem, o.key), o.derived...)
+func (o *batchOp) want(t *transaction) {
+	t.wants.idempotency = append(append(t.wants.idempotency, o.key), o.derived...)
 	if o.first != nil && o.first.request.Key != "" {
-		t.wantKeys = append(t.wantKeys, o.first.request.Key)
+		t.wants.keys = append(t.wants.keys, o.first.request.Key)
 	}
 	if o.first != nil {
-		t.wantUploads = append(t.wantUploads, o.first.sums...)
+		t.wants.uploads = append(t.wants.uploads, o.first.sums...)
 	}
 }
 
-func (o *batchOp) decide(ctx context.Context, t *turn) error {
+func (o *batchOp) decide(ctx context.Context, t *transaction) error {
 	o.settled, o.err = -1, nil
-	if known, ok := t.idem[o.key]; ok {
+	if known, ok := t.loaded.idempotency[o.key]; ok {
 		at, same := placeOf(known.Hash, o.hash)
 		if !same || at >= o.length {
 			o.err = mismatch(known)
@@ -164,7 +164,7 @@ func (o *batchOp) decide(ctx context.Context, t *turn) error {
 	}
 	// Retention may have removed the execution that had the batch's key, and not yet the others.
 	for _, key := range o.derived {
-		known, ok := t.idem[key]
+		known, ok := t.loaded.idempotency[key]
 		if _, same := placeOf(known.Hash, o.hash); ok && !same {
 			o.err = mismatch(known)
 			return nil
@@ -173,7 +173,7 @@ func (o *batchOp) decide(ctx context.Context, t *turn) error {
 	if o.first == nil {
 		return nil
 	}
-	if _, ok := t.idem[placeKey(o.key, o.at)]; ok {
+	if _, ok := t.loaded.idempotency[placeKey(o.key, o.at)]; ok {
 		return nil
 	}
 	err := o.first.decide(ctx, t)

@@ -22,7 +22,7 @@ func (e *Engine) Feed(ctx context.Context, id flow.ID, at int64, piece []byte, l
 		in      flow.Input
 		verdict error
 	}
-	f, err := ask(ctx, e, []flow.ID{id}, func(ctx context.Context, t *turn) (f fed, err error) {
+	f, err := ask(ctx, e, []flow.ID{id}, func(ctx context.Context, t *transaction) (f fed, err error) {
 		f.in, f.verdict, err = t.feed(ctx, id, at, piece, last)
 		return f, err
 	})
@@ -36,8 +36,8 @@ func (e *Engine) Feed(ctx context.Context, id flow.ID, at int64, piece []byte, l
 }
 
 // feed is the decision. The execution is locked: what feeds it as well comes before or after.
-func (t *turn) feed(ctx context.Context, id flow.ID, at int64, piece []byte, last bool) (in flow.Input, verdict, err error) {
-	d := t.drafts[id]
+func (t *transaction) feed(ctx context.Context, id flow.ID, at int64, piece []byte, last bool) (in flow.Input, verdict, err error) {
+	d := t.draft(id)
 	if d == nil {
 		return in, fmt.Errorf("execution %s: %w", id, store.ErrNotFound), nil
 	}
@@ -68,7 +68,7 @@ func (t *turn) feed(ctx context.Context, id flow.ID, at int64, piece []byte, las
 
 // fedBefore returns n bytes of an execution's input from an offset on, which a client has sent again. A page of the store may hold
 // fewer when the input came in very many pieces.
-func (t *turn) fedBefore(ctx context.Context, id flow.ID, at int64, n int) ([]byte, error) {
+func (t *transaction) fedBefore(ctx context.Context, id flow.ID, at int64, n int) ([]byte, error) {
 	given := make([]byte, 0, n)
 	for len(given) < n {
 		page, _, err := t.tx.ReadInput(ctx, id, at+int64(len(given)), int64(n-len(given)))
@@ -100,7 +100,7 @@ const (
 
 // Input implements handoff.Handoff.
 func (e *Engine) Input(ctx context.Context, session flow.ID, q handoff.InputQuery) (handoff.Input, error) {
-	if _, err := e.seat(ctx, session); err != nil {
+	if _, err := e.sessionOf(ctx, session); err != nil {
 		return handoff.Input{}, err
 	}
 	if err := e.holds(ctx, session, q.Execution, q.Attempt); err != nil {
@@ -127,8 +127,8 @@ func (e *Engine) Input(ctx context.Context, session flow.ID, q handoff.InputQuer
 
 // holds checks that the session holds the attempt.
 func (e *Engine) holds(ctx context.Context, session, id flow.ID, attempt int) error {
-	held, err := ask(ctx, e, []flow.ID{id}, func(_ context.Context, t *turn) (bool, error) {
-		d := t.drafts[id]
+	held, err := ask(ctx, e, []flow.ID{id}, func(_ context.Context, t *transaction) (bool, error) {
+		d := t.draft(id)
 		return d != nil && d.Place == flow.Held && d.Owner == session && d.Attempt == attempt, nil
 	})
 	if err != nil || held {

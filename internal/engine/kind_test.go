@@ -158,7 +158,7 @@ func TestRuntimeIsNoKind(t *testing.T) {
 func (r *rig) strand(queue string) flow.ID {
 	r.Helper()
 	id := r.e.opts.NewID()
-	err := r.e.do(r.ctx, nil, func(ctx context.Context, t *turn) error {
+	err := r.e.do(r.ctx, nil, func(ctx context.Context, t *transaction) error {
 		d := flow.Submit(id, flow.Request{Action: "thumb", Version: 1, Kind: "resize", Queue: queue, CreatedAt: t.now})
 		t.add(d)
 		return t.admit(ctx, []*flow.Draft{d})

@@ -160,7 +160,7 @@ func TestFirstOfALabel(t *testing.T) {
 	if got := <-taken; len(got) != 1 || got[0].Execution != id {
 		t.Fatalf("took %+v", got)
 	}
-	if got := r.e.lanes.of(r.e.sessions.seat(able.session)); !slices.Equal(got, []string{DefaultQueue, "default@disk=ssd,zone=eu"}) {
+	if got := r.e.lanes.of(r.e.sessions.get(able.session)); !slices.Equal(got, []string{DefaultQueue, "default@disk=ssd,zone=eu"}) {
 		t.Errorf("it looks into %q", got)
 	}
 }

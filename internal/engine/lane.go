@@ -101,10 +101,10 @@ func (e *Engine) keepLane(ctx context.Context, lane string) error {
 	return nil
 }
 
-// keepLane does so in the turn's own transaction, once for each lane. That the store has the lane, and that workers are to
+// keepLane does so in the transaction's own transaction, once for each lane. That the store has the lane, and that workers are to
 // look into it, is remembered when the transaction has been committed, by keptLanes.
-func (t *turn) keepLane(ctx context.Context, lane string) error {
-	if t.lanes[lane] {
+func (t *transaction) keepLane(ctx context.Context, lane string) error {
+	if t.effects.lanes[lane] {
 		return nil
 	}
 	t.e.lanes.mu.Lock()
@@ -115,16 +115,16 @@ func (t *turn) keepLane(ctx context.Context, lane string) error {
 			return fmt.Errorf("declare lane %q: %w", lane, err)
 		}
 	}
-	if t.lanes == nil {
-		t.lanes = map[string]bool{}
+	if t.effects.lanes == nil {
+		t.effects.lanes = map[string]bool{}
 	}
-	t.lanes[lane] = true
+	t.effects.lanes[lane] = true
 	return nil
 }
 
-// keptLanes lets workers look into the lanes of a committed turn.
-func (e *Engine) keptLanes(t *turn) {
-	for lane := range t.lanes {
+// keptLanes lets workers look into the lanes of a committed transaction.
+func (e *Engine) keptLanes(t *transaction) {
+	for lane := range t.effects.lanes {
 		e.storedLane(lane)
 	}
 }
@@ -156,7 +156,7 @@ func (e *Engine) useLane(lane string) {
 	}
 	e.mu.Lock()
 	for _, k := range e.claimers.waiting {
-		k.queues = e.lanes.of(k.seat)
+		k.queues = e.lanes.of(k.state)
 	}
 	e.claimers.queues.news = true
 	e.mu.Unlock()
@@ -164,7 +164,7 @@ func (e *Engine) useLane(lane string) {
 }
 
 // lookForLanes asks the store, once in a while, which lanes others have used.
-func (e *Engine) lookForLanes(ctx context.Context, s *seat) error {
+func (e *Engine) lookForLanes(ctx context.Context, s *sessionState) error {
 	if s.reach.Plain() {
 		return nil
 	}
@@ -206,7 +206,7 @@ func (e *Engine) readLanes(ctx context.Context) error {
 
 // of is where a session's claimers look: its queues, and the lanes that it serves of those that are used. What is returned
 // does not change.
-func (l *lanes) of(s *seat) []string {
+func (l *lanes) of(s *sessionState) []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, lane := range l.all[s.matched:] {

@@ -141,7 +141,7 @@ func TestLanesBesideTransactions(t *testing.T) {
 		}
 	}()
 	for range 100 {
-		if err := r.e.do(r.ctx, nil, func(context.Context, *turn) error { return nil }); err != nil {
+		if err := r.e.do(r.ctx, nil, func(context.Context, *transaction) error { return nil }); err != nil {
 			t.Fatal(err)
 		}
 	}

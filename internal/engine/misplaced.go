@@ -18,7 +18,7 @@ import (
 const misplacedBatch = 100
 
 // relane moves the misplaced ones of executions that a look into lanes has found, and returns the others.
-func (t *turn) relane(ctx context.Context, xs []*flow.Execution) (others []*flow.Execution, err error) {
+func (t *transaction) relane(ctx context.Context, xs []*flow.Execution) (others []*flow.Execution, err error) {
 	for _, x := range xs {
 		lane := flow.ForKind(x.Queue, x.Kind)
 		if lane == x.Queue {
@@ -31,7 +31,7 @@ func (t *turn) relane(ctx context.Context, xs []*flow.Execution) (others []*flow
 		if err := t.tx.Relane(ctx, x, lane); err != nil {
 			return nil, err
 		}
-		t.scheduled[lane]++
+		t.dispatch.queued[lane]++
 	}
 	return others, nil
 }
@@ -52,7 +52,7 @@ func (e *Engine) relaneMisplaced(ctx context.Context) error {
 	slices.Sort(served)
 	queues := slices.DeleteFunc(slices.Compact(served), func(q string) bool { return slices.Contains(looked, q) })
 	for moved := -1; moved != 0 && len(queues) > 0; {
-		moved, err = ask(ctx, e, nil, func(ctx context.Context, t *turn) (int, error) {
+		moved, err = ask(ctx, e, nil, func(ctx context.Context, t *transaction) (int, error) {
 			if err := t.flush(ctx); err != nil {
 				return 0, err
 			}

@@ -36,9 +36,9 @@ func (e *Engine) Distributions() Distributions {
 }
 
 // handedOff measures the claims of a batch that has been committed.
-func (e *Engine) handedOff(t *turn) {
+func (e *Engine) handedOff(t *transaction) {
 	any := false
-	for k, xs := range t.claimed {
+	for k, xs := range t.dispatch.claimed {
 		for _, x := range xs {
 			any = true
 			e.distributions.queue.Observe(max(0, x.ClaimedAt.Sub(x.QueuedAt)).Seconds())
@@ -49,7 +49,7 @@ func (e *Engine) handedOff(t *turn) {
 		}
 	}
 	if any {
-		e.distributions.claim.Observe(t.claiming.Seconds())
+		e.distributions.claim.Observe(t.dispatch.took.Seconds())
 	}
 }
 
@@ -96,9 +96,9 @@ func (e *Engine) logReceipts(session flow.ID, receipts []flow.Receipt) {
 
 // takenBack counts and logs the attempts that a committed batch has taken back: from workers that were lost, or had lost
 // their history, and from workers that gave them up.
-func (e *Engine) takenBack(t *turn) {
+func (e *Engine) takenBack(t *transaction) {
 	var lost, back []*flow.Draft
-	for _, d := range t.touched {
+	for _, d := range t.effects.written {
 		switch {
 		case !slices.ContainsFunc(d.Events, isLoss):
 		case d.HandedBack > d.Before.HandedBack:
@@ -109,7 +109,7 @@ func (e *Engine) takenBack(t *turn) {
 	}
 	e.counters.lost.Add(int64(len(lost)))
 	e.counters.handedBack.Add(int64(len(back)))
-	e.counters.gaps.Add(t.gaps)
+	e.counters.gaps.Add(t.effects.gaps)
 	e.logTakenBack(slog.LevelWarn, "attempts lost: they are tried again, or have failed as worker_lost", telemetry.Lost, lost)
 	e.logTakenBack(slog.LevelInfo, "attempts handed back by their worker: they are tried again", telemetry.HandedBack, back)
 }

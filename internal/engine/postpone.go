@@ -21,9 +21,9 @@ import (
 //	a request fails together with what follows from it
 //	 1. its batch is halved until it stands alone
 //	 2. alone, it is decided again with everything that follows postponed, and is committed
-//	 3. each workflow goes on by a foldOp, each line of a key by a lineOp: these fail alone, and are decided again with what
+//	 3. each workflow goes on by a advanceOp, each line of a key by a lineOp: these fail alone, and are decided again with what
 //	    follows from their own step postponed
-//	 4. a workflow whose foldOp fails all the same is ended as failed by a stuckOp, which says why
+//	 4. a workflow whose advanceOp fails all the same is ended as failed by a stuckOp, which says why
 //	 5. what cannot even be ended is put aside, and tried again later and later
 
 // budget is what one transaction may do beyond its requests.
@@ -61,32 +61,32 @@ const goOnLeast = 5 * time.Second
 // notPostponed is the moment of a workflow that waits for its tasks alone.
 var notPostponed = time.Time{}
 
-// postpone leaves a workflow's next step to the next transaction. l is what the store told of it; nil: the turn knows it.
-func (t *turn) postpone(w *flow.Draft, l *store.LockedWorkflow) error {
+// postpone leaves a workflow's next step to the next transaction. l is what the store told of it; nil: the transaction knows it.
+func (t *transaction) postpone(w *flow.Draft, l *store.LockedWorkflow) error {
 	w.Postpone(t.now.Add(t.e.goOnWithin()))
 	t.changed(w)
-	p := t.workflows[attemptOf(w)]
+	p := t.workflows.progress[attemptOf(w)]
 	if p != nil && p.tracker != nil && !t.postpones {
 		t.goesOn(w.ID, p)
 		c := t.noteEnds(p, true)
 		return t.sayChange(p, &c)
 	}
 	err := t.sayUnknown(w, l)
-	t.goesOn(w.ID, t.workflows[attemptOf(w)])
+	t.goesOn(w.ID, t.workflows.progress[attemptOf(w)])
 	return err
 }
 
 // goesOn notes the follow-up of a workflow that was postponed, once.
-func (t *turn) goesOn(id flow.ID, p *progress) {
-	if !slices.ContainsFunc(t.again, func(o *foldOp) bool { return o.id == id }) {
-		t.again = append(t.again, &foldOp{e: t.e, id: id, wide: p.wide()})
+func (t *transaction) goesOn(id flow.ID, p *progress) {
+	if !slices.ContainsFunc(t.workflows.postponed, func(o *advanceOp) bool { return o.id == id }) {
+		t.workflows.postponed = append(t.workflows.postponed, &advanceOp{e: t.e, id: id, wide: p.wide()})
 	}
 }
 
-// noteEnds takes the children of a workflow that have ended in the turn. fresh brings the tracker forward by them; otherwise it
+// noteEnds takes the children of a workflow that have ended in the transaction. fresh brings the tracker forward by them; otherwise it
 // has been made from rows that say so already.
-func (t *turn) noteEnds(p *progress, fresh bool) (c orchestration.Change) {
-	for _, d := range t.news[p.of.ID] {
+func (t *transaction) noteEnds(p *progress, fresh bool) (c orchestration.Change) {
+	for _, d := range t.workflows.uncounted[p.of.ID] {
 		task := p.tracker.Task(d.Task)
 		if task < 0 || d.ParentAttempt != p.of.Attempt {
 			continue
@@ -96,12 +96,12 @@ func (t *turn) noteEnds(p *progress, fresh bool) (c orchestration.Change) {
 		}
 		c.End(task, d.Stage)
 	}
-	delete(t.news, p.of.ID)
+	delete(t.workflows.uncounted, p.of.ID)
 	return c
 }
 
 // sayChange keeps a change of a workflow that has many children, for those who follow it.
-func (t *turn) sayChange(p *progress, c *orchestration.Change) error {
+func (t *transaction) sayChange(p *progress, c *orchestration.Change) error {
 	if !p.wide() || c.Empty() {
 		return nil
 	}
@@ -110,26 +110,26 @@ func (t *turn) sayChange(p *progress, c *orchestration.Change) error {
 		return fmt.Errorf("write a change of a workflow: %w", err)
 	}
 	p.change++
-	t.changes = append(t.changes, store.WorkflowChange{WorkflowAttempt: p.of, Number: p.change, Change: text})
+	t.changes.progress = append(t.changes.progress, store.WorkflowChange{WorkflowAttempt: p.of, Number: p.change, Change: text})
 	return nil
 }
 
-// sayUnknown tells those who follow a workflow that this turn ended children of it without saying which: they count them anew.
-func (t *turn) sayUnknown(w *flow.Draft, l *store.LockedWorkflow) error {
+// sayUnknown tells those who follow a workflow that this transaction ended children of it without saying which: they count them anew.
+func (t *transaction) sayUnknown(w *flow.Draft, l *store.LockedWorkflow) error {
 	of := attemptOf(w)
-	p := t.workflows[of]
+	p := t.workflows.progress[of]
 	if p == nil {
 		p = t.e.followed.begin(of)
-		t.workflows[of] = p
+		t.workflows.progress[of] = p
 	}
 	if l != nil {
 		p.created, p.change = max(p.created, created(l)), l.Last
 	}
 	p.tracker = nil
-	if len(t.news[w.ID]) == 0 {
+	if len(t.workflows.uncounted[w.ID]) == 0 {
 		return nil
 	}
-	delete(t.news, w.ID)
+	delete(t.workflows.uncounted, w.ID)
 	return t.sayChange(p, &orchestration.Change{Unknown: true})
 }
 
@@ -141,30 +141,30 @@ type own struct {
 	line  bool
 }
 
-// wantedSteps is what the requests of the turn go on with themselves, before they are decided.
-func (t *turn) wantedSteps() (o own) {
-	o.steps = maps.Clone(t.folds)
-	for _, k := range t.keys {
+// wantedSteps is what the requests of the transaction go on with themselves, before they are decided.
+func (t *transaction) wantedSteps() (o own) {
+	o.steps = maps.Clone(t.workflows.due)
+	for _, k := range t.keys.all {
 		o.line = o.line || k.freed
 	}
 	return o
 }
 
-// postponeAll carries out what the turn's requests go on with themselves, and postpones everything that follows from it.
-func (t *turn) postponeAll(ctx context.Context) error {
+// postponeAll carries out what the requests go on with themselves, and postpones everything that follows from it.
+func (t *transaction) postponeAll(ctx context.Context) error {
 	if t.own.line {
 		if _, err := t.admitLines(ctx); err != nil {
 			return err
 		}
 	}
 	for {
-		for name, k := range t.keys {
+		for name, k := range t.keys.all {
 			if k.freed {
 				k.freed = false
-				t.lines = append(t.lines, name)
+				t.keys.postponed = append(t.keys.postponed, name)
 			}
 		}
-		if err := t.flush(ctx); err != nil || len(t.folds) == 0 {
+		if err := t.flush(ctx); err != nil || len(t.workflows.due) == 0 {
 			return err
 		}
 		if err := t.advance(ctx); err != nil {
@@ -173,29 +173,29 @@ func (t *turn) postponeAll(ctx context.Context) error {
 	}
 }
 
-// goOn hands in follow-ups for what a committed turn has postponed.
-func (e *Engine) goOn(t *turn) {
-	for _, o := range t.again {
+// goOn hands in follow-ups for what a committed transaction has postponed.
+func (e *Engine) goOn(t *transaction) {
+	for _, o := range t.workflows.postponed {
 		e.followUp(o)
 	}
-	for _, key := range t.lines {
+	for _, key := range t.keys.postponed {
 		e.followUp(&lineOp{e: e, key: key})
 	}
 }
 
-// foldOp lets a workflow go on that has been postponed.
-type foldOp struct {
+// advanceOp lets a workflow go on that has been postponed.
+type advanceOp struct {
 	e    *Engine
 	id   flow.ID
 	wide bool // the workflow has many children: its step may need a transaction's whole budget
 }
 
-func (o *foldOp) want(t *turn)                        { t.folds[o.id] = true }
-func (o *foldOp) decide(context.Context, *turn) error { return nil }
-func (o *foldOp) size() int                           { return 0 }
-func (o *foldOp) class() class                        { return fromEngine }
-func (o *foldOp) executions() []flow.ID               { return []flow.ID{o.id} }
-func (o *foldOp) done(err error) {
+func (o *advanceOp) want(t *transaction)                        { t.workflows.due[o.id] = true }
+func (o *advanceOp) decide(context.Context, *transaction) error { return nil }
+func (o *advanceOp) size() int                                  { return 0 }
+func (o *advanceOp) class() class                               { return fromEngine }
+func (o *advanceOp) executions() []flow.ID                      { return []flow.ID{o.id} }
+func (o *advanceOp) done(err error) {
 	if err != nil && refused(err) {
 		o.e.followUp(&stuckOp{e: o.e, id: o.id, why: err})
 	}
@@ -219,14 +219,14 @@ const (
 func (o *lineOp) size() int             { return 0 }
 func (o *lineOp) class() class          { return fromEngine }
 func (o *lineOp) executions() []flow.ID { return nil }
-func (o *lineOp) want(t *turn) {
-	t.key(o.key).freed = true
+func (o *lineOp) want(t *transaction) {
+	t.keys.of(o.key).freed = true
 	if o.mode == headOfLine {
 		t.budget.rows = 1
 	}
 }
 
-func (o *lineOp) decide(ctx context.Context, t *turn) error {
+func (o *lineOp) decide(ctx context.Context, t *transaction) error {
 	if o.mode != withoutHead {
 		return nil
 	}
@@ -263,12 +263,12 @@ type stuckOp struct {
 	aside bool
 }
 
-func (o *stuckOp) want(t *turn)          { t.wantIDs = append(t.wantIDs, o.id) }
+func (o *stuckOp) want(t *transaction)   { t.wants.executions = append(t.wants.executions, o.id) }
 func (o *stuckOp) size() int             { return 0 }
 func (o *stuckOp) class() class          { return fromEngine }
 func (o *stuckOp) executions() []flow.ID { return []flow.ID{o.id} }
-func (o *stuckOp) decide(_ context.Context, t *turn) error {
-	d := t.drafts[o.id]
+func (o *stuckOp) decide(_ context.Context, t *transaction) error {
+	d := t.draft(o.id)
 	if d == nil || d.Place != flow.Held || d.Kind != flow.KindWorkflow {
 		return nil
 	}
@@ -303,14 +303,14 @@ func (o *stuckOp) done(err error) {
 func refused(err error) bool { return spoiled(err) && !errors.Is(err, store.ErrConflict) }
 
 // putAside leaves an execution alone for a while, because a decision about it was refused.
-func (t *turn) putAside(d *flow.Draft, why error) {
+func (t *transaction) putAside(d *flow.Draft, why error) {
 	d.PutAside(why.Error(), t.now)
 	t.changed(d)
 }
 
 // tried runs a decision about a draft. One that the rules refuse changes nothing but that the execution is put aside: those
 // beside it go on.
-func (t *turn) tried(d *flow.Draft, decide func() error) error {
+func (t *transaction) tried(d *flow.Draft, decide func() error) error {
 	state, events, outcome := d.State, len(d.Events), d.Outcome
 	err := decide()
 	if !errors.Is(err, flow.ErrIllegalMove) {

@@ -58,7 +58,9 @@ func (e *Engine) Report(ctx context.Context, session flow.ID, reports []flow.Rep
 	return receipts, nil
 }
 
-func (o *reportOp) want(t *turn) { t.wantIDs = append(t.wantIDs, o.report.Execution) }
+func (o *reportOp) want(t *transaction) {
+	t.wants.executions = append(t.wants.executions, o.report.Execution)
+}
 
 func (o *reportOp) size() (n int) {
 	for i := range o.report.Events {
@@ -79,9 +81,9 @@ func (o *reportOp) done(err error) {
 	o.group.done()
 }
 
-func (o *reportOp) decide(ctx context.Context, t *turn) error {
+func (o *reportOp) decide(ctx context.Context, t *transaction) error {
 	r := o.report
-	d := t.drafts[r.Execution]
+	d := t.draft(r.Execution)
 	if d == nil {
 		o.receipt = flow.Receipt{Execution: r.Execution, Attempt: r.Attempt, Verdict: flow.Unknown, Say: "there is no such execution"}
 		return nil
@@ -106,7 +108,7 @@ func (o *reportOp) decide(ctx context.Context, t *turn) error {
 
 // disown takes an attempt back from an owner whose report was refused: it has been told to stop, and nobody would ever end
 // the attempt otherwise. What others say of the attempt changes nothing.
-func (o *reportOp) disown(t *turn, d *flow.Draft) error {
+func (o *reportOp) disown(t *transaction, d *flow.Draft) error {
 	if d.Place == flow.Held && d.Owner == o.session && d.Attempt == o.report.Attempt {
 		if err := d.Lose("its worker contradicted the history: "+o.receipt.Say, t.now, t.e.opts.Random()); err != nil {
 			return err
@@ -119,10 +121,10 @@ func (o *reportOp) disown(t *turn, d *flow.Draft) error {
 }
 
 // history loads what the report repeats and what was kept ahead of a gap; both are rare.
-func (o *reportOp) history(ctx context.Context, t *turn, d *flow.Draft) (map[int64]flow.Event, []flow.Event, error) {
+func (o *reportOp) history(ctx context.Context, t *transaction, d *flow.Draft) (map[int64]flow.Event, []flow.Event, error) {
 	var past map[int64]flow.Event
 	if n := len(o.report.Events); n > 0 && o.report.Events[0].Seq < d.NextSeq {
-		if err := t.flush(ctx); err != nil { // this turn may have applied some of them
+		if err := t.flush(ctx); err != nil { // this transaction may have applied some of them
 			return nil, nil, err
 		}
 		old, err := t.tx.Applied(ctx, d.ID, o.report.Events[0].Seq-1, min(o.report.Events[n-1].Seq+1, d.NextSeq))

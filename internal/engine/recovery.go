@@ -81,7 +81,7 @@ func (e *Engine) recoverExpired(ctx context.Context) error {
 		at       look
 		jumped   bool
 	}
-	found, err := ask(ctx, e, nil, func(ctx context.Context, t *turn) (x expired, err error) {
+	found, err := ask(ctx, e, nil, func(ctx context.Context, t *transaction) (x expired, err error) {
 		if x.sessions, err = t.tx.Expired(ctx, expiredPage+int(e.unrecovered.Load())); err != nil {
 			return x, err
 		}
@@ -191,12 +191,12 @@ func (e *Engine) recoverLate(ctx context.Context, ids []flow.ID) error {
 
 func (e *Engine) recoverLateTogether(ctx context.Context, ids []flow.ID) error {
 	from := e.opts.Uptime()
-	return e.do(ctx, ids, func(_ context.Context, t *turn) error {
+	return e.do(ctx, ids, func(_ context.Context, t *transaction) error {
 		if !e.clocks.agree(look{t.now, from, e.opts.Uptime()}) {
 			return nil
 		}
 		for _, id := range ids {
-			d := t.drafts[id]
+			d := t.draft(id)
 			if d == nil || d.Place != flow.Held || d.Stage != flow.Provisioning || t.now.Sub(d.ClaimedAt) < e.opts.Lease {
 				continue
 			}
@@ -240,7 +240,7 @@ func (e *Engine) recover(ctx context.Context, session flow.ID, takeBack func(*fl
 // recoverPage takes back the next executions that a session holds, all in one transaction, and says which they were. After the
 // last ones it forgets the session, unless something was left.
 func (e *Engine) recoverPage(ctx context.Context, session, after flow.ID, forget bool, takeBack func(*flow.Draft, time.Time) error) ([]flow.ID, error) {
-	return ask(ctx, e, nil, func(ctx context.Context, t *turn) ([]flow.ID, error) {
+	return ask(ctx, e, nil, func(ctx context.Context, t *transaction) ([]flow.ID, error) {
 		all, err := t.owned(ctx, session, after)
 		if err != nil {
 			return nil, err
@@ -259,7 +259,7 @@ func (e *Engine) recoverPage(ctx context.Context, session, after flow.ID, forget
 
 // recoverEach does what recoverPage does one execution at a time, and passes over what is refused alone.
 func (e *Engine) recoverEach(ctx context.Context, session, after flow.ID, takeBack func(*flow.Draft, time.Time) error) ([]flow.ID, int, error) {
-	ids, err := ask(ctx, e, nil, func(ctx context.Context, t *turn) ([]flow.ID, error) {
+	ids, err := ask(ctx, e, nil, func(ctx context.Context, t *transaction) ([]flow.ID, error) {
 		all, err := t.owned(ctx, session, after)
 		return draftIDs(all), err
 	})
@@ -268,8 +268,8 @@ func (e *Engine) recoverEach(ctx context.Context, session, after flow.ID, takeBa
 	}
 	left := 0
 	for _, id := range ids {
-		err := e.do(ctx, []flow.ID{id}, func(_ context.Context, t *turn) error {
-			if d := t.drafts[id]; d != nil {
+		err := e.do(ctx, []flow.ID{id}, func(_ context.Context, t *transaction) error {
+			if d := t.draft(id); d != nil {
 				return t.takeBack(d, session, takeBack)
 			}
 			return nil
@@ -293,7 +293,7 @@ func draftIDs(all []*flow.Draft) []flow.ID {
 }
 
 // owned ends a session's lease and loads the next executions that it holds.
-func (t *turn) owned(ctx context.Context, session, after flow.ID) ([]*flow.Draft, error) {
+func (t *transaction) owned(ctx context.Context, session, after flow.ID) ([]*flow.Draft, error) {
 	if err := t.flush(ctx); err != nil {
 		return nil, err
 	}
@@ -308,7 +308,7 @@ func (t *turn) owned(ctx context.Context, session, after flow.ID) ([]*flow.Draft
 }
 
 // takeBack takes an execution back from a session that holds it.
-func (t *turn) takeBack(d *flow.Draft, session flow.ID, takeBack func(*flow.Draft, time.Time) error) error {
+func (t *transaction) takeBack(d *flow.Draft, session flow.ID, takeBack func(*flow.Draft, time.Time) error) error {
 	if d.Place != flow.Held || d.Owner != session {
 		return nil
 	}

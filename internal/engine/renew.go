@@ -67,7 +67,7 @@ func (e *Engine) renew(r *renewals) {
 	for tries := 1; ; tries++ {
 		jumps := e.clocks.noticed()
 		var n renewed
-		n, r.err = askQuietly(ctx, e, func(ctx context.Context, t *turn) (n renewed, err error) {
+		n, r.err = askQuietly(ctx, e, func(ctx context.Context, t *transaction) (n renewed, err error) {
 			if n.alive, err = t.renew(ctx, r.sessions); err != nil {
 				return n, err
 			}
@@ -93,7 +93,7 @@ func (e *Engine) renew(r *renewals) {
 }
 
 // renew renews sessions, and returns those whose leases still ran, with the orders that are outstanding for them.
-func (t *turn) renew(ctx context.Context, sessions []flow.ID) (map[flow.ID][]handoff.Order, error) {
+func (t *transaction) renew(ctx context.Context, sessions []flow.ID) (map[flow.ID][]handoff.Order, error) {
 	renewed, err := t.tx.RenewSessions(ctx, sessions, t.e.opts.Lease)
 	if err != nil {
 		return nil, fmt.Errorf("renew: %w", err)

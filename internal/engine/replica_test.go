@@ -189,7 +189,7 @@ func TestForgetsSessionsThatOthersEnded(t *testing.T) {
 	r := newRig(t, func(o *Options) { o.Exclusive = false })
 	other := r.replica(func(o *Options) { o.Lease = time.Second })
 	h := r.worker()
-	if _, err := other.seat(r.ctx, h.session); err != nil {
+	if _, err := other.sessionOf(r.ctx, h.session); err != nil {
 		t.Fatal(err)
 	}
 	if err := r.e.Close(r.ctx, h.session); err != nil {
@@ -197,7 +197,7 @@ func TestForgetsSessionsThatOthersEnded(t *testing.T) {
 	}
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
-	for deadline := time.After(30 * time.Second); other.sessions.seat(h.session) != nil; {
+	for deadline := time.After(30 * time.Second); other.sessions.get(h.session) != nil; {
 		select {
 		case <-tick.C:
 		case <-deadline:

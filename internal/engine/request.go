@@ -11,7 +11,7 @@ import (
 // conflict, never writes to what the caller reads.
 type request[T any] struct {
 	ids    []flow.ID // executions to load
-	run    func(context.Context, *turn) (T, error)
+	run    func(context.Context, *transaction) (T, error)
 	of     class
 	result T              // of the run that was committed
 	answer chan answer[T] // capacity 1
@@ -23,9 +23,9 @@ type answer[T any] struct {
 	err    error
 }
 
-func (r *request[T]) want(t *turn) { t.wantIDs = append(t.wantIDs, r.ids...) }
+func (r *request[T]) want(t *transaction) { t.wants.executions = append(t.wants.executions, r.ids...) }
 
-func (r *request[T]) decide(ctx context.Context, t *turn) (err error) {
+func (r *request[T]) decide(ctx context.Context, t *transaction) (err error) {
 	r.result, err = r.run(ctx, t)
 	return err
 }
@@ -44,25 +44,25 @@ func (r *request[T]) class() class { return r.of }
 
 func (r *request[T]) executions() []flow.ID { return r.ids }
 
-func newRequest[T any](ids []flow.ID, of class, run func(context.Context, *turn) (T, error)) *request[T] {
+func newRequest[T any](ids []flow.ID, of class, run func(context.Context, *transaction) (T, error)) *request[T] {
 	return &request[T]{ids: ids, of: of, run: run, answer: make(chan answer[T], 1)}
 }
 
 // ask runs a decision in one of the next batches, with the executions loaded, and returns its result after the commit. With an
 // error the result is zero, and the decision may still be running, or be committed later.
-func ask[T any](ctx context.Context, e *Engine, ids []flow.ID, decide func(context.Context, *turn) (T, error)) (T, error) {
+func ask[T any](ctx context.Context, e *Engine, ids []flow.ID, decide func(context.Context, *transaction) (T, error)) (T, error) {
 	return await(ctx, e, newRequest(ids, fromCaller, decide))
 }
 
 // askQuietly is ask for a decision that creates nothing that a worker could be given: its transaction does not lock the session of a
 // waiting worker.
-func askQuietly[T any](ctx context.Context, e *Engine, decide func(context.Context, *turn) (T, error)) (T, error) {
+func askQuietly[T any](ctx context.Context, e *Engine, decide func(context.Context, *transaction) (T, error)) (T, error) {
 	return await(ctx, e, newRequest(nil, quietly, decide))
 }
 
 // do is ask for a decision without a result.
-func (e *Engine) do(ctx context.Context, ids []flow.ID, decide func(context.Context, *turn) error) error {
-	_, err := ask(ctx, e, ids, func(ctx context.Context, t *turn) (struct{}, error) { return struct{}{}, decide(ctx, t) })
+func (e *Engine) do(ctx context.Context, ids []flow.ID, decide func(context.Context, *transaction) error) error {
+	_, err := ask(ctx, e, ids, func(ctx context.Context, t *transaction) (struct{}, error) { return struct{}{}, decide(ctx, t) })
 	return err
 }
 

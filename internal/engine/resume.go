@@ -16,7 +16,7 @@ import (
 // ends the lease of the session before: whatever the dead process has sent comes before that, and is seen, or after it,
 // and is fenced.
 func (e *Engine) Resume(ctx context.Context, s handoff.Session, before flow.ID, keep []flow.AttemptID) (flow.ID, []handoff.Assignment, error) {
-	old, err := e.seat(ctx, before)
+	old, err := e.sessionOf(ctx, before)
 	if errors.Is(err, handoff.ErrSessionLost) {
 		id, err := e.Open(ctx, s)
 		return id, nil, err
@@ -28,7 +28,7 @@ func (e *Engine) Resume(ctx context.Context, s handoff.Session, before flow.ID, 
 	for i, k := range keep {
 		ids[i] = k.Execution
 	}
-	session, kept, err := e.open(ctx, s, func(ctx context.Context, t *turn, next flow.ID) (kept []flow.AttemptID, err error) {
+	session, kept, err := e.open(ctx, s, func(ctx context.Context, t *transaction, next flow.ID) (kept []flow.AttemptID, err error) {
 		if err := t.flush(ctx); err != nil {
 			return nil, err
 		}
@@ -43,7 +43,7 @@ func (e *Engine) Resume(ctx context.Context, s handoff.Session, before flow.ID, 
 			return nil, err
 		}
 		for _, k := range keep {
-			if d := t.drafts[k.Execution]; d != nil && d.Attempt == k.Attempt && d.Inherit(before, next) == nil {
+			if d := t.draft(k.Execution); d != nil && d.Attempt == k.Attempt && d.Inherit(before, next) == nil {
 				t.changed(d)
 				kept = append(kept, k)
 			}
@@ -71,7 +71,7 @@ func (e *Engine) Resume(ctx context.Context, s handoff.Session, before flow.ID, 
 }
 
 // logged waits until nothing is being stored of the session's logs.
-func (s *seat) logged() {
+func (s *sessionState) logged() {
 	s.logging.Lock()
 	defer s.logging.Unlock()
 }

@@ -92,7 +92,7 @@ func definitionRow(d *definition.Definition, now time.Time) (store.Definition, e
 
 // beginSchedule lets a schedule go by a version of its document that is new to it. What has passed by the version before and
 // is not decided about is missed: no time is decided about twice, and none is dropped.
-func (t *turn) beginSchedule(ctx context.Context, d *definition.Definition, version int) error {
+func (t *transaction) beginSchedule(ctx context.Context, d *definition.Definition, version int) error {
 	locked, err := t.tx.LockSchedules(ctx, []string{d.Name}, false)
 	if err != nil {
 		return err
@@ -144,11 +144,11 @@ func missedTicks(name string, all []schedule.Missed, now time.Time) []store.Tick
 }
 
 // steer changes how far a schedule is.
-func (e *Engine) steer(ctx context.Context, name string, change func(context.Context, *turn, *definition.Definition, *store.Schedule) error) (store.Schedule, error) {
+func (e *Engine) steer(ctx context.Context, name string, change func(context.Context, *transaction, *definition.Definition, *store.Schedule) error) (store.Schedule, error) {
 	if _, _, err := e.Schedule(ctx, name); err != nil {
 		return store.Schedule{}, err
 	}
-	k, err := ask(ctx, e, nil, func(ctx context.Context, t *turn) (k store.Schedule, err error) {
+	k, err := ask(ctx, e, nil, func(ctx context.Context, t *transaction) (k store.Schedule, err error) {
 		locked, err := t.tx.LockSchedules(ctx, []string{name}, false)
 		if err != nil {
 			return k, err
@@ -178,7 +178,7 @@ func (e *Engine) PauseSchedule(ctx context.Context, name, reason string) (store.
 	if say := badText(reason, reasonLimit); say != "" {
 		return store.Schedule{}, invalid("reason", shortText(reason), say, "shorten it")
 	}
-	return e.steer(ctx, name, func(_ context.Context, t *turn, _ *definition.Definition, k *store.Schedule) error {
+	return e.steer(ctx, name, func(_ context.Context, t *transaction, _ *definition.Definition, k *store.Schedule) error {
 		if k.PausedAt.IsZero() {
 			k.PausedAt, k.Reason = t.now, reason
 		}
@@ -188,7 +188,7 @@ func (e *Engine) PauseSchedule(ctx context.Context, name, reason string) (store.
 
 // ResumeSchedule lets a schedule fire again. What has passed meanwhile is missed, or goes by the policy of catching up.
 func (e *Engine) ResumeSchedule(ctx context.Context, name string, catchUp bool) (store.Schedule, error) {
-	return e.steer(ctx, name, func(ctx context.Context, t *turn, d *definition.Definition, k *store.Schedule) error {
+	return e.steer(ctx, name, func(ctx context.Context, t *transaction, d *definition.Definition, k *store.Schedule) error {
 		if k.PausedAt.IsZero() {
 			return nil
 		}
@@ -219,7 +219,7 @@ func (e *Engine) FireSchedule(ctx context.Context, name string) (flow.ID, error)
 	if lineOf(d) != "" { // it does not wait for the ticks
 		s.request.Key, s.request.KeyLimit, s.request.WhenFull = "", 0, ""
 	}
-	refusal, err := ask(ctx, e, nil, func(ctx context.Context, t *turn) (refusal, err error) {
+	refusal, err := ask(ctx, e, nil, func(ctx context.Context, t *transaction) (refusal, err error) {
 		if refusal, err = t.missingUploads(ctx, s); err != nil || refusal != nil {
 			return refusal, err
 		}

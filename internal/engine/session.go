@@ -14,14 +14,15 @@ import (
 	"github.com/pawl-run/pawl/internal/telemetry"
 )
 
-// desk is what this replica remembers of worker sessions: a cache of their rows, and a bell for each.
-type desk struct {
+// sessionCache is what this replica remembers of worker sessions: their rows, and a signal for each that there may be orders.
+type sessionCache struct {
 	mu    sync.Mutex
-	known map[flow.ID]*seat
+	known map[flow.ID]*sessionState
 	next  *renewals // those that wait to go together; nil when none does
 }
 
-type seat struct {
+// sessionState is what this replica remembers of one session.
+type sessionState struct {
 	session handoff.Session
 	reach   flow.Reach
 	// queues are where it looks: its own, if it runs built-in kinds, and the lanes that it serves among the first matched of
@@ -30,43 +31,43 @@ type seat struct {
 	matched int
 	since   time.Time     // by this process's clock
 	orders  chan struct{} // capacity 1: there may be an order
-	renewed bool          // at this replica; the desk's
+	renewed bool          // at this replica; the mutex of the cache guards it
 	logging sync.RWMutex  // held for reading while logs of the session are stored
 }
 
-func newDesk() *desk { return &desk{known: map[flow.ID]*seat{}} }
+func newSessionCache() *sessionCache { return &sessionCache{known: map[flow.ID]*sessionState{}} }
 
-func (d *desk) put(s handoff.Session) *seat {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.known[s.ID] == nil {
+func (c *sessionCache) put(s handoff.Session) *sessionState {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.known[s.ID] == nil {
 		reach := flow.ReachOf(s.Queues, s.Kinds)
-		d.known[s.ID] = &seat{session: s, reach: reach, queues: slices.Clone(reach.Queues()), since: time.Now(), orders: make(chan struct{}, 1)}
+		c.known[s.ID] = &sessionState{session: s, reach: reach, queues: slices.Clone(reach.Queues()), since: time.Now(), orders: make(chan struct{}, 1)}
 	}
-	return d.known[s.ID]
+	return c.known[s.ID]
 }
 
-func (d *desk) drop(id flow.ID) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if s := d.known[id]; s != nil {
+func (c *sessionCache) drop(id flow.ID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if s := c.known[id]; s != nil {
 		close(s.orders)
-		delete(d.known, id)
+		delete(c.known, id)
 	}
 }
 
-func (d *desk) seat(id flow.ID) *seat {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.known[id]
+func (c *sessionCache) get(id flow.ID) *sessionState {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.known[id]
 }
 
-// seat finds a session, also one that another replica opened.
-func (e *Engine) seat(ctx context.Context, id flow.ID) (*seat, error) {
-	if s := e.sessions.seat(id); s != nil {
+// sessionOf finds a session, also one that another replica opened.
+func (e *Engine) sessionOf(ctx context.Context, id flow.ID) (*sessionState, error) {
+	if s := e.sessions.get(id); s != nil {
 		return s, nil
 	}
-	row, err := ask(ctx, e, nil, func(ctx context.Context, t *turn) (store.Session, error) {
+	row, err := ask(ctx, e, nil, func(ctx context.Context, t *transaction) (store.Session, error) {
 		row, _, err := t.tx.LockSession(ctx, id)
 		if errors.Is(err, store.ErrNotFound) {
 			return store.Session{}, nil
@@ -82,44 +83,44 @@ func (e *Engine) seat(ctx context.Context, id flow.ID) (*seat, error) {
 	return e.sessions.put(handoff.Session{ID: row.ID, Name: row.Name, Embedded: row.Embedded, Queues: row.Queues, Kinds: row.Kinds, Slots: row.Slots}), nil
 }
 
-// order rings the bell of a session.
-func (d *desk) order(id flow.ID) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if s := d.known[id]; s != nil {
+// order signals a session that there may be an order.
+func (c *sessionCache) order(id flow.ID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if s := c.known[id]; s != nil {
 		ring(s.orders)
 	}
 }
 
-// orderAll rings every bell.
-func (d *desk) orderAll() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for _, s := range d.known {
+// orderAll signals every session.
+func (c *sessionCache) orderAll() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, s := range c.known {
 		ring(s.orders)
 	}
 }
 
 // sweep forgets sessions that have been known since before a moment and are not alive: other replicas have ended them.
-func (d *desk) sweep(alive map[flow.ID]bool, before time.Time) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for id, s := range d.known {
+func (c *sessionCache) sweep(alive map[flow.ID]bool, before time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for id, s := range c.known {
 		if !alive[id] && s.since.Before(before) {
 			close(s.orders)
-			delete(d.known, id)
+			delete(c.known, id)
 		}
 	}
 }
 
 // Open implements handoff.Handoff.
 func (e *Engine) Open(ctx context.Context, s handoff.Session) (flow.ID, error) {
-	id, _, err := e.open(ctx, s, func(context.Context, *turn, flow.ID) ([]flow.AttemptID, error) { return nil, nil })
+	id, _, err := e.open(ctx, s, func(context.Context, *transaction, flow.ID) ([]flow.AttemptID, error) { return nil, nil })
 	return id, err
 }
 
 // open opens a session. In the same transaction inherit gives it attempts of another one, and returns which.
-func (e *Engine) open(ctx context.Context, s handoff.Session, inherit func(context.Context, *turn, flow.ID) ([]flow.AttemptID, error)) (flow.ID, []flow.AttemptID, error) {
+func (e *Engine) open(ctx context.Context, s handoff.Session, inherit func(context.Context, *transaction, flow.ID) ([]flow.AttemptID, error)) (flow.ID, []flow.AttemptID, error) {
 	s.ID = e.opts.NewID()
 	for _, q := range s.Queues {
 		if err := e.catalog.declareQueue(ctx, q); err != nil {
@@ -133,7 +134,7 @@ func (e *Engine) open(ctx context.Context, s handoff.Session, inherit func(conte
 	if err := e.learnLanguages(ctx, s.Kinds); err != nil {
 		return flow.ID{}, nil, sessionError(err)
 	}
-	inherited, err := ask(ctx, e, nil, func(ctx context.Context, t *turn) ([]flow.AttemptID, error) {
+	inherited, err := ask(ctx, e, nil, func(ctx context.Context, t *transaction) ([]flow.AttemptID, error) {
 		err := t.tx.OpenSession(ctx, store.Session{
 			ID: s.ID, Name: s.Name, Embedded: s.Embedded, Queues: s.Queues, Kinds: s.Kinds, Slots: s.Slots,
 		}, e.opts.Lease)
@@ -173,7 +174,7 @@ func (e *Engine) Renew(ctx context.Context, session flow.ID) (handoff.Renewal, e
 		e.sessions.drop(session)
 		return handoff.Renewal{}, handoff.ErrSessionLost
 	}
-	if s := e.sessions.seat(session); s != nil {
+	if s := e.sessions.get(session); s != nil {
 		if err := e.lookForLanes(ctx, s); err != nil {
 			e.opts.Log.Debug("lanes are looked up with the next renewal", telemetry.Err, err)
 		}
@@ -184,7 +185,7 @@ func (e *Engine) Renew(ctx context.Context, session flow.ID) (handoff.Renewal, e
 // Orders implements handoff.Handoff.
 func (e *Engine) Orders(ctx context.Context, session flow.ID) ([]handoff.Order, error) {
 	for {
-		s, err := e.seat(ctx, session)
+		s, err := e.sessionOf(ctx, session)
 		if err != nil {
 			return nil, err
 		}
@@ -197,7 +198,7 @@ func (e *Engine) Orders(ctx context.Context, session flow.ID) ([]handoff.Order, 
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
-		orders, err := askQuietly(ctx, e, func(ctx context.Context, t *turn) (map[flow.ID][]handoff.Order, error) {
+		orders, err := askQuietly(ctx, e, func(ctx context.Context, t *transaction) (map[flow.ID][]handoff.Order, error) {
 			return t.orders(ctx, []flow.ID{session})
 		})
 		if err != nil {
@@ -210,7 +211,7 @@ func (e *Engine) Orders(ctx context.Context, session flow.ID) ([]handoff.Order, 
 }
 
 // orders are the outstanding ones to sessions, by session.
-func (t *turn) orders(ctx context.Context, sessions []flow.ID) (map[flow.ID][]handoff.Order, error) {
+func (t *transaction) orders(ctx context.Context, sessions []flow.ID) (map[flow.ID][]handoff.Order, error) {
 	if err := t.flush(ctx); err != nil {
 		return nil, err
 	}
@@ -228,7 +229,7 @@ func (t *turn) orders(ctx context.Context, sessions []flow.ID) (map[flow.ID][]ha
 
 // Decline implements handoff.Handoff.
 func (e *Engine) Decline(ctx context.Context, session flow.ID, attempts []flow.AttemptID) error {
-	s, err := e.seat(ctx, session)
+	s, err := e.sessionOf(ctx, session)
 	if err != nil {
 		return err
 	}
@@ -236,9 +237,9 @@ func (e *Engine) Decline(ctx context.Context, session flow.ID, attempts []flow.A
 	for i, a := range attempts {
 		ids[i] = a.Execution
 	}
-	return sessionError(e.do(ctx, ids, func(_ context.Context, t *turn) error {
+	return sessionError(e.do(ctx, ids, func(_ context.Context, t *transaction) error {
 		for _, a := range attempts {
-			d := t.drafts[a.Execution]
+			d := t.draft(a.Execution)
 			if d == nil || d.Place != flow.Held || d.Owner != session || d.Attempt != a.Attempt || d.Stage != flow.Provisioning {
 				continue
 			}
@@ -263,7 +264,7 @@ func (e *Engine) Close(ctx context.Context, session flow.ID) error {
 // Log implements handoff.Handoff. Chunks of attempts that the session does not hold are dropped: whoever sent them has
 // been told, or will be, that they are over.
 func (e *Engine) Log(ctx context.Context, session flow.ID, chunks []store.LogChunk) error {
-	s, err := e.seat(ctx, session)
+	s, err := e.sessionOf(ctx, session)
 	if err != nil {
 		return err
 	}
@@ -287,9 +288,9 @@ func (e *Engine) ownLogs(ctx context.Context, session flow.ID, chunks []store.Lo
 	for i := range chunks {
 		ids[i] = chunks[i].Execution
 	}
-	own, err := ask(ctx, e, ids, func(_ context.Context, t *turn) (own []store.LogChunk, err error) {
+	own, err := ask(ctx, e, ids, func(_ context.Context, t *transaction) (own []store.LogChunk, err error) {
 		for _, c := range chunks {
-			if d := t.drafts[c.Execution]; d != nil && d.Place == flow.Held && d.Owner == session && d.Attempt == c.Attempt {
+			if d := t.draft(c.Execution); d != nil && d.Place == flow.Held && d.Owner == session && d.Attempt == c.Attempt {
 				own = append(own, c)
 			}
 		}

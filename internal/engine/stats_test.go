@@ -161,7 +161,7 @@ tasks:
 func TestLaneOfARollBack(t *testing.T) {
 	r := newRig(t)
 	lane := flow.Lane(DefaultQueue, "gpu=a100")
-	err := r.e.do(r.ctx, nil, func(ctx context.Context, turn *turn) error {
+	err := r.e.do(r.ctx, nil, func(ctx context.Context, turn *transaction) error {
 		if err := turn.keepLane(ctx, lane); err != nil {
 			return err
 		}

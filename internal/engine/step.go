@@ -13,9 +13,9 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// step is one workflow's next step within a turn.
+// step is one workflow's next step within a transaction.
 type step struct {
-	*turn
+	t       *transaction
 	w       *flow.Draft
 	def     *definition.Workflow
 	p       *progress
@@ -35,7 +35,7 @@ const (
 	handedDownLimit = 200
 )
 
-// take works the step out and carries it out. l is what the store told of the workflow; nil: the turn knows it.
+// take works the step out and carries it out. l is what the store told of the workflow; nil: the transaction knows it.
 func (s *step) take(ctx context.Context, l *store.LockedWorkflow) error {
 	s.follow(l)
 	if c := s.w.State.Cancel; c != nil {
@@ -48,18 +48,18 @@ func (s *step) take(ctx context.Context, l *store.LockedWorkflow) error {
 	return s.carryOut(ctx)
 }
 
-// follow finds out how far the workflow is: from the turn and what this replica followed before it, or by its rows.
+// follow finds out how far the workflow is: from the transaction and what this replica followed before it, or by its rows.
 func (s *step) follow(l *store.LockedWorkflow) {
 	of := attemptOf(s.w)
-	if s.p = s.workflows[of]; s.p == nil {
-		s.p = s.e.followed.begin(of)
-		s.workflows[of] = s.p
+	if s.p = s.t.workflows.progress[of]; s.p == nil {
+		s.p = s.t.e.followed.begin(of)
+		s.t.workflows.progress[of] = s.p
 	}
 	counted := s.p.tracker == nil
 	if counted {
 		s.p.count(s.def, l)
 	}
-	s.ends = s.noteEnds(s.p, !counted)
+	s.ends = s.t.noteEnds(s.p, !counted)
 }
 
 // decide works out what the workflow does next, until it has to wait.
@@ -69,7 +69,7 @@ func (s *step) decide(ctx context.Context) error {
 		ID: s.w.ID.String(), Labels: s.w.Labels, Items: s.p.items,
 		Output: func(task int) orchestration.Output { return s.outputs[task] },
 	}
-	rows, bytes := s.budget.rows, s.budget.bytes
+	rows, bytes := s.t.budget.rows, s.t.budget.bytes
 	for {
 		next := s.p.tracker.Next()
 		if next.Empty() {
@@ -107,7 +107,7 @@ func (s *step) loadFor(ctx context.Context, next *orchestration.Step) error {
 	if s.p.tracker.State().Ending != 0 {
 		return nil
 	}
-	if err := s.needPayload(ctx, s.w); err != nil {
+	if err := s.t.needPayload(ctx, s.w); err != nil {
 		return err
 	}
 	return s.loadOutputs(ctx, append(next.Outputs(s.def, s.p.items), s.failures()...))
@@ -124,7 +124,7 @@ func (s *step) failures() []int {
 	return tasks
 }
 
-// loadOutputs fetches what the children of tasks ended with: from the turn where all of them ended in it, else from the
+// loadOutputs fetches what the children of tasks ended with: from the transaction where all of them ended in it, else from the
 // store.
 func (s *step) loadOutputs(ctx context.Context, tasks []int) error {
 	var names []string
@@ -142,7 +142,7 @@ func (s *step) loadOutputs(ctx context.Context, tasks []int) error {
 	if len(names) == 0 {
 		return nil
 	}
-	outcomes, err := s.tx.Outcomes(ctx, attemptOf(s.w), names, outputsLimit)
+	outcomes, err := s.t.tx.Outcomes(ctx, attemptOf(s.w), names, outputsLimit)
 	if errors.Is(err, store.ErrTooLarge) {
 		return s.loadOneByOne(ctx, names)
 	}
@@ -161,7 +161,7 @@ func (s *step) loadOneByOne(ctx context.Context, names []string) error {
 	left := int64(outputsLimit)
 	for _, name := range names {
 		i := s.def.Task(name).Index
-		outcomes, err := s.tx.Outcomes(ctx, attemptOf(s.w), []string{name}, left)
+		outcomes, err := s.t.tx.Outcomes(ctx, attemptOf(s.w), []string{name}, left)
 		switch {
 		case errors.Is(err, store.ErrTooLarge):
 			s.outputs[i] = orchestration.Output{TooLarge: fmt.Errorf("the outputs that the expressions of one step look at have more than %d MB together: "+
@@ -178,10 +178,10 @@ func (s *step) loadOneByOne(ctx context.Context, names []string) error {
 	return nil
 }
 
-// endedHere returns how the children of a task ended, in index order, when all that have ended did so in this turn; else
+// endedHere returns how the children of a task ended, in index order, when all that have ended did so in this transaction; else
 // nil.
 func (s *step) endedHere(task int) []store.ChildOutcome {
-	p, here := &s.p.tracker.State().Tasks[task], s.turn.ends[s.w.ID]
+	p, here := &s.p.tracker.State().Tasks[task], s.t.workflows.ended[s.w.ID]
 	all := p.Completed + p.Failed + p.Cancelled + p.TimedOut
 	if all == 0 || all > len(here) {
 		return nil
@@ -224,17 +224,17 @@ func (s *step) keepOutcomes(task int, children []store.ChildOutcome) {
 // carryOut turns the plan into drafts, marks and a change.
 func (s *step) carryOut(ctx context.Context) error {
 	for _, m := range s.plan.Marks {
-		s.marks = append(s.marks, store.Mark{
+		s.t.changes.marks = append(s.t.changes.marks, store.Mark{
 			Workflow: s.w.ID, Attempt: s.w.Attempt, Task: s.def.Tasks[m.Task].Name,
 			State: m.Mark.String(), Total: m.Total, Error: m.Error,
 		})
 	}
 	if data := s.said(); data != nil {
-		if err := s.w.Advance(data, s.now); err != nil {
+		if err := s.w.Advance(data, s.t.now); err != nil {
 			return err
 		}
 	}
-	s.budget.spend(len(s.plan.Children), s.handed())
+	s.t.budget.spend(len(s.plan.Children), s.handed())
 	s.p.created += len(s.plan.Children)
 	if err := s.createChildren(ctx); err != nil {
 		return err
@@ -256,15 +256,15 @@ func (s *step) carryOut(ctx context.Context) error {
 	}
 	if s.plan.Stage != 0 {
 		s.p.tracker, s.p.items = nil, nil // the attempt is over
-		return s.w.Finish(s.plan.Stage, s.plan.Outcome, s.now, s.e.opts.Random())
+		return s.w.Finish(s.plan.Stage, s.plan.Outcome, s.t.now, s.t.e.opts.Random())
 	}
 	c := orchestration.ChangeOf(st, &s.plan)
 	c.Ended = s.ends.Ended
-	if err := s.sayChange(s.p, &c); err != nil {
+	if err := s.t.sayChange(s.p, &c); err != nil {
 		return err
 	}
 	if s.more {
-		return s.postpone(s.w, nil)
+		return s.t.postpone(s.w, nil)
 	}
 	return nil
 }
@@ -318,7 +318,7 @@ func (s *step) endChildren(ctx context.Context, tasks []int, unheld bool) (all b
 		code, reason = c.Code, c.Reason
 	}
 	for _, i := range tasks {
-		if all, err = s.endOpen(ctx, s.w, s.def.Tasks[i].Name, unheld, code, reason); err != nil || !all {
+		if all, err = s.t.endOpen(ctx, s.w, s.def.Tasks[i].Name, unheld, code, reason); err != nil || !all {
 			return false, err
 		}
 	}
@@ -326,14 +326,14 @@ func (s *step) endChildren(ctx context.Context, tasks []int, unheld bool) (all b
 }
 
 // endOpen orders open children of a workflow's task ("": of all) to end, and reports whether these were all.
-func (t *turn) endOpen(ctx context.Context, w *flow.Draft, task string, unheld bool, code, reason string) (all bool, err error) {
+func (t *transaction) endOpen(ctx context.Context, w *flow.Draft, task string, unheld bool, code, reason string) (all bool, err error) {
 	reason = flow.Clipped(reason, handedDownLimit)
 	for {
 		most := min(endsAtOnce, t.budget.rows)
 		if most <= 0 {
 			return false, nil
 		}
-		if err := t.flush(ctx); err != nil { // what has ended in this turn is not to be found again
+		if err := t.flush(ctx); err != nil { // what has ended in this transaction is not to be found again
 			return false, err
 		}
 		ids, err := t.tx.Open(ctx, attemptOf(w), task, unheld, most)
@@ -346,7 +346,7 @@ func (t *turn) endOpen(ctx context.Context, w *flow.Draft, task string, unheld b
 		t.budget.spend(len(ids), 0)
 		ended := 0
 		for _, id := range ids {
-			d := t.drafts[id]
+			d := t.draft(id)
 			if d == nil || d.Stage.Terminal() || d.State.Cancel != nil {
 				continue
 			}
@@ -365,7 +365,7 @@ func (t *turn) endOpen(ctx context.Context, w *flow.Draft, task string, unheld b
 }
 
 // endUndefined ends a workflow that is to end and whose definition this version of the program cannot read.
-func (t *turn) endUndefined(ctx context.Context, w *flow.Draft) error {
+func (t *transaction) endUndefined(ctx context.Context, w *flow.Draft) error {
 	c := w.State.Cancel
 	all, err := t.endOpen(ctx, w, "", false, c.Code, c.Reason)
 	if err != nil {

@@ -134,19 +134,19 @@ type submitOp struct {
 	sums    []blob.Sum    // of the uploads that it names
 }
 
-func (o *submitOp) want(t *turn) {
+func (o *submitOp) want(t *transaction) {
 	if o.key != "" {
-		t.wantIdem = append(t.wantIdem, o.key)
+		t.wants.idempotency = append(t.wants.idempotency, o.key)
 	}
 	if o.request.Key != "" {
-		t.wantKeys = append(t.wantKeys, o.request.Key)
+		t.wants.keys = append(t.wants.keys, o.request.Key)
 	}
-	t.wantUploads = append(t.wantUploads, o.sums...)
+	t.wants.uploads = append(t.wants.uploads, o.sums...)
 }
 
-func (o *submitOp) decide(ctx context.Context, t *turn) error {
+func (o *submitOp) decide(ctx context.Context, t *transaction) error {
 	if o.key != "" {
-		if known, ok := t.idem[o.key]; ok {
+		if known, ok := t.loaded.idempotency[o.key]; ok {
 			o.verdict = Submitted{Execution: known.Execution, Existing: true}
 			if known.Hash != o.hash {
 				o.verdict = Submitted{Err: mismatch(known)}
@@ -155,14 +155,14 @@ func (o *submitOp) decide(ctx context.Context, t *turn) error {
 		}
 	}
 	if o.refused == nil && len(o.sums) > 0 {
-		o.refused = missingUpload(&o.request, t.uploads)
+		o.refused = missingUpload(&o.request, t.loaded.uploads)
 	}
 	if o.refused != nil {
 		o.verdict = Submitted{Err: o.refused}
 		return nil
 	}
 	if o.key != "" {
-		t.idem[o.key] = store.IdempotencyKey{Key: o.key, Execution: o.id, Hash: o.hash}
+		t.loaded.idempotency[o.key] = store.IdempotencyKey{Key: o.key, Execution: o.id, Hash: o.hash}
 	}
 	o.verdict = Submitted{Execution: o.id}
 	r := o.request
@@ -174,8 +174,8 @@ func (o *submitOp) decide(ctx context.Context, t *turn) error {
 		return err
 	}
 	if o.key != "" {
-		// Not before: to admit may write what the turn has so far, and a key names an execution that is there.
-		t.newIdem = append(t.newIdem, t.idem[o.key])
+		// Not before: to admit may write what has been decided so far, and a key names an execution that is there.
+		t.changes.keys = append(t.changes.keys, t.loaded.idempotency[o.key])
 	}
 	return nil
 }

@@ -77,7 +77,7 @@ func (e *Engine) sleepUntil(ctx context.Context, at time.Time) bool {
 // decideDue decides about all that is due and returns how long it is, by the database's clock, until the next thing will be.
 func (e *Engine) decideDue(ctx context.Context) (time.Duration, error) {
 	for {
-		next, err := ask(ctx, e, nil, func(ctx context.Context, t *turn) (time.Duration, error) {
+		next, err := ask(ctx, e, nil, func(ctx context.Context, t *transaction) (time.Duration, error) {
 			if err := t.flush(ctx); err != nil {
 				return 0, err
 			}
@@ -109,7 +109,7 @@ func (e *Engine) decideDue(ctx context.Context) (time.Duration, error) {
 // decideDueEach decides about what is due one execution at a time, after all of it together was refused. What is refused alone
 // is put aside, so that the next look does not find it first.
 func (e *Engine) decideDueEach(ctx context.Context) (time.Duration, error) {
-	ids, err := ask(ctx, e, nil, func(ctx context.Context, t *turn) (ids []flow.ID, err error) {
+	ids, err := ask(ctx, e, nil, func(ctx context.Context, t *transaction) (ids []flow.ID, err error) {
 		if err := t.flush(ctx); err != nil {
 			return nil, err
 		}
@@ -123,8 +123,8 @@ func (e *Engine) decideDueEach(ctx context.Context) (time.Duration, error) {
 		return dueAtMost, fmt.Errorf("find due executions: %w", err)
 	}
 	for _, id := range ids {
-		err := e.do(ctx, []flow.ID{id}, func(ctx context.Context, t *turn) error {
-			if d := t.drafts[id]; d != nil {
+		err := e.do(ctx, []flow.ID{id}, func(ctx context.Context, t *transaction) error {
+			if d := t.draft(id); d != nil {
 				return t.decideAllDue(ctx, []*flow.Draft{d})
 			}
 			return nil
@@ -141,8 +141,8 @@ func (e *Engine) decideDueEach(ctx context.Context) (time.Duration, error) {
 
 // setAside puts an execution aside. One of which even that is refused is passed over.
 func (e *Engine) setAside(ctx context.Context, id flow.ID, why error) error {
-	err := e.do(ctx, []flow.ID{id}, func(_ context.Context, t *turn) error {
-		if d := t.drafts[id]; d != nil && !d.Stage.Terminal() {
+	err := e.do(ctx, []flow.ID{id}, func(_ context.Context, t *transaction) error {
+		if d := t.draft(id); d != nil && !d.Stage.Terminal() {
 			t.putAside(d, why)
 		}
 		return nil
@@ -155,7 +155,7 @@ func (e *Engine) setAside(ctx context.Context, id flow.ID, why error) error {
 }
 
 // decideAllDue decides about executions whose Wake has come.
-func (t *turn) decideAllDue(ctx context.Context, due []*flow.Draft) error {
+func (t *transaction) decideAllDue(ctx context.Context, due []*flow.Draft) error {
 	var starting []*flow.Draft
 	for _, d := range due {
 		err := t.tried(d, func() error {
@@ -176,7 +176,7 @@ func (t *turn) decideAllDue(ctx context.Context, due []*flow.Draft) error {
 }
 
 // decideDue decides about one execution whose Wake has come, and reports whether it is now to be admitted.
-func (t *turn) decideDue(d *flow.Draft) (bool, error) {
+func (t *transaction) decideDue(d *flow.Draft) (bool, error) {
 	passed := func(deadline time.Time) bool { return !deadline.IsZero() && !deadline.After(t.now) }
 	var err error
 	if d.Stage.Terminal() || d.Aside != nil && !passed(d.Aside.Until) {
@@ -184,7 +184,7 @@ func (t *turn) decideDue(d *flow.Draft) (bool, error) {
 	}
 	if d.Kind == flow.KindWorkflow && d.Place == flow.Held {
 		if d.Aside != nil || passed(d.WakeAt) {
-			t.folds[d.ID] = true // its step says whether it is over with being aside, or postponed
+			t.workflows.due[d.ID] = true // its step says whether it is over with being aside, or postponed
 		}
 	} else if d.Aside != nil {
 		d.TakeUp()
@@ -201,7 +201,7 @@ func (t *turn) decideDue(d *flow.Draft) (bool, error) {
 		err = d.Finish(flow.TimedOut, flow.Outcome{Error: &flow.Error{Code: flow.CodeQueueTimeout,
 			Message: fmt.Sprintf("no worker took it within queue_timeout %s", d.QueueTimeout)}}, t.now, 0)
 	case !d.GapSince.IsZero() && passed(d.GapSince.Add(flow.GapTimeout)):
-		t.gaps++
+		t.effects.gaps++
 		err = d.Lose(fmt.Sprintf("event %d never came", d.NextSeq), t.now, t.e.opts.Random())
 	case d.Place == flow.Delayed && passed(d.WakeAt):
 		return true, nil
@@ -237,7 +237,7 @@ func (e *Engine) sweepBlobs(ctx context.Context, sweeper blob.Sweeper) {
 
 // now asks the database's clock.
 func (e *Engine) now(ctx context.Context) (time.Time, error) {
-	return ask(ctx, e, nil, func(_ context.Context, t *turn) (time.Time, error) { return t.now, nil })
+	return ask(ctx, e, nil, func(_ context.Context, t *transaction) (time.Time, error) { return t.now, nil })
 }
 
 // jittered spreads periodic work over replicas: between 80% and 100% of d.

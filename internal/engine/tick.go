@@ -169,7 +169,7 @@ func (e *Engine) start(ctx context.Context, d *definition.Definition, fire sched
 // fire carries plans out in one transaction, and returns how many: what has changed since it was planned, or is being decided
 // about elsewhere, is left alone. A plan that is refused harms no other.
 func (e *Engine) fire(ctx context.Context, all []*firing) (decided int, err error) {
-	n, err := ask(ctx, e, lastOf(all), func(ctx context.Context, t *turn) (n fired, err error) {
+	n, err := ask(ctx, e, lastOf(all), func(ctx context.Context, t *transaction) (n fired, err error) {
 		names := make([]string, len(all))
 		for i, f := range all {
 			names[i] = f.was.Name
@@ -261,7 +261,7 @@ func lastOf(all []*firing) (ids []flow.ID) {
 }
 
 // fire carries one plan out, but for the rows of the schedule itself and of its ticks, which it returns.
-func (t *turn) fire(ctx context.Context, f *firing) (k store.Schedule, ticks []store.Tick, err error) {
+func (t *transaction) fire(ctx context.Context, f *firing) (k store.Schedule, ticks []store.Tick, err error) {
 	k = f.was
 	if f.bad != nil {
 		t.e.opts.Log.Error("a schedule cannot be decided about; it is tried again later", telemetry.Schedule, k.Name, telemetry.Err, f.bad)
@@ -294,20 +294,20 @@ func (t *turn) fire(ctx context.Context, f *firing) (k store.Schedule, ticks []s
 }
 
 // kept says what keeps a tick from starting an execution: an execution that has not ended, or why the new one is refused.
-func (t *turn) kept(ctx context.Context, d *definition.Definition, k *store.Schedule, s *start) (busy string, refusal, err error) {
+func (t *transaction) kept(ctx context.Context, d *definition.Definition, k *store.Schedule, s *start) (busy string, refusal, err error) {
 	if s.err != nil {
 		return "", s.err, nil
 	}
 	switch d.Schedule.Overlap {
 	case schedule.OverlapSkip:
-		if before := t.drafts[k.Execution]; before != nil && !before.Stage.Terminal() {
+		if before := t.draft(k.Execution); before != nil && !before.Stage.Terminal() {
 			return fmt.Sprintf("%s has not ended", before.ID), nil, nil
 		}
 	case schedule.OverlapQueueOne:
 		if err := t.lockKeys(ctx, []string{s.request.Key}); err != nil {
 			return "", nil, err
 		}
-		if use := t.key(s.request.Key).use; use.Holders > 0 && use.Waiting > 0 {
+		if use := t.keys.of(s.request.Key).use; use.Holders > 0 && use.Waiting > 0 {
 			return "one execution runs and one waits", nil, nil
 		}
 	}
@@ -317,18 +317,18 @@ func (t *turn) kept(ctx context.Context, d *definition.Definition, k *store.Sche
 
 // missingUploads keeps the uploads that an execution names until the transaction ends. Without them there is no execution: refusal
 // says which are not there.
-func (t *turn) missingUploads(ctx context.Context, s *start) (refusal, err error) {
+func (t *transaction) missingUploads(ctx context.Context, s *start) (refusal, err error) {
 	if len(s.sums) == 0 {
 		return nil, nil
 	}
 	if err := t.lockUploads(ctx, s.sums); err != nil {
 		return nil, err
 	}
-	return missingUpload(&s.request, t.uploads), nil
+	return missingUpload(&s.request, t.loaded.uploads), nil
 }
 
 // begin submits the execution of a tick.
-func (t *turn) begin(ctx context.Context, s *start) error {
+func (t *transaction) begin(ctx context.Context, s *start) error {
 	r := s.request
 	r.CreatedAt = t.now
 	d := flow.Submit(s.id, r)

@@ -185,52 +185,13 @@ func missingUpload(of *flow.Request, there map[blob.Sum]flow.ID) error {
 	return v
 }
 
-// lockUploads looks which uploads are there. They stay until the transaction ends.
-func (t *turn) lockUploads(ctx context.Context, sums []blob.Sum) error {
-	var missing []blob.Sum
-	for _, sum := range sums {
-		if _, known := t.uploads[sum]; !known {
-			missing = append(missing, sum)
-		}
-	}
-	if len(missing) == 0 {
-		return nil
-	}
-	there, err := t.tx.LockUploads(ctx, missing)
-	if err != nil {
-		return fmt.Errorf("look for uploads: %w", err)
-	}
-	if t.uploads == nil {
-		t.uploads = map[blob.Sum]flow.ID{}
-	}
-	for sum, id := range there {
-		t.uploads[sum] = id
-	}
-	return nil
-}
-
 // holds has a new execution hold the uploads of these sums that are there.
-func (t *turn) holds(id flow.ID, sums []blob.Sum) {
+func (t *transaction) holds(id flow.ID, sums []blob.Sum) {
 	for _, sum := range sums {
-		if upload, ok := t.uploads[sum]; ok {
-			if t.held == nil {
-				t.held = map[flow.ID][]store.Hold{}
-			}
-			t.held[id] = append(t.held[id], store.Hold{Execution: id, Upload: upload})
+		if upload, ok := t.loaded.uploads[sum]; ok {
+			t.changes.hold(store.Hold{Execution: id, Upload: upload})
 		}
 	}
-}
-
-// heldBy takes out what the drafts hold.
-func (t *turn) heldBy(drafts []*flow.Draft) (all []store.Hold) {
-	if len(t.held) == 0 {
-		return nil
-	}
-	for _, d := range drafts {
-		all = append(all, t.held[d.ID]...)
-		delete(t.held, d.ID)
-	}
-	return all
 }
 
 // sweepUploads removes, now and then, uploads that nothing keeps.

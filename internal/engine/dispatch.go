@@ -19,9 +19,52 @@ type allowance struct {
 	looked  bool  // it has taken what waited in its queues, as far as it has room
 }
 
+// dispatch is what a transaction does for claimers.
+//
+// Work that was there before goes first: claimWaiting lets claimers take from their queues before the requests' effects are carried
+// out. Then handOver gives new executions to claimers before they are written, and claimQueued lets claimers take those for which
+// there was no claimer with room at that moment.
+type dispatch struct {
+	claimers *roster
+	allowed  map[*claimer]*allowance
+	claimed  map[*claimer][]*flow.Execution
+	queued   map[string]int  // how much came into each queue and is not handed over
+	empty    map[string]bool // queues that were found empty
+	took     time.Duration   // to look into queues
+	bytes    int             // of payload that came with what was claimed
+}
+
+func newDispatch(claimers *roster) dispatch {
+	return dispatch{
+		claimers: claimers,
+		allowed:  map[*claimer]*allowance{}, claimed: map[*claimer][]*flow.Execution{},
+		queued: map[string]int{}, empty: map[string]bool{},
+	}
+}
+
+// allEmpty reports whether each of the queues was found empty.
+func (d *dispatch) allEmpty(queues []string) bool {
+	for _, q := range queues {
+		if !d.empty[q] {
+			return false
+		}
+	}
+	return true
+}
+
+// anyQueued reports whether something came into a queue and is not handed over.
+func (d *dispatch) anyQueued() bool {
+	for _, n := range d.queued {
+		if n > 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // allow looks up a claimer's session.
-func (t *turn) allow(ctx context.Context, k *claimer) (*allowance, error) {
-	if a := t.allowed[k]; a != nil {
+func (t *transaction) allow(ctx context.Context, k *claimer) (*allowance, error) {
+	if a := t.dispatch.allowed[k]; a != nil {
 		return a, nil
 	}
 	session, runs, err := t.tx.LockSession(ctx, k.session)
@@ -37,15 +80,15 @@ func (t *turn) allow(ctx context.Context, k *claimer) (*allowance, error) {
 	default:
 		a.refused = errors.New("the session's lease has run out: renew it") // the renewal finds out whether that is for good
 	}
-	t.allowed[k] = a
+	t.dispatch.allowed[k] = a
 	return a, nil
 }
 
 // handOver gives what this transaction creates to claimers that have found nothing else in its queue, before it is written: an
 // execution that would be put into a queue only to be claimed at once is written once, as its worker's.
-func (t *turn) handOver(ctx context.Context) error {
+func (t *transaction) handOver(ctx context.Context) error {
 	var fresh []*flow.Draft
-	for _, d := range t.dirty {
+	for _, d := range t.changes.drafts {
 		if d.New && d.Place == flow.Ready {
 			fresh = append(fresh, d)
 		}
@@ -67,26 +110,26 @@ func (t *turn) handOver(ctx context.Context) error {
 		if err := d.Claim(k.session, k.name, t.now); err != nil {
 			return err
 		}
-		t.allowed[k].room--
-		t.scheduled[d.Queue]--
-		t.claimed[k] = append(t.claimed[k], d.Execution)
+		t.dispatch.allowed[k].room--
+		t.dispatch.queued[d.Queue]--
+		t.dispatch.claimed[k] = append(t.dispatch.claimed[k], d.Execution)
 	}
 	return nil
 }
 
 // receiver is a claimer that looks into a queue, has taken what was there before, and has room; nil when there is none.
-func (t *turn) receiver(ctx context.Context, queue string) (*claimer, error) {
-	for i := 0; i < len(*t.claimers) || t.pull(func(q string) bool { return q == queue }); i++ {
-		k := (*t.claimers)[i]
+func (t *transaction) receiver(ctx context.Context, queue string) (*claimer, error) {
+	for i := 0; i < len(t.dispatch.claimers.all) || t.pull(func(q string) bool { return q == queue }); i++ {
+		k := t.dispatch.claimers.all[i]
 		if !slices.Contains(k.queues, queue) {
 			continue
 		}
-		if a := t.allowed[k]; a == nil || !a.looked {
+		if a := t.dispatch.allowed[k]; a == nil || !a.looked {
 			if _, err := t.take(ctx, k); err != nil {
 				return nil, err
 			}
 		}
-		if a := t.allowed[k]; a != nil && a.room > 0 {
+		if a := t.dispatch.allowed[k]; a != nil && a.room > 0 {
 			return k, nil
 		}
 	}
@@ -94,42 +137,42 @@ func (t *turn) receiver(ctx context.Context, queue string) (*claimer, error) {
 }
 
 // pull takes out one more of the claimers that wait, and reports whether there was one. wanted is called under the engine's mutex.
-func (t *turn) pull(wanted func(queue string) bool) bool {
-	if len(*t.claimers) >= claimersLimit {
+func (t *transaction) pull(wanted func(queue string) bool) bool {
+	if len(t.dispatch.claimers.all) >= claimersLimit {
 		return false
 	}
 	k := t.e.pull(wanted)
 	if k != nil {
-		*t.claimers = append(*t.claimers, k)
+		t.dispatch.claimers.all = append(t.dispatch.claimers.all, k)
 	}
 	return k != nil
 }
 
 // claimWaiting lets the claimers for which something may have waited take from the queues first: what this transaction creates
 // comes behind it.
-func (t *turn) claimWaiting(ctx context.Context) error {
-	if len(*t.claimers) == 0 {
+func (t *transaction) claimWaiting(ctx context.Context) error {
+	if len(t.dispatch.claimers.all) == 0 {
 		return nil
 	}
-	if err := t.flushOld(ctx); err != nil {
+	if err := t.flushBut(ctx, existing); err != nil {
 		return err
 	}
-	for _, k := range *t.claimers {
-		if t.allDry(k.queues) {
+	for _, k := range t.dispatch.claimers.all {
+		if t.dispatch.allEmpty(k.queues) {
 			continue
 		}
 		if _, err := t.take(ctx, k); err != nil {
 			return err
 		}
 	}
-	return t.flushOld(ctx)
+	return t.flushBut(ctx, existing)
 }
 
-// claimScheduled lets claimers take what this transaction has put into their queues and could not hand over at once.
-func (t *turn) claimScheduled(ctx context.Context) error {
-	waits := func(q string) bool { return t.scheduled[q] > 0 }
-	for i := 0; i < len(*t.claimers) || t.somethingWaits() && t.pull(waits); i++ {
-		k := (*t.claimers)[i]
+// claimQueued lets claimers take what this transaction has put into their queues and could not hand over at once.
+func (t *transaction) claimQueued(ctx context.Context) error {
+	waits := func(q string) bool { return t.dispatch.queued[q] > 0 }
+	for i := 0; i < len(t.dispatch.claimers.all) || t.dispatch.anyQueued() && t.pull(waits); i++ {
+		k := t.dispatch.claimers.all[i]
 		if !slices.ContainsFunc(k.queues, waits) {
 			continue
 		}
@@ -142,7 +185,7 @@ func (t *turn) claimScheduled(ctx context.Context) error {
 		}
 		if all {
 			for _, q := range k.queues {
-				t.scheduled[q] = 0
+				t.dispatch.queued[q] = 0
 			}
 		}
 	}
@@ -152,49 +195,40 @@ func (t *turn) claimScheduled(ctx context.Context) error {
 // claimLate lets claimers that came while the transaction was under way take from queues in which there may be something. Otherwise
 // each of them would cost a commit of its own: while a worker with 4 slots runs no-ops, its next call of Take comes while its
 // ends are being written. Of 4,000 no-ops on SQLite that saves a fifth of the commits.
-func (t *turn) claimLate(ctx context.Context) error {
-	mayHold := func(q string) bool { return !t.dry[q] && !t.e.claimers.queues.dry[q] }
+func (t *transaction) claimLate(ctx context.Context) error {
+	mayHold := func(q string) bool { return !t.dispatch.empty[q] && !t.e.claimers.queues.dry[q] }
 	for t.pull(mayHold) {
-		if _, err := t.take(ctx, (*t.claimers)[len(*t.claimers)-1]); err != nil {
+		if _, err := t.take(ctx, t.dispatch.claimers.all[len(t.dispatch.claimers.all)-1]); err != nil {
 			return err
 		}
 	}
 	return t.flush(ctx)
 }
 
-func (t *turn) somethingWaits() bool {
-	for _, n := range t.scheduled {
-		if n > 0 {
-			return true
-		}
-	}
-	return false
-}
-
 // take lets one claimer take from its queues, and reports whether it took all that is in them.
-func (t *turn) take(ctx context.Context, k *claimer) (all bool, err error) {
+func (t *transaction) take(ctx context.Context, k *claimer) (all bool, err error) {
 	if k.gone.Load() {
 		return false, nil
 	}
 	began := time.Now()
-	defer func() { t.claiming += time.Since(began) }()
+	defer func() { t.dispatch.took += time.Since(began) }()
 	a, err := t.allow(ctx, k)
 	if err != nil || a.room == 0 {
 		return false, err
 	}
 	a.looked = true
-	for more := t.taken < store.TakeBytes; more; {
+	for more := t.dispatch.bytes < store.TakeBytes; more; {
 		looked := a.room
 		found, moved, err := t.takeFrom(ctx, k, a)
 		if err != nil {
 			return false, err
 		}
-		all = found < looked && t.taken < store.TakeBytes
-		more = moved > 0 && !all && a.room > 0 && t.taken < store.TakeBytes // this worker may run the executions behind those that were moved away
+		all = found < looked && t.dispatch.bytes < store.TakeBytes
+		more = moved > 0 && !all && a.room > 0 && t.dispatch.bytes < store.TakeBytes // this worker may run the executions behind those that were moved away
 	}
 	if all {
 		for _, q := range k.queues {
-			t.dry[q] = true
+			t.dispatch.empty[q] = true
 		}
 	}
 	return all, nil
@@ -202,9 +236,9 @@ func (t *turn) take(ctx context.Context, k *claimer) (all bool, err error) {
 
 // takeFrom looks into a claimer's queues once: it claims the executions that it finds there, and moves misplaced ones to the
 // lanes of their kinds.
-func (t *turn) takeFrom(ctx context.Context, k *claimer, a *allowance) (found, moved int, err error) {
+func (t *transaction) takeFrom(ctx context.Context, k *claimer, a *allowance) (found, moved int, err error) {
 	// Earlier claims of this transaction are written first, or the look would find the same executions again.
-	if err := t.flushOld(ctx); err != nil {
+	if err := t.flushBut(ctx, existing); err != nil {
 		return 0, 0, err
 	}
 	all, err := t.tx.Take(ctx, k.queues, a.room)
@@ -212,32 +246,23 @@ func (t *turn) takeFrom(ctx context.Context, k *claimer, a *allowance) (found, m
 		return 0, 0, fmt.Errorf("take: %w", err)
 	}
 	for _, x := range all {
-		t.taken += x.PayloadSize()
+		t.dispatch.bytes += x.PayloadSize()
 	}
 	xs, err := t.relane(ctx, all)
 	if err != nil {
 		return 0, 0, fmt.Errorf("take: %w", err)
 	}
 	for _, x := range xs {
-		d := flow.Load(x) // fresh from the store: what the turn decided has been flushed
-		t.drafts[x.ID] = d
+		d := flow.Load(x) // fresh from the store: what was decided about it has been written
+		t.add(d)
 		if err := t.tried(d, func() error { return d.Claim(k.session, k.name, t.now) }); err != nil {
 			return 0, 0, err
 		}
 		t.changed(d)
 		if d.Place == flow.Held {
 			a.room--
-			t.claimed[k] = append(t.claimed[k], x)
+			t.dispatch.claimed[k] = append(t.dispatch.claimed[k], x)
 		}
 	}
 	return len(all), len(all) - len(xs), nil
-}
-
-func (t *turn) allDry(queues []string) bool {
-	for _, q := range queues {
-		if !t.dry[q] {
-			return false
-		}
-	}
-	return true
 }

@@ -1,0 +1,88 @@
+package engine
+
+import (
+	"slices"
+
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// changes is what a transaction has decided and not written yet.
+type changes struct {
+	drafts   []*flow.Draft // in the order in which they were decided; of what was decided about twice each time
+	keys     []store.IdempotencyKey
+	marks    []store.Mark
+	progress []store.WorkflowChange
+	holds    map[flow.ID][]store.Hold // by the new execution that holds uploads
+
+	taken map[flow.ID]bool // scratch of take
+}
+
+// take removes what is to be written, and reports whether that is anything. New executions that are deferred stay. So do the marks and
+// the progress of those among them that are workflows, and, while any execution is deferred, the idempotency keys: they may name it.
+func (c *changes) take(deferred func(*flow.Draft) bool, draft func(flow.ID) *flow.Draft) (d store.Delta, some bool) {
+	if len(c.drafts)+len(c.keys)+len(c.marks)+len(c.progress) == 0 {
+		return d, false
+	}
+	if c.taken == nil {
+		c.taken = map[flow.ID]bool{}
+	}
+	var later []*flow.Draft
+	for _, x := range c.drafts {
+		switch {
+		case deferred(x):
+			later = append(later, x)
+		case x.Changed() && !c.taken[x.ID]:
+			c.taken[x.ID] = true
+			d.Drafts = append(d.Drafts, x)
+		}
+	}
+	clear(c.taken)
+	d.Marks, d.Changes = c.marks, c.progress
+	c.marks, c.progress = nil, nil
+	if len(later) == 0 {
+		c.drafts = c.drafts[:0]
+		d.Keys, c.keys = c.keys, nil
+	} else {
+		c.drafts = later
+		d.Marks, c.marks = split(d.Marks, func(m store.Mark) bool { return deferred(draft(m.Workflow)) })
+		d.Changes, c.progress = split(d.Changes, func(p store.WorkflowChange) bool { return deferred(draft(p.ID)) })
+	}
+	d.Holds = c.heldBy(d.Drafts)
+	return d, len(d.Drafts)+len(d.Keys)+len(d.Marks)+len(d.Changes) > 0
+}
+
+// split returns the elements that do not stay, and those that do.
+func split[T any](all []T, stays func(T) bool) (goes, stay []T) {
+	if !slices.ContainsFunc(all, stays) {
+		return all, nil
+	}
+	for _, x := range all {
+		if stays(x) {
+			stay = append(stay, x)
+		} else {
+			goes = append(goes, x)
+		}
+	}
+	return goes, stay
+}
+
+// hold has a new execution hold an upload.
+func (c *changes) hold(h store.Hold) {
+	if c.holds == nil {
+		c.holds = map[flow.ID][]store.Hold{}
+	}
+	c.holds[h.Execution] = append(c.holds[h.Execution], h)
+}
+
+// heldBy takes out what the drafts hold.
+func (c *changes) heldBy(drafts []*flow.Draft) (all []store.Hold) {
+	if len(c.holds) == 0 {
+		return nil
+	}
+	for _, d := range drafts {
+		all = append(all, c.holds[d.ID]...)
+		delete(c.holds, d.ID)
+	}
+	return all
+}

@@ -1,0 +1,113 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// keyLedger is how full concurrency keys are in a transaction, whatever it has decided included. The store counts what has been
+// written; the ledger adds and takes off what has not.
+type keyLedger struct {
+	all       map[string]*keyUse
+	freed     map[flow.ID]bool // whose slot has been taken off its key's count since the execution was last written
+	given     map[flow.ID]bool // who got a slot since then: Before does not show it
+	postponed []string         // keys whose line goes on in a later transaction
+
+	nextTicket, lastTicket int64 // tickets that have been drawn
+}
+
+// keyUse is one concurrency key.
+type keyUse struct {
+	locked bool // use has been counted
+	use    store.KeyUse
+	freed  bool // its line may go on
+}
+
+func newKeyLedger() keyLedger {
+	return keyLedger{all: map[string]*keyUse{}, freed: map[flow.ID]bool{}, given: map[flow.ID]bool{}}
+}
+
+func (l *keyLedger) of(name string) *keyUse {
+	k := l.all[name]
+	if k == nil {
+		k = &keyUse{}
+		l.all[name] = k
+	}
+	return k
+}
+
+// changed notes what a decision about an execution means for its key.
+func (l *keyLedger) changed(d *flow.Draft) {
+	if (d.FreedKey() || l.given[d.ID] && !d.Place.HoldsKey()) && !l.freed[d.ID] {
+		l.freed[d.ID] = true
+		k := l.of(d.Key)
+		k.freed = true
+		k.use.Holders--
+	}
+	if d.Key != "" && d.Before.Place == flow.Waiting && (d.Place == flow.Finished || d.Place == flow.Delayed) {
+		// It may have been all that kept the one behind it from going: each goes by its own limit.
+		l.of(d.Key).freed = true
+	}
+}
+
+// flushed notes that what was decided about an execution is written: from now on its Before shows whether it holds a slot.
+func (l *keyLedger) flushed(d *flow.Draft) {
+	if d.Key != "" {
+		delete(l.freed, d.ID)
+		delete(l.given, d.ID)
+	}
+}
+
+// lockKeys locks those of the keys that the transaction does not hold yet.
+func (t *transaction) lockKeys(ctx context.Context, wanted []string) error {
+	var names []string
+	for _, name := range wanted {
+		if k := t.keys.of(name); !k.locked {
+			names = append(names, name)
+			k.locked = true
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	// What this transaction has decided about these keys so far must be counted.
+	if err := t.flush(ctx); err != nil {
+		return err
+	}
+	slices.Sort(names)
+	uses, err := t.useKeys(ctx, names)
+	if err != nil {
+		return fmt.Errorf("lock keys: %w", err)
+	}
+	for _, name := range names {
+		t.keys.all[name].use = uses[name]
+	}
+	return nil
+}
+
+// useKeys locks keys and tells how full they are. Tickets drawn before are dropped: only those drawn under the keys' locks
+// are in the order of arrival for every replica.
+func (t *transaction) useKeys(ctx context.Context, names []string) (map[string]store.KeyUse, error) {
+	uses, err := t.tx.LockKeys(ctx, names)
+	t.keys.nextTicket = t.keys.lastTicket
+	return uses, err
+}
+
+// ticket draws the next ticket.
+func (t *transaction) ticket(ctx context.Context) (int64, error) {
+	l := &t.keys
+	if l.nextTicket == l.lastTicket {
+		const block = 256
+		first, err := t.tx.Tickets(ctx, block)
+		if err != nil {
+			return 0, fmt.Errorf("draw tickets: %w", err)
+		}
+		l.nextTicket, l.lastTicket = first, first+block
+	}
+	l.nextTicket++
+	return l.nextTicket - 1, nil
+}

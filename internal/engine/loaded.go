@@ -1,0 +1,127 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/pawl-run/pawl/internal/blob"
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// loaded is what a transaction has read. The executions are locked until its end, and stand as the transaction has decided.
+type loaded struct {
+	drafts      map[flow.ID]*flow.Draft
+	payloads    map[flow.ID]bool // executions whose payload has been read
+	idempotency map[string]store.IdempotencyKey
+	definitions map[string]resolved
+	uploads     map[blob.Sum]flow.ID // that were looked for and are there
+}
+
+func newLoaded() loaded {
+	return loaded{drafts: map[flow.ID]*flow.Draft{}, payloads: map[flow.ID]bool{}}
+}
+
+// draft is an execution of the transaction; nil when it has not been loaded, or does not exist.
+func (t *transaction) draft(id flow.ID) *flow.Draft { return t.loaded.drafts[id] }
+
+// add brings a draft into the transaction.
+func (t *transaction) add(d *flow.Draft) { t.loaded.drafts[d.ID] = d }
+
+// load brings executions into the transaction.
+func (t *transaction) load(ctx context.Context, ids []flow.ID, p store.Payload) error {
+	missing := make([]flow.ID, 0, len(ids))
+	for _, id := range ids {
+		if t.draft(id) == nil {
+			missing = append(missing, id)
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	xs, err := t.tx.Lock(ctx, missing, p)
+	if err != nil {
+		return fmt.Errorf("load executions: %w", err)
+	}
+	for _, x := range xs {
+		t.add(flow.Load(x))
+	}
+	return nil
+}
+
+// adopt brings executions that a query returned into the transaction and returns their drafts; one that is there already stays as it
+// has been decided.
+func (t *transaction) adopt(xs []*flow.Execution) []*flow.Draft {
+	ds := make([]*flow.Draft, len(xs))
+	for i, x := range xs {
+		d := t.draft(x.ID)
+		if d == nil {
+			d = flow.Load(x)
+			t.add(d)
+		}
+		ds[i] = d
+	}
+	return ds
+}
+
+// needPayload loads the payload of an execution unless it has been read.
+func (t *transaction) needPayload(ctx context.Context, d *flow.Draft) error {
+	if d.New || t.loaded.payloads[d.ID] {
+		return nil
+	}
+	xs, err := t.tx.Lock(ctx, []flow.ID{d.ID}, store.WithPayload)
+	if err != nil {
+		return fmt.Errorf("load the payload: %w", err)
+	}
+	for _, x := range xs {
+		d.Input, d.With = x.Input, x.With
+	}
+	t.loaded.payloads[d.ID] = true
+	return nil
+}
+
+// loadPayloads fetches the payloads of drafts whose kind the engine looks into when they start.
+func (t *transaction) loadPayloads(ctx context.Context, ds []*flow.Draft) error {
+	var ids []flow.ID
+	for _, d := range ds {
+		if d.Kind == flow.KindSleep && d.Payload() == nil {
+			ids = append(ids, d.ID)
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	xs, err := t.tx.Lock(ctx, ids, store.WithPayload)
+	if err != nil {
+		return fmt.Errorf("load payloads: %w", err)
+	}
+	for _, x := range xs {
+		d := t.draft(x.ID)
+		d.Input, d.With = x.Input, x.With
+	}
+	return nil
+}
+
+// lockUploads looks which uploads are there. They stay until the transaction ends.
+func (t *transaction) lockUploads(ctx context.Context, sums []blob.Sum) error {
+	var missing []blob.Sum
+	for _, sum := range sums {
+		if _, known := t.loaded.uploads[sum]; !known {
+			missing = append(missing, sum)
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	there, err := t.tx.LockUploads(ctx, missing)
+	if err != nil {
+		return fmt.Errorf("look for uploads: %w", err)
+	}
+	if t.loaded.uploads == nil {
+		t.loaded.uploads = map[blob.Sum]flow.ID{}
+	}
+	for sum, id := range there {
+		t.loaded.uploads[sum] = id
+	}
+	return nil
+}

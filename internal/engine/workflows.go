@@ -1,0 +1,40 @@
+package engine
+
+import (
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// workflows is which workflows take their next step in a transaction, and how far each of them is.
+type workflows struct {
+	due   map[flow.ID]bool // which are to take their next step
+	begun map[flow.ID]bool // whose attempt has begun in this transaction, and which have no tasks yet
+
+	ended     map[flow.ID]map[flow.ID]*flow.Draft // what ended in this transaction, by parent
+	uncounted map[flow.ID][]*flow.Draft           // those of them that the workflow's progress does not include yet
+
+	progress  map[store.WorkflowAttempt]*progress // of those that have been looked at
+	postponed []*advanceOp                        // which take their next step in a later transaction
+}
+
+func newWorkflows() workflows {
+	return workflows{
+		due:       map[flow.ID]bool{},
+		begun:     map[flow.ID]bool{},
+		ended:     map[flow.ID]map[flow.ID]*flow.Draft{},
+		uncounted: map[flow.ID][]*flow.Draft{},
+		progress:  map[store.WorkflowAttempt]*progress{},
+	}
+}
+
+// childEnded lets the workflow above an execution take its next step.
+func (w *workflows) childEnded(d *flow.Draft) {
+	w.due[d.Parent] = true
+	if w.ended[d.Parent] == nil {
+		w.ended[d.Parent] = map[flow.ID]*flow.Draft{}
+	}
+	if w.ended[d.Parent][d.ID] == nil {
+		w.ended[d.Parent][d.ID] = d
+		w.uncounted[d.Parent] = append(w.uncounted[d.Parent], d)
+	}
+}
