@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"runtime"
 	"testing"
 	"time"
@@ -90,5 +91,30 @@ func TestPriorityOfWhatIsHandedOver(t *testing.T) {
 	}
 	if work := <-taken; len(work) != 2 || work[0].Execution != out[2].Execution || work[1].Execution != out[3].Execution {
 		t.Errorf("of %+v, %+v were handed over", out, work)
+	}
+}
+
+// A call of Take that comes while a transaction is under way is served by it, when there may be something in its queues: it does not
+// cost a commit of its own.
+func TestClaimDuringATransaction(t *testing.T) {
+	r := newRig(t)
+	h := r.worker()
+	id := r.submit(Submission{Action: "noop"})
+	before := r.e.Stats()
+	taken := make(chan []handoff.Assignment, 1)
+	err := r.e.do(r.ctx, nil, func(context.Context, *transaction) error {
+		go func() { taken <- h.take(1) }()
+		awaitTakers(t, r.e, 1)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if work := <-taken; len(work) != 1 || work[0].Execution != id {
+		t.Fatalf("%+v was handed over, not %s", work, id)
+	}
+	after := r.e.Stats()
+	if commits, requests := after.Commits-before.Commits, after.Requests-before.Requests; commits > requests {
+		t.Errorf("%d commits for %d requests: one of them was for the claim alone", commits, requests)
 	}
 }

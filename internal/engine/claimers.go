@@ -97,6 +97,14 @@ func (e *Engine) Take(ctx context.Context, session flow.ID, n int) ([]handoff.As
 	return r.work, takeError(r.err)
 }
 
+// mostCalls is how many calls of Take, and of Report, a worker in this process has under way at the most: more than two transactions
+// are seldom under way.
+const mostCalls = 2
+
+// Calls implements handoff.Concurrent. Where transactions go one after another, a second call would only split what one
+// transaction could have taken.
+func (e *Engine) Calls() int { return min(e.opts.Committers, mostCalls) }
+
 func takeError(err error) error {
 	if err == nil || errors.Is(err, handoff.ErrSessionLost) {
 		return err

@@ -24,8 +24,8 @@ type carrying struct {
 
 type embedded struct{ handoff.Handoff }
 
-// Calls implements handoff.Concurrent: more than two transactions are seldom under way.
-func (embedded) Calls() int { return 2 }
+// Calls implements handoff.Concurrent.
+func (e embedded) Calls() int { return handoff.Calls(e.Handoff) }
 
 func (e embedded) Open(ctx context.Context, s handoff.Session) (flow.ID, error) {
 	s.Embedded = true
