@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -115,13 +116,15 @@ func TestScheduleOverlap(t *testing.T) {
 			if len(work) != 1 {
 				t.Fatalf("%d executions", len(work))
 			}
+			// It runs: an attempt that was claimed an hour ago and has not begun is taken back.
+			w.report(work[0], ev(&work[0], 0, flow.EvRunning, nil))
 			r.tick(time.Hour)
 			r.tick(time.Hour)
 			r.wantTicks("s", want...)
 			if overlap != "skip" {
 				return
 			}
-			w.complete(work[0], "{}")
+			w.report(work[0], ev(&work[0], 1, flow.EvCompleted, &flow.Outcome{Output: json.RawMessage("{}")}))
 			r.tick(time.Hour)
 			r.wantTicks("s", append(want, "on_time")...)
 		})
