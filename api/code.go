@@ -2,10 +2,8 @@ package api
 
 import (
 	"bytes"
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -13,28 +11,28 @@ import (
 )
 
 // Code is a piece of code to evaluate: what POST /api/v1/evaluations takes and what a task of kind "code" has in `with`.
-// [DecodeCode] and the decoding of an [Evaluation] are strict: what is unknown or impossible is refused, every fault at
-// once.
+// The server reads it strictly: what is unknown or impossible is refused, every fault at once. The tag "check" names the server's
+// check of a field, and "also" another name under which it is read.
 type Code struct {
-	Language string             `json:"language"`          // one of Languages, an alias of it, or what a profile adds
-	Source   string             `json:"source"`            // the program
-	Files    map[string]Content `json:"files,omitempty"`   // placed in the working directory, by relative path
-	Args     []string           `json:"args,omitempty"`    // after the program's name
-	Env      map[string]string  `json:"env,omitempty"`     // beside the few variables that the language needs
-	Stdin    Content            `json:"stdin,omitzero"`    // what the program reads; empty: end of file at once
-	Limits   CodeLimits         `json:"limits,omitzero"`   // zero fields: the language's defaults
-	Collect  []string           `json:"collect,omitempty"` // files to hand back: paths, directories or path.Match patterns
+	Language string             `json:"language" check:"language"`          // one of Languages, an alias of it, or what a profile adds
+	Source   string             `json:"source" check:"source"`              // the program
+	Files    map[string]Content `json:"files,omitempty" check:"files"`      // placed in the working directory, by relative path
+	Args     []string           `json:"args,omitempty"`                     // after the program's name
+	Env      map[string]string  `json:"env,omitempty" check:"env"`          // beside the few variables that the language needs
+	Stdin    Content            `json:"stdin,omitzero" check:"stdin"`       // what the program reads; empty: end of file at once
+	Limits   CodeLimits         `json:"limits,omitzero"`                    // zero fields: the language's defaults
+	Collect  []string           `json:"collect,omitempty" check:"patterns"` // files to hand back: paths, directories or path.Match patterns
 	// Runtime asks for a runtime by name; empty: the worker's own choice.
 	Runtime string `json:"runtime,omitempty"`
 	// Interactive lets the program read what is sent to the execution's stdin while it runs, instead of Stdin.
 	Interactive bool `json:"interactive,omitempty" doc:"The program reads what is sent to /api/v1/executions/{id}/stdin while it runs"`
 	// RerunNearLimit is how many times more a run is made that has exceeded a limit by so little that the machine may be to blame; see
 	// [RerunMargin].
-	RerunNearLimit int `json:"rerun_near_limit,omitempty" doc:"How many times more a run is made that has exceeded wall or cpu by a quarter at most, or memory: 0 to 4. The first that keeps its limits counts"`
+	RerunNearLimit int `json:"rerun_near_limit,omitempty" check:"reruns" doc:"How many times more a run is made that has exceeded wall or cpu by a quarter at most, or memory: 0 to 4. The first that keeps its limits counts"`
 
 	// Cases are many inputs instead of one: the program is compiled once and run for each. Compare says how their outputs
 	// are compared; nil: trimmed. StopOnFailure skips the cases after the first that does not pass.
-	Cases         []Case      `json:"cases,omitempty"`
+	Cases         []Case      `json:"cases,omitempty" check:"cases"`
 	Compare       *Comparison `json:"compare,omitempty"`
 	StopOnFailure bool        `json:"stop_on_failure,omitempty"`
 }
@@ -42,13 +40,13 @@ type Code struct {
 // CodeLimits bounds one run. Durations are read as "10s" or as a number of seconds, sizes as "64MB" (10⁶), "64MiB"
 // (2²⁰) or as a number of bytes. Zero means the default.
 type CodeLimits struct {
-	Wall   Duration `json:"wall,omitzero"`   // start to exit; "timeout" is read as well
-	CPU    Duration `json:"cpu,omitzero"`    // user and system time of all processes
-	Memory Size     `json:"memory,omitzero"` // all processes together
-	Pids   int      `json:"pids,omitempty"`  // processes and threads at once
-	CPUs   float64  `json:"cpus,omitempty"`  // processors at once, such as 1 or 0.5; zero: as many as the machine has free
-	Output Size     `json:"output,omitzero"` // stdout and stderr together
-	Disk   Size     `json:"disk,omitzero"`   // working directory and /tmp together
+	Wall   Duration `json:"wall,omitzero" check:"wall" also:"timeout"` // start to exit; "timeout" is read as well
+	CPU    Duration `json:"cpu,omitzero" check:"cpu"`                  // user and system time of all processes
+	Memory Size     `json:"memory,omitzero" check:"memory"`            // all processes together
+	Pids   int      `json:"pids,omitempty" check:"pids"`               // processes and threads at once
+	CPUs   float64  `json:"cpus,omitempty" check:"cpus"`               // processors at once, such as 1 or 0.5; zero: as many as the machine has free
+	Output Size     `json:"output,omitzero" check:"output"`            // stdout and stderr together
+	Disk   Size     `json:"disk,omitzero" check:"disk"`                // working directory and /tmp together
 }
 
 // The ranges of limits.
@@ -70,9 +68,6 @@ const (
 	RerunMargin = 0.25
 	MaxReruns   = 4
 )
-
-// maxFiles bounds the files of one evaluation.
-const maxFiles = 10_000
 
 // Languages lists the built-in languages by their proper names. Servers and workers may know more.
 func Languages() []string { return language.BuiltIn().Names() }
@@ -227,45 +222,4 @@ func exact(text string, raw []byte) []byte {
 		return raw
 	}
 	return []byte(text)
-}
-
-// SetOut records the inline part of stdout.
-func (r *CodeResult) SetOut(b []byte, all int64) {
-	r.Stdout, r.StdoutBase64, r.StdoutTruncated = inline(b, all)
-	r.StdoutBytes = all
-}
-
-// SetErr records the inline part of stderr.
-func (r *CodeResult) SetErr(b []byte, all int64) {
-	r.Stderr, r.StderrBase64, r.StderrTruncated = inline(b, all)
-	r.StderrBytes = all
-}
-
-func inline(b []byte, all int64) (text string, raw []byte, truncated bool) {
-	truncated = int64(len(b)) < all
-	if truncated {
-		b = wholeRunes(b)
-	}
-	if IsText(b) {
-		return string(b), nil, truncated
-	}
-	return "", b, truncated
-}
-
-// wholeRunes drops a character that the cut at the end of b has split, so that text stays text.
-func wholeRunes(b []byte) []byte {
-	for i := 1; i < utf8.UTFMax && i <= len(b); i++ {
-		if c := b[len(b)-i]; utf8.RuneStart(c) {
-			if !utf8.FullRune(b[len(b)-i:]) {
-				return b[:len(b)-i]
-			}
-			break
-		}
-	}
-	return b
-}
-
-// decodeBase64 reads standard base64, padded or not.
-func decodeBase64(s string) ([]byte, error) {
-	return base64.RawStdEncoding.DecodeString(strings.TrimRight(s, "="))
 }

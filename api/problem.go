@@ -1,9 +1,10 @@
 package api
 
 import (
-	"fmt"
 	"net/http"
 	"strings"
+
+	"github.com/pawl-run/pawl/internal/problem"
 )
 
 // Problem is an error as RFC 9457 has it (application/problem+json). Type is stable and meant for machines, Detail for
@@ -30,25 +31,7 @@ type FieldError struct {
 }
 
 // String writes the error on one line: file:line:column, path, message and fix, as far as they are known.
-func (e FieldError) String() string {
-	var b strings.Builder
-	switch {
-	case e.Line > 0 && e.Column > 0:
-		fmt.Fprintf(&b, "%s:%d:%d: ", e.File, e.Line, e.Column)
-	case e.Line > 0:
-		fmt.Fprintf(&b, "%s:%d: ", e.File, e.Line)
-	case e.File != "":
-		b.WriteString(e.File + ": ")
-	}
-	if e.Path != "" {
-		b.WriteString(e.Path + ": ")
-	}
-	b.WriteString(e.Message)
-	if e.Fix != "" {
-		b.WriteString(" (" + e.Fix + ")")
-	}
-	return b.String()
-}
+func (e FieldError) String() string { return problem.Problem(e).String() }
 
 // The types of problems.
 const (

@@ -29,7 +29,10 @@ var arrows = []arrow{
 	{"internal/duration", nil, "pure: texts become durations; it imports nothing of Pawl"},
 	{"internal/arrangement", nil, "pure: needs become a drawing; it imports nothing of Pawl"},
 	{"internal/schedule", nil, "pure: expressions and zones become times; it imports nothing of Pawl"},
-	{"internal/definition", []string{"internal/flow", "internal/language", "internal/comparison", "internal/duration", "internal/schedule"}, "pure: documents become data"},
+	{"internal/problem", nil, "pure: what is wrong with an input, and near names"},
+	{"internal/strictjson", []string{"internal/problem"}, "pure: JSON becomes values and problems"},
+	{"internal/payload", []string{"api", "internal/flow", "internal/problem", "internal/strictjson", "internal/language", "internal/comparison", "internal/duration"}, "pure: what built-in kinds take, in the public wire types"},
+	{"internal/definition", []string{"internal/problem", "internal/strictjson", "internal/payload", "internal/flow", "internal/language", "internal/comparison", "internal/duration", "internal/schedule"}, "pure: documents become data"},
 	{"internal/admission", []string{"internal/flow"}, "pure: counts become verdicts"},
 	{"internal/orchestration", []string{"internal/flow", "internal/definition"}, "pure: rows become a plan"},
 	{"internal/telemetry", nil, "names, spans and distributions; it knows nobody"},
@@ -55,17 +58,17 @@ var arrows = []arrow{
 	{"internal/handoff/direct", []string{"internal/flow", "internal/store", "internal/handoff"}, "a backend knows its port"},
 	{"internal/handoff/remote", []string{"internal/flow", "internal/store", "internal/handoff", "internal/failpoint"}, "a backend knows its port"},
 	{"internal/handoff/handofftest", []string{"internal/flow", "internal/store", "internal/handoff"}, "one suite for every hand-off"},
-	{"internal/task", []string{"internal/flow", "internal/runtime", "internal/blob", "api", "internal/telemetry", "internal/language", "internal/comparison"}, "handlers run code through the runtime and speak the public wire types"},
-	{"internal/worker", []string{"internal/flow", "internal/handoff", "internal/store", "internal/blob", "internal/task", "internal/telemetry", "internal/failpoint"}, "a shell; of the store it knows only the log chunk"},
+	{"internal/task", []string{"internal/flow", "internal/runtime", "internal/blob", "api", "internal/telemetry", "internal/language", "internal/comparison", "internal/payload", "internal/strictjson"}, "handlers run code through the runtime and speak the public wire types"},
+	{"internal/worker", []string{"internal/flow", "internal/handoff", "internal/store", "internal/blob", "internal/task", "internal/telemetry", "internal/failpoint", "internal/strictjson"}, "a shell; of the store it knows only the log chunk"},
 	{"internal/engine", []string{"internal/flow", "internal/store", "internal/blob", "internal/handoff", "internal/definition", "internal/admission", "internal/orchestration", "internal/telemetry", "internal/failpoint", "internal/language", "internal/duration", "internal/schedule"}, "the server's shell: ports and rules"},
-	{"internal/server", []string{"api", "internal/arrangement", "internal/engine", "internal/flow", "internal/definition", "internal/duration", "internal/store", "internal/blob", "internal/handoff", "internal/telemetry"}, "the engine's face"},
+	{"internal/server", []string{"api", "internal/arrangement", "internal/problem", "internal/strictjson", "internal/payload", "internal/engine", "internal/flow", "internal/definition", "internal/duration", "internal/store", "internal/blob", "internal/handoff", "internal/telemetry"}, "the engine's face"},
 	{"web", nil, "the page's files and their handler; it speaks to the API from the browser and knows nobody here"},
 	{"internal/terminal", nil, "draws what it is given"},
-	{"api", []string{"internal/language", "internal/comparison", "internal/duration"}, "wire types; the names of languages and comparisons, and how durations are read, are written down once"},
+	{"api", []string{"internal/language", "internal/comparison", "internal/duration", "internal/problem"}, "wire types; the names of languages and comparisons, how durations are read and how problems are written are written down once"},
 	{"client", []string{"api"}, "speaks the wire types"},
 	{"handler", []string{"internal/flow", "internal/handoff", "internal/handoff/remote", "internal/task", "internal/worker"}, "a worker for other people's Go programs"},
 	{"pawltest", []string{"api", "client", "handler", "internal/engine", "internal/server", "internal/store/sqlite", "internal/blob/file", "internal/worker", "internal/task", "internal/runtime",
-		"internal/runtime/process", "internal/handoff/direct", "internal/handoff/remote", "internal/flow"}, "a whole Pawl in a test's process: it wires, as cmd/pawl does, and only tests import it (decision 22)"},
+		"internal/runtime/process", "internal/handoff/direct", "internal/handoff/remote", "internal/flow", "internal/payload"}, "a whole Pawl in a test's process: it wires, as cmd/pawl does, and only tests import it (decision 22)"},
 	{"examples", []string{"client", "handler", "api"}, "what a user would import"},
 }
 
@@ -159,7 +162,7 @@ func TestRulesArePure(t *testing.T) {
 		"os": "I/O", "net": "I/O", "net/http": "I/O", "os/exec": "I/O", "math/rand": "randomness", "math/rand/v2": "randomness",
 		"crypto/rand": "randomness", "github.com/google/uuid": "ids are arguments", "database/sql": "I/O", "log/slog": "I/O", "log": "I/O",
 	}
-	for _, room := range []string{"flow", "definition", "admission", "orchestration"} {
+	for _, room := range []string{"flow", "problem", "strictjson", "definition", "admission", "orchestration"} {
 		out, err := exec.Command("go", "list", "-json=ImportPath,Imports", module+"internal/"+room).Output()
 		if err != nil {
 			t.Fatalf("go list: %v", err)

@@ -29,6 +29,7 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/handoff/direct"
 	"github.com/pawl-run/pawl/internal/handoff/remote"
+	"github.com/pawl-run/pawl/internal/payload"
 	"github.com/pawl-run/pawl/internal/runtime"
 	"github.com/pawl-run/pawl/internal/runtime/process"
 	"github.com/pawl-run/pawl/internal/server"
@@ -63,7 +64,7 @@ func Start(t testing.TB) *Pawl {
 	blobs, err := file.Open(t.TempDir())
 	must(t, err)
 	t.Cleanup(func() { must(t, blobs.Close()) })
-	e, err := engine.New(engine.Options{Store: s, Blobs: blobs, Log: log, Exclusive: true, Validate: task.Validating(nil), Needs: task.NeedsOf})
+	e, err := engine.New(engine.Options{Store: s, Blobs: blobs, Log: log, Exclusive: true, Validate: payload.Validating(nil), Needs: payload.Needs})
 	must(t, err)
 	run(t, "the engine", e.Run)
 

@@ -22,6 +22,7 @@ import (
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/handoff/direct"
+	"github.com/pawl-run/pawl/internal/payload"
 	"github.com/pawl-run/pawl/internal/runtime"
 	"github.com/pawl-run/pawl/internal/runtime/sandbox"
 	"github.com/pawl-run/pawl/internal/store"
@@ -70,7 +71,7 @@ func (b *benchRun) run(ctx context.Context) (_ *benchReport, err error) {
 		return nil, err
 	}
 	defer func() { _ = blobs.Close() }()
-	b.engine, err = engine.New(engine.Options{Store: b.store, Blobs: blobs, Log: b.app.logger(), Exclusive: !isPostgres(b.benchOptions.store), Validate: task.Validate})
+	b.engine, err = engine.New(engine.Options{Store: b.store, Blobs: blobs, Log: b.app.logger(), Exclusive: !isPostgres(b.benchOptions.store), Validate: payload.Validate})
 	if err != nil {
 		return nil, err
 	}

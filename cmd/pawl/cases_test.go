@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/payload"
 )
 
 // The commands, the configuration and the request of docs/evaluations.md, up to where interactive ones begin, work as
@@ -52,7 +52,7 @@ func TestEvaluationCommands(t *testing.T) {
 				t.Errorf("exit code %d\n%s%s", code, out, stderr)
 			}
 		case "json":
-			if c, err := api.DecodeCode([]byte(b[2])); err != nil || len(c.Cases) != 2 && c.RerunNearLimit != 2 {
+			if c, err := payload.Code([]byte(b[2])); err != nil || len(c.Cases) != 2 && c.RerunNearLimit != 2 {
 				t.Errorf("%v\n%s", err, b[2])
 			}
 		}

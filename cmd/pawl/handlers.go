@@ -13,6 +13,7 @@ import (
 	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/handoff/remote"
+	"github.com/pawl-run/pawl/internal/payload"
 	"github.com/pawl-run/pawl/internal/runtime"
 	"github.com/pawl-run/pawl/internal/runtime/docker"
 	"github.com/pawl-run/pawl/internal/runtime/process"
@@ -94,17 +95,17 @@ func (a *app) acceptable(r runtime.Runtime, stays bool) error {
 // missingRuntime checks that what runs here and nowhere else has the runtime that it needs.
 func (a *app) missingRuntime(where string, kind flow.Kind, with json.RawMessage) error {
 	need := ""
-	for _, n := range task.NeedsOf(kind, with) {
+	for _, n := range payload.Needs(kind, with) {
 		if _, language := flow.OfferedLanguage(n); !language { // whether there is a profile of it has been looked at
 			need = n
 		}
 	}
 	here := a.config.list("runtime")
 	if need == "" || strings.Contains(need, "${{") || isPostgres(a.config.text("store")) || slices.Contains(here, need) ||
-		need == task.AnyContainer && slices.Contains(here, docker.Name) {
+		need == payload.AnyContainer && slices.Contains(here, docker.Name) {
 		return nil
 	}
-	if need == task.AnyContainer {
+	if need == payload.AnyContainer {
 		return usage("%s runs containers, which runtime %s does not: add docker, with --runtime %s", where,
 			strings.Join(here, ","), strings.Join(append(here, docker.Name), ","))
 	}

@@ -13,6 +13,8 @@ import (
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/internal/language"
+	"github.com/pawl-run/pawl/internal/payload"
+	"github.com/pawl-run/pawl/internal/problem"
 	"github.com/pawl-run/pawl/internal/task"
 )
 
@@ -103,13 +105,13 @@ func readProfile(p *task.Profile, n *yaml.Node, report func(*yaml.Node, api.Fiel
 			continue
 		}
 		err := read(p, value)
-		faults, several := errors.AsType[api.FieldErrors](err)
+		faults, several := errors.AsType[problem.List](err)
 		switch {
 		case several:
 			for _, f := range faults {
 				at := nodeAt(value, f.Path)
 				f.Path = key.Value + "." + f.Path
-				report(at, f)
+				report(at, api.FieldError(f))
 			}
 		case err != nil:
 			report(value, api.FieldError{Path: key.Value, Message: err.Error()})
@@ -196,5 +198,5 @@ func limitsFrom(given map[string]string) (api.CodeLimits, error) {
 	if err != nil {
 		return api.CodeLimits{}, fmt.Errorf("encode limits: %w", err)
 	}
-	return api.DecodeLimits(raw)
+	return payload.Limits(raw)
 }

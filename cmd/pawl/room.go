@@ -17,11 +17,11 @@ import (
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/handoff/direct"
+	"github.com/pawl-run/pawl/internal/payload"
 	"github.com/pawl-run/pawl/internal/server"
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/store/postgres"
 	"github.com/pawl-run/pawl/internal/store/sqlite"
-	"github.com/pawl-run/pawl/internal/task"
 	"github.com/pawl-run/pawl/internal/telemetry"
 	"github.com/pawl-run/pawl/internal/telemetry/otlp"
 	"github.com/pawl-run/pawl/internal/worker"
@@ -87,7 +87,7 @@ func (a *app) openRoom(ctx context.Context, lock *os.File, ro roomOptions) (_ *r
 	}
 	r.engine, err = engine.New(engine.Options{
 		Store: r.store, Blobs: r.blobs, Log: r.log, Exclusive: !isPostgres(a.config.text("store")), Tracer: r.tracer, Retention: a.config.retention(),
-		Queues: a.config.list("queues"), Validate: task.Validating(r.knowsLanguage), Needs: task.NeedsOf, Languages: a.config.languages.Added(), Lease: a.config.lease(), Committers: committers(a.config.text("store")),
+		Queues: a.config.list("queues"), Validate: payload.Validating(r.knowsLanguage), Needs: payload.Needs, Languages: a.config.languages.Added(), Lease: a.config.lease(), Committers: committers(a.config.text("store")),
 	})
 	if err != nil {
 		return nil, err

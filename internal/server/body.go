@@ -13,6 +13,8 @@ import (
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/payload"
+	"github.com/pawl-run/pawl/internal/problem"
 )
 
 // bodiesInFlight is how many bytes of large bodies may be in memory at a time; who comes beyond that is to try again.
@@ -89,7 +91,7 @@ func (c *call) dropBody() {
 
 func (c *call) tooLarge() error {
 	c.w.Header().Set("Connection", "close")
-	return problem(http.StatusRequestEntityTooLarge, api.ProblemTooLarge,
+	return refusal(http.StatusRequestEntityTooLarge, api.ProblemTooLarge,
 		fmt.Sprintf("the body has more than the %d bytes that a request may have: upload what is large (pawl upload, or PUT /api/v1/blobs/sha256:…) and name it by its sum, or split it", c.BodyLimit))
 }
 
@@ -100,8 +102,8 @@ func (c *call) mediaType(allowed []string) (string, error) {
 		kind, err = "", nil
 	}
 	if err != nil || !slices.Contains(allowed, kind) {
-		return "", problem(http.StatusUnsupportedMediaType, api.ProblemUnsupportedMedia,
-			fmt.Sprintf("the content type %.60q is not supported here: send %s", header, oneOf(slices.DeleteFunc(slices.Clone(allowed), func(s string) bool { return s == "" }))))
+		return "", refusal(http.StatusUnsupportedMediaType, api.ProblemUnsupportedMedia,
+			fmt.Sprintf("the content type %.60q is not supported here: send %s", header, problem.OneOf(slices.DeleteFunc(slices.Clone(allowed), func(s string) bool { return s == "" }))))
 	}
 	return kind, nil
 }
@@ -109,9 +111,9 @@ func (c *call) mediaType(allowed []string) (string, error) {
 // mediaJSON includes what curl sends when it is told nothing.
 var mediaJSON = []string{"application/json", "", "application/x-www-form-urlencoded"}
 
-// decode reads a JSON body into out.
+// decode reads a JSON body into out, which points to a struct of package api.
 func (c *call) decode(out any) error {
-	return c.body(mediaJSON, func(body []byte, _ string) error { return decodeStrict(body, out) })
+	return c.body(mediaJSON, func(body []byte, _ string) error { return payload.Decode(body, "body", out) })
 }
 
 // decodeOptional is decode for a body that may be left out.
@@ -120,6 +122,6 @@ func (c *call) decodeOptional(out any) error {
 		if len(bytes.TrimSpace(body)) == 0 {
 			return nil
 		}
-		return decodeStrict(body, out)
+		return payload.Decode(body, "body", out)
 	})
 }

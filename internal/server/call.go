@@ -13,10 +13,12 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/internal/duration"
 	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/problem"
 )
 
 // call is one request on its way through its handler.
@@ -111,7 +113,7 @@ func (c *call) execution() (flow.ID, error) {
 	text := c.r.PathValue("id")
 	id, err := flow.ParseID(flow.ExecutionPrefix, text)
 	if err != nil {
-		return flow.ID{}, problem(http.StatusNotFound, api.ProblemNotFound, fmt.Sprintf("there is no such execution: %v", err))
+		return flow.ID{}, refusal(http.StatusNotFound, api.ProblemNotFound, fmt.Sprintf("there is no such execution: %v", err))
 	}
 	if id.IsZero() {
 		return flow.ID{}, notFound("execution", text)
@@ -139,7 +141,7 @@ func (c *call) readQuery() error {
 	}
 	q, err := url.ParseQuery(c.r.URL.RawQuery)
 	if err != nil {
-		return unreadable(api.FieldError{Path: "?", Value: shorten([]byte(c.r.URL.RawQuery)), Message: err.Error(), Fix: "encode it as in ?label=team%3Dblue"})
+		return unreadable(api.FieldError{Path: "?", Value: problem.Clip(c.r.URL.RawQuery, 60), Message: err.Error(), Fix: "encode it as in ?label=team%3Dblue"})
 	}
 	c.query = q
 	for name, values := range q {
@@ -151,7 +153,7 @@ func (c *call) readQuery() error {
 			}
 			fix := "leave it out"
 			if len(names) > 0 {
-				fix = closest(name, names)
+				fix = problem.NearestOr(name, names, "one of")
 			}
 			c.fault(name, values[0], "there is no such parameter", fix)
 			continue
@@ -160,7 +162,7 @@ func (c *call) readQuery() error {
 			c.fault(name, strings.Join(values, ", "), "it is given more than once", "give it once")
 		}
 		for _, v := range values {
-			if invalidUTF8([]byte(v)) >= 0 || strings.ContainsRune(v, 0) {
+			if !utf8.ValidString(v) || strings.ContainsRune(v, 0) {
 				c.fault(name, strconv.QuoteToASCII(v), "it is not UTF-8 or has a NUL character", "")
 			}
 		}
@@ -169,7 +171,7 @@ func (c *call) readQuery() error {
 }
 
 func (c *call) fault(name, value, message, fix string) {
-	c.wrong = append(c.wrong, api.FieldError{Path: "?" + name, Value: shorten([]byte(value)), Message: message, Fix: fix})
+	c.wrong = append(c.wrong, api.FieldError{Path: "?" + name, Value: problem.Clip(value, 60), Message: message, Fix: fix})
 }
 
 // checked is the error about everything found wrong with the query so far.

@@ -196,12 +196,12 @@ const readyTimeout = 2 * time.Second
 
 func (c *call) readyz() error {
 	if c.draining.Err() != nil {
-		return problem(http.StatusServiceUnavailable, api.ProblemUnavailable, "the server is about to stop")
+		return refusal(http.StatusServiceUnavailable, api.ProblemUnavailable, "the server is about to stop")
 	}
 	ctx, cancel := context.WithTimeout(c.ctx(), readyTimeout)
 	defer cancel()
 	if err := c.Engine.Ready(ctx); err != nil {
-		return problem(http.StatusServiceUnavailable, api.ProblemUnavailable, err.Error())
+		return refusal(http.StatusServiceUnavailable, api.ProblemUnavailable, err.Error())
 	}
 	return c.json(http.StatusOK, api.Health{Status: "ok"})
 }

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/internal/definition"
@@ -117,7 +118,7 @@ func (c *call) definition() error {
 
 // stored reads a version of a definition; version 0 is the latest.
 func (c *call) stored(name string, version int) (d store.Definition, err error) {
-	if strings.ContainsRune(name, 0) || invalidUTF8([]byte(name)) >= 0 {
+	if strings.ContainsRune(name, 0) || !utf8.ValidString(name) {
 		return d, notFound("definition", name)
 	}
 	d, err = c.Engine.Reader().Definition(c.ctx(), name, version)

@@ -11,6 +11,7 @@ import (
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/problem"
 	"github.com/pawl-run/pawl/internal/store"
 )
 
@@ -91,7 +92,7 @@ func (c *call) result() error {
 		return err
 	}
 	if !x.Stage.Terminal() {
-		return problem(http.StatusConflict, api.ProblemNotFinished, fmt.Sprintf("the execution is %s: wait for it with ?wait=30s", x.Stage))
+		return refusal(http.StatusConflict, api.ProblemNotFinished, fmt.Sprintf("the execution is %s: wait for it with ?wait=30s", x.Stage))
 	}
 	out := render(x)
 	return c.json(http.StatusOK, api.Result{ID: out.ID, Status: out.Status, Output: out.Output, Error: out.Error})
@@ -105,7 +106,7 @@ func (c *call) filter() (store.Filter, error) {
 	for _, name := range c.query["status"] {
 		s, ok := stageNamed(name)
 		if !ok {
-			c.fault("status", name, "there is no such status", closest(name, statusNames()))
+			c.fault("status", name, "there is no such status", problem.NearestOr(name, statusNames(), "one of"))
 			continue
 		}
 		f.Stages = append(f.Stages, s)
@@ -175,7 +176,7 @@ func (c *call) cancel() error {
 	}
 	x, err := c.Engine.Cancel(c.ctx(), id, in.Reason)
 	if errors.Is(err, flow.ErrFinished) {
-		return problem(http.StatusConflict, api.ProblemFinished, err.Error())
+		return refusal(http.StatusConflict, api.ProblemFinished, err.Error())
 	}
 	if err != nil {
 		return fmt.Errorf("cancel %s: %w", id, err)

@@ -30,13 +30,13 @@ func (c *call) file() error {
 		return err
 	}
 	if !x.Stage.Terminal() {
-		return problem(http.StatusConflict, api.ProblemNotFinished, fmt.Sprintf("the execution is %s, and its files are collected when it ends", x.Stage))
+		return refusal(http.StatusConflict, api.ProblemNotFinished, fmt.Sprintf("the execution is %s, and its files are collected when it ends", x.Stage))
 	}
 	name := c.r.PathValue("file")
 	all := collected(x)
 	i := slices.IndexFunc(all, func(f api.ResultFile) bool { return f.Path == name })
 	if i < 0 {
-		return problem(http.StatusNotFound, api.ProblemNotFound, fmt.Sprintf("the execution left no file %.100q: %s", name, namesOf(all)))
+		return refusal(http.StatusNotFound, api.ProblemNotFound, fmt.Sprintf("the execution left no file %.100q: %s", name, namesOf(all)))
 	}
 	from, err := c.open(x.ID, &all[i])
 	if err != nil {
@@ -106,7 +106,7 @@ func (c *call) open(id flow.ID, f *api.ResultFile) (io.ReadCloser, error) {
 		from, err = blobs.Get(c.ctx(), f.Blob, 0)
 	}
 	if errors.Is(err, blob.ErrNotFound) {
-		return nil, problem(http.StatusNotFound, api.ProblemNotFound, fmt.Sprintf("the file %.100q is no longer kept, or this server cannot reach where it is kept", f.Path))
+		return nil, refusal(http.StatusNotFound, api.ProblemNotFound, fmt.Sprintf("the file %.100q is no longer kept, or this server cannot reach where it is kept", f.Path))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("open file %.100q: %w", f.Path, err)

@@ -38,15 +38,15 @@ func (s *Server) guard(r *http.Request) error {
 			if scheme, token, _ := strings.Cut(given, " "); !strings.EqualFold(scheme, "Bearer") || strings.TrimSpace(token) == "" {
 				detail = "this server asks for a token: send it in the header: Authorization: Bearer TOKEN"
 			}
-			return problem(http.StatusUnauthorized, api.ProblemUnauthorized, detail)
+			return refusal(http.StatusUnauthorized, api.ProblemUnauthorized, detail)
 		}
 	} else {
 		if !isLocal(local) {
-			return problem(http.StatusUnauthorized, api.ProblemUnauthorized,
+			return refusal(http.StatusUnauthorized, api.ProblemUnauthorized,
 				"this server has no token and answers on loopback addresses only: start it with a token to reach it from elsewhere")
 		}
 		if local.Network() != "unix" && !ownName(r.Host) {
-			return problem(http.StatusForbidden, api.ProblemForbidden,
+			return refusal(http.StatusForbidden, api.ProblemForbidden,
 				"the Host header does not name this machine's loopback interface: call the server by 127.0.0.1 or localhost, or start it with a token")
 		}
 	}
@@ -56,7 +56,7 @@ func (s *Server) guard(r *http.Request) error {
 		r = &write
 	}
 	if err := crossOrigin.Check(r); err != nil {
-		return problem(http.StatusForbidden, api.ProblemForbidden,
+		return refusal(http.StatusForbidden, api.ProblemForbidden,
 			"the request was made by another site's page (Origin or Sec-Fetch-Site): send it from the server's own pages, or from a program")
 	}
 	return nil

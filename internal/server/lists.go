@@ -8,6 +8,7 @@ import (
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/problem"
 	"github.com/pawl-run/pawl/internal/store"
 )
 
@@ -173,7 +174,7 @@ func (c *call) rows(found []*flow.Execution, outputs bool) ([]api.Execution, err
 		}
 		if row.Error != nil {
 			const most = 1000 // bytes; a program's last words may be long
-			row.Error.Message = shortenTo(row.Error.Message, most)
+			row.Error.Message = problem.Clip(row.Error.Message, most)
 		}
 		out = append(out, row)
 	}

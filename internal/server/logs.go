@@ -11,6 +11,7 @@ import (
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/internal/blob"
 	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/problem"
 	"github.com/pawl-run/pawl/internal/store"
 )
 
@@ -27,11 +28,11 @@ func (c *call) logs() error {
 		Limit:   c.number("limit", logsAtOnce, 1, 4<<20),
 	}
 	if q.Stream != "" && !slices.Contains(streams, q.Stream) {
-		c.fault("stream", q.Stream, "there is no such stream", closest(q.Stream, streams))
+		c.fault("stream", q.Stream, "there is no such stream", problem.NearestOr(q.Stream, streams, "one of"))
 	}
 	raw := c.accepts("text/plain") || (c.query.Has("offset") && !c.wantsStream())
 	if raw && q.Stream == "" {
-		c.fault("stream", "", "plain text is given for one stream at a time", oneOf(streams))
+		c.fault("stream", "", "plain text is given for one stream at a time", problem.OneOf(streams))
 	}
 	if q.Offset > 0 && !raw {
 		c.fault("offset", c.query.Get("offset"), "it is for plain text only", "send Accept: text/plain, or use ?after=")

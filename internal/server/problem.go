@@ -7,14 +7,15 @@ import (
 	"net/http"
 	"regexp"
 	"strconv"
-	"strings"
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/internal/blob"
 	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/problem"
 	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/strictjson"
 	"github.com/pawl-run/pawl/internal/telemetry"
 )
 
@@ -42,17 +43,17 @@ var titles = map[string]string{
 	api.ProblemUnavailable:         "The server cannot work just now",
 }
 
-func problem(status int, kind, detail string, errs ...api.FieldError) *api.Problem {
+func refusal(status int, kind, detail string, errs ...api.FieldError) *api.Problem {
 	return &api.Problem{Type: kind, Title: titles[kind], Status: status, Detail: detail, Errors: errs}
 }
 
 // unreadable refuses a request that cannot be understood, invalid one that asks for what cannot be.
 func unreadable(errs ...api.FieldError) *api.Problem {
-	return problem(http.StatusBadRequest, api.ProblemInvalid, summary(errs), errs...)
+	return refusal(http.StatusBadRequest, api.ProblemInvalid, summary(errs), errs...)
 }
 
 func invalid(errs ...api.FieldError) *api.Problem {
-	return problem(http.StatusUnprocessableEntity, api.ProblemInvalid, summary(errs), errs...)
+	return refusal(http.StatusUnprocessableEntity, api.ProblemInvalid, summary(errs), errs...)
 }
 
 func summary(errs []api.FieldError) string {
@@ -66,7 +67,7 @@ func summary(errs []api.FieldError) string {
 }
 
 func notFound(what, name string) *api.Problem {
-	return problem(http.StatusNotFound, api.ProblemNotFound, fmt.Sprintf("there is no %s %.100q", what, name))
+	return refusal(http.StatusNotFound, api.ProblemNotFound, fmt.Sprintf("there is no %s %.100q", what, name))
 }
 
 // problemOf says in the API's words what err means. It is the only place where errors become status codes.
@@ -75,7 +76,7 @@ func problemOf(err error) *api.Problem {
 		p        *api.Problem
 		refused  *engine.Invalid
 		document definition.Problems
-		fields   api.FieldErrors
+		unread   *strictjson.Error
 	)
 	switch {
 	case errors.As(err, &p):
@@ -84,32 +85,34 @@ func problemOf(err error) *api.Problem {
 		return invalid(requestErrors(refused.Problems)...)
 	case errors.As(err, &document):
 		return invalid(documentErrors(document)...)
-	case errors.As(err, &fields):
-		return invalid(fields...)
+	case errors.As(err, &unread) && unread.Syntax:
+		return unreadable(fieldErrors(unread.Problems)...)
+	case errors.As(err, &unread):
+		return invalid(fieldErrors(unread.Problems)...)
 	case errors.Is(err, engine.ErrIdempotencyMismatch):
-		return problem(http.StatusUnprocessableEntity, api.ProblemIdempotencyMismatch,
+		return refusal(http.StatusUnprocessableEntity, api.ProblemIdempotencyMismatch,
 			"the idempotency key was used for another submission before: use a fresh key for every new submission")
 	case errors.Is(err, flow.ErrFinished):
-		return problem(http.StatusConflict, api.ProblemFinished, "the execution has ended already")
+		return refusal(http.StatusConflict, api.ProblemFinished, "the execution has ended already")
 	case errors.Is(err, flow.ErrInputOffset):
-		return problem(http.StatusConflict, api.ProblemStdinOffset, err.Error())
+		return refusal(http.StatusConflict, api.ProblemStdinOffset, err.Error())
 	case errors.Is(err, flow.ErrInputClosed):
-		return problem(http.StatusConflict, api.ProblemStdinClosed, err.Error())
+		return refusal(http.StatusConflict, api.ProblemStdinClosed, err.Error())
 	case errors.Is(err, flow.ErrInputFull):
-		return problem(http.StatusRequestEntityTooLarge, api.ProblemTooLarge, err.Error())
+		return refusal(http.StatusRequestEntityTooLarge, api.ProblemTooLarge, err.Error())
 	case errors.Is(err, store.ErrNotFound):
 		detail := err.Error()
 		if id := executionID.FindString(detail); id != "" {
 			detail = "there is no execution " + id + " here: there never was, or retention has removed it"
 		}
-		return problem(http.StatusNotFound, api.ProblemNotFound, detail)
+		return refusal(http.StatusNotFound, api.ProblemNotFound, detail)
 	case errors.Is(err, engine.ErrOverloaded):
-		return problem(http.StatusTooManyRequests, api.ProblemOverloaded, "more requests are pending than can be committed soon: try again later")
+		return refusal(http.StatusTooManyRequests, api.ProblemOverloaded, "more requests are pending than can be committed soon: try again later")
 	case errors.Is(err, store.ErrUnavailable), errors.Is(err, blob.ErrUnavailable), errors.Is(err, store.ErrUnknown), errors.Is(err, engine.ErrClosed),
 		errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return problem(http.StatusServiceUnavailable, api.ProblemUnavailable, err.Error())
+		return refusal(http.StatusServiceUnavailable, api.ProblemUnavailable, err.Error())
 	}
-	return problem(http.StatusInternalServerError, api.ProblemInternal, "the server's log has the details under the request's id")
+	return refusal(http.StatusInternalServerError, api.ProblemInternal, "the server's log has the details under the request's id")
 }
 
 // executionID finds the execution in the errors of engine and stores, each of which names it in words of its own.
@@ -119,6 +122,14 @@ func requestErrors(ps []engine.Problem) []api.FieldError {
 	out := make([]api.FieldError, len(ps))
 	for i, p := range ps {
 		out[i] = api.FieldError{Path: p.Path, Value: p.Value, Message: p.Message, Fix: p.Fix}
+	}
+	return out
+}
+
+func fieldErrors(ps problem.List) []api.FieldError {
+	out := make([]api.FieldError, len(ps))
+	for i, p := range ps {
+		out[i] = api.FieldError(p)
 	}
 	return out
 }
@@ -148,6 +159,3 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	w.Header().Set("Content-Type", mediaProblem)
 	s.send(w, p.Status, body)
 }
-
-// oneOf writes a list of choices for people.
-func oneOf(names []string) string { return "one of " + strings.Join(names, ", ") }

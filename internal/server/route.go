@@ -70,7 +70,7 @@ func (s *Server) routed() (http.Handler, error) {
 	for path, methods := range allowed {
 		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Allow", strings.Join(methods, ", "))
-			s.refuse(w, r, problem(http.StatusMethodNotAllowed, api.ProblemMethodNotAllowed,
+			s.refuse(w, r, refusal(http.StatusMethodNotAllowed, api.ProblemMethodNotAllowed,
 				fmt.Sprintf("%.20q is not allowed on %s: use %s", r.Method, path, strings.Join(methods, " or "))))
 		})
 	}
@@ -87,7 +87,7 @@ func (s *Server) routed() (http.Handler, error) {
 		mux.Handle("GET "+pagePath, s.Page)
 	}
 	unknown := func(w http.ResponseWriter, r *http.Request) {
-		s.refuse(w, r, problem(http.StatusNotFound, api.ProblemNotFound,
+		s.refuse(w, r, refusal(http.StatusNotFound, api.ProblemNotFound,
 			fmt.Sprintf("there is nothing at %.100q: see /openapi.json for what there is", r.URL.Path)))
 	}
 	mux.HandleFunc("/", unknown)

@@ -107,7 +107,7 @@ func (c *call) logIn() error {
 		return c.session() // everyone who can reach this server may use it
 	}
 	if !c.knownToken("Bearer " + in.Token) {
-		return problem(http.StatusUnauthorized, api.ProblemUnauthorized, "the token is none of this server's: enter one that the server was started with (--token, PAWL_TOKEN)")
+		return refusal(http.StatusUnauthorized, api.ProblemUnauthorized, "the token is none of this server's: enter one that the server was started with (--token, PAWL_TOKEN)")
 	}
 	key, end := sessionKey(sha256.Sum256([]byte(strings.TrimSpace(in.Token)))), time.Now().Add(sessionLasts).Truncate(time.Second)
 	secure := c.r.TLS != nil || strings.HasPrefix(c.r.Header.Get("Origin"), "https://") // behind a proxy that ends TLS

@@ -46,7 +46,7 @@ func (c *call) reads() (*flow.Execution, error) {
 	}
 	var code struct{ Interactive bool }
 	if x.Kind != flow.KindCode || json.Unmarshal(x.Payload(), &code) != nil || !code.Interactive {
-		return nil, problem(http.StatusConflict, api.ProblemNotInteractive,
+		return nil, refusal(http.StatusConflict, api.ProblemNotInteractive,
 			`it was not submitted to read anything while it runs: submit an evaluation with "interactive": true`)
 	}
 	return x, nil

@@ -14,6 +14,8 @@ import (
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/payload"
+	"github.com/pawl-run/pawl/internal/problem"
 	"github.com/pawl-run/pawl/internal/telemetry"
 )
 
@@ -75,10 +77,10 @@ func inBody(err error) error {
 
 // unknownLanguage refuses code in a language that there is no profile for.
 func (c *call) unknownLanguage(code *api.Code) error {
-	for at, language := range code.LanguagesUsed() {
+	for at, language := range payload.LanguagesUsed(code) {
 		if !c.knowsLanguage(language) {
 			return invalid(api.FieldError{Path: at, Value: language, Message: fmt.Sprintf("it is not a language that this server or a worker of its has a profile for: %q", language),
-				Fix: closest(language, api.Languages()) + "; a profile in the configuration, of the server or of a worker, adds another"})
+				Fix: problem.NearestOr(language, api.Languages(), "one of") + "; a profile in the configuration, of the server or of a worker, adds another"})
 		}
 	}
 	return nil
@@ -88,7 +90,7 @@ func (c *call) unknownLanguage(code *api.Code) error {
 func (c *call) accept(sub engine.Submission, wait time.Duration) error {
 	if key := c.r.Header.Get("Idempotency-Key"); key != "" {
 		if sub.IdempotencyKey != "" && sub.IdempotencyKey != key {
-			return unreadable(api.FieldError{Path: "idempotency_key", Value: shorten([]byte(sub.IdempotencyKey)),
+			return unreadable(api.FieldError{Path: "idempotency_key", Value: problem.Clip(sub.IdempotencyKey, 60),
 				Message: "it is not what the header Idempotency-Key says", Fix: "give it in one place"})
 		}
 		sub.IdempotencyKey = key
@@ -149,7 +151,7 @@ func (c *call) evaluateBatch() error {
 	subs := make([]engine.Submission, len(in.Evaluations))
 	for i, item := range in.Evaluations {
 		var one api.Evaluation
-		err := decodeStrict(item, &one)
+		err := payload.Decode(item, "", &one)
 		if err == nil && one.Wait != 0 {
 			err = invalid(api.FieldError{Path: "wait", Value: one.Wait.String(), Message: "a batch is answered when it is accepted",
 				Fix: "leave it out, give the evaluations a label and wait for that: GET /api/v1/evaluations?label=run=17&wait=60s"})
@@ -177,7 +179,7 @@ func (c *call) acceptBatch(field string, subs []engine.Submission, place func(er
 	defer span.End()
 	for i := range subs {
 		if key != "" && subs[i].IdempotencyKey == key {
-			return unreadable(api.FieldError{Path: fmt.Sprintf("%s[%d].idempotency_key", field, i), Value: shorten([]byte(key)),
+			return unreadable(api.FieldError{Path: fmt.Sprintf("%s[%d].idempotency_key", field, i), Value: problem.Clip(key, 60),
 				Message: "it is what the header Idempotency-Key says, which is the key of the whole batch", Fix: "leave it out, or give the item a key of its own"})
 		}
 		subs[i].Traceparent = trace
@@ -220,7 +222,7 @@ func batchProblem(at string, err error) *api.Problem {
 		return &p
 	}
 	for k := range p.Errors {
-		p.Errors[k].Path = joinPath(at, p.Errors[k].Path)
+		p.Errors[k].Path = at + "." + p.Errors[k].Path
 	}
 	p.Detail = summary(p.Errors)
 	p.Errors = p.Errors[:min(len(p.Errors), batchFaults)]

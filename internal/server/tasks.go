@@ -13,6 +13,7 @@ import (
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/problem"
 	"github.com/pawl-run/pawl/internal/store"
 )
 
@@ -40,7 +41,7 @@ func (c *call) tasks() error {
 		return err
 	}
 	if x.Kind != flow.KindWorkflow {
-		return problem(http.StatusNotFound, api.ProblemNotFound, fmt.Sprintf("%s is no workflow: it has no tasks", x.ID))
+		return refusal(http.StatusNotFound, api.ProblemNotFound, fmt.Sprintf("%s is no workflow: it has no tasks", x.ID))
 	}
 	if !c.wantsStream() {
 		t, err := c.taskStates(x, items)
@@ -221,7 +222,7 @@ func fillTask(t *api.Task, mark store.Mark, sum *taskSum) {
 	t.Created, t.Ended, t.Total, t.StartedAt = sum.created, sum.ended, mark.Total, sum.started
 	if e := renderError(mark.Error); e != nil {
 		const most = 1000 // bytes; an expression's error may quote what it was given
-		e.Message = shortenTo(e.Message, most)
+		e.Message = problem.Clip(e.Message, most)
 		t.Error = e
 	}
 	t.Status = taskStatus(t, mark, sum.counts)

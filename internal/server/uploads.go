@@ -23,7 +23,7 @@ func (c *call) sum() (blob.Sum, error) {
 	text := c.r.PathValue("blob")
 	sum, ok := blob.ParseSum(text)
 	if !ok {
-		return sum, problem(http.StatusNotFound, api.ProblemNotFound,
+		return sum, refusal(http.StatusNotFound, api.ProblemNotFound,
 			fmt.Sprintf("%.90q is not the name of an upload: write sha256: and the content's SHA-256 in 64 digits 0-9 and a-f", text))
 	}
 	return sum, nil
@@ -102,7 +102,7 @@ func (c *call) refuseUpload(fault, err error) error {
 	case errors.Is(err, engine.ErrWrongSum):
 		return invalid(api.FieldError{Path: "body", Message: err.Error(), Fix: "send the bytes that the address names, or send these bytes to the address of their own sum"})
 	case errors.Is(err, engine.ErrNoBlobs):
-		return problem(http.StatusNotFound, api.ProblemNotFound, err.Error())
+		return refusal(http.StatusNotFound, api.ProblemNotFound, err.Error())
 	}
 	c.w.Header().Set("Connection", "close") // the rest of the body is not worth reading
 	return fmt.Errorf("upload: %w", err)
@@ -110,7 +110,7 @@ func (c *call) refuseUpload(fault, err error) error {
 
 func (c *call) uploadTooLarge() error {
 	c.w.Header().Set("Connection", "close")
-	return problem(http.StatusRequestEntityTooLarge, api.ProblemTooLarge,
+	return refusal(http.StatusRequestEntityTooLarge, api.ProblemTooLarge,
 		fmt.Sprintf("the content has more than the %d bytes that one upload may have: split it, or raise the server's setting upload_limit", c.UploadLimit))
 }
 

@@ -13,7 +13,7 @@ const verifyPath = "/api/v1/verify"
 // verify answers with what a look at every row finds. There is one at a time: it reads the whole store.
 func (c *call) verify() error {
 	if !c.verifies.TryLock() {
-		return problem(http.StatusTooManyRequests, api.ProblemOverloaded, "the store is being verified already: wait for that to end")
+		return refusal(http.StatusTooManyRequests, api.ProblemOverloaded, "the store is being verified already: wait for that to end")
 	}
 	defer c.verifies.Unlock()
 	begun := time.Now()

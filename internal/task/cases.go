@@ -11,6 +11,7 @@ import (
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/payload"
 	"github.com/pawl-run/pawl/internal/runtime"
 )
 
@@ -175,8 +176,10 @@ func (b *batch) run(ctx context.Context, i int, c *api.Case, r *api.CaseResult) 
 		return "", fmt.Errorf("run: %s", res.Reason)
 	}
 	b.record(ctx, r, res, stderr.kept)
-	r.SetOut(b.keep(stdout.kept, caseStdout), res.StdoutBytes)
-	r.SetErr(b.keep(stderr.kept, caseStderr), res.StderrBytes)
+	r.StdoutBytes = res.StdoutBytes
+	r.Stdout, r.StdoutBase64, r.StdoutTruncated = inline(b.keep(stdout.kept, caseStdout), res.StdoutBytes)
+	r.StderrBytes = res.StderrBytes
+	r.Stderr, r.StderrBase64, r.StderrTruncated = inline(b.keep(stderr.kept, caseStderr), res.StderrBytes)
 	if res.Verdict != runtime.OK {
 		return res.Enforcement, nil
 	}
@@ -241,11 +244,7 @@ func (b *batch) judge(ctx context.Context, i int, c *api.Case, r *api.CaseResult
 			return fmt.Errorf("read what is expected: %w", err)
 		}
 	}
-	compare := b.code.Compare
-	if compare == nil {
-		compare = &api.Comparison{}
-	}
-	if m := compare.Rule().Compare(out, want); m != nil {
+	if m := payload.Rule(b.code.Compare).Compare(out, want); m != nil {
 		r.Verdict, r.Message = api.WrongAnswer, m.Say
 		r.Mismatch = &api.CaseMismatch{Line: m.Line, Got: m.Got, Want: m.Want}
 	}
@@ -292,7 +291,7 @@ func (b *batch) check(ctx context.Context, r *api.CaseResult, input runtime.File
 	if said == "" {
 		said = lastLine(stderr.kept)
 	}
-	accept, reject := b.code.Compare.Checker.Codes()
+	accept, reject := payload.ExitCodes(b.code.Compare.Checker)
 	ended := res.Verdict == runtime.OK || res.Verdict == runtime.NonzeroExit
 	switch {
 	case res.Verdict == runtime.InfraError:

@@ -16,6 +16,7 @@ import (
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/internal/blob"
 	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/payload"
 	"github.com/pawl-run/pawl/internal/runtime"
 	"github.com/pawl-run/pawl/internal/telemetry"
 )
@@ -153,7 +154,7 @@ func (e *evaluation) infra(code string, err error) json.RawMessage {
 }
 
 func (e *evaluation) prepare(ctx context.Context) (err error) {
-	if e.code, err = api.DecodeCode(e.task.Payload); err != nil {
+	if e.code, err = payload.Code(e.task.Payload); err != nil {
 		return Errorf(flow.CodeInvalidInput, "%s", err)
 	}
 	return e.ready(ctx)
@@ -374,8 +375,10 @@ func (e *evaluation) result(ctx context.Context, res runtime.Result, stdout, std
 	if res.Verdict == runtime.OK || res.Verdict == runtime.NonzeroExit {
 		r.ExitCode = &res.ExitCode
 	}
-	r.SetOut(stdout.kept, res.StdoutBytes)
-	r.SetErr(stderr.kept, res.StderrBytes)
+	r.StdoutBytes = res.StdoutBytes
+	r.Stdout, r.StdoutBase64, r.StdoutTruncated = inline(stdout.kept, res.StdoutBytes)
+	r.StderrBytes = res.StderrBytes
+	r.Stderr, r.StderrBase64, r.StderrTruncated = inline(stderr.kept, res.StderrBytes)
 	return r
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/pawl-run/pawl/internal/blob"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/runtime"
+	"github.com/pawl-run/pawl/internal/strictjson"
 )
 
 // The bounds of the value that a program hands back through $PAWL_OUTPUT.
@@ -158,8 +159,33 @@ func readResult(f runtime.Collected) (json.RawMessage, string) {
 		return nil, "$PAWL_OUTPUT holds a NUL character or bytes that are not UTF-8: write such bytes as base64"
 	case json.Compact(&out, b) != nil:
 		return nil, fmt.Sprintf("$PAWL_OUTPUT does not hold one JSON value: %.60q", b)
-	case Depth(b) > resultDepth:
-		return nil, fmt.Sprintf("$PAWL_OUTPUT is nested %d levels deep: at most %d", Depth(b), resultDepth)
+	case strictjson.DeeperThan(b, resultDepth) >= 0:
+		return nil, fmt.Sprintf("$PAWL_OUTPUT is nested deeper than %d levels", resultDepth)
 	}
 	return out.Bytes(), ""
+}
+
+// inline is how the beginning b of a stream of all bytes is kept in a result: as text, or as bytes where it is none.
+func inline(b []byte, all int64) (text string, raw []byte, truncated bool) {
+	truncated = int64(len(b)) < all
+	if truncated {
+		b = wholeRunes(b)
+	}
+	if api.IsText(b) {
+		return string(b), nil, truncated
+	}
+	return "", b, truncated
+}
+
+// wholeRunes drops a character that the cut at the end of b has split, so that text stays text.
+func wholeRunes(b []byte) []byte {
+	for i := 1; i < utf8.UTFMax && i <= len(b); i++ {
+		if c := b[len(b)-i]; utf8.RuneStart(c) {
+			if !utf8.FullRune(b[len(b)-i:]) {
+				return b[:len(b)-i]
+			}
+			break
+		}
+	}
+	return b
 }

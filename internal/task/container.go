@@ -16,11 +16,9 @@ import (
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/payload"
 	"github.com/pawl-run/pawl/internal/runtime"
 )
-
-// AnyContainer stands for whichever runtime runs containers, where one is asked for by name.
-const AnyContainer = "container"
 
 // containerLimits are the defaults of a container's run. CPU time is not limited unless somebody asks for it.
 var containerLimits = runtime.Limits{Wall: 10 * time.Minute, Memory: 512 << 20, Pids: 256, Output: 10e6, Disk: 256 << 20}
@@ -39,7 +37,7 @@ func NewContainer(o CodeOptions) (*Container, error) {
 
 // Offers implements Advertiser.
 func (c *Container) Offers() []string {
-	return append(c.code.runtimes(), flow.OfferRuntime(AnyContainer))
+	return append(c.code.runtimes(), flow.OfferRuntime(payload.AnyContainer))
 }
 
 // runtimes are the offers of the runtimes that there are.
@@ -53,7 +51,7 @@ func (c *Code) runtimes() []string {
 
 // Run implements Handler.
 func (c *Container) Run(ctx context.Context, t *Task) (json.RawMessage, error) {
-	asked, err := api.DecodeContainer(t.Payload)
+	asked, err := payload.Container(t.Payload)
 	if err != nil {
 		return nil, Errorf(flow.CodeInvalidInput, "%s", err)
 	}

@@ -11,40 +11,22 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/payload"
+	"github.com/pawl-run/pawl/internal/strictjson"
 )
 
 // HTTP makes one HTTP request. Every attempt carries the execution's idempotency key, so that a service that knows the
 // header does the work once.
 type HTTP struct{ Egress *Egress }
 
-// request is the payload.
-type request struct {
-	Method    string            `json:"method"` // default: GET, or POST when there is a body
-	URL       string            `json:"url"`
-	Headers   map[string]string `json:"headers"`
-	Body      json.RawMessage   `json:"body"`   // a string is sent as it is, anything else as JSON
-	Expect    statuses          `json:"expect"` // 204, "2xx", "200-299", or a list of such; default: 2xx
-	Response  string            `json:"response"`
-	MaxBytes  api.Size          `json:"max_bytes"`
-	Timeout   api.Duration      `json:"timeout"`
-	Redirects *bool             `json:"follow_redirects"`
-}
-
-const requestFields = "method, url, headers, body, expect, response, max_bytes, timeout, follow_redirects"
-
-// The bounds of a response, unless the payload says otherwise.
-const (
-	responseBytes   = 10_000_000
-	responseTimeout = time.Minute
-	mostBytes       = 25_000_000
-)
+// responseTimeout bounds a request, unless the payload or the attempt has a timeout.
+const responseTimeout = time.Minute
 
 // response is the output.
 type response struct {
@@ -55,60 +37,15 @@ type response struct {
 	BodyBase64 []byte `json:"body_base64,omitempty"`
 }
 
-func decodeRequest(payload []byte) (*request, error) {
-	var r request
-	if err := decode(payload, &r, requestFields); err != nil {
-		return nil, err
-	}
-	if _, err := checkURL("url", r.URL); err != nil {
-		return nil, err
-	}
-	if r.Method == "" {
-		r.Method = http.MethodGet
-		if r.Body != nil {
-			r.Method = http.MethodPost
-		}
-	}
-	r.Method = strings.ToUpper(r.Method)
-	switch r.Response {
-	case "":
-		r.Response = "auto"
-	case "auto", "json", "text":
-	default:
-		return nil, invalid("response", r.Response, "it is not a way to read a response", "one of auto, json, text")
-	}
-	if r.MaxBytes == 0 {
-		r.MaxBytes = responseBytes
-	}
-	if r.MaxBytes < 0 || r.MaxBytes > mostBytes {
-		return nil, invalid("max_bytes", r.MaxBytes, "it is out of range", "1 byte to 25MB")
-	}
-	if r.Timeout < 0 {
-		return nil, invalid("timeout", r.Timeout, "it is negative", `write "10s" or a number of seconds`)
-	}
-	if len(r.Expect) == 0 {
-		r.Expect = statuses{{200, 299}}
-	}
-	return &r, nil
-}
-
-func checkURL(path, text string) (*url.URL, error) {
-	u, err := url.Parse(text)
-	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
-		return nil, invalid(path, text, "it is not an absolute http or https URL", `write "https://example.com/path"`)
-	}
-	return u, nil
-}
-
 // Run implements Handler.
 func (h HTTP) Run(ctx context.Context, t *Task) (json.RawMessage, error) {
-	r, err := decodeRequest(t.Payload)
+	r, err := payload.HTTP(t.Payload)
 	if err != nil {
-		return nil, err
+		return nil, Errorf(flow.CodeInvalidInput, "%s", err)
 	}
 	ctx, cancel := deadline(ctx, time.Duration(r.Timeout), t.Timeout, responseTimeout)
 	defer cancel()
-	req, err := r.build(ctx, t)
+	req, err := build(ctx, r, t)
 	if err != nil {
 		return nil, err
 	}
@@ -134,12 +71,12 @@ func (h HTTP) Run(ctx context.Context, t *Task) (json.RawMessage, error) {
 		return nil, err
 	}
 	say("%s, %d bytes", res.Status, len(body))
-	out, parseErr := r.read(res, body)
+	out, parseErr := read(r, res, body)
 	raw, err := json.Marshal(out)
 	if err != nil {
 		return nil, fmt.Errorf("write output: %w", err)
 	}
-	if !r.Expect.has(res.StatusCode) {
+	if !r.Expect.Has(res.StatusCode) {
 		e := statusError(res, body)
 		e.Output = raw
 		return nil, e
@@ -163,7 +100,7 @@ func deadline(ctx context.Context, asked, attempt, otherwise time.Duration) (con
 	return context.WithTimeoutCause(ctx, d, &Error{As: flow.TimedOut, Code: flow.CodeTimeout, Message: fmt.Sprintf("no complete answer within %s", d)})
 }
 
-func (r *request) build(ctx context.Context, t *Task) (*http.Request, error) {
+func build(ctx context.Context, r *payload.Request, t *Task) (*http.Request, error) {
 	var body io.Reader
 	kind := ""
 	if r.Body != nil {
@@ -197,7 +134,7 @@ func (r *request) build(ctx context.Context, t *Task) (*http.Request, error) {
 }
 
 // read writes the response in the form that was asked for. The error says that it is not of that form.
-func (r *request) read(res *http.Response, body []byte) (*response, *Error) {
+func read(r *payload.Request, res *http.Response, body []byte) (*response, *Error) {
 	out := &response{Status: res.StatusCode, Headers: make(map[string]string, len(res.Header))}
 	for k, vs := range res.Header {
 		out.Headers[strings.ToLower(k)] = strings.ToValidUTF8(strings.Join(vs, ", "), "\uFFFD")
@@ -207,7 +144,7 @@ func (r *request) read(res *http.Response, body []byte) (*response, *Error) {
 		media, _, err := mime.ParseMediaType(res.Header.Get("Content-Type"))
 		asJSON = err == nil && (media == "application/json" || strings.HasSuffix(media, "+json"))
 	}
-	if asJSON && json.Valid(body) && utf8.Valid(body) && Depth(body) <= resultDepth {
+	if asJSON && json.Valid(body) && utf8.Valid(body) && strictjson.DeeperThan(body, resultDepth) < 0 {
 		out.Body = json.RawMessage(body)
 		return out, nil
 	}
@@ -216,7 +153,7 @@ func (r *request) read(res *http.Response, body []byte) (*response, *Error) {
 	} else {
 		out.BodyBase64 = body
 	}
-	if r.Response == "json" && r.Expect.has(res.StatusCode) {
+	if r.Response == "json" && r.Expect.Has(res.StatusCode) {
 		return out, Errorf("invalid_response", "the response is not JSON of at most %d levels: %.60q", resultDepth, body)
 	}
 	return out, nil
@@ -274,43 +211,4 @@ func callError(ctx context.Context, err error) error {
 		return &Error{As: flow.TimedOut, Code: flow.CodeTimeout, Message: err.Error()}
 	}
 	return Errorf("connection_failed", "%v", err)
-}
-
-// statuses are ranges of HTTP statuses.
-type statuses [][2]int
-
-func (s statuses) has(status int) bool {
-	for _, r := range s {
-		if r[0] <= status && status <= r[1] {
-			return true
-		}
-	}
-	return false
-}
-
-// UnmarshalJSON reads 204, "2xx", "200-299", or a list of such.
-func (s *statuses) UnmarshalJSON(b []byte) error {
-	var items []json.RawMessage
-	if json.Unmarshal(b, &items) != nil {
-		items = []json.RawMessage{b}
-	}
-	for _, item := range items {
-		var r [2]int
-		text := strings.Trim(string(item), `"`)
-		low, high, isRange := strings.Cut(text, "-")
-		if class, ok := strings.CutSuffix(strings.ToLower(text), "xx"); ok {
-			low, high, isRange = class+"00", class+"99", true
-		}
-		if !isRange {
-			high = low
-		}
-		var err1, err2 error
-		r[0], err1 = strconv.Atoi(low)
-		r[1], err2 = strconv.Atoi(high)
-		if err1 != nil || err2 != nil || r[0] < 100 || r[1] > 599 || r[0] > r[1] {
-			return fmt.Errorf("expect: %.40s is not a status (write 204, \"2xx\", \"200-299\" or a list of such)", item)
-		}
-		*s = append(*s, r)
-	}
-	return nil
 }

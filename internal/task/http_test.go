@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/payload"
 	"github.com/pawl-run/pawl/internal/task"
 )
 
@@ -137,16 +138,16 @@ func TestHTTPRefusals(t *testing.T) {
 	for in, say := range map[string]string{
 		`{}`:                                   "url: it is not an absolute",
 		`{"url":"file:///etc/passwd"}`:         "http or https",
-		`{"url":"http://a","nope":1}`:          `unknown field "nope" (one of method`,
-		`{"url":1}`:                            "url: it is a JSON number (write a string)",
+		`{"url":"http://a","nope":1}`:          `nope: there is no such field: "nope" (one of method`,
+		`{"url":1}`:                            "url: it is a number and should be a string: 1 (write it in quotes",
 		`{"url":"http://a","expect":"ok"}`:     "not a status",
 		`{"url":"http://a","expect":[200,99]}`: "not a status",
 		`{"url":"http://a","response":"xml"}`:  "one of auto, json, text",
 		`{"url":"http://a","max_bytes":"1TB"}`: "out of range",
-		`{"url":"http://a"} {}`:                "after the JSON object",
+		`{"url":"http://a"} {}`:                "something follows the JSON value",
 		`{"url":"http://a","timeout":-1}`:      "negative",
 	} {
-		if err := task.Validate(flow.KindHTTP, []byte(in)); err == nil || !strings.Contains(err.Error(), say) {
+		if err := payload.Validate(flow.KindHTTP, []byte(in)); err == nil || !strings.Contains(err.Error(), say) {
 			t.Errorf("%s: %v", in, err)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/payload"
 	"github.com/pawl-run/pawl/internal/task"
 )
 
@@ -162,7 +163,7 @@ func TestLanguageThatOnlySomeHave(t *testing.T) {
 		`{`:               "",
 		`{"language":"c","cases":[{}],"compare":{"checker":{"language":"kt","source":"y"}}}`: "",
 	} {
-		if got := strings.Join(task.NeedsOf(flow.KindCode, []byte(in)), " "); got != want {
+		if got := strings.Join(payload.Needs(flow.KindCode, []byte(in)), " "); got != want {
 			t.Errorf("%s: %q, want %q", in, got, want)
 		}
 	}

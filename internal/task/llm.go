@@ -12,8 +12,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/payload"
+	"github.com/pawl-run/pawl/internal/strictjson"
 )
 
 // LLMOptions configures the handler of kind "llm".
@@ -45,30 +46,6 @@ func NewLLM(o LLMOptions) (*LLM, error) {
 	return l, nil
 }
 
-// chat is the payload.
-type chat struct {
-	BaseURL        string          `json:"base_url"` // such as https://api.example.com/v1
-	Model          string          `json:"model"`
-	Messages       []message       `json:"messages"`
-	System         string          `json:"system"` // short for messages: with prompt
-	Prompt         string          `json:"prompt"`
-	Temperature    *float64        `json:"temperature"`
-	TopP           *float64        `json:"top_p"`
-	MaxTokens      int             `json:"max_tokens"`
-	Stop           []string        `json:"stop"`
-	Seed           *int64          `json:"seed"`
-	ResponseFormat json.RawMessage `json:"response_format"`
-	APIKeyEnv      string          `json:"api_key_env"` // name of the worker's environment variable; never the key itself
-	Timeout        api.Duration    `json:"timeout"`
-}
-
-const chatFields = "base_url, model, messages, system, prompt, temperature, top_p, max_tokens, stop, seed, response_format, api_key_env, timeout"
-
-type message struct {
-	Role    string          `json:"role"`
-	Content json.RawMessage `json:"content"` // a string, or the parts of a message with images
-}
-
 // completion is the output.
 type completion struct {
 	Text         string          `json:"text"`
@@ -90,53 +67,11 @@ const (
 	mostChatBytes = 10 << 20
 )
 
-func decodeChat(payload []byte) (*chat, error) {
-	var c chat
-	if err := decode(payload, &c, chatFields); err != nil {
-		return nil, err
-	}
-	if _, err := checkURL("base_url", c.BaseURL); err != nil {
-		return nil, err
-	}
-	switch {
-	case c.Model == "":
-		return nil, invalid("model", "", "it is missing", "name the model as the server does")
-	case len(c.Messages) == 0 && c.Prompt == "":
-		return nil, invalid("messages", "", "there is nothing to ask", "give messages, or prompt")
-	case len(c.Messages) > 0 && (c.Prompt != "" || c.System != ""):
-		return nil, invalid("messages", "", "they are given beside prompt or system", "give one or the other")
-	case c.MaxTokens < 0:
-		return nil, invalid("max_tokens", c.MaxTokens, "it is negative", "leave it out for the server's own limit")
-	case c.Timeout < 0:
-		return nil, invalid("timeout", c.Timeout, "it is negative", `write "60s" or a number of seconds`)
-	}
-	for i, m := range c.Messages {
-		if m.Role == "" || len(m.Content) == 0 {
-			return nil, invalid(fmt.Sprintf("messages[%d]", i), m.Role, "it lacks role or content", `write {"role": "user", "content": "…"}`)
-		}
-	}
-	if c.System != "" {
-		c.Messages = append(c.Messages, text("system", c.System))
-	}
-	if c.Prompt != "" {
-		c.Messages = append(c.Messages, text("user", c.Prompt))
-	}
-	return &c, nil
-}
-
-func text(role, s string) message {
-	b, err := json.Marshal(s)
-	if err != nil {
-		panic(err) // a string always has a JSON form
-	}
-	return message{Role: role, Content: b}
-}
-
 // Run implements Handler.
 func (l *LLM) Run(ctx context.Context, t *Task) (json.RawMessage, error) {
-	c, err := decodeChat(t.Payload)
+	c, err := payload.LLM(t.Payload)
 	if err != nil {
-		return nil, err
+		return nil, Errorf(flow.CodeInvalidInput, "%s", err)
 	}
 	ctx, cancel := deadline(ctx, time.Duration(c.Timeout), t.Timeout, chatTimeout)
 	defer cancel()
@@ -166,24 +101,24 @@ func (l *LLM) Run(ctx context.Context, t *Task) (json.RawMessage, error) {
 	} else if err := out.stream(body, log); err != nil {
 		return nil, callError(ctx, err)
 	}
-	if c.ResponseFormat != nil && json.Valid([]byte(out.Text)) && Depth([]byte(out.Text)) <= resultDepth {
+	if c.ResponseFormat != nil && json.Valid([]byte(out.Text)) && strictjson.DeeperThan([]byte(out.Text), resultDepth) < 0 {
 		out.JSON = json.RawMessage(out.Text)
 	}
 	return json.Marshal(out)
 }
 
-func (l *LLM) request(ctx context.Context, c *chat, t *Task) (*http.Request, error) {
+func (l *LLM) request(ctx context.Context, c *payload.Chat, t *Task) (*http.Request, error) {
 	body, err := json.Marshal(struct {
-		Model          string          `json:"model"`
-		Messages       []message       `json:"messages"`
-		Temperature    *float64        `json:"temperature,omitempty"`
-		TopP           *float64        `json:"top_p,omitempty"`
-		MaxTokens      int             `json:"max_tokens,omitempty"`
-		Stop           []string        `json:"stop,omitempty"`
-		Seed           *int64          `json:"seed,omitempty"`
-		ResponseFormat json.RawMessage `json:"response_format,omitempty"`
-		Stream         bool            `json:"stream"`
-		StreamOptions  map[string]bool `json:"stream_options"`
+		Model          string            `json:"model"`
+		Messages       []payload.Message `json:"messages"`
+		Temperature    *float64          `json:"temperature,omitempty"`
+		TopP           *float64          `json:"top_p,omitempty"`
+		MaxTokens      int               `json:"max_tokens,omitempty"`
+		Stop           []string          `json:"stop,omitempty"`
+		Seed           *int64            `json:"seed,omitempty"`
+		ResponseFormat json.RawMessage   `json:"response_format,omitempty"`
+		Stream         bool              `json:"stream"`
+		StreamOptions  map[string]bool   `json:"stream_options"`
 	}{c.Model, c.Messages, c.Temperature, c.TopP, c.MaxTokens, c.Stop, c.Seed, c.ResponseFormat, true, map[string]bool{"include_usage": true}})
 	if err != nil {
 		return nil, Errorf(flow.CodeInvalidInput, "write the request: %v", err)

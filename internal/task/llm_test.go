@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/payload"
 	"github.com/pawl-run/pawl/internal/task"
 )
 
@@ -110,9 +111,9 @@ func TestLLMRefusals(t *testing.T) {
 		`{"base_url":"http://a","prompt":"x"}`:                          "model: it is missing",
 		`{"base_url":"http://a","model":"m"}`:                           "nothing to ask",
 		`{"base_url":"http://a","model":"m","messages":[{}]}`:           "messages[0]",
-		`{"base_url":"http://a","model":"m","prompt":"x","api_key":""}`: `unknown field "api_key"`,
+		`{"base_url":"http://a","model":"m","prompt":"x","api_key":""}`: `api_key: there is no such field: "api_key"`,
 	} {
-		if err := task.Validate(flow.KindLLM, []byte(in)); err == nil || !strings.Contains(err.Error(), say) {
+		if err := payload.Validate(flow.KindLLM, []byte(in)); err == nil || !strings.Contains(err.Error(), say) {
 			t.Errorf("%s: %v", in, err)
 		}
 	}

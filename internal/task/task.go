@@ -114,6 +114,11 @@ func Errorf(code, format string, args ...any) *Error {
 	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
+// invalid is a failure because of a field of the payload.
+func invalid(path, value, message, fix string) *Error {
+	return Errorf(flow.CodeInvalidInput, "%s: %s: %.60q (%s)", path, message, value, fix)
+}
+
 // Stop is why an attempt is being stopped: the cause of its context's end.
 type Stop struct {
 	As     flow.Stage // how the attempt ends: Cancelled or TimedOut; zero when the worker merely lets go of it

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/strictjson"
 	"github.com/pawl-run/pawl/internal/task"
 )
 
@@ -75,7 +76,7 @@ func check(raw json.RawMessage, most int) error {
 		return fmt.Errorf("it has %d bytes and may have %d: keep it somewhere else and give its name", len(raw), most)
 	case !json.Valid(raw):
 		return fmt.Errorf("it is not JSON: %.40q", raw)
-	case task.Depth(raw) > mostDepth:
+	case strictjson.DeeperThan(raw, mostDepth) >= 0:
 		return fmt.Errorf("it is nested deeper than %d levels", mostDepth)
 	}
 	return nil

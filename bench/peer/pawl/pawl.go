@@ -15,6 +15,7 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/handoff/direct"
 	"github.com/pawl-run/pawl/internal/heap"
+	"github.com/pawl-run/pawl/internal/payload"
 	"github.com/pawl-run/pawl/internal/store/postgres"
 	"github.com/pawl-run/pawl/internal/task"
 	"github.com/pawl-run/pawl/internal/worker"
@@ -67,7 +68,7 @@ func (p *peer) serve(ctx context.Context, n int) error {
 			return err
 		}
 		p.closers = append(p.closers, func() { _ = st.Close() })
-		e, err := engine.New(engine.Options{Store: st, Log: slog.New(slog.DiscardHandler), Validate: task.Validate, Committers: p.committers})
+		e, err := engine.New(engine.Options{Store: st, Log: slog.New(slog.DiscardHandler), Validate: payload.Validate, Committers: p.committers})
 		if err != nil {
 			return err
 		}

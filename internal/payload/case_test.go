@@ -1,23 +1,27 @@
-package api
+package payload
 
 import (
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/problem"
 )
 
 func TestCasesAreRead(t *testing.T) {
 	t.Parallel()
-	c, err := DecodeCode([]byte(`{"language":"py","source":"x","stop_on_failure":true,"compare":{"relative":1e-3},"cases":[
+	c, err := Code([]byte(`{"language":"py","source":"x","stop_on_failure":true,"compare":{"relative":1e-3},"cases":[
 		{"name":"a","stdin":"in","args":["1"],"expect":"","limits":{"wall":1}},{"stdin":{"base64":"AA=="}}]}`))
 	if err != nil {
 		t.Fatal(err)
 	}
-	none := Text("")
-	want := []Case{{Name: "a", Stdin: Text("in"), Args: []string{"1"}, Expect: &none, Limits: CodeLimits{Wall: Duration(1e9)}},
-		{Name: "2", Stdin: Content{Bytes: []byte{0}}}}
+	none := api.Text("")
+	want := []api.Case{{Name: "a", Stdin: api.Text("in"), Args: []string{"1"}, Expect: &none, Limits: api.CodeLimits{Wall: api.Duration(1e9)}},
+		{Name: "2", Stdin: api.Content{Bytes: []byte{0}}}}
 	if diff := cmp.Diff(want, c.Cases); diff != "" || !c.StopOnFailure || c.Compare.Mode != "numeric" || c.Compare.Relative != 1e-3 {
 		t.Errorf("%s\n%+v", diff, c.Compare)
 	}
@@ -25,10 +29,10 @@ func TestCasesAreRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if second, err := DecodeCode(again); err != nil || !cmp.Equal(c, second) {
+	if second, err := Code(again); err != nil || !cmp.Equal(c, second) {
 		t.Errorf("written and read again: %v\n%s", err, again)
 	}
-	if c, err := DecodeCode([]byte(`{"language":"c","source":"x","compare":{"checker":{"language":"py","source":"y"}},"cases":[{}]}`)); err != nil || c.Compare.Mode != "checker" || c.Compare.Checker.Language != "python" {
+	if c, err := Code([]byte(`{"language":"c","source":"x","compare":{"checker":{"language":"py","source":"y"}},"cases":[{}]}`)); err != nil || c.Compare.Mode != "checker" || c.Compare.Checker.Language != "python" {
 		t.Errorf("%+v, %v", c.Compare, err)
 	}
 }
@@ -36,13 +40,13 @@ func TestCasesAreRead(t *testing.T) {
 func TestBadCasesAreRefused(t *testing.T) {
 	t.Parallel()
 	with := func(rest string) string { return `{"language":"python","source":"x",` + rest + `}` }
-	many := strings.TrimSuffix(strings.Repeat("{},", MaxCases+1), ",")
+	many := strings.TrimSuffix(strings.Repeat("{},", api.MaxCases+1), ",")
 	for _, c := range []struct{ in, path, say string }{
 		{with(`"cases":[]`), "cases", "0 cases (give 1 to 1000"},
 		{with(`"cases":[` + many + `]`), "cases", "1001 cases"},
-		{with(`"cases":{}`), "cases", "not a list of cases"},
-		{with(`"cases":[7]`), "cases[0]", "not an object"},
-		{with(`"cases":[{"input":"x"}]`), "cases[0].input", "not a known field (one of args, expect, limits, name, stdin)"},
+		{with(`"cases":{}`), "cases", "should be a list"},
+		{with(`"cases":[7]`), "cases[0]", "should be an object"},
+		{with(`"cases":[{"input":"x"}]`), "cases[0].input", `no such field: "input" (one of name, stdin, args, expect, limits)`},
 		{with(`"cases":[{"name":"a"},{"name":"b"},{"name":"a"}]`), "cases[2].name", `case cases[0] has that name already: "a"`},
 		{with(`"cases":[{"name":"2"},{}]`), "cases[1].name", "cases[0] has that name"},
 		{with(`"cases":[{"name":"a\nb"}]`), "cases[0].name", "not a name"},
@@ -52,7 +56,7 @@ func TestBadCasesAreRefused(t *testing.T) {
 		{with(`"cases":[{}],"compare":"fuzzy"`), "compare", `not a way to compare: "fuzzy" (one of exact, trimmed, tokens, numeric, checker)`},
 		{with(`"cases":[{}],"compare":{"mode":"numeric","absolute":-1}`), "compare.absolute", "not a tolerance: -1 (write a number that is not negative"},
 		{with(`"cases":[{}],"compare":{"checker":{"language":"c","source":"x","accept":[0,256]}}`), "compare.checker.accept", "it is not a list of exit codes: [0,256] (write whole numbers from 0 to 255"},
-		{with(`"cases":[{}],"compare":{"checker":{"language":"c","source":"x","reject":0}}`), "compare.checker.reject", "it is not a list of exit codes: 0"},
+		{with(`"cases":[{}],"compare":{"checker":{"language":"c","source":"x","reject":0}}`), "compare.checker.reject", "it is a number and should be a list: 0"},
 		{with(`"cases":[{}],"compare":{"checker":{"language":"c","source":"x","accept":[1]}}`), "compare.checker.accept", "the same exit code says right and wrong: 1 (give both accept and reject"},
 		{with(`"cases":[{}],"compare":{"mode":"exact","relative":1}`), "compare", `the mode "exact" has no tolerances`},
 		{with(`"cases":[{}],"compare":"checker"`), "compare.checker", "missing"},
@@ -65,8 +69,8 @@ func TestBadCasesAreRefused(t *testing.T) {
 		{with(`"compare":"exact"`), "compare", "no cases"},
 		{with(`"stop_on_failure":true`), "stop_on_failure", "no cases"},
 	} {
-		_, err := DecodeCode([]byte(c.in))
-		errs, ok := err.(FieldErrors)
+		_, err := Code([]byte(c.in))
+		errs, ok := errors.AsType[problem.List](err)
 		if !ok || errs[0].Path != c.path || !strings.Contains(errs[0].String(), c.say) {
 			t.Errorf("%.200s: %v", c.in, err)
 		}

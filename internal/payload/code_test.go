@@ -1,17 +1,21 @@
-package api
+package payload
 
 import (
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/problem"
 )
 
 func TestCodeDecode(t *testing.T) {
 	t.Parallel()
-	c, err := DecodeCode([]byte(`{
+	c, err := Code([]byte(`{
 		"language": "PY", "source": "print(1)", "args": ["a"], "env": {"A": "b=c"},
 		"stdin": {"base64": "AAE="},
 		"files": {"in/a.txt": "text", "b": {"base64": "AAE", "mode": "0755"}, "c": {"blob": "x/y"}},
@@ -21,11 +25,11 @@ func TestCodeDecode(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := Code{
+	want := api.Code{
 		Language: "python", Source: "print(1)", Args: []string{"a"}, Env: map[string]string{"A": "b=c"},
-		Stdin: Content{Bytes: []byte{0, 1}},
-		Files: map[string]Content{"in/a.txt": Text("text"), "b": {Bytes: []byte{0, 1}, Mode: 0o755}, "c": {Blob: "x/y"}},
-		Limits: CodeLimits{Wall: Duration(2500 * time.Millisecond), CPU: Duration(500 * time.Millisecond),
+		Stdin: api.Content{Bytes: []byte{0, 1}},
+		Files: map[string]api.Content{"in/a.txt": api.Text("text"), "b": {Bytes: []byte{0, 1}, Mode: 0o755}, "c": {Blob: "x/y"}},
+		Limits: api.CodeLimits{Wall: api.Duration(2500 * time.Millisecond), CPU: api.Duration(500 * time.Millisecond),
 			Memory: 64 << 20, Pids: 3, Output: 1000, Disk: 1_500_000},
 		Collect: []string{"out/*.csv"},
 	}
@@ -36,7 +40,7 @@ func TestCodeDecode(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := DecodeCode(b)
+	again, err := Code(b)
 	if err != nil {
 		t.Fatalf("what was written cannot be read: %v\n%s", err, b)
 	}
@@ -49,25 +53,25 @@ func TestCodeRefuses(t *testing.T) {
 	t.Parallel()
 	with := func(rest string) string { return `{"language":"python","source":"x",` + rest + `}` }
 	for _, c := range []struct{ in, path, say string }{
-		{`[]`, "", "not an object"},
+		{`[]`, "", "should be an object"},
 		{`{"source":"x"}`, "language", "one of python, javascript, typescript, bash, go, c"},
 		{`{"language":"co bol","source":"x"}`, "language", `"co bol" (one of python`},
 		{`{"language":"c"}`, "source", "missing"},
-		{`{"language":7,"source":"x"}`, "language", "not a string: 7"},
+		{`{"language":7,"source":"x"}`, "language", "should be a string: 7"},
 		{"{\"language\":\"c\",\"source\":\"\xff\"}", "", "not UTF-8"},
-		{with(`"sauce":1`), "sauce", "not a known field"},
+		{with(`"sauce":1`), "sauce", "no such field"},
 		{with(`"source":"y"`), "source", "twice"},
 		{with(`"args":["a\u0000b"]`), "args[0]", "NUL character at byte 1"},
 		{with(`"args":"a"`), "args", "list of strings"},
-		{with(`"env":{"A=B":"c"}`), "env.A=B", "name of a variable"},
+		{with(`"env":{"A=B":"c"}`), `env["A=B"]`, "name of a variable"},
 		{with(`"stdin":5`), "stdin", "neither a string nor an object"},
 		{with(`"stdin":{"base64":"AA","blob":"b"}`), "stdin", "2 times"},
-		{with(`"stdin":{"mode":"0755","text":""}`), "stdin.mode", "not a known field"},
+		{with(`"stdin":{"mode":"0755","text":""}`), "stdin.mode", "only files have a mode"},
 		{with(`"files":{"../x":"y"}`), `files["../x"]`, "beneath the working directory"},
-		{with(`"files":{"a":"y","a/b":"z"}`), `files["a"]`, "directory of"},
-		{with(`"files":{"a":{"base64":"*"}}`), `files["a"].base64`, "not base64"},
-		{with(`"files":{"a":{"text":"*","mode":"9"}}`), `files["a"].mode`, "octal"},
-		{with(`"limits":{"wall":"1s","timeout":"2s"}`), "limits.timeout", "same as limits.wall"},
+		{with(`"files":{"a":"y","a/b":"z"}`), "files.a", "directory of"},
+		{with(`"files":{"a":{"base64":"*"}}`), "files.a.base64", "not base64"},
+		{with(`"files":{"a":{"text":"*","mode":"9"}}`), "files.a.mode", "octal"},
+		{with(`"limits":{"wall":"1s","timeout":"2s"}`), "limits.timeout", "same as wall"},
 		{with(`"limits":{"wall":-1}`), "limits.wall", "more than 0"},
 		{with(`"limits":{"wall":"25h"}`), "limits.wall", "24h"},
 		{with(`"limits":{"memory":"4 parsecs"}`), "limits.memory", "64MB"},
@@ -75,16 +79,16 @@ func TestCodeRefuses(t *testing.T) {
 		{with(`"limits":{"pids":0}`), "limits.pids", "1 to 100000"},
 		{with(`"limits":{"pids":1.5}`), "limits.pids", "1.5"},
 		{with(`"limits":{"cpus":0}`), "limits.cpus", "it is not a number of processors: 0 (a number from 0.1 to 1024, such as 1 or 0.5)"},
-		{with(`"limits":{"cpus":"2"}`), "limits.cpus", "it is not a number of processors"},
+		{with(`"limits":{"cpus":"2"}`), "limits.cpus", `it is a string and should be a number: "2" (write it in digits`},
 		{with(`"limits":{"disk":4},"files":{"a":"yy","b":{"base64":"AAE="}}`), "limits.disk", "it is 4 bytes, and the files that are sent have 5"},
 		{with(`"rerun_near_limit":5`), "rerun_near_limit", "it is not a number of further runs: 5 (a whole number from 0 to 4)"},
-		{with(`"rerun_near_limit":true`), "rerun_near_limit", "it is not a number of further runs"},
+		{with(`"rerun_near_limit":true`), "rerun_near_limit", "it is a boolean and should be a number"},
 		{with(`"rerun_near_limit":1,"interactive":true`), "rerun_near_limit", "cannot be given again"},
 		{with(`"collect":["/etc/passwd"]`), "collect[0]", "beneath"},
 		{with(`"collect":["[a"]`), "collect[0]", "pattern"},
 	} {
-		_, err := DecodeCode([]byte(c.in))
-		ps, ok := err.(FieldErrors)
+		_, err := Code([]byte(c.in))
+		ps, ok := errors.AsType[problem.List](err)
 		if !ok || len(ps) != 1 || ps[0].Path != c.path || !strings.Contains(err.Error(), c.say) {
 			t.Errorf("%s\n got  %#v\n want path %q, saying %q", c.in, err, c.path, c.say)
 		}
@@ -93,16 +97,16 @@ func TestCodeRefuses(t *testing.T) {
 
 func TestCodeReportsEveryProblem(t *testing.T) {
 	t.Parallel()
-	_, err := DecodeCode([]byte(`{"language":1,"source":2,"nope":3}`))
-	if ps, _ := err.(FieldErrors); len(ps) != 3 {
+	_, err := Code([]byte(`{"language":1,"source":2,"nope":3}`))
+	if ps, _ := errors.AsType[problem.List](err); len(ps) != 3 {
 		t.Fatalf("want three problems, got %v", err)
 	}
 }
 
 func TestEvaluationDecode(t *testing.T) {
 	t.Parallel()
-	var e Evaluation
-	if err := json.Unmarshal([]byte(`{"language":"go","source":"x","timeout":3,"labels":{"a":"b"}}`), &e); err != nil {
+	var e api.Evaluation
+	if err := Decode([]byte(`{"language":"go","source":"x","timeout":3,"labels":{"a":"b"}}`), "", &e); err != nil {
 		t.Fatal(err)
 	}
 	if e.Language != "go" || e.Timeout.String() != "3s" || e.Labels["a"] != "b" {
@@ -114,23 +118,10 @@ func TestEvaluationDecode(t *testing.T) {
 		`{"language":"go","source":"x","retry":{"nope":1}}`,
 		`{"language":"go","source":"x","nope":1}`,
 	} {
-		err := json.Unmarshal([]byte(bad), &e)
-		if errs, _ := err.(FieldErrors); len(errs) != 1 || errs[0].Path == "" {
+		err := Decode([]byte(bad), "", &e)
+		if errs, _ := errors.AsType[problem.List](err); len(errs) != 1 || errs[0].Path == "" {
 			t.Errorf("%s: got %v", bad, err)
 		}
-	}
-}
-
-func TestResultStreams(t *testing.T) {
-	t.Parallel()
-	var r CodeResult
-	r.SetOut([]byte("häh"[:2]), 4)
-	if r.Stdout != "h" || r.StdoutBase64 != nil || !r.StdoutTruncated {
-		t.Errorf("a split character must not turn text into base64: %+v", r)
-	}
-	r.SetErr([]byte("a\x00b"), 3)
-	if r.Stderr != "" || string(r.Err()) != "a\x00b" || r.StderrTruncated {
-		t.Errorf("bytes that are not text belong in base64: %+v", r)
 	}
 }
 
@@ -140,7 +131,7 @@ func FuzzCode(f *testing.F) {
 	f.Add([]byte(`{"language":"c","source":"x","cases":[{}],"compare":{"checker":{"language":"py","source":"y","files":{"a":"b"}}}}`))
 	f.Add([]byte(`{"files":{"a":{"blob":""}},"stdin":"\u0000"}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		c, err := DecodeCode(b)
+		c, err := Code(b)
 		if err != nil {
 			return
 		}
@@ -148,7 +139,7 @@ func FuzzCode(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := DecodeCode(out); err != nil {
+		if _, err := Code(out); err != nil {
 			t.Fatalf("%s became %s: %v", b, out, err)
 		}
 	})

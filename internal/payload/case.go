@@ -1,0 +1,133 @@
+package payload
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/comparison"
+	"github.com/pawl-run/pawl/internal/strictjson"
+)
+
+// maxCaseName bounds the name of a case in bytes.
+const maxCaseName = 200
+
+// Rule is how outputs are compared, without a checker; nil compares as by default.
+func Rule(c *api.Comparison) comparison.Rule {
+	if c == nil {
+		c = &api.Comparison{}
+	}
+	r := comparison.Rule{Mode: comparison.Mode(c.Mode), Absolute: c.Absolute, Relative: c.Relative}
+	if r.Mode == "" {
+		r.Mode = comparison.Trimmed
+	}
+	return r
+}
+
+// ExitCodes are the exit codes of a checker that say right and wrong.
+func ExitCodes(c *api.Checker) (accept, reject []int) {
+	if accept, reject = c.Accept, c.Reject; len(accept) == 0 {
+		accept = []int{0}
+	}
+	if len(reject) == 0 {
+		reject = []int{1}
+	}
+	return accept, reject
+}
+
+// checkCases names the cases that have no name by their number, from 1.
+func checkCases(r *strictjson.Reader, at string, v reflect.Value) {
+	cases := v.Interface().([]api.Case)
+	if len(cases) == 0 || len(cases) > api.MaxCases {
+		r.ProblemAt(at, "", fmt.Sprintf("it has %d cases", len(cases)), fmt.Sprintf("give 1 to %d; several evaluations take more", api.MaxCases))
+		return
+	}
+	names := map[string]int{}
+	for i := range cases {
+		c, where := &cases[i], fmt.Sprintf("%s[%d]", at, i)
+		if c.Name == "" {
+			c.Name = strconv.Itoa(i + 1)
+		}
+		if first, twice := names[c.Name]; twice {
+			r.ProblemAt(where+".name", strconv.Quote(c.Name), fmt.Sprintf("case cases[%d] has that name already", first), "give each case a name of its own")
+		}
+		names[c.Name] = i
+		checkCaseOutput(r, where, c.Limits)
+	}
+}
+
+func checkCaseName(r *strictjson.Reader, at string, v reflect.Value) {
+	if name := v.String(); len(name) > maxCaseName || strings.ContainsAny(name, "\n\r") {
+		r.ProblemAt(at, strconv.Quote(name), "it is not a name for a case", fmt.Sprintf("write one line of at most %d bytes", maxCaseName))
+	}
+}
+
+// checkCaseOutput checks the output limit of what is held in memory to be compared.
+func checkCaseOutput(r *strictjson.Reader, at string, l api.CodeLimits) {
+	if l.Output > api.MaxCaseOutput {
+		r.ProblemAt(beneath(at, "limits.output"), l.Output.String(), "with cases, all output is held to be compared", "at most "+api.MaxCaseOutput.String())
+	}
+}
+
+// readComparison reads a comparison, which is an object or a mode alone.
+func readComparison(r *strictjson.Reader, into reflect.Value) {
+	c := into.Addr().Interface().(*api.Comparison)
+	if r.Kind() == '"' {
+		mode, ok := r.Text()
+		if !ok {
+			return
+		}
+		c.Mode = mode
+		if !slices.Contains(api.CompareModes(), mode) {
+			checkCompareMode(r, "", reflect.ValueOf(mode))
+			return
+		}
+	} else if !r.Struct(into) {
+		return
+	}
+	if c.Mode == "" && c.Checker != nil {
+		c.Mode = api.ModeChecker
+	}
+	if c.Mode == "" && (c.Absolute != 0 || c.Relative != 0) {
+		c.Mode = string(comparison.Numeric)
+	}
+	switch {
+	case c.Mode == api.ModeChecker && c.Checker == nil:
+		r.ProblemAt("checker", "", "it is missing", `give the checker's "language" and "source"`)
+	case c.Mode != api.ModeChecker && c.Checker != nil:
+		r.ProblemAt("checker", "", fmt.Sprintf("the mode %q has no checker", c.Mode), `leave it out, or use the mode "checker"`)
+	case c.Mode != string(comparison.Numeric) && (c.Absolute != 0 || c.Relative != 0):
+		r.ProblemAt("", "", fmt.Sprintf("the mode %q has no tolerances", c.Mode), `leave them out, or use the mode "numeric"`)
+	}
+}
+
+func checkCompareMode(r *strictjson.Reader, at string, v reflect.Value) {
+	if !slices.Contains(api.CompareModes(), v.String()) {
+		r.ProblemAt(at, strconv.Quote(v.String()), "it is not a way to compare", "one of "+strings.Join(api.CompareModes(), ", "))
+	}
+}
+
+func checkTolerance(r *strictjson.Reader, at string, v reflect.Value) {
+	if f := v.Float(); f < 0 {
+		r.ProblemAt(at, strconv.FormatFloat(f, 'g', -1, 64), "it is not a tolerance", "write a number that is not negative, such as 1e-6")
+	}
+}
+
+func checkExitCodes(r *strictjson.Reader, at string, v reflect.Value) {
+	codes := v.Interface().([]int)
+	if len(codes) == 0 || slices.Min(codes) < 0 || slices.Max(codes) > 255 {
+		r.ProblemAt(at, strings.ReplaceAll(fmt.Sprint(codes), " ", ","), "it is not a list of exit codes", "write whole numbers from 0 to 255, such as [42]")
+	}
+}
+
+func wholeChecker(r *strictjson.Reader, c *api.Checker) {
+	accept, reject := ExitCodes(c)
+	for _, code := range accept {
+		if slices.Contains(reject, code) {
+			r.ProblemAt("accept", strconv.Itoa(code), "the same exit code says right and wrong", "give both accept and reject, without a code in common")
+		}
+	}
+}

@@ -1,0 +1,84 @@
+package payload
+
+import (
+	"fmt"
+	"iter"
+	"strings"
+
+	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/strictjson"
+)
+
+// Code reads the payload of kind "code". The error is a *strictjson.Error with everything that is wrong.
+func Code(payload []byte) (api.Code, error) { return decode[api.Code](payload) }
+
+// Limits reads limits of code that stand alone.
+func Limits(raw []byte) (api.CodeLimits, error) { return decode[api.CodeLimits](raw) }
+
+// LanguagesUsed yields the languages that the code needs, by their place in it.
+func LanguagesUsed(c *api.Code) iter.Seq2[string, string] {
+	return func(yield func(at, language string) bool) {
+		if yield("language", c.Language) && c.Compare != nil && c.Compare.Checker != nil {
+			yield("compare.checker.language", c.Compare.Checker.Language)
+		}
+	}
+}
+
+// wholeCode checks what no single field of code shows.
+func wholeCode(r *strictjson.Reader, c *api.Code) {
+	if c.Interactive && c.RerunNearLimit > 0 {
+		r.ProblemAt("rerun_near_limit", "", "what an interactive program was given cannot be given again", "leave it out, or give stdin and leave interactive out")
+	}
+	if c.Interactive && !c.Stdin.IsZero() {
+		r.ProblemAt("stdin", "", "an interactive program reads what is sent to it while it runs", "leave stdin out and send it first, or leave interactive out")
+	}
+	checkFits(r, c.Limits.Disk, len(c.Source), c.Files)
+	if len(c.Cases) == 0 {
+		if c.Compare != nil {
+			r.ProblemAt("compare", "", "there are no cases to compare", "add cases, or leave it out")
+		}
+		if c.StopOnFailure {
+			r.ProblemAt("stop_on_failure", "", "there are no cases to stop", "add cases, or leave it out")
+		}
+		return
+	}
+	checkCaseOutput(r, "", c.Limits)
+	if !c.Stdin.IsZero() {
+		r.ProblemAt("stdin", "", "each case has its own", "move it into the cases")
+	}
+	if c.Interactive {
+		r.ProblemAt("interactive", "", "each case has its own input", "leave it out")
+	}
+	if len(c.Collect) > 0 {
+		r.ProblemAt("collect", "", "nothing is collected from cases", "leave it out; what is written to stdout is compared")
+	}
+}
+
+// pulls are the values of Container.Pull.
+var pulls = []string{"missing", "always", "never"}
+
+// Container reads the payload of kind "container". The error is a *strictjson.Error with everything that is wrong.
+func Container(payload []byte) (api.Container, error) { return decode[api.Container](payload) }
+
+func wholeContainer(r *strictjson.Reader, c *api.Container) {
+	checkFits(r, c.Limits.Disk, 0, c.Files)
+	if strings.TrimSpace(c.Image) != c.Image || len(c.Image) > 512 || c.Image == "" {
+		r.ProblemAt("image", c.Image, "it is not the name of an image", `name one such as "alpine:3.20"`)
+	}
+	if w := c.WorkDir; w != "" && (w[0] != '/' || w == "/" || !cleanPath(w[1:])) {
+		r.ProblemAt("workdir", w, "it is not a directory of the container", `write an absolute path such as "/app"`)
+	}
+}
+
+// checkFits refuses a disk limit that the files of the submission exceed before anything runs. What lies in blobs is measured by
+// the worker.
+func checkFits(r *strictjson.Reader, disk api.Size, source int, files map[string]api.Content) {
+	total := source
+	for _, f := range files {
+		total += len(f.Bytes)
+	}
+	if disk > 0 && api.Size(total) > disk {
+		r.ProblemAt("limits.disk", "", fmt.Sprintf("it is %d bytes, and the files that are sent have %d", disk, total),
+			fmt.Sprintf("raise it to what they and the program's own files need, more than %d, or leave it out", total))
+	}
+}

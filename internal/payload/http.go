@@ -1,0 +1,110 @@
+package payload
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/strictjson"
+)
+
+// Request is the payload of kind "http".
+type Request struct {
+	Method    string            `json:"method,omitempty"` // default: GET, or POST when there is a body
+	URL       string            `json:"url" check:"url"`
+	Headers   map[string]string `json:"headers,omitempty"`
+	Body      json.RawMessage   `json:"body,omitempty"`   // a string is sent as it is, anything else as JSON
+	Expect    Statuses          `json:"expect,omitempty"` // default: 2xx
+	Response  string            `json:"response,omitempty" enum:"auto,json,text"`
+	MaxBytes  api.Size          `json:"max_bytes,omitempty"`
+	Timeout   api.Duration      `json:"timeout,omitempty"`
+	Redirects *bool             `json:"follow_redirects,omitempty"`
+}
+
+// The bounds of a response, unless the payload says otherwise.
+const (
+	responseBytes     = 10_000_000
+	mostResponseBytes = 25_000_000
+)
+
+// HTTP reads the payload of kind "http", its defaults filled in. The error is a *strictjson.Error with everything that is wrong.
+func HTTP(payload []byte) (*Request, error) {
+	r, err := decode[Request](payload)
+	if err != nil {
+		return nil, err
+	}
+	if r.Method == "" {
+		r.Method = "GET"
+		if r.Body != nil {
+			r.Method = "POST"
+		}
+	}
+	r.Method = strings.ToUpper(r.Method)
+	if r.Response == "" {
+		r.Response = "auto"
+	}
+	if r.MaxBytes == 0 {
+		r.MaxBytes = responseBytes
+	}
+	if len(r.Expect) == 0 {
+		r.Expect = Statuses{{200, 299}}
+	}
+	return &r, nil
+}
+
+func wholeRequest(r *strictjson.Reader, q *Request) {
+	if q.MaxBytes < 0 || q.MaxBytes > mostResponseBytes {
+		r.ProblemAt("max_bytes", q.MaxBytes.String(), "it is out of range", "1 byte to 25MB")
+	}
+}
+
+func checkURL(r *strictjson.Reader, at string, v reflect.Value) {
+	text := v.String()
+	if u, err := url.Parse(text); err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
+		r.ProblemAt(at, text, "it is not an absolute http or https URL", `write "https://example.com/path"`)
+	}
+}
+
+// Statuses are ranges of HTTP statuses.
+type Statuses [][2]int
+
+// Has reports whether a status is in one of the ranges.
+func (s Statuses) Has(status int) bool {
+	for _, r := range s {
+		if r[0] <= status && status <= r[1] {
+			return true
+		}
+	}
+	return false
+}
+
+// UnmarshalJSON reads 204, "2xx", "200-299", or a list of such.
+func (s *Statuses) UnmarshalJSON(b []byte) error {
+	var items []json.RawMessage
+	if json.Unmarshal(b, &items) != nil {
+		items = []json.RawMessage{b}
+	}
+	for _, item := range items {
+		var r [2]int
+		text := strings.Trim(string(item), `"`)
+		low, high, isRange := strings.Cut(text, "-")
+		if class, ok := strings.CutSuffix(strings.ToLower(text), "xx"); ok {
+			low, high, isRange = class+"00", class+"99", true
+		}
+		if !isRange {
+			high = low
+		}
+		var err1, err2 error
+		r[0], err1 = strconv.Atoi(low)
+		r[1], err2 = strconv.Atoi(high)
+		if err1 != nil || err2 != nil || r[0] < 100 || r[1] > 599 || r[0] > r[1] {
+			return fmt.Errorf("%.40s is not a status: write 204, \"2xx\", \"200-299\" or a list of such", item)
+		}
+		*s = append(*s, r)
+	}
+	return nil
+}

@@ -1,0 +1,71 @@
+package payload
+
+import (
+	"cmp"
+	"strconv"
+	"strings"
+
+	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/problem"
+	"github.com/pawl-run/pawl/internal/strictjson"
+)
+
+// AnyContainer is what a container needs that asks for no runtime by name: a worker that has one for containers.
+const AnyContainer = string(flow.KindContainer)
+
+// Validate checks what a built-in handler would get, without running it. The error names the field, the value and the fix. Kinds
+// that take anything are never at fault.
+func Validate(kind flow.Kind, payload []byte) error { return validate(kind, payload, nil) }
+
+// Validating is Validate where code may also be in the languages that knows says yes to, beside the built-in ones.
+func Validating(knows func(language string) bool) func(kind flow.Kind, payload []byte) error {
+	return func(kind flow.Kind, payload []byte) error { return validate(kind, payload, knows) }
+}
+
+func validate(kind flow.Kind, payload []byte, knows func(language string) bool) error {
+	var err error
+	switch kind {
+	case flow.KindCode:
+		var c api.Code
+		if c, err = Code(payload); err == nil {
+			err = knownLanguages(&c, knows)
+		}
+	case flow.KindContainer:
+		_, err = Container(payload)
+	case flow.KindHTTP:
+		_, err = HTTP(payload)
+	case flow.KindLLM:
+		_, err = LLM(payload)
+	}
+	return err
+}
+
+func knownLanguages(c *api.Code, knows func(string) bool) error {
+	for at, name := range LanguagesUsed(c) {
+		if _, builtIn := api.LanguageName(name); !builtIn && (knows == nil || !knows(name)) {
+			return problem.List{{Path: at, Value: name, Message: "no profile of this server or of a worker of its knows it: " + strconv.Quote(name),
+				Fix: "one of " + strings.Join(api.Languages(), ", ") + ", or add a profile"}}
+		}
+	}
+	return nil
+}
+
+// Needs names the runtime that a payload of a built-in kind cannot do without, as workers offer it, and the language that not
+// every worker has (as flow.OfferLanguage writes it); empty: the worker's own choice will do.
+func Needs(kind flow.Kind, payload []byte) (needs []string) {
+	switch kind {
+	case flow.KindCode:
+		if name := strictjson.Text(payload, "runtime"); name != "" {
+			needs = append(needs, name)
+		}
+		if name := strictjson.Text(payload, "language"); name != "" {
+			if _, builtIn := api.LanguageName(name); !builtIn {
+				needs = append(needs, flow.OfferLanguage(strings.ToLower(name)))
+			}
+		}
+	case flow.KindContainer:
+		needs = append(needs, cmp.Or(strictjson.Text(payload, "runtime"), AnyContainer))
+	}
+	return needs
+}

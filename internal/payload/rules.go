@@ -1,0 +1,273 @@
+// Package payload is what the built-in kinds of actions take: which fields there are, how they are read, what they must be, and what
+// a worker needs for them. Requests for evaluations, `with` in documents and the handlers of workers go by it. It is pure.
+package payload
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"path"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/duration"
+	"github.com/pawl-run/pawl/internal/language"
+	"github.com/pawl-run/pawl/internal/problem"
+	"github.com/pawl-run/pawl/internal/strictjson"
+)
+
+// rules are how the types of package api, and the payloads beside them, are read.
+var rules = strictjson.Rules{
+	Types: map[reflect.Type]func(*strictjson.Reader, reflect.Value){
+		reflect.TypeFor[time.Time]():      readTime,
+		reflect.TypeFor[api.Duration]():   readDuration,
+		reflect.TypeFor[api.Size]():       strictjson.Own,
+		reflect.TypeFor[api.Content]():    readContent,
+		reflect.TypeFor[api.Comparison](): readComparison,
+		reflect.TypeFor[Statuses]():       strictjson.Own,
+	},
+	Checks: map[string]strictjson.Check{
+		"language": checkLanguage, "source": checkSource, "env": checkEnv, "files": checkFiles, "patterns": checkPatterns,
+		"stdin": checkStdin, "base64": checkBase64, "mode": checkMode, "wall": checkWall, "cpu": checkWall,
+		"memory": checkSize(api.MinMemory, api.MaxMemory), "output": checkSize(1, api.MaxOutput), "disk": checkSize(1, api.MaxDisk),
+		"pids": checkPids, "reruns": checkReruns, "cpus": checkCPUs, "cases": checkCases, "case_name": checkCaseName, "compare_mode": checkCompareMode,
+		"tolerance": checkTolerance, "exit_codes": checkExitCodes, "url": checkURL, "model": checkModel,
+	},
+	Whole: map[reflect.Type]func(*strictjson.Reader, reflect.Value){
+		reflect.TypeFor[api.Code](): func(r *strictjson.Reader, v reflect.Value) { wholeCode(r, v.Addr().Interface().(*api.Code)) },
+		reflect.TypeFor[api.Evaluation](): func(r *strictjson.Reader, v reflect.Value) {
+			wholeCode(r, &v.Addr().Interface().(*api.Evaluation).Code)
+		},
+		reflect.TypeFor[api.Checker]():   func(r *strictjson.Reader, v reflect.Value) { wholeChecker(r, v.Addr().Interface().(*api.Checker)) },
+		reflect.TypeFor[api.Container](): func(r *strictjson.Reader, v reflect.Value) { wholeContainer(r, v.Addr().Interface().(*api.Container)) },
+		reflect.TypeFor[Request]():       func(r *strictjson.Reader, v reflect.Value) { wholeRequest(r, v.Addr().Interface().(*Request)) },
+		reflect.TypeFor[Chat]():          func(r *strictjson.Reader, v reflect.Value) { wholeChat(r, v.Addr().Interface().(*Chat)) },
+	},
+}
+
+// Decode reads body, the body of a request, into what out points to: a struct of package api. file names the body in problems; it is
+// empty for a text within another one, whose lines say nothing to the user. The error is a *strictjson.Error.
+func Decode(body []byte, file string, out any) error { return rules.Decode(body, file, out) }
+
+func decode[T any](payload []byte) (T, error) {
+	var v T
+	if len(payload) == 0 {
+		payload = []byte("{}")
+	}
+	err := rules.Decode(payload, "", &v)
+	return v, err
+}
+
+func readTime(r *strictjson.Reader, into reflect.Value) {
+	if s, ok := r.Text(); ok {
+		t, err := time.Parse(time.RFC3339, s)
+		if err != nil {
+			r.Problem("it is not a time", "write RFC 3339, as in 2026-11-21T08:00:00Z")
+			return
+		}
+		into.Set(reflect.ValueOf(t))
+	}
+}
+
+func readDuration(r *strictjson.Reader, into reflect.Value) {
+	raw := r.Raw()
+	if raw == nil {
+		return
+	}
+	d := into.Addr().Interface().(*api.Duration)
+	err := d.UnmarshalJSON(raw)
+	switch {
+	case errors.Is(err, duration.ErrNegative) || err == nil && *d < 0:
+		r.Problem("it is negative", "leave it out, or give a time span of more than 0")
+	case err != nil:
+		r.Problem("it is not a duration", `write "1.5s", "1m30s" or "2d", or a number of seconds`)
+	}
+}
+
+// content is the form that the bytes of a file have when they are not a plain string.
+type content struct {
+	Text   *string `json:"text,omitempty"`
+	Base64 *string `json:"base64,omitempty" check:"base64"`
+	Blob   *string `json:"blob,omitempty"`
+	Mode   string  `json:"mode,omitempty" check:"mode"`
+}
+
+func readContent(r *strictjson.Reader, into reflect.Value) {
+	c := into.Addr().Interface().(*api.Content)
+	switch r.Kind() {
+	case '"':
+		if s, ok := r.Text(); ok {
+			*c = api.Text(s)
+		}
+		return
+	case '{':
+	default:
+		r.Raw()
+		r.Problem("it is neither a string nor an object", `write "…", {"base64": "…"} or {"blob": "…"}`)
+		return
+	}
+	var o content
+	if !r.Struct(reflect.ValueOf(&o).Elem()) {
+		return
+	}
+	given := 0
+	if o.Text != nil {
+		c.Bytes, given = []byte(*o.Text), given+1
+	}
+	if o.Base64 != nil {
+		c.Bytes, _ = decodeBase64(*o.Base64) // has been checked
+		given++
+	}
+	if o.Blob != nil {
+		c.Blob, given = *o.Blob, given+1
+	}
+	if o.Mode != "" {
+		mode, _ := strconv.ParseUint(o.Mode, 8, 32) // has been checked
+		c.Mode = uint32(mode)
+	}
+	if given != 1 {
+		r.ProblemAt("", "", fmt.Sprintf("it gives its bytes %d times", given), `give exactly one of "text", "base64" and "blob"`)
+	}
+}
+
+// decodeBase64 reads standard base64, padded or not.
+func decodeBase64(s string) ([]byte, error) {
+	return base64.RawStdEncoding.DecodeString(strings.TrimRight(s, "="))
+}
+
+func checkBase64(r *strictjson.Reader, at string, v reflect.Value) {
+	text := v.Elem().String()
+	if _, err := decodeBase64(text); err != nil {
+		r.ProblemAt(at, text, "it is not base64", "use the standard alphabet with + and /")
+	}
+}
+
+func checkMode(r *strictjson.Reader, at string, v reflect.Value) {
+	if m, err := strconv.ParseUint(v.String(), 8, 32); err != nil || m == 0 || m > 0o777 {
+		r.ProblemAt(at, v.String(), "it is not a file mode", `write octal permission bits such as "0755"`)
+	}
+}
+
+func checkStdin(r *strictjson.Reader, at string, v reflect.Value) {
+	if c, ok := reflect.Indirect(v).Interface().(api.Content); ok && c.Mode != 0 {
+		r.ProblemAt(beneath(at, "mode"), "", "there is no such field: only files have a mode", "leave it out")
+	}
+}
+
+// beneath is the path of a part of what is at a path, which may be empty.
+func beneath(at, part string) string {
+	if at == "" {
+		return part
+	}
+	return at + "." + part
+}
+
+// checkLanguage replaces an alias by the proper name. The profiles that a server or its workers add are for them to know.
+func checkLanguage(r *strictjson.Reader, at string, v reflect.Value) {
+	given := v.String()
+	lower := strings.ToLower(given)
+	if name, ok := api.LanguageName(given); ok {
+		lower = name
+	} else if given == "" {
+		r.ProblemAt(at, "", "it is missing", "one of "+strings.Join(api.Languages(), ", "))
+	} else if language.CheckName(lower) != nil {
+		r.ProblemAt(at, strconv.Quote(given), "it is not the name of a language", "one of "+strings.Join(api.Languages(), ", "))
+	}
+	v.SetString(lower)
+}
+
+func checkSource(r *strictjson.Reader, at string, v reflect.Value) {
+	if strings.TrimSpace(v.String()) == "" {
+		r.ProblemAt(at, "", "it is missing or empty", "give the program's text")
+	}
+}
+
+func checkEnv(r *strictjson.Reader, at string, v reflect.Value) {
+	for _, name := range sortedKeys[string](v) {
+		if name == "" || strings.ContainsAny(name, "=\x00") {
+			r.ProblemAt(problem.Join(at, name), "", "it is not the name of a variable", `use a name without "=" and NUL`)
+		}
+	}
+}
+
+func sortedKeys[V any](v reflect.Value) []string {
+	keys := make([]string, 0, v.Len())
+	for k := range v.Interface().(map[string]V) {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// maxFiles bounds the files of one evaluation.
+const maxFiles = 10_000
+
+func checkFiles(r *strictjson.Reader, at string, v reflect.Value) {
+	files := v.Interface().(map[string]api.Content)
+	if len(files) > maxFiles {
+		r.ProblemAt(at, "", fmt.Sprintf("it has %d files", len(files)), fmt.Sprintf("at most %d; pack them into one", maxFiles))
+		return
+	}
+	for _, name := range sortedKeys[api.Content](v) {
+		if !cleanPath(name) {
+			r.ProblemAt(problem.Join(at, name), "", "it is not a path beneath the working directory", `use a relative path such as "data/input.txt", without ".." or NUL`)
+			continue
+		}
+		// A file that is also another's directory can never be placed.
+		for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
+			if _, both := files[dir]; both {
+				r.ProblemAt(problem.Join(at, dir), "", fmt.Sprintf("it is a file and the directory of %q", name), "rename one of them")
+			}
+		}
+	}
+}
+
+func cleanPath(p string) bool {
+	return p != "" && p != "." && len(p) < 4096 && !path.IsAbs(p) && path.Clean(p) == p &&
+		p != ".." && !strings.HasPrefix(p, "../") && !strings.ContainsAny(p, "\x00")
+}
+
+func checkPatterns(r *strictjson.Reader, at string, v reflect.Value) {
+	for i, p := range v.Interface().([]string) {
+		if _, err := path.Match(p, ""); err != nil || !cleanPath(p) {
+			r.ProblemAt(fmt.Sprintf("%s[%d]", at, i), strconv.Quote(p), "it is not a path or pattern beneath the working directory", `use one such as "out/*.csv"`)
+		}
+	}
+}
+
+func checkWall(r *strictjson.Reader, at string, v reflect.Value) {
+	if d := api.Duration(v.Int()); d <= 0 || d > api.MaxWall {
+		r.ProblemAt(at, d.String(), "it is not a time limit", `write "10s", "500ms" or a number of seconds, more than 0 and at most 24h`)
+	}
+}
+
+func checkSize(least, most api.Size) strictjson.Check {
+	return func(r *strictjson.Reader, at string, v reflect.Value) {
+		if s := api.Size(v.Int()); s < least || s > most {
+			r.ProblemAt(at, s.String(), "it is not a size within the range", fmt.Sprintf(`write "64MB", "64MiB" or a number of bytes, from %s to %s`, least, most))
+		}
+	}
+}
+
+func checkPids(r *strictjson.Reader, at string, v reflect.Value) {
+	if n := v.Int(); n < 1 || n > api.MaxPids {
+		r.ProblemAt(at, strconv.FormatInt(n, 10), "it is not a number of processes", fmt.Sprintf("a whole number from 1 to %d", api.MaxPids))
+	}
+}
+
+func checkCPUs(r *strictjson.Reader, at string, v reflect.Value) {
+	if n := v.Float(); n < api.MinCPUs || n > api.MaxCPUs {
+		r.ProblemAt(at, strconv.FormatFloat(n, 'g', -1, 64), "it is not a number of processors",
+			fmt.Sprintf("a number from %g to %d, such as 1 or 0.5", api.MinCPUs, api.MaxCPUs))
+	}
+}
+
+func checkReruns(r *strictjson.Reader, _ string, v reflect.Value) {
+	if n := v.Int(); n < 0 || n > api.MaxReruns {
+		r.ProblemAt("", strconv.FormatInt(n, 10), "it is not a number of further runs", fmt.Sprintf("a whole number from 0 to %d", api.MaxReruns))
+	}
+}

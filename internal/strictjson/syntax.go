@@ -1,0 +1,96 @@
+package strictjson
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/pawl-run/pawl/internal/problem"
+)
+
+// syntaxHelp says in users' words what the library means by the end of a message, and what to do about it. "%q" stands for the
+// character that is in the way.
+var syntaxHelp = []struct{ library, message, fix string }{
+	{"after top-level value", "something follows the JSON value", "send one value only"},
+	{"in string (expecting non-control character)", "a string has the control character %q", `write it as an escape, such as \n`},
+	{"in number (expecting digit)", "%q is not expected in a number", "write it in decimal digits, such as 1.5 or 2e3"},
+	{"after object name (expecting ':')", "a name is followed by a colon and its value, not by %q", ""},
+	{"after object value (expecting ',' or '}')", "an object's fields are separated by commas and end with }; here is %q", ""},
+	{"after array element (expecting ',' or ']')", "a list's items are separated by commas and end with ]; here is %q", ""},
+	{"in literal ", "%q is not expected here: the words are true, false and null", "write other texts in double quotes"},
+	{"at start of value", "%q cannot begin a JSON value", "texts are in double quotes; names and the last item have no comma behind them"},
+}
+
+// syntaxProblem explains why src cannot be read as JSON. name says that an object's field should begin there.
+func syntaxProblem(src []byte, err error, name bool) (p problem.Problem, at int) {
+	var syntax *jsontext.SyntacticError
+	if !errors.As(err, &syntax) { // the end of a text that has nothing in it
+		return problem.Problem{Message: "the JSON ends too early", Fix: "send the whole value"}, len(src)
+	}
+	at = min(int(syntax.ByteOffset), len(src))
+	bad, _ := utf8.DecodeRune(src[at:])
+	text := syntax.Err.Error()
+	switch {
+	case errors.Is(err, io.ErrUnexpectedEOF) || at == len(src):
+		return problem.Problem{Message: "the JSON ends too early", Fix: "send the whole value, with the quotes and brackets that close it"}, len(src)
+	case src[at] == 0:
+		return problem.Problem{Message: "the text has a NUL byte", Fix: "remove it"}, at
+	case strings.HasPrefix(text, "invalid UTF-8"):
+		return problem.Problem{Value: fmt.Sprintf("%#02x", src[at]), Message: "the text is not UTF-8", Fix: `encode text as UTF-8; where bytes are allowed send {"base64": "…"}`}, at
+	case strings.HasPrefix(text, "invalid escape sequence"):
+		end := min(at+2, len(src))
+		if src[end-1] == 'u' {
+			end = min(at+6, len(src))
+		}
+		return problem.Problem{Message: fmt.Sprintf("%s is not an escape", bytes.ToValidUTF8(src[at:end], []byte("�"))), Fix: `write \\ for a backslash, and characters as they are`}, at
+	case at > 0 && strings.HasPrefix(text, "invalid character") && isDigit(src[at-1]) && isDigit(src[at]):
+		return problem.Problem{Message: "it is not a JSON number: it begins with 0", Fix: "leave out zeros in front"}, at
+	case name || errors.Is(err, jsontext.ErrNonStringName):
+		if bad == ',' || bad == '}' {
+			return problem.Problem{Message: "an object's field begins with its name in double quotes; there is none behind the comma", Fix: "remove the comma, or write the field"}, at
+		}
+		return problem.Problem{Message: fmt.Sprintf("an object's field begins with its name in double quotes, not with %q", bad), Fix: `write {"name": value}`}, at
+	}
+	for _, h := range syntaxHelp {
+		if strings.Contains(text, h.library) {
+			message := h.message
+			if strings.Contains(message, "%q") {
+				message = fmt.Sprintf(message, bad)
+			}
+			return problem.Problem{Message: message, Fix: h.fix}, at
+		}
+	}
+	return problem.Problem{Message: text}, at
+}
+
+func isDigit(b byte) bool { return b >= '0' && b <= '9' }
+
+// DeeperThan is where in src brackets are nested deeper than levels, -1 when they nowhere are. It does not look whether src is JSON.
+func DeeperThan(src []byte, levels int) int {
+	if bytes.Count(src, []byte{'{'})+bytes.Count(src, []byte{'['}) <= levels {
+		return -1
+	}
+	depth := 0
+	for i := 0; i < len(src); i++ {
+		switch src[i] {
+		case '"':
+			for i++; i < len(src) && src[i] != '"'; i++ {
+				if src[i] == '\\' {
+					i++
+				}
+			}
+		case '{', '[':
+			if depth++; depth > levels {
+				return i
+			}
+		case '}', ']':
+			depth--
+		}
+	}
+	return -1
+}
