@@ -7,6 +7,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/pawl-run/pawl/internal/strictjson"
 )
 
 // CanonicalJSON appends to b the one text that all ways to write a JSON value have
@@ -16,19 +20,23 @@ import (
 // It takes one pass and copies a member again only where an object's members
 // are out of order.
 func CanonicalJSON(b []byte, raw json.RawMessage) ([]byte, error) {
-	w := canonicalWriter{cursor: cursor{src: raw}, out: slices.Grow(b, len(raw))}
-	if err := w.write(0); err != nil {
+	w := canonicalWriter{out: slices.Grow(b, len(raw))}
+	err := strictjson.Read(raw, func(dec *jsontext.Decoder) error {
+		w.dec = dec
+		if err := w.write(); err != nil {
+			return err
+		}
+		return strictjson.End(raw, dec)
+	})
+	if err != nil {
 		return nil, err
-	}
-	if w.space(); w.at != len(raw) {
-		return nil, w.unexpected("the end")
 	}
 	return w.out, nil
 }
 
-// canonicalWriter reads JSON with the cursor and writes it to out.
+// canonicalWriter reads JSON and writes it to out.
 type canonicalWriter struct {
-	cursor
+	dec     *jsontext.Decoder
 	out     []byte
 	members []writtenMember // of the objects that the walk is in, one stack for all
 	moved   []byte          // scratch of sortMembers
@@ -38,59 +46,69 @@ type canonicalWriter struct {
 // the comma behind its value.
 type writtenMember struct{ start, colon, end int }
 
-func (w *canonicalWriter) write(depth int) error {
-	if depth > maxDepth {
+func (w *canonicalWriter) write() error {
+	if w.dec.StackDepth() > maxDepth {
 		return fmt.Errorf("%w: more than %d levels", errTooDeep, maxDepth)
 	}
-	switch w.peek() {
+	switch w.dec.PeekKind() {
 	case '{':
-		return w.object(depth)
+		return w.object()
 	case '[':
-		w.out = append(w.out, '[')
-		err := w.items(func(i int) (bool, error) {
-			if i > 0 {
-				w.out = append(w.out, ',')
-			}
-			return true, w.write(depth + 1)
-		})
-		w.out = append(w.out, ']')
+		return w.list()
+	}
+	text, err := w.dec.ReadValue()
+	switch {
+	case err != nil:
 		return err
-	case '"':
-		text, err := w.key()
+	case text.Kind() == '"':
 		w.out = appendCanonicalText(w.out, text)
-		return err
-	}
-	text, err := w.literal()
-	if err != nil {
-		return err
-	}
-	switch text {
-	case "true", "false", "null":
-		w.out = append(w.out, text...)
+	case text.Kind() == '0':
+		w.out = appendCanonicalNumber(w.out, string(text))
 	default:
-		w.out = appendCanonicalNumber(w.out, text)
+		w.out = append(w.out, text...)
 	}
 	return nil
 }
 
-func (w *canonicalWriter) object(depth int) error {
+func (w *canonicalWriter) list() error {
+	if _, err := w.dec.ReadToken(); err != nil {
+		return err
+	}
+	w.out = append(w.out, '[')
+	for start := len(w.out); w.dec.PeekKind() != ']'; {
+		if len(w.out) > start {
+			w.out = append(w.out, ',')
+		}
+		if err := w.write(); err != nil {
+			return err
+		}
+	}
+	w.out = append(w.out, ']')
+	_, err := w.dec.ReadToken()
+	return err
+}
+
+func (w *canonicalWriter) object() error {
+	if _, err := w.dec.ReadToken(); err != nil {
+		return err
+	}
 	base, start := len(w.members), len(w.out)
 	w.out = append(w.out, '{')
-	err := w.cursor.members(func(key []byte) (bool, error) {
+	for w.dec.PeekKind() != '}' {
+		name, err := w.dec.ReadValue()
+		if err != nil {
+			return err
+		}
 		m := writtenMember{start: len(w.out)}
-		w.out = appendCanonicalText(w.out, key)
+		w.out = appendCanonicalText(w.out, name)
 		m.colon = len(w.out)
 		w.out = append(w.out, ':')
-		if err := w.write(depth + 1); err != nil {
-			return false, err
+		if err := w.write(); err != nil {
+			return err
 		}
 		w.out = append(w.out, ',')
 		m.end = len(w.out)
 		w.members = append(w.members, m)
-		return true, nil
-	})
-	if err != nil {
-		return err
 	}
 	w.sortMembers(w.members[base:])
 	w.members = w.members[:base]
@@ -98,7 +116,8 @@ func (w *canonicalWriter) object(depth int) error {
 		w.out = w.out[:len(w.out)-1] // the last comma
 	}
 	w.out = append(w.out, '}')
-	return nil
+	_, err := w.dec.ReadToken()
+	return err
 }
 
 // sortMembers puts the members of one object, which end out, in order of name.
@@ -118,13 +137,15 @@ func (w *canonicalWriter) sortMembers(members []writtenMember) {
 	copy(w.out[start:], w.moved)
 }
 
-// appendCanonicalText appends a string that has been read. Most need no escape
-// and are copied as they are.
-func appendCanonicalText(b, text []byte) []byte {
-	if slices.ContainsFunc(text, func(c byte) bool { return c < 0x20 || c == '"' || c == '\\' }) {
-		return appendText(b, string(text))
+// appendCanonicalText appends a string in quotes that has been read. Most have
+// no escape and are copied as they are.
+func appendCanonicalText(b, quoted []byte) []byte {
+	if bytes.IndexByte(quoted, '\\') < 0 {
+		return append(b, quoted...)
 	}
-	return append(append(append(b, '"'), text...), '"')
+	text, _ := jsontext.AppendUnquote(nil, quoted) // it has been read
+	b, _ = jsontext.AppendQuote(b, text)
+	return b
 }
 
 // appendCanonicalNumber writes a number as its digits without zeros at either

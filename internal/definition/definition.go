@@ -6,7 +6,6 @@
 package definition
 
 import (
-	"slices"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/flow"
@@ -130,10 +129,15 @@ type Concurrency struct {
 }
 
 // BuiltIns are the names of the built-in kinds of actions.
-var BuiltIns = []string{"code", "container", "http", "llm", "input", "output", "workflow", "sleep", "noop"}
+var BuiltIns = func() (names []string) {
+	for _, k := range flow.BuiltIns() {
+		names = append(names, string(k))
+	}
+	return names
+}()
 
 // BuiltIn reports whether name is one of the built-in kinds of actions.
-func BuiltIn(name string) bool { return slices.Contains(BuiltIns, name) }
+func BuiltIn(name string) bool { return flow.Kind(name).BuiltIn() }
 
 // Task returns the task called name, or nil.
 func (w *Workflow) Task(name string) *Task {

@@ -192,7 +192,7 @@ input:
 		{`{"n": 1, "at": "yesterday"}`, "", `input.at`},
 		{`[1]`, "", `want object`},
 		{`{"n": 1`, "", `JSON ends`},
-		{`{"n": 1} x`, "", `the end`},
+		{`{"n": 1} x`, "", `something follows the JSON value`},
 		{strings.Repeat("[", 10_000), "", "nested too deep"},
 	} {
 		got, err := ValidateInput(defs[0], json.RawMessage(tc.in))

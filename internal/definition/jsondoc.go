@@ -1,14 +1,19 @@
 package definition
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/pawl-run/pawl/internal/strictjson"
 )
 
 // jsonReader reads a file that is one JSON value, with the place of everything.
 type jsonReader struct {
 	*reading
-	cursor
+	dec *jsontext.Decoder
 	// line and column are the place of offset seen.
 	line, column, seen int
 	// unplaced leaves places out, for what no user wrote.
@@ -16,29 +21,26 @@ type jsonReader struct {
 }
 
 func (r *reading) jsonReader() *jsonReader {
-	return &jsonReader{reading: r, cursor: cursor{src: r.src}, line: 1, column: 1}
+	return &jsonReader{reading: r, dec: jsontext.NewDecoder(bytes.NewBuffer(r.src), jsontext.AllowDuplicateNames(true)), line: 1, column: 1}
 }
 
 // file reads the whole source.
 func (j *jsonReader) file() (*value, error) {
 	v, err := j.read(0)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		err = strictjson.End(j.src, j.dec)
 	}
-	if j.space(); j.at != len(j.cursor.src) {
-		return nil, j.unexpected("the end of the file")
-	}
-	return v, nil
+	return v, err
 }
 
 // problem places a syntax error.
 func (j *jsonReader) problem(err error) Problem {
-	fix := ""
+	p, at := strictjson.Syntax(j.src, j.dec, err)
 	if errors.Is(err, errTooDeep) {
-		fix = "flatten the document"
+		p.Fix = "flatten the document"
 	}
-	line, column := j.place(j.at)
-	return Problem{Position: Position{j.reading.file, line, column}, Message: "not valid JSON: " + err.Error(), Fix: fix}
+	line, column := j.place(at)
+	return Problem{Position: Position{j.reading.file, line, column}, Message: "not valid JSON: " + p.Message, Fix: p.Fix}
 }
 
 // place turns an offset into a line and a column. Offsets hardly ever go back,
@@ -50,8 +52,8 @@ func (j *jsonReader) place(at int) (line, column int) {
 	if at < j.seen {
 		j.line, j.column, j.seen = 1, 1, 0
 	}
-	for ; j.seen < at && j.seen < len(j.cursor.src); j.seen++ {
-		switch b := j.cursor.src[j.seen]; {
+	for ; j.seen < at && j.seen < len(j.src); j.seen++ {
+		switch b := j.src[j.seen]; {
 		case b == '\n':
 			j.line, j.column = j.line+1, 1
 		case b&0xC0 != 0x80: // not the continuation of a character
@@ -65,60 +67,50 @@ func (j *jsonReader) read(depth int) (*value, error) {
 	if depth > maxNesting {
 		return nil, fmt.Errorf("%w: more than %d levels", errTooDeep, maxNesting)
 	}
-	b := j.peek()
 	v := &value{}
-	v.line, v.column = j.place(j.at)
+	v.line, v.column = j.place(strictjson.Next(j.src, j.dec))
 	if j.values++; j.values > maxValues {
 		return nil, fmt.Errorf("the file has more than %d values", maxValues)
 	}
-	var err error
-	switch b {
+	tok, err := j.dec.ReadToken()
+	if err != nil {
+		return nil, err
+	}
+	switch tok.Kind() {
 	case '{':
 		v.kind = objectValue
 		err = j.object(v, depth)
 	case '[':
 		v.kind = listValue
-		err = j.items(func(int) (bool, error) {
-			el, err := j.read(depth + 1)
+		for err == nil && j.dec.PeekKind() != ']' {
+			var el *value
+			el, err = j.read(depth + 1)
 			v.list = append(v.list, el)
-			return true, err
-		})
-	case '"':
-		v.kind = textValue
-		v.text, err = j.text()
-	default:
-		v.text, err = j.literal()
-		switch v.text {
-		case "null":
-			v.kind, v.text = nullValue, ""
-		case "true", "false":
-			v.kind = boolValue
-		default:
-			v.kind = numberValue
 		}
+		if err == nil {
+			_, err = j.dec.ReadToken()
+		}
+	case '"':
+		v.kind, v.text = textValue, tok.String()
+	case 'n':
+		v.kind = nullValue
+	case 't', 'f':
+		v.kind, v.text = boolValue, tok.String()
+	default:
+		v.kind, v.text = numberValue, tok.String()
 	}
 	return v, err
 }
 
 func (j *jsonReader) object(v *value, depth int) error {
 	seen := map[string]int{}
-	if err := j.expect('{'); err != nil {
-		return err
-	}
-	if j.peek() == '}' {
-		j.at++
-		return nil
-	}
-	for {
-		j.space()
-		line, column := j.place(j.at)
-		key, err := j.text()
+	for j.dec.PeekKind() != '}' {
+		line, column := j.place(strictjson.Next(j.src, j.dec))
+		tok, err := j.dec.ReadToken()
 		if err != nil {
 			return err
 		}
-		if err := j.expect(':'); err != nil {
-			return err
-		}
+		key := tok.String()
 		el, err := j.read(depth + 1)
 		if err != nil {
 			return err
@@ -129,8 +121,7 @@ func (j *jsonReader) object(v *value, depth int) error {
 			seen[key] = line
 			v.fields = append(v.fields, field{key, line, column, el})
 		}
-		if done, err := j.next('}'); err != nil || done {
-			return err
-		}
 	}
+	_, err := j.dec.ReadToken()
+	return err
 }

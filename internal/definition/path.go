@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/pawl-run/pawl/internal/strictjson"
 )
 
 // path is an expression that only walks down from a variable, such as
@@ -93,7 +95,7 @@ func walk(raw json.RawMessage, steps []step, sofar string) (json.RawMessage, err
 		var err error
 		switch {
 		case kind == "object" && !s.byIdx:
-			next, found, err = member(raw, s.name)
+			next, found, err = strictjson.Member(raw, s.name)
 		case kind == "list" && s.byIdx:
 			next, found, err = element(raw, s.index)
 		default:
@@ -112,16 +114,12 @@ func walk(raw json.RawMessage, steps []step, sofar string) (json.RawMessage, err
 }
 
 func element(raw json.RawMessage, index int) (value json.RawMessage, found bool, err error) {
-	c := cursor{src: raw}
-	err = c.items(func(i int) (bool, error) {
-		start := c.at
-		if err := c.skip(); err != nil {
-			return false, err
-		}
+	err = strictjson.Elements(raw, func(i int, el []byte) error {
 		if i == index {
-			value, found = raw[start:c.at:c.at], true
+			value, found = el, true
+			return strictjson.ErrStop
 		}
-		return !found, nil
+		return nil
 	})
 	return value, found, err
 }
@@ -155,8 +153,7 @@ func article(kind string) string {
 
 // offer names what an object has instead, or how long a list is.
 func offer(raw json.RawMessage) string {
-	c := cursor{src: raw}
-	if c.peek() == '[' {
+	if kindOf(raw) == "list" {
 		list, err := elements(raw)
 		if err != nil {
 			return ""
@@ -164,9 +161,12 @@ func offer(raw json.RawMessage) string {
 		return fmt.Sprintf(": the list has %d elements, counted from 0", len(list))
 	}
 	var names []string
-	err := c.each(func(key string) (bool, error) {
-		names = append(names, strconv.Quote(key))
-		return len(names) < 8, c.skip()
+	err := strictjson.Members(raw, func(name string, _ []byte) error {
+		names = append(names, strconv.Quote(name))
+		if len(names) == 8 {
+			return strictjson.ErrStop
+		}
+		return nil
 	})
 	if err != nil {
 		return ""

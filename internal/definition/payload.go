@@ -8,41 +8,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawl-run/pawl/api"
 	compare "github.com/pawl-run/pawl/internal/comparison"
 	"github.com/pawl-run/pawl/internal/duration"
+	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/language"
+	"github.com/pawl-run/pawl/internal/payload"
 )
-
-// payload is what is known of a built-in action's `with` before it runs: the
-// handler decides about everything else. TestPayloads compares it with the
-// handlers' own words.
-type payload struct {
-	fields   []string
-	required []string
-}
-
-var payloads = map[string]payload{
-	"code": {
-		fields:   []string{"language", "source", "files", "args", "env", "stdin", "interactive", "limits", "rerun_near_limit", "collect", "runtime", "cases", "compare", "stop_on_failure"},
-		required: []string{"language", "source"},
-	},
-	"container": {
-		fields: []string{"image", "entrypoint", "command", "env", "files", "stdin", "collect", "workdir", "user", "network", "pull",
-			"limits", "runtime"},
-		required: []string{"image"},
-	},
-	"http": {
-		fields:   []string{"method", "url", "headers", "body", "expect", "response", "max_bytes", "timeout", "follow_redirects"},
-		required: []string{"url"},
-	},
-	"llm": {
-		fields: []string{"base_url", "model", "messages", "system", "prompt", "temperature", "top_p", "max_tokens", "stop",
-			"seed", "response_format", "api_key_env", "timeout"},
-		required: []string{"base_url", "model"},
-	},
-	"sleep":    {fields: []string{"for"}, required: []string{"for"}},
-	"workflow": {fields: []string{"name", "input", "version"}, required: []string{"name"}},
-}
 
 // limit is one of the limits of code; seconds or bytes, or plain numbers.
 type limit struct {
@@ -51,24 +23,26 @@ type limit struct {
 }
 
 var codeLimits = map[string]limit{
-	"wall": {"time", 0, 86400}, "timeout": {"time", 0, 86400}, "cpu": {"time", 0, 86400},
-	"memory": {"size", 1 << 20, 1 << 40}, "output": {"size", 1, 1 << 30}, "disk": {"size", 1, 1 << 40},
-	"pids": {"count", 1, 100_000}, "cpus": {"share", 0.1, 1024},
+	"wall": longest, "timeout": longest, "cpu": longest,
+	"memory": {"size", float64(api.MinMemory), float64(api.MaxMemory)}, "output": {"size", 1, float64(api.MaxOutput)}, "disk": {"size", 1, float64(api.MaxDisk)},
+	"pids": {"count", 1, api.MaxPids}, "cpus": {"share", api.MinCPUs, api.MaxCPUs},
 }
+
+var longest = limit{"time", 0, time.Duration(api.MaxWall).Seconds()}
 
 // payload checks the `with` of a built-in action as far as it stands in the
 // document. with is nil where owner has none; needed says that it must not be.
 func (b *builder) payload(action string, owner, with *value, path string, needed bool) {
-	p, known := payloads[action]
+	fields, required, known := payload.Fields(flow.Kind(action))
 	if !known || with == nil && !needed || with != nil && with.kind != objectValue {
 		return
 	}
 	if with == nil {
-		b.fail(owner, path, fmt.Sprintf("add with: {%s: …}", strings.Join(p.required, ": …, ")), "the %s needs %s", action, strings.Join(p.required, " and "))
+		b.fail(owner, path, fmt.Sprintf("add with: {%s: …}", strings.Join(required, ": …, ")), "the %s needs %s", action, strings.Join(required, " and "))
 		return
 	}
-	b.object(with, path, p.fields)
-	for _, name := range p.required {
+	b.object(with, path, fields)
+	for _, name := range required {
 		if with.get(name) == nil {
 			b.fail(with, path, "add "+name+": …", "%s is missing", name)
 		}
@@ -157,7 +131,9 @@ func (b *builder) limit(v *value, path string, l limit) {
 	case v.kind != numberValue && (v.kind != textValue || l.unit == "count" || l.unit == "share"):
 		err = strconv.ErrSyntax
 	case l.unit == "size":
-		n, err = sizeOf(v.text)
+		var size api.Size
+		size, err = api.ParseSize(v.text)
+		n = float64(size)
 		fix = fmt.Sprintf("write 64MB, 64MiB or a number of bytes, from %.0f to %.0f", l.least, l.most)
 	case l.unit == "time":
 		n, err = secondsOf(v)
@@ -186,34 +162,6 @@ func secondsOf(v *value) (float64, error) {
 	}
 	d, err := duration.Parse(v.text)
 	return d.Seconds(), err
-}
-
-// sizeOf reads a number of bytes with or without a unit: KB is a thousand, KiB
-// 1,024, and so on up to T; a letter alone is the thousands.
-func sizeOf(s string) (float64, error) {
-	s = strings.ToLower(strings.TrimSpace(s))
-	digits := strings.TrimRight(s, "kmgtib ")
-	n, err := strconv.ParseFloat(digits, 64)
-	if err != nil {
-		return 0, err
-	}
-	unit := strings.TrimSpace(s[len(digits):])
-	if unit == "" || unit == "b" {
-		return n, nil
-	}
-	step := 1000.0
-	power := strings.IndexByte("kmgt", unit[0]) + 1
-	switch unit[1:] {
-	case "", "b":
-	case "ib":
-		step = 1024
-	default:
-		power = 0
-	}
-	if power == 0 {
-		return 0, strconv.ErrSyntax
-	}
-	return n * math.Pow(step, float64(power)), nil
 }
 
 func (b *builder) workflowPayload(with *value, path string) {

@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/strictjson"
 )
 
 // Items evaluates the foreach of a task to its items; with `batch`, to lists
@@ -74,31 +75,25 @@ func SubWorkflow(with json.RawMessage) (Child, error) {
 	if kindOf(with) != "object" {
 		return c, fmt.Errorf("want an object with name and input, not %s", article(kindOf(with)))
 	}
-	cur := cursor{src: with}
-	err := cur.each(func(key string) (bool, error) {
-		start := cur.at
-		if err := cur.skip(); err != nil {
-			return false, err
-		}
-		raw := with[start:cur.at:cur.at]
+	err := strictjson.Members(with, func(key string, raw []byte) error {
 		switch key {
 		case "name":
 			if kindOf(raw) != "string" {
-				return false, fmt.Errorf("name is %s, not a string", article(kindOf(raw)))
+				return fmt.Errorf("name is %s, not a string", article(kindOf(raw)))
 			}
 			c.Name = plain(raw)
 		case "version":
 			n, err := strconv.Atoi(plain(raw))
 			if err != nil || n < 1 {
-				return false, fmt.Errorf("version %s is not a number from 1", clip(string(raw), 40))
+				return fmt.Errorf("version %s is not a number from 1", clip(string(raw), 40))
 			}
 			c.Version = n
 		case "input":
 			c.Input = raw
 		default:
-			return false, fmt.Errorf("unknown field %q: the fields are name, version and input", clip(key, 60))
+			return fmt.Errorf("unknown field %q: the fields are name, version and input", clip(key, 60))
 		}
-		return true, nil
+		return nil
 	})
 	if err != nil {
 		return c, err
@@ -143,7 +138,7 @@ func (d *Definition) Prepare(input json.RawMessage, labels, env map[string]strin
 				return Run{}, err
 			}
 		}
-		if r.Kind == flow.KindCode || r.Kind == flow.KindContainer {
+		if r.Kind.RunsCode() {
 			if err := r.addEnv(d, v, env); err != nil {
 				return Run{}, err
 			}
@@ -202,38 +197,26 @@ func MergeEnv(with json.RawMessage, env map[string]string) (json.RawMessage, err
 	}
 	all := maps.Clone(env)
 	changed := len(env) > 0
-	cur := cursor{src: with}
-	err := cur.each(func(key string) (bool, error) {
-		start := cur.at
-		if err := cur.skip(); err != nil {
-			return false, err
-		}
-		raw := with[start:cur.at]
+	err := strictjson.Members(with, func(key string, raw []byte) error {
 		switch kind := kindOf(raw); {
 		case key != "env":
 			sep()
 			out = append(append(appendText(out, key), ':'), raw...)
-			return true, nil
+			return nil
 		case kind == "null":
-			return true, nil
+			return nil
 		case kind != "object" && len(env) == 0:
-			return false, nil // likewise
+			return strictjson.ErrStop // likewise
 		case kind != "object":
-			return false, fmt.Errorf("env is %s, not an object", article(kind))
+			return fmt.Errorf("env is %s, not an object", article(kind))
 		}
-		in := cursor{src: raw}
-		return true, in.each(func(name string) (bool, error) {
-			at := in.at
-			if err := in.skip(); err != nil {
-				return false, err
-			}
+		return strictjson.Members(raw, func(name string, value []byte) error {
 			if all == nil {
 				all = map[string]string{}
 			}
-			value := raw[at:in.at]
 			changed = changed || kindOf(value) != "string"
 			all[name] = plain(value)
-			return true, nil
+			return nil
 		})
 	})
 	if err != nil {

@@ -12,6 +12,8 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"golang.org/x/text/language"
 	"golang.org/x/text/message"
+
+	"github.com/pawl-run/pawl/internal/strictjson"
 )
 
 // Schema is a JSON Schema (2020-12 unless it says otherwise). It is immutable
@@ -196,20 +198,15 @@ func fillObject(s *jsonschema.Schema, raw json.RawMessage, depth int) (json.RawM
 		}
 		out = append(append(appendText(out, key), ':'), value...)
 	}
-	cur := cursor{src: raw}
-	err := cur.each(func(key string) (bool, error) {
-		start := cur.at
-		if err := cur.skip(); err != nil {
-			return false, err
-		}
-		value, c, err := fill(s.Properties[key], raw[start:cur.at], depth+1)
+	err := strictjson.Members(raw, func(key string, value []byte) error {
+		value, c, err := fill(s.Properties[key], value, depth+1)
 		if err != nil {
-			return false, err
+			return err
 		}
 		changed = changed || c
 		seen[key] = true
 		member(key, value)
-		return true, nil
+		return nil
 	})
 	if err != nil {
 		return nil, false, err

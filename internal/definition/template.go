@@ -1,12 +1,17 @@
 package definition
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"cel.dev/cel-go/common/types"
+
+	"github.com/pawl-run/pawl/internal/strictjson"
 )
 
 // Template is a JSON value with expressions in it. It is immutable and safe
@@ -83,14 +88,9 @@ func (t *Template) Texts(v *Vars) (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := cursor{src: raw}
-	err = c.each(func(key string) (bool, error) {
-		start := c.at
-		if err := c.skip(); err != nil {
-			return false, err
-		}
-		m[key] = plain(raw[start:c.at])
-		return true, nil
+	err = strictjson.Members(raw, func(name string, value []byte) error {
+		m[name] = plain(value)
+		return nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("%s: want an object of strings: %w", t.field, err)
@@ -201,13 +201,12 @@ func (p *part) appendMixed(b []byte, v *Vars) ([]byte, error) {
 
 // plain is the text of a JSON value: a string without its quotes, null as "".
 func plain(raw json.RawMessage) string {
-	c := cursor{src: raw}
-	switch c.peek() {
-	case '"':
-		if s, err := c.text(); err == nil {
-			return s
+	switch kindOf(raw) {
+	case "string":
+		if s, err := jsontext.AppendUnquote(nil, bytes.TrimSpace(raw)); err == nil {
+			return string(s)
 		}
-	case 'n', 0:
+	case "null":
 		return ""
 	}
 	return string(raw)

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/pawl-run/pawl/internal/strictjson"
 )
 
 var taskFieldNames = []string{
@@ -333,7 +335,7 @@ func (t *Task) child() (name string, version int, ok bool) {
 	raw, constant := t.With.Constant()
 	get := func(field string) string {
 		if constant {
-			val, _, err := member(raw, field)
+			val, _, err := strictjson.Member(raw, field)
 			if err != nil {
 				return ""
 			}

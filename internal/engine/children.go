@@ -97,9 +97,9 @@ func (s *step) childAction(ctx context.Context, c *orchestration.Child) (flow.Re
 	if err := checkEnv(c.Env); err != nil {
 		return flow.Request{}, err
 	}
-	if kind := flow.Kind(c.Action); adHoc(kind) && !c.Workflow {
+	if kind := flow.Kind(c.Action); kind.AdHoc() && !c.Workflow {
 		input := c.Input
-		if kind == flow.KindCode || kind == flow.KindContainer {
+		if kind.RunsCode() {
 			var err error
 			if input, err = definition.MergeEnv(input, c.Env); err != nil {
 				return flow.Request{}, err

@@ -246,7 +246,7 @@ func (e *Engine) checkQueue(ctx context.Context, r *flow.Request) error {
 
 // resolve makes the request for a submission from the action's definition.
 func (e *Engine) resolve(ctx context.Context, s *Submission) (flow.Request, error) {
-	if kind := flow.Kind(s.Action); adHoc(kind) {
+	if kind := flow.Kind(s.Action); kind.AdHoc() {
 		if kind == flow.KindSleep {
 			if _, err := sleepOf(s.Input); err != nil {
 				return flow.Request{}, invalid("input", "", err.Error(), "")
@@ -278,7 +278,7 @@ func (e *Engine) resolve(ctx context.Context, s *Submission) (flow.Request, erro
 	if err != nil {
 		return r, inputProblems(err)
 	}
-	if e.opts.Validate != nil && adHoc(r.Kind) {
+	if e.opts.Validate != nil && r.Kind.AdHoc() {
 		if err := e.opts.Validate(r.Kind, r.Payload()); err != nil {
 			return r, invalid("with", "", err.Error(), "")
 		}
@@ -286,13 +286,14 @@ func (e *Engine) resolve(ctx context.Context, s *Submission) (flow.Request, erro
 	return r, nil
 }
 
-// adHoc reports whether a kind may be submitted without a definition.
-func adHoc(k flow.Kind) bool {
-	switch k {
-	case flow.KindCode, flow.KindContainer, flow.KindHTTP, flow.KindLLM, flow.KindInput, flow.KindOutput, flow.KindSleep, flow.KindNoop:
-		return true
+// adHocNames are the kinds that may be submitted without a definition and do something.
+func adHocNames() (names []string) {
+	for _, k := range flow.BuiltIns() {
+		if k.AdHoc() && k != flow.KindNoop {
+			names = append(names, string(k))
+		}
 	}
-	return false
+	return names
 }
 
 // builtIn is the request for a built-in kind without a definition.
@@ -312,7 +313,7 @@ func requestFor(def *definition.Definition, version int, input json.RawMessage, 
 		Input: run.Input, With: run.With, Labels: labels,
 		Key: run.Key, KeyLimit: run.KeyLimit, WhenFull: run.WhenFull,
 	}
-	if !adHoc(r.Kind) && !r.Kind.ByEngine() {
+	if !r.Kind.AdHoc() && !r.Kind.ByEngine() {
 		r.Queue = string(r.Kind) // a custom handler's own queue: only programs that have it serve it
 	}
 	applySettings(&r, &def.Settings)

@@ -140,7 +140,7 @@ func sumsIn(payloads ...[]byte) []blob.Sum {
 
 // checkUploads refuses code that names an upload that is not there.
 func (e *Engine) checkUploads(ctx context.Context, r *flow.Request) error {
-	if !readsBlobs(r.Kind) {
+	if !r.Kind.RunsCode() {
 		return nil
 	}
 	sums := sumsIn(r.Payload())
@@ -159,12 +159,9 @@ func (e *Engine) checkUploads(ctx context.Context, r *flow.Request) error {
 	return missingUpload(r, there)
 }
 
-// readsBlobs reports whether an object {"blob": "…"} in a payload names a content. Other kinds may mean something else by it.
-func readsBlobs(k flow.Kind) bool { return k == flow.KindCode || k == flow.KindContainer }
-
 // missingUpload says which uploads code names that are not there; nil when all are.
 func missingUpload(of *flow.Request, there map[blob.Sum]flow.ID) error {
-	if !readsBlobs(of.Kind) {
+	if !of.Kind.RunsCode() {
 		return nil
 	}
 	at := "input."

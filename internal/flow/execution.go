@@ -2,7 +2,6 @@ package flow
 
 import (
 	"encoding/json"
-	"slices"
 	"time"
 )
 
@@ -14,38 +13,6 @@ type Execution struct {
 	// Outcome is set exactly when Stage is terminal.
 	Outcome *Outcome
 }
-
-// Kind says what runs an execution. Any other value names a custom handler.
-type Kind string
-
-// The built-in kinds.
-const (
-	KindCode      Kind = "code"
-	KindContainer Kind = "container"
-	KindHTTP      Kind = "http"
-	KindLLM       Kind = "llm"
-	KindInput     Kind = "input"
-	KindOutput    Kind = "output"
-	KindWorkflow  Kind = "workflow"
-	KindSleep     Kind = "sleep"
-	KindNoop      Kind = "noop"
-)
-
-// standard are the built-in kinds that every worker runs which runs any of them: none of them needs a runtime that only some
-// workers have. A container does, and says so in its lane.
-var standard = []Kind{KindCode, KindHTTP, KindLLM, KindInput, KindOutput, KindNoop}
-
-// Standard are the kinds that every worker of built-in kinds runs.
-func Standard() []Kind { return slices.Clone(standard) }
-
-// BuiltIn reports whether Pawl itself runs executions of the kind. Any other kind is the name of a custom handler.
-func (k Kind) BuiltIn() bool {
-	return slices.Contains(standard, k) || k == KindContainer || k.ByEngine()
-}
-
-// ByEngine reports whether the engine owns executions of this kind itself: they hold no worker slot, and their state is
-// in rows, so nothing is lost when a replica dies.
-func (k Kind) ByEngine() bool { return k == KindWorkflow || k == KindSleep }
 
 // Request is what was asked for. It never changes after submission.
 type Request struct {

@@ -110,16 +110,16 @@ func checkCompareMode(r *strictjson.Reader, at string, v reflect.Value) {
 	}
 }
 
-func checkTolerance(r *strictjson.Reader, at string, v reflect.Value) {
+func checkTolerance(r *strictjson.Reader, _ string, v reflect.Value) {
 	if f := v.Float(); f < 0 {
-		r.ProblemAt(at, strconv.FormatFloat(f, 'g', -1, 64), "it is not a tolerance", "write a number that is not negative, such as 1e-6")
+		r.Problem("it is not a tolerance", "write a number that is not negative, such as 1e-6")
 	}
 }
 
-func checkExitCodes(r *strictjson.Reader, at string, v reflect.Value) {
+func checkExitCodes(r *strictjson.Reader, _ string, v reflect.Value) {
 	codes := v.Interface().([]int)
 	if len(codes) == 0 || slices.Min(codes) < 0 || slices.Max(codes) > 255 {
-		r.ProblemAt(at, strings.ReplaceAll(fmt.Sprint(codes), " ", ","), "it is not a list of exit codes", "write whole numbers from 0 to 255, such as [42]")
+		r.Problem("it is not a list of exit codes", "write whole numbers from 0 to 255, such as [42]")
 	}
 }
 

@@ -54,9 +54,6 @@ func wholeCode(r *strictjson.Reader, c *api.Code) {
 	}
 }
 
-// pulls are the values of Container.Pull.
-var pulls = []string{"missing", "always", "never"}
-
 // Container reads the payload of kind "container". The error is a *strictjson.Error with everything that is wrong.
 func Container(payload []byte) (api.Container, error) { return decode[api.Container](payload) }
 

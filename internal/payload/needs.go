@@ -24,21 +24,10 @@ func Validating(knows func(language string) bool) func(kind flow.Kind, payload [
 }
 
 func validate(kind flow.Kind, payload []byte, knows func(language string) bool) error {
-	var err error
-	switch kind {
-	case flow.KindCode:
-		var c api.Code
-		if c, err = Code(payload); err == nil {
-			err = knownLanguages(&c, knows)
-		}
-	case flow.KindContainer:
-		_, err = Container(payload)
-	case flow.KindHTTP:
-		_, err = HTTP(payload)
-	case flow.KindLLM:
-		_, err = LLM(payload)
+	if s, ok := specs[kind]; ok {
+		return s.validate(payload, knows)
 	}
-	return err
+	return nil
 }
 
 func knownLanguages(c *api.Code, knows func(string) bool) error {
@@ -53,19 +42,25 @@ func knownLanguages(c *api.Code, knows func(string) bool) error {
 
 // Needs names the runtime that a payload of a built-in kind cannot do without, as workers offer it, and the language that not
 // every worker has (as flow.OfferLanguage writes it); empty: the worker's own choice will do.
-func Needs(kind flow.Kind, payload []byte) (needs []string) {
-	switch kind {
-	case flow.KindCode:
-		if name := strictjson.Text(payload, "runtime"); name != "" {
-			needs = append(needs, name)
+func Needs(kind flow.Kind, payload []byte) []string {
+	if s := specs[kind]; s.needs != nil {
+		return s.needs(payload)
+	}
+	return nil
+}
+
+func needsOfCode(payload []byte) (needs []string) {
+	if name := strictjson.Text(payload, "runtime"); name != "" {
+		needs = append(needs, name)
+	}
+	if name := strictjson.Text(payload, "language"); name != "" {
+		if _, builtIn := api.LanguageName(name); !builtIn {
+			needs = append(needs, flow.OfferLanguage(strings.ToLower(name)))
 		}
-		if name := strictjson.Text(payload, "language"); name != "" {
-			if _, builtIn := api.LanguageName(name); !builtIn {
-				needs = append(needs, flow.OfferLanguage(strings.ToLower(name)))
-			}
-		}
-	case flow.KindContainer:
-		needs = append(needs, cmp.Or(strictjson.Text(payload, "runtime"), AnyContainer))
 	}
 	return needs
+}
+
+func needsOfContainer(payload []byte) []string {
+	return []string{cmp.Or(strictjson.Text(payload, "runtime"), AnyContainer)}
 }

@@ -25,7 +25,7 @@ var rules = strictjson.Rules{
 	Types: map[reflect.Type]func(*strictjson.Reader, reflect.Value){
 		reflect.TypeFor[time.Time]():      readTime,
 		reflect.TypeFor[api.Duration]():   readDuration,
-		reflect.TypeFor[api.Size]():       strictjson.Own,
+		reflect.TypeFor[api.Size]():       readSize,
 		reflect.TypeFor[api.Content]():    readContent,
 		reflect.TypeFor[api.Comparison](): readComparison,
 		reflect.TypeFor[Statuses]():       strictjson.Own,
@@ -85,6 +85,13 @@ func readDuration(r *strictjson.Reader, into reflect.Value) {
 		r.Problem("it is negative", "leave it out, or give a time span of more than 0")
 	case err != nil:
 		r.Problem("it is not a duration", `write "1.5s", "1m30s" or "2d", or a number of seconds`)
+	}
+}
+
+func readSize(r *strictjson.Reader, into reflect.Value) {
+	raw := r.Raw()
+	if raw != nil && into.Addr().Interface().(*api.Size).UnmarshalJSON(raw) != nil {
+		r.Problem("it is not a size", `write "64MB", "64MiB" or a number of bytes`)
 	}
 }
 
@@ -239,30 +246,31 @@ func checkPatterns(r *strictjson.Reader, at string, v reflect.Value) {
 	}
 }
 
-func checkWall(r *strictjson.Reader, at string, v reflect.Value) {
+// The checks of limits see only values that are there: no limit is required.
+
+func checkWall(r *strictjson.Reader, _ string, v reflect.Value) {
 	if d := api.Duration(v.Int()); d <= 0 || d > api.MaxWall {
-		r.ProblemAt(at, d.String(), "it is not a time limit", `write "10s", "500ms" or a number of seconds, more than 0 and at most 24h`)
+		r.Problem("it is not a time limit", `write "10s", "500ms" or a number of seconds, more than 0 and at most 24h`)
 	}
 }
 
 func checkSize(least, most api.Size) strictjson.Check {
-	return func(r *strictjson.Reader, at string, v reflect.Value) {
+	return func(r *strictjson.Reader, _ string, v reflect.Value) {
 		if s := api.Size(v.Int()); s < least || s > most {
-			r.ProblemAt(at, s.String(), "it is not a size within the range", fmt.Sprintf(`write "64MB", "64MiB" or a number of bytes, from %s to %s`, least, most))
+			r.Problem("it is not a size within the range", fmt.Sprintf(`write "64MB", "64MiB" or a number of bytes, from %s to %s`, least, most))
 		}
 	}
 }
 
-func checkPids(r *strictjson.Reader, at string, v reflect.Value) {
+func checkPids(r *strictjson.Reader, _ string, v reflect.Value) {
 	if n := v.Int(); n < 1 || n > api.MaxPids {
-		r.ProblemAt(at, strconv.FormatInt(n, 10), "it is not a number of processes", fmt.Sprintf("a whole number from 1 to %d", api.MaxPids))
+		r.Problem("it is not a number of processes", fmt.Sprintf("a whole number from 1 to %d", api.MaxPids))
 	}
 }
 
-func checkCPUs(r *strictjson.Reader, at string, v reflect.Value) {
+func checkCPUs(r *strictjson.Reader, _ string, v reflect.Value) {
 	if n := v.Float(); n < api.MinCPUs || n > api.MaxCPUs {
-		r.ProblemAt(at, strconv.FormatFloat(n, 'g', -1, 64), "it is not a number of processors",
-			fmt.Sprintf("a number from %g to %d, such as 1 or 0.5", api.MinCPUs, api.MaxCPUs))
+		r.Problem("it is not a number of processors", fmt.Sprintf("a number from %g to %d, such as 1 or 0.5", api.MinCPUs, api.MaxCPUs))
 	}
 }
 

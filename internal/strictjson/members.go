@@ -9,7 +9,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// decoders are reused by Members and Elements, which are called for texts of a few bytes, too.
+// decoders are reused: most of the texts that Read is called for have a few bytes.
 var decoders = sync.Pool{New: func() any { return new(reused) }}
 
 type reused struct {
@@ -17,30 +17,50 @@ type reused struct {
 	dec jsontext.Decoder
 }
 
-// walk reads a text whose names and UTF-8 were checked when it came in.
-func walk(raw []byte, begin jsontext.Kind, visit func(dec *jsontext.Decoder) error) error {
+// lenient takes what was checked when it came in.
+var lenient = []jsontext.Options{jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)}
+
+// Read calls read with a decoder of raw, a text that was checked when it came in. An error of the decoder becomes one in users'
+// words.
+func Read(raw []byte, read func(dec *jsontext.Decoder) error) error {
 	d := decoders.Get().(*reused)
 	d.buf = *bytes.NewBuffer(raw)
-	d.dec.Reset(&d.buf, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
-	defer func() {
-		d.buf = bytes.Buffer{}
-		d.dec.Reset(&d.buf)
-		decoders.Put(d)
-	}()
-	if kind := d.dec.PeekKind(); kind != begin && kind != 0 {
-		return errors.New("JSON has " + kindName(kind) + " where " + kindName(begin) + " is expected")
+	d.dec.Reset(&d.buf, lenient...)
+	err := read(&d.dec)
+	if err != nil {
+		err = explain(raw, &d.dec, err)
 	}
-	if _, err := d.dec.ReadToken(); err != nil {
-		return wrong(raw, err)
+	decoders.Put(d)
+	return err
+}
+
+// explain says in users' words why raw cannot be read. An error that is not of JSON's syntax stays as it is.
+func explain(raw []byte, dec *jsontext.Decoder, err error) error {
+	var syntax *jsontext.SyntacticError
+	if !errors.As(err, &syntax) && !errors.Is(err, io.EOF) {
+		return err
 	}
-	for kind := d.dec.PeekKind(); kind != '}' && kind != ']'; kind = d.dec.PeekKind() {
-		if err := visit(&d.dec); errors.Is(err, ErrStop) {
-			return nil
-		} else if err != nil {
-			return wrong(raw, err)
+	p, _ := Syntax(raw, dec, err)
+	return errors.New(p.Message)
+}
+
+func walk(raw []byte, begin jsontext.Kind, visit func(dec *jsontext.Decoder) error) error {
+	return Read(raw, func(dec *jsontext.Decoder) error {
+		if kind := dec.PeekKind(); kind != begin && kind != 0 {
+			return errors.New("JSON has " + kindName(kind) + " where " + kindName(begin) + " is expected")
 		}
-	}
-	return nil
+		if _, err := dec.ReadToken(); err != nil {
+			return err
+		}
+		for kind := dec.PeekKind(); kind != '}' && kind != ']'; kind = dec.PeekKind() {
+			if err := visit(dec); errors.Is(err, ErrStop) {
+				return nil
+			} else if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 // ErrStop is what a visitor of Members and Elements returns when it has seen enough.
@@ -82,26 +102,41 @@ func part(raw []byte, dec *jsontext.Decoder) ([]byte, error) {
 	return raw[end-len(value) : end : end], err
 }
 
-// Text is the member called name where it is a string, and else "". raw need not be an object, nor JSON.
-func Text(raw []byte, name string) string {
-	text := ""
-	_ = Members(raw, func(n string, value []byte) error { // what is no JSON has no members
-		if n != name || len(value) == 0 || value[0] != '"' {
-			return nil
+// Member is the value of an object's member, a part of raw. Of a name that occurs twice it is the last, as everywhere in Go's JSON.
+func Member(raw []byte, name string) (value []byte, found bool, err error) {
+	err = walk(raw, '{', func(dec *jsontext.Decoder) error {
+		quoted, err := dec.ReadValue()
+		if err != nil {
+			return err
 		}
-		s, err := jsontext.AppendUnquote(nil, value)
-		text = string(s)
+		is := isName(quoted, name)
+		v, err := part(raw, dec)
+		if is && err == nil {
+			value, found = v, true
+		}
 		return err
 	})
-	return text
+	return value, found, err
 }
 
-// wrong says in users' words why raw cannot be read.
-func wrong(raw []byte, err error) error {
-	var syntax *jsontext.SyntacticError
-	if !errors.As(err, &syntax) && !errors.Is(err, io.EOF) {
-		return err
+// isName reports whether a quoted text is name.
+func isName(quoted []byte, name string) bool {
+	if bytes.IndexByte(quoted, '\\') < 0 {
+		return string(quoted[1:len(quoted)-1]) == name
 	}
-	p, _ := syntaxProblem(raw, err, false)
-	return errors.New(p.Message)
+	text, err := jsontext.AppendUnquote(nil, quoted)
+	return err == nil && string(text) == name
+}
+
+// Text is the member called name where it is a string, and else "". raw need not be an object, nor JSON.
+func Text(raw []byte, name string) string {
+	value, _, err := Member(raw, name)
+	if err != nil || len(value) == 0 || value[0] != '"' {
+		return ""
+	}
+	text, err := jsontext.AppendUnquote(nil, value)
+	if err != nil {
+		return ""
+	}
+	return string(text)
 }

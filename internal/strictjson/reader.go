@@ -104,16 +104,13 @@ func (r *Reader) read(v reflect.Value) error {
 	}
 	r.dec = jsontext.NewDecoder(bytes.NewBuffer(r.src), jsontext.AllowDuplicateNames(r.careful))
 	r.Value(v)
-	if r.err == nil && r.next() < len(r.src) {
-		r.start, r.err = r.next(), errFollows
+	if r.err == nil {
+		r.err = End(r.src, r.dec)
 	}
 	return r.err
 }
 
-var (
-	errEmpty   = errors.New("the text is empty")
-	errFollows = errors.New("something follows the JSON value")
-)
+var errEmpty = errors.New("the text is empty")
 
 // syntax places the reason why the text cannot be read.
 func (r *Reader) syntax(err error) problem.Problem {
@@ -122,11 +119,8 @@ func (r *Reader) syntax(err error) problem.Problem {
 		return r.placed(problem.Problem{Message: "the JSON is empty", Fix: "send a JSON object"}, 0)
 	case errTooDeep:
 		return r.placed(problem.Problem{Message: err.Error(), Fix: "flatten it, or send it as a string"}, DeeperThan(r.src, MaxDepth))
-	case errFollows:
-		return r.placed(problem.Problem{Message: err.Error(), Fix: "send one value only"}, r.start)
 	}
-	kind, length := r.dec.StackIndex(r.dec.StackDepth())
-	p, at := syntaxProblem(r.src, err, kind == '{' && length%2 == 0)
+	p, at := Syntax(r.src, r.dec, err)
 	return r.placed(p, at)
 }
 
@@ -147,14 +141,7 @@ func Place(src []byte, at int) (line, column int) {
 	return 1 + bytes.Count(before, []byte{'\n'}), 1 + utf8.RuneCount(before[start:])
 }
 
-// next is where the next value or name begins.
-func (r *Reader) next() int {
-	at := int(r.dec.InputOffset())
-	for at < len(r.src) && bytes.IndexByte([]byte(" \t\r\n:,"), r.src[at]) >= 0 {
-		at++
-	}
-	return at
-}
+func (r *Reader) next() int { return Next(r.src, r.dec) }
 
 // Problem notes what is wrong with the value that was read last.
 func (r *Reader) Problem(message, fix string) {

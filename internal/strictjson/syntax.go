@@ -26,13 +26,41 @@ var syntaxHelp = []struct{ library, message, fix string }{
 	{"at start of value", "%q cannot begin a JSON value", "texts are in double quotes; names and the last item have no comma behind them"},
 }
 
-// syntaxProblem explains why src cannot be read as JSON. name says that an object's field should begin there.
-func syntaxProblem(src []byte, err error, name bool) (p problem.Problem, at int) {
-	var syntax *jsontext.SyntacticError
-	if !errors.As(err, &syntax) { // the end of a text that has nothing in it
-		return problem.Problem{Message: "the JSON ends too early", Fix: "send the whole value"}, len(src)
+// Next is where in src the next value or name begins that dec reads.
+func Next(src []byte, dec *jsontext.Decoder) int {
+	at := int(dec.InputOffset())
+	for at < len(src) && bytes.IndexByte([]byte(" \t\r\n:,"), src[at]) >= 0 {
+		at++
 	}
-	at = min(int(syntax.ByteOffset), len(src))
+	return at
+}
+
+// errFollows is for a text that goes on behind its value.
+var errFollows = errors.New("something follows the JSON value")
+
+// End is an error unless dec has read all of src.
+func End(src []byte, dec *jsontext.Decoder) error {
+	if Next(src, dec) < len(src) {
+		return errFollows
+	}
+	return nil
+}
+
+// Syntax explains an error of dec, which reads src: what is wrong, what to do, and where. Another error is explained by itself.
+func Syntax(src []byte, dec *jsontext.Decoder, err error) (p problem.Problem, at int) {
+	var syntax *jsontext.SyntacticError
+	switch {
+	case errors.As(err, &syntax):
+		at = min(int(syntax.ByteOffset), len(src))
+	case errors.Is(err, io.EOF): // of a text that has nothing in it
+		return problem.Problem{Message: "the JSON ends too early", Fix: "send the whole value"}, len(src)
+	case errors.Is(err, errFollows):
+		return problem.Problem{Message: err.Error(), Fix: "send one value only"}, Next(src, dec)
+	default:
+		return problem.Problem{Message: err.Error()}, Next(src, dec)
+	}
+	kind, length := dec.StackIndex(dec.StackDepth())
+	name := kind == '{' && length%2 == 0 // an object's field should begin here
 	bad, _ := utf8.DecodeRune(src[at:])
 	text := syntax.Err.Error()
 	switch {

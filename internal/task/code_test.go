@@ -400,7 +400,7 @@ func TestBadResults(t *testing.T) {
 		`echo '{' > $PAWL_OUTPUT`:                  "one JSON value",
 		`echo '"\u0000"' > $PAWL_OUTPUT`:           "NUL",
 		`head -c 2000000 /dev/zero > $PAWL_OUTPUT`: "at most 1MiB",
-		`for i in {1..200}; do printf '['; done > $PAWL_OUTPUT; for i in {1..200}; do printf ']'; done >> $PAWL_OUTPUT`: "200 levels",
+		`for i in {1..200}; do printf '['; done > $PAWL_OUTPUT; for i in {1..200}; do printf ']'; done >> $PAWL_OUTPUT`: "deeper than 100 levels",
 	} {
 		r := evaluate(t, t.Context(), rt, nil, code(t, api.Code{Language: "bash", Source: source}))
 		if r.err != nil || r.result.Result != nil || !strings.Contains(r.result.ResultError, say) {

@@ -1,0 +1,86 @@
+package flow
+
+import "slices"
+
+// Kind says what runs an execution. Any other value than a built-in one names a custom handler.
+type Kind string
+
+// The built-in kinds.
+const (
+	KindCode      Kind = "code"
+	KindContainer Kind = "container"
+	KindHTTP      Kind = "http"
+	KindLLM       Kind = "llm"
+	KindInput     Kind = "input"
+	KindOutput    Kind = "output"
+	KindWorkflow  Kind = "workflow"
+	KindSleep     Kind = "sleep"
+	KindNoop      Kind = "noop"
+)
+
+// builtIn is what the engine, the lanes and the definitions must know of a built-in kind. What its payload has is in package
+// payload, how it runs in package task.
+type builtIn struct {
+	kind Kind
+	// everywhere: every worker runs it that runs any built-in kind; it needs no runtime that only some workers have. A container
+	// does, and says so in its lane.
+	everywhere bool
+	// byEngine: the engine carries it out itself, and no worker is handed it.
+	byEngine bool
+	// runsCode: it runs a program, which has an environment and files from the blob store.
+	runsCode bool
+}
+
+// builtIns are in the order in which messages and documents list them.
+var builtIns = []builtIn{
+	{kind: KindCode, everywhere: true, runsCode: true},
+	{kind: KindContainer, runsCode: true},
+	{kind: KindHTTP, everywhere: true},
+	{kind: KindLLM, everywhere: true},
+	{kind: KindInput, everywhere: true},
+	{kind: KindOutput, everywhere: true},
+	{kind: KindWorkflow, byEngine: true},
+	{kind: KindSleep, byEngine: true},
+	{kind: KindNoop, everywhere: true},
+}
+
+// is is the row of a kind; of a custom one it is empty.
+func (k Kind) is() builtIn {
+	for _, b := range builtIns {
+		if b.kind == k {
+			return b
+		}
+	}
+	return builtIn{}
+}
+
+// kindsWith lists the built-in kinds for which has is true.
+func kindsWith(has func(builtIn) bool) (kinds []Kind) {
+	for _, b := range builtIns {
+		if has(b) {
+			kinds = append(kinds, b.kind)
+		}
+	}
+	return kinds
+}
+
+// BuiltIns are all built-in kinds.
+func BuiltIns() []Kind { return kindsWith(func(builtIn) bool { return true }) }
+
+var standard = kindsWith(func(b builtIn) bool { return b.everywhere })
+
+// Standard are the kinds that every worker of built-in kinds runs.
+func Standard() []Kind { return slices.Clone(standard) }
+
+// BuiltIn reports whether Pawl itself runs executions of the kind. Any other kind is the name of a custom handler.
+func (k Kind) BuiltIn() bool { return k.is().kind != "" }
+
+// ByEngine reports whether the engine owns executions of this kind itself: they hold no worker slot, and their state is
+// in rows, so nothing is lost when a replica dies.
+func (k Kind) ByEngine() bool { return k.is().byEngine }
+
+// AdHoc reports whether the kind may be submitted without a definition. A workflow may not: its tasks are the definition's.
+func (k Kind) AdHoc() bool { return k.BuiltIn() && k != KindWorkflow }
+
+// RunsCode reports whether the kind runs a program, which has an environment and may have files in the blob store.
+func (k Kind) RunsCode() bool { return k.is().runsCode }

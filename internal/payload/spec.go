@@ -1,0 +1,81 @@
+package payload
+
+import (
+	"encoding/json"
+	"reflect"
+
+	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/strictjson"
+)
+
+// spec is what there is to know of the payload of a built-in kind.
+type spec struct {
+	fields   []strictjson.Name
+	validate func(payload []byte, knows func(language string) bool) error
+	needs    func(payload []byte) []string // nil: nothing
+}
+
+// specs are the built-in kinds whose payloads have fields of their own; the others take anything. flow.Kind has what the engine
+// must know of a kind, package task its handler.
+var specs = map[flow.Kind]spec{
+	flow.KindCode: {
+		fields: fieldsOf[api.Code](),
+		validate: func(payload []byte, knows func(string) bool) error {
+			c, err := Code(payload)
+			if err != nil {
+				return err
+			}
+			return knownLanguages(&c, knows)
+		},
+		needs: needsOfCode,
+	},
+	flow.KindContainer: {fields: fieldsOf[api.Container](), validate: readable(Container), needs: needsOfContainer},
+	flow.KindHTTP:      {fields: fieldsOf[Request](), validate: readable(HTTP)},
+	flow.KindLLM:       {fields: fieldsOf[Chat](), validate: readable(LLM)},
+	// The engine reads these two itself.
+	flow.KindSleep: {fields: fieldsOf[struct {
+		For json.RawMessage `json:"for"`
+	}](), validate: anything},
+	flow.KindWorkflow: {fields: fieldsOf[struct {
+		Name    string          `json:"name"`
+		Input   json.RawMessage `json:"input,omitempty"`
+		Version int             `json:"version,omitempty"`
+	}](), validate: anything},
+}
+
+func fieldsOf[T any]() []strictjson.Name { return strictjson.Names(reflect.TypeFor[T]()) }
+
+func readable[T any](read func([]byte) (T, error)) func([]byte, func(string) bool) error {
+	return func(payload []byte, _ func(string) bool) error {
+		_, err := read(payload)
+		return err
+	}
+}
+
+func anything([]byte, func(string) bool) error { return nil }
+
+// Fields lists the fields of a kind's payload, and those among them that must be there. known is false for a kind that takes
+// anything.
+func Fields(kind flow.Kind) (fields, required []string, known bool) {
+	s, known := specs[kind]
+	for _, f := range s.fields {
+		fields = append(fields, f.Name)
+		if f.Required {
+			required = append(required, f.Name)
+		}
+	}
+	return fields, required, known
+}
+
+// LimitFields lists the fields of limits, with the other names under which they are read.
+func LimitFields() (names []string) {
+	t := reflect.TypeFor[api.CodeLimits]()
+	for _, f := range strictjson.Names(t) {
+		names = append(names, f.Name)
+		if also := t.FieldByIndex(f.Index).Tag.Get("also"); also != "" {
+			names = append(names, also)
+		}
+	}
+	return names
+}
