@@ -32,7 +32,7 @@ var arrows = []arrow{
 	{"internal/problem", nil, "pure: what is wrong with an input, and near names"},
 	{"internal/strictjson", []string{"internal/problem"}, "pure: JSON becomes values and problems"},
 	{"internal/payload", []string{"api", "internal/flow", "internal/problem", "internal/strictjson", "internal/language", "internal/comparison", "internal/duration"}, "pure: what built-in kinds take, in the public wire types"},
-	{"internal/definition", []string{"internal/problem", "internal/strictjson", "internal/payload", "internal/flow", "internal/language", "internal/comparison", "internal/duration", "internal/schedule"}, "pure: documents become data"},
+	{"internal/definition", []string{"api", "internal/problem", "internal/strictjson", "internal/payload", "internal/flow", "internal/language", "internal/comparison", "internal/duration", "internal/schedule"}, "pure: documents become data"},
 	{"internal/admission", []string{"internal/flow"}, "pure: counts become verdicts"},
 	{"internal/orchestration", []string{"internal/flow", "internal/definition"}, "pure: rows become a plan"},
 	{"internal/telemetry", nil, "names, spans and distributions; it knows nobody"},

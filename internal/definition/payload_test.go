@@ -1,8 +1,12 @@
 package definition
 
 import (
-	"encoding/json"
+	"bytes"
+	"flag"
+	"os"
+	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/pawl-run/pawl/internal/payload"
@@ -16,18 +20,21 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// The schema for editors names every built-in kind.
+var update = flag.Bool("update", false, "write the built-in kinds into pawl.schema.json")
+
+// kindsInSchema is the line of pawl.schema.json that lists the built-in kinds.
+var kindsInSchema = regexp.MustCompile(`(?m)^      "enum": \["code", .*\]$`)
+
+// The schema for editors names every built-in kind: go test ./internal/definition -run EveryKind -update writes them.
 func TestEditorSchemaKnowsEveryKind(t *testing.T) {
 	t.Parallel()
-	var doc struct {
-		Defs struct {
-			Kind struct{ Enum []string } `json:"kind"`
-		} `json:"$defs"`
+	want := []byte(`      "enum": ["` + strings.Join(BuiltIns, `", "`) + `"]`)
+	if got := kindsInSchema.Find(EditorSchema()); !bytes.Equal(got, want) {
+		t.Errorf("pawl.schema.json has\n%s\nwant\n%s", got, want)
 	}
-	if err := json.Unmarshal(EditorSchema(), &doc); err != nil {
-		t.Fatal(err)
-	}
-	if !slices.Equal(doc.Defs.Kind.Enum, BuiltIns) {
-		t.Errorf("$defs.kind of pawl.schema.json has %q, want %q", doc.Defs.Kind.Enum, BuiltIns)
+	if *update {
+		if err := os.WriteFile("pawl.schema.json", kindsInSchema.ReplaceAll(EditorSchema(), want), 0o644); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
