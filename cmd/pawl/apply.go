@@ -86,7 +86,7 @@ Exit codes: 0 all is well, 1 there are problems, 2 a file cannot be read.`,
 				found, err := definition.Parse(file.name, file.content, a.mayKnowLanguage)
 				defs = append(defs, found...)
 				for _, p := range problemsOf(err) {
-					problems = append(problems, api.FieldError{Path: p.Path, Message: p.Message, Fix: p.Fix, File: p.File, Line: p.Line, Column: p.Column})
+					problems = append(problems, api.FieldError(p))
 				}
 			}
 			switch {

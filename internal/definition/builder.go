@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/pawl-run/pawl/internal/duration"
+	"github.com/pawl-run/pawl/internal/problem"
 )
 
 // The bounds of what a document may ask for.
@@ -67,27 +68,8 @@ func (b *builder) fail(v *value, path, fix, format string, args ...any) {
 
 func (b *builder) failAt(at Position, path, fix, format string, args ...any) {
 	if len(b.problems) < maxProblems {
-		b.problems = append(b.problems, Problem{Position: at, Path: path, Message: fmt.Sprintf(format, args...), Fix: fix})
+		b.problems = append(b.problems, Problem{File: at.File, Line: at.Line, Column: at.Column, Path: path, Message: fmt.Sprintf(format, args...), Fix: fix})
 	}
-}
-
-func join(path, name string) string {
-	if path == "" {
-		return name
-	}
-	if !nameLike(name) {
-		return path + step{name: name}.suffix()
-	}
-	return path + "." + name
-}
-
-func nameLike(s string) bool {
-	for _, r := range s {
-		if !(r == '_' || r == '-' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z') {
-			return false
-		}
-	}
-	return s != ""
 }
 
 // object checks that v is an object with no other keys than the known ones.
@@ -102,7 +84,7 @@ func (b *builder) object(v *value, path string, known []string) bool {
 			found = found || k == f.name
 		}
 		if !found {
-			b.failAt(Position{b.file, f.line, f.column}, path, offerField(f.name, known), "unknown field %q", clip(f.name, 60))
+			b.failAt(Position{b.file, f.line, f.column}, path, offerField(f.name, known), "unknown field %q", problem.Clip(f.name, 60))
 		}
 	}
 	return true
@@ -148,7 +130,7 @@ func (b *builder) name(v *value, path, what string) string {
 		return ""
 	}
 	if why := badName(s); why != "" {
-		b.fail(v, path, fmt.Sprintf("use at most %d lower-case letters, digits, '.', '_' and '-', beginning with a letter or digit", maxName), "%q is not a %s: %s", clip(s, 60), what, why)
+		b.fail(v, path, fmt.Sprintf("use at most %d lower-case letters, digits, '.', '_' and '-', beginning with a letter or digit", maxName), "%q is not a %s: %s", problem.Clip(s, 60), what, why)
 		return ""
 	}
 	return s
@@ -182,7 +164,7 @@ func (b *builder) whole(v *value, path string, low, high int) (int, bool) {
 		return 0, false
 	}
 	if err != nil || n < low || n > high {
-		b.fail(v, path, fmt.Sprintf("write a whole number from %d to %d", low, high), "%s is out of range", clip(v.text, 40))
+		b.fail(v, path, fmt.Sprintf("write a whole number from %d to %d", low, high), "%s is out of range", problem.Clip(v.text, 40))
 		return 0, false
 	}
 	return n, true
@@ -190,7 +172,7 @@ func (b *builder) whole(v *value, path string, low, high int) (int, bool) {
 
 func (v *value) describe() string {
 	if v.kind == textValue {
-		return fmt.Sprintf("the string %q", clip(v.text, 40))
+		return fmt.Sprintf("the string %q", problem.Clip(v.text, 40))
 	}
 	return v.kind.String()
 }
@@ -217,7 +199,7 @@ func (b *builder) oneOf(v *value, path string, words ...string) string {
 			return s
 		}
 	}
-	b.fail(v, path, offerName(s, words, "write one of"), "%q is not one of %s", clip(s, 40), strings.Join(words, ", "))
+	b.fail(v, path, offerName(s, words, "write one of"), "%q is not one of %s", problem.Clip(s, 40), strings.Join(words, ", "))
 	return ""
 }
 
@@ -241,9 +223,9 @@ func (b *builder) duration(v *value, path string, zero bool) time.Duration {
 	case err != nil:
 		b.fail(v, path, "", "%v", err)
 	case d > maxTimeout:
-		b.fail(v, path, "write at most 366d", "%s is too long", clip(s, 40))
+		b.fail(v, path, "write at most 366d", "%s is too long", problem.Clip(s, 40))
 	case d <= 0 && !zero:
-		b.fail(v, path, "leave it out for no limit", "%s is too short: it must be more than nothing", clip(s, 40))
+		b.fail(v, path, "leave it out for no limit", "%s is too short: it must be more than nothing", problem.Clip(s, 40))
 	default:
 		return d
 	}
@@ -282,7 +264,7 @@ func (b *builder) part(v *value, path string, s scope, task int) part {
 			if strings.Contains(f.name, opening) {
 				b.failAt(Position{b.file, f.line, f.column}, path, "build the object in the expression: ${{ {key: value} }}", "expressions are not evaluated in keys")
 			}
-			p.fields[i] = fieldPart{f.name, b.part(f.value, join(path, f.name), s, task)}
+			p.fields[i] = fieldPart{f.name, b.part(f.value, problem.Join(path, f.name), s, task)}
 			constant = constant && p.fields[i].value.constant != nil
 		}
 		if constant {

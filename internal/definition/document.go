@@ -13,6 +13,8 @@ import (
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/pawl-run/pawl/internal/problem"
 )
 
 // The bounds of one file.
@@ -128,7 +130,7 @@ func (r *reading) fail(line, column int, fix, format string, args ...any) {
 		r.stop = true
 		return
 	}
-	r.problems = append(r.problems, Problem{Position: Position{r.file, line, column}, Message: fmt.Sprintf(format, args...), Fix: fix})
+	r.problems = append(r.problems, Problem{File: r.file, Line: line, Column: column, Message: fmt.Sprintf(format, args...), Fix: fix})
 }
 
 // read turns a file into its documents.
@@ -264,7 +266,7 @@ func (r *reading) syntax(err error) {
 	case strings.Contains(msg, "unknown anchor"):
 		fix = "define the anchor with &name before the alias, or quote text that begins with *"
 	}
-	r.fail(line, column, fix, "not valid YAML: %s", clip(strings.TrimSpace(msg), 300))
+	r.fail(line, column, fix, "not valid YAML: %s", problem.Clip(strings.TrimSpace(msg), 300))
 }
 
 // tabbed reports whether there is a tab in front of the text of a line.
@@ -337,7 +339,7 @@ func (r *reading) mapping(n *yaml.Node, depth int) *value {
 			continue
 		}
 		if first := seen[k.Value]; first != nil {
-			r.fail(k.Line, k.Column, "remove one of them", "the key %q is here twice; it was first used on line %d", clip(k.Value, 60), first.Line)
+			r.fail(k.Line, k.Column, "remove one of them", "the key %q is here twice; it was first used on line %d", problem.Clip(k.Value, 60), first.Line)
 			continue
 		}
 		seen[k.Value] = k
@@ -395,13 +397,13 @@ func (r *reading) scalar(n *yaml.Node) *value {
 		}
 		text, err := respell(n)
 		if err != nil {
-			r.fail(n.Line, n.Column, "write a plain decimal number, or quote it to make it text", "the number %s cannot be kept: %v", clip(n.Value, 60), err)
+			r.fail(n.Line, n.Column, "write a plain decimal number, or quote it to make it text", "the number %s cannot be kept: %v", problem.Clip(n.Value, 60), err)
 			return nil
 		}
 		v.text = text
 	case "!!str", "!!timestamp", "!!binary", "!!merge":
 	default:
-		r.fail(n.Line, n.Column, "remove the tag", "the tag %s is not supported", clip(n.Tag, 60))
+		r.fail(n.Line, n.Column, "remove the tag", "the tag %s is not supported", problem.Clip(n.Tag, 60))
 		return nil
 	}
 	return v

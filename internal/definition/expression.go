@@ -13,6 +13,8 @@ import (
 	"cel.dev/cel-go/common/operators"
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
+
+	"github.com/pawl-run/pawl/internal/problem"
 )
 
 // TaskRef is the mention of an upstream task in an expression.
@@ -68,18 +70,11 @@ type EvalError struct {
 }
 
 func (e *EvalError) Error() string {
-	return fmt.Sprintf("%s: ${{ %s }}: %v", e.Field, clip(e.Expression, 200), e.Err)
+	return fmt.Sprintf("%s: ${{ %s }}: %v", e.Field, problem.Clip(e.Expression, 200), e.Err)
 }
 
 // Unwrap returns the cause.
 func (e *EvalError) Unwrap() error { return e.Err }
-
-func clip(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	return strings.ToValidUTF8(s[:n], "") + "…"
-}
 
 func newCompiled(text string, s scope) *compiled {
 	e := &compiled{text: text, scope: s}
@@ -132,7 +127,7 @@ func (e *compiled) explain(err *cel.Error) issue {
 	if _, rest, ok := strings.Cut(i.message, "Syntax error: "); ok {
 		i.message = "syntax error: " + rest
 	}
-	i.message = clip(i.message, 300)
+	i.message = problem.Clip(i.message, 300)
 	return i
 }
 
@@ -151,7 +146,7 @@ func (e *compiled) offer(name string) string {
 		return `names with a dash need brackets, as in tasks["load-data"].output`
 	}
 	known := append([]string{"json", "parse_json", "default", "sum", "size", "has", "string", "int", "double"}, scopeVariables[e.scope]...)
-	if s := Suggest(name, known); s != "" {
+	if s := problem.Nearest(name, known); s != "" {
 		return s
 	}
 	return "the variables here are " + strings.Join(scopeVariables[e.scope], ", ") + "; text needs quotes"

@@ -7,6 +7,8 @@ import (
 
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/types"
+
+	"github.com/pawl-run/pawl/internal/problem"
 )
 
 const (
@@ -91,12 +93,12 @@ func (b *builder) stuck(w *Workflow, v *value, needs [][]need, waiting []int, en
 				at = n.at
 			}
 		}
-		b.fail(at, join(join("tasks", first.Name), "needs"), "remove one of these needs", "the tasks wait for each other: %s → %s", strings.Join(names, " → "), names[0])
+		b.fail(at, problem.Join(problem.Join("tasks", first.Name), "needs"), "remove one of these needs", "the tasks wait for each other: %s → %s", strings.Join(names, " → "), names[0])
 	}
 	for _, t := range w.Tasks {
 		if waiting[t.Index] > 0 {
 			if behind++; behind <= 50 {
-				b.failAt(t.Position, join("tasks", t.Name), "break the cycle", "the task can never be reached: it comes after tasks that wait for each other")
+				b.failAt(t.Position, problem.Join("tasks", t.Name), "break the cycle", "the task can never be reached: it comes after tasks that wait for each other")
 			}
 		}
 	}
@@ -166,7 +168,7 @@ func (b *builder) references(w *Workflow, ordered bool) {
 		for _, r := range m.expr.facts.refs {
 			i, known := w.index[r.Task]
 			if !known {
-				b.failAt(m.place(r), m.expr.field, b.offerTask(w, r.Task), "there is no task %q", clip(r.Task, 60))
+				b.failAt(m.place(r), m.expr.field, b.offerTask(w, r.Task), "there is no task %q", problem.Clip(r.Task, 60))
 				continue
 			}
 			if m.task == all {
@@ -184,7 +186,7 @@ func (b *builder) references(w *Workflow, ordered bool) {
 				before = ancestors(w)
 			}
 			if !before[m.task].has(i) {
-				b.failAt(m.place(r), m.expr.field, "add "+r.Task+" to needs of "+self.Name, "the task %q does not come before %q", clip(r.Task, 60), self.Name)
+				b.failAt(m.place(r), m.expr.field, "add "+r.Task+" to needs of "+self.Name, "the task %q does not come before %q", problem.Clip(r.Task, 60), self.Name)
 			}
 		}
 		if p := m.expr.path; p != nil && p.root == "tasks" && !slices.Contains(taskFields, p.steps[1].name) {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/pawl-run/pawl/internal/problem"
 	"github.com/pawl-run/pawl/internal/strictjson"
 )
 
@@ -40,7 +41,7 @@ func (j *jsonReader) problem(err error) Problem {
 		p.Fix = "flatten the document"
 	}
 	line, column := j.place(at)
-	return Problem{Position: Position{j.reading.file, line, column}, Message: "not valid JSON: " + p.Message, Fix: p.Fix}
+	return Problem{File: j.reading.file, Line: line, Column: column, Message: "not valid JSON: " + p.Message, Fix: p.Fix}
 }
 
 // place turns an offset into a line and a column. Offsets hardly ever go back,
@@ -116,7 +117,7 @@ func (j *jsonReader) object(v *value, depth int) error {
 			return err
 		}
 		if first, twice := seen[key]; twice {
-			j.fail(line, column, "remove one of them", "the key %q is here twice; it was first used on line %d", clip(key, 60), first)
+			j.fail(line, column, "remove one of them", "the key %q is here twice; it was first used on line %d", problem.Clip(key, 60), first)
 		} else {
 			seen[key] = line
 			v.fields = append(v.fields, field{key, line, column, el})

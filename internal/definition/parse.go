@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/problem"
 )
 
 // Parse reads all documents of a file and validates them. file is only used to
@@ -46,9 +47,9 @@ func Parse(file string, src []byte, knows ...func(language string) bool) ([]*Def
 	if len(b.problems) == 0 {
 		return defs, nil
 	}
-	listed := b.problems.sorted()
+	listed := b.problems.Sorted()
 	if len(b.problems) >= maxProblems {
-		listed = append(listed, Problem{Position: Position{File: file}, Message: fmt.Sprintf("there are more than %d problems; the rest is not listed", maxProblems)})
+		listed = append(listed, Problem{File: file, Message: fmt.Sprintf("there are more than %d problems; the rest is not listed", maxProblems)})
 	}
 	return nil, listed
 }
@@ -65,7 +66,7 @@ func Decode(canonical []byte) (*Definition, error) {
 	b := &builder{src: canonical, trusted: true}
 	d := b.document(doc)
 	if len(b.problems) > 0 {
-		return nil, fmt.Errorf("decode definition: %w", b.problems.sorted())
+		return nil, fmt.Errorf("decode definition: %w", b.problems.Sorted())
 	}
 	return d, nil
 }
@@ -140,7 +141,7 @@ func (b *builder) queueDocument(v *value, d *Definition) {
 	case name == nil:
 		b.fail(v, "", "add name: my-queue", "the queue has no name")
 	case strings.HasSuffix(d.Name, ".") || strings.HasSuffix(d.Name, "_") || strings.HasSuffix(d.Name, "-"):
-		b.fail(name, "name", "end it with a letter or digit", "%q is not the name of a queue", clip(d.Name, 60))
+		b.fail(name, "name", "end it with a letter or digit", "%q is not the name of a queue", problem.Clip(d.Name, 60))
 	}
 }
 
@@ -181,20 +182,20 @@ func (b *builder) action(v *value) *Action {
 
 // settings reads what workflows, actions and tasks have in common.
 func (b *builder) settings(v *value, path string, s *Settings, sc scope, task int) {
-	s.Timeout = b.duration(v.get("timeout"), join(path, "timeout"), false)
-	s.QueueTimeout = b.duration(v.get("queue_timeout"), join(path, "queue_timeout"), false)
-	s.TotalTimeout = b.duration(v.get("total_timeout"), join(path, "total_timeout"), false)
-	if n, ok := b.whole(v.get("priority"), join(path, "priority"), -1000, 1000); ok {
+	s.Timeout = b.duration(v.get("timeout"), problem.Join(path, "timeout"), false)
+	s.QueueTimeout = b.duration(v.get("queue_timeout"), problem.Join(path, "queue_timeout"), false)
+	s.TotalTimeout = b.duration(v.get("total_timeout"), problem.Join(path, "total_timeout"), false)
+	if n, ok := b.whole(v.get("priority"), problem.Join(path, "priority"), -1000, 1000); ok {
 		s.Priority = &n
 	}
-	s.Retry = b.retry(v.get("retry"), join(path, "retry"))
+	s.Retry = b.retry(v.get("retry"), problem.Join(path, "retry"))
 	if c := v.get("concurrency"); c != nil && c.kind != numberValue && (c.kind != textValue || path == "") {
-		s.Concurrency = b.concurrency(c, join(path, "concurrency"), sc, task)
+		s.Concurrency = b.concurrency(c, problem.Join(path, "concurrency"), sc, task)
 	} else if c != nil && path == "" {
-		b.fail(c, "concurrency", `write concurrency: {key: "…", limit: `+clip(c.text, 10)+`}`, "want an object with key and limit, not a number")
+		b.fail(c, "concurrency", `write concurrency: {key: "…", limit: `+problem.Clip(c.text, 10)+`}`, "want an object with key and limit, not a number")
 	}
-	s.Labels = b.labels(v.get("labels"), join(path, "labels"))
-	s.Env = b.env(v.get("env"), join(path, "env"), sc, task)
+	s.Labels = b.labels(v.get("labels"), problem.Join(path, "labels"))
+	s.Env = b.env(v.get("env"), problem.Join(path, "env"), sc, task)
 }
 
 func (b *builder) queue(v *value, path string) string { return b.name(v, path, "queue") }
@@ -214,18 +215,18 @@ func (b *builder) retry(v *value, path string) *flow.Retry {
 		return nil
 	}
 	if n := v.get("max_attempts"); n != nil {
-		r.MaxAttempts, _ = b.whole(n, join(path, "max_attempts"), 1, 100)
+		r.MaxAttempts, _ = b.whole(n, problem.Join(path, "max_attempts"), 1, 100)
 	} else {
 		b.fail(v, path, "add max_attempts: 3", "max_attempts is missing")
 	}
-	r.Backoff = flow.Backoff(b.oneOf(v.get("backoff"), join(path, "backoff"), string(flow.Constant), string(flow.Exponential)))
-	r.Delay = b.duration(v.get("delay"), join(path, "delay"), true)
-	r.MaxDelay = b.duration(v.get("max_delay"), join(path, "max_delay"), false)
+	r.Backoff = flow.Backoff(b.oneOf(v.get("backoff"), problem.Join(path, "backoff"), string(flow.Constant), string(flow.Exponential)))
+	r.Delay = b.duration(v.get("delay"), problem.Join(path, "delay"), true)
+	r.MaxDelay = b.duration(v.get("max_delay"), problem.Join(path, "max_delay"), false)
 	if r.MaxDelay != 0 && r.MaxDelay < r.Delay {
-		b.fail(v.get("max_delay"), join(path, "max_delay"), "make it at least the delay", "max_delay %s is less than the delay %s", r.MaxDelay, r.Delay)
+		b.fail(v.get("max_delay"), problem.Join(path, "max_delay"), "make it at least the delay", "max_delay %s is less than the delay %s", r.MaxDelay, r.Delay)
 	}
-	r.Jitter = b.share(v.get("jitter"), join(path, "jitter"))
-	r.On = b.retryOn(v.get("on"), join(path, "on"))
+	r.Jitter = b.share(v.get("jitter"), problem.Join(path, "jitter"))
+	r.On = b.retryOn(v.get("on"), problem.Join(path, "on"))
 	return r
 }
 
@@ -251,7 +252,7 @@ func (b *builder) retryOn(v *value, path string) []string {
 		code, isExit := strings.CutPrefix(s, "exit:")
 		if isExit && !exitCode(code) || !isExit && !retryCode.MatchString(s) {
 			if s != "" {
-				b.fail(el, at, "write an error code such as timeout, oom, nonzero_exit, or exit:1 to exit:255", "%q is not an error code", clip(s, 60))
+				b.fail(el, at, "write an error code such as timeout, oom, nonzero_exit, or exit:1 to exit:255", "%q is not an error code", problem.Clip(s, 60))
 			}
 			continue
 		}
@@ -295,16 +296,16 @@ func (b *builder) concurrency(v *value, path string, sc scope, task int) *Concur
 	case key == nil:
 		b.fail(v, path, `add key: "${{ input.customer }}"`, "key is missing")
 	case key.kind == textValue && key.text == "":
-		b.fail(key, join(path, "key"), "name what is limited", "the key is empty")
+		b.fail(key, problem.Join(path, "key"), "name what is limited", "the key is empty")
 	case key.kind == listValue || key.kind == objectValue || key.kind == nullValue:
-		b.fail(key, join(path, "key"), "write a string", "want a string, not %s", key.kind)
+		b.fail(key, problem.Join(path, "key"), "write a string", "want a string, not %s", key.kind)
 	default:
-		c.Key = b.template(key, join(path, "key"), sc, task)
+		c.Key = b.template(key, problem.Join(path, "key"), sc, task)
 	}
 	if limit := v.get("limit"); limit != nil {
-		c.Limit, _ = b.whole(limit, join(path, "limit"), 1, 100_000)
+		c.Limit, _ = b.whole(limit, problem.Join(path, "limit"), 1, 100_000)
 	}
-	if w := b.oneOf(v.get("when_full"), join(path, "when_full"), string(flow.WhenFullQueue), string(flow.WhenFullCancelNew), string(flow.WhenFullCancelOldest)); w != "" {
+	if w := b.oneOf(v.get("when_full"), problem.Join(path, "when_full"), string(flow.WhenFullQueue), string(flow.WhenFullCancelNew), string(flow.WhenFullCancelOldest)); w != "" {
 		c.WhenFull = flow.WhenFull(w)
 	}
 	return c
@@ -327,17 +328,17 @@ func (b *builder) labels(v *value, path string) map[string]string {
 	m := make(map[string]string, len(v.fields))
 	for _, f := range v.fields {
 		if !labelKey.MatchString(f.name) {
-			b.failAt(Position{b.file, f.line, f.column}, path, "use up to 63 letters, digits, '.', '_', '/' and '-'", "%q is not a label's name", clip(f.name, 60))
+			b.failAt(Position{b.file, f.line, f.column}, path, "use up to 63 letters, digits, '.', '_', '/' and '-'", "%q is not a label's name", problem.Clip(f.name, 60))
 			continue
 		}
 		switch f.value.kind {
 		case textValue, numberValue, boolValue:
 			if strings.Contains(f.value.text, opening) || len(f.value.text) > 256 {
-				b.fail(f.value, join(path, f.name), "write plain text of at most 256 bytes", "a label's value has an expression or is too long")
+				b.fail(f.value, problem.Join(path, f.name), "write plain text of at most 256 bytes", "a label's value has an expression or is too long")
 			}
 			m[f.name] = f.value.text
 		default:
-			b.fail(f.value, join(path, f.name), "write plain text", "want a string, not %s", f.value.kind)
+			b.fail(f.value, problem.Join(path, f.name), "write plain text", "want a string, not %s", f.value.kind)
 		}
 	}
 	return m
@@ -362,16 +363,16 @@ func (b *builder) workerLabels(v *value, path, action string) map[string]string 
 	}
 	m := make(map[string]string, len(v.fields))
 	for _, f := range v.fields {
-		at := join(path, f.name)
+		at := problem.Join(path, f.name)
 		switch k := f.value.kind; {
 		case flow.BadLabelKey(f.name):
-			b.failAt(Position{b.file, f.line, f.column}, path, flow.LabelKeyForm, "%q is not the key of a worker's label", clip(f.name, 80))
+			b.failAt(Position{b.file, f.line, f.column}, path, flow.LabelKeyForm, "%q is not the key of a worker's label", problem.Clip(f.name, 80))
 		case k != textValue && k != numberValue && k != boolValue:
 			b.fail(f.value, at, "write plain text", "want a string, not %s", k)
 		case strings.Contains(f.value.text, opening):
 			b.fail(f.value, at, "write the value itself; an action for each value tells them apart", "worker_labels cannot have expressions")
 		case flow.BadLabelValue(f.value.text):
-			b.fail(f.value, at, flow.LabelValueForm, "%q is not the value of a worker's label", clip(f.value.text, 80))
+			b.fail(f.value, at, flow.LabelValueForm, "%q is not the value of a worker's label", problem.Clip(f.value.text, 80))
 		default:
 			m[f.name] = f.value.text
 		}
@@ -403,13 +404,13 @@ func (b *builder) variables(v *value, path string) bool {
 	}
 	for _, f := range v.fields {
 		if !envName.MatchString(f.name) {
-			b.failAt(Position{b.file, f.line, f.column}, path, "use letters, digits and '_', beginning with a letter", "%q is not a variable's name", clip(f.name, 60))
+			b.failAt(Position{b.file, f.line, f.column}, path, "use letters, digits and '_', beginning with a letter", "%q is not a variable's name", problem.Clip(f.name, 60))
 		}
 		if k := f.value.kind; k == listValue || k == objectValue {
-			b.fail(f.value, join(path, f.name), "write text; ${{ json(x) }} makes text of anything", "want a string, not %s", k)
+			b.fail(f.value, problem.Join(path, f.name), "write text; ${{ json(x) }} makes text of anything", "want a string, not %s", k)
 		}
 		if strings.Contains(f.value.text, "\x00") {
-			b.fail(f.value, join(path, f.name), "remove it", "the value has a NUL character")
+			b.fail(f.value, problem.Join(path, f.name), "remove it", "the value has a NUL character")
 		}
 	}
 	return true

@@ -14,6 +14,7 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/language"
 	"github.com/pawl-run/pawl/internal/payload"
+	"github.com/pawl-run/pawl/internal/problem"
 )
 
 // limit is one of the limits of code; seconds or bytes, or plain numbers.
@@ -56,7 +57,7 @@ func (b *builder) payload(action string, owner, with *value, path string, needed
 		b.workflowPayload(with, path)
 	case "sleep":
 		if v := with.get("for"); v != nil && v.fixed() {
-			b.sleepPayload(v, join(path, "for"))
+			b.sleepPayload(v, problem.Join(path, "for"))
 		}
 	}
 }
@@ -74,14 +75,14 @@ func (v *value) fixed() bool {
 
 func (b *builder) codePayload(with *value, path string) {
 	if l := with.get("language"); l != nil && l.fixed() && !b.trusted && !b.knows(l.text) {
-		fix := Suggest(l.text, language.BuiltIn().All())
+		fix := problem.Nearest(l.text, language.BuiltIn().All())
 		if fix == "" {
 			fix = "the languages are " + strings.Join(language.BuiltIn().Names(), ", ") + ", and those that profiles add"
 		}
-		b.fail(l, join(path, "language"), fix, "%q is not a language that Pawl knows", clip(l.text, 40))
+		b.fail(l, problem.Join(path, "language"), fix, "%q is not a language that Pawl knows", problem.Clip(l.text, 40))
 	}
 	if c := with.get("compare"); c != nil && c.kind == textValue && c.fixed() && c.text != "checker" && !slices.Contains(compare.Modes(), compare.Mode(c.text)) {
-		b.fail(c, join(path, "compare"), "write exact, trimmed, tokens or numeric, or an object with more of it", "%q is not a way to compare", clip(c.text, 40))
+		b.fail(c, problem.Join(path, "compare"), "write exact, trimmed, tokens or numeric, or an object with more of it", "%q is not a way to compare", problem.Clip(c.text, 40))
 	}
 	b.envPayload(with, path)
 	b.limitsPayload(with, path)
@@ -90,11 +91,11 @@ func (b *builder) codePayload(with *value, path string) {
 func (b *builder) containerPayload(with *value, path string) {
 	for _, name := range []string{"entrypoint", "command"} {
 		if v := with.get(name); v != nil && v.kind != listValue && v.fixed() {
-			b.fail(v, join(path, name), `write a list, such as ["sh", "-c", "…"]`, "%s is not a list of words", name)
+			b.fail(v, problem.Join(path, name), `write a list, such as ["sh", "-c", "…"]`, "%s is not a list of words", name)
 		}
 	}
 	if v := with.get("pull"); v != nil && v.fixed() && !slices.Contains([]string{"missing", "always", "never"}, v.text) {
-		b.fail(v, join(path, "pull"), "write missing, always or never", "%q is not a pull policy", clip(v.text, 40))
+		b.fail(v, problem.Join(path, "pull"), "write missing, always or never", "%q is not a pull policy", problem.Clip(v.text, 40))
 	}
 	b.envPayload(with, path)
 	b.limitsPayload(with, path)
@@ -103,7 +104,7 @@ func (b *builder) containerPayload(with *value, path string) {
 // envPayload checks the variables of code and containers as it does those of a task's own env.
 func (b *builder) envPayload(with *value, path string) {
 	if env := with.get("env"); env != nil && env.kind == objectValue && !b.trusted {
-		b.variables(env, join(path, "env"))
+		b.variables(env, problem.Join(path, "env"))
 	}
 }
 
@@ -112,13 +113,13 @@ func (b *builder) limitsPayload(with *value, path string) {
 	if limits == nil || limits.kind == textValue && !limits.fixed() {
 		return
 	}
-	path = join(path, "limits")
+	path = problem.Join(path, "limits")
 	if !b.object(limits, path, sortedKeys(codeLimits)) {
 		return
 	}
 	for _, f := range limits.fields {
 		if l, known := codeLimits[f.name]; known && (f.value.fixed() || f.value.kind >= listValue) {
-			b.limit(f.value, join(path, f.name), l)
+			b.limit(f.value, problem.Join(path, f.name), l)
 		}
 	}
 }
@@ -150,7 +151,7 @@ func (b *builder) limit(v *value, path string, l limit) {
 	if err != nil || n < l.least || n > l.most || l.unit == "count" && n != math.Trunc(n) {
 		what := "the value"
 		if v.text != "" {
-			what = clip(v.text, 40)
+			what = problem.Clip(v.text, 40)
 		}
 		b.fail(v, path, fix, "%s is not a limit within the range", what)
 	}
@@ -166,10 +167,10 @@ func secondsOf(v *value) (float64, error) {
 
 func (b *builder) workflowPayload(with *value, path string) {
 	if name := with.get("name"); name != nil && !strings.Contains(name.text, opening) {
-		b.name(name, join(path, "name"), "workflow's name")
+		b.name(name, problem.Join(path, "name"), "workflow's name")
 	}
 	if n := with.get("version"); n != nil && !strings.Contains(n.text, opening) {
-		b.whole(n, join(path, "version"), 1, 1_000_000_000)
+		b.whole(n, problem.Join(path, "version"), 1, 1_000_000_000)
 	}
 }
 
@@ -186,6 +187,6 @@ func (b *builder) sleepPayload(v *value, path string) {
 		err = strconv.ErrSyntax
 	}
 	if err != nil || seconds < 0 || seconds > maxTimeout.Seconds() {
-		b.fail(v, path, "write 90s, 1h30m or a number of seconds, at most 366d", "%s is not how long to sleep", clip(v.describe(), 60))
+		b.fail(v, path, "write 90s, 1h30m or a number of seconds, at most 366d", "%s is not how long to sleep", problem.Clip(v.describe(), 60))
 	}
 }

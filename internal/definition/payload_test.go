@@ -29,12 +29,13 @@ var kindsInSchema = regexp.MustCompile(`(?m)^      "enum": \["code", .*\]$`)
 func TestEditorSchemaKnowsEveryKind(t *testing.T) {
 	t.Parallel()
 	want := []byte(`      "enum": ["` + strings.Join(BuiltIns, `", "`) + `"]`)
-	if got := kindsInSchema.Find(EditorSchema()); !bytes.Equal(got, want) {
-		t.Errorf("pawl.schema.json has\n%s\nwant\n%s", got, want)
-	}
 	if *update {
 		if err := os.WriteFile("pawl.schema.json", kindsInSchema.ReplaceAll(EditorSchema(), want), 0o644); err != nil {
 			t.Fatal(err)
 		}
+		return
+	}
+	if got := kindsInSchema.Find(EditorSchema()); !bytes.Equal(got, want) {
+		t.Errorf("pawl.schema.json has\n%s\nwant\n%s", got, want)
 	}
 }

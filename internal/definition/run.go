@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/problem"
 	"github.com/pawl-run/pawl/internal/strictjson"
 )
 
@@ -57,7 +58,7 @@ func (t *Task) Limit(v *Vars) (int, error) {
 	val, err := decode(raw)
 	n, whole := val.(int64)
 	if err != nil || !whole || n < 1 || n > 100_000 {
-		return 0, t.InFlightOf.root.expr.failed(fmt.Errorf("the value is %s, not a whole number from 1 to 100000", clip(string(raw), 60)))
+		return 0, t.InFlightOf.root.expr.failed(fmt.Errorf("the value is %s, not a whole number from 1 to 100000", problem.Clip(string(raw), 60)))
 	}
 	return int(n), nil
 }
@@ -85,13 +86,13 @@ func SubWorkflow(with json.RawMessage) (Child, error) {
 		case "version":
 			n, err := strconv.Atoi(plain(raw))
 			if err != nil || n < 1 {
-				return fmt.Errorf("version %s is not a number from 1", clip(string(raw), 40))
+				return fmt.Errorf("version %s is not a number from 1", problem.Clip(string(raw), 40))
 			}
 			c.Version = n
 		case "input":
 			c.Input = raw
 		default:
-			return fmt.Errorf("unknown field %q: the fields are name, version and input", clip(key, 60))
+			return fmt.Errorf("unknown field %q: the fields are name, version and input", problem.Clip(key, 60))
 		}
 		return nil
 	})

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/text/language"
 	"golang.org/x/text/message"
 
+	"github.com/pawl-run/pawl/internal/problem"
 	"github.com/pawl-run/pawl/internal/strictjson"
 )
 
@@ -40,7 +41,7 @@ const schemaURL = "pawl:input"
 type noLoader struct{}
 
 func (noLoader) Load(url string) (any, error) {
-	return nil, fmt.Errorf("%s would be loaded from elsewhere: only references within the schema (\"#/…\") are followed", clip(url, 100))
+	return nil, fmt.Errorf("%s would be loaded from elsewhere: only references within the schema (\"#/…\") are followed", problem.Clip(url, 100))
 }
 
 func newSchema(text json.RawMessage) *Schema {
@@ -148,14 +149,14 @@ func violations(err error, root string) Problems {
 			for _, s := range e.InstanceLocation {
 				path += step{name: s}.suffix()
 			}
-			ps = append(ps, Problem{Path: path, Message: clip(e.ErrorKind.LocalizedString(printer), 300)})
+			ps = append(ps, Problem{Path: path, Message: problem.Clip(e.ErrorKind.LocalizedString(printer), 300)})
 		}
 		for _, c := range e.Causes {
 			walk(c)
 		}
 	}
 	walk(ve)
-	return ps.sorted()
+	return ps.Sorted()
 }
 
 // fill returns raw with the defaults of absent members added.
@@ -276,14 +277,14 @@ func schemaProblems(err error) []schemaProblem {
 	var ve *jsonschema.ValidationError
 	if !errors.As(err, &invalid) || !errors.As(invalid.Err, &ve) {
 		msg := strings.ReplaceAll(err.Error(), schemaURL, "")
-		return []schemaProblem{{message: clip(strings.Join(strings.Fields(msg), " "), 300)}}
+		return []schemaProblem{{message: problem.Clip(strings.Join(strings.Fields(msg), " "), 300)}}
 	}
 	printer := message.NewPrinter(language.English)
 	var ps []schemaProblem
 	var walk func(*jsonschema.ValidationError)
 	walk = func(e *jsonschema.ValidationError) {
 		if len(e.Causes) == 0 && len(ps) < 20 {
-			ps = append(ps, schemaProblem{e.InstanceLocation, clip(e.ErrorKind.LocalizedString(printer), 300)})
+			ps = append(ps, schemaProblem{e.InstanceLocation, problem.Clip(e.ErrorKind.LocalizedString(printer), 300)})
 		}
 		for _, c := range e.Causes {
 			walk(c)

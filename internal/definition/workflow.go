@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/pawl-run/pawl/internal/problem"
 	"github.com/pawl-run/pawl/internal/strictjson"
 )
 
@@ -34,7 +35,7 @@ func (b *builder) workflow(v *value, d *Definition) *Workflow {
 	for _, f := range tasks.fields {
 		t := &Task{Index: len(w.Tasks), Name: f.name, Position: Position{b.file, f.line, f.column}}
 		if why := badTaskName(f.name); why != "" || f.name == "" {
-			b.failAt(t.Position, "tasks", fmt.Sprintf("use at most %d letters, digits, '.', '_' and '-', beginning with a letter or digit", maxName), "%q is not a task's name: %s", clip(f.name, 60), why)
+			b.failAt(t.Position, "tasks", fmt.Sprintf("use at most %d letters, digits, '.', '_' and '-', beginning with a letter or digit", maxName), "%q is not a task's name: %s", problem.Clip(f.name, 60), why)
 		}
 		w.index[f.name] = t.Index
 		w.Tasks = append(w.Tasks, t)
@@ -52,7 +53,7 @@ func (b *builder) workflow(v *value, d *Definition) *Workflow {
 }
 
 func (b *builder) task(w *Workflow, t *Task, v *value) []need {
-	path := join("tasks", t.Name)
+	path := problem.Join("tasks", t.Name)
 	t.If = &Condition{}
 	if !b.object(v, path, taskFieldNames) {
 		return nil
@@ -60,23 +61,23 @@ func (b *builder) task(w *Workflow, t *Task, v *value) []need {
 	sc := scopeTask
 	if f := v.get("foreach"); f != nil {
 		sc = scopeItem
-		t.Foreach = b.foreach(f, join(path, "foreach"), t.Index)
+		t.Foreach = b.foreach(f, problem.Join(path, "foreach"), t.Index)
 	}
-	t.Description = b.text(v.get("description"), join(path, "description"), 10_000)
+	t.Description = b.text(v.get("description"), problem.Join(path, "description"), 10_000)
 	b.inFlight(t, v, path)
 	if c := v.get("if"); c != nil {
-		t.If = b.condition(c, join(path, "if"), t.Index)
+		t.If = b.condition(c, problem.Join(path, "if"), t.Index)
 	}
 	b.taskAction(t, v, path)
-	t.With = b.template(v.get("with"), join(path, "with"), sc, t.Index)
-	b.objectTemplate(v.get("with"), t.With, join(path, "with"))
-	b.payload(t.Action, v, v.get("with"), join(path, "with"), true)
+	t.With = b.template(v.get("with"), problem.Join(path, "with"), sc, t.Index)
+	b.objectTemplate(v.get("with"), t.With, problem.Join(path, "with"))
+	b.payload(t.Action, v, v.get("with"), problem.Join(path, "with"), true)
 	b.settings(v, path, &t.Settings, sc, t.Index)
-	t.Settings.Queue = b.queue(v.get("queue"), join(path, "queue"))
-	t.Settings.WorkerLabels = b.workerLabels(v.get("worker_labels"), join(path, "worker_labels"), t.Action)
-	t.ContinueOnError = b.boolean(v.get("continue_on_error"), join(path, "continue_on_error"))
+	t.Settings.Queue = b.queue(v.get("queue"), problem.Join(path, "queue"))
+	t.Settings.WorkerLabels = b.workerLabels(v.get("worker_labels"), problem.Join(path, "worker_labels"), t.Action)
+	t.ContinueOnError = b.boolean(v.get("continue_on_error"), problem.Join(path, "continue_on_error"))
 	if wf := v.get("wait_for"); wf != nil {
-		b.fail(wf, join(path, "wait_for"), "remove it; to wait for a person, poll a service with http and retry", "wait_for is not supported yet")
+		b.fail(wf, problem.Join(path, "wait_for"), "remove it; to wait for a person, poll a service with http and retry", "wait_for is not supported yet")
 	}
 	return b.needs(w, t, v.get("needs"), path)
 }
@@ -91,7 +92,7 @@ func (b *builder) needs(w *Workflow, t *Task, v *value, path string) []need {
 	if v == nil || v.kind == nullValue {
 		return nil
 	}
-	path = join(path, "needs")
+	path = problem.Join(path, "needs")
 	list := v.list
 	if v.kind == textValue {
 		list = []*value{v}
@@ -109,7 +110,7 @@ func (b *builder) needs(w *Workflow, t *Task, v *value, path string) []need {
 		i, known := w.index[name]
 		switch {
 		case !known:
-			b.fail(el, path, b.offerTask(w, name), "there is no task %q", clip(name, 60))
+			b.fail(el, path, b.offerTask(w, name), "there is no task %q", problem.Clip(name, 60))
 		case i == t.Index:
 			b.fail(el, path, "remove it", "the task needs itself")
 		case seen[i]:
@@ -155,24 +156,24 @@ func (b *builder) foreach(v *value, path string, task int) *Template {
 // inFlight reads concurrency, as a number, and batch: both of a foreach only.
 func (b *builder) inFlight(t *Task, v *value, path string) {
 	if c := v.get("concurrency"); c != nil && c.kind == textValue && strings.Contains(c.text, opening) && t.Foreach != nil {
-		t.InFlightOf = b.template(c, join(path, "concurrency"), scopeTask, t.Index)
+		t.InFlightOf = b.template(c, problem.Join(path, "concurrency"), scopeTask, t.Index)
 		if e := t.InFlightOf.root.expr; e == nil || e.result != nil && e.result.Kind() != intKind && !dynamic(e.result) {
-			b.fail(c, join(path, "concurrency"), "write one expression that gives a whole number", "want a number")
+			b.fail(c, problem.Join(path, "concurrency"), "write one expression that gives a whole number", "want a number")
 		}
 	} else if c != nil && c.kind != objectValue {
-		if n, ok := b.whole(c, join(path, "concurrency"), 1, 100_000); ok && t.Foreach != nil {
+		if n, ok := b.whole(c, problem.Join(path, "concurrency"), 1, 100_000); ok && t.Foreach != nil {
 			t.InFlight = n
 		}
 		if v.get("foreach") == nil {
-			b.fail(c, join(path, "concurrency"), `remove it, or limit by key: {key: "…", limit: 5}`, "a number limits the items of a foreach, and the task has none")
+			b.fail(c, problem.Join(path, "concurrency"), `remove it, or limit by key: {key: "…", limit: 5}`, "a number limits the items of a foreach, and the task has none")
 		}
 	}
 	if n := v.get("batch"); n != nil {
-		if size, ok := b.whole(n, join(path, "batch"), 1, 100_000); ok && t.Foreach != nil {
+		if size, ok := b.whole(n, problem.Join(path, "batch"), 1, 100_000); ok && t.Foreach != nil {
 			t.Batch = size
 		}
 		if v.get("foreach") == nil {
-			b.fail(n, join(path, "batch"), "remove it", "batch groups the items of a foreach, and the task has none")
+			b.fail(n, problem.Join(path, "batch"), "remove it", "batch groups the items of a foreach, and the task has none")
 		}
 	}
 }
@@ -233,13 +234,13 @@ func (b *builder) taskAction(t *Task, v *value, path string) {
 		b.fail(v, path, "add action: "+strings.Join(BuiltIns[:4], ", ")+", …; or the name of a registered action", "the task has no action")
 		return
 	}
-	s := b.plainText(a, join(path, "action"), 1000)
+	s := b.plainText(a, problem.Join(path, "action"), 1000)
 	if s == "" {
 		return
 	}
 	name, version, pinned := strings.Cut(s, "@")
 	if why := badName(name); why != "" || name == "" {
-		b.fail(a, join(path, "action"), "use lower-case letters, digits, '.', '_' and '-'", "%q is not an action's name: %s", clip(s, 60), why)
+		b.fail(a, problem.Join(path, "action"), "use lower-case letters, digits, '.', '_' and '-'", "%q is not an action's name: %s", problem.Clip(s, 60), why)
 		return
 	}
 	t.Action = name
@@ -248,7 +249,7 @@ func (b *builder) taskAction(t *Task, v *value, path string) {
 	}
 	n, err := strconv.Atoi(version)
 	if err != nil || n < 1 || n > 1_000_000_000 || BuiltIn(name) {
-		b.fail(a, join(path, "action"), "write name@3, of a registered action", "%q does not name a version", clip(s, 60))
+		b.fail(a, problem.Join(path, "action"), "write name@3, of a registered action", "%q does not name a version", problem.Clip(s, 60))
 		return
 	}
 	t.Version = n

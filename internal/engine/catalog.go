@@ -368,7 +368,7 @@ func (e *Engine) Check(ctx context.Context, defs []*definition.Definition) error
 				return err
 			}
 			if !known {
-				problems = append(problems, definition.Problem{Position: q.Position, Path: q.Path,
+				problems = append(problems, definition.Problem{File: q.Position.File, Line: q.Position.Line, Column: q.Position.Column, Path: q.Path,
 					Message: unknownQueue(q.Name), Fix: queueFix(q.Name)})
 			}
 		}
@@ -384,7 +384,7 @@ func refProblem(ref definition.Ref, message, fix string) definition.Problem {
 	if ref.Task != "" {
 		path = "tasks." + ref.Task + ".action"
 	}
-	return definition.Problem{Position: ref.Position, Path: path, Message: message, Fix: fix}
+	return definition.Problem{File: ref.Position.File, Line: ref.Position.Line, Column: ref.Position.Column, Path: path, Message: message, Fix: fix}
 }
 
 // splitAction reads "name" or "name@3".

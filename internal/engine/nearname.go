@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/problem"
 )
 
 const (
@@ -43,7 +44,7 @@ func (e *Engine) nameFix(ctx context.Context, name string, version int, among []
 			break
 		}
 	}
-	if near := definition.Suggest(name, append(slices.Clone(names), builtIns...)); near != "" {
+	if near := problem.Nearest(name, append(slices.Clone(names), builtIns...)); near != "" {
 		return near, nil
 	}
 	there := "nothing is registered yet"

@@ -80,7 +80,11 @@ func TestRelane(t *testing.T) {
 
 func TestReach(t *testing.T) {
 	t.Parallel()
-	kinds := append([]string{"code", "http", "llm", "input", "output", "noop", OfferRuntime("docker"), "runtime:", "code:", "label:", OfferLanguage("f#")}, OfferLabels(map[string]string{"gpu": "a100", "zone": "eu"})...)
+	var kinds []string
+	for _, kind := range Standard() {
+		kinds = append(kinds, string(kind))
+	}
+	kinds = append(append(kinds, OfferRuntime("docker"), "runtime:", "code:", "label:", OfferLanguage("f#")), OfferLabels(map[string]string{"gpu": "a100", "zone": "eu"})...)
 	r := ReachOf([]string{"a", "b"}, kinds)
 	for lane, want := range map[string]bool{
 		"a": true, "b": true, "c": false,

@@ -61,7 +61,7 @@ func (c *call) validate() error {
 	var problems definition.Problems
 	switch {
 	case errors.As(err, &problems):
-		out.Valid, out.Problems = false, documentErrors(problems)
+		out.Valid, out.Problems = false, fieldErrors(problems)
 	case err != nil:
 		return err
 	}

@@ -13,7 +13,6 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/pawl-run/pawl/api"
-	"github.com/pawl-run/pawl/internal/orchestration"
 )
 
 func contextWith(t *testing.T, a net.Addr) context.Context {
@@ -278,17 +277,6 @@ func TestListsAreNeverNull(t *testing.T) {
 		"executions/" + id + "/events?after=1000", "executions/" + id + "/logs", "executions/" + id + "/why"} {
 		if res, body := h.do(t, "GET", "/api/v1/"+path, ""); res.StatusCode != 200 || strings.Contains(string(body), "null") {
 			t.Errorf("%s: %s %s", path, res.Status, body)
-		}
-	}
-}
-
-func TestMarkNames(t *testing.T) {
-	for name, mark := range map[string]orchestration.Mark{
-		markExpanded: orchestration.Expanded, markSkipped: orchestration.Skipped,
-		markCancelled: orchestration.Cancelled, markBroken: orchestration.Broken,
-	} {
-		if mark.String() != name {
-			t.Errorf("the mark %q is stored as %q", name, mark)
 		}
 	}
 }

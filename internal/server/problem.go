@@ -10,7 +10,6 @@ import (
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/internal/blob"
-	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/problem"
@@ -75,7 +74,7 @@ func problemOf(err error) *api.Problem {
 	var (
 		p        *api.Problem
 		refused  *engine.Invalid
-		document definition.Problems
+		document problem.List
 		unread   *strictjson.Error
 	)
 	switch {
@@ -83,12 +82,10 @@ func problemOf(err error) *api.Problem {
 		return p
 	case errors.As(err, &refused):
 		return invalid(requestErrors(refused.Problems)...)
-	case errors.As(err, &document):
-		return invalid(documentErrors(document)...)
 	case errors.As(err, &unread) && unread.Syntax:
 		return unreadable(fieldErrors(unread.Problems)...)
-	case errors.As(err, &unread):
-		return invalid(fieldErrors(unread.Problems)...)
+	case errors.As(err, &document): // of a body, too
+		return invalid(fieldErrors(document)...)
 	case errors.Is(err, engine.ErrIdempotencyMismatch):
 		return refusal(http.StatusUnprocessableEntity, api.ProblemIdempotencyMismatch,
 			"the idempotency key was used for another submission before: use a fresh key for every new submission")
@@ -130,14 +127,6 @@ func fieldErrors(ps problem.List) []api.FieldError {
 	out := make([]api.FieldError, len(ps))
 	for i, p := range ps {
 		out[i] = api.FieldError(p)
-	}
-	return out
-}
-
-func documentErrors(ps definition.Problems) []api.FieldError {
-	out := make([]api.FieldError, len(ps))
-	for i, p := range ps {
-		out[i] = api.FieldError{Path: p.Path, Message: p.Message, Fix: p.Fix, File: p.File, Line: p.Line, Column: p.Column}
 	}
 	return out
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/orchestration"
 	"github.com/pawl-run/pawl/internal/problem"
 	"github.com/pawl-run/pawl/internal/store"
 )
@@ -21,14 +22,6 @@ import (
 const (
 	tasksPause      = 100 * time.Millisecond
 	tasksPauseRatio = 4
-)
-
-// What may be decided about a task beyond its executions: the names that package orchestration's marks are stored by.
-const (
-	markExpanded  = "expanded"
-	markSkipped   = "skipped"
-	markCancelled = "cancelled"
-	markBroken    = "broken"
 )
 
 func (c *call) tasks() error {
@@ -244,11 +237,14 @@ func fillTask(t *api.Task, mark store.Mark, sum *taskSum) {
 	t.More = len(t.Executions) < t.Created
 }
 
+// marked reports whether what was decided about a task beyond its executions is m.
+func marked(mark store.Mark, m orchestration.Mark) bool { return mark.State == m.String() }
+
 // taskStatus sums up a task: what was decided about it, else where its executions stand, the worst outcome first.
 func taskStatus(t *api.Task, mark store.Mark, counts map[flow.Stage]int) api.Status {
 	open := t.Created - t.Ended
 	switch {
-	case mark.State == markSkipped:
+	case marked(mark, orchestration.Skipped):
 		return api.TaskSkipped
 	case !t.Foreach && t.Created == 1:
 		for s := range counts {
@@ -256,17 +252,17 @@ func taskStatus(t *api.Task, mark store.Mark, counts map[flow.Stage]int) api.Sta
 		}
 	case open > 0:
 		return api.Running
-	case mark.State == markBroken:
+	case marked(mark, orchestration.Broken):
 		return api.Failed
 	case counts[flow.Failed] > 0:
 		return api.Failed
 	case counts[flow.TimedOut] > 0:
 		return api.TimedOut
-	case counts[flow.Cancelled] > 0, mark.State == markCancelled:
+	case counts[flow.Cancelled] > 0, marked(mark, orchestration.Cancelled):
 		return api.Cancelled
-	case mark.State == markExpanded && t.Created < t.Total:
+	case marked(mark, orchestration.Expanded) && t.Created < t.Total:
 		return api.Running
-	case mark.State == markExpanded:
+	case marked(mark, orchestration.Expanded):
 		return api.Completed
 	}
 	return api.TaskPending
