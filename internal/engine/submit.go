@@ -286,16 +286,6 @@ func (e *Engine) resolve(ctx context.Context, s *Submission) (flow.Request, erro
 	return r, nil
 }
 
-// adHocNames are the kinds that may be submitted without a definition and do something.
-func adHocNames() (names []string) {
-	for _, k := range flow.BuiltIns() {
-		if k.AdHoc() && k != flow.KindNoop {
-			names = append(names, string(k))
-		}
-	}
-	return names
-}
-
 // builtIn is the request for a built-in kind without a definition.
 func builtIn(k flow.Kind, input json.RawMessage) flow.Request {
 	return flow.Request{Action: string(k), Kind: k, Queue: DefaultQueue, Input: input}
