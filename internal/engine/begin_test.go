@@ -100,7 +100,7 @@ func TestReady(t *testing.T) {
 	if err := r.e.Ready(r.ctx); err != nil {
 		t.Errorf("after a request that spoiled its own: %v", err)
 	}
-	r.e.health.ailing.Store(&ailment{full, time.Now().Add(-ailsFor)})
+	r.e.health.lastFailure.Store(&storeFailure{full, time.Now().Add(-failsFor)})
 	if err := r.e.Ready(r.ctx); err != nil {
 		t.Errorf("long after a commit that failed: %v", err)
 	}

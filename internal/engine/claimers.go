@@ -41,7 +41,7 @@ type roster struct{ all []*claimer }
 //	Take ── add ──► waiting ── claimable, pull ──► a transaction ──► answer, or back into waiting
 type claimers struct {
 	waiting  []*claimer // the one that has waited longest first
-	queues   readiness
+	queues   queueHints
 	served   *claimer // that was given something last
 	servedAt time.Time
 	stopped  bool // nobody is given work any more
@@ -76,7 +76,7 @@ func (e *Engine) Take(ctx context.Context, session flow.ID, n int) ([]handoff.As
 	}
 	k.queues = e.lanes.of(state)
 	e.claimers.add(k)
-	e.kick()
+	e.wakeCommitter()
 	e.mu.Unlock()
 	select {
 	case r := <-k.result:
@@ -114,7 +114,7 @@ func takeError(err error) error {
 
 func (c *claimers) add(k *claimer) {
 	c.waiting = append(c.waiting, k)
-	c.queues.news = true
+	c.queues.changed = true
 }
 
 // withdraw removes a claimer whose caller has given up and reports whether it was still waiting. Otherwise a transaction has it,
@@ -130,14 +130,14 @@ func (c *claimers) withdraw(k *claimer) bool {
 
 // claimable takes out the claimers in whose queues there may be work.
 func (c *claimers) claimable() (all []*claimer) {
-	if !c.queues.news || c.stopped {
+	if !c.queues.changed || c.stopped {
 		return nil
 	}
-	c.queues.news = false
+	c.queues.changed = false
 	var others []*claimer
 	for _, k := range c.waiting {
 		claimable := c.queues.any(k.queues)
-		c.queues.news = c.queues.news || claimable
+		c.queues.changed = c.queues.changed || claimable
 		if claimable && len(all) < claimersLimit {
 			all = append(all, k)
 		} else {

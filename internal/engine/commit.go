@@ -53,16 +53,11 @@ func (e *Engine) enqueue(ops ...op) error {
 	if err := e.batcher.add(ops, time.Now()); err != nil {
 		return err
 	}
-	e.kick()
+	e.wakeCommitter()
 	return nil
 }
 
-func (e *Engine) kick() {
-	select {
-	case e.signal <- struct{}{}:
-	default:
-	}
-}
+func (e *Engine) wakeCommitter() { signal(e.signal) }
 
 // commitLoop writes: one batch after another, each in its transaction. There may be several such loops; what a caller
 // has been answered is in the store before any of them reads it. It ends when ctx has ended and nothing is pending.
@@ -93,7 +88,7 @@ func (e *Engine) over(b *batch) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.batcher.done(b, time.Now()) {
-		e.kick()
+		e.wakeCommitter()
 	}
 }
 
@@ -120,7 +115,7 @@ func (e *Engine) gather(ctx context.Context) (b *batch, again <-chan time.Time) 
 	}
 	b = e.batcher.next(stopping)
 	if e.batcher.startable() > 0 {
-		e.kick() // for another committer
+		e.wakeCommitter() // for another committer
 	}
 	e.claimers.stopped = e.claimers.stopped || stopping
 	b.claimers = e.claimers.claimable()
@@ -229,7 +224,7 @@ func spoiled(err error) bool {
 func (e *Engine) outcomeUnknown() {
 	e.forgetQueues()
 	e.sessions.orderAll()
-	e.watch.everybody()
+	e.watch.broadcast()
 	e.dueAt(time.Now())
 }
 

@@ -72,7 +72,7 @@ type Engine struct {
 	schedules *schedules
 	lanes     *lanes
 	followed  *followed
-	watch     *hub
+	watch     *broker
 	sessions  *sessionCache
 	clocks    clocks
 	counters  counters
@@ -142,11 +142,11 @@ func New(o Options) (*Engine, error) {
 		opts:          o,
 		budget:        budget{rows: cmp.Or(o.Rows, budgetRows), bytes: cmp.Or(o.Bytes, budgetBytes)},
 		followed:      newFollowed(cmp.Or(o.Wide, wideFrom)),
-		watch:         newHub(),
+		watch:         newBroker(),
 		distributions: newDistributions(),
 		sessions:      newSessionCache(),
 		signal:        make(chan struct{}, 1),
-		claimers:      claimers{queues: newReadiness()},
+		claimers:      claimers{queues: newQueueHints()},
 		nextDue:       make(chan time.Time, 1),
 	}
 	e.catalog = newCatalog(o.Store)

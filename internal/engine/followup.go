@@ -48,7 +48,7 @@ func (e *Engine) followUp(o op) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.closed == nil && e.batcher.followUps.add(o) {
-		e.kick()
+		e.wakeCommitter()
 	}
 }
 

@@ -7,37 +7,37 @@ import (
 	"time"
 )
 
-// health remembers that the store could not write: whoever reads it does not see that. Its zero value is well.
-type health struct{ ailing atomic.Pointer[ailment] }
+// health remembers that the store could not write, which a read does not show. Its zero value is healthy.
+type health struct{ lastFailure atomic.Pointer[storeFailure] }
 
-type ailment struct {
+type storeFailure struct {
 	err error
 	at  time.Time
 }
 
 const (
-	// ailsFor is how long a failed commit counts unless a later one succeeds: a replica that reports not-ready gets no traffic,
+	// failsFor is how long a failed commit counts unless a later one succeeds: a replica that reports not-ready gets no traffic,
 	// so no later commit could clear the error.
-	ailsFor = 10 * time.Second
+	failsFor = 10 * time.Second
 	// probeFor is how long a probe of a store that failed may take.
 	probeFor = 2 * time.Second
 )
 
-// prober is a store that can find out by a small write of its own whether it takes writes again. A disk may have space again,
-// or be too full for one large output only.
+// prober is a store that can find out by a small write of its own whether it takes writes again. A disk may have been given space
+// since, or have been too full for one large output only.
 type prober interface{ Probe(context.Context) error }
 
 // failed notes the failure of a commit that is not the data's fault.
 func (h *health) failed(err error) {
 	if !spoiled(err) {
-		h.ailing.Store(&ailment{err, time.Now()})
+		h.lastFailure.Store(&storeFailure{err, time.Now()})
 	}
 }
 
 // wrote notes the success of a commit that wrote something.
 func (h *health) wrote() {
-	if h.ailing.Load() != nil {
-		h.ailing.Store(nil)
+	if h.lastFailure.Load() != nil {
+		h.lastFailure.Store(nil)
 	}
 }
 
@@ -54,7 +54,7 @@ func (e *Engine) Ready(ctx context.Context) error {
 	if _, err := e.opts.Store.Definitions(ctx, "", 1); err != nil {
 		return fmt.Errorf("the store does not answer: %w", err)
 	}
-	if a := e.health.ailing.Load(); a != nil && time.Since(a.at) < ailsFor && !e.writes(ctx) {
+	if a := e.health.lastFailure.Load(); a != nil && time.Since(a.at) < failsFor && !e.writes(ctx) {
 		return fmt.Errorf("the store did not take what was last to be written: %w", a.err)
 	}
 	return nil

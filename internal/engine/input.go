@@ -83,11 +83,11 @@ func (t *transaction) fedBefore(ctx context.Context, id flow.ID, at int64, n int
 	return given[:n], nil
 }
 
-// fed rings for what is given to an execution.
-func (h *hub) fed(id flow.ID) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.ring(id, false)
+// fed wakes the watchers of an execution that was given input.
+func (b *broker) fed(id flow.ID) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.wake(id, false)
 }
 
 const (

@@ -158,9 +158,9 @@ func (e *Engine) useLane(lane string) {
 	for _, k := range e.claimers.waiting {
 		k.queues = e.lanes.of(k.state)
 	}
-	e.claimers.queues.news = true
+	e.claimers.queues.changed = true
 	e.mu.Unlock()
-	e.kick()
+	e.wakeCommitter()
 }
 
 // lookForLanes asks the store, once in a while, which lanes others have used.

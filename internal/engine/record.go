@@ -88,9 +88,9 @@ func (o *reportOp) decide(ctx context.Context, t *transaction) error {
 		o.receipt = flow.Receipt{Execution: r.Execution, Attempt: r.Attempt, Verdict: flow.Unknown, Say: "there is no such execution"}
 		return nil
 	}
-	if say := poison(r); say != "" {
+	if say := invalidReport(r); say != "" {
 		o.receipt = flow.Receipt{Execution: r.Execution, Attempt: r.Attempt, Verdict: flow.Refused, Next: d.NextSeq, Say: say}
-		return o.disown(t, d)
+		return o.reject(t, d)
 	}
 	past, stash, err := o.history(ctx, t, d)
 	if err != nil {
@@ -98,7 +98,7 @@ func (o *reportOp) decide(ctx context.Context, t *transaction) error {
 	}
 	o.receipt = d.Report(o.session, r, past, stash, t.now, t.e.opts.Random())
 	if o.receipt.Verdict == flow.Refused {
-		return o.disown(t, d)
+		return o.reject(t, d)
 	}
 	if d.Changed() {
 		t.changed(d)
@@ -106,9 +106,9 @@ func (o *reportOp) decide(ctx context.Context, t *transaction) error {
 	return nil
 }
 
-// disown takes an attempt back from an owner whose report was refused: it has been told to stop, and nobody would ever end
+// reject takes an attempt back from an owner whose report was refused: it has been told to stop, and nobody would ever end
 // the attempt otherwise. What others say of the attempt changes nothing.
-func (o *reportOp) disown(t *transaction, d *flow.Draft) error {
+func (o *reportOp) reject(t *transaction, d *flow.Draft) error {
 	if d.Place == flow.Held && d.Owner == o.session && d.Attempt == o.report.Attempt {
 		if err := d.Lose("its worker contradicted the history: "+o.receipt.Say, t.now, t.e.opts.Random()); err != nil {
 			return err
@@ -149,8 +149,8 @@ func (o *reportOp) history(ctx context.Context, t *transaction, d *flow.Draft) (
 	return past, stash, nil
 }
 
-// poison says what makes a report unfit to be stored; "" when nothing does.
-func poison(r flow.Report) string {
+// invalidReport says what makes a report unfit to be stored; "" when nothing does.
+func invalidReport(r flow.Report) string {
 	for _, e := range r.Events {
 		if say := badJSON(e.Data, flow.MostData); say != "" {
 			return fmt.Sprintf("event %d: data %s", e.Seq, say)

@@ -11,38 +11,38 @@ import (
 )
 
 const (
-	// recoverBatch and recoverBreathe bound what the recovery of a session that held very many executions costs everybody
-	// else: a transaction of a millisecond, every few milliseconds. That is fifteen hundred a second.
+	// recoverBatch and recoverBreathe bound what the recovery of a session that held very many executions costs the other
+	// requests: a transaction of a millisecond, every few milliseconds. That is fifteen hundred a second.
 	recoverBatch   = 10
 	recoverBreathe = 5 * time.Millisecond
 	// expiredPage is how many lost sessions are recovered in a round, beside those of the last round that something was left of.
 	expiredPage = 100
 	// unstartedPage is how many executions that have not begun are looked at at once. Most are left as they are.
 	unstartedPage = 200
-	// unstartedRests is how many times as long as that took nobody looks again, and unstartedRest for how long at the most.
-	// Where an old transaction keeps the database from tidying up, everything that was ever held since is walked through.
+	// After a look for them that took d the next one starts unstartedRests·d later, or unstartedRest later if that is sooner.
+	// Where an old transaction keeps the database from tidying up, a look walks through everything that was held since.
 	unstartedRests = 20
 	unstartedRest  = 5 * time.Minute
 )
 
 // sweepSessions recovers what expired sessions held, and hand-offs that never arrived.
 func (e *Engine) sweepSessions(ctx context.Context) {
-	away := false
+	down := false
 	var rested time.Time // when the next look for undelivered hand-offs and misplaced executions may start
 	for {
 		e.tellUnreadable()
-		if away {
+		if down {
 			// The store may just have come back. Sessions have expired meanwhile, and what their workers have finished is
 			// on its way: it would be done again if it were recovered now.
 			_, err := e.now(ctx)
-			away = err != nil
-		} else if away = e.away(ctx, "recovery of lost sessions", e.recoverExpired(ctx)); !away && !time.Now().Before(rested) {
+			down = err != nil
+		} else if down = e.storeDown(ctx, "recovery of lost sessions", e.recoverExpired(ctx)); !down && !time.Now().Before(rested) {
 			began := time.Now()
 			err := e.recoverUnstarted(ctx)
 			if err == nil {
 				err = e.relaneMisplaced(ctx)
 			}
-			if away = e.away(ctx, "recovery of undelivered hand-offs", err); err == nil {
+			if down = e.storeDown(ctx, "recovery of undelivered hand-offs", err); err == nil {
 				rested = time.Now().Add(min(unstartedRests*time.Since(began), unstartedRest))
 			}
 		}
@@ -64,8 +64,8 @@ func (e *Engine) tellUnreadable() {
 
 const sessionSweep = 5 * time.Second
 
-// away logs why something failed, and reports whether the store does not answer.
-func (e *Engine) away(ctx context.Context, what string, err error) bool {
+// storeDown logs why something failed, and reports whether the store does not answer.
+func (e *Engine) storeDown(ctx context.Context, what string, err error) bool {
 	if err == nil || ctx.Err() != nil {
 		return false
 	}

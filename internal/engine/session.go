@@ -88,7 +88,7 @@ func (c *sessionCache) order(id flow.ID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if s := c.known[id]; s != nil {
-		ring(s.orders)
+		signal(s.orders)
 	}
 }
 
@@ -97,7 +97,7 @@ func (c *sessionCache) orderAll() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, s := range c.known {
-		ring(s.orders)
+		signal(s.orders)
 	}
 }
 

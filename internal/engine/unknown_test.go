@@ -97,7 +97,7 @@ func TestCommitWithoutAnswer(t *testing.T) {
 		}
 	}
 	select {
-	case <-end.w.bell:
+	case <-end.w.changed:
 	case <-within.Done():
 		t.Error("who waits for the end is not told")
 	}

@@ -7,138 +7,139 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// hub wakes whoever watches an execution. A wake-up is a hint: watchers read the store, and look again after a while in
+// broker wakes those who watch executions. A wake-up is a hint: watchers read the store, and look again after a while in
 // any case.
-type hub struct {
+type broker struct {
 	mu  sync.Mutex
 	one map[flow.ID]map[*watcher]struct{}
 	all map[chan struct{}]struct{}
 }
 
-// watcher is somebody who watches an execution.
+// watcher is one call that watches an execution.
 type watcher struct {
-	bell chan struct{}
-	end  bool            // only the end counts
-	over *flow.Execution // as this replica has committed its end; the payload may be missing. The hub's mu guards it.
+	changed chan struct{}   // capacity 1
+	end     bool            // only the end counts
+	over    *flow.Execution // as this replica has committed its end; the payload may be missing. The broker's mu guards it.
 }
 
-func newHub() *hub {
-	return &hub{one: map[flow.ID]map[*watcher]struct{}{}, all: map[chan struct{}]struct{}{}}
+func newBroker() *broker {
+	return &broker{one: map[flow.ID]map[*watcher]struct{}{}, all: map[chan struct{}]struct{}{}}
 }
 
 // Watch returns a channel that gets a value after commits and log writes that touch the execution or, for a workflow, one
 // of its tasks. Values that nobody has taken yet are merged. stop must be called in the end.
 func (e *Engine) Watch(id flow.ID) (changed <-chan struct{}, stop func()) {
 	w := e.watch.add(id, false)
-	return w.bell, func() { e.watch.remove(id, w) }
+	return w.changed, func() { e.watch.remove(id, w) }
 }
 
-func (h *hub) add(id flow.ID, end bool) *watcher {
-	w := &watcher{bell: make(chan struct{}, 1), end: end}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.one[id] == nil {
-		h.one[id] = map[*watcher]struct{}{}
+func (b *broker) add(id flow.ID, end bool) *watcher {
+	w := &watcher{changed: make(chan struct{}, 1), end: end}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.one[id] == nil {
+		b.one[id] = map[*watcher]struct{}{}
 	}
-	h.one[id][w] = struct{}{}
+	b.one[id][w] = struct{}{}
 	return w
 }
 
-func (h *hub) remove(id flow.ID, w *watcher) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	delete(h.one[id], w)
-	if len(h.one[id]) == 0 {
-		delete(h.one, id)
+func (b *broker) remove(id flow.ID, w *watcher) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.one[id], w)
+	if len(b.one[id]) == 0 {
+		delete(b.one, id)
 	}
 }
 
 // over is how the watched execution has ended; nil when that is not known here.
-func (h *hub) over(w *watcher) *flow.Execution {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+func (b *broker) over(w *watcher) *flow.Execution {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	return w.over
 }
 
 // WatchAll is Watch for every execution.
 func (e *Engine) WatchAll() (changed <-chan struct{}, stop func()) {
-	h, c := e.watch, make(chan struct{}, 1)
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.all[c] = struct{}{}
+	b, c := e.watch, make(chan struct{}, 1)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.all[c] = struct{}{}
 	return c, func() {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		delete(h.all, c)
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		delete(b.all, c)
 	}
 }
 
-func (h *hub) changed(drafts []*flow.Draft) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+func (b *broker) changed(drafts []*flow.Draft) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	if len(drafts) == 0 {
 		return
 	}
-	for c := range h.all {
-		ring(c)
+	for c := range b.all {
+		signal(c)
 	}
-	if len(h.one) == 0 {
+	if len(b.one) == 0 {
 		return
 	}
 	for _, d := range drafts {
 		over := d.Place == flow.Finished
 		if over {
-			for w := range h.one[d.ID] {
+			for w := range b.one[d.ID] {
 				w.over = d.Execution
 			}
 		}
-		h.ring(d.ID, over)
-		h.ring(d.Parent, false)
+		b.wake(d.ID, over)
+		b.wake(d.Parent, false)
 	}
 }
 
-// elsewhere rings for what other replicas have changed.
-func (h *hub) elsewhere(ids []flow.ID) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for c := range h.all {
-		ring(c)
+// changedByPeers wakes the watchers of what other replicas have changed.
+func (b *broker) changedByPeers(ids []flow.ID) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for c := range b.all {
+		signal(c)
 	}
 	for _, id := range ids {
-		h.ring(id, true)
+		b.wake(id, true)
 	}
 }
 
-// everybody rings for whatever may have changed.
-func (h *hub) everybody() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for c := range h.all {
-		ring(c)
+// broadcast wakes every watcher: anything may have changed.
+func (b *broker) broadcast() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for c := range b.all {
+		signal(c)
 	}
-	for id := range h.one {
-		h.ring(id, true)
+	for id := range b.one {
+		b.wake(id, true)
 	}
 }
 
-func (h *hub) logged(chunks []store.LogChunk) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+func (b *broker) logged(chunks []store.LogChunk) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	for i := range chunks {
-		h.ring(chunks[i].Execution, false)
+		b.wake(chunks[i].Execution, false)
 	}
 }
 
-// ring wakes who watches an execution; ended says that it may have ended.
-func (h *hub) ring(id flow.ID, ended bool) {
-	for w := range h.one[id] {
+// wake wakes the watchers of an execution; ended says that it may have ended.
+func (b *broker) wake(id flow.ID, ended bool) {
+	for w := range b.one[id] {
 		if ended || !w.end {
-			ring(w.bell)
+			signal(w.changed)
 		}
 	}
 }
 
-func ring(c chan struct{}) {
+// signal puts a value into a channel of capacity 1, unless there is one already.
+func signal(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
 	default:

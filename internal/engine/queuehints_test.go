@@ -4,7 +4,7 @@ import "testing"
 
 // Who finds a queue empty while something comes into it must not make the others wait for the next thing to come.
 func TestReadiness(t *testing.T) {
-	r := newReadiness()
+	r := newQueueHints()
 	q := []string{"q"}
 	if !r.any(q) {
 		t.Error("a queue that nothing is known about counts as empty")

@@ -17,16 +17,16 @@ const (
 	ordersPoll = 4
 	// heardPoll is how many times rarer the looks are while notifications arrive, which tell of nearly everything.
 	heardPoll = 4
-	// gatherAll is how long notifications that name nobody are gathered: while much is going on there are hundreds a
-	// second, and each makes everybody who waits look.
+	// gatherAll is how long notifications that name no execution are gathered: under load there are hundreds a
+	// second, and each makes every watcher look.
 	gatherAll = 100 * time.Millisecond
 	// listenAgain is how long this replica polls alone before it tries to hear the others again.
 	listenAgain = 10 * time.Second
 )
 
-// lookout takes note of what other replicas do: at once where the store passes on notifications, and by looking now and
+// watchPeers takes note of what other replicas do: at once where the store passes on notifications, and by looking now and
 // then in any case. A replica that has the store for itself needs neither.
-func (e *Engine) lookout(ctx context.Context) {
+func (e *Engine) watchPeers(ctx context.Context) {
 	if e.opts.Exclusive {
 		return
 	}
@@ -35,8 +35,8 @@ func (e *Engine) lookout(ctx context.Context) {
 	defer listen.Stop()
 	poll := time.NewTimer(e.jittered(e.opts.Poll))
 	defer poll.Stop()
-	var all <-chan time.Time // fires when everybody who waits is to look
-	var orders time.Time     // when the sessions last did
+	var all <-chan time.Time // fires when all watchers are to look again
+	var orders time.Time     // when the sessions last looked
 	for {
 		select {
 		case n, open := <-notes:
@@ -46,13 +46,13 @@ func (e *Engine) lookout(ctx context.Context) {
 				listen.Reset(listenAgain)
 				continue
 			}
-			e.hear(n)
+			e.onNotification(n)
 			if n.All && all == nil {
 				all = time.After(gatherAll)
 			}
 		case <-all:
 			all = nil
-			e.watch.everybody()
+			e.watch.broadcast()
 			if now := time.Now(); now.Sub(orders) > ordersPoll*e.opts.Poll {
 				orders = now
 				e.sessions.orderAll()
@@ -90,8 +90,8 @@ func (e *Engine) listen(ctx context.Context) <-chan store.Notification {
 	return notes
 }
 
-// hear passes a notification on to whoever waits for what it names. What it may have left out of queues, the poll finds.
-func (e *Engine) hear(n store.Notification) {
+// onNotification wakes the sessions and watchers that a notification names, and notes the queues. What it leaves out, the poll finds.
+func (e *Engine) onNotification(n store.Notification) {
 	if len(n.Queues) > 0 {
 		for _, q := range n.Queues {
 			if flow.Narrow(q) {
@@ -105,13 +105,13 @@ func (e *Engine) hear(n store.Notification) {
 		waiting := len(e.claimers.waiting) > 0
 		e.mu.Unlock()
 		if waiting {
-			e.kick()
+			e.wakeCommitter()
 		}
 	}
 	for _, id := range n.Sessions {
 		e.sessions.order(id)
 	}
-	e.watch.elsewhere(n.Executions)
+	e.watch.changedByPeers(n.Executions)
 }
 
 // forgetQueues lets the next batch look into every queue that a claimer waits for: another replica may have filled it.
@@ -121,7 +121,7 @@ func (e *Engine) forgetQueues() {
 	waiting := len(e.claimers.waiting) > 0
 	e.mu.Unlock()
 	if waiting {
-		e.kick()
+		e.wakeCommitter()
 	}
 }
 

@@ -80,7 +80,7 @@ func (e *Engine) Loops() []func(context.Context) {
 	if sweeper, ok := e.opts.Blobs.(blob.Sweeper); ok {
 		all = append(all, func(ctx context.Context) { e.sweepBlobs(ctx, sweeper) })
 	}
-	return append(all, e.lookout)
+	return append(all, e.watchPeers)
 }
 
 // Start brings back what an earlier life of this process left. Run does it first.
