@@ -41,14 +41,6 @@ func (g gatherer) request(n int) {
 	}
 }
 
-// nothing is gathered yet.
-func (g gatherer) nothing() {
-	g.Helper()
-	if b, again := g.e.gather(g.Context()); b != nil || again == nil {
-		g.Fatalf("gathered %+v; to be tried again: %t", b, again != nil)
-	}
-}
-
 // some gathers requests.
 func (g gatherer) some(want int) *batch {
 	g.Helper()
