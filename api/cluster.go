@@ -2,7 +2,7 @@ package api
 
 import "time"
 
-// Queue is how long a queue is and who serves it.
+// Queue is how long a queue is and which workers serve it.
 type Queue struct {
 	Queue   string `json:"queue"`
 	Handler string `json:"handler,omitempty"` // of the part of the queue that waits for workers with that handler

@@ -7,7 +7,7 @@ type Login struct {
 	Token string `json:"token"`
 }
 
-// Session says whether the one who asks may use the API.
+// Session says whether the sender of the request may use the API.
 type Session struct {
 	// Tokens reports whether this server asks for a token at all.
 	Tokens bool `json:"tokens"`

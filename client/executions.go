@@ -159,7 +159,7 @@ func walk(f Filter, list func(Filter) (*api.ExecutionPage, error)) iter.Seq2[api
 	}
 }
 
-// Cancel ends an execution: at once when nobody holds it yet, else by an order to its worker, which the answer then shows
+// Cancel ends an execution: at once when no worker holds it yet, else by an order to its worker, which the answer then shows
 // as CancelOrder. It waits up to wait for the end to be confirmed; 0 does not wait.
 func (c *Client) Cancel(ctx context.Context, id, reason string, wait time.Duration) (*api.Execution, error) {
 	return c.end(ctx, id, "/cancel", reason, wait)

@@ -48,8 +48,8 @@ const (
 	MaxResult = 16 << 20
 )
 
-// The functions of `if` are macros for these variables, whose names nobody can
-// write: a function cannot see variables.
+// The functions of `if` are macros for these variables: a function cannot see
+// variables. An expression cannot name them, because of the @.
 const (
 	identSuccess   = "@success"
 	identFailed    = "@failed"

@@ -17,7 +17,8 @@ import (
 	"github.com/pawl-run/pawl/internal/problem"
 )
 
-// bodiesInFlight is how many bytes of large bodies may be in memory at a time; who comes beyond that is to try again.
+// bodiesInFlight is how many bytes of large bodies may be in memory at a time. A request beyond that is answered with 429 and
+// Retry-After.
 const bodiesInFlight = 64 << 20
 
 // smallBody is what a body may have without being counted.

@@ -17,7 +17,7 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// mediaFile is what files are sent as: nobody has looked at what is in them.
+// mediaFile is the type that files are sent as: their content is unknown.
 const mediaFile = "application/octet-stream"
 
 // file answers with the bytes of a file that a program left, wherever they lie.
@@ -90,7 +90,7 @@ func namesOf(all []api.ResultFile) string {
 	return "it left " + strings.Join(names, ", ")
 }
 
-// open opens a file. Blobs of other executions are out of reach, whatever an output says: anybody can write one.
+// open opens a file. A blob of another execution is refused, although the output names it: a program can write any name into its output.
 func (c *call) open(id flow.ID, f *api.ResultFile) (io.ReadCloser, error) {
 	switch {
 	case f.Content != nil:

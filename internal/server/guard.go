@@ -22,10 +22,14 @@ func CheckToken(token string) error {
 	return nil
 }
 
-// guard lets in who may come in. A program in this process may. Over a loopback address everybody may when there are no
-// tokens, but only under a name of the loopback interface: a page in a browser on this machine could otherwise reach the
-// API by a name of its own that resolves to 127.0.0.1. Everybody else needs a token. Requests that change something must
-// not come from another site's page.
+// guard refuses requests without permission. Allowed are:
+//
+//  1. requests from this process;
+//  2. without configured tokens, requests over a loopback address whose Host is a name of the loopback interface: a page in a
+//     browser on this machine could otherwise reach the API by a name of its own that resolves to 127.0.0.1;
+//  3. requests with a token.
+//
+// Requests that change something must not come from another site's page.
 func (s *Server) guard(r *http.Request) error {
 	local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	if !ok {

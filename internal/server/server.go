@@ -25,11 +25,11 @@ type Options struct {
 	Tracer *telemetry.Tracer
 	// Version is what the server says of itself.
 	Version string
-	// Tokens are the bearer tokens that are let in. None: everybody who comes over a loopback address, and nobody else.
+	// Tokens are the bearer tokens that are let in. None: every request over a loopback address is let in, and no other.
 	Tokens []string
 	// Workers serves /api/v1/workers/… for workers in other processes; nil: there are none.
 	Workers http.Handler
-	// Page serves the web page, at / and beneath /ui/; nil: there is none. Everybody may fetch its files, which say nothing about
+	// Page serves the web page, at / and beneath /ui/; nil: there is none. Its files are served without a token: they say nothing about
 	// executions: what the page shows it asks the API for.
 	Page http.Handler
 	// BodyLimit is how many bytes a request's body may have; 0: 16 MB.

@@ -97,7 +97,7 @@ func (c *call) session() error {
 	return c.json(http.StatusOK, out)
 }
 
-// logIn answers a token with a cookie. What does not open gets one answer, whatever is wrong with it.
+// logIn answers a token with a cookie. A wrong token and a malformed one get the same answer, so that it tells nothing about tokens.
 func (c *call) logIn() error {
 	var in api.Login
 	if err := c.decode(&in); err != nil {

@@ -52,8 +52,8 @@ func (c *call) reads() (*flow.Execution, error) {
 	return x, nil
 }
 
-// feed gives an execution the body to read, piece by piece as it arrives: what has been taken in stays so, whatever
-// becomes of the rest.
+// feed gives an execution the body to read, piece by piece as it arrives. Pieces that have been taken in stay, also when the
+// connection breaks before the end.
 func (c *call) feed() error {
 	at, last := c.number("offset", engine.AtEnd, 0, flow.InputLimit), c.flag("eof")
 	if err := c.checked(); err != nil {
@@ -66,7 +66,7 @@ func (c *call) feed() error {
 	if _, err := c.mediaType(mediaBytes); err != nil {
 		return err
 	}
-	// Whoever types may pause for long, but not beyond the end; a body of a known size is not typed.
+	// A body of unknown size may be typed by a person, who may pause for long; one of a known size is sent at once.
 	if c.r.ContentLength >= 0 {
 		_ = http.NewResponseController(c.w).SetReadDeadline(time.Now().Add(bodyTimeout))
 	} else {
@@ -106,7 +106,7 @@ func (c *call) feedFrom(body io.Reader, id flow.ID, at int64, last bool) (in flo
 	}
 }
 
-// cutOff says why the rest of a body was not read: mostly because nobody is there any more to read it.
+// cutOff says why the rest of a body was not read: mostly because the execution has ended.
 func (c *call) cutOff(id flow.ID, fault error) error {
 	x, err := c.Engine.Reader().Get(context.WithoutCancel(c.ctx()), id)
 	if err == nil && x.Stage.Terminal() {
