@@ -38,6 +38,7 @@ var arrows = []arrow{
 	{"internal/telemetry", nil, "names, spans and distributions; it knows nobody"},
 	{"internal/telemetry/otlp", []string{"internal/telemetry"}, "where spans go"},
 	{"internal/failpoint", nil, "marks moments; it knows nobody"},
+	{"internal/nobody", nil, "runs tests as another user; it imports nothing of Pawl"},
 	{"internal/heap", nil, "tunes the process; it knows nobody"},
 	{"internal/pgpool", nil, "connections to PostgreSQL; it knows nobody"},
 	{"internal/pgpool/pgpooltest", nil, "breaks connections for tests"},
