@@ -23,7 +23,6 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/handoff"
 	"github.com/pawl-run/pawl/internal/handoff/remote"
-	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/store/postgres"
 )
 
@@ -142,7 +141,7 @@ func TestBadWorkers(t *testing.T) {
 	if in, err := thief.Input(ctx, own, handoff.InputQuery{Execution: work[0].Execution, Attempt: 1}); !errors.Is(err, handoff.ErrNotHeld) {
 		t.Errorf("input of a stolen execution: %+v, %v", in, err)
 	}
-	if err := thief.Log(ctx, own, []store.LogChunk{{Execution: work[0].Execution, Attempt: 1, Seq: 1, Stream: "stdout", At: time.Now(), Data: []byte("lies"), Size: 4}}); err != nil {
+	if err := thief.Log(ctx, own, []flow.LogChunk{{Execution: work[0].Execution, Attempt: 1, Seq: 1, Stream: "stdout", At: time.Now(), Data: []byte("lies"), Size: 4}}); err != nil {
 		t.Errorf("log of a stolen execution: %v", err) // it is dropped: who is late with its last words has done nothing wrong
 	}
 	if after := rowsOf(t, dsn); after != before {

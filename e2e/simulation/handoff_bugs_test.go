@@ -18,7 +18,7 @@ type carrier struct {
 	report func(*carrier, context.Context, flow.ID, []flow.Report) ([]flow.Receipt, error)
 	take   func(*carrier, context.Context, flow.ID, int) ([]handoff.Assignment, error)
 	renew  func(handoff.Renewal, error) (handoff.Renewal, error)
-	log    func(*carrier, context.Context, flow.ID, []store.LogChunk) error
+	log    func(*carrier, context.Context, flow.ID, []flow.LogChunk) error
 }
 
 func carried(pattern carrier) func(*world, handoff.Handoff) handoff.Handoff {
@@ -51,7 +51,7 @@ func (c *carrier) Renew(ctx context.Context, session flow.ID) (handoff.Renewal, 
 	return r, err
 }
 
-func (c *carrier) Log(ctx context.Context, session flow.ID, chunks []store.LogChunk) error {
+func (c *carrier) Log(ctx context.Context, session flow.ID, chunks []flow.LogChunk) error {
 	if c.log != nil {
 		return c.log(c, ctx, session, chunks)
 	}
@@ -59,7 +59,7 @@ func (c *carrier) Log(ctx context.Context, session flow.ID, chunks []store.LogCh
 }
 
 // logLate takes logs and stores them later, when their attempt may be over.
-func logLate(c *carrier, _ context.Context, session flow.ID, chunks []store.LogChunk) error {
+func logLate(c *carrier, _ context.Context, session flow.ID, chunks []flow.LogChunk) error {
 	c.w.spawn(func() {
 		select {
 		case <-time.After(time.Duration(1 + c.w.noise("late log", session, time.Since(c.w.began))*float64(time.Second))):

@@ -12,7 +12,6 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/handoff"
 	"github.com/pawl-run/pawl/internal/handoff/direct"
-	"github.com/pawl-run/pawl/internal/store"
 )
 
 // link is the hand-off as one process has it: every call is a request to some engine and an answer back, and both can get
@@ -276,7 +275,7 @@ func (p *process) spoil(r flow.Report) flow.Report {
 	return r
 }
 
-func (l *link) Log(ctx context.Context, session flow.ID, chunks []store.LogChunk) error {
+func (l *link) Log(ctx context.Context, session flow.ID, chunks []flow.LogChunk) error {
 	return l.call(ctx, "log", func(ctx context.Context, h handoff.Handoff) error { return h.Log(ctx, session, chunks) }, nothing)
 }
 

@@ -477,9 +477,9 @@ func TestNobodyWritesAnothersLog(t *testing.T) {
 	h, thief := r.worker(), r.worker("other")
 	id := r.submit(Submission{Action: "noop"})
 	a := h.take(1)[0]
-	chunk := store.LogChunk{Execution: id, Attempt: a.Attempt, Seq: 1, Stream: "stdout", Data: []byte("x"), Size: 1}
+	chunk := flow.LogChunk{Execution: id, Attempt: a.Attempt, Seq: 1, Stream: "stdout", Data: []byte("x"), Size: 1}
 	for _, session := range []flow.ID{thief.session, h.session} {
-		if err := r.e.Log(r.ctx, session, []store.LogChunk{chunk}); err != nil {
+		if err := r.e.Log(r.ctx, session, []flow.LogChunk{chunk}); err != nil {
 			t.Fatal(err)
 		}
 		chunk.Seq++

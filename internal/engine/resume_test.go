@@ -19,7 +19,7 @@ type torn struct {
 	on atomic.Bool
 }
 
-func (s *torn) ReadLogs(ctx context.Context, q store.LogQuery) ([]store.LogChunk, error) {
+func (s *torn) ReadLogs(ctx context.Context, q store.LogQuery) ([]flow.LogChunk, error) {
 	if s.on.Load() {
 		return nil, store.ErrUnavailable
 	}

@@ -263,7 +263,7 @@ func (e *Engine) Close(ctx context.Context, session flow.ID) error {
 
 // Log implements handoff.Handoff. Chunks of attempts that the session does not hold are dropped: whoever sent them has
 // been told, or will be, that they are over.
-func (e *Engine) Log(ctx context.Context, session flow.ID, chunks []store.LogChunk) error {
+func (e *Engine) Log(ctx context.Context, session flow.ID, chunks []flow.LogChunk) error {
 	s, err := e.sessionOf(ctx, session)
 	if err != nil {
 		return err
@@ -283,12 +283,12 @@ func (e *Engine) Log(ctx context.Context, session flow.ID, chunks []store.LogChu
 }
 
 // ownLogs keeps the chunks of attempts that the session holds.
-func (e *Engine) ownLogs(ctx context.Context, session flow.ID, chunks []store.LogChunk) ([]store.LogChunk, error) {
+func (e *Engine) ownLogs(ctx context.Context, session flow.ID, chunks []flow.LogChunk) ([]flow.LogChunk, error) {
 	ids := make([]flow.ID, len(chunks))
 	for i := range chunks {
 		ids[i] = chunks[i].Execution
 	}
-	own, err := ask(ctx, e, ids, func(_ context.Context, t *transaction) (own []store.LogChunk, err error) {
+	own, err := ask(ctx, e, ids, func(_ context.Context, t *transaction) (own []flow.LogChunk, err error) {
 		for _, c := range chunks {
 			if d := t.draft(c.Execution); d != nil && d.Place == flow.Held && d.Owner == session && d.Attempt == c.Attempt {
 				own = append(own, c)

@@ -4,7 +4,6 @@ import (
 	"sync"
 
 	"github.com/pawl-run/pawl/internal/flow"
-	"github.com/pawl-run/pawl/internal/store"
 )
 
 // broker wakes those who watch executions. A wake-up is a hint: watchers read the store, and look again after a while in
@@ -121,7 +120,7 @@ func (b *broker) broadcast() {
 	}
 }
 
-func (b *broker) logged(chunks []store.LogChunk) {
+func (b *broker) logged(chunks []flow.LogChunk) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for i := range chunks {

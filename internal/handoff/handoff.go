@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/flow"
-	"github.com/pawl-run/pawl/internal/store"
 )
 
 var (
@@ -148,7 +147,7 @@ type Handoff interface {
 	// open after a pause. Attempts that have begun, or that are not the session's any more, stay as they are.
 	Decline(ctx context.Context, session flow.ID, attempts []flow.AttemptID) error
 	// Log hands in log chunks. A chunk must be handed in before the event that ends its attempt.
-	Log(ctx context.Context, session flow.ID, chunks []store.LogChunk) error
+	Log(ctx context.Context, session flow.ID, chunks []flow.LogChunk) error
 	// Input returns what an execution has been given to read from an offset on, waiting until there is something or ctx
 	// ends. Only the session that holds the attempt may ask: ErrNotHeld. Every attempt reads from the beginning.
 	Input(ctx context.Context, session flow.ID, q InputQuery) (Input, error)

@@ -112,7 +112,7 @@ func (c *call) addChunks(s *sse, q *store.LogQuery) (bool, error) {
 }
 
 // chunkBytes is what a chunk holds, wherever it lies. Bytes that are gone from the blob store leave a note in their place.
-func (c *call) chunkBytes(l store.LogChunk) ([]byte, error) {
+func (c *call) chunkBytes(l flow.LogChunk) ([]byte, error) {
 	if l.Blob == "" {
 		return l.Data, nil
 	}

@@ -7,7 +7,6 @@ import (
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/internal/flow"
-	"github.com/pawl-run/pawl/internal/store"
 )
 
 // render says in the API's words how an execution stands.
@@ -75,7 +74,7 @@ func renderEvent(e flow.Event) api.Event {
 }
 
 // renderChunk gives the bytes of a chunk as text where they are text.
-func renderChunk(l store.LogChunk, data []byte) api.LogChunk {
+func renderChunk(l flow.LogChunk, data []byte) api.LogChunk {
 	out := api.LogChunk{Attempt: l.Attempt, Seq: l.Seq, Stream: l.Stream, Offset: l.Offset, Size: l.Size, At: l.At}
 	if utf8.Valid(data) {
 		out.Text = string(data)

@@ -17,7 +17,6 @@ import (
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/client"
 	"github.com/pawl-run/pawl/internal/flow"
-	"github.com/pawl-run/pawl/internal/store"
 )
 
 // follow opens a stream and returns its lines.
@@ -203,7 +202,7 @@ func TestSlowReaderIsDroppedToResume(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range chunks {
-		if err := h.store.AppendLogs(t.Context(), []store.LogChunk{{Execution: xid, Attempt: 1, Seq: int64(i + 1), Stream: "stdout",
+		if err := h.store.AppendLogs(t.Context(), []flow.LogChunk{{Execution: xid, Attempt: 1, Seq: int64(i + 1), Stream: "stdout",
 			Offset: int64(i) * size, At: time.Now(), Data: big, Size: size}}); err != nil {
 			t.Fatal(err)
 		}

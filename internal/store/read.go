@@ -148,26 +148,11 @@ type Violation struct {
 // rest of the store never loses anything.
 type Logs interface {
 	// AppendLogs stores chunks; one that is stored already is ignored.
-	AppendLogs(ctx context.Context, chunks []LogChunk) error
+	AppendLogs(ctx context.Context, chunks []flow.LogChunk) error
 	// ReadLogs returns chunks beyond the cursor, in order, up to about limit bytes (at least one chunk when there is one).
-	ReadLogs(ctx context.Context, q LogQuery) ([]LogChunk, error)
+	ReadLogs(ctx context.Context, q LogQuery) ([]flow.LogChunk, error)
 	// RemoveLogs deletes what executions wrote, in transactions of its own that each delete a bounded part.
 	RemoveLogs(ctx context.Context, ids []flow.ID) error
-}
-
-// LogChunk is a piece of one attempt's output.
-type LogChunk struct {
-	Execution flow.ID   `json:"execution"`
-	Attempt   int       `json:"attempt"`
-	Seq       int64     `json:"seq"`    // 1, 2, 3 … over all streams of the attempt
-	Stream    string    `json:"stream"` // "stdout", "stderr" or "log"
-	Offset    int64     `json:"offset"` // of the first byte, in its stream
-	At        time.Time `json:"at"`
-	Data      []byte    `json:"data,omitempty"`
-	Blob      string    `json:"blob,omitempty"` // name of the blob that holds the bytes, when Data does not
-	Size      int64     `json:"size"`           // bytes of the chunk, wherever they are
-	// Prompt asks that other processes hear of the chunk at once: somebody may be waiting to answer it. It is not kept.
-	Prompt bool `json:"prompt,omitempty"`
 }
 
 // LogQuery selects chunks of one execution.

@@ -8,7 +8,6 @@ import (
 
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/handoff"
-	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/task"
 	"github.com/pawl-run/pawl/internal/worker"
 )
@@ -54,7 +53,7 @@ func (m *mill) Report(_ context.Context, _ flow.ID, reports []flow.Report) ([]fl
 	return out, nil
 }
 
-func (m *mill) Log(context.Context, flow.ID, []store.LogChunk) error { return nil }
+func (m *mill) Log(context.Context, flow.ID, []flow.LogChunk) error { return nil }
 
 func (m *mill) Input(ctx context.Context, _ flow.ID, _ handoff.InputQuery) (handoff.Input, error) {
 	<-ctx.Done()

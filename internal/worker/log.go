@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/blob"
+	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/handoff"
 	"github.com/pawl-run/pawl/internal/telemetry"
 )
@@ -204,10 +205,10 @@ func (j *journal) flush() {
 }
 
 // cut turns what was written into chunks.
-func (j *journal) cut() []chunk {
+func (j *journal) cut() []flow.LogChunk {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	var out []chunk
+	var out []flow.LogChunk
 	j.cutAt, j.hurried = time.Now(), false
 	for _, s := range j.streams {
 		buf := s.buf
@@ -215,7 +216,7 @@ func (j *journal) cut() []chunk {
 		for len(buf) > 0 {
 			n := min(len(buf), chunkMost)
 			j.seq++
-			out = append(out, chunk{
+			out = append(out, flow.LogChunk{
 				Execution: j.attempt.task.Execution, Attempt: j.attempt.task.Attempt, Seq: j.seq, Stream: s.name,
 				Offset: s.offset, At: s.since.UTC().Truncate(time.Microsecond), Data: buf[:n:n], Size: int64(n), Prompt: j.prompt,
 			})
@@ -243,9 +244,9 @@ type shipper struct {
 	life   *life
 	mu     sync.Mutex
 	line   []*journal
-	unsent []chunk       // cut when the session ended
-	signal chan struct{} // capacity 1: the line is not empty
-	hurry  chan struct{} // capacity 1: do not linger
+	unsent []flow.LogChunk // cut when the session ended
+	signal chan struct{}   // capacity 1: the line is not empty
+	hurry  chan struct{}   // capacity 1: do not linger
 }
 
 func (s *shipper) init(l *life) {
@@ -307,7 +308,7 @@ const shipMost = 2 << 20
 // ship hands in what the journals hold and reports whether the session goes on.
 func (s *shipper) ship(line []*journal) bool {
 	for len(line) > 0 {
-		var chunks []chunk
+		var chunks []flow.LogChunk
 		sizes := make([]int, 0, len(line))
 		for all := 0; len(sizes) < len(line) && all < shipMost; {
 			n := 0
@@ -332,7 +333,7 @@ func (s *shipper) ship(line []*journal) bool {
 
 // place puts the bytes of a chunk into the blob store when the attempt has written more than belongs into rows. When
 // that fails they stay inline: a log is worth more than a tidy table.
-func (s *shipper) place(j *journal, c chunk) chunk {
+func (s *shipper) place(j *journal, c flow.LogChunk) flow.LogChunk {
 	blobs := s.life.w.Blobs
 	if blobs == nil || s.life.w.InlineLogs || len(c.Data) < blobLeast || j.inline+len(c.Data) <= blob.InlineLimit {
 		j.inline += len(c.Data)
@@ -348,7 +349,7 @@ func (s *shipper) place(j *journal, c chunk) chunk {
 }
 
 // hand gives chunks to the engine, as often as it takes; false when the session is over.
-func (s *shipper) hand(chunks []chunk) bool {
+func (s *shipper) hand(chunks []flow.LogChunk) bool {
 	var tries backoff
 	for s.life.ctx.Err() == nil {
 		err := s.life.w.Handoff.Log(s.life.ctx, s.life.session, chunks)

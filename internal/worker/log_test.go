@@ -14,7 +14,6 @@ import (
 
 	"github.com/pawl-run/pawl/internal/blob"
 	"github.com/pawl-run/pawl/internal/flow"
-	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/task"
 	"github.com/pawl-run/pawl/internal/worker"
 )
@@ -28,7 +27,7 @@ func writes(f func(ctx context.Context, t *task.Task)) task.Handlers {
 }
 
 // text puts a stream together again and checks numbers and offsets.
-func text(t *testing.T, chunks []store.LogChunk, stream string, blobs *shelf) string {
+func text(t *testing.T, chunks []flow.LogChunk, stream string, blobs *shelf) string {
 	t.Helper()
 	var b strings.Builder
 	for i, c := range chunks {

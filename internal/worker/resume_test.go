@@ -13,7 +13,6 @@ import (
 
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/handoff"
-	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/task"
 	"github.com/pawl-run/pawl/internal/worker"
 )
@@ -97,7 +96,7 @@ func TestResume(t *testing.T) {
 	bubble(t, func(t *testing.T, g *ledger) {
 		session, held := before(t, g, "x", "x", "other")
 		saysRunning(t, g, session, held[0])
-		if err := g.Log(t.Context(), session, []store.LogChunk{{Execution: held[0].Execution, Attempt: 1, Seq: 1, Stream: "stdout", Data: []byte("one\ntw"), Size: 6}}); err != nil {
+		if err := g.Log(t.Context(), session, []flow.LogChunk{{Execution: held[0].Execution, Attempt: 1, Seq: 1, Stream: "stdout", Data: []byte("one\ntw"), Size: 6}}); err != nil {
 			t.Fatal(err)
 		}
 		h := &lasting{left: []flow.AttemptID{named(held[0]), named(held[1])}}

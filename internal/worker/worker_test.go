@@ -15,7 +15,6 @@ import (
 
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/handoff"
-	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/task"
 	"github.com/pawl-run/pawl/internal/worker"
 )
@@ -29,7 +28,7 @@ type ledger struct {
 	drafts   map[flow.ID]*flow.Draft
 	history  map[flow.ID]map[int64]flow.Event
 	line     []flow.ID
-	logs     []store.LogChunk
+	logs     []flow.LogChunk
 	logAt    []time.Time
 	reports  [][]flow.Report
 	reportAt []time.Time
@@ -248,7 +247,7 @@ func (g *ledger) Decline(_ context.Context, session flow.ID, attempts []flow.Att
 	return nil
 }
 
-func (g *ledger) Log(ctx context.Context, session flow.ID, chunks []store.LogChunk) error {
+func (g *ledger) Log(ctx context.Context, session flow.ID, chunks []flow.LogChunk) error {
 	if g.slow > 0 {
 		time.Sleep(g.slow) // the engine's time, in a synctest bubble
 	}

@@ -368,16 +368,16 @@ func orderForMore(t *testing.T, b *bench) {
 
 func logs(t *testing.T, b *bench) {
 	session, a := b.held(t)
-	chunk := func(seq, offset int64, stream, text string) store.LogChunk {
-		return store.LogChunk{Execution: a.Execution, Attempt: 1, Seq: seq, Stream: stream, Offset: offset, At: at, Data: []byte(text), Size: int64(len(text))}
+	chunk := func(seq, offset int64, stream, text string) flow.LogChunk {
+		return flow.LogChunk{Execution: a.Execution, Attempt: 1, Seq: seq, Stream: stream, Offset: offset, At: at, Data: []byte(text), Size: int64(len(text))}
 	}
-	first := []store.LogChunk{chunk(1, 0, "stdout", "a\x00\xff"), chunk(2, 0, "stderr", "oops")}
+	first := []flow.LogChunk{chunk(1, 0, "stdout", "a\x00\xff"), chunk(2, 0, "stderr", "oops")}
 	for range 2 {
 		if err := b.Handoff.Log(b.ctx(t), session, first); err != nil {
 			t.Fatalf("log: %v", err)
 		}
 	}
-	if err := b.Handoff.Log(b.ctx(t), session, []store.LogChunk{first[1], chunk(3, 3, "stdout", "b")}); err != nil {
+	if err := b.Handoff.Log(b.ctx(t), session, []flow.LogChunk{first[1], chunk(3, 3, "stdout", "b")}); err != nil {
 		t.Fatalf("log: %v", err)
 	}
 	b.report(t, session, said(a, 0, flow.EvRunning, flow.EvCompleted))

@@ -42,10 +42,10 @@ func resume(t *testing.T, b *bench) {
 	b.expect(t, session, said(going, 0, flow.EvRunning, flow.EvProgress), flow.Applied, 6)
 	b.expect(t, session, said(dropped, 0, flow.EvRunning), flow.Applied, 5)
 	b.expect(t, session, said(gap, 1, flow.EvProgress), flow.Stored, 4)
-	chunk := func(seq, offset int64, stream, text string) store.LogChunk {
-		return store.LogChunk{Execution: going.Execution, Attempt: 1, Seq: seq, Stream: stream, Offset: offset, At: at, Data: []byte(text), Size: int64(len(text))}
+	chunk := func(seq, offset int64, stream, text string) flow.LogChunk {
+		return flow.LogChunk{Execution: going.Execution, Attempt: 1, Seq: seq, Stream: stream, Offset: offset, At: at, Data: []byte(text), Size: int64(len(text))}
 	}
-	if err := b.Handoff.Log(b.ctx(t), session, []store.LogChunk{chunk(1, 0, "stdout", "one\n"), chunk(2, 0, "stderr", "oops"), chunk(3, 4, "stdout", "t\xff")}); err != nil {
+	if err := b.Handoff.Log(b.ctx(t), session, []flow.LogChunk{chunk(1, 0, "stdout", "one\n"), chunk(2, 0, "stderr", "oops"), chunk(3, 4, "stdout", "t\xff")}); err != nil {
 		t.Fatal(err)
 	}
 	b.Pass(5 * time.Second)
@@ -81,7 +81,7 @@ func resume(t *testing.T, b *bench) {
 			t.Errorf("a late report: %v", err)
 		}
 	}
-	if err := b.Handoff.Log(b.ctx(t), session, []store.LogChunk{chunk(4, 6, "stdout", "late")}); !errors.Is(err, handoff.ErrSessionLost) {
+	if err := b.Handoff.Log(b.ctx(t), session, []flow.LogChunk{chunk(4, 6, "stdout", "late")}); !errors.Is(err, handoff.ErrSessionLost) {
 		t.Errorf("a late log: %v", err)
 	}
 	if _, err := b.Handoff.Take(b.ctx(t), session, 1); !errors.Is(err, handoff.ErrSessionLost) {
@@ -92,7 +92,7 @@ func resume(t *testing.T, b *bench) {
 	}
 
 	c := chunk(r.LogSeq+1, 6, "stdout", "wo\n")
-	if err := b.Handoff.Log(b.ctx(t), next, []store.LogChunk{c}); err != nil {
+	if err := b.Handoff.Log(b.ctx(t), next, []flow.LogChunk{c}); err != nil {
 		t.Fatal(err)
 	}
 	b.expect(t, next, said(work[0], 0, flow.EvCompleted), flow.Applied, 7)

@@ -8,7 +8,6 @@ import (
 
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/handoff"
-	"github.com/pawl-run/pawl/internal/store"
 )
 
 func sessionLost(t *testing.T, b *bench) {
@@ -59,7 +58,7 @@ func unknownSession(t *testing.T, b *bench) {
 	_, report := b.Handoff.Report(ctx, ghost, []flow.Report{said(a, 0, flow.EvRunning)})
 	_, renew := b.Handoff.Renew(ctx, ghost)
 	_, ords := b.Handoff.Orders(ctx, ghost)
-	log := b.Handoff.Log(ctx, ghost, []store.LogChunk{{Execution: a.Execution, Attempt: 1, Seq: 1, Stream: "stdout", Data: []byte("x"), Size: 1}})
+	log := b.Handoff.Log(ctx, ghost, []flow.LogChunk{{Execution: a.Execution, Attempt: 1, Seq: 1, Stream: "stdout", Data: []byte("x"), Size: 1}})
 	for call, err := range map[string]error{"take": take, "renew": renew, "orders": ords, "log": log} {
 		if !errors.Is(err, handoff.ErrSessionLost) {
 			t.Errorf("%s: %v", call, err)

@@ -15,7 +15,6 @@ import (
 
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/handoff"
-	"github.com/pawl-run/pawl/internal/store"
 )
 
 // Client is the hand-off of a worker elsewhere. It is safe for concurrent use. What cannot be delivered just now is
@@ -126,7 +125,7 @@ func (c *Client) Decline(ctx context.Context, session flow.ID, attempts []flow.A
 }
 
 // Log implements handoff.Handoff.
-func (c *Client) Log(ctx context.Context, session flow.ID, chunks []store.LogChunk) error {
+func (c *Client) Log(ctx context.Context, session flow.ID, chunks []flow.LogChunk) error {
 	_, err := c.call(ctx, "log", session, asked{Chunks: chunks})
 	return err
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/handoff"
-	"github.com/pawl-run/pawl/internal/store"
 )
 
 // Protocol is the version of what the two sides say to each other. Either refuses any other.
@@ -67,7 +66,7 @@ type asked struct {
 	Session string              `json:"session"`
 	N       int                 `json:"n,omitempty"`
 	Reports []flow.Report       `json:"reports,omitempty"`
-	Chunks  []store.LogChunk    `json:"chunks,omitempty"`
+	Chunks  []flow.LogChunk     `json:"chunks,omitempty"`
 	Input   *handoff.InputQuery `json:"input,omitempty"`
 	// Attempts are those that the worker declines.
 	Attempts []flow.AttemptID `json:"attempts,omitempty"`

@@ -19,7 +19,6 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/handoff"
 	"github.com/pawl-run/pawl/internal/handoff/remote"
-	"github.com/pawl-run/pawl/internal/store"
 )
 
 // queue hands out what is put into it and counts the calls that it gets. What it does not implement is never called.
@@ -214,7 +213,7 @@ func TestLogOfABlob(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = c.Log(t.Context(), id, []store.LogChunk{{Execution: flow.ID{1}, Attempt: 1, Seq: 1, Stream: "stdout", Blob: "files/other/1/0", Size: 1 << 40}})
+	err = c.Log(t.Context(), id, []flow.LogChunk{{Execution: flow.ID{1}, Attempt: 1, Seq: 1, Stream: "stdout", Blob: "files/other/1/0", Size: 1 << 40}})
 	if err == nil || !strings.Contains(err.Error(), "names blob files/other/1/0") {
 		t.Errorf("%v", err)
 	}

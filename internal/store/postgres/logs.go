@@ -31,7 +31,7 @@ var (
 )
 
 // AppendLogs implements store.Logs. It does not wait for the disk: what a power cut takes is the last moments' output.
-func (s *Store) AppendLogs(ctx context.Context, chunks []store.LogChunk) error {
+func (s *Store) AppendLogs(ctx context.Context, chunks []flow.LogChunk) error {
 	if len(chunks) == 0 {
 		return nil
 	}
@@ -68,7 +68,7 @@ func (s *Store) AppendLogs(ctx context.Context, chunks []store.LogChunk) error {
 const mostChunks = 1000
 
 // ReadLogs implements store.Logs.
-func (s *Store) ReadLogs(ctx context.Context, q store.LogQuery) (all []store.LogChunk, err error) {
+func (s *Store) ReadLogs(ctx context.Context, q store.LogQuery) (all []flow.LogChunk, err error) {
 	from, to := int64(0), int64(math.MaxInt32)
 	if q.Attempt > 0 {
 		from, to = int64(q.Attempt), int64(q.Attempt)
@@ -86,7 +86,7 @@ func (s *Store) ReadLogs(ctx context.Context, q store.LogQuery) (all []store.Log
 	}
 	a.int(offset).int(q.Limit).int(mostChunks)
 	err = s.read(ctx, call{q: qChunks, params: a.params, read: func(r *rows) error {
-		k := store.LogChunk{Execution: q.Execution, Attempt: int(r.int()), Seq: r.int(), Stream: r.text(), Offset: r.int()}
+		k := flow.LogChunk{Execution: q.Execution, Attempt: int(r.int()), Seq: r.int(), Stream: r.text(), Offset: r.int()}
 		k.At = r.time()
 		k.Size = r.int()
 		k.Blob = r.text()

@@ -71,7 +71,7 @@ func (s *Store) sampleCalls() map[string]func(context.Context) error {
 		"Survey":       func(ctx context.Context) error { _, err := s.Survey(ctx); return err },
 		"Definitions":  func(ctx context.Context) error { _, err := s.Definitions(ctx, "", 10); return err },
 		"AppendLogs": func(ctx context.Context) error {
-			return s.AppendLogs(ctx, []store.LogChunk{{Execution: flow.ID{1}, Attempt: 1, Stream: "stdout", Data: []byte("x"), Size: 1}})
+			return s.AppendLogs(ctx, []flow.LogChunk{{Execution: flow.ID{1}, Attempt: 1, Stream: "stdout", Data: []byte("x"), Size: 1}})
 		},
 		"Check": func(ctx context.Context) error { _, err := s.Check(ctx); return err },
 		"Ping":  s.Ping,

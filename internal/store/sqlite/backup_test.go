@@ -32,8 +32,8 @@ func TestBackup(t *testing.T) {
 			err := s.Update(context.Background(), func(ctx context.Context, tx store.Tx) error {
 				return tx.Apply(ctx, store.Delta{Drafts: []*flow.Draft{d}})
 			})
-			chunk := store.LogChunk{Execution: id, Attempt: 1, Seq: 1, Stream: "stdout", Data: []byte("x"), Size: 1, At: time.UnixMicro(1e15).UTC()}
-			if err := errors.Join(err, s.AppendLogs(context.Background(), []store.LogChunk{chunk})); err != nil {
+			chunk := flow.LogChunk{Execution: id, Attempt: 1, Seq: 1, Stream: "stdout", Data: []byte("x"), Size: 1, At: time.UnixMicro(1e15).UTC()}
+			if err := errors.Join(err, s.AppendLogs(context.Background(), []flow.LogChunk{chunk})); err != nil {
 				t.Error(err)
 				return
 			}

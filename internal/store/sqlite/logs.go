@@ -110,7 +110,7 @@ func (s *Store) writeLogs(ctx context.Context, work func(*conn) error) error {
 }
 
 // AppendLogs implements store.Logs.
-func (s *Store) AppendLogs(ctx context.Context, chunks []store.LogChunk) error {
+func (s *Store) AppendLogs(ctx context.Context, chunks []flow.LogChunk) error {
 	if len(chunks) == 0 {
 		return nil
 	}
@@ -132,7 +132,7 @@ func (s *Store) AppendLogs(ctx context.Context, chunks []store.LogChunk) error {
 }
 
 // ReadLogs implements store.Logs.
-func (s *Store) ReadLogs(ctx context.Context, q store.LogQuery) ([]store.LogChunk, error) {
+func (s *Store) ReadLogs(ctx context.Context, q store.LogQuery) ([]flow.LogChunk, error) {
 	if err := store.Outside(ctx); err != nil {
 		return nil, err
 	}
@@ -154,7 +154,7 @@ func (s *Store) ReadLogs(ctx context.Context, q store.LogQuery) ([]store.LogChun
 	if q.Offset > 0 {
 		offset = q.Offset
 	}
-	var all []store.LogChunk
+	var all []flow.LogChunk
 	var size int64
 	stmt := c.use(qChunks).id(q.Execution).int(max(from, int64(q.AfterAttempt))).int(to).int(int64(q.AfterAttempt)).int(q.AfterSeq).
 		textOrNull(q.Stream).textOrNull(q.Stream).int(offset)
@@ -169,8 +169,8 @@ func (s *Store) ReadLogs(ctx context.Context, q store.LogQuery) ([]store.LogChun
 	return all, nil
 }
 
-func (s *stmt) chunk(id flow.ID) store.LogChunk {
-	k := store.LogChunk{Execution: id, Attempt: int(s.getInt()), Seq: s.getInt(), Stream: s.getText(), Offset: s.getInt()}
+func (s *stmt) chunk(id flow.ID) flow.LogChunk {
+	k := flow.LogChunk{Execution: id, Attempt: int(s.getInt()), Seq: s.getInt(), Stream: s.getText(), Offset: s.getInt()}
 	k.At = row.FromMicros(s.getInt())
 	k.Size = s.getInt()
 	k.Blob = s.getText()

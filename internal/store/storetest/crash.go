@@ -23,7 +23,7 @@ func Reopen(t *testing.T, where string, open func(t *testing.T, where string) st
 		wf := b.workflow()
 		all := []flow.ID{wf, b.ready(5), b.finished(), b.claimed(flow.ID{1}, under(wf, "t", 0))}
 		b.session(flow.ID{1}, time.Hour)
-		must(b, s.AppendLogs(b.ctx(), []store.LogChunk{{Execution: all[3], Attempt: 1, Seq: 1, Stream: "stdout", At: b.now, Data: []byte("x"), Size: 1}}))
+		must(b, s.AppendLogs(b.ctx(), []flow.LogChunk{{Execution: all[3], Attempt: 1, Seq: 1, Stream: "stdout", At: b.now, Data: []byte("x"), Size: 1}}))
 		return b, all
 	}
 	b, all := fill(open(t, where))

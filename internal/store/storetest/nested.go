@@ -54,7 +54,7 @@ func nested(b *bench) {
 		},
 		"RemoveLogs": func(ctx context.Context) error { return b.s.RemoveLogs(ctx, []flow.ID{x.ID}) },
 		"AppendLogs": func(ctx context.Context) error {
-			return b.s.AppendLogs(ctx, []store.LogChunk{{Execution: x.ID, Attempt: 1, Seq: 1, Stream: "stdout", At: b.now, Data: []byte("x"), Size: 1}})
+			return b.s.AppendLogs(ctx, []flow.LogChunk{{Execution: x.ID, Attempt: 1, Seq: 1, Stream: "stdout", At: b.now, Data: []byte("x"), Size: 1}})
 		},
 		"Check": func(ctx context.Context) error { _, err := b.s.Check(ctx); return err },
 	}

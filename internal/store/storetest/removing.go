@@ -64,10 +64,10 @@ func removing(b *bench) {
 	fresh := b.finished(label)
 	slow := b.claimed(flow.ID{1}, createdAt(limit.Add(-time.Hour)))
 	b.report(slow, flow.EvRunning, flow.EvCompleted)
-	chunk := func(id flow.ID) store.LogChunk {
-		return store.LogChunk{Execution: id, Attempt: 1, Seq: 1, Stream: "stdout", At: b.now, Data: []byte("x"), Size: 1}
+	chunk := func(id flow.ID) flow.LogChunk {
+		return flow.LogChunk{Execution: id, Attempt: 1, Seq: 1, Stream: "stdout", At: b.now, Data: []byte("x"), Size: 1}
 	}
-	must(b, b.s.AppendLogs(b.ctx(), []store.LogChunk{chunk(old), chunk(leaf), chunk(fresh)}))
+	must(b, b.s.AppendLogs(b.ctx(), []flow.LogChunk{chunk(old), chunk(leaf), chunk(fresh)}))
 
 	equal(b, "the first", b.removable(limit, 1, false), []flow.ID{old})
 	all := b.removable(limit, 10, false)
@@ -159,11 +159,11 @@ func removingParts(b *bench) {
 // removingLogs removes very many chunks.
 func removingLogs(b *bench) {
 	one, other := b.id(), b.id()
-	var chunks []store.LogChunk
+	var chunks []flow.LogChunk
 	for i := range 1100 {
-		chunks = append(chunks, store.LogChunk{Execution: one, Attempt: 1 + i%2, Seq: int64(i + 1), Stream: "stdout", Offset: int64(i), At: b.now, Data: []byte("x"), Size: 1})
+		chunks = append(chunks, flow.LogChunk{Execution: one, Attempt: 1 + i%2, Seq: int64(i + 1), Stream: "stdout", Offset: int64(i), At: b.now, Data: []byte("x"), Size: 1})
 	}
-	chunks = append(chunks, store.LogChunk{Execution: other, Attempt: 1, Seq: 1, Stream: "stdout", At: b.now, Data: []byte("x"), Size: 1})
+	chunks = append(chunks, flow.LogChunk{Execution: other, Attempt: 1, Seq: 1, Stream: "stdout", At: b.now, Data: []byte("x"), Size: 1})
 	must(b, b.s.AppendLogs(b.ctx(), chunks))
 	must(b, b.s.RemoveLogs(b.ctx(), []flow.ID{b.id(), one, b.id()}))
 	for id, want := range map[flow.ID]int{one: 0, other: 1} {

@@ -311,7 +311,7 @@ func notified(s *shared) {
 			return s.try(store.Delta{Input: []store.InputPiece{{Execution: fed, Number: 1, Data: []byte("in")}}})
 		},
 		wrote: func() error {
-			return s.s.AppendLogs(ctx, []store.LogChunk{{Execution: wrote, Attempt: 1, Seq: 1, Stream: "stdout", At: s.now, Data: []byte("out"), Size: 3, Prompt: true}})
+			return s.s.AppendLogs(ctx, []flow.LogChunk{{Execution: wrote, Attempt: 1, Seq: 1, Stream: "stdout", At: s.now, Data: []byte("out"), Size: 3, Prompt: true}})
 		},
 	} {
 		must(s.bench, write())
