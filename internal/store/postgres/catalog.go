@@ -11,17 +11,27 @@ import (
 	"github.com/pawl-run/pawl/internal/store/row"
 )
 
-const definitionColumns = `name, version, kind, hash, created_at, document`
+var definitions = relation[*store.Definition, *store.Definition]{
+	{"name", oidText, func(c *column, d *store.Definition) { c.text(d.Name) }, func(r *rows, d *store.Definition) { d.Name = r.text() }},
+	{"version", oidInt4, func(c *column, d *store.Definition) { c.int(int64(d.Version)) }, func(r *rows, d *store.Definition) { d.Version = int(r.int()) }},
+	{"kind", oidText, func(c *column, d *store.Definition) { c.text(d.Kind) }, func(r *rows, d *store.Definition) { d.Kind = r.text() }},
+	{"hash", oidBytes, func(c *column, d *store.Definition) { c.bytes(d.Hash[:]) }, func(r *rows, d *store.Definition) { copy(d.Hash[:], r.peek()) }},
+	{"created_at", oidInt8, func(c *column, d *store.Definition) { c.int(row.Micros(d.CreatedAt)) }, func(r *rows, d *store.Definition) { d.CreatedAt = r.time() }},
+	{"document", oidBytes, func(c *column, d *store.Definition) { c.bytes(d.Document) }, func(r *rows, d *store.Definition) { d.Document = r.bytes() }},
+}
+
+// summaries are definitions without their documents.
+var summaries = definitions.only("name", "version", "kind", "hash", "created_at")
 
 var (
 	qLatest = sql(`SELECT version, hash FROM {s}.definitions WHERE name = $1 ORDER BY version DESC LIMIT 1`)
 
-	qInsertDefinition = sql(`INSERT INTO {s}.definitions (` + definitionColumns + `) VALUES ($1, $2::bigint, $3, $4, $5, $6)`)
+	qInsertDefinition = sql(definitions.insert("definitions"))
 
-	qDefinition = sql(`SELECT ` + definitionColumns + ` FROM {s}.definitions WHERE name = $1 AND ($2::bigint = 0 OR version = $2)
+	qDefinition = sql(`SELECT ` + definitions.names("") + ` FROM {s}.definitions WHERE name = $1 AND ($2::bigint = 0 OR version = $2)
 		ORDER BY version DESC LIMIT 1`)
 
-	qDefinitions = sql(`SELECT DISTINCT ON (name) name, version, kind, hash, created_at, NULL::bytea FROM {s}.definitions WHERE name > $1 ORDER BY name, version DESC LIMIT $2`)
+	qDefinitions = sql(`SELECT DISTINCT ON (name) ` + summaries.names("") + ` FROM {s}.definitions WHERE name > $1 ORDER BY name, version DESC LIMIT $2`)
 )
 
 // Define implements store.Catalog. Of two that define the same version at once one wins, and the other gets ErrConflict.
@@ -35,8 +45,8 @@ func (t *tx) Define(ctx context.Context, d store.Definition) (int, bool, error) 
 	})
 	if err == nil && !same {
 		latest++
-		a := t.args().text(d.Name).int(latest).text(d.Kind).bytes(d.Hash[:]).int(row.Micros(d.CreatedAt)).bytes(d.Document)
-		err = t.ask(ctx, qInsertDefinition, a, nil)
+		d.Version = int(latest)
+		err = t.ask(ctx, qInsertDefinition, t.args().columns(definitions.columns(&d)), nil)
 	}
 	if err != nil {
 		return 0, false, fmt.Errorf("define %q: %w", d.Name, err)
@@ -44,21 +54,10 @@ func (t *tx) Define(ctx context.Context, d store.Definition) (int, bool, error) 
 	return int(latest), !same, nil
 }
 
-func readDefinition(all *[]store.Definition) func(*rows) error {
-	return func(r *rows) error {
-		d := store.Definition{Name: r.text(), Version: int(r.int()), Kind: r.text()}
-		copy(d.Hash[:], r.peek())
-		d.CreatedAt = r.time()
-		d.Document = r.bytes()
-		*all = append(*all, d)
-		return nil
-	}
-}
-
 // Definition implements store.Catalog.
 func (t *tx) Definition(ctx context.Context, name string, version int) (store.Definition, error) {
 	var all []store.Definition
-	if err := t.ask(ctx, qDefinition, t.args().text(name).int(int64(version)), readDefinition(&all)); err != nil {
+	if err := t.ask(ctx, qDefinition, t.args().text(name).int(int64(version)), readInto(&all, definitions)); err != nil {
 		return store.Definition{}, fmt.Errorf("read definition %q: %w", name, err)
 	}
 	return theDefinition(all, name, version)
@@ -75,7 +74,7 @@ func theDefinition(all []store.Definition, name string, version int) (store.Defi
 func (s *Store) Definition(ctx context.Context, name string, version int) (d store.Definition, err error) {
 	var all []store.Definition
 	var a args
-	if err := s.read(ctx, call{q: qDefinition, params: a.text(name).int(int64(version)).params, read: readDefinition(&all)}); err != nil {
+	if err := s.read(ctx, call{q: qDefinition, params: a.text(name).int(int64(version)).params, read: readInto(&all, definitions)}); err != nil {
 		return d, fmt.Errorf("read definition %q: %w", name, err)
 	}
 	return theDefinition(all, name, version)
@@ -84,7 +83,7 @@ func (s *Store) Definition(ctx context.Context, name string, version int) (d sto
 // Definitions implements store.Reader.
 func (s *Store) Definitions(ctx context.Context, after string, limit int) (all []store.Definition, err error) {
 	var a args
-	if err := s.read(ctx, call{q: qDefinitions, params: a.text(after).int(int64(limit)).params, read: readDefinition(&all)}); err != nil {
+	if err := s.read(ctx, call{q: qDefinitions, params: a.text(after).int(int64(limit)).params, read: readInto(&all, summaries)}); err != nil {
 		return nil, fmt.Errorf("read definitions: %w", err)
 	}
 	return all, nil
@@ -99,13 +98,13 @@ var (
 	qStillLive  = sql(`SELECT l.id FROM {s}.live l WHERE l.id = ANY ($1::uuid[])`)
 	qStillEnded = sql(`SELECT d.id FROM {s}.ended d WHERE d.id = ANY ($1::uuid[])`)
 
-	qDeleteLabels = sql(`DELETE FROM {s}.labels b USING ` + rowsOf("id uuid, name text, value text") + ` AS v
+	qDeleteLabels = sql(`DELETE FROM {s}.labels b USING ` + labels.rows() + ` AS v
 		WHERE ` + is("b.name", "v.name") + ` AND b.value = v.value AND b.id = v.id`)
 
-	qDeleteKeys = sql(`DELETE FROM {s}.idempotency i USING ` + rowsOf("key text, id uuid") + ` AS v WHERE ` + is("i.key", "v.key") + ` AND i.id = v.id`)
+	qDeleteKeys = sql(`DELETE FROM {s}.idempotency i USING ` + submittedWith.rows() + ` AS v WHERE ` + is("i.key", "v.key") + ` AND i.id = v.id`)
 
 	qDeleteAsChild = sql(`DELETE FROM {s}.children c
-		USING ` + rowsOf("workflow uuid, id uuid, attempt integer, idx integer, ended smallint, task text") + ` AS v
+		USING ` + children.rows() + ` AS v
 		WHERE ` + childOf)
 
 	qUnusedKeys = sql(`DELETE FROM {s}.keys WHERE key = ANY (ARRAY(SELECT k.key FROM {s}.keys k WHERE k.key = ANY ($1::text[])
@@ -178,8 +177,10 @@ func (t *tx) Remove(ctx context.Context, ids []flow.ID) ([]flow.ID, error) {
 		return nil, fmt.Errorf("find what is to be removed: %w", err)
 	}
 	gone := make(map[flow.ID]bool, len(ids))
-	var labels, keys, child columns
-	l, k, c := labels.begin(oidUUID, oidText, oidText), keys.begin(oidText, oidUUID), child.begin(oidUUID, oidUUID, oidInt4, oidInt4, oidInt2, oidText)
+	var labelled, keys, items columns
+	labels.begin(&labelled)
+	submittedWith.begin(&keys)
+	children.begin(&items)
 	var locks []string
 	err = t.ask(ctx, qDoomed, t.args().ids(ids), func(r *rows) error {
 		x := flow.Execution{ID: r.id()}
@@ -190,16 +191,13 @@ func (t *tx) Remove(ctx context.Context, ids []flow.ID) ([]flow.ID, error) {
 			return fmt.Errorf("read execution %s: %w", x.ID, err)
 		}
 		for name, value := range x.Labels {
-			l[0].id(x.ID)
-			l[1].text(name)
-			l[2].text(value)
+			labels.add(&labelled, label{x.ID, name, value})
 		}
 		if x.IdempotencyKey != "" {
-			k[0].text(x.IdempotencyKey)
-			k[1].id(x.ID)
+			submittedWith.add(&keys, &store.IdempotencyKey{Key: x.IdempotencyKey, Execution: x.ID})
 		}
 		if !x.Parent.IsZero() {
-			addChild(c, &flow.Draft{Execution: &x}, 0)
+			children.add(&items, item{Execution: &x})
 		}
 		if x.Key != "" {
 			locks = append(locks, x.Key)
@@ -210,9 +208,9 @@ func (t *tx) Remove(ctx context.Context, ids []flow.ID) ([]flow.ID, error) {
 		return nil, fmt.Errorf("find what is to be removed: %w", err)
 	}
 	ids = slices.DeleteFunc(ids, func(id flow.ID) bool { return !gone[id] })
-	t.put(qDeleteLabels, &labels)
+	t.put(qDeleteLabels, &labelled)
 	t.put(qDeleteKeys, &keys)
-	t.put(qDeleteAsChild, &child)
+	t.put(qDeleteAsChild, &items)
 	for _, q := range removals {
 		t.add(q, t.args().ids(ids), nil)
 	}

@@ -32,7 +32,7 @@ var (
 
 	qParents = sql(`SELECT v.id, (SELECT true FROM {s}.live l WHERE l.id = v.workflow) IS NOT NULL,
 			(SELECT true FROM {s}.ended d WHERE d.id = v.workflow) IS NOT NULL, c.id, c.ended_as
-		FROM ` + rowsOf("workflow uuid, id uuid, attempt integer, idx integer, ended smallint, task text") + ` AS v
+		FROM ` + children.rows() + ` AS v
 		LEFT JOIN LATERAL (SELECT * FROM {s}.children c
 			WHERE c.workflow = v.workflow AND c.attempt = v.attempt AND c.task = v.task AND c.idx = v.idx OFFSET 0) c ON true`)
 )
@@ -85,8 +85,8 @@ func (s *Store) checkPage(ctx context.Context, f *verification.Findings, after f
 	c, answer := s.conn(pc), s.readers.Limits().Answer
 	var all []*checked
 	byID := make(map[flow.ID]*checked)
-	var children columns
-	kids := children.begin(oidUUID, oidUUID, oidInt4, oidInt4, oidInt2, oidText)
+	var items columns
+	children.begin(&items)
 	add := func(x *flow.Execution, top bool) {
 		if byID[x.ID] != nil {
 			f.Add(16, x.ID, "it lives and has ended")
@@ -98,7 +98,7 @@ func (s *Store) checkPage(ctx context.Context, f *verification.Findings, after f
 			f.Add(33, x.ID, "its row says wrongly whether it has a parent")
 		}
 		if !x.Parent.IsZero() {
-			addChild(kids, &flow.Draft{Execution: x}, 0)
+			children.add(&items, item{Execution: x})
 		}
 	}
 	var bounds args
@@ -114,7 +114,7 @@ func (s *Store) checkPage(ctx context.Context, f *verification.Findings, after f
 			return err
 		}},
 		{q: qPageEnded, params: bounds.params, read: func(r *rows) error {
-			x, err := r.ended(true)
+			x, err := r.ended(complete)
 			if err == nil {
 				add(x, r.bool())
 			}
@@ -129,9 +129,9 @@ func (s *Store) checkPage(ctx context.Context, f *verification.Findings, after f
 			k.events, err = row.DecodeHistory(k.events, r.peek(), first, 0, math.MaxInt64, row.Micros(k.x.CreatedAt), nil)
 			return err
 		}}})
-	if err == nil && children.rows() > 0 {
+	if err == nil && items.rows() > 0 {
 		var a args
-		_, err = c.within(ctx, answer, []call{{q: qParents, params: a.columns(&children).params, read: func(r *rows) error {
+		_, err = c.within(ctx, answer, []call{{q: qParents, params: a.columns(&items).params, read: func(r *rows) error {
 			checkChild(f, byID[r.id()].x, r)
 			return nil
 		}}})

@@ -224,27 +224,52 @@ func (a *args) texts(all []string) *args {
 	return a.put(n)
 }
 
-// The types of PostgreSQL that are written and read here.
+// sqlType is a type of PostgreSQL that is written here, by its OID.
+type sqlType uint32
+
 const (
-	oidBool   = 16
-	oidBytes  = 17
-	oidInt8   = 20
-	oidText   = 25
-	oidUUID   = 2950
-	oidInt2   = 21
-	oidInt4   = 23
-	noElement = 0xffffffff // the length of a null
+	oidBool  sqlType = 16
+	oidBytes sqlType = 17
+	oidInt8  sqlType = 20
+	oidInt2  sqlType = 21
+	oidInt4  sqlType = 23
+	oidText  sqlType = 25
+	oidUUID  sqlType = 2950
 )
 
+// String is the type's name in SQL.
+func (t sqlType) String() string {
+	switch t {
+	case oidBool:
+		return "boolean"
+	case oidBytes:
+		return "bytea"
+	case oidInt8:
+		return "bigint"
+	case oidInt2:
+		return "smallint"
+	case oidInt4:
+		return "integer"
+	case oidText:
+		return "text"
+	case oidUUID:
+		return "uuid"
+	}
+	panic(fmt.Sprintf("type %d has no name", uint32(t)))
+}
+
+// noElement is the length of a null in an array.
+const noElement = 0xffffffff
+
 // array writes the head of a one-dimensional array of n elements that may be null.
-func (a *args) array(oid uint32, n int) {
+func (a *args) array(of sqlType, n int) {
 	if n == 0 {
 		a.b = binary.BigEndian.AppendUint32(a.b, 0)
 		a.b = binary.BigEndian.AppendUint32(a.b, 0)
-		a.b = binary.BigEndian.AppendUint32(a.b, oid)
+		a.b = binary.BigEndian.AppendUint32(a.b, uint32(of))
 		return
 	}
-	for _, v := range [...]uint32{1, 1, oid, uint32(n), 1} {
+	for _, v := range [...]uint32{1, 1, uint32(of), uint32(n), 1} {
 		a.b = binary.BigEndian.AppendUint32(a.b, v)
 	}
 }
@@ -253,6 +278,14 @@ func (a *args) array(oid uint32, n int) {
 type rows struct {
 	values [][]byte
 	i      int
+	bad    error // of the first column that a relation could not read
+}
+
+// failed notes what was wrong with a column; nil is nothing.
+func (r *rows) failed(err error) {
+	if r.bad == nil {
+		r.bad = err
+	}
 }
 
 func (r *rows) next() []byte {

@@ -27,7 +27,7 @@ var (
 	qUnnumbered = sql(`SELECT b.id FROM {s}.labels b CROSS JOIN LATERAL (SELECT * FROM {s}.ended d WHERE d.id = b.id OFFSET 0) x
 		WHERE ` + labelled + ` AND b.number IS NULL ORDER BY b.id LIMIT $4::bigint`)
 
-	qEndedLabelled = sql(`SELECT x.id, x.created_at, x.action, x.detail, x.stage, x.finished_at, x.state, x.error, b.number
+	qEndedLabelled = sql(`SELECT ` + endedRead.names("x.") + `, ` + failure.names("x.") + `, b.number
 		FROM {s}.labels b CROSS JOIN LATERAL (SELECT * FROM {s}.ended d WHERE d.id = b.id OFFSET 0) x
 		WHERE ` + labelled + ` AND b.number > $4::bigint ORDER BY b.number LIMIT $5::bigint`)
 
@@ -137,10 +137,7 @@ func (s *Store) Ended(ctx context.Context, l store.Label, after int64, n int) (a
 		if page.Full() {
 			return nil
 		}
-		x, err := r.ended(false)
-		if err == nil {
-			err = r.failure(x)
-		}
+		x, err := r.ended(failure)
 		if err != nil {
 			return err
 		}
@@ -152,15 +149,6 @@ func (s *Store) Ended(ctx context.Context, l store.Label, after int64, n int) (a
 		return nil, fmt.Errorf("read what has ended with the label %s=%s: %w", l.Name, l.Value, err)
 	}
 	return all, nil
-}
-
-// failure reads the error of an execution that has ended, without its output.
-func (r *rows) failure(x *flow.Execution) (err error) {
-	x.Outcome = &flow.Outcome{}
-	if x.Outcome.Error, err = row.DecodeError(r.peek()); err != nil {
-		return fmt.Errorf("read the error of %s: %w", x.ID, err)
-	}
-	return nil
 }
 
 // labelLock tells the advisory locks of labels from others: "Lab=" in ASCII.

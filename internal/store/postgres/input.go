@@ -8,9 +8,16 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
+var inputs = relation[*store.InputPiece, none]{
+	{"id", oidUUID, func(c *column, p *store.InputPiece) { c.id(p.Execution) }, nil},
+	{"start", oidInt8, func(c *column, p *store.InputPiece) { c.int(p.Offset) }, nil},
+	{"number", oidInt4, func(c *column, p *store.InputPiece) { c.int(int64(p.Number)) }, nil},
+	{"last", oidBool, func(c *column, p *store.InputPiece) { c.bool(p.Last) }, nil},
+	{"data", oidBytes, func(c *column, p *store.InputPiece) { c.bytes(p.Data) }, nil},
+}
+
 var (
-	qInsertPieces = sql(`INSERT INTO {s}.inputs (id, start, number, last, data)
-		SELECT * FROM ` + rowsOf("id uuid, start bigint, number integer, last boolean, data bytea") + ` AS v`)
+	qInsertPieces = sql(inputs.insert("inputs"))
 
 	qGiven = sql(`SELECT number, start + octet_length(data), last FROM {s}.inputs WHERE id = $1 ORDER BY start DESC LIMIT 1`)
 
@@ -26,14 +33,10 @@ func (t *tx) feed(pieces []store.InputPiece) {
 		return
 	}
 	var all columns
-	c := all.begin(oidUUID, oidInt8, oidInt4, oidBool, oidBytes)
+	inputs.begin(&all)
 	for i := range pieces {
 		p := &pieces[i]
-		c[0].id(p.Execution)
-		c[1].int(p.Offset)
-		c[2].int(int64(p.Number))
-		c[3].bool(p.Last)
-		c[4].encode(false, func(to []byte) []byte { return append(to, p.Data...) }) // nothing is not null
+		inputs.add(&all, p)
 		t.news.merge(news{executions: []flow.ID{p.Execution}})
 	}
 	t.put(qInsertPieces, &all)

@@ -37,11 +37,7 @@ func (l *listing) half(from, columns string, limit int, also ...string) string {
 	return fmt.Sprintf(`(%s ORDER BY x.id DESC LIMIT %d)`, q, limit)
 }
 
-// Both tables' columns are those of a live execution, with what only the other has behind.
-const (
-	listLive  = `x.id, x.created_at, x.action, x.detail, x.place, x.stage, x.attempt, x.next_seq, x.ticket, x.owner, x.queued_at, x.state, 0, 0::bigint AS finished_at, NULL::bytea AS error`
-	listEnded = `x.id, x.created_at, x.action, x.detail, 5::smallint, x.stage, 0, 0::bigint, 0::bigint, NULL::uuid, 0::bigint, x.state, 0, x.finished_at, x.error`
-)
+var listLive, listEnded = listedFrom(live), listedFrom(ended)
 
 // List implements store.Reader.
 func (s *Store) List(ctx context.Context, f store.Filter) (all []*flow.Execution, err error) {
@@ -66,9 +62,9 @@ func (s *Store) List(ctx context.Context, f store.Filter) (all []*flow.Execution
 			if page.Full() {
 				return nil
 			}
-			x, err := r.listed()
-			if err != nil {
-				return err
+			x := new(flow.Execution)
+			if err := listed.read(r, x); err != nil {
+				return fmt.Errorf("read execution %s: %w", x.ID, err)
 			}
 			page.Execution(x)
 			all = append(all, x)
@@ -162,25 +158,6 @@ func (l *listing) verdicts(verdicts []string) {
 			a.bytes(code)
 		}
 	})
-}
-
-// listed reads a row of listLive or listEnded.
-func (r *rows) listed() (*flow.Execution, error) {
-	const placeColumn, stateColumn = 4, 11
-	r.i = placeColumn
-	if flow.Place(r.int()) != flow.Finished {
-		r.i = 0
-		x, _, err := r.live(false)
-		return x, err
-	}
-	state := r.values[stateColumn]
-	finished, failure := r.values[len(r.values)-2], r.values[len(r.values)-1]
-	ended := rows{values: append(append(append([][]byte{}, r.values[:placeColumn]...), r.values[placeColumn+1], finished), state)}
-	x, err := ended.ended(false)
-	if err != nil {
-		return nil, err
-	}
-	return x, (&rows{values: [][]byte{failure}}).failure(x)
 }
 
 // lookBeyond is how many executions in a row, none of which is old enough, end the search for old ones. Ids are in order

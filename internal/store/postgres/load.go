@@ -12,19 +12,22 @@ import (
 	"github.com/pawl-run/pawl/internal/store/row"
 )
 
-// The columns of an execution, in the order in which the scans below read them. What has a payload apart finds it in
-// "payloads" (named p); the condition of the join spares the others the search.
-const (
-	liveColumns    = `l.id, l.created_at, l.action, l.detail, l.place, l.stage, l.attempt, l.next_seq, l.ticket, l.owner, l.queued_at, l.state, octet_length(l.history)`
-	endedColumns   = `d.id, d.created_at, d.action, d.detail, d.stage, d.finished_at, d.state`
-	outcomeColumns = `, d.error, d.output`
-	livePayload    = `, coalesce(l.input, p.input), coalesce(l.payload, p.payload)`
-	endedPayload   = `, coalesce(d.input, p.input), coalesce(d.payload, p.payload)`
-	joinLive       = ` LEFT JOIN LATERAL (SELECT * FROM {s}.payloads p WHERE p.id = CASE WHEN l.apart THEN l.id END OFFSET 0) p ON true`
-	joinEnded      = ` LEFT JOIN LATERAL (SELECT * FROM {s}.payloads p WHERE p.id = CASE WHEN d.apart THEN d.id END OFFSET 0) p ON true`
+// What readers load. What has a payload apart finds it in "payloads" (named p); the condition of the join spares the others
+// the search.
+var (
+	liveColumns    = liveRead.names("l.") + `, octet_length(l.history)`
+	endedColumns   = endedRead.names("d.")
+	outcomeColumns = `, ` + outcome.names("d.")
 )
 
 const (
+	livePayload  = `, coalesce(l.input, p.input), coalesce(l.payload, p.payload)`
+	endedPayload = `, coalesce(d.input, p.input), coalesce(d.payload, p.payload)`
+	joinLive     = ` LEFT JOIN LATERAL (SELECT * FROM {s}.payloads p WHERE p.id = CASE WHEN l.apart THEN l.id END OFFSET 0) p ON true`
+	joinEnded    = ` LEFT JOIN LATERAL (SELECT * FROM {s}.payloads p WHERE p.id = CASE WHEN d.apart THEN d.id END OFFSET 0) p ON true`
+)
+
+var (
 	lockLive    = `SELECT ` + liveColumns + ` FROM {s}.live l WHERE l.id = ANY ($1::uuid[]) ORDER BY l.id DESC FOR UPDATE OF l`
 	lockPayload = `SELECT ` + liveColumns + livePayload + ` FROM {s}.live l` + joinLive +
 		` WHERE l.id = ANY ($1::uuid[]) ORDER BY l.id DESC FOR UPDATE OF l`
@@ -77,67 +80,8 @@ var (
 
 	qInbox = sql(`SELECT seq, event FROM {s}.inbox WHERE id = $1 ORDER BY seq`)
 
-	qSubmitted = sql(`SELECT key, id, hash FROM {s}.idempotency WHERE key = ANY ($1::text[])`)
+	qSubmitted = sql(`SELECT ` + idempotency.names("") + ` FROM {s}.idempotency WHERE key = ANY ($1::text[])`)
 )
-
-// live reads liveColumns and, when wanted, the payload. With an error comes an execution that has its id alone.
-func (r *rows) live(payload bool) (*flow.Execution, int, error) {
-	x := &flow.Execution{ID: r.id()}
-	created := r.int()
-	x.CreatedAt = row.FromMicros(created)
-	x.Action = r.text()
-	if err := row.DecodeRequest(&x.Request, r.peek()); err != nil {
-		return &flow.Execution{ID: x.ID}, 0, fmt.Errorf("read execution %s: %w", x.ID, err)
-	}
-	x.Place = flow.Place(r.int())
-	x.Stage = flow.Stage(r.int())
-	x.Attempt = int(r.int())
-	x.NextSeq = r.int()
-	x.Ticket = r.int()
-	x.Owner = r.id()
-	x.QueuedAt = r.time()
-	if err := row.DecodeState(&x.State, r.peek(), created, false); err != nil {
-		return &flow.Execution{ID: x.ID}, 0, fmt.Errorf("read state of %s: %w", x.ID, err)
-	}
-	size := int(r.int())
-	if payload {
-		x.Input, x.With = r.bytes(), r.bytes()
-	}
-	return x, size, nil
-}
-
-// ended reads endedColumns and, when wanted, outcome and payload.
-func (r *rows) ended(payload bool) (*flow.Execution, error) {
-	x := &flow.Execution{ID: r.id()}
-	created := r.int()
-	x.CreatedAt = row.FromMicros(created)
-	x.Action = r.text()
-	if err := row.DecodeRequest(&x.Request, r.peek()); err != nil {
-		return nil, fmt.Errorf("read execution %s: %w", x.ID, err)
-	}
-	x.Place = flow.Finished
-	x.Stage = flow.Stage(r.int())
-	x.FinishedAt = r.time()
-	if err := row.DecodeState(&x.State, r.peek(), created, true); err != nil {
-		return nil, fmt.Errorf("read state of %s: %w", x.ID, err)
-	}
-	if !payload {
-		return x, nil
-	}
-	o, err := r.outcome()
-	if err != nil {
-		return nil, fmt.Errorf("read outcome of %s: %w", x.ID, err)
-	}
-	x.Outcome = &o
-	x.Input, x.With = r.bytes(), r.bytes()
-	return x, nil
-}
-
-// outcome reads outcomeColumns.
-func (r *rows) outcome() (flow.Outcome, error) {
-	e, err := row.DecodeError(r.peek())
-	return flow.Outcome{Error: e, Output: r.bytes()}, err
-}
 
 // collect returns a reader of live rows that have been locked, which adds to all and remembers how much history each row
 // carries.
@@ -281,12 +225,12 @@ func (t *tx) lock(ctx context.Context, ids []flow.ID, p payload, behind func()) 
 			return nil, t.giveUp()
 		}
 	}
-	q = qEnded
+	q, more := qEnded, executions(nil)
 	if p == wholePayload {
-		q = qEndedPayload
+		q, more = qEndedPayload, complete
 	}
 	err := t.ask(ctx, q, t.args().ids(missing), func(r *rows) error {
-		x, err := r.ended(p == wholePayload)
+		x, err := r.ended(more)
 		if err == nil {
 			all = append(all, x)
 		}
@@ -364,10 +308,10 @@ func (t *tx) Submitted(ctx context.Context, keys []string) (map[string]store.Ide
 		return found, nil
 	}
 	err := t.ask(ctx, qSubmitted, t.args().texts(keys), func(r *rows) error {
-		k := store.IdempotencyKey{Key: r.text(), Execution: r.id()}
-		copy(k.Hash[:], r.peek())
+		var k store.IdempotencyKey
+		err := idempotency.read(r, &k)
 		found[k.Key] = k
-		return nil
+		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("look up idempotency keys: %w", err)

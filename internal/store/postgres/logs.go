@@ -11,13 +11,23 @@ import (
 	"github.com/pawl-run/pawl/internal/store/row"
 )
 
+var logChunks = relation[*flow.LogChunk, *flow.LogChunk]{
+	{"id", oidUUID, func(c *column, k *flow.LogChunk) { c.id(k.Execution) }, func(r *rows, k *flow.LogChunk) { k.Execution = r.id() }},
+	{"attempt", oidInt4, func(c *column, k *flow.LogChunk) { c.int(int64(k.Attempt)) }, func(r *rows, k *flow.LogChunk) { k.Attempt = int(r.int()) }},
+	{"seq", oidInt8, func(c *column, k *flow.LogChunk) { c.int(k.Seq) }, func(r *rows, k *flow.LogChunk) { k.Seq = r.int() }},
+	{"stream", oidText, func(c *column, k *flow.LogChunk) { c.text(k.Stream) }, func(r *rows, k *flow.LogChunk) { k.Stream = r.text() }},
+	{"start", oidInt8, func(c *column, k *flow.LogChunk) { c.int(k.Offset) }, func(r *rows, k *flow.LogChunk) { k.Offset = r.int() }},
+	{"at", oidInt8, func(c *column, k *flow.LogChunk) { c.int(row.Micros(k.At)) }, func(r *rows, k *flow.LogChunk) { k.At = r.time() }},
+	{"size", oidInt8, func(c *column, k *flow.LogChunk) { c.int(k.Size) }, func(r *rows, k *flow.LogChunk) { k.Size = r.int() }},
+	{"blob", oidText, func(c *column, k *flow.LogChunk) { c.textOrNull(k.Blob) }, func(r *rows, k *flow.LogChunk) { k.Blob = r.text() }},
+	{"data", oidBytes, func(c *column, k *flow.LogChunk) { c.bytesOrNull(k.Data) }, func(r *rows, k *flow.LogChunk) { k.Data = r.bytes() }},
+}
+
 var (
-	qInsertChunks = sql(`INSERT INTO {s}.chunks (id, attempt, seq, stream, start, at, size, blob, data)
-		SELECT * FROM ` + rowsOf("id uuid, attempt integer, seq bigint, stream text, start bigint, at bigint, size bigint, blob text, data bytea") + ` AS v
-		ON CONFLICT DO NOTHING`)
+	qInsertChunks = sql(logChunks.insert("chunks") + ` ON CONFLICT DO NOTHING`)
 
 	// Rows are summed up in order, so that a page ends where it is long enough and the rest is not sent.
-	qChunks = sql(`SELECT attempt, seq, stream, start, at, size, blob, data FROM (
+	qChunks = sql(`SELECT ` + logChunks.names("") + ` FROM (
 		SELECT *, sum(size) OVER (ORDER BY attempt, seq) - size AS before FROM (
 			SELECT * FROM {s}.chunks WHERE id = $1 AND attempt >= $2::bigint AND attempt <= $3::bigint
 			AND (attempt, seq) > ($4::bigint, $5::bigint) AND ($6::text IS NULL OR stream = $6) AND start + size > $7::bigint
@@ -36,18 +46,9 @@ func (s *Store) AppendLogs(ctx context.Context, chunks []flow.LogChunk) error {
 		return nil
 	}
 	var t columns
-	c := t.begin(oidUUID, oidInt4, oidInt8, oidText, oidInt8, oidInt8, oidInt8, oidText, oidBytes)
+	logChunks.begin(&t)
 	for i := range chunks {
-		k := &chunks[i]
-		c[0].id(k.Execution)
-		c[1].int(int64(k.Attempt))
-		c[2].int(k.Seq)
-		c[3].text(k.Stream)
-		c[4].int(k.Offset)
-		c[5].int(row.Micros(k.At))
-		c[6].int(k.Size)
-		c[7].textOrNull(k.Blob)
-		c[8].bytes(k.Data)
+		logChunks.add(&t, &chunks[i])
 	}
 	var a args
 	calls := []call{{q: qBegin}, {q: qLazily}, {q: qInsertChunks, params: a.columns(&t).params}, {q: qCommit}}
@@ -85,15 +86,7 @@ func (s *Store) ReadLogs(ctx context.Context, q store.LogQuery) (all []flow.LogC
 		a.text(q.Stream)
 	}
 	a.int(offset).int(q.Limit).int(mostChunks)
-	err = s.read(ctx, call{q: qChunks, params: a.params, read: func(r *rows) error {
-		k := flow.LogChunk{Execution: q.Execution, Attempt: int(r.int()), Seq: r.int(), Stream: r.text(), Offset: r.int()}
-		k.At = r.time()
-		k.Size = r.int()
-		k.Blob = r.text()
-		k.Data = r.bytes()
-		all = append(all, k)
-		return nil
-	}})
+	err = s.read(ctx, call{q: qChunks, params: a.params, read: readInto(&all, logChunks)})
 	if err != nil {
 		return nil, fmt.Errorf("read logs of %s: %w", q.Execution, err)
 	}

@@ -22,7 +22,7 @@ var (
 			LEFT JOIN LATERAL (SELECT * FROM {s}.ended d WHERE d.id = c.id OFFSET 0) d ON true
 		WHERE c.workflow = $1 AND c.attempt = $2::bigint AND (c.task, c.idx) > ($3, $4::bigint) ORDER BY c.task, c.idx LIMIT $5`)
 
-	qMarks = sql(`SELECT workflow, attempt, task, state, total, error FROM {s}.marks WHERE workflow = $1 AND attempt = $2::bigint ORDER BY task`)
+	qMarks = sql(`SELECT ` + marks.names("") + ` FROM {s}.marks WHERE workflow = $1 AND attempt = $2::bigint ORDER BY task`)
 
 	qAheadReady = sql(`SELECT count(*) FROM {s}.live WHERE place = 3 AND queue = $1 AND (priority > $2 OR priority = $2 AND ticket < $3)`)
 
@@ -65,7 +65,7 @@ func (s *Store) Get(ctx context.Context, id flow.ID) (x *flow.Execution, err err
 			return err
 		}},
 		call{q: qGetEnded, params: a.params, read: func(r *rows) (err error) {
-			x, err = r.ended(true)
+			x, err = r.ended(complete)
 			return err
 		}})
 	if err != nil {
@@ -116,7 +116,7 @@ func (r *rows) child() (k store.Child, err error) {
 // Marks implements store.Reader.
 func (s *Store) Marks(ctx context.Context, of store.WorkflowAttempt) (all []store.Mark, err error) {
 	var a args
-	if err = s.read(ctx, call{q: qMarks, params: a.id(of.ID).int(int64(of.Attempt)).params, read: readMark(&all)}); err != nil {
+	if err = s.read(ctx, call{q: qMarks, params: a.id(of.ID).int(int64(of.Attempt)).params, read: readInto(&all, marks)}); err != nil {
 		return nil, fmt.Errorf("read marks of %s: %w", of.ID, err)
 	}
 	return all, nil

@@ -9,10 +9,31 @@ import (
 	"github.com/pawl-run/pawl/internal/store/row"
 )
 
-const (
-	scheduleColumns = `name, version, next, due, last, paused_at, execution, reason`
-	tickColumns     = `schedule, nominal, tag, last, count, at, execution, why, message`
-)
+var schedules = relation[*store.Schedule, *store.Schedule]{
+	{"name", oidText, func(c *column, k *store.Schedule) { c.text(k.Name) }, func(r *rows, k *store.Schedule) { k.Name = r.text() }},
+	{"version", oidInt8, func(c *column, k *store.Schedule) { c.int(int64(k.Version)) }, func(r *rows, k *store.Schedule) { k.Version = int(r.int()) }},
+	{"next", oidInt8, func(c *column, k *store.Schedule) { c.intOrNull(row.Micros(k.Next)) }, func(r *rows, k *store.Schedule) { k.Next = r.time() }},
+	{"due", oidInt8, func(c *column, k *store.Schedule) { c.intOrNull(row.Micros(k.Due)) }, func(r *rows, k *store.Schedule) { k.Due = r.time() }},
+	{"last", oidInt8, func(c *column, k *store.Schedule) { c.intOrNull(row.Micros(k.Last)) }, func(r *rows, k *store.Schedule) { k.Last = r.time() }},
+	{"paused_at", oidInt8, func(c *column, k *store.Schedule) { c.intOrNull(row.Micros(k.PausedAt)) }, func(r *rows, k *store.Schedule) { k.PausedAt = r.time() }},
+	{"execution", oidUUID, func(c *column, k *store.Schedule) { c.idOrNull(k.Execution) }, func(r *rows, k *store.Schedule) { k.Execution = r.id() }},
+	{"reason", oidText, func(c *column, k *store.Schedule) { c.text(k.Reason) }, func(r *rows, k *store.Schedule) { k.Reason = r.text() }},
+}
+
+var ticks = relation[*store.Tick, *store.Tick]{
+	{"schedule", oidText, func(c *column, k *store.Tick) { c.text(k.Schedule) }, func(r *rows, k *store.Tick) { k.Schedule = r.text() }},
+	{"nominal", oidInt8, func(c *column, k *store.Tick) { c.int(row.Micros(k.Nominal)) }, func(r *rows, k *store.Tick) { k.Nominal = r.time() }},
+	{"tag", oidText, func(c *column, k *store.Tick) { c.text(k.Tag) }, func(r *rows, k *store.Tick) { k.Tag = r.text() }},
+	{"last", oidInt8, func(c *column, k *store.Tick) { c.int(row.Micros(k.Last)) }, func(r *rows, k *store.Tick) { k.Last = r.time() }},
+	{"count", oidInt8, func(c *column, k *store.Tick) { c.int(int64(k.Count)) }, func(r *rows, k *store.Tick) { k.Count = int(r.int()) }},
+	{"at", oidInt8, func(c *column, k *store.Tick) { c.int(row.Micros(k.At)) }, func(r *rows, k *store.Tick) { k.At = r.time() }},
+	{"execution", oidUUID, func(c *column, k *store.Tick) { c.idOrNull(k.Execution) }, func(r *rows, k *store.Tick) { k.Execution = r.id() }},
+	{"why", oidText, func(c *column, k *store.Tick) { c.text(k.Why) }, func(r *rows, k *store.Tick) { k.Why = r.text() }},
+	{"message", oidText, func(c *column, k *store.Tick) { c.text(k.Message) }, func(r *rows, k *store.Tick) { k.Message = r.text() }},
+}
+
+// scheduleColumns and tickColumns are what readers load: all of them.
+var scheduleColumns, tickColumns = schedules.names(""), ticks.names("")
 
 var (
 	qSchedule      = sql(`SELECT ` + scheduleColumns + ` FROM {s}.schedules WHERE name = $1`)
@@ -23,39 +44,17 @@ var (
 	qNextSchedule  = sql(`SELECT due FROM {s}.schedules WHERE due IS NOT NULL AND due > $1::bigint ORDER BY due LIMIT 1`)
 
 	// Rows are written one after the other in the order of their names, as they are locked.
-	qPutSchedules = sql(`INSERT INTO {s}.schedules (` + scheduleColumns + `)
-		SELECT * FROM ` + rowsOf("name text, version bigint, next bigint, due bigint, last bigint, paused_at bigint, execution uuid, reason text") + ` AS v
+	qPutSchedules = sql(schedules.insert("schedules") + `
 		ON CONFLICT (name) DO UPDATE SET version = excluded.version, next = excluded.next, due = excluded.due, last = excluded.last,
 			paused_at = excluded.paused_at, execution = excluded.execution, reason = excluded.reason`)
 
 	qTicks = sql(`SELECT ` + tickColumns + ` FROM {s}.ticks WHERE schedule = $1 AND nominal < $2::bigint ORDER BY nominal DESC, tag LIMIT $3`)
 
-	qAddTicks = sql(`INSERT INTO {s}.ticks (` + tickColumns + `) SELECT * FROM ` +
-		rowsOf("schedule text, nominal bigint, tag text, last bigint, count bigint, at bigint, execution uuid, why text, message text") + ` AS v`)
+	qAddTicks = sql(ticks.insert("ticks"))
 
 	qDropTicks = sql(`DELETE FROM {s}.ticks k USING (SELECT schedule, nominal, tag FROM {s}.ticks WHERE at < $1::bigint ORDER BY at LIMIT $2 FOR UPDATE SKIP LOCKED) AS v
 		WHERE ` + is("k.schedule", "v.schedule") + ` AND k.nominal = v.nominal AND k.tag = v.tag RETURNING 1`)
 )
-
-func readSchedules(all *[]store.Schedule) func(*rows) error {
-	return func(r *rows) error {
-		k := store.Schedule{Name: r.text(), Version: int(r.int())}
-		for _, t := range []*time.Time{&k.Next, &k.Due, &k.Last, &k.PausedAt} {
-			*t = r.time()
-		}
-		k.Execution, k.Reason = r.id(), r.text()
-		*all = append(*all, k)
-		return nil
-	}
-}
-
-func readTicks(all *[]store.Tick) func(*rows) error {
-	return func(r *rows) error {
-		*all = append(*all, store.Tick{Schedule: r.text(), Nominal: r.time(), Tag: r.text(), Last: r.time(), Count: int(r.int()), At: r.time(),
-			Execution: r.id(), Why: r.text(), Message: r.text()})
-		return nil
-	}
-}
 
 // LockSchedules implements store.Schedules.
 func (t *tx) LockSchedules(ctx context.Context, names []string, pass bool) ([]store.Schedule, error) {
@@ -64,7 +63,7 @@ func (t *tx) LockSchedules(ctx context.Context, names []string, pass bool) ([]st
 		q = qPassSchedules
 	}
 	var all []store.Schedule
-	if err := t.ask(ctx, q, t.args().texts(names), readSchedules(&all)); err != nil {
+	if err := t.ask(ctx, q, t.args().texts(names), readInto(&all, schedules)); err != nil {
 		return nil, fmt.Errorf("lock %d schedules: %w", len(names), err)
 	}
 	return all, nil
@@ -73,17 +72,9 @@ func (t *tx) LockSchedules(ctx context.Context, names []string, pass bool) ([]st
 // PutSchedules implements store.Schedules.
 func (t *tx) PutSchedules(ctx context.Context, all []store.Schedule) error {
 	var cols columns
-	c := cols.begin(oidText, oidInt8, oidInt8, oidInt8, oidInt8, oidInt8, oidUUID, oidText)
+	schedules.begin(&cols)
 	for i := range all {
-		k := &all[i]
-		c[0].text(k.Name)
-		c[1].int(int64(k.Version))
-		c[2].intOrNull(row.Micros(k.Next))
-		c[3].intOrNull(row.Micros(k.Due))
-		c[4].intOrNull(row.Micros(k.Last))
-		c[5].intOrNull(row.Micros(k.PausedAt))
-		c[6].idOrNull(k.Execution)
-		c[7].text(k.Reason)
+		schedules.add(&cols, &all[i])
 	}
 	if cols.rows() == 0 {
 		return nil
@@ -97,18 +88,9 @@ func (t *tx) PutSchedules(ctx context.Context, all []store.Schedule) error {
 // AddTicks implements store.Schedules.
 func (t *tx) AddTicks(ctx context.Context, all []store.Tick) error {
 	var cols columns
-	c := cols.begin(oidText, oidInt8, oidText, oidInt8, oidInt8, oidInt8, oidUUID, oidText, oidText)
+	ticks.begin(&cols)
 	for i := range all {
-		k := &all[i]
-		c[0].text(k.Schedule)
-		c[1].int(row.Micros(k.Nominal))
-		c[2].text(k.Tag)
-		c[3].int(row.Micros(k.Last))
-		c[4].int(int64(k.Count))
-		c[5].int(row.Micros(k.At))
-		c[6].idOrNull(k.Execution)
-		c[7].text(k.Why)
-		c[8].text(k.Message)
+		ticks.add(&cols, &all[i])
 	}
 	if cols.rows() == 0 {
 		return nil
@@ -135,7 +117,7 @@ func (t *tx) DropTicks(ctx context.Context, before time.Time, n int) (dropped in
 func (s *Store) Schedule(ctx context.Context, name string) (store.Schedule, error) {
 	var all []store.Schedule
 	var a args
-	err := s.read(ctx, call{q: qSchedule, params: a.text(name).params, read: readSchedules(&all)})
+	err := s.read(ctx, call{q: qSchedule, params: a.text(name).params, read: readInto(&all, schedules)})
 	if err == nil && len(all) == 0 {
 		err = store.ErrNotFound
 	}
@@ -148,7 +130,7 @@ func (s *Store) Schedule(ctx context.Context, name string) (store.Schedule, erro
 // Schedules implements store.ScheduleReader.
 func (s *Store) Schedules(ctx context.Context, after string, n int) (all []store.Schedule, err error) {
 	var a args
-	if err := s.read(ctx, call{q: qSchedules, params: a.text(after).int(int64(n)).params, read: readSchedules(&all)}); err != nil {
+	if err := s.read(ctx, call{q: qSchedules, params: a.text(after).int(int64(n)).params, read: readInto(&all, schedules)}); err != nil {
 		return nil, fmt.Errorf("read schedules: %w", err)
 	}
 	return all, nil
@@ -157,7 +139,7 @@ func (s *Store) Schedules(ctx context.Context, after string, n int) (all []store
 // DueSchedules implements store.ScheduleReader.
 func (s *Store) DueSchedules(ctx context.Context, now time.Time, n int) (all []store.Schedule, next time.Time, err error) {
 	var due, later args
-	err = s.read(ctx, call{q: qDueSchedules, params: due.int(row.Micros(now)).int(int64(n)).params, read: readSchedules(&all)},
+	err = s.read(ctx, call{q: qDueSchedules, params: due.int(row.Micros(now)).int(int64(n)).params, read: readInto(&all, schedules)},
 		call{q: qNextSchedule, params: later.int(row.Micros(now)).params, read: func(r *rows) error {
 			next = r.time()
 			return nil
@@ -175,7 +157,7 @@ func (s *Store) Ticks(ctx context.Context, schedule string, before time.Time, n 
 		below = 1<<63 - 1
 	}
 	var a args
-	if err := s.read(ctx, call{q: qTicks, params: a.text(schedule).int(below).int(int64(n)).params, read: readTicks(&all)}); err != nil {
+	if err := s.read(ctx, call{q: qTicks, params: a.text(schedule).int(below).int(int64(n)).params, read: readInto(&all, ticks)}); err != nil {
 		return nil, fmt.Errorf("read ticks of schedule %q: %w", schedule, err)
 	}
 	return all, nil

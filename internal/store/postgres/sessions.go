@@ -10,7 +10,19 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-const sessionColumns = `id, name, embedded, queues, kinds, slots, started_at, expires_at`
+// sessions are written by qOpenSession, which has the times of its own.
+var sessions = relation[none, *store.Session]{
+	{"id", oidUUID, nil, func(r *rows, s *store.Session) { s.ID = r.id() }},
+	{"name", oidText, nil, func(r *rows, s *store.Session) { s.Name = r.text() }},
+	{"embedded", oidBool, nil, func(r *rows, s *store.Session) { s.Embedded = r.bool() }},
+	{"queues", oidText, nil, func(r *rows, s *store.Session) { s.Queues = r.texts() }},
+	{"kinds", oidText, nil, func(r *rows, s *store.Session) { s.Kinds = r.texts() }},
+	{"slots", oidInt8, nil, func(r *rows, s *store.Session) { s.Slots = int(r.int()) }},
+	{"started_at", oidInt8, nil, func(r *rows, s *store.Session) { s.StartedAt = r.time() }},
+	{"expires_at", oidInt8, nil, func(r *rows, s *store.Session) { s.ExpiresAt = r.time() }},
+}
+
+var sessionColumns = sessions.names("")
 
 // leaseNow is the clock of leases: the server's, as it is at each row and not when the transaction began.
 const leaseNow = `(extract(epoch FROM clock_timestamp()) * 1000000)::bigint`
@@ -146,9 +158,9 @@ func (t *tx) ExpectSession(id flow.ID) {
 	t.asked = append(t.asked, locks{sessions: []flow.ID{id}})
 	t.add(qSession, t.args().id(id), func(r *rows) error {
 		x.found, x.runs = &store.Session{}, false
-		r.session(x.found)
+		err := sessions.read(r, x.found)
 		x.runs = r.bool()
-		return nil
+		return err
 	})
 }
 
@@ -190,7 +202,7 @@ func (t *tx) DropSession(ctx context.Context, id flow.ID) error {
 // Expired implements store.Sessions. Sessions that another transaction is deciding about are passed over.
 func (t *tx) Expired(ctx context.Context, n int) ([]store.Session, error) {
 	var all []store.Session
-	if err := t.ask(ctx, qExpired, t.args().int(int64(n)), readSession(&all)); err != nil {
+	if err := t.ask(ctx, qExpired, t.args().int(int64(n)), readInto(&all, sessions)); err != nil {
 		return nil, fmt.Errorf("find expired sessions: %w", err)
 	}
 	return all, nil
@@ -252,25 +264,9 @@ func (t *tx) Ordered(ctx context.Context, sessions []flow.ID) ([]*flow.Execution
 
 // LiveSessions implements store.Reader.
 func (s *Store) LiveSessions(ctx context.Context) (all []store.Session, err error) {
-	err = s.read(ctx, call{q: qLiveSessions, read: readSession(&all)})
+	err = s.read(ctx, call{q: qLiveSessions, read: readInto(&all, sessions)})
 	if err != nil {
 		return nil, fmt.Errorf("read sessions: %w", err)
 	}
 	return all, nil
-}
-
-// readSession returns a reader of sessionColumns.
-func readSession(all *[]store.Session) func(*rows) error {
-	return func(r *rows) error {
-		var s store.Session
-		r.session(&s)
-		*all = append(*all, s)
-		return nil
-	}
-}
-
-// session reads sessionColumns.
-func (r *rows) session(s *store.Session) {
-	*s = store.Session{ID: r.id(), Name: r.text(), Embedded: r.bool(), Queues: r.texts(), Kinds: r.texts(),
-		Slots: int(r.int()), StartedAt: r.time(), ExpiresAt: r.time()}
 }

@@ -58,7 +58,7 @@ var (
 	qRollback = sql(`ROLLBACK`)
 	qNow      = sql(`SELECT clock_timestamp()`)
 	qBegun    = sql(`SELECT clock_timestamp(), nextval('{s}.tickets')`) // most transactions need tickets, and no round trip for them
-	qSet      = sql(`SELECT set_config(name, value, true) FROM ` + rowsOf("name text, value text") + ` AS v`)
+	qSet      = sql(`SELECT set_config(name, value, true) FROM ` + settings.rows() + ` AS v`)
 )
 
 func newTx(s *Store, c *conn) *tx { return &tx{s: s, c: c, scratch: scratches.Get().(*scratch)} }
@@ -99,12 +99,13 @@ func (t *tx) begin() {
 // epoch is where PostgreSQL's own times begin.
 var epoch = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
+var settings = relation[setting, none]{
+	{"name", oidText, func(c *column, s setting) { c.text(s.name) }, nil},
+	{"value", oidText, func(c *column, s setting) { c.text(s.value) }, nil},
+}
+
 func settingArgs(a *args, all []setting) *args {
-	var names, values []string
-	for _, v := range all {
-		names, values = append(names, v.name), append(values, v.value)
-	}
-	return a.texts(names).texts(values)
+	return a.columns(settings.columns(all...))
 }
 
 // ask puts a call in line and runs everything that is there.

@@ -11,10 +11,24 @@ import (
 	"github.com/pawl-run/pawl/internal/store/row"
 )
 
-const (
-	uploadColumns = `u.id, u.sum, u.size, u.until`
-	thatIsThere   = ` u.sum IS NOT NULL AND NOT u.dropped`
-)
+var uploads = relation[*store.Upload, *store.Upload]{
+	{"id", oidUUID, func(c *column, u *store.Upload) { c.id(u.ID) }, func(r *rows, u *store.Upload) { u.ID = r.id() }},
+	{"sum", oidBytes, func(c *column, u *store.Upload) { c.bytes(u.Sum[:]) }, func(r *rows, u *store.Upload) { copy(u.Sum[:], r.peek()) }},
+	{"size", oidInt8, func(c *column, u *store.Upload) { c.int(u.Size) }, func(r *rows, u *store.Upload) { u.Size = r.int() }},
+	{"until", oidInt8, func(c *column, u *store.Upload) { c.int(row.Micros(u.Until)) }, func(r *rows, u *store.Upload) { u.Until = r.time() }},
+}
+
+// sumsOf are the sums of uploads.
+var sumsOf = relation[[sha256.Size]byte, none]{{"sum", oidBytes, func(c *column, sum [sha256.Size]byte) { c.bytes(sum[:]) }, nil}}
+
+var holds = relation[store.Hold, none]{
+	{"id", oidUUID, func(c *column, h store.Hold) { c.id(h.Execution) }, nil},
+	{"upload", oidUUID, func(c *column, h store.Hold) { c.id(h.Upload) }, nil},
+}
+
+var uploadColumns = uploads.names("u.")
+
+const thatIsThere = ` u.sum IS NOT NULL AND NOT u.dropped`
 
 // A submission locks the uploads that it names FOR KEY SHARE. It waits for DropUploads alone, which locks FOR UPDATE, passes
 // over what is locked and so waits for nothing: no circle. KeepUpload changes no key, so it stands in no submission's way.
@@ -39,19 +53,8 @@ var (
 	qDropped = sql(`SELECT u.id FROM {s}.uploads u WHERE u.dropped ORDER BY u.until LIMIT $1`)
 	qForget  = sql(`DELETE FROM {s}.uploads u WHERE u.id = ANY ($1::uuid[]) AND u.dropped`)
 
-	qInsertHolds = sql(`INSERT INTO {s}.holds (id, upload) SELECT DISTINCT id, upload FROM ` + rowsOf("id uuid, upload uuid") + ` AS v`)
+	qInsertHolds = sql(`INSERT INTO {s}.holds (id, upload) SELECT DISTINCT id, upload FROM ` + holds.rows() + ` AS v`)
 )
-
-func readUpload(to *[]store.Upload) func(*rows) error {
-	return func(r *rows) error {
-		u := store.Upload{ID: r.id()}
-		copy(u.Sum[:], r.peek())
-		u.Size = r.int()
-		u.Until = r.time()
-		*to = append(*to, u)
-		return nil
-	}
-}
 
 // BeginUpload implements store.Uploads.
 func (t *tx) BeginUpload(ctx context.Context, id flow.ID, until time.Time) error {
@@ -65,7 +68,7 @@ func (t *tx) BeginUpload(ctx context.Context, id flow.ID, until time.Time) error
 // and finds the first when it tries again.
 func (t *tx) EndUpload(ctx context.Context, u store.Upload) (store.Upload, error) {
 	var all []store.Upload
-	t.add(qKeepUpload, t.args().bytes(u.Sum[:]).int(row.Micros(u.Until)), readUpload(&all))
+	t.add(qKeepUpload, t.args().bytes(u.Sum[:]).int(row.Micros(u.Until)), readInto(&all, uploads))
 	if err := t.flush(ctx); err != nil {
 		return u, fmt.Errorf("look for the upload %x: %w", u.Sum, err)
 	}
@@ -75,7 +78,7 @@ func (t *tx) EndUpload(ctx context.Context, u store.Upload) (store.Upload, error
 		}
 		return all[0], nil
 	}
-	if err := t.ask(ctx, qEndUpload, t.args().id(u.ID).bytes(u.Sum[:]).int(u.Size).int(row.Micros(u.Until)), readUpload(&all)); err != nil {
+	if err := t.ask(ctx, qEndUpload, t.args().id(u.ID).bytes(u.Sum[:]).int(u.Size).int(row.Micros(u.Until)), readInto(&all, uploads)); err != nil {
 		return u, fmt.Errorf("end an upload: %w", err)
 	}
 	if len(all) == 0 {
@@ -87,7 +90,7 @@ func (t *tx) EndUpload(ctx context.Context, u store.Upload) (store.Upload, error
 // KeepUpload implements store.Uploads.
 func (t *tx) KeepUpload(ctx context.Context, sum [sha256.Size]byte, until time.Time) (store.Upload, error) {
 	var all []store.Upload
-	if err := t.ask(ctx, qKeepUpload, t.args().bytes(sum[:]).int(row.Micros(until)), readUpload(&all)); err != nil {
+	if err := t.ask(ctx, qKeepUpload, t.args().bytes(sum[:]).int(row.Micros(until)), readInto(&all, uploads)); err != nil {
 		return store.Upload{}, fmt.Errorf("keep an upload: %w", err)
 	}
 	return theUpload(all, sum)
@@ -103,11 +106,7 @@ func theUpload(all []store.Upload, sum [sha256.Size]byte) (store.Upload, error) 
 // LockUploads implements store.Uploads.
 func (t *tx) LockUploads(ctx context.Context, sums [][sha256.Size]byte) (map[[sha256.Size]byte]flow.ID, error) {
 	var all []store.Upload
-	var c columns
-	for col := c.begin(oidBytes); len(sums) > 0; sums = sums[1:] {
-		col[0].bytes(sums[0][:])
-	}
-	if err := t.ask(ctx, qLockUploads, t.args().columns(&c), readUpload(&all)); err != nil {
+	if err := t.ask(ctx, qLockUploads, t.args().columns(sumsOf.columns(sums...)), readInto(&all, uploads)); err != nil {
 		return nil, fmt.Errorf("lock uploads: %w", err)
 	}
 	there := make(map[[sha256.Size]byte]flow.ID, len(all))
@@ -153,7 +152,7 @@ func (t *tx) ForgetUploads(ctx context.Context, ids []flow.ID) error {
 func (s *Store) Upload(ctx context.Context, sum [sha256.Size]byte) (store.Upload, error) {
 	var all []store.Upload
 	var a args
-	if err := s.read(ctx, call{q: qUpload, params: a.bytes(sum[:]).params, read: readUpload(&all)}); err != nil {
+	if err := s.read(ctx, call{q: qUpload, params: a.bytes(sum[:]).params, read: readInto(&all, uploads)}); err != nil {
 		return store.Upload{}, fmt.Errorf("read the upload %x: %w", sum, err)
 	}
 	return theUpload(all, sum)
@@ -164,10 +163,5 @@ func (t *tx) putHolds(all []store.Hold) {
 	if len(all) == 0 {
 		return
 	}
-	var c columns
-	for i, col := 0, c.begin(oidUUID, oidUUID); i < len(all); i++ {
-		col[0].id(all[i].Execution)
-		col[1].id(all[i].Upload)
-	}
-	t.put(qInsertHolds, &c)
+	t.put(qInsertHolds, holds.columns(all...))
 }

@@ -10,24 +10,65 @@ import (
 	"github.com/pawl-run/pawl/internal/store/row"
 )
 
+var (
+	// attempts are workflows' attempts, and knownAttempts also which change of each is known.
+	attempts = relation[store.KnownWorkflow, none]{
+		{"id", oidUUID, func(c *column, w store.KnownWorkflow) { c.id(w.ID) }, nil},
+		{"attempt", oidInt8, func(c *column, w store.KnownWorkflow) { c.int(int64(w.Attempt)) }, nil},
+	}
+	knownAttempts = attempts.with(field[store.KnownWorkflow, none]{"known", oidInt8, func(c *column, w store.KnownWorkflow) { c.int(w.Change) }, nil})
+
+	changes = relation[*store.WorkflowChange, none]{
+		{"workflow", oidUUID, func(c *column, w *store.WorkflowChange) { c.id(w.ID) }, nil},
+		{"attempt", oidInt4, func(c *column, w *store.WorkflowChange) { c.int(int64(w.Attempt)) }, nil},
+		{"number", oidInt8, func(c *column, w *store.WorkflowChange) { c.int(w.Number) }, nil},
+		{"change", oidBytes, func(c *column, w *store.WorkflowChange) { c.bytes(w.Change) }, nil},
+	}
+
+	marks = relation[*store.Mark, *store.Mark]{
+		{"workflow", oidUUID, func(c *column, m *store.Mark) { c.id(m.Workflow) }, func(r *rows, m *store.Mark) { m.Workflow = r.id() }},
+		{"attempt", oidInt4, func(c *column, m *store.Mark) { c.int(int64(m.Attempt)) }, func(r *rows, m *store.Mark) { m.Attempt = int(r.int()) }},
+		{"task", oidText, func(c *column, m *store.Mark) { c.text(m.Task) }, func(r *rows, m *store.Mark) { m.Task = r.text() }},
+		{"state", oidText, func(c *column, m *store.Mark) { c.text(m.State) }, func(r *rows, m *store.Mark) { m.State = r.text() }},
+		{"total", oidInt8, func(c *column, m *store.Mark) { c.int(int64(m.Total)) }, func(r *rows, m *store.Mark) { m.Total = int(r.int()) }},
+		{"error", oidBytes, putMarkError, getMarkError},
+	}
+)
+
+func putMarkError(c *column, m *store.Mark) {
+	if m.Error == nil {
+		c.null()
+		return
+	}
+	c.encode(func(b []byte) []byte { return row.AppendError(b, m.Error) })
+}
+
+func getMarkError(r *rows, m *store.Mark) {
+	e, err := row.DecodeError(r.peek())
+	if err != nil {
+		err = fmt.Errorf("read mark of task %q: %w", m.Task, err)
+	}
+	m.Error = e
+	r.failed(err)
+}
+
 // OFFSET 0 keeps what is looked up for each row a look by the index. As a join it is planned once by the size of the other
 // table, which may be empty then: the whole table is read for each row.
 var (
-	qProgress = sql(`SELECT c.workflow, c.task, c.ended_as, count(*) FROM ` + rowsOf("id uuid, attempt bigint") + ` AS w
+	qProgress = sql(`SELECT c.workflow, c.task, c.ended_as, count(*) FROM ` + attempts.rows() + ` AS w
 		CROSS JOIN LATERAL (SELECT * FROM {s}.children c WHERE c.workflow = w.id AND c.attempt = w.attempt OFFSET 0) c
 		GROUP BY c.workflow, c.task, c.ended_as ORDER BY c.workflow, c.task`)
 
-	qMarksOf = sql(`SELECT m.workflow, m.attempt, m.task, m.state, m.total, m.error FROM ` + rowsOf("id uuid, attempt bigint") + ` AS w
+	qMarksOf = sql(`SELECT ` + marks.names("m.") + ` FROM ` + attempts.rows() + ` AS w
 		CROSS JOIN LATERAL (SELECT * FROM {s}.marks m WHERE m.workflow = w.id AND m.attempt = w.attempt OFFSET 0) m
 		ORDER BY m.workflow, m.task`)
 
 	// Of a workflow of which nothing is known (-1) the last change is told by its number alone.
-	qChanges = sql(`SELECT w.id, c.number, CASE WHEN w.known >= 0 THEN c.change END FROM ` + rowsOf("id uuid, attempt bigint, known bigint") + ` AS w
+	qChanges = sql(`SELECT w.id, c.number, CASE WHEN w.known >= 0 THEN c.change END FROM ` + knownAttempts.rows() + ` AS w
 		CROSS JOIN LATERAL (SELECT * FROM {s}.changes c WHERE c.workflow = w.id AND c.attempt = w.attempt AND c.number > w.known
 			ORDER BY c.number DESC LIMIT CASE WHEN w.known < 0 THEN 1 END) c ORDER BY w.id, c.number`)
 
-	qInsertChanges = sql(`INSERT INTO {s}.changes (workflow, attempt, number, change)
-		SELECT * FROM ` + rowsOf("workflow uuid, attempt integer, number bigint, change bytea") + ` AS v`)
+	qInsertChanges = sql(changes.insert("changes"))
 
 	// The lengths are known without reading what is stored out of line: beyond the limit nothing is read.
 	qOutcomes = sql(`SELECT task, idx, id, stage, error, CASE WHEN sum <= $4::bigint THEN output END, sum FROM (
@@ -45,29 +86,6 @@ const openChildren = `FROM {s}.children c CROSS JOIN LATERAL
 		(SELECT FROM {s}.live l WHERE l.id = c.id AND NOT l.ordered AND (l.place <> 4 OR NOT $4) OFFSET 0) l
 		WHERE c.workflow = $1 AND c.attempt = $2::bigint AND c.ended_as = 0`
 
-// attempts adds workflows' attempts as two columns.
-func (a *args) attempts(of []store.KnownWorkflow) *args {
-	var t columns
-	c := t.begin(oidUUID, oidInt8)
-	for _, w := range of {
-		c[0].id(w.ID)
-		c[1].int(int64(w.Attempt))
-	}
-	return a.columns(&t)
-}
-
-// known adds workflows' attempts and what is known of them as three columns.
-func (a *args) known(of []store.KnownWorkflow) *args {
-	var t columns
-	c := t.begin(oidUUID, oidInt8, oidInt8)
-	for _, w := range of {
-		c[0].id(w.ID)
-		c[1].int(int64(w.Attempt))
-		c[2].int(w.Change)
-	}
-	return a.columns(&t)
-}
-
 // LockWorkflows implements store.Workflows. The rows are locked before their progress is read, in one round trip.
 func (t *tx) LockWorkflows(ctx context.Context, of []store.KnownWorkflow) ([]store.LockedWorkflow, error) {
 	if len(of) == 0 {
@@ -82,18 +100,18 @@ func (t *tx) LockWorkflows(ctx context.Context, of []store.KnownWorkflow) ([]sto
 			unknown = append(unknown, w)
 		}
 	}
-	var marks []store.Mark
+	var found []store.Mark
 	ws, err := t.lock(ctx, ids, smallPayload, func() {
 		if len(unknown) > 0 {
-			t.addProgress(unknown, progress, &marks)
+			t.addProgress(unknown, progress, &found)
 		}
-		t.add(qChanges, t.args().known(of), readChange(progress))
+		t.add(qChanges, t.args().columns(knownAttempts.columns(of...)), readChange(progress))
 	})
 	if err != nil {
 		return nil, err
 	}
-	for i := range marks {
-		m := &marks[i]
+	for i := range found {
+		m := &found[i]
 		w := progress[m.Workflow]
 		at := slices.IndexFunc(w.Tasks, func(p store.TaskProgress) bool { return p.Task == m.Task })
 		if at < 0 {
@@ -112,8 +130,8 @@ func (t *tx) LockWorkflows(ctx context.Context, of []store.KnownWorkflow) ([]sto
 }
 
 // addProgress puts the questions how far workflows are in line.
-func (t *tx) addProgress(of []store.KnownWorkflow, all map[flow.ID]*store.LockedWorkflow, marks *[]store.Mark) {
-	t.add(qProgress, t.args().attempts(of), func(r *rows) error {
+func (t *tx) addProgress(of []store.KnownWorkflow, all map[flow.ID]*store.LockedWorkflow, found *[]store.Mark) {
+	t.add(qProgress, t.args().columns(attempts.columns(of...)), func(r *rows) error {
 		id, task, ended, count := r.id(), r.text(), r.int(), int(r.int())
 		w := all[id]
 		if len(w.Tasks) == 0 || w.Tasks[len(w.Tasks)-1].Task != task { // rows come in order of task
@@ -131,7 +149,7 @@ func (t *tx) addProgress(of []store.KnownWorkflow, all map[flow.ID]*store.Locked
 		p.Ended[flow.Stage(ended)] += count
 		return nil
 	})
-	t.add(qMarksOf, t.args().attempts(of), readMark(marks))
+	t.add(qMarksOf, t.args().columns(attempts.columns(of...)), readInto(found, marks))
 }
 
 func readChange(all map[flow.ID]*store.LockedWorkflow) func(*rows) error {
@@ -141,17 +159,6 @@ func readChange(all map[flow.ID]*store.LockedWorkflow) func(*rows) error {
 		if !r.null() {
 			w.Changes = append(w.Changes, r.bytes())
 		}
-		return nil
-	}
-}
-
-func readMark(all *[]store.Mark) func(*rows) error {
-	return func(r *rows) (err error) {
-		m := store.Mark{Workflow: r.id(), Attempt: int(r.int()), Task: r.text(), State: r.text(), Total: int(r.int())}
-		if m.Error, err = row.DecodeError(r.peek()); err != nil {
-			return fmt.Errorf("read mark of task %q: %w", m.Task, err)
-		}
-		*all = append(*all, m)
 		return nil
 	}
 }

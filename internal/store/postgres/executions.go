@@ -1,0 +1,319 @@
+package postgres
+
+import (
+	"fmt"
+
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/store/row"
+)
+
+// change is a draft on its way into rows.
+type change struct {
+	*flow.Draft
+	created     int64  // its CreatedAt in microseconds: package row counts times from it
+	input, with []byte // its payload; nil when that is apart
+	apart       bool   // its payload is in "payloads"
+	history     []byte // its events, encoded
+	afresh      bool   // what "live" has of its history is moved out first
+}
+
+type executions = relation[*change, *flow.Execution]
+
+// live are the columns of what has not ended.
+var live = executions{
+	{"id", oidUUID, putID, getID},
+	{"created_at", oidInt8, putCreated, getCreated},
+	{"action", oidText, putAction, getAction},
+	{"detail", oidBytes, putDetail, getDetail},
+	{"place", oidInt2, func(c *column, x *change) { c.int(int64(x.Place)) }, getPlace},
+	{"stage", oidInt2, putStage, getStage},
+	{"attempt", oidInt4, func(c *column, x *change) { c.int(int64(x.Attempt)) }, func(r *rows, x *flow.Execution) { x.Attempt = int(r.int()) }},
+	{"next_seq", oidInt8, func(c *column, x *change) { c.int(x.NextSeq) }, func(r *rows, x *flow.Execution) { x.NextSeq = r.int() }},
+	{"ticket", oidInt8, func(c *column, x *change) { c.int(x.Ticket) }, func(r *rows, x *flow.Execution) { x.Ticket = r.int() }},
+	{"owner", oidUUID, func(c *column, x *change) { c.idOrNull(x.Owner) }, func(r *rows, x *flow.Execution) { x.Owner = r.id() }},
+	{"queued_at", oidInt8, func(c *column, x *change) { c.int(row.Micros(x.QueuedAt)) }, func(r *rows, x *flow.Execution) { x.QueuedAt = r.time() }},
+	{"state", oidBytes, putState, getState},
+	{"history_from", oidInt8, putFirst, nil},
+	{"history", oidBytes, putHistory, nil},
+	{"priority", oidInt8, func(c *column, x *change) { c.int(int64(x.Priority)) }, nil},
+	{"wake", oidInt8, func(c *column, x *change) { c.intOrNull(row.Micros(x.Wake())) }, nil},
+	{"ordered", oidBool, func(c *column, x *change) { c.bool(x.State.Cancel != nil) }, nil},
+	{"top", oidBool, putTop, nil},
+	{"apart", oidBool, putApart, nil},
+	{"queue", oidText, func(c *column, x *change) { c.text(x.Queue) }, nil},
+	{"key", oidText, func(c *column, x *change) { c.textOrNull(x.Key) }, nil},
+	{"input", oidBytes, putInput, nil},
+	{"payload", oidBytes, putWith, nil},
+}
+
+// ended are the columns of what has ended.
+var ended = executions{
+	{"id", oidUUID, putID, getID},
+	{"created_at", oidInt8, putCreated, getCreated},
+	{"action", oidText, putAction, getAction},
+	{"detail", oidBytes, putDetail, getDetail},
+	{"stage", oidInt2, putStage, getStage},
+	{"finished_at", oidInt8, func(c *column, x *change) { c.int(row.Micros(x.FinishedAt)) }, func(r *rows, x *flow.Execution) { x.FinishedAt = r.time() }},
+	{"state", oidBytes, putState, getState},
+	{"error", oidBytes, putError, getError},
+	{"output", oidBytes, putOutput, func(r *rows, x *flow.Execution) { x.Outcome.Output = r.bytes() }},
+	{"history_from", oidInt8, putFirst, nil},
+	{"history", oidBytes, putHistory, nil},
+	{"top", oidBool, putTop, nil},
+	{"apart", oidBool, putApart, nil},
+	{"input", oidBytes, putInput, nil},
+	{"payload", oidBytes, putWith, nil},
+}
+
+// before is how a decision has read a row of "live", which is the condition of its change.
+var before = executions{
+	{"id", oidUUID, putID, nil},
+	{"was_stage", oidInt2, func(c *column, x *change) { c.int(int64(x.Before.Stage)) }, nil},
+	{"was_attempt", oidInt4, func(c *column, x *change) { c.int(int64(x.Before.Attempt)) }, nil},
+	{"was_seq", oidInt8, func(c *column, x *change) { c.int(x.Before.NextSeq) }, nil},
+	{"was_place", oidInt2, func(c *column, x *change) { c.int(int64(x.Before.Place)) }, nil},
+	{"was_owner", oidUUID, func(c *column, x *change) { c.idOrNull(x.Before.Owner) }, nil},
+}
+
+// asRead is that condition.
+var asRead = is("l.id", "v.id") + ` AND l.stage = v.was_stage AND l.attempt = v.was_attempt AND l.next_seq = v.was_seq AND l.place = v.was_place
+	AND l.owner IS NOT DISTINCT FROM v.was_owner`
+
+var (
+	// moved are the columns of "live" that a change of place, attempt or owner changes; stepped are those that any other change
+	// does: none of them is in an index, so that the indexes need no new entry.
+	moved   = live.only("stage", "attempt", "next_seq", "place", "owner", "ticket", "ordered", "wake", "queued_at", "state")
+	stepped = live.only("stage", "next_seq", "queued_at", "state")
+	// grown is what is added to the history of a live row.
+	grown = live.only("history").with(field[*change, *flow.Execution]{"afresh", oidBool, func(c *column, x *change) { c.bool(x.afresh) }, nil})
+	// closing are the columns of "ended" that an end brings; the others come from "live".
+	closing = ended.only("stage", "finished_at", "state", "error", "output")
+
+	moves, steps = before.with(moved...).with(grown...), before.with(stepped...).with(grown...)
+	ends         = before.with(closing...).with(ended.only("history")...)
+)
+
+const setHistory = `history = CASE WHEN v.afresh THEN v.history ELSE l.history || v.history END,
+	history_from = CASE WHEN v.afresh THEN v.was_seq ELSE l.history_from END`
+
+// asEnded are the columns of "ended" for a row that is deleted from "live" (l) by a row of ends (v).
+func asEnded() string {
+	text := ""
+	for i, f := range ended {
+		if i > 0 {
+			text += ", "
+		}
+		switch {
+		case closing.has(f.name):
+			text += "v." + f.name
+		case f.name == "history":
+			text += "l.history || v.history AS history"
+		default:
+			text += "l." + f.name
+		}
+	}
+	return text
+}
+
+var (
+	// liveRead and endedRead are what readers load of the two tables, without payload and outcome.
+	liveRead  = live.only("id", "created_at", "action", "detail", "place", "stage", "attempt", "next_seq", "ticket", "owner", "queued_at", "state")
+	endedRead = ended.only("id", "created_at", "action", "detail", "stage", "finished_at", "state")
+	// outcome is what an execution has ended with.
+	outcome = ended.only("error", "output")
+	// failure is why it has ended, and complete is its outcome and the payload behind it.
+	failure  = ended.only("error")
+	complete = outcome.with(payloadRead...)
+	// listed is what lists load of both tables.
+	listed = liveRead.with(ended.only("finished_at", "error")...)
+)
+
+// listedFrom are the columns listed of one of the tables, named x; what it does not have is null.
+func listedFrom(table executions) string {
+	text := ""
+	for i, f := range listed {
+		if i > 0 {
+			text += ", "
+		}
+		if table.has(f.name) {
+			text += "x." + f.name
+		} else {
+			text += fmt.Sprintf("NULL::%s AS %s", f.of, f.name)
+		}
+	}
+	return text
+}
+
+// payloadRead reads livePayload or endedPayload.
+var payloadRead = executions{
+	{"input", oidBytes, nil, func(r *rows, x *flow.Execution) { x.Input = r.bytes() }},
+	{"payload", oidBytes, nil, func(r *rows, x *flow.Execution) { x.With = r.bytes() }},
+}
+
+func putID(c *column, x *change)      { c.id(x.ID) }
+func putCreated(c *column, x *change) { c.int(x.created) }
+func putAction(c *column, x *change)  { c.text(x.Action) }
+func putStage(c *column, x *change)   { c.int(int64(x.Stage)) }
+func putTop(c *column, x *change)     { c.bool(x.Parent.IsZero()) }
+func putApart(c *column, x *change)   { c.bool(x.apart) }
+func putInput(c *column, x *change)   { c.bytesOrNull(x.input) }
+func putWith(c *column, x *change)    { c.bytesOrNull(x.with) }
+func putFirst(c *column, _ *change)   { c.int(1) }
+func putHistory(c *column, x *change) { c.bytes(x.history) }
+
+func putDetail(c *column, x *change) {
+	c.encode(func(b []byte) []byte { return row.AppendRequest(b, &x.Request) })
+}
+
+func putState(c *column, x *change) {
+	c.encode(func(b []byte) []byte { return row.AppendState(b, &x.State, x.created, x.Place == flow.Finished) })
+}
+
+func putError(c *column, x *change) {
+	if x.Outcome == nil || x.Outcome.Error == nil {
+		c.null()
+		return
+	}
+	c.encode(func(b []byte) []byte { return row.AppendError(b, x.Outcome.Error) })
+}
+
+func putOutput(c *column, x *change) {
+	if x.Outcome == nil {
+		c.null()
+		return
+	}
+	c.bytesOrNull(x.Outcome.Output)
+}
+
+func getID(r *rows, x *flow.Execution)      { x.ID = r.id() }
+func getCreated(r *rows, x *flow.Execution) { x.CreatedAt = r.time() }
+func getAction(r *rows, x *flow.Execution)  { x.Action = r.text() }
+func getStage(r *rows, x *flow.Execution)   { x.Stage = flow.Stage(r.int()) }
+func getDetail(r *rows, x *flow.Execution)  { r.failed(row.DecodeRequest(&x.Request, r.peek())) }
+
+// getPlace reads a place; what has ended has none in a list of both tables.
+func getPlace(r *rows, x *flow.Execution) {
+	x.Place = flow.Finished
+	if !r.null() {
+		x.Place = flow.Place(r.int())
+	}
+}
+
+// getState comes behind the place, the attempt and the time in the queue: of what has ended, the state has these as well.
+func getState(r *rows, x *flow.Execution) {
+	r.failed(row.DecodeState(&x.State, r.peek(), row.Micros(x.CreatedAt), x.Place == flow.Finished))
+}
+
+// getError reads the error of what has ended, without its output.
+func getError(r *rows, x *flow.Execution) {
+	e, err := row.DecodeError(r.peek())
+	r.failed(err)
+	if x.Place == flow.Finished {
+		x.Outcome = &flow.Outcome{Error: e}
+	}
+}
+
+// live reads liveRead, the length of the history and, when wanted, the payload. With an error comes an execution that has
+// its id alone.
+func (r *rows) live(payload bool) (x *flow.Execution, history int, err error) {
+	x = new(flow.Execution)
+	if err := liveRead.read(r, x); err != nil {
+		return &flow.Execution{ID: x.ID}, 0, fmt.Errorf("read execution %s: %w", x.ID, err)
+	}
+	history = int(r.int())
+	if payload {
+		err = payloadRead.read(r, x)
+	}
+	return x, history, err
+}
+
+// ended reads endedRead and what the statement has behind it: nothing (nil), failure or complete.
+func (r *rows) ended(more executions) (*flow.Execution, error) {
+	x := &flow.Execution{State: flow.State{Place: flow.Finished}}
+	err := endedRead.read(r, x)
+	if err == nil {
+		err = more.read(r, x)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read execution %s: %w", x.ID, err)
+	}
+	return x, nil
+}
+
+// outcome reads the columns of outcome.
+func (r *rows) outcome() (flow.Outcome, error) {
+	x := flow.Execution{State: flow.State{Place: flow.Finished}}
+	err := outcome.read(r, &x)
+	return *x.Outcome, err
+}
+
+// item is an execution as the item of a task.
+type item struct {
+	*flow.Execution
+	endedAs flow.Stage // 0: it has not ended, or the statement does not ask
+}
+
+// children are the columns of the rows of workflows.
+var children = relation[item, none]{
+	{"workflow", oidUUID, func(c *column, x item) { c.id(x.Parent) }, nil},
+	{"id", oidUUID, func(c *column, x item) { c.id(x.ID) }, nil},
+	{"attempt", oidInt4, func(c *column, x item) { c.int(int64(x.ParentAttempt)) }, nil},
+	{"idx", oidInt4, func(c *column, x item) { c.int(int64(x.Index)) }, nil},
+	{"ended_as", oidInt2, func(c *column, x item) { c.int(int64(x.endedAs)) }, nil},
+	{"task", oidText, func(c *column, x item) { c.text(x.Task) }, nil},
+}
+
+// childOf is the condition that the row c is that of an item v.
+var childOf = is("c.workflow", "v.workflow") + ` AND c.attempt = v.attempt AND c.task = v.task AND c.idx = v.idx AND c.id = v.id`
+
+// label is a label of an execution.
+type label struct {
+	of          flow.ID
+	name, value string
+}
+
+var (
+	labels = relation[label, none]{
+		{"id", oidUUID, func(c *column, l label) { c.id(l.of) }, nil},
+		{"name", oidText, func(c *column, l label) { c.text(l.name) }, nil},
+		{"value", oidText, func(c *column, l label) { c.text(l.value) }, nil},
+	}
+
+	payloads = executions{
+		{"id", oidUUID, putID, nil},
+		{"input", oidBytes, func(c *column, x *change) { c.bytesOrNull(x.Input) }, nil},
+		{"payload", oidBytes, func(c *column, x *change) { c.bytesOrNull(x.With) }, nil},
+	}
+
+	// dropped are the executions whose events below a number leave the inbox.
+	dropped = executions{
+		{"id", oidUUID, putID, nil},
+		{"below", oidInt8, func(c *column, x *change) { c.int(x.InboxBelow) }, nil},
+	}
+)
+
+// kept is an event ahead of a gap.
+type kept struct {
+	of flow.ID
+	*flow.Event
+}
+
+var inbox = relation[kept, none]{
+	{"id", oidUUID, func(c *column, e kept) { c.id(e.of) }, nil},
+	{"seq", oidInt8, func(c *column, e kept) { c.int(e.Seq) }, nil},
+	{"event", oidBytes, func(c *column, e kept) {
+		c.encode(func(b []byte) []byte { return row.AppendKept(b, e.Event) })
+	}, nil},
+}
+
+type idempotencyKeys = relation[*store.IdempotencyKey, *store.IdempotencyKey]
+
+var (
+	idempotency = idempotencyKeys{
+		{"key", oidText, func(c *column, k *store.IdempotencyKey) { c.text(k.Key) }, func(r *rows, k *store.IdempotencyKey) { k.Key = r.text() }},
+		{"id", oidUUID, func(c *column, k *store.IdempotencyKey) { c.id(k.Execution) }, func(r *rows, k *store.IdempotencyKey) { k.Execution = r.id() }},
+		{"hash", oidBytes, func(c *column, k *store.IdempotencyKey) { c.bytes(k.Hash[:]) }, func(r *rows, k *store.IdempotencyKey) { copy(k.Hash[:], r.peek()) }},
+	}
+	submittedWith = idempotency.only("key", "id")
+)

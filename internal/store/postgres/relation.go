@@ -1,0 +1,130 @@
+package postgres
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// relation is the columns of a table, or of the rows that a statement is given, in one list. The text of statements, the
+// types and values of their parameters and the reader of the rows are all made from it, so a name, a type and a value
+// cannot get out of step:
+//
+//	uploads := relation[*store.Upload, *store.Upload]{
+//		{"id", oidUUID, func(c *column, u *store.Upload) { c.id(u.ID) }, func(r *rows, u *store.Upload) { u.ID = r.id() }},
+//		…
+//	}
+//
+// W is what a row is made from, R what a row is read into. A relation that is only written has no get, one that is only
+// read has no put.
+type relation[W, R any] []field[W, R]
+
+// field is one column. Its put adds exactly one element, and its get reads exactly one value.
+type field[W, R any] struct {
+	name string
+	of   sqlType
+	put  func(*column, W)
+	get  func(*rows, R)
+}
+
+// none stands for W or R of a relation that is not written or not read.
+type none = struct{}
+
+// names are the columns' names behind a prefix ("l." or ""), separated by commas.
+func (t relation[W, R]) names(prefix string) string {
+	all := make([]string, len(t))
+	for i, f := range t {
+		all[i] = prefix + f.name
+	}
+	return strings.Join(all, ", ")
+}
+
+// sets are the assignments of an UPDATE that takes every column from v.
+func (t relation[W, R]) sets() string {
+	all := make([]string, len(t))
+	for i, f := range t {
+		all[i] = f.name + " = v." + f.name
+	}
+	return strings.Join(all, ", ")
+}
+
+// rows is a subquery whose rows are what add has added. The functions of one SELECT list advance side by side, so the rows
+// come in the arrays' order. FROM unnest($1, $2, …) says the same, and fills a tuplestore for each of its columns.
+func (t relation[W, R]) rows() string {
+	all := make([]string, len(t))
+	for i, f := range t {
+		all[i] = fmt.Sprintf("unnest($%d::%s[]) AS %s", i+1, f.of, f.name)
+	}
+	return "(SELECT " + strings.Join(all, ", ") + ")"
+}
+
+// insert is an INSERT of the rows added into a table with these columns.
+func (t relation[W, R]) insert(table string) string {
+	return `INSERT INTO {s}.` + table + ` (` + t.names("") + `) SELECT * FROM ` + t.rows() + ` AS v`
+}
+
+// has reports whether there is a column with the name.
+func (t relation[W, R]) has(name string) bool {
+	return slices.ContainsFunc(t, func(f field[W, R]) bool { return f.name == name })
+}
+
+// only is some of the columns, in the order named. A name that there is not is a mistake in this program.
+func (t relation[W, R]) only(names ...string) relation[W, R] {
+	part := make(relation[W, R], len(names))
+	for i, name := range names {
+		at := slices.IndexFunc(t, func(f field[W, R]) bool { return f.name == name })
+		if at < 0 {
+			panic("there is no column " + name)
+		}
+		part[i] = t[at]
+	}
+	return part
+}
+
+// with is these columns and more behind them.
+func (t relation[W, R]) with(more ...field[W, R]) relation[W, R] { return slices.Concat(t, more) }
+
+// begin empties columns and gives each its type.
+func (t relation[W, R]) begin(c *columns) {
+	if c.all == nil {
+		c.all = make([]column, len(t))
+	}
+	for i := range c.all {
+		c.all[i].begin(t[i].of)
+	}
+}
+
+// add adds a row to columns that begin has begun.
+func (t relation[W, R]) add(c *columns, row W) {
+	for i := range t {
+		t[i].put(&c.all[i], row)
+	}
+}
+
+// columns are the columns of rows.
+func (t relation[W, R]) columns(rows ...W) *columns {
+	c := new(columns)
+	t.begin(c)
+	for _, row := range rows {
+		t.add(c, row)
+	}
+	return c
+}
+
+// read reads the columns of a row, in their order.
+func (t relation[W, R]) read(r *rows, to R) error {
+	for i := range t {
+		t[i].get(r, to)
+	}
+	err := r.bad
+	r.bad = nil
+	return err
+}
+
+// readInto returns a reader that adds each row to all.
+func readInto[W, T any](all *[]T, t relation[W, *T]) func(*rows) error {
+	return func(r *rows) error {
+		*all = append(*all, *new(T))
+		return t.read(r, &(*all)[len(*all)-1])
+	}
+}
