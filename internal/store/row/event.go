@@ -1,0 +1,63 @@
+package row
+
+import (
+	"slices"
+
+	"github.com/pawl-run/pawl/internal/flow"
+)
+
+// AppendKept appends an event of the inbox, outcome included, number excluded.
+func AppendKept(b []byte, e *flow.Event) []byte {
+	w := writer{b: b}
+	w.uint(uint64(e.Attempt))
+	w.text(string(e.Type))
+	w.int(Micros(e.At))
+	w.bytes(e.Data)
+	if e.Outcome == nil {
+		w.uint(0)
+		return w.b
+	}
+	if e.Outcome.Error == nil {
+		w.uint(1)
+	} else {
+		w.uint(2)
+		w.text(e.Outcome.Error.Code)
+		w.text(e.Outcome.Error.Message)
+		w.bytes(e.Outcome.Error.Details)
+	}
+	w.bytes(e.Outcome.Output)
+	return w.b
+}
+
+// DecodeKept reads what AppendKept wrote of event seq.
+func DecodeKept(seq int64, b []byte) (flow.Event, error) {
+	d := reader{b: b}
+	e := flow.Event{Seq: seq, Attempt: int(d.uint()), Type: flow.EventType(d.text())}
+	e.At = FromMicros(d.int())
+	e.Data = d.bytes()
+	switch d.uint() {
+	case 1:
+		e.Outcome = &flow.Outcome{}
+	case 2:
+		e.Outcome = &flow.Outcome{Error: &flow.Error{Code: d.text(), Message: d.text(), Details: d.bytes()}}
+	}
+	if e.Outcome != nil {
+		e.Outcome.Output = d.bytes()
+	}
+	return e, d.err
+}
+
+// eventNumbers are the types that are stored as a number: their place in this list, from 1. Only ever append.
+var eventNumbers = []flow.EventType{flow.EvRequested, flow.EvScheduling, flow.EvScheduled, flow.EvProvisioning, flow.EvRunning,
+	flow.EvCompleted, flow.EvFailed, flow.EvCancelled, flow.EvTimedOut, flow.EvWaiting, flow.EvLost, flow.EvAdvanced, flow.EvProgress}
+
+// EventNumber is the number that stands for a type; 0 where there is none, and the type is stored as text.
+func EventNumber(t flow.EventType) uint64 { return uint64(slices.Index(eventNumbers, t) + 1) }
+
+// EventType is the reverse of EventNumber; false where no type has the number.
+func EventType(n uint64) (flow.EventType, bool) {
+	if n == 0 || n > uint64(len(eventNumbers)) {
+		return "", false
+	}
+	return eventNumbers[n-1], true
+}

@@ -1,0 +1,212 @@
+package row
+
+import (
+	"fmt"
+
+	"github.com/pawl-run/pawl/internal/flow"
+)
+
+// layout is the first byte of a request, so that a later layout can be told apart.
+const layout = 1
+
+// Bits of a request: which fields follow, in this order.
+const (
+	hasParent uint64 = 1 << iota
+	hasVersion
+	hasKind  // otherwise it is the action's name
+	hasQueue // otherwise it is "default"
+	hasPriority
+	hasKey
+	hasTimeout
+	hasQueueTimeout
+	hasTotalTimeout
+	hasRetry
+	hasLabels
+	hasIdempotencyKey
+	hasTraceparent
+	hasNotBefore
+)
+
+const defaultQueue = "default"
+
+// AppendRequest appends the fields of a request that have no column of their own: all but Action, CreatedAt, Input and
+// With.
+func AppendRequest(b []byte, r *flow.Request) []byte {
+	w := writer{b: append(b, layout)}
+	created := Micros(r.CreatedAt)
+	retries := r.Retry.MaxAttempts != 0 || r.Retry.Backoff != "" || r.Retry.Delay != 0 || r.Retry.MaxDelay != 0 ||
+		r.Retry.Jitter != 0 || len(r.Retry.On) > 0
+	var has uint64
+	for bit, is := range [...]bool{!r.Parent.IsZero(), r.Version != 0, string(r.Kind) != r.Action, r.Queue != defaultQueue,
+		r.Priority != 0, r.Key != "" || r.KeyLimit != 0 || r.WhenFull != "", r.Timeout != 0, r.QueueTimeout != 0,
+		r.TotalTimeout != 0, retries, len(r.Labels) > 0, r.IdempotencyKey != "", r.Traceparent != "", !r.NotBefore.IsZero()} {
+		if is {
+			has |= 1 << bit
+		}
+	}
+	w.uint(has)
+	if has&hasParent != 0 {
+		w.id(r.Parent)
+		w.int(int64(r.ParentAttempt))
+		w.text(r.Task)
+		w.int(int64(r.Index))
+		w.int(int64(r.Depth))
+	}
+	if has&hasVersion != 0 {
+		w.int(int64(r.Version))
+	}
+	if has&hasKind != 0 {
+		w.text(string(r.Kind))
+	}
+	if has&hasQueue != 0 {
+		w.text(r.Queue)
+	}
+	if has&hasPriority != 0 {
+		w.int(int64(r.Priority))
+	}
+	if has&hasKey != 0 {
+		w.text(r.Key)
+		w.int(int64(r.KeyLimit))
+		w.text(string(r.WhenFull))
+	}
+	if has&hasTimeout != 0 {
+		w.duration(r.Timeout)
+	}
+	if has&hasQueueTimeout != 0 {
+		w.duration(r.QueueTimeout)
+	}
+	if has&hasTotalTimeout != 0 {
+		w.duration(r.TotalTimeout)
+	}
+	if has&hasRetry != 0 {
+		w.retry(&r.Retry)
+	}
+	if has&hasLabels != 0 {
+		w.uint(uint64(len(r.Labels)))
+		for k, v := range r.Labels {
+			w.text(k)
+			w.text(v)
+		}
+	}
+	if has&hasIdempotencyKey != 0 {
+		w.text(r.IdempotencyKey)
+	}
+	if has&hasTraceparent != 0 {
+		w.text(r.Traceparent)
+	}
+	if has&hasNotBefore != 0 {
+		w.since(Micros(r.NotBefore), created)
+	}
+	return w.b
+}
+
+func (w *writer) retry(p *flow.Retry) {
+	w.int(int64(p.MaxAttempts))
+	w.text(string(p.Backoff))
+	w.duration(p.Delay)
+	w.duration(p.MaxDelay)
+	w.float(p.Jitter)
+	w.uint(uint64(len(p.On)))
+	for _, on := range p.On {
+		w.text(on)
+	}
+}
+
+// KindWithin is how many bytes of a request's detail hold its kind: names have up to 100 bytes.
+const KindWithin = 1000
+
+// DecodeKind reads the kind from what AppendRequest wrote, or from its first KindWithin bytes.
+func DecodeKind(action string, detail []byte) (flow.Kind, error) {
+	r := flow.Request{Action: action}
+	d := reader{b: detail}
+	if _, err := d.beginning(&r); err != nil {
+		return "", err
+	}
+	return r.Kind, d.err
+}
+
+// beginning reads the fields of a request up to its kind, and returns which follow.
+func (r *reader) beginning(q *flow.Request) (has uint64, err error) {
+	if v := r.take(1); len(v) == 1 && v[0] != layout {
+		return 0, fmt.Errorf("%w: the request has layout %d, and this program knows %d", ErrDamaged, v[0], layout)
+	}
+	has = r.uint()
+	if has&hasParent != 0 {
+		q.Parent = r.id()
+		q.ParentAttempt = int(r.int())
+		q.Task = r.text()
+		q.Index = int(r.int())
+		q.Depth = int(r.int())
+	}
+	if has&hasVersion != 0 {
+		q.Version = int(r.int())
+	}
+	q.Kind = flow.Kind(q.Action)
+	if has&hasKind != 0 {
+		q.Kind = flow.Kind(r.text())
+	}
+	return has, nil
+}
+
+// DecodeRequest fills r from what AppendRequest wrote; Action and CreatedAt are set already.
+func DecodeRequest(r *flow.Request, detail []byte) error {
+	d := reader{b: detail}
+	has, err := d.beginning(r)
+	if err != nil {
+		return err
+	}
+	created := Micros(r.CreatedAt)
+	r.Queue = defaultQueue
+	if has&hasQueue != 0 {
+		r.Queue = d.text()
+	}
+	if has&hasPriority != 0 {
+		r.Priority = int(d.int())
+	}
+	if has&hasKey != 0 {
+		r.Key = d.text()
+		r.KeyLimit = int(d.int())
+		r.WhenFull = flow.WhenFull(d.text())
+	}
+	if has&hasTimeout != 0 {
+		r.Timeout = d.duration()
+	}
+	if has&hasQueueTimeout != 0 {
+		r.QueueTimeout = d.duration()
+	}
+	if has&hasTotalTimeout != 0 {
+		r.TotalTimeout = d.duration()
+	}
+	if has&hasRetry != 0 {
+		d.retry(&r.Retry)
+	}
+	if has&hasLabels != 0 {
+		n := d.uint()
+		r.Labels = make(map[string]string, min(n, 64))
+		for ; n > 0 && d.err == nil; n-- {
+			k := d.text()
+			r.Labels[k] = d.text()
+		}
+	}
+	if has&hasIdempotencyKey != 0 {
+		r.IdempotencyKey = d.text()
+	}
+	if has&hasTraceparent != 0 {
+		r.Traceparent = d.text()
+	}
+	if has&hasNotBefore != 0 {
+		r.NotBefore = d.since(created)
+	}
+	return d.err
+}
+
+func (r *reader) retry(p *flow.Retry) {
+	p.MaxAttempts = int(r.int())
+	p.Backoff = flow.Backoff(r.text())
+	p.Delay = r.duration()
+	p.MaxDelay = r.duration()
+	p.Jitter = r.float()
+	for n := r.uint(); n > 0 && r.err == nil; n-- {
+		p.On = append(p.On, r.text())
+	}
+}

@@ -1,0 +1,125 @@
+package row
+
+import (
+	"time"
+
+	"github.com/pawl-run/pawl/internal/flow"
+)
+
+// Bits of a state.
+const (
+	// hasFirst is QueuedAt in a row that has ended; live rows have a column for that. In a live row it is EventAt, which comes
+	// last, and only where it differs from usualEvent.
+	hasFirst uint64 = 1 << iota
+	hasWakeAt
+	hasClaimed
+	hasStarted
+	hasGap
+	hasInbox
+	hasCancel
+	hasHandedBack
+	hasAside
+)
+
+// AppendState appends the part of a state that has no column of its own; nothing when there is nothing to say. Of what has
+// ended it holds Attempt, NextSeq and QueuedAt as well, and no EventAt. created is the execution's CreatedAt.
+func AppendState(b []byte, s *flow.State, created int64, ended bool) []byte {
+	w := writer{b: b}
+	var has uint64
+	first := ended && !s.QueuedAt.IsZero() || !ended && Micros(s.EventAt) != usualEvent(s, created)
+	for bit, is := range [...]bool{first, !s.WakeAt.IsZero(), !s.ClaimedAt.IsZero(),
+		!s.StartedAt.IsZero(), !s.GapSince.IsZero(), s.Inbox != 0, s.Cancel != nil, s.HandedBack != 0, s.Aside != nil} {
+		if is {
+			has |= 1 << bit
+		}
+	}
+	if ended {
+		w.uint(uint64(s.Attempt))
+		w.uint(uint64(s.NextSeq))
+	} else if has == 0 {
+		return b
+	}
+	w.uint(has)
+	for bit, t := range times(s, ended) {
+		if t != nil && has&(1<<bit) != 0 {
+			w.since(Micros(*t), created)
+		}
+	}
+	if has&hasInbox != 0 {
+		w.uint(uint64(s.Inbox))
+	}
+	if c := s.Cancel; c != nil {
+		w.uint(uint64(c.As))
+		w.text(c.Code)
+		w.text(c.Reason)
+		w.since(Micros(c.At), created)
+	}
+	if s.HandedBack != 0 {
+		w.uint(uint64(s.HandedBack))
+	}
+	if a := s.Aside; a != nil {
+		w.since(Micros(a.Until), created)
+		w.uint(uint64(a.Times))
+		w.text(a.Reason)
+	}
+	if !ended && has&hasFirst != 0 {
+		w.since(Micros(s.EventAt), usualEvent(s, created))
+	}
+	return w.b
+}
+
+// times are the times of a state in the order of their bits; nil for the first bit of a live row, which is EventAt's.
+func times(s *flow.State, ended bool) [5]*time.Time {
+	all := [...]*time.Time{nil, &s.WakeAt, &s.ClaimedAt, &s.StartedAt, &s.GapSince}
+	if ended {
+		all[0] = &s.QueuedAt
+	}
+	return all
+}
+
+// usualEvent is the time of the latest event of nearly everything that lives: it was created or handed off, or its work
+// began. Where it holds, EventAt takes no bytes.
+func usualEvent(s *flow.State, created int64) int64 {
+	return max(created, Micros(s.ClaimedAt), Micros(s.StartedAt))
+}
+
+// DecodeState fills s from what AppendState wrote.
+func DecodeState(s *flow.State, b []byte, created int64, ended bool) error {
+	if len(b) == 0 {
+		s.EventAt = FromMicros(created)
+		return nil
+	}
+	d := reader{b: b}
+	if ended {
+		s.Attempt = int(d.uint())
+		s.NextSeq = int64(d.uint())
+	}
+	has := d.uint()
+	for bit, t := range times(s, ended) {
+		if t != nil && has&(1<<bit) != 0 {
+			*t = d.since(created)
+		}
+	}
+	if has&hasInbox != 0 {
+		s.Inbox = int(d.uint())
+	}
+	if has&hasCancel != 0 {
+		s.Cancel = &flow.CancelOrder{As: flow.Stage(d.uint()), Code: d.text(), Reason: d.text()}
+		s.Cancel.At = d.since(created)
+	}
+	if has&hasHandedBack != 0 {
+		s.HandedBack = int(d.uint())
+	}
+	if has&hasAside != 0 {
+		s.Aside = &flow.Aside{Until: d.since(created)}
+		s.Aside.Times, s.Aside.Reason = int(d.uint()), d.text()
+	}
+	switch {
+	case ended:
+	case has&hasFirst != 0:
+		s.EventAt = d.since(usualEvent(s, created))
+	default:
+		s.EventAt = FromMicros(usualEvent(s, created))
+	}
+	return d.err
+}
