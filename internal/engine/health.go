@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"sync/atomic"
 	"time"
+
+	"github.com/pawl-run/pawl/internal/store"
 )
 
 // health remembers that the store could not write, which a read does not show. Its zero value is healthy.
@@ -22,10 +24,6 @@ const (
 	// probeFor is how long a probe of a store that failed may take.
 	probeFor = 2 * time.Second
 )
-
-// prober is a store that can find out by a small write of its own whether it takes writes again. A disk may have been given space
-// since, or have been too full for one large output only.
-type prober interface{ Probe(context.Context) error }
 
 // failed notes the failure of a commit that is not the data's fault.
 func (h *health) failed(err error) {
@@ -46,13 +44,8 @@ func (e *Engine) Ready(ctx context.Context) error {
 	if err := e.Closed(); err != nil {
 		return err
 	}
-	if s, ok := e.opts.Store.(interface{ Ping(context.Context) error }); ok {
-		if err := s.Ping(ctx); err != nil {
-			return fmt.Errorf("the store does not answer or cannot be written: %w", err)
-		}
-	}
-	if _, err := e.opts.Store.Definitions(ctx, "", 1); err != nil {
-		return fmt.Errorf("the store does not answer: %w", err)
+	if err := e.opts.Store.Ready(ctx); err != nil {
+		return fmt.Errorf("the store does not answer or cannot be written: %w", err)
 	}
 	if a := e.health.lastFailure.Load(); a != nil && time.Since(a.at) < failsFor && !e.writes(ctx) {
 		return fmt.Errorf("the store did not take what was last to be written: %w", a.err)
@@ -62,7 +55,7 @@ func (e *Engine) Ready(ctx context.Context) error {
 
 // writes reports whether the store is known to take writes.
 func (e *Engine) writes(ctx context.Context) bool {
-	p, ok := e.opts.Store.(prober)
+	p, ok := e.opts.Store.(store.Prober)
 	if !ok {
 		return false
 	}

@@ -198,15 +198,19 @@ func (t *transaction) flushBut(ctx context.Context, deferred func(*flow.Draft) b
 // expectClaimer tells the store of the session that will probably be given something: it is locked with the first statement, and not
 // by one of its own.
 func (t *transaction) expectClaimer(ops []op) {
+	tx, is := t.tx.(store.Expecter)
+	if !is {
+		return
+	}
 	if all := t.dispatch.claimers.all; len(all) > 0 {
-		t.tx.ExpectSession(all[0].session)
+		tx.ExpectSession(all[0].session)
 		return
 	}
 	if !slices.ContainsFunc(ops, func(o op) bool { return o.class() != quietly }) {
 		return
 	}
 	if session, queues := t.e.expected(); len(queues) > 0 {
-		t.tx.ExpectSession(session)
-		t.tx.ExpectEmpty(queues)
+		tx.ExpectSession(session)
+		tx.ExpectEmpty(queues)
 	}
 }

@@ -40,6 +40,9 @@ type Store interface {
 	// after a jump of the store's clock: a lease that only the jump has ended runs again, and a lease that the jump has made an
 	// hour longer ends in time.
 	RestartLeases(ctx context.Context, lease time.Duration) error
+	// Ready says why the store cannot be read, or is known not to take writes, just now; nil when it can be used. It writes
+	// nothing, and ends after a few seconds where the database does not answer.
+	Ready(ctx context.Context) error
 	// Check verifies what every row promises (RELIABILITY's invariants that a query can see) and returns what it found.
 	Check(ctx context.Context) ([]Violation, error)
 	// Unreadable is how many live executions the store has met lately that it cannot decode: bytes that a disk has damaged, or a
@@ -48,6 +51,12 @@ type Store interface {
 	// it over after that.
 	Unreadable() int
 	Close() error
+}
+
+// Prober is implemented by a store that can find out, by a small write that changes nothing, whether it takes writes again after
+// one has failed: a disk may have space again, or be too full for one large output only.
+type Prober interface {
+	Probe(ctx context.Context) error
 }
 
 // Tx is one read-write transaction of the engine. It is used by one goroutine.
@@ -106,9 +115,6 @@ type Executions interface {
 	// Relane moves an execution that this transaction has locked, and that is claimable, to another lane (package flow) of its
 	// queue, where it keeps its turn. It changes x as well, whose request otherwise never changes.
 	Relane(ctx context.Context, x *flow.Execution, lane string) error
-	// ExpectEmpty says that Take may be asked for queues in which there is probably nothing: a store that is a round trip
-	// away looks with the next statement that needs an answer, and Take need not look again.
-	ExpectEmpty(queues []string)
 	// Tickets draws n tickets and returns the first; each ticket is drawn once and grows.
 	Tickets(ctx context.Context, n int) (int64, error)
 	// LockKeys locks concurrency keys, in a fixed order, and tells how full each is.
@@ -126,6 +132,19 @@ type Executions interface {
 	Inbox(ctx context.Context, id flow.ID) ([]flow.Event, error)
 	// Submitted finds the executions that were submitted with the idempotency keys.
 	Submitted(ctx context.Context, keys []string) (map[string]IdempotencyKey, error)
+	// Remove deletes executions that have ended, with everything that hangs on them but their logs, and returns those that
+	// are gone. One that another transaction is removing stays, and so does a workflow that has children left. One that has
+	// not ended is a conflict.
+	Remove(ctx context.Context, ids []flow.ID) ([]flow.ID, error)
+}
+
+// Expecter is implemented by the Tx of a store that is a round trip away. It is told what the transaction will probably ask,
+// and fetches that together with the next statement that needs an answer. A wrong expectation costs time and nothing else.
+type Expecter interface {
+	// ExpectEmpty says that Take may be asked for queues in which there is probably nothing.
+	ExpectEmpty(queues []string)
+	// ExpectSession says that LockSession will be asked for a session.
+	ExpectSession(id flow.ID)
 }
 
 // KeyUse is how full a concurrency key is.
@@ -239,9 +258,6 @@ type Sessions interface {
 	EndLeases(ctx context.Context, ids []flow.ID) ([]flow.ID, error)
 	// LockSession loads a session and reports whether its lease runs.
 	LockSession(ctx context.Context, id flow.ID) (s Session, runs bool, err error)
-	// ExpectSession says that LockSession will be asked for a session: a store that is a round trip away fetches it with
-	// the next statement that needs an answer.
-	ExpectSession(id flow.ID)
 	// DropSession forgets a session; its executions are the caller's to recover.
 	DropSession(ctx context.Context, id flow.ID) error
 	// Expired locks up to n sessions whose lease does not run any more.
@@ -274,10 +290,6 @@ type Catalog interface {
 	// Define stores a document as the next version of its name, unless the latest version has the same hash; it returns
 	// the version that now is the latest, and whether it is new.
 	Define(ctx context.Context, d Definition) (version int, created bool, err error)
-	// Remove deletes executions that have ended, with everything that hangs on them but their logs, and returns those that
-	// are gone. One that another transaction is removing stays, and so does a workflow that has children left. One that has
-	// not ended is a conflict.
-	Remove(ctx context.Context, ids []flow.ID) ([]flow.ID, error)
 }
 
 // Definition is a stored document.

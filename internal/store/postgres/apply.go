@@ -18,11 +18,11 @@ import (
 // will be, makes a hash of the whole table.
 var (
 	qInsertLive = sql(`WITH v AS ` + live.rows() + `,
-		made AS (INSERT INTO {s}.live (` + live.names("") + `) SELECT ` + live.names("") + `
+		made AS (INSERT INTO {s}.live (` + live.names("") + `, history_from) SELECT ` + live.names("") + `, 1
 			FROM v WHERE (SELECT true FROM {s}.ended d WHERE d.id = v.id) IS NULL RETURNING 1)
 		SELECT {s}.expect((SELECT count(*) FROM made), cardinality($1), 'PW409', 'executions exist already and have ended')`)
 
-	qInsertEnded = sql(ended.insert("ended"))
+	qInsertEnded = sql(`INSERT INTO {s}.ended (` + ended.names("") + `, history_from) SELECT v.*, 1 FROM ` + ended.rows() + ` AS v`)
 
 	qInsertPayload = sql(payloads.insert("payloads"))
 
@@ -42,8 +42,8 @@ var (
 	qStep = sql(update(steps, stepped))
 
 	qEnd = sql(`WITH v AS ` + ends.rows() + `,
-		gone AS (DELETE FROM {s}.live l USING v WHERE ` + asRead + ` RETURNING ` + asEnded() + `),
-		kept AS (INSERT INTO {s}.ended (` + ended.names("") + `) SELECT ` + ended.names("") + ` FROM gone RETURNING 1)
+		gone AS (DELETE FROM {s}.live l USING v WHERE ` + asRead + ` RETURNING ` + asEnded() + `, l.history_from),
+		kept AS (INSERT INTO {s}.ended (` + ended.names("") + `, history_from) SELECT ` + ended.names("") + `, history_from FROM gone RETURNING 1)
 		SELECT {s}.expect((SELECT count(*) FROM kept), cardinality($1), 'PW409', 'executions are no longer as they were read')`)
 
 	qDropKept = sql(`DELETE FROM {s}.inbox i USING ` + dropped.rows() + ` AS v WHERE ` + is("i.id", "v.id") + ` AND i.seq < v.below`)

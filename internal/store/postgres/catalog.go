@@ -170,7 +170,7 @@ var removals = []*query{
 	sql(`DELETE FROM {s}.ended WHERE id = ANY ($1::uuid[])`),
 }
 
-// Remove implements store.Catalog. The lock of a key that no execution uses any more goes with the last one that did.
+// Remove implements store.Executions. The lock of a key that no execution uses any more goes with the last one that did.
 func (t *tx) Remove(ctx context.Context, ids []flow.ID) ([]flow.ID, error) {
 	ids, err := t.notBeingRemoved(ctx, ids)
 	if err != nil {

@@ -105,6 +105,7 @@ func (c *conn) run(ctx context.Context, calls []call) (done int, err error) {
 		return 0, err
 	}
 	var bad error
+	var r rows // of all answers: each row is read before the next one comes
 	for i, k := range calls {
 		if sent[i] {
 			if _, err = p.GetResults(); err != nil {
@@ -125,7 +126,7 @@ func (c *conn) run(ctx context.Context, calls []call) (done int, err error) {
 			if k.read == nil || bad != nil {
 				continue
 			}
-			r := rows{values: rr.Values()}
+			r = rows{values: rr.Values()}
 			if err := k.read(&r); err != nil {
 				bad = damaged{err}
 			}

@@ -20,7 +20,7 @@ type change struct {
 
 type executions = relation[*change, *flow.Execution]
 
-// live are the columns of what has not ended.
+// live are the columns of what has not ended, but for "history_from", which statements compute.
 var live = executions{
 	{"id", oidUUID, putID, getID},
 	{"created_at", oidInt8, putCreated, getCreated},
@@ -34,7 +34,6 @@ var live = executions{
 	{"owner", oidUUID, func(c *column, x *change) { c.idOrNull(x.Owner) }, func(r *rows, x *flow.Execution) { x.Owner = r.id() }},
 	{"queued_at", oidInt8, func(c *column, x *change) { c.int(row.Micros(x.QueuedAt)) }, func(r *rows, x *flow.Execution) { x.QueuedAt = r.time() }},
 	{"state", oidBytes, putState, getState},
-	{"history_from", oidInt8, putFirst, nil},
 	{"history", oidBytes, putHistory, nil},
 	{"priority", oidInt8, func(c *column, x *change) { c.int(int64(x.Priority)) }, nil},
 	{"wake", oidInt8, func(c *column, x *change) { c.intOrNull(row.Micros(x.Wake())) }, nil},
@@ -47,7 +46,7 @@ var live = executions{
 	{"payload", oidBytes, putWith, nil},
 }
 
-// ended are the columns of what has ended.
+// ended are the columns of what has ended, but for "history_from".
 var ended = executions{
 	{"id", oidUUID, putID, getID},
 	{"created_at", oidInt8, putCreated, getCreated},
@@ -58,7 +57,6 @@ var ended = executions{
 	{"state", oidBytes, putState, getState},
 	{"error", oidBytes, putError, getError},
 	{"output", oidBytes, putOutput, func(r *rows, x *flow.Execution) { x.Outcome.Output = r.bytes() }},
-	{"history_from", oidInt8, putFirst, nil},
 	{"history", oidBytes, putHistory, nil},
 	{"top", oidBool, putTop, nil},
 	{"apart", oidBool, putApart, nil},
@@ -159,7 +157,6 @@ func putTop(c *column, x *change)     { c.bool(x.Parent.IsZero()) }
 func putApart(c *column, x *change)   { c.bool(x.apart) }
 func putInput(c *column, x *change)   { c.bytesOrNull(x.input) }
 func putWith(c *column, x *change)    { c.bytesOrNull(x.with) }
-func putFirst(c *column, _ *change)   { c.int(1) }
 func putHistory(c *column, x *change) { c.bytes(x.history) }
 
 func putDetail(c *column, x *change) {

@@ -63,7 +63,7 @@ func TestLostAnswers(t *testing.T) {
 	if _, err := s.Get(ctx, d.ID); !errors.Is(err, store.ErrUnavailable) {
 		t.Errorf("get without a server: %v, want %v", err, store.ErrUnavailable)
 	}
-	if err := s.Ping(ctx); !errors.Is(err, store.ErrUnavailable) {
+	if err := s.Ready(ctx); !errors.Is(err, store.ErrUnavailable) {
 		t.Errorf("ping without a server: %v, want %v", err, store.ErrUnavailable)
 	}
 	w.Refuse(false)

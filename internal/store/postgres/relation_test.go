@@ -54,7 +54,8 @@ func TestRowsOfColumnsKeepNullsAndOrder(t *testing.T) {
 	}
 }
 
-// Each relation that is written to a table names all of the table's columns that have no default, and their types.
+// Each relation that is written to a table names all columns of the table that must have a value, but for
+// "history_from", and their types.
 func TestRelationsAreTheTablesColumns(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -89,7 +90,7 @@ func TestRelationsAreTheTablesColumns(t *testing.T) {
 		}
 		for _, k := range all {
 			of, named := got[k.Name]
-			if !named && !k.Nullable || named && of != k.Type {
+			if !named && !k.Nullable && k.Name != "history_from" || named && of != k.Type {
 				t.Errorf("%s.%s is %s, and its relation has %q", table, k.Name, k.Type, of)
 			}
 			delete(got, k.Name)

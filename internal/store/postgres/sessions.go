@@ -145,7 +145,7 @@ func (s *Store) RestartLeases(ctx context.Context, lease time.Duration) error {
 	return nil
 }
 
-// ExpectSession implements store.Sessions.
+// ExpectSession implements store.Expecter.
 func (t *tx) ExpectSession(id flow.ID) {
 	if t.expected == nil {
 		t.expected = make(map[flow.ID]*expected, 1)

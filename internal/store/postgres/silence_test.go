@@ -74,7 +74,7 @@ func (s *Store) sampleCalls() map[string]func(context.Context) error {
 			return s.AppendLogs(ctx, []flow.LogChunk{{Execution: flow.ID{1}, Attempt: 1, Stream: "stdout", Data: []byte("x"), Size: 1}})
 		},
 		"Check": func(ctx context.Context) error { _, err := s.Check(ctx); return err },
-		"Ping":  s.Ping,
+		"Ready": s.Ready,
 	}
 }
 

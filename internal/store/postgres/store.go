@@ -69,6 +69,7 @@ func (s *Store) Unreadable() int { return s.unreadable.Count() }
 var (
 	_ store.Store    = (*Store)(nil)
 	_ store.Notifier = (*Store)(nil)
+	_ store.Expecter = (*tx)(nil)
 )
 
 // Open connects to the server that the DSN names and brings the schema up to date. PostgreSQL must be version 15 or newer.
@@ -281,15 +282,15 @@ func (s *Store) Close() error {
 	return nil
 }
 
-var qPing = sql(`SELECT pg_is_in_recovery(), current_setting('transaction_read_only') = 'on'`)
+var qReady = sql(`SELECT pg_is_in_recovery(), current_setting('transaction_read_only') = 'on', (SELECT true FROM {s}.definitions WHERE name > '' LIMIT 1)`)
 
-// Ping reports whether the store can be written to just now, and if not, why. It takes as long as the pings of two
-// connections: of one that is silent, and of the one opened in its place.
-func (s *Store) Ping(ctx context.Context) error {
+// Ready implements store.Store. It takes as long as the pings of two connections: of one that is silent, and of the one
+// opened in its place.
+func (s *Store) Ready(ctx context.Context) error {
 	var standby, readOnly bool
 	bounded, cancel := context.WithTimeout(ctx, 2*s.readers.Limits().Ping)
 	defer cancel()
-	err := s.read(bounded, call{q: qPing, read: func(r *rows) error {
+	err := s.read(bounded, call{q: qReady, read: func(r *rows) error {
 		standby, readOnly = r.bool(), r.bool()
 		return nil
 	}})

@@ -57,7 +57,7 @@ type looked struct {
 // mostLooked is in how many queues a look costs less than the round trip that it may spare.
 const mostLooked = 8
 
-// ExpectEmpty implements store.Executions.
+// ExpectEmpty implements store.Expecter.
 func (t *tx) ExpectEmpty(queues []string) {
 	if len(queues) == 0 || len(queues) > mostLooked || t.s.worn.any(queues) || t.s.worn.resting() {
 		return

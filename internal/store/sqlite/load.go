@@ -72,9 +72,6 @@ func (t *tx) seen(i int, id flow.ID) bool {
 	return false
 }
 
-// ExpectEmpty implements store.Executions. Nothing is a round trip away here.
-func (t *tx) ExpectEmpty([]string) {}
-
 // Take implements store.Executions.
 func (t *tx) Take(_ context.Context, queues []string, n int) ([]*flow.Execution, error) {
 	type turn struct {

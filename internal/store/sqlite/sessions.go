@@ -109,9 +109,6 @@ func (s *Store) RestartLeases(ctx context.Context, lease time.Duration) error {
 	})
 }
 
-// ExpectSession implements store.Sessions. Nothing is a round trip away here.
-func (t *tx) ExpectSession(flow.ID) {}
-
 // LockSession implements store.Sessions.
 func (t *tx) LockSession(_ context.Context, id flow.ID) (store.Session, bool, error) {
 	all, err := t.c.use(qSession).id(id).sessions()

@@ -65,7 +65,10 @@ type Store struct {
 	closeBy error
 }
 
-var _ store.Store = (*Store)(nil)
+var (
+	_ store.Store  = (*Store)(nil)
+	_ store.Prober = (*Store)(nil)
+)
 
 // Unreadable implements store.Store.
 func (s *Store) Unreadable() int { return s.unreadable.Count() }
@@ -278,7 +281,22 @@ func (s *Store) write(decide func() error) error {
 	return nil
 }
 
-// Probe finds out whether the disk takes writes, by one that changes nothing: a page of the log with a number that is not used.
+var qAnswers = sql(`SELECT 1 FROM definitions LIMIT 1`)
+
+// Ready implements store.Store. A disk that is full shows with a write that fails: Probe says when it is not any more.
+func (s *Store) Ready(ctx context.Context) error {
+	err := s.read(ctx, func(c *conn) error {
+		q := c.use(qAnswers)
+		q.next()
+		return q.done()
+	})
+	if err != nil {
+		return fmt.Errorf("read the database: %w", err)
+	}
+	return nil
+}
+
+// Probe implements store.Prober: it writes a page of the log with a number that is not used.
 func (s *Store) Probe(ctx context.Context) error {
 	return s.Update(ctx, func(context.Context, store.Tx) error { return s.w.exec("PRAGMA user_version = 0") })
 }
