@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"crypto/rand"
-	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -149,9 +148,6 @@ const DefaultQueue = "default"
 
 var queueName = regexp.MustCompile(`^[a-z0-9]([a-z0-9._-]{0,98}[a-z0-9])?$`)
 
-// queueKind marks the names of queues among the definitions.
-const queueKind = "queue"
-
 // expect makes a queue known to this replica.
 func (c *catalog) expect(name string) error {
 	if !queueName.MatchString(name) {
@@ -181,7 +177,7 @@ func (c *catalog) persistQueue(ctx context.Context, name string) error {
 		if err != nil {
 			return err
 		}
-		_, _, err = tx.Define(ctx, queueRow(name, now))
+		_, err = tx.AddName(ctx, store.QueueNames, name, now)
 		return err
 	})
 	if err != nil {
@@ -204,34 +200,25 @@ func (c *catalog) declareQueue(ctx context.Context, name string) error {
 	return c.persistQueue(ctx, name)
 }
 
-// workerKeyName is where the key of WorkerKey lies among the definitions; its first version counts.
-const workerKeyName = "key:workers"
+// workerKeyName is the setting that holds the key of WorkerKey.
+const workerKeyName = "worker_key"
 
 // WorkerKey is a random key that all replicas on the store share, made by whoever asks first.
 func (e *Engine) WorkerKey(ctx context.Context) ([]byte, error) {
-	row, err := e.opts.Store.Definition(ctx, workerKeyName, 1)
+	doc, err := e.opts.Store.Setting(ctx, workerKeyName)
 	if errors.Is(err, store.ErrNotFound) {
 		fresh := make([]byte, 32)
 		rand.Read(fresh) // never fails on the systems that Go supports
-		err = persist(ctx, e.opts.Store, func(ctx context.Context, tx store.Tx) error {
-			now, err := tx.Now(ctx)
-			if err != nil {
-				return err
-			}
-			doc, err := json.Marshal(fresh)
-			if err != nil {
-				return err
-			}
-			_, _, err = tx.Define(ctx, store.Definition{Name: workerKeyName, Kind: "key", Hash: sha256.Sum256(fresh), Document: doc, CreatedAt: now})
-			return err
-		})
+		if doc, err = json.Marshal(fresh); err == nil {
+			err = persist(ctx, e.opts.Store, func(ctx context.Context, tx store.Tx) error { return tx.KeepSetting(ctx, workerKeyName, doc) })
+		}
 		if err == nil {
-			row, err = e.opts.Store.Definition(ctx, workerKeyName, 1)
+			doc, err = e.opts.Store.Setting(ctx, workerKeyName)
 		}
 	}
 	var key []byte
 	if err == nil {
-		err = json.Unmarshal(row.Document, &key)
+		err = json.Unmarshal(doc, &key)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("load the workers' key: %w", err)
@@ -247,11 +234,7 @@ func (c *catalog) knowsQueue(ctx context.Context, name string) (bool, error) {
 	if known {
 		return true, nil
 	}
-	_, err := c.store.Definition(ctx, queuePrefix+name, 0)
-	if errors.Is(err, store.ErrNotFound) {
-		return false, nil
-	}
-	if err != nil {
+	if known, err := c.store.HasName(ctx, store.QueueNames, name); err != nil || !known {
 		return false, err
 	}
 	c.mu.Lock()
@@ -277,11 +260,7 @@ func (e *Engine) Define(ctx context.Context, defs []*definition.Definition) ([]D
 	out, err := ask(ctx, e, nil, func(ctx context.Context, t *transaction) ([]Defined, error) {
 		out := make([]Defined, 0, len(defs))
 		for _, d := range defs {
-			row, err := definitionRow(d, t.now)
-			if err != nil {
-				return nil, err
-			}
-			version, created, err := t.tx.Define(ctx, row)
+			version, created, err := t.define(ctx, d)
 			if err != nil {
 				return nil, fmt.Errorf("define %q: %w", d.Name, err)
 			}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -25,9 +24,6 @@ type lanes struct {
 func newLanes() *lanes {
 	return &lanes{used: map[string]bool{}, stored: map[string]bool{}}
 }
-
-// laneKind marks the names of lanes among the definitions.
-const laneKind = "lane"
 
 const (
 	// lookEvery is how often a replica asks the store whether others have used a lane.
@@ -138,7 +134,7 @@ func (e *Engine) storedLane(lane string) {
 }
 
 func defineLane(ctx context.Context, tx store.Tx, lane string, now time.Time) error {
-	_, _, err := tx.Define(ctx, store.Definition{Name: laneKind + ":" + lane, Kind: laneKind, Document: []byte("{}"), CreatedAt: now})
+	_, err := tx.AddName(ctx, store.LaneNames, lane, now)
 	return err
 }
 
@@ -180,25 +176,19 @@ func (e *Engine) lookForLanes(ctx context.Context, s *sessionState) error {
 	return e.readLanes(ctx)
 }
 
-// readLanes learns the lanes that the store has. It reads in pages that grow with what is found: what comes behind the
-// lanes may be large.
+// readLanes learns the lanes that the store has.
 func (e *Engine) readLanes(ctx context.Context) error {
-	const most = 256
-	after := laneKind + ":"
-	for n := 1; ; n = min(2*n, most) {
-		rows, err := e.opts.Store.Definitions(ctx, after, n)
+	const page = 256
+	for after := ""; ; {
+		lanes, err := e.opts.Store.Names(ctx, store.LaneNames, after, page)
 		if err != nil {
 			return fmt.Errorf("look up lanes: %w", err)
 		}
-		for _, row := range rows {
-			lane, is := strings.CutPrefix(row.Name, laneKind+":")
-			if !is || row.Kind != laneKind {
-				return nil
-			}
+		for _, lane := range lanes {
 			e.storedLane(lane)
-			after = row.Name
+			after = lane
 		}
-		if len(rows) < n {
+		if len(lanes) < page {
 			return nil
 		}
 	}

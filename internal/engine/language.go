@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 
@@ -10,9 +9,6 @@ import (
 	"github.com/pawl-run/pawl/internal/language"
 	"github.com/pawl-run/pawl/internal/store"
 )
-
-// languageKind marks the names of languages among the definitions.
-const languageKind = "language"
 
 // languages remembers what code may be written in beside the built-in languages: what this server's configuration adds,
 // and what workers have brought. A language, once brought, stays known, as a queue does: its worker may come back.
@@ -51,12 +47,12 @@ func (e *Engine) KnowsLanguage(ctx context.Context, name string) (bool, error) {
 	if language.CheckName(name) != nil {
 		return false, nil
 	}
-	_, err := e.opts.Store.Definition(ctx, languageKind+":"+name, 0)
-	if errors.Is(err, store.ErrNotFound) {
-		return false, nil
-	}
+	known, err := e.opts.Store.HasName(ctx, store.LanguageNames, name)
 	if err != nil {
 		return false, fmt.Errorf("look up language %q: %w", name, err)
+	}
+	if !known {
+		return false, nil
 	}
 	e.languages.learn(name)
 	return true, nil
@@ -74,7 +70,7 @@ func (e *Engine) learnLanguages(ctx context.Context, kinds []string) error {
 			if err != nil {
 				return err
 			}
-			_, _, err = tx.Define(ctx, store.Definition{Name: languageKind + ":" + name, Kind: languageKind, Document: []byte("{}"), CreatedAt: now})
+			_, err = tx.AddName(ctx, store.LanguageNames, name, now)
 			return err
 		})
 		if err != nil {

@@ -74,20 +74,21 @@ func (e *Engine) schedule(ctx context.Context, from definitions, name string, ve
 	return d, nil
 }
 
-// definitionRow is how the document of a definition is kept.
-func definitionRow(d *definition.Definition, now time.Time) (store.Definition, error) {
+// define stores a definition. A queue has one version for good.
+func (t *transaction) define(ctx context.Context, d *definition.Definition) (version int, created bool, err error) {
 	name := d.Name
 	switch d.Kind {
 	case definition.KindQueue:
-		return queueRow(d.Name, now), nil
+		created, err = t.tx.AddName(ctx, store.QueueNames, d.Name, t.now)
+		return 1, created, err
 	case definition.KindSchedule:
 		name = schedulePrefix + name
 	}
-	row := store.Definition{Name: name, Kind: string(d.Kind), Document: d.Canonical(), CreatedAt: now}
+	row := store.Definition{Name: name, Kind: string(d.Kind), Document: d.Canonical(), CreatedAt: t.now}
 	if _, err := hex.Decode(row.Hash[:], []byte(d.Hash())); err != nil {
-		return row, fmt.Errorf("hash of definition %q: %w", d.Name, err)
+		return 0, false, fmt.Errorf("read its hash: %w", err)
 	}
-	return row, nil
+	return t.tx.Define(ctx, row)
 }
 
 // beginSchedule lets a schedule go by a version of its document that is new to it. What has passed by the version before and

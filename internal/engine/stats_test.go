@@ -48,11 +48,11 @@ type declaring struct {
 	lanes *int64
 }
 
-func (d declaring) Define(ctx context.Context, def store.Definition) (int, bool, error) {
-	if def.Kind == laneKind {
+func (d declaring) AddName(ctx context.Context, of store.NameKind, name string, at time.Time) (bool, error) {
+	if of == store.LaneNames {
 		*d.lanes++
 	}
-	return d.Tx.Define(ctx, def)
+	return d.Tx.AddName(ctx, of, name, at)
 }
 
 // Counters count what was committed, once, however often it was decided; what a worker hands back when it is shut down is

@@ -13,6 +13,7 @@ type Reader interface {
 	Inputs
 	Ends
 	ScheduleReader
+	RegistryReader
 	// Get loads one execution, payload and outcome included, or ErrNotFound.
 	Get(ctx context.Context, id flow.ID) (*flow.Execution, error)
 	// List returns up to f.Limit executions, newest first (by id), without payload; of the outcome they have the error and not the

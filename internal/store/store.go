@@ -67,6 +67,7 @@ type Tx interface {
 	Workflows
 	Sessions
 	Catalog
+	Registry
 	Inputs
 	Numbering
 	Uploads

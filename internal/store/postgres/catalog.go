@@ -16,12 +16,12 @@ var definitions = relation[*store.Definition, *store.Definition]{
 	{"version", oidInt4, func(c *column, d *store.Definition) { c.int(int64(d.Version)) }, func(r *rows, d *store.Definition) { d.Version = int(r.int()) }},
 	{"kind", oidText, func(c *column, d *store.Definition) { c.text(d.Kind) }, func(r *rows, d *store.Definition) { d.Kind = r.text() }},
 	{"hash", oidBytes, func(c *column, d *store.Definition) { c.bytes(d.Hash[:]) }, func(r *rows, d *store.Definition) { copy(d.Hash[:], r.peek()) }},
-	{"created_at", oidInt8, func(c *column, d *store.Definition) { c.int(row.Micros(d.CreatedAt)) }, func(r *rows, d *store.Definition) { d.CreatedAt = r.time() }},
+	{"defined_at", oidInt8, func(c *column, d *store.Definition) { c.int(row.Micros(d.CreatedAt)) }, func(r *rows, d *store.Definition) { d.CreatedAt = r.time() }},
 	{"document", oidBytes, func(c *column, d *store.Definition) { c.bytes(d.Document) }, func(r *rows, d *store.Definition) { d.Document = r.bytes() }},
 }
 
 // summaries are definitions without their documents.
-var summaries = definitions.only("name", "version", "kind", "hash", "created_at")
+var summaries = definitions.only("name", "version", "kind", "hash", "defined_at")
 
 var (
 	qLatest = sql(`SELECT version, hash FROM {s}.definitions WHERE name = $1 ORDER BY version DESC LIMIT 1`)

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/store/storetest"
 )
 
 // with changes a DSN.
@@ -146,7 +147,9 @@ func TestUpgrade(t *testing.T) {
 	first := all[0]
 	execute(t, dsn, strings.ReplaceAll(first.script, "{s}", schema),
 		fmt.Sprintf(`INSERT INTO %s.pawl_migrations VALUES (%d, '%s', '%s', now())`, schema, first.Version, first.Name, first.sum),
-		`INSERT INTO `+schema+`.definitions (version, created_at, name, kind, hash, document) VALUES (1, 0, 'kept', 'action', '', '{}')`)
+		`INSERT INTO `+schema+`.definitions (version, created_at, name, kind, hash, document) VALUES (1, 0, 'kept', 'action', '', '{}'),
+			(1, 1, 'queue:gpu', 'queue', '', '{}'), (1, 1, 'lane:default@docker', 'lane', '', '{}'), (1, 1, 'language:cobol', 'language', '', '{}'),
+			(1, 1, 'key:workers', 'key', '', '"c2VjcmV0"'), (2, 2, 'key:workers', 'key', '', '"b3RoZXI="')`)
 	asIs(fmt.Sprintf("is at version %d and this program wants %d", first.Version, all[len(all)-1].Version))
 	s := open(t, dsn, schema)
 	if _, err := s.Definition(ctx, "kept", 1); err != nil {
@@ -155,6 +158,7 @@ func TestUpgrade(t *testing.T) {
 	if in, err := s.Given(ctx, [16]byte{1}); err != nil || in.Size != 0 {
 		t.Errorf("a table of the new version: %+v, %v", in, err)
 	}
+	storetest.Registered(t, s)
 	asIs("")
 }
 

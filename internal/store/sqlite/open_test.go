@@ -156,7 +156,11 @@ func TestUpgrade(t *testing.T) {
 	}
 	asIs("")
 	alter(t, path, "DROP TABLE inputs; DROP TABLE changes; DROP INDEX labels_number; ALTER TABLE labels DROP COLUMN number; "+
-		"DROP TABLE uploads; DROP TABLE holds; DROP TABLE schedules; DROP TABLE ticks; DELETE FROM counters WHERE name = 'outcome'; DELETE FROM schema_migrations WHERE version > 1")
+		"DROP TABLE uploads; DROP TABLE holds; DROP TABLE schedules; DROP TABLE ticks; "+
+		"DROP TABLE queues; DROP TABLE lanes; DROP TABLE languages; DROP TABLE settings; "+
+		"INSERT INTO definitions (name, version, kind, hash, document, created_at) VALUES ('kept', 1, 'action', '', '{}', 1), "+
+		"('queue:gpu', 1, 'queue', '', '{}', 1), ('lane:default@docker', 1, 'lane', '', '{}', 1), ('language:cobol', 1, 'language', '', '{}', 1), "+
+		"('key:workers', 1, 'key', '', CAST('\"c2VjcmV0\"' AS BLOB), 1), ('key:workers', 2, 'key', '', CAST('\"b3RoZXI=\"' AS BLOB), 2); DELETE FROM counters WHERE name = 'outcome'; DELETE FROM schema_migrations WHERE version > 1")
 	asIs("its schema is at version 1 and this program wants")
 	s = mustOpen(t, path)
 	if _, err := s.Get(t.Context(), d.ID); err != nil {
@@ -165,6 +169,7 @@ func TestUpgrade(t *testing.T) {
 	if in, err := s.Given(t.Context(), d.ID); err != nil || in.Size != 0 {
 		t.Errorf("a table of the new version: %+v, %v", in, err)
 	}
+	storetest.Registered(t, s)
 }
 
 func TestOneProcess(t *testing.T) {

@@ -32,7 +32,7 @@ func Exercise(t *testing.T, open func(*testing.T) store.Store) {
 		{"History", history}, {"Inbox", inbox}, {"Retry", retry},
 		{"Children", children}, {"ChildConflict", childConflict}, {"Marks", marks}, {"ChildPages", childPages},
 		{"OpenChildren", openChildren}, {"LargeOutcomes", largeOutcomes}, {"WorkflowChanges", workflowChanges}, {"WorkflowPayloads", workflowPayloads},
-		{"Sessions", sessions}, {"Leases", leases}, {"Ownership", ownership}, {"Definitions", definitions}, {"Removing", removing}, {"RemovingParts", removingParts}, {"RemovingLogs", removingLogs}, {"RemovingKeys", removingKeys},
+		{"Sessions", sessions}, {"Leases", leases}, {"Ownership", ownership}, {"Definitions", definitions}, {"Registry", registry}, {"Removing", removing}, {"RemovingParts", removingParts}, {"RemovingLogs", removingLogs}, {"RemovingKeys", removingKeys},
 		{"List", list}, {"FullList", fullList}, {"FullEvents", fullEvents}, {"Verdicts", verdicts}, {"Outputs", outputs}, {"Ends", ends}, {"RacingNumbers", racingNumbers}, {"Ahead", ahead}, {"Measures", measures}, {"Survey", survey},
 		{"Logs", logs}, {"LogPages", logPages},
 		{"Feeding", feeding}, {"FeedingWithin", feedingWithin}, {"FeedingPages", feedingPages}, {"RacingFeeds", racingFeeds},

@@ -1,0 +1,92 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/store/row"
+)
+
+// registry is the statements of one table of names.
+type registry struct{ add, has, page *query }
+
+func registryOf(table string) registry {
+	return registry{
+		add:  sql(`INSERT INTO {s}.` + table + ` (name, created_at) VALUES ($1, $2) ON CONFLICT DO NOTHING RETURNING 1`),
+		has:  sql(`SELECT 1 FROM {s}.` + table + ` WHERE name = $1`),
+		page: sql(`SELECT name FROM {s}.` + table + ` WHERE name > $1 ORDER BY name LIMIT $2`),
+	}
+}
+
+var registries = map[store.NameKind]registry{
+	store.QueueNames: registryOf("queues"), store.LaneNames: registryOf("lanes"), store.LanguageNames: registryOf("languages"),
+}
+
+var (
+	qKeepSetting = sql(`INSERT INTO {s}.settings (name, value) VALUES ($1, $2) ON CONFLICT DO NOTHING`)
+	qSetting     = sql(`SELECT value FROM {s}.settings WHERE name = $1`)
+)
+
+// AddName implements store.Registry.
+func (t *tx) AddName(ctx context.Context, of store.NameKind, name string, at time.Time) (added bool, err error) {
+	err = t.ask(ctx, registries[of].add, t.args().text(name).int(row.Micros(at)), func(*rows) error {
+		added = true
+		return nil
+	})
+	if err != nil {
+		return false, fmt.Errorf("add name %q: %w", name, err)
+	}
+	return added, nil
+}
+
+// KeepSetting implements store.Registry.
+func (t *tx) KeepSetting(ctx context.Context, name string, value []byte) error {
+	if err := t.ask(ctx, qKeepSetting, t.args().text(name).bytes(value), nil); err != nil {
+		return fmt.Errorf("keep setting %q: %w", name, err)
+	}
+	return nil
+}
+
+// HasName implements store.RegistryReader.
+func (s *Store) HasName(ctx context.Context, of store.NameKind, name string) (has bool, err error) {
+	var a args
+	err = s.read(ctx, call{q: registries[of].has, params: a.text(name).params, read: func(*rows) error {
+		has = true
+		return nil
+	}})
+	if err != nil {
+		return false, fmt.Errorf("look up name %q: %w", name, err)
+	}
+	return has, nil
+}
+
+// Names implements store.RegistryReader.
+func (s *Store) Names(ctx context.Context, of store.NameKind, after string, n int) (all []string, err error) {
+	var a args
+	err = s.read(ctx, call{q: registries[of].page, params: a.text(after).int(int64(n)).params, read: func(r *rows) error {
+		all = append(all, r.text())
+		return nil
+	}})
+	if err != nil {
+		return nil, fmt.Errorf("read names: %w", err)
+	}
+	return all, nil
+}
+
+// Setting implements store.RegistryReader.
+func (s *Store) Setting(ctx context.Context, name string) (value []byte, err error) {
+	var a args
+	err = s.read(ctx, call{q: qSetting, params: a.text(name).params, read: func(r *rows) error {
+		value = r.bytes()
+		return nil
+	}})
+	if err == nil && value == nil {
+		err = store.ErrNotFound
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read setting %q: %w", name, err)
+	}
+	return value, nil
+}

@@ -1,0 +1,102 @@
+package sqlite
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/store/row"
+)
+
+// registry is the statements of one table of names.
+type registry struct{ add, has, page *query }
+
+func registryOf(table string) registry {
+	return registry{
+		add:  sql(`INSERT INTO ` + table + ` (name, created_at) VALUES (?, ?)`),
+		has:  sql(`SELECT 1 FROM ` + table + ` WHERE name = ?`),
+		page: sql(`SELECT name FROM ` + table + ` WHERE name > ? ORDER BY name LIMIT ?`),
+	}
+}
+
+var registries = map[store.NameKind]registry{
+	store.QueueNames: registryOf("queues"), store.LaneNames: registryOf("lanes"), store.LanguageNames: registryOf("languages"),
+}
+
+var (
+	qKeepSetting = sql(`INSERT INTO settings (name, value) VALUES (?, ?) ON CONFLICT DO NOTHING`)
+	qSetting     = sql(`SELECT value FROM settings WHERE name = ?`)
+)
+
+func (c *conn) hasName(of store.NameKind, name string) (bool, error) {
+	s := c.use(registries[of].has).text(name)
+	has := s.next()
+	return has, s.done()
+}
+
+// AddName implements store.Registry.
+func (t *tx) AddName(_ context.Context, of store.NameKind, name string, at time.Time) (bool, error) {
+	has, err := t.c.hasName(of, name)
+	if err == nil && !has {
+		err = t.c.use(registries[of].add).text(name).int(row.Micros(at)).run()
+	}
+	if err != nil {
+		return false, fmt.Errorf("add name %q: %w", name, err)
+	}
+	return !has, nil
+}
+
+// KeepSetting implements store.Registry.
+func (t *tx) KeepSetting(_ context.Context, name string, value []byte) error {
+	if err := t.c.use(qKeepSetting).text(name).text(string(value)).run(); err != nil {
+		return fmt.Errorf("keep setting %q: %w", name, err)
+	}
+	return nil
+}
+
+// HasName implements store.RegistryReader.
+func (s *Store) HasName(ctx context.Context, of store.NameKind, name string) (has bool, err error) {
+	err = s.read(ctx, func(c *conn) (err error) {
+		has, err = c.hasName(of, name)
+		return err
+	})
+	if err != nil {
+		return false, fmt.Errorf("look up name %q: %w", name, err)
+	}
+	return has, nil
+}
+
+// Names implements store.RegistryReader.
+func (s *Store) Names(ctx context.Context, of store.NameKind, after string, n int) (all []string, err error) {
+	err = s.read(ctx, func(c *conn) error {
+		q := c.use(registries[of].page).text(after).int(int64(n))
+		for q.next() {
+			all = append(all, q.getText())
+		}
+		return q.done()
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read names: %w", err)
+	}
+	return all, nil
+}
+
+// Setting implements store.RegistryReader.
+func (s *Store) Setting(ctx context.Context, name string) (value []byte, err error) {
+	err = s.read(ctx, func(c *conn) error {
+		q := c.use(qSetting).text(name)
+		found := q.next()
+		if found {
+			value = []byte(q.getText())
+		}
+		if err := q.done(); err != nil || found {
+			return err
+		}
+		return store.ErrNotFound
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read setting %q: %w", name, err)
+	}
+	return value, nil
+}
