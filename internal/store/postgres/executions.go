@@ -40,7 +40,7 @@ var live = executions{
 	{"ordered", oidBool, func(c *column, x *change) { c.bool(x.State.Cancel != nil) }, nil},
 	{"top", oidBool, putTop, nil},
 	{"apart", oidBool, putApart, nil},
-	{"queue", oidText, func(c *column, x *change) { c.text(x.Queue) }, nil},
+	{"queue", oidText, putQueue, nil},
 	{"key", oidText, func(c *column, x *change) { c.textOrNull(x.Key) }, nil},
 	{"input", oidBytes, putInput, nil},
 	{"payload", oidBytes, putWith, nil},
@@ -62,6 +62,7 @@ var ended = executions{
 	{"apart", oidBool, putApart, nil},
 	{"input", oidBytes, putInput, nil},
 	{"payload", oidBytes, putWith, nil},
+	{"queue", oidText, putQueue, nil}, // for the view
 }
 
 // before is how a decision has read a row of "live", which is the condition of its change.
@@ -157,6 +158,7 @@ func putTop(c *column, x *change)     { c.bool(x.Parent.IsZero()) }
 func putApart(c *column, x *change)   { c.bool(x.apart) }
 func putInput(c *column, x *change)   { c.bytesOrNull(x.input) }
 func putWith(c *column, x *change)    { c.bytesOrNull(x.with) }
+func putQueue(c *column, x *change)   { c.text(x.Queue) }
 func putHistory(c *column, x *change) { c.bytes(x.history) }
 
 func putDetail(c *column, x *change) {

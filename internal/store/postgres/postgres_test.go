@@ -137,3 +137,28 @@ func TestUnreadable(t *testing.T) {
 		}
 	})
 }
+
+func TestViews(t *testing.T) {
+	t.Parallel()
+	schema := emptySchema(t)
+	s := open(t, server(t), schema)
+	c, err := pgx.Connect(t.Context(), with(t, server(t), option("search_path", schema)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close(context.Background())
+	storetest.Views(t, s, func(text string) (all [][]string) {
+		results, err := c.PgConn().Exec(t.Context(), text).ReadAll()
+		if err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		for _, values := range results[0].Rows {
+			line := make([]string, len(values))
+			for i, v := range values {
+				line[i] = string(v)
+			}
+			all = append(all, line)
+		}
+		return all
+	})
+}

@@ -36,7 +36,7 @@ var (
 
 	qDelete = sql(`DELETE FROM live` + asRead)
 
-	qInsertEnded = sql(`INSERT INTO ended (n, stage, finished_after, state, error, output) VALUES (?, ?, ?, ?, ?, ?)`)
+	qInsertEnded = sql(`INSERT INTO ended (n, stage, finished_after, state, error, output, queue) VALUES (?, ?, ?, ?, ?, ?, ?)`)
 
 	qInsertEvent = sql(`INSERT INTO events (k, attempt, type, after, data) VALUES (?, ?, ?, ?, ?)`)
 
@@ -263,7 +263,7 @@ func (t *tx) end(n int64, x *flow.Draft) error {
 	}
 	created := row.Micros(x.CreatedAt)
 	return t.c.use(qInsertEnded).int(n).int(int64(x.Stage)).int(row.Micros(x.FinishedAt) - created).
-		blob(t.enc.state(&x.State, created, true)).blob(t.enc.failure(e)).blob(output).run()
+		blob(t.enc.state(&x.State, created, true)).blob(t.enc.failure(e)).blob(output).text(x.Queue).run()
 }
 
 func (t *tx) mark(m store.Mark) error {
