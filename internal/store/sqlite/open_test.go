@@ -259,7 +259,7 @@ func TestCheckFindsDamage(t *testing.T) {
 		script    string
 	}{
 		{16, "DELETE FROM live WHERE n = (SELECT min(n) FROM live)"},
-		{16, "INSERT INTO ended SELECT n, 6, 0, x'0103', NULL, NULL FROM live LIMIT 1"},
+		{16, "INSERT INTO ended SELECT n, 6, 0, x'0103', NULL, NULL, NULL FROM live LIMIT 1"},
 		{16, "UPDATE live SET ticket = 5 WHERE place = 3"},
 		{17, "INSERT INTO children SELECT workflow, attempt, task, idx + 1, n, ended FROM children"},
 		{17, "UPDATE children SET n = 999"},
