@@ -125,6 +125,24 @@ func TestEvaluationDecode(t *testing.T) {
 	}
 }
 
+// A text that is cut off anywhere is refused with a problem; reading it does not panic.
+func TestCutOffAnywhere(t *testing.T) {
+	t.Parallel()
+	for _, whole := range []string{
+		`{"language":"py","source":"x","files" : {"a" : "b", "c" : {"base64" : "AA", "mode":"0755"}}, "limits" : {"wall" : "1s", "memory" : 5e6},"stdin" : {"text":"a"}, "cases" : [ {"name":"a","expect" : 1} ] , "compare" : {"mode" : "exact"}, "timeout" : "5s" , "priority" : 1, "not" : [{}], "retry" : {"on" : ["a"]}}`,
+		`{"language":"py","language" : "c","files" : {"a" : "\u0000", "a" : {"blob" : "b"}},"limits" : {"cpu" : 1},"not" : {"x" : [1, {"y" : "\u0000"}]}, "compare" : 3, "timeout" : true}`,
+	} {
+		for n := range len(whole) {
+			for _, after := range []string{"", " ", "}", "]", ",", ":", "\"", "\x00"} {
+				text := []byte(whole[:n] + after)
+				if Decode(text, "body", new(api.Evaluation)) == nil && !json.Valid(text) {
+					t.Errorf("took %s", text)
+				}
+			}
+		}
+	}
+}
+
 func FuzzCode(f *testing.F) {
 	f.Add([]byte(`{"language":"go","source":"x","limits":{"memory":"1GB"}}`))
 	f.Add([]byte(`{"language":"f#","source":"x","cases":[{"name":"a","stdin":"1","expect":{"base64":"AA=="},"limits":{"output":1}},{}],"compare":{"absolute":1e-3},"stop_on_failure":true}`))

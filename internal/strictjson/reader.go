@@ -143,13 +143,20 @@ func Place(src []byte, at int) (line, column int) {
 
 func (r *Reader) next() int { return Next(r.src, r.dec) }
 
-// Problem notes what is wrong with the value that was read last.
+// Problem notes what is wrong with the value that was read last. Once the text cannot be read any further there is no such value,
+// and nothing is noted.
 func (r *Reader) Problem(message, fix string) {
+	if r.err != nil {
+		return
+	}
 	r.add(r.Path(), r.src[r.start:r.dec.InputOffset()], message, fix)
 }
 
 // ProblemAt notes what is wrong with a part of the value that was read last: at path beneath it, with the value given.
 func (r *Reader) ProblemAt(path, value, message, fix string) {
+	if r.err != nil {
+		return
+	}
 	at := r.Path()
 	switch {
 	case at == "":
@@ -216,7 +223,7 @@ func (r *Reader) withoutNUL(s string) bool {
 	return true
 }
 
-// Raw reads a value of any form and returns its text, which must not be changed.
+// Raw reads a value of any form and returns its text, which must not be changed; nil when it cannot be read.
 func (r *Reader) Raw() []byte {
 	r.start = r.next()
 	if !r.careful {
@@ -229,7 +236,9 @@ func (r *Reader) Raw() []byte {
 	if start := r.start; !r.within {
 		r.free, r.within = r.Path(), true
 		r.walk()
-		r.within, r.start = false, start
+		if r.within, r.start = false, start; r.err != nil {
+			return nil
+		}
 		return r.src[start:r.dec.InputOffset()]
 	}
 	r.walk()
