@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/problem"
 )
 
 func (a *app) applyCommand() *cobra.Command {
@@ -195,7 +197,7 @@ func definitionsIn(dir string) ([]string, error) {
 func readBounded(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, err // names the operation and the path
+		return nil, fmt.Errorf("%w%s", err, nearFile(path, err)) // it names the operation and the path
 	}
 	defer func() { _ = f.Close() }()
 	if info, err := f.Stat(); err == nil && info.IsDir() {
@@ -218,4 +220,22 @@ func looksLikeFile(s string) bool {
 	}
 	info, err := os.Stat(s)
 	return err == nil && !info.IsDir()
+}
+
+// nearFile names the file of the same directory that was probably meant by one that does not exist.
+func nearFile(path string, err error) string {
+	entries, unread := os.ReadDir(filepath.Dir(path))
+	if !errors.Is(err, fs.ErrNotExist) || unread != nil {
+		return ""
+	}
+	var names []string
+	for _, e := range entries[:min(len(entries), 1000)] {
+		if !e.IsDir() {
+			names = append(names, e.Name())
+		}
+	}
+	if near := problem.Nearest(filepath.Base(path), names); near != "" {
+		return "; " + near
+	}
+	return ""
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/client"
 	"github.com/pawl-run/pawl/internal/language"
+	"github.com/pawl-run/pawl/internal/problem"
 )
 
 // evalOptions are the flags of `pawl eval`.
@@ -203,6 +204,9 @@ func (a *app) languageOf(given, file string, program []byte) (string, error) {
 			return strings.ToLower(given), nil // the server knows what its workers have
 		}
 		if !ok {
+			if near := problem.Nearest(given, set.All()); near != "" {
+				return "", usage("--language %q: %s", given, near)
+			}
 			return "", usage("--language %q: one of %s; a profile in the configuration adds another", given, known)
 		}
 		return name, nil

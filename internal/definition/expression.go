@@ -102,6 +102,9 @@ func (e *compiled) compile() {
 		if issues.Err() != nil {
 			for _, err := range issues.Errors() {
 				e.issues = append(e.issues, e.explain(err))
+				if strings.Contains(err.Message, soleEqualsSign) {
+					break // what follows it cannot be read either
+				}
 			}
 			return
 		}
@@ -113,6 +116,9 @@ func (e *compiled) compile() {
 		}
 	})
 }
+
+// soleEqualsSign is how CEL's parser says that it has met a = that is neither ==, !=, <= nor >=.
+const soleEqualsSign = "token recognition error at: '="
 
 // explain turns CEL's message into ours, with what to do about it.
 func (e *compiled) explain(err *cel.Error) issue {
@@ -126,6 +132,9 @@ func (e *compiled) explain(err *cel.Error) issue {
 	}
 	if _, rest, ok := strings.Cut(i.message, "Syntax error: "); ok {
 		i.message = "syntax error: " + rest
+	}
+	if strings.Contains(i.message, soleEqualsSign) {
+		i.message, i.fix = "syntax error: = is not an operator here", "write == to compare"
 	}
 	i.message = problem.Clip(i.message, 300)
 	return i

@@ -156,7 +156,7 @@ func TestProblems(t *testing.T) {
 		{head + "  a: {action: noop, with: {'${{ 1 }}': 2}}\n", []string{"f.yaml:3:28", "keys"}},
 		{head + "  a: {action: noop, with: {x: '${{ item }}'}}\n", []string{"f.yaml:3:36", "foreach"}},
 		{head + "  a: {action: noop, with: {x: '${{ success() }}'}}\n", []string{"f.yaml:3:", "if"}},
-		{head + "  a: {action: noop, if: 'input.x ='}\n", []string{"f.yaml:3:", "syntax error"}},
+		{head + "  a: {action: noop, if: 'input.x = 3'}\n", []string{"f.yaml:3:", "syntax error: = is not an operator here (write == to compare)"}},
 		{head + "  a: {action: noop, if: '1 + 1'}\n", []string{"f.yaml:3:25", "of type int"}},
 		{head + "  a: {action: noop, if: 'x ${{ true }}'}\n", []string{"f.yaml:3:25", "always hold"}},
 		{head + "  a: {action: noop, if: sucess()}\n", []string{"f.yaml:3:", `"sucess"`}},

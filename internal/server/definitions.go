@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -21,7 +22,7 @@ var mediaDocument = []string{"application/yaml", "application/json", "applicatio
 func (c *call) parsed() ([]*definition.Definition, error) {
 	var defs []*definition.Definition
 	err := c.body(mediaDocument, func(body []byte, _ string) (err error) {
-		defs, err = definition.Parse(c.query.Get("file"), body, c.knowsLanguage)
+		defs, err = definition.Parse(cmp.Or(c.query.Get("file"), "body"), body, c.knowsLanguage)
 		return err
 	})
 	return defs, err

@@ -245,6 +245,9 @@ func TestDefinitions(t *testing.T) {
 	if err != nil || v.Valid || len(v.Problems) == 0 || !strings.HasPrefix(v.Problems[0].String(), "c.yaml:") {
 		t.Errorf("validate: %+v, %v", v, err)
 	}
+	if v, err = h.client.Validate(t.Context(), []byte("kind: workflow"), ""); err != nil || v.Valid || v.Problems[0].File != "body" {
+		t.Errorf("a document without a file's name: %v %+v", err, v)
+	}
 	if v, err = h.client.Validate(t.Context(), []byte(strings.Replace(diamond, "diamond", "other", 1)), ""); err != nil || !v.Valid || v.Definitions[0].Name != "other" {
 		t.Errorf("validate: %+v, %v", v, err)
 	}
