@@ -68,13 +68,14 @@ var arrows = []arrow{
 	{"api", []string{"internal/language", "internal/comparison", "internal/duration", "internal/problem"}, "wire types; the names of languages and comparisons, how durations are read and how problems are written are written down once"},
 	{"client", []string{"api"}, "speaks the wire types"},
 	{"handler", []string{"internal/flow", "internal/handoff", "internal/handoff/remote", "internal/task", "internal/worker"}, "a worker for other people's Go programs"},
+	{"cmd/pawl", []string{"internal/cli", "internal/heap"}, "a main: it tunes the process and runs the command line"},
 	{"pawltest", []string{"api", "client", "handler", "internal/engine", "internal/server", "internal/store/sqlite", "internal/blob/file", "internal/worker", "internal/task", "internal/runtime",
-		"internal/runtime/process", "internal/handoff/direct", "internal/handoff/remote", "internal/flow", "internal/payload"}, "a whole Pawl in a test's process: it wires, as cmd/pawl does, and only tests import it (decision 22)"},
+		"internal/runtime/process", "internal/handoff/direct", "internal/handoff/remote", "internal/flow", "internal/payload"}, "a whole Pawl in a test's process: it wires, as internal/cli does, and only tests import it (decision 22)"},
 	{"examples", []string{"client", "handler", "api"}, "what a user would import"},
 }
 
 // free rooms may import anything: they wire.
-var free = []string{"cmd/pawl", "e2e"}
+var free = []string{"internal/cli", "e2e"}
 
 // Packages for tests link the engine: a program that imported one outside its tests would carry all of Pawl.
 func TestPackagesForTestsAreForTests(t *testing.T) {

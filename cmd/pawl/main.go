@@ -5,16 +5,11 @@ package main
 import (
 	"os"
 
+	"github.com/pawl-run/pawl/internal/cli"
 	"github.com/pawl-run/pawl/internal/heap"
 )
 
 func main() {
 	heap.Grow()
-	os.Exit(Main(os.Args[1:]))
-}
-
-// Main runs the command line with the process's own streams and returns its exit code.
-func Main(args []string) int {
-	a := &app{in: os.Stdin, out: os.Stdout, err: os.Stderr, getenv: os.Getenv}
-	return a.execute(args)
+	os.Exit(cli.Main(os.Args[1:]))
 }

@@ -1,0 +1,199 @@
+// Package cli is the command line: it reads arguments and settings, opens the engine that a command works with or connects to
+// one, and shows what comes of it. Commands speak to every engine through package client.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/pawl-run/pawl/api"
+)
+
+// Exit codes. They are part of what scripts rely on.
+const (
+	exitOK          = 0
+	exitError       = 1
+	exitUsage       = 2
+	exitFailed      = 3   // the execution failed
+	exitCancelled   = 4   // the execution was cancelled
+	exitTimedOut    = 5   // the execution timed out
+	exitInterrupted = 130 // Ctrl-C
+)
+
+// exit is an error that says with which code to end. Without a message nothing more is printed.
+type exit struct {
+	code int
+	err  error
+}
+
+func (e *exit) Error() string {
+	if e.err == nil {
+		return fmt.Sprintf("exit code %d", e.code)
+	}
+	return e.err.Error()
+}
+
+func (e *exit) Unwrap() error { return e.err }
+
+// usage is an error about how the command was called.
+func usage(format string, args ...any) error {
+	return &exit{exitUsage, fmt.Errorf(format, args...)}
+}
+
+// statusCode is the exit code of an execution that has ended.
+func statusCode(s api.Status) int {
+	switch s {
+	case api.Completed:
+		return exitOK
+	case api.Cancelled:
+		return exitCancelled
+	case api.TimedOut:
+		return exitTimedOut
+	}
+	return exitFailed
+}
+
+// Main runs the command line with the process's own streams and returns its exit code.
+func Main(args []string) int {
+	a := &app{in: os.Stdin, out: os.Stdout, err: os.Stderr, getenv: os.Getenv}
+	return a.execute(args)
+}
+
+// app is one call of the command line.
+type app struct {
+	in       io.Reader
+	out, err io.Writer
+	getenv   func(string) string
+	listen   func(network, address string) (net.Listener, error) // nil: net.Listen
+
+	logTo   logWriter
+	entered bool // a command has begun: errors are no longer about usage
+	config  config
+}
+
+// execute runs the command and returns the exit code. Data goes to out, everything else to err.
+func (a *app) execute(args []string) int {
+	a.logTo.app = a
+	if a.listen == nil {
+		a.listen = net.Listen
+	}
+	root := a.root()
+	root.SetArgs(args)
+	root.SetIn(a.in)
+	root.SetOut(a.out)
+	root.SetErr(a.err)
+	cmd, err := root.ExecuteC()
+	if err == nil {
+		return exitOK
+	}
+	var e *exit
+	if errors.As(err, &e) {
+		if e.err != nil {
+			a.complain(cmd, e.err, e.code)
+		}
+		return e.code
+	}
+	code := exitError
+	switch {
+	case !a.entered:
+		code = exitUsage
+	case errors.Is(err, context.Canceled):
+		return exitInterrupted
+	}
+	a.complain(cmd, err, code)
+	return code
+}
+
+func (a *app) complain(cmd *cobra.Command, err error, code int) {
+	fmt.Fprintf(a.err, "pawl: %s\n", strings.TrimSpace(a.explained(err).Error()))
+	if code == exitUsage && cmd != nil {
+		fmt.Fprintf(a.err, "Run '%s --help' to see how it is used.\n", cmd.CommandPath())
+	}
+}
+
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "pawl",
+		Short: "Run evaluations of untrusted code and workflows that must not be lost",
+		Long: `Pawl runs work that must not be lost: evaluations of untrusted code in a sandbox, and workflows of tasks.
+
+Without a server it is complete: "pawl run" and "pawl eval" start an engine and workers of their own on a state
+directory, where everything that was accepted is kept. Kill it at any moment; the next one goes on where it stopped.
+With "pawl server" many people and programs share one engine.
+
+Exit codes: 0 ok, 1 error, 2 wrong usage, 3 the execution failed, 4 it was cancelled, 5 it timed out, 130 interrupted.`,
+		Example: `  pawl run examples/grade.yaml              run a workflow and watch it
+  echo 'print(6*7)' | pawl eval --language python -
+  pawl get executions                       what has run, newest first
+  pawl why ex_…                             what an execution is waiting for
+  pawl server                               serve many clients
+  pawl doctor                               can this machine do it all?`,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Args:          argsOf(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			a.entered = true
+			return cmd.Help()
+		},
+	}
+	declareSettings(root.PersistentFlags(), "")
+	root.AddGroup(
+		&cobra.Group{ID: "work", Title: "Run work:"},
+		&cobra.Group{ID: "look", Title: "See and steer it:"},
+		&cobra.Group{ID: "serve", Title: "Serve:"},
+		&cobra.Group{ID: "setup", Title: "Check and set up:"},
+	)
+	a.add(root, "work", a.runCommand(), a.evalCommand(), a.uploadCommand(), a.applyCommand(), a.validateCommand())
+	a.add(root, "look", a.getCommand(), a.describeCommand(), a.logsCommand(), a.eventsCommand(), a.filesCommand(), a.waitCommand(), a.whyCommand(),
+		a.cancelCommand(), a.killCommand(), a.retryCommand(), a.attachCommand(), a.schedulesCommand())
+	a.add(root, "serve", a.serverCommand(), a.workerCommand(), a.uiCommand())
+	a.add(root, "setup", a.verifying(a.doctorCommand()), a.migrateCommand(), a.backupCommand(), a.restoreCommand(), a.languagesCommand(), a.benchCommand(), a.configCommand(), a.versionCommand())
+	root.SetFlagErrorFunc(flagError)
+	root.SetHelpCommandGroupID("setup")
+	root.SetCompletionCommandGroupID("setup")
+	addHelp(root)
+	return root
+}
+
+// add puts commands into a group, and has their settings read before they run.
+func (a *app) add(root *cobra.Command, group string, commands ...*cobra.Command) {
+	for _, c := range commands {
+		if group != "" {
+			c.GroupID = group
+		}
+		c.Args = argsOf(c.Args)
+		if run := c.RunE; run != nil {
+			c.RunE = func(cmd *cobra.Command, args []string) error {
+				if err := a.configure(cmd.Flags()); err != nil {
+					return &exit{exitUsage, err}
+				}
+				a.entered = true
+				return run(cmd, args)
+			}
+		}
+		a.add(c, "", c.Commands()...)
+		if root != nil && group != "" {
+			root.AddCommand(c)
+		}
+	}
+}
+
+func (a *app) configure(flags *pflag.FlagSet) error {
+	c, err := loadConfig(flags, a.getenv)
+	if err != nil {
+		return err
+	}
+	a.config = c
+	return nil
+}
+
+// say writes a line for people.
+func (a *app) say(format string, args ...any) { fmt.Fprintf(a.err, format+"\n", args...) }

@@ -1,0 +1,404 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/pawl-run/pawl/internal/blob/file"
+	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/handoff/direct"
+	"github.com/pawl-run/pawl/internal/payload"
+	"github.com/pawl-run/pawl/internal/runtime"
+	"github.com/pawl-run/pawl/internal/runtime/sandbox"
+	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/task"
+	"github.com/pawl-run/pawl/internal/worker"
+)
+
+// benchBatch is how many executions one bulk submission carries.
+const benchBatch = 500
+
+// benchPatience is how long nothing may end before what is left counts as stuck.
+const benchPatience = 60 * time.Second
+
+// benchRun is one measurement: an engine and a worker on a database, as a Go program would embed them.
+type benchRun struct {
+	benchOptions
+	dir string
+	app *app
+
+	store  store.Store
+	engine *engine.Engine
+
+	mu    sync.Mutex
+	ids   []flow.ID
+	waits []time.Duration // end to end, one by one
+	unapp []int           // unapplied events of executions under way, sampled
+}
+
+func (b *benchRun) run(ctx context.Context) (_ *benchReport, err error) {
+	before := b.size()
+	schema := ""
+	if isPostgres(b.benchOptions.store) {
+		schema = fmt.Sprintf("pawl_bench_%d_%s", os.Getpid(), filepath.Base(b.dir))
+		defer func() { err = errors.Join(err, dropSchema(ctx, b.benchOptions.store, schema)) }()
+	}
+	if b.store, err = openStore(ctx, b.benchOptions.store, b.dir, schema); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if b.store != nil {
+			err = errors.Join(err, b.store.Close())
+		}
+	}()
+	blobs, err := file.Open(filepath.Join(b.dir, "blobs"))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = blobs.Close() }()
+	b.engine, err = engine.New(engine.Options{Store: b.store, Blobs: blobs, Log: b.app.logger(), Exclusive: !isPostgres(b.benchOptions.store), Validate: payload.Validate})
+	if err != nil {
+		return nil, err
+	}
+	parts := newParts(b.app.logger())
+	ctx, release := parts.within(ctx)
+	defer release()
+	defer func() {
+		if err != nil && parts.failure() != nil {
+			err = parts.failure()
+		}
+	}()
+	stopEngine := parts.start("the engine", b.engine.Run)
+	defer stopEngine()
+	stopWorker, err := b.startWorker(parts, blobs)
+	if err != nil {
+		return nil, err
+	}
+	defer stopWorker()
+	report := &benchReport{Workload: b.workload, Store: redacted(b.benchOptions.store), Submit: b.submit, Concurrency: b.concurrency, Slots: b.slots, Count: b.count}
+	if b.workload == "eval" {
+		if report.BareMS, err = b.app.bareEval(ctx); err != nil {
+			return nil, err
+		}
+	}
+	submission, err := b.submission(ctx)
+	if err != nil {
+		return nil, err
+	}
+	watchers := b.watch()
+	begin := time.Now()
+	if b.submit == "bulk" {
+		err = b.bulk(ctx, submission)
+	} else {
+		err = b.oneByOne(ctx, submission)
+	}
+	if err != nil {
+		return nil, err
+	}
+	report.Seconds = time.Since(begin).Seconds()
+	watchers()
+	report.PerSecond = float64(b.count) / report.Seconds
+	report.CommitsPerSec = float64(b.engine.Stats().Commits) / report.Seconds
+	if err := b.verify(ctx, report); err != nil {
+		return nil, err
+	}
+	stopWorker()
+	stopEngine()
+	inUse, err := b.store.Size(ctx)
+	if err != nil {
+		return nil, err
+	}
+	err = b.store.Close()
+	b.store = nil
+	if err != nil {
+		return nil, err
+	}
+	if schema == "" {
+		inUse = b.size() - before // what a journal held has been folded in
+	}
+	report.BytesPerExec = float64(inUse) / float64(max(report.Executions, 1))
+	report.RSSMB = float64(peakMemory()) / 1e6
+	if b.workload == "eval" && b.submit == "one" && b.concurrency == 1 {
+		report.AddedMS = report.EndToEnd.P50 - report.BareMS
+	}
+	return report, nil
+}
+
+// dropSchema removes what a run left in PostgreSQL.
+func dropSchema(ctx context.Context, dsn, schema string) error {
+	c, err := pgx.Connect(context.WithoutCancel(ctx), dsn)
+	if err != nil {
+		return fmt.Errorf("remove schema %s: %w", schema, err)
+	}
+	defer func() { _ = c.Close(context.WithoutCancel(ctx)) }()
+	if _, err := c.Exec(context.WithoutCancel(ctx), "DROP SCHEMA IF EXISTS "+pgx.Identifier{schema}.Sanitize()+" CASCADE"); err != nil {
+		return fmt.Errorf("remove schema %s: %w", schema, err)
+	}
+	return nil
+}
+
+// size is the bytes of the database's files while nobody has them open.
+func (b *benchRun) size() int64 {
+	path := filepath.Join(b.dir, "pawl.db")
+	if given, ok := strings.CutPrefix(b.benchOptions.store, "sqlite:"); ok {
+		path = given
+	}
+	files, err := filepath.Glob(path + "*")
+	if err != nil {
+		return 0 // a pattern that cannot be read has no files
+	}
+	var total int64
+	for _, f := range files {
+		if info, err := os.Stat(f); err == nil {
+			total += info.Size()
+		}
+	}
+	return total
+}
+
+func (b *benchRun) startWorker(parts *parts, blobs *file.Store) (stop func(), err error) {
+	handlers := task.Passes(nil)
+	closeRuntime := func() {}
+	if b.workload == "eval" {
+		rt, err := b.app.openRuntime(b.runtime, sandbox.Options{Warm: b.slots}, nil)
+		if err != nil {
+			return nil, err
+		}
+		closeRuntime = func() { _ = rt.Close() }
+		code, err := task.NewCode(task.CodeOptions{Runtimes: []runtime.Runtime{rt}, Dir: filepath.Join(b.dir, "work")})
+		if err != nil {
+			closeRuntime()
+			return nil, err
+		}
+		handlers[flow.KindCode] = code
+	}
+	w, err := worker.New(worker.Options{Handoff: direct.New(b.engine), Handlers: handlers, Slots: b.slots, Blobs: blobs, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		closeRuntime()
+		return nil, err
+	}
+	stopWorker := parts.start("the worker", w.Run)
+	return sync.OnceFunc(func() { stopWorker(); closeRuntime() }), nil
+}
+
+const benchChain = `name: bench-chain
+tasks:
+  first: {action: output, with: {n: 1}}
+  second: {action: output, needs: first, with: {n: "${{ tasks.first.output.n + 1 }}"}}
+  third: {action: output, needs: second, with: {n: "${{ tasks.second.output.n + 1 }}"}}
+outputs: {n: "${{ tasks.third.output.n }}"}
+`
+
+const benchFanout = `name: bench-fanout
+input: {type: object, properties: {width: {type: integer}}}
+tasks:
+  split: {action: output, with: {items: "${{ lists.range(input.width) }}"}}
+  each: {action: output, needs: split, foreach: "${{ tasks.split.output.items }}", with: {n: "${{ item }}"}}
+  join: {action: output, needs: each, with: {count: "${{ tasks.each.output.size() }}"}}
+outputs: {count: "${{ tasks.join.output.count }}"}
+`
+
+// submission prepares what is submitted.
+func (b *benchRun) submission(ctx context.Context) (engine.Submission, error) {
+	switch b.workload {
+	case "noop":
+		return engine.Submission{Action: string(flow.KindNoop)}, nil
+	case "eval":
+		return engine.Submission{Action: string(flow.KindCode), Input: json.RawMessage(`{"language":"python","source":"print(1)\n"}`)}, nil
+	}
+	text, s := benchChain, engine.Submission{Action: "bench-chain", Input: json.RawMessage(`{}`)}
+	if b.workload == "fanout" {
+		text, s = benchFanout, engine.Submission{Action: "bench-fanout", Input: fmt.Appendf(nil, `{"width":%d}`, b.width)}
+	}
+	defs, err := definition.Parse("bench.yaml", []byte(text))
+	if err != nil {
+		return s, err
+	}
+	_, err = b.engine.Define(ctx, defs)
+	return s, err
+}
+
+// bulk submits everything in batches and waits until it has ended.
+func (b *benchRun) bulk(ctx context.Context, s engine.Submission) error {
+	var next atomic.Int64
+	g, gctx := errgroup.WithContext(ctx)
+	for range b.concurrency {
+		g.Go(func() error {
+			for {
+				from := int(next.Add(benchBatch)) - benchBatch
+				n := min(benchBatch, b.count-from)
+				if n <= 0 {
+					return nil
+				}
+				batch := make([]engine.Submission, n)
+				for i := range batch {
+					batch[i] = s
+				}
+				if err := b.send(gctx, batch); err != nil {
+					return err
+				}
+			}
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	return b.drained(ctx)
+}
+
+func (b *benchRun) send(ctx context.Context, batch []engine.Submission) error {
+	out, err := b.engine.Submit(ctx, batch)
+	if errors.Is(err, engine.ErrOverloaded) {
+		if err := waitFor(ctx, 5*time.Millisecond); err != nil {
+			return err
+		}
+		return b.send(ctx, batch)
+	}
+	if err != nil {
+		return err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, x := range out {
+		if x.Err != nil {
+			return x.Err
+		}
+		b.ids = append(b.ids, x.Execution)
+	}
+	return nil
+}
+
+// executionsEach is how many executions one submission makes.
+func (b *benchRun) executionsEach() int {
+	switch b.workload {
+	case "chain":
+		return 4
+	case "fanout":
+		return b.width + 3
+	}
+	return 1
+}
+
+// drained waits until nothing is left to do, or nothing has moved for long.
+func (b *benchRun) drained(ctx context.Context) error {
+	changed, stop := b.engine.WatchAll()
+	defer stop()
+	last, since := int64(-1), time.Now()
+	for {
+		finished := b.engine.Stats().Finished
+		if finished >= int64(b.count*b.executionsEach()) { // to count what is left takes the machine's time
+			counts, err := b.engine.Reader().Counts(ctx)
+			if err != nil {
+				return err
+			}
+			if total(counts) == 0 {
+				return nil
+			}
+		}
+		if finished != last {
+			last, since = finished, time.Now()
+		} else if time.Since(since) > benchPatience {
+			return nil // what is left is stuck, and is counted
+		}
+		select {
+		case <-changed:
+		case <-time.After(20 * time.Millisecond):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+func total(counts map[flow.Stage]int) int {
+	n := 0
+	for _, c := range counts {
+		n += c
+	}
+	return n
+}
+
+// oneByOne has clients that each submit one, wait for its end, and go on.
+func (b *benchRun) oneByOne(ctx context.Context, s engine.Submission) error {
+	var next atomic.Int64
+	g, gctx := errgroup.WithContext(ctx)
+	for range b.concurrency {
+		g.Go(func() error {
+			for next.Add(1) <= int64(b.count) {
+				begin := time.Now()
+				id, err := b.call(gctx, s)
+				if err != nil {
+					return err
+				}
+				took := time.Since(begin)
+				b.mu.Lock()
+				b.ids = append(b.ids, id)
+				b.waits = append(b.waits, took)
+				b.mu.Unlock()
+			}
+			return nil
+		})
+	}
+	return g.Wait()
+}
+
+// call submits one execution and waits for its end; one that does not end in time counts as stuck.
+func (b *benchRun) call(ctx context.Context, s engine.Submission) (flow.ID, error) {
+	out, end, err := b.engine.SubmitOne(ctx, s)
+	if err == nil {
+		err = out.Err
+	}
+	if err != nil {
+		return flow.ID{}, err
+	}
+	defer end.Close()
+	patient, cancel := context.WithTimeout(ctx, benchPatience)
+	defer cancel()
+	if _, err := end.Wait(patient); err != nil && (patient.Err() == nil || ctx.Err() != nil) {
+		return flow.ID{}, err
+	}
+	return out.Execution, nil
+}
+
+// bareRuns is how often the bare program is run.
+const bareRuns = 20
+
+// bareEval is how long the program of the workload takes without Pawl, in milliseconds, p50.
+func (a *app) bareEval(ctx context.Context) (float64, error) {
+	if err := a.missingFor("the workload eval", "python"); err != nil {
+		return 0, err
+	}
+	// What PATH names may be a wrapper; the evaluation is run with the interpreter itself.
+	real, err := exec.CommandContext(ctx, "python3", "-c", "import sys; print(sys.executable)").Output()
+	if err != nil {
+		return 0, fmt.Errorf("find the python3 interpreter: %w", err)
+	}
+	path := filepath.Join(os.TempDir(), fmt.Sprintf("pawl-bare-%d.py", os.Getpid()))
+	if err := os.WriteFile(path, []byte("print(1)\n"), 0o600); err != nil {
+		return 0, fmt.Errorf("write the bare program: %w", err)
+	}
+	defer func() { _ = os.Remove(path) }()
+	var all []time.Duration
+	for range bareRuns {
+		begin := time.Now()
+		if err := exec.CommandContext(ctx, strings.TrimSpace(string(real)), path).Run(); err != nil {
+			return 0, fmt.Errorf("run the bare program: %w", err)
+		}
+		all = append(all, time.Since(begin))
+	}
+	return quantilesOf(all).P50, nil
+}

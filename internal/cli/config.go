@@ -1,0 +1,402 @@
+package cli
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	goruntime "runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"go.yaml.in/yaml/v4"
+
+	"github.com/pawl-run/pawl/internal/duration"
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/task"
+)
+
+// setting is one thing that can be configured: by flag, by environment variable, in the file, or left at its default.
+type setting struct {
+	key    string // in the file; the flag has dashes, the variable is PAWL_KEY
+	value  string // default
+	doc    string
+	alias  string // another variable that is read when PAWL_KEY is not set
+	file   bool   // read also from the file that KEY_FILE names
+	secret bool   // never printed
+	on     string // the only command that has a flag for it; empty: all have
+	check  func(string) error
+}
+
+func (s *setting) flag() string     { return strings.ReplaceAll(s.key, "_", "-") }
+func (s *setting) variable() string { return "PAWL_" + strings.ToUpper(s.key) }
+
+const defaultListen = "127.0.0.1:7411"
+
+// settings are in the order in which `pawl config print` shows them.
+var settings = []setting{
+	{key: "server", doc: "URL of the server to work with; empty: an engine in this process"},
+	{key: "token", doc: "token for the server, or that the server asks for", file: true, secret: true},
+	{key: "state_dir", doc: "where an engine of this process keeps everything (default $XDG_STATE_HOME/pawl)"},
+	{key: "store", value: "sqlite", doc: "the database: sqlite (a file in the state directory), sqlite:PATH or postgres://…", alias: "PAWL_DATABASE_URL", file: true, check: checkStore},
+	{key: "blobs", value: inStore, doc: "where files and logs lie that are too big for a row: store (in the database where that is PostgreSQL, else in the state directory) or a directory's path", check: checkBlobs},
+	{key: "listen", value: defaultListen, doc: "address that pawl server answers on", on: "server", check: checkListen},
+	{key: "ui", value: "on", doc: "the web page of pawl server: on, off, or the directory to read it from, for work on the page", on: "server"},
+	{key: "slots", value: "0", doc: "how many executions run at once here; 0: two per processor core, which suits work that waits; give as many as cores to grade programs that compute", check: atLeast(0)},
+	{key: "queues", value: "default", doc: "the queues that workers here serve, by commas; a server makes them known when it starts, with --no-worker too", check: checkQueues},
+	{key: "labels", doc: "labels of the workers here, as in gpu=a100,zone=eu; they get, beside what asks for none, what asks for some of these", check: checkLabels},
+	{key: "runtime", value: "sandbox", doc: "where work runs, by commas, the first for code that asks for none: sandbox; docker for containers; process for code that you trust as yourself", check: checkRuntimes},
+	{key: "docker_image", doc: "image in which code runs that asks for runtime docker; empty: it runs containers only"},
+	{key: "docker_pull", value: "missing", doc: "when images are fetched that a task says nothing about: missing, always or never", check: oneOf("missing", "always", "never")},
+	{key: "docker_runtime", doc: "what the engine runs containers with, by its name there, such as runsc; empty: the engine's default"},
+	{key: "docker_networks", doc: "networks of the engine that containers may ask for, by commas; empty: none"},
+	{key: "warm_sandboxes", value: "auto", doc: "how many sandboxes are kept built ahead of the runs that they are for, at about 1 MB each; auto: one per slot in pawl server and pawl worker, none in other commands", check: checkWarm},
+	{key: "keep_warm", value: "10m", doc: "how long sandboxes are kept built ahead when nothing runs in any; the next run fills the pool again", check: checkKeep},
+	{key: "pin_cpus", value: "false", doc: "true: each run in the sandbox has processors of its own while there are enough, as many as limits.cpus or else one", check: oneOf("true", "false")},
+	{key: "allow_degraded", value: "false", doc: "true: pawl server and pawl worker start where there are no cgroups, and limits are held by rlimits and a sampling watchdog only", check: oneOf("true", "false")},
+	{key: "retention", value: "720h", doc: "how long finished executions are kept; 0: for ever", check: checkDuration},
+	{key: "lease", value: "30s", doc: "how long a worker may be silent until its work is done again elsewhere, from 1s to 10m; the same for all servers of a database", on: "server", check: checkLease},
+	{key: "upload_limit", value: "1GiB", doc: "how large one content may be that is uploaded for submissions to name, as in 500MB", on: "server", check: checkSize},
+	{key: "allow_hosts", doc: "hosts, addresses or networks that http and llm tasks may reach though they are private, by commas; * for all"},
+	{key: "llm_keys", doc: "environment variables that llm tasks may name as their api_key_env, as NAME, NAME@host or NAME@host:port, by commas; one for a host goes over https only"},
+	{key: "log_level", value: "warn", doc: "debug, info, warn or error", check: oneOf("debug", "info", "warn", "error")},
+}
+
+// config is what a call works with.
+type config struct {
+	values map[string]string
+	source map[string]string // where a value comes from, for people
+	file   string            // the file that was read, if any
+
+	languages *task.Languages // the built-in profiles and the file's
+	profiles  *yaml.Node      // the file's, as they stand there; nil: none
+}
+
+func (c *config) text(key string) string { return c.values[key] }
+
+func (c *config) list(key string) []string {
+	var all []string
+	for _, s := range strings.Split(c.values[key], ",") {
+		if s = strings.TrimSpace(s); s != "" {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+// labels are those of the workers here.
+func (c *config) labels() map[string]string {
+	labels, _ := flow.ParseLabels(c.values["labels"]) // checked when it was read
+	return labels
+}
+
+// slots is how many executions run at once.
+func (c *config) slots() int {
+	n, _ := strconv.Atoi(c.values["slots"]) // checked when it was read
+	if n == 0 {
+		n = 2 * goruntime.NumCPU()
+	}
+	return n
+}
+
+// warm is how many sandboxes are kept built ahead, in a command that stays and in one that does its work and ends.
+func (c *config) warm(stays bool) int {
+	switch text := c.values["warm_sandboxes"]; {
+	case text != "auto":
+		n, _ := strconv.Atoi(text) // checked when it was read
+		return n
+	case stays:
+		return c.slots()
+	}
+	return 0
+}
+
+func (c *config) keepWarm() time.Duration {
+	d, _ := duration.Parse(c.values["keep_warm"]) // checked when it was read
+	return d
+}
+
+func (c *config) lease() time.Duration {
+	d, _ := duration.Parse(c.values["lease"]) // checked when it was read
+	return d
+}
+
+func (c *config) retention() time.Duration {
+	d, _ := duration.Parse(c.values["retention"]) // checked when it was read
+	return d
+}
+
+// declareSettings adds the flags of the settings that only the named command has; "" stands for those that all have.
+func declareSettings(flags *pflag.FlagSet, command string) {
+	if command == "" {
+		flags.String("config", "", "configuration file (default pawl.yaml in the state directory or in $XDG_CONFIG_HOME/pawl)")
+	}
+	for _, s := range settings {
+		if s.on != command {
+			continue
+		}
+		doc := s.doc + " [$" + s.variable() + "]"
+		if s.file {
+			flags.String(s.flag()+"-file", "", "file that holds what --"+s.flag()+" takes [$"+s.variable()+"_FILE]")
+		}
+		flags.String(s.flag(), s.value, doc)
+		if s.value == "false" {
+			flags.Lookup(s.flag()).NoOptDefVal = "true"
+		}
+	}
+}
+
+// loadConfig reads flags, then the environment, then the file, then the defaults: the first that says something wins.
+func loadConfig(flags *pflag.FlagSet, getenv func(string) string) (config, error) {
+	c := config{values: map[string]string{}, source: map[string]string{}, languages: task.BuiltInLanguages()}
+	for _, s := range settings {
+		c.values[s.key], c.source[s.key] = s.value, "default"
+	}
+	c.values["state_dir"] = defaultStateDir(getenv)
+	var problems []error
+	overlay := func() {
+		for _, s := range settings {
+			if err := c.overlay(&s, flags, getenv); err != nil {
+				problems = append(problems, err)
+			}
+		}
+	}
+	overlay() // for the state directory, in which the file may lie
+	problems = nil
+	if err := c.readFile(flags, getenv); err != nil {
+		return c, err
+	}
+	overlay()
+	for _, s := range settings {
+		if s.check == nil {
+			continue
+		}
+		if err := s.check(c.values[s.key]); err != nil {
+			problems = append(problems, fmt.Errorf("%s (%s): %w", s.key, c.source[s.key], err))
+		}
+	}
+	return c, errors.Join(problems...)
+}
+
+// overlay takes a setting from the environment or its flag.
+func (c *config) overlay(s *setting, flags *pflag.FlagSet, getenv func(string) string) error {
+	for _, name := range []string{s.alias, s.variable()} { // the last one wins
+		if name == "" {
+			continue
+		}
+		if v := getenv(name); v != "" {
+			c.values[s.key], c.source[s.key] = v, "$"+name
+		} else if path := getenv(name + "_FILE"); s.file && path != "" {
+			if err := c.readSecret(s, path, "$"+name+"_FILE"); err != nil {
+				return err
+			}
+		}
+	}
+	if flags == nil {
+		return nil
+	}
+	if f := flags.Lookup(s.flag()); f != nil && f.Changed {
+		c.values[s.key], c.source[s.key] = f.Value.String(), "--"+s.flag()
+	} else if f := flags.Lookup(s.flag() + "-file"); s.file && f != nil && f.Changed {
+		return c.readSecret(s, f.Value.String(), "--"+s.flag()+"-file")
+	}
+	return nil
+}
+
+func (c *config) readSecret(s *setting, path, source string) error {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("read %s: %w", source, err)
+	}
+	c.values[s.key], c.source[s.key] = strings.TrimSpace(string(b)), source
+	return nil
+}
+
+func (c *config) readFile(flags *pflag.FlagSet, getenv func(string) string) error {
+	path, named := "", false
+	if flags != nil {
+		if f := flags.Lookup("config"); f != nil && f.Changed {
+			path, named = f.Value.String(), true
+		}
+	}
+	if v := getenv("PAWL_CONFIG"); !named && v != "" {
+		path, named = v, true
+	}
+	places := []string{filepath.Join(c.text("state_dir"), "pawl.yaml"), filepath.Join(configHome(getenv), "pawl", "pawl.yaml")}
+	if named {
+		places = []string{path}
+	}
+	for _, p := range places {
+		b, err := os.ReadFile(p)
+		if errors.Is(err, fs.ErrNotExist) && !named {
+			continue
+		}
+		if err != nil && !named && filepath.Dir(p) == c.text("state_dir") {
+			return fmt.Errorf("the state directory %s cannot be used: %w; give another with --state-dir", c.text("state_dir"), err)
+		}
+		if err != nil {
+			return fmt.Errorf("read configuration: %w", err)
+		}
+		c.file = p
+		return c.parse(p, b)
+	}
+	return nil
+}
+
+// parse reads a file and names everything in it that is wrong, by line.
+func (c *config) parse(path string, b []byte) error {
+	var doc yaml.Node
+	if err := yaml.Load(b, &doc); err != nil {
+		if len(bytes.TrimSpace(b)) == 0 {
+			return nil
+		}
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	if len(doc.Content) == 0 {
+		return nil
+	}
+	top := doc.Content[0]
+	if top.Kind != yaml.MappingNode {
+		return fmt.Errorf("%s:%d: want settings as in \"slots: 4\"", path, top.Line)
+	}
+	var problems []error
+	for i := 0; i+1 < len(top.Content); i += 2 {
+		key, value := top.Content[i], top.Content[i+1]
+		if key.Value == profilesKey {
+			languages, err := readProfiles(path, value)
+			if err == nil {
+				c.languages, c.profiles = languages, value
+			}
+			problems = append(problems, err)
+			continue
+		}
+		text, err := scalars(value)
+		secretFile := strings.TrimSuffix(key.Value, "_file")
+		switch {
+		case err != nil:
+			problems = append(problems, fmt.Errorf("%s:%d:%d: %s: %w", path, value.Line, value.Column, key.Value, err))
+		case known(key.Value) != nil:
+			c.values[key.Value], c.source[key.Value] = text, path
+		case secretFile != key.Value && known(secretFile) != nil && known(secretFile).file:
+			if err := c.readSecret(known(secretFile), text, path); err != nil {
+				problems = append(problems, err)
+			}
+		default:
+			problems = append(problems, fmt.Errorf("%s:%d:%d: %q is not a setting: one of %s", path, key.Line, key.Column, key.Value, settingKeys()))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// scalars reads a value, or a list of values as one text with commas.
+func scalars(n *yaml.Node) (string, error) {
+	switch n.Kind {
+	case yaml.ScalarNode:
+		return n.Value, nil
+	case yaml.SequenceNode:
+		var all []string
+		for _, item := range n.Content {
+			if item.Kind != yaml.ScalarNode {
+				return "", errors.New("want a list of plain values")
+			}
+			all = append(all, item.Value)
+		}
+		return strings.Join(all, ","), nil
+	}
+	return "", errors.New("want a plain value or a list of them")
+}
+
+func known(key string) *setting {
+	if i := slices.IndexFunc(settings, func(s setting) bool { return s.key == key }); i >= 0 {
+		return &settings[i]
+	}
+	return nil
+}
+
+func settingKeys() string {
+	var keys []string
+	for _, s := range settings {
+		keys = append(keys, s.key)
+	}
+	return strings.Join(append(keys, profilesKey), ", ")
+}
+
+func defaultStateDir(getenv func(string) string) string {
+	if d := getenv("XDG_STATE_HOME"); d != "" {
+		return filepath.Join(d, "pawl")
+	}
+	if home, err := os.UserHomeDir(); err == nil {
+		return filepath.Join(home, ".local", "state", "pawl")
+	}
+	return filepath.Join(os.TempDir(), "pawl-"+strconv.Itoa(os.Getuid()))
+}
+
+func configHome(getenv func(string) string) string {
+	if d := getenv("XDG_CONFIG_HOME"); d != "" {
+		return d
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "/nonexistent"
+	}
+	return filepath.Join(home, ".config")
+}
+
+func (a *app) configCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "config",
+		Short: "See how Pawl is configured",
+		Long: `A setting comes from the first of these that has it: a flag, an environment variable (PAWL_ and the setting's name
+in capitals; secrets also from the file that PAWL_…_FILE names), the configuration file, the default.
+
+The file is the one that --config or $PAWL_CONFIG names, else pawl.yaml in the state directory, else
+$XDG_CONFIG_HOME/pawl/pawl.yaml. Unknown settings in it are errors. Only the file has profiles of languages, beneath
+languages: (see pawl languages --help).`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	c.AddCommand(&cobra.Command{
+		Use:     "print",
+		Short:   "Print every setting, its value and where it comes from",
+		Example: "  pawl config print\n  pawl config print > ~/.config/pawl/pawl.yaml   a file to start from",
+		Args:    cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			fmt.Fprint(a.out, a.config.print())
+			return nil
+		},
+	})
+	return c
+}
+
+// print writes the settings as a configuration file; secrets are left out.
+func (c *config) print() string {
+	var b strings.Builder
+	for _, s := range settings {
+		value := redacted(c.values[s.key])
+		if value != "" && strings.ContainsAny(value, ":#{}[]*&!|>'\"%@` ") {
+			value = strconv.Quote(value)
+		}
+		fmt.Fprintf(&b, "# %s\n", s.doc)
+		switch {
+		case s.secret && value != "":
+			fmt.Fprintf(&b, "# %s: (set, not shown)  # %s\n", s.key, c.source[s.key])
+		case value == "":
+			fmt.Fprintf(&b, "# %s:\n", s.key)
+		default:
+			fmt.Fprintf(&b, "%s: %s  # %s\n", s.key, value, c.source[s.key])
+		}
+	}
+	fmt.Fprintf(&b, "# profiles of languages beside the built-in ones; see pawl languages --help\n")
+	if c.profiles == nil {
+		fmt.Fprintf(&b, "# %s:\n", profilesKey)
+	} else if text, err := yaml.Dump(map[string]*yaml.Node{profilesKey: c.profiles}, yaml.WithIndent(2)); err == nil { // it was read from such a text
+		b.Write(text)
+	}
+	return b.String()
+}

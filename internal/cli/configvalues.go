@@ -1,0 +1,147 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/duration"
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/runtime/docker"
+	"github.com/pawl-run/pawl/internal/runtime/process"
+	"github.com/pawl-run/pawl/internal/runtime/sandbox"
+)
+
+// The checks say of a text what is wrong with it as the value of a setting.
+
+func atLeast(least int) func(string) error {
+	return func(s string) error {
+		if n, err := strconv.Atoi(s); err != nil || n < least || n > 10_000 {
+			return fmt.Errorf("%.40q is not a number from %d to 10000", s, least)
+		}
+		return nil
+	}
+}
+
+func oneOf(values ...string) func(string) error {
+	return func(s string) error {
+		if !slices.Contains(values, s) {
+			return fmt.Errorf("%.40q is none of %s", s, strings.Join(values, ", "))
+		}
+		return nil
+	}
+}
+
+// runtimeNames are the runtimes that there are, in the order in which pawl doctor shows them.
+var runtimeNames = []string{sandbox.Name, docker.Name, process.Name}
+
+func checkLabels(s string) error {
+	_, err := flow.ParseLabels(s)
+	return err
+}
+
+func checkRuntimes(s string) error {
+	c := config{values: map[string]string{"runtime": s}}
+	names := c.list("runtime")
+	if len(names) == 0 {
+		return errors.New("no runtime is named: write at least one, such as sandbox")
+	}
+	for i, name := range names {
+		if err := oneOf(runtimeNames...)(name); err != nil {
+			return err
+		}
+		if slices.Contains(names[:i], name) {
+			return fmt.Errorf("%q is named twice", name)
+		}
+	}
+	return nil
+}
+
+func checkDuration(s string) error {
+	_, err := duration.Parse(s)
+	return err
+}
+
+func checkWarm(s string) error {
+	if s == "auto" {
+		return nil
+	}
+	if n, err := strconv.Atoi(s); err != nil || n < 0 || n > 1000 {
+		return fmt.Errorf("%.40q is neither auto nor a number from 0 to 1000", s)
+	}
+	return nil
+}
+
+func checkKeep(s string) error {
+	d, err := duration.Parse(s)
+	if err == nil && d < time.Second {
+		err = fmt.Errorf("%.40q is too short: give 1s or more, or set warm_sandboxes to 0", s)
+	}
+	return err
+}
+
+func checkLease(s string) error {
+	d, err := duration.Parse(s)
+	if err == nil && (d < time.Second || d > 10*time.Minute) {
+		err = fmt.Errorf("%.40q is out of range: give 1s to 10m", s)
+	}
+	return err
+}
+
+func checkSize(s string) error {
+	n, err := api.ParseSize(s)
+	if err == nil && n == 0 {
+		err = fmt.Errorf("%.40q is out of range: give 1 byte or more", s)
+	}
+	return err
+}
+
+// size is a setting that checkSize has checked.
+func (c *config) size(key string) int64 {
+	n, _ := api.ParseSize(c.values[key])
+	return int64(n)
+}
+
+func checkStore(s string) error {
+	if path, ok := strings.CutPrefix(s, "sqlite:"); s == "sqlite" || (ok && path != "") || isPostgres(s) {
+		return nil
+	}
+	return fmt.Errorf("%.60q is not a database: write sqlite, sqlite:PATH or postgres://USER@HOST/DATABASE", redacted(s))
+}
+
+// isPostgres reports whether a database is one that several processes can share.
+func isPostgres(dsn string) bool {
+	return strings.HasPrefix(dsn, "postgres://") || strings.HasPrefix(dsn, "postgresql://")
+}
+
+func checkQueues(s string) error {
+	c := config{values: map[string]string{"queues": s}}
+	if len(c.list("queues")) == 0 {
+		return errors.New("no queue is named: write at least one, such as default")
+	}
+	return nil
+}
+
+// redacted hides the password in a URL. In one with an unescaped "@" or "/" in the password, everything up to the last "@" may
+// be a part of it.
+func redacted(value string) string {
+	value = passwords.ReplaceAllString(value, "${1}xxxxx")
+	scheme, rest, ok := strings.Cut(value, "://")
+	end := strings.LastIndex(rest, "@")
+	if !ok || end < 0 {
+		return value
+	}
+	user, _, has := strings.Cut(rest[:end], ":")
+	if !has {
+		return value
+	}
+	return scheme + "://" + user + ":xxxxx" + rest[end:]
+}
+
+// passwords are those among the parameters of a URL, or in a list such as "host=h password=p".
+var passwords = regexp.MustCompile(`(password\s*=\s*)('[^']*'|[^&\s]*)`)

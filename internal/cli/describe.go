@@ -1,0 +1,86 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/client"
+)
+
+// shownFailures is how many failed executions of one task are named.
+const shownFailures = 5
+
+// describeTasks lists the tasks of a workflow, and under each the executions of it that failed.
+func (a *app) describeTasks(ctx context.Context, s *session, x *api.Execution) error {
+	tasks, err := s.Tasks(ctx, x.ID, 100)
+	if err != nil {
+		return err
+	}
+	failures, err := failuresOf(ctx, s, x)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(a.out, "\nTasks:")
+	t := &table{}
+	for i := range tasks.Tasks {
+		task := &tasks.Tasks[i]
+		failed := failures[task.Name]
+		progress, id, why := "", "", ""
+		if task.Foreach {
+			progress = fmt.Sprintf("%d/%d", task.Ended, task.Total)
+		} else if len(task.Executions) == 1 {
+			id = task.Executions[0].ID
+		}
+		if task.Error != nil {
+			why = task.Error.Error()
+		} else if !task.Foreach && len(failed) == 1 && failed[0].ID == id {
+			if why, err = whyFailed(ctx, s, id); err != nil {
+				return err
+			}
+		}
+		t.row("  "+task.Name, string(task.Status), progress, task.Action, id, why)
+		if !task.Foreach {
+			continue
+		}
+		for _, f := range failed[:min(len(failed), shownFailures)] {
+			why, err := whyFailed(ctx, s, f.ID)
+			if err != nil {
+				return err
+			}
+			t.row(fmt.Sprintf("    %s[%d]", f.Task, f.Index), string(f.Status), "", "", f.ID, why)
+		}
+		if n := len(failed) - shownFailures; n > 0 {
+			t.row("    …", "", "", "", "", fmt.Sprintf("and %d more: pawl get executions --workflow %s --status failed,timed_out", n, x.ID))
+		}
+	}
+	t.write(a.out)
+	return nil
+}
+
+// failuresOf lists the tasks of a workflow's current attempt that did not complete, by task and in the order of items.
+func failuresOf(ctx context.Context, s *session, x *api.Execution) (map[string][]api.Execution, error) {
+	all := map[string][]api.Execution{}
+	f := client.Filter{Workflow: x.ID, Status: []api.Status{api.Failed, api.TimedOut}, Since: x.ClaimedAt, Limit: 1000}
+	for child, err := range s.All(ctx, f) {
+		if err != nil {
+			return nil, err
+		}
+		all[child.Task] = append(all[child.Task], child)
+	}
+	for _, failed := range all {
+		slices.SortFunc(failed, func(a, b api.Execution) int { return cmp.Compare(a.Index, b.Index) })
+	}
+	return all, nil
+}
+
+// whyFailed is the error of an execution, which lists do not have.
+func whyFailed(ctx context.Context, s *session, id string) (string, error) {
+	x, err := s.Get(ctx, id)
+	if err != nil || x.Error == nil {
+		return "", err
+	}
+	return x.Error.Error(), nil
+}

@@ -1,0 +1,408 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/client"
+	"github.com/pawl-run/pawl/internal/duration"
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/terminal"
+)
+
+// listing are the choices of `pawl get`.
+type listing struct {
+	format   format
+	watch    bool
+	interval time.Duration
+	limit    int
+
+	status   []string
+	action   string
+	workflow string
+	labels   map[string]string
+	verdicts []string
+	outputs  bool
+	tasks    bool
+	since    string
+	until    string
+}
+
+// kinds of things that can be listed, with the other names that people try.
+var listKinds = []struct {
+	name    string
+	aliases []string
+	list    func(*app, context.Context, *client.Client, *listing) (any, *table, error)
+}{
+	{"executions", []string{"execution", "ex", "runs"}, listExecutions},
+	{"evaluations", []string{"evaluation", "evals", "eval"}, listEvaluations},
+	{"actions", []string{"action", "workflows", "workflow", "definitions"}, listActions},
+	{"queues", []string{"queue"}, listQueues},
+	{"keys", []string{"key"}, listKeys},
+	{"workers", []string{"worker"}, listWorkers},
+	{"schedules", []string{"schedule"}, listSchedules},
+}
+
+func (a *app) getCommand() *cobra.Command {
+	l := &listing{}
+	var names []string
+	for _, k := range listKinds {
+		names = append(names, k.name)
+	}
+	c := &cobra.Command{
+		Use:   "get " + strings.Join(names, "|"),
+		Short: "List executions, evaluations, actions, queues, keys, workers or schedules",
+		Long: `List what there is. Executions come newest first; tasks of workflows are left out unless --tasks or --workflow asks
+for them.`,
+		Example: `  pawl get executions --status failed,timed_out --since 1h
+  pawl get executions --label team=grading -o json
+  pawl get evaluations --label run=17 --verdict timeout,oom
+  pawl get executions --workflow ex_…          the tasks of one workflow
+  pawl get executions -w                       keep the list up to date
+  pawl get workers -o wide`,
+		ValidArgs: names,
+		Args:      cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			for _, k := range listKinds {
+				if k.name == args[0] || slices.Contains(k.aliases, args[0]) {
+					return a.get(cmd.Context(), l, func(ctx context.Context, c *client.Client) (any, *table, error) {
+						return k.list(a, ctx, c, l)
+					})
+				}
+			}
+			return usage("%q cannot be listed: one of %s", args[0], strings.Join(names, ", "))
+		},
+	}
+	f := c.Flags()
+	f.BoolVarP(&l.watch, "watch", "w", false, "show the list again whenever it changes, with the time above it and what runs at its head")
+	l.interval = time.Second
+	durationVar(f, &l.interval, "interval", "how often --watch looks")
+	f.IntVar(&l.limit, "limit", 50, "how many at most")
+	f.StringSliceVar(&l.status, "status", nil, "only executions with one of these statuses")
+	f.StringVar(&l.action, "action", "", "only executions of this action or workflow")
+	f.StringVar(&l.workflow, "workflow", "", "only the tasks of this workflow execution")
+	f.StringToStringVar(&l.labels, "label", nil, "only executions with this label, as in team=grading")
+	f.StringSliceVar(&l.verdicts, "verdict", nil, "only what ended with one of these: ok, or the code of an error, such as timeout")
+	f.BoolVar(&l.outputs, "outputs", false, "with -o json or yaml: what each has put out as well")
+	f.BoolVar(&l.tasks, "tasks", false, "tasks of workflows as well")
+	f.StringVar(&l.since, "since", "", "only executions created since then: 90m, or a time as 2026-11-02T10:00:00Z")
+	f.StringVar(&l.until, "until", "", "only executions created before then, as with --since")
+	formatFlag(c, &l.format, asTable, asWide, asJSON, asYAML, asName)
+	return c
+}
+
+// get lists once, or again and again.
+func (a *app) get(ctx context.Context, l *listing, list func(context.Context, *client.Client) (any, *table, error)) error {
+	return a.withClient(ctx, reading, func(ctx context.Context, s *session) error { return a.getWith(ctx, s, l, list) })
+}
+
+func (a *app) getWith(ctx context.Context, s *session, l *listing, list func(context.Context, *client.Client) (any, *table, error)) error {
+	if l.watch {
+		s.leave()
+	}
+	last := ""
+	for {
+		data, t, err := list(ctx, s.Client)
+		if err != nil {
+			return err
+		}
+		var b strings.Builder
+		switch l.format {
+		case asJSON, asYAML:
+			if err := writeData(&b, l.format, data); err != nil {
+				return err
+			}
+		case asName:
+			for _, r := range t.rows[1:] {
+				fmt.Fprintln(&b, r[0])
+			}
+		default:
+			t.write(&b)
+		}
+		if text := b.String(); text != last {
+			if l.watch && last != "" && terminal.IsTerminal(a.out) {
+				fmt.Fprint(a.out, "\x1b[H\x1b[2J")
+			}
+			if l.watch && (l.format == asTable || l.format == asWide) {
+				if last != "" && !terminal.IsTerminal(a.out) {
+					fmt.Fprintln(a.out)
+				}
+				fmt.Fprintln(a.out, time.Now().Format("15:04:05"))
+			}
+			fmt.Fprint(a.out, text)
+			last = text
+		}
+		if !l.watch {
+			return nil
+		}
+		if s.embedded {
+			a.say("nothing is at work on %s, so nothing changes: watch while a pawl run or pawl server is", a.config.text("state_dir"))
+			return nil
+		}
+		if err := waitFor(ctx, l.interval); err != nil {
+			return err
+		}
+	}
+}
+
+// waitFor waits, or returns why ctx ended.
+func waitFor(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-t.C:
+		return nil
+	}
+}
+
+func (l *listing) filter() (client.Filter, error) {
+	if l.limit < 1 {
+		return client.Filter{}, usage("--limit %d: give a number of 1 or more", l.limit)
+	}
+	f := client.Filter{Action: l.action, Workflow: l.workflow, Labels: l.labels, Verdicts: l.verdicts, Outputs: l.outputs, TopLevel: !l.tasks && l.workflow == "", Limit: min(l.limit, 1000)}
+	for _, s := range l.status {
+		if !slices.Contains(api.Statuses(), api.Status(s)) {
+			return f, usage("--status %q: one of %s", s, strings.Trim(strings.ReplaceAll(fmt.Sprint(api.Statuses()), " ", ", "), "[]"))
+		}
+		f.Status = append(f.Status, api.Status(s))
+	}
+	var err error
+	if f.Since, err = moment("--since", l.since); err != nil {
+		return f, err
+	}
+	f.Until, err = moment("--until", l.until)
+	return f, err
+}
+
+// moment reads a time, or how long ago it was.
+func moment(flag, s string) (time.Time, error) {
+	if s == "" {
+		return time.Time{}, nil
+	}
+	if d, err := duration.Parse(s); err == nil {
+		return time.Now().Add(-d), nil
+	}
+	t, err := time.Parse(time.RFC3339, s)
+	if err != nil {
+		return t, usage("%s %q: write a time as 2026-11-02T10:00:00Z, or how long ago as 90m or 2d", flag, s)
+	}
+	return t, nil
+}
+
+// pick lists as many as are to be listed. A list that is watched begins with what runs: under load the newest are all waiting.
+func (l *listing) pick(f client.Filter, walk func(client.Filter) iter.Seq2[api.Execution, error]) ([]api.Execution, error) {
+	if !l.watch || len(f.Status) > 0 {
+		return l.firstOf(walk(f))
+	}
+	active := f
+	active.Status = []api.Status{api.Running, api.Provisioning}
+	all, err := l.firstOf(walk(active))
+	if err != nil {
+		return nil, err
+	}
+	newest, err := l.firstOf(walk(f))
+	if err != nil {
+		return nil, err
+	}
+	shown := map[string]bool{}
+	for _, x := range all {
+		shown[x.ID] = true
+	}
+	for _, x := range newest {
+		if !shown[x.ID] && len(all) < l.limit {
+			all = append(all, x)
+		}
+	}
+	return all, nil
+}
+
+// firstOf are the first of a walk, as many as are to be listed.
+func (l *listing) firstOf(walk iter.Seq2[api.Execution, error]) ([]api.Execution, error) {
+	all := []api.Execution{}
+	for x, err := range walk {
+		if err != nil {
+			return nil, err
+		}
+		if all = append(all, x); len(all) >= l.limit {
+			break
+		}
+	}
+	return all, nil
+}
+
+func listExecutions(_ *app, ctx context.Context, c *client.Client, l *listing) (any, *table, error) {
+	f, err := l.filter()
+	if err != nil {
+		return nil, nil, err
+	}
+	all, err := l.pick(f, func(f client.Filter) iter.Seq2[api.Execution, error] { return c.All(ctx, f) })
+	return all, executionTable(all, l.format == asWide), err
+}
+
+func listEvaluations(a *app, ctx context.Context, c *client.Client, l *listing) (any, *table, error) {
+	f, err := l.filter()
+	if err != nil {
+		return nil, nil, err
+	}
+	if l.action != "" || l.workflow != "" || l.tasks {
+		return nil, nil, usage("evaluations have no action and are no tasks: leave out --action, --workflow and --tasks, or list executions")
+	}
+	f.TopLevel = false // they all are
+	all, err := l.pick(f, func(f client.Filter) iter.Seq2[api.Execution, error] { return c.AllEvaluations(ctx, f) })
+	if err == nil && len(all) == 0 && len(l.verdicts) > 0 && len(l.labels) > 0 && !l.watch {
+		a.sayVerdicts(ctx, c, l)
+	}
+	return all, evaluationTable(all, l.format == asWide), err
+}
+
+func evaluationTable(all []api.Execution, wide bool) *table {
+	t := &table{}
+	head := []string{"ID", "STATUS", "VERDICT", "EXIT", "CPU", "WALL", "MEMORY", "CREATED"}
+	if wide {
+		head = append(head, "ATTEMPT", "QUEUE", "WORKER", "LABELS", "ERROR")
+	}
+	t.row(head...)
+	for i := range all {
+		x := &all[i]
+		code := ""
+		if x.ExitCode != nil {
+			code = strconv.Itoa(*x.ExitCode)
+		}
+		cells := []string{x.ID, string(x.Status), x.Verdict, code, millis(x.CPUMS), millis(x.WallMS), memoryText(x), ago(x.CreatedAt)}
+		if wide {
+			message := ""
+			if x.Error != nil {
+				message, _, _ = strings.Cut(x.Error.Message, "\n")
+			}
+			cells = append(cells, strconv.Itoa(x.Attempt), x.Queue, x.Worker, flow.LabelText(x.Labels), message)
+		}
+		t.row(cells...)
+	}
+	return t
+}
+
+func executionTable(all []api.Execution, wide bool) *table {
+	t := &table{}
+	head := []string{"ID", "ACTION", "STATUS", "ATTEMPT", "CREATED", "TOOK", "ERROR"}
+	if wide {
+		head = append(head, "KIND", "QUEUE", "KEY", "WORKER", "TASK", "LABELS")
+	}
+	t.row(head...)
+	for i := range all {
+		x := &all[i]
+		cells := []string{x.ID, x.Action, string(x.Status), strconv.Itoa(x.Attempt), ago(x.CreatedAt), took(x), ""}
+		if x.Error != nil {
+			cells[len(cells)-1] = x.Error.Code
+		}
+		if wide {
+			task := x.Task
+			if task != "" {
+				task = fmt.Sprintf("%s[%d]", x.Task, x.Index)
+			}
+			cells = append(cells, x.Kind, x.Queue, x.Key, x.Worker, task, flow.LabelText(x.Labels))
+		}
+		t.row(cells...)
+	}
+	return t
+}
+
+func listActions(_ *app, ctx context.Context, c *client.Client, l *listing) (any, *table, error) {
+	all := []api.Definition{}
+	t := &table{}
+	t.row("NAME", "VERSION", "KIND", "CREATED")
+	for d, err := range c.Definitions(ctx) {
+		if err != nil {
+			return nil, nil, err
+		}
+		all = append(all, d)
+		t.row(d.Name, strconv.Itoa(d.Version), d.Kind, ago(d.CreatedAt))
+		if len(all) >= l.limit {
+			break
+		}
+	}
+	return all, t, nil
+}
+
+func listQueues(_ *app, ctx context.Context, c *client.Client, _ *listing) (any, *table, error) {
+	all, err := c.Queues(ctx)
+	all = append([]api.Queue{}, all...) // in JSON an empty list, not null
+	t := &table{}
+	t.row("QUEUE", "READY", "OLDEST", "WORKERS", "SLOTS")
+	for _, q := range all {
+		name := q.Queue
+		if needs := slices.DeleteFunc([]string{handlerText(q.Handler), q.Runtime, flow.LabelText(q.WorkerLabels)}, func(s string) bool { return s == "" }); len(needs) > 0 {
+			name += " (" + strings.Join(needs, ",") + ")"
+		}
+		t.row(name, strconv.Itoa(q.Ready), ago(q.Oldest), strconv.Itoa(q.Workers), strconv.Itoa(q.Slots))
+	}
+	return all, t, err
+}
+
+// handlerText names the handler that a part of a queue is for.
+func handlerText(name string) string {
+	if name == "" {
+		return ""
+	}
+	return "handler " + name
+}
+
+func listKeys(_ *app, ctx context.Context, c *client.Client, _ *listing) (any, *table, error) {
+	all, err := c.Keys(ctx)
+	all = append([]api.Key{}, all...) // in JSON an empty list, not null
+	t := &table{}
+	t.row("KEY", "HOLDERS", "WAITING")
+	for _, k := range all {
+		t.row(k.Key, strconv.Itoa(k.Holders), strconv.Itoa(k.Waiting))
+	}
+	return all, t, err
+}
+
+func listWorkers(_ *app, ctx context.Context, c *client.Client, l *listing) (any, *table, error) {
+	all, err := c.Workers(ctx)
+	all = append([]api.Worker{}, all...) // in JSON an empty list, not null
+	t := &table{}
+	head := []string{"SESSION", "NAME", "QUEUES", "LABELS", "SLOTS", "STARTED"}
+	if l.format == asWide {
+		head = append(head, "KINDS", "LEASE UNTIL")
+	}
+	t.row(head...)
+	for _, w := range all {
+		cells := []string{w.Session, w.Name, strings.Join(w.Queues, ","), flow.LabelText(w.Labels), strconv.Itoa(w.Slots), ago(w.StartedAt)}
+		if l.format == asWide {
+			kinds := strings.Join(w.Kinds, ",")
+			if kinds == "" {
+				kinds = "built-in"
+			}
+			cells = append(cells, kinds, w.ExpiresAt.Local().Format(time.TimeOnly))
+		}
+		t.row(cells...)
+	}
+	return all, t, err
+}
+
+// sayVerdicts says which verdicts there are with the labels when none is one of those that were asked for: they may be mistyped.
+func (a *app) sayVerdicts(ctx context.Context, c *client.Client, l *listing) {
+	n, err := c.Count(ctx, client.Filter{Labels: l.labels, TopLevel: true})
+	if err != nil || n.Total == 0 {
+		return
+	}
+	var there []string
+	for _, v := range slices.Sorted(maps.Keys(n.Verdicts)) {
+		there = append(there, fmt.Sprintf("%d %s", n.Verdicts[v], v))
+	}
+	if n.Unfinished > 0 {
+		there = append(there, fmt.Sprintf("%d unfinished", n.Unfinished))
+	}
+	a.say("pawl: none has the verdict %s; with the label there are %s", strings.Join(l.verdicts, ","), strings.Join(there, ", "))
+}

@@ -1,0 +1,176 @@
+package cli
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/pawl-run/pawl/internal/duration"
+)
+
+// helpTemplate shows what is a command's own. The flags that all commands have, some twenty, are named only.
+const helpTemplate = `Usage:{{if .Runnable}}
+  {{.UseLine}}{{end}}{{if .HasAvailableSubCommands}}
+  {{.CommandPath}} [command]{{end}}{{if .HasExample}}
+
+Examples:
+{{.Example}}{{end}}{{if .HasAvailableSubCommands}}{{$commands := .Commands}}{{range $group := .Groups}}
+
+{{.Title}}{{range $commands}}{{if (and (eq .GroupID $group.ID) (or .IsAvailableCommand (eq .Name "help")))}}
+  {{rpad .Name .NamePadding}} {{.Short}}{{end}}{{end}}{{end}}{{if not .Groups}}
+
+Commands:{{range $commands}}{{if .IsAvailableCommand}}
+  {{rpad .Name .NamePadding}} {{.Short}}{{end}}{{end}}{{end}}{{end}}{{if .LocalNonPersistentFlags.HasAvailableFlags}}
+
+Flags:
+{{.LocalNonPersistentFlags.FlagUsages | trimTrailingWhitespaces}}{{end}}
+
+{{globalFlags .Root}}
+`
+
+// flagsTopic is the text of pawl help flags.
+const flagsTopic = `The flags that every command has. Each is a setting: it comes from its flag, else from its environment variable, else from
+the configuration file, else from its default. pawl config print shows what is set, and from where.
+
+`
+
+// addHelp gives the commands their form of help, and adds the topic that explains the flags which all commands have.
+func addHelp(root *cobra.Command) {
+	cobra.AddTemplateFunc("globalFlags", globalFlags)
+	root.SetUsageTemplate(helpTemplate)
+	topic := &cobra.Command{Use: "flags", Short: "the flags that every command has", Long: flagsTopic + root.PersistentFlags().FlagUsages()}
+	topic.SetHelpTemplate("{{.Long}}")
+	root.AddCommand(topic)
+	root.SetHelpCommand(&cobra.Command{
+		Use:   "help [COMMAND]",
+		Short: "Explain a command, or the flags that all commands have (pawl help flags)",
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			var names []string
+			for _, c := range root.Commands() {
+				names = append(names, c.Name())
+			}
+			return names, cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(_ *cobra.Command, args []string) error {
+			c, rest, err := root.Find(args)
+			if err != nil || len(rest) > 0 {
+				return unknownCommand(c, args[len(args)-len(rest)])
+			}
+			return c.Help()
+		},
+	})
+}
+
+// globalFlags names the flags that every command has.
+func globalFlags(root *cobra.Command) string {
+	var names []string
+	root.PersistentFlags().VisitAll(func(f *pflag.Flag) {
+		if !strings.HasSuffix(f.Name, "-file") {
+			names = append(names, "--"+f.Name)
+		}
+	})
+	lines := []string{"Global flags (pawl help flags explains them):", " "}
+	for _, name := range names {
+		if len(lines[len(lines)-1])+len(name) > 100 {
+			lines = append(lines, " ")
+		}
+		lines[len(lines)-1] += " " + name
+	}
+	return strings.Join(lines, "\n")
+}
+
+// argsOf checks a command's arguments in words of its own usage: cobra's say that it "accepts 1 arg(s), received 0".
+func argsOf(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if check == nil || check(cmd, args) == nil {
+			return nil
+		}
+		_, wanted, _ := strings.Cut(cmd.Use, " ")
+		switch extra := len(strings.Fields(wanted)); {
+		case cmd.HasAvailableSubCommands():
+			return unknownCommand(cmd, args[0])
+		case wanted == "" || strings.HasPrefix(wanted, "--"):
+			hint := fmt.Sprintf("leave %q out, or see %s --help for its flags", args[0], cmd.CommandPath())
+			if cmd.Flags().Lookup("label") != nil && strings.Contains(args[0], "=") {
+				hint = "did you mean --label " + args[0] + "?"
+			}
+			return usage("%s takes no arguments: %s", cmd.CommandPath(), hint)
+		case len(args) == 0:
+			return usage("%s needs %s, as in: %s", cmd.CommandPath(), wanted, firstExample(cmd))
+		default:
+			surplus := args[min(extra, len(args)-1)]
+			hint := ""
+			switch {
+			case strings.Contains(surplus, "="):
+				hint = ", or write a comma before it where it belongs to a flag, as in --label a=1,b=2"
+			case cmd.Flags().Lookup("arg") != nil:
+				hint = ", or hand it to the program with --arg"
+			}
+			return usage("%s takes %s and no more: leave %q out%s", cmd.CommandPath(), wanted, surplus, hint)
+		}
+	}
+}
+
+// firstExample is the first line of a command's examples, without the remark behind it.
+func firstExample(cmd *cobra.Command) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(cmd.Example), "\n")
+	line, _, _ = strings.Cut(line, "   ")
+	return line
+}
+
+// unknownCommand names the commands that may have been meant.
+func unknownCommand(cmd *cobra.Command, name string) error {
+	cmd.SuggestionsMinimumDistance = 2
+	near := cmd.SuggestionsFor(name)
+	hint := cmd.CommandPath() + " --help lists the commands"
+	if len(near) > 0 {
+		hint = "did you mean " + strings.Join(near, " or ") + "?"
+	}
+	return usage("there is no command %q in %s: %s", name, cmd.CommandPath(), hint)
+}
+
+// elsewhere is how what other tools have a flag for is written here, by command and flag.
+var elsewhere = map[string]map[string]string{
+	"eval": {
+		"timeout": "--limit wall=5s", "time": "--limit wall=5s", "wall": "--limit wall=5s", "cpu": "--limit cpu=2s",
+		"memory": "--limit memory=64MB", "mem": "--limit memory=64MB", "lang": "--language", "input": "--stdin FILE", "args": "--arg",
+		"c": "a dash and pipe the program in: echo 'print(1)' | pawl eval - --language python", "e": "--env NAME=value",
+	},
+	"run":  {"param": "--set NAME=VALUE", "var": "--set NAME=VALUE", "args": "--set NAME=VALUE", "d": "--detach", "label-worker": "--worker-label"},
+	"logs": {"tail": "| tail", "n": "| tail", "task": "the task's own id, which pawl describe shows"},
+	"get":  {"all": "--limit 1000", "n": "--limit", "l": "--label NAME=VALUE"},
+}
+
+var unknownFlag = regexp.MustCompile(`^unknown (?:flag: --|shorthand flag: ')([[:alnum:]-]+)`)
+
+// flagError names the flag that was probably meant beside one that there is not.
+func flagError(cmd *cobra.Command, err error) error {
+	found := unknownFlag.FindStringSubmatch(err.Error())
+	if found == nil {
+		return err
+	}
+	if other := elsewhere[cmd.Name()][found[1]]; other != "" {
+		return fmt.Errorf("%w: use %s", err, other)
+	}
+	return err
+}
+
+// durationVar adds a flag for a duration, which is read as it is everywhere else; what d holds is the default.
+func durationVar(flags *pflag.FlagSet, d *time.Duration, name, doc string) {
+	flags.Var((*durationValue)(d), name, doc)
+}
+
+type durationValue time.Duration
+
+func (v *durationValue) String() string { return time.Duration(*v).String() }
+func (v *durationValue) Type() string   { return "duration" }
+
+func (v *durationValue) Set(s string) error {
+	d, err := duration.Parse(s)
+	*v = durationValue(d)
+	return err
+}

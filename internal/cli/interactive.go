@@ -1,0 +1,171 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/client"
+)
+
+// current is the connection as it is now.
+func (s *session) current() *client.Client {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.Client
+}
+
+// sendStdin gives an interactive evaluation what this process reads on its own standard input, from an offset of its
+// stdin on, until an end of file or the end of the evaluation. What cannot be sent just now is sent later. The error says why
+// the rest will not be sent.
+func (a *app) sendStdin(ctx context.Context, s *session, id string, offset int64) error {
+	buf := make([]byte, 64<<10)
+	for {
+		n, err := a.in.Read(buf)
+		over := errors.Is(err, io.EOF)
+		if err != nil && !over {
+			return fmt.Errorf("read standard input: %w", err)
+		}
+		if n == 0 && !over {
+			continue
+		}
+		if err := a.sendPiece(ctx, s, id, &offset, buf[:n], over); err != nil {
+			if ctx.Err() == nil && !client.IsFinished(err) {
+				return err
+			}
+			return nil
+		}
+		if over {
+			return nil
+		}
+	}
+}
+
+// sendPiece sends until it is taken in, or for good not.
+func (a *app) sendPiece(ctx context.Context, s *session, id string, offset *int64, piece []byte, last bool) error {
+	for told := false; ; {
+		w := s.current().WriteStdin(ctx, id, *offset)
+		n, err := w.Write(piece)
+		if err == nil && last {
+			err = w.Close()
+		}
+		piece, *offset = piece[n:], w.Offset()
+		var refused *api.Problem
+		switch {
+		case err == nil:
+			return nil
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case !errors.As(err, &refused) || refused.Status >= 500:
+			// Whoever follows the output finds out whether the engine is gone for good.
+			if !told {
+				told = true
+				a.say("pawl: stdin is sent again when the server answers: %v", err)
+			}
+			if err := waitFor(ctx, 500*time.Millisecond); err != nil {
+				return err
+			}
+		case refused.Type == api.ProblemStdinOffset:
+			at, fault := s.current().Stdin(ctx, id)
+			if fault != nil {
+				return fault
+			}
+			a.say("pawl: somebody else types, too: this goes behind what they have typed")
+			*offset = at.Offset
+		default:
+			return err
+		}
+	}
+}
+
+func (a *app) attachCommand() *cobra.Command {
+	var quiet bool
+	c := &cobra.Command{
+		Use:   "attach ID",
+		Short: "Take part in an interactive evaluation: see what it writes, and type",
+		Long: `Take part in an evaluation that was started with pawl eval -i (or with "interactive": true): everything it has written
+so far and what it writes from now on is passed on, and what is typed here is given to it, behind what it has been given
+already. Ctrl-D is its end of file. Ctrl-C leaves and lets it go on; pawl kill ends it.`,
+		Example: `  pawl eval -i game.py --detach       prints the id
+  pawl attach ex_…`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.withClient(cmd.Context(), reading, func(ctx context.Context, s *session) error {
+				return a.attach(ctx, s, args[0], quiet)
+			})
+		},
+	}
+	c.Flags().BoolVarP(&quiet, "quiet", "q", false, "leave out what it wrote before")
+	return c
+}
+
+func (a *app) attach(ctx context.Context, s *session, id string, quiet bool) error {
+	s.leave()
+	at, err := s.Stdin(ctx, id)
+	if err != nil {
+		return err
+	}
+	if s.embedded && !at.Status.Terminal() {
+		a.sayIdle(id, at.Status)
+		return &exit{code: exitError}
+	}
+	var q client.LogQuery
+	if quiet {
+		before, err := lastLog(ctx, s.Client, id)
+		if err != nil {
+			return err
+		}
+		q.After = before
+	}
+	sending, stop := context.WithCancel(ctx)
+	defer stop()
+	refused := make(chan error, 1)
+	if !at.Status.Terminal() && !at.Closed {
+		go func() {
+			if err := a.sendStdin(sending, s, id, at.Offset); err != nil {
+				refused <- err
+				stop()
+			}
+		}()
+	}
+	err = a.passOn(sending, s.Client, id, &q, a.writeChunk)
+	select {
+	case err := <-refused:
+		return fmt.Errorf("stdin: %w; it waits until its limits: pawl kill %s ends it", err, id)
+	default:
+	}
+	if err != nil {
+		return err
+	}
+	end, err := s.Wait(ctx, id)
+	if err != nil {
+		return err
+	}
+	if end.Status == api.Completed {
+		return nil
+	}
+	if end.Error != nil {
+		a.say("pawl: %s", end.Error)
+	}
+	return &exit{code: statusCode(end.Status)}
+}
+
+// lastLog is the cursor behind everything that an execution has written.
+func lastLog(ctx context.Context, c *client.Client, id string) (string, error) {
+	var q client.LogQuery
+	for {
+		page, err := c.Logs(ctx, id, q)
+		if err != nil {
+			return "", fmt.Errorf("find the end of the log: %w", err)
+		}
+		q.After = page.NextCursor
+		if !page.More {
+			return q.After, nil
+		}
+	}
+}

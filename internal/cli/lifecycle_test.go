@@ -1,0 +1,264 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/pawl-run/pawl/api"
+)
+
+// running is a pawl in the background.
+type running struct {
+	*exec.Cmd
+	out, err watched
+}
+
+// watched is what a process writes, to be looked at meanwhile.
+type watched struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (w *watched) Write(b []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.buf.Write(b)
+}
+
+func (w *watched) String() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.buf.String()
+}
+
+func start(t *testing.T, env []string, args ...string) *running {
+	t.Helper()
+	need(t, "python3")
+	r := &running{Cmd: exec.CommandContext(t.Context(), filepath.Join(bin, "pawl"), args...)}
+	r.Env, r.Stdout, r.Stderr = env, &r.out, &r.err
+	if err := r.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if r.ProcessState == nil {
+			_ = r.Process.Kill()
+			_ = r.Wait()
+		}
+	})
+	return r
+}
+
+// within waits until ok holds.
+func within(t *testing.T, d time.Duration, what string, ok func() bool) {
+	t.Helper()
+	deadline := time.After(d)
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for !ok() {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("not within %s: %s", d, what)
+		}
+	}
+}
+
+// code waits for the end and returns the exit code.
+func (r *running) code() int {
+	_ = r.Wait() // the exit code says it
+	return r.ProcessState.ExitCode()
+}
+
+func writeFile(t *testing.T, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// aliveWith counts the processes with a text in their command line.
+func aliveWith(t *testing.T, text string) int {
+	t.Helper()
+	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, f := range files {
+		if b, err := os.ReadFile(f); err == nil && bytes.Contains(b, []byte(text)) {
+			n++
+		}
+	}
+	return n
+}
+
+const sleeper = `name: sleeper
+tasks:
+  work:
+    action: code
+    with:
+      language: python
+      args: [MARK]
+      limits: {wall: 60s}
+      source: |
+        import time
+        print("working", flush=True)
+        time.sleep(SECONDS)
+outputs: {said: "${{ tasks.work.output.stdout }}"}
+`
+
+func sleeperFile(t *testing.T, mark, seconds string) string {
+	return writeFile(t, "sleeper.yaml", strings.NewReplacer("MARK", mark, "SECONDS", seconds).Replace(sleeper))
+}
+
+func executions(t *testing.T, env []string, args ...string) []api.Execution {
+	t.Helper()
+	out, errs, code := pawl(t, env, append([]string{"get", "executions", "-o", "json"}, args...)...)
+	var all []api.Execution
+	if err := json.Unmarshal([]byte(out), &all); code != exitOK || err != nil {
+		t.Fatalf("exit code %d, %v: %s%s", code, err, out, errs)
+	}
+	return all
+}
+
+// The first Ctrl-C cancels, and pawl leaves when nothing is left running.
+func TestInterruptCancels(t *testing.T) {
+	t.Parallel()
+	env := environment(t)
+	const mark = "mark-of-the-interrupted"
+	r := start(t, env, "run", sleeperFile(t, mark, "50"))
+	within(t, 30*time.Second, "the program runs", func() bool { return aliveWith(t, mark) > 0 })
+	begin := time.Now()
+	if err := r.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	if code := r.code(); code != exitInterrupted {
+		t.Errorf("exit code %d, want %d\n%s", code, exitInterrupted, r.err.String())
+	}
+	if took := time.Since(begin); took > 10*time.Second {
+		t.Errorf("it took %s to cancel", took)
+	}
+	if n := aliveWith(t, mark); n > 0 {
+		t.Errorf("%d processes are left", n)
+	}
+	if all := executions(t, env); len(all) != 1 || all[0].Status != api.Cancelled {
+		t.Errorf("executions: %+v", all)
+	}
+}
+
+// A process that was killed loses nothing: the next one says that it resumes, and the work ends as it would have.
+func TestKilledRunIsResumed(t *testing.T) {
+	t.Parallel()
+	env := environment(t)
+	const mark = "mark-of-the-killed"
+	r := start(t, env, "run", sleeperFile(t, mark, "2"))
+	within(t, 30*time.Second, "the program runs", func() bool { return aliveWith(t, mark) > 0 })
+	if err := r.Process.Signal(syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	_ = r.Wait()
+	within(t, 10*time.Second, "the sandbox dies with its worker", func() bool { return aliveWith(t, mark) == 0 })
+
+	// Commands that only look do not run anything, and say so.
+	_, errs, code := pawl(t, env, "logs", "-f", executions(t, env, "--workflow", executions(t, env)[0].ID)[0].ID)
+	if code != exitOK || !strings.Contains(errs, "no pawl run or pawl server is working") {
+		t.Errorf("logs -f: exit code %d: %s", code, errs)
+	}
+
+	server := start(t, env, "server", "--listen", "127.0.0.1:0")
+	within(t, 30*time.Second, "it says that it resumes", func() bool {
+		return strings.Contains(server.err.String(), "resuming 1 unfinished execution")
+	})
+	within(t, 30*time.Second, "the execution completes", func() bool { return executions(t, env)[0].Status == api.Completed })
+	child := executions(t, env, "--workflow", executions(t, env)[0].ID)[0]
+	if child.Attempt != 2 {
+		t.Errorf("the task completed in attempt %d, want 2", child.Attempt)
+	}
+	if err := server.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if code := server.code(); code != exitOK {
+		t.Errorf("server: exit code %d\n%s", code, server.err.String())
+	}
+}
+
+// A second pawl on the same state directory works with the engine of the first, and takes over when that is killed.
+func TestSecondRunJoinsAndTakesOver(t *testing.T) {
+	t.Parallel()
+	env := environment(t)
+	const first, second = "mark-of-the-first", "mark-of-the-second"
+	a := start(t, env, "run", sleeperFile(t, first, "50"))
+	within(t, 30*time.Second, "the first runs", func() bool { return aliveWith(t, first) > 0 })
+	b := start(t, env, "run", sleeperFile(t, second, "3"), "-o", "json")
+	within(t, 30*time.Second, "the second runs", func() bool { return aliveWith(t, second) > 0 })
+	if n := len(executions(t, env, "--status", "running")); n != 2 {
+		t.Errorf("%d executions are running, want 2", n)
+	}
+	if err := a.Process.Signal(syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	_ = a.Wait()
+	if code := b.code(); code != exitOK {
+		t.Fatalf("exit code %d\n%s%s", code, b.out.String(), b.err.String())
+	}
+	var x api.Execution
+	if err := json.Unmarshal([]byte(b.out.String()), &x); err != nil || x.Status != api.Completed {
+		t.Errorf("%v: %s", err, b.out.String())
+	}
+}
+
+// The second Ctrl-C does not wait for anything.
+func TestSecondInterruptKills(t *testing.T) {
+	t.Parallel()
+	env := environment(t)
+	server := start(t, env, "server", "--listen", "127.0.0.1:0")
+	within(t, 30*time.Second, "it serves", func() bool { return strings.Contains(server.err.String(), "serving on") })
+	pawl(t, env, "apply", writeFile(t, "q.yaml", "name: q\ntasks: {a: {action: sleep, with: {for: 100}}}"))
+	r := start(t, env, "run", "q")
+	within(t, 30*time.Second, "it runs", func() bool { return strings.Contains(r.err.String(), "q@1  running") })
+	// The engine is stopped, as if it hung: nobody confirms anything.
+	if err := server.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	within(t, 10*time.Second, "it cancels", func() bool { return strings.Contains(r.err.String(), "cancelling") })
+	if err := r.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	if code := r.code(); code != exitInterrupted {
+		t.Errorf("exit code %d, want %d\n%s", code, exitInterrupted, r.err.String())
+	}
+	if err := server.Process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A command that only looks at the state directory does not keep a server from starting.
+func TestServerWaitsForLookers(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state")
+	lock, err := lockState(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := (owner{PID: os.Getpid(), Command: "pawl get workers"}).write(lock); err != nil {
+		t.Fatal(err)
+	}
+	r := start(t, os.Environ(), "server", "--listen", "127.0.0.1:0", "--state-dir", dir, "--log-level", "debug")
+	within(t, 10*time.Second, "the server to have started", func() bool { return r.Process.Signal(syscall.Signal(0)) == nil })
+	if err := lock.Close(); err != nil {
+		t.Fatal(err)
+	}
+	within(t, 20*time.Second, "the server to serve", func() bool { return strings.Contains(r.err.String(), "serving on") })
+}

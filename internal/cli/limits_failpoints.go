@@ -1,0 +1,25 @@
+//go:build failpoints
+
+package cli
+
+import (
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/pgpool"
+)
+
+// databaseLimits are how long this process waits for PostgreSQL: in a program with fail points a fraction of what it is in
+// production, so that a test of outages takes seconds. $PAWL_DATABASE_HASTE is by how much it is divided.
+func databaseLimits() pgpool.Limits {
+	l := pgpool.Limits{}.Filled()
+	haste, err := strconv.Atoi(os.Getenv("PAWL_DATABASE_HASTE"))
+	if err != nil || haste < 1 {
+		return l
+	}
+	for _, d := range []*time.Duration{&l.Connect, &l.Ping, &l.Answer, &l.Unacknowledged, &l.Quiet} {
+		*d /= time.Duration(haste)
+	}
+	return l
+}

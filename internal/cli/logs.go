@@ -1,0 +1,176 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/client"
+)
+
+func (a *app) logsCommand() *cobra.Command {
+	var q client.LogQuery
+	var follow bool
+	var f format
+	c := &cobra.Command{
+		Use:   "logs ID",
+		Short: "Print what an execution has written",
+		Long: `Print what an execution has written: its standard output to standard output and everything else to standard error,
+byte for byte. With --stream only that stream is printed, to standard output.
+
+Of a workflow it prints what its tasks have written, those of workflows among its tasks too: line by line, behind the name
+of the task, in the order in which the tasks started. --attempt is then that of each task.`,
+		Example: `  pawl logs ex_… -f                    until it has ended
+  pawl logs ex_… --stream stderr
+  pawl logs ex_… -o json               a chunk per line, with times and offsets`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if q.Stream != "" && q.Stream != "stdout" && q.Stream != "stderr" && q.Stream != "log" {
+				return usage("--stream %q: one of stdout, stderr, log", q.Stream)
+			}
+			return a.withClient(cmd.Context(), reading, func(ctx context.Context, s *session) error {
+				x, err := s.Get(ctx, args[0])
+				if err != nil {
+					return err
+				}
+				if x.Kind == "workflow" {
+					return a.workflowLogs(ctx, s, x, q, f, follow)
+				}
+				write := func(chunk *api.LogChunk) error {
+					if f == asJSON {
+						return writeLine(a.out, chunk)
+					}
+					to := a.err
+					if chunk.Stream == "stdout" || q.Stream != "" {
+						to = a.out
+					}
+					_, err := to.Write(chunk.Bytes())
+					return err
+				}
+				if follow && !s.embedded {
+					s.leave()
+					for chunk, err := range s.FollowLogs(ctx, args[0], q) {
+						if err != nil {
+							return err
+						}
+						if err := write(&chunk); err != nil {
+							return err
+						}
+					}
+					return nil
+				}
+				status, err := allLogs(ctx, s.Client, args[0], q, write)
+				if err == nil && follow && !status.Terminal() {
+					a.sayIdle(args[0], status)
+				}
+				return err
+			})
+		},
+	}
+	c.Flags().BoolVarP(&follow, "follow", "f", false, "go on until the execution has ended")
+	c.Flags().StringVar(&q.Stream, "stream", "", "only stdout, stderr or log")
+	c.Flags().IntVar(&q.Attempt, "attempt", 0, "only this attempt; 0: all")
+	formatFlag(c, &f, asTable, asJSON)
+	c.Flags().Lookup("output").Usage = "table: the bytes as they are; json: a chunk per line"
+	return c
+}
+
+// allLogs hands every chunk that there is now to write, and returns the execution's status.
+func allLogs(ctx context.Context, c *client.Client, id string, q client.LogQuery, write func(*api.LogChunk) error) (api.Status, error) {
+	for {
+		page, err := c.Logs(ctx, id, q)
+		if err != nil {
+			return "", err
+		}
+		for i := range page.Chunks {
+			if err := write(&page.Chunks[i]); err != nil {
+				return "", err
+			}
+		}
+		if !page.More || len(page.Chunks) == 0 {
+			return page.Status, nil
+		}
+		q.After = page.NextCursor
+	}
+}
+
+// sayIdle says why there is nothing to follow.
+func (a *app) sayIdle(id string, status api.Status) {
+	a.say("%s is %s, and no pawl run or pawl server is working on %s: start one, and it goes on", id, status, a.config.text("state_dir"))
+}
+
+// writeLine writes v as one line of JSON.
+func writeLine(w io.Writer, v any) error {
+	b, err := encodeLine(v)
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(b)
+	return err
+}
+
+func (a *app) eventsCommand() *cobra.Command {
+	var after int64
+	var follow bool
+	var f format
+	c := &cobra.Command{
+		Use:   "events ID",
+		Short: "Print an execution's history: every event, in order, without gaps",
+		Example: `  pawl events ex_… -f                until it has ended
+  pawl events ex_… --after 12 -o json  an event per line`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.withClient(cmd.Context(), reading, func(ctx context.Context, s *session) error {
+				write := func(e *api.Event) error {
+					if f == asJSON {
+						return writeLine(a.out, e)
+					}
+					t := &table{}
+					t.row(eventCells(e)...)
+					t.rows[0][3] = fmt.Sprintf("%-12s", t.rows[0][3])
+					t.write(a.out)
+					return nil
+				}
+				if follow && !s.embedded {
+					s.leave()
+					for e, err := range s.FollowEvents(ctx, args[0], after) {
+						if err != nil {
+							return err
+						}
+						if err := write(&e); err != nil {
+							return err
+						}
+					}
+					return nil
+				}
+				for {
+					page, err := s.Events(ctx, args[0], after, 0)
+					if err != nil {
+						return err
+					}
+					for i := range page.Events {
+						if err := write(&page.Events[i]); err != nil {
+							return err
+						}
+						after = page.Events[i].Seq
+					}
+					if page.More && len(page.Events) > 0 {
+						continue
+					}
+					if follow && !page.Status.Terminal() {
+						a.sayIdle(args[0], page.Status)
+					}
+					return nil
+				}
+			})
+		},
+	}
+	c.Flags().BoolVarP(&follow, "follow", "f", false, "go on until the execution has ended")
+	c.Flags().Int64Var(&after, "after", 0, "only events with a greater number")
+	formatFlag(c, &f, asTable, asJSON)
+	c.Flags().Lookup("output").Usage = "table, or json: an event per line"
+	return c
+}

@@ -1,0 +1,104 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// actAsPawl makes the test binary be pawl: the tests run it as its users do, race detector included.
+const actAsPawl = "TEST_ACTS_AS_PAWL"
+
+// bin is a directory with a pawl in it.
+var bin string
+
+func TestMain(m *testing.M) {
+	if os.Getenv(actAsPawl) != "" {
+		os.Exit(Main(os.Args[1:]))
+	}
+	code, err := withPawl(m.Run)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func withPawl(run func() int) (int, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return 1, err
+	}
+	if bin, err = os.MkdirTemp("", "pawl-bin-"); err != nil {
+		return 1, err
+	}
+	defer os.RemoveAll(bin)
+	script := fmt.Sprintf("#!/bin/sh\nexport %s=1\nexec '%s' \"$@\"\n", actAsPawl, self)
+	if err := os.WriteFile(filepath.Join(bin, "pawl"), []byte(script), 0o755); err != nil {
+		return 1, err
+	}
+	return run(), nil
+}
+
+// environment is what pawl runs with: a state directory of its own, and nothing of the configuration of whoever tests.
+func environment(t *testing.T) []string {
+	t.Helper()
+	dir := t.TempDir()
+	return append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "PAWL_STATE_DIR="+filepath.Join(dir, "state"),
+		"PAWL_RUNTIME="+runtimeHere(), "PAWL_ALLOW_DEGRADED=true", "XDG_CONFIG_HOME="+dir, "PAWL_SERVER=", "PAWL_TOKEN=", "PAWL_CONFIG=")
+}
+
+// runtimeHere is the sandbox where there is one. The programs of these tests may be trusted.
+func runtimeHere() string {
+	if runtime.GOOS == "linux" {
+		return "sandbox"
+	}
+	return "process"
+}
+
+// need skips a test whose tools this machine lacks, except where everything must be tested.
+func need(t *testing.T, tools ...string) {
+	t.Helper()
+	for _, tool := range tools {
+		if _, err := exec.LookPath(tool); err != nil {
+			lacks(t, "%s", tool)
+		}
+	}
+}
+
+// lacks skips a test that this machine cannot run, except in CI, where everything must be tested.
+func lacks(t *testing.T, format string, args ...any) {
+	t.Helper()
+	say := fmt.Sprintf(format, args...) + " is needed and not here"
+	if os.Getenv("CI") != "" {
+		t.Fatal(say)
+	}
+	t.Skip("NOT TESTED: " + say)
+}
+
+func TestScripts(t *testing.T) {
+	t.Parallel()
+	need(t, "python3", "bash")
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata/script",
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("PATH", bin+":"+env.Getenv("PATH"))
+			env.Setenv("HOME", os.Getenv("HOME"))
+			env.Setenv("PAWL_STATE_DIR", filepath.Join(env.WorkDir, "state"))
+			env.Setenv("PAWL_RUNTIME", runtimeHere())
+			env.Setenv("PAWL_ALLOW_DEGRADED", "true") // what these scripts run may be trusted
+			env.Setenv("XDG_CONFIG_HOME", filepath.Join(env.WorkDir, "config"))
+			env.Setenv("ROOT", root)
+			return nil
+		},
+	})
+}

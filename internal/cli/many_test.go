@@ -1,0 +1,151 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/pawl-run/pawl/api"
+)
+
+// manyTasks writes tasks as HumanEval has them, those of HumanEval where they are here, and two that fail. It returns the file and how
+// many are right.
+func manyTasks(t *testing.T) (path string, right int) {
+	t.Helper()
+	const given = "../../../shared/data/humaneval.jsonl"
+	text, err := os.ReadFile(given)
+	if err != nil {
+		for i := range 30 {
+			text = fmt.Appendf(text, `{"task_id": "made/%d", "prompt": "def double(n):\n", "canonical_solution": "    return 2 * n\n",`+
+				`"test": "def check(f): assert f(%d) == %d", "entry_point": "double"}`+"\n", i, i, 2*i)
+		}
+	}
+	right = strings.Count(string(text), "\n")
+	text = fmt.Append(text, `{"task_id": "wrong", "prompt": "def f():\n", "canonical_solution": "    return 1\n", "test": "def check(f): assert f() == 2", "entry_point": "f"}
+{"task_id": "large", "prompt": "", "canonical_solution": "f = bytearray(10 ** 10)", "test": "def check(f): pass", "entry_point": "f"}
+`)
+	path = filepath.Join(t.TempDir(), "tasks.jsonl")
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path, right
+}
+
+// A run of many evaluations takes a client one submission and one stream, and the command line can wait for it.
+func TestExampleGradeMany(t *testing.T) {
+	t.Parallel()
+	need(t, "python3")
+	tasks, right := manyTasks(t)
+	port := freePort(t)
+	env := append(environment(t), "PAWL_LISTEN=127.0.0.1:"+port)
+	server := start(t, env, "server")
+	target := &url.URL{Scheme: "http", Host: "127.0.0.1:" + port}
+	within(t, 30*time.Second, "the server is ready", func() bool {
+		res, err := http.Get(target.String() + "/readyz")
+		if err != nil {
+			return false
+		}
+		_ = res.Body.Close()
+		return res.StatusCode == http.StatusOK
+	})
+	var requests atomic.Int32
+	proxy := httputil.NewSingleHostReverseProxy(target)
+	proxy.FlushInterval = -1
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		requests.Add(1)
+		proxy.ServeHTTP(w, r)
+	}))
+	defer front.Close()
+
+	for round := range 2 { // the second submits nothing anew
+		cmd := exec.CommandContext(t.Context(), "python3", "../../examples/grade_many.py", tasks, "17")
+		cmd.Env = append(env, "PAWL_SERVER="+front.URL)
+		var out, errs watched
+		cmd.Stdout, cmd.Stderr = &out, &errs
+		if err := cmd.Run(); err != nil {
+			t.Fatalf("%v\n%s%s%s", err, out.String(), errs.String(), server.err.String())
+		}
+		if n := requests.Swap(0); n != 2 {
+			t.Errorf("round %d took %d requests", round, n)
+		}
+		seen := map[string]bool{}
+		for line := range strings.Lines(out.String()) {
+			task, _, _ := strings.Cut(line, "\t")
+			seen[task] = true
+		}
+		if want := fmt.Sprintf("%d ok", right); len(seen) != right+2 || strings.Count(out.String(), "\n") != right+2 || !strings.HasPrefix(errs.String(), want) {
+			t.Errorf("round %d: %d outcomes of %d, and %q, want %q", round, len(seen), right+2, errs.String(), want)
+		}
+	}
+
+	env = append(env, "PAWL_SERVER="+target.String())
+	out, errs, code := pawl(t, env, "wait", "--label", "run=17")
+	if code != exitFailed || strings.Count(out, "\n") != right+2 || !strings.Contains(out, "  nonzero_exit  ") || !strings.Contains(errs, fmt.Sprintf("pawl: %d of %[1]d have ended: %d ok", right+2, right)) {
+		t.Errorf("pawl wait: exit code %d\n%.2000s\n%s", code, out, errs)
+	}
+	out, errs, code = pawl(t, env, "wait", "--label", "task=wrong", "-o", "json", "--outputs")
+	var o api.Outcome
+	if err := json.Unmarshal([]byte(out), &o); err != nil || code != exitFailed || o.Verdict != "nonzero_exit" || o.ExitCode == nil || *o.ExitCode != 1 || !strings.Contains(string(o.Output), "AssertionError") {
+		t.Errorf("pawl wait: exit code %d, %v\n%s%s", code, err, out, errs)
+	}
+	out, errs, code = pawl(t, env, "get", "evaluations", "--label", "run=17", "--verdict", "nonzero_exit,oom")
+	if lines := strings.Split(out, "\n"); code != exitOK || len(lines) != 4 || !strings.Contains(lines[0], "VERDICT") || !strings.Contains(lines[2], "nonzero_exit") || !strings.Contains(lines[2], " ms") {
+		t.Errorf("pawl get evaluations: exit code %d\n%s%s", code, out, errs)
+	}
+	if _, errs, code = pawl(t, env, "get", "evaluations", "--label", "run=17", "--verdict", "nonzero"); code != exitOK || !strings.Contains(errs, fmt.Sprintf("none has the verdict nonzero; with the label there are 1 nonzero_exit, %d ok, 1 oom\n", right)) {
+		t.Errorf("pawl get evaluations of a mistyped verdict: exit code %d\n%s", code, errs)
+	}
+	if out, errs, code = pawl(t, env, "get", "executions", "--verdict", "nonzero_exit", "--label", "task=wrong"); code != exitOK || strings.Count(out, "nonzero_exit") != 1 {
+		t.Errorf("pawl get executions: exit code %d\n%s%s", code, out, errs)
+	}
+	if _, errs, code = pawl(t, env, "wait", "--label", "run=18"); code != exitError || !strings.Contains(errs, "nothing was submitted with the label run=18") {
+		t.Errorf("pawl wait for nothing: exit code %d\n%s", code, errs)
+	}
+	if _, errs, code = pawl(t, env, "wait", "--label", "run"); code != exitUsage {
+		t.Errorf("pawl wait for no label: exit code %d\n%s", code, errs)
+	}
+}
+
+// The commands of docs/evaluations.md about many programs work as they stand there.
+func TestManyCommands(t *testing.T) {
+	t.Parallel()
+	need(t, "python3", "bash", "curl")
+	text, err := os.ReadFile("../../docs/evaluations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, found := strings.Cut(string(text), "\n## Many programs")
+	section, _, _ = strings.Cut(section, "\n## ")
+	blocks := readmeBlock.FindAllStringSubmatch(section, -1)
+	if !found || len(blocks) != 1 {
+		t.Fatalf("%d blocks of commands", len(blocks))
+	}
+	scratch := t.TempDir()
+	script := strings.NewReplacer("/tmp/", scratch+"/", "7411", freePort(t)).Replace(blocks[0][2])
+	cmd := exec.CommandContext(t.Context(), "bash", "-c", "set -meuo pipefail\n"+script)
+	cmd.Env, cmd.WaitDelay = environment(t), 5*time.Second
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s\n%s", err, script, out)
+	}
+	for _, want := range []string{`"accepted":4,"refused":0`, `"verdicts":{"nonzero_exit":1,"ok":3}`, "exit 1", "4 of 4 have ended: 3 ok, 1 nonzero_exit", "exit code 3: not all were ok"} {
+		if !strings.Contains(string(out), want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+	outcomes, err := os.ReadFile(filepath.Join(scratch, "outcomes.ndjson"))
+	if err != nil || strings.Count(string(outcomes), `"stdout_bytes"`) != 4 || !strings.Contains(string(outcomes), `{"end":true,`) {
+		t.Errorf("%v\n%s", err, outcomes)
+	}
+	t.Logf("%s", out)
+}

@@ -1,0 +1,214 @@
+package cli
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/pawl-run/pawl/internal/flow"
+)
+
+// memory is a worker's file in the state directory: which session it has. Its lock is held for as long as the process
+// lives; whoever gets it knows that the process before is dead, and may take up what that has left. It implements
+// worker.Memory.
+type memory struct {
+	file   *os.File
+	server string
+	secret func(session flow.ID) string // "" where a session needs none
+	was    remembered
+}
+
+// remembered is what the file holds; nothing, when no session is left.
+type remembered struct {
+	PID     int       `json:"pid"`
+	Server  string    `json:"server"` // that the session is one of
+	Session string    `json:"session"`
+	Secret  string    `json:"secret,omitempty"`
+	Until   time.Time `json:"until"` // when the lease ends, if nobody renews it
+}
+
+const (
+	// rememberedSize is how much of the file is written each time, so that a reader never finds less.
+	rememberedSize = 1024
+	// dyingFor is how long a process that has been killed may still hold its lock.
+	dyingFor = 2 * time.Second
+)
+
+// openMemory takes a file for a worker of a server: the latest that a dead worker of that server has left, or else a free
+// one. It stays locked until it is closed. Several workers may share a state directory, and hosts (or containers) with the
+// same directories may share a container engine: so a file's name is no other's anywhere.
+func openMemory(ctx context.Context, stateDir, server string) (*memory, error) {
+	dir, err := filepath.Abs(filepath.Join(stateDir, "workers"))
+	if err == nil {
+		err = os.MkdirAll(dir, 0o700)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("make a place for the worker's memory: %w; give another with --state-dir", err)
+	}
+	door, err := os.Open(dir) // one worker looks at a time, or two might pass over what each other has just tried
+	if err != nil {
+		return nil, fmt.Errorf("open the worker's memory: %w", err)
+	}
+	defer door.Close()
+	if err := unix.Flock(int(door.Fd()), unix.LOCK_EX); err != nil {
+		return nil, fmt.Errorf("lock %s: %w", dir, err)
+	}
+	left, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, fmt.Errorf("look for the memory of dead workers: %w", err)
+	}
+	best, deadline := &memory{server: server}, time.Now().Add(dyingFor)
+	for _, entry := range left {
+		path := filepath.Join(dir, entry.Name())
+		if filepath.Ext(path) != ".json" {
+			continue
+		}
+		f, err := lockMemory(ctx, path, deadline)
+		if errors.Is(err, errHeld) || errors.Is(err, fs.ErrPermission) { // one of another user
+			continue
+		}
+		if err != nil {
+			return nil, errors.Join(err, closed(best.file))
+		}
+		was, _ := readMemory(path) // what cannot be read is nobody's
+		mine := was.Session != "" && was.Server == server
+		switch {
+		case mine && (best.was.Session == "" || was.Until.After(best.was.Until)): // one that was left long ago keeps nothing
+			_ = closed(best.file)
+			best.file, best.was = f, was
+		case !mine && best.file == nil && time.Now().After(was.Until):
+			best.file = f
+		default:
+			_ = f.Close()
+		}
+	}
+	if best.file == nil {
+		if best.file, err = lockMemory(ctx, filepath.Join(dir, strings.ToLower(rand.Text()[:16])+".json"), deadline); err != nil {
+			return nil, err
+		}
+	}
+	return best, nil
+}
+
+func closed(f *os.File) error {
+	if f != nil {
+		_ = f.Close() // only its lock matters
+	}
+	return nil
+}
+
+// lockMemory opens a file and locks it, or returns errHeld; until the deadline it waits for a process that is dying.
+func lockMemory(ctx context.Context, path string, deadline time.Time) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("open the worker's memory: %w; give another place with --state-dir", err)
+	}
+	for {
+		err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if err == nil {
+			return f, nil
+		}
+		was, _ := readMemory(path)
+		dying := was.PID > 0 && errors.Is(unix.Kill(was.PID, 0), unix.ESRCH)
+		if !errors.Is(err, unix.EWOULDBLOCK) || !dying || time.Now().After(deadline) {
+			break
+		}
+		if err := waitFor(ctx, 10*time.Millisecond); err != nil {
+			_ = f.Close()
+			return nil, err
+		}
+	}
+	_ = f.Close()
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		return nil, errHeld
+	}
+	return nil, fmt.Errorf("lock %s: %w", path, err)
+}
+
+func readMemory(path string) (remembered, error) {
+	info, err := os.Lstat(path)
+	if err != nil {
+		return remembered{}, err
+	}
+	if !info.Mode().IsRegular() {
+		return remembered{}, fmt.Errorf("%s is no file", path)
+	}
+	b, err := os.ReadFile(path)
+	if err != nil || len(b) == 0 {
+		return remembered{}, err
+	}
+	var m remembered
+	if err := json.Unmarshal(b, &m); err != nil {
+		return remembered{}, fmt.Errorf("read %s: %w", path, err)
+	}
+	return m, nil
+}
+
+// mayReturn reports whether a worker, named by the path of its file, may come back for what it has left.
+func mayReturn(worker string) bool {
+	m, err := readMemory(worker)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false
+	}
+	return err != nil || m.Session != "" && time.Now().Before(m.Until)
+}
+
+// name tells the worker from every other of this host, and its lives are all of that name.
+func (m *memory) name() string {
+	if m == nil {
+		return ""
+	}
+	return m.file.Name()
+}
+
+// Earlier implements worker.Memory.
+func (m *memory) Earlier() (flow.ID, time.Time) {
+	id, err := flow.ParseID(flow.SessionPrefix, m.was.Session)
+	if err != nil {
+		return flow.ID{}, time.Time{}
+	}
+	return id, m.was.Until
+}
+
+// Keep implements worker.Memory. It need not survive the host: with that goes all that could be taken up.
+func (m *memory) Keep(session flow.ID, until time.Time) error {
+	k := remembered{PID: os.Getpid(), Server: m.server, Session: session.Text(flow.SessionPrefix), Until: until.UTC()}
+	if m.secret != nil {
+		k.Secret = m.secret(session)
+	}
+	b, err := json.Marshal(k)
+	if err != nil {
+		return fmt.Errorf("encode the session: %w", err)
+	}
+	for len(b) < rememberedSize {
+		b = append(b, ' ')
+	}
+	_, err = m.file.WriteAt(b, 0)
+	if err == nil {
+		err = m.file.Truncate(int64(len(b)))
+	}
+	if err != nil {
+		return fmt.Errorf("write %s: %w", m.file.Name(), err)
+	}
+	return nil
+}
+
+// Forget implements worker.Memory.
+func (m *memory) Forget() error {
+	if err := m.file.Truncate(0); err != nil {
+		return fmt.Errorf("write %s: %w", m.file.Name(), err)
+	}
+	return nil
+}
+
+// Close gives the file to whoever is next.
+func (m *memory) Close() error { return m.file.Close() }

@@ -1,0 +1,69 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-run/pawl/internal/store/postgres"
+)
+
+func (a *app) migrateCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "migrate",
+		Short: "Bring the schema of a PostgreSQL database up to date, or see how far it is",
+		Long: `Every server brings the schema up to date when it starts, under a lock: with several, one does it and the others wait.
+These commands are for when servers may not change the schema, or to see what they would do.
+
+A schema that is newer than this program is refused, and so is one that belongs to another program.`,
+		Example: `  pawl migrate status --store postgres://pawl@db.example.com/pawl
+  PAWL_STORE_FILE=/run/secrets/dsn pawl migrate up`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	c.AddCommand(&cobra.Command{
+		Use: "up", Short: "Apply the migrations that are missing", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.migrations(cmd.Context(), true) },
+	}, &cobra.Command{
+		Use: "status", Short: "List the migrations and when they were applied; changes nothing", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.migrations(cmd.Context(), false) },
+	})
+	return c
+}
+
+func (a *app) migrations(ctx context.Context, up bool) error {
+	ctx, stop := interruptible(ctx)
+	defer stop()
+	dsn := a.config.text("store")
+	if !isPostgres(dsn) {
+		return usage("the store is %s: only PostgreSQL is migrated by command; name it with --store postgres://… or PAWL_STORE", redacted(dsn))
+	}
+	if up {
+		if err := postgres.Migrate(ctx, dsn, postgres.Options{}); err != nil {
+			return refused(err)
+		}
+	}
+	all, err := postgres.Status(ctx, dsn, postgres.Options{})
+	if err != nil {
+		return refused(err)
+	}
+	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "VERSION\tNAME\tAPPLIED")
+	for _, m := range all {
+		applied := "not yet"
+		if !m.AppliedAt.IsZero() {
+			applied = m.AppliedAt.Format(time.RFC3339)
+		}
+		fmt.Fprintf(w, "%d\t%s\t%s\n", m.Version, m.Name, applied)
+	}
+	if err := w.Flush(); err != nil {
+		return fmt.Errorf("write the list: %w", err)
+	}
+	if n := pending(all); n > 0 {
+		a.say("pawl: %s not applied yet: pawl migrate up", plural(n, "migration is", "migrations are"))
+	}
+	return nil
+}

@@ -1,0 +1,362 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/charmbracelet/x/ansi"
+	"github.com/spf13/cobra"
+	"go.yaml.in/yaml/v4"
+
+	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/terminal"
+)
+
+// format is how a command writes its data.
+type format string
+
+const (
+	asTable format = "table"
+	asWide  format = "wide"
+	asJSON  format = "json"
+	asYAML  format = "yaml"
+	asName  format = "name"
+)
+
+// formatFlag adds -o with the formats given; the first is the default.
+func formatFlag(c *cobra.Command, f *format, all ...format) {
+	names := make([]string, len(all))
+	for i, v := range all {
+		names[i] = string(v)
+	}
+	*f = all[0]
+	c.Flags().VarP(&formatValue{f, names}, "output", "o", "one of "+strings.Join(names, ", "))
+	_ = c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp))
+}
+
+type formatValue struct {
+	to    *format
+	names []string
+}
+
+func (v *formatValue) String() string { return string(*v.to) }
+func (v *formatValue) Type() string   { return "format" }
+
+func (v *formatValue) Set(s string) error {
+	for _, n := range v.names {
+		if n == s {
+			*v.to = format(s)
+			return nil
+		}
+	}
+	return fmt.Errorf("one of %s is wanted", strings.Join(v.names, ", "))
+}
+
+// writeData writes v as JSON or YAML.
+func writeData(w io.Writer, f format, v any) error {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	if err := e.Encode(v); err != nil {
+		return fmt.Errorf("encode: %w", err)
+	}
+	if f == asYAML {
+		return writeYAML(w, b.Bytes())
+	}
+	_, err := w.Write(b.Bytes())
+	return err
+}
+
+// writeYAML writes JSON as YAML, its members in their order. JSON is YAML, so it is only a matter of style.
+func writeYAML(w io.Writer, raw []byte) error {
+	var doc yaml.Node
+	if err := yaml.Load(raw, &doc); err != nil {
+		return fmt.Errorf("write as YAML: %w", err)
+	}
+	block(&doc)
+	b, err := yaml.Dump(&doc, yaml.WithIndent(2))
+	if err != nil {
+		return fmt.Errorf("write as YAML: %w", err)
+	}
+	_, err = w.Write(b)
+	return err
+}
+
+func block(n *yaml.Node) {
+	if len(n.Content) > 0 {
+		n.Style &^= yaml.FlowStyle
+	}
+	if n.Kind == yaml.ScalarNode {
+		n.Style = 0
+		if strings.Contains(n.Value, "\n") {
+			n.Style = yaml.LiteralStyle
+		} else if n.Tag == "!!str" && wantsQuotes(n.Value) {
+			n.Style = yaml.DoubleQuotedStyle
+		}
+	}
+	for _, c := range n.Content {
+		block(c)
+	}
+}
+
+// wantsQuotes reports whether a string would be read as something else without quotes.
+func wantsQuotes(s string) bool {
+	var v any
+	if err := yaml.Load([]byte(s), &v); err != nil {
+		return true
+	}
+	text, ok := v.(string)
+	return !ok || text != s
+}
+
+// table writes columns of text for people. What programs wrote is made harmless first.
+type table struct {
+	rows [][]string
+}
+
+func (t *table) row(cells ...string) {
+	for i, c := range cells {
+		cells[i] = terminal.Clean(c)
+	}
+	t.rows = append(t.rows, cells)
+}
+
+// write aligns the columns. On a terminal lines are cut at its width.
+func (t *table) write(w io.Writer) {
+	width := terminal.Width(w, 0)
+	var widths []int
+	for _, r := range t.rows {
+		for i, c := range r {
+			if i >= len(widths) {
+				widths = append(widths, 0)
+			}
+			widths[i] = max(widths[i], ansi.StringWidth(c))
+		}
+	}
+	for _, r := range t.rows {
+		var b strings.Builder
+		for i, c := range r {
+			if i > 0 {
+				b.WriteString("  ")
+			}
+			b.WriteString(c)
+			if i < len(r)-1 {
+				b.WriteString(strings.Repeat(" ", widths[i]-ansi.StringWidth(c)))
+			}
+		}
+		line := strings.TrimRight(b.String(), " ")
+		if width > 0 {
+			line = ansi.Truncate(line, width, "…")
+		}
+		fmt.Fprintln(w, line)
+	}
+}
+
+// ago writes how long ago t was, as lists show it.
+func ago(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	d := max(time.Since(t), 0)
+	if d < 48*time.Hour {
+		return terminal.Seconds(d) + " ago"
+	}
+	return fmt.Sprintf("%dd ago", d/(24*time.Hour))
+}
+
+// took writes how long an execution ran, or has been running.
+func took(x *api.Execution) string {
+	if x.StartedAt.IsZero() {
+		return ""
+	}
+	end := x.FinishedAt
+	if end.IsZero() {
+		end = time.Now()
+	}
+	return terminal.Seconds(max(end.Sub(x.StartedAt), 0))
+}
+
+func bytesText(n int64) string {
+	const unit = 1024
+	if n < unit {
+		return fmt.Sprintf("%d B", n)
+	}
+	f, exp := float64(n), -1
+	for f >= unit && exp < 4 {
+		f /= unit
+		exp++
+	}
+	return fmt.Sprintf("%.1f %ciB", f, "KMGTP"[exp])
+}
+
+// writeOutput writes what an execution ended with: a string as it is, everything else as JSON, whatever is in it. Only on a
+// terminal the members of an object that has texts of several lines are written one by one, since such texts read badly in JSON.
+func writeOutput(w io.Writer, raw json.RawMessage) error {
+	if len(raw) == 0 || string(raw) == "null" {
+		return nil
+	}
+	var text string
+	if json.Unmarshal(raw, &text) == nil {
+		return writeText(w, text)
+	}
+	width := terminal.Width(w, prettyWidth)
+	members, err := orderedMembers(raw)
+	if err != nil || !terminal.IsTerminal(w) || !slices.ContainsFunc(members, isPage) {
+		return writeText(w, prettyJSON(raw, width))
+	}
+	return writeMembers(w, members, width)
+}
+
+// writeMembers writes the members of an object, their texts as they are.
+func writeMembers(w io.Writer, members []jsonMember, width int) error {
+	var text string
+	for i, m := range members {
+		if i > 0 {
+			fmt.Fprintln(w)
+		}
+		body := prettyJSON(m.value, width)
+		if json.Unmarshal(m.value, &text) == nil {
+			body = text
+		}
+		separator := " "
+		if strings.Contains(body, "\n") {
+			separator = "\n"
+		}
+		fmt.Fprintf(w, "%s:%s", m.name, separator)
+		if err := writeText(w, body); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// isPage reports whether a member is text of several lines, which reads badly inside JSON.
+func isPage(m jsonMember) bool {
+	var text string
+	return json.Unmarshal(m.value, &text) == nil && strings.Contains(text, "\n")
+}
+
+// prettyWidth is how long a line of JSON may be, where there is no terminal to tell.
+const prettyWidth = 160
+
+// prettyJSON breaks lists and objects up where they would not fit on a line.
+func prettyJSON(raw []byte, width int) string {
+	var b bytes.Buffer
+	appendPretty(&b, raw, "", width)
+	return b.String()
+}
+
+func appendPretty(b *bytes.Buffer, raw []byte, indent string, width int) {
+	flat := &bytes.Buffer{}
+	if err := json.Compact(flat, raw); err != nil {
+		b.Write(raw) // it came as JSON; whatever it is, show it
+		return
+	}
+	if line := spaced(flat.Bytes()); len(indent)+len(line) <= width {
+		b.WriteString(line)
+		return
+	}
+	members, err := orderedMembers(raw)
+	if err != nil {
+		b.Write(flat.Bytes())
+		return
+	}
+	open, end := "{", "}"
+	if members == nil {
+		var items []json.RawMessage
+		if json.Unmarshal(raw, &items) != nil {
+			b.Write(flat.Bytes()) // a long string or number
+			return
+		}
+		open, end = "[", "]"
+		for _, item := range items {
+			members = append(members, jsonMember{value: item})
+		}
+	}
+	b.WriteString(open)
+	for i, m := range members {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString("\n" + indent + "  ")
+		if open == "{" {
+			name, _ := json.Marshal(m.name) // a string always has a JSON form
+			b.Write(name)
+			b.WriteString(": ")
+		}
+		appendPretty(b, m.value, indent+"  ", width)
+	}
+	b.WriteString("\n" + indent + end)
+}
+
+// spaced puts a space behind the commas and colons of JSON without any.
+func spaced(flat []byte) string {
+	var b strings.Builder
+	inText := false
+	for i, c := range flat {
+		b.WriteByte(c)
+		switch {
+		case c == '"' && !escaped(flat, i):
+			inText = !inText
+		case !inText && (c == ',' || c == ':'):
+			b.WriteByte(' ')
+		}
+	}
+	return b.String()
+}
+
+func escaped(b []byte, i int) bool {
+	n := 0
+	for i--; i >= 0 && b[i] == '\\'; i-- {
+		n++
+	}
+	return n%2 == 1
+}
+
+func writeText(w io.Writer, text string) error {
+	if !strings.HasSuffix(text, "\n") {
+		text += "\n"
+	}
+	if terminal.IsTerminal(w) {
+		lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+		for i, l := range lines {
+			lines[i] = terminal.Clean(l)
+		}
+		text = strings.Join(lines, "\n") + "\n"
+	}
+	_, err := io.WriteString(w, text)
+	return err
+}
+
+type jsonMember struct {
+	name  string
+	value json.RawMessage
+}
+
+// orderedMembers lists the members of an object in their order; nil when raw is no object.
+func orderedMembers(raw []byte) ([]jsonMember, error) {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	t, err := d.Token()
+	if err != nil || t != json.Delim('{') {
+		return nil, err
+	}
+	var all []jsonMember
+	for d.More() {
+		name, err := d.Token()
+		if err != nil {
+			return nil, err
+		}
+		var v json.RawMessage
+		if err := d.Decode(&v); err != nil {
+			return nil, err
+		}
+		all = append(all, jsonMember{fmt.Sprint(name), v})
+	}
+	return all, nil
+}

@@ -1,0 +1,66 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// parts are what a process runs side by side: an engine, listeners, a worker. A part that ends before it is stopped ends the
+// process: without that part it would run on and do no work, and no supervisor would start it again.
+type parts struct {
+	group *errgroup.Group
+	ended context.Context // ends with the first part that ends by itself; its cause says which, and why
+	log   *slog.Logger
+}
+
+func newParts(log *slog.Logger) *parts {
+	group, ended := errgroup.WithContext(context.Background())
+	return &parts{group, ended, log}
+}
+
+// start runs a part. stop ends its context and waits until it has returned. Parts are stopped one after another, the worker
+// before the engine that records its reports, and so do not share a context.
+func (p *parts) start(name string, run func(context.Context) error) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	p.group.Go(func() error {
+		defer close(done)
+		err := run(ctx)
+		switch {
+		case ctx.Err() != nil && err != nil:
+			p.log.Error("a part of the process did not end well", "part", name, "err", err)
+		case ctx.Err() == nil && err == nil:
+			err = errors.New("it gives no reason")
+		}
+		if ctx.Err() != nil {
+			return nil
+		}
+		return fmt.Errorf("%s has ended: %w", name, err)
+	})
+	return func() {
+		cancel()
+		<-done
+	}
+}
+
+// within gives a context that ends also with the first part that ends by itself.
+func (p *parts) within(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(p.ended, func() { cancel(p.failure()) })
+	return ctx, func() {
+		stop()
+		cancel(nil)
+	}
+}
+
+// failure is the end of the process that the first part to end by itself makes necessary; nil when none has.
+func (p *parts) failure() error {
+	if p.ended.Err() == nil {
+		return nil
+	}
+	return &exit{exitError, context.Cause(p.ended)}
+}

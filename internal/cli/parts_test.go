@@ -1,0 +1,210 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// The first part that ends by itself is the failure, with its name and reason; a part that is stopped is none.
+func TestPartsThatEnd(t *testing.T) {
+	t.Parallel()
+	var said bytes.Buffer
+	p := newParts(slog.New(slog.NewTextHandler(&said, nil)))
+	waits := func(ctx context.Context) error { <-ctx.Done(); return nil }
+	stop := p.start("the engine", waits)
+	stopSadly := p.start("the listener", func(ctx context.Context) error { <-ctx.Done(); return errors.New("not in time") })
+	stop()
+	stopSadly()
+	if err := p.failure(); err != nil || !strings.Contains(said.String(), "not in time") {
+		t.Errorf("%v, and the log has %q", err, said.String())
+	}
+	stopOther := p.start("the listener", waits)
+	p.start("the worker", func(context.Context) error { return errors.New("refused") })
+	<-p.ended.Done()
+	stopOther()
+	var e *exit
+	if err := p.failure(); !errors.As(err, &e) || e.code != exitError || err.Error() != "the worker has ended: refused" {
+		t.Errorf("%v", err)
+	}
+	quiet := newParts(slog.New(slog.DiscardHandler))
+	quiet.start("the worker", func(context.Context) error { return nil })
+	<-quiet.ended.Done()
+	if err := quiet.failure(); err == nil || !strings.Contains(err.Error(), "the worker has ended") {
+		t.Errorf("%v", err)
+	}
+}
+
+// A server whose listener is gone ends, and says so.
+func TestServerEndsWithItsListener(t *testing.T) {
+	var out, errs watched
+	listeners := make(chan net.Listener, 1)
+	a := &app{in: strings.NewReader(""), out: &out, err: &errs, getenv: func(string) string { return "" },
+		listen: func(network, address string) (net.Listener, error) {
+			l, err := net.Listen(network, address)
+			listeners <- l
+			return l, err
+		}}
+	codes := make(chan int, 1)
+	go func() {
+		codes <- a.execute([]string{"server", "--no-worker", "--listen", "127.0.0.1:0", "--state-dir", t.TempDir()})
+	}()
+	l := <-listeners
+	within(t, 30*time.Second, "it serves", func() bool { return strings.Contains(errs.String(), "serving on") })
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case code := <-codes:
+		if said := errs.String(); code != exitError || strings.Count(said, "the listener on "+l.Addr().String()+" has ended: serve on") != 1 {
+			t.Errorf("exit code %d: %s", code, said)
+		}
+	case <-time.After(30 * time.Second):
+		t.Fatalf("it goes on without its listener: %s", errs.String())
+	}
+}
+
+// spoil takes the table of sessions out of a database: nothing is found wrong when it is opened, and the engine cannot start.
+func spoil(t *testing.T, env []string) {
+	t.Helper()
+	need(t, "python3")
+	path := ""
+	for _, v := range env {
+		if dir, ok := strings.CutPrefix(v, "PAWL_STATE_DIR="); ok {
+			path = filepath.Join(dir, "pawl.db")
+		}
+	}
+	if _, errs, code := pawl(t, env, "get", "executions"); code != exitOK {
+		t.Fatalf("exit code %d: %s", code, errs)
+	}
+	said, err := exec.Command("python3", "-c", `import sqlite3, sys
+c = sqlite3.connect(sys.argv[1])
+c.execute("ALTER TABLE sessions RENAME TO gone")
+c.commit()`, path).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, said)
+	}
+}
+
+// An engine that cannot start ends the server or command that it is a part of, with the reason.
+func TestEngineThatCannotStart(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "x.py")
+	if err := os.WriteFile(file, []byte("print(1)"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	flow := writeFile(t, "w.yaml", "name: w\ntasks: {a: {action: noop}}\n")
+	for _, args := range [][]string{{"server", "--listen", "127.0.0.1:0"}, {"run", flow}, {"eval", file}} {
+		t.Run(args[0], func(t *testing.T) {
+			t.Parallel()
+			env := environment(t)
+			spoil(t, env)
+			r := start(t, env, args...)
+			if code := r.ends(t, time.Minute); code != exitError || !strings.Contains(r.err.String(), "start engine") || !strings.Contains(r.err.String(), "sessions") {
+				t.Errorf("exit code %d: %s", code, r.err.String())
+			}
+		})
+	}
+}
+
+// ends waits for the end and returns the exit code.
+func (r *running) ends(t *testing.T, within time.Duration) int {
+	t.Helper()
+	code := make(chan int, 1)
+	go func() { code <- r.code() }()
+	select {
+	case c := <-code:
+		return c
+	case <-time.After(within):
+		t.Fatalf("it has not ended within %s: %s", within, r.err.String())
+		return 0
+	}
+}
+
+// A worker that the server refuses ends, be it from the start or when its token is taken away.
+func TestRefusedWorker(t *testing.T) {
+	t.Parallel()
+	env := environment(t)
+	const good, other = "a-token-that-is-long-enough-1", "a-token-that-is-long-enough-2"
+	serve := func(listen, token string) (*running, string) {
+		r := start(t, append(env, "PAWL_TOKEN="+token), "server", "--no-worker", "--listen", listen, "--lease", "2s")
+		within(t, 30*time.Second, "it serves", func() bool { return strings.Contains(r.err.String(), "serving on") })
+		_, url, _ := strings.Cut(r.err.String(), "serving on ")
+		url, _, _ = strings.Cut(url, " ")
+		return r, url
+	}
+	server, url := serve("127.0.0.1:0", good)
+	work := func(token string) *running {
+		return start(t, append(environment(t), "PAWL_TOKEN="+token), "worker", "--server", url, "--slots", "1")
+	}
+	refused := work(other)
+	if code := refused.ends(t, time.Minute); code != exitError || !strings.Contains(refused.err.String(), "the worker has ended") || !strings.Contains(refused.err.String(), "refuses the token") || strings.Contains(refused.err.String(), "working for") {
+		t.Errorf("exit code %d: %s", code, refused.err.String())
+	}
+	worker := work(good)
+	has := func() bool {
+		out, _, _ := pawl(t, append(env, "PAWL_TOKEN="+good, "PAWL_SERVER="+url), "get", "workers", "-o", "json")
+		return strings.Contains(out, `"session"`)
+	}
+	within(t, 30*time.Second, "the worker is there", has)
+	if err := server.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if code := server.code(); code != exitOK {
+		t.Fatalf("exit code %d: %s", code, server.err.String())
+	}
+	again, _ := serve(strings.TrimPrefix(url, "http://"), other)
+	if code := worker.ends(t, time.Minute); code != exitError || !strings.Contains(worker.err.String(), "refuses the token") {
+		t.Errorf("exit code %d: %s", code, worker.err.String())
+	}
+	// The server that refused it goes on.
+	res, err := http.Get(url + "/healthz")
+	if err != nil || res.StatusCode != 200 {
+		t.Errorf("%v, %v", res, err)
+	} else {
+		_ = res.Body.Close()
+	}
+	if err := again.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if code := again.code(); code != exitOK {
+		t.Errorf("exit code %d: %s", code, again.err.String())
+	}
+}
+
+// The first signal lets what runs go on for its grace, the second ends the server at once.
+func TestSecondSignalEndsAServer(t *testing.T) {
+	t.Parallel()
+	env := environment(t)
+	const mark = "mark-of-the-second-signal"
+	r := start(t, env, "server", "--listen", "127.0.0.1:0", "--grace", "50s")
+	within(t, 30*time.Second, "it serves", func() bool { return strings.Contains(r.err.String(), "serving on") })
+	runs := start(t, env, "run", sleeperFile(t, mark, "50"))
+	within(t, 30*time.Second, "the program runs", func() bool { return aliveWith(t, mark) > 0 })
+	if err := runs.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = runs.Wait()
+	if err := r.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	within(t, 10*time.Second, "it drains", func() bool { return strings.Contains(r.err.String(), "once more to stop at once") })
+	begun := time.Now()
+	if err := r.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if code := r.code(); code != exitInterrupted || time.Since(begun) > 10*time.Second {
+		t.Errorf("exit code %d after %s: %s", code, time.Since(begun), r.err.String())
+	}
+	within(t, 10*time.Second, "nothing is left", func() bool { return aliveWith(t, mark) == 0 })
+}

@@ -1,0 +1,62 @@
+package cli
+
+import (
+	"bytes"
+	"net"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+var readmeBlock = regexp.MustCompile("(?s)```(sh|yaml)\n(.*?)```")
+
+// freePort finds a port that nobody listens on just now.
+func freePort(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return port
+}
+
+// The commands of the README work as they stand there, in their order, in a checkout.
+func TestReadmeCommands(t *testing.T) {
+	need(t, "python3", "bash", "node", "curl")
+	text, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	scratch := t.TempDir()
+	port := freePort(t)
+	env := append(environment(t), "PAWL_LISTEN=127.0.0.1:"+port)
+	ran := 0
+	for _, m := range readmeBlock.FindAllStringSubmatch(string(text), -1) {
+		if m[1] == "yaml" {
+			if example, err := os.ReadFile("../../examples/wordcount.yaml"); err != nil || string(example) != m[2] {
+				t.Errorf("the workflow is not the one of examples/wordcount.yaml (%v)", err)
+			}
+			continue
+		}
+		script := strings.NewReplacer("make test", "true", "/tmp/", scratch+"/", "7411", port).Replace(m[2])
+		cmd := exec.CommandContext(t.Context(), "bash", "-c", "set -meuo pipefail\n"+script)
+		var out bytes.Buffer
+		cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = "../..", env, &out, &out
+		cmd.WaitDelay = 5 * time.Second
+		if err := cmd.Run(); err != nil {
+			t.Errorf("%v\n%s\n%s", err, script, out.String())
+		}
+		ran++
+	}
+	if ran < 5 {
+		t.Errorf("only %d blocks of commands were found", ran)
+	}
+}

@@ -1,0 +1,425 @@
+package cli
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/moby/moby/client"
+
+	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/runtime/docker/dockertest"
+)
+
+// restarting is a server, and a worker elsewhere that is killed and started again.
+type restarting struct {
+	t      *testing.T
+	env    []string // of the server and of commands
+	url    string
+	worker []string // its command line
+	now    *running
+}
+
+func newRestarting(t *testing.T, lease string, env []string, worker ...string) *restarting {
+	t.Helper()
+	server := start(t, env, "server", "--listen", "127.0.0.1:0", "--no-worker", "--lease", lease)
+	r := &restarting{t: t, env: env}
+	serving := regexp.MustCompile(`serving on (http://\S+)`)
+	within(t, 30*time.Second, "it serves", func() bool { return serving.MatchString(server.err.String()) })
+	r.url = serving.FindStringSubmatch(server.err.String())[1]
+	r.worker = append([]string{"worker", "--server", r.url, "--state-dir", filepath.Join(t.TempDir(), "worker"), "--slots", "2", "--log-level", "info"}, worker...)
+	r.begin()
+	return r
+}
+
+func (r *restarting) begin() { r.now = start(r.t, r.env, r.worker...) }
+
+func (r *restarting) kill() {
+	r.t.Helper()
+	if err := r.now.Process.Kill(); err != nil {
+		r.t.Fatal(err)
+	}
+	_ = r.now.Wait()
+}
+
+// submit runs a file in the background.
+func (r *restarting) submit(text string) *running {
+	r.t.Helper()
+	return start(r.t, r.env, "run", writeFile(r.t, "work.yaml", text), "--server", r.url, "-o", "json")
+}
+
+// task is the only task's execution.
+func (r *restarting) task() (x api.Execution) {
+	r.t.Helper()
+	for _, x = range executions(r.t, r.env, "--server", r.url) {
+		if below := executions(r.t, r.env, "--server", r.url, "--workflow", x.ID); len(below) == 1 {
+			return below[0]
+		}
+	}
+	return api.Execution{}
+}
+
+// log is what a stream of the task holds, in one attempt.
+func (r *restarting) log(id, stream string) string {
+	out, errs, code := pawl(r.t, r.env, "logs", id, "--server", r.url, "--stream", stream)
+	if code != exitOK {
+		r.t.Fatalf("logs: %d %s", code, errs)
+	}
+	return out
+}
+
+func containersOf(t *testing.T, id string) []string {
+	return dockertest.Containers(t, dockertest.Engine(t), "run.pawl.execution="+id)
+}
+
+// letGo makes the file that the only container of an execution waits for.
+func letGo(t *testing.T, id string) {
+	t.Helper()
+	engine := dockertest.Client(t, dockertest.Engine(t))
+	all, err := engine.ContainerList(t.Context(), client.ContainerListOptions{All: true, Filters: make(client.Filters).Add("label", "run.pawl.execution="+id)})
+	if err != nil || len(all.Items) != 1 {
+		t.Fatalf("%d containers, %v", len(all.Items), err)
+	}
+	for _, m := range all.Items[0].Mounts {
+		if m.Destination == "/work" {
+			if err := os.WriteFile(filepath.Join(m.Source, "task", "go"), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			return
+		}
+	}
+	t.Fatal("it has no working directory")
+}
+
+const waits = `name: waits
+tasks:
+  wait:
+    action: container
+    with:
+      image: debian:bookworm-slim
+      workdir: /work/task
+      command: [sh, -c, 'printf "one \377\n"; echo err >&2; while [ ! -e go ]; do sleep 0.05; done; echo two; printf end; echo 7 > $PAWL_OUTPUT; echo left > out']
+      collect: [out]
+      limits: {wall: 60s}
+`
+
+const waited = "one \xff\ntwo\nend"
+
+// run submits what waits and returns its task once it has written its first line.
+func (r *restarting) runs() (*running, string) {
+	r.t.Helper()
+	command := r.submit(waits)
+	id := ""
+	within(r.t, 60*time.Second, "the container writes", func() bool {
+		if x := r.task(); x.Status == api.Running {
+			id = x.ID
+			return r.log(id, "stdout") != "" && r.log(id, "stderr") != ""
+		}
+		return false
+	})
+	return command, id
+}
+
+// ends checks the end: everything that the program wrote, once, in the attempt given, and nothing left.
+func (r *restarting) ends(command *running, id string, attempt int) {
+	r.t.Helper()
+	if code := command.code(); code != exitOK {
+		r.t.Errorf("exit code %d\n%s%s\n%s", code, command.out.String(), command.err.String(), r.now.err.String())
+	}
+	x := r.task()
+	var result api.CodeResult
+	if x.ID != id || x.Status != api.Completed || x.Attempt != attempt {
+		r.t.Errorf("%s is %s in attempt %d, want %d", x.ID, x.Status, x.Attempt, attempt)
+	}
+	out, errs, code := pawl(r.t, r.env, "describe", id, "--server", r.url, "-o", "json")
+	if err := json.Unmarshal([]byte(out), &x); err != nil || code != exitOK {
+		r.t.Fatalf("%v %d %s%s", err, code, out, errs)
+	}
+	if err := json.Unmarshal(x.Output, &result); err != nil {
+		r.t.Fatalf("%v: %s", err, x.Output)
+	}
+	if string(result.Out()) != waited || string(result.Err()) != "err\n" || string(result.Result) != "7" || len(result.Files) != 1 {
+		r.t.Errorf("%s", x.Output)
+	}
+	if attempt == 1 {
+		if got := r.log(id, "stdout"); got != waited {
+			r.t.Errorf("log %q", got)
+		}
+		if got := r.log(id, "stderr"); got != "err\n" {
+			r.t.Errorf("log %q", got)
+		}
+		events, _, _ := pawl(r.t, r.env, "events", id, "--server", r.url)
+		if strings.Contains(events, "lost") || strings.Count(events, "running") != 1 {
+			r.t.Errorf("events:\n%s", events)
+		}
+	}
+	within(r.t, 20*time.Second, "nothing is left", func() bool { return len(containersOf(r.t, id)) == 0 })
+}
+
+// A worker that is killed and started again goes on with its container as if nothing had happened.
+func TestRestartedWorkerTakesUpItsContainers(t *testing.T) {
+	t.Parallel()
+	for name, meanwhile := range map[string]bool{"it goes on": false, "it has ended meanwhile": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRestarting(t, "30s", withEngine(t), "--runtime", "sandbox,docker")
+			command, id := r.runs()
+			first := containersOf(t, id)
+			r.kill()
+			if meanwhile {
+				letGo(t, id)
+				within(t, 30*time.Second, "the container has ended", func() bool {
+					c := containersOf(t, id)
+					return len(c) == 1 && strings.HasSuffix(c[0], "exited")
+				})
+			}
+			r.begin()
+			within(t, 20*time.Second, "it resumes", func() bool { return strings.Contains(r.now.err.String(), "kept=1") })
+			if !meanwhile {
+				if now := containersOf(t, id); len(now) != 1 || now[0] != first[0] {
+					t.Errorf("containers: %v, before %v", now, first)
+				}
+				r.kill() // once more
+				r.begin()
+				within(t, 20*time.Second, "it resumes again", func() bool { return strings.Contains(r.now.err.String(), "kept=1") })
+				letGo(t, id)
+			}
+			r.ends(command, id, 1)
+		})
+	}
+}
+
+// A server on PostgreSQL is a worker like any other.
+func TestRestartedServerTakesUpItsContainers(t *testing.T) {
+	t.Parallel()
+	env := withEngine(t)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := l.Addr().String()
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	r := &restarting{t: t, env: env, url: "http://" + address, worker: []string{"server", "--listen", address, "--store", database(t),
+		"--state-dir", filepath.Join(t.TempDir(), "server"), "--runtime", "sandbox,docker", "--log-level", "info"}}
+	r.begin()
+	serves := func() bool { return strings.Contains(r.now.err.String(), "serving on") }
+	within(t, 30*time.Second, "it serves", serves)
+	command, id := r.runs()
+	first := containersOf(t, id)
+	r.kill()
+	r.begin()
+	within(t, 30*time.Second, "it serves again", serves)
+	within(t, 20*time.Second, "it resumes", func() bool { return strings.Contains(r.now.err.String(), "kept=1") })
+	if now := containersOf(t, id); len(now) != 1 || now[0] != first[0] {
+		t.Errorf("containers: %v, before %v", now, first)
+	}
+	letGo(t, id)
+	r.ends(command, id, 1)
+}
+
+// database makes a PostgreSQL database of the test's own.
+func database(t *testing.T) string {
+	t.Helper()
+	dsn := os.Getenv("PAWL_TEST_POSTGRES")
+	u, err := url.Parse(dsn)
+	if dsn == "" || err != nil {
+		t.Skip("no PostgreSQL: scripts/services up starts one, and PAWL_TEST_POSTGRES names it")
+	}
+	name := strings.ToLower("pawl_" + rand.Text())
+	execute := func(ctx context.Context, sql string) {
+		c, err := pgx.Connect(ctx, dsn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close(ctx)
+		if _, err := c.Exec(ctx, sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	execute(t.Context(), "CREATE DATABASE "+name)
+	t.Cleanup(func() { execute(context.Background(), "DROP DATABASE IF EXISTS "+name+" WITH (FORCE)") })
+	u.Path = "/" + name
+	return u.String()
+}
+
+const talks = `name: talks
+tasks:
+  talk:
+    action: container
+    with:
+      image: debian:bookworm-slim
+      command: [sh, -c, 'i=0; while [ $i -lt 80 ]; do seq $((i*2000)) $((i*2000+1999)); echo $i >&2; sleep 0.15; i=$((i+1)); done']
+      limits: {wall: 60s}
+`
+
+// However often a worker is killed while a program writes, its log has every byte once.
+func TestLogOfARestartedWorker(t *testing.T) {
+	t.Parallel()
+	r := newRestarting(t, "30s", withEngine(t), "--runtime", "sandbox,docker")
+	command := r.submit(talks)
+	var out, errs strings.Builder
+	for i := range 80 * 2000 {
+		fmt.Fprintln(&out, i)
+	}
+	for i := range 80 {
+		fmt.Fprintln(&errs, i)
+	}
+	var x api.Execution
+	for range 3 {
+		before, now := len(r.logOfTask(&x)), 0
+		within(t, 60*time.Second, "it writes more", func() bool {
+			now = len(r.logOfTask(&x))
+			return now > before || x.Status == api.Completed
+		})
+		if now > out.Len()*3/4 {
+			break // a worker that dies after the program's end and before its report has been taken costs the attempt
+		}
+		r.kill()
+		r.begin()
+	}
+	if code := command.code(); code != exitOK {
+		t.Fatalf("exit code %d\n%s%s", code, command.out.String(), command.err.String())
+	}
+	if x = r.task(); x.Status != api.Completed || x.Attempt != 1 {
+		t.Errorf("%s in attempt %d", x.Status, x.Attempt)
+	}
+	if got := r.log(x.ID, "stdout"); got != out.String() {
+		t.Errorf("the log has %d bytes, or others, want %d", len(got), out.Len())
+	}
+	if got := r.log(x.ID, "stderr"); got != errs.String() {
+		t.Errorf("the log of stderr has %d bytes, or others, want %d", len(got), errs.Len())
+	}
+}
+
+// logOfTask is what the task has written so far; nothing before it runs.
+func (r *restarting) logOfTask(x *api.Execution) string {
+	if *x = r.task(); x.ID == "" {
+		return ""
+	}
+	return r.log(x.ID, "stdout")
+}
+
+// What was cancelled while no worker was there is ended by the next one, and only then is it cancelled.
+func TestCancelledWhileNobodyWorks(t *testing.T) {
+	t.Parallel()
+	r := newRestarting(t, "5m", withEngine(t), "--runtime", "sandbox,docker")
+	command, id := r.runs()
+	r.kill()
+	if err := command.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	within(t, 20*time.Second, "it is told to", func() bool { return strings.Contains(command.err.String(), "cancelling") })
+	if x := r.task(); x.Status != api.Running || len(containersOf(t, id)) != 1 {
+		t.Errorf("%s, and nobody has ended it", x.Status)
+	}
+	r.begin()
+	if code := command.code(); code != exitInterrupted {
+		t.Errorf("exit code %d\n%s", code, command.err.String())
+	}
+	if x := r.task(); x.Status != api.Cancelled || x.Attempt != 1 {
+		t.Errorf("%s in attempt %d", x.Status, x.Attempt)
+	}
+	if all := containersOf(t, id); len(all) > 0 {
+		t.Errorf("left: %v", all)
+	}
+}
+
+// When the lease has run out the attempt is over: the container goes, and the next attempt has one of its own.
+func TestContainerOfALostSession(t *testing.T) {
+	t.Parallel()
+	r := newRestarting(t, "1s", withEngine(t), "--runtime", "sandbox,docker")
+	command, id := r.runs()
+	first := containersOf(t, id)
+	r.kill()
+	within(t, 20*time.Second, "it is lost", func() bool { return r.task().Attempt == 2 })
+	r.begin()
+	within(t, 60*time.Second, "the next attempt runs in another container", func() bool {
+		c := containersOf(t, id)
+		return len(c) == 1 && c[0] != first[0] && strings.HasSuffix(c[0], "running")
+	})
+	letGo(t, id)
+	r.ends(command, id, 2)
+}
+
+// What dies with its worker is tried again as soon as that is back.
+func TestRestartedWorkerGivesUpTheRestAtOnce(t *testing.T) {
+	t.Parallel()
+	r := newRestarting(t, "5m", environment(t))
+	const mark = "mark-of-the-restarted"
+	command := start(t, r.env, "run", sleeperFile(t, mark, "6"), "--server", r.url, "-o", "json")
+	within(t, 30*time.Second, "it runs", func() bool { return aliveWith(t, mark) > 0 })
+	r.kill()
+	within(t, 10*time.Second, "the sandbox dies with its worker", func() bool { return aliveWith(t, mark) == 0 })
+	r.begin()
+	within(t, 20*time.Second, "the next attempt", func() bool { return r.task().Attempt == 2 })
+	if code := command.code(); code != exitOK {
+		t.Errorf("exit code %d\n%s", code, command.err.String())
+	}
+	if x := r.task(); x.Status != api.Completed || x.Attempt != 2 {
+		t.Errorf("%s in attempt %d", x.Status, x.Attempt)
+	}
+}
+
+// A worker that is told twice to stop lets go of everything and says nothing of it: what it kills on its way out was
+// nobody's wish to cancel.
+func TestWorkerStoppedTwice(t *testing.T) {
+	t.Parallel()
+	const mark, tasks = "mark-of-the-stopped", 6
+	r := newRestarting(t, "5m", environment(t), "--slots", fmt.Sprint(tasks))
+	command := start(t, r.env, "run", writeFile(t, "many.yaml", `name: many
+tasks:
+  one:
+    foreach: ${{ [1, 2, 3, 4, 5, 6] }}
+    action: code
+    with: {language: bash, args: [`+mark+`], source: "sleep 50; exit 0", limits: {wall: 60s}}
+`), "--server", r.url)
+	below := func() []api.Execution {
+		for _, x := range executions(t, r.env, "--server", r.url) {
+			if all := executions(t, r.env, "--server", r.url, "--workflow", x.ID); len(all) > 0 {
+				return all
+			}
+		}
+		return nil
+	}
+	within(t, 60*time.Second, "all run", func() bool { return aliveWith(t, mark) >= tasks })
+	for range 2 {
+		if err := r.now.Process.Signal(os.Interrupt); err != nil {
+			t.Fatal(err)
+		}
+		within(t, 20*time.Second, "it heard that", func() bool { return strings.Contains(r.now.err.String(), "pawl: stopping") })
+	}
+	if code := r.now.code(); code != exitInterrupted || aliveWith(t, mark) > 0 {
+		t.Errorf("exit code %d, and %d programs run", code, aliveWith(t, mark))
+	}
+	for _, x := range below() {
+		if x.Status != api.Running || x.Attempt != 1 {
+			t.Errorf("%s is %s in attempt %d", x.ID, x.Status, x.Attempt)
+		}
+	}
+	r.begin()
+	within(t, 20*time.Second, "the next attempts", func() bool {
+		again := 0
+		for _, x := range below() {
+			if x.Attempt == 2 {
+				again++
+			}
+		}
+		return again == tasks
+	})
+	if err := command.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = command.Wait()
+}

@@ -1,0 +1,227 @@
+package cli
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/flow"
+)
+
+// runOptions are the flags of `pawl run`.
+type runOptions struct {
+	input   string
+	set     []string
+	labels  map[string]string
+	wanted  map[string]string // of the worker
+	detach  bool
+	queue   string
+	timeout time.Duration
+	key     string
+	format  format
+}
+
+func (a *app) runCommand() *cobra.Command {
+	var o runOptions
+	c := &cobra.Command{
+		Use:   "run FILE|NAME",
+		Short: "Run a workflow or action, watch it, and print its outcome",
+		Long: `Run a workflow or action: the first one in a file (- is standard input), or a registered one by name or name@version.
+
+Without a server an engine and workers of its own work on the state directory. The run is shown live on standard error;
+its outputs are printed to standard output: a string as it is, everything else as JSON, whatever is in it (on a terminal
+texts of several lines are shown apart); with -o json the whole execution. What does not start within seconds is explained
+on standard error, as pawl why does. Its workers serve, beside --queues, the queues that the file declares (kind: queue).
+
+Ctrl-C cancels the execution and waits until nothing is left running; a second Ctrl-C kills at once. A run that was
+killed (or lost its machine) is not lost: the next pawl run or pawl server on the same state directory goes on with it.`,
+		Example: `  pawl run examples/grade.yaml
+  pawl run examples/fanout.yaml --set 'texts=["one fish two fish"]'
+  pawl run deploy.yaml --input @request.json --label team=platform
+  pawl run grade@3 --server http://127.0.0.1:7411 --detach`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return a.run(cmd.Context(), args[0], &o) },
+	}
+	f := c.Flags()
+	f.StringVar(&o.input, "input", "", "input as JSON, or @FILE (@- for standard input)")
+	f.StringArrayVar(&o.set, "set", nil, "one field of the input, as in limit=5 or user.name=ada; JSON where it is JSON, else text")
+	f.StringToStringVar(&o.labels, "label", nil, "labels to find the execution by, as in team=platform")
+	f.StringToStringVar(&o.wanted, "worker-label", nil, "a label that the worker must have, as in gpu=a100, beside those that the action asks for; may be repeated")
+	f.BoolVar(&o.detach, "detach", false, "print the execution's id and leave it to the server")
+	f.StringVar(&o.queue, "queue", "", "the queue it waits in, instead of the action's own")
+	durationVar(f, &o.timeout, "timeout", "how long one attempt may take, instead of the action's own")
+	f.StringVar(&o.key, "idempotency-key", "", "makes running it again give the same execution")
+	formatFlag(c, &o.format, asTable, asWide, asJSON, asYAML)
+	return c
+}
+
+func (a *app) run(ctx context.Context, what string, o *runOptions) error {
+	input, err := a.inputOf(o)
+	if err != nil {
+		return err
+	}
+	var file *source
+	var defs []*definition.Definition
+	name := what
+	if info, err := os.Stat(what); err == nil && info.IsDir() {
+		return usage("%s is a directory: name one of its files, or register them all with pawl apply %s and run one by its name", what, what)
+	}
+	if looksLikeFile(what) {
+		if _, isProgram := a.config.languages.Set().OfExtension(strings.TrimPrefix(filepath.Ext(what), ".")); isProgram {
+			return usage("%s is a program and no workflow: pawl eval %s runs it", what, what)
+		}
+		files, err := a.readFiles([]string{what})
+		if err != nil {
+			return err
+		}
+		file = &files[0]
+		defs, err = definition.Parse(file.name, file.content, a.mayKnowLanguage)
+		if err != nil {
+			return &exit{exitUsage, fmt.Errorf("%s is not valid:\n%w", what, err)}
+		}
+		if defs, err = a.serveDeclared(what, defs); err != nil {
+			return err
+		}
+		name = mainOf(defs).Name
+		if a.config.text("server") == "" {
+			if err := a.missingTools(defs); err != nil {
+				return err
+			}
+		}
+	}
+	return a.watched(ctx, func(ctx context.Context, s *session) (*api.Execution, error) {
+		action := name
+		if s.embedded {
+			if err := errors.Join(a.missingRuntimes(defs), a.missingRuntime("this", flow.Kind(name), input), a.missingLabels("this", o.wanted), a.missingQueues(defs, o.queue)); err != nil {
+				return nil, err
+			}
+		}
+		if file != nil {
+			defined, err := s.Define(ctx, file.content, file.name)
+			if err != nil {
+				return nil, err
+			}
+			for _, d := range defined.Definitions {
+				if d.Name == name {
+					action = fmt.Sprintf("%s@%d", d.Name, d.Version)
+				}
+			}
+		}
+		return s.Submit(ctx, api.Submission{Action: action, Input: input, Labels: o.labels, WorkerLabels: o.wanted, Queue: o.queue,
+			Timeout: api.Duration(o.timeout), IdempotencyKey: cmp.Or(o.key, s.key)})
+	}, o.detach, o.format)
+}
+
+// mainOf is the definition that running a file means: its first workflow, or its first action.
+func mainOf(defs []*definition.Definition) *definition.Definition {
+	for _, d := range defs {
+		if d.Kind == definition.KindWorkflow {
+			return d
+		}
+	}
+	return defs[0]
+}
+
+// watched submits and watches, unless the execution is to be left to the server.
+func (a *app) watched(ctx context.Context, submit func(context.Context, *session) (*api.Execution, error), detach bool, f format) error {
+	return a.withClient(ctx, working, func(ctx context.Context, s *session) error {
+		if detach && s.embedded {
+			return usage("--detach leaves the execution to a server, and there is none: start pawl server, or give --server")
+		}
+		var x *api.Execution
+		err := a.following(ctx, s, func() (err error) { x, err = submit(ctx, s); return err })
+		if err != nil {
+			var p *api.Problem
+			if errors.As(err, &p) && p.Type == api.ProblemInvalid {
+				return &exit{exitUsage, err}
+			}
+			return err
+		}
+		if detach {
+			fmt.Fprintln(a.out, x.ID)
+			return nil
+		}
+		return a.watch(ctx, s, x, f)
+	})
+}
+
+// inputOf puts the input together from --input and --set; nil when neither is given.
+func (a *app) inputOf(o *runOptions) (json.RawMessage, error) {
+	raw := []byte(o.input)
+	if path, ok := strings.CutPrefix(o.input, "@"); ok {
+		files, err := a.readFiles([]string{path})
+		if err != nil {
+			return nil, fmt.Errorf("--input: %w", err)
+		}
+		raw = files[0].content
+	}
+	if len(bytes.TrimSpace(raw)) > 0 && !json.Valid(raw) {
+		var v any
+		err := json.Unmarshal(raw, &v)
+		hint := ""
+		if _, is := os.Stat(o.input); is == nil || strings.HasSuffix(o.input, ".json") {
+			hint = fmt.Sprintf("; to read it from a file write --input @%s", o.input)
+		}
+		return nil, usage("--input is not JSON: %v%s", err, hint)
+	}
+	if len(o.set) == 0 {
+		return bytes.TrimSpace(raw), nil
+	}
+	fields := map[string]any{}
+	if len(bytes.TrimSpace(raw)) > 0 {
+		d := json.NewDecoder(bytes.NewReader(raw))
+		d.UseNumber()
+		if err := d.Decode(&fields); err != nil {
+			return nil, usage("--set changes fields of an object, and --input is none: %v", err)
+		}
+	}
+	for _, s := range o.set {
+		if err := setField(fields, s); err != nil {
+			return nil, err
+		}
+	}
+	b, err := json.Marshal(fields)
+	if err != nil {
+		return nil, fmt.Errorf("encode input: %w", err)
+	}
+	return b, nil
+}
+
+// setField carries out one --set.
+func setField(fields map[string]any, s string) error {
+	path, text, ok := strings.Cut(s, "=")
+	if !ok || path == "" {
+		return usage("--set %q: write it as name=value", s)
+	}
+	var value any
+	d := json.NewDecoder(strings.NewReader(text))
+	d.UseNumber()
+	if err := d.Decode(&value); err != nil || d.More() {
+		value = text
+	}
+	names := strings.Split(path, ".")
+	for _, n := range names[:len(names)-1] {
+		next, ok := fields[n].(map[string]any)
+		if !ok {
+			if fields[n] != nil {
+				return usage("--set %q: %q is not an object", s, n)
+			}
+			next = map[string]any{}
+			fields[n] = next
+		}
+		fields = next
+	}
+	fields[names[len(names)-1]] = value
+	return nil
+}

@@ -1,0 +1,373 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/client"
+	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/schedule"
+)
+
+func (a *app) schedulesCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "schedules",
+		Short: "Preview, pause, resume and fire schedules",
+		Long: `Schedules start executions by the clock. They are documents of kind schedule: pawl apply applies them, pawl get schedules
+lists them. They fire while a server runs.`,
+	}
+	c.AddCommand(a.schedulesPreview(), a.schedulesPause(), a.schedulesResume(), a.schedulesFire(), a.schedulesTicks())
+	return c
+}
+
+func listSchedules(_ *app, ctx context.Context, c *client.Client, l *listing) (any, *table, error) {
+	all, err := c.Schedules(ctx)
+	all = append([]api.Schedule{}, all...) // in JSON an empty list, not null
+	t := &table{}
+	head := []string{"NAME", "WHEN", "ZONE", "ACTION", "NEXT", "LAST", "STATE"}
+	if l.format == asWide {
+		head = append(head, "VERSION", "EXECUTION")
+	}
+	t.row(head...)
+	for i := range all {
+		k := &all[i]
+		state := "on"
+		switch {
+		case k.PausedAt != nil && k.Reason != "":
+			state = "paused: " + k.Reason
+		case k.PausedAt != nil:
+			state = "paused"
+		case k.Next == nil:
+			state = "over"
+		}
+		cells := []string{k.Name, strings.Join(k.When, ", "), k.Zone, k.Action, whenText(k.Next), whenText(k.Last), state}
+		if l.format == asWide {
+			cells = append(cells, strconv.Itoa(k.Version), k.Execution)
+		}
+		t.row(cells...)
+	}
+	return all, t, err
+}
+
+// whenText writes a moment in UTC; nothing for none.
+func whenText(t *time.Time) string {
+	if t == nil {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339)
+}
+
+func (a *app) schedulesPause() *cobra.Command {
+	var reason string
+	c := &cobra.Command{
+		Use:     "pause NAME…",
+		Short:   "Let schedules fire no more until they are resumed",
+		Example: "  pawl schedules pause nightly --reason 'the database is being moved'",
+		Args:    cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, names []string) error {
+			return a.eachSchedule(cmd, names, func(ctx context.Context, s *session, name string) (string, error) {
+				k, err := s.PauseSchedule(ctx, name, reason)
+				if err != nil {
+					return "", err
+				}
+				return k.Name + " is paused", nil
+			})
+		},
+	}
+	c.Flags().StringVar(&reason, "reason", "", "why, for those who look at it later")
+	return c
+}
+
+func (a *app) schedulesResume() *cobra.Command {
+	var catchUp bool
+	c := &cobra.Command{
+		Use:     "resume NAME…",
+		Short:   "Let schedules fire again",
+		Example: "  pawl schedules resume nightly",
+		Args:    cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, names []string) error {
+			return a.eachSchedule(cmd, names, func(ctx context.Context, s *session, name string) (string, error) {
+				k, err := s.ResumeSchedule(ctx, name, catchUp)
+				if err != nil {
+					return "", err
+				}
+				if k.Next == nil {
+					return k.Name + " is resumed, and no time comes any more", nil
+				}
+				return fmt.Sprintf("%s is resumed; next at %s", k.Name, whenText(k.Next)), nil
+			})
+		},
+	}
+	c.Flags().BoolVar(&catchUp, "catch-up", false, "what passed meanwhile goes by its policy of catching up; without it, it is missed")
+	return c
+}
+
+func (a *app) schedulesFire() *cobra.Command {
+	return &cobra.Command{
+		Use:   "fire NAME…",
+		Short: "Start executions as ticks of now would",
+		Long: `Start an execution of each schedule as a tick of now would, also of one that is paused or whose last execution has not
+ended, and print its id. The schedule's own times are not touched.`,
+		Example: "  pawl schedules fire nightly",
+		Args:    cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, names []string) error {
+			return a.eachSchedule(cmd, names, func(ctx context.Context, s *session, name string) (string, error) { return s.FireSchedule(ctx, name) })
+		},
+	}
+}
+
+// eachSchedule does something to schedules and prints what came of it. One that fails keeps none of the others from it.
+func (a *app) eachSchedule(cmd *cobra.Command, names []string, do func(context.Context, *session, string) (string, error)) error {
+	return a.withClient(cmd.Context(), reading, func(ctx context.Context, s *session) error {
+		var failed []error
+		for _, name := range names {
+			say, err := do(ctx, s, name)
+			if err != nil {
+				failed = append(failed, fmt.Errorf("%s %s: %w", cmd.Name(), name, err))
+				continue
+			}
+			fmt.Fprintln(a.out, say)
+		}
+		return errors.Join(failed...)
+	})
+}
+
+func (a *app) schedulesTicks() *cobra.Command {
+	var f format
+	var limit int
+	c := &cobra.Command{
+		Use:     "ticks NAME",
+		Short:   "List what became of a schedule's times, the latest first",
+		Example: "  pawl schedules ticks nightly",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.withClient(cmd.Context(), reading, func(ctx context.Context, s *session) error {
+				all, err := s.Ticks(ctx, args[0], limit)
+				if err != nil {
+					return err
+				}
+				if f != asTable {
+					return writeData(a.out, f, all)
+				}
+				t := &table{}
+				t.row("TIME", "STATE", "WHY", "EXECUTION", "MESSAGE")
+				for _, k := range all {
+					state, when := "fired", whenText(&k.Nominal)
+					if k.Execution == "" {
+						state = "missed"
+					}
+					if k.Count > 1 {
+						state = fmt.Sprintf("missed %d", k.Count)
+						when += " to " + whenText(&k.Last)
+					}
+					t.row(when, state, k.Why, k.Execution, k.Message)
+				}
+				t.write(a.out)
+				return nil
+			})
+		},
+	}
+	c.Flags().IntVar(&limit, "limit", 50, "how many at most")
+	formatFlag(c, &f, asTable, asJSON, asYAML)
+	return c
+}
+
+// preview is what pawl schedules preview prints.
+type preview struct {
+	Name    string          `json:"name"`
+	Zone    string          `json:"zone"`
+	Times   []previewTime   `json:"times"`
+	Changes []previewChange `json:"changes"`
+}
+
+type previewTime struct {
+	Local   string    `json:"local"`
+	Nominal time.Time `json:"nominal"`
+	Due     time.Time `json:"due"`
+}
+
+type previewChange struct {
+	At     time.Time      `json:"at"`
+	Before string         `json:"before"`
+	After  string         `json:"after"`
+	Times  []previewLocal `json:"times"`
+}
+
+type previewLocal struct {
+	Local string   `json:"local"`
+	Is    string   `json:"is"`    // skipped or repeated
+	Fired []string `json:"fired"` // as local times; empty: at none
+}
+
+func (a *app) schedulesPreview() *cobra.Command {
+	var f format
+	var from string
+	var count int
+	c := &cobra.Command{
+		Use:   "preview FILE|NAME",
+		Short: "Print the next times of schedules, and what they make of clock changes",
+		Long: `Print the next times of the schedules in a file, or of one that was applied, and for each change of their zone's clocks
+in the next two years which of their local times are skipped or come twice, and when these are fired. A file needs neither
+server nor database.`,
+		Example: `  pawl schedules preview examples/nightly.yaml
+  pawl schedules preview nightly --from 2027-03-27T00:00:00Z`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			at := time.Now()
+			if from != "" {
+				var err error
+				if at, err = time.Parse(time.RFC3339, from); err != nil {
+					return usage("--from %q: write a time as 2026-11-02T10:00:00Z", from)
+				}
+			}
+			if count < 1 || count > 10_000 {
+				return usage("--count %d: give 1 to 10000", count)
+			}
+			defs, err := a.schedulesIn(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			all := make([]preview, 0, len(defs))
+			for _, d := range defs {
+				all = append(all, previewOf(d, at, count))
+			}
+			if f != asTable {
+				return writeData(a.out, f, all)
+			}
+			for i := range all {
+				if i > 0 {
+					fmt.Fprintln(a.out)
+				}
+				a.writePreview(&all[i], defs[i])
+			}
+			return nil
+		},
+	}
+	c.Flags().StringVar(&from, "from", "", "the moment to begin with; now by default")
+	c.Flags().IntVar(&count, "count", 10, "how many times")
+	formatFlag(c, &f, asTable, asJSON, asYAML)
+	return c
+}
+
+// schedulesIn are the schedules of a file, or the one that was applied under a name.
+func (a *app) schedulesIn(ctx context.Context, arg string) (defs []*definition.Definition, err error) {
+	if _, err := os.Stat(arg); arg == "-" || err == nil {
+		files, err := a.readFiles([]string{arg})
+		if err != nil {
+			return nil, &exit{exitUsage, err}
+		}
+		for _, file := range files {
+			found, err := definition.Parse(file.name, file.content, a.mayKnowLanguage)
+			if err != nil {
+				return nil, err
+			}
+			defs = append(defs, found...)
+		}
+		if defs = slices.DeleteFunc(defs, func(d *definition.Definition) bool { return d.Schedule == nil }); len(defs) == 0 {
+			return nil, usage("%s has no schedule (kind: schedule)", arg)
+		}
+		return defs, nil
+	}
+	err = a.withClient(ctx, reading, func(ctx context.Context, s *session) error {
+		k, err := s.Schedule(ctx, arg)
+		if err != nil {
+			return fmt.Errorf("there is no file %s: %w", arg, err)
+		}
+		d, err := definition.Decode(k.Document)
+		if err == nil && d.Schedule == nil {
+			err = errors.New("it is no schedule")
+		}
+		if err != nil {
+			return fmt.Errorf("read schedule %s: %w", arg, err)
+		}
+		defs = []*definition.Definition{d}
+		return nil
+	})
+	return defs, err
+}
+
+const (
+	localForm  = "Mon 2006-01-02 15:04:05 -07:00"
+	changeSpan = 2 * 366 * 24 * time.Hour
+)
+
+func previewOf(d *definition.Definition, from time.Time, count int) preview {
+	s := d.Schedule
+	zone := s.Location()
+	p := preview{Name: d.Name, Zone: zone.String(), Times: []previewTime{}, Changes: []previewChange{}}
+	for at := from; len(p.Times) < count; {
+		next, comes := s.Next(at)
+		if !comes {
+			break
+		}
+		p.Times = append(p.Times, previewTime{next.In(zone).Format(localForm), next.UTC(), s.Due(d.Name, next).UTC()})
+		at = next
+	}
+	for _, c := range s.Changes(from, from.Add(changeSpan)) {
+		change := previewChange{At: c.At, Before: offsetText(c.Before), After: offsetText(c.After), Times: []previewLocal{}}
+		add := func(is string, all []schedule.Fired) {
+			for _, f := range all {
+				l := previewLocal{Local: f.Local.Format(time.TimeOnly), Is: is, Fired: []string{}}
+				for _, t := range f.At {
+					l.Fired = append(l.Fired, t.In(zone).Format("15:04:05 -07:00"))
+				}
+				change.Times = append(change.Times, l)
+			}
+		}
+		add("skipped", c.Skipped)
+		add("repeated", c.Repeated)
+		p.Changes = append(p.Changes, change)
+	}
+	return p
+}
+
+func offsetText(d time.Duration) string {
+	return time.Unix(0, 0).In(time.FixedZone("", int(d/time.Second))).Format("-07:00")
+}
+
+func (a *app) writePreview(p *preview, d *definition.Definition) {
+	fmt.Fprintf(a.out, "%s: %s, in %s\n", p.Name, d.Schedule.Run.ActionText(), p.Zone)
+	t := &table{}
+	head := []string{"NEXT", "UTC"}
+	if d.Schedule.Jitter > 0 {
+		head = append(head, "FIRED")
+	}
+	t.row(head...)
+	for _, at := range p.Times {
+		cells := []string{at.Local, whenText(&at.Nominal)}
+		if d.Schedule.Jitter > 0 {
+			cells = append(cells, at.Due.Format("2006-01-02T15:04:05.000Z"))
+		}
+		t.row(cells...)
+	}
+	t.write(a.out)
+	if len(p.Times) == 0 {
+		fmt.Fprintln(a.out, "no time comes any more")
+	}
+	for _, c := range p.Changes {
+		fmt.Fprintf(a.out, "\n%s: the clocks go from UTC%s to UTC%s\n", whenText(&c.At), c.Before, c.After)
+		for _, l := range c.Times {
+			does := "not fired"
+			if len(l.Fired) > 0 {
+				does = "fired at " + strings.Join(l.Fired, " and ")
+			}
+			how := "does not come"
+			if l.Is == "repeated" {
+				how = "comes twice"
+			}
+			fmt.Fprintf(a.out, "  %s %s: %s\n", l.Local, how, does)
+		}
+		if len(c.Times) == 0 {
+			fmt.Fprintln(a.out, "  no time of the schedule lies there")
+		}
+	}
+}

@@ -1,0 +1,111 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+func (a *app) serverCommand() *cobra.Command {
+	var noWorker bool
+	var grace time.Duration
+	c := &cobra.Command{
+		Use:   "server",
+		Short: "Serve the API, with workers in this process",
+		Long: `Serve the HTTP API on an address, with an engine and workers in this process. Everything is kept in the state
+directory; what was unfinished when it stopped, or was killed, goes on.
+
+Without a token it answers on loopback addresses only. SIGTERM (or Ctrl-C) drains: nothing new is started, what runs may
+finish within --grace, and what does not is taken up by the next server. A second one ends it at once.
+Should its engine, its listener or its worker end by itself, the server ends as well, with exit code 1.`,
+		Example: `  pawl server
+  pawl server --listen 0.0.0.0:7411 --token-file /run/secrets/pawl
+  curl -s http://127.0.0.1:7411/openapi.json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.serve(cmd.Context(), a.config.text("listen"), !noWorker, grace)
+		},
+	}
+	declareSettings(c.Flags(), "server")
+	c.Flags().BoolVar(&noWorker, "no-worker", false, "run nothing in this process: workers are elsewhere")
+	grace = 20 * time.Second
+	durationVar(c.Flags(), &grace, "grace", "how long running work may go on when it is told to stop")
+	return c
+}
+
+func (a *app) serve(ctx context.Context, listen string, works bool, grace time.Duration) error {
+	ctx, stop := interruptible(ctx)
+	defer stop()
+	if a.config.text("server") != "" && a.config.source["server"] == "--server" {
+		return usage("pawl server is a server: --server names another one and has no meaning here")
+	}
+	if err := checkTokens(a.tokens()); err != nil {
+		return err
+	}
+	l, err := a.listening(listen)
+	if err != nil {
+		return err
+	}
+	if host, _, _ := net.SplitHostPort(l.Addr().String()); len(a.tokens()) == 0 && !net.ParseIP(host).IsLoopback() {
+		_ = l.Close()
+		return usage("listening on %s lets other machines run code here: set a token (--token-file, PAWL_TOKEN or PAWL_TOKEN_FILE), or listen on 127.0.0.1", l.Addr())
+	}
+	page, err := a.config.page()
+	if err != nil {
+		_ = l.Close()
+		return err
+	}
+	url := ""
+	if page != nil {
+		url = pageURL(l.Addr())
+	}
+	dir := a.config.text("state_dir")
+	lock, err := awaitState(ctx, dir)
+	if errors.Is(err, errHeld) {
+		err = fmt.Errorf("the state directory %s is held by %s: stop it, or use another with --state-dir", dir, readOwner(dir))
+	}
+	if err != nil {
+		_ = l.Close()
+		return err
+	}
+	r, err := a.openRoom(ctx, lock, roomOptions{works: works, stays: true, grace: grace, drains: 10 * time.Second, page: page, pageURL: url})
+	if err != nil {
+		_ = l.Close()
+		return err
+	}
+	stopListening := r.serve(l)
+	a.say("pawl: serving on http://%s (state in %s)", l.Addr(), dir)
+	if url != "" {
+		a.say("pawl: the web page is at %s", url)
+	}
+	presses := interruptions(ctx)
+	signalled := false
+	select {
+	case <-presses.pressed:
+		signalled = true
+		a.say("pawl: stopping; once more to stop at once")
+	case <-r.parts.ended.Done():
+		a.say("pawl: stopping, since %v", context.Cause(r.parts.ended))
+	}
+	closed := make(chan struct{})
+	go func() {
+		defer close(closed)
+		r.server.Drain()
+		r.stopWorker()
+		stopListening()
+		r.close()
+	}()
+	select {
+	case <-closed:
+		if !signalled {
+			return &exit{code: exitError} // the reason has been printed
+		}
+		return r.parts.failure()
+	case <-presses.pressed:
+		return &exit{exitInterrupted, errors.New("stopped at once; what was running is taken up by the next server")}
+	}
+}

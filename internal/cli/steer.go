@@ -1,0 +1,279 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/client"
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/terminal"
+)
+
+// withClient connects, calls do, and closes the connection. When the engine is in this process and ends by itself, that is
+// the error.
+func (a *app) withClient(ctx context.Context, m mode, do func(context.Context, *session) error) error {
+	ctx, stop := interruptible(ctx)
+	defer stop()
+	s, err := a.connect(ctx, m)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	ctx, release := s.within(ctx)
+	defer release()
+	err = do(ctx, s)
+	if err != nil && s.lost.Err() != nil {
+		return context.Cause(s.lost)
+	}
+	if !errors.Is(err, errInterrupted) { // the second Ctrl-C waits for nothing
+		a.stayForOthers(ctx, s)
+	}
+	return err
+}
+
+func (a *app) cancelCommand() *cobra.Command {
+	return a.endCommand("cancel", "Cancel executions", `Cancel executions. What nobody holds yet ends at once. What a worker is running is stopped there, and is cancelled
+once the worker has confirmed that nothing is left running; --wait says how long to wait for that.`,
+		(*client.Client).Cancel)
+}
+
+func (a *app) killCommand() *cobra.Command {
+	return a.endCommand("kill", "Kill what executions are running", `Kill the code that executions are running, with everything that it has started. They are cancelled once the worker
+has confirmed that nothing is left of it.`,
+		(*client.Client).Kill)
+}
+
+func (a *app) endCommand(verb, short, long string, end func(*client.Client, context.Context, string, string, time.Duration) (*api.Execution, error)) *cobra.Command {
+	var reason string
+	var wait time.Duration
+	c := &cobra.Command{
+		Use:     verb + " ID…",
+		Short:   short,
+		Long:    long,
+		Example: "  pawl " + verb + " ex_… --reason 'wrong input'",
+		Args:    cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, ids []string) error {
+			return a.withClient(cmd.Context(), reading, func(ctx context.Context, s *session) error {
+				var failed []error
+				for _, id := range ids {
+					x, err := end(s.Client, ctx, id, reason, wait)
+					if err != nil {
+						failed = append(failed, fmt.Errorf("%s %s: %w", verb, id, err))
+						continue
+					}
+					if x.Status.Terminal() {
+						fmt.Fprintf(a.out, "%s %s\n", x.ID, x.Status)
+					} else {
+						fmt.Fprintf(a.out, "%s %s, ordered to end as %s\n", x.ID, x.Status, orderedAs(x))
+					}
+				}
+				return errors.Join(failed...)
+			})
+		},
+	}
+	c.Flags().StringVar(&reason, "reason", "", "why, for those who look at it later")
+	wait = 10 * time.Second
+	durationVar(c.Flags(), &wait, "wait", "how long to wait for the confirmation")
+	return c
+}
+
+func orderedAs(x *api.Execution) api.Status {
+	if x.CancelOrder != nil {
+		return x.CancelOrder.As
+	}
+	return api.Cancelled
+}
+
+func (a *app) retryCommand() *cobra.Command {
+	var wait bool
+	c := &cobra.Command{
+		Use:   "retry ID",
+		Short: "Run a finished execution's request again, as a new execution",
+		Example: `  pawl retry ex_…
+  pawl retry ex_… --wait      stay until it has ended`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			m := reading
+			if wait {
+				m = working
+			}
+			return a.withClient(cmd.Context(), m, func(ctx context.Context, s *session) error {
+				x, err := s.Retry(ctx, args[0])
+				if err != nil {
+					return err
+				}
+				if !wait {
+					fmt.Fprintln(a.out, x.ID)
+					return nil
+				}
+				return a.watch(ctx, s, x, asTable)
+			})
+		},
+	}
+	c.Flags().BoolVar(&wait, "wait", false, "watch it until it has ended, and exit as it did")
+	return c
+}
+
+func (a *app) whyCommand() *cobra.Command {
+	var f format
+	c := &cobra.Command{
+		Use:   "why ID",
+		Short: "Say what an execution is waiting for, and what would unblock it",
+		Example: `  pawl why ex_…
+  pawl why ex_… -o json`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.withClient(cmd.Context(), reading, func(ctx context.Context, s *session) error {
+				w, err := s.Why(ctx, args[0])
+				if err != nil {
+					return err
+				}
+				if f != asTable {
+					return writeData(a.out, f, w)
+				}
+				fmt.Fprintln(a.out, w.Summary)
+				for _, fact := range w.Facts {
+					fmt.Fprintf(a.out, "  - %s\n", fact)
+				}
+				if len(w.Unblock) > 0 {
+					fmt.Fprintln(a.out, "What would unblock it:")
+					for _, u := range w.Unblock {
+						fmt.Fprintf(a.out, "  - %s\n", u)
+					}
+				}
+				if s.embedded && !w.Status.Terminal() {
+					fmt.Fprintf(a.out, "  - no pawl run or pawl server is working on %s now: start one\n", a.config.text("state_dir"))
+				}
+				return nil
+			})
+		},
+	}
+	formatFlag(c, &f, asTable, asJSON, asYAML)
+	return c
+}
+
+func (a *app) describeCommand() *cobra.Command {
+	var f format
+	c := &cobra.Command{
+		Use:   "describe ID",
+		Short: "Show everything about one execution: its request, tasks, history and outcome",
+		Example: `  pawl describe ex_…
+  pawl describe ex_… -o json`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.withClient(cmd.Context(), reading, func(ctx context.Context, s *session) error {
+				x, err := s.Get(ctx, args[0])
+				if err != nil {
+					return err
+				}
+				if f != asTable {
+					return writeData(a.out, f, x)
+				}
+				return a.describe(ctx, s, x)
+			})
+		},
+	}
+	formatFlag(c, &f, asTable, asJSON, asYAML)
+	return c
+}
+
+func (a *app) describe(ctx context.Context, s *session, x *api.Execution) error {
+	t := &table{}
+	field := func(name, value string) {
+		if value != "" && value != "0s" && value != "0" {
+			t.row(name+":", value)
+		}
+	}
+	action := x.Action
+	if x.Version > 0 {
+		action = fmt.Sprintf("%s@%d", x.Action, x.Version)
+	}
+	field("ID", x.ID)
+	if x.Kind != x.Action {
+		action += " (" + x.Kind + ")"
+	}
+	field("Action", action)
+	field("Status", string(x.Status))
+	field("Attempt", fmt.Sprint(x.Attempt))
+	if x.Workflow != "" {
+		field("Task", fmt.Sprintf("%s[%d] of %s", x.Task, x.Index, x.Workflow))
+	}
+	field("Queue", x.Queue)
+	field("Runtime", x.Runtime)
+	field("Worker labels", flow.LabelText(x.WorkerLabels))
+	field("Priority", fmt.Sprint(x.Priority))
+	if x.Key != "" {
+		field("Key", fmt.Sprintf("%s (limit %d)", x.Key, x.KeyLimit))
+	}
+	field("Labels", flow.LabelText(x.Labels))
+	field("Timeout", x.Timeout.String())
+	field("Queue timeout", x.QueueTimeout.String())
+	field("Total timeout", x.TotalTimeout.String())
+	field("Created", stamp(x.CreatedAt))
+	field("Not before", stamp(x.NotBefore))
+	field("Started", stamp(x.StartedAt))
+	field("Finished", stamp(x.FinishedAt))
+	field("Took", took(x))
+	field("Worker", x.Worker)
+	if x.CancelOrder != nil {
+		field("Ordered", fmt.Sprintf("to end as %s: %s", x.CancelOrder.As, x.CancelOrder.Reason))
+	}
+	if x.Error != nil {
+		field("Error", x.Error.Error())
+	}
+	t.write(a.out)
+	if x.Kind == "workflow" {
+		if err := a.describeTasks(ctx, s, x); err != nil {
+			return err
+		}
+	}
+	fmt.Fprintln(a.out, "\nHistory:")
+	h := &table{}
+	for after := int64(0); ; {
+		page, err := s.Events(ctx, x.ID, after, 500)
+		if err != nil {
+			return err
+		}
+		for _, e := range page.Events {
+			h.row(eventCells(&e)...)
+			after = e.Seq
+		}
+		if !page.More || len(page.Events) == 0 {
+			break
+		}
+	}
+	h.write(a.out)
+	for _, part := range []struct {
+		name string
+		raw  []byte
+	}{{"Input", x.Input}, {"Output", x.Output}} {
+		if len(part.raw) > 0 && string(part.raw) != "null" {
+			fmt.Fprintf(a.out, "\n%s:\n", part.name)
+			var b strings.Builder
+			if err := writeYAML(&b, part.raw); err != nil {
+				return err
+			}
+			for line := range strings.Lines(b.String()) {
+				fmt.Fprint(a.out, "  ", strings.TrimRight(terminal.Clean(strings.TrimSuffix(line, "\n")), " "), "\n")
+			}
+		}
+	}
+	return nil
+}
+
+func stamp(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.Local().Format("2006-01-02 15:04:05.000 MST")
+}
+
+func eventCells(e *api.Event) []string {
+	return []string{fmt.Sprintf("  %4d", e.Seq), e.At.Local().Format("15:04:05.000000"), fmt.Sprintf("attempt %d", e.Attempt), e.Type, string(e.Data)}
+}

@@ -1,0 +1,99 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/client"
+)
+
+// taskFile is a file that a task of a workflow left.
+type taskFile struct {
+	Task      string `json:"task"` // "sub/each[3]"
+	Execution string `json:"execution"`
+	api.ResultFile
+}
+
+// listTaskFiles lists what the tasks of a workflow have left so far.
+func (a *app) listTaskFiles(ctx context.Context, s *session, x *api.Execution, f format) error {
+	files, tasks, err := taskFiles(ctx, s.Client, x.ID)
+	if err != nil {
+		return err
+	}
+	if f != asTable {
+		return writeData(a.out, f, files)
+	}
+	if len(files) == 0 {
+		a.say("%s is a workflow, and none of its %s left a file", x.ID, plural(tasks, "task", "tasks"))
+		return nil
+	}
+	t := &table{}
+	t.row("TASK", "EXECUTION", "FILE", "SIZE", "MODE")
+	for _, file := range files {
+		t.row(file.Task, file.Execution, file.Path, bytesText(file.Size), file.Mode)
+	}
+	t.write(a.out)
+	return nil
+}
+
+// fileOfTask explains an error about a file of a workflow, which has none of its own: it names the tasks that left one of that name.
+func (a *app) fileOfTask(ctx context.Context, s *session, id, name string, err error) error {
+	if !client.IsNotFound(err) {
+		return err
+	}
+	x, missing := s.Get(ctx, id)
+	if missing != nil || x.Kind != "workflow" {
+		return err
+	}
+	files, tasks, err := taskFiles(ctx, s.Client, id)
+	if err != nil {
+		return err
+	}
+	var calls []string
+	for _, file := range files {
+		if file.Path == name {
+			calls = append(calls, fmt.Sprintf("pawl files %s %s", file.Execution, name))
+		}
+	}
+	if len(calls) == 0 {
+		return fmt.Errorf("%s is a workflow, and none of its %s left a file %q: pawl files %s lists what they left", id, plural(tasks, "task", "tasks"), name, id)
+	}
+	const shown = 3
+	more := ""
+	if len(calls) > shown {
+		calls, more = calls[:shown], fmt.Sprintf(", or one of %d others", len(calls)-shown)
+	}
+	return usage("%s is a workflow, and its files are those of its tasks: %s%s", id, strings.Join(calls, ", or "), more)
+}
+
+// taskFiles are the files that the tasks of a workflow have left, and those of the workflows among its tasks. tasks counts the
+// executions that do the work: each item of a list is one.
+func taskFiles(ctx context.Context, c *client.Client, workflow string) (files []taskFile, tasks int, err error) {
+	files, labels := []taskFile{}, taskLabels{}
+	var walk func(workflow, within string) error
+	walk = func(workflow, within string) error {
+		for x, err := range c.All(ctx, client.Filter{Workflow: workflow, Outputs: true, Limit: 1000}) {
+			if err != nil {
+				return err
+			}
+			label, err := labels.of(ctx, c, &x)
+			if err != nil {
+				return err
+			}
+			if x.Kind == "workflow" {
+				if err := walk(x.ID, within+label+"/"); err != nil {
+					return err
+				}
+				continue
+			}
+			tasks++
+			for _, file := range filesOf(&x) {
+				files = append(files, taskFile{within + label, x.ID, file})
+			}
+		}
+		return nil
+	}
+	return files, tasks, walk(workflow, "")
+}

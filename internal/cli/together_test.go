@@ -1,0 +1,166 @@
+package cli
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pawl-run/pawl/api"
+)
+
+// programsEach is how many programs each of eight processes runs on one state directory, one after another: 8 in make test, and
+// 60 with: go test ./internal/cli -run TestManyAtOnce -together 60
+var programsEach = flag.Int("together", 8, "how many programs each of eight callers of pawl eval runs on one state directory")
+
+// Commands on one state directory at the same time, as xargs -P or make -j start them, run each program once, and each prints
+// what its own program has written. The process with the engine is one of them, and its own program is one of the first to end.
+func TestManyAtOnce(t *testing.T) {
+	t.Parallel()
+	need(t, "bash")
+	env := environment(t)
+	dir := t.TempDir()
+	const callers = 8
+	var wg sync.WaitGroup
+	for c := range callers {
+		wg.Go(func() {
+			for i := range *programsEach {
+				mark := fmt.Sprintf("program %d of caller %d", i, c)
+				path := filepath.Join(dir, fmt.Sprintf("%d-%d.sh", c, i))
+				if err := os.WriteFile(path, []byte("echo begin "+mark+"\nsleep 0.05\necho end "+mark+"\n"), 0o600); err != nil {
+					t.Error(err)
+					return
+				}
+				var out, errs bytes.Buffer
+				cmd := exec.CommandContext(t.Context(), filepath.Join(bin, "pawl"), "eval", "-l", "bash", path)
+				cmd.Env, cmd.Stdout, cmd.Stderr = env, &out, &errs
+				if err := cmd.Run(); err != nil {
+					t.Errorf("%s: %v\n%s", mark, err, errs.String())
+				}
+				if want := "begin " + mark + "\nend " + mark + "\n"; out.String() != want {
+					t.Errorf("%s wrote %q\n%s", mark, out.String(), errs.String())
+				}
+			}
+		})
+	}
+	wg.Wait()
+	all := executions(t, env, "--limit", "1000")
+	if len(all) != callers**programsEach {
+		t.Errorf("%d executions, want %d", len(all), callers**programsEach)
+	}
+	for _, x := range all {
+		if x.Status != api.Completed || x.Attempt != 1 {
+			t.Errorf("%s is %s in attempt %d, want completed in attempt 1", x.ID, x.Status, x.Attempt)
+		}
+	}
+}
+
+const announced = "stays until they have ended"
+
+// slow is a program that runs for some seconds after it has written something.
+func slow(seconds string) string {
+	return "import sys, time\nprint('start', flush=True)\ntime.sleep(" + seconds + ")\nprint('end')\n"
+}
+
+// A command whose own program has ended, and whose process has the engine, stays for the commands that have joined it, says so,
+// and ends with the exit code of its own program.
+func TestHolderStaysForOthers(t *testing.T) {
+	t.Parallel()
+	env := environment(t)
+	holder := start(t, env, "eval", writeFile(t, "holder.py", slow("1")+"raise SystemExit(7)\n"))
+	within(t, 30*time.Second, "the first program runs", func() bool { return strings.Contains(holder.out.String(), "start") })
+	joined := start(t, env, "eval", writeFile(t, "joined.py", slow("5")))
+	within(t, 30*time.Second, "the second program runs", func() bool { return strings.Contains(joined.out.String(), "start") })
+	within(t, 30*time.Second, "the holder says why it stays", func() bool { return strings.Contains(holder.err.String(), announced) })
+	if code := joined.code(); code != exitOK || joined.out.String() != "start\nend\n" || strings.Contains(joined.err.String(), "attempt") {
+		t.Errorf("exit code %d, standard output %q\n%s", code, joined.out.String(), joined.err.String())
+	}
+	if code := holder.code(); code != exitFailed {
+		t.Errorf("holder: exit code %d, want %d\n%s", code, exitFailed, holder.err.String())
+	}
+}
+
+// A command that only follows something does not keep the engine's process from ending.
+func TestFollowersKeepNothing(t *testing.T) {
+	t.Parallel()
+	env := environment(t)
+	holder := start(t, env, "eval", writeFile(t, "holder.py", slow("2")))
+	within(t, 30*time.Second, "the program runs", func() bool { return strings.Contains(holder.out.String(), "start") })
+	follower := start(t, env, "get", "executions", "-w")
+	within(t, 30*time.Second, "the list is shown", func() bool { return strings.Contains(follower.out.String(), "running") })
+	if code := holder.code(); code != exitOK {
+		t.Errorf("exit code %d\n%s", code, holder.err.String())
+	}
+}
+
+// An interrupted holder leaves, and another process takes the engine over: its program begins again, and its standard output is
+// that of one attempt.
+func TestOutputOfALostAttempt(t *testing.T) {
+	t.Parallel()
+	env := environment(t)
+	holder := start(t, env, "eval", writeFile(t, "holder.py", slow("1")))
+	within(t, 30*time.Second, "the first program runs", func() bool { return strings.Contains(holder.out.String(), "start") })
+	same := start(t, env, "eval", writeFile(t, "same.py", slow("4")))
+	// The pid is not the same in two attempts: each sandbox numbers processes alike, but the time goes on.
+	other := start(t, env, "eval", writeFile(t, "other.py", "import time\nprint(time.time_ns(), flush=True)\ntime.sleep(4)\nprint('end')\n"))
+	within(t, 30*time.Second, "the others run", func() bool {
+		return strings.Contains(same.out.String(), "start") && strings.Contains(other.out.String(), "\n")
+	})
+	within(t, 30*time.Second, "the holder says why it stays", func() bool { return strings.Contains(holder.err.String(), announced) })
+	before := other.out.String()
+	if err := holder.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	if code := holder.code(); code != exitOK { // its own program has ended well
+		t.Errorf("holder: exit code %d\n%s", code, holder.err.String())
+	}
+	if code := same.code(); code != exitOK || same.out.String() != "start\nend\n" || !strings.Contains(same.err.String(), "attempt 2 begins") {
+		t.Errorf("exit code %d, standard output %q\n%s", code, same.out.String(), same.err.String())
+	}
+	if code := other.code(); code != exitError || other.out.String() != before || !strings.Contains(other.err.String(), "--attempt 2") {
+		t.Errorf("exit code %d, standard output %q, before %q\n%s", code, other.out.String(), before, other.err.String())
+	}
+}
+
+// A process that ends while a submission to it is unanswered is replaced: the submission is repeated with the next engine.
+func TestHolderEndsDuringASubmission(t *testing.T) {
+	t.Parallel()
+	need(t, "bash")
+	dir := t.TempDir()
+	lock, err := lockState(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, remove, err := listenState(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer remove()
+	var ending sync.Once
+	holder := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet {
+			return
+		}
+		ending.Do(func() {
+			_ = l.Close()
+			_ = lock.Close()
+		})
+		panic(http.ErrAbortHandler)
+	})}
+	defer holder.Close()
+	go func() { _ = holder.Serve(l) }()
+	if err := (owner{PID: os.Getpid(), Command: "pawl eval", Works: true, Address: l.Addr().String()}).write(lock); err != nil {
+		t.Fatal(err)
+	}
+	out, errs, code := pawl(t, append(environment(t), "PAWL_STATE_DIR="+dir), "eval", "-l", "bash", writeFile(t, "p.sh", "echo done\n"))
+	if code != exitOK || out != "done\n" {
+		t.Errorf("exit code %d, standard output %q\n%s", code, out, errs)
+	}
+}

@@ -1,0 +1,68 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-run/pawl/api"
+)
+
+func (a *app) uploadCommand() *cobra.Command {
+	var f format
+	c := &cobra.Command{
+		Use:   "upload FILE|-…",
+		Short: "Send files ahead of the evaluations that name them",
+		Long: `Send files ahead of the evaluations that name them, and print what they are named by, a line for each: sha256: and the
+content's SHA-256. In the API and in workflows it goes where text would: {"stdin": {"blob": "sha256:…"}}. What is
+uploaded already is not sent again. It is kept for a day after it was sent last, and as long as an execution names it.
+
+pawl eval uploads by itself what is large.`,
+		Example: `  pawl upload big.txt
+  tar c data | pawl upload -
+  curl -s localhost:7411/api/v1/evaluations -d '{"language": "python", "source": "…", "stdin": {"blob": "'$(pawl upload big.txt)'"}}'`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.withClient(cmd.Context(), reading, func(ctx context.Context, s *session) error {
+				return a.upload(ctx, s, args, f)
+			})
+		},
+	}
+	formatFlag(c, &f, asTable, asJSON, asYAML)
+	return c
+}
+
+// uploaded is what -o json prints of a file.
+type uploaded struct {
+	File string `json:"file"`
+	api.Blob
+}
+
+func (a *app) upload(ctx context.Context, s *session, files []string, f format) error {
+	var all []uploaded
+	for _, file := range files {
+		path := file
+		if file == "-" {
+			copied, err := spool(nil, a.in)
+			if err != nil {
+				return fmt.Errorf("keep standard input until it is uploaded: %w", err)
+			}
+			defer func() { _ = os.Remove(copied) }() // it is among the temporary files
+			path = copied
+		}
+		b, err := uploadFile(ctx, s, path)
+		if err != nil {
+			return err
+		}
+		if f == asTable {
+			fmt.Fprintln(a.out, b.Blob)
+		}
+		all = append(all, uploaded{file, *b})
+	}
+	if f == asTable {
+		return nil
+	}
+	return writeData(a.out, f, all)
+}

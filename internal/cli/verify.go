@@ -1,0 +1,162 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/client"
+	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/store/postgres"
+	"github.com/pawl-run/pawl/internal/store/sqlite"
+)
+
+// promises are the invariants that rows can show, by their numbers in docs/invariants.md, in a few words.
+var promises = map[int]string{
+	1: "stages follow one another as the lifecycle allows", 2: "an end has its time and outcome", 3: "an attempt has one owner at most",
+	4: "nothing is written in the name of an attempt that is over", 6: "events are numbered 1, 2, 3 … without a hole",
+	12: "a key has no more holders than its limit", 13: "a slot is held exactly while it is needed",
+	16: "an execution is in one place", 17: "an item of a task is one execution", 19: "items are numbered 0, 1, 2 … without a hole",
+	20: "a workflow that is over has no child that is not", 22: "no more attempts than the policy allows",
+	24: "nothing times out before its deadline", 25: "an idempotency key leads to one execution",
+	28: "what waits for a gap to close is bounded", 33: "what is derived equals what it is derived from",
+	38: "what an execution names and was uploaded is there",
+}
+
+// verifying lets `pawl doctor --verify` look at the database alone, and at every row of it.
+func (a *app) verifying(doctor *cobra.Command) *cobra.Command {
+	var verify bool
+	doctor.Flags().BoolVar(&verify, "verify", false, "only check every row of the database against Pawl's promises, also while servers work on it; its schema stays as it is; 1 when one is broken")
+	otherwise := doctor.RunE
+	doctor.RunE = func(cmd *cobra.Command, args []string) error {
+		if !verify {
+			return otherwise(cmd, args)
+		}
+		ctx, stop := interruptible(cmd.Context())
+		defer stop()
+		v, err := a.verify(ctx)
+		if err != nil {
+			return err
+		}
+		if f := format(cmd.Flags().Lookup("output").Value.String()); f != asTable {
+			err = writeData(a.out, f, v)
+		} else {
+			a.printVerification(v)
+		}
+		if err == nil && len(v.Broken) > 0 {
+			err = fmt.Errorf("%s broken: please report what it says above, it is a bug of Pawl or damage to its database",
+				plural(len(v.Broken), "promise is", "promises are"))
+		}
+		return err
+	}
+	return doctor
+}
+
+// verify asks the server that was named, or the process that works on the state directory, or looks by itself.
+func (a *app) verify(ctx context.Context) (*api.Verification, error) {
+	if server := a.config.text("server"); server != "" {
+		c, err := client.New(server, client.WithToken(a.config.text("token")), client.WithUserAgent("pawl/"+version()), client.WithPatience(time.Second))
+		if err != nil {
+			return nil, usage("%v", err)
+		}
+		return c.Verify(ctx)
+	}
+	if dsn := a.config.text("store"); isPostgres(dsn) {
+		s, err := openPostgres(ctx, dsn, postgres.Options{AsIs: true})
+		if err != nil {
+			return nil, err
+		}
+		return verifyRows(ctx, s)
+	}
+	dir := a.config.text("state_dir")
+	lock, err := lockState(dir)
+	if errors.Is(err, errHeld) {
+		o := readOwner(dir)
+		c, err := o.client()
+		if err == nil && o.Address == "" {
+			err = errors.New("it has no address yet")
+		}
+		var v *api.Verification
+		if err == nil {
+			v, err = c.Verify(ctx)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("ask %s, which works on %s: %w", o, dir, err)
+		}
+		return v, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = lock.Close() }()
+	path := sqlitePath(a.config.text("store"), dir)
+	s, err := sqlite.Open(ctx, path, sqlite.Options{AsIs: true})
+	if errors.Is(err, fs.ErrNotExist) {
+		a.say("pawl: there is no database at %s yet", path)
+		return &api.Verification{Broken: []api.Violation{}}, nil
+	}
+	if err != nil {
+		return nil, &exit{exitUsage, err}
+	}
+	return verifyRows(ctx, s)
+}
+
+// verifyRows looks at every row, and closes the store.
+func verifyRows(ctx context.Context, s store.Store) (*api.Verification, error) {
+	defer func() { _ = s.Close() }()
+	begun := time.Now()
+	broken, err := s.Check(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("verify the database: %w", err)
+	}
+	v := &api.Verification{Broken: []api.Violation{}, Seconds: time.Since(begun).Seconds()}
+	for _, b := range broken {
+		out := api.Violation{Invariant: b.Invariant, Message: b.Say}
+		if !b.Execution.IsZero() {
+			out.Execution = b.Execution.String()
+		}
+		v.Broken = append(v.Broken, out)
+	}
+	return v, nil
+}
+
+// printVerification lists the promises by number, and what breaks them.
+func (a *app) printVerification(v *api.Verification) {
+	by := map[int][]api.Violation{}
+	for _, b := range v.Broken {
+		by[b.Invariant] = append(by[b.Invariant], b)
+	}
+	numbers := make([]int, 0, len(promises))
+	for n := range promises {
+		numbers = append(numbers, n)
+	}
+	for n := range by {
+		if promises[n] == "" {
+			numbers = append(numbers, n)
+		}
+	}
+	slices.SortFunc(numbers, cmp.Compare[int])
+	for _, n := range numbers {
+		mark, count := "ok  ", ""
+		if k := len(by[n]); k > 0 {
+			mark, count = "FAIL", fmt.Sprintf(" (broken %d times)", k)
+		}
+		fmt.Fprintf(a.out, "%s %2d: %s%s\n", mark, n, cmp.Or(promises[n], "see docs/invariants.md"), count)
+		const few = 20
+		for i, b := range by[n] {
+			if i == few {
+				fmt.Fprintf(a.out, "         … and %d more (-o json has them)\n", len(by[n])-few)
+				break
+			}
+			fmt.Fprintf(a.out, "         %s: %s\n", cmp.Or(b.Execution, "(no execution)"), b.Message)
+		}
+	}
+	a.say("pawl: every row was read in %s; docs/invariants.md says what each number means", time.Duration(v.Seconds*float64(time.Second)).Round(time.Millisecond))
+}

@@ -1,0 +1,49 @@
+package cli
+
+import (
+	"bytes"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-run/pawl/api"
+)
+
+// The database is verified by whoever may open it: the command itself, or the server that works on it.
+func TestDoctorVerify(t *testing.T) {
+	t.Parallel()
+	env := environment(t)
+	if out, errs, code := pawl(t, env, "doctor", "--verify"); code != exitOK || strings.Count(out, "ok ") != len(promises) {
+		t.Errorf("alone: exit code %d\n%s%s", code, out, errs)
+	}
+	server := start(t, env, "server", "--listen", "127.0.0.1:0")
+	within(t, 30*time.Second, "it serves", func() bool { return strings.Contains(server.err.String(), "serving on") })
+	out, errs, code := pawl(t, env, "doctor", "--verify", "-o", "json")
+	if code != exitOK || !strings.Contains(out, `"broken": []`) {
+		t.Errorf("beside a server: exit code %d\n%s%s", code, out, errs)
+	}
+	if err := server.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	server.code()
+}
+
+func TestVerificationIsPrintedByNumber(t *testing.T) {
+	t.Parallel()
+	var out, errs bytes.Buffer
+	a := &app{out: &out, err: &errs}
+	v := &api.Verification{Broken: []api.Violation{{Invariant: 12, Execution: "ex_1", Message: "3 holders"}, {Invariant: 99, Message: "unheard of"}}}
+	for range 30 {
+		v.Broken = append(v.Broken, api.Violation{Invariant: 6, Execution: "ex_2", Message: "a hole"})
+	}
+	a.printVerification(v)
+	for _, want := range []string{"FAIL 12: " + promises[12] + " (broken 1 times)\n         ex_1: 3 holders\n", "(no execution): unheard of", "… and 10 more", "ok    1: "} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%q is not in\n%s", want, out.String())
+		}
+	}
+	if strings.Count(out.String(), "FAIL") != 3 {
+		t.Error(out.String())
+	}
+}

@@ -1,0 +1,108 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-run/pawl/internal/handoff/remote"
+	"github.com/pawl-run/pawl/internal/telemetry/otlp"
+	"github.com/pawl-run/pawl/internal/worker"
+)
+
+func (a *app) workerCommand() *cobra.Command {
+	var name string
+	var grace time.Duration
+	c := &cobra.Command{
+		Use:   "worker",
+		Short: "Run work for a server elsewhere",
+		Long: `Take work from a server's queues and run it on this machine. The worker needs no database; it may come and go at any
+time: what it was running when it was lost is tried again elsewhere. Started again on the same state directory before its
+lease runs out, it goes on with the containers that it had started. A server that does not answer is waited for; one that
+refuses the worker, by its token or its version, ends it with exit code 1.
+
+With --labels it gets, beside what any worker of its queues may run, what asks for some of these labels (worker_labels in
+a definition, --worker-label of pawl run and pawl eval): an execution goes only to a worker that has all that it asks for.
+
+SIGTERM (or Ctrl-C) drains: it takes nothing new, and what runs may finish within --grace. A second one ends it at once.`,
+		Example: `  pawl worker --server http://127.0.0.1:7411 --slots 8
+  pawl worker --server https://pawl.example.com --token-file token --queues gpu
+  pawl worker --server http://127.0.0.1:7411 --labels gpu=a100,zone=eu`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.work(cmd.Context(), name, grace) },
+	}
+	c.Flags().StringVar(&name, "name", "", "name for people (default the host's name and the process id)")
+	grace = 20 * time.Second
+	durationVar(c.Flags(), &grace, "grace", "how long running work may go on when it is told to stop")
+	return c
+}
+
+func (a *app) work(ctx context.Context, name string, grace time.Duration) error {
+	server := a.config.text("server")
+	if server == "" {
+		return usage("a worker needs a server: name it with --server or PAWL_SERVER (pawl server has workers of its own)")
+	}
+	ctx, stop := interruptible(ctx)
+	defer stop()
+	engine, err := remote.Dial(server, a.config.text("token"))
+	if err != nil {
+		return usage("%v", err)
+	}
+	keeps, err := openMemory(ctx, a.config.text("state_dir"), server)
+	if err != nil {
+		return err
+	}
+	defer keeps.Close()
+	keeps.secret = engine.Secret
+	if before, _ := keeps.Earlier(); !before.IsZero() {
+		engine.Recall(before, keeps.was.Secret)
+	}
+	handlers, rt, err := a.handlers(true, keeps)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = rt.Close() }()
+	tracer, flush, err := otlp.Start(a.getenv, "pawl-worker", version())
+	if err != nil {
+		return err
+	}
+	defer func() {
+		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+		defer cancel()
+		if flush != nil {
+			_ = flush(last) // traces are a help and nothing depends on them
+		}
+	}()
+	working := func() {
+		a.say("pawl: working for %s: %s for %s", server, plural(a.config.slots(), "slot", "slots"), a.config.text("queues"))
+	}
+	w, err := worker.New(worker.Options{
+		Handoff: engine, Handlers: handlers, Slots: a.config.slots(), Queues: a.config.list("queues"), Labels: a.config.labels(), Name: name,
+		Log: a.logger(), Tracer: tracer, Memory: keeps, Grace: grace, Serving: working,
+	})
+	if err != nil {
+		return err
+	}
+	presses := interruptions(ctx)
+	over := make(chan error, 1)
+	run, drain := context.WithCancel(context.WithoutCancel(ctx))
+	defer drain()
+	go func() { over <- w.Run(run) }()
+	select {
+	case err := <-over:
+		return fmt.Errorf("the worker has ended: %w", err)
+	case <-presses.pressed:
+		a.say("pawl: stopping; once more to stop at once")
+		drain()
+	}
+	select {
+	case err := <-over:
+		return err
+	case <-presses.pressed:
+		w.LetGo() // or what is killed now would be reported as cancelled
+		return &exit{exitInterrupted, errors.New("stopped at once; what was running is tried again elsewhere")}
+	}
+}
