@@ -73,7 +73,7 @@ func run(t *testing.T, dir, name string, args ...string) *part {
 	return runSet(t, dir, name, nil, args...)
 }
 
-// hasty makes a server wait for its database a fifth as long as in production (internal/cli/limits_failpoints.go), so that
+// hasty makes a server wait for its database a fifth as long as in production (internal/cli/instance/limits_failpoints.go), so that
 // everything is to work again worksAgain after its connections have fallen silent; a busy machine gets some more.
 var hasty = []string{"PAWL_DATABASE_HASTE=5"}
 

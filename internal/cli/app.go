@@ -14,52 +14,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/cli/config"
+	"github.com/pawl-run/pawl/internal/cli/exit"
 )
-
-// Exit codes. They are part of what scripts rely on.
-const (
-	exitOK          = 0
-	exitError       = 1
-	exitUsage       = 2
-	exitFailed      = 3   // the execution failed
-	exitCancelled   = 4   // the execution was cancelled
-	exitTimedOut    = 5   // the execution timed out
-	exitInterrupted = 130 // Ctrl-C
-)
-
-// exit is an error that says with which code to end. Without a message nothing more is printed.
-type exit struct {
-	code int
-	err  error
-}
-
-func (e *exit) Error() string {
-	if e.err == nil {
-		return fmt.Sprintf("exit code %d", e.code)
-	}
-	return e.err.Error()
-}
-
-func (e *exit) Unwrap() error { return e.err }
-
-// usage is an error about how the command was called.
-func usage(format string, args ...any) error {
-	return &exit{exitUsage, fmt.Errorf(format, args...)}
-}
-
-// statusCode is the exit code of an execution that has ended.
-func statusCode(s api.Status) int {
-	switch s {
-	case api.Completed:
-		return exitOK
-	case api.Cancelled:
-		return exitCancelled
-	case api.TimedOut:
-		return exitTimedOut
-	}
-	return exitFailed
-}
 
 // Main runs the command line with the process's own streams and returns its exit code.
 func Main(args []string) int {
@@ -76,7 +33,7 @@ type app struct {
 
 	logTo   logWriter
 	entered bool // a command has begun: errors are no longer about usage
-	config  config
+	config  config.Config
 }
 
 // execute runs the command and returns the exit code. Data goes to out, everything else to err.
@@ -92,21 +49,21 @@ func (a *app) execute(args []string) int {
 	root.SetErr(a.err)
 	cmd, err := root.ExecuteC()
 	if err == nil {
-		return exitOK
+		return exit.OK
 	}
-	var e *exit
+	var e *exit.Error
 	if errors.As(err, &e) {
-		if e.err != nil {
-			a.complain(cmd, e.err, e.code)
+		if e.Err != nil {
+			a.complain(cmd, e.Err, e.Code)
 		}
-		return e.code
+		return e.Code
 	}
-	code := exitError
+	code := exit.General
 	switch {
 	case !a.entered:
-		code = exitUsage
+		code = exit.Misuse
 	case errors.Is(err, context.Canceled):
-		return exitInterrupted
+		return exit.Interrupted
 	}
 	a.complain(cmd, err, code)
 	return code
@@ -114,7 +71,7 @@ func (a *app) execute(args []string) int {
 
 func (a *app) complain(cmd *cobra.Command, err error, code int) {
 	fmt.Fprintf(a.err, "pawl: %s\n", strings.TrimSpace(a.explained(err).Error()))
-	if code == exitUsage && cmd != nil {
+	if code == exit.Misuse && cmd != nil {
 		fmt.Fprintf(a.err, "Run '%s --help' to see how it is used.\n", cmd.CommandPath())
 	}
 }
@@ -144,7 +101,7 @@ Exit codes: 0 ok, 1 error, 2 wrong usage, 3 the execution failed, 4 it was cance
 			return cmd.Help()
 		},
 	}
-	declareSettings(root.PersistentFlags(), "")
+	config.Declare(root.PersistentFlags(), "")
 	root.AddGroup(
 		&cobra.Group{ID: "work", Title: "Run work:"},
 		&cobra.Group{ID: "look", Title: "See and steer it:"},
@@ -173,7 +130,7 @@ func (a *app) add(root *cobra.Command, group string, commands ...*cobra.Command)
 		if run := c.RunE; run != nil {
 			c.RunE = func(cmd *cobra.Command, args []string) error {
 				if err := a.configure(cmd.Flags()); err != nil {
-					return &exit{exitUsage, err}
+					return &exit.Error{Code: exit.Misuse, Err: err}
 				}
 				a.entered = true
 				return run(cmd, args)
@@ -187,7 +144,7 @@ func (a *app) add(root *cobra.Command, group string, commands ...*cobra.Command)
 }
 
 func (a *app) configure(flags *pflag.FlagSet) error {
-	c, err := loadConfig(flags, a.getenv)
+	c, err := config.Load(flags, a.getenv)
 	if err != nil {
 		return err
 	}

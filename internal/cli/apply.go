@@ -14,12 +14,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/cli/exit"
+	"github.com/pawl-run/pawl/internal/cli/output"
 	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/problem"
 )
 
 func (a *app) applyCommand() *cobra.Command {
-	var f format
+	var f output.Format
 	c := &cobra.Command{
 		Use:   "apply FILE…",
 		Short: "Register the workflows, actions, queues and schedules in files",
@@ -43,8 +45,8 @@ declare queues go first, those that only have schedules last; the others in thei
 					}
 					all = append(all, d.Definitions...)
 				}
-				if f != asTable {
-					return writeData(a.out, f, all)
+				if f != output.AsTable {
+					return output.WriteData(a.out, f, all)
 				}
 				for _, d := range all {
 					state := "unchanged"
@@ -54,18 +56,18 @@ declare queues go first, those that only have schedules last; the others in thei
 					fmt.Fprintf(a.out, "%s %s@%d %s\n", d.Kind, d.Name, d.Version, state)
 				}
 				if s.embedded {
-					a.say("pawl: no server is named or works here, so this is for later commands on the state directory %s", a.config.text("state_dir"))
+					a.say("pawl: no server is named or works here, so this is for later commands on the state directory %s", a.config.Text("state_dir"))
 				}
 				return nil
 			})
 		},
 	}
-	formatFlag(c, &f, asTable, asJSON, asYAML)
+	output.FormatFlag(c, &f, output.AsTable, output.AsJSON, output.AsYAML)
 	return c
 }
 
 func (a *app) validateCommand() *cobra.Command {
-	var f format
+	var f output.Format
 	c := &cobra.Command{
 		Use:   "validate FILE…",
 		Short: "Check workflow files and report everything that is wrong with them",
@@ -80,7 +82,7 @@ Exit codes: 0 all is well, 1 there are problems, 2 a file cannot be read.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			files, err := a.readFiles(args)
 			if err != nil {
-				return &exit{exitUsage, err}
+				return &exit.Error{Code: exit.Misuse, Err: err}
 			}
 			problems := []api.FieldError{}
 			var defs []*definition.Definition
@@ -93,19 +95,19 @@ Exit codes: 0 all is well, 1 there are problems, 2 a file cannot be read.`,
 			}
 			switch {
 			case len(problems) > 0: // what cannot be read need not be asked about
-			case a.config.text("server") == "":
+			case a.config.Text("server") == "":
 				problems = append(problems, a.undeclaredQueues(defs)...)
 			default:
 				if problems, err = a.validateThere(cmd.Context(), files); err != nil {
 					return err
 				}
 			}
-			if f != asTable {
+			if f != output.AsTable {
 				v := api.Validation{Valid: len(problems) == 0, Problems: problems}
 				for _, d := range defs {
 					v.Definitions = append(v.Definitions, api.DefinedVersion{Name: d.Name, Kind: string(d.Kind)})
 				}
-				if err := writeData(a.out, f, v); err != nil {
+				if err := output.WriteData(a.out, f, v); err != nil {
 					return err
 				}
 			} else {
@@ -119,12 +121,12 @@ Exit codes: 0 all is well, 1 there are problems, 2 a file cannot be read.`,
 				}
 			}
 			if len(problems) > 0 {
-				return &exit{exitError, fmt.Errorf("%s in %s", plural(len(problems), "problem", "problems"), plural(len(files), "file", "files"))}
+				return &exit.Error{Code: exit.General, Err: fmt.Errorf("%s in %s", output.Plural(len(problems), "problem", "problems"), output.Plural(len(files), "file", "files"))}
 			}
 			return nil
 		},
 	}
-	formatFlag(c, &f, asTable, asJSON, asYAML)
+	output.FormatFlag(c, &f, output.AsTable, output.AsJSON, output.AsYAML)
 	return c
 }
 
@@ -155,7 +157,7 @@ func (a *app) readFiles(args []string) ([]source, error) {
 				return nil, fmt.Errorf("read standard input: %w", err)
 			}
 			if len(b) > maxSource {
-				return nil, fmt.Errorf("standard input is larger than %s", bytesText(maxSource))
+				return nil, fmt.Errorf("standard input is larger than %s", output.Bytes(maxSource))
 			}
 			all = append(all, source{"-", b})
 			continue
@@ -208,7 +210,7 @@ func readBounded(path string) ([]byte, error) {
 		return nil, fmt.Errorf("read %s: %w", path, err)
 	}
 	if len(b) > maxSource {
-		return nil, fmt.Errorf("%s is larger than %s", path, bytesText(maxSource))
+		return nil, fmt.Errorf("%s is larger than %s", path, output.Bytes(maxSource))
 	}
 	return b, nil
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 
 	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/cli/output"
 )
 
 // oneAttempt passes on the standard output of one attempt. An attempt may be lost after a part of its output was passed on:
@@ -62,5 +63,5 @@ func (o *oneAttempt) failure(end *api.Execution) error {
 		return nil
 	}
 	return fmt.Errorf("attempt %d was lost after %s of its standard output had been printed, and attempt %d wrote something else, which is not printed: "+
-		"pawl logs %s --attempt %d --stream stdout prints all of it", o.from, plural(int(o.bytes), "byte", "bytes"), end.Attempt, end.ID, end.Attempt)
+		"pawl logs %s --attempt %d --stream stdout prints all of it", o.from, output.Plural(int(o.bytes), "byte", "bytes"), end.Attempt, end.ID, end.Attempt)
 }

@@ -15,6 +15,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawl-run/pawl/internal/cli/config"
+	"github.com/pawl-run/pawl/internal/cli/exit"
+	"github.com/pawl-run/pawl/internal/cli/instance"
+	"github.com/pawl-run/pawl/internal/cli/output"
 	"github.com/pawl-run/pawl/internal/store/postgres"
 	"github.com/pawl-run/pawl/internal/store/sqlite"
 )
@@ -81,26 +85,26 @@ work on the same tasks, one on the original and one on the copy.`,
 // backup copies the blobs, then the database, then the blobs that were added meanwhile. A blob that the copy of the database names
 // was either there during the first pass or is copied by the second.
 func (a *app) backup(ctx context.Context, dir string) error {
-	if server := a.config.text("server"); server != "" {
-		return usage("a backup reads the database and the blobs themselves: run it where %s runs, with its --store and --state-dir, and without --server", server)
+	if server := a.config.Text("server"); server != "" {
+		return exit.Usagef("a backup reads the database and the blobs themselves: run it where %s runs, with its --store and --state-dir, and without --server", server)
 	}
-	dsn := a.config.text("store")
+	dsn := a.config.Text("store")
 	b := backup{Format: backupFormat, Pawl: version(), Store: "sqlite", Begun: time.Now().UTC()}
-	if isPostgres(dsn) {
+	if config.IsPostgres(dsn) {
 		b.Store = "postgres"
 		if err := hasTool("pg_dump", dsn, dir); err != nil {
 			return err
 		}
 	}
-	path := sqlitePath(dsn, a.config.text("state_dir"))
-	if _, err := os.Stat(path); !isPostgres(dsn) && errors.Is(err, fs.ErrNotExist) {
+	path := instance.SQLitePath(dsn, a.config.Text("state_dir"))
+	if _, err := os.Stat(path); !config.IsPostgres(dsn) && errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("there is no database %s to back up: name the server's state directory with --state-dir, or its --store", path)
 	}
 	if err := makeEmpty(dir); err != nil {
 		return err
 	}
 	copyBlobs := func() error {
-		for _, from := range a.config.blobDirs() {
+		for _, from := range blobDirs(&a.config) {
 			n, err := copyTree(ctx, filepath.Join(from, "blobs"), filepath.Join(dir, backupBlobs, "blobs"))
 			if b.Blobs += n; err != nil {
 				return fmt.Errorf("back up the blobs: %w", err)
@@ -112,7 +116,7 @@ func (a *app) backup(ctx context.Context, dir string) error {
 		return err
 	}
 	var err error
-	if isPostgres(dsn) {
+	if config.IsPostgres(dsn) {
 		err = dumpPostgres(ctx, dsn, filepath.Join(dir, backupDump))
 	} else {
 		err = sqlite.Backup(ctx, path, filepath.Join(dir, backupFile))
@@ -127,28 +131,28 @@ func (a *app) backup(ctx context.Context, dir string) error {
 	if err := b.write(dir); err != nil {
 		return err
 	}
-	a.say("pawl: backed up to %s in %s, with %s", dir, b.Ended.Sub(b.Begun).Round(time.Millisecond), plural(b.Blobs, "blob", "blobs"))
+	a.say("pawl: backed up to %s in %s, with %s", dir, b.Ended.Sub(b.Begun).Round(time.Millisecond), output.Plural(b.Blobs, "blob", "blobs"))
 	return nil
 }
 
 // restore puts the database in place last: until then nothing takes the state directory for one of Pawl's.
 func (a *app) restore(ctx context.Context, dir string) error {
-	if a.config.text("server") != "" {
-		return usage("a restore writes the database and the blobs themselves: leave --server out, and say where with --state-dir or --store")
+	if a.config.Text("server") != "" {
+		return exit.Usagef("a restore writes the database and the blobs themselves: leave --server out, and say where with --state-dir or --store")
 	}
 	b, err := readBackup(dir)
 	if err != nil {
 		return err
 	}
-	dsn, state := a.config.text("store"), a.config.text("state_dir")
-	if (b.Store == "postgres") != isPostgres(dsn) {
-		return usage("%s is a backup of %s and the setting store is %s: it can be restored to %s only", dir, b.Store, redacted(dsn), b.Store)
+	dsn, state := a.config.Text("store"), a.config.Text("state_dir")
+	if (b.Store == "postgres") != config.IsPostgres(dsn) {
+		return exit.Usagef("%s is a backup of %s and the setting store is %s: it can be restored to %s only", dir, b.Store, config.Redacted(dsn), b.Store)
 	}
 	blobs, place := filepath.Join(state, "blobs"), "--state-dir"
-	if chosen := a.config.text("blobs"); chosen != inStore {
+	if chosen := a.config.Text("blobs"); chosen != config.InStore {
 		blobs, place = filepath.Clean(chosen), "--blobs"
 	}
-	if isPostgres(dsn) {
+	if config.IsPostgres(dsn) {
 		if err := hasTool("pg_restore", dsn, dir); err != nil {
 			return err
 		}
@@ -171,15 +175,15 @@ func (a *app) restore(ctx context.Context, dir string) error {
 	if err != nil {
 		return fmt.Errorf("restore the blobs: %w", err)
 	}
-	if isPostgres(dsn) {
+	if config.IsPostgres(dsn) {
 		err = restorePostgres(ctx, dsn, filepath.Join(dir, backupDump))
 	} else {
-		err = restoreSQLite(ctx, dir, sqlitePath(dsn, state))
+		err = restoreSQLite(ctx, dir, instance.SQLitePath(dsn, state))
 	}
 	if err != nil {
 		return err
 	}
-	a.say("pawl: restored what %s had on %s, with %s; pawl doctor --verify checks every row", dir, b.Begun.Local().Format(time.DateTime), plural(n, "blob", "blobs"))
+	a.say("pawl: restored what %s had on %s, with %s; pawl doctor --verify checks every row", dir, b.Begun.Local().Format(time.DateTime), output.Plural(n, "blob", "blobs"))
 	return nil
 }
 
@@ -206,18 +210,18 @@ func restoreSQLite(ctx context.Context, dir, path string) error {
 func mustBeWithoutPawl(ctx context.Context, dsn string) error {
 	all, err := postgres.Status(ctx, dsn, postgres.Options{})
 	if err != nil {
-		return refused(err)
+		return instance.Refused(err)
 	}
 	if pending(all) < len(all) {
-		return fmt.Errorf("the database %s has a schema %s of Pawl's: restore to another database, or drop the schema first", redacted(dsn), pawlSchema)
+		return fmt.Errorf("the database %s has a schema %s of Pawl's: restore to another database, or drop the schema first", config.Redacted(dsn), pawlSchema)
 	}
 	return nil
 }
 
 // blobDirs are the directories in which blobs of these settings may lie.
-func (c *config) blobDirs() []string {
-	dirs := []string{filepath.Join(c.text("state_dir"), "blobs")}
-	if chosen := c.text("blobs"); chosen != inStore && filepath.Clean(chosen) != dirs[0] {
+func blobDirs(c *config.Config) []string {
+	dirs := []string{filepath.Join(c.Text("state_dir"), "blobs")}
+	if chosen := c.Text("blobs"); chosen != config.InStore && filepath.Clean(chosen) != dirs[0] {
 		dirs = append(dirs, filepath.Clean(chosen))
 	}
 	return dirs
@@ -240,7 +244,7 @@ func (b *backup) write(dir string) error {
 func readBackup(dir string) (b backup, err error) {
 	text, err := os.ReadFile(filepath.Join(dir, backupNote))
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
-		return b, usage("%s is no backup, or one that was broken off: it has no %s, which pawl backup writes last", dir, backupNote)
+		return b, exit.Usagef("%s is no backup, or one that was broken off: it has no %s, which pawl backup writes last", dir, backupNote)
 	}
 	if err == nil {
 		err = json.Unmarshal(text, &b)
@@ -249,7 +253,7 @@ func readBackup(dir string) (b backup, err error) {
 		return b, fmt.Errorf("read %s: %w", filepath.Join(dir, backupNote), err)
 	}
 	if b.Format != backupFormat {
-		return b, usage("%s has format %d and this program reads %d: use the pawl that made it (%s) or a newer one", dir, b.Format, backupFormat, b.Pawl)
+		return b, exit.Usagef("%s has format %d and this program reads %d: use the pawl that made it (%s) or a newer one", dir, b.Format, backupFormat, b.Pawl)
 	}
 	return b, nil
 }
@@ -267,13 +271,13 @@ func makeEmpty(dir string) error {
 
 // lockEmpty locks a state directory in which there must be nothing yet.
 func lockEmpty(state string) (*os.File, error) {
-	empty := mustBeEmpty(state, "--state-dir", lockName)
-	if empty != nil && readOwner(state).PID == 0 {
+	empty := mustBeEmpty(state, "--state-dir", instance.LockName)
+	if empty != nil && instance.ReadOwner(state).PID == 0 {
 		return nil, empty // nothing is made in a directory that is not Pawl's
 	}
-	lock, err := lockState(state)
-	if errors.Is(err, errHeld) {
-		return nil, fmt.Errorf("the state directory %s is held by %s: name another one, which is empty or not there, with --state-dir", state, readOwner(state))
+	lock, err := instance.LockState(state)
+	if errors.Is(err, instance.ErrHeld) {
+		return nil, fmt.Errorf("the state directory %s is held by %s: name another one, which is empty or not there, with --state-dir", state, instance.ReadOwner(state))
 	}
 	if err == nil && empty != nil {
 		_ = lock.Close()
@@ -294,14 +298,14 @@ func mustBeEmpty(dir, flag string, but ...string) error {
 		return nil
 	}
 	if errors.Is(err, syscall.ENOTDIR) {
-		return usage("%s is a file: %s; nothing is written over", dir, fix)
+		return exit.Usagef("%s is a file: %s; nothing is written over", dir, fix)
 	}
 	if err != nil {
 		return err
 	}
 	entries = slices.DeleteFunc(entries, func(e fs.DirEntry) bool { return slices.Contains(but, e.Name()) })
 	if len(entries) > 0 {
-		return usage("%s is not empty (it has %s): %s; nothing is written over", dir, entries[0].Name(), fix)
+		return exit.Usagef("%s is not empty (it has %s): %s; nothing is written over", dir, entries[0].Name(), fix)
 	}
 	return nil
 }

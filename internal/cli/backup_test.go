@@ -14,6 +14,7 @@ import (
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/client"
+	"github.com/pawl-run/pawl/internal/cli/exit"
 	"github.com/pawl-run/pawl/internal/store/sqlite"
 )
 
@@ -87,10 +88,10 @@ func TestBackupAndRestore(t *testing.T) {
 				}
 			}
 			out, errs, code := pawl(t, restored, "files", left, "large")
-			if code != exitOK || len(out) != 300_000 {
+			if code != exit.OK || len(out) != 300_000 {
 				t.Errorf("a file of before: exit code %d, %d bytes\n%s", code, len(out), errs)
 			}
-			if out, errs, code := pawl(t, restored, "logs", left); code != exitOK || !strings.Contains(out, "it was said") {
+			if out, errs, code := pawl(t, restored, "logs", left); code != exit.OK || !strings.Contains(out, "it was said") {
 				t.Errorf("what it wrote: exit code %d, %q\n%s", code, out, errs)
 			}
 			x, err := c.Evaluate(t.Context(), api.Evaluation{Code: api.Code{Language: "python", Source: "print(len(input()))", Stdin: api.Content{Blob: uploaded}}})
@@ -110,11 +111,11 @@ func leaving(t *testing.T, env []string, at string) (id, upload string) {
 	out, errs, code := pawl(t, append(env, "PAWL_SERVER="+at), "eval", "-o", "json", "--collect", "large", "--collect-into", t.TempDir(),
 		writeFile(t, "leave.py", "print('it was said')\nopen('large', 'w').write('x' * 300_000)\n"))
 	var x struct{ ID string }
-	if err := json.Unmarshal([]byte(out), &x); code != exitOK || err != nil {
+	if err := json.Unmarshal([]byte(out), &x); code != exit.OK || err != nil {
 		t.Fatalf("exit code %d, %v\n%s%s", code, err, out, errs)
 	}
 	upload, errs, code = pawl(t, append(env, "PAWL_SERVER="+at), "upload", writeFile(t, "sent", "uploaded"))
-	if code != exitOK {
+	if code != exit.OK {
 		t.Fatal(errs)
 	}
 	return x.ID, strings.TrimSpace(upload)
@@ -165,10 +166,10 @@ func TestBackupRefuses(t *testing.T) {
 	t.Parallel()
 	env, dir := environment(t), t.TempDir()
 	whole := filepath.Join(dir, "whole")
-	if out, errs, code := pawl(t, env, "get", "executions"); code != exitOK {
+	if out, errs, code := pawl(t, env, "get", "executions"); code != exit.OK {
 		t.Fatal(out, errs)
 	}
-	if out, errs, code := pawl(t, env, "backup", whole); code != exitOK {
+	if out, errs, code := pawl(t, env, "backup", whole); code != exit.OK {
 		t.Fatal(out, errs)
 	}
 	for name, c := range map[string]struct {
@@ -176,15 +177,15 @@ func TestBackupRefuses(t *testing.T) {
 		code int
 		args []string
 	}{
-		"backup to what is not empty":     {"is not empty", exitUsage, []string{"backup", whole}},
-		"backup to a file":                {"is a file: name a directory", exitUsage, []string{"backup", filepath.Join(whole, "pawl.db")}},
-		"restore of a file":               {"is no backup, or one that was broken off", exitUsage, []string{"restore", filepath.Join(whole, "pawl.db"), "--state-dir", filepath.Join(dir, "x")}},
-		"backup of nothing":               {"to back up: name the server's state directory", exitError, []string{"backup", filepath.Join(dir, "none"), "--state-dir", filepath.Join(dir, "nothing")}},
-		"backup of a server elsewhere":    {"run it where http://127.0.0.1:1 runs", exitUsage, []string{"backup", filepath.Join(dir, "x"), "--server", "http://127.0.0.1:1"}},
-		"restore to what is not empty":    {"is empty or not there with --state-dir", exitUsage, []string{"restore", whole}},
-		"restore of nothing":              {"is no backup, or one that was broken off", exitUsage, []string{"restore", filepath.Join(dir, "none"), "--state-dir", filepath.Join(dir, "x")}},
-		"restore to the other store":      {"can be restored to sqlite only", exitUsage, []string{"restore", whole, "--store", "postgres://u@127.0.0.1:1/db", "--state-dir", filepath.Join(dir, "x")}},
-		"restore to a file that is there": {"is there: nothing is written over", exitError, []string{"restore", whole, "--state-dir", filepath.Join(dir, "y"), "--store", "sqlite:" + filepath.Join(whole, "pawl.db")}},
+		"backup to what is not empty":     {"is not empty", exit.Misuse, []string{"backup", whole}},
+		"backup to a file":                {"is a file: name a directory", exit.Misuse, []string{"backup", filepath.Join(whole, "pawl.db")}},
+		"restore of a file":               {"is no backup, or one that was broken off", exit.Misuse, []string{"restore", filepath.Join(whole, "pawl.db"), "--state-dir", filepath.Join(dir, "x")}},
+		"backup of nothing":               {"to back up: name the server's state directory", exit.General, []string{"backup", filepath.Join(dir, "none"), "--state-dir", filepath.Join(dir, "nothing")}},
+		"backup of a server elsewhere":    {"run it where http://127.0.0.1:1 runs", exit.Misuse, []string{"backup", filepath.Join(dir, "x"), "--server", "http://127.0.0.1:1"}},
+		"restore to what is not empty":    {"is empty or not there with --state-dir", exit.Misuse, []string{"restore", whole}},
+		"restore of nothing":              {"is no backup, or one that was broken off", exit.Misuse, []string{"restore", filepath.Join(dir, "none"), "--state-dir", filepath.Join(dir, "x")}},
+		"restore to the other store":      {"can be restored to sqlite only", exit.Misuse, []string{"restore", whole, "--store", "postgres://u@127.0.0.1:1/db", "--state-dir", filepath.Join(dir, "x")}},
+		"restore to a file that is there": {"is there: nothing is written over", exit.General, []string{"restore", whole, "--state-dir", filepath.Join(dir, "y"), "--store", "sqlite:" + filepath.Join(whole, "pawl.db")}},
 	} {
 		out, errs, code := pawl(t, env, c.args...)
 		if code != c.code || !strings.Contains(errs, c.say) {
@@ -192,14 +193,14 @@ func TestBackupRefuses(t *testing.T) {
 		}
 	}
 	serving(t, env)
-	if out, errs, code := pawl(t, env, "restore", whole); code != exitError || !strings.Contains(errs, "(pawl server): name another one, which is empty or not there, with --state-dir") {
+	if out, errs, code := pawl(t, env, "restore", whole); code != exit.General || !strings.Contains(errs, "(pawl server): name another one, which is empty or not there, with --state-dir") {
 		t.Errorf("restore to what a server works on: exit code %d\n%s%s", code, out, errs)
 	}
 	restored := filepath.Join(dir, "restored")
-	if out, errs, code := pawl(t, env, "restore", whole, "--state-dir", restored); code != exitOK {
+	if out, errs, code := pawl(t, env, "restore", whole, "--state-dir", restored); code != exit.OK {
 		t.Error(out, errs)
 	}
-	if out, errs, code := pawl(t, env, "doctor", "--verify", "--state-dir", restored); code != exitOK {
+	if out, errs, code := pawl(t, env, "doctor", "--verify", "--state-dir", restored); code != exit.OK {
 		t.Error(out, errs)
 	}
 }
@@ -210,7 +211,7 @@ func TestBackupWithoutTools(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "b")
 	env := append(environment(t), "PATH="+bin, "PAWL_STORE=postgres://u:s3cret@127.0.0.1:1/db")
 	out, errs, code := pawl(t, env, "backup", dir)
-	if code != exitError || !strings.Contains(errs, "pg_dump --format=custom --schema=pawl") || strings.Contains(errs, "s3cret") {
+	if code != exit.General || !strings.Contains(errs, "pg_dump --format=custom --schema=pawl") || strings.Contains(errs, "s3cret") {
 		t.Errorf("exit code %d\n%s%s", code, out, errs)
 	}
 	if _, err := os.Stat(dir); !os.IsNotExist(err) {
@@ -222,7 +223,7 @@ func TestBackupWithoutTools(t *testing.T) {
 func TestVerifyWithoutLogs(t *testing.T) {
 	t.Parallel()
 	env, dir := environment(t), t.TempDir()
-	if out, errs, code := pawl(t, env, "get", "executions"); code != exitOK {
+	if out, errs, code := pawl(t, env, "get", "executions"); code != exit.OK {
 		t.Fatal(out, errs)
 	}
 	var state string
@@ -238,7 +239,7 @@ func TestVerifyWithoutLogs(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if out, errs, code := pawl(t, env, "doctor", "--verify", "--state-dir", dir); code != exitOK {
+		if out, errs, code := pawl(t, env, "doctor", "--verify", "--state-dir", dir); code != exit.OK {
 			t.Errorf("exit code %d\n%s%s", code, out, errs)
 		}
 		if _, err := os.Stat(filepath.Join(dir, "pawl.db-logs")); !os.IsNotExist(err) {

@@ -13,10 +13,12 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/pawl-run/pawl/internal/cli/config"
+	"github.com/pawl-run/pawl/internal/cli/instance"
 	"github.com/pawl-run/pawl/internal/store/postgres"
 )
 
-func readBlob(t *testing.T, h *blobHouse, name string) string {
+func readBlob(t *testing.T, h *instance.BlobHouse, name string) string {
 	t.Helper()
 	r, err := h.Get(t.Context(), name, 0)
 	if err != nil {
@@ -31,9 +33,9 @@ func readBlob(t *testing.T, h *blobHouse, name string) string {
 }
 
 // openAs opens blobs with settings and puts one.
-func openAs(t *testing.T, put string, settings map[string]string) *blobHouse {
+func openAs(t *testing.T, put string, settings map[string]string) *instance.BlobHouse {
 	t.Helper()
-	h, err := (&config{values: settings}).openBlobs(t.Context())
+	h, err := instance.OpenBlobs(t.Context(), config.Of(settings))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +51,7 @@ func openAs(t *testing.T, put string, settings map[string]string) *blobHouse {
 }
 
 // allRead checks that blobs are found wherever they were put.
-func allRead(t *testing.T, h *blobHouse, names ...string) {
+func allRead(t *testing.T, h *instance.BlobHouse, names ...string) {
 	t.Helper()
 	for _, name := range names {
 		if got := readBlob(t, h, name); got != name {
@@ -65,7 +67,7 @@ func TestBlobsMove(t *testing.T) {
 	settings := func(store, blobs string) map[string]string {
 		return map[string]string{"state_dir": state, "store": store, "blobs": blobs}
 	}
-	openAs(t, "x/state", settings("sqlite", inStore))
+	openAs(t, "x/state", settings("sqlite", config.InStore))
 	moved := openAs(t, "x/dir", settings("sqlite", dir))
 	allRead(t, moved, "x/state", "x/dir")
 	if _, err := os.Stat(filepath.Join(dir, "blobs", "x", "dir~")); err != nil {
@@ -73,14 +75,14 @@ func TestBlobsMove(t *testing.T) {
 	}
 
 	dsn := emptyDatabase(t)
-	h := openAs(t, "x/db", settings(dsn, inStore))
-	if !h.inDatabase {
+	h := openAs(t, "x/db", settings(dsn, config.InStore))
+	if !h.InDatabase {
 		t.Error("the database is not where blobs go by default")
 	}
 	allRead(t, h, "x/db", "x/state") // as an installation has them that was made by an earlier version
 	back := openAs(t, "x/again", settings(dsn, dir))
 	allRead(t, back, "x/again", "x/db", "x/dir", "x/state")
-	if back.inDatabase {
+	if back.InDatabase {
 		t.Error("the setting names a directory")
 	}
 	if err := back.Sweep(t.Context()); err != nil {
@@ -96,7 +98,7 @@ func TestBlobsMove(t *testing.T) {
 	}
 
 	fresh := t.TempDir()
-	openAs(t, "x", map[string]string{"state_dir": fresh, "store": dsn, "blobs": inStore})
+	openAs(t, "x", map[string]string{"state_dir": fresh, "store": dsn, "blobs": config.InStore})
 	if left, err := os.ReadDir(fresh); err != nil || len(left) > 0 {
 		t.Errorf("a server with its blobs in the database has made %v, %v", left, err)
 	}
@@ -137,7 +139,7 @@ func emptyDatabase(t *testing.T) string {
 func TestBlobsSetting(t *testing.T) {
 	t.Parallel()
 	for value, good := range map[string]bool{"store": true, "/srv/blobs": true, "": false, "database": false, "blobs/here": false} {
-		if err := checkBlobs(value); (err == nil) != good {
+		if err := config.CheckBlobs(value); (err == nil) != good {
 			t.Errorf("%q: %v", value, err)
 		}
 	}

@@ -14,6 +14,8 @@ import (
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/client"
+	"github.com/pawl-run/pawl/internal/cli/exit"
+	"github.com/pawl-run/pawl/internal/cli/output"
 	"github.com/pawl-run/pawl/internal/terminal"
 )
 
@@ -44,39 +46,39 @@ func (o *caseOptions) declare(f *pflag.FlagSet) {
 func (a *app) addCases(e *api.Evaluation, o *caseOptions, stdin bool, c *contents) error {
 	if o.dir == "" {
 		if o.compare != "" || o.tolerance != 0 || o.checker != "" || o.stopOnFailure || o.noExpect {
-			return usage("--compare, --tolerance, --checker, --no-expect and --stop-on-failure are about cases: name their directory with --cases")
+			return exit.Usagef("--compare, --tolerance, --checker, --no-expect and --stop-on-failure are about cases: name their directory with --cases")
 		}
 		return nil
 	}
 	if stdin || e.Interactive {
-		return usage("--cases: each case has its own input: leave --stdin and -i out")
+		return exit.Usagef("--cases: each case has its own input: leave --stdin and -i out")
 	}
 	if len(e.Collect) > 0 {
-		return usage("--cases: nothing is collected from cases: leave --collect out")
+		return exit.Usagef("--cases: nothing is collected from cases: leave --collect out")
 	}
 	var err error
 	if e.Cases, err = readCases(o.dir, c); err != nil {
-		return &exit{exitUsage, fmt.Errorf("--cases: %w", err)}
+		return &exit.Error{Code: exit.Misuse, Err: fmt.Errorf("--cases: %w", err)}
 	}
 	e.StopOnFailure = o.stopOnFailure
 	by := api.Comparison{Mode: o.compare, Absolute: o.tolerance, Relative: o.tolerance}
 	switch modes := api.CompareModes()[:4]; {
 	case o.checker == "" && len(o.accept)+len(o.reject) > 0:
-		return usage("--checker-accept and --checker-reject are the exit codes of a checker: name it with --checker")
+		return exit.Usagef("--checker-accept and --checker-reject are the exit codes of a checker: name it with --checker")
 	case o.checker != "" && (o.compare != "" || o.tolerance != 0):
-		return usage("--checker decides by itself: leave --compare and --tolerance out")
+		return exit.Usagef("--checker decides by itself: leave --compare and --tolerance out")
 	case o.compare != "" && !slices.Contains(modes, o.compare):
-		return usage("--compare %q: one of %s; --checker names a program that decides", o.compare, strings.Join(modes, ", "))
+		return exit.Usagef("--compare %q: one of %s; --checker names a program that decides", o.compare, strings.Join(modes, ", "))
 	case o.tolerance < 0:
-		return usage("--tolerance %g: give a number that is not negative, such as 1e-6", o.tolerance)
+		return exit.Usagef("--tolerance %g: give a number that is not negative, such as 1e-6", o.tolerance)
 	case o.tolerance != 0 && o.compare != "" && o.compare != "numeric":
-		return usage("--tolerance is of --compare numeric, not of %s", o.compare)
+		return exit.Usagef("--tolerance is of --compare numeric, not of %s", o.compare)
 	case o.tolerance != 0:
 		by.Mode = "numeric"
 	case o.checker != "":
 		source, err := readBounded(o.checker)
 		if err != nil {
-			return &exit{exitUsage, fmt.Errorf("--checker: %w", err)}
+			return &exit.Error{Code: exit.Misuse, Err: fmt.Errorf("--checker: %w", err)}
 		}
 		language, err := a.languageOf("", o.checker, source)
 		if err != nil {
@@ -89,7 +91,7 @@ func (a *app) addCases(e *api.Evaluation, o *caseOptions, stdin bool, c *content
 	}
 	if o.checker == "" && !o.noExpect {
 		if err := expectAll(o.dir, e.Cases); err != nil {
-			return &exit{exitUsage, fmt.Errorf("--cases: %w", err)}
+			return &exit.Error{Code: exit.Misuse, Err: fmt.Errorf("--cases: %w", err)}
 		}
 	}
 	return nil
@@ -233,7 +235,7 @@ func (a *app) followCases(ctx context.Context, c *client.Client, id string, q *c
 			continue
 		}
 		if done += bytes.Count(chunk.Bytes(), []byte{'\n'}); counting {
-			fmt.Fprintf(a.err, "\r\x1b[K%d of %s", done, plural(total, "case", "cases"))
+			fmt.Fprintf(a.err, "\r\x1b[K%d of %s", done, output.Plural(total, "case", "cases"))
 		}
 	}
 	if counting && done > 0 {
@@ -244,24 +246,24 @@ func (a *app) followCases(ctx context.Context, c *client.Client, id string, q *c
 
 // writeCases shows how each case ended, and the first difference.
 func (a *app) writeCases(r *api.CodeResult) {
-	t := &table{}
-	t.row("CASE", "VERDICT", "TIME", "MEMORY", "")
+	t := &output.Table{}
+	t.Row("CASE", "VERDICT", "TIME", "MEMORY", "")
 	var differs *api.CaseResult
 	for i, c := range r.Cases {
 		if c.Verdict == api.Skipped {
-			t.row(c.Name, c.Verdict)
+			t.Row(c.Name, c.Verdict)
 			continue
 		}
 		message := c.Message
 		if c.Uncompared && c.Verdict == "ok" {
 			message = "not compared"
 		}
-		t.row(c.Name, c.Verdict, fmt.Sprintf("%.0f ms", c.WallMS), fmt.Sprintf("%.0f MiB", float64(c.HeldMemoryBytes)/(1<<20)), message)
+		t.Row(c.Name, c.Verdict, fmt.Sprintf("%.0f ms", c.WallMS), fmt.Sprintf("%.0f MiB", float64(c.HeldMemoryBytes)/(1<<20)), message)
 		if c.Mismatch != nil && differs == nil {
 			differs = &r.Cases[i]
 		}
 	}
-	t.write(a.out)
+	t.Write(a.out)
 	if differs != nil {
 		m := differs.Mismatch
 		fmt.Fprintf(a.out, "\nfirst difference: case %s, line %d of its output\n  - %s\n  + %s\n",
@@ -272,7 +274,7 @@ func (a *app) writeCases(r *api.CodeResult) {
 	if s.Uncompared > 0 && s.Uncompared == s.Passed {
 		passed = "ran" // to its end, with exit code 0: nothing more is known
 	}
-	fmt.Fprintf(a.out, "\n%d of %s %s", s.Passed, plural(s.Total, "case", "cases"), passed)
+	fmt.Fprintf(a.out, "\n%d of %s %s", s.Passed, output.Plural(s.Total, "case", "cases"), passed)
 	if s.Uncompared > 0 {
 		fmt.Fprintf(a.out, ", %d not compared", s.Uncompared)
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/cli/exit"
 	"github.com/pawl-run/pawl/internal/payload"
 )
 
@@ -48,7 +49,7 @@ func TestEvaluationCommands(t *testing.T) {
 				t.Fatal(err)
 			}
 			out, stderr, code := pawl(t, env, "languages", "--config", file)
-			if code != exitOK || !strings.Contains(out, "\nawk ") || !strings.Contains(out, "\nzig ") {
+			if code != exit.OK || !strings.Contains(out, "\nawk ") || !strings.Contains(out, "\nzig ") {
 				t.Errorf("exit code %d\n%s%s", code, out, stderr)
 			}
 		case "json":

@@ -2,21 +2,17 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
-	"net"
 	"net/http"
 	"os"
-	"path/filepath"
 	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/client"
+	"github.com/pawl-run/pawl/internal/cli/exit"
+	"github.com/pawl-run/pawl/internal/cli/instance"
 )
 
 // mode says what a command wants an engine for.
@@ -38,7 +34,7 @@ type session struct {
 	key string
 
 	mu    sync.Mutex
-	room  *room
+	here  *instance.Instance
 	using *os.File // holds, while it is open, the engine of another process in existence; nil when nothing is joined
 
 	lost context.Context // ends when the engine in this process has ended by itself; its cause says why
@@ -46,11 +42,11 @@ type session struct {
 }
 
 // newSession makes a connection of a client. r holds the engine when that is in this process; else it is nil.
-func newSession(c *client.Client, r *room) *session {
-	s := &session{Client: c, embedded: r != nil, room: r}
+func newSession(c *client.Client, r *instance.Instance) *session {
+	s := &session{Client: c, embedded: r != nil, here: r}
 	s.lost, s.lose = context.WithCancelCause(context.Background())
 	if r != nil {
-		context.AfterFunc(r.parts.ended, func() { s.lose(r.parts.failure()) })
+		r.OnEnd(s.lose)
 	}
 	return s
 }
@@ -70,8 +66,8 @@ func (s *session) Close() {
 	s.leave()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.room != nil {
-		s.room.close()
+	if s.here != nil {
+		s.here.Close()
 	}
 }
 
@@ -80,48 +76,48 @@ func (s *session) take(next *session) {
 	s.leave()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.Client, s.embedded, s.joined, s.room, s.using = next.Client, next.embedded, next.joined, next.room, next.using
+	s.Client, s.embedded, s.joined, s.here, s.using = next.Client, next.embedded, next.joined, next.here, next.using
 	context.AfterFunc(next.lost, func() { s.lose(context.Cause(next.lost)) })
 }
 
 // connect finds the engine to work with: the server that was named, the process that works on the state directory, or one
 // of its own.
 func (a *app) connect(ctx context.Context, m mode) (*session, error) {
-	if url := a.config.text("server"); url != "" {
-		c, err := client.New(url, client.WithToken(a.config.text("token")), client.WithUserAgent("pawl/"+version()))
+	if url := a.config.Text("server"); url != "" {
+		c, err := client.New(url, client.WithToken(a.config.Text("token")), client.WithUserAgent("pawl/"+version()))
 		if err != nil {
-			return nil, usage("%v", err)
+			return nil, exit.Usagef("%v", err)
 		}
 		if err := reached(ctx, c); err != nil {
 			return nil, err
 		}
 		return newSession(c, nil), nil
 	}
-	dir := a.config.text("state_dir")
-	var waits owner
+	dir := a.config.Text("state_dir")
+	var waits instance.Owner
 	var deadline time.Time
 	for {
-		lock, err := lockState(dir)
+		lock, err := instance.LockState(dir)
 		if err == nil {
-			r, err := a.openRoom(ctx, lock, roomOptions{works: m == working, drains: time.Second})
+			r, err := instance.Open(ctx, lock, a.hosting(instance.Options{Works: m == working, Drains: time.Second}))
 			if err != nil {
 				return nil, err
 			}
-			return newSession(r.client(), r), nil
+			return newSession(r.Client(), r), nil
 		}
-		if !errors.Is(err, errHeld) {
+		if !errors.Is(err, instance.ErrHeld) {
 			return nil, err
 		}
 		if s, err := join(ctx, dir, m); s != nil || err != nil {
 			return s, err
 		}
-		switch o := readOwner(dir); {
+		switch o := instance.ReadOwner(dir); {
 		case deadline.IsZero() || o.PID != waits.PID:
 			waits, deadline = o, time.Now().Add(patience)
 		case time.Now().After(deadline):
 			return nil, fmt.Errorf("the state directory %s is held by %s, which does not answer: stop it, or use another with --state-dir", dir, o)
 		}
-		if err := waitFor(ctx, 20*time.Millisecond); err != nil {
+		if err := instance.WaitFor(ctx, 20*time.Millisecond); err != nil {
 			return nil, err
 		}
 	}
@@ -144,7 +140,7 @@ func reached(ctx context.Context, c *client.Client) error {
 		if time.Since(begun) > within {
 			return err
 		}
-		if err := waitFor(ctx, 50*time.Millisecond); err != nil {
+		if err := instance.WaitFor(ctx, 50*time.Millisecond); err != nil {
 			return err
 		}
 	}
@@ -168,127 +164,8 @@ func (a *app) following(ctx context.Context, s *session, do func() error) error 
 	}
 }
 
-// lookFor is how long a server waits for a command that only looks at its state directory.
-const lookFor = 10 * time.Second
-
-// awaitState is lockState for a server: a command such as pawl get, which holds the directory for a moment, must not keep
-// it from starting. Whoever works there does.
-func awaitState(ctx context.Context, dir string) (*os.File, error) {
-	deadline := time.Now().Add(lookFor)
-	for {
-		lock, err := lockState(dir)
-		if !errors.Is(err, errHeld) || readOwner(dir).Works || time.Now().After(deadline) {
-			return lock, err
-		}
-		if err := waitFor(ctx, 20*time.Millisecond); err != nil {
-			return nil, err
-		}
-	}
-}
-
-// errHeld means that another process works on the state directory.
-var errHeld = errors.New("held by another process")
-
-const (
-	lockName   = "pawl.lock"
-	socketName = "pawl.sock"
-)
-
-// lockState makes the state directory and takes it; the system gives it back when this process ends, however it ends.
-func lockState(dir string) (*os.File, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("make the state directory: %w; give another with --state-dir", err)
-	}
-	f, err := os.OpenFile(filepath.Join(dir, lockName), os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		return nil, fmt.Errorf("open the state directory: %w; give another with --state-dir", err)
-	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		_ = f.Close()
-		if errors.Is(err, unix.EWOULDBLOCK) {
-			return nil, errHeld
-		}
-		return nil, fmt.Errorf("lock %s: %w", filepath.Join(dir, lockName), err)
-	}
-	return f, nil
-}
-
-// owner is what the process that works on a state directory says about itself in the lock file, which only its user can
-// read.
-type owner struct {
-	PID     int       `json:"pid"`
-	Command string    `json:"command"`
-	Since   time.Time `json:"since"`
-	Works   bool      `json:"works"`             // it has workers
-	Address string    `json:"address,omitempty"` // of its socket
-	Token   string    `json:"token,omitempty"`
-	Page    string    `json:"page,omitempty"` // address of its web page
-}
-
-func (o owner) String() string {
-	if o.PID == 0 {
-		return "another process"
-	}
-	return fmt.Sprintf("process %d (%s)", o.PID, o.Command)
-}
-
-func readOwner(dir string) owner {
-	var o owner
-	b, err := os.ReadFile(filepath.Join(dir, lockName))
-	if err != nil || json.Unmarshal(b, &o) != nil {
-		return owner{} // it has not written it yet
-	}
+// hosting completes what an instance in this process is made of.
+func (a *app) hosting(o instance.Options) instance.Options {
+	o.Config, o.Log, o.Say, o.Getenv, o.Version = &a.config, a.logger(), a.say, a.getenv, version()
 	return o
-}
-
-// write puts the owner into its lock file.
-func (o owner) write(lock *os.File) error {
-	b, err := json.Marshal(o)
-	if err != nil {
-		return fmt.Errorf("encode owner: %w", err)
-	}
-	if err := lock.Truncate(0); err != nil {
-		return fmt.Errorf("write %s: %w", lock.Name(), err)
-	}
-	if _, err := lock.WriteAt(b, 0); err != nil {
-		return fmt.Errorf("write %s: %w", lock.Name(), err)
-	}
-	return nil
-}
-
-func (o owner) client() (*client.Client, error) {
-	transport := &http.Transport{
-		MaxIdleConnsPerHost:   16,
-		ExpectContinueTimeout: 5 * time.Second,
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			var d net.Dialer
-			return d.DialContext(ctx, "unix", o.Address)
-		},
-	}
-	return client.New("http://localhost", client.WithHTTPClient(&http.Client{Transport: transport}),
-		client.WithToken(o.Token), client.WithPatience(100*time.Millisecond), client.WithUserAgent("pawl/"+version()))
-}
-
-// listenState opens the socket by which other commands reach the engine of this process: in the state directory, or, as
-// such a path may only be short, in a private directory elsewhere, which remove then removes.
-func listenState(dir string) (l net.Listener, remove func(), err error) {
-	path, remove := filepath.Join(dir, socketName), func() {}
-	const longest = 100 // bytes of a socket's path that every system takes
-	if len(path) > longest {
-		private, err := os.MkdirTemp("", "pawl-")
-		if err != nil {
-			return nil, nil, fmt.Errorf("make a place for the socket: %w", err)
-		}
-		path, remove = filepath.Join(private, socketName), func() { _ = os.RemoveAll(private) }
-	}
-	// Who holds the lock may remove what a process that was killed has left.
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, nil, fmt.Errorf("remove the socket of an earlier process: %w", err)
-	}
-	l, err = net.Listen("unix", path)
-	if err != nil {
-		remove()
-		return nil, nil, fmt.Errorf("open the state directory's socket: %w", err)
-	}
-	return l, remove, nil
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/cli/exit"
 	"github.com/pawl-run/pawl/internal/runtime/docker/dockertest"
 )
 
@@ -23,7 +24,7 @@ func TestExampleContainer(t *testing.T) {
 	t.Parallel()
 	stdout, stderr, code := pawl(t, withEngine(t), "run", "--runtime", "sandbox,docker", "../../examples/container.yaml", "-o", "json")
 	var x api.Execution
-	if err := json.Unmarshal([]byte(stdout), &x); code != exitOK || err != nil {
+	if err := json.Unmarshal([]byte(stdout), &x); code != exit.OK || err != nil {
 		t.Fatalf("exit code %d, %v\n%s%s", code, err, stdout, stderr)
 	}
 	var out struct {
@@ -39,7 +40,7 @@ func TestExampleContainer(t *testing.T) {
 func TestNobodyRunsContainers(t *testing.T) {
 	t.Parallel()
 	_, stderr, code := pawl(t, environment(t), "run", "../../examples/container.yaml")
-	if code != exitUsage || !strings.Contains(stderr, "workflow count-words runs containers") || !strings.Contains(stderr, "--runtime "+runtimeHere()+",docker") {
+	if code != exit.Misuse || !strings.Contains(stderr, "workflow count-words runs containers") || !strings.Contains(stderr, "--runtime "+runtimeHere()+",docker") {
 		t.Errorf("exit code %d\n%s", code, stderr)
 	}
 }
@@ -52,7 +53,7 @@ func TestNobodyHasHandlers(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, stderr, code := pawl(t, environment(t), "run", file)
-	if code != exitUsage || !strings.Contains(stderr, `action thumb is run by programs that serve handler "resize"`) {
+	if code != exit.Misuse || !strings.Contains(stderr, `action thumb is run by programs that serve handler "resize"`) {
 		t.Errorf("exit code %d\n%s", code, stderr)
 	}
 }
@@ -61,14 +62,14 @@ func TestDoctorOfDocker(t *testing.T) {
 	t.Parallel()
 	env := append(environment(t), "DOCKER_HOST=unix:///no/such/socket")
 	stdout, _, code := pawl(t, env, "doctor", "--runtime", "sandbox,docker")
-	if code != exitFailed && code == exitOK || !strings.Contains(stdout, "FAIL runtime docker") || !strings.Contains(stdout, "name another with DOCKER_HOST") {
+	if code != exit.Failed && code == exit.OK || !strings.Contains(stdout, "FAIL runtime docker") || !strings.Contains(stdout, "name another with DOCKER_HOST") {
 		t.Errorf("exit code %d\n%s", code, stdout)
 	}
-	if stdout, _, code = pawl(t, env, "doctor"); code != exitOK || !strings.Contains(stdout, "-    runtime docker") {
+	if stdout, _, code = pawl(t, env, "doctor"); code != exit.OK || !strings.Contains(stdout, "-    runtime docker") {
 		t.Errorf("exit code %d, though docker is not in use\n%s", code, stdout)
 	}
 	stdout, _, code = pawl(t, withEngine(t), "doctor", "--runtime", "docker", "--docker-image", "debian:bookworm-slim")
-	if code != exitOK || !strings.Contains(stdout, "ok   runtime docker: a program was run in it; it is the one that code runs in") {
+	if code != exit.OK || !strings.Contains(stdout, "ok   runtime docker: a program was run in it; it is the one that code runs in") {
 		t.Errorf("exit code %d\n%s", code, stdout)
 	}
 }
@@ -82,7 +83,7 @@ func TestCodeInAnImage(t *testing.T) {
 	}
 	stdout, stderr, code := pawl(t, withEngine(t), "eval", file, "--runtime", "docker", "--docker-image", "debian:bookworm-slim", "-o", "json")
 	var r api.CodeResult
-	if err := json.Unmarshal([]byte(stdout), &r); code != exitFailed || err != nil {
+	if err := json.Unmarshal([]byte(stdout), &r); code != exit.Failed || err != nil {
 		t.Fatalf("exit code %d, %v\n%s%s", code, err, stdout, stderr)
 	}
 	if r.Runtime != "docker" || r.ExitCode == nil || *r.ExitCode != 3 || string(r.Result) != "7" || r.Stdout != "boxed\n" {

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/cli/exit"
 )
 
 const (
@@ -141,7 +142,7 @@ type placed map[string]string
 // place notes that a file gets a name. Two files cannot have the same.
 func (p placed) place(name, path string) error {
 	if other, taken := p[name]; taken {
-		return usage("%s and %s would both be placed as %s: name one of them otherwise, as in NAME=PATH", other, path, name)
+		return exit.Usagef("%s and %s would both be placed as %s: name one of them otherwise, as in NAME=PATH", other, path, name)
 	}
 	p[name] = path
 	return nil
@@ -165,7 +166,7 @@ func (c *contents) addFiles(e *api.Evaluation, files, dirs []string) error {
 			name, local = nameOf(spec), spec
 		}
 		if info, err := os.Stat(local); err == nil && info.IsDir() {
-			return usage("--file: %s is a directory: give it with --dir", local)
+			return exit.Usagef("--file: %s is a directory: give it with --dir", local)
 		}
 		if err := c.addFile(e, p, name, local); err != nil {
 			return fmt.Errorf("--file: %w", err)
@@ -210,7 +211,7 @@ func (c *contents) addFile(e *api.Evaluation, p placed, name, local string) erro
 // addDir adds every file beneath a directory.
 func (c *contents) addDir(e *api.Evaluation, p placed, name, local string) error {
 	if info, err := os.Stat(local); err == nil && !info.IsDir() {
-		return usage("%s is a file: give it with --file", local)
+		return exit.Usagef("%s is a file: give it with --file", local)
 	}
 	root := filepath.Clean(local) + string(filepath.Separator) // a link to a directory is one
 	return filepath.WalkDir(root, func(at string, d fs.DirEntry, err error) error {

@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/pawl-run/pawl/internal/cli/exit"
 )
 
 // TestDegradedHostIsRefused starts servers as a user who is nobody, to whom no cgroups are delegated.
@@ -49,7 +51,7 @@ func TestDegradedHostIsRefused(t *testing.T) {
 	}
 	refused := server()
 	out, err := refused.CombinedOutput()
-	if refused.ProcessState.ExitCode() != exitUsage || !strings.Contains(string(out), "--allow-degraded") || !strings.Contains(string(out), "Delegate=yes") {
+	if refused.ProcessState.ExitCode() != exit.Misuse || !strings.Contains(string(out), "--allow-degraded") || !strings.Contains(string(out), "Delegate=yes") {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	accepted := server("--allow-degraded")

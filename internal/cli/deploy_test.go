@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/pawl-run/pawl/internal/cli/config"
 )
 
 // Of what is in deploy/, the tests look at what a reader would believe: that commands and settings are Pawl's, that names
@@ -124,8 +126,8 @@ func wrongCall(args []string, environment map[string]string) []string {
 		wrong = append(wrong, err.Error())
 	}
 	for name := range environment {
-		if strings.HasPrefix(name, "PAWL_") && !slices.ContainsFunc(settings, func(s setting) bool {
-			return name == s.variable() || name == s.alias || s.file && name == s.variable()+"_FILE"
+		if strings.HasPrefix(name, "PAWL_") && !slices.ContainsFunc(config.Settings, func(s config.Setting) bool {
+			return name == s.Variable() || name == s.Alias || s.File && name == s.Variable()+"_FILE"
 		}) {
 			wrong = append(wrong, name+" is no setting")
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/client"
+	"github.com/pawl-run/pawl/internal/cli/output"
 )
 
 // shownFailures is how many failed executions of one task are named.
@@ -24,7 +25,7 @@ func (a *app) describeTasks(ctx context.Context, s *session, x *api.Execution) e
 		return err
 	}
 	fmt.Fprintln(a.out, "\nTasks:")
-	t := &table{}
+	t := &output.Table{}
 	for i := range tasks.Tasks {
 		task := &tasks.Tasks[i]
 		failed := failures[task.Name]
@@ -41,7 +42,7 @@ func (a *app) describeTasks(ctx context.Context, s *session, x *api.Execution) e
 				return err
 			}
 		}
-		t.row("  "+task.Name, string(task.Status), progress, task.Action, id, why)
+		t.Row("  "+task.Name, string(task.Status), progress, task.Action, id, why)
 		if !task.Foreach {
 			continue
 		}
@@ -50,13 +51,13 @@ func (a *app) describeTasks(ctx context.Context, s *session, x *api.Execution) e
 			if err != nil {
 				return err
 			}
-			t.row(fmt.Sprintf("    %s[%d]", f.Task, f.Index), string(f.Status), "", "", f.ID, why)
+			t.Row(fmt.Sprintf("    %s[%d]", f.Task, f.Index), string(f.Status), "", "", f.ID, why)
 		}
 		if n := len(failed) - shownFailures; n > 0 {
-			t.row("    …", "", "", "", "", fmt.Sprintf("and %d more: pawl get executions --workflow %s --status failed,timed_out", n, x.ID))
+			t.Row("    …", "", "", "", "", fmt.Sprintf("and %d more: pawl get executions --workflow %s --status failed,timed_out", n, x.ID))
 		}
 	}
-	t.write(a.out)
+	t.Write(a.out)
 	return nil
 }
 

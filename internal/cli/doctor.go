@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -14,6 +13,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-run/pawl/client"
+	"github.com/pawl-run/pawl/internal/blob/file"
+	"github.com/pawl-run/pawl/internal/cli/config"
+	"github.com/pawl-run/pawl/internal/cli/instance"
+	"github.com/pawl-run/pawl/internal/cli/output"
 	"github.com/pawl-run/pawl/internal/runtime"
 	"github.com/pawl-run/pawl/internal/runtime/sandbox"
 	"github.com/pawl-run/pawl/internal/store"
@@ -30,7 +33,7 @@ type checkup struct {
 }
 
 func (a *app) doctorCommand() *cobra.Command {
-	var f format
+	var f output.Format
 	c := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check this machine and this configuration, and say what to do about what is missing",
@@ -41,8 +44,8 @@ which code runs, the languages, the server's address. Exits with 1 when Pawl can
 			ctx, stop := interruptible(cmd.Context())
 			defer stop()
 			all := a.checkups(ctx)
-			if f != asTable {
-				if err := writeData(a.out, f, all); err != nil {
+			if f != output.AsTable {
+				if err := output.WriteData(a.out, f, all); err != nil {
 					return err
 				}
 			} else {
@@ -56,7 +59,7 @@ which code runs, the languages, the server's address. Exits with 1 when Pawl can
 			return nil
 		},
 	}
-	formatFlag(c, &f, asTable, asJSON, asYAML)
+	output.FormatFlag(c, &f, output.AsTable, output.AsJSON, output.AsYAML)
 	return c
 }
 
@@ -77,11 +80,11 @@ func (c *checkup) line() string {
 
 func (a *app) checkups(ctx context.Context) []checkup {
 	var all []checkup
-	if server := a.config.text("server"); server != "" {
+	if server := a.config.Text("server"); server != "" {
 		all = append(all, a.checkServer(ctx, server))
 	}
 	all = append(all, a.checkState(ctx)...)
-	if dir := a.config.text("blobs"); dir != inStore {
+	if dir := a.config.Text("blobs"); dir != config.InStore {
 		all = append(all, checkBlobDir(dir))
 	}
 	all = append(all, a.checkRuntimes(ctx)...)
@@ -91,7 +94,7 @@ func (a *app) checkups(ctx context.Context) []checkup {
 
 func (a *app) checkServer(ctx context.Context, server string) checkup {
 	c := checkup{What: "server", Needed: true, OK: true, Say: server + " takes work"}
-	cl, err := client.New(server, client.WithToken(a.config.text("token")), client.WithPatience(time.Second))
+	cl, err := client.New(server, client.WithToken(a.config.Text("token")), client.WithPatience(time.Second))
 	if err == nil {
 		err = cl.Ready(ctx)
 	}
@@ -106,14 +109,14 @@ func (a *app) checkServer(ctx context.Context, server string) checkup {
 
 // checkState looks at the state directory and, when nobody works on it, at the database in it.
 func (a *app) checkState(ctx context.Context) []checkup {
-	if dsn := a.config.text("store"); isPostgres(dsn) {
+	if dsn := a.config.Text("store"); config.IsPostgres(dsn) {
 		return a.checkPostgres(ctx, dsn)
 	}
-	dir := a.config.text("state_dir")
+	dir := a.config.Text("state_dir")
 	state := checkup{What: "state directory", Needed: true, OK: true, Say: dir}
-	lock, err := lockState(dir)
-	if errors.Is(err, errHeld) {
-		state.Say += ", where " + readOwner(dir).String() + " is working; the database was not checked"
+	lock, err := instance.LockState(dir)
+	if errors.Is(err, instance.ErrHeld) {
+		state.Say += ", where " + instance.ReadOwner(dir).String() + " is working; the database was not checked"
 		return []checkup{state}
 	}
 	if err != nil {
@@ -122,7 +125,7 @@ func (a *app) checkState(ctx context.Context) []checkup {
 	}
 	defer func() { _ = lock.Close() }()
 	db := checkup{What: "database", Needed: true, OK: true}
-	s, err := openStore(ctx, a.config.text("store"), dir, "")
+	s, err := instance.OpenStore(ctx, a.config.Text("store"), dir, "")
 	if err != nil {
 		db.OK, db.Say, db.Fix = false, err.Error(), "restore it from a backup, or move it away to begin with an empty one"
 		return []checkup{state, db}
@@ -136,7 +139,7 @@ func (a *app) checkRows(ctx context.Context, db checkup, s store.Store) checkup 
 	size, _ := s.Size(ctx) // only for show
 	begin := time.Now()
 	violations, err := s.Check(ctx)
-	unfinished, _ := countUnfinished(ctx, s) // only for show
+	unfinished, _ := instance.CountUnfinished(ctx, s) // only for show
 	switch {
 	case err != nil:
 		db.OK, db.Say = false, err.Error()
@@ -145,25 +148,25 @@ func (a *app) checkRows(ctx context.Context, db checkup, s store.Store) checkup 
 		db.OK, db.Say = false, fmt.Sprintf("%d promises are broken, the first is invariant %d by %s: %s", len(violations), v.Invariant, v.Execution, v.Say)
 		db.Fix = "this is a bug of Pawl: please report it with this line"
 	default:
-		db.Say = fmt.Sprintf("%s, %s, every promise holds (checked in %s)", bytesText(size),
-			unfinishedText(unfinished), time.Since(begin).Round(time.Millisecond))
+		db.Say = fmt.Sprintf("%s, %s, every promise holds (checked in %s)", output.Bytes(size),
+			instance.UnfinishedText(unfinished), time.Since(begin).Round(time.Millisecond))
 	}
 	return db
 }
 
 func (a *app) checkRuntimes(ctx context.Context) []checkup {
 	var all []checkup
-	chosenOnes := a.config.list("runtime")
-	for _, name := range runtimeNames {
+	chosenOnes := a.config.List("runtime")
+	for _, name := range config.RuntimeNames {
 		chosen := slices.Contains(chosenOnes, name)
-		rt, err := a.openRuntime(name, sandbox.Options{}, nil)
+		rt, err := instance.OpenRuntime(&a.config, name, sandbox.Options{}, nil)
 		if err != nil {
 			all = append(all, checkup{What: "runtime " + name, Say: err.Error(), Needed: chosen})
 			continue
 		}
 		findings := rt.Diagnose(ctx)
 		c := checkup{What: "runtime " + name, OK: true, Needed: chosen, Say: "a program was run in it"}
-		if _, imaged := rt.(runtime.Imaged); imaged && a.config.text("docker_image") == "" {
+		if _, imaged := rt.(runtime.Imaged); imaged && a.config.Text("docker_image") == "" {
 			// There is no image to run a program in.
 			if c.OK, c.Say = findings[0].OK, "it answers; containers can run in it"; !c.OK {
 				c.Say = findings[0].Say
@@ -214,7 +217,7 @@ func (a *app) checkLanguages(ctx context.Context) []checkup {
 }
 
 func (a *app) checkListen() checkup {
-	addr := a.config.text("listen")
+	addr := a.config.Text("listen")
 	c := checkup{What: "address for pawl server", OK: true, Say: addr + " is free"}
 	l, err := net.Listen("tcp", addr)
 	if err != nil {
@@ -231,15 +234,26 @@ func checkEnvironment() []checkup {
 	for _, kv := range os.Environ() {
 		name, _, _ := strings.Cut(kv, "=")
 		key, ours := strings.CutPrefix(name, "PAWL_")
-		if !ours || key == "CONFIG" || strings.HasPrefix(key, "TEST_") || slices.ContainsFunc(settings, func(s setting) bool {
-			return name == s.variable() || name == s.alias || s.file && (name == s.variable()+"_FILE" || name == s.alias+"_FILE")
+		if !ours || key == "CONFIG" || strings.HasPrefix(key, "TEST_") || slices.ContainsFunc(config.Settings, func(s config.Setting) bool {
+			return name == s.Variable() || name == s.Alias || s.File && (name == s.Variable()+"_FILE" || name == s.Alias+"_FILE")
 		}) {
 			continue
 		}
-		all = append(all, checkup{What: "environment", Say: "$" + name + " is no setting of Pawl's", Fix: "the settings are " + settingKeys()})
+		all = append(all, checkup{What: "environment", Say: "$" + name + " is no setting of Pawl's", Fix: "the settings are " + config.SettingKeys()})
 	}
 	return all
 }
 
-// workDir is where the workers of this process prepare things.
-func (a *app) workDir() string { return filepath.Join(a.config.text("state_dir"), "work") }
+// checkBlobDir tries to put something into the directory.
+func checkBlobDir(dir string) checkup {
+	c := checkup{What: "blobs", Needed: true, OK: true, Say: dir + " can be written; all servers of a database must share it"}
+	s, err := file.Open(dir)
+	if err == nil {
+		_, err = s.Put(context.Background(), "doctor", strings.NewReader("ok"))
+		err = errors.Join(err, s.Remove(context.Background(), "doctor"), s.Close())
+	}
+	if err != nil {
+		c.OK, c.Say, c.Fix = false, err.Error(), "give a directory that this user can write, or set blobs to "+config.InStore
+	}
+	return c
+}

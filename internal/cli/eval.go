@@ -17,7 +17,9 @@ import (
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/client"
-	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/cli/config"
+	"github.com/pawl-run/pawl/internal/cli/exit"
+	"github.com/pawl-run/pawl/internal/cli/output"
 	"github.com/pawl-run/pawl/internal/language"
 	"github.com/pawl-run/pawl/internal/problem"
 )
@@ -37,7 +39,7 @@ type evalOptions struct {
 	wanted   map[string]string // of the worker
 	queue    string
 	detach   bool
-	format   format
+	format   output.Format
 
 	interactive bool
 	reruns      int
@@ -94,7 +96,7 @@ The language is that of --language, or of the file's extension, or of its first 
 	f.StringVar(&o.queue, "queue", "", "the queue it waits in")
 	f.BoolVar(&o.detach, "detach", false, "print the execution's id and leave it to the server")
 	_ = c.RegisterFlagCompletionFunc("language", cobra.FixedCompletions(api.Languages(), cobra.ShellCompDirectiveNoFileComp))
-	formatFlag(c, &o.format, asTable, asJSON, asYAML)
+	output.FormatFlag(c, &o.format, output.AsTable, output.AsJSON, output.AsYAML)
 	f.Lookup("output").Usage = "table: what the program writes, or how the cases ended; json or yaml: the result"
 	return c
 }
@@ -105,7 +107,7 @@ func (a *app) eval(ctx context.Context, file string, o *evalOptions) error {
 		return err
 	}
 	defer c.close()
-	if a.config.text("server") == "" {
+	if a.config.Text("server") == "" {
 		if err := a.missingFor("this program", e.Language); err != nil {
 			return err
 		}
@@ -120,7 +122,7 @@ func (a *app) evalWith(ctx context.Context, s *session, e *api.Evaluation, c *co
 		}
 	}
 	if o.detach && s.embedded {
-		return usage("--detach leaves the execution to a server, and there is none: start pawl server, or give --server")
+		return exit.Usagef("--detach leaves the execution to a server, and there is none: start pawl server, or give --server")
 	}
 	if err := c.upload(ctx, s); err != nil {
 		return err
@@ -134,7 +136,7 @@ func (a *app) evalWith(ctx context.Context, s *session, e *api.Evaluation, c *co
 	if err != nil {
 		var p *api.Problem
 		if errors.As(err, &p) && p.Type == api.ProblemInvalid {
-			return &exit{exitUsage, err}
+			return &exit.Error{Code: exit.Misuse, Err: err}
 		}
 		return err
 	}
@@ -154,14 +156,14 @@ func (a *app) evaluation(file string, o *evalOptions) (_ *api.Evaluation, _ *con
 		}
 	}()
 	if o.interactive && (o.stdin != "" || file == "-") {
-		return nil, nil, usage("-i: standard input is what the program reads while it runs: give the program as a file, and leave --stdin out")
+		return nil, nil, exit.Usagef("-i: standard input is what the program reads while it runs: give the program as a file, and leave --stdin out")
 	}
 	files, err := a.readFiles([]string{file})
 	if err != nil {
 		return nil, nil, err
 	}
 	if len(files) != 1 {
-		return nil, nil, usage("%s is a directory: name the program's file, and give others with --file", file)
+		return nil, nil, exit.Usagef("%s is a directory: name the program's file, and give others with --file", file)
 	}
 	program := files[0].content
 	c.inline = len(program)
@@ -171,7 +173,7 @@ func (a *app) evaluation(file string, o *evalOptions) (_ *api.Evaluation, _ *con
 	}
 	if o.stdin != "" {
 		if o.stdin == "-" && file == "-" {
-			return nil, nil, usage("--stdin -: standard input is the program already")
+			return nil, nil, exit.Usagef("--stdin -: standard input is the program already")
 		}
 		if err := c.add(o.stdin, 0, func(content api.Content) { e.Stdin = content }); err != nil {
 			return nil, nil, fmt.Errorf("--stdin: %w", err)
@@ -188,27 +190,27 @@ func (a *app) evaluation(file string, o *evalOptions) (_ *api.Evaluation, _ *con
 
 // limitsOf reads --limit.
 func limitsOf(given map[string]string) (api.CodeLimits, error) {
-	l, err := limitsFrom(given)
+	l, err := config.LimitsFrom(given)
 	if err != nil {
-		return api.CodeLimits{}, usage("--limit: %v", err)
+		return api.CodeLimits{}, exit.Usagef("--limit: %v", err)
 	}
 	return l, nil
 }
 
 // languageOf finds a program's language.
 func (a *app) languageOf(given, file string, program []byte) (string, error) {
-	set := a.config.languages.Set()
+	set := a.config.Languages.Set()
 	known := strings.Join(set.Names(), ", ")
 	if given != "" {
 		name, ok := set.Resolve(given)
-		if !ok && a.config.text("server") != "" && language.CheckName(strings.ToLower(given)) == nil {
+		if !ok && a.config.Text("server") != "" && language.CheckName(strings.ToLower(given)) == nil {
 			return strings.ToLower(given), nil // the server knows what its workers have
 		}
 		if !ok {
 			if near := problem.Nearest(given, set.All()); near != "" {
-				return "", usage("--language %q: %s", given, near)
+				return "", exit.Usagef("--language %q: %s", given, near)
 			}
-			return "", usage("--language %q: one of %s; a profile in the configuration adds another", given, known)
+			return "", exit.Usagef("--language %q: one of %s; a profile in the configuration adds another", given, known)
 		}
 		return name, nil
 	}
@@ -225,7 +227,7 @@ func (a *app) languageOf(given, file string, program []byte) (string, error) {
 			}
 		}
 	}
-	return "", usage("the language of %s cannot be told: give --language, one of %s", file, known)
+	return "", exit.Usagef("the language of %s cannot be told: give --language, one of %s", file, known)
 }
 
 // evaluated passes on what the program writes until it has ended, and returns what to exit with.
@@ -243,9 +245,9 @@ func (a *app) evaluated(ctx context.Context, s *session, x *api.Execution, o *ev
 		var q client.LogQuery
 		over <- a.following(follow, s, func() error {
 			switch {
-			case o.format == asTable && cases > 0:
+			case o.format == output.AsTable && cases > 0:
 				return a.followCases(follow, s.Client, x.ID, &q, cases)
-			case o.format == asTable:
+			case o.format == output.AsTable:
 				return a.passOn(follow, s.Client, x.ID, &q, stdout)
 			}
 			_, err := s.Wait(follow, x.ID)
@@ -293,11 +295,11 @@ func (a *app) evaluated(ctx context.Context, s *session, x *api.Execution, o *ev
 	if !o.interactive && o.stdin == "" && cases == 0 && hasUnread(a.in) {
 		a.say("pawl: what is piped into pawl was not given to the program: --stdin - gives it all of it, -i as it comes")
 	}
-	code := statusCode(end.Status)
+	code := exit.CodeOf(end.Status)
 	if pressed > 0 {
-		code = exitInterrupted
+		code = exit.Interrupted
 	} else if cut != nil {
-		code = exitError
+		code = exit.General
 	}
 	var result api.CodeResult
 	if len(end.Output) > 0 {
@@ -308,8 +310,8 @@ func (a *app) evaluated(ctx context.Context, s *session, x *api.Execution, o *ev
 			return err
 		}
 	}
-	if o.format != asTable {
-		if err := writeData(a.out, o.format, evalResult{end.ID, end.Status, end.Attempt, end.Error, result}); err != nil {
+	if o.format != output.AsTable {
+		if err := output.WriteData(a.out, o.format, evalResult{end.ID, end.Status, end.Attempt, end.Error, result}); err != nil {
 			return err
 		}
 	} else {
@@ -323,10 +325,10 @@ func (a *app) evaluated(ctx context.Context, s *session, x *api.Execution, o *ev
 			return err
 		}
 	}
-	if code == exitOK {
+	if code == exit.OK {
 		return nil
 	}
-	return &exit{code: code}
+	return &exit.Error{Code: code}
 }
 
 // evalResult is what -o json prints: the execution's end and, beside it, what the program did.

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/cli/exit"
 )
 
 // pawl runs the command line and returns what it wrote and its exit code.
@@ -30,7 +31,7 @@ func outputs(t *testing.T, name string, into any, args ...string) {
 	need(t, "python3", "bash")
 	args = append([]string{"run", "../../examples/" + name, "-o", "json"}, args...)
 	stdout, stderr, code := pawl(t, environment(t), args...)
-	if code != exitOK {
+	if code != exit.OK {
 		t.Fatalf("pawl %s: exit code %d\n%s%s", strings.Join(args, " "), code, stdout, stderr)
 	}
 	var x api.Execution
@@ -195,7 +196,7 @@ func TestExamplePipeline(t *testing.T) {
 	}
 	// Without being allowed to, a workflow reaches nothing on this machine.
 	_, stderr, code := pawl(t, environment(t), "run", "../../examples/pipeline.yaml", "--set", "server="+address, "--timeout", "20s")
-	if code != exitFailed || !strings.Contains(stderr, "not a public address") {
+	if code != exit.Failed || !strings.Contains(stderr, "not a public address") {
 		t.Errorf("exit code %d:\n%s", code, stderr)
 	}
 }
@@ -211,7 +212,7 @@ func TestMissingInterpreterIsNamed(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), sh, filepath.Join(bin, "pawl"), "run", "../../examples/grade.yaml")
 	cmd.Env = env
 	out, err := cmd.CombinedOutput()
-	if err == nil || cmd.ProcessState.ExitCode() != exitError || !strings.Contains(string(out), "needs python3 to run its python code") {
+	if err == nil || cmd.ProcessState.ExitCode() != exit.General || !strings.Contains(string(out), "needs python3 to run its python code") {
 		t.Errorf("%v:\n%s", err, out)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"net"
 	"net/url"
-	"strconv"
 	"syscall"
 
 	"github.com/pawl-run/pawl/api"
@@ -15,9 +14,9 @@ import (
 
 // explained says in terms of this command line what the server or the system says in terms of its own.
 func (a *app) explained(err error) error {
-	server := a.config.text("server")
+	server := a.config.Text("server")
 	if server == "" && client.IsNotFound(err) {
-		return fmt.Errorf("%w (looked in the state directory %s)", err, a.config.text("state_dir"))
+		return fmt.Errorf("%w (looked in the state directory %s)", err, a.config.Text("state_dir"))
 	}
 	if server == "" {
 		return err
@@ -25,26 +24,16 @@ func (a *app) explained(err error) error {
 	var refused *api.Problem
 	var call *url.Error
 	switch {
-	case errors.As(err, &refused) && refused.Type == api.ProblemUnauthorized && a.config.text("token") == "":
+	case errors.As(err, &refused) && refused.Type == api.ProblemUnauthorized && a.config.Text("token") == "":
 		return fmt.Errorf("%s wants a token (401): give it with --token-file FILE, PAWL_TOKEN or PAWL_TOKEN_FILE", server)
 	case errors.As(err, &refused) && refused.Type == api.ProblemUnauthorized:
-		return fmt.Errorf("%s refuses the token that %s gives (401): give the one that the server was started with", server, a.config.source["token"])
+		return fmt.Errorf("%s refuses the token that %s gives (401): give the one that the server was started with", server, a.config.Source["token"])
 	case errors.As(err, &call) && errors.Is(err, syscall.ECONNREFUSED):
-		return fmt.Errorf("nothing answers at %s (%s): is pawl server running there? Without a server leave %s out", server, a.config.source["server"], a.config.source["server"])
+		return fmt.Errorf("nothing answers at %s (%s): is pawl server running there? Without a server leave %s out", server, a.config.Source["server"], a.config.Source["server"])
 	case errors.As(err, &call) && call.Op != "":
-		return fmt.Errorf("cannot reach the server %s (%s): %w", server, a.config.source["server"], call.Err)
+		return fmt.Errorf("cannot reach the server %s (%s): %w", server, a.config.Source["server"], call.Err)
 	}
 	return err
-}
-
-// checkListen says what is wrong with an address to listen on.
-func checkListen(s string) error {
-	_, port, err := net.SplitHostPort(s)
-	n, fault := strconv.Atoi(port)
-	if err != nil || fault != nil || n < 0 || n > 65535 {
-		return fmt.Errorf("%.60q is not an address to listen on: write host and port, as in %s, or :7411 for all addresses", s, defaultListen)
-	}
-	return nil
 }
 
 // listening opens the address of a server.

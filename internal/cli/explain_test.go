@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/cli/exit"
+	"github.com/pawl-run/pawl/internal/cli/instance"
 	"github.com/pawl-run/pawl/internal/nobody"
 )
 
@@ -36,15 +38,15 @@ func TestMessagesNameTheSettings(t *testing.T) {
 		code int
 		want string
 	}{
-		"no token":         {nil, []string{"get", "workers", "--server", url}, exitError, url + " wants a token (401): give it with --token-file FILE, PAWL_TOKEN or PAWL_TOKEN_FILE"},
-		"another token":    {[]string{"PAWL_TOKEN=another-token-of-another-server"}, []string{"get", "workers", "--server", url}, exitError, url + " refuses the token that $PAWL_TOKEN gives (401)"},
-		"no server":        {nil, []string{"get", "workers", "--server", closed}, exitError, "nothing answers at " + closed + " (--server): is pawl server running there?"},
-		"address in use":   {nil, []string{"server", "--listen", strings.TrimPrefix(url, "http://")}, exitError, "is in use by another process, perhaps another pawl server"},
-		"no address":       {nil, []string{"server", "--listen", "nonsense"}, exitUsage, `listen (--listen): "nonsense" is not an address to listen on: write host and port, as in 127.0.0.1:7411`},
-		"port too high":    {nil, []string{"server", "--listen", "127.0.0.1:99999"}, exitUsage, "is not an address to listen on"},
-		"foreign address":  {nil, []string{"server", "--listen", "192.0.2.7:0", "--token", token}, exitError, "192.0.2.7:0 is no address of this machine"},
-		"short token":      {nil, []string{"server", "--token", "short", "--listen", "127.0.0.1:0"}, exitUsage, "a token of 5 characters is too easy to guess"},
-		"short, for a run": {nil, []string{"run", "nothing", "--token", "short"}, exitUsage, "a token of 5 characters is too easy to guess"},
+		"no token":         {nil, []string{"get", "workers", "--server", url}, exit.General, url + " wants a token (401): give it with --token-file FILE, PAWL_TOKEN or PAWL_TOKEN_FILE"},
+		"another token":    {[]string{"PAWL_TOKEN=another-token-of-another-server"}, []string{"get", "workers", "--server", url}, exit.General, url + " refuses the token that $PAWL_TOKEN gives (401)"},
+		"no server":        {nil, []string{"get", "workers", "--server", closed}, exit.General, "nothing answers at " + closed + " (--server): is pawl server running there?"},
+		"address in use":   {nil, []string{"server", "--listen", strings.TrimPrefix(url, "http://")}, exit.General, "is in use by another process, perhaps another pawl server"},
+		"no address":       {nil, []string{"server", "--listen", "nonsense"}, exit.Misuse, `listen (--listen): "nonsense" is not an address to listen on: write host and port, as in 127.0.0.1:7411`},
+		"port too high":    {nil, []string{"server", "--listen", "127.0.0.1:99999"}, exit.Misuse, "is not an address to listen on"},
+		"foreign address":  {nil, []string{"server", "--listen", "192.0.2.7:0", "--token", token}, exit.General, "192.0.2.7:0 is no address of this machine"},
+		"short token":      {nil, []string{"server", "--token", "short", "--listen", "127.0.0.1:0"}, exit.Misuse, "a token of 5 characters is too easy to guess"},
+		"short, for a run": {nil, []string{"run", "nothing", "--token", "short"}, exit.Misuse, "a token of 5 characters is too easy to guess"},
 	} {
 		out, errs, code := pawl(t, append(state, c.env...), c.args...)
 		if code != c.code || !strings.Contains(errs, c.want) || strings.Contains(errs, "level=") {
@@ -64,7 +66,7 @@ func TestStateDirectoryOfAnotherUser(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, errs, code := pawl(t, append(environment(t), "PAWL_STATE_DIR="+dir), "get", "executions")
-	if want := fmt.Sprintf("the state directory %s cannot be used", dir); code != exitUsage || !strings.Contains(errs, want) {
+	if want := fmt.Sprintf("the state directory %s cannot be used", dir); code != exit.Misuse || !strings.Contains(errs, want) {
 		t.Errorf("exit code %d: %s", code, errs)
 	}
 }
@@ -72,7 +74,7 @@ func TestStateDirectoryOfAnotherUser(t *testing.T) {
 func TestUnfinishedText(t *testing.T) {
 	t.Parallel()
 	for n, want := range map[int]string{1: "1 unfinished execution", 999: "999 unfinished executions", 1000: "1,000 or more unfinished executions"} {
-		if got := unfinishedText(n); got != want {
+		if got := instance.UnfinishedText(n); got != want {
 			t.Errorf("%d: %q, want %q", n, got, want)
 		}
 	}

@@ -10,11 +10,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/cli/exit"
+	"github.com/pawl-run/pawl/internal/cli/output"
 )
 
 func (a *app) filesCommand() *cobra.Command {
 	var into string
-	var f format
+	var f output.Format
 	c := &cobra.Command{
 		Use:   "files ID [FILE]",
 		Short: "List the files that an execution left, or fetch one",
@@ -27,7 +29,7 @@ The files of a workflow are those of its tasks: they are listed with the task an
 		Args: cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if into != "" && len(args) == 1 {
-				return usage("--into is for one file: name it")
+				return exit.Usagef("--into is for one file: name it")
 			}
 			return a.withClient(cmd.Context(), reading, func(ctx context.Context, s *session) error {
 				if len(args) == 2 {
@@ -46,28 +48,28 @@ The files of a workflow are those of its tasks: they are listed with the task an
 		},
 	}
 	c.Flags().StringVarP(&into, "into", "O", "", "where to write the file; standard output by default")
-	formatFlag(c, &f, asTable, asJSON, asYAML)
+	output.FormatFlag(c, &f, output.AsTable, output.AsJSON, output.AsYAML)
 	return c
 }
 
-func (a *app) listFiles(x *api.Execution, f format) error {
+func (a *app) listFiles(x *api.Execution, f output.Format) error {
 	if !x.Status.Terminal() {
 		return fmt.Errorf("%s is %s, and its files are collected when it ends", x.ID, x.Status)
 	}
 	files := filesOf(x)
-	if f != asTable {
-		return writeData(a.out, f, files)
+	if f != output.AsTable {
+		return output.WriteData(a.out, f, files)
 	}
 	if len(files) == 0 {
 		a.say("%s left no file: what --collect names is kept (collect in a definition)", x.ID)
 		return nil
 	}
-	t := &table{}
-	t.row("FILE", "SIZE", "MODE")
+	t := &output.Table{}
+	t.Row("FILE", "SIZE", "MODE")
 	for _, file := range files {
-		t.row(file.Path, bytesText(file.Size), file.Mode)
+		t.Row(file.Path, output.Bytes(file.Size), file.Mode)
 	}
-	t.write(a.out)
+	t.Write(a.out)
 	return nil
 }
 

@@ -14,6 +14,9 @@ import (
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/client"
+	"github.com/pawl-run/pawl/internal/cli/exit"
+	"github.com/pawl-run/pawl/internal/cli/instance"
+	"github.com/pawl-run/pawl/internal/cli/output"
 	"github.com/pawl-run/pawl/internal/duration"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/terminal"
@@ -21,7 +24,7 @@ import (
 
 // listing are the choices of `pawl get`.
 type listing struct {
-	format   format
+	format   output.Format
 	watch    bool
 	interval time.Duration
 	limit    int
@@ -41,7 +44,7 @@ type listing struct {
 var listKinds = []struct {
 	name    string
 	aliases []string
-	list    func(*app, context.Context, *client.Client, *listing) (any, *table, error)
+	list    func(*app, context.Context, *client.Client, *listing) (any, *output.Table, error)
 }{
 	{"executions", []string{"execution", "ex", "runs"}, listExecutions},
 	{"evaluations", []string{"evaluation", "evals", "eval"}, listEvaluations},
@@ -74,12 +77,12 @@ for them.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			for _, k := range listKinds {
 				if k.name == args[0] || slices.Contains(k.aliases, args[0]) {
-					return a.get(cmd.Context(), l, func(ctx context.Context, c *client.Client) (any, *table, error) {
+					return a.get(cmd.Context(), l, func(ctx context.Context, c *client.Client) (any, *output.Table, error) {
 						return k.list(a, ctx, c, l)
 					})
 				}
 			}
-			return usage("%q cannot be listed: one of %s", args[0], strings.Join(names, ", "))
+			return exit.Usagef("%q cannot be listed: one of %s", args[0], strings.Join(names, ", "))
 		},
 	}
 	f := c.Flags()
@@ -96,16 +99,16 @@ for them.`,
 	f.BoolVar(&l.tasks, "tasks", false, "tasks of workflows as well")
 	f.StringVar(&l.since, "since", "", "only executions created since then: 90m, or a time as 2026-11-02T10:00:00Z")
 	f.StringVar(&l.until, "until", "", "only executions created before then, as with --since")
-	formatFlag(c, &l.format, asTable, asWide, asJSON, asYAML, asName)
+	output.FormatFlag(c, &l.format, output.AsTable, output.AsWide, output.AsJSON, output.AsYAML, output.AsName)
 	return c
 }
 
 // get lists once, or again and again.
-func (a *app) get(ctx context.Context, l *listing, list func(context.Context, *client.Client) (any, *table, error)) error {
+func (a *app) get(ctx context.Context, l *listing, list func(context.Context, *client.Client) (any, *output.Table, error)) error {
 	return a.withClient(ctx, reading, func(ctx context.Context, s *session) error { return a.getWith(ctx, s, l, list) })
 }
 
-func (a *app) getWith(ctx context.Context, s *session, l *listing, list func(context.Context, *client.Client) (any, *table, error)) error {
+func (a *app) getWith(ctx context.Context, s *session, l *listing, list func(context.Context, *client.Client) (any, *output.Table, error)) error {
 	if l.watch {
 		s.leave()
 	}
@@ -117,22 +120,22 @@ func (a *app) getWith(ctx context.Context, s *session, l *listing, list func(con
 		}
 		var b strings.Builder
 		switch l.format {
-		case asJSON, asYAML:
-			if err := writeData(&b, l.format, data); err != nil {
+		case output.AsJSON, output.AsYAML:
+			if err := output.WriteData(&b, l.format, data); err != nil {
 				return err
 			}
-		case asName:
-			for _, r := range t.rows[1:] {
+		case output.AsName:
+			for _, r := range t.Rows[1:] {
 				fmt.Fprintln(&b, r[0])
 			}
 		default:
-			t.write(&b)
+			t.Write(&b)
 		}
 		if text := b.String(); text != last {
 			if l.watch && last != "" && terminal.IsTerminal(a.out) {
 				fmt.Fprint(a.out, "\x1b[H\x1b[2J")
 			}
-			if l.watch && (l.format == asTable || l.format == asWide) {
+			if l.watch && (l.format == output.AsTable || l.format == output.AsWide) {
 				if last != "" && !terminal.IsTerminal(a.out) {
 					fmt.Fprintln(a.out)
 				}
@@ -145,35 +148,23 @@ func (a *app) getWith(ctx context.Context, s *session, l *listing, list func(con
 			return nil
 		}
 		if s.embedded {
-			a.say("nothing is at work on %s, so nothing changes: watch while a pawl run or pawl server is", a.config.text("state_dir"))
+			a.say("nothing is at work on %s, so nothing changes: watch while a pawl run or pawl server is", a.config.Text("state_dir"))
 			return nil
 		}
-		if err := waitFor(ctx, l.interval); err != nil {
+		if err := instance.WaitFor(ctx, l.interval); err != nil {
 			return err
 		}
 	}
 }
 
-// waitFor waits, or returns why ctx ended.
-func waitFor(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-t.C:
-		return nil
-	}
-}
-
 func (l *listing) filter() (client.Filter, error) {
 	if l.limit < 1 {
-		return client.Filter{}, usage("--limit %d: give a number of 1 or more", l.limit)
+		return client.Filter{}, exit.Usagef("--limit %d: give a number of 1 or more", l.limit)
 	}
 	f := client.Filter{Action: l.action, Workflow: l.workflow, Labels: l.labels, Verdicts: l.verdicts, Outputs: l.outputs, TopLevel: !l.tasks && l.workflow == "", Limit: min(l.limit, 1000)}
 	for _, s := range l.status {
 		if !slices.Contains(api.Statuses(), api.Status(s)) {
-			return f, usage("--status %q: one of %s", s, strings.Trim(strings.ReplaceAll(fmt.Sprint(api.Statuses()), " ", ", "), "[]"))
+			return f, exit.Usagef("--status %q: one of %s", s, strings.Trim(strings.ReplaceAll(fmt.Sprint(api.Statuses()), " ", ", "), "[]"))
 		}
 		f.Status = append(f.Status, api.Status(s))
 	}
@@ -195,7 +186,7 @@ func moment(flag, s string) (time.Time, error) {
 	}
 	t, err := time.Parse(time.RFC3339, s)
 	if err != nil {
-		return t, usage("%s %q: write a time as 2026-11-02T10:00:00Z, or how long ago as 90m or 2d", flag, s)
+		return t, exit.Usagef("%s %q: write a time as 2026-11-02T10:00:00Z, or how long ago as 90m or 2d", flag, s)
 	}
 	return t, nil
 }
@@ -241,45 +232,45 @@ func (l *listing) firstOf(walk iter.Seq2[api.Execution, error]) ([]api.Execution
 	return all, nil
 }
 
-func listExecutions(_ *app, ctx context.Context, c *client.Client, l *listing) (any, *table, error) {
+func listExecutions(_ *app, ctx context.Context, c *client.Client, l *listing) (any, *output.Table, error) {
 	f, err := l.filter()
 	if err != nil {
 		return nil, nil, err
 	}
 	all, err := l.pick(f, func(f client.Filter) iter.Seq2[api.Execution, error] { return c.All(ctx, f) })
-	return all, executionTable(all, l.format == asWide), err
+	return all, executionTable(all, l.format == output.AsWide), err
 }
 
-func listEvaluations(a *app, ctx context.Context, c *client.Client, l *listing) (any, *table, error) {
+func listEvaluations(a *app, ctx context.Context, c *client.Client, l *listing) (any, *output.Table, error) {
 	f, err := l.filter()
 	if err != nil {
 		return nil, nil, err
 	}
 	if l.action != "" || l.workflow != "" || l.tasks {
-		return nil, nil, usage("evaluations have no action and are no tasks: leave out --action, --workflow and --tasks, or list executions")
+		return nil, nil, exit.Usagef("evaluations have no action and are no tasks: leave out --action, --workflow and --tasks, or list executions")
 	}
 	f.TopLevel = false // they all are
 	all, err := l.pick(f, func(f client.Filter) iter.Seq2[api.Execution, error] { return c.AllEvaluations(ctx, f) })
 	if err == nil && len(all) == 0 && len(l.verdicts) > 0 && len(l.labels) > 0 && !l.watch {
 		a.sayVerdicts(ctx, c, l)
 	}
-	return all, evaluationTable(all, l.format == asWide), err
+	return all, evaluationTable(all, l.format == output.AsWide), err
 }
 
-func evaluationTable(all []api.Execution, wide bool) *table {
-	t := &table{}
+func evaluationTable(all []api.Execution, wide bool) *output.Table {
+	t := &output.Table{}
 	head := []string{"ID", "STATUS", "VERDICT", "EXIT", "CPU", "WALL", "MEMORY", "CREATED"}
 	if wide {
 		head = append(head, "ATTEMPT", "QUEUE", "WORKER", "LABELS", "ERROR")
 	}
-	t.row(head...)
+	t.Row(head...)
 	for i := range all {
 		x := &all[i]
 		code := ""
 		if x.ExitCode != nil {
 			code = strconv.Itoa(*x.ExitCode)
 		}
-		cells := []string{x.ID, string(x.Status), x.Verdict, code, millis(x.CPUMS), millis(x.WallMS), memoryText(x), ago(x.CreatedAt)}
+		cells := []string{x.ID, string(x.Status), x.Verdict, code, millis(x.CPUMS), millis(x.WallMS), memoryText(x), output.Ago(x.CreatedAt)}
 		if wide {
 			message := ""
 			if x.Error != nil {
@@ -287,21 +278,21 @@ func evaluationTable(all []api.Execution, wide bool) *table {
 			}
 			cells = append(cells, strconv.Itoa(x.Attempt), x.Queue, x.Worker, flow.LabelText(x.Labels), message)
 		}
-		t.row(cells...)
+		t.Row(cells...)
 	}
 	return t
 }
 
-func executionTable(all []api.Execution, wide bool) *table {
-	t := &table{}
+func executionTable(all []api.Execution, wide bool) *output.Table {
+	t := &output.Table{}
 	head := []string{"ID", "ACTION", "STATUS", "ATTEMPT", "CREATED", "TOOK", "ERROR"}
 	if wide {
 		head = append(head, "KIND", "QUEUE", "KEY", "WORKER", "TASK", "LABELS")
 	}
-	t.row(head...)
+	t.Row(head...)
 	for i := range all {
 		x := &all[i]
-		cells := []string{x.ID, x.Action, string(x.Status), strconv.Itoa(x.Attempt), ago(x.CreatedAt), took(x), ""}
+		cells := []string{x.ID, x.Action, string(x.Status), strconv.Itoa(x.Attempt), output.Ago(x.CreatedAt), output.Took(x), ""}
 		if x.Error != nil {
 			cells[len(cells)-1] = x.Error.Code
 		}
@@ -312,21 +303,21 @@ func executionTable(all []api.Execution, wide bool) *table {
 			}
 			cells = append(cells, x.Kind, x.Queue, x.Key, x.Worker, task, flow.LabelText(x.Labels))
 		}
-		t.row(cells...)
+		t.Row(cells...)
 	}
 	return t
 }
 
-func listActions(_ *app, ctx context.Context, c *client.Client, l *listing) (any, *table, error) {
+func listActions(_ *app, ctx context.Context, c *client.Client, l *listing) (any, *output.Table, error) {
 	all := []api.Definition{}
-	t := &table{}
-	t.row("NAME", "VERSION", "KIND", "CREATED")
+	t := &output.Table{}
+	t.Row("NAME", "VERSION", "KIND", "CREATED")
 	for d, err := range c.Definitions(ctx) {
 		if err != nil {
 			return nil, nil, err
 		}
 		all = append(all, d)
-		t.row(d.Name, strconv.Itoa(d.Version), d.Kind, ago(d.CreatedAt))
+		t.Row(d.Name, strconv.Itoa(d.Version), d.Kind, output.Ago(d.CreatedAt))
 		if len(all) >= l.limit {
 			break
 		}
@@ -334,17 +325,17 @@ func listActions(_ *app, ctx context.Context, c *client.Client, l *listing) (any
 	return all, t, nil
 }
 
-func listQueues(_ *app, ctx context.Context, c *client.Client, _ *listing) (any, *table, error) {
+func listQueues(_ *app, ctx context.Context, c *client.Client, _ *listing) (any, *output.Table, error) {
 	all, err := c.Queues(ctx)
 	all = append([]api.Queue{}, all...) // in JSON an empty list, not null
-	t := &table{}
-	t.row("QUEUE", "READY", "OLDEST", "WORKERS", "SLOTS")
+	t := &output.Table{}
+	t.Row("QUEUE", "READY", "OLDEST", "WORKERS", "SLOTS")
 	for _, q := range all {
 		name := q.Queue
 		if needs := slices.DeleteFunc([]string{handlerText(q.Handler), q.Runtime, flow.LabelText(q.WorkerLabels)}, func(s string) bool { return s == "" }); len(needs) > 0 {
 			name += " (" + strings.Join(needs, ",") + ")"
 		}
-		t.row(name, strconv.Itoa(q.Ready), ago(q.Oldest), strconv.Itoa(q.Workers), strconv.Itoa(q.Slots))
+		t.Row(name, strconv.Itoa(q.Ready), output.Ago(q.Oldest), strconv.Itoa(q.Workers), strconv.Itoa(q.Slots))
 	}
 	return all, t, err
 }
@@ -357,36 +348,36 @@ func handlerText(name string) string {
 	return "handler " + name
 }
 
-func listKeys(_ *app, ctx context.Context, c *client.Client, _ *listing) (any, *table, error) {
+func listKeys(_ *app, ctx context.Context, c *client.Client, _ *listing) (any, *output.Table, error) {
 	all, err := c.Keys(ctx)
 	all = append([]api.Key{}, all...) // in JSON an empty list, not null
-	t := &table{}
-	t.row("KEY", "HOLDERS", "WAITING")
+	t := &output.Table{}
+	t.Row("KEY", "HOLDERS", "WAITING")
 	for _, k := range all {
-		t.row(k.Key, strconv.Itoa(k.Holders), strconv.Itoa(k.Waiting))
+		t.Row(k.Key, strconv.Itoa(k.Holders), strconv.Itoa(k.Waiting))
 	}
 	return all, t, err
 }
 
-func listWorkers(_ *app, ctx context.Context, c *client.Client, l *listing) (any, *table, error) {
+func listWorkers(_ *app, ctx context.Context, c *client.Client, l *listing) (any, *output.Table, error) {
 	all, err := c.Workers(ctx)
 	all = append([]api.Worker{}, all...) // in JSON an empty list, not null
-	t := &table{}
+	t := &output.Table{}
 	head := []string{"SESSION", "NAME", "QUEUES", "LABELS", "SLOTS", "STARTED"}
-	if l.format == asWide {
+	if l.format == output.AsWide {
 		head = append(head, "KINDS", "LEASE UNTIL")
 	}
-	t.row(head...)
+	t.Row(head...)
 	for _, w := range all {
-		cells := []string{w.Session, w.Name, strings.Join(w.Queues, ","), flow.LabelText(w.Labels), strconv.Itoa(w.Slots), ago(w.StartedAt)}
-		if l.format == asWide {
+		cells := []string{w.Session, w.Name, strings.Join(w.Queues, ","), flow.LabelText(w.Labels), strconv.Itoa(w.Slots), output.Ago(w.StartedAt)}
+		if l.format == output.AsWide {
 			kinds := strings.Join(w.Kinds, ",")
 			if kinds == "" {
 				kinds = "built-in"
 			}
 			cells = append(cells, kinds, w.ExpiresAt.Local().Format(time.TimeOnly))
 		}
-		t.row(cells...)
+		t.Row(cells...)
 	}
 	return all, t, err
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/pawl-run/pawl/internal/cli/exit"
 	"github.com/pawl-run/pawl/internal/duration"
 )
 
@@ -98,9 +99,9 @@ func argsOf(check cobra.PositionalArgs) cobra.PositionalArgs {
 			if cmd.Flags().Lookup("label") != nil && strings.Contains(args[0], "=") {
 				hint = "did you mean --label " + args[0] + "?"
 			}
-			return usage("%s takes no arguments: %s", cmd.CommandPath(), hint)
+			return exit.Usagef("%s takes no arguments: %s", cmd.CommandPath(), hint)
 		case len(args) == 0:
-			return usage("%s needs %s, as in: %s", cmd.CommandPath(), wanted, firstExample(cmd))
+			return exit.Usagef("%s needs %s, as in: %s", cmd.CommandPath(), wanted, firstExample(cmd))
 		default:
 			surplus := args[min(extra, len(args)-1)]
 			hint := ""
@@ -110,7 +111,7 @@ func argsOf(check cobra.PositionalArgs) cobra.PositionalArgs {
 			case cmd.Flags().Lookup("arg") != nil:
 				hint = ", or hand it to the program with --arg"
 			}
-			return usage("%s takes %s and no more: leave %q out%s", cmd.CommandPath(), wanted, surplus, hint)
+			return exit.Usagef("%s takes %s and no more: leave %q out%s", cmd.CommandPath(), wanted, surplus, hint)
 		}
 	}
 }
@@ -130,7 +131,7 @@ func unknownCommand(cmd *cobra.Command, name string) error {
 	if len(near) > 0 {
 		hint = "did you mean " + strings.Join(near, " or ") + "?"
 	}
-	return usage("there is no command %q in %s: %s", name, cmd.CommandPath(), hint)
+	return exit.Usagef("there is no command %q in %s: %s", name, cmd.CommandPath(), hint)
 }
 
 // elsewhere is how what other tools have a flag for is written here, by command and flag.

@@ -11,6 +11,8 @@ import (
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/client"
+	"github.com/pawl-run/pawl/internal/cli/exit"
+	"github.com/pawl-run/pawl/internal/cli/instance"
 )
 
 // current is the connection as it is now.
@@ -67,7 +69,7 @@ func (a *app) sendPiece(ctx context.Context, s *session, id string, offset *int6
 				told = true
 				a.say("pawl: stdin is sent again when the server answers: %v", err)
 			}
-			if err := waitFor(ctx, 500*time.Millisecond); err != nil {
+			if err := instance.WaitFor(ctx, 500*time.Millisecond); err != nil {
 				return err
 			}
 		case refused.Type == api.ProblemStdinOffset:
@@ -112,7 +114,7 @@ func (a *app) attach(ctx context.Context, s *session, id string, quiet bool) err
 	}
 	if s.embedded && !at.Status.Terminal() {
 		a.sayIdle(id, at.Status)
-		return &exit{code: exitError}
+		return &exit.Error{Code: exit.General}
 	}
 	var q client.LogQuery
 	if quiet {
@@ -152,7 +154,7 @@ func (a *app) attach(ctx context.Context, s *session, id string, quiet bool) err
 	if end.Error != nil {
 		a.say("pawl: %s", end.Error)
 	}
-	return &exit{code: statusCode(end.Status)}
+	return &exit.Error{Code: exit.CodeOf(end.Status)}
 }
 
 // lastLog is the cursor behind everything that an execution has written.

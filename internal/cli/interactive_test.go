@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/cli/exit"
 )
 
 // typing is a pawl in the background with somebody at its keyboard.
@@ -63,7 +64,7 @@ func TestAttach(t *testing.T) {
 	server := start(t, env, "server", "--listen", "127.0.0.1:0")
 	within(t, 30*time.Second, "it serves", func() bool { return strings.Contains(server.err.String(), "serving on") })
 	id, errs, code := pawl(t, env, "eval", "-i", writeFile(t, "count.py", counting), "--detach")
-	if code != exitOK {
+	if code != exit.OK {
 		t.Fatalf("exit code %d: %s", code, errs)
 	}
 	id = strings.TrimSpace(id)
@@ -75,7 +76,7 @@ func TestAttach(t *testing.T) {
 	if err := first.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}
-	if code := first.code(); code != exitInterrupted {
+	if code := first.code(); code != exit.Interrupted {
 		t.Errorf("who left: exit code %d: %s", code, first.err.String())
 	}
 	second, keyboard := typing(t, env, "attach", id)
@@ -95,11 +96,11 @@ func TestAttach(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, r := range []*running{second, third} {
-		if code := r.code(); code != exitOK || !strings.HasSuffix(r.out.String(), "4 four\nover\n") {
+		if code := r.code(); code != exit.OK || !strings.HasSuffix(r.out.String(), "4 four\nover\n") {
 			t.Errorf("exit code %d, %q: %s", code, r.out.String(), r.err.String())
 		}
 	}
-	if out, errs, code := pawl(t, env, "attach", id); code != exitOK || !strings.HasSuffix(out, "over\n") {
+	if out, errs, code := pawl(t, env, "attach", id); code != exit.OK || !strings.HasSuffix(out, "over\n") {
 		t.Errorf("attached after the end: exit code %d, %q %s", code, out, errs)
 	}
 	if err := server.Process.Signal(os.Interrupt); err != nil {
@@ -119,7 +120,7 @@ func TestInterruptWhileTyping(t *testing.T) {
 	if err := r.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}
-	if code := r.code(); code != exitInterrupted {
+	if code := r.code(); code != exit.Interrupted {
 		t.Errorf("exit code %d: %s", code, r.err.String())
 	}
 	if all := executions(t, env); len(all) != 1 || all[0].Status != api.Cancelled {
@@ -146,7 +147,7 @@ func TestTypingTakesOver(t *testing.T) {
 	if err := keyboard.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if code := r.code(); code != exitOK || !strings.HasSuffix(r.out.String(), "2 two\nover\n") || !strings.Contains(r.err.String(), "attempt 2 begins") {
+	if code := r.code(); code != exit.OK || !strings.HasSuffix(r.out.String(), "2 two\nover\n") || !strings.Contains(r.err.String(), "attempt 2 begins") {
 		t.Errorf("exit code %d, %q: %s", code, r.out.String(), r.err.String())
 	}
 }

@@ -9,6 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawl-run/pawl/internal/cli/config"
+	"github.com/pawl-run/pawl/internal/cli/exit"
+	"github.com/pawl-run/pawl/internal/cli/output"
 	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/language"
@@ -17,7 +20,7 @@ import (
 
 // missingFor says what a language's code needs and this machine does not have.
 func (a *app) missingFor(what, name string) error {
-	tool, install := a.config.languages.Missing(name)
+	tool, install := a.config.Languages.Missing(name)
 	if tool == "" {
 		return nil
 	}
@@ -26,13 +29,13 @@ func (a *app) missingFor(what, name string) error {
 
 // knowsLanguage reports whether a language has a profile here.
 func (a *app) knowsLanguage(name string) bool {
-	_, ok := a.config.languages.Set().Resolve(name)
+	_, ok := a.config.Languages.Set().Resolve(name)
 	return ok
 }
 
 // mayKnowLanguage is knowsLanguage where a server that is named has the last word.
 func (a *app) mayKnowLanguage(name string) bool {
-	return a.knowsLanguage(name) || a.config.text("server") != "" && language.CheckName(name) == nil
+	return a.knowsLanguage(name) || a.config.Text("server") != "" && language.CheckName(name) == nil
 }
 
 // step is what runs one action, as a definition says it.
@@ -63,7 +66,7 @@ func (a *app) missingTools(defs []*definition.Definition) error {
 		if s.Action != "code" || json.Unmarshal(s.With, &with) != nil {
 			return ""
 		}
-		name, _ := a.config.languages.Set().Resolve(with.Language)
+		name, _ := a.config.Languages.Set().Resolve(with.Language)
 		return name
 	}
 	var seen []string
@@ -88,8 +91,8 @@ func (a *app) missingTools(defs []*definition.Definition) error {
 // and the labels that they need.
 func (a *app) missingRuntimes(defs []*definition.Definition) error {
 	for _, d := range defs {
-		if d.Action != nil && d.Action.Handler != "" && !isPostgres(a.config.text("store")) {
-			return usage("action %s is run by programs that serve handler %q, and none of them can reach the engine of this command: start pawl server and such a program, and name the server with --server",
+		if d.Action != nil && d.Action.Handler != "" && !config.IsPostgres(a.config.Text("store")) {
+			return exit.Usagef("action %s is run by programs that serve handler %q, and none of them can reach the engine of this command: start pawl server and such a program, and name the server with --server",
 				d.Name, d.Action.Handler)
 		}
 		steps, err := stepsOf(d)
@@ -109,7 +112,7 @@ func (a *app) missingRuntimes(defs []*definition.Definition) error {
 }
 
 func (a *app) languagesCommand() *cobra.Command {
-	var f format
+	var f output.Format
 	c := &cobra.Command{
 		Use:   "languages",
 		Short: "List the languages that evaluations can be written in, and which of them this machine has",
@@ -143,23 +146,23 @@ The configuration file may add languages, which this machine's workers then offe
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			found := a.languages(cmd.Context())
-			if f != asTable {
-				return writeData(a.out, f, found)
+			if f != output.AsTable {
+				return output.WriteData(a.out, f, found)
 			}
-			t := &table{}
-			t.row("LANGUAGE", "HERE", "VERSION", "TOOL")
+			t := &output.Table{}
+			t.Row("LANGUAGE", "HERE", "VERSION", "TOOL")
 			for _, l := range found {
 				if l.Found {
-					t.row(l.Language, "yes", l.Version, l.Tool)
+					t.Row(l.Language, "yes", l.Version, l.Tool)
 				} else {
-					t.row(l.Language, "no", "", l.Say+": "+l.Fix)
+					t.Row(l.Language, "no", "", l.Say+": "+l.Fix)
 				}
 			}
-			t.write(a.out)
+			t.Write(a.out)
 			return nil
 		},
 	}
-	formatFlag(c, &f, asTable, asJSON, asYAML)
+	output.FormatFlag(c, &f, output.AsTable, output.AsJSON, output.AsYAML)
 	return c
 }
 
@@ -176,7 +179,7 @@ type languageFound struct {
 
 func (a *app) languages(ctx context.Context) []languageFound {
 	var all []languageFound
-	for _, l := range task.Look(ctx, a.config.languages.Profiles()...) {
+	for _, l := range task.Look(ctx, a.config.Languages.Profiles()...) {
 		say, fix := l.Lacks()
 		all = append(all, languageFound{l.Profile.Name, l.Err == nil, l.Tool, l.Version, say, fix, l.Profile})
 	}

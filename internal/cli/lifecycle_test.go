@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/cli/exit"
+	"github.com/pawl-run/pawl/internal/cli/instance"
 )
 
 // running is a pawl in the background.
@@ -125,7 +127,7 @@ func executions(t *testing.T, env []string, args ...string) []api.Execution {
 	t.Helper()
 	out, errs, code := pawl(t, env, append([]string{"get", "executions", "-o", "json"}, args...)...)
 	var all []api.Execution
-	if err := json.Unmarshal([]byte(out), &all); code != exitOK || err != nil {
+	if err := json.Unmarshal([]byte(out), &all); code != exit.OK || err != nil {
 		t.Fatalf("exit code %d, %v: %s%s", code, err, out, errs)
 	}
 	return all
@@ -142,8 +144,8 @@ func TestInterruptCancels(t *testing.T) {
 	if err := r.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}
-	if code := r.code(); code != exitInterrupted {
-		t.Errorf("exit code %d, want %d\n%s", code, exitInterrupted, r.err.String())
+	if code := r.code(); code != exit.Interrupted {
+		t.Errorf("exit code %d, want %d\n%s", code, exit.Interrupted, r.err.String())
 	}
 	if took := time.Since(begin); took > 10*time.Second {
 		t.Errorf("it took %s to cancel", took)
@@ -171,7 +173,7 @@ func TestKilledRunIsResumed(t *testing.T) {
 
 	// Commands that only look do not run anything, and say so.
 	_, errs, code := pawl(t, env, "logs", "-f", executions(t, env, "--workflow", executions(t, env)[0].ID)[0].ID)
-	if code != exitOK || !strings.Contains(errs, "no pawl run or pawl server is working") {
+	if code != exit.OK || !strings.Contains(errs, "no pawl run or pawl server is working") {
 		t.Errorf("logs -f: exit code %d: %s", code, errs)
 	}
 
@@ -187,7 +189,7 @@ func TestKilledRunIsResumed(t *testing.T) {
 	if err := server.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	if code := server.code(); code != exitOK {
+	if code := server.code(); code != exit.OK {
 		t.Errorf("server: exit code %d\n%s", code, server.err.String())
 	}
 }
@@ -208,7 +210,7 @@ func TestSecondRunJoinsAndTakesOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = a.Wait()
-	if code := b.code(); code != exitOK {
+	if code := b.code(); code != exit.OK {
 		t.Fatalf("exit code %d\n%s%s", code, b.out.String(), b.err.String())
 	}
 	var x api.Execution
@@ -237,8 +239,8 @@ func TestSecondInterruptKills(t *testing.T) {
 	if err := r.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}
-	if code := r.code(); code != exitInterrupted {
-		t.Errorf("exit code %d, want %d\n%s", code, exitInterrupted, r.err.String())
+	if code := r.code(); code != exit.Interrupted {
+		t.Errorf("exit code %d, want %d\n%s", code, exit.Interrupted, r.err.String())
 	}
 	if err := server.Process.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
@@ -248,11 +250,11 @@ func TestSecondInterruptKills(t *testing.T) {
 // A command that only looks at the state directory does not keep a server from starting.
 func TestServerWaitsForLookers(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
-	lock, err := lockState(dir)
+	lock, err := instance.LockState(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := (owner{PID: os.Getpid(), Command: "pawl get workers"}).write(lock); err != nil {
+	if err := (instance.Owner{PID: os.Getpid(), Command: "pawl get workers"}).Write(lock); err != nil {
 		t.Fatal(err)
 	}
 	r := start(t, os.Environ(), "server", "--listen", "127.0.0.1:0", "--state-dir", dir, "--log-level", "debug")

@@ -3,18 +3,19 @@ package cli
 import (
 	"context"
 	"fmt"
-	"io"
 
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/client"
+	"github.com/pawl-run/pawl/internal/cli/exit"
+	"github.com/pawl-run/pawl/internal/cli/output"
 )
 
 func (a *app) logsCommand() *cobra.Command {
 	var q client.LogQuery
 	var follow bool
-	var f format
+	var f output.Format
 	c := &cobra.Command{
 		Use:   "logs ID",
 		Short: "Print what an execution has written",
@@ -29,7 +30,7 @@ of the task, in the order in which the tasks started. --attempt is then that of 
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if q.Stream != "" && q.Stream != "stdout" && q.Stream != "stderr" && q.Stream != "log" {
-				return usage("--stream %q: one of stdout, stderr, log", q.Stream)
+				return exit.Usagef("--stream %q: one of stdout, stderr, log", q.Stream)
 			}
 			return a.withClient(cmd.Context(), reading, func(ctx context.Context, s *session) error {
 				x, err := s.Get(ctx, args[0])
@@ -40,8 +41,8 @@ of the task, in the order in which the tasks started. --attempt is then that of 
 					return a.workflowLogs(ctx, s, x, q, f, follow)
 				}
 				write := func(chunk *api.LogChunk) error {
-					if f == asJSON {
-						return writeLine(a.out, chunk)
+					if f == output.AsJSON {
+						return output.WriteLine(a.out, chunk)
 					}
 					to := a.err
 					if chunk.Stream == "stdout" || q.Stream != "" {
@@ -73,7 +74,7 @@ of the task, in the order in which the tasks started. --attempt is then that of 
 	c.Flags().BoolVarP(&follow, "follow", "f", false, "go on until the execution has ended")
 	c.Flags().StringVar(&q.Stream, "stream", "", "only stdout, stderr or log")
 	c.Flags().IntVar(&q.Attempt, "attempt", 0, "only this attempt; 0: all")
-	formatFlag(c, &f, asTable, asJSON)
+	output.FormatFlag(c, &f, output.AsTable, output.AsJSON)
 	c.Flags().Lookup("output").Usage = "table: the bytes as they are; json: a chunk per line"
 	return c
 }
@@ -99,23 +100,13 @@ func allLogs(ctx context.Context, c *client.Client, id string, q client.LogQuery
 
 // sayIdle says why there is nothing to follow.
 func (a *app) sayIdle(id string, status api.Status) {
-	a.say("%s is %s, and no pawl run or pawl server is working on %s: start one, and it goes on", id, status, a.config.text("state_dir"))
-}
-
-// writeLine writes v as one line of JSON.
-func writeLine(w io.Writer, v any) error {
-	b, err := encodeLine(v)
-	if err != nil {
-		return err
-	}
-	_, err = w.Write(b)
-	return err
+	a.say("%s is %s, and no pawl run or pawl server is working on %s: start one, and it goes on", id, status, a.config.Text("state_dir"))
 }
 
 func (a *app) eventsCommand() *cobra.Command {
 	var after int64
 	var follow bool
-	var f format
+	var f output.Format
 	c := &cobra.Command{
 		Use:   "events ID",
 		Short: "Print an execution's history: every event, in order, without gaps",
@@ -125,13 +116,13 @@ func (a *app) eventsCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withClient(cmd.Context(), reading, func(ctx context.Context, s *session) error {
 				write := func(e *api.Event) error {
-					if f == asJSON {
-						return writeLine(a.out, e)
+					if f == output.AsJSON {
+						return output.WriteLine(a.out, e)
 					}
-					t := &table{}
-					t.row(eventCells(e)...)
-					t.rows[0][3] = fmt.Sprintf("%-12s", t.rows[0][3])
-					t.write(a.out)
+					t := &output.Table{}
+					t.Row(eventCells(e)...)
+					t.Rows[0][3] = fmt.Sprintf("%-12s", t.Rows[0][3])
+					t.Write(a.out)
 					return nil
 				}
 				if follow && !s.embedded {
@@ -170,7 +161,7 @@ func (a *app) eventsCommand() *cobra.Command {
 	}
 	c.Flags().BoolVarP(&follow, "follow", "f", false, "go on until the execution has ended")
 	c.Flags().Int64Var(&after, "after", 0, "only events with a greater number")
-	formatFlag(c, &f, asTable, asJSON)
+	output.FormatFlag(c, &f, output.AsTable, output.AsJSON)
 	c.Flags().Lookup("output").Usage = "table, or json: an event per line"
 	return c
 }

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/cli/exit"
 )
 
 // manyTasks writes tasks as HumanEval has them, those of HumanEval where they are here, and two that fail. It returns the file and how
@@ -90,28 +91,28 @@ func TestExampleGradeMany(t *testing.T) {
 
 	env = append(env, "PAWL_SERVER="+target.String())
 	out, errs, code := pawl(t, env, "wait", "--label", "run=17")
-	if code != exitFailed || strings.Count(out, "\n") != right+2 || !strings.Contains(out, "  nonzero_exit  ") || !strings.Contains(errs, fmt.Sprintf("pawl: %d of %[1]d have ended: %d ok", right+2, right)) {
+	if code != exit.Failed || strings.Count(out, "\n") != right+2 || !strings.Contains(out, "  nonzero_exit  ") || !strings.Contains(errs, fmt.Sprintf("pawl: %d of %[1]d have ended: %d ok", right+2, right)) {
 		t.Errorf("pawl wait: exit code %d\n%.2000s\n%s", code, out, errs)
 	}
 	out, errs, code = pawl(t, env, "wait", "--label", "task=wrong", "-o", "json", "--outputs")
 	var o api.Outcome
-	if err := json.Unmarshal([]byte(out), &o); err != nil || code != exitFailed || o.Verdict != "nonzero_exit" || o.ExitCode == nil || *o.ExitCode != 1 || !strings.Contains(string(o.Output), "AssertionError") {
+	if err := json.Unmarshal([]byte(out), &o); err != nil || code != exit.Failed || o.Verdict != "nonzero_exit" || o.ExitCode == nil || *o.ExitCode != 1 || !strings.Contains(string(o.Output), "AssertionError") {
 		t.Errorf("pawl wait: exit code %d, %v\n%s%s", code, err, out, errs)
 	}
 	out, errs, code = pawl(t, env, "get", "evaluations", "--label", "run=17", "--verdict", "nonzero_exit,oom")
-	if lines := strings.Split(out, "\n"); code != exitOK || len(lines) != 4 || !strings.Contains(lines[0], "VERDICT") || !strings.Contains(lines[2], "nonzero_exit") || !strings.Contains(lines[2], " ms") {
+	if lines := strings.Split(out, "\n"); code != exit.OK || len(lines) != 4 || !strings.Contains(lines[0], "VERDICT") || !strings.Contains(lines[2], "nonzero_exit") || !strings.Contains(lines[2], " ms") {
 		t.Errorf("pawl get evaluations: exit code %d\n%s%s", code, out, errs)
 	}
-	if _, errs, code = pawl(t, env, "get", "evaluations", "--label", "run=17", "--verdict", "nonzero"); code != exitOK || !strings.Contains(errs, fmt.Sprintf("none has the verdict nonzero; with the label there are 1 nonzero_exit, %d ok, 1 oom\n", right)) {
+	if _, errs, code = pawl(t, env, "get", "evaluations", "--label", "run=17", "--verdict", "nonzero"); code != exit.OK || !strings.Contains(errs, fmt.Sprintf("none has the verdict nonzero; with the label there are 1 nonzero_exit, %d ok, 1 oom\n", right)) {
 		t.Errorf("pawl get evaluations of a mistyped verdict: exit code %d\n%s", code, errs)
 	}
-	if out, errs, code = pawl(t, env, "get", "executions", "--verdict", "nonzero_exit", "--label", "task=wrong"); code != exitOK || strings.Count(out, "nonzero_exit") != 1 {
+	if out, errs, code = pawl(t, env, "get", "executions", "--verdict", "nonzero_exit", "--label", "task=wrong"); code != exit.OK || strings.Count(out, "nonzero_exit") != 1 {
 		t.Errorf("pawl get executions: exit code %d\n%s%s", code, out, errs)
 	}
-	if _, errs, code = pawl(t, env, "wait", "--label", "run=18"); code != exitError || !strings.Contains(errs, "nothing was submitted with the label run=18") {
+	if _, errs, code = pawl(t, env, "wait", "--label", "run=18"); code != exit.General || !strings.Contains(errs, "nothing was submitted with the label run=18") {
 		t.Errorf("pawl wait for nothing: exit code %d\n%s", code, errs)
 	}
-	if _, errs, code = pawl(t, env, "wait", "--label", "run"); code != exitUsage {
+	if _, errs, code = pawl(t, env, "wait", "--label", "run"); code != exit.Misuse {
 		t.Errorf("pawl wait for no label: exit code %d\n%s", code, errs)
 	}
 }

@@ -8,6 +8,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawl-run/pawl/internal/cli/config"
+	"github.com/pawl-run/pawl/internal/cli/exit"
+	"github.com/pawl-run/pawl/internal/cli/instance"
+	"github.com/pawl-run/pawl/internal/cli/output"
 	"github.com/pawl-run/pawl/internal/store/postgres"
 )
 
@@ -37,18 +41,18 @@ A schema that is newer than this program is refused, and so is one that belongs 
 func (a *app) migrations(ctx context.Context, up bool) error {
 	ctx, stop := interruptible(ctx)
 	defer stop()
-	dsn := a.config.text("store")
-	if !isPostgres(dsn) {
-		return usage("the store is %s: only PostgreSQL is migrated by command; name it with --store postgres://… or PAWL_STORE", redacted(dsn))
+	dsn := a.config.Text("store")
+	if !config.IsPostgres(dsn) {
+		return exit.Usagef("the store is %s: only PostgreSQL is migrated by command; name it with --store postgres://… or PAWL_STORE", config.Redacted(dsn))
 	}
 	if up {
 		if err := postgres.Migrate(ctx, dsn, postgres.Options{}); err != nil {
-			return refused(err)
+			return instance.Refused(err)
 		}
 	}
 	all, err := postgres.Status(ctx, dsn, postgres.Options{})
 	if err != nil {
-		return refused(err)
+		return instance.Refused(err)
 	}
 	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "VERSION\tNAME\tAPPLIED")
@@ -63,7 +67,7 @@ func (a *app) migrations(ctx context.Context, up bool) error {
 		return fmt.Errorf("write the list: %w", err)
 	}
 	if n := pending(all); n > 0 {
-		a.say("pawl: %s not applied yet: pawl migrate up", plural(n, "migration is", "migrations are"))
+		a.say("pawl: %s not applied yet: pawl migrate up", output.Plural(n, "migration is", "migrations are"))
 	}
 	return nil
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/pawl-run/pawl/internal/cli/exit"
 )
 
 // The configuration and the commands of docs/evaluations.md about packages work as they stand there.
@@ -41,7 +43,7 @@ func TestPackageCommands(t *testing.T) {
 	}
 	env := append(environment(t), "PAWL_CONFIG="+file)
 	out, stderr, code := pawl(t, env, "languages")
-	if code != exitOK || !strings.Contains(out, "\npython-system ") || !strings.Contains(out, sci+"/bin/python3") {
+	if code != exit.OK || !strings.Contains(out, "\npython-system ") || !strings.Contains(out, sci+"/bin/python3") {
 		t.Errorf("exit code %d\n%s%s", code, out, stderr)
 	}
 	cmd := exec.CommandContext(t.Context(), "bash", "-c", "set -euo pipefail\n"+strings.ReplaceAll(blocks[1][2], "/tmp/", scratch+"/"))

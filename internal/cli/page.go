@@ -13,12 +13,15 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/pawl-run/pawl/internal/cli/config"
+	"github.com/pawl-run/pawl/internal/cli/exit"
+	"github.com/pawl-run/pawl/internal/cli/instance"
 	"github.com/pawl-run/pawl/web"
 )
 
-// page is the handler of the web page as the setting ui says; nil: there is none.
-func (c *config) page() (http.Handler, error) {
-	switch ui := c.text("ui"); ui {
+// pageOf is the handler of the web page as the setting ui says; nil: there is none.
+func pageOf(c *config.Config) (http.Handler, error) {
+	switch ui := c.Text("ui"); ui {
 	case "off":
 		return nil, nil
 	case "on":
@@ -26,7 +29,7 @@ func (c *config) page() (http.Handler, error) {
 	default:
 		h, err := web.Directory(os.DirFS(ui))
 		if err != nil {
-			return nil, usage("ui: %q is neither on nor off nor a directory with the page: %v", ui, err)
+			return nil, exit.Usagef("ui: %q is neither on nor off nor a directory with the page: %v", ui, err)
 		}
 		return h, nil
 	}
@@ -76,19 +79,19 @@ that of the pawl server that works on the state directory.`,
 
 // findPage is the address of the page of the server that commands here work with.
 func (a *app) findPage() (string, error) {
-	if url := a.config.text("server"); url != "" {
+	if url := a.config.Text("server"); url != "" {
 		return strings.TrimSuffix(url, "/") + web.Root, nil
 	}
-	dir := a.config.text("state_dir")
-	lock, err := lockState(dir)
+	dir := a.config.Text("state_dir")
+	lock, err := instance.LockState(dir)
 	if err == nil {
 		_ = lock.Close()
 		return "", fmt.Errorf("no server works on the state directory %s: start one with pawl server, or name one with --server", dir)
 	}
-	if !errors.Is(err, errHeld) {
+	if !errors.Is(err, instance.ErrHeld) {
 		return "", err
 	}
-	o := readOwner(dir)
+	o := instance.ReadOwner(dir)
 	if o.Page == "" {
 		return "", fmt.Errorf("%s works on the state directory %s and serves no page: start pawl server there, or name a server with --server", o, dir)
 	}

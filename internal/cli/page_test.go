@@ -7,13 +7,15 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/pawl-run/pawl/internal/cli/exit"
 )
 
 // The server says where its page is, pawl ui says the same, and the page is there.
 func TestThePageHasAnAddress(t *testing.T) {
 	t.Parallel()
 	env := environment(t)
-	if out, errs, code := pawl(t, env, "ui", "--print"); code != exitError || !strings.Contains(errs, "pawl server") {
+	if out, errs, code := pawl(t, env, "ui", "--print"); code != exit.General || !strings.Contains(errs, "pawl server") {
 		t.Errorf("without a server: exit code %d\n%s%s", code, out, errs)
 	}
 	server := start(t, env, "server", "--no-worker", "--listen", "127.0.0.1:0")
@@ -51,7 +53,7 @@ func TestThePageCanBeLeftOut(t *testing.T) {
 	if res.StatusCode != http.StatusNotFound || strings.Contains(server.err.String(), "web page") {
 		t.Errorf("%s\n%s", res.Status, server.err.String())
 	}
-	if out, errs, code := pawl(t, env, "ui", "--print"); code != exitError || !strings.Contains(errs, "serves no page") {
+	if out, errs, code := pawl(t, env, "ui", "--print"); code != exit.General || !strings.Contains(errs, "serves no page") {
 		t.Errorf("exit code %d\n%s%s", code, out, errs)
 	}
 }

@@ -1,10 +1,6 @@
 package cli
 
 import (
-	"bytes"
-	"context"
-	"errors"
-	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -14,36 +10,9 @@ import (
 	"syscall"
 	"testing"
 	"time"
-)
 
-// The first part that ends by itself is the failure, with its name and reason; a part that is stopped is none.
-func TestPartsThatEnd(t *testing.T) {
-	t.Parallel()
-	var said bytes.Buffer
-	p := newParts(slog.New(slog.NewTextHandler(&said, nil)))
-	waits := func(ctx context.Context) error { <-ctx.Done(); return nil }
-	stop := p.start("the engine", waits)
-	stopSadly := p.start("the listener", func(ctx context.Context) error { <-ctx.Done(); return errors.New("not in time") })
-	stop()
-	stopSadly()
-	if err := p.failure(); err != nil || !strings.Contains(said.String(), "not in time") {
-		t.Errorf("%v, and the log has %q", err, said.String())
-	}
-	stopOther := p.start("the listener", waits)
-	p.start("the worker", func(context.Context) error { return errors.New("refused") })
-	<-p.ended.Done()
-	stopOther()
-	var e *exit
-	if err := p.failure(); !errors.As(err, &e) || e.code != exitError || err.Error() != "the worker has ended: refused" {
-		t.Errorf("%v", err)
-	}
-	quiet := newParts(slog.New(slog.DiscardHandler))
-	quiet.start("the worker", func(context.Context) error { return nil })
-	<-quiet.ended.Done()
-	if err := quiet.failure(); err == nil || !strings.Contains(err.Error(), "the worker has ended") {
-		t.Errorf("%v", err)
-	}
-}
+	"github.com/pawl-run/pawl/internal/cli/exit"
+)
 
 // A server whose listener is gone ends, and says so.
 func TestServerEndsWithItsListener(t *testing.T) {
@@ -66,7 +35,7 @@ func TestServerEndsWithItsListener(t *testing.T) {
 	}
 	select {
 	case code := <-codes:
-		if said := errs.String(); code != exitError || strings.Count(said, "the listener on "+l.Addr().String()+" has ended: serve on") != 1 {
+		if said := errs.String(); code != exit.General || strings.Count(said, "the listener on "+l.Addr().String()+" has ended: serve on") != 1 {
 			t.Errorf("exit code %d: %s", code, said)
 		}
 	case <-time.After(30 * time.Second):
@@ -84,7 +53,7 @@ func spoil(t *testing.T, env []string) {
 			path = filepath.Join(dir, "pawl.db")
 		}
 	}
-	if _, errs, code := pawl(t, env, "get", "executions"); code != exitOK {
+	if _, errs, code := pawl(t, env, "get", "executions"); code != exit.OK {
 		t.Fatalf("exit code %d: %s", code, errs)
 	}
 	said, err := exec.Command("python3", "-c", `import sqlite3, sys
@@ -110,7 +79,7 @@ func TestEngineThatCannotStart(t *testing.T) {
 			env := environment(t)
 			spoil(t, env)
 			r := start(t, env, args...)
-			if code := r.ends(t, time.Minute); code != exitError || !strings.Contains(r.err.String(), "start engine") || !strings.Contains(r.err.String(), "sessions") {
+			if code := r.ends(t, time.Minute); code != exit.General || !strings.Contains(r.err.String(), "start engine") || !strings.Contains(r.err.String(), "sessions") {
 				t.Errorf("exit code %d: %s", code, r.err.String())
 			}
 		})
@@ -148,7 +117,7 @@ func TestRefusedWorker(t *testing.T) {
 		return start(t, append(environment(t), "PAWL_TOKEN="+token), "worker", "--server", url, "--slots", "1")
 	}
 	refused := work(other)
-	if code := refused.ends(t, time.Minute); code != exitError || !strings.Contains(refused.err.String(), "the worker has ended") || !strings.Contains(refused.err.String(), "refuses the token") || strings.Contains(refused.err.String(), "working for") {
+	if code := refused.ends(t, time.Minute); code != exit.General || !strings.Contains(refused.err.String(), "the worker has ended") || !strings.Contains(refused.err.String(), "refuses the token") || strings.Contains(refused.err.String(), "working for") {
 		t.Errorf("exit code %d: %s", code, refused.err.String())
 	}
 	worker := work(good)
@@ -160,11 +129,11 @@ func TestRefusedWorker(t *testing.T) {
 	if err := server.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	if code := server.code(); code != exitOK {
+	if code := server.code(); code != exit.OK {
 		t.Fatalf("exit code %d: %s", code, server.err.String())
 	}
 	again, _ := serve(strings.TrimPrefix(url, "http://"), other)
-	if code := worker.ends(t, time.Minute); code != exitError || !strings.Contains(worker.err.String(), "refuses the token") {
+	if code := worker.ends(t, time.Minute); code != exit.General || !strings.Contains(worker.err.String(), "refuses the token") {
 		t.Errorf("exit code %d: %s", code, worker.err.String())
 	}
 	// The server that refused it goes on.
@@ -177,7 +146,7 @@ func TestRefusedWorker(t *testing.T) {
 	if err := again.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	if code := again.code(); code != exitOK {
+	if code := again.code(); code != exit.OK {
 		t.Errorf("exit code %d: %s", code, again.err.String())
 	}
 }
@@ -203,7 +172,7 @@ func TestSecondSignalEndsAServer(t *testing.T) {
 	if err := r.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	if code := r.code(); code != exitInterrupted || time.Since(begun) > 10*time.Second {
+	if code := r.code(); code != exit.Interrupted || time.Since(begun) > 10*time.Second {
 		t.Errorf("exit code %d after %s: %s", code, time.Since(begun), r.err.String())
 	}
 	within(t, 10*time.Second, "nothing is left", func() bool { return aliveWith(t, mark) == 0 })

@@ -9,6 +9,9 @@ import (
 	"os/exec"
 	"strings"
 
+	"github.com/pawl-run/pawl/internal/cli/config"
+	"github.com/pawl-run/pawl/internal/cli/exit"
+	"github.com/pawl-run/pawl/internal/cli/instance"
 	"github.com/pawl-run/pawl/internal/pgpool"
 )
 
@@ -25,7 +28,7 @@ func hasTool(tool, dsn, dir string) error {
 		command = "pg_restore --exit-on-error --single-transaction --no-owner --dbname=… " + dir + "/" + backupDump
 	}
 	return fmt.Errorf("%s is not installed here: install PostgreSQL's client programs (postgresql-client), or run this where they are, for %s: %s; docs/operations.md has the commands",
-		tool, redacted(dsn), command)
+		tool, config.Redacted(dsn), command)
 }
 
 // dumpPostgres writes one state of the schema to a file that does not exist.
@@ -46,9 +49,9 @@ func dumpPostgres(ctx context.Context, dsn, to string) error {
 
 // restorePostgres makes the schema of a dump: all of it or nothing.
 func restorePostgres(ctx context.Context, dsn, from string) error {
-	cfg, err := pgpool.Parse(dsn, databaseLimits())
+	cfg, err := pgpool.Parse(dsn, instance.DatabaseLimits())
 	if err != nil {
-		return usage("%v", err)
+		return exit.Usagef("%v", err)
 	}
 	return runTool(ctx, dsn, "pg_restore", "--exit-on-error", "--single-transaction", "--no-owner", "--dbname="+cfg.ConnConfig.Database, from)
 }
@@ -58,7 +61,7 @@ func restorePostgres(ctx context.Context, dsn, from string) error {
 func runTool(ctx context.Context, dsn, tool string, args ...string) error {
 	env, err := toolEnvironment(dsn)
 	if err != nil {
-		return usage("%v", err)
+		return exit.Usagef("%v", err)
 	}
 	cmd := exec.CommandContext(ctx, tool, args...)
 	cmd.Env = append(os.Environ(), env...)
@@ -78,7 +81,7 @@ var sslWords = map[string]string{"sslmode": "PGSSLMODE", "sslrootcert": "PGSSLRO
 
 // toolEnvironment says in libpq's words where a DSN leads.
 func toolEnvironment(dsn string) ([]string, error) {
-	cfg, err := pgpool.Parse(dsn, databaseLimits())
+	cfg, err := pgpool.Parse(dsn, instance.DatabaseLimits())
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/cli/config"
+	"github.com/pawl-run/pawl/internal/cli/exit"
 	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/engine"
 )
@@ -16,12 +18,12 @@ import (
 func (a *app) serveDeclared(file string, defs []*definition.Definition) ([]*definition.Definition, error) {
 	runnable := slices.DeleteFunc(slices.Clone(defs), func(d *definition.Definition) bool { return !d.Runnable() })
 	if len(runnable) == 0 {
-		return nil, usage("%s has neither a workflow nor an action to run: pawl apply %s applies what else it has", file, file)
+		return nil, exit.Usagef("%s has neither a workflow nor an action to run: pawl apply %s applies what else it has", file, file)
 	}
-	if !isPostgres(a.config.text("store")) {
-		served := append(a.config.list("queues"), definition.DeclaredQueues(defs)...)
+	if !config.IsPostgres(a.config.Text("store")) {
+		served := append(a.config.List("queues"), definition.DeclaredQueues(defs)...)
 		slices.Sort(served)
-		a.config.values["queues"] = strings.Join(slices.Compact(served), ",")
+		a.config.Values["queues"] = strings.Join(slices.Compact(served), ",")
 	}
 	return runnable, nil
 }
@@ -29,12 +31,12 @@ func (a *app) serveDeclared(file string, defs []*definition.Definition) ([]*defi
 // missingQueues checks that the workers here, which are the only ones, serve the queues that definitions name, and the one
 // that the command names.
 func (a *app) missingQueues(defs []*definition.Definition, named string) error {
-	if isPostgres(a.config.text("store")) {
+	if config.IsPostgres(a.config.Text("store")) {
 		return nil
 	}
-	here := a.config.list("queues")
+	here := a.config.List("queues")
 	missing := func(where, queue string) error {
-		return usage("%s waits in queue %q, which the workers here do not serve: start them with --queues %s, declare it in the file (kind: queue, name: %s), or name a server that has workers for it with --server",
+		return exit.Usagef("%s waits in queue %q, which the workers here do not serve: start them with --queues %s, declare it in the file (kind: queue, name: %s), or name a server that has workers for it with --server",
 			where, queue, strings.Join(append(here, queue), ","), queue)
 	}
 	if named != "" && !slices.Contains(here, named) {
@@ -53,7 +55,7 @@ func (a *app) missingQueues(defs []*definition.Definition, named string) error {
 // undeclaredQueues lists the queues that definitions name and that neither they nor the settings make known. So pawl run
 // refuses them with an engine of its own.
 func (a *app) undeclaredQueues(defs []*definition.Definition) []api.FieldError {
-	known := append(a.config.list("queues"), engine.DefaultQueue)
+	known := append(a.config.List("queues"), engine.DefaultQueue)
 	known = append(known, definition.DeclaredQueues(defs)...)
 	var problems []api.FieldError
 	for _, d := range defs {

@@ -18,6 +18,7 @@ import (
 	"github.com/moby/moby/client"
 
 	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/cli/exit"
 	"github.com/pawl-run/pawl/internal/runtime/docker/dockertest"
 )
 
@@ -72,7 +73,7 @@ func (r *restarting) task() (x api.Execution) {
 // log is what a stream of the task holds, in one attempt.
 func (r *restarting) log(id, stream string) string {
 	out, errs, code := pawl(r.t, r.env, "logs", id, "--server", r.url, "--stream", stream)
-	if code != exitOK {
+	if code != exit.OK {
 		r.t.Fatalf("logs: %d %s", code, errs)
 	}
 	return out
@@ -133,7 +134,7 @@ func (r *restarting) runs() (*running, string) {
 // ends checks the end: everything that the program wrote, once, in the attempt given, and nothing left.
 func (r *restarting) ends(command *running, id string, attempt int) {
 	r.t.Helper()
-	if code := command.code(); code != exitOK {
+	if code := command.code(); code != exit.OK {
 		r.t.Errorf("exit code %d\n%s%s\n%s", code, command.out.String(), command.err.String(), r.now.err.String())
 	}
 	x := r.task()
@@ -142,7 +143,7 @@ func (r *restarting) ends(command *running, id string, attempt int) {
 		r.t.Errorf("%s is %s in attempt %d, want %d", x.ID, x.Status, x.Attempt, attempt)
 	}
 	out, errs, code := pawl(r.t, r.env, "describe", id, "--server", r.url, "-o", "json")
-	if err := json.Unmarshal([]byte(out), &x); err != nil || code != exitOK {
+	if err := json.Unmarshal([]byte(out), &x); err != nil || code != exit.OK {
 		r.t.Fatalf("%v %d %s%s", err, code, out, errs)
 	}
 	if err := json.Unmarshal(x.Output, &result); err != nil {
@@ -289,7 +290,7 @@ func TestLogOfARestartedWorker(t *testing.T) {
 		r.kill()
 		r.begin()
 	}
-	if code := command.code(); code != exitOK {
+	if code := command.code(); code != exit.OK {
 		t.Fatalf("exit code %d\n%s%s", code, command.out.String(), command.err.String())
 	}
 	if x = r.task(); x.Status != api.Completed || x.Attempt != 1 {
@@ -325,7 +326,7 @@ func TestCancelledWhileNobodyWorks(t *testing.T) {
 		t.Errorf("%s, and nobody has ended it", x.Status)
 	}
 	r.begin()
-	if code := command.code(); code != exitInterrupted {
+	if code := command.code(); code != exit.Interrupted {
 		t.Errorf("exit code %d\n%s", code, command.err.String())
 	}
 	if x := r.task(); x.Status != api.Cancelled || x.Attempt != 1 {
@@ -364,7 +365,7 @@ func TestRestartedWorkerGivesUpTheRestAtOnce(t *testing.T) {
 	within(t, 10*time.Second, "the sandbox dies with its worker", func() bool { return aliveWith(t, mark) == 0 })
 	r.begin()
 	within(t, 20*time.Second, "the next attempt", func() bool { return r.task().Attempt == 2 })
-	if code := command.code(); code != exitOK {
+	if code := command.code(); code != exit.OK {
 		t.Errorf("exit code %d\n%s", code, command.err.String())
 	}
 	if x := r.task(); x.Status != api.Completed || x.Attempt != 2 {
@@ -400,7 +401,7 @@ tasks:
 		}
 		within(t, 20*time.Second, "it heard that", func() bool { return strings.Contains(r.now.err.String(), "pawl: stopping") })
 	}
-	if code := r.now.code(); code != exitInterrupted || aliveWith(t, mark) > 0 {
+	if code := r.now.code(); code != exit.Interrupted || aliveWith(t, mark) > 0 {
 		t.Errorf("exit code %d, and %d programs run", code, aliveWith(t, mark))
 	}
 	for _, x := range below() {

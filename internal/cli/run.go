@@ -15,6 +15,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/cli/exit"
+	"github.com/pawl-run/pawl/internal/cli/output"
 	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/flow"
 )
@@ -29,7 +31,7 @@ type runOptions struct {
 	queue   string
 	timeout time.Duration
 	key     string
-	format  format
+	format  output.Format
 }
 
 func (a *app) runCommand() *cobra.Command {
@@ -62,7 +64,7 @@ killed (or lost its machine) is not lost: the next pawl run or pawl server on th
 	f.StringVar(&o.queue, "queue", "", "the queue it waits in, instead of the action's own")
 	durationVar(f, &o.timeout, "timeout", "how long one attempt may take, instead of the action's own")
 	f.StringVar(&o.key, "idempotency-key", "", "makes running it again give the same execution")
-	formatFlag(c, &o.format, asTable, asWide, asJSON, asYAML)
+	output.FormatFlag(c, &o.format, output.AsTable, output.AsWide, output.AsJSON, output.AsYAML)
 	return c
 }
 
@@ -75,11 +77,11 @@ func (a *app) run(ctx context.Context, what string, o *runOptions) error {
 	var defs []*definition.Definition
 	name := what
 	if info, err := os.Stat(what); err == nil && info.IsDir() {
-		return usage("%s is a directory: name one of its files, or register them all with pawl apply %s and run one by its name", what, what)
+		return exit.Usagef("%s is a directory: name one of its files, or register them all with pawl apply %s and run one by its name", what, what)
 	}
 	if looksLikeFile(what) {
-		if _, isProgram := a.config.languages.Set().OfExtension(strings.TrimPrefix(filepath.Ext(what), ".")); isProgram {
-			return usage("%s is a program and no workflow: pawl eval %s runs it", what, what)
+		if _, isProgram := a.config.Languages.Set().OfExtension(strings.TrimPrefix(filepath.Ext(what), ".")); isProgram {
+			return exit.Usagef("%s is a program and no workflow: pawl eval %s runs it", what, what)
 		}
 		files, err := a.readFiles([]string{what})
 		if err != nil {
@@ -88,13 +90,13 @@ func (a *app) run(ctx context.Context, what string, o *runOptions) error {
 		file = &files[0]
 		defs, err = definition.Parse(file.name, file.content, a.mayKnowLanguage)
 		if err != nil {
-			return &exit{exitUsage, fmt.Errorf("%s is not valid:\n%w", what, err)}
+			return &exit.Error{Code: exit.Misuse, Err: fmt.Errorf("%s is not valid:\n%w", what, err)}
 		}
 		if defs, err = a.serveDeclared(what, defs); err != nil {
 			return err
 		}
 		name = mainOf(defs).Name
-		if a.config.text("server") == "" {
+		if a.config.Text("server") == "" {
 			if err := a.missingTools(defs); err != nil {
 				return err
 			}
@@ -134,17 +136,17 @@ func mainOf(defs []*definition.Definition) *definition.Definition {
 }
 
 // watched submits and watches, unless the execution is to be left to the server.
-func (a *app) watched(ctx context.Context, submit func(context.Context, *session) (*api.Execution, error), detach bool, f format) error {
+func (a *app) watched(ctx context.Context, submit func(context.Context, *session) (*api.Execution, error), detach bool, f output.Format) error {
 	return a.withClient(ctx, working, func(ctx context.Context, s *session) error {
 		if detach && s.embedded {
-			return usage("--detach leaves the execution to a server, and there is none: start pawl server, or give --server")
+			return exit.Usagef("--detach leaves the execution to a server, and there is none: start pawl server, or give --server")
 		}
 		var x *api.Execution
 		err := a.following(ctx, s, func() (err error) { x, err = submit(ctx, s); return err })
 		if err != nil {
 			var p *api.Problem
 			if errors.As(err, &p) && p.Type == api.ProblemInvalid {
-				return &exit{exitUsage, err}
+				return &exit.Error{Code: exit.Misuse, Err: err}
 			}
 			return err
 		}
@@ -173,7 +175,7 @@ func (a *app) inputOf(o *runOptions) (json.RawMessage, error) {
 		if _, is := os.Stat(o.input); is == nil || strings.HasSuffix(o.input, ".json") {
 			hint = fmt.Sprintf("; to read it from a file write --input @%s", o.input)
 		}
-		return nil, usage("--input is not JSON: %v%s", err, hint)
+		return nil, exit.Usagef("--input is not JSON: %v%s", err, hint)
 	}
 	if len(o.set) == 0 {
 		return bytes.TrimSpace(raw), nil
@@ -183,7 +185,7 @@ func (a *app) inputOf(o *runOptions) (json.RawMessage, error) {
 		d := json.NewDecoder(bytes.NewReader(raw))
 		d.UseNumber()
 		if err := d.Decode(&fields); err != nil {
-			return nil, usage("--set changes fields of an object, and --input is none: %v", err)
+			return nil, exit.Usagef("--set changes fields of an object, and --input is none: %v", err)
 		}
 	}
 	for _, s := range o.set {
@@ -202,7 +204,7 @@ func (a *app) inputOf(o *runOptions) (json.RawMessage, error) {
 func setField(fields map[string]any, s string) error {
 	path, text, ok := strings.Cut(s, "=")
 	if !ok || path == "" {
-		return usage("--set %q: write it as name=value", s)
+		return exit.Usagef("--set %q: write it as name=value", s)
 	}
 	var value any
 	d := json.NewDecoder(strings.NewReader(text))
@@ -215,7 +217,7 @@ func setField(fields map[string]any, s string) error {
 		next, ok := fields[n].(map[string]any)
 		if !ok {
 			if fields[n] != nil {
-				return usage("--set %q: %q is not an object", s, n)
+				return exit.Usagef("--set %q: %q is not an object", s, n)
 			}
 			next = map[string]any{}
 			fields[n] = next

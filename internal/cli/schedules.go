@@ -14,6 +14,8 @@ import (
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/client"
+	"github.com/pawl-run/pawl/internal/cli/exit"
+	"github.com/pawl-run/pawl/internal/cli/output"
 	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/schedule"
 )
@@ -29,15 +31,15 @@ lists them. They fire while a server runs.`,
 	return c
 }
 
-func listSchedules(_ *app, ctx context.Context, c *client.Client, l *listing) (any, *table, error) {
+func listSchedules(_ *app, ctx context.Context, c *client.Client, l *listing) (any, *output.Table, error) {
 	all, err := c.Schedules(ctx)
 	all = append([]api.Schedule{}, all...) // in JSON an empty list, not null
-	t := &table{}
+	t := &output.Table{}
 	head := []string{"NAME", "WHEN", "ZONE", "ACTION", "NEXT", "LAST", "STATE"}
-	if l.format == asWide {
+	if l.format == output.AsWide {
 		head = append(head, "VERSION", "EXECUTION")
 	}
-	t.row(head...)
+	t.Row(head...)
 	for i := range all {
 		k := &all[i]
 		state := "on"
@@ -50,10 +52,10 @@ func listSchedules(_ *app, ctx context.Context, c *client.Client, l *listing) (a
 			state = "over"
 		}
 		cells := []string{k.Name, strings.Join(k.When, ", "), k.Zone, k.Action, whenText(k.Next), whenText(k.Last), state}
-		if l.format == asWide {
+		if l.format == output.AsWide {
 			cells = append(cells, strconv.Itoa(k.Version), k.Execution)
 		}
-		t.row(cells...)
+		t.Row(cells...)
 	}
 	return all, t, err
 }
@@ -142,7 +144,7 @@ func (a *app) eachSchedule(cmd *cobra.Command, names []string, do func(context.C
 }
 
 func (a *app) schedulesTicks() *cobra.Command {
-	var f format
+	var f output.Format
 	var limit int
 	c := &cobra.Command{
 		Use:     "ticks NAME",
@@ -155,11 +157,11 @@ func (a *app) schedulesTicks() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if f != asTable {
-					return writeData(a.out, f, all)
+				if f != output.AsTable {
+					return output.WriteData(a.out, f, all)
 				}
-				t := &table{}
-				t.row("TIME", "STATE", "WHY", "EXECUTION", "MESSAGE")
+				t := &output.Table{}
+				t.Row("TIME", "STATE", "WHY", "EXECUTION", "MESSAGE")
 				for _, k := range all {
 					state, when := "fired", whenText(&k.Nominal)
 					if k.Execution == "" {
@@ -169,15 +171,15 @@ func (a *app) schedulesTicks() *cobra.Command {
 						state = fmt.Sprintf("missed %d", k.Count)
 						when += " to " + whenText(&k.Last)
 					}
-					t.row(when, state, k.Why, k.Execution, k.Message)
+					t.Row(when, state, k.Why, k.Execution, k.Message)
 				}
-				t.write(a.out)
+				t.Write(a.out)
 				return nil
 			})
 		},
 	}
 	c.Flags().IntVar(&limit, "limit", 50, "how many at most")
-	formatFlag(c, &f, asTable, asJSON, asYAML)
+	output.FormatFlag(c, &f, output.AsTable, output.AsJSON, output.AsYAML)
 	return c
 }
 
@@ -209,7 +211,7 @@ type previewLocal struct {
 }
 
 func (a *app) schedulesPreview() *cobra.Command {
-	var f format
+	var f output.Format
 	var from string
 	var count int
 	c := &cobra.Command{
@@ -226,11 +228,11 @@ server nor database.`,
 			if from != "" {
 				var err error
 				if at, err = time.Parse(time.RFC3339, from); err != nil {
-					return usage("--from %q: write a time as 2026-11-02T10:00:00Z", from)
+					return exit.Usagef("--from %q: write a time as 2026-11-02T10:00:00Z", from)
 				}
 			}
 			if count < 1 || count > 10_000 {
-				return usage("--count %d: give 1 to 10000", count)
+				return exit.Usagef("--count %d: give 1 to 10000", count)
 			}
 			defs, err := a.schedulesIn(cmd.Context(), args[0])
 			if err != nil {
@@ -240,8 +242,8 @@ server nor database.`,
 			for _, d := range defs {
 				all = append(all, previewOf(d, at, count))
 			}
-			if f != asTable {
-				return writeData(a.out, f, all)
+			if f != output.AsTable {
+				return output.WriteData(a.out, f, all)
 			}
 			for i := range all {
 				if i > 0 {
@@ -254,7 +256,7 @@ server nor database.`,
 	}
 	c.Flags().StringVar(&from, "from", "", "the moment to begin with; now by default")
 	c.Flags().IntVar(&count, "count", 10, "how many times")
-	formatFlag(c, &f, asTable, asJSON, asYAML)
+	output.FormatFlag(c, &f, output.AsTable, output.AsJSON, output.AsYAML)
 	return c
 }
 
@@ -263,7 +265,7 @@ func (a *app) schedulesIn(ctx context.Context, arg string) (defs []*definition.D
 	if _, err := os.Stat(arg); arg == "-" || err == nil {
 		files, err := a.readFiles([]string{arg})
 		if err != nil {
-			return nil, &exit{exitUsage, err}
+			return nil, &exit.Error{Code: exit.Misuse, Err: err}
 		}
 		for _, file := range files {
 			found, err := definition.Parse(file.name, file.content, a.mayKnowLanguage)
@@ -273,7 +275,7 @@ func (a *app) schedulesIn(ctx context.Context, arg string) (defs []*definition.D
 			defs = append(defs, found...)
 		}
 		if defs = slices.DeleteFunc(defs, func(d *definition.Definition) bool { return d.Schedule == nil }); len(defs) == 0 {
-			return nil, usage("%s has no schedule (kind: schedule)", arg)
+			return nil, exit.Usagef("%s has no schedule (kind: schedule)", arg)
 		}
 		return defs, nil
 	}
@@ -336,20 +338,20 @@ func offsetText(d time.Duration) string {
 
 func (a *app) writePreview(p *preview, d *definition.Definition) {
 	fmt.Fprintf(a.out, "%s: %s, in %s\n", p.Name, d.Schedule.Run.ActionText(), p.Zone)
-	t := &table{}
+	t := &output.Table{}
 	head := []string{"NEXT", "UTC"}
 	if d.Schedule.Jitter > 0 {
 		head = append(head, "FIRED")
 	}
-	t.row(head...)
+	t.Row(head...)
 	for _, at := range p.Times {
 		cells := []string{at.Local, whenText(&at.Nominal)}
 		if d.Schedule.Jitter > 0 {
 			cells = append(cells, at.Due.Format("2006-01-02T15:04:05.000Z"))
 		}
-		t.row(cells...)
+		t.Row(cells...)
 	}
-	t.write(a.out)
+	t.Write(a.out)
 	if len(p.Times) == 0 {
 		fmt.Fprintln(a.out, "no time comes any more")
 	}

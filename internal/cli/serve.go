@@ -8,6 +8,10 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/pawl-run/pawl/internal/cli/config"
+	"github.com/pawl-run/pawl/internal/cli/exit"
+	"github.com/pawl-run/pawl/internal/cli/instance"
 )
 
 func (a *app) serverCommand() *cobra.Command {
@@ -27,10 +31,10 @@ Should its engine, its listener or its worker end by itself, the server ends as 
   curl -s http://127.0.0.1:7411/openapi.json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.serve(cmd.Context(), a.config.text("listen"), !noWorker, grace)
+			return a.serve(cmd.Context(), a.config.Text("listen"), !noWorker, grace)
 		},
 	}
-	declareSettings(c.Flags(), "server")
+	config.Declare(c.Flags(), "server")
 	c.Flags().BoolVar(&noWorker, "no-worker", false, "run nothing in this process: workers are elsewhere")
 	grace = 20 * time.Second
 	durationVar(c.Flags(), &grace, "grace", "how long running work may go on when it is told to stop")
@@ -40,21 +44,21 @@ Should its engine, its listener or its worker end by itself, the server ends as 
 func (a *app) serve(ctx context.Context, listen string, works bool, grace time.Duration) error {
 	ctx, stop := interruptible(ctx)
 	defer stop()
-	if a.config.text("server") != "" && a.config.source["server"] == "--server" {
-		return usage("pawl server is a server: --server names another one and has no meaning here")
+	if a.config.Text("server") != "" && a.config.Source["server"] == "--server" {
+		return exit.Usagef("pawl server is a server: --server names another one and has no meaning here")
 	}
-	if err := checkTokens(a.tokens()); err != nil {
+	if err := instance.CheckTokens(a.config.Tokens()); err != nil {
 		return err
 	}
 	l, err := a.listening(listen)
 	if err != nil {
 		return err
 	}
-	if host, _, _ := net.SplitHostPort(l.Addr().String()); len(a.tokens()) == 0 && !net.ParseIP(host).IsLoopback() {
+	if host, _, _ := net.SplitHostPort(l.Addr().String()); len(a.config.Tokens()) == 0 && !net.ParseIP(host).IsLoopback() {
 		_ = l.Close()
-		return usage("listening on %s lets other machines run code here: set a token (--token-file, PAWL_TOKEN or PAWL_TOKEN_FILE), or listen on 127.0.0.1", l.Addr())
+		return exit.Usagef("listening on %s lets other machines run code here: set a token (--token-file, PAWL_TOKEN or PAWL_TOKEN_FILE), or listen on 127.0.0.1", l.Addr())
 	}
-	page, err := a.config.page()
+	page, err := pageOf(&a.config)
 	if err != nil {
 		_ = l.Close()
 		return err
@@ -63,21 +67,21 @@ func (a *app) serve(ctx context.Context, listen string, works bool, grace time.D
 	if page != nil {
 		url = pageURL(l.Addr())
 	}
-	dir := a.config.text("state_dir")
-	lock, err := awaitState(ctx, dir)
-	if errors.Is(err, errHeld) {
-		err = fmt.Errorf("the state directory %s is held by %s: stop it, or use another with --state-dir", dir, readOwner(dir))
+	dir := a.config.Text("state_dir")
+	lock, err := instance.AwaitState(ctx, dir)
+	if errors.Is(err, instance.ErrHeld) {
+		err = fmt.Errorf("the state directory %s is held by %s: stop it, or use another with --state-dir", dir, instance.ReadOwner(dir))
 	}
 	if err != nil {
 		_ = l.Close()
 		return err
 	}
-	r, err := a.openRoom(ctx, lock, roomOptions{works: works, stays: true, grace: grace, drains: 10 * time.Second, page: page, pageURL: url})
+	r, err := instance.Open(ctx, lock, a.hosting(instance.Options{Works: works, Stays: true, Grace: grace, Drains: 10 * time.Second, Page: page, PageURL: url}))
 	if err != nil {
 		_ = l.Close()
 		return err
 	}
-	stopListening := r.serve(l)
+	r.Serve(l)
 	a.say("pawl: serving on http://%s (state in %s)", l.Addr(), dir)
 	if url != "" {
 		a.say("pawl: the web page is at %s", url)
@@ -88,24 +92,21 @@ func (a *app) serve(ctx context.Context, listen string, works bool, grace time.D
 	case <-presses.pressed:
 		signalled = true
 		a.say("pawl: stopping; once more to stop at once")
-	case <-r.parts.ended.Done():
-		a.say("pawl: stopping, since %v", context.Cause(r.parts.ended))
+	case <-r.Ended():
+		a.say("pawl: stopping, since %v", r.Reason())
 	}
 	closed := make(chan struct{})
 	go func() {
 		defer close(closed)
-		r.server.Drain()
-		r.stopWorker()
-		stopListening()
-		r.close()
+		r.Close()
 	}()
 	select {
 	case <-closed:
 		if !signalled {
-			return &exit{code: exitError} // the reason has been printed
+			return &exit.Error{Code: exit.General} // the reason has been printed
 		}
-		return r.parts.failure()
+		return r.Failure()
 	case <-presses.pressed:
-		return &exit{exitInterrupted, errors.New("stopped at once; what was running is taken up by the next server")}
+		return &exit.Error{Code: exit.Interrupted, Err: errors.New("stopped at once; what was running is taken up by the next server")}
 	}
 }

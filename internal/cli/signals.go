@@ -6,6 +6,8 @@ import (
 	"os/signal"
 	"sync"
 	"syscall"
+
+	"github.com/pawl-run/pawl/internal/cli/exit"
 )
 
 // interrupts are what Ctrl-C and SIGTERM do: end the context, unless somebody counts them.
@@ -48,7 +50,7 @@ func (i *interrupts) press() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if !i.counted {
-		i.cancel(&exit{code: exitInterrupted})
+		i.cancel(&exit.Error{Code: exit.Interrupted})
 		return
 	}
 	select {

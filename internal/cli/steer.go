@@ -11,6 +11,7 @@ import (
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/client"
+	"github.com/pawl-run/pawl/internal/cli/output"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/terminal"
 )
@@ -112,7 +113,7 @@ func (a *app) retryCommand() *cobra.Command {
 					fmt.Fprintln(a.out, x.ID)
 					return nil
 				}
-				return a.watch(ctx, s, x, asTable)
+				return a.watch(ctx, s, x, output.AsTable)
 			})
 		},
 	}
@@ -121,7 +122,7 @@ func (a *app) retryCommand() *cobra.Command {
 }
 
 func (a *app) whyCommand() *cobra.Command {
-	var f format
+	var f output.Format
 	c := &cobra.Command{
 		Use:   "why ID",
 		Short: "Say what an execution is waiting for, and what would unblock it",
@@ -134,8 +135,8 @@ func (a *app) whyCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if f != asTable {
-					return writeData(a.out, f, w)
+				if f != output.AsTable {
+					return output.WriteData(a.out, f, w)
 				}
 				fmt.Fprintln(a.out, w.Summary)
 				for _, fact := range w.Facts {
@@ -148,18 +149,18 @@ func (a *app) whyCommand() *cobra.Command {
 					}
 				}
 				if s.embedded && !w.Status.Terminal() {
-					fmt.Fprintf(a.out, "  - no pawl run or pawl server is working on %s now: start one\n", a.config.text("state_dir"))
+					fmt.Fprintf(a.out, "  - no pawl run or pawl server is working on %s now: start one\n", a.config.Text("state_dir"))
 				}
 				return nil
 			})
 		},
 	}
-	formatFlag(c, &f, asTable, asJSON, asYAML)
+	output.FormatFlag(c, &f, output.AsTable, output.AsJSON, output.AsYAML)
 	return c
 }
 
 func (a *app) describeCommand() *cobra.Command {
-	var f format
+	var f output.Format
 	c := &cobra.Command{
 		Use:   "describe ID",
 		Short: "Show everything about one execution: its request, tasks, history and outcome",
@@ -172,22 +173,22 @@ func (a *app) describeCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if f != asTable {
-					return writeData(a.out, f, x)
+				if f != output.AsTable {
+					return output.WriteData(a.out, f, x)
 				}
 				return a.describe(ctx, s, x)
 			})
 		},
 	}
-	formatFlag(c, &f, asTable, asJSON, asYAML)
+	output.FormatFlag(c, &f, output.AsTable, output.AsJSON, output.AsYAML)
 	return c
 }
 
 func (a *app) describe(ctx context.Context, s *session, x *api.Execution) error {
-	t := &table{}
+	t := &output.Table{}
 	field := func(name, value string) {
 		if value != "" && value != "0s" && value != "0" {
-			t.row(name+":", value)
+			t.Row(name+":", value)
 		}
 	}
 	action := x.Action
@@ -219,7 +220,7 @@ func (a *app) describe(ctx context.Context, s *session, x *api.Execution) error 
 	field("Not before", stamp(x.NotBefore))
 	field("Started", stamp(x.StartedAt))
 	field("Finished", stamp(x.FinishedAt))
-	field("Took", took(x))
+	field("Took", output.Took(x))
 	field("Worker", x.Worker)
 	if x.CancelOrder != nil {
 		field("Ordered", fmt.Sprintf("to end as %s: %s", x.CancelOrder.As, x.CancelOrder.Reason))
@@ -227,28 +228,28 @@ func (a *app) describe(ctx context.Context, s *session, x *api.Execution) error 
 	if x.Error != nil {
 		field("Error", x.Error.Error())
 	}
-	t.write(a.out)
+	t.Write(a.out)
 	if x.Kind == "workflow" {
 		if err := a.describeTasks(ctx, s, x); err != nil {
 			return err
 		}
 	}
 	fmt.Fprintln(a.out, "\nHistory:")
-	h := &table{}
+	h := &output.Table{}
 	for after := int64(0); ; {
 		page, err := s.Events(ctx, x.ID, after, 500)
 		if err != nil {
 			return err
 		}
 		for _, e := range page.Events {
-			h.row(eventCells(&e)...)
+			h.Row(eventCells(&e)...)
 			after = e.Seq
 		}
 		if !page.More || len(page.Events) == 0 {
 			break
 		}
 	}
-	h.write(a.out)
+	h.Write(a.out)
 	for _, part := range []struct {
 		name string
 		raw  []byte
@@ -256,7 +257,7 @@ func (a *app) describe(ctx context.Context, s *session, x *api.Execution) error 
 		if len(part.raw) > 0 && string(part.raw) != "null" {
 			fmt.Fprintf(a.out, "\n%s:\n", part.name)
 			var b strings.Builder
-			if err := writeYAML(&b, part.raw); err != nil {
+			if err := output.WriteYAML(&b, part.raw); err != nil {
 				return err
 			}
 			for line := range strings.Lines(b.String()) {

@@ -7,6 +7,8 @@ import (
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/client"
+	"github.com/pawl-run/pawl/internal/cli/exit"
+	"github.com/pawl-run/pawl/internal/cli/output"
 )
 
 // taskFile is a file that a task of a workflow left.
@@ -17,24 +19,24 @@ type taskFile struct {
 }
 
 // listTaskFiles lists what the tasks of a workflow have left so far.
-func (a *app) listTaskFiles(ctx context.Context, s *session, x *api.Execution, f format) error {
+func (a *app) listTaskFiles(ctx context.Context, s *session, x *api.Execution, f output.Format) error {
 	files, tasks, err := taskFiles(ctx, s.Client, x.ID)
 	if err != nil {
 		return err
 	}
-	if f != asTable {
-		return writeData(a.out, f, files)
+	if f != output.AsTable {
+		return output.WriteData(a.out, f, files)
 	}
 	if len(files) == 0 {
-		a.say("%s is a workflow, and none of its %s left a file", x.ID, plural(tasks, "task", "tasks"))
+		a.say("%s is a workflow, and none of its %s left a file", x.ID, output.Plural(tasks, "task", "tasks"))
 		return nil
 	}
-	t := &table{}
-	t.row("TASK", "EXECUTION", "FILE", "SIZE", "MODE")
+	t := &output.Table{}
+	t.Row("TASK", "EXECUTION", "FILE", "SIZE", "MODE")
 	for _, file := range files {
-		t.row(file.Task, file.Execution, file.Path, bytesText(file.Size), file.Mode)
+		t.Row(file.Task, file.Execution, file.Path, output.Bytes(file.Size), file.Mode)
 	}
-	t.write(a.out)
+	t.Write(a.out)
 	return nil
 }
 
@@ -58,14 +60,14 @@ func (a *app) fileOfTask(ctx context.Context, s *session, id, name string, err e
 		}
 	}
 	if len(calls) == 0 {
-		return fmt.Errorf("%s is a workflow, and none of its %s left a file %q: pawl files %s lists what they left", id, plural(tasks, "task", "tasks"), name, id)
+		return fmt.Errorf("%s is a workflow, and none of its %s left a file %q: pawl files %s lists what they left", id, output.Plural(tasks, "task", "tasks"), name, id)
 	}
 	const shown = 3
 	more := ""
 	if len(calls) > shown {
 		calls, more = calls[:shown], fmt.Sprintf(", or one of %d others", len(calls)-shown)
 	}
-	return usage("%s is a workflow, and its files are those of its tasks: %s%s", id, strings.Join(calls, ", or "), more)
+	return exit.Usagef("%s is a workflow, and its files are those of its tasks: %s%s", id, strings.Join(calls, ", or "), more)
 }
 
 // taskFiles are the files that the tasks of a workflow have left, and those of the workflows among its tasks. tasks counts the

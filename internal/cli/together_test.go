@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/cli/exit"
+	"github.com/pawl-run/pawl/internal/cli/instance"
 )
 
 // programsEach is how many programs each of eight processes runs on one state directory, one after another: 8 in make test, and
@@ -79,11 +81,11 @@ func TestHolderStaysForOthers(t *testing.T) {
 	joined := start(t, env, "eval", writeFile(t, "joined.py", slow("5")))
 	within(t, 30*time.Second, "the second program runs", func() bool { return strings.Contains(joined.out.String(), "start") })
 	within(t, 30*time.Second, "the holder says why it stays", func() bool { return strings.Contains(holder.err.String(), announced) })
-	if code := joined.code(); code != exitOK || joined.out.String() != "start\nend\n" || strings.Contains(joined.err.String(), "attempt") {
+	if code := joined.code(); code != exit.OK || joined.out.String() != "start\nend\n" || strings.Contains(joined.err.String(), "attempt") {
 		t.Errorf("exit code %d, standard output %q\n%s", code, joined.out.String(), joined.err.String())
 	}
-	if code := holder.code(); code != exitFailed {
-		t.Errorf("holder: exit code %d, want %d\n%s", code, exitFailed, holder.err.String())
+	if code := holder.code(); code != exit.Failed {
+		t.Errorf("holder: exit code %d, want %d\n%s", code, exit.Failed, holder.err.String())
 	}
 }
 
@@ -95,7 +97,7 @@ func TestFollowersKeepNothing(t *testing.T) {
 	within(t, 30*time.Second, "the program runs", func() bool { return strings.Contains(holder.out.String(), "start") })
 	follower := start(t, env, "get", "executions", "-w")
 	within(t, 30*time.Second, "the list is shown", func() bool { return strings.Contains(follower.out.String(), "running") })
-	if code := holder.code(); code != exitOK {
+	if code := holder.code(); code != exit.OK {
 		t.Errorf("exit code %d\n%s", code, holder.err.String())
 	}
 }
@@ -118,13 +120,13 @@ func TestOutputOfALostAttempt(t *testing.T) {
 	if err := holder.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}
-	if code := holder.code(); code != exitOK { // its own program has ended well
+	if code := holder.code(); code != exit.OK { // its own program has ended well
 		t.Errorf("holder: exit code %d\n%s", code, holder.err.String())
 	}
-	if code := same.code(); code != exitOK || same.out.String() != "start\nend\n" || !strings.Contains(same.err.String(), "attempt 2 begins") {
+	if code := same.code(); code != exit.OK || same.out.String() != "start\nend\n" || !strings.Contains(same.err.String(), "attempt 2 begins") {
 		t.Errorf("exit code %d, standard output %q\n%s", code, same.out.String(), same.err.String())
 	}
-	if code := other.code(); code != exitError || other.out.String() != before || !strings.Contains(other.err.String(), "--attempt 2") {
+	if code := other.code(); code != exit.General || other.out.String() != before || !strings.Contains(other.err.String(), "--attempt 2") {
 		t.Errorf("exit code %d, standard output %q, before %q\n%s", code, other.out.String(), before, other.err.String())
 	}
 }
@@ -134,11 +136,11 @@ func TestHolderEndsDuringASubmission(t *testing.T) {
 	t.Parallel()
 	need(t, "bash")
 	dir := t.TempDir()
-	lock, err := lockState(dir)
+	lock, err := instance.LockState(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, remove, err := listenState(dir)
+	l, remove, err := instance.ListenState(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,11 +158,11 @@ func TestHolderEndsDuringASubmission(t *testing.T) {
 	})}
 	defer holder.Close()
 	go func() { _ = holder.Serve(l) }()
-	if err := (owner{PID: os.Getpid(), Command: "pawl eval", Works: true, Address: l.Addr().String()}).write(lock); err != nil {
+	if err := (instance.Owner{PID: os.Getpid(), Command: "pawl eval", Works: true, Address: l.Addr().String()}).Write(lock); err != nil {
 		t.Fatal(err)
 	}
 	out, errs, code := pawl(t, append(environment(t), "PAWL_STATE_DIR="+dir), "eval", "-l", "bash", writeFile(t, "p.sh", "echo done\n"))
-	if code != exitOK || out != "done\n" {
+	if code != exit.OK || out != "done\n" {
 		t.Errorf("exit code %d, standard output %q\n%s", code, out, errs)
 	}
 }

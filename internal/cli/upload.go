@@ -8,10 +8,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/cli/output"
 )
 
 func (a *app) uploadCommand() *cobra.Command {
-	var f format
+	var f output.Format
 	c := &cobra.Command{
 		Use:   "upload FILE|-…",
 		Short: "Send files ahead of the evaluations that name them",
@@ -30,7 +31,7 @@ pawl eval uploads by itself what is large.`,
 			})
 		},
 	}
-	formatFlag(c, &f, asTable, asJSON, asYAML)
+	output.FormatFlag(c, &f, output.AsTable, output.AsJSON, output.AsYAML)
 	return c
 }
 
@@ -40,7 +41,7 @@ type uploaded struct {
 	api.Blob
 }
 
-func (a *app) upload(ctx context.Context, s *session, files []string, f format) error {
+func (a *app) upload(ctx context.Context, s *session, files []string, f output.Format) error {
 	var all []uploaded
 	for _, file := range files {
 		path := file
@@ -56,13 +57,13 @@ func (a *app) upload(ctx context.Context, s *session, files []string, f format) 
 		if err != nil {
 			return err
 		}
-		if f == asTable {
+		if f == output.AsTable {
 			fmt.Fprintln(a.out, b.Blob)
 		}
 		all = append(all, uploaded{file, *b})
 	}
-	if f == asTable {
+	if f == output.AsTable {
 		return nil
 	}
-	return writeData(a.out, f, all)
+	return output.WriteData(a.out, f, all)
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/cli/exit"
 )
 
 // ownDatabase makes a database on the tests' PostgreSQL, which is gone when the test ends, and returns its DSN.
@@ -101,11 +102,11 @@ func TestLargeInputs(t *testing.T) {
 			t.Parallel()
 			env := place(t)
 			out, errs, code := pawl(t, env, "eval", program, "--stdin", stdin, "--file", file, "--arg", "data.bin", "--limit", "wall=1m,disk=100MB")
-			if code != exitOK || out != stdinSum+"\n"+fileSum+"\n" {
+			if code != exit.OK || out != stdinSum+"\n"+fileSum+"\n" {
 				t.Fatalf("exit code %d, %q, want %s and %s\n%s", code, out, stdinSum, fileSum, errs)
 			}
 			out, errs, code = pawl(t, env, "upload", stdin, file)
-			if code != exitOK || out != "sha256:"+stdinSum+"\nsha256:"+fileSum+"\n" {
+			if code != exit.OK || out != "sha256:"+stdinSum+"\nsha256:"+fileSum+"\n" {
 				t.Errorf("upload: exit code %d, %q\n%s", code, out, errs)
 			}
 			cases := t.TempDir()
@@ -117,7 +118,7 @@ func TestLargeInputs(t *testing.T) {
 					}
 				}
 			}
-			if out, errs, code := pawl(t, env, "eval", program, "--cases", cases); code != exitOK || !strings.Contains(out, "3 of 3 cases passed") {
+			if out, errs, code := pawl(t, env, "eval", program, "--cases", cases); code != exit.OK || !strings.Contains(out, "3 of 3 cases passed") {
 				t.Errorf("cases: exit code %d, %s\n%s", code, out, errs)
 			}
 		})
@@ -186,7 +187,7 @@ func TestFilesKeepTheirDirectories(t *testing.T) {
 		{"'./y'", []string{"--dir", "pkg", "--file", filepath.Join(dir, "d1/deep/y")}},
 		{"'./z/y'", []string{"--dir", "pkg", "--dir", "z=d1/deep"}},
 	} {
-		if out, code := here(c.args...); code != exitOK || !strings.Contains(out, c.say) {
+		if out, code := here(c.args...); code != exit.OK || !strings.Contains(out, c.say) {
 			t.Errorf("%v: exit code %d\n%swant %s", c.args, code, out, c.say)
 		}
 	}
@@ -197,7 +198,7 @@ func TestFilesKeepTheirDirectories(t *testing.T) {
 		"main.py is a file: give it with --file":                                                                  {"--dir", "main.py"},
 		"no such file":                                                                                            {"--dir", "nope"},
 	} {
-		if out, code := here(args...); code == exitOK || !strings.Contains(out, say) {
+		if out, code := here(args...); code == exit.OK || !strings.Contains(out, say) {
 			t.Errorf("%v: exit code %d\n%swant %s", args, code, out, say)
 		}
 	}
@@ -218,7 +219,7 @@ func TestTooMuchTyped(t *testing.T) {
 		_ = keyboard.Close()
 	}()
 	within(t, time.Minute, "it ends", func() bool { return len(executions(t, env)) == 1 && executions(t, env)[0].Status.Terminal() })
-	if code := r.code(); code != exitError || !strings.Contains(r.err.String(), "the input is full") || r.out.String() != "" {
+	if code := r.code(); code != exit.General || !strings.Contains(r.err.String(), "the input is full") || r.out.String() != "" {
 		t.Errorf("exit code %d, %q\n%s", code, r.out.String(), r.err.String())
 	}
 	if x := executions(t, env)[0]; x.Status != api.Cancelled {

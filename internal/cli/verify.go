@@ -13,6 +13,10 @@ import (
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/client"
+	"github.com/pawl-run/pawl/internal/cli/config"
+	"github.com/pawl-run/pawl/internal/cli/exit"
+	"github.com/pawl-run/pawl/internal/cli/instance"
+	"github.com/pawl-run/pawl/internal/cli/output"
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/store/postgres"
 	"github.com/pawl-run/pawl/internal/store/sqlite"
@@ -45,14 +49,14 @@ func (a *app) verifying(doctor *cobra.Command) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if f := format(cmd.Flags().Lookup("output").Value.String()); f != asTable {
-			err = writeData(a.out, f, v)
+		if f := output.Format(cmd.Flags().Lookup("output").Value.String()); f != output.AsTable {
+			err = output.WriteData(a.out, f, v)
 		} else {
 			a.printVerification(v)
 		}
 		if err == nil && len(v.Broken) > 0 {
 			err = fmt.Errorf("%s broken: please report what it says above, it is a bug of Pawl or damage to its database",
-				plural(len(v.Broken), "promise is", "promises are"))
+				output.Plural(len(v.Broken), "promise is", "promises are"))
 		}
 		return err
 	}
@@ -61,25 +65,25 @@ func (a *app) verifying(doctor *cobra.Command) *cobra.Command {
 
 // verify asks the server that was named, or the process that works on the state directory, or looks by itself.
 func (a *app) verify(ctx context.Context) (*api.Verification, error) {
-	if server := a.config.text("server"); server != "" {
-		c, err := client.New(server, client.WithToken(a.config.text("token")), client.WithUserAgent("pawl/"+version()), client.WithPatience(time.Second))
+	if server := a.config.Text("server"); server != "" {
+		c, err := client.New(server, client.WithToken(a.config.Text("token")), client.WithUserAgent("pawl/"+version()), client.WithPatience(time.Second))
 		if err != nil {
-			return nil, usage("%v", err)
+			return nil, exit.Usagef("%v", err)
 		}
 		return c.Verify(ctx)
 	}
-	if dsn := a.config.text("store"); isPostgres(dsn) {
-		s, err := openPostgres(ctx, dsn, postgres.Options{AsIs: true})
+	if dsn := a.config.Text("store"); config.IsPostgres(dsn) {
+		s, err := instance.OpenPostgres(ctx, dsn, postgres.Options{AsIs: true})
 		if err != nil {
 			return nil, err
 		}
 		return verifyRows(ctx, s)
 	}
-	dir := a.config.text("state_dir")
-	lock, err := lockState(dir)
-	if errors.Is(err, errHeld) {
-		o := readOwner(dir)
-		c, err := o.client()
+	dir := a.config.Text("state_dir")
+	lock, err := instance.LockState(dir)
+	if errors.Is(err, instance.ErrHeld) {
+		o := instance.ReadOwner(dir)
+		c, err := o.Client(version())
 		if err == nil && o.Address == "" {
 			err = errors.New("it has no address yet")
 		}
@@ -96,14 +100,14 @@ func (a *app) verify(ctx context.Context) (*api.Verification, error) {
 		return nil, err
 	}
 	defer func() { _ = lock.Close() }()
-	path := sqlitePath(a.config.text("store"), dir)
+	path := instance.SQLitePath(a.config.Text("store"), dir)
 	s, err := sqlite.Open(ctx, path, sqlite.Options{AsIs: true})
 	if errors.Is(err, fs.ErrNotExist) {
 		a.say("pawl: there is no database at %s yet", path)
 		return &api.Verification{Broken: []api.Violation{}}, nil
 	}
 	if err != nil {
-		return nil, &exit{exitUsage, err}
+		return nil, &exit.Error{Code: exit.Misuse, Err: err}
 	}
 	return verifyRows(ctx, s)
 }

@@ -8,19 +8,20 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/cli/exit"
 )
 
 // The database is verified by whoever may open it: the command itself, or the server that works on it.
 func TestDoctorVerify(t *testing.T) {
 	t.Parallel()
 	env := environment(t)
-	if out, errs, code := pawl(t, env, "doctor", "--verify"); code != exitOK || strings.Count(out, "ok ") != len(promises) {
+	if out, errs, code := pawl(t, env, "doctor", "--verify"); code != exit.OK || strings.Count(out, "ok ") != len(promises) {
 		t.Errorf("alone: exit code %d\n%s%s", code, out, errs)
 	}
 	server := start(t, env, "server", "--listen", "127.0.0.1:0")
 	within(t, 30*time.Second, "it serves", func() bool { return strings.Contains(server.err.String(), "serving on") })
 	out, errs, code := pawl(t, env, "doctor", "--verify", "-o", "json")
-	if code != exitOK || !strings.Contains(out, `"broken": []`) {
+	if code != exit.OK || !strings.Contains(out, `"broken": []`) {
 		t.Errorf("beside a server: exit code %d\n%s%s", code, out, errs)
 	}
 	if err := server.Process.Signal(os.Interrupt); err != nil {

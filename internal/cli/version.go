@@ -1,12 +1,13 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
 	goruntime "runtime"
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
+
+	"github.com/pawl-run/pawl/internal/cli/output"
 )
 
 // release is set by the linker in released binaries.
@@ -33,7 +34,7 @@ func version() string {
 }
 
 func (a *app) versionCommand() *cobra.Command {
-	var f format
+	var f output.Format
 	c := &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
@@ -45,21 +46,13 @@ func (a *app) versionCommand() *cobra.Command {
 				OS      string `json:"os"`
 				Arch    string `json:"arch"`
 			}{version(), goruntime.Version(), goruntime.GOOS, goruntime.GOARCH}
-			if f != asTable {
-				return writeData(a.out, f, v)
+			if f != output.AsTable {
+				return output.WriteData(a.out, f, v)
 			}
 			fmt.Fprintf(a.out, "pawl %s (%s, %s/%s)\n", v.Version, v.Go, v.OS, v.Arch)
 			return nil
 		},
 	}
-	formatFlag(c, &f, asTable, asJSON, asYAML)
+	output.FormatFlag(c, &f, output.AsTable, output.AsJSON, output.AsYAML)
 	return c
-}
-
-func encodeLine(v any) ([]byte, error) {
-	b, err := json.Marshal(v)
-	if err != nil {
-		return nil, fmt.Errorf("encode: %w", err)
-	}
-	return append(b, '\n'), nil
 }

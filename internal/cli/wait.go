@@ -13,6 +13,8 @@ import (
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/client"
+	"github.com/pawl-run/pawl/internal/cli/exit"
+	"github.com/pawl-run/pawl/internal/cli/output"
 	"github.com/pawl-run/pawl/internal/terminal"
 )
 
@@ -21,7 +23,7 @@ type waitOptions struct {
 	label   string
 	after   string
 	outputs bool
-	format  format
+	format  output.Format
 }
 
 func (a *app) waitCommand() *cobra.Command {
@@ -38,10 +40,10 @@ standard error. Exit code 0 says that all were ok, 3 that one was not.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			name, value, ok := strings.Cut(o.label, "=")
 			if o.label == "" {
-				return usage("pawl wait needs the label of what to wait for, as in: %s", firstExample(cmd))
+				return exit.Usagef("pawl wait needs the label of what to wait for, as in: %s", firstExample(cmd))
 			}
 			if !ok || name == "" {
-				return usage("--label %q: write what to wait for as name=value", o.label)
+				return exit.Usagef("--label %q: write what to wait for as name=value", o.label)
 			}
 			return a.withClient(cmd.Context(), working, func(ctx context.Context, s *session) error {
 				return a.waitWith(ctx, s, client.OutcomeQuery{Name: name, Value: value, After: o.after, Outputs: o.outputs}, o.format)
@@ -52,13 +54,13 @@ standard error. Exit code 0 says that all were ok, 3 that one was not.`,
 	f.StringVar(&o.label, "label", "", "the label, as in run=17")
 	f.StringVar(&o.after, "after", "", "go on behind the outcome with this cursor, as -o json prints it")
 	f.BoolVar(&o.outputs, "outputs", false, "with -o json: what each has put out as well")
-	formatFlag(c, &o.format, asTable, asJSON)
+	output.FormatFlag(c, &o.format, output.AsTable, output.AsJSON)
 	f.Lookup("output").Usage = "table: a line for each outcome; json: a line of JSON for each"
 	return c
 }
 
 // waitWith prints outcomes until there are no more.
-func (a *app) waitWith(ctx context.Context, s *session, q client.OutcomeQuery, f format) error {
+func (a *app) waitWith(ctx context.Context, s *session, q client.OutcomeQuery, f output.Format) error {
 	counts, err := s.Count(ctx, client.Filter{Labels: map[string]string{q.Name: q.Value}, TopLevel: true})
 	if err != nil {
 		return err
@@ -72,8 +74,8 @@ func (a *app) waitWith(ctx context.Context, s *session, q client.OutcomeQuery, f
 			if err != nil {
 				return err
 			}
-			if f == asJSON {
-				err = writeLine(a.out, &o)
+			if f == output.AsJSON {
+				err = output.WriteLine(a.out, &o)
 			} else {
 				_, err = fmt.Fprintln(a.out, outcomeLine(&o.Execution))
 			}
@@ -87,7 +89,7 @@ func (a *app) waitWith(ctx context.Context, s *session, q client.OutcomeQuery, f
 	})
 	p.say()
 	if err == nil && p.verdicts[api.VerdictOK] < p.ended {
-		return &exit{code: exitFailed}
+		return &exit.Error{Code: exit.Failed}
 	}
 	return err
 }
@@ -129,7 +131,7 @@ func memoryText(x *api.Execution) string {
 	if x.PeakMemoryBytes == 0 {
 		return ""
 	}
-	return bytesText(x.PeakMemoryBytes)
+	return output.Bytes(x.PeakMemoryBytes)
 }
 
 // millis writes milliseconds for a list.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/client"
+	"github.com/pawl-run/pawl/internal/cli/instance"
 )
 
 // patienceWithWork is how long an execution may wait for a worker until that is worth a line.
@@ -79,7 +80,7 @@ func (w *waiting) lookAtTasks(ctx context.Context, c *client.Client, tasks *api.
 // sayWhileItWaits says why a program does not start, until it does.
 func (a *app) sayWhileItWaits(ctx context.Context, s *session, id string) {
 	w := newWaiting(func(line string) { a.say("%s", line) })
-	for waitFor(ctx, time.Second) == nil {
+	for instance.WaitFor(ctx, time.Second) == nil {
 		x, err := s.current().Get(ctx, id)
 		if err != nil {
 			continue // a server that is gone for good is reported where the output is read

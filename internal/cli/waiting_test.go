@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/pawl-run/pawl/internal/cli/exit"
 )
 
 // What no worker can start says so within seconds, and what would help.
@@ -30,7 +32,7 @@ func TestWhatDoesNotStartIsExplained(t *testing.T) {
 		if err := r.Process.Signal(os.Interrupt); err != nil {
 			t.Fatal(err)
 		}
-		if code := r.code(); code != exitInterrupted {
+		if code := r.code(); code != exit.Interrupted {
 			t.Errorf("exit code %d\n%s", code, r.err.String())
 		}
 	}

@@ -13,6 +13,9 @@ import (
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/client"
+	"github.com/pawl-run/pawl/internal/cli/exit"
+	"github.com/pawl-run/pawl/internal/cli/instance"
+	"github.com/pawl-run/pawl/internal/cli/output"
 	"github.com/pawl-run/pawl/internal/terminal"
 )
 
@@ -20,11 +23,11 @@ import (
 const shownItems = 100
 
 // errInterrupted is what a second Ctrl-C ends everything with.
-var errInterrupted = &exit{exitInterrupted, errors.New("killed; what was running is gone, and the next pawl run or pawl server on the same state directory goes on with the rest")}
+var errInterrupted = &exit.Error{Code: exit.Interrupted, Err: errors.New("killed; what was running is gone, and the next pawl run or pawl server on the same state directory goes on with the rest")}
 
 // watch shows an execution until it has ended, prints its outcome, and returns what to exit with. On the first
 // interruption it cancels the execution.
-func (a *app) watch(ctx context.Context, s *session, x *api.Execution, f format) error {
+func (a *app) watch(ctx context.Context, s *session, x *api.Execution, f output.Format) error {
 	interrupts := interruptions(ctx)
 	follow, stop := s.within(context.WithoutCancel(ctx))
 	defer stop()
@@ -67,12 +70,12 @@ func (a *app) watch(ctx context.Context, s *session, x *api.Execution, f format)
 	}
 	code, err := a.outcome(end, f)
 	if pressed > 0 {
-		code = exitInterrupted
+		code = exit.Interrupted
 	}
-	if err != nil || code == exitOK {
+	if err != nil || code == exit.OK {
 		return err
 	}
-	return &exit{code: code}
+	return &exit.Error{Code: code}
 }
 
 func actionText(x *api.Execution) string {
@@ -83,12 +86,12 @@ func actionText(x *api.Execution) string {
 }
 
 // outcome prints how an execution ended and returns the exit code for it.
-func (a *app) outcome(x *api.Execution, f format) (int, error) {
-	code := statusCode(x.Status)
-	if f == asJSON || f == asYAML {
-		return code, writeData(a.out, f, x)
+func (a *app) outcome(x *api.Execution, f output.Format) (int, error) {
+	code := exit.CodeOf(x.Status)
+	if f == output.AsJSON || f == output.AsYAML {
+		return code, output.WriteData(a.out, f, x)
 	}
-	if err := writeOutput(a.out, x.Output); err != nil {
+	if err := output.WriteResult(a.out, x.Output); err != nil {
 		return code, err
 	}
 	if x.Error != nil {
@@ -197,7 +200,7 @@ func (w *watcher) single(ctx context.Context) error {
 		if x.Status.Terminal() {
 			return nil
 		}
-		if err := waitFor(ctx, 100*time.Millisecond); err != nil {
+		if err := instance.WaitFor(ctx, 100*time.Millisecond); err != nil {
 			return err
 		}
 	}

@@ -8,6 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawl-run/pawl/internal/cli/exit"
+	"github.com/pawl-run/pawl/internal/cli/instance"
+	"github.com/pawl-run/pawl/internal/cli/output"
 	"github.com/pawl-run/pawl/internal/handoff/remote"
 	"github.com/pawl-run/pawl/internal/telemetry/otlp"
 	"github.com/pawl-run/pawl/internal/worker"
@@ -41,26 +44,26 @@ SIGTERM (or Ctrl-C) drains: it takes nothing new, and what runs may finish withi
 }
 
 func (a *app) work(ctx context.Context, name string, grace time.Duration) error {
-	server := a.config.text("server")
+	server := a.config.Text("server")
 	if server == "" {
-		return usage("a worker needs a server: name it with --server or PAWL_SERVER (pawl server has workers of its own)")
+		return exit.Usagef("a worker needs a server: name it with --server or PAWL_SERVER (pawl server has workers of its own)")
 	}
 	ctx, stop := interruptible(ctx)
 	defer stop()
-	engine, err := remote.Dial(server, a.config.text("token"))
+	engine, err := remote.Dial(server, a.config.Text("token"))
 	if err != nil {
-		return usage("%v", err)
+		return exit.Usagef("%v", err)
 	}
-	keeps, err := openMemory(ctx, a.config.text("state_dir"), server)
+	keeps, err := instance.OpenMemory(ctx, a.config.Text("state_dir"), server)
 	if err != nil {
 		return err
 	}
 	defer keeps.Close()
-	keeps.secret = engine.Secret
+	keeps.Secret = engine.Secret
 	if before, _ := keeps.Earlier(); !before.IsZero() {
-		engine.Recall(before, keeps.was.Secret)
+		engine.Recall(before, keeps.Was.Secret)
 	}
-	handlers, rt, err := a.handlers(true, keeps)
+	handlers, rt, err := instance.OpenHandlers(&a.config, a.say, true, keeps)
 	if err != nil {
 		return err
 	}
@@ -77,10 +80,10 @@ func (a *app) work(ctx context.Context, name string, grace time.Duration) error 
 		}
 	}()
 	working := func() {
-		a.say("pawl: working for %s: %s for %s", server, plural(a.config.slots(), "slot", "slots"), a.config.text("queues"))
+		a.say("pawl: working for %s: %s for %s", server, output.Plural(a.config.Slots(), "slot", "slots"), a.config.Text("queues"))
 	}
 	w, err := worker.New(worker.Options{
-		Handoff: engine, Handlers: handlers, Slots: a.config.slots(), Queues: a.config.list("queues"), Labels: a.config.labels(), Name: name,
+		Handoff: engine, Handlers: handlers, Slots: a.config.Slots(), Queues: a.config.List("queues"), Labels: a.config.Labels(), Name: name,
 		Log: a.logger(), Tracer: tracer, Memory: keeps, Grace: grace, Serving: working,
 	})
 	if err != nil {
@@ -103,6 +106,6 @@ func (a *app) work(ctx context.Context, name string, grace time.Duration) error 
 		return err
 	case <-presses.pressed:
 		w.LetGo() // or what is killed now would be reported as cancelled
-		return &exit{exitInterrupted, errors.New("stopped at once; what was running is tried again elsewhere")}
+		return &exit.Error{Code: exit.Interrupted, Err: errors.New("stopped at once; what was running is tried again elsewhere")}
 	}
 }

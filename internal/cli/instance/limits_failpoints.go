@@ -1,6 +1,6 @@
 //go:build failpoints
 
-package cli
+package instance
 
 import (
 	"os"
@@ -10,9 +10,9 @@ import (
 	"github.com/pawl-run/pawl/internal/pgpool"
 )
 
-// databaseLimits are how long this process waits for PostgreSQL: in a program with fail points a fraction of what it is in
+// DatabaseLimits are how long this process waits for PostgreSQL: in a program with fail points a fraction of what it is in
 // production, so that a test of outages takes seconds. $PAWL_DATABASE_HASTE is by how much it is divided.
-func databaseLimits() pgpool.Limits {
+func DatabaseLimits() pgpool.Limits {
 	l := pgpool.Limits{}.Filled()
 	haste, err := strconv.Atoi(os.Getenv("PAWL_DATABASE_HASTE"))
 	if err != nil || haste < 1 {

@@ -1,4 +1,5 @@
-package cli
+// Package config has the settings: their names, defaults and checks, and where their values come from.
+package config
 
 import (
 	"bytes"
@@ -13,7 +14,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"go.yaml.in/yaml/v4"
 
@@ -22,30 +22,32 @@ import (
 	"github.com/pawl-run/pawl/internal/task"
 )
 
-// setting is one thing that can be configured: by flag, by environment variable, in the file, or left at its default.
-type setting struct {
+// Setting is one thing that can be configured: by flag, by environment variable, in the file, or left at its default.
+type Setting struct {
 	key    string // in the file; the flag has dashes, the variable is PAWL_KEY
 	value  string // default
 	doc    string
-	alias  string // another variable that is read when PAWL_KEY is not set
-	file   bool   // read also from the file that KEY_FILE names
+	Alias  string // another variable that is read when PAWL_KEY is not set
+	File   bool   // read also from the file that KEY_FILE names
 	secret bool   // never printed
 	on     string // the only command that has a flag for it; empty: all have
 	check  func(string) error
 }
 
-func (s *setting) flag() string     { return strings.ReplaceAll(s.key, "_", "-") }
-func (s *setting) variable() string { return "PAWL_" + strings.ToUpper(s.key) }
+func (s *Setting) flag() string { return strings.ReplaceAll(s.key, "_", "-") }
+
+// Variable is the environment variable that has the setting.
+func (s *Setting) Variable() string { return "PAWL_" + strings.ToUpper(s.key) }
 
 const defaultListen = "127.0.0.1:7411"
 
-// settings are in the order in which `pawl config print` shows them.
-var settings = []setting{
+// Settings are in the order in which `pawl config print` shows them.
+var Settings = []Setting{
 	{key: "server", doc: "URL of the server to work with; empty: an engine in this process"},
-	{key: "token", doc: "token for the server, or that the server asks for", file: true, secret: true},
+	{key: "token", doc: "token for the server, or that the server asks for", File: true, secret: true},
 	{key: "state_dir", doc: "where an engine of this process keeps everything (default $XDG_STATE_HOME/pawl)"},
-	{key: "store", value: "sqlite", doc: "the database: sqlite (a file in the state directory), sqlite:PATH or postgres://…", alias: "PAWL_DATABASE_URL", file: true, check: checkStore},
-	{key: "blobs", value: inStore, doc: "where files and logs lie that are too big for a row: store (in the database where that is PostgreSQL, else in the state directory) or a directory's path", check: checkBlobs},
+	{key: "store", value: "sqlite", doc: "the database: sqlite (a file in the state directory), sqlite:PATH or postgres://…", Alias: "PAWL_DATABASE_URL", File: true, check: checkStore},
+	{key: "blobs", value: InStore, doc: "where files and logs lie that are too big for a row: store (in the database where that is PostgreSQL, else in the state directory) or a directory's path", check: CheckBlobs},
 	{key: "listen", value: defaultListen, doc: "address that pawl server answers on", on: "server", check: checkListen},
 	{key: "ui", value: "on", doc: "the web page of pawl server: on, off, or the directory to read it from, for work on the page", on: "server"},
 	{key: "slots", value: "0", doc: "how many executions run at once here; 0: two per processor core, which suits work that waits; give as many as cores to grade programs that compute", check: atLeast(0)},
@@ -68,21 +70,23 @@ var settings = []setting{
 	{key: "log_level", value: "warn", doc: "debug, info, warn or error", check: oneOf("debug", "info", "warn", "error")},
 }
 
-// config is what a call works with.
-type config struct {
-	values map[string]string
-	source map[string]string // where a value comes from, for people
+// Config is what a call works with.
+type Config struct {
+	Values map[string]string
+	Source map[string]string // where a value comes from, for people
 	file   string            // the file that was read, if any
 
-	languages *task.Languages // the built-in profiles and the file's
+	Languages *task.Languages // the built-in profiles and the file's
 	profiles  *yaml.Node      // the file's, as they stand there; nil: none
 }
 
-func (c *config) text(key string) string { return c.values[key] }
+// Text is a setting as it was given.
+func (c *Config) Text(key string) string { return c.Values[key] }
 
-func (c *config) list(key string) []string {
+// List is a setting with commas, as its items.
+func (c *Config) List(key string) []string {
 	var all []string
-	for _, s := range strings.Split(c.values[key], ",") {
+	for _, s := range strings.Split(c.Values[key], ",") {
 		if s = strings.TrimSpace(s); s != "" {
 			all = append(all, s)
 		}
@@ -90,60 +94,63 @@ func (c *config) list(key string) []string {
 	return all
 }
 
-// labels are those of the workers here.
-func (c *config) labels() map[string]string {
-	labels, _ := flow.ParseLabels(c.values["labels"]) // checked when it was read
+// Labels are those of the workers here.
+func (c *Config) Labels() map[string]string {
+	labels, _ := flow.ParseLabels(c.Values["labels"]) // checked when it was read
 	return labels
 }
 
-// slots is how many executions run at once.
-func (c *config) slots() int {
-	n, _ := strconv.Atoi(c.values["slots"]) // checked when it was read
+// Slots is how many executions run at once.
+func (c *Config) Slots() int {
+	n, _ := strconv.Atoi(c.Values["slots"]) // checked when it was read
 	if n == 0 {
 		n = 2 * goruntime.NumCPU()
 	}
 	return n
 }
 
-// warm is how many sandboxes are kept built ahead, in a command that stays and in one that does its work and ends.
-func (c *config) warm(stays bool) int {
-	switch text := c.values["warm_sandboxes"]; {
+// Warm is how many sandboxes are kept built ahead, in a command that stays and in one that does its work and ends.
+func (c *Config) Warm(stays bool) int {
+	switch text := c.Values["warm_sandboxes"]; {
 	case text != "auto":
 		n, _ := strconv.Atoi(text) // checked when it was read
 		return n
 	case stays:
-		return c.slots()
+		return c.Slots()
 	}
 	return 0
 }
 
-func (c *config) keepWarm() time.Duration {
-	d, _ := duration.Parse(c.values["keep_warm"]) // checked when it was read
+// KeepWarm is how long sandboxes are kept built ahead when nothing runs.
+func (c *Config) KeepWarm() time.Duration {
+	d, _ := duration.Parse(c.Values["keep_warm"]) // checked when it was read
 	return d
 }
 
-func (c *config) lease() time.Duration {
-	d, _ := duration.Parse(c.values["lease"]) // checked when it was read
+// Lease is how long a worker may be silent.
+func (c *Config) Lease() time.Duration {
+	d, _ := duration.Parse(c.Values["lease"]) // checked when it was read
 	return d
 }
 
-func (c *config) retention() time.Duration {
-	d, _ := duration.Parse(c.values["retention"]) // checked when it was read
+// Retention is how long finished executions are kept; 0: for ever.
+func (c *Config) Retention() time.Duration {
+	d, _ := duration.Parse(c.Values["retention"]) // checked when it was read
 	return d
 }
 
-// declareSettings adds the flags of the settings that only the named command has; "" stands for those that all have.
-func declareSettings(flags *pflag.FlagSet, command string) {
+// Declare adds the flags of the settings that only the named command has; "" stands for those that all have.
+func Declare(flags *pflag.FlagSet, command string) {
 	if command == "" {
 		flags.String("config", "", "configuration file (default pawl.yaml in the state directory or in $XDG_CONFIG_HOME/pawl)")
 	}
-	for _, s := range settings {
+	for _, s := range Settings {
 		if s.on != command {
 			continue
 		}
-		doc := s.doc + " [$" + s.variable() + "]"
-		if s.file {
-			flags.String(s.flag()+"-file", "", "file that holds what --"+s.flag()+" takes [$"+s.variable()+"_FILE]")
+		doc := s.doc + " [$" + s.Variable() + "]"
+		if s.File {
+			flags.String(s.flag()+"-file", "", "file that holds what --"+s.flag()+" takes [$"+s.Variable()+"_FILE]")
 		}
 		flags.String(s.flag(), s.value, doc)
 		if s.value == "false" {
@@ -152,16 +159,16 @@ func declareSettings(flags *pflag.FlagSet, command string) {
 	}
 }
 
-// loadConfig reads flags, then the environment, then the file, then the defaults: the first that says something wins.
-func loadConfig(flags *pflag.FlagSet, getenv func(string) string) (config, error) {
-	c := config{values: map[string]string{}, source: map[string]string{}, languages: task.BuiltInLanguages()}
-	for _, s := range settings {
-		c.values[s.key], c.source[s.key] = s.value, "default"
+// Load reads flags, then the environment, then the file, then the defaults: the first that says something wins.
+func Load(flags *pflag.FlagSet, getenv func(string) string) (Config, error) {
+	c := Config{Values: map[string]string{}, Source: map[string]string{}, Languages: task.BuiltInLanguages()}
+	for _, s := range Settings {
+		c.Values[s.key], c.Source[s.key] = s.value, "default"
 	}
-	c.values["state_dir"] = defaultStateDir(getenv)
+	c.Values["state_dir"] = defaultStateDir(getenv)
 	var problems []error
 	overlay := func() {
-		for _, s := range settings {
+		for _, s := range Settings {
 			if err := c.overlay(&s, flags, getenv); err != nil {
 				problems = append(problems, err)
 			}
@@ -173,26 +180,26 @@ func loadConfig(flags *pflag.FlagSet, getenv func(string) string) (config, error
 		return c, err
 	}
 	overlay()
-	for _, s := range settings {
+	for _, s := range Settings {
 		if s.check == nil {
 			continue
 		}
-		if err := s.check(c.values[s.key]); err != nil {
-			problems = append(problems, fmt.Errorf("%s (%s): %w", s.key, c.source[s.key], err))
+		if err := s.check(c.Values[s.key]); err != nil {
+			problems = append(problems, fmt.Errorf("%s (%s): %w", s.key, c.Source[s.key], err))
 		}
 	}
 	return c, errors.Join(problems...)
 }
 
 // overlay takes a setting from the environment or its flag.
-func (c *config) overlay(s *setting, flags *pflag.FlagSet, getenv func(string) string) error {
-	for _, name := range []string{s.alias, s.variable()} { // the last one wins
+func (c *Config) overlay(s *Setting, flags *pflag.FlagSet, getenv func(string) string) error {
+	for _, name := range []string{s.Alias, s.Variable()} { // the last one wins
 		if name == "" {
 			continue
 		}
 		if v := getenv(name); v != "" {
-			c.values[s.key], c.source[s.key] = v, "$"+name
-		} else if path := getenv(name + "_FILE"); s.file && path != "" {
+			c.Values[s.key], c.Source[s.key] = v, "$"+name
+		} else if path := getenv(name + "_FILE"); s.File && path != "" {
 			if err := c.readSecret(s, path, "$"+name+"_FILE"); err != nil {
 				return err
 			}
@@ -202,23 +209,23 @@ func (c *config) overlay(s *setting, flags *pflag.FlagSet, getenv func(string) s
 		return nil
 	}
 	if f := flags.Lookup(s.flag()); f != nil && f.Changed {
-		c.values[s.key], c.source[s.key] = f.Value.String(), "--"+s.flag()
-	} else if f := flags.Lookup(s.flag() + "-file"); s.file && f != nil && f.Changed {
+		c.Values[s.key], c.Source[s.key] = f.Value.String(), "--"+s.flag()
+	} else if f := flags.Lookup(s.flag() + "-file"); s.File && f != nil && f.Changed {
 		return c.readSecret(s, f.Value.String(), "--"+s.flag()+"-file")
 	}
 	return nil
 }
 
-func (c *config) readSecret(s *setting, path, source string) error {
+func (c *Config) readSecret(s *Setting, path, source string) error {
 	b, err := os.ReadFile(path)
 	if err != nil {
 		return fmt.Errorf("read %s: %w", source, err)
 	}
-	c.values[s.key], c.source[s.key] = strings.TrimSpace(string(b)), source
+	c.Values[s.key], c.Source[s.key] = strings.TrimSpace(string(b)), source
 	return nil
 }
 
-func (c *config) readFile(flags *pflag.FlagSet, getenv func(string) string) error {
+func (c *Config) readFile(flags *pflag.FlagSet, getenv func(string) string) error {
 	path, named := "", false
 	if flags != nil {
 		if f := flags.Lookup("config"); f != nil && f.Changed {
@@ -228,7 +235,7 @@ func (c *config) readFile(flags *pflag.FlagSet, getenv func(string) string) erro
 	if v := getenv("PAWL_CONFIG"); !named && v != "" {
 		path, named = v, true
 	}
-	places := []string{filepath.Join(c.text("state_dir"), "pawl.yaml"), filepath.Join(configHome(getenv), "pawl", "pawl.yaml")}
+	places := []string{filepath.Join(c.Text("state_dir"), "pawl.yaml"), filepath.Join(configHome(getenv), "pawl", "pawl.yaml")}
 	if named {
 		places = []string{path}
 	}
@@ -237,8 +244,8 @@ func (c *config) readFile(flags *pflag.FlagSet, getenv func(string) string) erro
 		if errors.Is(err, fs.ErrNotExist) && !named {
 			continue
 		}
-		if err != nil && !named && filepath.Dir(p) == c.text("state_dir") {
-			return fmt.Errorf("the state directory %s cannot be used: %w; give another with --state-dir", c.text("state_dir"), err)
+		if err != nil && !named && filepath.Dir(p) == c.Text("state_dir") {
+			return fmt.Errorf("the state directory %s cannot be used: %w; give another with --state-dir", c.Text("state_dir"), err)
 		}
 		if err != nil {
 			return fmt.Errorf("read configuration: %w", err)
@@ -250,7 +257,7 @@ func (c *config) readFile(flags *pflag.FlagSet, getenv func(string) string) erro
 }
 
 // parse reads a file and names everything in it that is wrong, by line.
-func (c *config) parse(path string, b []byte) error {
+func (c *Config) parse(path string, b []byte) error {
 	var doc yaml.Node
 	if err := yaml.Load(b, &doc); err != nil {
 		if len(bytes.TrimSpace(b)) == 0 {
@@ -271,7 +278,7 @@ func (c *config) parse(path string, b []byte) error {
 		if key.Value == profilesKey {
 			languages, err := readProfiles(path, value)
 			if err == nil {
-				c.languages, c.profiles = languages, value
+				c.Languages, c.profiles = languages, value
 			}
 			problems = append(problems, err)
 			continue
@@ -282,13 +289,13 @@ func (c *config) parse(path string, b []byte) error {
 		case err != nil:
 			problems = append(problems, fmt.Errorf("%s:%d:%d: %s: %w", path, value.Line, value.Column, key.Value, err))
 		case known(key.Value) != nil:
-			c.values[key.Value], c.source[key.Value] = text, path
-		case secretFile != key.Value && known(secretFile) != nil && known(secretFile).file:
+			c.Values[key.Value], c.Source[key.Value] = text, path
+		case secretFile != key.Value && known(secretFile) != nil && known(secretFile).File:
 			if err := c.readSecret(known(secretFile), text, path); err != nil {
 				problems = append(problems, err)
 			}
 		default:
-			problems = append(problems, fmt.Errorf("%s:%d:%d: %q is not a setting: one of %s", path, key.Line, key.Column, key.Value, settingKeys()))
+			problems = append(problems, fmt.Errorf("%s:%d:%d: %q is not a setting: one of %s", path, key.Line, key.Column, key.Value, SettingKeys()))
 		}
 	}
 	return errors.Join(problems...)
@@ -312,16 +319,17 @@ func scalars(n *yaml.Node) (string, error) {
 	return "", errors.New("want a plain value or a list of them")
 }
 
-func known(key string) *setting {
-	if i := slices.IndexFunc(settings, func(s setting) bool { return s.key == key }); i >= 0 {
-		return &settings[i]
+func known(key string) *Setting {
+	if i := slices.IndexFunc(Settings, func(s Setting) bool { return s.key == key }); i >= 0 {
+		return &Settings[i]
 	}
 	return nil
 }
 
-func settingKeys() string {
+// SettingKeys lists the names of all settings, for messages.
+func SettingKeys() string {
 	var keys []string
-	for _, s := range settings {
+	for _, s := range Settings {
 		keys = append(keys, s.key)
 	}
 	return strings.Join(append(keys, profilesKey), ", ")
@@ -348,48 +356,22 @@ func configHome(getenv func(string) string) string {
 	return filepath.Join(home, ".config")
 }
 
-func (a *app) configCommand() *cobra.Command {
-	c := &cobra.Command{
-		Use:   "config",
-		Short: "See how Pawl is configured",
-		Long: `A setting comes from the first of these that has it: a flag, an environment variable (PAWL_ and the setting's name
-in capitals; secrets also from the file that PAWL_…_FILE names), the configuration file, the default.
-
-The file is the one that --config or $PAWL_CONFIG names, else pawl.yaml in the state directory, else
-$XDG_CONFIG_HOME/pawl/pawl.yaml. Unknown settings in it are errors. Only the file has profiles of languages, beneath
-languages: (see pawl languages --help).`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	c.AddCommand(&cobra.Command{
-		Use:     "print",
-		Short:   "Print every setting, its value and where it comes from",
-		Example: "  pawl config print\n  pawl config print > ~/.config/pawl/pawl.yaml   a file to start from",
-		Args:    cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			fmt.Fprint(a.out, a.config.print())
-			return nil
-		},
-	})
-	return c
-}
-
-// print writes the settings as a configuration file; secrets are left out.
-func (c *config) print() string {
+// Print writes the settings as a configuration file; secrets are left out.
+func (c *Config) Print() string {
 	var b strings.Builder
-	for _, s := range settings {
-		value := redacted(c.values[s.key])
+	for _, s := range Settings {
+		value := Redacted(c.Values[s.key])
 		if value != "" && strings.ContainsAny(value, ":#{}[]*&!|>'\"%@` ") {
 			value = strconv.Quote(value)
 		}
 		fmt.Fprintf(&b, "# %s\n", s.doc)
 		switch {
 		case s.secret && value != "":
-			fmt.Fprintf(&b, "# %s: (set, not shown)  # %s\n", s.key, c.source[s.key])
+			fmt.Fprintf(&b, "# %s: (set, not shown)  # %s\n", s.key, c.Source[s.key])
 		case value == "":
 			fmt.Fprintf(&b, "# %s:\n", s.key)
 		default:
-			fmt.Fprintf(&b, "%s: %s  # %s\n", s.key, value, c.source[s.key])
+			fmt.Fprintf(&b, "%s: %s  # %s\n", s.key, value, c.Source[s.key])
 		}
 	}
 	fmt.Fprintf(&b, "# profiles of languages beside the built-in ones; see pawl languages --help\n")
@@ -400,3 +382,14 @@ func (c *config) print() string {
 	}
 	return b.String()
 }
+
+// Tokens are those that the server asks for.
+func (c *Config) Tokens() []string {
+	if t := c.Text("token"); t != "" {
+		return []string{t}
+	}
+	return nil
+}
+
+// Of is a config of these values and no others, for tests.
+func Of(values map[string]string) *Config { return &Config{Values: values} }

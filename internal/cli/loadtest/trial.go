@@ -1,4 +1,4 @@
-package cli
+package loadtest
 
 import (
 	"context"
@@ -18,6 +18,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/pawl-run/pawl/internal/blob/file"
+	"github.com/pawl-run/pawl/internal/cli/config"
+	"github.com/pawl-run/pawl/internal/cli/instance"
 	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/flow"
@@ -31,16 +33,15 @@ import (
 )
 
 // benchBatch is how many executions one bulk submission carries.
-const benchBatch = 500
+const batchSize = 500
 
 // benchPatience is how long nothing may end before what is left counts as stuck.
-const benchPatience = 60 * time.Second
+const patience = 60 * time.Second
 
 // benchRun is one measurement: an engine and a worker on a database, as a Go program would embed them.
-type benchRun struct {
-	benchOptions
+type trial struct {
+	Options
 	dir string
-	app *app
 
 	store  store.Store
 	engine *engine.Engine
@@ -51,14 +52,14 @@ type benchRun struct {
 	unapp []int           // unapplied events of executions under way, sampled
 }
 
-func (b *benchRun) run(ctx context.Context) (_ *benchReport, err error) {
+func (b *trial) run(ctx context.Context) (_ *Report, err error) {
 	before := b.size()
 	schema := ""
-	if isPostgres(b.benchOptions.store) {
+	if config.IsPostgres(b.Options.Store) {
 		schema = fmt.Sprintf("pawl_bench_%d_%s", os.Getpid(), filepath.Base(b.dir))
-		defer func() { err = errors.Join(err, dropSchema(ctx, b.benchOptions.store, schema)) }()
+		defer func() { err = errors.Join(err, dropSchema(ctx, b.Options.Store, schema)) }()
 	}
-	if b.store, err = openStore(ctx, b.benchOptions.store, b.dir, schema); err != nil {
+	if b.store, err = instance.OpenStore(ctx, b.Options.Store, b.dir, schema); err != nil {
 		return nil, err
 	}
 	defer func() {
@@ -71,28 +72,28 @@ func (b *benchRun) run(ctx context.Context) (_ *benchReport, err error) {
 		return nil, err
 	}
 	defer func() { _ = blobs.Close() }()
-	b.engine, err = engine.New(engine.Options{Store: b.store, Blobs: blobs, Log: b.app.logger(), Exclusive: !isPostgres(b.benchOptions.store), Validate: payload.Validate})
+	b.engine, err = engine.New(engine.Options{Store: b.store, Blobs: blobs, Log: b.Log, Exclusive: !config.IsPostgres(b.Options.Store), Validate: payload.Validate})
 	if err != nil {
 		return nil, err
 	}
-	parts := newParts(b.app.logger())
-	ctx, release := parts.within(ctx)
+	parts := instance.NewParts(b.Log)
+	ctx, release := parts.Within(ctx)
 	defer release()
 	defer func() {
-		if err != nil && parts.failure() != nil {
-			err = parts.failure()
+		if err != nil && parts.Failure() != nil {
+			err = parts.Failure()
 		}
 	}()
-	stopEngine := parts.start("the engine", b.engine.Run)
+	stopEngine := parts.Start("the engine", b.engine.Run)
 	defer stopEngine()
 	stopWorker, err := b.startWorker(parts, blobs)
 	if err != nil {
 		return nil, err
 	}
 	defer stopWorker()
-	report := &benchReport{Workload: b.workload, Store: redacted(b.benchOptions.store), Submit: b.submit, Concurrency: b.concurrency, Slots: b.slots, Count: b.count}
-	if b.workload == "eval" {
-		if report.BareMS, err = b.app.bareEval(ctx); err != nil {
+	report := &Report{Workload: b.Workload, Store: config.Redacted(b.Options.Store), Submit: b.Submit, Concurrency: b.Concurrency, Slots: b.Slots, Count: b.Count}
+	if b.Workload == "eval" {
+		if report.BareMS, err = bareEval(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -102,7 +103,7 @@ func (b *benchRun) run(ctx context.Context) (_ *benchReport, err error) {
 	}
 	watchers := b.watch()
 	begin := time.Now()
-	if b.submit == "bulk" {
+	if b.Submit == "bulk" {
 		err = b.bulk(ctx, submission)
 	} else {
 		err = b.oneByOne(ctx, submission)
@@ -112,7 +113,7 @@ func (b *benchRun) run(ctx context.Context) (_ *benchReport, err error) {
 	}
 	report.Seconds = time.Since(begin).Seconds()
 	watchers()
-	report.PerSecond = float64(b.count) / report.Seconds
+	report.PerSecond = float64(b.Count) / report.Seconds
 	report.CommitsPerSec = float64(b.engine.Stats().Commits) / report.Seconds
 	if err := b.verify(ctx, report); err != nil {
 		return nil, err
@@ -133,7 +134,7 @@ func (b *benchRun) run(ctx context.Context) (_ *benchReport, err error) {
 	}
 	report.BytesPerExec = float64(inUse) / float64(max(report.Executions, 1))
 	report.RSSMB = float64(peakMemory()) / 1e6
-	if b.workload == "eval" && b.submit == "one" && b.concurrency == 1 {
+	if b.Workload == "eval" && b.Submit == "one" && b.Concurrency == 1 {
 		report.AddedMS = report.EndToEnd.P50 - report.BareMS
 	}
 	return report, nil
@@ -153,9 +154,9 @@ func dropSchema(ctx context.Context, dsn, schema string) error {
 }
 
 // size is the bytes of the database's files while nobody has them open.
-func (b *benchRun) size() int64 {
+func (b *trial) size() int64 {
 	path := filepath.Join(b.dir, "pawl.db")
-	if given, ok := strings.CutPrefix(b.benchOptions.store, "sqlite:"); ok {
+	if given, ok := strings.CutPrefix(b.Options.Store, "sqlite:"); ok {
 		path = given
 	}
 	files, err := filepath.Glob(path + "*")
@@ -171,11 +172,11 @@ func (b *benchRun) size() int64 {
 	return total
 }
 
-func (b *benchRun) startWorker(parts *parts, blobs *file.Store) (stop func(), err error) {
+func (b *trial) startWorker(parts *instance.Parts, blobs *file.Store) (stop func(), err error) {
 	handlers := task.Passes(nil)
 	closeRuntime := func() {}
-	if b.workload == "eval" {
-		rt, err := b.app.openRuntime(b.runtime, sandbox.Options{Warm: b.slots}, nil)
+	if b.Workload == "eval" {
+		rt, err := instance.OpenRuntime(b.Config, b.Runtime, sandbox.Options{Warm: b.Slots}, nil)
 		if err != nil {
 			return nil, err
 		}
@@ -187,16 +188,16 @@ func (b *benchRun) startWorker(parts *parts, blobs *file.Store) (stop func(), er
 		}
 		handlers[flow.KindCode] = code
 	}
-	w, err := worker.New(worker.Options{Handoff: direct.New(b.engine), Handlers: handlers, Slots: b.slots, Blobs: blobs, Log: slog.New(slog.DiscardHandler)})
+	w, err := worker.New(worker.Options{Handoff: direct.New(b.engine), Handlers: handlers, Slots: b.Slots, Blobs: blobs, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		closeRuntime()
 		return nil, err
 	}
-	stopWorker := parts.start("the worker", w.Run)
+	stopWorker := parts.Start("the worker", w.Run)
 	return sync.OnceFunc(func() { stopWorker(); closeRuntime() }), nil
 }
 
-const benchChain = `name: bench-chain
+const chain = `name: bench-chain
 tasks:
   first: {action: output, with: {n: 1}}
   second: {action: output, needs: first, with: {n: "${{ tasks.first.output.n + 1 }}"}}
@@ -204,7 +205,7 @@ tasks:
 outputs: {n: "${{ tasks.third.output.n }}"}
 `
 
-const benchFanout = `name: bench-fanout
+const fanout = `name: bench-fanout
 input: {type: object, properties: {width: {type: integer}}}
 tasks:
   split: {action: output, with: {items: "${{ lists.range(input.width) }}"}}
@@ -214,16 +215,16 @@ outputs: {count: "${{ tasks.join.output.count }}"}
 `
 
 // submission prepares what is submitted.
-func (b *benchRun) submission(ctx context.Context) (engine.Submission, error) {
-	switch b.workload {
+func (b *trial) submission(ctx context.Context) (engine.Submission, error) {
+	switch b.Workload {
 	case "noop":
 		return engine.Submission{Action: string(flow.KindNoop)}, nil
 	case "eval":
 		return engine.Submission{Action: string(flow.KindCode), Input: json.RawMessage(`{"language":"python","source":"print(1)\n"}`)}, nil
 	}
-	text, s := benchChain, engine.Submission{Action: "bench-chain", Input: json.RawMessage(`{}`)}
-	if b.workload == "fanout" {
-		text, s = benchFanout, engine.Submission{Action: "bench-fanout", Input: fmt.Appendf(nil, `{"width":%d}`, b.width)}
+	text, s := chain, engine.Submission{Action: "bench-chain", Input: json.RawMessage(`{}`)}
+	if b.Workload == "fanout" {
+		text, s = fanout, engine.Submission{Action: "bench-fanout", Input: fmt.Appendf(nil, `{"width":%d}`, b.Width)}
 	}
 	defs, err := definition.Parse("bench.yaml", []byte(text))
 	if err != nil {
@@ -234,14 +235,14 @@ func (b *benchRun) submission(ctx context.Context) (engine.Submission, error) {
 }
 
 // bulk submits everything in batches and waits until it has ended.
-func (b *benchRun) bulk(ctx context.Context, s engine.Submission) error {
+func (b *trial) bulk(ctx context.Context, s engine.Submission) error {
 	var next atomic.Int64
 	g, gctx := errgroup.WithContext(ctx)
-	for range b.concurrency {
+	for range b.Concurrency {
 		g.Go(func() error {
 			for {
-				from := int(next.Add(benchBatch)) - benchBatch
-				n := min(benchBatch, b.count-from)
+				from := int(next.Add(batchSize)) - batchSize
+				n := min(batchSize, b.Count-from)
 				if n <= 0 {
 					return nil
 				}
@@ -261,10 +262,10 @@ func (b *benchRun) bulk(ctx context.Context, s engine.Submission) error {
 	return b.drained(ctx)
 }
 
-func (b *benchRun) send(ctx context.Context, batch []engine.Submission) error {
+func (b *trial) send(ctx context.Context, batch []engine.Submission) error {
 	out, err := b.engine.Submit(ctx, batch)
 	if errors.Is(err, engine.ErrOverloaded) {
-		if err := waitFor(ctx, 5*time.Millisecond); err != nil {
+		if err := instance.WaitFor(ctx, 5*time.Millisecond); err != nil {
 			return err
 		}
 		return b.send(ctx, batch)
@@ -284,24 +285,24 @@ func (b *benchRun) send(ctx context.Context, batch []engine.Submission) error {
 }
 
 // executionsEach is how many executions one submission makes.
-func (b *benchRun) executionsEach() int {
-	switch b.workload {
+func (b *trial) executionsEach() int {
+	switch b.Workload {
 	case "chain":
 		return 4
 	case "fanout":
-		return b.width + 3
+		return b.Width + 3
 	}
 	return 1
 }
 
 // drained waits until nothing is left to do, or nothing has moved for long.
-func (b *benchRun) drained(ctx context.Context) error {
+func (b *trial) drained(ctx context.Context) error {
 	changed, stop := b.engine.WatchAll()
 	defer stop()
 	last, since := int64(-1), time.Now()
 	for {
 		finished := b.engine.Stats().Finished
-		if finished >= int64(b.count*b.executionsEach()) { // to count what is left takes the machine's time
+		if finished >= int64(b.Count*b.executionsEach()) { // to count what is left takes the machine's time
 			counts, err := b.engine.Reader().Counts(ctx)
 			if err != nil {
 				return err
@@ -312,7 +313,7 @@ func (b *benchRun) drained(ctx context.Context) error {
 		}
 		if finished != last {
 			last, since = finished, time.Now()
-		} else if time.Since(since) > benchPatience {
+		} else if time.Since(since) > patience {
 			return nil // what is left is stuck, and is counted
 		}
 		select {
@@ -333,12 +334,12 @@ func total(counts map[flow.Stage]int) int {
 }
 
 // oneByOne has clients that each submit one, wait for its end, and go on.
-func (b *benchRun) oneByOne(ctx context.Context, s engine.Submission) error {
+func (b *trial) oneByOne(ctx context.Context, s engine.Submission) error {
 	var next atomic.Int64
 	g, gctx := errgroup.WithContext(ctx)
-	for range b.concurrency {
+	for range b.Concurrency {
 		g.Go(func() error {
-			for next.Add(1) <= int64(b.count) {
+			for next.Add(1) <= int64(b.Count) {
 				begin := time.Now()
 				id, err := b.call(gctx, s)
 				if err != nil {
@@ -357,7 +358,7 @@ func (b *benchRun) oneByOne(ctx context.Context, s engine.Submission) error {
 }
 
 // call submits one execution and waits for its end; one that does not end in time counts as stuck.
-func (b *benchRun) call(ctx context.Context, s engine.Submission) (flow.ID, error) {
+func (b *trial) call(ctx context.Context, s engine.Submission) (flow.ID, error) {
 	out, end, err := b.engine.SubmitOne(ctx, s)
 	if err == nil {
 		err = out.Err
@@ -366,7 +367,7 @@ func (b *benchRun) call(ctx context.Context, s engine.Submission) (flow.ID, erro
 		return flow.ID{}, err
 	}
 	defer end.Close()
-	patient, cancel := context.WithTimeout(ctx, benchPatience)
+	patient, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	if _, err := end.Wait(patient); err != nil && (patient.Err() == nil || ctx.Err() != nil) {
 		return flow.ID{}, err
@@ -378,10 +379,7 @@ func (b *benchRun) call(ctx context.Context, s engine.Submission) (flow.ID, erro
 const bareRuns = 20
 
 // bareEval is how long the program of the workload takes without Pawl, in milliseconds, p50.
-func (a *app) bareEval(ctx context.Context) (float64, error) {
-	if err := a.missingFor("the workload eval", "python"); err != nil {
-		return 0, err
-	}
+func bareEval(ctx context.Context) (float64, error) {
 	// What PATH names may be a wrapper; the evaluation is run with the interpreter itself.
 	real, err := exec.CommandContext(ctx, "python3", "-c", "import sys; print(sys.executable)").Output()
 	if err != nil {

@@ -1,4 +1,4 @@
-package cli
+package config
 
 import (
 	"encoding/json"
@@ -180,11 +180,11 @@ func limitsIn(n *yaml.Node) (api.CodeLimits, error) {
 	if err != nil {
 		return api.CodeLimits{}, err
 	}
-	return limitsFrom(given)
+	return LimitsFrom(given)
 }
 
-// limitsFrom reads limits that are given as texts.
-func limitsFrom(given map[string]string) (api.CodeLimits, error) {
+// LimitsFrom reads limits that are given as texts.
+func LimitsFrom(given map[string]string) (api.CodeLimits, error) {
 	fields := map[string]any{}
 	for k, v := range given {
 		fields[k] = v

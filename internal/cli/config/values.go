@@ -1,8 +1,10 @@
-package cli
+package config
 
 import (
 	"errors"
 	"fmt"
+	"net"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -37,8 +39,8 @@ func oneOf(values ...string) func(string) error {
 	}
 }
 
-// runtimeNames are the runtimes that there are, in the order in which pawl doctor shows them.
-var runtimeNames = []string{sandbox.Name, docker.Name, process.Name}
+// RuntimeNames are the runtimes that there are, in the order in which pawl doctor shows them.
+var RuntimeNames = []string{sandbox.Name, docker.Name, process.Name}
 
 func checkLabels(s string) error {
 	_, err := flow.ParseLabels(s)
@@ -46,13 +48,13 @@ func checkLabels(s string) error {
 }
 
 func checkRuntimes(s string) error {
-	c := config{values: map[string]string{"runtime": s}}
-	names := c.list("runtime")
+	c := Config{Values: map[string]string{"runtime": s}}
+	names := c.List("runtime")
 	if len(names) == 0 {
 		return errors.New("no runtime is named: write at least one, such as sandbox")
 	}
 	for i, name := range names {
-		if err := oneOf(runtimeNames...)(name); err != nil {
+		if err := oneOf(RuntimeNames...)(name); err != nil {
 			return err
 		}
 		if slices.Contains(names[:i], name) {
@@ -101,35 +103,35 @@ func checkSize(s string) error {
 	return err
 }
 
-// size is a setting that checkSize has checked.
-func (c *config) size(key string) int64 {
-	n, _ := api.ParseSize(c.values[key])
+// Size is a setting that checkSize has checked.
+func (c *Config) Size(key string) int64 {
+	n, _ := api.ParseSize(c.Values[key])
 	return int64(n)
 }
 
 func checkStore(s string) error {
-	if path, ok := strings.CutPrefix(s, "sqlite:"); s == "sqlite" || (ok && path != "") || isPostgres(s) {
+	if path, ok := strings.CutPrefix(s, "sqlite:"); s == "sqlite" || (ok && path != "") || IsPostgres(s) {
 		return nil
 	}
-	return fmt.Errorf("%.60q is not a database: write sqlite, sqlite:PATH or postgres://USER@HOST/DATABASE", redacted(s))
+	return fmt.Errorf("%.60q is not a database: write sqlite, sqlite:PATH or postgres://USER@HOST/DATABASE", Redacted(s))
 }
 
-// isPostgres reports whether a database is one that several processes can share.
-func isPostgres(dsn string) bool {
+// IsPostgres reports whether a database is one that several processes can share.
+func IsPostgres(dsn string) bool {
 	return strings.HasPrefix(dsn, "postgres://") || strings.HasPrefix(dsn, "postgresql://")
 }
 
 func checkQueues(s string) error {
-	c := config{values: map[string]string{"queues": s}}
-	if len(c.list("queues")) == 0 {
+	c := Config{Values: map[string]string{"queues": s}}
+	if len(c.List("queues")) == 0 {
 		return errors.New("no queue is named: write at least one, such as default")
 	}
 	return nil
 }
 
-// redacted hides the password in a URL. In one with an unescaped "@" or "/" in the password, everything up to the last "@" may
+// Redacted hides the password in a URL. In one with an unescaped "@" or "/" in the password, everything up to the last "@" may
 // be a part of it.
-func redacted(value string) string {
+func Redacted(value string) string {
 	value = passwords.ReplaceAllString(value, "${1}xxxxx")
 	scheme, rest, ok := strings.Cut(value, "://")
 	end := strings.LastIndex(rest, "@")
@@ -145,3 +147,24 @@ func redacted(value string) string {
 
 // passwords are those among the parameters of a URL, or in a list such as "host=h password=p".
 var passwords = regexp.MustCompile(`(password\s*=\s*)('[^']*'|[^&\s]*)`)
+
+// checkListen says what is wrong with an address to listen on.
+func checkListen(s string) error {
+	_, port, err := net.SplitHostPort(s)
+	n, fault := strconv.Atoi(port)
+	if err != nil || fault != nil || n < 0 || n > 65535 {
+		return fmt.Errorf("%.60q is not an address to listen on: write host and port, as in %s, or :7411 for all addresses", s, defaultListen)
+	}
+	return nil
+}
+
+// InStore is the setting by which blobs lie where executions do.
+const InStore = "store"
+
+// CheckBlobs says what is wrong with a value of the setting blobs.
+func CheckBlobs(s string) error {
+	if s == InStore || filepath.IsAbs(s) {
+		return nil
+	}
+	return fmt.Errorf("%.60q is neither %s nor a directory's path from the root", s, InStore)
+}

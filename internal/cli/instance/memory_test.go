@@ -1,4 +1,4 @@
-package cli
+package instance
 
 import (
 	"bytes"
@@ -19,7 +19,7 @@ func TestMemory(t *testing.T) {
 	dir := t.TempDir()
 	take := func(server string) *memory {
 		t.Helper()
-		m, err := openMemory(t.Context(), dir, server)
+		m, err := OpenMemory(t.Context(), dir, server)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -44,7 +44,7 @@ func TestMemory(t *testing.T) {
 		t.Errorf("%s and %s", a.name(), b.name())
 	}
 	is(a, flow.ID{})
-	a.secret = func(flow.ID) string { return "secret" }
+	a.Secret = func(flow.ID) string { return "secret" }
 	keep(a, flow.ID{1}, soon)
 	keep(b, flow.ID{2}, soon)
 	is(take("one"), flow.ID{}) // the living keep theirs
@@ -57,8 +57,8 @@ func TestMemory(t *testing.T) {
 		t.Error("it took another's file")
 	}
 	back := take("one")
-	if is(back, flow.ID{1}); back.was.Secret != "secret" || back.name() != a.name() {
-		t.Errorf("%+v", back.was)
+	if is(back, flow.ID{1}); back.Was.Secret != "secret" || back.name() != a.name() {
+		t.Errorf("%+v", back.Was)
 	}
 	if info, err := os.Stat(back.name()); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v: others can read the secret", info, err)
@@ -87,7 +87,7 @@ func TestMemoryNames(t *testing.T) {
 	t.Parallel()
 	names := map[string]bool{}
 	for range 2 {
-		m, err := openMemory(t.Context(), t.TempDir(), "one")
+		m, err := OpenMemory(t.Context(), t.TempDir(), "one")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -105,7 +105,7 @@ func TestMemoryLatest(t *testing.T) {
 	dir := t.TempDir()
 	var all []*memory
 	for i := range 5 {
-		m, err := openMemory(t.Context(), dir, "one")
+		m, err := OpenMemory(t.Context(), dir, "one")
 		if err == nil {
 			err = m.Keep(flow.ID{byte(i + 1)}, time.Now().Add(time.Duration(i%3-1)*time.Hour-time.Duration(i)*time.Minute))
 		}
@@ -118,7 +118,7 @@ func TestMemoryLatest(t *testing.T) {
 		_ = m.Close()
 	}
 	for _, want := range []byte{3, 2, 5, 1, 4} {
-		m, err := openMemory(t.Context(), dir, "one")
+		m, err := OpenMemory(t.Context(), dir, "one")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -134,7 +134,7 @@ func TestMemoryOfForeigners(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for range 4 {
-		m, err := openMemory(t.Context(), dir, "one")
+		m, err := OpenMemory(t.Context(), dir, "one")
 		if err == nil {
 			defer m.Close()
 			err = m.Keep(flow.ID{1}, time.Now().Add(time.Hour))
@@ -155,7 +155,7 @@ func TestMemoryOfForeigners(t *testing.T) {
 		}
 	}
 	began := time.Now()
-	m, err := openMemory(t.Context(), dir, "one")
+	m, err := OpenMemory(t.Context(), dir, "one")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -172,7 +172,7 @@ func TestMemoryOfAnotherUser(t *testing.T) {
 		return
 	}
 	dir := t.TempDir()
-	m, err := openMemory(t.Context(), dir, "one")
+	m, err := OpenMemory(t.Context(), dir, "one")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -180,7 +180,7 @@ func TestMemoryOfAnotherUser(t *testing.T) {
 	if err := os.Chmod(m.name(), 0); err != nil {
 		t.Fatal(err)
 	}
-	next, err := openMemory(t.Context(), dir, "one")
+	next, err := OpenMemory(t.Context(), dir, "one")
 	if err != nil || next.name() == m.name() {
 		t.Fatalf("%s: %v", next.name(), err)
 	}
@@ -190,7 +190,7 @@ func TestMemoryOfAnotherUser(t *testing.T) {
 // However long the server's name is: what is shorter than what was there before leaves nothing of it.
 func TestMemoryOfALongName(t *testing.T) {
 	t.Parallel()
-	m, err := openMemory(t.Context(), t.TempDir(), "https://pawl.example.com/"+strings.Repeat("a", 2*rememberedSize))
+	m, err := OpenMemory(t.Context(), t.TempDir(), "https://pawl.example.com/"+strings.Repeat("a", 2*rememberedSize))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -209,7 +209,7 @@ func TestMemoryOfALongName(t *testing.T) {
 func TestMemorySpoiled(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	m, err := openMemory(t.Context(), dir, "one")
+	m, err := OpenMemory(t.Context(), dir, "one")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -220,7 +220,7 @@ func TestMemorySpoiled(t *testing.T) {
 	if !mayReturn(m.name()) {
 		t.Error("nobody can tell, and it was told that nobody returns")
 	}
-	if m, err = openMemory(t.Context(), dir, "one"); err != nil {
+	if m, err = OpenMemory(t.Context(), dir, "one"); err != nil {
 		t.Fatal(err)
 	}
 	defer m.Close()

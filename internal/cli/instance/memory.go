@@ -1,4 +1,4 @@
-package cli
+package instance
 
 import (
 	"context"
@@ -23,8 +23,8 @@ import (
 type memory struct {
 	file   *os.File
 	server string
-	secret func(session flow.ID) string // "" where a session needs none
-	was    remembered
+	Secret func(session flow.ID) string // "" where a session needs none
+	Was    remembered
 }
 
 // remembered is what the file holds; nothing, when no session is left.
@@ -43,10 +43,10 @@ const (
 	dyingFor = 2 * time.Second
 )
 
-// openMemory takes a file for a worker of a server: the latest that a dead worker of that server has left, or else a free
+// OpenMemory takes a file for a worker of a server: the latest that a dead worker of that server has left, or else a free
 // one. It stays locked until it is closed. Several workers may share a state directory, and hosts (or containers) with the
 // same directories may share a container engine: so a file's name is no other's anywhere.
-func openMemory(ctx context.Context, stateDir, server string) (*memory, error) {
+func OpenMemory(ctx context.Context, stateDir, server string) (*memory, error) {
 	dir, err := filepath.Abs(filepath.Join(stateDir, "workers"))
 	if err == nil {
 		err = os.MkdirAll(dir, 0o700)
@@ -73,7 +73,7 @@ func openMemory(ctx context.Context, stateDir, server string) (*memory, error) {
 			continue
 		}
 		f, err := lockMemory(ctx, path, deadline)
-		if errors.Is(err, errHeld) || errors.Is(err, fs.ErrPermission) { // one of another user
+		if errors.Is(err, ErrHeld) || errors.Is(err, fs.ErrPermission) { // one of another user
 			continue
 		}
 		if err != nil {
@@ -82,9 +82,9 @@ func openMemory(ctx context.Context, stateDir, server string) (*memory, error) {
 		was, _ := readMemory(path) // what cannot be read is nobody's
 		mine := was.Session != "" && was.Server == server
 		switch {
-		case mine && (best.was.Session == "" || was.Until.After(best.was.Until)): // one that was left long ago keeps nothing
+		case mine && (best.Was.Session == "" || was.Until.After(best.Was.Until)): // one that was left long ago keeps nothing
 			_ = closed(best.file)
-			best.file, best.was = f, was
+			best.file, best.Was = f, was
 		case !mine && best.file == nil && time.Now().After(was.Until):
 			best.file = f
 		default:
@@ -122,14 +122,14 @@ func lockMemory(ctx context.Context, path string, deadline time.Time) (*os.File,
 		if !errors.Is(err, unix.EWOULDBLOCK) || !dying || time.Now().After(deadline) {
 			break
 		}
-		if err := waitFor(ctx, 10*time.Millisecond); err != nil {
+		if err := WaitFor(ctx, 10*time.Millisecond); err != nil {
 			_ = f.Close()
 			return nil, err
 		}
 	}
 	_ = f.Close()
 	if errors.Is(err, unix.EWOULDBLOCK) {
-		return nil, errHeld
+		return nil, ErrHeld
 	}
 	return nil, fmt.Errorf("lock %s: %w", path, err)
 }
@@ -172,18 +172,18 @@ func (m *memory) name() string {
 
 // Earlier implements worker.Memory.
 func (m *memory) Earlier() (flow.ID, time.Time) {
-	id, err := flow.ParseID(flow.SessionPrefix, m.was.Session)
+	id, err := flow.ParseID(flow.SessionPrefix, m.Was.Session)
 	if err != nil {
 		return flow.ID{}, time.Time{}
 	}
-	return id, m.was.Until
+	return id, m.Was.Until
 }
 
 // Keep implements worker.Memory. It need not survive the host: with that goes all that could be taken up.
 func (m *memory) Keep(session flow.ID, until time.Time) error {
 	k := remembered{PID: os.Getpid(), Server: m.server, Session: session.Text(flow.SessionPrefix), Until: until.UTC()}
-	if m.secret != nil {
-		k.Secret = m.secret(session)
+	if m.Secret != nil {
+		k.Secret = m.Secret(session)
 	}
 	b, err := json.Marshal(k)
 	if err != nil {

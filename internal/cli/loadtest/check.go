@@ -1,8 +1,9 @@
-package cli
+package loadtest
 
 import (
 	"context"
 	"fmt"
+	"io"
 	goruntime "runtime"
 	"slices"
 	"strings"
@@ -10,20 +11,21 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/pawl-run/pawl/internal/cli/instance"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/terminal"
 )
 
 // benchChecks is how many histories are read at most; of more, an even share is.
-const benchChecks = 100_000
+const mostChecks = 100_000
 
 // verify reads what the store has of the run and counts what should not be.
-func (b *benchRun) verify(ctx context.Context, r *benchReport) error {
+func (b *trial) verify(ctx context.Context, r *Report) error {
 	read := b.engine.Reader()
 	seen := map[flow.ID]bool{}
 	var starts, ends []time.Duration
-	step := max(1, len(b.ids)/benchChecks)
+	step := max(1, len(b.ids)/mostChecks)
 	for i, id := range b.ids {
 		if seen[id] {
 			r.Duplicates++
@@ -66,7 +68,7 @@ func (b *benchRun) verify(ctx context.Context, r *benchReport) error {
 		return fmt.Errorf("check the store: %w", err)
 	}
 	for _, v := range violations {
-		b.app.say("pawl: bench: invariant %d is broken by %s: %s", v.Invariant, v.Execution, v.Say)
+		b.Say("pawl: bench: invariant %d is broken by %s: %s", v.Invariant, v.Execution, v.Say)
 		r.OutOfOrder++
 	}
 	if slices.Sort(b.unapp); len(b.unapp) > 0 {
@@ -76,7 +78,7 @@ func (b *benchRun) verify(ctx context.Context, r *benchReport) error {
 }
 
 // check reads one history.
-func (b *benchRun) check(ctx context.Context, x *flow.Execution, r *benchReport, starts *[]time.Duration) error {
+func (b *trial) check(ctx context.Context, x *flow.Execution, r *Report, starts *[]time.Duration) error {
 	r.Checked++
 	r.Executions++
 	if x.Stage.Terminal() && x.Stage != flow.Completed {
@@ -151,7 +153,7 @@ func moveOf(stage flow.Stage, e flow.EventType) (to flow.Stage, opens, ok bool) 
 var lifecycle = flow.Moves()
 
 // checkChildren reads the tasks of a workflow.
-func (b *benchRun) checkChildren(ctx context.Context, x *flow.Execution, r *benchReport) error {
+func (b *trial) checkChildren(ctx context.Context, x *flow.Execution, r *Report) error {
 	of := store.WorkflowAttempt{ID: x.ID, Attempt: x.Attempt}
 	task, index := "", -1
 	var starts []time.Duration // of tasks; the workflow's own are what is reported
@@ -182,7 +184,7 @@ func (b *benchRun) checkChildren(ctx context.Context, x *flow.Execution, r *benc
 }
 
 // watch samples how many events wait for others, and shows how far the run is. The result stops that.
-func (b *benchRun) watch() (stop func()) {
+func (b *trial) watch() (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
@@ -195,9 +197,9 @@ func (b *benchRun) watch() (stop func()) {
 	}
 }
 
-func (b *benchRun) sample(ctx context.Context) {
-	shown := terminal.IsTerminal(b.app.err)
-	for waitFor(ctx, 200*time.Millisecond) == nil {
+func (b *trial) sample(ctx context.Context) {
+	shown := terminal.IsTerminal(b.Progress)
+	for instance.WaitFor(ctx, 200*time.Millisecond) == nil {
 		under, err := b.engine.Reader().List(ctx, store.Filter{Stages: []flow.Stage{flow.Provisioning, flow.Running}, Limit: 100})
 		if err == nil {
 			b.mu.Lock()
@@ -210,21 +212,21 @@ func (b *benchRun) sample(ctx context.Context) {
 			b.mu.Lock()
 			ended := len(b.waits)
 			b.mu.Unlock()
-			if b.submit == "bulk" {
+			if b.Submit == "bulk" {
 				ended = int(b.engine.Stats().Finished) // tasks included: close enough for a bar
 			}
-			bar(b.app, min(ended, b.count), b.count)
+			bar(b.Progress, min(ended, b.Count), b.Count)
 		}
 	}
 	if shown {
-		fmt.Fprint(b.app.err, "\r\x1b[K")
+		fmt.Fprint(b.Progress, "\r\x1b[K")
 	}
 }
 
-func bar(a *app, n, of int) {
+func bar(w io.Writer, n, of int) {
 	const width = 40
 	full := n * width / of
-	fmt.Fprintf(a.err, "\r[%s%s] %d/%d", strings.Repeat("#", full), strings.Repeat(".", width-full), n, of)
+	fmt.Fprintf(w, "\r[%s%s] %d/%d", strings.Repeat("#", full), strings.Repeat(".", width-full), n, of)
 }
 
 // peakMemory is the most memory that this process has had, in bytes.

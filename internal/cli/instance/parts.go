@@ -1,4 +1,4 @@
-package cli
+package instance
 
 import (
 	"context"
@@ -7,24 +7,27 @@ import (
 	"log/slog"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/pawl-run/pawl/internal/cli/exit"
 )
 
-// parts are what a process runs side by side: an engine, listeners, a worker. A part that ends before it is stopped ends the
+// Parts are what a process runs side by side: an engine, listeners, a worker. A part that ends before it is stopped ends the
 // process: without that part it would run on and do no work, and no supervisor would start it again.
-type parts struct {
+type Parts struct {
 	group *errgroup.Group
 	ended context.Context // ends with the first part that ends by itself; its cause says which, and why
 	log   *slog.Logger
 }
 
-func newParts(log *slog.Logger) *parts {
+// NewParts gives parts of which none has been started.
+func NewParts(log *slog.Logger) *Parts {
 	group, ended := errgroup.WithContext(context.Background())
-	return &parts{group, ended, log}
+	return &Parts{group, ended, log}
 }
 
-// start runs a part. stop ends its context and waits until it has returned. Parts are stopped one after another, the worker
+// Start runs a part. stop ends its context and waits until it has returned. Parts are stopped one after another, the worker
 // before the engine that records its reports, and so do not share a context.
-func (p *parts) start(name string, run func(context.Context) error) (stop func()) {
+func (p *Parts) Start(name string, run func(context.Context) error) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	p.group.Go(func() error {
@@ -47,20 +50,20 @@ func (p *parts) start(name string, run func(context.Context) error) (stop func()
 	}
 }
 
-// within gives a context that ends also with the first part that ends by itself.
-func (p *parts) within(ctx context.Context) (context.Context, func()) {
+// Within gives a context that ends also with the first part that ends by itself.
+func (p *Parts) Within(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(p.ended, func() { cancel(p.failure()) })
+	stop := context.AfterFunc(p.ended, func() { cancel(p.Failure()) })
 	return ctx, func() {
 		stop()
 		cancel(nil)
 	}
 }
 
-// failure is the end of the process that the first part to end by itself makes necessary; nil when none has.
-func (p *parts) failure() error {
+// Failure is the end of the process that the first part to end by itself makes necessary; nil when none has.
+func (p *Parts) Failure() error {
 	if p.ended.Err() == nil {
 		return nil
 	}
-	return &exit{exitError, context.Cause(p.ended)}
+	return &exit.Error{Code: exit.General, Err: context.Cause(p.ended)}
 }

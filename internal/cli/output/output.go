@@ -1,4 +1,5 @@
-package cli
+// Package output writes what commands print: tables, JSON, YAML, and the outputs of executions.
+package output
 
 import (
 	"bytes"
@@ -17,19 +18,19 @@ import (
 	"github.com/pawl-run/pawl/internal/terminal"
 )
 
-// format is how a command writes its data.
-type format string
+// Format is how a command writes its data.
+type Format string
 
 const (
-	asTable format = "table"
-	asWide  format = "wide"
-	asJSON  format = "json"
-	asYAML  format = "yaml"
-	asName  format = "name"
+	AsTable Format = "table"
+	AsWide  Format = "wide"
+	AsJSON  Format = "json"
+	AsYAML  Format = "yaml"
+	AsName  Format = "name"
 )
 
-// formatFlag adds -o with the formats given; the first is the default.
-func formatFlag(c *cobra.Command, f *format, all ...format) {
+// FormatFlag adds -o with the formats given; the first is the default.
+func FormatFlag(c *cobra.Command, f *Format, all ...Format) {
 	names := make([]string, len(all))
 	for i, v := range all {
 		names[i] = string(v)
@@ -40,25 +41,26 @@ func formatFlag(c *cobra.Command, f *format, all ...format) {
 }
 
 type formatValue struct {
-	to    *format
+	to    *Format
 	names []string
 }
 
+// String implements pflag.Value, as Type and Set do.
 func (v *formatValue) String() string { return string(*v.to) }
 func (v *formatValue) Type() string   { return "format" }
 
 func (v *formatValue) Set(s string) error {
 	for _, n := range v.names {
 		if n == s {
-			*v.to = format(s)
+			*v.to = Format(s)
 			return nil
 		}
 	}
 	return fmt.Errorf("one of %s is wanted", strings.Join(v.names, ", "))
 }
 
-// writeData writes v as JSON or YAML.
-func writeData(w io.Writer, f format, v any) error {
+// WriteData writes v as JSON or YAML.
+func WriteData(w io.Writer, f Format, v any) error {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
@@ -66,15 +68,15 @@ func writeData(w io.Writer, f format, v any) error {
 	if err := e.Encode(v); err != nil {
 		return fmt.Errorf("encode: %w", err)
 	}
-	if f == asYAML {
-		return writeYAML(w, b.Bytes())
+	if f == AsYAML {
+		return WriteYAML(w, b.Bytes())
 	}
 	_, err := w.Write(b.Bytes())
 	return err
 }
 
-// writeYAML writes JSON as YAML, its members in their order. JSON is YAML, so it is only a matter of style.
-func writeYAML(w io.Writer, raw []byte) error {
+// WriteYAML writes JSON as YAML, its members in their order. JSON is YAML, so it is only a matter of style.
+func WriteYAML(w io.Writer, raw []byte) error {
 	var doc yaml.Node
 	if err := yaml.Load(raw, &doc); err != nil {
 		return fmt.Errorf("write as YAML: %w", err)
@@ -115,23 +117,24 @@ func wantsQuotes(s string) bool {
 	return !ok || text != s
 }
 
-// table writes columns of text for people. What programs wrote is made harmless first.
-type table struct {
-	rows [][]string
+// Table writes columns of text for people. What programs wrote is made harmless first.
+type Table struct {
+	Rows [][]string
 }
 
-func (t *table) row(cells ...string) {
+// Row adds a row; the first is the heading.
+func (t *Table) Row(cells ...string) {
 	for i, c := range cells {
 		cells[i] = terminal.Clean(c)
 	}
-	t.rows = append(t.rows, cells)
+	t.Rows = append(t.Rows, cells)
 }
 
-// write aligns the columns. On a terminal lines are cut at its width.
-func (t *table) write(w io.Writer) {
+// Write aligns the columns. On a terminal lines are cut at its width.
+func (t *Table) Write(w io.Writer) {
 	width := terminal.Width(w, 0)
 	var widths []int
-	for _, r := range t.rows {
+	for _, r := range t.Rows {
 		for i, c := range r {
 			if i >= len(widths) {
 				widths = append(widths, 0)
@@ -139,7 +142,7 @@ func (t *table) write(w io.Writer) {
 			widths[i] = max(widths[i], ansi.StringWidth(c))
 		}
 	}
-	for _, r := range t.rows {
+	for _, r := range t.Rows {
 		var b strings.Builder
 		for i, c := range r {
 			if i > 0 {
@@ -158,8 +161,8 @@ func (t *table) write(w io.Writer) {
 	}
 }
 
-// ago writes how long ago t was, as lists show it.
-func ago(t time.Time) string {
+// Ago writes how long ago t was, as lists show it.
+func Ago(t time.Time) string {
 	if t.IsZero() {
 		return ""
 	}
@@ -170,8 +173,8 @@ func ago(t time.Time) string {
 	return fmt.Sprintf("%dd ago", d/(24*time.Hour))
 }
 
-// took writes how long an execution ran, or has been running.
-func took(x *api.Execution) string {
+// Took writes how long an execution ran, or has been running.
+func Took(x *api.Execution) string {
 	if x.StartedAt.IsZero() {
 		return ""
 	}
@@ -182,7 +185,8 @@ func took(x *api.Execution) string {
 	return terminal.Seconds(max(end.Sub(x.StartedAt), 0))
 }
 
-func bytesText(n int64) string {
+// Bytes writes a number of bytes for people, as in 2.9 MiB.
+func Bytes(n int64) string {
 	const unit = 1024
 	if n < unit {
 		return fmt.Sprintf("%d B", n)
@@ -195,9 +199,9 @@ func bytesText(n int64) string {
 	return fmt.Sprintf("%.1f %ciB", f, "KMGTP"[exp])
 }
 
-// writeOutput writes what an execution ended with: a string as it is, everything else as JSON, whatever is in it. Only on a
+// WriteResult writes what an execution ended with: a string as it is, everything else as JSON, whatever is in it. Only on a
 // terminal the members of an object that has texts of several lines are written one by one, since such texts read badly in JSON.
-func writeOutput(w io.Writer, raw json.RawMessage) error {
+func WriteResult(w io.Writer, raw json.RawMessage) error {
 	if len(raw) == 0 || string(raw) == "null" {
 		return nil
 	}
@@ -359,4 +363,30 @@ func orderedMembers(raw []byte) ([]jsonMember, error) {
 		all = append(all, jsonMember{fmt.Sprint(name), v})
 	}
 	return all, nil
+}
+
+// WriteLine writes v as one line of JSON.
+func WriteLine(w io.Writer, v any) error {
+	b, err := encodeLine(v)
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(b)
+	return err
+}
+
+func encodeLine(v any) ([]byte, error) {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return nil, fmt.Errorf("encode: %w", err)
+	}
+	return append(b, '\n'), nil
+}
+
+// Plural writes a number and what it counts, in its singular or plural.
+func Plural(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
 }

@@ -1,0 +1,41 @@
+package config
+
+import (
+	"testing"
+
+	"github.com/pawl-run/pawl/internal/duration"
+)
+
+func TestDurationsOfSettings(t *testing.T) {
+	t.Parallel()
+	for s, want := range map[string]string{"30d": "720h0m0s", "90m": "1h30m0s", "0": "0s", "5": "5s"} {
+		if d, err := duration.Parse(s); err != nil || d.String() != want {
+			t.Errorf("%s: %s, %v; want %s", s, d, err, want)
+		}
+	}
+	for _, s := range []string{"", "-1s", "d", "1y"} {
+		if d, err := duration.Parse(s); err == nil {
+			t.Errorf("%q was taken as %s", s, d)
+		}
+	}
+}
+
+func TestRedacted(t *testing.T) {
+	t.Parallel()
+	for value, want := range map[string]string{
+		"":                               "",
+		"sqlite":                         "sqlite",
+		"postgres://user@db/pawl":        "postgres://user@db/pawl",
+		"postgres://user:s3cret@db/pawl": "postgres://user:xxxxx@db/pawl",
+		"postgres://user:s3@cr/et:word@db:5432/pawl":           "postgres://user:xxxxx@db:5432/pawl",
+		"postgres://user:s3 cret%zz@db/pawl":                   "postgres://user:xxxxx@db/pawl",
+		"postgres://db/pawl?user=u&password=s3cret&sslmode=no": "postgres://db/pawl?user=u&password=xxxxx&sslmode=no",
+		"host=db password='s3 cret' user=u":                    "host=db password=xxxxx user=u",
+		"https://user:s3cret@pawl.example.com":                 "https://user:xxxxx@pawl.example.com",
+		"NAME@host,OTHER":                                      "NAME@host,OTHER",
+	} {
+		if got := Redacted(value); got != want {
+			t.Errorf("%q is shown as %q, want %q", value, got, want)
+		}
+	}
+}

@@ -1,0 +1,33 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+)
+
+func (a *app) configCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "config",
+		Short: "See how Pawl is configured",
+		Long: `A setting comes from the first of these that has it: a flag, an environment variable (PAWL_ and the setting's name
+in capitals; secrets also from the file that PAWL_…_FILE names), the configuration file, the default.
+
+The file is the one that --config or $PAWL_CONFIG names, else pawl.yaml in the state directory, else
+$XDG_CONFIG_HOME/pawl/pawl.yaml. Unknown settings in it are errors. Only the file has profiles of languages, beneath
+languages: (see pawl languages --help).`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	c.AddCommand(&cobra.Command{
+		Use:     "print",
+		Short:   "Print every setting, its value and where it comes from",
+		Example: "  pawl config print\n  pawl config print > ~/.config/pawl/pawl.yaml   a file to start from",
+		Args:    cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			fmt.Fprint(a.out, a.config.Print())
+			return nil
+		},
+	})
+	return c
+}

@@ -1,0 +1,54 @@
+// Package exit has the exit codes of the command line, and the errors that carry them.
+package exit
+
+import (
+	"fmt"
+
+	"github.com/pawl-run/pawl/api"
+)
+
+// Exit codes. They are part of what scripts rely on.
+const (
+	OK          = 0
+	General     = 1
+	Misuse      = 2
+	Failed      = 3   // the execution failed
+	Cancelled   = 4   // the execution was cancelled
+	TimedOut    = 5   // the execution timed out
+	Interrupted = 130 // Ctrl-C
+)
+
+// Error is an error that says with which code to end. Without a message nothing more is printed.
+type Error struct {
+	Code int
+	Err  error
+}
+
+// Error is the message; without one, the code.
+func (e *Error) Error() string {
+	if e.Err == nil {
+		return fmt.Sprintf("exit code %d", e.Code)
+	}
+	return e.Err.Error()
+}
+
+// Unwrap gives the error that the code belongs to.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Usagef is an error about how the command was called.
+func Usagef(format string, args ...any) error {
+	return &Error{Code: Misuse, Err: fmt.Errorf(format, args...)}
+}
+
+// CodeOf is the exit code of an execution that has ended.
+func CodeOf(s api.Status) int {
+	switch s {
+	case api.Completed:
+		return OK
+	case api.Cancelled:
+		return Cancelled
+	case api.TimedOut:
+		return TimedOut
+	}
+	return Failed
+}

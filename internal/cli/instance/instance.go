@@ -1,0 +1,334 @@
+// Package instance is Pawl in one process: it opens the store, the engine, the listeners and a worker on a state directory, closes
+// them in the opposite order, and keeps other processes off that directory. It is the package that names stores and runtimes.
+package instance
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/pawl-run/pawl/client"
+	"github.com/pawl-run/pawl/internal/cli/config"
+	"github.com/pawl-run/pawl/internal/cli/exit"
+	"github.com/pawl-run/pawl/internal/cli/output"
+	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/handoff/direct"
+	"github.com/pawl-run/pawl/internal/handoff/remote"
+	"github.com/pawl-run/pawl/internal/payload"
+	"github.com/pawl-run/pawl/internal/server"
+	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/store/postgres"
+	"github.com/pawl-run/pawl/internal/store/sqlite"
+	"github.com/pawl-run/pawl/internal/telemetry"
+	"github.com/pawl-run/pawl/internal/telemetry/otlp"
+	"github.com/pawl-run/pawl/internal/worker"
+)
+
+// Instance is everything of Pawl in one process: store, engine, server and, when it works, a worker and its runtime.
+type Instance struct {
+	Options
+	lock   *os.File
+	alone  *os.File // keeps other commands from joining while this process ends; nil until then
+	store  store.Store
+	blobs  *BlobHouse
+	engine *engine.Engine
+	server *server.Server
+	parts  *Parts
+
+	keeps   *memory           // what the worker here remembers; nil when it is nothing
+	runtime io.Closer         // of what works here; nil when nothing does
+	tracer  *telemetry.Tracer // nil unless OTEL_… names a collector
+	flush   func(context.Context) error
+
+	stopWorker, stopServing, stopEngine func() // each waits until it has stopped
+	closing                             sync.Once
+}
+
+// Options say what an instance is for.
+type Options struct {
+	Config  *config.Config
+	Log     *slog.Logger
+	Say     func(format string, args ...any) // a line for people
+	Getenv  func(string) string
+	Version string // what the instance says of itself
+
+	Works  bool          // run work here
+	Stays  bool          // until it is stopped, and not only for one command's own work
+	Grace  time.Duration // how long running work may go on when the instance closes
+	Drains time.Duration // how long requests may
+
+	Page    http.Handler // the web page; nil: there is none
+	PageURL string       // where it is
+}
+
+// Open starts an engine on the locked state directory. The lock becomes the instance's.
+func Open(ctx context.Context, lock *os.File, ro Options) (_ *Instance, err error) {
+	nothing := func() {}
+	r := &Instance{Options: ro, lock: lock, parts: NewParts(ro.Log), stopWorker: nothing, stopServing: nothing, stopEngine: nothing}
+	defer func() {
+		if err != nil {
+			r.Close()
+		}
+	}()
+	if err := CheckTokens(ro.Config.Tokens()); err != nil { // before the engine starts
+		return nil, err
+	}
+	o := Owner{PID: os.Getpid(), Command: command(), Since: time.Now().UTC(), Works: ro.Works, Page: ro.PageURL}
+	if err := o.Write(lock); err != nil {
+		return nil, err
+	}
+	if r.tracer, r.flush, err = otlp.Start(ro.Getenv, "pawl", ro.Version); err != nil {
+		return nil, err
+	}
+	dir := ro.Config.Text("state_dir")
+	if r.store, err = OpenStore(ctx, ro.Config.Text("store"), dir, ""); err != nil {
+		return nil, err
+	}
+	if r.blobs, err = OpenBlobs(ctx, ro.Config); err != nil {
+		return nil, err
+	}
+	r.engine, err = engine.New(engine.Options{
+		Store: r.store, Blobs: r.blobs, Log: r.Log, Exclusive: !config.IsPostgres(ro.Config.Text("store")), Tracer: r.tracer, Retention: ro.Config.Retention(),
+		Queues: ro.Config.List("queues"), Validate: payload.Validating(r.knowsLanguage), Needs: payload.Needs, Languages: ro.Config.Languages.Added(), Lease: ro.Config.Lease(), Committers: committers(ro.Config.Text("store")),
+	})
+	if err != nil {
+		return nil, err
+	}
+	if ro.Works && !config.IsPostgres(ro.Config.Text("store")) { // there, others may be at work on them
+		unfinished, err := CountUnfinished(ctx, r.store)
+		if err != nil {
+			return nil, err
+		}
+		if unfinished > 0 {
+			ro.Say("pawl: resuming %s", UnfinishedText(unfinished))
+		}
+	}
+	r.stopEngine = r.parts.Start("the engine", r.engine.Run)
+	if err := r.serveState(ctx, o, dir, ro); err != nil {
+		return nil, err
+	}
+	if ro.Works {
+		if err := r.startWorker(ctx, ro.Grace, ro.Stays); err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
+}
+
+// knowsLanguage leaves a language that cannot be looked up just now to the worker's word.
+func (r *Instance) knowsLanguage(name string) bool {
+	known, err := r.engine.KnowsLanguage(context.Background(), name)
+	return known || err != nil
+}
+
+// serveState lets other commands on this state directory reach the engine.
+func (r *Instance) serveState(ctx context.Context, o Owner, dir string, ro Options) error {
+	tokens := r.Config.Tokens()
+	workers, err := r.remoteWorkers(ctx)
+	if err != nil {
+		return err
+	}
+	if r.server, err = server.New(server.Options{Engine: r.engine, Log: r.Log, Tracer: r.tracer, Version: r.Version, Tokens: tokens, Workers: workers, Grace: ro.Drains, Page: ro.Page, UploadLimit: r.Config.Size("upload_limit")}); err != nil {
+		return err
+	}
+	l, remove, err := ListenState(dir)
+	if err != nil {
+		return err
+	}
+	stop := r.listen(l)
+	r.stopServing = func() { stop(); remove() }
+	o.Address = l.Addr().String()
+	if len(tokens) > 0 {
+		o.Token = tokens[0]
+	}
+	return o.Write(r.lock)
+}
+
+// listen answers on l in the background; the result stops that.
+func (r *Instance) listen(l net.Listener) (stop func()) {
+	return r.parts.Start("the listener on "+l.Addr().String(), func(ctx context.Context) error { return r.server.Serve(ctx, l) })
+}
+
+// Serve answers on l too, until the instance closes.
+func (r *Instance) Serve(l net.Listener) {
+	stop, before := r.listen(l), r.stopServing
+	r.stopServing = func() { stop(); before() }
+}
+
+// Ended is closed when a part of the instance has ended by itself: nothing is answered, or nothing runs, any more.
+func (r *Instance) Ended() <-chan struct{} { return r.parts.ended.Done() }
+
+// Reason is why a part has ended by itself; nil when none has.
+func (r *Instance) Reason() error { return context.Cause(r.parts.ended) }
+
+// Failure is the reason as the end of a command.
+func (r *Instance) Failure() error { return r.parts.Failure() }
+
+// OnEnd calls do once a part has ended by itself.
+func (r *Instance) OnEnd(do func(error)) {
+	context.AfterFunc(r.parts.ended, func() { do(r.Failure()) })
+}
+
+// CloseToOthers keeps other commands from joining, or returns errHeld while one has joined.
+func (r *Instance) CloseToOthers() (err error) {
+	r.alone, err = LockJoin(r.Config.Text("state_dir"), unix.LOCK_EX)
+	return err
+}
+
+// startWorker starts the worker of this process.
+func (r *Instance) startWorker(ctx context.Context, grace time.Duration, stays bool) (err error) {
+	c := r.Config
+	o := worker.Options{
+		Handoff: direct.New(r.engine), Slots: c.Slots(), Queues: c.List("queues"), Labels: c.Labels(),
+		Log: r.Log, Tracer: r.tracer, Blobs: r.blobs, InlineLogs: r.blobs.InDatabase, Grace: grace,
+	}
+	if stays && config.IsPostgres(c.Text("store")) { // elsewhere the sessions of a process end with it
+		if r.keeps, err = OpenMemory(ctx, c.Text("state_dir"), "the database"); err != nil {
+			return err
+		}
+		o.Memory = r.keeps
+	}
+	handlers, rt, err := OpenHandlers(r.Config, r.Say, stays, r.keeps)
+	if err != nil {
+		return err
+	}
+	o.Handlers, r.runtime = handlers, rt
+	w, err := worker.New(o)
+	if err != nil {
+		return err
+	}
+	r.stopWorker = r.parts.Start("the worker", w.Run)
+	return nil
+}
+
+// Client speaks to the instance within the process.
+func (r *Instance) Client() *client.Client {
+	return client.NewInProcess(r.server.Handler(), client.WithUserAgent("pawl/"+r.Version))
+}
+
+// Close stops everything, the worker first, so that what it reports is still recorded.
+func (r *Instance) Close() {
+	r.closing.Do(func() {
+		if r.server != nil {
+			r.server.Drain()
+		}
+		r.stopWorker()
+		r.stopServing()
+		r.stopEngine()
+		if r.flush != nil {
+			last, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+			if err := r.flush(last); err != nil {
+				r.Log.Warn("some traces were not handed in", "err", err)
+			}
+			cancel()
+		}
+		if r.runtime != nil {
+			if err := r.runtime.Close(); err != nil {
+				r.Log.Warn("the runtime did not close cleanly", "err", err)
+			}
+		}
+		if r.keeps != nil {
+			_ = r.keeps.Close() // only its lock matters by now
+		}
+		if r.store != nil {
+			if err := r.store.Close(); err != nil {
+				r.Log.Warn("the store did not close cleanly", "err", err)
+			}
+		}
+		if r.blobs != nil {
+			_ = r.blobs.Close() // there is nothing to be said: only handles are given back
+		}
+		_ = r.lock.Truncate(0) // what it says is no longer so; the lock itself ends with the file
+		_ = r.lock.Close()
+		if r.alone != nil {
+			_ = r.alone.Close()
+		}
+	})
+}
+
+// OpenStore opens the database that a setting names. Of PostgreSQL, schema holds the tables; "" is the usual one.
+func OpenStore(ctx context.Context, dsn, dir, schema string) (store.Store, error) {
+	if config.IsPostgres(dsn) {
+		return OpenPostgres(ctx, dsn, postgres.Options{Schema: schema})
+	}
+	path := SQLitePath(dsn, dir)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return nil, fmt.Errorf("make the database's directory: %w", err)
+	}
+	s, err := sqlite.Open(ctx, path, sqlite.Options{})
+	if err != nil {
+		return nil, err // a nil *sqlite.Store must not become a store.Store
+	}
+	return s, nil
+}
+
+// SQLitePath is the file that a setting names.
+func SQLitePath(dsn, dir string) string {
+	if given, ok := strings.CutPrefix(dsn, "sqlite:"); ok {
+		return given
+	}
+	return filepath.Join(dir, "pawl.db")
+}
+
+// countedUnfinished is up to where unfinished executions are counted.
+const countedUnfinished = 1000
+
+// UnfinishedText says how many executions are unfinished, as countUnfinished counts them.
+func UnfinishedText(n int) string {
+	if n >= countedUnfinished {
+		return "1,000 or more unfinished executions"
+	}
+	return output.Plural(n, "unfinished execution", "unfinished executions")
+}
+
+// CountUnfinished counts what users submitted and what has not ended, up to countedUnfinished.
+func CountUnfinished(ctx context.Context, s store.Reader) (int, error) {
+	xs, err := s.List(ctx, store.Filter{TopLevel: true, Limit: countedUnfinished, Stages: []flow.Stage{
+		flow.Requested, flow.Scheduling, flow.Scheduled, flow.Provisioning, flow.Running}})
+	if err != nil {
+		return 0, fmt.Errorf("look for unfinished executions: %w", err)
+	}
+	return len(xs), nil
+}
+
+// CheckTokens refuses tokens that a server would refuse.
+func CheckTokens(tokens []string) error {
+	for _, t := range tokens {
+		if err := server.CheckToken(t); err != nil {
+			return &exit.Error{Code: exit.Misuse, Err: err}
+		}
+	}
+	return nil
+}
+
+// command is how this process was called, for those who wonder who holds a state directory.
+func command() string {
+	words := []string{"pawl"}
+	for _, w := range os.Args[1:] {
+		if strings.HasPrefix(w, "-") || len(words) > 2 {
+			break // flags may hold secrets
+		}
+		words = append(words, w)
+	}
+	return strings.Join(words, " ")
+}
+
+// remoteWorkers serves workers in other processes, also those whose session another server on the database opened.
+func (r *Instance) remoteWorkers(ctx context.Context) (http.Handler, error) {
+	key, err := r.engine.WorkerKey(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return remote.Handler(r.engine, key), nil
+}

@@ -1,0 +1,40 @@
+package instance
+
+import (
+	"context"
+	"errors"
+
+	"github.com/pawl-run/pawl/internal/cli/config"
+	"github.com/pawl-run/pawl/internal/cli/exit"
+	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/store/postgres"
+)
+
+// OpenPostgres opens the database.
+func OpenPostgres(ctx context.Context, dsn string, o postgres.Options) (store.Store, error) {
+	o.Limits = DatabaseLimits()
+	s, err := postgres.Open(ctx, dsn, o)
+	if err != nil {
+		return nil, Refused(err) // a nil *postgres.Store must not become a store.Store
+	}
+	return s, nil
+}
+
+// Refused gives an error of opening a database its exit code. A database that is unavailable is an error, which the next
+// start may not meet. What is wrong with the DSN, the server's version, the schema or the rights is wrong usage: only a
+// change by the operator helps.
+func Refused(err error) error {
+	if errors.Is(err, store.ErrUnavailable) {
+		return err
+	}
+	return &exit.Error{Code: exit.Misuse, Err: err}
+}
+
+// committers is how many transactions an engine on a database runs side by side: while one of them waits for the disk,
+// others decide. SQLite has one writer.
+func committers(dsn string) int {
+	if config.IsPostgres(dsn) {
+		return 4
+	}
+	return 1
+}

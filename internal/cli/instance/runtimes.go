@@ -1,0 +1,144 @@
+package instance
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	goruntime "runtime"
+	"slices"
+
+	"github.com/pawl-run/pawl/internal/cli/config"
+	"github.com/pawl-run/pawl/internal/cli/exit"
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/runtime"
+	"github.com/pawl-run/pawl/internal/runtime/docker"
+	"github.com/pawl-run/pawl/internal/runtime/process"
+	"github.com/pawl-run/pawl/internal/runtime/sandbox"
+	"github.com/pawl-run/pawl/internal/task"
+)
+
+// OpenRuntime starts the runtime of the given name. If it is the sandbox, o says how; keeps is what a worker has to
+// remember its lives by, or nil.
+func OpenRuntime(c *config.Config, name string, o sandbox.Options, keeps *memory) (runtime.Runtime, error) {
+	switch name {
+	case process.Name:
+		return process.New(process.Options{})
+	case docker.Name:
+		return docker.New(docker.Options{Image: c.Text("docker_image"), OCIRuntime: c.Text("docker_runtime"),
+			Networks: c.List("docker_networks"), Pull: runtime.Pull(c.Text("docker_pull")),
+			Worker: keeps.name(), Returns: mayReturn})
+	}
+	return sandbox.New(o)
+}
+
+// runtimes are those that the workers of this process have.
+type runtimes []runtime.Runtime
+
+// Close closes all of them.
+func (rs runtimes) Close() error {
+	var all error
+	for _, r := range rs {
+		all = errors.Join(all, r.Close())
+	}
+	return all
+}
+
+// openRuntimes starts what is configured, and tells what code may run in from what containers run in.
+func openRuntimes(c *config.Config, say func(string, ...any), stays bool, keeps *memory) (all runtimes, forCode, forContainers []runtime.Runtime, err error) {
+	for _, name := range c.List("runtime") {
+		r, err := OpenRuntime(c, name, sandbox.Options{Warm: c.Warm(stays), KeepWarm: c.KeepWarm(), PinCPUs: c.Text("pin_cpus") == "true"}, keeps)
+		if err != nil {
+			return nil, nil, nil, errors.Join(err, all.Close())
+		}
+		all = append(all, r)
+		if p, ok := r.(runtime.Pinner); ok && p.Pins() && stays && c.Slots() > goruntime.NumCPU() {
+			say("pawl: pin_cpus: %d slots and %d processors, so programs that run at once will share some, and their results say so (shared_cpus): give --slots %d",
+				c.Slots(), goruntime.NumCPU(), goruntime.NumCPU())
+		}
+		if err := acceptable(c, r, stays); err != nil {
+			return nil, nil, nil, errors.Join(err, all.Close())
+		}
+		_, imaged := r.(runtime.Imaged)
+		if imaged {
+			forContainers = append(forContainers, r)
+		}
+		if !imaged || c.Text("docker_image") != "" {
+			forCode = append(forCode, r)
+		}
+	}
+	if len(forCode) == 0 {
+		err := exit.Usagef("runtime %s: it runs containers, and code would have nowhere to run: add sandbox to it, or name an image for code with --docker-image",
+			c.Text("runtime"))
+		return nil, nil, nil, errors.Join(err, all.Close())
+	}
+	return all, forCode, forContainers, nil
+}
+
+// acceptable refuses to serve others, for as long as the process stays, with limits that hostile code can outrun, unless
+// whoever runs the process has said that they will do.
+func acceptable(c *config.Config, r runtime.Runtime, stays bool) error {
+	d, ok := r.(interface{ Degraded() error })
+	if !ok || !stays || c.Text("allow_degraded") == "true" {
+		return nil
+	}
+	if err := d.Degraded(); err != nil {
+		return exit.Usagef("this host gives the sandbox no cgroups (%v), so memory and processes would be limited by rlimits and a sampling watchdog only, which hostile code can outrun: "+
+			"run pawl as root, or as a systemd service with Delegate=yes; or accept it with --allow-degraded", err)
+	}
+	return nil
+}
+
+// OpenHandlers gives what the workers of this process run; it stays if it does more than one piece of work. The runtimes are the
+// caller's to close.
+func OpenHandlers(c *config.Config, say func(string, ...any), stays bool, keeps *memory) (_ task.Handlers, _ runtimes, err error) {
+	all, forCode, forContainers, err := openRuntimes(c, say, stays, keeps)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() {
+		if err != nil {
+			_ = all.Close()
+		}
+	}()
+	o := task.CodeOptions{Runtimes: forCode, Dir: workDir(c), Languages: c.Languages}
+	code, err := task.NewCode(o)
+	if err != nil {
+		return nil, nil, err
+	}
+	handlers, err := callers(c)
+	if err != nil {
+		return nil, nil, err
+	}
+	handlers[flow.KindCode] = code
+	if len(forContainers) > 0 {
+		o.Runtimes = forContainers
+		if handlers[flow.KindContainer], err = task.NewContainer(o); err != nil {
+			return nil, nil, err
+		}
+	}
+	return handlers, all, nil
+}
+
+// callers are the handlers that need no runtime.
+func callers(c *config.Config) (task.Handlers, error) {
+	allow := c.List("allow_hosts")
+	private := slices.Contains(allow, "*")
+	if private {
+		allow = nil
+	}
+	egress, err := task.NewEgress(task.EgressOptions{AllowPrivate: private, Allow: allow})
+	if err != nil {
+		return nil, fmt.Errorf("allow_hosts: %w", err)
+	}
+	llm, err := task.NewLLM(task.LLMOptions{Egress: egress, Keys: c.List("llm_keys")})
+	if err != nil {
+		return nil, fmt.Errorf("llm_keys: %w", err)
+	}
+	return task.Handlers{
+		flow.KindHTTP: task.HTTP{Egress: egress}, flow.KindLLM: llm,
+		flow.KindInput: task.Pass{}, flow.KindOutput: task.Pass{}, flow.KindNoop: task.Pass{},
+	}, nil
+}
+
+// workDir is where the workers of this process prepare things.
+func workDir(c *config.Config) string { return filepath.Join(c.Text("state_dir"), "work") }

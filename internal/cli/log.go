@@ -1,0 +1,41 @@
+package cli
+
+import (
+	"log/slog"
+	"strings"
+	"sync"
+)
+
+// logger writes to standard error, or wherever a view sends it.
+func (a *app) logger() *slog.Logger {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(a.config.Text("log_level"))); err != nil {
+		level = slog.LevelWarn // the setting was checked
+	}
+	return slog.New(slog.NewTextHandler(&a.logTo, &slog.HandlerOptions{Level: level}))
+}
+
+// logWriter is where log lines go: to a writer, or by way of a function that keeps them out of a live view's way.
+type logWriter struct {
+	mu  sync.Mutex
+	say func(line string)
+	app *app
+}
+
+func (l *logWriter) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	say := l.say
+	l.mu.Unlock()
+	if say == nil {
+		return l.app.err.Write(b)
+	}
+	say(strings.TrimRight(string(b), "\n"))
+	return len(b), nil
+}
+
+// redirect sends lines to say; nil sends them to standard error again.
+func (l *logWriter) redirect(say func(string)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.say = say
+}
