@@ -91,7 +91,7 @@ func TestProblems(t *testing.T) {
 		{head + "  a: {action: noop, foreach: 3}\n", []string{"f.yaml:3:30", "want a list"}},
 		{head + "  a: {action: noop, foreach: '${{ 1 + 1 }}'}\n", []string{"f.yaml:3:30", "of type int, not a list"}},
 		{head + "  a: {action: noop, foreach: 'x ${{ input }}'}\n", []string{"f.yaml:3:30", "not text"}},
-		{head + "  a: {action: noop, wait_for: {inquiry: ok}}\n", []string{"f.yaml:3:31", "not supported yet"}},
+		{head + "  a: {action: noop, wait_for: {inquiry: ok}}\n", []string{"f.yaml:3:21", `unknown field "wait_for"`}},
 		{head + "  a: {action: noop, env: {1X: a}}\n", []string{"f.yaml:3:27", "not a variable's name"}},
 		{head + "  a: {action: noop, env: {X: [a]}}\n", []string{"f.yaml:3:30", "json(x)"}},
 		{head + "  a: {action: code, with: {language: c, source: x, env: {X: [a]}}}\n", []string{"f.yaml:3:61", "tasks.a.with.env.X", "json(x)"}},

@@ -23,12 +23,10 @@ var elsewhere = map[string]string{
 	"environment": "env", "variables": "env",
 }
 
-// offerField suggests the field that another system's is here, or else the closest name, or lists them all but wait_for, which
-// is known only to say that there is no such thing.
+// offerField suggests the field that another system's is here, or else the closest name, or lists them all.
 func offerField(name string, known []string) string {
 	if here := elsewhere[name]; slices.Contains(known, here) {
 		return fmt.Sprintf("did you mean %q?", here)
 	}
-	known = slices.DeleteFunc(slices.Clone(known), func(s string) bool { return s == "wait_for" })
 	return offerName(name, known, "the fields here are")
 }

@@ -11,7 +11,7 @@ import (
 
 var taskFieldNames = []string{
 	"description", "needs", "if", "foreach", "concurrency", "batch", "action", "with", "env", "queue", "priority",
-	"retry", "timeout", "queue_timeout", "total_timeout", "labels", "worker_labels", "continue_on_error", "wait_for",
+	"retry", "timeout", "queue_timeout", "total_timeout", "labels", "worker_labels", "continue_on_error",
 }
 
 // workflow builds the graph of v's tasks. Env and outputs are v's own too.
@@ -76,9 +76,6 @@ func (b *builder) task(w *Workflow, t *Task, v *value) []need {
 	t.Settings.Queue = b.queue(v.get("queue"), problem.Join(path, "queue"))
 	t.Settings.WorkerLabels = b.workerLabels(v.get("worker_labels"), problem.Join(path, "worker_labels"), t.Action)
 	t.ContinueOnError = b.boolean(v.get("continue_on_error"), problem.Join(path, "continue_on_error"))
-	if wf := v.get("wait_for"); wf != nil {
-		b.fail(wf, problem.Join(path, "wait_for"), "remove it; to wait for a person, poll a service with http and retry", "wait_for is not supported yet")
-	}
 	return b.needs(w, t, v.get("needs"), path)
 }
 
