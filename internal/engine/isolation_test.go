@@ -214,7 +214,7 @@ tasks:
 // What is due and cannot be written is put aside; what is due beside it goes on in the same round.
 func TestDueBesideWhatIsRefused(t *testing.T) {
 	isolated(t, func(r *rig, s *refusing) {
-		stuck := r.submit(Submission{Action: "sleep", Input: json.RawMessage(`{"for":"20ms"}`)})
+		stuck := r.submit(Submission{Action: "sleep", Input: json.RawMessage(`{"for":"500ms"}`)}) // time enough to set what is refused before it is due
 		s.set(func(d *flow.Draft) bool { return d.ID == stuck && d.Stage == flow.Completed })
 		good := r.submit(Submission{Action: "sleep", Input: json.RawMessage(`{"for":"50ms"}`)})
 		if x := r.ended(good); x.Stage != flow.Completed {
@@ -238,7 +238,7 @@ func TestDueBesideWhatIsRefused(t *testing.T) {
 // Where even putting aside is refused, the loop goes on with the others.
 func TestDueBesideWhatCannotBePutAside(t *testing.T) {
 	isolated(t, func(r *rig, s *refusing) {
-		stuck := r.submit(Submission{Action: "sleep", Input: json.RawMessage(`{"for":"20ms"}`)})
+		stuck := r.submit(Submission{Action: "sleep", Input: json.RawMessage(`{"for":"500ms"}`)}) // time enough to set what is refused before it is due
 		s.set(func(d *flow.Draft) bool { return d.ID == stuck })
 		for range 3 {
 			good := r.submit(Submission{Action: "sleep", Input: json.RawMessage(`{"for":"30ms"}`)})

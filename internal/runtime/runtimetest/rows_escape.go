@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/pawl-run/pawl/internal/runtime"
 )
@@ -20,7 +21,13 @@ var escapeRows = []row{
 		h.probe(t, "leave-cgroup")
 		run, _ := h.start(t, h.spec("scatter"), "scattered\n")
 		places := make(map[string]int)
+		// A process is found by its command line, which cannot be read while it is between fork and exec.
+		tick := time.NewTicker(2 * time.Millisecond)
+		defer tick.Stop()
 		family := Processes(h.token)
+		for deadline := time.Now().Add(10 * time.Second); len(family) < 5 && time.Now().Before(deadline); <-tick.C {
+			family = Processes(h.token)
+		}
 		for _, process := range family {
 			pid, _, _ := strings.Cut(process, " ")
 			place, err := os.ReadFile("/proc/" + pid + "/cgroup")
