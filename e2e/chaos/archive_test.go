@@ -139,7 +139,9 @@ func (a *archive) until(id flow.ID) time.Time {
 		g = a.seen[g.parent]
 	}
 	if g.finished.IsZero() {
-		return g.at.Add(a.retention)
+		// It was recorded as ended after that look, but it may have ended before: a report says when, and one that a silent
+		// connection held up is recorded up to worksAgain later.
+		return g.at.Add(a.retention - worksAgain)
 	}
 	return g.finished.Add(a.retention)
 }

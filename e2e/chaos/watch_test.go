@@ -173,6 +173,9 @@ func (w *watcher) read(a *accepted, at reader) {
 		}
 	}
 	if len(page.Events) < len(s.events) {
+		if _, err := at.Get(ctx, id); client.IsNotFound(err) && w.l.mayBeGone(a) {
+			return // retention removed it between the two calls
+		}
 		w.wrong(7, "%s had %d events and has %d", id, len(s.events), len(page.Events))
 	}
 	s.events = page.Events
