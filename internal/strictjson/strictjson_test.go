@@ -72,6 +72,8 @@ func TestSyntax(t *testing.T) {
 		`{"name" 1}`:           `f:1:9: a name is followed by a colon and its value, not by '1'`,
 		`{"name":tru}`:         `f:1:12: '}' is not expected here: the words are true, false and null`,
 		`{"name":"a"} x`:       `f:1:14: something follows the JSON value`,
+		`{"name":"a"},`:        `f:1:13: something follows the JSON value`,
+		`{"name":"a"} :`:       `f:1:14: something follows the JSON value`,
 		`{"count":01}`:         `f:1:11: it is not a JSON number: it begins with 0`,
 		`{"count":1.}`:         `f:1:12: '}' is not expected in a number`,
 		`{"name":"\x"}`:        `f:1:10: \x is not an escape`,

@@ -28,19 +28,27 @@ var syntaxHelp = []struct{ library, message, fix string }{
 
 // Next is where in src the next value or name begins that dec reads.
 func Next(src []byte, dec *jsontext.Decoder) int {
+	return beyond(src, dec, " \t\r\n:,")
+}
+
+// beyond is where in src the first byte is, from where dec stands on, that is none of these.
+func beyond(src []byte, dec *jsontext.Decoder, these string) int {
 	at := int(dec.InputOffset())
-	for at < len(src) && bytes.IndexByte([]byte(" \t\r\n:,"), src[at]) >= 0 {
+	for at < len(src) && strings.IndexByte(these, src[at]) >= 0 {
 		at++
 	}
 	return at
 }
+
+// blank may stand behind a value: white space, and no comma.
+const blank = " \t\r\n"
 
 // errFollows is for a text that goes on behind its value.
 var errFollows = errors.New("something follows the JSON value")
 
 // End is an error unless dec has read all of src.
 func End(src []byte, dec *jsontext.Decoder) error {
-	if Next(src, dec) < len(src) {
+	if beyond(src, dec, blank) < len(src) {
 		return errFollows
 	}
 	return nil
@@ -55,7 +63,7 @@ func Syntax(src []byte, dec *jsontext.Decoder, err error) (p problem.Problem, at
 	case errors.Is(err, io.EOF): // of a text that has nothing in it
 		return problem.Problem{Message: "the JSON ends too early", Fix: "send the whole value"}, len(src)
 	case errors.Is(err, errFollows):
-		return problem.Problem{Message: err.Error(), Fix: "send one value only"}, Next(src, dec)
+		return problem.Problem{Message: err.Error(), Fix: "send one value only"}, beyond(src, dec, blank)
 	default:
 		return problem.Problem{Message: err.Error()}, Next(src, dec)
 	}
