@@ -14,7 +14,7 @@ type Container struct {
 	// WorkDir is where the program starts: /work/task when there are files or the image has no directory of its own, unless
 	// it is given.
 	WorkDir string     `json:"workdir,omitempty"`
-	User    string     `json:"user,omitempty"`                             // "uid", "uid:gid" or names of the image; empty: the image's, or nobody where that is root
+	User    string     `json:"user,omitempty"`                             // "uid", "uid:gid" or names of the image; empty: the image's, or user 65534 (nobody) where the image says root
 	Network string     `json:"network,omitempty"`                          // one that the worker's operator offers; empty: none
 	Pull    string     `json:"pull,omitempty" enum:"missing,always,never"` // "missing", "always" or "never"; empty: the worker's own choice
 	Limits  CodeLimits `json:"limits,omitzero"`
