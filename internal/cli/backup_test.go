@@ -24,16 +24,7 @@ import (
 func TestBackupAndRestore(t *testing.T) {
 	t.Parallel()
 	need(t, "python3", "bash")
-	text, err := os.ReadFile("../../docs/operations.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, section, found := strings.Cut(string(text), "\n## Backup and restore")
-	section, _, _ = strings.Cut(section, "\n## ")
-	blocks := readmeBlock.FindAllStringSubmatch(section, -1)
-	if !found || len(blocks) != 2 {
-		t.Fatalf("%d blocks of commands", len(blocks))
-	}
+	blocks := documented(t, "operations.md", "Backup and restore", 2)
 	for i, store := range []string{"sqlite", "postgres"} {
 		t.Run(store, func(t *testing.T) {
 			t.Parallel()
@@ -61,7 +52,7 @@ func TestBackupAndRestore(t *testing.T) {
 					t.Fatalf("%v\n%s\n%s", err, script, out)
 				}
 			}
-			run(strings.NewReplacer("/var/", scratch+"/var/").Replace(blocks[i][2]))
+			run(strings.NewReplacer("/var/", scratch+"/var/").Replace(blocks[i]))
 			stop()
 			if err := server.Process.Signal(os.Interrupt); err != nil {
 				t.Fatal(err)

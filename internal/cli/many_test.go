@@ -121,26 +121,10 @@ func TestExampleGradeMany(t *testing.T) {
 func TestManyCommands(t *testing.T) {
 	t.Parallel()
 	need(t, "python3", "bash", "curl")
-	text, err := os.ReadFile("../../docs/evaluations.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, section, found := strings.Cut(string(text), "\n## Many programs")
-	section, _, _ = strings.Cut(section, "\n## ")
-	blocks := readmeBlock.FindAllStringSubmatch(section, -1)
-	if !found || len(blocks) != 1 {
-		t.Fatalf("%d blocks of commands", len(blocks))
-	}
 	scratch := t.TempDir()
-	script := strings.NewReplacer("/tmp/", scratch+"/", "7411", freePort(t)).Replace(blocks[0][2])
-	cmd := exec.CommandContext(t.Context(), "bash", "-c", "set -meuo pipefail\n"+script)
-	cmd.Env, cmd.WaitDelay = environment(t), 5*time.Second
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v\n%s\n%s", err, script, out)
-	}
+	out := followed(t, documented(t, "evaluations.md", "Many programs", 1)[0], scratch, freePort(t))
 	for _, want := range []string{`"accepted":4,"refused":0`, `"verdicts":{"nonzero_exit":1,"ok":3}`, "exit 1", "4 of 4 have ended: 3 ok, 1 nonzero_exit", "exit code 3: not all were ok"} {
-		if !strings.Contains(string(out), want) {
+		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)
 		}
 	}

@@ -15,16 +15,7 @@ import (
 func TestPackageCommands(t *testing.T) {
 	t.Parallel()
 	need(t, "python3")
-	text, err := os.ReadFile("../../docs/evaluations.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, section, found := strings.Cut(string(text), "\n## Packages")
-	section, _, _ = strings.Cut(section, "\n## ")
-	blocks := readmeBlock.FindAllStringSubmatch(section, -1)
-	if !found || len(blocks) != 2 || blocks[0][1] != "yaml" || blocks[1][1] != "sh" {
-		t.Fatalf("%d blocks", len(blocks))
-	}
+	blocks := documented(t, "evaluations.md", "Packages", 2)
 	scratch, err := os.MkdirTemp("", "pawl-packages-")
 	if err != nil {
 		t.Fatal(err)
@@ -38,7 +29,7 @@ func TestPackageCommands(t *testing.T) {
 		lacks(t, "Python's module venv (%v %s)", err, out)
 	}
 	file := filepath.Join(scratch, "pawl.yaml")
-	if err := os.WriteFile(file, []byte(strings.ReplaceAll(blocks[0][2], "/opt/sci", sci)), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(strings.ReplaceAll(blocks[0], "/opt/sci", sci)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	env := append(environment(t), "PAWL_CONFIG="+file)
@@ -46,7 +37,7 @@ func TestPackageCommands(t *testing.T) {
 	if code != exit.OK || !strings.Contains(out, "\npython-system ") || !strings.Contains(out, sci+"/bin/python3") {
 		t.Errorf("exit code %d\n%s%s", code, out, stderr)
 	}
-	cmd := exec.CommandContext(t.Context(), "bash", "-c", "set -euo pipefail\n"+strings.ReplaceAll(blocks[1][2], "/tmp/", scratch+"/"))
+	cmd := exec.CommandContext(t.Context(), "bash", "-c", "set -euo pipefail\n"+strings.ReplaceAll(blocks[1], "/tmp/", scratch+"/"))
 	cmd.Env, cmd.WaitDelay = env, 5*time.Second
 	if out, err := cmd.Output(); err != nil || strings.TrimSpace(string(out)) != sci {
 		t.Errorf("%v %s, want %s", err, out, sci)

@@ -28,6 +28,43 @@ func freePort(t *testing.T) string {
 	return port
 }
 
+// documented are the blocks of commands and documents in a file of docs, or in the section with this title; as many as there should
+// be.
+func documented(t *testing.T, file, title string, want int) []string {
+	t.Helper()
+	text, err := os.ReadFile("../../docs/" + file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	section := string(text)
+	if title != "" {
+		_, section, _ = strings.Cut(section, "\n## "+title)
+		section, _, _ = strings.Cut(section, "\n## ")
+	}
+	var blocks []string
+	for _, m := range readmeBlock.FindAllStringSubmatch(section, -1) {
+		blocks = append(blocks, m[2])
+	}
+	if len(blocks) != want {
+		t.Fatalf("docs/%s %s: %d blocks, want %d", file, title, len(blocks), want)
+	}
+	return blocks
+}
+
+// followed runs commands as they stand in a document, in a checkout, and returns what they wrote. What they keep in /tmp goes into
+// scratch, and port stands for 7411.
+func followed(t *testing.T, commands, scratch, port string) string {
+	t.Helper()
+	script := strings.NewReplacer("/tmp/", scratch+"/", "7411", port).Replace(commands)
+	cmd := exec.CommandContext(t.Context(), "bash", "-c", "set -meuo pipefail\n"+script)
+	cmd.Dir, cmd.Env, cmd.WaitDelay = "../..", environment(t), 5*time.Second
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s\n%s", err, script, out)
+	}
+	return string(out)
+}
+
 // The commands of the README work as they stand there, in their order, in a checkout.
 func TestReadmeCommands(t *testing.T) {
 	need(t, "python3", "bash", "node", "curl")

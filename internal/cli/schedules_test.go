@@ -2,37 +2,21 @@ package cli
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 )
 
 // The commands of docs/schedules.md work as they stand there.
 func TestScheduleCommands(t *testing.T) {
 	t.Parallel()
 	need(t, "python3", "bash", "curl")
-	text, err := os.ReadFile("../../docs/schedules.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	blocks := readmeBlock.FindAllStringSubmatch(string(text), -1)
-	if len(blocks) != 1 {
-		t.Fatalf("%d blocks of commands", len(blocks))
-	}
-	script := strings.NewReplacer("/tmp/", t.TempDir()+"/", "7411", freePort(t)).Replace(blocks[0][2])
-	cmd := exec.CommandContext(t.Context(), "bash", "-c", "set -meuo pipefail\n"+script)
-	cmd.Dir, cmd.Env, cmd.WaitDelay = "../..", environment(t), 5*time.Second
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v\n%s\n%s", err, script, out)
-	}
+	out := followed(t, documented(t, "schedules.md", "", 1)[0], t.TempDir(), freePort(t))
 	for _, want := range []string{
 		"Sat 2027-03-27", "schedule nightly@1 registered", "02:30:00 does not come: fired at 03:00:00 +02:00", "orders: 3", "on_time",
 		"heartbeat is paused", "heartbeat is resumed; next at ",
 	} {
-		if !strings.Contains(string(out), want) {
+		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)
 		}
 	}
