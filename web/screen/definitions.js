@@ -4,7 +4,7 @@ import { getJSON, request, query } from '../app/api.js';
 import { route, withQuery } from '../app/router.js';
 import { line, plain, count } from '../app/text.js';
 import { members, json } from '../part/json.js';
-import { graph, layers, inPixels } from '../part/graph.js';
+import { graph, inPixels } from '../part/graph.js';
 import { since, trouble, loading, panel, empty, copy, useTitle } from '../part/kit.js';
 
 /** @typedef {import('../types').Definition} Definition */
@@ -29,9 +29,9 @@ export function Definitions() {
     ${all.cursor ? html`<div class="more"><button type="button" onClick=${() => load(all.cursor)}>Show more</button></div>` : null}`}</div>`;
 }
 
-/** @param {any} doc @returns {(import('../part/graph.js').Task & {foreach: boolean})[]} */
+/** @param {any} doc @returns {{name: string, action: string, foreach: boolean}[]} */
 const tasksOf = (doc) => Object.entries(doc?.tasks && typeof doc.tasks === 'object' && !Array.isArray(doc.tasks) ? doc.tasks : {})
-  .map(([name, t]) => ({ name, action: String(t?.action ?? ''), needs: [].concat(t?.needs ?? []), foreach: t?.foreach !== undefined }));
+  .map(([name, t]) => ({ name, action: String(t?.action ?? ''), foreach: t?.foreach !== undefined }));
 
 /** @param {{name: string}} p */
 export function Definition({ name }) {
@@ -55,7 +55,6 @@ export function Definition({ name }) {
   }, [name, version]);
   const doc = /** @type {any} */ (state?.d.document);
   const tasks = useMemo(() => tasksOf(doc), [doc]);
-  const own = useMemo(() => (tasks.length > 0 && tasks.length <= 200 ? layers(tasks) : null), [tasks]);
   if (!state) return error ? html`<div class="stack"><h1>Definition</h1>${trouble(error)}<p><a href="definitions">All definitions</a></p></div>` : loading();
   const { d, raw, laid } = state;
   const chosen = route.value.query.get('task') || '';
@@ -68,7 +67,7 @@ export function Definition({ name }) {
         <div><dt>Version</dt><dd class="row">${d.version > 1 ? html`<a href=${withQuery({ version: String(d.version - 1), task: undefined })}>${d.version - 1}</a>` : null}<span class="num">${d.version}</span>${version ? html`<a href=${withQuery({ version: undefined, task: undefined })}>latest</a>` : null}</dd></div></dl>
       ${doc?.description ? html`<p class="user">${plain(doc.description)}</p>` : null}</div>
     <div class="stack">${error ? trouble(error) : null}
-      ${own ? panel({ title: count(tasks.length, 'task'), children: graph({ layout: laid && laid.nodes.length === tasks.length ? laid : own, selected: chosen, href: (n) => withQuery({ task: n }), many: (n) => !!tasks.find((t) => t.name === n)?.foreach,
+      ${laid && tasks.length <= 200 ? panel({ title: count(tasks.length, 'task'), children: graph({ layout: laid, selected: chosen, href: (n) => withQuery({ task: n }), many: (n) => !!tasks.find((t) => t.name === n)?.foreach,
     sub: (n) => { const t = tasks.find((o) => o.name === n); return t ? t.action + (t.foreach ? ' · for each item' : '') : ''; } }) }) : null}
       ${task ? panel({ title: html`Task <span class="user">${line(task.name)}</span>`, children: json(taskRaw, 'Task') }) : null}
       ${panel({ title: 'Document', actions: copy(raw, 'Copy the document'), children: json(raw, 'Document') })}

@@ -1,10 +1,10 @@
 // The tasks of a workflow: as a graph and as a list, and the executions of the one that is chosen.
-import { html, h, useEffect, useMemo, useState } from '../vendor/preact.js';
+import { html, h, useEffect, useState } from '../vendor/preact.js';
 import { getJSON, query } from '../app/api.js';
 import { follow } from '../app/stream.js';
 import { route, withQuery } from '../app/router.js';
 import { line, duration, number, count } from '../app/text.js';
-import { graph, layers, inPixels, countBar } from '../part/graph.js';
+import { graph, inPixels, countBar } from '../part/graph.js';
 import { timeline, timelineView } from '../part/timeline.js';
 import { statusPill, statusShape, look, open } from '../part/status.js';
 import { now, trouble, loading, panel, empty } from '../part/kit.js';
@@ -100,13 +100,10 @@ export function Tasks({ x, again }) {
     if (event === 'end') again();
   }, { failed: setError }), [x.id]);
   const tasks = state?.tasks || [];
-  const shape = tasks.map((t) => `${t.name}<${(t.needs || []).join()}`).join('\n');
-  const own = useMemo(() => (tasks.length > 0 && tasks.length <= drawnAtMost ? layers(tasks) : null), [shape]);
   if (error) return trouble(error);
   if (!state) return loading();
   const byName = new Map(tasks.map((t) => [t.name, t]));
-  const whole = laid && laid.nodes.length === tasks.length && laid.nodes.every((n) => byName.has(n.task));
-  const layout = own && whole ? laid : own;
+  const layout = laid && tasks.length <= drawnAtMost && laid.nodes.every((n) => byName.has(n.task)) ? laid : null;
   const task = byName.get(route.value.query.get('task') || '') || telling(tasks);
   const chosen = task?.name || '';
   const narrow = matchMedia('(max-width: 760px)').matches;

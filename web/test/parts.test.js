@@ -1,7 +1,7 @@
 import test from 'node:test';
 import assert from 'node:assert/strict';
 import { Lines, drawn } from '../part/lines.js';
-import { layers, inPixels } from '../part/graph.js';
+import { inPixels } from '../part/graph.js';
 import { fieldsOf, wrong, written } from '../part/form.js';
 import { programOf } from '../part/program.js';
 import { duration, ago, bytes, goDuration, goSize, line, plain } from '../app/text.js';
@@ -50,16 +50,6 @@ test('a long line is cut, and says so', () => {
   l.add('stdout', 'x'.repeat(10000) + '\n');
   const d = drawn(l.all[0]);
   assert.equal(d.cut, 10000 - 4096);
-});
-
-test('layers: what is needed stands before, nothing overlaps', () => {
-  const tasks = [{ name: 'd', needs: ['b', 'c'], action: 'x' }, { name: 'b', needs: ['a'], action: 'x' }, { name: 'c', needs: ['a'], action: 'x' }, { name: 'a', action: 'x' }];
-  const l = layers(tasks);
-  const at = new Map(l.nodes.map((n) => [n.task, n]));
-  for (const e of l.edges) assert.ok((at.get(e.from)?.x ?? 0) < (at.get(e.to)?.x ?? 0));
-  assert.equal(new Set(l.nodes.map((n) => `${n.x},${n.y}`)).size, 4);
-  assert.equal(layers(Array.from({ length: 2000 }, (_, i) => ({ name: `t${i}`, action: 'x', needs: i ? [`t${i - 1}`] : [] }))).nodes.length, 2000);
-  assert.equal(layers([{ name: 'a', needs: ['a'], action: 'x' }]).nodes.length, 1);
 });
 
 test('a layout of the server is scaled to the nodes of the page', () => {
