@@ -88,6 +88,26 @@ func TestCancel(t *testing.T) {
 	tb.see("Cancelled")
 }
 
+// A dialog that is opened again at once stays open, also when a busy browser tells late that it was closed before.
+func TestDialogOpenedAgain(t *testing.T) {
+	s := serve(t, "")
+	id := s.submit(t, "/api/v1/executions", `{"action": "sleep", "input": {"for": "1h"}}`)
+	tb := open(t, strings.TrimPrefix(s.url, "http://"))
+	tb.do("open", chromedp.Navigate(s.url+"/ui/executions/"+id))
+	tb.press("Cancel")
+	tb.see("Cancel this execution?")
+	eval[any](tb, `window.told = 0, document.addEventListener('close', (e) => {
+		if (e.isTrusted) { e.stopImmediatePropagation(); window.tell = () => { e.target.dispatchEvent(new Event('close')); window.told++; }; }
+	}, true)`)
+	tb.press("Leave it")
+	tb.until("the dialog is closed", `!document.querySelector('dialog[open]') && !!window.tell`)
+	tb.press("Cancel")
+	tb.see("Cancel this execution?")
+	eval[any](tb, `window.tell()`)
+	tb.press("Cancel the execution")
+	tb.see("Run again")
+}
+
 // A program is killed after a question, and the page says what ended it.
 func TestKill(t *testing.T) {
 	s := serve(t, "")

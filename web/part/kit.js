@@ -80,13 +80,16 @@ export const loading = () => html`<div class="empty" role="status">Loading …</
 /** @param {{name: string, open: boolean, close: () => void, children: any}} p */
 function Dialog({ name, open, close, children }) {
   const ref = useRef(/** @type {HTMLDialogElement|null} */ (null));
+  // The browser tells of a close() by an event that may come after the dialog was opened again.
+  const closedHere = useRef(false);
   useEffect(() => {
     const d = ref.current;
     if (!d) return;
     if (open && !d.open) d.showModal();
-    if (!open && d.open) d.close();
+    if (!open && d.open) { closedHere.current = true; d.close(); }
   }, [open]);
-  return html`<dialog ref=${ref} aria-label=${name} onClose=${close} onClick=${(/** @type {MouseEvent} */ e) => { if (e.target === ref.current) ref.current?.close(); }}>${open ? children : null}</dialog>`;
+  const closed = () => { if (!closedHere.current) close(); closedHere.current = false; };
+  return html`<dialog ref=${ref} aria-label=${name} onClose=${closed} onClick=${(/** @type {MouseEvent} */ e) => { if (e.target === ref.current) ref.current?.close(); }}>${open ? children : null}</dialog>`;
 }
 
 /** A modal dialog; the browser keeps the focus inside and gives it back. @param {{name: string, open: boolean, close: () => void}} p @param {any} children */
