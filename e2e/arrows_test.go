@@ -29,6 +29,7 @@ var arrows = []arrow{
 	{"internal/duration", nil, "pure: texts become durations; it imports nothing of Pawl"},
 	{"internal/arrangement", nil, "pure: needs become a drawing; it imports nothing of Pawl"},
 	{"internal/schedule", nil, "pure: expressions and zones become times; it imports nothing of Pawl"},
+	{"internal/signature", nil, "pure: headers, bodies and secrets become deliveries; it imports nothing of Pawl"},
 	{"internal/problem", nil, "pure: what is wrong with an input, and near names"},
 	{"internal/strictjson", []string{"internal/problem"}, "pure: JSON becomes values and problems"},
 	{"internal/payload", []string{"api", "internal/flow", "internal/problem", "internal/strictjson", "internal/language", "internal/comparison", "internal/duration"}, "pure: what built-in kinds take, in the public wire types"},
@@ -177,7 +178,7 @@ func TestRulesArePure(t *testing.T) {
 		"os": "I/O", "net": "I/O", "net/http": "I/O", "os/exec": "I/O", "math/rand": "randomness", "math/rand/v2": "randomness",
 		"crypto/rand": "randomness", "github.com/google/uuid": "ids are arguments", "database/sql": "I/O", "log/slog": "I/O", "log": "I/O",
 	}
-	for _, room := range []string{"flow", "problem", "strictjson", "definition", "admission", "orchestration"} {
+	for _, room := range []string{"flow", "problem", "strictjson", "definition", "admission", "orchestration", "signature"} {
 		out, err := exec.Command("go", "list", "-json=ImportPath,Imports", module+"internal/"+room).Output()
 		if err != nil {
 			t.Fatalf("go list: %v", err)

@@ -1,0 +1,78 @@
+package signature
+
+import (
+	"strings"
+	"time"
+)
+
+// Fault is something wrong with a Hook.
+type Fault struct {
+	Field   string // as documents call it: signed, timestamp
+	Message string
+	Fix     string
+}
+
+// MostTolerance bounds Tolerance: a request may be sent again for as long as its time is accepted.
+const MostTolerance = 24 * time.Hour
+
+// Check returns what is wrong with how a hook says that requests are signed.
+func (h *Hook) Check() (faults []Fault) {
+	fault := func(field, message, fix string) { faults = append(faults, Fault{field, message, fix}) }
+	if h.Tolerance < 0 || h.Tolerance > MostTolerance {
+		fault("tolerance", h.Tolerance.String()+" is out of range", "write more than nothing and at most 24h; 5m is usual")
+	}
+	for _, f := range []struct{ name, value string }{{"header", h.Header}, {"timestamp", h.Timestamp}, {"id", h.ID}} {
+		if f.value != "" && !headerName(f.value) {
+			fault(f.name, "it is not the name of a header", "write a name such as x-signature")
+		}
+	}
+	if h.Scheme != HMAC {
+		for _, f := range []struct{ name, value string }{{"header", h.Header}, {"encoding", h.Encoding}, {"prefix", h.Prefix}, {"signed", h.Signed}, {"timestamp", h.Timestamp}, {"id", h.ID}} {
+			if f.value != "" && (f.name != "id" || h.Scheme != None) {
+				fault(f.name, "scheme "+string(h.Scheme)+" says that itself", "remove it, or write scheme: hmac")
+			}
+		}
+		if h.Tolerance != 0 && (h.Scheme == GitHub || h.Scheme == None) {
+			fault("tolerance", "scheme "+string(h.Scheme)+" signs no time", "remove it; replay says how long a body is remembered")
+		}
+		return faults
+	}
+	if h.Header == "" {
+		fault("header", "scheme hmac needs the header that has the signature", "add header: x-signature")
+	}
+	signed := h.Signed
+	if signed == "" {
+		signed = "{body}"
+	}
+	if strings.Count(signed, "{body}") != 1 {
+		fault("signed", "the body must be signed, once", `write signed: "{timestamp}.{body}", as the provider documents it`)
+	}
+	left := strings.NewReplacer("{timestamp}", "", "{id}", "", "{body}", "").Replace(signed)
+	if strings.ContainsAny(left, "{}") {
+		fault("signed", "it has a name in braces that is none of {timestamp}, {id} and {body}", "write one of them")
+	}
+	for _, f := range []struct{ placeholder, name, value string }{{"{timestamp}", "timestamp", h.Timestamp}, {"{id}", "id", h.ID}} {
+		if strings.Contains(signed, f.placeholder) && f.value == "" {
+			fault("signed", "it has "+f.placeholder+", and no header is named for that", "add "+f.name+": with the name of the header")
+		}
+	}
+	if h.Timestamp != "" && !strings.Contains(signed, "{timestamp}") {
+		fault("timestamp", "the signature does not cover it, so a request could be sent again with another time", `add {timestamp} to signed, or remove timestamp`)
+	}
+	if h.Tolerance != 0 && h.Timestamp == "" {
+		fault("tolerance", "no header is named that has a time", "remove it, or add timestamp")
+	}
+	return faults
+}
+
+// headerName reports whether a text is a token, as names of headers are.
+func headerName(s string) bool {
+	for _, r := range s {
+		switch {
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', strings.ContainsRune("!#$%&'*+-.^_`|~", r):
+		default:
+			return false
+		}
+	}
+	return s != "" && len(s) <= 100
+}
