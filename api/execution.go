@@ -33,7 +33,7 @@ func (s Status) Terminal() bool { return slices.Index(Statuses(), s) >= 5 }
 // Submission asks for one execution.
 type Submission struct {
 	// Action is a registered name ("grade", or "grade@3" for a version) or a built-in kind for ad-hoc work: "code", "container",
-	// "http", "llm", "sleep", "noop".
+	// "http", "llm", "webhook", "sleep", "noop".
 	Action string          `json:"action" doc:"A registered name, name@version, or a built-in kind"`
 	Input  json.RawMessage `json:"input,omitempty" doc:"What the action is given; its schema is the action's"`
 

@@ -96,8 +96,10 @@ func builtIns(t testing.TB) task.Handlers {
 	must(t, err)
 	llm, err := task.NewLLM(task.LLMOptions{Egress: egress})
 	must(t, err)
+	webhook, err := task.NewWebhook(task.WebhookOptions{Egress: egress})
+	must(t, err)
 	return task.Handlers{
-		flow.KindCode: code, flow.KindHTTP: task.HTTP{Egress: egress}, flow.KindLLM: llm,
+		flow.KindCode: code, flow.KindHTTP: task.HTTP{Egress: egress}, flow.KindLLM: llm, flow.KindWebhook: webhook,
 		flow.KindInput: task.Pass{}, flow.KindOutput: task.Pass{}, flow.KindNoop: task.Pass{},
 	}
 }

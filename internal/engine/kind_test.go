@@ -289,3 +289,45 @@ func TestDecline(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 }
+
+// A webhook has the policy of its kind by whichever way it is submitted, unless something says another one.
+func TestWebhookHasAPolicy(t *testing.T) {
+	r := newRig(t)
+	input := json.RawMessage(`{"url":"https://hooks.example.com","event":"e","secret_env":"S"}`)
+	r.define(`
+name: tell
+action: webhook
+with: {url: "https://hooks.example.com", event: e, secret_env: S}
+---
+name: once
+action: webhook
+retry: 1
+with: {url: "https://hooks.example.com", event: e, secret_env: S}
+---
+name: flow
+tasks:
+  builtin: {action: webhook, with: {url: "https://hooks.example.com", event: e, secret_env: S}}
+  named: {action: tell}
+  less: {action: tell, retry: 2}
+`)
+	for _, c := range []struct {
+		id   flow.ID
+		want int
+	}{
+		{r.submit(Submission{Action: "webhook", Input: input}), 10},
+		{r.submit(Submission{Action: "webhook", Input: input, Retry: &flow.Retry{MaxAttempts: 3}}), 3},
+		{r.submit(Submission{Action: "tell"}), 10},
+		{r.submit(Submission{Action: "once"}), 1},
+		{r.submit(Submission{Action: "noop"}), 0},
+	} {
+		if x := r.get(c.id); x.Retry.MaxAttempts != c.want {
+			t.Errorf("%s: %d attempts, want %d", x.Action, x.Retry.MaxAttempts, c.want)
+		}
+	}
+	w := r.submit(Submission{Action: "flow"})
+	for task, want := range map[string]int{"builtin": 10, "named": 10, "less": 2} {
+		if x := r.get(r.child(w, task, 0)); x.Retry.MaxAttempts != want {
+			t.Errorf("task %s: %d attempts, want %d", task, x.Retry.MaxAttempts, want)
+		}
+	}
+}

@@ -288,7 +288,7 @@ func (e *Engine) resolve(ctx context.Context, s *Submission) (flow.Request, erro
 
 // builtIn is the request for a built-in kind without a definition.
 func builtIn(k flow.Kind, input json.RawMessage) flow.Request {
-	return flow.Request{Action: string(k), Kind: k, Queue: DefaultQueue, Input: input}
+	return flow.Request{Action: string(k), Kind: k, Queue: DefaultQueue, Input: input, Retry: k.Retry()}
 }
 
 // requestFor makes the request for one version of a definition. An error is of the input, or of an expression on it.
@@ -301,7 +301,7 @@ func requestFor(def *definition.Definition, version int, input json.RawMessage, 
 	r := flow.Request{
 		Action: def.Name, Version: version, Kind: run.Kind, Queue: DefaultQueue,
 		Input: run.Input, With: run.With, Labels: labels,
-		Key: run.Key, KeyLimit: run.KeyLimit, WhenFull: run.WhenFull,
+		Key: run.Key, KeyLimit: run.KeyLimit, WhenFull: run.WhenFull, Retry: run.Kind.Retry(),
 	}
 	if !r.Kind.AdHoc() && !r.Kind.ByEngine() {
 		r.Queue = string(r.Kind) // a custom handler's own queue: only programs that have it serve it

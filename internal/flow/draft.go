@@ -290,7 +290,7 @@ func (s *State) Spent() int { return s.Attempt - s.HandedBack }
 // time.
 func (d *Draft) settle(o Outcome, now time.Time, random float64) {
 	if (d.Stage == Failed || d.Stage == TimedOut) && d.retries(o.Error, now) {
-		if err := d.reopen(o.Error.Code, now, d.Retry.Pause(d.Spent(), random)); err == nil {
+		if err := d.reopen(o.Error.Code, now, max(d.Retry.Pause(d.Spent(), random), askedPause(o.Error))); err == nil {
 			return
 		}
 	}
@@ -306,7 +306,7 @@ func (d *Draft) retries(e *Error, now time.Time) bool {
 		return false
 	}
 	switch e.Code {
-	case CodeQueueTimeout, CodeTotalTimeout, CodeWorkerLost, CodeInvalidInput:
+	case CodeQueueTimeout, CodeTotalTimeout, CodeWorkerLost, CodeInvalidInput, CodeGone:
 		return false
 	}
 	if t := d.TotalDeadline(); !t.IsZero() && !now.Before(t) {
@@ -320,6 +320,20 @@ func (d *Draft) retries(e *Error, now time.Time) bool {
 		_ = json.Unmarshal(e.Details, &details)
 	}
 	return d.Retry.Matches(e.Code, details.ExitCode)
+}
+
+// MostAskedPause bounds what the other side of a call may ask for.
+const MostAskedPause = 24 * time.Hour
+
+// askedPause is how long the other side of a call has asked to be left alone: "retry_in", in seconds, among the details.
+func askedPause(e *Error) time.Duration {
+	var details struct {
+		RetryIn float64 `json:"retry_in"`
+	}
+	if len(e.Details) == 0 || json.Unmarshal(e.Details, &details) != nil || !(details.RetryIn > 0) {
+		return 0
+	}
+	return time.Duration(min(details.RetryIn, MostAskedPause.Seconds()) * float64(time.Second))
 }
 
 // reopen opens the next attempt. Its key is given back while it waits.

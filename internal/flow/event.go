@@ -73,5 +73,6 @@ const (
 	CodeSuperseded      = "superseded"
 	CodeInvalidInput    = "invalid_input"
 	CodeHandlerError    = "handler_error"
+	CodeGone            = "gone"           // the receiver of a webhook wants no more of them
 	CodeInternal        = "internal_error" // a defect, or a limit that nothing told of before
 )

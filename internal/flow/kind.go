@@ -1,6 +1,9 @@
 package flow
 
-import "slices"
+import (
+	"slices"
+	"time"
+)
 
 // Kind says what runs an execution. Any other value than a built-in one names a custom handler.
 type Kind string
@@ -11,6 +14,7 @@ const (
 	KindContainer Kind = "container"
 	KindHTTP      Kind = "http"
 	KindLLM       Kind = "llm"
+	KindWebhook   Kind = "webhook"
 	KindInput     Kind = "input"
 	KindOutput    Kind = "output"
 	KindWorkflow  Kind = "workflow"
@@ -29,7 +33,12 @@ type builtIn struct {
 	byEngine bool
 	// runsCode: it runs a program, which has an environment and files from the blob store.
 	runsCode bool
+	// retry is the policy of executions for which nothing else says one.
+	retry Retry
 }
+
+// deliveries is for receivers that are away for a weekend's day: 10 attempts, 5, 10, 20 … minutes apart, over 34 to 43 hours.
+var deliveries = Retry{MaxAttempts: 10, Delay: 5 * time.Minute, MaxDelay: 24 * time.Hour, Jitter: 0.2}
 
 // builtIns are in the order in which messages and documents list them.
 var builtIns = []builtIn{
@@ -37,6 +46,7 @@ var builtIns = []builtIn{
 	{kind: KindContainer, runsCode: true},
 	{kind: KindHTTP, everywhere: true},
 	{kind: KindLLM, everywhere: true},
+	{kind: KindWebhook, everywhere: true, retry: deliveries},
 	{kind: KindInput, everywhere: true},
 	{kind: KindOutput, everywhere: true},
 	{kind: KindWorkflow, byEngine: true},
@@ -81,6 +91,9 @@ func (k Kind) ByEngine() bool { return k.is().byEngine }
 
 // AdHoc reports whether the kind may be submitted without a definition. A workflow may not: its tasks are the definition's.
 func (k Kind) AdHoc() bool { return k.BuiltIn() && k != KindWorkflow }
+
+// Retry is the policy of the kind's executions unless a definition, a task or a submission says one.
+func (k Kind) Retry() Retry { return k.is().retry }
 
 // RunsCode reports whether the kind runs a program, which has an environment and may have files in the blob store.
 func (k Kind) RunsCode() bool { return k.is().runsCode }

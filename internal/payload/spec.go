@@ -33,6 +33,7 @@ var specs = map[flow.Kind]spec{
 	flow.KindContainer: {fields: fieldsOf[api.Container](), validate: readable(Container), needs: needsOfContainer},
 	flow.KindHTTP:      {fields: fieldsOf[Request](), validate: readable(HTTP)},
 	flow.KindLLM:       {fields: fieldsOf[Chat](), validate: readable(LLM)},
+	flow.KindWebhook:   {fields: fieldsOf[Notice](), validate: readable(Webhook)},
 	// The engine reads these two itself.
 	flow.KindSleep: {fields: fieldsOf[struct {
 		For json.RawMessage `json:"for"`

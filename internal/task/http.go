@@ -7,10 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"mime"
 	"net"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -179,11 +181,25 @@ func statusError(res *http.Response, body []byte) *Error {
 	details := map[string]any{"status": res.StatusCode}
 	if after := res.Header.Get("Retry-After"); after != "" {
 		details["retry_after"] = after
+		if in, ok := retryIn(after, time.Now()); ok && (res.StatusCode == http.StatusTooManyRequests || res.StatusCode == http.StatusServiceUnavailable) {
+			details["retry_in"] = in
+		}
 	}
 	if b, err := json.Marshal(details); err == nil {
 		e.Details = b
 	}
 	return e
+}
+
+// retryIn reads Retry-After, which has seconds or a date, as seconds.
+func retryIn(after string, now time.Time) (seconds int64, ok bool) {
+	if n, err := strconv.ParseUint(after, 10, 31); err == nil {
+		return int64(n), true
+	}
+	if at, err := http.ParseTime(after); err == nil {
+		return max(0, int64(math.Ceil(at.Sub(now).Seconds()))), true
+	}
+	return 0, false
 }
 
 // callError says why a call gave no answer.

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"mime"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/payload"
+	"github.com/pawl-run/pawl/internal/secret"
 	"github.com/pawl-run/pawl/internal/strictjson"
 )
 
@@ -30,20 +32,16 @@ type LLMOptions struct {
 // LLM asks a model through an OpenAI-compatible chat endpoint. The answer is streamed into the log while it comes.
 type LLM struct {
 	LLMOptions
-	keys []llmKey
+	keys secret.Grants
 }
 
 // NewLLM checks the options.
 func NewLLM(o LLMOptions) (*LLM, error) {
-	l := &LLM{LLMOptions: o}
-	for _, text := range o.Keys {
-		k, err := parseLLMKey(text)
-		if err != nil {
-			return nil, fmt.Errorf("new llm handler: %w", err)
-		}
-		l.keys = append(l.keys, k)
+	keys, err := secret.Parse(o.Keys)
+	if err != nil {
+		return nil, fmt.Errorf("new llm handler: %w", err)
 	}
-	return l, nil
+	return &LLM{LLMOptions: o, keys: keys}, nil
 }
 
 // completion is the output.
@@ -132,9 +130,9 @@ func (l *LLM) request(ctx context.Context, c *payload.Chat, t *Task) (*http.Requ
 	req.Header.Set("User-Agent", "pawl")
 	req.Header.Set("Idempotency-Key", t.IdempotencyKey())
 	if c.APIKeyEnv != "" {
-		key, err := l.key(c.APIKeyEnv, req.URL)
-		if err != nil {
-			return nil, err
+		key, err := l.keys.For(c.APIKeyEnv, req.URL)
+		if no, ok := errors.AsType[*secret.Error](err); ok {
+			return nil, invalid("api_key_env", c.APIKeyEnv, no.Message, no.Fix)
 		}
 		req.Header.Set("Authorization", "Bearer "+key)
 	}

@@ -137,16 +137,16 @@ func TestLLMKeyForAHost(t *testing.T) {
 		{"PAWL_TEST_KEY@127.0.0.1:" + port, plain.URL + "/v1", ""},
 		{"PAWL_TEST_KEY@localhost:" + port, "http://LOCALHOST:" + port + "/v1", ""},
 		{"PAWL_TEST_KEY", plain.URL + "/v1", ""},
-		{"PAWL_TEST_KEY@127.0.0.1", plain.URL + "/v1", "port 80 of 127.0.0.1, not to port " + port},
-		{"PAWL_TEST_KEY@127.0.0.1:9", plain.URL + "/v1", "port 9 of 127.0.0.1, not to port " + port},
-		{"PAWL_TEST_KEY@llm.example.com", "http://llm.example.com/v1", "over https only, and base_url is of http"},
+		{"PAWL_TEST_KEY@127.0.0.1", plain.URL + "/v1", "port 80 of 127.0.0.1, not for port " + port},
+		{"PAWL_TEST_KEY@127.0.0.1:9", plain.URL + "/v1", "port 9 of 127.0.0.1, not for port " + port},
+		{"PAWL_TEST_KEY@llm.example.com", "http://llm.example.com/v1", "over https only, and the URL is of http"},
 		{"PAWL_TEST_KEY@llm.example.com:8000", "http://llm.example.com:8000/v1", "over https only"},
 		{"PAWL_TEST_KEY@10.1.2.3:80", "http://10.1.2.3/v1", "over https only"},
-		{"PAWL_TEST_KEY@llm.example.com", "https://llm.example.com:8443/v1", "port 443 of llm.example.com, not to port 8443"},
-		{"PAWL_TEST_KEY@llm.example.com", "https://example.com/v1", "does not let tasks send it to example.com"},
+		{"PAWL_TEST_KEY@llm.example.com", "https://llm.example.com:8443/v1", "port 443 of llm.example.com, not for port 8443"},
+		{"PAWL_TEST_KEY@llm.example.com", "https://example.com/v1", "does not let tasks use it for example.com"},
 		// The key would be sent; the client stops at the test's certificate, which no authority has signed.
 		{"PAWL_TEST_KEY@127.0.0.1:" + securePort, secure.URL + "/v1", "certificate"},
-		{"PAWL_TEST_KEY@127.0.0.1", secure.URL + "/v1", "port 443 of 127.0.0.1, not to port " + securePort},
+		{"PAWL_TEST_KEY@127.0.0.1", secure.URL + "/v1", "port 443 of 127.0.0.1, not for port " + securePort},
 	} {
 		_, _, err := call(t.Context(), llm(t, tc.key), obj{"base_url": tc.base, "model": "m", "prompt": "x", "api_key_env": "PAWL_TEST_KEY"})
 		if tc.say == "" && err != nil || tc.say != "" && (err == nil || !strings.Contains(err.Error(), tc.say)) {

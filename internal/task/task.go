@@ -1,5 +1,5 @@
 // Package task holds the handlers: what runs an attempt once a worker holds it. The built-in ones are code, http, llm,
-// input, output and noop; programs add their own through package handler.
+// webhook, input, output and noop; programs add their own through package handler.
 package task
 
 import (

@@ -134,8 +134,12 @@ func callers(c *config.Config) (task.Handlers, error) {
 	if err != nil {
 		return nil, fmt.Errorf("llm_keys: %w", err)
 	}
+	webhook, err := task.NewWebhook(task.WebhookOptions{Egress: egress, Secrets: c.List("webhook_secrets")})
+	if err != nil {
+		return nil, fmt.Errorf("webhook_secrets: %w", err)
+	}
 	return task.Handlers{
-		flow.KindHTTP: task.HTTP{Egress: egress}, flow.KindLLM: llm,
+		flow.KindHTTP: task.HTTP{Egress: egress}, flow.KindLLM: llm, flow.KindWebhook: webhook,
 		flow.KindInput: task.Pass{}, flow.KindOutput: task.Pass{}, flow.KindNoop: task.Pass{},
 	}, nil
 }

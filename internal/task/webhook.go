@@ -1,0 +1,121 @@
+package task
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/payload"
+	"github.com/pawl-run/pawl/internal/secret"
+	"github.com/pawl-run/pawl/internal/signature"
+)
+
+// WebhookOptions configures the handler of kind "webhook".
+type WebhookOptions struct {
+	Egress *Egress
+	// Secrets are the variables and files of the worker that tasks may name, each as secret.Parse reads it.
+	Secrets []string
+}
+
+// Webhook sends an event to a URL, signed as Standard Webhooks says. Each attempt of an execution has the execution's id as its
+// webhook-id and the same body, so that a receiver that has it already answers at once.
+type Webhook struct {
+	egress  *Egress
+	secrets secret.Grants
+}
+
+// NewWebhook checks the options.
+func NewWebhook(o WebhookOptions) (*Webhook, error) {
+	secrets, err := secret.Parse(o.Secrets)
+	if err != nil {
+		return nil, fmt.Errorf("new webhook handler: %w", err)
+	}
+	return &Webhook{o.Egress, secrets}, nil
+}
+
+const (
+	webhookTimeout = 30 * time.Second // of an answer: what Standard Webhooks recommends at most
+	answerLimit    = 64 << 10         // bytes of an answer that are read; a receiver's answer says nothing but its status
+)
+
+// delivered is the output.
+type delivered struct {
+	ID     string `json:"id"` // the webhook-id
+	Status int    `json:"status"`
+}
+
+// Run implements Handler.
+func (h *Webhook) Run(ctx context.Context, t *Task) (json.RawMessage, error) {
+	n, err := payload.Webhook(t.Payload)
+	if err != nil {
+		return nil, Errorf(flow.CodeInvalidInput, "%s", err)
+	}
+	ctx, cancel := deadline(ctx, time.Duration(n.Timeout), t.Timeout, webhookTimeout)
+	defer cancel()
+	req, err := h.request(ctx, n, t)
+	if err != nil {
+		return nil, err
+	}
+	client := *h.egress.client
+	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse } // the receiver was named by its URL
+	began := time.Now()
+	say := func(what any) {
+		fmt.Fprintf(t.Log("log"), "%s → %s: %v (%d ms)\n", n.Event, req.URL.Redacted(), what, time.Since(began).Milliseconds())
+	}
+	res, err := client.Do(req)
+	if err != nil {
+		err = callError(ctx, err)
+		say(err)
+		return nil, err
+	}
+	defer res.Body.Close()
+	body, _ := io.ReadAll(io.LimitReader(res.Body, answerLimit)) // what there is of it helps people; the status decides
+	say(res.Status)
+	switch {
+	case res.StatusCode/100 == 2:
+		return json.Marshal(delivered{t.IdempotencyKey(), res.StatusCode})
+	case res.StatusCode == http.StatusGone:
+		return nil, Errorf(flow.CodeGone, "%s answered %s: the receiver wants no more of these events", req.URL.Redacted(), res.Status)
+	}
+	return nil, statusError(res, body)
+}
+
+func (h *Webhook) request(ctx context.Context, n *payload.Notice, t *Task) (*http.Request, error) {
+	body, err := json.Marshal(struct {
+		Type string          `json:"type"`
+		Data json.RawMessage `json:"data,omitempty"`
+	}{n.Event, n.Data})
+	if err != nil {
+		return nil, Errorf(flow.CodeInvalidInput, "write the body: %v", err)
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, n.URL, bytes.NewReader(body))
+	if err != nil {
+		return nil, Errorf(flow.CodeInvalidInput, "%v (check url)", err)
+	}
+	key, err := h.secrets.For(n.Secret(), req.URL)
+	if no, ok := errors.AsType[*secret.Error](err); ok {
+		if no.Absent { // it may be there at the next attempt
+			return nil, Errorf("secret_unavailable", "%s: %s", n.Secret(), no)
+		}
+		return nil, Errorf(flow.CodeInvalidInput, "%s: %s", n.Secret(), no)
+	}
+	fields, err := signature.Sign(&signature.Hook{Scheme: signature.Standard}, key, t.IdempotencyKey(), time.Now(), body)
+	if err != nil {
+		return nil, Errorf("secret_unavailable", "%s: %v", n.Secret(), err)
+	}
+	for _, f := range fields {
+		req.Header.Set(f.Name, f.Value)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("User-Agent", "pawl")
+	if t.Traceparent != "" {
+		req.Header.Set("Traceparent", t.Traceparent)
+	}
+	return req, nil
+}
