@@ -38,6 +38,8 @@ type listing struct {
 	tasks    bool
 	since    string
 	until    string
+
+	trigger, subject, source string // of signals
 }
 
 // kinds of things that can be listed, with the other names that people try.
@@ -53,6 +55,7 @@ var listKinds = []struct {
 	{"keys", []string{"key"}, listKeys},
 	{"workers", []string{"worker"}, listWorkers},
 	{"schedules", []string{"schedule"}, listSchedules},
+	{"signals", []string{"signal"}, listSignals},
 }
 
 func (a *app) getCommand() *cobra.Command {
@@ -63,7 +66,7 @@ func (a *app) getCommand() *cobra.Command {
 	}
 	c := &cobra.Command{
 		Use:   "get " + strings.Join(names, "|"),
-		Short: "List executions, evaluations, actions, queues, keys, workers or schedules",
+		Short: "List executions, evaluations, actions, queues, keys, workers, schedules or signals",
 		Long: `List what there is. Executions come newest first; tasks of workflows are left out unless --tasks or --workflow asks
 for them.`,
 		Example: `  pawl get executions --status failed,timed_out --since 1h
@@ -97,8 +100,11 @@ for them.`,
 	f.StringSliceVar(&l.verdicts, "verdict", nil, "only what ended with one of these: ok, or the code of an error, such as timeout")
 	f.BoolVar(&l.outputs, "outputs", false, "with -o json or yaml: what each has put out as well")
 	f.BoolVar(&l.tasks, "tasks", false, "tasks of workflows as well")
-	f.StringVar(&l.since, "since", "", "only executions created since then: 90m, or a time as 2026-11-02T10:00:00Z")
+	f.StringVar(&l.since, "since", "", "only executions created, or signals accepted, since then: 90m, or a time as 2026-11-02T10:00:00Z")
 	f.StringVar(&l.until, "until", "", "only executions created before then, as with --since")
+	f.StringVar(&l.trigger, "trigger", "", "only signals of this trigger")
+	f.StringVar(&l.subject, "subject", "", "only signals about this")
+	f.StringVar(&l.source, "source", "", "only signals from this source, as in api")
 	output.FormatFlag(c, &l.format, output.AsTable, output.AsWide, output.AsJSON, output.AsYAML, output.AsName)
 	return c
 }

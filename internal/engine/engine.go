@@ -33,6 +33,8 @@ type Options struct {
 	Exclusive bool
 	// Retention is how long finished executions are kept; 0 keeps them for ever.
 	Retention time.Duration
+	// SignalRetention is how long signals are kept; 0 keeps them for ever.
+	SignalRetention time.Duration
 	// Queues are known beside "default" and those that workers have served: submissions to any other are refused.
 	Queues []string
 	// Languages are those that the configuration adds, by all their names; see KnowsLanguage.

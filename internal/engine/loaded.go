@@ -14,6 +14,7 @@ type loaded struct {
 	drafts      map[flow.ID]*flow.Draft
 	payloads    map[flow.ID]bool // executions whose payload has been read
 	idempotency map[string]store.IdempotencyKey
+	signals     map[store.SignalKey]store.KnownSignal
 	definitions map[string]resolved
 	uploads     map[blob.Sum]flow.ID // that were looked for and are there
 }

@@ -18,6 +18,7 @@ type counters struct {
 	failedCommits, conflicts    atomic.Int64
 	purged, skipped, aside      atomic.Int64
 	ticksFired, ticksMissed     atomic.Int64
+	signals                     atomic.Int64
 }
 
 // byStatus holds one value for each status with which executions end: the last ones of flow.Stages.
@@ -44,6 +45,8 @@ type Stats struct {
 
 	TicksFired  int64 `json:"ticks_fired"`
 	TicksMissed int64 `json:"ticks_missed"` // of schedules that were neither paused nor edited
+
+	Signals int64 `json:"signals"` // accepted
 
 	Commits       int64 `json:"commits"`
 	Requests      int64 `json:"requests"` // in those commits
@@ -74,6 +77,7 @@ func (e *Engine) Stats() Stats {
 		Lost: c.lost.Load(), HandedBack: c.handedBack.Load(), LostSessions: c.lostSessions.Load(), Gaps: c.gaps.Load(),
 		Purged: c.purged.Load(), Skipped: c.skipped.Load(), PutAside: c.aside.Load(), Unreadable: e.opts.Store.Unreadable(),
 		TicksFired: c.ticksFired.Load(), TicksMissed: c.ticksMissed.Load(),
+		Signals: c.signals.Load(),
 		Commits: c.commits.Load(), Requests: c.requests.Load(),
 		FailedCommits: c.failedCommits.Load(), Conflicts: c.conflicts.Load(),
 		Pending: pending, Takers: takers, CommitAge: commitAge, PendingAge: pendingAge,

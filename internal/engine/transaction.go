@@ -47,6 +47,7 @@ type wants struct {
 	idempotency []string
 	keys        []string // concurrency keys
 	uploads     []blob.Sum
+	signals     []store.SignalKey
 }
 
 // effects is what happens once the transaction has been committed, beside the answers to its requests and claimers.
@@ -102,6 +103,12 @@ func (t *transaction) loadWanted(ctx context.Context) error {
 		var err error
 		if t.loaded.idempotency, err = t.tx.Submitted(ctx, t.wants.idempotency); err != nil {
 			return fmt.Errorf("load idempotency keys: %w", err)
+		}
+	}
+	if len(t.wants.signals) > 0 {
+		var err error
+		if t.loaded.signals, err = t.tx.Signalled(ctx, t.wants.signals); err != nil {
+			return fmt.Errorf("load keys of signals: %w", err)
 		}
 	}
 	if err := t.load(ctx, t.wants.executions, store.WithoutPayload); err != nil {

@@ -72,6 +72,7 @@ var engineFigures = []engineFigure{
 	count("executions_purged", "Executions removed after their retention.", func(s engine.Stats) int64 { return s.Purged }),
 	count("ticks_fired", "Ticks of schedules that started an execution.", func(s engine.Stats) int64 { return s.TicksFired }),
 	count("ticks_missed", "Ticks of schedules that were due and started none.", func(s engine.Stats) int64 { return s.TicksMissed }),
+	count("signals", "Signals accepted.", func(s engine.Stats) int64 { return s.Signals }),
 	count("rows_skipped", "Rows that a loop of the engine could not handle and passed over.", func(s engine.Stats) int64 { return s.Skipped }),
 	count("executions_put_aside", "Times that an execution was put aside because a decision about it was refused.", func(s engine.Stats) int64 { return s.PutAside }),
 	count("commits", "Commits of the engine.", func(s engine.Stats) int64 { return s.Commits }),

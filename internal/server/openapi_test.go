@@ -73,13 +73,17 @@ func TestOpenAPIIsServed(t *testing.T) {
 		"submit": `{"action":"noop"}`, "submit-batch": `{"executions":[{"action":"noop"},{"action":"x"}]}`,
 		"evaluate": `{"language":"python","source":"hello"}`, "define": diamond, "validate": "name: x\n",
 		"send-stdin": "typed\n", "evaluate-batch": `{"evaluations":[{"language":"python","source":"hello"},{"language":"x"}]}`, "upload": "sent ahead",
-		"log-in": `{"token":"any"}`,
+		"log-in": `{"token":"any"}`, "emit": `{"trigger":"t","data":{"a":1}}`, "emit-batch": `{"signals":[{"trigger":"t"},{"trigger":"T"}]}`,
 	}
 	uploaded, err := h.client.Upload(t.Context(), strings.NewReader(bodies["upload"]))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := h.client.Define(t.Context(), []byte("kind: schedule\nname: diamond\ncron: '0 0 * * *'\nrun: {action: noop}\n"), ""); err != nil {
+		t.Fatal(err)
+	}
+	emitted, err := h.client.Emit(t.Context(), api.Emission{Trigger: "t", Key: "k", Subject: "s"})
+	if err != nil {
 		t.Fatal(err)
 	}
 	seen := 0
@@ -89,6 +93,8 @@ func TestOpenAPIIsServed(t *testing.T) {
 			switch {
 			case op.OperationID == "tasks":
 				id = wf.ID
+			case strings.Contains(path, "/signals/"):
+				id = emitted.Signal
 			case strings.Contains(op.OperationID, "stdin"):
 				id = h.interactive(t)
 			case strings.Contains(op.OperationID, "cancel") || strings.Contains(op.OperationID, "kill"):

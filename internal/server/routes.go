@@ -14,6 +14,7 @@ const (
 	tagBlobs       = "blobs"
 	tagDefinitions = "definitions"
 	tagSchedules   = "schedules"
+	tagSignals     = "signals"
 	tagCluster     = "cluster"
 	tagServer      = "server"
 )
@@ -85,6 +86,7 @@ func (s *Server) routes() []route {
 	all = append(all, blobRoutes()...)
 	all = append(all, definitionRoutes()...)
 	all = append(all, scheduleRoutes()...)
+	all = append(all, signalRoutes()...)
 	return append(all, serverRoutes()...)
 }
 
@@ -218,6 +220,27 @@ func scheduleRoutes() []route {
 			body: reflect.TypeFor[api.ResumeRequest](), optional: true, answers: []answer{ok(typeSchedule)}, handle: (*call).resumeSchedule},
 		{method: "POST", path: one + "/fire", name: "fire-schedule", tag: tagSchedules, summary: "Start an execution as a tick of now would",
 			answers: []answer{{http.StatusAccepted, "Accepted, and durable", reflect.TypeFor[api.FiredSchedule](), nil}}, handle: (*call).fireSchedule},
+	}
+}
+
+func signalRoutes() []route {
+	typeEmitted := reflect.TypeFor[api.Emitted]()
+	return []route{
+		{method: "POST", path: "/api/v1/signals", name: "emit", tag: tagSignals, summary: "Say that something has happened",
+			body: reflect.TypeFor[api.Emission](), answers: []answer{{http.StatusAccepted, "Accepted, and durable", typeEmitted, nil},
+				{http.StatusOK, "The same was emitted before under this trigger and key", typeEmitted, nil}}, handle: (*call).emit},
+		{method: "POST", path: "/api/v1/signals:batch", name: "emit-batch", tag: tagSignals, summary: "Emit up to 10,000 signals, each with its own verdict",
+			body: reflect.TypeFor[api.EmissionBatch](), answers: []answer{ok(reflect.TypeFor[api.BatchResult]())}, handle: (*call).emitBatch},
+		{method: "GET", path: "/api/v1/signals", name: "list-signals", tag: tagSignals, summary: "List signals, the latest first",
+			params: []param{
+				{name: "trigger", kind: "string", doc: "Of this trigger"},
+				{name: "subject", kind: "string", doc: "About this subject"},
+				{name: "source", kind: "string", doc: "From this source, such as api"},
+				{name: "since", kind: "string", doc: "Accepted at this time (RFC 3339) or later"},
+				paramLimit, paramCursor,
+			}, answers: []answer{ok(reflect.TypeFor[api.SignalPage]())}, handle: (*call).signals},
+		{method: "GET", path: "/api/v1/signals/{id}", name: "get-signal", tag: tagSignals, summary: "Get one signal",
+			answers: []answer{ok(reflect.TypeFor[api.Signal]())}, handle: (*call).signal},
 	}
 }
 

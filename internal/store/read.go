@@ -13,6 +13,7 @@ type Reader interface {
 	Inputs
 	Ends
 	ScheduleReader
+	SignalReader
 	RegistryReader
 	// Get loads one execution, payload and outcome included, or ErrNotFound.
 	Get(ctx context.Context, id flow.ID) (*flow.Execution, error)

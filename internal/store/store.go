@@ -72,6 +72,7 @@ type Tx interface {
 	Numbering
 	Uploads
 	Schedules
+	Signals
 	// Apply writes a decision. It may be called several times; later calls see what earlier ones wrote. It returns
 	// ErrConflict when a row is not as its draft's Before says.
 	Apply(ctx context.Context, d Delta) error
@@ -93,6 +94,8 @@ type Delta struct {
 	Input []InputPiece
 	// Holds are inserted behind the drafts; LockUploads has returned their uploads in this transaction.
 	Holds []Hold
+	// Signals are inserted; a second one with the same trigger and key is a conflict.
+	Signals []flow.Signal
 }
 
 // Payload says whether Input and With are wanted: they may be large.

@@ -62,6 +62,7 @@ var Settings = []Setting{
 	{key: "keep_warm", value: "10m", doc: "how long sandboxes are kept built ahead when nothing runs in any; the next run fills the pool again", check: checkKeep},
 	{key: "pin_cpus", value: "false", doc: "true: each run in the sandbox has processors of its own while there are enough, as many as limits.cpus or else one", check: oneOf("true", "false")},
 	{key: "allow_degraded", value: "false", doc: "true: pawl server and pawl worker start where there are no cgroups, and limits are held by rlimits and a sampling watchdog only", check: oneOf("true", "false")},
+	{key: "signal_retention", value: "168h", doc: "how long signals are kept; 0: for ever", check: checkDuration},
 	{key: "retention", value: "720h", doc: "how long finished executions are kept; 0: for ever", check: checkDuration},
 	{key: "lease", value: "30s", doc: "how long a worker may be silent until its work is done again elsewhere, from 1s to 10m; the same for all servers of a database", on: "server", check: checkLease},
 	{key: "upload_limit", value: "1GiB", doc: "how large one content may be that is uploaded for submissions to name, as in 500MB", on: "server", check: checkSize},
@@ -137,6 +138,12 @@ func (c *Config) Lease() time.Duration {
 // Retention is how long finished executions are kept; 0: for ever.
 func (c *Config) Retention() time.Duration {
 	d, _ := duration.Parse(c.Values["retention"]) // checked when it was read
+	return d
+}
+
+// SignalRetention is how long signals are kept; 0: for ever.
+func (c *Config) SignalRetention() time.Duration {
+	d, _ := duration.Parse(c.Values["signal_retention"]) // checked when it was read
 	return d
 }
 

@@ -99,7 +99,7 @@ func Open(ctx context.Context, lock *os.File, ro Options) (_ *Instance, err erro
 		return nil, err
 	}
 	r.engine, err = engine.New(engine.Options{
-		Store: r.store, Blobs: r.blobs, Log: r.Log, Exclusive: !config.IsPostgres(ro.Config.Text("store")), Tracer: r.tracer, Retention: ro.Config.Retention(),
+		Store: r.store, Blobs: r.blobs, Log: r.Log, Exclusive: !config.IsPostgres(ro.Config.Text("store")), Tracer: r.tracer, Retention: ro.Config.Retention(), SignalRetention: ro.Config.SignalRetention(),
 		Queues: ro.Config.List("queues"), Validate: payload.Validating(r.knowsLanguage), Needs: payload.Needs, Languages: ro.Config.Languages.Added(), Lease: ro.Config.Lease(), Committers: committers(ro.Config.Text("store")),
 	})
 	if err != nil {

@@ -111,6 +111,7 @@ func (t *tx) Apply(ctx context.Context, d store.Delta) error {
 		t.news.add(x)
 	}
 	t.idem = append(t.idem, d.Keys...)
+	t.emitted = append(t.emitted, d.Signals...)
 	t.put(qInsertLive, &w.insert)
 	t.put(qInsertEnded, &w.ended)
 	t.put(qInsertPayload, &w.payloads)

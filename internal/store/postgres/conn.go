@@ -235,6 +235,7 @@ const (
 	oidInt2  sqlType = 21
 	oidInt4  sqlType = 23
 	oidText  sqlType = 25
+	oidJSON  sqlType = 114 // its binary form is its text
 	oidUUID  sqlType = 2950
 )
 
@@ -253,6 +254,8 @@ func (t sqlType) String() string {
 		return "integer"
 	case oidText:
 		return "text"
+	case oidJSON:
+		return "json"
 	case oidUUID:
 		return "uuid"
 	}

@@ -28,6 +28,7 @@ type tx struct {
 	nowUnread bool
 	tickets   ticketBlock
 	idem      []store.IdempotencyKey // written with the commit
+	emitted   []flow.Signal          // as well
 	trips     int                    // round trips so far
 	looked    looked
 	expected  map[flow.ID]*expected // rows of sessions, as this transaction has left them
@@ -154,10 +155,11 @@ func (t *tx) commit() error {
 	if t.failed != nil {
 		return t.failed
 	}
+	t.insertKeys()
+	t.insertSignals()
 	if !t.begun {
 		return nil
 	}
-	t.insertKeys()
 	t.calls = append(t.calls, call{q: qCommit})
 	done, err := t.run(t.calls)
 	switch {

@@ -105,6 +105,11 @@ func (t *tx) Apply(_ context.Context, d store.Delta) error {
 			return fmt.Errorf("hold an upload for %s: %w", h.Execution, err)
 		}
 	}
+	for i := range d.Signals {
+		if err := t.putSignal(&d.Signals[i]); err != nil {
+			return fmt.Errorf("write signal %s: %w", d.Signals[i].ID.Text(flow.SignalPrefix), err)
+		}
+	}
 	return nil
 }
 

@@ -38,6 +38,7 @@ func Exercise(t *testing.T, open func(*testing.T) store.Store) {
 		{"Feeding", feeding}, {"FeedingWithin", feedingWithin}, {"FeedingPages", feedingPages}, {"RacingFeeds", racingFeeds},
 		{"Uploads", uploads}, {"RacingUploads", racingUploads},
 		{"Schedules", schedules}, {"Ticks", ticks}, {"RacingTicks", racingTicks}, {"ScheduleViolations", scheduleViolations},
+		{"Signals", signals}, {"SignalPages", signalPages}, {"RacingSignals", racingSignals},
 		{"RacingClaims", racingClaims}, {"RacingWrites", racingWrites}, {"Prefixes", prefixes}, {"Cancelled", cancelled},
 		{"Violations", violations}, {"Model", model},
 	} {

@@ -1,0 +1,85 @@
+package client
+
+import (
+	"context"
+	"iter"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/pawl-run/pawl/api"
+)
+
+// Emit says that something has happened. The same content emitted before under the same trigger and key gives the signal of that
+// time, with Existing set. Without a key it is not repeated after a failure: each call may emit another.
+func (c *Client) Emit(ctx context.Context, m api.Emission) (*api.Emitted, error) {
+	var out api.Emitted
+	err := c.call(ctx, request{method: http.MethodPost, path: "/signals", body: m, repeatable: m.Key != ""}, &out)
+	return orNil(&out, err)
+}
+
+// EmitBatch emits up to api.BatchLimit signals. Each gets its own verdict; the error is only about the whole.
+func (c *Client) EmitBatch(ctx context.Context, all []api.Emission) (*api.BatchResult, error) {
+	batch := api.EmissionBatch{Signals: make([]api.Emission, len(all))}
+	repeatable := true
+	for i, m := range all {
+		batch.Signals[i], repeatable = m, repeatable && m.Key != ""
+	}
+	var r api.BatchResult
+	err := c.call(ctx, request{method: http.MethodPost, path: "/signals:batch", body: batch, repeatable: repeatable}, &r)
+	return orNil(&r, err)
+}
+
+// Signal loads one signal.
+func (c *Client) Signal(ctx context.Context, id string) (*api.Signal, error) {
+	var s api.Signal
+	err := c.get(ctx, "/signals/"+url.PathEscape(id), "", &s)
+	return orNil(&s, err)
+}
+
+// SignalFilter selects signals. Zero fields select everything.
+type SignalFilter struct {
+	Trigger string
+	Subject string
+	Source  string
+	Since   time.Time // emitted at or after
+	Limit   int       // of a page: 1 to 1000; 100 by default
+	Cursor  string    // NextCursor of the page before
+}
+
+// Signals returns one page, the latest first.
+func (c *Client) Signals(ctx context.Context, f SignalFilter) (*api.SignalPage, error) {
+	q := url.Values{}
+	set(q, "trigger", f.Trigger)
+	set(q, "subject", f.Subject)
+	set(q, "source", f.Source)
+	set(q, "cursor", f.Cursor)
+	if !f.Since.IsZero() {
+		q.Set("since", f.Since.UTC().Format(time.RFC3339Nano))
+	}
+	setInt(q, "limit", int64(f.Limit))
+	var p api.SignalPage
+	err := c.call(ctx, request{method: http.MethodGet, path: "/signals", query: q, repeatable: true}, &p)
+	return orNil(&p, err)
+}
+
+// AllSignals walks through everything that f selects, the latest first, page by page. An error ends the walk.
+func (c *Client) AllSignals(ctx context.Context, f SignalFilter) iter.Seq2[api.Signal, error] {
+	return func(yield func(api.Signal, error) bool) {
+		for {
+			page, err := c.Signals(ctx, f)
+			if err != nil {
+				yield(api.Signal{}, err)
+				return
+			}
+			for _, s := range page.Signals {
+				if !yield(s, nil) {
+					return
+				}
+			}
+			if f.Cursor = page.NextCursor; f.Cursor == "" {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,142 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/client"
+	"github.com/pawl-run/pawl/internal/cli/exit"
+	"github.com/pawl-run/pawl/internal/cli/output"
+	"github.com/pawl-run/pawl/internal/flow"
+)
+
+func (a *app) emitCommand() *cobra.Command {
+	var f output.Format
+	var m api.Emission
+	var data string
+	c := &cobra.Command{
+		Use:   "emit TRIGGER",
+		Short: "Say that something has happened",
+		Long: `Emit a signal: it says that something has happened, and is kept for as long as signal_retention says. With --key the same
+signal sent again is the first one; other content under the same key is refused.`,
+		Example: `  pawl emit alert.fired -d '{"host": "db1", "severity": "page"}' --subject db1 --key alert-4711
+  pawl emit deploy.done -d @event.json
+  pawl get signals --trigger alert.fired --since 1h`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			m.Trigger = args[0]
+			var err error
+			if m.Data, err = a.dataOf(data); err != nil {
+				return err
+			}
+			return a.withClient(cmd.Context(), reading, func(ctx context.Context, s *session) error {
+				out, err := s.Emit(ctx, m)
+				if err != nil {
+					return err
+				}
+				if f != output.AsTable {
+					return output.WriteData(a.out, f, out)
+				}
+				fmt.Fprintln(a.out, out.Signal)
+				if out.Existing {
+					a.say("pawl: it was emitted before under this key")
+				}
+				return nil
+			})
+		},
+	}
+	c.Flags().StringVarP(&data, "data", "d", "", "data as JSON, or @FILE (@- for standard input); {} by default")
+	c.Flags().StringVar(&m.Key, "key", "", "what it is known by when it is sent again")
+	c.Flags().StringVar(&m.Subject, "subject", "", "what it is about, such as a host or an order")
+	output.FormatFlag(c, &f, output.AsTable, output.AsJSON, output.AsYAML)
+	return c
+}
+
+// dataOf reads JSON from a flag, or from the file that it names; nil when nothing is given.
+func (a *app) dataOf(text string) (json.RawMessage, error) {
+	raw := []byte(text)
+	if path, is := strings.CutPrefix(text, "@"); is {
+		files, err := a.readFiles([]string{path})
+		if err != nil {
+			return nil, fmt.Errorf("--data: %w", err)
+		}
+		raw = files[0].content
+	}
+	if raw = bytes.TrimSpace(raw); len(raw) == 0 {
+		return nil, nil
+	}
+	if !json.Valid(raw) {
+		var v any
+		err := json.Unmarshal(raw, &v)
+		hint := ""
+		if _, is := os.Stat(text); is == nil || strings.HasSuffix(text, ".json") {
+			hint = fmt.Sprintf("; to read it from a file write --data @%s", text)
+		}
+		return nil, exit.Usagef("--data is not JSON: %v%s", err, hint)
+	}
+	return raw, nil
+}
+
+func listSignals(_ *app, ctx context.Context, c *client.Client, l *listing) (any, *output.Table, error) {
+	since, err := moment("--since", l.since)
+	if err != nil {
+		return nil, nil, err
+	}
+	if l.limit < 1 {
+		return nil, nil, exit.Usagef("--limit %d: give a number of 1 or more", l.limit)
+	}
+	all := []api.Signal{}
+	for s, err := range c.AllSignals(ctx, client.SignalFilter{Trigger: l.trigger, Subject: l.subject, Source: l.source, Since: since, Limit: min(l.limit, 1000)}) {
+		if err != nil {
+			return nil, nil, err
+		}
+		if all = append(all, s); len(all) >= l.limit {
+			break
+		}
+	}
+	t := &output.Table{}
+	head := []string{"ID", "TRIGGER", "SUBJECT", "KEY", "SOURCE", "AT"}
+	if l.format == output.AsWide {
+		head = append(head, "STATE", "DATA")
+	}
+	t.Row(head...)
+	for i := range all {
+		s := &all[i]
+		cells := []string{s.ID, s.Trigger, s.Subject, s.Key, s.Source, output.Ago(s.At)}
+		if l.format == output.AsWide {
+			cells = append(cells, s.State, string(s.Data))
+		}
+		t.Row(cells...)
+	}
+	return all, t, nil
+}
+
+// describeSignal shows everything about a signal.
+func (a *app) describeSignal(ctx context.Context, s *session, id string, f output.Format) error {
+	k, err := s.Signal(ctx, id)
+	if err != nil {
+		return err
+	}
+	if f != output.AsTable {
+		return output.WriteData(a.out, f, k)
+	}
+	t := &output.Table{}
+	for _, field := range []struct{ name, value string }{
+		{"ID", k.ID}, {"Trigger", k.Trigger}, {"Key", k.Key}, {"Subject", k.Subject}, {"Source", k.Source}, {"At", k.At.UTC().Format(time.RFC3339)}, {"State", k.State},
+		{"Headers", flow.LabelText(k.Headers)}, {"Cause", k.Cause}, {"Rules", strings.Join(k.Rules, " → ")}, {"Data", string(k.Data)},
+	} {
+		if field.value != "" {
+			t.Row(field.name+":", field.value)
+		}
+	}
+	t.Write(a.out)
+	return nil
+}

@@ -1,0 +1,227 @@
+package engine
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// Bounds of a signal.
+const (
+	signalLimit  = 1 << 20 // bytes of its data
+	triggerLimit = 200     // bytes of its trigger's name
+	subjectLimit = 512     // bytes of its subject
+	headersLimit = 64      // headers that it keeps
+	headerLimit  = 4096    // bytes of one of them
+	sourceLimit  = 200     // bytes of who said it
+	emptyData    = "{}"    // the data of a signal that has none
+	triggerForm  = "use lower-case letters, digits, '.', '_' and '-', beginning with a letter or digit, as in alert.fired"
+)
+
+// Emission says that something has happened.
+type Emission struct {
+	Trigger string          // "alert.fired"
+	Data    json.RawMessage // nil is {}
+	// Key makes emitting again harmless: the same content under the same trigger and key is the first signal, another one
+	// ErrIdempotencyMismatch. That holds also when the emission would be refused by now.
+	Key     string
+	Subject string
+	Source  string // "": flow.SourceAPI
+	// Headers are those of the request that brought it. They do not make its content another one.
+	Headers map[string]string
+	// Cause is the execution that it follows from, and Rules are those that have led to it.
+	Cause flow.ID
+	Rules []string
+}
+
+// Emitted is the verdict on one emission.
+type Emitted struct {
+	Signal   flow.ID
+	Existing bool  // an earlier emission with the same trigger and key made it
+	Err      error // *Invalid, ErrIdempotencyMismatch, or why it could not be committed
+}
+
+// Emit accepts signals; each has its own verdict, and an accepted one is durable when Emit returns. The error is for the whole call:
+// nothing is known then about what was accepted.
+func (e *Engine) Emit(ctx context.Context, all []Emission) ([]Emitted, error) {
+	ops := make([]*emitOp, len(all))
+	accepted := make([]op, 0, len(all))
+	for i := range all {
+		ops[i] = &emitOp{made: &e.counters}
+		if err := e.prepareSignal(&all[i], ops[i]); err != nil {
+			ops[i].verdict.Err = err
+			continue
+		}
+		accepted = append(accepted, ops[i])
+	}
+	if len(accepted) > 0 {
+		g := newGroup(len(accepted))
+		for _, o := range accepted {
+			o.(*emitOp).group = g
+		}
+		if err := e.enqueue(accepted...); err != nil {
+			return nil, err
+		}
+		if err := g.wait(ctx); err != nil {
+			return nil, err
+		}
+	}
+	out := make([]Emitted, len(ops))
+	for i, o := range ops {
+		out[i] = o.verdict
+	}
+	return out, nil
+}
+
+// prepareSignal puts into o the signal that an emission asks for, or says everything that is wrong with it.
+func (e *Engine) prepareSignal(m *Emission, o *emitOp) error {
+	problems := m.check()
+	if len(problems) > 0 {
+		o.refused = &Invalid{problems}
+		if m.Key == "" || badText(m.Key, keyLimit) != "" || badTrigger(m.Trigger) != "" {
+			return o.refused
+		}
+	}
+	o.signal = flow.Signal{ID: e.opts.NewID(), Trigger: m.Trigger, Key: m.Key, Subject: m.Subject, Source: m.Source, State: flow.SignalMatched, Data: m.Data,
+		SignalDetail: flow.SignalDetail{Headers: m.Headers, Cause: m.Cause, Rules: m.Rules}}
+	if len(o.signal.Data) == 0 {
+		o.signal.Data = json.RawMessage(emptyData)
+	}
+	if o.signal.Source == "" {
+		o.signal.Source = flow.SourceAPI
+	}
+	o.signal.Hash = m.hash(o.signal.Data)
+	return nil
+}
+
+// hash tells emissions with the same trigger and key apart. The same data have the same hash however they are written.
+func (m *Emission) hash(data json.RawMessage) [32]byte {
+	canonical, err := definition.CanonicalJSON(nil, data)
+	if err != nil {
+		canonical = data
+	}
+	h := sha256.New()
+	h.Write(strconv.AppendQuote(nil, m.Subject))
+	h.Write(canonical)
+	return [32]byte(h.Sum(nil))
+}
+
+// check says what is wrong with an emission in itself.
+func (m *Emission) check() []Problem {
+	var f faults
+	switch say := badTrigger(m.Trigger); {
+	case m.Trigger == "":
+		f.add("trigger", "", "is missing", "name what has happened, as in alert.fired")
+	case say != "":
+		f.add("trigger", shortText(m.Trigger), say, triggerForm)
+	case flow.OwnTrigger(m.Trigger):
+		f.add("trigger", m.Trigger, "is one that Pawl emits itself", "choose a name that does not begin with execution., schedule., inquiry. or rule.")
+	}
+	f.text("key", m.Key, keyLimit)
+	f.text("subject", m.Subject, subjectLimit)
+	f.text("source", m.Source, sourceLimit)
+	if bad := badJSON(m.Data, signalLimit); bad != "" {
+		f.add("data", fmt.Sprintf("%.60q", m.Data), bad, "give a JSON value")
+	}
+	if len(m.Headers) > headersLimit {
+		f.add("headers", strconv.Itoa(len(m.Headers)), fmt.Sprintf("are more than the %d allowed", headersLimit), "leave some out")
+		return f
+	}
+	for name, value := range m.Headers {
+		f.text(fmt.Sprintf("headers.%.100s", name), name, headerLimit)
+		f.text(fmt.Sprintf("headers.%.100s", name), value, headerLimit)
+	}
+	return f
+}
+
+// badTrigger says what is wrong with the name of a trigger; "" when nothing is.
+func badTrigger(name string) string {
+	if name == "" {
+		return "is missing"
+	}
+	if len(name) > triggerLimit {
+		return fmt.Sprintf("has %d bytes, more than the %d allowed", len(name), triggerLimit)
+	}
+	for i, r := range name {
+		switch {
+		case r >= 'a' && r <= 'z', r >= '0' && r <= '9':
+		case i > 0 && (r == '.' || r == '_' || r == '-'):
+		default:
+			return fmt.Sprintf("has %q", r)
+		}
+	}
+	return ""
+}
+
+// emitOp asks for one signal. Its verdict is read when its group is done.
+type emitOp struct {
+	signal  flow.Signal
+	refused error // why there is no signal: only what was accepted before under the key can be the answer
+	verdict Emitted
+	group   *group
+	made    *counters
+}
+
+func (o *emitOp) want(t *transaction) {
+	if o.signal.Key != "" {
+		t.wants.signals = append(t.wants.signals, store.SignalKey{Trigger: o.signal.Trigger, Key: o.signal.Key})
+	}
+}
+
+func (o *emitOp) decide(ctx context.Context, t *transaction) error {
+	if known, is := t.loaded.signals[store.SignalKey{Trigger: o.signal.Trigger, Key: o.signal.Key}]; is {
+		o.verdict = Emitted{Signal: known.ID, Existing: true}
+		if known.Hash != o.signal.Hash {
+			o.verdict = Emitted{Err: fmt.Errorf("%w (key %q, signal %s)", ErrIdempotencyMismatch, o.signal.Key, known.ID.Text(flow.SignalPrefix))}
+		}
+		return nil
+	}
+	if o.refused != nil {
+		o.verdict = Emitted{Err: o.refused}
+		return nil
+	}
+	s := o.signal
+	if err := t.keepSignal(ctx, &s); err != nil {
+		return err
+	}
+	o.verdict = Emitted{Signal: s.ID}
+	return nil
+}
+
+func (o *emitOp) size() int { return len(o.signal.Data) }
+
+func (o *emitOp) class() class { return fromCaller }
+
+func (o *emitOp) executions() []flow.ID { return nil }
+
+func (o *emitOp) done(err error) {
+	if err != nil {
+		o.verdict = Emitted{Err: err}
+	}
+	if o.verdict.Err == nil && !o.verdict.Existing {
+		o.made.signals.Add(1)
+	}
+	o.group.done()
+}
+
+// keepSignal numbers a signal and has it written with what else the transaction decides. Every signal goes through here.
+func (t *transaction) keepSignal(ctx context.Context, s *flow.Signal) (err error) {
+	if s.Number, err = t.tx.Tickets(ctx, 1); err != nil {
+		return fmt.Errorf("number signal %s: %w", s.ID.Text(flow.SignalPrefix), err)
+	}
+	s.At = t.now
+	if s.Key != "" {
+		if t.loaded.signals == nil {
+			t.loaded.signals = map[store.SignalKey]store.KnownSignal{}
+		}
+		t.loaded.signals[store.SignalKey{Trigger: s.Trigger, Key: s.Key}] = store.KnownSignal{ID: s.ID, Hash: s.Hash}
+	}
+	t.changes.signals = append(t.changes.signals, *s)
+	return nil
+}

@@ -1,0 +1,179 @@
+package engine
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// emit emits one signal, which must be accepted or known.
+func (r *rig) emit(m Emission) Emitted {
+	r.Helper()
+	v := r.tryEmit(m)
+	if v.Err != nil {
+		r.Fatalf("emit %s: %v", m.Trigger, v.Err)
+	}
+	return v
+}
+
+func (r *rig) tryEmit(m Emission) Emitted {
+	r.Helper()
+	all, err := r.e.Emit(r.ctx, []Emission{m})
+	if err != nil {
+		r.Fatalf("emit: %v", err)
+	}
+	return all[0]
+}
+
+func (r *rig) signal(id flow.ID) flow.Signal {
+	r.Helper()
+	s, err := r.store.Signal(r.ctx, id)
+	if err != nil {
+		r.Fatal(err)
+	}
+	return s
+}
+
+func TestEmit(t *testing.T) {
+	onEachStore(t, func(r *rig) {
+		m := Emission{Trigger: "alert.fired", Data: json.RawMessage(`{"id": 1, "at": [1.0]}`), Key: "k", Subject: "db1", Source: "webhook:w",
+			Headers: map[string]string{"x-event": "push"}, Cause: flow.ID{1}, Rules: []string{"a"}}
+		v := r.emit(m)
+		s := r.signal(v.Signal)
+		if v.Existing || s.Trigger != m.Trigger || s.Key != "k" || s.Subject != "db1" || s.Source != "webhook:w" || string(s.Data) != string(m.Data) ||
+			s.Headers["x-event"] != "push" || s.Cause != m.Cause || len(s.Rules) != 1 || s.State != flow.SignalMatched || time.Since(s.At).Abs() > time.Minute {
+			r.Errorf("%+v of %+v", s, v)
+		}
+
+		again := m
+		again.Data, again.Headers = json.RawMessage(`{"at":[1],"id":1}`), nil
+		if w := r.emit(again); !w.Existing || w.Signal != v.Signal {
+			r.Errorf("the same again: %+v, want %s", w, v.Signal)
+		}
+		for what, change := range map[string]func(*Emission){
+			"other data":    func(m *Emission) { m.Data = json.RawMessage(`{"id":2}`) },
+			"other subject": func(m *Emission) { m.Subject = "db2" },
+		} {
+			other := m
+			change(&other)
+			if w := r.tryEmit(other); !errors.Is(w.Err, ErrIdempotencyMismatch) {
+				r.Errorf("%s under the same key: %+v", what, w)
+			}
+		}
+		again.Trigger = "alert.over"
+		if w := r.emit(again); w.Existing {
+			r.Errorf("the key of another trigger: %+v", w)
+		}
+
+		plain := r.signal(r.emit(Emission{Trigger: "t"}).Signal)
+		if string(plain.Data) != "{}" || plain.Source != flow.SourceAPI {
+			r.Errorf("without anything: %+v", plain)
+		}
+		if w := r.emit(Emission{Trigger: "t"}); w.Existing || w.Signal == plain.ID {
+			r.Errorf("without a key: %+v", w)
+		}
+	})
+}
+
+// In one call the same key twice is one signal, and one that is refused leaves the others alone.
+func TestEmitMany(t *testing.T) {
+	onEachStore(t, func(r *rig) {
+		all, err := r.e.Emit(r.ctx, []Emission{{Trigger: "t", Key: "k"}, {Trigger: "t", Key: "k"}, {Trigger: "T"}, {Trigger: "t", Key: "k", Subject: "x"}, {Trigger: "t"}})
+		if err != nil {
+			r.Fatal(err)
+		}
+		var refused *Invalid
+		if all[0].Err != nil || all[0].Existing || !all[1].Existing || all[1].Signal != all[0].Signal || !errors.As(all[2].Err, &refused) ||
+			!errors.Is(all[3].Err, ErrIdempotencyMismatch) || all[4].Err != nil {
+			r.Errorf("%+v", all)
+		}
+		if n := r.e.Stats().Signals; n != 2 {
+			r.Errorf("%d signals counted, want 2", n)
+		}
+	})
+}
+
+func TestEmitRefusals(t *testing.T) {
+	r := newRig(t)
+	long := strings.Repeat("x", 5000)
+	for path, m := range map[string]Emission{
+		"trigger":   {},
+		"data":      {Trigger: "t", Data: json.RawMessage(`{"a":`)},
+		"key":       {Trigger: "t", Key: long},
+		"subject":   {Trigger: "t", Subject: "a\x00b"},
+		"source":    {Trigger: "t", Source: long},
+		"headers.x": {Trigger: "t", Headers: map[string]string{"x": long}},
+	} {
+		var refused *Invalid
+		if v := r.tryEmit(m); !errors.As(v.Err, &refused) || refused.Problems[0].Path != path || refused.Problems[0].Fix == "" {
+			t.Errorf("%s: %v", path, v.Err)
+		}
+	}
+	for _, name := range []string{"Alert", ".a", "a b", "a\n", "execution.ended", "schedule.nightly", "inquiry.x", "rule.paused", long} {
+		var refused *Invalid
+		if v := r.tryEmit(Emission{Trigger: name}); !errors.As(v.Err, &refused) || refused.Problems[0].Path != "trigger" {
+			t.Errorf("trigger %.20q: %v", name, v.Err)
+		}
+	}
+	big := json.RawMessage(`"` + strings.Repeat("x", signalLimit) + `"`)
+	if v := r.tryEmit(Emission{Trigger: "t", Data: big}); v.Err == nil {
+		t.Error("more data than allowed were accepted")
+	}
+	if all, err := r.store.Signals(r.ctx, store.SignalFilter{Limit: 10}); err != nil || len(all) > 0 {
+		t.Errorf("stored: %v, %v", all, err)
+	}
+}
+
+// Eight callers emit the same at once, on engines that share a store: there is one signal, and all are told of it.
+func TestEmitReplicas(t *testing.T) {
+	onEachStore(t, func(r *rig) {
+		other := r.replica(func(o *Options) { o.Uptime = nil })
+		for range 10 {
+			key := r.e.opts.NewID().String()
+			ids := make([]flow.ID, 8)
+			var wg sync.WaitGroup
+			for i := range ids {
+				on := []*Engine{r.e, other}[i%2]
+				wg.Go(func() {
+					all, err := on.Emit(r.ctx, []Emission{{Trigger: "t", Key: key}})
+					if err != nil || all[0].Err != nil {
+						r.Errorf("emit: %v, %+v", err, all)
+						return
+					}
+					ids[i] = all[0].Signal
+				})
+			}
+			wg.Wait()
+			for _, id := range ids {
+				if id != ids[0] {
+					r.Errorf("signals %v of one key", ids)
+					break
+				}
+			}
+		}
+	})
+}
+
+func TestSignalRetention(t *testing.T) {
+	r := newRig(t, func(o *Options) { o.SignalRetention = time.Hour })
+	id := r.emit(Emission{Trigger: "t", Key: "k"}).Signal
+	if n, err := r.e.dropSignals(r.ctx); n != 0 || err != nil {
+		t.Errorf("dropped %d before the time (%v)", n, err)
+	}
+	r.clock.move(0, time.Hour+time.Second, 0)
+	if _, err := r.e.dropSignals(r.ctx); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.store.Signal(r.ctx, id); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("it is still there: %v", err)
+	}
+	if v := r.emit(Emission{Trigger: "t", Key: "k"}); v.Existing {
+		t.Errorf("its key is known: %+v", v)
+	}
+}

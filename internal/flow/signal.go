@@ -1,0 +1,74 @@
+package flow
+
+import (
+	"encoding/json"
+	"strings"
+	"time"
+)
+
+// Signal says that something has happened. It is written once; only its State changes.
+type Signal struct {
+	ID ID
+	// Number orders signals: those of one server in the order in which they were accepted. It is drawn by the store.
+	Number  int64
+	Trigger string // what kind of thing has happened: "alert.fired"
+	// Key tells a signal that is sent again from another one: of those with a trigger and a key there is one. "": each is another.
+	Key     string
+	Subject string // what it is about, such as a host or an order; "": nothing that waits look for
+	Source  string // who said it: SourceAPI, or "webhook:NAME"
+	At      time.Time
+	State   SignalState
+	Hash    [32]byte // of what was sent: the same key with another hash is a mistake of the sender
+	Data    json.RawMessage
+	SignalDetail
+}
+
+// SignalDetail is what of a signal nothing is looked up by. Stores keep it as JSON.
+type SignalDetail struct {
+	Headers map[string]string `json:"headers,omitempty"` // of the request that brought it
+	Cause   ID                `json:"cause,omitzero"`    // the execution that it follows from
+	// Rules are those that have led to it, the first one first: each has run the execution whose end or emission led to the next.
+	Rules []string `json:"rules,omitempty"`
+}
+
+// SignalState is whether the rules have been asked about a signal.
+type SignalState uint8
+
+// The states of a signal. Stores keep the numbers.
+const (
+	SignalNew     SignalState = 1 // kept, and no rule has been asked
+	SignalMatched SignalState = 2
+)
+
+// String names the state.
+func (s SignalState) String() string {
+	switch s {
+	case SignalNew:
+		return "new"
+	case SignalMatched:
+		return "matched"
+	}
+	return ""
+}
+
+// Sources of signals that are no name of a document.
+const (
+	SourceAPI       = "api"
+	SourceExecution = "execution"
+)
+
+// Triggers that Pawl itself emits; nothing else may.
+const TriggerEnded = "execution.ended"
+
+// ownTriggers are what the names of Pawl's own triggers begin with.
+var ownTriggers = []string{"execution.", "schedule.", "inquiry.", "rule."}
+
+// OwnTrigger reports whether a trigger is one that Pawl alone emits.
+func OwnTrigger(name string) bool {
+	for _, prefix := range ownTriggers {
+		if strings.HasPrefix(name, prefix) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,153 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// emission says in the engine's words what is emitted.
+func emission(in *api.Emission) engine.Emission {
+	return engine.Emission{Trigger: in.Trigger, Data: in.Data, Key: in.Key, Subject: in.Subject, Source: flow.SourceAPI}
+}
+
+func (c *call) emit() error {
+	var in api.Emission
+	if err := c.decode(&in); err != nil {
+		return err
+	}
+	all, err := c.Engine.Emit(c.ctx(), []engine.Emission{emission(&in)})
+	if err == nil {
+		err = all[0].Err
+	}
+	if err != nil {
+		return fmt.Errorf("emit: %w", err)
+	}
+	id := all[0].Signal.Text(flow.SignalPrefix)
+	c.w.Header().Set("Location", "/api/v1/signals/"+id)
+	status := http.StatusAccepted
+	if all[0].Existing {
+		status = http.StatusOK
+	}
+	return c.json(status, api.Emitted{Signal: id, Existing: all[0].Existing})
+}
+
+func (c *call) emitBatch() error {
+	var in api.EmissionBatch
+	if err := c.decode(&in); err != nil {
+		return err
+	}
+	if n := len(in.Signals); n == 0 || n > api.BatchLimit {
+		return invalid(api.FieldError{Path: "signals", Value: fmt.Sprintf("%d items", n),
+			Message: "it is not a number of signals that one batch may have", Fix: fmt.Sprintf("give 1 to %d", api.BatchLimit)})
+	}
+	ms := make([]engine.Emission, len(in.Signals))
+	for i := range in.Signals {
+		ms[i] = emission(&in.Signals[i])
+	}
+	verdicts, err := c.Engine.Emit(c.ctx(), ms)
+	if err != nil {
+		return fmt.Errorf("emit batch: %w", err)
+	}
+	out := api.BatchResult{Results: make([]api.BatchEntry, len(verdicts))}
+	for i, v := range verdicts {
+		if v.Err != nil {
+			out.Refused++
+			out.Results[i].Problem = batchProblem(fmt.Sprintf("signals[%d]", i), v.Err)
+			continue
+		}
+		out.Accepted++
+		out.Results[i] = api.BatchEntry{ID: v.Signal.Text(flow.SignalPrefix), Existing: v.Existing}
+	}
+	return c.json(http.StatusOK, out)
+}
+
+// renderSignal writes a signal in the API's words.
+func renderSignal(s *flow.Signal) api.Signal {
+	return api.Signal{ID: s.ID.Text(flow.SignalPrefix), Trigger: s.Trigger, Key: s.Key, Subject: s.Subject, Source: s.Source, At: s.At, State: s.State.String(),
+		Data: s.Data, Headers: s.Headers, Cause: s.Cause.String(), Rules: s.Rules}
+}
+
+// signalID reads the id in the path.
+func (c *call) signalID() (flow.ID, error) {
+	text := c.r.PathValue("id")
+	id, err := flow.ParseID(flow.SignalPrefix, text)
+	if err != nil {
+		return id, refusal(http.StatusNotFound, api.ProblemNotFound, fmt.Sprintf("there is no such signal: %v", err))
+	}
+	if id.IsZero() {
+		return id, notFound("signal", text)
+	}
+	return id, nil
+}
+
+// loadSignal loads the signal named in the path.
+func (c *call) loadSignal() (flow.Signal, error) {
+	id, err := c.signalID()
+	if err != nil {
+		return flow.Signal{}, err
+	}
+	s, err := c.Engine.Reader().Signal(c.ctx(), id)
+	if errors.Is(err, store.ErrNotFound) {
+		return s, refusal(http.StatusNotFound, api.ProblemNotFound,
+			fmt.Sprintf("there is no signal %s here: there never was, or retention has removed it", id.Text(flow.SignalPrefix)))
+	}
+	return s, err
+}
+
+func (c *call) signal() error {
+	s, err := c.loadSignal()
+	if err != nil {
+		return err
+	}
+	return c.json(http.StatusOK, renderSignal(&s))
+}
+
+func (c *call) signals() error {
+	f := store.SignalFilter{Trigger: c.query.Get("trigger"), Subject: c.query.Get("subject"), Source: c.query.Get("source"), Since: c.time("since"),
+		Limit: int(c.number("limit", 100, 1, 1000))}
+	if text := c.query.Get("cursor"); text != "" {
+		f.Before = c.signalPlace(text)
+	}
+	if err := c.checked(); err != nil {
+		return err
+	}
+	limit := f.Limit
+	f.Limit++ // to see whether there is another page
+	rows, err := c.Engine.Reader().Signals(c.ctx(), f)
+	if err != nil {
+		return fmt.Errorf("list signals: %w", err)
+	}
+	more := len(rows) > limit
+	rows = rows[:min(len(rows), limit)]
+	var size store.Page
+	page := api.SignalPage{Signals: make([]api.Signal, len(rows))}
+	for i := range rows {
+		size.Signal(&rows[i])
+		page.Signals[i] = renderSignal(&rows[i])
+	}
+	if more || size.Full() { // behind a full page there may be none
+		last := store.PlaceOf(&rows[len(rows)-1])
+		page.NextCursor = fmt.Sprintf("%d.%d", last.At.UnixMicro(), last.Number)
+	}
+	return c.json(http.StatusOK, page)
+}
+
+// signalPlace reads a cursor.
+func (c *call) signalPlace(text string) store.SignalPlace {
+	at, number, _ := strings.Cut(text, ".")
+	micros, err := strconv.ParseInt(at, 10, 64)
+	n, bad := strconv.ParseInt(number, 10, 64)
+	if err != nil || bad != nil {
+		c.fault("cursor", text, "it is not a place in the list", "pass it as the server gave it")
+	}
+	return store.SignalPlace{At: time.UnixMicro(micros).UTC(), Number: n}
+}

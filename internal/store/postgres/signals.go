@@ -1,0 +1,153 @@
+package postgres
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/store/row"
+)
+
+var signals = relation[*flow.Signal, *flow.Signal]{
+	{"n", oidInt8, func(c *column, s *flow.Signal) { c.int(s.Number) }, func(r *rows, s *flow.Signal) { s.Number = r.int() }},
+	{"id", oidUUID, func(c *column, s *flow.Signal) { c.id(s.ID) }, func(r *rows, s *flow.Signal) { s.ID = r.id() }},
+	{"trigger", oidText, func(c *column, s *flow.Signal) { c.text(s.Trigger) }, func(r *rows, s *flow.Signal) { s.Trigger = r.text() }},
+	{"key", oidText, func(c *column, s *flow.Signal) { c.textOrNull(s.Key) }, func(r *rows, s *flow.Signal) { s.Key = r.text() }},
+	{"subject", oidText, func(c *column, s *flow.Signal) { c.textOrNull(s.Subject) }, func(r *rows, s *flow.Signal) { s.Subject = r.text() }},
+	{"source", oidText, func(c *column, s *flow.Signal) { c.text(s.Source) }, func(r *rows, s *flow.Signal) { s.Source = r.text() }},
+	{"at", oidInt8, func(c *column, s *flow.Signal) { c.int(row.Micros(s.At)) }, func(r *rows, s *flow.Signal) { s.At = r.time() }},
+	{"state", oidInt2, func(c *column, s *flow.Signal) { c.int(int64(s.State)) }, func(r *rows, s *flow.Signal) { s.State = flow.SignalState(r.int()) }},
+	{"hash", oidBytes, func(c *column, s *flow.Signal) { c.bytes(s.Hash[:]) }, func(r *rows, s *flow.Signal) { copy(s.Hash[:], r.peek()) }},
+	{"detail", oidJSON, func(c *column, s *flow.Signal) { c.text(row.SignalDetail(&s.SignalDetail)) },
+		func(r *rows, s *flow.Signal) { r.failed(row.DecodeSignalDetail(&s.SignalDetail, r.peek())) }},
+	{"data", oidText, func(c *column, s *flow.Signal) { c.text(string(s.Data)) }, func(r *rows, s *flow.Signal) { s.Data = json.RawMessage(r.bytes()) }},
+}
+
+var signalKeys = relation[store.SignalKey, none]{
+	{"trigger", oidText, func(c *column, k store.SignalKey) { c.text(k.Trigger) }, nil},
+	{"key", oidText, func(c *column, k store.SignalKey) { c.text(k.Key) }, nil},
+}
+
+var signalColumns = signals.names("")
+
+var (
+	qInsertSignals = sql(signals.insert("signals"))
+
+	qSignal = sql(`SELECT ` + signalColumns + ` FROM {s}.signals WHERE id = $1`)
+
+	qSignalled = sql(`SELECT s.trigger, s.key, s.id, s.hash FROM ` + signalKeys.rows() + ` AS v
+		JOIN LATERAL (SELECT * FROM {s}.signals s WHERE s.trigger = v.trigger AND s.key = v.key OFFSET 0) s ON true`)
+
+	qDropSignals = sql(`DELETE FROM {s}.signals k USING (SELECT n FROM {s}.signals WHERE at < $1::bigint AND state = 2 ORDER BY at, n LIMIT $2 FOR UPDATE SKIP LOCKED) AS v
+		WHERE ` + is("k.n", "v.n") + ` RETURNING 1`)
+
+	qSignalsAbout = sql(signalPage(`SELECT ` + signalColumns + ` FROM {s}.signals WHERE trigger = $1 AND subject = $2 AND (at, n) > ($3::bigint, $4::bigint) ORDER BY at, n LIMIT $5`))
+)
+
+// signalPage is the signals of a query until a page is full: their data may be large.
+func signalPage(query string) string {
+	return `SELECT ` + signalColumns + ` FROM (SELECT *, sum(octet_length(data)) OVER (ROWS UNBOUNDED PRECEDING) - octet_length(data) AS ahead FROM (` +
+		query + `) x) y WHERE ahead < ` + fmt.Sprint(store.PageBytes)
+}
+
+// insertSignals writes signals, last and in the order of their keys: a transaction that has written the same key is waited for.
+func (t *tx) insertSignals() {
+	if len(t.emitted) == 0 {
+		return
+	}
+	slices.SortStableFunc(t.emitted, func(a, b flow.Signal) int {
+		return cmp.Or(strings.Compare(a.Trigger, b.Trigger), strings.Compare(a.Key, b.Key))
+	})
+	var cols columns
+	signals.begin(&cols)
+	for i := range t.emitted {
+		signals.add(&cols, &t.emitted[i])
+	}
+	t.put(qInsertSignals, &cols)
+	t.emitted = nil
+}
+
+// Signalled implements store.Signals.
+func (t *tx) Signalled(ctx context.Context, keys []store.SignalKey) (map[store.SignalKey]store.KnownSignal, error) {
+	found := make(map[store.SignalKey]store.KnownSignal, len(keys))
+	for i := range t.emitted { // not written yet
+		if s := &t.emitted[i]; s.Key != "" {
+			found[store.SignalKey{Trigger: s.Trigger, Key: s.Key}] = store.KnownSignal{ID: s.ID, Hash: s.Hash}
+		}
+	}
+	err := t.ask(ctx, qSignalled, t.args().columns(signalKeys.columns(keys...)), func(r *rows) error {
+		k := store.SignalKey{Trigger: r.text(), Key: r.text()}
+		known := store.KnownSignal{ID: r.id()}
+		copy(known.Hash[:], r.peek())
+		found[k] = known
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("look up %d keys of signals: %w", len(keys), err)
+	}
+	return found, nil
+}
+
+// DropSignals implements store.Signals.
+func (t *tx) DropSignals(ctx context.Context, before time.Time, n int) (dropped int, err error) {
+	err = t.ask(ctx, qDropSignals, t.args().int(row.Micros(before)).int(int64(n)), func(*rows) error {
+		dropped++
+		return nil
+	})
+	if err != nil {
+		return 0, fmt.Errorf("drop signals: %w", err)
+	}
+	return dropped, nil
+}
+
+// Signal implements store.SignalReader.
+func (s *Store) Signal(ctx context.Context, id flow.ID) (flow.Signal, error) {
+	var all []flow.Signal
+	var a args
+	err := s.read(ctx, call{q: qSignal, params: a.id(id).params, read: readInto(&all, signals)})
+	if err == nil && len(all) == 0 {
+		err = store.ErrNotFound
+	}
+	if err != nil {
+		return flow.Signal{}, fmt.Errorf("signal %s: %w", id.Text(flow.SignalPrefix), err)
+	}
+	return all[0], nil
+}
+
+// Signals implements store.SignalReader.
+func (s *Store) Signals(ctx context.Context, f store.SignalFilter) (all []flow.Signal, err error) {
+	l := listing{schema: s.schema}
+	for _, c := range []struct{ column, value string }{{"trigger", f.Trigger}, {"subject", f.Subject}, {"source", f.Source}} {
+		if c.value != "" {
+			l.and(c.column+` = ?::text`, func(a *args) { a.text(c.value) })
+		}
+	}
+	l.and(`at >= ?::bigint`, func(a *args) { a.int(row.Micros(f.Since)) })
+	at, number := int64(math.MaxInt64), int64(math.MaxInt64)
+	if f.Before != (store.SignalPlace{}) {
+		at, number = row.Micros(f.Before.At), f.Before.Number
+	}
+	l.and(`(at, n) < (?::bigint, ?::bigint)`, func(a *args) { a.int(at).int(number) })
+	query := fmt.Sprintf(`SELECT %s FROM %s.signals WHERE %s ORDER BY at DESC, n DESC LIMIT %d`, signalColumns, s.schema, strings.Join(l.where, ` AND `), f.Limit)
+	if err := s.read(ctx, call{once: signalPage(query), params: l.args.params, read: readInto(&all, signals)}); err != nil {
+		return nil, fmt.Errorf("list signals: %w", err)
+	}
+	return all, nil
+}
+
+// SignalsAbout implements store.SignalReader.
+func (s *Store) SignalsAbout(ctx context.Context, trigger, subject string, after store.SignalPlace, n int) (all []flow.Signal, err error) {
+	var a args
+	params := a.text(trigger).text(subject).int(row.Micros(after.At)).int(after.Number).int(int64(n)).params
+	if err := s.read(ctx, call{q: qSignalsAbout, params: params, read: readInto(&all, signals)}); err != nil {
+		return nil, fmt.Errorf("look for signals %s about %q: %w", trigger, subject, err)
+	}
+	return all, nil
+}

@@ -1,0 +1,25 @@
+package row
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/pawl-run/pawl/internal/flow"
+)
+
+// SignalDetail is what stores keep of a signal as JSON, for people who read the database as well.
+func SignalDetail(d *flow.SignalDetail) string {
+	b, err := json.Marshal(d)
+	if err != nil {
+		panic(fmt.Sprintf("encode the detail of a signal: %v", err)) // it consists of texts
+	}
+	return string(b)
+}
+
+// DecodeSignalDetail reads what SignalDetail wrote.
+func DecodeSignalDetail(d *flow.SignalDetail, text []byte) error {
+	if err := json.Unmarshal(text, d); err != nil {
+		return fmt.Errorf("read the detail of a signal: %w", err)
+	}
+	return nil
+}

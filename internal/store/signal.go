@@ -1,0 +1,68 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/flow"
+)
+
+// SignalKey is what a signal that is sent again is known by.
+type SignalKey struct{ Trigger, Key string }
+
+// KnownSignal is the signal that a key stands for.
+type KnownSignal struct {
+	ID   flow.ID
+	Hash [32]byte
+}
+
+// Signals keeps what was emitted. Signals are written by Apply.
+type Signals interface {
+	// Signalled finds the signals that have the keys.
+	Signalled(ctx context.Context, keys []SignalKey) (map[SignalKey]KnownSignal, error)
+	// DropSignals deletes up to n signals that are matched and were emitted before a time, the oldest first, and returns how many.
+	DropSignals(ctx context.Context, before time.Time, n int) (int, error)
+}
+
+// SignalReader answers readers about signals.
+type SignalReader interface {
+	// Signal returns a signal, or ErrNotFound.
+	Signal(ctx context.Context, id flow.ID) (flow.Signal, error)
+	// Signals returns up to f.Limit signals, the latest first. A full Page may have fewer.
+	Signals(ctx context.Context, f SignalFilter) ([]flow.Signal, error)
+	// SignalsAbout returns up to n signals with the trigger and the subject behind a place, the oldest first. A full Page may have
+	// fewer. The place is that of a signal returned before, or a time with the number 0: signals of that time and later.
+	SignalsAbout(ctx context.Context, trigger, subject string, after SignalPlace, n int) ([]flow.Signal, error)
+}
+
+// SignalPlace is a place in the order of signals: by time, and by number where times are the same.
+type SignalPlace struct {
+	At     time.Time
+	Number int64
+}
+
+// PlaceOf is the place of a signal.
+func PlaceOf(s *flow.Signal) SignalPlace { return SignalPlace{s.At, s.Number} }
+
+// SignalFilter selects signals. Zero fields select everything.
+type SignalFilter struct {
+	Trigger string
+	Subject string
+	Source  string
+	Since   time.Time   // emitted then or later
+	Before  SignalPlace // cursor: the place of the last signal of the page before
+	Limit   int
+}
+
+// Signal adds a signal to the bytes of a page.
+func (p *Page) Signal(s *flow.Signal) {
+	const fixed = 300
+	n := fixed + len(s.Trigger) + len(s.Key) + len(s.Subject) + len(s.Source) + len(s.Data)
+	for k, v := range s.Headers {
+		n += len(k) + len(v)
+	}
+	for _, r := range s.Rules {
+		n += len(r)
+	}
+	*p += Page(n)
+}

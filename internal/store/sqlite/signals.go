@@ -1,0 +1,152 @@
+package sqlite
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/store/row"
+)
+
+const signalColumns = `n, id, trigger, key, subject, source, at, state, hash, detail, data`
+
+var (
+	qInsertSignal = sql(`INSERT INTO signals (` + signalColumns + `) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`)
+	qSignal       = sql(`SELECT ` + signalColumns + ` FROM signals WHERE id = ?`)
+	qSignalled    = sql(`SELECT id, hash FROM signals WHERE trigger = ? AND key = ?`)
+	qDropSignals  = sql(`DELETE FROM signals WHERE n IN (SELECT n FROM signals WHERE at < ? AND state = 2 ORDER BY at, n LIMIT ?)`)
+	qSignalsAbout = sql(`SELECT ` + signalColumns + ` FROM signals WHERE trigger = ? AND subject = ? AND (at, n) > (?, ?) ORDER BY at, n LIMIT ?`)
+)
+
+// signal reads signalColumns.
+func (s *stmt) signal() (k flow.Signal, err error) {
+	k.Number = s.getInt()
+	k.ID = s.getID()
+	k.Trigger, k.Key, k.Subject, k.Source = s.getText(), s.getText(), s.getText(), s.getText()
+	k.At = row.FromMicros(s.getInt())
+	k.State = flow.SignalState(s.getInt())
+	copy(k.Hash[:], s.peekBlob())
+	if err := row.DecodeSignalDetail(&k.SignalDetail, s.peekBlob()); err != nil {
+		return k, fmt.Errorf("read signal %s: %w", k.ID.Text(flow.SignalPrefix), err)
+	}
+	k.Data = json.RawMessage(s.getBlob())
+	return k, nil
+}
+
+// signals reads rows of signalColumns until a page is full.
+func (s *stmt) signals() (all []flow.Signal, err error) {
+	var page store.Page
+	for err == nil && !page.Full() && s.next() {
+		var k flow.Signal
+		if k, err = s.signal(); err == nil {
+			page.Signal(&k)
+			all = append(all, k)
+		}
+	}
+	if failed := s.done(); failed != nil {
+		return nil, failed
+	}
+	return all, err
+}
+
+func (t *tx) putSignal(s *flow.Signal) error {
+	return taken(t.c.use(qInsertSignal).int(s.Number).id(s.ID).text(s.Trigger).textOrNull(s.Key).textOrNull(s.Subject).text(s.Source).
+		int(row.Micros(s.At)).int(int64(s.State)).blob(s.Hash[:]).text(row.SignalDetail(&s.SignalDetail)).text(string(s.Data)).run())
+}
+
+// Signalled implements store.Signals.
+func (t *tx) Signalled(_ context.Context, keys []store.SignalKey) (map[store.SignalKey]store.KnownSignal, error) {
+	found := make(map[store.SignalKey]store.KnownSignal, len(keys))
+	for _, k := range keys {
+		s := t.c.use(qSignalled).text(k.Trigger).text(k.Key)
+		if s.next() {
+			known := store.KnownSignal{ID: s.getID()}
+			copy(known.Hash[:], s.peekBlob())
+			found[k] = known
+		}
+		if err := s.done(); err != nil {
+			return nil, fmt.Errorf("look up signal %q of %s: %w", k.Key, k.Trigger, err)
+		}
+	}
+	return found, nil
+}
+
+// DropSignals implements store.Signals.
+func (t *tx) DropSignals(_ context.Context, before time.Time, n int) (int, error) {
+	if err := t.c.use(qDropSignals).int(row.Micros(before)).int(int64(n)).run(); err != nil {
+		return 0, fmt.Errorf("drop signals: %w", err)
+	}
+	return t.c.changes(), nil
+}
+
+// Signal implements store.SignalReader.
+func (s *Store) Signal(ctx context.Context, id flow.ID) (flow.Signal, error) {
+	var all []flow.Signal
+	err := s.read(ctx, func(c *conn) (err error) {
+		all, err = c.use(qSignal).id(id).signals()
+		return err
+	})
+	if err == nil && len(all) == 0 {
+		err = store.ErrNotFound
+	}
+	if err != nil {
+		return flow.Signal{}, fmt.Errorf("signal %s: %w", id.Text(flow.SignalPrefix), err)
+	}
+	return all[0], nil
+}
+
+// Signals implements store.SignalReader.
+func (s *Store) Signals(ctx context.Context, f store.SignalFilter) (all []flow.Signal, err error) {
+	l := signalListing(f)
+	err = s.read(ctx, func(c *conn) (err error) {
+		q := c.prepare(`SELECT ` + signalColumns + ` FROM signals WHERE ` + strings.Join(l.where, " AND ") + ` ORDER BY at DESC, n DESC LIMIT ?`)
+		defer q.free()
+		for _, bind := range l.bind {
+			bind(q)
+		}
+		all, err = q.int(int64(f.Limit)).signals()
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list signals: %w", err)
+	}
+	return all, nil
+}
+
+// signalListing turns a filter into conditions. Each combination has an index that gives the order as well.
+func signalListing(f store.SignalFilter) *listing {
+	l := &listing{}
+	for _, c := range []struct{ column, value string }{{"trigger", f.Trigger}, {"subject", f.Subject}, {"source", f.Source}} {
+		if c.value != "" {
+			l.and(c.column + ` = ?`)
+			l.text(c.value)
+		}
+	}
+	l.and(`at >= ?`)
+	l.int(row.Micros(f.Since))
+	at, number := int64(math.MaxInt64), int64(math.MaxInt64)
+	if f.Before != (store.SignalPlace{}) {
+		at, number = row.Micros(f.Before.At), f.Before.Number
+	}
+	l.and(`(at, n) < (?, ?)`)
+	l.int(at)
+	l.int(number)
+	return l
+}
+
+// SignalsAbout implements store.SignalReader.
+func (s *Store) SignalsAbout(ctx context.Context, trigger, subject string, after store.SignalPlace, n int) (all []flow.Signal, err error) {
+	err = s.read(ctx, func(c *conn) (err error) {
+		all, err = c.use(qSignalsAbout).text(trigger).text(subject).int(row.Micros(after.At)).int(after.Number).int(int64(n)).signals()
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("look for signals %s about %q: %w", trigger, subject, err)
+	}
+	return all, nil
+}
