@@ -26,17 +26,18 @@ type EmissionBatch struct {
 
 // Signal is something that has happened.
 type Signal struct {
-	ID      string            `json:"id" doc:"Begins with sg_"`
-	Trigger string            `json:"trigger" doc:"What kind of thing has happened"`
-	Key     string            `json:"key,omitempty" doc:"What it is known by when it is sent again"`
-	Subject string            `json:"subject,omitempty" doc:"What it is about"`
-	Source  string            `json:"source" doc:"Who said it: api, or webhook:NAME"`
-	At      time.Time         `json:"at" doc:"When it was accepted"`
-	State   string            `json:"state" doc:"new: the rules are about to be asked about it; matched: they have been"`
-	Data    json.RawMessage   `json:"data" doc:"What was sent"`
-	Headers map[string]string `json:"headers,omitempty" doc:"Of the request that brought it"`
-	Cause   string            `json:"cause,omitempty" doc:"The execution that it follows from"`
-	Rules   []string          `json:"rules,omitempty" doc:"Those that have led to it, the first one first"`
+	ID       string            `json:"id" doc:"Begins with sg_"`
+	Trigger  string            `json:"trigger" doc:"What kind of thing has happened"`
+	Key      string            `json:"key,omitempty" doc:"What it is known by when it is sent again"`
+	Subject  string            `json:"subject,omitempty" doc:"What it is about"`
+	Source   string            `json:"source" doc:"Who said it: api, or webhook:NAME"`
+	At       time.Time         `json:"at" doc:"When it was accepted"`
+	State    string            `json:"state" doc:"new: the rules are about to be asked about it; matched: they have been"`
+	Data     json.RawMessage   `json:"data" doc:"What was sent"`
+	Headers  map[string]string `json:"headers,omitempty" doc:"Of the request that brought it"`
+	Cause    string            `json:"cause,omitempty" doc:"The execution that it follows from"`
+	Replayed bool              `json:"replayed,omitempty" doc:"The same content came before under another id, which nobody signed: it is kept, and no rule is asked about it"`
+	Rules    []string          `json:"rules,omitempty" doc:"Those that have led to it, the first one first"`
 }
 
 // SignalPage is a page of signals, the latest first.

@@ -1,11 +1,13 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/flow"
@@ -35,6 +37,12 @@ type Emission struct {
 	Source  string // "": flow.SourceAPI
 	// Headers are those of the request that brought it. They do not make its content another one.
 	Headers map[string]string
+	// Body is of what was signed of a request under an id that nobody signed. What came under another id within Replay is kept, marked as
+	// replayed, and no rule is asked about it. Zero: of nothing.
+	Body   [32]byte
+	Replay time.Duration
+	// Most is how many bytes Data may have; 0: 1 MiB.
+	Most int
 	// Cause is the execution that it follows from, and Rules are those that have led to it.
 	Cause flow.ID
 	Rules []string
@@ -42,9 +50,10 @@ type Emission struct {
 
 // Emitted is the verdict on one emission.
 type Emitted struct {
-	Signal   flow.ID
-	Existing bool  // an earlier emission with the same trigger and key made it
-	Err      error // *Invalid, ErrIdempotencyMismatch, or why it could not be committed
+	Signal   flow.ID // of ErrIdempotencyMismatch the one that stands under the key
+	Existing bool    // an earlier emission with the same trigger and key made it
+	Replayed bool    // the same content came before under another id
+	Err      error   // *Invalid, ErrIdempotencyMismatch, or why it could not be committed
 }
 
 // Emit accepts signals; each has its own verdict, and an accepted one is durable when Emit returns. The error is for the whole call:
@@ -90,6 +99,7 @@ func (e *Engine) prepareSignal(m *Emission, o *emitOp) error {
 	}
 	o.signal = flow.Signal{ID: e.opts.NewID(), Trigger: m.Trigger, Key: m.Key, Subject: m.Subject, Source: m.Source, State: flow.SignalMatched, Data: m.Data,
 		SignalDetail: flow.SignalDetail{Headers: m.Headers, Cause: m.Cause, Rules: m.Rules}}
+	o.signal.Body, o.replay = m.Body, m.Replay
 	if len(o.signal.Data) == 0 {
 		o.signal.Data = json.RawMessage(emptyData)
 	}
@@ -126,7 +136,7 @@ func (m *Emission) check() []Problem {
 	f.text("key", m.Key, keyLimit)
 	f.text("subject", m.Subject, subjectLimit)
 	f.text("source", m.Source, sourceLimit)
-	if bad := badJSON(m.Data, signalLimit); bad != "" {
+	if bad := badJSON(m.Data, cmp.Or(m.Most, signalLimit)); bad != "" {
 		f.add("data", fmt.Sprintf("%.60q", m.Data), bad, "give a JSON value")
 	}
 	if len(m.Headers) > headersLimit {
@@ -162,7 +172,8 @@ func badTrigger(name string) string {
 // emitOp asks for one signal. Its verdict is read when its group is done.
 type emitOp struct {
 	signal  flow.Signal
-	refused error // why there is no signal: only what was accepted before under the key can be the answer
+	replay  time.Duration // for how long its body is remembered
+	refused error         // why there is no signal: only what was accepted before under the key can be the answer
 	verdict Emitted
 	group   *group
 	made    *counters
@@ -172,13 +183,16 @@ func (o *emitOp) want(t *transaction) {
 	if o.signal.Key != "" {
 		t.wants.signals = append(t.wants.signals, store.SignalKey{Trigger: o.signal.Trigger, Key: o.signal.Key})
 	}
+	if o.replay > 0 && o.signal.Body != ([32]byte{}) {
+		t.wants.bodies = append(t.wants.bodies, o.signal.Body)
+	}
 }
 
 func (o *emitOp) decide(ctx context.Context, t *transaction) error {
 	if known, is := t.loaded.signals[store.SignalKey{Trigger: o.signal.Trigger, Key: o.signal.Key}]; is {
 		o.verdict = Emitted{Signal: known.ID, Existing: true}
 		if known.Hash != o.signal.Hash {
-			o.verdict = Emitted{Err: fmt.Errorf("%w (key %q, signal %s)", ErrIdempotencyMismatch, o.signal.Key, known.ID.Text(flow.SignalPrefix))}
+			o.verdict = Emitted{Signal: known.ID, Err: fmt.Errorf("%w (key %q, signal %s)", ErrIdempotencyMismatch, o.signal.Key, known.ID.Text(flow.SignalPrefix))}
 		}
 		return nil
 	}
@@ -187,10 +201,12 @@ func (o *emitOp) decide(ctx context.Context, t *transaction) error {
 		return nil
 	}
 	s := o.signal
+	last, came := t.loaded.bodies[s.Body]
+	s.Replayed = came && o.replay > 0 && t.now.Sub(last) < o.replay
 	if err := t.keepSignal(ctx, &s); err != nil {
 		return err
 	}
-	o.verdict = Emitted{Signal: s.ID}
+	o.verdict = Emitted{Signal: s.ID, Replayed: s.Replayed}
 	return nil
 }
 
@@ -221,6 +237,12 @@ func (t *transaction) keepSignal(ctx context.Context, s *flow.Signal) (err error
 			t.loaded.signals = map[store.SignalKey]store.KnownSignal{}
 		}
 		t.loaded.signals[store.SignalKey{Trigger: s.Trigger, Key: s.Key}] = store.KnownSignal{ID: s.ID, Hash: s.Hash}
+	}
+	if s.Body != ([32]byte{}) {
+		if t.loaded.bodies == nil {
+			t.loaded.bodies = map[[32]byte]time.Time{}
+		}
+		t.loaded.bodies[s.Body] = s.At
 	}
 	t.changes.signals = append(t.changes.signals, *s)
 	return nil

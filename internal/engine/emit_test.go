@@ -177,3 +177,42 @@ func TestSignalRetention(t *testing.T) {
 		t.Errorf("its key is known: %+v", v)
 	}
 }
+
+// A body that comes again under another id is kept as a replay for as long as it is remembered; under its own id it is the first signal.
+func TestReplayedBody(t *testing.T) {
+	onEachStore(t, func(r *rig) {
+		m := Emission{Trigger: "push", Key: "1", Data: json.RawMessage(`{"a":1}`), Body: [32]byte{1}, Replay: time.Hour}
+		first := r.emit(m)
+		if again := r.emit(m); !again.Existing || again.Replayed || again.Signal != first.Signal {
+			r.Errorf("the same id: %+v", again)
+		}
+		m.Key = "2"
+		replay := r.emit(m)
+		if !replay.Replayed || replay.Existing || replay.Signal == first.Signal || !r.signal(replay.Signal).Replayed || r.signal(first.Signal).Replayed {
+			r.Errorf("another id: %+v", replay)
+		}
+		all, err := r.e.Emit(r.ctx, []Emission{{Trigger: "push", Key: "3", Body: [32]byte{2}, Replay: time.Hour}, {Trigger: "push", Key: "4", Body: [32]byte{2}, Replay: time.Hour}})
+		if err != nil || all[0].Replayed || !all[1].Replayed {
+			r.Errorf("together: %+v, %v", all, err)
+		}
+		m.Key, m.Replay = "5", time.Microsecond // by now
+		if v := r.emit(m); v.Replayed {
+			r.Errorf("remembered for too long: %+v", v)
+		}
+		m.Key, m.Replay, m.Body = "6", time.Hour, [32]byte{}
+		if v := r.emit(m); v.Replayed {
+			r.Errorf("without a body: %+v", v)
+		}
+		m.Key, m.Data = "1", json.RawMessage(`{"a":2}`)
+		if v := r.tryEmit(m); !errors.Is(v.Err, ErrIdempotencyMismatch) || v.Signal != first.Signal {
+			r.Errorf("other content: %+v", v)
+		}
+		m.Data = json.RawMessage(`"` + strings.Repeat("x", 2<<20) + `"`)
+		if v := r.tryEmit(Emission{Trigger: "push", Data: m.Data}); v.Err == nil {
+			r.Error("2 MB were accepted")
+		}
+		if v := r.tryEmit(Emission{Trigger: "push", Data: m.Data, Most: 3 << 20}); v.Err != nil {
+			r.Errorf("2 MB of 3: %v", v.Err)
+		}
+	})
+}

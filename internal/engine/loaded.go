@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/pawl-run/pawl/internal/blob"
 	"github.com/pawl-run/pawl/internal/flow"
@@ -15,6 +16,7 @@ type loaded struct {
 	payloads    map[flow.ID]bool // executions whose payload has been read
 	idempotency map[string]store.IdempotencyKey
 	signals     map[store.SignalKey]store.KnownSignal
+	bodies      map[[32]byte]time.Time // of signals: when each came last
 	definitions map[string]resolved
 	uploads     map[blob.Sum]flow.ID // that were looked for and are there
 }

@@ -48,6 +48,7 @@ type wants struct {
 	keys        []string // concurrency keys
 	uploads     []blob.Sum
 	signals     []store.SignalKey
+	bodies      [][32]byte // of signals
 }
 
 // effects is what happens once the transaction has been committed, beside the answers to its requests and claimers.
@@ -109,6 +110,12 @@ func (t *transaction) loadWanted(ctx context.Context) error {
 		var err error
 		if t.loaded.signals, err = t.tx.Signalled(ctx, t.wants.signals); err != nil {
 			return fmt.Errorf("load keys of signals: %w", err)
+		}
+	}
+	if len(t.wants.bodies) > 0 {
+		var err error
+		if t.loaded.bodies, err = t.tx.SignalledBodies(ctx, t.wants.bodies); err != nil {
+			return fmt.Errorf("load bodies of signals: %w", err)
 		}
 	}
 	if err := t.load(ctx, t.wants.executions, store.WithoutPayload); err != nil {

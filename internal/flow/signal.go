@@ -19,7 +19,9 @@ type Signal struct {
 	At      time.Time
 	State   SignalState
 	Hash    [32]byte // of what was sent: the same key with another hash is a mistake of the sender
-	Data    json.RawMessage
+	// Body is of what was signed of a request under an id that nobody signed; zero: of nothing. A signal whose Body came before is Replayed.
+	Body [32]byte
+	Data json.RawMessage
 	SignalDetail
 }
 
@@ -29,6 +31,8 @@ type SignalDetail struct {
 	Cause   ID                `json:"cause,omitzero"`    // the execution that it follows from
 	// Rules are those that have led to it, the first one first: each has run the execution whose end or emission led to the next.
 	Rules []string `json:"rules,omitempty"`
+	// Replayed says that the same content came before under another id: it is kept, and no rule and no wait is asked about it.
+	Replayed bool `json:"replayed,omitempty"`
 }
 
 // SignalState is whether the rules have been asked about a signal.

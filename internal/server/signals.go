@@ -73,7 +73,7 @@ func (c *call) emitBatch() error {
 // renderSignal writes a signal in the API's words.
 func renderSignal(s *flow.Signal) api.Signal {
 	return api.Signal{ID: s.ID.Text(flow.SignalPrefix), Trigger: s.Trigger, Key: s.Key, Subject: s.Subject, Source: s.Source, At: s.At, State: s.State.String(),
-		Data: s.Data, Headers: s.Headers, Cause: s.Cause.String(), Rules: s.Rules}
+		Data: s.Data, Headers: s.Headers, Cause: s.Cause.String(), Rules: s.Rules, Replayed: s.Replayed}
 }
 
 // signalID reads the id in the path.

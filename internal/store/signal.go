@@ -20,6 +20,8 @@ type KnownSignal struct {
 type Signals interface {
 	// Signalled finds the signals that have the keys.
 	Signalled(ctx context.Context, keys []SignalKey) (map[SignalKey]KnownSignal, error)
+	// SignalledBodies says when the last signal with each of the bodies was emitted; bodies that there are not are left out.
+	SignalledBodies(ctx context.Context, bodies [][32]byte) (map[[32]byte]time.Time, error)
 	// DropSignals deletes up to n signals that are matched and were emitted before a time, the oldest first, and returns how many.
 	DropSignals(ctx context.Context, before time.Time, n int) (int, error)
 }

@@ -28,11 +28,16 @@ var signals = relation[*flow.Signal, *flow.Signal]{
 	{"detail", oidJSON, func(c *column, s *flow.Signal) { c.text(row.SignalDetail(&s.SignalDetail)) },
 		func(r *rows, s *flow.Signal) { r.failed(row.DecodeSignalDetail(&s.SignalDetail, r.peek())) }},
 	{"data", oidText, func(c *column, s *flow.Signal) { c.text(string(s.Data)) }, func(r *rows, s *flow.Signal) { s.Data = json.RawMessage(r.bytes()) }},
+	{"body", oidBytes, func(c *column, s *flow.Signal) { c.bytesOrNull(row.SignalBody(s)) }, func(r *rows, s *flow.Signal) { copy(s.Body[:], r.peek()) }},
 }
 
 var signalKeys = relation[store.SignalKey, none]{
 	{"trigger", oidText, func(c *column, k store.SignalKey) { c.text(k.Trigger) }, nil},
 	{"key", oidText, func(c *column, k store.SignalKey) { c.text(k.Key) }, nil},
+}
+
+var signalBodies = relation[[32]byte, none]{
+	{"body", oidBytes, func(c *column, b [32]byte) { c.bytes(b[:]) }, nil},
 }
 
 var signalColumns = signals.names("")
@@ -44,6 +49,9 @@ var (
 
 	qSignalled = sql(`SELECT s.trigger, s.key, s.id, s.hash FROM ` + signalKeys.rows() + ` AS v
 		JOIN LATERAL (SELECT * FROM {s}.signals s WHERE s.trigger = v.trigger AND s.key = v.key OFFSET 0) s ON true`)
+
+	qSignalBodies = sql(`SELECT v.body, s.at FROM ` + signalBodies.rows() + ` AS v
+		JOIN LATERAL (SELECT at FROM {s}.signals s WHERE s.body = v.body ORDER BY s.at DESC LIMIT 1) s ON true`)
 
 	qDropSignals = sql(`DELETE FROM {s}.signals k USING (SELECT n FROM {s}.signals WHERE at < $1::bigint AND state = 2 ORDER BY at, n LIMIT $2 FOR UPDATE SKIP LOCKED) AS v
 		WHERE ` + is("k.n", "v.n") + ` RETURNING 1`)
@@ -91,6 +99,26 @@ func (t *tx) Signalled(ctx context.Context, keys []store.SignalKey) (map[store.S
 	})
 	if err != nil {
 		return nil, fmt.Errorf("look up %d keys of signals: %w", len(keys), err)
+	}
+	return found, nil
+}
+
+// SignalledBodies implements store.Signals.
+func (t *tx) SignalledBodies(ctx context.Context, bodies [][32]byte) (map[[32]byte]time.Time, error) {
+	found := make(map[[32]byte]time.Time, len(bodies))
+	err := t.ask(ctx, qSignalBodies, t.args().columns(signalBodies.columns(bodies...)), func(r *rows) error {
+		var b [32]byte
+		copy(b[:], r.peek())
+		found[b] = r.time()
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("look up %d bodies of signals: %w", len(bodies), err)
+	}
+	for i := range t.emitted { // not written yet
+		if s := &t.emitted[i]; s.Body != ([32]byte{}) && s.At.After(found[s.Body]) {
+			found[s.Body] = s.At
+		}
 	}
 	return found, nil
 }

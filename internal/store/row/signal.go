@@ -16,6 +16,14 @@ func SignalDetail(d *flow.SignalDetail) string {
 	return string(b)
 }
 
+// SignalBody is what stores keep of a signal's body; nil for none.
+func SignalBody(s *flow.Signal) []byte {
+	if s.Body == ([32]byte{}) {
+		return nil
+	}
+	return s.Body[:]
+}
+
 // DecodeSignalDetail reads what SignalDetail wrote.
 func DecodeSignalDetail(d *flow.SignalDetail, text []byte) error {
 	if err := json.Unmarshal(text, d); err != nil {

@@ -13,12 +13,13 @@ import (
 	"github.com/pawl-run/pawl/internal/store/row"
 )
 
-const signalColumns = `n, id, trigger, key, subject, source, at, state, hash, detail, data`
+const signalColumns = `n, id, trigger, key, subject, source, at, state, hash, detail, data, body`
 
 var (
-	qInsertSignal = sql(`INSERT INTO signals (` + signalColumns + `) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`)
+	qInsertSignal = sql(`INSERT INTO signals (` + signalColumns + `) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`)
 	qSignal       = sql(`SELECT ` + signalColumns + ` FROM signals WHERE id = ?`)
 	qSignalled    = sql(`SELECT id, hash FROM signals WHERE trigger = ? AND key = ?`)
+	qSignalBody   = sql(`SELECT max(at) FROM signals WHERE body = ?`)
 	qDropSignals  = sql(`DELETE FROM signals WHERE n IN (SELECT n FROM signals WHERE at < ? AND state = 2 ORDER BY at, n LIMIT ?)`)
 	qSignalsAbout = sql(`SELECT ` + signalColumns + ` FROM signals WHERE trigger = ? AND subject = ? AND (at, n) > (?, ?) ORDER BY at, n LIMIT ?`)
 )
@@ -35,6 +36,7 @@ func (s *stmt) signal() (k flow.Signal, err error) {
 		return k, fmt.Errorf("read signal %s: %w", k.ID.Text(flow.SignalPrefix), err)
 	}
 	k.Data = json.RawMessage(s.getBlob())
+	copy(k.Body[:], s.peekBlob())
 	return k, nil
 }
 
@@ -56,7 +58,7 @@ func (s *stmt) signals() (all []flow.Signal, err error) {
 
 func (t *tx) putSignal(s *flow.Signal) error {
 	return taken(t.c.use(qInsertSignal).int(s.Number).id(s.ID).text(s.Trigger).textOrNull(s.Key).textOrNull(s.Subject).text(s.Source).
-		int(row.Micros(s.At)).int(int64(s.State)).blob(s.Hash[:]).text(row.SignalDetail(&s.SignalDetail)).text(string(s.Data)).run())
+		int(row.Micros(s.At)).int(int64(s.State)).blob(s.Hash[:]).text(row.SignalDetail(&s.SignalDetail)).text(string(s.Data)).blob(row.SignalBody(s)).run())
 }
 
 // Signalled implements store.Signals.
@@ -71,6 +73,23 @@ func (t *tx) Signalled(_ context.Context, keys []store.SignalKey) (map[store.Sig
 		}
 		if err := s.done(); err != nil {
 			return nil, fmt.Errorf("look up signal %q of %s: %w", k.Key, k.Trigger, err)
+		}
+	}
+	return found, nil
+}
+
+// SignalledBodies implements store.Signals.
+func (t *tx) SignalledBodies(_ context.Context, bodies [][32]byte) (map[[32]byte]time.Time, error) {
+	found := make(map[[32]byte]time.Time, len(bodies))
+	for _, b := range bodies {
+		s := t.c.use(qSignalBody).blob(b[:])
+		if s.next() {
+			if at := s.getInt(); at != 0 { // without rows the maximum is NULL
+				found[b] = row.FromMicros(at)
+			}
+		}
+		if err := s.done(); err != nil {
+			return nil, fmt.Errorf("look up the body of a signal: %w", err)
 		}
 	}
 	return found, nil

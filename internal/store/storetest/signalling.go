@@ -41,7 +41,7 @@ func signals(b *bench) {
 		s.SignalDetail = flow.SignalDetail{Headers: map[string]string{"x-event": "push"}, Cause: b.id(), Rules: []string{"a", "b"}}
 	})
 	plain := b.signal()
-	other := b.signal(triggered("deploy"), keyed("k"))
+	other := b.signal(triggered("deploy"), keyed("k"), func(s *flow.Signal) { s.Body = [32]byte{9} })
 	b.emit(full, plain, other)
 	for _, s := range []flow.Signal{full, plain, other} {
 		got, err := b.s.Signal(b.ctx(), s.ID)
@@ -63,6 +63,13 @@ func signals(b *bench) {
 	}
 
 	later := b.later(time.Hour)
+	none, body, newer := [32]byte{8}, [32]byte{9}, b.signal(func(s *flow.Signal) { s.Body, s.Replayed = [32]byte{9}, true })
+	b.emit(newer)
+	bodies := inTx(b, func(ctx context.Context, t store.Tx) (map[[32]byte]time.Time, error) {
+		return t.SignalledBodies(ctx, [][32]byte{body, none, body})
+	})
+	equal(b, "known by body", bodies, map[[32]byte]time.Time{body: newer.At})
+
 	young := b.signal()
 	b.emit(young)
 	drop := func(n int) int {
@@ -73,7 +80,7 @@ func signals(b *bench) {
 	equal(b, "dropped again", drop(10), 0)
 	left, err := b.s.Signals(b.ctx(), store.SignalFilter{Limit: 10})
 	must(b, err)
-	equal(b, "left: what is new, and what is young", left, []flow.Signal{young, full})
+	equal(b, "left: what is new, and what is young", left, []flow.Signal{young, newer, full})
 }
 
 // signalPages checks filters, orders, cursors, and the bound of a page in bytes.
