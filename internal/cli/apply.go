@@ -24,10 +24,10 @@ func (a *app) applyCommand() *cobra.Command {
 	var f output.Format
 	c := &cobra.Command{
 		Use:   "apply FILE…",
-		Short: "Register the workflows, actions, queues and schedules in files",
-		Long: `Register the workflows, actions, queues and schedules in files (- is standard input, a directory stands for the YAML and JSON
+		Short: "Register the workflows, actions, queues, schedules, triggers and rules in files",
+		Long: `Register the workflows, actions, queues, schedules, triggers and rules in files (- is standard input, a directory stands for the YAML and JSON
 files in it). What has changed gets a new version; executions go on with the version that they started with. Files that only
-declare queues go first, those that only have schedules last; the others in their order.`,
+declare queues go first, those that only have schedules and rules last; the others in their order.`,
 		Example: `  pawl apply workflows/
   pawl apply grade.yaml && pawl run grade`,
 		Args: cobra.MinimumNArgs(1),
@@ -71,7 +71,7 @@ func (a *app) validateCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "validate FILE…",
 		Short: "Check workflow files and report everything that is wrong with them",
-		Long: `Check the workflows, actions, queues and schedules in files without registering anything. Every problem is reported as
+		Long: `Check the workflows, actions, queues, schedules, triggers and rules in files without registering anything. Every problem is reported as
 file:line:column, with the value at fault and what to do about it. Needs neither server nor database: a queue that a file
 names must then be declared in one of the files (kind: queue) or be one of --queues, as pawl run with an engine of its own
 wants it. With --server the server checks each file as pawl apply would, with all that it knows.

@@ -87,17 +87,17 @@ func (a *app) validateThere(ctx context.Context, files []source) ([]api.FieldErr
 }
 
 // inOrder puts the files that declare queues and nothing else before the others, which may name these queues, and those that
-// have schedules and nothing else behind them: these name actions.
+// have schedules or rules and nothing else behind them: these name actions.
 func (a *app) inOrder(files []source) []source {
 	rank := func(file source) int {
 		defs, err := definition.Parse(file.name, file.content, a.mayKnowLanguage)
-		only := func(k definition.Kind) bool {
-			return err == nil && !slices.ContainsFunc(defs, func(d *definition.Definition) bool { return d.Kind != k })
+		only := func(kinds ...definition.Kind) bool {
+			return err == nil && !slices.ContainsFunc(defs, func(d *definition.Definition) bool { return !slices.Contains(kinds, d.Kind) })
 		}
 		switch {
 		case only(definition.KindQueue):
 			return 0
-		case only(definition.KindSchedule):
+		case only(definition.KindSchedule, definition.KindRule):
 			return 2
 		}
 		return 1

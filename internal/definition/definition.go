@@ -22,6 +22,9 @@ const (
 	KindQueue Kind = "queue"
 	// KindSchedule starts executions by the clock. Schedules have a namespace of their own.
 	KindSchedule Kind = "schedule"
+	// KindTrigger says what signals of a name are like, KindRule starts executions for signals. Each has a namespace of its own.
+	KindTrigger Kind = "trigger"
+	KindRule    Kind = "rule"
 )
 
 // Definition is one validated document. It is immutable: callers must not
@@ -37,10 +40,12 @@ type Definition struct {
 	// Input is what an execution's input must satisfy; nil accepts anything.
 	Input *Schema
 
-	// Exactly one of the three is set, as Kind says; none of a queue.
+	// Exactly one of these is set, as Kind says; none of a queue.
 	Workflow *Workflow
 	Action   *Action
 	Schedule *Schedule
+	Trigger  *Trigger
+	Rule     *Rule
 
 	canonical []byte
 	hash      string
@@ -160,6 +165,6 @@ type Ref struct {
 	Kind     Kind // KindWorkflow when only a workflow will do, else KindAction
 	Name     string
 	Version  int    // 0 is the latest
-	Task     string // of a workflow; "" is what a schedule runs
+	Task     string // of a workflow; "" is what a schedule or rule runs
 	Position Position
 }

@@ -51,7 +51,7 @@ func asJSON(t *testing.T, src string) []any {
 func TestEditorSchemaAcceptsWhatParseDoes(t *testing.T) {
 	t.Parallel()
 	s := editorChecks(t)
-	sources := map[string]string{"complete": complete, "queue": "kind: queue\nname: gpu\n", "schedule": nightly}
+	sources := map[string]string{"complete": complete, "queue": "kind: queue\nname: gpu\n", "schedule": nightly, "automation": automation}
 	files, err := filepath.Glob("../../examples/*.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -100,6 +100,13 @@ func TestEditorSchemaRefusesWhatParseDoes(t *testing.T) {
 		"name: x\naction: code\nneeds: [a]\n",
 		"kind: queue\n",
 		"kind: queue\nname: gpu\nslots: 1\n",
+		"kind: trigger\n",
+		"kind: trigger\nname: t\nkeys: x\n",
+		"kind: rule\nname: r\nrun: {action: noop}\n",
+		"kind: rule\nname: r\non: t\n",
+		"kind: rule\nname: r\non: ['a b']\nrun: {action: noop}\n",
+		"kind: rule\nname: r\non: t\ndepth: 40\nrun: {action: noop}\n",
+		"kind: rule\nname: r\non: t\nrun: {action: noop, env: {a: b}}\n",
 		"kind: schedule\nname: s\nevery: 1h\n",
 		"kind: schedule\nname: s\nrun: {action: noop}\n",
 		"kind: schedule\nname: s\nevery: 1h\ncron: '0 0 * * *'\nrun: {action: noop}\n",
@@ -127,7 +134,7 @@ func TestEditorSchemaKnowsEveryField(t *testing.T) {
 	if err := json.Unmarshal(EditorSchema(), &doc); err != nil {
 		t.Fatal(err)
 	}
-	for def, want := range map[string][]string{"workflow": workflowFields, "action": actionFields, "task": taskFieldNames, "queue": queueFields, "schedule": scheduleFields} {
+	for def, want := range map[string][]string{"workflow": workflowFields, "action": actionFields, "task": taskFieldNames, "queue": queueFields, "schedule": scheduleFields, "trigger": triggerFields, "rule": ruleFields} {
 		want = slices.Sorted(slices.Values(want))
 		if got := sortedKeys(doc.Defs[def].Properties); !slices.Equal(got, want) {
 			t.Errorf("%s has\n%s\nwant\n%s", def, strings.Join(got, " "), strings.Join(want, " "))

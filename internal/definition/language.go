@@ -19,6 +19,7 @@ const (
 	scopeIf                    // and success(), failed(), cancelled(), always()
 	scopeItem                  // scopeTask, and item, index
 	scopeTick                  // tick
+	scopeSignal                // signal
 	scopes
 )
 
@@ -29,6 +30,7 @@ var scopeVariables = [scopes][]string{
 	scopeIf:       {"input", "labels", "workflow", "env", "tasks"},
 	scopeItem:     {"input", "labels", "workflow", "env", "tasks", "item", "index"},
 	scopeTick:     {"tick"},
+	scopeSignal:   {"signal"},
 }
 
 // The bounds of one evaluation: together they stop a hostile expression within

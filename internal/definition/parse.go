@@ -98,6 +98,12 @@ func (b *builder) document(v *value) *Definition {
 	case KindSchedule:
 		b.scheduleDocument(v, d)
 		return d
+	case KindTrigger:
+		b.triggerDocument(v, d)
+		return d
+	case KindRule:
+		b.ruleDocument(v, d)
+		return d
 	}
 	switch {
 	case v.get("name") == nil:
@@ -147,7 +153,7 @@ func (b *builder) queueDocument(v *value, d *Definition) {
 
 func (b *builder) kind(v *value) Kind {
 	if k := v.get("kind"); k != nil {
-		return Kind(b.oneOf(k, "kind", string(KindWorkflow), string(KindAction), string(KindQueue), string(KindSchedule)))
+		return Kind(b.oneOf(k, "kind", string(KindWorkflow), string(KindAction), string(KindQueue), string(KindSchedule), string(KindTrigger), string(KindRule)))
 	}
 	switch {
 	case v.get("tasks") != nil:

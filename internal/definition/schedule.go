@@ -20,12 +20,12 @@ type Schedule struct {
 	Run    Start
 }
 
-// Start is the execution that a tick starts.
+// Start is the execution that a tick or a signal starts.
 type Start struct {
 	Action   string // a registered name, or a built-in kind
 	Version  int    // 0 is the latest
 	Position Position
-	// Input is evaluated for each tick; nil is {}.
+	// Input is evaluated for each; nil is {}.
 	Input    *Template
 	Settings Settings
 }
@@ -100,7 +100,7 @@ func (b *builder) scheduleDocument(v *value, d *Definition) {
 	if s.Overlap == "" {
 		s.Overlap = schedule.OverlapSkip
 	}
-	b.start(v.get("run"), v, &s.Run)
+	b.start(v.get("run"), v, &s.Run, scopeTick, "schedule", runFields)
 	if len(b.problems) == 0 {
 		var err error
 		if s.Schedule, err = schedule.New(spec); err != nil {
@@ -179,24 +179,24 @@ func (b *builder) catchUp(v *value, spec *schedule.Spec) {
 	}
 }
 
-// start reads what a tick starts.
-func (b *builder) start(v, owner *value, r *Start) {
+// start reads what a tick, or a signal, starts. of is the kind of the document.
+func (b *builder) start(v, owner *value, r *Start, sc scope, of string, known []string) {
 	const path = "run"
 	if v == nil {
-		b.fail(owner, "", "add run: {action: my-action}", "the schedule does not say what to run")
+		b.fail(owner, "", "add run: {action: my-action}", "the %s does not say what to run", of)
 		return
 	}
-	if !b.object(v, path, runFields) {
+	if !b.object(v, path, known) {
 		return
 	}
 	var t Task
 	b.taskAction(&t, v, path)
 	r.Action, r.Version, r.Position = t.Action, t.Version, Position{b.file, v.line, v.column}
 	if r.Action == "workflow" {
-		b.fail(v.get("action"), "run.action", "write the workflow's own name", "a schedule runs a workflow by its name")
+		b.fail(v.get("action"), "run.action", "write the workflow's own name", "a %s runs a workflow by its name", of)
 	}
-	r.Input = b.template(v.get("input"), "run.input", scopeTick, all)
-	b.settings(v, path, &r.Settings, scopeTick, all)
+	r.Input = b.template(v.get("input"), "run.input", sc, all)
+	b.settings(v, path, &r.Settings, sc, all)
 	r.Settings.Queue = b.queue(v.get("queue"), "run.queue")
 	if BuiltIn(r.Action) && r.Action != "workflow" {
 		b.payload(r.Action, v, v.get("input"), "run.input", false)

@@ -81,31 +81,36 @@ func ValidateInput(d *Definition, input json.RawMessage) (json.RawMessage, error
 	if d.Input == nil {
 		return checkJSON(input)
 	}
-	s, err := d.Input.compile()
+	return d.Input.validate(input, "input")
+}
+
+// validate checks a value, which problems call root, and fills in defaults.
+func (c *Schema) validate(input json.RawMessage, root string) (json.RawMessage, error) {
+	s, err := c.compile()
 	if err != nil {
-		return nil, Problems{{Path: "input", Message: err.Error()}}
+		return nil, Problems{{Path: root, Message: err.Error()}}
 	}
 	if kindOf(input) == "null" && wantsObject(s) {
 		input = json.RawMessage("{}")
 	}
 	val, err := decode(input)
 	if err != nil {
-		return nil, Problems{{Path: "input", Message: err.Error(), Fix: "send one valid JSON value"}}
+		return nil, Problems{{Path: root, Message: err.Error(), Fix: "send one valid JSON value"}}
 	}
-	if d.Input.defaults {
+	if c.defaults {
 		filled, changed, err := fill(s, input, 0)
 		if err != nil {
-			return nil, Problems{{Path: "input", Message: err.Error()}}
+			return nil, Problems{{Path: root, Message: err.Error()}}
 		}
 		if changed {
 			input = filled
 			if val, err = decode(input); err != nil {
-				return nil, Problems{{Path: "input", Message: err.Error()}}
+				return nil, Problems{{Path: root, Message: err.Error()}}
 			}
 		}
 	}
 	if err := s.Validate(val); err != nil {
-		return nil, violations(err, "input")
+		return nil, violations(err, root)
 	}
 	return input, nil
 }

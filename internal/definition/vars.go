@@ -18,6 +18,7 @@ type Vars struct {
 	ID, Name    string          // of the workflow's execution, and of its definition
 	Labels, Env map[string]string
 	Tick        json.RawMessage // of a schedule
+	Signal      json.RawMessage // of a rule or a trigger
 	// Task returns the result of an upstream task; nil for one it does not
 	// have. It is asked for the tasks that Refs names.
 	Task func(name string) *Result
@@ -42,6 +43,8 @@ type decodedVars struct {
 	outputs     map[string]any
 	whole       map[string]json.RawMessage
 	labels, env map[string]any
+	signal      any
+	haveSignal  bool
 }
 
 func (v *Vars) common() *decodedVars {
@@ -143,6 +146,8 @@ func (p *path) eval(v *Vars) (json.RawMessage, error) {
 		return walk(strconv.AppendInt(nil, int64(v.index), 10), p.steps, "index")
 	case "tick":
 		return walk(orNull(v.Tick), p.steps, "tick")
+	case "signal":
+		return walk(orNull(v.Signal), p.steps, "signal")
 	case "labels":
 		return walkText(v.Labels, p.steps, "labels")
 	case "env":
@@ -252,6 +257,11 @@ func (a *activation) ResolveName(name string) (any, bool) {
 		return int64(v.index), v.element
 	case "tick":
 		return a.decode("tick", v.Tick), true
+	case "signal":
+		if !c.haveSignal {
+			c.signal, c.haveSignal = a.decode("signal", v.Signal), true
+		}
+		return c.signal, true
 	case "workflow":
 		return map[string]any{"id": v.ID, "name": v.Name}, true
 	case "labels":

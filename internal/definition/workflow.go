@@ -66,7 +66,7 @@ func (b *builder) task(w *Workflow, t *Task, v *value) []need {
 	t.Description = b.text(v.get("description"), problem.Join(path, "description"), 10_000)
 	b.inFlight(t, v, path)
 	if c := v.get("if"); c != nil {
-		t.If = b.condition(c, problem.Join(path, "if"), t.Index)
+		t.If = b.condition(c, problem.Join(path, "if"), scopeIf, t.Index)
 	}
 	b.taskAction(t, v, path)
 	t.With = b.template(v.get("with"), problem.Join(path, "with"), sc, t.Index)
@@ -175,13 +175,13 @@ func (b *builder) inFlight(t *Task, v *value, path string) {
 	}
 }
 
-func (b *builder) condition(v *value, path string, task int) *Condition {
+func (b *builder) condition(v *value, path string, sc scope, task int) *Condition {
 	switch v.kind {
 	case boolValue:
-		return &Condition{expr: b.expression(v.text, path, scopeIf, task, b.placer(v, func() int { return b.offset(v) }))}
+		return &Condition{expr: b.expression(v.text, path, sc, task, b.placer(v, func() int { return b.offset(v) }))}
 	case textValue:
 	default:
-		b.fail(v, path, "write an expression, such as success() && input.grade", "want an expression, not %s", v.describe())
+		b.fail(v, path, "write an expression, such as "+conditionExample[sc], "want an expression, not %s", v.describe())
 		return &Condition{}
 	}
 	text, at := v.text, b.bare(v)
@@ -198,16 +198,18 @@ func (b *builder) condition(v *value, path string, task int) *Condition {
 		text, at = segs[0].text, b.expressionAt(v, segs[0].nth)
 	}
 	if strings.TrimSpace(text) == "" {
-		b.fail(v, path, "leave it out for success()", "the condition is empty")
+		b.fail(v, path, "leave it out", "the condition is empty")
 		return &Condition{}
 	}
 	lead := len(text) - len(strings.TrimLeft(text, " \t\r\n"))
-	e := b.expression(text, path, scopeIf, task, shift(at, text[:lead]))
+	e := b.expression(text, path, sc, task, shift(at, text[:lead]))
 	if e.result != nil && e.result.Kind() != boolKind && !dynamic(e.result) {
 		b.fail(v, path, "compare it with something", "the condition is of type %s, not true or false", e.result)
 	}
 	return &Condition{expr: e}
 }
+
+var conditionExample = map[scope]string{scopeIf: "success() && input.grade", scopeSignal: `signal.data.severity == "page"`}
 
 // bare places an expression that is the whole of a string without braces.
 func (b *builder) bare(v *value) func(line, column int) Position {
@@ -271,6 +273,9 @@ func (d *Definition) References() []Ref {
 	if s := d.Schedule; s != nil && !BuiltIn(s.Run.Action) {
 		return []Ref{{KindAction, s.Run.Action, s.Run.Version, "", s.Run.Position}}
 	}
+	if r := d.Rule; r != nil && !BuiltIn(r.Run.Action) {
+		return []Ref{{KindAction, r.Run.Action, r.Run.Version, "", r.Run.Position}}
+	}
 	if d.Workflow == nil {
 		return nil
 	}
@@ -303,6 +308,9 @@ func (d *Definition) QueueRefs() []QueueRef {
 	}
 	if d.Schedule != nil && d.Schedule.Run.Settings.Queue != "" {
 		refs = append(refs, QueueRef{d.Schedule.Run.Settings.Queue, "run.queue", d.Schedule.Run.Position})
+	}
+	if d.Rule != nil && d.Rule.Run.Settings.Queue != "" {
+		refs = append(refs, QueueRef{d.Rule.Run.Settings.Queue, "run.queue", d.Rule.Run.Position})
 	}
 	if d.Workflow != nil {
 		for _, t := range d.Workflow.Tasks {

@@ -17,13 +17,11 @@ import (
 // Bounds of a signal.
 const (
 	signalLimit  = 1 << 20 // bytes of its data
-	triggerLimit = 200     // bytes of its trigger's name
 	subjectLimit = 512     // bytes of its subject
 	headersLimit = 64      // headers that it keeps
 	headerLimit  = 4096    // bytes of one of them
 	sourceLimit  = 200     // bytes of who said it
 	emptyData    = "{}"    // the data of a signal that has none
-	triggerForm  = "use lower-case letters, digits, '.', '_' and '-', beginning with a letter or digit, as in alert.fired"
 )
 
 // Emission says that something has happened.
@@ -93,7 +91,7 @@ func (e *Engine) prepareSignal(m *Emission, o *emitOp) error {
 	problems := m.check()
 	if len(problems) > 0 {
 		o.refused = &Invalid{problems}
-		if m.Key == "" || badText(m.Key, keyLimit) != "" || badTrigger(m.Trigger) != "" {
+		if m.Key == "" || badText(m.Key, keyLimit) != "" || flow.BadTrigger(m.Trigger) != "" {
 			return o.refused
 		}
 	}
@@ -125,11 +123,11 @@ func (m *Emission) hash(data json.RawMessage) [32]byte {
 // check says what is wrong with an emission in itself.
 func (m *Emission) check() []Problem {
 	var f faults
-	switch say := badTrigger(m.Trigger); {
+	switch say := flow.BadTrigger(m.Trigger); {
 	case m.Trigger == "":
 		f.add("trigger", "", "is missing", "name what has happened, as in alert.fired")
 	case say != "":
-		f.add("trigger", shortText(m.Trigger), say, triggerForm)
+		f.add("trigger", shortText(m.Trigger), say, flow.TriggerForm)
 	case flow.OwnTrigger(m.Trigger):
 		f.add("trigger", m.Trigger, "is one that Pawl emits itself", "choose a name that does not begin with execution., schedule., inquiry. or rule.")
 	}
@@ -148,25 +146,6 @@ func (m *Emission) check() []Problem {
 		f.text(fmt.Sprintf("headers.%.100s", name), value, headerLimit)
 	}
 	return f
-}
-
-// badTrigger says what is wrong with the name of a trigger; "" when nothing is.
-func badTrigger(name string) string {
-	if name == "" {
-		return "is missing"
-	}
-	if len(name) > triggerLimit {
-		return fmt.Sprintf("has %d bytes, more than the %d allowed", len(name), triggerLimit)
-	}
-	for i, r := range name {
-		switch {
-		case r >= 'a' && r <= 'z', r >= '0' && r <= '9':
-		case i > 0 && (r == '.' || r == '_' || r == '-'):
-		default:
-			return fmt.Sprintf("has %q", r)
-		}
-	}
-	return ""
 }
 
 // emitOp asks for one signal. Its verdict is read when its group is done.

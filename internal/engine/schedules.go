@@ -81,8 +81,8 @@ func (t *transaction) define(ctx context.Context, d *definition.Definition) (ver
 	case definition.KindQueue:
 		created, err = t.tx.AddName(ctx, store.QueueNames, d.Name, t.now)
 		return 1, created, err
-	case definition.KindSchedule:
-		name = schedulePrefix + name
+	case definition.KindSchedule, definition.KindTrigger, definition.KindRule:
+		name = string(d.Kind) + ":" + name
 	}
 	row := store.Definition{Name: name, Kind: string(d.Kind), Document: d.Canonical(), CreatedAt: t.now}
 	if _, err := hex.Decode(row.Hash[:], []byte(d.Hash())); err != nil {

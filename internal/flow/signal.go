@@ -2,6 +2,7 @@ package flow
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"time"
 )
@@ -75,4 +76,29 @@ func OwnTrigger(name string) bool {
 		}
 	}
 	return false
+}
+
+// TriggerForm says how the name of a trigger is written.
+const TriggerForm = "use lower-case letters, digits, '.', '_' and '-', beginning with a letter or digit, as in alert.fired"
+
+// triggerLimit is how many bytes the name of a trigger may have.
+const triggerLimit = 200
+
+// BadTrigger says what is wrong with the name of a trigger; "" when nothing is.
+func BadTrigger(name string) string {
+	switch {
+	case name == "":
+		return "is missing"
+	case len(name) > triggerLimit:
+		return fmt.Sprintf("has %d bytes, more than the %d allowed", len(name), triggerLimit)
+	}
+	for i, r := range name {
+		switch {
+		case r >= 'a' && r <= 'z', r >= '0' && r <= '9':
+		case i > 0 && (r == '.' || r == '_' || r == '-'):
+		default:
+			return fmt.Sprintf("has %q", r)
+		}
+	}
+	return ""
 }

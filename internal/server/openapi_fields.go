@@ -84,7 +84,7 @@ var fieldDocs = map[string]string{
 
 	"Defined.definitions":        "What each document became, in their order",
 	"DefinedVersion.created":     "false: this version had been registered before",
-	"DefinedVersion.kind":        "workflow, action, queue or schedule",
+	"DefinedVersion.kind":        "workflow, action, queue, schedule, trigger or rule",
 	"DefinedVersion.name":        "Of the definition",
 	"DefinedVersion.version":     "Of the definition, from 1; 0 where it was only checked",
 	"Definition.created_at":      "When this version was registered",

@@ -1,0 +1,240 @@
+package definition
+
+import (
+	"slices"
+	"strings"
+	"sync"
+
+	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common/ast"
+	"cel.dev/cel-go/common/operators"
+	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/parser"
+)
+
+// Clause is one part of a condition, which holds when all of its parts do.
+type Clause struct {
+	Text  string
+	Holds bool
+	Err   error // why that cannot be said
+	// Values are what the sides of its comparison are; empty where it is none.
+	Values []Value
+}
+
+// Value is an expression and its value, as JSON.
+type Value struct{ Text, Value string }
+
+// Explain evaluates every part of a condition by itself.
+func (c *Condition) Explain(v *Vars) []Clause {
+	parts := c.parts()
+	if len(parts) == 0 {
+		holds, err := c.Eval(v)
+		return []Clause{{Text: c.Text(), Holds: holds, Err: err}}
+	}
+	all := make([]Clause, len(parts))
+	for i, p := range parts {
+		k := Condition{expr: c.part(p.text)}
+		all[i].Text = p.text
+		all[i].Holds, all[i].Err = k.Eval(v)
+		for _, side := range p.sides {
+			raw, err := c.part(side).eval(v)
+			if err != nil {
+				continue // the clause has the error
+			}
+			all[i].Values = append(all[i].Values, Value{side, string(raw)})
+		}
+	}
+	return all
+}
+
+// Text is the condition as it was written; "" when there is none.
+func (c *Condition) Text() string {
+	if c.expr == nil {
+		return ""
+	}
+	return c.expr.text
+}
+
+func (c *Condition) part(text string) *expression {
+	return &expression{field: c.expr.field, compiled: newCompiled(text, c.expr.scope)}
+}
+
+// conjunct is a part of a condition, and the sides of its comparison that are no constants.
+type conjunct struct {
+	text  string
+	sides []string
+}
+
+// tracking are the environments of the scopes, which keep of macros how they were written.
+var tracking = [scopes]func() (*cel.Env, error){}
+
+func init() {
+	for s := range scopes {
+		tracking[s] = sync.OnceValues(func() (*cel.Env, error) {
+			env, err := languages[s]()
+			if err != nil {
+				return nil, err
+			}
+			return env.Extend(cel.EnableMacroCallTracking())
+		})
+	}
+}
+
+// tree is the syntax of a condition; nil where there is none.
+func (c *Condition) tree() *ast.AST {
+	if c.expr == nil {
+		return nil
+	}
+	env, err := tracking[c.expr.scope]()
+	if err != nil {
+		return nil
+	}
+	parsed, issues := env.Parse(c.expr.text)
+	if issues.Err() != nil {
+		return nil
+	}
+	return parsed.NativeRep()
+}
+
+// parts are the operands of the condition's &&; none where they cannot be told apart.
+func (c *Condition) parts() (all []conjunct) {
+	t := c.tree()
+	if t == nil {
+		return nil
+	}
+	for _, x := range operands(t.Expr(), operators.LogicalAnd) {
+		text, err := parser.Unparse(x, t.SourceInfo())
+		if err != nil {
+			return nil
+		}
+		k := conjunct{text: text}
+		if compares(x) {
+			for _, side := range x.AsCall().Args() {
+				if side.Kind() == ast.LiteralKind || side.Kind() == ast.ListKind {
+					continue
+				}
+				if text, err := parser.Unparse(side, t.SourceInfo()); err == nil {
+					k.sides = append(k.sides, text)
+				}
+			}
+		}
+		all = append(all, k)
+	}
+	return all
+}
+
+func compares(x ast.Expr) bool {
+	if x.Kind() != ast.CallKind {
+		return false
+	}
+	switch x.AsCall().FunctionName() {
+	case operators.Equals, operators.NotEquals, operators.Less, operators.LessEquals, operators.Greater, operators.GreaterEquals, operators.In:
+		return true
+	}
+	return false
+}
+
+// operands takes x && y && z, or x || y || z, apart.
+func operands(x ast.Expr, operator string) []ast.Expr {
+	if x.Kind() != ast.CallKind || x.AsCall().FunctionName() != operator {
+		return []ast.Expr{x}
+	}
+	var all []ast.Expr
+	for _, arg := range x.AsCall().Args() {
+		all = append(all, operands(arg, operator)...)
+	}
+	return all
+}
+
+// Constants are the texts to which the condition compares paths: where it holds, the value at each path is one of them. What it
+// says within || or ! about a path is left out, unless each side of the || is about the same path.
+func (c *Condition) Constants() map[string][]string {
+	t := c.tree()
+	if t == nil {
+		return nil
+	}
+	all := map[string][]string{}
+	for _, x := range operands(t.Expr(), operators.LogicalAnd) {
+		path, values := "", []string(nil)
+		for i, y := range operands(x, operators.LogicalOr) {
+			p, texts := equality(y)
+			if p == "" || i > 0 && p != path {
+				path = ""
+				break
+			}
+			path, values = p, append(values, texts...)
+		}
+		if path == "" {
+			continue
+		}
+		if before, twice := all[path]; twice {
+			values = slices.DeleteFunc(values, func(v string) bool { return !slices.Contains(before, v) })
+		}
+		all[path] = values
+	}
+	return all
+}
+
+// equality reads PATH == "text", "text" == PATH and PATH in ["text", …].
+func equality(x ast.Expr) (path string, texts []string) {
+	if x.Kind() != ast.CallKind || len(x.AsCall().Args()) != 2 {
+		return "", nil
+	}
+	a, b := x.AsCall().Args()[0], x.AsCall().Args()[1]
+	switch x.AsCall().FunctionName() {
+	case operators.Equals:
+		if a.Kind() == ast.LiteralKind {
+			a, b = b, a
+		}
+		if s, is := textOf(b); is {
+			return pathOf(a), []string{s}
+		}
+	case operators.In:
+		if b.Kind() != ast.ListKind {
+			return "", nil
+		}
+		for _, el := range b.AsList().Elements() {
+			s, is := textOf(el)
+			if !is {
+				return "", nil
+			}
+			texts = append(texts, s)
+		}
+		return pathOf(a), texts
+	}
+	return "", nil
+}
+
+func textOf(x ast.Expr) (string, bool) {
+	if x.Kind() != ast.LiteralKind {
+		return "", false
+	}
+	s, is := x.AsLiteral().(types.String)
+	return string(s), is
+}
+
+// pathOf writes a.b["c"] as a.b.c; "" for what is no path.
+func pathOf(x ast.Expr) string {
+	var names []string
+	for {
+		switch x.Kind() {
+		case ast.IdentKind:
+			names = append(names, x.AsIdent())
+			slices.Reverse(names)
+			return strings.Join(names, ".")
+		case ast.SelectKind:
+			if x.AsSelect().IsTestOnly() {
+				return ""
+			}
+			names = append(names, x.AsSelect().FieldName())
+			x = x.AsSelect().Operand()
+		default:
+			operand, name, is := subscripted(x)
+			if !is {
+				return ""
+			}
+			names = append(names, name)
+			x = operand
+		}
+	}
+}

@@ -1,0 +1,120 @@
+package definition
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/problem"
+)
+
+// Rule runs an action for signals.
+type Rule struct {
+	// On are names of triggers; "github.*" is every name that begins with "github.".
+	On []string
+	// If must hold of a signal; nil holds of each.
+	If  *Condition
+	Run Start
+	// Once gives a value of which there is one execution while it is kept; nil: each signal starts one.
+	Once *Template
+	// Reentry lets the rule run on a signal that it has led to itself.
+	Reentry bool
+	// Depth is how many rules may lead to one another before this one.
+	Depth int
+}
+
+// Depths of rules that lead to one another.
+const (
+	DefaultDepth = 8
+	MostDepth    = 32
+)
+
+var (
+	ruleFields    = []string{"kind", "name", "description", "on", "if", "run", "reentry", "depth"}
+	ruleRunFields = append([]string{"once", "concurrency"}, runFields...)
+)
+
+// ruleDocument reads a rule.
+func (b *builder) ruleDocument(v *value, d *Definition) {
+	b.object(v, "", ruleFields)
+	if v.get("name") == nil {
+		b.fail(v, "", "add name: my-rule", "the rule has no name")
+	}
+	d.Description = b.text(v.get("description"), "description", 10_000)
+	r := &Rule{On: b.texts(v.get("on"), "on"), Depth: DefaultDepth}
+	b.triggers(v, r.On)
+	if c := v.get("if"); c != nil {
+		r.If = b.condition(c, "if", scopeSignal, all)
+	}
+	run := v.get("run")
+	b.start(run, v, &r.Run, scopeSignal, "rule", ruleRunFields)
+	if run != nil && run.get("once") != nil {
+		r.Once = b.template(run.get("once"), "run.once", scopeSignal, all)
+	}
+	r.Reentry = b.oneOf(v.get("reentry"), "reentry", "refuse", "allow") == "allow"
+	if n, is := b.whole(v.get("depth"), "depth", 1, MostDepth); is {
+		r.Depth = n
+	}
+	if !b.trusted && len(b.problems) == 0 && slices.Contains(r.On, flow.TriggerEnded) {
+		if actions, labels := r.Ends(); len(actions) == 0 && len(labels) == 0 {
+			b.fail(v, "if", `write if: signal.data.action == "deploy", or signal.data.labels.team == "x"`,
+				"a rule on %s must name the actions or a label of the executions that it is about, joined to the rest by &&", flow.TriggerEnded)
+		}
+	}
+	d.Rule = r
+	b.sum(v, d)
+}
+
+// triggers checks the names of triggers that a rule listens to.
+func (b *builder) triggers(v *value, on []string) {
+	if v.get("on") == nil {
+		b.fail(v, "", "add on: [alert.fired]", "the rule does not say which triggers it is about")
+		return
+	}
+	if len(on) > maxTriggers {
+		b.fail(v.get("on"), "on", "name fewer, or all below a prefix as in github.*", "there are %d triggers; at most %d are allowed", len(on), maxTriggers)
+		return
+	}
+	for i, name := range on {
+		path, at := "on", v.get("on")
+		if at.kind == listValue {
+			path, at = fmt.Sprintf("on[%d]", i), at.list[i]
+		}
+		if why := flow.BadTrigger(strings.TrimSuffix(name, ".*")); why != "" {
+			b.fail(at, path, flow.TriggerForm+"; github.* is all below github", "%q is not the name of a trigger: it %s", problem.Clip(name, 60), why)
+		}
+		if name != flow.TriggerEnded && strings.HasSuffix(name, ".*") && strings.HasPrefix(flow.TriggerEnded, strings.TrimSuffix(name, "*")) {
+			b.fail(at, path, "write "+flow.TriggerEnded, "the ends of executions are listened to by their full name")
+		}
+	}
+}
+
+// maxTriggers is how many triggers one rule may name.
+const maxTriggers = 100
+
+// InputFor evaluates the input of the execution that a signal starts. An error is an *EvalError.
+func (r *Rule) InputFor(v *Vars) (json.RawMessage, error) {
+	if r.Run.Input == nil {
+		return json.RawMessage("{}"), nil
+	}
+	return r.Run.Input.Eval(v)
+}
+
+// Ends are the actions, or else the labels, that a rule on the ends of executions asks for. Of several labels an execution has all.
+func (r *Rule) Ends() (actions []string, labels map[string]string) {
+	if r.If == nil {
+		return nil, nil
+	}
+	labels = map[string]string{}
+	for path, values := range r.If.Constants() {
+		if path == "signal.data.action" {
+			actions = values
+		}
+		if name, is := strings.CutPrefix(path, "signal.data.labels."); is && len(values) == 1 {
+			labels[name] = values[0]
+		}
+	}
+	return actions, labels
+}

@@ -1,0 +1,80 @@
+package definition
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/flow"
+)
+
+// Trigger says what signals of a name are like. Signals of other names may be emitted as well; only one that is declared can be
+// waited for.
+type Trigger struct {
+	// Data is what the data of a signal must satisfy; nil accepts anything.
+	Data *Schema
+	// Key and Subject are evaluated for a signal that comes without; nil: it has none.
+	Key, Subject *Template
+	// Waits says that workflows may wait for the signals.
+	Waits bool
+}
+
+var triggerFields = []string{"kind", "name", "description", "data", "key", "subject", "waits"}
+
+// triggerDocument reads a trigger.
+func (b *builder) triggerDocument(v *value, d *Definition) {
+	b.object(v, "", triggerFields)
+	if v.get("name") == nil {
+		b.fail(v, "", "add name: alert.fired", "the trigger has no name")
+	}
+	if flow.OwnTrigger(d.Name) {
+		b.fail(v.get("name"), "name", "choose another; rules may name it in `on` as it is", "%q is a trigger that Pawl emits itself", d.Name)
+	}
+	d.Description = b.text(v.get("description"), "description", 10_000)
+	t := &Trigger{Waits: b.boolean(v.get("waits"), "waits")}
+	if s := v.get("data"); s != nil {
+		t.Data = b.schema(s, "data")
+	}
+	if k := v.get("key"); k != nil {
+		t.Key = b.template(k, "key", scopeSignal, all)
+	}
+	if s := v.get("subject"); s != nil {
+		t.Subject = b.template(s, "subject", scopeSignal, all)
+	}
+	d.Trigger = t
+	b.sum(v, d)
+}
+
+// ValidateData checks the data of a signal against the trigger's schema and fills in defaults. The error is of type Problems; the
+// paths in it start with "data".
+func (t *Trigger) ValidateData(data json.RawMessage) (json.RawMessage, error) {
+	if t.Data == nil {
+		return data, nil
+	}
+	return t.Data.validate(data, "data")
+}
+
+// signalValue is what expressions see as `signal`.
+type signalValue struct {
+	ID      string            `json:"id"`
+	Trigger string            `json:"trigger"`
+	Key     string            `json:"key"`
+	Subject string            `json:"subject"`
+	Source  string            `json:"source"`
+	At      time.Time         `json:"at"`
+	Headers map[string]string `json:"headers"`
+	Data    json.RawMessage   `json:"data"`
+}
+
+// SignalVars are the variables that the expressions of rules and triggers see.
+func SignalVars(s *flow.Signal) (*Vars, error) {
+	v := signalValue{ID: s.ID.Text(flow.SignalPrefix), Trigger: s.Trigger, Key: s.Key, Subject: s.Subject, Source: s.Source, At: s.At, Headers: s.Headers, Data: s.Data}
+	if v.Headers == nil {
+		v.Headers = map[string]string{}
+	}
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return nil, fmt.Errorf("describe signal %s: %w", v.ID, err)
+	}
+	return &Vars{Signal: raw, Success: true}, nil
+}
