@@ -20,6 +20,7 @@ const (
 	scopeItem                  // scopeTask, and item, index
 	scopeTick                  // tick
 	scopeSignal                // signal
+	scopeAnswer                // answer
 	scopes
 )
 
@@ -31,6 +32,7 @@ var scopeVariables = [scopes][]string{
 	scopeItem:     {"input", "labels", "workflow", "env", "tasks", "item", "index"},
 	scopeTick:     {"tick"},
 	scopeSignal:   {"signal"},
+	scopeAnswer:   {"answer"},
 }
 
 // The bounds of one evaluation: together they stop a hostile expression within

@@ -55,6 +55,8 @@ func (b *builder) payload(action string, owner, with *value, path string, needed
 		b.containerPayload(with, path)
 	case "workflow":
 		b.workflowPayload(with, path)
+	case "ask":
+		b.askPayload(with, path)
 	case "sleep":
 		if v := with.get("for"); v != nil && v.fixed() {
 			b.sleepPayload(v, problem.Join(path, "for"))

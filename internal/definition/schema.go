@@ -79,7 +79,7 @@ func (s *Schema) Text() json.RawMessage { return s.text }
 // in it start with "input".
 func ValidateInput(d *Definition, input json.RawMessage) (json.RawMessage, error) {
 	if d.Input == nil {
-		return checkJSON(input)
+		return checkJSON(input, "input")
 	}
 	return d.Input.validate(input, "input")
 }
@@ -116,12 +116,12 @@ func (c *Schema) validate(input json.RawMessage, root string) (json.RawMessage, 
 }
 
 // checkJSON accepts any one JSON value that is nested sensibly.
-func checkJSON(input json.RawMessage) (json.RawMessage, error) {
+func checkJSON(input json.RawMessage, root string) (json.RawMessage, error) {
 	if len(input) == 0 {
 		return nil, nil
 	}
 	if _, err := decode(input); err != nil {
-		return nil, Problems{{Path: "input", Message: err.Error(), Fix: "send one valid JSON value"}}
+		return nil, Problems{{Path: root, Message: err.Error(), Fix: "send one valid JSON value"}}
 	}
 	return input, nil
 }

@@ -19,6 +19,7 @@ type Vars struct {
 	Labels, Env map[string]string
 	Tick        json.RawMessage // of a schedule
 	Signal      json.RawMessage // of a rule or a trigger
+	Answer      json.RawMessage // to a question
 	// Task returns the result of an upstream task; nil for one it does not
 	// have. It is asked for the tasks that Refs names.
 	Task func(name string) *Result
@@ -148,6 +149,8 @@ func (p *path) eval(v *Vars) (json.RawMessage, error) {
 		return walk(orNull(v.Tick), p.steps, "tick")
 	case "signal":
 		return walk(orNull(v.Signal), p.steps, "signal")
+	case "answer":
+		return walk(orNull(v.Answer), p.steps, "answer")
 	case "labels":
 		return walkText(v.Labels, p.steps, "labels")
 	case "env":
@@ -262,6 +265,8 @@ func (a *activation) ResolveName(name string) (any, bool) {
 			c.signal, c.haveSignal = a.decode("signal", v.Signal), true
 		}
 		return c.signal, true
+	case "answer":
+		return a.decode("answer", v.Answer), true
 	case "workflow":
 		return map[string]any{"id": v.ID, "name": v.Name}, true
 	case "labels":

@@ -21,6 +21,9 @@ func (t *transaction) admit(ctx context.Context, drafts []*flow.Draft) error {
 	if err := t.lockKeys(ctx, names); err != nil {
 		return err
 	}
+	if err := t.loadQuestions(ctx, drafts); err != nil {
+		return err
+	}
 	for _, d := range drafts {
 		if !d.Due(t.now) {
 			t.changed(d)
@@ -121,6 +124,8 @@ func (t *transaction) schedule(ctx context.Context, d *flow.Draft) error {
 			return d.Finish(flow.Failed, flow.Outcome{Error: &flow.Error{Code: flow.CodeInvalidInput, Message: err.Error()}}, t.now, 0)
 		}
 		d.Sleep(t.now.Add(pause))
+	case flow.KindAsk:
+		return t.ask(ctx, d)
 	default:
 		t.dispatch.queued[d.Queue]++
 	}
@@ -207,6 +212,9 @@ func (t *transaction) admitLine(ctx context.Context, name string, k *keyUse) (ad
 func (t *transaction) admitHeads(ctx context.Context, k *keyUse, xs []*flow.Execution) error {
 	ds := t.adopt(xs)
 	if err := t.loadPayloads(ctx, ds); err != nil {
+		return err
+	}
+	if err := t.loadQuestions(ctx, ds); err != nil {
 		return err
 	}
 	t.budget.spend(len(ds), 0)

@@ -15,6 +15,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/pawl-run/pawl/internal/blob"
+	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/handoff"
 	"github.com/pawl-run/pawl/internal/store"
@@ -72,6 +73,7 @@ type Engine struct {
 	catalog   *catalog
 	languages *languages
 	schedules *schedules
+	questions definition.Questions
 	lanes     *lanes
 	followed  *followed
 	watch     *broker

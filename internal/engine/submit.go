@@ -247,9 +247,14 @@ func (e *Engine) checkQueue(ctx context.Context, r *flow.Request) error {
 // resolve makes the request for a submission from the action's definition.
 func (e *Engine) resolve(ctx context.Context, s *Submission) (flow.Request, error) {
 	if kind := flow.Kind(s.Action); kind.AdHoc() {
-		if kind == flow.KindSleep {
+		switch kind {
+		case flow.KindSleep:
 			if _, err := sleepOf(s.Input); err != nil {
 				return flow.Request{}, invalid("input", "", err.Error(), "")
+			}
+		case flow.KindAsk:
+			if err := e.checkQuestion(s.Input, "input"); err != nil {
+				return flow.Request{}, err
 			}
 		}
 		if e.opts.Validate != nil {
@@ -277,6 +282,11 @@ func (e *Engine) resolve(ctx context.Context, s *Submission) (flow.Request, erro
 	r, err := requestFor(def, version, s.Input, s.Labels, nil)
 	if err != nil {
 		return r, inputProblems(err)
+	}
+	if r.Kind == flow.KindAsk {
+		if err := e.checkQuestion(r.Payload(), "with"); err != nil {
+			return r, err
+		}
 	}
 	if e.opts.Validate != nil && r.Kind.AdHoc() {
 		if err := e.opts.Validate(r.Kind, r.Payload()); err != nil {

@@ -159,7 +159,7 @@ func (t *transaction) decideAllDue(ctx context.Context, due []*flow.Draft) error
 	var starting []*flow.Draft
 	for _, d := range due {
 		err := t.tried(d, func() error {
-			started, err := t.decideDue(d)
+			started, err := t.decideDue(ctx, d)
 			if started {
 				starting = append(starting, d)
 			}
@@ -176,7 +176,7 @@ func (t *transaction) decideAllDue(ctx context.Context, due []*flow.Draft) error
 }
 
 // decideDue decides about one execution whose Wake has come, and reports whether it is now to be admitted.
-func (t *transaction) decideDue(d *flow.Draft) (bool, error) {
+func (t *transaction) decideDue(ctx context.Context, d *flow.Draft) (bool, error) {
 	passed := func(deadline time.Time) bool { return !deadline.IsZero() && !deadline.After(t.now) }
 	var err error
 	if d.Stage.Terminal() || d.Aside != nil && !passed(d.Aside.Until) {
@@ -193,6 +193,8 @@ func (t *transaction) decideDue(d *flow.Draft) (bool, error) {
 	switch {
 	case d.Place == flow.Held && d.Kind == flow.KindSleep && passed(d.WakeAt) && !passedBefore(d, d.WakeAt):
 		err = d.Finish(flow.Completed, flow.Outcome{}, t.now, 0) // it was over in time, however late the engine looks
+	case d.Place == flow.Held && d.Kind == flow.KindAsk && passed(d.WakeAt) && !passedBefore(d, d.WakeAt):
+		err = t.expire(ctx, d)
 	case passed(d.TotalDeadline()) && !d.EndsForGood():
 		err = d.Cancel(flow.TimedOut, flow.CodeTotalTimeout, fmt.Sprintf("not finished within total_timeout %s", d.TotalTimeout), t.now)
 	case passed(d.EngineDeadline()) && d.State.Cancel == nil:

@@ -22,6 +22,7 @@ import (
 //	keys       how full concurrency keys are, and whose line goes on
 //	workflows  which workflows take their next step, and how far each of them is
 //	dispatch   what the claimers that wait are given
+//	inquiries  the questions that are asked, answered and withdrawn
 //	effects    what happens after the commit
 type transaction struct {
 	e   *Engine
@@ -34,6 +35,7 @@ type transaction struct {
 	keys      keyLedger
 	workflows workflows
 	dispatch  dispatch
+	inquiries inquiries
 	effects   effects
 
 	budget    budget
@@ -95,7 +97,10 @@ func (t *transaction) run(ctx context.Context, ops []op) error {
 	if err := t.claimQueued(ctx); err != nil {
 		return err
 	}
-	return t.claimLate(ctx)
+	if err := t.claimLate(ctx); err != nil {
+		return err
+	}
+	return t.writeInquiries(ctx)
 }
 
 // loadWanted loads what the requests need.
@@ -202,6 +207,7 @@ func (t *transaction) flushBut(ctx context.Context, deferred func(*flow.Draft) b
 		if d.Ended() {
 			*t.effects.ended.as(d.Stage)++
 		}
+		t.inquiries.leaves(d)
 		seen := *d
 		t.effects.written = append(t.effects.written, &seen)
 		d.Before, d.New, d.Events, d.InboxAdd, d.InboxBelow = d.State, false, nil, nil, 0

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -17,7 +18,7 @@ type Why struct {
 	Execution flow.ID
 	Stage     flow.Stage
 	Attempt   int
-	Waiting   string // "nothing", "time", "retry", "key", "queue", "worker", "children", "sleep" or "cancel"
+	Waiting   string // "nothing", "time", "retry", "key", "queue", "worker", "children", "sleep", "answer" or "cancel"
 	Summary   string // one sentence
 	Facts     []string
 	Unblock   []string // what would let it go on
@@ -64,6 +65,8 @@ func (e *Engine) why(ctx context.Context, x *flow.Execution, d *descent) (w Why,
 	case x.Kind == flow.KindSleep:
 		w.Waiting, w.Until = "sleep", x.WakeAt
 		w.Summary = fmt.Sprintf("sleeping until %s", clock(x.WakeAt))
+	case x.Kind == flow.KindAsk:
+		err = e.whyAsking(ctx, x, &w)
 	default:
 		err = e.whyHeld(ctx, x, &w)
 	}
@@ -452,4 +455,39 @@ func ordinal(n int) string {
 		suffix = "rd"
 	}
 	return fmt.Sprintf("%d%s", n, suffix)
+}
+
+// whyAsking says whose answer an execution waits for.
+func (e *Engine) whyAsking(ctx context.Context, x *flow.Execution, w *Why) error {
+	w.Waiting = "answer"
+	i, err := e.opts.Store.InquiryOf(ctx, x.ID)
+	if errors.Is(err, store.ErrNotFound) {
+		w.Summary = "waiting for an answer: the question has gone on to another execution meanwhile"
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	id, whom := i.ID.Text(flow.InquiryPrefix), "anybody"
+	if len(i.Assignees) > 0 {
+		whom = strings.Join(i.Assignees, ", ")
+	}
+	w.Until = i.Due
+	w.Summary = fmt.Sprintf("%s is unanswered, for %s", id, whom)
+	if !i.Due.IsZero() {
+		w.Summary += ", due " + clock(i.Due)
+	}
+	w.Facts = append(w.Facts, fmt.Sprintf("the question is %q, asked at %s", i.Title, clock(i.AskedAt)))
+	if len(i.Exclude) > 0 {
+		w.Facts = append(w.Facts, "must not answer: "+strings.Join(i.Exclude, ", "))
+	}
+	switch {
+	case i.Due.IsZero():
+	case i.Default != nil:
+		w.Facts = append(w.Facts, fmt.Sprintf("at %s it is answered by its default, %.200s", clock(i.Due), i.Default))
+	default:
+		w.Facts = append(w.Facts, "it times out at "+clock(i.Due))
+	}
+	w.Unblock = append(w.Unblock, "it is answered: pawl answer "+id+" -i")
+	return nil
 }

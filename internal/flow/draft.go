@@ -127,7 +127,7 @@ func (d *Draft) Claim(session ID, name string, now time.Time) error {
 	return nil
 }
 
-// Sleep sets when a sleeping execution wakes.
+// Sleep sets when the engine goes on with a sleep, or with a question; the zero time: it waits for something else.
 func (d *Draft) Sleep(until time.Time) { d.WakeAt = until }
 
 // Postpone makes the engine go on with a workflow no later than at a moment: what its tasks' ends make necessary is not
@@ -306,7 +306,7 @@ func (d *Draft) retries(e *Error, now time.Time) bool {
 		return false
 	}
 	switch e.Code {
-	case CodeQueueTimeout, CodeTotalTimeout, CodeWorkerLost, CodeInvalidInput, CodeGone:
+	case CodeQueueTimeout, CodeTotalTimeout, CodeWorkerLost, CodeInvalidInput, CodeGone, CodeDeclined:
 		return false
 	}
 	if t := d.TotalDeadline(); !t.IsZero() && !now.Before(t) {

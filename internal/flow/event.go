@@ -73,6 +73,8 @@ const (
 	CodeSuperseded      = "superseded"
 	CodeInvalidInput    = "invalid_input"
 	CodeHandlerError    = "handler_error"
-	CodeGone            = "gone"           // the receiver of a webhook wants no more of them
+	CodeGone            = "gone" // the receiver of a webhook wants no more of them
+	CodeInquiryExpired  = "inquiry_expired"
+	CodeDeclined        = "declined"
 	CodeInternal        = "internal_error" // a defect, or a limit that nothing told of before
 )

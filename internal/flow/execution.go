@@ -104,8 +104,9 @@ type State struct {
 	// work's doing, so no limit of attempts counts them.
 	HandedBack int
 
-	// WakeAt is the end of the wait of what is Delayed, the end of a KindSleep that is Held, and of a KindWorkflow that is
-	// Held the moment at which the engine goes on with it though none of its tasks has ended.
+	// WakeAt is the end of the wait of what is Delayed, the end of a KindSleep that is Held, when the question of a KindAsk
+	// that is Held expires, and of a KindWorkflow that is Held the moment at which the engine goes on with it though none of
+	// its tasks has ended.
 	WakeAt     time.Time
 	QueuedAt   time.Time // when the attempt became due
 	ClaimedAt  time.Time // when the attempt was handed off

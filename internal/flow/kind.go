@@ -19,6 +19,7 @@ const (
 	KindOutput    Kind = "output"
 	KindWorkflow  Kind = "workflow"
 	KindSleep     Kind = "sleep"
+	KindAsk       Kind = "ask"
 	KindNoop      Kind = "noop"
 )
 
@@ -51,6 +52,7 @@ var builtIns = []builtIn{
 	{kind: KindOutput, everywhere: true},
 	{kind: KindWorkflow, byEngine: true},
 	{kind: KindSleep, byEngine: true},
+	{kind: KindAsk, byEngine: true},
 	{kind: KindNoop, everywhere: true},
 }
 

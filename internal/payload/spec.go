@@ -34,6 +34,7 @@ var specs = map[flow.Kind]spec{
 	flow.KindHTTP:      {fields: fieldsOf[Request](), validate: readable(HTTP)},
 	flow.KindLLM:       {fields: fieldsOf[Chat](), validate: readable(LLM)},
 	flow.KindWebhook:   {fields: fieldsOf[Notice](), validate: readable(Webhook)},
+	flow.KindAsk:       {fields: fieldsOf[Ask](), validate: readable(Question)},
 	// The engine reads these two itself.
 	flow.KindSleep: {fields: fieldsOf[struct {
 		For json.RawMessage `json:"for"`

@@ -14,6 +14,7 @@ type Reader interface {
 	Ends
 	ScheduleReader
 	SignalReader
+	InquiryReader
 	RegistryReader
 	// Get loads one execution, payload and outcome included, or ErrNotFound.
 	Get(ctx context.Context, id flow.ID) (*flow.Execution, error)

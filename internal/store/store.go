@@ -73,6 +73,7 @@ type Tx interface {
 	Uploads
 	Schedules
 	Signals
+	Inquiries
 	// Apply writes a decision. It may be called several times; later calls see what earlier ones wrote. It returns
 	// ErrConflict when a row is not as its draft's Before says.
 	Apply(ctx context.Context, d Delta) error

@@ -182,6 +182,7 @@ func (t *tx) Remove(ctx context.Context, ids []flow.ID) ([]flow.ID, error) {
 	submittedWith.begin(&keys)
 	children.begin(&items)
 	var locks []string
+	var asks []flow.ID
 	err = t.ask(ctx, qDoomed, t.args().ids(ids), func(r *rows) error {
 		x := flow.Execution{ID: r.id()}
 		gone[x.ID] = true
@@ -202,6 +203,9 @@ func (t *tx) Remove(ctx context.Context, ids []flow.ID) ([]flow.ID, error) {
 		if x.Key != "" {
 			locks = append(locks, x.Key)
 		}
+		if x.Kind == flow.KindAsk {
+			asks = append(asks, x.ID)
+		}
 		return nil
 	})
 	if err != nil {
@@ -213,6 +217,9 @@ func (t *tx) Remove(ctx context.Context, ids []flow.ID) ([]flow.ID, error) {
 	t.put(qDeleteAsChild, &items)
 	for _, q := range removals {
 		t.add(q, t.args().ids(ids), nil)
+	}
+	if len(asks) > 0 {
+		t.add(qDeleteInquiries, t.args().ids(asks), nil)
 	}
 	if len(locks) > 0 {
 		t.add(qUnusedKeys, t.args().texts(unique(locks)), nil)

@@ -129,6 +129,18 @@ func (s *Store) checkPage(ctx context.Context, f *verification.Findings, after f
 			k.events, err = row.DecodeHistory(k.events, r.peek(), first, 0, math.MaxInt64, row.Micros(k.x.CreatedAt), nil)
 			return err
 		}}})
+	if asks := askIDs(all); err == nil && len(asks) > 0 {
+		var a args
+		var found []*flow.Inquiry
+		_, err = c.within(ctx, answer, []call{{q: qInquiriesWaited, params: a.ids(asks).params, read: readInquiries(&found)}})
+		of := make(map[flow.ID]*flow.Inquiry, len(found))
+		for _, i := range found {
+			of[i.Execution] = i
+		}
+		for _, id := range asks {
+			verification.Inquiry(f, byID[id].x, of[id])
+		}
+	}
 	if err == nil && items.rows() > 0 {
 		var a args
 		_, err = c.within(ctx, answer, []call{{q: qParents, params: a.columns(&items).params, read: func(r *rows) error {
@@ -149,6 +161,16 @@ func (s *Store) checkPage(ctx context.Context, f *verification.Findings, after f
 		verification.Execution(f, k.x, k.events)
 	}
 	return last, true, nil
+}
+
+// askIDs are those of a page that ask questions.
+func askIDs(page []*checked) (ids []flow.ID) {
+	for _, k := range page {
+		if k.x.Kind == flow.KindAsk {
+			ids = append(ids, k.x.ID)
+		}
+	}
+	return ids
 }
 
 // checkDerived compares the columns that follow from the rest of an execution.
@@ -229,6 +251,12 @@ var tableRules = []tableRule{
 		FROM {s}.schedules s JOIN {s}.ticks k ON k.schedule = s.name AND k.tag = '' WHERE k.last >= s.next LIMIT 1000`)},
 	{33, sql(`SELECT NULL::uuid, 'schedule ' || name || ' is due when it should not be, or is never due' FROM {s}.schedules
 		WHERE (due IS NULL) <> (next IS NULL OR paused_at IS NOT NULL) LIMIT 1000`)},
+	{44, sql(`SELECT v.id, 'it does not exist, and an inquiry is open for it' FROM (SELECT execution AS id FROM {s}.inquiries WHERE state = 1) v
+		WHERE NOT EXISTS ` + known + ` LIMIT 1000`)},
+	{46, sql(`SELECT execution, 'its question ' || CASE state WHEN 3 THEN 'expired at ' ELSE 'was answered at ' END || closed_at || ', and was due ' || coalesce(due::text, 'never')
+		FROM {s}.inquiries WHERE state = 3 AND (due IS NULL OR closed_at < due) OR state = 2 AND closed_at >= due LIMIT 1000`)},
+	{33, sql(`SELECT i.execution, 'its question is put to ' || a.who || ', and is not open' FROM {s}.assigned a LEFT JOIN {s}.inquiries i ON i.id = a.inquiry
+		WHERE i.state IS DISTINCT FROM 1 LIMIT 1000`)},
 	{33, sql(`SELECT NULL::uuid, 'blob ' || b.name || ' lacks pieces' FROM {s}.blobs b LEFT JOIN {s}.blob_pieces p USING (content)
 		GROUP BY b.name HAVING count(p.number) = 0 OR max(p.number) <> count(p.number) - 1 LIMIT 1000`)},
 	{33, sql(`SELECT DISTINCT NULL::uuid, 'the pieces of content ' || p.content || ' belong to no blob' FROM {s}.blob_pieces p

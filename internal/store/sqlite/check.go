@@ -73,6 +73,13 @@ func (c *conn) checkExecution(f *verification.Findings, n int64) error {
 			return err
 		}
 	}
+	if x.Kind == flow.KindAsk {
+		found, err := c.use(qInquiryOf).id(x.ID).inquiries()
+		if err != nil {
+			return err
+		}
+		verification.Inquiry(f, x, append(found, nil)[0])
+	}
 	if !x.Parent.IsZero() {
 		return c.checkChild(f, n, x)
 	}
@@ -178,6 +185,12 @@ var tableRules = []tableRule{
 		JOIN ticks k ON k.schedule = s.name AND k.tag = '' WHERE k.last >= s.next`)},
 	{33, sql(`SELECT NULL, 'schedule ' || name || ' is due when it should not be, or is never due' FROM schedules
 		WHERE (due IS NULL) <> (next IS NULL OR paused_at IS NOT NULL)`)},
+	{44, sql(`SELECT i.execution, 'it does not exist, and an inquiry is open for it' FROM inquiries i LEFT JOIN ids d ON d.id = i.execution
+		WHERE i.state = 1 AND d.n IS NULL`)},
+	{46, sql(`SELECT execution, 'its question ' || CASE state WHEN 3 THEN 'expired at ' ELSE 'was answered at ' END || closed_at || ', and was due ' || coalesce(due, 'never')
+		FROM inquiries WHERE state = 3 AND (due IS NULL OR closed_at < due) OR state = 2 AND closed_at >= due`)},
+	{33, sql(`SELECT i.execution, 'its question is put to ' || a.who || ', and is not open' FROM assigned a LEFT JOIN inquiries i ON i.id = a.inquiry
+		WHERE i.state IS NOT 1`)},
 	{33, sql(`SELECT NULL, quick_check FROM pragma_quick_check WHERE quick_check <> 'ok'`)},
 }
 

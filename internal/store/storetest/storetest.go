@@ -39,6 +39,7 @@ func Exercise(t *testing.T, open func(*testing.T) store.Store) {
 		{"Uploads", uploads}, {"RacingUploads", racingUploads},
 		{"Schedules", schedules}, {"Ticks", ticks}, {"RacingTicks", racingTicks}, {"ScheduleViolations", scheduleViolations},
 		{"Signals", signals}, {"SignalPages", signalPages}, {"RacingSignals", racingSignals},
+		{"Inquiries", inquiries}, {"InquiryPages", inquiryPages}, {"RacingInquiries", racingInquiries}, {"RacingAnswers", racingAnswers}, {"InquiryViolations", inquiryViolations},
 		{"RacingClaims", racingClaims}, {"RacingWrites", racingWrites}, {"Prefixes", prefixes}, {"Cancelled", cancelled},
 		{"Violations", violations}, {"Model", model},
 	} {
@@ -46,7 +47,7 @@ func Exercise(t *testing.T, open func(*testing.T) store.Store) {
 			t.Parallel()
 			b := &bench{tester: t, tb: t, s: open(t), now: epoch}
 			part.test(b)
-			if part.name != "Violations" && part.name != "ScheduleViolations" && !t.Failed() {
+			if part.name != "Violations" && part.name != "ScheduleViolations" && part.name != "InquiryViolations" && !t.Failed() {
 				b.clean()
 			}
 		})

@@ -53,8 +53,27 @@ func checkPlace(f *Findings, x *flow.Execution) {
 	if x.Place == flow.Held && x.Owner.IsZero() && !x.Kind.ByEngine() {
 		f.Add(3, x.ID, "it is %s and nobody owns it", x.Stage)
 	}
+	if x.Kind.ByEngine() && (x.Place == flow.Ready || !x.Owner.IsZero()) {
+		f.Add(47, x.ID, "the engine runs a %s itself, and it stands in a queue or a worker owns it", x.Kind)
+	}
 	if x.Place == flow.Finished && (x.FinishedAt.IsZero() || x.Outcome == nil) {
 		f.Add(2, x.ID, "it is %s without a time or an outcome", x.Stage)
+	}
+}
+
+// Inquiry compares an execution that asks with its inquiry; nil: it has none.
+func Inquiry(f *Findings, x *flow.Execution, i *flow.Inquiry) {
+	open := i != nil && i.State == flow.InquiryOpen
+	switch {
+	case x.Place == flow.Held && !open:
+		f.Add(44, x.ID, "it waits for an answer, and has no open inquiry")
+	case x.Place != flow.Held && open:
+		f.Add(44, x.ID, "it is %s, and %s is open", x.Stage, i.ID.Text(flow.InquiryPrefix))
+	case i != nil && i.Answer != nil:
+		as, outcome, err := i.Answer.Outcome()
+		if err != nil || x.Stage != as || x.Outcome == nil || string(x.Outcome.Output) != string(outcome.Output) {
+			f.Add(44, x.ID, "it is %s, which is not what follows from the answer of %s", x.Stage, i.ID.Text(flow.InquiryPrefix))
+		}
 	}
 }
 

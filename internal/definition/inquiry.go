@@ -1,0 +1,269 @@
+package definition
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/payload"
+	"github.com/pawl-run/pawl/internal/problem"
+)
+
+// maxFormValues bounds the work of compiling the form of a question, which the engine does when it asks.
+const maxFormValues = 1_000
+
+// Questions reads questions and answers. It remembers the forms and expressions that it has compiled lately: many executions
+// ask with the same ones. Its zero value is ready, and it is safe for concurrent use.
+type Questions struct {
+	mu      sync.Mutex
+	forms   map[string]*Schema
+	accepts map[string]*Condition
+	bytes   int // of the texts in both
+}
+
+// remembered is how many bytes of forms and expressions are remembered. Compiled they take several times as much.
+const remembered = 1 << 20
+
+// Read reads the payload of kind "ask": what is asked, and under which purpose ("" is for the caller to name). A default is
+// completed by what the form gives. An error of type Problems says everything that is wrong with it.
+func (k *Questions) Read(raw json.RawMessage) (q flow.Question, purpose string, err error) {
+	a, err := payload.Question(raw)
+	if err != nil {
+		var ps problem.List
+		if !errors.As(err, &ps) {
+			return q, "", err
+		}
+		return q, "", ps
+	}
+	q = flow.Question{Title: a.Title, Text: a.Text, Assignees: a.Assignees, Exclude: a.Exclude, Accept: strings.TrimSpace(a.Accept), Expires: time.Duration(a.Expires)}
+	if a.Form != nil {
+		var form bytes.Buffer
+		if err := json.Compact(&form, a.Form); err != nil {
+			return q, "", Problems{{Path: "form", Message: err.Error()}}
+		}
+		q.Form = form.Bytes()
+	}
+	_, ps := k.form(q.Form)
+	_, more := k.accept(q.Accept)
+	if ps = append(ps, more...); len(ps) > 0 {
+		return q, "", ps
+	}
+	if a.Default == nil {
+		return q, a.Purpose, nil
+	}
+	if q.Default, err = k.Answer(&q, a.Default, "default"); err != nil {
+		return q, "", err
+	}
+	accepted, err := k.Accepts(&q, q.Default)
+	if err != nil {
+		return q, "", Problems{{Path: "default", Message: err.Error()}}
+	}
+	q.DefaultDeclined = !accepted
+	return q, a.Purpose, nil
+}
+
+// Answer checks a value against the form of a question, and fills in the form's defaults. The error is of type Problems, whose
+// paths begin with root.
+func (k *Questions) Answer(q *flow.Question, value json.RawMessage, root string) (json.RawMessage, error) {
+	s, ps := k.form(q.Form)
+	switch {
+	case len(ps) > 0:
+		return nil, ps
+	case s != nil:
+		return s.validate(value, root)
+	}
+	return checkJSON(orNull(value), root)
+}
+
+// Accepts reports whether a question accepts an answer. An error is an *EvalError: the expression does not fit the answer.
+func (k *Questions) Accepts(q *flow.Question, answer json.RawMessage) (bool, error) {
+	c, ps := k.accept(q.Accept)
+	switch {
+	case len(ps) > 0:
+		return false, ps
+	case c == nil:
+		return true, nil
+	}
+	return c.Eval(&Vars{Answer: answer, Success: true})
+}
+
+// form compiles a form; nil is that of none.
+func (k *Questions) form(text json.RawMessage) (*Schema, Problems) {
+	if text == nil {
+		return nil, nil
+	}
+	k.mu.Lock()
+	s := k.forms[string(text)]
+	k.mu.Unlock()
+	if s != nil {
+		return s, nil
+	}
+	s, ps := readForm(text)
+	if len(ps) == 0 {
+		k.remember(string(text), s, nil)
+	}
+	return s, ps
+}
+
+// accept compiles an expression; nil is that of none.
+func (k *Questions) accept(text string) (*Condition, Problems) {
+	if text == "" {
+		return nil, nil
+	}
+	k.mu.Lock()
+	c := k.accepts[text]
+	k.mu.Unlock()
+	if c != nil {
+		return c, nil
+	}
+	c = &Condition{expr: &expression{field: "accept", compiled: newCompiled(text, scopeAnswer)}}
+	c.expr.compile()
+	var ps Problems
+	for _, i := range c.expr.issues {
+		ps = append(ps, Problem{Path: "accept", Value: problem.Clip(text, 100), Message: i.message, Fix: i.fix})
+	}
+	if e := c.expr; len(ps) == 0 && e.result != nil && e.result.Kind() != boolKind && !dynamic(e.result) {
+		ps = Problems{{Path: "accept", Value: problem.Clip(text, 100), Message: fmt.Sprintf("the expression is of type %s, not true or false", e.result), Fix: "compare it with something"}}
+	}
+	if len(ps) == 0 {
+		k.remember(text, nil, c)
+	}
+	return c, ps
+}
+
+func (k *Questions) remember(text string, s *Schema, c *Condition) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.bytes += len(text); k.forms == nil || k.bytes > remembered {
+		k.forms, k.accepts, k.bytes = map[string]*Schema{}, map[string]*Condition{}, len(text)
+	}
+	if s != nil {
+		k.forms[text] = s
+	} else {
+		k.accepts[text] = c
+	}
+}
+
+func readForm(form json.RawMessage) (*Schema, Problems) {
+	if k := kindOf(form); k != "object" && k != "boolean" {
+		return nil, Problems{{Path: "form", Message: "it is not a JSON Schema", Fix: "write a JSON Schema, such as {type: object, properties: {approved: {type: boolean}}}"}}
+	}
+	val, err := decode(form)
+	if err != nil {
+		return nil, Problems{{Path: "form", Message: err.Error()}}
+	}
+	if n := countOf(val); n > maxFormValues {
+		return nil, Problems{{Path: "form", Message: fmt.Sprintf("the schema has %d values", n), Fix: fmt.Sprintf("ask for less; at most %d are allowed", maxFormValues)}}
+	}
+	s := newSchema(form)
+	var ps Problems
+	if _, err := s.compile(); err != nil {
+		for _, p := range schemaProblems(err) {
+			path := "form"
+			for _, name := range p.steps {
+				path += step{name: name}.suffix()
+			}
+			ps = append(ps, Problem{Path: path, Message: "not a valid JSON Schema: " + p.message})
+		}
+	}
+	return s, ps
+}
+
+// countOf is how many values a decoded one consists of.
+func countOf(v any) int {
+	n := 1
+	switch v := v.(type) {
+	case []any:
+		for _, el := range v {
+			n += countOf(el)
+		}
+	case map[string]any:
+		for _, el := range v {
+			n += countOf(el)
+		}
+	}
+	return n
+}
+
+// SameJSON reports whether two texts are the same JSON value.
+func SameJSON(a, b json.RawMessage) bool {
+	x, err := CanonicalJSON(nil, a)
+	if err != nil {
+		return false
+	}
+	y, err := CanonicalJSON(nil, b)
+	return err == nil && string(x) == string(y)
+}
+
+// askPayload checks what of a question stands in the document. What expressions give is checked when the question is asked.
+func (b *builder) askPayload(with *value, path string) {
+	if b.trusted {
+		return
+	}
+	known := &value{kind: objectValue}
+	for _, f := range with.fields {
+		switch {
+		case !f.value.mentions(opening):
+			known.fields = append(known.fields, f)
+		case f.name == "title":
+			f.value = &value{kind: textValue, text: "?"}
+			known.fields = append(known.fields, f)
+		}
+	}
+	if known.get("expires") == nil && with.get("expires") != nil || known.get("default") == nil && with.get("default") != nil {
+		known.fields = without(known.fields, "on_expiry", "default")
+	}
+	_, _, err := new(Questions).Read(known.appendJSON(nil))
+	var ps Problems
+	if !errors.As(err, &ps) {
+		return
+	}
+	for _, p := range ps {
+		at := with
+		if first, _, _ := strings.Cut(strings.ReplaceAll(p.Path, "[", "."), "."); with.get(first) != nil {
+			at = with.get(first)
+		}
+		place := path
+		if p.Path != "" {
+			place += "." + p.Path
+		}
+		b.fail(at, place, p.Fix, "%s", p.Message)
+	}
+}
+
+// without is the members that have none of the names.
+func without(fields []field, names ...string) (left []field) {
+	for _, f := range fields {
+		keep := true
+		for _, name := range names {
+			keep = keep && f.name != name
+		}
+		if keep {
+			left = append(left, f)
+		}
+	}
+	return left
+}
+
+// mentions reports whether a text within v contains part.
+func (v *value) mentions(part string) bool {
+	if strings.Contains(v.text, part) {
+		return true
+	}
+	for _, el := range v.list {
+		if el.mentions(part) {
+			return true
+		}
+	}
+	for _, f := range v.fields {
+		if f.value.mentions(part) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,362 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// inquiries are those that a transaction decides about. They are written once, at its end: until then it is here that the
+// requests of a batch see what those before them have decided.
+type inquiries struct {
+	known   map[flow.InquiryKey]*flow.Inquiry // that were looked for; nil: there is none
+	of      map[flow.ID]*flow.Inquiry         // those of them that an execution waits for, or did so in this transaction
+	changed map[flow.InquiryKey]bool
+	left    []*flow.Draft // that asked, and do not wait for the answer any more
+}
+
+// know takes an inquiry in as it was read, or as it is decided.
+func (q *inquiries) know(i *flow.Inquiry) {
+	if q.known == nil {
+		q.known, q.of, q.changed = map[flow.InquiryKey]*flow.Inquiry{}, map[flow.ID]*flow.Inquiry{}, map[flow.InquiryKey]bool{}
+	}
+	q.known[i.InquiryKey], q.of[i.Execution] = i, i
+}
+
+// decided takes in an inquiry that is to be written.
+func (q *inquiries) decided(i *flow.Inquiry) {
+	q.know(i)
+	q.changed[i.InquiryKey] = true
+}
+
+// inquiryKeyOf is the key under which an execution asks. Without a purpose of its own that is its task and its place in it.
+func inquiryKeyOf(x *flow.Execution, purpose string) flow.InquiryKey {
+	if x.Parent.IsZero() {
+		return flow.InquiryKey{Asker: x.ID, Purpose: cmp.Or(purpose, x.Action)}
+	}
+	return flow.InquiryKey{Asker: x.Parent, Purpose: cmp.Or(purpose, fmt.Sprintf("%s[%d]", x.Task, x.Index))}
+}
+
+// loadInquiries brings the inquiries that there are under keys into the transaction.
+func (t *transaction) loadInquiries(ctx context.Context, keys []flow.InquiryKey) error {
+	var missing []flow.InquiryKey
+	for _, k := range keys {
+		if _, known := t.inquiries.known[k]; !known {
+			missing = append(missing, k)
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	found, err := t.tx.InquiriesOf(ctx, missing)
+	if err != nil {
+		return fmt.Errorf("look for inquiries: %w", err)
+	}
+	for _, i := range found {
+		t.inquiries.know(i)
+	}
+	return nil
+}
+
+// loadQuestions brings in, together, the inquiries that drafts which are about to ask may find.
+func (t *transaction) loadQuestions(ctx context.Context, ds []*flow.Draft) error {
+	var keys []flow.InquiryKey
+	for _, d := range ds {
+		if d.Kind != flow.KindAsk {
+			continue
+		}
+		if _, purpose, err := t.e.questions.Read(d.Payload()); err == nil {
+			keys = append(keys, inquiryKeyOf(d.Execution, purpose))
+		}
+	}
+	return t.loadInquiries(ctx, keys)
+}
+
+// ask puts the question of an execution to people. It ends at once when they have answered it before, in an earlier attempt of
+// its workflow.
+func (t *transaction) ask(ctx context.Context, d *flow.Draft) error {
+	q, purpose, err := t.e.questions.Read(d.Payload())
+	if err != nil {
+		return t.cannotAsk(d, err)
+	}
+	key := inquiryKeyOf(d.Execution, purpose)
+	if err := t.loadInquiries(ctx, []flow.InquiryKey{key}); err != nil {
+		return err
+	}
+	i, err := flow.Ask(t.inquiries.known[key], t.e.opts.NewID(), d.ID, key, q, t.now)
+	if err != nil {
+		return t.cannotAsk(d, err)
+	}
+	t.inquiries.decided(i)
+	if i.Answer != nil {
+		return t.answered(d, i)
+	}
+	d.Sleep(i.Due)
+	return nil
+}
+
+// checkQuestion says what is wrong with a question before it is stored; paths in it begin with root.
+func (e *Engine) checkQuestion(payload json.RawMessage, root string) error {
+	_, _, err := e.questions.Read(payload)
+	var ps definition.Problems
+	if !errors.As(err, &ps) {
+		return err
+	}
+	v := &Invalid{}
+	for _, p := range ps {
+		path := root
+		if p.Path != "" {
+			path += "." + p.Path
+		}
+		v.Problems = append(v.Problems, Problem{Path: path, Value: p.Value, Message: p.Message, Fix: p.Fix})
+	}
+	return v
+}
+
+func (t *transaction) cannotAsk(d *flow.Draft, why error) error {
+	return d.Finish(flow.Failed, flow.Outcome{Error: &flow.Error{Code: flow.CodeInvalidInput, Message: why.Error()}}, t.now, 0)
+}
+
+// answered ends an execution with the answer to its question.
+func (t *transaction) answered(d *flow.Draft, i *flow.Inquiry) error {
+	as, outcome, err := i.Answer.Outcome()
+	if err != nil {
+		return err
+	}
+	return d.Finish(as, outcome, t.now, t.e.opts.Random())
+}
+
+// expire ends an execution whose question was not answered in time.
+func (t *transaction) expire(ctx context.Context, d *flow.Draft) error {
+	i, err := t.openInquiry(ctx, d.ID)
+	if err != nil {
+		return err
+	}
+	i.Expire(t.now)
+	t.inquiries.decided(i)
+	if i.Answer != nil {
+		return t.answered(d, i)
+	}
+	return d.Finish(flow.TimedOut, flow.Outcome{Error: &flow.Error{Code: flow.CodeInquiryExpired,
+		Message: fmt.Sprintf("nobody answered %s (%s) within %s", i.ID.Text(flow.InquiryPrefix), i.Title, i.Expires)}}, t.now, t.e.opts.Random())
+}
+
+// openInquiry is the inquiry that an execution waits for.
+func (t *transaction) openInquiry(ctx context.Context, id flow.ID) (*flow.Inquiry, error) {
+	i := t.inquiries.of[id]
+	if i == nil {
+		found, err := t.tx.OpenInquiries(ctx, []flow.ID{id})
+		if err != nil {
+			return nil, fmt.Errorf("look for the inquiry: %w", err)
+		}
+		for _, f := range found {
+			t.inquiries.know(f)
+			i = f
+		}
+	}
+	if i == nil || i.State != flow.InquiryOpen {
+		return nil, fmt.Errorf("%s waits for an answer, and has no open inquiry", id)
+	}
+	return i, nil
+}
+
+// leaves notes an execution that has been written and asked before, or in this transaction, and now does not wait.
+func (q *inquiries) leaves(d *flow.Draft) {
+	if d.Kind == flow.KindAsk && d.Place != flow.Held && (d.Before.Place == flow.Held || q.of[d.ID] != nil) {
+		q.left = append(q.left, d)
+	}
+}
+
+// writeInquiries withdraws the questions of executions that have ended without an answer, and writes all that was decided.
+func (t *transaction) writeInquiries(ctx context.Context) error {
+	q := &t.inquiries
+	var unknown []flow.ID
+	for _, d := range q.left {
+		if q.of[d.ID] == nil {
+			unknown = append(unknown, d.ID)
+		}
+	}
+	if len(unknown) > 0 {
+		found, err := t.tx.OpenInquiries(ctx, unknown)
+		if err != nil {
+			return fmt.Errorf("look for inquiries: %w", err)
+		}
+		for _, i := range found {
+			q.know(i)
+		}
+	}
+	for _, d := range q.left {
+		if i := q.of[d.ID]; i != nil && i.State == flow.InquiryOpen {
+			i.Withdraw(t.now)
+			q.decided(i)
+		}
+	}
+	if len(q.changed) == 0 {
+		return nil
+	}
+	all := make([]*flow.Inquiry, 0, len(q.changed))
+	for key := range q.changed {
+		all = append(all, q.known[key])
+	}
+	return t.tx.PutInquiries(ctx, all)
+}
+
+// Reply is an answer that somebody gives.
+type Reply struct {
+	By     string
+	Groups []string // to which By belongs, each "group:NAME"
+	Value  json.RawMessage
+	Note   string
+	Via    string // "api" or "link"
+}
+
+// noteLimit bounds the note of an answer, in bytes.
+const noteLimit = 4096
+
+// answerLimit bounds the value of an answer, in bytes.
+const answerLimit = 256 << 10
+
+// person reads who answers.
+func (r *Reply) person() (p flow.Person, err error) {
+	var f faults
+	read := func(path, text string, group bool) string {
+		who, err := flow.ReadWho(text)
+		switch {
+		case err != nil:
+			f.add(path, shortText(text), "it is not the name of "+what(group), "write it without spaces and colons")
+		case (who[:min(6, len(who))] == "group:") != group:
+			f.add(path, shortText(text), "it is not the name of "+what(group), "groups are written group:NAME, people without a prefix")
+		}
+		return who
+	}
+	if r.By == "" {
+		f.add("by", "", "is missing", "say who answers")
+	} else {
+		p.Name = read("by", r.By, false)
+	}
+	if len(r.Groups) > groupsLimit {
+		f.add("groups", fmt.Sprint(len(r.Groups)), fmt.Sprintf("are more than the %d allowed", groupsLimit), "leave some out")
+		return p, &Invalid{f}
+	}
+	for i, g := range r.Groups {
+		p.Groups = append(p.Groups, read(fmt.Sprintf("groups[%d]", i), g, true))
+	}
+	f.text("note", r.Note, noteLimit)
+	if len(r.Value) > answerLimit {
+		f.add("answer", "", fmt.Sprintf("has %d bytes, more than the %d allowed", len(r.Value), answerLimit), "shorten it")
+	}
+	if len(f) > 0 {
+		return p, &Invalid{f}
+	}
+	return p, nil
+}
+
+const groupsLimit = 100
+
+func what(group bool) string {
+	if group {
+		return "a group"
+	}
+	return "a person"
+}
+
+// answersAtMost is how often an answer is decided about anew because the question has changed hands since it was read.
+const answersAtMost = 10
+
+var errAskedAnew = errors.New("the question has been asked anew")
+
+// Answer answers an inquiry, on behalf of whom the reply names: every way to answer comes here. The same answer by the same
+// person again changes nothing. What is wrong with an answer is a *Invalid or definition.Problems, and the inquiry stays open;
+// other errors are those of flow.Inquiry.Reply, and store.ErrNotFound.
+func (e *Engine) Answer(ctx context.Context, id flow.ID, r Reply) (*flow.Inquiry, error) {
+	p, err := r.person()
+	if err != nil {
+		return nil, err
+	}
+	for range answersAtMost {
+		i, err := e.opts.Store.Inquiry(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		a := flow.Answer{Given: flow.Given{By: p.Name, Note: r.Note}, Via: r.Via}
+		var misfit error
+		if a.Value, misfit = e.questions.Answer(&i.Question, r.Value, "answer"); misfit == nil {
+			var accepted bool
+			accepted, misfit = e.questions.Accepts(&i.Question, a.Value)
+			a.Declined = !accepted
+		}
+		before := *i
+		changed, err := before.Reply(a, p, misfit == nil && sameAnswer(i, a.Value))
+		switch {
+		case err != nil:
+			return i, err
+		case misfit != nil:
+			return i, misfits(misfit)
+		case !changed:
+			return i, nil
+		}
+		i, err = e.answer(ctx, i, a, p)
+		if !errors.Is(err, errAskedAnew) {
+			return i, err
+		}
+	}
+	return nil, fmt.Errorf("answer %s: %w", id.Text(flow.InquiryPrefix), store.ErrUnavailable)
+}
+
+// misfits says why an answer does not fit its question.
+func misfits(err error) error {
+	var e *definition.EvalError
+	if errors.As(err, &e) {
+		return invalid("answer", "", "the question cannot be decided with it: "+e.Error(), "give the values that accept looks at")
+	}
+	return err
+}
+
+func sameAnswer(i *flow.Inquiry, value json.RawMessage) bool {
+	return i.Answer != nil && definition.SameJSON(i.Answer.Value, value)
+}
+
+// answer decides about an answer that fits the question as it was read.
+func (e *Engine) answer(ctx context.Context, read *flow.Inquiry, a flow.Answer, p flow.Person) (*flow.Inquiry, error) {
+	type verdict struct {
+		inquiry flow.Inquiry
+		err     error
+	}
+	v, err := ask(ctx, e, []flow.ID{read.Execution}, func(ctx context.Context, t *transaction) (v verdict, err error) {
+		if err := t.loadInquiries(ctx, []flow.InquiryKey{read.InquiryKey}); err != nil {
+			return v, err
+		}
+		i := t.inquiries.known[read.InquiryKey]
+		switch {
+		case i == nil:
+			return verdict{err: fmt.Errorf("inquiry %s: %w", read.ID.Text(flow.InquiryPrefix), store.ErrNotFound)}, nil
+		case i.Execution != read.Execution, !i.Same(&read.Question):
+			return verdict{err: errAskedAnew}, nil
+		}
+		d := t.draft(i.Execution)
+		if i.State == flow.InquiryOpen && (d == nil || d.Place != flow.Held) {
+			return verdict{*i, fmt.Errorf("%w: its execution has ended", flow.ErrClosed)}, nil
+		}
+		a.At = t.now
+		changed, refusal := i.Reply(a, p, sameAnswer(i, a.Value))
+		if refusal != nil || !changed {
+			return verdict{*i, refusal}, nil
+		}
+		t.inquiries.decided(i)
+		if err := t.answered(d, i); err != nil {
+			return v, err
+		}
+		t.changed(d)
+		return verdict{inquiry: *i}, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &v.inquiry, v.err
+}

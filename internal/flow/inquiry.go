@@ -1,0 +1,242 @@
+package flow
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// InquiryPrefix is what the id of an inquiry is written with.
+const InquiryPrefix = "iq_"
+
+// Inquiry is a question to people that an execution of KindAsk waits for. A workflow asks one question per purpose, over all
+// its attempts: what was answered once is not asked again.
+type Inquiry struct {
+	ID ID
+	InquiryKey
+	// Execution waits for the answer while the inquiry is open, or was the last one to do so.
+	Execution ID
+	State     InquiryState
+	Revision  int // of the stored row, which counts its changes; 0: it is not stored
+	AskedAt   time.Time
+	Due       time.Time // when it expires; zero: never
+	ClosedAt  time.Time // when it was answered, expired or was withdrawn; zero while it is open
+	Question
+	Answer *Answer // of one that is answered, or that expired with a default
+}
+
+// InquiryKey is what at most one inquiry has.
+type InquiryKey struct {
+	Asker   ID // the workflow execution that asks; of an execution outside workflows itself
+	Purpose string
+}
+
+// Question is what is asked, of whom, and what counts as an answer.
+type Question struct {
+	Title string          `json:"title,omitempty"`
+	Text  string          `json:"text,omitempty"`
+	Form  json.RawMessage `json:"form,omitempty"` // JSON Schema of the answer; nil: anything
+
+	Assignees []string        `json:"assignees,omitempty"` // "ada" or "group:release"; none: anybody may answer
+	Exclude   []string        `json:"exclude,omitempty"`
+	Accept    string          `json:"accept,omitempty"` // an expression; "": every answer is accepted
+	Expires   time.Duration   `json:"expires,omitempty"`
+	Default   json.RawMessage `json:"default,omitempty"` // the answer of one that expires; nil: the execution times out
+	// DefaultDeclined says that the default is not an answer that is accepted.
+	DefaultDeclined bool `json:"default_declined,omitempty"`
+}
+
+// Same reports whether two questions ask people the same thing, and take the same answers. Who is asked, and until when, may
+// differ.
+func (q *Question) Same(as *Question) bool {
+	return q.Title == as.Title && q.Text == as.Text && q.Accept == as.Accept && string(q.Form) == string(as.Form)
+}
+
+// Answer is what became of a question.
+type Answer struct {
+	Given
+	Via      string `json:"via,omitempty"` // "api" or "link"; "" for a default
+	Declined bool   `json:"declined,omitempty"`
+}
+
+// Given is the part of an answer that is the output of the execution that asked.
+type Given struct {
+	Value     json.RawMessage `json:"answer"`
+	By        string          `json:"by"` // "" for a default
+	At        time.Time       `json:"at"`
+	Note      string          `json:"note"`
+	Defaulted bool            `json:"defaulted"`
+}
+
+// Outcome is how the execution that asked ends.
+func (a *Answer) Outcome() (Stage, Outcome, error) {
+	raw, err := PlainJSON(&a.Given)
+	if err != nil {
+		return 0, Outcome{}, fmt.Errorf("write an answer: %w", err)
+	}
+	switch {
+	case !a.Declined:
+		return Completed, Outcome{Output: raw}, nil
+	case a.Defaulted:
+		return Failed, Outcome{Output: raw, Error: &Error{Code: CodeDeclined, Message: "nobody answered in time, and the default is not accepted"}}, nil
+	}
+	say := "declined by " + a.By
+	if a.Note != "" {
+		say += ": " + a.Note
+	}
+	return Failed, Outcome{Output: raw, Error: &Error{Code: CodeDeclined, Message: say}}, nil
+}
+
+// PlainJSON writes a value as compact JSON that leaves the texts within it as they are: json.Marshal would write < as \u003c,
+// also in what was JSON before.
+func PlainJSON(v any) (json.RawMessage, error) {
+	var b bytes.Buffer
+	w := json.NewEncoder(&b)
+	w.SetEscapeHTML(false)
+	if err := w.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+}
+
+// InquiryState is where an inquiry stands.
+type InquiryState uint8
+
+// The states of an inquiry. It is open exactly while its execution is held, and leaves that state in the transaction that
+// ends the attempt.
+const (
+	InquiryOpen      InquiryState = 1 + iota
+	InquiryAnswered               // by a person
+	InquiryExpired                // nobody answered in time; with a default that is the answer
+	InquiryWithdrawn              // its execution was cancelled or timed out
+)
+
+var inquiryStates = [...]string{"", "open", "answered", "expired", "withdrawn"}
+
+// String is the state's name.
+func (s InquiryState) String() string { return inquiryStates[s] }
+
+// InquiryStateNamed is the state of a name; false when there is none.
+func InquiryStateNamed(name string) (InquiryState, bool) {
+	i := slices.Index(inquiryStates[:], name)
+	return InquiryState(max(i, 0)), i > 0
+}
+
+// Person is somebody who answers, and the groups that they belong to, each "group:NAME".
+type Person struct {
+	Name   string
+	Groups []string
+}
+
+var (
+	// ErrNotAsked means that a question was put to other people.
+	ErrNotAsked = errors.New("not asked")
+	// ErrExcluded means that this person must not answer.
+	ErrExcluded = errors.New("excluded")
+	// ErrAnswered means that another answer stands.
+	ErrAnswered = errors.New("answered already")
+	// ErrClosed means that nobody waits for the answer any more.
+	ErrClosed = errors.New("not open any more")
+)
+
+// MostPerson is how many bytes the name of a person or a group may have.
+const MostPerson = 100
+
+// ReadWho reads the name of a person ("ada" or "user:ada") or of a group ("group:release"). Names are letters, digits and
+// punctuation without spaces and colons. It returns the one form that names are compared in.
+func ReadWho(text string) (string, error) {
+	name, kind := text, ""
+	if before, after, both := strings.Cut(text, ":"); both {
+		kind, name = before, after
+	}
+	bad := name == "" || len(name) > MostPerson || !utf8.ValidString(name) || strings.ContainsFunc(name, func(r rune) bool {
+		return r == ':' || r == ',' || unicode.IsSpace(r) || !unicode.IsPrint(r)
+	})
+	switch {
+	case bad, kind != "" && kind != "user" && kind != "group":
+		return "", fmt.Errorf("%.*q names neither a person nor a group: write ada, user:ada or group:release, without spaces", MostPerson, text)
+	case kind == "group":
+		return text, nil
+	}
+	return name, nil
+}
+
+// May says why a person must not answer: ErrNotAsked or ErrExcluded.
+func (q *Question) May(p Person) error {
+	is := func(who string) bool { return who == p.Name || slices.Contains(p.Groups, who) }
+	if slices.ContainsFunc(q.Exclude, is) {
+		return fmt.Errorf("%w: %s must not answer this question", ErrExcluded, p.Name)
+	}
+	if len(q.Assignees) > 0 && !slices.ContainsFunc(q.Assignees, is) {
+		return fmt.Errorf("%w: %s is not among those asked: %s", ErrNotAsked, p.Name, strings.Join(q.Assignees, ", "))
+	}
+	return nil
+}
+
+// Ask puts a question under a key that known has, if there is one: what is open or was not answered goes on with the new
+// execution. known is nil for a key that is new. The inquiry returned is open, or has an answer, which is that of the new
+// execution as well. An error says why the question cannot be asked under the key.
+func Ask(known *Inquiry, id, execution ID, key InquiryKey, q Question, now time.Time) (*Inquiry, error) {
+	i := &Inquiry{ID: id, InquiryKey: key}
+	if known != nil {
+		if !known.Same(&q) {
+			return nil, fmt.Errorf("purpose %q has another question already (%s): give each question of a workflow a purpose of its own", key.Purpose, known.ID.Text(InquiryPrefix))
+		}
+		if known.State == InquiryOpen && known.Execution != execution {
+			return nil, fmt.Errorf("purpose %q is being asked already by %s (%s): give each question of a workflow a purpose of its own",
+				key.Purpose, known.Execution, known.ID.Text(InquiryPrefix))
+		}
+		again := *known
+		i = &again
+	}
+	i.Execution = execution
+	if i.Answer != nil {
+		return i, nil
+	}
+	i.Question, i.State, i.AskedAt, i.Due, i.ClosedAt = q, InquiryOpen, now, time.Time{}, time.Time{}
+	if q.Expires > 0 {
+		i.Due = now.Add(q.Expires)
+	}
+	return i, nil
+}
+
+// Reply decides about an answer that fits the form; same says whether it has the value of the answer that there is. changed is
+// false for one that the same person gave before, with the same value. The errors are ErrAnswered, ErrClosed, ErrNotAsked and
+// ErrExcluded.
+func (i *Inquiry) Reply(a Answer, p Person, same bool) (changed bool, err error) {
+	if err := i.May(p); err != nil {
+		return false, err
+	}
+	switch {
+	case i.State == InquiryAnswered && i.Answer.By == a.By && same:
+		return false, nil
+	case i.State == InquiryAnswered:
+		return false, fmt.Errorf("%w: by %s at %s", ErrAnswered, i.Answer.By, i.Answer.At.Format(time.RFC3339))
+	case i.State != InquiryOpen:
+		return false, fmt.Errorf("%w: it was %s at %s", ErrClosed, i.State, i.ClosedAt.Format(time.RFC3339))
+	case !i.Due.IsZero() && !i.Due.After(a.At):
+		return false, fmt.Errorf("%w: it expired at %s", ErrClosed, i.Due.Format(time.RFC3339))
+	}
+	i.close(InquiryAnswered, a.At)
+	i.Answer = &a
+	return true, nil
+}
+
+// Expire ends an inquiry whose time is over: with its default, if it has one.
+func (i *Inquiry) Expire(now time.Time) {
+	i.close(InquiryExpired, now)
+	if i.Default != nil {
+		i.Answer = &Answer{Given: Given{Value: i.Default, At: now, Defaulted: true}, Declined: i.DefaultDeclined}
+	}
+}
+
+// Withdraw ends an inquiry whose execution does not wait any more.
+func (i *Inquiry) Withdraw(now time.Time) { i.close(InquiryWithdrawn, now) }
+
+func (i *Inquiry) close(as InquiryState, at time.Time) { i.State, i.ClosedAt = as, at }

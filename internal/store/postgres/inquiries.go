@@ -1,0 +1,213 @@
+package postgres
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/store/row"
+)
+
+// inquiryRow is an inquiry as it is written.
+type inquiryRow struct {
+	*flow.Inquiry
+	question, answer []byte
+}
+
+var inquiries = relation[*inquiryRow, *flow.Inquiry]{
+	{"id", oidUUID, func(c *column, i *inquiryRow) { c.id(i.ID) }, func(r *rows, i *flow.Inquiry) { i.ID = r.id() }},
+	{"asker", oidUUID, func(c *column, i *inquiryRow) { c.id(i.Asker) }, func(r *rows, i *flow.Inquiry) { i.Asker = r.id() }},
+	{"purpose", oidText, func(c *column, i *inquiryRow) { c.text(i.Purpose) }, func(r *rows, i *flow.Inquiry) { i.Purpose = r.text() }},
+	{"execution", oidUUID, func(c *column, i *inquiryRow) { c.id(i.Execution) }, func(r *rows, i *flow.Inquiry) { i.Execution = r.id() }},
+	{"state", oidInt2, func(c *column, i *inquiryRow) { c.int(int64(i.State)) }, func(r *rows, i *flow.Inquiry) { i.State = flow.InquiryState(r.int()) }},
+	{"revision", oidInt4, func(c *column, i *inquiryRow) { c.int(int64(i.Revision) + 1) }, func(r *rows, i *flow.Inquiry) { i.Revision = int(r.int()) }},
+	{"asked_at", oidInt8, func(c *column, i *inquiryRow) { c.int(row.Micros(i.AskedAt)) }, func(r *rows, i *flow.Inquiry) { i.AskedAt = r.time() }},
+	{"due", oidInt8, func(c *column, i *inquiryRow) { c.intOrNull(row.Micros(i.Due)) }, func(r *rows, i *flow.Inquiry) { i.Due = r.time() }},
+	{"closed_at", oidInt8, func(c *column, i *inquiryRow) { c.intOrNull(row.Micros(i.ClosedAt)) }, func(r *rows, i *flow.Inquiry) { i.ClosedAt = r.time() }},
+	{"question", oidJSON, func(c *column, i *inquiryRow) { c.bytes(i.question) }, func(r *rows, i *flow.Inquiry) { r.failed(row.DecodeQuestion(&i.Question, r.peek())) }},
+	{"answer", oidJSON, func(c *column, i *inquiryRow) { c.bytesOrNull(i.answer) }, func(r *rows, i *flow.Inquiry) {
+		answer, err := row.DecodeAnswer(r.peek())
+		i.Answer = answer
+		r.failed(err)
+	}},
+}
+
+var inquiryColumns = inquiries.names("i.")
+
+// inquiryKeys are the keys that are looked for, assigned the people to whom open inquiries were put by name.
+var (
+	inquiryKeys = relation[flow.InquiryKey, none]{
+		{"asker", oidUUID, func(c *column, k flow.InquiryKey) { c.id(k.Asker) }, nil},
+		{"purpose", oidText, func(c *column, k flow.InquiryKey) { c.text(k.Purpose) }, nil},
+	}
+	assigned = relation[assignment, none]{
+		{"inquiry", oidUUID, func(c *column, a assignment) { c.id(a.inquiry) }, nil},
+		{"who", oidText, func(c *column, a assignment) { c.text(a.who) }, nil},
+	}
+)
+
+type assignment struct {
+	inquiry flow.ID
+	who     string
+}
+
+var (
+	qInquiry   = sql(`SELECT ` + inquiryColumns + ` FROM {s}.inquiries i WHERE i.id = $1`)
+	qInquiryOf = sql(`SELECT ` + inquiryColumns + ` FROM {s}.inquiries i WHERE i.execution = $1`)
+
+	qInquiriesOf = sql(`SELECT ` + inquiryColumns + ` FROM ` + inquiryKeys.rows() + ` AS v
+		CROSS JOIN LATERAL (SELECT * FROM {s}.inquiries i WHERE i.asker = v.asker AND i.purpose = v.purpose OFFSET 0) i`)
+	qInquiriesWaited = sql(`SELECT ` + inquiryColumns + ` FROM {s}.inquiries i WHERE i.execution = ANY ($1::uuid[])`)
+
+	qOpenInquiries = sql(`SELECT ` + inquiryColumns + ` FROM {s}.inquiries i WHERE i.execution = ANY ($1::uuid[]) AND i.state = 1`)
+
+	qInquiries    = sql(`SELECT ` + inquiryColumns + ` FROM {s}.inquiries i WHERE i.state = $1::bigint AND i.id < $2 ORDER BY i.id DESC LIMIT $3`)
+	qAllInquiries = sql(`SELECT ` + inquiryColumns + ` FROM {s}.inquiries i WHERE i.id < $1 ORDER BY i.id DESC LIMIT $2`)
+	qAssigned     = sql(`SELECT ` + inquiryColumns + ` FROM (SELECT a.inquiry FROM {s}.assigned a WHERE a.who = $1 AND a.inquiry < $2 ORDER BY a.inquiry DESC LIMIT $3) a
+		CROSS JOIN LATERAL (SELECT * FROM {s}.inquiries i WHERE i.id = a.inquiry OFFSET 0) i ORDER BY i.id DESC`)
+	qCountInquiries = sql(`SELECT count(*) FROM {s}.inquiries WHERE state = 1`)
+
+	// Rows are written one after the other, in the order in which they are given. One that has another revision than was read,
+	// or that is new and there already, is not written.
+	qPutInquiries = sql(`WITH put AS (` + inquiries.insert("inquiries AS i") + `
+			ON CONFLICT (asker, purpose) DO UPDATE SET execution = excluded.execution, state = excluded.state, revision = excluded.revision,
+				asked_at = excluded.asked_at, due = excluded.due, closed_at = excluded.closed_at, question = excluded.question, answer = excluded.answer
+			WHERE i.revision = excluded.revision - 1 RETURNING 1)
+		SELECT {s}.expect((SELECT count(*) FROM put), cardinality($1), 'PW409', 'inquiries are no longer as they were read')`)
+
+	qUnassign        = sql(`DELETE FROM {s}.assigned a WHERE a.inquiry = ANY ($1::uuid[])`)
+	qAssign          = sql(assigned.insert("assigned") + ` ON CONFLICT DO NOTHING`)
+	qDeleteInquiries = sql(`DELETE FROM {s}.inquiries i WHERE i.execution = ANY ($1::uuid[])`)
+)
+
+// readInquiries returns a reader that adds each row to all.
+func readInquiries(all *[]*flow.Inquiry) func(*rows) error {
+	return func(r *rows) error {
+		i := &flow.Inquiry{}
+		*all = append(*all, i)
+		return inquiries.read(r, i)
+	}
+}
+
+// InquiriesOf implements store.Inquiries.
+func (t *tx) InquiriesOf(ctx context.Context, keys []flow.InquiryKey) (all []*flow.Inquiry, err error) {
+	if err := t.ask(ctx, qInquiriesOf, t.args().columns(inquiryKeys.columns(keys...)), readInquiries(&all)); err != nil {
+		return nil, fmt.Errorf("look for %d inquiries: %w", len(keys), err)
+	}
+	return all, nil
+}
+
+// OpenInquiries implements store.Inquiries.
+func (t *tx) OpenInquiries(ctx context.Context, executions []flow.ID) (all []*flow.Inquiry, err error) {
+	if err := t.ask(ctx, qOpenInquiries, t.args().ids(executions), readInquiries(&all)); err != nil {
+		return nil, fmt.Errorf("look for the inquiries of %d executions: %w", len(executions), err)
+	}
+	return all, nil
+}
+
+// PutInquiries implements store.Inquiries. The rows are sent with the commit, in one order for all transactions.
+func (t *tx) PutInquiries(_ context.Context, all []*flow.Inquiry) error {
+	if t.failed != nil {
+		return t.failed
+	}
+	all = slices.SortedFunc(slices.Values(all), func(a, b *flow.Inquiry) int {
+		if n := bytes.Compare(a.Asker[:], b.Asker[:]); n != 0 {
+			return n
+		}
+		return strings.Compare(a.Purpose, b.Purpose)
+	})
+	var put, assign columns
+	inquiries.begin(&put)
+	assigned.begin(&assign)
+	var known []flow.ID
+	for _, i := range all {
+		r := &inquiryRow{Inquiry: i}
+		var err error
+		if r.question, err = row.Question(&i.Question); err == nil {
+			r.answer, err = row.Answer(i.Answer)
+		}
+		if err != nil {
+			return fmt.Errorf("write inquiry %s: %w", i.ID.Text(flow.InquiryPrefix), err)
+		}
+		inquiries.add(&put, r)
+		if i.Revision > 0 {
+			known = append(known, i.ID)
+		}
+		for _, who := range i.Assignees {
+			if i.State == flow.InquiryOpen {
+				assigned.add(&assign, assignment{i.ID, who})
+			}
+		}
+	}
+	t.put(qPutInquiries, &put)
+	if len(known) > 0 {
+		t.add(qUnassign, t.args().ids(known), nil)
+	}
+	t.put(qAssign, &assign)
+	return nil
+}
+
+// Inquiry implements store.InquiryReader.
+func (s *Store) Inquiry(ctx context.Context, id flow.ID) (*flow.Inquiry, error) {
+	return s.oneInquiry(ctx, qInquiry, id)
+}
+
+// InquiryOf implements store.InquiryReader.
+func (s *Store) InquiryOf(ctx context.Context, execution flow.ID) (*flow.Inquiry, error) {
+	return s.oneInquiry(ctx, qInquiryOf, execution)
+}
+
+func (s *Store) oneInquiry(ctx context.Context, q *query, id flow.ID) (*flow.Inquiry, error) {
+	var all []*flow.Inquiry
+	var a args
+	err := s.read(ctx, call{q: q, params: a.id(id).params, read: readInquiries(&all)})
+	if err == nil && len(all) == 0 {
+		err = store.ErrNotFound
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read an inquiry: %w", err)
+	}
+	return all[0], nil
+}
+
+// lastID is beyond every id.
+var lastID = flow.ID([]byte(strings.Repeat("\xff", len(flow.ID{}))))
+
+// Inquiries implements store.InquiryReader.
+func (s *Store) Inquiries(ctx context.Context, f store.InquiryFilter) (all []*flow.Inquiry, err error) {
+	before := f.Before
+	if before.IsZero() {
+		before = lastID
+	}
+	k := call{q: qAllInquiries, read: readInquiries(&all)}
+	var a args
+	switch {
+	case f.Assignee != "":
+		k.q = qAssigned
+		a.text(f.Assignee)
+	case f.State != 0:
+		k.q = qInquiries
+		a.int(int64(f.State))
+	}
+	k.params = a.id(before).int(int64(f.Limit)).params
+	if err := s.read(ctx, k); err != nil {
+		return nil, fmt.Errorf("read inquiries: %w", err)
+	}
+	return all, nil
+}
+
+// CountInquiries implements store.InquiryReader.
+func (s *Store) CountInquiries(ctx context.Context) (n int, err error) {
+	err = s.read(ctx, call{q: qCountInquiries, read: func(r *rows) error {
+		n = int(r.int())
+		return nil
+	}})
+	if err != nil {
+		return 0, fmt.Errorf("count inquiries: %w", err)
+	}
+	return n, nil
+}
