@@ -108,11 +108,11 @@ func TestDoesNotRepeatWhatMayHaveBeenDone(t *testing.T) {
 		refuse(w, 503, api.ProblemUnavailable)
 	})
 	both(t, h, func(t *testing.T, c *Client) {
+		c.keys = false
 		tries.Store(0)
 		if _, err := c.Retry(t.Context(), "ex_1"); err == nil || tries.Load() != 1 {
-			t.Errorf("%v after %d tries", err, tries.Load())
+			t.Errorf("a retry without a key: %v after %d tries", err, tries.Load())
 		}
-		c.keys = false
 		tries.Store(0)
 		if _, err := c.Submit(t.Context(), api.Submission{Action: "noop"}); err == nil || tries.Load() != 1 {
 			t.Errorf("a submission without a key: %v after %d tries", err, tries.Load())

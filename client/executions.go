@@ -183,8 +183,32 @@ func (c *Client) end(ctx context.Context, id, how, reason string, wait time.Dura
 // Retry submits the request of a finished execution anew and returns the new execution.
 func (c *Client) Retry(ctx context.Context, id string) (*api.Execution, error) {
 	var x api.Execution
-	err := c.call(ctx, request{method: http.MethodPost, path: execution(id, "/retry")}, &x)
+	err := c.call(ctx, c.keyed(request{method: http.MethodPost, path: execution(id, "/retry")}), &x)
 	return orNil(&x, err)
+}
+
+// keyed gives a request an idempotency key of its own when the client makes them: then it may be sent again.
+func (c *Client) keyed(r request) request {
+	if key := c.key(""); key != "" {
+		r.header, r.repeatable = http.Header{"Idempotency-Key": {key}}, true
+	}
+	return r
+}
+
+// CancelMany cancels up to [api.BulkLimit] executions: those that in names, or, if it names none, the newest unfinished ones that f
+// selects. What one of them is refused is in its entry. Ask again with f.Cursor as long as the result has a NextCursor.
+func (c *Client) CancelMany(ctx context.Context, f Filter, in api.BulkRequest) (*api.BulkResult, error) {
+	var out api.BulkResult
+	err := c.call(ctx, request{method: http.MethodPost, path: "/executions:cancel", query: f.query(), body: in, repeatable: true}, &out)
+	return orNil(&out, err)
+}
+
+// RetryMany is [Client.Retry] of up to [api.BulkLimit] executions, chosen as by [Client.CancelMany]; f without a status selects what
+// has failed, timed out or was cancelled.
+func (c *Client) RetryMany(ctx context.Context, f Filter, in api.BulkRequest) (*api.BulkResult, error) {
+	var out api.BulkResult
+	err := c.call(ctx, c.keyed(request{method: http.MethodPost, path: "/executions:retry", query: f.query(), body: in}), &out)
+	return orNil(&out, err)
 }
 
 // Why tells what the execution is waiting for.

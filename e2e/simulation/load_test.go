@@ -368,8 +368,9 @@ func (l *load) redrive(ctx context.Context, key string, n int) {
 		return // it would be for its client to cancel it once more
 	}
 	var id flow.ID
-	err := l.call(ctx, key, func(ctx context.Context, e *engine.Engine) (err error) {
-		id, err = e.Retry(ctx, target.id)
+	err := l.call(ctx, key, func(ctx context.Context, e *engine.Engine) error {
+		again, err := e.Retry(ctx, target.id, "")
+		id = again.Execution
 		return err
 	})
 	if err == nil {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/client"
@@ -93,20 +94,25 @@ for them.`,
 	l.interval = time.Second
 	durationVar(f, &l.interval, "interval", "how often --watch looks")
 	f.IntVar(&l.limit, "limit", 50, "how many at most")
-	f.StringSliceVar(&l.status, "status", nil, "only executions with one of these statuses")
-	f.StringVar(&l.action, "action", "", "only executions of this action or workflow")
-	f.StringVar(&l.workflow, "workflow", "", "only the tasks of this workflow execution")
-	f.StringToStringVar(&l.labels, "label", nil, "only executions with this label, as in team=grading")
-	f.StringSliceVar(&l.verdicts, "verdict", nil, "only what ended with one of these: ok, or the code of an error, such as timeout")
+	l.selectFlags(f)
 	f.BoolVar(&l.outputs, "outputs", false, "with -o json or yaml: what each has put out as well")
 	f.BoolVar(&l.tasks, "tasks", false, "tasks of workflows as well")
-	f.StringVar(&l.since, "since", "", "only executions created, or signals accepted, since then: 90m, or a time as 2026-11-02T10:00:00Z")
-	f.StringVar(&l.until, "until", "", "only executions created before then, as with --since")
 	f.StringVar(&l.trigger, "trigger", "", "only signals of this trigger")
 	f.StringVar(&l.subject, "subject", "", "only signals about this")
 	f.StringVar(&l.source, "source", "", "only signals from this source, as in api")
 	output.FormatFlag(c, &l.format, output.AsTable, output.AsWide, output.AsJSON, output.AsYAML, output.AsName)
 	return c
+}
+
+// selectFlags are those that select executions.
+func (l *listing) selectFlags(f *pflag.FlagSet) {
+	f.StringSliceVar(&l.status, "status", nil, "only executions with one of these statuses")
+	f.StringVar(&l.action, "action", "", "only executions of this action or workflow")
+	f.StringVar(&l.workflow, "workflow", "", "only the tasks of this workflow execution")
+	f.StringToStringVar(&l.labels, "label", nil, "only executions with this label, as in team=grading")
+	f.StringSliceVar(&l.verdicts, "verdict", nil, "only what ended with one of these: ok, or the code of an error, such as timeout")
+	f.StringVar(&l.since, "since", "", "only what was created, or of signals accepted, since then: 90m, or a time as 2026-11-02T10:00:00Z")
+	f.StringVar(&l.until, "until", "", "only executions created before then, as with --since")
 }
 
 // get lists once, or again and again.

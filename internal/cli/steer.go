@@ -11,6 +11,7 @@ import (
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/client"
+	"github.com/pawl-run/pawl/internal/cli/exit"
 	"github.com/pawl-run/pawl/internal/cli/output"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/terminal"
@@ -40,27 +41,41 @@ func (a *app) withClient(ctx context.Context, m mode, do func(context.Context, *
 
 func (a *app) cancelCommand() *cobra.Command {
 	return a.endCommand("cancel", "Cancel executions", `Cancel executions. What nobody holds yet ends at once. What a worker is running is stopped there, and is cancelled
-once the worker has confirmed that nothing is left running; --wait says how long to wait for that.`,
-		(*client.Client).Cancel)
+once the worker has confirmed that nothing is left running; --wait says how long to wait for that. Flags select executions instead of ids,
+as they do for pawl get: without --yes they are only listed.`,
+		(*client.Client).Cancel, (*client.Client).CancelMany)
 }
 
 func (a *app) killCommand() *cobra.Command {
 	return a.endCommand("kill", "Kill what executions are running", `Kill the code that executions are running, with everything that it has started. They are cancelled once the worker
-has confirmed that nothing is left of it.`,
-		(*client.Client).Kill)
+has confirmed that nothing is left of it. Flags select executions instead of ids, as they do for pawl get: without --yes
+they are only listed.`,
+		(*client.Client).Kill, (*client.Client).CancelMany)
 }
 
-func (a *app) endCommand(verb, short, long string, end func(*client.Client, context.Context, string, string, time.Duration) (*api.Execution, error)) *cobra.Command {
+func (a *app) endCommand(verb, short, long string, end func(*client.Client, context.Context, string, string, time.Duration) (*api.Execution, error),
+	many func(*client.Client, context.Context, client.Filter, api.BulkRequest) (*api.BulkResult, error)) *cobra.Command {
 	var reason string
 	var wait time.Duration
+	var b bulk
 	c := &cobra.Command{
-		Use:     verb + " ID…",
-		Short:   short,
-		Long:    long,
-		Example: "  pawl " + verb + " ex_… --reason 'wrong input'",
-		Args:    cobra.MinimumNArgs(1),
+		Use:   verb + " ID…",
+		Short: short,
+		Long:  long,
+		Example: "  pawl " + verb + " ex_… --reason 'wrong input'\n" +
+			"  pawl " + verb + " --label team=docs --status scheduled          list them, and change nothing\n" +
+			"  pawl " + verb + " --label team=docs --status scheduled --yes",
 		RunE: func(cmd *cobra.Command, ids []string) error {
+			selects, err := b.selects(ids)
+			if err != nil {
+				return err
+			}
 			return a.withClient(cmd.Context(), reading, func(ctx context.Context, s *session) error {
+				if selects {
+					return a.each(ctx, &b, verb, reason, func(ctx context.Context, f client.Filter, in api.BulkRequest) (*api.BulkResult, error) {
+						return many(s.Client, ctx, f, in)
+					})
+				}
 				var failed []error
 				for _, id := range ids {
 					x, err := end(s.Client, ctx, id, reason, wait)
@@ -78,6 +93,7 @@ func (a *app) endCommand(verb, short, long string, end func(*client.Client, cont
 			})
 		},
 	}
+	b.flags(c)
 	c.Flags().StringVar(&reason, "reason", "", "why, for those who look at it later")
 	wait = 10 * time.Second
 	durationVar(c.Flags(), &wait, "wait", "how long to wait for the confirmation")
@@ -93,14 +109,30 @@ func orderedAs(x *api.Execution) api.Status {
 
 func (a *app) retryCommand() *cobra.Command {
 	var wait bool
+	var b bulk
 	c := &cobra.Command{
 		Use:   "retry ID",
 		Short: "Run a finished execution's request again, as a new execution",
+		Long: `Run a finished execution's request again, as a new execution. Flags select executions instead of an id, as they do for
+pawl get: of these, what has failed, timed out or was cancelled, unless --status says otherwise. Without --yes they are only listed.`,
 		Example: `  pawl retry ex_…
-  pawl retry ex_… --wait      stay until it has ended`,
-		Args: cobra.ExactArgs(1),
+  pawl retry ex_… --wait                              stay until it has ended
+  pawl retry --label team=docs --since 1h             list what would be run again
+  pawl retry --label team=docs --since 1h --yes`,
+		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			m := reading
+			selects, err := b.selects(args)
+			switch {
+			case err != nil:
+				return err
+			case selects && wait:
+				return exit.Usagef("--wait goes with one id: follow many with pawl get executions -w")
+			case selects:
+				return a.withClient(cmd.Context(), m, func(ctx context.Context, s *session) error {
+					return a.each(ctx, &b, "retry", "", s.RetryMany)
+				})
+			}
 			if wait {
 				m = working
 			}
@@ -117,6 +149,7 @@ func (a *app) retryCommand() *cobra.Command {
 			})
 		},
 	}
+	b.flags(c)
 	c.Flags().BoolVar(&wait, "wait", false, "watch it until it has ended, and exit as it did")
 	return c
 }

@@ -62,25 +62,3 @@ func (t *transaction) cancelled(d *flow.Draft) {
 		t.workflows.due[d.ID] = true
 	}
 }
-
-// Retry submits what a finished execution had asked for once more, as a new execution; the old one never changes.
-func (e *Engine) Retry(ctx context.Context, id flow.ID) (flow.ID, error) {
-	x, err := e.opts.Store.Get(ctx, id)
-	if err != nil {
-		return flow.ID{}, err
-	}
-	if !x.Stage.Terminal() {
-		return flow.ID{}, invalid("id", id.String(), fmt.Sprintf("the execution is still %s", x.Stage), "wait for it, or cancel it first")
-	}
-	r := x.Request
-	r.Parent, r.ParentAttempt, r.Task, r.Index, r.Depth = flow.ID{}, 0, "", 0, 0
-	r.IdempotencyKey, r.NotBefore = "", r.CreatedAt
-	if err := e.place(ctx, &r); err != nil {
-		return flow.ID{}, err
-	}
-	o := &submitOp{id: e.opts.NewID(), request: r, made: &e.counters.submitted}
-	if err := e.submit(ctx, o); err != nil {
-		return flow.ID{}, err
-	}
-	return o.verdict.Execution, o.verdict.Err
-}

@@ -424,16 +424,43 @@ func TestRetryByHandIsANewExecution(t *testing.T) {
 	r := newRig(t)
 	h := r.worker()
 	id := r.submit(Submission{Action: "noop", Input: json.RawMessage(`7`)})
-	if _, err := r.e.Retry(r.ctx, id); err == nil {
+	if _, err := r.e.Retry(r.ctx, id, ""); err == nil {
 		t.Fatal("retried what has not ended")
 	}
 	h.fail(h.take(1)[0], "x")
-	again, err := r.e.Retry(r.ctx, id)
-	if err != nil || again == id {
-		t.Fatalf("%v %s", err, again)
+	again, err := r.e.Retry(r.ctx, id, "")
+	if err != nil || again.Execution == id || again.Existing {
+		t.Fatalf("%v %+v", err, again)
 	}
-	if work := h.take(1); work[0].Execution != again || string(work[0].Payload) != "7" {
+	if work := h.take(1); work[0].Execution != again.Execution || string(work[0].Payload) != "7" {
 		t.Fatalf("took %+v", work)
+	}
+}
+
+// A call for a retry that is sent again, because its answer was lost, gives the same execution.
+func TestRetryOnceForAKey(t *testing.T) {
+	r := newRig(t)
+	h := r.worker()
+	one, other := r.submit(Submission{Action: "noop"}), r.submit(Submission{Action: "noop"})
+	for _, a := range h.take(2) {
+		h.fail(a, "x")
+	}
+	first, err := r.e.Retry(r.ctx, one, "k")
+	if err != nil || first.Existing {
+		t.Fatalf("%+v %v", first, err)
+	}
+	again, err := r.e.Retry(r.ctx, one, "k")
+	if err != nil || !again.Existing || again.Execution != first.Execution {
+		t.Errorf("sent again: %+v %v", again, err)
+	}
+	if _, err := r.e.Retry(r.ctx, other, "k"); !errors.Is(err, ErrIdempotencyMismatch) {
+		t.Errorf("for another execution: %v", err)
+	}
+	if out, err := r.e.Submit(r.ctx, []Submission{{Action: "noop", IdempotencyKey: "k"}}); err != nil || !errors.Is(out[0].Err, ErrIdempotencyMismatch) {
+		t.Errorf("a submission under the key: %v %+v", err, out)
+	}
+	if _, err := r.e.Retry(r.ctx, one, "a\x00b"); err == nil {
+		t.Error("a key that no store can keep")
 	}
 }
 

@@ -75,11 +75,11 @@ func TestKindChoosesWorker(t *testing.T) {
 	able.complete(got[0], "1")
 	r.submit(Submission{Action: "noop"})
 	able.none("the worker with the handler")
-	again, err := r.e.Retry(r.ctx, thumb)
+	again, err := r.e.Retry(r.ctx, thumb, "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := able.take(100); len(got) != 1 || got[0].Execution != again {
+	if got := able.take(100); len(got) != 1 || got[0].Execution != again.Execution {
 		t.Errorf("what was submitted once more went to %+v", got)
 	}
 	plain.serve(echo)

@@ -60,12 +60,12 @@ func TestLabelsChooseWorker(t *testing.T) {
 	}
 	a := a100.expect(special)[0]
 	a100.fail(a, "broken")
-	again, err := r.e.Retry(r.ctx, special)
+	again, err := r.e.Retry(r.ctx, special, "")
 	if err != nil {
 		t.Fatal(err)
 	}
 	plain.expect(r.submit(Submission{Action: "noop"}))
-	a100.expect(again)
+	a100.expect(again.Execution)
 }
 
 // Labels of an action, of a task, of a submission, a runtime and a language come together in one lane, however they are
@@ -237,7 +237,7 @@ func TestLabelsAreRefused(t *testing.T) {
 	if x := r.get(children[0].Execution); x.Outcome.Error.Code != flow.CodeInvalidInput || !strings.Contains(x.Outcome.Error.Message, "more than the 512 allowed") {
 		t.Errorf("%+v", x.Outcome.Error)
 	}
-	if _, err := r.e.Retry(r.ctx, children[0].Execution); err == nil {
+	if _, err := r.e.Retry(r.ctx, children[0].Execution, ""); err == nil {
 		t.Error("it was accepted once more")
 	}
 }

@@ -85,11 +85,11 @@ func TestRuntimeChoosesWorker(t *testing.T) {
 		t.Fatalf("the worker with the runtime got %+v", got)
 	}
 	able.complete(got[0], "1")
-	again, err := r.e.Retry(r.ctx, special)
+	again, err := r.e.Retry(r.ctx, special, "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := able.take(10); len(got) != 1 || got[0].Execution != again {
+	if got := able.take(10); len(got) != 1 || got[0].Execution != again.Execution {
 		t.Errorf("what was submitted once more went to %+v", got)
 	}
 	if _, err := r.e.Submit(r.ctx, []Submission{{Action: "noop", Queue: flow.Lane(DefaultQueue, "boat")}}); err == nil {

@@ -192,3 +192,32 @@ tasks:
 	}
 	look("in the end")
 }
+
+// A retry names the uploads of its request itself: they stay when retention has removed the execution that was tried again.
+func TestRetriesKeepUploads(t *testing.T) {
+	r := newRig(t, withBlobs(t), func(o *Options) { o.Retention = time.Hour })
+	h := r.worker()
+	name := r.upload("typed")
+	first := r.submit(stdin(name))
+	h.fail(h.take(1)[0], "x")
+	r.pass(30 * time.Minute)
+	again, err := r.e.Retry(r.ctx, first, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.pass(25 * time.Hour)
+	p := &purger{e: r.e, retention: r.e.opts.Retention, size: purgeFirst}
+	if _, err := p.next(r.ctx); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.e.opts.Store.Get(r.ctx, first); !errors.Is(err, store.ErrNotFound) {
+		t.Fatalf("retention has left the first: %v", err)
+	}
+	if err := r.e.dropUploads(r.ctx); err != nil {
+		t.Fatal(err)
+	}
+	a := h.take(1)[0]
+	if got := r.read(h, a, name, 0); a.Execution != again.Execution || got != "typed" {
+		t.Errorf("%s gets %q", a.Execution, got)
+	}
+}

@@ -197,15 +197,18 @@ func (c *call) retry() error {
 	if err != nil {
 		return err
 	}
-	again, err := c.Engine.Retry(c.ctx(), id)
+	again, err := c.Engine.Retry(c.ctx(), id, c.r.Header.Get("Idempotency-Key"))
 	if err != nil {
 		return fmt.Errorf("retry %s: %w", id, err)
 	}
-	x, err := c.Engine.Reader().Get(c.ctx(), again)
+	x, err := c.Engine.Reader().Get(c.ctx(), again.Execution)
 	if err != nil {
-		return fmt.Errorf("execution %s: %w", again, err)
+		return fmt.Errorf("execution %s: %w", again.Execution, err)
 	}
-	c.w.Header().Set("Location", "/api/v1/executions/"+again.String())
+	c.w.Header().Set("Location", "/api/v1/executions/"+again.Execution.String())
+	if again.Existing {
+		return c.json(http.StatusOK, render(x))
+	}
 	return c.json(http.StatusAccepted, render(x))
 }
 

@@ -97,12 +97,12 @@ func TestOpenAPIIsServed(t *testing.T) {
 				id = emitted.Signal
 			case strings.Contains(op.OperationID, "stdin"):
 				id = h.interactive(t)
-			case strings.Contains(op.OperationID, "cancel") || strings.Contains(op.OperationID, "kill"):
+			case op.OperationID == "cancel" || strings.Contains(op.OperationID, "kill"):
 				id = h.code(t, "hang")
 			}
 			base, _, _ := strings.Cut(op.OperationID, "-alias-")
 			target := strings.NewReplacer("{id}", id, "{name}", "diamond", "{file}", "out/said.txt", "{blob}", uploaded.Blob).Replace(path)
-			if strings.HasPrefix(base, "count-") || strings.HasSuffix(base, "-outcomes") {
+			if strings.HasPrefix(base, "count-") || strings.HasSuffix(base, "-outcomes") || strings.HasSuffix(base, "-many") {
 				target += "?label=a%3Db"
 			}
 			header := []string{}

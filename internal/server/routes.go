@@ -99,6 +99,7 @@ func executionRoutes() []route {
 		paramLabel, paramVerdict, paramSince, paramUntil,
 		{name: "top_level", kind: "boolean", doc: "Only what is no task of a workflow"},
 	}
+	bulkParams := append(slices.Clip(listParams), paramLimit, paramCursor)
 	return []route{
 		{method: "POST", path: "/api/v1/executions", name: "submit", tag: tagExecutions, summary: "Submit one execution",
 			params: []param{paramWait}, headers: []string{"Idempotency-Key", "traceparent"},
@@ -139,7 +140,15 @@ func executionRoutes() []route {
 		{method: "POST", path: one + "/stdin", aliases: stdinAliases, name: "send-stdin", tag: tagExecutions, summary: "Give an interactive evaluation something to read while it runs",
 			params: stdinParams, raw: true, answers: []answer{ok(typeStdin)}, handle: (*call).feed},
 		{method: "POST", path: one + "/retry", name: "retry", tag: tagExecutions, summary: "Submit the request of a finished execution anew",
-			answers: []answer{{http.StatusAccepted, "The new execution", typeExecution, nil}}, handle: (*call).retry},
+			headers: []string{"Idempotency-Key"}, answers: []answer{{http.StatusAccepted, "The new execution", typeExecution, nil},
+				{http.StatusOK, "The same call has made it before, under this idempotency key", typeExecution, nil}}, handle: (*call).retry},
+		{method: "POST", path: "/api/v1/executions:cancel", name: "cancel-many", tag: tagExecutions,
+			summary: "Cancel up to 1,000 executions: those that are named, or the newest unfinished ones that the parameters select", params: bulkParams,
+			body: reflect.TypeFor[api.BulkRequest](), optional: true, answers: []answer{ok(reflect.TypeFor[api.BulkResult]())}, handle: (*call).cancelMany},
+		{method: "POST", path: "/api/v1/executions:retry", name: "retry-many", tag: tagExecutions,
+			summary: "Submit the requests of up to 1,000 finished executions anew: of those that are named, or of the newest that the parameters select and that have not completed",
+			params:  bulkParams, headers: []string{"Idempotency-Key"},
+			body:    reflect.TypeFor[api.BulkRequest](), optional: true, answers: []answer{ok(reflect.TypeFor[api.BulkResult]())}, handle: (*call).retryMany},
 	}
 }
 

@@ -1,0 +1,41 @@
+package engine
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+
+	"github.com/pawl-run/pawl/internal/flow"
+)
+
+// Retry submits what a finished execution had asked for once more, as a new execution; the old one never changes. With an idempotency
+// key the same call again gives the same new execution; the key of another call is ErrIdempotencyMismatch. The result tells which
+// execution it is.
+func (e *Engine) Retry(ctx context.Context, id flow.ID, key string) (Submitted, error) {
+	x, err := e.opts.Store.Get(ctx, id)
+	if err != nil {
+		return Submitted{}, err
+	}
+	if !x.Stage.Terminal() {
+		return Submitted{}, invalid("id", id.String(), fmt.Sprintf("the execution is still %s", x.Stage), "wait for it, or cancel it first")
+	}
+	if bad := badText(key, keyLimit); key != "" && bad != "" {
+		return Submitted{}, invalid("idempotency_key", shortText(key), bad, "give another one")
+	}
+	r := x.Request
+	r.Parent, r.ParentAttempt, r.Task, r.Index, r.Depth = flow.ID{}, 0, "", 0, 0
+	r.IdempotencyKey, r.NotBefore = key, r.CreatedAt
+	if err := e.place(ctx, &r); err != nil {
+		return Submitted{}, err
+	}
+	o := &submitOp{id: e.opts.NewID(), request: r, key: key, hash: retryHash(id), sums: sumsIn(r.Input, r.With), made: &e.counters.submitted}
+	if err := e.submit(ctx, o); err != nil {
+		return Submitted{}, err
+	}
+	return o.verdict, o.verdict.Err
+}
+
+// retryHash tells the retries of an execution apart from those of others, and from submissions, under one idempotency key.
+func retryHash(of flow.ID) [32]byte {
+	return sha256.Sum256(append([]byte("retry "), of[:]...))
+}

@@ -1,0 +1,186 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync"
+
+	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// bulkAtOnce is how many executions of one bulk request are worked on at a time: their requests to the engine go together in few
+// commits, and other callers' requests are not held up behind a thousand.
+const bulkAtOnce = 64
+
+// bulk is one kind of bulk request.
+type bulk struct {
+	stages   []flow.Stage // of the executions that parameters without a status select
+	finished bool         // whether it is done to executions that have ended, or to the others
+	do       func(ctx context.Context, x *flow.Execution) (api.BulkEntry, error)
+}
+
+func (c *call) cancelMany() error {
+	return c.many(func(in *api.BulkRequest) bulk {
+		return bulk{unfinished(), false, func(ctx context.Context, x *flow.Execution) (api.BulkEntry, error) {
+			x, err := c.Engine.Cancel(ctx, x.ID, in.Reason)
+			if err != nil {
+				return api.BulkEntry{}, err
+			}
+			return api.BulkEntry{Status: status(x.Stage)}, nil
+		}}
+	})
+}
+
+// retryMany derives a key for each execution from that of the request: sent again, it starts nothing twice.
+func (c *call) retryMany() error {
+	return c.many(func(*api.BulkRequest) bulk {
+		return bulk{[]flow.Stage{flow.Failed, flow.TimedOut, flow.Cancelled}, true, func(ctx context.Context, x *flow.Execution) (api.BulkEntry, error) {
+			key := c.r.Header.Get("Idempotency-Key")
+			if key != "" {
+				key += ":" + x.ID.String()
+			}
+			again, err := c.Engine.Retry(ctx, x.ID, key)
+			if err != nil {
+				return api.BulkEntry{}, err
+			}
+			return api.BulkEntry{Status: status(x.Stage), New: again.Execution.String()}, nil
+		}}
+	})
+}
+
+func unfinished() (all []flow.Stage) {
+	for _, s := range flow.Stages() {
+		if !s.Terminal() {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+// many does something to many executions, each on its own: what one is refused changes nothing for the others.
+func (c *call) many(kind func(*api.BulkRequest) bulk) error {
+	var in api.BulkRequest
+	if err := c.decodeOptional(&in); err != nil {
+		return err
+	}
+	b := kind(&in)
+	found, next, err := c.chosen(&in, b.stages)
+	if err != nil {
+		return err
+	}
+	out := api.BulkResult{Selected: len(found), DryRun: in.DryRun, Executions: make([]api.BulkEntry, len(found)), NextCursor: next}
+	var wg sync.WaitGroup
+	turns := make(chan struct{}, bulkAtOnce)
+	for i, x := range found {
+		turns <- struct{}{}
+		wg.Go(func() {
+			out.Executions[i] = c.one(b, x, in.DryRun)
+			<-turns
+		})
+	}
+	wg.Wait()
+	for i := range out.Executions {
+		if out.Executions[i].Problem == nil {
+			out.Done++
+		}
+	}
+	return c.json(http.StatusOK, out)
+}
+
+// one does it to one execution.
+func (c *call) one(b bulk, x *flow.Execution, dry bool) api.BulkEntry {
+	entry := api.BulkEntry{Status: status(x.Stage)}
+	var err error
+	switch {
+	case x.Stage.Terminal() && !b.finished:
+		err = refusal(http.StatusConflict, api.ProblemFinished, fmt.Sprintf("the execution is %s", x.Stage))
+	case b.finished && !x.Stage.Terminal():
+		err = refusal(http.StatusConflict, api.ProblemNotFinished, fmt.Sprintf("the execution is still %s", x.Stage))
+	case !dry:
+		entry, err = b.do(c.ctx(), x)
+	}
+	entry.ID = x.ID.String()
+	if err != nil {
+		entry.Problem = problemOf(err)
+	}
+	return entry
+}
+
+// chosen loads the executions that a bulk request names, or those of a page of what its parameters select.
+func (c *call) chosen(in *api.BulkRequest, stages []flow.Stage) (found []*flow.Execution, next string, err error) {
+	f, err := c.filter()
+	if err != nil {
+		return nil, "", err
+	}
+	narrowed := len(f.Stages)+len(f.Labels)+len(f.Verdicts) > 0 || f.Action != "" || !f.Workflow.IsZero() || !f.Since.IsZero() || !f.Until.IsZero()
+	if len(in.IDs) > 0 {
+		if narrowed || f.TopLevel || !f.Before.IsZero() {
+			return nil, "", unreadable(api.FieldError{Path: "ids", Message: "the request selects executions by parameters as well", Fix: "give ids, or parameters"})
+		}
+		found, err = c.named(in.IDs)
+		return found, "", err
+	}
+	if !narrowed {
+		return nil, "", unreadable(api.FieldError{Path: "ids", Message: "the request says of no execution that it is meant",
+			Fix: "name executions in ids, or select them by parameters as the list takes them, such as ?label=team=docs or ?status=scheduled"})
+	}
+	if len(f.Stages) == 0 {
+		f.Stages = stages
+	}
+	f.TopLevel = f.TopLevel || f.Workflow.IsZero() // tasks are their workflow's
+	if c.query.Get("limit") == "" {
+		f.Limit = api.BulkLimit
+	}
+	limit := f.Limit
+	f.Limit++
+	if found, err = c.Engine.Reader().List(c.ctx(), f); err != nil {
+		return nil, "", fmt.Errorf("list executions: %w", err)
+	}
+	var size store.Page
+	for _, x := range found {
+		size.Execution(x)
+	}
+	more := len(found) > limit || size.Full()
+	if found = found[:min(len(found), limit)]; more {
+		next = found[len(found)-1].ID.String()
+	}
+	return found, next, nil
+}
+
+// named loads executions by their ids, each once.
+func (c *call) named(ids []string) ([]*flow.Execution, error) {
+	if len(ids) > api.BulkLimit {
+		return nil, unreadable(api.FieldError{Path: "ids", Message: fmt.Sprintf("there are %d, and at most %d go into one request", len(ids), api.BulkLimit), Fix: "send several requests"})
+	}
+	var found []*flow.Execution
+	var faults []api.FieldError
+	seen := map[flow.ID]bool{}
+	for i, text := range ids {
+		path := fmt.Sprintf("ids[%d]", i)
+		id, err := flow.ParseID(flow.ExecutionPrefix, text)
+		if err != nil || id.IsZero() {
+			faults = append(faults, api.FieldError{Path: path, Value: text, Message: "it is no execution's id", Fix: "pass it as the server gave it"})
+			continue
+		}
+		if seen[id] {
+			continue
+		}
+		seen[id] = true
+		x, err := c.Engine.View(id).Look(c.ctx())
+		if p := problemOf(err); err != nil && p.Status == http.StatusNotFound {
+			faults = append(faults, api.FieldError{Path: path, Value: text, Message: "there is no such execution", Fix: "leave it out"})
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("execution %s: %w", id, err)
+		}
+		found = append(found, x)
+	}
+	if len(faults) > 0 {
+		return nil, invalid(faults...)
+	}
+	return found, nil
+}
