@@ -49,6 +49,10 @@ type Request struct {
 	Traceparent    string
 	CreatedAt      time.Time
 	NotBefore      time.Time // zero: at once
+
+	// Signal is what a rule started it for; Rules are those that have led to it, its own one last. Zero for all other executions.
+	Signal ID
+	Rules  []string
 }
 
 // PayloadSize is how many bytes Input and With have together.

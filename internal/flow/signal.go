@@ -32,6 +32,8 @@ type SignalDetail struct {
 	Cause   ID                `json:"cause,omitzero"`    // the execution that it follows from
 	// Rules are those that have led to it, the first one first: each has run the execution whose end or emission led to the next.
 	Rules []string `json:"rules,omitempty"`
+	// Generation is that of the rules that were asked about it.
+	Generation int64 `json:"generation,omitempty"`
 	// Replayed says that the same content came before under another id: it is kept, and no rule and no wait is asked about it.
 	Replayed bool `json:"replayed,omitempty"`
 }

@@ -15,6 +15,8 @@ type Reader interface {
 	ScheduleReader
 	SignalReader
 	InquiryReader
+	EnforcementReader
+	SwitchReader
 	RegistryReader
 	// Get loads one execution, payload and outcome included, or ErrNotFound.
 	Get(ctx context.Context, id flow.ID) (*flow.Execution, error)

@@ -22,7 +22,10 @@ type Signals interface {
 	Signalled(ctx context.Context, keys []SignalKey) (map[SignalKey]KnownSignal, error)
 	// SignalledBodies says when the last signal with each of the bodies was emitted; bodies that there are not are left out.
 	SignalledBodies(ctx context.Context, bodies [][32]byte) (map[[32]byte]time.Time, error)
-	// DropSignals deletes up to n signals that are matched and were emitted before a time, the oldest first, and returns how many.
+	// LockSignals loads and locks those of the signals numbered that are new, passing over what another transaction has locked.
+	LockSignals(ctx context.Context, numbers []int64) ([]flow.Signal, error)
+	// DropSignals deletes up to n signals that are matched and were emitted before a time, the oldest first, with their enforcements, and
+	// returns how many.
 	DropSignals(ctx context.Context, before time.Time, n int) (int, error)
 }
 
@@ -32,6 +35,8 @@ type SignalReader interface {
 	Signal(ctx context.Context, id flow.ID) (flow.Signal, error)
 	// Signals returns up to f.Limit signals, the latest first. A full Page may have fewer.
 	Signals(ctx context.Context, f SignalFilter) ([]flow.Signal, error)
+	// NewSignals returns up to n signals that are new, the oldest first. A full Page may have fewer.
+	NewSignals(ctx context.Context, n int) ([]flow.Signal, error)
 	// SignalsAbout returns up to n signals with the trigger and the subject behind a place, the oldest first. A full Page may have
 	// fewer. The place is that of a signal returned before, or a time with the number 0: signals of that time and later.
 	SignalsAbout(ctx context.Context, trigger, subject string, after SignalPlace, n int) ([]flow.Signal, error)

@@ -74,6 +74,8 @@ type Tx interface {
 	Schedules
 	Signals
 	Inquiries
+	Enforcements
+	Switches
 	// Apply writes a decision. It may be called several times; later calls see what earlier ones wrote. It returns
 	// ErrConflict when a row is not as its draft's Before says.
 	Apply(ctx context.Context, d Delta) error
@@ -97,6 +99,10 @@ type Delta struct {
 	Holds []Hold
 	// Signals are inserted; a second one with the same trigger and key is a conflict.
 	Signals []flow.Signal
+	// Matched are the numbers of signals that are new and become matched; one that is not new is a conflict.
+	Matched []int64
+	// Enforcements are inserted; a second one of the same signal and rule is a conflict, and so is a second one that ran an execution.
+	Enforcements []flow.Enforcement
 }
 
 // Payload says whether Input and With are wanted: they may be large.

@@ -112,6 +112,7 @@ func (t *tx) Apply(ctx context.Context, d store.Delta) error {
 	}
 	t.idem = append(t.idem, d.Keys...)
 	t.emitted = append(t.emitted, d.Signals...)
+	t.enforced = append(t.enforced, d.Enforcements...)
 	t.put(qInsertLive, &w.insert)
 	t.put(qInsertEnded, &w.ended)
 	t.put(qInsertPayload, &w.payloads)
@@ -134,6 +135,7 @@ func (t *tx) Apply(ctx context.Context, d store.Delta) error {
 	t.putChanges(d.Changes)
 	t.feed(d.Input)
 	t.putHolds(d.Holds)
+	t.putMatched(d.Matched)
 	if len(t.a.b) > sendBeyond {
 		return t.flush(ctx)
 	}

@@ -53,8 +53,14 @@ var (
 	qSignalBodies = sql(`SELECT v.body, s.at FROM ` + signalBodies.rows() + ` AS v
 		JOIN LATERAL (SELECT at FROM {s}.signals s WHERE s.body = v.body ORDER BY s.at DESC LIMIT 1) s ON true`)
 
-	qDropSignals = sql(`DELETE FROM {s}.signals k USING (SELECT n FROM {s}.signals WHERE at < $1::bigint AND state = 2 ORDER BY at, n LIMIT $2 FOR UPDATE SKIP LOCKED) AS v
-		WHERE ` + is("k.n", "v.n") + ` RETURNING 1`)
+	qDropSignals = sql(`WITH old AS (SELECT n FROM {s}.signals WHERE at < $1::bigint AND state = 2 ORDER BY at, n LIMIT $2 FOR UPDATE SKIP LOCKED),
+		gone AS (DELETE FROM {s}.signals k USING old WHERE ` + is("k.n", "old.n") + ` RETURNING k.n),
+		too AS (DELETE FROM {s}.enforcements e USING gone WHERE ` + is("e.signal", "gone.n") + `)
+		SELECT n FROM gone`)
+
+	qNewSignals = sql(signalPage(`SELECT ` + signalColumns + ` FROM {s}.signals WHERE state = 1 AND at > 0 ORDER BY at, n LIMIT $1`))
+
+	qLockSignals = sql(`SELECT ` + signalColumns + ` FROM {s}.signals WHERE n = ANY ($1::bigint[]) AND state + 0 = 1 ORDER BY n FOR UPDATE SKIP LOCKED`)
 
 	qSignalsAbout = sql(signalPage(`SELECT ` + signalColumns + ` FROM {s}.signals WHERE trigger = $1 AND subject = $2 AND (at, n) > ($3::bigint, $4::bigint) ORDER BY at, n LIMIT $5`))
 )
@@ -123,6 +129,14 @@ func (t *tx) SignalledBodies(ctx context.Context, bodies [][32]byte) (map[[32]by
 	return found, nil
 }
 
+// LockSignals implements store.Signals.
+func (t *tx) LockSignals(ctx context.Context, numbers []int64) (all []flow.Signal, err error) {
+	if err := t.ask(ctx, qLockSignals, t.args().columns(numbered.columns(numbers...)), readInto(&all, signals)); err != nil {
+		return nil, fmt.Errorf("lock %d signals: %w", len(numbers), err)
+	}
+	return all, nil
+}
+
 // DropSignals implements store.Signals.
 func (t *tx) DropSignals(ctx context.Context, before time.Time, n int) (dropped int, err error) {
 	err = t.ask(ctx, qDropSignals, t.args().int(row.Micros(before)).int(int64(n)), func(*rows) error {
@@ -166,6 +180,15 @@ func (s *Store) Signals(ctx context.Context, f store.SignalFilter) (all []flow.S
 	query := fmt.Sprintf(`SELECT %s FROM %s.signals WHERE %s ORDER BY at DESC, n DESC LIMIT %d`, signalColumns, s.schema, strings.Join(l.where, ` AND `), f.Limit)
 	if err := s.read(ctx, call{once: signalPage(query), params: l.args.params, read: readInto(&all, signals)}); err != nil {
 		return nil, fmt.Errorf("list signals: %w", err)
+	}
+	return all, nil
+}
+
+// NewSignals implements store.SignalReader.
+func (s *Store) NewSignals(ctx context.Context, n int) (all []flow.Signal, err error) {
+	var a args
+	if err := s.read(ctx, call{q: qNewSignals, params: a.int(int64(n)).params, read: readInto(&all, signals)}); err != nil {
+		return nil, fmt.Errorf("look for new signals: %w", err)
 	}
 	return all, nil
 }

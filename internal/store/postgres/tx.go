@@ -29,6 +29,7 @@ type tx struct {
 	tickets   ticketBlock
 	idem      []store.IdempotencyKey // written with the commit
 	emitted   []flow.Signal          // as well
+	enforced  []flow.Enforcement     // as well
 	trips     int                    // round trips so far
 	looked    looked
 	expected  map[flow.ID]*expected // rows of sessions, as this transaction has left them
@@ -157,6 +158,7 @@ func (t *tx) commit() error {
 	}
 	t.insertKeys()
 	t.insertSignals()
+	t.insertEnforcements()
 	if !t.begun {
 		return nil
 	}

@@ -25,6 +25,7 @@ const (
 	hasIdempotencyKey
 	hasTraceparent
 	hasNotBefore
+	hasSignal
 )
 
 const defaultQueue = "default"
@@ -39,7 +40,7 @@ func AppendRequest(b []byte, r *flow.Request) []byte {
 	var has uint64
 	for bit, is := range [...]bool{!r.Parent.IsZero(), r.Version != 0, string(r.Kind) != r.Action, r.Queue != defaultQueue,
 		r.Priority != 0, r.Key != "" || r.KeyLimit != 0 || r.WhenFull != "", r.Timeout != 0, r.QueueTimeout != 0,
-		r.TotalTimeout != 0, retries, len(r.Labels) > 0, r.IdempotencyKey != "", r.Traceparent != "", !r.NotBefore.IsZero()} {
+		r.TotalTimeout != 0, retries, len(r.Labels) > 0, r.IdempotencyKey != "", r.Traceparent != "", !r.NotBefore.IsZero(), !r.Signal.IsZero()} {
 		if is {
 			has |= 1 << bit
 		}
@@ -96,6 +97,13 @@ func AppendRequest(b []byte, r *flow.Request) []byte {
 	}
 	if has&hasNotBefore != 0 {
 		w.since(Micros(r.NotBefore), created)
+	}
+	if has&hasSignal != 0 {
+		w.id(r.Signal)
+		w.uint(uint64(len(r.Rules)))
+		for _, rule := range r.Rules {
+			w.text(rule)
+		}
 	}
 	return w.b
 }
@@ -196,6 +204,12 @@ func DecodeRequest(r *flow.Request, detail []byte) error {
 	}
 	if has&hasNotBefore != 0 {
 		r.NotBefore = d.since(created)
+	}
+	if has&hasSignal != 0 {
+		r.Signal = d.id()
+		for n := d.uint(); n > 0 && d.err == nil; n-- {
+			r.Rules = append(r.Rules, d.text())
+		}
 	}
 	return d.err
 }

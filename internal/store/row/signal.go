@@ -31,3 +31,26 @@ func DecodeSignalDetail(d *flow.SignalDetail, text []byte) error {
 	}
 	return nil
 }
+
+// Reason is what stores keep of why a rule has started nothing, as JSON; "" for none.
+func Reason(r *flow.Reason) string {
+	if *r == (flow.Reason{}) {
+		return ""
+	}
+	b, err := json.Marshal(r)
+	if err != nil {
+		panic(fmt.Sprintf("encode a reason: %v", err)) // it consists of texts
+	}
+	return string(b)
+}
+
+// DecodeReason reads what Reason wrote.
+func DecodeReason(r *flow.Reason, text []byte) error {
+	if len(text) == 0 {
+		return nil
+	}
+	if err := json.Unmarshal(text, r); err != nil {
+		return fmt.Errorf("read the reason of an enforcement: %w", err)
+	}
+	return nil
+}

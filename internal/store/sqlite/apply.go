@@ -105,9 +105,19 @@ func (t *tx) Apply(_ context.Context, d store.Delta) error {
 			return fmt.Errorf("hold an upload for %s: %w", h.Execution, err)
 		}
 	}
+	for _, n := range d.Matched {
+		if err := t.match(n); err != nil {
+			return fmt.Errorf("match signal number %d: %w", n, err)
+		}
+	}
 	for i := range d.Signals {
 		if err := t.putSignal(&d.Signals[i]); err != nil {
 			return fmt.Errorf("write signal %s: %w", d.Signals[i].ID.Text(flow.SignalPrefix), err)
+		}
+	}
+	for i := range d.Enforcements {
+		if err := t.putEnforcement(&d.Enforcements[i]); err != nil {
+			return fmt.Errorf("write the enforcement of rule %q: %w", d.Enforcements[i].Rule, err)
 		}
 	}
 	return nil

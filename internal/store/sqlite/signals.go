@@ -15,12 +15,18 @@ import (
 
 const signalColumns = `n, id, trigger, key, subject, source, at, state, hash, detail, data, body`
 
+// oldSignals are those that retention removes next.
+const oldSignals = `SELECT n FROM signals WHERE at < ? AND state = 2 ORDER BY at, n LIMIT ?`
+
 var (
 	qInsertSignal = sql(`INSERT INTO signals (` + signalColumns + `) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`)
 	qSignal       = sql(`SELECT ` + signalColumns + ` FROM signals WHERE id = ?`)
 	qSignalled    = sql(`SELECT id, hash FROM signals WHERE trigger = ? AND key = ?`)
 	qSignalBody   = sql(`SELECT max(at) FROM signals WHERE body = ?`)
-	qDropSignals  = sql(`DELETE FROM signals WHERE n IN (SELECT n FROM signals WHERE at < ? AND state = 2 ORDER BY at, n LIMIT ?)`)
+	qDropEnforced = sql(`DELETE FROM enforcements WHERE signal IN (` + oldSignals + `)`)
+	qDropSignals  = sql(`DELETE FROM signals WHERE n IN (` + oldSignals + `)`)
+	qNewSignals   = sql(`SELECT ` + signalColumns + ` FROM signals WHERE state = 1 ORDER BY at, n LIMIT ?`)
+	qNewSignal    = sql(`SELECT ` + signalColumns + ` FROM signals WHERE n = ? AND state = 1`)
 	qSignalsAbout = sql(`SELECT ` + signalColumns + ` FROM signals WHERE trigger = ? AND subject = ? AND (at, n) > (?, ?) ORDER BY at, n LIMIT ?`)
 )
 
@@ -95,8 +101,23 @@ func (t *tx) SignalledBodies(_ context.Context, bodies [][32]byte) (map[[32]byte
 	return found, nil
 }
 
+// LockSignals implements store.Signals. There is one transaction at a time, so they are locked by reading them.
+func (t *tx) LockSignals(_ context.Context, numbers []int64) (all []flow.Signal, err error) {
+	for _, n := range numbers {
+		found, err := t.c.use(qNewSignal).int(n).signals()
+		if err != nil {
+			return nil, fmt.Errorf("lock signal number %d: %w", n, err)
+		}
+		all = append(all, found...)
+	}
+	return all, nil
+}
+
 // DropSignals implements store.Signals.
 func (t *tx) DropSignals(_ context.Context, before time.Time, n int) (int, error) {
+	if err := t.c.use(qDropEnforced).int(row.Micros(before)).int(int64(n)).run(); err != nil {
+		return 0, fmt.Errorf("drop enforcements: %w", err)
+	}
 	if err := t.c.use(qDropSignals).int(row.Micros(before)).int(int64(n)).run(); err != nil {
 		return 0, fmt.Errorf("drop signals: %w", err)
 	}
@@ -156,6 +177,18 @@ func signalListing(f store.SignalFilter) *listing {
 	l.int(at)
 	l.int(number)
 	return l
+}
+
+// NewSignals implements store.SignalReader.
+func (s *Store) NewSignals(ctx context.Context, n int) (all []flow.Signal, err error) {
+	err = s.read(ctx, func(c *conn) (err error) {
+		all, err = c.use(qNewSignals).int(int64(n)).signals()
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("look for new signals: %w", err)
+	}
+	return all, nil
 }
 
 // SignalsAbout implements store.SignalReader.

@@ -21,7 +21,7 @@ func (b *bench) full(parent flow.ID) flow.Request {
 		Retry: flow.Retry{MaxAttempts: 4, Backoff: flow.Constant, Delay: time.Second, MaxDelay: time.Minute, Jitter: 0.25,
 			On: []string{"oom", "exit:3"}},
 		Input: raw(`{"a": [1, 2.5, "ü", null]}`), With: raw(`{"code":"print(1)"}`),
-		Labels: map[string]string{"team": "blue", "empty": "", "sign": "a=b"}, IdempotencyKey: "once", Traceparent: "00-1-2-01",
+		Labels: map[string]string{"team": "blue", "empty": "", "sign": "a=b"}, IdempotencyKey: "once", Traceparent: "00-1-2-01", Signal: b.id(), Rules: []string{"a", "b"},
 		CreatedAt: b.now, NotBefore: b.now.Add(time.Minute),
 	}
 }

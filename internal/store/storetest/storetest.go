@@ -40,6 +40,7 @@ func Exercise(t *testing.T, open func(*testing.T) store.Store) {
 		{"Schedules", schedules}, {"Ticks", ticks}, {"RacingTicks", racingTicks}, {"ScheduleViolations", scheduleViolations},
 		{"Signals", signals}, {"SignalPages", signalPages}, {"RacingSignals", racingSignals},
 		{"Inquiries", inquiries}, {"InquiryPages", inquiryPages}, {"RacingInquiries", racingInquiries}, {"RacingAnswers", racingAnswers}, {"InquiryViolations", inquiryViolations},
+		{"NewSignals", newSignals}, {"Enforcements", enforcements}, {"RacingEnforcements", racingEnforcements}, {"Switches", switches},
 		{"RacingClaims", racingClaims}, {"RacingWrites", racingWrites}, {"Prefixes", prefixes}, {"Cancelled", cancelled},
 		{"Violations", violations}, {"Model", model},
 	} {

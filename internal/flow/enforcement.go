@@ -1,0 +1,69 @@
+package flow
+
+import (
+	"slices"
+	"time"
+)
+
+// Enforcement is what a rule has made of a signal. There is one of each rule and signal.
+type Enforcement struct {
+	Signal    ID
+	Number    int64 // of the signal
+	Rule      string
+	Version   int // of the rule
+	State     EnforcementState
+	Execution ID // that it has started, or into which it was folded
+	At        time.Time
+	Reason    Reason // why nothing was started; zero where something was
+}
+
+// Reason says why a rule has started nothing.
+type Reason struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+	Path    string `json:"path,omitempty"` // in the rule's document
+}
+
+// Codes of reasons.
+const (
+	ReasonIf      = "if"       // the condition cannot be evaluated
+	ReasonInput   = "input"    // the input, a key or a label cannot be evaluated
+	ReasonAction  = "action"   // the action does not take what it is given, or is not there
+	ReasonLoop    = "loop"     // the rule has led to the signal itself
+	ReasonTooDeep = "too_deep" // more rules have led to one another than the rule allows
+)
+
+// EnforcementState is what a rule has made of a signal.
+type EnforcementState uint8
+
+// The states of an enforcement. Stores keep the numbers.
+const (
+	EnforcementRan     EnforcementState = 1 // it has started an execution
+	EnforcementHeld    EnforcementState = 2 // it waits in a window
+	EnforcementFolded  EnforcementState = 3 // an execution that was there stands for it
+	EnforcementRefused EnforcementState = 4 // a bound of the rule kept it from starting one
+	EnforcementFailed  EnforcementState = 5 // the rule could not be evaluated
+)
+
+var enforcementStates = []string{"ran", "held", "folded", "refused", "failed"}
+
+// EnforcementStates are the names of all states.
+func EnforcementStates() []string { return slices.Clone(enforcementStates) }
+
+// String names the state.
+func (s EnforcementState) String() string {
+	if s < EnforcementRan || s > EnforcementFailed {
+		return ""
+	}
+	return enforcementStates[s-EnforcementRan]
+}
+
+// EnforcementStateOf is the state with a name; zero: there is none.
+func EnforcementStateOf(name string) EnforcementState {
+	for i, s := range enforcementStates {
+		if s == name {
+			return EnforcementRan + EnforcementState(i)
+		}
+	}
+	return 0
+}

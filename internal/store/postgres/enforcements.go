@@ -1,0 +1,181 @@
+package postgres
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/store/row"
+)
+
+var enforcements = relation[*flow.Enforcement, *flow.Enforcement]{
+	{"signal", oidInt8, func(c *column, e *flow.Enforcement) { c.int(e.Number) }, func(r *rows, e *flow.Enforcement) { e.Number = r.int() }},
+	{"rule", oidText, func(c *column, e *flow.Enforcement) { c.text(e.Rule) }, func(r *rows, e *flow.Enforcement) { e.Rule = r.text() }},
+	{"version", oidInt4, func(c *column, e *flow.Enforcement) { c.int(int64(e.Version)) }, func(r *rows, e *flow.Enforcement) { e.Version = int(r.int()) }},
+	{"state", oidInt2, func(c *column, e *flow.Enforcement) { c.int(int64(e.State)) }, func(r *rows, e *flow.Enforcement) { e.State = flow.EnforcementState(r.int()) }},
+	{"at", oidInt8, func(c *column, e *flow.Enforcement) { c.int(row.Micros(e.At)) }, func(r *rows, e *flow.Enforcement) { e.At = r.time() }},
+	{"execution", oidUUID, func(c *column, e *flow.Enforcement) { c.idOrNull(e.Execution) }, func(r *rows, e *flow.Enforcement) { e.Execution = r.id() }},
+	{"reason", oidJSON, func(c *column, e *flow.Enforcement) { c.textOrNull(row.Reason(&e.Reason)) },
+		func(r *rows, e *flow.Enforcement) { r.failed(row.DecodeReason(&e.Reason, r.peek())) }},
+}
+
+// listedEnforcements are enforcements with the ids of their signals.
+var listedEnforcements = enforcements.with(field[*flow.Enforcement, *flow.Enforcement]{"id", oidUUID, nil, func(r *rows, e *flow.Enforcement) { e.Signal = r.id() }})
+
+var switches = relation[*store.Switch, *store.Switch]{
+	{"generation", oidInt8, func(c *column, k *store.Switch) { c.int(k.Generation) }, func(r *rows, k *store.Switch) { k.Generation = r.int() }},
+	{"name", oidText, func(c *column, k *store.Switch) { c.text(k.Name) }, func(r *rows, k *store.Switch) { k.Name = r.text() }},
+	{"version", oidInt4, func(c *column, k *store.Switch) { c.int(int64(k.Version)) }, func(r *rows, k *store.Switch) { k.Version = int(r.int()) }},
+	{"paused", oidBool, func(c *column, k *store.Switch) { c.bool(k.Paused) }, func(r *rows, k *store.Switch) { k.Paused = r.bool() }},
+	{"at", oidInt8, func(c *column, k *store.Switch) { c.int(row.Micros(k.At)) }, func(r *rows, k *store.Switch) { k.At = r.time() }},
+	{"reason", oidText, func(c *column, k *store.Switch) { c.text(k.Reason) }, func(r *rows, k *store.Switch) { k.Reason = r.text() }},
+}
+
+// numbered are numbers, as rows.
+var numbered = relation[int64, none]{{"n", oidInt8, func(c *column, n int64) { c.int(n) }, nil}}
+
+var (
+	qInsertEnforcements = sql(enforcements.insert("enforcements"))
+
+	qEnforced = sql(`SELECT e.signal, e.rule FROM ` + numbered.rows() + ` AS v
+		JOIN LATERAL (SELECT * FROM {s}.enforcements e WHERE e.signal = v.n OFFSET 0) e ON true ORDER BY e.signal, e.rule`)
+
+	// "+ 0" keeps the planner from reading all that are new, in the order of their index.
+	qMatch = sql(`WITH v AS ` + numbered.rows() + `,
+		met AS (UPDATE {s}.signals k SET state = 2 FROM v WHERE ` + is("k.n", "v.n") + ` AND k.state + 0 = 1 RETURNING 1)
+		SELECT {s}.expect((SELECT count(*) FROM met), cardinality($1), 'PW409', 'signals are not new any more')`)
+
+	qGeneration = sql(`SELECT coalesce((SELECT generation FROM {s}.switches WHERE generation > 0 ORDER BY generation DESC LIMIT 1), 0)`)
+
+	qLatestSwitches = sql(`SELECT ` + switches.names("k.") + ` FROM (SELECT unnest($1::text[]) AS name) v
+		JOIN LATERAL (SELECT * FROM {s}.switches k WHERE k.name = v.name ORDER BY k.generation DESC LIMIT 1) k ON true`)
+
+	qAddSwitches = sql(switches.insert("switches"))
+
+	qSwitchesAt = sql(`SELECT DISTINCT ON (name) ` + switches.names("") + ` FROM {s}.switches WHERE generation <= $1::bigint ORDER BY name, generation DESC`)
+)
+
+// insertEnforcements writes enforcements behind the signals.
+func (t *tx) insertEnforcements() {
+	if len(t.enforced) == 0 {
+		return
+	}
+	slices.SortFunc(t.enforced, func(a, b flow.Enforcement) int {
+		return cmp.Or(cmp.Compare(a.Number, b.Number), strings.Compare(a.Rule, b.Rule))
+	})
+	var cols columns
+	enforcements.begin(&cols)
+	for i := range t.enforced {
+		enforcements.add(&cols, &t.enforced[i])
+	}
+	t.put(qInsertEnforcements, &cols)
+	t.enforced = nil
+}
+
+// putMatched puts the change of new signals to matched ones in line.
+func (t *tx) putMatched(numbers []int64) {
+	if len(numbers) > 0 {
+		t.put(qMatch, numbered.columns(numbers...))
+	}
+}
+
+// Enforced implements store.Enforcements.
+func (t *tx) Enforced(ctx context.Context, numbers []int64) (map[int64][]string, error) {
+	all := map[int64][]string{}
+	err := t.ask(ctx, qEnforced, t.args().columns(numbered.columns(numbers...)), func(r *rows) error {
+		n := r.int()
+		all[n] = append(all[n], r.text())
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("look up enforcements of %d signals: %w", len(numbers), err)
+	}
+	return all, nil
+}
+
+// Enforcements implements store.EnforcementReader.
+func (s *Store) Enforcements(ctx context.Context, f store.EnforcementFilter) (all []flow.Enforcement, err error) {
+	l := listing{schema: s.schema}
+	if f.Rule != "" {
+		l.and(`e.rule = ?::text`, func(a *args) { a.text(f.Rule) })
+	}
+	if f.State != 0 {
+		l.and(fmt.Sprintf(`e.state = %d`, f.State), func(*args) {}) // within the query, where the planner sees the condition of an index
+	}
+	if f.Signal != 0 {
+		l.and(`e.signal = ?::bigint`, func(a *args) { a.int(f.Signal) })
+	}
+	if f.BeforeSignal != 0 {
+		l.and(`(e.signal, e.rule) < (?::bigint, ?::text)`, func(a *args) { a.int(f.BeforeSignal).text(f.BeforeRule) })
+	}
+	where := ""
+	if len(l.where) > 0 {
+		where = ` WHERE ` + strings.Join(l.where, ` AND `)
+	}
+	query := fmt.Sprintf(`SELECT %s, (SELECT s.id FROM %s.signals s WHERE s.n = e.signal) FROM %s.enforcements e%s ORDER BY e.signal DESC, e.rule DESC LIMIT %d`,
+		enforcements.names("e."), s.schema, s.schema, where, f.Limit)
+	if err := s.read(ctx, call{once: query, params: l.args.params, read: readInto(&all, listedEnforcements)}); err != nil {
+		return nil, fmt.Errorf("list enforcements: %w", err)
+	}
+	return all, nil
+}
+
+// LatestSwitches implements store.Switches.
+func (t *tx) LatestSwitches(ctx context.Context, names []string) (map[string]store.Switch, int64, error) {
+	var all []store.Switch
+	var last int64
+	t.add(qLatestSwitches, t.args().texts(names), readInto(&all, switches))
+	err := t.ask(ctx, qGeneration, nil, func(r *rows) error {
+		last = r.int()
+		return nil
+	})
+	if err != nil {
+		return nil, 0, fmt.Errorf("read switches: %w", err)
+	}
+	found := make(map[string]store.Switch, len(all))
+	for _, k := range all {
+		found[k.Name] = k
+	}
+	return found, last, nil
+}
+
+// AddSwitches implements store.Switches.
+func (t *tx) AddSwitches(ctx context.Context, all []store.Switch) error {
+	var cols columns
+	switches.begin(&cols)
+	for i := range all {
+		switches.add(&cols, &all[i])
+	}
+	if cols.rows() == 0 {
+		return nil
+	}
+	if err := t.ask(ctx, qAddSwitches, t.args().columns(&cols), nil); err != nil {
+		return fmt.Errorf("add %d switches: %w", len(all), err)
+	}
+	return nil
+}
+
+// Generation implements store.SwitchReader.
+func (s *Store) Generation(ctx context.Context) (last int64, err error) {
+	err = s.read(ctx, call{q: qGeneration, read: func(r *rows) error {
+		last = r.int()
+		return nil
+	}})
+	if err != nil {
+		return 0, fmt.Errorf("read the generation of rules: %w", err)
+	}
+	return last, nil
+}
+
+// SwitchesAt implements store.SwitchReader.
+func (s *Store) SwitchesAt(ctx context.Context, generation int64) (all []store.Switch, err error) {
+	var a args
+	if err := s.read(ctx, call{q: qSwitchesAt, params: a.int(generation).params, read: readInto(&all, switches)}); err != nil {
+		return nil, fmt.Errorf("read switches: %w", err)
+	}
+	return all, nil
+}

@@ -1,0 +1,237 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// newSignals checks that signals which no rule was asked about are found, locked, and become matched once.
+func newSignals(b *bench) {
+	var all []flow.Signal
+	for i := range 4 {
+		b.later(time.Second)
+		all = append(all, b.signal(func(s *flow.Signal) {
+			if i != 1 {
+				s.State = flow.SignalNew
+			}
+		}))
+	}
+	b.emit(all...)
+	read := func(n int) []flow.Signal {
+		found, err := b.s.NewSignals(b.ctx(), n)
+		must(b, err)
+		return found
+	}
+	equal(b, "new", read(10), []flow.Signal{all[0], all[2], all[3]})
+	equal(b, "the oldest", read(1), []flow.Signal{all[0]})
+	locked := inTx(b, func(ctx context.Context, t store.Tx) ([]flow.Signal, error) {
+		return t.LockSignals(ctx, []int64{all[1].Number, all[2].Number, 99})
+	})
+	equal(b, "locked", locked, []flow.Signal{all[2]})
+	b.delta(store.Delta{Matched: []int64{all[2].Number}, Enforcements: []flow.Enforcement{b.enforcement(all[2], "r")}})
+	equal(b, "left", read(10), []flow.Signal{all[0], all[3]})
+	wantErr(b, "matched again", b.try(store.Delta{Matched: []int64{all[0].Number, all[2].Number}}), store.ErrConflict)
+	equal(b, "left by that", read(10), []flow.Signal{all[0], all[3]})
+	b.delta(store.Delta{Matched: []int64{all[0].Number, all[3].Number}})
+	got, err := b.s.Signal(b.ctx(), all[0].ID)
+	must(b, err)
+	equal(b, "state", got.State, flow.SignalMatched)
+}
+
+// enforcement is one that has run an execution; change what the test is about.
+func (b *bench) enforcement(s flow.Signal, rule string, change ...func(*flow.Enforcement)) flow.Enforcement {
+	e := flow.Enforcement{Signal: s.ID, Number: s.Number, Rule: rule, Version: 1, State: flow.EnforcementRan, Execution: b.id(), At: b.now}
+	for _, c := range change {
+		c(&e)
+	}
+	return e
+}
+
+func failing(e *flow.Enforcement) {
+	e.State, e.Execution, e.Reason = flow.EnforcementFailed, flow.ID{}, flow.Reason{Code: flow.ReasonIf, Message: "é", Path: "if"}
+}
+
+// enforcements checks that they are kept once, listed by rule, state and signal, and dropped with their signals.
+func enforcements(b *bench) {
+	var signals []flow.Signal
+	var all []flow.Enforcement // in the order of lists
+	for range 3 {
+		s := b.signal()
+		b.emit(s)
+		signals = append(signals, s)
+		of := []flow.Enforcement{b.enforcement(s, "b"), b.enforcement(s, "a", failing)}
+		b.delta(store.Delta{Enforcements: of})
+		all = append(append([]flow.Enforcement{}, of...), all...)
+		b.later(time.Minute)
+	}
+	pick := func(want func(*flow.Enforcement) bool) (some []flow.Enforcement) {
+		for i := range all {
+			if want(&all[i]) {
+				some = append(some, all[i])
+			}
+		}
+		return some
+	}
+	for what, c := range map[string]struct {
+		f    store.EnforcementFilter
+		want func(*flow.Enforcement) bool
+	}{
+		"all":            {store.EnforcementFilter{}, func(*flow.Enforcement) bool { return true }},
+		"rule":           {store.EnforcementFilter{Rule: "a"}, func(e *flow.Enforcement) bool { return e.Rule == "a" }},
+		"failed":         {store.EnforcementFilter{State: flow.EnforcementFailed}, func(e *flow.Enforcement) bool { return e.Rule == "a" }},
+		"ran":            {store.EnforcementFilter{State: flow.EnforcementRan}, func(e *flow.Enforcement) bool { return e.Rule == "b" }},
+		"signal":         {store.EnforcementFilter{Signal: signals[1].Number}, func(e *flow.Enforcement) bool { return e.Signal == signals[1].ID }},
+		"rule and state": {store.EnforcementFilter{Rule: "b", State: flow.EnforcementFailed}, func(*flow.Enforcement) bool { return false }},
+	} {
+		for _, limit := range []int{1, 100} {
+			var got []flow.Enforcement
+			for c.f.Limit, c.f.BeforeSignal, c.f.BeforeRule = limit, 0, ""; ; {
+				page, err := b.s.Enforcements(b.ctx(), c.f)
+				must(b, err)
+				if len(page) == 0 {
+					break
+				}
+				got = append(got, page...)
+				c.f.BeforeSignal, c.f.BeforeRule = page[len(page)-1].Number, page[len(page)-1].Rule
+			}
+			equal(b, fmt.Sprintf("%s by pages of %d", what, limit), got, pick(c.want))
+		}
+	}
+	known := inTx(b, func(ctx context.Context, t store.Tx) (map[int64][]string, error) {
+		return t.Enforced(ctx, []int64{signals[0].Number, 99})
+	})
+	equal(b, "enforced", known, map[int64][]string{signals[0].Number: {"a", "b"}})
+
+	wantErr(b, "the same rule again", b.try(store.Delta{Enforcements: []flow.Enforcement{b.enforcement(signals[0], "a", failing)}}), store.ErrConflict)
+	twice := b.enforcement(signals[0], "c", func(e *flow.Enforcement) { e.Execution = all[0].Execution })
+	wantErr(b, "the same execution again", b.try(store.Delta{Enforcements: []flow.Enforcement{twice}}), store.ErrConflict)
+	twice.State = flow.EnforcementFolded
+	b.delta(store.Delta{Enforcements: []flow.Enforcement{twice}})
+	for what, bad := range map[string]func(*flow.Enforcement){
+		"no execution":     func(e *flow.Enforcement) { e.Execution = flow.ID{} },
+		"no reason":        func(e *flow.Enforcement) { failing(e); e.Reason = flow.Reason{} },
+		"an unknown state": func(e *flow.Enforcement) { failing(e); e.State = 9 },
+	} {
+		err := b.try(store.Delta{Enforcements: []flow.Enforcement{b.enforcement(signals[2], "x", bad)}})
+		if err == nil || errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrUnavailable) {
+			b.Errorf("%s: %v", what, err)
+		}
+	}
+	equal(b, "dropped", inTx(b, func(ctx context.Context, t store.Tx) (int, error) { return t.DropSignals(ctx, signals[2].At, 10) }), 2)
+	left, err := b.s.Enforcements(b.ctx(), store.EnforcementFilter{Limit: 10})
+	must(b, err)
+	equal(b, "left", left, pick(func(e *flow.Enforcement) bool { return e.Signal == signals[2].ID }))
+}
+
+// racingEnforcements lets eight writers enforce a rule for a signal at once: one execution and one enforcement are there.
+func racingEnforcements(b *bench) {
+	for round := range 5 {
+		raceEnforcement(b, fmt.Sprint(round), func(int) store.Store { return b.s })
+	}
+}
+
+// doubleEnforcement is racingEnforcements over two stores.
+func doubleEnforcement(s *shared) {
+	for round := range 5 {
+		raceEnforcement(s.bench, fmt.Sprint(round), func(i int) store.Store { return s.both[i%2] })
+	}
+}
+
+func raceEnforcement(b *bench, round string, on func(int) store.Store) {
+	const n = 8
+	s := b.signal(func(s *flow.Signal) { s.State = flow.SignalNew })
+	b.emit(s)
+	drafts := make([]*flow.Draft, n)
+	all := make([]flow.Enforcement, n)
+	for i := range drafts {
+		drafts[i] = b.submit(named("enforced " + round))
+		all[i] = b.enforcement(s, "r", func(e *flow.Enforcement) { e.Execution = drafts[i].ID })
+	}
+	var won atomic.Int32
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() {
+			err := on(i).Update(b.ctx(), func(ctx context.Context, t store.Tx) error {
+				d := *drafts[i]
+				delta := store.Delta{Drafts: []*flow.Draft{&d}, Enforcements: all[i : i+1]}
+				if i%2 == 0 { // the others replay, and change no state
+					delta.Matched = []int64{s.Number}
+				}
+				return t.Apply(ctx, delta)
+			})
+			switch {
+			case err == nil:
+				won.Add(1)
+			case !errors.Is(err, store.ErrConflict):
+				b.Errorf("writer %d: %v", i, err)
+			}
+		})
+	}
+	wg.Wait()
+	made, err := b.s.List(b.ctx(), store.Filter{Action: "enforced " + round, Limit: n})
+	must(b, err)
+	found, err := b.s.Enforcements(b.ctx(), store.EnforcementFilter{Signal: s.Number, Limit: n})
+	must(b, err)
+	if won.Load() != 1 || len(made) != 1 || len(found) != 1 || found[0].Execution != made[0].ID {
+		b.Errorf("round %s: %d of %d writers, %d executions, enforcements %+v", round, won.Load(), n, len(made), found)
+	}
+	if one, err := b.s.Signal(b.ctx(), s.ID); err == nil && one.State == flow.SignalNew {
+		b.delta(store.Delta{Matched: []int64{s.Number}})
+	}
+}
+
+// switches checks that generations are drawn once, and that what was in force at each can be read.
+func switches(b *bench) {
+	add := func(all ...store.Switch) error {
+		return b.s.Update(b.ctx(), func(ctx context.Context, t store.Tx) error { return t.AddSwitches(ctx, all) })
+	}
+	generation := func() int64 {
+		n, err := b.s.Generation(b.ctx())
+		must(b, err)
+		return n
+	}
+	equal(b, "without any", generation(), int64(0))
+	first := store.Switch{Generation: 1, Name: "rule:b", Version: 1, At: b.now}
+	second := store.Switch{Generation: 2, Name: "rule:a", Version: 3, At: b.later(time.Second)}
+	third := store.Switch{Generation: 3, Name: "rule:b", Version: 1, Paused: true, At: b.later(time.Second), Reason: "é"}
+	must(b, add(first, second))
+	must(b, add(third))
+	wantErr(b, "a generation again", add(store.Switch{Generation: 3, Name: "rule:c", Version: 1, At: b.now}), store.ErrConflict)
+	equal(b, "generation", generation(), int64(3))
+	for at, want := range map[int64][]store.Switch{0: nil, 1: {first}, 2: {second, first}, 3: {second, third}, 9: {second, third}} {
+		got, err := b.s.SwitchesAt(b.ctx(), at)
+		must(b, err)
+		equal(b, fmt.Sprintf("at %d", at), got, want)
+	}
+	b.update(func(ctx context.Context, t store.Tx) error {
+		found, last, err := t.LatestSwitches(ctx, []string{"rule:b", "rule:x"})
+		equal(b, "latest", found, map[string]store.Switch{"rule:b": third})
+		equal(b, "the last generation", last, int64(3))
+		return err
+	})
+	// Writers that draw the next generation at once draw different ones, each in the end.
+	var wg sync.WaitGroup
+	for i := range 8 {
+		wg.Go(func() {
+			err := decided(b.ctx(), b.s, func(ctx context.Context, t store.Tx) error {
+				_, last, err := t.LatestSwitches(ctx, nil)
+				if err != nil {
+					return err
+				}
+				return t.AddSwitches(ctx, []store.Switch{{Generation: last + 1, Name: fmt.Sprint("rule:race", i), Version: 1, At: b.now}})
+			})
+			if err != nil {
+				b.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	equal(b, "after a race", generation(), int64(11))
+}
