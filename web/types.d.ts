@@ -449,3 +449,24 @@ export interface Submission {
   not_before?: string;
   idempotency_key?: string;
 }
+
+export interface BulkRequest {
+  ids?: string[];
+  reason?: string;
+  dry_run?: boolean;
+}
+
+export interface BulkEntry {
+  id: string;
+  status?: string;
+  new?: string;
+  problem?: Problem;
+}
+
+export interface BulkResult {
+  selected: number;
+  done: number;
+  dry_run?: boolean;
+  executions: BulkEntry[];
+  next_cursor?: string;
+}

@@ -280,3 +280,33 @@ func TestKeyboard(t *testing.T) {
 	tb.see("Next and previous row")
 	tb.accessible("the keys")
 }
+
+// What the filters select is cancelled, and run again, after a look at what that would be.
+func TestBulk(t *testing.T) {
+	s := serve(t, "")
+	for range 3 {
+		s.submit(t, "/api/v1/executions", `{"action": "sleep", "input": {"for": "1h"}, "labels": {"team": "docs"}}`)
+	}
+	kept := s.submit(t, "/api/v1/executions", `{"action": "sleep", "input": {"for": "1h"}}`)
+	tb := open(t, strings.TrimPrefix(s.url, "http://"))
+	tb.do("open", chromedp.Navigate(s.url+"/ui/executions?label=team%3Ddocs"))
+	tb.press("Cancel all …")
+	tb.see("Cancel 3 executions?")
+	tb.do("give a reason", chromedp.SendKeys("#bulk-reason", "not needed"))
+	tb.press("Cancel 3 executions")
+	tb.see("3 cancelled, or ordered to end")
+	tb.press("Close")
+	tb.until("the list shows them as cancelled", `document.querySelectorAll('table.runs tbody tr').length === 3 && [...document.querySelectorAll('table.runs .c-status')].slice(1).every((c) => /Cancelled/.test(c.textContent))`)
+	tb.press("Run all again …")
+	tb.see("Run again 3 executions?")
+	tb.press("Run again 3 executions")
+	tb.see("3 submitted again")
+	tb.press("Close")
+	tb.until("six rows", `document.querySelectorAll('table.runs tbody tr').length === 6`)
+	if x := s.call(t, http.MethodGet, "/api/v1/executions/"+kept, nil); x["status"] != "running" {
+		t.Errorf("what the filters do not select is %v", x["status"])
+	}
+	tb.press("Cancel all …")
+	tb.see("Cancel 3 executions?")
+	tb.accessible("the question about many")
+}

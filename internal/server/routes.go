@@ -148,7 +148,7 @@ func executionRoutes() []route {
 		{method: "POST", path: "/api/v1/executions:retry", name: "retry-many", tag: tagExecutions,
 			summary: "Submit the requests of up to 1,000 finished executions anew: of those that are named, or of the newest that the parameters select and that have not completed",
 			params:  bulkParams, headers: []string{"Idempotency-Key"},
-			body:    reflect.TypeFor[api.BulkRequest](), optional: true, answers: []answer{ok(reflect.TypeFor[api.BulkResult]())}, handle: (*call).retryMany},
+			body: reflect.TypeFor[api.BulkRequest](), optional: true, answers: []answer{ok(reflect.TypeFor[api.BulkResult]())}, handle: (*call).retryMany},
 	}
 }
 

@@ -1,6 +1,7 @@
 // One execution: its head, what can be done with it, and a tab for each question about it.
 import { html, h, useEffect, useRef, useState } from '../vendor/preact.js';
 import { request, post, query } from '../app/api.js';
+import { newKey } from '../app/key.js';
 import { route, go } from '../app/router.js';
 import { poll } from '../app/stream.js';
 import { line, duration, clock } from '../app/text.js';
@@ -104,7 +105,9 @@ function Actions({ x, again: look }) {
   const [error, setError] = useState(/** @type {unknown} */ (null));
   const [busy, setBusy] = useState(false);
   const now = orderOf(x);
+  const key = useRef('');
   const ask = () => {
+    key.current = newKey();
     setError(null);
     setReason('');
     setOrder(now);
@@ -115,7 +118,7 @@ function Actions({ x, again: look }) {
     setBusy(true);
     try {
       const again = order.path === 'retry';
-      const y = await post(`api/v1/executions/${x.id}/${order.path}`, again ? '' : reason ? { reason } : {});
+      const y = await post(`api/v1/executions/${x.id}/${order.path}`, again ? '' : reason ? { reason } : {}, again ? { 'Idempotency-Key': key.current } : undefined);
       setOrder(null);
       if (again) go(`executions/${y.id}`);
       else look();

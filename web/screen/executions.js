@@ -1,12 +1,13 @@
 // Executions, newest first. The filters are the address. While the page is open its rows stay up to date and do not move under the
 // pointer: what is newer waits behind a button until the list may grow at its top.
-import { html, useEffect, useRef, useState } from '../vendor/preact.js';
+import { html, h, useEffect, useRef, useState } from '../vendor/preact.js';
 import { getJSON, query } from '../app/api.js';
 import { route, go, withQuery } from '../app/router.js';
 import { poll } from '../app/stream.js';
 import { line, duration, count, number, clock } from '../app/text.js';
 import { statusPill, statusShape, statuses, look, open, verdictWord, verdictTone } from '../part/status.js';
 import { now, since, shortID, labelChips, trouble, empty, loading, useTitle } from '../part/kit.js';
+import { bulk } from './bulk.js';
 
 /** @typedef {import('../types').Execution} Execution */
 
@@ -24,10 +25,10 @@ const groups = [
   { name: 'cancelled', status: ['cancelled'], show: 'cancelled', word: 'Cancelled' },
 ];
 
-/** What the address asks the API for. @param {URLSearchParams} q @param {string} [cursor] */
-function asked(q, cursor) {
+/** What the address selects, in the API's words. @param {URLSearchParams} q */
+function selected(q) {
   const chosen = q.getAll('status');
-  return 'api/v1/executions' + query({
+  return {
     status: groups.filter((g) => chosen.includes(g.name)).flatMap((g) => g.status),
     action: q.get('action') || undefined,
     workflow: q.get('workflow') || undefined,
@@ -36,10 +37,11 @@ function asked(q, cursor) {
     since: q.get('since') || undefined,
     until: q.get('until') || undefined,
     top_level: q.get('tasks') !== 'true' && !q.get('workflow'),
-    limit: pageSize,
-    cursor,
-  });
+  };
 }
+
+/** @param {URLSearchParams} q @param {string} [cursor] */
+const asked = (q, cursor) => 'api/v1/executions' + query({ ...selected(q), limit: pageSize, cursor });
 
 const rank = (/** @type {Execution} */ x) => Math.min(statuses.indexOf(x.status), 5);
 
@@ -113,7 +115,8 @@ export const table = (rows, fresh) => html`<table class="rows runs">
   <tbody>${rows.map((x) => row(x, !!fresh?.has(x.id)))}</tbody>
 </table>`;
 
-function Filters() {
+/** @param {{look: () => void}} p look again at what there is */
+function Filters({ look: again }) {
   const q = route.value.query;
   const chosen = q.getAll('status');
   const set = (/** @type {Record<string, string|string[]|undefined>} */ change) => go(withQuery(change), { replace: true });
@@ -140,6 +143,7 @@ function Filters() {
     ${chips.map(([k, v]) => html`<button type="button" class="toggle" aria-pressed="true" aria-label=${`Take the filter ${k} ${line(v)} away`} onClick=${() => set({ [k]: q.getAll(k).filter((o) => o !== v) })}>
       <span class="user">${k === 'label' ? '' : `${k} `}${line(v, 60)}</span><span aria-hidden="true">×</span></button>`)}
     ${any ? html`<button type="button" class="plain" onClick=${() => go('executions', { replace: true })}>Clear</button>` : null}
+    ${any ? bulk(selected(q), chosen, again) : null}
   </div>`;
 }
 
@@ -229,7 +233,7 @@ export function Executions() {
   const restart = state.newer.length >= pageSize;
   return html`<div>
     <div class="top"><h1>Executions</h1><a class="button primary" href="new">New execution</a></div>
-    ${Filters()}
+    ${h(Filters, { look: () => setState((s) => ({ ...s, at: '' })) })}
     ${trouble(state.error)}
     <div class="newer" aria-live="polite">${state.newer.length > 0 ? html`<button type="button" class="primary" data-newer onClick=${restart ? () => { setFrom(0); setState((s) => ({ ...s, at: '' })); } : show}>
       ${restart ? `${pageSize}+ new` : `${state.newer.length} new`} <kbd>.</kbd></button>` : null}</div>

@@ -1,6 +1,7 @@
 // Something new: a program to run, or a registered action or workflow with its input.
 import { html, h, useEffect, useMemo, useState } from '../vendor/preact.js';
 import { getJSON, request, post, query } from '../app/api.js';
+import { newKey } from '../app/key.js';
 import { route, go, withQuery } from '../app/router.js';
 import { line } from '../app/text.js';
 import { members, tokens } from '../part/json.js';
@@ -12,7 +13,6 @@ import { trouble, panel, useTitle } from '../part/kit.js';
 const known = ['bash', 'c', 'c++', 'go', 'javascript', 'python', 'typescript'];
 
 /** A key for one form: a double click, or a request sent again after a broken connection, is one execution. */
-const newKey = () => 'ui-' + [...crypto.getRandomValues(new Uint8Array(16))].map((b) => b.toString(16).padStart(2, '0')).join('');
 
 /** @param {string} text lines of name=value */
 function labelsOf(text) {
