@@ -11,6 +11,14 @@ import (
 	"github.com/pawl-run/pawl/internal/cli/output"
 )
 
+// describable are the documents that have more to be shown than their text.
+var describable = []struct {
+	prefix   string
+	describe func(a *app, ctx context.Context, s *session, name string, f output.Format) error
+}{
+	{"webhook:", (*app).describeWebhook},
+}
+
 // shownFailures is how many failed executions of one task are named.
 const shownFailures = 5
 

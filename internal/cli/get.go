@@ -57,6 +57,7 @@ var listKinds = []struct {
 	{"workers", []string{"worker"}, listWorkers},
 	{"schedules", []string{"schedule"}, listSchedules},
 	{"signals", []string{"signal"}, listSignals},
+	{"webhooks", []string{"webhook", "hooks", "hook"}, listWebhooks},
 }
 
 func (a *app) getCommand() *cobra.Command {
@@ -67,7 +68,7 @@ func (a *app) getCommand() *cobra.Command {
 	}
 	c := &cobra.Command{
 		Use:   "get " + strings.Join(names, "|"),
-		Short: "List executions, evaluations, actions, queues, keys, workers, schedules or signals",
+		Short: "List executions, evaluations, actions, queues, keys, workers, schedules, signals or webhooks",
 		Long: `List what there is. Executions come newest first; tasks of workflows are left out unless --tasks or --workflow asks
 for them.`,
 		Example: `  pawl get executions --status failed,timed_out --since 1h

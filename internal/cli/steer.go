@@ -196,15 +196,21 @@ func (a *app) describeCommand() *cobra.Command {
 	var f output.Format
 	c := &cobra.Command{
 		Use:   "describe ID",
-		Short: "Show everything about one execution: its request, tasks, history and outcome; or about a signal",
+		Short: "Show everything about one execution: its request, tasks, history and outcome; or about a signal or webhook",
 		Example: `  pawl describe ex_…
   pawl describe sg_…
+  pawl describe webhook:github
   pawl describe ex_… -o json`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withClient(cmd.Context(), reading, func(ctx context.Context, s *session) error {
 				if strings.HasPrefix(args[0], flow.SignalPrefix) {
 					return a.describeSignal(ctx, s, args[0], f)
+				}
+				for _, k := range describable {
+					if name, is := strings.CutPrefix(args[0], k.prefix); is {
+						return k.describe(a, ctx, s, name, f)
+					}
 				}
 				x, err := s.Get(ctx, args[0])
 				if err != nil {

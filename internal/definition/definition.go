@@ -25,6 +25,8 @@ const (
 	// KindTrigger says what signals of a name are like, KindRule starts executions for signals. Each has a namespace of its own.
 	KindTrigger Kind = "trigger"
 	KindRule    Kind = "rule"
+	// KindWebhook makes signals of requests. Webhooks have a namespace of their own.
+	KindWebhook Kind = "webhook"
 )
 
 // Definition is one validated document. It is immutable: callers must not
@@ -46,6 +48,7 @@ type Definition struct {
 	Schedule *Schedule
 	Trigger  *Trigger
 	Rule     *Rule
+	Webhook  *Webhook
 
 	canonical []byte
 	hash      string

@@ -21,6 +21,7 @@ const (
 	scopeTick                  // tick
 	scopeSignal                // signal
 	scopeAnswer                // answer
+	scopeHook                  // body, headers, query
 	scopes
 )
 
@@ -33,6 +34,7 @@ var scopeVariables = [scopes][]string{
 	scopeTick:     {"tick"},
 	scopeSignal:   {"signal"},
 	scopeAnswer:   {"answer"},
+	scopeHook:     {"body", "headers", "query"},
 }
 
 // The bounds of one evaluation: together they stop a hostile expression within
@@ -114,7 +116,7 @@ func variableType(name string) *cel.Type {
 	switch name {
 	case "tasks":
 		return cel.MapType(cel.StringType, cel.DynType)
-	case "labels", "env", "workflow":
+	case "labels", "env", "workflow", "headers", "query":
 		return cel.MapType(cel.StringType, cel.StringType)
 	case "index":
 		return cel.IntType

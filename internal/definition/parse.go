@@ -104,6 +104,9 @@ func (b *builder) document(v *value) *Definition {
 	case KindRule:
 		b.ruleDocument(v, d)
 		return d
+	case KindWebhook:
+		b.webhookDocument(v, d)
+		return d
 	}
 	switch {
 	case v.get("name") == nil:
@@ -153,7 +156,7 @@ func (b *builder) queueDocument(v *value, d *Definition) {
 
 func (b *builder) kind(v *value) Kind {
 	if k := v.get("kind"); k != nil {
-		return Kind(b.oneOf(k, "kind", string(KindWorkflow), string(KindAction), string(KindQueue), string(KindSchedule), string(KindTrigger), string(KindRule)))
+		return Kind(b.oneOf(k, "kind", string(KindWorkflow), string(KindAction), string(KindQueue), string(KindSchedule), string(KindTrigger), string(KindRule), string(KindWebhook)))
 	}
 	switch {
 	case v.get("tasks") != nil:

@@ -20,6 +20,9 @@ type Vars struct {
 	Tick        json.RawMessage // of a schedule
 	Signal      json.RawMessage // of a rule or a trigger
 	Answer      json.RawMessage // to a question
+	// Body, Headers and Query are those of a request to a webhook.
+	Body           json.RawMessage
+	Headers, Query map[string]string
 	// Task returns the result of an upstream task; nil for one it does not
 	// have. It is asked for the tasks that Refs names.
 	Task func(name string) *Result
@@ -40,6 +43,8 @@ type Vars struct {
 type decodedVars struct {
 	input       any
 	haveInput   bool
+	body        any
+	haveBody    bool
 	results     map[string]*Result
 	outputs     map[string]any
 	whole       map[string]json.RawMessage
@@ -151,6 +156,12 @@ func (p *path) eval(v *Vars) (json.RawMessage, error) {
 		return walk(orNull(v.Signal), p.steps, "signal")
 	case "answer":
 		return walk(orNull(v.Answer), p.steps, "answer")
+	case "body":
+		return walk(orNull(v.Body), p.steps, "body")
+	case "headers":
+		return walkText(v.Headers, p.steps, "headers")
+	case "query":
+		return walkText(v.Query, p.steps, "query")
 	case "labels":
 		return walkText(v.Labels, p.steps, "labels")
 	case "env":
@@ -267,6 +278,15 @@ func (a *activation) ResolveName(name string) (any, bool) {
 		return c.signal, true
 	case "answer":
 		return a.decode("answer", v.Answer), true
+	case "body":
+		if !c.haveBody {
+			c.body, c.haveBody = a.decode("body", v.Body), true
+		}
+		return c.body, true
+	case "headers":
+		return anyMap(v.Headers), true
+	case "query":
+		return anyMap(v.Query), true
 	case "workflow":
 		return map[string]any{"id": v.ID, "name": v.Name}, true
 	case "labels":

@@ -280,6 +280,9 @@ func (e *Engine) Define(ctx context.Context, defs []*definition.Definition) ([]D
 		if d.Kind == definition.KindSchedule {
 			e.schedules.changed()
 		}
+		if d.Kind == definition.KindWebhook {
+			e.webhooks.forget(d.Name)
+		}
 		if !d.Runnable() {
 			continue // other replicas ask the store for it too
 		}

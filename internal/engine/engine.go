@@ -74,6 +74,7 @@ type Engine struct {
 	languages *languages
 	schedules *schedules
 	questions definition.Questions
+	webhooks  *webhooks
 	lanes     *lanes
 	followed  *followed
 	watch     *broker
@@ -157,6 +158,7 @@ func New(o Options) (*Engine, error) {
 	e.languages = newLanguages(o.Store, o.Languages)
 	e.lanes = newLanes()
 	e.schedules = newSchedules()
+	e.webhooks = &webhooks{all: map[string]knownWebhook{}}
 	for _, q := range o.Queues {
 		if err := e.catalog.expect(q); err != nil {
 			return nil, fmt.Errorf("new engine: %w", err)

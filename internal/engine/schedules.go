@@ -81,7 +81,7 @@ func (t *transaction) define(ctx context.Context, d *definition.Definition) (ver
 	case definition.KindQueue:
 		created, err = t.tx.AddName(ctx, store.QueueNames, d.Name, t.now)
 		return 1, created, err
-	case definition.KindSchedule, definition.KindTrigger, definition.KindRule:
+	case definition.KindSchedule, definition.KindTrigger, definition.KindRule, definition.KindWebhook:
 		name = string(d.Kind) + ":" + name
 	}
 	row := store.Definition{Name: name, Kind: string(d.Kind), Document: d.Canonical(), CreatedAt: t.now}

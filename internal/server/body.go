@@ -45,11 +45,16 @@ func (c *call) body(media []string, use func(body []byte, media string) error) e
 	if err != nil {
 		return err
 	}
-	if c.r.ContentLength > c.BodyLimit {
+	return c.bytes(c.BodyLimit, c.tooLarge, func(body []byte) error { return use(body, kind) })
+}
+
+// bytes reads a body of up to limit bytes as it is, and hands it to use.
+func (c *call) bytes(limit int64, tooLarge func() error, use func(body []byte) error) error {
+	if c.r.ContentLength > limit {
 		if c.r.ContentLength <= droppedMost && !c.waitsToBeAsked() {
 			c.dropBody()
 		}
-		return c.tooLarge()
+		return tooLarge()
 	}
 	counted := int64(0)
 	defer func() { c.bodies.used.Add(-counted) }()
@@ -57,17 +62,17 @@ func (c *call) body(media []string, use func(body []byte, media string) error) e
 	_ = rc.SetReadDeadline(time.Now().Add(bodyTimeout))
 	var buf bytes.Buffer
 	buf.Grow(int(min(max(c.r.ContentLength, 0), smallBody)) + bytes.MinRead)
-	from := http.MaxBytesReader(c.w, c.r.Body, c.BodyLimit)
+	from := http.MaxBytesReader(c.w, c.r.Body, limit)
 	for {
 		n, err := io.CopyN(&buf, from, smallBody)
 		var beyond *http.MaxBytesError
 		switch {
 		case errors.Is(err, io.EOF):
 			_ = rc.SetReadDeadline(time.Time{})
-			return use(buf.Bytes(), kind)
+			return use(buf.Bytes())
 		case errors.As(err, &beyond):
 			c.dropBody()
-			return c.tooLarge()
+			return tooLarge()
 		case err != nil:
 			return unreadable(api.FieldError{Message: "the body did not arrive: " + err.Error(), Fix: "send it again"})
 		}

@@ -144,6 +144,9 @@ func (c *call) readQuery() error {
 		return unreadable(api.FieldError{Path: "?", Value: problem.Clip(c.r.URL.RawQuery, 60), Message: err.Error(), Fix: "encode it as in ?label=team%3Dblue"})
 	}
 	c.query = q
+	if c.route.anyQuery {
+		return nil
+	}
 	for name, values := range q {
 		i := slices.IndexFunc(c.route.params, func(p param) bool { return p.name == name })
 		if i < 0 {

@@ -127,7 +127,7 @@ func newMetrics(s *Server) *metrics {
 		streams: prometheus.NewGauge(prometheus.GaugeOpts{Name: "pawl_streams_open", Help: "Streams and waits under way."}),
 	}
 	r := prometheus.NewRegistry()
-	r.MustRegister(m, &s.surveys, m.requests, m.seconds, m.streams, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	r.MustRegister(m, &s.surveys, &s.refusals, m.requests, m.seconds, m.streams, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	m.page = promhttp.HandlerFor(r, promhttp.HandlerOpts{})
 	return m
 }

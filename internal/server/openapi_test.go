@@ -73,13 +73,13 @@ func TestOpenAPIIsServed(t *testing.T) {
 		"submit": `{"action":"noop"}`, "submit-batch": `{"executions":[{"action":"noop"},{"action":"x"}]}`,
 		"evaluate": `{"language":"python","source":"hello"}`, "define": diamond, "validate": "name: x\n",
 		"send-stdin": "typed\n", "evaluate-batch": `{"evaluations":[{"language":"python","source":"hello"},{"language":"x"}]}`, "upload": "sent ahead",
-		"log-in": `{"token":"any"}`, "emit": `{"trigger":"t","data":{"a":1}}`, "emit-batch": `{"signals":[{"trigger":"t"},{"trigger":"T"}]}`,
+		"log-in": `{"token":"any"}`, "receive": `{"a":1}`, "emit": `{"trigger":"t","data":{"a":1}}`, "emit-batch": `{"signals":[{"trigger":"t"},{"trigger":"T"}]}`,
 	}
 	uploaded, err := h.client.Upload(t.Context(), strings.NewReader(bodies["upload"]))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := h.client.Define(t.Context(), []byte("kind: schedule\nname: diamond\ncron: '0 0 * * *'\nrun: {action: noop}\n"), ""); err != nil {
+	if _, err := h.client.Define(t.Context(), []byte("kind: schedule\nname: diamond\ncron: '0 0 * * *'\nrun: {action: noop}\n---\nkind: webhook\nname: diamond\nverify: {scheme: none}\ntrigger: t\n"), ""); err != nil {
 		t.Fatal(err)
 	}
 	emitted, err := h.client.Emit(t.Context(), api.Emission{Trigger: "t", Key: "k", Subject: "s"})
@@ -109,7 +109,7 @@ func TestOpenAPIIsServed(t *testing.T) {
 			if op.RequestBody != nil && op.RequestBody.Content["application/yaml"] != nil {
 				header = []string{"Content-Type", "application/yaml"}
 			}
-			if base == "send-stdin" || base == "upload" {
+			if base == "send-stdin" || base == "upload" || base == "receive" {
 				header = []string{"Content-Type", "application/octet-stream"}
 			}
 			res, body := h.do(t, strings.ToUpper(method), target, bodies[base], header...)

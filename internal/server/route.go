@@ -22,9 +22,11 @@ type route struct {
 	name    string   // operation id
 	tag     string
 	summary string
-	params  []param      // of the query
-	headers []string     // request headers that mean something here
-	body    reflect.Type // of the JSON body; nil: none
+	params  []param // of the query
+	// anyQuery says that the query is the caller's own.
+	anyQuery bool
+	headers  []string     // request headers that mean something here
+	body     reflect.Type // of the JSON body; nil: none
 	// document says that the body is a definition document instead, in YAML or JSON.
 	document bool
 	// raw says that the body is bytes as they are.

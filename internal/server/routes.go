@@ -14,6 +14,7 @@ const (
 	tagBlobs       = "blobs"
 	tagDefinitions = "definitions"
 	tagSchedules   = "schedules"
+	tagWebhooks    = "webhooks"
 	tagSignals     = "signals"
 	tagCluster     = "cluster"
 	tagServer      = "server"
@@ -86,6 +87,7 @@ func (s *Server) routes() []route {
 	all = append(all, blobRoutes()...)
 	all = append(all, definitionRoutes()...)
 	all = append(all, scheduleRoutes()...)
+	all = append(all, webhookRoutes()...)
 	all = append(all, signalRoutes()...)
 	return append(all, serverRoutes()...)
 }

@@ -29,6 +29,8 @@ type Options struct {
 	Tokens []string
 	// Workers serves /api/v1/workers/… for workers in other processes; nil: there are none.
 	Workers http.Handler
+	// Secret reads a secret that a webhook names: a variable or a file of this process. Nil: there are none.
+	Secret func(name string) (string, error)
 	// Page serves the web page, at / and beneath /ui/; nil: there is none. Its files are served without a token: they say nothing about
 	// executions: what the page shows it asks the API for.
 	Page http.Handler
@@ -65,6 +67,7 @@ type Server struct {
 	verifies sync.Mutex // held while the store is verified
 	bodies   budget
 	plans    plans
+	refusals refusals
 	layouts  sync.Mutex // held while a graph is laid out
 
 	draining context.Context // ends when draining begins

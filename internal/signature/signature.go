@@ -66,6 +66,9 @@ type Delivery struct {
 	At time.Time
 	// Signed says that the signature covers the id: that nobody but the provider can send the same content under another one.
 	Signed bool
+	// Sum is the SHA-256 of what is signed: a request that is sent again as it was has the same, one that the provider signs anew with
+	// another time has not.
+	Sum [sha256.Size]byte
 }
 
 // The reasons of refusals.
@@ -103,7 +106,7 @@ const (
 func Verify(h *Hook, secrets []string, header Header, body []byte, now time.Time) (Delivery, error) {
 	if h.Scheme == None {
 		id, err := h.id(header)
-		return Delivery{ID: id, At: now}, err
+		return Delivery{ID: id, At: now, Sum: sha256.Sum256(body)}, err
 	}
 	keys, err := h.keys(secrets)
 	if err != nil {
@@ -116,7 +119,7 @@ func Verify(h *Hook, secrets []string, header Header, body []byte, now time.Time
 	if !c.by(keys) {
 		return Delivery{}, refuse(Mismatch, "no secret of this hook gives the signature in %s", c.header)
 	}
-	d := Delivery{ID: c.id, At: now, Signed: c.idSigned}
+	d := Delivery{ID: c.id, At: now, Signed: c.idSigned, Sum: digest(c.parts)}
 	if c.at.IsZero() {
 		return d, nil
 	}
@@ -164,6 +167,15 @@ func sum(key []byte, parts [][]byte) []byte {
 		mac.Write(p)
 	}
 	return mac.Sum(nil)
+}
+
+func digest(parts [][]byte) (sum [sha256.Size]byte) {
+	h := sha256.New()
+	for _, p := range parts {
+		h.Write(p)
+	}
+	h.Sum(sum[:0])
+	return sum
 }
 
 func (h *Hook) read(header Header, body []byte) (*claim, error) {

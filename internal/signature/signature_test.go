@@ -57,7 +57,7 @@ func TestVectors(t *testing.T) {
 			verify := func(secrets []string, header http.Header, body string, now time.Time) (signature.Delivery, error) {
 				return signature.Verify(&v.hook, secrets, header, []byte(body), now)
 			}
-			if got, err := verify([]string{v.secret}, v.header, v.body, now); err != nil || got != v.want {
+			if got, err := verify([]string{v.secret}, v.header, v.body, now); err != nil || got.ID != v.want.ID || !got.At.Equal(v.want.At) || got.Signed != v.want.Signed || got.Sum == [32]byte{} {
 				t.Fatalf("%+v, %v, want %+v", got, err, v.want)
 			}
 			// Both secrets are good while one replaces the other.

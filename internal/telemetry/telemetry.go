@@ -26,6 +26,7 @@ const (
 	Reports    = "reports"
 	Missed     = "missed"      // ticks, how many
 	Schedule   = "schedule"    // its name
+	Webhook    = "webhook"     // its name
 	Lost       = "lost"        // how many
 	HandedBack = "handed_back" // how many
 	RequestID  = "request_id"

@@ -26,6 +26,7 @@ import (
 	"github.com/pawl-run/pawl/internal/handoff/direct"
 	"github.com/pawl-run/pawl/internal/handoff/remote"
 	"github.com/pawl-run/pawl/internal/payload"
+	"github.com/pawl-run/pawl/internal/secret"
 	"github.com/pawl-run/pawl/internal/server"
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/store/postgres"
@@ -139,7 +140,11 @@ func (r *Instance) serveState(ctx context.Context, o Owner, dir string, ro Optio
 	if err != nil {
 		return err
 	}
-	if r.server, err = server.New(server.Options{Engine: r.engine, Log: r.Log, Tracer: r.tracer, Version: r.Version, Tokens: tokens, Workers: workers, Grace: ro.Drains, Page: ro.Page, UploadLimit: r.Config.Size("upload_limit")}); err != nil {
+	secrets, err := secret.Parse(r.Config.List("webhook_secrets"))
+	if err != nil {
+		return fmt.Errorf("webhook_secrets: %w", err)
+	}
+	if r.server, err = server.New(server.Options{Engine: r.engine, Log: r.Log, Tracer: r.tracer, Version: r.Version, Tokens: tokens, Workers: workers, Grace: ro.Drains, Page: ro.Page, UploadLimit: r.Config.Size("upload_limit"), Secret: secrets.Here}); err != nil {
 		return err
 	}
 	l, remove, err := ListenState(dir)

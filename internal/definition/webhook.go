@@ -1,0 +1,281 @@
+package definition
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	slashed "path"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/payload"
+	"github.com/pawl-run/pawl/internal/problem"
+	"github.com/pawl-run/pawl/internal/signature"
+	"github.com/pawl-run/pawl/internal/strictjson"
+)
+
+// Webhook makes signals of the requests of one provider.
+type Webhook struct {
+	Verify signature.Hook
+	// Secrets are names of variables and absolute paths of files of the server. Any of them may have made a signature.
+	Secrets []string
+	// Paused is the document's word: requests are refused for now, and may come again.
+	Paused bool
+	// Trigger, Key and Subject are texts of the signal; Key and Subject are nil where the document has none.
+	Trigger, Key, Subject *Template
+	TriggerText           string   // as the document has it
+	KeepHeaders           []string // in lower case
+	MaxBody               int64
+	// Replay is for how long it is remembered what was signed of a request, if its id was not; 0: not at all.
+	Replay time.Duration
+}
+
+// The bounds of a webhook's requests.
+const (
+	DefaultMaxBody = 1 << 20
+	MostMaxBody    = 16 << 20
+	DefaultReplay  = 24 * time.Hour
+	MostReplay     = 7 * 24 * time.Hour
+	mostSecrets    = 10
+	mostKept       = 32 // headers
+)
+
+// WebhookRequest is a request as the expressions of a webhook see it.
+type WebhookRequest struct {
+	Headers map[string]string // names in lower case; several values of one are joined by commas
+	Query   map[string]string // the first value of each
+	Body    json.RawMessage
+}
+
+// WebhookSignal is what a request says.
+type WebhookSignal struct {
+	Trigger, Key, Subject string
+	Headers               map[string]string // those that are kept
+}
+
+// hiddenHeaders are credentials: expressions do not see them, and they are not kept.
+var hiddenHeaders = []string{"authorization", "cookie", "proxy-authorization"}
+
+// RequestOf reads a request. A body is JSON or a form; the error is of a body that is neither.
+func RequestOf(header map[string][]string, query url.Values, body []byte) (*WebhookRequest, error) {
+	r := &WebhookRequest{Headers: make(map[string]string, len(header)), Query: make(map[string]string, len(query))}
+	for name, values := range header {
+		if name = strings.ToLower(name); !slices.Contains(hiddenHeaders, name) {
+			r.Headers[name] = strings.ToValidUTF8(strings.Join(values, ", "), "\uFFFD")
+		}
+	}
+	for name, values := range query {
+		r.Query[name] = values[0]
+	}
+	kind, _, _ := strings.Cut(r.Headers["content-type"], ";")
+	if strings.EqualFold(strings.TrimSpace(kind), "application/x-www-form-urlencoded") {
+		form, err := url.ParseQuery(string(body))
+		if err != nil {
+			return nil, fmt.Errorf("the body is not the form that its content type says: %w", err)
+		}
+		fields := make(map[string]string, len(form))
+		for name, values := range form {
+			fields[strings.ToValidUTF8(name, "\uFFFD")] = strings.ToValidUTF8(values[0], "\uFFFD")
+		}
+		r.Body = textObject(fields)
+		return r, nil
+	}
+	if _, err := decode(body); err != nil || len(body) == 0 {
+		return nil, fmt.Errorf("the body is neither JSON nor a form: %.60q", body)
+	}
+	r.Body = body
+	return r, nil
+}
+
+// Signal evaluates what a request says. An error is an *EvalError.
+func (w *Webhook) Signal(name string, r *WebhookRequest) (s WebhookSignal, err error) {
+	v := &Vars{Name: name, Body: r.Body, Headers: r.Headers, Query: r.Query}
+	for _, of := range []struct {
+		t    *Template
+		into *string
+	}{{w.Trigger, &s.Trigger}, {w.Key, &s.Key}, {w.Subject, &s.Subject}} {
+		if of.t == nil {
+			continue
+		}
+		if *of.into, err = of.t.Text(v); err != nil {
+			return s, err
+		}
+	}
+	for _, h := range w.KeepHeaders {
+		if value, there := r.Headers[h]; there {
+			if s.Headers == nil {
+				s.Headers = map[string]string{}
+			}
+			s.Headers[h] = value
+		}
+	}
+	return s, nil
+}
+
+// DeliveryKey is the key of the signal of a request with an id, where the document says no other.
+func DeliveryKey(webhook, id string) string { return webhook + "/" + id }
+
+// Answer is what a provider waits for that asks whether a webhook is there, instead of saying that something has happened: the
+// text of the answer, and true.
+func (w *Webhook) Answer(r *WebhookRequest) (text string, is bool) {
+	switch w.Verify.Scheme {
+	case signature.GitHub:
+		return "pong", r.Headers["x-github-event"] == "ping"
+	case signature.Slack:
+		if member(r.Body, "type") == "url_verification" {
+			return member(r.Body, "challenge"), true
+		}
+	}
+	return "", false
+}
+
+// member is a string in a JSON object; "" where there is none.
+func member(object json.RawMessage, name string) string {
+	if kindOf(object) != "object" {
+		return ""
+	}
+	raw, found, err := strictjson.Member(object, name)
+	if err != nil || !found || kindOf(raw) != "string" {
+		return ""
+	}
+	return plain(raw)
+}
+
+var headerName = regexp.MustCompile("^[a-z0-9!#$%&'*+.^_`|~-]{1,100}$")
+
+var (
+	webhookFields = []string{"kind", "name", "description", "verify", "trigger", "key", "subject", "keep_headers", "max_body", "replay", "paused"}
+	verifyFields  = []string{"scheme", "secret_env", "secret_file", "header", "encoding", "prefix", "signed", "timestamp", "id", "tolerance"}
+)
+
+// webhookDocument reads a webhook.
+func (b *builder) webhookDocument(v *value, d *Definition) {
+	b.object(v, "", webhookFields)
+	if v.get("name") == nil {
+		b.fail(v, "", "add name: my-webhook", "the webhook has no name")
+	}
+	d.Description = b.text(v.get("description"), "description", 10_000)
+	w := &Webhook{MaxBody: DefaultMaxBody, Replay: DefaultReplay, Paused: b.boolean(v.get("paused"), "paused")}
+	b.verify(v.get("verify"), v, w)
+	if v.get("trigger") == nil {
+		b.fail(v, "", `add trigger: my-service.${{ body.type }}, or a plain name`, "the webhook does not say which signals it emits")
+	}
+	if w.Trigger = b.hookText(v.get("trigger"), "trigger"); w.Trigger != nil {
+		w.TriggerText = v.get("trigger").text
+	}
+	w.Key = b.hookText(v.get("key"), "key")
+	w.Subject = b.hookText(v.get("subject"), "subject")
+	for i, name := range b.texts(v.get("keep_headers"), "keep_headers") {
+		at := fmt.Sprintf("keep_headers[%d]", i)
+		switch name = strings.ToLower(name); {
+		case slices.Contains(hiddenHeaders, name):
+			b.fail(v.below(at), at, "remove it", "%s has a credential, which is not kept", name)
+		case name != "" && !headerName.MatchString(name):
+			b.fail(v.below(at), at, "write a name such as x-github-event", "%q is not the name of a header", problem.Clip(name, 60))
+		}
+		w.KeepHeaders = append(w.KeepHeaders, name)
+	}
+	if len(w.KeepHeaders) > mostKept {
+		b.fail(v.get("keep_headers"), "keep_headers", "keep those that something looks at", "there are %d headers; at most %d are kept", len(w.KeepHeaders), mostKept)
+	}
+	if n := v.get("max_body"); n != nil {
+		w.MaxBody = b.size(n, "max_body")
+	}
+	if w.Verify.Scheme == signature.None {
+		w.Replay = 0 // there is no signature that sending the same body again would take advantage of
+	}
+	if r := v.get("replay"); r != nil {
+		if w.Replay = b.duration(r, "replay", true); w.Replay > MostReplay {
+			b.fail(r, "replay", "write at most 7d", "%s is too long", w.Replay)
+		}
+	}
+	d.Webhook = w
+	b.sum(v, d)
+}
+
+// size reads a size from 1 byte to MostMaxBody.
+func (b *builder) size(v *value, path string) int64 {
+	size, err := api.ParseSize(v.text)
+	if v.kind != textValue && v.kind != numberValue || err != nil || size < 1 || size > MostMaxBody {
+		b.fail(v, path, `write "5MB", "64KiB" or a number of bytes, from 1 to 16MiB`, "%s is not a size within the range", problem.Clip(v.text, 40))
+		return DefaultMaxBody
+	}
+	return int64(size)
+}
+
+// hookText reads a text with expressions about a request.
+func (b *builder) hookText(v *value, path string) *Template {
+	if v == nil {
+		return nil
+	}
+	if v.kind != textValue || v.text == "" {
+		b.fail(v, path, "write a text, or leave it out", "want a text, not %s", v.describe())
+		return nil
+	}
+	return b.template(v, path, scopeHook, all)
+}
+
+// verify reads how requests are signed.
+func (b *builder) verify(v, owner *value, w *Webhook) {
+	if v == nil {
+		b.fail(owner, "", "add verify: {scheme: standard, secret_env: [MY_SECRET]}", "the webhook does not say how its requests are signed")
+		return
+	}
+	if !b.object(v, "verify", verifyFields) {
+		return
+	}
+	at := func(field string) string { return problem.Join("verify", field) }
+	schemes := signature.Schemes()
+	h := signature.Hook{
+		Header: b.plainText(v.get("header"), at("header"), 100), Encoding: b.oneOf(v.get("encoding"), at("encoding"), signature.Hex, signature.Base64),
+		Prefix: b.plainText(v.get("prefix"), at("prefix"), 100), Signed: b.plainText(v.get("signed"), at("signed"), 1000),
+		Timestamp: b.plainText(v.get("timestamp"), at("timestamp"), 100), ID: b.plainText(v.get("id"), at("id"), 100),
+		Tolerance: b.duration(v.get("tolerance"), at("tolerance"), false),
+	}
+	if s := v.get("scheme"); s == nil {
+		b.fail(v, "verify", "add scheme: "+strings.Join(schemes, ", "), "verify has no scheme")
+	} else if h.Scheme = signature.Scheme(b.oneOf(s, at("scheme"), schemes...)); h.Scheme != "" && !b.trusted {
+		for _, f := range h.Check() {
+			place := v.get(f.Field)
+			if place == nil {
+				place = v
+			}
+			b.fail(place, at(f.Field), f.Fix, "%s", f.Message)
+		}
+	}
+	w.Verify = h
+	b.secrets(v, w)
+}
+
+// secrets reads the names of secrets. A secret that is written out is refused, and the message does not repeat it.
+func (b *builder) secrets(v *value, w *Webhook) {
+	list := func(field string, bad func(string) bool, message, fix string) {
+		at := problem.Join("verify", field)
+		for i, name := range b.texts(v.get(field), at) {
+			place, path := v.get(field), at
+			if place.kind == listValue {
+				place, path = place.list[i], fmt.Sprintf("%s[%d]", at, i)
+			}
+			if name != "" && bad(name) {
+				b.fail(place, path, fix, "%s", message)
+				continue
+			}
+			w.Secrets = append(w.Secrets, name)
+		}
+	}
+	list("secret_env", payload.WrittenOut, "it is no name of a variable: a secret does not belong into a document",
+		"put the secret into a variable of the server, and write the variable's name, such as GITHUB_SECRET")
+	list("secret_file", func(name string) bool { return !slashed.IsAbs(name) || slashed.Clean(name) != name }, "it is no absolute path: a secret does not belong into a document",
+		"put the secret into a file where the server runs, and write its path, such as /run/secrets/github")
+	switch none := w.Verify.Scheme == signature.None; {
+	case none && len(w.Secrets) > 0:
+		b.fail(v, "verify", "remove the secrets, or name the scheme by which requests are signed", "scheme none checks no signature")
+	case !none && w.Verify.Scheme != "" && v.get("secret_env") == nil && v.get("secret_file") == nil:
+		b.fail(v, "verify", "add secret_env: [MY_SECRET], a variable of the server that has it", "no secret is named")
+	case len(w.Secrets) > mostSecrets:
+		b.fail(v, "verify", "remove those that are no longer in use", "there are %d secrets; at most %d are tried", len(w.Secrets), mostSecrets)
+	}
+}

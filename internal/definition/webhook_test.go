@@ -1,0 +1,173 @@
+package definition
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/signature"
+)
+
+const githubHook = `kind: webhook
+name: github
+description: What happens in our repositories.
+verify: {scheme: github, secret_env: [GITHUB_SECRET, GITHUB_SECRET_OLD], secret_file: /run/secrets/github}
+trigger: github.${{ headers["x-github-event"] }}
+subject: ${{ default(body.repository.full_name, "") }}
+keep_headers: [X-GitHub-Event]
+max_body: 5MB
+replay: 12h
+paused: false
+`
+
+const hmacHook = `kind: webhook
+name: shop
+verify:
+  scheme: hmac
+  header: x-sign
+  encoding: base64
+  prefix: "sha256="
+  signed: "{timestamp}.{id}.{body}"
+  timestamp: x-time
+  id: x-id
+  tolerance: 1m
+  secret_env: SHOP_SECRET
+trigger: shop.order
+key: ${{ body.order }}/${{ query.part }}
+`
+
+func TestWebhook(t *testing.T) {
+	t.Parallel()
+	defs, err := Parse("h.yaml", []byte(githubHook+"---\n"+hmacHook+"---\nname: github\naction: noop\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range defs[:2] {
+		again, err := Decode(d.Canonical())
+		if err != nil || string(again.Canonical()) != string(d.Canonical()) || again.Webhook.Verify != d.Webhook.Verify || !slices.Equal(again.Webhook.Secrets, d.Webhook.Secrets) {
+			t.Errorf("%s decoded: %v, %+v", d.Name, err, again)
+		}
+		if d.Runnable() || len(d.References()) > 0 || len(d.QueueRefs()) > 0 {
+			t.Errorf("%s mentions %v", d.Name, d.References())
+		}
+	}
+	w := defs[0].Webhook
+	if w.MaxBody != 5_000_000 || w.Replay != 12*time.Hour || strings.Join(w.Secrets, " ") != "GITHUB_SECRET GITHUB_SECRET_OLD /run/secrets/github" {
+		t.Errorf("%+v", w)
+	}
+	r, err := RequestOf(http.Header{"X-Github-Event": {"push"}, "Authorization": {"Bearer sesame"}, "X-Two": {"a", "b"}}, nil, []byte(`{"repository":{"full_name":"pawl-run/pawl"}}`))
+	if err != nil || r.Headers["authorization"] != "" || r.Headers["x-two"] != "a, b" {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	s, err := w.Signal("github", r)
+	if err != nil || s.Trigger != "github.push" || s.Subject != "pawl-run/pawl" || s.Key != "" || len(s.Headers) != 1 || s.Headers["x-github-event"] != "push" {
+		t.Errorf("%+v, %v", s, err)
+	}
+	r.Headers = map[string]string{}
+	if _, err := w.Signal("github", r); err == nil || !strings.Contains(err.Error(), "trigger") {
+		t.Errorf("without the header: %v", err)
+	}
+	r, err = RequestOf(http.Header{"Content-Type": {"application/x-www-form-urlencoded; charset=utf-8"}}, url.Values{"part": {"2", "3"}}, []byte("order=a%2B7&order=b&bad=%ff"))
+	if err != nil || string(r.Body) != `{"bad":"�","order":"a+7"}` {
+		t.Fatalf("%s, %v", r.Body, err)
+	}
+	if s, err := defs[1].Webhook.Signal("shop", r); err != nil || s.Key != "a+7/2" || s.Trigger != "shop.order" {
+		t.Errorf("%+v, %v", s, err)
+	}
+	for _, body := range []string{"", "<xml/>", `{"a":1} {}`, strings.Repeat("[", 10_000), "\xff"} {
+		if _, err := RequestOf(nil, nil, []byte(body)); err == nil {
+			t.Errorf("%.20q was read", body)
+		}
+	}
+}
+
+func TestWebhookAnswers(t *testing.T) {
+	t.Parallel()
+	github, slack := &Webhook{Verify: signature.Hook{Scheme: signature.GitHub}}, &Webhook{Verify: signature.Hook{Scheme: signature.Slack}}
+	ping := &WebhookRequest{Headers: map[string]string{"x-github-event": "ping"}, Body: []byte(`{"zen":"x"}`)}
+	challenge := &WebhookRequest{Body: []byte(`{"type":"url_verification","challenge":"3eZbrw1a\n"}`)}
+	if text, is := github.Answer(ping); !is || text != "pong" {
+		t.Errorf("%q, %t", text, is)
+	}
+	if text, is := slack.Answer(challenge); !is || text != "3eZbrw1a\n" {
+		t.Errorf("%q, %t", text, is)
+	}
+	for _, r := range []*WebhookRequest{{Body: []byte(`[]`)}, {Body: []byte(`{"type":7}`)}, {Body: []byte(`{"type":"event_callback"}`)}, ping} {
+		if text, is := slack.Answer(r); is {
+			t.Errorf("%s: %q", r.Body, text)
+		}
+	}
+}
+
+func TestWebhookProblems(t *testing.T) {
+	t.Parallel()
+	const head, rest = "kind: webhook\nname: h\n", "trigger: t\n"
+	for src, want := range map[string]string{
+		head + rest:                              "h.yaml:1:1: the webhook does not say how its requests are signed",
+		head + "verify: {scheme: none}":          "h.yaml:1:1: the webhook does not say which signals it emits",
+		head + rest + "verify: {scheme: githob}": "verify.scheme:",
+		head + rest + "verify: {secret_env: S}":  "h.yaml:4:9: verify: verify has no scheme",
+		head + rest + "verify: {scheme: github}": "verify: no secret is named",
+		head + rest + "verify: {scheme: github, secret_env: whsec_c2VzYW1lc2VzYW1l}":           "h.yaml:4:38: verify.secret_env: it is no name of a variable",
+		head + rest + "verify: {scheme: github, secret_env: [A, 'sesame open!']}":              "h.yaml:4:42: verify.secret_env[1]: it is no name of a variable",
+		head + rest + "verify: {scheme: github, secret_file: sesame.txt}":                      "h.yaml:4:39: verify.secret_file: it is no absolute path",
+		head + rest + "verify: {scheme: github, secret: sesame}":                               `h.yaml:4:26: verify: unknown field "secret"`,
+		head + rest + "verify: {scheme: none, secret_env: S}":                                  "scheme none checks no signature",
+		head + rest + "verify: {scheme: github, secret_env: S, header: x}":                     "h.yaml:4:49: verify.header: scheme github says that itself",
+		head + rest + "verify: {scheme: hmac, secret_env: S}":                                  "verify.header: scheme hmac needs the header",
+		head + rest + "verify: {scheme: hmac, secret_env: S, header: x, signed: 'a'}":          "verify.signed: the body must be signed",
+		head + rest + "verify: {scheme: standard, secret_env: S, tolerance: 2d}":               "verify.tolerance:",
+		head + rest + "verify: {scheme: none}\nmax_body: 17MiB":                                "h.yaml:5:11: max_body:",
+		head + rest + "verify: {scheme: none}\nmax_body: [1]":                                  "max_body:",
+		head + rest + "verify: {scheme: none}\nreplay: 8d":                                     "replay:",
+		head + rest + "verify: {scheme: none}\nkeep_headers: [x-a, Authorization]":             "h.yaml:5:21: keep_headers[1]: authorization has a credential",
+		head + rest + "verify: {scheme: none}\nkeep_headers: ['a b']":                          "keep_headers[0]:",
+		head + "verify: {scheme: none}\ntrigger: '${{ input.x }}'":                             "trigger:",
+		head + "verify: {scheme: none}\ntrigger: {a: b}":                                       "trigger: want a text",
+		head + rest + "verify: {scheme: none}\nrun: {action: noop}":                            `unknown field "run"`,
+		"kind: webhook\nverify: {scheme: none}\ntrigger: t":                                    "the webhook has no name",
+		head + rest + "verify: {scheme: none}\n---\n" + head + rest + "verify: {scheme: none}": `the name "h" is here twice`,
+	} {
+		_, err := Parse("h.yaml", []byte(src))
+		var ps Problems
+		if !errors.As(err, &ps) || !slices.ContainsFunc(ps, func(p Problem) bool { return strings.Contains(p.String(), want) }) {
+			t.Errorf("%s\ngives %v, want %s", src, err, want)
+		}
+		if err != nil && (strings.Contains(err.Error(), "sesame") || strings.Contains(err.Error(), "c2VzYW1l")) {
+			t.Errorf("the message repeats the secret: %v", err)
+		}
+	}
+}
+
+// Whatever a provider sends, reading it neither panics nor leaves a body that is no JSON.
+func FuzzWebhookRequest(f *testing.F) {
+	f.Add("application/json", "a=1", []byte(`{"repository":{"full_name":"a/b"}}`))
+	f.Add("application/x-www-form-urlencoded", "a=1&a=2", []byte("order=7&%zz"))
+	defs, err := Parse("h.yaml", []byte(githubHook+"---\n"+hmacHook))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, kind, query string, body []byte) {
+		q, err := url.ParseQuery(query)
+		if err != nil {
+			return
+		}
+		r, err := RequestOf(http.Header{"Content-Type": {kind}, "X-Github-Event": {kind}}, q, body)
+		if err != nil {
+			return
+		}
+		if _, err := decode(r.Body); err != nil {
+			t.Errorf("%q became %s: %v", body, r.Body, err)
+		}
+		for _, d := range defs {
+			d.Webhook.Answer(r)
+			if s, err := d.Webhook.Signal(d.Name, r); err == nil && s.Trigger == "" {
+				t.Errorf("no trigger of %q", body)
+			}
+		}
+	})
+}

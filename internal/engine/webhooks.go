@@ -1,0 +1,146 @@
+package engine
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/signature"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// webhookPrefix marks webhooks among the definitions.
+const webhookPrefix = "webhook:"
+
+// Webhook is the latest version of a webhook.
+type Webhook struct {
+	*definition.Definition
+	Version   int
+	CreatedAt time.Time
+}
+
+// webhooks keeps the documents that were looked up lately, and the names under which there were none: requests to /hooks need no
+// token, so that their names are anybody's.
+type webhooks struct {
+	mu  sync.Mutex
+	all map[string]knownWebhook
+}
+
+type knownWebhook struct {
+	webhook *Webhook // nil: there is none
+	asked   time.Time
+}
+
+// Webhook returns the latest version of a webhook, or store.ErrNotFound. Another replica's may be 250 ms behind (Settle).
+func (e *Engine) Webhook(ctx context.Context, name string) (*Webhook, error) {
+	missing := fmt.Errorf("webhook %.100q: %w", name, store.ErrNotFound)
+	if badText(name, 100) != "" {
+		return nil, missing
+	}
+	e.webhooks.mu.Lock()
+	known, there := e.webhooks.all[name]
+	e.webhooks.mu.Unlock()
+	if there && time.Since(known.asked) < latestFor {
+		if known.webhook == nil {
+			return nil, missing
+		}
+		return known.webhook, nil
+	}
+	asked := time.Now()
+	row, err := e.opts.Store.Definition(ctx, webhookPrefix+name, 0)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return nil, fmt.Errorf("load webhook %q: %w", name, err)
+	}
+	var w *Webhook
+	switch {
+	case err != nil:
+	case known.webhook != nil && known.webhook.Version == row.Version:
+		w = known.webhook
+	default:
+		if w, err = webhookOf(&row); err != nil {
+			return nil, err
+		}
+	}
+	e.webhooks.keep(name, knownWebhook{w, asked})
+	if w == nil {
+		return nil, missing
+	}
+	return w, nil
+}
+
+func (k *webhooks) keep(name string, w knownWebhook) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if len(k.all) >= catalogLimit {
+		clear(k.all)
+	}
+	k.all[name] = w
+}
+
+// forget lets this replica see at once what it has defined.
+func (k *webhooks) forget(name string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.all, name)
+}
+
+func webhookOf(row *store.Definition) (*Webhook, error) {
+	d, err := definition.Decode(row.Document)
+	if err == nil && d.Webhook == nil {
+		err = errors.New("it is no webhook")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read %s@%d: %w", row.Name, row.Version, err)
+	}
+	return &Webhook{d, row.Version, row.CreatedAt}, nil
+}
+
+// Webhooks returns up to n webhooks, by name, beyond after.
+func (e *Engine) Webhooks(ctx context.Context, after string, n int) ([]*Webhook, error) {
+	rows, err := e.opts.Store.Definitions(ctx, webhookPrefix+after, n)
+	if err != nil {
+		return nil, fmt.Errorf("list webhooks: %w", err)
+	}
+	all := make([]*Webhook, 0, len(rows))
+	for i := range rows {
+		name, is := strings.CutPrefix(rows[i].Name, webhookPrefix)
+		if !is {
+			break // the names are in order
+		}
+		w, err := e.Webhook(ctx, name)
+		if errors.Is(err, store.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, w)
+	}
+	return all, nil
+}
+
+// Deliver emits the signal of a request to a webhook that has been verified. Sending the request again gives the first signal, as its
+// id says; the same content under another id that nobody signed is kept as a replay.
+func (e *Engine) Deliver(ctx context.Context, w *Webhook, d signature.Delivery, r *definition.WebhookRequest) (Emitted, error) {
+	s, err := w.Webhook.Signal(w.Name, r)
+	if err != nil {
+		return Emitted{}, invalid("", "", err.Error(), "")
+	}
+	m := Emission{Trigger: s.Trigger, Data: r.Body, Key: s.Key, Subject: s.Subject, Source: webhookPrefix + w.Name, Headers: s.Headers, Most: definition.MostMaxBody}
+	if m.Key == "" && d.ID != "" {
+		m.Key = definition.DeliveryKey(w.Name, d.ID)
+	}
+	if w.Webhook.Replay > 0 && (d.ID == "" || !d.Signed) {
+		m.Body, m.Replay = sha256.Sum256(append([]byte(w.Name+"\x00"), d.Sum[:]...)), w.Webhook.Replay
+	}
+	all, err := e.Emit(ctx, []Emission{m})
+	if err != nil {
+		return Emitted{}, err
+	}
+	return all[0], all[0].Err
+}

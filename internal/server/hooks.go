@@ -1,0 +1,224 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"reflect"
+	"time"
+
+	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/signature"
+	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/telemetry"
+)
+
+const hooksPath = "/hooks/"
+
+func webhookRoutes() []route {
+	typeReceived := reflect.TypeFor[api.Received]()
+	return []route{
+		{method: "POST", path: hooksPath + "{name}", name: "receive", tag: tagWebhooks, summary: "Take a provider's request in: its signature stands for a token", anyQuery: true, raw: true,
+			answers: []answer{{http.StatusAccepted, "Accepted, and durable", typeReceived, nil},
+				{http.StatusOK, "It came before; or the provider asked whether the webhook is there, and is answered as it expects", typeReceived, nil}}, handle: (*call).receive},
+		{method: "GET", path: "/api/v1/webhooks", name: "list-webhooks", tag: tagWebhooks, summary: "List webhooks, by name",
+			params: []param{paramLimit, paramCursor}, answers: []answer{ok(reflect.TypeFor[api.WebhookPage]())}, handle: (*call).webhooks},
+		{method: "GET", path: "/api/v1/webhooks/{name}", name: "get-webhook", tag: tagWebhooks, summary: "Get one webhook, and what it has refused lately",
+			answers: []answer{ok(reflect.TypeFor[api.Webhook]())}, handle: (*call).webhook},
+	}
+}
+
+// Reasons of refusals beside those of package signature.
+const (
+	hookSecret      = "secret"
+	hookTooLarge    = "too_large"
+	hookInvalid     = "invalid"
+	hookPaused      = "paused"
+	hookNotLocal    = "not_local"
+	hookUnavailable = "unavailable"
+	hookUnknown     = "unknown"
+)
+
+// hookError refuses a request to a webhook.
+type hookError struct {
+	reason  string
+	problem *api.Problem // what the sender is told
+	more    error        // what those are told who look after the webhook; nil: the same
+}
+
+func (e *hookError) Error() string {
+	if e.more != nil {
+		return e.more.Error()
+	}
+	return e.problem.Detail
+}
+
+func (e *hookError) Unwrap() error { return e.problem }
+
+func hookFailure(reason string, status int, kind, detail string) *hookError {
+	return &hookError{reason: reason, problem: refusal(status, kind, detail)}
+}
+
+// withoutSecret is answered with 503: the provider is to try again. The names of secrets are not the sender's business.
+func withoutSecret(err error) *hookError {
+	e := hookFailure(hookSecret, http.StatusServiceUnavailable, api.ProblemUnavailable, "the webhook cannot verify requests just now: send the request again later")
+	e.more = err
+	return e
+}
+
+// receive takes a request to a webhook in: it answers once the signal is committed, and stores nothing of a request that it refuses.
+func (c *call) receive() error {
+	name := c.r.PathValue("name")
+	w, err := c.Engine.Webhook(c.ctx(), name)
+	if errors.Is(err, store.ErrNotFound) {
+		c.refusals.add("", hookUnknown, "", "", time.Time{})
+		return notFound("webhook", name)
+	}
+	if err == nil {
+		err = c.receiveFor(w)
+	}
+	if err == nil {
+		return nil
+	}
+	reason, message := hookUnavailable, problemOf(err).Detail
+	if h, ok := errors.AsType[*hookError](err); ok {
+		reason, message = h.reason, h.Error()
+	} else if problemOf(err).Status == http.StatusUnprocessableEntity {
+		reason = hookInvalid
+	}
+	remote, _, _ := net.SplitHostPort(c.r.RemoteAddr)
+	c.refusals.add(name, reason, message, remote, c.begun)
+	if reason == hookSecret {
+		c.log.Error("a webhook cannot verify its requests", telemetry.Webhook, name, telemetry.Err, err)
+	}
+	return err
+}
+
+func (c *call) receiveFor(w *engine.Webhook) error {
+	hook := w.Webhook
+	if hook.Paused {
+		return hookFailure(hookPaused, http.StatusServiceUnavailable, api.ProblemUnavailable, "the webhook is paused: send the request again later")
+	}
+	if hook.Verify.Scheme == signature.None {
+		if err := c.fromHere(); err != nil {
+			return err
+		}
+	}
+	secrets, missing := c.secrets(hook)
+	if len(secrets) == 0 && hook.Verify.Scheme != signature.None {
+		return withoutSecret(errors.Join(missing...))
+	}
+	limit := min(hook.MaxBody, c.BodyLimit)
+	tooLarge := func() error {
+		c.w.Header().Set("Connection", "close")
+		return hookFailure(hookTooLarge, http.StatusRequestEntityTooLarge, api.ProblemTooLarge, fmt.Sprintf("the body has more than the %d bytes that this webhook takes (max_body)", limit))
+	}
+	return c.bytes(limit, tooLarge, func(body []byte) error { return c.verified(w, secrets, body) })
+}
+
+func (c *call) verified(w *engine.Webhook, secrets []string, body []byte) error {
+	hook := w.Webhook
+	d, err := signature.Verify(&hook.Verify, secrets, c.r.Header, body, time.Now())
+	if r, ok := errors.AsType[*signature.Refusal](err); ok {
+		return hookFailure(r.Reason, http.StatusUnauthorized, api.ProblemUnauthorized, r.Message)
+	}
+	if err != nil {
+		return withoutSecret(err)
+	}
+	query := c.query
+	if query == nil {
+		query = url.Values{}
+	}
+	r, err := definition.RequestOf(c.r.Header, query, body)
+	if err != nil {
+		return hookFailure(hookInvalid, http.StatusUnprocessableEntity, api.ProblemInvalid, err.Error())
+	}
+	if text, is := hook.Answer(r); is {
+		c.w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		c.send(c.w, http.StatusOK, []byte(text))
+		return nil
+	}
+	out, err := c.Engine.Deliver(c.ctx(), w, d, r)
+	differs := errors.Is(err, engine.ErrIdempotencyMismatch)
+	if err != nil && !differs {
+		return err
+	}
+	status := http.StatusAccepted
+	if out.Existing || differs {
+		status = http.StatusOK // the provider is not to send it again
+	}
+	return c.json(status, api.Received{Signal: out.Signal.Text(flow.SignalPrefix), Existing: out.Existing, Differs: differs, Replayed: out.Replayed})
+}
+
+// fromHere refuses what did not come from a program on this machine: nothing else tells who has sent a request without a signature.
+func (c *call) fromHere() error {
+	local, ok := c.ctx().Value(http.LocalAddrContextKey).(net.Addr)
+	if !ok || isLocal(local) && (local.Network() == "unix" || ownName(c.r.Host)) && crossOrigin.Check(c.r) == nil {
+		return nil
+	}
+	return hookFailure(hookNotLocal, http.StatusForbidden, api.ProblemForbidden,
+		"the webhook checks no signature (scheme none), so it takes requests of programs on this machine only, by 127.0.0.1 or localhost")
+}
+
+// secrets reads the secrets of a webhook, and says why others cannot be read.
+func (c *call) secrets(hook *definition.Webhook) (all []string, missing []error) {
+	for _, name := range hook.Secrets {
+		value, err := "", errors.New("this server has no secrets")
+		if c.Secret != nil {
+			value, err = c.Secret(name)
+		}
+		if err != nil {
+			missing = append(missing, fmt.Errorf("%s: %w", name, err))
+			continue
+		}
+		all = append(all, value)
+	}
+	return all, missing
+}
+
+func (c *call) renderWebhook(w *engine.Webhook) api.Webhook {
+	out := api.Webhook{Name: w.Name, Version: w.Version, Path: hooksPath + w.Name, Scheme: string(w.Webhook.Verify.Scheme), Trigger: w.Webhook.TriggerText, Paused: w.Webhook.Paused, CreatedAt: w.CreatedAt}
+	_, missing := c.secrets(w.Webhook)
+	for _, err := range missing {
+		out.Missing = append(out.Missing, err.Error())
+	}
+	return out
+}
+
+func (c *call) webhooks() error {
+	limit := int(c.number("limit", 100, 1, 1000))
+	if err := c.checked(); err != nil {
+		return err
+	}
+	all, err := c.Engine.Webhooks(c.ctx(), c.query.Get("cursor"), limit)
+	if err != nil {
+		return err
+	}
+	page := api.WebhookPage{Webhooks: make([]api.Webhook, len(all))}
+	for i, w := range all {
+		page.Webhooks[i] = c.renderWebhook(w)
+	}
+	if len(all) == limit {
+		page.NextCursor = all[limit-1].Name
+	}
+	return c.json(http.StatusOK, page)
+}
+
+func (c *call) webhook() error {
+	name := c.r.PathValue("name")
+	w, err := c.Engine.Webhook(c.ctx(), name)
+	if errors.Is(err, store.ErrNotFound) {
+		return notFound("webhook", name)
+	}
+	if err != nil {
+		return err
+	}
+	out := c.renderWebhook(w)
+	out.Document, out.Refusals = w.Canonical(), c.refusals.of(name)
+	return c.json(http.StatusOK, out)
+}

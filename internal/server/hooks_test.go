@@ -1,0 +1,294 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/client"
+	"github.com/pawl-run/pawl/internal/signature"
+)
+
+const hookDocuments = `kind: webhook
+name: github
+verify: {scheme: github, secret_env: [NEW, OLD]}
+trigger: github.${{ headers["x-github-event"] }}
+subject: ${{ default(body.repository.full_name, "") }}
+keep_headers: [x-github-event]
+max_body: 2000
+---
+kind: webhook
+name: standard
+verify: {scheme: standard, secret_env: STANDARD}
+trigger: ${{ default(query.as, "any.thing") }}
+max_body: 3MB
+---
+kind: webhook
+name: slack
+verify: {scheme: slack, secret_env: OLD}
+trigger: slack.event
+---
+kind: webhook
+name: keyed
+verify: {scheme: github, secret_env: OLD}
+trigger: keyed
+key: ${{ body.order }}
+---
+kind: webhook
+name: local
+verify: {scheme: none}
+trigger: local
+---
+kind: webhook
+name: bare
+verify: {scheme: github, secret_env: NOWHERE}
+trigger: bare
+---
+kind: webhook
+name: asleep
+verify: {scheme: github, secret_env: OLD}
+trigger: asleep
+paused: true
+`
+
+type hookRig struct {
+	*house
+	t *testing.T
+}
+
+func hookRigged(t *testing.T) *hookRig {
+	t.Helper()
+	secrets := map[string]string{"OLD": "old secret", "NEW": "new secret", "STANDARD": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"}
+	h := start(t, Options{Tokens: []string{token}, Secret: func(name string) (string, error) {
+		if v, there := secrets[name]; there {
+			return v, nil
+		}
+		return "", fmt.Errorf("the environment does not have %s", name)
+	}})
+	if _, err := h.client.Define(t.Context(), []byte(hookDocuments), "hooks.yaml"); err != nil {
+		t.Fatal(err)
+	}
+	return &hookRig{house: h, t: t}
+}
+
+// hookRequest is a request to a webhook, which came over a network.
+type hookRequest struct {
+	path, body string
+	scheme     signature.Scheme
+	secret, id string
+	at         time.Time
+	header     []string
+	local      net.Addr
+	host       string
+}
+
+func (h *hookRig) send(q hookRequest) (int, api.Received, string) {
+	h.t.Helper()
+	if q.local == nil {
+		q.local = &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 7411}
+	}
+	if q.at.IsZero() {
+		q.at = time.Now()
+	}
+	ctx := context.WithValue(h.t.Context(), http.LocalAddrContextKey, q.local)
+	r := httptest.NewRequestWithContext(ctx, "POST", "http://pawl.example/hooks/"+q.path, strings.NewReader(q.body))
+	if q.host != "" {
+		r.Host = q.host
+	}
+	if q.secret != "" {
+		fields, err := signature.Sign(&signature.Hook{Scheme: q.scheme}, q.secret, q.id, q.at, []byte(q.body))
+		if err != nil {
+			h.t.Fatal(err)
+		}
+		for _, f := range fields {
+			r.Header.Set(f.Name, f.Value)
+		}
+	}
+	for i := 0; i < len(q.header); i += 2 {
+		r.Header.Set(q.header[i], q.header[i+1])
+	}
+	w := httptest.NewRecorder()
+	h.Handler().ServeHTTP(w, r)
+	var out api.Received
+	_ = json.Unmarshal(w.Body.Bytes(), &out)
+	if w.Code == 503 && w.Header().Get("Retry-After") == "" {
+		h.t.Errorf("%s: 503 without Retry-After", q.path)
+	}
+	return w.Code, out, w.Body.String()
+}
+
+func TestHookBecomesASignal(t *testing.T) {
+	t.Parallel()
+	h := hookRigged(t)
+	push := hookRequest{path: "github", body: `{"repository":{"full_name":"pawl-run/pawl"}}`, scheme: signature.GitHub, secret: "old secret", id: "d-1", header: []string{"X-GitHub-Event", "push", "Origin", "https://elsewhere.example"}}
+	code, first, body := h.send(push)
+	if code != 202 || first.Signal == "" || first.Existing {
+		t.Fatalf("%d %s", code, body)
+	}
+	s, err := h.client.Signal(t.Context(), first.Signal)
+	if err != nil || s.Trigger != "github.push" || s.Subject != "pawl-run/pawl" || s.Key != "github/d-1" || s.Source != "webhook:github" || string(s.Data) != push.body ||
+		len(s.Headers) != 1 || s.Headers["x-github-event"] != "push" {
+		t.Errorf("%+v, %v", s, err)
+	}
+	if code, again, body := h.send(push); code != 200 || !again.Existing || again.Signal != first.Signal {
+		t.Errorf("sent again: %d %s", code, body)
+	}
+	push.secret, push.id = "new secret", "d-2"
+	code, replay, body := h.send(push)
+	if code != 202 || !replay.Replayed || replay.Signal == first.Signal {
+		t.Errorf("the same body under another id: %d %s", code, body)
+	}
+	if s, err := h.client.Signal(t.Context(), replay.Signal); err != nil || !s.Replayed {
+		t.Errorf("%+v, %v", s, err)
+	}
+	push.id, push.body = "d-1", `{"repository":{"full_name":"pawl-run/other"}}`
+	if code, other, body := h.send(push); code != 200 || !other.Differs || other.Signal != first.Signal {
+		t.Errorf("other content under the same id: %d %s", code, body)
+	}
+
+	keyed := hookRequest{path: "keyed", body: `{"order":7}`, scheme: signature.GitHub, secret: "old secret", id: "e-1"}
+	_, one, _ := h.send(keyed)
+	keyed.id = "e-2"
+	if code, two, body := h.send(keyed); code != 200 || two.Signal != one.Signal || !two.Existing {
+		t.Errorf("the same key: %d %s", code, body)
+	}
+
+	big := hookRequest{path: "standard?as=big.one", body: `"` + strings.Repeat("x", 2<<20) + `"`, scheme: signature.Standard, secret: "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", id: "msg_1"}
+	if code, out, body := h.send(big); code != 202 {
+		t.Errorf("2 MB: %d %.200s", code, body)
+	} else if s, err := h.client.Signal(t.Context(), out.Signal); err != nil || s.Trigger != "big.one" || len(s.Data) != len(big.body) {
+		t.Errorf("%s %d, %v", s.Trigger, len(s.Data), err)
+	}
+	big.id, big.at = "msg_2", time.Now().Add(time.Second) // signed: another id is another message
+	if code, out, body := h.send(big); code != 202 || out.Replayed {
+		t.Errorf("the same body under another signed id: %d %.200s", code, body)
+	}
+}
+
+func TestHookRefusals(t *testing.T) {
+	t.Parallel()
+	h := hookRigged(t)
+	github := func(change func(*hookRequest)) hookRequest {
+		q := hookRequest{path: "github", body: `{}`, scheme: signature.GitHub, secret: "old secret", id: "x-1", header: []string{"X-GitHub-Event", "push"}}
+		change(&q)
+		return q
+	}
+	loopback := &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 7411}
+	for _, c := range []struct {
+		what   string
+		q      hookRequest
+		code   int
+		reason string // the last refusal of the webhook
+	}{
+		{"no such webhook", hookRequest{path: "nobody"}, 404, ""},
+		{"a path beneath", hookRequest{path: "github/x"}, 404, ""},
+		{"no signature", github(func(q *hookRequest) { q.secret = "" }), 401, "missing"},
+		{"another secret", github(func(q *hookRequest) { q.secret = "wrong" }), 401, "mismatch"},
+		{"no form of a signature", github(func(q *hookRequest) { q.header = []string{"X-Hub-Signature-256", "sha1=00"} }), 401, "garbled"},
+		{"too large", github(func(q *hookRequest) { q.body = strings.Repeat("x", 2001) }), 413, "too_large"},
+		{"no JSON", github(func(q *hookRequest) { q.body = "<xml/>" }), 422, "invalid"},
+		{"an expression that fails", github(func(q *hookRequest) { q.header = nil }), 422, "invalid"},
+		{"a trigger that is none", github(func(q *hookRequest) { q.header = []string{"X-GitHub-Event", "no trigger!"} }), 422, "invalid"},
+		{"signed too long ago", hookRequest{path: "standard", scheme: signature.Standard, secret: "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", id: "m", at: time.Now().Add(-time.Hour)}, 401, "stale"},
+		{"signed in the future", hookRequest{path: "standard", scheme: signature.Standard, secret: "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", id: "m", at: time.Now().Add(time.Hour)}, 401, "future"},
+		{"Pawl's own trigger", hookRequest{path: "standard?as=execution.ended", body: "{}", scheme: signature.Standard, secret: "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", id: "m"}, 422, "invalid"},
+		{"without a secret", hookRequest{path: "bare", scheme: signature.GitHub, secret: "x"}, 503, "secret"},
+		{"paused", hookRequest{path: "asleep", scheme: signature.GitHub, secret: "old secret"}, 503, "paused"},
+		{"no signature from elsewhere", hookRequest{path: "local", body: "{}"}, 403, "not_local"},
+		{"no signature by another name", hookRequest{path: "local", body: "{}", local: loopback, host: "evil.example"}, 403, "not_local"},
+		{"no signature from another site's page", hookRequest{path: "local", body: "{}", local: loopback, host: "localhost:7411", header: []string{"Origin", "https://evil.example"}}, 403, "not_local"},
+	} {
+		code, _, body := h.send(c.q)
+		if code != c.code {
+			t.Errorf("%s: %d %s, want %d", c.what, code, body, c.code)
+		}
+		if strings.Contains(body, "NOWHERE") || strings.Contains(body, "old secret") {
+			t.Errorf("%s: %s", c.what, body)
+		}
+		if c.reason == "" {
+			continue
+		}
+		name, _, _ := strings.Cut(c.q.path, "?")
+		w, err := h.client.Webhook(t.Context(), name)
+		if err != nil || len(w.Refusals) == 0 || w.Refusals[0].Reason != c.reason || w.Refusals[0].Message == "" || w.Refusals[0].Remote == "" {
+			t.Errorf("%s: %v, %+v, want %s", c.what, err, w.Refusals, c.reason)
+		}
+	}
+	if page, err := h.client.Signals(t.Context(), client.SignalFilter{}); err != nil || len(page.Signals) != 0 {
+		t.Errorf("refused requests left %+v, %v", page, err)
+	}
+	if code, _, body := h.send(hookRequest{path: "local", body: "{}", local: loopback, host: "localhost:7411"}); code != 202 {
+		t.Errorf("from this machine: %d %s", code, body)
+	}
+	if code, out, body := h.send(hookRequest{path: "local", body: "{}", local: loopback, host: "localhost:7411"}); code != 202 || out.Replayed {
+		t.Errorf("from this machine, again: %d %s", code, body)
+	}
+	_, metrics := h.do(t, "GET", "/metrics", "", "Authorization", "Bearer "+token)
+	for _, want := range []string{`pawl_webhooks_refused_total{hook="github",reason="missing"} 1`, `pawl_webhooks_refused_total{hook="",reason="unknown"} 1`, `{hook="bare",reason="secret"} 1`} {
+		if !strings.Contains(string(metrics), want) {
+			t.Errorf("no %s", want)
+		}
+	}
+	for range refusalsKept + 5 {
+		h.send(github(func(q *hookRequest) { q.secret = "wrong" }))
+	}
+	if w, err := h.client.Webhook(t.Context(), "github"); err != nil || len(w.Refusals) != refusalsKept {
+		t.Errorf("%d refusals are remembered, %v", len(w.Refusals), err)
+	}
+}
+
+// Providers that ask whether a webhook is there are answered, once their signature is right, and nothing is stored.
+func TestHookAnswers(t *testing.T) {
+	t.Parallel()
+	h := hookRigged(t)
+	ping := hookRequest{path: "github", body: `{"zen":"x"}`, scheme: signature.GitHub, secret: "old secret", id: "p", header: []string{"X-GitHub-Event", "ping"}}
+	if code, _, body := h.send(ping); code != 200 || body != "pong" {
+		t.Errorf("ping: %d %s", code, body)
+	}
+	challenge := hookRequest{path: "slack", body: `{"type":"url_verification","challenge":"3eZbrw1a"}`, scheme: signature.Slack, secret: "old secret"}
+	if code, _, body := h.send(challenge); code != 200 || body != "3eZbrw1a" {
+		t.Errorf("challenge: %d %s", code, body)
+	}
+	challenge.secret = "wrong"
+	if code, _, body := h.send(challenge); code != 401 {
+		t.Errorf("a challenge with another signature: %d %s", code, body)
+	}
+	if page, err := h.client.Signals(t.Context(), client.SignalFilter{}); err != nil || len(page.Signals) != 0 {
+		t.Errorf("they left %+v, %v", page, err)
+	}
+	command := hookRequest{path: "slack", body: "token=x&command=%2Fdeploy", scheme: signature.Slack, secret: "old secret", header: []string{"Content-Type", "application/x-www-form-urlencoded"}}
+	_, out, body := h.send(command)
+	if s, err := h.client.Signal(t.Context(), out.Signal); err != nil || string(s.Data) != `{"command":"/deploy","token":"x"}` || s.Key != "" {
+		t.Errorf("a form: %s, %+v, %v", body, s, err)
+	}
+	if code, again, body := h.send(command); code != 202 || !again.Replayed {
+		t.Errorf("the same signed bytes again: %d %s", code, body)
+	}
+}
+
+func TestWebhookList(t *testing.T) {
+	t.Parallel()
+	h := hookRigged(t)
+	all, err := h.client.Webhooks(t.Context())
+	if err != nil || len(all) != 7 || all[0].Name != "asleep" || !all[0].Paused || all[2].Path != "/hooks/github" || all[2].Scheme != "github" || all[2].Trigger == "" || len(all[1].Missing) != 1 {
+		t.Errorf("%v, %+v", err, all)
+	}
+	w, err := h.client.Webhook(t.Context(), "github")
+	if err != nil || w.Version != 1 || len(w.Document) == 0 || strings.Contains(string(w.Document), "secret\"") {
+		t.Errorf("%v, %+v", err, w)
+	}
+	h.problem(t, 404, api.ProblemNotFound, "GET", "/api/v1/webhooks/nobody", "", "Authorization", "Bearer "+token)
+	if _, err := h.client.Define(t.Context(), []byte("kind: webhook\nname: github\nverify: {scheme: none}\ntrigger: t\n"), "h.yaml"); err != nil {
+		t.Fatal(err)
+	}
+	if w, err := h.client.Webhook(t.Context(), "github"); err != nil || w.Version != 2 || w.Scheme != "none" {
+		t.Errorf("%v, %+v", err, w)
+	}
+}
