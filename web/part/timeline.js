@@ -9,6 +9,7 @@ import { look } from './status.js';
 
 const lanesOfTask = 24; // drawn of one task
 const barsAtMost = 600; // in the document
+const leastShare = 0.08; // of the whole that a bar takes in its lane: 24 px, so that a finger hits it, of the 316 px of the narrowest lane
 
 /**
  * Bars of all tasks that have begun, by the time at which they did. Executions that do not overlap share a lane.
@@ -20,8 +21,8 @@ export function timeline(tasks, now) {
   const begun = Math.min(...tasks.flatMap((t) => (t.executions || []).map((e) => Date.parse(e.created_at || ''))).filter((n) => !Number.isNaN(n)));
   let length = 1;
   let drawn = 0;
-  /** @type {Row[]} */
-  const rows = [];
+  /** @type {{t: Task, bars: Bar[]}[]} */
+  const all = [];
   for (const t of tasks) {
     const bars = (t.executions || []).filter((e) => e.created_at).map((e) => {
       const claimed = e.claimed_at && e.attempt <= 1 ? e.claimed_at : e.started_at || e.claimed_at;
@@ -30,12 +31,16 @@ export function timeline(tasks, now) {
     }).sort((a, b) => a.from - b.from || a.to - b.to);
     if (bars.length === 0) continue;
     length = Math.max(length, ...bars.map((b) => b.to));
+    all.push({ t, bars });
+  }
+  /** @type {Row[]} */
+  const rows = [];
+  for (const { t, bars } of all) {
     /** @type {Bar[][]} */
     const lanes = [];
     let hidden = 0;
     for (const b of bars) {
-      const begins = Number.isNaN(b.run) ? b.from : b.run; // what waits takes no lane: all items of a foreach wait from the start
-      let lane = lanes.find((l) => l[l.length - 1].to <= begins);
+      let lane = lanes.find((l) => Math.max(l[l.length - 1].to, begins(l[l.length - 1]) + leastShare * length) <= begins(b));
       if (!lane && lanes.length < lanesOfTask) lanes.push(lane = []);
       if (!lane || drawn >= barsAtMost) hidden++;
       else { lane.push(b); drawn++; }
@@ -45,6 +50,9 @@ export function timeline(tasks, now) {
   rows.sort((a, b) => first(a) - first(b));
   return { rows, length, begun };
 }
+
+/** What waits takes no lane: all items of a foreach wait from the start. @param {Bar} b */
+const begins = (b) => (Number.isNaN(b.run) ? b.from : b.run);
 
 const first = (/** @type {Row} */ r) => r.lanes[0]?.[0]?.from ?? Infinity;
 
@@ -69,9 +77,10 @@ export function timelineView({ rows, length, href, selected }) {
   const at = (/** @type {number} */ ms) => `${(100 * Math.max(0, ms)) / length}%`;
   /** @param {Bar} b @param {boolean} many */
   const bar = (b, many) => {
-    const from = many && !Number.isNaN(b.run) ? b.run : b.from;
+    const from = many ? begins(b) : b.from;
+    const wide = at(Math.max(0, b.to - from));
     const wait = Number.isNaN(b.run) ? b.to - from : b.run - from;
-    return html`<a key=${b.id} class=${`span ${look(b.status).tone}`} href=${`executions/${b.id}`} title=${says(b)} aria-label=${says(b)} style=${{ left: at(from), width: at(Math.max(0, b.to - from)) }}>
+    return html`<a key=${b.id} class=${`span ${look(b.status).tone}`} href=${`executions/${b.id}`} title=${says(b)} aria-label=${says(b)} style=${{ left: `min(${at(from)}, 100% - 30px)`, width: wide, paddingRight: `max(0px, 24px - ${wide})` }}>
       ${wait > 0 ? html`<i class="waited" style=${{ width: `${(100 * wait) / Math.max(1, b.to - from)}%` }}></i>` : null}</a>`;
   };
   return html`<div class="scroll wide" tabindex="0" role="group" aria-label="Timeline"><div class="timeline">

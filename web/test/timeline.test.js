@@ -12,6 +12,12 @@ test('executions that follow each other share a lane, those side by side do not'
   assert.deepEqual(rows[0].lanes.map((l) => l.map((b) => b.id)), [['a', 'b'], ['c']]);
 });
 
+test('bars too short to hit stand apart', () => {
+  const tasks = [{ name: 'each', action: 'noop', foreach: true, status: 'completed', executions: [e('a', 0, 0, 0, 0), e('b', 1, 1, 1, 1), e('c', 2, 20, 20, 100), e('d', 3, 2, 2, 2)] }];
+  const { rows } = timeline(tasks, 0);
+  assert.deepEqual(rows[0].lanes.map((l) => l.map((b) => b.id)), [['a', 'c'], ['b'], ['d']]);
+});
+
 test('what has not ended lasts until now, what has not begun has no bar', () => {
   const tasks = [
     { name: 'later', action: 'noop', status: 'pending' },
