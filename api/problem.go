@@ -44,6 +44,9 @@ const (
 	ProblemFinished            = "urn:pawl:problem:finished"             // 409: the execution has ended already
 	ProblemNotFinished         = "urn:pawl:problem:not-finished"         // 409: the execution has not ended yet
 	ProblemNotInteractive      = "urn:pawl:problem:not-interactive"      // 409: the execution reads nothing while it runs
+	ProblemNotAsked            = "urn:pawl:problem:not-asked"            // 403: the question was put to other people
+	ProblemAnswered            = "urn:pawl:problem:answered"             // 409: another answer to the question stands
+	ProblemExpired             = "urn:pawl:problem:expired"              // 409: the question has expired, or was withdrawn
 	ProblemStdinOffset         = "urn:pawl:problem:stdin-offset"         // 409: not where the stdin ends, see its offset
 	ProblemStdinClosed         = "urn:pawl:problem:stdin-closed"         // 409
 	ProblemTooLarge            = "urn:pawl:problem:too-large"            // 413

@@ -16,9 +16,18 @@ import (
 // pawl runs the command line and returns what it wrote and its exit code.
 func pawl(t *testing.T, env []string, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
+	return pawlWith(t, env, "", args...)
+}
+
+// pawlWith is pawl with something on its standard input.
+func pawlWith(t *testing.T, env []string, stdin string, args ...string) (stdout, stderr string, code int) {
+	t.Helper()
 	cmd := exec.CommandContext(t.Context(), filepath.Join(bin, "pawl"), args...)
 	var out, errs bytes.Buffer
 	cmd.Env, cmd.Stdout, cmd.Stderr = env, &out, &errs
+	if stdin != "" {
+		cmd.Stdin = strings.NewReader(stdin)
+	}
 	if err := cmd.Run(); err != nil && cmd.ProcessState == nil {
 		t.Fatal(err)
 	}

@@ -41,6 +41,7 @@ type listing struct {
 	until    string
 
 	trigger, subject, source string // of signals
+	state, assignee          string // of inquiries
 }
 
 // kinds of things that can be listed, with the other names that people try.
@@ -58,6 +59,7 @@ var listKinds = []struct {
 	{"schedules", []string{"schedule"}, listSchedules},
 	{"signals", []string{"signal"}, listSignals},
 	{"webhooks", []string{"webhook", "hooks", "hook"}, listWebhooks},
+	{"inquiries", []string{"inquiry", "questions"}, listInquiries},
 }
 
 func (a *app) getCommand() *cobra.Command {
@@ -68,7 +70,7 @@ func (a *app) getCommand() *cobra.Command {
 	}
 	c := &cobra.Command{
 		Use:   "get " + strings.Join(names, "|"),
-		Short: "List executions, evaluations, actions, queues, keys, workers, schedules, signals or webhooks",
+		Short: "List executions, evaluations, actions, queues, keys, workers, schedules, signals, inquiries or webhooks",
 		Long: `List what there is. Executions come newest first; tasks of workflows are left out unless --tasks or --workflow asks
 for them.`,
 		Example: `  pawl get executions --status failed,timed_out --since 1h
@@ -101,6 +103,8 @@ for them.`,
 	f.StringVar(&l.trigger, "trigger", "", "only signals of this trigger")
 	f.StringVar(&l.subject, "subject", "", "only signals about this")
 	f.StringVar(&l.source, "source", "", "only signals from this source, as in api")
+	f.StringVar(&l.state, "state", "", "only inquiries in this state: open (the default), answered, expired, withdrawn, or all of them")
+	f.StringVar(&l.assignee, "assignee", "", "only open inquiries for this person or group:NAME by name")
 	output.FormatFlag(c, &l.format, output.AsTable, output.AsWide, output.AsJSON, output.AsYAML, output.AsName)
 	return c
 }

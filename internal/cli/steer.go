@@ -196,9 +196,10 @@ func (a *app) describeCommand() *cobra.Command {
 	var f output.Format
 	c := &cobra.Command{
 		Use:   "describe ID",
-		Short: "Show everything about one execution: its request, tasks, history and outcome; or about a signal or webhook",
+		Short: "Show everything about one execution: its request, tasks, history and outcome; or about a signal, inquiry or webhook",
 		Example: `  pawl describe ex_…
   pawl describe sg_…
+  pawl describe iq_…
   pawl describe webhook:github
   pawl describe ex_… -o json`,
 		Args: cobra.ExactArgs(1),
@@ -206,6 +207,9 @@ func (a *app) describeCommand() *cobra.Command {
 			return a.withClient(cmd.Context(), reading, func(ctx context.Context, s *session) error {
 				if strings.HasPrefix(args[0], flow.SignalPrefix) {
 					return a.describeSignal(ctx, s, args[0], f)
+				}
+				if strings.HasPrefix(args[0], flow.InquiryPrefix) {
+					return a.describeInquiry(ctx, s, args[0], f)
 				}
 				for _, k := range describable {
 					if name, is := strings.CutPrefix(args[0], k.prefix); is {

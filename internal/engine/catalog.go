@@ -203,17 +203,22 @@ func (c *catalog) declareQueue(ctx context.Context, name string) error {
 // workerKeyName is the setting that holds the key of WorkerKey.
 const workerKeyName = "worker_key"
 
-// WorkerKey is a random key that all replicas on the store share, made by whoever asks first.
+// WorkerKey is a random key that all replicas on the store share, for the tokens of workers.
 func (e *Engine) WorkerKey(ctx context.Context) ([]byte, error) {
-	doc, err := e.opts.Store.Setting(ctx, workerKeyName)
+	return e.sharedKey(ctx, workerKeyName)
+}
+
+// sharedKey is a random key that all replicas on the store share under a name, made by the one that asks first.
+func (e *Engine) sharedKey(ctx context.Context, name string) ([]byte, error) {
+	doc, err := e.opts.Store.Setting(ctx, name)
 	if errors.Is(err, store.ErrNotFound) {
 		fresh := make([]byte, 32)
 		rand.Read(fresh) // never fails on the systems that Go supports
 		if doc, err = json.Marshal(fresh); err == nil {
-			err = persist(ctx, e.opts.Store, func(ctx context.Context, tx store.Tx) error { return tx.KeepSetting(ctx, workerKeyName, doc) })
+			err = persist(ctx, e.opts.Store, func(ctx context.Context, tx store.Tx) error { return tx.KeepSetting(ctx, name, doc) })
 		}
 		if err == nil {
-			doc, err = e.opts.Store.Setting(ctx, workerKeyName)
+			doc, err = e.opts.Store.Setting(ctx, name)
 		}
 	}
 	var key []byte
@@ -221,7 +226,7 @@ func (e *Engine) WorkerKey(ctx context.Context) ([]byte, error) {
 		err = json.Unmarshal(doc, &key)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("load the workers' key: %w", err)
+		return nil, fmt.Errorf("load the key %s: %w", name, err)
 	}
 	return key, nil
 }

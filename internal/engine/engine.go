@@ -75,6 +75,7 @@ type Engine struct {
 	schedules *schedules
 	questions definition.Questions
 	webhooks  *webhooks
+	links     linkKey
 	lanes     *lanes
 	followed  *followed
 	watch     *broker

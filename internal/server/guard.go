@@ -76,6 +76,8 @@ func (s *Server) open(r *http.Request) bool {
 	switch path := r.URL.Path; {
 	case path == "/healthz", path == "/readyz", path == sessionPath:
 		return true
+	case strings.HasPrefix(path, answerPath): // the link is the proof
+		return true
 	case s.Page != nil && (r.Method == http.MethodGet || r.Method == http.MethodHead):
 		return path == "/" || strings.HasPrefix(path+"/", pagePath)
 	}

@@ -43,6 +43,8 @@ func operation(rt *route, s schemas) *huma.Operation {
 				op.RequestBody.Content[m] = &huma.MediaType{}
 			}
 		}
+	case rt.form:
+		op.RequestBody = &huma.RequestBody{Required: true, Description: "The form that the page of the same path shows, filled in", Content: map[string]*huma.MediaType{mediaForm: {}}}
 	case rt.raw:
 		op.RequestBody = &huma.RequestBody{Description: "Bytes, as they are; they are taken in as they arrive", Content: map[string]*huma.MediaType{}}
 		for _, m := range mediaBytes {
@@ -95,7 +97,7 @@ func (a answer) describe(schemas huma.Registry, name string) *huma.Response {
 		switch {
 		case m == "application/json" && a.body != nil:
 			content.Schema = schemas.Schema(a.body, true, fmt.Sprintf("%sAnswer", name))
-		case m == "text/event-stream", m == "text/plain":
+		case m == "text/event-stream", m == "text/plain", m == mediaHTML:
 			content.Schema = &huma.Schema{Type: huma.TypeString}
 		}
 		res.Content[m] = content

@@ -74,6 +74,7 @@ func TestOpenAPIIsServed(t *testing.T) {
 		"evaluate": `{"language":"python","source":"hello"}`, "define": diamond, "validate": "name: x\n",
 		"send-stdin": "typed\n", "evaluate-batch": `{"evaluations":[{"language":"python","source":"hello"},{"language":"x"}]}`, "upload": "sent ahead",
 		"log-in": `{"token":"any"}`, "receive": `{"a":1}`, "emit": `{"trigger":"t","data":{"a":1}}`, "emit-batch": `{"signals":[{"trigger":"t"},{"trigger":"T"}]}`,
+		"answer-inquiry": `{"answer":1,"by":"ada"}`, "link-inquiry": `{"for":"ada"}`, "answer-by-link": "f0=1",
 	}
 	uploaded, err := h.client.Upload(t.Context(), strings.NewReader(bodies["upload"]))
 	if err != nil {
@@ -93,6 +94,8 @@ func TestOpenAPIIsServed(t *testing.T) {
 			switch {
 			case op.OperationID == "tasks":
 				id = wf.ID
+			case strings.Contains(path, "/inquiries/"):
+				id = h.asked(t, `{"title":"?"}`).ID
 			case strings.Contains(path, "/signals/"):
 				id = emitted.Signal
 			case strings.Contains(op.OperationID, "stdin"):
@@ -101,13 +104,16 @@ func TestOpenAPIIsServed(t *testing.T) {
 				id = h.code(t, "hang")
 			}
 			base, _, _ := strings.Cut(op.OperationID, "-alias-")
-			target := strings.NewReplacer("{id}", id, "{name}", "diamond", "{file}", "out/said.txt", "{blob}", uploaded.Blob).Replace(path)
+			target := strings.NewReplacer("{id}", id, "{name}", "diamond", "{file}", "out/said.txt", "{blob}", uploaded.Blob, "/answer/{token}", h.linked(t, h.asked(t, `{"title":"?"}`).ID, "ada")).Replace(path)
 			if strings.HasPrefix(base, "count-") || strings.HasSuffix(base, "-outcomes") || strings.HasSuffix(base, "-many") {
 				target += "?label=a%3Db"
 			}
 			header := []string{}
 			if op.RequestBody != nil && op.RequestBody.Content["application/yaml"] != nil {
 				header = []string{"Content-Type", "application/yaml"}
+			}
+			if base == "answer-by-link" {
+				header = []string{"Content-Type", mediaForm}
 			}
 			if base == "send-stdin" || base == "upload" || base == "receive" {
 				header = []string{"Content-Type", "application/octet-stream"}
@@ -173,7 +179,7 @@ func TestOpenAPIIsComplete(t *testing.T) {
 					t.Errorf("%s %s: parameter %s is not in the document", rt.method, path, p.name)
 				}
 			}
-			if (rt.body != nil || rt.document || rt.raw) != (op.RequestBody != nil) {
+			if (rt.body != nil || rt.document || rt.raw || rt.form) != (op.RequestBody != nil) {
 				t.Errorf("%s %s: the body is not in the document", rt.method, path)
 			}
 		}

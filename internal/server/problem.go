@@ -33,6 +33,9 @@ var titles = map[string]string{
 	api.ProblemFinished:            "The execution has ended already",
 	api.ProblemNotFinished:         "The execution has not ended yet",
 	api.ProblemNotInteractive:      "The execution reads nothing while it runs",
+	api.ProblemNotAsked:            "The question is not for this person",
+	api.ProblemAnswered:            "The question has been answered already",
+	api.ProblemExpired:             "The question is not open any more",
 	api.ProblemStdinOffset:         "This is not where the stdin ends",
 	api.ProblemStdinClosed:         "The stdin is closed",
 	api.ProblemTooLarge:            "The body is too large",
@@ -91,6 +94,12 @@ func problemOf(err error) *api.Problem {
 			"the idempotency key was used for another submission before: use a fresh key for every new submission")
 	case errors.Is(err, flow.ErrFinished):
 		return refusal(http.StatusConflict, api.ProblemFinished, "the execution has ended already")
+	case errors.Is(err, flow.ErrNotAsked), errors.Is(err, flow.ErrExcluded):
+		return refusal(http.StatusForbidden, api.ProblemNotAsked, reason(err))
+	case errors.Is(err, flow.ErrAnswered):
+		return refusal(http.StatusConflict, api.ProblemAnswered, reason(err))
+	case errors.Is(err, flow.ErrClosed):
+		return refusal(http.StatusConflict, api.ProblemExpired, reason(err))
 	case errors.Is(err, flow.ErrInputOffset):
 		return refusal(http.StatusConflict, api.ProblemStdinOffset, err.Error())
 	case errors.Is(err, flow.ErrInputClosed):
@@ -110,6 +119,14 @@ func problemOf(err error) *api.Problem {
 		return refusal(http.StatusServiceUnavailable, api.ProblemUnavailable, err.Error())
 	}
 	return refusal(http.StatusInternalServerError, api.ProblemInternal, "the server's log has the details under the request's id")
+}
+
+// reason is what an error about an inquiry says behind the names of what was called.
+func reason(err error) string {
+	for next := errors.Unwrap(err); next != nil && errors.Unwrap(next) != nil; next = errors.Unwrap(next) {
+		err = next
+	}
+	return err.Error()
 }
 
 // executionID finds the execution in the errors of engine and stores, each of which names it in words of its own.

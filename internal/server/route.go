@@ -30,7 +30,9 @@ type route struct {
 	// document says that the body is a definition document instead, in YAML or JSON.
 	document bool
 	// raw says that the body is bytes as they are.
-	raw      bool
+	raw bool
+	// form says that the body is a form as browsers send it.
+	form     bool
 	optional bool // the body may be left out
 	answers  []answer
 	handle   func(*call) error

@@ -15,6 +15,7 @@ const (
 	tagDefinitions = "definitions"
 	tagSchedules   = "schedules"
 	tagWebhooks    = "webhooks"
+	tagInquiries   = "inquiries"
 	tagSignals     = "signals"
 	tagCluster     = "cluster"
 	tagServer      = "server"
@@ -88,6 +89,7 @@ func (s *Server) routes() []route {
 	all = append(all, definitionRoutes()...)
 	all = append(all, scheduleRoutes()...)
 	all = append(all, webhookRoutes()...)
+	all = append(all, inquiryRoutes()...)
 	all = append(all, signalRoutes()...)
 	return append(all, serverRoutes()...)
 }

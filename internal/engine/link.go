@@ -1,0 +1,125 @@
+package engine
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// answerKeyName is the setting that holds the key by which links to answer inquiries are signed.
+const answerKeyName = "answer_key"
+
+// ErrBadLink means that a link is not one that this engine has made, or is over.
+var ErrBadLink = errors.New("the link is not valid, or not any more")
+
+// linkKey is the key of links, once it has been loaded.
+type linkKey struct {
+	mu  sync.Mutex
+	key []byte
+}
+
+func (e *Engine) linkKey(ctx context.Context) ([]byte, error) {
+	e.links.mu.Lock()
+	defer e.links.mu.Unlock()
+	if e.links.key == nil {
+		key, err := e.sharedKey(ctx, answerKeyName)
+		if err != nil {
+			return nil, err
+		}
+		e.links.key = key
+	}
+	return e.links.key, nil
+}
+
+// invitation is what a link says: which inquiry, as it was asked until when, may be answered by whom.
+type invitation struct {
+	Inquiry string   `json:"i"`
+	Due     int64    `json:"d,omitempty"` // in microseconds since 1970; 0: never
+	By      string   `json:"b"`
+	Groups  []string `json:"g,omitempty"`
+}
+
+// linkLimit bounds the token of a link, in bytes.
+const linkLimit = 16 << 10
+
+// Invite makes the token of a link by which one person may answer an open inquiry, until it is due. It is signed and kept
+// nowhere. The errors are *Invalid, store.ErrNotFound, and those of flow.Inquiry.May and Reply.
+func (e *Engine) Invite(ctx context.Context, id flow.ID, name string, groups []string) (token string, i *flow.Inquiry, err error) {
+	p, err := (&Reply{By: name, Groups: groups}).person()
+	if err != nil {
+		return "", nil, err
+	}
+	if i, err = e.opts.Store.Inquiry(ctx, id); err != nil {
+		return "", nil, err
+	}
+	if err := i.May(p); err != nil {
+		return "", i, err
+	}
+	if i.State != flow.InquiryOpen {
+		return "", i, fmt.Errorf("%w: it was %s at %s", flow.ErrClosed, i.State, i.ClosedAt.Format(time.RFC3339))
+	}
+	key, err := e.linkKey(ctx)
+	if err != nil {
+		return "", nil, err
+	}
+	said, err := json.Marshal(invitation{Inquiry: id.Text(flow.InquiryPrefix), Due: dueMicros(i), By: p.Name, Groups: p.Groups})
+	if err != nil {
+		return "", nil, fmt.Errorf("make a link: %w", err)
+	}
+	return base64.RawURLEncoding.EncodeToString(append(signed(key, said), said...)), i, nil
+}
+
+func signed(key, said []byte) []byte {
+	h := hmac.New(sha256.New, key)
+	h.Write([]byte("pawl answer link 1\n"))
+	h.Write(said)
+	return h.Sum(nil)
+}
+
+func dueMicros(i *flow.Inquiry) int64 {
+	if i.Due.IsZero() {
+		return 0
+	}
+	return i.Due.UnixMicro()
+}
+
+// Invited reads the token of a link: the inquiry, and the person who may answer it. What Invite has not made, or what was made
+// for the question before it was asked anew, is ErrBadLink.
+func (e *Engine) Invited(ctx context.Context, token string) (*flow.Inquiry, flow.Person, error) {
+	var p flow.Person
+	raw, err := base64.RawURLEncoding.Strict().DecodeString(token)
+	if err != nil || len(raw) <= sha256.Size || len(token) > linkLimit {
+		return nil, p, ErrBadLink
+	}
+	key, err := e.linkKey(ctx)
+	if err != nil {
+		return nil, p, err
+	}
+	var v invitation
+	if !hmac.Equal(raw[:sha256.Size], signed(key, raw[sha256.Size:])) || json.Unmarshal(raw[sha256.Size:], &v) != nil {
+		return nil, p, ErrBadLink
+	}
+	id, err := flow.ParseID(flow.InquiryPrefix, v.Inquiry)
+	if err != nil {
+		return nil, p, ErrBadLink
+	}
+	i, err := e.opts.Store.Inquiry(ctx, id)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return nil, p, ErrBadLink
+	case err != nil:
+		return nil, p, err
+	case dueMicros(i) != v.Due:
+		return nil, p, ErrBadLink
+	}
+	return i, flow.Person{Name: v.By, Groups: v.Groups}, nil
+}

@@ -1,0 +1,171 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"reflect"
+	"time"
+
+	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/problem"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+var inquiryStates = []string{api.InquiryOpen, api.InquiryAnswered, api.InquiryExpired, api.InquiryWithdrawn}
+
+// allInquiries asks for inquiries of every state.
+const allInquiries = "all"
+
+func inquiryRoutes() []route {
+	const one = "/api/v1/inquiries/{id}"
+	typeInquiry := reflect.TypeFor[api.Inquiry]()
+	return []route{
+		{method: "GET", path: "/api/v1/inquiries", name: "list-inquiries", tag: tagInquiries, summary: "List questions to people, newest first",
+			params: []param{
+				{name: "state", kind: "string", doc: "open by default", choices: append([]string{allInquiries}, inquiryStates...)},
+				{name: "assignee", kind: "string", doc: "Only open ones that name this person or group:NAME among those asked"},
+				paramLimit, paramCursor},
+			answers: []answer{ok(reflect.TypeFor[api.InquiryPage]())}, handle: (*call).inquiries},
+		{method: "GET", path: one, name: "get-inquiry", tag: tagInquiries, summary: "Get one question",
+			answers: []answer{ok(typeInquiry)}, handle: (*call).inquiry},
+		{method: "POST", path: one + "/answer", name: "answer-inquiry", tag: tagInquiries,
+			summary: "Answer a question. The same answer by the same person again is answered alike; 403: not asked, or excluded; 409: answered otherwise, or not open any more; 422: it does not fit the form",
+			body:    reflect.TypeFor[api.Reply](), answers: []answer{ok(typeInquiry)}, handle: (*call).answerInquiry},
+		{method: "POST", path: one + "/link", name: "link-inquiry", tag: tagInquiries, summary: "Make a link by which one person may answer a question without a token",
+			body: reflect.TypeFor[api.Invitation](), answers: []answer{ok(reflect.TypeFor[api.AnswerLink]())}, handle: (*call).linkInquiry},
+		{method: "GET", path: answerPath + "{token}", name: "answer-page", tag: tagInquiries, summary: "Show the form of a question to the person that the link was made for. It changes nothing, and needs no token",
+			answers: []answer{ok(nil, mediaHTML)}, handle: (*call).answerPage},
+		{method: "POST", path: answerPath + "{token}", name: "answer-by-link", tag: tagInquiries, summary: "Answer a question by the form of answer-page. It needs no token",
+			form: true, answers: []answer{ok(nil, mediaHTML)}, handle: (*call).answerByLink},
+	}
+}
+
+func renderInquiry(i *flow.Inquiry) api.Inquiry {
+	moment := func(t time.Time) *time.Time {
+		if t.IsZero() {
+			return nil
+		}
+		return &t
+	}
+	out := api.Inquiry{ID: i.ID.Text(flow.InquiryPrefix), State: i.State.String(), Execution: i.Execution.String(), Purpose: i.Purpose,
+		Title: i.Title, Text: i.Text, Form: i.Form, Assignees: i.Assignees, Exclude: i.Exclude, Accept: i.Accept, Default: i.Default,
+		AskedAt: i.AskedAt, Due: moment(i.Due), ClosedAt: moment(i.ClosedAt)}
+	if i.Asker != i.Execution {
+		out.Workflow = i.Asker.String()
+	}
+	if a := i.Answer; a != nil {
+		out.Answer = &api.Answer{Value: a.Value, By: a.By, At: a.At, Note: a.Note, Via: a.Via, Defaulted: a.Defaulted, Declined: a.Declined}
+	}
+	return out
+}
+
+func (c *call) inquiries() error {
+	f := store.InquiryFilter{Limit: int(c.number("limit", 100, 1, 1000)), State: flow.InquiryOpen}
+	switch state := c.query.Get("state"); state {
+	case "":
+	case allInquiries:
+		f.State = 0
+	default:
+		s, known := flow.InquiryStateNamed(state)
+		if !known {
+			c.fault("state", state, "there is no such state", problem.NearestOr(state, append([]string{allInquiries}, inquiryStates...), "one of"))
+		}
+		f.State = s
+	}
+	if who := c.query.Get("assignee"); who != "" {
+		name, err := flow.ReadWho(who)
+		if err != nil {
+			c.fault("assignee", who, "it names neither a person nor a group", "write ada or group:release")
+		}
+		if f.State != flow.InquiryOpen {
+			c.fault("assignee", who, "only open inquiries are found by whom they are for", "leave out state, or assignee")
+		}
+		f.Assignee = name
+	}
+	if text := c.query.Get("cursor"); text != "" {
+		id, err := flow.ParseID(flow.InquiryPrefix, text)
+		if err != nil {
+			c.fault("cursor", text, "it is not a place in the list", "pass it as the server gave it")
+		}
+		f.Before = id
+	}
+	if err := c.checked(); err != nil {
+		return err
+	}
+	rows, err := c.Engine.Reader().Inquiries(c.ctx(), f)
+	if err != nil {
+		return fmt.Errorf("list inquiries: %w", err)
+	}
+	page := api.InquiryPage{Inquiries: []api.Inquiry{}}
+	for _, i := range rows {
+		page.Inquiries = append(page.Inquiries, renderInquiry(i))
+	}
+	if len(rows) == f.Limit {
+		page.NextCursor = rows[f.Limit-1].ID.Text(flow.InquiryPrefix)
+	}
+	return c.json(http.StatusOK, page)
+}
+
+// inquiryID reads the id in the path.
+func (c *call) inquiryID() (flow.ID, error) {
+	text := c.r.PathValue("id")
+	id, err := flow.ParseID(flow.InquiryPrefix, text)
+	if err != nil || id.IsZero() {
+		return flow.ID{}, notFound("inquiry", text)
+	}
+	return id, nil
+}
+
+// answerInquiry answers with an inquiry, or what err means.
+func (c *call) renderedInquiry(i *flow.Inquiry, err error) error {
+	if errors.Is(err, store.ErrNotFound) {
+		return notFound("inquiry", c.r.PathValue("id"))
+	}
+	if err != nil {
+		return fmt.Errorf("inquiry %s: %w", c.r.PathValue("id"), err)
+	}
+	return c.json(http.StatusOK, renderInquiry(i))
+}
+
+func (c *call) inquiry() error {
+	id, err := c.inquiryID()
+	if err != nil {
+		return err
+	}
+	return c.renderedInquiry(c.Engine.Reader().Inquiry(c.ctx(), id))
+}
+
+func (c *call) answerInquiry() error {
+	id, err := c.inquiryID()
+	if err != nil {
+		return err
+	}
+	var in api.Reply
+	if err := c.decode(&in); err != nil {
+		return err
+	}
+	return c.renderedInquiry(c.Engine.Answer(c.ctx(), id, engine.Reply{By: in.By, Groups: in.Groups, Value: in.Answer, Note: in.Note, Via: "api"}))
+}
+
+func (c *call) linkInquiry() error {
+	id, err := c.inquiryID()
+	if err != nil {
+		return err
+	}
+	var in api.Invitation
+	if err := c.decode(&in); err != nil {
+		return err
+	}
+	token, i, err := c.Engine.Invite(c.ctx(), id, in.For, in.Groups)
+	if err != nil {
+		return c.renderedInquiry(nil, err)
+	}
+	out := api.AnswerLink{Path: answerPath + token, For: in.For}
+	if !i.Due.IsZero() {
+		out.Due = &i.Due
+	}
+	return c.json(http.StatusOK, out)
+}
