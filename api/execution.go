@@ -111,6 +111,9 @@ type Execution struct {
 	Task     string `json:"task,omitempty"`
 	Index    int    `json:"index,omitempty"`
 
+	Signal string   `json:"signal,omitempty" doc:"For which a rule has started it; begins with sg_"`
+	Rules  []string `json:"rules,omitempty" doc:"The rules that have led to it, the one that has started it last"`
+
 	Queue    string            `json:"queue,omitempty"`
 	Runtime  string            `json:"runtime,omitempty"` // what a worker of the queue must have to run it, "code:NAME" for a language, both by commas; absent: any worker may
 	Priority int               `json:"priority,omitempty"`

@@ -25,7 +25,8 @@ func (a *app) emitCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "emit TRIGGER",
 		Short: "Say that something has happened",
-		Long: `Emit a signal: it says that something has happened, and is kept for as long as signal_retention says. With --key the same
+		Long: `Emit a signal: it says that something has happened. The rules that it meets start their executions in the same transaction
+(pawl get rules), and it is kept for as long as signal_retention says. With --key the same
 signal sent again is the first one; other content under the same key is refused.`,
 		Example: `  pawl emit alert.fired -d '{"host": "db1", "severity": "page"}' --subject db1 --key alert-4711
   pawl emit deploy.done -d @event.json
@@ -46,6 +47,9 @@ signal sent again is the first one; other content under the same key is refused.
 					return output.WriteData(a.out, f, out)
 				}
 				fmt.Fprintln(a.out, out.Signal)
+				for _, e := range out.Enforcements {
+					a.say("pawl: rule %s: %s", e.Rule, strings.Join(strings.Fields(strings.Join([]string{e.State, e.Execution, reasonText(e.Reason)}, " ")), " "))
+				}
 				if out.Existing {
 					a.say("pawl: it was emitted before under this key")
 				}

@@ -41,7 +41,8 @@ type listing struct {
 	until    string
 
 	trigger, subject, source string // of signals
-	state, assignee          string // of inquiries
+	state, assignee          string // of inquiries; state of enforcements, too
+	rule, signal             string // of enforcements
 }
 
 // kinds of things that can be listed, with the other names that people try.
@@ -60,6 +61,8 @@ var listKinds = []struct {
 	{"signals", []string{"signal"}, listSignals},
 	{"webhooks", []string{"webhook", "hooks", "hook"}, listWebhooks},
 	{"inquiries", []string{"inquiry", "questions"}, listInquiries},
+	{"rules", []string{"rule"}, listRules},
+	{"enforcements", []string{"enforcement"}, listEnforcements},
 }
 
 func (a *app) getCommand() *cobra.Command {
@@ -70,7 +73,7 @@ func (a *app) getCommand() *cobra.Command {
 	}
 	c := &cobra.Command{
 		Use:   "get " + strings.Join(names, "|"),
-		Short: "List executions, evaluations, actions, queues, keys, workers, schedules, signals, inquiries or webhooks",
+		Short: "List executions, evaluations, actions, queues, keys, workers, schedules, signals, rules, enforcements, inquiries or webhooks",
 		Long: `List what there is. Executions come newest first; tasks of workflows are left out unless --tasks or --workflow asks
 for them.`,
 		Example: `  pawl get executions --status failed,timed_out --since 1h
@@ -103,8 +106,10 @@ for them.`,
 	f.StringVar(&l.trigger, "trigger", "", "only signals of this trigger")
 	f.StringVar(&l.subject, "subject", "", "only signals about this")
 	f.StringVar(&l.source, "source", "", "only signals from this source, as in api")
-	f.StringVar(&l.state, "state", "", "only inquiries in this state: open (the default), answered, expired, withdrawn, or all of them")
+	f.StringVar(&l.state, "state", "", "only inquiries in this state: open (the default), answered, expired, withdrawn, or all of them; or only enforcements: ran, folded, refused, failed")
 	f.StringVar(&l.assignee, "assignee", "", "only open inquiries for this person or group:NAME by name")
+	f.StringVar(&l.rule, "rule", "", "only enforcements of this rule")
+	f.StringVar(&l.signal, "signal", "", "only enforcements of this signal")
 	output.FormatFlag(c, &l.format, output.AsTable, output.AsWide, output.AsJSON, output.AsYAML, output.AsName)
 	return c
 }

@@ -252,6 +252,8 @@ func (a *app) describe(ctx context.Context, s *session, x *api.Execution) error 
 	if x.Workflow != "" {
 		field("Task", fmt.Sprintf("%s[%d] of %s", x.Task, x.Index, x.Workflow))
 	}
+	field("Signal", x.Signal)
+	field("Rules", strings.Join(x.Rules, " → "))
 	field("Queue", x.Queue)
 	field("Runtime", x.Runtime)
 	field("Worker labels", flow.LabelText(x.WorkerLabels))

@@ -274,6 +274,11 @@ func (e *Engine) Define(ctx context.Context, defs []*definition.Definition) ([]D
 					return nil, fmt.Errorf("begin schedule %q: %w", d.Name, err)
 				}
 			}
+			if d.Rule != nil || d.Trigger != nil {
+				if err := t.switchTo(ctx, d, version); err != nil {
+					return nil, fmt.Errorf("switch to %s %q: %w", d.Kind, d.Name, err)
+				}
+			}
 			out = append(out, Defined{Name: d.Name, Version: version, Kind: string(d.Kind), Created: created})
 		}
 		return out, nil
@@ -281,6 +286,7 @@ func (e *Engine) Define(ctx context.Context, defs []*definition.Definition) ([]D
 	if err != nil {
 		return nil, err
 	}
+	rules := false
 	for i, d := range defs {
 		if d.Kind == definition.KindSchedule {
 			e.schedules.changed()
@@ -288,11 +294,17 @@ func (e *Engine) Define(ctx context.Context, defs []*definition.Definition) ([]D
 		if d.Kind == definition.KindWebhook {
 			e.webhooks.forget(d.Name)
 		}
+		if d.Rule != nil || d.Trigger != nil {
+			rules = true
+		}
 		if !d.Runnable() {
 			continue // other replicas ask the store for it too
 		}
 		e.catalog.put(d, out[i].Version)
 		e.catalog.isLatest(d.Name, out[i].Version, time.Now())
+	}
+	if rules {
+		e.rulesChanged(ctx)
 	}
 	return out, nil
 }
@@ -360,7 +372,11 @@ func (e *Engine) Check(ctx context.Context, defs []*definition.Definition) error
 			}
 		}
 	}
-	if len(problems) > 0 {
+	cycles, err := e.checkCycles(ctx, defs, among)
+	if err != nil {
+		return err
+	}
+	if problems = append(problems, cycles...); len(problems) > 0 {
 		return problems
 	}
 	return nil

@@ -14,6 +14,8 @@ type changes struct {
 	marks    []store.Mark
 	progress []store.WorkflowChange
 	signals  []flow.Signal
+	matched  []int64 // numbers of signals
+	enforced []flow.Enforcement
 	holds    map[flow.ID][]store.Hold // by the new execution that holds uploads
 
 	taken map[flow.ID]bool // scratch of take
@@ -22,7 +24,7 @@ type changes struct {
 // take removes what is to be written, and reports whether that is anything. New executions that are deferred stay. So do the marks and
 // the progress of those among them that are workflows, and, while any execution is deferred, the idempotency keys: they may name it.
 func (c *changes) take(deferred func(*flow.Draft) bool, draft func(flow.ID) *flow.Draft) (d store.Delta, some bool) {
-	if len(c.drafts)+len(c.keys)+len(c.marks)+len(c.progress)+len(c.signals) == 0 {
+	if len(c.drafts)+len(c.keys)+len(c.marks)+len(c.progress)+len(c.signals)+len(c.matched)+len(c.enforced) == 0 {
 		return d, false
 	}
 	if c.taken == nil {
@@ -49,9 +51,10 @@ func (c *changes) take(deferred func(*flow.Draft) bool, draft func(flow.ID) *flo
 		d.Marks, c.marks = split(d.Marks, func(m store.Mark) bool { return deferred(draft(m.Workflow)) })
 		d.Changes, c.progress = split(d.Changes, func(p store.WorkflowChange) bool { return deferred(draft(p.ID)) })
 	}
-	d.Signals, c.signals = c.signals, nil
+	d.Signals, d.Matched, d.Enforcements = c.signals, c.matched, c.enforced
+	c.signals, c.matched, c.enforced = nil, nil, nil
 	d.Holds = c.heldBy(d.Drafts)
-	return d, len(d.Drafts)+len(d.Keys)+len(d.Marks)+len(d.Changes)+len(d.Signals) > 0
+	return d, len(d.Drafts)+len(d.Keys)+len(d.Marks)+len(d.Changes)+len(d.Signals)+len(d.Matched)+len(d.Enforcements) > 0
 }
 
 // split returns the elements that do not stay, and those that do.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -51,7 +52,9 @@ type Emitted struct {
 	Signal   flow.ID // of ErrIdempotencyMismatch the one that stands under the key
 	Existing bool    // an earlier emission with the same trigger and key made it
 	Replayed bool    // the same content came before under another id
-	Err      error   // *Invalid, ErrIdempotencyMismatch, or why it could not be committed
+	// Enforcements are what the rules have made of it, by name of the rules; none of a signal that came before.
+	Enforcements []flow.Enforcement
+	Err          error // *Invalid, ErrIdempotencyMismatch, or why it could not be committed
 }
 
 // Emit accepts signals; each has its own verdict, and an accepted one is durable when Emit returns. The error is for the whole call:
@@ -61,7 +64,7 @@ func (e *Engine) Emit(ctx context.Context, all []Emission) ([]Emitted, error) {
 	accepted := make([]op, 0, len(all))
 	for i := range all {
 		ops[i] = &emitOp{made: &e.counters}
-		if err := e.prepareSignal(&all[i], ops[i]); err != nil {
+		if err := e.prepareSignal(ctx, &all[i], ops[i]); err != nil {
 			ops[i].verdict.Err = err
 			continue
 		}
@@ -86,26 +89,76 @@ func (e *Engine) Emit(ctx context.Context, all []Emission) ([]Emitted, error) {
 	return out, nil
 }
 
-// prepareSignal puts into o the signal that an emission asks for, or says everything that is wrong with it.
-func (e *Engine) prepareSignal(m *Emission, o *emitOp) error {
+// prepareSignal puts into o the signal that an emission asks for, with what the rules make of it, or says everything that is wrong
+// with it.
+func (e *Engine) prepareSignal(ctx context.Context, m *Emission, o *emitOp) error {
 	problems := m.check()
+	set, err := e.rulesInForce(ctx)
+	if err != nil {
+		return err
+	}
+	o.signal = flow.Signal{ID: e.opts.NewID(), Trigger: m.Trigger, Key: m.Key, Subject: m.Subject, Source: cmp.Or(m.Source, flow.SourceAPI), State: flow.SignalMatched,
+		Data: m.Data, Body: m.Body, SignalDetail: flow.SignalDetail{Headers: m.Headers, Cause: m.Cause, Rules: m.Rules, Generation: set.Generation}}
+	if o.replay = m.Replay; len(o.signal.Data) == 0 {
+		o.signal.Data = json.RawMessage(emptyData)
+	}
+	o.signal.Hash = m.hash(o.signal.Data)
+	if len(problems) == 0 {
+		problems = complete(set.Triggers[m.Trigger], &o.signal)
+	}
 	if len(problems) > 0 {
 		o.refused = &Invalid{problems}
 		if m.Key == "" || badText(m.Key, keyLimit) != "" || flow.BadTrigger(m.Trigger) != "" {
 			return o.refused
 		}
+		return nil
 	}
-	o.signal = flow.Signal{ID: e.opts.NewID(), Trigger: m.Trigger, Key: m.Key, Subject: m.Subject, Source: m.Source, State: flow.SignalMatched, Data: m.Data,
-		SignalDetail: flow.SignalDetail{Headers: m.Headers, Cause: m.Cause, Rules: m.Rules}}
-	o.signal.Body, o.replay = m.Body, m.Replay
-	if len(o.signal.Data) == 0 {
-		o.signal.Data = json.RawMessage(emptyData)
+	o.enforcings, err = e.match(ctx, set, &o.signal)
+	return err
+}
+
+// complete holds a signal to the document of its trigger, which may be nil, and gives it the key and the subject that this says.
+func complete(t *definition.Trigger, s *flow.Signal) (f faults) {
+	if t == nil {
+		return nil
 	}
-	if o.signal.Source == "" {
-		o.signal.Source = flow.SourceAPI
+	data, err := t.ValidateData(s.Data)
+	var wrong definition.Problems
+	switch {
+	case errors.As(err, &wrong):
+		for _, p := range wrong {
+			f.add(p.Path, "", p.Message, cmp.Or(p.Fix, "send what the trigger's `data` asks for"))
+		}
+	case err != nil:
+		f.add("data", "", err.Error(), "")
 	}
-	o.signal.Hash = m.hash(o.signal.Data)
-	return nil
+	if len(f) > 0 {
+		return f
+	}
+	s.Data = data
+	vars, err := definition.SignalVars(s)
+	if err != nil {
+		f.add("data", "", err.Error(), "")
+		return f
+	}
+	for _, part := range []struct {
+		path string
+		from *definition.Template
+		to   *string
+		most int
+	}{{"key", t.Key, &s.Key, keyLimit}, {"subject", t.Subject, &s.Subject, subjectLimit}} {
+		if *part.to != "" || part.from == nil {
+			continue
+		}
+		text, err := part.from.Text(vars)
+		if err != nil {
+			f.add(part.path, "", err.Error(), "send what the trigger makes it of, or give it with the signal")
+			continue
+		}
+		f.text(part.path, text, part.most)
+		*part.to = text
+	}
+	return f
 }
 
 // hash tells emissions with the same trigger and key apart. The same data have the same hash however they are written.
@@ -156,6 +209,8 @@ type emitOp struct {
 	verdict Emitted
 	group   *group
 	made    *counters
+
+	enforcings []*enforcing // what the rules make of it
 }
 
 func (o *emitOp) want(t *transaction) {
@@ -164,6 +219,9 @@ func (o *emitOp) want(t *transaction) {
 	}
 	if o.replay > 0 && o.signal.Body != ([32]byte{}) {
 		t.wants.bodies = append(t.wants.bodies, o.signal.Body)
+	}
+	for _, x := range o.enforcings {
+		x.want(t)
 	}
 }
 
@@ -186,10 +244,26 @@ func (o *emitOp) decide(ctx context.Context, t *transaction) error {
 		return err
 	}
 	o.verdict = Emitted{Signal: s.ID, Replayed: s.Replayed}
+	if s.Replayed {
+		return nil
+	}
+	for _, x := range o.enforcings {
+		e, err := t.enforce(ctx, &s, x)
+		if err != nil {
+			return err
+		}
+		o.verdict.Enforcements = append(o.verdict.Enforcements, e)
+	}
 	return nil
 }
 
-func (o *emitOp) size() int { return len(o.signal.Data) }
+func (o *emitOp) size() int {
+	n := len(o.signal.Data)
+	for _, x := range o.enforcings {
+		n += x.size()
+	}
+	return n
+}
 
 func (o *emitOp) class() class { return fromCaller }
 
@@ -201,6 +275,7 @@ func (o *emitOp) done(err error) {
 	}
 	if o.verdict.Err == nil && !o.verdict.Existing {
 		o.made.signals.Add(1)
+		o.made.enforced(o.verdict.Enforcements)
 	}
 	o.group.done()
 }

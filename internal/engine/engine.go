@@ -73,6 +73,7 @@ type Engine struct {
 	catalog   *catalog
 	languages *languages
 	schedules *schedules
+	rules     *rules
 	questions definition.Questions
 	webhooks  *webhooks
 	links     linkKey
@@ -160,6 +161,7 @@ func New(o Options) (*Engine, error) {
 	e.lanes = newLanes()
 	e.schedules = newSchedules()
 	e.webhooks = &webhooks{all: map[string]knownWebhook{}}
+	e.rules = newRules()
 	for _, q := range o.Queues {
 		if err := e.catalog.expect(q); err != nil {
 			return nil, fmt.Errorf("new engine: %w", err)

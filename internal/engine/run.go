@@ -73,7 +73,7 @@ func (e *Engine) Loops() []func(context.Context) {
 	for range e.opts.Committers {
 		all = append(all, e.commitLoop)
 	}
-	all = append(all, e.sweepDue, e.sweepLines, e.sweepSessions, e.sweepFinished, e.sweepSchedules, e.sweepSignals)
+	all = append(all, e.sweepDue, e.sweepLines, e.sweepSessions, e.sweepFinished, e.sweepSchedules, e.sweepSignals, e.watchRules)
 	if e.opts.Blobs != nil {
 		all = append(all, e.sweepUploads)
 	}
@@ -89,6 +89,9 @@ func (e *Engine) Start(ctx context.Context) error {
 		if err := e.catalog.persistQueue(ctx, q); err != nil {
 			return err
 		}
+	}
+	if _, err := e.readRules(ctx, latestFor); err != nil {
+		return err
 	}
 	if !e.opts.Exclusive {
 		return nil

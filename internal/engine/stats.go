@@ -19,6 +19,7 @@ type counters struct {
 	purged, skipped, aside      atomic.Int64
 	ticksFired, ticksMissed     atomic.Int64
 	signals                     atomic.Int64
+	enforcements                [flow.EnforcementFailed + 1]atomic.Int64 // by state
 }
 
 // byStatus holds one value for each status with which executions end: the last ones of flow.Stages.

@@ -80,7 +80,7 @@ func TestOpenAPIIsServed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := h.client.Define(t.Context(), []byte("kind: schedule\nname: diamond\ncron: '0 0 * * *'\nrun: {action: noop}\n---\nkind: webhook\nname: diamond\nverify: {scheme: none}\ntrigger: t\n"), ""); err != nil {
+	if _, err := h.client.Define(t.Context(), []byte("kind: schedule\nname: diamond\ncron: '0 0 * * *'\nrun: {action: noop}\n---\nkind: webhook\nname: diamond\nverify: {scheme: none}\ntrigger: t\n---\nkind: rule\nname: diamond\non: t\nrun: {action: noop}\n"), ""); err != nil {
 		t.Fatal(err)
 	}
 	emitted, err := h.client.Emit(t.Context(), api.Emission{Trigger: "t", Key: "k", Subject: "s"})

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/flow"
 )
 
 const (
@@ -17,6 +18,7 @@ const (
 	tagWebhooks    = "webhooks"
 	tagInquiries   = "inquiries"
 	tagSignals     = "signals"
+	tagRules       = "rules"
 	tagCluster     = "cluster"
 	tagServer      = "server"
 )
@@ -91,6 +93,7 @@ func (s *Server) routes() []route {
 	all = append(all, webhookRoutes()...)
 	all = append(all, inquiryRoutes()...)
 	all = append(all, signalRoutes()...)
+	all = append(all, ruleRoutes()...)
 	return append(all, serverRoutes()...)
 }
 
@@ -254,6 +257,27 @@ func signalRoutes() []route {
 			}, answers: []answer{ok(reflect.TypeFor[api.SignalPage]())}, handle: (*call).signals},
 		{method: "GET", path: "/api/v1/signals/{id}", name: "get-signal", tag: tagSignals, summary: "Get one signal",
 			answers: []answer{ok(reflect.TypeFor[api.Signal]())}, handle: (*call).signal},
+	}
+}
+
+func ruleRoutes() []route {
+	const one = "/api/v1/rules/{name}"
+	typeRule := reflect.TypeFor[api.Rule]()
+	return []route{
+		{method: "GET", path: "/api/v1/rules", name: "list-rules", tag: tagRules, summary: "List the rules in force, by name",
+			answers: []answer{ok(reflect.TypeFor[api.RuleList]())}, handle: (*call).rules},
+		{method: "GET", path: one, name: "get-rule", tag: tagRules, summary: "Get one rule", answers: []answer{ok(typeRule)}, handle: (*call).rule},
+		{method: "POST", path: one + "/pause", name: "pause-rule", tag: tagRules, summary: "Let it start nothing until it is resumed",
+			body: reflect.TypeFor[api.PauseRequest](), optional: true, answers: []answer{ok(typeRule)}, handle: (*call).pauseRule},
+		{method: "POST", path: one + "/resume", name: "resume-rule", tag: tagRules, summary: "Let it start executions again, for the signals that come from now on",
+			answers: []answer{ok(typeRule)}, handle: (*call).resumeRule},
+		{method: "GET", path: "/api/v1/enforcements", name: "list-enforcements", tag: tagRules, summary: "List what rules have made of signals, those of the latest signals first",
+			params: []param{
+				{name: "rule", kind: "string", doc: "Of this rule"},
+				{name: "state", kind: "string", doc: "In this state", choices: flow.EnforcementStates()},
+				{name: "signal", kind: "string", doc: "Of this signal"},
+				paramLimit, paramCursor,
+			}, answers: []answer{ok(reflect.TypeFor[api.EnforcementPage]())}, handle: (*call).enforcements},
 	}
 }
 

@@ -37,7 +37,7 @@ func (c *call) emit() error {
 	if all[0].Existing {
 		status = http.StatusOK
 	}
-	return c.json(status, api.Emitted{Signal: id, Existing: all[0].Existing})
+	return c.json(status, api.Emitted{Signal: id, Existing: all[0].Existing, Enforcements: renderEnforcements(all[0].Enforcements)})
 }
 
 func (c *call) emitBatch() error {

@@ -1,0 +1,83 @@
+package client
+
+import (
+	"context"
+	"iter"
+	"net/http"
+	"net/url"
+
+	"github.com/pawl-run/pawl/api"
+)
+
+// Rules lists the rules in force, by name.
+func (c *Client) Rules(ctx context.Context) ([]api.Rule, error) {
+	var l api.RuleList
+	err := c.get(ctx, "/rules", "", &l)
+	return l.Rules, err
+}
+
+// Rule loads one rule, with its document.
+func (c *Client) Rule(ctx context.Context, name string) (*api.Rule, error) {
+	var r api.Rule
+	err := c.get(ctx, "/rules/"+url.PathEscape(name), "", &r)
+	return orNil(&r, err)
+}
+
+// PauseRule lets a rule start nothing until it is resumed.
+func (c *Client) PauseRule(ctx context.Context, name, reason string) (*api.Rule, error) {
+	return c.steerRule(ctx, name, "/pause", api.PauseRequest{Reason: reason})
+}
+
+// ResumeRule lets a rule start executions again.
+func (c *Client) ResumeRule(ctx context.Context, name string) (*api.Rule, error) {
+	return c.steerRule(ctx, name, "/resume", nil)
+}
+
+func (c *Client) steerRule(ctx context.Context, name, how string, body any) (*api.Rule, error) {
+	var r api.Rule
+	err := c.call(ctx, request{method: http.MethodPost, path: "/rules/" + url.PathEscape(name) + how, body: body, repeatable: true}, &r)
+	return orNil(&r, err)
+}
+
+// EnforcementFilter selects enforcements. Zero fields select everything.
+type EnforcementFilter struct {
+	Rule   string
+	State  string
+	Signal string // id of a signal
+	Limit  int    // of a page: 1 to 1000; 100 by default
+	Cursor string // NextCursor of the page before
+}
+
+// Enforcements returns one page, those of the latest signals first.
+func (c *Client) Enforcements(ctx context.Context, f EnforcementFilter) (*api.EnforcementPage, error) {
+	q := url.Values{}
+	set(q, "rule", f.Rule)
+	set(q, "state", f.State)
+	set(q, "signal", f.Signal)
+	set(q, "cursor", f.Cursor)
+	setInt(q, "limit", int64(f.Limit))
+	var p api.EnforcementPage
+	err := c.call(ctx, request{method: http.MethodGet, path: "/enforcements", query: q, repeatable: true}, &p)
+	return orNil(&p, err)
+}
+
+// AllEnforcements walks through everything that f selects, page by page. An error ends the walk.
+func (c *Client) AllEnforcements(ctx context.Context, f EnforcementFilter) iter.Seq2[api.Enforcement, error] {
+	return func(yield func(api.Enforcement, error) bool) {
+		for {
+			page, err := c.Enforcements(ctx, f)
+			if err != nil {
+				yield(api.Enforcement{}, err)
+				return
+			}
+			for _, e := range page.Enforcements {
+				if !yield(e, nil) {
+					return
+				}
+			}
+			if f.Cursor = page.NextCursor; f.Cursor == "" {
+				return
+			}
+		}
+	}
+}

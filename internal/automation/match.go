@@ -1,0 +1,124 @@
+package automation
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/flow"
+)
+
+// Verdict is what a rule makes of a signal: it runs, is refused, or has failed.
+type Verdict struct {
+	Rule   *Rule
+	State  flow.EnforcementState
+	Reason flow.Reason     // of what does not run
+	Input  json.RawMessage // of what runs
+	Key    string          // the concurrency key of the rule, where it has one
+	Once   string          // the value of which there is one execution, where the rule has one
+	Chain  []string        // the rules that have led to the execution, this one last
+}
+
+// Match says what each rule that listens to a signal's trigger makes of it, by name of the rules. Rules that are paused, or whose
+// condition does not hold, make nothing of it and are left out.
+func Match(s *Set, signal *flow.Signal) ([]Verdict, error) {
+	rules := s.On(signal.Trigger)
+	if len(rules) == 0 {
+		return nil, nil
+	}
+	vars, err := definition.SignalVars(signal)
+	if err != nil {
+		return nil, err
+	}
+	var all []Verdict
+	for _, r := range rules {
+		if r.Paused {
+			continue
+		}
+		if v, holds := r.match(signal, vars); holds {
+			all = append(all, v)
+		}
+	}
+	return all, nil
+}
+
+// MatchRule is Match for one rule, whether it is paused or not.
+func MatchRule(r *Rule, signal *flow.Signal) (v Verdict, holds bool, err error) {
+	if !r.ListensTo(signal.Trigger) {
+		return v, false, nil
+	}
+	vars, err := definition.SignalVars(signal)
+	if err != nil {
+		return v, false, err
+	}
+	v, holds = r.match(signal, vars)
+	return v, holds, nil
+}
+
+// match evaluates a rule that listens to a signal.
+func (r *Rule) match(signal *flow.Signal, vars *definition.Vars) (v Verdict, holds bool) {
+	v = Verdict{Rule: r, State: flow.EnforcementFailed}
+	if r.If != nil {
+		holds, err := r.If.Eval(vars)
+		if err != nil {
+			v.Reason = fault(flow.ReasonIf, err)
+			return v, true
+		}
+		if !holds {
+			return v, false
+		}
+	}
+	if reason := Guard(r, signal.Rules); reason != nil {
+		v.State, v.Reason = flow.EnforcementRefused, *reason
+		return v, true
+	}
+	var err error
+	if v.Input, err = r.InputFor(vars); err == nil && r.Run.Settings.Concurrency != nil {
+		v.Key, err = r.Run.Settings.Concurrency.Key.Text(vars)
+	}
+	if err == nil && r.Once != nil {
+		v.Once, err = r.Once.Text(vars)
+	}
+	if err != nil {
+		v.Reason = fault(flow.ReasonInput, err)
+		return v, true
+	}
+	v.State = flow.EnforcementRan
+	v.Chain = append(slices.Clip(signal.Rules), r.Name)
+	return v, true
+}
+
+// fault is the reason for which a part of a rule cannot be evaluated.
+func fault(code string, err error) flow.Reason {
+	var e *definition.EvalError
+	if errors.As(err, &e) {
+		return flow.Reason{Code: code, Message: fmt.Sprintf("${{ %s }}: %v", e.Expression, e.Err), Path: e.Field}
+	}
+	return flow.Reason{Code: code, Message: err.Error()}
+}
+
+// Explanation is why a rule fires on a signal or does not.
+type Explanation struct {
+	Listens bool
+	Clauses []definition.Clause // of its condition; none where it has none or does not listen
+	Verdict Verdict             // when Holds
+	Holds   bool
+}
+
+// Explain says what a rule makes of a signal, and why, part by part of its condition.
+func Explain(r *Rule, signal *flow.Signal) (x Explanation, err error) {
+	if x.Listens = r.ListensTo(signal.Trigger); !x.Listens {
+		return x, nil
+	}
+	vars, err := definition.SignalVars(signal)
+	if err != nil {
+		return x, err
+	}
+	if r.If != nil {
+		x.Clauses = r.If.Explain(vars)
+	}
+	x.Verdict, x.Holds = r.match(signal, vars)
+	return x, nil
+}

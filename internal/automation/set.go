@@ -1,0 +1,136 @@
+// Package automation says what rules make of signals. It is pure: whether a rule fires follows from its document, the signal and the
+// rules that have led to it, so the same functions fire rules, try them on signals of the past and explain why one did not fire.
+package automation
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/flow"
+)
+
+// Rule is a version of a rule that is in force.
+type Rule struct {
+	Name    string
+	Version int
+	Paused  bool
+	Reason  string // why it is paused
+	*definition.Rule
+}
+
+// Set is the rules and triggers that are in force. It is immutable.
+type Set struct {
+	Generation int64
+	Rules      []*Rule // by name
+	Triggers   map[string]*definition.Trigger
+
+	exact    map[string][]*Rule // by trigger
+	prefixes []prefixed
+	ends     ends
+}
+
+// prefixed is a rule on all triggers below a prefix.
+type prefixed struct {
+	prefix string // "github."
+	rule   *Rule
+}
+
+// ends says which ends of executions some rule asks for: those of actions, and those with labels.
+type ends struct {
+	actions map[string]bool
+	labels  []map[string]string
+}
+
+// NewSet is the set of rules and triggers in force at a generation.
+func NewSet(generation int64, rules []*Rule, triggers map[string]*definition.Trigger) *Set {
+	s := &Set{Generation: generation, Rules: slices.Clone(rules), Triggers: triggers, exact: map[string][]*Rule{}}
+	slices.SortFunc(s.Rules, func(a, b *Rule) int { return strings.Compare(a.Name, b.Name) })
+	for _, r := range s.Rules {
+		for _, on := range r.On {
+			if prefix, is := strings.CutSuffix(on, "*"); is {
+				s.prefixes = append(s.prefixes, prefixed{prefix, r})
+				continue
+			}
+			if on == flow.TriggerEnded && !r.Paused {
+				s.ends.add(r)
+			}
+			if !slices.Contains(s.exact[on], r) {
+				s.exact[on] = append(s.exact[on], r)
+			}
+		}
+	}
+	return s
+}
+
+func (e *ends) add(r *Rule) {
+	actions, labels := r.Ends()
+	if len(actions) == 0 {
+		e.labels = append(e.labels, labels)
+		return
+	}
+	if e.actions == nil {
+		e.actions = map[string]bool{}
+	}
+	for _, name := range actions {
+		e.actions[name] = true
+	}
+}
+
+// ListensToEnd reports whether a rule may be about the end of an execution. Where no rule is about ends it costs two comparisons.
+func (s *Set) ListensToEnd(r *flow.Request) bool {
+	if s == nil || len(s.ends.actions)+len(s.ends.labels) == 0 {
+		return false
+	}
+	if s.ends.actions[r.Action] {
+		return true
+	}
+	return slices.ContainsFunc(s.ends.labels, func(wanted map[string]string) bool { return carries(r.Labels, wanted) })
+}
+
+// carries reports whether all of the labels wanted are there.
+func carries(labels, wanted map[string]string) bool {
+	for name, value := range wanted {
+		if labels[name] != value {
+			return false
+		}
+	}
+	return true
+}
+
+// On are the rules that listen to a trigger, by name, those that are paused among them.
+func (s *Set) On(trigger string) []*Rule {
+	if s == nil {
+		return nil
+	}
+	all := s.exact[trigger]
+	for _, p := range s.prefixes {
+		if strings.HasPrefix(trigger, p.prefix) && !slices.Contains(all, p.rule) {
+			all = append(slices.Clip(all), p.rule)
+		}
+	}
+	if len(all) > len(s.exact[trigger]) {
+		slices.SortFunc(all, func(a, b *Rule) int { return strings.Compare(a.Name, b.Name) })
+	}
+	return all
+}
+
+// Rule is the rule with a name; nil: none is in force.
+func (s *Set) Rule(name string) *Rule {
+	if s == nil {
+		return nil
+	}
+	i, found := slices.BinarySearchFunc(s.Rules, name, func(r *Rule, name string) int { return strings.Compare(r.Name, name) })
+	if !found {
+		return nil
+	}
+	return s.Rules[i]
+}
+
+// ListensTo reports whether a rule is about a trigger.
+func (r *Rule) ListensTo(trigger string) bool {
+	return slices.ContainsFunc(r.On, func(on string) bool {
+		prefix, below := strings.CutSuffix(on, "*")
+		return on == trigger || below && strings.HasPrefix(trigger, prefix)
+	})
+}

@@ -1,0 +1,58 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Files with rules go behind those with the actions that they name, and what a rule has made of a signal is listed.
+func TestRuleCommands(t *testing.T) {
+	t.Parallel()
+	dir, env := t.TempDir(), environment(t)
+	write := func(name, text string) {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("a.yaml", "kind: rule\nname: greet-all\non: [user.*]\nif: signal.data.n > 1\nrun: {action: greet}\n")
+	write("b.yaml", "name: greet\naction: noop\n---\nkind: trigger\nname: user.new\nsubject: ${{ default(signal.data.n, 0) }}\n")
+	if out, stderr, code := pawl(t, env, "apply", dir); code != 0 || !strings.HasSuffix(out, "trigger user.new@1 registered\nrule greet-all@1 registered\n") {
+		t.Fatalf("apply: %d %s %s", code, out, stderr)
+	}
+	out, stderr, code := pawl(t, env, "emit", "user.new", "-d", `{"n":2}`)
+	if code != 0 || !strings.Contains(stderr, "rule greet-all: ran ex_") {
+		t.Fatalf("emit: %d %s %s", code, out, stderr)
+	}
+	id := strings.TrimSpace(out)
+	if out, stderr, code := pawl(t, env, "emit", "user.new", "-d", `{}`); code != 0 || !strings.Contains(stderr, "rule greet-all: failed if:") {
+		t.Errorf("emit: %d %s %s", code, out, stderr)
+	}
+	if out, _, code := pawl(t, env, "get", "rules"); code != 0 || !strings.Contains(out, "signal.data.n > 1") || !strings.Contains(out, "user.*") {
+		t.Errorf("get rules: %d %s", code, out)
+	}
+	if out, _, code := pawl(t, env, "get", "enforcements", "--rule", "greet-all", "--state", "ran"); code != 0 || !strings.Contains(out, id) || strings.Count(out, "\n") != 2 {
+		t.Errorf("get enforcements: %d %s", code, out)
+	}
+	for _, c := range []struct {
+		args []string
+		code int
+		say  string
+	}{
+		{[]string{"rules", "pause", "nobody", "greet-all", "--reason", "x"}, 1, `there is no rule "nobody"`},
+		{[]string{"get", "enforcements", "--state", "done"}, 1, "one of ran"},
+		{[]string{"get", "enforcements", "--limit", "0"}, 2, "--limit 0"},
+		{[]string{"run", filepath.Join(dir, "a.yaml")}, 2, "neither a workflow nor an action"},
+	} {
+		if _, stderr, code := pawl(t, env, c.args...); code != c.code || !strings.Contains(stderr, c.say) {
+			t.Errorf("%v: %d %s, want %d and %q", c.args, code, stderr, c.code, c.say)
+		}
+	}
+	if out, _, code := pawl(t, env, "get", "rules"); code != 0 || !strings.Contains(out, "paused: x") {
+		t.Errorf("get rules: %d %s", code, out)
+	}
+	if out, _, code := pawl(t, env, "rules", "resume", "greet-all"); code != 0 || out != "greet-all is resumed\n" {
+		t.Errorf("resume: %d %s", code, out)
+	}
+}

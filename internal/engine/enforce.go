@@ -1,0 +1,170 @@
+package engine
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+
+	"github.com/pawl-run/pawl/internal/automation"
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/problem"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+const (
+	// enforcingSize is what an enforcement counts for among the bytes of a transaction, so that signals which many rules fire on go
+	// into one together with some 4,000 executions at the most.
+	enforcingSize = 2 << 10
+	// reasonMost is how many bytes the row of an enforcement has for why it has started nothing.
+	reasonMost = 2000
+)
+
+// enforcing is what a rule makes of a signal, ready to be carried out.
+type enforcing struct {
+	verdict automation.Verdict
+	start   *start                // of one that runs
+	once    *store.IdempotencyKey // of one of which there is one execution
+}
+
+// match says what the rules make of a signal, and makes the requests of the executions that they start. An error is about the store,
+// or about the signal as a whole: what is wrong with a rule is its own verdict.
+func (e *Engine) match(ctx context.Context, set *automation.Set, s *flow.Signal) ([]*enforcing, error) {
+	verdicts, err := automation.Match(set, s)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]*enforcing, 0, len(verdicts))
+	for _, v := range verdicts {
+		x, err := e.enforcing(ctx, v, s.ID)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, x)
+	}
+	return all, nil
+}
+
+// enforcing makes the request of what a verdict starts.
+func (e *Engine) enforcing(ctx context.Context, v automation.Verdict, signal flow.ID) (*enforcing, error) {
+	x := &enforcing{verdict: v}
+	if v.State != flow.EnforcementRan {
+		x.verdict.Reason.Message = problem.Clip(v.Reason.Message, reasonMost)
+		return x, nil
+	}
+	settings := &v.Rule.Run.Settings
+	sub := &Submission{Action: v.Rule.Run.ActionText(), Input: v.Input, Queue: settings.Queue, Priority: settings.Priority, Timeout: settings.Timeout,
+		QueueTimeout: settings.QueueTimeout, TotalTimeout: settings.TotalTimeout, Retry: settings.Retry, Labels: settings.Labels}
+	if v.Key != "" {
+		sub.Key, sub.KeyLimit, sub.WhenFull = v.Key, settings.Concurrency.Limit, settings.Concurrency.WhenFull
+	}
+	k := &start{id: e.opts.NewID()}
+	if k.request, k.err = e.request(ctx, sub); k.err != nil {
+		var refused *Invalid
+		if !errors.As(k.err, &refused) && !spoiled(k.err) {
+			return nil, k.err
+		}
+		x.fail(k.err)
+		return x, nil
+	}
+	k.request.Signal, k.request.Rules = signal, v.Chain
+	k.sums = sumsIn(k.request.Input, k.request.With)
+	if v.Once != "" {
+		x.once = onceKey(v.Rule.Name, v.Once, k.id)
+		k.request.IdempotencyKey = x.once.Key
+	}
+	x.start = k
+	return x, nil
+}
+
+// fail makes the verdict one of an action that does not take what the rule gives it.
+func (x *enforcing) fail(why error) {
+	x.verdict.State = flow.EnforcementFailed
+	x.verdict.Reason = flow.Reason{Code: flow.ReasonAction, Message: problem.Clip(why.Error(), reasonMost), Path: "run"}
+	x.start, x.once = nil, nil
+}
+
+// onceKey is the idempotency key under which a rule starts one execution for a value.
+func onceKey(rule, value string, id flow.ID) *store.IdempotencyKey {
+	key := fmt.Sprintf("rule:%s:%x", rule, sha256.Sum256([]byte(value)))
+	return &store.IdempotencyKey{Key: key, Execution: id, Hash: sha256.Sum256([]byte(key))}
+}
+
+func (x *enforcing) want(t *transaction) {
+	if x.start == nil {
+		return
+	}
+	if x.once != nil {
+		t.wants.idempotency = append(t.wants.idempotency, x.once.Key)
+	}
+	if x.start.request.Key != "" {
+		t.wants.keys = append(t.wants.keys, x.start.request.Key)
+	}
+	t.wants.uploads = append(t.wants.uploads, x.start.sums...)
+}
+
+func (x *enforcing) size() int {
+	if x.start == nil {
+		return enforcingSize
+	}
+	return enforcingSize + x.start.request.PayloadSize()
+}
+
+// enforce carries out what a rule makes of a signal that the transaction keeps or has locked: its row, and the execution.
+func (t *transaction) enforce(ctx context.Context, s *flow.Signal, x *enforcing) (flow.Enforcement, error) {
+	e := flow.Enforcement{Signal: s.ID, Number: s.Number, Rule: x.verdict.Rule.Name, Version: x.verdict.Rule.Version, State: x.verdict.State, At: t.now, Reason: x.verdict.Reason}
+	if x.start != nil {
+		if err := t.lead(ctx, x, &e); err != nil {
+			return e, err
+		}
+	}
+	t.changes.enforced = append(t.changes.enforced, e)
+	return e, nil
+}
+
+// lead starts the execution of an enforcement, unless there is one already that stands for it, or what it names is not there.
+func (t *transaction) lead(ctx context.Context, x *enforcing, e *flow.Enforcement) error {
+	if x.once != nil {
+		if known, is := t.loaded.idempotency[x.once.Key]; is {
+			e.State, e.Execution = flow.EnforcementFolded, known.Execution
+			if known.Hash != x.once.Hash {
+				e.State, e.Execution = flow.EnforcementFailed, flow.ID{}
+				e.Reason = flow.Reason{Code: flow.ReasonInput, Path: "run.once", Message: fmt.Sprintf("a submission has used the idempotency key %s", known.Key)}
+			}
+			return nil
+		}
+	}
+	missing, err := t.missingUploads(ctx, x.start)
+	if err != nil {
+		return err
+	}
+	if missing != nil {
+		e.State, e.Reason = flow.EnforcementFailed, flow.Reason{Code: flow.ReasonAction, Message: problem.Clip(missing.Error(), reasonMost), Path: "run.input"}
+		return nil
+	}
+	e.Execution = x.start.id
+	if x.once != nil {
+		if t.loaded.idempotency == nil {
+			t.loaded.idempotency = map[string]store.IdempotencyKey{}
+		}
+		t.loaded.idempotency[x.once.Key] = *x.once
+	}
+	if err := t.begin(ctx, x.start); err != nil {
+		return err
+	}
+	if x.once != nil {
+		// Not before: to admit may write what has been decided so far, and a key names an execution that is there.
+		t.changes.keys = append(t.changes.keys, *x.once)
+	}
+	return nil
+}
+
+// enforced counts enforcements.
+func (c *counters) enforced(all []flow.Enforcement) {
+	for i := range all {
+		c.enforcements[all[i].State].Add(1)
+		if all[i].State == flow.EnforcementRan {
+			c.submitted.Add(1)
+		}
+	}
+}

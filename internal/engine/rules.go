@@ -1,0 +1,306 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/automation"
+	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/telemetry"
+)
+
+// Prefixes of the names of rules and triggers among the definitions and the switches.
+const (
+	rulePrefix    = string(definition.KindRule) + ":"
+	triggerPrefix = string(definition.KindTrigger) + ":"
+)
+
+const (
+	// rulesPoll is how often a replica that shares its store looks whether another one has changed the rules: often enough that all
+	// know of a change within latestFor. A look costs one row of an index.
+	rulesPoll = 100 * time.Millisecond
+	// rulesPollAlone is how often a process that is alone on its store looks: it reads the rules whenever it has changed them, unless
+	// that fails.
+	rulesPollAlone = time.Second
+	// setsKept is how many sets of rules of the past are kept, for signals that were kept under them and not matched yet.
+	setsKept = 8
+)
+
+// rules keeps which rules are in force.
+type rules struct {
+	current atomic.Pointer[automation.Set] // nil: not read yet
+
+	mu        sync.Mutex // of what follows; held while the store is read
+	asked     time.Time  // when current was known to be the latest
+	past      map[int64]*automation.Set
+	documents map[string]*definition.Definition // "rule:name@version"
+
+	wake chan struct{} // capacity 1: there are new signals
+}
+
+func newRules() *rules {
+	return &rules{past: map[int64]*automation.Set{}, documents: map[string]*definition.Definition{}, wake: make(chan struct{}, 1)}
+}
+
+// said lets the loop that matches signals look for new ones.
+func (r *rules) said() { signal(r.wake) }
+
+// rulesInForce are the rules as they were at most latestFor ago.
+func (e *Engine) rulesInForce(ctx context.Context) (*automation.Set, error) {
+	if s := e.rules.current.Load(); s != nil && e.opts.Exclusive {
+		return s, nil // every change goes through this process, which reads them again then
+	}
+	return e.readRules(ctx, latestFor)
+}
+
+// readRules reads the rules in force, unless they were read no longer ago than stale.
+func (e *Engine) readRules(ctx context.Context, stale time.Duration) (*automation.Set, error) {
+	r := e.rules
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := r.current.Load()
+	if s != nil && time.Since(r.asked) < stale {
+		return s, nil
+	}
+	asked := time.Now()
+	generation, err := e.opts.Store.Generation(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if s == nil || generation > s.Generation {
+		if s, err = e.loadRules(ctx, generation); err != nil {
+			return nil, err
+		}
+		r.current.Store(s)
+	}
+	r.asked = asked
+	return s, nil
+}
+
+// rulesAt are the rules that were in force at a generation.
+func (e *Engine) rulesAt(ctx context.Context, generation int64) (*automation.Set, error) {
+	if s := e.rules.current.Load(); s != nil && s.Generation == generation {
+		return s, nil
+	}
+	r := e.rules
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if s := r.past[generation]; s != nil {
+		return s, nil
+	}
+	s, err := e.loadRules(ctx, generation)
+	if err != nil {
+		return nil, err
+	}
+	if len(r.past) >= setsKept {
+		clear(r.past)
+	}
+	r.past[generation] = s
+	return s, nil
+}
+
+// loadRules reads the rules that are in force at a generation. One that cannot be read is left out, and named in the log: the others
+// go on. It is called with the mutex of rules.
+func (e *Engine) loadRules(ctx context.Context, generation int64) (*automation.Set, error) {
+	all, err := e.opts.Store.SwitchesAt(ctx, generation)
+	if err != nil {
+		return nil, err
+	}
+	var in []*automation.Rule
+	triggers := map[string]*definition.Trigger{}
+	for _, k := range all {
+		d, err := e.ruleDocument(ctx, k.Name, k.Version)
+		if err != nil && !spoiled(err) {
+			return nil, err
+		}
+		switch {
+		case err != nil:
+			e.opts.Log.Error("a rule or trigger cannot be read: it is left out", telemetry.Err, err)
+		case d.Rule != nil:
+			in = append(in, &automation.Rule{Name: d.Name, Version: k.Version, Paused: k.Paused, Reason: k.Reason, Rule: d.Rule})
+		case d.Trigger != nil:
+			triggers[d.Name] = d.Trigger
+		}
+	}
+	return automation.NewSet(generation, in, triggers), nil
+}
+
+// ruleDocument reads a version of a rule or a trigger, by its name among the definitions. It is called with the mutex of rules.
+func (e *Engine) ruleDocument(ctx context.Context, name string, version int) (*definition.Definition, error) {
+	key := versionKey(name, version)
+	if d := e.rules.documents[key]; d != nil {
+		return d, nil
+	}
+	row, err := e.opts.Store.Definition(ctx, name, version)
+	if err != nil {
+		return nil, fmt.Errorf("load %s: %w", key, err)
+	}
+	d, err := definition.Decode(row.Document)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", key, err)
+	}
+	if len(e.rules.documents) >= catalogLimit {
+		clear(e.rules.documents)
+	}
+	e.rules.documents[key] = d
+	return d, nil
+}
+
+// watchRules keeps the rules of a replica up to date, for the ends of executions: these are decided about
+// without a look into the store.
+func (e *Engine) watchRules(ctx context.Context) {
+	for {
+		_, err := e.readRules(ctx, rulesPoll/2)
+		if ctx.Err() != nil {
+			return
+		}
+		if err != nil {
+			e.opts.Log.Warn("reading the rules failed; it will be tried again", telemetry.Err, err)
+		}
+		pause := rulesPoll
+		if e.opts.Exclusive {
+			pause = rulesPollAlone
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// switchTo puts a version of a rule or a trigger in force. One that is paused stays so.
+func (t *transaction) switchTo(ctx context.Context, d *definition.Definition, version int) error {
+	name := string(d.Kind) + ":" + d.Name
+	found, last, err := t.tx.LatestSwitches(ctx, []string{name})
+	if err != nil {
+		return err
+	}
+	k := found[name]
+	if k.Version == version {
+		return nil
+	}
+	return t.tx.AddSwitches(ctx, []store.Switch{{Generation: last + 1, Name: name, Version: version, Paused: k.Paused, At: t.now, Reason: k.Reason}})
+}
+
+// PauseRule lets a rule start nothing until it is resumed: signals that come meanwhile are kept, and pawl rules replay makes up for
+// them. One that is paused stays so, with the reason that it has.
+func (e *Engine) PauseRule(ctx context.Context, name, reason string) error {
+	if say := badText(reason, reasonLimit); say != "" {
+		return invalid("reason", shortText(reason), say, "shorten it")
+	}
+	return e.steerRule(ctx, name, true, reason)
+}
+
+// ResumeRule lets a rule start executions again, for the signals that come from now on.
+func (e *Engine) ResumeRule(ctx context.Context, name string) error {
+	return e.steerRule(ctx, name, false, "")
+}
+
+func (e *Engine) steerRule(ctx context.Context, name string, pause bool, reason string) error {
+	if badText(name, 100) != "" {
+		return fmt.Errorf("rule %.100q: %w", name, store.ErrNotFound)
+	}
+	there, err := askQuietly(ctx, e, func(ctx context.Context, t *transaction) (there bool, err error) {
+		found, last, err := t.tx.LatestSwitches(ctx, []string{rulePrefix + name})
+		if err != nil {
+			return false, err
+		}
+		k, there := found[rulePrefix+name]
+		if !there || k.Paused == pause {
+			return there, nil
+		}
+		k.Generation, k.Paused, k.Reason, k.At = last+1, pause, reason, t.now
+		return true, t.tx.AddSwitches(ctx, []store.Switch{k})
+	})
+	if err == nil && !there {
+		err = fmt.Errorf("rule %q: %w", name, store.ErrNotFound)
+	}
+	if err == nil {
+		e.rulesChanged(ctx)
+	}
+	return err
+}
+
+// rulesChanged reads the rules again after a change of them was committed. Where that fails watchRules does it soon.
+func (e *Engine) rulesChanged(ctx context.Context) {
+	if _, err := e.readRules(ctx, 0); err != nil && ctx.Err() == nil {
+		e.opts.Log.Warn("reading the rules failed; it will be tried again", telemetry.Err, err)
+	}
+}
+
+// Rules are the rules in force, by name.
+func (e *Engine) Rules(ctx context.Context) ([]*automation.Rule, error) {
+	s, err := e.readRules(ctx, 0)
+	if err != nil {
+		return nil, err
+	}
+	return s.Rules, nil
+}
+
+// Rule is the rule with a name, and its document; ErrNotFound when none is in force.
+func (e *Engine) Rule(ctx context.Context, name string) (*automation.Rule, *definition.Definition, error) {
+	s, err := e.readRules(ctx, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	r := s.Rule(name)
+	if r == nil {
+		return nil, nil, fmt.Errorf("rule %.100q: %w", name, store.ErrNotFound)
+	}
+	e.rules.mu.Lock()
+	defer e.rules.mu.Unlock()
+	d, err := e.ruleDocument(ctx, rulePrefix+name, r.Version)
+	return r, d, err
+}
+
+// checkCycles says which of the rules that are being defined would make rules lead to one another without end.
+func (e *Engine) checkCycles(ctx context.Context, defs []*definition.Definition, among map[string]*definition.Definition) (problems definition.Problems, err error) {
+	added := map[string]*definition.Definition{}
+	for _, d := range defs {
+		if d.Rule != nil {
+			added[d.Name] = d
+		}
+	}
+	if len(added) == 0 {
+		return nil, nil
+	}
+	in, err := e.readRules(ctx, 0)
+	if err != nil {
+		return nil, err
+	}
+	var all []*automation.Rule
+	for _, r := range in.Rules {
+		if added[r.Name] == nil {
+			all = append(all, r)
+		}
+	}
+	for _, d := range added {
+		all = append(all, &automation.Rule{Name: d.Name, Rule: d.Rule})
+	}
+	labels := func(action string, version int) map[string]string {
+		d := among[action]
+		if d == nil || version > 0 {
+			if d, _, err = e.catalog.get(ctx, action, version); err != nil {
+				return nil // what is not there is a problem of its own
+			}
+		}
+		return d.Settings.Labels
+	}
+	for _, names := range automation.Cycles(all, labels) {
+		for _, name := range names {
+			if d := added[name]; d != nil {
+				problems = append(problems, definition.Problem{File: d.Position.File, Line: d.Position.Line, Column: d.Position.Column, Path: "on",
+					Message: fmt.Sprintf("the rules lead to one another without end: %s → %s", strings.Join(names, " → "), names[0]),
+					Fix:     "name other actions in `if`, or write reentry: allow where it ends by itself"})
+				break
+			}
+		}
+	}
+	return problems, nil
+}

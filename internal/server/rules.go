@@ -1,0 +1,132 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/automation"
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+func renderRule(r *automation.Rule) api.Rule {
+	out := api.Rule{Name: r.Name, Version: r.Version, On: r.On, Action: r.Run.ActionText(), Paused: r.Paused, Reason: r.Reason}
+	if r.If != nil {
+		out.If = r.If.Text()
+	}
+	return out
+}
+
+func renderEnforcement(e *flow.Enforcement) api.Enforcement {
+	out := api.Enforcement{Signal: e.Signal.Text(flow.SignalPrefix), Rule: e.Rule, Version: e.Version, State: e.State.String(), Execution: e.Execution.String(), At: e.At}
+	if e.Reason != (flow.Reason{}) {
+		out.Reason = &api.EnforceReason{Code: e.Reason.Code, Message: e.Reason.Message, Path: e.Reason.Path}
+	}
+	return out
+}
+
+func renderEnforcements(all []flow.Enforcement) []api.Enforcement {
+	out := make([]api.Enforcement, len(all))
+	for i := range all {
+		out[i] = renderEnforcement(&all[i])
+	}
+	return out
+}
+
+func (c *call) rules() error {
+	all, err := c.Engine.Rules(c.ctx())
+	if err != nil {
+		return fmt.Errorf("list rules: %w", err)
+	}
+	list := api.RuleList{Rules: make([]api.Rule, len(all))}
+	for i, r := range all {
+		list.Rules[i] = renderRule(r)
+	}
+	return c.json(http.StatusOK, list)
+}
+
+// answerRule answers with how a rule stands after err.
+func (c *call) answerRule(err error) error {
+	name := c.r.PathValue("name")
+	if err == nil {
+		var out api.Rule
+		r, d, e := c.Engine.Rule(c.ctx(), name)
+		if err = e; err == nil {
+			out = renderRule(r)
+			out.Document = d.Canonical()
+			return c.json(http.StatusOK, out)
+		}
+	}
+	if errors.Is(err, store.ErrNotFound) {
+		return notFound("rule", name)
+	}
+	return fmt.Errorf("rule %s: %w", name, err)
+}
+
+func (c *call) rule() error { return c.answerRule(nil) }
+
+func (c *call) pauseRule() error {
+	var in api.PauseRequest
+	if err := c.decodeOptional(&in); err != nil {
+		return err
+	}
+	return c.steerRule(c.Engine.PauseRule(c.ctx(), c.r.PathValue("name"), in.Reason))
+}
+
+func (c *call) resumeRule() error {
+	return c.steerRule(c.Engine.ResumeRule(c.ctx(), c.r.PathValue("name")))
+}
+
+// steerRule answers once every server goes by the change.
+func (c *call) steerRule(err error) error {
+	if err == nil {
+		c.Engine.Settle(c.ctx())
+	}
+	return c.answerRule(err)
+}
+
+func (c *call) enforcements() error {
+	f := store.EnforcementFilter{Rule: c.query.Get("rule"), Limit: int(c.number("limit", 100, 1, 1000))}
+	if state := c.query.Get("state"); state != "" {
+		if f.State = flow.EnforcementStateOf(state); f.State == 0 {
+			c.fault("state", state, "there is no such state", "one of "+strings.Join(flow.EnforcementStates(), ", "))
+		}
+	}
+	if text := c.query.Get("cursor"); text != "" {
+		number, rule, _ := strings.Cut(text, ".")
+		n, err := strconv.ParseInt(number, 10, 64)
+		if err != nil || n < 1 {
+			c.fault("cursor", text, "it is not a place in the list", "pass it as the server gave it")
+		}
+		f.BeforeSignal, f.BeforeRule = n, rule
+	}
+	if text := c.query.Get("signal"); text != "" {
+		id, err := flow.ParseID(flow.SignalPrefix, text)
+		if err != nil {
+			c.fault("signal", text, err.Error(), "")
+		} else if s, err := c.Engine.Reader().Signal(c.ctx(), id); errors.Is(err, store.ErrNotFound) {
+			return notFound("signal", text)
+		} else if err != nil {
+			return err
+		} else {
+			f.Signal = s.Number
+		}
+	}
+	if err := c.checked(); err != nil {
+		return err
+	}
+	rows, err := c.Engine.Reader().Enforcements(c.ctx(), f)
+	if err != nil {
+		return fmt.Errorf("list enforcements: %w", err)
+	}
+	page := api.EnforcementPage{Enforcements: renderEnforcements(rows)}
+	if len(rows) == f.Limit {
+		last := &rows[len(rows)-1]
+		page.NextCursor = fmt.Sprintf("%d.%s", last.Number, last.Rule)
+	}
+	return c.json(http.StatusOK, page)
+}
