@@ -214,4 +214,6 @@ type Why struct {
 	Worker       string            `json:"worker,omitempty"`
 	// Root is, of a workflow, the task that its own wait goes back to, down through workflows that are tasks.
 	Root string `json:"root,omitempty"`
+	// Inquiry is the question whose answer it waits for.
+	Inquiry string `json:"inquiry,omitempty"`
 }

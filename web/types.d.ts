@@ -95,6 +95,7 @@ export interface Why {
   until?: string;
   worker?: string;
   root?: string;
+  inquiry?: string;
 }
 
 export interface Event {
@@ -332,6 +333,40 @@ export interface Tick {
 
 export interface TickPage {
   ticks: Tick[];
+  next_cursor?: string;
+}
+
+export interface Answer {
+  answer: unknown;
+  by: string;
+  at: string;
+  note?: string;
+  via?: string;
+  defaulted?: boolean;
+  declined?: boolean;
+}
+
+export interface Inquiry {
+  id: string;
+  state: string;
+  execution: string;
+  workflow?: string;
+  purpose: string;
+  title: string;
+  text?: string;
+  form?: unknown;
+  assignees?: string[];
+  exclude?: string[];
+  accept?: string;
+  default?: unknown;
+  asked_at: string;
+  due?: string;
+  closed_at?: string;
+  answer?: Answer;
+}
+
+export interface InquiryPage {
+  inquiries: Inquiry[];
   next_cursor?: string;
 }
 

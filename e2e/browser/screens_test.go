@@ -50,7 +50,7 @@ func filled(t *testing.T) (*server, map[string]string) {
 	s.call(t, http.MethodPost, "/api/v1/schedules/nightly/fire", "")
 	at := map[string]string{
 		"executions": "executions", "no match": "executions?label=no%3Dsuch", "filtered": "executions?status=failed&status=running", "new code": "new", "new action": "new?action=fan",
-		"definitions": "definitions", "definition": "definitions/fan", "work": "work", "server": "server", "schedules": "schedules", "schedule": "schedules/nightly", "nowhere": "nowhere", "no execution": "executions/ex_0000000000000000000000000",
+		"definitions": "definitions", "definition": "definitions/fan", "work": "work", "server": "server", "schedules": "schedules", "schedule": "schedules/nightly", "questions": "questions", "nowhere": "nowhere", "no execution": "executions/ex_0000000000000000000000000",
 	}
 	add := func(name, id string, tabs ...string) {
 		for _, tab := range tabs {
@@ -70,7 +70,7 @@ func filled(t *testing.T) (*server, map[string]string) {
 var shows = map[string]string{
 	"executions": "fan@1", "no match": "Nothing matches", "filtered": "code", "new code": "Program", "new action": "How many", "definitions": "fan", "definition": "for each item",
 	"work": "in the server", "server": "Up for", "nowhere": "There is no such page", "no execution": "All executions", "workflow tasks": "5 of 5 items", "workflow output": "No output", "workflow history": "complete",
-	"workflow input": "Input", "workflow timeline": "the colour is how it ended", "schedules": "Europe/Berlin", "schedule": "by hand", "cases result": "1 of 2 cases passed", "cases logs": "case second", "cases history": "complete", "cases input": "Program", "program result": "out.txt",
+	"workflow input": "Input", "workflow timeline": "the colour is how it ended", "schedules": "Europe/Berlin", "schedule": "by hand", "questions": "Nobody is asked", "cases result": "1 of 2 cases passed", "cases logs": "case second", "cases history": "complete", "cases input": "Program", "program result": "out.txt",
 	"program logs": "green", "waiting why": "What would unblock it", "waiting history": "following", "sleeping why": "What would unblock it",
 }
 
@@ -101,7 +101,7 @@ func TestScreens(t *testing.T) {
 func TestEmptyServer(t *testing.T) {
 	s := serve(t, "")
 	tb := open(t, strings.TrimPrefix(s.url, "http://"))
-	for path, text := range map[string]string{"": "Nothing has run yet", "definitions": "Nothing is registered", "work": "No key is in use", "schedules": "No schedules"} {
+	for path, text := range map[string]string{"": "Nothing has run yet", "definitions": "Nothing is registered", "work": "No key is in use", "schedules": "No schedules", "questions": "Nobody is asked"} {
 		tb.do(path, chromedp.Navigate(s.url+"/ui/"+path))
 		tb.see(text)
 		tb.accessible("empty " + path)

@@ -31,6 +31,8 @@ type Why struct {
 	Worker    string    // who holds it
 	Root      flow.ID   // of a workflow: the task at the end of the chain that it waits for; zero: none is open
 
+	Inquiry flow.ID // that it waits for the answer of
+
 	root *Why   // of Root
 	path string // the names of the tasks down to Root
 }
@@ -472,7 +474,7 @@ func (e *Engine) whyAsking(ctx context.Context, x *flow.Execution, w *Why) error
 	if len(i.Assignees) > 0 {
 		whom = strings.Join(i.Assignees, ", ")
 	}
-	w.Until = i.Due
+	w.Until, w.Inquiry = i.Due, i.ID
 	w.Summary = fmt.Sprintf("%s is unanswered, for %s", id, whom)
 	if !i.Due.IsZero() {
 		w.Summary += ", due " + clock(i.Due)

@@ -229,6 +229,7 @@ func (c *call) why() error {
 	if !w.Root.IsZero() {
 		out.Root = w.Root.String()
 	}
+	out.Inquiry = w.Inquiry.Text(flow.InquiryPrefix)
 	for _, h := range w.Holders {
 		out.Holders = append(out.Holders, h.String())
 	}

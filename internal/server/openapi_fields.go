@@ -291,6 +291,7 @@ var fieldDocs = map[string]string{
 	"Why.facts":    "More about it, a sentence each",
 	"Why.handler":  "That a worker of the queue must have to run it",
 	"Why.holders":  "Executions that hold the key",
+	"Why.inquiry":  "The question whose answer it waits for",
 	"Why.key":      "The concurrency key that it waits for",
 	"Why.position": "Its place in line, from 1",
 	"Why.runtime":  "That a worker of the queue must have to run it",

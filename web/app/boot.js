@@ -12,6 +12,7 @@ const places = [
   { path: 'new', name: 'New', key: 'n', icon: html`<path d="M8 3v10M3 8h10" class="line" />` },
   { path: 'definitions', name: 'Definitions', key: 'd', icon: html`<rect x="2.5" y="2.5" width="4" height="4" rx="1" class="line" /><rect x="9.5" y="9.5" width="4" height="4" rx="1" class="line" /><path d="M6.5 4.5h3a2 2 0 0 1 2 2v3" class="line" />` },
   { path: 'schedules', name: 'Schedules', key: 'c', icon: html`<circle cx="8" cy="8" r="5.5" class="line" /><path d="M8 4.8V8l2.2 1.6" class="line" />` },
+  { path: 'questions', name: 'Questions', key: 'q', icon: html`<path d="M5.5 6a2.5 2.5 0 1 1 3.6 2.2c-.7.4-1.1.9-1.1 1.8M8 12.6h.1" class="line" />` },
   { path: 'work', name: 'Work', key: 'w', icon: html`<path d="M2.5 12.5v-4M6.2 12.5v-9M9.8 12.5v-6M13.5 12.5v-8" class="line" />` },
   { path: 'server', name: 'Server', key: 's', icon: html`<rect x="2.5" y="3" width="11" height="4" rx="1" class="line" /><rect x="2.5" y="9" width="11" height="4" rx="1" class="line" /><path d="M5 5h.1M5 11h.1" class="line" />` },
 ];
@@ -39,6 +40,8 @@ const Definitions = later(() => import('../screen/definitions.js').then((m) => m
 const Definition = later(() => import('../screen/definitions.js').then((m) => m.Definition));
 const Schedules = later(() => import('../screen/schedules.js').then((m) => m.Schedules));
 const ScheduleScreen = later(() => import('../screen/schedules.js').then((m) => m.ScheduleScreen));
+const Questions = later(() => import('../screen/questions.js').then((m) => m.Questions));
+const QuestionScreen = later(() => import('../screen/questions.js').then((m) => m.QuestionScreen));
 const Work = later(() => import('../screen/work.js').then((m) => m.Work));
 const Server = later(() => import('../screen/server.js').then((m) => m.Server));
 
@@ -49,6 +52,7 @@ function screen() {
     case 'new': return h(New, {});
     case 'definitions': return second ? h(Definition, { name: second, key: second }) : h(Definitions, {});
     case 'schedules': return second ? h(ScheduleScreen, { name: second, key: second }) : h(Schedules, {});
+    case 'questions': return second ? h(QuestionScreen, { id: second, key: second }) : h(Questions, {});
     case 'work': return h(Work, {});
     case 'server': return h(Server, {});
     default: return html`<div class="empty"><h1>There is no such page</h1><p><a href="executions">Go to the executions</a></p></div>`;
@@ -114,7 +118,7 @@ function Login() {
 /** @param {{open: boolean, close: () => void}} p */
 const help = ({ open, close }) => dialog({ name: 'Keys', open, close }, html`<div class="body"><h2>Keys</h2>
   <dl class="facts">
-    <dt><kbd>g</kbd> <kbd>e</kbd></dt><dd>Executions; likewise <kbd>n</kbd> New, <kbd>d</kbd> Definitions, <kbd>c</kbd> Schedules, <kbd>w</kbd> Work, <kbd>s</kbd> Server</dd>
+    <dt><kbd>g</kbd> <kbd>e</kbd></dt><dd>Executions; likewise <kbd>n</kbd> New, <kbd>d</kbd> Definitions, <kbd>c</kbd> Schedules, <kbd>q</kbd> Questions, <kbd>w</kbd> Work, <kbd>s</kbd> Server</dd>
     <dt><kbd>j</kbd> <kbd>k</kbd></dt><dd>Next and previous row</dd>
     <dt><kbd>Enter</kbd></dt><dd>Open the row</dd>
     <dt><kbd>/</kbd></dt><dd>Filter</dd>

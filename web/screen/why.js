@@ -1,15 +1,16 @@
 // Why an execution is where it is, and what would let it go on.
-import { html, useEffect, useState } from '../vendor/preact.js';
+import { html, h, useEffect, useState } from '../vendor/preact.js';
 import { getJSON, query } from '../app/api.js';
 import { poll } from '../app/stream.js';
 import { plain, line, duration, clock, number } from '../app/text.js';
 import { open, statusPill } from '../part/status.js';
 import { now, trouble, loading, panel } from '../part/kit.js';
+import { Asking } from './questions.js';
 
-const id = /\b(ex_[0-9a-z]{20,})\b/;
+const id = /\b((?:ex|iq)_[0-9a-z]{20,})\b/;
 
 /** A sentence of the server with its ids as links. @param {string} text */
-export const linked = (text) => text.split(id).map((part, i) => (i % 2 ? html`<a class="mono" href=${`executions/${part}`}>${part}</a>` : plain(part)));
+export const linked = (text) => text.split(id).map((part, i) => (i % 2 ? html`<a class="mono" href=${`${part.startsWith('iq') ? 'questions' : 'executions'}/${part}`}>${part}</a>` : plain(part)));
 
 const steps = 5; // of a trail
 
@@ -65,6 +66,7 @@ export function Why({ x }) {
   const left = why.until ? Date.parse(why.until) - now.value : 0;
   return html`<div class="stack">
     <p class=${`note user ${why.waiting === 'nothing' ? '' : 'run'}`} role="status">${linked(why.summary)}</p>
+    ${why.inquiry ? h(Asking, { id: why.inquiry, key: why.inquiry }) : null}
     <div class="split">
       ${panel({ title: 'What is known', children: html`<div class="body stack"><dl class="facts">
         <dt>Waits for</dt><dd>${line(why.waiting)}</dd>

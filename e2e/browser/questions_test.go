@@ -1,0 +1,57 @@
+package browser
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+)
+
+const approval = `{"action": "ask", "input": {"title": "Ship <b>it</b>?", "text": "first\nsecond", "assignees": ["ada", "bob"], "expires": "2h", "accept": "answer.ok",
+	"form": {"type": "object", "required": ["ok"], "properties": {"ok": {"type": "boolean", "title": "Go"}, "when": {"enum": ["now", "tonight"], "default": "now"}, "n": {"type": "integer", "minimum": 3}}}}}`
+
+// A question is found, refused to somebody else, and answered on its own screen and on that of its execution.
+func TestAnswerQuestion(t *testing.T) {
+	s := serve(t, "")
+	first, second := s.submit(t, "/api/v1/executions", approval), s.submit(t, "/api/v1/executions", strings.Replace(approval, "Ship", "Again ship", 1))
+	tb := open(t, strings.TrimPrefix(s.url, "http://"))
+	for _, theme := range []string{"light", "dark"} {
+		tb.as(theme, 1280)
+		tb.do("open", chromedp.Navigate(s.url+"/ui/questions"))
+		tb.see("Ship <b>it</b>?")
+		tb.accessible("questions " + theme)
+		tb.as(theme, 390)
+		tb.fits("questions " + theme)
+	}
+	tb.as("light", 1280)
+	tb.do("the question", chromedp.Navigate(s.url+"/ui/executions/"+first+"/why"))
+	tb.see("Who answers")
+	tb.accessible("question of an execution")
+	tb.do("somebody else", chromedp.SetValue("#field-0", "true"), chromedp.SendKeys("#by", "eve"))
+	eval[any](tb, `document.querySelector('#field-0').dispatchEvent(new Event('change', {bubbles: true}))`)
+	tb.press("Answer")
+	tb.see("eve is not among those asked")
+	eval[any](tb, `(() => { const by = document.querySelector('#by'); by.value = 'ada'; by.dispatchEvent(new Event('input', {bubbles: true})); })()`)
+	tb.press("Answer")
+	tb.see("completed")
+	all := s.call(t, http.MethodGet, "/api/v1/inquiries?state=answered", nil)["inquiries"].([]any)
+	if len(all) != 1 || all[0].(map[string]any)["answer"].(map[string]any)["by"] != "ada" {
+		t.Errorf("answered: %v", all)
+	}
+	tb.do("the list", chromedp.Navigate(s.url+"/ui/questions"))
+	tb.see("Again ship")
+	eval[any](tb, `document.querySelector('a.open-row').click()`)
+	tb.see("Asked by")
+	tb.see("second")
+	tb.accessible("question")
+	eval[any](tb, `(() => { const no = document.querySelector('#field-0'); no.value = 'false'; no.dispatchEvent(new Event('change', {bubbles: true})); })()`)
+	tb.press("Answer")
+	tb.see("declined by ada")
+	if x := s.call(t, http.MethodGet, "/api/v1/executions/"+second, nil); x["status"] != "failed" {
+		t.Errorf("it is %v", x["status"])
+	}
+	tb.do("the others", chromedp.Navigate(s.url+"/ui/questions?state=all"))
+	tb.see("answered by ada")
+	tb.check("questions")
+}
