@@ -40,6 +40,7 @@ type LogQuery struct {
 	Attempt int
 	Stream  string // stdout, stderr or log
 	After   string // NextCursor of the page before, or "attempt.seq"
+	Tail    int64  // begin where about so many bytes are left, unless After says where
 	Limit   int    // bytes of a page, about
 }
 
@@ -48,6 +49,7 @@ func (q LogQuery) query() url.Values {
 	setInt(v, "attempt", int64(q.Attempt))
 	set(v, "stream", q.Stream)
 	set(v, "after", q.After)
+	setInt(v, "tail", q.Tail)
 	setInt(v, "limit", int64(q.Limit))
 	return v
 }

@@ -3,6 +3,8 @@ package cli
 import (
 	"errors"
 	"iter"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -53,5 +55,34 @@ func TestWatchedListsBeginWithWhatRuns(t *testing.T) {
 		return func(yield func(api.Execution, error) bool) { yield(api.Execution{}, broken) }
 	}); !errors.Is(err, broken) {
 		t.Errorf("%v, want %v", err, broken)
+	}
+}
+
+// --tail prints the end of what one execution wrote.
+func TestLogsTail(t *testing.T) {
+	t.Parallel()
+	need(t, "python3")
+	env := environment(t)
+	file := filepath.Join(t.TempDir(), "count.py")
+	if err := os.WriteFile(file, []byte("for i in range(100_000): print(i)"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, errs, code := pawl(t, env, "eval", file); code != 0 {
+		t.Fatalf("%d %s", code, errs)
+	}
+	id := executions(t, env)[0].ID
+	whole, _, _ := pawl(t, env, "logs", id)
+	for _, tail := range []string{"1", "20kB", "1GB"} {
+		out, errs, code := pawl(t, env, "logs", id, "--tail", tail)
+		size, err := api.ParseSize(tail)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if code != 0 || !strings.HasSuffix(whole, out) || len(out) < min(int(size), len(whole)) || tail == "1" && len(out) == len(whole) {
+			t.Errorf("--tail %s: exit code %d, %d of %d bytes %s", tail, code, len(out), len(whole), errs)
+		}
+	}
+	if _, errs, code := pawl(t, env, "logs", id, "--tail", "some"); code != 2 || !strings.Contains(errs, "64kB") {
+		t.Errorf("a tail that is no size: %d %s", code, errs)
 	}
 }

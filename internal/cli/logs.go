@@ -15,6 +15,7 @@ import (
 func (a *app) logsCommand() *cobra.Command {
 	var q client.LogQuery
 	var follow bool
+	var tail string
 	var f output.Format
 	c := &cobra.Command{
 		Use:   "logs ID",
@@ -26,16 +27,27 @@ Of a workflow it prints what its tasks have written, those of workflows among it
 of the task, in the order in which the tasks started. --attempt is then that of each task.`,
 		Example: `  pawl logs ex_… -f                    until it has ended
   pawl logs ex_… --stream stderr
+  pawl logs ex_… --tail 64kB -f        the end of it, and what follows
   pawl logs ex_… -o json               a chunk per line, with times and offsets`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if q.Stream != "" && q.Stream != "stdout" && q.Stream != "stderr" && q.Stream != "log" {
 				return exit.Usagef("--stream %q: one of stdout, stderr, log", q.Stream)
 			}
+			if tail != "" {
+				size, err := api.ParseSize(tail)
+				if err != nil || size < 1 {
+					return exit.Usagef("--tail %q: write how many bytes, as 64kB or 1MiB", tail)
+				}
+				q.Tail = int64(size)
+			}
 			return a.withClient(cmd.Context(), reading, func(ctx context.Context, s *session) error {
 				x, err := s.Get(ctx, args[0])
 				if err != nil {
 					return err
+				}
+				if x.Kind == "workflow" && tail != "" {
+					return exit.Usagef("--tail is for one execution, and %s is a workflow: give the id of one of its tasks", x.ID)
 				}
 				if x.Kind == "workflow" {
 					return a.workflowLogs(ctx, s, x, q, f, follow)
@@ -74,6 +86,7 @@ of the task, in the order in which the tasks started. --attempt is then that of 
 	c.Flags().BoolVarP(&follow, "follow", "f", false, "go on until the execution has ended")
 	c.Flags().StringVar(&q.Stream, "stream", "", "only stdout, stderr or log")
 	c.Flags().IntVar(&q.Attempt, "attempt", 0, "only this attempt; 0: all")
+	c.Flags().StringVar(&tail, "tail", "", "only about so much of the end, as in 64kB")
 	output.FormatFlag(c, &f, output.AsTable, output.AsJSON)
 	c.Flags().Lookup("output").Usage = "table: the bytes as they are; json: a chunk per line"
 	return c

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"slices"
 	"strconv"
@@ -25,6 +26,7 @@ func (c *call) logs() error {
 		Attempt: int(c.number("attempt", 0, 1, 1<<31-1)),
 		Stream:  c.query.Get("stream"),
 		Offset:  c.number("offset", 0, 0, 1<<62),
+		Tail:    c.number("tail", 0, 1, 1<<40),
 		Limit:   c.number("limit", logsAtOnce, 1, 4<<20),
 	}
 	if q.Stream != "" && !slices.Contains(streams, q.Stream) {
@@ -36,6 +38,9 @@ func (c *call) logs() error {
 	}
 	if q.Offset > 0 && !raw {
 		c.fault("offset", c.query.Get("offset"), "it is for plain text only", "send Accept: text/plain, or use ?after=")
+	}
+	if q.Tail > 0 && q.Offset > 0 {
+		c.fault("tail", c.query.Get("tail"), "the request has an offset as well", "give one of them")
 	}
 	q.AfterAttempt, q.AfterSeq = c.afterChunk()
 	if err := c.checked(); err != nil {
@@ -135,7 +140,8 @@ func (c *call) chunkBytes(l flow.LogChunk) ([]byte, error) {
 	return data, nil
 }
 
-// rawLog answers with the bytes of one stream of one attempt from an offset on, as many as there are now.
+// rawLog answers with the bytes of one stream of one attempt from an offset on, or its tail: as many as there are now, or as the
+// request's limit allows.
 func (c *call) rawLog(q store.LogQuery) error {
 	h := c.w.Header()
 	h.Set("Content-Type", "text/plain; charset=utf-8")
@@ -143,9 +149,13 @@ func (c *call) rawLog(q store.LogQuery) error {
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Pawl-Attempt", strconv.Itoa(q.Attempt))
 	rc := http.NewResponseController(c.w)
-	q.Limit = logsAtOnce
+	left := int64(math.MaxInt64)
+	if c.query.Has("limit") {
+		left = q.Limit
+	}
+	q.Limit = min(left, logsAtOnce)
 	sent := false
-	for at := q.Offset; ; {
+	for at := q.Offset; left > 0; {
 		q.Offset = at
 		chunks, err := c.Engine.Reader().ReadLogs(c.ctx(), q)
 		if err != nil && sent {
@@ -167,11 +177,13 @@ func (c *call) rawLog(q store.LogQuery) error {
 			}
 			q.AfterAttempt, q.AfterSeq = l.Attempt, l.Seq
 			data = data[min(max(at-l.Offset, 0), int64(len(data))):]
-			at = max(at, l.Offset+l.Size)
+			data = data[:min(left, int64(len(data)))]
+			at, left = max(at, l.Offset+l.Size), left-int64(len(data))
 			sent = true
 			if err := c.writePieces(rc, data); err != nil {
 				return nil // the reader has gone
 			}
 		}
 	}
+	return nil
 }

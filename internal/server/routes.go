@@ -46,7 +46,8 @@ var (
 		{name: "attempt", kind: "integer", doc: "Of this attempt only"},
 		{name: "offset", kind: "integer", doc: "From this byte of the stream on; only for text/plain"},
 		paramAfter,
-		{name: "limit", kind: "integer", doc: "Bytes of the page, about"},
+		{name: "tail", kind: "integer", doc: "Begin where about so many bytes are left, at the start of a chunk; with after it does nothing"},
+		{name: "limit", kind: "integer", doc: "Bytes of the page, about; of text/plain exactly, and all there are by default"},
 	}
 
 	typeStdin    = reflect.TypeFor[api.Stdin]()

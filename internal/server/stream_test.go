@@ -152,6 +152,7 @@ func TestLogPagesAndText(t *testing.T) {
 	h.await(t, id, "ended", terminal)
 
 	var got []byte
+	var before, last api.LogChunk
 	for q := (client.LogQuery{Limit: 20}); ; {
 		page, err := h.client.Logs(t.Context(), id, q)
 		if err != nil {
@@ -159,6 +160,7 @@ func TestLogPagesAndText(t *testing.T) {
 		}
 		for _, c := range page.Chunks {
 			got = append(got, c.Bytes()...)
+			before, last = last, c
 		}
 		q.After = page.NextCursor
 		if len(page.Chunks) == 0 {
@@ -183,6 +185,26 @@ func TestLogPagesAndText(t *testing.T) {
 	if res, body := h.do(t, "GET", path+"?stream=stdout&offset=2", ""); !bytes.Equal(body, want[2:]) || !strings.HasPrefix(res.Header.Get("Content-Type"), "text/plain") {
 		t.Errorf("offset without Accept: %s %q", res.Header.Get("Content-Type"), body)
 	}
+	for _, tc := range []struct {
+		query string
+		want  []byte
+	}{
+		{"?stream=stdout&offset=2&limit=5", want[2:7]}, {"?stream=stdout&offset=0&limit=4000000", want},
+		{"?stream=stdout&tail=3", want[last.Offset:]}, {"?stream=stdout&tail=" + itoa(int(last.Size)+1), want[before.Offset:]},
+		{"?stream=stdout&tail=1&limit=2", want[last.Offset : last.Offset+2]}, {"?stream=stdout&tail=1000", want},
+	} {
+		if res, body := h.do(t, "GET", path+tc.query, "", "Accept", "text/plain"); !bytes.Equal(body, tc.want) {
+			t.Errorf("%s: %s %q, want %q", tc.query, res.Status, body, tc.want)
+		}
+	}
+	// A stream that begins at the tail goes on behind its last id as any other.
+	for from, chunks := range map[string]int64{"": 1, "1.0": last.Seq} {
+		if _, body := h.do(t, "GET", path+"?tail=1", "", "Accept", "text/event-stream", "Last-Event-ID", from); int64(bytes.Count(body, []byte("event: log\n"))) != chunks {
+			t.Errorf("a stream of the tail, behind %q: %s", from, body)
+		}
+	}
+	h.problem(t, 400, api.ProblemInvalid, "GET", path+"?stream=stdout&offset=3&tail=3", "")
+	h.problem(t, 400, api.ProblemInvalid, "GET", path+"?tail=0", "")
 	h.problem(t, 400, api.ProblemInvalid, "GET", path+"?stream=stdoutt", "")
 	h.problem(t, 400, api.ProblemInvalid, "GET", path, "", "Accept", "text/plain")
 	h.problem(t, 400, api.ProblemInvalid, "GET", path+"?after=12", "")

@@ -170,5 +170,7 @@ type LogQuery struct {
 	AfterSeq     int64
 	// Offset skips the chunks of Stream that end at or before it; it needs Attempt and Stream.
 	Offset int64
-	Limit  int64 // bytes
+	// Tail begins with the last chunk behind whose start there are at least so many bytes, where nothing is After; 0: at the start.
+	Tail  int64
+	Limit int64 // bytes
 }

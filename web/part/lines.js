@@ -19,6 +19,11 @@ export class Lines {
     this.open = new Map(); // by stream: the line that has no end yet
   }
 
+  /** The lines before are not known, so none has a number. */
+  unnumbered() {
+    this.next = NaN;
+  }
+
   /** A line of the page itself. @param {string} text */
   note(text) {
     this.open.clear();

@@ -11,6 +11,7 @@ import { trouble, empty } from '../part/kit.js';
 const height = 18;
 const tallest = 8e6; // pixels; browsers clamp what is taller
 const spare = 20; // rows drawn beyond what is in view
+const tail = 4e6; // bytes that are asked for of what was written before: as many as the page keeps
 
 /** @param {string} base64 */
 const bytesOf = (base64) => Uint8Array.from(atob(base64), (c) => c.charCodeAt(0));
@@ -43,11 +44,15 @@ export function Logs({ x }) {
     setOver(false);
     setError(null);
     const soon = () => { if (!frame) frame = requestAnimationFrame(() => { frame = 0; draw((n) => n + 1); }); };
-    const q = new URLSearchParams();
+    const q = new URLSearchParams({ tail: String(tail) });
     if (stream) q.set('stream', stream);
     if (attempt) q.set('attempt', attempt);
-    const stop = follow(`api/v1/executions/${x.id}/logs${q.size ? '?' + q : ''}`, (event, data) => {
+    const stop = follow(`api/v1/executions/${x.id}/logs?${q}`, (event, data) => {
       if (event === 'log') {
+        if (last === 0 && data.offset > 0) {
+          kept.unnumbered();
+          kept.note('What was written before is left out here: download the stream to read it');
+        }
         if (data.attempt !== last && last !== 0) kept.note(`Attempt ${data.attempt}`);
         last = data.attempt;
         kept.add(data.stream, data.data ? bytesOf(data.data) : data.text || '');

@@ -186,6 +186,13 @@ func bit(v bool) byte {
 	return 0
 }
 
+func (a *args) textOrNull(v string) *args {
+	if v == "" {
+		return a.null()
+	}
+	return a.text(v)
+}
+
 func (a *args) text(v string) *args {
 	n := len(a.b)
 	a.b = append(a.b, v...)

@@ -34,6 +34,11 @@ var (
 			ORDER BY attempt, seq LIMIT $9) page) c
 		WHERE before < $8::bigint OR before = 0 ORDER BY attempt, seq`)
 
+	// What comes behind the start of a chunk is summed up from the end, so that the rows before the tail are not read.
+	qTail = sql(`SELECT attempt, seq FROM (SELECT attempt, seq, sum(size) OVER (ORDER BY attempt DESC, seq DESC) AS behind FROM {s}.chunks
+		WHERE id = $1 AND attempt >= $2::bigint AND attempt <= $3::bigint AND ($4::text IS NULL OR stream = $4)) c
+		WHERE behind >= $5::bigint ORDER BY attempt DESC, seq DESC LIMIT 1`)
+
 	qDeleteChunks = sql(`WITH gone AS (DELETE FROM {s}.chunks WHERE ctid = ANY (ARRAY(
 		SELECT ctid FROM {s}.chunks WHERE id = ANY ($1::uuid[]) LIMIT $2)) RETURNING 1) SELECT count(*) FROM gone`)
 
@@ -78,13 +83,19 @@ func (s *Store) ReadLogs(ctx context.Context, q store.LogQuery) (all []flow.LogC
 	if q.Offset > 0 {
 		offset = q.Offset
 	}
-	var a args
-	a.id(q.Execution).int(max(from, int64(q.AfterAttempt))).int(to).int(int64(q.AfterAttempt)).int(q.AfterSeq)
-	if q.Stream == "" {
-		a.null()
-	} else {
-		a.text(q.Stream)
+	if q.Tail > 0 && q.AfterAttempt == 0 && q.AfterSeq == 0 {
+		var a args
+		a.id(q.Execution).int(from).int(to).textOrNull(q.Stream).int(q.Tail)
+		err := s.read(ctx, call{q: qTail, params: a.params, read: func(r *rows) error {
+			q.AfterAttempt, q.AfterSeq = int(r.int()), r.int()-1
+			return nil
+		}})
+		if err != nil {
+			return nil, fmt.Errorf("look for the tail of the logs of %s: %w", q.Execution, err)
+		}
 	}
+	var a args
+	a.id(q.Execution).int(max(from, int64(q.AfterAttempt))).int(to).int(int64(q.AfterAttempt)).int(q.AfterSeq).textOrNull(q.Stream)
 	a.int(offset).int(q.Limit).int(mostChunks)
 	err = s.read(ctx, call{q: qChunks, params: a.params, read: readInto(&all, logChunks)})
 	if err != nil {

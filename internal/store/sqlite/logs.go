@@ -20,6 +20,9 @@ var (
 		WHERE execution = ? AND attempt >= ? AND attempt <= ? AND (attempt, seq) > (?, ?)
 		AND (? IS NULL OR stream = ?) AND offset + size > ? ORDER BY attempt, seq`)
 
+	qChunkSizes = sql(`SELECT attempt, seq, size FROM chunks WHERE execution = ? AND attempt >= ? AND attempt <= ? AND (? IS NULL OR stream = ?)
+		ORDER BY attempt DESC, seq DESC`)
+
 	qDeleteChunks = sql(`DELETE FROM chunks WHERE rowid IN (SELECT rowid FROM chunks WHERE execution = ? LIMIT ?)`)
 )
 
@@ -154,6 +157,11 @@ func (s *Store) ReadLogs(ctx context.Context, q store.LogQuery) ([]flow.LogChunk
 	if q.Offset > 0 {
 		offset = q.Offset
 	}
+	if q.Tail > 0 && q.AfterAttempt == 0 && q.AfterSeq == 0 {
+		if err := c.tail(&q, from, to); err != nil {
+			return nil, fmt.Errorf("look for the tail of the logs of %s: %w", q.Execution, err)
+		}
+	}
 	var all []flow.LogChunk
 	var size int64
 	stmt := c.use(qChunks).id(q.Execution).int(max(from, int64(q.AfterAttempt))).int(to).int(int64(q.AfterAttempt)).int(q.AfterSeq).
@@ -167,6 +175,16 @@ func (s *Store) ReadLogs(ctx context.Context, q store.LogQuery) ([]flow.LogChunk
 		return nil, fmt.Errorf("read logs of %s: %w", q.Execution, err)
 	}
 	return all, nil
+}
+
+// tail puts the cursor of a query before the chunk with which its tail begins.
+func (c *conn) tail(q *store.LogQuery, from, to int64) error {
+	s := c.use(qChunkSizes).id(q.Execution).int(from).int(to).textOrNull(q.Stream).textOrNull(q.Stream)
+	for size := int64(0); size < q.Tail && s.next(); {
+		q.AfterAttempt, q.AfterSeq = int(s.getInt()), s.getInt()-1
+		size += s.getInt()
+	}
+	return s.done()
 }
 
 func (s *stmt) chunk(id flow.ID) flow.LogChunk {

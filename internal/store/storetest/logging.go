@@ -56,6 +56,12 @@ func logs(b *bench) {
 		{"from the start of a chunk", store.LogQuery{Attempt: 1, Stream: "stdout", Offset: 4}, []flow.LogChunk{all[2], all[3]}},
 		{"from within a chunk", store.LogQuery{Attempt: 1, Stream: "stdout", Offset: 9}, []flow.LogChunk{all[2], all[3]}},
 		{"from the middle of a blob", store.LogQuery{Attempt: 1, Stream: "stdout", Offset: 300}, all[3:4]},
+		{"the tail, as long as the last chunk", store.LogQuery{Tail: 6}, all[4:]},
+		{"the tail, a byte longer", store.LogQuery{Tail: 7}, all[3:]},
+		{"the tail of a stream", store.LogQuery{Stream: "stdout", Tail: 507}, []flow.LogChunk{all[2], all[3], all[4]}},
+		{"the tail of a stream of an attempt", store.LogQuery{Attempt: 1, Stream: "stderr", Tail: 1}, all[1:2]},
+		{"a tail longer than all", store.LogQuery{Tail: 1 << 40}, all},
+		{"a tail behind a cursor", store.LogQuery{Tail: 1, AfterAttempt: 1, AfterSeq: 2}, all[2:]},
 		{"from beyond the end", store.LogQuery{Attempt: 1, Stream: "stdout", Offset: 510}, nil},
 	} {
 		c.q.Execution = id
