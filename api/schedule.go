@@ -59,3 +59,47 @@ type ResumeRequest struct {
 type FiredSchedule struct {
 	Execution string `json:"execution"`
 }
+
+// ScheduleWhy says how a schedule stands: what it waits for, what became of its last times, and what would let it go on.
+type ScheduleWhy struct {
+	Name    string   `json:"name" doc:"Of the schedule"`
+	Waiting string   `json:"waiting" doc:"time, resume, server (it is due, and none has fired it), or nothing: no time comes any more"`
+	Summary string   `json:"summary" doc:"One sentence"`
+	Facts   []string `json:"facts" doc:"What became of its last times, and what else matters"`
+	Unblock []string `json:"unblock" doc:"What would let it go on"`
+}
+
+// SchedulePreview is when a schedule comes next, and what it makes of clock changes.
+type SchedulePreview struct {
+	Name    string        `json:"name" doc:"Of the schedule"`
+	Zone    string        `json:"zone" doc:"Of its local times"`
+	Times   []PreviewTime `json:"times" doc:"The next ones"`
+	Changes []ClockChange `json:"changes" doc:"Of the zone's clocks in the next two years"`
+}
+
+// PreviewTime is a time of a schedule.
+type PreviewTime struct {
+	Local   string    `json:"local" doc:"In the schedule's zone, with its offset from UTC"`
+	Nominal time.Time `json:"nominal" doc:"The moment"`
+	Due     time.Time `json:"due" doc:"When it is fired: later by its jitter"`
+}
+
+// ClockChange is a moment at which the clocks of a zone are set.
+type ClockChange struct {
+	At     time.Time      `json:"at" doc:"The moment"`
+	Before string         `json:"before" doc:"The offset from UTC before it"`
+	After  string         `json:"after" doc:"The offset from then on"`
+	Times  []ClockTouched `json:"times" doc:"The schedule's local times that it touches"`
+}
+
+// ClockTouched is a local time of a schedule that a clock change skips or repeats.
+type ClockTouched struct {
+	Local string   `json:"local" doc:"By the clock"`
+	Is    string   `json:"is" doc:"skipped or repeated"`
+	Fired []string `json:"fired" doc:"When it is fired, as local times; empty: at none"`
+}
+
+// SchedulePreviews are those of the schedules in a document.
+type SchedulePreviews struct {
+	Schedules []SchedulePreview `json:"schedules" doc:"In the order of the document"`
+}

@@ -57,3 +57,10 @@ func (c *Client) FireSchedule(ctx context.Context, name string) (string, error) 
 	err := c.call(ctx, request{method: http.MethodPost, path: "/schedules/" + url.PathEscape(name) + "/fire"}, &f)
 	return f.Execution, err
 }
+
+// WhySchedule asks how a schedule stands, what became of its last times, and what would let it go on.
+func (c *Client) WhySchedule(ctx context.Context, name string) (*api.ScheduleWhy, error) {
+	var w api.ScheduleWhy
+	err := c.get(ctx, "/schedules/"+url.PathEscape(name)+"/why", "", &w)
+	return orNil(&w, err)
+}

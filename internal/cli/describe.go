@@ -17,6 +17,7 @@ var describable = []struct {
 	describe func(a *app, ctx context.Context, s *session, name string, f output.Format) error
 }{
 	{"webhook:", (*app).describeWebhook},
+	{"schedule:", (*app).describeSchedule},
 }
 
 // shownFailures is how many failed executions of one task are named.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strconv"
@@ -17,7 +18,6 @@ import (
 	"github.com/pawl-run/pawl/internal/cli/exit"
 	"github.com/pawl-run/pawl/internal/cli/output"
 	"github.com/pawl-run/pawl/internal/definition"
-	"github.com/pawl-run/pawl/internal/schedule"
 )
 
 func (a *app) schedulesCommand() *cobra.Command {
@@ -160,20 +160,7 @@ func (a *app) schedulesTicks() *cobra.Command {
 				if f != output.AsTable {
 					return output.WriteData(a.out, f, all)
 				}
-				t := &output.Table{}
-				t.Row("TIME", "STATE", "WHY", "EXECUTION", "MESSAGE")
-				for _, k := range all {
-					state, when := "fired", whenText(&k.Nominal)
-					if k.Execution == "" {
-						state = "missed"
-					}
-					if k.Count > 1 {
-						state = fmt.Sprintf("missed %d", k.Count)
-						when += " to " + whenText(&k.Last)
-					}
-					t.Row(when, state, k.Why, k.Execution, k.Message)
-				}
-				t.Write(a.out)
+				writeTicks(a.out, "", all)
 				return nil
 			})
 		},
@@ -183,31 +170,22 @@ func (a *app) schedulesTicks() *cobra.Command {
 	return c
 }
 
-// preview is what pawl schedules preview prints.
-type preview struct {
-	Name    string          `json:"name"`
-	Zone    string          `json:"zone"`
-	Times   []previewTime   `json:"times"`
-	Changes []previewChange `json:"changes"`
-}
-
-type previewTime struct {
-	Local   string    `json:"local"`
-	Nominal time.Time `json:"nominal"`
-	Due     time.Time `json:"due"`
-}
-
-type previewChange struct {
-	At     time.Time      `json:"at"`
-	Before string         `json:"before"`
-	After  string         `json:"after"`
-	Times  []previewLocal `json:"times"`
-}
-
-type previewLocal struct {
-	Local string   `json:"local"`
-	Is    string   `json:"is"`    // skipped or repeated
-	Fired []string `json:"fired"` // as local times; empty: at none
+// writeTicks writes a table of ticks.
+func writeTicks(to io.Writer, indent string, all []api.Tick) {
+	t := &output.Table{}
+	t.Row(indent+"TIME", "STATE", "WHY", "EXECUTION", "MESSAGE")
+	for _, k := range all {
+		state, when := "fired", whenText(&k.Nominal)
+		if k.Execution == "" {
+			state = "missed"
+		}
+		if k.Count > 1 {
+			state = fmt.Sprintf("missed %d", k.Count)
+			when += " to " + whenText(&k.Last)
+		}
+		t.Row(indent+when, state, k.Why, k.Execution, k.Message)
+	}
+	t.Write(to)
 }
 
 func (a *app) schedulesPreview() *cobra.Command {
@@ -238,9 +216,9 @@ server nor database.`,
 			if err != nil {
 				return err
 			}
-			all := make([]preview, 0, len(defs))
+			all := make([]api.SchedulePreview, 0, len(defs))
 			for _, d := range defs {
-				all = append(all, previewOf(d, at, count))
+				all = append(all, d.Schedule.Preview(d.Name, at, count))
 			}
 			if f != output.AsTable {
 				return output.WriteData(a.out, f, all)
@@ -297,46 +275,7 @@ func (a *app) schedulesIn(ctx context.Context, arg string) (defs []*definition.D
 	return defs, err
 }
 
-const (
-	localForm  = "Mon 2006-01-02 15:04:05 -07:00"
-	changeSpan = 2 * 366 * 24 * time.Hour
-)
-
-func previewOf(d *definition.Definition, from time.Time, count int) preview {
-	s := d.Schedule
-	zone := s.Location()
-	p := preview{Name: d.Name, Zone: zone.String(), Times: []previewTime{}, Changes: []previewChange{}}
-	for at := from; len(p.Times) < count; {
-		next, comes := s.Next(at)
-		if !comes {
-			break
-		}
-		p.Times = append(p.Times, previewTime{next.In(zone).Format(localForm), next.UTC(), s.Due(d.Name, next).UTC()})
-		at = next
-	}
-	for _, c := range s.Changes(from, from.Add(changeSpan)) {
-		change := previewChange{At: c.At, Before: offsetText(c.Before), After: offsetText(c.After), Times: []previewLocal{}}
-		add := func(is string, all []schedule.Fired) {
-			for _, f := range all {
-				l := previewLocal{Local: f.Local.Format(time.TimeOnly), Is: is, Fired: []string{}}
-				for _, t := range f.At {
-					l.Fired = append(l.Fired, t.In(zone).Format("15:04:05 -07:00"))
-				}
-				change.Times = append(change.Times, l)
-			}
-		}
-		add("skipped", c.Skipped)
-		add("repeated", c.Repeated)
-		p.Changes = append(p.Changes, change)
-	}
-	return p
-}
-
-func offsetText(d time.Duration) string {
-	return time.Unix(0, 0).In(time.FixedZone("", int(d/time.Second))).Format("-07:00")
-}
-
-func (a *app) writePreview(p *preview, d *definition.Definition) {
+func (a *app) writePreview(p *api.SchedulePreview, d *definition.Definition) {
 	fmt.Fprintf(a.out, "%s: %s, in %s\n", p.Name, d.Schedule.Run.ActionText(), p.Zone)
 	t := &output.Table{}
 	head := []string{"NEXT", "UTC"}

@@ -158,12 +158,16 @@ func (a *app) whyCommand() *cobra.Command {
 	var f output.Format
 	c := &cobra.Command{
 		Use:   "why ID",
-		Short: "Say what an execution is waiting for, and what would unblock it",
+		Short: "Say what an execution or a schedule is waiting for, and what would unblock it",
 		Example: `  pawl why ex_…
+  pawl why schedule:nightly
   pawl why ex_… -o json`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withClient(cmd.Context(), reading, func(ctx context.Context, s *session) error {
+				if name, is := strings.CutPrefix(args[0], "schedule:"); is {
+					return a.whySchedule(ctx, s, name, f)
+				}
 				w, err := s.Why(ctx, args[0])
 				if err != nil {
 					return err
@@ -171,16 +175,7 @@ func (a *app) whyCommand() *cobra.Command {
 				if f != output.AsTable {
 					return output.WriteData(a.out, f, w)
 				}
-				fmt.Fprintln(a.out, w.Summary)
-				for _, fact := range w.Facts {
-					fmt.Fprintf(a.out, "  - %s\n", fact)
-				}
-				if len(w.Unblock) > 0 {
-					fmt.Fprintln(a.out, "What would unblock it:")
-					for _, u := range w.Unblock {
-						fmt.Fprintf(a.out, "  - %s\n", u)
-					}
-				}
+				a.writeReasons(w.Summary, w.Facts, w.Unblock)
 				if s.embedded && !w.Status.Terminal() {
 					fmt.Fprintf(a.out, "  - no pawl run or pawl server is working on %s now: start one\n", a.config.Text("state_dir"))
 				}
@@ -192,15 +187,30 @@ func (a *app) whyCommand() *cobra.Command {
 	return c
 }
 
+// writeReasons writes why something waits, and what would let it go on.
+func (a *app) writeReasons(summary string, facts, unblock []string) {
+	fmt.Fprintln(a.out, summary)
+	for _, fact := range facts {
+		fmt.Fprintf(a.out, "  - %s\n", fact)
+	}
+	if len(unblock) > 0 {
+		fmt.Fprintln(a.out, "What would unblock it:")
+		for _, u := range unblock {
+			fmt.Fprintf(a.out, "  - %s\n", u)
+		}
+	}
+}
+
 func (a *app) describeCommand() *cobra.Command {
 	var f output.Format
 	c := &cobra.Command{
 		Use:   "describe ID",
-		Short: "Show everything about one execution: its request, tasks, history and outcome; or about a signal, inquiry or webhook",
+		Short: "Show everything about one execution: its request, tasks, history and outcome; or about a signal, inquiry, webhook or schedule",
 		Example: `  pawl describe ex_…
   pawl describe sg_…
   pawl describe iq_…
   pawl describe webhook:github
+  pawl describe schedule:nightly
   pawl describe ex_… -o json`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -15,6 +15,8 @@ import (
 type Schedule struct {
 	*schedule.Schedule
 	Overlap schedule.Overlap
+	// PauseAfter is after how many executions in a row that failed the schedule pauses itself; 0: never.
+	PauseAfter int
 	// Paused is the document's word: applying it pauses the schedule.
 	Paused bool
 	Run    Start
@@ -29,6 +31,9 @@ type Start struct {
 	Input    *Template
 	Settings Settings
 }
+
+// MostPauseAfter bounds PauseAfter: as many executions are looked at when a tick is due.
+const MostPauseAfter = 100
 
 // Tick is what the expressions of a schedule see as `tick`.
 type Tick struct {
@@ -67,7 +72,7 @@ func (r *Start) ActionText() string {
 }
 
 var (
-	scheduleFields = []string{"kind", "name", "description", "cron", "days", "every", "offset", "at", "zone", "gap", "repeat", "except", "jitter", "catch_up", "overlap", "paused", "run"}
+	scheduleFields = []string{"kind", "name", "description", "cron", "days", "every", "offset", "at", "zone", "gap", "repeat", "from", "until", "except", "jitter", "catch_up", "overlap", "pause_after", "paused", "run"}
 	catchUpFields  = []string{"policy", "within", "at_most"}
 	runFields      = []string{"action", "input", "labels", "priority", "queue", "timeout", "queue_timeout", "total_timeout", "retry"}
 )
@@ -89,6 +94,8 @@ func (b *builder) scheduleDocument(v *value, d *Definition) {
 		Zone:   b.plainText(v.get("zone"), "zone", 100),
 		Gap:    schedule.Gap(b.oneOf(v.get("gap"), "gap", string(schedule.GapNext), string(schedule.GapSkip))),
 		Repeat: schedule.Repeat(b.oneOf(v.get("repeat"), "repeat", string(schedule.RepeatFirst), string(schedule.RepeatLast), string(schedule.RepeatBoth))),
+		From:   b.plainText(v.get("from"), "from", 100),
+		Until:  b.plainText(v.get("until"), "until", 100),
 		Jitter: b.duration(v.get("jitter"), "jitter", true),
 	}
 	if spec.Jitter > schedule.MostJitter {
@@ -100,6 +107,7 @@ func (b *builder) scheduleDocument(v *value, d *Definition) {
 	if s.Overlap == "" {
 		s.Overlap = schedule.OverlapSkip
 	}
+	s.PauseAfter, _ = b.whole(v.get("pause_after"), "pause_after", 1, MostPauseAfter)
 	b.start(v.get("run"), v, &s.Run, scopeTick, "schedule", runFields)
 	if len(b.problems) == 0 {
 		var err error

@@ -17,6 +17,9 @@ gap: next
 repeat: first
 except: ["2026-12-25", "0 0 1 1 *"]
 jitter: 5m
+from: 2026-11-01
+until: "2036-11-01T00:00"
+pause_after: 5
 catch_up: {policy: all, within: 1d, at_most: 100}
 overlap: skip
 paused: false
@@ -69,6 +72,8 @@ func TestScheduleProblems(t *testing.T) {
 		head + "cron: ['0 0 * * *', '0 0 13 * 5']":                                      "s.yaml:4:21: cron[1]:",
 		head + "every: 1h\nzone: Berlin":                                                `s.yaml:5:7: zone: "Berlin" is not a time zone`,
 		head + "every: 1h\nexcept: [tuesday]":                                           "s.yaml:5:10: except[0]:",
+		head + "every: 1h\npause_after: 0":                                              "s.yaml:5:14: pause_after:",
+		head + "every: 1h\nfrom: noon":                                                  "s.yaml:5:7: from:",
 		head + "every: 1h\njitter: 2d":                                                  "s.yaml:5:9: jitter:",
 		head + "every: 1h\ncatch_up: {within: 60d}":                                     "s.yaml:5:20: catch_up.within:",
 		head + "every: 1h\ncrn: x":                                                      `unknown field "crn"`,

@@ -16,23 +16,24 @@ type Distributions struct {
 	Commit telemetry.Distribution // seconds of a commit: load, decide, write
 	Batch  telemetry.Distribution // requests in a commit
 	Claim  telemetry.Distribution // seconds that finding and claiming work took, within commits that handed some off
+	Lag    telemetry.Distribution // seconds from when ticks of schedules were due to their executions
 	Queue  telemetry.Distribution // seconds from an attempt's turn to wait in a queue to its hand-off
 }
 
 // distributions are what Distributions reads.
-type distributions struct{ commit, batch, claim, queue *telemetry.Histogram }
+type distributions struct{ commit, batch, claim, queue, lag *telemetry.Histogram }
 
 func newDistributions() distributions {
 	return distributions{
 		commit: telemetry.NewHistogram(telemetry.Seconds()), batch: telemetry.NewHistogram(telemetry.Sizes()),
-		claim: telemetry.NewHistogram(telemetry.Seconds()), queue: telemetry.NewHistogram(telemetry.Waits()),
+		claim: telemetry.NewHistogram(telemetry.Seconds()), queue: telemetry.NewHistogram(telemetry.Waits()), lag: telemetry.NewHistogram(telemetry.Waits()),
 	}
 }
 
 // Distributions returns what has been measured so far.
 func (e *Engine) Distributions() Distributions {
 	d := &e.distributions
-	return Distributions{Commit: d.commit.Read(), Batch: d.batch.Read(), Claim: d.claim.Read(), Queue: d.queue.Read()}
+	return Distributions{Commit: d.commit.Read(), Batch: d.batch.Read(), Claim: d.claim.Read(), Queue: d.queue.Read(), Lag: d.lag.Read()}
 }
 
 // handedOff measures the claims of a batch that has been committed.

@@ -46,9 +46,7 @@ func (s *schedules) changed() {
 // schedule loads a version of a schedule's document; 0 is the latest.
 func (e *Engine) schedule(ctx context.Context, from definitions, name string, version int) (*definition.Definition, error) {
 	key := versionKey(name, version)
-	e.schedules.mu.Lock()
-	d := e.schedules.all[key]
-	e.schedules.mu.Unlock()
+	d := e.schedules.known(key)
 	if d != nil {
 		return d, nil
 	}
@@ -56,22 +54,86 @@ func (e *Engine) schedule(ctx context.Context, from definitions, name string, ve
 	if err != nil {
 		return nil, fmt.Errorf("load schedule %q: %w", name, err)
 	}
-	if d, err = definition.Decode(row.Document); err == nil && d.Schedule == nil {
+	if d, err = scheduleOf(&row); err != nil || version == 0 {
+		return d, err
+	}
+	e.schedules.keep(key, d)
+	return d, nil
+}
+
+func scheduleOf(row *store.Definition) (*definition.Definition, error) {
+	d, err := definition.Decode(row.Document)
+	if err == nil && d.Schedule == nil {
 		err = errors.New("it is no schedule")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read schedule %s: %w", versionKey(name, row.Version), err)
+		return nil, fmt.Errorf("read %s: %w", versionKey(row.Name, row.Version), err)
 	}
-	if version == 0 {
-		return d, nil
-	}
-	e.schedules.mu.Lock()
-	defer e.schedules.mu.Unlock()
-	if len(e.schedules.all) >= catalogLimit {
-		clear(e.schedules.all)
-	}
-	e.schedules.all[key] = d
 	return d, nil
+}
+
+// known is a version of a document that was looked up before; nil when it was not.
+func (s *schedules) known(key string) *definition.Definition {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.all[key]
+}
+
+func (s *schedules) keep(key string, d *definition.Definition) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.all) >= catalogLimit {
+		clear(s.all)
+	}
+	s.all[key] = d
+}
+
+// Scheduled is a schedule with its document.
+type Scheduled struct {
+	store.Schedule
+	Document *definition.Definition
+}
+
+// Schedules returns up to n schedules, by name, beyond after, in two reads.
+func (e *Engine) Schedules(ctx context.Context, after string, n int) ([]Scheduled, error) {
+	rows, err := e.opts.Store.Schedules(ctx, after, n)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]Scheduled, len(rows))
+	var missing []string
+	for i := range rows {
+		if all[i] = (Scheduled{rows[i], e.schedules.known(versionKey(rows[i].Name, rows[i].Version))}); all[i].Document == nil {
+			missing = append(missing, schedulePrefix+rows[i].Name)
+		}
+	}
+	if len(missing) == 0 {
+		return all, nil
+	}
+	documents, err := e.opts.Store.Latest(ctx, missing)
+	if err != nil {
+		return nil, fmt.Errorf("load schedules: %w", err)
+	}
+	latest := make(map[string]*store.Definition, len(documents))
+	for i := range documents {
+		latest[documents[i].Name] = &documents[i]
+	}
+	for i := range all {
+		k := &all[i]
+		switch row := latest[schedulePrefix+k.Name]; {
+		case k.Document != nil:
+		case row != nil && row.Version == k.Version:
+			if k.Document, err = scheduleOf(row); err == nil {
+				e.schedules.keep(versionKey(k.Name, k.Version), k.Document)
+			}
+		default: // a version was applied between the two reads
+			k.Document, err = e.schedule(ctx, e.opts.Store, k.Name, k.Version)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
 }
 
 // define stores a definition. A queue has one version for good.
@@ -119,7 +181,7 @@ func (t *transaction) beginSchedule(ctx context.Context, d *definition.Definitio
 			return err
 		}
 	}
-	k.Version = version
+	k.Version, k.CountedFrom = version, t.now
 	k.Next, _ = d.Schedule.Next(t.now)
 	if d.Schedule.Paused && k.PausedAt.IsZero() {
 		k.PausedAt, k.Reason = t.now, "its document says paused: true"
@@ -193,7 +255,7 @@ func (e *Engine) ResumeSchedule(ctx context.Context, name string, catchUp bool) 
 		if k.PausedAt.IsZero() {
 			return nil
 		}
-		k.PausedAt, k.Reason = time.Time{}, ""
+		k.PausedAt, k.Reason, k.CountedFrom = time.Time{}, "", t.now
 		if catchUp || k.Next.IsZero() {
 			return nil
 		}

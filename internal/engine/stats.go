@@ -17,7 +17,8 @@ type counters struct {
 	commits, requests           atomic.Int64
 	failedCommits, conflicts    atomic.Int64
 	purged, skipped, aside      atomic.Int64
-	ticksFired, ticksMissed     atomic.Int64
+	ticksFired                  atomic.Int64
+	ticksMissed                 [len(missedWhys)]atomic.Int64
 	signals                     atomic.Int64
 	enforcements                [flow.EnforcementFailed + 1]atomic.Int64 // by state
 }
@@ -44,8 +45,8 @@ type Stats struct {
 	PutAside     int64 `json:"put_aside"`  // decisions that were refused, and whose executions were put aside
 	Unreadable   int   `json:"unreadable"` // rows of live executions that the store cannot decode and passes over
 
-	TicksFired  int64 `json:"ticks_fired"`
-	TicksMissed int64 `json:"ticks_missed"` // of schedules that were neither paused nor edited
+	TicksFired  int64            `json:"ticks_fired"`
+	TicksMissed map[string]int64 `json:"ticks_missed"` // of schedules that were neither paused nor edited, by why; each why has its count
 
 	Signals int64 `json:"signals"` // accepted
 
@@ -77,12 +78,15 @@ func (e *Engine) Stats() Stats {
 		Fenced: c.fenced.Load(), Refused: c.refused.Load(), Duplicates: c.duplicates.Load(),
 		Lost: c.lost.Load(), HandedBack: c.handedBack.Load(), LostSessions: c.lostSessions.Load(), Gaps: c.gaps.Load(),
 		Purged: c.purged.Load(), Skipped: c.skipped.Load(), PutAside: c.aside.Load(), Unreadable: e.opts.Store.Unreadable(),
-		TicksFired: c.ticksFired.Load(), TicksMissed: c.ticksMissed.Load(),
+		TicksFired: c.ticksFired.Load(), TicksMissed: map[string]int64{},
 		Signals: c.signals.Load(),
 		Commits: c.commits.Load(), Requests: c.requests.Load(),
 		FailedCommits: c.failedCommits.Load(), Conflicts: c.conflicts.Load(),
 		Pending: pending, Takers: takers, CommitAge: commitAge, PendingAge: pendingAge,
 		Retention: max(0, e.opts.Retention),
+	}
+	for i, why := range missedWhys {
+		s.TicksMissed[why] = c.ticksMissed[i].Load()
 	}
 	for stage := flow.Completed; stage <= flow.TimedOut; stage++ {
 		n := c.ended.as(stage).Load()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -102,7 +103,8 @@ type firing struct {
 	d      *definition.Definition
 	plan   schedule.Plan
 	starts []*start
-	bad    error // why nothing can be planned
+	pause  string // why the schedule pauses itself instead
+	bad    error  // why nothing can be planned
 }
 
 // start is an execution that a tick starts, if nothing keeps it from doing so.
@@ -122,6 +124,10 @@ func (e *Engine) plan(ctx context.Context, k store.Schedule, now time.Time) (*fi
 			return nil, f.bad
 		}
 		return f, nil
+	}
+	var err error
+	if f.pause, err = e.failing(ctx, f.d, &k); err != nil || f.pause != "" {
+		return f, err
 	}
 	f.plan = f.d.Schedule.Tick(k.Name, k.Next, now)
 	last := k.Last
@@ -194,7 +200,7 @@ func (e *Engine) fire(ctx context.Context, all []*firing) (decided int, err erro
 			}
 			changed, ticks = append(changed, k), append(ticks, of...)
 		}
-		n.count(len(changed), ticks)
+		n.count(all, changed, ticks)
 		if err := t.tx.PutSchedules(ctx, changed); err != nil {
 			return n, err
 		}
@@ -204,9 +210,17 @@ func (e *Engine) fire(ctx context.Context, all []*firing) (decided int, err erro
 	case err == nil:
 		e.counters.submitted.Add(int64(n.ticks))
 		e.counters.ticksFired.Add(int64(n.ticks))
-		e.counters.ticksMissed.Add(int64(n.missed))
-		if n.late > 0 {
-			e.opts.Log.Warn("ticks of schedules were late or refused, and missed: pawl schedules ticks NAME lists them", telemetry.Missed, n.late)
+		for why, missed := range n.missed {
+			e.counters.ticksMissed[why].Add(int64(missed))
+		}
+		for _, lag := range n.lags {
+			e.distributions.lag.Observe(max(0, lag).Seconds())
+		}
+		for _, name := range n.paused {
+			e.opts.Log.Warn("a schedule has paused itself, because its executions failed: pawl why schedule:NAME says more", telemetry.Schedule, name)
+		}
+		if n.late() > 0 {
+			e.opts.Log.Warn("ticks of schedules were late or refused, and missed: pawl schedules ticks NAME lists them", telemetry.Missed, n.late())
 		}
 		return n.schedules, nil
 	case !refused(err):
@@ -228,24 +242,47 @@ func (e *Engine) fire(ctx context.Context, all []*firing) (decided int, err erro
 	return decided, nil
 }
 
+// missedWhys are the reasons by which missed ticks are counted; the others are of schedules that were paused or edited.
+var missedWhys = [...]string{schedule.MissedLate, schedule.MissedBusy, schedule.MissedFault}
+
 // fired is what one transaction decided about schedules.
 type fired struct {
-	schedules int // that were decided about
-	ticks     int // that started an execution
-	missed    int // ticks that did not
-	late      int // those of them that something other than a running execution kept from it
+	schedules int                  // that were decided about
+	ticks     int                  // that started an execution
+	missed    [len(missedWhys)]int // nominal times that did not, by why
+	lags      []time.Duration      // from when ticks were due to the transaction
+	paused    []string             // schedules that have paused themselves
 }
 
-func (n *fired) count(schedules int, ticks []store.Tick) {
-	n.schedules = schedules
+// late is how many nominal times were missed that something other than a running execution kept from starting one.
+func (n *fired) late() (sum int) {
+	for i, why := range missedWhys {
+		if why != schedule.MissedBusy {
+			sum += n.missed[i]
+		}
+	}
+	return sum
+}
+
+func (n *fired) count(all []*firing, changed []store.Schedule, ticks []store.Tick) {
+	n.schedules = len(changed)
+	of := make(map[string]*firing, len(all))
+	for _, f := range all {
+		of[f.was.Name] = f
+	}
+	for i := range changed {
+		if of[changed[i].Name].pause != "" {
+			n.paused = append(n.paused, changed[i].Name)
+		}
+	}
 	for i := range ticks {
-		switch k := &ticks[i]; {
+		k := &ticks[i]
+		switch {
 		case !k.Execution.IsZero():
 			n.ticks++
-		case k.Why == schedule.MissedBusy:
-			n.missed += k.Count
+			n.lags = append(n.lags, k.At.Sub(of[k.Schedule].d.Schedule.Due(k.Schedule, k.Nominal)))
 		default:
-			n.missed, n.late = n.missed+k.Count, n.late+k.Count
+			n.missed[slices.Index(missedWhys[:], k.Why)] += k.Count
 		}
 	}
 }
@@ -266,6 +303,10 @@ func (t *transaction) fire(ctx context.Context, f *firing) (k store.Schedule, ti
 	if f.bad != nil {
 		t.e.opts.Log.Error("a schedule cannot be decided about; it is tried again later", telemetry.Schedule, k.Name, telemetry.Err, f.bad)
 		k.Due = t.now.Add(scheduleAgain)
+		return k, nil, nil
+	}
+	if f.pause != "" {
+		k.PausedAt, k.Reason, k.Due = t.now, f.pause, time.Time{}
 		return k, nil, nil
 	}
 	ticks = missedTicks(k.Name, f.plan.Missed, t.now)

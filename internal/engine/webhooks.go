@@ -106,20 +106,24 @@ func (e *Engine) Webhooks(ctx context.Context, after string, n int) ([]*Webhook,
 	if err != nil {
 		return nil, fmt.Errorf("list webhooks: %w", err)
 	}
-	all := make([]*Webhook, 0, len(rows))
+	var names []string
 	for i := range rows {
-		name, is := strings.CutPrefix(rows[i].Name, webhookPrefix)
-		if !is {
+		if !strings.HasPrefix(rows[i].Name, webhookPrefix) {
 			break // the names are in order
 		}
-		w, err := e.Webhook(ctx, name)
-		if errors.Is(err, store.ErrNotFound) {
-			continue
-		}
-		if err != nil {
+		names = append(names, rows[i].Name)
+	}
+	if len(names) == 0 {
+		return nil, nil
+	}
+	if rows, err = e.opts.Store.Latest(ctx, names); err != nil {
+		return nil, fmt.Errorf("load webhooks: %w", err)
+	}
+	all := make([]*Webhook, len(rows))
+	for i := range rows {
+		if all[i], err = webhookOf(&rows[i]); err != nil {
 			return nil, err
 		}
-		all = append(all, w)
 	}
 	return all, nil
 }

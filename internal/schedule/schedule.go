@@ -43,6 +43,8 @@ type Spec struct {
 	Repeat Repeat
 	Except []string
 	Jitter time.Duration
+	// From and Until bound the times: the first that may come, and the first that may not. Each is a moment or a day of the zone.
+	From, Until string
 
 	CatchUp CatchUp
 	Within  time.Duration // how late a tick may be caught up with
@@ -78,7 +80,9 @@ type Schedule struct {
 	Spec
 	zone   *time.Location
 	lines  []times
-	at     *times // of the one moment
+	at     *times    // of the one moment
+	from   time.Time // zero: there is no bound
+	until  time.Time
 	except exceptions
 }
 
@@ -127,6 +131,7 @@ func New(spec Spec) (*Schedule, error) {
 	s.readCron(fault)
 	s.readEvery(fault)
 	s.readAt(fault)
+	s.readBounds(fault)
 	if spec.Days != "" && len(spec.Cron) == 0 {
 		fault("days", "days says how a cron line is read, and there is none", "leave it out")
 	}
@@ -216,6 +221,42 @@ func (s *Schedule) readAt(fault func(path, message, fix string)) {
 	fault("at", fmt.Sprintf("%.60q is not a moment", s.At), `write "2026-12-24T08:00", which is of the schedule's zone, or "2026-12-24T08:00:00Z"`)
 }
 
+// readBounds reads the first moment that may come, and the first that may not. A local time that the clocks jump over stands for the
+// moment after the gap, one that comes twice for the first of the two.
+func (s *Schedule) readBounds(fault func(path, message, fix string)) {
+	read := func(path, text string) (bound time.Time) {
+		if text == "" {
+			return bound
+		}
+		if t, err := time.Parse(time.RFC3339, text); err == nil {
+			return t.UTC()
+		}
+		for _, form := range append([]string{time.DateOnly}, atForms...) {
+			if t, err := time.Parse(form, text); err == nil {
+				only := times{zone: s.zone, gap: GapNext, repeat: RepeatFirst, next: func(civil time.Time) (time.Time, bool) { return t, !t.Before(civil) }}
+				bound, _ = only.after(time.Unix(0, 0).AddDate(-1000, 0, 0))
+				return bound
+			}
+		}
+		fault(path, fmt.Sprintf("%.60q is neither a moment nor a day", text), `write "2027-01-01" or "2027-01-01T08:00", which are of the schedule's zone, or "2027-01-01T08:00:00Z"`)
+		return bound
+	}
+	if (s.From != "" || s.Until != "") && s.Spec.At != "" {
+		fault("at", "a schedule of one moment has no bounds", "leave from and until out")
+		return
+	}
+	s.from, s.until = read("from", s.From), read("until", s.Until)
+	if s.until.IsZero() || len(s.lines) != len(s.Cron) {
+		return
+	}
+	if s.from.IsZero() {
+		return
+	}
+	if _, comes := s.Next(s.from.Add(-time.Nanosecond)); !comes {
+		fault("until", "no time comes between from and until", "write a later one")
+	}
+}
+
 func (e *exceptions) add(line string) error {
 	if _, err := time.Parse(time.DateOnly, line); err == nil {
 		if e.dates == nil {
@@ -271,6 +312,18 @@ func (e *exceptions) empty() bool { return len(e.dates)+len(e.lines) == 0 }
 
 // Next is the first nominal time after t; false when there is none.
 func (s *Schedule) Next(t time.Time) (time.Time, bool) {
+	if t.Before(s.from) {
+		t = s.from.Add(-time.Nanosecond)
+	}
+	next, comes := s.unbounded(t)
+	if comes && !s.until.IsZero() && !next.Before(s.until) {
+		return time.Time{}, false
+	}
+	return next, comes
+}
+
+// unbounded is Next without regard to From and Until.
+func (s *Schedule) unbounded(t time.Time) (time.Time, bool) {
 	if s.Every != 0 {
 		return s.nextOfInterval(t)
 	}

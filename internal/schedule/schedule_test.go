@@ -50,6 +50,11 @@ func TestNext(t *testing.T) {
 		{"a moment of UTC", Spec{At: "2026-12-24T08:00:00Z", Zone: "Europe/Berlin"}, "2026-11-20T00:00:00Z", []string{"2026-12-24T08:00:00Z", ""}},
 		{"a skipped moment", Spec{At: "2026-03-29T02:30", Zone: "Europe/Berlin"}, "2026-01-01T00:00:00Z", []string{"2026-03-29T01:00:00Z", ""}},
 
+		{"from a day", Spec{Cron: []string{"0 8 * * *"}, Zone: "Europe/Berlin", From: "2026-12-01", Until: "2026-12-03"}, "2026-11-20T00:00:00Z", []string{"2026-12-01T07:00:00Z", "2026-12-02T07:00:00Z", ""}},
+		{"until a moment, which does not come", Spec{Every: time.Hour, Until: "2026-11-20T02:00:00Z"}, "2026-11-20T00:30:00Z", []string{"2026-11-20T01:00:00Z", ""}},
+		{"from a moment, which comes", Spec{Every: time.Hour, From: "2026-11-20T02:00", Zone: "Asia/Tokyo"}, "2026-11-01T00:00:00Z", []string{"2026-11-19T17:00:00Z", "2026-11-19T18:00:00Z"}},
+		{"from a time that is skipped", Spec{Every: time.Minute, From: "2026-03-29T02:30", Zone: "Europe/Berlin"}, "2026-03-01T00:00:00Z", []string{"2026-03-29T01:00:00Z"}},
+
 		{"a skipped time goes by the moment after the gap", Spec{Cron: []string{"30 2 * * *"}, Zone: "Europe/Berlin"}, "2026-03-28T02:00:00Z", []string{"2026-03-29T01:00:00Z", "2026-03-30T00:30:00Z"}},
 		{"a skipped time is left out", Spec{Cron: []string{"30 2 * * *"}, Zone: "Europe/Berlin", Gap: GapSkip}, "2026-03-28T02:00:00Z", []string{"2026-03-30T00:30:00Z"}},
 		{"skipped and regular meet in one", Spec{Cron: []string{"30 2 * * *", "0 3 * * *"}, Zone: "Europe/Berlin"}, "2026-03-28T02:00:00Z", []string{"2026-03-29T01:00:00Z", "2026-03-30T00:30:00Z"}},
@@ -99,6 +104,8 @@ func TestFaults(t *testing.T) {
 		{Spec{Cron: []string{"0 0 * * *"}, Except: []string{"2026-13-01"}}, "except[0]"},
 		{Spec{Every: time.Millisecond}, "every"}, {Spec{Every: time.Hour, Offset: time.Hour}, "offset"}, {Spec{At: "noon"}, "at"},
 		{Spec{Every: time.Hour, Days: BothDays}, "days"},
+		{Spec{Every: time.Hour, From: "soon"}, "from"}, {Spec{Every: time.Hour, Until: "2026-02-30"}, "until"}, {Spec{At: "2026-12-24T08:00", Until: "2027-01-01"}, "at"},
+		{Spec{Every: time.Hour, From: "2026-01-02", Until: "2026-01-02"}, "until"}, {Spec{Cron: []string{"0 0 1 1 *"}, From: "2026-01-02", Until: "2026-12-31"}, "until"},
 	} {
 		_, err := New(c.spec)
 		var f Fault

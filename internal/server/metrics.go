@@ -71,7 +71,6 @@ var engineFigures = []engineFigure{
 	count("event_gaps", "Attempts ended because an event never came.", func(s engine.Stats) int64 { return s.Gaps }),
 	count("executions_purged", "Executions removed after their retention.", func(s engine.Stats) int64 { return s.Purged }),
 	count("ticks_fired", "Ticks of schedules that started an execution.", func(s engine.Stats) int64 { return s.TicksFired }),
-	count("ticks_missed", "Ticks of schedules that were due and started none.", func(s engine.Stats) int64 { return s.TicksMissed }),
 	count("signals", "Signals accepted.", func(s engine.Stats) int64 { return s.Signals }),
 	count("rows_skipped", "Rows that a loop of the engine could not handle and passed over.", func(s engine.Stats) int64 { return s.Skipped }),
 	count("executions_put_aside", "Times that an execution was put aside because a decision about it was refused.", func(s engine.Stats) int64 { return s.PutAside }),
@@ -105,7 +104,12 @@ var engineDistributions = []struct {
 		func(d *engine.Distributions) *telemetry.Distribution { return &d.Claim }},
 	{described("queue_wait_seconds", "Time from the moment an attempt was due to its hand-off to a worker, the wait for its key included."),
 		func(d *engine.Distributions) *telemetry.Distribution { return &d.Queue }},
+	{described("tick_lag_seconds", "Time from the moment a tick of a schedule was due to the transaction that started its execution."),
+		func(d *engine.Distributions) *telemetry.Distribution { return &d.Lag }},
 }
+
+// ticksMissed has a series for each reason from the start, as executionsFinished has.
+var ticksMissed = described("ticks_missed_total", "Ticks of schedules that were due and started no execution, by why.", "why")
 
 const finished = "executions_finished"
 
@@ -141,6 +145,7 @@ func (m *metrics) Describe(to chan<- *prometheus.Desc) {
 		to <- d.desc
 	}
 	to <- executionsFinished
+	to <- ticksMissed
 	to <- buildInfo
 }
 
@@ -155,6 +160,9 @@ func (m *metrics) Collect(to chan<- prometheus.Metric) {
 	for stage, n := range s.Ended {
 		to <- prometheus.MustNewConstMetric(executionsFinished, prometheus.CounterValue, float64(n), string(status(stage)))
 	}
+	for why, n := range s.TicksMissed {
+		to <- prometheus.MustNewConstMetric(ticksMissed, prometheus.CounterValue, float64(n), why)
+	}
 	all := m.server.Engine.Distributions()
 	for _, d := range engineDistributions {
 		seen := d.read(&all)
@@ -167,6 +175,9 @@ func (m *metrics) Collect(to chan<- prometheus.Metric) {
 func (m *metrics) counters() map[string]float64 {
 	s := m.server.Engine.Stats()
 	out := map[string]float64{finished: float64(s.Finished)}
+	for _, n := range s.TicksMissed {
+		out["ticks_missed"] += float64(n)
+	}
 	for _, f := range engineFigures {
 		if v, known := f.value(s); known {
 			out[f.name] = v

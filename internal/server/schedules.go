@@ -40,17 +40,13 @@ func (c *call) schedules() error {
 	if err := c.checked(); err != nil {
 		return err
 	}
-	rows, err := c.Engine.Reader().Schedules(c.ctx(), c.query.Get("cursor"), limit)
+	rows, err := c.Engine.Schedules(c.ctx(), c.query.Get("cursor"), limit)
 	if err != nil {
 		return fmt.Errorf("list schedules: %w", err)
 	}
 	page := api.SchedulePage{Schedules: []api.Schedule{}}
 	for i := range rows {
-		_, d, err := c.Engine.Schedule(c.ctx(), rows[i].Name)
-		if err != nil {
-			return fmt.Errorf("list schedules: %w", err)
-		}
-		page.Schedules = append(page.Schedules, renderSchedule(&rows[i], d))
+		page.Schedules = append(page.Schedules, renderSchedule(&rows[i].Schedule, rows[i].Document))
 	}
 	if len(rows) == limit {
 		page.NextCursor = rows[limit-1].Name
@@ -142,4 +138,40 @@ func (c *call) ticks() error {
 		page.NextCursor = strconv.FormatInt(rows[limit-1].Nominal.UnixMicro(), 10)
 	}
 	return c.json(http.StatusOK, page)
+}
+
+func (c *call) whySchedule() error {
+	name := c.r.PathValue("name")
+	w, err := c.Engine.WhySchedule(c.ctx(), name)
+	if errors.Is(err, store.ErrNotFound) {
+		return notFound("schedule", name)
+	}
+	if err != nil {
+		return fmt.Errorf("schedule %s: %w", name, err)
+	}
+	return c.json(http.StatusOK, api.ScheduleWhy{Name: name, Waiting: w.Waiting, Summary: w.Summary, Facts: append([]string{}, w.Facts...), Unblock: append([]string{}, w.Unblock...)})
+}
+
+// previewTimes is how many times of one schedule a preview has at most.
+const previewTimes = 1000
+
+func (c *call) previewSchedules() error {
+	count, from := int(c.number("count", 10, 1, previewTimes)), c.time("from")
+	if err := c.checked(); err != nil {
+		return err
+	}
+	defs, err := c.parsed()
+	if err != nil {
+		return err
+	}
+	if from.IsZero() {
+		from = time.Now().UTC()
+	}
+	out := api.SchedulePreviews{Schedules: []api.SchedulePreview{}}
+	for _, d := range defs {
+		if d.Schedule != nil {
+			out.Schedules = append(out.Schedules, d.Schedule.Preview(d.Name, from, count))
+		}
+	}
+	return c.json(http.StatusOK, out)
 }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"encoding/json"
 	"errors"
 	"net/http"
 	"strings"
@@ -63,4 +64,32 @@ func TestSchedules(t *testing.T) {
 			t.Errorf("among the definitions: %v, %+v", err, def)
 		}
 	}
+}
+
+func TestSchedulePreview(t *testing.T) {
+	t.Parallel()
+	h := start(t, Options{})
+	const doc = "kind: schedule\nname: nightly\ncron: '30 2 * * *'\nzone: Europe/Berlin\nuntil: 2027-03-30\nrun: {action: noop}\n"
+	res, body := h.do(t, "POST", "/api/v1/schedules:preview?from=2027-03-26T12:00:00Z&count=9", doc, "Content-Type", "application/yaml")
+	var out api.SchedulePreviews
+	if err := json.Unmarshal(body, &out); err != nil || res.StatusCode != 200 || len(out.Schedules) != 1 {
+		t.Fatalf("%s %v %s", res.Status, err, body)
+	}
+	p := out.Schedules[0]
+	if len(p.Times) != 3 || p.Times[1].Local != "Sun 2027-03-28 03:00:00 +02:00" || len(p.Changes) != 5 || p.Changes[0].Times[0].Is != "skipped" || p.Changes[0].Times[0].Fired[0] != "03:00:00 +02:00" {
+		t.Errorf("%+v", p)
+	}
+	if all, err := h.client.Schedules(t.Context()); err != nil || len(all) != 0 {
+		t.Errorf("the preview has left %+v, %v", all, err)
+	}
+	h.problem(t, 400, api.ProblemInvalid, "POST", "/api/v1/schedules:preview?count=1001", doc, "Content-Type", "application/yaml")
+	h.problem(t, 422, api.ProblemInvalid, "POST", "/api/v1/schedules:preview", "kind: schedule\nname: s\n", "Content-Type", "application/yaml")
+
+	if _, err := h.client.Define(t.Context(), []byte(doc), ""); err != nil {
+		t.Fatal(err)
+	}
+	if w, err := h.client.WhySchedule(t.Context(), "nightly"); err != nil || w.Name != "nightly" || w.Waiting != "time" || w.Summary == "" {
+		t.Errorf("%+v, %v", w, err)
+	}
+	h.problem(t, 404, api.ProblemNotFound, "GET", "/api/v1/schedules/nobody/why", "")
 }

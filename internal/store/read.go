@@ -49,6 +49,8 @@ type Reader interface {
 	Counts(ctx context.Context) (map[flow.Stage]int, error)
 	// Definition loads a version of a definition (0: the latest), or ErrNotFound.
 	Definition(ctx context.Context, name string, version int) (Definition, error)
+	// Latest loads the latest versions of definitions, by name; names that there are not are left out.
+	Latest(ctx context.Context, names []string) ([]Definition, error)
 	// Definitions returns the latest version of up to n definitions, by name, beyond after, without their documents.
 	Definitions(ctx context.Context, after string, n int) ([]Definition, error)
 	// Upload returns the upload of a sum that is there, or ErrNotFound.

@@ -18,6 +18,8 @@ type Schedule struct {
 	Execution flow.ID
 	PausedAt  time.Time // zero: it is not paused
 	Reason    string    // why it was paused, for people
+	// CountedFrom is from when on the ticks are counted whose executions failed: since it was resumed, or its document applied.
+	CountedFrom time.Time
 }
 
 // Tick is what became of a nominal time of a schedule, or of several in a row.

@@ -31,6 +31,9 @@ var (
 	qDefinition = sql(`SELECT ` + definitions.names("") + ` FROM {s}.definitions WHERE name = $1 AND ($2::bigint = 0 OR version = $2)
 		ORDER BY version DESC LIMIT 1`)
 
+	qLatestOf = sql(`SELECT d.* FROM unnest($1::text[]) AS v (name) JOIN LATERAL (SELECT ` + definitions.names("") + ` FROM {s}.definitions WHERE name = v.name COLLATE "C"
+		ORDER BY version DESC LIMIT 1) d ON true ORDER BY d.name`)
+
 	qDefinitions = sql(`SELECT DISTINCT ON (name) ` + summaries.names("") + ` FROM {s}.definitions WHERE name > $1 ORDER BY name, version DESC LIMIT $2`)
 )
 
@@ -78,6 +81,15 @@ func (s *Store) Definition(ctx context.Context, name string, version int) (d sto
 		return d, fmt.Errorf("read definition %q: %w", name, err)
 	}
 	return theDefinition(all, name, version)
+}
+
+// Latest implements store.Reader.
+func (s *Store) Latest(ctx context.Context, names []string) (all []store.Definition, err error) {
+	var a args
+	if err := s.read(ctx, call{q: qLatestOf, params: a.texts(names).params, read: readInto(&all, definitions)}); err != nil {
+		return nil, fmt.Errorf("read %d definitions: %w", len(names), err)
+	}
+	return all, nil
 }
 
 // Definitions implements store.Reader.

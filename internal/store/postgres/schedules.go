@@ -18,6 +18,7 @@ var schedules = relation[*store.Schedule, *store.Schedule]{
 	{"paused_at", oidInt8, func(c *column, k *store.Schedule) { c.intOrNull(row.Micros(k.PausedAt)) }, func(r *rows, k *store.Schedule) { k.PausedAt = r.time() }},
 	{"execution", oidUUID, func(c *column, k *store.Schedule) { c.idOrNull(k.Execution) }, func(r *rows, k *store.Schedule) { k.Execution = r.id() }},
 	{"reason", oidText, func(c *column, k *store.Schedule) { c.text(k.Reason) }, func(r *rows, k *store.Schedule) { k.Reason = r.text() }},
+	{"counted_from", oidInt8, func(c *column, k *store.Schedule) { c.intOrNull(row.Micros(k.CountedFrom)) }, func(r *rows, k *store.Schedule) { k.CountedFrom = r.time() }},
 }
 
 var ticks = relation[*store.Tick, *store.Tick]{
@@ -46,7 +47,7 @@ var (
 	// Rows are written one after the other in the order of their names, as they are locked.
 	qPutSchedules = sql(schedules.insert("schedules") + `
 		ON CONFLICT (name) DO UPDATE SET version = excluded.version, next = excluded.next, due = excluded.due, last = excluded.last,
-			paused_at = excluded.paused_at, execution = excluded.execution, reason = excluded.reason`)
+			paused_at = excluded.paused_at, execution = excluded.execution, reason = excluded.reason, counted_from = excluded.counted_from`)
 
 	qTicks = sql(`SELECT ` + tickColumns + ` FROM {s}.ticks WHERE schedule = $1 AND nominal < $2::bigint ORDER BY nominal DESC, tag LIMIT $3`)
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
@@ -294,6 +295,25 @@ func (s *Store) Definition(ctx context.Context, name string, version int) (d sto
 		return err
 	})
 	return d, err
+}
+
+// Latest implements store.Reader.
+func (s *Store) Latest(ctx context.Context, names []string) (all []store.Definition, err error) {
+	err = s.read(ctx, func(c *conn) error {
+		for _, name := range names {
+			found, err := c.use(qDefinition).text(name).int(0).int(0).definitions()
+			if err != nil {
+				return err
+			}
+			all = append(all, found...)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read %d definitions: %w", len(names), err)
+	}
+	slices.SortFunc(all, func(a, b store.Definition) int { return strings.Compare(a.Name, b.Name) })
+	return all, nil
 }
 
 func (c *conn) definition(name string, version int) (store.Definition, error) {

@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	scheduleColumns = `name, version, next, due, last, paused_at, execution, reason`
+	scheduleColumns = `name, version, next, due, last, paused_at, execution, reason, counted_from`
 	tickColumns     = `schedule, nominal, tag, last, count, at, execution, why, message`
 )
 
@@ -19,7 +19,7 @@ var (
 	qSchedules    = sql(`SELECT ` + scheduleColumns + ` FROM schedules WHERE name > ? ORDER BY name LIMIT ?`)
 	qDueSchedules = sql(`SELECT ` + scheduleColumns + ` FROM schedules WHERE due IS NOT NULL AND due <= ? ORDER BY due LIMIT ?`)
 	qNextSchedule = sql(`SELECT min(due) FROM schedules WHERE due IS NOT NULL AND due > ?`)
-	qPutSchedule  = sql(`INSERT OR REPLACE INTO schedules (` + scheduleColumns + `) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`)
+	qPutSchedule  = sql(`INSERT OR REPLACE INTO schedules (` + scheduleColumns + `) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`)
 	qTicks        = sql(`SELECT ` + tickColumns + ` FROM ticks WHERE schedule = ? AND nominal < ? ORDER BY nominal DESC, tag LIMIT ?`)
 	qAddTick      = sql(`INSERT INTO ticks (` + tickColumns + `) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`)
 	qDropTicks    = sql(`DELETE FROM ticks WHERE (schedule, nominal, tag) IN (SELECT schedule, nominal, tag FROM ticks WHERE at < ? ORDER BY at LIMIT ?)`)
@@ -30,7 +30,7 @@ func (s *stmt) schedules() ([]store.Schedule, error) {
 	var all []store.Schedule
 	for s.next() {
 		all = append(all, store.Schedule{Name: s.getText(), Version: int(s.getInt()), Next: row.FromMicros(s.getInt()), Due: row.FromMicros(s.getInt()),
-			Last: row.FromMicros(s.getInt()), PausedAt: row.FromMicros(s.getInt()), Execution: s.getID(), Reason: s.getText()})
+			Last: row.FromMicros(s.getInt()), PausedAt: row.FromMicros(s.getInt()), Execution: s.getID(), Reason: s.getText(), CountedFrom: row.FromMicros(s.getInt())})
 	}
 	return all, s.done()
 }
@@ -63,7 +63,7 @@ func (t *tx) PutSchedules(_ context.Context, all []store.Schedule) error {
 	for i := range all {
 		k := &all[i]
 		err := t.c.use(qPutSchedule).text(k.Name).int(int64(k.Version)).intOrNull(row.Micros(k.Next)).intOrNull(row.Micros(k.Due)).
-			intOrNull(row.Micros(k.Last)).intOrNull(row.Micros(k.PausedAt)).id(k.Execution).text(k.Reason).run()
+			intOrNull(row.Micros(k.Last)).intOrNull(row.Micros(k.PausedAt)).id(k.Execution).text(k.Reason).intOrNull(row.Micros(k.CountedFrom)).run()
 		if err != nil {
 			return fmt.Errorf("write schedule %q: %w", k.Name, err)
 		}

@@ -25,7 +25,7 @@ func (b *bench) tick(all ...store.Tick) error {
 // schedules checks that schedules are kept, found by name and by when they are due, and replaced under their names.
 func schedules(b *bench) {
 	at := func(minutes int) time.Time { return b.now.Add(time.Duration(minutes) * time.Minute) }
-	full := store.Schedule{Name: "b", Version: 3, Next: at(5), Due: at(6), Last: at(-5), Execution: b.id(), Reason: "é"}
+	full := store.Schedule{Name: "b", Version: 3, Next: at(5), Due: at(6), Last: at(-5), Execution: b.id(), Reason: "é", CountedFrom: at(-9)}
 	paused := store.Schedule{Name: "c", Version: 1, Next: at(1), PausedAt: b.now, Reason: "for the weekend"}
 	over := store.Schedule{Name: "a", Version: 2, Last: at(-1)}
 	early := store.Schedule{Name: "d", Version: 1, Next: at(2), Due: at(2)}

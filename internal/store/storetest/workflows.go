@@ -379,4 +379,12 @@ func definitions(b *bench) {
 		}
 	}
 	equal(b, "names", names, []string{"Zoo1workflowtrue", "build1workflowtrue", "grade3workflowtrue"})
+	latest, err := b.s.Latest(b.ctx(), []string{"grade", "none", "Zoo"})
+	must(b, err)
+	zoo, err := b.s.Definition(b.ctx(), "Zoo", 0)
+	must(b, err)
+	equal(b, "latest of some", latest, []store.Definition{zoo, got})
+	latest, err = b.s.Latest(b.ctx(), nil)
+	must(b, err)
+	equal(b, "latest of none", len(latest), 0)
 }

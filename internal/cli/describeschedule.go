@@ -1,0 +1,89 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/cli/output"
+	"github.com/pawl-run/pawl/internal/definition"
+)
+
+const (
+	shownTimes = 5
+	shownTicks = 5
+)
+
+// describedSchedule is what pawl describe writes about a schedule as data.
+type describedSchedule struct {
+	*api.Schedule
+	Why   *api.ScheduleWhy  `json:"why"`
+	Times []api.PreviewTime `json:"times"`
+	Ticks []api.Tick        `json:"ticks"`
+}
+
+// describeSchedule shows a schedule: how it stands, its next times, and what became of the last ones.
+func (a *app) describeSchedule(ctx context.Context, s *session, name string, f output.Format) error {
+	d := describedSchedule{}
+	var err error
+	if d.Schedule, err = s.Schedule(ctx, name); err != nil {
+		return err
+	}
+	if d.Why, err = s.WhySchedule(ctx, name); err != nil {
+		return err
+	}
+	if d.Ticks, err = s.Ticks(ctx, name, shownTicks); err != nil {
+		return err
+	}
+	document, err := definition.Decode(d.Document)
+	if err != nil {
+		return fmt.Errorf("read schedule %s: %w", name, err)
+	}
+	if d.PausedAt == nil {
+		d.Times = document.Schedule.Preview(name, time.Now(), shownTimes).Times
+	}
+	if f != output.AsTable {
+		return output.WriteData(a.out, f, d)
+	}
+	t := &output.Table{}
+	for _, field := range []struct{ name, value string }{
+		{"Name:", d.Name}, {"Version:", strconv.Itoa(d.Version)}, {"When:", strings.Join(d.When, ", ")}, {"Zone:", d.Zone}, {"Action:", d.Action},
+		{"From:", document.Schedule.From}, {"Until:", document.Schedule.Until}, {"Overlap:", string(document.Schedule.Overlap)},
+		{"Catch-up:", string(document.Schedule.CatchUp)}, {"Last:", whenText(d.Last)}, {"Execution:", d.Execution}, {"State:", d.Why.Summary},
+	} {
+		if field.value != "" {
+			t.Row(field.name, field.value)
+		}
+	}
+	t.Write(a.out)
+	for _, fact := range d.Why.Facts {
+		fmt.Fprintf(a.out, "  - %s\n", fact)
+	}
+	if len(d.Times) > 0 {
+		fmt.Fprintln(a.out, "\nNext:")
+		for _, at := range d.Times {
+			fmt.Fprintf(a.out, "  %s\n", at.Local)
+		}
+	}
+	if len(d.Ticks) > 0 {
+		fmt.Fprintln(a.out, "\nLast:")
+		writeTicks(a.out, "  ", d.Ticks)
+	}
+	return nil
+}
+
+// whySchedule says how a schedule stands.
+func (a *app) whySchedule(ctx context.Context, s *session, name string, f output.Format) error {
+	w, err := s.WhySchedule(ctx, name)
+	if err != nil {
+		return err
+	}
+	if f != output.AsTable {
+		return output.WriteData(a.out, f, w)
+	}
+	a.writeReasons(w.Summary, w.Facts, w.Unblock)
+	return nil
+}

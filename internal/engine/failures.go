@@ -1,0 +1,73 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// failuresLooked is how many ticks are looked at for executions that have ended.
+const failuresLooked = 1000
+
+// failures counts the last executions of a schedule's ticks that failed in a row, up to most, since the schedule was resumed or its
+// document applied. What has not ended, what was cancelled and what was started by hand or by a backfill says nothing.
+//
+// They are counted when a tick is due rather than when an execution ends: until then nothing would have been started, and ends cost
+// nothing more.
+func (e *Engine) failures(ctx context.Context, k *store.Schedule, most int) (failed int, err error) {
+	if k.Execution.IsZero() {
+		return 0, nil
+	}
+	var before time.Time
+	for looked := 0; looked < failuresLooked; {
+		page := max(most, 10)
+		ticks, err := e.opts.Store.Ticks(ctx, k.Name, before, page)
+		if err != nil {
+			return 0, fmt.Errorf("count failures of schedule %s: %w", k.Name, err)
+		}
+		for i := range ticks {
+			tick := &ticks[i]
+			if before = tick.Nominal; tick.Execution.IsZero() || tick.Tag != "" {
+				continue
+			}
+			if tick.At.Before(k.CountedFrom) {
+				return failed, nil
+			}
+			x, err := e.opts.Store.Get(ctx, tick.Execution)
+			switch {
+			case errors.Is(err, store.ErrNotFound): // retention has removed it, and all before it
+				return failed, nil
+			case err != nil:
+				return 0, fmt.Errorf("count failures of schedule %s: %w", k.Name, err)
+			case x.Stage == flow.Completed:
+				return failed, nil
+			case x.Stage == flow.Failed, x.Stage == flow.TimedOut:
+				if failed++; failed == most {
+					return failed, nil
+				}
+			}
+		}
+		if looked += len(ticks); len(ticks) < page {
+			return failed, nil
+		}
+	}
+	return failed, nil
+}
+
+// failing says why a schedule is to pause itself; "" when it goes on.
+func (e *Engine) failing(ctx context.Context, d *definition.Definition, k *store.Schedule) (string, error) {
+	most := d.Schedule.PauseAfter
+	if most == 0 {
+		return "", nil
+	}
+	failed, err := e.failures(ctx, k, most)
+	if err != nil || failed < most {
+		return "", err
+	}
+	return fmt.Sprintf("%d executions in a row failed (pause_after)", failed), nil
+}

@@ -1,0 +1,109 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/schedule"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// ScheduleWhy says how a schedule stands.
+type ScheduleWhy struct {
+	Waiting string // "time", "resume", "server", or "nothing": no time comes any more
+	Summary string
+	Facts   []string
+	Unblock []string
+}
+
+// ticksExplained is how many of the last ticks are looked at.
+const ticksExplained = 10
+
+// WhySchedule says what a schedule waits for, what became of its last times, and what would let it go on.
+func (e *Engine) WhySchedule(ctx context.Context, name string) (w ScheduleWhy, err error) {
+	k, d, err := e.Schedule(ctx, name)
+	if err != nil {
+		return w, err
+	}
+	now, err := e.now(ctx)
+	if err != nil {
+		return w, err
+	}
+	switch {
+	case !k.PausedAt.IsZero():
+		w.Waiting, w.Summary = "resume", fmt.Sprintf("it has been paused since %s", stamp(k.PausedAt))
+		if k.Reason != "" {
+			w.Summary += ": " + k.Reason
+		}
+		w.Unblock = append(w.Unblock, "resume it: pawl schedules resume "+name)
+	case k.Next.IsZero():
+		w.Waiting, w.Summary = "nothing", "no time comes any more"
+		w.Unblock = append(w.Unblock, "apply a document with other times")
+	case k.Due.After(now):
+		w.Waiting, w.Summary = "time", fmt.Sprintf("its next time is %s, in %s", stamp(k.Next), k.Due.Sub(now).Round(time.Second))
+	default:
+		w.Waiting, w.Summary = "server", fmt.Sprintf("its time %s has been due for %s and is not decided about yet", stamp(k.Next), now.Sub(k.Due).Round(time.Second))
+		w.Unblock = append(w.Unblock, "have a server running: schedules fire while one does; its log says when a schedule cannot be decided about")
+	}
+	if err := e.explainTicks(ctx, &w, &k); err != nil {
+		return w, err
+	}
+	return w, e.explainLast(ctx, &w, &k, d)
+}
+
+// explainTicks adds what became of the last nominal times.
+func (e *Engine) explainTicks(ctx context.Context, w *ScheduleWhy, k *store.Schedule) error {
+	ticks, err := e.opts.Store.Ticks(ctx, k.Name, time.Time{}, ticksExplained)
+	if err != nil {
+		return err
+	}
+	words := map[string]string{schedule.MissedLate: "no server fired it in time", schedule.MissedPaused: "the schedule was paused",
+		schedule.MissedBusy: "the execution before had not ended", schedule.MissedFault: "its execution was refused", schedule.MissedReplaced: "another version of the document was applied"}
+	for i := range ticks {
+		t := &ticks[i]
+		if !t.Execution.IsZero() {
+			w.Facts = append(w.Facts, fmt.Sprintf("%s was fired (%s) and started %s", stamp(t.Nominal), t.Why, t.Execution))
+			return nil
+		}
+		say := fmt.Sprintf("%s was missed: %s", stamp(t.Nominal), words[t.Why])
+		if t.Count > 1 {
+			say = fmt.Sprintf("%d times from %s to %s were missed: %s", t.Count, stamp(t.Nominal), stamp(t.Last), words[t.Why])
+		}
+		if t.Message != "" {
+			say += " (" + t.Message + ")"
+		}
+		w.Facts = append(w.Facts, say)
+		if t.Why == schedule.MissedFault && i == 0 {
+			w.Unblock = append(w.Unblock, "correct what the execution was refused for: "+t.Message)
+		}
+	}
+	return nil
+}
+
+// explainLast adds what the last execution, and those that failed, mean for the next tick.
+func (e *Engine) explainLast(ctx context.Context, w *ScheduleWhy, k *store.Schedule, d *definition.Definition) error {
+	if most := d.Schedule.PauseAfter; most > 0 {
+		failed, err := e.failures(ctx, k, most)
+		if err != nil {
+			return err
+		}
+		w.Facts = append(w.Facts, fmt.Sprintf("%d of its last executions failed in a row; it pauses itself after %d", failed, most))
+	}
+	if k.Execution.IsZero() || d.Schedule.Overlap != schedule.OverlapSkip {
+		return nil
+	}
+	x, err := e.opts.Store.Get(ctx, k.Execution)
+	if errors.Is(err, store.ErrNotFound) || err == nil && x.Stage.Terminal() {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	w.Facts = append(w.Facts, fmt.Sprintf("%s has not ended; a tick that comes meanwhile is missed (overlap: skip)", k.Execution))
+	return nil
+}
+
+func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
