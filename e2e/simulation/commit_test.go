@@ -69,7 +69,7 @@ func (c *commit) draft(d *seen) {
 }
 
 func (c *commit) create(d *seen) *row {
-	r := &row{id: d.id, lost: map[int]string{}, timedOut: map[int]bool{}}
+	r := &row{id: d.id, born: c.commits, lost: map[int]string{}, timedOut: map[int]bool{}}
 	c.rows[d.id] = r
 	c.order = append(c.order, d.id)
 	c.created++

@@ -264,7 +264,7 @@ func (w *world) judgeTimeout(r *row, x *flow.Execution) {
 	if x.Action == "sleep" && json.Unmarshal(x.Input, &sleep) == nil && time.Duration(sleep.For)*time.Second < x.Timeout {
 		w.violate(24, "sleep %s timed out after %s: it was over before", name(r.id), x.Timeout)
 	}
-	if x.Attempt-r.back < x.Retry.MaxAttempts {
+	if x.Attempt-r.back < x.Retry.MaxAttempts && !r.asked && !w.shadow.superseded(r) {
 		w.violate(22, "%s timed out in attempt %d of %d, %d handed back", name(r.id), x.Attempt, x.Retry.MaxAttempts, r.back)
 	}
 }

@@ -343,6 +343,7 @@ func (l *load) cancel(ctx context.Context, key string, n int) {
 func (l *load) cancelID(ctx context.Context, key string, id flow.ID) {
 	w := l.w
 	for n := 1; ctx.Err() == nil; n++ {
+		w.shadow.cancelAsked(id)
 		err := l.call(ctx, key, func(ctx context.Context, e *engine.Engine) error {
 			_, err := e.Cancel(ctx, id, "")
 			return err

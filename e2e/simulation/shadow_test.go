@@ -38,7 +38,9 @@ type row struct {
 	events []flow.Event
 	// arrived numbers the moments at which executions entered a line or a queue: tickets are the product's business.
 	arrived   int64
-	since     int // the commit in which it entered the place it is in
+	born      int  // the commit in which it was created
+	since     int  // the commit in which it entered the place it is in
+	asked     bool // a client has asked for its cancel, whatever became of that
 	cancelled bool
 	order     *flow.CancelOrder // the last one, also after the end
 	kids      []*row            // of all attempts
@@ -140,6 +142,28 @@ func (s *shadow) accepted(id flow.ID) {
 	if s.rows[id] == nil && !s.removed[id] {
 		s.w.violate(10, "a client was told that %s is accepted, and nothing of it is committed", name(id))
 	}
+}
+
+// cancelAsked is called before a client asks for a cancel.
+func (s *shadow) cancelAsked(id flow.ID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r := s.rows[id]; r != nil {
+		r.asked = true
+	}
+}
+
+// superseded reports whether the transaction that ended an execution created another one that takes its slot: the order to end that
+// goes with it is obeyed before it is committed.
+func (s *shadow) superseded(r *row) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, o := range s.rows {
+		if o.born == r.since && r.x.Key != "" && o.x.Key == r.x.Key && o.x.WhenFull == flow.WhenFullCancelOldest {
+			return true
+		}
+	}
+	return false
 }
 
 // cancelTold is called when a client is told that an execution is being cancelled.
