@@ -103,3 +103,25 @@ type ClockTouched struct {
 type SchedulePreviews struct {
 	Schedules []SchedulePreview `json:"schedules" doc:"In the order of the document"`
 }
+
+// BackfillRequest asks for executions at nominal times that have passed.
+type BackfillRequest struct {
+	From   time.Time `json:"from" doc:"The first moment"`
+	To     time.Time `json:"to" doc:"The first moment that is left out; not in the future"`
+	Again  string    `json:"again,omitempty" doc:"A tag: starts executions also for times that have had one, once for each tag"`
+	AtOnce int       `json:"at_once,omitempty" doc:"How many of its executions are at work at once, 1 to 1000; 1 by default"`
+	DryRun bool      `json:"dry_run,omitempty" doc:"Starts nothing"`
+}
+
+// Backfilled is what became of the first nominal times of a backfill.
+type Backfilled struct {
+	Fired   []BackfilledTime `json:"fired" doc:"Up to 100 nominal times for which executions were started; of a dry run up to 1000 for which they would be"`
+	Skipped int              `json:"skipped" doc:"Nominal times that have had an execution"`
+	Next    *time.Time       `json:"next,omitempty" doc:"From where the request is to be sent again for the rest; absent when this was all"`
+}
+
+// BackfilledTime is a nominal time of a backfill.
+type BackfilledTime struct {
+	Nominal   time.Time `json:"nominal" doc:"The moment"`
+	Execution string    `json:"execution,omitempty" doc:"What was started; absent in a dry run"`
+}

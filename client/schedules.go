@@ -64,3 +64,11 @@ func (c *Client) WhySchedule(ctx context.Context, name string) (*api.ScheduleWhy
 	err := c.get(ctx, "/schedules/"+url.PathEscape(name)+"/why", "", &w)
 	return orNil(&w, err)
 }
+
+// Backfill starts executions for the first nominal times of a span, up to a bound; Next says from where the next call goes on. It may be
+// repeated after a failure: a time that has had an execution has none again.
+func (c *Client) Backfill(ctx context.Context, name string, b api.BackfillRequest) (*api.Backfilled, error) {
+	var out api.Backfilled
+	err := c.call(ctx, request{method: http.MethodPost, path: "/schedules/" + url.PathEscape(name) + "/backfill", body: b, repeatable: true}, &out)
+	return orNil(&out, err)
+}

@@ -23,11 +23,11 @@ import (
 func (a *app) schedulesCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "schedules",
-		Short: "Preview, pause, resume and fire schedules",
+		Short: "Preview, pause, resume, fire and backfill schedules",
 		Long: `Schedules start executions by the clock. They are documents of kind schedule: pawl apply applies them, pawl get schedules
 lists them. They fire while a server runs.`,
 	}
-	c.AddCommand(a.schedulesPreview(), a.schedulesPause(), a.schedulesResume(), a.schedulesFire(), a.schedulesTicks())
+	c.AddCommand(a.schedulesPreview(), a.schedulesPause(), a.schedulesResume(), a.schedulesFire(), a.schedulesBackfill(), a.schedulesTicks())
 	return c
 }
 

@@ -4,13 +4,14 @@ import "time"
 
 // Reasons of ticks.
 const (
-	FiredOnTime  = "on_time"
-	FiredLate    = "catch_up" // also why a tick was missed
-	FiredByHand  = "by_hand"
-	MissedLate   = FiredLate
-	MissedPaused = "paused"
-	MissedBusy   = "overlap"
-	MissedFault  = "refused" // its request could not be made
+	FiredOnTime   = "on_time"
+	FiredLate     = "catch_up" // also why a tick was missed
+	FiredByHand   = "by_hand"
+	FiredBackfill = "backfill"
+	MissedLate    = FiredLate
+	MissedPaused  = "paused"
+	MissedBusy    = "overlap"
+	MissedFault   = "refused" // its request could not be made
 
 	MissedReplaced = "replaced" // it had passed when a new version of the document was applied
 )

@@ -241,6 +241,8 @@ func scheduleRoutes() []route {
 			body: reflect.TypeFor[api.PauseRequest](), optional: true, answers: []answer{ok(typeSchedule)}, handle: (*call).pauseSchedule},
 		{method: "POST", path: one + "/resume", name: "resume-schedule", tag: tagSchedules, summary: "Let it fire again",
 			body: reflect.TypeFor[api.ResumeRequest](), optional: true, answers: []answer{ok(typeSchedule)}, handle: (*call).resumeSchedule},
+		{method: "POST", path: one + "/backfill", name: "backfill-schedule", tag: tagSchedules, summary: "Start executions for times that have passed, each once; up to 100 at a time",
+			body: reflect.TypeFor[api.BackfillRequest](), answers: []answer{ok(reflect.TypeFor[api.Backfilled]())}, handle: (*call).backfillSchedule},
 		{method: "POST", path: one + "/fire", name: "fire-schedule", tag: tagSchedules, summary: "Start an execution as a tick of now would",
 			answers: []answer{{http.StatusAccepted, "Accepted, and durable", reflect.TypeFor[api.FiredSchedule](), nil}}, handle: (*call).fireSchedule},
 	}

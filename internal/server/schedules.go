@@ -9,6 +9,7 @@ import (
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
 )
@@ -172,6 +173,29 @@ func (c *call) previewSchedules() error {
 		if d.Schedule != nil {
 			out.Schedules = append(out.Schedules, d.Schedule.Preview(d.Name, from, count))
 		}
+	}
+	return c.json(http.StatusOK, out)
+}
+
+func (c *call) backfillSchedule() error {
+	var in api.BackfillRequest
+	if err := c.decode(&in); err != nil {
+		return err
+	}
+	name := c.r.PathValue("name")
+	done, err := c.Engine.BackfillSchedule(c.ctx(), name, engine.Backfill{From: in.From.UTC(), To: in.To.UTC(), Again: in.Again, AtOnce: in.AtOnce, Dry: in.DryRun})
+	if errors.Is(err, store.ErrNotFound) {
+		return notFound("schedule", name)
+	}
+	if err != nil {
+		return fmt.Errorf("backfill schedule %s: %w", name, err)
+	}
+	out := api.Backfilled{Fired: []api.BackfilledTime{}, Skipped: done.Skipped}
+	for i := range done.Ticks {
+		out.Fired = append(out.Fired, api.BackfilledTime{Nominal: done.Ticks[i].Nominal, Execution: done.Ticks[i].Execution.String()})
+	}
+	if !done.Next.IsZero() {
+		out.Next = &done.Next
 	}
 	return c.json(http.StatusOK, out)
 }

@@ -26,7 +26,7 @@ type Schedule struct {
 type Tick struct {
 	Schedule string
 	Nominal  time.Time
-	// Tag tells what was fired by hand from what the clock fired, which has none.
+	// Tag tells what was fired by hand or by a backfill from what the clock fired, which has none.
 	Tag       string
 	Last      time.Time // the last nominal time of several
 	Count     int       // how many they are
@@ -45,6 +45,8 @@ type Schedules interface {
 	PutSchedules(ctx context.Context, all []Schedule) error
 	// AddTicks stores ticks. A second one of the same schedule, nominal time and tag is a conflict.
 	AddTicks(ctx context.Context, all []Tick) error
+	// TicksBetween returns the ticks of a schedule with nominal times from first to last, by nominal time and tag.
+	TicksBetween(ctx context.Context, schedule string, first, last time.Time) ([]Tick, error)
 	// DropTicks deletes up to n ticks that were decided before a time, and returns how many. A schedule's last tick stays.
 	DropTicks(ctx context.Context, before time.Time, n int) (int, error)
 }

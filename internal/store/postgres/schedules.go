@@ -51,6 +51,8 @@ var (
 
 	qTicks = sql(`SELECT ` + tickColumns + ` FROM {s}.ticks WHERE schedule = $1 AND nominal < $2::bigint ORDER BY nominal DESC, tag LIMIT $3`)
 
+	qTicksBetween = sql(`SELECT ` + tickColumns + ` FROM {s}.ticks WHERE schedule = $1 AND nominal BETWEEN $2::bigint AND $3::bigint ORDER BY nominal, tag`)
+
 	qAddTicks = sql(ticks.insert("ticks"))
 
 	qDropTicks = sql(`DELETE FROM {s}.ticks k USING (SELECT schedule, nominal, tag FROM {s}.ticks WHERE at < $1::bigint ORDER BY at LIMIT $2 FOR UPDATE SKIP LOCKED) AS v
@@ -100,6 +102,15 @@ func (t *tx) AddTicks(ctx context.Context, all []store.Tick) error {
 		return fmt.Errorf("write %d ticks: %w", len(all), err)
 	}
 	return nil
+}
+
+// TicksBetween implements store.Schedules.
+func (t *tx) TicksBetween(ctx context.Context, schedule string, first, last time.Time) ([]store.Tick, error) {
+	var all []store.Tick
+	if err := t.ask(ctx, qTicksBetween, t.args().text(schedule).int(row.Micros(first)).int(row.Micros(last)), readInto(&all, ticks)); err != nil {
+		return nil, fmt.Errorf("read ticks of schedule %q: %w", schedule, err)
+	}
+	return all, nil
 }
 
 // DropTicks implements store.Schedules.

@@ -21,6 +21,7 @@ var (
 	qNextSchedule = sql(`SELECT min(due) FROM schedules WHERE due IS NOT NULL AND due > ?`)
 	qPutSchedule  = sql(`INSERT OR REPLACE INTO schedules (` + scheduleColumns + `) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`)
 	qTicks        = sql(`SELECT ` + tickColumns + ` FROM ticks WHERE schedule = ? AND nominal < ? ORDER BY nominal DESC, tag LIMIT ?`)
+	qTicksBetween = sql(`SELECT ` + tickColumns + ` FROM ticks WHERE schedule = ? AND nominal BETWEEN ? AND ? ORDER BY nominal, tag`)
 	qAddTick      = sql(`INSERT INTO ticks (` + tickColumns + `) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`)
 	qDropTicks    = sql(`DELETE FROM ticks WHERE (schedule, nominal, tag) IN (SELECT schedule, nominal, tag FROM ticks WHERE at < ? ORDER BY at LIMIT ?)`)
 )
@@ -82,6 +83,15 @@ func (t *tx) AddTicks(_ context.Context, all []store.Tick) error {
 		}
 	}
 	return nil
+}
+
+// TicksBetween implements store.Schedules.
+func (t *tx) TicksBetween(_ context.Context, schedule string, first, last time.Time) ([]store.Tick, error) {
+	all, err := t.c.use(qTicksBetween).text(schedule).int(row.Micros(first)).int(row.Micros(last)).ticks()
+	if err != nil {
+		return nil, fmt.Errorf("read ticks of schedule %q: %w", schedule, err)
+	}
+	return all, nil
 }
 
 // DropTicks implements store.Schedules.

@@ -87,6 +87,14 @@ func ticks(b *bench) {
 	equal(b, "ticks", read(time.Time{}, 10), []store.Tick{missed, first, hand})
 	equal(b, "the latest", read(time.Time{}, 1), []store.Tick{missed})
 	equal(b, "before", read(at(1), 10), []store.Tick{first, hand})
+	between := inTx(b, func(ctx context.Context, t store.Tx) ([]store.Tick, error) {
+		return t.TicksBetween(ctx, "s", at(0), at(1))
+	})
+	equal(b, "between", between, []store.Tick{first, hand, missed})
+	between = inTx(b, func(ctx context.Context, t store.Tx) ([]store.Tick, error) {
+		return t.TicksBetween(ctx, "s", at(1), at(1))
+	})
+	equal(b, "at one time", between, []store.Tick{missed})
 	drop := func(before time.Time, n int) int {
 		return inTx(b, func(ctx context.Context, t store.Tx) (int, error) { return t.DropTicks(ctx, before, n) })
 	}

@@ -1,0 +1,182 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strconv"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/schedule"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+const (
+	// backfillTag marks the ticks of backfills, and begins the tags of those that were asked for again.
+	backfillTag = "backfill"
+	// BackfillLabel is the label of executions that a backfill starts; its value is the tag of their ticks.
+	BackfillLabel = "pawl.backfill"
+
+	backfilledAtOnce = 100  // nominal times that one transaction decides about
+	backfilledDry    = 1000 // that one answer lists if nothing is started
+	backfillMost     = 1000 // executions of a backfill at work at once
+)
+
+// Backfill asks for executions at nominal times of a schedule that have passed.
+type Backfill struct {
+	From, To time.Time // From <= nominal < To
+	// Again starts executions also for times that have had one, once for each Again. "": only for those that have not.
+	Again  string
+	AtOnce int  // how many of its executions are at work at once; 0: one
+	Dry    bool // nothing is started
+}
+
+// Backfilled is what became of the first nominal times of a Backfill.
+type Backfilled struct {
+	Ticks   []store.Tick // those that are fired; without an execution where nothing is started
+	Skipped int          // nominal times that have had an execution
+	Next    time.Time    // where another Backfill goes on; zero: this was all
+
+	refused error // why nothing was started
+}
+
+var againForm = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,49}$`)
+
+// tag is the tag of the ticks of a backfill.
+func (b *Backfill) tag() string {
+	if b.Again != "" {
+		return backfillTag + ":" + b.Again
+	}
+	return backfillTag
+}
+
+func (b *Backfill) check(k *store.Schedule, now time.Time) error {
+	var f faults
+	if !b.From.Before(b.To) {
+		f.add("to", b.To.Format(time.RFC3339), "is not after from", "give a later time")
+	}
+	if b.To.After(now) {
+		f.add("to", b.To.Format(time.RFC3339), "is in the future", "give a time that has passed: those that come are fired by themselves")
+	} else if !k.Next.IsZero() && b.To.After(k.Next) {
+		f.add("to", b.To.Format(time.RFC3339), fmt.Sprintf("is behind %s, and what comes from then on is not decided about yet", k.Next.Format(time.RFC3339)),
+			"resume the schedule if it is paused, or give no later time than that")
+	}
+	if b.Again != "" && !againForm.MatchString(b.Again) {
+		f.add("again", shortText(b.Again), "is not a tag", "use up to 50 lower-case letters, digits, '.', '_' and '-', beginning with a letter or digit")
+	}
+	if b.AtOnce < 0 || b.AtOnce > backfillMost {
+		f.add("at_once", strconv.Itoa(b.AtOnce), "is not a number of executions", fmt.Sprintf("give 1 to %d", backfillMost))
+	}
+	if len(f) > 0 {
+		return &Invalid{f}
+	}
+	return nil
+}
+
+// BackfillSchedule starts executions for the first nominal times of a span, up to a bound, each once: a time that has had an execution
+// has none again, whoever asks and however often, unless Again names a reason of its own. The executions wait for one another by a
+// concurrency key of the backfill, unless their action has one. The schedule itself stays as it is.
+func (e *Engine) BackfillSchedule(ctx context.Context, name string, b Backfill) (out Backfilled, err error) {
+	k, d, err := e.Schedule(ctx, name)
+	if err != nil {
+		return out, err
+	}
+	now, err := e.now(ctx)
+	if err != nil {
+		return out, err
+	}
+	if err := b.check(&k, now); err != nil {
+		return out, err
+	}
+	most := backfilledAtOnce
+	if b.Dry {
+		most = backfilledDry
+	}
+	starts, next, err := e.planBackfill(ctx, d, &b, most)
+	if err != nil || len(starts) == 0 {
+		return out, err
+	}
+	decide := func(ctx context.Context, t *transaction) (Backfilled, error) {
+		return t.backfill(ctx, name, &b, starts)
+	}
+	if out, err = ask(ctx, e, nil, decide); err == nil {
+		err = out.refused
+	}
+	if err != nil {
+		return Backfilled{}, err
+	}
+	out.Next = next
+	if !b.Dry {
+		e.counters.submitted.Add(int64(len(out.Ticks)))
+	}
+	return out, nil
+}
+
+// planBackfill makes the requests for the first nominal times of a span, and says where the next ones begin.
+func (e *Engine) planBackfill(ctx context.Context, d *definition.Definition, b *Backfill, most int) (starts []*start, next time.Time, err error) {
+	var previous time.Time
+	at, comes := d.Schedule.Next(b.From.Add(-time.Nanosecond))
+	for ; comes && at.Before(b.To); at, comes = d.Schedule.Next(at) {
+		if len(starts) == most {
+			return starts, at, nil
+		}
+		fire := schedule.Fire{Nominal: at, Why: schedule.FiredBackfill}
+		if b.Dry {
+			starts = append(starts, &start{fire: fire})
+			continue
+		}
+		s := e.start(ctx, d, fire, previous)
+		if s.err != nil {
+			return nil, next, s.err // each time has the same action, so that the others would be refused, too
+		}
+		if line := lineOf(d); s.request.Key == "" || s.request.Key == line {
+			s.request.Key, s.request.KeyLimit, s.request.WhenFull = schedulePrefix+d.Name+":"+backfillTag, max(b.AtOnce, 1), flow.WhenFullQueue
+		}
+		s.request.Labels = merged(s.request.Labels, map[string]string{BackfillLabel: b.tag()})
+		starts, previous = append(starts, s), at
+	}
+	return starts, time.Time{}, nil
+}
+
+// backfill carries a backfill out. The schedule's row is locked, so that nobody else decides about its times meanwhile.
+func (t *transaction) backfill(ctx context.Context, name string, b *Backfill, starts []*start) (out Backfilled, err error) {
+	if _, err := t.tx.LockSchedules(ctx, []string{name}, false); err != nil {
+		return out, err
+	}
+	known, err := t.tx.TicksBetween(ctx, name, starts[0].fire.Nominal, starts[len(starts)-1].fire.Nominal)
+	if err != nil {
+		return out, err
+	}
+	tag, had := b.tag(), map[time.Time]bool{}
+	for i := range known {
+		if k := &known[i]; k.Tag == tag || b.Again == "" && k.Tag == "" && !k.Execution.IsZero() {
+			had[k.Nominal] = true
+		}
+	}
+	var left []*start
+	for _, s := range starts {
+		if had[s.fire.Nominal] {
+			out.Skipped++
+			continue
+		}
+		if out.refused, err = t.missingUploads(ctx, s); err != nil || out.refused != nil {
+			return out, err // before anything is started
+		}
+		left = append(left, s)
+	}
+	for _, s := range left {
+		out.Ticks = append(out.Ticks, store.Tick{Schedule: name, Nominal: s.fire.Nominal, Tag: tag, Last: s.fire.Nominal, Count: 1, Execution: s.id, At: t.now, Why: s.fire.Why})
+		if b.Dry {
+			continue
+		}
+		if err := t.begin(ctx, s); err != nil {
+			return out, err
+		}
+	}
+	if b.Dry {
+		return out, nil
+	}
+	return out, t.tx.AddTicks(ctx, out.Ticks)
+}

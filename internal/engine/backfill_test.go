@@ -1,0 +1,103 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// backfill goes through a span and returns how many executions were started and passed over.
+func (r *rig) backfill(b Backfill) (fired, skipped int) {
+	r.Helper()
+	for {
+		out, err := r.e.BackfillSchedule(r.ctx, "s", b)
+		if err != nil {
+			r.Fatal(err)
+		}
+		fired, skipped = fired+len(out.Ticks), skipped+out.Skipped
+		if out.Next.IsZero() {
+			return fired, skipped
+		}
+		b.From = out.Next
+	}
+}
+
+// Each nominal time of a span has one execution, whoever asks and however often, beside those that the clock has fired.
+func TestBackfill(t *testing.T) {
+	onEachStore(t, func(r *rig) {
+		r.define("kind: schedule\nname: s\nevery: 1h\nrun: {action: noop, input: {at: '${{ tick.nominal }}', why: '${{ tick.why }}'}}\n")
+		to := time.Now().UTC().Truncate(time.Hour)
+		from := to.Add(-250 * time.Hour)
+		fired := store.Tick{Schedule: "s", Nominal: from.Add(5 * time.Hour), Last: from.Add(5 * time.Hour), Count: 1, Execution: r.submit(Submission{Action: "noop"}), At: to, Why: "on_time"}
+		missed := store.Tick{Schedule: "s", Nominal: from, Last: from.Add(4 * time.Hour), Count: 5, At: to, Why: "catch_up"}
+		if err := r.store.Update(r.ctx, func(ctx context.Context, tx store.Tx) error { return tx.AddTicks(ctx, []store.Tick{fired, missed}) }); err != nil {
+			r.Fatal(err)
+		}
+		if n, skipped := r.backfill(Backfill{From: from, To: to, Dry: true}); n != 249 || skipped != 1 || len(r.ticks("s")) != 2 {
+			r.Errorf("a dry run would start %d and pass over %d; there are %d ticks", n, skipped, len(r.ticks("s")))
+		}
+		var wg sync.WaitGroup
+		for range 3 {
+			wg.Go(func() { r.backfill(Backfill{From: from, To: to, AtOnce: 2}) })
+		}
+		wg.Wait()
+		if n, skipped := r.backfill(Backfill{From: from, To: to}); n != 0 || skipped != 250 {
+			r.Errorf("again: %d were started, %d passed over", n, skipped)
+		}
+		rows, err := r.store.Ticks(r.ctx, "s", time.Time{}, 1000)
+		if err != nil || len(rows) != 251 {
+			r.Fatalf("%d ticks, %v", len(rows), err)
+		}
+		x := r.get(rows[0].Execution)
+		if rows[0].Tag != backfillTag || rows[0].Why != "backfill" || x.Key != "schedule:s:backfill" || x.KeyLimit != 2 || x.Labels[ScheduleLabel] != "s" || x.Labels[BackfillLabel] != backfillTag ||
+			!strings.Contains(string(x.Input), `"why":"backfill"`) || !strings.Contains(string(x.Input), rows[0].Nominal.Format(time.RFC3339)) {
+			r.Errorf("%+v of %+v", x.Request, rows[0])
+		}
+		if n, _ := r.backfill(Backfill{From: from, To: from.Add(10 * time.Hour), Again: "fixed"}); n != 10 {
+			r.Errorf("%d were started again", n)
+		}
+		if n, skipped := r.backfill(Backfill{From: from, To: from.Add(12 * time.Hour), Again: "fixed"}); n != 2 || skipped != 10 {
+			r.Errorf("again under the same tag: %d were started, %d passed over", n, skipped)
+		}
+		if k := r.schedule("s"); !k.Execution.IsZero() || !k.Last.IsZero() {
+			r.Errorf("the schedule has moved: %+v", k)
+		}
+		r.verify()
+	})
+}
+
+func TestBackfillRefusals(t *testing.T) {
+	r := newRig(t)
+	r.define("name: strict\ninput: {type: object, required: [a]}\naction: noop\n---\nkind: schedule\nname: s\nevery: 1h\nrun: {action: noop}\n---\nkind: schedule\nname: bad\nevery: 1h\nrun: {action: strict}\n")
+	now := r.clock.now()
+	from := now.Add(-10 * time.Hour)
+	for what, b := range map[string]Backfill{
+		"to:":      {From: now, To: from},
+		"future":   {From: from, To: now.Add(time.Hour)},
+		"again:":   {From: from, To: now, Again: "a b"},
+		"at_once:": {From: from, To: now, AtOnce: -1},
+	} {
+		var refused *Invalid
+		if _, err := r.e.BackfillSchedule(r.ctx, "s", b); !errors.As(err, &refused) || !strings.Contains(err.Error(), what) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if _, err := r.e.BackfillSchedule(r.ctx, "nobody", Backfill{From: from, To: now}); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("a schedule that there is not: %v", err)
+	}
+	if _, err := r.e.BackfillSchedule(r.ctx, "bad", Backfill{From: from, To: now}); err == nil || len(r.ticks("bad")) > 0 {
+		t.Errorf("refused input: %v, ticks %q", err, r.ticks("bad"))
+	}
+	if _, err := r.e.PauseSchedule(r.ctx, "s", ""); err != nil {
+		t.Fatal(err)
+	}
+	r.clock.move(5*time.Hour, 5*time.Hour, 0)
+	if _, err := r.e.BackfillSchedule(r.ctx, "s", Backfill{From: from, To: r.clock.now()}); err == nil || !strings.Contains(err.Error(), "not decided about yet") {
+		t.Errorf("times that passed while it is paused: %v", err)
+	}
+}
