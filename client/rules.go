@@ -81,3 +81,34 @@ func (c *Client) AllEnforcements(ctx context.Context, f EnforcementFilter) iter.
 		}
 	}
 }
+
+// WhySignal says of the rules that listen to a signal's trigger, or of the one named, why they have started something for it or not.
+func (c *Client) WhySignal(ctx context.Context, id, rule string) (*api.SignalWhy, error) {
+	q := url.Values{}
+	set(q, "rule", rule)
+	var w api.SignalWhy
+	err := c.call(ctx, request{method: http.MethodGet, path: "/signals/" + url.PathEscape(id) + "/why", query: q, repeatable: true}, &w)
+	return orNil(&w, err)
+}
+
+// WhyRule says how a rule stands, and what became of the latest signals that it listens to.
+func (c *Client) WhyRule(ctx context.Context, name string) (*api.RuleState, error) {
+	var w api.RuleState
+	err := c.get(ctx, "/rules/"+url.PathEscape(name)+"/why", "", &w)
+	return orNil(&w, err)
+}
+
+// TestRules says what the rules in a document would have made of the signals of the past. It stores nothing.
+func (c *Client) TestRules(ctx context.Context, in api.RulesTest) ([]api.RulePast, error) {
+	var out api.RulesTested
+	err := c.call(ctx, request{method: http.MethodPost, path: "/rules:test", body: in, repeatable: true}, &out)
+	return out.Rules, err
+}
+
+// ReplayRule asks a rule about signals of the past of which it has no enforcement. A rule enforces a signal once, so that may be
+// repeated.
+func (c *Client) ReplayRule(ctx context.Context, name string, in api.RuleReplay) (*api.RulePast, error) {
+	var p api.RulePast
+	err := c.call(ctx, request{method: http.MethodPost, path: "/rules/" + url.PathEscape(name) + "/replay", body: in, repeatable: true}, &p)
+	return orNil(&p, err)
+}

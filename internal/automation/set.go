@@ -77,9 +77,12 @@ func (e *ends) add(r *Rule) {
 	}
 }
 
-// ListensToEnd reports whether a rule may be about the end of an execution. Where no rule is about ends it costs two comparisons.
+// ListensToEnds reports whether a rule is about ends at all.
+func (s *Set) ListensToEnds() bool { return len(s.ends.actions)+len(s.ends.labels) > 0 }
+
+// ListensToEnd reports whether a rule may be about the end of an execution.
 func (s *Set) ListensToEnd(r *flow.Request) bool {
-	if s == nil || len(s.ends.actions)+len(s.ends.labels) == 0 {
+	if s == nil {
 		return false
 	}
 	if s.ends.actions[r.Action] {

@@ -156,17 +156,32 @@ pawl get: of these, what has failed, timed out or was cancelled, unless --status
 
 func (a *app) whyCommand() *cobra.Command {
 	var f output.Format
+	var rule string
 	c := &cobra.Command{
 		Use:   "why ID",
-		Short: "Say what an execution or a schedule is waiting for, and what would unblock it",
+		Short: "Say what an execution or a schedule is waiting for and what would unblock it, or why a rule has fired or not",
+		Long: `Say what an execution or a schedule is waiting for, and what would unblock it; of a signal (sg_…), which rules have started something for it
+and why the others have not, part by part of their conditions with the values that these had; of a rule (rule:NAME), how it
+stands and what became of the latest signals that it listens to.`,
 		Example: `  pawl why ex_…
+  pawl why sg_… --rule clean-disk
+  pawl why rule:clean-disk
   pawl why schedule:nightly
   pawl why ex_… -o json`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withClient(cmd.Context(), reading, func(ctx context.Context, s *session) error {
+				if strings.HasPrefix(args[0], flow.SignalPrefix) {
+					return a.whySignal(ctx, s, args[0], rule, f)
+				}
+				if rule != "" {
+					return exit.Usagef("--rule is for a signal, as in pawl why sg_… --rule %s", rule)
+				}
 				if name, is := strings.CutPrefix(args[0], "schedule:"); is {
 					return a.whySchedule(ctx, s, name, f)
+				}
+				if name, is := strings.CutPrefix(args[0], "rule:"); is {
+					return a.whyRule(ctx, s, name, f)
 				}
 				w, err := s.Why(ctx, args[0])
 				if err != nil {
@@ -183,6 +198,7 @@ func (a *app) whyCommand() *cobra.Command {
 			})
 		},
 	}
+	c.Flags().StringVar(&rule, "rule", "", "of a signal: about this rule only, whatever it listens to")
 	output.FormatFlag(c, &f, output.AsTable, output.AsJSON, output.AsYAML)
 	return c
 }

@@ -3,6 +3,8 @@ package engine
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/blob"
@@ -65,6 +67,23 @@ func (t *transaction) adopt(xs []*flow.Execution) []*flow.Draft {
 		ds[i] = d
 	}
 	return ds
+}
+
+// loadKeys brings idempotency keys into the transaction beside those that its requests wanted.
+func (t *transaction) loadKeys(ctx context.Context, keys []string) error {
+	keys = slices.DeleteFunc(keys, func(key string) bool { _, known := t.loaded.idempotency[key]; return known })
+	if len(keys) == 0 {
+		return nil
+	}
+	found, err := t.tx.Submitted(ctx, keys)
+	if err != nil {
+		return fmt.Errorf("load idempotency keys: %w", err)
+	}
+	if t.loaded.idempotency == nil {
+		t.loaded.idempotency = map[string]store.IdempotencyKey{}
+	}
+	maps.Copy(t.loaded.idempotency, found)
+	return nil
 }
 
 // needPayload loads the payload of an execution unless it has been read.

@@ -59,6 +59,7 @@ type effects struct {
 	ended   byStatus[int64] // how many executions have ended, by status
 	gaps    int64           // attempts that were ended because an event never came
 	lanes   map[string]bool // lanes that something was put into
+	said    bool            // there are new signals, about which the rules are to be asked
 }
 
 func (e *Engine) newTransaction(tx store.Tx, claimers *roster) *transaction {
@@ -195,6 +196,9 @@ func (t *transaction) flushBut(ctx context.Context, deferred func(*flow.Draft) b
 		if !deferred(d) {
 			t.keys.flushed(d)
 		}
+	}
+	if err := t.sayEnds(ctx, deferred); err != nil {
+		return err
 	}
 	delta, some := t.changes.take(deferred, t.draft)
 	if !some {

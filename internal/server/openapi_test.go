@@ -74,6 +74,7 @@ func TestOpenAPIIsServed(t *testing.T) {
 		"evaluate": `{"language":"python","source":"hello"}`, "define": diamond, "validate": "name: x\n",
 		"send-stdin": "typed\n", "evaluate-batch": `{"evaluations":[{"language":"python","source":"hello"},{"language":"x"}]}`, "upload": "sent ahead",
 		"log-in": `{"token":"any"}`, "receive": `{"a":1}`, "backfill-schedule": `{"from":"2026-01-01T00:00:00Z","to":"2026-01-02T00:00:00Z","dry_run":true}`, "preview-schedules": "kind: schedule\nname: s\nevery: 1h\nrun: {action: noop}\n", "emit": `{"trigger":"t","data":{"a":1}}`, "emit-batch": `{"signals":[{"trigger":"t"},{"trigger":"T"}]}`,
+		"replay-rule": `{"dry_run":true}`, "test-rules": `{"document":"kind: rule\nname: r\non: t\nif: signal.data.a == 1\nrun: {action: noop}\n"}`,
 		"answer-inquiry": `{"answer":1,"by":"ada"}`, "link-inquiry": `{"for":"ada"}`, "answer-by-link": "f0=1",
 	}
 	uploaded, err := h.client.Upload(t.Context(), strings.NewReader(bodies["upload"]))

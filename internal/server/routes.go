@@ -266,6 +266,9 @@ func signalRoutes() []route {
 			}, answers: []answer{ok(reflect.TypeFor[api.SignalPage]())}, handle: (*call).signals},
 		{method: "GET", path: "/api/v1/signals/{id}", name: "get-signal", tag: tagSignals, summary: "Get one signal",
 			answers: []answer{ok(reflect.TypeFor[api.Signal]())}, handle: (*call).signal},
+		{method: "GET", path: "/api/v1/signals/{id}/why", name: "signal-why", tag: tagSignals, summary: "Ask why rules have started something for it or not",
+			params:  []param{{name: "rule", kind: "string", doc: "About this rule only, whatever it listens to"}},
+			answers: []answer{ok(reflect.TypeFor[api.SignalWhy]())}, handle: (*call).signalWhy},
 	}
 }
 
@@ -276,6 +279,12 @@ func ruleRoutes() []route {
 		{method: "GET", path: "/api/v1/rules", name: "list-rules", tag: tagRules, summary: "List the rules in force, by name",
 			answers: []answer{ok(reflect.TypeFor[api.RuleList]())}, handle: (*call).rules},
 		{method: "GET", path: one, name: "get-rule", tag: tagRules, summary: "Get one rule", answers: []answer{ok(typeRule)}, handle: (*call).rule},
+		{method: "GET", path: one + "/why", name: "rule-why", tag: tagRules, summary: "Ask how it stands, and what became of the latest signals that it listens to",
+			answers: []answer{ok(reflect.TypeFor[api.RuleState]())}, handle: (*call).ruleWhy},
+		{method: "POST", path: "/api/v1/rules:test", name: "test-rules", tag: tagRules, summary: "Ask what rules would have made of the signals of the past",
+			body: reflect.TypeFor[api.RulesTest](), answers: []answer{ok(reflect.TypeFor[api.RulesTested]())}, handle: (*call).testRules},
+		{method: "POST", path: one + "/replay", name: "replay-rule", tag: tagRules, summary: "Ask it about signals of the past of which it has no enforcement, once each",
+			body: reflect.TypeFor[api.RuleReplay](), optional: true, answers: []answer{ok(reflect.TypeFor[api.RulePast]())}, handle: (*call).replayRule},
 		{method: "POST", path: one + "/pause", name: "pause-rule", tag: tagRules, summary: "Let it start nothing until it is resumed",
 			body: reflect.TypeFor[api.PauseRequest](), optional: true, answers: []answer{ok(typeRule)}, handle: (*call).pauseRule},
 		{method: "POST", path: one + "/resume", name: "resume-rule", tag: tagRules, summary: "Let it start executions again, for the signals that come from now on",

@@ -23,10 +23,15 @@ func renderRule(r *automation.Rule) api.Rule {
 
 func renderEnforcement(e *flow.Enforcement) api.Enforcement {
 	out := api.Enforcement{Signal: e.Signal.Text(flow.SignalPrefix), Rule: e.Rule, Version: e.Version, State: e.State.String(), Execution: e.Execution.String(), At: e.At}
-	if e.Reason != (flow.Reason{}) {
-		out.Reason = &api.EnforceReason{Code: e.Reason.Code, Message: e.Reason.Message, Path: e.Reason.Path}
-	}
+	out.Reason = renderReason(e.Reason)
 	return out
+}
+
+func renderReason(r flow.Reason) *api.EnforceReason {
+	if r == (flow.Reason{}) {
+		return nil
+	}
+	return &api.EnforceReason{Code: r.Code, Message: r.Message, Path: r.Path}
 }
 
 func renderEnforcements(all []flow.Enforcement) []api.Enforcement {

@@ -10,6 +10,9 @@ import (
 // SignalKey is what a signal that is sent again is known by.
 type SignalKey struct{ Trigger, Key string }
 
+// KeyOf is the key of a signal; its Key is "" where it has none.
+func KeyOf(s *flow.Signal) SignalKey { return SignalKey{s.Trigger, s.Key} }
+
 // KnownSignal is the signal that a key stands for.
 type KnownSignal struct {
 	ID   flow.ID

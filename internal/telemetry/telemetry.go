@@ -24,8 +24,9 @@ const (
 	Runtime    = "runtime"
 	Requests   = "requests"
 	Reports    = "reports"
-	Missed     = "missed"      // ticks, how many
-	Schedule   = "schedule"    // its name
+	Missed     = "missed"   // ticks, how many
+	Schedule   = "schedule" // its name
+	Signal     = "signal"
 	Webhook    = "webhook"     // its name
 	Lost       = "lost"        // how many
 	HandedBack = "handed_back" // how many

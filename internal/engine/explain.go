@@ -1,0 +1,225 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/automation"
+	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// RuleWhy says why a rule has started something for a signal, or why not.
+type RuleWhy struct {
+	Rule        string
+	Version     int // 0: it was not in force when the signal came
+	Fired       bool
+	Summary     string
+	Clauses     []definition.Clause // of its condition
+	Enforcement *flow.Enforcement   // nil: there is none
+}
+
+// WhySignal says of each rule that listens to a signal's trigger, or of the one named, why it has started something for the signal or
+// not. The rules are those that were in force when the signal came.
+func (e *Engine) WhySignal(ctx context.Context, id flow.ID, rule string) (flow.Signal, []RuleWhy, error) {
+	s, err := e.opts.Store.Signal(ctx, id)
+	if err != nil {
+		return s, nil, err
+	}
+	set, err := e.rulesAt(ctx, s.Generation)
+	if err != nil {
+		return s, nil, err
+	}
+	const most = 1000
+	found, err := e.opts.Store.Enforcements(ctx, store.EnforcementFilter{Signal: s.Number, Limit: most})
+	if err != nil {
+		return s, nil, err
+	}
+	known := make(map[string]*flow.Enforcement, len(found))
+	for i := range found {
+		known[found[i].Rule] = &found[i]
+	}
+	rules := set.On(s.Trigger)
+	if rule != "" {
+		if rules = nil; set.Rule(rule) != nil {
+			rules = []*automation.Rule{set.Rule(rule)}
+		}
+	}
+	all := []RuleWhy{}
+	for _, r := range rules {
+		w, err := whyRule(r, &s, known[r.Name])
+		if err != nil {
+			return s, nil, err
+		}
+		delete(known, r.Name)
+		all = append(all, w)
+	}
+	for name, k := range known { // a later version that the signal was replayed through
+		if rule == "" || rule == name {
+			all = append(all, RuleWhy{Rule: name, Version: k.Version, Fired: hasLed(k), Enforcement: k, Summary: enforcedText(k) + ", when the signal was replayed: the rule was not in force when it came"})
+		}
+	}
+	if rule != "" && len(all) == 0 {
+		if _, _, err := e.Rule(ctx, rule); err != nil {
+			return s, nil, err
+		}
+		all = append(all, RuleWhy{Rule: rule, Summary: "it was not in force when the signal came: pawl rules replay " + rule + " asks it about signals of the past"})
+	}
+	return s, all, nil
+}
+
+func hasLed(k *flow.Enforcement) bool {
+	return k.State == flow.EnforcementRan || k.State == flow.EnforcementFolded
+}
+
+// whyRule says why a rule in force has started something for a signal or not.
+func whyRule(r *automation.Rule, s *flow.Signal, k *flow.Enforcement) (RuleWhy, error) {
+	w := RuleWhy{Rule: r.Name, Version: r.Version, Enforcement: k}
+	x, err := automation.Explain(r, s)
+	if err != nil {
+		return w, err
+	}
+	w.Clauses = x.Clauses
+	switch {
+	case k != nil:
+		w.Fired, w.Summary = hasLed(k), enforcedText(k)
+	case !x.Listens:
+		w.Summary = fmt.Sprintf("it listens to %s, and the signal is %s", strings.Join(r.On, ", "), s.Trigger)
+	case s.Replayed:
+		w.Summary = "the signal repeats content that came before under another id: no rule is asked about it"
+	case r.Paused:
+		w.Summary = "it was paused when the signal came"
+		if r.Reason != "" {
+			w.Summary += ": " + r.Reason
+		}
+	case s.State == flow.SignalNew:
+		w.Summary = "the rules have not been asked about the signal yet"
+	case x.Holds:
+		w.Summary = "its condition holds, and it has no enforcement of the signal"
+	default:
+		w.Summary = unheldText(x.Clauses)
+	}
+	return w, nil
+}
+
+// enforcedText says what became of an enforcement.
+func enforcedText(k *flow.Enforcement) string {
+	switch k.State {
+	case flow.EnforcementRan:
+		return "it has started " + k.Execution.String()
+	case flow.EnforcementFolded:
+		return "the signal was folded into " + k.Execution.String() + ", which stands for the same value of `once`"
+	}
+	say := fmt.Sprintf("%s (%s): %s", k.State, k.Reason.Code, k.Reason.Message)
+	if k.Reason.Path != "" {
+		say += ", at " + k.Reason.Path
+	}
+	return say
+}
+
+// unheldText names the first part of a condition that does not hold, and the values that it compares.
+func unheldText(clauses []definition.Clause) string {
+	for _, c := range clauses {
+		if c.Holds && c.Err == nil {
+			continue
+		}
+		say := fmt.Sprintf("its condition does not hold: %s is false", c.Text)
+		for i, v := range c.Values {
+			link := ", and "
+			if i == 0 {
+				link = "; "
+			}
+			say += fmt.Sprintf("%s%s is %s", link, v.Text, v.Value)
+		}
+		return say
+	}
+	return "its condition does not hold"
+}
+
+// explainedSignals is how many signals of the past WhyRule looks at.
+const explainedSignals = 200
+
+// RuleState says how a rule stands.
+type RuleState struct {
+	Rule    *automation.Rule
+	Summary string
+	Facts   []string
+	Unblock []string
+}
+
+// WhyRule says whether a rule would start something, and what became of the latest signals that it listens to.
+func (e *Engine) WhyRule(ctx context.Context, name string) (*RuleState, error) {
+	r, _, err := e.Rule(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	w := &RuleState{Rule: r, Summary: fmt.Sprintf("rule %s@%d is in force and listens to %s", name, r.Version, strings.Join(r.On, ", ")), Facts: []string{}, Unblock: []string{}}
+	if r.Paused {
+		w.Summary = fmt.Sprintf("rule %s@%d is paused and starts nothing", name, r.Version)
+		if r.Reason != "" {
+			w.Summary += ": " + r.Reason
+		}
+		w.Unblock = append(w.Unblock, "pawl rules resume "+name)
+	}
+	met, unheld := 0, map[string]int{}
+	states := map[flow.EnforcementState]int{}
+	var last *flow.Signal
+	f := signalsOf(r, time.Time{})
+	f.Limit = explainedSignals
+	found, err := e.opts.Store.Signals(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	for i := range found {
+		s := &found[i]
+		if !r.ListensTo(s.Trigger) {
+			continue
+		}
+		if met++; last == nil {
+			last = s
+		}
+		known, err := e.opts.Store.Enforcements(ctx, store.EnforcementFilter{Rule: name, Signal: s.Number, Limit: 1})
+		if err != nil {
+			return nil, err
+		}
+		if len(known) > 0 {
+			states[known[0].State]++
+			continue
+		}
+		why, err := whyRule(r, s, nil)
+		if err != nil {
+			return nil, err
+		}
+		unheld[why.Summary]++
+	}
+	if met == 0 {
+		w.Facts = append(w.Facts, "none of the latest signals is one that it listens to")
+		w.Unblock = append(w.Unblock, "emit one (pawl emit), and see with pawl get signals that the names agree")
+		return w, nil
+	}
+	w.Facts = append(w.Facts, fmt.Sprintf("of the latest signals it listens to %d, the last one %s at %s", met, last.ID.Text(flow.SignalPrefix), last.At.Format(time.RFC3339)))
+	for state := flow.EnforcementRan; state <= flow.EnforcementFailed; state++ {
+		if n := states[state]; n > 0 {
+			w.Facts = append(w.Facts, fmt.Sprintf("%d %s", n, state))
+		}
+	}
+	for _, say := range mostOften(unheld, 5) {
+		w.Facts = append(w.Facts, fmt.Sprintf("%d not: %s", unheld[say], say))
+	}
+	if states[flow.EnforcementFailed] > 0 {
+		w.Unblock = append(w.Unblock, "pawl get enforcements --rule "+name+" --state failed says what was wrong with each; apply a corrected rule, and pawl rules replay "+name+" asks it about the signals that it has no enforcement of")
+	}
+	return w, nil
+}
+
+// signalsOf selects the signals that a rule may listen to.
+func signalsOf(r *automation.Rule, since time.Time) store.SignalFilter {
+	f := store.SignalFilter{Since: since}
+	if len(r.On) == 1 && !strings.HasSuffix(r.On[0], "*") {
+		f.Trigger = r.On[0]
+	}
+	return f
+}

@@ -1,0 +1,179 @@
+package engine
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+func (r *rig) whySignal(id flow.ID, rule string) string {
+	r.Helper()
+	_, all, err := r.e.WhySignal(r.ctx, id, rule)
+	if err != nil {
+		r.Fatal(err)
+	}
+	var out []string
+	for _, w := range all {
+		out = append(out, fmt.Sprintf("%s@%d %t: %s", w.Rule, w.Version, w.Fired, w.Summary))
+	}
+	return strings.Join(out, "\n")
+}
+
+// Why a rule has fired or not is said by the rules as they were when the signal came.
+func TestWhySignal(t *testing.T) {
+	onEachStore(t, func(r *rig) {
+		r.apply(ruleBook)
+		v := r.emit(Emission{Trigger: "alert.fired", Data: json.RawMessage(`{"id":"1","host":"db1"}`)})
+		want := func(rule, say string) {
+			r.Helper()
+			if got := r.whySignal(v.Signal, rule); !strings.Contains(got, say) {
+				r.Errorf("%s\nwant %q", got, say)
+			}
+		}
+		want("", "every@1 true: it has started ex_")
+		want("", "faulty@1 false: failed (if): ${{ signal.data.count > 3 }}: no such key")
+		want("page", `page@1 false: its condition does not hold: signal.data.severity == "page" is false; signal.data.severity is "warn"`)
+		r.apply("kind: rule\nname: page\non: other\nrun: {action: noop}\n---\nkind: rule\nname: late\non: alert.fired\nrun: {action: noop}\n")
+		want("page", `page@1 false: its condition does not hold`)
+		want("late", "late@0 false: it was not in force when the signal came")
+		if got := r.whySignal(v.Signal, ""); strings.Contains(got, "late") {
+			r.Errorf("%s", got)
+		}
+		if err := r.e.PauseRule(r.ctx, "late", "too loud"); err != nil {
+			r.Fatal(err)
+		}
+		v = r.emit(Emission{Trigger: "alert.fired", Data: json.RawMessage(`{"id":"2"}`)})
+		if err := r.e.ResumeRule(r.ctx, "late"); err != nil {
+			r.Fatal(err)
+		}
+		want("late", "late@1 false: it was paused when the signal came: too loud")
+		want("page", "page@2 false: it listens to other, and the signal is alert.fired")
+		if _, _, err := r.e.WhySignal(r.ctx, v.Signal, "nobody"); !errors.Is(err, store.ErrNotFound) {
+			r.Errorf("%v", err)
+		}
+		none := r.emit(Emission{Trigger: "unheard"})
+		if _, all, err := r.e.WhySignal(r.ctx, none.Signal, ""); err != nil || len(all) != 0 {
+			r.Errorf("%+v, %v", all, err)
+		}
+	})
+}
+
+func TestWhyRule(t *testing.T) {
+	r := newRig(t)
+	r.apply(ruleBook)
+	state := func(name string) string {
+		t.Helper()
+		w, err := r.e.WhyRule(r.ctx, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return w.Summary + "\n" + strings.Join(w.Facts, "\n") + "\n" + strings.Join(w.Unblock, "\n")
+	}
+	if got := state("page"); !strings.Contains(got, "none of the latest signals") {
+		t.Error(got)
+	}
+	for i := range 3 {
+		r.emit(Emission{Trigger: "alert.fired", Data: json.RawMessage(fmt.Sprintf(`{"id":"%d","host":"h","severity":"%s"}`, i, []string{"warn", "page", "warn"}[i]))})
+	}
+	if got := state("page"); !strings.Contains(got, "listens to 3") || !strings.Contains(got, "1 ran") || !strings.Contains(got, `2 not: its condition does not hold: signal.data.severity == "page"`) {
+		t.Error(got)
+	}
+	if got := state("faulty"); !strings.Contains(got, "3 failed") || !strings.Contains(got, "pawl rules replay faulty") {
+		t.Error(got)
+	}
+	if err := r.e.PauseRule(r.ctx, "page", "too loud"); err != nil {
+		t.Fatal(err)
+	}
+	if got := state("page"); !strings.Contains(got, "is paused and starts nothing: too loud") || !strings.Contains(got, "pawl rules resume page") {
+		t.Error(got)
+	}
+	if _, err := r.e.WhyRule(r.ctx, "nobody"); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("%v", err)
+	}
+}
+
+// What a rule would have made of the past is said by the functions that fire it, and stores nothing.
+func TestRulesOnThePast(t *testing.T) {
+	onEachStore(t, func(r *rig) {
+		r.apply("kind: rule\nname: a\non: t\nif: signal.data.n > 5\nrun: {action: noop, input: {n: '${{ signal.data.n }}'}}\n")
+		for i := range 10 {
+			r.emit(Emission{Trigger: "t", Data: json.RawMessage(fmt.Sprintf(`{"n":%d}`, i))})
+		}
+		r.emit(Emission{Trigger: "t", Data: json.RawMessage(`{}`)})
+		r.emit(Emission{Trigger: "other", Data: json.RawMessage(`{"n":9}`)})
+		defs, err := definition.Parse("r.yaml", []byte("kind: rule\nname: a\non: t\nif: signal.data.n > 3\nrun: {action: noop, input: {n: '${{ signal.data.n }}'}}\n---\n"+
+			"kind: rule\nname: b\non: [t, other]\nif: default(signal.data.n, 0) == 9\nrun: {action: nobody}\n"))
+		if err != nil {
+			r.Fatal(err)
+		}
+		all, err := r.e.TestRules(r.ctx, defs, time.Now().Add(-time.Hour))
+		if err != nil || len(all) != 2 {
+			r.Fatalf("%+v, %v", all, err)
+		}
+		if p := all[0]; p.Signals != 11 || p.Ran != 6 || p.Failed != 1 || p.Unlike != 2 || p.More || len(p.Samples) != 7 {
+			r.Errorf("%+v", p)
+		}
+		if p := all[1]; p.Signals != 12 || p.Failed != 2 || p.Unlike != 0 || !strings.Contains(p.Samples[0].Reason.Message, "no action") {
+			r.Errorf("%+v", p)
+		}
+		if all, err := r.e.TestRules(r.ctx, defs, time.Now().Add(time.Hour)); err != nil || all[0].Signals != 0 {
+			r.Errorf("nothing of the future: %+v, %v", all, err)
+		}
+		if n, err := r.store.List(r.ctx, store.Filter{Limit: 100}); err != nil || len(n) != 4 {
+			r.Errorf("%d executions, %v", len(n), err)
+		}
+	})
+}
+
+// A rule is asked about the past once for each signal, however often and by however many at once.
+func TestReplayRule(t *testing.T) {
+	onEachStore(t, func(r *rig) {
+		for i := range 10 {
+			r.emit(Emission{Trigger: "t", Data: json.RawMessage(fmt.Sprintf(`{"n":%d}`, i))})
+		}
+		r.apply("kind: rule\nname: a\non: t\nif: signal.data.n > 3\nrun: {action: noop, once: '${{ signal.data.n > 7 }}'}\n")
+		hour := time.Now().Add(-time.Hour)
+		p, err := r.e.ReplayRule(r.ctx, "a", hour, true)
+		if err != nil || p.Signals != 10 || p.Ran != 6 || p.Enforced != 0 {
+			r.Fatalf("dry: %+v, %v", p, err)
+		}
+		if n, err := r.store.List(r.ctx, store.Filter{Limit: 100}); err != nil || len(n) != 0 {
+			r.Errorf("%d executions, %v", len(n), err)
+		}
+		done := make(chan error, 4)
+		for range cap(done) {
+			go func() { _, err := r.e.ReplayRule(r.ctx, "a", hour, false); done <- err }()
+		}
+		for range cap(done) {
+			if err := <-done; err != nil {
+				r.Error(err)
+			}
+		}
+		if p, err = r.e.ReplayRule(r.ctx, "a", hour, false); err != nil || p.Enforced != 6 || p.Ran != 0 {
+			r.Errorf("again: %+v, %v", p, err)
+		}
+		if n, err := r.store.List(r.ctx, store.Filter{Limit: 100}); err != nil || len(n) != 2 { // one for each value of once
+			r.Errorf("%d executions, %v", len(n), err)
+		}
+		all, err := r.store.Enforcements(r.ctx, store.EnforcementFilter{Rule: "a", Limit: 100})
+		if err != nil || len(all) != 6 {
+			r.Errorf("%d enforcements, %v", len(all), err)
+		}
+		if got := r.whySignal(all[0].Signal, ""); !strings.Contains(got, "when the signal was replayed") {
+			r.Error(got)
+		}
+		if err := r.e.PauseRule(r.ctx, "a", ""); err != nil {
+			r.Fatal(err)
+		}
+		if _, err := r.e.ReplayRule(r.ctx, "a", hour, false); !errors.Is(err, ErrPaused) {
+			r.Errorf("%v", err)
+		}
+	})
+}

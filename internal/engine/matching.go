@@ -1,0 +1,232 @@
+package engine
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/problem"
+	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/telemetry"
+)
+
+const (
+	// newAtOnce and newStarts bound what one transaction makes of signals that were kept as new: the signals, and what the rules start.
+	newAtOnce = 500
+	newStarts = 1000
+	// newAtMost is the time between two looks for new signals: another server may have ended between keeping one and asking the rules.
+	newAtMost = time.Second
+	// outputMost is how large an output may be that comes along in the signal of an end; a rule on a larger one has its action read it.
+	outputMost = 64 << 10
+	// messageMost is how much of an error's message does.
+	messageMost = 4 << 10
+)
+
+// endData is the data of the signal of an execution's end.
+type endData struct {
+	Execution  flow.ID           `json:"execution"`
+	Action     string            `json:"action"`
+	Version    int               `json:"version,omitempty"`
+	Status     string            `json:"status"`
+	Attempt    int               `json:"attempt"`
+	Labels     map[string]string `json:"labels"`
+	CreatedAt  time.Time         `json:"created_at"`
+	FinishedAt time.Time         `json:"finished_at"`
+	Error      *endError         `json:"error"`
+	Output     json.RawMessage   `json:"output"` // null where it is larger than outputMost
+	OutputSize int               `json:"output_size"`
+}
+
+type endError struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+}
+
+// sayEnds keeps a signal for each execution that ends with this write and about whose end some rule may be, so that the signal is
+// there exactly when the end is. The rules are asked about it in a transaction of its own: what follows from an end never keeps it from
+// being recorded. Where no rule is about ends that costs two comparisons for each end.
+func (t *transaction) sayEnds(ctx context.Context, deferred func(*flow.Draft) bool) error {
+	set := t.e.rules.current.Load()
+	if set == nil || !set.ListensToEnds() {
+		return nil
+	}
+	for _, d := range t.changes.drafts {
+		if d.Ended() && d.Parent.IsZero() && !deferred(d) && set.ListensToEnd(&d.Request) {
+			if err := t.sayEnd(ctx, d, set.Generation); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (t *transaction) sayEnd(ctx context.Context, d *flow.Draft, generation int64) error {
+	s := flow.Signal{ID: t.e.opts.NewID(), Trigger: flow.TriggerEnded, Key: d.ID.String(), Subject: d.Action, Source: flow.SourceExecution, State: flow.SignalNew,
+		SignalDetail: flow.SignalDetail{Cause: d.ID, Rules: d.Rules, Generation: generation}}
+	if _, said := t.loaded.signals[store.KeyOf(&s)]; said {
+		return nil // it was decided about twice in this transaction
+	}
+	end := endData{Execution: d.ID, Action: d.Action, Version: d.Version, Status: d.Stage.String(), Attempt: d.Attempt, Labels: d.Labels, CreatedAt: d.CreatedAt, FinishedAt: d.FinishedAt}
+	if end.Labels == nil {
+		end.Labels = map[string]string{}
+	}
+	if o := d.Outcome; o != nil {
+		if o.Error != nil {
+			end.Error = &endError{o.Error.Code, problem.Clip(o.Error.Message, messageMost)}
+		}
+		if end.OutputSize = len(o.Output); end.OutputSize <= outputMost {
+			end.Output = o.Output
+		}
+	}
+	var err error
+	if s.Data, err = json.Marshal(end); err != nil {
+		return fmt.Errorf("describe the end of %s: %w", d.ID, err)
+	}
+	s.Hash = sha256.Sum256(s.Data)
+	t.effects.said = true
+	return t.keepSignal(ctx, &s)
+}
+
+// matchSignals asks the rules about signals that were kept as new, and looks for those of servers that have ended meanwhile.
+func (e *Engine) matchSignals(ctx context.Context) {
+	for {
+		more, err := e.matchNew(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		if err != nil {
+			e.opts.Log.Error("asking the rules about new signals failed; it will be tried again", telemetry.Err, err)
+		}
+		if more && err == nil {
+			continue
+		}
+		timer := time.NewTimer(newAtMost)
+		select {
+		case <-e.rules.wake:
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		}
+		timer.Stop()
+	}
+}
+
+// matching is a new signal and what the rules of its generation make of it.
+type matching struct {
+	signal flow.Signal
+	all    []*enforcing
+}
+
+// matchNew asks the rules about some of the signals that are new, and reports whether there may be more.
+func (e *Engine) matchNew(ctx context.Context) (more bool, err error) {
+	found, err := e.opts.Store.NewSignals(ctx, newAtOnce)
+	if err != nil || len(found) == 0 {
+		return false, err
+	}
+	all := make([]*matching, 0, len(found))
+	for starts := 0; len(all) < len(found) && starts < newStarts; {
+		m := &matching{signal: found[len(all)]}
+		set, err := e.rulesAt(ctx, m.signal.Generation)
+		if err != nil {
+			return false, err
+		}
+		if !m.signal.Replayed {
+			if m.all, err = e.match(ctx, set, &m.signal); err != nil {
+				return false, err
+			}
+		}
+		starts += len(m.all)
+		all = append(all, m)
+	}
+	matched, err := e.carryOut(ctx, all)
+	return matched > 0, err
+}
+
+// carryOut writes in one transaction what the rules make of new signals, and returns of how many. What another server has matched, or
+// is about to, is left alone. A signal about which the decision is refused harms no other.
+func (e *Engine) carryOut(ctx context.Context, all []*matching) (int, error) {
+	done, err := ask(ctx, e, nil, func(ctx context.Context, t *transaction) ([]flow.Enforcement, error) { return t.carryOut(ctx, all) })
+	switch {
+	case err == nil:
+		e.counters.enforced(done)
+		return len(all), nil
+	case !refused(err):
+		return 0, err
+	case len(all) == 1:
+		e.opts.Log.Error("a signal cannot be enforced: its rules have failed", telemetry.Signal, all[0].signal.ID.Text(flow.SignalPrefix), telemetry.Err, err)
+		if slices.ContainsFunc(all[0].all, func(x *enforcing) bool { return x.start != nil }) {
+			for _, x := range all[0].all {
+				x.fail(err)
+			}
+			return e.carryOut(ctx, all)
+		}
+		return 0, err
+	}
+	matched := 0
+	var failed []error
+	for _, m := range all {
+		n, err := e.carryOut(ctx, []*matching{m})
+		if err != nil && !refused(err) {
+			return matched, err
+		}
+		matched, failed = matched+n, append(failed, err)
+	}
+	return matched, errors.Join(failed...)
+}
+
+func (t *transaction) carryOut(ctx context.Context, all []*matching) (done []flow.Enforcement, err error) {
+	numbers := make([]int64, len(all))
+	by := make(map[int64]*matching, len(all))
+	for i, m := range all {
+		numbers[i], by[m.signal.Number] = m.signal.Number, m
+	}
+	locked, err := t.tx.LockSignals(ctx, numbers)
+	if err != nil || len(locked) == 0 {
+		return nil, err
+	}
+	for i := range locked {
+		t.changes.matched = append(t.changes.matched, locked[i].Number)
+	}
+	return t.enforceOnce(ctx, locked, func(s *flow.Signal) []*enforcing { return by[s.Number].all })
+}
+
+// enforceOnce carries out what rules make of signals that were kept before. A rule that has an enforcement of a signal already is left out.
+func (t *transaction) enforceOnce(ctx context.Context, signals []flow.Signal, of func(*flow.Signal) []*enforcing) (done []flow.Enforcement, err error) {
+	numbers := make([]int64, len(signals))
+	var once []string
+	for i := range signals {
+		numbers[i] = signals[i].Number
+		for _, x := range of(&signals[i]) {
+			if x.once != nil {
+				once = append(once, x.once.Key)
+			}
+		}
+	}
+	known, err := t.tx.Enforced(ctx, numbers)
+	if err != nil {
+		return nil, err
+	}
+	if err := t.loadKeys(ctx, once); err != nil {
+		return nil, err
+	}
+	for i := range signals {
+		s := &signals[i]
+		for _, x := range of(s) {
+			if slices.Contains(known[s.Number], x.verdict.Rule.Name) {
+				continue
+			}
+			e, err := t.enforce(ctx, s, x)
+			if err != nil {
+				return nil, err
+			}
+			done = append(done, e)
+		}
+	}
+	return done, nil
+}

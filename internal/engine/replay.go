@@ -1,0 +1,244 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/automation"
+	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+const (
+	// pastSignals is how many signals of the past one request looks at, the latest first; pastPage those that are read together.
+	pastSignals = 10_000
+	pastPage    = 500
+	// replayAtOnce is how many signals one transaction asks a rule about again.
+	replayAtOnce = 200
+	// pastSamples is how many signals are named.
+	pastSamples = 20
+)
+
+// mostOften are the keys of up to n of the greatest counts.
+func mostOften(counts map[string]int, n int) []string {
+	all := make([]string, 0, len(counts))
+	for key := range counts {
+		all = append(all, key)
+	}
+	slices.SortFunc(all, func(a, b string) int { return cmp.Or(counts[b]-counts[a], strings.Compare(a, b)) })
+	return all[:min(n, len(all))]
+}
+
+// Past is what a rule makes, or would make, of signals of the past.
+type Past struct {
+	Rule     string
+	Signals  int // that it listens to
+	Ran      int // or would run
+	Refused  int
+	Failed   int
+	Enforced int  // that have an enforcement of the rule already
+	Unlike   int  // of which it makes something else than the version in force
+	More     bool // there are older signals that were not looked at
+	Samples  []PastSample
+}
+
+// PastSample is what a rule makes of one signal of the past.
+type PastSample struct {
+	Signal flow.ID
+	State  flow.EnforcementState // 0: nothing
+	Was    flow.EnforcementState // of the version in force; 0: nothing
+	Unlike bool
+	Reason flow.Reason
+}
+
+func (p *Past) count(s flow.EnforcementState) {
+	switch s {
+	case flow.EnforcementRan, flow.EnforcementFolded:
+		p.Ran++
+	case flow.EnforcementRefused:
+		p.Refused++
+	case flow.EnforcementFailed:
+		p.Failed++
+	}
+}
+
+// past walks through the signals since a time that a rule listens to, the latest first.
+func (e *Engine) past(ctx context.Context, r *automation.Rule, since time.Time, look func(*flow.Signal) error) (more bool, err error) {
+	f := signalsOf(r, since)
+	f.Limit = pastPage
+	for seen := 0; ; {
+		page, err := e.opts.Store.Signals(ctx, f)
+		if err != nil || len(page) == 0 {
+			return false, err
+		}
+		for i := range page {
+			if seen++; seen > pastSignals {
+				return true, nil
+			}
+			if s := &page[i]; r.ListensTo(s.Trigger) && !s.Replayed {
+				if err := look(s); err != nil {
+					return false, err
+				}
+			}
+		}
+		f.Before = store.PlaceOf(&page[len(page)-1])
+	}
+}
+
+// TestRules says what rules would have made of the signals since a time, by the functions that fire rules, and in what they differ from
+// the versions in force. It stores nothing.
+func (e *Engine) TestRules(ctx context.Context, defs []*definition.Definition, since time.Time) ([]Past, error) {
+	in, err := e.readRules(ctx, 0)
+	if err != nil {
+		return nil, err
+	}
+	all := []Past{}
+	for _, d := range defs {
+		if d.Rule == nil {
+			continue
+		}
+		r := &automation.Rule{Name: d.Name, Rule: d.Rule}
+		was := in.Rule(d.Name)
+		p := Past{Rule: d.Name, Samples: []PastSample{}}
+		p.More, err = e.past(ctx, r, since, func(s *flow.Signal) error {
+			x, err := e.would(ctx, r, s)
+			if err != nil {
+				return err
+			}
+			y, err := e.would(ctx, was, s)
+			if err != nil {
+				return err
+			}
+			sample := PastSample{Signal: s.ID}
+			p.Signals++
+			if x != nil {
+				sample.State, sample.Reason = x.verdict.State, x.verdict.Reason
+			}
+			if y != nil {
+				sample.Was = y.verdict.State
+			}
+			sample.Unlike = was != nil && (sample.State != sample.Was || x != nil && string(x.verdict.Input) != string(y.verdict.Input))
+			if sample.Unlike {
+				p.Unlike++
+			}
+			p.count(sample.State)
+			if (sample.State != 0 || sample.Unlike) && len(p.Samples) < pastSamples {
+				p.Samples = append(p.Samples, sample)
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, p)
+	}
+	return all, nil
+}
+
+// would is what a rule, which may be nil, makes of a signal; nil: nothing.
+func (e *Engine) would(ctx context.Context, r *automation.Rule, s *flow.Signal) (*enforcing, error) {
+	if r == nil {
+		return nil, nil
+	}
+	v, holds, err := automation.MatchRule(r, s)
+	if err != nil || !holds {
+		return nil, err
+	}
+	return e.enforcing(ctx, v, s.ID)
+}
+
+// ErrPaused means that a rule that is paused is to start something.
+var ErrPaused = errors.New("the rule is paused")
+
+// ReplayRule asks a rule about the signals since a time of which it has no enforcement, the oldest first, as if they came now. That
+// may be done again at any time: a rule enforces a signal once. dry starts nothing.
+func (e *Engine) ReplayRule(ctx context.Context, name string, since time.Time, dry bool) (*Past, error) {
+	r, _, err := e.Rule(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	if r.Paused && !dry {
+		return nil, ErrPaused
+	}
+	p := &Past{Rule: name, Samples: []PastSample{}}
+	var all []flow.Signal
+	p.More, err = e.past(ctx, r, since, func(s *flow.Signal) error {
+		if s.State == flow.SignalMatched {
+			c := *s
+			c.Data, c.Headers = nil, nil // what is kept of ten thousand
+			all, p.Signals = append(all, c), p.Signals+1
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	slices.Reverse(all)
+	for part := range slices.Chunk(all, replayAtOnce) {
+		if err := e.replay(ctx, r, part, dry, p); err != nil {
+			return p, err
+		}
+	}
+	return p, nil
+}
+
+// replay asks a rule about some signals of the past.
+func (e *Engine) replay(ctx context.Context, r *automation.Rule, part []flow.Signal, dry bool, p *Past) error {
+	var signals []flow.Signal
+	xs := map[int64][]*enforcing{}
+	for i := range part {
+		s, err := e.opts.Store.Signal(ctx, part[i].ID)
+		if errors.Is(err, store.ErrNotFound) {
+			continue // retention has removed it meanwhile
+		}
+		if err != nil {
+			return err
+		}
+		known, err := e.opts.Store.Enforcements(ctx, store.EnforcementFilter{Rule: r.Name, Signal: s.Number, Limit: 1})
+		if err != nil {
+			return err
+		}
+		if len(known) > 0 {
+			p.Enforced++
+			continue
+		}
+		x, err := e.would(ctx, r, &s)
+		if err != nil {
+			return err
+		}
+		if x != nil {
+			signals, xs[s.Number] = append(signals, s), []*enforcing{x}
+		}
+	}
+	made := func(id flow.ID, state flow.EnforcementState, why flow.Reason) {
+		if p.count(state); len(p.Samples) < pastSamples {
+			p.Samples = append(p.Samples, PastSample{Signal: id, State: state, Reason: why})
+		}
+	}
+	if dry {
+		for i := range signals {
+			v := &xs[signals[i].Number][0].verdict
+			made(signals[i].ID, v.State, v.Reason)
+		}
+		return nil
+	}
+	if len(signals) == 0 {
+		return nil
+	}
+	done, err := ask(ctx, e, nil, func(ctx context.Context, t *transaction) ([]flow.Enforcement, error) {
+		return t.enforceOnce(ctx, signals, func(s *flow.Signal) []*enforcing { return xs[s.Number] })
+	})
+	if err != nil {
+		return err
+	}
+	e.counters.enforced(done)
+	for i := range done {
+		made(done[i].Signal, done[i].State, done[i].Reason)
+	}
+	return nil
+}
