@@ -25,6 +25,7 @@ func (e *Engine) Retry(ctx context.Context, id flow.ID, key string) (Submitted, 
 	r := x.Request
 	r.Parent, r.ParentAttempt, r.Task, r.Index, r.Depth = flow.ID{}, 0, "", 0, 0
 	r.IdempotencyKey, r.NotBefore = key, r.CreatedAt
+	r.Signal = flow.ID{} // one execution stands for it; what has led to this one stays
 	if err := e.place(ctx, &r); err != nil {
 		return Submitted{}, err
 	}

@@ -177,3 +177,35 @@ func TestReplayRule(t *testing.T) {
 		}
 	})
 }
+
+// What Verify finds of rules and signals, planted.
+func TestVerifyRules(t *testing.T) {
+	r := newRig(t)
+	r.apply("kind: rule\nname: a\non: t\nrun: {action: noop}\n")
+	generation := r.e.rules.current.Load().Generation
+	plant := func(change func(*flow.Signal)) []store.Violation {
+		t.Helper()
+		s := flow.Signal{ID: r.e.opts.NewID(), Number: 1 << 40, Trigger: "t", Source: flow.SourceAPI, At: time.Now().Add(-time.Hour), State: flow.SignalMatched, Data: json.RawMessage(`{}`), SignalDetail: flow.SignalDetail{Generation: generation}}
+		change(&s)
+		found, err := r.e.verifySignal(r.ctx, &s, time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return found
+	}
+	want := func(what string, found []store.Violation, invariant int) {
+		t.Helper()
+		if len(found) != 1 || found[0].Invariant != invariant {
+			t.Errorf("%s: %+v, want invariant %d broken", what, found, invariant)
+		}
+	}
+	want("a rule that was skipped", plant(func(*flow.Signal) {}), 40)
+	want("a signal that stays new", plant(func(s *flow.Signal) { s.State = flow.SignalNew }), 41)
+	if found := plant(func(s *flow.Signal) { s.Replayed = true }); len(found) > 0 {
+		t.Errorf("a replay: %+v", found)
+	}
+	v := r.emit(Emission{Trigger: "t"})
+	looped := r.signal(v.Signal)
+	looped.Rules = []string{"a"} // as if the chain had not been carried
+	want("a rule that has led to itself", plant(func(s *flow.Signal) { *s = looped }), 51)
+}

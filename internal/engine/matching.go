@@ -217,6 +217,9 @@ func (t *transaction) enforceOnce(ctx context.Context, signals []flow.Signal, of
 	}
 	for i := range signals {
 		s := &signals[i]
+		if known[s.Number] == nil {
+			continue // retention has removed it meanwhile
+		}
 		for _, x := range of(s) {
 			if slices.Contains(known[s.Number], x.verdict.Rule.Name) {
 				continue

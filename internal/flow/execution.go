@@ -50,7 +50,8 @@ type Request struct {
 	CreatedAt      time.Time
 	NotBefore      time.Time // zero: at once
 
-	// Signal is what a rule started it for; Rules are those that have led to it, its own one last. Zero for all other executions.
+	// Signal is what a rule has started it for; zero for what was started otherwise. Rules are those that have led to it, the last one
+	// last; what is submitted again has the rules, and no signal.
 	Signal ID
 	Rules  []string
 }

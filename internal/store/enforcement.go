@@ -8,7 +8,8 @@ import (
 
 // Enforcements keeps what rules have made of signals. They are written by Apply.
 type Enforcements interface {
-	// Enforced tells which rules have an enforcement of each of the signals numbered, in order of their names.
+	// Enforced tells which rules have an enforcement of each of those signals numbered that are there, in order of their names; none is
+	// an empty list. The signals stay until the transaction ends.
 	Enforced(ctx context.Context, numbers []int64) (map[int64][]string, error)
 }
 

@@ -141,6 +141,9 @@ func (s *Store) checkPage(ctx context.Context, f *verification.Findings, after f
 			verification.Inquiry(f, byID[id].x, of[id])
 		}
 	}
+	if err == nil {
+		err = checkLed(ctx, c, answer, f, all)
+	}
 	if err == nil && items.rows() > 0 {
 		var a args
 		_, err = c.within(ctx, answer, []call{{q: qParents, params: a.columns(&items).params, read: func(r *rows) error {
@@ -257,6 +260,10 @@ var tableRules = []tableRule{
 		FROM {s}.inquiries WHERE state = 3 AND (due IS NULL OR closed_at < due) OR state = 2 AND closed_at >= due LIMIT 1000`)},
 	{33, sql(`SELECT i.execution, 'its question is put to ' || a.who || ', and is not open' FROM {s}.assigned a LEFT JOIN {s}.inquiries i ON i.id = a.inquiry
 		WHERE i.state IS DISTINCT FROM 1 LIMIT 1000`)},
+	{39, sql(`SELECT e.execution, 'rule ' || e.rule || ' enforces a signal that does not exist' FROM {s}.enforcements e
+		WHERE NOT EXISTS (SELECT FROM {s}.signals s WHERE s.n = e.signal) LIMIT 1000`)},
+	{39, sql(`SELECT e.execution, 'rule ' || e.rule || ' has folded a signal into what rule ' || l.rule || ' has started' FROM {s}.enforcements e
+		JOIN {s}.enforcements l ON l.execution = e.execution AND l.state = 1 WHERE e.state = 3 AND l.rule <> e.rule LIMIT 1000`)},
 	{33, sql(`SELECT NULL::uuid, 'blob ' || b.name || ' lacks pieces' FROM {s}.blobs b LEFT JOIN {s}.blob_pieces p USING (content)
 		GROUP BY b.name HAVING count(p.number) = 0 OR max(p.number) <> count(p.number) - 1 LIMIT 1000`)},
 	{33, sql(`SELECT DISTINCT NULL::uuid, 'the pieces of content ' || p.content || ' belong to no blob' FROM {s}.blob_pieces p

@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/store/row"
+	"github.com/pawl-run/pawl/internal/store/verification"
 )
 
 var enforcements = relation[*flow.Enforcement, *flow.Enforcement]{
@@ -40,6 +42,15 @@ var numbered = relation[int64, none]{{"n", oidInt8, func(c *column, n int64) { c
 
 var (
 	qInsertEnforcements = sql(enforcements.insert("enforcements"))
+
+	qKeepSignals = sql(`SELECT n FROM {s}.signals WHERE n = ANY ($1::bigint[]) AND n > 0 ORDER BY n FOR KEY SHARE`)
+
+	qLedBy = sql(`SELECT e.execution, e.rule, s.id FROM (SELECT unnest($1::uuid[]) AS id) v
+		JOIN LATERAL (SELECT * FROM {s}.enforcements e WHERE e.execution = v.id AND e.state = 1 OFFSET 0) e ON true
+		LEFT JOIN LATERAL (SELECT * FROM {s}.signals s WHERE s.n = e.signal OFFSET 0) s ON true`)
+
+	qMatched = sql(`SELECT s.id FROM (SELECT unnest($1::uuid[]) AS id) v
+		JOIN LATERAL (SELECT * FROM {s}.signals s WHERE s.id = v.id AND s.state + 0 = 2 OFFSET 0) s ON true`)
 
 	qEnforced = sql(`SELECT e.signal, e.rule FROM ` + numbered.rows() + ` AS v
 		JOIN LATERAL (SELECT * FROM {s}.enforcements e WHERE e.signal = v.n OFFSET 0) e ON true ORDER BY e.signal, e.rule`)
@@ -86,15 +97,51 @@ func (t *tx) putMatched(numbers []int64) {
 // Enforced implements store.Enforcements.
 func (t *tx) Enforced(ctx context.Context, numbers []int64) (map[int64][]string, error) {
 	all := map[int64][]string{}
+	t.add(qKeepSignals, t.args().columns(numbered.columns(numbers...)), func(r *rows) error {
+		all[r.int()] = []string{}
+		return nil
+	})
 	err := t.ask(ctx, qEnforced, t.args().columns(numbered.columns(numbers...)), func(r *rows) error {
-		n := r.int()
-		all[n] = append(all[n], r.text())
+		if n := r.int(); all[n] != nil {
+			all[n] = append(all[n], r.text())
+		}
 		return nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("look up enforcements of %d signals: %w", len(numbers), err)
 	}
 	return all, nil
+}
+
+// checkLed compares the executions of a page with the enforcements that they lead, in the snapshot of the connection.
+func checkLed(ctx context.Context, c *conn, answer time.Duration, f *verification.Findings, all []*checked) error {
+	var top, of []flow.ID
+	for _, k := range all {
+		if k.x.Parent.IsZero() {
+			top = append(top, k.x.ID)
+		}
+		if !k.x.Signal.IsZero() {
+			of = append(of, k.x.Signal)
+		}
+	}
+	led, there := map[flow.ID]*verification.Led{}, map[flow.ID]bool{}
+	var a, b args
+	_, err := c.within(ctx, answer, []call{{q: qLedBy, params: a.ids(top).params, read: func(r *rows) error {
+		led[r.id()] = &verification.Led{Rule: r.text(), Signal: r.id()}
+		return nil
+	}}, {q: qMatched, params: b.ids(of).params, read: func(r *rows) error {
+		there[r.id()] = true
+		return nil
+	}}})
+	if err != nil {
+		return err
+	}
+	for _, k := range all {
+		if k.x.Parent.IsZero() {
+			verification.Enforcement(f, k.x, led[k.x.ID], there[k.x.Signal])
+		}
+	}
+	return nil
 }
 
 // Enforcements implements store.EnforcementReader.

@@ -40,7 +40,7 @@ func AppendRequest(b []byte, r *flow.Request) []byte {
 	var has uint64
 	for bit, is := range [...]bool{!r.Parent.IsZero(), r.Version != 0, string(r.Kind) != r.Action, r.Queue != defaultQueue,
 		r.Priority != 0, r.Key != "" || r.KeyLimit != 0 || r.WhenFull != "", r.Timeout != 0, r.QueueTimeout != 0,
-		r.TotalTimeout != 0, retries, len(r.Labels) > 0, r.IdempotencyKey != "", r.Traceparent != "", !r.NotBefore.IsZero(), !r.Signal.IsZero()} {
+		r.TotalTimeout != 0, retries, len(r.Labels) > 0, r.IdempotencyKey != "", r.Traceparent != "", !r.NotBefore.IsZero(), !r.Signal.IsZero() || len(r.Rules) > 0} {
 		if is {
 			has |= 1 << bit
 		}

@@ -83,7 +83,7 @@ func (c *conn) checkExecution(f *verification.Findings, n int64) error {
 	if !x.Parent.IsZero() {
 		return c.checkChild(f, n, x)
 	}
-	return nil
+	return c.checkLed(f, x)
 }
 
 var (
@@ -191,6 +191,10 @@ var tableRules = []tableRule{
 		FROM inquiries WHERE state = 3 AND (due IS NULL OR closed_at < due) OR state = 2 AND closed_at >= due`)},
 	{33, sql(`SELECT i.execution, 'its question is put to ' || a.who || ', and is not open' FROM assigned a LEFT JOIN inquiries i ON i.id = a.inquiry
 		WHERE i.state IS NOT 1`)},
+	{39, sql(`SELECT e.execution, 'rule ' || e.rule || ' enforces a signal that does not exist' FROM enforcements e
+		LEFT JOIN signals s ON s.n = e.signal WHERE s.n IS NULL`)},
+	{39, sql(`SELECT e.execution, 'rule ' || e.rule || ' has folded a signal into what rule ' || l.rule || ' has started' FROM enforcements e
+		JOIN enforcements l ON l.execution = e.execution AND l.state = 1 WHERE e.state = 3 AND l.rule <> e.rule`)},
 	{33, sql(`SELECT NULL, quick_check FROM pragma_quick_check WHERE quick_check <> 'ok'`)},
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/store/row"
+	"github.com/pawl-run/pawl/internal/store/verification"
 )
 
 const (
@@ -18,6 +19,9 @@ const (
 var (
 	qInsertEnforcement = sql(`INSERT INTO enforcements (` + enforcementColumns + `) VALUES (?, ?, ?, ?, ?, ?, ?)`)
 	qEnforced          = sql(`SELECT rule FROM enforcements WHERE signal = ? ORDER BY rule`)
+	qSignalThere       = sql(`SELECT 1 FROM signals WHERE n = ?`)
+	qLedBy             = sql(`SELECT e.rule, s.id FROM enforcements e LEFT JOIN signals s ON s.n = e.signal WHERE e.execution = ? AND e.state = 1`)
+	qIsMatched         = sql(`SELECT 1 FROM signals WHERE id = ? AND state = 2`)
 	qMatch             = sql(`UPDATE signals SET state = 2 WHERE n = ? AND state = 1`)
 
 	qGeneration   = sql(`SELECT coalesce(max(generation), 0) FROM switches`)
@@ -45,6 +49,15 @@ func (t *tx) match(number int64) error {
 func (t *tx) Enforced(_ context.Context, numbers []int64) (map[int64][]string, error) {
 	all := map[int64][]string{}
 	for _, n := range numbers {
+		there := t.c.use(qSignalThere).int(n)
+		found := there.next()
+		if err := there.done(); err != nil {
+			return nil, fmt.Errorf("look for signal number %d: %w", n, err)
+		}
+		if !found {
+			continue
+		}
+		all[n] = []string{}
 		s := t.c.use(qEnforced).int(n)
 		for s.next() {
 			all[n] = append(all[n], s.getText())
@@ -54,6 +67,28 @@ func (t *tx) Enforced(_ context.Context, numbers []int64) (map[int64][]string, e
 		}
 	}
 	return all, nil
+}
+
+// checkLed compares an execution with the enforcement that it leads.
+func (c *conn) checkLed(f *verification.Findings, x *flow.Execution) error {
+	var led *verification.Led
+	s := c.use(qLedBy).id(x.ID)
+	if s.next() {
+		led = &verification.Led{Rule: s.getText(), Signal: s.getID()}
+	}
+	if err := s.done(); err != nil {
+		return err
+	}
+	there := false
+	if led == nil && !x.Signal.IsZero() {
+		s := c.use(qIsMatched).id(x.Signal)
+		there = s.next()
+		if err := s.done(); err != nil {
+			return err
+		}
+	}
+	verification.Enforcement(f, x, led, there)
+	return nil
 }
 
 // Enforcements implements store.EnforcementReader.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -151,7 +152,7 @@ func raceEnforcement(b *bench, round string, on func(int) store.Store) {
 	drafts := make([]*flow.Draft, n)
 	all := make([]flow.Enforcement, n)
 	for i := range drafts {
-		drafts[i] = b.submit(named("enforced " + round))
+		drafts[i] = b.submit(named("enforced "+round), led(s, "r"))
 		all[i] = b.enforcement(s, "r", func(e *flow.Enforcement) { e.Execution = drafts[i].ID })
 	}
 	var won atomic.Int32
@@ -185,6 +186,52 @@ func raceEnforcement(b *bench, round string, on func(int) store.Store) {
 	if one, err := b.s.Signal(b.ctx(), s.ID); err == nil && one.State == flow.SignalNew {
 		b.delta(store.Delta{Matched: []int64{s.Number}})
 	}
+}
+
+// led makes a request one of an execution that a rule has started for a signal.
+func led(s flow.Signal, rule string) func(*flow.Request) {
+	return func(r *flow.Request) { r.Signal, r.Rules = s.ID, []string{rule} }
+}
+
+// ruleViolations plants what no engine writes.
+func ruleViolations(b *bench) {
+	wants := func(what string, id flow.ID) {
+		b.Helper()
+		found, err := b.s.Check(b.ctx())
+		must(b, err)
+		if !slices.ContainsFunc(found, func(v store.Violation) bool { return v.Invariant == 39 && v.Execution == id && v.Say != "" }) {
+			b.Errorf("%s: Check found %v, want invariant 39 broken", what, found)
+		}
+	}
+	s := b.signal()
+	right, again := b.submit(led(s, "r")), b.submit(func(r *flow.Request) { r.Rules = []string{"r"} })
+	b.delta(store.Delta{Drafts: []*flow.Draft{right, again}, Signals: []flow.Signal{s}, Enforcements: []flow.Enforcement{b.enforcement(s, "r", func(e *flow.Enforcement) { e.Execution = right.ID }),
+		b.enforcement(s, "gone")}}) // retention may remove an execution before its signal
+	b.clean()
+
+	alone := b.submit(led(s, "x"))
+	b.apply(alone)
+	wants("an execution without its enforcement", alone.ID)
+	b.delta(store.Delta{Enforcements: []flow.Enforcement{b.enforcement(s, "x", func(e *flow.Enforcement) { e.Execution = alone.ID })}})
+	b.clean()
+
+	plain := b.submit()
+	b.delta(store.Delta{Drafts: []*flow.Draft{plain}, Enforcements: []flow.Enforcement{b.enforcement(s, "y", func(e *flow.Enforcement) { e.Execution = plain.ID })}})
+	wants("an enforcement of what nothing says a rule has started", plain.ID)
+
+	other := b.signal()
+	wrong := b.submit(led(s, "z"))
+	b.delta(store.Delta{Drafts: []*flow.Draft{wrong}, Signals: []flow.Signal{other}, Enforcements: []flow.Enforcement{b.enforcement(other, "z", func(e *flow.Enforcement) { e.Execution = wrong.ID })}})
+	wants("an enforcement of another signal", wrong.ID)
+
+	orphan := b.signal()
+	lost := b.enforcement(orphan, "r")
+	b.delta(store.Delta{Enforcements: []flow.Enforcement{lost}})
+	wants("an enforcement of a signal that is not there", lost.Execution)
+
+	folded := b.enforcement(other, "q", func(e *flow.Enforcement) { e.State, e.Execution = flow.EnforcementFolded, right.ID })
+	b.delta(store.Delta{Enforcements: []flow.Enforcement{folded}})
+	wants("folded into what another rule has started", right.ID)
 }
 
 // switches checks that generations are drawn once, and that what was in force at each can be read.

@@ -77,6 +77,24 @@ func Inquiry(f *Findings, x *flow.Execution, i *flow.Inquiry) {
 	}
 }
 
+// Led is the enforcement that an execution leads.
+type Led struct {
+	Rule   string
+	Signal flow.ID // zero: it does not exist, which a rule of its own finds
+}
+
+// Enforcement compares an execution without a parent with the enforcement that it leads; nil: there is none. there says whether the
+// signal that it was started for is, and the rules were asked about it.
+func Enforcement(f *Findings, x *flow.Execution, led *Led, there bool) {
+	switch {
+	case led == nil && there:
+		f.Add(39, x.ID, "a rule has started it for %s, and there is no enforcement that says so", x.Signal.Text(flow.SignalPrefix))
+	case led == nil || led.Signal.IsZero():
+	case x.Signal != led.Signal || len(x.Rules) == 0 || x.Rules[len(x.Rules)-1] != led.Rule:
+		f.Add(39, x.ID, "rule %s has started it for %s, and it says %v for %s", led.Rule, led.Signal.Text(flow.SignalPrefix), x.Rules, x.Signal.Text(flow.SignalPrefix))
+	}
+}
+
 func checkLimits(f *Findings, x *flow.Execution) {
 	if most := max(x.Retry.Attempts(flow.CodeWorkerLost), x.Retry.Attempts("")); x.Spent() > most {
 		f.Add(22, x.ID, "it is in attempt %d of %d", x.Spent(), most)
