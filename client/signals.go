@@ -18,6 +18,13 @@ func (c *Client) Emit(ctx context.Context, m api.Emission) (*api.Emitted, error)
 	return orNil(&out, err)
 }
 
+// EmitTo is Emit for a signal about an execution that has not ended: its tasks may wait for it. The subject of m stays empty.
+func (c *Client) EmitTo(ctx context.Context, id string, m api.Emission) (*api.Emitted, error) {
+	var out api.Emitted
+	err := c.call(ctx, request{method: http.MethodPost, path: "/executions/" + url.PathEscape(id) + "/signals", body: m, repeatable: m.Key != ""}, &out)
+	return orNil(&out, err)
+}
+
 // EmitBatch emits up to api.BatchLimit signals. Each gets its own verdict; the error is only about the whole.
 func (c *Client) EmitBatch(ctx context.Context, all []api.Emission) (*api.BatchResult, error) {
 	batch := api.EmissionBatch{Signals: make([]api.Emission, len(all))}

@@ -33,6 +33,8 @@ export interface Execution {
   workflow?: string;
   task?: string;
   index?: number;
+  signal?: string;
+  rules?: string[];
   queue?: string;
   runtime?: string;
   priority?: number;

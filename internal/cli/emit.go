@@ -21,7 +21,7 @@ import (
 func (a *app) emitCommand() *cobra.Command {
 	var f output.Format
 	var m api.Emission
-	var data string
+	var data, to string
 	c := &cobra.Command{
 		Use:   "emit TRIGGER",
 		Short: "Say that something has happened",
@@ -30,16 +30,24 @@ func (a *app) emitCommand() *cobra.Command {
 signal sent again is the first one; other content under the same key is refused.`,
 		Example: `  pawl emit alert.fired -d '{"host": "db1", "severity": "page"}' --subject db1 --key alert-4711
   pawl emit deploy.done -d @event.json
+  pawl emit payment.settled --to ex_… -d '{"amount": 17}'
   pawl get signals --trigger alert.fired --since 1h`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			m.Trigger = args[0]
+			if to != "" && m.Subject != "" {
+				return exit.Usagef("--to: the execution is the subject: leave --subject out")
+			}
 			var err error
 			if m.Data, err = a.dataOf(data); err != nil {
 				return err
 			}
 			return a.withClient(cmd.Context(), reading, func(ctx context.Context, s *session) error {
-				out, err := s.Emit(ctx, m)
+				emit := s.Emit
+				if to != "" {
+					emit = func(ctx context.Context, m api.Emission) (*api.Emitted, error) { return s.EmitTo(ctx, to, m) }
+				}
+				out, err := emit(ctx, m)
 				if err != nil {
 					return err
 				}
@@ -60,6 +68,7 @@ signal sent again is the first one; other content under the same key is refused.
 	c.Flags().StringVarP(&data, "data", "d", "", "data as JSON, or @FILE (@- for standard input); {} by default")
 	c.Flags().StringVar(&m.Key, "key", "", "what it is known by when it is sent again")
 	c.Flags().StringVar(&m.Subject, "subject", "", "what it is about, such as a host or an order")
+	c.Flags().StringVar(&to, "to", "", "the workflow execution whose tasks wait for it")
 	output.FormatFlag(c, &f, output.AsTable, output.AsJSON, output.AsYAML)
 	return c
 }

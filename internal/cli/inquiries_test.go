@@ -31,6 +31,18 @@ func TestInquiryCommands(t *testing.T) {
 	}
 }
 
+// The commands of docs/waits.md work as they stand there.
+func TestWaitCommands(t *testing.T) {
+	t.Parallel()
+	need(t, "python3", "bash", "curl")
+	out := followed(t, documented(t, "waits.md", "", 1)[0], t.TempDir(), freePort(t))
+	for _, want := range []string{"trigger payment.settled@1 registered", "differs in signal.data.amount >= vars.amount"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+}
+
 func TestAnswerCommand(t *testing.T) {
 	t.Parallel()
 	env := served(t)

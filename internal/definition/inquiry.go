@@ -22,11 +22,11 @@ const maxFormValues = 1_000
 type Questions struct {
 	mu      sync.Mutex
 	forms   map[string]*Schema
-	accepts map[string]*Condition
-	bytes   int // of the texts in both
+	bytes   int // of the forms' texts
+	accepts conditions
 }
 
-// remembered is how many bytes of forms and expressions are remembered. Compiled they take several times as much.
+// remembered is how many bytes of forms, or of expressions, are remembered. Compiled they take several times as much.
 const remembered = 1 << 20
 
 // Read reads the payload of kind "ask": what is asked, and under which purpose ("" is for the caller to name). A default is
@@ -105,48 +105,23 @@ func (k *Questions) form(text json.RawMessage) (*Schema, Problems) {
 	}
 	s, ps := readForm(text)
 	if len(ps) == 0 {
-		k.remember(string(text), s, nil)
+		k.remember(string(text), s)
 	}
 	return s, ps
 }
 
 // accept compiles an expression; nil is that of none.
 func (k *Questions) accept(text string) (*Condition, Problems) {
-	if text == "" {
-		return nil, nil
-	}
-	k.mu.Lock()
-	c := k.accepts[text]
-	k.mu.Unlock()
-	if c != nil {
-		return c, nil
-	}
-	c = &Condition{expr: &expression{field: "accept", compiled: newCompiled(text, scopeAnswer)}}
-	c.expr.compile()
-	var ps Problems
-	for _, i := range c.expr.issues {
-		ps = append(ps, Problem{Path: "accept", Value: problem.Clip(text, 100), Message: i.message, Fix: i.fix})
-	}
-	if e := c.expr; len(ps) == 0 && e.result != nil && e.result.Kind() != boolKind && !dynamic(e.result) {
-		ps = Problems{{Path: "accept", Value: problem.Clip(text, 100), Message: fmt.Sprintf("the expression is of type %s, not true or false", e.result), Fix: "compare it with something"}}
-	}
-	if len(ps) == 0 {
-		k.remember(text, nil, c)
-	}
-	return c, ps
+	return k.accepts.of(text, "accept", scopeAnswer)
 }
 
-func (k *Questions) remember(text string, s *Schema, c *Condition) {
+func (k *Questions) remember(text string, s *Schema) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.bytes += len(text); k.forms == nil || k.bytes > remembered {
-		k.forms, k.accepts, k.bytes = map[string]*Schema{}, map[string]*Condition{}, len(text)
+		k.forms, k.bytes = map[string]*Schema{}, len(text)
 	}
-	if s != nil {
-		k.forms[text] = s
-	} else {
-		k.accepts[text] = c
-	}
+	k.forms[text] = s
 }
 
 func readForm(form json.RawMessage) (*Schema, Problems) {
@@ -220,19 +195,8 @@ func (b *builder) askPayload(with *value, path string) {
 	}
 	_, _, err := new(Questions).Read(known.appendJSON(nil))
 	var ps Problems
-	if !errors.As(err, &ps) {
-		return
-	}
-	for _, p := range ps {
-		at := with
-		if first, _, _ := strings.Cut(strings.ReplaceAll(p.Path, "[", "."), "."); with.get(first) != nil {
-			at = with.get(first)
-		}
-		place := path
-		if p.Path != "" {
-			place += "." + p.Path
-		}
-		b.fail(at, place, p.Fix, "%s", p.Message)
+	if errors.As(err, &ps) {
+		b.withProblems(with, path, ps)
 	}
 }
 

@@ -21,6 +21,7 @@ const (
 	scopeTick                  // tick
 	scopeSignal                // signal
 	scopeAnswer                // answer
+	scopeWait                  // signal, vars
 	scopeHook                  // body, headers, query
 	scopes
 )
@@ -34,6 +35,7 @@ var scopeVariables = [scopes][]string{
 	scopeTick:     {"tick"},
 	scopeSignal:   {"signal"},
 	scopeAnswer:   {"answer"},
+	scopeWait:     {"signal", "vars"},
 	scopeHook:     {"body", "headers", "query"},
 }
 

@@ -57,6 +57,8 @@ func (b *builder) payload(action string, owner, with *value, path string, needed
 		b.workflowPayload(with, path)
 	case "ask":
 		b.askPayload(with, path)
+	case "wait":
+		b.waitPayload(with, path)
 	case "sleep":
 		if v := with.get("for"); v != nil && v.fixed() {
 			b.sleepPayload(v, problem.Join(path, "for"))

@@ -20,6 +20,7 @@ type Vars struct {
 	Tick        json.RawMessage // of a schedule
 	Signal      json.RawMessage // of a rule or a trigger
 	Answer      json.RawMessage // to a question
+	Vars        json.RawMessage // of a wait
 	// Body, Headers and Query are those of a request to a webhook.
 	Body           json.RawMessage
 	Headers, Query map[string]string
@@ -156,6 +157,8 @@ func (p *path) eval(v *Vars) (json.RawMessage, error) {
 		return walk(orNull(v.Signal), p.steps, "signal")
 	case "answer":
 		return walk(orNull(v.Answer), p.steps, "answer")
+	case "vars":
+		return walk(orNull(v.Vars), p.steps, "vars")
 	case "body":
 		return walk(orNull(v.Body), p.steps, "body")
 	case "headers":
@@ -278,6 +281,8 @@ func (a *activation) ResolveName(name string) (any, bool) {
 		return c.signal, true
 	case "answer":
 		return a.decode("answer", v.Answer), true
+	case "vars":
+		return a.decode("vars", v.Vars), true
 	case "body":
 		if !c.haveBody {
 			c.body, c.haveBody = a.decode("body", v.Body), true

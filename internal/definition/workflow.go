@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/pawl-run/pawl/internal/problem"
-	"github.com/pawl-run/pawl/internal/strictjson"
 )
 
 var taskFieldNames = []string{
@@ -338,24 +337,8 @@ func DeclaredQueues(defs []*Definition) []string {
 
 // child returns the fixed name of the sub-workflow that t runs.
 func (t *Task) child() (name string, version int, ok bool) {
-	raw, constant := t.With.Constant()
-	get := func(field string) string {
-		if constant {
-			val, _, err := strictjson.Member(raw, field)
-			if err != nil {
-				return ""
-			}
-			return plain(val)
-		}
-		for _, f := range t.With.root.fields {
-			if f.name == field && f.value.constant != nil {
-				return plain(f.value.constant)
-			}
-		}
-		return ""
-	}
-	name = get("name")
-	if v := get("version"); v != "" {
+	name = t.With.text("name")
+	if v := t.With.text("version"); v != "" {
 		if n, err := strconv.Atoi(v); err == nil {
 			version = n
 		}

@@ -126,6 +126,8 @@ func (t *transaction) schedule(ctx context.Context, d *flow.Draft) error {
 		d.Sleep(t.now.Add(pause))
 	case flow.KindAsk:
 		return t.ask(ctx, d)
+	case flow.KindWait:
+		return t.await(ctx, d)
 	default:
 		t.dispatch.queued[d.Queue]++
 	}

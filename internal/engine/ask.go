@@ -104,6 +104,11 @@ func (t *transaction) ask(ctx context.Context, d *flow.Draft) error {
 // checkQuestion says what is wrong with a question before it is stored; paths in it begin with root.
 func (e *Engine) checkQuestion(payload json.RawMessage, root string) error {
 	_, _, err := e.questions.Read(payload)
+	return beneath(root, err)
+}
+
+// beneath places the problems of a payload beneath the field that has it. Other errors stay as they are.
+func beneath(root string, err error) error {
 	var ps definition.Problems
 	if !errors.As(err, &ps) {
 		return err

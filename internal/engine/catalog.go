@@ -372,6 +372,11 @@ func (e *Engine) Check(ctx context.Context, defs []*definition.Definition) error
 			}
 		}
 	}
+	awaited, err := e.checkTriggers(ctx, defs)
+	if err != nil {
+		return err
+	}
+	problems = append(problems, awaited...)
 	cycles, err := e.checkCycles(ctx, defs, among)
 	if err != nil {
 		return err
@@ -380,6 +385,41 @@ func (e *Engine) Check(ctx context.Context, defs []*definition.Definition) error
 		return problems
 	}
 	return nil
+}
+
+// checkTriggers says which triggers definitions wait for that nothing can wait for.
+func (e *Engine) checkTriggers(ctx context.Context, defs []*definition.Definition) (problems definition.Problems, err error) {
+	here := map[string]bool{}
+	for _, d := range defs {
+		if d.Trigger != nil {
+			here[d.Name] = d.Trigger.Waits
+		}
+	}
+	for _, d := range defs {
+		for _, ref := range d.Awaited() {
+			waits, declared := here[ref.Trigger]
+			if !declared {
+				set, err := e.rulesInForce(ctx)
+				if err != nil {
+					return nil, err
+				}
+				if k := set.Triggers[ref.Trigger]; k != nil {
+					declared, waits = true, k.Waits
+				}
+			}
+			p := definition.Problem{File: ref.Position.File, Line: ref.Position.Line, Column: ref.Position.Column, Path: ref.Path}
+			switch {
+			case !declared:
+				p.Message, p.Fix = fmt.Sprintf("there is no trigger %q", ref.Trigger), fmt.Sprintf("add a document with kind: trigger, name: %s and waits: true", ref.Trigger)
+			case !waits:
+				p.Message, p.Fix = fmt.Sprintf("nothing can wait for the trigger %q", ref.Trigger), "add waits: true to its document"
+			default:
+				continue
+			}
+			problems = append(problems, p)
+		}
+	}
+	return problems, nil
 }
 
 func refProblem(ref definition.Ref, message, fix string) definition.Problem {

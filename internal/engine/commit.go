@@ -256,6 +256,9 @@ func (e *Engine) afterCommit(t *transaction) {
 	for i, n := range t.effects.ended {
 		e.counters.ended[i].Add(n)
 	}
+	if t.waits.begun || len(t.waits.unmet) > 0 {
+		signal(e.meetings)
+	}
 	e.watch.changed(t.effects.written)
 	if !due.IsZero() {
 		e.dueAt(due)

@@ -299,5 +299,6 @@ func (t *transaction) keepSignal(ctx context.Context, s *flow.Signal) (err error
 		t.loaded.bodies[s.Body] = s.At
 	}
 	t.changes.signals = append(t.changes.signals, *s)
+	t.signalled(s)
 	return nil
 }

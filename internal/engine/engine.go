@@ -75,6 +75,8 @@ type Engine struct {
 	schedules *schedules
 	rules     *rules
 	questions definition.Questions
+	awaited   definition.Waits
+	meetings  chan struct{} // capacity 1: a wait is unlooked, or a signal unmet
 	webhooks  *webhooks
 	links     linkKey
 	lanes     *lanes
@@ -153,6 +155,7 @@ func New(o Options) (*Engine, error) {
 		distributions: newDistributions(),
 		sessions:      newSessionCache(),
 		signal:        make(chan struct{}, 1),
+		meetings:      make(chan struct{}, 1),
 		claimers:      claimers{queues: newQueueHints()},
 		nextDue:       make(chan time.Time, 1),
 	}

@@ -256,6 +256,10 @@ func (e *Engine) resolve(ctx context.Context, s *Submission) (flow.Request, erro
 			if err := e.checkQuestion(s.Input, "input"); err != nil {
 				return flow.Request{}, err
 			}
+		case flow.KindWait:
+			if err := e.checkAwaited(ctx, s.Input, "input"); err != nil {
+				return flow.Request{}, err
+			}
 		}
 		if e.opts.Validate != nil {
 			if err := e.opts.Validate(kind, s.Input); err != nil {
@@ -283,10 +287,14 @@ func (e *Engine) resolve(ctx context.Context, s *Submission) (flow.Request, erro
 	if err != nil {
 		return r, inputProblems(err)
 	}
-	if r.Kind == flow.KindAsk {
-		if err := e.checkQuestion(r.Payload(), "with"); err != nil {
-			return r, err
-		}
+	switch r.Kind {
+	case flow.KindAsk:
+		err = e.checkQuestion(r.Payload(), "with")
+	case flow.KindWait:
+		err = e.checkAwaited(ctx, r.Payload(), "with")
+	}
+	if err != nil {
+		return r, err
 	}
 	if e.opts.Validate != nil && r.Kind.AdHoc() {
 		if err := e.opts.Validate(r.Kind, r.Payload()); err != nil {

@@ -195,6 +195,8 @@ func (t *transaction) decideDue(ctx context.Context, d *flow.Draft) (bool, error
 		err = d.Finish(flow.Completed, flow.Outcome{}, t.now, 0) // it was over in time, however late the engine looks
 	case d.Place == flow.Held && d.Kind == flow.KindAsk && passed(d.WakeAt) && !passedBefore(d, d.WakeAt):
 		err = t.expire(ctx, d)
+	case d.Place == flow.Held && d.Kind == flow.KindWait && passed(d.WakeAt) && !passedBefore(d, d.WakeAt):
+		err = t.waitIsOver(ctx, d)
 	case passed(d.TotalDeadline()) && !d.EndsForGood():
 		err = d.Cancel(flow.TimedOut, flow.CodeTotalTimeout, fmt.Sprintf("not finished within total_timeout %s", d.TotalTimeout), t.now)
 	case passed(d.EngineDeadline()) && d.State.Cancel == nil:

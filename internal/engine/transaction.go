@@ -23,6 +23,7 @@ import (
 //	workflows  which workflows take their next step, and how far each of them is
 //	dispatch   what the claimers that wait are given
 //	inquiries  the questions that are asked, answered and withdrawn
+//	waits      which executions wait for signals, and which signals they have taken
 //	effects    what happens after the commit
 type transaction struct {
 	e   *Engine
@@ -36,6 +37,7 @@ type transaction struct {
 	workflows workflows
 	dispatch  dispatch
 	inquiries inquiries
+	waits     waits
 	effects   effects
 
 	budget    budget
@@ -101,7 +103,10 @@ func (t *transaction) run(ctx context.Context, ops []op) error {
 	if err := t.claimLate(ctx); err != nil {
 		return err
 	}
-	return t.writeInquiries(ctx)
+	if err := t.writeInquiries(ctx); err != nil {
+		return err
+	}
+	return t.writeWaits(ctx)
 }
 
 // loadWanted loads what the requests need.
@@ -212,6 +217,7 @@ func (t *transaction) flushBut(ctx context.Context, deferred func(*flow.Draft) b
 			*t.effects.ended.as(d.Stage)++
 		}
 		t.inquiries.leaves(d)
+		t.waits.leaves(d)
 		seen := *d
 		t.effects.written = append(t.effects.written, &seen)
 		d.Before, d.New, d.Events, d.InboxAdd, d.InboxBelow = d.State, false, nil, nil, 0

@@ -18,7 +18,7 @@ type Why struct {
 	Execution flow.ID
 	Stage     flow.Stage
 	Attempt   int
-	Waiting   string // "nothing", "time", "retry", "key", "queue", "worker", "children", "sleep", "answer" or "cancel"
+	Waiting   string // "nothing", "time", "retry", "key", "queue", "worker", "children", "sleep", "answer", "signal" or "cancel"
 	Summary   string // one sentence
 	Facts     []string
 	Unblock   []string // what would let it go on
@@ -69,6 +69,8 @@ func (e *Engine) why(ctx context.Context, x *flow.Execution, d *descent) (w Why,
 		w.Summary = fmt.Sprintf("sleeping until %s", clock(x.WakeAt))
 	case x.Kind == flow.KindAsk:
 		err = e.whyAsking(ctx, x, &w)
+	case x.Kind == flow.KindWait:
+		err = e.whyAwaiting(ctx, x, &w)
 	default:
 		err = e.whyHeld(ctx, x, &w)
 	}

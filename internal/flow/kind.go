@@ -20,6 +20,7 @@ const (
 	KindWorkflow  Kind = "workflow"
 	KindSleep     Kind = "sleep"
 	KindAsk       Kind = "ask"
+	KindWait      Kind = "wait"
 	KindNoop      Kind = "noop"
 )
 
@@ -53,6 +54,7 @@ var builtIns = []builtIn{
 	{kind: KindWorkflow, byEngine: true},
 	{kind: KindSleep, byEngine: true},
 	{kind: KindAsk, byEngine: true},
+	{kind: KindWait, byEngine: true},
 	{kind: KindNoop, everywhere: true},
 }
 

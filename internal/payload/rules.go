@@ -35,7 +35,7 @@ var rules = strictjson.Rules{
 		"stdin": checkStdin, "base64": checkBase64, "mode": checkMode, "wall": checkWall, "cpu": checkWall,
 		"memory": checkSize(api.MinMemory, api.MaxMemory), "output": checkSize(1, api.MaxOutput), "disk": checkSize(1, api.MaxDisk),
 		"pids": checkPids, "reruns": checkReruns, "cpus": checkCPUs, "cases": checkCases, "case_name": checkCaseName, "compare_mode": checkCompareMode,
-		"tolerance": checkTolerance, "exit_codes": checkExitCodes, "url": checkURL, "event": checkEvent, "model": checkModel, "title": checkTitle, "people": checkPeople,
+		"tolerance": checkTolerance, "exit_codes": checkExitCodes, "url": checkURL, "event": checkEvent, "model": checkModel, "title": checkTitle, "people": checkPeople, "trigger": checkTrigger,
 	},
 	Whole: map[reflect.Type]func(*strictjson.Reader, reflect.Value){
 		reflect.TypeFor[api.Code](): func(r *strictjson.Reader, v reflect.Value) { wholeCode(r, v.Addr().Interface().(*api.Code)) },
@@ -46,6 +46,7 @@ var rules = strictjson.Rules{
 		reflect.TypeFor[api.Container](): func(r *strictjson.Reader, v reflect.Value) { wholeContainer(r, v.Addr().Interface().(*api.Container)) },
 		reflect.TypeFor[Request]():       func(r *strictjson.Reader, v reflect.Value) { wholeRequest(r, v.Addr().Interface().(*Request)) },
 		reflect.TypeFor[Notice]():        func(r *strictjson.Reader, v reflect.Value) { wholeNotice(r, v.Addr().Interface().(*Notice)) },
+		reflect.TypeFor[Wait]():          func(r *strictjson.Reader, v reflect.Value) { wholeWait(r, v.Addr().Interface().(*Wait)) },
 		reflect.TypeFor[Ask]():           func(r *strictjson.Reader, v reflect.Value) { wholeAsk(r, v.Addr().Interface().(*Ask)) },
 		reflect.TypeFor[Chat]():          func(r *strictjson.Reader, v reflect.Value) { wholeChat(r, v.Addr().Interface().(*Chat)) },
 	},

@@ -35,6 +35,7 @@ var specs = map[flow.Kind]spec{
 	flow.KindLLM:       {fields: fieldsOf[Chat](), validate: readable(LLM)},
 	flow.KindWebhook:   {fields: fieldsOf[Notice](), validate: readable(Webhook)},
 	flow.KindAsk:       {fields: fieldsOf[Ask](), validate: readable(Question)},
+	flow.KindWait:      {fields: fieldsOf[Wait](), validate: readable(Signal)},
 	// The engine reads these two itself.
 	flow.KindSleep: {fields: fieldsOf[struct {
 		For json.RawMessage `json:"for"`

@@ -6,7 +6,7 @@ var fieldDocs = map[string]string{
 	"id":              "Of the execution; begins with ex_",
 	"status":          "Where it stands. completed, failed, cancelled and timed_out are final",
 	"attempt":         "Number of the attempt, from 1",
-	"kind":            "What runs it: code, container, http, llm, input, output, sleep, noop, workflow, or the name of a handler",
+	"kind":            "What runs it: code, container, http, llm, input, output, sleep, ask, wait, noop, workflow, or the name of a handler",
 	"queue":           "Where it waits for a worker",
 	"priority":        "-1000 to 1000; higher goes first",
 	"labels":          "To find it again",

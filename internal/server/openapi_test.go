@@ -73,7 +73,7 @@ func TestOpenAPIIsServed(t *testing.T) {
 		"submit": `{"action":"noop"}`, "submit-batch": `{"executions":[{"action":"noop"},{"action":"x"}]}`,
 		"evaluate": `{"language":"python","source":"hello"}`, "define": diamond, "validate": "name: x\n",
 		"send-stdin": "typed\n", "evaluate-batch": `{"evaluations":[{"language":"python","source":"hello"},{"language":"x"}]}`, "upload": "sent ahead",
-		"log-in": `{"token":"any"}`, "receive": `{"a":1}`, "backfill-schedule": `{"from":"2026-01-01T00:00:00Z","to":"2026-01-02T00:00:00Z","dry_run":true}`, "preview-schedules": "kind: schedule\nname: s\nevery: 1h\nrun: {action: noop}\n", "emit": `{"trigger":"t","data":{"a":1}}`, "emit-batch": `{"signals":[{"trigger":"t"},{"trigger":"T"}]}`,
+		"log-in": `{"token":"any"}`, "receive": `{"a":1}`, "backfill-schedule": `{"from":"2026-01-01T00:00:00Z","to":"2026-01-02T00:00:00Z","dry_run":true}`, "preview-schedules": "kind: schedule\nname: s\nevery: 1h\nrun: {action: noop}\n", "emit": `{"trigger":"t","data":{"a":1}}`, "emit-to": `{"trigger":"t"}`, "emit-batch": `{"signals":[{"trigger":"t"},{"trigger":"T"}]}`,
 		"replay-rule": `{"dry_run":true}`, "test-rules": `{"document":"kind: rule\nname: r\non: t\nif: signal.data.a == 1\nrun: {action: noop}\n"}`,
 		"answer-inquiry": `{"answer":1,"by":"ada"}`, "link-inquiry": `{"for":"ada"}`, "answer-by-link": "f0=1",
 	}
@@ -95,6 +95,8 @@ func TestOpenAPIIsServed(t *testing.T) {
 			switch {
 			case op.OperationID == "tasks":
 				id = wf.ID
+			case op.OperationID == "emit-to":
+				id = h.asked(t, `{"title":"?"}`).Execution
 			case strings.Contains(path, "/inquiries/"):
 				id = h.asked(t, `{"title":"?"}`).ID
 			case strings.Contains(path, "/signals/"):

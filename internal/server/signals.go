@@ -25,19 +25,40 @@ func (c *call) emit() error {
 		return err
 	}
 	all, err := c.Engine.Emit(c.ctx(), []engine.Emission{emission(&in)})
-	if err == nil {
-		err = all[0].Err
-	}
 	if err != nil {
 		return fmt.Errorf("emit: %w", err)
 	}
-	id := all[0].Signal.Text(flow.SignalPrefix)
+	return c.emitted(all[0], all[0].Err)
+}
+
+// emitted answers with the verdict on one signal.
+func (c *call) emitted(v engine.Emitted, err error) error {
+	if err != nil {
+		return fmt.Errorf("emit: %w", err)
+	}
+	id := v.Signal.Text(flow.SignalPrefix)
 	c.w.Header().Set("Location", "/api/v1/signals/"+id)
 	status := http.StatusAccepted
-	if all[0].Existing {
+	if v.Existing {
 		status = http.StatusOK
 	}
-	return c.json(status, api.Emitted{Signal: id, Existing: all[0].Existing, Enforcements: renderEnforcements(all[0].Enforcements)})
+	return c.json(status, api.Emitted{Signal: id, Existing: v.Existing, Enforcements: renderEnforcements(v.Enforcements)})
+}
+
+// emitTo emits a signal about the execution in the path.
+func (c *call) emitTo() error {
+	id, err := c.execution()
+	if err != nil {
+		return err
+	}
+	var in api.Emission
+	if err := c.decode(&in); err != nil {
+		return err
+	}
+	if in.Subject != "" {
+		return invalid(api.FieldError{Path: "subject", Value: in.Subject, Message: "it is the execution here", Fix: "leave it out, or emit it by /api/v1/signals"})
+	}
+	return c.emitted(c.Engine.EmitTo(c.ctx(), id, emission(&in)))
 }
 
 func (c *call) emitBatch() error {

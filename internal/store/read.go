@@ -15,6 +15,7 @@ type Reader interface {
 	ScheduleReader
 	SignalReader
 	InquiryReader
+	WaitReader
 	EnforcementReader
 	SwitchReader
 	RegistryReader

@@ -74,6 +74,7 @@ type Tx interface {
 	Schedules
 	Signals
 	Inquiries
+	Waits
 	Enforcements
 	Switches
 	// Apply writes a decision. It may be called several times; later calls see what earlier ones wrote. It returns

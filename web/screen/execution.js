@@ -31,7 +31,7 @@ const tabs = {
 };
 
 /** Kinds that run nothing that writes. */
-const silent = ['sleep', 'ask', 'noop', 'input', 'output'];
+const silent = ['sleep', 'ask', 'wait', 'noop', 'input', 'output'];
 
 /** The tabs that mean something for an execution, the first of them shown first. @param {Execution} x */
 export function tabsOf(x) {

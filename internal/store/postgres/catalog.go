@@ -194,7 +194,7 @@ func (t *tx) Remove(ctx context.Context, ids []flow.ID) ([]flow.ID, error) {
 	submittedWith.begin(&keys)
 	children.begin(&items)
 	var locks []string
-	var asks []flow.ID
+	var asks, waiting []flow.ID
 	err = t.ask(ctx, qDoomed, t.args().ids(ids), func(r *rows) error {
 		x := flow.Execution{ID: r.id()}
 		gone[x.ID] = true
@@ -215,8 +215,11 @@ func (t *tx) Remove(ctx context.Context, ids []flow.ID) ([]flow.ID, error) {
 		if x.Key != "" {
 			locks = append(locks, x.Key)
 		}
-		if x.Kind == flow.KindAsk {
+		switch x.Kind {
+		case flow.KindAsk:
 			asks = append(asks, x.ID)
+		case flow.KindWait:
+			waiting = append(waiting, x.ID)
 		}
 		return nil
 	})
@@ -232,6 +235,9 @@ func (t *tx) Remove(ctx context.Context, ids []flow.ID) ([]flow.ID, error) {
 	}
 	if len(asks) > 0 {
 		t.add(qDeleteInquiries, t.args().ids(asks), nil)
+	}
+	if len(waiting) > 0 {
+		t.add(qDeleteWaits, t.args().ids(waiting), nil)
 	}
 	if len(locks) > 0 {
 		t.add(qUnusedKeys, t.args().texts(unique(locks)), nil)

@@ -129,7 +129,19 @@ func (s *Store) checkPage(ctx context.Context, f *verification.Findings, after f
 			k.events, err = row.DecodeHistory(k.events, r.peek(), first, 0, math.MaxInt64, row.Micros(k.x.CreatedAt), nil)
 			return err
 		}}})
-	if asks := askIDs(all); err == nil && len(asks) > 0 {
+	if waiting := idsOf(all, flow.KindWait); err == nil && len(waiting) > 0 {
+		var a args
+		var found []flow.Wait
+		_, err = c.within(ctx, answer, []call{{q: qWaitsOf, params: a.ids(waiting).params, read: readInto(&found, waits)}})
+		of := make(map[flow.ID]*flow.Wait, len(found))
+		for i := range found {
+			of[found[i].Execution] = &found[i]
+		}
+		for _, id := range waiting {
+			verification.Wait(f, byID[id].x, of[id])
+		}
+	}
+	if asks := idsOf(all, flow.KindAsk); err == nil && len(asks) > 0 {
 		var a args
 		var found []*flow.Inquiry
 		_, err = c.within(ctx, answer, []call{{q: qInquiriesWaited, params: a.ids(asks).params, read: readInquiries(&found)}})
@@ -166,10 +178,10 @@ func (s *Store) checkPage(ctx context.Context, f *verification.Findings, after f
 	return last, true, nil
 }
 
-// askIDs are those of a page that ask questions.
-func askIDs(page []*checked) (ids []flow.ID) {
+// idsOf are the executions of a kind of a page.
+func idsOf(page []*checked, kind flow.Kind) (ids []flow.ID) {
 	for _, k := range page {
-		if k.x.Kind == flow.KindAsk {
+		if k.x.Kind == kind {
 			ids = append(ids, k.x.ID)
 		}
 	}
@@ -255,6 +267,14 @@ var tableRules = []tableRule{
 	{33, sql(`SELECT NULL::uuid, 'schedule ' || name || ' is due when it should not be, or is never due' FROM {s}.schedules
 		WHERE (due IS NULL) <> (next IS NULL OR paused_at IS NOT NULL) LIMIT 1000`)},
 	{44, sql(`SELECT v.id, 'it does not exist, and an inquiry is open for it' FROM (SELECT execution AS id FROM {s}.inquiries WHERE state = 1) v
+		WHERE NOT EXISTS ` + known + ` LIMIT 1000`)},
+	{42, sql(`SELECT w.execution, 'it has taken signal ' || w.signal || ', which is not what it waits for' FROM {s}.waits w JOIN {s}.signals s ON s.n = w.signal
+		WHERE s.trigger <> w.trigger OR s.subject IS DISTINCT FROM w.subject OR s.at < w.since LIMIT 1000`)},
+	{43, sql(`SELECT w.execution, 'signal ' || s.n || ' fits, and it waits' FROM {s}.waits w JOIN {s}.signals s ON s.trigger = w.trigger AND s.subject = w.subject AND s.at >= w.since
+		WHERE w.signal IS NULL AND w.looked AND w.detail->>'if' IS NULL AND s.detail->>'replayed' IS NULL
+			AND NOT EXISTS (SELECT FROM {s}.unmet u WHERE u.signal = s.n)
+			AND NOT EXISTS (SELECT FROM {s}.waits o WHERE o.workflow = w.workflow AND o.attempt = w.attempt AND o.signal = s.n) LIMIT 1000`)},
+	{44, sql(`SELECT v.id, 'it does not exist, and waits for a signal' FROM (SELECT execution AS id FROM {s}.waits WHERE signal IS NULL) v
 		WHERE NOT EXISTS ` + known + ` LIMIT 1000`)},
 	{46, sql(`SELECT execution, 'its question ' || CASE state WHEN 3 THEN 'expired at ' ELSE 'was answered at ' END || closed_at || ', and was due ' || coalesce(due::text, 'never')
 		FROM {s}.inquiries WHERE state = 3 AND (due IS NULL OR closed_at < due) OR state = 2 AND closed_at >= due LIMIT 1000`)},

@@ -148,10 +148,14 @@ func (t *tx) removeOne(n int64) error {
 			return err
 		}
 	}
-	if x.Kind == flow.KindAsk {
-		if err := t.c.use(qDeleteInquiry).id(x.ID).run(); err != nil {
-			return err
-		}
+	switch x.Kind {
+	case flow.KindAsk:
+		err = t.c.use(qDeleteInquiry).id(x.ID).run()
+	case flow.KindWait:
+		err = t.c.use(qDeleteWait).id(x.ID).run()
+	}
+	if err != nil {
+		return err
 	}
 	if err := t.c.use(qDeleteEvents).int(eventKey(n, 0)).int(eventKey(n+1, 0)).run(); err != nil {
 		return err

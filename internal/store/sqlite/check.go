@@ -80,6 +80,17 @@ func (c *conn) checkExecution(f *verification.Findings, n int64) error {
 		}
 		verification.Inquiry(f, x, append(found, nil)[0])
 	}
+	if x.Kind == flow.KindWait {
+		found, err := c.use(qWait).id(x.ID).waits()
+		if err != nil {
+			return err
+		}
+		var w *flow.Wait
+		if len(found) > 0 {
+			w = &found[0]
+		}
+		verification.Wait(f, x, w)
+	}
 	if !x.Parent.IsZero() {
 		return c.checkChild(f, n, x)
 	}
@@ -187,6 +198,13 @@ var tableRules = []tableRule{
 		WHERE (due IS NULL) <> (next IS NULL OR paused_at IS NOT NULL)`)},
 	{44, sql(`SELECT i.execution, 'it does not exist, and an inquiry is open for it' FROM inquiries i LEFT JOIN ids d ON d.id = i.execution
 		WHERE i.state = 1 AND d.n IS NULL`)},
+	{42, sql(`SELECT w.execution, 'it has taken signal ' || w.signal || ', which is not what it waits for' FROM waits w JOIN signals s ON s.n = w.signal
+		WHERE s.trigger <> w.trigger OR s.subject IS NOT w.subject OR s.at < w.since`)},
+	{43, sql(`SELECT w.execution, 'signal ' || s.n || ' fits, and it waits' FROM waits w JOIN signals s ON s.trigger = w.trigger AND s.subject = w.subject AND s.at >= w.since
+		WHERE w.signal IS NULL AND w.looked = 1 AND json_extract(w.detail, '$.if') IS NULL AND json_extract(s.detail, '$.replayed') IS NULL
+			AND NOT EXISTS (SELECT 1 FROM unmet u WHERE u.signal = s.n)
+			AND NOT EXISTS (SELECT 1 FROM waits o WHERE o.workflow = w.workflow AND o.attempt = w.attempt AND o.signal = s.n)`)},
+	{44, sql(`SELECT w.execution, 'it does not exist, and waits for a signal' FROM waits w LEFT JOIN ids d ON d.id = w.execution WHERE w.signal IS NULL AND d.n IS NULL`)},
 	{46, sql(`SELECT execution, 'its question ' || CASE state WHEN 3 THEN 'expired at ' ELSE 'was answered at ' END || closed_at || ', and was due ' || coalesce(due, 'never')
 		FROM inquiries WHERE state = 3 AND (due IS NULL OR closed_at < due) OR state = 2 AND closed_at >= due`)},
 	{33, sql(`SELECT i.execution, 'its question is put to ' || a.who || ', and is not open' FROM assigned a LEFT JOIN inquiries i ON i.id = a.inquiry

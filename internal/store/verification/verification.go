@@ -77,6 +77,19 @@ func Inquiry(f *Findings, x *flow.Execution, i *flow.Inquiry) {
 	}
 }
 
+// Wait compares an execution that waits for a signal with its wait; nil: it has none.
+func Wait(f *Findings, x *flow.Execution, w *flow.Wait) {
+	open := w != nil && w.Signal == 0
+	switch {
+	case x.Place == flow.Held && !open:
+		f.Add(44, x.ID, "it waits for a signal, and has no open wait")
+	case x.Place != flow.Held && open:
+		f.Add(44, x.ID, "it is %s, and its wait is open", x.Stage)
+	case w != nil && w.Signal != 0 && x.Stage != flow.Completed:
+		f.Add(44, x.ID, "it is %s, and its wait has taken signal %d", x.Stage, w.Signal)
+	}
+}
+
 // Led is the enforcement that an execution leads.
 type Led struct {
 	Rule   string

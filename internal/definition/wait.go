@@ -1,0 +1,223 @@
+package definition
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/payload"
+	"github.com/pawl-run/pawl/internal/problem"
+	"github.com/pawl-run/pawl/internal/strictjson"
+)
+
+// conditions remembers the expressions of one kind that have been compiled lately.
+type conditions struct {
+	mu    sync.Mutex
+	all   map[string]*Condition
+	bytes int // of their texts
+}
+
+// of compiles an expression of a field; nil is that of none.
+func (k *conditions) of(text, field string, s scope) (*Condition, Problems) {
+	if text == "" {
+		return nil, nil
+	}
+	k.mu.Lock()
+	c := k.all[text]
+	k.mu.Unlock()
+	if c != nil {
+		return c, nil
+	}
+	c = &Condition{expr: &expression{field: field, compiled: newCompiled(text, s)}}
+	c.expr.compile()
+	var ps Problems
+	for _, i := range c.expr.issues {
+		ps = append(ps, Problem{Path: field, Value: problem.Clip(text, 100), Message: i.message, Fix: i.fix})
+	}
+	if e := c.expr; len(ps) == 0 && e.result != nil && e.result.Kind() != boolKind && !dynamic(e.result) {
+		ps = Problems{{Path: field, Value: problem.Clip(text, 100), Message: fmt.Sprintf("the expression is of type %s, not true or false", e.result), Fix: "compare it with something"}}
+	}
+	if len(ps) > 0 {
+		return nil, ps
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.bytes += len(text); k.all == nil || k.bytes > remembered {
+		k.all, k.bytes = map[string]*Condition{}, len(text)
+	}
+	k.all[text] = c
+	return c, nil
+}
+
+// Waits reads what is waited for, and says which signals fit. It remembers the expressions that it has compiled lately. Its zero value is
+// ready, and it is safe for concurrent use.
+type Waits struct{ ifs conditions }
+
+// Read reads the payload of kind "wait". An error of type Problems says everything that is wrong with it.
+func (k *Waits) Read(raw json.RawMessage) (*payload.Wait, error) {
+	w, err := payload.Signal(raw)
+	if err != nil {
+		var ps problem.List
+		if !errors.As(err, &ps) {
+			return nil, err
+		}
+		return nil, ps
+	}
+	w.If = strings.TrimSpace(w.If)
+	if _, ps := k.ifs.of(w.If, "if", scopeWait); len(ps) > 0 {
+		return nil, ps
+	}
+	return w, nil
+}
+
+// Fits reports whether a signal is what is waited for, but for whether another wait has taken it. An error says why its condition cannot be
+// evaluated on the signal, which then does not fit.
+func (k *Waits) Fits(w *flow.Wait, s *flow.Signal) (bool, error) {
+	if s.Replayed || s.Trigger != w.Trigger || s.Subject != w.Subject || s.At.Before(w.Since) {
+		return false, nil
+	}
+	c, ps := k.ifs.of(w.If, "if", scopeWait)
+	switch {
+	case len(ps) > 0:
+		return false, ps
+	case c == nil:
+		return true, nil
+	}
+	vars, err := SignalVars(s)
+	if err != nil {
+		return false, err
+	}
+	vars.Vars = w.Vars
+	return c.Eval(vars)
+}
+
+// SignalValue is a signal as expressions see it, and as the output of a wait.
+func SignalValue(s *flow.Signal) (json.RawMessage, error) {
+	vars, err := SignalVars(s)
+	if err != nil {
+		return nil, err
+	}
+	return vars.Signal, nil
+}
+
+// waitPayload checks what of a wait stands in the document.
+func (b *builder) waitPayload(with *value, path string) {
+	if b.trusted {
+		return
+	}
+	known := &value{kind: objectValue}
+	for _, f := range with.fields {
+		switch {
+		case !f.value.mentions(opening):
+			known.fields = append(known.fields, f)
+		case f.name == "signal":
+			f.value = &value{kind: textValue, text: "x"}
+			known.fields = append(known.fields, f)
+		}
+	}
+	if known.get("timeout") == nil && with.get("timeout") != nil {
+		known.fields = without(known.fields, "on_timeout")
+	}
+	_, err := new(Waits).Read(known.appendJSON(nil))
+	var ps Problems
+	if errors.As(err, &ps) {
+		b.withProblems(with, path, ps)
+	}
+}
+
+// withProblems places problems with a payload that stands in the document.
+func (b *builder) withProblems(with *value, path string, ps Problems) {
+	for _, p := range ps {
+		at := with
+		if first, _, _ := strings.Cut(strings.ReplaceAll(p.Path, "[", "."), "."); with.get(first) != nil {
+			at = with.get(first)
+		}
+		place := path
+		if p.Path != "" {
+			place += "." + p.Path
+		}
+		b.fail(at, place, p.Fix, "%s", p.Message)
+	}
+}
+
+// Differs says why a signal is not what is waited for, part by part of its condition.
+func (k *Waits) Differs(w *flow.Wait, s *flow.Signal) string {
+	c, _ := k.ifs.of(w.If, "if", scopeWait)
+	vars, err := SignalVars(s)
+	switch {
+	case s.Replayed:
+		return "was a replay of an earlier one"
+	case err != nil || c == nil:
+		return "was taken by another wait of the workflow"
+	}
+	vars.Vars = w.Vars
+	var said []string
+	for _, part := range c.Explain(vars) {
+		if part.Holds {
+			continue
+		}
+		say := part.Text
+		for _, v := range part.Values {
+			say += fmt.Sprintf(", %s is %s", v.Text, problem.Clip(v.Value, 100))
+		}
+		if part.Err != nil {
+			say += ": " + problem.Clip(part.Err.Error(), 200)
+		}
+		said = append(said, say)
+	}
+	if len(said) == 0 {
+		return "was taken by another wait of the workflow"
+	}
+	return "differs in " + strings.Join(said, "; ")
+}
+
+// AwaitedRef is the mention of a trigger whose signals a task waits for.
+type AwaitedRef struct {
+	Trigger  string
+	Path     string // "tasks.paid.with.signal"
+	Position Position
+}
+
+// Awaited lists the triggers that waits of the definition name as they are, without an expression.
+func (d *Definition) Awaited() (refs []AwaitedRef) {
+	if d.Action != nil && d.Action.Kind == string(flow.KindWait) {
+		if name := d.Action.With.text("signal"); name != "" {
+			refs = append(refs, AwaitedRef{name, "with.signal", d.Position})
+		}
+	}
+	if d.Workflow == nil {
+		return refs
+	}
+	for _, t := range d.Workflow.Tasks {
+		if t.Action != string(flow.KindWait) {
+			continue
+		}
+		if name := t.With.text("signal"); name != "" {
+			refs = append(refs, AwaitedRef{name, problem.Join("tasks", t.Name) + ".with.signal", t.Position})
+		}
+	}
+	return refs
+}
+
+// text is a member of a template that is a text without expressions; "" when it is none.
+func (t *Template) text(member string) string {
+	if t == nil {
+		return ""
+	}
+	if raw, constant := t.Constant(); constant {
+		val, _, err := strictjson.Member(raw, member)
+		if err != nil {
+			return ""
+		}
+		return plain(val)
+	}
+	for _, f := range t.root.fields {
+		if f.name == member && f.value.constant != nil {
+			return plain(f.value.constant)
+		}
+	}
+	return ""
+}

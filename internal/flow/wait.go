@@ -1,0 +1,29 @@
+package flow
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Wait is what an execution of KindWait waits for: the oldest signal that fits, emitted since a moment, that no other wait of the
+// same attempt of its workflow has taken.
+type Wait struct {
+	Execution ID
+	Workflow  ID  // whose task it is; of an execution outside workflows itself
+	Attempt   int // of the workflow
+	Trigger   string
+	Subject   string
+	Since     time.Time
+	Looked    bool  // the signals that were there when it began have been looked at
+	Signal    int64 // number of the signal that it took; 0: it waits
+	WaitDetail
+}
+
+// WaitDetail is what of a wait nothing is looked up by. Stores keep it as JSON.
+type WaitDetail struct {
+	If   string          `json:"if,omitempty"` // an expression over the signal and Vars; "": every signal fits
+	Vars json.RawMessage `json:"vars,omitempty"`
+	// Null says that the end of the time completes the execution with null; otherwise it times out.
+	Null    bool          `json:"null,omitempty"`
+	Timeout time.Duration `json:"timeout,omitempty"` // 0: none
+}

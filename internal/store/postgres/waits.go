@@ -1,0 +1,151 @@
+package postgres
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/store/row"
+)
+
+// waitRow is a wait as it is written.
+type waitRow struct {
+	*flow.Wait
+	detail []byte
+}
+
+var waits = relation[*waitRow, *flow.Wait]{
+	{"execution", oidUUID, func(c *column, w *waitRow) { c.id(w.Execution) }, func(r *rows, w *flow.Wait) { w.Execution = r.id() }},
+	{"workflow", oidUUID, func(c *column, w *waitRow) { c.id(w.Workflow) }, func(r *rows, w *flow.Wait) { w.Workflow = r.id() }},
+	{"attempt", oidInt4, func(c *column, w *waitRow) { c.int(int64(w.Attempt)) }, func(r *rows, w *flow.Wait) { w.Attempt = int(r.int()) }},
+	{"trigger", oidText, func(c *column, w *waitRow) { c.text(w.Trigger) }, func(r *rows, w *flow.Wait) { w.Trigger = r.text() }},
+	{"subject", oidText, func(c *column, w *waitRow) { c.text(w.Subject) }, func(r *rows, w *flow.Wait) { w.Subject = r.text() }},
+	{"since", oidInt8, func(c *column, w *waitRow) { c.int(row.Micros(w.Since)) }, func(r *rows, w *flow.Wait) { w.Since = r.time() }},
+	{"looked", oidBool, func(c *column, w *waitRow) { c.bool(w.Looked) }, func(r *rows, w *flow.Wait) { w.Looked = r.bool() }},
+	{"signal", oidInt8, func(c *column, w *waitRow) { c.intOrNull(w.Signal) }, func(r *rows, w *flow.Wait) { w.Signal = r.int() }},
+	{"detail", oidJSON, func(c *column, w *waitRow) { c.bytes(w.detail) }, func(r *rows, w *flow.Wait) { r.failed(row.DecodeWaitDetail(&w.WaitDetail, r.peek())) }},
+}
+
+var waitColumns = waits.names("")
+
+var (
+	qWait          = sql(`SELECT ` + waitColumns + ` FROM {s}.waits WHERE execution = $1`)
+	qWaitsOf       = sql(`SELECT ` + waitColumns + ` FROM {s}.waits WHERE execution = ANY ($1::uuid[])`)
+	qUnlookedWaits = sql(`SELECT ` + waitColumns + ` FROM {s}.waits WHERE NOT looked AND signal IS NULL AND execution > $1 ORDER BY execution LIMIT $2`)
+	qOpenWaits     = sql(`SELECT ` + waitColumns + ` FROM {s}.waits WHERE trigger = $1 AND subject = $2 AND signal IS NULL AND execution > $3 ORDER BY execution LIMIT $4`)
+	qTaken         = sql(`SELECT signal FROM {s}.waits WHERE workflow = $1 AND attempt = $2::bigint AND signal = ANY ($3::bigint[])`)
+
+	// Rows are written one after the other, in the order in which they are given.
+	qPutWaits = sql(waits.insert("waits") + ` ON CONFLICT (execution) DO UPDATE SET workflow = excluded.workflow, attempt = excluded.attempt,
+		trigger = excluded.trigger, subject = excluded.subject, since = excluded.since, looked = excluded.looked, signal = excluded.signal, detail = excluded.detail`)
+	qDeleteWaits = sql(`DELETE FROM {s}.waits WHERE execution = ANY ($1::uuid[])`)
+
+	qPutUnmet     = sql(`INSERT INTO {s}.unmet (signal) SELECT unnest($1::bigint[]) ON CONFLICT DO NOTHING`)
+	qDropUnmet    = sql(`DELETE FROM {s}.unmet WHERE signal = ANY ($1::bigint[])`)
+	qUnmetSignals = sql(signalPage(`SELECT s.* FROM (SELECT signal FROM {s}.unmet WHERE signal > 0 ORDER BY signal LIMIT $2) u
+		CROSS JOIN LATERAL (SELECT ` + signalColumns + ` FROM {s}.signals s WHERE s.n = u.signal OFFSET 0) s WHERE s.at < $1::bigint ORDER BY s.n`))
+)
+
+// WaitsOf implements store.Waits.
+func (t *tx) WaitsOf(ctx context.Context, executions []flow.ID) (all []flow.Wait, err error) {
+	if err := t.ask(ctx, qWaitsOf, t.args().ids(executions), readInto(&all, waits)); err != nil {
+		return nil, fmt.Errorf("look for the waits of %d executions: %w", len(executions), err)
+	}
+	return all, nil
+}
+
+// Taken implements store.Waits.
+func (t *tx) Taken(ctx context.Context, of store.WorkflowAttempt, signals []int64) (taken []int64, err error) {
+	a := t.args().id(of.ID).int(int64(of.Attempt)).columns(numbered.columns(signals...))
+	err = t.ask(ctx, qTaken, a, func(r *rows) error {
+		taken = append(taken, r.int())
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("look who took %d signals: %w", len(signals), err)
+	}
+	return taken, nil
+}
+
+// PutWaits implements store.Waits. The rows are sent with the commit, in one order for all transactions: who takes the signal
+// that another transaction is taking waits for that one.
+func (t *tx) PutWaits(_ context.Context, all []flow.Wait, drop []flow.ID) error {
+	if t.failed != nil {
+		return t.failed
+	}
+	all = slices.SortedFunc(slices.Values(all), func(a, b flow.Wait) int {
+		return cmp.Or(bytes.Compare(a.Workflow[:], b.Workflow[:]), cmp.Compare(a.Attempt, b.Attempt), cmp.Compare(a.Signal, b.Signal), bytes.Compare(a.Execution[:], b.Execution[:]))
+	})
+	var put columns
+	waits.begin(&put)
+	for i := range all {
+		detail, err := row.WaitDetail(&all[i].WaitDetail)
+		if err != nil {
+			return fmt.Errorf("write the wait of %s: %w", all[i].Execution, err)
+		}
+		waits.add(&put, &waitRow{&all[i], detail})
+	}
+	t.put(qPutWaits, &put)
+	if len(drop) > 0 {
+		t.add(qDeleteWaits, t.args().ids(drop), nil)
+	}
+	return nil
+}
+
+// PutUnmet implements store.Waits.
+func (t *tx) PutUnmet(_ context.Context, signals []int64) error {
+	t.put(qPutUnmet, numbered.columns(slices.Sorted(slices.Values(signals))...))
+	return t.failed
+}
+
+// DropUnmet implements store.Waits.
+func (t *tx) DropUnmet(_ context.Context, signals []int64) error {
+	t.put(qDropUnmet, numbered.columns(slices.Sorted(slices.Values(signals))...))
+	return t.failed
+}
+
+// Wait implements store.WaitReader.
+func (s *Store) Wait(ctx context.Context, execution flow.ID) (flow.Wait, error) {
+	var a args
+	all, err := s.readWaits(ctx, qWait, a.id(execution))
+	if err == nil && len(all) == 0 {
+		err = fmt.Errorf("the wait of %s: %w", execution, store.ErrNotFound)
+	}
+	if err != nil {
+		return flow.Wait{}, err
+	}
+	return all[0], nil
+}
+
+// UnlookedWaits implements store.WaitReader.
+func (s *Store) UnlookedWaits(ctx context.Context, n int) ([]flow.Wait, error) {
+	var a args
+	return s.readWaits(ctx, qUnlookedWaits, a.id(flow.ID{}).int(int64(n)))
+}
+
+// OpenWaits implements store.WaitReader.
+func (s *Store) OpenWaits(ctx context.Context, trigger, subject string, after flow.ID, n int) ([]flow.Wait, error) {
+	var a args
+	return s.readWaits(ctx, qOpenWaits, a.text(trigger).text(subject).id(after).int(int64(n)))
+}
+
+func (s *Store) readWaits(ctx context.Context, q *query, a *args) (all []flow.Wait, err error) {
+	if err := s.read(ctx, call{q: q, params: a.params, read: readInto(&all, waits)}); err != nil {
+		return nil, fmt.Errorf("read waits: %w", err)
+	}
+	return all, nil
+}
+
+// UnmetSignals implements store.WaitReader.
+func (s *Store) UnmetSignals(ctx context.Context, before time.Time, n int) (all []flow.Signal, err error) {
+	var a args
+	if err := s.read(ctx, call{q: qUnmetSignals, params: a.int(row.Micros(before)).int(int64(n)).params, read: readInto(&all, signals)}); err != nil {
+		return nil, fmt.Errorf("look for signals that have met nobody: %w", err)
+	}
+	return all, nil
+}

@@ -1,0 +1,159 @@
+package sqlite
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/store/row"
+)
+
+const waitColumns = `execution, workflow, attempt, trigger, subject, since, looked, signal, detail`
+
+var (
+	qWait          = sql(`SELECT ` + waitColumns + ` FROM waits WHERE execution = ?`)
+	qUnlookedWaits = sql(`SELECT ` + waitColumns + ` FROM waits WHERE looked = 0 AND signal IS NULL ORDER BY execution LIMIT ?`)
+	qOpenWaits     = sql(`SELECT ` + waitColumns + ` FROM waits WHERE trigger = ? AND subject = ? AND signal IS NULL AND execution > ? ORDER BY execution LIMIT ?`)
+	qPutWait       = sql(`INSERT INTO waits (` + waitColumns + `) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (execution) DO UPDATE SET workflow = excluded.workflow,
+		attempt = excluded.attempt, trigger = excluded.trigger, subject = excluded.subject, since = excluded.since, looked = excluded.looked, signal = excluded.signal, detail = excluded.detail`)
+	qDeleteWait = sql(`DELETE FROM waits WHERE execution = ?`)
+	qTaken      = sql(`SELECT signal FROM waits WHERE workflow = ? AND attempt = ? AND signal = ?`)
+
+	qPutUnmet     = sql(`INSERT OR IGNORE INTO unmet (signal) VALUES (?)`)
+	qDropUnmet    = sql(`DELETE FROM unmet WHERE signal = ?`)
+	qUnmetSignals = sql(`SELECT ` + signalColumns + ` FROM unmet u JOIN signals s ON s.n = u.signal WHERE s.at < ? ORDER BY u.signal LIMIT ?`)
+)
+
+// waits reads rows of waitColumns.
+func (s *stmt) waits() ([]flow.Wait, error) {
+	var all []flow.Wait
+	var bad error
+	for s.next() {
+		w := flow.Wait{Execution: s.getID(), Workflow: s.getID(), Attempt: int(s.getInt()), Trigger: s.getText(), Subject: s.getText(), Since: row.FromMicros(s.getInt()),
+			Looked: s.getInt() == 1, Signal: s.getInt()}
+		if err := row.DecodeWaitDetail(&w.WaitDetail, s.peekBlob()); err != nil {
+			bad = fmt.Errorf("read the wait of %s: %w", w.Execution, err)
+		}
+		all = append(all, w)
+	}
+	if err := s.done(); err != nil {
+		return nil, err
+	}
+	return all, bad
+}
+
+// WaitsOf implements store.Waits.
+func (t *tx) WaitsOf(_ context.Context, executions []flow.ID) ([]flow.Wait, error) {
+	var all []flow.Wait
+	for _, id := range executions {
+		found, err := t.c.use(qWait).id(id).waits()
+		if err != nil {
+			return nil, fmt.Errorf("look for the wait of %s: %w", id, err)
+		}
+		all = append(all, found...)
+	}
+	return all, nil
+}
+
+// Taken implements store.Waits.
+func (t *tx) Taken(_ context.Context, of store.WorkflowAttempt, signals []int64) (taken []int64, err error) {
+	for _, n := range signals {
+		found, err := t.c.use(qTaken).id(of.ID).int(int64(of.Attempt)).int(n).numbers()
+		if err != nil {
+			return nil, fmt.Errorf("look who took signal %d: %w", n, err)
+		}
+		taken = append(taken, found...)
+	}
+	return taken, nil
+}
+
+// PutWaits implements store.Waits.
+func (t *tx) PutWaits(_ context.Context, all []flow.Wait, drop []flow.ID) error {
+	for i := range all {
+		w := &all[i]
+		detail, err := row.WaitDetail(&w.WaitDetail)
+		if err == nil {
+			looked := int64(0)
+			if w.Looked {
+				looked = 1
+			}
+			err = taken(t.c.use(qPutWait).id(w.Execution).id(w.Workflow).int(int64(w.Attempt)).text(w.Trigger).text(w.Subject).int(row.Micros(w.Since)).
+				int(looked).intOrNull(w.Signal).text(string(detail)).run())
+		}
+		if err != nil {
+			return fmt.Errorf("write the wait of %s: %w", w.Execution, err)
+		}
+	}
+	for _, id := range drop {
+		if err := t.c.use(qDeleteWait).id(id).run(); err != nil {
+			return fmt.Errorf("delete the wait of %s: %w", id, err)
+		}
+	}
+	return nil
+}
+
+// PutUnmet implements store.Waits.
+func (t *tx) PutUnmet(_ context.Context, signals []int64) error {
+	return t.eachUnmet(qPutUnmet, signals)
+}
+
+// DropUnmet implements store.Waits.
+func (t *tx) DropUnmet(_ context.Context, signals []int64) error {
+	return t.eachUnmet(qDropUnmet, signals)
+}
+
+func (t *tx) eachUnmet(q *query, signals []int64) error {
+	for _, n := range signals {
+		if err := t.c.use(q).int(n).run(); err != nil {
+			return fmt.Errorf("note that signal %d has met those who wait: %w", n, err)
+		}
+	}
+	return nil
+}
+
+// Wait implements store.WaitReader.
+func (s *Store) Wait(ctx context.Context, execution flow.ID) (w flow.Wait, err error) {
+	all, err := s.readWaits(ctx, func(c *conn) *stmt { return c.use(qWait).id(execution) })
+	if err == nil && len(all) == 0 {
+		err = fmt.Errorf("the wait of %s: %w", execution, store.ErrNotFound)
+	}
+	if err != nil {
+		return w, err
+	}
+	return all[0], nil
+}
+
+// UnlookedWaits implements store.WaitReader.
+func (s *Store) UnlookedWaits(ctx context.Context, n int) ([]flow.Wait, error) {
+	return s.readWaits(ctx, func(c *conn) *stmt { return c.use(qUnlookedWaits).int(int64(n)) })
+}
+
+// OpenWaits implements store.WaitReader.
+func (s *Store) OpenWaits(ctx context.Context, trigger, subject string, after flow.ID, n int) ([]flow.Wait, error) {
+	return s.readWaits(ctx, func(c *conn) *stmt { return c.use(qOpenWaits).text(trigger).text(subject).blob(after[:]).int(int64(n)) })
+}
+
+func (s *Store) readWaits(ctx context.Context, bind func(*conn) *stmt) (all []flow.Wait, err error) {
+	err = s.read(ctx, func(c *conn) (err error) {
+		all, err = bind(c).waits()
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read waits: %w", err)
+	}
+	return all, nil
+}
+
+// UnmetSignals implements store.WaitReader.
+func (s *Store) UnmetSignals(ctx context.Context, before time.Time, n int) (all []flow.Signal, err error) {
+	err = s.read(ctx, func(c *conn) (err error) {
+		all, err = c.use(qUnmetSignals).int(row.Micros(before)).int(int64(n)).signals()
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("look for signals that have met nobody: %w", err)
+	}
+	return all, nil
+}

@@ -1,0 +1,229 @@
+package storetest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// awaiting returns an execution that waits for a signal, and its wait; neither is stored.
+func (b *bench) awaiting(subject string, change ...func(*flow.Request)) (*flow.Draft, flow.Wait) {
+	b.Helper()
+	d := b.submit(append(change, func(r *flow.Request) { r.Action, r.Kind = "wait", flow.KindWait })...)
+	must(b, d.Schedule(1, b.now))
+	w := flow.Wait{Execution: d.ID, Workflow: d.ID, Trigger: "paid", Subject: subject, Since: b.now}
+	if !d.Parent.IsZero() {
+		w.Workflow, w.Attempt = d.Parent, d.ParentAttempt
+	}
+	return d, w
+}
+
+// putWaits stores drafts, if there are any, and waits.
+func (b *bench) putWaits(drafts []*flow.Draft, all []flow.Wait, drop ...flow.ID) error {
+	return b.s.Update(b.ctx(), func(ctx context.Context, t store.Tx) error {
+		if len(drafts) > 0 {
+			if err := t.Apply(ctx, store.Delta{Drafts: drafts}); err != nil {
+				return err
+			}
+		}
+		return t.PutWaits(ctx, all, drop)
+	})
+}
+
+// paid stores signals about a subject and returns their numbers.
+func (b *bench) paid(subject string, n int) (all []flow.Signal) {
+	b.Helper()
+	for range n {
+		b.later(time.Millisecond)
+		all = append(all, b.signal(triggered("paid"), about(subject)))
+	}
+	b.delta(store.Delta{Signals: all})
+	return all
+}
+
+// takeSignal ends an execution by the signal that its wait takes.
+func (b *bench) takeSignal(w flow.Wait, signal int64) error {
+	b.Helper()
+	d := b.load(w.Execution)
+	if err := d.Finish(flow.Completed, flow.Outcome{Output: json.RawMessage(`{}`)}, b.now, 0); err != nil {
+		return errors.Join(store.ErrConflict, err)
+	}
+	w.Signal, w.Looked = signal, true
+	return b.putWaits([]*flow.Draft{d}, []flow.Wait{w})
+}
+
+// waits checks that waits are kept, found by what they wait for, and that a signal serves one wait of a workflow's attempt.
+func waits(b *bench) {
+	wf := b.workflow()
+	one, first := b.awaiting("a", under(wf, "one", 0))
+	first.WaitDetail = flow.WaitDetail{If: `signal.data.x < "é"`, Vars: json.RawMessage(`{"v":"<"}`), Null: true, Timeout: time.Hour}
+	two, second := b.awaiting("a", under(wf, "two", 0))
+	alone, third := b.awaiting("b")
+	must(b, b.putWaits([]*flow.Draft{one, two, alone}, []flow.Wait{first, second, third}))
+	got, err := b.s.Wait(b.ctx(), one.ID)
+	must(b, err)
+	equal(b, "a wait", got, first)
+	_, err = b.s.Wait(b.ctx(), b.id())
+	wantErr(b, "a wait that is not there", err, store.ErrNotFound)
+	open := func(subject string, after flow.ID, n int) []flow.Wait {
+		b.Helper()
+		all, err := b.s.OpenWaits(b.ctx(), "paid", subject, after, n)
+		must(b, err)
+		return all
+	}
+	unlooked := func(n int) []flow.Wait {
+		b.Helper()
+		all, err := b.s.UnlookedWaits(b.ctx(), n)
+		must(b, err)
+		return all
+	}
+	equal(b, "open about a", open("a", flow.ID{}, 10), []flow.Wait{first, second})
+	equal(b, "the second page", open("a", one.ID, 1), []flow.Wait{second})
+	equal(b, "open about c", len(open("c", flow.ID{}, 10)), 0)
+	equal(b, "unlooked", unlooked(2), []flow.Wait{first, second})
+	second.Looked = true
+	must(b, b.putWaits(nil, []flow.Wait{second}))
+	equal(b, "unlooked", unlooked(10), []flow.Wait{first, third})
+
+	s := b.paid("a", 2)
+	must(b, b.takeSignal(first, s[0].Number))
+	wantErr(b, "a signal that is taken", b.takeSignal(second, s[0].Number), store.ErrConflict)
+	taken := inTx(b, func(ctx context.Context, t store.Tx) ([]int64, error) {
+		return t.Taken(ctx, store.WorkflowAttempt{ID: wf, Attempt: 1}, []int64{s[0].Number, s[1].Number})
+	})
+	equal(b, "taken", taken, []int64{s[0].Number})
+	other := inTx(b, func(ctx context.Context, t store.Tx) ([]int64, error) {
+		return t.Taken(ctx, store.WorkflowAttempt{ID: wf, Attempt: 2}, []int64{s[0].Number})
+	})
+	equal(b, "taken by the next attempt", len(other), 0)
+	must(b, b.takeSignal(second, s[1].Number))
+	equal(b, "open", len(open("a", flow.ID{}, 10)), 0)
+	of := inTx(b, func(ctx context.Context, t store.Tx) ([]flow.Wait, error) {
+		return t.WaitsOf(ctx, []flow.ID{alone.ID, b.id()})
+	})
+	equal(b, "of an execution", of, []flow.Wait{third})
+	d := b.load(alone.ID)
+	must(b, d.Cancel(flow.Cancelled, flow.CodeCancelled, "x", b.now))
+	must(b, b.putWaits([]*flow.Draft{d}, nil, alone.ID))
+	_, err = b.s.Wait(b.ctx(), alone.ID)
+	wantErr(b, "a wait that was deleted", err, store.ErrNotFound)
+	removed := inTx(b, func(ctx context.Context, t store.Tx) ([]flow.ID, error) { return t.Remove(ctx, []flow.ID{one.ID}) })
+	equal(b, "removed", removed, []flow.ID{one.ID})
+	_, err = b.s.Wait(b.ctx(), one.ID)
+	wantErr(b, "the wait of what was removed", err, store.ErrNotFound)
+}
+
+// unmet checks the list of signals that open waits are to be asked about.
+func unmet(b *bench) {
+	s := b.paid("a", 3)
+	read := func(before time.Time, n int) (numbers []int64) {
+		b.Helper()
+		all, err := b.s.UnmetSignals(b.ctx(), before, n)
+		must(b, err)
+		for i := range all {
+			numbers = append(numbers, all[i].Number)
+		}
+		return numbers
+	}
+	b.update(func(ctx context.Context, t store.Tx) error {
+		return t.PutUnmet(ctx, []int64{s[2].Number, s[0].Number, s[1].Number, s[0].Number})
+	})
+	late := b.now.Add(time.Hour)
+	equal(b, "unmet", read(late, 10), []int64{s[0].Number, s[1].Number, s[2].Number})
+	equal(b, "the first", read(late, 2), []int64{s[0].Number, s[1].Number})
+	equal(b, "older ones", read(s[1].At, 10), []int64{s[0].Number})
+	b.update(func(ctx context.Context, t store.Tx) error {
+		return t.DropUnmet(ctx, []int64{s[1].Number, s[0].Number})
+	})
+	equal(b, "left", read(late, 10), []int64{s[2].Number})
+}
+
+// racingWaits lets eight waits of a workflow take one signal at once: one of them does.
+func racingWaits(b *bench) {
+	for range 5 {
+		wf := b.workflow()
+		s := b.paid("a", 1)[0]
+		const n = 8
+		all := make([]flow.Wait, n)
+		for i := range n {
+			var d *flow.Draft
+			d, all[i] = b.awaiting("a", under(wf, string(rune('a'+i)), 0))
+			all[i].Since = s.At
+			all[i].If = "false"
+			must(b, b.putWaits([]*flow.Draft{d}, []flow.Wait{all[i]}))
+		}
+		drafts := make([]*flow.Draft, n)
+		for i := range n {
+			drafts[i] = b.load(all[i].Execution)
+		}
+		var won atomic.Int32
+		var wg sync.WaitGroup
+		for i := range n {
+			wg.Go(func() {
+				d, w := drafts[i], all[i]
+				if err := d.Finish(flow.Completed, flow.Outcome{Output: json.RawMessage(`{}`)}, b.now, 0); err != nil {
+					b.Error(err)
+					return
+				}
+				w.Signal, w.Looked = s.Number, true
+				switch err := b.putWaits([]*flow.Draft{d}, []flow.Wait{w}); {
+				case err == nil:
+					won.Add(1)
+				case !errors.Is(err, store.ErrConflict):
+					b.Errorf("wait %d: %v", i, err)
+				}
+			})
+		}
+		wg.Wait()
+		equal(b, "waits that took it", won.Load(), int32(1))
+	}
+}
+
+// waitViolations plants what no engine writes.
+func waitViolations(b *bench) {
+	wants := func(invariant int, what string, of flow.ID) {
+		b.Helper()
+		found, err := b.s.Check(b.ctx())
+		must(b, err)
+		if !slices.ContainsFunc(found, func(v store.Violation) bool { return v.Invariant == invariant && v.Execution == of && v.Say != "" }) {
+			b.Errorf("%s: Check found %v, want invariant %d broken", what, found, invariant)
+		}
+	}
+	b.clean()
+	d, w := b.awaiting("a")
+	b.apply(d)
+	wants(44, "waiting without a wait", d.ID)
+	must(b, b.putWaits(nil, []flow.Wait{w}))
+	b.clean()
+	s := b.paid("a", 1)[0]
+	b.clean() // it has not looked
+	w.Looked = true
+	must(b, b.putWaits(nil, []flow.Wait{w}))
+	wants(43, "a signal fits, and it waits", d.ID)
+	b.update(func(ctx context.Context, t store.Tx) error { return t.PutUnmet(ctx, []int64{s.Number}) })
+	b.clean()
+	w.Signal = s.Number
+	must(b, b.putWaits(nil, []flow.Wait{w}))
+	wants(44, "it has taken a signal, and waits", d.ID)
+	d = b.load(d.ID)
+	must(b, d.Finish(flow.Completed, flow.Outcome{Output: json.RawMessage(`{}`)}, b.now, 0))
+	b.apply(d)
+	b.clean()
+	w.Subject = "b"
+	must(b, b.putWaits(nil, []flow.Wait{w}))
+	wants(42, "it has taken another signal", d.ID)
+	w.Signal = 0
+	must(b, b.putWaits(nil, []flow.Wait{w}))
+	wants(44, "it has ended, and its wait is open", d.ID)
+	gone := w
+	gone.Execution = b.id()
+	must(b, b.putWaits(nil, []flow.Wait{gone}, w.Execution))
+	wants(44, "a wait of an execution that is not there", gone.Execution)
+}

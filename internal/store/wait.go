@@ -1,0 +1,35 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/flow"
+)
+
+// Waits keeps what executions wait for that wait for signals, and which signals have not met them. A wait is written by the
+// transaction that has locked its execution.
+type Waits interface {
+	// WaitsOf loads the waits that there are of executions, in any order.
+	WaitsOf(ctx context.Context, executions []flow.ID) ([]flow.Wait, error)
+	// Taken returns those of the signals numbered that waits of an attempt of a workflow have taken.
+	Taken(ctx context.Context, of WorkflowAttempt, signals []int64) ([]int64, error)
+	// PutWaits writes waits, each under its execution, and deletes those of other executions. A second wait of an attempt of a
+	// workflow that takes the same signal is a conflict. It is the last that a transaction does with waits.
+	PutWaits(ctx context.Context, all []flow.Wait, drop []flow.ID) error
+	// PutUnmet notes signals that open waits are to be asked about, DropUnmet that this has been done.
+	PutUnmet(ctx context.Context, signals []int64) error
+	DropUnmet(ctx context.Context, signals []int64) error
+}
+
+// WaitReader answers readers about waits.
+type WaitReader interface {
+	// Wait returns the wait of an execution, or ErrNotFound.
+	Wait(ctx context.Context, execution flow.ID) (flow.Wait, error)
+	// UnlookedWaits returns up to n waits that are open and have not looked at the signals that were there.
+	UnlookedWaits(ctx context.Context, n int) ([]flow.Wait, error)
+	// OpenWaits returns up to n open waits for a trigger and a subject, in order of their executions, beyond after.
+	OpenWaits(ctx context.Context, trigger, subject string, after flow.ID, n int) ([]flow.Wait, error)
+	// UnmetSignals returns up to n signals, the oldest first, that open waits are to be asked about, emitted before a time.
+	UnmetSignals(ctx context.Context, before time.Time, n int) ([]flow.Signal, error)
+}
