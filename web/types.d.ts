@@ -338,6 +338,87 @@ export interface TickPage {
   next_cursor?: string;
 }
 
+export interface Rule {
+  name: string;
+  version: number;
+  on: string[];
+  if?: string;
+  action: string;
+  paused: boolean;
+  reason?: string;
+  document?: unknown;
+}
+
+export interface RuleList {
+  rules: Rule[];
+}
+
+export interface Signal {
+  id: string;
+  trigger: string;
+  key?: string;
+  subject?: string;
+  source: string;
+  at: string;
+  state: string;
+  data: unknown;
+  headers?: Record<string, string>;
+  cause?: string;
+  replayed?: boolean;
+  rules?: string[];
+}
+
+export interface SignalPage {
+  signals: Signal[];
+  next_cursor?: string;
+}
+
+export interface EnforceReason {
+  code: string;
+  message: string;
+  path?: string;
+}
+
+export interface Enforcement {
+  signal: string;
+  rule: string;
+  version: number;
+  state: string;
+  execution?: string;
+  at: string;
+  reason?: EnforceReason;
+}
+
+export interface EnforcementPage {
+  enforcements: Enforcement[];
+  next_cursor?: string;
+}
+
+export interface HookRefusal {
+  at: string;
+  reason: string;
+  message: string;
+  remote?: string;
+}
+
+export interface Webhook {
+  name: string;
+  version: number;
+  path: string;
+  scheme: string;
+  trigger: string;
+  paused?: boolean;
+  created_at: string;
+  missing?: string[];
+  refusals?: HookRefusal[];
+  document?: unknown;
+}
+
+export interface WebhookPage {
+  webhooks: Webhook[];
+  next_cursor?: string;
+}
+
 export interface Answer {
   answer: unknown;
   by: string;

@@ -41,6 +41,19 @@ zone: Europe/Berlin
 run: {action: fan}
 `
 
+const reacts = `
+kind: rule
+name: each-alert
+on: [alert.fired]
+if: signal.data.severity == "page"
+run: {action: sleep, input: {for: 1h}}
+---
+kind: webhook
+name: github
+verify: {scheme: github, secret_env: [GITHUB_SECRET]}
+trigger: github.${{ headers["x-github-event"] }}
+`
+
 // filled is a server with something to show on every screen, and where that is.
 func filled(t *testing.T) (*server, map[string]string) {
 	t.Helper()
@@ -48,9 +61,12 @@ func filled(t *testing.T) (*server, map[string]string) {
 	s.call(t, http.MethodPost, "/api/v1/definitions", workflow)
 	s.call(t, http.MethodPost, "/api/v1/definitions", nightly)
 	s.call(t, http.MethodPost, "/api/v1/schedules/nightly/fire", "")
+	s.call(t, http.MethodPost, "/api/v1/definitions", reacts)
+	signal := s.call(t, http.MethodPost, "/api/v1/signals", `{"trigger": "alert.fired", "key": "a-1", "subject": "db1", "data": {"severity": "page", "n": 900719925474099312345}}`)
 	at := map[string]string{
 		"executions": "executions", "no match": "executions?label=no%3Dsuch", "filtered": "executions?status=failed&status=running", "new code": "new", "new action": "new?action=fan",
-		"definitions": "definitions", "definition": "definitions/fan", "work": "work", "server": "server", "schedules": "schedules", "schedule": "schedules/nightly", "questions": "questions", "nowhere": "nowhere", "no execution": "executions/ex_0000000000000000000000000",
+		"definitions": "definitions", "definition": "definitions/fan", "work": "work", "server": "server", "schedules": "schedules", "schedule": "schedules/nightly", "questions": "questions", "nowhere": "nowhere",
+		"rules": "rules", "rule": "rules/each-alert", "signals": "signals", "no signals": "signals?trigger=other", "signal": fmt.Sprint("signals/", signal["signal"]), "webhooks": "webhooks", "webhook": "webhooks/github", "no execution": "executions/ex_0000000000000000000000000",
 	}
 	add := func(name, id string, tabs ...string) {
 		for _, tab := range tabs {
@@ -71,6 +87,7 @@ var shows = map[string]string{
 	"executions": "fan@1", "no match": "Nothing matches", "filtered": "code", "new code": "Program", "new action": "How many", "definitions": "fan", "definition": "for each item",
 	"work": "in the server", "server": "Up for", "nowhere": "There is no such page", "no execution": "All executions", "workflow tasks": "5 of 5 items", "workflow output": "No output", "workflow history": "complete",
 	"workflow input": "Input", "workflow timeline": "the colour is how it ended", "schedules": "Europe/Berlin", "schedule": "by hand", "questions": "Nobody is asked", "cases result": "1 of 2 cases passed", "cases logs": "case second", "cases history": "complete", "cases input": "Program", "program result": "out.txt",
+	"rules": "each-alert", "rule": "What it has made of signals", "signals": "db1", "no signals": "Nothing matches", "signal": "900719925474099312345", "webhooks": "/hooks/github", "webhook": "Refused lately",
 	"program logs": "green", "waiting why": "What would unblock it", "waiting history": "following", "sleeping why": "What would unblock it",
 }
 

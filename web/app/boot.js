@@ -3,7 +3,8 @@ import { html, h, render, useEffect, useState, useErrorBoundary } from '../vendo
 import { base, locked, offline, tokens, logIn, logOut, askSession } from './api.js';
 import { route, go } from './router.js';
 import { streaming } from './stream.js';
-import { trouble, loading, dialog } from '../part/kit.js';
+import { lazy } from './lazy.js';
+import { trouble, dialog } from '../part/kit.js';
 import { Executions } from '../screen/executions.js';
 import { Execution } from '../screen/execution.js';
 
@@ -13,37 +14,26 @@ const places = [
   { path: 'definitions', name: 'Definitions', key: 'd', icon: html`<rect x="2.5" y="2.5" width="4" height="4" rx="1" class="line" /><rect x="9.5" y="9.5" width="4" height="4" rx="1" class="line" /><path d="M6.5 4.5h3a2 2 0 0 1 2 2v3" class="line" />` },
   { path: 'schedules', name: 'Schedules', key: 'c', icon: html`<circle cx="8" cy="8" r="5.5" class="line" /><path d="M8 4.8V8l2.2 1.6" class="line" />` },
   { path: 'questions', name: 'Questions', key: 'q', icon: html`<path d="M5.5 6a2.5 2.5 0 1 1 3.6 2.2c-.7.4-1.1.9-1.1 1.8M8 12.6h.1" class="line" />` },
+  { path: 'rules', also: ['signals', 'webhooks'], name: 'Rules', key: 'r', icon: html`<path d="M9 2.5 4 9h3.5L7 13.5 12 7H8.5z" class="line" />` },
   { path: 'work', name: 'Work', key: 'w', icon: html`<path d="M2.5 12.5v-4M6.2 12.5v-9M9.8 12.5v-6M13.5 12.5v-8" class="line" />` },
   { path: 'server', name: 'Server', key: 's', icon: html`<rect x="2.5" y="3" width="11" height="4" rx="1" class="line" /><rect x="2.5" y="9" width="11" height="4" rx="1" class="line" /><path d="M5 5h.1M5 11h.1" class="line" />` },
 ];
 
-/**
- * A screen that is fetched when it is first shown, so that the first load stays small.
- * @param {() => Promise<(p: any) => any>} fetched
- */
-function later(fetched) {
-  /** @type {((p: any) => any)|null} */
-  let view = null;
-  return function Later(/** @type {any} */ p) {
-    const [, draw] = useState(0);
-    const [failed, fail] = useState(false);
-    useEffect(() => {
-      if (!view) fetched().then((v) => { view = v; draw(1); }, () => fail(true));
-    }, []);
-    if (failed) return trouble(new Error('This part of the page could not be fetched: the server is away, or has another version now. Load the page again.'));
-    return view ? h(view, p) : loading();
-  };
-}
-
-const New = later(() => import('../screen/new.js').then((m) => m.New));
-const Definitions = later(() => import('../screen/definitions.js').then((m) => m.Definitions));
-const Definition = later(() => import('../screen/definitions.js').then((m) => m.Definition));
-const Schedules = later(() => import('../screen/schedules.js').then((m) => m.Schedules));
-const ScheduleScreen = later(() => import('../screen/schedules.js').then((m) => m.ScheduleScreen));
-const Questions = later(() => import('../screen/questions.js').then((m) => m.Questions));
-const QuestionScreen = later(() => import('../screen/questions.js').then((m) => m.QuestionScreen));
-const Work = later(() => import('../screen/work.js').then((m) => m.Work));
-const Server = later(() => import('../screen/server.js').then((m) => m.Server));
+const New = lazy(() => import('../screen/new.js').then((m) => m.New));
+const Definitions = lazy(() => import('../screen/definitions.js').then((m) => m.Definitions));
+const Definition = lazy(() => import('../screen/definitions.js').then((m) => m.Definition));
+const Schedules = lazy(() => import('../screen/schedules.js').then((m) => m.Schedules));
+const ScheduleScreen = lazy(() => import('../screen/schedules.js').then((m) => m.ScheduleScreen));
+const Questions = lazy(() => import('../screen/questions.js').then((m) => m.Questions));
+const QuestionScreen = lazy(() => import('../screen/questions.js').then((m) => m.QuestionScreen));
+const Rules = lazy(() => import('../screen/rules.js').then((m) => m.Rules));
+const RuleScreen = lazy(() => import('../screen/rules.js').then((m) => m.RuleScreen));
+const Signals = lazy(() => import('../screen/signals.js').then((m) => m.Signals));
+const SignalScreen = lazy(() => import('../screen/signals.js').then((m) => m.SignalScreen));
+const Webhooks = lazy(() => import('../screen/webhooks.js').then((m) => m.Webhooks));
+const WebhookScreen = lazy(() => import('../screen/webhooks.js').then((m) => m.WebhookScreen));
+const Work = lazy(() => import('../screen/work.js').then((m) => m.Work));
+const Server = lazy(() => import('../screen/server.js').then((m) => m.Server));
 
 function screen() {
   const [first = 'executions', second] = route.value.parts;
@@ -53,6 +43,9 @@ function screen() {
     case 'definitions': return second ? h(Definition, { name: second, key: second }) : h(Definitions, {});
     case 'schedules': return second ? h(ScheduleScreen, { name: second, key: second }) : h(Schedules, {});
     case 'questions': return second ? h(QuestionScreen, { id: second, key: second }) : h(Questions, {});
+    case 'rules': return second ? h(RuleScreen, { name: second, key: second }) : h(Rules, {});
+    case 'signals': return second ? h(SignalScreen, { id: second, key: second }) : h(Signals, {});
+    case 'webhooks': return second ? h(WebhookScreen, { name: second, key: second }) : h(Webhooks, {});
     case 'work': return h(Work, {});
     case 'server': return h(Server, {});
     default: return html`<div class="empty"><h1>There is no such page</h1><p><a href="executions">Go to the executions</a></p></div>`;
@@ -118,7 +111,7 @@ function Login() {
 /** @param {{open: boolean, close: () => void}} p */
 const help = ({ open, close }) => dialog({ name: 'Keys', open, close }, html`<div class="body"><h2>Keys</h2>
   <dl class="facts">
-    <dt><kbd>g</kbd> <kbd>e</kbd></dt><dd>Executions; likewise <kbd>n</kbd> New, <kbd>d</kbd> Definitions, <kbd>c</kbd> Schedules, <kbd>q</kbd> Questions, <kbd>w</kbd> Work, <kbd>s</kbd> Server</dd>
+    <dt><kbd>g</kbd> <kbd>e</kbd></dt><dd>Executions; likewise <kbd>n</kbd> New, <kbd>d</kbd> Definitions, <kbd>c</kbd> Schedules, <kbd>q</kbd> Questions, <kbd>r</kbd> Rules, <kbd>w</kbd> Work, <kbd>s</kbd> Server</dd>
     <dt><kbd>j</kbd> <kbd>k</kbd></dt><dd>Next and previous row</dd>
     <dt><kbd>Enter</kbd></dt><dd>Open the row</dd>
     <dt><kbd>/</kbd></dt><dd>Filter</dd>
@@ -166,7 +159,7 @@ function Page() {
     <button class="skip" type="button" onClick=${() => document.getElementById('main')?.focus()}>Skip to the content</button>
     <header class="side">
       <a class="brand" href=${base}><img src=${iconURL} alt="" />Pawl</a>
-      <nav aria-label="Pages"><ul>${places.map((p) => html`<li><a href=${p.path} aria-current=${at === p.path ? 'page' : undefined}>
+      <nav aria-label="Pages"><ul>${places.map((p) => html`<li><a href=${p.path} aria-current=${at === p.path || p.also?.includes(at) ? 'page' : undefined}>
         <svg class="shape" viewBox="0 0 16 16" width="16" height="16" aria-hidden="true">${p.icon}</svg>${p.name}</a></li>`)}</ul></nav>
       <div class="foot">
         ${h(Light, {})}

@@ -21,7 +21,7 @@ const shownRefusals = 20;
 /**
  * @param {{filter: Record<string, string|string[]|boolean|undefined>, which: string, look: () => void}} p
  */
-function Bulk({ filter, which, look }) {
+function Deed({ filter, which, look }) {
   const deed = deeds[which];
   const [plan, setPlan] = useState(/** @type {BulkResult|null} */ (null));
   const [open, setOpen] = useState(false);
@@ -104,9 +104,9 @@ function tally(plan) {
 
 /**
  * The buttons for what the filters of the list select.
- * @param {Record<string, string|string[]|boolean|undefined>} filter @param {string[]} chosen the groups of states that the filter names @param {() => void} look
+ * @param {{filter: Record<string, string|string[]|boolean|undefined>, chosen: string[], look: () => void}} p chosen: the groups of states that the filter names
  */
-export const bulk = (filter, chosen, look) => html`<span class="row all">
-  ${chosen.length === 0 || chosen.some((g) => g === 'waiting' || g === 'running') ? h(Bulk, { key: 'cancel', which: 'cancel', filter, look }) : null}
-  ${chosen.length === 0 || chosen.every((g) => g !== 'waiting' && g !== 'running') ? h(Bulk, { key: 'retry', which: 'retry', filter, look }) : null}
+export const Bulk = ({ filter, chosen, look }) => html`<span class="row all">
+  ${chosen.length === 0 || chosen.some((g) => g === 'waiting' || g === 'running') ? h(Deed, { key: 'cancel', which: 'cancel', filter, look }) : null}
+  ${chosen.length === 0 || chosen.every((g) => g !== 'waiting' && g !== 'running') ? h(Deed, { key: 'retry', which: 'retry', filter, look }) : null}
 </span>`;

@@ -7,7 +7,7 @@ import { poll } from '../app/stream.js';
 import { line, duration, count, number, clock } from '../app/text.js';
 import { statusPill, statusShape, statuses, look, open, verdictWord, verdictTone } from '../part/status.js';
 import { now, since, shortID, labelChips, trouble, empty, loading, useTitle } from '../part/kit.js';
-import { bulk } from './bulk.js';
+import { lazy } from '../app/lazy.js';
 
 /** @typedef {import('../types').Execution} Execution */
 
@@ -115,6 +115,8 @@ export const table = (rows, fresh) => html`<table class="rows runs">
   <tbody>${rows.map((x) => row(x, !!fresh?.has(x.id)))}</tbody>
 </table>`;
 
+const Bulk = lazy(() => import('./bulk.js').then((m) => m.Bulk), () => null);
+
 /** @param {{look: () => void}} p look again at what there is */
 function Filters({ look: again }) {
   const q = route.value.query;
@@ -143,7 +145,7 @@ function Filters({ look: again }) {
     ${chips.map(([k, v]) => html`<button type="button" class="toggle" aria-pressed="true" aria-label=${`Take the filter ${k} ${line(v)} away`} onClick=${() => set({ [k]: q.getAll(k).filter((o) => o !== v) })}>
       <span class="user">${k === 'label' ? '' : `${k} `}${line(v, 60)}</span><span aria-hidden="true">×</span></button>`)}
     ${any ? html`<button type="button" class="plain" onClick=${() => go('executions', { replace: true })}>Clear</button>` : null}
-    ${any ? bulk(selected(q), chosen, again) : null}
+    ${any ? h(Bulk, { filter: selected(q), chosen, look: again }) : null}
   </div>`;
 }
 

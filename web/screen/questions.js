@@ -12,7 +12,7 @@ import { now, since, idText, trouble, loading, panel, scroller, empty, useTitle 
 /** @typedef {{i: Inquiry, raw: Record<string, string>}} Asked */
 
 /** @param {Inquiry} i */
-const whom = (i) => ((i.assignees || []).length > 0 ? i.assignees.map((who) => line(who, 80)).join(', ') : 'anybody');
+const whom = (i) => ((i.assignees || []).length > 0 ? (i.assignees || []).map((who) => line(who, 80)).join(', ') : 'anybody');
 
 /** Until when it may be answered. @param {{i: Inquiry}} p */
 function Due({ i }) {
@@ -143,7 +143,7 @@ export function QuestionScreen({ id }) {
   return html`<div>
     <div class="head"><nav class="crumbs" aria-label="Where it belongs"><a href="questions">Questions</a></nav>
       <div class="title"><h1 class="user">${line(i.title, 500)}</h1></div>
-      <dl class="line"><div><dt>State</dt><dd>${became(i)}</dd></div><div><dt>For</dt><dd class="user">${whom(i)}</dd></div>${(i.exclude || []).length > 0 ? html`<div><dt>Not for</dt><dd class="user">${line(i.exclude.join(', '), 200)}</dd></div>` : null}
+      <dl class="line"><div><dt>State</dt><dd>${became(i)}</dd></div><div><dt>For</dt><dd class="user">${whom(i)}</dd></div>${(i.exclude || []).length > 0 ? html`<div><dt>Not for</dt><dd class="user">${line((i.exclude || []).join(', '), 200)}</dd></div>` : null}
         <div><dt>Asked</dt><dd>${since(i.asked_at)}</dd></div><div><dt>Due</dt><dd>${h(Due, { i })}</dd></div>
         <div><dt>Asked by</dt><dd><a class="mono" href=${`executions/${i.workflow || i.execution}`}>${line(i.workflow || i.execution)}</a></dd></div><div><dt>Id</dt><dd>${idText(i.id)}</dd></div></dl></div>
     ${error ? trouble(error) : null}${question({ ...state, again })}</div>`;

@@ -1,0 +1,34 @@
+// What a screen looks at again and again.
+import { useEffect, useState } from '../vendor/preact.js';
+import { poll } from './stream.js';
+
+/**
+ * The last answer of load, which is called every so many milliseconds, and again from the start when one of deps changes; until its first answer null.
+ * @template T
+ * @param {() => Promise<T>} load
+ * @param {number} every
+ * @param {any[]} deps
+ * @returns {{data: T|null, error: unknown, again: () => void}}
+ */
+export function useLooked(load, every, deps) {
+  const [state, set] = useState(/** @type {{data: T|null, error: unknown, of: string}} */ ({ data: null, error: null, of: '' }));
+  const [round, next] = useState(0);
+  const of = JSON.stringify(deps);
+  useEffect(() => {
+    let mine = true;
+    const stop = poll(async () => {
+      try {
+        const data = await load();
+        if (mine) set({ data, error: null, of });
+      } catch (error) {
+        if (mine) set((s) => ({ ...s, error, of }));
+        throw error;
+      }
+    }, every);
+    return () => {
+      mine = false;
+      stop();
+    };
+  }, [of, round]);
+  return state.of === of ? { ...state, again: () => next((n) => n + 1) } : { data: null, error: null, again: () => {} };
+}
