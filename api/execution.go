@@ -201,7 +201,7 @@ type Why struct {
 	Summary  string   `json:"summary"` // one sentence
 	Facts    []string `json:"facts"`
 	Unblock  []string `json:"unblock"`
-	Waiting  string   `json:"waiting"`            // queue, key, time, retry, worker, children, sleep, answer, signal, cancel, nothing
+	Waiting  string   `json:"waiting"`            // queue, key, rate, time, retry, worker, children, sleep, answer, signal, cancel, nothing
 	Position int      `json:"position,omitempty"` // place in line, from 1
 	Queue    string   `json:"queue,omitempty"`
 	Handler  string   `json:"handler,omitempty"` // what a worker of the queue must have to run it

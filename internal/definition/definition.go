@@ -64,6 +64,7 @@ type Settings struct {
 	TotalTimeout time.Duration // of all attempts together
 	Retry        *flow.Retry   // nil when the document has no `retry`
 	Concurrency  *Concurrency
+	Rate         *Rate
 	Labels       map[string]string
 	WorkerLabels map[string]string // those that a worker must have to get it
 	// Env is the environment for code, an object of strings once evaluated.
@@ -134,6 +135,21 @@ type Concurrency struct {
 	Key      *Template
 	Limit    int
 	WhenFull flow.WhenFull
+}
+
+// Rate bounds how often executions with a key begin.
+type Rate struct {
+	// Key is text, usually with expressions; its scope is that of its document.
+	Key *Template
+	// Bound is the rate, without its key.
+	Bound flow.Rate
+}
+
+// Of is the rate of the executions that an evaluated key stands for.
+func (r *Rate) Of(key string) flow.Rate {
+	bound := r.Bound
+	bound.Key = key
+	return bound
 }
 
 // BuiltIns are the names of the built-in kinds of actions.

@@ -51,7 +51,7 @@ func asJSON(t *testing.T, src string) []any {
 func TestEditorSchemaAcceptsWhatParseDoes(t *testing.T) {
 	t.Parallel()
 	s := editorChecks(t)
-	sources := map[string]string{"complete": complete, "queue": "kind: queue\nname: gpu\n", "schedule": nightly, "automation": automation, "webhook": githubHook + "---\n" + hmacHook}
+	sources := map[string]string{"complete": complete, "queue": "kind: queue\nname: gpu\n", "schedule": nightly, "automation": automation, "rate": ratedDocument, "webhook": githubHook + "---\n" + hmacHook}
 	files, err := filepath.Glob("../../examples/*.yaml")
 	if err != nil {
 		t.Fatal(err)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"time"
 
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/problem"
@@ -72,7 +73,7 @@ func Decode(canonical []byte) (*Definition, error) {
 }
 
 var (
-	commonFields   = []string{"kind", "name", "description", "input", "concurrency", "timeout", "queue_timeout", "total_timeout", "retry", "priority", "labels", "env"}
+	commonFields   = []string{"kind", "name", "description", "input", "concurrency", "timeout", "queue_timeout", "total_timeout", "retry", "priority", "rate", "labels", "env"}
 	workflowFields = append([]string{"tasks", "outputs"}, commonFields...)
 	actionFields   = append([]string{"action", "handler", "with", "queue", "worker_labels"}, commonFields...)
 	queueFields    = []string{"kind", "name"}
@@ -203,6 +204,7 @@ func (b *builder) settings(v *value, path string, s *Settings, sc scope, task in
 	} else if c != nil && path == "" {
 		b.fail(c, "concurrency", `write concurrency: {key: "…", limit: `+problem.Clip(c.text, 10)+`}`, "want an object with key and limit, not a number")
 	}
+	s.Rate = b.rate(v.get("rate"), problem.Join(path, "rate"), sc, task)
 	s.Labels = b.labels(v.get("labels"), problem.Join(path, "labels"))
 	s.Env = b.env(v.get("env"), problem.Join(path, "env"), sc, task)
 }
@@ -295,22 +297,60 @@ func (b *builder) share(v *value, path string) float64 {
 	return x
 }
 
-func (b *builder) concurrency(v *value, path string, sc scope, task int) *Concurrency {
-	if !b.object(v, path, []string{"key", "limit", "when_full"}) {
+// maxRate bounds how many executions a rate lets begin in its span.
+const maxRate = 100_000
+
+func (b *builder) rate(v *value, path string, sc scope, task int) *Rate {
+	if v == nil {
 		return nil
 	}
-	c := &Concurrency{Limit: 1, WhenFull: flow.WhenFullQueue}
+	at := func(field string) string { return problem.Join(path, field) }
+	if !b.object(v, path, []string{"key", "limit", "per", "burst", "over"}) {
+		return nil
+	}
+	r := &Rate{Bound: flow.Rate{Burst: 1, Over: flow.OverDelay}}
+	r.Key = b.sharedKey(v, path, "mails", sc, task)
+	for _, field := range []string{"limit", "per"} {
+		if v.get(field) == nil {
+			b.fail(v, path, "write rate: {key: mails, limit: 6, per: 1m}", "%s is missing", field)
+		}
+	}
+	r.Bound.Limit, _ = b.whole(v.get("limit"), at("limit"), 1, maxRate)
+	r.Bound.Per = b.duration(v.get("per"), at("per"), false)
+	if n := r.Bound.Limit; n > 0 && r.Bound.Per > 0 && r.Bound.Per/time.Duration(n) < time.Microsecond {
+		b.fail(v.get("per"), at("per"), "leave the rate out: that often nothing begins", "%d in %s is more often than once a microsecond", n, r.Bound.Per)
+	}
+	if n, ok := b.whole(v.get("burst"), at("burst"), 1, maxRate); ok {
+		r.Bound.Burst = n
+	}
+	if over := b.oneOf(v.get("over"), at("over"), string(flow.OverDelay), string(flow.OverDrop)); over != "" {
+		r.Bound.Over = flow.Over(over)
+	}
+	return r
+}
+
+// sharedKey reads the key of a concurrency limit or a rate, which names what is shared.
+func (b *builder) sharedKey(v *value, path, example string, sc scope, task int) *Template {
 	key := v.get("key")
 	switch {
 	case key == nil:
-		b.fail(v, path, `add key: "${{ input.customer }}"`, "key is missing")
+		b.fail(v, path, "add key: "+example, "key is missing")
 	case key.kind == textValue && key.text == "":
 		b.fail(key, problem.Join(path, "key"), "name what is limited", "the key is empty")
 	case key.kind == listValue || key.kind == objectValue || key.kind == nullValue:
 		b.fail(key, problem.Join(path, "key"), "write a string", "want a string, not %s", key.kind)
 	default:
-		c.Key = b.template(key, problem.Join(path, "key"), sc, task)
+		return b.template(key, problem.Join(path, "key"), sc, task)
 	}
+	return nil
+}
+
+func (b *builder) concurrency(v *value, path string, sc scope, task int) *Concurrency {
+	if !b.object(v, path, []string{"key", "limit", "when_full"}) {
+		return nil
+	}
+	c := &Concurrency{Limit: 1, WhenFull: flow.WhenFullQueue}
+	c.Key = b.sharedKey(v, path, `"${{ input.customer }}"`, sc, task)
 	if limit := v.get("limit"); limit != nil {
 		c.Limit, _ = b.whole(limit, problem.Join(path, "limit"), 1, 100_000)
 	}

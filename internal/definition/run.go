@@ -116,6 +116,7 @@ type Run struct {
 	Key      string
 	KeyLimit int
 	WhenFull flow.WhenFull
+	Rate     flow.Rate
 }
 
 // Prepare checks an execution's input, and evaluates what is handed to the
@@ -150,6 +151,13 @@ func (d *Definition) Prepare(input json.RawMessage, labels, env map[string]strin
 			return Run{}, err
 		}
 		r.KeyLimit, r.WhenFull = c.Limit, c.WhenFull
+	}
+	if c := d.Settings.Rate; c != nil {
+		key, err := c.Key.Text(v)
+		if err != nil {
+			return Run{}, err
+		}
+		r.Rate = c.Of(key)
 	}
 	return r, nil
 }

@@ -9,7 +9,7 @@ import (
 )
 
 var taskFieldNames = []string{
-	"description", "needs", "if", "foreach", "concurrency", "batch", "action", "with", "env", "queue", "priority",
+	"description", "needs", "if", "foreach", "concurrency", "rate", "batch", "action", "with", "env", "queue", "priority",
 	"retry", "timeout", "queue_timeout", "total_timeout", "labels", "worker_labels", "continue_on_error",
 }
 

@@ -17,8 +17,14 @@ func (t *transaction) admit(ctx context.Context, drafts []*flow.Draft) error {
 		if d.Key != "" {
 			names = append(names, d.Key)
 		}
+		if metered(d) && d.Due(t.now) {
+			names = append(names, meterLock(&d.Request))
+		}
 	}
 	if err := t.lockKeys(ctx, names); err != nil {
+		return err
+	}
+	if err := t.loadMeters(ctx, drafts); err != nil {
 		return err
 	}
 	if err := t.loadQuestions(ctx, drafts); err != nil {
@@ -39,6 +45,11 @@ func (t *transaction) admit(ctx context.Context, drafts []*flow.Draft) error {
 // arrive decides about one draft that is due.
 func (t *transaction) arrive(ctx context.Context, d *flow.Draft) error {
 	defer t.changed(d)
+	if metered(d) {
+		if goes, err := t.meter(d); err != nil || !goes {
+			return err
+		}
+	}
 	if d.Key == "" {
 		return t.tried(d, func() error { return t.schedule(ctx, d) })
 	}

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"slices"
+	"time"
 
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
@@ -16,6 +17,7 @@ type changes struct {
 	signals  []flow.Signal
 	matched  []int64 // numbers of signals
 	enforced []flow.Enforcement
+	meters   map[string]time.Time     // of rates
 	holds    map[flow.ID][]store.Hold // by the new execution that holds uploads
 
 	taken map[flow.ID]bool // scratch of take

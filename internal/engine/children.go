@@ -67,7 +67,13 @@ func (s *step) childRequest(ctx context.Context, c *orchestration.Child) (flow.R
 		if c.Key != "" {
 			r.Key, r.KeyLimit, r.WhenFull = c.Key, c.KeyLimit, c.WhenFull
 		}
-		if err = checkText("the concurrency key", r.Key, keyLimit); err == nil && s.w.Depth+1 > depthLimit {
+		if c.Rate.Key != "" {
+			r.Rate = c.Rate
+		}
+		if err = checkText("the concurrency key", r.Key, keyLimit); err == nil {
+			err = checkText("the key of the rate", r.Rate.Key, keyLimit)
+		}
+		if err == nil && s.w.Depth+1 > depthLimit {
 			err = fmt.Errorf("workflows nest deeper than %d", depthLimit)
 		}
 	}

@@ -19,6 +19,7 @@ type loaded struct {
 	idempotency map[string]store.IdempotencyKey
 	signals     map[store.SignalKey]store.KnownSignal
 	bodies      map[[32]byte]time.Time // of signals: when each came last
+	meters      map[string]time.Time   // of rates, as the transaction has decided
 	definitions map[string]resolved
 	uploads     map[blob.Sum]flow.ID // that were looked for and are there
 }

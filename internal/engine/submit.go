@@ -141,6 +141,9 @@ func (o *submitOp) want(t *transaction) {
 	if o.request.Key != "" {
 		t.wants.keys = append(t.wants.keys, o.request.Key)
 	}
+	if o.request.Rate.Key != "" {
+		t.wants.keys = append(t.wants.keys, meterLock(&o.request))
+	}
 	t.wants.uploads = append(t.wants.uploads, o.sums...)
 }
 
@@ -316,10 +319,13 @@ func requestFor(def *definition.Definition, version int, input json.RawMessage, 
 	if err != nil {
 		return flow.Request{}, err
 	}
+	if err := checkText("the key of the rate", run.Rate.Key, keyLimit); err != nil {
+		return flow.Request{}, err
+	}
 	r := flow.Request{
 		Action: def.Name, Version: version, Kind: run.Kind, Queue: DefaultQueue,
 		Input: run.Input, With: run.With, Labels: labels,
-		Key: run.Key, KeyLimit: run.KeyLimit, WhenFull: run.WhenFull, Retry: run.Kind.Retry(),
+		Key: run.Key, KeyLimit: run.KeyLimit, WhenFull: run.WhenFull, Rate: run.Rate, Retry: run.Kind.Retry(),
 	}
 	if !r.Kind.AdHoc() && !r.Kind.ByEngine() {
 		r.Queue = string(r.Kind) // a custom handler's own queue: only programs that have it serve it

@@ -205,6 +205,9 @@ func (t *transaction) flushBut(ctx context.Context, deferred func(*flow.Draft) b
 	if err := t.sayEnds(ctx, deferred); err != nil {
 		return err
 	}
+	if err := t.writeMeters(ctx); err != nil {
+		return err
+	}
 	delta, some := t.changes.take(deferred, t.draft)
 	if !some {
 		return nil

@@ -84,6 +84,14 @@ func (d *Draft) delay(until time.Time) {
 	d.Place, d.WakeAt, d.QueuedAt = Delayed, until, until
 }
 
+// Slot notes from when on the draft's rate lets it begin, and leaves it until then.
+func (d *Draft) Slot(at, now time.Time) {
+	d.SlotAt = at
+	if at.After(now) {
+		d.delay(at)
+	}
+}
+
 // Due reports whether the draft waits for its turn and no longer for its time.
 func (d *Draft) Due(now time.Time) bool {
 	return d.Stage == Requested && d.Place != Waiting && (d.Place != Delayed || !d.WakeAt.After(now))

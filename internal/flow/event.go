@@ -70,6 +70,7 @@ const (
 	CodeTaskFailed      = "task_failed"
 	CodeExpressionError = "expression_error"
 	CodeKeyFull         = "key_full"
+	CodeRateExceeded    = "rate_exceeded"
 	CodeSuperseded      = "superseded"
 	CodeInvalidInput    = "invalid_input"
 	CodeHandlerError    = "handler_error"

@@ -35,6 +35,8 @@ type Request struct {
 	KeyLimit int    // how many may hold Key at once
 	WhenFull WhenFull
 
+	Rate Rate // how often executions with its key begin
+
 	Timeout      time.Duration // one attempt, from claim; 0: the handler's default
 	QueueTimeout time.Duration // requested → claimed; 0: none
 	TotalTimeout time.Duration // everything, retries included; 0: none
@@ -119,6 +121,9 @@ type State struct {
 	FinishedAt time.Time
 	// EventAt is the time of the latest event; zero once the execution has ended, when FinishedAt is that.
 	EventAt time.Time
+
+	// SlotAt is the moment from which its rate lets it begin: drawn once, when it first became due; zero before that, and without a rate.
+	SlotAt time.Time
 
 	Cancel *CancelOrder // outstanding order to end it
 	Aside  *Aside       // the engine could not decide about it, and leaves it alone for a while

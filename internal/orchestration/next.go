@@ -176,6 +176,9 @@ func (n *need) child(t *definition.Task) {
 	if c := t.Settings.Concurrency; c != nil {
 		n.template(c.Key, t)
 	}
+	if r := t.Settings.Rate; r != nil {
+		n.template(r.Key, t)
+	}
 }
 
 func (n *need) condition(t *definition.Task) {

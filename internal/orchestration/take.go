@@ -42,6 +42,7 @@ type Child struct {
 	Key      string
 	KeyLimit int
 	WhenFull flow.WhenFull
+	Rate     flow.Rate // Key "": that of the action
 }
 
 // Output is what a task's children put out: of a plain task Single, nil for
@@ -175,6 +176,9 @@ func usesAll(t *definition.Task) bool {
 	look(t.Settings.Env)
 	if t.Settings.Concurrency != nil {
 		look(t.Settings.Concurrency.Key)
+	}
+	if t.Settings.Rate != nil {
+		look(t.Settings.Rate.Key)
 	}
 	return all
 }
@@ -352,6 +356,13 @@ func child(t *definition.Task, index int, v *definition.Vars) (Child, error) {
 			return c, err
 		}
 		c.Key, c.KeyLimit, c.WhenFull = key, lim.Limit, lim.WhenFull
+	}
+	if rate := t.Settings.Rate; rate != nil {
+		key, err := rate.Key.Text(v)
+		if err != nil {
+			return c, err
+		}
+		c.Rate = rate.Of(key)
 	}
 	return c, nil
 }

@@ -75,6 +75,7 @@ type Tx interface {
 	Signals
 	Inquiries
 	Waits
+	Meters
 	Enforcements
 	Switches
 	// Apply writes a decision. It may be called several times; later calls see what earlier ones wrote. It returns

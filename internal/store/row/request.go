@@ -26,6 +26,7 @@ const (
 	hasTraceparent
 	hasNotBefore
 	hasSignal
+	hasRate
 )
 
 const defaultQueue = "default"
@@ -40,7 +41,7 @@ func AppendRequest(b []byte, r *flow.Request) []byte {
 	var has uint64
 	for bit, is := range [...]bool{!r.Parent.IsZero(), r.Version != 0, string(r.Kind) != r.Action, r.Queue != defaultQueue,
 		r.Priority != 0, r.Key != "" || r.KeyLimit != 0 || r.WhenFull != "", r.Timeout != 0, r.QueueTimeout != 0,
-		r.TotalTimeout != 0, retries, len(r.Labels) > 0, r.IdempotencyKey != "", r.Traceparent != "", !r.NotBefore.IsZero(), !r.Signal.IsZero() || len(r.Rules) > 0} {
+		r.TotalTimeout != 0, retries, len(r.Labels) > 0, r.IdempotencyKey != "", r.Traceparent != "", !r.NotBefore.IsZero(), !r.Signal.IsZero() || len(r.Rules) > 0, r.Rate != (flow.Rate{})} {
 		if is {
 			has |= 1 << bit
 		}
@@ -104,6 +105,13 @@ func AppendRequest(b []byte, r *flow.Request) []byte {
 		for _, rule := range r.Rules {
 			w.text(rule)
 		}
+	}
+	if has&hasRate != 0 {
+		w.text(r.Rate.Key)
+		w.int(int64(r.Rate.Limit))
+		w.duration(r.Rate.Per)
+		w.int(int64(r.Rate.Burst))
+		w.text(string(r.Rate.Over))
 	}
 	return w.b
 }
@@ -210,6 +218,9 @@ func DecodeRequest(r *flow.Request, detail []byte) error {
 		for n := d.uint(); n > 0 && d.err == nil; n-- {
 			r.Rules = append(r.Rules, d.text())
 		}
+	}
+	if has&hasRate != 0 {
+		r.Rate = flow.Rate{Key: d.text(), Limit: int(d.int()), Per: d.duration(), Burst: int(d.int()), Over: flow.Over(d.text())}
 	}
 	return d.err
 }

@@ -19,6 +19,7 @@ const (
 	hasCancel
 	hasHandedBack
 	hasAside
+	hasSlot
 )
 
 // AppendState appends the part of a state that has no column of its own; nothing when there is nothing to say. Of what has
@@ -28,7 +29,7 @@ func AppendState(b []byte, s *flow.State, created int64, ended bool) []byte {
 	var has uint64
 	first := ended && !s.QueuedAt.IsZero() || !ended && Micros(s.EventAt) != usualEvent(s, created)
 	for bit, is := range [...]bool{first, !s.WakeAt.IsZero(), !s.ClaimedAt.IsZero(),
-		!s.StartedAt.IsZero(), !s.GapSince.IsZero(), s.Inbox != 0, s.Cancel != nil, s.HandedBack != 0, s.Aside != nil} {
+		!s.StartedAt.IsZero(), !s.GapSince.IsZero(), s.Inbox != 0, s.Cancel != nil, s.HandedBack != 0, s.Aside != nil, !s.SlotAt.IsZero()} {
 		if is {
 			has |= 1 << bit
 		}
@@ -61,6 +62,9 @@ func AppendState(b []byte, s *flow.State, created int64, ended bool) []byte {
 		w.since(Micros(a.Until), created)
 		w.uint(uint64(a.Times))
 		w.text(a.Reason)
+	}
+	if has&hasSlot != 0 {
+		w.since(Micros(s.SlotAt), created)
 	}
 	if !ended && has&hasFirst != 0 {
 		w.since(Micros(s.EventAt), usualEvent(s, created))
@@ -113,6 +117,9 @@ func DecodeState(s *flow.State, b []byte, created int64, ended bool) error {
 	if has&hasAside != 0 {
 		s.Aside = &flow.Aside{Until: d.since(created)}
 		s.Aside.Times, s.Aside.Reason = int(d.uint()), d.text()
+	}
+	if has&hasSlot != 0 {
+		s.SlotAt = d.since(created)
 	}
 	switch {
 	case ended:

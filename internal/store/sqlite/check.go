@@ -25,6 +25,7 @@ func (s *Store) Check(ctx context.Context) ([]store.Violation, error) {
 			return f.All, fmt.Errorf("check executions: %w", err)
 		}
 	}
+	f.Rates()
 	for _, rule := range tableRules {
 		if f.Full() {
 			break

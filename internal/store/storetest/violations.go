@@ -69,6 +69,14 @@ func violations(b *bench) {
 
 	plant(12, "a key with more holders than its limit", scheduled(withKey("k", 2)), scheduled(withKey("k", 1)), scheduled(withKey("k", 2)))
 
+	slotted := func(after time.Duration) *flow.Draft {
+		d := b.submit(func(r *flow.Request) { r.Rate = flow.Rate{Key: "r", Limit: 2, Per: time.Minute, Burst: 1} })
+		d.Slot(b.now.Add(after), b.now)
+		return d
+	}
+	plant(52, "more slots of a rate than it allows", slotted(0), slotted(time.Second), slotted(40*time.Second), slotted(59*time.Second))
+	plant(52, "begun without a slot of its rate", scheduled(func(r *flow.Request) { r.Rate = flow.Rate{Key: "other", Limit: 2, Per: time.Minute, Burst: 1} }))
+
 	d = b.submit()
 	d.Place = flow.Ready
 	plant(13, "a slot held by what is not admitted", d)

@@ -14,7 +14,12 @@ import (
 const Most = 1000
 
 // Findings collects what a check found. It is used by one goroutine.
-type Findings struct{ All []store.Violation }
+type Findings struct {
+	All []store.Violation
+
+	rates   map[string]*slots // by key
+	metered int               // executions with a slot
+}
 
 // Add notes that an execution breaks an invariant, by its number in docs/invariants.md.
 func (f *Findings) Add(invariant int, id flow.ID, format string, args ...any) {
@@ -28,6 +33,7 @@ func (f *Findings) Full() bool { return len(f.All) >= Most }
 func Execution(f *Findings, x *flow.Execution, events []flow.Event) {
 	checkPlace(f, x)
 	checkLimits(f, x)
+	checkRate(f, x)
 	replay(f, x, events)
 }
 

@@ -1,0 +1,120 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/admission"
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/telemetry"
+)
+
+// metered reports whether a draft that is due must first have a slot of its key's rate. It draws one for all its attempts.
+func metered(d *flow.Draft) bool { return d.Rate.Key != "" && d.SlotAt.IsZero() }
+
+// meterLock is the concurrency key that locks a rate's key.
+func meterLock(r *flow.Request) string { return store.MeterLock + r.Rate.Key }
+
+// loadMeters reads the meters of drafts that are due. The locks of their keys are held.
+func (t *transaction) loadMeters(ctx context.Context, drafts []*flow.Draft) error {
+	var keys []string
+	for _, d := range drafts {
+		if !metered(d) || !d.Due(t.now) {
+			continue
+		}
+		if _, known := t.loaded.meters[d.Rate.Key]; !known {
+			keys = append(keys, d.Rate.Key)
+		}
+	}
+	if len(keys) == 0 {
+		return nil
+	}
+	slices.Sort(keys)
+	keys = slices.Compact(keys)
+	found, err := t.tx.Meters(ctx, keys)
+	if err != nil {
+		return err
+	}
+	if t.loaded.meters == nil {
+		t.loaded.meters = map[string]time.Time{}
+	}
+	for _, key := range keys {
+		t.loaded.meters[key] = found[key]
+	}
+	return nil
+}
+
+// meter draws a slot of its key's rate for a draft that is due. It reports whether the draft goes on now: otherwise it waits for its slot, or
+// has ended because it does not want to wait.
+func (t *transaction) meter(d *flow.Draft) (goes bool, err error) {
+	r := &d.Rate
+	begin, tat := admission.Reserve(t.loaded.meters[r.Key], t.now, r.Limit, r.Per, r.Burst)
+	if begin.After(t.now) && r.Over == flow.OverDrop {
+		return false, d.Finish(flow.Cancelled, flow.Outcome{Error: &flow.Error{
+			Code:    flow.CodeRateExceeded,
+			Message: fmt.Sprintf("the rate of key %q is used up until %s (%s), and over is drop", r.Key, stamp(begin), rateText(r)),
+		}}, t.now, 0)
+	}
+	t.loaded.meters[r.Key] = tat
+	if t.changes.meters == nil {
+		t.changes.meters = map[string]time.Time{}
+	}
+	t.changes.meters[r.Key] = tat
+	d.Slot(begin, t.now)
+	return !begin.After(t.now), nil
+}
+
+// writeMeters writes the meters that have changed.
+func (t *transaction) writeMeters(ctx context.Context) error {
+	if len(t.changes.meters) == 0 {
+		return nil
+	}
+	all := t.changes.meters
+	t.changes.meters = nil
+	return t.tx.PutMeters(ctx, all)
+}
+
+// rateText says a rate as documents do.
+func rateText(r *flow.Rate) string {
+	if r.Burst > 1 {
+		return fmt.Sprintf("%d per %s, burst %d", r.Limit, r.Per, r.Burst)
+	}
+	return fmt.Sprintf("%d per %s", r.Limit, r.Per)
+}
+
+// sweepMeters deletes meters once a minute.
+func (e *Engine) sweepMeters(ctx context.Context) {
+	for {
+		select {
+		case <-time.After(e.jittered(purgeEvery)):
+		case <-ctx.Done():
+			return
+		}
+		if err := e.dropMeters(ctx); err != nil && ctx.Err() == nil {
+			e.opts.Log.Error("removing meters of rates failed; it will be tried again", telemetry.Err, err)
+		}
+	}
+}
+
+// metersAtOnce is how many meters one transaction drops.
+const metersAtOnce = 1000
+
+// dropMeters deletes the meters of rates that are not used up any more.
+func (e *Engine) dropMeters(ctx context.Context) error {
+	for {
+		dropped := 0
+		err := e.update(ctx, func(ctx context.Context, tx store.Tx) error {
+			now, err := tx.Now(ctx)
+			if err == nil {
+				dropped, err = tx.DropMeters(ctx, now.Add(-time.Minute), metersAtOnce)
+			}
+			return err
+		})
+		if err != nil || dropped < metersAtOnce {
+			return err
+		}
+	}
+}

@@ -1,0 +1,21 @@
+package flow
+
+import "time"
+
+// Rate bounds how often executions with a key begin: Limit in Per, and Burst of them at once.
+type Rate struct {
+	Key   string // "": there is no bound
+	Limit int
+	Per   time.Duration
+	Burst int // 0 means 1: evenly spaced
+	Over  Over
+}
+
+// Over says what becomes of an execution that comes when the rate of its key is used up. The zero value is OverDelay.
+type Over string
+
+// What to do over a rate.
+const (
+	OverDelay Over = "delay" // it begins when there is room
+	OverDrop  Over = "drop"  // it ends as cancelled
+)
