@@ -325,7 +325,11 @@ func (t *transaction) fire(ctx context.Context, f *firing) (k store.Schedule, ti
 			if err := t.begin(ctx, s); err != nil {
 				return k, nil, err
 			}
-			tick.Execution, k.Execution, k.Last = s.id, s.id, s.fire.Nominal
+			tick.Execution = s.id
+			if err := t.sayTick(ctx, f.d, &tick, k.Last); err != nil {
+				return k, nil, err
+			}
+			k.Execution, k.Last = s.id, s.fire.Nominal
 		}
 		ticks = append(ticks, tick)
 	}

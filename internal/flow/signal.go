@@ -67,6 +67,9 @@ const (
 // Triggers that Pawl itself emits; nothing else may.
 const TriggerEnded = "execution.ended"
 
+// TriggerTick is what the trigger of a schedule's ticks begins with; the schedule's name follows.
+const TriggerTick = "schedule."
+
 // ownTriggers are what the names of Pawl's own triggers begin with.
 var ownTriggers = []string{"execution.", "schedule.", "inquiry.", "rule."}
 

@@ -1,0 +1,42 @@
+package engine
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// tickData is the data of the signal of a tick.
+type tickData struct {
+	Schedule string `json:"schedule"`
+	definition.Tick
+	Execution flow.ID `json:"execution"` // that the tick has started
+}
+
+// sayTick keeps a signal of a tick that has started an execution, if some rule listens to the schedule: it is there exactly when the tick
+// is. The rules are asked about it in a transaction of its own, as about ends.
+func (t *transaction) sayTick(ctx context.Context, d *definition.Definition, tick *store.Tick, previous time.Time) error {
+	set := t.e.rules.current.Load()
+	trigger := flow.TriggerTick + d.Name
+	if len(set.On(trigger)) == 0 {
+		return nil
+	}
+	s := flow.Signal{ID: t.e.opts.NewID(), Trigger: trigger, Key: tick.Nominal.UTC().Format(time.RFC3339Nano), Subject: d.Name, Source: schedulePrefix + d.Name, State: flow.SignalNew,
+		SignalDetail: flow.SignalDetail{Generation: set.Generation}}
+	known, err := t.tx.Signalled(ctx, []store.SignalKey{store.KeyOf(&s)})
+	if err != nil || len(known) > 0 {
+		return err
+	}
+	if s.Data, err = json.Marshal(tickData{d.Name, d.Schedule.TickOf(tick.Nominal, previous, tick.Why), tick.Execution}); err != nil {
+		return fmt.Errorf("describe tick %s of schedule %s: %w", tick.Nominal, d.Name, err)
+	}
+	s.Hash = sha256.Sum256(s.Data)
+	t.effects.said = true
+	return t.keepSignal(ctx, &s)
+}
