@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -90,6 +91,31 @@ func BenchmarkBulk(b *testing.B) {
 	}
 	finished(b, e, int64(b.N))
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "executions/s")
+}
+
+// BenchmarkSignals is BenchmarkBulk by signals, each of which one rule turns into an execution.
+func BenchmarkSignals(b *testing.B) {
+	e := bench(b)
+	defs, err := definition.Parse("rule.yaml", []byte("kind: rule\nname: r\non: t\nif: signal.data.severity == \"page\"\nrun: {action: noop, input: {host: '${{ signal.data.host }}'}}\n"))
+	if err == nil {
+		_, err = e.Define(b.Context(), defs)
+	}
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ResetTimer()
+	all := make([]Emission, 0, 500)
+	for i := range b.N {
+		all = append(all, Emission{Trigger: "t", Key: strconv.Itoa(i), Data: json.RawMessage(`{"severity":"page","host":"db1"}`)})
+		if len(all) == cap(all) || i == b.N-1 {
+			if _, err := e.Emit(b.Context(), all); err != nil {
+				b.Fatal(err)
+			}
+			all = all[:0]
+		}
+	}
+	finished(b, e, int64(b.N))
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "signals/s")
 }
 
 func BenchmarkHundredClients(b *testing.B) {

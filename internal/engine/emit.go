@@ -274,7 +274,6 @@ func (o *emitOp) done(err error) {
 		o.verdict = Emitted{Err: err}
 	}
 	if o.verdict.Err == nil && !o.verdict.Existing {
-		o.made.signals.Add(1)
 		o.made.enforced(o.verdict.Enforcements)
 	}
 	o.group.done()
@@ -300,5 +299,6 @@ func (t *transaction) keepSignal(ctx context.Context, s *flow.Signal) (err error
 	}
 	t.changes.signals = append(t.changes.signals, *s)
 	t.signalled(s)
+	t.effects.emitted = append(t.effects.emitted, s.Source)
 	return nil
 }

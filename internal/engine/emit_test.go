@@ -93,7 +93,7 @@ func TestEmitMany(t *testing.T) {
 			!errors.Is(all[3].Err, ErrIdempotencyMismatch) || all[4].Err != nil {
 			r.Errorf("%+v", all)
 		}
-		if n := r.e.Stats().Signals; n != 2 {
+		if n := r.e.Stats().Signals[flow.SourceAPI]; n != 2 {
 			r.Errorf("%d signals counted, want 2", n)
 		}
 	})

@@ -105,7 +105,7 @@ func (e *Engine) matchSignals(ctx context.Context) {
 		if more && err == nil {
 			continue
 		}
-		timer := time.NewTimer(newAtMost)
+		timer := time.NewTimer(e.jittered(newAtMost))
 		select {
 		case <-e.rules.wake:
 		case <-timer.C:

@@ -167,7 +167,7 @@ func (e *Engine) watchRules(ctx context.Context) {
 			pause = rulesPollAlone
 		}
 		select {
-		case <-time.After(pause):
+		case <-time.After(e.jittered(pause)):
 		case <-ctx.Done():
 			return
 		}

@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -19,7 +21,7 @@ type counters struct {
 	purged, skipped, aside      atomic.Int64
 	ticksFired                  atomic.Int64
 	ticksMissed                 [len(missedWhys)]atomic.Int64
-	signals                     atomic.Int64
+	signals                     [8]atomic.Int64                          // by kind of source, as flow.SourceKinds has them
 	enforcements                [flow.EnforcementFailed + 1]atomic.Int64 // by state
 }
 
@@ -48,7 +50,8 @@ type Stats struct {
 	TicksFired  int64            `json:"ticks_fired"`
 	TicksMissed map[string]int64 `json:"ticks_missed"` // of schedules that were neither paused nor edited, by why; each why has its count
 
-	Signals int64 `json:"signals"` // accepted
+	Signals      map[string]int64 `json:"signals"`      // accepted, by kind of source
+	Enforcements map[string]int64 `json:"enforcements"` // by state
 
 	Commits       int64 `json:"commits"`
 	Requests      int64 `json:"requests"` // in those commits
@@ -79,7 +82,7 @@ func (e *Engine) Stats() Stats {
 		Lost: c.lost.Load(), HandedBack: c.handedBack.Load(), LostSessions: c.lostSessions.Load(), Gaps: c.gaps.Load(),
 		Purged: c.purged.Load(), Skipped: c.skipped.Load(), PutAside: c.aside.Load(), Unreadable: e.opts.Store.Unreadable(),
 		TicksFired: c.ticksFired.Load(), TicksMissed: map[string]int64{},
-		Signals: c.signals.Load(),
+		Signals: map[string]int64{}, Enforcements: map[string]int64{},
 		Commits: c.commits.Load(), Requests: c.requests.Load(),
 		FailedCommits: c.failedCommits.Load(), Conflicts: c.conflicts.Load(),
 		Pending: pending, Takers: takers, CommitAge: commitAge, PendingAge: pendingAge,
@@ -87,6 +90,12 @@ func (e *Engine) Stats() Stats {
 	}
 	for i, why := range missedWhys {
 		s.TicksMissed[why] = c.ticksMissed[i].Load()
+	}
+	for i, kind := range flow.SourceKinds {
+		s.Signals[kind] = c.signals[i].Load()
+	}
+	for state := flow.EnforcementRan; state <= flow.EnforcementFailed; state++ {
+		s.Enforcements[state.String()] = c.enforcements[state].Load()
 	}
 	for stage := flow.Completed; stage <= flow.TimedOut; stage++ {
 		n := c.ended.as(stage).Load()
@@ -96,6 +105,14 @@ func (e *Engine) Stats() Stats {
 		s.Retained = time.UnixMicro(at)
 	}
 	return s
+}
+
+// emitted counts a signal by the kind of its source.
+func (c *counters) emitted(source string) {
+	kind, _, _ := strings.Cut(source, ":")
+	if i := slices.Index(flow.SourceKinds, kind); i >= 0 {
+		c.signals[i].Add(1)
+	}
 }
 
 func (c *counters) committed(requests int) {

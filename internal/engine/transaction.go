@@ -61,6 +61,7 @@ type effects struct {
 	ended   byStatus[int64] // how many executions have ended, by status
 	gaps    int64           // attempts that were ended because an event never came
 	lanes   map[string]bool // lanes that something was put into
+	emitted []string        // sources of the signals
 	said    bool            // there are new signals, about which the rules are to be asked
 }
 

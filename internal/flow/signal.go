@@ -58,6 +58,9 @@ func (s SignalState) String() string {
 	return ""
 }
 
+// SourceKinds are the kinds of sources. A source is one, or one with the name of a document behind it: "webhook:github".
+var SourceKinds = []string{SourceAPI, "webhook", "schedule", SourceExecution, "inquiry"}
+
 // Sources of signals that are no name of a document.
 const (
 	SourceAPI       = "api"

@@ -71,7 +71,6 @@ var engineFigures = []engineFigure{
 	count("event_gaps", "Attempts ended because an event never came.", func(s engine.Stats) int64 { return s.Gaps }),
 	count("executions_purged", "Executions removed after their retention.", func(s engine.Stats) int64 { return s.Purged }),
 	count("ticks_fired", "Ticks of schedules that started an execution.", func(s engine.Stats) int64 { return s.TicksFired }),
-	count("signals", "Signals accepted.", func(s engine.Stats) int64 { return s.Signals }),
 	count("rows_skipped", "Rows that a loop of the engine could not handle and passed over.", func(s engine.Stats) int64 { return s.Skipped }),
 	count("executions_put_aside", "Times that an execution was put aside because a decision about it was refused.", func(s engine.Stats) int64 { return s.PutAside }),
 	count("commits", "Commits of the engine.", func(s engine.Stats) int64 { return s.Commits }),
@@ -116,6 +115,11 @@ const finished = "executions_finished"
 // executionsFinished has a series for each status from the start: Prometheus sees no increase in a series that begins at 1.
 var executionsFinished = described(finished+"_total", "Executions that ended, by status.", "status")
 
+var (
+	signalsAccepted = described("signals_total", "Signals accepted, by the kind of their source.", "source")
+	enforcements    = described("enforcements_total", "What rules have made of signals, by state.", "state")
+)
+
 var buildInfo = described("build_info", "Which version this is; always 1.", "version")
 
 func newMetrics(s *Server) *metrics {
@@ -145,6 +149,8 @@ func (m *metrics) Describe(to chan<- *prometheus.Desc) {
 		to <- d.desc
 	}
 	to <- executionsFinished
+	to <- signalsAccepted
+	to <- enforcements
 	to <- ticksMissed
 	to <- buildInfo
 }
@@ -159,6 +165,12 @@ func (m *metrics) Collect(to chan<- prometheus.Metric) {
 	}
 	for stage, n := range s.Ended {
 		to <- prometheus.MustNewConstMetric(executionsFinished, prometheus.CounterValue, float64(n), string(status(stage)))
+	}
+	for kind, n := range s.Signals {
+		to <- prometheus.MustNewConstMetric(signalsAccepted, prometheus.CounterValue, float64(n), kind)
+	}
+	for state, n := range s.Enforcements {
+		to <- prometheus.MustNewConstMetric(enforcements, prometheus.CounterValue, float64(n), state)
 	}
 	for why, n := range s.TicksMissed {
 		to <- prometheus.MustNewConstMetric(ticksMissed, prometheus.CounterValue, float64(n), why)
