@@ -1,0 +1,22 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+)
+
+// The commands of docs/automation.md work as they stand there.
+func TestAutomationCommands(t *testing.T) {
+	t.Parallel()
+	need(t, "python3", "bash", "curl", "sed")
+	out := followed(t, documented(t, "automation.md", "", 1)[0], t.TempDir(), freePort(t))
+	for _, want := range []string{
+		"rule clean-disk@1 registered", "it was emitted before under this key", "+ clean-disk: it has started ex_",
+		`- clean-disk: its condition does not hold: signal.data.severity == "page" is false; signal.data.severity is "warn"`,
+		"unlike the version in force", "is paused and starts nothing: the disks are being replaced", "it would run for 1", "it has run for 1", `"signal":"sg_`,
+	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+}
