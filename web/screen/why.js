@@ -5,7 +5,9 @@ import { poll } from '../app/stream.js';
 import { plain, line, duration, clock, number } from '../app/text.js';
 import { open, statusPill } from '../part/status.js';
 import { now, trouble, loading, panel } from '../part/kit.js';
-import { Asking } from './questions.js';
+import { lazy } from '../app/lazy.js';
+
+const Asking = lazy(() => import('./questions.js').then((m) => m.Asking));
 
 const id = /\b((?:ex|iq)_[0-9a-z]{20,})\b/;
 
