@@ -41,6 +41,9 @@ func (k *Questions) Read(raw json.RawMessage) (q flow.Question, purpose string, 
 		return q, "", ps
 	}
 	q = flow.Question{Title: a.Title, Text: a.Text, Assignees: a.Assignees, Exclude: a.Exclude, Accept: strings.TrimSpace(a.Accept), Expires: time.Duration(a.Expires)}
+	for _, after := range a.Remind {
+		q.Remind = append(q.Remind, time.Duration(after))
+	}
 	if a.Form != nil {
 		var form bytes.Buffer
 		if err := json.Compact(&form, a.Form); err != nil {

@@ -97,8 +97,8 @@ func (t *transaction) ask(ctx context.Context, d *flow.Draft) error {
 	if i.Answer != nil {
 		return t.answered(d, i)
 	}
-	d.Sleep(i.Due)
-	return nil
+	d.Sleep(i.Wake(t.now))
+	return t.sayInquiry(ctx, flow.TriggerInquiryOpened, d, i)
 }
 
 // checkQuestion says what is wrong with a question before it is stored; paths in it begin with root.
@@ -137,14 +137,21 @@ func (t *transaction) answered(d *flow.Draft, i *flow.Inquiry) error {
 	return d.Finish(as, outcome, t.now, t.e.opts.Random())
 }
 
-// expire ends an execution whose question was not answered in time.
-func (t *transaction) expire(ctx context.Context, d *flow.Draft) error {
+// remind reminds of a question, or ends the execution when it was not answered in time.
+func (t *transaction) remind(ctx context.Context, d *flow.Draft) error {
 	i, err := t.openInquiry(ctx, d.ID)
 	if err != nil {
 		return err
 	}
+	if i.Due.IsZero() || i.Due.After(t.now) {
+		d.Sleep(i.Wake(t.now))
+		return t.sayInquiry(ctx, flow.TriggerInquiryWaiting, d, i)
+	}
 	i.Expire(t.now)
 	t.inquiries.decided(i)
+	if err := t.sayInquiry(ctx, flow.TriggerInquiryExpired, d, i); err != nil {
+		return err
+	}
 	if i.Answer != nil {
 		return t.answered(d, i)
 	}
@@ -354,6 +361,9 @@ func (e *Engine) answer(ctx context.Context, read *flow.Inquiry, a flow.Answer, 
 			return verdict{*i, refusal}, nil
 		}
 		t.inquiries.decided(i)
+		if err := t.sayInquiry(ctx, flow.TriggerInquiryAnswered, d, i); err != nil {
+			return v, err
+		}
 		if err := t.answered(d, i); err != nil {
 			return v, err
 		}

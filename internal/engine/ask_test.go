@@ -353,3 +353,89 @@ func (r *rig) until(holds func() bool) {
 		}
 	}
 }
+
+// Rules on the signals about inquiries notify people, and remind them.
+func TestInquirySignals(t *testing.T) {
+	r := newRig(t)
+	r.define(`
+kind: rule
+name: tell
+on: [inquiry.opened, inquiry.waiting, inquiry.answered, inquiry.expired]
+run: {action: noop, input: {what: "${{ signal.trigger }}", about: "${{ signal.data.title }}", times: "${{ signal.data.reminder }}"}}
+`)
+	told := func(trigger string) (all []string) {
+		t.Helper()
+		signals, err := r.store.Signals(r.ctx, store.SignalFilter{Trigger: trigger, Limit: 100})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range signals {
+			var data struct {
+				Title    string
+				Reminder int
+				Answer   *struct {
+					Answer int
+					By     string
+				}
+			}
+			if err := json.Unmarshal(s.Data, &data); err != nil {
+				t.Fatal(err)
+			}
+			say := fmt.Sprintf("%s %d", data.Title, data.Reminder)
+			if data.Answer != nil {
+				say += fmt.Sprintf(" %d %s", data.Answer.Answer, data.Answer.By)
+			}
+			all = append(all, say)
+		}
+		return all
+	}
+	want := func(trigger string, want ...string) {
+		t.Helper()
+		if got := told(trigger); strings.Join(got, ", ") != strings.Join(want, ", ") {
+			t.Errorf("%s: %q, want %q", trigger, got, want)
+		}
+	}
+	a := r.submit(Submission{Action: "ask", Input: json.RawMessage(`{"title":"A","remind":["1h","2h"],"expires":"4h"}`)})
+	b := r.submit(Submission{Action: "ask", Input: json.RawMessage(`{"title":"B"}`)})
+	want("inquiry.opened", "B 0", "A 0")
+	want("inquiry.waiting")
+	r.pass(61 * time.Minute)
+	want("inquiry.waiting", "A 1")
+	r.pass(10 * time.Minute)
+	want("inquiry.waiting", "A 1")
+	r.pass(time.Hour)
+	want("inquiry.waiting", "A 2", "A 1")
+	if err := r.reply(r.asked(b, ""), "ada", `5`); err != nil {
+		t.Fatal(err)
+	}
+	want("inquiry.answered", "B 0 5 ada")
+	r.pass(3 * time.Hour)
+	r.ended(a)
+	want("inquiry.expired", "A 2")
+	r.until(func() bool {
+		all, err := r.store.List(r.ctx, store.Filter{Action: "noop", Limit: 100})
+		return err == nil && len(all) == 6
+	})
+}
+
+// A rule that asks a question whenever one is asked ends at itself.
+func TestInquirySignalsInALoop(t *testing.T) {
+	r := newRig(t)
+	r.define(`
+name: again
+tasks: {ask: {action: ask, with: {title: "?"}}}
+---
+kind: rule
+name: loop
+on: [inquiry.opened]
+run: {action: again}
+`)
+	r.submit(Submission{Action: "ask", Input: json.RawMessage(`{"title":"first"}`)})
+	r.until(func() bool {
+		all, err := r.store.Enforcements(r.ctx, store.EnforcementFilter{Limit: 100})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(all) == 2 && all[0].State == flow.EnforcementRefused && all[0].Reason.Code == flow.ReasonLoop
+	})
+}

@@ -194,7 +194,7 @@ func (t *transaction) decideDue(ctx context.Context, d *flow.Draft) (bool, error
 	case d.Place == flow.Held && d.Kind == flow.KindSleep && passed(d.WakeAt) && !passedBefore(d, d.WakeAt):
 		err = d.Finish(flow.Completed, flow.Outcome{}, t.now, 0) // it was over in time, however late the engine looks
 	case d.Place == flow.Held && d.Kind == flow.KindAsk && passed(d.WakeAt) && !passedBefore(d, d.WakeAt):
-		err = t.expire(ctx, d)
+		err = t.remind(ctx, d)
 	case d.Place == flow.Held && d.Kind == flow.KindWait && passed(d.WakeAt) && !passedBefore(d, d.WakeAt):
 		err = t.waitIsOver(ctx, d)
 	case passed(d.TotalDeadline()) && !d.EndsForGood():

@@ -46,6 +46,7 @@ type Question struct {
 	Assignees []string        `json:"assignees,omitempty"` // "ada" or "group:release"; none: anybody may answer
 	Exclude   []string        `json:"exclude,omitempty"`
 	Accept    string          `json:"accept,omitempty"` // an expression; "": every answer is accepted
+	Remind    []time.Duration `json:"remind,omitempty"` // after it was asked, in order
 	Expires   time.Duration   `json:"expires,omitempty"`
 	Default   json.RawMessage `json:"default,omitempty"` // the answer of one that expires; nil: the execution times out
 	// DefaultDeclined says that the default is not an answer that is accepted.
@@ -234,6 +235,26 @@ func (i *Inquiry) Expire(now time.Time) {
 	if i.Default != nil {
 		i.Answer = &Answer{Given: Given{Value: i.Default, At: now, Defaulted: true}, Declined: i.DefaultDeclined}
 	}
+}
+
+// Reminded is how many of its reminders are due by a moment.
+func (i *Inquiry) Reminded(now time.Time) (n int) {
+	for _, after := range i.Remind {
+		if !i.AskedAt.Add(after).After(now) {
+			n++
+		}
+	}
+	return n
+}
+
+// Wake is when something is to be decided about an open inquiry after a moment: a reminder, or its end; zero: never.
+func (i *Inquiry) Wake(now time.Time) time.Time {
+	if n := i.Reminded(now); n < len(i.Remind) {
+		if at := i.AskedAt.Add(i.Remind[n]); i.Due.IsZero() || at.Before(i.Due) {
+			return at
+		}
+	}
+	return i.Due
 }
 
 // Withdraw ends an inquiry whose execution does not wait any more.

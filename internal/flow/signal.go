@@ -68,7 +68,13 @@ const (
 )
 
 // Triggers that Pawl itself emits; nothing else may.
-const TriggerEnded = "execution.ended"
+const (
+	TriggerEnded           = "execution.ended"
+	TriggerInquiryOpened   = "inquiry.opened"
+	TriggerInquiryWaiting  = "inquiry.waiting" // a reminder
+	TriggerInquiryAnswered = "inquiry.answered"
+	TriggerInquiryExpired  = "inquiry.expired"
+)
 
 // TriggerTick is what the trigger of a schedule's ticks begins with; the schedule's name follows.
 const TriggerTick = "schedule."

@@ -19,6 +19,7 @@ type Ask struct {
 	Form      json.RawMessage `json:"form,omitempty"` // JSON Schema
 	Assignees []string        `json:"assignees,omitempty" check:"people"`
 	Exclude   []string        `json:"exclude,omitempty" check:"people"`
+	Remind    []api.Duration  `json:"remind,omitempty"` // after it was asked
 	Expires   api.Duration    `json:"expires,omitempty"`
 	OnExpiry  string          `json:"on_expiry,omitempty" enum:"fail,default"`
 	Default   json.RawMessage `json:"default,omitempty"`
@@ -33,7 +34,9 @@ const (
 	mostAccept  = 8_000
 	mostForm    = 64 << 10
 	mostPeople  = 100
-	mostExpires = 366 * 24 * time.Hour
+
+	mostReminders = 20
+	mostExpires   = 366 * 24 * time.Hour
 )
 
 // Question reads the payload of kind "ask". The error is a *strictjson.Error with everything that is wrong.
@@ -80,6 +83,16 @@ func wholeAsk(r *strictjson.Reader, a *Ask) {
 	}
 	if d := time.Duration(a.Expires); d < 0 || d > mostExpires {
 		r.ProblemAt("expires", "", "it is out of range", "give a time span of more than 0 and up to 366 days")
+	}
+	if len(a.Remind) > mostReminders {
+		r.ProblemAt("remind", "", fmt.Sprintf("it has %d reminders", len(a.Remind)), fmt.Sprintf("at most %d", mostReminders))
+	}
+	for i, d := range a.Remind {
+		if time.Duration(d) <= 0 || time.Duration(d) > mostExpires || i > 0 && d <= a.Remind[i-1] {
+			r.ProblemAt(fmt.Sprintf("remind[%d]", i), d.String(), "it is out of range or not after the one before", "give time spans after the question was asked, in order, as [4h, 1d]")
+		} else if a.Expires > 0 && d >= a.Expires {
+			r.ProblemAt(fmt.Sprintf("remind[%d]", i), d.String(), "the question has expired by then", "remind before expires")
+		}
 	}
 	switch {
 	case a.OnExpiry != "" && a.Expires == 0:

@@ -55,6 +55,9 @@ func TestInquiries(t *testing.T) {
 			t.Errorf("%+v: %v, %+v", f, err, all)
 		}
 	}
+	if page := h.page(t); page["pawl_inquiries_open"] != "1" {
+		t.Errorf("pawl_inquiries_open is %q", page["pawl_inquiries_open"])
+	}
 	answer := func(r api.Reply) *api.Problem {
 		t.Helper()
 		var p *api.Problem

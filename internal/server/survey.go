@@ -48,6 +48,7 @@ type surveyed struct {
 	queues   []store.QueueDepth
 	keys     map[string]store.KeyUse
 	sessions []store.Session
+	asked    int // open inquiries
 	bytes    int64
 }
 
@@ -100,6 +101,7 @@ func (s *surveys) ask(ctx context.Context) *surveyed {
 		func() (err error) { v.queues, err = reader.Queues(ctx); return err },
 		func() (err error) { v.keys, err = reader.Keys(ctx, topKeys); return err },
 		func() (err error) { v.sessions, err = reader.LiveSessions(ctx); return err },
+		func() (err error) { v.asked, err = reader.CountInquiries(ctx); return err },
 		func() (err error) { v.bytes, err = reader.Size(ctx); return err },
 	} {
 		if v.err = step(); v.err != nil {
@@ -125,13 +127,14 @@ var (
 	eventsUnapplied = described("events_unapplied", "Events that are kept until those before them have come.")
 	oldestAge       = described("oldest_unfinished_age_seconds", "Age of the oldest execution that has not ended.")
 	oldestTx        = described("oldest_transaction_age_seconds", "Age of the oldest transaction of anybody on the database; 0 where there is no such thing.")
+	inquiriesOpen   = described("inquiries_open", "Questions to people that wait for an answer.")
 	storeBytes      = described("store_bytes", "What the store takes.")
 )
 
 // Describe is for prometheus.
 func (s *surveys) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{surveyUp, surveyFailures, surveyTook, surveyAge, executions, queueReady, queueOldest, queueSlots,
-		workers, workerSlots, keySlots, keyWaiting, eventsUnapplied, oldestAge, oldestTx, storeBytes} {
+		workers, workerSlots, keySlots, keyWaiting, eventsUnapplied, oldestAge, oldestTx, inquiriesOpen, storeBytes} {
 		to <- d
 	}
 }
@@ -153,6 +156,7 @@ func (s *surveys) Collect(to chan<- prometheus.Metric) {
 	gauge(surveyTook, v.took.Seconds())
 	gauge(surveyAge, time.Since(v.at).Seconds())
 	gauge(storeBytes, float64(v.bytes))
+	gauge(inquiriesOpen, float64(v.asked))
 	if v.has {
 		for _, u := range v.sums.Unfinished[:min(len(v.sums.Unfinished), 5*mostQueues)] {
 			gauge(executions, float64(u.Count), string(status(u.Stage)), u.Queue)

@@ -1,0 +1,78 @@
+package engine
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// inquiryData is the data of the signals about an inquiry.
+type inquiryData struct {
+	Inquiry   string     `json:"inquiry"`
+	Execution flow.ID    `json:"execution"`
+	Workflow  flow.ID    `json:"workflow,omitzero"`
+	Purpose   string     `json:"purpose"`
+	Title     string     `json:"title"`
+	Text      string     `json:"text"`
+	Assignees []string   `json:"assignees"`
+	Exclude   []string   `json:"exclude"`
+	AskedAt   time.Time  `json:"asked_at"`
+	Due       *time.Time `json:"due"`
+	Reminder  int        `json:"reminder"` // how many times it has been reminded of
+	// Answer is that of one that is answered, or has expired with a default.
+	Answer   *flow.Given `json:"answer"`
+	Declined bool        `json:"declined"`
+}
+
+// sayInquiry keeps a signal about an inquiry, where a rule listens to it, in the transaction that makes it true. Notifications and
+// reminders are rules on these signals.
+func (t *transaction) sayInquiry(ctx context.Context, trigger string, d *flow.Draft, i *flow.Inquiry) error {
+	set := t.e.rules.current.Load()
+	if set == nil || len(set.On(trigger)) == 0 {
+		return nil
+	}
+	id := i.ID.Text(flow.InquiryPrefix)
+	data := inquiryData{Inquiry: id, Execution: d.ID, Workflow: d.Parent, Purpose: i.Purpose, Title: i.Title, Text: i.Text, Assignees: append([]string{}, i.Assignees...),
+		Exclude: append([]string{}, i.Exclude...), AskedAt: i.AskedAt, Reminder: i.Reminded(t.now)}
+	if !i.Due.IsZero() {
+		data.Due = &i.Due
+	}
+	if i.Answer != nil {
+		data.Answer, data.Declined = &i.Answer.Given, i.Answer.Declined
+	}
+	raw, err := json.Marshal(data)
+	if err != nil {
+		return fmt.Errorf("describe inquiry %s: %w", id, err)
+	}
+	led, err := t.ledBy(ctx, d)
+	if err != nil {
+		return err
+	}
+	s := flow.Signal{ID: t.e.opts.NewID(), Trigger: trigger, Key: fmt.Sprintf("%s/%d/%d", id, i.AskedAt.UnixMicro(), data.Reminder), Subject: id, Source: flow.SourceExecution,
+		State: flow.SignalNew, Data: raw, Hash: sha256.Sum256(raw), SignalDetail: flow.SignalDetail{Cause: d.ID, Rules: led, Generation: set.Generation}}
+	if _, said := t.loaded.signals[store.KeyOf(&s)]; said {
+		return nil // it was decided about twice in this transaction
+	}
+	t.effects.said = true
+	return t.keepSignal(ctx, &s)
+}
+
+// ledBy are the rules that have led to an execution: its own, or those of the workflow whose task it is, however far above.
+func (t *transaction) ledBy(ctx context.Context, d *flow.Draft) ([]string, error) {
+	for d != nil && len(d.Rules) == 0 && !d.Parent.IsZero() {
+		above := d.Parent
+		if err := t.load(ctx, []flow.ID{above}, store.WithoutPayload); err != nil {
+			return nil, err
+		}
+		d = t.draft(above)
+	}
+	if d == nil {
+		return nil, nil
+	}
+	return d.Rules, nil
+}
