@@ -36,7 +36,7 @@ type Enforcement struct {
 
 // EnforceReason says why a rule has started nothing.
 type EnforceReason struct {
-	Code    string `json:"code" doc:"if, input, action, loop or too_deep"`
+	Code    string `json:"code" doc:"if, input, action, loop, too_deep or storm"`
 	Message string `json:"message" doc:"For people"`
 	Path    string `json:"path,omitempty" doc:"In the rule's document"`
 }

@@ -16,6 +16,7 @@ type Rule struct {
 	Version int
 	Paused  bool
 	Reason  string // why it is paused
+	Since   int64  // generation from which on it stands as it does
 	*definition.Rule
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/problem"
@@ -23,6 +24,14 @@ type Rule struct {
 	Reentry bool
 	// Depth is how many rules may lead to one another before this one.
 	Depth int
+	// Storm pauses the rule on a server on which it would run more often; nil: never.
+	Storm *Storm
+}
+
+// Storm is how often a rule may run on one server before it pauses itself: Limit times in Per, at any pace.
+type Storm struct {
+	Limit int
+	Per   time.Duration
 }
 
 // Depths of rules that lead to one another.
@@ -32,8 +41,8 @@ const (
 )
 
 var (
-	ruleFields    = []string{"kind", "name", "description", "on", "if", "run", "reentry", "depth"}
-	ruleRunFields = append([]string{"once", "concurrency"}, runFields...)
+	ruleFields    = []string{"kind", "name", "description", "on", "if", "run", "reentry", "depth", "storm"}
+	ruleRunFields = append([]string{"once", "concurrency", "rate"}, runFields...)
 )
 
 // ruleDocument reads a rule.
@@ -57,6 +66,7 @@ func (b *builder) ruleDocument(v *value, d *Definition) {
 	if n, is := b.whole(v.get("depth"), "depth", 1, MostDepth); is {
 		r.Depth = n
 	}
+	r.Storm = b.storm(v.get("storm"))
 	if !b.trusted && len(b.problems) == 0 && slices.Contains(r.On, flow.TriggerEnded) {
 		if actions, labels := r.Ends(); len(actions) == 0 && len(labels) == 0 {
 			b.fail(v, "if", `write if: signal.data.action == "deploy", or signal.data.labels.team == "x"`,
@@ -65,6 +75,20 @@ func (b *builder) ruleDocument(v *value, d *Definition) {
 	}
 	d.Rule = r
 	b.sum(v, d)
+}
+
+func (b *builder) storm(v *value) *Storm {
+	if v == nil || !b.object(v, "storm", []string{"limit", "per"}) {
+		return nil
+	}
+	for _, field := range []string{"limit", "per"} {
+		if v.get(field) == nil {
+			b.fail(v, "storm", "write storm: {limit: 1000, per: 1m}", "%s is missing", field)
+		}
+	}
+	s := &Storm{Per: b.duration(v.get("per"), "storm.per", false)}
+	s.Limit, _ = b.whole(v.get("limit"), "storm.limit", 1, maxRate)
+	return s
 }
 
 // triggers checks the names of triggers that a rule listens to.

@@ -30,8 +30,10 @@ run:
   priority: 10
   once: ${{ signal.data.host }}
   concurrency: {key: "disk:${{ signal.subject }}", limit: 1, when_full: cancel_oldest}
+  rate: {key: "r:${{ signal.subject }}", limit: 10, per: 1m, over: drop}
 reentry: allow
 depth: 3
+storm: {limit: 1000, per: 1m}
 ---
 kind: rule
 name: tell
@@ -103,6 +105,9 @@ func TestRuleDocument(t *testing.T) {
 	if key, err := r.Run.Settings.Concurrency.Key.Text(v); key != "disk:db1" || err != nil {
 		t.Errorf("key %s, %v", key, err)
 	}
+	if rate, err := r.Run.Settings.Rate.Key.Text(v); rate != "r:db1" || err != nil || r.Run.Settings.Rate.Bound.Limit != 10 || r.Storm == nil || r.Storm.Limit != 1000 {
+		t.Errorf("rate %s, %v, storm %+v", rate, err, r.Storm)
+	}
 	if once, err := r.Once.Text(v); once != "db1" || err != nil {
 		t.Errorf("once %s, %v", once, err)
 	}
@@ -132,6 +137,7 @@ func TestRuleProblems(t *testing.T) {
 		"kind: rule\nname: r\non: a\nrun: {action: noop, input: '${{ input.x }}'}\n":                     "input is not available",
 		"kind: rule\nname: r\non: a\nreentry: maybe\nrun: {action: noop}\n":                              "reentry",
 		"kind: rule\nname: r\non: a\nif: [1]\nrun: {action: noop}\n":                                     "signal.data.severity",
+		"kind: rule\nname: r\non: a\nrun: {action: noop}\nstorm: {limit: 3}\n":                           "per is missing",
 		"kind: trigger\nname: execution.x\n":                                                             "Pawl emits itself",
 		"kind: trigger\nname: t\ndata: {type: strng}\n":                                                  "data",
 		"kind: trigger\nname: t\nkey: ${{ signal.dta.x + 1 }} ${{ tick }}\n":                             "tick is not available",

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/pawl-run/pawl/internal/automation"
 	"github.com/pawl-run/pawl/internal/flow"
@@ -36,6 +37,12 @@ func (e *Engine) match(ctx context.Context, set *automation.Set, s *flow.Signal)
 	}
 	all := make([]*enforcing, 0, len(verdicts))
 	for _, v := range verdicts {
+		if v.State == flow.EnforcementRan && !e.rules.storms.calm(v.Rule, time.Now()) {
+			v.State, v.Reason = flow.EnforcementRefused, stormReason(v.Rule)
+			if err := e.PauseRule(ctx, v.Rule.Name, v.Reason.Message); err != nil && !errors.Is(err, store.ErrNotFound) {
+				return nil, err
+			}
+		}
 		x, err := e.enforcing(ctx, v, s.ID)
 		if err != nil {
 			return nil, err
@@ -68,6 +75,9 @@ func (e *Engine) enforcing(ctx context.Context, v automation.Verdict, signal flo
 		return x, nil
 	}
 	k.request.Signal, k.request.Rules = signal, v.Chain
+	if v.Rate != "" {
+		k.request.Rate = settings.Rate.Of(v.Rate)
+	}
 	k.sums = sumsIn(k.request.Input, k.request.With)
 	if v.Once != "" {
 		x.once = onceKey(v.Rule.Name, v.Once, k.id)
@@ -99,6 +109,9 @@ func (x *enforcing) want(t *transaction) {
 	}
 	if x.start.request.Key != "" {
 		t.wants.keys = append(t.wants.keys, x.start.request.Key)
+	}
+	if x.start.request.Rate.Key != "" {
+		t.wants.keys = append(t.wants.keys, meterLock(&x.start.request))
 	}
 	t.wants.uploads = append(t.wants.uploads, x.start.sums...)
 }

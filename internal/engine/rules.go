@@ -41,6 +41,8 @@ type rules struct {
 	documents map[string]*definition.Definition // "rule:name@version"
 
 	wake chan struct{} // capacity 1: there are new signals
+
+	storms storms
 }
 
 func newRules() *rules {
@@ -122,7 +124,7 @@ func (e *Engine) loadRules(ctx context.Context, generation int64) (*automation.S
 		case err != nil:
 			e.opts.Log.Error("a rule or trigger cannot be read: it is left out", telemetry.Err, err)
 		case d.Rule != nil:
-			in = append(in, &automation.Rule{Name: d.Name, Version: k.Version, Paused: k.Paused, Reason: k.Reason, Rule: d.Rule})
+			in = append(in, &automation.Rule{Name: d.Name, Version: k.Version, Paused: k.Paused, Reason: k.Reason, Since: k.Generation, Rule: d.Rule})
 		case d.Trigger != nil:
 			triggers[d.Name] = d.Trigger
 		}
@@ -216,7 +218,10 @@ func (e *Engine) steerRule(ctx context.Context, name string, pause bool, reason 
 			return there, nil
 		}
 		k.Generation, k.Paused, k.Reason, k.At = last+1, pause, reason, t.now
-		return true, t.tx.AddSwitches(ctx, []store.Switch{k})
+		if err := t.tx.AddSwitches(ctx, []store.Switch{k}); err != nil || !pause {
+			return true, err
+		}
+		return true, t.sayPaused(ctx, name, reason)
 	})
 	if err == nil && !there {
 		err = fmt.Errorf("rule %q: %w", name, store.ErrNotFound)

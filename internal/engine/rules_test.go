@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/flow"
@@ -254,4 +255,65 @@ func TestRuleReplicas(t *testing.T) {
 	if v := r.emit(Emission{Trigger: "t"}); len(v.Enforcements) > 0 {
 		t.Errorf("paused elsewhere: %+v", v)
 	}
+}
+
+// A rule that runs too often on a server pauses itself and says so; what comes then is kept.
+func TestStorm(t *testing.T) {
+	onEachStore(t, func(r *rig) {
+		r.apply("kind: rule\nname: wild\non: t\nstorm: {limit: 5, per: 1h}\nrun: {action: noop}\n---\nname: tell\naction: noop\n---\nkind: rule\nname: tell\non: rule.paused\nrun: {action: tell, input: {who: '${{ signal.data.rule }}', why: '${{ signal.data.reason }}'}}\n")
+		all := make([]Emission, 10)
+		for i := range all {
+			all[i] = Emission{Trigger: "t", Key: fmt.Sprint(i)}
+		}
+		done, err := r.e.Emit(r.ctx, all)
+		if err != nil {
+			r.Fatal(err)
+		}
+		counts := map[string]int{}
+		for _, v := range done {
+			if len(v.Enforcements) == 0 {
+				counts["none"]++
+				continue
+			}
+			counts[v.Enforcements[0].State.String()+" "+v.Enforcements[0].Reason.Code]++
+		}
+		if counts["ran "] != 5 || counts["refused storm"] != 1 || counts["none"] != 4 {
+			r.Errorf("%v", counts)
+		}
+		if rule, _, err := r.e.Rule(r.ctx, "wild"); err != nil || !rule.Paused || !strings.Contains(rule.Reason, "more than 5 times in 1h") {
+			r.Errorf("%+v, %v", rule, err)
+		}
+		if x := r.get(r.of("tell", 1)[0].ID); !strings.Contains(string(x.Input), `"who":"wild"`) {
+			r.Errorf("%s", x.Input)
+		}
+		if err := r.e.ResumeRule(r.ctx, "wild"); err != nil {
+			r.Fatal(err)
+		}
+		if v := r.emit(Emission{Trigger: "t"}); len(v.Enforcements) != 1 || v.Enforcements[0].State != flow.EnforcementRan {
+			r.Errorf("resumed: %+v", v)
+		}
+		p, err := r.e.ReplayRule(r.ctx, "wild", time.Now().Add(-time.Hour), true)
+		if err != nil || p.Ran != 4 {
+			r.Errorf("replay: %+v, %v", p, err)
+		}
+	})
+}
+
+// The executions of a rule begin at its rate; what is too many waits, or is dropped.
+func TestRuleRate(t *testing.T) {
+	onEachStore(t, func(r *rig) {
+		r.apply("kind: rule\nname: a\non: t\nrun: {action: noop, rate: {key: 'k:${{ signal.subject }}', limit: 1, per: 1h, over: drop}}\n---\n" +
+			"kind: rule\nname: b\non: t\nrun: {action: noop, rate: {key: 'd:${{ signal.subject }}', limit: 1, per: 1h}}\n")
+		for _, subject := range []string{"x", "x", "y"} {
+			r.emit(Emission{Trigger: "t", Subject: subject})
+		}
+		dropped, err := r.store.List(r.ctx, store.Filter{Stages: []flow.Stage{flow.Cancelled}, Limit: 10})
+		if err != nil || len(dropped) != 1 || dropped[0].Rules[0] != "a" {
+			r.Errorf("dropped: %v, %v", dropped, err)
+		}
+		waiting, err := r.store.List(r.ctx, store.Filter{Stages: []flow.Stage{flow.Requested}, Limit: 10})
+		if err != nil || len(waiting) != 1 || waiting[0].Rules[0] != "b" {
+			r.Errorf("waiting: %v, %v", waiting, err)
+		}
+	})
 }

@@ -30,6 +30,7 @@ const (
 	ReasonInput   = "input"    // the input, a key or a label cannot be evaluated
 	ReasonAction  = "action"   // the action does not take what it is given, or is not there
 	ReasonLoop    = "loop"     // the rule has led to the signal itself
+	ReasonStorm   = "storm"    // it has run more often than it allows, and was paused
 	ReasonTooDeep = "too_deep" // more rules have led to one another than the rule allows
 )
 

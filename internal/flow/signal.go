@@ -59,7 +59,7 @@ func (s SignalState) String() string {
 }
 
 // SourceKinds are the kinds of sources. A source is one, or one with the name of a document behind it: "webhook:github".
-var SourceKinds = []string{SourceAPI, "webhook", "schedule", SourceExecution, "inquiry"}
+var SourceKinds = []string{SourceAPI, "webhook", "schedule", SourceExecution, "inquiry", "rule"}
 
 // Sources of signals that are no name of a document.
 const (
@@ -78,6 +78,9 @@ const (
 
 // TriggerTick is what the trigger of a schedule's ticks begins with; the schedule's name follows.
 const TriggerTick = "schedule."
+
+// TriggerPaused is emitted when a rule is paused, by a person or by a storm.
+const TriggerPaused = "rule.paused"
 
 // ownTriggers are what the names of Pawl's own triggers begin with.
 var ownTriggers = []string{"execution.", "schedule.", "inquiry.", "rule."}

@@ -1,0 +1,71 @@
+package engine
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/admission"
+	"github.com/pawl-run/pawl/internal/automation"
+	"github.com/pawl-run/pawl/internal/flow"
+)
+
+// storms counts on one server how often rules run that say when that is too often. It is no bound over all servers, and no lock is held
+// for it: it stops what has gone wild.
+type storms struct {
+	mu  sync.Mutex
+	all map[string]storm // by rule
+}
+
+// storm is how much of its bound a rule has used up, since the generation from which on it stands as it does: one that is resumed, or
+// has a new version, begins anew.
+type storm struct {
+	since int64
+	tat   time.Time
+}
+
+// calm reports whether a rule may run once more.
+func (s *storms) calm(r *automation.Rule, now time.Time) bool {
+	if r.Storm == nil {
+		return true
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	k := s.all[r.Name]
+	if k.since != r.Since {
+		k = storm{since: r.Since}
+	}
+	begin, tat := admission.Reserve(k.tat, now, r.Storm.Limit, r.Storm.Per, r.Storm.Limit)
+	if begin.After(now) {
+		return false
+	}
+	if s.all == nil || len(s.all) >= catalogLimit {
+		s.all = map[string]storm{}
+	}
+	s.all[r.Name] = storm{r.Since, tat}
+	return true
+}
+
+// stormReason says why a rule that has gone wild does not run, and was paused.
+func stormReason(r *automation.Rule) flow.Reason {
+	return flow.Reason{Code: flow.ReasonStorm, Path: "storm", Message: fmt.Sprintf("it would run more than %d times in %s on one server", r.Storm.Limit, r.Storm.Per)}
+}
+
+// sayPaused keeps the signal of a rule that is paused, where some rule listens to it.
+func (t *transaction) sayPaused(ctx context.Context, name, reason string) error {
+	set := t.e.rules.current.Load()
+	if len(set.On(flow.TriggerPaused)) == 0 {
+		return nil
+	}
+	s := flow.Signal{ID: t.e.opts.NewID(), Trigger: flow.TriggerPaused, Subject: name, Source: rulePrefix + name, State: flow.SignalNew, SignalDetail: flow.SignalDetail{Generation: set.Generation}}
+	var err error
+	if s.Data, err = json.Marshal(map[string]string{"rule": name, "reason": reason}); err != nil {
+		return fmt.Errorf("describe the pause of rule %s: %w", name, err)
+	}
+	s.Hash = sha256.Sum256(s.Data)
+	t.effects.said = true
+	return t.keepSignal(ctx, &s)
+}
