@@ -439,3 +439,41 @@ run: {action: again}
 		return len(all) == 2 && all[0].State == flow.EnforcementRefused && all[0].Reason.Code == flow.ReasonLoop
 	})
 }
+
+// Verify finds an answer that is not what its question asks for.
+func TestVerifyAnswers(t *testing.T) {
+	r := newRig(t)
+	id := r.submit(Submission{Action: "ask", Input: json.RawMessage(`{"title":"?","form":{"type":"integer","minimum":3},"accept":"answer > 4"}`)})
+	i := r.asked(id, "")
+	if err := r.reply(i, "ada", `5`); err != nil {
+		t.Fatal(err)
+	}
+	put := func(change func(*flow.Inquiry)) {
+		t.Helper()
+		i, err := r.store.Inquiry(r.ctx, i.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		change(i)
+		if err := r.store.Update(r.ctx, func(ctx context.Context, tx store.Tx) error { return tx.PutInquiries(ctx, []*flow.Inquiry{i}) }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for value, want := range map[string]string{`2`: "does not fit the form", `4`: "is declined: false, and accepted: false"} {
+		put(func(i *flow.Inquiry) { i.Answer.Value = json.RawMessage(value) })
+		broken, err := r.e.Verify(r.ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		said := ""
+		for _, v := range broken {
+			if v.Invariant == 44 {
+				said += v.Say + "\n"
+			}
+		}
+		if !strings.Contains(said, want) {
+			t.Errorf("%s: Verify found %v, want %q", value, broken, want)
+		}
+	}
+	put(func(i *flow.Inquiry) { i.Answer.Value = json.RawMessage(`5`) })
+}

@@ -23,6 +23,11 @@ func (e *Engine) Verify(ctx context.Context) ([]store.Violation, error) {
 		more, err = e.verifyRules(ctx)
 		broken = append(broken, more...)
 	}
+	if err == nil {
+		var more []store.Violation
+		more, err = e.verifyInquiries(ctx)
+		broken = append(broken, more...)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("verify the store: %w", err)
 	}

@@ -139,7 +139,7 @@ func TestReachOfKinds(t *testing.T) {
 			[]string{"default", "resize", "sums@gpu=a100", "default@kind:other", "default@gpu=t4,kind:add", "other@kind:add"}, "",
 			[]string{"default@kind:add", "default@kind:resize", "resize@kind:resize", "sums@kind:add", "sums@kind:resize"}},
 		"both":                {append([]string{"resize"}, built...), []string{"default", "default@kind:resize"}, []string{"default@kind:add"}, "", []string{"default", "default@kind:resize", "resize", "resize@kind:resize", "sums", "sums@kind:resize"}},
-		"some of them":        {[]string{"noop", "http"}, nil, []string{"default"}, "http and noop but not code, llm, input, output", nil},
+		"some of them":        {[]string{"noop", "http"}, nil, []string{"default"}, "http and noop but not code, llm, webhook, input, output", nil},
 		"some, and a handler": {[]string{"noop", "resize"}, []string{"resize@kind:resize"}, []string{"default"}, "noop but not code", nil},
 		"containers alone":    {[]string{"container"}, nil, []string{"default"}, "container but not code", nil},
 		"workflows":           {append([]string{"workflow"}, built...), []string{"default"}, nil, "no worker runs executions of kind workflow", nil},

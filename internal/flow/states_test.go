@@ -32,6 +32,12 @@ func TestStatesDocIsDrawnFromTheTables(t *testing.T) {
 	}
 }
 
+// inquiryMeanings say when an inquiry is in a state.
+var inquiryMeanings = map[InquiryState]string{
+	InquiryOpen: "people may answer", InquiryAnswered: "a person has answered; it stays so", InquiryExpired: "nobody answered in time; with a default that is the answer",
+	InquiryWithdrawn: "its execution was cancelled or timed out before",
+}
+
 func drawStates() string {
 	var b strings.Builder
 	b.WriteString(`# States
@@ -92,6 +98,18 @@ An execution is in one place at a time:
 | ready | scheduled; in its queue, holds its key |
 | held | provisioning or running; owned by a worker session or by the engine, holds its key |
 | finished | completed, failed, cancelled or timed_out |
+
+The engine runs workflows, sleeps, questions (` + "`ask`" + `) and waits itself: they go from requested to running in one step, and are held
+without an owner.
+
+A question is an inquiry with a state of its own. It is open exactly while its execution is held:
+
+| state | when |
+|---|---|
 `)
+	for _, s := range []InquiryState{InquiryOpen, InquiryAnswered, InquiryExpired, InquiryWithdrawn} {
+		fmt.Fprintf(&b, "| %s | %s |\n", s, inquiryMeanings[s])
+	}
+	b.WriteString("\nOne that is withdrawn, or has expired without a default, is open again when its execution or its workflow asks anew.\n")
 	return b.String()
 }

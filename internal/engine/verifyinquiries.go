@@ -1,0 +1,50 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// verifiedAnswers is how many answers Verify holds to their forms: the latest.
+const verifiedAnswers = 10_000
+
+// verifyInquiries holds answers to the forms of their questions, and to what the questions accept.
+func (e *Engine) verifyInquiries(ctx context.Context) (broken []store.Violation, err error) {
+	f := store.InquiryFilter{State: flow.InquiryAnswered, Limit: 500}
+	for n := 0; n < verifiedAnswers; {
+		page, err := e.opts.Store.Inquiries(ctx, f)
+		if err != nil {
+			return nil, err
+		}
+		for _, i := range page {
+			if say := e.misfit(i); say != "" {
+				broken = append(broken, store.Violation{Invariant: 44, Execution: i.Execution, Say: fmt.Sprintf("the answer of %s %s", i.ID.Text(flow.InquiryPrefix), say)})
+			}
+		}
+		if len(page) < f.Limit {
+			break
+		}
+		n, f.Before = n+len(page), page[len(page)-1].ID
+	}
+	return broken, nil
+}
+
+// misfit says how an answer breaks what its question asks for; "" where it does not.
+func (e *Engine) misfit(i *flow.Inquiry) string {
+	filled, err := e.questions.Answer(&i.Question, i.Answer.Value, "answer")
+	if err != nil {
+		return "does not fit the form: " + err.Error()
+	}
+	if !definition.SameJSON(filled, i.Answer.Value) {
+		return "lacks defaults of the form"
+	}
+	accepted, err := e.questions.Accepts(&i.Question, i.Answer.Value)
+	if err != nil || accepted == i.Answer.Declined {
+		return fmt.Sprintf("is declined: %t, and accepted: %t", i.Answer.Declined, accepted)
+	}
+	return ""
+}
