@@ -39,8 +39,8 @@ func sameOutcome(a, b *flow.Outcome) bool {
 	return a == b || a != nil && b != nil && bytes.Equal(a.Output, b.Output) && reflect.DeepEqual(a.Error, b.Error)
 }
 
-// judge looks at everything once more when all is over.
-func (w *world) judge() {
+// checkStore lets the store look for what its rows contradict.
+func (w *world) checkStore() {
 	broken, err := w.view.Check(w.ctx)
 	if err != nil {
 		w.violate(33, "check: %v", err)
@@ -48,6 +48,11 @@ func (w *world) judge() {
 	for _, v := range broken {
 		w.violate(v.Invariant, "%s: %s", name(v.Execution), v.Say)
 	}
+}
+
+// judge looks at everything once more when all is over.
+func (w *world) judge() {
+	w.checkStore()
 	for _, r := range w.shadow.inOrder() {
 		w.judgeRow(r)
 		if w.isBroken() {
@@ -55,6 +60,7 @@ func (w *world) judge() {
 		}
 	}
 	w.judgeRedriven()
+	w.judgeReactions()
 	if left, err := w.view.Keys(w.ctx, 10); err != nil || len(left) > 0 {
 		w.violate(35, "keys are still held at the end: %v %v", left, err)
 	}

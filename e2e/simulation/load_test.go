@@ -29,11 +29,13 @@ type load struct {
 	waiting map[string]bool // clients without an answer
 	keys    map[string]flow.ID
 
-	redriven []redriven
+	redriven  []redriven
+	reactions reactions
 }
 
 func newLoad(w *world) *load {
-	l := &load{w: w, left: w.plan.Ops, waiting: map[string]bool{}, keys: map[string]flow.ID{}}
+	l := &load{w: w, left: w.plan.Ops, waiting: map[string]bool{}, keys: map[string]flow.ID{},
+		reactions: reactions{signals: map[string]flow.ID{}, values: map[flow.ID]int{}, answers: map[flow.ID]flow.Given{}}}
 	first := w.rng.IntN(len(documents()))
 	for i := range 2 {
 		l.docs = append(l.docs, documents()[(first+i*7)%len(documents())])
@@ -58,6 +60,9 @@ func (l *load) define() {
 		var all []*definition.Definition
 		for _, d := range l.docs {
 			all = append(all, d.defs...)
+		}
+		if w.plan.Reacts {
+			all = append(all, reacting().defs...)
 		}
 		_, err := to.Define(to.ctx, slices.Concat(all, leaf().defs, thumb().defs, lister().defs))
 		done <- err
@@ -149,6 +154,9 @@ func (l *load) next() bool {
 			subs = append(subs, s)
 		}
 		do = func(ctx context.Context) { l.submit(ctx, key, subs) }
+	}
+	if l.w.plan.Reacts {
+		l.react(l.begun)
 	}
 	l.w.note("%s begins", key)
 	l.w.spawn(func() {
@@ -427,4 +435,7 @@ func (w *world) peek() {
 		return
 	}
 	w.shadow.compare(x)
+	if w.plan.Reacts { // waits that are open now have ended when all is over
+		w.checkStore()
+	}
 }

@@ -25,6 +25,8 @@ type plan struct {
 
 	// Refused is the chance that the database refuses every child of a workflow's attempt, or that to decide about one panics.
 	Refused float64
+	// Reacts: clients also emit signals, run what waits for them, and answer questions.
+	Reacts bool
 
 	// Chances per gate.
 	Lose, Double, Chop, Again        float64

@@ -92,6 +92,7 @@ func simulate(seed uint64, b *bug, keepTrace bool) (_ *result, err error) {
 	if w.noise("plan of refusals") < 0.3 { // not drawn: what the seeds drew before stays
 		w.plan.Refused = 0.3
 	}
+	w.plan.Reacts = w.noise("reacts") < 0.3
 	if b != nil && b.tune != nil {
 		b.tune(&w.plan)
 	}

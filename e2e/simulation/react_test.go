@@ -1,0 +1,250 @@
+package simulation
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// reactions is what the clients of a world with rules, waits and questions know: what they were told is held against the rows at the end.
+type reactions struct {
+	mu      sync.Mutex
+	signals map[string]flow.ID     // by key
+	values  map[flow.ID]int        // the number in a signal's data
+	answers map[flow.ID]flow.Given // by inquiry
+}
+
+// reacting is what rules run, and a workflow that asks, and waits for signals.
+var reacting = sync.OnceValue(func() *document {
+	return parsed(`name: reacting
+input: {type: object, properties: {about: {type: string}}}
+tasks:
+  approve:
+    action: ask
+    with:
+      title: Go on?
+      form: {type: object, required: [ok], properties: {ok: {type: boolean}}}
+      expires: 20s
+      on_expiry: default
+      default: {ok: false}
+  hit: {action: wait, with: {signal: sim.hit, subject: "${{ input.about }}", since: 3s, timeout: 15s, on_timeout: "null"}}
+  last: {needs: [approve, hit], action: noop, with: {do: ok, v: 1}}
+outputs: {ok: "${{ tasks.approve.output.answer.ok }}", of: "${{ tasks.hit.output }}"}
+---
+kind: trigger
+name: sim.hit
+data: {type: object, required: [v], properties: {v: {type: integer}}}
+waits: true
+---
+kind: rule
+name: two-of-three
+on: [sim.hit]
+if: signal.data.v % 3 != 0
+run: {action: noop, input: {do: ok, v: "${{ signal.data.v }}"}}
+---
+kind: rule
+name: once-each
+on: ["sim.*"]
+run: {action: noop, input: {do: slow, v: 7}, once: "${{ signal.subject }}"}
+---
+kind: rule
+name: afterwards
+on: [execution.ended]
+if: signal.data.action == "reacting"
+run: {action: noop, input: {do: ok, v: 9}}
+`)
+})
+
+// react begins, beside what the n-th client does, another one.
+func (l *load) react(n int) {
+	w := l.w
+	key := fmt.Sprintf("react%d", n)
+	var do func(ctx context.Context)
+	switch dice := w.noise("reaction", n); {
+	case dice < 0.5:
+		do = func(ctx context.Context) { l.emit(ctx, key, n) }
+	case dice < 0.75:
+		do = func(ctx context.Context) { l.answer(ctx, key) }
+	default:
+		do = func(ctx context.Context) {
+			l.submit(ctx, key, []engine.Submission{{Action: reacting().name(), IdempotencyKey: key, Input: fmt.Appendf(nil, `{"about":"s%d"}`, n%3)}})
+		}
+	}
+	l.waiting[key] = true
+	w.note("%s begins", key)
+	w.spawn(func() {
+		do(w.ctx)
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		delete(l.waiting, key)
+	})
+}
+
+// emit is a client that emits one signal, one to three times; without a key once, whatever it hears.
+func (l *load) emit(ctx context.Context, key string, n int) {
+	w := l.w
+	m := engine.Emission{Trigger: "sim.hit", Data: fmt.Appendf(nil, `{"v":%d}`, n), Subject: fmt.Sprintf("s%d", n%3)}
+	times := 1
+	if w.noise("keyed", key) < 0.7 {
+		m.Key, times = key, 1+int(3*w.noise("redelivered", key))
+	}
+	for told := 0; told < times && ctx.Err() == nil; {
+		var out []engine.Emitted
+		err := l.call(ctx, key, func(ctx context.Context, e *engine.Engine) (err error) {
+			out, err = e.Emit(ctx, []engine.Emission{m})
+			return err
+		})
+		switch {
+		case err == nil && out[0].Err == nil:
+			told++
+			l.emitted(m.Key, n, out[0].Signal)
+		case err == nil && !passes(out[0].Err):
+			w.violate(1, "a sound signal was not accepted: %v", out[0].Err)
+			return
+		case m.Key == "":
+			return
+		}
+		time.Sleep(time.Duration(1 + w.noise("emit again", key, told)*float64(3*time.Second)))
+	}
+}
+
+// emitted notes that a client was told of its signal.
+func (l *load) emitted(key string, v int, id flow.ID) {
+	r := &l.reactions
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if old, ok := r.signals[key]; ok && key != "" && old != id {
+		l.w.violate(25, "signal key %q gave %s and %s", key, old.Text(flow.SignalPrefix), id.Text(flow.SignalPrefix))
+	}
+	if key != "" {
+		r.signals[key] = id
+	}
+	r.values[id] = v
+}
+
+// answer is a person who answers an open question, until there is an answer; and then another who comes too late.
+func (l *load) answer(ctx context.Context, key string) {
+	w := l.w
+	var id flow.ID
+	for n := range 6 {
+		value := w.noise("answer", key) < 0.5
+		err := l.call(ctx, key, func(ctx context.Context, e *engine.Engine) error {
+			if id.IsZero() {
+				open, err := e.Reader().Inquiries(ctx, store.InquiryFilter{State: flow.InquiryOpen, Limit: 10})
+				if err != nil || len(open) == 0 {
+					return err
+				}
+				id = open[int(w.noise("question", key)*float64(len(open)))].ID
+			}
+			_, err := e.Answer(ctx, id, engine.Reply{By: key, Value: fmt.Appendf(nil, `{"ok":%t}`, value), Via: "api"})
+			return err
+		})
+		if err == nil && !id.IsZero() {
+			l.answered(id, flow.Given{By: key, Value: fmt.Appendf(nil, `{"ok":%t}`, value)})
+			break
+		}
+		if err != nil && !passes(err) && !errors.Is(err, errLost) {
+			return // somebody else was quicker, or it was too late
+		}
+		time.Sleep(time.Duration(1 + w.noise("ask again", key, n)*float64(3*time.Second)))
+		if ctx.Err() != nil {
+			return
+		}
+	}
+	if id.IsZero() {
+		return
+	}
+	err := l.call(ctx, key, func(ctx context.Context, e *engine.Engine) error {
+		_, err := e.Answer(ctx, id, engine.Reply{By: "late", Value: json.RawMessage(`{"ok":true}`), Via: "api"})
+		return err
+	})
+	if err == nil {
+		l.answered(id, flow.Given{By: "late", Value: json.RawMessage(`{"ok":true}`)})
+	}
+}
+
+// answered notes that a person was told that their answer counts.
+func (l *load) answered(id flow.ID, g flow.Given) {
+	r := &l.reactions
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if old, ok := r.answers[id]; ok && old.By != g.By {
+		l.w.violate(46, "question %s was answered by %s and by %s", id.Text(flow.InquiryPrefix), old.By, g.By)
+	}
+	r.answers[id] = g
+}
+
+// judgeReactions holds what clients were told of signals and answers against what is stored.
+func (w *world) judgeReactions() {
+	r := &w.load.reactions
+	for _, id := range sortedIDs(r.values) {
+		s, err := w.view.Signal(w.ctx, id)
+		if err != nil || s.State != flow.SignalMatched {
+			w.violate(41, "signal %s, which was acknowledged, is read as %v: %v", id.Text(flow.SignalPrefix), s.State, err)
+			continue
+		}
+		w.judgeSignal(&s, r.values[id])
+	}
+	if left, err := w.view.NewSignals(w.ctx, 10); err != nil || len(left) > 0 {
+		w.violate(41, "no rule was asked about %v: %v", left, err)
+	}
+	for _, id := range sortedIDs(r.answers) {
+		i, err := w.view.Inquiry(w.ctx, id)
+		if errors.Is(err, store.ErrNotFound) {
+			continue // retention has removed it with its workflow
+		}
+		want := r.answers[id]
+		if err != nil || i.State != flow.InquiryAnswered || i.Answer == nil || i.Answer.By != want.By || string(i.Answer.Value) != string(want.Value) {
+			w.violate(46, "question %s was answered by %s with %s and is read as %+v: %v", id.Text(flow.InquiryPrefix), want.By, want.Value, i, err)
+		}
+	}
+}
+
+// judgeSignal looks at what the rules have made of one signal.
+func (w *world) judgeSignal(s *flow.Signal, v int) {
+	all, err := w.view.Enforcements(w.ctx, store.EnforcementFilter{Signal: s.Number, Limit: 10})
+	if err != nil {
+		w.violate(39, "read the enforcements of %s: %v", s.ID.Text(flow.SignalPrefix), err)
+		return
+	}
+	of := map[string]flow.Enforcement{}
+	for _, e := range all {
+		of[e.Rule] = e
+	}
+	ran, holds := of["two-of-three"]
+	switch {
+	case holds != (v%3 != 0):
+		w.violate(40, "signal %s with %d: rule two-of-three holds: %t", s.ID.Text(flow.SignalPrefix), v, holds)
+	case holds && (ran.State != flow.EnforcementRan || !w.shadow.hasBeen(ran.Execution)):
+		w.violate(39, "signal %s with %d: rule two-of-three has %+v", s.ID.Text(flow.SignalPrefix), v, ran)
+	}
+	once, holds := of["once-each"]
+	if !holds || once.State != flow.EnforcementRan && once.State != flow.EnforcementFolded || !w.shadow.hasBeen(once.Execution) {
+		w.violate(39, "signal %s: rule once-each has %+v", s.ID.Text(flow.SignalPrefix), once)
+	}
+}
+
+// hasBeen reports whether an execution was created, whatever has become of it.
+func (s *shadow) hasBeen(id flow.ID) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.rows[id] != nil || s.removed[id]
+}
+
+func sortedIDs[V any](m map[flow.ID]V) []flow.ID {
+	var all []flow.ID
+	for id := range m {
+		all = append(all, id)
+	}
+	slices.SortFunc(all, func(a, b flow.ID) int { return bytes.Compare(a[:], b[:]) })
+	return all
+}
