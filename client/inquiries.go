@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"iter"
 	"net/http"
 	"net/url"
 
@@ -12,22 +13,43 @@ import (
 type InquiryFilter struct {
 	State    string // open by default; "all" for any
 	Assignee string // a person, or group:NAME; open ones only
-	Limit    int
+	Limit    int    // of a page; 0: 100
+	Cursor   string // NextCursor of the page before
 }
 
-// Inquiries lists up to f.Limit questions to people, newest first.
-func (c *Client) Inquiries(ctx context.Context, f InquiryFilter) ([]api.Inquiry, error) {
+// Inquiries lists questions to people, newest first: one page of them. The next page begins at f.Cursor, which is NextCursor of this one.
+func (c *Client) Inquiries(ctx context.Context, f InquiryFilter) (*api.InquiryPage, error) {
 	q := url.Values{}
-	if f.State != "" {
-		q.Set("state", f.State)
-	}
-	if f.Assignee != "" {
-		q.Set("assignee", f.Assignee)
+	for name, value := range map[string]string{"state": f.State, "assignee": f.Assignee, "cursor": f.Cursor} {
+		if value != "" {
+			q.Set(name, value)
+		}
 	}
 	setInt(q, "limit", int64(f.Limit))
 	var p api.InquiryPage
 	err := c.call(ctx, request{method: http.MethodGet, path: "/inquiries", query: q, repeatable: true}, &p)
-	return p.Inquiries, err
+	return orNil(&p, err)
+}
+
+// AllInquiries walks through everything that f selects, newest first, page by page. An error ends the walk.
+func (c *Client) AllInquiries(ctx context.Context, f InquiryFilter) iter.Seq2[api.Inquiry, error] {
+	return func(yield func(api.Inquiry, error) bool) {
+		for {
+			page, err := c.Inquiries(ctx, f)
+			if err != nil {
+				yield(api.Inquiry{}, err)
+				return
+			}
+			for _, i := range page.Inquiries {
+				if !yield(i, nil) {
+					return
+				}
+			}
+			if f.Cursor = page.NextCursor; f.Cursor == "" {
+				return
+			}
+		}
+	}
 }
 
 // Inquiry loads one question.

@@ -242,8 +242,15 @@ func listInquiries(_ *app, ctx context.Context, c *client.Client, l *listing) (a
 	if l.limit < 1 {
 		return nil, nil, exit.Usagef("--limit %d: give a number of 1 or more", l.limit)
 	}
-	all, err := c.Inquiries(ctx, client.InquiryFilter{State: l.state, Assignee: l.assignee, Limit: min(l.limit, 1000)})
-	all = append([]api.Inquiry{}, all...) // in JSON an empty list, not null
+	all := []api.Inquiry{}
+	for i, err := range c.AllInquiries(ctx, client.InquiryFilter{State: l.state, Assignee: l.assignee, Limit: min(l.limit, 1000)}) {
+		if err != nil {
+			return nil, nil, err
+		}
+		if all = append(all, i); len(all) >= l.limit {
+			break
+		}
+	}
 	t := &output.Table{}
 	head := []string{"ID", "STATE", "TITLE", "FOR", "ASKED", "DUE"}
 	if l.format == output.AsWide {
@@ -262,7 +269,7 @@ func listInquiries(_ *app, ctx context.Context, c *client.Client, l *listing) (a
 		}
 		t.Row(cells...)
 	}
-	return all, t, err
+	return all, t, nil
 }
 
 // describeInquiry shows everything about a question.

@@ -24,6 +24,14 @@ import (
 // changes nothing, because mail scanners do so before people; only the form on it answers.
 const answerPath = "/answer/"
 
+// loggedPath is the path of a request as the log has it: without the token of a link, which lets its reader answer.
+func loggedPath(r *http.Request) string {
+	if strings.HasPrefix(r.URL.Path, answerPath) {
+		return answerPath + "…"
+	}
+	return r.URL.Path
+}
+
 const (
 	mediaHTML = "text/html"
 	mediaForm = "application/x-www-form-urlencoded"

@@ -4,14 +4,34 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/client"
 )
+
+// syncBuffer takes what is logged while a test reads it.
+type syncBuffer struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+func (b *syncBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *syncBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
 
 // asked submits a question and returns it.
 func (h *house) asked(t *testing.T, question string) *api.Inquiry {
@@ -21,10 +41,10 @@ func (h *house) asked(t *testing.T, question string) *api.Inquiry {
 		t.Fatal(err)
 	}
 	all, err := h.client.Inquiries(t.Context(), client.InquiryFilter{})
-	if err != nil || len(all) == 0 || all[0].Execution != x.ID {
+	if err != nil || len(all.Inquiries) == 0 || all.Inquiries[0].Execution != x.ID {
 		t.Fatalf("inquiries: %v, %+v", err, all)
 	}
-	return &all[0]
+	return &all.Inquiries[0]
 }
 
 // linked is the path of a link to a question.
@@ -46,12 +66,12 @@ func TestInquiries(t *testing.T) {
 		t.Errorf("%+v", i)
 	}
 	for _, f := range []client.InquiryFilter{{Assignee: "user:ada"}, {Assignee: "group:ops"}, {State: "all"}, {State: "open"}} {
-		if all, err := c.Inquiries(ctx, f); err != nil || len(all) != 1 || all[0].ID != i.ID {
+		if all, err := c.Inquiries(ctx, f); err != nil || len(all.Inquiries) != 1 || all.Inquiries[0].ID != i.ID {
 			t.Errorf("%+v: %v, %+v", f, err, all)
 		}
 	}
 	for _, f := range []client.InquiryFilter{{Assignee: "bob"}, {State: "answered"}} {
-		if all, err := c.Inquiries(ctx, f); err != nil || len(all) != 0 {
+		if all, err := c.Inquiries(ctx, f); err != nil || len(all.Inquiries) != 0 {
 			t.Errorf("%+v: %v, %+v", f, err, all)
 		}
 	}
@@ -97,6 +117,19 @@ func TestInquiries(t *testing.T) {
 	if p := answer(api.Reply{By: "ada", Answer: json.RawMessage(`{"ok":false}`)}); p == nil || !strings.Contains(p.Detail, "by carl at 2") {
 		t.Errorf("%+v", p)
 	}
+	for range 4 {
+		h.asked(t, `{"title":"?"}`)
+	}
+	seen := map[string]bool{}
+	for k, err := range c.AllInquiries(ctx, client.InquiryFilter{State: "all", Limit: 2}) {
+		if err != nil || seen[k.ID] {
+			t.Fatalf("%v, %s twice", err, k.ID)
+		}
+		seen[k.ID] = true
+	}
+	if len(seen) != 5 {
+		t.Errorf("%d inquiries in pages, want 5", len(seen))
+	}
 	var p *api.Problem
 	for _, id := range []string{"iq_x", "ex_00000000000000000000000000", "iq_00000000000000000000000000", "iq_06h07wz7x9se770hwf1bma1f3g"} {
 		if _, err := c.Inquiry(ctx, id); !errors.As(err, &p) || p.Status != http.StatusNotFound {
@@ -117,7 +150,8 @@ func TestInquiries(t *testing.T) {
 func TestAnswerLinks(t *testing.T) {
 	t.Parallel()
 	const token = "0123456789abcdef0123456789abcdef"
-	h := start(t, Options{Tokens: []string{token}})
+	var logged syncBuffer
+	h := start(t, Options{Tokens: []string{token}, Log: slog.New(slog.NewTextHandler(&logged, nil))})
 	i := h.asked(t, `{"title":"<script>alert(1)</script>","text":"</p><img src=x onerror=alert(2)>","assignees":["ada"],"expires":"1h",
 		"form":{"type":"object","required":["ok"],"properties":{"ok":{"type":"boolean"},"when":{"enum":["now","\"><b>late"],"default":"now"},"n":{"type":"integer","minimum":3},"why":{"type":"string","title":"<i>Why</i>"}}}}`)
 	var p *api.Problem
@@ -204,6 +238,9 @@ func TestAnswerLinks(t *testing.T) {
 		if res, _ := visit("GET", bad, ""); res.StatusCode != http.StatusNotFound {
 			t.Errorf("%.40s: %s", bad, res.Status)
 		}
+	}
+	if log := logged.String(); !strings.Contains(log, "request turned away") || strings.Contains(log, path[len(answerPath):]) {
+		t.Errorf("the log names the link, or not the request that was turned away:\n%s", log)
 	}
 	if res, _ := visit("GET", "/api/v1/inquiries", ""); res.StatusCode != http.StatusUnauthorized {
 		t.Errorf("the list without a token: %s", res.Status)

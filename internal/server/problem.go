@@ -153,7 +153,7 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	p := *problemOf(err)
 	p.Instance, p.RequestID = r.URL.Path, w.Header().Get("X-Request-Id")
 	if p.Status == http.StatusInternalServerError {
-		s.log.Error("request failed", telemetry.Method, r.Method, telemetry.Path, r.URL.Path, telemetry.Execution, r.PathValue("id"), telemetry.RequestID, p.RequestID, telemetry.Err, err)
+		s.log.Error("request failed", telemetry.Method, r.Method, telemetry.Path, loggedPath(r), telemetry.Execution, r.PathValue("id"), telemetry.RequestID, p.RequestID, telemetry.Err, err)
 	}
 	if p.Status == http.StatusServiceUnavailable || p.Status == http.StatusTooManyRequests {
 		w.Header().Set("Retry-After", strconv.Itoa(retryAfter))

@@ -139,7 +139,7 @@ func (s *Server) around(mux *http.ServeMux) http.Handler {
 			if problemOf(err).Status == http.StatusUnauthorized {
 				w.Header().Set("WWW-Authenticate", `Bearer realm="pawl"`)
 			}
-			s.log.Warn("request turned away", telemetry.Method, r.Method, telemetry.Path, r.URL.Path, telemetry.RequestID, id,
+			s.log.Warn("request turned away", telemetry.Method, r.Method, telemetry.Path, loggedPath(r), telemetry.RequestID, id,
 				telemetry.Remote, r.RemoteAddr, telemetry.Why, err)
 			s.refuse(w, r, err)
 			return
@@ -149,7 +149,7 @@ func (s *Server) around(mux *http.ServeMux) http.Handler {
 		defer func() {
 			v := recover()
 			if v != nil && v != http.ErrAbortHandler {
-				s.log.Error("handler panicked", telemetry.Method, r.Method, telemetry.Path, r.URL.Path, telemetry.RequestID, id, telemetry.Panic, v, telemetry.Stack, stack())
+				s.log.Error("handler panicked", telemetry.Method, r.Method, telemetry.Path, loggedPath(r), telemetry.RequestID, id, telemetry.Panic, v, telemetry.Stack, stack())
 				if seen.status == 0 {
 					s.refuse(seen, r, fmt.Errorf("panic: %v", v))
 				}
@@ -173,7 +173,7 @@ func (s *Server) noteWorker(r *http.Request, id string, status int) {
 		return
 	}
 	if strings.HasPrefix(r.URL.Path, workersPath) {
-		s.log.Warn("worker turned away", telemetry.Path, r.URL.Path, telemetry.RequestID, id, telemetry.Remote, r.RemoteAddr,
+		s.log.Warn("worker turned away", telemetry.Path, loggedPath(r), telemetry.RequestID, id, telemetry.Remote, r.RemoteAddr,
 			telemetry.Why, http.StatusText(status), telemetry.Status, status)
 	}
 }
