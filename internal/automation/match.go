@@ -18,6 +18,7 @@ type Verdict struct {
 	Input  json.RawMessage // of what runs
 	Key    string          // the concurrency key of the rule, where it has one
 	Rate   string          // the key of the rule's rate, where it has one
+	Fair   flow.Fair       // between whom the slots of Key are shared
 	Once   string          // the value of which there is one execution, where the rule has one
 	Chain  []string        // the rules that have led to the execution, this one last
 }
@@ -77,7 +78,9 @@ func (r *Rule) match(signal *flow.Signal, vars *definition.Vars) (v Verdict, hol
 	}
 	var err error
 	if v.Input, err = r.InputFor(vars); err == nil && r.Run.Settings.Concurrency != nil {
-		v.Key, err = r.Run.Settings.Concurrency.Key.Text(vars)
+		if v.Key, err = r.Run.Settings.Concurrency.Key.Text(vars); err == nil {
+			v.Fair, err = r.Run.Settings.Concurrency.Fair(vars)
+		}
 	}
 	if err == nil && r.Run.Settings.Rate != nil {
 		v.Rate, err = r.Run.Settings.Rate.Key.Text(vars)

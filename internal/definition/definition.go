@@ -135,6 +135,18 @@ type Concurrency struct {
 	Key      *Template
 	Limit    int
 	WhenFull flow.WhenFull
+	// FairBy is whose an execution is, by which the key's slots are shared while executions wait; nil: first come, first served.
+	FairBy *Template
+	Weight int
+}
+
+// Fair evaluates between whom the key's slots are shared.
+func (c *Concurrency) Fair(v *Vars) (flow.Fair, error) {
+	if c.FairBy == nil {
+		return flow.Fair{}, nil
+	}
+	by, err := c.FairBy.Text(v)
+	return flow.Fair{By: by, Weight: c.Weight}, err
 }
 
 // Rate bounds how often executions with a key begin.

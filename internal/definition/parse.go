@@ -346,7 +346,7 @@ func (b *builder) sharedKey(v *value, path, example string, sc scope, task int) 
 }
 
 func (b *builder) concurrency(v *value, path string, sc scope, task int) *Concurrency {
-	if !b.object(v, path, []string{"key", "limit", "when_full"}) {
+	if !b.object(v, path, []string{"key", "limit", "when_full", "fair_by", "weight"}) {
 		return nil
 	}
 	c := &Concurrency{Limit: 1, WhenFull: flow.WhenFullQueue}
@@ -356,6 +356,19 @@ func (b *builder) concurrency(v *value, path string, sc scope, task int) *Concur
 	}
 	if w := b.oneOf(v.get("when_full"), problem.Join(path, "when_full"), string(flow.WhenFullQueue), string(flow.WhenFullCancelNew), string(flow.WhenFullCancelOldest)); w != "" {
 		c.WhenFull = flow.WhenFull(w)
+	}
+	if by := v.get("fair_by"); by != nil {
+		at := problem.Join(path, "fair_by")
+		if k := by.kind; k == listValue || k == objectValue || k == nullValue {
+			b.fail(by, at, `write fair_by: "${{ input.customer }}"`, "want a string, not %s", k)
+		} else {
+			c.FairBy, c.Weight = b.template(by, at, sc, task), 1
+		}
+	}
+	if n, ok := b.whole(v.get("weight"), problem.Join(path, "weight"), 1, flow.MostWeight); ok {
+		if c.Weight = n; c.FairBy == nil {
+			b.fail(v.get("weight"), problem.Join(path, "weight"), "add fair_by, or remove it", "it says how many turns one has for another's one, and there is no fair_by")
+		}
 	}
 	return c
 }

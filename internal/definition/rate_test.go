@@ -44,6 +44,30 @@ func TestRate(t *testing.T) {
 	}
 }
 
+func TestFair(t *testing.T) {
+	t.Parallel()
+	defs, err := Parse("f.yaml", []byte("name: f\naction: noop\nconcurrency: {key: k, limit: 2, fair_by: '${{ input.by }}', weight: 3}\n---\nname: g\naction: noop\nconcurrency: {key: k}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if run, err := defs[0].Prepare(json.RawMessage(`{"by":"ada"}`), nil, nil); err != nil || run.Fair != (flow.Fair{By: "ada", Weight: 3}) {
+		t.Errorf("%+v, %v", run.Fair, err)
+	}
+	if run, err := defs[1].Prepare(nil, nil, nil); err != nil || run.Fair != (flow.Fair{}) {
+		t.Errorf("%+v, %v", run.Fair, err)
+	}
+	for src, want := range map[string]string{
+		"fair_by: [a]":            "concurrency.fair_by: want a string",
+		"fair_by: a, weight: 0":   "concurrency.weight:",
+		"fair_by: a, weight: 101": "concurrency.weight:",
+		"weight: 2":               "concurrency.weight: it says how many turns",
+	} {
+		if _, err := Parse("f.yaml", []byte("name: f\naction: noop\nconcurrency: {key: k, "+src+"}\n")); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", src, err)
+		}
+	}
+}
+
 func TestRateProblems(t *testing.T) {
 	t.Parallel()
 	const head = "name: r\naction: noop\n"

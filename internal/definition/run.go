@@ -116,6 +116,7 @@ type Run struct {
 	Key      string
 	KeyLimit int
 	WhenFull flow.WhenFull
+	Fair     flow.Fair
 	Rate     flow.Rate
 }
 
@@ -151,6 +152,9 @@ func (d *Definition) Prepare(input json.RawMessage, labels, env map[string]strin
 			return Run{}, err
 		}
 		r.KeyLimit, r.WhenFull = c.Limit, c.WhenFull
+		if r.Fair, err = c.Fair(v); err != nil {
+			return Run{}, err
+		}
 	}
 	if c := d.Settings.Rate; c != nil {
 		key, err := c.Key.Text(v)

@@ -70,7 +70,7 @@ func (t *transaction) arrive(ctx context.Context, d *flow.Draft) error {
 			return err
 		}
 	}
-	ticket, err := t.ticket(ctx)
+	ticket, err := t.lineTicket(ctx, d, k.use.Waiting)
 	if err != nil {
 		return err
 	}
@@ -233,6 +233,9 @@ func (t *transaction) admitHeads(ctx context.Context, k *keyUse, xs []*flow.Exec
 	t.budget.spend(len(ds), 0)
 	for _, d := range ds {
 		k.use.Waiting--
+		if err := t.tookTurn(ctx, d.Execution, k.use.Waiting); err != nil {
+			return err
+		}
 		err := t.tried(d, func() error { return t.schedule(ctx, d) })
 		if err != nil {
 			return err

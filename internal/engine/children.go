@@ -65,13 +65,16 @@ func (s *step) childRequest(ctx context.Context, c *orchestration.Child) (flow.R
 		}
 		applySettings(&r, &c.Task.Settings)
 		if c.Key != "" {
-			r.Key, r.KeyLimit, r.WhenFull = c.Key, c.KeyLimit, c.WhenFull
+			r.Key, r.KeyLimit, r.WhenFull, r.Fair = c.Key, c.KeyLimit, c.WhenFull, c.Fair
 		}
 		if c.Rate.Key != "" {
 			r.Rate = c.Rate
 		}
 		if err = checkText("the concurrency key", r.Key, keyLimit); err == nil {
 			err = checkText("the key of the rate", r.Rate.Key, keyLimit)
+		}
+		if err == nil {
+			err = checkText("fair_by", r.Fair.By, keyLimit)
 		}
 		if err == nil && s.w.Depth+1 > depthLimit {
 			err = fmt.Errorf("workflows nest deeper than %d", depthLimit)

@@ -63,7 +63,7 @@ func (e *Engine) enforcing(ctx context.Context, v automation.Verdict, signal flo
 	sub := &Submission{Action: v.Rule.Run.ActionText(), Input: v.Input, Queue: settings.Queue, Priority: settings.Priority, Timeout: settings.Timeout,
 		QueueTimeout: settings.QueueTimeout, TotalTimeout: settings.TotalTimeout, Retry: settings.Retry, Labels: settings.Labels}
 	if v.Key != "" {
-		sub.Key, sub.KeyLimit, sub.WhenFull = v.Key, settings.Concurrency.Limit, settings.Concurrency.WhenFull
+		sub.Key, sub.KeyLimit, sub.WhenFull, sub.Fair = v.Key, settings.Concurrency.Limit, settings.Concurrency.WhenFull, v.Fair
 	}
 	k := &start{id: e.opts.NewID()}
 	if k.request, k.err = e.request(ctx, sub); k.err != nil {

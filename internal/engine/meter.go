@@ -85,7 +85,7 @@ func rateText(r *flow.Rate) string {
 	return fmt.Sprintf("%d per %s", r.Limit, r.Per)
 }
 
-// sweepMeters deletes meters once a minute.
+// sweepMeters deletes meters, and shares of lines, once a minute.
 func (e *Engine) sweepMeters(ctx context.Context) {
 	for {
 		select {
@@ -93,13 +93,37 @@ func (e *Engine) sweepMeters(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		if err := e.dropMeters(ctx); err != nil && ctx.Err() == nil {
-			e.opts.Log.Error("removing meters of rates failed; it will be tried again", telemetry.Err, err)
+		err := e.dropMeters(ctx)
+		if err == nil {
+			err = e.dropShares(ctx)
+		}
+		if err != nil && ctx.Err() == nil {
+			e.opts.Log.Error("removing what is left of rates and lines failed; it will be tried again", telemetry.Err, err)
 		}
 	}
 }
 
-// metersAtOnce is how many meters one transaction drops.
+// sharesKept is for how long the shares of a line are kept that nothing comes to any more.
+const sharesKept = time.Hour
+
+// dropShares deletes the shares of lines in which nobody waits: what ends in a line leaves its own behind.
+func (e *Engine) dropShares(ctx context.Context) error {
+	for {
+		dropped := 0
+		err := e.update(ctx, func(ctx context.Context, tx store.Tx) error {
+			now, err := tx.Now(ctx)
+			if err == nil {
+				dropped, err = tx.DropOldShares(ctx, now.Add(-sharesKept), metersAtOnce)
+			}
+			return err
+		})
+		if err != nil || dropped < metersAtOnce {
+			return err
+		}
+	}
+}
+
+// metersAtOnce is how many meters, or shares, one transaction drops.
 const metersAtOnce = 1000
 
 // dropMeters deletes the meters of rates that are not used up any more.

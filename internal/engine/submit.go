@@ -30,6 +30,7 @@ type Submission struct {
 	Retry        *flow.Retry
 	Key          string
 	KeyLimit     int
+	Fair         flow.Fair
 	WhenFull     flow.WhenFull
 	NotBefore    time.Time
 
@@ -322,10 +323,13 @@ func requestFor(def *definition.Definition, version int, input json.RawMessage, 
 	if err := checkText("the key of the rate", run.Rate.Key, keyLimit); err != nil {
 		return flow.Request{}, err
 	}
+	if err := checkText("fair_by", run.Fair.By, keyLimit); err != nil {
+		return flow.Request{}, err
+	}
 	r := flow.Request{
 		Action: def.Name, Version: version, Kind: run.Kind, Queue: DefaultQueue,
 		Input: run.Input, With: run.With, Labels: labels,
-		Key: run.Key, KeyLimit: run.KeyLimit, WhenFull: run.WhenFull, Rate: run.Rate, Retry: run.Kind.Retry(),
+		Key: run.Key, KeyLimit: run.KeyLimit, WhenFull: run.WhenFull, Fair: run.Fair, Rate: run.Rate, Retry: run.Kind.Retry(),
 	}
 	if !r.Kind.AdHoc() && !r.Kind.ByEngine() {
 		r.Queue = string(r.Kind) // a custom handler's own queue: only programs that have it serve it
@@ -393,7 +397,7 @@ func (s *Submission) override(r *flow.Request) {
 		TotalTimeout: s.TotalTimeout, Retry: s.Retry, Labels: s.Labels, WorkerLabels: s.WorkerLabels,
 	})
 	if s.Key != "" {
-		r.Key, r.KeyLimit, r.WhenFull = s.Key, s.KeyLimit, s.WhenFull
+		r.Key, r.KeyLimit, r.WhenFull, r.Fair = s.Key, s.KeyLimit, s.WhenFull, s.Fair
 	}
 	r.NotBefore, r.IdempotencyKey, r.Traceparent = s.NotBefore, s.IdempotencyKey, s.Traceparent
 }

@@ -20,6 +20,7 @@ import (
 //	loaded     what has been read, and is locked until the end
 //	changes    what has been decided and is not written yet
 //	keys       how full concurrency keys are, and whose line goes on
+//	shares     whose turn is next in the lines that are shared fairly
 //	workflows  which workflows take their next step, and how far each of them is
 //	dispatch   what the claimers that wait are given
 //	inquiries  the questions that are asked, answered and withdrawn
@@ -34,6 +35,7 @@ type transaction struct {
 	loaded    loaded
 	changes   changes
 	keys      keyLedger
+	shares    lineShares
 	workflows workflows
 	dispatch  dispatch
 	inquiries inquiries
@@ -207,6 +209,9 @@ func (t *transaction) flushBut(ctx context.Context, deferred func(*flow.Draft) b
 		return err
 	}
 	if err := t.writeMeters(ctx); err != nil {
+		return err
+	}
+	if err := t.writeShares(ctx); err != nil {
 		return err
 	}
 	delta, some := t.changes.take(deferred, t.draft)

@@ -34,6 +34,7 @@ type Request struct {
 	Key      string // concurrency key; empty: none
 	KeyLimit int    // how many may hold Key at once
 	WhenFull WhenFull
+	Fair     Fair // between whom Key's slots are shared
 
 	Rate Rate // how often executions with its key begin
 

@@ -175,6 +175,7 @@ func (n *need) child(t *definition.Task) {
 	n.template(t.InFlightOf, t)
 	if c := t.Settings.Concurrency; c != nil {
 		n.template(c.Key, t)
+		n.template(c.FairBy, t)
 	}
 	if r := t.Settings.Rate; r != nil {
 		n.template(r.Key, t)

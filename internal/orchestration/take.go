@@ -42,6 +42,7 @@ type Child struct {
 	Key      string
 	KeyLimit int
 	WhenFull flow.WhenFull
+	Fair     flow.Fair
 	Rate     flow.Rate // Key "": that of the action
 }
 
@@ -176,6 +177,7 @@ func usesAll(t *definition.Task) bool {
 	look(t.Settings.Env)
 	if t.Settings.Concurrency != nil {
 		look(t.Settings.Concurrency.Key)
+		look(t.Settings.Concurrency.FairBy)
 	}
 	if t.Settings.Rate != nil {
 		look(t.Settings.Rate.Key)
@@ -356,6 +358,9 @@ func child(t *definition.Task, index int, v *definition.Vars) (Child, error) {
 			return c, err
 		}
 		c.Key, c.KeyLimit, c.WhenFull = key, lim.Limit, lim.WhenFull
+		if c.Fair, err = lim.Fair(v); err != nil {
+			return c, err
+		}
 	}
 	if rate := t.Settings.Rate; rate != nil {
 		key, err := rate.Key.Text(v)

@@ -76,6 +76,7 @@ type Tx interface {
 	Inquiries
 	Waits
 	Meters
+	Shares
 	Enforcements
 	Switches
 	// Apply writes a decision. It may be called several times; later calls see what earlier ones wrote. It returns

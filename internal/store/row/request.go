@@ -27,6 +27,7 @@ const (
 	hasNotBefore
 	hasSignal
 	hasRate
+	hasFair
 )
 
 const defaultQueue = "default"
@@ -41,7 +42,7 @@ func AppendRequest(b []byte, r *flow.Request) []byte {
 	var has uint64
 	for bit, is := range [...]bool{!r.Parent.IsZero(), r.Version != 0, string(r.Kind) != r.Action, r.Queue != defaultQueue,
 		r.Priority != 0, r.Key != "" || r.KeyLimit != 0 || r.WhenFull != "", r.Timeout != 0, r.QueueTimeout != 0,
-		r.TotalTimeout != 0, retries, len(r.Labels) > 0, r.IdempotencyKey != "", r.Traceparent != "", !r.NotBefore.IsZero(), !r.Signal.IsZero() || len(r.Rules) > 0, r.Rate != (flow.Rate{})} {
+		r.TotalTimeout != 0, retries, len(r.Labels) > 0, r.IdempotencyKey != "", r.Traceparent != "", !r.NotBefore.IsZero(), !r.Signal.IsZero() || len(r.Rules) > 0, r.Rate != (flow.Rate{}), r.Fair != (flow.Fair{})} {
 		if is {
 			has |= 1 << bit
 		}
@@ -112,6 +113,10 @@ func AppendRequest(b []byte, r *flow.Request) []byte {
 		w.duration(r.Rate.Per)
 		w.int(int64(r.Rate.Burst))
 		w.text(string(r.Rate.Over))
+	}
+	if has&hasFair != 0 {
+		w.text(r.Fair.By)
+		w.int(int64(r.Fair.Weight))
 	}
 	return w.b
 }
@@ -221,6 +226,9 @@ func DecodeRequest(r *flow.Request, detail []byte) error {
 	}
 	if has&hasRate != 0 {
 		r.Rate = flow.Rate{Key: d.text(), Limit: int(d.int()), Per: d.duration(), Burst: int(d.int()), Over: flow.Over(d.text())}
+	}
+	if has&hasFair != 0 {
+		r.Fair = flow.Fair{By: d.text(), Weight: int(d.int())}
 	}
 	return d.err
 }

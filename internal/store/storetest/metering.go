@@ -7,6 +7,41 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
+// shares checks that shares of lines are kept apart by key, priority and person, and dropped when nobody waits.
+func shares(b *bench) {
+	put := func(all ...store.Share) {
+		b.Helper()
+		b.update(func(ctx context.Context, t store.Tx) error { return t.PutShares(ctx, all) })
+	}
+	read := func(key string, priority int, by string) [2]int64 {
+		return inTx(b, func(ctx context.Context, t store.Tx) (of [2]int64, err error) {
+			of[0], of[1], err = t.Shares(ctx, key, priority, by)
+			return of, err
+		})
+	}
+	put(store.Share{Key: "k", Clock: true, Tag: 5}, store.Share{Key: "k", By: "ada", Tag: 7}, store.Share{Key: "k", By: "", Tag: 8}, store.Share{Key: "k", Priority: -3, By: "ada", Tag: 1 << 40}, store.Share{Key: "l", By: "ada", Tag: 9})
+	put(store.Share{Key: "k", By: "ada", Tag: 11})
+	put()
+	equal(b, "ada's", read("k", 0, "ada"), [2]int64{5, 11})
+	equal(b, "nobody's", read("k", 0, ""), [2]int64{5, 8})
+	equal(b, "a stranger's", read("k", 0, "eve"), [2]int64{5, 0})
+	equal(b, "in another priority", read("k", -3, "ada"), [2]int64{0, 1 << 40})
+
+	b.later(time.Minute)
+	put(store.Share{Key: "young", By: "ada", Tag: 1, At: b.now})
+	waits := b.submit(withKey("k", 1))
+	must(b, waits.Wait(1, b.now))
+	b.apply(waits)
+	drop := func() int {
+		return inTx(b, func(ctx context.Context, t store.Tx) (int, error) { return t.DropOldShares(ctx, b.now, 10) })
+	}
+	equal(b, "dropped where nobody waits", drop(), 1)
+	equal(b, "kept where it is young", read("young", 0, "ada"), [2]int64{0, 1})
+	equal(b, "kept where somebody does", read("k", 0, "ada"), [2]int64{5, 11})
+	b.update(func(ctx context.Context, t store.Tx) error { return t.DropShares(ctx, []string{"k", "none"}) })
+	equal(b, "dropped", read("k", 0, "ada"), [2]int64{})
+}
+
 // meters checks that meters are kept by their keys, replaced, and dropped when their moments have passed.
 func meters(b *bench) {
 	at := func(minutes int) time.Time { return b.now.Add(time.Duration(minutes) * time.Minute) }

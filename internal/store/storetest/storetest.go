@@ -38,7 +38,7 @@ func Exercise(t *testing.T, open func(*testing.T) store.Store) {
 		{"Feeding", feeding}, {"FeedingWithin", feedingWithin}, {"FeedingPages", feedingPages}, {"RacingFeeds", racingFeeds},
 		{"Uploads", uploads}, {"RacingUploads", racingUploads},
 		{"Schedules", schedules}, {"Ticks", ticks}, {"RacingTicks", racingTicks}, {"ScheduleViolations", scheduleViolations},
-		{"Signals", signals}, {"Meters", meters}, {"SignalPages", signalPages}, {"RacingSignals", racingSignals},
+		{"Signals", signals}, {"Meters", meters}, {"Shares", shares}, {"SignalPages", signalPages}, {"RacingSignals", racingSignals},
 		{"Inquiries", inquiries}, {"InquiryPages", inquiryPages}, {"RacingInquiries", racingInquiries}, {"RacingAnswers", racingAnswers}, {"InquiryViolations", inquiryViolations},
 		{"Waits", waits}, {"Unmet", unmet}, {"RacingWaits", racingWaits}, {"WaitViolations", waitViolations},
 		{"NewSignals", newSignals}, {"Enforcements", enforcements}, {"RacingEnforcements", racingEnforcements}, {"Switches", switches}, {"RuleViolations", ruleViolations},

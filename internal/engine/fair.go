@@ -1,0 +1,129 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/pawl-run/pawl/internal/admission"
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// lineShares are the shares of lines that a transaction has read or decided. The locks of the keys are held.
+type lineShares struct {
+	read    map[shareKey]int64
+	written map[shareKey]bool
+	emptied map[string]bool // keys whose rows are to be deleted before written is: nobody waited
+}
+
+// shareKey is a store.Share without its tag.
+type shareKey struct {
+	key      string
+	priority int
+	clock    bool
+	by       string
+}
+
+func clockOf(x *flow.Execution) shareKey { return shareKey{x.Key, x.Priority, true, ""} }
+
+func shareOf(x *flow.Execution) shareKey { return shareKey{x.Key, x.Priority, false, x.Fair.By} }
+
+func (s *lineShares) put(k shareKey, tag int64) {
+	if s.read == nil {
+		s.read, s.written = map[shareKey]int64{}, map[shareKey]bool{}
+	}
+	s.read[k], s.written[k] = tag, true
+}
+
+// empty forgets the shares of a key in whose line nobody waits: turns begin anew.
+func (s *lineShares) empty(key string) {
+	for k := range s.read {
+		if k.key == key {
+			delete(s.read, k)
+			delete(s.written, k)
+		}
+	}
+	if s.emptied == nil {
+		s.emptied = map[string]bool{}
+	}
+	s.emptied[key] = true
+}
+
+// readShares reads the clock of the line that an execution comes to, and how far the turns of its own have come.
+func (t *transaction) readShares(ctx context.Context, x *flow.Execution) (clock, last int64, err error) {
+	s := &t.shares
+	clock, haveClock := s.read[clockOf(x)]
+	last, haveLast := s.read[shareOf(x)]
+	if haveClock && haveLast || s.emptied[x.Key] {
+		return clock, last, nil
+	}
+	storedClock, storedLast, err := t.tx.Shares(ctx, x.Key, x.Priority, x.Fair.By)
+	if err != nil {
+		return 0, 0, err
+	}
+	if !haveClock {
+		clock = storedClock
+	}
+	if !haveLast {
+		last = storedLast
+	}
+	return clock, last, nil
+}
+
+// lineTicket draws the ticket with which a draft waits for its key: by turns where its document says between whom, else by arrival.
+func (t *transaction) lineTicket(ctx context.Context, d *flow.Draft, waiting int) (int64, error) {
+	arrival, err := t.ticket(ctx)
+	if err != nil || d.Fair.Weight == 0 {
+		return arrival, err
+	}
+	if waiting == 0 {
+		t.shares.empty(d.Key)
+	}
+	clock, last, err := t.readShares(ctx, d.Execution)
+	if err != nil {
+		return 0, err
+	}
+	tag, next := admission.Tag(clock, last, d.Fair.Weight)
+	t.shares.put(shareOf(d.Execution), next)
+	return admission.FairTicket(tag, arrival), nil
+}
+
+// tookTurn moves the clock of a line on to an execution that is admitted from it.
+func (t *transaction) tookTurn(ctx context.Context, x *flow.Execution, waiting int) error {
+	if x.Fair.Weight == 0 {
+		return nil
+	}
+	if waiting == 0 {
+		t.shares.empty(x.Key)
+		return nil
+	}
+	clock, _, err := t.readShares(ctx, x)
+	if err != nil {
+		return err
+	}
+	if tag := admission.TagOf(x.Ticket); tag > clock {
+		t.shares.put(clockOf(x), tag)
+	}
+	return nil
+}
+
+// writeShares writes the shares that have changed.
+func (t *transaction) writeShares(ctx context.Context) error {
+	s := &t.shares
+	if len(s.written)+len(s.emptied) == 0 {
+		return nil
+	}
+	keys := make([]string, 0, len(s.emptied))
+	for key := range s.emptied {
+		keys = append(keys, key)
+	}
+	all := make([]store.Share, 0, len(s.written))
+	for k := range s.written {
+		all = append(all, store.Share{Key: k.key, Priority: k.priority, Clock: k.clock, By: k.by, Tag: s.read[k], At: t.now})
+	}
+	clear(s.written)
+	clear(s.emptied)
+	if err := t.tx.DropShares(ctx, keys); err != nil {
+		return err
+	}
+	return t.tx.PutShares(ctx, all)
+}

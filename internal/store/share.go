@@ -1,0 +1,28 @@
+package store
+
+import (
+	"context"
+	"time"
+)
+
+// Share is how far somebody's turns in the line of a concurrency key have come, or the line's clock.
+type Share struct {
+	Key      string
+	Priority int    // turns are taken within a priority
+	Clock    bool   // it is the line's clock
+	By       string // "" of the clock
+	Tag      int64
+	At       time.Time // when it was written
+}
+
+// Shares keeps the shares of the lines in which executions take turns. They are read and written under the lock of the key.
+type Shares interface {
+	// Shares reads the shares of a key in a priority: the line's clock, and somebody's. 0 stands for those that there are not.
+	Shares(ctx context.Context, key string, priority int, by string) (clock, last int64, err error)
+	// PutShares writes shares.
+	PutShares(ctx context.Context, all []Share) error
+	// DropShares deletes the shares of keys.
+	DropShares(ctx context.Context, keys []string) error
+	// DropOldShares deletes up to n shares that were written before a time and in whose line nobody waits, and returns how many.
+	DropOldShares(ctx context.Context, before time.Time, n int) (int, error)
+}

@@ -1,0 +1,67 @@
+package sqlite
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/store/row"
+)
+
+var (
+	qShares        = sql(`SELECT clock, tag FROM shares WHERE key = ? AND priority = ? AND ((clock = 1 AND who = '') OR (clock = 0 AND who = ?))`)
+	qPutShare      = sql(`INSERT OR REPLACE INTO shares (key, priority, clock, who, tag, at) VALUES (?, ?, ?, ?, ?, ?)`)
+	qDropShares    = sql(`DELETE FROM shares WHERE key = ?`)
+	qDropOldShares = sql(`DELETE FROM shares WHERE (key, priority, clock, who) IN (SELECT key, priority, clock, who FROM shares s
+		WHERE s.at < ? AND NOT EXISTS (SELECT 1 FROM live l WHERE l.key = s.key AND l.place = 2) ORDER BY s.at LIMIT ?)`)
+)
+
+// Shares implements store.Shares.
+func (t *tx) Shares(_ context.Context, key string, priority int, by string) (clock, last int64, err error) {
+	s := t.c.use(qShares).text(key).int(int64(priority)).text(by)
+	for s.next() {
+		of := &last
+		if s.getInt() == 1 {
+			of = &clock
+		}
+		*of = s.getInt()
+	}
+	if err := s.done(); err != nil {
+		return 0, 0, fmt.Errorf("read the shares of key %q: %w", key, err)
+	}
+	return clock, last, nil
+}
+
+// PutShares implements store.Shares.
+func (t *tx) PutShares(_ context.Context, all []store.Share) error {
+	for i := range all {
+		k := &all[i]
+		clock := int64(0)
+		if k.Clock {
+			clock = 1
+		}
+		if err := t.c.use(qPutShare).text(k.Key).int(int64(k.Priority)).int(clock).text(k.By).int(k.Tag).int(row.Micros(k.At)).run(); err != nil {
+			return fmt.Errorf("write a share of key %q: %w", k.Key, err)
+		}
+	}
+	return nil
+}
+
+// DropShares implements store.Shares.
+func (t *tx) DropShares(_ context.Context, keys []string) error {
+	for _, key := range keys {
+		if err := t.c.use(qDropShares).text(key).run(); err != nil {
+			return fmt.Errorf("drop the shares of key %q: %w", key, err)
+		}
+	}
+	return nil
+}
+
+// DropOldShares implements store.Shares.
+func (t *tx) DropOldShares(_ context.Context, before time.Time, n int) (int, error) {
+	if err := t.c.use(qDropOldShares).int(row.Micros(before)).int(int64(n)).run(); err != nil {
+		return 0, fmt.Errorf("drop old shares: %w", err)
+	}
+	return int(t.c.changes()), nil
+}
