@@ -153,6 +153,9 @@ func TestChaos(t *testing.T) {
 		t.Errorf("PostgreSQL found %d deadlocks", n)
 	}
 	check(t, c.dsn, l, limits, watched)
+	if t.Logf("%d signals acknowledged", len(l.reactions.signals)); len(l.reactions.signals) == 0 {
+		t.Error("no signal was emitted: the test has tested nothing of them")
+	}
 }
 
 // limits are those of the keys that the load uses, and of what each foreach has in flight.

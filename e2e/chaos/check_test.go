@@ -144,6 +144,7 @@ func check(t *testing.T, dsn string, l *load, limits map[string]int, w *watcher)
 	v.effects(ledger, w.archive)
 	v.limits(ledger, lives, limits)
 	v.lines(l, lives)
+	v.reactions(s, l, w.archive)
 	t.Logf("%d submissions accepted, %d executions, of which %d were removed and %d not read before; %d attempts lost and repeated, %d side effects, %d refused or unanswered calls",
 		len(l.all), len(w.archive.seen), len(w.archive.gone), w.archive.missed(), lost, len(ledger), l.refusals)
 	for _, say := range l.unwelcome {
@@ -204,6 +205,7 @@ func (v *verdicts) workflows(lives map[string]*life) {
 		"small":  {"one": 1, "two": 1},
 		"nested": {"inner": 2, "after": 1},
 		"doomed": {"ok": 1, "bad": 1},
+		"asked":  {"approve": 1, "hit": 1, "join": 1},
 	}
 	for id, k := range lives {
 		if k.x.Kind != flow.KindWorkflow {

@@ -102,7 +102,7 @@ tasks:
   inner: {foreach: "${{ [1, 2] }}", action: small, with: {source: "${{ input.source }}", ledger: "${{ input.ledger }}"}}
   after: {needs: [inner], action: last, with: {source: "${{ input.source }}", ledger: "${{ input.ledger }}", n: 3}}
 outputs: {all: "${{ tasks.inner.output.map(o, o.n) }}", last: "${{ tasks.after.output.result }}"}
-`
+` + reacting
 
 // outputs are what the workflows end with, as their definitions say.
 var outputs = map[string]string{"mixed": `{"all":[2,4,6,8,10,12],"sum":18}`, "nested": `{"all":[4,4],"last":6}`}
@@ -127,6 +127,7 @@ type load struct {
 	all       []*accepted
 	refusals  int // answers that told to come back later, or none at all
 	unwelcome []string
+	reactions reactions
 }
 
 func connect(t *testing.T, address string) *client.Client {
@@ -272,6 +273,10 @@ func (l *load) run(stop <-chan struct{}, pace time.Duration) {
 	stream(6*pace, func(i int) {
 		l.submit(l.any, fmt.Sprintf("doomed-%d", i), "doomed", l.input("ok", "0"), api.Failed)
 	})
+	stream(pace/2, func(i int) {
+		l.emit(fmt.Sprintf("hit-%d", i), fmt.Sprintf("s%d", i%5), i, 1+i%3)
+	})
+	stream(6*pace, func(i int) { wg.Go(func() { l.ask(i) }) })
 	stream(4*pace, func(i int) {
 		l.submit(l.any, fmt.Sprintf("sleep-%d", i), "sleep", json.RawMessage(`{"for": 0.7}`), api.Completed)
 	})
