@@ -28,7 +28,7 @@ type Enforcement struct {
 	Signal    string         `json:"signal" doc:"Begins with sg_"`
 	Rule      string         `json:"rule" doc:"Name of the rule"`
 	Version   int            `json:"version" doc:"Of the rule"`
-	State     string         `json:"state" doc:"ran: it has started an execution; folded: one that was there stands for it; refused: a bound of the rule kept it from starting one; failed: it could not be evaluated"`
+	State     string         `json:"state" doc:"ran: it has started an execution; held: it waits in the window of a debounce; folded: one that was there stands for it; refused: a bound of the rule kept it from starting one; failed: it could not be evaluated"`
 	Execution string         `json:"execution,omitempty" doc:"That was started, or stands for it"`
 	At        time.Time      `json:"at" doc:"When it was decided"`
 	Reason    *EnforceReason `json:"reason,omitempty" doc:"Why nothing was started"`

@@ -20,6 +20,7 @@ type Verdict struct {
 	Rate   string          // the key of the rule's rate, where it has one
 	Fair   flow.Fair       // between whom the slots of Key are shared
 	Once   string          // the value of which there is one execution, where the rule has one
+	Window string          // of what is held: the key of its window
 	Chain  []string        // the rules that have led to the execution, this one last
 }
 
@@ -94,7 +95,25 @@ func (r *Rule) match(signal *flow.Signal, vars *definition.Vars) (v Verdict, hol
 	}
 	v.State = flow.EnforcementRan
 	v.Chain = append(slices.Clip(signal.Rules), r.Name)
+	if r.Debounce != nil {
+		v.State = flow.EnforcementHeld
+		if v.Window, err = r.Debounce.Key.Text(vars); err != nil {
+			v.State, v.Reason = flow.EnforcementFailed, fault(flow.ReasonInput, err)
+		}
+	}
 	return v, true
+}
+
+// Release says what a rule makes of a signal that it has held, now that its window closes.
+func Release(r *Rule, signal *flow.Signal) (Verdict, error) {
+	v, holds, err := MatchRule(r, signal)
+	if err == nil && !holds {
+		err = fmt.Errorf("rule %s has held a signal that it is not about", r.Name)
+	}
+	if v.State == flow.EnforcementHeld {
+		v.State = flow.EnforcementRan
+	}
+	return v, err
 }
 
 // fault is the reason for which a part of a rule cannot be evaluated.

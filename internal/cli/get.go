@@ -106,7 +106,7 @@ for them.`,
 	f.StringVar(&l.trigger, "trigger", "", "only signals of this trigger")
 	f.StringVar(&l.subject, "subject", "", "only signals about this")
 	f.StringVar(&l.source, "source", "", "only signals from this source, as in api")
-	f.StringVar(&l.state, "state", "", "only inquiries in this state: open (the default), answered, expired, withdrawn, or all of them; or only enforcements: ran, folded, refused, failed")
+	f.StringVar(&l.state, "state", "", "only inquiries in this state: open (the default), answered, expired, withdrawn, or all of them; or only enforcements: ran, held, folded, refused, failed")
 	f.StringVar(&l.assignee, "assignee", "", "only open inquiries for this person or group:NAME by name")
 	f.StringVar(&l.rule, "rule", "", "only enforcements of this rule")
 	f.StringVar(&l.signal, "signal", "", "only enforcements of this signal")

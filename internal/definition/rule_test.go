@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/pawl-run/pawl/internal/flow"
 )
@@ -31,6 +32,7 @@ run:
   once: ${{ signal.data.host }}
   concurrency: {key: "disk:${{ signal.subject }}", limit: 1, when_full: cancel_oldest}
   rate: {key: "r:${{ signal.subject }}", limit: 10, per: 1m, over: drop}
+debounce: {key: "${{ signal.subject }}", quiet: 30s, at_most: 5m, keep: first}
 reentry: allow
 depth: 3
 storm: {limit: 1000, per: 1m}
@@ -108,6 +110,9 @@ func TestRuleDocument(t *testing.T) {
 	if rate, err := r.Run.Settings.Rate.Key.Text(v); rate != "r:db1" || err != nil || r.Run.Settings.Rate.Bound.Limit != 10 || r.Storm == nil || r.Storm.Limit != 1000 {
 		t.Errorf("rate %s, %v, storm %+v", rate, err, r.Storm)
 	}
+	if d := r.Debounce; d == nil || d.Quiet != 30*time.Second || d.AtMost != 5*time.Minute || !d.First {
+		t.Errorf("debounce %+v", d)
+	}
 	if once, err := r.Once.Text(v); once != "db1" || err != nil {
 		t.Errorf("once %s, %v", once, err)
 	}
@@ -138,6 +143,9 @@ func TestRuleProblems(t *testing.T) {
 		"kind: rule\nname: r\non: a\nreentry: maybe\nrun: {action: noop}\n":                              "reentry",
 		"kind: rule\nname: r\non: a\nif: [1]\nrun: {action: noop}\n":                                     "signal.data.severity",
 		"kind: rule\nname: r\non: a\nrun: {action: noop}\nstorm: {limit: 3}\n":                           "per is missing",
+		"kind: rule\nname: r\non: a\nrun: {action: noop}\ndebounce: {key: x}\n":                          "quiet is missing",
+		"kind: rule\nname: r\non: a\nrun: {action: noop}\ndebounce: {key: x, quiet: 1m, at_most: 1s}\n":  "is less than",
+		"kind: rule\nname: r\non: a\nrun: {action: noop}\ndebounce: {key: x, quiet: 2d}\n":               "at most 24h",
 		"kind: trigger\nname: execution.x\n":                                                             "Pawl emits itself",
 		"kind: trigger\nname: t\ndata: {type: strng}\n":                                                  "data",
 		"kind: trigger\nname: t\nkey: ${{ signal.dta.x + 1 }} ${{ tick }}\n":                             "tick is not available",

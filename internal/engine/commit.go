@@ -250,6 +250,9 @@ func (e *Engine) afterCommit(t *transaction) {
 	for _, source := range t.effects.emitted {
 		e.counters.emitted(source)
 	}
+	if t.effects.held {
+		signal(e.rules.held)
+	}
 	if t.effects.said {
 		e.rules.said()
 	}

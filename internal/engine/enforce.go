@@ -100,7 +100,15 @@ func onceKey(rule, value string, id flow.ID) *store.IdempotencyKey {
 	return &store.IdempotencyKey{Key: key, Execution: id, Hash: sha256.Sum256([]byte(key))}
 }
 
+// window is the key of the window in which the signal is held.
+func (x *enforcing) window() store.WindowKey {
+	return store.WindowKey{Rule: x.verdict.Rule.Name, Key: x.verdict.Window}
+}
+
 func (x *enforcing) want(t *transaction) {
+	if x.verdict.State == flow.EnforcementHeld {
+		t.wants.keys = append(t.wants.keys, x.window().Lock())
+	}
 	if x.start == nil {
 		return
 	}
@@ -128,6 +136,12 @@ func (t *transaction) enforce(ctx context.Context, s *flow.Signal, x *enforcing)
 	e := flow.Enforcement{Signal: s.ID, Number: s.Number, Rule: x.verdict.Rule.Name, Version: x.verdict.Rule.Version, State: x.verdict.State, At: t.now, Reason: x.verdict.Reason}
 	if x.start != nil {
 		if err := t.lead(ctx, x, &e); err != nil {
+			return e, err
+		}
+	}
+	if e.State == flow.EnforcementHeld {
+		e.Window = x.verdict.Window
+		if err := t.hold(ctx, s, x.verdict.Rule.Debounce, x.window()); err != nil {
 			return e, err
 		}
 	}

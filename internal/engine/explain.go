@@ -111,7 +111,9 @@ func enforcedText(k *flow.Enforcement) string {
 	case flow.EnforcementRan:
 		return "it has started " + k.Execution.String()
 	case flow.EnforcementFolded:
-		return "the signal was folded into " + k.Execution.String() + ", which stands for the same value of `once`"
+		return "the signal was folded into " + k.Execution.String() + ", which stands for it"
+	case flow.EnforcementHeld:
+		return fmt.Sprintf("the signal is held in window %q of its debounce", k.Window)
 	}
 	say := fmt.Sprintf("%s (%s): %s", k.State, k.Reason.Code, k.Reason.Message)
 	if k.Reason.Path != "" {

@@ -18,8 +18,9 @@ type loaded struct {
 	payloads    map[flow.ID]bool // executions whose payload has been read
 	idempotency map[string]store.IdempotencyKey
 	signals     map[store.SignalKey]store.KnownSignal
-	bodies      map[[32]byte]time.Time // of signals: when each came last
-	meters      map[string]time.Time   // of rates, as the transaction has decided
+	bodies      map[[32]byte]time.Time           // of signals: when each came last
+	meters      map[string]time.Time             // of rates, as the transaction has decided
+	windows     map[store.WindowKey]store.Window // as the transaction has decided
 	definitions map[string]resolved
 	uploads     map[blob.Sum]flow.ID // that were looked for and are there
 }

@@ -41,12 +41,13 @@ type rules struct {
 	documents map[string]*definition.Definition // "rule:name@version"
 
 	wake chan struct{} // capacity 1: there are new signals
+	held chan struct{} // capacity 1: a window has been opened
 
 	storms storms
 }
 
 func newRules() *rules {
-	return &rules{past: map[int64]*automation.Set{}, documents: map[string]*definition.Definition{}, wake: make(chan struct{}, 1)}
+	return &rules{past: map[int64]*automation.Set{}, documents: map[string]*definition.Definition{}, wake: make(chan struct{}, 1), held: make(chan struct{}, 1)}
 }
 
 // said lets the loop that matches signals look for new ones.

@@ -64,6 +64,7 @@ type effects struct {
 	gaps    int64           // attempts that were ended because an event never came
 	lanes   map[string]bool // lanes that something was put into
 	emitted []string        // sources of the signals
+	held    bool            // a window may close earlier than was known
 	said    bool            // there are new signals, about which the rules are to be asked
 }
 
@@ -212,6 +213,9 @@ func (t *transaction) flushBut(ctx context.Context, deferred func(*flow.Draft) b
 		return err
 	}
 	if err := t.writeShares(ctx); err != nil {
+		return err
+	}
+	if err := t.writeWindows(ctx); err != nil {
 		return err
 	}
 	delta, some := t.changes.take(deferred, t.draft)

@@ -12,7 +12,8 @@ type Enforcement struct {
 	Rule      string
 	Version   int // of the rule
 	State     EnforcementState
-	Execution ID // that it has started, or into which it was folded
+	Execution ID     // that it has started, or into which it was folded
+	Window    string // key of the window in which the signal is, or was, held; only read where Held says so
 	At        time.Time
 	Reason    Reason // why nothing was started; zero where something was
 }

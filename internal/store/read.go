@@ -18,6 +18,7 @@ type Reader interface {
 	WaitReader
 	EnforcementReader
 	SwitchReader
+	WindowReader
 	RegistryReader
 	// Get loads one execution, payload and outcome included, or ErrNotFound.
 	Get(ctx context.Context, id flow.ID) (*flow.Execution, error)

@@ -79,6 +79,7 @@ type Tx interface {
 	Shares
 	Enforcements
 	Switches
+	Windows
 	// Apply writes a decision. It may be called several times; later calls see what earlier ones wrote. It returns
 	// ErrConflict when a row is not as its draft's Before says.
 	Apply(ctx context.Context, d Delta) error
@@ -106,6 +107,8 @@ type Delta struct {
 	Matched []int64
 	// Enforcements are inserted; a second one of the same signal and rule is a conflict, and so is a second one that ran an execution.
 	Enforcements []flow.Enforcement
+	// Closed are windows that close; one whose leading signal is not held is a conflict.
+	Closed []Closing
 }
 
 // Payload says whether Input and With are wanted: they may be large.

@@ -281,6 +281,10 @@ var tableRules = []tableRule{
 		FROM {s}.inquiries WHERE state = 3 AND (due IS NULL OR closed_at < due) OR state = 2 AND closed_at >= due LIMIT 1000`)},
 	{33, sql(`SELECT i.execution, 'its question is put to ' || a.who || ', and is not open' FROM {s}.assigned a LEFT JOIN {s}.inquiries i ON i.id = a.inquiry
 		WHERE i.state IS DISTINCT FROM 1 LIMIT 1000`)},
+	{48, sql(`SELECT NULL::uuid, 'window ' || w.key || ' of rule ' || w.rule || ' counts ' || w.count || ' signals and holds ' || count(e.signal) FROM {s}.windows w
+		LEFT JOIN {s}.enforcements e ON e.rule = w.rule AND e.held_in = w.key AND e.state = 2 GROUP BY w.rule, w.key HAVING count(e.signal) <> w.count LIMIT 1000`)},
+	{48, sql(`SELECT NULL::uuid, 'rule ' || e.rule || ' holds a signal in window ' || e.held_in || ', which is not there' FROM {s}.enforcements e
+		LEFT JOIN {s}.windows w ON w.rule = e.rule AND w.key = e.held_in WHERE e.state = 2 AND w.rule IS NULL LIMIT 1000`)},
 	{39, sql(`SELECT e.execution, 'rule ' || e.rule || ' enforces a signal that does not exist' FROM {s}.enforcements e
 		WHERE NOT EXISTS (SELECT FROM {s}.signals s WHERE s.n = e.signal) LIMIT 1000`)},
 	{39, sql(`SELECT e.execution, 'rule ' || e.rule || ' has folded a signal into what rule ' || l.rule || ' has started' FROM {s}.enforcements e

@@ -23,6 +23,13 @@ var enforcements = relation[*flow.Enforcement, *flow.Enforcement]{
 	{"execution", oidUUID, func(c *column, e *flow.Enforcement) { c.idOrNull(e.Execution) }, func(r *rows, e *flow.Enforcement) { e.Execution = r.id() }},
 	{"reason", oidJSON, func(c *column, e *flow.Enforcement) { c.textOrNull(row.Reason(&e.Reason)) },
 		func(r *rows, e *flow.Enforcement) { r.failed(row.DecodeReason(&e.Reason, r.peek())) }},
+	{"held_in", oidText, func(c *column, e *flow.Enforcement) {
+		if e.State == flow.EnforcementHeld { // whose window's key may be empty
+			c.text(e.Window)
+		} else {
+			c.textOrNull(e.Window)
+		}
+	}, func(r *rows, e *flow.Enforcement) { e.Window = r.text() }},
 }
 
 // listedEnforcements are enforcements with the ids of their signals.

@@ -70,7 +70,7 @@ func TestRelationsAreTheTablesColumns(t *testing.T) {
 		"live": typesOf(live), "ended": typesOf(ended), "payloads": typesOf(payloads), "labels": typesOf(labels), "children": typesOf(children),
 		"marks": typesOf(marks), "idempotency": typesOf(idempotency), "changes": typesOf(changes), "inbox": typesOf(inbox),
 		"inputs": typesOf(inputs), "chunks": typesOf(logChunks), "schedules": typesOf(schedules), "ticks": typesOf(ticks),
-		"holds": typesOf(holds), "signals": typesOf(signals), "enforcements": typesOf(enforcements), "switches": typesOf(switches), "definitions": typesOf(definitions),
+		"holds": typesOf(holds), "signals": typesOf(signals), "enforcements": typesOf(enforcements), "switches": typesOf(switches), "windows": typesOf(windows), "definitions": typesOf(definitions),
 	} {
 		rows, err := c.Query(ctx, `SELECT column_name, data_type, is_nullable = 'YES' FROM information_schema.columns
 			WHERE table_schema = $1 AND table_name = $2`, schema, table)

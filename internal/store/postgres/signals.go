@@ -53,7 +53,8 @@ var (
 	qSignalBodies = sql(`SELECT v.body, s.at FROM ` + signalBodies.rows() + ` AS v
 		JOIN LATERAL (SELECT at FROM {s}.signals s WHERE s.body = v.body ORDER BY s.at DESC LIMIT 1) s ON true`)
 
-	qDropSignals = sql(`WITH old AS (SELECT n FROM {s}.signals WHERE at < $1::bigint AND state = 2 ORDER BY at, n LIMIT $2 FOR UPDATE SKIP LOCKED),
+	qDropSignals = sql(`WITH old AS (SELECT n FROM {s}.signals k WHERE at < $1::bigint AND state = 2
+			AND (SELECT true FROM {s}.enforcements e WHERE e.signal = k.n AND e.state + 0 = 2 LIMIT 1) IS NULL ORDER BY at, n LIMIT $2 FOR UPDATE SKIP LOCKED),
 		gone AS (DELETE FROM {s}.signals k USING old WHERE ` + is("k.n", "old.n") + ` RETURNING k.n),
 		too AS (DELETE FROM {s}.enforcements e USING gone WHERE ` + is("e.signal", "gone.n") + `)
 		SELECT n FROM gone`)

@@ -54,3 +54,11 @@ func DecodeReason(r *flow.Reason, text []byte) error {
 	}
 	return nil
 }
+
+// StateOfFolded is the state of the enforcements that go with one that leads them out of a window.
+func StateOfFolded(lead flow.EnforcementState) flow.EnforcementState {
+	if lead == flow.EnforcementRan {
+		return flow.EnforcementFolded
+	}
+	return lead
+}

@@ -115,6 +115,11 @@ func (t *tx) Apply(_ context.Context, d store.Delta) error {
 			return fmt.Errorf("write signal %s: %w", d.Signals[i].ID.Text(flow.SignalPrefix), err)
 		}
 	}
+	for i := range d.Closed {
+		if err := t.closeWindow(&d.Closed[i]); err != nil {
+			return fmt.Errorf("close window %q of rule %s: %w", d.Closed[i].Key, d.Closed[i].Rule, err)
+		}
+	}
 	for i := range d.Enforcements {
 		if err := t.putEnforcement(&d.Enforcements[i]); err != nil {
 			return fmt.Errorf("write the enforcement of rule %q: %w", d.Enforcements[i].Rule, err)

@@ -210,6 +210,10 @@ var tableRules = []tableRule{
 		FROM inquiries WHERE state = 3 AND (due IS NULL OR closed_at < due) OR state = 2 AND closed_at >= due`)},
 	{33, sql(`SELECT i.execution, 'its question is put to ' || a.who || ', and is not open' FROM assigned a LEFT JOIN inquiries i ON i.id = a.inquiry
 		WHERE i.state IS NOT 1`)},
+	{48, sql(`SELECT NULL, 'window ' || w.key || ' of rule ' || w.rule || ' counts ' || w.count || ' signals and holds ' || count(e.signal) FROM windows w
+		LEFT JOIN enforcements e ON e.rule = w.rule AND e.held_in = w.key AND e.state = 2 GROUP BY w.rule, w.key HAVING count(e.signal) <> w.count`)},
+	{48, sql(`SELECT NULL, 'rule ' || e.rule || ' holds a signal in window ' || e.held_in || ', which is not there' FROM enforcements e
+		LEFT JOIN windows w ON w.rule = e.rule AND w.key = e.held_in WHERE e.state = 2 AND w.rule IS NULL`)},
 	{39, sql(`SELECT e.execution, 'rule ' || e.rule || ' enforces a signal that does not exist' FROM enforcements e
 		LEFT JOIN signals s ON s.n = e.signal WHERE s.n IS NULL`)},
 	{39, sql(`SELECT e.execution, 'rule ' || e.rule || ' has folded a signal into what rule ' || l.rule || ' has started' FROM enforcements e

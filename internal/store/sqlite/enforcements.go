@@ -12,12 +12,12 @@ import (
 )
 
 const (
-	enforcementColumns = `signal, rule, version, state, at, execution, reason`
+	enforcementColumns = `signal, rule, version, state, at, execution, reason, held_in`
 	switchColumns      = `generation, name, version, paused, at, reason`
 )
 
 var (
-	qInsertEnforcement = sql(`INSERT INTO enforcements (` + enforcementColumns + `) VALUES (?, ?, ?, ?, ?, ?, ?)`)
+	qInsertEnforcement = sql(`INSERT INTO enforcements (` + enforcementColumns + `) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`)
 	qEnforced          = sql(`SELECT rule FROM enforcements WHERE signal = ? ORDER BY rule`)
 	qSignalThere       = sql(`SELECT 1 FROM signals WHERE n = ?`)
 	qLedBy             = sql(`SELECT e.rule, s.id FROM enforcements e LEFT JOIN signals s ON s.n = e.signal WHERE e.execution = ? AND e.state = 1`)
@@ -32,7 +32,15 @@ var (
 
 func (t *tx) putEnforcement(e *flow.Enforcement) error {
 	return taken(t.c.use(qInsertEnforcement).int(e.Number).text(e.Rule).int(int64(e.Version)).int(int64(e.State)).int(row.Micros(e.At)).
-		id(e.Execution).textOrNull(row.Reason(&e.Reason)).run())
+		id(e.Execution).textOrNull(row.Reason(&e.Reason)).windowOf(e).run())
+}
+
+// windowOf binds the key of an enforcement's window, which may be empty; NULL where it was never held.
+func (s *stmt) windowOf(e *flow.Enforcement) *stmt {
+	if e.State != flow.EnforcementHeld {
+		return s.textOrNull(e.Window)
+	}
+	return s.text(e.Window)
 }
 
 func (t *tx) match(number int64) error {
@@ -133,6 +141,7 @@ func (s *Store) Enforcements(ctx context.Context, f store.EnforcementFilter) (al
 			if err := row.DecodeReason(&e.Reason, q.peekBlob()); err != nil {
 				bad = err
 			}
+			e.Window = q.getText()
 			e.Signal = q.getID()
 			all = append(all, e)
 		}

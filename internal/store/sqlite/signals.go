@@ -15,8 +15,9 @@ import (
 
 const signalColumns = `n, id, trigger, key, subject, source, at, state, hash, detail, data, body`
 
-// oldSignals are those that retention removes next.
-const oldSignals = `SELECT n FROM signals WHERE at < ? AND state = 2 ORDER BY at, n LIMIT ?`
+// oldSignals are those that retention removes next: none that is held in a window.
+const oldSignals = `SELECT n FROM signals WHERE at < ? AND state = 2
+	AND NOT EXISTS (SELECT 1 FROM enforcements e WHERE e.signal = n AND e.state = 2) ORDER BY at, n LIMIT ?`
 
 var (
 	qInsertSignal = sql(`INSERT INTO signals (` + signalColumns + `) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`)

@@ -41,7 +41,7 @@ func Exercise(t *testing.T, open func(*testing.T) store.Store) {
 		{"Signals", signals}, {"Meters", meters}, {"Shares", shares}, {"SignalPages", signalPages}, {"RacingSignals", racingSignals},
 		{"Inquiries", inquiries}, {"InquiryPages", inquiryPages}, {"RacingInquiries", racingInquiries}, {"RacingAnswers", racingAnswers}, {"InquiryViolations", inquiryViolations},
 		{"Waits", waits}, {"Unmet", unmet}, {"RacingWaits", racingWaits}, {"WaitViolations", waitViolations},
-		{"NewSignals", newSignals}, {"Enforcements", enforcements}, {"RacingEnforcements", racingEnforcements}, {"Switches", switches}, {"RuleViolations", ruleViolations},
+		{"NewSignals", newSignals}, {"Enforcements", enforcements}, {"RacingEnforcements", racingEnforcements}, {"Switches", switches}, {"RuleViolations", ruleViolations}, {"Windows", heldWindows}, {"WindowViolations", windowViolations},
 		{"RacingClaims", racingClaims}, {"RacingWrites", racingWrites}, {"Prefixes", prefixes}, {"Cancelled", cancelled},
 		{"Violations", violations}, {"Model", model},
 	} {
@@ -49,7 +49,7 @@ func Exercise(t *testing.T, open func(*testing.T) store.Store) {
 			t.Parallel()
 			b := &bench{tester: t, tb: t, s: open(t), now: epoch}
 			part.test(b)
-			if part.name != "Violations" && part.name != "ScheduleViolations" && part.name != "InquiryViolations" && part.name != "RuleViolations" && part.name != "WaitViolations" && !t.Failed() {
+			if part.name != "Violations" && part.name != "ScheduleViolations" && part.name != "InquiryViolations" && part.name != "RuleViolations" && part.name != "WindowViolations" && part.name != "WaitViolations" && !t.Failed() {
 				b.clean()
 			}
 		})

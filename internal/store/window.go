@@ -1,0 +1,53 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/flow"
+)
+
+// WindowLock is the concurrency key under whose lock a window is read and written: "@window:", the rule, and the window's key. No execution has
+// such a key.
+const WindowLock = "@window:"
+
+// WindowKey names a window: there is one at a time of a rule and a key.
+type WindowKey struct{ Rule, Key string }
+
+// Lock is the concurrency key that locks the window.
+func (k WindowKey) Lock() string { return WindowLock + k.Rule + ":" + k.Key }
+
+// Window holds signals for one execution. It is there exactly while enforcements are held in it.
+type Window struct {
+	WindowKey
+	Opened time.Time
+	Wake   time.Time // when it closes, unless another signal comes before
+	Count  int       // signals that are held
+	First  int64     // numbers of signals
+	Last   int64
+}
+
+// Closing ends a window: what has been made of one of its signals, which leads, and with it of all others.
+type Closing struct {
+	WindowKey
+	Lead      int64 // number of the signal
+	State     flow.EnforcementState
+	Execution flow.ID
+	Reason    flow.Reason
+}
+
+// Windows keeps windows. They are closed by Apply.
+type Windows interface {
+	// Windows reads those windows that are there. The caller has locked each by its WindowLock.
+	Windows(ctx context.Context, keys []WindowKey) (map[WindowKey]Window, error)
+	// PutWindows writes windows under the same locks.
+	PutWindows(ctx context.Context, all []Window) error
+	// DropWindowLocks forgets the locks of windows that are closed; one that another transaction holds stays.
+	DropWindowLocks(ctx context.Context, keys []WindowKey) error
+}
+
+// WindowReader answers readers about windows.
+type WindowReader interface {
+	// DueWindows returns up to n windows whose Wake is not after now, earliest first, and the earliest Wake beyond them (zero: none).
+	DueWindows(ctx context.Context, now time.Time, n int) ([]Window, time.Time, error)
+}
