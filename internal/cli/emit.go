@@ -143,7 +143,7 @@ func (a *app) describeSignal(ctx context.Context, s *session, id string, f outpu
 	}
 	t := &output.Table{}
 	for _, field := range []struct{ name, value string }{
-		{"ID", k.ID}, {"Trigger", k.Trigger}, {"Key", k.Key}, {"Subject", k.Subject}, {"Source", k.Source}, {"At", k.At.UTC().Format(time.RFC3339)}, {"State", k.State},
+		{"ID", k.ID}, {"Trigger", k.Trigger}, {"Key", k.Key}, {"Subject", k.Subject}, {"Source", k.Source}, {"At", k.At.UTC().Format(time.RFC3339)}, {"State", stateOf(k)},
 		{"Headers", flow.LabelText(k.Headers)}, {"Cause", k.Cause}, {"Rules", strings.Join(k.Rules, " → ")}, {"Data", string(k.Data)},
 	} {
 		if field.value != "" {
@@ -152,4 +152,12 @@ func (a *app) describeSignal(ctx context.Context, s *session, id string, f outpu
 	}
 	t.Write(a.out)
 	return nil
+}
+
+// stateOf is the state of a signal; of a replay it says that no rule was asked.
+func stateOf(k *api.Signal) string {
+	if k.Replayed {
+		return "replayed: the same content came before under another id, so no rule was asked"
+	}
+	return k.State
 }

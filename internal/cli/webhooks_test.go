@@ -13,7 +13,7 @@ func TestWebhookCommands(t *testing.T) {
 	need(t, "bash", "curl")
 	out := followed(t, documented(t, "webhooks.md", "", 1)[0], t.TempDir(), freePort(t))
 	for _, want := range []string{
-		"webhook github is valid", "octo-org/octo-repo", "webhook github@1 registered", "/hooks/github", `"existing":true`, "github.push", "mismatch",
+		"webhook github is valid", "octo-org/octo-repo", "webhook github@1 registered", "/hooks/github", `"existing":true`, `"replayed":true`, "github.push", "mismatch",
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)

@@ -292,3 +292,35 @@ func TestWebhookList(t *testing.T) {
 		t.Errorf("%v, %+v", err, w)
 	}
 }
+
+// What a provider sends runs the rules that listen to it, once for each request, and a replay runs none.
+func TestHookRunsRules(t *testing.T) {
+	t.Parallel()
+	h := hookRigged(t)
+	const rule = "kind: rule\nname: on-push\non: [github.push]\nif: signal.data.ref == \"refs/heads/main\"\nrun: {action: noop, input: {ref: '${{ signal.data.ref }}', event: '${{ signal.headers[\"x-github-event\"] }}'}, labels: {by: hook}}\n"
+	if _, err := h.client.Define(t.Context(), []byte(rule), "rule.yaml"); err != nil {
+		t.Fatal(err)
+	}
+	push := hookRequest{path: "github", body: `{"ref":"refs/heads/main"}`, scheme: signature.GitHub, secret: "old secret", id: "d-1", header: []string{"X-GitHub-Event", "push"}}
+	for _, want := range []int{202, 200} { // the second is the first sent again
+		if code, _, body := h.send(push); code != want {
+			t.Fatalf("%d %s, want %d", code, body, want)
+		}
+	}
+	push.id = "d-2" // a replay
+	if code, out, body := h.send(push); code != 202 || !out.Replayed {
+		t.Fatalf("%d %s", code, body)
+	}
+	push.id, push.body = "d-3", `{"ref":"refs/heads/other"}`
+	if code, _, body := h.send(push); code != 202 {
+		t.Fatalf("%d %s", code, body)
+	}
+	page, err := h.client.List(t.Context(), client.Filter{Labels: map[string]string{"by": "hook"}})
+	if err != nil || len(page.Executions) != 1 {
+		t.Fatalf("%v, %+v", err, page)
+	}
+	x, err := h.client.Wait(t.Context(), page.Executions[0].ID)
+	if err != nil || string(x.Output) != `{"event":"push","ref":"refs/heads/main"}` && string(x.Output) != `{"ref":"refs/heads/main","event":"push"}` {
+		t.Errorf("%v, %s", err, x.Output)
+	}
+}
