@@ -20,7 +20,11 @@ const (
 
 // verifyRules asks the rules again about the latest signals, and compares what they say with the enforcements that are there.
 func (e *Engine) verifyRules(ctx context.Context) (broken []store.Violation, err error) {
-	now, err := e.now(ctx)
+	var now time.Time
+	err = e.update(ctx, func(ctx context.Context, tx store.Tx) (err error) { // not by the committer: an engine that does not run is verified, too
+		now, err = tx.Now(ctx)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
