@@ -190,3 +190,63 @@ func BenchmarkMatch(b *testing.B) {
 		}
 	}
 }
+
+// Rules that are told apart by what they compare make the same of every signal as rules that are asked one by one.
+func TestApart(t *testing.T) {
+	t.Parallel()
+	conditions := []string{`signal.data.a == "x"`, `signal.data.a == "x" && signal.data.b == "y"`, `signal.data.b in ["x", "y"]`, `signal.data.n > 1`, `signal.data.a != "x"`,
+		`signal.data.c.d == "x" && signal.data.n > 1`, `signal.subject == "s"`, `signal.subject == "t"`, `signal.data.a == "x" || signal.data.a == "y"`, `signal.data.a == "x" || signal.data.b == "y"`,
+		`signal.data["a b"] == "x"`, `signal.data.n == 1 && signal.data.a == "z"`}
+	var src []string
+	for i, c := range conditions {
+		src = append(src, fmt.Sprintf("kind: rule\nname: r%02d\non: t\nif: %q\nrun: {action: noop}\n", i, c))
+	}
+	src = append(src, "kind: rule\nname: all\non: t\nrun: {action: noop}\n", "kind: rule\nname: below\non: [t, t.*]\nif: signal.data.a == \"y\"\nrun: {action: noop}\n")
+	rules := rulesOf(t, strings.Join(src, "---\n"))
+	set := NewSet(1, rules, nil)
+	if set.apart["t"] == nil || len(set.apart["t"].by) < 4 {
+		t.Fatalf("%+v", set.apart)
+	}
+	for _, data := range []string{`{}`, `{"a":"x"}`, `{"a":"y","b":"y","n":2}`, `{"a":1,"b":"x"}`, `{"a":"z","n":1}`, `{"c":{"d":"x"},"n":5,"a":null}`, `{"c":1}`, `[]`, `"x"`, `{"a b":"x","a":"x","b":"y","n":9}`} {
+		s := signalOf("t", data)
+		all, err := Match(set, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got, want []string
+		for _, v := range all {
+			got = append(got, v.Rule.Name+" "+v.State.String()+" "+v.Reason.Code)
+		}
+		for _, r := range set.Rules {
+			v, holds, err := MatchRule(r, s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if holds {
+				want = append(want, v.Rule.Name+" "+v.State.String()+" "+v.Reason.Code)
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: %v, want %v", data, got, want)
+		}
+	}
+}
+
+// BenchmarkMatchThousand: of a thousand rules on the trigger one holds, and all compare the same path.
+func BenchmarkMatchThousand(b *testing.B) {
+	var src []string
+	for i := range 1000 {
+		src = append(src, fmt.Sprintf("kind: rule\nname: r%d\non: t\nif: signal.data.host == \"h%d\" && signal.data.n > 1\nrun: {action: noop}\n", i, i))
+	}
+	var rules []*Rule
+	for part := range slices.Chunk(src, 100) {
+		rules = append(rules, rulesOf(b, strings.Join(part, "---\n"))...)
+	}
+	set := NewSet(1, rules, nil)
+	s := signalOf("t", `{"host":"h500","n":2}`)
+	for b.Loop() {
+		if all, err := Match(set, s); err != nil || len(all) != 1 {
+			b.Fatal(all, err)
+		}
+	}
+}

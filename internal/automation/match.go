@@ -36,7 +36,7 @@ func Match(s *Set, signal *flow.Signal) ([]Verdict, error) {
 		return nil, err
 	}
 	var all []Verdict
-	for _, r := range rules {
+	for _, r := range s.among(signal.Trigger, rules, vars) {
 		if r.Paused {
 			continue
 		}

@@ -27,6 +27,7 @@ type Set struct {
 	Triggers   map[string]*definition.Trigger
 
 	exact    map[string][]*Rule // by trigger
+	apart    map[string]*apart  // by trigger, of those that many rules listen to
 	prefixes []prefixed
 	ends     ends
 }
@@ -59,6 +60,12 @@ func NewSet(generation int64, rules []*Rule, triggers map[string]*definition.Tri
 			if !slices.Contains(s.exact[on], r) {
 				s.exact[on] = append(s.exact[on], r)
 			}
+		}
+	}
+	s.apart = map[string]*apart{}
+	for trigger, rules := range s.exact {
+		if len(rules) >= apartFrom {
+			s.apart[trigger] = tellApart(rules)
 		}
 	}
 	return s

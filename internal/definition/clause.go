@@ -1,6 +1,7 @@
 package definition
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -175,6 +176,19 @@ func (c *Condition) Constants() map[string][]string {
 	return all
 }
 
+// TextAt is the text at a path of Constants; is says whether the value there is a text. An error says that there is no value.
+func (v *Vars) TextAt(path string) (text string, is bool, err error) {
+	p, ok := parsePath(path)
+	if !ok {
+		return "", false, fmt.Errorf("%q is no path", path)
+	}
+	raw, err := p.eval(v)
+	if err != nil || kindOf(raw) != "string" {
+		return "", false, err
+	}
+	return plain(raw), true, nil
+}
+
 // equality reads PATH == "text", "text" == PATH and PATH in ["text", …].
 func equality(x ast.Expr) (path string, texts []string) {
 	if x.Kind() != ast.CallKind || len(x.AsCall().Args()) != 2 {
@@ -213,15 +227,18 @@ func textOf(x ast.Expr) (string, bool) {
 	return string(s), is
 }
 
-// pathOf writes a.b["c"] as a.b.c; "" for what is no path.
+// pathOf writes a.b["c"] as a.b.c, and what is no plain name as a.b["x y"]; "" for what is no path.
 func pathOf(x ast.Expr) string {
 	var names []string
 	for {
 		switch x.Kind() {
 		case ast.IdentKind:
-			names = append(names, x.AsIdent())
-			slices.Reverse(names)
-			return strings.Join(names, ".")
+			var path strings.Builder
+			path.WriteString(x.AsIdent())
+			for _, name := range slices.Backward(names) {
+				path.WriteString(step{name: name}.suffix())
+			}
+			return path.String()
 		case ast.SelectKind:
 			if x.AsSelect().IsTestOnly() {
 				return ""

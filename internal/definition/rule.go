@@ -172,8 +172,9 @@ func (r *Rule) Ends() (actions []string, labels map[string]string) {
 		if path == "signal.data.action" {
 			actions = values
 		}
-		if name, is := strings.CutPrefix(path, "signal.data.labels."); is && len(values) == 1 {
-			labels[name] = values[0]
+		p, is := parsePath(path)
+		if is && len(values) == 1 && len(p.steps) == 3 && p.root == "signal" && p.steps[0].name == "data" && p.steps[1].name == "labels" && !p.steps[2].byIdx {
+			labels[p.steps[2].name] = values[0]
 		}
 	}
 	return actions, labels

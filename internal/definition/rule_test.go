@@ -170,6 +170,7 @@ func TestConstantsOfConditions(t *testing.T) {
 		`signal.data.action in ["a", "b"] && signal.data.action == "b"`: {"signal.data.action": {"b"}},
 		`signal.data.labels.team == "x" && signal.data.action == "a"`:   {"signal.data.labels.team": {"x"}, "signal.data.action": {"a"}},
 		`signal.data.action == signal.data.other`:                       {},
+		`signal.data["a b"].c == "x"`:                                   {`signal.data["a b"].c`: {"x"}},
 		`signal.data.flag`:                                              {},
 	} {
 		d, err := Parse("r.yaml", []byte(fmt.Sprintf("kind: rule\nname: r\non: a\nif: %q\nrun: {action: noop}\n", text)))
