@@ -85,6 +85,13 @@ func rateText(r *flow.Rate) string {
 	return fmt.Sprintf("%d per %s", r.Limit, r.Per)
 }
 
+// rated says that an execution waits for the slot that its rate has given it.
+func (w *Why) rated(x *flow.Execution, left time.Duration) {
+	w.Waiting = "rate"
+	w.Summary = fmt.Sprintf("waits for the rate of key %q until %s (in %s)", x.Rate.Key, clock(x.WakeAt), left)
+	w.Facts = append(w.Facts, fmt.Sprintf("the rate is %s; this execution has its slot, and each that came before it has one before", rateText(&x.Rate)))
+}
+
 // sweepMeters deletes meters, and shares of lines, once a minute.
 func (e *Engine) sweepMeters(ctx context.Context) {
 	for {

@@ -115,9 +115,7 @@ func (e *Engine) whyDelayed(ctx context.Context, x *flow.Execution, w *Why) erro
 	w.Until = x.WakeAt
 	left := time.Until(x.WakeAt).Round(time.Second)
 	if x.Attempt == 1 && x.SlotAt.Equal(x.WakeAt) {
-		w.Waiting = "rate"
-		w.Summary = fmt.Sprintf("waits for the rate of key %q until %s (in %s)", x.Rate.Key, clock(x.WakeAt), left)
-		w.Facts = append(w.Facts, fmt.Sprintf("the rate is %s; this execution has its slot, and each that came before it has one before", rateText(&x.Rate)))
+		w.rated(x, left)
 		return nil
 	}
 	if x.Attempt == 1 {
