@@ -21,7 +21,7 @@ type Wait struct {
 
 // WaitDetail is what of a wait nothing is looked up by. Stores keep it as JSON.
 type WaitDetail struct {
-	If   string          `json:"if,omitempty"` // an expression over the signal and Vars; "": every signal fits
+	If   string          `json:"if,omitempty"` // an expression over the signal and Vars; "": every signal fits. It stands first: Check looks for it there
 	Vars json.RawMessage `json:"vars,omitempty"`
 	// Null says that the end of the time completes the execution with null; otherwise it times out.
 	Null    bool          `json:"null,omitempty"`

@@ -198,12 +198,17 @@ func waitViolations(b *bench) {
 	}
 	b.clean()
 	d, w := b.awaiting("a")
+	w.Vars = json.RawMessage(`{"v":"\u0000"}`)
 	b.apply(d)
 	wants(44, "waiting without a wait", d.ID)
 	must(b, b.putWaits(nil, []flow.Wait{w}))
 	b.clean()
 	s := b.paid("a", 1)[0]
 	b.clean() // it has not looked
+	w.Looked, w.If = true, "false"
+	must(b, b.putWaits(nil, []flow.Wait{w}))
+	b.clean() // what its condition says of the signal is not for the store to know
+	w.If = ""
 	w.Looked = true
 	must(b, b.putWaits(nil, []flow.Wait{w}))
 	wants(43, "a signal fits, and it waits", d.ID)
