@@ -9,7 +9,7 @@ import (
 func TestAutomationCommands(t *testing.T) {
 	t.Parallel()
 	need(t, "python3", "bash", "curl", "sed")
-	out := followed(t, documented(t, "automation.md", "", 1)[0], t.TempDir(), freePort(t))
+	out := followed(t, documented(t, "automation.md", "", 2)[0], t.TempDir(), freePort(t))
 	for _, want := range []string{
 		"rule clean-disk@1 registered", "it was emitted before under this key", "+ clean-disk: it has started ex_",
 		`- clean-disk: its condition does not hold: signal.data.severity == "page" is false; signal.data.severity is "warn"`,
@@ -19,4 +19,11 @@ func TestAutomationCommands(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, out)
 		}
 	}
+}
+
+// An alert, a person and a remedy, with a server that is killed while the question is open.
+func TestRemediationAsDocumented(t *testing.T) {
+	t.Parallel()
+	need(t, "python3", "bash", "curl", "grep")
+	followed(t, documented(t, "automation.md", "", 2)[1], t.TempDir(), freePort(t))
 }
