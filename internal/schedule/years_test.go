@@ -4,8 +4,8 @@ import (
 	"archive/zip"
 	"flag"
 	"math/rand/v2"
+	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -110,7 +110,11 @@ func (y *year) times(c *cron, gap Gap, repeat Repeat) (all []int) {
 // zoneNames are all zones of the database that Go comes with.
 func zoneNames(t *testing.T) (names []string) {
 	t.Helper()
-	r, err := zip.OpenReader(filepath.Join(runtime.GOROOT(), "lib", "time", "zoneinfo.zip"))
+	root, err := exec.Command("go", "env", "GOROOT").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := zip.OpenReader(filepath.Join(strings.TrimSpace(string(root)), "lib", "time", "zoneinfo.zip"))
 	if err != nil {
 		t.Fatal(err)
 	}
