@@ -24,11 +24,12 @@ import (
 // signal unmet, and every replica goes on with these.
 
 const (
-	meetingsAtOnce = 200         // waits, and signals, of one round
-	openAtOnce     = 500         // waits that one look at those that are open reads
-	signalsAtLook  = 100         // signals of one page of a look
-	fittingAtMost  = 50          // signals of which a wait takes the first that is not taken
-	meetEvery      = time.Second // between two rounds without news: what other replicas have left
+	meetingsAtOnce = 200             // waits, and signals, of one round
+	openAtOnce     = 500             // waits that one look at those that are open reads
+	signalsAtLook  = 100             // signals of one page of a look
+	fittingAtMost  = 50              // signals of which a wait takes the first that is not taken
+	meetEvery      = 5 * time.Second // between two rounds without news: what other replicas have left
+	meetAgain      = time.Second     // after a round that failed
 )
 
 // waits are those that a transaction decides about. They are written once, at its end.
@@ -189,6 +190,7 @@ func (e *Engine) meetWaits(ctx context.Context) {
 		case ctx.Err() != nil:
 			return
 		case err != nil:
+			pause = meetAgain
 			e.opts.Log.Error("bringing signals to those who wait for them failed; it will be tried again", telemetry.Err, err)
 		case more:
 			continue

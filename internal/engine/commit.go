@@ -78,6 +78,7 @@ func (e *Engine) commitLoop(ctx context.Context) {
 			}
 			continue
 		}
+		e.rulesFresh(work, len(b.ops) > 0)
 		e.commit(work, b.ops, &roster{b.claimers})
 		e.over(b)
 	}

@@ -20,7 +20,9 @@ const (
 	newAtOnce = 500
 	newStarts = 1000
 	// newAtMost is the time between two looks for new signals: another server may have ended between keeping one and asking the rules.
-	newAtMost = time.Second
+	// Each server looks at once for its own.
+	newAtMost = 5 * time.Second
+	newAgain  = time.Second // after a look that failed
 	// outputMost is how large an output may be that comes along in the signal of an end; a rule on a larger one has its action read it.
 	outputMost = 64 << 10
 	// messageMost is how much of an error's message does.
@@ -99,13 +101,15 @@ func (e *Engine) matchSignals(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
+		pause := time.Duration(newAtMost)
 		if err != nil {
+			pause = newAgain
 			e.opts.Log.Error("asking the rules about new signals failed; it will be tried again", telemetry.Err, err)
 		}
 		if more && err == nil {
 			continue
 		}
-		timer := time.NewTimer(e.jittered(newAtMost))
+		timer := time.NewTimer(e.jittered(pause))
 		select {
 		case <-e.rules.wake:
 		case <-timer.C:

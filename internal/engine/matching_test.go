@@ -122,6 +122,19 @@ func TestNewSignalsOfAnotherLife(t *testing.T) {
 	})
 }
 
+// A server that has been idle decides about its first end by the rules that another one has put in force meanwhile.
+func TestEndOnIdleReplica(t *testing.T) {
+	r := newPostgresRig(t)
+	other := r.replica(func(o *Options) { o.Uptime = nil })
+	r.apply(endBook)
+	r.e.Settle(r.ctx)
+	id := r.submit(Submission{Action: "deploy", Labels: map[string]string{"team": "x"}})
+	if _, err := other.Cancel(r.ctx, id, ""); err != nil {
+		t.Fatal(err)
+	}
+	r.of("count", 1)
+}
+
 // Two servers that match the same signals at once start one execution for each.
 func TestMatchingReplicas(t *testing.T) {
 	r := newPostgresRig(t)

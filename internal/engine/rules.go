@@ -21,12 +21,12 @@ const (
 )
 
 const (
-	// rulesPoll is how often a replica that shares its store looks whether another one has changed the rules: often enough that all
-	// know of a change within latestFor. A look costs one row of an index.
-	rulesPoll = 100 * time.Millisecond
-	// rulesPollAlone is how often a process that is alone on its store looks: it reads the rules whenever it has changed them, unless
-	// that fails.
-	rulesPollAlone = time.Second
+	// rulesPoll is how often a replica that shares its store and commits looks whether another one has changed the rules, so that its
+	// batches need not: rulesFresh looks before a batch only where what is known is older than latestFor.
+	rulesPoll = 200 * time.Millisecond
+	// rulesPollIdle is the same of a replica that commits nothing, and of a process that is alone on its store: that one reads the rules
+	// whenever it has changed them, unless that fails.
+	rulesPollIdle = 5 * time.Second
 	// setsKept is how many sets of rules of the past are kept, for signals that were kept under them and not matched yet.
 	setsKept = 8
 )
@@ -34,9 +34,10 @@ const (
 // rules keeps which rules are in force.
 type rules struct {
 	current atomic.Pointer[automation.Set] // nil: not read yet
+	asked   atomic.Pointer[time.Time]      // when current was known to be the latest; nil: never
+	used    atomic.Bool                    // a batch of requests has begun since watchRules last looked
 
 	mu        sync.Mutex // of what follows; held while the store is read
-	asked     time.Time  // when current was known to be the latest
 	past      map[int64]*automation.Set
 	documents map[string]*definition.Definition // "rule:name@version"
 
@@ -67,7 +68,7 @@ func (e *Engine) readRules(ctx context.Context, stale time.Duration) (*automatio
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s := r.current.Load()
-	if s != nil && time.Since(r.asked) < stale {
+	if s != nil && r.freshFor(stale) {
 		return s, nil
 	}
 	asked := time.Now()
@@ -81,8 +82,29 @@ func (e *Engine) readRules(ctx context.Context, stale time.Duration) (*automatio
 		}
 		r.current.Store(s)
 	}
-	r.asked = asked
+	r.asked.Store(&asked)
 	return s, nil
+}
+
+// freshFor reports whether the rules were known to be the latest no longer ago than stale.
+func (r *rules) freshFor(stale time.Duration) bool {
+	asked := r.asked.Load()
+	return asked != nil && time.Since(*asked) < stale
+}
+
+// rulesFresh is called before each batch: ends of executions are decided about by the rules that are in memory, and these must not be
+// older than latestFor. On a replica that has been idle that costs one row of an index. Where the look fails the batch goes by the rules
+// that are known. busy: the batch has requests; looks of claimers alone, which an idle replica makes too, do not make watchRules look.
+func (e *Engine) rulesFresh(ctx context.Context, busy bool) {
+	if e.opts.Exclusive {
+		return
+	}
+	if busy {
+		e.rules.used.Store(true)
+	}
+	if !e.rules.freshFor(latestFor) {
+		e.rulesRead(ctx, latestFor)
+	}
 }
 
 // rulesAt are the rules that were in force at a generation.
@@ -154,20 +176,13 @@ func (e *Engine) ruleDocument(ctx context.Context, name string, version int) (*d
 	return d, nil
 }
 
-// watchRules keeps the rules of a replica up to date, for the ends of executions: these are decided about
-// without a look into the store.
+// watchRules keeps the rules of a replica up to date while it commits, so that its batches need not read them first.
 func (e *Engine) watchRules(ctx context.Context) {
 	for {
-		_, err := e.readRules(ctx, rulesPoll/2)
-		if ctx.Err() != nil {
-			return
-		}
-		if err != nil {
-			e.opts.Log.Warn("reading the rules failed; it will be tried again", telemetry.Err, err)
-		}
-		pause := rulesPoll
-		if e.opts.Exclusive {
-			pause = rulesPollAlone
+		e.rulesRead(ctx, rulesPoll/2)
+		pause := rulesPollIdle
+		if e.rules.used.Swap(false) {
+			pause = rulesPoll
 		}
 		select {
 		case <-time.After(e.jittered(pause)):
@@ -234,8 +249,11 @@ func (e *Engine) steerRule(ctx context.Context, name string, pause bool, reason 
 }
 
 // rulesChanged reads the rules again after a change of them was committed. Where that fails watchRules does it soon.
-func (e *Engine) rulesChanged(ctx context.Context) {
-	if _, err := e.readRules(ctx, 0); err != nil && ctx.Err() == nil {
+func (e *Engine) rulesChanged(ctx context.Context) { e.rulesRead(ctx, 0) }
+
+// rulesRead is readRules for callers that can go on without.
+func (e *Engine) rulesRead(ctx context.Context, stale time.Duration) {
+	if _, err := e.readRules(ctx, stale); err != nil && ctx.Err() == nil {
 		e.opts.Log.Warn("reading the rules failed; it will be tried again", telemetry.Err, err)
 	}
 }

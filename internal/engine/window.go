@@ -17,7 +17,10 @@ import (
 
 const (
 	windowsAtOnce = 100
-	windowsAtMost = time.Second // between two looks at when the next window closes: other servers open them, too
+	// windowsAtMost is the time between two looks at when the next window closes. Each server looks at once after opening one; what is
+	// found later was opened by another that has ended since.
+	windowsAtMost = 5 * time.Second
+	windowsAgain  = time.Second // after a look that failed
 )
 
 // hold has a signal held in the window of its rule and key, whose lock the transaction takes.
@@ -71,7 +74,7 @@ func (e *Engine) closeWindows(ctx context.Context) {
 		}
 		if err != nil {
 			e.opts.Log.Error("closing the windows of rules failed; it will be tried again", telemetry.Err, err)
-			pause = windowsAtMost
+			pause = windowsAgain
 		}
 		timer := time.NewTimer(min(max(pause, time.Millisecond), e.jittered(windowsAtMost)))
 		select {
