@@ -21,7 +21,8 @@ const (
 	newStarts = 1000
 	// newAtMost is the time between two looks for new signals: another server may have ended between keeping one and asking the rules.
 	// Each server looks at once for its own.
-	newAtMost = 5 * time.Second
+	// The loops that look for windows and waits have other pauses: those that wake together race for the next transaction.
+	newAtMost = 4700 * time.Millisecond
 	newAgain  = time.Second // after a look that failed
 	// outputMost is how large an output may be that comes along in the signal of an end; a rule on a larger one has its action read it.
 	outputMost = 64 << 10

@@ -19,7 +19,7 @@ const (
 	windowsAtOnce = 100
 	// windowsAtMost is the time between two looks at when the next window closes. Each server looks at once after opening one; what is
 	// found later was opened by another that has ended since.
-	windowsAtMost = 5 * time.Second
+	windowsAtMost = 5300 * time.Millisecond
 	windowsAgain  = time.Second // after a look that failed
 )
 
