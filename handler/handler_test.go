@@ -93,8 +93,8 @@ name: double
 handler: double
 queue: sums
 ---
-name: wait
-handler: wait
+name: linger
+handler: linger
 queue: sums
 worker_labels: {gpu: a100}
 ---
@@ -124,7 +124,7 @@ func TestServe(t *testing.T) {
 				}
 				return number{2 * in.N}, nil
 			}),
-			"wait": func(ctx context.Context, _ *handler.Task) (any, error) {
+			"linger": func(ctx context.Context, _ *handler.Task) (any, error) {
 				<-ctx.Done()
 				return "half done", context.Cause(ctx)
 			},
@@ -162,7 +162,7 @@ func TestServe(t *testing.T) {
 	if x.Outcome.Error == nil || !strings.Contains(x.Outcome.Error.Message, "no JSON form") {
 		t.Errorf("%s, %+v", x.Stage, x.Outcome.Error)
 	}
-	id = submit(t, e, "wait", `{}`)
+	id = submit(t, e, "linger", `{}`)
 	for ctx := t.Context(); ; {
 		x, err := e.Reader().Get(ctx, id)
 		if err != nil {

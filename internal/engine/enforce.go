@@ -11,6 +11,7 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/problem"
 	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/telemetry"
 )
 
 const (
@@ -40,7 +41,7 @@ func (e *Engine) match(ctx context.Context, set *automation.Set, s *flow.Signal)
 		if v.State == flow.EnforcementRan && !e.rules.storms.calm(v.Rule, time.Now()) {
 			v.State, v.Reason = flow.EnforcementRefused, stormReason(v.Rule)
 			if err := e.PauseRule(ctx, v.Rule.Name, v.Reason.Message); err != nil && !errors.Is(err, store.ErrNotFound) {
-				return nil, err
+				e.opts.Log.Warn("pausing a rule that goes wild failed; it is tried again with its next signal", "rule", v.Rule.Name, telemetry.Err, err)
 			}
 		}
 		x, err := e.enforcing(ctx, v, s.ID)
@@ -55,6 +56,13 @@ func (e *Engine) match(ctx context.Context, set *automation.Set, s *flow.Signal)
 // enforcing makes the request of what a verdict starts.
 func (e *Engine) enforcing(ctx context.Context, v automation.Verdict, signal flow.ID) (*enforcing, error) {
 	x := &enforcing{verdict: v}
+	for _, key := range []struct{ path, text string }{{"debounce.key", v.Window}, {"run.rate.key", v.Rate}, {"run.concurrency.fair_by", v.Fair.By}} {
+		if err := checkText(key.path, key.text, keyLimit); err != nil {
+			x.fail(err)
+			x.verdict.Reason.Code, x.verdict.Reason.Path = flow.ReasonInput, key.path
+			return x, nil
+		}
+	}
 	if v.State != flow.EnforcementRan {
 		x.verdict.Reason.Message = problem.Clip(v.Reason.Message, reasonMost)
 		return x, nil

@@ -44,6 +44,7 @@ func (e *Engine) linkKey(ctx context.Context) ([]byte, error) {
 type invitation struct {
 	Inquiry string   `json:"i"`
 	Due     int64    `json:"d,omitempty"` // in microseconds since 1970; 0: never
+	Asked   int64    `json:"a"`           // when it was asked, in microseconds since 1970: a question that is asked anew needs another link
 	By      string   `json:"b"`
 	Groups  []string `json:"g,omitempty"`
 }
@@ -71,7 +72,7 @@ func (e *Engine) Invite(ctx context.Context, id flow.ID, name string, groups []s
 	if err != nil {
 		return "", nil, err
 	}
-	said, err := json.Marshal(invitation{Inquiry: id.Text(flow.InquiryPrefix), Due: dueMicros(i), By: p.Name, Groups: p.Groups})
+	said, err := json.Marshal(invitation{Inquiry: id.Text(flow.InquiryPrefix), Due: dueMicros(i), Asked: i.AskedAt.UnixMicro(), By: p.Name, Groups: p.Groups})
 	if err != nil {
 		return "", nil, fmt.Errorf("make a link: %w", err)
 	}
@@ -118,7 +119,7 @@ func (e *Engine) Invited(ctx context.Context, token string) (*flow.Inquiry, flow
 		return nil, p, ErrBadLink
 	case err != nil:
 		return nil, p, err
-	case dueMicros(i) != v.Due:
+	case dueMicros(i) != v.Due || i.AskedAt.UnixMicro() != v.Asked:
 		return nil, p, ErrBadLink
 	}
 	return i, flow.Person{Name: v.By, Groups: v.Groups}, nil

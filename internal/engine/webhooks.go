@@ -139,7 +139,7 @@ func (e *Engine) Deliver(ctx context.Context, w *Webhook, d signature.Delivery, 
 	if m.Key == "" && d.ID != "" {
 		m.Key = definition.DeliveryKey(w.Name, d.ID)
 	}
-	if w.Webhook.Replay > 0 && (d.ID == "" || !d.Signed) {
+	if w.Webhook.Replay > 0 { // also under an id that is signed: key and trigger may come from parts of the request that are not
 		m.Body, m.Replay = sha256.Sum256(append([]byte(w.Name+"\x00"), d.Sum[:]...)), w.Webhook.Replay
 	}
 	all, err := e.Emit(ctx, []Emission{m})

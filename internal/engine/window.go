@@ -118,7 +118,14 @@ func (e *Engine) closeDue(ctx context.Context) (time.Duration, error) {
 	return 0, errors.Join(failed...)
 }
 
-// closeWindow starts the execution that stands for all that a window holds, unless the window has changed since it was read.
+// sameWindow reports whether a window is the one that was read before, with what it may have been given since: one that closes because it
+// has been open for at_most is joined all the time.
+func sameWindow(now, read store.Window) bool {
+	return now.Opened.Equal(read.Opened) && now.First == read.First
+}
+
+// closeWindow starts the execution that stands for all that a window holds, unless it is another window than was read, or is to close
+// later by now.
 func (e *Engine) closeWindow(ctx context.Context, w store.Window) error {
 	s, r, err := e.leading(ctx, w)
 	if err != nil {
@@ -136,8 +143,12 @@ func (e *Engine) closeWindow(ctx context.Context, w store.Window) error {
 		if err := t.lockKeys(ctx, []string{w.Lock()}); err != nil {
 			return nil, err
 		}
+		// The same transaction may have held a signal in the window before.
+		if err := t.flush(ctx); err != nil {
+			return nil, err
+		}
 		found, err := t.tx.Windows(ctx, []store.WindowKey{w.WindowKey})
-		if err != nil || found[w.WindowKey] != w {
+		if now, is := found[w.WindowKey]; err != nil || !is || !sameWindow(now, w) || now.Wake.After(t.now) {
 			return nil, err
 		}
 		led := flow.Enforcement{State: x.verdict.State, Reason: x.verdict.Reason}
@@ -151,7 +162,13 @@ func (e *Engine) closeWindow(ctx context.Context, w store.Window) error {
 				return nil, err
 			}
 		}
-		t.changes.closed = append(t.changes.closed, store.Closing{WindowKey: w.WindowKey, Lead: s.Number, State: led.State, Execution: led.Execution, Reason: led.Reason})
+		closing := store.Closing{WindowKey: w.WindowKey, Lead: s.Number, State: led.State, Execution: led.Execution, Reason: led.Reason}
+		// What this transaction holds after that opens a window of its own.
+		t.changes.closed = append(t.changes.closed, closing)
+		delete(t.loaded.windows, w.WindowKey)
+		if err := t.flush(ctx); err != nil {
+			return nil, err
+		}
 		return []flow.Enforcement{led}, nil
 	})
 	if err != nil || len(done) == 0 {

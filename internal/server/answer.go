@@ -26,8 +26,8 @@ const answerPath = "/answer/"
 
 // loggedPath is the path of a request as the log has it: without the token of a link, which lets its reader answer.
 func loggedPath(r *http.Request) string {
-	if strings.HasPrefix(r.URL.Path, answerPath) {
-		return answerPath + "…"
+	if before, _, is := strings.Cut(r.URL.Path, answerPath); is { // a proxy may have left its own prefix
+		return before + answerPath + "…"
 	}
 	return r.URL.Path
 }
@@ -154,6 +154,8 @@ func viewOf(i *flow.Inquiry, p flow.Person) *answerView {
 	switch {
 	case i.Answer != nil && i.Answer.Defaulted:
 		v.Say = fmt.Sprintf("Nobody answered in time. At %s this became the answer: %s", clockText(i.ClosedAt), i.Answer.Value)
+	case i.Answer != nil && i.Answer.By != p.Name: // the link was for answering, not for what others have said
+		v.Text, v.Say = "", "This question is not open any more: it has an answer."
 	case i.Answer != nil:
 		v.Say = fmt.Sprintf("%s answered at %s: %s", i.Answer.By, clockText(i.Answer.At), i.Answer.Value)
 		if i.Answer.Note != "" {

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"reflect"
+	"slices"
 	"time"
 
 	"github.com/pawl-run/pawl/api"
@@ -66,7 +67,13 @@ func hookFailure(reason string, status int, kind, detail string) *hookError {
 
 // withoutSecret is answered with 503: the provider is to try again. The names of secrets are not the sender's business.
 func withoutSecret(err error) *hookError {
-	e := hookFailure(hookSecret, http.StatusServiceUnavailable, api.ProblemUnavailable, "the webhook cannot verify requests just now: send the request again later")
+	return hookFailure(hookSecret, http.StatusServiceUnavailable, api.ProblemUnavailable, "the webhook cannot verify requests just now: send the request again later").because(err)
+}
+
+const hookLater = "the server cannot take requests to webhooks just now: send the request again later"
+
+// because adds what the sender is not told.
+func (e *hookError) because(err error) *hookError {
 	e.more = err
 	return e
 }
@@ -85,11 +92,17 @@ func (c *call) receive() error {
 	if err == nil {
 		return nil
 	}
+	if w == nil {
+		c.refusals.add("", hookUnavailable, "", "", time.Time{}) // whether there is a webhook of the name is not known
+		return hookFailure(hookUnavailable, http.StatusServiceUnavailable, api.ProblemUnavailable, hookLater).because(err)
+	}
 	reason, message := hookUnavailable, problemOf(err).Detail
 	if h, ok := errors.AsType[*hookError](err); ok {
 		reason, message = h.reason, h.Error()
-	} else if problemOf(err).Status == http.StatusUnprocessableEntity {
+	} else if p := problemOf(err); p.Status == http.StatusUnprocessableEntity {
 		reason = hookInvalid
+	} else if p.Status == http.StatusServiceUnavailable { // its detail may have the database's address, which is not the sender's business
+		err = hookFailure(hookUnavailable, p.Status, p.Type, hookLater).because(err)
 	}
 	remote, _, _ := net.SplitHostPort(c.r.RemoteAddr)
 	c.refusals.add(name, reason, message, remote, c.begun)
@@ -155,14 +168,22 @@ func (c *call) verified(w *engine.Webhook, secrets []string, body []byte) error 
 	return c.json(status, api.Received{Signal: out.Signal.Text(flow.SignalPrefix), Existing: out.Existing, Differs: differs, Replayed: out.Replayed})
 }
 
-// fromHere refuses what did not come from a program on this machine: nothing else tells who has sent a request without a signature.
+// forwarded are the headers by which proxies say that a request is another's.
+var forwarded = []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-Ip", "Via"}
+
+// fromHere refuses what did not come from a program on this machine: nothing else tells who has sent a request without a signature. A
+// proxy on this machine sends what comes from elsewhere, so where the server has tokens, one is needed here as well.
 func (c *call) fromHere() error {
 	local, ok := c.ctx().Value(http.LocalAddrContextKey).(net.Addr)
-	if !ok || isLocal(local) && (local.Network() == "unix" || ownName(c.r.Host)) && crossOrigin.Check(c.r) == nil {
+	through := slices.ContainsFunc(forwarded, func(name string) bool { return c.r.Header.Get(name) != "" })
+	if len(c.tokens) > 0 && !c.knownToken(c.r.Header.Get("Authorization")) {
+		through = true
+	}
+	if !ok || !through && isLocal(local) && (local.Network() == "unix" || ownName(c.r.Host)) && crossOrigin.Check(c.r) == nil {
 		return nil
 	}
 	return hookFailure(hookNotLocal, http.StatusForbidden, api.ProblemForbidden,
-		"the webhook checks no signature (scheme none), so it takes requests of programs on this machine only, by 127.0.0.1 or localhost")
+		"the webhook checks no signature (scheme none), so it takes requests of programs on this machine only, by 127.0.0.1 or localhost, through no proxy, and with a token where the server has tokens")
 }
 
 // secrets reads the secrets of a webhook, and says why others cannot be read.

@@ -224,10 +224,18 @@ func TestHookRefusals(t *testing.T) {
 	if page, err := h.client.Signals(t.Context(), client.SignalFilter{}); err != nil || len(page.Signals) != 0 {
 		t.Errorf("refused requests left %+v, %v", page, err)
 	}
-	if code, _, body := h.send(hookRequest{path: "local", body: "{}", local: loopback, host: "localhost:7411"}); code != 202 {
+	// A proxy on this machine hands on what comes from elsewhere: where the server has tokens, one is needed, and no proxy may say that it is one.
+	known := []string{"Authorization", "Bearer " + token}
+	if code, _, _ := h.send(hookRequest{path: "local", body: "{}", local: loopback, host: "localhost:7411"}); code != 403 {
+		t.Errorf("from this machine, without a token: %d", code)
+	}
+	if code, _, _ := h.send(hookRequest{path: "local", body: "{}", local: loopback, host: "localhost:7411", header: append([]string{"X-Forwarded-For", "10.0.0.7"}, known...)}); code != 403 {
+		t.Errorf("through a proxy on this machine: %d", code)
+	}
+	if code, _, body := h.send(hookRequest{path: "local", body: "{}", local: loopback, host: "localhost:7411", header: known}); code != 202 {
 		t.Errorf("from this machine: %d %s", code, body)
 	}
-	if code, out, body := h.send(hookRequest{path: "local", body: "{}", local: loopback, host: "localhost:7411"}); code != 202 || out.Replayed {
+	if code, out, body := h.send(hookRequest{path: "local", body: "{}", local: loopback, host: "localhost:7411", header: known}); code != 202 || out.Replayed {
 		t.Errorf("from this machine, again: %d %s", code, body)
 	}
 	_, metrics := h.do(t, "GET", "/metrics", "", "Authorization", "Bearer "+token)
@@ -322,5 +330,24 @@ func TestHookRunsRules(t *testing.T) {
 	x, err := h.client.Wait(t.Context(), page.Executions[0].ID)
 	if err != nil || string(x.Output) != `{"event":"push","ref":"refs/heads/main"}` && string(x.Output) != `{"ref":"refs/heads/main","event":"push"}` {
 		t.Errorf("%v, %s", err, x.Output)
+	}
+}
+
+// What comes while the database is away leaves no trace of the names that it asked for, and tells nothing of the database.
+func TestHooksWithoutDatabase(t *testing.T) {
+	t.Parallel()
+	h := start(t, Options{})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, name := range []string{"one", "two"} {
+		w := httptest.NewRecorder()
+		h.Handler().ServeHTTP(w, httptest.NewRequestWithContext(ctx, "POST", "http://localhost/hooks/"+name, strings.NewReader("{}")))
+		if w.Code != 503 || strings.Contains(w.Body.String(), "canceled") {
+			t.Errorf("%d %s", w.Code, w.Body)
+		}
+	}
+	_, metrics := h.do(t, "GET", "/metrics", "")
+	if strings.Contains(string(metrics), `hook="one"`) || !strings.Contains(string(metrics), `pawl_webhooks_refused_total{hook="",reason="unavailable"} 2`) {
+		t.Errorf("%s", metrics)
 	}
 }

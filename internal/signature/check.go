@@ -47,6 +47,9 @@ func (h *Hook) Check() (faults []Fault) {
 	if strings.Count(signed, "{body}") != 1 {
 		fault("signed", "the body must be signed, once", `write signed: "{timestamp}.{body}", as the provider documents it`)
 	}
+	if strings.Contains(signed, "{id}{body}") || strings.Contains(signed, "{body}{id}") {
+		fault("signed", "nothing stands between id and body, so bytes could be moved from one to the other", `put something between them, as in "{id}.{body}"`)
+	}
 	left := strings.NewReplacer("{timestamp}", "", "{id}", "", "{body}", "").Replace(signed)
 	if strings.ContainsAny(left, "{}") {
 		fault("signed", "it has a name in braces that is none of {timestamp}, {id} and {body}", "write one of them")

@@ -119,22 +119,35 @@ func Verify(h *Hook, secrets []string, header Header, body []byte, now time.Time
 	if !c.by(keys) {
 		return Delivery{}, refuse(Mismatch, "no secret of this hook gives the signature in %s", c.header)
 	}
-	d := Delivery{ID: c.id, At: now, Signed: c.idSigned, Sum: digest(c.parts)}
-	if c.at.IsZero() {
-		return d, nil
+	if err := h.timely(c, now); err != nil {
+		return Delivery{}, err
 	}
-	d.At = c.at
+	d := Delivery{ID: c.id, At: now, Signed: c.idSigned, Sum: digest(c.parts)}
+	if c.idIn != "" {
+		d.ID = textIn(body, c.idIn)
+	}
+	if !c.at.IsZero() {
+		d.At = c.at
+	}
+	return d, nil
+}
+
+// timely refuses what was signed too long ago, or ahead of time.
+func (h *Hook) timely(c *claim, now time.Time) error {
+	if c.at.IsZero() {
+		return nil
+	}
 	tolerance := h.Tolerance
 	if tolerance == 0 {
 		tolerance = DefaultTolerance
 	}
 	switch age := now.Sub(c.at); {
 	case age > tolerance:
-		return Delivery{}, refuse(Stale, "it was signed at %s, %s ago; at most %s are allowed", c.at.UTC().Format(time.RFC3339), age.Round(time.Second), tolerance)
+		return refuse(Stale, "it was signed at %s, %s ago; at most %s are allowed", c.at.UTC().Format(time.RFC3339), age.Round(time.Second), tolerance)
 	case age < -tolerance:
-		return Delivery{}, refuse(Future, "it was signed at %s, %s ahead of this server's clock; at most %s are allowed", c.at.UTC().Format(time.RFC3339), (-age).Round(time.Second), tolerance)
+		return refuse(Future, "it was signed at %s, %s ahead of this server's clock; at most %s are allowed", c.at.UTC().Format(time.RFC3339), (-age).Round(time.Second), tolerance)
 	}
-	return d, nil
+	return nil
 }
 
 // claim is what a request says about its signature.
@@ -144,6 +157,7 @@ type claim struct {
 	parts    [][]byte // what is signed, in pieces
 	at       time.Time
 	id       string
+	idIn     string // the member of the body that has it, which is read once the signature is right
 	idSigned bool
 }
 
@@ -263,7 +277,7 @@ func readStripe(header Header, body []byte) (*claim, error) {
 		return nil, err
 	}
 	c.parts = [][]byte{[]byte(seconds), []byte("."), body}
-	c.id = textIn(body, "id")
+	c.idIn = "id"
 	return c.checked("t=SECONDS,v1=HEX")
 }
 
@@ -276,7 +290,7 @@ func readSlack(header Header, body []byte) (*claim, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &claim{header: "X-Slack-Signature", at: at, idSigned: true, id: textIn(body, "event_id"),
+	c := &claim{header: "X-Slack-Signature", at: at, idSigned: true, idIn: "event_id",
 		parts: [][]byte{[]byte("v0:"), []byte(seconds), []byte(":"), body}}
 	if value, known := strings.CutPrefix(text, "v0="); known {
 		c.add(hex.DecodeString(value))

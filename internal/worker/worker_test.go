@@ -445,8 +445,8 @@ func TestReportsGatherWhileOneIsUnderWay(t *testing.T) {
 
 func TestRunningIsSaidAtOnce(t *testing.T) {
 	bubble(t, func(t *testing.T, g *ledger) {
-		id := g.submit(flow.Request{Kind: "wait"})
-		defer serve(t, g, worker.Options{Handlers: task.Handlers{"wait": waitFor(time.Hour, nil)}})()
+		id := g.submit(flow.Request{Kind: "linger"})
+		defer serve(t, g, worker.Options{Handlers: task.Handlers{"linger": waitFor(time.Hour, nil)}})()
 		began := time.Now()
 		g.until(t, "running", func() bool { return g.drafts[id].Stage == flow.Running })
 		if d := time.Since(began); d > 0 {
@@ -471,8 +471,8 @@ func waitFor(d time.Duration, err error) task.Func {
 
 func TestOrders(t *testing.T) {
 	bubble(t, func(t *testing.T, g *ledger) {
-		defer serve(t, g, worker.Options{Slots: 2, Handlers: task.Handlers{"wait": waitFor(time.Hour, nil)}})()
-		id := g.submit(flow.Request{Kind: "wait", Retry: flow.Retry{MaxAttempts: 3}})
+		defer serve(t, g, worker.Options{Slots: 2, Handlers: task.Handlers{"linger": waitFor(time.Hour, nil)}})()
+		id := g.submit(flow.Request{Kind: "linger", Retry: flow.Retry{MaxAttempts: 3}})
 		g.until(t, "running", func() bool { return g.drafts[id].Stage == flow.Running })
 		g.cancel(id)
 		d := g.ended(t, id)
@@ -486,9 +486,9 @@ func TestOrders(t *testing.T) {
 func TestOrderBeforeArrival(t *testing.T) {
 	bubble(t, func(t *testing.T, g *ledger) {
 		late := &lateTake{ledger: g, hold: make(chan struct{}), held: make(chan struct{})}
-		id := g.submit(flow.Request{Kind: "wait"})
+		id := g.submit(flow.Request{Kind: "linger"})
 		ran := false
-		w, err := worker.New(worker.Options{Handoff: late, Handlers: task.Handlers{"wait": task.Func(
+		w, err := worker.New(worker.Options{Handoff: late, Handlers: task.Handlers{"linger": task.Func(
 			func(context.Context, *task.Task) (json.RawMessage, error) { ran = true; return nil, nil })}})
 		if err != nil {
 			t.Fatal(err)
@@ -527,8 +527,8 @@ func (l *lateTake) Take(ctx context.Context, session flow.ID, n int) ([]handoff.
 func TestTimeout(t *testing.T) {
 	bubble(t, func(t *testing.T, g *ledger) {
 		began := time.Now()
-		id := g.submit(flow.Request{Kind: "wait", Timeout: 3 * time.Second})
-		defer serve(t, g, worker.Options{Handlers: task.Handlers{"wait": waitFor(time.Hour, nil)}})()
+		id := g.submit(flow.Request{Kind: "linger", Timeout: 3 * time.Second})
+		defer serve(t, g, worker.Options{Handlers: task.Handlers{"linger": waitFor(time.Hour, nil)}})()
 		d := g.ended(t, id)
 		if d.Stage != flow.TimedOut || d.Outcome.Error.Code != flow.CodeTimeout || time.Since(began) != 3*time.Second {
 			t.Errorf("%s %v after %s", d.Stage, d.Outcome.Error, time.Since(began))
@@ -595,7 +595,7 @@ func TestNoHandler(t *testing.T) {
 // A worker that runs some of the built-in kinds and not the others would be given what it cannot run.
 func TestHalfAWorker(t *testing.T) {
 	_, err := worker.New(worker.Options{Handoff: newLedger(), Handlers: task.Handlers{flow.KindNoop: task.Pass{}, "x": task.Pass{}}})
-	if err == nil || !strings.Contains(err.Error(), "runs noop but not code, http, llm, input, output") {
+	if err == nil || !strings.Contains(err.Error(), "runs noop but not code, http, llm, webhook, input, output") {
 		t.Errorf("%v", err)
 	}
 }
@@ -624,10 +624,10 @@ func TestOutputsThatCannotBeStored(t *testing.T) {
 func TestLostReceipts(t *testing.T) {
 	bubble(t, func(t *testing.T, g *ledger) {
 		g.dropReports = 5
-		defer serve(t, g, worker.Options{Slots: 4, Handlers: task.Handlers{"wait": waitFor(time.Second, nil)}})()
+		defer serve(t, g, worker.Options{Slots: 4, Handlers: task.Handlers{"linger": waitFor(time.Second, nil)}})()
 		var ids []flow.ID
 		for range 10 {
-			ids = append(ids, g.submit(flow.Request{Kind: "wait"}))
+			ids = append(ids, g.submit(flow.Request{Kind: "linger"}))
 		}
 		for _, id := range ids {
 			if got := types(g.ended(t, id)); !slices.Equal(got[3:], []string{"running", "completed"}) {
@@ -705,10 +705,10 @@ func TestFenced(t *testing.T) {
 // A lost session stops everything; the worker comes back with a new one and does the work again.
 func TestSessionLost(t *testing.T) {
 	bubble(t, func(t *testing.T, g *ledger) {
-		defer serve(t, g, worker.Options{Slots: 3, Handlers: task.Handlers{"wait": waitFor(30*time.Second, nil)}})()
+		defer serve(t, g, worker.Options{Slots: 3, Handlers: task.Handlers{"linger": waitFor(30*time.Second, nil)}})()
 		var ids []flow.ID
 		for range 3 {
-			ids = append(ids, g.submit(flow.Request{Kind: "wait"}))
+			ids = append(ids, g.submit(flow.Request{Kind: "linger"}))
 		}
 		g.until(t, "running", func() bool { return g.drafts[ids[2]].Stage == flow.Running })
 		g.update(func() { g.loseSession(g.drafts[ids[0]].Owner) })
