@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -141,4 +142,75 @@ func TestDebounceRaces(t *testing.T) {
 			r.Errorf("%d executions, %v, %v", len(ran), counts, err)
 		}
 	})
+}
+
+// A signal and the closing of the window that it joins may go into one transaction, in either order: it is folded, or held in a window of
+// its own.
+func TestWindowClosesBesideSignal(t *testing.T) {
+	for _, first := range []string{"the signal", "the closing"} {
+		t.Run(first+" first", func(t *testing.T) {
+			r := newRig(t)
+			r.apply(fmt.Sprintf(debounced, "10h", "12h", "last"))
+			held := r.emitN("x", 1)
+			r.clock.move(0, 20*time.Hour, 0)
+			now, err := r.e.now(r.ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			due, _, err := r.store.DueWindows(r.ctx, now, 10)
+			if err != nil || len(due) != 1 {
+				t.Fatalf("%v %v", due, err)
+			}
+			var again flow.ID
+			emit := func() error {
+				out, err := r.e.Emit(r.ctx, []Emission{{Trigger: "t", Subject: "x", Data: json.RawMessage(`{"n":2}`)}})
+				if err == nil {
+					again = out[0].Signal
+				}
+				return err
+			}
+			do := []func() error{emit, func() error { return r.e.closeWindow(r.ctx, due[0]) }}
+			if first != "the signal" {
+				do[0], do[1] = do[1], do[0]
+			}
+			r.inOneBatch(do...)
+			r.clock.move(0, 20*time.Hour, 0)
+			r.closes()
+			if a, b := r.enforced(held), r.enforced(again); a == "d held" || b == "d held" {
+				t.Errorf("%s, %s", a, b)
+			}
+			if broken, err := r.store.Check(r.ctx); err != nil || len(broken) > 0 {
+				t.Errorf("%v %v", broken, err)
+			}
+		})
+	}
+}
+
+// inOneBatch has requests wait for a transaction one after the other, and go into it together.
+func (r *rig) inOneBatch(do ...func() error) {
+	r.Helper()
+	begun, release := make(chan struct{}), make(chan struct{})
+	errs := make(chan error, 1+len(do))
+	go func() {
+		errs <- r.e.do(r.ctx, nil, func(context.Context, *transaction) error {
+			close(begun)
+			<-release
+			return nil
+		})
+	}()
+	<-begun
+	for i := range do {
+		go func() { errs <- do[i]() }()
+		r.within(10*time.Second, "a request does not wait", func() bool {
+			r.e.mu.Lock()
+			defer r.e.mu.Unlock()
+			return len(r.e.batcher.pending) > i
+		})
+	}
+	close(release)
+	for range cap(errs) {
+		if err := <-errs; err != nil {
+			r.Fatal(err)
+		}
+	}
 }
