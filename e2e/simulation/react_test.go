@@ -183,9 +183,6 @@ func (l *load) answered(id flow.ID, g flow.Given) {
 	r.answers[id] = g
 }
 
-// newLongest is how long a signal may be new at the end of a run: three looks of the servers.
-const newLongest = 15 * time.Second
-
 // judgeReactions holds what clients were told of signals and answers against what is stored.
 func (w *world) judgeReactions() {
 	r := &w.load.reactions
@@ -196,15 +193,6 @@ func (w *world) judgeReactions() {
 			continue
 		}
 		w.judgeSignal(&s, r.values[id])
-	}
-	left, err := w.view.NewSignals(w.ctx, 10)
-	if err != nil {
-		w.violate(41, "read the signals that are new: %v", err)
-	}
-	for i := range left { // servers look for what others have left every few seconds
-		if age := w.now().Sub(left[i].At); age > newLongest {
-			w.violate(41, "no rule was asked about %s for %s", left[i].ID.Text(flow.SignalPrefix), age)
-		}
 	}
 	for _, id := range sortedIDs(r.answers) {
 		i, err := w.view.Inquiry(w.ctx, id)
