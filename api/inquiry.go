@@ -64,7 +64,8 @@ type Invitation struct {
 	Groups []string `json:"groups,omitempty"`
 }
 
-// AnswerLink is a link by which one person may answer an inquiry. It says who answers: whoever has it can.
+// AnswerLink is a link by which one person may answer an inquiry. It names the person who answers: anyone who has the link can
+// answer as that person.
 type AnswerLink struct {
 	Path string     `json:"path"`
 	For  string     `json:"for"`

@@ -83,7 +83,7 @@ func hexed(b []byte) string {
 }
 
 // One request is one trace, from the server through the hand-off to the program in a worker's runtime elsewhere, beneath
-// the span of whoever asked.
+// the span of the caller.
 func TestOneTraceAcrossProcesses(t *testing.T) { // not parallel: processes inherit its environment
 	c := &collected{}
 	srv := httptest.NewServer(c)

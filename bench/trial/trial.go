@@ -65,7 +65,7 @@ const (
 // Spec is what one process is to do.
 type Spec struct {
 	Peer       string
-	DSN        string // of a database that nobody else uses
+	DSN        string // of a database that has no other user
 	Workloads  []Workload
 	Dir        string // for files; removed afterwards
 	Server     string // the peer's server program, for those that have one

@@ -11,7 +11,7 @@ import (
 const approval = `{"action": "ask", "input": {"title": "Ship <b>it</b>?", "text": "first\nsecond", "assignees": ["ada", "bob"], "expires": "2h", "accept": "answer.ok",
 	"form": {"type": "object", "required": ["ok"], "properties": {"ok": {"type": "boolean", "title": "Go"}, "when": {"enum": ["now", "tonight"], "default": "now"}, "n": {"type": "integer", "minimum": 3}}}}}`
 
-// A question is found, refused to somebody else, and answered on its own screen and on that of its execution.
+// A question is found, refused to a person who is not asked, and answered on its own screen and on that of its execution.
 func TestAnswerQuestion(t *testing.T) {
 	s := serve(t, "")
 	first, second := s.submit(t, "/api/v1/executions", approval), s.submit(t, "/api/v1/executions", strings.Replace(approval, "Ship", "Again ship", 1))

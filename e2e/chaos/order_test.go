@@ -177,7 +177,7 @@ func (g *tangle) work(name string) {
 	}
 }
 
-// However reports, cancels, recoveries, timeouts and submissions meet on the rows, whoever needs several of them locks them
+// However reports, cancels, recoveries, timeouts and submissions meet on the rows, each transaction that needs several of them locks them
 // in one order: PostgreSQL never has to end a transaction that waits in a circle.
 func TestNoDeadlocks(t *testing.T) {
 	db := shared(t)

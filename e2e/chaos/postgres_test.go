@@ -25,12 +25,12 @@ type database struct {
 	state string // scripts/services keeps the cluster here; empty when it is not ours
 }
 
-// own starts a cluster for this test alone. Whoever is not root and has no PostgreSQL installed gets none.
+// own starts a cluster for this test alone. A user who is not root and has no PostgreSQL installed gets none.
 func own(t *testing.T) *database {
 	t.Helper()
 	shared(t)
 	d := &database{state: filepath.Join(t.TempDir(), "pg")}
-	if os.Getuid() == 0 { // the server runs as somebody else, who must get there
+	if os.Getuid() == 0 { // the server runs as another user, who must get there
 		dir, err := os.MkdirTemp("", "pawl-chaos-")
 		if err != nil {
 			t.Fatal(err)
@@ -193,7 +193,7 @@ func (d *database) crowd(dsn string) (leave func(), n int) {
 		c, err := pgx.Connect(ctx, d.dsn)
 		if err != nil {
 			fails++
-			end() // whoever has got one meanwhile
+			end() // of a connection that was made meanwhile
 			continue
 		}
 		if all = append(all, c); len(all) == 1 {

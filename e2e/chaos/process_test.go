@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// part is a server or a worker that somebody keeps running: when its process ends, another one is started.
+// part is a server or a worker that the test keeps running: when its process ends, another one is started.
 type part struct {
 	t    *testing.T
 	name string

@@ -60,7 +60,7 @@ func TestTypingThroughReplicas(t *testing.T) {
 		n++
 		began := time.Now()
 		for {
-			// The client gives up after a few tries; whoever types goes on where it stopped.
+			// The client gives up after a few tries; the typist goes on where it stopped.
 			_, err := fmt.Fprintf(w, "line %d\n", n)
 			if err == nil {
 				break

@@ -245,7 +245,7 @@ func (l *link) deliverLater(session flow.ID, reports []flow.Report) {
 			return
 		}
 		defer to.done()
-		// Whatever comes of it, nobody listens.
+		// The answer is dropped: its process is gone.
 		_, _ = w.facing(to.Engine).Report(to.ctx, session, reports)
 	})
 }

@@ -153,7 +153,7 @@ func (l *load) answer(ctx context.Context, key string) {
 			break
 		}
 		if err != nil && !passes(err) && !errors.Is(err, errLost) {
-			return // somebody else was quicker, or it was too late
+			return // another person was quicker, or it was too late
 		}
 		time.Sleep(time.Duration(1 + w.noise("ask again", key, n)*float64(3*time.Second)))
 		if ctx.Err() != nil {
@@ -181,6 +181,15 @@ func (l *load) answered(id flow.ID, g flow.Given) {
 		l.w.violate(46, "question %s was answered by %s and by %s", id.Text(flow.InquiryPrefix), old.By, g.By)
 	}
 	r.answers[id] = g
+}
+
+// newSignals are those about which no rule has been asked yet: as executions that are open, they keep a run from its end.
+func (w *world) newSignals() []flow.Signal {
+	left, err := w.view.NewSignals(w.ctx, 10)
+	if err != nil {
+		w.violate(41, "read the signals that are new: %v", err)
+	}
+	return left
 }
 
 // judgeReactions holds what clients were told of signals and answers against what is stored.

@@ -314,7 +314,7 @@ func (w *world) heal() {
 			w.release(g, v)
 			continue
 		}
-		if w.load.quiet() && w.shadow.open() == 0 {
+		if w.load.quiet() && w.shadow.open() == 0 && len(w.newSignals()) == 0 {
 			return
 		}
 		if since := time.Since(healed); since > recoveryBound || w.steps > 2*mostSteps {
@@ -327,6 +327,9 @@ func (w *world) heal() {
 
 // stuck says what did not end.
 func (w *world) stuck(since time.Duration) {
+	for _, s := range w.newSignals() {
+		w.violate(41, "no rule was asked about %s within %s", s.ID.Text(flow.SignalPrefix), since)
+	}
 	for _, r := range w.shadow.inOrder() {
 		if r.x.Place != flow.Finished {
 			w.note("still open: %s (child %q of %s): %+v", name(r.id), r.x.Task, name(r.x.Parent), r.x.State)

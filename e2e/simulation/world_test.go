@@ -243,7 +243,7 @@ type fault uint8
 
 const (
 	fine       fault = iota
-	gone             // whoever waits is dead
+	gone             // the process that waits is dead
 	lose             // the message, or the answer, is lost
 	double           // the request arrives a second time, later
 	chop             // the report arrives in pieces, in any order, not all of them

@@ -48,7 +48,7 @@ func TestSupersedes(t *testing.T) {
 	}
 }
 
-// Whatever arrives, leaves and changes: holders never grow above the limit, and no slot stays free while somebody waits.
+// Whatever arrives, leaves and changes: holders never grow above the limit, and no slot stays free while an execution waits.
 func TestLimitHolds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limit, holders, waiting := rapid.IntRange(1, 5).Draw(t, "limit"), 0, 0

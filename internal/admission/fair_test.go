@@ -58,7 +58,7 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-// Whoever waits all the time gets slots by weight, within one turn of each other, and in the order of arrival among their own.
+// An owner that waits all the time gets slots by weight, within one turn of each other, and in the order of arrival among their own.
 func TestWeights(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := &line{}

@@ -12,7 +12,7 @@ var (
 	ErrNotFound = errors.New("blob not found")
 	// ErrUnavailable means that the blobs cannot be reached just now: doing the same again later may succeed.
 	ErrUnavailable = errors.New("blobs unavailable")
-	// ErrRefused means that whoever asks may not have that blob, or that it is too large.
+	// ErrRefused means that the caller may not have that blob, or that it is too large.
 	ErrRefused = errors.New("blob refused")
 )
 

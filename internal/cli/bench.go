@@ -33,7 +33,7 @@ The database is a fresh temporary file with full durability unless --store names
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !cmd.Flags().Changed("store") {
-				o.Store = "sqlite" // what is configured holds somebody's work
+				o.Store = "sqlite" // what is configured holds real work
 			} else {
 				o.Store = a.config.Text("store")
 			}

@@ -19,7 +19,7 @@ import (
 func TestDegradedHostIsRefused(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
-		t.Skip("only root can become somebody who has no cgroups")
+		t.Skip("only root can become a user who has no cgroups")
 	}
 	dir, err := os.MkdirTemp("", "pawl-public-")
 	if err != nil {

@@ -50,7 +50,7 @@ func (a *app) evalCommand() *cobra.Command {
 	var o evalOptions
 	c := &cobra.Command{
 		Use:   "eval FILE|-",
-		Short: "Run a program of somebody else's in the sandbox",
+		Short: "Run an untrusted program in the sandbox",
 		Long: `Run a program in the sandbox: without network, without this machine's files, within limits. What it writes is passed on
 as it comes, byte for byte: its standard output to standard output, its standard error to standard error. With -o json
 the result is printed instead: verdict, exit code, times, memory, output, files.

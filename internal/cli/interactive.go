@@ -64,7 +64,7 @@ func (a *app) sendPiece(ctx context.Context, s *session, id string, offset *int6
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case !errors.As(err, &refused) || refused.Status >= 500:
-			// Whoever follows the output finds out whether the engine is gone for good.
+			// The follower of the output finds out whether the engine is gone for good.
 			if !told {
 				told = true
 				a.say("pawl: stdin is sent again when the server answers: %v", err)
@@ -77,7 +77,7 @@ func (a *app) sendPiece(ctx context.Context, s *session, id string, offset *int6
 			if fault != nil {
 				return fault
 			}
-			a.say("pawl: somebody else types, too: this goes behind what they have typed")
+			a.say("pawl: another terminal types, too: this goes behind what was typed there")
 			*offset = at.Offset
 		default:
 			return err

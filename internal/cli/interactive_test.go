@@ -14,7 +14,7 @@ import (
 	"github.com/pawl-run/pawl/internal/cli/exit"
 )
 
-// typing is a pawl in the background with somebody at its keyboard.
+// typing is a pawl in the background with a user at its keyboard.
 func typing(t *testing.T, env []string, args ...string) (*running, io.WriteCloser) {
 	t.Helper()
 	need(t, "python3")
@@ -89,7 +89,7 @@ func TestAttach(t *testing.T) {
 	second.sees(t, "ready? 1 one\n2 two\n3 three\n")
 	write(t, keyboard, "four\n") // behind what the third has typed meanwhile
 	third.sees(t, "3 three\n4 four\n")
-	if !strings.Contains(second.err.String(), "somebody else types, too") {
+	if !strings.Contains(second.err.String(), "another terminal types, too") {
 		t.Errorf("the second has not been told of the third: %s", second.err.String())
 	}
 	if err := keyboard.Close(); err != nil {
@@ -109,7 +109,7 @@ func TestAttach(t *testing.T) {
 	server.code()
 }
 
-// Ctrl-C kills a program that waits for somebody to type.
+// Ctrl-C kills a program that waits for input.
 func TestInterruptWhileTyping(t *testing.T) {
 	t.Parallel()
 	env := environment(t)
@@ -128,7 +128,7 @@ func TestInterruptWhileTyping(t *testing.T) {
 	}
 }
 
-// When the process that had the engine is gone, whoever types takes over, and the program reads everything again.
+// When the process that had the engine is gone, the command that types takes over, and the program reads everything again.
 func TestTypingTakesOver(t *testing.T) {
 	t.Parallel()
 	env := environment(t)

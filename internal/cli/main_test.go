@@ -45,7 +45,7 @@ func withPawl(run func() int) (int, error) {
 	return run(), nil
 }
 
-// environment is what pawl runs with: a state directory of its own, and nothing of the configuration of whoever tests.
+// environment is what pawl runs with: a state directory of its own, and nothing of the configuration of the user who tests.
 func environment(t *testing.T) []string {
 	t.Helper()
 	dir := t.TempDir()

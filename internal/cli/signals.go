@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-run/pawl/internal/cli/exit"
 )
 
-// interrupts are what Ctrl-C and SIGTERM do: end the context, unless somebody counts them.
+// interrupts are what Ctrl-C and SIGTERM do: end the context, unless a command counts them.
 type interrupts struct {
 	pressed chan struct{}
 	cancel  context.CancelCauseFunc

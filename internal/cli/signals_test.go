@@ -2,7 +2,7 @@ package cli
 
 import "testing"
 
-// A Ctrl-C that comes just before somebody begins to count is the first one: whoever counts does not look at the context.
+// A Ctrl-C that comes just before a command begins to count is the first one: a command that counts does not look at the context.
 func TestInterruptedBeforeItCounts(t *testing.T) {
 	t.Parallel()
 	ctx, stop := interruptible(t.Context())

@@ -81,7 +81,7 @@ print(hashlib.sha256(sys.stdin.buffer.read()).hexdigest())
 for name in sys.argv[1:]: print(hashlib.sha256(open(name, 'rb').read()).hexdigest())
 `
 
-// Inputs beyond what a request may have reach the program, whoever runs it: the command's own engine, a server on SQLite, and
+// Inputs beyond what a request may have reach the program, whichever process runs it: the command's own engine, a server on SQLite, and
 // a worker elsewhere of a server on PostgreSQL.
 func TestLargeInputs(t *testing.T) {
 	t.Parallel()

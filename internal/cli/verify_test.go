@@ -11,7 +11,7 @@ import (
 	"github.com/pawl-run/pawl/internal/cli/exit"
 )
 
-// The database is verified by whoever may open it: the command itself, or the server that works on it.
+// The database is verified by every process that may open it: the command itself, or the server that works on it.
 func TestDoctorVerify(t *testing.T) {
 	t.Parallel()
 	env := environment(t)

@@ -145,7 +145,7 @@ func (t *transaction) schedule(ctx context.Context, d *flow.Draft) error {
 	return nil
 }
 
-// admitLines serves the lines of keys whose slots were freed, and reports whether anybody was admitted.
+// admitLines serves the lines of keys whose slots were freed, and reports whether any execution was admitted.
 func (t *transaction) admitLines(ctx context.Context) (bool, error) {
 	var freed []string
 	for name, k := range t.keys.all {

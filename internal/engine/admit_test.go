@@ -50,7 +50,7 @@ func TestArrivalsBesideEnds(t *testing.T) {
 	}
 }
 
-// Those who wait go by their own limit, whatever limit somebody else names beside them.
+// Executions that wait go by their own limit, whatever limit others name beside them.
 func TestLineGoesByItsOwnLimit(t *testing.T) {
 	r := newRig(t)
 	h := r.worker()
@@ -118,7 +118,7 @@ func TestOneLineManyLimits(t *testing.T) {
 	}
 }
 
-// A slot that is taken and given back within one batch goes to whoever waits.
+// A slot that is taken and given back within one batch goes to the execution that waits.
 func TestSlotTakenAndGivenBackInOneBatch(t *testing.T) {
 	r := newRig(t)
 	g := newGroup(2)

@@ -219,7 +219,7 @@ func (t *transaction) writeInquiries(ctx context.Context) error {
 	return t.tx.PutInquiries(ctx, all)
 }
 
-// Reply is an answer that somebody gives.
+// Reply is an answer to an inquiry, and by whom.
 type Reply struct {
 	By     string
 	Groups []string // to which By belongs, each "group:NAME"

@@ -82,7 +82,7 @@ func TestAsk(t *testing.T) {
 			r.Errorf("an excluded one's answer: %v", err)
 		}
 		if err := r.reply(i, "eve", `{"approved":true}`); !errors.Is(err, flow.ErrNotAsked) {
-			r.Errorf("somebody else's answer: %v", err)
+			r.Errorf("another person's answer: %v", err)
 		}
 		var ps definition.Problems
 		if err := r.reply(i, "ada", `{"approved":"yes","window":"never"}`); !errors.As(err, &ps) || len(ps) != 2 || ps[0].Path != "answer.approved" || ps[1].Path != "answer.window" {

@@ -76,7 +76,7 @@ func (b *Backfill) check(k *store.Schedule, now time.Time) error {
 }
 
 // BackfillSchedule starts executions for the first nominal times of a span, up to a bound, each once: a time that has had an execution
-// has none again, whoever asks and however often, unless Again names a reason of its own. The executions wait for one another by a
+// has none again, by however many requests, unless Again names a reason of its own. The executions wait for one another by a
 // concurrency key of the backfill, unless their action has one. The schedule itself stays as it is.
 func (e *Engine) BackfillSchedule(ctx context.Context, name string, b Backfill) (out Backfilled, err error) {
 	k, d, err := e.Schedule(ctx, name)
@@ -140,7 +140,7 @@ func (e *Engine) planBackfill(ctx context.Context, d *definition.Definition, b *
 	return starts, time.Time{}, nil
 }
 
-// backfill carries a backfill out. The schedule's row is locked, so that nobody else decides about its times meanwhile.
+// backfill carries a backfill out. The schedule's row is locked, so that no other transaction decides about its times meanwhile.
 func (t *transaction) backfill(ctx context.Context, name string, b *Backfill, starts []*start) (out Backfilled, err error) {
 	if _, err := t.tx.LockSchedules(ctx, []string{name}, false); err != nil {
 		return out, err

@@ -27,7 +27,7 @@ func (r *rig) backfill(b Backfill) (fired, skipped int) {
 	}
 }
 
-// Each nominal time of a span has one execution, whoever asks and however often, beside those that the clock has fired.
+// Each nominal time of a span has one execution, by however many requests, beside those that the clock has fired.
 func TestBackfill(t *testing.T) {
 	onEachStore(t, func(r *rig) {
 		r.define("kind: schedule\nname: s\nevery: 1h\nrun: {action: noop, input: {at: '${{ tick.nominal }}', why: '${{ tick.why }}'}}\n")

@@ -45,7 +45,7 @@ func TestBegin(t *testing.T) {
 	}
 }
 
-// An engine that cannot begin at all says so to everybody, instead of letting them wait.
+// An engine that cannot begin at all says so to every caller, instead of letting them wait.
 func TestCannotBegin(t *testing.T) {
 	t.Parallel()
 	bad := errors.New("nothing goes")

@@ -34,7 +34,7 @@ type latest struct {
 }
 
 // latestFor is how long a replica may believe that a version is the latest after another replica defined a newer one.
-// Whoever defines one may wait that long (Settle), so that every replica runs it once the answer is there.
+// A caller that defines one may wait that long (Settle), so that every replica runs it once the answer is there.
 const latestFor = 250 * time.Millisecond
 
 // catalogLimit bounds the decoded versions in memory; beyond it the memory starts anew.
@@ -134,7 +134,7 @@ func (c *catalog) put(d *definition.Definition, version int) {
 	c.versions[versionKey(d.Name, version)] = d
 }
 
-// isLatest remembers that a version was the latest when somebody asked. Answers may come late: a version never goes back.
+// isLatest remembers that a version was the latest when the store was asked. Answers may come late: a version never goes back.
 func (c *catalog) isLatest(name string, version int, asked time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

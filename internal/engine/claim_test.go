@@ -48,7 +48,7 @@ func TestWaitingWorkersShareABatch(t *testing.T) {
 }
 
 // A worker that was given something is expected back for a moment. Later it may be gone for good, and then its session
-// must not be locked by whoever expects it.
+// must not be locked by the transaction that expects it.
 func TestWhoIsExpected(t *testing.T) {
 	r := newRig(t)
 	expected := func(want flow.ID) {

@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-// endPoll is how often whoever waits for an end looks by itself. Hints make it faster; nothing depends on them.
+// endPoll is how often a caller that waits for an end looks by itself. Hints make it faster; nothing depends on them.
 const endPoll = time.Second
 
 // Ending is a wait for the end of one execution. It is used by one goroutine; Close must be called in the end.

@@ -13,7 +13,7 @@ import (
 	"github.com/pawl-run/pawl/internal/handoff"
 )
 
-// TestEndingIsWhatIsStored compares what whoever waits is given, which comes from the commit, with what the store has.
+// TestEndingIsWhatIsStored compares what callers that wait are given, which comes from the commit, with what the store has.
 func TestEndingIsWhatIsStored(t *testing.T) {
 	r := newRig(t)
 	r.define(`name: pair
@@ -60,7 +60,7 @@ tasks:
 				t.Fatal(err)
 			}
 			if !x.Stage.Terminal() || !reflect.DeepEqual(x, stored) {
-				t.Errorf("whoever waits was given\n%s\nand the store has\n%s", show(x), show(stored))
+				t.Errorf("the caller that waits was given\n%s\nand the store has\n%s", show(x), show(stored))
 			}
 		})
 	}

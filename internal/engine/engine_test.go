@@ -586,7 +586,7 @@ func TestPoisonHarmsNobodyElse(t *testing.T) {
 	if x := r.get(b); x.Stage != flow.Running {
 		t.Errorf("the neighbour is %s", x.Stage)
 	}
-	// Its worker has been told to stop, so the attempt is over: nobody else would ever end it.
+	// Its worker has been told to stop, so the attempt is over: nothing else would ever end it.
 	if x := r.get(a); x.Attempt != 2 || x.Place != flow.Delayed {
 		t.Errorf("the poisoned one is %s in attempt %d", x.Place, x.Attempt)
 	}
@@ -806,7 +806,7 @@ tasks:
 		}
 	}
 	if n := r.e.Stats().Conflicts; n > 0 {
-		t.Errorf("%d conflicts when nobody else writes", n)
+		t.Errorf("%d conflicts with one writer", n)
 	}
 }
 

@@ -90,7 +90,6 @@ func (t *writesTx) Apply(ctx context.Context, d store.Delta) error {
 // others, up to the whole budget at a time.
 func TestCallersWaitForFewChildren(t *testing.T) {
 	const n = 3000
-	const few = 5 // requests in the caller's batch: the engine's loops have some of their own
 	w := &writes{}
 	onEachStore(t, func(r *rig) {
 		w.created = nil
@@ -112,7 +111,7 @@ tasks:
 		r.within(time.Minute, "the children are not created", func() bool { return all() == n+1 })
 		for i, c := range w.created {
 			switch most := budgetRows; {
-			case c[id] && len(c) > 1+callersRows+few:
+			case c[id] && len(c) > 1+callersRows+1:
 				r.Errorf("the caller's transaction created %d executions", len(c))
 			case len(c) > most:
 				r.Errorf("transaction %d created %d executions, more than the %d of its budget", i, len(c), most)

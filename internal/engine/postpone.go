@@ -46,7 +46,12 @@ const (
 func (e *Engine) budgetOf(ops []op) budget {
 	b := e.budget
 	if len(ops) > 0 && ops[0].class() != fromEngine { // no batch has both
-		b.rows = min(b.rows, callersRows+len(ops))
+		b.rows = min(b.rows, callersRows)
+		for _, o := range ops {
+			if o.size() > 0 || len(o.executions()) > 0 { // the engine's loops ask with neither
+				b.rows = min(b.rows+1, e.budget.rows)
+			}
+		}
 	}
 	return b
 }

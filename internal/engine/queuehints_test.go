@@ -18,13 +18,13 @@ func TestReadiness(t *testing.T) {
 	r.filled("q")
 	r.empty("q", looked)
 	if !r.any(q) {
-		t.Error("what came while somebody looked is forgotten")
+		t.Error("what came during a look is forgotten")
 	}
 	looked = r.clock
 	r.forget()
 	r.empty("q", looked)
 	if !r.any(q) {
-		t.Error("what may have come anywhere while somebody looked is forgotten")
+		t.Error("what may have come anywhere during a look is forgotten")
 	}
 	r.empty("q", r.clock)
 	if r.any(q) {

@@ -13,7 +13,7 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// contested is a store in which somebody else always is faster.
+// contested is a store in which another writer always is faster.
 type contested struct {
 	store.Store
 	on atomic.Bool

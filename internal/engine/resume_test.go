@@ -27,7 +27,7 @@ func (s *torn) ReadLogs(ctx context.Context, q store.LogQuery) ([]flow.LogChunk,
 }
 
 // A worker that cannot be told what it has inherited does not keep it: the next attempt opens at once and without a loss,
-// and whoever asks again gets a session.
+// and a worker that asks again gets a session.
 func TestResumeBreaksOff(t *testing.T) {
 	s := &torn{}
 	r := newRig(t, func(o *Options) {
@@ -99,7 +99,7 @@ func (o opening) OpenSession(ctx context.Context, s store.Session, lease time.Du
 }
 
 // What a commit without an answer has handed on belongs to a session that nobody knows: it is recovered with its lease, and
-// meanwhile whoever asks again works.
+// meanwhile a worker that asks again works.
 func TestResumeWithoutAnswer(t *testing.T) {
 	u := &unheard{}
 	r := newRig(t, func(o *Options) {

@@ -66,7 +66,7 @@ func (e *Engine) Closed() error {
 	return e.closed
 }
 
-// Loops are what Run runs side by side until ctx ends: the committers first, then what watches over them. Whoever needs to decide the
+// Loops are what Run runs side by side until ctx ends: the committers first, then what watches over them. A caller that needs to decide the
 // order in which they begin, as a simulation does, calls Start and runs them itself.
 func (e *Engine) Loops() []func(context.Context) {
 	var all []func(context.Context)

@@ -261,7 +261,7 @@ func (e *Engine) Close(ctx context.Context, session flow.ID) error {
 	return sessionError(err)
 }
 
-// Log implements handoff.Handoff. Chunks of attempts that the session does not hold are dropped: whoever sent them has
+// Log implements handoff.Handoff. Chunks of attempts that the session does not hold are dropped: the worker that sent them has
 // been told, or will be, that they are over.
 func (e *Engine) Log(ctx context.Context, session flow.ID, chunks []flow.LogChunk) error {
 	s, err := e.sessionOf(ctx, session)

@@ -85,7 +85,7 @@ func TestCommitWithoutAnswer(t *testing.T) {
 		t.Fatalf("what was submitted is not found: %v", err)
 	}
 
-	// Somebody waits for its end.
+	// A caller waits for its end.
 	end := r.e.Ending(work[0].Execution)
 	defer end.Close()
 	m.on.Store(true)

@@ -25,7 +25,7 @@ type Webhook struct {
 }
 
 // webhooks keeps the documents that were looked up lately, and the names under which there were none: requests to /hooks need no
-// token, so that their names are anybody's.
+// token, so that their names are chosen by strangers.
 type webhooks struct {
 	mu  sync.Mutex
 	all map[string]knownWebhook

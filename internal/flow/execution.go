@@ -144,7 +144,7 @@ type Aside struct {
 // AsideLimit bounds the reason for which an execution was put aside, in bytes.
 const AsideLimit = 500
 
-// CancelOrder is an order to end an execution that somebody holds. It is carried out by the owner and recorded only when
+// CancelOrder is an order to end an execution that a session holds. It is carried out by the owner and recorded only when
 // the owner, or recovery in its place, confirms it.
 type CancelOrder struct {
 	As     Stage     `json:"as"` // Cancelled, TimedOut, or Failed for a workflow whose next step is impossible

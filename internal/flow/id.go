@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// ID identifies an execution, a signal or a worker session: 128 bits, made by whoever creates the thing (UUIDv7, for locality).
+// ID identifies an execution, a signal or a worker session: 128 bits, made by the process that creates the thing (UUIDv7, for locality).
 // It is identity only and never order. The zero ID means "none".
 type ID [16]byte
 

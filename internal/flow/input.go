@@ -42,12 +42,12 @@ func (in Input) Feed(at int64, piece []byte, last bool, given []byte) ([]byte, I
 	}
 	n := in.Repeats(at, len(piece))
 	if !bytes.Equal(piece[:n], given) {
-		return nil, in, fmt.Errorf("%w: offset %d holds other bytes, and the input has %d so far: somebody else feeds it, too", ErrInputOffset, at, in.Size)
+		return nil, in, fmt.Errorf("%w: offset %d holds other bytes, and the input has %d so far: another client feeds it, too", ErrInputOffset, at, in.Size)
 	}
 	fresh, end := piece[n:], at+int64(len(piece))
 	switch {
 	case last && end < in.Size:
-		return nil, in, fmt.Errorf("%w: it is to end at offset %d and has %d bytes so far: somebody else feeds it, too", ErrInputOffset, end, in.Size)
+		return nil, in, fmt.Errorf("%w: it is to end at offset %d and has %d bytes so far: another client feeds it, too", ErrInputOffset, end, in.Size)
 	case in.Closed && len(fresh) > 0:
 		return nil, in, fmt.Errorf("%w at offset %d", ErrInputClosed, in.Size)
 	case len(fresh) == 0 && (!last || in.Closed):

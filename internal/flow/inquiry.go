@@ -129,7 +129,7 @@ func InquiryStateNamed(name string) (InquiryState, bool) {
 	return InquiryState(max(i, 0)), i > 0
 }
 
-// Person is somebody who answers, and the groups that they belong to, each "group:NAME".
+// Person is who answers, by name, and the groups that they belong to, each "group:NAME".
 type Person struct {
 	Name   string
 	Groups []string

@@ -29,7 +29,7 @@ const (
 	Applied   Verdict = "applied"   // at least one event was applied
 	Duplicate Verdict = "duplicate" // everything was known already
 	Stored    Verdict = "stored"    // kept ahead of a gap
-	Fenced    Verdict = "fenced"    // the attempt is over, or somebody else holds it
+	Fenced    Verdict = "fenced"    // the attempt is over, or another session holds it
 	Refused   Verdict = "refused"   // a number came twice with different content, or the lifecycle forbids the event
 	Unknown   Verdict = "unknown"   // no such execution
 )

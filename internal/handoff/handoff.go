@@ -12,7 +12,7 @@ import (
 )
 
 var (
-	// ErrSessionLost means that the session's lease has run out: whatever it held is or will be somebody else's. Stop
+	// ErrSessionLost means that the session's lease has run out: what it held is or will be another session's. Stop
 	// everything and open a new session.
 	ErrSessionLost = errors.New("session lost")
 	// ErrUnavailable means that the engine cannot be reached or cannot commit just now; keep what is unacknowledged and

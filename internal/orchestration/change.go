@@ -10,7 +10,7 @@ import (
 
 // Change is what one transaction made of a workflow's state. The changes of an
 // attempt, in order, lead from any state that one of them left to the latest:
-// whoever knows an earlier state need not count the workflow's children.
+// a caller that knows an earlier state need not count the workflow's children.
 type Change struct {
 	Marks    []MarkChange  `json:"marks,omitempty"`
 	Created  []CountChange `json:"created,omitempty"`

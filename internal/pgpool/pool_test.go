@@ -188,7 +188,7 @@ func TestAllInUse(t *testing.T) {
 	}
 }
 
-// Whoever gives up while a connection is pinged leaves the verdict to the next caller.
+// A caller that gives up while a connection is pinged leaves the verdict to the next one.
 func TestGivenUpPing(t *testing.T) {
 	t.Parallel()
 	p, proxy := open(t, brief(true))

@@ -161,7 +161,7 @@ type Result struct {
 
 // Run is a program that has been started.
 type Run interface {
-	// Kill records the reason (the first reason wins, whoever gives it) and begins to kill every process of the run.
+	// Kill records the reason (the first reason wins) and begins to kill every process of the run.
 	// It does not wait; Wait does. Safe to call at any time, from any goroutine, any number of times.
 	Kill(reason string)
 	// Wait blocks until nothing of the run is left and returns the same Result to every caller.

@@ -84,7 +84,7 @@ type answerView struct {
 	Fields                           []answerField
 }
 
-// answerField is a field under a name of its own: those of the form are anybody's.
+// answerField is a field under a name of its own: those of the form are chosen by the document.
 type answerField struct {
 	form.Field
 	Key string

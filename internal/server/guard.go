@@ -56,7 +56,7 @@ func (s *Server) guard(r *http.Request) error {
 				"the Host header does not name this machine's loopback interface: call the server by 127.0.0.1 or localhost, or start it with a token")
 		}
 	}
-	if r.URL.Path == verifyPath { // it changes nothing, but it is too much work for a picture on somebody's page
+	if r.URL.Path == verifyPath { // it changes nothing, but it is too much work for a picture on another site's page
 		write := *r
 		write.Method = http.MethodPost
 		r = &write

@@ -146,7 +146,7 @@ func TestInquiries(t *testing.T) {
 	}
 }
 
-// A link shows the form to whoever has it, as often as they like, and answers for one person; it needs no token.
+// A link shows the form to anyone who has it, as often as they like, and answers for one person; it needs no token.
 func TestAnswerLinks(t *testing.T) {
 	t.Parallel()
 	const token = "0123456789abcdef0123456789abcdef"
@@ -156,7 +156,7 @@ func TestAnswerLinks(t *testing.T) {
 		"form":{"type":"object","required":["ok"],"properties":{"ok":{"type":"boolean"},"when":{"enum":["now","\"><b>late"],"default":"now"},"n":{"type":"integer","minimum":3},"why":{"type":"string","title":"<i>Why</i>"}}}}`)
 	var p *api.Problem
 	if _, err := h.client.LinkInquiry(t.Context(), i.ID, api.Invitation{For: "bob"}); !errors.As(err, &p) || p.Status != http.StatusForbidden {
-		t.Errorf("a link for somebody else: %v", err)
+		t.Errorf("a link for another person: %v", err)
 	}
 	path := h.linked(t, i.ID, "ada")
 	visit := func(method, path, body string, header ...string) (*http.Response, string) {

@@ -120,7 +120,7 @@ var fieldDocs = map[string]string{
 	"Answer.via":            "api or link; absent for a default",
 	"AnswerLink.due":        "Until when it is good; absent: as long as the question is open",
 	"AnswerLink.for":        "Who answers by it",
-	"AnswerLink.path":       "On this server; whoever has it can answer as this person",
+	"AnswerLink.path":       "On this server; anyone who has it can answer as this person",
 	"Inquiry.accept":        "The expression that must hold for an answer",
 	"Inquiry.answer":        "What became of it; absent while there is no answer",
 	"Inquiry.asked_at":      "When it was asked, for the last time",

@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-run/pawl/api"
 )
 
-// The page's files are for everybody, also where there are tokens; what the page shows is not.
+// The page's files are public, also where there are tokens; what the page shows is not.
 func TestThePageIsOpenAndTheAPIIsNot(t *testing.T) {
 	t.Parallel()
 	page := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, "page "+r.URL.Path) })

@@ -238,7 +238,7 @@ func TestTyping(t *testing.T) {
 	h.await(t, id, "ended", terminal)
 }
 
-// A body that breaks off is no end of file; whoever comes back goes on.
+// A body that breaks off is no end of file; the next request goes on.
 func TestTypingBreaksOff(t *testing.T) {
 	t.Parallel()
 	h := start(t, Options{Log: slog.New(slog.NewTextHandler(t.Output(), nil))})

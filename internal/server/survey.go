@@ -126,7 +126,7 @@ var (
 	keyWaiting      = described("key_waiting", "Executions in a concurrency key's line, for the fullest keys.", "key")
 	eventsUnapplied = described("events_unapplied", "Events that are kept until those before them have come.")
 	oldestAge       = described("oldest_unfinished_age_seconds", "Age of the oldest execution that has not ended.")
-	oldestTx        = described("oldest_transaction_age_seconds", "Age of the oldest transaction of anybody on the database; 0 where there is no such thing.")
+	oldestTx        = described("oldest_transaction_age_seconds", "Age of the oldest transaction of any client of the database; 0 where there is no such thing.")
 	inquiriesOpen   = described("inquiries_open", "Questions to people that wait for an answer.")
 	storeBytes      = described("store_bytes", "What the store takes.")
 )

@@ -43,7 +43,7 @@ func dropped(t *testing.T, h *house) (ids []flow.ID) {
 	return ids
 }
 
-// A content is taken in once, whoever asks over the network or in the process; HEAD tells of it, and its time moves on when it
+// A content is taken in once, over the network and in the process alike; HEAD tells of it, and its time moves on when it
 // is sent again.
 func TestUpload(t *testing.T) {
 	t.Parallel()

@@ -8,7 +8,7 @@ import (
 
 // Notifier is what a store can do that several processes share: tell each what the others have changed. It is a hint and
 // no more. Notifications come after the commit, may be late, come twice or not at all, and say no more than where to look;
-// whoever relies on one looks now and then without any.
+// a component that relies on one looks now and then without any.
 type Notifier interface {
 	// Notifications returns what other processes' commits concern, until ctx ends or the store is closed; then the
 	// channel is closed. A receiver that is slow gets several in one. The process's own commits are left out.

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Share is how far somebody's turns in the line of a concurrency key have come, or the line's clock.
+// Share is how far an owner's turns in the line of a concurrency key have come, or the line's clock.
 type Share struct {
 	Key      string
 	Priority int    // turns are taken within a priority
@@ -17,7 +17,7 @@ type Share struct {
 
 // Shares keeps the shares of the lines in which executions take turns. They are read and written under the lock of the key.
 type Shares interface {
-	// Shares reads the shares of a key in a priority: the line's clock, and somebody's. 0 stands for those that there are not.
+	// Shares reads the shares of a key in a priority: the line's clock, and an owner's. 0 stands for those that there are not.
 	Shares(ctx context.Context, key string, priority int, by string) (clock, last int64, err error)
 	// PutShares writes shares.
 	PutShares(ctx context.Context, all []Share) error

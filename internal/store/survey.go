@@ -21,7 +21,7 @@ type Survey struct {
 	OldestCreated time.Time
 	// Unapplied counts the events that are kept ahead of gaps.
 	Unapplied int
-	// OldestTransaction is how long the oldest transaction of anybody on this database has been open: one that stays open
+	// OldestTransaction is how long the oldest transaction of any client of this database has been open: one that stays open
 	// keeps the database from cleaning up. Zero where there is none or the database has no such thing.
 	OldestTransaction time.Duration
 }

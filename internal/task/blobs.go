@@ -16,7 +16,7 @@ import (
 
 // The times of trying again what could not reach the blobs.
 const (
-	blobPatience   = 2 * time.Minute // in all: whoever lost the way to the engine for so long has lost the attempt as well
+	blobPatience   = 2 * time.Minute // in all: a worker that lost the way to the engine for so long has lost the attempt as well
 	blobPauseFirst = 50 * time.Millisecond
 	blobPauseMost  = 2 * time.Second
 )

@@ -24,7 +24,7 @@ import (
 // CodeOptions configures the handler of kind "code".
 type CodeOptions struct {
 	// Runtimes are what a submission may ask for by name; the first is the default. An operator who lists one without
-	// isolation trusts everybody who may submit.
+	// isolation trusts every client that may submit.
 	Runtimes []runtime.Runtime
 	// Languages are the profiles of what code may be written in; nil: the built-in ones.
 	Languages *Languages

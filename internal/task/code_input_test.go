@@ -21,7 +21,7 @@ import (
 // Input implements task.Host: nobody gives these tasks anything unless the desk has an input.
 func (d *desk) Input(ctx context.Context) io.Reader { return &typed{ctx: ctx, from: d.input} }
 
-// typed is what somebody types: each value of the channel is there for one read, and the end is its closing.
+// typed is what a user types: each value of the channel is there for one read, and the end is its closing.
 type typed struct {
 	ctx  context.Context
 	from <-chan string

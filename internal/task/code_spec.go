@@ -111,7 +111,7 @@ func (e *evaluation) env(given map[string]string, l runtime.Limits) []string {
 }
 
 // limits are the submission's, completed by the language's. A timeout of the attempt that leaves more time than the
-// default is a limit that somebody chose.
+// default is a limit that was chosen.
 func (e *evaluation) limits() runtime.Limits {
 	l := limitsOf(e.code.Limits)
 	if l.Wall == 0 {

@@ -20,7 +20,7 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime"
 )
 
-// containerLimits are the defaults of a container's run. CPU time is not limited unless somebody asks for it.
+// containerLimits are the defaults of a container's run. CPU time is not limited unless the payload asks for it.
 var containerLimits = runtime.Limits{Wall: 10 * time.Minute, Memory: 512 << 20, Pids: 256, Output: 10e6, Disk: 256 << 20}
 
 // Container runs images. Its output is an api.CodeResult in every case.

@@ -151,7 +151,7 @@ func readable(path string) error {
 	return f.Close()
 }
 
-// ordinary is the tool of a profile that somebody wrote: it and the directory that it lies in are mounted.
+// ordinary is the tool of a profile that the operator wrote: it and the directory that it lies in are mounted.
 func (p *Profile) ordinary(ctx context.Context, path string) (toolchain, error) {
 	path, err := filepath.EvalSymlinks(path)
 	if err != nil {

@@ -145,7 +145,7 @@ func limitsOf(l api.CodeLimits) runtime.Limits {
 // placeholders are what argument lists may hold in braces.
 var placeholders = []string{"tool", "file", "sources", "program", "memory", "processors", "std"}
 
-// Check finds everything that is wrong with a profile that somebody wrote. Paths are relative to the profile.
+// Check finds everything that is wrong with a profile. Paths are relative to the profile.
 func (p *Profile) Check() []api.FieldError {
 	var faults []api.FieldError
 	fault := func(at, value, message, fix string) {

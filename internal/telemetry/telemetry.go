@@ -1,5 +1,5 @@
 // Package telemetry holds the names under which Pawl tells about itself — keys of log lines, spans, metrics — and the
-// thin types that carry spans and distributions. Whoever reads logs, traces and metrics side by side finds the same word
+// thin types that carry spans and distributions. A reader of logs, traces and metrics side by side finds the same word
 // for the same thing in all three. Where spans go is decided elsewhere (package otlp).
 package telemetry
 

@@ -187,7 +187,7 @@ func (a *attempt) stop(s *task.Stop) {
 	}
 }
 
-// discard gives the attempt up: it is somebody else's.
+// discard gives the attempt up: another session owns it.
 func (a *attempt) discard(reason string) {
 	a.mu.Lock()
 	done := a.said
@@ -251,7 +251,7 @@ func (a *attempt) Progress(ctx context.Context, data json.RawMessage) error {
 	}
 }
 
-// wake tells whoever waits that something was acknowledged; the caller holds a.mu.
+// wake tells the goroutines that wait that something was acknowledged; the caller holds a.mu.
 func (a *attempt) wake() {
 	if a.acked != nil {
 		close(a.acked)

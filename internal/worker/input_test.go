@@ -47,7 +47,7 @@ func TestInput(t *testing.T) {
 			}
 			for _, c := range g.logs {
 				if !c.Prompt {
-					t.Errorf("chunk %d does not say that somebody waits", c.Seq)
+					t.Errorf("chunk %d does not say that a program waits for input", c.Seq)
 				}
 			}
 			<-time.After(time.Second)
@@ -61,7 +61,7 @@ func TestInput(t *testing.T) {
 	})
 }
 
-// What is written at one go is not sent byte by byte, though somebody waits for it.
+// What is written at one go is not sent byte by byte, though a user waits for it.
 func TestPromptOutputIsGathered(t *testing.T) {
 	bubble(t, func(t *testing.T, g *ledger) {
 		defer serve(t, g, worker.Options{Handlers: task.Handlers{"x": task.Func(func(ctx context.Context, t *task.Task) (json.RawMessage, error) {
@@ -105,7 +105,7 @@ func TestStopWhileWaitingForInput(t *testing.T) {
 	}
 }
 
-// An attempt that somebody else has taken over is given nothing; the next one reads from the beginning.
+// An attempt that another session has taken over is given nothing; the next one reads from the beginning.
 func TestInputOfTheNextAttempt(t *testing.T) {
 	bubble(t, func(t *testing.T, g *ledger) {
 		refused := make(chan error, 1)

@@ -25,7 +25,7 @@ type life struct {
 	mu     sync.Mutex
 	held   map[flow.AttemptID]*attempt // not yet acknowledged to the end
 	orders []handoff.Order             // the outstanding ones, as last heard
-	empty  chan struct{}               // closed when held has become empty, if somebody waits for that
+	empty  chan struct{}               // closed when held has become empty, if a goroutine waits for that
 
 	reports reporter
 	logs    shipper

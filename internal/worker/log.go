@@ -25,7 +25,7 @@ const (
 	// linger is how long the first byte waits for others to go with it. With the time of a commit it stays well below
 	// the tenth of a second in which a reader sees it.
 	linger = 40 * time.Millisecond
-	// lingerPrompt is how long it waits after what went before it when somebody may be waiting to answer: the first that
+	// lingerPrompt is how long it waits after what went before it when a user may be waiting to answer: the first that
 	// is written after a pause goes at once.
 	lingerPrompt = 5 * time.Millisecond
 	// blobLeast is the size from which a chunk beyond an attempt's inline bytes goes to the blob store: smaller ones are
@@ -44,9 +44,9 @@ type journal struct {
 	seq     int64         // of the last chunk
 	inline  int           // bytes of chunks that were kept in rows
 	pending int           // bytes written and not yet handed in
-	moved   chan struct{} // closed when pending has shrunk, if somebody waits for that
+	moved   chan struct{} // closed when pending has shrunk, if a writer waits for that
 	closed  error         // why nothing can be handed in any more
-	prompt  bool          // somebody may be waiting to answer
+	prompt  bool          // a user may be waiting to answer
 	cutAt   time.Time     // when chunks were last made
 	hurried bool          // since then, what was written has been asked to go soon
 

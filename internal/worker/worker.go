@@ -162,7 +162,7 @@ func (o *outage) worthSaying(err error, now time.Time) bool {
 // becomes of what runs, so that it is recovered. Run returns when every handler has.
 func (w *Worker) LetGo() { w.endAll(errLetGo) }
 
-// ask waits for free slots for which no work is being asked for yet, and returns for how many to ask: everybody who asks has
+// ask waits for free slots for which no work is being asked for yet, and returns for how many to ask: every call has
 // a share of the slots; while there is more work than that, the first asks for all that are free, since many at a time are
 // cheapest. It returns 0 once ctx has ended and tell was called.
 func (w *Worker) ask(ctx context.Context, first bool, share int, room func() bool) int {
@@ -207,7 +207,7 @@ func (w *Worker) release() {
 	w.changed.Broadcast()
 }
 
-// tell wakes whoever waits for a change of what mu does not guard.
+// tell wakes the goroutines that wait for a change of what mu does not guard.
 func (w *Worker) tell() {
 	w.mu.Lock() // who has just looked waits by now
 	defer w.mu.Unlock()

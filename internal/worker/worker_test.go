@@ -57,7 +57,7 @@ func (g *ledger) ring() {
 	g.changed = make(chan struct{})
 }
 
-// update runs f under the lock and tells everybody who waits.
+// update runs f under the lock and tells the goroutines that wait.
 func (g *ledger) update(f func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -348,7 +348,7 @@ func (g *ledger) loseSession(session flow.ID) {
 	g.ring()
 }
 
-// cancel orders the end of an execution that somebody holds.
+// cancel orders the end of an execution that a session holds.
 func (g *ledger) cancel(id flow.ID) {
 	g.update(func() {
 		d := g.drafts[id]

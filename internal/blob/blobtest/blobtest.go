@@ -189,7 +189,7 @@ func large(t *testing.T, s blob.Store) {
 	}
 }
 
-// sweep checks that sweeping takes nothing that anybody may want: neither what is kept, nor what is read, nor what is
+// sweep checks that sweeping takes nothing that may still be wanted: neither what is kept, nor what is read, nor what is
 // being put.
 func sweep(t *testing.T, s blob.Store) {
 	sweeper, ok := s.(blob.Sweeper)

@@ -98,7 +98,7 @@ func (s *Store) Put(ctx context.Context, name string, r io.Reader) (int64, error
 		if e := s.root.Remove(temp); e != nil && !errors.Is(e, fs.ErrNotExist) {
 			err = errors.Join(err, e)
 		}
-		if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) { // somebody may make room
+		if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) { // the operator may make room
 			err = fmt.Errorf("%w: %w", blob.ErrUnavailable, err)
 		}
 		return 0, fmt.Errorf("put blob %s: %w", name, err)

@@ -22,7 +22,7 @@ const (
 	// pieceSize is how much of a blob is one row, and about how much memory a put or a get takes.
 	pieceSize = 256 << 10
 	// keepLoose is how long the pieces of a content without a name stay: of one that is being written, since its last
-	// piece; of one that was removed or replaced, for whoever is reading it.
+	// piece; of one that was removed or replaced, for those that are reading it.
 	keepLoose = 15 * time.Minute
 	// removeNames is how many names one statement of a removal takes away: a prefix may hold any number of blobs, and a long
 	// transaction would hold up vacuuming. 2,000 take about 20 ms.

@@ -133,7 +133,7 @@ func TestNothingIsLeft(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := s.count(t, "blob_loose"); n != 2 {
-		t.Errorf("%d contents are loose, want the two that somebody may be reading", n)
+		t.Errorf("%d contents are loose, want the two that readers may hold", n)
 	}
 	s.late(t)
 	if err := s.Sweep(t.Context()); err != nil {

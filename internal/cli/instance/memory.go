@@ -18,7 +18,7 @@ import (
 )
 
 // memory is a worker's file in the state directory: which session it has. Its lock is held for as long as the process
-// lives; whoever gets it knows that the process before is dead, and may take up what that has left. It implements
+// lives; the process that gets it knows that the process before is dead, and may take up what that has left. It implements
 // worker.Memory.
 type memory struct {
 	file   *os.File
@@ -210,5 +210,5 @@ func (m *memory) Forget() error {
 	return nil
 }
 
-// Close gives the file to whoever is next.
+// Close gives the file to the next process.
 func (m *memory) Close() error { return m.file.Close() }

@@ -75,7 +75,7 @@ func openRuntimes(c *config.Config, say func(string, ...any), stays bool, keeps 
 }
 
 // acceptable refuses to serve others, for as long as the process stays, with limits that hostile code can outrun, unless
-// whoever runs the process has said that they will do.
+// the operator has said that they will do.
 func acceptable(c *config.Config, r runtime.Runtime, stays bool) error {
 	d, ok := r.(interface{ Degraded() error })
 	if !ok || !stays || c.Text("allow_degraded") == "true" {

@@ -21,7 +21,7 @@ import (
 const lookFor = 10 * time.Second
 
 // AwaitState is lockState for a server: a command such as pawl get, which holds the directory for a moment, must not keep
-// it from starting. Whoever works there does.
+// it from starting. The process that works there does.
 func AwaitState(ctx context.Context, dir string) (*os.File, error) {
 	deadline := time.Now().Add(lookFor)
 	for {

@@ -49,7 +49,7 @@ func get(ctx context.Context, c handoff.BlobCarrier, session flow.ID, q handoff.
 	return all, errors.Join(err, r.Close())
 }
 
-// blobs checks that what an attempt puts is there, byte for byte, for itself and for whoever's input names it.
+// blobs checks that what an attempt puts is there, byte for byte, for itself and for the executions whose input names it.
 func blobs(t *testing.T, b *bench) {
 	c := b.carrier(t)
 	session, a := b.held(t)

@@ -61,7 +61,7 @@ type collection struct {
 
 func (c *collection) refuse(name, why string) { c.refused = append(c.refused, shown(name)+": "+why) }
 
-// shown is a name for people: it was chosen by the program, which may have meant to fool whoever reads it.
+// shown is a name for people: it was chosen by the program, which may have meant to fool its reader.
 func shown(name string) string {
 	const enough = 200
 	cut := ""

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestSwappedDuringCollection collects while somebody swaps files, directories and the working directory itself for
-// links to a secret, grows, shrinks and removes what is being copied. No sandbox leaves anybody alive to do that; other
+// TestSwappedDuringCollection collects while another goroutine swaps files, directories and the working directory itself for
+// links to a secret, grows, shrinks and removes what is being copied. No sandbox leaves a process alive to do that; other
 // backends may. Nothing but what lay beneath the directory may come out, in any of the moments there are.
 func TestSwappedDuringCollection(t *testing.T) {
 	base := t.TempDir()

@@ -221,7 +221,7 @@ func TestOrphans(t *testing.T) {
 	}
 }
 
-// Somebody else removes the container: that is the host's doing and not the program's.
+// Another program removes the container: that is the host's doing and not the program's.
 func TestRemovedWhileItRuns(t *testing.T) {
 	t.Parallel()
 	r := openRuntime(t, Options{})

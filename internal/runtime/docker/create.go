@@ -22,7 +22,7 @@ import (
 // Labels of containers. Those of a Spec are under its own names beside them.
 const (
 	labelOwner   = "run.pawl.owner"   // of this package: who removes it
-	labelExpires = "run.pawl.expires" // seconds since 1970: by then it is over, whoever owns it
+	labelExpires = "run.pawl.expires" // seconds since 1970: by then it is over, whichever worker owns it
 	labelWorker  = "run.pawl.worker"  // of a lasting run: whose next life may take it up
 	labelPrefix  = "run.pawl."
 )

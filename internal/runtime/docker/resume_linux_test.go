@@ -312,7 +312,7 @@ func TestNotResumed(t *testing.T) {
 	}
 }
 
-// What was to be taken up and cannot be does not go on without anybody: its attempt is over.
+// What was to be taken up and cannot be does not go on without a worker: its attempt is over.
 func TestResumeFails(t *testing.T) {
 	t.Parallel()
 	const name, worker = "ex_paused", "test/paused"
@@ -331,7 +331,7 @@ func TestResumeFails(t *testing.T) {
 	}
 }
 
-// While its worker may come back nobody else removes a run; when it does not, anybody does.
+// While its worker may come back no other worker removes a run; when it does not, any worker does.
 func TestOthersSpareWhatMayBeTakenUp(t *testing.T) {
 	t.Parallel()
 	const name, worker = "ex_spared", "test/spared"

@@ -201,7 +201,7 @@ func (n *run) awaitWithin(limits runtime.Limits) (code int64, err error) {
 	return code, err
 }
 
-// forget lets go of the wait for the exit, whose answer somebody must take.
+// forget lets go of the wait for the exit, whose answer must be taken.
 func (n *run) forget() {
 	if n.exit.Result == nil {
 		return
@@ -312,7 +312,7 @@ func (n *run) judge(code int64) error {
 	state := found.Container.State
 	e, _ := n.ended.Get()
 	if state != nil && (state.Dead || state.Status == container.StateRemoving) && e.Verdict == "" {
-		return fmt.Errorf("docker: somebody else removed container %.12s while it ran", n.id)
+		return fmt.Errorf("docker: container %.12s was removed by another program while it ran", n.id)
 	}
 	oom := seen.oomKills > 0 || state != nil && state.OOMKilled
 	memory := n.spec.Limits.Memory

@@ -18,7 +18,7 @@ const (
 )
 
 // base is the directory in which a runtime makes its runs' working directories. It is locked for as long as its owner
-// lives, so that whoever comes next can tell what a dead one has left: the kernel takes the lock away, whatever the
+// lives, so that the next process can tell what a dead one has left: the kernel takes the lock away, whatever the
 // owner died of and in whichever pid namespace it lived.
 type base struct {
 	dir  string

@@ -168,7 +168,7 @@ func placeFiles(dir string, spec runtime.Spec) error {
 }
 
 // placeFile writes one input. No process may be forked while the file is open: the child would hold it open for writing
-// until it executes, and a file that is open for writing cannot be executed by anybody.
+// until it executes, and a file that is open for writing cannot be executed by any process.
 func placeFile(path string, mode os.FileMode, content io.Reader) (int64, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return 0, err

@@ -13,7 +13,7 @@ import (
 	"github.com/pawl-run/pawl/internal/runtime"
 )
 
-// outputRows set traps for whoever collects what they leave behind.
+// outputRows set traps for the collection of what they leave behind.
 var outputRows = []row{
 	{"44 odd outputs", func(t testing.TB, h *hostile) {
 		spec := h.spec("leave-traps", h.canaries.file)

@@ -80,7 +80,7 @@ var streamRows = []row{
 		spec.Limits.Wall = 500 * time.Millisecond
 		result, _, _ := h.finish(t, spec)
 		wantVerdict(t, result, runtime.Timeout)
-		// Whoever polls a stream that has ended spins. Tests that run beside this one count too, so only a core's worth of
+		// A program that polls a stream that has ended spins. Tests that run beside this one count too, so only a core's worth of
 		// work says so.
 		if used := ownCPU(t) - before; used > 2*result.Wall {
 			t.Errorf("this process used %v of CPU time in %v while the program slept", used, result.Wall)

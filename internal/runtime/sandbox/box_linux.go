@@ -145,7 +145,7 @@ func (b *box) kill() {
 	_ = unix.PidfdSendSignal(b.pidfd, unix.SIGKILL, nil, 0) // it may be dead already
 }
 
-// killInit is enough where the init has reported that nobody else is left.
+// killInit is enough where the init has reported that no other process is left.
 func (b *box) killInit() {
 	b.handle.Lock()
 	defer b.handle.Unlock()

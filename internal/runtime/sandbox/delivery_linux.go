@@ -63,7 +63,7 @@ func (d *delivery) takeFeed() *os.File {
 // fitsInSocket is what a socket takes for sure without a reader.
 const fitsInSocket = 32 << 10
 
-// fits says whether the delivery can be sent before there is anybody to receive it.
+// fits says whether the delivery can be sent before there is a process to receive it.
 func (d *delivery) fits() bool {
 	size := int64(0)
 	for _, f := range d.order.Files {

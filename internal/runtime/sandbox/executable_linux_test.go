@@ -18,7 +18,7 @@ import (
 func TestBinaryIsOutOfReach(t *testing.T) {
 	const stage = "PAWL_TEST_STAGE"
 	switch os.Getenv(stage) {
-	case "": // as whoever tests
+	case "": // as the user who tests
 		const nobody = 65534
 		dir := publicDir(t)
 		binary := copyTestBinary(t, dir)

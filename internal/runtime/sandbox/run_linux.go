@@ -111,7 +111,7 @@ func (n *run) supervise() {
 	if exitErr == nil && exit.Kind == pid1.Exited {
 		// From here on a kill or a limit comes too late; a reason given before stays.
 		n.ended.Set(verdict.Ending{})
-		n.killInit() // nobody else is left; it is on its way out and must not be able to linger
+		n.killInit() // no other process is left; it is on its way out and must not be able to linger
 	} else {
 		n.ended.Set(endedWithInit)
 		n.kill()

@@ -151,7 +151,7 @@ func (t *tx) putChanges(all []store.WorkflowChange) {
 	t.put(qInsertChanges, &t.w.changes)
 }
 
-// insertKeys writes the idempotency keys, last and in order: whoever has written the same one is waited for.
+// insertKeys writes the idempotency keys, last and in order: a transaction that has written the same one is waited for.
 func (t *tx) insertKeys() {
 	slices.SortFunc(t.idem, func(a, b store.IdempotencyKey) int { return strings.Compare(a.Key, b.Key) })
 	idempotency.begin(&t.w.keys)

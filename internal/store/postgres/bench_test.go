@@ -218,7 +218,7 @@ func BenchmarkClaimFinish(b *testing.B) {
 	}
 }
 
-// BenchmarkIdleTransaction measures claims and finishes while somebody keeps an old transaction open, so that nothing that
+// BenchmarkIdleTransaction measures claims and finishes while another connection keeps an old transaction open, so that nothing that
 // has been deleted can be tidied away.
 func BenchmarkIdleTransaction(b *testing.B) {
 	for b.Loop() {

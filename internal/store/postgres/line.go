@@ -114,7 +114,7 @@ func (t *tx) underKey(ctx context.Context, q, of *query, key string, n int) ([]*
 	return all[:min(n, len(all))], nil
 }
 
-// unique returns what is named, once and in order, so that everybody locks in the same order.
+// unique returns what is named, once and in order, so that every transaction locks in the same order.
 func unique(names []string) []string {
 	if len(names) < 2 {
 		return names

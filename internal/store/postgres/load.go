@@ -154,7 +154,7 @@ func (t *tx) locked(all *[]*flow.Execution, x *flow.Execution, history int) {
 	*all = append(*all, x)
 }
 
-// lockQuery locks executions named, the highest id first: everything in line, or what nobody else has locked.
+// lockQuery locks executions named, the highest id first: everything in line, or what no other transaction has locked.
 func lockQuery(wait bool, p payload) *query {
 	switch {
 	case wait && p == smallPayload:

@@ -30,7 +30,7 @@ var (
 	qDropMeters = sql(`DELETE FROM {s}.meters m USING (SELECT key FROM {s}.meters WHERE tat < $1::bigint ORDER BY tat LIMIT $2 FOR UPDATE SKIP LOCKED) AS v
 		WHERE ` + is("m.key", "v.key") + ` RETURNING m.key`)
 
-	// A lock that somebody holds is one that is in use.
+	// A lock that a transaction holds is one that is in use.
 	qDropMeterLocks = sql(`DELETE FROM {s}.keys WHERE key = ANY (ARRAY(SELECT k.key FROM {s}.keys k WHERE k.key = ANY ($1::text[]) ORDER BY k.key FOR UPDATE SKIP LOCKED))`)
 )
 

@@ -11,11 +11,11 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// Nobody waits in a circle, because everybody waits in one order: executions by id, the highest first; then concurrency
+// No transactions wait in a circle, because all wait in one order: executions by id, the highest first; then concurrency
 // keys by name. A transaction waits for a lock only when that stands behind every lock it holds.
 // Executions come before their workflows that way, as reports need them, for ids grow; where clocks differ, or a cancel
 // goes from the workflow to its tasks, or one decision leads to the next, a lock may be wanted out of order. Then it is
-// tried, and if somebody else has it the transaction gives up all it has and is decided again; the next run begins with
+// tried, and if another one has it the transaction gives up all it has and is decided again; the next run begins with
 // everything that the last one had and wanted, in order.
 //
 // What is locked with SKIP LOCKED never waits: neither does who takes from a queue, nor who locks a session, which only a
@@ -34,7 +34,7 @@ type outOfOrder struct{ want locks }
 
 func (*outOfOrder) Error() string { return "rows are in use that may not be waited for now" }
 
-// Unwrap makes it a conflict for whoever does not know better.
+// Unwrap makes it a conflict for callers that do not know of it.
 func (*outOfOrder) Unwrap() error { return store.ErrConflict }
 
 // order is how far along the order a transaction is.

@@ -15,7 +15,7 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// ownDatabase is the DSN of a database of the test's own, whose counters nobody else moves.
+// ownDatabase is the DSN of a database of the test's own, whose counters no other test moves.
 func ownDatabase(t *testing.T) string {
 	t.Helper()
 	dsn, name := server(t), fmt.Sprintf("test_%016x", rand.Uint64())
@@ -28,7 +28,7 @@ func ownDatabase(t *testing.T) string {
 	return fmt.Sprintf("postgres://%s:%s@%s:%d/%s?sslmode=disable", c.User, c.Password, c.Host, c.Port, name)
 }
 
-// deadlocks is how many PostgreSQL has found in a database that nobody else is connected to any more.
+// deadlocks is how many PostgreSQL has found in a database that has no other connection any more.
 func deadlocks(t *testing.T, dsn string) (n int) {
 	t.Helper()
 	c, err := pgx.Connect(t.Context(), dsn)

@@ -240,7 +240,7 @@ type worn struct {
 	rest   time.Time // until when nobody looks into queues in passing
 }
 
-// looked notes how long a round trip took in which somebody looked into queues in passing, whatever of that the look
+// looked notes how long a round trip took that looked into queues in passing, whatever part of that the look
 // was: where the fronts are full of rows that are gone it is all of it.
 func (w *worn) looked(took time.Duration) {
 	if !tiresome(took, 0) {

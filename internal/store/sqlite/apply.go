@@ -128,7 +128,7 @@ func (t *tx) Apply(_ context.Context, d store.Delta) error {
 	return nil
 }
 
-// taken turns "such a row exists" into a conflict: somebody else was first.
+// taken turns "such a row exists" into a conflict: another writer was first.
 func taken(err error) error {
 	var e *sqliteError
 	if errors.As(err, &e) && (e.code == sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY || e.code == sqlite3.SQLITE_CONSTRAINT_UNIQUE) {

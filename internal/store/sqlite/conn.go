@@ -344,7 +344,7 @@ func (s *stmt) done() error {
 	return err
 }
 
-// abandon ends the use of every statement: after an error in the middle of one, nobody else will.
+// abandon ends the use of every statement: after an error in the middle of one, nothing else does.
 func (c *conn) abandon() {
 	for _, s := range c.stmts {
 		if s != nil && (s.bound != 0 || s.column != 0) {

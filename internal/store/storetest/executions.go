@@ -181,7 +181,7 @@ func lock(b *bench) {
 	wantErr(b, "get an unknown id", err, store.ErrNotFound)
 }
 
-// apply checks that a transaction sees what it wrote, and that nobody else does before the commit.
+// apply checks that a transaction sees what it wrote, and that no other transaction does before the commit.
 func apply(b *bench) {
 	d := b.submit()
 	must(b, d.Schedule(1, b.now))

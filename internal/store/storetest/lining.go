@@ -12,7 +12,7 @@ import (
 )
 
 // lines lets many submit to few keys, and many finish what was admitted, on both stores: slots never exceed the limit,
-// and whoever waits is admitted in order of ticket.
+// and those that wait are admitted in order of ticket.
 func lines(s *shared) {
 	const each, limit = 40, 2
 	names := []string{"key a", "key b"}

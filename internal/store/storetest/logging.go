@@ -20,7 +20,7 @@ func (b *bench) logs(q store.LogQuery) []flow.LogChunk {
 }
 
 func logs(b *bench) {
-	id, other := b.id(), b.id() // logs may come before anybody asks whether the execution is known
+	id, other := b.id(), b.id() // logs may come before a reader asks whether the execution is known
 	chunk := func(attempt int, seq int64, stream string, offset int64, data string) flow.LogChunk {
 		return flow.LogChunk{Execution: id, Attempt: attempt, Seq: seq, Stream: stream, Offset: offset,
 			At: b.now.Add(time.Duration(seq) * time.Millisecond), Data: []byte(data), Size: int64(len(data))}

@@ -37,7 +37,7 @@ func shares(b *bench) {
 	}
 	equal(b, "dropped where nobody waits", drop(), 1)
 	equal(b, "kept where it is young", read("young", 0, "ada"), [2]int64{0, 1})
-	equal(b, "kept where somebody does", read("k", 0, "ada"), [2]int64{5, 11})
+	equal(b, "kept where an owner does", read("k", 0, "ada"), [2]int64{5, 11})
 	b.update(func(ctx context.Context, t store.Tx) error { return t.DropShares(ctx, []string{"k", "none"}) })
 	equal(b, "dropped", read("k", 0, "ada"), [2]int64{})
 }

@@ -300,7 +300,7 @@ func notified(s *shared) {
 		heard.Executions = append(heard.Executions, n.Executions...)
 		heard.All = heard.All || n.All
 	}
-	// What somebody may be waiting for is named: a piece of input, and output that asks for it.
+	// What a reader may be waiting for is named: a piece of input, and output that asks for it.
 	fed, wrote := s.claimed(session), s.claimed(session)
 	for heard.Executions = nil; !slices.Contains(heard.Executions, wrote); { // what was claimed is heard of as well
 		n := <-other

@@ -136,7 +136,7 @@ func uploads(b *bench) {
 	}
 }
 
-// racingUploads checks that nothing holds what is dropped, whoever comes first.
+// racingUploads checks that nothing holds what is dropped, whichever comes first.
 func racingUploads(b *bench) {
 	for i := range 20 {
 		u := b.upload(string(rune('a'+i)), b.now)

@@ -1,0 +1,299 @@
+package signature
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+func (h *Hook) read(header Header, body []byte) (*claim, error) {
+	switch h.Scheme {
+	case Standard:
+		return readStandard(header, body)
+	case GitHub:
+		return readGitHub(header, body)
+	case Stripe:
+		return readStripe(header, body)
+	case Slack:
+		return readSlack(header, body)
+	case HMAC:
+		return h.readHMAC(header, body)
+	}
+	return nil, fmt.Errorf("verify: there is no scheme %q", h.Scheme)
+}
+
+func readStandard(header Header, body []byte) (*claim, error) {
+	id, err := one(header, "Webhook-Id")
+	if err != nil {
+		return nil, err
+	}
+	if err := checkID("Webhook-Id", id); err != nil {
+		return nil, err
+	}
+	at, seconds, err := unixTime(header, "Webhook-Timestamp")
+	if err != nil {
+		return nil, err
+	}
+	text, err := one(header, "Webhook-Signature")
+	if err != nil {
+		return nil, err
+	}
+	c := &claim{header: "Webhook-Signature", at: at, id: id, idSigned: true,
+		parts: [][]byte{[]byte(id), []byte("."), []byte(seconds), []byte("."), body}}
+	for _, field := range strings.Fields(text) {
+		// Other versions, as v1a of public keys, may stand beside those that this package knows.
+		if value, known := strings.CutPrefix(field, "v1,"); known {
+			c.add(base64.StdEncoding.DecodeString(value))
+		}
+	}
+	return c.checked("v1,BASE64")
+}
+
+func readGitHub(header Header, body []byte) (*claim, error) {
+	text, err := one(header, "X-Hub-Signature-256")
+	if err != nil {
+		return nil, err
+	}
+	c := &claim{header: "X-Hub-Signature-256", parts: [][]byte{body}}
+	if value, known := strings.CutPrefix(text, "sha256="); known {
+		c.add(hex.DecodeString(value))
+	}
+	if len(header["X-Github-Delivery"]) > 0 {
+		if c.id, err = one(header, "X-Github-Delivery"); err != nil {
+			return nil, err
+		}
+		if err := checkID("X-GitHub-Delivery", c.id); err != nil {
+			return nil, err
+		}
+	}
+	return c.checked("sha256=HEX")
+}
+
+func readStripe(header Header, body []byte) (*claim, error) {
+	text, err := one(header, "Stripe-Signature")
+	if err != nil {
+		return nil, err
+	}
+	c := &claim{header: "Stripe-Signature", idSigned: true}
+	seconds := ""
+	for field := range strings.SplitSeq(text, ",") {
+		switch name, value, _ := strings.Cut(strings.TrimSpace(field), "="); name {
+		case "t":
+			if seconds != "" {
+				return nil, refuse(Garbled, "Stripe-Signature has more than one time")
+			}
+			seconds = value
+		case "v1":
+			c.add(hex.DecodeString(value))
+		}
+	}
+	if c.at, err = parseUnix("Stripe-Signature", seconds); err != nil {
+		return nil, err
+	}
+	c.parts = [][]byte{[]byte(seconds), []byte("."), body}
+	c.idIn = "id"
+	return c.checked("t=SECONDS,v1=HEX")
+}
+
+func readSlack(header Header, body []byte) (*claim, error) {
+	at, seconds, err := unixTime(header, "X-Slack-Request-Timestamp")
+	if err != nil {
+		return nil, err
+	}
+	text, err := one(header, "X-Slack-Signature")
+	if err != nil {
+		return nil, err
+	}
+	c := &claim{header: "X-Slack-Signature", at: at, idSigned: true, idIn: "event_id",
+		parts: [][]byte{[]byte("v0:"), []byte(seconds), []byte(":"), body}}
+	if value, known := strings.CutPrefix(text, "v0="); known {
+		c.add(hex.DecodeString(value))
+	}
+	return c.checked("v0=HEX")
+}
+
+func (h *Hook) readHMAC(header Header, body []byte) (*claim, error) {
+	text, err := one(header, h.Header)
+	if err != nil {
+		return nil, err
+	}
+	c := &claim{header: h.Header, idSigned: strings.Contains(h.Signed, "{id}")}
+	if c.id, err = h.id(header); err != nil {
+		return nil, err
+	}
+	moment := ""
+	if h.Timestamp != "" {
+		if moment, err = one(header, h.Timestamp); err != nil {
+			return nil, err
+		}
+		if c.at, err = parseTime(h.Timestamp, moment); err != nil {
+			return nil, err
+		}
+	}
+	c.parts = h.parts(moment, c.id, body)
+	if value, known := strings.CutPrefix(text, h.Prefix); known {
+		c.add(h.decode(value))
+	}
+	return c.checked(h.Prefix + strings.ToUpper(h.encoding()))
+}
+
+// parts are the pieces of the text that is signed.
+func (h *Hook) parts(moment, id string, body []byte) (parts [][]byte) {
+	rest := h.Signed
+	if rest == "" {
+		rest = "{body}"
+	}
+	for rest != "" {
+		name, at := "", len(rest)
+		for _, n := range placeholders {
+			if i := strings.Index(rest, n); i >= 0 && i < at {
+				name, at = n, i
+			}
+		}
+		parts = append(parts, []byte(rest[:at]))
+		switch name {
+		case "{timestamp}":
+			parts = append(parts, []byte(moment))
+		case "{id}":
+			parts = append(parts, []byte(id))
+		case "{body}":
+			parts = append(parts, body)
+		}
+		rest = rest[at+len(name):]
+	}
+	return parts
+}
+
+var placeholders = []string{"{timestamp}", "{id}", "{body}"}
+
+func (h *Hook) encoding() string {
+	if h.Encoding == "" {
+		return Hex
+	}
+	return h.Encoding
+}
+
+func (h *Hook) decode(text string) ([]byte, error) {
+	if h.encoding() == Base64 {
+		return base64.StdEncoding.DecodeString(text)
+	}
+	return hex.DecodeString(text)
+}
+
+// id is the request's id in the header that the hook names; "" where it names none.
+func (h *Hook) id(header Header) (string, error) {
+	if h.ID == "" {
+		return "", nil
+	}
+	id, err := one(header, h.ID)
+	if err != nil {
+		return "", err
+	}
+	return id, checkID(h.ID, id)
+}
+
+// add notes a signature; one that cannot be read or is not of SHA-256 matches nothing and is left out.
+func (c *claim) add(sum []byte, err error) {
+	if err == nil && len(sum) == sha256.Size && len(c.sums) < mostSignatures {
+		c.sums = append(c.sums, sum)
+	}
+}
+
+func (c *claim) checked(form string) (*claim, error) {
+	if len(c.sums) == 0 {
+		return nil, refuse(Garbled, "%s has no signature of the form %s", c.header, form)
+	}
+	return c, nil
+}
+
+// one is the value of a header that must be there once: of two values a proxy before this server may have checked the other one.
+func one(header Header, name string) (string, error) {
+	var values []string
+	for n, vs := range header {
+		if strings.EqualFold(n, name) {
+			values = append(values, vs...)
+		}
+	}
+	switch {
+	case len(values) == 0 || len(values) == 1 && values[0] == "":
+		return "", refuse(Missing, "the header %s is missing", name)
+	case len(values) > 1:
+		return "", refuse(Garbled, "the header %s is there %d times", name, len(values))
+	case len(values[0]) > mostHeader:
+		return "", refuse(Garbled, "the header %s has %d bytes; at most %d are looked at", name, len(values[0]), mostHeader)
+	}
+	return values[0], nil
+}
+
+func checkID(header, id string) error {
+	if len(id) > mostID {
+		return refuse(Garbled, "the id in %s has %d bytes; at most %d are allowed", header, len(id), mostID)
+	}
+	for _, r := range id {
+		if r <= ' ' || r > '~' {
+			return refuse(Garbled, "the id in %s has %q; visible ASCII characters are allowed", header, r)
+		}
+	}
+	return nil
+}
+
+func unixTime(header Header, name string) (time.Time, string, error) {
+	text, err := one(header, name)
+	if err != nil {
+		return time.Time{}, "", err
+	}
+	at, err := parseUnix(name, text)
+	return at, text, err
+}
+
+// mostUnix is the last second of the year 9999.
+const mostUnix = 253402300799
+
+func parseUnix(name, text string) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, refuse(Missing, "%s has no time", name)
+	}
+	// ParseInt takes a sign; a provider sends none.
+	n, err := strconv.ParseUint(text, 10, 63)
+	if err != nil || n > mostUnix {
+		return time.Time{}, refuse(Garbled, "the time in %s is not a number of seconds since 1970: %.40q", name, text)
+	}
+	return time.Unix(int64(n), 0).UTC(), nil
+}
+
+// leastMilli tells seconds from milliseconds: as seconds it is the year 5138, as milliseconds 1973.
+const leastMilli = 100_000_000_000
+
+// parseTime reads what a header of scheme HMAC may have for a time.
+func parseTime(name, text string) (time.Time, error) {
+	if at, err := time.Parse(time.RFC3339, text); err == nil {
+		return at, nil
+	}
+	n, err := strconv.ParseUint(text, 10, 63)
+	switch {
+	case err != nil:
+	case n < leastMilli:
+		return time.Unix(int64(n), 0).UTC(), nil
+	case n <= mostUnix*1000:
+		return time.UnixMilli(int64(n)).UTC(), nil
+	}
+	return time.Time{}, refuse(Garbled, "the time in %s is neither seconds nor milliseconds since 1970, nor RFC 3339: %.40q", name, text)
+}
+
+// textIn is a string at the top of a JSON object; "" where there is none, as in a form.
+func textIn(body []byte, name string) string {
+	var object map[string]json.RawMessage
+	var text string
+	if json.Unmarshal(body, &object) != nil || json.Unmarshal(object[name], &text) != nil || checkID(name, text) != nil {
+		return ""
+	}
+	return text
+}
+
+// standardPrefix marks the secrets of Standard Webhooks, which are base64 behind it.
+const standardPrefix = "whsec_"
