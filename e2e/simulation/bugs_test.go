@@ -24,20 +24,21 @@ type bug struct {
 
 // memory is what planted bugs remember, for one world.
 type memory struct {
-	taken   map[flow.ID]flow.Execution // as they were before their claim
-	leaked  map[string]int             // slots, by key
-	retried map[flow.ID]string         // keys of what waits for its retry
-	seen    map[try]int                // events that have arrived
-	late    map[flow.ID]flow.Stage     // what a late event made of an execution
-	hidden  map[store.WorkflowAttempt]bool
-	answers map[flow.ID][]handoff.Assignment
-	ended   map[place]*flow.Outcome // of children, the first time that it was to be committed
+	taken    map[flow.ID]flow.Execution // as they were before their claim
+	leaked   map[string]int             // slots, by key
+	retried  map[flow.ID]string         // keys of what waits for its retry
+	seen     map[try]int                // events that have arrived
+	late     map[flow.ID]flow.Stage     // what a late event made of an execution
+	hidden   map[store.WorkflowAttempt]bool
+	answers  map[flow.ID][]handoff.Assignment
+	answered map[flow.ID]time.Time
+	ended    map[place]*flow.Outcome // of children, the first time that it was to be committed
 }
 
 func newMemory() *memory {
 	return &memory{
 		taken: map[flow.ID]flow.Execution{}, leaked: map[string]int{}, retried: map[flow.ID]string{}, seen: map[try]int{},
-		late: map[flow.ID]flow.Stage{}, hidden: map[store.WorkflowAttempt]bool{}, answers: map[flow.ID][]handoff.Assignment{}, ended: map[place]*flow.Outcome{},
+		late: map[flow.ID]flow.Stage{}, hidden: map[store.WorkflowAttempt]bool{}, answers: map[flow.ID][]handoff.Assignment{}, answered: map[flow.ID]time.Time{}, ended: map[place]*flow.Outcome{},
 	}
 }
 

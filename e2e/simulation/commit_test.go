@@ -220,7 +220,15 @@ func (c *commit) recovery(r *row, e flow.Event, attempt int, owner flow.ID) {
 			c.w.violate(22, "%s: attempt %d counts as handed back by session %s, which was not closed", name(r.id), attempt, name(owner))
 		}
 	}
+	k := try{r.id, attempt}
 	switch {
+	case bytes.Contains(e.Data, []byte("declined it")):
+		r.back++
+		r.lost[attempt] = "declined"
+		if !c.w.ledger.wasDeclined(k) || old.Stage != flow.Provisioning || c.w.ledger.wasBegun(k) {
+			c.w.violate(5, "%s: attempt %d was taken back as one that its worker declined: it says so: %t, it is %s, it was begun: %t",
+				name(r.id), attempt, c.w.ledger.wasDeclined(k), old.Stage, c.w.ledger.wasBegun(k))
+		}
 	case !known || !expires.After(c.now) || c.w.ledger.wasClosed(owner):
 		r.lost[attempt] = "the worker is gone"
 	case late(old.GapSince, flow.GapTimeout):

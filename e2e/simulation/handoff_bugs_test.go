@@ -141,20 +141,24 @@ func reportLate(c *carrier, ctx context.Context, session flow.ID, rs []flow.Repo
 	return c.Handoff.Report(ctx, session, rs)
 }
 
-// takeAgain hands out the last answer a second time, when the work has long been done.
+// takeAgain hands out an old answer a second time, when the work has long been done: after longer than a worker remembers
+// attempts.
 func takeAgain(c *carrier, ctx context.Context, session flow.ID, n int) ([]handoff.Assignment, error) {
 	c.w.mu.Lock()
 	old := c.w.memory.answers[session]
-	if len(old) > 5 {
+	due := len(old) > 0 && time.Since(c.w.memory.answered[session]) > 2*handoff.Lease
+	if due {
 		delete(c.w.memory.answers, session)
 	}
 	c.w.mu.Unlock()
-	if len(old) > 5 {
+	if due {
 		return old[:1], nil
 	}
 	work, err := c.Handoff.Take(ctx, session, n)
 	c.w.mu.Lock()
-	c.w.memory.answers[session] = append(c.w.memory.answers[session], work...)
+	if len(work) > 0 && len(c.w.memory.answers[session]) == 0 {
+		c.w.memory.answers[session], c.w.memory.answered[session] = work, time.Now()
+	}
 	c.w.mu.Unlock()
 	return work, err
 }

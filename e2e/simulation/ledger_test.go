@@ -21,6 +21,7 @@ type ledger struct {
 	said   map[try]map[int64]flow.Event
 	acked  map[try]int64
 	closed map[flow.ID]bool // sessions that their workers closed
+	given  map[try]bool     // attempts that their workers gave back, not begun
 	orders map[try]flow.Stage
 }
 
@@ -43,7 +44,7 @@ type run struct {
 }
 
 func newLedger(w *world) *ledger {
-	return &ledger{w: w, of: map[try]*run{}, said: map[try]map[int64]flow.Event{}, acked: map[try]int64{}, closed: map[flow.ID]bool{}, orders: map[try]flow.Stage{}}
+	return &ledger{w: w, of: map[try]*run{}, said: map[try]map[int64]flow.Event{}, acked: map[try]int64{}, closed: map[flow.ID]bool{}, given: map[try]bool{}, orders: map[try]flow.Stage{}}
 }
 
 // begin notes that work begins; nil when the process is dead, so that nothing of it happens.
@@ -172,4 +173,26 @@ func (l *ledger) wasClosed(session flow.ID) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.closed[session]
+}
+
+// declining notes what a worker gives back.
+func (l *ledger) declining(attempts []flow.AttemptID) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, a := range attempts {
+		l.given[try{a.Execution, a.Attempt}] = true
+	}
+}
+
+func (l *ledger) wasDeclined(k try) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.given[k]
+}
+
+// wasBegun reports whether work on an attempt has begun anywhere.
+func (l *ledger) wasBegun(k try) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.of[k] != nil
 }

@@ -195,6 +195,21 @@ func (l *link) Take(ctx context.Context, session flow.ID, n int) ([]handoff.Assi
 	}
 }
 
+func (l *link) Missed(ctx context.Context, session flow.ID, have []flow.AttemptID) ([]handoff.Assignment, error) {
+	var work []handoff.Assignment
+	err := l.call(ctx, "missed", func(ctx context.Context, h handoff.Handoff) (err error) {
+		work, err = h.Missed(ctx, session, have)
+		if err == nil {
+			l.p.h.w.shadow.handedOver(session, work)
+		}
+		return err
+	}, nothing)
+	if err != nil {
+		return nil, err
+	}
+	return work, nil
+}
+
 // repeated is what arrives a second time with an answer: part of the answer itself.
 func (l *link) repeated(work []handoff.Assignment) []handoff.Assignment {
 	return slices.Clone(work[:min(len(work), 2)])
@@ -320,6 +335,7 @@ func (l *link) Orders(ctx context.Context, session flow.ID) ([]handoff.Order, er
 }
 
 func (l *link) Decline(ctx context.Context, session flow.ID, attempts []flow.AttemptID) error {
+	l.p.h.w.ledger.declining(attempts)
 	return l.call(ctx, "decline", func(ctx context.Context, h handoff.Handoff) error { return h.Decline(ctx, session, attempts) }, nothing)
 }
 

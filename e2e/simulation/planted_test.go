@@ -93,7 +93,9 @@ var bugs = []bug{
 	{name: "worker believes that it renewed", invariant: []int{3}, link: carried(carrier{renew: renewBlindly}), tune: func(p *plan) {
 		p.Solo, p.Workers, p.Horizon, p.Disaster, p.Slow = false, 3, 3*time.Minute, 0.005, 400
 	}},
-	{name: "claim is handed over twice", invariant: []int{3, 8}, link: carried(carrier{take: takeAgain})},
+	{name: "claim is handed over twice", invariant: []int{3, 8}, link: carried(carrier{take: takeAgain}), tune: func(p *plan) {
+		p.Horizon, p.Ops, p.Disaster, p.Lose = 3*time.Minute, 3*p.Ops, 0, 0
+	}},
 	{name: "late report of an old attempt is taken", invariant: []int{5}, server: carried(carrier{report: reportUnfenced})},
 	{name: "late event overwrites the end", invariant: []int{2}, server: carried(carrier{report: reportLate}), store: bent(crooked{late: true})},
 	{name: "reports are told apart by arrival", invariant: []int{31}, server: carried(carrier{report: reportByArrival})},

@@ -4,6 +4,7 @@ package engine
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -58,6 +59,10 @@ type Options struct {
 	Wide int
 	// Lease is how long a worker session lasts without a renewal; 0: handoff.Lease. All replicas of a store must agree.
 	Lease time.Duration
+	// Late waits until the reports that were on their way when it was called have been handed in, where they can be on their way
+	// while neither a worker nor a server has them, as in a broker. Recovery waits for it, for a lease at the most; nil: nothing is
+	// waited for. It saves running again what has been done, and nothing else depends on it.
+	Late func(ctx context.Context) error
 	// Uptime is this process's own clock, which no setting of any clock moves: how long it is since some moment. Jumps of the
 	// database's clock show beside it. Nil: the monotonic clock.
 	Uptime func() time.Duration

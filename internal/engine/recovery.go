@@ -29,6 +29,7 @@ const (
 func (e *Engine) sweepSessions(ctx context.Context) {
 	down := false
 	var rested time.Time // when the next look for undelivered hand-offs and misplaced executions may start
+	var heard time.Time  // until when late reports are waited for no more
 	for {
 		e.tellUnreadable()
 		if down {
@@ -36,6 +37,8 @@ func (e *Engine) sweepSessions(ctx context.Context) {
 			// on its way: it would be done again if it were recovered now.
 			_, err := e.now(ctx)
 			down = err != nil
+		} else if e.awaitLate(ctx, &heard); ctx.Err() != nil {
+			return
 		} else if down = e.storeDown(ctx, "recovery of lost sessions", e.recoverExpired(ctx)); !down && !time.Now().Before(rested) {
 			began := time.Now()
 			err := e.recoverUnstarted(ctx)
@@ -51,6 +54,25 @@ func (e *Engine) sweepSessions(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
+	}
+}
+
+// awaitLate lets the reports that are on their way come before a recovery. After they have taken a whole lease, recovery goes on without
+// them for a lease.
+func (e *Engine) awaitLate(ctx context.Context, until *time.Time) {
+	if e.opts.Late == nil || time.Now().Before(*until) {
+		return
+	}
+	waiting, cancel := context.WithTimeout(ctx, e.opts.Lease)
+	defer cancel()
+	err := e.opts.Late(waiting)
+	switch {
+	case err == nil || ctx.Err() != nil:
+	case waiting.Err() != nil:
+		*until = time.Now().Add(e.opts.Lease)
+		e.opts.Log.Warn("reports are late: recovery goes on without them", "waited", e.opts.Lease)
+	default:
+		e.opts.Log.Debug("recovery goes on without looking for late reports", telemetry.Err, err)
 	}
 }
 

@@ -17,6 +17,9 @@ const (
 	AfterTell    = "after-tell"    // watchers and sessions told, callers not answered
 	BeforeAnswer = "before-answer" // a remote worker's call carried out, not answered
 	AfterAnswer  = "after-answer"  // answered
+	AfterPut     = "after-put"     // an answer put into a worker's mailbox at a broker
+	BeforeSettle = "before-settle" // a letter from a broker committed and answered, not deleted there
+	AfterSend    = "after-send"    // of a worker: a letter given to a broker
 	BeforeStart  = "before-start"  // of a worker: work claimed, not begun
 	BeforeReport = "before-report" // done, not reported
 	AfterReport  = "after-report"  // reported, the receipt not read

@@ -127,6 +127,16 @@ func Calls(h Handoff) int {
 	return 1
 }
 
+// Stray is work that was handed over by an answer for which no call of Take waits any more.
+type Stray struct {
+	Session flow.ID
+	Work    []Assignment
+}
+
+// Straying is a Handoff on which answers to Take may come twice, or after the call was given up. Its worker runs what comes so if it
+// knows none of it and has slots for it.
+type Straying interface{ Strays() <-chan Stray }
+
 // Handoff connects one worker process with the engine. It is safe for concurrent use. Every method returns ErrSessionLost
 // once the session is gone.
 type Handoff interface {
@@ -138,9 +148,14 @@ type Handoff interface {
 	// session whose lease has run out keeps nothing.
 	Resume(ctx context.Context, s Session, before flow.ID, keep []flow.AttemptID) (flow.ID, []Assignment, error)
 	// Take claims up to n executions for the session, waiting until there is one or ctx ends. What it returns is
-	// committed as this session's. Work that was claimed when the answer could not be delivered is recovered as lost.
-	// A session makes one such call at a time, unless the hand-off is Concurrent.
+	// committed as this session's. Work that was claimed when the answer could not be delivered is Missed, or else recovered
+	// as lost. A session makes one such call at a time, unless the hand-off is Concurrent.
 	Take(ctx context.Context, session flow.ID, n int) ([]Assignment, error)
+	// Missed returns attempts that the session holds, has not begun and does not name among those it has: the answer with which
+	// they were handed over may be lost. Ones that were claimed a moment ago are left out, because their answer may still
+	// come, and ones that are about to be recovered. An answer that was only late, and what is returned here, may hand over
+	// the same attempt: the worker must know it again.
+	Missed(ctx context.Context, session flow.ID, have []flow.AttemptID) ([]Assignment, error)
 	// Report hands in events; each report gets its receipt, in order. Reporting again is always safe.
 	Report(ctx context.Context, session flow.ID, reports []flow.Report) ([]flow.Receipt, error)
 	// Decline gives back attempts of the session that it cannot run and has not begun: they do not count, and the next ones

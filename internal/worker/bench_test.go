@@ -69,6 +69,10 @@ func (m *mill) Orders(ctx context.Context, _ flow.ID) ([]handoff.Order, error) {
 	return nil, ctx.Err()
 }
 
+func (m *mill) Missed(context.Context, flow.ID, []flow.AttemptID) ([]handoff.Assignment, error) {
+	return nil, nil
+}
+
 func (m *mill) Decline(context.Context, flow.ID, []flow.AttemptID) error { return nil }
 
 func (m *mill) Close(context.Context, flow.ID) error { return nil }

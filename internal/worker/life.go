@@ -24,13 +24,16 @@ type life struct {
 
 	mu     sync.Mutex
 	held   map[flow.AttemptID]*attempt // not yet acknowledged to the end
+	past   remembered                  // no longer held
 	orders []handoff.Order             // the outstanding ones, as last heard
 	empty  chan struct{}               // closed when held has become empty, if a goroutine waits for that
 
 	reports reporter
 	logs    shipper
 
-	lease  time.Duration // as the last renewal said; only renew touches it
+	doubts chan struct{} // capacity 1: a call of Take has failed since the last look for missed work
+
+	lease  time.Duration // as the last renewal said; only renew changes it, under mu
 	leased chan struct{} // closed by the first renewal: nothing is taken before the lease is known
 	expiry *time.Timer   // ends the session when it has not been renewed for too long
 	until  time.Time     // when expiry fires; guarded by mu
@@ -44,7 +47,7 @@ var (
 
 // newLife begins a session. began is when it was asked for: the lease cannot have begun before.
 func newLife(w *Worker, session flow.ID, began time.Time, resumed []handoff.Assignment) *life {
-	l := &life{w: w, session: session, resumed: resumed, held: map[flow.AttemptID]*attempt{}, lease: handoff.Lease, leased: make(chan struct{})}
+	l := &life{w: w, session: session, resumed: resumed, held: map[flow.AttemptID]*attempt{}, lease: handoff.Lease, leased: make(chan struct{}), doubts: make(chan struct{}, 1)}
 	l.ctx, l.end = context.WithCancelCause(w.lives)
 	l.reports.init(l)
 	l.logs.init(l)
@@ -164,12 +167,12 @@ func (l *life) all() []*attempt {
 }
 
 // hold begins to answer for an attempt and returns the order to end it, if there is one already. It returns false for an
-// attempt that is held already: a hand-off may come twice.
+// attempt that is held already, or was held within the last lease: a hand-off may come twice.
 func (l *life) hold(a *attempt) (*handoff.Order, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	key := a.id()
-	if l.held[key] != nil {
+	if l.held[key] != nil || l.past.has(key) {
 		return nil, false
 	}
 	l.held[key] = a
@@ -185,6 +188,7 @@ func (l *life) hold(a *attempt) (*handoff.Order, bool) {
 func (l *life) forget(a *attempt) {
 	l.mu.Lock()
 	delete(l.held, a.id())
+	l.past.add(a.id(), time.Now(), l.lease)
 	if len(l.held) == 0 && l.empty != nil {
 		close(l.empty)
 		l.empty = nil
@@ -203,7 +207,9 @@ func (l *life) renew() {
 		switch {
 		case err == nil:
 			if r.Lease > 0 {
+				l.mu.Lock()
 				l.lease = r.Lease
+				l.mu.Unlock()
 			}
 			// Stop reports whether the timer was still running: an expired session stays expired.
 			if l.expiry.Stop() {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	"github.com/pawl-run/pawl/internal/failpoint"
 	"github.com/pawl-run/pawl/internal/flow"
@@ -27,6 +28,7 @@ func (l *life) take(ctx context.Context) {
 	takes := min(handoff.Calls(l.w.Handoff), l.w.Slots)
 	var wg sync.WaitGroup
 	defer context.AfterFunc(ctx, l.w.tell)()
+	wg.Go(func() { l.lookForMissed(ctx, &declines) })
 	for i := range takes {
 		wg.Go(func() { l.takeFor(ctx, i == 0, (l.w.Slots+takes-1)/takes, &declines) })
 	}
@@ -54,6 +56,7 @@ func (l *life) takeFor(ctx context.Context, first bool, share int, declines *syn
 			l.end(err)
 			return
 		default:
+			l.doubt()
 			l.w.Log.Warn("take work: trying again", telemetry.Err, err)
 			tries.wait(ctx, l.w.Random)
 		}
@@ -68,9 +71,10 @@ func (l *life) room() bool {
 }
 
 // start runs assignments: the instant ones one after another in one slot, before it returns, the others each in its own. There are
-// slots for all: no more was claimed than were free. Instant ones take microseconds, and the next call of Take asks for their slots,
+// slots for all that a call of Take brings, since no more was claimed than were free, unless what an earlier call had claimed has come
+// late and has them. Instant ones take microseconds, and the next call of Take asks for their slots,
 // too: with 4 slots, in calls for 3 and 1 by turns, 4,000 no-ops took 1.4 times as long. Assignments of a kind that this worker has
-// no handler for are given back.
+// no handler for are given back, and so are those for which there is no slot.
 func (l *life) start(ctx context.Context, work []handoff.Assignment, declines *sync.WaitGroup) {
 	failpoint.Hit(failpoint.BeforeStart)
 	var said, instant []*attempt
@@ -79,7 +83,7 @@ func (l *life) start(ctx context.Context, work []handoff.Assignment, declines *s
 		if l.w.Handlers[work[i].Kind] == nil {
 			l.w.Log.Warn("the engine handed over work that this worker has no handler for: giving it back",
 				telemetry.Execution, work[i].Execution, telemetry.Attempt, work[i].Attempt, telemetry.Kind, work[i].Kind)
-			declined = append(declined, flow.AttemptID{Execution: work[i].Execution, Attempt: work[i].Attempt})
+			declined = append(declined, l.refuse(&work[i]))
 			continue
 		}
 		a := newAttempt(l, &work[i])
@@ -102,25 +106,52 @@ func (l *life) start(ctx context.Context, work []handoff.Assignment, declines *s
 		} else if _, is := a.handler.(task.Instant); is {
 			instant = append(instant, a)
 			continue
+		} else if !l.w.occupyFree() {
+			declined = append(declined, l.giveBack(a))
+			continue
 		} else {
 			a.begin()
-			l.w.occupy()
 			go a.run()
 		}
 		said = append(said, a)
 	}
 	l.reports.add(said...)
-	if len(declined) > 0 {
-		declines.Go(func() { l.decline(ctx, declined) })
-	}
-	if len(instant) > 0 {
-		l.w.occupy()
+	switch {
+	case len(instant) == 0:
+	case l.w.occupyFree():
 		for _, a := range instant {
 			a.runInstant()
 		}
 		l.w.release()
 		l.reports.add(instant...)
+	default:
+		for _, a := range instant {
+			declined = append(declined, l.giveBack(a))
+		}
 	}
+	if len(declined) > 0 {
+		declines.Go(func() { l.decline(ctx, declined) })
+	}
+}
+
+// refuse makes sure that an assignment is not begun here, should it come again.
+func (l *life) refuse(w *handoff.Assignment) flow.AttemptID {
+	id := flow.AttemptID{Execution: w.Execution, Attempt: w.Attempt}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.past.add(id, time.Now(), l.lease)
+	return id
+}
+
+// giveBack lets go of an attempt for which there is no slot.
+func (l *life) giveBack(a *attempt) flow.AttemptID {
+	l.w.Log.Info("work came late and finds no free slot: giving it back", telemetry.Execution, a.task.Execution, telemetry.Attempt, a.task.Attempt)
+	a.mu.Lock()
+	a.gone = true
+	a.spans.end("given back: no slot is free")
+	a.mu.Unlock()
+	l.forget(a)
+	return a.id()
 }
 
 // decline gives attempts back. Without an answer until ctx or the session ends they are recovered with the session, or as

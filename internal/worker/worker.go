@@ -200,6 +200,17 @@ func (w *Worker) occupy() {
 	w.free--
 }
 
+// occupyFree is occupy where a slot is free; false where none is.
+func (w *Worker) occupyFree() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.free < 1 {
+		return false
+	}
+	w.free--
+	return true
+}
+
 func (w *Worker) release() {
 	w.mu.Lock()
 	w.free++

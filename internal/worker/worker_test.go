@@ -36,6 +36,7 @@ type ledger struct {
 	orders   map[flow.ID][]handoff.Order
 
 	dropReports  int           // how many reports fail after they were applied
+	dropTakes    int           // how many answers with work are lost
 	dropDeclines int           // how many calls that give work back fail before they were heard
 	slow         time.Duration // of each report and log call
 	deaf         bool          // nothing gets through
@@ -169,7 +170,14 @@ func (g *ledger) Take(ctx context.Context, session flow.ID, n int) ([]handoff.As
 				Action: d.Action, Payload: d.Payload(), Timeout: d.Timeout, ClaimedAt: d.ClaimedAt})
 		}
 		changed := g.changed
+		lost := len(work) > 0 && g.dropTakes > 0
+		if lost {
+			g.dropTakes--
+		}
 		g.mu.Unlock()
+		if lost {
+			return nil, handoff.ErrUnavailable
+		}
 		if len(work) > 0 {
 			return work, nil
 		}
@@ -214,6 +222,23 @@ func (g *ledger) Report(ctx context.Context, session flow.ID, reports []flow.Rep
 		return nil, handoff.ErrUnavailable
 	}
 	return receipts, nil
+}
+
+func (g *ledger) Missed(_ context.Context, session flow.ID, have []flow.AttemptID) (work []handoff.Assignment, err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if err := g.alive(session); err != nil {
+		return nil, err
+	}
+	for _, d := range g.drafts {
+		age := time.Since(d.ClaimedAt)
+		if d.Owner == session && d.Stage == flow.Provisioning && age >= time.Second && age < 15*time.Second &&
+			!slices.Contains(have, flow.AttemptID{Execution: d.ID, Attempt: d.Attempt}) {
+			work = append(work, handoff.Assignment{Execution: d.ID, Attempt: d.Attempt, NextSeq: d.NextSeq, Kind: d.Kind,
+				Action: d.Action, Payload: d.Payload(), Timeout: d.Timeout, ClaimedAt: d.ClaimedAt})
+		}
+	}
+	return work, nil
 }
 
 func (g *ledger) Decline(_ context.Context, session flow.ID, attempts []flow.AttemptID) error {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/handoff"
+	"github.com/pawl-run/pawl/internal/handoff/wire"
 )
 
 var _ handoff.BlobCarrier = (*Client)(nil)
@@ -29,7 +30,7 @@ func (s *server) blobs(w http.ResponseWriter, r *http.Request) (carrier handoff.
 	if session, ok = s.session(w, r, query.Get("session")); !ok {
 		return nil, session, q, false
 	}
-	if carrier, ok = s.handoff.(handoff.BlobCarrier); !ok {
+	if carrier = s.Carrier(); carrier == nil {
 		refuse(w, http.StatusUnprocessableEntity, "this server carries no blobs")
 		return nil, session, q, false
 	}
@@ -106,7 +107,7 @@ func (c *Client) PutBlob(ctx context.Context, session flow.ID, q handoff.BlobQue
 	if err == nil {
 		defer res.Body.Close()
 		var out stored
-		if err = json.NewDecoder(io.LimitReader(res.Body, mostBody)).Decode(&out); err == nil {
+		if err = json.NewDecoder(io.LimitReader(res.Body, wire.MostBody)).Decode(&out); err == nil {
 			return out.Size, nil
 		}
 	}
@@ -157,7 +158,7 @@ func (c *Client) askBlob(ctx context.Context, method string, session flow.ID, q 
 
 // blobRefusal says why a call for a blob was not answered.
 func blobRefusal(res *http.Response, raw []byte) error {
-	var a answer
+	var a wire.Answer
 	said := json.Unmarshal(raw, &a) == nil && a.Error != ""
 	if res.Header.Get(versionHeader) != "" {
 		switch {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/handoff"
+	"github.com/pawl-run/pawl/internal/handoff/wire"
 )
 
 // Client is the hand-off of a worker elsewhere. It is safe for concurrent use. What cannot be delivered just now is
@@ -51,8 +52,8 @@ func (c *Client) Over(t http.RoundTripper) { c.http = &http.Client{Transport: t}
 
 // Open implements handoff.Handoff.
 func (c *Client) Open(ctx context.Context, s handoff.Session) (flow.ID, error) {
-	var out opened
-	if err := c.post(ctx, "open", "", s, &out); err != nil {
+	var out wire.Opened
+	if err := c.post(ctx, wire.Open, "", s, &out); err != nil {
 		return flow.ID{}, fmt.Errorf("open session: %w", err)
 	}
 	id, err := c.opened(out)
@@ -62,7 +63,7 @@ func (c *Client) Open(ctx context.Context, s handoff.Session) (flow.ID, error) {
 	return id, nil
 }
 
-func (c *Client) opened(out opened) (flow.ID, error) {
+func (c *Client) opened(out wire.Opened) (flow.ID, error) {
 	id, err := flow.ParseID(flow.SessionPrefix, out.Session)
 	if err != nil {
 		return flow.ID{}, fmt.Errorf("%w: %w", handoff.ErrUnavailable, err)
@@ -73,8 +74,8 @@ func (c *Client) opened(out opened) (flow.ID, error) {
 
 // Resume implements handoff.Handoff. The secret of the session before must be known; see Recall.
 func (c *Client) Resume(ctx context.Context, s handoff.Session, before flow.ID, keep []flow.AttemptID) (flow.ID, []handoff.Assignment, error) {
-	var out opened
-	err := c.post(ctx, "resume", c.Secret(before), asked{Session: before.Text(flow.SessionPrefix), Next: &s, Keep: keep}, &out)
+	var out wire.Opened
+	err := c.post(ctx, wire.Resume, c.Secret(before), wire.Asked{Session: before.Text(flow.SessionPrefix), Next: &s, Keep: keep}, &out)
 	if err != nil {
 		return flow.ID{}, nil, fmt.Errorf("resume session: %w", err)
 	}
@@ -105,35 +106,44 @@ func (c *Client) Recall(session flow.ID, secret string) {
 // Take implements handoff.Handoff.
 func (c *Client) Take(ctx context.Context, session flow.ID, n int) ([]handoff.Assignment, error) {
 	for {
-		out, err := c.call(ctx, "take", session, asked{N: n})
+		out, err := c.call(ctx, wire.Take, session, wire.Asked{N: n})
 		if err != nil || len(out.Work) > 0 {
 			return out.Work, err
 		}
 	}
 }
 
+// Missed implements handoff.Handoff. A server from before there was this call says that nothing was missed.
+func (c *Client) Missed(ctx context.Context, session flow.ID, have []flow.AttemptID) ([]handoff.Assignment, error) {
+	out, err := c.call(ctx, wire.Missed, session, wire.Asked{Attempts: have})
+	if errors.Is(err, errNoCall) {
+		return nil, nil
+	}
+	return out.Work, err
+}
+
 // Report implements handoff.Handoff.
 func (c *Client) Report(ctx context.Context, session flow.ID, reports []flow.Report) ([]flow.Receipt, error) {
-	out, err := c.call(ctx, "report", session, asked{Reports: reports})
+	out, err := c.call(ctx, wire.Report, session, wire.Asked{Reports: reports})
 	return out.Receipts, err
 }
 
 // Decline implements handoff.Handoff.
 func (c *Client) Decline(ctx context.Context, session flow.ID, attempts []flow.AttemptID) error {
-	_, err := c.call(ctx, "decline", session, asked{Attempts: attempts})
+	_, err := c.call(ctx, wire.Decline, session, wire.Asked{Attempts: attempts})
 	return err
 }
 
 // Log implements handoff.Handoff.
 func (c *Client) Log(ctx context.Context, session flow.ID, chunks []flow.LogChunk) error {
-	_, err := c.call(ctx, "log", session, asked{Chunks: chunks})
+	_, err := c.call(ctx, wire.Log, session, wire.Asked{Chunks: chunks})
 	return err
 }
 
 // Input implements handoff.Handoff.
 func (c *Client) Input(ctx context.Context, session flow.ID, q handoff.InputQuery) (handoff.Input, error) {
 	for {
-		out, err := c.call(ctx, "input", session, asked{Input: &q})
+		out, err := c.call(ctx, wire.Input, session, wire.Asked{Input: &q})
 		if err != nil || out.Input != nil {
 			return orEmpty(out.Input), err
 		}
@@ -149,14 +159,14 @@ func orEmpty(in *handoff.Input) handoff.Input {
 
 // Renew implements handoff.Handoff.
 func (c *Client) Renew(ctx context.Context, session flow.ID) (handoff.Renewal, error) {
-	out, err := c.call(ctx, "renew", session, asked{})
+	out, err := c.call(ctx, wire.Renew, session, wire.Asked{})
 	return handoff.Renewal{Orders: out.Orders, Lease: out.Lease}, err
 }
 
 // Orders implements handoff.Handoff.
 func (c *Client) Orders(ctx context.Context, session flow.ID) ([]handoff.Order, error) {
 	for {
-		out, err := c.call(ctx, "orders", session, asked{})
+		out, err := c.call(ctx, wire.Orders, session, wire.Asked{})
 		if err != nil || len(out.Orders) > 0 {
 			return out.Orders, err
 		}
@@ -165,7 +175,7 @@ func (c *Client) Orders(ctx context.Context, session flow.ID) ([]handoff.Order, 
 
 // Close implements handoff.Handoff.
 func (c *Client) Close(ctx context.Context, session flow.ID) error {
-	_, err := c.call(ctx, "close", session, asked{})
+	_, err := c.call(ctx, wire.Close, session, wire.Asked{})
 	if err == nil || errors.Is(err, handoff.ErrSessionLost) {
 		c.mu.Lock()
 		delete(c.secrets, session)
@@ -174,15 +184,15 @@ func (c *Client) Close(ctx context.Context, session flow.ID) error {
 	return err
 }
 
-func (c *Client) call(ctx context.Context, name string, session flow.ID, in asked) (answer, error) {
+func (c *Client) call(ctx context.Context, name string, session flow.ID, in wire.Asked) (wire.Answer, error) {
 	secret := c.Secret(session)
 	in.Session = session.Text(flow.SessionPrefix)
 	if in.Session == "" {
-		return answer{}, fmt.Errorf("%s: %w: there is none", name, handoff.ErrSessionLost)
+		return wire.Answer{}, fmt.Errorf("%s: %w: there is none", name, handoff.ErrSessionLost)
 	}
-	var out answer
+	var out wire.Answer
 	if err := c.post(ctx, name, secret, in, &out); err != nil {
-		return answer{}, fmt.Errorf("%s: %w", name, err)
+		return wire.Answer{}, fmt.Errorf("%s: %w", name, err)
 	}
 	return out, nil
 }
@@ -200,7 +210,7 @@ func (c *Client) introduce(req *http.Request, secret string) {
 
 // post makes one call. Its error is ErrSessionLost, ErrNotHeld, ErrUnavailable (which may be ErrRefused as well) or ctx's own.
 func (c *Client) post(ctx context.Context, name, secret string, in, out any) error {
-	body, err := encode(in)
+	body, err := wire.Encode(in)
 	if err != nil {
 		return fmt.Errorf("%w: write the call: %w", handoff.ErrUnavailable, err)
 	}
@@ -220,7 +230,7 @@ func (c *Client) post(ctx context.Context, name, secret string, in, out any) err
 		return fmt.Errorf("%w: %w", handoff.ErrUnavailable, err)
 	}
 	defer res.Body.Close()
-	raw, err := io.ReadAll(io.LimitReader(res.Body, mostAnswer))
+	raw, err := io.ReadAll(io.LimitReader(res.Body, wire.MostAnswer))
 	if err != nil {
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -236,17 +246,21 @@ func (c *Client) post(ctx context.Context, name, secret string, in, out any) err
 	return refusal(res, raw)
 }
 
+// errNoCall means that the server is of a version that does not know the call.
+var errNoCall = errors.New("no such call")
+
 // refusal says why a call was not answered.
 func refusal(res *http.Response, raw []byte) error {
-	var a answer
+	var a wire.Answer
 	say := res.Status
 	if json.Unmarshal(raw, &a) == nil && a.Error != "" {
 		say = a.Error
 	}
 	switch {
-	case res.Header.Get(versionHeader) != "" && (res.StatusCode == http.StatusGone || res.StatusCode == http.StatusNotFound):
-		// Not found is the answer of a server that cannot resume yet.
+	case res.Header.Get(versionHeader) != "" && res.StatusCode == http.StatusGone:
 		return fmt.Errorf("%w: %s", handoff.ErrSessionLost, say)
+	case res.Header.Get(versionHeader) != "" && res.StatusCode == http.StatusNotFound:
+		return fmt.Errorf("%w: %w: %s", handoff.ErrSessionLost, errNoCall, say) // a session that cannot be resumed is begun anew
 	case res.Header.Get(versionHeader) != "" && res.StatusCode == http.StatusConflict:
 		return fmt.Errorf("%w: %s", handoff.ErrNotHeld, say)
 	case res.StatusCode == http.StatusUnauthorized || res.StatusCode == http.StatusForbidden:

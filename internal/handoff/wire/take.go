@@ -1,11 +1,10 @@
-package remote
+package wire
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"maps"
-	"net/http"
 	"sync"
 	"time"
 
@@ -13,8 +12,8 @@ import (
 	"github.com/pawl-run/pawl/internal/handoff"
 )
 
-// seat is where a session waits for work. A connection may break while a call waits, and the server notices only later:
-// what was claimed meanwhile is kept for the session's next call instead of being lost until it is recovered.
+// seat is where a call of Take waits for work. A connection may break while it waits, and the server notices only later: what was
+// claimed meanwhile is kept for the session's next call instead of being lost until it is missed.
 type seat struct {
 	turn  chan struct{}        // capacity 1: full while a call takes
 	kept  []handoff.Assignment // and what did not fit into an answer
@@ -26,21 +25,36 @@ type seat struct {
 	latest context.CancelFunc // ends the call before
 }
 
-// mostTaken bounds the answer to one call.
-const mostTaken = 1000
+// seatKey names a seat: a session has one for each call of Take that it has under way.
+type seatKey struct {
+	session flow.ID
+	n       int
+}
 
-func (s *server) seat(session flow.ID) *seat {
+// mostSeats is how many seats a session may have.
+const mostSeats = 8
+
+func (s *Server) seat(session flow.ID, n int) *seat {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	t := s.seats[session]
+	key := seatKey{session, n}
+	t := s.seats[key]
 	if t == nil {
 		// Workers die without a word. What was kept for one that has not asked for so long is not its own any more.
-		maps.DeleteFunc(s.seats, func(_ flow.ID, other *seat) bool { return time.Since(other.asked) > pollFor+s.lease() })
+		maps.DeleteFunc(s.seats, func(_ seatKey, other *seat) bool { return time.Since(other.asked) > s.holds.Take+s.Lease() })
 		t = &seat{turn: make(chan struct{}, 1)}
-		s.seats[session] = t
+		s.seats[key] = t
 	}
 	t.asked = time.Now()
 	return t
+}
+
+func (s *Server) forget(session flow.ID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for n := range mostSeats {
+		delete(s.seats, seatKey{session, n})
+	}
 }
 
 // collect returns what was kept back, unless it is too old: the engine takes an attempt back that has not begun within a
@@ -59,7 +73,7 @@ func (t *seat) collect(most time.Duration) []handoff.Assignment {
 func portion(work []handoff.Assignment) int {
 	size := 0
 	for i := range work {
-		if size += len(work[i].Payload); i > 0 && size > mostWork {
+		if size += len(work[i].Payload); i > 0 && size > MostWork {
 			return i
 		}
 	}
@@ -75,21 +89,7 @@ func weight(work []handoff.Assignment) int {
 	return n
 }
 
-// lease is how long attempts are waited for.
-func (s *server) lease() time.Duration {
-	if l, ok := s.handoff.(handoff.Leased); ok && l.Lease() > 0 {
-		return l.Lease()
-	}
-	return handoff.Lease
-}
-
-func (s *server) forget(session flow.ID) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.seats, session)
-}
-
-// supersede ends the call that waited so far: a worker makes one at a time, so its connection is gone.
+// supersede ends the call that waited so far: a worker makes one at a time for a seat, so its connection is gone.
 func (t *seat) supersede(cancel context.CancelFunc) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -99,36 +99,33 @@ func (t *seat) supersede(cancel context.CancelFunc) {
 	t.latest = cancel
 }
 
-func (s *server) take(w http.ResponseWriter, r *http.Request) {
-	var in asked
-	id, ok := s.begin(w, r, &in)
-	if !ok {
-		return
-	}
+// Take answers Take, through answer: what that does not deliver, and what did not fit, is kept for the next call of the seat. Its
+// error says why answer was not called.
+func (s *Server) Take(ctx context.Context, session flow.ID, in *Asked, answer func(Answer) error) error {
 	if in.N < 1 {
-		fail(w, fmt.Errorf("%w: take %d executions: ask for at least 1", errAsked, in.N))
-		return
+		return fmt.Errorf("%w: take %d executions: ask for at least 1", ErrAsked, in.N)
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), pollFor)
+	if in.Seat < 0 || in.Seat >= mostSeats {
+		return fmt.Errorf("%w: take on seat %d: a session has seats 0 to %d", ErrAsked, in.Seat, mostSeats-1)
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.holds.Take)
 	defer cancel()
-	t := s.seat(id)
+	t := s.seat(session, in.Seat)
 	t.supersede(cancel)
 	select {
 	case t.turn <- struct{}{}:
 	case <-ctx.Done(): // another call has come, or the caller has left
 		if err := nothingYet(ctx, ctx.Err()); err != nil {
-			fail(w, err)
-			return
+			return err
 		}
-		_ = write(w, http.StatusOK, answer{}) // it asks again
-		return
+		_ = answer(Answer{}) // the caller asks again, also without this answer
+		return nil
 	}
 	defer func() { <-t.turn }()
-	work, err := t.collect(s.lease()/2), error(nil)
+	work, err := t.collect(s.Lease()/2), error(nil)
 	if len(work) == 0 {
-		work, err = s.handoff.Take(ctx, id, min(in.N, mostTaken, max(1, mostWork/max(1, t.each))))
-		// Not before the Take: it may have waited for pollFor, 20 s, which is more than the half of a lease that kept work may
-		// be old.
+		work, err = s.handoff.Take(ctx, session, min(in.N, MostTaken, max(1, MostWork/max(1, t.each))))
+		// Not before the Take: it may have waited for longer than the half of a lease that kept work may be old.
 		t.since = time.Now()
 		if len(work) > 0 {
 			t.each = weight(work) / len(work)
@@ -137,17 +134,17 @@ func (s *server) take(w http.ResponseWriter, r *http.Request) {
 	if len(work) == 0 {
 		if err = nothingYet(ctx, err); err != nil {
 			if errors.Is(err, handoff.ErrSessionLost) {
-				s.forget(id)
+				s.forget(session)
 			}
-			fail(w, err)
-			return
+			return err
 		}
 	}
 	part := portion(work)
-	if ctx.Err() == context.Canceled || write(w, http.StatusOK, answer{Work: work[:part]}) != nil {
+	if ctx.Err() == context.Canceled || answer(Answer{Work: work[:part]}) != nil {
 		part = 0
 	}
 	if part < len(work) {
 		t.kept = work[part:]
 	}
+	return nil
 }

@@ -1,12 +1,11 @@
-package remote
+package wire
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"net/http"
-	"net/http/httptest"
+	"errors"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,23 +14,29 @@ import (
 	"github.com/pawl-run/pawl/internal/handoff"
 )
 
+const hold = 20 * time.Second
+
+func serving(h handoff.Handoff) *Server {
+	return NewServer(h, []byte("secret"), Holds{Take: hold, Input: hold, Orders: hold})
+}
+
 // Of workers that die without a word nothing stays, least of all the work that was kept for them.
 func TestSeatsOfTheDead(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := &server{seats: map[flow.ID]*seat{}}
+		s := serving(&late{})
 		dead, alive := flow.ID{1}, flow.ID{2}
-		s.seat(dead).kept = []handoff.Assignment{{Attempt: 1}}
-		seat := s.seat(alive)
+		s.seat(dead, 0).kept = []handoff.Assignment{{Attempt: 1}}
+		seat := s.seat(alive, 0)
 		for range 10 {
-			<-time.After(pollFor)
-			if s.seat(alive) != seat {
+			<-time.After(hold)
+			if s.seat(alive, 0) != seat {
 				t.Fatal("a worker that asks again and again has lost its seat")
 			}
 		}
-		s.seat(flow.ID{3})
-		if len(s.seats) != 2 || s.seats[dead] != nil {
-			t.Errorf("%d seats, that of the dead is %v", len(s.seats), s.seats[dead])
+		s.seat(flow.ID{3}, 0)
+		if len(s.seats) != 2 || s.seats[seatKey{dead, 0}] != nil {
+			t.Errorf("%d seats, that of the dead is %v", len(s.seats), s.seats[seatKey{dead, 0}])
 		}
 	})
 }
@@ -40,6 +45,7 @@ func TestSeatsOfTheDead(t *testing.T) {
 type late struct {
 	handoff.Handoff
 	after time.Duration
+	mu    sync.Mutex
 	work  []handoff.Assignment
 }
 
@@ -49,6 +55,8 @@ func (l *late) Take(ctx context.Context, _ flow.ID, _ int) ([]handoff.Assignment
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	work := l.work
 	l.work = nil
 	return work, nil
@@ -76,7 +84,7 @@ func TestWorkClaimedLateInAPoll(t *testing.T) {
 				for i := range 3 {
 					from.work = append(from.work, handoff.Assignment{Execution: flow.ID{1, byte(i)}, Attempt: 1, Payload: payload})
 				}
-				s := &server{handoff: from, key: []byte("secret"), seats: map[flow.ID]*seat{}}
+				s := serving(from)
 				got := map[flow.ID]bool{}
 				for range 3 {
 					for _, a := range takeOnce(t, t.Context(), s) {
@@ -118,9 +126,9 @@ func TestAbandonedWork(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				from := &abandoned{late: late{work: []handoff.Assignment{{Execution: flow.ID{1}, Attempt: 1}}}}
-				s := &server{handoff: from, key: []byte("secret"), seats: map[flow.ID]*seat{}}
+				s := serving(from)
 				ctx, hangUp := context.WithCancel(t.Context())
-				time.AfterFunc(pollFor-1, hangUp)
+				time.AfterFunc(hold-1, hangUp)
 				_ = takeOnce(t, ctx, s) // its answer has no reader
 				<-time.After(tc.pause)
 				if got := takeOnce(t, t.Context(), s); len(got) != tc.want || from.calls != 2-tc.want {
@@ -132,24 +140,47 @@ func TestAbandonedWork(t *testing.T) {
 }
 
 // takeOnce makes one call of Take; one whose caller has hung up has no answer.
-func takeOnce(t *testing.T, ctx context.Context, s *server) []handoff.Assignment {
+func takeOnce(t *testing.T, ctx context.Context, s *Server) (work []handoff.Assignment) {
 	t.Helper()
-	session := flow.ID{7}
-	body, err := encode(asked{Session: session.Text(flow.SessionPrefix), N: 10})
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := httptest.NewRequestWithContext(ctx, http.MethodPost, Prefix+"take", bytes.NewReader(body))
-	r.Header.Set("Content-Type", "application/json")
-	r.Header.Set(secretHeader, s.secret(session))
-	w := httptest.NewRecorder()
-	s.take(w, r)
-	var out answer
+	err := s.Take(ctx, flow.ID{7}, &Asked{N: 10}, func(a Answer) error {
+		work = a.Work
+		return ctx.Err()
+	})
 	if ctx.Err() != nil {
 		return nil
 	}
-	if err := json.Unmarshal(w.Body.Bytes(), &out); err != nil || w.Code != http.StatusOK {
-		t.Fatalf("take: %d, %v", w.Code, err)
+	if err != nil {
+		t.Fatalf("take: %v", err)
 	}
-	return out.Work
+	return work
+}
+
+// The calls of one session that wait side by side have seats of their own: the next call of one ends no other.
+func TestSeatsOfOneSession(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		from := &late{after: time.Second}
+		s := serving(from)
+		over := make(chan time.Duration, 3)
+		began := time.Now()
+		ask := func(seat int) {
+			_ = s.Take(t.Context(), flow.ID{7}, &Asked{N: 1, Seat: seat}, func(Answer) error { return nil })
+			over <- time.Since(began)
+		}
+		go ask(0)
+		go ask(1)
+		synctest.Wait()
+		go ask(1)
+		if first := <-over; first != 0 {
+			t.Errorf("the call before on the same seat ended after %s, not at once", first)
+		}
+		for range 2 {
+			if d := <-over; d < time.Second {
+				t.Errorf("a call ended after %s, and nothing had come", d)
+			}
+		}
+		if err := s.Take(t.Context(), flow.ID{7}, &Asked{N: 1, Seat: mostSeats}, nil); !errors.Is(err, ErrAsked) {
+			t.Errorf("a seat too many: %v", err)
+		}
+	})
 }
