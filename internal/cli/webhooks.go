@@ -308,7 +308,11 @@ func (a *app) hookBody(text string) ([]byte, error) {
 
 // secretsOf reads the secrets of a webhook that this command can read. The user may read their own environment and files.
 func secretsOf(w *definition.Webhook) (all []string, err error) {
-	grants, err := secret.Parse(w.Secrets)
+	names := make([]string, len(w.Secrets))
+	for i, name := range w.Secrets {
+		names[i] = name + "@" + secret.Hooks
+	}
+	grants, err := secret.Parse(names)
 	if err != nil {
 		return nil, err
 	}

@@ -24,15 +24,20 @@ type Webhook struct {
 	CreatedAt time.Time
 }
 
-// webhooks keeps the documents that were looked up lately, and the names under which there were none: requests to /hooks need no
-// token, so that their names are chosen by strangers.
+// webhooks keeps the documents that were looked up lately, and the names of all webhooks. Requests to /hooks need no token, so that the
+// names in them are chosen by strangers: of names that there are not nothing is kept, and however many are asked for, the names are read from the
+// store once in latestFor.
 type webhooks struct {
-	mu  sync.Mutex
-	all map[string]knownWebhook
+	mu    sync.Mutex
+	all   map[string]knownWebhook
+	names map[string]bool
+	asked time.Time // when names was the latest
+
+	reading sync.Mutex // held while names is read
 }
 
 type knownWebhook struct {
-	webhook *Webhook // nil: there is none
+	webhook *Webhook
 	asked   time.Time
 }
 
@@ -46,31 +51,74 @@ func (e *Engine) Webhook(ctx context.Context, name string) (*Webhook, error) {
 	known, there := e.webhooks.all[name]
 	e.webhooks.mu.Unlock()
 	if there && time.Since(known.asked) < latestFor {
-		if known.webhook == nil {
+		return known.webhook, nil
+	}
+	if !there {
+		is, err := e.isWebhook(ctx, name)
+		if err != nil {
+			return nil, fmt.Errorf("look for webhook %q: %w", name, err)
+		}
+		if !is {
 			return nil, missing
 		}
-		return known.webhook, nil
 	}
 	asked := time.Now()
 	row, err := e.opts.Store.Definition(ctx, webhookPrefix+name, 0)
-	if err != nil && !errors.Is(err, store.ErrNotFound) {
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, missing
+	}
+	if err != nil {
 		return nil, fmt.Errorf("load webhook %q: %w", name, err)
 	}
-	var w *Webhook
-	switch {
-	case err != nil:
-	case known.webhook != nil && known.webhook.Version == row.Version:
-		w = known.webhook
-	default:
+	w := known.webhook
+	if w == nil || w.Version != row.Version {
 		if w, err = webhookOf(&row); err != nil {
 			return nil, err
 		}
 	}
 	e.webhooks.keep(name, knownWebhook{w, asked})
-	if w == nil {
-		return nil, missing
-	}
 	return w, nil
+}
+
+// isWebhook reports whether there is a webhook of a name.
+func (e *Engine) isWebhook(ctx context.Context, name string) (bool, error) {
+	k := e.webhooks
+	if is, fresh := k.named(name); fresh {
+		return is, nil
+	}
+	k.reading.Lock()
+	defer k.reading.Unlock()
+	if is, fresh := k.named(name); fresh {
+		return is, nil
+	}
+	asked, names := time.Now(), map[string]bool{}
+	for last := ""; ; {
+		page, err := e.webhookNames(ctx, last, webhooksAtOnce)
+		if err != nil {
+			return false, err
+		}
+		for _, of := range page {
+			last = strings.TrimPrefix(of, webhookPrefix)
+			names[last] = true
+		}
+		if len(page) < webhooksAtOnce {
+			break
+		}
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.names, k.asked = names, asked
+	return names[name], nil
+}
+
+// webhooksAtOnce is how many names of webhooks one read gets.
+const webhooksAtOnce = 1000
+
+// named reports whether a name is among the names, and whether these are fresh.
+func (k *webhooks) named(name string) (is, fresh bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.names[name], time.Since(k.asked) < latestFor
 }
 
 func (k *webhooks) keep(name string, w knownWebhook) {
@@ -87,6 +135,7 @@ func (k *webhooks) forget(name string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	delete(k.all, name)
+	k.asked = time.Time{}
 }
 
 func webhookOf(row *store.Definition) (*Webhook, error) {
@@ -100,23 +149,32 @@ func webhookOf(row *store.Definition) (*Webhook, error) {
 	return &Webhook{d, row.Version, row.CreatedAt}, nil
 }
 
-// Webhooks returns up to n webhooks, by name, beyond after.
-func (e *Engine) Webhooks(ctx context.Context, after string, n int) ([]*Webhook, error) {
+// webhookNames are the names among the definitions of up to n webhooks, in order, beyond after.
+func (e *Engine) webhookNames(ctx context.Context, after string, n int) (names []string, err error) {
 	rows, err := e.opts.Store.Definitions(ctx, webhookPrefix+after, n)
 	if err != nil {
-		return nil, fmt.Errorf("list webhooks: %w", err)
+		return nil, err
 	}
-	var names []string
 	for i := range rows {
 		if !strings.HasPrefix(rows[i].Name, webhookPrefix) {
-			break // the names are in order
+			break
 		}
 		names = append(names, rows[i].Name)
+	}
+	return names, nil
+}
+
+// Webhooks returns up to n webhooks, by name, beyond after.
+func (e *Engine) Webhooks(ctx context.Context, after string, n int) ([]*Webhook, error) {
+	names, err := e.webhookNames(ctx, after, n)
+	if err != nil {
+		return nil, fmt.Errorf("list webhooks: %w", err)
 	}
 	if len(names) == 0 {
 		return nil, nil
 	}
-	if rows, err = e.opts.Store.Latest(ctx, names); err != nil {
+	rows, err := e.opts.Store.Latest(ctx, names)
+	if err != nil {
 		return nil, fmt.Errorf("load webhooks: %w", err)
 	}
 	all := make([]*Webhook, len(rows))

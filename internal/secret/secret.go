@@ -18,15 +18,18 @@ import (
 // Grants are the secrets that may be used.
 type Grants []grant
 
-// grant is a secret that may be used for a server.
+// grant is a secret that may be used for a server, or within this process.
 type grant struct {
 	name string // of an environment variable, or an absolute path
-	host string // "": any server
+	host string // "": any server; Hooks: none
 	port string // "": that of the scheme
 }
 
-// Parse reads grants, each as NAME, NAME@host or NAME@host:port, where NAME is an environment variable or an absolute path. The host
-// may be an address, one of IPv6 with or without brackets.
+// Hooks stands in the place of a server for what verifies requests to webhooks: such a secret is for use within this process.
+const Hooks = "hooks"
+
+// Parse reads grants, each as NAME, NAME@host, NAME@host:port or NAME@hooks, where NAME is an environment variable or an absolute path.
+// The host may be an address, one of IPv6 with or without brackets.
 func Parse(texts []string) (Grants, error) {
 	var all Grants
 	for _, text := range texts {
@@ -78,7 +81,7 @@ func (e *Error) Error() string { return e.Message + " (" + e.Fix + ")" }
 func (all Grants) For(name string, server *url.URL) (string, error) {
 	no := &Error{Message: "the operator does not let tasks use it for " + server.Host, Fix: "name one that is allowed there"}
 	for _, g := range all {
-		if g.name != name || g.host != "" && !strings.EqualFold(g.host, server.Hostname()) {
+		if g.name != name || g.here() || g.host != "" && !strings.EqualFold(g.host, server.Hostname()) {
 			continue
 		}
 		if bad := g.refuses(server); bad != "" {
@@ -90,15 +93,18 @@ func (all Grants) For(name string, server *url.URL) (string, error) {
 	return "", no
 }
 
-// Here is the secret of a name for use within this process. A grant for a server does not allow that. The error is an *Error.
+// Here is the secret of a name for use within this process. A grant for servers does not allow that. The error is an *Error.
 func (all Grants) Here(name string) (string, error) {
 	for _, g := range all {
-		if g.name == name && g.host == "" {
+		if g.name == name && g.here() {
 			return g.value()
 		}
 	}
-	return "", &Error{Message: "the operator does not let documents use it", Fix: "name one that is allowed, or add it to the setting webhook_secrets of the server"}
+	return "", &Error{Message: "the operator does not let documents use it", Fix: "name one that is allowed, or add " + name + "@" + Hooks + " to the setting webhook_secrets of the server"}
 }
+
+// here reports whether a grant is for use within this process alone: what verifies requests is not sent, and signs nothing that is.
+func (g *grant) here() bool { return g.host == Hooks && g.port == "" }
 
 // fileLimit is how many bytes of a file are read for a secret.
 const fileLimit = 64 << 10

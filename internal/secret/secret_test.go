@@ -14,7 +14,7 @@ import (
 func TestFiles(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "pager")
-	g, err := secret.Parse([]string{path, path + ".bound@hooks.example.com", dir})
+	g, err := secret.Parse([]string{path, path + "@hooks", path + ".bound@hooks.example.com", dir, dir + "@hooks"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,6 +58,32 @@ func TestFiles(t *testing.T) {
 	}
 	if _, err := g.Here(dir); err == nil {
 		t.Error("a directory was read")
+	}
+}
+
+// What verifies requests to webhooks is not given out for servers, and the other way round.
+func TestGrantsAreApart(t *testing.T) {
+	t.Setenv("IN", "verifies")
+	t.Setenv("OUT", "signs")
+	g, err := secret.Parse([]string{"IN@hooks", "OUT", "OUT@hooks:443"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, err := url.Parse("https://hooks/x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v, err := g.Here("IN"); err != nil || v != "verifies" {
+		t.Errorf("%q, %v", v, err)
+	}
+	if v, err := g.For("OUT", server); err != nil || v != "signs" {
+		t.Errorf("%q, %v", v, err)
+	}
+	if v, err := g.For("IN", server); err == nil {
+		t.Errorf("a secret for hooks was given out for a server: %q", v)
+	}
+	if v, err := g.Here("OUT"); err == nil || !strings.Contains(err.Error(), "OUT@hooks") {
+		t.Errorf("a secret for servers was given out for hooks: %q, %v", v, err)
 	}
 }
 

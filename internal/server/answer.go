@@ -134,7 +134,9 @@ func (c *call) answerByLink() error {
 		return c.showAnswer(http.StatusOK, viewOf(i, p))
 	}
 	refused := problemOf(err)
-	v.Bad = []string{refused.Detail}
+	if v.Bad = []string{refused.Detail}; refused.Status == http.StatusServiceUnavailable { // its detail may have the database's address
+		v.Bad = []string{"the server cannot take answers just now: send it again later"}
+	}
 	if len(refused.Errors) > 0 {
 		v.Bad = nil
 	}

@@ -21,6 +21,9 @@ import (
 // Retry-After.
 const bodiesInFlight = 64 << 20
 
+// hookBodiesInFlight is the same of requests to webhooks, which need no token: what senders hold on to leaves the API its own.
+const hookBodiesInFlight = 32 << 20
+
 // smallBody is what a body may have without being counted.
 const smallBody = 256 << 10
 
@@ -45,11 +48,11 @@ func (c *call) body(media []string, use func(body []byte, media string) error) e
 	if err != nil {
 		return err
 	}
-	return c.bytes(c.BodyLimit, c.tooLarge, func(body []byte) error { return use(body, kind) })
+	return c.bytes(&c.bodies, c.BodyLimit, c.tooLarge, func(body []byte) error { return use(body, kind) })
 }
 
-// bytes reads a body of up to limit bytes as it is, and hands it to use.
-func (c *call) bytes(limit int64, tooLarge func() error, use func(body []byte) error) error {
+// bytes reads a body of up to limit bytes as it is, counted among those of a budget, and hands it to use.
+func (c *call) bytes(among *budget, limit int64, tooLarge func() error, use func(body []byte) error) error {
 	if c.r.ContentLength > limit {
 		if c.r.ContentLength <= droppedMost && !c.waitsToBeAsked() {
 			c.dropBody()
@@ -57,7 +60,7 @@ func (c *call) bytes(limit int64, tooLarge func() error, use func(body []byte) e
 		return tooLarge()
 	}
 	counted := int64(0)
-	defer func() { c.bodies.used.Add(-counted) }()
+	defer func() { among.used.Add(-counted) }()
 	rc := http.NewResponseController(c.w)
 	_ = rc.SetReadDeadline(time.Now().Add(bodyTimeout))
 	var buf bytes.Buffer
@@ -76,7 +79,7 @@ func (c *call) bytes(limit int64, tooLarge func() error, use func(body []byte) e
 		case err != nil:
 			return unreadable(api.FieldError{Message: "the body did not arrive: " + err.Error(), Fix: "send it again"})
 		}
-		if !c.bodies.take(n) {
+		if !among.take(n) {
 			return fmt.Errorf("%w: the large bodies under way take all of the memory set aside for them", engine.ErrOverloaded)
 		}
 		counted += n

@@ -14,6 +14,7 @@ import (
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/telemetry"
 )
 
 func (c *call) queues() error {
@@ -201,7 +202,10 @@ func (c *call) readyz() error {
 	ctx, cancel := context.WithTimeout(c.ctx(), readyTimeout)
 	defer cancel()
 	if err := c.Engine.Ready(ctx); err != nil {
-		return refusal(http.StatusServiceUnavailable, api.ProblemUnavailable, err.Error())
+		if c.said.due("/readyz", c.begun) {
+			c.log.Warn("the server is not ready", telemetry.Err, err)
+		}
+		return refusal(http.StatusServiceUnavailable, api.ProblemUnavailable, "the database does not answer or takes no writes: the server's log says more")
 	}
 	return c.json(http.StatusOK, api.Health{Status: "ok"})
 }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"log/slog"
 	"net"
 	"net/http"
@@ -158,4 +159,17 @@ type writer func([]byte)
 func (w writer) Write(b []byte) (int, error) {
 	w(b)
 	return len(b), nil
+}
+
+// Who may ask whether the server is ready is anybody: the answer tells nothing of the database.
+func TestReadyzTellsNothing(t *testing.T) {
+	t.Parallel()
+	h := start(t, Options{Tokens: []string{token}})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	w := httptest.NewRecorder()
+	h.Handler().ServeHTTP(w, httptest.NewRequestWithContext(ctx, "GET", "http://localhost/readyz", nil))
+	if w.Code != 503 || strings.Contains(w.Body.String(), "cancel") || !strings.Contains(w.Body.String(), "the database does not answer") {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
 }

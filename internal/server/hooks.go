@@ -106,7 +106,7 @@ func (c *call) receive() error {
 	}
 	remote, _, _ := net.SplitHostPort(c.r.RemoteAddr)
 	c.refusals.add(name, reason, message, remote, c.begun)
-	if reason == hookSecret {
+	if reason == hookSecret && c.said.due(hooksPath+name, c.begun) {
 		c.log.Error("a webhook cannot verify its requests", telemetry.Webhook, name, telemetry.Err, err)
 	}
 	return err
@@ -131,7 +131,7 @@ func (c *call) receiveFor(w *engine.Webhook) error {
 		c.w.Header().Set("Connection", "close")
 		return hookFailure(hookTooLarge, http.StatusRequestEntityTooLarge, api.ProblemTooLarge, fmt.Sprintf("the body has more than the %d bytes that this webhook takes (max_body)", limit))
 	}
-	return c.bytes(limit, tooLarge, func(body []byte) error { return c.verified(w, secrets, body) })
+	return c.bytes(&c.hookBodies, limit, tooLarge, func(body []byte) error { return c.verified(w, secrets, body) })
 }
 
 func (c *call) verified(w *engine.Webhook, secrets []string, body []byte) error {

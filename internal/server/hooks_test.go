@@ -4,10 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -351,3 +353,61 @@ func TestHooksWithoutDatabase(t *testing.T) {
 		t.Errorf("%s", metrics)
 	}
 }
+
+// What requests to webhooks hold in memory is not taken from the API, and the other way round.
+func TestHooksHaveABudgetOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	h := hookRigged(t)
+	big := hookRequest{path: "standard?as=big.one", body: `"` + strings.Repeat("x", 2<<20) + `"`, scheme: signature.Standard, secret: "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", id: "msg_1"}
+	submission := `{"action":"noop","input":"` + strings.Repeat("x", 1<<20) + `"}`
+	submit := func() int {
+		res, _ := h.do(t, "POST", "/api/v1/executions", submission, "Authorization", "Bearer "+token, "Content-Type", "application/json")
+		return res.StatusCode
+	}
+	h.hookBodies.used.Add(h.hookBodies.limit)
+	if code, _, body := h.send(big); code != 429 {
+		t.Errorf("beyond the budget of hooks: %d %.200s", code, body)
+	}
+	if code := submit(); code/100 != 2 {
+		t.Errorf("a submission beside hooks that take all of theirs: %d", code)
+	}
+	h.hookBodies.used.Add(-h.hookBodies.limit)
+	h.bodies.used.Add(h.bodies.limit)
+	if code, _, body := h.send(big); code != 202 {
+		t.Errorf("a hook beside submissions that take all of theirs: %d %.200s", code, body)
+	}
+	if code := submit(); code != 429 {
+		t.Errorf("beyond the budget of submissions: %d", code)
+	}
+	h.bodies.used.Add(-h.bodies.limit)
+}
+
+// The log says once a minute that a secret is missing, however many requests come.
+func TestMissingSecretIsSaidOnce(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	var text strings.Builder
+	h := start(t, Options{Tokens: []string{token}, Log: slog.New(slog.NewTextHandler(writes(func(p []byte) (int, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		return text.Write(p)
+	}), nil))})
+	if _, err := h.client.Define(t.Context(), []byte(hookDocuments), "hooks.yaml"); err != nil {
+		t.Fatal(err)
+	}
+	rig := &hookRig{house: h, t: t}
+	for range 20 {
+		if code, _, body := rig.send(hookRequest{path: "bare", body: "{}"}); code != 503 {
+			t.Fatalf("%d %s", code, body)
+		}
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if n := strings.Count(text.String(), "cannot verify its requests"); n != 1 {
+		t.Errorf("said %d times", n)
+	}
+}
+
+type writes func([]byte) (int, error)
+
+func (w writes) Write(p []byte) (int, error) { return w(p) }

@@ -66,9 +66,12 @@ type Server struct {
 	surveys  surveys
 	verifies sync.Mutex // held while the store is verified
 	bodies   budget
-	plans    plans
-	refusals refusals
-	layouts  sync.Mutex // held while a graph is laid out
+	// hookBodies are those of requests to webhooks.
+	hookBodies budget
+	said       said
+	plans      plans
+	refusals   refusals
+	layouts    sync.Mutex // held while a graph is laid out
 
 	draining context.Context // ends when draining begins
 	drain    context.CancelFunc
@@ -97,6 +100,7 @@ func New(o Options) (*Server, error) {
 	s := &Server{Options: o, log: o.Log, started: time.Now()}
 	s.draining, s.drain = context.WithCancel(context.Background())
 	s.bodies.limit = max(bodiesInFlight, 2*o.BodyLimit)
+	s.hookBodies.limit = max(hookBodiesInFlight, 2*o.BodyLimit)
 	for _, t := range o.Tokens {
 		if err := CheckToken(t); err != nil {
 			return nil, err

@@ -6,11 +6,13 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/hex"
+	"fmt"
 	"net/http"
 	"strings"
 	"time"
 
 	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/payload"
 )
 
 // A session lets a browser in by a cookie instead of the token: the page's scripts never hold what opens the API. The cookie
@@ -20,6 +22,7 @@ const (
 	sessionPath   = "/api/v1/session"
 	sessionLasts  = 12 * time.Hour
 	sessionHeader = "X-Pawl-UI" // a page of another origin cannot send it: the API answers no preflight
+	loginBody     = 16 << 10    // bytes of a request to log in, which needs no token
 )
 
 // sessionKey is the key of the sessions of a token, by the token's digest.
@@ -100,7 +103,15 @@ func (c *call) session() error {
 // logIn answers a token with a cookie. A wrong token and a malformed one get the same answer, so that it tells nothing about tokens.
 func (c *call) logIn() error {
 	var in api.Login
-	if err := c.decode(&in); err != nil {
+	if _, err := c.mediaType(mediaJSON); err != nil {
+		return err
+	}
+	tooLarge := func() error {
+		c.w.Header().Set("Connection", "close")
+		return refusal(http.StatusRequestEntityTooLarge, api.ProblemTooLarge, fmt.Sprintf("the body has more than the %d bytes of a token and its field", loginBody))
+	}
+	err := c.bytes(&c.bodies, loginBody, tooLarge, func(body []byte) error { return payload.Decode(body, "body", &in) })
+	if err != nil {
 		return err
 	}
 	if len(c.tokens) == 0 {

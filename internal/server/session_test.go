@@ -157,3 +157,13 @@ func TestSessionWithoutTokens(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 }
+
+// Who has no token yet cannot make the server read more than a token.
+func TestLoginBody(t *testing.T) {
+	t.Parallel()
+	h := start(t, Options{Tokens: []string{token}})
+	res, body := h.do(t, "POST", "/api/v1/session", `{"token":"`+strings.Repeat("x", 1<<20)+`"}`, sessionHeader, "1", "Content-Type", "application/json")
+	if res.StatusCode != 413 {
+		t.Errorf("%d %s", res.StatusCode, body)
+	}
+}

@@ -68,7 +68,7 @@ var Settings = []Setting{
 	{key: "upload_limit", value: "1GiB", doc: "how large one content may be that is uploaded for submissions to name, as in 500MB", on: "server", check: checkSize},
 	{key: "allow_hosts", doc: "hosts, addresses or networks that http and llm tasks may reach though they are private, by commas; * for all"},
 	{key: "llm_keys", doc: "environment variables that llm tasks may name as their api_key_env, as NAME, NAME@host or NAME@host:port, by commas; one for a host goes over https only"},
-	{key: "webhook_secrets", doc: "environment variables and files (absolute paths) that webhook tasks, and documents of kind webhook, may name as their secret, as NAME, NAME@host or NAME@host:port, by commas; one for a host is used over https only"},
+	{key: "webhook_secrets", doc: "environment variables and files (absolute paths) that webhook tasks may name as their secret, as NAME, NAME@host or NAME@host:port, and those that documents of kind webhook may name, as NAME@hooks, by commas; one for a host is used over https only"},
 	{key: "log_level", value: "warn", doc: "debug, info, warn or error", check: oneOf("debug", "info", "warn", "error")},
 }
 

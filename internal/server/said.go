@@ -1,0 +1,29 @@
+package server
+
+import (
+	"sync"
+	"time"
+)
+
+// saidAgain is how often the log says the same of requests that anybody may make.
+const saidAgain = time.Minute
+
+// said remembers when the log has said something last. What it is asked about are webhooks that there are, and parts of the server.
+type said struct {
+	mu   sync.Mutex
+	last map[string]time.Time
+}
+
+// due reports whether something is to be said again.
+func (k *said) due(what string, now time.Time) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if last, is := k.last[what]; is && now.Sub(last) < saidAgain {
+		return false
+	}
+	if k.last == nil {
+		k.last = map[string]time.Time{}
+	}
+	k.last[what] = now
+	return true
+}
