@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/client"
@@ -164,7 +165,7 @@ func (v *verdicts) reactions(s *postgres.Store, l *load, archive *archive) {
 			}
 		}
 	}
-	if left, err := s.NewSignals(ctx, 10); err != nil || len(left) > 0 {
+	if left, err := s.NewSignals(ctx, time.Now(), 10); err != nil || len(left) > 0 {
 		v.wrong(41, "no rule was asked about %d signals: %v", len(left), err)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 
 	"github.com/pawl-run/pawl/internal/definition"
@@ -27,24 +28,34 @@ type Verdict struct {
 // Match says what each rule that listens to a signal's trigger makes of it, by name of the rules. Rules that are paused, or whose
 // condition does not hold, make nothing of it and are left out.
 func Match(s *Set, signal *flow.Signal) ([]Verdict, error) {
+	all, err := Verdicts(s, signal, nil)
+	if err != nil {
+		return nil, err
+	}
+	return slices.Collect(all), nil
+}
+
+// Verdicts is Match one after the other, for callers that take a part of them at a time: inputs may be large. Rules named in but are left
+// out.
+func Verdicts(s *Set, signal *flow.Signal, but map[string]bool) (iter.Seq[Verdict], error) {
 	rules := s.On(signal.Trigger)
 	if len(rules) == 0 {
-		return nil, nil
+		return func(func(Verdict) bool) {}, nil
 	}
 	vars, err := definition.SignalVars(signal)
 	if err != nil {
 		return nil, err
 	}
-	var all []Verdict
-	for _, r := range s.among(signal.Trigger, rules, vars) {
-		if r.Paused {
-			continue
+	return func(yield func(Verdict) bool) {
+		for _, r := range s.among(signal.Trigger, rules, vars) {
+			if r.Paused || but[r.Name] {
+				continue
+			}
+			if v, holds := r.match(signal, vars); holds && !yield(v) {
+				return
+			}
 		}
-		if v, holds := r.match(signal, vars); holds {
-			all = append(all, v)
-		}
-	}
-	return all, nil
+	}, nil
 }
 
 // MatchRule is Match for one rule, whether it is paused or not.

@@ -207,37 +207,49 @@ func (e *Engine) meetWaits(ctx context.Context) {
 	}
 }
 
-// meet lets some waits look, and some signals meet open waits, and reports whether there may be more of either.
+// meet lets some waits look, and some signals meet open waits, and reports whether there may be more of either. What is refused, or cannot
+// be read, is put aside.
 func (e *Engine) meet(ctx context.Context) (more bool, err error) {
-	unlooked, err := e.opts.Store.UnlookedWaits(ctx, meetingsAtOnce)
+	now := time.Now()
+	unlooked, err := e.opts.Store.UnlookedWaits(ctx, now, meetingsAtOnce)
 	if err != nil {
 		return false, err
 	}
 	if err := e.lookAll(ctx, unlooked); err != nil {
 		return false, err
 	}
-	unmet, err := e.opts.Store.UnmetSignals(ctx, endOfTime, meetingsAtOnce)
-	if err != nil || len(unmet) == 0 {
-		return len(unlooked) == meetingsAtOnce, err
+	unmet, err := e.opts.Store.UnmetSignals(ctx, now, meetingsAtOnce)
+	if err != nil {
+		return false, err
 	}
+	var met []int64
 	for i := range unmet {
-		if err := e.meetSignal(ctx, &unmet[i]); err != nil {
+		s := &unmet[i]
+		if s.Damage != "" {
+			err = damaged(s.Damage)
+		} else {
+			err = e.meetSignal(ctx, s)
+		}
+		switch {
+		case err == nil:
+			met = append(met, s.Number)
+		case !refused(err):
 			return false, err
+		default:
+			if err := e.leaveAside(ctx, store.AsideMeeting, s.ID, err); err != nil {
+				return false, err
+			}
 		}
 	}
-	numbers := make([]int64, len(unmet))
-	for i := range unmet {
-		numbers[i] = unmet[i].Number
+	if len(met) == 0 {
+		return len(unlooked) == meetingsAtOnce, nil
 	}
 	err = e.do(ctx, nil, func(_ context.Context, t *transaction) error {
-		t.waits.met = append(t.waits.met, numbers...)
+		t.waits.met = append(t.waits.met, met...)
 		return nil
 	})
 	return err == nil, err
 }
-
-// endOfTime is after everything.
-var endOfTime = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // meetSignal lets every open wait that a signal fits look again: it takes the oldest that fits, which may be another one.
 func (e *Engine) meetSignal(ctx context.Context, s *flow.Signal) error {
@@ -249,7 +261,7 @@ func (e *Engine) meetSignal(ctx context.Context, s *flow.Signal) error {
 		}
 		fitting := slices.DeleteFunc(slices.Clone(open), func(w flow.Wait) bool {
 			fits, err := e.awaited.Fits(&w, s)
-			return err != nil || !fits
+			return w.Damage == "" && (err != nil || !fits)
 		})
 		if err := e.lookAll(ctx, fitting); err != nil || len(open) < openAtOnce {
 			return err
@@ -266,12 +278,23 @@ type looked struct {
 	more    bool // there may be more behind last
 }
 
-// lookAll lets waits look at the signals that there are, and carries out what they have found. Those that are refused harm no others.
+// lookAll lets waits look at the signals that there are, and carries out what they have found. Those that are refused, or cannot be read,
+// are put aside.
 func (e *Engine) lookAll(ctx context.Context, all []flow.Wait) error {
 	found := make([]*looked, 0, len(all))
 	for _, w := range all {
 		l := &looked{wait: w, last: store.SignalPlace{At: w.Since}}
-		if err := e.look(ctx, l); err != nil {
+		err := damaged(w.Damage)
+		if w.Damage == "" {
+			err = e.look(ctx, l)
+		}
+		if err != nil && refused(err) {
+			if err := e.leaveAside(ctx, store.AsideLooking, w.Execution, err); err != nil {
+				return err
+			}
+			continue
+		}
+		if err != nil {
 			return err
 		}
 		if !l.wait.Looked || len(l.fitting) > 0 {
@@ -287,7 +310,7 @@ func (e *Engine) lookAll(ctx context.Context, all []flow.Wait) error {
 	}
 	for _, l := range found {
 		if err := e.settleWaits(ctx, []*looked{l}); err != nil && refused(err) {
-			if err := e.setAside(ctx, l.wait.Execution, err); err != nil {
+			if err := e.leaveAside(ctx, store.AsideLooking, l.wait.Execution, err); err != nil {
 				return err
 			}
 		} else if err != nil {
@@ -307,7 +330,7 @@ func (e *Engine) look(ctx context.Context, l *looked) error {
 		l.more = len(page) > 0
 		for i := range page {
 			l.last = store.PlaceOf(&page[i])
-			if fits, err := e.awaited.Fits(&l.wait, &page[i]); err == nil && fits {
+			if fits, err := e.awaited.Fits(&l.wait, &page[i]); err == nil && fits && page[i].Damage == "" {
 				l.fitting = append(l.fitting, page[i])
 				if len(l.fitting) == fittingAtMost {
 					return nil
@@ -342,7 +365,7 @@ func (e *Engine) settleWaits(ctx context.Context, all []*looked) error {
 			if changed, is := t.waits.put[l.wait.Execution]; is {
 				w = changed
 			}
-			if d == nil || d.Place != flow.Held || !there || w.Signal != 0 || w.Attempt != l.wait.Attempt || !w.Since.Equal(l.wait.Since) {
+			if d == nil || d.Place != flow.Held || !there || w.Signal != 0 || w.Damage != "" || w.Attempt != l.wait.Attempt || !w.Since.Equal(l.wait.Since) {
 				continue
 			}
 			took, err := t.takeSignal(ctx, d, w, l)
@@ -394,7 +417,7 @@ func (t *transaction) takeSignal(ctx context.Context, d *flow.Draft, w flow.Wait
 		}
 		output, err := definition.SignalValue(s)
 		if err != nil {
-			return false, err
+			continue // it has no value that could be taken
 		}
 		if err := d.Finish(flow.Completed, flow.Outcome{Output: output}, t.now, 0); err != nil {
 			return false, err
@@ -439,6 +462,13 @@ func (e *Engine) whyAwaiting(ctx context.Context, x *flow.Execution, w *Why) err
 	}
 	if err != nil {
 		return err
+	}
+	aside, err := e.asideNow(ctx, store.AsideLooking, x.ID)
+	if err != nil {
+		return err
+	}
+	if aside != nil {
+		w.Facts = append(w.Facts, fmt.Sprintf("the engine could not look for its signal (%s): it is put aside until %s", aside.Reason, clock(aside.Until)))
 	}
 	w.Summary = fmt.Sprintf("waits for a signal %s about %s", k.Trigger, k.Subject)
 	if !x.WakeAt.IsZero() {

@@ -19,7 +19,7 @@ const (
 	// BackfillLabel is the label of executions that a backfill starts; its value is the tag of their ticks.
 	BackfillLabel = "pawl.backfill"
 
-	backfilledAtOnce = 100  // nominal times that one transaction decides about
+	backfilledAtOnce = 100  // nominal times that one transaction decides about, unless fewer have inputs that fill it
 	backfilledDry    = 1000 // that one answer lists if nothing is started
 	backfillMost     = 1000 // executions of a backfill at work at once
 )
@@ -118,10 +118,12 @@ func (e *Engine) BackfillSchedule(ctx context.Context, name string, b Backfill) 
 func (e *Engine) planBackfill(ctx context.Context, d *definition.Definition, b *Backfill, most int) (starts []*start, next time.Time, err error) {
 	var previous time.Time
 	at, comes := d.Schedule.Next(b.From.Add(-time.Nanosecond))
+	left := budget{most, e.budget.bytes}
 	for ; comes && at.Before(b.To); at, comes = d.Schedule.Next(at) {
-		if len(starts) == most {
+		if left.spent() {
 			return starts, at, nil
 		}
+		left.spend(1, 0)
 		fire := schedule.Fire{Nominal: at, Why: schedule.FiredBackfill}
 		if b.Dry {
 			starts = append(starts, &start{fire: fire})
@@ -135,6 +137,7 @@ func (e *Engine) planBackfill(ctx context.Context, d *definition.Definition, b *
 			s.request.Key, s.request.KeyLimit, s.request.WhenFull = schedulePrefix+d.Name+":"+backfillTag, max(b.AtOnce, 1), flow.WhenFullQueue
 		}
 		s.request.Labels = merged(s.request.Labels, map[string]string{BackfillLabel: b.tag()})
+		left.spend(0, s.request.PayloadSize())
 		starts, previous = append(starts, s), at
 	}
 	return starts, time.Time{}, nil

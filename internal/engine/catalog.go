@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -256,6 +257,19 @@ type Defined struct {
 	Created bool // false: the latest version was the same already
 }
 
+// byName are the places of definitions in the order of their names, in which every transaction writes them: two that wait for each other's
+// new versions would do so for ever.
+func byName(defs []*definition.Definition) []int {
+	at := make([]int, len(defs))
+	for i := range at {
+		at[i] = i
+	}
+	slices.SortStableFunc(at, func(a, b int) int {
+		return cmp.Or(strings.Compare(string(defs[a].Kind), string(defs[b].Kind)), strings.Compare(defs[a].Name, defs[b].Name))
+	})
+	return at
+}
+
 // Define stores definitions, all or none. Every action and workflow that they mention must exist, in the store or among
 // them; what is wrong comes back as definition.Problems.
 func (e *Engine) Define(ctx context.Context, defs []*definition.Definition) ([]Defined, error) {
@@ -263,8 +277,9 @@ func (e *Engine) Define(ctx context.Context, defs []*definition.Definition) ([]D
 		return nil, err
 	}
 	out, err := ask(ctx, e, nil, func(ctx context.Context, t *transaction) ([]Defined, error) {
-		out := make([]Defined, 0, len(defs))
-		for _, d := range defs {
+		out := make([]Defined, len(defs))
+		for _, i := range byName(defs) {
+			d := defs[i]
 			version, created, err := t.define(ctx, d)
 			if err != nil {
 				return nil, fmt.Errorf("define %q: %w", d.Name, err)
@@ -279,7 +294,7 @@ func (e *Engine) Define(ctx context.Context, defs []*definition.Definition) ([]D
 					return nil, fmt.Errorf("switch to %s %q: %w", d.Kind, d.Name, err)
 				}
 			}
-			out = append(out, Defined{Name: d.Name, Version: version, Kind: string(d.Kind), Created: created})
+			out[i] = Defined{Name: d.Name, Version: version, Kind: string(d.Kind), Created: created}
 		}
 		return out, nil
 	})

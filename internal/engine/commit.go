@@ -248,6 +248,9 @@ func (e *Engine) afterCommit(t *transaction) {
 			e.opts.Log.Error("an execution was put aside: a decision about it was refused", telemetry.Execution, d.ID, "until", a.Until, "times", a.Times, telemetry.Why, a.Reason)
 		}
 	}
+	for key, d := range t.effects.schedules {
+		e.schedules.keep(key, d)
+	}
 	for _, source := range t.effects.emitted {
 		e.counters.emitted(source)
 	}

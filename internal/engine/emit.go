@@ -52,7 +52,8 @@ type Emitted struct {
 	Signal   flow.ID // of ErrIdempotencyMismatch the one that stands under the key
 	Existing bool    // an earlier emission with the same trigger and key made it
 	Replayed bool    // the same content came before under another id
-	// Enforcements are what the rules have made of it, by name of the rules; none of a signal that came before.
+	// Enforcements are what the rules have made of it, by name of the rules; none of a signal that came before, and of one that more rules
+	// fire on than one transaction carries out: it is kept as new, and the rules are asked about it in parts.
 	Enforcements []flow.Enforcement
 	Err          error // *Invalid, ErrIdempotencyMismatch, or why it could not be committed
 }
@@ -113,7 +114,10 @@ func (e *Engine) prepareSignal(ctx context.Context, m *Emission, o *emitOp) erro
 		}
 		return nil
 	}
-	o.enforcings, err = e.match(ctx, set, &o.signal)
+	more := false
+	if o.enforcings, more, err = e.match(ctx, set, &o.signal, nil); more {
+		o.enforcings, o.signal.State = nil, flow.SignalNew
+	}
 	return err
 }
 
@@ -244,6 +248,7 @@ func (o *emitOp) decide(ctx context.Context, t *transaction) error {
 		return err
 	}
 	o.verdict = Emitted{Signal: s.ID, Replayed: s.Replayed}
+	t.effects.said = t.effects.said || s.State == flow.SignalNew
 	if s.Replayed {
 		return nil
 	}

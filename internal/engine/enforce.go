@@ -5,13 +5,11 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/pawl-run/pawl/internal/automation"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/problem"
 	"github.com/pawl-run/pawl/internal/store"
-	"github.com/pawl-run/pawl/internal/telemetry"
 )
 
 const (
@@ -29,28 +27,30 @@ type enforcing struct {
 	once    *store.IdempotencyKey // of one of which there is one execution
 }
 
-// match says what the rules make of a signal, and makes the requests of the executions that they start. An error is about the store,
-// or about the signal as a whole: what is wrong with a rule is its own verdict.
-func (e *Engine) match(ctx context.Context, set *automation.Set, s *flow.Signal) ([]*enforcing, error) {
-	verdicts, err := automation.Match(set, s)
+// match says what the rules make of a signal, but those named in but, and makes the requests of the executions that they start. It ends
+// behind the enforcement with which these are as many, or have as many bytes, as one transaction carries out; more says that there are
+// others. An error is about the store, or about the signal as a whole: what is wrong with a rule is its own verdict.
+func (e *Engine) match(ctx context.Context, set *automation.Set, s *flow.Signal, but map[string]bool) (all []*enforcing, more bool, err error) {
+	verdicts, err := automation.Verdicts(set, s, but)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	all := make([]*enforcing, 0, len(verdicts))
-	for _, v := range verdicts {
-		if v.State == flow.EnforcementRan && !e.rules.storms.calm(v.Rule, time.Now()) {
-			v.State, v.Reason = flow.EnforcementRefused, stormReason(v.Rule)
-			if err := e.PauseRule(ctx, v.Rule.Name, v.Reason.Message); err != nil && !errors.Is(err, store.ErrNotFound) {
-				e.opts.Log.Warn("pausing a rule that goes wild failed; it is tried again with its next signal", "rule", v.Rule.Name, telemetry.Err, err)
-			}
+	left := e.budget
+	for v := range verdicts {
+		if left.spent() {
+			return all, true, nil
+		}
+		if err := e.calm(ctx, &v, s); err != nil {
+			return nil, false, err
 		}
 		x, err := e.enforcing(ctx, v, s.ID)
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
+		left.spend(1, x.size()-enforcingSize)
 		all = append(all, x)
 	}
-	return all, nil
+	return all, false, nil
 }
 
 // enforcing makes the request of what a verdict starts.

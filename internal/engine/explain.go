@@ -23,20 +23,51 @@ type RuleWhy struct {
 }
 
 // WhySignal says of each rule that listens to a signal's trigger, or of the one named, why it has started something for the signal or
-// not. The rules are those that were in force when the signal came.
-func (e *Engine) WhySignal(ctx context.Context, id flow.ID, rule string) (flow.Signal, []RuleWhy, error) {
+// not. The rules are those that were in force when the signal came. aside says what the engine could not do with the signal so far.
+func (e *Engine) WhySignal(ctx context.Context, id flow.ID, rule string) (all []RuleWhy, aside []string, err error) {
 	s, err := e.opts.Store.Signal(ctx, id)
 	if err != nil {
-		return s, nil, err
+		return nil, nil, err
 	}
+	if aside, err = e.whyAside(ctx, &s); err != nil {
+		return nil, nil, err
+	}
+	all, err = e.whySignal(ctx, &s, rule)
+	if err != nil && refused(err) && len(aside) > 0 {
+		return nil, aside, nil // what keeps rules from being asked keeps them from being explained
+	}
+	return all, aside, err
+}
+
+// whyAside says what could not be done with a signal, and until when it is put aside.
+func (e *Engine) whyAside(ctx context.Context, s *flow.Signal) (all []string, err error) {
+	if s.Damage != "" {
+		all = append(all, "its row is damaged: "+s.Damage)
+	}
+	for _, of := range []struct {
+		kind store.AsideKind
+		say  string
+	}{{store.AsideMatching, "the rules could not be asked about it"}, {store.AsideMeeting, "the executions that wait for signals could not be asked about it"}} {
+		a, err := e.asideNow(ctx, of.kind, s.ID)
+		if err != nil {
+			return nil, err
+		}
+		if a != nil {
+			all = append(all, fmt.Sprintf("%s (%s): it is put aside until %s", of.say, a.Reason, clock(a.Until)))
+		}
+	}
+	return all, nil
+}
+
+func (e *Engine) whySignal(ctx context.Context, s *flow.Signal, rule string) ([]RuleWhy, error) {
 	set, err := e.rulesAt(ctx, s.Generation)
 	if err != nil {
-		return s, nil, err
+		return nil, err
 	}
 	const most = 1000
 	found, err := e.opts.Store.Enforcements(ctx, store.EnforcementFilter{Signal: s.Number, Limit: most})
 	if err != nil {
-		return s, nil, err
+		return nil, err
 	}
 	known := make(map[string]*flow.Enforcement, len(found))
 	for i := range found {
@@ -50,9 +81,9 @@ func (e *Engine) WhySignal(ctx context.Context, id flow.ID, rule string) (flow.S
 	}
 	all := []RuleWhy{}
 	for _, r := range rules {
-		w, err := whyRule(r, &s, known[r.Name])
+		w, err := whyRule(r, s, known[r.Name])
 		if err != nil {
-			return s, nil, err
+			return nil, err
 		}
 		delete(known, r.Name)
 		all = append(all, w)
@@ -64,11 +95,11 @@ func (e *Engine) WhySignal(ctx context.Context, id flow.ID, rule string) (flow.S
 	}
 	if rule != "" && len(all) == 0 {
 		if _, _, err := e.Rule(ctx, rule); err != nil {
-			return s, nil, err
+			return nil, err
 		}
 		all = append(all, RuleWhy{Rule: rule, Summary: "it was not in force when the signal came: pawl rules replay " + rule + " asks it about signals of the past"})
 	}
-	return s, all, nil
+	return all, nil
 }
 
 func hasLed(k *flow.Enforcement) bool {

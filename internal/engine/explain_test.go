@@ -15,7 +15,7 @@ import (
 
 func (r *rig) whySignal(id flow.ID, rule string) string {
 	r.Helper()
-	_, all, err := r.e.WhySignal(r.ctx, id, rule)
+	all, _, err := r.e.WhySignal(r.ctx, id, rule)
 	if err != nil {
 		r.Fatal(err)
 	}
@@ -59,7 +59,7 @@ func TestWhySignal(t *testing.T) {
 			r.Errorf("%v", err)
 		}
 		none := r.emit(Emission{Trigger: "unheard"})
-		if _, all, err := r.e.WhySignal(r.ctx, none.Signal, ""); err != nil || len(all) != 0 {
+		if all, _, err := r.e.WhySignal(r.ctx, none.Signal, ""); err != nil || len(all) != 0 {
 			r.Errorf("%+v, %v", all, err)
 		}
 	})

@@ -4,9 +4,9 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/flow"
@@ -126,41 +126,135 @@ func (e *Engine) matchSignals(ctx context.Context) {
 type matching struct {
 	signal flow.Signal
 	all    []*enforcing
+	more   bool // there are rules beyond these: the signal stays new
 }
 
-// matchNew asks the rules about some of the signals that are new, and reports whether there may be more.
+func (m *matching) bytes() (n int) {
+	for _, x := range m.all {
+		n += x.size()
+	}
+	return n
+}
+
+// matchNew asks the rules about some of the signals that are new, and reports whether there may be more to do at once. A signal about
+// which they cannot be asked is put aside.
 func (e *Engine) matchNew(ctx context.Context) (more bool, err error) {
-	found, err := e.opts.Store.NewSignals(ctx, newAtOnce)
+	found, err := e.opts.Store.NewSignals(ctx, time.Now(), newAtOnce)
 	if err != nil || len(found) == 0 {
 		return false, err
 	}
-	all := make([]*matching, 0, len(found))
-	for starts := 0; len(all) < len(found) && starts < newStarts; {
-		m := &matching{signal: found[len(all)]}
-		set, err := e.rulesAt(ctx, m.signal.Generation)
-		if err != nil {
+	var all []*matching
+	handled := 0
+	for i, left := 0, (budget{newStarts, e.budget.bytes}); i < len(found) && !left.spent(); i++ {
+		m, err := e.asked(ctx, &found[i])
+		switch {
+		case err == nil:
+			all = append(all, m)
+			left.spend(len(m.all), m.bytes())
+		case !refused(err):
 			return false, err
-		}
-		if !m.signal.Replayed {
-			if m.all, err = e.match(ctx, set, &m.signal); err != nil {
+		default:
+			if err := e.leaveAside(ctx, store.AsideMatching, found[i].ID, err); err != nil {
 				return false, err
 			}
+			handled++
 		}
-		starts += len(m.all)
-		all = append(all, m)
 	}
-	matched, err := e.carryOut(ctx, all)
-	return matched > 0, err
+	n, err := e.carryOut(ctx, all)
+	return handled+n > 0, err
+}
+
+// asked is what the rules of its generation make of a new signal.
+func (e *Engine) asked(ctx context.Context, s *flow.Signal) (*matching, error) {
+	m := &matching{signal: *s}
+	if s.Damage != "" {
+		return nil, damaged(s.Damage)
+	}
+	if s.Replayed {
+		return m, nil
+	}
+	set, err := e.rulesAt(ctx, s.Generation)
+	if err != nil {
+		return nil, err
+	}
+	// Of a signal that is enforced in parts this server, or one that has ended since, may have carried out some.
+	var known map[string]bool
+	if e.rules.parts.has(s.ID) {
+		known, err = e.enforcedBy(ctx, s)
+	}
+	if err == nil {
+		m.all, m.more, err = e.match(ctx, set, s, known)
+	}
+	if err == nil && m.more && known == nil {
+		if known, err = e.enforcedBy(ctx, s); err == nil && len(known) > 0 {
+			m.all, m.more, err = e.match(ctx, set, s, known)
+		}
+	}
+	e.rules.parts.note(s.ID, m.more)
+	return m, err
+}
+
+// parts remembers which signals are enforced in parts. Losing it costs asking some rules twice.
+type parts struct {
+	mu  sync.Mutex
+	all map[flow.ID]bool
+}
+
+func (p *parts) has(id flow.ID) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.all[id]
+}
+
+func (p *parts) note(id flow.ID, more bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !more {
+		delete(p.all, id)
+		return
+	}
+	if p.all == nil || len(p.all) >= catalogLimit {
+		p.all = map[flow.ID]bool{}
+	}
+	p.all[id] = true
+}
+
+// enforcedBy names the rules that have an enforcement of a signal.
+func (e *Engine) enforcedBy(ctx context.Context, s *flow.Signal) (map[string]bool, error) {
+	known := map[string]bool{}
+	f := store.EnforcementFilter{Signal: s.Number, Limit: newStarts}
+	for {
+		page, err := e.opts.Store.Enforcements(ctx, f)
+		if err != nil {
+			return nil, err
+		}
+		for i := range page {
+			known[page[i].Rule] = true
+		}
+		if len(page) < f.Limit {
+			return known, nil
+		}
+		f.BeforeSignal, f.BeforeRule = s.Number, page[len(page)-1].Rule
+	}
+}
+
+// carried is what one transaction has made of new signals.
+type carried struct {
+	signals int // that it has found new, and not locked by another server
+	done    []flow.Enforcement
 }
 
 // carryOut writes in one transaction what the rules make of new signals, and returns of how many. What another server has matched, or
-// is about to, is left alone. A signal about which the decision is refused harms no other.
+// is about to, is left alone. A signal about which the decision is refused harms no other: its rules have failed, or it is put aside.
 func (e *Engine) carryOut(ctx context.Context, all []*matching) (int, error) {
-	done, err := ask(ctx, e, nil, func(ctx context.Context, t *transaction) ([]flow.Enforcement, error) { return t.carryOut(ctx, all) })
+	if len(all) == 0 {
+		return 0, nil
+	}
+	c, err := ask(ctx, e, nil, func(ctx context.Context, t *transaction) (carried, error) { return t.carryOut(ctx, all) })
 	switch {
 	case err == nil:
-		e.counters.enforced(done)
-		return len(all), nil
+		e.counters.enforced(c.done)
+		return c.signals, nil
 	case !refused(err):
 		return 0, err
 	case len(all) == 1:
@@ -171,21 +265,20 @@ func (e *Engine) carryOut(ctx context.Context, all []*matching) (int, error) {
 			}
 			return e.carryOut(ctx, all)
 		}
-		return 0, err
+		return 1, e.leaveAside(ctx, store.AsideMatching, all[0].signal.ID, err)
 	}
 	matched := 0
-	var failed []error
 	for _, m := range all {
 		n, err := e.carryOut(ctx, []*matching{m})
-		if err != nil && !refused(err) {
+		if err != nil {
 			return matched, err
 		}
-		matched, failed = matched+n, append(failed, err)
+		matched += n
 	}
-	return matched, errors.Join(failed...)
+	return matched, nil
 }
 
-func (t *transaction) carryOut(ctx context.Context, all []*matching) (done []flow.Enforcement, err error) {
+func (t *transaction) carryOut(ctx context.Context, all []*matching) (c carried, err error) {
 	numbers := make([]int64, len(all))
 	by := make(map[int64]*matching, len(all))
 	for i, m := range all {
@@ -193,12 +286,16 @@ func (t *transaction) carryOut(ctx context.Context, all []*matching) (done []flo
 	}
 	locked, err := t.tx.LockSignals(ctx, numbers)
 	if err != nil || len(locked) == 0 {
-		return nil, err
+		return c, err
 	}
+	c.signals = len(locked)
 	for i := range locked {
-		t.changes.matched = append(t.changes.matched, locked[i].Number)
+		if !by[locked[i].Number].more {
+			t.changes.matched = append(t.changes.matched, locked[i].Number)
+		}
 	}
-	return t.enforceOnce(ctx, locked, func(s *flow.Signal) []*enforcing { return by[s.Number].all })
+	c.done, err = t.enforceOnce(ctx, locked, func(s *flow.Signal) []*enforcing { return by[s.Number].all })
+	return c, err
 }
 
 // enforceOnce carries out what rules make of signals that were kept before. A rule that has an enforcement of a signal already is left out.

@@ -92,7 +92,7 @@ func (w *Why) rated(x *flow.Execution, left time.Duration) {
 	w.Facts = append(w.Facts, fmt.Sprintf("the rate is %s; this execution has its slot, and each that came before it has one before", rateText(&x.Rate)))
 }
 
-// sweepMeters deletes meters, and shares of lines, once a minute.
+// sweepMeters deletes meters, the locks of meters and windows, shares of lines, and notes of what was put aside, once a minute.
 func (e *Engine) sweepMeters(ctx context.Context) {
 	for {
 		select {
@@ -100,12 +100,26 @@ func (e *Engine) sweepMeters(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		err := e.dropMeters(ctx)
-		if err == nil {
-			err = e.dropShares(ctx)
+		for _, drop := range []func(context.Context) error{e.dropMeters, e.dropLocks, e.dropShares, e.dropAsides} {
+			if err := drop(ctx); err != nil && ctx.Err() == nil {
+				e.opts.Log.Error("removing what is left of rates, windows, lines and asides failed; it will be tried again", telemetry.Err, err)
+			}
 		}
-		if err != nil && ctx.Err() == nil {
-			e.opts.Log.Error("removing what is left of rates and lines failed; it will be tried again", telemetry.Err, err)
+	}
+}
+
+// dropLocks deletes the locks of meters and windows that are gone.
+func (e *Engine) dropLocks(ctx context.Context) error {
+	for last := ""; ; {
+		err := e.update(ctx, func(ctx context.Context, tx store.Tx) error {
+			next, err := tx.DropLocks(ctx, last, metersAtOnce)
+			if err == nil {
+				last = next
+			}
+			return err
+		})
+		if err != nil || last == "" {
+			return err
 		}
 	}
 }
@@ -130,7 +144,7 @@ func (e *Engine) dropShares(ctx context.Context) error {
 	}
 }
 
-// metersAtOnce is how many meters, or shares, one transaction drops.
+// metersAtOnce is how many meters, locks or shares one transaction drops.
 const metersAtOnce = 1000
 
 // dropMeters deletes the meters of rates that are not used up any more.

@@ -18,7 +18,7 @@ const (
 	// pastSignals is how many signals of the past one request looks at, the latest first; pastPage those that are read together.
 	pastSignals = 10_000
 	pastPage    = 500
-	// replayAtOnce is how many signals one transaction asks a rule about again.
+	// replayAtOnce is how many signals one transaction asks a rule about again, unless what it makes of fewer fills the transaction.
 	replayAtOnce = 200
 	// pastSamples is how many signals are named.
 	pastSamples = 20
@@ -80,7 +80,7 @@ func (e *Engine) past(ctx context.Context, r *automation.Rule, since time.Time, 
 			if seen++; seen > pastSignals {
 				return true, nil
 			}
-			if s := &page[i]; r.ListensTo(s.Trigger) && !s.Replayed {
+			if s := &page[i]; r.ListensTo(s.Trigger) && !s.Replayed && s.Damage == "" {
 				if err := look(s); err != nil {
 					return false, err
 				}
@@ -179,29 +179,32 @@ func (e *Engine) ReplayRule(ctx context.Context, name string, since time.Time, d
 		return nil, err
 	}
 	slices.Reverse(all)
-	for part := range slices.Chunk(all, replayAtOnce) {
-		if err := e.replay(ctx, r, part, dry, p); err != nil {
+	for len(all) > 0 {
+		n, err := e.replay(ctx, r, all, dry, p)
+		if err != nil {
 			return p, err
 		}
+		all = all[n:]
 	}
 	return p, nil
 }
 
-// replay asks a rule about some signals of the past.
-func (e *Engine) replay(ctx context.Context, r *automation.Rule, part []flow.Signal, dry bool, p *Past) error {
+// replay asks a rule about the first of some signals of the past, as many as one transaction takes, and returns how many.
+func (e *Engine) replay(ctx context.Context, r *automation.Rule, all []flow.Signal, dry bool, p *Past) (n int, err error) {
 	var signals []flow.Signal
 	xs := map[int64][]*enforcing{}
-	for i := range part {
-		s, err := e.opts.Store.Signal(ctx, part[i].ID)
+	for left := (budget{replayAtOnce, e.budget.bytes}); n < len(all) && !left.spent(); n++ {
+		left.spend(1, 0)
+		s, err := e.opts.Store.Signal(ctx, all[n].ID)
 		if errors.Is(err, store.ErrNotFound) {
 			continue // retention has removed it meanwhile
 		}
 		if err != nil {
-			return err
+			return 0, err
 		}
 		known, err := e.opts.Store.Enforcements(ctx, store.EnforcementFilter{Rule: r.Name, Signal: s.Number, Limit: 1})
 		if err != nil {
-			return err
+			return 0, err
 		}
 		if len(known) > 0 {
 			p.Enforced++
@@ -209,9 +212,11 @@ func (e *Engine) replay(ctx context.Context, r *automation.Rule, part []flow.Sig
 		}
 		x, err := e.would(ctx, r, &s)
 		if err != nil {
-			return err
+			return 0, err
 		}
 		if x != nil {
+			left.spend(0, x.size())
+			s.Data, s.Headers = nil, nil // they are in the input where the rule wants them
 			signals, xs[s.Number] = append(signals, s), []*enforcing{x}
 		}
 	}
@@ -225,20 +230,20 @@ func (e *Engine) replay(ctx context.Context, r *automation.Rule, part []flow.Sig
 			v := &xs[signals[i].Number][0].verdict
 			made(signals[i].ID, v.State, v.Reason)
 		}
-		return nil
+		return n, nil
 	}
 	if len(signals) == 0 {
-		return nil
+		return n, nil
 	}
 	done, err := ask(ctx, e, nil, func(ctx context.Context, t *transaction) ([]flow.Enforcement, error) {
 		return t.enforceOnce(ctx, signals, func(s *flow.Signal) []*enforcing { return xs[s.Number] })
 	})
 	if err != nil {
-		return err
+		return 0, err
 	}
 	e.counters.enforced(done)
 	for i := range done {
 		made(done[i].Signal, done[i].State, done[i].Reason)
 	}
-	return nil
+	return n, nil
 }

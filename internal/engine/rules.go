@@ -45,6 +45,7 @@ type rules struct {
 	held chan struct{} // capacity 1: a window has been opened
 
 	storms storms
+	parts  parts
 }
 
 func newRules() *rules {

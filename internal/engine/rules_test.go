@@ -257,6 +257,27 @@ func TestRuleReplicas(t *testing.T) {
 	}
 }
 
+// A signal that is sent again runs nothing and is no part of a storm.
+func TestRepetitionsAreNoStorm(t *testing.T) {
+	onEachStore(t, func(r *rig) {
+		r.apply("kind: rule\nname: wild\non: t\nstorm: {limit: 3, per: 1h}\nrun: {action: noop}\n")
+		for n := range 3 {
+			for again := range 5 {
+				if v := r.emit(Emission{Trigger: "t", Key: fmt.Sprint(n)}); v.Existing != (again > 0) {
+					r.Errorf("%+v", v)
+				}
+			}
+		}
+		if rule, _, err := r.e.Rule(r.ctx, "wild"); err != nil || rule.Paused {
+			r.Errorf("%+v, %v", rule, err)
+		}
+		r.of("noop", 3)
+		if v := r.emit(Emission{Trigger: "t", Key: "3"}); len(v.Enforcements) != 1 || v.Enforcements[0].Reason.Code != flow.ReasonStorm {
+			r.Errorf("the fourth: %+v", v)
+		}
+	})
+}
+
 // A rule that runs too often on a server pauses itself and says so; what comes then is kept.
 func TestStorm(t *testing.T) {
 	onEachStore(t, func(r *rig) {

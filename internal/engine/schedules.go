@@ -44,13 +44,13 @@ func (s *schedules) changed() {
 }
 
 // schedule loads a version of a schedule's document; 0 is the latest.
-func (e *Engine) schedule(ctx context.Context, from definitions, name string, version int) (*definition.Definition, error) {
+func (e *Engine) schedule(ctx context.Context, name string, version int) (*definition.Definition, error) {
 	key := versionKey(name, version)
 	d := e.schedules.known(key)
 	if d != nil {
 		return d, nil
 	}
-	row, err := from.Definition(ctx, schedulePrefix+name, version)
+	row, err := e.opts.Store.Definition(ctx, schedulePrefix+name, version)
 	if err != nil {
 		return nil, fmt.Errorf("load schedule %q: %w", name, err)
 	}
@@ -58,6 +58,30 @@ func (e *Engine) schedule(ctx context.Context, from definitions, name string, ve
 		return d, err
 	}
 	e.schedules.keep(key, d)
+	return d, nil
+}
+
+// scheduleDocument loads a version of a schedule's document. One that the transaction reads may be its own, and is kept once it is committed.
+func (t *transaction) scheduleDocument(ctx context.Context, name string, version int) (*definition.Definition, error) {
+	key := versionKey(name, version)
+	if d := t.e.schedules.known(key); d != nil {
+		return d, nil
+	}
+	if d := t.effects.schedules[key]; d != nil {
+		return d, nil
+	}
+	row, err := t.tx.Definition(ctx, schedulePrefix+name, version)
+	if err != nil {
+		return nil, fmt.Errorf("load schedule %q: %w", name, err)
+	}
+	d, err := scheduleOf(&row)
+	if err != nil {
+		return nil, err
+	}
+	if t.effects.schedules == nil {
+		t.effects.schedules = map[string]*definition.Definition{}
+	}
+	t.effects.schedules[key] = d
 	return d, nil
 }
 
@@ -127,7 +151,7 @@ func (e *Engine) Schedules(ctx context.Context, after string, n int) ([]Schedule
 				e.schedules.keep(versionKey(k.Name, k.Version), k.Document)
 			}
 		default: // a version was applied between the two reads
-			k.Document, err = e.schedule(ctx, e.opts.Store, k.Name, k.Version)
+			k.Document, err = e.schedule(ctx, k.Name, k.Version)
 		}
 		if err != nil {
 			return nil, err
@@ -168,7 +192,7 @@ func (t *transaction) beginSchedule(ctx context.Context, d *definition.Definitio
 		return nil
 	}
 	if k.Version > 0 && !k.Next.IsZero() {
-		before, err := t.e.schedule(ctx, t.tx, d.Name, k.Version)
+		before, err := t.scheduleDocument(ctx, d.Name, k.Version)
 		if err != nil {
 			return err
 		}
@@ -220,7 +244,7 @@ func (e *Engine) steer(ctx context.Context, name string, change func(context.Con
 			return k, fmt.Errorf("schedule %q: %w", name, store.ErrNotFound)
 		}
 		k = locked[0]
-		d, err := e.schedule(ctx, t.tx, name, k.Version)
+		d, err := t.scheduleDocument(ctx, name, k.Version)
 		if err != nil {
 			return k, err
 		}
@@ -310,7 +334,7 @@ func (e *Engine) Schedule(ctx context.Context, name string) (store.Schedule, *de
 	if err != nil {
 		return k, nil, err
 	}
-	d, err := e.schedule(ctx, e.opts.Store, name, k.Version)
+	d, err := e.schedule(ctx, name, k.Version)
 	return k, d, err
 }
 

@@ -9,7 +9,8 @@ import (
 )
 
 const (
-	// signalsAtOnce is how many signals one transaction of retention removes: about 10 ms on SQLite.
+	// signalsAtOnce is how many signals and enforcements one transaction of retention removes, or a page of their data: about 10 ms on
+	// SQLite.
 	signalsAtOnce = 500
 	signalsRest   = 20 * time.Millisecond // between two of these: commits of others go between
 )
@@ -26,7 +27,7 @@ func (e *Engine) sweepSignals(ctx context.Context) {
 			return
 		case err != nil:
 			e.opts.Log.Error("removing old signals failed; it will be tried again", telemetry.Err, err)
-		case dropped == signalsAtOnce:
+		case dropped > 0:
 			pause = signalsRest
 		}
 		select {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -11,6 +12,8 @@ import (
 	"github.com/pawl-run/pawl/internal/admission"
 	"github.com/pawl-run/pawl/internal/automation"
 	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/telemetry"
 )
 
 // storms counts on one server how often rules run that say when that is too often. It is no bound over all servers, and no lock is held
@@ -47,6 +50,27 @@ func (s *storms) calm(r *automation.Rule, now time.Time) bool {
 	}
 	s.all[r.Name] = storm{r.Since, tat}
 	return true
+}
+
+// calm refuses a run of a rule that runs too often, and pauses the rule. A signal that is there already runs nothing again, and does not count:
+// a provider that sends everything three times is no storm.
+func (e *Engine) calm(ctx context.Context, v *automation.Verdict, s *flow.Signal) error {
+	if v.State != flow.EnforcementRan || v.Rule.Storm == nil {
+		return nil
+	}
+	if s.Number == 0 && s.Key != "" { // it is not kept yet
+		if known, err := e.opts.Store.HasSignal(ctx, store.KeyOf(s)); err != nil || known {
+			return err
+		}
+	}
+	if e.rules.storms.calm(v.Rule, time.Now()) {
+		return nil
+	}
+	v.State, v.Reason = flow.EnforcementRefused, stormReason(v.Rule)
+	if err := e.PauseRule(ctx, v.Rule.Name, v.Reason.Message); err != nil && !errors.Is(err, store.ErrNotFound) {
+		e.opts.Log.Warn("pausing a rule that goes wild failed; it is tried again with its next signal", "rule", v.Rule.Name, telemetry.Err, err)
+	}
+	return nil
 }
 
 // stormReason says why a rule that has gone wild does not run, and was paused.

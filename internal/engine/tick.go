@@ -19,8 +19,9 @@ import (
 const (
 	schedulesAtOnce = 500
 	startsAtOnce    = 1000
-	schedulesAtMost = time.Second // between two looks at when the next schedule is due: other servers change schedules, too
-	scheduleAgain   = time.Minute // until a schedule is looked at again about which a decision was refused
+	schedulesAtMost = time.Second      // between two looks at when the next schedule is due: other servers change schedules, too
+	scheduleAgain   = time.Minute      // until a schedule is looked at again about which a decision was refused
+	restAgain       = 10 * time.Second // until other servers look at a schedule of which one is starting the ticks that have passed
 	ticksAtOnce     = 1000
 )
 
@@ -83,14 +84,18 @@ func (e *Engine) fireDue(ctx context.Context, clock *tickClock) (time.Duration, 
 			continue
 		}
 		all := make([]*firing, 0, len(due))
-		for i, starts := 0, 0; i < len(due) && starts < startsAtOnce; i++ {
+		for i, left := 0, (budget{startsAtOnce, e.budget.bytes}); i < len(due) && !left.spent(); i++ {
 			f, err := e.plan(ctx, due[i], now)
 			if err != nil {
 				return schedulesAtMost, err
 			}
-			all, starts = append(all, f), starts+len(f.starts)
+			left.spend(len(f.starts), f.bytes())
+			all = append(all, f)
 		}
 		decided, err := e.fire(ctx, all)
+		if err == nil {
+			err = e.fireRest(ctx, all)
+		}
 		if err != nil || decided < len(all) {
 			return 50 * time.Millisecond, err // another server is at it
 		}
@@ -103,8 +108,17 @@ type firing struct {
 	d      *definition.Definition
 	plan   schedule.Plan
 	starts []*start
-	pause  string // why the schedule pauses itself instead
-	bad    error  // why nothing can be planned
+	rest   []schedule.Fire // ticks beyond starts, which another transaction starts: their inputs do not go into this one
+	pause  string          // why the schedule pauses itself instead
+	bad    error           // why nothing can be planned
+	done   bool            // carried out; was is the schedule as it is since then
+}
+
+func (f *firing) bytes() (n int) {
+	for _, s := range f.starts {
+		n += s.request.PayloadSize()
+	}
+	return n
 }
 
 // start is an execution that a tick starts, if nothing keeps it from doing so.
@@ -119,7 +133,7 @@ type start struct {
 // plan works out, outside the transaction, what becomes of the nominal times of a schedule that have passed.
 func (e *Engine) plan(ctx context.Context, k store.Schedule, now time.Time) (*firing, error) {
 	f := &firing{was: k}
-	if f.d, f.bad = e.schedule(ctx, e.opts.Store, k.Name, k.Version); f.bad != nil {
+	if f.d, f.bad = e.schedule(ctx, k.Name, k.Version); f.bad != nil {
 		if !spoiled(f.bad) {
 			return nil, f.bad
 		}
@@ -130,16 +144,39 @@ func (e *Engine) plan(ctx context.Context, k store.Schedule, now time.Time) (*fi
 		return f, err
 	}
 	f.plan = f.d.Schedule.Tick(k.Name, k.Next, now)
-	last := k.Last
-	for _, fire := range f.plan.Fire {
-		s := e.start(ctx, f.d, fire, last)
+	f.rest = f.plan.Fire
+	return f, e.nextStarts(ctx, f)
+}
+
+// nextStarts makes the requests of the next ticks of a plan: as many as one transaction takes.
+func (e *Engine) nextStarts(ctx context.Context, f *firing) error {
+	last, left := f.was.Last, budget{startsAtOnce, e.budget.bytes}
+	for f.starts = nil; len(f.rest) > 0 && !left.spent(); f.rest = f.rest[1:] {
+		s := e.start(ctx, f.d, f.rest[0], last)
 		var refused *Invalid
 		if s.err != nil && !errors.As(s.err, &refused) && !spoiled(s.err) {
-			return nil, s.err
+			return s.err
 		}
-		f.starts, last = append(f.starts, s), fire.Nominal
+		f.starts, last = append(f.starts, s), f.rest[0].Nominal
+		left.spend(1, s.request.PayloadSize())
 	}
-	return f, nil
+	return nil
+}
+
+// fireRest starts the ticks that found no room in the transaction that carried out their plan, in transactions of their own. A server that
+// ends meanwhile leaves them to the others, after restAgain; these count anew how many ticks a schedule catches up with.
+func (e *Engine) fireRest(ctx context.Context, all []*firing) error {
+	for _, f := range all {
+		for f.done && len(f.rest) > 0 {
+			if err := e.nextStarts(ctx, f); err != nil {
+				return err
+			}
+			if _, err := e.fire(ctx, []*firing{f}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // start makes the request of the execution that a tick starts.
@@ -175,6 +212,9 @@ func (e *Engine) start(ctx context.Context, d *definition.Definition, fire sched
 // fire carries plans out in one transaction, and returns how many: what has changed since it was planned, or is being decided
 // about elsewhere, is left alone. A plan that is refused harms no other.
 func (e *Engine) fire(ctx context.Context, all []*firing) (decided int, err error) {
+	for _, f := range all {
+		f.done = false
+	}
 	n, err := ask(ctx, e, lastOf(all), func(ctx context.Context, t *transaction) (n fired, err error) {
 		names := make([]string, len(all))
 		for i, f := range all {
@@ -201,6 +241,7 @@ func (e *Engine) fire(ctx context.Context, all []*firing) (decided int, err erro
 			changed, ticks = append(changed, k), append(ticks, of...)
 		}
 		n.count(all, changed, ticks)
+		n.changed = changed
 		if err := t.tx.PutSchedules(ctx, changed); err != nil {
 			return n, err
 		}
@@ -208,6 +249,7 @@ func (e *Engine) fire(ctx context.Context, all []*firing) (decided int, err erro
 	})
 	switch {
 	case err == nil:
+		n.mark(all)
 		e.counters.submitted.Add(int64(n.ticks))
 		e.counters.ticksFired.Add(int64(n.ticks))
 		for why, missed := range n.missed {
@@ -232,14 +274,15 @@ func (e *Engine) fire(ctx context.Context, all []*firing) (decided int, err erro
 		return 0, err
 	}
 	decided = 0
+	var failed []error
 	for _, f := range all {
 		n, err := e.fire(ctx, []*firing{f})
-		if err != nil {
+		if err != nil && !refused(err) {
 			return decided, err
 		}
-		decided += n
+		decided, failed = decided+n, append(failed, err)
 	}
-	return decided, nil
+	return decided, errors.Join(failed...)
 }
 
 // missedWhys are the reasons by which missed ticks are counted; the others are of schedules that were paused or edited.
@@ -252,6 +295,16 @@ type fired struct {
 	missed    [len(missedWhys)]int // nominal times that did not, by why
 	lags      []time.Duration      // from when ticks were due to the transaction
 	paused    []string             // schedules that have paused themselves
+	changed   []store.Schedule
+}
+
+// mark notes which plans were carried out.
+func (n *fired) mark(all []*firing) {
+	for _, f := range all {
+		if i := slices.IndexFunc(n.changed, func(k store.Schedule) bool { return k.Name == f.was.Name }); i >= 0 {
+			f.done, f.was = true, n.changed[i]
+		}
+	}
 }
 
 // late is how many nominal times were missed that something other than a running execution kept from starting one.
@@ -309,7 +362,7 @@ func (t *transaction) fire(ctx context.Context, f *firing) (k store.Schedule, ti
 		k.PausedAt, k.Reason, k.Due = t.now, f.pause, time.Time{}
 		return k, nil, nil
 	}
-	ticks = missedTicks(k.Name, f.plan.Missed, t.now)
+	ticks = missedTicks(k.Name, f.missed(), t.now)
 	for _, s := range f.starts {
 		tick := store.Tick{Schedule: k.Name, Nominal: s.fire.Nominal, Last: s.fire.Nominal, Count: 1, At: t.now, Why: s.fire.Why}
 		kept, refusal, err := t.kept(ctx, f.d, &k, s)
@@ -333,9 +386,23 @@ func (t *transaction) fire(ctx context.Context, f *firing) (k store.Schedule, ti
 		}
 		ticks = append(ticks, tick)
 	}
+	if len(f.rest) > 0 {
+		k.Next, k.Due = f.rest[0].Nominal, t.now.Add(restAgain)
+		return k, ticks, nil
+	}
 	k.Next = f.plan.Next
 	k.Due = dueOf(f.d, &k)
 	return k, ticks, nil
+}
+
+// missed are the times that are missed and not decided about yet, up to the first tick of the rest.
+func (f *firing) missed() (all []schedule.Missed) {
+	for _, m := range f.plan.Missed {
+		if !m.First.Before(f.was.Next) && (len(f.rest) == 0 || m.First.Before(f.rest[0].Nominal)) {
+			all = append(all, m)
+		}
+	}
+	return all
 }
 
 // kept says what keeps a tick from starting an execution: an execution that has not ended, or why the new one is refused.

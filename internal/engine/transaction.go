@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/blob"
+	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
 )
@@ -66,6 +67,8 @@ type effects struct {
 	emitted []string        // sources of the signals
 	held    bool            // a window may close earlier than was known
 	said    bool            // there are new signals, about which the rules are to be asked
+
+	schedules map[string]*definition.Definition // documents that were read, by versionKey
 }
 
 func (e *Engine) newTransaction(tx store.Tx, claimers *roster) *transaction {

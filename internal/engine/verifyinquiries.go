@@ -20,13 +20,13 @@ func (e *Engine) verifyInquiries(ctx context.Context) (broken []store.Violation,
 		if err != nil {
 			return nil, err
 		}
+		if len(page) == 0 {
+			break
+		}
 		for _, i := range page {
 			if say := e.misfit(i); say != "" {
 				broken = append(broken, store.Violation{Invariant: 44, Execution: i.Execution, Say: fmt.Sprintf("the answer of %s %s", i.ID.Text(flow.InquiryPrefix), say)})
 			}
-		}
-		if len(page) < f.Limit {
-			break
 		}
 		n, f.Before = n+len(page), page[len(page)-1].ID
 	}

@@ -49,6 +49,12 @@ func (e *Engine) verifyRules(ctx context.Context) (broken []store.Violation, err
 
 func (e *Engine) verifySignal(ctx context.Context, s *flow.Signal, now time.Time) (broken []store.Violation, err error) {
 	id := s.ID.Text(flow.SignalPrefix)
+	unreadable := func(say string) []store.Violation {
+		return []store.Violation{{Invariant: 32, Execution: s.Cause, Say: fmt.Sprintf("signal %s cannot be read: %s", id, say)}}
+	}
+	if s.Damage != "" {
+		return unreadable(s.Damage), nil
+	}
 	if s.State == flow.SignalNew {
 		if age := now.Sub(s.At); age > newForLong {
 			broken = append(broken, store.Violation{Invariant: 41, Execution: s.Cause, Say: fmt.Sprintf("signal %s is new for %s: the rules have not been asked about it", id, age.Round(time.Second))})
@@ -67,7 +73,7 @@ func (e *Engine) verifySignal(ctx context.Context, s *flow.Signal, now time.Time
 	if !s.Replayed {
 		verdicts, err := automation.Match(set, s)
 		if err != nil {
-			return nil, err
+			return unreadable(err.Error()), nil
 		}
 		for _, v := range verdicts {
 			if !slices.ContainsFunc(found, func(k flow.Enforcement) bool { return k.Rule == v.Rule.Name }) {

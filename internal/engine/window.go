@@ -171,13 +171,10 @@ func (e *Engine) closeWindow(ctx context.Context, w store.Window) error {
 		}
 		return []flow.Enforcement{led}, nil
 	})
-	if err != nil || len(done) == 0 {
-		return err
+	if err == nil {
+		e.counters.enforced(done)
 	}
-	e.counters.enforced(done)
-	return e.update(ctx, func(ctx context.Context, tx store.Tx) error {
-		return tx.DropWindowLocks(ctx, []store.WindowKey{w.WindowKey})
-	})
+	return err
 }
 
 // leading is the signal for which a window starts its execution, and its rule as it was when that came.

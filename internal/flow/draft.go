@@ -151,18 +151,23 @@ const (
 // PutAside leaves the execution alone for a while, because a decision about it was refused. It leaves its queue or its line,
 // where it would be in the way of others; what is held stays held.
 func (d *Draft) PutAside(reason string, now time.Time) {
+	d.Aside = d.Aside.Again(reason, now)
+	if d.Place == Ready || d.Place == Waiting {
+		d.Place, d.Ticket, d.WakeAt = Delayed, 0, d.Aside.Until
+	}
+}
+
+// Again is what a is after one more refusal; a is nil before the first.
+func (a *Aside) Again(reason string, now time.Time) *Aside {
 	times := 1
-	if d.Aside != nil {
-		times += d.Aside.Times
+	if a != nil {
+		times += a.Times
 	}
 	pause := lastAside
 	if times < 10 {
 		pause = min(firstAside<<(times-1), lastAside)
 	}
-	d.Aside = &Aside{Until: now.Add(pause), Times: times, Reason: Clipped(reason, AsideLimit)}
-	if d.Place == Ready || d.Place == Waiting {
-		d.Place, d.Ticket, d.WakeAt = Delayed, 0, d.Aside.Until
-	}
+	return &Aside{Until: now.Add(pause), Times: times, Reason: Clipped(reason, AsideLimit)}
 }
 
 // Clipped is a text without what stores do not take, cut to a length.

@@ -133,8 +133,8 @@ type State struct {
 	GapSince time.Time
 }
 
-// Aside says that a decision about an execution could not be carried out: the rules or the store refused it. The engine
-// tries it again later, so that the executions beside it go on.
+// Aside says that a decision about an execution, a signal or a wait could not be carried out: the rules or the store refused it, or its
+// row cannot be read. The engine tries it again later, so that those beside it go on.
 type Aside struct {
 	Until  time.Time `json:"until"`
 	Times  int       `json:"times"` // that it has been put aside

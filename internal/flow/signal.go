@@ -24,6 +24,8 @@ type Signal struct {
 	Body [32]byte
 	Data json.RawMessage
 	SignalDetail
+	// Damage says why the row cannot be decoded, and SignalDetail is empty then; "": it can.
+	Damage string
 }
 
 // SignalDetail is what of a signal nothing is looked up by. Stores keep it as JSON.

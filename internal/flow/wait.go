@@ -17,6 +17,8 @@ type Wait struct {
 	Looked    bool  // the signals that were there when it began have been looked at
 	Signal    int64 // number of the signal that it took; 0: it waits
 	WaitDetail
+	// Damage says why the row cannot be decoded, and WaitDetail is empty then; "": it can.
+	Damage string
 }
 
 // WaitDetail is what of a wait nothing is looked up by. Stores keep it as JSON.

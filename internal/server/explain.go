@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/internal/definition"
@@ -19,7 +20,7 @@ func (c *call) signalWhy() error {
 		return err
 	}
 	rule := c.query.Get("rule")
-	_, all, err := c.Engine.WhySignal(c.ctx(), s.ID, rule)
+	all, aside, err := c.Engine.WhySignal(c.ctx(), s.ID, rule)
 	if rule != "" && errors.Is(err, store.ErrNotFound) {
 		return notFound("rule", rule)
 	}
@@ -42,6 +43,7 @@ func (c *call) signalWhy() error {
 	default:
 		out.Summary = fmt.Sprintf("%d of %d rules that listen to %s have started something for it", fired, n, s.Trigger)
 	}
+	out.Summary = strings.Join(append([]string{out.Summary}, aside...), "; ")
 	return c.json(http.StatusOK, out)
 }
 

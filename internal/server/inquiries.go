@@ -100,11 +100,13 @@ func (c *call) inquiries() error {
 		return fmt.Errorf("list inquiries: %w", err)
 	}
 	page := api.InquiryPage{Inquiries: []api.Inquiry{}}
+	var size store.Page
 	for _, i := range rows {
+		size.Inquiry(i)
 		page.Inquiries = append(page.Inquiries, renderInquiry(i))
 	}
-	if len(rows) == f.Limit {
-		page.NextCursor = rows[f.Limit-1].ID.Text(flow.InquiryPrefix)
+	if n := len(rows); n == f.Limit || size.Full() {
+		page.NextCursor = rows[n-1].ID.Text(flow.InquiryPrefix)
 	}
 	return c.json(http.StatusOK, page)
 }

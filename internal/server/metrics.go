@@ -72,7 +72,7 @@ var engineFigures = []engineFigure{
 	count("executions_purged", "Executions removed after their retention.", func(s engine.Stats) int64 { return s.Purged }),
 	count("ticks_fired", "Ticks of schedules that started an execution.", func(s engine.Stats) int64 { return s.TicksFired }),
 	count("rows_skipped", "Rows that a loop of the engine could not handle and passed over.", func(s engine.Stats) int64 { return s.Skipped }),
-	count("executions_put_aside", "Times that an execution was put aside because a decision about it was refused.", func(s engine.Stats) int64 { return s.PutAside }),
+	count("executions_put_aside", "Times that an execution, a signal or a wait was put aside because a decision about it was refused.", func(s engine.Stats) int64 { return s.PutAside }),
 	count("commits", "Commits of the engine.", func(s engine.Stats) int64 { return s.Commits }),
 	count("commit_requests", "Requests that went into commits.", func(s engine.Stats) int64 { return s.Requests }),
 	count("commits_failed", "Commits that failed.", func(s engine.Stats) int64 { return s.FailedCommits }),

@@ -25,7 +25,8 @@ type InquiryReader interface {
 	Inquiry(ctx context.Context, id flow.ID) (*flow.Inquiry, error)
 	// InquiryOf returns the inquiry that an execution waits for, or was the last to wait for; or ErrNotFound.
 	InquiryOf(ctx context.Context, execution flow.ID) (*flow.Inquiry, error)
-	// Inquiries returns up to f.Limit inquiries, newest first (by id). Ask for the next page with Before set to the last id.
+	// Inquiries returns up to f.Limit inquiries, newest first (by id). Ask for the next page with Before set to the last id. A full Page
+	// may have fewer.
 	Inquiries(ctx context.Context, f InquiryFilter) ([]*flow.Inquiry, error)
 	// CountInquiries counts the open inquiries.
 	CountInquiries(ctx context.Context) (int, error)

@@ -16,6 +16,7 @@ type Reader interface {
 	SignalReader
 	InquiryReader
 	WaitReader
+	AsideReader
 	EnforcementReader
 	SwitchReader
 	WindowReader
@@ -112,6 +113,21 @@ func (p *Page) Execution(x *flow.Execution) {
 		e := x.Outcome.Error
 		*p += Page(len(e.Code) + len(e.Message) + len(e.Details))
 	}
+}
+
+// Inquiry adds an inquiry.
+func (p *Page) Inquiry(i *flow.Inquiry) {
+	const fixed = 300
+	n := fixed + len(i.Purpose) + len(i.Title) + len(i.Text) + len(i.Form) + len(i.Accept) + len(i.Default)
+	for _, all := range [][]string{i.Assignees, i.Exclude} {
+		for _, who := range all {
+			n += len(who)
+		}
+	}
+	if i.Answer != nil {
+		n += len(i.Answer.Value) + len(i.Answer.Note)
+	}
+	*p += Page(n)
 }
 
 // Output adds an execution's output.

@@ -27,19 +27,22 @@ type Signals interface {
 	SignalledBodies(ctx context.Context, bodies [][32]byte) (map[[32]byte]time.Time, error)
 	// LockSignals loads and locks those of the signals numbered that are new, passing over what another transaction has locked.
 	LockSignals(ctx context.Context, numbers []int64) ([]flow.Signal, error)
-	// DropSignals deletes up to n signals that are matched and were emitted before a time, the oldest first, with their enforcements, and
-	// returns how many.
+	// DropSignals deletes signals that are matched and were emitted before a time, the oldest first, with their enforcements and their
+	// notes among the unmet ones, and returns how many. It ends behind the signal with which these are n rows or PageBytes of data.
 	DropSignals(ctx context.Context, before time.Time, n int) (int, error)
 }
 
-// SignalReader answers readers about signals.
+// SignalReader answers readers about signals. One whose row cannot be decoded is returned with its Damage.
 type SignalReader interface {
 	// Signal returns a signal, or ErrNotFound.
 	Signal(ctx context.Context, id flow.ID) (flow.Signal, error)
+	// HasSignal reports whether there is a signal with a key.
+	HasSignal(ctx context.Context, key SignalKey) (bool, error)
 	// Signals returns up to f.Limit signals, the latest first. A full Page may have fewer.
 	Signals(ctx context.Context, f SignalFilter) ([]flow.Signal, error)
-	// NewSignals returns up to n signals that are new, the oldest first. A full Page may have fewer.
-	NewSignals(ctx context.Context, n int) ([]flow.Signal, error)
+	// NewSignals returns up to n signals that are new, the oldest first, but those that are put aside (AsideMatching) until after now. A
+	// full Page may have fewer.
+	NewSignals(ctx context.Context, now time.Time, n int) ([]flow.Signal, error)
 	// SignalsAbout returns up to n signals with the trigger and the subject behind a place, the oldest first. A full Page may have
 	// fewer. The place is that of a signal returned before, or a time with the number 0: signals of that time and later.
 	SignalsAbout(ctx context.Context, trigger, subject string, after SignalPlace, n int) ([]flow.Signal, error)

@@ -75,6 +75,7 @@ type Tx interface {
 	Signals
 	Inquiries
 	Waits
+	Asides
 	Meters
 	Shares
 	Enforcements

@@ -42,8 +42,6 @@ type Windows interface {
 	Windows(ctx context.Context, keys []WindowKey) (map[WindowKey]Window, error)
 	// PutWindows writes windows under the same locks.
 	PutWindows(ctx context.Context, all []Window) error
-	// DropWindowLocks forgets the locks of windows that are closed; one that another transaction holds stays.
-	DropWindowLocks(ctx context.Context, keys []WindowKey) error
 }
 
 // WindowReader answers readers about windows.

@@ -28,6 +28,7 @@ const (
 	Schedule   = "schedule" // its name
 	Signal     = "signal"
 	Webhook    = "webhook"     // its name
+	Row        = "row"         // id of a signal, or of an execution that waits for one
 	Lost       = "lost"        // how many
 	HandedBack = "handed_back" // how many
 	RequestID  = "request_id"

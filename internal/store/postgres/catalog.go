@@ -49,6 +49,7 @@ func (t *tx) Define(ctx context.Context, d store.Definition) (int, bool, error) 
 	if err == nil && !same {
 		latest++
 		d.Version = int(latest)
+		t.free = true
 		err = t.ask(ctx, qInsertDefinition, t.args().columns(definitions.columns(&d)), nil)
 	}
 	if err != nil {

@@ -194,23 +194,31 @@ func (t *tx) LatestSwitches(ctx context.Context, names []string) (map[string]sto
 	for _, k := range all {
 		found[k.Name] = k
 	}
+	for _, k := range t.switched { // not written yet
+		if slices.Contains(names, k.Name) {
+			found[k.Name] = k
+		}
+		last = max(last, k.Generation)
+	}
 	return found, last, nil
 }
 
-// AddSwitches implements store.Switches.
-func (t *tx) AddSwitches(ctx context.Context, all []store.Switch) error {
+// AddSwitches implements store.Switches. They are written with the commit, which waits for a transaction that adds the same generation.
+func (t *tx) AddSwitches(_ context.Context, all []store.Switch) error {
+	t.switched = append(t.switched, all...)
+	return t.failed
+}
+
+// insertSwitches writes switches, in the order of their generations.
+func (t *tx) insertSwitches() {
+	slices.SortStableFunc(t.switched, func(a, b store.Switch) int { return cmp.Compare(a.Generation, b.Generation) })
 	var cols columns
 	switches.begin(&cols)
-	for i := range all {
-		switches.add(&cols, &all[i])
+	for i := range t.switched {
+		switches.add(&cols, &t.switched[i])
 	}
-	if cols.rows() == 0 {
-		return nil
-	}
-	if err := t.ask(ctx, qAddSwitches, t.args().columns(&cols), nil); err != nil {
-		return fmt.Errorf("add %d switches: %w", len(all), err)
-	}
-	return nil
+	t.put(qAddSwitches, &cols)
+	t.switched = nil
 }
 
 // Generation implements store.SwitchReader.

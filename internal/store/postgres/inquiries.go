@@ -65,10 +65,10 @@ var (
 
 	qOpenInquiries = sql(`SELECT ` + inquiryColumns + ` FROM {s}.inquiries i WHERE i.execution = ANY ($1::uuid[]) AND i.state = 1`)
 
-	qInquiries    = sql(`SELECT ` + inquiryColumns + ` FROM {s}.inquiries i WHERE i.state = $1::bigint AND i.id < $2 ORDER BY i.id DESC LIMIT $3`)
-	qAllInquiries = sql(`SELECT ` + inquiryColumns + ` FROM {s}.inquiries i WHERE i.id < $1 ORDER BY i.id DESC LIMIT $2`)
-	qAssigned     = sql(`SELECT ` + inquiryColumns + ` FROM (SELECT a.inquiry FROM {s}.assigned a WHERE a.who = $1 AND a.inquiry < $2 ORDER BY a.inquiry DESC LIMIT $3) a
-		CROSS JOIN LATERAL (SELECT * FROM {s}.inquiries i WHERE i.id = a.inquiry OFFSET 0) i ORDER BY i.id DESC`)
+	qInquiries    = sql(inquiryPage(`SELECT * FROM {s}.inquiries WHERE state = $1::bigint AND id < $2 ORDER BY id DESC LIMIT $3`))
+	qAllInquiries = sql(inquiryPage(`SELECT * FROM {s}.inquiries WHERE id < $1 ORDER BY id DESC LIMIT $2`))
+	qAssigned     = sql(inquiryPage(`SELECT i.* FROM (SELECT a.inquiry FROM {s}.assigned a WHERE a.who = $1 AND a.inquiry < $2 ORDER BY a.inquiry DESC LIMIT $3) a
+		CROSS JOIN LATERAL (SELECT * FROM {s}.inquiries i WHERE i.id = a.inquiry OFFSET 0) i ORDER BY i.id DESC`))
 	qCountInquiries = sql(`SELECT count(*) FROM {s}.inquiries WHERE state = 1`)
 
 	// Rows are written one after the other, in the order in which they are given. One that has another revision than was read,
@@ -83,6 +83,29 @@ var (
 	qAssign          = sql(assigned.insert("assigned") + ` ON CONFLICT DO NOTHING`)
 	qDeleteInquiries = sql(`DELETE FROM {s}.inquiries i WHERE i.execution = ANY ($1::uuid[])`)
 )
+
+// inquiryPage is the inquiries of a query, in its order, until a page is surely full: forms and answers may be large. JSON has up to six
+// bytes for one of a text.
+func inquiryPage(query string) string {
+	const size = `octet_length(x.question::text) + coalesce(octet_length(x.answer::text), 0)`
+	return `SELECT ` + inquiryColumns + ` FROM (SELECT *, sum(` + size + `) OVER (ROWS UNBOUNDED PRECEDING) - (` + size + `) AS ahead FROM (` +
+		query + `) x) i WHERE ahead < ` + fmt.Sprint(6*store.PageBytes)
+}
+
+// readInquiryPage returns a reader that adds each row to all until a page is full.
+func readInquiryPage(all *[]*flow.Inquiry) func(*rows) error {
+	var page store.Page
+	return func(r *rows) error {
+		if page.Full() {
+			return nil
+		}
+		i := &flow.Inquiry{}
+		err := inquiries.read(r, i)
+		page.Inquiry(i)
+		*all = append(*all, i)
+		return err
+	}
+}
 
 // readInquiries returns a reader that adds each row to all.
 func readInquiries(all *[]*flow.Inquiry) func(*rows) error {
@@ -183,7 +206,7 @@ func (s *Store) Inquiries(ctx context.Context, f store.InquiryFilter) (all []*fl
 	if before.IsZero() {
 		before = lastID
 	}
-	k := call{q: qAllInquiries, read: readInquiries(&all)}
+	k := call{q: qAllInquiries, read: readInquiryPage(&all)}
 	var a args
 	switch {
 	case f.Assignee != "":

@@ -28,10 +28,16 @@ var (
 	qPutMeters = sql(meters.insert("meters") + ` ON CONFLICT (key) DO UPDATE SET tat = excluded.tat`)
 
 	qDropMeters = sql(`DELETE FROM {s}.meters m USING (SELECT key FROM {s}.meters WHERE tat < $1::bigint ORDER BY tat LIMIT $2 FOR UPDATE SKIP LOCKED) AS v
-		WHERE ` + is("m.key", "v.key") + ` RETURNING m.key`)
+		WHERE ` + is("m.key", "v.key") + ` RETURNING 1`)
 
-	// A lock that a transaction holds is one that is in use.
-	qDropMeterLocks = sql(`DELETE FROM {s}.keys WHERE key = ANY (ARRAY(SELECT k.key FROM {s}.keys k WHERE k.key = ANY ($1::text[]) ORDER BY k.key FOR UPDATE SKIP LOCKED))`)
+	// Keys of executions do not begin with "@". A lock that a transaction holds is one that is in use.
+	qLocks = sql(`SELECT key FROM {s}.keys WHERE key > $1 AND key < 'A' AND key >= '@' ORDER BY key LIMIT $2`)
+
+	qDropLocks = sql(`DELETE FROM {s}.keys WHERE key = ANY (ARRAY(SELECT k.key FROM {s}.keys k WHERE k.key = ANY ($1::text[])
+			AND (SELECT true FROM {s}.meters m WHERE starts_with(k.key, '` + store.MeterLock + `') AND m.key = substr(k.key, ` + fmt.Sprint(len(store.MeterLock)+1) + `)) IS NULL
+			AND (SELECT true FROM {s}.windows w WHERE starts_with(k.key, '` + store.WindowLock + `') AND w.rule = split_part(k.key, ':', 2)
+				AND w.key = substr(k.key, ` + fmt.Sprint(len(store.WindowLock)+2) + ` + length(split_part(k.key, ':', 2)))) IS NULL
+		ORDER BY k.key FOR UPDATE SKIP LOCKED))`)
 )
 
 // Meters implements store.Meters.
@@ -64,17 +70,32 @@ func (t *tx) PutMeters(ctx context.Context, all map[string]time.Time) error {
 }
 
 // DropMeters implements store.Meters.
-func (t *tx) DropMeters(ctx context.Context, before time.Time, n int) (int, error) {
-	var locks []string
-	err := t.ask(ctx, qDropMeters, t.args().int(row.Micros(before)).int(int64(n)), func(r *rows) error {
-		locks = append(locks, store.MeterLock+r.text())
+func (t *tx) DropMeters(ctx context.Context, before time.Time, n int) (dropped int, err error) {
+	err = t.ask(ctx, qDropMeters, t.args().int(row.Micros(before)).int(int64(n)), func(*rows) error {
+		dropped++
 		return nil
 	})
-	if err == nil && len(locks) > 0 {
-		err = t.ask(ctx, qDropMeterLocks, t.args().texts(locks), nil)
-	}
 	if err != nil {
 		return 0, fmt.Errorf("drop meters: %w", err)
 	}
-	return len(locks), nil
+	return dropped, nil
+}
+
+// DropLocks implements store.Meters.
+func (t *tx) DropLocks(ctx context.Context, after string, n int) (last string, err error) {
+	var locks []string
+	err = t.ask(ctx, qLocks, t.args().text(after).int(int64(n)), func(r *rows) error {
+		locks = append(locks, r.text())
+		return nil
+	})
+	if err == nil && len(locks) > 0 {
+		err = t.ask(ctx, qDropLocks, t.args().texts(locks), nil)
+	}
+	if err != nil {
+		return "", fmt.Errorf("drop the locks of meters and windows: %w", err)
+	}
+	if len(locks) < n {
+		return "", nil
+	}
+	return locks[n-1], nil
 }

@@ -11,19 +11,22 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// No transactions wait in a circle, because all wait in one order: executions by id, the highest first; then concurrency
-// keys by name. A transaction waits for a lock only when that stands behind every lock it holds.
+// No transactions wait in a circle, because all wait in one order: executions by id, the highest first; then schedules by name; then
+// concurrency keys by name. A transaction waits for a lock only when that stands behind every lock it holds.
 // Executions come before their workflows that way, as reports need them, for ids grow; where clocks differ, or a cancel
 // goes from the workflow to its tasks, or one decision leads to the next, a lock may be wanted out of order. Then it is
 // tried, and if another one has it the transaction gives up all it has and is decided again; the next run begins with
 // everything that the last one had and wanted, in order.
 //
 // What is locked with SKIP LOCKED never waits: neither does who takes from a queue, nor who locks a session, which only a
-// transaction that has nothing else yet waits for. Idempotency keys come last: they are written with the commit, sorted.
+// transaction that has nothing else yet waits for. A definition is written at once, and waits for a transaction that writes the same
+// version: one that has written a definition waits for nothing but other definitions, which a decision writes in the order of their names.
+// Last, with the commit, come idempotency keys, signals, enforcements and switches, each sorted.
 
 // locks are what a transaction has locked or wants to lock.
 type locks struct {
 	executions []flow.ID
+	schedules  []string
 	keys       []string
 	sessions   []flow.ID
 	changed    bool // the sessions are to be: otherwise others may have them as well
@@ -43,9 +46,11 @@ type order struct {
 
 	first  map[flow.ID]bool // locked before the decision began: not read yet
 	lowest flow.ID          // of the executions; zero: none
-	keys   map[string]bool
-	key    string // the last of the keys
-	free   bool   // something is locked that stands in no order
+	// schedules and keys are those that are locked, schedule and key the last of them.
+	schedules     map[string]bool
+	schedule, key string
+	keys          map[string]bool
+	free          bool // something is locked that stands in no order
 }
 
 const holdSessions = `SELECT id FROM {s}.sessions WHERE id = ANY ($1::uuid[]) ORDER BY id `
@@ -79,6 +84,12 @@ func (t *tx) hold(ctx context.Context, l *locks) error {
 			return nil
 		})
 	}
+	if len(l.schedules) > 0 {
+		t.add(qHoldSchedules, t.args().texts(unique(l.schedules)), func(r *rows) error {
+			t.lockedSchedule(r.text())
+			return nil
+		})
+	}
 	if len(l.keys) > 0 {
 		t.addLockKeys(unique(l.keys))
 	}
@@ -95,6 +106,14 @@ func (t *tx) lockedExecution(id flow.ID) {
 	}
 }
 
+func (t *tx) lockedSchedule(name string) {
+	if t.schedules == nil {
+		t.schedules = make(map[string]bool)
+	}
+	t.schedules[name] = true
+	t.schedule = max(t.schedule, name)
+}
+
 func (t *tx) lockedKey(key string) {
 	if t.keys == nil {
 		t.keys = make(map[string]bool)
@@ -105,7 +124,8 @@ func (t *tx) lockedKey(key string) {
 
 // mayWaitFor reports whether executions may be waited for: all that are not locked yet stand behind everything that is.
 func (t *tx) mayWaitFor(ids []flow.ID) bool {
-	if t.lowest.IsZero() && t.keys == nil && !t.free {
+	behind := t.schedules != nil || t.keys != nil || t.free
+	if t.lowest.IsZero() && !behind {
 		return true
 	}
 	for _, id := range ids {
@@ -113,11 +133,16 @@ func (t *tx) mayWaitFor(ids []flow.ID) bool {
 		if read || t.first[id] {
 			continue
 		}
-		if t.keys != nil || t.free || bytes.Compare(id[:], t.lowest[:]) >= 0 {
+		if behind || bytes.Compare(id[:], t.lowest[:]) >= 0 {
 			return false
 		}
 	}
 	return true
+}
+
+// mayWaitForSchedules reports the same for schedules that are not locked yet, in order.
+func (t *tx) mayWaitForSchedules(fresh []string) bool {
+	return t.keys == nil && !t.free && (t.schedules == nil || fresh[0] > t.schedule)
 }
 
 // mayWaitForKeys reports the same for keys that are not locked yet, in order.
@@ -130,6 +155,7 @@ func (t *tx) giveUp() error {
 	var all locks
 	for _, l := range t.asked {
 		all.executions = append(all.executions, l.executions...)
+		all.schedules = append(all.schedules, l.schedules...)
 		all.keys = append(all.keys, l.keys...)
 		all.sessions = append(all.sessions, l.sessions...)
 		all.changed = all.changed || l.changed

@@ -144,6 +144,39 @@ func lockSeatIfThere(session flow.ID) step {
 	}
 }
 
+func lockSchedule(name string) step {
+	return func(ctx context.Context, tx store.Tx) error {
+		all, err := tx.LockSchedules(ctx, []string{name}, false)
+		return counted("schedules", len(all), 1, err)
+	}
+}
+
+// passSchedule locks a schedule unless another transaction has it.
+func passSchedule(name string) step {
+	return func(ctx context.Context, tx store.Tx) error {
+		_, err := tx.LockSchedules(ctx, []string{name}, true)
+		return err
+	}
+}
+
+// switchNext puts the next version of a rule in force.
+func switchNext(name string) step {
+	return func(ctx context.Context, tx store.Tx) error {
+		_, last, err := tx.LatestSwitches(ctx, []string{name})
+		if err != nil {
+			return err
+		}
+		return tx.AddSwitches(ctx, []store.Switch{{Generation: last + 1, Name: name, Version: int(last) + 1, At: time.Now()}})
+	}
+}
+
+func define(name string) step {
+	return func(ctx context.Context, tx store.Tx) error {
+		_, _, err := tx.Define(ctx, store.Definition{Name: name, Kind: "rule", Hash: [32]byte{byte(time.Now().UnixNano()), 1}, Document: []byte(`{}`), CreatedAt: time.Now()})
+		return err
+	}
+}
+
 // Two transactions that lock the same things the other way round both commit, and PostgreSQL never has to end one of them
 // because each waits for the other.
 func TestLockOrder(t *testing.T) {
@@ -194,6 +227,11 @@ func TestLockOrder(t *testing.T) {
 	for _, key := range []string{"line", "old 1", "old 2"} {
 		update(lockKey(key))
 	}
+	for _, name := range []string{"x", "y"} {
+		update(func(ctx context.Context, tx store.Tx) error {
+			return tx.PutSchedules(ctx, []store.Schedule{{Name: name, Version: 1}})
+		})
+	}
 	crossed := func(x, y step) [2][2]step { return [2][2]step{{x, y}, {y, x}} }
 	for name, ways := range map[string][2][2]step{
 		"executions":            crossed(lockThese(a), lockThese(b)),
@@ -211,18 +249,34 @@ func TestLockOrder(t *testing.T) {
 		"two ends":              crossed(endLease(s3), endLease(s4)),
 		"a claim and a drop":    {{lockKey("old 1"), drop(s5)}, {lockSeatIfThere(s5), lockKey("old 1")}},
 		"two drops":             crossed(drop(s6), drop(s7)),
+		"schedules":             crossed(lockSchedule("x"), lockSchedule("y")),
+		"schedule and key":      crossed(lockSchedule("x"), lockKey("old 1")),
+		"schedule, execution":   crossed(lockSchedule("x"), lockThese(a)),
+		"a tick and a key":      {{passSchedule("x"), lockKey("old 1")}, {lockKey("old 1"), lockSchedule("x")}},
+		"a tick, an execution":  {{passSchedule("x"), lockThese(a)}, {lockThese(a), lockSchedule("x")}},
+		"switch and key":        crossed(switchNext("rule:s"), lockKey("old 1")),
+		"switch and execution":  crossed(switchNext("rule:s"), lockThese(a)),
+		"switch and schedule":   crossed(switchNext("rule:s"), lockSchedule("x")),
+		"switch and definition": crossed(switchNext("rule:s"), define("rule:s")),
+		"definition and key":    crossed(define("rule:t"), lockKey("old 2")),
 	} {
 		m := newMeeting()
 		var both sync.WaitGroup
 		for i, s := range stores {
 			both.Go(func() {
-				err := s.Update(t.Context(), func(ctx context.Context, tx store.Tx) error {
-					if err := ways[i][0](ctx, tx); err != nil {
-						return err
+				var err error
+				for range 3 { // of two that write the same version, or the same generation, one decides again
+					err = s.Update(t.Context(), func(ctx context.Context, tx store.Tx) error {
+						if err := ways[i][0](ctx, tx); err != nil {
+							return err
+						}
+						m.come(i)
+						return ways[i][1](ctx, tx)
+					})
+					if !errors.Is(err, store.ErrConflict) {
+						break
 					}
-					m.come(i)
-					return ways[i][1](ctx, tx)
-				})
+				}
 				if err != nil {
 					t.Errorf("%s, way %d: %v", name, i+1, err)
 				}

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -136,6 +137,64 @@ func TestUnreadable(t *testing.T) {
 			execute(t, server(t), fmt.Sprintf(`UPDATE %s.live SET state = '\xff' WHERE id = '%x'`, schema, id[:]))
 		}
 	})
+}
+
+func TestDamaged(t *testing.T) {
+	schema := emptySchema(t)
+	storetest.Damaged(t, open(t, server(t), schema), func(table, column string, ids ...flow.ID) {
+		for _, id := range ids {
+			execute(t, server(t), fmt.Sprintf(`UPDATE %s.%s SET detail = '{"rules": 1, "timeout": "x"}' WHERE %s = '%x'`, schema, table, column, id[:]))
+		}
+	})
+}
+
+// The rows of locks go with what they are for; one that a transaction holds stays.
+func TestLocksOfWhatIsGone(t *testing.T) {
+	t.Parallel()
+	schema := emptySchema(t)
+	s := open(t, server(t), schema)
+	update := func(do func(context.Context, store.Tx) error) {
+		t.Helper()
+		if err := s.Update(t.Context(), do); err != nil {
+			t.Fatal(err)
+		}
+	}
+	window := store.Window{WindowKey: store.WindowKey{Rule: "r", Key: "a:b"}, Opened: time.Now(), Wake: time.Now(), Count: 1, First: 1, Last: 1}
+	update(func(ctx context.Context, tx store.Tx) error {
+		if _, err := tx.LockKeys(ctx, []string{"k", "@rate:a:b", "@rate:gone", "@rate:held", "@window:r:a:b", "@window:r:gone", "@window:gone:a:b"}); err != nil {
+			return err
+		}
+		if err := tx.PutMeters(ctx, map[string]time.Time{"a:b": time.Now()}); err != nil {
+			return err
+		}
+		return tx.PutWindows(ctx, []store.Window{window})
+	})
+	update(func(ctx context.Context, tx store.Tx) error {
+		if _, err := tx.LockKeys(ctx, []string{"@rate:held"}); err != nil {
+			return err
+		}
+		for last := ""; ; {
+			err := s.Update(context.Background(), func(ctx context.Context, tx store.Tx) (err error) {
+				last, err = tx.DropLocks(ctx, last, 2)
+				return err
+			})
+			if err != nil || last == "" {
+				return err
+			}
+		}
+	})
+	c, err := pgx.Connect(t.Context(), server(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close(context.Background())
+	var left string
+	if err := c.QueryRow(t.Context(), `SELECT string_agg(key, ' ' ORDER BY key) FROM `+schema+`.keys`).Scan(&left); err != nil {
+		t.Fatal(err)
+	}
+	if want := "@rate:a:b @rate:held @window:r:a:b k"; left != want {
+		t.Errorf("left: %s, want %s", left, want)
+	}
 }
 
 func TestViews(t *testing.T) {

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/store"
@@ -39,7 +40,9 @@ var scheduleColumns, tickColumns = schedules.names(""), ticks.names("")
 var (
 	qSchedule      = sql(`SELECT ` + scheduleColumns + ` FROM {s}.schedules WHERE name = $1`)
 	qLockSchedules = sql(`SELECT ` + scheduleColumns + ` FROM {s}.schedules WHERE name = ANY ($1::text[]) ORDER BY name FOR UPDATE`)
+	qHoldSchedules = sql(`SELECT name FROM {s}.schedules WHERE name = ANY ($1::text[]) ORDER BY name FOR UPDATE`)
 	qPassSchedules = sql(`SELECT ` + scheduleColumns + ` FROM {s}.schedules WHERE name = ANY ($1::text[]) ORDER BY name FOR UPDATE SKIP LOCKED`)
+	qAreSchedules  = sql(`SELECT 1 FROM {s}.schedules WHERE name = ANY ($1::text[]) LIMIT 1`)
 	qSchedules     = sql(`SELECT ` + scheduleColumns + ` FROM {s}.schedules WHERE name > $1 ORDER BY name LIMIT $2`)
 	qDueSchedules  = sql(`SELECT ` + scheduleColumns + ` FROM {s}.schedules WHERE due IS NOT NULL AND due <= $1::bigint ORDER BY due LIMIT $2`)
 	qNextSchedule  = sql(`SELECT due FROM {s}.schedules WHERE due IS NOT NULL AND due > $1::bigint ORDER BY due LIMIT 1`)
@@ -59,15 +62,39 @@ var (
 		WHERE ` + is("k.schedule", "v.schedule") + ` AND k.nominal = v.nominal AND k.tag = v.tag RETURNING 1`)
 )
 
-// LockSchedules implements store.Schedules.
+// LockSchedules implements store.Schedules. Schedules that may not be waited for now are tried.
 func (t *tx) LockSchedules(ctx context.Context, names []string, pass bool) ([]store.Schedule, error) {
-	q := qLockSchedules
-	if pass {
-		q = qPassSchedules
+	names = unique(names)
+	fresh := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return t.schedules[name] })
+	wait := !pass && (len(fresh) == 0 || t.mayWaitForSchedules(fresh))
+	q := qPassSchedules
+	if wait {
+		q = qLockSchedules
+	}
+	if !pass {
+		t.asked = append(t.asked, locks{schedules: names})
 	}
 	var all []store.Schedule
 	if err := t.ask(ctx, q, t.args().texts(names), readInto(&all, schedules)); err != nil {
 		return nil, fmt.Errorf("lock %d schedules: %w", len(names), err)
+	}
+	for i := range all {
+		t.lockedSchedule(all[i].Name)
+	}
+	if pass || wait || len(all) == len(names) {
+		return all, nil
+	}
+	missing := slices.DeleteFunc(names, func(name string) bool { return t.schedules[name] })
+	busy := false
+	err := t.ask(ctx, qAreSchedules, t.args().texts(missing), func(*rows) error {
+		busy = true
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("lock %d schedules: %w", len(names), err)
+	}
+	if busy {
+		return nil, t.giveUp()
 	}
 	return all, nil
 }

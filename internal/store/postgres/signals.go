@@ -26,7 +26,7 @@ var signals = relation[*flow.Signal, *flow.Signal]{
 	{"state", oidInt2, func(c *column, s *flow.Signal) { c.int(int64(s.State)) }, func(r *rows, s *flow.Signal) { s.State = flow.SignalState(r.int()) }},
 	{"hash", oidBytes, func(c *column, s *flow.Signal) { c.bytes(s.Hash[:]) }, func(r *rows, s *flow.Signal) { copy(s.Hash[:], r.peek()) }},
 	{"detail", oidJSON, func(c *column, s *flow.Signal) { c.text(row.SignalDetail(&s.SignalDetail)) },
-		func(r *rows, s *flow.Signal) { r.failed(row.DecodeSignalDetail(&s.SignalDetail, r.peek())) }},
+		func(r *rows, s *flow.Signal) { row.DecodeSignalDetail(s, r.peek()) }},
 	{"data", oidText, func(c *column, s *flow.Signal) { c.text(string(s.Data)) }, func(r *rows, s *flow.Signal) { s.Data = json.RawMessage(r.bytes()) }},
 	{"body", oidBytes, func(c *column, s *flow.Signal) { c.bytesOrNull(row.SignalBody(s)) }, func(r *rows, s *flow.Signal) { copy(s.Body[:], r.peek()) }},
 }
@@ -53,18 +53,28 @@ var (
 	qSignalBodies = sql(`SELECT v.body, s.at FROM ` + signalBodies.rows() + ` AS v
 		JOIN LATERAL (SELECT at FROM {s}.signals s WHERE s.body = v.body ORDER BY s.at DESC LIMIT 1) s ON true`)
 
-	qDropSignals = sql(`WITH old AS (SELECT n FROM {s}.signals k WHERE at < $1::bigint AND state = 2
+	qDropSignals = sql(`WITH old AS (SELECT n, at, octet_length(data) AS bytes FROM {s}.signals k WHERE at < $1::bigint AND state = 2
 			AND (SELECT true FROM {s}.enforcements e WHERE e.signal = k.n AND e.state + 0 = 2 LIMIT 1) IS NULL ORDER BY at, n LIMIT $2 FOR UPDATE SKIP LOCKED),
-		gone AS (DELETE FROM {s}.signals k USING old WHERE ` + is("k.n", "old.n") + ` RETURNING k.n),
-		too AS (DELETE FROM {s}.enforcements e USING gone WHERE ` + is("e.signal", "gone.n") + `)
+		sized AS (SELECT n, at, bytes, 1 + (SELECT count(*) FROM {s}.enforcements e WHERE e.signal = old.n) AS rows FROM old),
+		part AS (SELECT n FROM (SELECT n, sum(bytes) OVER w - bytes AS bytes, sum(rows) OVER w - rows AS rows FROM sized
+			WINDOW w AS (ORDER BY at, n ROWS UNBOUNDED PRECEDING)) x WHERE bytes < ` + fmt.Sprint(store.PageBytes) + ` AND rows < $2),
+		gone AS (DELETE FROM {s}.signals k USING part WHERE ` + is("k.n", "part.n") + ` RETURNING k.n),
+		too AS (DELETE FROM {s}.enforcements e USING gone WHERE ` + is("e.signal", "gone.n") + `),
+		unmet AS (DELETE FROM {s}.unmet u USING gone WHERE ` + is("u.signal", "gone.n") + `)
 		SELECT n FROM gone`)
 
-	qNewSignals = sql(signalPage(`SELECT ` + signalColumns + ` FROM {s}.signals WHERE state = 1 AND at > 0 ORDER BY at, n LIMIT $1`))
+	qNewSignals = sql(signalPage(`SELECT ` + signalColumns + ` FROM {s}.signals s WHERE state = 1 AND at > 0 AND ` + notAside(store.AsideMatching, "s.id", "$1") + `
+		ORDER BY at, n LIMIT $2`))
 
 	qLockSignals = sql(`SELECT ` + signalColumns + ` FROM {s}.signals WHERE n = ANY ($1::bigint[]) AND state + 0 = 1 ORDER BY n FOR UPDATE SKIP LOCKED`)
 
 	qSignalsAbout = sql(signalPage(`SELECT ` + signalColumns + ` FROM {s}.signals WHERE trigger = $1 AND subject = $2 AND (at, n) > ($3::bigint, $4::bigint) ORDER BY at, n LIMIT $5`))
 )
+
+// notAside is the condition that a signal, or the wait of an execution, is not put aside until after a moment.
+func notAside(kind store.AsideKind, id, now string) string {
+	return fmt.Sprintf(`(SELECT true FROM {s}.asides a WHERE a.kind = %d AND a.id = %s AND a.until > %s::bigint) IS NULL`, kind, id, now)
+}
 
 // signalPage is the signals of a query until a page is full: their data may be large.
 func signalPage(query string) string {
@@ -164,6 +174,19 @@ func (s *Store) Signal(ctx context.Context, id flow.ID) (flow.Signal, error) {
 	return all[0], nil
 }
 
+// HasSignal implements store.SignalReader.
+func (s *Store) HasSignal(ctx context.Context, key store.SignalKey) (has bool, err error) {
+	var a args
+	err = s.read(ctx, call{q: qSignalled, params: a.columns(signalKeys.columns(key)).params, read: func(*rows) error {
+		has = true
+		return nil
+	}})
+	if err != nil {
+		return false, fmt.Errorf("look up signal %q of %s: %w", key.Key, key.Trigger, err)
+	}
+	return has, nil
+}
+
 // Signals implements store.SignalReader.
 func (s *Store) Signals(ctx context.Context, f store.SignalFilter) (all []flow.Signal, err error) {
 	l := listing{schema: s.schema}
@@ -186,9 +209,9 @@ func (s *Store) Signals(ctx context.Context, f store.SignalFilter) (all []flow.S
 }
 
 // NewSignals implements store.SignalReader.
-func (s *Store) NewSignals(ctx context.Context, n int) (all []flow.Signal, err error) {
+func (s *Store) NewSignals(ctx context.Context, now time.Time, n int) (all []flow.Signal, err error) {
 	var a args
-	if err := s.read(ctx, call{q: qNewSignals, params: a.int(int64(n)).params, read: readInto(&all, signals)}); err != nil {
+	if err := s.read(ctx, call{q: qNewSignals, params: a.int(row.Micros(now)).int(int64(n)).params, read: readInto(&all, signals)}); err != nil {
 		return nil, fmt.Errorf("look for new signals: %w", err)
 	}
 	return all, nil

@@ -30,6 +30,7 @@ type tx struct {
 	idem      []store.IdempotencyKey // written with the commit
 	emitted   []flow.Signal          // as well
 	enforced  []flow.Enforcement     // as well
+	switched  []store.Switch         // as well
 	trips     int                    // round trips so far
 	looked    looked
 	expected  map[flow.ID]*expected // rows of sessions, as this transaction has left them
@@ -159,6 +160,7 @@ func (t *tx) commit() error {
 	t.insertKeys()
 	t.insertSignals()
 	t.insertEnforcements()
+	t.insertSwitches()
 	if !t.begun {
 		return nil
 	}

@@ -28,7 +28,7 @@ var waits = relation[*waitRow, *flow.Wait]{
 	{"since", oidInt8, func(c *column, w *waitRow) { c.int(row.Micros(w.Since)) }, func(r *rows, w *flow.Wait) { w.Since = r.time() }},
 	{"looked", oidBool, func(c *column, w *waitRow) { c.bool(w.Looked) }, func(r *rows, w *flow.Wait) { w.Looked = r.bool() }},
 	{"signal", oidInt8, func(c *column, w *waitRow) { c.intOrNull(w.Signal) }, func(r *rows, w *flow.Wait) { w.Signal = r.int() }},
-	{"detail", oidJSON, func(c *column, w *waitRow) { c.bytes(w.detail) }, func(r *rows, w *flow.Wait) { r.failed(row.DecodeWaitDetail(&w.WaitDetail, r.peek())) }},
+	{"detail", oidJSON, func(c *column, w *waitRow) { c.bytes(w.detail) }, func(r *rows, w *flow.Wait) { row.DecodeWaitDetail(w, r.peek()) }},
 }
 
 var waitColumns = waits.names("")
@@ -36,9 +36,10 @@ var waitColumns = waits.names("")
 var (
 	qWait          = sql(`SELECT ` + waitColumns + ` FROM {s}.waits WHERE execution = $1`)
 	qWaitsOf       = sql(`SELECT ` + waitColumns + ` FROM {s}.waits WHERE execution = ANY ($1::uuid[])`)
-	qUnlookedWaits = sql(`SELECT ` + waitColumns + ` FROM {s}.waits WHERE NOT looked AND signal IS NULL AND execution > $1 ORDER BY execution LIMIT $2`)
-	qOpenWaits     = sql(`SELECT ` + waitColumns + ` FROM {s}.waits WHERE trigger = $1 AND subject = $2 AND signal IS NULL AND execution > $3 ORDER BY execution LIMIT $4`)
-	qTaken         = sql(`SELECT signal FROM {s}.waits WHERE workflow = $1 AND attempt = $2::bigint AND signal = ANY ($3::bigint[])`)
+	qUnlookedWaits = sql(`SELECT ` + waitColumns + ` FROM {s}.waits w WHERE NOT looked AND signal IS NULL AND execution > $1
+		AND ` + notAside(store.AsideLooking, "w.execution", "$2") + ` ORDER BY execution LIMIT $3`)
+	qOpenWaits = sql(`SELECT ` + waitColumns + ` FROM {s}.waits WHERE trigger = $1 AND subject = $2 AND signal IS NULL AND execution > $3 ORDER BY execution LIMIT $4`)
+	qTaken     = sql(`SELECT signal FROM {s}.waits WHERE workflow = $1 AND attempt = $2::bigint AND signal = ANY ($3::bigint[])`)
 
 	// Rows are written one after the other, in the order in which they are given.
 	qPutWaits = sql(waits.insert("waits") + ` ON CONFLICT (execution) DO UPDATE SET workflow = excluded.workflow, attempt = excluded.attempt,
@@ -47,8 +48,9 @@ var (
 
 	qPutUnmet     = sql(`INSERT INTO {s}.unmet (signal) SELECT unnest($1::bigint[]) ON CONFLICT DO NOTHING`)
 	qDropUnmet    = sql(`DELETE FROM {s}.unmet WHERE signal = ANY ($1::bigint[])`)
-	qUnmetSignals = sql(signalPage(`SELECT s.* FROM (SELECT signal FROM {s}.unmet WHERE signal > 0 ORDER BY signal LIMIT $2) u
-		CROSS JOIN LATERAL (SELECT ` + signalColumns + ` FROM {s}.signals s WHERE s.n = u.signal OFFSET 0) s WHERE s.at < $1::bigint ORDER BY s.n`))
+	qUnmetSignals = sql(signalPage(`SELECT s.* FROM (SELECT signal FROM {s}.unmet WHERE signal > 0 ORDER BY signal) u
+		CROSS JOIN LATERAL (SELECT ` + signalColumns + ` FROM {s}.signals s WHERE s.n = u.signal AND ` + notAside(store.AsideMeeting, "s.id", "$1") + ` OFFSET 0) s
+		ORDER BY u.signal LIMIT $2`))
 )
 
 // WaitsOf implements store.Waits.
@@ -123,9 +125,9 @@ func (s *Store) Wait(ctx context.Context, execution flow.ID) (flow.Wait, error) 
 }
 
 // UnlookedWaits implements store.WaitReader.
-func (s *Store) UnlookedWaits(ctx context.Context, n int) ([]flow.Wait, error) {
+func (s *Store) UnlookedWaits(ctx context.Context, now time.Time, n int) ([]flow.Wait, error) {
 	var a args
-	return s.readWaits(ctx, qUnlookedWaits, a.id(flow.ID{}).int(int64(n)))
+	return s.readWaits(ctx, qUnlookedWaits, a.id(flow.ID{}).int(row.Micros(now)).int(int64(n)))
 }
 
 // OpenWaits implements store.WaitReader.
@@ -142,9 +144,9 @@ func (s *Store) readWaits(ctx context.Context, q *query, a *args) (all []flow.Wa
 }
 
 // UnmetSignals implements store.WaitReader.
-func (s *Store) UnmetSignals(ctx context.Context, before time.Time, n int) (all []flow.Signal, err error) {
+func (s *Store) UnmetSignals(ctx context.Context, now time.Time, n int) (all []flow.Signal, err error) {
 	var a args
-	if err := s.read(ctx, call{q: qUnmetSignals, params: a.int(row.Micros(before)).int(int64(n)).params, read: readInto(&all, signals)}); err != nil {
+	if err := s.read(ctx, call{q: qUnmetSignals, params: a.int(row.Micros(now)).int(int64(n)).params, read: readInto(&all, signals)}); err != nil {
 		return nil, fmt.Errorf("look for signals that have met nobody: %w", err)
 	}
 	return all, nil

@@ -102,18 +102,6 @@ func (t *tx) closeWindows(all []store.Closing) {
 	}
 }
 
-// DropWindowLocks implements store.Windows.
-func (t *tx) DropWindowLocks(ctx context.Context, keys []store.WindowKey) error {
-	locks := make([]string, len(keys))
-	for i, k := range keys {
-		locks[i] = k.Lock()
-	}
-	if err := t.ask(ctx, qDropMeterLocks, t.args().texts(locks), nil); err != nil {
-		return fmt.Errorf("drop the locks of %d windows: %w", len(keys), err)
-	}
-	return nil
-}
-
 // DueWindows implements store.WindowReader.
 func (s *Store) DueWindows(ctx context.Context, now time.Time, n int) (all []store.Window, next time.Time, err error) {
 	var due, later args

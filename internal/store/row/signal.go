@@ -24,12 +24,11 @@ func SignalBody(s *flow.Signal) []byte {
 	return s.Body[:]
 }
 
-// DecodeSignalDetail reads what SignalDetail wrote.
-func DecodeSignalDetail(d *flow.SignalDetail, text []byte) error {
-	if err := json.Unmarshal(text, d); err != nil {
-		return fmt.Errorf("read the detail of a signal: %w", err)
+// DecodeSignalDetail reads what SignalDetail wrote into a signal, or notes its damage.
+func DecodeSignalDetail(s *flow.Signal, text []byte) {
+	if err := json.Unmarshal(text, &s.SignalDetail); err != nil {
+		s.SignalDetail, s.Damage = flow.SignalDetail{}, fmt.Sprintf("its detail cannot be decoded: %v", err)
 	}
-	return nil
 }
 
 // Reason is what stores keep of why a rule has started nothing, as JSON; "" for none.

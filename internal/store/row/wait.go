@@ -16,10 +16,9 @@ func WaitDetail(d *flow.WaitDetail) ([]byte, error) {
 	return text, nil
 }
 
-// DecodeWaitDetail reads what WaitDetail wrote.
-func DecodeWaitDetail(d *flow.WaitDetail, text []byte) error {
-	if err := json.Unmarshal(text, d); err != nil {
-		return fmt.Errorf("%w: a wait: %w", ErrDamaged, err)
+// DecodeWaitDetail reads what WaitDetail wrote into a wait, or notes its damage.
+func DecodeWaitDetail(w *flow.Wait, text []byte) {
+	if err := json.Unmarshal(text, &w.WaitDetail); err != nil {
+		w.WaitDetail, w.Damage = flow.WaitDetail{}, fmt.Sprintf("its detail cannot be decoded: %v", err)
 	}
-	return nil
 }

@@ -31,11 +31,12 @@ var (
 	qUnassign      = sql(`DELETE FROM assigned WHERE who = ? AND inquiry = ?`)
 )
 
-// inquiries reads rows of inquiryColumns.
+// inquiries reads rows of inquiryColumns until a page is full.
 func (s *stmt) inquiries() ([]*flow.Inquiry, error) {
 	var all []*flow.Inquiry
 	var bad error
-	for s.next() {
+	var page store.Page
+	for !page.Full() && s.next() {
 		i := &flow.Inquiry{ID: s.getID(), InquiryKey: flow.InquiryKey{Asker: s.getID(), Purpose: s.getText()}, Execution: s.getID(),
 			State: flow.InquiryState(s.getInt()), Revision: int(s.getInt()), AskedAt: row.FromMicros(s.getInt()),
 			Due: row.FromMicros(s.getInt()), ClosedAt: row.FromMicros(s.getInt())}
@@ -47,6 +48,7 @@ func (s *stmt) inquiries() ([]*flow.Inquiry, error) {
 			bad = fmt.Errorf("read inquiry %s: %w", i.ID.Text(flow.InquiryPrefix), err)
 		}
 		i.Answer = answer
+		page.Inquiry(i)
 		all = append(all, i)
 	}
 	if err := s.done(); err != nil {

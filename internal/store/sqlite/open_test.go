@@ -156,7 +156,7 @@ func TestUpgrade(t *testing.T) {
 	}
 	asIs("")
 	alter(t, path, "DROP TABLE inputs; DROP TABLE changes; DROP INDEX labels_number; ALTER TABLE labels DROP COLUMN number; "+
-		"DROP TABLE uploads; DROP TABLE holds; DROP TABLE schedules; DROP TABLE ticks; DROP TABLE signals; DROP TABLE meters; DROP TABLE shares; DROP TABLE waits; DROP TABLE unmet; DROP TABLE enforcements; DROP TABLE windows; DROP TABLE switches; DROP TABLE inquiries; DROP TABLE assigned; "+
+		"DROP TABLE uploads; DROP TABLE holds; DROP TABLE schedules; DROP TABLE ticks; DROP TABLE signals; DROP TABLE meters; DROP TABLE shares; DROP TABLE waits; DROP TABLE unmet; DROP TABLE asides; DROP TABLE enforcements; DROP TABLE windows; DROP TABLE switches; DROP TABLE inquiries; DROP TABLE assigned; "+
 		"DROP TABLE queues; DROP TABLE lanes; DROP TABLE languages; DROP TABLE settings; DROP VIEW overview; DROP VIEW overview_labels; DROP VIEW history; ALTER TABLE ended DROP COLUMN queue; "+
 		"INSERT INTO definitions (name, version, kind, hash, document, created_at) VALUES ('kept', 1, 'action', '', '{}', 1), "+
 		"('queue:gpu', 1, 'queue', '', '{}', 1), ('lane:default@docker', 1, 'lane', '', '{}', 1), ('language:cobol', 1, 'language', '', '{}', 1), "+
@@ -336,6 +336,16 @@ func TestUnreadable(t *testing.T) {
 	storetest.Unreadable(t, x.s, func(ids ...flow.ID) {
 		for _, id := range ids {
 			alter(t, x.s.path, fmt.Sprintf("UPDATE live SET state = x'ff' WHERE n = (SELECT n FROM executions WHERE id = x'%x')", id[:]))
+		}
+	})
+}
+
+func TestDamaged(t *testing.T) {
+	t.Parallel()
+	x := newBench(t)
+	storetest.Damaged(t, x.s, func(table, column string, ids ...flow.ID) {
+		for _, id := range ids {
+			alter(t, x.s.path, fmt.Sprintf(`UPDATE %s SET detail = '{"rules": 1, "timeout": "x"}' WHERE %s = x'%x'`, table, column, id[:]))
 		}
 	})
 }

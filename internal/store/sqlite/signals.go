@@ -15,52 +15,48 @@ import (
 
 const signalColumns = `n, id, trigger, key, subject, source, at, state, hash, detail, data, body`
 
-// oldSignals are those that retention removes next: none that is held in a window.
-const oldSignals = `SELECT n FROM signals WHERE at < ? AND state = 2
-	AND NOT EXISTS (SELECT 1 FROM enforcements e WHERE e.signal = n AND e.state = 2) ORDER BY at, n LIMIT ?`
+// notAside is the condition that a signal, or the wait of an execution, is not put aside until after a moment.
+func notAside(kind store.AsideKind, id string) string {
+	return fmt.Sprintf(`NOT EXISTS (SELECT 1 FROM asides a WHERE a.kind = %d AND a.id = %s AND a.until > ?)`, kind, id)
+}
 
 var (
 	qInsertSignal = sql(`INSERT INTO signals (` + signalColumns + `) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`)
 	qSignal       = sql(`SELECT ` + signalColumns + ` FROM signals WHERE id = ?`)
 	qSignalled    = sql(`SELECT id, hash FROM signals WHERE trigger = ? AND key = ?`)
 	qSignalBody   = sql(`SELECT max(at) FROM signals WHERE body = ?`)
-	qDropEnforced = sql(`DELETE FROM enforcements WHERE signal IN (` + oldSignals + `)`)
-	qDropSignals  = sql(`DELETE FROM signals WHERE n IN (` + oldSignals + `)`)
-	qNewSignals   = sql(`SELECT ` + signalColumns + ` FROM signals WHERE state = 1 ORDER BY at, n LIMIT ?`)
+	qOldSignals   = sql(`SELECT n, length(data), (SELECT count(*) FROM enforcements e WHERE e.signal = n) FROM signals WHERE at < ? AND state = 2
+		AND NOT EXISTS (SELECT 1 FROM enforcements e WHERE e.signal = n AND e.state = 2) ORDER BY at, n LIMIT ?`)
+	qDropEnforced = sql(`DELETE FROM enforcements WHERE signal = ?`)
+	qDropSignal   = sql(`DELETE FROM signals WHERE n = ?`)
+	qNewSignals   = sql(`SELECT ` + signalColumns + ` FROM signals s WHERE state = 1 AND ` + notAside(store.AsideMatching, "s.id") + ` ORDER BY at, n LIMIT ?`)
 	qNewSignal    = sql(`SELECT ` + signalColumns + ` FROM signals WHERE n = ? AND state = 1`)
 	qSignalsAbout = sql(`SELECT ` + signalColumns + ` FROM signals WHERE trigger = ? AND subject = ? AND (at, n) > (?, ?) ORDER BY at, n LIMIT ?`)
 )
 
 // signal reads signalColumns.
-func (s *stmt) signal() (k flow.Signal, err error) {
+func (s *stmt) signal() (k flow.Signal) {
 	k.Number = s.getInt()
 	k.ID = s.getID()
 	k.Trigger, k.Key, k.Subject, k.Source = s.getText(), s.getText(), s.getText(), s.getText()
 	k.At = row.FromMicros(s.getInt())
 	k.State = flow.SignalState(s.getInt())
 	copy(k.Hash[:], s.peekBlob())
-	if err := row.DecodeSignalDetail(&k.SignalDetail, s.peekBlob()); err != nil {
-		return k, fmt.Errorf("read signal %s: %w", k.ID.Text(flow.SignalPrefix), err)
-	}
+	row.DecodeSignalDetail(&k, s.peekBlob())
 	k.Data = json.RawMessage(s.getBlob())
 	copy(k.Body[:], s.peekBlob())
-	return k, nil
+	return k
 }
 
 // signals reads rows of signalColumns until a page is full.
 func (s *stmt) signals() (all []flow.Signal, err error) {
 	var page store.Page
-	for err == nil && !page.Full() && s.next() {
-		var k flow.Signal
-		if k, err = s.signal(); err == nil {
-			page.Signal(&k)
-			all = append(all, k)
-		}
+	for !page.Full() && s.next() {
+		k := s.signal()
+		page.Signal(&k)
+		all = append(all, k)
 	}
-	if failed := s.done(); failed != nil {
-		return nil, failed
-	}
-	return all, err
+	return all, s.done()
 }
 
 func (t *tx) putSignal(s *flow.Signal) error {
@@ -116,13 +112,25 @@ func (t *tx) LockSignals(_ context.Context, numbers []int64) (all []flow.Signal,
 
 // DropSignals implements store.Signals.
 func (t *tx) DropSignals(_ context.Context, before time.Time, n int) (int, error) {
-	if err := t.c.use(qDropEnforced).int(row.Micros(before)).int(int64(n)).run(); err != nil {
-		return 0, fmt.Errorf("drop enforcements: %w", err)
+	var old []int64
+	var page store.Page
+	s := t.c.use(qOldSignals).int(row.Micros(before)).int(int64(n))
+	for rows := 0; rows < n && !page.Full() && s.next(); {
+		old = append(old, s.getInt())
+		page += store.Page(s.getInt())
+		rows += 1 + int(s.getInt())
 	}
-	if err := t.c.use(qDropSignals).int(row.Micros(before)).int(int64(n)).run(); err != nil {
-		return 0, fmt.Errorf("drop signals: %w", err)
+	if err := s.done(); err != nil {
+		return 0, fmt.Errorf("look for old signals: %w", err)
 	}
-	return t.c.changes(), nil
+	for _, number := range old {
+		for _, q := range []*query{qDropEnforced, qDropUnmet, qDropSignal} {
+			if err := t.c.use(q).int(number).run(); err != nil {
+				return 0, fmt.Errorf("drop signal number %d: %w", number, err)
+			}
+		}
+	}
+	return len(old), nil
 }
 
 // Signal implements store.SignalReader.
@@ -139,6 +147,19 @@ func (s *Store) Signal(ctx context.Context, id flow.ID) (flow.Signal, error) {
 		return flow.Signal{}, fmt.Errorf("signal %s: %w", id.Text(flow.SignalPrefix), err)
 	}
 	return all[0], nil
+}
+
+// HasSignal implements store.SignalReader.
+func (s *Store) HasSignal(ctx context.Context, key store.SignalKey) (has bool, err error) {
+	err = s.read(ctx, func(c *conn) error {
+		k := c.use(qSignalled).text(key.Trigger).text(key.Key)
+		has = k.next()
+		return k.done()
+	})
+	if err != nil {
+		return false, fmt.Errorf("look up signal %q of %s: %w", key.Key, key.Trigger, err)
+	}
+	return has, nil
 }
 
 // Signals implements store.SignalReader.
@@ -181,9 +202,9 @@ func signalListing(f store.SignalFilter) *listing {
 }
 
 // NewSignals implements store.SignalReader.
-func (s *Store) NewSignals(ctx context.Context, n int) (all []flow.Signal, err error) {
+func (s *Store) NewSignals(ctx context.Context, now time.Time, n int) (all []flow.Signal, err error) {
 	err = s.read(ctx, func(c *conn) (err error) {
-		all, err = c.use(qNewSignals).int(int64(n)).signals()
+		all, err = c.use(qNewSignals).int(row.Micros(now)).int(int64(n)).signals()
 		return err
 	})
 	if err != nil {

@@ -14,34 +14,30 @@ const waitColumns = `execution, workflow, attempt, trigger, subject, since, look
 
 var (
 	qWait          = sql(`SELECT ` + waitColumns + ` FROM waits WHERE execution = ?`)
-	qUnlookedWaits = sql(`SELECT ` + waitColumns + ` FROM waits WHERE looked = 0 AND signal IS NULL ORDER BY execution LIMIT ?`)
-	qOpenWaits     = sql(`SELECT ` + waitColumns + ` FROM waits WHERE trigger = ? AND subject = ? AND signal IS NULL AND execution > ? ORDER BY execution LIMIT ?`)
-	qPutWait       = sql(`INSERT INTO waits (` + waitColumns + `) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (execution) DO UPDATE SET workflow = excluded.workflow,
+	qUnlookedWaits = sql(`SELECT ` + waitColumns + ` FROM waits w WHERE looked = 0 AND signal IS NULL AND ` + notAside(store.AsideLooking, "w.execution") + `
+		ORDER BY execution LIMIT ?`)
+	qOpenWaits = sql(`SELECT ` + waitColumns + ` FROM waits WHERE trigger = ? AND subject = ? AND signal IS NULL AND execution > ? ORDER BY execution LIMIT ?`)
+	qPutWait   = sql(`INSERT INTO waits (` + waitColumns + `) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (execution) DO UPDATE SET workflow = excluded.workflow,
 		attempt = excluded.attempt, trigger = excluded.trigger, subject = excluded.subject, since = excluded.since, looked = excluded.looked, signal = excluded.signal, detail = excluded.detail`)
 	qDeleteWait = sql(`DELETE FROM waits WHERE execution = ?`)
 	qTaken      = sql(`SELECT signal FROM waits WHERE workflow = ? AND attempt = ? AND signal = ?`)
 
 	qPutUnmet     = sql(`INSERT OR IGNORE INTO unmet (signal) VALUES (?)`)
 	qDropUnmet    = sql(`DELETE FROM unmet WHERE signal = ?`)
-	qUnmetSignals = sql(`SELECT ` + signalColumns + ` FROM unmet u JOIN signals s ON s.n = u.signal WHERE s.at < ? ORDER BY u.signal LIMIT ?`)
+	qUnmetSignals = sql(`SELECT ` + signalColumns + ` FROM unmet u CROSS JOIN signals s ON s.n = u.signal WHERE ` + notAside(store.AsideMeeting, "s.id") + `
+		ORDER BY u.signal LIMIT ?`)
 )
 
 // waits reads rows of waitColumns.
 func (s *stmt) waits() ([]flow.Wait, error) {
 	var all []flow.Wait
-	var bad error
 	for s.next() {
 		w := flow.Wait{Execution: s.getID(), Workflow: s.getID(), Attempt: int(s.getInt()), Trigger: s.getText(), Subject: s.getText(), Since: row.FromMicros(s.getInt()),
 			Looked: s.getInt() == 1, Signal: s.getInt()}
-		if err := row.DecodeWaitDetail(&w.WaitDetail, s.peekBlob()); err != nil {
-			bad = fmt.Errorf("read the wait of %s: %w", w.Execution, err)
-		}
+		row.DecodeWaitDetail(&w, s.peekBlob())
 		all = append(all, w)
 	}
-	if err := s.done(); err != nil {
-		return nil, err
-	}
-	return all, bad
+	return all, s.done()
 }
 
 // WaitsOf implements store.Waits.
@@ -126,8 +122,8 @@ func (s *Store) Wait(ctx context.Context, execution flow.ID) (w flow.Wait, err e
 }
 
 // UnlookedWaits implements store.WaitReader.
-func (s *Store) UnlookedWaits(ctx context.Context, n int) ([]flow.Wait, error) {
-	return s.readWaits(ctx, func(c *conn) *stmt { return c.use(qUnlookedWaits).int(int64(n)) })
+func (s *Store) UnlookedWaits(ctx context.Context, now time.Time, n int) ([]flow.Wait, error) {
+	return s.readWaits(ctx, func(c *conn) *stmt { return c.use(qUnlookedWaits).int(row.Micros(now)).int(int64(n)) })
 }
 
 // OpenWaits implements store.WaitReader.
@@ -147,9 +143,9 @@ func (s *Store) readWaits(ctx context.Context, bind func(*conn) *stmt) (all []fl
 }
 
 // UnmetSignals implements store.WaitReader.
-func (s *Store) UnmetSignals(ctx context.Context, before time.Time, n int) (all []flow.Signal, err error) {
+func (s *Store) UnmetSignals(ctx context.Context, now time.Time, n int) (all []flow.Signal, err error) {
 	err = s.read(ctx, func(c *conn) (err error) {
-		all, err = c.use(qUnmetSignals).int(row.Micros(before)).int(int64(n)).signals()
+		all, err = c.use(qUnmetSignals).int(row.Micros(now)).int(int64(n)).signals()
 		return err
 	})
 	if err != nil {

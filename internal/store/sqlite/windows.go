@@ -57,9 +57,6 @@ func (t *tx) PutWindows(_ context.Context, all []store.Window) error {
 	return nil
 }
 
-// DropWindowLocks implements store.Windows. There is one transaction at a time, and no row for a lock.
-func (t *tx) DropWindowLocks(context.Context, []store.WindowKey) error { return nil }
-
 func (t *tx) closeWindow(k *store.Closing) error {
 	err := t.c.use(qLeadHeld).int(int64(k.State)).id(k.Execution).textOrNull(row.Reason(&k.Reason)).int(k.Lead).text(k.Rule).text(k.Key).run()
 	if err == nil && t.c.changes() == 0 {

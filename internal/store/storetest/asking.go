@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -151,6 +152,20 @@ func inquiryPages(b *bench) {
 	n, err := b.s.CountInquiries(b.ctx())
 	must(b, err)
 	equal(b, "open ones", n, 5)
+	var large []flow.ID
+	for range 6 {
+		d, i := b.asking("large", flow.Question{Title: "t", Form: json.RawMessage(`{"title":"` + strings.Repeat("x", 1<<20) + `"}`), Assignees: []string{"eve"}})
+		b.ask(d, i)
+		large = append(large, i.ID)
+	}
+	for _, f := range []store.InquiryFilter{{}, {State: flow.InquiryOpen}, {Assignee: "eve"}} {
+		f.Limit = 10
+		found, err := b.s.Inquiries(b.ctx(), f)
+		must(b, err)
+		if len(found) != 4 || found[0].ID != large[5] || found[3].ID != large[2] {
+			b.Errorf("a page of %d inquiries of a megabyte, want the latest 4", len(found))
+		}
+	}
 }
 
 // racingInquiries lets eight writers ask under one key at once: one of them does.

@@ -26,7 +26,7 @@ func newSignals(b *bench) {
 	}
 	b.emit(all...)
 	read := func(n int) []flow.Signal {
-		found, err := b.s.NewSignals(b.ctx(), n)
+		found, err := b.s.NewSignals(b.ctx(), b.now, n)
 		must(b, err)
 		return found
 	}

@@ -56,6 +56,11 @@ func signals(b *bench) {
 	})
 	equal(b, "known by key", known, map[store.SignalKey]store.KnownSignal{
 		{Trigger: "alert", Key: "k"}: {ID: full.ID, Hash: full.Hash}, {Trigger: "deploy", Key: "k"}: {ID: other.ID, Hash: other.Hash}})
+	for key, want := range map[store.SignalKey]bool{{Trigger: "alert", Key: "k"}: true, {Trigger: "alert", Key: "x"}: false} {
+		has, err := b.s.HasSignal(b.ctx(), key)
+		must(b, err)
+		equal(b, "known by "+key.Trigger+" "+key.Key, has, want)
+	}
 	wantErr(b, "the same key again", b.try(store.Delta{Signals: []flow.Signal{b.signal(keyed("k"))}}), store.ErrConflict)
 	err = b.try(store.Delta{Signals: []flow.Signal{b.signal(func(s *flow.Signal) { s.State = 7 })}})
 	if err == nil || errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrUnavailable) {
@@ -81,6 +86,43 @@ func signals(b *bench) {
 	left, err := b.s.Signals(b.ctx(), store.SignalFilter{Limit: 10})
 	must(b, err)
 	equal(b, "left: what is new, and what is young", left, []flow.Signal{young, newer, full})
+}
+
+// droppedSignals checks that retention removes signals with what hangs on them, and a bounded part at a time.
+func droppedSignals(b *bench) {
+	large := json.RawMessage(`"` + strings.Repeat("x", 1<<20) + `"`)
+	var all []flow.Signal
+	for range 6 {
+		b.later(time.Millisecond)
+		s := b.signal(func(s *flow.Signal) { s.Data = large })
+		b.emit(s)
+		all = append(all, s)
+	}
+	busy := b.signal()
+	b.emit(busy)
+	for _, rule := range []string{"a", "b", "c", "d"} {
+		b.delta(store.Delta{Enforcements: []flow.Enforcement{b.enforcement(busy, rule, func(e *flow.Enforcement) {
+			e.State, e.Execution, e.Reason = flow.EnforcementRefused, flow.ID{}, flow.Reason{Code: flow.ReasonLoop, Message: "m"}
+		})}})
+	}
+	last := b.signal()
+	b.emit(last)
+	b.update(func(ctx context.Context, t store.Tx) error {
+		return t.PutUnmet(ctx, []int64{all[0].Number, last.Number})
+	})
+	late := b.now.Add(time.Hour)
+	drop := func(n int) int {
+		return inTx(b, func(ctx context.Context, t store.Tx) (int, error) { return t.DropSignals(ctx, late, n) })
+	}
+	equal(b, "dropped of six megabytes", drop(100), 4)
+	unmet, err := b.s.UnmetSignals(b.ctx(), late, 10)
+	must(b, err)
+	equal(b, "unmet", unmet, []flow.Signal{last})
+	equal(b, "dropped up to a signal with four enforcements", drop(4), 3)
+	equal(b, "the last", drop(4), 1)
+	left, err := b.s.Enforcements(b.ctx(), store.EnforcementFilter{Limit: 10})
+	must(b, err)
+	equal(b, "enforcements", len(left), 0)
 }
 
 // signalPages checks filters, orders, cursors, and the bound of a page in bytes.

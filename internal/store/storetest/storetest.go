@@ -40,7 +40,7 @@ func Exercise(t *testing.T, open func(*testing.T) store.Store) {
 		{"Schedules", schedules}, {"Ticks", ticks}, {"RacingTicks", racingTicks}, {"ScheduleViolations", scheduleViolations},
 		{"Signals", signals}, {"Meters", meters}, {"Shares", shares}, {"SignalPages", signalPages}, {"RacingSignals", racingSignals},
 		{"Inquiries", inquiries}, {"InquiryPages", inquiryPages}, {"RacingInquiries", racingInquiries}, {"RacingAnswers", racingAnswers}, {"InquiryViolations", inquiryViolations},
-		{"Waits", waits}, {"Unmet", unmet}, {"RacingWaits", racingWaits}, {"WaitViolations", waitViolations},
+		{"DroppedSignals", droppedSignals}, {"Asides", asides}, {"Waits", waits}, {"Unmet", unmet}, {"RacingWaits", racingWaits}, {"WaitViolations", waitViolations},
 		{"NewSignals", newSignals}, {"Enforcements", enforcements}, {"RacingEnforcements", racingEnforcements}, {"Switches", switches}, {"RuleViolations", ruleViolations}, {"Windows", heldWindows}, {"WindowViolations", windowViolations},
 		{"RacingClaims", racingClaims}, {"RacingWrites", racingWrites}, {"Prefixes", prefixes}, {"Cancelled", cancelled},
 		{"Violations", violations}, {"Model", model},

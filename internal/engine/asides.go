@@ -1,0 +1,81 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/telemetry"
+)
+
+const (
+	// asidesKept is for how long after its time the note stays of what was put aside: a loop that finds the row again puts it aside for
+	// ten minutes at the most.
+	asidesKept   = time.Hour
+	asidesAtOnce = 1000
+)
+
+// leaveAside puts a signal, or the wait of an execution, aside because a decision about it was refused or because its row cannot be read:
+// the loop finds it again later, and what stands beside it goes on now. The times are those of this process. The error is one of the
+// store alone: what cannot even be put aside is counted and passed over.
+func (e *Engine) leaveAside(ctx context.Context, kind store.AsideKind, id flow.ID, why error) error {
+	now := time.Now().UTC().Truncate(time.Microsecond)
+	before, err := e.opts.Store.Aside(ctx, kind, id)
+	last := &before
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		last = nil
+	case err != nil:
+		return err
+	case before.Until.After(now):
+		return nil // by another server, or met again by a loop that does not look for it
+	}
+	a := store.Aside{Kind: kind, ID: id, Aside: *last.Again(why.Error(), now)}
+	err = e.do(ctx, nil, func(ctx context.Context, t *transaction) error { return t.tx.PutAsides(ctx, []store.Aside{a}) })
+	prefix := flow.SignalPrefix
+	if kind == store.AsideLooking {
+		prefix = ""
+	}
+	log := e.opts.Log.With(telemetry.Row, id.Text(prefix))
+	switch {
+	case err == nil:
+		e.counters.aside.Add(1)
+		log.Error("a signal or a wait was put aside: a decision about it was refused", "until", a.Until, "times", a.Times, telemetry.Why, a.Reason)
+	case refused(err):
+		e.counters.skipped.Add(1)
+		log.Error("a signal or a wait can neither be decided about nor be put aside; it will be tried again", telemetry.Err, errors.Join(why, err))
+		return nil
+	}
+	return err
+}
+
+// asideNow is what is put aside under a kind and an id; nil: nothing, or its time has come.
+func (e *Engine) asideNow(ctx context.Context, kind store.AsideKind, id flow.ID) (*flow.Aside, error) {
+	a, err := e.opts.Store.Aside(ctx, kind, id)
+	if errors.Is(err, store.ErrNotFound) || err == nil && !a.Until.After(time.Now()) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &a, nil
+}
+
+// dropAsides forgets what was put aside and has been handled since.
+func (e *Engine) dropAsides(ctx context.Context) error {
+	for {
+		dropped := 0
+		err := e.update(ctx, func(ctx context.Context, tx store.Tx) (err error) {
+			dropped, err = tx.DropAsides(ctx, time.Now().Add(-asidesKept), asidesAtOnce)
+			return err
+		})
+		if err != nil || dropped < asidesAtOnce {
+			return err
+		}
+	}
+}
+
+// damaged is the error of a row that cannot be decoded.
+func damaged(say string) error { return errors.New(say) }

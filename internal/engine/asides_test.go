@@ -1,0 +1,252 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// keepNew keeps signals as new, as a server does that ends before it has asked the rules.
+func (r *rig) keepNew(all ...flow.Signal) []flow.ID {
+	r.Helper()
+	ids, err := ask(r.ctx, r.e, nil, func(ctx context.Context, t *transaction) (ids []flow.ID, err error) {
+		for _, s := range all {
+			s.ID, s.Source, s.State, s.Hash, s.Generation = r.e.opts.NewID(), flow.SourceAPI, flow.SignalNew, [32]byte{1}, r.e.rules.current.Load().Generation
+			if err := t.keepSignal(ctx, &s); err != nil {
+				return nil, err
+			}
+			ids = append(ids, s.ID)
+		}
+		t.effects.said = true
+		return ids, nil
+	})
+	if err != nil {
+		r.Fatal(err)
+	}
+	return ids
+}
+
+// damaging is a store in which signals about "damaged", and waits with the variable damaged, cannot be decoded.
+type damaging struct {
+	store.Store
+	mended atomic.Bool
+}
+
+const plantedDamage = "planted: its detail cannot be decoded"
+
+func (s *damaging) signals(all []flow.Signal, err error) ([]flow.Signal, error) {
+	for i := range all {
+		if all[i].Subject == "damaged" && !s.mended.Load() {
+			all[i].SignalDetail, all[i].Damage = flow.SignalDetail{}, plantedDamage
+		}
+	}
+	return all, err
+}
+
+func (s *damaging) waits(all []flow.Wait, err error) ([]flow.Wait, error) {
+	for i := range all {
+		if strings.Contains(string(all[i].Vars), "damaged") && !s.mended.Load() {
+			all[i].WaitDetail, all[i].Damage = flow.WaitDetail{}, plantedDamage
+		}
+	}
+	return all, err
+}
+
+func (s *damaging) Signal(ctx context.Context, id flow.ID) (flow.Signal, error) {
+	one, err := s.Store.Signal(ctx, id)
+	if err != nil {
+		return one, err
+	}
+	all, err := s.signals([]flow.Signal{one}, nil)
+	return all[0], err
+}
+
+func (s *damaging) NewSignals(ctx context.Context, now time.Time, n int) ([]flow.Signal, error) {
+	return s.signals(s.Store.NewSignals(ctx, now, n))
+}
+
+func (s *damaging) UnmetSignals(ctx context.Context, now time.Time, n int) ([]flow.Signal, error) {
+	return s.signals(s.Store.UnmetSignals(ctx, now, n))
+}
+
+func (s *damaging) SignalsAbout(ctx context.Context, trigger, subject string, after store.SignalPlace, n int) ([]flow.Signal, error) {
+	return s.signals(s.Store.SignalsAbout(ctx, trigger, subject, after, n))
+}
+
+func (s *damaging) UnlookedWaits(ctx context.Context, now time.Time, n int) ([]flow.Wait, error) {
+	return s.waits(s.Store.UnlookedWaits(ctx, now, n))
+}
+
+func (s *damaging) OpenWaits(ctx context.Context, trigger, subject string, after flow.ID, n int) ([]flow.Wait, error) {
+	return s.waits(s.Store.OpenWaits(ctx, trigger, subject, after, n))
+}
+
+// onDamagedStore runs a test on each store, behind one that cannot decode some rows.
+func onDamagedStore(t *testing.T, test func(*rig, *damaging)) {
+	t.Helper()
+	s := &damaging{}
+	onEachStore(t, func(r *rig) {
+		s.mended.Store(false)
+		test(r, s)
+		s.mended.Store(true)
+	}, func(o *Options) { s.Store, o.Store = o.Store, s })
+}
+
+// wantAside waits until something is put aside for a reason.
+func (r *rig) wantAside(kind store.AsideKind, id flow.ID, reason string) {
+	r.Helper()
+	var a flow.Aside
+	r.within(10*time.Second, fmt.Sprintf("%s is not put aside", id), func() bool {
+		var err error
+		a, err = r.store.Aside(r.ctx, kind, id)
+		return err == nil
+	})
+	if a.Times != 1 || !strings.Contains(a.Reason, reason) || a.Until.Before(time.Now()) {
+		r.Errorf("%s is put aside: %+v, want %q", id, a, reason)
+	}
+	r.within(5*time.Second, "it is not counted", func() bool { return r.e.Stats().PutAside > 0 })
+}
+
+// A signal about which the rules cannot be asked is put aside and says why; those beside it are matched in the same round.
+func TestMatchingBesideWhatCannotBeRead(t *testing.T) {
+	onDamagedStore(t, func(r *rig, _ *damaging) {
+		r.apply("kind: rule\nname: a\non: t\nrun: {action: noop, input: {v: '${{ signal.data.n }}'}}\n")
+		var all []flow.Signal
+		for i := range 5 {
+			all = append(all, flow.Signal{Trigger: "t", Data: json.RawMessage(fmt.Sprintf(`{"n":%d}`, i))})
+		}
+		all[0].Subject, all[2].Data = "damaged", json.RawMessage(`{`)
+		ids := r.keepNew(all...)
+		for _, i := range []int{1, 3, 4} {
+			r.within(5*time.Second, "a neighbour was not matched", func() bool { return r.signal(ids[i]).State == flow.SignalMatched })
+		}
+		r.of("noop", 3)
+		for i, reason := range map[int]string{0: plantedDamage, 2: "JSON"} {
+			r.wantAside(store.AsideMatching, ids[i], reason)
+			_, aside, err := r.e.WhySignal(r.ctx, ids[i], "")
+			if say := strings.Join(aside, "; "); err != nil || !strings.Contains(say, "the rules could not be asked about it (") || !strings.Contains(say, reason) {
+				r.Errorf("why: %q, %v", aside, err)
+			}
+		}
+	})
+}
+
+// A signal, or a wait, that cannot be read is put aside; signals and waits beside it meet in the same round.
+func TestMeetingBesideWhatCannotBeRead(t *testing.T) {
+	onDamagedStore(t, func(r *rig, _ *damaging) {
+		r.define(paid)
+		const with = `{"signal":"paid","subject":"%s","since":"1h"%s}`
+		bad := r.waiting(fmt.Sprintf(with, "a", `,"vars":{"damaged":1},"if":"signal.data.n >= vars.damaged"`))
+		good := r.waiting(fmt.Sprintf(with, "a", ""))
+		about := r.waiting(fmt.Sprintf(with, "damaged", ""))
+		r.wantAside(store.AsideLooking, bad, plantedDamage)
+		broken := r.say("paid", "damaged", `{"n":1}`)
+		r.say("paid", "a", `{"n":2}`)
+		if n := r.took(good); n != 2 {
+			r.Errorf("took %d", n)
+		}
+		r.wantAside(store.AsideMeeting, broken, plantedDamage)
+		if x := r.get(about); x.Stage.Terminal() {
+			r.Errorf("it took a signal that cannot be read: %s", x.Outcome.Output)
+		}
+		if w, err := r.e.Why(r.ctx, bad); err != nil || !strings.Contains(strings.Join(w.Facts, "; "), "the engine could not look for its signal ("+plantedDamage) {
+			r.Errorf("why: %+v, %v", w, err)
+		}
+		if _, aside, err := r.e.WhySignal(r.ctx, broken, ""); err != nil || !strings.Contains(strings.Join(aside, "; "), "could not be asked about it ("+plantedDamage) {
+			r.Errorf("why: %q, %v", aside, err)
+		}
+		for _, id := range []flow.ID{bad, about} {
+			if _, err := r.e.Cancel(r.ctx, id, ""); err != nil {
+				r.Fatal(err)
+			}
+		}
+	})
+}
+
+// A wait whose end the store refuses is put aside, and the waits beside it end in the same round.
+func TestWaitsBesideWhatIsRefused(t *testing.T) {
+	isolated(t, func(r *rig, s *refusing) {
+		r.define(paid)
+		var all []flow.ID
+		for range 3 {
+			all = append(all, r.waiting(`{"signal":"paid","subject":"a"}`))
+		}
+		for _, id := range all {
+			r.until(func() bool {
+				w, err := r.store.Wait(r.ctx, id)
+				return err == nil && w.Looked
+			})
+		}
+		s.set(func(d *flow.Draft) bool { return d.ID == all[1] && d.Stage == flow.Completed })
+		r.say("paid", "a", `{"n":1}`)
+		for _, i := range []int{0, 2} {
+			if n := r.took(all[i]); n != 1 {
+				r.Errorf("wait %d took %d", i, n)
+			}
+		}
+		r.wantAside(store.AsideLooking, all[1], errPlanted.Error())
+		s.set(func(*flow.Draft) bool { return false })
+		if _, err := r.e.Cancel(r.ctx, all[1], ""); err != nil {
+			r.Fatal(err)
+		}
+	})
+}
+
+// locking is a store that counts the looks for new signals.
+type locking struct {
+	store.Store
+	looks atomic.Int64
+}
+
+func (s *locking) NewSignals(ctx context.Context, now time.Time, n int) ([]flow.Signal, error) {
+	s.looks.Add(1)
+	return s.Store.NewSignals(ctx, now, n)
+}
+
+// While another server is about to match what is new, this one waits for its next round.
+func TestMatchingBesideALock(t *testing.T) {
+	s := &locking{}
+	r := newPostgresRig(t, func(o *Options) { s.Store, o.Store = o.Store, s })
+	r.apply("kind: rule\nname: a\non: t\nrun: {action: noop}\n")
+	locked, release := make(chan struct{}), make(chan struct{})
+	done := make(chan error, 2)
+	id := r.e.opts.NewID()
+	go func() {
+		done <- s.Store.Update(context.Background(), func(ctx context.Context, tx store.Tx) error {
+			one := flow.Signal{ID: id, Number: 1 << 50, Trigger: "t", Source: flow.SourceAPI, State: flow.SignalNew, At: time.Now(), Hash: [32]byte{1}, Data: json.RawMessage(`{}`)}
+			return tx.Apply(ctx, store.Delta{Signals: []flow.Signal{one}})
+		})
+		done <- s.Store.Update(context.Background(), func(ctx context.Context, tx store.Tx) error {
+			_, err := tx.LockSignals(ctx, []int64{1 << 50})
+			close(locked)
+			<-release
+			return err
+		})
+	}()
+	<-locked
+	before := s.looks.Load()
+	for range 20 {
+		r.e.rules.said()
+		if more, err := r.e.matchNew(r.ctx); err != nil || more {
+			t.Fatalf("more %t, %v", more, err)
+		}
+	}
+	if n := s.looks.Load() - before; n > 60 {
+		t.Errorf("%d looks in 20 rounds", n)
+	}
+	close(release)
+	for range 2 {
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.e.rules.said()
+	r.within(10*time.Second, "it was not matched", func() bool { return r.signal(id).State == flow.SignalMatched })
+}

@@ -1,0 +1,71 @@
+package postgres
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/store/row"
+)
+
+var asides = relation[*store.Aside, *store.Aside]{
+	{"kind", oidInt2, func(c *column, a *store.Aside) { c.int(int64(a.Kind)) }, func(r *rows, a *store.Aside) { a.Kind = store.AsideKind(r.int()) }},
+	{"id", oidUUID, func(c *column, a *store.Aside) { c.id(a.ID) }, func(r *rows, a *store.Aside) { a.ID = r.id() }},
+	{"until", oidInt8, func(c *column, a *store.Aside) { c.int(row.Micros(a.Until)) }, func(r *rows, a *store.Aside) { a.Until = r.time() }},
+	{"times", oidInt4, func(c *column, a *store.Aside) { c.int(int64(a.Times)) }, func(r *rows, a *store.Aside) { a.Times = int(r.int()) }},
+	{"reason", oidText, func(c *column, a *store.Aside) { c.text(a.Reason) }, func(r *rows, a *store.Aside) { a.Reason = r.text() }},
+}
+
+var (
+	qPutAsides = sql(asides.insert("asides") + ` ON CONFLICT (kind, id) DO UPDATE SET until = excluded.until, times = excluded.times, reason = excluded.reason`)
+
+	qAside = sql(`SELECT ` + asides.names("") + ` FROM {s}.asides WHERE kind = $1::bigint AND id = $2`)
+
+	qDropAsides = sql(`DELETE FROM {s}.asides a USING (SELECT kind, id FROM {s}.asides WHERE until < $1::bigint ORDER BY until LIMIT $2 FOR UPDATE SKIP LOCKED) AS v
+		WHERE ` + is("a.kind", "v.kind") + ` AND ` + is("a.id", "v.id") + ` RETURNING 1`)
+)
+
+// PutAsides implements store.Asides. The rows are sent with the commit, in one order for all transactions.
+func (t *tx) PutAsides(_ context.Context, all []store.Aside) error {
+	all = slices.SortedFunc(slices.Values(all), func(a, b store.Aside) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), bytes.Compare(a.ID[:], b.ID[:]))
+	})
+	var cols columns
+	asides.begin(&cols)
+	for i := range all {
+		asides.add(&cols, &all[i])
+	}
+	t.put(qPutAsides, &cols)
+	return t.failed
+}
+
+// DropAsides implements store.Asides.
+func (t *tx) DropAsides(ctx context.Context, before time.Time, n int) (dropped int, err error) {
+	err = t.ask(ctx, qDropAsides, t.args().int(row.Micros(before)).int(int64(n)), func(*rows) error {
+		dropped++
+		return nil
+	})
+	if err != nil {
+		return 0, fmt.Errorf("forget what was put aside: %w", err)
+	}
+	return dropped, nil
+}
+
+// Aside implements store.AsideReader.
+func (s *Store) Aside(ctx context.Context, kind store.AsideKind, id flow.ID) (flow.Aside, error) {
+	var all []store.Aside
+	var a args
+	err := s.read(ctx, call{q: qAside, params: a.int(int64(kind)).id(id).params, read: readInto(&all, asides)})
+	if err == nil && len(all) == 0 {
+		err = store.ErrNotFound
+	}
+	if err != nil {
+		return flow.Aside{}, fmt.Errorf("look whether %s is put aside: %w", id, err)
+	}
+	return all[0].Aside, nil
+}
