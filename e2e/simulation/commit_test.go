@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
@@ -73,6 +74,9 @@ func (c *commit) create(d *seen) *row {
 	c.rows[d.id] = r
 	c.order = append(c.order, d.id)
 	c.created++
+	if by := d.x.Labels[engine.ScheduleLabel]; by != "" {
+		c.beaten[by]++
+	}
 	if d.x.CreatedAt.After(c.now) {
 		c.w.violate(24, "%s was created at %s, which is yet to come: it is %s", name(d.id), d.x.CreatedAt, c.now)
 	}

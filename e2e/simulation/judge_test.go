@@ -61,6 +61,7 @@ func (w *world) judge() {
 	}
 	w.judgeRedriven()
 	w.judgeReactions()
+	w.judgeBeats()
 	if left, err := w.view.Keys(w.ctx, 10); err != nil || len(left) > 0 {
 		w.violate(35, "keys are still held at the end: %v %v", left, err)
 	}

@@ -35,7 +35,7 @@ type load struct {
 
 func newLoad(w *world) *load {
 	l := &load{w: w, left: w.plan.Ops, waiting: map[string]bool{}, keys: map[string]flow.ID{},
-		reactions: reactions{signals: map[string]flow.ID{}, values: map[flow.ID]int{}, answers: map[flow.ID]flow.Given{}}}
+		reactions: reactions{signals: map[string]flow.ID{}, values: map[flow.ID]int{}, hooks: map[flow.ID]hooked{}, answers: map[flow.ID]flow.Given{}, onces: map[string]flow.ID{}}}
 	first := w.rng.IntN(len(documents()))
 	for i := range 2 {
 		l.docs = append(l.docs, documents()[(first+i*7)%len(documents())])
@@ -63,6 +63,9 @@ func (l *load) define() {
 		}
 		if w.plan.Reacts {
 			all = append(all, reacting().defs...)
+		}
+		if w.plan.beats() {
+			all = append(all, beating()[w.plan.Beat-1].defs...)
 		}
 		_, err := to.Define(to.ctx, slices.Concat(all, leaf().defs, thumb().defs, lister().defs))
 		done <- err

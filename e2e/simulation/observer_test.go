@@ -22,6 +22,7 @@ type write struct {
 	draft   *seen
 	mark    *store.Mark
 	key     *store.IdempotencyKey
+	tick    *store.Tick
 	session *store.Session
 	renewed *renewal
 	ended   flow.ID // whose lease
@@ -74,6 +75,16 @@ var errRefused = errors.New("the database does not take this row")
 // refuses reports whether the database takes no child of a workflow's attempt.
 func (w *world) refuses(workflow flow.ID, attempt int) bool {
 	return w.plan.Refused > 0 && w.noise("refused", workflow, attempt) < w.plan.Refused
+}
+
+func (o *observer) AddTicks(ctx context.Context, all []store.Tick) error {
+	err := o.Tx.AddTicks(ctx, all)
+	if err == nil {
+		for _, k := range all {
+			o.writes = append(o.writes, write{tick: &k})
+		}
+	}
+	return err
 }
 
 func (o *observer) OpenSession(ctx context.Context, s store.Session, lease time.Duration) error {

@@ -2,7 +2,10 @@ package simulation
 
 import (
 	"context"
+	"maps"
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
@@ -29,7 +32,7 @@ var reactBugs = []bug{
 		}
 		return t.Tx.Apply(ctx, d)
 	}})},
-	{name: "signal is acknowledged and not stored", invariant: []int{33, 34, 39, 41}, tune: reactive, tx: twisted(twist{apply: func(t *twist, ctx context.Context, d store.Delta) error {
+	{name: "signal is acknowledged and not stored", invariant: []int{25, 33, 34, 39, 41}, tune: reactive, tx: twisted(twist{apply: func(t *twist, ctx context.Context, d store.Delta) error {
 		d.Signals = nil
 		return t.Tx.Apply(ctx, d)
 	}})},
@@ -65,15 +68,172 @@ var reactBugs = []bug{
 	{name: "question stays open behind its task", invariant: []int{44}, tune: reactive, tx: reacted(reactTwist{inquiries: func(all []*flow.Inquiry) []*flow.Inquiry {
 		return slices.DeleteFunc(slices.Clone(all), func(i *flow.Inquiry) bool { return i.State == flow.InquiryExpired || i.State == flow.InquiryWithdrawn })
 	}})},
+	{name: "signal is kept without its key", invariant: []int{25, 41}, tune: reactive, tx: twisted(twist{apply: func(t *twist, ctx context.Context, d store.Delta) error {
+		d.Signals = slices.Clone(d.Signals)
+		for i := range d.Signals {
+			if d.Signals[i].Trigger != flow.TriggerEnded {
+				d.Signals[i].Key = ""
+			}
+		}
+		return t.Tx.Apply(ctx, d)
+	}})},
+	{name: "end is not said", invariant: []int{41}, tune: reactive, tx: twisted(twist{apply: func(t *twist, ctx context.Context, d store.Delta) error {
+		d.Signals = slices.DeleteFunc(slices.Clone(d.Signals), func(s flow.Signal) bool { return s.Trigger == flow.TriggerEnded })
+		return t.Tx.Apply(ctx, d)
+	}})},
+	{name: "what stands for a value is forgotten", invariant: []int{39, 25}, tune: func(p *plan) { reactive(p); p.Retention = 0 }, tx: reacted(reactTwist{once: true})},
+	{name: "waits are not asked about a signal", invariant: []int{43}, tune: reactive, tx: reacted(reactTwist{unmet: true})},
+	{name: "wait is taken for one that has looked", invariant: []int{43}, tune: reactive, tx: reacted(reactTwist{unmet: true, waits: func(all []flow.Wait) []flow.Wait {
+		all = slices.Clone(all)
+		for i := range all {
+			all[i].Looked = true
+		}
+		return all
+	}})},
+	{name: "window never closes", invariant: []int{34, 48}, tune: reactive, tx: reacted(reactTwist{windows: func(all []store.Window) []store.Window {
+		all = slices.Clone(all)
+		for i := range all {
+			all[i].Wake = all[i].Wake.Add(24 * time.Hour)
+		}
+		return all
+	}})},
+	{name: "window forgets how many it holds", invariant: []int{48}, tune: reactive, tx: reacted(reactTwist{windows: func(all []store.Window) []store.Window {
+		all = slices.Clone(all)
+		for i := range all {
+			all[i].Count = 1
+		}
+		return all
+	}})},
+	{name: "what was held stands for nothing", invariant: []int{39}, tune: reactive, tx: twisted(twist{apply: func(t *twist, ctx context.Context, d store.Delta) error {
+		d.Closed = slices.Clone(d.Closed)
+		for i := range d.Closed {
+			if k := &d.Closed[i]; !k.Execution.IsZero() {
+				k.Execution[15] ^= 1
+			}
+		}
+		return t.Tx.Apply(ctx, d)
+	}})},
+	{name: "tick is not kept", invariant: []int{26}, tune: beatingPlan, tx: reacted(reactTwist{ticks: func(all []store.Tick) []store.Tick {
+		return slices.DeleteFunc(slices.Clone(all), func(k store.Tick) bool { return k.Schedule == pulse && !k.Execution.IsZero() })
+	}})},
+	{name: "tick names another execution", invariant: []int{26}, tune: beatingPlan, tx: reacted(reactTwist{ticks: func(all []store.Tick) []store.Tick {
+		all = slices.Clone(all)
+		for i := range all {
+			if !all[i].Execution.IsZero() {
+				all[i].Execution[15] ^= 1
+			}
+		}
+		return all
+	}})},
+	{name: "what a schedule missed is not kept", invariant: []int{26}, tune: beatingPlan, tx: reacted(reactTwist{ticks: func(all []store.Tick) []store.Tick {
+		return slices.DeleteFunc(slices.Clone(all), func(k store.Tick) bool { return k.Execution.IsZero() })
+	}})},
+	{name: "schedule passes over a time", invariant: []int{26, 27}, tune: beatingPlan, tx: reacted(reactTwist{schedules: func(all []store.Schedule) []store.Schedule {
+		all = slices.Clone(all)
+		for i := range all {
+			if k := &all[i]; k.Name == pulse && !k.Next.IsZero() && k.Next.Unix()%2 == 0 && !k.Last.IsZero() {
+				k.Next, k.Due = k.Next.Add(9*time.Second), k.Due.Add(9*time.Second)
+			}
+		}
+		return all
+	}})},
+	{name: "schedule decides about a time again", invariant: []int{26, 27, 34}, tune: beatingPlan, tx: reacted(reactTwist{again: true})},
+	{name: "tick is of the other hour", invariant: []int{27}, tune: beatingPlan, tx: reacted(reactTwist{ticks: func(all []store.Tick) []store.Tick {
+		all = slices.Clone(all)
+		for i := range all {
+			if k := &all[i]; k.Schedule == beatName {
+				k.Nominal, k.Last = k.Nominal.Add(-time.Hour), k.Last.Add(-time.Hour)
+			}
+		}
+		return all
+	}})},
+	{name: "repeated content is taken for new", invariant: []int{53}, tune: beatingPlan, tx: reacted(reactTwist{bodies: true})},
 }
 
-func reactive(p *plan) { p.Reacts, p.Ops = true, 2*p.Ops }
+func reactive(p *plan) { p.Reacts, p.Beat, p.Ops = true, 0, 2*p.Ops }
 
-// reactTwist is a transaction that writes waits or questions otherwise than it was told.
+// beatingPlan is a plan with schedules and hooks.
+func beatingPlan(p *plan) {
+	reactive(p)
+	p.Beat = 1 + p.Ops%len(beats)
+}
+
+// reactTwist is a transaction that writes what happens for signals, schedules and questions otherwise than it was told.
 type reactTwist struct {
 	store.Tx
 	waits     func([]flow.Wait) []flow.Wait
 	inquiries func([]*flow.Inquiry) []*flow.Inquiry
+	windows   func([]store.Window) []store.Window
+	ticks     func([]store.Tick) []store.Tick
+	schedules func([]store.Schedule) []store.Schedule
+	unmet     bool // no signal is noted as unmet
+	bodies    bool // no body of a signal is known
+	once      bool // no idempotency key of a rule is kept, or known
+	again     bool // a tick leaves the schedule as it was, and has a tag of its own
+}
+
+func (t *reactTwist) PutUnmet(ctx context.Context, signals []int64) error {
+	if t.unmet {
+		return nil
+	}
+	return t.Tx.PutUnmet(ctx, signals)
+}
+
+func (t *reactTwist) SignalledBodies(ctx context.Context, bodies [][32]byte) (map[[32]byte]time.Time, error) {
+	if t.bodies {
+		return nil, nil
+	}
+	return t.Tx.SignalledBodies(ctx, bodies)
+}
+
+func (t *reactTwist) Submitted(ctx context.Context, keys []string) (map[string]store.IdempotencyKey, error) {
+	found, err := t.Tx.Submitted(ctx, keys)
+	maps.DeleteFunc(found, func(key string, _ store.IdempotencyKey) bool { return t.once && ofRule(key) })
+	return found, err
+}
+
+func (t *reactTwist) Apply(ctx context.Context, d store.Delta) error {
+	if t.once {
+		d.Keys = slices.DeleteFunc(slices.Clone(d.Keys), func(k store.IdempotencyKey) bool { return ofRule(k.Key) })
+	}
+	return t.Tx.Apply(ctx, d)
+}
+
+func ofRule(key string) bool { return strings.HasPrefix(key, "rule:") }
+
+func (t *reactTwist) PutWindows(ctx context.Context, all []store.Window) error {
+	if t.windows != nil {
+		all = t.windows(all)
+	}
+	return t.Tx.PutWindows(ctx, all)
+}
+
+func (t *reactTwist) AddTicks(ctx context.Context, all []store.Tick) error {
+	if t.ticks != nil {
+		all = t.ticks(all)
+	}
+	if t.again {
+		all = slices.Clone(all)
+		for i := range all {
+			all[i].Tag = name(all[i].Execution)
+		}
+	}
+	return t.Tx.AddTicks(ctx, all)
+}
+
+func (t *reactTwist) PutSchedules(ctx context.Context, all []store.Schedule) error {
+	if t.schedules != nil {
+		all = t.schedules(all)
+	}
+	if t.again {
+		all = slices.Clone(all)
+		for i := range all {
+			if k := &all[i]; k.Name == pulse && k.Last.Unix()%2 == 0 {
+				k.Next, k.Due = k.Last, k.Last
+			}
+		}
+	}
+	return t.Tx.PutSchedules(ctx, all)
 }
 
 func reacted(pattern reactTwist) func(*world, store.Tx) store.Tx {

@@ -20,7 +20,9 @@ type reactions struct {
 	mu      sync.Mutex
 	signals map[string]flow.ID     // by key
 	values  map[flow.ID]int        // the number in a signal's data
+	hooks   map[flow.ID]hooked     // by signal
 	answers map[flow.ID]flow.Given // by inquiry
+	onces   map[string]flow.ID     // what stands for a subject, as the judgement finds it
 }
 
 // reacting is what rules run, and a workflow that asks, and waits for signals.
@@ -57,6 +59,12 @@ on: ["sim.*"]
 run: {action: noop, input: {do: slow, v: 7}, once: "${{ signal.subject }}"}
 ---
 kind: rule
+name: settled
+on: [sim.hit]
+debounce: {key: "${{ signal.subject }}", quiet: 2s, at_most: 6s}
+run: {action: noop, input: {do: ok, v: 8}}
+---
+kind: rule
 name: afterwards
 on: [execution.ended]
 if: signal.data.action == "reacting"
@@ -70,6 +78,8 @@ func (l *load) react(n int) {
 	key := fmt.Sprintf("react%d", n)
 	var do func(ctx context.Context)
 	switch dice := w.noise("reaction", n); {
+	case w.plan.beats() && w.noise("hook", n) < 0.4:
+		do = func(ctx context.Context) { l.deliver(ctx, key, n) }
 	case dice < 0.5:
 		do = func(ctx context.Context) { l.emit(ctx, key, n) }
 	case dice < 0.75:
@@ -185,7 +195,7 @@ func (l *load) answered(id flow.ID, g flow.Given) {
 
 // newSignals are those about which no rule has been asked yet: as executions that are open, they keep a run from its end.
 func (w *world) newSignals() []flow.Signal {
-	left, err := w.view.NewSignals(w.ctx, 10)
+	left, err := w.view.NewSignals(w.ctx, time.Now().Add(time.Hour), 10) // those that are put aside as well
 	if err != nil {
 		w.violate(41, "read the signals that are new: %v", err)
 	}
@@ -203,6 +213,7 @@ func (w *world) judgeReactions() {
 		}
 		w.judgeSignal(&s, r.values[id])
 	}
+	w.judgeEnds()
 	for _, id := range sortedIDs(r.answers) {
 		i, err := w.view.Inquiry(w.ctx, id)
 		if errors.Is(err, store.ErrNotFound) {
@@ -233,10 +244,44 @@ func (w *world) judgeSignal(s *flow.Signal, v int) {
 	case holds && (ran.State != flow.EnforcementRan || !w.shadow.hasBeen(ran.Execution)):
 		w.violate(39, "signal %s with %d: rule two-of-three has %+v", s.ID.Text(flow.SignalPrefix), v, ran)
 	}
-	once, holds := of["once-each"]
-	if !holds || once.State != flow.EnforcementRan && once.State != flow.EnforcementFolded || !w.shadow.hasBeen(once.Execution) {
-		w.violate(39, "signal %s: rule once-each has %+v", s.ID.Text(flow.SignalPrefix), once)
+	for _, rule := range []string{"once-each", "settled"} {
+		e, holds := of[rule]
+		if !holds || e.State != flow.EnforcementRan && e.State != flow.EnforcementFolded || !w.shadow.hasBeen(e.Execution) {
+			w.violate(39, "signal %s: rule %s has %+v", s.ID.Text(flow.SignalPrefix), rule, e)
+		}
 	}
+	if w.plan.Retention > 0 {
+		return // what once stood for a subject may be gone
+	}
+	if old, is := w.load.reactions.onces[s.Subject]; is && old != of["once-each"].Execution {
+		w.violate(39, "rule once-each has %s and %s for subject %s", name(old), name(of["once-each"].Execution), s.Subject)
+	}
+	w.load.reactions.onces[s.Subject] = of["once-each"].Execution
+}
+
+// judgeEnds looks for the signal of each end that a rule is about, and for what the rule has made of it.
+func (w *world) judgeEnds() {
+	if !w.plan.Reacts {
+		return
+	}
+	for _, r := range w.shadow.inOrder() {
+		if r.x.Action != reacting().name() || r.x.Place != flow.Finished {
+			continue
+		}
+		has, err := w.view.HasSignal(w.ctx, store.SignalKey{Trigger: flow.TriggerEnded, Key: r.id.String()})
+		if err != nil || !has {
+			w.violate(41, "the end of %s is not said: %v", name(r.id), err)
+		}
+	}
+}
+
+// windowsClosed reports whether no rule holds a signal any more.
+func (w *world) windowsClosed() bool {
+	if !w.plan.Reacts {
+		return true
+	}
+	open, later, err := w.base.DueWindows(w.ctx, w.now(), 1)
+	return err == nil && len(open) == 0 && later.IsZero()
 }
 
 // hasBeen reports whether an execution was created, whatever has become of it.

@@ -27,6 +27,8 @@ type plan struct {
 	Refused float64
 	// Reacts: clients also emit signals, run what waits for them, and answer questions.
 	Reacts bool
+	// Beat is the number of one of beats, from 1 on: there are schedules, and providers send to a webhook. 0: none. It needs Reacts.
+	Beat int
 
 	// Chances per gate.
 	Lose, Double, Chop, Again        float64
@@ -314,7 +316,7 @@ func (w *world) heal() {
 			w.release(g, v)
 			continue
 		}
-		if w.load.quiet() && w.shadow.open() == 0 && len(w.newSignals()) == 0 {
+		if w.load.quiet() && w.shadow.open() == 0 && w.beatsOver() && w.windowsClosed() && len(w.newSignals()) == 0 {
 			return
 		}
 		if since := time.Since(healed); since > recoveryBound || w.steps > 2*mostSteps {

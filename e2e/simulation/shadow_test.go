@@ -9,6 +9,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/handoff"
+	"github.com/pawl-run/pawl/internal/store"
 )
 
 // shadow is what the database must hold, worked out from the commits alone. It judges every commit when it happens.
@@ -26,6 +27,8 @@ type shadow struct {
 	reaches  map[flow.ID]flow.Reach
 	removed  map[flow.ID]bool
 	arrivals int64
+	ticks    map[string]map[int64]store.Tick // by schedule and nominal time
+	beaten   map[string]int                  // executions that were created, by the schedule that has started them
 
 	commits, created, attempts int
 	faults                     map[string]int
@@ -61,7 +64,7 @@ func newShadow(w *world) *shadow {
 	return &shadow{
 		w: w, rows: map[flow.ID]*row{}, children: map[place]*row{}, keys: map[string]map[flow.ID]*row{},
 		ready: map[string]map[flow.ID]*row{}, idem: map[string]flow.ID{}, sessions: map[flow.ID]time.Time{}, reaches: map[flow.ID]flow.Reach{},
-		removed: map[flow.ID]bool{}, faults: map[string]int{},
+		removed: map[flow.ID]bool{}, faults: map[string]int{}, ticks: map[string]map[int64]store.Tick{}, beaten: map[string]int{},
 	}
 }
 
@@ -100,6 +103,11 @@ func (s *shadow) commit(by string, o *observer) {
 			}
 		case wr.removed != nil:
 			c.remove(wr.removed)
+		}
+	}
+	for _, wr := range o.writes { // what a tick starts may be written behind it
+		if wr.tick != nil {
+			c.ticked(wr.tick)
 		}
 	}
 	c.close()

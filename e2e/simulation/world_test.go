@@ -93,8 +93,14 @@ func simulate(seed uint64, b *bug, keepTrace bool) (_ *result, err error) {
 		w.plan.Refused = 0.3
 	}
 	w.plan.Reacts = w.noise("reacts") < 0.3
+	if w.plan.Reacts && w.noise("beats") < 0.5 {
+		w.plan.Beat = 1 + int(w.noise("beat")*float64(len(beats)))
+	}
 	if b != nil && b.tune != nil {
 		b.tune(&w.plan)
+	}
+	if w.plan.beats() {
+		w.plan.skew = w.plan.beat().change.Add(-beatBegins).Sub(w.began)
 	}
 	if keepTrace {
 		w.trace = []string{}
