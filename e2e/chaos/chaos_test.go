@@ -7,9 +7,12 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -62,7 +65,7 @@ func start(t *testing.T, retention time.Duration) *cluster {
 		if i == 2 {
 			args = append(args, "--no-worker")
 		}
-		c.servers = append(c.servers, runSet(t, dir, fmt.Sprintf("server-%d", i), hasty, args...))
+		c.servers = append(c.servers, runSet(t, dir, fmt.Sprintf("server-%d", i), slices.Concat(hasty, hookSettings), args...))
 	}
 	c.balance = newProxy(t, c.addrs...)
 	for i := range 2 {
@@ -104,17 +107,24 @@ func TestChaos(t *testing.T) {
 		retention = between(random, 5*time.Second, time.Minute)
 	}
 	c := start(t, retention)
-	l := &load{t: t, ledger: filepath.Join(t.TempDir(), "ledger"), any: connect(t, c.balance.address()), retention: retention}
+	l := &load{t: t, ledger: filepath.Join(t.TempDir(), "ledger"), any: connect(t, c.balance.address()), retention: retention,
+		http: &http.Client{Transport: &http.Transport{IdleConnTimeout: time.Second}, Timeout: 20 * time.Second}}
 	for _, a := range c.addrs {
 		l.each = append(l.each, connect(t, a))
 	}
 	c.load = l
 	l.define()
+	beats, hooks := rates()
+	l.beat(beats, c.addrs)
 	m := watch(t, c.dsn, l)
 	stop, loaded := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(loaded)
+		var beside sync.WaitGroup
+		beside.Go(func() { l.hook(stop, hooks) })
 		l.run(stop, 250*time.Millisecond)
+		beside.Wait()
+		l.rest()
 	}()
 	var bag []fault
 	for _, f := range faults() {

@@ -145,6 +145,7 @@ func check(t *testing.T, dsn string, l *load, limits map[string]int, w *watcher)
 	v.limits(ledger, lives, limits)
 	v.lines(l, lives)
 	v.reactions(s, l, w.archive)
+	v.beats(s, l, w.archive)
 	t.Logf("%d submissions accepted, %d executions, of which %d were removed and %d not read before; %d attempts lost and repeated, %d side effects, %d refused or unanswered calls",
 		len(l.all), len(w.archive.seen), len(w.archive.gone), w.archive.missed(), lost, len(ledger), l.refusals)
 	for _, say := range l.unwelcome {

@@ -120,6 +120,7 @@ type load struct {
 	t         *testing.T
 	ledger    string
 	retention time.Duration    // of the servers; 0: for ever
+	http      *http.Client     // for what needs no client
 	any       *client.Client   // through the load balancer
 	each      []*client.Client // to one server each
 
@@ -128,6 +129,7 @@ type load struct {
 	refusals  int // answers that told to come back later, or none at all
 	unwelcome []string
 	reactions reactions
+	beats     *beats // nil: there are none
 }
 
 func connect(t *testing.T, address string) *client.Client {
