@@ -18,7 +18,7 @@ type Emitted struct {
 	Signal   string `json:"signal" doc:"Its id; begins with sg_"`
 	Existing bool   `json:"existing,omitempty" doc:"The same was emitted before under this trigger and key"`
 	// Enforcements are what the rules have made of it.
-	Enforcements []Enforcement `json:"enforcements" doc:"What the rules have made of it, by name of the rules; none where it existed"`
+	Enforcements []Enforcement `json:"enforcements" doc:"What the rules have made of it, by name of the rules; none where it existed, and none yet where more rules fire on it than one transaction carries out"`
 }
 
 // EmissionBatch is up to BatchLimit emissions.

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -126,4 +127,9 @@ func Damaged(t *testing.T, s store.Store, damage func(table, column string, ids 
 	waits("open", open, err)
 	open, err = b.s.UnlookedWaits(b.ctx(), b.now, 10)
 	waits("unlooked", open, err)
+	broken, err := s.Check(b.ctx())
+	must(b, err)
+	if !slices.ContainsFunc(broken, func(v store.Violation) bool { return v.Invariant == 32 && v.Execution == one.ID }) {
+		b.Errorf("Check found %v, want the wait of %s", broken, one.ID)
+	}
 }

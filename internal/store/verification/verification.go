@@ -86,6 +86,9 @@ func Inquiry(f *Findings, x *flow.Execution, i *flow.Inquiry) {
 // Wait compares an execution that waits for a signal with its wait; nil: it has none.
 func Wait(f *Findings, x *flow.Execution, w *flow.Wait) {
 	open := w != nil && w.Signal == 0
+	if w != nil && w.Damage != "" {
+		f.Add(32, x.ID, "its wait cannot be read: %s", w.Damage)
+	}
 	switch {
 	case x.Place == flow.Held && !open:
 		f.Add(44, x.ID, "it waits for a signal, and has no open wait")
