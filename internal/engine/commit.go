@@ -176,6 +176,7 @@ func (e *Engine) commit(ctx context.Context, ops []op, claimers *roster) {
 // transact decides requests in one transaction and commits it. moment is when it began to look into queues. postpones leaves
 // everything that follows from the requests to transactions of its own.
 func (e *Engine) transact(ctx context.Context, ops []op, claimers *roster, postpones bool) (t *transaction, moment uint64, err error) {
+	began := time.Now()
 	err = e.update(ctx, func(ctx context.Context, tx store.Tx) (err error) {
 		defer recovered(&err)
 		if t != nil {
@@ -192,6 +193,9 @@ func (e *Engine) transact(ctx context.Context, ops []op, claimers *roster, postp
 	})
 	if t != nil {
 		e.followed.settle(t.workflows.progress, err == nil)
+		if len(ops) > 0 && ops[0].class() == fromEngine {
+			e.pace.took(time.Since(began), t.budget.spent())
+		}
 	}
 	return t, moment, err
 }

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -64,6 +65,26 @@ func TestCallersOfAFlood(t *testing.T) {
 	}
 	if n := len(g.e.batcher.arrivals); n != 10 {
 		t.Errorf("%d callers are left, not 10", n)
+	}
+}
+
+// Requests share a transaction up to batchBytes, to which labels count: callers with small requests wait for all of it.
+func TestBytesOfABatch(t *testing.T) {
+	large := map[string]*submitOp{"payload": {}, "labels": {}}
+	large["payload"].request.Input = make([]byte, batchBytes/8)
+	large["labels"].request.Labels = map[string]string{"a": strings.Repeat("v", batchBytes/16), "b": strings.Repeat("v", batchBytes/16)}
+	for name, o := range large {
+		g := newGatherer(t)
+		if err := g.e.enqueue(slices.Repeat([]op{o}, 20)...); err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []int{8, 8, 4} {
+			b, _ := g.e.gather(t.Context())
+			if b == nil || len(b.ops) != want {
+				t.Fatalf("%s: a batch is %+v, not of %d requests", name, b, want)
+			}
+			g.e.over(b)
+		}
 	}
 }
 

@@ -94,7 +94,8 @@ type Engine struct {
 
 	distributions distributions
 
-	budget budget // of each transaction
+	budget budget // of each transaction, at most
+	pace   pace   // what part of it follow-ups may use now
 
 	mu       sync.Mutex // of batcher, claimers and closed
 	batcher  batcher

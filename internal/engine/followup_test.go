@@ -43,6 +43,23 @@ func TestWideStepsGoAloneAndOneAtATime(t *testing.T) {
 	g.idle()
 }
 
+// One batch of follow-ups is under way at a time: the other committers are there for callers.
+func TestFollowUpsLeaveCommittersToCallers(t *testing.T) {
+	g := newGatherer(t)
+	for i := range followUpLimit + 1 {
+		g.e.followUp(&advanceOp{id: flow.ID{1, byte(i)}})
+	}
+	first := g.some(followUpLimit)
+	first.age(time.Hour)
+	g.idle()
+	g.request(besideFrom)
+	g.e.over(g.some(besideFrom))
+	g.idle()
+	g.e.over(first)
+	g.e.over(g.some(1))
+	g.idle()
+}
+
 // idle has nothing to gather until something is handed in or over.
 func (g gatherer) idle() {
 	g.Helper()

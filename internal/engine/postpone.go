@@ -42,9 +42,9 @@ const (
 	callersRows = 200
 )
 
-// budgetOf is what the transaction of some requests may do beyond them.
+// budgetOf is what the transaction of some requests may do beyond them, now.
 func (e *Engine) budgetOf(ops []op) budget {
-	b := e.budget
+	b := e.pace.of(e.budget)
 	if len(ops) > 0 && ops[0].class() != fromEngine { // no batch has both
 		b.rows = min(b.rows, callersRows)
 		for _, o := range ops {

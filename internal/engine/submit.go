@@ -184,7 +184,13 @@ func (o *submitOp) decide(ctx context.Context, t *transaction) error {
 	return nil
 }
 
-func (o *submitOp) size() int { return o.request.PayloadSize() }
+func (o *submitOp) size() int {
+	n := o.request.PayloadSize()
+	for name, value := range o.request.Labels {
+		n += len(name) + len(value)
+	}
+	return n
+}
 
 func (o *submitOp) class() class { return fromCaller }
 
