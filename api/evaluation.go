@@ -14,6 +14,7 @@ type Evaluation struct {
 	TotalTimeout   Duration          `json:"total_timeout,omitempty"`
 	Retry          *Retry            `json:"retry,omitempty"`
 	Concurrency    *Concurrency      `json:"concurrency,omitempty"`
+	Rate           *Rate             `json:"rate,omitempty" doc:"How often executions with a key begin"`
 	IdempotencyKey string            `json:"idempotency_key,omitempty"`
 	// Wait is how long the answer may be held back for the end of the execution; at most 60s.
 	Wait Duration `json:"wait,omitempty" doc:"How long to wait for the end before answering, at most 60s"`

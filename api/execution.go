@@ -50,6 +50,7 @@ type Submission struct {
 	Retry        *Retry   `json:"retry,omitempty"`
 
 	Concurrency *Concurrency `json:"concurrency,omitempty" doc:"Only for ad-hoc work: registered actions carry their own"`
+	Rate        *Rate        `json:"rate,omitempty" doc:"How often executions with a key begin; in place of the action's own"`
 	NotBefore   time.Time    `json:"not_before,omitzero" doc:"When it may start; at once by default"`
 	// IdempotencyKey makes submitting it again safe. For a single submission the header Idempotency-Key does the same; that of
 	// a batch is for the batch as a whole, and items with a key of their own keep it.
@@ -71,6 +72,17 @@ type Concurrency struct {
 	Key      string `json:"key"`
 	Limit    int    `json:"limit" doc:"At least 1"`
 	WhenFull string `json:"when_full,omitempty" enum:"queue,cancel_new,cancel_oldest" doc:"queue by default"`
+	FairBy   string `json:"fair_by,omitempty" doc:"Whose it is: of those that wait for the key, each whose they are takes turns"`
+	Weight   int    `json:"weight,omitempty" doc:"With fair_by: how many turns it has for another's one, 1 to 100; 1 by default"`
+}
+
+// Rate bounds how often executions with one key begin.
+type Rate struct {
+	Key   string   `json:"key" doc:"What is limited, across everything that names it"`
+	Limit int      `json:"limit" doc:"So many in each span, 1 to 100,000"`
+	Per   Duration `json:"per" doc:"The span"`
+	Burst int      `json:"burst,omitempty" doc:"How many may begin at once when none has for a while; 1 by default"`
+	Over  string   `json:"over,omitempty" enum:"delay,drop" doc:"delay, the default: it begins when there is room; drop: it ends as cancelled"`
 }
 
 // Batch asks for many executions at once. Each gets its own verdict: one that is refused does not stop the others.
@@ -120,6 +132,9 @@ type Execution struct {
 	Labels   map[string]string `json:"labels,omitempty"`
 	Key      string            `json:"key,omitempty"` // concurrency key
 	KeyLimit int               `json:"key_limit,omitempty"`
+	FairBy   string            `json:"fair_by,omitempty" doc:"Whose it is in the line of its key"`
+	Weight   int               `json:"weight,omitempty" doc:"How many turns it has there for another's one"`
+	Rate     *Rate             `json:"rate,omitempty" doc:"How often executions with its key begin"`
 	// WorkerLabels are those that a worker must have to run it.
 	WorkerLabels map[string]string `json:"worker_labels,omitempty"`
 

@@ -28,7 +28,7 @@ type Enforcement struct {
 	Signal    string         `json:"signal" doc:"Begins with sg_"`
 	Rule      string         `json:"rule" doc:"Name of the rule"`
 	Version   int            `json:"version" doc:"Of the rule"`
-	State     string         `json:"state" doc:"ran: it has started an execution; held: it waits in the window of a debounce; folded: one that was there stands for it; refused: a bound of the rule kept it from starting one; failed: it could not be evaluated"`
+	State     string         `json:"state" doc:"ran: it has started an execution; held: it waits in the window of a debounce or a batch; folded: one that was there stands for it; refused: a bound of the rule kept it from starting one; failed: it could not be evaluated"`
 	Execution string         `json:"execution,omitempty" doc:"That was started, or stands for it"`
 	At        time.Time      `json:"at" doc:"When it was decided"`
 	Reason    *EnforceReason `json:"reason,omitempty" doc:"Why nothing was started"`
@@ -108,6 +108,8 @@ type RulePast struct {
 	Rule     string       `json:"rule" doc:"Name of the rule"`
 	Signals  int          `json:"signals" doc:"That it listens to"`
 	Ran      int          `json:"ran" doc:"For which it has started something, or would"`
+	Held     int          `json:"held,omitempty" doc:"That it holds, or would, so that one execution stands for several"`
+	Runs     int          `json:"runs,omitempty" doc:"Of a test: the executions that would stand for those held"`
 	Refused  int          `json:"refused" doc:"For which a bound of the rule keeps it from starting something"`
 	Failed   int          `json:"failed" doc:"For which it cannot be evaluated"`
 	Enforced int          `json:"enforced" doc:"Of which it has an enforcement already"`

@@ -114,6 +114,9 @@ func (c *Client) once(ctx context.Context, r request, body []byte) (*http.Respon
 		req.Header.Set("Accept", "application/json")
 	}
 	req.Header.Set("User-Agent", c.userAgent)
+	if c.chain != "" && r.method == http.MethodPost {
+		req.Header.Set("Pawl-Chain", c.chain)
+	}
 	if c.token != "" {
 		req.Header.Set("Authorization", "Bearer "+c.token)
 	}

@@ -29,6 +29,7 @@ type Client struct {
 	token     string
 	userAgent string
 	patience  time.Duration
+	chain     string
 	keys      bool // give submissions an idempotency key of their own
 }
 
@@ -43,6 +44,13 @@ func WithHTTPClient(h *http.Client) Option { return func(c *Client) { c.http = h
 
 // WithUserAgent sets the User-Agent.
 func WithUserAgent(s string) Option { return func(c *Client) { c.userAgent = s } }
+
+// chainVariable is where a program that a rule has led to finds the rules.
+const chainVariable = "PAWL_CHAIN"
+
+// WithChain sends the header Pawl-Chain with signals and submissions: the rules that have led to them, so that rules which lead to one
+// another through a program are noticed. Without it the header is what $PAWL_CHAIN says; in a handler it is the task's Chain.
+func WithChain(chain string) Option { return func(c *Client) { c.chain = chain } }
 
 // WithPatience sets for how long a call that is safe to repeat is tried again while the server cannot be reached, is unavailable or
 // overloaded, and a stream is taken up again; a context that ends earlier ends it earlier. By default it is DefaultPatience, which
@@ -89,7 +97,7 @@ func New(baseURL string, options ...Option) (*Client, error) {
 	}
 	c := &Client{
 		base: strings.TrimRight(u.String(), "/"), http: &http.Client{Transport: transport},
-		token: token, userAgent: "pawl-client", patience: DefaultPatience, keys: true,
+		token: token, userAgent: "pawl-client", patience: DefaultPatience, chain: os.Getenv(chainVariable), keys: true,
 	}
 	for _, o := range options {
 		o(c)
@@ -102,7 +110,7 @@ func New(baseURL string, options ...Option) (*Client, error) {
 func NewInProcess(h http.Handler, options ...Option) *Client {
 	c := &Client{
 		base: "http://in-process", http: &http.Client{Transport: inProcess{h}},
-		userAgent: "pawl-client", patience: inProcessPatience,
+		userAgent: "pawl-client", patience: inProcessPatience, chain: os.Getenv(chainVariable),
 	}
 	for _, o := range options {
 		o(c)

@@ -112,3 +112,11 @@ func (c *Client) ReplayRule(ctx context.Context, name string, in api.RuleReplay)
 	err := c.call(ctx, request{method: http.MethodPost, path: "/rules/" + url.PathEscape(name) + "/replay", body: in, repeatable: true}, &p)
 	return orNil(&p, err)
 }
+
+// RetryEnforcement asks the rule in force once more about a signal of which it has started nothing because it failed or was refused. Of one
+// that has started something it is what is there, so that may be repeated.
+func (c *Client) RetryEnforcement(ctx context.Context, signal, rule string) (*api.Enforcement, error) {
+	var e api.Enforcement
+	err := c.call(ctx, request{method: http.MethodPost, path: "/enforcements/" + url.PathEscape(signal) + "/" + url.PathEscape(rule) + "/retry", repeatable: true}, &e)
+	return orNil(&e, err)
+}

@@ -41,9 +41,10 @@ func TestMain(m *testing.M) {
 
 // serverProcess is one life of `pawl server`.
 type serverProcess struct {
-	cmd    *exec.Cmd
-	client *client.Client
-	exited chan error
+	cmd     *exec.Cmd
+	client  *client.Client
+	address string
+	exited  chan error
 }
 
 var serving = regexp.MustCompile(`serving on (http://\S+)`)
@@ -82,8 +83,8 @@ func serve(t *testing.T, dir string, args ...string) *serverProcess {
 	}()
 	t.Cleanup(p.kill)
 	select {
-	case a := <-address:
-		if p.client, err = client.New(a); err != nil {
+	case p.address = <-address:
+		if p.client, err = client.New(p.address); err != nil {
 			t.Fatal(err)
 		}
 	case err := <-p.exited:

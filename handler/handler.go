@@ -102,7 +102,7 @@ type adapter Handler
 func (h adapter) Run(ctx context.Context, t *task.Task) (json.RawMessage, error) {
 	out, err := h(ctx, &Task{
 		ID: t.Execution.String(), Attempt: t.Attempt, Action: t.Action, Kind: string(t.Kind), Input: t.Payload, Timeout: t.Timeout,
-		Labels: t.Labels, IdempotencyKey: t.IdempotencyKey(), Traceparent: t.Traceparent, task: t,
+		Labels: t.Labels, IdempotencyKey: t.IdempotencyKey(), Traceparent: t.Traceparent, Chain: t.Chain, task: t,
 	})
 	if err != nil {
 		return nil, failed(err, out)
@@ -158,6 +158,7 @@ type Task struct {
 	Labels         map[string]string
 	IdempotencyKey string // the same for every attempt of the execution
 	Traceparent    string // W3C trace context, when the submitter gave one
+	Chain          string // send it as header Pawl-Chain to what may emit signals to Pawl; "" where no rule has led to the execution
 
 	task *task.Task
 }

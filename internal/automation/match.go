@@ -88,6 +88,28 @@ func (r *Rule) match(signal *flow.Signal, vars *definition.Vars) (v Verdict, hol
 		v.State, v.Reason = flow.EnforcementRefused, *reason
 		return v, true
 	}
+	if r.Window != nil {
+		var err error
+		if v.Window, err = r.Window.Key.Text(vars); err != nil {
+			v.Reason = fault(flow.ReasonInput, err)
+			return v, true
+		}
+	}
+	if !r.Window.All() {
+		if reason := r.evaluate(vars, &v); reason != nil {
+			v.Reason = *reason
+			return v, true
+		}
+	}
+	v.Chain = append(slices.Clip(signal.Rules), r.Name)
+	if v.State = flow.EnforcementRan; r.Window != nil {
+		v.State = flow.EnforcementHeld
+	}
+	return v, true
+}
+
+// evaluate puts into a verdict what the rule's execution is made of, or says what is wrong with it.
+func (r *Rule) evaluate(vars *definition.Vars, v *Verdict) *flow.Reason {
 	var err error
 	if v.Input, err = r.InputFor(vars); err == nil && r.Run.Settings.Concurrency != nil {
 		if v.Key, err = r.Run.Settings.Concurrency.Key.Text(vars); err == nil {
@@ -101,18 +123,10 @@ func (r *Rule) match(signal *flow.Signal, vars *definition.Vars) (v Verdict, hol
 		v.Once, err = r.Once.Text(vars)
 	}
 	if err != nil {
-		v.Reason = fault(flow.ReasonInput, err)
-		return v, true
+		reason := fault(flow.ReasonInput, err)
+		return &reason
 	}
-	v.State = flow.EnforcementRan
-	v.Chain = append(slices.Clip(signal.Rules), r.Name)
-	if r.Debounce != nil {
-		v.State = flow.EnforcementHeld
-		if v.Window, err = r.Debounce.Key.Text(vars); err != nil {
-			v.State, v.Reason = flow.EnforcementFailed, fault(flow.ReasonInput, err)
-		}
-	}
-	return v, true
+	return nil
 }
 
 // Release says what a rule makes of a signal that it has held, now that its window closes.

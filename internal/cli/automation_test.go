@@ -9,7 +9,7 @@ import (
 func TestAutomationCommands(t *testing.T) {
 	t.Parallel()
 	need(t, "python3", "bash", "curl", "sed")
-	out := followed(t, documented(t, "automation.md", "", 2)[0], t.TempDir(), freePort(t))
+	out := followed(t, documented(t, "automation.md", "", 3)[0], t.TempDir(), freePort(t))
 	for _, want := range []string{
 		"rule clean-disk@1 registered", "it was emitted before under this key", "+ clean-disk: it has started ex_",
 		`- clean-disk: its condition does not hold: signal.data.severity == "page" is false; signal.data.severity is "warn"`,
@@ -25,5 +25,12 @@ func TestAutomationCommands(t *testing.T) {
 func TestRemediationAsDocumented(t *testing.T) {
 	t.Parallel()
 	need(t, "python3", "bash", "curl", "grep")
-	followed(t, documented(t, "automation.md", "", 2)[1], t.TempDir(), freePort(t))
+	followed(t, documented(t, "automation.md", "", 3)[1], t.TempDir(), freePort(t))
+}
+
+// Signals that are gathered, and a rule that is mended and tried again.
+func TestReadingsAsDocumented(t *testing.T) {
+	t.Parallel()
+	need(t, "bash", "curl", "grep", "sed")
+	followed(t, documented(t, "automation.md", "", 3)[2], t.TempDir(), freePort(t))
 }

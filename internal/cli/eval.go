@@ -41,6 +41,7 @@ type evalOptions struct {
 	detach   bool
 	format   output.Format
 
+	flow        flowControl
 	interactive bool
 	reruns      int
 	cases       caseOptions
@@ -95,6 +96,7 @@ The language is that of --language, or of the file's extension, or of its first 
 	f.StringToStringVar(&o.wanted, "worker-label", nil, "a label that the worker must have, as in gpu=a100; may be repeated")
 	f.StringVar(&o.queue, "queue", "", "the queue it waits in")
 	f.BoolVar(&o.detach, "detach", false, "print the execution's id and leave it to the server")
+	o.flow.declare(f)
 	_ = c.RegisterFlagCompletionFunc("language", cobra.FixedCompletions(api.Languages(), cobra.ShellCompDirectiveNoFileComp))
 	output.FormatFlag(c, &o.format, output.AsTable, output.AsJSON, output.AsYAML)
 	f.Lookup("output").Usage = "table: what the program writes, or how the cases ended; json or yaml: the result"
@@ -165,9 +167,14 @@ func (a *app) evaluation(file string, o *evalOptions) (_ *api.Evaluation, _ *con
 	if len(files) != 1 {
 		return nil, nil, exit.Usagef("%s is a directory: name the program's file, and give others with --file", file)
 	}
+	concurrency, rate, err := o.flow.read()
+	if err != nil {
+		return nil, nil, err
+	}
 	program := files[0].content
 	c.inline = len(program)
-	e := &api.Evaluation{Code: api.Code{Source: string(program), Args: o.args, Env: o.env, Collect: o.collect, Interactive: o.interactive, RerunNearLimit: o.reruns}, Labels: o.labels, WorkerLabels: o.wanted, Queue: o.queue}
+	e := &api.Evaluation{Code: api.Code{Source: string(program), Args: o.args, Env: o.env, Collect: o.collect, Interactive: o.interactive, RerunNearLimit: o.reruns}, Labels: o.labels, WorkerLabels: o.wanted, Queue: o.queue,
+		Concurrency: concurrency, Rate: rate}
 	if e.Language, err = a.languageOf(o.language, file, program); err != nil {
 		return nil, nil, err
 	}

@@ -100,8 +100,12 @@ that differs from the versions in force. Nothing is started and nothing is store
 				}
 				for i := range all {
 					p := &all[i]
-					fmt.Fprintf(a.out, "%s: of %s it would run for %d, fail for %d and be refused for %d; %d unlike the version in force\n",
-						p.Rule, output.Plural(p.Signals, "signal", "signals"), p.Ran, p.Failed, p.Refused, p.Unlike)
+					held := ""
+					if p.Held > 0 {
+						held = fmt.Sprintf(" hold %d for %s,", p.Held, output.Plural(p.Runs, "execution", "executions"))
+					}
+					fmt.Fprintf(a.out, "%s: of %s it would run for %d,%s fail for %d and be refused for %d; %d unlike the version in force\n",
+						p.Rule, output.Plural(p.Signals, "signal", "signals"), p.Ran, held, p.Failed, p.Refused, p.Unlike)
 					a.writeSamples(p)
 				}
 				return nil
@@ -138,12 +142,16 @@ paused, or was mended. A rule enforces a signal once, so that may be repeated at
 				if f != output.AsTable {
 					return output.WriteData(a.out, f, p)
 				}
-				did, failed, refused := "has run for", "failed for", "was refused for"
+				did, holds, failed, refused := "has run for", "holds", "failed for", "was refused for"
 				if dry {
-					did, failed, refused = "would run for", "fail for", "be refused for"
+					did, holds, failed, refused = "would run for", "hold", "fail for", "be refused for"
 				}
-				fmt.Fprintf(a.out, "%s: of %s it %s %d, %s %d and %s %d; of %d it had made something before\n",
-					p.Rule, output.Plural(p.Signals, "signal", "signals"), did, p.Ran, failed, p.Failed, refused, p.Refused, p.Enforced)
+				held := ""
+				if p.Held > 0 {
+					held = fmt.Sprintf(" %s %d,", holds, p.Held)
+				}
+				fmt.Fprintf(a.out, "%s: of %s it %s %d,%s %s %d and %s %d; of %d it had made something before\n",
+					p.Rule, output.Plural(p.Signals, "signal", "signals"), did, p.Ran, held, failed, p.Failed, refused, p.Refused, p.Enforced)
 				a.writeSamples(p)
 				return nil
 			})

@@ -17,11 +17,11 @@ import (
 func (a *app) rulesCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "rules",
-		Short: "Test, replay, pause and resume rules",
+		Short: "Test, replay, retry, pause and resume rules",
 		Long: `Rules run actions for signals. They are documents of kind rule: pawl apply applies them, pawl get rules lists them, and
 pawl get enforcements what they have made of which signal. pawl why sg_… says why a rule has fired or not.`,
 	}
-	c.AddCommand(a.rulesTest(), a.rulesReplay(), a.rulesPause(), a.rulesResume())
+	c.AddCommand(a.rulesTest(), a.rulesReplay(), a.rulesRetry(), a.rulesPause(), a.rulesResume())
 	return c
 }
 

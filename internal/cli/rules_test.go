@@ -45,6 +45,21 @@ func TestRuleCommands(t *testing.T) {
 	if out, _, code := pawl(t, env, "rules", "test", filepath.Join(dir, "c.yaml")); code != 0 || !strings.Contains(out, "of 2 signals it would run for 2, fail for 0 and be refused for 0; 1 unlike") || !strings.Contains(out, "was: failed") {
 		t.Errorf("test: %d %s", code, out)
 	}
+	if _, stderr, code := pawl(t, env, "rules", "retry", "greet-all"); code != 1 || !strings.Contains(stderr, "has started nothing for 1 of 1 signal") {
+		t.Errorf("retry of what is as it was: %d %s", code, stderr)
+	}
+	if out, stderr, code := pawl(t, env, "apply", filepath.Join(dir, "c.yaml")); code != 0 {
+		t.Fatalf("apply: %d %s %s", code, out, stderr)
+	}
+	if out, stderr, code := pawl(t, env, "rules", "retry", "greet-all"); code != 0 || !strings.Contains(out, "ran") || !strings.Contains(out, "ex_") {
+		t.Errorf("retry: %d %s %s", code, out, stderr)
+	}
+	if out, stderr, code := pawl(t, env, "rules", "retry", "greet-all"); code != 0 || out != "" || !strings.Contains(stderr, "nothing is to be tried again") {
+		t.Errorf("retry: %d %s %s", code, out, stderr)
+	}
+	if out, _, code := pawl(t, env, "rules", "retry", "greet-all", id); code != 0 || !strings.Contains(out, "ran") {
+		t.Errorf("retry of what has run: %d %s", code, out)
+	}
 	write("d.yaml", "kind: rule\nname: late\non: user.new\nrun: {action: greet}\n")
 	if out, stderr, code := pawl(t, env, "apply", filepath.Join(dir, "d.yaml")); code != 0 {
 		t.Fatalf("apply: %d %s %s", code, out, stderr)
@@ -69,6 +84,9 @@ func TestRuleCommands(t *testing.T) {
 		{[]string{"why", "rule:nobody"}, 1, `there is no rule "nobody"`},
 		{[]string{"why", id, "--rule", "nobody"}, 1, `there is no rule "nobody"`},
 		{[]string{"rules", "test", filepath.Join(dir, "b.yaml")}, 1, "it has no rule"},
+		{[]string{"rules", "retry", "nobody"}, 1, `there is no rule "nobody"`},
+		{[]string{"rules", "retry", "greet-all", "--state", "ran"}, 2, "what can be tried again is failed or refused"},
+		{[]string{"rules", "retry", "greet-all", "sg_x"}, 1, `there is no signal "sg_x"`},
 		{[]string{"rules", "replay", "nobody"}, 1, `there is no rule "nobody"`},
 		{[]string{"run", filepath.Join(dir, "a.yaml")}, 2, "neither a workflow nor an action"},
 	} {

@@ -32,6 +32,7 @@ type runOptions struct {
 	timeout time.Duration
 	key     string
 	format  output.Format
+	flow    flowControl
 }
 
 func (a *app) runCommand() *cobra.Command {
@@ -64,12 +65,17 @@ killed (or lost its machine) is not lost: the next pawl run or pawl server on th
 	f.StringVar(&o.queue, "queue", "", "the queue it waits in, instead of the action's own")
 	durationVar(f, &o.timeout, "timeout", "how long one attempt may take, instead of the action's own")
 	f.StringVar(&o.key, "idempotency-key", "", "makes running it again give the same execution")
+	o.flow.declare(f)
 	output.FormatFlag(c, &o.format, output.AsTable, output.AsWide, output.AsJSON, output.AsYAML)
 	return c
 }
 
 func (a *app) run(ctx context.Context, what string, o *runOptions) error {
 	input, err := a.inputOf(o)
+	if err != nil {
+		return err
+	}
+	concurrency, rate, err := o.flow.read()
 	if err != nil {
 		return err
 	}
@@ -120,7 +126,7 @@ func (a *app) run(ctx context.Context, what string, o *runOptions) error {
 				}
 			}
 		}
-		return s.Submit(ctx, api.Submission{Action: action, Input: input, Labels: o.labels, WorkerLabels: o.wanted, Queue: o.queue,
+		return s.Submit(ctx, api.Submission{Action: action, Input: input, Labels: o.labels, WorkerLabels: o.wanted, Queue: o.queue, Concurrency: concurrency, Rate: rate,
 			Timeout: api.Duration(o.timeout), IdempotencyKey: cmp.Or(o.key, s.key)})
 	}, o.detach, o.format)
 }

@@ -111,6 +111,7 @@ type watcher struct {
 	id      string
 	view    terminal.View
 	waiting *waiting
+	awaited awaited
 	names   map[string]string // what an item is about, by execution
 	errors  map[string]string // why an item failed, by execution
 	logs    map[string]*tail
@@ -193,6 +194,7 @@ func (w *watcher) single(ctx context.Context) error {
 		}
 		t := terminal.Tree{ID: x.ID, Node: executionNode(actionText(x), x)}
 		if !x.Status.Terminal() {
+			w.awaited.show(ctx, w.client, &t.Node, x.ID, x.Kind, x.Status)
 			t.Log = w.readTail(ctx, x.ID)
 			w.waiting.look(ctx, w.client, x.ID, actionText(x), x.Status, x.WakeAt)
 		}
@@ -275,17 +277,20 @@ func (w *watcher) taskNode(ctx context.Context, t *api.Task) terminal.Node {
 			n.Since = since(x.Status, x.Attempt, x.CreatedAt, x.ClaimedAt, x.StartedAt, x.FinishedAt)
 			n.Log = w.tailOf(x.ID)
 			n.Error = cmp.Or(n.Error, w.failure(ctx, x))
+			w.awaited.show(ctx, w.client, &n, x.ID, x.Kind, x.Status)
 		}
 		return n
 	}
 	n.Total, n.Ended = cmp.Or(t.Total, t.Created), t.Ended
 	n.Failed = t.Counts[api.Failed] + t.Counts[api.TimedOut]
 	for _, x := range t.Executions {
-		n.Children = append(n.Children, terminal.Node{
+		item := terminal.Node{
 			Name: fmt.Sprintf("[%d]%s", x.Index, w.about(ctx, x)), Status: string(x.Status), Attempt: x.Attempt,
 			Started: x.StartedAt, Finished: x.FinishedAt, Note: waitNote(x.Attempt, x.WakeAt, ""), Log: w.tailOf(x.ID),
 			Since: since(x.Status, x.Attempt, x.CreatedAt, x.ClaimedAt, x.StartedAt, x.FinishedAt), Error: w.failure(ctx, x),
-		})
+		}
+		w.awaited.show(ctx, w.client, &item, x.ID, x.Kind, x.Status)
+		n.Children = append(n.Children, item)
 	}
 	return n
 }

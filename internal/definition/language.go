@@ -20,6 +20,7 @@ const (
 	scopeItem                  // scopeTask, and item, index
 	scopeTick                  // tick
 	scopeSignal                // signal
+	scopeSignals               // signals
 	scopeAnswer                // answer
 	scopeWait                  // signal, vars
 	scopeHook                  // body, headers, query
@@ -34,6 +35,7 @@ var scopeVariables = [scopes][]string{
 	scopeItem:     {"input", "labels", "workflow", "env", "tasks", "item", "index"},
 	scopeTick:     {"tick"},
 	scopeSignal:   {"signal"},
+	scopeSignals:  {"signals"},
 	scopeAnswer:   {"answer"},
 	scopeWait:     {"signal", "vars"},
 	scopeHook:     {"body", "headers", "query"},

@@ -25,7 +25,7 @@ type step struct {
 }
 
 // variables are the roots that expressions may start from.
-var variables = []string{"input", "tasks", "item", "index", "workflow", "labels", "env", "tick", "signal", "answer", "body", "headers", "query", "vars"}
+var variables = []string{"input", "tasks", "item", "index", "workflow", "labels", "env", "tick", "signal", "signals", "answer", "body", "headers", "query", "vars"}
 
 // parsePath reads a path; ok is false for anything that is more than one.
 func parsePath(text string) (p path, ok bool) {

@@ -18,8 +18,8 @@ type Rule struct {
 	// If must hold of a signal; nil holds of each.
 	If  *Condition
 	Run Start
-	// Debounce holds signals until none comes any more; nil: each is enforced when it comes.
-	Debounce *Debounce
+	// Window holds signals, so that one execution stands for several; nil: each is enforced when it comes.
+	Window *Window
 	// Once gives a value of which there is one execution while it is kept; nil: each signal starts one.
 	Once *Template
 	// Reentry lets the rule run on a signal that it has led to itself.
@@ -29,17 +29,6 @@ type Rule struct {
 	// Storm pauses the rule on a server on which it would run more often; nil: never.
 	Storm *Storm
 }
-
-// Debounce holds the signals that have a key: one execution stands for all that come until none has come for Quiet.
-type Debounce struct {
-	Key    *Template
-	Quiet  time.Duration
-	AtMost time.Duration // from the first one on
-	First  bool          // the execution is for the first signal instead of the last
-}
-
-// mostDebounce bounds how long a signal is held.
-const mostDebounce = 24 * time.Hour
 
 // Storm is how often a rule may run on one server before it pauses itself: Limit times in Per, at any pace.
 type Storm struct {
@@ -54,7 +43,7 @@ const (
 )
 
 var (
-	ruleFields    = []string{"kind", "name", "description", "on", "if", "run", "debounce", "reentry", "depth", "storm"}
+	ruleFields    = []string{"kind", "name", "description", "on", "if", "run", "debounce", "batch", "reentry", "depth", "storm"}
 	ruleRunFields = append([]string{"once", "concurrency", "rate"}, runFields...)
 )
 
@@ -71,16 +60,20 @@ func (b *builder) ruleDocument(v *value, d *Definition) {
 		r.If = b.condition(c, "if", scopeSignal, all)
 	}
 	run := v.get("run")
-	b.start(run, v, &r.Run, scopeSignal, "rule", ruleRunFields)
+	r.Window = b.window(v)
+	sc := scopeSignal
+	if r.Window.All() {
+		sc = scopeSignals
+	}
+	b.start(run, v, &r.Run, sc, "rule", ruleRunFields)
 	if run != nil && run.get("once") != nil {
-		r.Once = b.template(run.get("once"), "run.once", scopeSignal, all)
+		r.Once = b.template(run.get("once"), "run.once", sc, all)
 	}
 	r.Reentry = b.oneOf(v.get("reentry"), "reentry", "refuse", "allow") == "allow"
 	if n, is := b.whole(v.get("depth"), "depth", 1, MostDepth); is {
 		r.Depth = n
 	}
 	r.Storm = b.storm(v.get("storm"))
-	r.Debounce = b.debounce(v.get("debounce"))
 	if !b.trusted && len(b.problems) == 0 && slices.Contains(r.On, flow.TriggerEnded) {
 		if actions, labels := r.Ends(); len(actions) == 0 && len(labels) == 0 {
 			b.fail(v, "if", `write if: signal.data.action == "deploy", or signal.data.labels.team == "x"`,
@@ -89,28 +82,6 @@ func (b *builder) ruleDocument(v *value, d *Definition) {
 	}
 	d.Rule = r
 	b.sum(v, d)
-}
-
-func (b *builder) debounce(v *value) *Debounce {
-	if v == nil || !b.object(v, "debounce", []string{"key", "quiet", "at_most", "keep"}) {
-		return nil
-	}
-	d := &Debounce{Key: b.sharedKey(v, "debounce", `"${{ signal.subject }}"`, scopeSignal, all), Quiet: b.duration(v.get("quiet"), "debounce.quiet", false)}
-	if v.get("quiet") == nil {
-		b.fail(v, "debounce", "add quiet: 30s", "quiet is missing")
-	}
-	d.AtMost = min(10*d.Quiet, mostDebounce)
-	if v.get("at_most") != nil {
-		d.AtMost = b.duration(v.get("at_most"), "debounce.at_most", false)
-	}
-	if d.Quiet > mostDebounce || d.AtMost > mostDebounce {
-		b.fail(v, "debounce", "write at most 24h", "signals would be held for too long")
-	}
-	if d.AtMost < d.Quiet {
-		b.fail(v.get("at_most"), "debounce.at_most", "make it at least quiet", "%s is less than %s", d.AtMost, d.Quiet)
-	}
-	d.First = b.oneOf(v.get("keep"), "debounce.keep", "last", "first") == "first"
-	return d
 }
 
 func (b *builder) storm(v *value) *Storm {

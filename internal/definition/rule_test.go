@@ -110,7 +110,7 @@ func TestRuleDocument(t *testing.T) {
 	if rate, err := r.Run.Settings.Rate.Key.Text(v); rate != "r:db1" || err != nil || r.Run.Settings.Rate.Bound.Limit != 10 || r.Storm == nil || r.Storm.Limit != 1000 {
 		t.Errorf("rate %s, %v, storm %+v", rate, err, r.Storm)
 	}
-	if d := r.Debounce; d == nil || d.Quiet != 30*time.Second || d.AtMost != 5*time.Minute || !d.First {
+	if d := r.Window; d == nil || d.Quiet != 30*time.Second || d.AtMost != 5*time.Minute || d.Keep != KeepFirst {
 		t.Errorf("debounce %+v", d)
 	}
 	if once, err := r.Once.Text(v); once != "db1" || err != nil {
@@ -130,26 +130,37 @@ func TestRuleDocument(t *testing.T) {
 func TestRuleProblems(t *testing.T) {
 	t.Parallel()
 	for src, want := range map[string]string{
-		"kind: rule\nname: r\non: [a]\n":                                                                 "add run:",
-		"kind: rule\nname: r\nrun: {action: noop}\n":                                                     "add on:",
-		"kind: rule\non: [a]\nrun: {action: noop}\n":                                                     "the rule has no name",
-		"kind: rule\nname: r\non: [A]\nrun: {action: noop}\n":                                            "on[0]",
-		"kind: rule\nname: r\non: [a, execution.*]\nrun: {action: noop}\n":                               "write execution.ended",
-		"kind: rule\nname: r\non: execution.ended\nrun: {action: noop}\n":                                "must name the actions or a label",
-		"kind: rule\nname: r\non: execution.ended\nif: signal.data.action != 'a'\nrun: {action: noop}\n": "must name the actions or a label",
-		"kind: rule\nname: r\non: a\nif: sgnal.data\nrun: {action: noop}\n":                              "did you mean",
-		"kind: rule\nname: r\non: a\nif: size(signal.data)\nrun: {action: noop}\n":                       "compare it with something",
-		"kind: rule\nname: r\non: a\nrun: {action: noop, input: '${{ input.x }}'}\n":                     "input is not available",
-		"kind: rule\nname: r\non: a\nreentry: maybe\nrun: {action: noop}\n":                              "reentry",
-		"kind: rule\nname: r\non: a\nif: [1]\nrun: {action: noop}\n":                                     "signal.data.severity",
-		"kind: rule\nname: r\non: a\nrun: {action: noop}\nstorm: {limit: 3}\n":                           "per is missing",
-		"kind: rule\nname: r\non: a\nrun: {action: noop}\ndebounce: {key: x}\n":                          "quiet is missing",
-		"kind: rule\nname: r\non: a\nrun: {action: noop}\ndebounce: {key: x, quiet: 1m, at_most: 1s}\n":  "is less than",
-		"kind: rule\nname: r\non: a\nrun: {action: noop}\ndebounce: {key: x, quiet: 2d}\n":               "at most 24h",
-		"kind: trigger\nname: execution.x\n":                                                             "Pawl emits itself",
-		"kind: trigger\nname: t\ndata: {type: strng}\n":                                                  "data",
-		"kind: trigger\nname: t\nkey: ${{ signal.dta.x + 1 }} ${{ tick }}\n":                             "tick is not available",
-		"kind: rule\nname: r\non: a\nrun: {action: workflow}\n":                                          "a rule runs a workflow by its name",
+		"kind: rule\nname: r\non: [a]\n":                                                                              "add run:",
+		"kind: rule\nname: r\nrun: {action: noop}\n":                                                                  "add on:",
+		"kind: rule\non: [a]\nrun: {action: noop}\n":                                                                  "the rule has no name",
+		"kind: rule\nname: r\non: [A]\nrun: {action: noop}\n":                                                         "on[0]",
+		"kind: rule\nname: r\non: [a, execution.*]\nrun: {action: noop}\n":                                            "write execution.ended",
+		"kind: rule\nname: r\non: execution.ended\nrun: {action: noop}\n":                                             "must name the actions or a label",
+		"kind: rule\nname: r\non: execution.ended\nif: signal.data.action != 'a'\nrun: {action: noop}\n":              "must name the actions or a label",
+		"kind: rule\nname: r\non: a\nif: sgnal.data\nrun: {action: noop}\n":                                           "did you mean",
+		"kind: rule\nname: r\non: a\nif: size(signal.data)\nrun: {action: noop}\n":                                    "compare it with something",
+		"kind: rule\nname: r\non: a\nrun: {action: noop, input: '${{ input.x }}'}\n":                                  "input is not available",
+		"kind: rule\nname: r\non: a\nreentry: maybe\nrun: {action: noop}\n":                                           "reentry",
+		"kind: rule\nname: r\non: a\nif: [1]\nrun: {action: noop}\n":                                                  "signal.data.severity",
+		"kind: rule\nname: r\non: a\nrun: {action: noop}\nstorm: {limit: 3}\n":                                        "per is missing",
+		"kind: rule\nname: r\non: a\nrun: {action: noop}\ndebounce: {key: x}\n":                                       "quiet is missing",
+		"kind: rule\nname: r\non: a\nrun: {action: noop}\ndebounce: {key: x, quiet: 1m, at_most: 1s}\n":               "is less than",
+		"kind: rule\nname: r\non: a\nrun: {action: noop}\ndebounce: {key: x, quiet: 2d}\n":                            "at most 24h",
+		"kind: rule\nname: r\non: a\nrun: {action: noop}\nbatch: {key: x}\n":                                          "add wait: 5s",
+		"kind: rule\nname: r\non: a\nrun: {action: noop}\nbatch: {wait: 5s}\n":                                        "key is missing",
+		"kind: rule\nname: r\non: a\nrun: {action: noop}\nbatch: {key: x, wait: 25h}\n":                               "held for too long",
+		"kind: rule\nname: r\non: a\nrun: {action: noop}\nbatch: {key: x, wait: 5s, size: 1001}\n":                    "batch.size",
+		"kind: rule\nname: r\non: a\nrun: {action: noop}\nbatch: {key: x, wait: 5s, bytes: 9MiB}\n":                   "from 1 to 8MiB",
+		"kind: rule\nname: r\non: a\nrun: {action: noop}\nbatch: {key: x, wait: 5s, bytes: no}\n":                     "not a size",
+		"kind: rule\nname: r\non: a\nrun: {action: noop}\nbatch: {key: x, wait: 5s, sise: 3}\n":                       "sise",
+		"kind: rule\nname: r\non: a\nrun: {action: noop}\nbatch: {key: x, wait: 5s}\ndebounce: {key: x, quiet: 1s}\n": "and not both",
+		"kind: rule\nname: r\non: a\nrun: {action: noop}\nbatch: {key: '${{ signals[0].subject }}', wait: 5s}\n":      "here are signal",
+		"kind: rule\nname: r\non: a\nrun: {action: noop, input: '${{ signal.data }}'}\nbatch: {key: x, wait: 5s}\n":   "here are signals",
+		"kind: rule\nname: r\non: a\nrun: {action: noop, input: '${{ signals }}'}\n":                                  "here are signal",
+		"kind: trigger\nname: execution.x\n":                                                                          "Pawl emits itself",
+		"kind: trigger\nname: t\ndata: {type: strng}\n":                                                               "data",
+		"kind: trigger\nname: t\nkey: ${{ signal.dta.x + 1 }} ${{ tick }}\n":                                          "tick is not available",
+		"kind: rule\nname: r\non: a\nrun: {action: workflow}\n":                                                       "a rule runs a workflow by its name",
 	} {
 		_, err := Parse("r.yaml", []byte(src))
 		if err == nil || !strings.Contains(fmt.Sprint(err), want) {

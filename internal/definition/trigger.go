@@ -68,13 +68,30 @@ type signalValue struct {
 
 // SignalVars are the variables that the expressions of rules and triggers see.
 func SignalVars(s *flow.Signal) (*Vars, error) {
+	raw, err := json.Marshal(describeSignal(s))
+	if err != nil {
+		return nil, fmt.Errorf("describe signal %s: %w", s.ID.Text(flow.SignalPrefix), err)
+	}
+	return &Vars{Signal: raw, Success: true}, nil
+}
+
+// SignalsVars are the variables that the expressions of a rule see which gathers signals: all of them, in their order.
+func SignalsVars(all []flow.Signal) (*Vars, error) {
+	values := make([]signalValue, len(all))
+	for i := range all {
+		values[i] = describeSignal(&all[i])
+	}
+	raw, err := json.Marshal(values)
+	if err != nil {
+		return nil, fmt.Errorf("describe %d signals: %w", len(all), err)
+	}
+	return &Vars{Signals: raw, Success: true}, nil
+}
+
+func describeSignal(s *flow.Signal) signalValue {
 	v := signalValue{ID: s.ID.Text(flow.SignalPrefix), Trigger: s.Trigger, Key: s.Key, Subject: s.Subject, Source: s.Source, At: s.At, Headers: s.Headers, Data: s.Data}
 	if v.Headers == nil {
 		v.Headers = map[string]string{}
 	}
-	raw, err := json.Marshal(v)
-	if err != nil {
-		return nil, fmt.Errorf("describe signal %s: %w", v.ID, err)
-	}
-	return &Vars{Signal: raw, Success: true}, nil
+	return v
 }

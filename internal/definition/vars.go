@@ -19,6 +19,7 @@ type Vars struct {
 	Labels, Env map[string]string
 	Tick        json.RawMessage // of a schedule
 	Signal      json.RawMessage // of a rule or a trigger
+	Signals     json.RawMessage // of a rule that gathers them
 	Answer      json.RawMessage // to a question
 	Vars        json.RawMessage // of a wait
 	// Body, Headers and Query are those of a request to a webhook.
@@ -52,6 +53,8 @@ type decodedVars struct {
 	labels, env map[string]any
 	signal      any
 	haveSignal  bool
+	signals     any
+	haveSignals bool
 }
 
 func (v *Vars) common() *decodedVars {
@@ -155,6 +158,8 @@ func (p *path) eval(v *Vars) (json.RawMessage, error) {
 		return walk(orNull(v.Tick), p.steps, "tick")
 	case "signal":
 		return walk(orNull(v.Signal), p.steps, "signal")
+	case "signals":
+		return walk(orNull(v.Signals), p.steps, "signals")
 	case "answer":
 		return walk(orNull(v.Answer), p.steps, "answer")
 	case "vars":
@@ -279,6 +284,11 @@ func (a *activation) ResolveName(name string) (any, bool) {
 			c.signal, c.haveSignal = a.decode("signal", v.Signal), true
 		}
 		return c.signal, true
+	case "signals":
+		if !c.haveSignals {
+			c.signals, c.haveSignals = a.decode("signals", v.Signals), true
+		}
+		return c.signals, true
 	case "answer":
 		return a.decode("answer", v.Answer), true
 	case "vars":

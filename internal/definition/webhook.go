@@ -182,7 +182,7 @@ func (b *builder) webhookDocument(v *value, d *Definition) {
 		b.fail(v.get("keep_headers"), "keep_headers", "keep those that something looks at", "there are %d headers; at most %d are kept", len(w.KeepHeaders), mostKept)
 	}
 	if n := v.get("max_body"); n != nil {
-		w.MaxBody = b.size(n, "max_body")
+		w.MaxBody = b.sizeWithin(n, "max_body", "16MiB", MostMaxBody, DefaultMaxBody)
 	}
 	if w.Verify.Scheme == signature.None {
 		w.Replay = 0 // there is no signature that sending the same body again would take advantage of
@@ -196,12 +196,12 @@ func (b *builder) webhookDocument(v *value, d *Definition) {
 	b.sum(v, d)
 }
 
-// size reads a size from 1 byte to MostMaxBody.
-func (b *builder) size(v *value, path string) int64 {
+// sizeWithin reads a size from 1 byte to most, which limit writes for people; where it is none it is assumed.
+func (b *builder) sizeWithin(v *value, path, limit string, most, assumed int64) int64 {
 	size, err := api.ParseSize(v.text)
-	if v.kind != textValue && v.kind != numberValue || err != nil || size < 1 || size > MostMaxBody {
-		b.fail(v, path, `write "5MB", "64KiB" or a number of bytes, from 1 to 16MiB`, "%s is not a size within the range", problem.Clip(v.text, 40))
-		return DefaultMaxBody
+	if v.kind != textValue && v.kind != numberValue || err != nil || size < 1 || int64(size) > most {
+		b.fail(v, path, `write "5MB", "64KiB" or a number of bytes, from 1 to `+limit, "%s is not a size within the range", problem.Clip(v.text, 40))
+		return assumed
 	}
 	return int64(size)
 }

@@ -17,6 +17,7 @@ type changes struct {
 	signals  []flow.Signal
 	matched  []int64 // numbers of signals
 	enforced []flow.Enforcement
+	retried  []flow.Enforcement // written over those that have started nothing
 	closed   []store.Closing
 	windows  map[store.WindowKey]bool // of loaded.windows
 	meters   map[string]time.Time     // of rates
@@ -28,7 +29,7 @@ type changes struct {
 // take removes what is to be written, and reports whether that is anything. New executions that are deferred stay. So do the marks and
 // the progress of those among them that are workflows, and, while any execution is deferred, the idempotency keys: they may name it.
 func (c *changes) take(deferred func(*flow.Draft) bool, draft func(flow.ID) *flow.Draft) (d store.Delta, some bool) {
-	if len(c.drafts)+len(c.keys)+len(c.marks)+len(c.progress)+len(c.signals)+len(c.matched)+len(c.enforced)+len(c.closed) == 0 {
+	if len(c.drafts)+len(c.keys)+len(c.marks)+len(c.progress)+len(c.signals)+len(c.matched)+len(c.enforced)+len(c.retried)+len(c.closed) == 0 {
 		return d, false
 	}
 	if c.taken == nil {
@@ -56,10 +57,10 @@ func (c *changes) take(deferred func(*flow.Draft) bool, draft func(flow.ID) *flo
 		d.Changes, c.progress = split(d.Changes, func(p store.WorkflowChange) bool { return deferred(draft(p.ID)) })
 	}
 	d.Signals, d.Matched, d.Enforcements = c.signals, c.matched, c.enforced
-	d.Closed = c.closed
-	c.signals, c.matched, c.enforced, c.closed = nil, nil, nil, nil
+	d.Retried, d.Closed = c.retried, c.closed
+	c.signals, c.matched, c.enforced, c.retried, c.closed = nil, nil, nil, nil, nil
 	d.Holds = c.heldBy(d.Drafts)
-	return d, len(d.Drafts)+len(d.Keys)+len(d.Marks)+len(d.Changes)+len(d.Signals)+len(d.Matched)+len(d.Enforcements)+len(d.Closed) > 0
+	return d, len(d.Drafts)+len(d.Keys)+len(d.Marks)+len(d.Changes)+len(d.Signals)+len(d.Matched)+len(d.Enforcements)+len(d.Retried)+len(d.Closed) > 0
 }
 
 // split returns the elements that do not stay, and those that do.

@@ -14,9 +14,10 @@ const (
 	inputLimit    = 16 << 20 // bytes; larger input belongs into a blob
 	actionLimit   = 200      // bytes of the name of an action or workflow
 	labelsLimit   = 64
-	labelLimit    = 256  // bytes of a label's name and of its value
-	reasonLimit   = 4096 // bytes of why something is cancelled: it is shown in lists
-	keyLimit      = 512  // bytes of a concurrency or idempotency key
+	labelLimit    = 256     // bytes of a label's name and of its value
+	reasonLimit   = 4096    // bytes of why something is cancelled: it is shown in lists
+	rateLimit     = 100_000 // executions that a rate lets begin in its span
+	keyLimit      = 512     // bytes of a concurrency or idempotency key
 	timeoutLimit  = 366 * 24 * time.Hour
 	priorityLimit = 1000
 	holdersLimit  = 100_000
@@ -82,10 +83,51 @@ func (s *Submission) check() []Problem {
 	default:
 		f.add("concurrency.when_full", shortText(string(s.WhenFull)), "is unknown", "one of queue, cancel_new, cancel_oldest")
 	}
+	f.fair(s)
+	f.rate(s.Rate)
 	if s.Retry != nil {
 		f.retry(s.Retry)
 	}
 	return f
+}
+
+func (f *faults) fair(s *Submission) {
+	switch {
+	case s.Fair == (flow.Fair{}):
+	case s.Key == "":
+		f.add("concurrency.key", "", "is missing", "name the key for which those that wait take turns")
+	case s.Fair.By == "":
+		f.add("concurrency.weight", fmt.Sprint(s.Fair.Weight), "says how many turns one has for another's one, and there is no fair_by", "add fair_by, or leave it out")
+	default:
+		f.text("concurrency.fair_by", s.Fair.By, keyLimit)
+		f.number("concurrency.weight", s.Fair.Weight, 1, flow.MostWeight)
+	}
+}
+
+func (f *faults) rate(r *flow.Rate) {
+	if r == nil {
+		return
+	}
+	if r.Key == "" {
+		f.add("rate.key", "", "is missing", "name what is limited, as in mails")
+	}
+	f.text("rate.key", r.Key, keyLimit)
+	f.number("rate.limit", r.Limit, 1, rateLimit)
+	if r.Per == 0 {
+		f.add("rate.per", "", "is missing", "give the span, as in 1m")
+	}
+	f.span("rate.per", r.Per)
+	if r.Limit > 0 && r.Per > 0 && r.Per/time.Duration(r.Limit) < time.Microsecond {
+		f.add("rate.per", r.Per.String(), fmt.Sprintf("%d in it is more often than once a microsecond", r.Limit), "leave the rate out: that often nothing begins")
+	}
+	if r.Burst != 0 {
+		f.number("rate.burst", r.Burst, 1, rateLimit)
+	}
+	switch r.Over {
+	case "", flow.OverDelay, flow.OverDrop:
+	default:
+		f.add("rate.over", shortText(string(r.Over)), "is unknown", "delay or drop")
+	}
 }
 
 func (f *faults) labels(s *Submission) {

@@ -22,7 +22,7 @@ func (s *step) createChildren(ctx context.Context) error {
 			return fmt.Errorf("task %q: %w", c.Task.Name, err)
 		}
 		r.Parent, r.ParentAttempt, r.Task, r.Index = s.w.ID, s.w.Attempt, c.Task.Name, c.Index
-		r.Depth, r.Traceparent, r.CreatedAt = s.w.Depth+1, s.w.Traceparent, s.t.now
+		r.Depth, r.Traceparent, r.Rules, r.CreatedAt = s.w.Depth+1, s.w.Traceparent, s.w.Rules, s.t.now
 		lane, err := s.t.e.assign(&r)
 		if err != nil && refusal == nil {
 			refusal = &flow.Error{Code: flow.CodeInvalidInput, Message: err.Error()}

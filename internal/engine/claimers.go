@@ -223,7 +223,7 @@ func (e *Engine) deliver(t *transaction, requests int, claimers *roster, moment 
 			e.counters.claimed.Add(int64(len(t.dispatch.claimed[k])))
 			e.batcher.saturated = len(t.dispatch.claimed[k]) >= saturatedFrom
 			e.claimers.served, e.claimers.servedAt = k, time.Now()
-			k.answer(assignments(t.dispatch.claimed[k]), nil)
+			k.answer(e.assignments(t.dispatch.claimed[k]), nil)
 		case k.gone.Load():
 			k.answer(nil, nil)
 		case e.closed != nil:
@@ -235,14 +235,14 @@ func (e *Engine) deliver(t *transaction, requests int, claimers *roster, moment 
 	}
 }
 
-func assignments(xs []*flow.Execution) []handoff.Assignment {
+func (e *Engine) assignments(xs []*flow.Execution) []handoff.Assignment {
 	as := make([]handoff.Assignment, len(xs))
 	for i, x := range xs {
 		as[i] = handoff.Assignment{
 			Execution: x.ID, Attempt: x.Attempt, NextSeq: x.NextSeq,
 			Action: x.Action, Kind: x.Kind, Payload: x.Payload(), Timeout: x.Timeout, Labels: x.Labels,
 			Workflow: x.Parent, Task: x.Task, Index: x.Index,
-			Traceparent: x.Traceparent, ClaimedAt: x.ClaimedAt,
+			Traceparent: x.Traceparent, Chain: e.rules.chains.header(x.Rules), ClaimedAt: x.ClaimedAt,
 		}
 	}
 	return as

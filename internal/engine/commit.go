@@ -261,6 +261,9 @@ func (e *Engine) afterCommit(t *transaction) {
 	if t.effects.held {
 		signal(e.rules.held)
 	}
+	if len(t.effects.gone) > 0 {
+		signal(e.rules.gone)
+	}
 	if t.effects.said {
 		e.rules.said()
 	}

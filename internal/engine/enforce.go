@@ -56,7 +56,7 @@ func (e *Engine) match(ctx context.Context, set *automation.Set, s *flow.Signal,
 // enforcing makes the request of what a verdict starts.
 func (e *Engine) enforcing(ctx context.Context, v automation.Verdict, signal flow.ID) (*enforcing, error) {
 	x := &enforcing{verdict: v}
-	for _, key := range []struct{ path, text string }{{"debounce.key", v.Window}, {"run.rate.key", v.Rate}, {"run.concurrency.fair_by", v.Fair.By}} {
+	for _, key := range []struct{ path, text string }{{windowPath(v.Rule), v.Window}, {"run.rate.key", v.Rate}, {"run.concurrency.fair_by", v.Fair.By}} {
 		if err := checkText(key.path, key.text, keyLimit); err != nil {
 			x.fail(err)
 			x.verdict.Reason.Code, x.verdict.Reason.Path = flow.ReasonInput, key.path
@@ -93,6 +93,14 @@ func (e *Engine) enforcing(ctx context.Context, v automation.Verdict, signal flo
 	}
 	x.start = k
 	return x, nil
+}
+
+// windowPath is where a rule says in which window a signal is held.
+func windowPath(r *automation.Rule) string {
+	if r.Window == nil {
+		return ""
+	}
+	return r.Window.Field + ".key"
 }
 
 // fail makes the verdict one of an action that does not take what the rule gives it.
@@ -141,6 +149,15 @@ func (x *enforcing) size() int {
 
 // enforce carries out what a rule makes of a signal that the transaction keeps or has locked: its row, and the execution.
 func (t *transaction) enforce(ctx context.Context, s *flow.Signal, x *enforcing) (flow.Enforcement, error) {
+	e, err := t.enforcement(ctx, s, x)
+	if err == nil {
+		t.changes.enforced = append(t.changes.enforced, e)
+	}
+	return e, err
+}
+
+// enforcement starts or holds what a rule makes of a signal, and returns the row that says so.
+func (t *transaction) enforcement(ctx context.Context, s *flow.Signal, x *enforcing) (flow.Enforcement, error) {
 	e := flow.Enforcement{Signal: s.ID, Number: s.Number, Rule: x.verdict.Rule.Name, Version: x.verdict.Rule.Version, State: x.verdict.State, At: t.now, Reason: x.verdict.Reason}
 	if x.start != nil {
 		if err := t.lead(ctx, x, &e); err != nil {
@@ -149,11 +166,10 @@ func (t *transaction) enforce(ctx context.Context, s *flow.Signal, x *enforcing)
 	}
 	if e.State == flow.EnforcementHeld {
 		e.Window = x.verdict.Window
-		if err := t.hold(ctx, s, x.verdict.Rule.Debounce, x.window()); err != nil {
+		if err := t.hold(ctx, s, x.verdict.Rule.Window, x.window()); err != nil {
 			return e, err
 		}
 	}
-	t.changes.enforced = append(t.changes.enforced, e)
 	return e, nil
 }
 

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -85,6 +86,11 @@ func (e *Engine) whySignal(ctx context.Context, s *flow.Signal, rule string) ([]
 		if err != nil {
 			return nil, err
 		}
+		if k := known[r.Name]; k != nil && k.State == flow.EnforcementHeld {
+			if w.Summary, err = e.heldText(ctx, k); err != nil {
+				return nil, err
+			}
+		}
 		delete(known, r.Name)
 		all = append(all, w)
 	}
@@ -144,13 +150,42 @@ func enforcedText(k *flow.Enforcement) string {
 	case flow.EnforcementFolded:
 		return "the signal was folded into " + k.Execution.String() + ", which stands for it"
 	case flow.EnforcementHeld:
-		return fmt.Sprintf("the signal is held in window %q of its debounce", k.Window)
+		return fmt.Sprintf("the signal is held in window %q", k.Window)
 	}
 	say := fmt.Sprintf("%s (%s): %s", k.State, k.Reason.Code, k.Reason.Message)
 	if k.Reason.Path != "" {
 		say += ", at " + k.Reason.Path
 	}
 	return say
+}
+
+// heldText says what holds a signal back, and for how long.
+func (e *Engine) heldText(ctx context.Context, k *flow.Enforcement) (string, error) {
+	say := enforcedText(k)
+	r, err := e.ruleOf(ctx, k.Rule, k.Version)
+	if err != nil || r.Window == nil {
+		return say, err
+	}
+	say += " of its " + r.Window.Field
+	w, err := e.opts.Store.Window(ctx, store.WindowKey{Rule: k.Rule, Key: k.Window})
+	if errors.Is(err, store.ErrNotFound) {
+		return say + ", which has just closed", nil
+	}
+	if err != nil {
+		return say, err
+	}
+	stands := "the last of them"
+	switch r.Window.Keep {
+	case definition.KeepFirst:
+		stands = "the first of them"
+	case definition.KeepAll:
+		stands = "all of them together"
+	}
+	until := "unless another one comes before"
+	if r.Window.Quiet == 0 {
+		until = "at the latest"
+	}
+	return fmt.Sprintf("%s, which has %d of at most %d signals with %d bytes: it runs for %s at %s, %s", say, w.Count, r.Window.Size, w.Bytes, stands, w.Wake.Format(time.RFC3339), until), nil
 }
 
 // unheldText names the first part of a condition that does not hold, and the values that it compares.

@@ -45,7 +45,7 @@ func (e *Engine) Missed(ctx context.Context, session flow.ID, have []flow.Attemp
 		}
 		for _, x := range xs {
 			if x.Owner != session || len(missed) == mostMissed || bytes > store.TakeBytes {
-				return assignments(missed), nil
+				return e.assignments(missed), nil
 			}
 			id = x.ID
 			age := now.Sub(x.ClaimedAt)
@@ -65,7 +65,7 @@ func (e *Engine) Missed(ctx context.Context, session flow.ID, have []flow.Attemp
 			}
 		}
 		if len(xs) < unstartedPage {
-			return assignments(missed), nil
+			return e.assignments(missed), nil
 		}
 	}
 }

@@ -39,6 +39,8 @@ type Past struct {
 	Rule     string
 	Signals  int // that it listens to
 	Ran      int // or would run
+	Held     int // or would be held, so that one execution stands for several
+	Runs     int // executions that would stand for those held, if the signals came again at the same times; 0 in a replay
 	Refused  int
 	Failed   int
 	Enforced int  // that have an enforcement of the rule already
@@ -60,6 +62,8 @@ func (p *Past) count(s flow.EnforcementState) {
 	switch s {
 	case flow.EnforcementRan, flow.EnforcementFolded:
 		p.Ran++
+	case flow.EnforcementHeld:
+		p.Held++
 	case flow.EnforcementRefused:
 		p.Refused++
 	case flow.EnforcementFailed:
@@ -105,12 +109,13 @@ func (e *Engine) TestRules(ctx context.Context, defs []*definition.Definition, s
 		r := &automation.Rule{Name: d.Name, Rule: d.Rule}
 		was := in.Rule(d.Name)
 		p := Past{Rule: d.Name, Samples: []PastSample{}}
+		var windows pastWindows
 		p.More, err = e.past(ctx, r, since, func(s *flow.Signal) error {
-			x, err := e.would(ctx, r, s)
+			x, err := e.wouldAlone(ctx, r, s)
 			if err != nil {
 				return err
 			}
-			y, err := e.would(ctx, was, s)
+			y, err := e.wouldAlone(ctx, was, s)
 			if err != nil {
 				return err
 			}
@@ -118,6 +123,7 @@ func (e *Engine) TestRules(ctx context.Context, defs []*definition.Definition, s
 			p.Signals++
 			if x != nil {
 				sample.State, sample.Reason = x.verdict.State, x.verdict.Reason
+				windows.hold(&x.verdict, s)
 			}
 			if y != nil {
 				sample.Was = y.verdict.State
@@ -135,6 +141,7 @@ func (e *Engine) TestRules(ctx context.Context, defs []*definition.Definition, s
 		if err != nil {
 			return nil, err
 		}
+		p.Runs = windows.runs(d.Rule.Window)
 		all = append(all, p)
 	}
 	return all, nil

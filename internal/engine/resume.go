@@ -94,7 +94,7 @@ func (e *Engine) resumed(ctx context.Context, session flow.ID, kept []flow.Attem
 		if x.Owner != session || x.Attempt != k.Attempt {
 			continue // it has been taken back already
 		}
-		a := assignments([]*flow.Execution{x})[0]
+		a := e.assignments([]*flow.Execution{x})[0]
 		a.Resumed = &handoff.Resumed{Running: x.Stage == flow.Running, Elapsed: max(0, now.Sub(x.ClaimedAt)), Logs: map[string]int64{}}
 		if err := e.logged(ctx, k, a.Resumed); err != nil {
 			return nil, err

@@ -43,13 +43,15 @@ type rules struct {
 
 	wake chan struct{} // capacity 1: there are new signals
 	held chan struct{} // capacity 1: a window has been opened
+	gone chan struct{} // capacity 1: a transaction has paused a rule
 
 	storms storms
 	parts  parts
+	chains chains
 }
 
 func newRules() *rules {
-	return &rules{past: map[int64]*automation.Set{}, documents: map[string]*definition.Definition{}, wake: make(chan struct{}, 1), held: make(chan struct{}, 1)}
+	return &rules{past: map[int64]*automation.Set{}, documents: map[string]*definition.Definition{}, wake: make(chan struct{}, 1), held: make(chan struct{}, 1), gone: make(chan struct{}, 1)}
 }
 
 // said lets the loop that matches signals look for new ones.
@@ -80,6 +82,11 @@ func (e *Engine) readRules(ctx context.Context, stale time.Duration) (*automatio
 	if s == nil || generation > s.Generation {
 		if s, err = e.loadRules(ctx, generation); err != nil {
 			return nil, err
+		}
+		if len(s.Rules) > 0 {
+			if err := r.chains.loadKey(ctx, e); err != nil {
+				return nil, err
+			}
 		}
 		r.current.Store(s)
 	}
@@ -187,6 +194,8 @@ func (e *Engine) watchRules(ctx context.Context) {
 		}
 		select {
 		case <-time.After(e.jittered(pause)):
+		case <-e.rules.gone:
+			e.rulesChanged(ctx)
 		case <-ctx.Done():
 			return
 		}
@@ -234,11 +243,7 @@ func (e *Engine) steerRule(ctx context.Context, name string, pause bool, reason 
 		if !there || k.Paused == pause {
 			return there, nil
 		}
-		k.Generation, k.Paused, k.Reason, k.At = last+1, pause, reason, t.now
-		if err := t.tx.AddSwitches(ctx, []store.Switch{k}); err != nil || !pause {
-			return true, err
-		}
-		return true, t.sayPaused(ctx, name, reason)
+		return true, t.steerRule(ctx, name, k, last+1, pause, reason)
 	})
 	if err == nil && !there {
 		err = fmt.Errorf("rule %q: %w", name, store.ErrNotFound)
@@ -247,6 +252,15 @@ func (e *Engine) steerRule(ctx context.Context, name string, pause bool, reason 
 		e.rulesChanged(ctx)
 	}
 	return err
+}
+
+// steerRule pauses or resumes a rule as of a generation. k is its latest switch.
+func (t *transaction) steerRule(ctx context.Context, name string, k store.Switch, generation int64, pause bool, reason string) error {
+	k.Generation, k.Paused, k.Reason, k.At = generation, pause, reason, t.now
+	if err := t.tx.AddSwitches(ctx, []store.Switch{k}); err != nil || !pause {
+		return err
+	}
+	return t.sayPaused(ctx, name, reason)
 }
 
 // rulesChanged reads the rules again after a change of them was committed. Where that fails watchRules does it soon.

@@ -32,6 +32,7 @@ type Submission struct {
 	KeyLimit     int
 	Fair         flow.Fair
 	WhenFull     flow.WhenFull
+	Rate         *flow.Rate `json:",omitempty"` // nil: the action's own; absent from the hash then
 	NotBefore    time.Time
 
 	// IdempotencyKey makes submitting again harmless: the same submission gives the same execution, another one
@@ -39,6 +40,7 @@ type Submission struct {
 	// accepted before.
 	IdempotencyKey string
 	Traceparent    string
+	Rules          []string `json:"-"` // that have led to it
 	// Refused is why the caller does not let the submission in. It is then its verdict, unless the same submission was
 	// accepted before under its idempotency key.
 	Refused error `json:"-"`
@@ -405,5 +407,8 @@ func (s *Submission) override(r *flow.Request) {
 	if s.Key != "" {
 		r.Key, r.KeyLimit, r.WhenFull, r.Fair = s.Key, s.KeyLimit, s.WhenFull, s.Fair
 	}
-	r.NotBefore, r.IdempotencyKey, r.Traceparent = s.NotBefore, s.IdempotencyKey, s.Traceparent
+	if s.Rate != nil {
+		r.Rate = *s.Rate
+	}
+	r.NotBefore, r.IdempotencyKey, r.Traceparent, r.Rules = s.NotBefore, s.IdempotencyKey, s.Traceparent, s.Rules
 }

@@ -60,13 +60,14 @@ type wants struct {
 
 // effects is what happens once the transaction has been committed, beside the answers to its requests and claimers.
 type effects struct {
-	written []*flow.Draft   // all that was written; what was written twice is here twice, as it stood each time
-	ended   byStatus[int64] // how many executions have ended, by status
-	gaps    int64           // attempts that were ended because an event never came
-	lanes   map[string]bool // lanes that something was put into
-	emitted []string        // sources of the signals
-	held    bool            // a window may close earlier than was known
-	said    bool            // there are new signals, about which the rules are to be asked
+	written []*flow.Draft    // all that was written; what was written twice is here twice, as it stood each time
+	ended   byStatus[int64]  // how many executions have ended, by status
+	gaps    int64            // attempts that were ended because an event never came
+	lanes   map[string]bool  // lanes that something was put into
+	emitted []string         // sources of the signals
+	held    bool             // a window may close earlier than was known
+	gone    map[flow.ID]bool // webhooks whose receivers want no more of them
+	said    bool             // there are new signals, about which the rules are to be asked
 
 	schedules map[string]*definition.Definition // documents that were read, by versionKey
 }
@@ -210,6 +211,9 @@ func (t *transaction) flushBut(ctx context.Context, deferred func(*flow.Draft) b
 		}
 	}
 	if err := t.sayEnds(ctx, deferred); err != nil {
+		return err
+	}
+	if err := t.pauseGone(ctx, deferred); err != nil {
 		return err
 	}
 	if err := t.writeMeters(ctx); err != nil {

@@ -187,13 +187,13 @@ func (e *Engine) Webhooks(ctx context.Context, after string, n int) ([]*Webhook,
 }
 
 // Deliver emits the signal of a request to a webhook that has been verified. Sending the request again gives the first signal, as its
-// id says; the same content under another id that nobody signed is kept as a replay.
-func (e *Engine) Deliver(ctx context.Context, w *Webhook, d signature.Delivery, r *definition.WebhookRequest) (Emitted, error) {
+// id says; the same content under another id that nobody signed is kept as a replay. chain are the rules that have led to the request.
+func (e *Engine) Deliver(ctx context.Context, w *Webhook, d signature.Delivery, r *definition.WebhookRequest, chain []string) (Emitted, error) {
 	s, err := w.Webhook.Signal(w.Name, r)
 	if err != nil {
 		return Emitted{}, invalid("", "", err.Error(), "")
 	}
-	m := Emission{Trigger: s.Trigger, Data: r.Body, Key: s.Key, Subject: s.Subject, Source: webhookPrefix + w.Name, Headers: s.Headers, Most: definition.MostMaxBody}
+	m := Emission{Trigger: s.Trigger, Data: r.Body, Key: s.Key, Subject: s.Subject, Source: webhookPrefix + w.Name, Headers: s.Headers, Rules: chain, Most: definition.MostMaxBody}
 	if m.Key == "" && d.ID != "" {
 		m.Key = definition.DeliveryKey(w.Name, d.ID)
 	}

@@ -20,11 +20,12 @@ const (
 	// windowsAtMost is the time between two looks at when the next window closes. Each server looks at once after opening one; what is
 	// found later was opened by another that has ended since.
 	windowsAtMost = 5300 * time.Millisecond
-	windowsAgain  = time.Second // after a look that failed
+	windowsAgain  = time.Second           // after a look that failed
+	windowsRaced  = 20 * time.Millisecond // after a look at windows that others have closed
 )
 
 // hold has a signal held in the window of its rule and key, whose lock the transaction takes.
-func (t *transaction) hold(ctx context.Context, s *flow.Signal, d *definition.Debounce, key store.WindowKey) error {
+func (t *transaction) hold(ctx context.Context, s *flow.Signal, d *definition.Window, key store.WindowKey) error {
 	if err := t.lockKeys(ctx, []string{key.Lock()}); err != nil {
 		return err
 	}
@@ -41,8 +42,8 @@ func (t *transaction) hold(ctx context.Context, s *flow.Signal, d *definition.De
 			t.loaded.windows = map[store.WindowKey]store.Window{}
 		}
 	}
-	w.Count, w.Last = w.Count+1, s.Number
-	w.Wake = automation.Wake(d, w.Opened, t.now, w.Count)
+	w.Count, w.Bytes, w.Last = w.Count+1, w.Bytes+int64(len(s.Data)), s.Number
+	w.Wake = automation.Wake(d, w.Opened, t.now, w.Count, w.Bytes)
 	t.loaded.windows[key] = w
 	if t.changes.windows == nil {
 		t.changes.windows = map[store.WindowKey]bool{}
@@ -107,15 +108,20 @@ func (e *Engine) closeDue(ctx context.Context) (time.Duration, error) {
 		return windowsAtMost, err
 	}
 	var failed []error
+	pause := windowsRaced
 	for _, w := range due {
-		if err := e.closeWindow(ctx, w); err != nil {
+		closed, err := e.closeWindow(ctx, w)
+		if err != nil {
 			if !spoiled(err) {
 				return windowsAtMost, err
 			}
 			failed = append(failed, fmt.Errorf("window %q of rule %s: %w", w.Key, w.Rule, err))
 		}
+		if closed {
+			pause = 0
+		}
 	}
-	return 0, errors.Join(failed...)
+	return pause, errors.Join(failed...)
 }
 
 // sameWindow reports whether a window is the one that was read before, with what it may have been given since: one that closes because it
@@ -124,81 +130,176 @@ func sameWindow(now, read store.Window) bool {
 	return now.Opened.Equal(read.Opened) && now.First == read.First
 }
 
-// closeWindow starts the execution that stands for all that a window holds, unless it is another window than was read, or is to close
-// later by now.
-func (e *Engine) closeWindow(ctx context.Context, w store.Window) error {
-	s, r, err := e.leading(ctx, w)
-	if err != nil {
-		return err
+// closing is what a window that closes is to start, made from what was read outside of the transaction that closes it.
+type closing struct {
+	window store.Window
+	rule   *automation.Rule
+	lead   *flow.Signal
+	all    []flow.Signal // those that the execution is for; nil: it is for lead, and stands for all that the window holds by then
+	start  *enforcing
+}
+
+// closeWindow starts the execution that stands for what a window holds, and reports whether it has: not if it is another window than was
+// read, or is to close later by now.
+func (e *Engine) closeWindow(ctx context.Context, w store.Window) (closed bool, err error) {
+	k, err := e.readWindow(ctx, w)
+	if err != nil || k == nil {
+		return false, err
 	}
-	v, err := automation.Release(r, s)
-	if err != nil {
-		return err
+	var v automation.Verdict
+	if k.all != nil {
+		v, err = automation.Gather(k.rule, k.all)
+	} else {
+		v, err = automation.Release(k.rule, k.lead)
 	}
-	x, err := e.enforcing(ctx, v, s.ID)
 	if err != nil {
-		return err
+		return false, err
 	}
-	done, err := ask(ctx, e, nil, func(ctx context.Context, t *transaction) (done []flow.Enforcement, err error) {
-		if err := t.lockKeys(ctx, []string{w.Lock()}); err != nil {
+	if k.start, err = e.enforcing(ctx, v, k.lead.ID); err != nil {
+		return false, err
+	}
+	led, err := ask(ctx, e, nil, func(ctx context.Context, t *transaction) (*flow.Enforcement, error) { return t.closeWindow(ctx, k) })
+	if err != nil || led == nil {
+		return false, err
+	}
+	e.counters.enforced([]flow.Enforcement{*led})
+	return true, nil
+}
+
+// closeWindow carries out what closes a window, unless it has changed. Of a window that is for all of its signals more than fit into one
+// execution may be held: the rest stays. It returns nil where the window stays as it is.
+func (t *transaction) closeWindow(ctx context.Context, k *closing) (led *flow.Enforcement, err error) {
+	key := k.window.WindowKey
+	if err := t.lockKeys(ctx, []string{key.Lock()}); err != nil {
+		return nil, err
+	}
+	// The same transaction may have held a signal in the window before.
+	if err := t.flush(ctx); err != nil {
+		return nil, err
+	}
+	found, err := t.tx.Windows(ctx, []store.WindowKey{key})
+	now, is := found[key]
+	if err != nil || !is || now.Wake.After(t.now) {
+		return nil, err
+	}
+	c := store.Closing{WindowKey: key, Lead: k.lead.Number}
+	if k.all == nil {
+		if !sameWindow(now, k.window) {
+			return nil, nil
+		}
+	} else {
+		held, err := t.tx.HeldIn(ctx, key, len(k.all)+1)
+		if err != nil || !begins(held, k.all) {
 			return nil, err
 		}
-		// The same transaction may have held a signal in the window before.
-		if err := t.flush(ctx); err != nil {
-			return nil, err
-		}
-		found, err := t.tx.Windows(ctx, []store.WindowKey{w.WindowKey})
-		if now, is := found[w.WindowKey]; err != nil || !is || !sameWindow(now, w) || now.Wake.After(t.now) {
-			return nil, err
-		}
-		led := flow.Enforcement{State: x.verdict.State, Reason: x.verdict.Reason}
-		if x.start != nil {
-			if x.once != nil {
-				if err := t.loadKeys(ctx, []string{x.once.Key}); err != nil {
-					return nil, err
-				}
-			}
-			if err := t.lead(ctx, x, &led); err != nil {
+		c.Signals, c.Rest = numbersOf(k.all), t.restOf(now, k, held)
+	}
+	led = &flow.Enforcement{State: k.start.verdict.State, Reason: k.start.verdict.Reason}
+	if k.start.start != nil {
+		if k.start.once != nil {
+			if err := t.loadKeys(ctx, []string{k.start.once.Key}); err != nil {
 				return nil, err
 			}
 		}
-		closing := store.Closing{WindowKey: w.WindowKey, Lead: s.Number, State: led.State, Execution: led.Execution, Reason: led.Reason}
-		// What this transaction holds after that opens a window of its own.
-		t.changes.closed = append(t.changes.closed, closing)
-		delete(t.loaded.windows, w.WindowKey)
-		if err := t.flush(ctx); err != nil {
+		if err := t.lead(ctx, k.start, led); err != nil {
 			return nil, err
 		}
-		return []flow.Enforcement{led}, nil
-	})
-	if err == nil {
-		e.counters.enforced(done)
 	}
-	return err
+	c.State, c.Execution, c.Reason = led.State, led.Execution, led.Reason
+	// What this transaction holds after that joins the rest, or opens a window of its own.
+	t.changes.closed = append(t.changes.closed, c)
+	delete(t.loaded.windows, key)
+	t.effects.held = t.effects.held || c.Rest != nil
+	return led, t.flush(ctx)
 }
 
-// leading is the signal for which a window starts its execution, and its rule as it was when that came.
-func (e *Engine) leading(ctx context.Context, w store.Window) (*flow.Signal, *automation.Rule, error) {
-	load := func(number int64) (*flow.Signal, *automation.Rule, error) {
-		found, err := e.opts.Store.Enforcements(ctx, store.EnforcementFilter{Rule: w.Rule, Signal: number, Limit: 1})
-		if err == nil && len(found) == 0 {
-			err = fmt.Errorf("it holds signal number %d, of which there is no enforcement", number)
-		}
-		if err != nil {
-			return nil, nil, err
-		}
-		s, err := e.opts.Store.Signal(ctx, found[0].Signal)
-		if err != nil {
-			return nil, nil, err
-		}
-		r, err := e.ruleOf(ctx, w.Rule, found[0].Version)
-		return &s, r, err
+// begins reports whether what a window holds begins with the signals that were read.
+func begins(held []store.SignalPlace, read []flow.Signal) bool {
+	if len(held) < len(read) {
+		return false
 	}
-	s, r, err := load(w.Last)
-	if err == nil && r.Debounce != nil && r.Debounce.First && w.First != w.Last {
-		s, r, err = load(w.First)
+	for i := range read {
+		if held[i].Number != read[i].Number {
+			return false
+		}
 	}
-	return s, r, err
+	return true
+}
+
+func numbersOf(all []flow.Signal) []int64 {
+	numbers := make([]int64, len(all))
+	for i := range all {
+		numbers[i] = all[i].Number
+	}
+	return numbers
+}
+
+// restOf is the window of the signals that a closing leaves; nil: there are none. held are those that it takes, and the next one.
+func (t *transaction) restOf(now store.Window, k *closing, held []store.SignalPlace) *store.Window {
+	if len(held) == len(k.all) {
+		return nil
+	}
+	next := held[len(k.all)]
+	w := &store.Window{WindowKey: now.WindowKey, Opened: next.At, Count: now.Count - len(k.all), Bytes: now.Bytes, First: next.Number, Last: now.Last}
+	for i := range k.all {
+		w.Bytes -= int64(len(k.all[i].Data))
+		if k.all[i].Number == now.Last { // it was held by an earlier time than the rest: transactions on PostgreSQL overlap
+			w.Last = next.Number
+		}
+	}
+	w.Wake = automation.Wake(k.rule.Window, w.Opened, t.now, w.Count, w.Bytes)
+	return w
+}
+
+// readWindow reads for which of its signals a window that is due starts an execution, and the rule as it was when the last of them came. It
+// is nil if the window holds nothing any more.
+func (e *Engine) readWindow(ctx context.Context, w store.Window) (*closing, error) {
+	k := &closing{window: w}
+	last, err := e.heldBy(ctx, w, w.Last)
+	if err != nil {
+		return nil, err
+	}
+	if k.rule, err = e.ruleOf(ctx, w.Rule, last.Version); err != nil {
+		return nil, err
+	}
+	if k.rule.Window.All() {
+		held, err := e.opts.Store.HeldSignals(ctx, w.WindowKey, k.rule.Window.Size)
+		if err != nil || len(held) == 0 {
+			return nil, err
+		}
+		k.all = held[:automation.Portion(k.rule.Window, held)]
+		k.lead = &k.all[0]
+		return k, nil
+	}
+	lead := last
+	if k.rule.Window != nil && k.rule.Window.Keep == definition.KeepFirst && w.First != w.Last {
+		first, err := e.heldBy(ctx, w, w.First)
+		if err != nil {
+			return nil, err
+		}
+		held, err := e.ruleOf(ctx, w.Rule, first.Version)
+		if err != nil {
+			return nil, err
+		}
+		if !held.Window.All() { // a version that gathers signals makes nothing of one of them
+			lead, k.rule = first, held
+		}
+	}
+	s, err := e.opts.Store.Signal(ctx, lead.Signal)
+	k.lead = &s
+	return k, err
+}
+
+// heldBy is the enforcement of a signal that a window holds.
+func (e *Engine) heldBy(ctx context.Context, w store.Window, number int64) (flow.Enforcement, error) {
+	found, err := e.opts.Store.Enforcements(ctx, store.EnforcementFilter{Rule: w.Rule, Signal: number, Limit: 1})
+	if err == nil && len(found) == 0 {
+		err = fmt.Errorf("it holds signal number %d, of which there is no enforcement", number)
+	}
+	if err != nil {
+		return flow.Enforcement{}, err
+	}
+	return found[0], nil
 }
 
 // ruleOf is a version of a rule.

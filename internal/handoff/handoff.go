@@ -64,6 +64,7 @@ type Assignment struct {
 	Task        string    `json:"task,omitempty"`
 	Index       int       `json:"index,omitempty"`
 	Traceparent string    `json:"traceparent,omitempty"`
+	Chain       string    `json:"chain,omitempty"` // value of the header Pawl-Chain for what the work sends; "" where no rule has led to it
 	ClaimedAt   time.Time `json:"claimed_at"`
 	// Resumed is set for an attempt that an earlier process of the worker began; nil for one to begin.
 	Resumed *Resumed `json:"resumed,omitempty"`

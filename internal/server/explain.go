@@ -119,7 +119,7 @@ func (c *call) replayRule() error {
 }
 
 func renderPast(p *engine.Past) api.RulePast {
-	out := api.RulePast{Rule: p.Rule, Signals: p.Signals, Ran: p.Ran, Refused: p.Refused, Failed: p.Failed, Enforced: p.Enforced, Unlike: p.Unlike, More: p.More, Samples: make([]api.PastSample, len(p.Samples))}
+	out := api.RulePast{Rule: p.Rule, Signals: p.Signals, Ran: p.Ran, Held: p.Held, Runs: p.Runs, Refused: p.Refused, Failed: p.Failed, Enforced: p.Enforced, Unlike: p.Unlike, More: p.More, Samples: make([]api.PastSample, len(p.Samples))}
 	for i, s := range p.Samples {
 		out.Samples[i] = api.PastSample{Signal: s.Signal.Text(flow.SignalPrefix), State: s.State.String(), Was: s.Was.String(), Unlike: s.Unlike, Reason: renderReason(s.Reason)}
 	}

@@ -24,7 +24,7 @@ const hooksPath = "/hooks/"
 func webhookRoutes() []route {
 	typeReceived := reflect.TypeFor[api.Received]()
 	return []route{
-		{method: "POST", path: hooksPath + "{name}", name: "receive", tag: tagWebhooks, summary: "Take a provider's request in: its signature stands for a token", anyQuery: true, raw: true,
+		{method: "POST", path: hooksPath + "{name}", name: "receive", tag: tagWebhooks, summary: "Take a provider's request in: its signature stands for a token", headers: []string{engine.ChainHeader}, anyQuery: true, raw: true,
 			answers: []answer{{http.StatusAccepted, "Accepted, and durable", typeReceived, nil},
 				{http.StatusOK, "It came before; or the provider asked whether the webhook is there, and is answered as it expects", typeReceived, nil}}, handle: (*call).receive},
 		{method: "GET", path: "/api/v1/webhooks", name: "list-webhooks", tag: tagWebhooks, summary: "List webhooks, by name",
@@ -156,7 +156,11 @@ func (c *call) verified(w *engine.Webhook, secrets []string, body []byte) error 
 		c.send(c.w, http.StatusOK, []byte(text))
 		return nil
 	}
-	out, err := c.Engine.Deliver(c.ctx(), w, d, r)
+	chain, err := c.chain()
+	if err != nil {
+		return err
+	}
+	out, err := c.Engine.Deliver(c.ctx(), w, d, r, chain)
 	differs := errors.Is(err, engine.ErrIdempotencyMismatch)
 	if err != nil && !differs {
 		return err

@@ -15,6 +15,7 @@ var headerDocs = map[string]string{
 	"Idempotency-Key": "The same request again gives the same executions, another one under the same key is refused with 422. " +
 		"Of a batch it is the key of the whole request; items with an idempotency_key of their own keep that",
 	"Last-Event-ID": "Of a stream: go on behind the message with this id",
+	"Pawl-Chain":    "The rules that have led to the request, as Pawl sent them with the header or in PAWL_CHAIN: rules that lead to one another through the outside are noticed",
 	"traceparent":   "W3C trace context; it is handed to the work",
 }
 

@@ -107,7 +107,7 @@ func TestOpenAPIIsServed(t *testing.T) {
 				id = h.code(t, "hang")
 			}
 			base, _, _ := strings.Cut(op.OperationID, "-alias-")
-			target := strings.NewReplacer("{id}", id, "{name}", "diamond", "{file}", "out/said.txt", "{blob}", uploaded.Blob, "/answer/{token}", h.linked(t, h.asked(t, `{"title":"?"}`).ID, "ada")).Replace(path)
+			target := strings.NewReplacer("{id}", id, "{name}", "diamond", "{signal}", emitted.Signal, "{rule}", "diamond", "{file}", "out/said.txt", "{blob}", uploaded.Blob, "/answer/{token}", h.linked(t, h.asked(t, `{"title":"?"}`).ID, "ada")).Replace(path)
 			if strings.HasPrefix(base, "count-") || strings.HasSuffix(base, "-outcomes") || strings.HasSuffix(base, "-many") {
 				target += "?label=a%3Db"
 			}

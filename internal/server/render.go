@@ -16,12 +16,15 @@ func render(x *flow.Execution) api.Execution {
 		ID: x.ID.String(), Action: x.Action, Version: x.Version, Kind: string(x.Kind),
 		Status: status(x.Stage), Attempt: x.Attempt,
 		Workflow: x.Parent.String(), Task: x.Task, Index: x.Index,
-		Queue: queue, Runtime: needs.Runtime, WorkerLabels: needs.Labels, Priority: x.Priority, Labels: x.Labels, Key: x.Key, KeyLimit: x.KeyLimit,
+		Queue: queue, Runtime: needs.Runtime, WorkerLabels: needs.Labels, Priority: x.Priority, Labels: x.Labels, Key: x.Key, KeyLimit: x.KeyLimit, FairBy: x.Fair.By, Weight: x.Fair.Weight,
 		Timeout: api.Duration(x.Timeout), QueueTimeout: api.Duration(x.QueueTimeout), TotalTimeout: api.Duration(x.TotalTimeout),
 		CreatedAt: x.CreatedAt, NotBefore: x.NotBefore, QueuedAt: x.QueuedAt, ClaimedAt: x.ClaimedAt,
 		StartedAt: x.StartedAt, FinishedAt: x.FinishedAt, WakeAt: x.WakeAt,
 		Signal: x.Signal.Text(flow.SignalPrefix), Rules: x.Rules,
 		Worker: x.Owner.Text(flow.SessionPrefix), Input: x.Input, Traceparent: x.Traceparent,
+	}
+	if r := x.Rate; r.Key != "" {
+		out.Rate = &api.Rate{Key: r.Key, Limit: r.Limit, Per: api.Duration(r.Per), Burst: r.Burst, Over: string(r.Over)}
 	}
 	if r := x.Retry; !reflect.ValueOf(r).IsZero() {
 		out.Retry = &api.Retry{

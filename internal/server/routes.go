@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
@@ -110,10 +111,10 @@ func executionRoutes() []route {
 	bulkParams := append(slices.Clip(listParams), paramLimit, paramCursor)
 	return []route{
 		{method: "POST", path: "/api/v1/executions", name: "submit", tag: tagExecutions, summary: "Submit one execution",
-			params: []param{paramWait}, headers: []string{"Idempotency-Key", "traceparent"},
+			params: []param{paramWait}, headers: []string{"Idempotency-Key", "Pawl-Chain", "traceparent"},
 			body: reflect.TypeFor[api.Submission](), answers: accepted, handle: (*call).submit},
 		{method: "POST", path: "/api/v1/executions:batch", name: "submit-batch", tag: tagExecutions,
-			summary: "Submit up to 10,000 executions, each with its own verdict", headers: []string{"Idempotency-Key", "traceparent"},
+			summary: "Submit up to 10,000 executions, each with its own verdict", headers: []string{"Idempotency-Key", "Pawl-Chain", "traceparent"},
 			body: reflect.TypeFor[api.Batch](), answers: []answer{ok(reflect.TypeFor[api.BatchResult]())}, handle: (*call).submitBatch},
 		{method: "GET", path: "/api/v1/executions", name: "list-executions", tag: tagExecutions, summary: "List executions, newest first",
 			params: append(slices.Clip(listParams), paramOutputs, paramAll, paramLimit, paramCursor), answers: []answer{ok(reflect.TypeFor[api.ExecutionPage]())}, handle: (*call).listExecutions},
@@ -165,13 +166,13 @@ func evaluationRoutes() []route {
 	selectParams := []param{paramStatus, paramVerdict, paramLabel, paramSince, paramUntil}
 	return []route{
 		{method: "POST", path: "/api/v1/evaluations", aliases: []string{"/api/eval"}, name: "evaluate", tag: tagEvaluations,
-			summary: "Run a piece of code", headers: []string{"Idempotency-Key", "traceparent"},
+			summary: "Run a piece of code", headers: []string{"Idempotency-Key", "Pawl-Chain", "traceparent"},
 			params: []param{paramWait}, body: reflect.TypeFor[api.Evaluation](), answers: accepted, handle: (*call).evaluate},
 		{method: "GET", path: "/api/v1/evaluations", aliases: []string{"/api/evaluations"}, name: "list-evaluations", tag: tagEvaluations,
 			summary: "List evaluations, newest first", params: append(slices.Clip(selectParams), paramOutputs, paramAll, paramLimit, paramCursor),
 			answers: []answer{ok(reflect.TypeFor[api.ExecutionPage]())}, handle: (*call).listEvaluations},
 		{method: "POST", path: "/api/v1/evaluations:batch", name: "evaluate-batch", tag: tagEvaluations,
-			summary: "Run up to 10,000 pieces of code, each with its own verdict of acceptance", headers: []string{"Idempotency-Key", "traceparent"},
+			summary: "Run up to 10,000 pieces of code, each with its own verdict of acceptance", headers: []string{"Idempotency-Key", "Pawl-Chain", "traceparent"},
 			body: reflect.TypeFor[api.EvaluationBatch](), answers: []answer{ok(reflect.TypeFor[api.BatchResult]())}, handle: (*call).evaluateBatch},
 		{method: "GET", path: "/api/v1/evaluations:count", name: "count-evaluations", tag: tagEvaluations, summary: "Count evaluations with a label, by status and verdict",
 			params: append(requiring("label", selectParams), paramAll), answers: []answer{ok(reflect.TypeFor[api.Counts]())}, handle: (*call).countEvaluations},
@@ -251,13 +252,13 @@ func scheduleRoutes() []route {
 func signalRoutes() []route {
 	typeEmitted := reflect.TypeFor[api.Emitted]()
 	return []route{
-		{method: "POST", path: "/api/v1/signals", name: "emit", tag: tagSignals, summary: "Say that something has happened",
+		{method: "POST", path: "/api/v1/signals", name: "emit", tag: tagSignals, headers: []string{engine.ChainHeader}, summary: "Say that something has happened",
 			body: reflect.TypeFor[api.Emission](), answers: []answer{{http.StatusAccepted, "Accepted, and durable", typeEmitted, nil},
 				{http.StatusOK, "The same was emitted before under this trigger and key", typeEmitted, nil}}, handle: (*call).emit},
-		{method: "POST", path: "/api/v1/executions/{id}/signals", name: "emit-to", tag: tagSignals, summary: "Emit a signal about an execution that has not ended, whose tasks may wait for it",
+		{method: "POST", path: "/api/v1/executions/{id}/signals", name: "emit-to", tag: tagSignals, headers: []string{engine.ChainHeader}, summary: "Emit a signal about an execution that has not ended, whose tasks may wait for it",
 			body: reflect.TypeFor[api.Emission](), answers: []answer{{http.StatusAccepted, "Accepted, and durable", typeEmitted, nil},
 				{http.StatusOK, "The same was emitted before under this trigger and key", typeEmitted, nil}}, handle: (*call).emitTo},
-		{method: "POST", path: "/api/v1/signals:batch", name: "emit-batch", tag: tagSignals, summary: "Emit up to 10,000 signals, each with its own verdict",
+		{method: "POST", path: "/api/v1/signals:batch", name: "emit-batch", tag: tagSignals, headers: []string{engine.ChainHeader}, summary: "Emit up to 10,000 signals, each with its own verdict",
 			body: reflect.TypeFor[api.EmissionBatch](), answers: []answer{ok(reflect.TypeFor[api.BatchResult]())}, handle: (*call).emitBatch},
 		{method: "GET", path: "/api/v1/signals", name: "list-signals", tag: tagSignals, summary: "List signals, the latest first",
 			params: []param{
@@ -299,6 +300,8 @@ func ruleRoutes() []route {
 				{name: "signal", kind: "string", doc: "Of this signal"},
 				paramLimit, paramCursor,
 			}, answers: []answer{ok(reflect.TypeFor[api.EnforcementPage]())}, handle: (*call).enforcements},
+		{method: "POST", path: "/api/v1/enforcements/{signal}/{rule}/retry", name: "retry-enforcement", tag: tagRules, summary: "Ask the rule in force once more about a signal of which it has started nothing because it failed or was refused",
+			answers: []answer{ok(reflect.TypeFor[api.Enforcement]())}, handle: (*call).retryEnforcement},
 	}
 }
 

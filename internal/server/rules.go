@@ -9,6 +9,7 @@ import (
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/internal/automation"
+	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
 )
@@ -134,4 +135,24 @@ func (c *call) enforcements() error {
 		page.NextCursor = fmt.Sprintf("%d.%s", last.Number, last.Rule)
 	}
 	return c.json(http.StatusOK, page)
+}
+
+func (c *call) retryEnforcement() error {
+	text, rule := c.r.PathValue("signal"), c.r.PathValue("rule")
+	id, err := flow.ParseID(flow.SignalPrefix, text)
+	if err != nil {
+		return notFound("signal", text)
+	}
+	e, err := c.Engine.RetryEnforcement(c.ctx(), id, rule)
+	switch {
+	case errors.Is(err, engine.ErrNotEnforced):
+		return refusal(http.StatusNotFound, api.ProblemNotFound, fmt.Sprintf("rule %.100q has made nothing of signal %s: pawl rules replay asks it about signals of the past", rule, text))
+	case errors.Is(err, engine.ErrPaused):
+		return invalid(api.FieldError{Path: "rule", Value: rule, Message: "the rule is paused and starts nothing", Fix: "resume it first (pawl rules resume)"})
+	case errors.Is(err, store.ErrNotFound):
+		return refusal(http.StatusNotFound, api.ProblemNotFound, fmt.Sprintf("there is no signal %s, or no rule %.100q", text, rule))
+	case err != nil:
+		return fmt.Errorf("try rule %s again: %w", rule, err)
+	}
+	return c.json(http.StatusOK, renderEnforcement(e))
 }

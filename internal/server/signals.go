@@ -15,8 +15,13 @@ import (
 )
 
 // emission says in the engine's words what is emitted.
-func emission(in *api.Emission) engine.Emission {
-	return engine.Emission{Trigger: in.Trigger, Data: in.Data, Key: in.Key, Subject: in.Subject, Source: flow.SourceAPI}
+func emission(in *api.Emission, chain []string) engine.Emission {
+	return engine.Emission{Rules: chain, Trigger: in.Trigger, Data: in.Data, Key: in.Key, Subject: in.Subject, Source: flow.SourceAPI}
+}
+
+// chain reads the rules that have led to the request.
+func (c *call) chain() ([]string, error) {
+	return c.Engine.Chain(c.ctx(), strings.Join(c.r.Header.Values(engine.ChainHeader), ","))
 }
 
 func (c *call) emit() error {
@@ -24,7 +29,11 @@ func (c *call) emit() error {
 	if err := c.decode(&in); err != nil {
 		return err
 	}
-	all, err := c.Engine.Emit(c.ctx(), []engine.Emission{emission(&in)})
+	chain, err := c.chain()
+	if err != nil {
+		return err
+	}
+	all, err := c.Engine.Emit(c.ctx(), []engine.Emission{emission(&in, chain)})
 	if err != nil {
 		return fmt.Errorf("emit: %w", err)
 	}
@@ -58,7 +67,11 @@ func (c *call) emitTo() error {
 	if in.Subject != "" {
 		return invalid(api.FieldError{Path: "subject", Value: in.Subject, Message: "it is the execution here", Fix: "leave it out, or emit it by /api/v1/signals"})
 	}
-	return c.emitted(c.Engine.EmitTo(c.ctx(), id, emission(&in)))
+	chain, err := c.chain()
+	if err != nil {
+		return err
+	}
+	return c.emitted(c.Engine.EmitTo(c.ctx(), id, emission(&in, chain)))
 }
 
 func (c *call) emitBatch() error {
@@ -70,9 +83,13 @@ func (c *call) emitBatch() error {
 		return invalid(api.FieldError{Path: "signals", Value: fmt.Sprintf("%d items", n),
 			Message: "it is not a number of signals that one batch may have", Fix: fmt.Sprintf("give 1 to %d", api.BatchLimit)})
 	}
+	chain, err := c.chain()
+	if err != nil {
+		return err
+	}
 	ms := make([]engine.Emission, len(in.Signals))
 	for i := range in.Signals {
-		ms[i] = emission(&in.Signals[i])
+		ms[i] = emission(&in.Signals[i], chain)
 	}
 	verdicts, err := c.Engine.Emit(c.ctx(), ms)
 	if err != nil {

@@ -56,7 +56,7 @@ func (c *call) evaluation(in *api.Evaluation) (engine.Submission, error) {
 	sub := submission(&api.Submission{
 		Action: string(flow.KindCode), Input: code, Queue: in.Queue, Priority: in.Priority, Labels: in.Labels, WorkerLabels: in.WorkerLabels,
 		Timeout: in.Timeout, QueueTimeout: in.QueueTimeout, TotalTimeout: in.TotalTimeout, Retry: in.Retry,
-		Concurrency: in.Concurrency, IdempotencyKey: in.IdempotencyKey,
+		Concurrency: in.Concurrency, Rate: in.Rate, IdempotencyKey: in.IdempotencyKey,
 	})
 	sub.Refused = c.unknownLanguage(&in.Code)
 	return sub, nil
@@ -95,8 +95,12 @@ func (c *call) accept(sub engine.Submission, wait time.Duration) error {
 		}
 		sub.IdempotencyKey = key
 	}
+	chain, err := c.chain()
+	if err != nil {
+		return err
+	}
 	span, trace := c.submitting(1)
-	sub.Traceparent = trace
+	sub.Traceparent, sub.Rules = trace, chain
 	v, end, err := c.Engine.SubmitOne(c.ctx(), sub)
 	if err == nil {
 		err = v.Err
@@ -174,6 +178,10 @@ func (c *call) acceptBatch(field string, subs []engine.Submission, place func(er
 		return invalid(api.FieldError{Path: field, Value: fmt.Sprintf("%d items", n),
 			Message: "it is not a number of executions that one batch may have", Fix: fmt.Sprintf("give 1 to %d", api.BatchLimit)})
 	}
+	chain, err := c.chain()
+	if err != nil {
+		return err
+	}
 	key := c.r.Header.Get("Idempotency-Key")
 	span, trace := c.submitting(len(subs))
 	defer span.End()
@@ -182,7 +190,7 @@ func (c *call) acceptBatch(field string, subs []engine.Submission, place func(er
 			return unreadable(api.FieldError{Path: fmt.Sprintf("%s[%d].idempotency_key", field, i), Value: problem.Clip(key, 60),
 				Message: "it is what the header Idempotency-Key says, which is the key of the whole batch", Fix: "leave it out, or give the item a key of its own"})
 		}
-		subs[i].Traceparent = trace
+		subs[i].Traceparent, subs[i].Rules = trace, chain
 	}
 	verdicts, err := c.submitAll(key, subs)
 	if err != nil {
@@ -240,7 +248,13 @@ func submission(in *api.Submission) engine.Submission {
 		s.NotBefore = time.Time{}
 	}
 	if k := in.Concurrency; k != nil {
-		s.Key, s.KeyLimit, s.WhenFull = k.Key, k.Limit, flow.WhenFull(k.WhenFull)
+		s.Key, s.KeyLimit, s.WhenFull, s.Fair = k.Key, k.Limit, flow.WhenFull(k.WhenFull), flow.Fair{By: k.FairBy, Weight: k.Weight}
+		if k.FairBy != "" && k.Weight == 0 {
+			s.Fair.Weight = 1
+		}
+	}
+	if r := in.Rate; r != nil {
+		s.Rate = &flow.Rate{Key: r.Key, Limit: r.Limit, Per: time.Duration(r.Per), Burst: r.Burst, Over: flow.Over(r.Over)}
 	}
 	if r := in.Retry; r != nil {
 		s.Retry = &flow.Retry{

@@ -11,6 +11,8 @@ type Enforcements interface {
 	// Enforced tells which rules have an enforcement of each of those signals numbered that are there, in order of their names; none is
 	// an empty list. The signals stay until the transaction ends.
 	Enforced(ctx context.Context, numbers []int64) (map[int64][]string, error)
+	// LockEnforcement loads and locks what a rule has made of the signal numbered, without the signal's id, or says ErrNotFound.
+	LockEnforcement(ctx context.Context, number int64, rule string) (flow.Enforcement, error)
 }
 
 // EnforcementReader answers readers about enforcements.

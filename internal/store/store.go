@@ -108,7 +108,9 @@ type Delta struct {
 	Matched []int64
 	// Enforcements are inserted; a second one of the same signal and rule is a conflict, and so is a second one that ran an execution.
 	Enforcements []flow.Enforcement
-	// Closed are windows that close; one whose leading signal is not held is a conflict.
+	// Retried are written over enforcements that have failed or were refused; of one that is not so it is a conflict.
+	Retried []flow.Enforcement
+	// Closed are windows that close; one of which a signal that is named is not held is a conflict.
 	Closed []Closing
 }
 

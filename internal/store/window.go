@@ -23,14 +23,19 @@ type Window struct {
 	Opened time.Time
 	Wake   time.Time // when it closes, unless another signal comes before
 	Count  int       // signals that are held
+	Bytes  int64     // of their data
 	First  int64     // numbers of signals
 	Last   int64
 }
 
-// Closing ends a window: what has been made of one of its signals, which leads, and with it of all others.
+// Closing ends a window: what has been made of one of its signals, which leads, and with it of all others, or of those named.
 type Closing struct {
 	WindowKey
-	Lead      int64 // number of the signal
+	Lead    int64   // number of the signal
+	Signals []int64 // numbers of those that it is about, the leading one among them; nil: all
+	// Rest is the window that holds the others from then on; nil: there are none.
+	Rest *Window
+
 	State     flow.EnforcementState
 	Execution flow.ID
 	Reason    flow.Reason
@@ -42,10 +47,17 @@ type Windows interface {
 	Windows(ctx context.Context, keys []WindowKey) (map[WindowKey]Window, error)
 	// PutWindows writes windows under the same locks.
 	PutWindows(ctx context.Context, all []Window) error
+	// HeldIn returns up to n of the signals that a window holds, in the order of (time, number) in which they were held. The caller
+	// has locked the window.
+	HeldIn(ctx context.Context, key WindowKey, n int) ([]SignalPlace, error)
 }
 
 // WindowReader answers readers about windows.
 type WindowReader interface {
 	// DueWindows returns up to n windows whose Wake is not after now, earliest first, and the earliest Wake beyond them (zero: none).
 	DueWindows(ctx context.Context, now time.Time, n int) ([]Window, time.Time, error)
+	// Window returns a window, or ErrNotFound.
+	Window(ctx context.Context, key WindowKey) (Window, error)
+	// HeldSignals returns up to n of the signals that a window holds, in the order of HeldIn. A full Page may have fewer.
+	HeldSignals(ctx context.Context, key WindowKey, n int) ([]flow.Signal, error)
 }

@@ -125,6 +125,7 @@ func build(ctx context.Context, r *payload.Request, t *Task) (*http.Request, err
 	if t.Traceparent != "" {
 		req.Header.Set("Traceparent", t.Traceparent)
 	}
+	t.chain(req.Header)
 	for k, v := range r.Headers {
 		if strings.EqualFold(k, "host") {
 			req.Host = v

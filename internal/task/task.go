@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/blob"
@@ -68,12 +69,20 @@ type Task struct {
 	Resumed bool
 
 	Traceparent string
+	Chain       string // value of the header Pawl-Chain for what the work sends: the rules that have led to it; "": none
 	Host        Host
 	Blobs       blob.Access // for files too big for a row; nil: they are refused
 }
 
 // IdempotencyKey is the same for every attempt of the execution: pass it on to whatever the work calls.
 func (t *Task) IdempotencyKey() string { return t.Execution.String() }
+
+// chain adds to the headers of a request the rules that have led to the execution.
+func (t *Task) chain(h http.Header) {
+	if t.Chain != "" {
+		h.Set("Pawl-Chain", t.Chain)
+	}
+}
 
 // Log is where the handler writes what people should read while it works: "stdout" and "stderr" for a program's own
 // output, "log" for anything else. Bytes are visible to readers within about a tenth of a second. Each stream is written

@@ -117,5 +117,6 @@ func (h *Webhook) request(ctx context.Context, n *payload.Notice, t *Task) (*htt
 	if t.Traceparent != "" {
 		req.Header.Set("Traceparent", t.Traceparent)
 	}
+	t.chain(req.Header)
 	return req, nil
 }

@@ -3,6 +3,7 @@ package task_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -147,6 +148,29 @@ func TestWebhookRefusals(t *testing.T) {
 		err := payload.Validate(flow.KindWebhook, []byte(in))
 		if err == nil || !strings.Contains(err.Error(), say) || strings.Contains(err.Error(), "c2VzYW1l") || strings.Contains(err.Error(), "sesame") {
 			t.Errorf("%s: %v", in, err)
+		}
+	}
+}
+
+// What has been led to by rules says so in what it sends; what has not, does not.
+func TestChainIsSent(t *testing.T) {
+	t.Setenv("PAWL_TEST_HOOK", "c2VzYW1l")
+	var got []string
+	srv := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		got = append(got, strings.Join(r.Header.Values("Pawl-Chain"), "|"))
+	}))
+	t.Cleanup(srv.Close)
+	const chain = "0123456789abcdef,fedcba9876543210"
+	for _, chain := range []string{"", chain} {
+		for kind, h := range map[flow.Kind]task.Handler{flow.KindHTTP: task.HTTP{Egress: egress(t, task.EgressOptions{AllowPrivate: true})}, flow.KindWebhook: webhook(t, "PAWL_TEST_HOOK")} {
+			in := fmt.Sprintf(`{"url":%q,"method":"POST"}`, srv.URL)
+			if kind == flow.KindWebhook {
+				in = fmt.Sprintf(`{"url":%q,"event":"e","secret_env":"PAWL_TEST_HOOK"}`, srv.URL)
+			}
+			got = nil
+			if _, err := h.Run(t.Context(), &task.Task{Execution: flow.ID{1}, Attempt: 1, Kind: kind, Payload: json.RawMessage(in), Chain: chain, Host: newDesk()}); err != nil || len(got) != 1 || got[0] != chain {
+				t.Errorf("%s with chain %q sends %q, %v", kind, chain, got, err)
+			}
 		}
 	}
 }

@@ -42,7 +42,7 @@ func newAttempt(l *life, w *handoff.Assignment) *attempt {
 	a := &attempt{life: l, next: w.NextSeq, resumed: w.Resumed, handler: l.w.Handlers[w.Kind]}
 	a.task = task.Task{
 		Execution: w.Execution, Attempt: w.Attempt, Action: w.Action, Kind: w.Kind, Payload: w.Payload, Timeout: w.Timeout,
-		Labels: w.Labels, Workflow: w.Workflow, Name: w.Task, Index: w.Index, Traceparent: w.Traceparent, Resumed: w.Resumed != nil, Host: a,
+		Labels: w.Labels, Workflow: w.Workflow, Name: w.Task, Index: w.Index, Traceparent: w.Traceparent, Chain: w.Chain, Resumed: w.Resumed != nil, Host: a,
 	}
 	a.task.Blobs = a.blobs()
 	a.spans.begin(l.w.Tracer, &a.task, w.ClaimedAt)

@@ -136,6 +136,7 @@ func (t *tx) Apply(ctx context.Context, d store.Delta) error {
 	t.feed(d.Input)
 	t.putHolds(d.Holds)
 	t.putMatched(d.Matched)
+	t.retryEnforcements(d.Retried)
 	t.closeWindows(d.Closed)
 	if len(t.a.b) > sendBeyond {
 		return t.flush(ctx)

@@ -283,6 +283,9 @@ var tableRules = []tableRule{
 		WHERE i.state IS DISTINCT FROM 1 LIMIT 1000`)},
 	{48, sql(`SELECT NULL::uuid, 'window ' || w.key || ' of rule ' || w.rule || ' counts ' || w.count || ' signals and holds ' || count(e.signal) FROM {s}.windows w
 		LEFT JOIN {s}.enforcements e ON e.rule = w.rule AND e.held_in = w.key AND e.state = 2 GROUP BY w.rule, w.key HAVING count(e.signal) <> w.count LIMIT 1000`)},
+	{48, sql(`SELECT NULL::uuid, 'window ' || w.key || ' of rule ' || w.rule || ' counts ' || w.bytes || ' bytes and holds ' || sum(octet_length(s.data)) FROM {s}.windows w
+		JOIN {s}.enforcements e ON e.rule = w.rule AND e.held_in = w.key AND e.state = 2 JOIN {s}.signals s ON s.n = e.signal
+		GROUP BY w.rule, w.key HAVING sum(octet_length(s.data)) <> w.bytes LIMIT 1000`)},
 	{48, sql(`SELECT NULL::uuid, 'rule ' || e.rule || ' holds a signal in window ' || e.held_in || ', which is not there' FROM {s}.enforcements e
 		LEFT JOIN {s}.windows w ON w.rule = e.rule AND w.key = e.held_in WHERE e.state = 2 AND w.rule IS NULL LIMIT 1000`)},
 	{39, sql(`SELECT e.execution, 'rule ' || e.rule || ' enforces a signal that does not exist' FROM {s}.enforcements e

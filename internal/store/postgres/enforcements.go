@@ -50,6 +50,13 @@ var numbered = relation[int64, none]{{"n", oidInt8, func(c *column, n int64) { c
 var (
 	qInsertEnforcements = sql(enforcements.insert("enforcements"))
 
+	qRetryEnforcements = sql(`WITH v AS ` + enforcements.rows() + `,
+		again AS (UPDATE {s}.enforcements e SET version = v.version, state = v.state, at = v.at, execution = v.execution, reason = v.reason, held_in = v.held_in FROM v
+			WHERE ` + is("e.signal", "v.signal") + ` AND ` + is("e.rule", "v.rule") + ` AND e.state + 0 > 3 RETURNING 1)
+		SELECT {s}.expect((SELECT count(*) FROM again), cardinality($1), 'PW409', 'enforcements have neither failed nor been refused')`)
+
+	qLockEnforcement = sql(`SELECT ` + enforcements.names("") + ` FROM {s}.enforcements WHERE signal = $1 AND rule = $2 FOR UPDATE`)
+
 	qKeepSignals = sql(`SELECT n FROM {s}.signals WHERE n = ANY ($1::bigint[]) AND n > 0 ORDER BY n FOR KEY SHARE`)
 
 	qLedBy = sql(`SELECT e.execution, e.rule, s.id FROM (SELECT unnest($1::uuid[]) AS id) v
@@ -92,6 +99,29 @@ func (t *tx) insertEnforcements() {
 	}
 	t.put(qInsertEnforcements, &cols)
 	t.enforced = nil
+}
+
+// retryEnforcements puts in line what is written over enforcements that have started nothing.
+func (t *tx) retryEnforcements(all []flow.Enforcement) {
+	var cols columns
+	enforcements.begin(&cols)
+	for i := range all {
+		enforcements.add(&cols, &all[i])
+	}
+	t.put(qRetryEnforcements, &cols)
+}
+
+// LockEnforcement implements store.Enforcements.
+func (t *tx) LockEnforcement(ctx context.Context, number int64, rule string) (flow.Enforcement, error) {
+	var all []flow.Enforcement
+	err := t.ask(ctx, qLockEnforcement, t.args().int(number).text(rule), readInto(&all, enforcements))
+	if err == nil && len(all) == 0 {
+		err = store.ErrNotFound
+	}
+	if err != nil {
+		return flow.Enforcement{}, fmt.Errorf("enforcement of rule %q: %w", rule, err)
+	}
+	return all[0], nil
 }
 
 // putMatched puts the change of new signals to matched ones in line.

@@ -1,10 +1,13 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/store/row"
 )
@@ -15,6 +18,7 @@ var windows = relation[*store.Window, *store.Window]{
 	{"opened", oidInt8, func(c *column, w *store.Window) { c.int(row.Micros(w.Opened)) }, func(r *rows, w *store.Window) { w.Opened = r.time() }},
 	{"wake", oidInt8, func(c *column, w *store.Window) { c.int(row.Micros(w.Wake)) }, func(r *rows, w *store.Window) { w.Wake = r.time() }},
 	{"count", oidInt4, func(c *column, w *store.Window) { c.int(int64(w.Count)) }, func(r *rows, w *store.Window) { w.Count = int(r.int()) }},
+	{"bytes", oidInt8, func(c *column, w *store.Window) { c.int(w.Bytes) }, func(r *rows, w *store.Window) { w.Bytes = r.int() }},
 	{"first", oidInt8, func(c *column, w *store.Window) { c.int(w.First) }, func(r *rows, w *store.Window) { w.First = r.int() }},
 	{"last", oidInt8, func(c *column, w *store.Window) { c.int(w.Last) }, func(r *rows, w *store.Window) { w.Last = r.int() }},
 }
@@ -24,32 +28,29 @@ var windowKeys = relation[store.WindowKey, none]{
 	{"key", oidText, func(c *column, k store.WindowKey) { c.text(k.Key) }, nil},
 }
 
-// closings are windows that close, each with what becomes of the signal that leads.
-var closings = relation[*store.Closing, none]{
-	{"rule", oidText, func(c *column, k *store.Closing) { c.text(k.Rule) }, nil},
-	{"key", oidText, func(c *column, k *store.Closing) { c.text(k.Key) }, nil},
-	{"lead", oidInt8, func(c *column, k *store.Closing) { c.int(k.Lead) }, nil},
-	{"state", oidInt2, func(c *column, k *store.Closing) { c.int(int64(k.State)) }, nil},
-	{"execution", oidUUID, func(c *column, k *store.Closing) { c.idOrNull(k.Execution) }, nil},
-	{"reason", oidJSON, func(c *column, k *store.Closing) { c.textOrNull(row.Reason(&k.Reason)) }, nil},
-}
-
 var (
 	qWindows = sql(`SELECT ` + windows.names("w.") + ` FROM ` + windowKeys.rows() + ` AS v
 		JOIN LATERAL (SELECT * FROM {s}.windows w WHERE w.rule = v.rule AND w.key = v.key OFFSET 0) w ON true`)
 
 	qPutWindows = sql(windows.insert("windows") + `
-		ON CONFLICT (rule, key) DO UPDATE SET opened = excluded.opened, wake = excluded.wake, count = excluded.count, first = excluded.first, last = excluded.last`)
+		ON CONFLICT (rule, key) DO UPDATE SET opened = excluded.opened, wake = excluded.wake, count = excluded.count, bytes = excluded.bytes, first = excluded.first, last = excluded.last`)
 
 	qDueWindows = sql(`SELECT ` + windows.names("") + ` FROM {s}.windows WHERE wake <= $1::bigint ORDER BY wake LIMIT $2`)
 	qNextWindow = sql(`SELECT wake FROM {s}.windows WHERE wake > $1::bigint ORDER BY wake LIMIT 1`)
 
-	qLeadHeld = sql(`WITH v AS ` + closings.rows() + `,
-		led AS (UPDATE {s}.enforcements e SET state = v.state, execution = v.execution, reason = v.reason FROM v
-			WHERE ` + is("e.signal", "v.lead") + ` AND ` + is("e.rule", "v.rule") + ` AND e.held_in = v.key AND e.state + 0 = 2 RETURNING 1)
+	qFoldHeld = sql(`UPDATE {s}.enforcements e SET state = $3::bigint, execution = $4::uuid, reason = $5::json WHERE e.rule = $1 AND e.held_in = $2 AND e.state = 2`)
+
+	qCloseHeld = sql(`WITH v AS ` + numbered.rows() + `,
+		led AS (UPDATE {s}.enforcements e SET state = $4::bigint, execution = $5::uuid, reason = $6::json FROM v
+			WHERE ` + is("e.signal", "v.n") + ` AND ` + is("e.rule", "$2") + ` AND e.held_in = $3 AND e.state + 0 = 2 RETURNING 1)
 		SELECT {s}.expect((SELECT count(*) FROM led), cardinality($1), 'PW409', 'signals are not held any more')`)
 
-	qFoldHeld = sql(`UPDATE {s}.enforcements e SET state = $3::bigint, execution = $4::uuid, reason = $5::json WHERE e.rule = $1 AND e.held_in = $2 AND e.state = 2`)
+	qHeldIn = sql(`SELECT at, signal FROM {s}.enforcements WHERE rule = $1 AND held_in = $2 AND state = 2 ORDER BY at, signal LIMIT $3`)
+
+	qHeldSignals = sql(signalPage(`SELECT s.* FROM (SELECT * FROM {s}.enforcements WHERE rule = $1 AND held_in = $2 AND state = 2 ORDER BY at, signal LIMIT $3) e
+		JOIN LATERAL (SELECT * FROM {s}.signals s WHERE s.n = e.signal OFFSET 0) s ON true ORDER BY e.at, e.signal`))
+
+	qWindow = sql(`SELECT ` + windows.names("") + ` FROM {s}.windows WHERE rule = $1 AND key = $2`)
 
 	qDropWindows = sql(`DELETE FROM {s}.windows w USING ` + windowKeys.rows() + ` AS v WHERE ` + is("w.rule", "v.rule") + ` AND ` + is("w.key", "v.key"))
 )
@@ -83,23 +84,75 @@ func (t *tx) PutWindows(ctx context.Context, all []store.Window) error {
 	return nil
 }
 
+// HeldIn implements store.Windows.
+func (t *tx) HeldIn(ctx context.Context, key store.WindowKey, n int) (all []store.SignalPlace, err error) {
+	err = t.ask(ctx, qHeldIn, t.args().text(key.Rule).text(key.Key).int(int64(n)), func(r *rows) error {
+		all = append(all, store.SignalPlace{At: r.time(), Number: r.int()})
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read what window %q of rule %s holds: %w", key.Key, key.Rule, err)
+	}
+	for i := range t.enforced { // not written yet
+		if e := &t.enforced[i]; heldIn(e, key) {
+			all = append(all, store.SignalPlace{At: e.At, Number: e.Number})
+		}
+	}
+	slices.SortFunc(all, func(a, b store.SignalPlace) int { return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Number, b.Number)) })
+	return all[:min(n, len(all))], nil
+}
+
+func heldIn(e *flow.Enforcement, key store.WindowKey) bool {
+	return e.State == flow.EnforcementHeld && e.Rule == key.Rule && e.Window == key.Key
+}
+
 // closeWindows puts the ends of windows in line.
 func (t *tx) closeWindows(all []store.Closing) {
 	for i := range all {
 		k := &all[i]
-		t.put(qLeadHeld, closings.columns(k))
-		a := t.args().text(k.Rule).text(k.Key).int(int64(row.StateOfFolded(k.State)))
-		if a = a.id(k.Execution); k.Execution.IsZero() {
-			a.params[len(a.params)-1] = nil
+		others := row.StateOfFolded(k.State)
+		fold := slices.DeleteFunc(slices.Clone(k.Signals), func(n int64) bool { return n == k.Lead })
+		lead := []int64{k.Lead}
+		for i := range t.enforced { // held in this transaction, and not written yet
+			e := &t.enforced[i]
+			if !heldIn(e, k.WindowKey) || k.Signals != nil && !slices.Contains(k.Signals, e.Number) {
+				continue
+			}
+			e.State, e.Execution, e.Reason = others, k.Execution, k.Reason
+			if e.Number == k.Lead {
+				e.State, lead = k.State, nil
+			}
+			fold = slices.DeleteFunc(fold, func(n int64) bool { return n == e.Number })
 		}
-		if reason := row.Reason(&k.Reason); reason == "" {
-			a = a.null()
+		t.closeHeld(k, k.State, lead)
+		t.closeHeld(k, others, fold)
+		if k.Signals == nil {
+			t.add(qFoldHeld, closed(t.args().text(k.Rule).text(k.Key), k, others), nil)
+		}
+		if k.Rest == nil {
+			t.put(qDropWindows, windowKeys.columns(k.WindowKey))
 		} else {
-			a = a.text(reason)
+			t.put(qPutWindows, windows.columns(k.Rest))
 		}
-		t.add(qFoldHeld, a, nil)
-		t.put(qDropWindows, windowKeys.columns(k.WindowKey))
 	}
+}
+
+// closeHeld puts in line what has been made of some of the signals that a window holds.
+func (t *tx) closeHeld(k *store.Closing, state flow.EnforcementState, numbers []int64) {
+	if len(numbers) > 0 {
+		t.add(qCloseHeld, closed(t.args().columns(numbered.columns(numbers...)).text(k.Rule).text(k.Key), k, state), nil)
+	}
+}
+
+// closed adds what has been made of signals to the parameters of a call.
+func closed(a *args, k *store.Closing, state flow.EnforcementState) *args {
+	a = a.int(int64(state))
+	if k.Execution.IsZero() {
+		a = a.null()
+	} else {
+		a = a.id(k.Execution)
+	}
+	return a.textOrNull(row.Reason(&k.Reason))
 }
 
 // DueWindows implements store.WindowReader.
@@ -114,4 +167,27 @@ func (s *Store) DueWindows(ctx context.Context, now time.Time, n int) (all []sto
 		return nil, next, fmt.Errorf("look for due windows: %w", err)
 	}
 	return all, next, nil
+}
+
+// Window implements store.WindowReader.
+func (s *Store) Window(ctx context.Context, key store.WindowKey) (store.Window, error) {
+	var all []store.Window
+	var a args
+	err := s.read(ctx, call{q: qWindow, params: a.text(key.Rule).text(key.Key).params, read: readInto(&all, windows)})
+	if err == nil && len(all) == 0 {
+		err = store.ErrNotFound
+	}
+	if err != nil {
+		return store.Window{}, fmt.Errorf("window %q of rule %s: %w", key.Key, key.Rule, err)
+	}
+	return all[0], nil
+}
+
+// HeldSignals implements store.WindowReader.
+func (s *Store) HeldSignals(ctx context.Context, key store.WindowKey, n int) (all []flow.Signal, err error) {
+	var a args
+	if err := s.read(ctx, call{q: qHeldSignals, params: a.text(key.Rule).text(key.Key).int(int64(n)).params, read: readInto(&all, signals)}); err != nil {
+		return nil, fmt.Errorf("read what window %q of rule %s holds: %w", key.Key, key.Rule, err)
+	}
+	return all, nil
 }

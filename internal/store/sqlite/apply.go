@@ -120,6 +120,11 @@ func (t *tx) Apply(_ context.Context, d store.Delta) error {
 			return fmt.Errorf("close window %q of rule %s: %w", d.Closed[i].Key, d.Closed[i].Rule, err)
 		}
 	}
+	for i := range d.Retried {
+		if err := t.retryEnforcement(&d.Retried[i]); err != nil {
+			return fmt.Errorf("write the enforcement of rule %q again: %w", d.Retried[i].Rule, err)
+		}
+	}
 	for i := range d.Enforcements {
 		if err := t.putEnforcement(&d.Enforcements[i]); err != nil {
 			return fmt.Errorf("write the enforcement of rule %q: %w", d.Enforcements[i].Rule, err)

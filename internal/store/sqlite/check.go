@@ -212,6 +212,9 @@ var tableRules = []tableRule{
 		WHERE i.state IS NOT 1`)},
 	{48, sql(`SELECT NULL, 'window ' || w.key || ' of rule ' || w.rule || ' counts ' || w.count || ' signals and holds ' || count(e.signal) FROM windows w
 		LEFT JOIN enforcements e ON e.rule = w.rule AND e.held_in = w.key AND e.state = 2 GROUP BY w.rule, w.key HAVING count(e.signal) <> w.count`)},
+	{48, sql(`SELECT NULL, 'window ' || w.key || ' of rule ' || w.rule || ' counts ' || w.bytes || ' bytes and holds ' || sum(length(CAST(s.data AS BLOB))) FROM windows w
+		JOIN enforcements e ON e.rule = w.rule AND e.held_in = w.key AND e.state = 2 JOIN signals s ON s.n = e.signal
+		GROUP BY w.rule, w.key HAVING sum(length(CAST(s.data AS BLOB))) <> w.bytes`)},
 	{48, sql(`SELECT NULL, 'rule ' || e.rule || ' holds a signal in window ' || e.held_in || ', which is not there' FROM enforcements e
 		LEFT JOIN windows w ON w.rule = e.rule AND w.key = e.held_in WHERE e.state = 2 AND w.rule IS NULL`)},
 	{39, sql(`SELECT e.execution, 'rule ' || e.rule || ' enforces a signal that does not exist' FROM enforcements e

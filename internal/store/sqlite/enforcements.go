@@ -18,6 +18,8 @@ const (
 
 var (
 	qInsertEnforcement = sql(`INSERT INTO enforcements (` + enforcementColumns + `) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`)
+	qRetryEnforcement  = sql(`UPDATE enforcements SET version = ?, state = ?, at = ?, execution = ?, reason = ?, held_in = ? WHERE signal = ? AND rule = ? AND state > 3`)
+	qEnforcement       = sql(`SELECT ` + enforcementColumns + ` FROM enforcements WHERE signal = ? AND rule = ?`)
 	qEnforced          = sql(`SELECT rule FROM enforcements WHERE signal = ? ORDER BY rule`)
 	qSignalThere       = sql(`SELECT 1 FROM signals WHERE n = ?`)
 	qLedBy             = sql(`SELECT e.rule, s.id FROM enforcements e LEFT JOIN signals s ON s.n = e.signal WHERE e.execution = ? AND e.state = 1`)
@@ -33,6 +35,42 @@ var (
 func (t *tx) putEnforcement(e *flow.Enforcement) error {
 	return taken(t.c.use(qInsertEnforcement).int(e.Number).text(e.Rule).int(int64(e.Version)).int(int64(e.State)).int(row.Micros(e.At)).
 		id(e.Execution).textOrNull(row.Reason(&e.Reason)).windowOf(e).run())
+}
+
+func (t *tx) retryEnforcement(e *flow.Enforcement) error {
+	err := t.c.use(qRetryEnforcement).int(int64(e.Version)).int(int64(e.State)).int(row.Micros(e.At)).id(e.Execution).textOrNull(row.Reason(&e.Reason)).windowOf(e).
+		int(e.Number).text(e.Rule).run()
+	if err == nil && t.c.changes() == 0 {
+		err = fmt.Errorf("%w: it has neither failed nor been refused", store.ErrConflict)
+	}
+	return taken(err)
+}
+
+// LockEnforcement implements store.Enforcements. There is one transaction at a time, so it is locked by reading it.
+func (t *tx) LockEnforcement(_ context.Context, number int64, rule string) (e flow.Enforcement, err error) {
+	s := t.c.use(qEnforcement).int(number).text(rule)
+	found := s.next()
+	if found {
+		e, err = s.enforcement()
+	}
+	if failed := s.done(); failed != nil {
+		err = failed
+	}
+	if err == nil && !found {
+		err = store.ErrNotFound
+	}
+	if err != nil {
+		return e, fmt.Errorf("enforcement of rule %q: %w", rule, err)
+	}
+	return e, nil
+}
+
+// enforcement reads enforcementColumns.
+func (s *stmt) enforcement() (flow.Enforcement, error) {
+	e := flow.Enforcement{Number: s.getInt(), Rule: s.getText(), Version: int(s.getInt()), State: flow.EnforcementState(s.getInt()), At: row.FromMicros(s.getInt()), Execution: s.getID()}
+	err := row.DecodeReason(&e.Reason, s.peekBlob())
+	e.Window = s.getText()
+	return e, err
 }
 
 // windowOf binds the key of an enforcement's window, which may be empty; NULL where it was never held.
@@ -137,11 +175,10 @@ func (s *Store) Enforcements(ctx context.Context, f store.EnforcementFilter) (al
 		q.int(int64(f.Limit))
 		var bad error
 		for q.next() {
-			e := flow.Enforcement{Number: q.getInt(), Rule: q.getText(), Version: int(q.getInt()), State: flow.EnforcementState(q.getInt()), At: row.FromMicros(q.getInt()), Execution: q.getID()}
-			if err := row.DecodeReason(&e.Reason, q.peekBlob()); err != nil {
+			e, err := q.enforcement()
+			if err != nil {
 				bad = err
 			}
-			e.Window = q.getText()
 			e.Signal = q.getID()
 			all = append(all, e)
 		}

@@ -131,6 +131,39 @@ func enforcements(b *bench) {
 	equal(b, "left", left, pick(func(e *flow.Enforcement) bool { return e.Signal == signals[2].ID }))
 }
 
+// retriedEnforcements checks that what has failed is written again, once, and what has started something is not.
+func retriedEnforcements(b *bench) {
+	s := b.signal()
+	b.emit(s)
+	bad := b.enforcement(s, "r", failing)
+	refused := b.enforcement(s, "q", failing, func(e *flow.Enforcement) { e.State = flow.EnforcementRefused })
+	b.delta(store.Delta{Enforcements: []flow.Enforcement{bad, refused, b.enforcement(s, "p")}})
+	locked := inTx(b, func(ctx context.Context, t store.Tx) (flow.Enforcement, error) {
+		return t.LockEnforcement(ctx, s.Number, "r")
+	})
+	locked.Signal = s.ID
+	equal(b, "locked", locked, bad)
+	err := b.s.Update(b.ctx(), func(ctx context.Context, t store.Tx) error {
+		_, err := t.LockEnforcement(ctx, s.Number, "nobody")
+		return err
+	})
+	wantErr(b, "one that is not there", err, store.ErrNotFound)
+
+	bad.At, bad.Version, bad.Reason.Message = b.later(time.Second), 2, "again"
+	b.delta(store.Delta{Retried: []flow.Enforcement{bad}})
+	d := b.submit(led(s, "q"))
+	ran := b.enforcement(s, "q", func(e *flow.Enforcement) { e.Execution, e.Version = d.ID, 3 })
+	b.delta(store.Delta{Drafts: []*flow.Draft{d}, Retried: []flow.Enforcement{ran}})
+	wantErr(b, "what has run", b.try(store.Delta{Retried: []flow.Enforcement{ran}}), store.ErrConflict)
+	wantErr(b, "what is not there", b.try(store.Delta{Retried: []flow.Enforcement{b.enforcement(s, "nobody", failing)}}), store.ErrConflict)
+	all, err := b.s.Enforcements(b.ctx(), store.EnforcementFilter{Signal: s.Number, Limit: 10})
+	must(b, err)
+	equal(b, "tried again", all[:2], []flow.Enforcement{bad, ran})
+	w := store.Window{WindowKey: store.WindowKey{Rule: "r", Key: ""}, Opened: b.now, Wake: b.now, Count: 1, Bytes: heldBytes(s), First: s.Number, Last: s.Number}
+	b.windowed(w)
+	b.delta(store.Delta{Retried: []flow.Enforcement{b.enforcement(s, "r", holding(""))}})
+}
+
 // racingEnforcements lets eight writers enforce a rule for a signal at once: one execution and one enforcement are there.
 func racingEnforcements(b *bench) {
 	for round := range 5 {

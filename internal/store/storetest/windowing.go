@@ -28,13 +28,21 @@ func (b *bench) windowed(w store.Window, all ...flow.Enforcement) {
 	})
 }
 
+// heldBytes is how many bytes the data of signals have.
+func heldBytes(all ...flow.Signal) (n int64) {
+	for i := range all {
+		n += int64(len(all[i].Data))
+	}
+	return n
+}
+
 // heldWindows checks that windows are kept, found when they are due, and close once with all that they hold.
 func heldWindows(b *bench) {
 	at := func(minutes int) time.Time { return b.now.Add(time.Duration(minutes) * time.Minute) }
 	s := []flow.Signal{b.signal(), b.signal(), b.signal(), b.signal()}
 	b.emit(s...)
-	x := store.Window{WindowKey: store.WindowKey{Rule: "r", Key: ""}, Opened: at(0), Wake: at(5), Count: 3, First: s[0].Number, Last: s[2].Number}
-	y := store.Window{WindowKey: store.WindowKey{Rule: "r", Key: "é"}, Opened: at(0), Wake: at(3), Count: 1, First: s[3].Number, Last: s[3].Number}
+	x := store.Window{WindowKey: store.WindowKey{Rule: "r", Key: ""}, Opened: at(0), Wake: at(5), Count: 3, Bytes: heldBytes(s[:3]...), First: s[0].Number, Last: s[2].Number}
+	y := store.Window{WindowKey: store.WindowKey{Rule: "r", Key: "é"}, Opened: at(0), Wake: at(3), Count: 1, Bytes: heldBytes(s[3]), First: s[3].Number, Last: s[3].Number}
 	b.windowed(x, b.enforcement(s[0], "r", holding("")), b.enforcement(s[1], "r", holding("")), b.enforcement(s[2], "r", holding("")))
 	b.windowed(y, b.enforcement(s[3], "r", holding("é")))
 	found := inTx(b, func(ctx context.Context, t store.Tx) (map[store.WindowKey]store.Window, error) {
@@ -96,11 +104,108 @@ func windowViolations(b *bench) {
 	}
 	s := b.signal()
 	b.emit(s)
-	w := store.Window{WindowKey: store.WindowKey{Rule: "r", Key: "k"}, Opened: b.now, Wake: b.now, Count: 1, First: s.Number, Last: s.Number}
+	w := store.Window{WindowKey: store.WindowKey{Rule: "r", Key: "k"}, Opened: b.now, Wake: b.now, Count: 1, Bytes: heldBytes(s), First: s.Number, Last: s.Number}
 	b.windowed(w)
 	wants("a window that holds nothing")
 	b.delta(store.Delta{Enforcements: []flow.Enforcement{b.enforcement(s, "r", holding("k"))}})
 	b.clean()
 	b.delta(store.Delta{Enforcements: []flow.Enforcement{b.enforcement(s, "q", holding("k"))}})
 	wants("a signal that is held in no window")
+	w.Bytes++
+	b.windowed(w)
+	wants("a window that counts other bytes")
+}
+
+// closingParts checks that windows close for some of what they hold, in the order in which it was held, and that what one transaction holds
+// and closes is closed.
+func closingParts(b *bench) {
+	var s []flow.Signal
+	for range 5 {
+		s = append(s, b.signal())
+	}
+	b.emit(s...)
+	key := store.WindowKey{Rule: "r", Key: "k"}
+	w := store.Window{WindowKey: key, Opened: b.now, Wake: b.now, Count: 4, Bytes: heldBytes(s[:4]...), First: s[0].Number, Last: s[3].Number}
+	places := make([]store.SignalPlace, len(s))
+	all := make([]flow.Enforcement, len(s))
+	for i := range s {
+		all[i] = b.enforcement(s[i], "r", holding("k"))
+		if i == 2 { // held before the others, by a transaction that began earlier
+			all[i].At = b.now.Add(-time.Second)
+		}
+		places[i] = store.SignalPlace{At: all[i].At, Number: s[i].Number}
+	}
+	b.windowed(w, all[:4]...)
+	got, err := b.s.Window(b.ctx(), key)
+	must(b, err)
+	equal(b, "the window", got, w)
+	_, err = b.s.Window(b.ctx(), store.WindowKey{Rule: "r", Key: "other"})
+	wantErr(b, "no window", err, store.ErrNotFound)
+	signals := func(n int) []flow.Signal {
+		found, err := b.s.HeldSignals(b.ctx(), key, n)
+		must(b, err)
+		return found
+	}
+	equal(b, "held", signals(10), []flow.Signal{s[2], s[0], s[1], s[3]})
+	equal(b, "the first of them", signals(2), []flow.Signal{s[2], s[0]})
+
+	close := func(lead, other flow.Signal, rest *store.Window, before ...flow.Enforcement) error {
+		d := b.submit(led(lead, "r"))
+		return b.s.Update(b.ctx(), func(ctx context.Context, t store.Tx) error {
+			if _, err := t.LockKeys(ctx, []string{w.Lock()}); err != nil {
+				return err
+			}
+			if err := t.Apply(ctx, store.Delta{Enforcements: before}); err != nil {
+				return err
+			}
+			if len(before) > 0 {
+				held, err := t.HeldIn(ctx, key, 10)
+				must(b, err)
+				equal(b, "held in the transaction", held, []store.SignalPlace{places[1], places[3], places[4]})
+			}
+			d := *d
+			return t.Apply(ctx, store.Delta{Drafts: []*flow.Draft{&d}, Closed: []store.Closing{{WindowKey: key, Lead: lead.Number, Signals: []int64{lead.Number, other.Number}, State: flow.EnforcementRan, Execution: d.ID, Rest: rest}}})
+		})
+	}
+	rest := store.Window{WindowKey: key, Opened: b.now, Wake: b.later(time.Second), Count: 2, Bytes: heldBytes(s[1], s[3]), First: s[1].Number, Last: s[3].Number}
+	must(b, close(s[2], s[0], &rest))
+	wantErr(b, "signals that are not held any more", close(s[2], s[0], &rest), store.ErrConflict)
+	wantErr(b, "one that is not held any more", close(s[1], s[0], &rest), store.ErrConflict)
+	got, err = b.s.Window(b.ctx(), key)
+	must(b, err)
+	equal(b, "the rest", got, rest)
+	equal(b, "held by the rest", signals(10), []flow.Signal{s[1], s[3]})
+	b.clean()
+
+	all[4].At = b.now
+	places[4].At = b.now
+	last := store.Window{WindowKey: key, Opened: b.now, Wake: b.now, Count: 1, Bytes: heldBytes(s[1]), First: s[1].Number, Last: s[1].Number}
+	must(b, close(s[3], s[4], &last, all[4]))
+	equal(b, "held in the end", signals(10), []flow.Signal{s[1]})
+	must(b, b.try(store.Delta{Closed: []store.Closing{{WindowKey: key, Lead: s[1].Number, Signals: []int64{s[1].Number}, State: flow.EnforcementFailed, Reason: flow.Reason{Code: flow.ReasonInput, Message: "m"}}}}))
+	found, err := b.s.Enforcements(b.ctx(), store.EnforcementFilter{Rule: "r", Limit: 10})
+	must(b, err)
+	var states []string
+	for _, e := range found {
+		states = append(states, e.State.String())
+	}
+	equal(b, "what was held", states, []string{"folded", "ran", "ran", "failed", "folded"})
+
+	// A window that is opened, joined and closed by one transaction.
+	x := b.signal()
+	b.emit(x)
+	d := b.submit(led(x, "q"))
+	b.update(func(ctx context.Context, t store.Tx) error {
+		if _, err := t.LockKeys(ctx, []string{store.WindowKey{Rule: "q", Key: "k"}.Lock()}); err != nil {
+			return err
+		}
+		if err := t.Apply(ctx, store.Delta{Enforcements: []flow.Enforcement{b.enforcement(x, "q", holding("k"))}}); err != nil {
+			return err
+		}
+		d := *d
+		return t.Apply(ctx, store.Delta{Drafts: []*flow.Draft{&d}, Closed: []store.Closing{{WindowKey: store.WindowKey{Rule: "q", Key: "k"}, Lead: x.Number, State: flow.EnforcementRan, Execution: d.ID}}})
+	})
+	one, err := b.s.Enforcements(b.ctx(), store.EnforcementFilter{Rule: "q", Limit: 10})
+	must(b, err)
+	equal(b, "held and closed in one transaction", []any{one[0].State, one[0].Execution}, []any{flow.EnforcementRan, d.ID})
 }

@@ -1,0 +1,104 @@
+package definition
+
+import (
+	"time"
+
+	"github.com/pawl-run/pawl/internal/problem"
+)
+
+// Window holds the signals that have a key: `debounce` those that come until none has come for a while, `batch` those that come within a
+// time from the first one on. It closes early when it is full.
+type Window struct {
+	Field  string // of the document: "debounce" or "batch"
+	Key    *Template
+	Quiet  time.Duration // since the last signal; 0: signals that come later do not make it close later
+	AtMost time.Duration // from the first signal on
+	Size   int           // with so many signals it is full
+	Bytes  int           // with data of so many bytes it is full
+	Keep   Keep
+}
+
+// Keep says for which of the signals in a window its execution is.
+type Keep string
+
+// Those kept of a window.
+const (
+	KeepLast  Keep = "last"
+	KeepFirst Keep = "first"
+	KeepAll   Keep = "all"
+)
+
+// All reports whether the window's execution is for all of its signals. Expressions see them as `signals` then. A nil window has none.
+func (w *Window) All() bool { return w != nil && w.Keep == KeepAll }
+
+// Bounds of windows.
+const (
+	mostHeld         = 24 * time.Hour // that a signal is held
+	defaultBatch     = 100            // signals
+	mostBatch        = 1000           // signals
+	defaultBatchData = 1 << 20        // bytes
+	mostBatchData    = 8 << 20        // bytes, so that an input of all of them is within the bounds of inputs
+)
+
+// window reads how a rule holds signals.
+func (b *builder) window(v *value) *Window {
+	debounce, batch := v.get("debounce"), v.get("batch")
+	if debounce != nil && batch != nil {
+		b.fail(batch, "batch", "remove one of them: debounce with keep: all gathers signals, too", "a rule has debounce or batch, and not both")
+		return nil
+	}
+	if batch != nil {
+		return b.batch(batch)
+	}
+	return b.debounce(debounce)
+}
+
+func (b *builder) debounce(v *value) *Window {
+	if v == nil || !b.object(v, "debounce", []string{"key", "quiet", "at_most", "keep"}) {
+		return nil
+	}
+	w := &Window{Field: "debounce", Size: mostBatch, Bytes: defaultBatchData, Keep: KeepLast}
+	w.Key = b.sharedKey(v, w.Field, `"${{ signal.subject }}"`, scopeSignal, all)
+	w.Quiet = b.held(v, w.Field, "quiet", "30s")
+	w.AtMost = min(10*w.Quiet, mostHeld)
+	if v.get("at_most") != nil {
+		w.AtMost = b.held(v, w.Field, "at_most", "5m")
+	}
+	if w.AtMost < w.Quiet {
+		b.fail(v.get("at_most"), "debounce.at_most", "make it at least quiet", "%s is less than %s", w.AtMost, w.Quiet)
+	}
+	if keep := b.oneOf(v.get("keep"), "debounce.keep", string(KeepLast), string(KeepFirst), string(KeepAll)); keep != "" {
+		w.Keep = Keep(keep)
+	}
+	return w
+}
+
+func (b *builder) batch(v *value) *Window {
+	if !b.object(v, "batch", []string{"key", "size", "wait", "bytes"}) {
+		return nil
+	}
+	w := &Window{Field: "batch", Size: defaultBatch, Bytes: defaultBatchData, Keep: KeepAll}
+	w.Key = b.sharedKey(v, w.Field, `"${{ signal.subject }}"`, scopeSignal, all)
+	w.AtMost = b.held(v, w.Field, "wait", "5s")
+	if n, is := b.whole(v.get("size"), "batch.size", 1, mostBatch); is {
+		w.Size = n
+	}
+	if n := v.get("bytes"); n != nil {
+		w.Bytes = int(b.sizeWithin(n, "batch.bytes", "8MiB", mostBatchData, defaultBatchData))
+	}
+	return w
+}
+
+// held reads for how long signals are held.
+func (b *builder) held(v *value, path, field, example string) time.Duration {
+	at := v.get(field)
+	if at == nil {
+		b.fail(v, path, "add "+field+": "+example, "%s is missing", field)
+		return mostHeld
+	}
+	d := b.duration(at, problem.Join(path, field), false)
+	if d > mostHeld {
+		b.fail(at, problem.Join(path, field), "write at most 24h", "signals would be held for too long")
+	}
+	return d
+}

@@ -1,0 +1,125 @@
+package engine
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strings"
+	"sync/atomic"
+
+	"github.com/pawl-run/pawl/internal/automation"
+	"github.com/pawl-run/pawl/internal/problem"
+)
+
+// The chain of rules that have led to an execution leaves Pawl with what the execution sends, in the header Pawl-Chain, and comes back with a
+// signal or a submission. In the header a rule is a tag, which is made with a key of this Pawl: nobody else learns or makes up its name,
+// another Pawl takes it for the tag of a rule elsewhere, and hands it on.
+const (
+	// ChainHeader is the header's name.
+	ChainHeader = "Pawl-Chain"
+	// chainKeyName is the setting that holds the key of tags.
+	chainKeyName = "chain_key"
+	// chainMost is how many rules a chain may have that comes in: no rule runs at the end of more than definition.MostDepth.
+	chainMost = 64
+	tagBytes  = 8
+	// elsewhere marks the tag of a rule of another Pawl, or of one that is in force no more, among the names of a chain. No rule has such a name.
+	elsewhere = "elsewhere:"
+)
+
+// chains makes the tags of rules and knows them again.
+type chains struct {
+	key  atomic.Pointer[[]byte]
+	tags atomic.Pointer[taggedRules]
+}
+
+// taggedRules are the tags of the rules in force at a generation.
+type taggedRules struct {
+	set    *automation.Set
+	byName map[string]string // name, by tag
+}
+
+// loadKey loads the key of tags, once.
+func (c *chains) loadKey(ctx context.Context, e *Engine) error {
+	if c.key.Load() != nil {
+		return nil
+	}
+	key, err := e.sharedKey(ctx, chainKeyName)
+	if err == nil {
+		c.key.Store(&key)
+	}
+	return err
+}
+
+func tagOf(key []byte, rule string) string {
+	h := hmac.New(sha256.New, key)
+	h.Write([]byte("pawl chain 1\n" + rule))
+	return hex.EncodeToString(h.Sum(nil)[:tagBytes])
+}
+
+// header is the value of Pawl-Chain for what the rules have led to; "" where none have, or where the key is not known yet. That is loaded
+// with the first rules.
+func (c *chains) header(rules []string) string {
+	key := c.key.Load()
+	if len(rules) == 0 || key == nil {
+		return ""
+	}
+	tags := make([]string, len(rules))
+	for i, rule := range rules {
+		if tag, is := strings.CutPrefix(rule, elsewhere); is {
+			tags[i] = tag
+		} else {
+			tags[i] = tagOf(*key, rule)
+		}
+	}
+	return strings.Join(tags, ",")
+}
+
+// Chain reads the header Pawl-Chain of a request: the rules that have led to it, the first one first. An error is an *Invalid, or about the
+// store.
+func (e *Engine) Chain(ctx context.Context, header string) ([]string, error) {
+	if strings.TrimSpace(header) == "" {
+		return nil, nil
+	}
+	refuse := func(message string) error {
+		return invalid(ChainHeader, problem.Clip(header, 60), message, "send the header as Pawl sent it, or leave it out")
+	}
+	tags := strings.Split(header, ",")
+	if len(tags) > chainMost {
+		return nil, refuse(fmt.Sprintf("it names %d rules, and no rule runs at the end of more than %d", len(tags), chainMost))
+	}
+	set, err := e.rulesInForce(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := e.rules.chains.loadKey(ctx, e); err != nil {
+		return nil, err
+	}
+	known := e.rules.chains.known(set)
+	rules := make([]string, len(tags))
+	for i, tag := range tags {
+		tag = strings.TrimSpace(tag)
+		if raw, err := hex.DecodeString(tag); err != nil || len(raw) != tagBytes || tag != strings.ToLower(tag) {
+			return nil, refuse(fmt.Sprintf("%q is no tag of a rule", problem.Clip(tag, 40)))
+		}
+		if rules[i] = known[tag]; rules[i] == "" {
+			rules[i] = elsewhere + tag
+		}
+	}
+	return rules, nil
+}
+
+// known are the names of the rules in force, by tag.
+func (c *chains) known(set *automation.Set) map[string]string {
+	if t := c.tags.Load(); t != nil && t.set == set {
+		return t.byName
+	}
+	t := &taggedRules{set: set, byName: make(map[string]string, len(set.Rules))}
+	key := *c.key.Load()
+	for _, r := range set.Rules {
+		t.byName[tagOf(key, r.Name)] = r.Name
+	}
+	c.tags.Store(t)
+	return t.byName
+}

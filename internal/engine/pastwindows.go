@@ -1,0 +1,68 @@
+package engine
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/automation"
+	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/flow"
+)
+
+// wouldAlone is would for a test of rules: of a rule that gathers signals it also says whether the execution could be made if the signal
+// were the only one.
+func (e *Engine) wouldAlone(ctx context.Context, r *automation.Rule, s *flow.Signal) (*enforcing, error) {
+	x, err := e.would(ctx, r, s)
+	if err != nil || x == nil || x.verdict.State != flow.EnforcementHeld || !r.Window.All() {
+		return x, err
+	}
+	v, err := automation.Gather(r, []flow.Signal{*s})
+	if err != nil {
+		return nil, err
+	}
+	alone, err := e.enforcing(ctx, v, s.ID)
+	if err != nil {
+		return nil, err
+	}
+	if v = alone.verdict; v.State == flow.EnforcementRan {
+		v.State, v.Window = flow.EnforcementHeld, x.verdict.Window
+	}
+	return &enforcing{verdict: v}, nil
+}
+
+// pastWindows are the signals of the past that a rule would have held, the latest first.
+type pastWindows struct{ held []pastHeld }
+
+type pastHeld struct {
+	window string
+	at     time.Time
+	bytes  int64
+}
+
+func (p *pastWindows) hold(v *automation.Verdict, s *flow.Signal) {
+	if v.State == flow.EnforcementHeld {
+		p.held = append(p.held, pastHeld{v.Window, s.At, int64(len(s.Data))})
+	}
+}
+
+// runs is how many executions would stand for the signals that were held.
+func (p *pastWindows) runs(w *definition.Window) (n int) {
+	type open struct {
+		opened, wake time.Time
+		count        int
+		bytes        int64
+	}
+	all := map[string]*open{}
+	for _, h := range slices.Backward(p.held) {
+		o := all[h.window]
+		if o == nil || !o.wake.After(h.at) {
+			o = &open{opened: h.at}
+			all[h.window] = o
+			n++
+		}
+		o.count, o.bytes = o.count+1, o.bytes+h.bytes
+		o.wake = automation.Wake(w, o.opened, h.at, o.count, o.bytes)
+	}
+	return n
+}

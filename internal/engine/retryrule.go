@@ -1,0 +1,110 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/pawl-run/pawl/internal/automation"
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// ErrNotEnforced means that a rule has made nothing of a signal, so that there is nothing to be tried again.
+var ErrNotEnforced = errors.New("the rule has no enforcement of the signal")
+
+// startedNothing reports whether an enforcement may be tried again.
+func startedNothing(e *flow.Enforcement) bool {
+	return e.State == flow.EnforcementFailed || e.State == flow.EnforcementRefused
+}
+
+// RetryEnforcement asks the rule in force once more about a signal of which it, or an earlier version, has started nothing because it
+// failed or was refused. The answer is written into the row of the first time, so a signal is enforced once however often and by however
+// many that is done: of a rule that has run, or holds the signal, it is what is there. A rule of which the condition does not hold any more
+// is an *Invalid, and the row stays as it is. ErrNotFound: there is no such signal or rule.
+func (e *Engine) RetryEnforcement(ctx context.Context, signal flow.ID, rule string) (*flow.Enforcement, error) {
+	s, err := e.opts.Store.Signal(ctx, signal)
+	if err != nil {
+		return nil, err
+	}
+	r, _, err := e.Rule(ctx, rule)
+	if err != nil {
+		return nil, err
+	}
+	known, err := e.opts.Store.Enforcements(ctx, store.EnforcementFilter{Rule: rule, Signal: s.Number, Limit: 1})
+	if err != nil {
+		return nil, err
+	}
+	if len(known) == 0 {
+		return nil, ErrNotEnforced
+	}
+	if !startedNothing(&known[0]) {
+		return &known[0], nil
+	}
+	if r.Paused {
+		return nil, ErrPaused
+	}
+	x, err := e.again(ctx, r, &s)
+	if err != nil {
+		return nil, err
+	}
+	done, err := ask(ctx, e, nil, func(ctx context.Context, t *transaction) (tried, error) { return t.enforceAgain(ctx, &s, x) })
+	if err != nil {
+		return nil, err
+	}
+	if done.made {
+		e.counters.enforced([]flow.Enforcement{done.enforcement})
+	}
+	return &done.enforcement, nil
+}
+
+// tried is what is there after an enforcement was tried again; made: this time, and not by another one meanwhile.
+type tried struct {
+	enforcement flow.Enforcement
+	made        bool
+}
+
+// again is what a rule makes of a signal of which it has started nothing.
+func (e *Engine) again(ctx context.Context, r *automation.Rule, s *flow.Signal) (*enforcing, error) {
+	why, err := automation.Explain(r, s)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case !why.Listens:
+		return nil, invalid("rule", r.Name, fmt.Sprintf("version %d does not listen to %s", r.Version, s.Trigger), "name the trigger in its `on`, and apply it")
+	case !why.Holds:
+		return nil, invalid("rule", r.Name, fmt.Sprintf("version %d would make nothing of the signal: %s", r.Version, unheldText(why.Clauses)), "pawl why "+s.ID.Text(flow.SignalPrefix)+" shows the signal as the rule sees it")
+	}
+	return e.enforcing(ctx, why.Verdict, s.ID)
+}
+
+// enforceAgain writes what a rule makes of a signal over what it made of it before, unless that has started something meanwhile.
+func (t *transaction) enforceAgain(ctx context.Context, s *flow.Signal, x *enforcing) (k tried, err error) {
+	there, err := t.tx.Enforced(ctx, []int64{s.Number}) // the signal stays until the end of the transaction
+	if err != nil {
+		return k, err
+	}
+	if there[s.Number] == nil {
+		return k, fmt.Errorf("signal %s: %w", s.ID.Text(flow.SignalPrefix), store.ErrNotFound)
+	}
+	if x.once != nil {
+		if err := t.loadKeys(ctx, []string{x.once.Key}); err != nil {
+			return k, err
+		}
+	}
+	if err := t.flush(ctx); err != nil { // the same transaction may have done so before
+		return k, err
+	}
+	if k.enforcement, err = t.tx.LockEnforcement(ctx, s.Number, x.verdict.Rule.Name); err != nil {
+		return k, err
+	}
+	if k.enforcement.Signal = s.ID; !startedNothing(&k.enforcement) {
+		return k, nil
+	}
+	if k.enforcement, err = t.enforcement(ctx, s, x); err != nil {
+		return k, err
+	}
+	k.made, t.changes.retried = true, append(t.changes.retried, k.enforcement)
+	return k, nil
+}
