@@ -158,6 +158,8 @@ func TestRuleProblems(t *testing.T) {
 		"kind: rule\nname: r\non: a\nrun: {action: noop, input: '${{ signal.data }}'}\nbatch: {key: x, wait: 5s}\n":   "here are signals",
 		"kind: rule\nname: r\non: a\nrun: {action: noop, input: '${{ signals }}'}\n":                                  "here are signal",
 		"kind: trigger\nname: execution.x\n":                                                                          "Pawl emits itself",
+		"kind: trigger\nname: t\nkeep: 0s\n":                                                                          "more than nothing",
+		"kind: trigger\nname: t\nkeep: 367d\n":                                                                        "at most 366d",
 		"kind: trigger\nname: t\ndata: {type: strng}\n":                                                               "data",
 		"kind: trigger\nname: t\nkey: ${{ signal.dta.x + 1 }} ${{ tick }}\n":                                          "tick is not available",
 		"kind: rule\nname: r\non: a\nrun: {action: workflow}\n":                                                       "a rule runs a workflow by its name",

@@ -15,11 +15,13 @@ type Trigger struct {
 	Data *Schema
 	// Key and Subject are evaluated for a signal that comes without; nil: it has none.
 	Key, Subject *Template
+	// Keep is how long its signals are kept; 0: as long as the operator says (signal_retention).
+	Keep time.Duration
 	// Waits says that workflows may wait for the signals.
 	Waits bool
 }
 
-var triggerFields = []string{"kind", "name", "description", "data", "key", "subject", "waits"}
+var triggerFields = []string{"kind", "name", "description", "data", "key", "subject", "keep", "waits"}
 
 // triggerDocument reads a trigger.
 func (b *builder) triggerDocument(v *value, d *Definition) {
@@ -31,7 +33,7 @@ func (b *builder) triggerDocument(v *value, d *Definition) {
 		b.fail(v.get("name"), "name", "choose another; rules may name it in `on` as it is", "%q is a trigger that Pawl emits itself", d.Name)
 	}
 	d.Description = b.text(v.get("description"), "description", 10_000)
-	t := &Trigger{Waits: b.boolean(v.get("waits"), "waits")}
+	t := &Trigger{Keep: b.duration(v.get("keep"), "keep", false), Waits: b.boolean(v.get("waits"), "waits")}
 	if s := v.get("data"); s != nil {
 		t.Data = b.schema(s, "data")
 	}

@@ -160,6 +160,48 @@ func TestEmitReplicas(t *testing.T) {
 	})
 }
 
+// Signals of a trigger that says so are kept for a shorter or a longer time than others, also when all others are kept for ever.
+func TestTriggerKeeps(t *testing.T) {
+	for _, retention := range []time.Duration{24 * time.Hour, 0} {
+		r := newRig(t, func(o *Options) { o.SignalRetention = retention })
+		r.apply("kind: trigger\nname: short\nkeep: 1h\n---\nkind: trigger\nname: long\nkeep: 30d\n")
+		ids := map[string]flow.ID{}
+		for _, name := range []string{"short", "long", "other"} {
+			ids[name] = r.emit(Emission{Trigger: name}).Signal
+		}
+		left := func() (names string) {
+			if _, err := r.e.dropSignals(r.ctx); err != nil {
+				t.Fatal(err)
+			}
+			for _, name := range []string{"long", "other", "short"} {
+				if _, err := r.store.Signal(r.ctx, ids[name]); err == nil {
+					names += name + " "
+				}
+			}
+			return names
+		}
+		if got := left(); got != "long other short " {
+			t.Error(got)
+		}
+		r.clock.move(0, 2*time.Hour, 0)
+		if got := left(); got != "long other " {
+			t.Error(got)
+		}
+		want := "long other "
+		if retention > 0 {
+			want = "long "
+		}
+		r.clock.move(0, 48*time.Hour, 0)
+		if got := left(); got != want {
+			t.Error(got)
+		}
+		r.apply("kind: trigger\nname: long\nkeep: 1h\n")
+		if got := left(); got != strings.TrimPrefix(want, "long ") {
+			t.Error(got)
+		}
+	}
+}
+
 func TestSignalRetention(t *testing.T) {
 	r := newRig(t, func(o *Options) { o.SignalRetention = time.Hour })
 	id := r.emit(Emission{Trigger: "t", Key: "k"}).Signal

@@ -15,13 +15,14 @@ const (
 	signalsRest   = 20 * time.Millisecond // between two of these: commits of others go between
 )
 
-// sweepSignals removes the signals that retention does not keep.
+// triggersAtOnce is how many triggers are looked at together for whether retention removes something of them.
+const triggersAtOnce = 500
+
+// sweepSignals removes the signals that retention does not keep: of each trigger by what its document says, or else the setting. Triggers
+// are looked at one by one, in an index, so that signals which are kept for long do not stand in the way of others.
 func (e *Engine) sweepSignals(ctx context.Context) {
-	if e.opts.SignalRetention <= 0 {
-		return
-	}
 	for {
-		pause := e.jittered(purgePause(e.opts.SignalRetention))
+		pause := e.jittered(purgePause(e.shortestKeep()))
 		switch dropped, err := e.dropSignals(ctx); {
 		case ctx.Err() != nil:
 			return
@@ -38,13 +39,61 @@ func (e *Engine) sweepSignals(ctx context.Context) {
 	}
 }
 
-// dropSignals removes some of the signals that retention does not keep, and returns how many.
-func (e *Engine) dropSignals(ctx context.Context) (dropped int, err error) {
-	err = e.update(ctx, func(ctx context.Context, tx store.Tx) error {
-		now, err := tx.Now(ctx)
-		if err == nil {
-			dropped, err = tx.DropSignals(ctx, now.Add(-e.opts.SignalRetention), signalsAtOnce)
+// keepOf is how long the signals of a trigger are kept; 0: for ever.
+func (e *Engine) keepOf(trigger string) time.Duration {
+	if set := e.rules.current.Load(); set != nil && set.Triggers[trigger] != nil && set.Triggers[trigger].Keep > 0 {
+		return set.Triggers[trigger].Keep
+	}
+	return e.opts.SignalRetention
+}
+
+// shortestKeep is the shortest time for which signals of some trigger are kept; where all are kept for ever it is a long one.
+func (e *Engine) shortestKeep() time.Duration {
+	const never = 24 * time.Hour
+	shortest := e.opts.SignalRetention
+	if shortest <= 0 {
+		shortest = never
+	}
+	if set := e.rules.current.Load(); set != nil {
+		for _, t := range set.Triggers {
+			if t.Keep > 0 {
+				shortest = min(shortest, t.Keep)
+			}
 		}
+	}
+	return shortest
+}
+
+// dropSignals removes some of the signals of each trigger that retention does not keep, and returns how many.
+func (e *Engine) dropSignals(ctx context.Context) (dropped int, err error) {
+	now, err := e.now(ctx)
+	if err != nil {
+		return 0, err
+	}
+	for after := ""; ; {
+		all, err := e.opts.Store.OldestSignals(ctx, after, triggersAtOnce)
+		if err != nil {
+			return dropped, err
+		}
+		for _, o := range all {
+			after = o.Trigger
+			keep := e.keepOf(o.Trigger)
+			if before := now.Add(-keep); keep > 0 && o.At.Before(before) {
+				n, err := e.dropOf(ctx, o.Trigger, before)
+				if dropped += n; err != nil {
+					return dropped, err
+				}
+			}
+		}
+		if len(all) < triggersAtOnce {
+			return dropped, nil
+		}
+	}
+}
+
+func (e *Engine) dropOf(ctx context.Context, trigger string, before time.Time) (dropped int, err error) {
+	err = e.update(ctx, func(ctx context.Context, tx store.Tx) error {
+		dropped, err = tx.DropSignals(ctx, trigger, before, signalsAtOnce)
 		return err
 	})
 	return dropped, err

@@ -27,15 +27,18 @@ type Signals interface {
 	SignalledBodies(ctx context.Context, bodies [][32]byte) (map[[32]byte]time.Time, error)
 	// LockSignals loads and locks those of the signals numbered that are new, passing over what another transaction has locked.
 	LockSignals(ctx context.Context, numbers []int64) ([]flow.Signal, error)
-	// DropSignals deletes signals that are matched and were emitted before a time, the oldest first, with their enforcements and their
+	// DropSignals deletes signals of a trigger that are matched and were emitted before a time, the oldest first, with their enforcements and their
 	// notes among the unmet ones, and returns how many. It ends behind the signal with which these are n rows or PageBytes of data.
-	DropSignals(ctx context.Context, before time.Time, n int) (int, error)
+	DropSignals(ctx context.Context, trigger string, before time.Time, n int) (int, error)
 }
 
 // SignalReader answers readers about signals. One whose row cannot be decoded is returned with its Damage.
 type SignalReader interface {
 	// Signal returns a signal, or ErrNotFound.
 	Signal(ctx context.Context, id flow.ID) (flow.Signal, error)
+	// OldestSignals says of up to n triggers of which there are signals, by name beyond after, when the oldest of them was emitted. It
+	// costs one look at an index for each trigger.
+	OldestSignals(ctx context.Context, after string, n int) ([]OldestSignal, error)
 	// HasSignal reports whether there is a signal with a key.
 	HasSignal(ctx context.Context, key SignalKey) (bool, error)
 	// Signals returns up to f.Limit signals, the latest first. A full Page may have fewer.
@@ -46,6 +49,12 @@ type SignalReader interface {
 	// SignalsAbout returns up to n signals with the trigger and the subject behind a place, the oldest first. A full Page may have
 	// fewer. The place is that of a signal returned before, or a time with the number 0: signals of that time and later.
 	SignalsAbout(ctx context.Context, trigger, subject string, after SignalPlace, n int) ([]flow.Signal, error)
+}
+
+// OldestSignal says when the oldest signal of a trigger was emitted.
+type OldestSignal struct {
+	Trigger string
+	At      time.Time
 }
 
 // SignalPlace is a place in the order of signals: by time, and by number where times are the same.

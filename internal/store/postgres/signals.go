@@ -53,7 +53,7 @@ var (
 	qSignalBodies = sql(`SELECT v.body, s.at FROM ` + signalBodies.rows() + ` AS v
 		JOIN LATERAL (SELECT at FROM {s}.signals s WHERE s.body = v.body ORDER BY s.at DESC LIMIT 1) s ON true`)
 
-	qDropSignals = sql(`WITH old AS (SELECT n, at, octet_length(data) AS bytes FROM {s}.signals k WHERE at < $1::bigint AND state = 2
+	qDropSignals = sql(`WITH old AS (SELECT n, at, octet_length(data) AS bytes FROM {s}.signals k WHERE trigger = $3::text AND at < $1::bigint AND state = 2
 			AND (SELECT true FROM {s}.enforcements e WHERE e.signal = k.n AND e.state + 0 = 2 LIMIT 1) IS NULL ORDER BY at, n LIMIT $2 FOR UPDATE SKIP LOCKED),
 		sized AS (SELECT n, at, bytes, 1 + (SELECT count(*) FROM {s}.enforcements e WHERE e.signal = old.n) AS rows FROM old),
 		part AS (SELECT n FROM (SELECT n, sum(bytes) OVER w - bytes AS bytes, sum(rows) OVER w - rows AS rows FROM sized
@@ -62,6 +62,10 @@ var (
 		too AS (DELETE FROM {s}.enforcements e USING gone WHERE ` + is("e.signal", "gone.n") + `),
 		unmet AS (DELETE FROM {s}.unmet u USING gone WHERE ` + is("u.signal", "gone.n") + `)
 		SELECT n FROM gone`)
+
+	qOldestSignals = sql(`WITH RECURSIVE t AS ((SELECT trigger, at FROM {s}.signals WHERE trigger > $1 ORDER BY trigger, at LIMIT 1)
+			UNION ALL SELECT s.trigger, s.at FROM t CROSS JOIN LATERAL (SELECT trigger, at FROM {s}.signals WHERE trigger > t.trigger ORDER BY trigger, at LIMIT 1) s)
+		SELECT trigger, at FROM t LIMIT $2`)
 
 	qNewSignals = sql(signalPage(`SELECT ` + signalColumns + ` FROM {s}.signals s WHERE state = 1 AND at > 0 AND ` + notAside(store.AsideMatching, "s.id", "$1") + `
 		ORDER BY at, n LIMIT $2`))
@@ -149,8 +153,8 @@ func (t *tx) LockSignals(ctx context.Context, numbers []int64) (all []flow.Signa
 }
 
 // DropSignals implements store.Signals.
-func (t *tx) DropSignals(ctx context.Context, before time.Time, n int) (dropped int, err error) {
-	err = t.ask(ctx, qDropSignals, t.args().int(row.Micros(before)).int(int64(n)), func(*rows) error {
+func (t *tx) DropSignals(ctx context.Context, trigger string, before time.Time, n int) (dropped int, err error) {
+	err = t.ask(ctx, qDropSignals, t.args().int(row.Micros(before)).int(int64(n)).text(trigger), func(*rows) error {
 		dropped++
 		return nil
 	})
@@ -158,6 +162,19 @@ func (t *tx) DropSignals(ctx context.Context, before time.Time, n int) (dropped 
 		return 0, fmt.Errorf("drop signals: %w", err)
 	}
 	return dropped, nil
+}
+
+// OldestSignals implements store.SignalReader.
+func (s *Store) OldestSignals(ctx context.Context, after string, n int) (all []store.OldestSignal, err error) {
+	var a args
+	err = s.read(ctx, call{q: qOldestSignals, params: a.text(after).int(int64(n)).params, read: func(r *rows) error {
+		all = append(all, store.OldestSignal{Trigger: r.text(), At: r.time()})
+		return nil
+	}})
+	if err != nil {
+		return nil, fmt.Errorf("look for the oldest signals: %w", err)
+	}
+	return all, nil
 }
 
 // Signal implements store.SignalReader.

@@ -25,8 +25,12 @@ var (
 	qSignal       = sql(`SELECT ` + signalColumns + ` FROM signals WHERE id = ?`)
 	qSignalled    = sql(`SELECT id, hash FROM signals WHERE trigger = ? AND key = ?`)
 	qSignalBody   = sql(`SELECT max(at) FROM signals WHERE body = ?`)
-	qOldSignals   = sql(`SELECT n, length(data), (SELECT count(*) FROM enforcements e WHERE e.signal = n) FROM signals WHERE at < ? AND state = 2
+	qOldSignals   = sql(`SELECT n, length(data), (SELECT count(*) FROM enforcements e WHERE e.signal = n) FROM signals WHERE trigger = ? AND at < ? AND state = 2
 		AND NOT EXISTS (SELECT 1 FROM enforcements e WHERE e.signal = n AND e.state = 2) ORDER BY at, n LIMIT ?`)
+	// A WHERE on the trigger's name steps from one to the next in the index, and passes over the signals of each.
+	qOldestSignals = sql(`WITH RECURSIVE t (name) AS (SELECT min(trigger) FROM signals WHERE trigger > ?
+			UNION ALL SELECT (SELECT min(s.trigger) FROM signals s WHERE s.trigger > t.name) FROM t WHERE t.name IS NOT NULL)
+		SELECT name, (SELECT min(s.at) FROM signals s WHERE s.trigger = name) FROM t WHERE name IS NOT NULL LIMIT ?`)
 	qDropEnforced = sql(`DELETE FROM enforcements WHERE signal = ?`)
 	qDropSignal   = sql(`DELETE FROM signals WHERE n = ?`)
 	qNewSignals   = sql(`SELECT ` + signalColumns + ` FROM signals s WHERE state = 1 AND ` + notAside(store.AsideMatching, "s.id") + ` ORDER BY at, n LIMIT ?`)
@@ -111,10 +115,10 @@ func (t *tx) LockSignals(_ context.Context, numbers []int64) (all []flow.Signal,
 }
 
 // DropSignals implements store.Signals.
-func (t *tx) DropSignals(_ context.Context, before time.Time, n int) (int, error) {
+func (t *tx) DropSignals(_ context.Context, trigger string, before time.Time, n int) (int, error) {
 	var old []int64
 	var page store.Page
-	s := t.c.use(qOldSignals).int(row.Micros(before)).int(int64(n))
+	s := t.c.use(qOldSignals).text(trigger).int(row.Micros(before)).int(int64(n))
 	for rows := 0; rows < n && !page.Full() && s.next(); {
 		old = append(old, s.getInt())
 		page += store.Page(s.getInt())
@@ -131,6 +135,21 @@ func (t *tx) DropSignals(_ context.Context, before time.Time, n int) (int, error
 		}
 	}
 	return len(old), nil
+}
+
+// OldestSignals implements store.SignalReader.
+func (s *Store) OldestSignals(ctx context.Context, after string, n int) (all []store.OldestSignal, err error) {
+	err = s.read(ctx, func(c *conn) error {
+		q := c.use(qOldestSignals).text(after).int(int64(n))
+		for q.next() {
+			all = append(all, store.OldestSignal{Trigger: q.getText(), At: row.FromMicros(q.getInt())})
+		}
+		return q.done()
+	})
+	if err != nil {
+		return nil, fmt.Errorf("look for the oldest signals: %w", err)
+	}
+	return all, nil
 }
 
 // Signal implements store.SignalReader.

@@ -125,7 +125,9 @@ func enforcements(b *bench) {
 			b.Errorf("%s: %v", what, err)
 		}
 	}
-	equal(b, "dropped", inTx(b, func(ctx context.Context, t store.Tx) (int, error) { return t.DropSignals(ctx, signals[2].At, 10) }), 2)
+	equal(b, "dropped", inTx(b, func(ctx context.Context, t store.Tx) (int, error) {
+		return t.DropSignals(ctx, "alert", signals[2].At, 10)
+	}), 2)
 	left, err := b.s.Enforcements(b.ctx(), store.EnforcementFilter{Limit: 10})
 	must(b, err)
 	equal(b, "left", left, pick(func(e *flow.Enforcement) bool { return e.Signal == signals[2].ID }))

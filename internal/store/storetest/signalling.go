@@ -77,12 +77,21 @@ func signals(b *bench) {
 
 	young := b.signal()
 	b.emit(young)
-	drop := func(n int) int {
-		return inTx(b, func(ctx context.Context, t store.Tx) (int, error) { return t.DropSignals(ctx, later, n) })
+	oldest := func(after string, n int) []store.OldestSignal {
+		all, err := b.s.OldestSignals(b.ctx(), after, n)
+		must(b, err)
+		return all
 	}
-	equal(b, "dropped of two", drop(1), 1)
-	equal(b, "dropped", drop(10), 1)
-	equal(b, "dropped again", drop(10), 0)
+	equal(b, "the oldest", oldest("", 10), []store.OldestSignal{{Trigger: "alert", At: full.At}, {Trigger: "deploy", At: other.At}})
+	equal(b, "the oldest of the first", oldest("", 1), []store.OldestSignal{{Trigger: "alert", At: full.At}})
+	equal(b, "the oldest of the others", oldest("alert", 10), []store.OldestSignal{{Trigger: "deploy", At: other.At}})
+	equal(b, "none is left", oldest("deploy", 10), []store.OldestSignal(nil))
+	drop := func(trigger string, n int) int {
+		return inTx(b, func(ctx context.Context, t store.Tx) (int, error) { return t.DropSignals(ctx, trigger, later, n) })
+	}
+	equal(b, "dropped of one trigger", drop("alert", 10), 1)
+	equal(b, "dropped of another one", drop("deploy", 1), 1)
+	equal(b, "dropped again", drop("alert", 10)+drop("deploy", 10)+drop("nothing", 10), 0)
 	left, err := b.s.Signals(b.ctx(), store.SignalFilter{Limit: 10})
 	must(b, err)
 	equal(b, "left: what is new, and what is young", left, []flow.Signal{young, newer, full})
@@ -112,7 +121,7 @@ func droppedSignals(b *bench) {
 	})
 	late := b.now.Add(time.Hour)
 	drop := func(n int) int {
-		return inTx(b, func(ctx context.Context, t store.Tx) (int, error) { return t.DropSignals(ctx, late, n) })
+		return inTx(b, func(ctx context.Context, t store.Tx) (int, error) { return t.DropSignals(ctx, "alert", late, n) })
 	}
 	equal(b, "dropped of six megabytes", drop(100), 4)
 	unmet, err := b.s.UnmetSignals(b.ctx(), late, 10)
