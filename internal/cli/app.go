@@ -112,7 +112,7 @@ Exit codes: 0 ok, 1 error, 2 wrong usage, 3 the execution failed, 4 it was cance
 	a.add(root, "look", a.getCommand(), a.describeCommand(), a.logsCommand(), a.eventsCommand(), a.filesCommand(), a.waitCommand(), a.whyCommand(),
 		a.cancelCommand(), a.killCommand(), a.retryCommand(), a.attachCommand(), a.emitCommand(), a.answerCommand(), a.schedulesCommand(), a.rulesCommand(), a.hooksCommand())
 	a.add(root, "serve", a.serverCommand(), a.workerCommand(), a.uiCommand())
-	a.add(root, "setup", a.verifying(a.doctorCommand()), a.migrateCommand(), a.backupCommand(), a.restoreCommand(), a.languagesCommand(), a.benchCommand(), a.configCommand(), a.versionCommand())
+	a.add(root, "setup", a.verifying(a.doctorCommand()), a.migrateCommand(), a.backupCommand(), a.restoreCommand(), a.brokerCommand(), a.languagesCommand(), a.benchCommand(), a.configCommand(), a.versionCommand())
 	root.SetFlagErrorFunc(flagError)
 	root.SetHelpCommandGroupID("setup")
 	root.SetCompletionCommandGroupID("setup")

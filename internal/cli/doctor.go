@@ -37,8 +37,8 @@ func (a *app) doctorCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check this machine and this configuration, and say what to do about what is missing",
-		Long: `Check what Pawl needs here: the state directory, the database (every promise that its rows can show), the runtime in
-which code runs, the languages, the server's address. Exits with 1 when Pawl cannot work as it is configured.`,
+		Long: `Check what Pawl needs here: the state directory, the database (every promise that its rows can show), the broker if one is named, the
+runtime in which code runs, the languages, the server's address. Exits with 1 when Pawl cannot work as it is configured.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := interruptible(cmd.Context())
@@ -86,6 +86,9 @@ func (a *app) checkups(ctx context.Context) []checkup {
 	all = append(all, a.checkState(ctx)...)
 	if dir := a.config.Text("blobs"); dir != config.InStore {
 		all = append(all, checkBlobDir(dir))
+	}
+	if a.config.Text("broker") != "" {
+		all = append(all, a.checkBroker(ctx))
 	}
 	all = append(all, a.checkRuntimes(ctx)...)
 	all = append(all, a.checkLanguages(ctx)...)

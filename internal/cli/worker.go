@@ -8,9 +8,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawl-run/pawl/internal/cli/config"
 	"github.com/pawl-run/pawl/internal/cli/exit"
 	"github.com/pawl-run/pawl/internal/cli/instance"
 	"github.com/pawl-run/pawl/internal/cli/output"
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/handoff"
+	"github.com/pawl-run/pawl/internal/handoff/post"
 	"github.com/pawl-run/pawl/internal/handoff/remote"
 	"github.com/pawl-run/pawl/internal/telemetry/otlp"
 	"github.com/pawl-run/pawl/internal/worker"
@@ -23,7 +27,8 @@ func (a *app) workerCommand() *cobra.Command {
 		Use:   "worker",
 		Short: "Run work for a server elsewhere",
 		Long: `Take work from a server's queues and run it on this machine. The worker needs no database; it may come and go at any
-time: what it was running when it was lost is tried again elsewhere. Started again on the same state directory before its
+time: what it was running when it was lost is tried again elsewhere. With --broker it works through a message broker
+that servers serve as well (pawl server --broker), and needs to reach nothing else; docs/brokers.md says when to take one. Started again on the same state directory before its
 lease runs out, it goes on with the containers that it had started. A server that does not answer is waited for; one that
 refuses the worker, by its token or its version, ends it with exit code 1.
 
@@ -33,7 +38,8 @@ a definition, --worker-label of pawl run and pawl eval): an execution goes only 
 SIGTERM (or Ctrl-C) drains: it takes nothing new, and what runs may finish within --grace. A second one ends it at once.`,
 		Example: `  pawl worker --server http://127.0.0.1:7411 --slots 8
   pawl worker --server https://pawl.example.com --token-file token --queues gpu
-  pawl worker --server http://127.0.0.1:7411 --labels gpu=a100,zone=eu`,
+  pawl worker --server http://127.0.0.1:7411 --labels gpu=a100,zone=eu
+  pawl worker --broker rediss://worker:secret@redis.example.com:6379 --token-file token`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.work(cmd.Context(), name, grace) },
 	}
@@ -43,18 +49,48 @@ SIGTERM (or Ctrl-C) drains: it takes nothing new, and what runs may finish withi
 	return c
 }
 
-func (a *app) work(ctx context.Context, name string, grace time.Duration) error {
-	server := a.config.Text("server")
-	if server == "" {
-		return exit.Usagef("a worker needs a server: name it with --server or PAWL_SERVER (pawl server has workers of its own)")
+// distant is the hand-off of a worker in a process of its own.
+type distant interface {
+	handoff.Handoff
+	Secret(session flow.ID) string
+	Recall(session flow.ID, secret string)
+}
+
+// dialEngine finds the way to the engine: a server's URL or a broker. place says it to people, without passwords.
+func (a *app) dialEngine(ctx context.Context) (engine distant, place string, hangUp func(), err error) {
+	server, broker := a.config.Text("server"), a.config.Text("broker")
+	switch {
+	case server == "" && broker == "":
+		return nil, "", nil, exit.Usagef("a worker needs a server or a broker: name it with --server, PAWL_SERVER, --broker or PAWL_BROKER (pawl server has workers of its own)")
+	case server != "" && broker != "":
+		return nil, "", nil, exit.Usagef("a worker works for a server or through a broker: server is set by %s and broker by %s; leave one empty", a.config.Source["server"], a.config.Source["broker"])
+	case server != "":
+		c, err := remote.Dial(server, a.config.Text("token"))
+		if err != nil {
+			return nil, "", nil, exit.Usagef("%v", err)
+		}
+		return c, server, func() {}, nil
 	}
+	office, err := instance.OpenBroker(ctx, broker, "", a.logger())
+	if err != nil {
+		return nil, "", nil, err
+	}
+	c := post.NewClient(office, a.config.Text("token"))
+	return c, config.Redacted(broker), func() {
+		c.Stop()
+		office.Close()
+	}, nil
+}
+
+func (a *app) work(ctx context.Context, name string, grace time.Duration) error {
 	ctx, stop := interruptible(ctx)
 	defer stop()
-	engine, err := remote.Dial(server, a.config.Text("token"))
+	engine, place, hangUp, err := a.dialEngine(ctx)
 	if err != nil {
-		return exit.Usagef("%v", err)
+		return err
 	}
-	keeps, err := instance.OpenMemory(ctx, a.config.Text("state_dir"), server)
+	defer hangUp()
+	keeps, err := instance.OpenMemory(ctx, a.config.Text("state_dir"), place)
 	if err != nil {
 		return err
 	}
@@ -80,7 +116,7 @@ func (a *app) work(ctx context.Context, name string, grace time.Duration) error 
 		}
 	}()
 	working := func() {
-		a.say("pawl: working for %s: %s for %s", server, output.Plural(a.config.Slots(), "slot", "slots"), a.config.Text("queues"))
+		a.say("pawl: working for %s: %s for %s", place, output.Plural(a.config.Slots(), "slot", "slots"), a.config.Text("queues"))
 	}
 	w, err := worker.New(worker.Options{
 		Handoff: engine, Handlers: handlers, Slots: a.config.Slots(), Queues: a.config.List("queues"), Labels: a.config.Labels(), Name: name,

@@ -12,8 +12,8 @@ import (
 )
 
 // An attempt is missed from missedAfter after its claim, or a thirtieth of a lease where that is shorter, because until then the answer that
-// hands it over is probably on its way. It is missed no more from half a lease on, because recoverUnstarted takes back at the
-// end of the lease what has not begun.
+// hands it over is probably on its way. It is missed no more from two thirds of a lease on, because recoverUnstarted takes back at
+// the end of the lease what has not begun.
 const missedAfter = time.Second
 
 // mostMissed bounds how many attempts one call of Missed returns. The next call returns others, since these are named then.
@@ -49,7 +49,7 @@ func (e *Engine) Missed(ctx context.Context, session flow.ID, have []flow.Attemp
 			}
 			id = x.ID
 			age := now.Sub(x.ClaimedAt)
-			if had[flow.AttemptID{Execution: x.ID, Attempt: x.Attempt}] || age < min(missedAfter, e.opts.Lease/30) || age >= e.opts.Lease/2 {
+			if had[flow.AttemptID{Execution: x.ID, Attempt: x.Attempt}] || age < min(missedAfter, e.opts.Lease/30) || age >= 2*e.opts.Lease/3 {
 				continue
 			}
 			whole, err := e.opts.Store.Get(ctx, x.ID)

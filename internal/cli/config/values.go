@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/url"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -114,6 +115,16 @@ func checkStore(s string) error {
 		return nil
 	}
 	return fmt.Errorf("%.60q is not a database: write sqlite, sqlite:PATH or postgres://USER@HOST/DATABASE", Redacted(s))
+}
+
+func checkBroker(s string) error {
+	if s == "" {
+		return nil
+	}
+	if u, err := url.Parse(s); err == nil && u.Host != "" && (u.Scheme == "redis" || u.Scheme == "rediss") {
+		return nil
+	}
+	return fmt.Errorf("%.60q is not a broker: write redis://HOST:6379 or rediss://USER:PASSWORD@HOST:6379", Redacted(s))
 }
 
 // IsPostgres reports whether a database is one that several processes can share.

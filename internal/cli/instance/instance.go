@@ -46,14 +46,15 @@ type Instance struct {
 	engine *engine.Engine
 	server *server.Server
 	parts  *Parts
+	broker *brokered // nil when no broker is served
 
 	keeps   *memory           // what the worker here remembers; nil when it is nothing
 	runtime io.Closer         // of what works here; nil when nothing does
 	tracer  *telemetry.Tracer // nil unless OTEL_… names a collector
 	flush   func(context.Context) error
 
-	stopWorker, stopServing, stopEngine func() // each waits until it has stopped
-	closing                             sync.Once
+	stopWorker, stopServing, stopBroker, stopEngine func() // each waits until it has stopped
+	closing                                         sync.Once
 }
 
 // Options say what an instance is for.
@@ -76,7 +77,7 @@ type Options struct {
 // Open starts an engine on the locked state directory. The lock becomes the instance's.
 func Open(ctx context.Context, lock *os.File, ro Options) (_ *Instance, err error) {
 	nothing := func() {}
-	r := &Instance{Options: ro, lock: lock, parts: NewParts(ro.Log), stopWorker: nothing, stopServing: nothing, stopEngine: nothing}
+	r := &Instance{Options: ro, lock: lock, parts: NewParts(ro.Log), stopWorker: nothing, stopServing: nothing, stopBroker: nothing, stopEngine: nothing}
 	defer func() {
 		if err != nil {
 			r.Close()
@@ -99,9 +100,14 @@ func Open(ctx context.Context, lock *os.File, ro Options) (_ *Instance, err erro
 	if r.blobs, err = OpenBlobs(ctx, ro.Config); err != nil {
 		return nil, err
 	}
+	var late func(context.Context) error
+	if ro.Stays && ro.Config.Text("broker") != "" {
+		r.broker = &brokered{ready: make(chan struct{})}
+		late = r.broker.late
+	}
 	r.engine, err = engine.New(engine.Options{
 		Store: r.store, Blobs: r.blobs, Log: r.Log, Exclusive: !config.IsPostgres(ro.Config.Text("store")), Tracer: r.tracer, Retention: ro.Config.Retention(), SignalRetention: ro.Config.SignalRetention(),
-		Queues: ro.Config.List("queues"), Validate: payload.Validating(r.knowsLanguage), Needs: payload.Needs, Languages: ro.Config.Languages.Added(), Lease: ro.Config.Lease(), Committers: committers(ro.Config.Text("store")),
+		Queues: ro.Config.List("queues"), Validate: payload.Validating(r.knowsLanguage), Needs: payload.Needs, Languages: ro.Config.Languages.Added(), Lease: ro.Config.Lease(), Committers: committers(ro.Config.Text("store")), Late: late,
 	})
 	if err != nil {
 		return nil, err
@@ -116,6 +122,11 @@ func Open(ctx context.Context, lock *os.File, ro Options) (_ *Instance, err erro
 		}
 	}
 	r.stopEngine = r.parts.Start("the engine", r.engine.Run)
+	if r.broker != nil {
+		if err := r.startBroker(ctx); err != nil {
+			return nil, err
+		}
+	}
 	if err := r.serveState(ctx, o, dir, ro); err != nil {
 		return nil, err
 	}
@@ -230,6 +241,10 @@ func (r *Instance) Close() {
 		}
 		r.stopWorker()
 		r.stopServing()
+		r.stopBroker()
+		if r.broker != nil && r.broker.office != nil {
+			r.broker.office.Close()
+		}
 		r.stopEngine()
 		if r.flush != nil {
 			last, cancel := context.WithTimeout(context.Background(), 2*time.Second)

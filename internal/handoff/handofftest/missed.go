@@ -45,9 +45,9 @@ func missed(t *testing.T, b *bench) {
 	if _, err := b.Handoff.Renew(b.ctx(t), session); err != nil {
 		t.Fatal(err)
 	}
-	b.Pass(handoff.Lease/2 - 2*time.Second)
+	b.Pass(2*handoff.Lease/3 - 2*time.Second)
 	if work := b.missed(t, session); len(work) > 0 {
-		t.Errorf("missed half a lease after its claim: %+v", work)
+		t.Errorf("missed two thirds of a lease after its claim: %+v", work)
 	}
 	b.expect(t, session, said(lost, 0, flow.EvRunning, flow.EvCompleted), flow.Applied, 6)
 	if _, err := b.Handoff.Missed(b.ctx(t), flow.ID{9, 9}, nil); !errors.Is(err, handoff.ErrSessionLost) {

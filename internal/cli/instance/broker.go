@@ -1,0 +1,55 @@
+package instance
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"log/slog"
+
+	"github.com/pawl-run/pawl/internal/handoff/post"
+	"github.com/pawl-run/pawl/internal/handoff/redis"
+)
+
+// OpenBroker connects to the broker that the setting names. installation names the servers' database; empty for workers.
+func OpenBroker(ctx context.Context, url, installation string, log *slog.Logger) (*redis.Office, error) {
+	office, err := redis.Open(ctx, redis.Options{URL: url, Installation: installation, Log: log})
+	if err != nil {
+		return nil, fmt.Errorf("broker: %w", err)
+	}
+	return office, nil
+}
+
+// brokered serves the workers behind a broker.
+type brokered struct {
+	office *redis.Office
+	server *post.Server
+	ready  chan struct{} // closed when server is there
+}
+
+// late waits for the reports in the broker.
+func (b *brokered) late(ctx context.Context) error {
+	select {
+	case <-b.ready:
+		return b.server.Late(ctx)
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// startBroker begins to serve the workers behind the broker, also those whose session another server on the database opened.
+func (r *Instance) startBroker(ctx context.Context) (err error) {
+	key, err := r.engine.WorkerKey(ctx)
+	if err != nil {
+		return err
+	}
+	name := sha256.Sum256(append([]byte("installation\n"), key...))
+	b := r.broker
+	if b.office, err = OpenBroker(ctx, r.Config.Text("broker"), hex.EncodeToString(name[:8]), r.Log); err != nil {
+		return err
+	}
+	b.server = post.NewServer(post.ServerOptions{Office: b.office, Handoff: r.engine, Key: key, Tokens: r.Config.Tokens(), Log: r.Log})
+	r.stopBroker = r.parts.Start("the service of the broker", b.server.Run)
+	close(b.ready)
+	return nil
+}

@@ -1,0 +1,218 @@
+package handofftest_test
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/handoff"
+	"github.com/pawl-run/pawl/internal/handoff/handofftest"
+	"github.com/pawl-run/pawl/internal/handoff/post"
+	"github.com/pawl-run/pawl/internal/handoff/post/posttest"
+	"github.com/pawl-run/pawl/internal/handoff/redis"
+	"github.com/pawl-run/pawl/internal/handoff/redis/redistest"
+	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/task"
+	"github.com/pawl-run/pawl/internal/worker"
+)
+
+// behind is a worker's hand-off to an engine through brokers: the server's connection and the worker's.
+func behind(t *testing.T, e *engine.Engine, servers, workers post.Office) *post.Client {
+	t.Helper()
+	log := slog.New(slog.NewTextHandler(t.Output(), nil))
+	s := post.NewServer(post.ServerOptions{Office: servers, Handoff: e, Key: []byte("shared by the servers"), Tokens: []string{"sesame"}, Log: log})
+	ctx, stop := context.WithCancel(context.Background())
+	over := make(chan error, 1)
+	go func() { over <- s.Run(ctx) }()
+	c := post.NewClient(workers, "sesame")
+	t.Cleanup(func() {
+		c.Stop()
+		stop()
+		if err := <-over; err != nil {
+			t.Error(err)
+		}
+	})
+	return c
+}
+
+func overModel(t *testing.T, e *engine.Engine) handoff.Handoff {
+	m := &posttest.Model{}
+	return behind(t, e, m, m)
+}
+
+func office(t *testing.T, url string) *redis.Office {
+	t.Helper()
+	f, err := redis.Open(t.Context(), redis.Options{URL: url, Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(f.Close)
+	return f
+}
+
+func overRedis(t *testing.T, e *engine.Engine) handoff.Handoff {
+	url := redistest.URL(t)
+	return behind(t, e, office(t, url), office(t, url))
+}
+
+func TestModel(t *testing.T) {
+	t.Parallel()
+	handofftest.Exercise(t, func(t *testing.T) *handofftest.Rig { return build(t, overModel) })
+}
+
+func TestRedis(t *testing.T) {
+	t.Parallel()
+	handofftest.Exercise(t, func(t *testing.T) *handofftest.Rig { return build(t, overRedis) })
+}
+
+// bad is the fate of letters and messages at a broker that does everything wrong that one may.
+func bad(seed uint64) func(string) posttest.Fate {
+	var mu sync.Mutex
+	dice := rand.New(rand.NewPCG(seed, 1))
+	return func(string) posttest.Fate {
+		mu.Lock()
+		defer mu.Unlock()
+		var f posttest.Fate
+		if dice.Float64() < 0.3 {
+			f.Delay = time.Duration(dice.Float64() * float64(50*time.Millisecond))
+		}
+		if dice.Float64() < 0.1 {
+			f.Copies = 1 + dice.IntN(2)
+		}
+		f.Lost = dice.Float64() < 0.03
+		return f
+	}
+}
+
+// A worker behind a broker that loses, doubles, delays and reorders does everything once.
+func TestWorkerBehindABadBroker(t *testing.T) {
+	t.Parallel()
+	runOnce(t, 60, build(t, func(t *testing.T, e *engine.Engine) handoff.Handoff {
+		m := &posttest.Model{Fate: bad(7)}
+		return behind(t, e, m, m)
+	}), func() {})
+}
+
+// once is a handler that counts its runs.
+type once struct {
+	mu   sync.Mutex
+	runs map[flow.ID]int
+}
+
+func (o *once) Run(_ context.Context, tk *task.Task) (json.RawMessage, error) {
+	o.mu.Lock()
+	o.runs[tk.Execution]++
+	o.mu.Unlock()
+	_, err := io.WriteString(tk.Log("log"), "hello")
+	return tk.Payload, err
+}
+
+// runOnce submits executions, works on them, lets trouble happen meanwhile, and expects of each that it ran once, in its first attempt, and
+// that its log is whole.
+func runOnce(t *testing.T, n int, rig *handofftest.Rig, trouble func()) {
+	t.Helper()
+	o := &once{runs: map[flow.ID]int{}}
+	w, err := worker.New(worker.Options{Handoff: rig.Handoff, Slots: 4, Grace: time.Second, Handlers: task.Passes(task.Handlers{flow.KindNoop: o}),
+		Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- w.Run(ctx) }()
+	defer func() {
+		stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}()
+	var ids []flow.ID
+	half, over := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(over)
+		<-half
+		trouble()
+	}()
+	defer func() { <-over }()
+	for i := range n {
+		if i == n/2 {
+			close(half)
+		}
+		ids = append(ids, rig.Submit(t, flow.KindNoop, json.RawMessage(`{"a":1}`)))
+	}
+	deadline := time.Now().Add(2 * time.Minute)
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for _, id := range ids {
+		for {
+			x, err := rig.Reader.Get(t.Context(), id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if x.Stage.Terminal() {
+				if x.Stage != flow.Completed || x.Spent() != 1 || string(x.Outcome.Output) != `{"a":1}` {
+					t.Errorf("%s in attempt %d, %d count: %+v", x.Stage, x.Attempt, x.Spent(), x.Outcome)
+				}
+				break
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("%s is still %s", id, x.Stage)
+			}
+			<-tick.C
+		}
+		chunks, err := rig.Reader.ReadLogs(t.Context(), store.LogQuery{Execution: id, Limit: 1 << 20})
+		if err != nil || len(chunks) != 1 || string(chunks[0].Data) != "hello" {
+			t.Errorf("log of %s: %+v, %v", id, chunks, err)
+		}
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for id, n := range o.runs {
+		if n != 1 {
+			t.Errorf("%s ran %d times", id, n)
+		}
+	}
+}
+
+// Redis is killed and starts again, with what it has on its disk or with nothing, and is emptied, in the midst of work: nothing is
+// lost, nothing is done twice, and the work goes on.
+func TestRedisIsKilled(t *testing.T) {
+	t.Parallel()
+	for name, args := range map[string][]string{
+		"everysec": {"--appendonly", "yes", "--appendfsync", "everysec"},
+		"empty":    {"--appendonly", "no"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := redistest.Start(t, args...)
+			runOnce(t, 4000, build(t, func(t *testing.T, e *engine.Engine) handoff.Handoff {
+				return behind(t, e, office(t, s.URL()), office(t, s.URL()))
+			}), func() {
+				for range 3 {
+					s.Kill()
+					s.Again()
+					<-time.After(300 * time.Millisecond)
+				}
+			})
+		})
+	}
+	t.Run("FLUSHALL", func(t *testing.T) {
+		t.Parallel()
+		s := redistest.Start(t)
+		runOnce(t, 4000, build(t, func(t *testing.T, e *engine.Engine) handoff.Handoff {
+			return behind(t, e, office(t, s.URL()), office(t, s.URL()))
+		}), func() {
+			for range 5 {
+				s.Do("FLUSHALL")
+				<-time.After(200 * time.Millisecond)
+			}
+		})
+	})
+}

@@ -1,0 +1,51 @@
+package post
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/pawl-run/pawl/internal/handoff"
+	"github.com/pawl-run/pawl/internal/handoff/wire"
+)
+
+// What an answer says went wrong.
+const (
+	codeLost        = "session_lost"
+	codeNotHeld     = "not_held"
+	codeNoBlob      = "no_blob"
+	codeBlobRefused = "blob_refused"
+	codeRefused     = "refused"
+	codeUnavailable = "unavailable"
+)
+
+var codes = map[string]error{
+	codeLost: handoff.ErrSessionLost, codeNotHeld: handoff.ErrNotHeld, codeNoBlob: handoff.ErrNoBlob, codeBlobRefused: handoff.ErrBlobRefused,
+	codeRefused: handoff.ErrRefused, codeUnavailable: handoff.ErrUnavailable,
+}
+
+// codeFor is the code of an error that a call has ended with.
+func codeFor(err error) string {
+	for _, code := range []string{codeLost, codeNotHeld, codeNoBlob, codeBlobRefused} {
+		if errors.Is(err, codes[code]) {
+			return code
+		}
+	}
+	return codeUnavailable
+}
+
+// passing reports whether the same call may succeed a moment later.
+func passing(err error) bool {
+	return codeFor(err) == codeUnavailable && !errors.Is(err, wire.ErrAsked) && (errors.Is(err, handoff.ErrUnavailable) || errors.Is(err, context.Canceled))
+}
+
+// errorOf is the error that an answer stands for.
+func errorOf(code, say string) error {
+	switch known := codes[code]; {
+	case code == codeRefused:
+		return fmt.Errorf("%w: %w: %s", handoff.ErrUnavailable, handoff.ErrRefused, say)
+	case known != nil:
+		return fmt.Errorf("%w: %s", known, say)
+	}
+	return fmt.Errorf("%w: %s: %s", handoff.ErrUnavailable, code, say)
+}

@@ -1,0 +1,165 @@
+package post
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// desk is the mailbox of a process and those who wait for what comes into it. A mailbox that does not answer any more is given up for
+// one of a new name: a reader that goes on with an old name, in a broker that was restarted empty, could wait for ever for
+// messages with numbers that it has seen before.
+type desk struct {
+	office Office
+	ctx    context.Context // of the desk
+	stray  func(*frame)    // takes answers for which no call waits; nil: they are dropped
+
+	opening chan struct{} // capacity 1: full while a mailbox is being made
+
+	mu      sync.Mutex
+	box     *mailbox // nil: there is none
+	waiting map[string]*waiter
+	rebuilt int64 // how many mailboxes were made after the first
+}
+
+// mailbox is one of the desk's mailboxes, one after another.
+type mailbox struct {
+	Box
+	dead  chan struct{} // closed when it was given up
+	heard atomic.Int64  // when something came last, in nanoseconds since 1970
+}
+
+// waiter waits for frames of one id. It gets those that are genuine.
+type waiter struct {
+	frames  chan *frame
+	genuine func(*frame) bool
+}
+
+func newDesk(ctx context.Context, office Office, stray func(*frame)) *desk {
+	return &desk{office: office, ctx: ctx, stray: stray, opening: make(chan struct{}, 1), waiting: map[string]*waiter{}}
+}
+
+// at is the mailbox, which is made when there is none.
+func (d *desk) at(ctx context.Context) (*mailbox, error) {
+	for {
+		if m := d.current(); m != nil {
+			return m, nil
+		}
+		select {
+		case d.opening <- struct{}{}:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		m, err := d.open(ctx)
+		<-d.opening
+		if m != nil || err != nil {
+			return m, err
+		}
+	}
+}
+
+func (d *desk) current() *mailbox {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.box
+}
+
+func (d *desk) open(ctx context.Context) (*mailbox, error) {
+	if m := d.current(); m != nil {
+		return m, nil
+	}
+	box, err := d.office.Box(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("make a mailbox: %w", err)
+	}
+	m := &mailbox{Box: box, dead: make(chan struct{})}
+	m.heard.Store(time.Now().UnixNano())
+	d.mu.Lock()
+	d.box = m
+	d.rebuilt++
+	d.mu.Unlock()
+	go d.read(m)
+	return m, nil
+}
+
+// read delivers what comes into a mailbox until that is given up.
+func (d *desk) read(m *mailbox) {
+	defer m.Close()
+	reading, stop := context.WithCancel(d.ctx)
+	defer stop()
+	go func() {
+		select {
+		case <-m.dead:
+			stop()
+		case <-reading.Done():
+		}
+	}()
+	for {
+		raw, err := m.Next(reading)
+		if err != nil {
+			d.giveUp(m)
+			return
+		}
+		m.heard.Store(time.Now().UnixNano())
+		if f, err := unpack(raw); err == nil {
+			d.deliver(f)
+		}
+	}
+}
+
+func (d *desk) deliver(f *frame) {
+	d.mu.Lock()
+	w := d.waiting[f.ID]
+	d.mu.Unlock()
+	if w != nil {
+		if !w.genuine(f) {
+			return
+		}
+		select {
+		case w.frames <- f:
+			return
+		default: // as much as it expects is there already
+		}
+	}
+	if d.stray != nil && f.Kind == kindAnswer {
+		d.stray(f)
+	}
+}
+
+// giveUp ends the use of a mailbox; the next call makes another.
+func (d *desk) giveUp(m *mailbox) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.box == m {
+		d.box = nil
+	}
+	select {
+	case <-m.dead:
+	default:
+		close(m.dead)
+	}
+}
+
+// silent gives a mailbox up into which nothing has come for as long as an answer is overdue.
+func (d *desk) silent(m *mailbox, overdue time.Duration) {
+	if time.Since(time.Unix(0, m.heard.Load())) >= overdue {
+		d.giveUp(m)
+	}
+}
+
+// await lets frames of an id be collected, up to room of them, until forget.
+func (d *desk) await(id string, room int, genuine func(*frame) bool) *waiter {
+	w := &waiter{make(chan *frame, room), genuine}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.waiting[id] = w
+	return w
+}
+
+func (d *desk) forget(id string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.waiting, id)
+}

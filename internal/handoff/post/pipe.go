@@ -1,0 +1,166 @@
+package post
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/handoff"
+)
+
+// What is too large for a letter goes as a transfer between two mailboxes: pieces with numbers, of which a few are under way
+// until the receiver acknowledges them. The receiver begins with an acknowledgement that expects piece 0 and names its mailbox.
+const (
+	mostPiece = 128 << 10
+	window    = 8
+	// resendPiece is after how long without progress unacknowledged pieces, or the acknowledgement, are sent again.
+	resendPiece = 2 * time.Second
+	// stallAfter is after how long without progress a transfer is given up.
+	stallAfter = 30 * time.Second
+	// unheardAfter is after how long a sender gives up whose receiver has never been heard of: it says every two seconds what it expects.
+	unheardAfter = 6 * time.Second
+)
+
+var errStalled = fmt.Errorf("%w: a transfer through the broker makes no progress", handoff.ErrUnavailable)
+
+// pour sends what r gives until EOF through a transfer, and returns when all of it was acknowledged.
+func (d *desk) pour(ctx context.Context, pipe string, key []byte, by, from string, r io.Reader) error {
+	w := d.await(pipe, 4*window, func(f *frame) bool { return f.Kind == kindAck && f.by(key, from) })
+	defer d.forget(pipe)
+	var (
+		to     string
+		sent   [][]byte // the pieces that are not acknowledged, the first of which has the number acked
+		acked  int64
+		ending bool
+		buf    = make([]byte, mostPiece)
+	)
+	put := func(piece []byte) error {
+		if err := d.office.Put(ctx, to, piece); err != nil && !errors.Is(err, ErrUnavailable) {
+			return fmt.Errorf("%w: send a piece: %w", handoff.ErrUnavailable, err)
+		}
+		return ctx.Err() // what could not be sent just now is sent again
+	}
+	moved := time.Now()
+	for {
+		for to != "" && !ending && len(sent) < window {
+			n, err := io.ReadFull(r, buf)
+			if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
+				return err
+			}
+			ending = err != nil
+			piece := pack(head{ID: pipe, Kind: kindPiece, Seq: acked + int64(len(sent)), Last: ending}, buf[:n], key, by)
+			sent = append(sent, piece)
+			if err := put(piece); err != nil {
+				return err
+			}
+		}
+		if ending && len(sent) == 0 {
+			return nil
+		}
+		again := time.NewTimer(resendPiece)
+		select {
+		case f := <-w.frames:
+			if to == "" || f.Seq > acked {
+				moved = time.Now()
+			}
+			to = f.To
+			if n := f.Seq - acked; n > 0 && n <= int64(len(sent)) {
+				sent, acked = sent[n:], f.Seq
+			}
+		case <-again.C:
+			if d := time.Since(moved); d >= stallAfter || to == "" && d >= unheardAfter {
+				return errStalled
+			}
+			for _, piece := range sent {
+				if err := put(piece); err != nil {
+					return err
+				}
+			}
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		again.Stop()
+	}
+}
+
+// drawn reads a transfer.
+type drawn struct {
+	d         *desk
+	ctx       context.Context
+	pipe      string
+	peer      string // the mailbox of the sender
+	key       []byte
+	by        string // who signs what this side sends
+	w         *waiter
+	next      int64
+	early     map[int64]*frame // that have come before the next one
+	left      []byte
+	last      bool
+	over      error
+	stopAfter func()
+}
+
+// draw begins to read a transfer. The reader must be closed.
+func (d *desk) draw(ctx context.Context, pipe, peer string, key []byte, by, from string) *drawn {
+	p := &drawn{d: d, ctx: ctx, pipe: pipe, peer: peer, key: key, by: by, early: map[int64]*frame{}, stopAfter: func() {}}
+	p.w = d.await(pipe, 4*window, func(f *frame) bool { return f.Kind == kindPiece && f.by(key, from) })
+	p.acknowledge()
+	return p
+}
+
+// acknowledge says what is expected next. It is said again when nothing comes.
+func (p *drawn) acknowledge() {
+	m, err := p.d.at(p.ctx)
+	if err != nil {
+		return
+	}
+	_ = p.d.office.Put(p.ctx, p.peer, pack(head{ID: p.pipe, Kind: kindAck, Seq: p.next, To: m.Name()}, nil, p.key, p.by))
+}
+
+// Read implements io.Reader. What breaks off is ErrUnavailable.
+func (p *drawn) Read(b []byte) (int, error) {
+	for moved := time.Now(); len(p.left) == 0; {
+		if p.last {
+			p.over = io.EOF
+		}
+		if p.over != nil {
+			return 0, p.over
+		}
+		again := time.NewTimer(resendPiece)
+		select {
+		case f := <-p.w.frames:
+			if f.Seq >= p.next && f.Seq < p.next+window {
+				p.early[f.Seq] = f
+			}
+			if f = p.early[p.next]; f != nil {
+				moved = time.Now()
+			}
+			for ; f != nil; f = p.early[p.next] {
+				p.left, p.last = append(p.left, f.body...), f.Last
+				delete(p.early, p.next)
+				p.next++
+			}
+			p.acknowledge()
+		case <-again.C:
+			if time.Since(moved) >= stallAfter {
+				p.over = errStalled
+			}
+			p.acknowledge()
+		case <-p.ctx.Done():
+			p.over = p.ctx.Err()
+		}
+		again.Stop()
+	}
+	n := copy(b, p.left)
+	p.left = p.left[n:]
+	return n, nil
+}
+
+// Close implements io.Closer.
+func (p *drawn) Close() error {
+	p.d.forget(p.pipe)
+	p.stopAfter()
+	return nil
+}

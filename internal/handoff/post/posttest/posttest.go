@@ -1,0 +1,521 @@
+package posttest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/handoff/post"
+)
+
+// Rig is a broker, new and empty, with letters that are stale after about a second.
+type Rig struct {
+	// Office gives another process's connection to the broker.
+	Office func(t *testing.T) post.Office
+	// Full gives one whose lines hold fewer than 200 letters of 100 KB.
+	Full func(t *testing.T) post.Office
+	// Flush empties the broker.
+	Flush func(t *testing.T)
+}
+
+const patience = 30 * time.Second
+
+// Exercise runs the suite; build makes a fresh Rig, which ends with its test.
+func Exercise(t *testing.T, build func(t *testing.T) *Rig) {
+	for name, f := range map[string]func(*testing.T, *Rig){
+		"Delivered":     delivered,
+		"ManyServers":   manyServers,
+		"Repeated":      repeated,
+		"ServerGone":    serverGone,
+		"InHand":        inHand,
+		"Buried":        buried,
+		"Dropped":       dropped,
+		"Unsettled":     unsettled,
+		"AskedOnce":     askedOnce,
+		"LargeLetter":   largeLetter,
+		"Busy":          busy,
+		"Mailbox":       mailbox,
+		"NoMailbox":     noMailbox,
+		"LargeMessage":  largeMessage,
+		"Backlog":       backlog,
+		"Flushed":       flushed,
+		"FlushedInHand": flushedInHand,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f(t, build(t))
+		})
+	}
+}
+
+func within(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func send(t *testing.T, o post.Office, line post.Line, bodies ...string) {
+	t.Helper()
+	for _, b := range bodies {
+		if err := o.Send(within(t), line, []byte(b)); err != nil {
+			t.Fatalf("send: %v", err)
+		}
+	}
+}
+
+// serve serves a line until the test ends or stop is called, which waits.
+func serve(t *testing.T, o post.Office, line post.Line, most int, take func(context.Context, post.Letter) error) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		o.Serve(ctx, line, most, take)
+	}()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		<-done
+	})
+	t.Cleanup(stop)
+	return stop
+}
+
+// collect serves a line and gives what comes.
+func collect(t *testing.T, o post.Office, line post.Line) <-chan post.Letter {
+	got := make(chan post.Letter, 1000)
+	serve(t, o, line, 10, func(_ context.Context, l post.Letter) error {
+		got <- l
+		return nil
+	})
+	return got
+}
+
+func receive(t *testing.T, got <-chan post.Letter) post.Letter {
+	t.Helper()
+	select {
+	case l := <-got:
+		return l
+	case <-within(t).Done():
+		t.Fatal("no letter has come")
+		return post.Letter{}
+	}
+}
+
+// eventually waits for a condition of the lines.
+func eventually(t *testing.T, o post.Office, what string, cond func(map[post.Line]post.Depth) bool) {
+	t.Helper()
+	for ctx := within(t); ; {
+		lines, err := o.Backlog(ctx)
+		if err == nil && cond(lines) {
+			return
+		}
+		select {
+		case <-time.After(20 * time.Millisecond):
+		case <-ctx.Done():
+			t.Fatalf("never came: %s: %+v, %v", what, lines, err)
+		}
+	}
+}
+
+func empty(line post.Line) func(map[post.Line]post.Depth) bool {
+	return func(lines map[post.Line]post.Depth) bool {
+		d := lines[line]
+		return d.Letters == 0 && d.Bytes == 0 && d.Unread == 0 && d.Oldest == 0
+	}
+}
+
+// What is sent is delivered, also what was sent before there was a server; what was settled is gone.
+func delivered(t *testing.T, r *Rig) {
+	for _, line := range post.Lines() {
+		o := r.Office(t)
+		send(t, o, line, "early")
+		got := collect(t, r.Office(t), line)
+		if l := receive(t, got); string(l.Body) != "early" || l.Tries != 1 || l.ID == "" || l.Age < 0 || l.Age > patience {
+			t.Errorf("%s: %+v", line, l)
+		}
+		send(t, o, line, "a\x00\xff\r\n")
+		if l := receive(t, got); string(l.Body) != "a\x00\xff\r\n" {
+			t.Errorf("%s: %q", line, l.Body)
+		}
+		eventually(t, o, string(line)+" is empty", empty(line))
+	}
+}
+
+// A letter goes to one of the servers, and all of them take their share.
+func manyServers(t *testing.T, r *Rig) {
+	o := r.Office(t)
+	var mu sync.Mutex
+	times, shares := map[string]int{}, make([]int, 3)
+	for i := range shares {
+		serve(t, r.Office(t), post.Tells, 2, func(_ context.Context, l post.Letter) error {
+			mu.Lock()
+			defer mu.Unlock()
+			times[string(l.Body)]++
+			shares[i]++
+			return nil
+		})
+	}
+	for i := range 150 {
+		send(t, o, post.Tells, fmt.Sprint(i))
+	}
+	eventually(t, o, "the line is empty", empty(post.Tells))
+	mu.Lock()
+	defer mu.Unlock()
+	for i := range 150 {
+		if n := times[fmt.Sprint(i)]; n != 1 {
+			t.Errorf("letter %d came %d times", i, n)
+		}
+	}
+}
+
+var errNotNow = errors.New("not now")
+
+// A letter that a server could not deal with is delivered again.
+func repeated(t *testing.T, r *Rig) {
+	o := r.Office(t)
+	got := make(chan post.Letter, 10)
+	serve(t, o, post.Tells, 10, func(_ context.Context, l post.Letter) error {
+		got <- l
+		if l.Tries < 3 {
+			return errNotNow
+		}
+		return nil
+	})
+	send(t, o, post.Tells, "again")
+	for want := 1; want <= 3; want++ {
+		if l := receive(t, got); l.Tries != want || string(l.Body) != "again" {
+			t.Errorf("delivery %d: %+v", want, l)
+		}
+	}
+	eventually(t, o, "the line is empty", empty(post.Tells))
+}
+
+// The letters of a server that is gone come to another.
+func serverGone(t *testing.T, r *Rig) {
+	o := r.Office(t)
+	entered := make(chan struct{}, 10)
+	stop := serve(t, r.Office(t), post.Tells, 10, func(ctx context.Context, _ post.Letter) error {
+		entered <- struct{}{}
+		<-ctx.Done()
+		return ctx.Err()
+	})
+	send(t, o, post.Tells, "one", "two")
+	<-entered
+	<-entered
+	stop()
+	got := collect(t, r.Office(t), post.Tells)
+	bodies := []string{string(receive(t, got).Body), string(receive(t, got).Body)}
+	if slices.Sort(bodies); !slices.Equal(bodies, []string{"one", "two"}) {
+		t.Errorf("%q", bodies)
+	}
+	eventually(t, o, "the line is empty", empty(post.Tells))
+}
+
+// A letter that a server has in hand for long goes to no other.
+func inHand(t *testing.T, r *Rig) {
+	o := r.Office(t)
+	entered, goOn := make(chan struct{}), make(chan struct{})
+	serve(t, r.Office(t), post.Tells, 10, func(context.Context, post.Letter) error {
+		close(entered) // twice is a panic
+		<-goOn
+		return nil
+	})
+	send(t, o, post.Tells, "long")
+	<-entered
+	others := collect(t, r.Office(t), post.Tells)
+	select {
+	case l := <-others:
+		t.Errorf("another server was given it: %+v", l)
+	case <-time.After(3 * time.Second): // three times as long as a letter may be silent here
+	}
+	close(goOn)
+	eventually(t, o, "the line is empty", empty(post.Tells))
+}
+
+func buried(t *testing.T, r *Rig) {
+	o := r.Office(t)
+	var mu sync.Mutex
+	bad := true
+	got := make(chan post.Letter, 10)
+	serve(t, o, post.Tells, 10, func(_ context.Context, l post.Letter) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if bad {
+			return &post.Buried{Reason: "it is no letter"}
+		}
+		got <- l
+		return nil
+	})
+	send(t, o, post.Tells, "bad")
+	eventually(t, o, "the line is empty", empty(post.Tells))
+	dead, err := o.Dead(within(t), post.ListDead)
+	if err != nil || len(dead) != 1 || string(dead[0].Body) != "bad" || dead[0].Line != post.Tells || dead[0].Reason != "it is no letter" || dead[0].Tries != 1 || dead[0].ID == "" {
+		t.Fatalf("dead letters %+v, %v", dead, err)
+	}
+	mu.Lock()
+	bad = false
+	mu.Unlock()
+	if again, err := o.Dead(within(t), post.RedriveDead); err != nil || len(again) != 1 {
+		t.Fatalf("redriven %+v, %v", again, err)
+	}
+	if l := receive(t, got); string(l.Body) != "bad" || l.Tries != 1 {
+		t.Errorf("redriven as %+v", l)
+	}
+	eventually(t, o, "the line is empty", empty(post.Tells))
+	if dead, err := o.Dead(within(t), post.ListDead); err != nil || len(dead) > 0 {
+		t.Errorf("dead letters %+v, %v", dead, err)
+	}
+}
+
+func dropped(t *testing.T, r *Rig) {
+	o := r.Office(t)
+	for _, line := range post.Lines() {
+		serve(t, o, line, 10, func(context.Context, post.Letter) error { return &post.Buried{Reason: "x"} })
+		send(t, o, line, "bad")
+	}
+	for ctx := within(t); ; {
+		dead, err := o.Dead(ctx, post.ListDead)
+		if err == nil && len(dead) == len(post.Lines()) {
+			break
+		}
+		if ctx.Err() != nil {
+			t.Fatalf("dead letters %+v, %v", dead, err)
+		}
+		<-time.After(20 * time.Millisecond)
+	}
+	if dead, err := o.Dead(within(t), post.DropDead); err != nil || len(dead) != len(post.Lines()) {
+		t.Fatalf("dropped %+v, %v", dead, err)
+	}
+	if dead, err := o.Dead(within(t), post.ListDead); err != nil || len(dead) > 0 {
+		t.Errorf("dead letters %+v, %v", dead, err)
+	}
+}
+
+// A letter that is delivered again and again, as one that kills its readers is, ends among the dead ones.
+func unsettled(t *testing.T, r *Rig) {
+	o := r.Office(t)
+	var mu sync.Mutex
+	tries := 0
+	serve(t, o, post.Tells, 10, func(context.Context, post.Letter) error {
+		mu.Lock()
+		defer mu.Unlock()
+		tries++
+		return errNotNow
+	})
+	send(t, o, post.Tells, "deadly")
+	eventually(t, o, "the line is empty", empty(post.Tells))
+	mu.Lock()
+	defer mu.Unlock()
+	dead, err := o.Dead(within(t), post.ListDead)
+	if err != nil || len(dead) != 1 || tries != post.MostTries {
+		t.Errorf("after %d deliveries dead letters %+v, %v", tries, dead, err)
+	}
+}
+
+// A call is delivered once, whatever becomes of it.
+func askedOnce(t *testing.T, r *Rig) {
+	o := r.Office(t)
+	got := make(chan post.Letter, 10)
+	serve(t, o, post.Asks, 10, func(_ context.Context, l post.Letter) error {
+		got <- l
+		return errNotNow
+	})
+	send(t, o, post.Asks, "once")
+	receive(t, got)
+	eventually(t, o, "the line is empty", empty(post.Asks))
+	select {
+	case l := <-got:
+		t.Errorf("it came again: %+v", l)
+	case <-time.After(2 * time.Second): // twice as long as a letter may be silent here
+	}
+}
+
+func largeLetter(t *testing.T, r *Rig) {
+	o := r.Office(t)
+	body := bytes.Repeat([]byte{0, 'x', 0xff, '\n'}, post.MostLetter/4)
+	got := collect(t, r.Office(t), post.Logs)
+	if err := o.Send(within(t), post.Logs, body); err != nil {
+		t.Fatal(err)
+	}
+	if l := receive(t, got); !bytes.Equal(l.Body, body) {
+		t.Errorf("%d bytes of %d", len(l.Body), len(body))
+	}
+}
+
+// A full line takes no more until servers have taken something out.
+func busy(t *testing.T, r *Rig) {
+	o := r.Full(t)
+	body := bytes.Repeat([]byte("x"), 100<<10)
+	sent := 0
+	var err error
+	for ; err == nil; sent++ {
+		if sent > 200 {
+			t.Fatal("the line is never full")
+		}
+		err = o.Send(within(t), post.Tells, body)
+	}
+	if !errors.Is(err, post.ErrBusy) || !errors.Is(err, post.ErrUnavailable) {
+		t.Errorf("a full line: %v", err)
+	}
+	if err := o.Send(within(t), post.Asks, []byte("renew")); err != nil {
+		t.Errorf("another line beside a full one: %v", err)
+	}
+	got := collect(t, r.Full(t), post.Tells)
+	for range sent - 1 {
+		receive(t, got)
+	}
+	eventually(t, o, "the line is empty", empty(post.Tells))
+	if err := o.Send(within(t), post.Tells, body); err != nil {
+		t.Errorf("a line that was full: %v", err)
+	}
+}
+
+func box(t *testing.T, o post.Office) post.Box {
+	t.Helper()
+	b, err := o.Box(within(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.Close)
+	return b
+}
+
+func next(t *testing.T, b post.Box) string {
+	t.Helper()
+	m, err := b.Next(within(t))
+	if err != nil {
+		t.Fatalf("next: %v", err)
+	}
+	return string(m)
+}
+
+// Messages come in their order, to the mailbox that they are for.
+func mailbox(t *testing.T, r *Rig) {
+	o := r.Office(t)
+	one, two := box(t, r.Office(t)), box(t, r.Office(t))
+	if one.Name() == two.Name() || one.Name() == "" {
+		t.Fatalf("mailboxes %q and %q", one.Name(), two.Name())
+	}
+	for i := range 300 {
+		if err := o.Put(within(t), one.Name(), fmt.Append(nil, "one ", i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := o.Put(within(t), two.Name(), []byte("two\x00\xff")); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 300 {
+		if got := next(t, one); got != fmt.Sprint("one ", i) {
+			t.Fatalf("message %d is %q", i, got)
+		}
+	}
+	if got := next(t, two); got != "two\x00\xff" {
+		t.Errorf("%q", got)
+	}
+	short, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	if m, err := one.Next(short); err == nil {
+		t.Errorf("an empty mailbox has %q", m)
+	}
+}
+
+func noMailbox(t *testing.T, r *Rig) {
+	o := r.Office(t)
+	if err := o.Put(within(t), "0123456789abcdef", []byte("x")); !errors.Is(err, post.ErrNoBox) {
+		t.Errorf("a mailbox that was never there: %v", err)
+	}
+	b := box(t, o)
+	b.Close()
+	if err := o.Put(within(t), b.Name(), []byte("x")); !errors.Is(err, post.ErrNoBox) {
+		t.Errorf("a mailbox that was closed: %v", err)
+	}
+}
+
+func largeMessage(t *testing.T, r *Rig) {
+	o := r.Office(t)
+	b := box(t, o)
+	m := bytes.Repeat([]byte{0, 'x', 0xff, '\n'}, post.MostLetter/4)
+	if err := o.Put(within(t), b.Name(), m); err != nil {
+		t.Fatal(err)
+	}
+	if got := next(t, b); got != string(m) {
+		t.Errorf("%d bytes of %d", len(got), len(m))
+	}
+}
+
+func backlog(t *testing.T, r *Rig) {
+	o := r.Office(t)
+	send(t, o, post.Tells, "12345", "123")
+	entered, goOn := make(chan struct{}, 10), make(chan struct{})
+	eventually(t, o, "two letters", func(lines map[post.Line]post.Depth) bool {
+		d := lines[post.Tells]
+		return d.Letters == 2 && d.Bytes == 8 && d.Unread == 2 && d.Oldest > 0 && lines[post.Logs] == post.Depth{}
+	})
+	serve(t, o, post.Tells, 1, func(context.Context, post.Letter) error {
+		entered <- struct{}{}
+		<-goOn
+		return nil
+	})
+	<-entered
+	eventually(t, o, "one of them in hand", func(lines map[post.Line]post.Depth) bool {
+		return lines[post.Tells].Letters == 2 && lines[post.Tells].Unread == 1
+	})
+	close(goOn)
+	eventually(t, o, "the line is empty", empty(post.Tells))
+}
+
+// A broker that is emptied goes on: lines are made again, and owners of mailboxes learn that theirs are gone.
+func flushed(t *testing.T, r *Rig) {
+	o, server := r.Office(t), r.Office(t)
+	got := collect(t, server, post.Tells)
+	asks := collect(t, server, post.Asks)
+	b := box(t, o)
+	send(t, o, post.Tells, "before")
+	receive(t, got)
+	r.Flush(t)
+	if _, err := b.Next(within(t)); err == nil || t.Context().Err() != nil {
+		t.Errorf("the owner of a lost mailbox: %v", err)
+	}
+	if err := o.Put(within(t), b.Name(), []byte("x")); !errors.Is(err, post.ErrNoBox) {
+		t.Errorf("a lost mailbox: %v", err)
+	}
+	send(t, o, post.Tells, "after")
+	send(t, o, post.Asks, "after")
+	if l := receive(t, got); string(l.Body) != "after" {
+		t.Errorf("%q", l.Body)
+	}
+	if l := receive(t, asks); string(l.Body) != "after" {
+		t.Errorf("%q", l.Body)
+	}
+	again := box(t, o)
+	if err := o.Put(within(t), again.Name(), []byte("hello")); err != nil {
+		t.Fatal(err)
+	}
+	if got := next(t, again); got != "hello" {
+		t.Errorf("%q", got)
+	}
+	eventually(t, o, "the lines are empty", func(lines map[post.Line]post.Depth) bool { return empty(post.Tells)(lines) && empty(post.Asks)(lines) })
+}
+
+// What was in hand when the broker was emptied counts no more when it is settled.
+func flushedInHand(t *testing.T, r *Rig) {
+	o := r.Office(t)
+	entered, goOn := make(chan struct{}, 10), make(chan struct{})
+	serve(t, r.Office(t), post.Tells, 10, func(context.Context, post.Letter) error {
+		entered <- struct{}{}
+		<-goOn
+		return nil
+	})
+	send(t, o, post.Tells, "lost")
+	<-entered
+	r.Flush(t)
+	send(t, o, post.Tells, "fresh letter")
+	<-entered
+	eventually(t, o, "one letter", func(lines map[post.Line]post.Depth) bool { return lines[post.Tells].Letters == 1 })
+	close(goOn)
+	eventually(t, o, "the line is empty", empty(post.Tells))
+}

@@ -1,0 +1,384 @@
+package post
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/failpoint"
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/handoff"
+	"github.com/pawl-run/pawl/internal/handoff/wire"
+)
+
+// ServerOptions configure a Server. Office and Handoff are required.
+type ServerOptions struct {
+	Office  Office
+	Handoff handoff.Handoff
+	// Key makes the secrets of sessions; servers with the same key serve each other's sessions.
+	Key []byte
+	// Tokens are those of which a worker must know one; none: every process that can write to the broker may open a session.
+	Tokens []string
+	Log    *slog.Logger
+}
+
+// Server answers the letters of workers behind a broker, beside any number of others.
+type Server struct {
+	office Office
+	wire   *wire.Server
+	tokens [][]byte
+	log    *slog.Logger
+
+	ctx       context.Context // of Run
+	desk      *desk
+	transfers chan struct{} // has an element for each transfer
+}
+
+const (
+	// mostAsks is how many calls wait at one server: three for each of some ten thousand workers.
+	mostAsks = 50_000
+	// mostTells and mostLogs are how many letters of each a server has in hand.
+	mostTells = 64
+	mostLogs  = 16
+	// mostTransfers bounds what transfers hold in the broker: each has up to window pieces under way.
+	mostTransfers = 32
+	// voidAfter is the age from which a call is of no use: its caller has probably asked again. An old call for work would claim
+	// what its worker has no slot for any more.
+	voidAfter     = 20 * time.Second
+	voidTakeAfter = 3 * time.Second
+)
+
+// NewServer prepares a server; Run serves.
+func NewServer(o ServerOptions) *Server {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	s := &Server{
+		office: o.Office, log: o.Log, transfers: make(chan struct{}, mostTransfers),
+	}
+	lease := handoff.Lease
+	if l, ok := o.Handoff.(handoff.Leased); ok && l.Lease() > 0 {
+		lease = l.Lease()
+	}
+	s.wire = wire.NewServer(o.Handoff, o.Key, wire.Holds{Take: holdFor(lease), Input: holdFor(lease), Orders: holdOrders})
+	for _, t := range o.Tokens {
+		s.tokens = append(s.tokens, tokenKey([]byte(t)))
+	}
+	if len(s.tokens) == 0 {
+		s.tokens = [][]byte{tokenKey(nil)}
+	}
+	return s
+}
+
+// Run serves until ctx ends and what is in hand has been let go.
+func (s *Server) Run(ctx context.Context) error {
+	s.ctx, s.desk = ctx, newDesk(ctx, s.office, nil)
+	var wg sync.WaitGroup
+	wg.Go(func() { s.office.Serve(ctx, Asks, mostAsks, s.guarded(s.answerAsk)) })
+	wg.Go(func() { s.office.Serve(ctx, Tells, mostTells, s.guarded(s.record)) })
+	wg.Go(func() { s.office.Serve(ctx, Logs, mostLogs, s.guarded(s.record)) })
+	wg.Wait()
+	return nil
+}
+
+// guarded buries letters that panic.
+func (s *Server) guarded(take func(context.Context, Letter) error) func(context.Context, Letter) error {
+	return func(ctx context.Context, l Letter) (err error) {
+		defer func() {
+			if p := recover(); p != nil {
+				s.log.Error("a letter from the broker panicked", "panic", p, "stack", string(debug.Stack()))
+				err = &Buried{fmt.Sprintf("panic: %v", p)}
+			}
+		}()
+		return take(ctx, l)
+	}
+}
+
+// read checks a letter: that it is a call, of a session that its writer holds. A frame without an error is a call whose answer has
+// the key that is returned.
+func (s *Server) read(ctx context.Context, l Letter) (f *frame, session flow.ID, key []byte, err error) {
+	f, err = unpack(l.Body)
+	if err != nil {
+		return nil, session, nil, &Buried{err.Error()}
+	}
+	if f.V != version {
+		err := &Buried{fmt.Sprintf("version %d of the letters, and this server speaks %d", f.V, version)}
+		s.refuse(ctx, f, fmt.Sprintf("the worker speaks version %d to the broker and the server %d: run the same version of Pawl on both sides", f.V, version))
+		return nil, session, nil, err
+	}
+	if f.Kind == wire.Open {
+		for _, token := range s.tokens {
+			if f.by(token, byWorker) {
+				return f, session, token, nil
+			}
+		}
+		s.refuse(ctx, f, "the server asks for another token: give this worker a valid one")
+		return nil, session, nil, &Buried{"it opens a session and is not signed with a token of this server"}
+	}
+	session, err = flow.ParseID(flow.SessionPrefix, f.Session)
+	if err != nil {
+		return nil, session, nil, &Buried{err.Error()}
+	}
+	key = []byte(s.wire.Secret(session))
+	if !f.by(key, byWorker) {
+		return nil, session, nil, &Buried{"it is not signed by the session's worker"}
+	}
+	return f, session, key, nil
+}
+
+// refuse answers a call whose signature or version is not known, without a signature.
+func (s *Server) refuse(ctx context.Context, f *frame, say string) {
+	if f.To == "" {
+		return
+	}
+	if err := s.office.Put(ctx, f.To, pack(head{ID: f.ID, Kind: kindAnswer, Code: codeRefused, Say: say}, nil, nil, byServer)); err != nil {
+		s.log.Debug("a refusal finds no reader", "err", err)
+	}
+}
+
+// answerAsk answers a call whose caller waits.
+func (s *Server) answerAsk(ctx context.Context, l Letter) error {
+	f, session, key, err := s.read(ctx, l)
+	if err != nil {
+		if buried := (*Buried)(nil); errors.As(err, &buried) {
+			s.log.Warn("a call through the broker is refused", "why", buried.Reason)
+		}
+		return err
+	}
+	if l.Age >= voidAfter || l.Age >= voidTakeAfter && (f.Kind == wire.Take || f.Kind == wire.Input || f.Kind == wire.Orders) {
+		return nil
+	}
+	r := &reply{s: s, call: f, key: key}
+	switch f.Kind {
+	case wire.Open, wire.Resume:
+		return s.open(ctx, f, session, r)
+	case kindPut, kindGet:
+		return s.blob(ctx, f, session, r)
+	}
+	var in wire.Asked
+	if err := s.body(ctx, f, key, &in); err != nil {
+		return r.fail(ctx, err)
+	}
+	if f.Kind == wire.Take {
+		err := s.wire.Take(ctx, session, &in, func(a wire.Answer) error { return r.give(ctx, a) })
+		if err != nil {
+			return r.fail(ctx, err)
+		}
+		return nil
+	}
+	out, err := s.wire.Do(ctx, f.Kind, session, &in)
+	if err != nil {
+		return r.fail(ctx, err)
+	}
+	_ = r.give(ctx, out) // a caller that is gone asks again
+	return nil
+}
+
+// body reads what goes with a call: the letter's own body, or a transfer.
+func (s *Server) body(ctx context.Context, f *frame, key []byte, into any) error {
+	body := f.body
+	if f.Pipe != "" {
+		if err := s.transfer(); err != nil {
+			return err
+		}
+		defer s.transferred()
+		from := s.desk.draw(ctx, f.Pipe, f.To, key, byServer, byWorker)
+		defer from.Close()
+		var err error
+		if body, err = io.ReadAll(io.LimitReader(from, wire.MostBody+1)); err != nil {
+			return err
+		}
+		if len(body) > wire.MostBody {
+			return fmt.Errorf("%w: it has more than %d bytes", wire.ErrAsked, wire.MostBody)
+		}
+	}
+	if err := json.Unmarshal(body, into); err != nil {
+		return fmt.Errorf("%w: %w", wire.ErrAsked, err)
+	}
+	return nil
+}
+
+func (s *Server) transfer() error {
+	select {
+	case s.transfers <- struct{}{}:
+		return nil
+	default:
+		return fmt.Errorf("%w: %d transfers are under way through this server", handoff.ErrUnavailable, mostTransfers)
+	}
+}
+
+func (s *Server) transferred() { <-s.transfers }
+
+// open answers a call that opens a session. The answer is encrypted for the caller.
+func (s *Server) open(ctx context.Context, f *frame, before flow.ID, r *reply) error {
+	var out wire.Opened
+	var err error
+	if f.Kind == wire.Open {
+		var session handoff.Session
+		if err = s.body(ctx, f, r.key, &session); err == nil {
+			out, err = s.wire.Open(ctx, session)
+		}
+	} else {
+		var in wire.Asked
+		if err = s.body(ctx, f, r.key, &in); err == nil {
+			out, err = s.wire.Resume(ctx, before, &in)
+		}
+	}
+	if err != nil {
+		return r.fail(ctx, err)
+	}
+	plain, err := wire.Encode(out)
+	if err != nil {
+		return r.fail(ctx, err)
+	}
+	own := newKey()
+	c, err := sealer(own, f.Key, f.ID)
+	if err != nil {
+		return r.fail(ctx, fmt.Errorf("%w: %w", wire.ErrAsked, err))
+	}
+	_ = r.put(ctx, head{Key: own.PublicKey().Bytes()}, sealOnce(c, plain)) // a session of which no worker hears expires
+	return nil
+}
+
+// record hands in a report or log chunks. The letter is deleted after they were committed and answered: when this process dies in
+// between, another server gets the letter and finds a repetition. While the store does not take them the letter stays in hand:
+// delivered again and again it would be taken for one that no server can read.
+func (s *Server) record(ctx context.Context, l Letter) error {
+	f, session, key, err := s.read(ctx, l)
+	if err != nil {
+		return err
+	}
+	if f.Kind != wire.Report && f.Kind != wire.Log {
+		return &Buried{fmt.Sprintf("it is a call %.40q, in a line for reports and logs", f.Kind)}
+	}
+	var in wire.Asked
+	if err := json.Unmarshal(f.body, &in); err != nil {
+		return &Buried{err.Error()}
+	}
+	r := &reply{s: s, call: f, key: key}
+	for pause := 50 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
+		out, err := s.wire.Do(ctx, f.Kind, session, &in)
+		switch {
+		case err == nil:
+			_ = r.give(ctx, out) // a worker without the answer sends the same again
+			failpoint.Hit(failpoint.BeforeSettle)
+			return nil
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case !passing(err):
+			return r.fail(ctx, err)
+		}
+		t := time.NewTimer(pause)
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+		}
+		t.Stop()
+	}
+}
+
+// Late waits until the reports that were in the broker when it was called have been taken out.
+func (s *Server) Late(ctx context.Context) error {
+	began := time.Now()
+	for {
+		lines, err := s.office.Backlog(ctx)
+		if err != nil {
+			return fmt.Errorf("look for reports in the broker: %w", err)
+		}
+		if tells := lines[Tells]; tells.Letters == 0 || tells.Oldest < time.Since(began) {
+			return nil
+		}
+		t := time.NewTimer(100 * time.Millisecond)
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			t.Stop()
+			return ctx.Err()
+		}
+	}
+}
+
+// reply is where the answer to a call goes.
+type reply struct {
+	s    *Server
+	call *frame
+	key  []byte
+}
+
+// give answers a call.
+func (r *reply) give(ctx context.Context, a any) error {
+	body, err := wire.Encode(a)
+	if err != nil {
+		return r.fail(ctx, fmt.Errorf("the answer has no JSON form: %w", err))
+	}
+	if len(body) <= MostLetter {
+		return r.put(ctx, head{}, body)
+	}
+	if err := r.s.transfer(); err != nil {
+		return r.fail(ctx, err)
+	}
+	defer r.s.transferred()
+	return r.pour(ctx, bytes.NewReader(body))
+}
+
+// pour answers with a transfer, and returns when that is over.
+func (r *reply) pour(ctx context.Context, content io.Reader) error {
+	m, err := r.s.desk.at(ctx)
+	if err != nil {
+		return err
+	}
+	pipe := newID()
+	poured := make(chan error, 1)
+	pouring, stop := context.WithCancel(ctx)
+	defer stop()
+	go func() { poured <- r.s.desk.pour(pouring, pipe, r.key, byServer, byWorker, content) }()
+	if err := r.put(ctx, head{Pipe: pipe, To: m.Name()}, nil); err != nil {
+		stop()
+		<-poured
+		return err
+	}
+	return <-poured
+}
+
+// fail answers that a call has failed. Its error is nil: the call is done with.
+func (r *reply) fail(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	_ = r.put(ctx, head{Code: codeFor(err), Say: err.Error()}, nil) // a caller without the answer asks again
+	return nil
+}
+
+// tryPut is for how long an answer is tried to be given while the broker does not answer. The work that it may hand over is missed
+// after that.
+const tryPut = 5 * time.Second
+
+// put puts an answer into the caller's mailbox.
+func (r *reply) put(ctx context.Context, h head, body []byte) error {
+	h.ID, h.Kind, h.Session = r.call.ID, kindAnswer, r.call.Session
+	message := pack(h, body, r.key, byServer)
+	failpoint.Hit(failpoint.BeforeAnswer)
+	defer failpoint.Hit(failpoint.AfterPut)
+	trying, cancel := context.WithTimeout(ctx, tryPut)
+	defer cancel()
+	for pause := 20 * time.Millisecond; ; pause *= 2 {
+		err := r.s.office.Put(trying, r.call.To, message)
+		if err == nil || !errors.Is(err, ErrUnavailable) {
+			return err
+		}
+		t := time.NewTimer(pause)
+		select {
+		case <-t.C:
+		case <-trying.Done():
+			t.Stop()
+			return err
+		}
+	}
+}

@@ -1,0 +1,71 @@
+package redis
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/pawl-run/pawl/internal/handoff/post"
+)
+
+// Backlog implements post.Office.
+func (f *Office) Backlog(ctx context.Context) (map[post.Line]post.Depth, error) {
+	if err := f.readClock(ctx); err != nil {
+		return nil, err
+	}
+	all := map[post.Line]post.Depth{}
+	for _, line := range post.Lines() {
+		var d post.Depth
+		var err error
+		if d.Letters, err = f.do(ctx, "XLEN", f.line(line)).AsInt64(); err != nil {
+			return nil, failed(ctx, "count letters", err)
+		}
+		if d.Letters > 0 {
+			first, err := f.do(ctx, "XRANGE", f.line(line), "-", "+", "COUNT", "1").AsXRange()
+			if err != nil {
+				return nil, failed(ctx, "look for the oldest letter", err)
+			}
+			if len(first) > 0 {
+				d.Oldest = f.age(first[0].ID)
+			}
+			// A line that was never used, or whose group is lost, holds nothing that was counted.
+			if text, err := f.do(ctx, "HGET", f.key("bytes"), string(line)).ToString(); err == nil {
+				d.Bytes, _ = strconv.ParseInt(text, 10, 64) // it is what scripts have written
+			}
+			d.Unread = d.Letters
+			if pending, err := f.do(ctx, "XPENDING", f.line(line), group).ToArray(); err == nil && len(pending) > 0 {
+				n, _ := pending[0].AsInt64() // the first part is a number
+				d.Unread -= n
+			}
+		}
+		all[line] = d
+	}
+	return all, nil
+}
+
+// Dead implements post.Office.
+func (f *Office) Dead(ctx context.Context, do post.DeadAction) (all []post.DeadLetter, err error) {
+	if err := f.readClock(ctx); err != nil {
+		return nil, err
+	}
+	entries, err := f.do(ctx, "XRANGE", f.key("dead"), "-", "+", "COUNT", "1000").AsXRange()
+	if err != nil {
+		return nil, failed(ctx, "list dead letters", err)
+	}
+	for _, m := range entries {
+		v := m.FieldValues
+		tries, _ := strconv.Atoi(v["tries"]) // it is what scripts have written
+		all = append(all, post.DeadLetter{ID: m.ID, Line: post.Line(v["line"]), Reason: v["why"], Tries: tries, Age: f.age(m.ID), Body: []byte(v["l"])})
+		if do == post.ListDead {
+			continue
+		}
+		back := "0"
+		if do == post.RedriveDead {
+			back = "1"
+		}
+		line := post.Line(v["line"])
+		if err := redriveScript.Exec(ctx, f.client, []string{f.key("dead"), f.line(line), f.key("bytes")}, []string{m.ID, string(line), v["l"], back}).Error(); err != nil {
+			return all, failed(ctx, "put a dead letter back", err)
+		}
+	}
+	return all, nil
+}

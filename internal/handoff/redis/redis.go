@@ -1,0 +1,237 @@
+// Package redis makes a post office of a Redis server, version 7 or later, with streams. Nothing that it keeps there is needed to recover:
+// a Redis that is emptied costs a pause.
+//
+// A namespace NS has these keys:
+//
+//	pawl:{NS}:ask, :tell, :log   streams: the lines, read by the group "servers"
+//	pawl:{NS}:bytes              hash: how many bytes of letters each line holds
+//	pawl:{NS}:to:BOX             stream: a mailbox, read by its owner alone, deleted by Redis a while after that is gone
+//	pawl:{NS}:dead               stream: dead letters
+//	pawl:{NS}:meta               hash: which installation the namespace belongs to
+package redis
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/pawl-run/pawl/internal/handoff/post"
+)
+
+// Options configure an Office.
+type Options struct {
+	// URL is redis://[user:password@]host:port[/db], or rediss:// for TLS; ?namespace=NAME tells several installations on one Redis
+	// apart.
+	URL string
+	Log *slog.Logger
+	// Installation names the database behind the servers that share a namespace; empty for workers, which do not check it.
+	Installation string
+	// MostBytes bounds the letters of a line; 0: 256 MB.
+	MostBytes int64
+	// Stale is after how long a letter whose server is silent is delivered to another; 0: 15 s. A server that has a letter in hand says so
+	// three times in that time.
+	Stale time.Duration
+}
+
+// Office is a Redis server, as post.Office.
+type Office struct {
+	o      Options
+	client rueidis.Client
+	prefix string
+	name   string // of this process, as a consumer
+	log    *slog.Logger
+
+	ahead atomic.Int64 // of Redis's clock before this process's, in nanoseconds
+	timed atomic.Bool  // ahead is known
+
+	mu   sync.Mutex
+	hand map[post.Line]map[string]bool // ids of letters that takes are at
+}
+
+const (
+	group      = "servers"
+	protocol   = "1"
+	mostBytes  = 256 << 20
+	mostAsks   = 100_000
+	staleAfter = 15 * time.Second
+	// oldAsk is the age at which asks are removed, in seconds. Servers take none that is older than 20 s.
+	oldAsk = 30
+	// blockFor is how long Redis holds a read before it answers that there is nothing.
+	blockFor = time.Second
+	// boxLife is how long a mailbox stays after its owner's last word: as long as two leases.
+	boxLife = time.Minute
+	// boxTouch is how often an owner looks whether its mailbox is there still.
+	boxTouch = 2 * time.Second
+)
+
+// ParseURL reads a URL of Options and returns the namespace.
+func ParseURL(text string) (rueidis.ClientOption, string, error) {
+	var none rueidis.ClientOption
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" || u.Scheme != "redis" && u.Scheme != "rediss" {
+		return none, "", errors.New("not a URL such as redis://127.0.0.1:6379 or rediss://user:password@redis.example.com:6379") // without the text: it may hold a password
+	}
+	q := u.Query()
+	namespace := "default"
+	if q.Has("namespace") {
+		namespace = q.Get("namespace")
+	}
+	if !namespaces.MatchString(namespace) {
+		return none, "", fmt.Errorf("namespace %.40q: use up to 64 letters, digits, dots, dashes and underscores", namespace)
+	}
+	q.Del("namespace")
+	u.RawQuery = q.Encode()
+	o, err := rueidis.ParseURL(u.String())
+	if err != nil {
+		return none, "", errors.New("the URL of Redis has a parameter or a database that cannot be read: write redis://user:password@host:port/0?namespace=NAME")
+	}
+	return o, namespace, nil
+}
+
+var namespaces = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
+
+// Open connects. Its error says what is wrong with the server at the URL: that it does not answer, refuses the password, is too old, or
+// that another installation has the namespace. Close it.
+func Open(ctx context.Context, o Options) (*Office, error) {
+	co, namespace, err := ParseURL(o.URL)
+	if err != nil {
+		return nil, err
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.MostBytes == 0 {
+		o.MostBytes = mostBytes
+	}
+	if o.Stale == 0 {
+		o.Stale = staleAfter
+	}
+	co.DisableCache, co.DisableRetry = true, true
+	co.Dialer = net.Dialer{Timeout: 5 * time.Second, KeepAlive: 10 * time.Second}
+	co.ConnWriteTimeout = 10 * time.Second
+	co.ClientName = "pawl"
+	co.BlockingPoolSize = 64
+	client, err := rueidis.NewClient(co)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s: %w", post.ErrUnavailable, strings.Join(co.InitAddress, ","), explained(err))
+	}
+	name := make([]byte, 8)
+	rand.Read(name) // never fails on the systems that Go supports
+	f := &Office{o: o, client: client, prefix: "pawl:{" + namespace + "}:", name: hex.EncodeToString(name), log: o.Log,
+		hand: map[post.Line]map[string]bool{post.Asks: {}, post.Tells: {}, post.Logs: {}}}
+	if err := f.check(ctx); err != nil {
+		client.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// explained says what to do about what Redis refuses.
+func explained(err error) error {
+	switch text := err.Error(); {
+	case strings.Contains(text, "WRONGPASS"), strings.Contains(text, "NOAUTH"), strings.Contains(text, "AUTH called without"):
+		return fmt.Errorf("Redis refuses the user or password of the broker's URL: %w", err)
+	case strings.Contains(text, "NOPERM"):
+		return fmt.Errorf("Redis does not let the user of the broker's URL do that; docs/brokers.md lists what it needs: %w", err)
+	}
+	return err
+}
+
+// Close ends the connections. Mailboxes are deleted by their owners before.
+func (f *Office) Close() { f.client.Close() }
+
+func (f *Office) key(name string) string { return f.prefix + name }
+
+func (f *Office) line(l post.Line) string { return f.key(string(l)) }
+
+// do is one command.
+func (f *Office) do(ctx context.Context, words ...string) rueidis.RedisResult {
+	b := f.client.B().Arbitrary(words[0])
+	if len(words) > 1 {
+		b = b.Keys(words[1])
+		b = b.Args(words[2:]...)
+	}
+	return f.client.Do(ctx, b.Build())
+}
+
+// failed makes ErrUnavailable of an error that Redis, or the way to it, gave.
+func failed(ctx context.Context, what string, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return fmt.Errorf("%w: %s: %w", post.ErrUnavailable, what, explained(err))
+}
+
+// Send implements post.Office.
+func (f *Office) Send(ctx context.Context, line post.Line, body []byte) error {
+	most := int64(1 << 40)
+	if line == post.Asks {
+		most = mostAsks
+	}
+	sent, err := sendScript.Exec(ctx, f.client, []string{f.line(line), f.key("bytes")},
+		[]string{string(line), rueidis.BinaryString(body), strconv.FormatInt(f.o.MostBytes, 10), strconv.FormatInt(most, 10)}).AsInt64()
+	if err != nil {
+		return failed(ctx, "send a letter", err)
+	}
+	if sent == 0 {
+		return fmt.Errorf("%w: %w: %s", post.ErrUnavailable, post.ErrBusy, line)
+	}
+	return nil
+}
+
+// Put implements post.Office.
+func (f *Office) Put(ctx context.Context, box string, message []byte) error {
+	key := f.key("to:" + box)
+	err := f.client.Do(ctx, f.client.B().Arbitrary("XADD").Keys(key).Args("NOMKSTREAM", "MAXLEN", "~", "10000", "*", "m", rueidis.BinaryString(message)).Build()).Error()
+	if rueidis.IsRedisNil(err) {
+		return post.ErrNoBox
+	}
+	if err != nil {
+		return failed(ctx, "put a message into a mailbox", err)
+	}
+	return nil
+}
+
+// age is how long ago Redis made an id.
+func (f *Office) age(id string) time.Duration {
+	ms, _, _ := strings.Cut(id, "-")
+	n, err := strconv.ParseInt(ms, 10, 64)
+	if err != nil || !f.timed.Load() {
+		return 0
+	}
+	return max(0, time.Now().Add(time.Duration(f.ahead.Load())).Sub(time.UnixMilli(n)))
+}
+
+// readClock compares Redis's clock with this process's.
+func (f *Office) readClock(ctx context.Context) error {
+	from := time.Now()
+	parts, err := f.client.Do(ctx, f.client.B().Time().Build()).AsStrSlice()
+	if err != nil {
+		return failed(ctx, "read the clock", err)
+	}
+	if len(parts) != 2 {
+		return failed(ctx, "read the clock", fmt.Errorf("it answers %q", parts))
+	}
+	seconds, err := strconv.ParseInt(parts[0], 10, 64)
+	micros, err2 := strconv.ParseInt(parts[1], 10, 64)
+	if err = errors.Join(err, err2); err != nil {
+		return failed(ctx, "read the clock", err)
+	}
+	middle := from.Add(time.Since(from) / 2)
+	f.ahead.Store(int64(time.Unix(seconds, micros*1000).Sub(middle)))
+	f.timed.Store(true)
+	return nil
+}

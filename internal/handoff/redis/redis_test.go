@@ -1,0 +1,155 @@
+package redis_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/handoff/post"
+	"github.com/pawl-run/pawl/internal/handoff/post/posttest"
+	"github.com/pawl-run/pawl/internal/handoff/redis"
+	"github.com/pawl-run/pawl/internal/handoff/redis/redistest"
+)
+
+func open(t *testing.T, o redis.Options) *redis.Office {
+	t.Helper()
+	o.Log = slog.New(slog.NewTextHandler(t.Output(), nil))
+	f, err := redis.Open(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(f.Close)
+	return f
+}
+
+func TestOffice(t *testing.T) {
+	t.Parallel()
+	posttest.Exercise(t, func(t *testing.T) *posttest.Rig {
+		url := redistest.URL(t)
+		return &posttest.Rig{
+			Office: func(t *testing.T) post.Office { return open(t, redis.Options{URL: url, Stale: time.Second}) },
+			Full:   func(t *testing.T) post.Office { return open(t, redis.Options{URL: url, MostBytes: 10 << 20}) },
+			Flush:  func(t *testing.T) { redistest.Flush(t, url) },
+		}
+	})
+}
+
+// What cannot work is said at the start, with what to do.
+func TestOpen(t *testing.T) {
+	t.Parallel()
+	locked := redistest.Start(t, "--requirepass", "sesame")
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	nobody := l.Addr().String()
+	_ = l.Close()
+	for url, want := range map[string]string{
+		"redis://" + nobody:                  "connection refused",
+		locked.URL():                         "refuses the user or password",
+		"redis://:wrong@" + locked.Addr():    "refuses the user or password",
+		"http://" + locked.Addr():            "not a URL such as redis://",
+		locked.URL() + "?namespace=a b":      "use up to 64 letters",
+		"redis://" + locked.Addr() + "/nine": "cannot be read",
+	} {
+		f, err := redis.Open(t.Context(), redis.Options{URL: url})
+		if err == nil {
+			f.Close()
+		}
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "wrong@") {
+			t.Errorf("%s: %v, want %q", url, err, want)
+		}
+	}
+	url := "redis://:sesame@" + locked.Addr()
+	open(t, redis.Options{URL: url, Installation: "one"})
+	open(t, redis.Options{URL: url, Installation: "one"})
+	open(t, redis.Options{URL: url})
+	open(t, redis.Options{URL: url + "?namespace=other", Installation: "two"})
+	if _, err := redis.Open(t.Context(), redis.Options{URL: url, Installation: "two"}); err == nil || !strings.Contains(err.Error(), "another installation") || !strings.Contains(err.Error(), "?namespace=") {
+		t.Errorf("two installations: %v", err)
+	}
+}
+
+// A Redis that may evict what is in it works, and is warned of.
+func TestEviction(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t, "--maxmemory-policy", "allkeys-lru")
+	var said lines
+	f, err := redis.Open(t.Context(), redis.Options{URL: s.URL(), Log: slog.New(slog.NewTextHandler(&said, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if !strings.Contains(said.String(), "allkeys-lru") {
+		t.Errorf("said %q", said.String())
+	}
+	if h, err := f.Health(t.Context()); err != nil || h.Policy != "allkeys-lru" || h.Version == "" || h.Dead != 0 {
+		t.Errorf("%+v, %v", h, err)
+	}
+}
+
+type lines struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// While Redis has no memory left nothing is sent, and what is there is taken out; then sending goes on.
+func TestOutOfMemory(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	f := open(t, redis.Options{URL: s.URL(), Stale: time.Second})
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	for i := range 100 {
+		if err := f.Send(ctx, post.Tells, fmt.Append(nil, i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	serving, stop := context.WithCancel(ctx)
+	defer stop()
+	s.Do("XGROUP", "CREATE", "pawl:{default}:tell", "servers", "0") // a group is made while there is memory
+	s.Do("CONFIG", "SET", "maxmemory", "1mb")
+	if err := f.Send(ctx, post.Tells, []byte("no room")); !errors.Is(err, post.ErrUnavailable) {
+		t.Errorf("sent without memory: %v", err)
+	}
+	var over sync.WaitGroup
+	over.Go(func() { f.Serve(serving, post.Tells, 10, func(context.Context, post.Letter) error { return nil }) })
+	defer over.Wait()
+	defer stop()
+	for {
+		lines, err := f.Backlog(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if lines[post.Tells].Letters == 0 {
+			break
+		}
+		select {
+		case <-time.After(20 * time.Millisecond):
+		case <-ctx.Done():
+			t.Fatalf("%+v", lines)
+		}
+	}
+	s.Do("CONFIG", "SET", "maxmemory", "0")
+	if err := f.Send(ctx, post.Tells, []byte("room")); err != nil {
+		t.Errorf("with memory again: %v", err)
+	}
+}

@@ -1,0 +1,142 @@
+// Package redistest gives tests a Redis.
+package redistest
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"net"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+)
+
+// Variable names the Redis that tests share.
+const Variable = "PAWL_TEST_REDIS"
+
+// missing skips a test loudly, and fails it where everything was to be installed.
+func missing(t *testing.T, what string) {
+	t.Helper()
+	if os.Getenv("CI") != "" {
+		t.Fatal(what)
+	}
+	t.Skip("NOT TESTED: " + what)
+}
+
+// URL is a broker's URL with a namespace of the test's own, which is emptied when the test ends.
+func URL(t *testing.T) string {
+	t.Helper()
+	base := os.Getenv(Variable)
+	if base == "" {
+		missing(t, Variable+" names no Redis. Run `eval \"$(scripts/services up)\"` first.")
+	}
+	raw := make([]byte, 6)
+	rand.Read(raw) // never fails on the systems that Go supports
+	url := base + "?namespace=test-" + hex.EncodeToString(raw)
+	t.Cleanup(func() { Flush(t, url) })
+	return url
+}
+
+// Flush deletes everything in the URL's namespace.
+func Flush(t *testing.T, url string) {
+	t.Helper()
+	base, namespace, _ := strings.Cut(url, "?namespace=")
+	o, err := rueidis.ParseURL(base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.DisableCache = true
+	c, err := rueidis.NewClient(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	const script = `for _, k in ipairs(redis.call('KEYS', ARGV[1])) do redis.call('DEL', k) end`
+	err = c.Do(context.Background(), c.B().Eval().Script(script).Numkeys(0).Arg("pawl:{"+namespace+"}:*").Build()).Error()
+	if err != nil && !rueidis.IsRedisNil(err) {
+		t.Fatal(err)
+	}
+}
+
+// Server is a Redis of the test's own, to be killed and started again.
+type Server struct {
+	t    *testing.T
+	dir  string
+	port int
+	cmd  *exec.Cmd
+	args []string
+}
+
+// Start starts one; args are options of redis-server beside those for its place, as in "--appendonly", "yes".
+func Start(t *testing.T, args ...string) *Server {
+	t.Helper()
+	if _, err := exec.LookPath("redis-server"); err != nil {
+		missing(t, "there is no redis-server (Debian's package redis-server has it)")
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &Server{t: t, dir: t.TempDir(), port: l.Addr().(*net.TCPAddr).Port, args: args}
+	_ = l.Close() // only its number is wanted
+	s.Again()
+	t.Cleanup(s.Kill)
+	return s
+}
+
+// Addr is where it listens.
+func (s *Server) Addr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port)) }
+
+// URL is that of a broker.
+func (s *Server) URL() string { return "redis://" + s.Addr() }
+
+// Again starts it with what it has on its disk.
+func (s *Server) Again() {
+	s.t.Helper()
+	args := append([]string{"--port", strconv.Itoa(s.port), "--bind", "127.0.0.1", "--dir", s.dir, "--save", ""}, s.args...)
+	s.cmd = exec.Command("redis-server", args...)
+	s.cmd.Dir = s.dir
+	if err := s.cmd.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+	deadline := time.Now().Add(20 * time.Second)
+	for {
+		c, err := net.Dial("tcp", s.Addr())
+		if err == nil {
+			_ = c.Close()
+			return
+		}
+		if time.Now().After(deadline) {
+			s.t.Fatalf("redis-server does not answer: %v", err)
+		}
+		<-time.After(20 * time.Millisecond)
+	}
+}
+
+// Kill ends it as kill -9 does.
+func (s *Server) Kill() {
+	if s.cmd == nil {
+		return
+	}
+	_ = s.cmd.Process.Kill() // it may have ended
+	_ = s.cmd.Wait()         // it was killed
+	s.cmd = nil
+}
+
+// Do carries out a command, such as FLUSHALL.
+func (s *Server) Do(words ...string) {
+	s.t.Helper()
+	c, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{s.Addr()}, DisableCache: true})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer c.Close()
+	if err := c.Do(context.Background(), c.B().Arbitrary(words...).Build()).Error(); err != nil {
+		s.t.Fatal(err)
+	}
+}

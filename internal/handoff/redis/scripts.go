@@ -1,0 +1,96 @@
+package redis
+
+import "github.com/redis/rueidis"
+
+// The scripts are what must happen in one step. All keys of an office have one hash tag, so that a cluster keeps them together.
+
+// sendScript puts a letter into a line that has room.
+//
+//	KEYS line, bytes   ARGV name of the line, letter, most bytes, most letters
+var sendScript = rueidis.NewLuaScript(`
+local held = tonumber(redis.call('HGET', KEYS[2], ARGV[1]) or '0')
+if held + #ARGV[2] > tonumber(ARGV[3]) or redis.call('XLEN', KEYS[1]) >= tonumber(ARGV[4]) then
+	return 0
+end
+redis.call('XADD', KEYS[1], '*', 'l', ARGV[2])
+redis.call('HINCRBY', KEYS[2], ARGV[1], #ARGV[2])
+return 1`)
+
+// settleScript deletes letters that have been dealt with. It runs also while Redis has reached maxmemory: or nothing could be taken
+// out of lines that are full.
+//
+//	KEYS line, bytes   ARGV name of the line, group, and of each letter its id and its length
+var settleScript = rueidis.NewLuaScript(`#!lua flags=allow-oom
+for i = 3, #ARGV, 2 do
+	redis.call('XACK', KEYS[1], ARGV[2], ARGV[i])
+	if redis.call('XDEL', KEYS[1], ARGV[i]) == 1 then
+		redis.call('HINCRBY', KEYS[2], ARGV[1], -tonumber(ARGV[i + 1]))
+	end
+end
+if redis.call('XLEN', KEYS[1]) == 0 then
+	redis.call('HSET', KEYS[2], ARGV[1], 0)
+end
+return 1`)
+
+// buryScript moves a letter to the dead ones, of which there are at most 10,000, and none from more than 7 days ago.
+//
+//	KEYS line, bytes, dead   ARGV name of the line, group, id, letter, reason, tries
+var buryScript = rueidis.NewLuaScript(`#!lua flags=allow-oom
+redis.call('XACK', KEYS[1], ARGV[2], ARGV[3])
+if redis.call('XDEL', KEYS[1], ARGV[3]) == 1 then
+	redis.call('HINCRBY', KEYS[2], ARGV[1], -#ARGV[4])
+elseif ARGV[1] ~= 'ask' then
+	return 0
+end
+redis.call('XADD', KEYS[3], 'MAXLEN', '~', 10000, '*', 'l', ARGV[4], 'line', ARGV[1], 'why', ARGV[5], 'tries', ARGV[6])
+local now = redis.call('TIME')
+redis.call('XTRIM', KEYS[3], 'MINID', '~', (tonumber(now[1]) - 7 * 86400) .. '000')
+return 1`)
+
+// redriveScript puts a dead letter back into its line, or drops it.
+//
+//	KEYS dead, line, bytes   ARGV id, name of the line, letter, "1" to put it back
+var redriveScript = rueidis.NewLuaScript(`#!lua flags=allow-oom
+if redis.call('XDEL', KEYS[1], ARGV[1]) == 0 then
+	return 0
+end
+if ARGV[4] == '1' then
+	redis.call('XADD', KEYS[2], '*', 'l', ARGV[3])
+	redis.call('HINCRBY', KEYS[3], ARGV[2], #ARGV[3])
+end
+return 1`)
+
+// trimScript removes asks that no server has read in time.
+//
+//	KEYS line, bytes   ARGV name of the line, seconds
+var trimScript = rueidis.NewLuaScript(`#!lua flags=allow-oom
+local now = redis.call('TIME')
+redis.call('XTRIM', KEYS[1], 'MINID', (tonumber(now[1]) - tonumber(ARGV[2])) .. '000')
+if redis.call('XLEN', KEYS[1]) == 0 then
+	redis.call('HSET', KEYS[2], ARGV[1], 0)
+end
+return 1`)
+
+// boxScript makes a mailbox that goes away by itself.
+//
+//	KEYS mailbox   ARGV milliseconds
+var boxScript = rueidis.NewLuaScript(`
+local id = redis.call('XADD', KEYS[1], '*', 'hello', '')
+redis.call('PEXPIRE', KEYS[1], ARGV[1])
+return id`)
+
+// forgetScript deletes consumers of processes that are gone. One with letters that it was given and has not settled stays until others have
+// claimed these: deleted with it they would never be delivered again.
+//
+//	KEYS line   ARGV group, idle milliseconds
+var forgetScript = rueidis.NewLuaScript(`#!lua flags=allow-oom
+local gone = 0
+for _, c in ipairs(redis.call('XINFO', 'CONSUMERS', KEYS[1], ARGV[1])) do
+	local of = {}
+	for i = 1, #c, 2 do of[c[i]] = c[i + 1] end
+	if of.pending == 0 and of.idle > tonumber(ARGV[2]) then
+		redis.call('XGROUP', 'DELCONSUMER', KEYS[1], ARGV[1], of.name)
+		gone = gone + 1
+	end
+end
+return gone`)
