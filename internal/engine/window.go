@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -22,6 +21,9 @@ const (
 	windowsAtMost = 5300 * time.Millisecond
 	windowsAgain  = time.Second           // after a look that failed
 	windowsRaced  = 20 * time.Millisecond // after a look at windows that others have closed
+	windowsAside  = time.Minute           // until a window is looked at again that could not be closed
+	// windowMost is how many signals one execution stands for: a window may be joined beyond its size until it is closed.
+	windowMost = 1000
 )
 
 // hold has a signal held in the window of its rule and key, whose lock the transaction takes.
@@ -107,21 +109,67 @@ func (e *Engine) closeDue(ctx context.Context) (time.Duration, error) {
 	if err != nil {
 		return windowsAtMost, err
 	}
-	var failed []error
 	pause := windowsRaced
 	for _, w := range due {
 		closed, err := e.closeWindow(ctx, w)
+		if err != nil && refused(err) {
+			closed, err = e.failWindow(ctx, w, err)
+		}
 		if err != nil {
-			if !spoiled(err) {
-				return windowsAtMost, err
-			}
-			failed = append(failed, fmt.Errorf("window %q of rule %s: %w", w.Key, w.Rule, err))
+			return windowsAtMost, err
 		}
 		if closed {
 			pause = 0
 		}
 	}
-	return pause, errors.Join(failed...)
+	return pause, nil
+}
+
+// failWindow closes a window whose closing was refused: its rule has failed for what it holds, which says why. Where that is refused as
+// well the window is left alone for a while, so that those behind it close.
+func (e *Engine) failWindow(ctx context.Context, w store.Window, why error) (closed bool, err error) {
+	log := e.opts.Log.With("rule", w.Rule, "window", w.Key)
+	log.Error("a window cannot be closed: its rule has failed", telemetry.Err, why)
+	x := &enforcing{}
+	x.fail(why)
+	k := &closing{window: w, start: x}
+	if k.part, err = e.opts.Store.HeldSignals(ctx, w.WindowKey, windowMost); err != nil || len(k.part) == 0 {
+		return false, err
+	}
+	k.lead = &k.part[0]
+	led, err := ask(ctx, e, nil, func(ctx context.Context, t *transaction) (*flow.Enforcement, error) { return t.closeWindow(ctx, k) })
+	if err == nil && led != nil {
+		e.counters.enforced([]flow.Enforcement{*led})
+	}
+	if err == nil || !refused(err) {
+		return led != nil, err
+	}
+	why = err
+	err = e.do(ctx, nil, func(ctx context.Context, t *transaction) error { return t.postponeWindow(ctx, w) })
+	switch {
+	case err == nil:
+		e.counters.aside.Add(1)
+		log.Error("a window was put aside: neither its closing nor its failure is taken", "pause", windowsAside, telemetry.Err, why)
+	case refused(err):
+		e.counters.skipped.Add(1)
+		log.Error("a window can neither be closed nor be put aside; it will be tried again", telemetry.Err, err)
+		return false, nil
+	}
+	return false, err
+}
+
+// postponeWindow lets a window close later.
+func (t *transaction) postponeWindow(ctx context.Context, w store.Window) error {
+	if err := t.lockKeys(ctx, []string{w.Lock()}); err != nil {
+		return err
+	}
+	found, err := t.tx.Windows(ctx, []store.WindowKey{w.WindowKey})
+	now, is := found[w.WindowKey]
+	if err != nil || !is || now.Wake.After(t.now) {
+		return err
+	}
+	now.Wake = t.now.Add(windowsAside)
+	return t.tx.PutWindows(ctx, []store.Window{now})
 }
 
 // sameWindow reports whether a window is the one that was read before, with what it may have been given since: one that closes because it
@@ -136,6 +184,7 @@ type closing struct {
 	rule   *automation.Rule
 	lead   *flow.Signal
 	all    []flow.Signal // those that the execution is for; nil: it is for lead, and stands for all that the window holds by then
+	part   []flow.Signal // of a window that holds more than windowMost, or whose closing fails: those that this is about, lead among them
 	start  *enforcing
 }
 
@@ -182,17 +231,17 @@ func (t *transaction) closeWindow(ctx context.Context, k *closing) (led *flow.En
 	if err != nil || !is || now.Wake.After(t.now) {
 		return nil, err
 	}
-	c := store.Closing{WindowKey: key, Lead: k.lead.Number}
-	if k.all == nil {
-		if !sameWindow(now, k.window) {
-			return nil, nil
-		}
-	} else {
-		held, err := t.tx.HeldIn(ctx, key, len(k.all)+1)
-		if err != nil || !begins(held, k.all) {
+	c := store.Closing{WindowKey: key}
+	c.Lead = k.lead.Number
+	switch some := slices.Concat(k.all, k.part); {
+	case len(some) > 0:
+		held, err := t.tx.HeldIn(ctx, key, len(some)+1)
+		if err != nil || !begins(held, some) {
 			return nil, err
 		}
-		c.Signals, c.Rest = numbersOf(k.all), t.restOf(now, k, held)
+		c.Signals, c.Rest = numbersOf(some), t.restOf(now, k, some, held)
+	case !sameWindow(now, k.window), now.Count > windowMost: // which more have joined since it was read
+		return nil, nil
 	}
 	led = &flow.Enforcement{State: k.start.verdict.State, Reason: k.start.verdict.Reason}
 	if k.start.start != nil {
@@ -235,19 +284,21 @@ func numbersOf(all []flow.Signal) []int64 {
 }
 
 // restOf is the window of the signals that a closing leaves; nil: there are none. held are those that it takes, and the next one.
-func (t *transaction) restOf(now store.Window, k *closing, held []store.SignalPlace) *store.Window {
-	if len(held) == len(k.all) {
+func (t *transaction) restOf(now store.Window, k *closing, takes []flow.Signal, held []store.SignalPlace) *store.Window {
+	if len(held) == len(takes) {
 		return nil
 	}
-	next := held[len(k.all)]
-	w := &store.Window{WindowKey: now.WindowKey, Opened: next.At, Count: now.Count - len(k.all), Bytes: now.Bytes, First: next.Number, Last: now.Last}
-	for i := range k.all {
-		w.Bytes -= int64(len(k.all[i].Data))
-		if k.all[i].Number == now.Last { // it was held by an earlier time than the rest: transactions on PostgreSQL overlap
+	next := held[len(takes)]
+	w := &store.Window{WindowKey: now.WindowKey, Opened: next.At, Wake: t.now, Count: now.Count - len(takes), Bytes: now.Bytes, First: next.Number, Last: now.Last}
+	for i := range takes {
+		w.Bytes -= int64(len(takes[i].Data))
+		if takes[i].Number == now.Last { // it was held by an earlier time than the rest: transactions on PostgreSQL overlap
 			w.Last = next.Number
 		}
 	}
-	w.Wake = automation.Wake(k.rule.Window, w.Opened, t.now, w.Count, w.Bytes)
+	if k.rule != nil {
+		w.Wake = automation.Wake(k.rule.Window, w.Opened, t.now, w.Count, w.Bytes)
+	}
 	return w
 }
 
@@ -271,6 +322,9 @@ func (e *Engine) readWindow(ctx context.Context, w store.Window) (*closing, erro
 		k.lead = &k.all[0]
 		return k, nil
 	}
+	if w.Count > windowMost {
+		return k, e.readPart(ctx, k)
+	}
 	lead := last
 	if k.rule.Window != nil && k.rule.Window.Keep == definition.KeepFirst && w.First != w.Last {
 		first, err := e.heldBy(ctx, w, w.First)
@@ -288,6 +342,28 @@ func (e *Engine) readWindow(ctx context.Context, w store.Window) (*closing, erro
 	s, err := e.opts.Store.Signal(ctx, lead.Signal)
 	k.lead = &s
 	return k, err
+}
+
+// readPart reads for which of the signals of a window that holds more than one execution stands for it starts the next one.
+func (e *Engine) readPart(ctx context.Context, k *closing) (err error) {
+	if k.part, err = e.opts.Store.HeldSignals(ctx, k.window.WindowKey, windowMost); err != nil {
+		return err
+	}
+	if len(k.part) == 0 {
+		return fmt.Errorf("it counts %d signals, and holds none", k.window.Count)
+	}
+	if k.lead = &k.part[len(k.part)-1]; k.rule.Window != nil && k.rule.Window.Keep == definition.KeepFirst {
+		k.lead = &k.part[0]
+	}
+	of, err := e.heldBy(ctx, k.window, k.lead.Number)
+	if err != nil {
+		return err
+	}
+	held, err := e.ruleOf(ctx, k.window.Rule, of.Version)
+	if err == nil && !held.Window.All() { // a version that gathers signals makes nothing of one of them
+		k.rule = held
+	}
+	return err
 }
 
 // heldBy is the enforcement of a signal that a window holds.

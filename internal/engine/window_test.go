@@ -235,3 +235,69 @@ func (r *rig) inOneBatch(do ...func() error) {
 		}
 	}
 }
+
+// A window that more join than one execution stands for before it closes is closed in parts.
+func TestWindowOverItsSize(t *testing.T) {
+	const more = 300
+	for keep, leads := range map[string][]int{"last": {windowMost - 1, windowMost + more - 1}, "first": {0, windowMost}} {
+		t.Run(keep, func(t *testing.T) {
+			s := &shaded{}
+			r := newRig(t, func(o *Options) { s.Store, o.Store = o.Store, s })
+			r.apply(fmt.Sprintf(debounced, "10h", "12h", keep))
+			for n := 0; n < windowMost+more; {
+				var some []Emission
+				for range 100 {
+					some = append(some, Emission{Trigger: "t", Subject: "x", Data: json.RawMessage(fmt.Sprintf(`{"n":%d}`, n))})
+					n++
+				}
+				if _, err := r.e.Emit(r.ctx, some); err != nil {
+					t.Fatal(err)
+				}
+			}
+			s.open.Store(true)
+			r.closes()
+			r.clock.move(0, 20*time.Hour, 0)
+			r.closes()
+			want := fmt.Sprintf(`{"n":%d} {"n":%d}`, leads[0], leads[1])
+			if got := r.inputs("noop"); got != want {
+				t.Errorf("%s, want %s", got, want)
+			}
+			stands := map[flow.ID]int{}
+			all, err := r.store.Enforcements(r.ctx, store.EnforcementFilter{Limit: 10_000})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, k := range all {
+				stands[k.Execution]++
+			}
+			if len(all) != windowMost+more || len(stands) != 2 {
+				t.Errorf("%d enforcements, of %d executions", len(all), len(stands))
+			}
+			for id, n := range stands {
+				if n > windowMost {
+					t.Errorf("%s stands for %d signals", id, n)
+				}
+			}
+		})
+	}
+}
+
+// A window whose execution the store refuses has failed for what it holds, and the windows beside it close in the same round.
+func TestWindowsBesideWhatIsRefused(t *testing.T) {
+	isolated(t, func(r *rig, s *refusing) {
+		r.apply(fmt.Sprintf(debounced, "200ms", "1s", "last"))
+		s.set(func(d *flow.Draft) bool { return d.New && string(d.Input) == `{"n":1}` })
+		ids := []flow.ID{r.emitN("a", 0), r.emitN("b", 1), r.emitN("c", 2)}
+		want := []string{"d ran", "d failed", "d ran"}
+		for i, id := range ids {
+			r.within(10*time.Second, fmt.Sprintf("signal %d is still held", i), func() bool { return r.enforced(id) != "d held" })
+			if got := r.enforced(id); !strings.HasPrefix(got, want[i]) {
+				r.Errorf("signal %d: %s, want %s", i, got, want[i])
+			}
+		}
+		failed, err := r.store.Enforcements(r.ctx, store.EnforcementFilter{State: flow.EnforcementFailed, Limit: 10})
+		if err != nil || len(failed) != 1 || !strings.Contains(failed[0].Reason.Message, errPlanted.Error()) {
+			r.Errorf("%+v, %v", failed, err)
+		}
+	})
+}
