@@ -290,7 +290,7 @@ func (l *load) hook(ctx context.Context, key string, d signature.Delivery, body 
 	err = l.call(ctx, key, func(ctx context.Context, e *engine.Engine) error {
 		hook, err := e.Webhook(ctx, "provider")
 		if err == nil {
-			out, err = e.Deliver(ctx, hook, d, r)
+			out, err = e.Deliver(ctx, hook, d, r, nil)
 		}
 		return err
 	})

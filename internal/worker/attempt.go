@@ -26,16 +26,17 @@ type attempt struct {
 	log     *journal         // nil until something is written
 	resumed *handoff.Resumed // nil for an attempt that begins here
 
-	mu      sync.Mutex
-	next    int64        // number of the next event
-	unacked []flow.Event // said and not yet acknowledged, in order
-	stopped *task.Stop
-	said    bool // the last event has been said
-	gone    bool // nothing is to be said any more
-	spans   spans
-	queued  bool // has something to say; guarded by the reporter
-	sending bool // a report of it is under way; guarded by the reporter
-	acked   chan struct{}
+	mu       sync.Mutex
+	next     int64        // number of the next event
+	unacked  []flow.Event // said and not yet acknowledged, in order
+	stopped  *task.Stop
+	returned bool // the handler has
+	said     bool // the last event has been said
+	gone     bool // nothing is to be said any more
+	spans    spans
+	queued   bool // has something to say; guarded by the reporter
+	sending  bool // a report of it is under way; guarded by the reporter
+	acked    chan struct{}
 }
 
 func newAttempt(l *life, w *handoff.Assignment) *attempt {
@@ -97,6 +98,7 @@ func (a *attempt) run() {
 	}
 	output, err := a.call()
 	a.mu.Lock()
+	a.returned = true
 	log := a.log
 	a.mu.Unlock()
 	log.flush()
@@ -171,12 +173,13 @@ func errorData(e *flow.Error) json.RawMessage {
 	return b
 }
 
-// stop begins to end the attempt; the first reason wins, except that being let go of comes before everything else.
+// stop begins to end the attempt; the first reason wins, except that being let go of comes before everything else. An attempt whose
+// handler has returned ends as that says, also while its log is still on its way.
 func (a *attempt) stop(s *task.Stop) {
 	a.mu.Lock()
-	if a.said && s.As != 0 {
+	if a.returned || a.said && s.As != 0 {
 		a.mu.Unlock()
-		return // its end is on its way
+		return
 	}
 	if a.stopped == nil || (s.As == 0 && a.stopped.As != 0) {
 		a.stopped = s

@@ -788,6 +788,33 @@ func TestReportsAfterTheLease(t *testing.T) {
 	})
 }
 
+// A failure whose log could not be handed in before the session ended is reported as well.
+func TestReportsFailuresAfterTheLease(t *testing.T) {
+	bubble(t, func(t *testing.T, g *ledger) {
+		const n = 16 // the end of the session and that of each wait for its log come in any order
+		defer serve(t, g, worker.Options{Slots: n, Handlers: task.Handlers{"x": task.Func(func(_ context.Context, t *task.Task) (json.RawMessage, error) {
+			<-time.After(5 * time.Second)
+			fmt.Fprintln(t.Log("stdout"), "no")
+			return nil, task.Errorf("boom", "it failed")
+		})}})()
+		var ids []flow.ID
+		for range n {
+			ids = append(ids, g.submit(flow.Request{Kind: "x"}))
+		}
+		g.until(t, "running", func() bool {
+			return !slices.ContainsFunc(ids, func(id flow.ID) bool { return g.drafts[id].Stage != flow.Running })
+		})
+		g.update(func() { g.deaf = true })
+		<-time.After(2 * handoff.Lease)
+		g.update(func() { g.deaf = false })
+		for _, id := range ids {
+			if d := g.ended(t, id); d.Stage != flow.Failed || d.Attempt != 1 || d.Outcome.Error.Code != "boom" {
+				t.Errorf("%s in attempt %d: %+v", d.Stage, d.Attempt, d.Outcome.Error)
+			}
+		}
+	})
+}
+
 // A session lasts as long as the engine says.
 func TestLeaseOfTheEngine(t *testing.T) {
 	bubble(t, func(t *testing.T, g *ledger) {
