@@ -68,4 +68,8 @@ const (
 	StreamEnd   = "end"   // data is an End, of outcomes an OutcomesEnd
 
 	StreamOutcome = "outcome" // data is an Outcome, id its cursor
+
+	StreamSignal      = "signal"      // of GET /signals: data is a Signal
+	StreamEnforcement = "enforcement" // of GET /enforcements: data is an Enforcement
+	StreamInquiry     = "inquiry"     // of GET /inquiries: data is an Inquiry
 )

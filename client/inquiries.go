@@ -17,15 +17,24 @@ type InquiryFilter struct {
 	Cursor   string // NextCursor of the page before
 }
 
+func (f InquiryFilter) query() url.Values {
+	q := url.Values{}
+	set(q, "state", f.State)
+	set(q, "assignee", f.Assignee)
+	set(q, "cursor", f.Cursor)
+	setInt(q, "limit", int64(f.Limit))
+	return q
+}
+
+// FollowInquiries walks through the latest questions that f selects, f.Limit at most, and then through each that is asked, or changes while
+// it is among the latest, as FollowSignals does. With State "all" answers are changes.
+func (c *Client) FollowInquiries(ctx context.Context, f InquiryFilter) iter.Seq2[api.Inquiry, error] {
+	return follow[api.Inquiry](ctx, c, "/inquiries", f.query(), api.StreamInquiry)
+}
+
 // Inquiries lists questions to people, newest first: one page of them. The next page begins at f.Cursor, which is NextCursor of this one.
 func (c *Client) Inquiries(ctx context.Context, f InquiryFilter) (*api.InquiryPage, error) {
-	q := url.Values{}
-	for name, value := range map[string]string{"state": f.State, "assignee": f.Assignee, "cursor": f.Cursor} {
-		if value != "" {
-			q.Set(name, value)
-		}
-	}
-	setInt(q, "limit", int64(f.Limit))
+	q := f.query()
 	var p api.InquiryPage
 	err := c.call(ctx, request{method: http.MethodGet, path: "/inquiries", query: q, repeatable: true}, &p)
 	return orNil(&p, err)

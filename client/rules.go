@@ -48,14 +48,25 @@ type EnforcementFilter struct {
 	Cursor string // NextCursor of the page before
 }
 
-// Enforcements returns one page, those of the latest signals first.
-func (c *Client) Enforcements(ctx context.Context, f EnforcementFilter) (*api.EnforcementPage, error) {
+func (f EnforcementFilter) query() url.Values {
 	q := url.Values{}
 	set(q, "rule", f.Rule)
 	set(q, "state", f.State)
 	set(q, "signal", f.Signal)
 	set(q, "cursor", f.Cursor)
 	setInt(q, "limit", int64(f.Limit))
+	return q
+}
+
+// FollowEnforcements walks through the latest enforcements that f selects, f.Limit at most, and then through each that comes, or changes
+// while it is among the latest, as FollowSignals does.
+func (c *Client) FollowEnforcements(ctx context.Context, f EnforcementFilter) iter.Seq2[api.Enforcement, error] {
+	return follow[api.Enforcement](ctx, c, "/enforcements", f.query(), api.StreamEnforcement)
+}
+
+// Enforcements returns one page, those of the latest signals first.
+func (c *Client) Enforcements(ctx context.Context, f EnforcementFilter) (*api.EnforcementPage, error) {
+	q := f.query()
 	var p api.EnforcementPage
 	err := c.call(ctx, request{method: http.MethodGet, path: "/enforcements", query: q, repeatable: true}, &p)
 	return orNil(&p, err)

@@ -54,8 +54,7 @@ type SignalFilter struct {
 	Cursor  string    // NextCursor of the page before
 }
 
-// Signals returns one page, the latest first.
-func (c *Client) Signals(ctx context.Context, f SignalFilter) (*api.SignalPage, error) {
+func (f SignalFilter) query() url.Values {
 	q := url.Values{}
 	set(q, "trigger", f.Trigger)
 	set(q, "subject", f.Subject)
@@ -65,6 +64,18 @@ func (c *Client) Signals(ctx context.Context, f SignalFilter) (*api.SignalPage, 
 		q.Set("since", f.Since.UTC().Format(time.RFC3339Nano))
 	}
 	setInt(q, "limit", int64(f.Limit))
+	return q
+}
+
+// FollowSignals walks through the latest signals that f selects, f.Limit at most, the oldest first, and then through each that comes, or is
+// matched while it is among the latest, until ctx ends. It goes on by itself when the connection breaks: then the latest come again.
+func (c *Client) FollowSignals(ctx context.Context, f SignalFilter) iter.Seq2[api.Signal, error] {
+	return follow[api.Signal](ctx, c, "/signals", f.query(), api.StreamSignal)
+}
+
+// Signals returns one page, the latest first.
+func (c *Client) Signals(ctx context.Context, f SignalFilter) (*api.SignalPage, error) {
+	q := f.query()
 	var p api.SignalPage
 	err := c.call(ctx, request{method: http.MethodGet, path: "/signals", query: q, repeatable: true}, &p)
 	return orNil(&p, err)

@@ -30,10 +30,34 @@ func bench(b *testing.B) *Engine {
 	ctx, stop := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	wg.Go(func() { _ = e.Run(ctx) })
+	b.Cleanup(func() {
+		stop()
+		wg.Wait()
+		_ = s.Close()
+	})
+	worksAtOnce(b, e)
+	return e
+}
+
+// onEachBench runs a benchmark on a SQLite file and on PostgreSQL, each with a worker that ends everything at once.
+func onEachBench(b *testing.B, run func(*testing.B, *Engine)) {
+	b.Run("sqlite", func(b *testing.B) { run(b, bench(b)) })
+	b.Run("postgres", func(b *testing.B) {
+		r := newPostgresRig(b)
+		worksAtOnce(b, r.e)
+		run(b, r.e)
+	})
+}
+
+// worksAtOnce gives an engine a worker that ends everything at once, until the benchmark ends.
+func worksAtOnce(b *testing.B, e *Engine) {
+	b.Helper()
+	ctx, stop := context.WithCancel(context.Background())
 	session, err := e.Open(ctx, handoff.Session{Name: "bench", Embedded: true, Queues: []string{DefaultQueue}, Slots: 1000})
 	if err != nil {
 		b.Fatal(err)
 	}
+	var wg sync.WaitGroup
 	for range 2 {
 		wg.Go(func() {
 			for {
@@ -43,11 +67,7 @@ func bench(b *testing.B) *Engine {
 				}
 				reports := make([]flow.Report, len(work))
 				for i := range work {
-					a := &work[i]
-					reports[i] = flow.Report{Execution: a.Execution, Attempt: a.Attempt, Events: []flow.Event{
-						{Seq: a.NextSeq, Attempt: a.Attempt, Type: flow.EvRunning, At: time.Now()},
-						{Seq: a.NextSeq + 1, Attempt: a.Attempt, Type: flow.EvCompleted, At: time.Now(), Outcome: &flow.Outcome{Output: a.Payload}},
-					}}
+					reports[i] = endedAtOnce(&work[i])
 				}
 				if _, err := e.Report(ctx, session, reports); err != nil {
 					return
@@ -55,12 +75,28 @@ func bench(b *testing.B) *Engine {
 			}
 		})
 	}
+	wg.Go(func() {
+		for tick := time.NewTicker(handoff.RenewEvery); ; {
+			select {
+			case <-tick.C:
+				_, _ = e.Renew(ctx, session)
+			case <-ctx.Done():
+				tick.Stop()
+				return
+			}
+		}
+	})
 	b.Cleanup(func() {
 		stop()
 		wg.Wait()
-		_ = s.Close()
 	})
-	return e
+}
+
+func endedAtOnce(a *handoff.Assignment) flow.Report {
+	return flow.Report{Execution: a.Execution, Attempt: a.Attempt, Events: []flow.Event{
+		{Seq: a.NextSeq, Attempt: a.Attempt, Type: flow.EvRunning, At: time.Now()},
+		{Seq: a.NextSeq + 1, Attempt: a.Attempt, Type: flow.EvCompleted, At: time.Now(), Outcome: &flow.Outcome{Output: a.Payload}},
+	}}
 }
 
 // finished waits until the engine has ended n executions.

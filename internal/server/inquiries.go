@@ -28,7 +28,7 @@ func inquiryRoutes() []route {
 				{name: "state", kind: "string", doc: "open by default", choices: append([]string{allInquiries}, inquiryStates...)},
 				{name: "assignee", kind: "string", doc: "Only open ones that name this person or group:NAME among those asked"},
 				paramLimit, paramCursor},
-			answers: []answer{ok(reflect.TypeFor[api.InquiryPage]())}, handle: (*call).inquiries},
+			answers: []answer{ok(reflect.TypeFor[api.InquiryPage](), mediaEvents)}, handle: (*call).inquiries},
 		{method: "GET", path: one, name: "get-inquiry", tag: tagInquiries, summary: "Get one question",
 			answers: []answer{ok(typeInquiry)}, handle: (*call).inquiry},
 		{method: "POST", path: one + "/answer", name: "answer-inquiry", tag: tagInquiries,
@@ -94,6 +94,20 @@ func (c *call) inquiries() error {
 	}
 	if err := c.checked(); err != nil {
 		return err
+	}
+	if c.wantsStream() {
+		first := f
+		return watchList(c, api.StreamInquiry, func(i *api.Inquiry) string { return i.ID }, func() { f = first }, func() ([]api.Inquiry, error) {
+			rows, err := c.Engine.Reader().Inquiries(c.ctx(), f)
+			if err != nil {
+				return nil, fmt.Errorf("list inquiries: %w", err)
+			}
+			all := make([]api.Inquiry, len(rows))
+			for i := range rows {
+				f.Before, all[i] = rows[i].ID, renderInquiry(rows[i])
+			}
+			return all, nil
+		})
 	}
 	rows, err := c.Engine.Reader().Inquiries(c.ctx(), f)
 	if err != nil {

@@ -267,7 +267,7 @@ func signalRoutes() []route {
 				{name: "source", kind: "string", doc: "From this source, such as api"},
 				{name: "since", kind: "string", doc: "Accepted at this time (RFC 3339) or later"},
 				paramLimit, paramCursor,
-			}, answers: []answer{ok(reflect.TypeFor[api.SignalPage]())}, handle: (*call).signals},
+			}, answers: []answer{ok(reflect.TypeFor[api.SignalPage](), mediaEvents)}, handle: (*call).signals},
 		{method: "GET", path: "/api/v1/signals/{id}", name: "get-signal", tag: tagSignals, summary: "Get one signal",
 			answers: []answer{ok(reflect.TypeFor[api.Signal]())}, handle: (*call).signal},
 		{method: "GET", path: "/api/v1/signals/{id}/why", name: "signal-why", tag: tagSignals, summary: "Ask why rules have started something for it or not",
@@ -299,7 +299,7 @@ func ruleRoutes() []route {
 				{name: "state", kind: "string", doc: "In this state", choices: flow.EnforcementStates()},
 				{name: "signal", kind: "string", doc: "Of this signal"},
 				paramLimit, paramCursor,
-			}, answers: []answer{ok(reflect.TypeFor[api.EnforcementPage]())}, handle: (*call).enforcements},
+			}, answers: []answer{ok(reflect.TypeFor[api.EnforcementPage](), mediaEvents)}, handle: (*call).enforcements},
 		{method: "POST", path: "/api/v1/enforcements/{signal}/{rule}/retry", name: "retry-enforcement", tag: tagRules, summary: "Ask the rule in force once more about a signal of which it has started nothing because it failed or was refused",
 			answers: []answer{ok(reflect.TypeFor[api.Enforcement]())}, handle: (*call).retryEnforcement},
 	}

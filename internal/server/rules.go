@@ -125,6 +125,20 @@ func (c *call) enforcements() error {
 	if err := c.checked(); err != nil {
 		return err
 	}
+	if c.wantsStream() {
+		first := f
+		return watchList(c, api.StreamEnforcement, func(e *api.Enforcement) string { return e.Signal + " " + e.Rule }, func() { f = first }, func() ([]api.Enforcement, error) {
+			rows, err := c.Engine.Reader().Enforcements(c.ctx(), f)
+			if err != nil {
+				return nil, fmt.Errorf("list enforcements: %w", err)
+			}
+			if len(rows) > 0 {
+				last := &rows[len(rows)-1]
+				f.BeforeSignal, f.BeforeRule = last.Number, last.Rule
+			}
+			return renderEnforcements(rows), nil
+		})
+	}
 	rows, err := c.Engine.Reader().Enforcements(c.ctx(), f)
 	if err != nil {
 		return fmt.Errorf("list enforcements: %w", err)

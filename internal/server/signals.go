@@ -158,6 +158,20 @@ func (c *call) signals() error {
 	if err := c.checked(); err != nil {
 		return err
 	}
+	if c.wantsStream() {
+		first := f
+		return watchList(c, api.StreamSignal, func(s *api.Signal) string { return s.ID }, func() { f = first }, func() ([]api.Signal, error) {
+			rows, err := c.Engine.Reader().Signals(c.ctx(), f)
+			if err != nil {
+				return nil, fmt.Errorf("list signals: %w", err)
+			}
+			all := make([]api.Signal, len(rows))
+			for i := range rows {
+				f.Before, all[i] = store.PlaceOf(&rows[i]), renderSignal(&rows[i])
+			}
+			return all, nil
+		})
+	}
 	limit := f.Limit
 	f.Limit++ // to see whether there is another page
 	rows, err := c.Engine.Reader().Signals(c.ctx(), f)

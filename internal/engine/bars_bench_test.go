@@ -1,0 +1,252 @@
+package engine
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/handoff"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// The benchmarks of this file measure automation beside no-ops of the same run, since figures of different runs, or machines, do not
+// compare: go test ./internal/engine -run xxx -bench Bar -benchtime 1x.
+
+// inParts calls send for n things in parts of 500.
+func inParts(b *testing.B, n int, send func(from, to int) error) {
+	b.Helper()
+	for from := 0; from < n; from += 500 {
+		if err := send(from, min(n, from+500)); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// noopPace is how many no-ops a second are submitted in bulk and worked off.
+func noopPace(b *testing.B, e *Engine, n int) float64 {
+	b.Helper()
+	ended, begun := e.Stats().Finished, time.Now()
+	inParts(b, n, func(from, to int) error {
+		_, err := e.Submit(b.Context(), slices.Repeat([]Submission{{Action: "noop"}}, to-from))
+		return err
+	})
+	finished(b, e, ended+int64(n))
+	return float64(n) / time.Since(begun).Seconds()
+}
+
+func emitted(b *testing.B, e *Engine, n int, trigger, data string) {
+	b.Helper()
+	inParts(b, n, func(from, to int) error {
+		_, err := e.Emit(b.Context(), slices.Repeat([]Emission{{Trigger: trigger, Data: json.RawMessage(data)}}, to-from))
+		return err
+	})
+}
+
+func applied(b *testing.B, e *Engine, src string) {
+	b.Helper()
+	defs, err := definition.Parse("bench.yaml", []byte(src))
+	if err == nil {
+		_, err = e.Define(b.Context(), defs)
+	}
+	if err != nil {
+		b.Fatal(err)
+	}
+	e.Settle(b.Context())
+}
+
+// BenchmarkBarSignals is signals that one rule turns into no-ops, or gathers by the hundred, as a ratio to no-ops alone.
+func BenchmarkBarSignals(b *testing.B) {
+	const n = 20_000
+	onEachBench(b, func(b *testing.B, e *Engine) {
+		applied(b, e, "kind: rule\nname: one\non: one\nif: signal.data.severity == \"page\"\nrun: {action: noop, input: {host: '${{ signal.data.host }}'}}\n---\n"+
+			"kind: rule\nname: many\non: many\nbatch: {key: k, size: 100, wait: 1s}\nrun: {action: noop, input: '${{ signals }}'}\n")
+		for b.Loop() {
+			noops := noopPace(b, e, n)
+			ended, begun := e.Stats().Finished, time.Now()
+			emitted(b, e, n, "one", `{"severity":"page","host":"db1"}`)
+			finished(b, e, ended+n)
+			one := n / time.Since(begun).Seconds()
+			ended, begun = e.Stats().Finished, time.Now()
+			emitted(b, e, n, "many", `{"host":"db1"}`)
+			finished(b, e, ended+n/100)
+			many := n / time.Since(begun).Seconds()
+			b.ReportMetric(noops, "noops/s")
+			b.ReportMetric(one, "signals/s")
+			b.ReportMetric(one/noops, "signals/noop")
+			b.ReportMetric(many, "batched/s")
+		}
+		b.ReportMetric(0, "ns/op")
+	})
+}
+
+// BenchmarkBarRules is signals on whose trigger a thousand rules are of which none holds, told apart by one equality or by nothing; and
+// no-ops beside these rules, which nothing is about, as a ratio to no-ops without any.
+func BenchmarkBarRules(b *testing.B) {
+	const n, rules = 10_000, 1000
+	onEachBench(b, func(b *testing.B, e *Engine) {
+		for b.Loop() {
+			before := noopPace(b, e, n)
+			for _, k := range []struct{ trigger, condition string }{{"equal", `signal.data.host == "h%d"`}, {"apart", `signal.data.n > %d`}} {
+				for from := 0; from < rules; from += 100 {
+					var doc strings.Builder
+					for i := range 100 {
+						fmt.Fprintf(&doc, "---\nkind: rule\nname: %s%d\non: %s\nif: %s\nrun: {action: noop}\n", k.trigger, from+i, k.trigger, fmt.Sprintf(k.condition, from+i))
+					}
+					applied(b, e, strings.TrimPrefix(doc.String(), "---\n"))
+				}
+			}
+			for trigger, count := range map[string]int{"equal": n, "apart": n / 5} {
+				begun := time.Now()
+				emitted(b, e, count, trigger, `{"host":"none","n":-1}`)
+				b.ReportMetric(float64(count)/time.Since(begun).Seconds(), trigger+"/s")
+			}
+			b.ReportMetric(noopPace(b, e, n)/before, "noop-beside/noop")
+		}
+		b.ReportMetric(0, "ns/op")
+	})
+}
+
+// BenchmarkBarAlone is how long it takes on an idle engine from emitting a signal until a worker has what a rule starts for it.
+func BenchmarkBarAlone(b *testing.B) {
+	const n = 500
+	each := func(b *testing.B, e *Engine) {
+		applied(b, e, "kind: rule\nname: r\non: t\nif: signal.data.severity == \"page\"\nrun: {action: noop}\n")
+		session, err := e.Open(b.Context(), handoff.Session{Name: "alone", Embedded: true, Queues: []string{DefaultQueue}, Slots: 10})
+		if err != nil {
+			b.Fatal(err)
+		}
+		for b.Loop() {
+			var took []time.Duration
+			for range n {
+				got := make(chan handoff.Assignment, 1)
+				go func() {
+					if work, err := e.Take(b.Context(), session, 1); err == nil && len(work) == 1 {
+						got <- work[0]
+					}
+					close(got)
+				}()
+				awaitTakers(b, e, 1)
+				begun := time.Now()
+				if _, err := e.Emit(b.Context(), []Emission{{Trigger: "t", Data: json.RawMessage(`{"severity":"page"}`)}}); err != nil {
+					b.Fatal(err)
+				}
+				a, is := <-got
+				if !is {
+					b.Fatal("nothing was started")
+				}
+				took = append(took, time.Since(begun))
+				if _, err := e.Report(b.Context(), session, []flow.Report{endedAtOnce(&a)}); err != nil {
+					b.Fatal(err)
+				}
+			}
+			percentiles(b, took, "")
+		}
+		b.ReportMetric(0, "ns/op")
+	}
+	b.Run("sqlite", func(b *testing.B) { each(b, newRig(b).e) })
+	b.Run("postgres", func(b *testing.B) { each(b, newPostgresRig(b).e) })
+}
+
+func percentiles(b *testing.B, took []time.Duration, of string) {
+	slices.Sort(took)
+	for _, p := range []int{50, 99} {
+		b.ReportMetric(float64(took[min(len(took)-1, len(took)*p/100)].Microseconds())/1000, fmt.Sprintf("%sp%d-ms", of, p))
+	}
+}
+
+// BenchmarkBarSchedules is how late executions are that 10,000 schedules start which are due at one moment.
+func BenchmarkBarSchedules(b *testing.B) {
+	const schedules = 10_000
+	onEachBench(b, func(b *testing.B, e *Engine) {
+		for b.Loop() {
+			due := time.Now().Add(90 * time.Second).Truncate(time.Second)
+			offset := due.Sub(due.Truncate(time.Hour))
+			for from := 0; from < schedules; from += 500 {
+				var doc strings.Builder
+				for i := range 500 {
+					fmt.Fprintf(&doc, "---\nkind: schedule\nname: s%d\nevery: 1h\noffset: %s\noverlap: allow\nrun: {action: noop, labels: {of: tick}}\n", from+i, offset)
+				}
+				applied(b, e, strings.TrimPrefix(doc.String(), "---\n"))
+			}
+			if left := time.Until(due); left < 0 {
+				b.Fatalf("the schedules were defined %s too late", -left)
+			}
+			finished(b, e, schedules)
+			var late []time.Duration
+			for f := (store.Filter{Labels: map[string]string{"of": "tick"}, Limit: 1000}); ; {
+				page, err := e.opts.Store.List(b.Context(), f)
+				if err != nil {
+					b.Fatal(err)
+				}
+				for _, x := range page {
+					late = append(late, x.CreatedAt.Sub(due))
+					f.Before = x.ID
+				}
+				if len(page) == 0 {
+					break
+				}
+			}
+			percentiles(b, late, "lag-")
+		}
+		b.ReportMetric(0, "ns/op")
+	})
+}
+
+var opened = flag.Int("open", 0, "how many questions and waits BenchmarkBarOpen leaves open")
+
+// BenchmarkBarOpen compares an engine on whose store many questions and waits are open with the same one before. It takes minutes for a
+// million.
+func BenchmarkBarOpen(b *testing.B) {
+	if *opened == 0 {
+		b.Skip("needs -open 1000000")
+	}
+	const n = 20_000
+	onEachBench(b, func(b *testing.B, e *Engine) {
+		applied(b, e, "kind: trigger\nname: t\nwaits: true\n")
+		for b.Loop() {
+			var before, after runtime.MemStats
+			pace := noopPace(b, e, n)
+			runtime.GC()
+			runtime.ReadMemStats(&before)
+			empty, err := e.opts.Store.Size(b.Context())
+			if err != nil {
+				b.Fatal(err)
+			}
+			inParts(b, *opened, func(from, to int) error {
+				subs := make([]Submission, to-from)
+				for i := range subs {
+					subs[i] = Submission{Action: "ask", Input: json.RawMessage(`{"title":"Release?","form":{"type":"boolean"}}`)}
+					if i%2 == 1 {
+						subs[i] = Submission{Action: "wait", Input: json.RawMessage(fmt.Sprintf(`{"signal":"t","subject":"s%d"}`, from+i))}
+					}
+				}
+				_, err := e.Submit(b.Context(), subs)
+				return err
+			})
+			runtime.GC()
+			runtime.ReadMemStats(&after)
+			full, err := e.opts.Store.Size(b.Context())
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.ReportMetric(noopPace(b, e, n)/pace, "noop/noop-before")
+			b.ReportMetric(float64(full-empty)/float64(*opened), "bytes/open")
+			b.ReportMetric(float64(int64(after.HeapAlloc)-int64(before.HeapAlloc))/(1<<20), "heap-MB")
+			if s, is := e.opts.Store.(store.Surveyor); is {
+				begun := time.Now()
+				if _, err := s.Survey(b.Context()); err != nil {
+					b.Fatal(err)
+				}
+				b.ReportMetric(float64(time.Since(begun).Milliseconds()), "survey-ms")
+			}
+		}
+		b.ReportMetric(0, "ns/op")
+	})
+}

@@ -1,0 +1,81 @@
+package server
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/telemetry"
+)
+
+// burstPages is how many pages of a list are read at one look until an item is met that was sent before.
+const burstPages = 10
+
+// watchList streams a list: the items of its first page at once, the oldest first, and then each that comes or changes while it is on that
+// page. next reads the following page, the latest item first; it begins anew after restart. Nothing is resumed: a reader that comes back is
+// sent the first page again.
+func watchList[T any](c *call, name string, key func(*T) string, restart func(), next func() ([]T, error)) error {
+	changed, stop := c.Engine.WatchAll() // before the first look, so that nothing falls between
+	defer stop()
+	sent := map[string][sha256.Size]byte{}
+	look := func() (news []json.RawMessage, err error) {
+		restart()
+		seen := map[string][sha256.Size]byte{}
+		for page, met := 0, len(sent) == 0; page == 0 || !met && page < burstPages; page++ {
+			items, err := next()
+			if err != nil {
+				return nil, err
+			}
+			for i := range items {
+				body, err := json.Marshal(&items[i])
+				if err != nil {
+					return nil, fmt.Errorf("encode %s: %w", name, err)
+				}
+				k, sum := key(&items[i]), sha256.Sum256(body)
+				before, known := sent[k]
+				if met = met || known; before != sum {
+					news = append(news, body)
+				}
+				seen[k] = sum
+			}
+			if len(items) == 0 {
+				break
+			}
+		}
+		sent = seen
+		slices.Reverse(news)
+		return news, nil
+	}
+	news, err := look()
+	if err != nil {
+		return err // the status has not been sent
+	}
+	s, err := c.openStream(mediaEvents)
+	for begun := time.Now(); err == nil; news, err = look() {
+		for _, body := range news {
+			if err = s.add(name, "", body); err != nil {
+				break
+			}
+		}
+		if err == nil {
+			err = s.flush()
+		}
+		if err != nil || c.draining.Err() != nil || !c.pauseUntil(time.Now().Add(max(setPause, setPauseRatio*time.Since(begun)))) {
+			break
+		}
+		if err = c.untilNews(s, changed); err != nil {
+			break
+		}
+		begun = time.Now()
+	}
+	if err != nil && !errors.Is(err, errGone) && c.ctx().Err() == nil {
+		// Breaking off makes the reader come back and hear then what is wrong.
+		c.log.Warn("stream of a list broken off", telemetry.Path, c.r.URL.Path, telemetry.Err, err)
+		panic(http.ErrAbortHandler)
+	}
+	return nil
+}

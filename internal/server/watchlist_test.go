@@ -1,0 +1,92 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/client"
+)
+
+// Lists as streams: what is there, the oldest first, then what comes and what changes.
+func TestWatchedLists(t *testing.T) {
+	t.Parallel()
+	h := start(t, Options{})
+	c := h.client
+	if _, err := c.Define(t.Context(), []byte("kind: rule\nname: r\non: t\nbatch: {key: k, size: 3, wait: 1h}\nrun: {action: noop}\n"), "r.yaml"); err != nil {
+		t.Fatal(err)
+	}
+	emit := func(trigger string) string {
+		s, err := c.Emit(t.Context(), api.Emission{Trigger: trigger})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s.Signal
+	}
+	want := []string{emit("t"), emit("u")}
+	ctx, stop := context.WithTimeout(t.Context(), 30*time.Second)
+	defer stop()
+	var got []string
+	for s, err := range c.FollowSignals(ctx, client.SignalFilter{Limit: 2}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got = append(got, s.ID); len(got) == 2 {
+			for range 7 { // more than a page
+				want = append(want, emit("t"))
+			}
+		}
+		if len(got) == len(want) {
+			break
+		}
+	}
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+
+	states := map[string]string{}
+	for e, err := range c.FollowEnforcements(ctx, client.EnforcementFilter{Rule: "r"}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if states[e.Signal] = e.State; len(states) == 8 && fmt.Sprint(counts(states)) == "map[folded:4 held:2 ran:2]" {
+			emit("t")
+		}
+		if fmt.Sprint(counts(states)) == "map[folded:6 ran:3]" {
+			break
+		}
+	}
+
+	asked := h.asked(t, `{"title":"first?"}`)
+	for i, err := range c.FollowInquiries(ctx, client.InquiryFilter{State: "all"}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i.ID != asked.ID {
+			t.Errorf("%+v", i)
+		}
+		if i.State == api.InquiryAnswered {
+			break
+		}
+		if _, err := c.Answer(ctx, i.ID, api.Reply{By: "ada", Answer: json.RawMessage(`1`)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if res, body := h.do(t, "GET", "/api/v1/signals?limit=0", "", "Accept", mediaEvents); res.StatusCode != 400 {
+		t.Errorf("%s %s", res.Status, body)
+	}
+}
+
+func counts(states map[string]string) map[string]int {
+	n := map[string]int{}
+	for _, s := range states {
+		n[s]++
+	}
+	return n
+}
