@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"strings"
@@ -257,4 +258,48 @@ func TestReplayedBody(t *testing.T) {
 			r.Errorf("2 MB of 3: %v", v.Err)
 		}
 	})
+}
+
+// holding is a store that cannot remove the signals of one trigger.
+type holding struct {
+	store.Store
+	trigger string
+}
+
+func (s *holding) Update(ctx context.Context, decide func(context.Context, store.Tx) error) error {
+	return s.Store.Update(ctx, func(ctx context.Context, tx store.Tx) error { return decide(ctx, &holdingTx{tx, s}) })
+}
+
+type holdingTx struct {
+	store.Tx
+	s *holding
+}
+
+func (t *holdingTx) DropSignals(ctx context.Context, trigger string, before time.Time, n int) (int, error) {
+	if trigger == t.s.trigger {
+		return 0, errPlanted
+	}
+	return t.Tx.DropSignals(ctx, trigger, before, n)
+}
+
+// Signals that cannot be removed keep none of other triggers.
+func TestSignalRetentionBesideWhatIsRefused(t *testing.T) {
+	s := &holding{trigger: "b"}
+	r := newRig(t, func(o *Options) { s.Store, o.Store, o.SignalRetention = o.Store, s, time.Hour })
+	ids := map[string]flow.ID{}
+	for _, trigger := range []string{"a", "b", "c"} {
+		ids[trigger] = r.emit(Emission{Trigger: trigger}).Signal
+	}
+	r.clock.move(0, 2*time.Hour, 0)
+	if _, err := r.e.dropSignals(r.ctx); err != nil {
+		t.Fatal(err)
+	}
+	for trigger, id := range ids {
+		if _, err := r.store.Signal(r.ctx, id); (err == nil) != (trigger == "b") {
+			t.Errorf("signal of %s: %v", trigger, err)
+		}
+	}
+	if r.e.Stats().Skipped == 0 {
+		t.Error("what was passed over is not counted")
+	}
 }

@@ -80,7 +80,13 @@ func (e *Engine) dropSignals(ctx context.Context) (dropped int, err error) {
 			keep := e.keepOf(o.Trigger)
 			if before := now.Add(-keep); keep > 0 && o.At.Before(before) {
 				n, err := e.dropOf(ctx, o.Trigger, before)
-				if dropped += n; err != nil {
+				dropped += n
+				if err != nil && refused(err) { // the signals of the other triggers go
+					e.counters.skipped.Add(1)
+					e.opts.Log.Error("old signals of a trigger cannot be removed: they stay", "trigger", o.Trigger, telemetry.Err, err)
+					err = nil
+				}
+				if err != nil {
 					return dropped, err
 				}
 			}
