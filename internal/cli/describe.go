@@ -18,6 +18,7 @@ var describable = []struct {
 }{
 	{"webhook:", (*app).describeWebhook},
 	{"schedule:", (*app).describeSchedule},
+	{"rule:", (*app).describeRule},
 }
 
 // shownFailures is how many failed executions of one task are named.

@@ -97,6 +97,15 @@ func TestRuleCommands(t *testing.T) {
 	if out, _, code := pawl(t, env, "get", "rules"); code != 0 || !strings.Contains(out, "paused: x") {
 		t.Errorf("get rules: %d %s", code, out)
 	}
+	if out, stderr, code := pawl(t, env, "describe", "rule:greet-all"); code != 0 || !strings.Contains(out, "is paused and starts nothing: x") || !strings.Contains(out, "default(signal.data.n, 2) > 1") || !strings.Contains(out, " ran ") {
+		t.Errorf("describe: %d %s %s", code, out, stderr)
+	}
+	if out, _, code := pawl(t, env, "describe", "rule:greet-all", "-o", "json"); code != 0 || !strings.Contains(out, `"enforcements": [`) {
+		t.Errorf("describe: %d %s", code, out)
+	}
+	if _, stderr, code := pawl(t, env, "describe", "rule:nobody"); code != 1 || !strings.Contains(stderr, `there is no rule "nobody"`) {
+		t.Errorf("describe: %d %s", code, stderr)
+	}
 	if _, stderr, code := pawl(t, env, "rules", "replay", "greet-all"); code != 1 || !strings.Contains(stderr, "resume it first") {
 		t.Errorf("replay of a paused rule: %d %s", code, stderr)
 	}

@@ -227,6 +227,7 @@ func (a *app) describeCommand() *cobra.Command {
   pawl describe iq_…
   pawl describe webhook:github
   pawl describe schedule:nightly
+  pawl describe rule:clean-disk
   pawl describe ex_… -o json`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
