@@ -19,6 +19,7 @@ import (
 
 	"github.com/pawl-run/pawl/client"
 	"github.com/pawl-run/pawl/internal/failpoint"
+	"github.com/pawl-run/pawl/internal/handoff/redis/redistest"
 )
 
 var (
@@ -26,6 +27,7 @@ var (
 	seed   = flag.Uint64("chaos.seed", 0, "the seed of the schedule; 0: one of its own")
 	long   = flag.Bool("chaos.long", false, "also stop processes for ten leases")
 	keep   = flag.String("chaos.keep", "", "a directory to keep the parts' logs in")
+	broker = flag.String("chaos.broker", "", "redis: the workers elsewhere are behind a Redis, which is taken down as well")
 )
 
 const lease = 3 * time.Second
@@ -38,8 +40,9 @@ type cluster struct {
 	servers []*part
 	workers []*part // elsewhere; the servers have some of their own
 	toStore []*proxy
-	balance *proxy   // what clients talk to
-	toWork  []*proxy // what each worker elsewhere talks to
+	balance *proxy            // what clients talk to
+	toWork  []*proxy          // what each worker elsewhere talks to
+	redis   *redistest.Server // nil: the workers elsewhere talk to the servers
 	addrs   []string
 	lasting lasting
 	load    *load
@@ -50,6 +53,13 @@ type cluster struct {
 func start(t *testing.T, retention time.Duration) *cluster {
 	c := &cluster{t: t, db: own(t)}
 	c.dsn = c.db.named(t)
+	switch *broker {
+	case "":
+	case "redis":
+		c.redis = redistest.Start(t, "--appendonly", "yes")
+	default:
+		t.Fatalf("-chaos.broker %q: there is redis", *broker)
+	}
 	dir := *keep
 	if dir == "" {
 		dir = t.TempDir()
@@ -65,13 +75,20 @@ func start(t *testing.T, retention time.Duration) *cluster {
 		if i == 2 {
 			args = append(args, "--no-worker")
 		}
+		if c.redis != nil {
+			args = append(args, "--broker", c.redis.URL())
+		}
 		c.servers = append(c.servers, runSet(t, dir, fmt.Sprintf("server-%d", i), slices.Concat(hasty, hookSettings), args...))
 	}
 	c.balance = newProxy(t, c.addrs...)
 	for i := range 2 {
-		p := newProxy(t, c.addrs...)
+		far, way := c.addrs, []string{"--server", "http://"}
+		if c.redis != nil {
+			far, way = []string{c.redis.Addr()}, []string{"--broker", "redis://"}
+		}
+		p := newProxy(t, far...)
 		c.toWork = append(c.toWork, p)
-		c.workers = append(c.workers, run(t, dir, fmt.Sprintf("worker-%d", i), "worker", "--server", "http://"+p.address(),
+		c.workers = append(c.workers, run(t, dir, fmt.Sprintf("worker-%d", i), "worker", way[0], way[1]+p.address(),
 			"--name", fmt.Sprintf("worker-%d", i), "--slots", "3", "--runtime", "process", "--state-dir", filepath.Join(dir, fmt.Sprintf("work-%d", i)), "--grace", grace.String()))
 	}
 	t.Cleanup(func() {
@@ -127,7 +144,7 @@ func TestChaos(t *testing.T) {
 		l.rest()
 	}()
 	var bag []fault
-	for _, f := range faults() {
+	for _, f := range append(faults(), c.brokerFaults()...) {
 		for range f.weight {
 			bag = append(bag, f)
 		}

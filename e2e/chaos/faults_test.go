@@ -26,13 +26,15 @@ func between(r *rand.Rand, least, most time.Duration) time.Duration {
 
 func pick[T any](r *rand.Rand, all []T) T { return all[r.IntN(len(all))] }
 
+// crash lets the next life of a part end at a moment.
+func crash(r *rand.Rand, p *part, moments []string) string {
+	m := fmt.Sprintf("%s:%d", pick(r, moments), 1+r.IntN(30))
+	p.kill(0, failpoint.Variable+"="+m)
+	return p.name + " at " + m
+}
+
 func faults() []fault {
 	serverMoments, workerMoments := failpoint.All()
-	crash := func(r *rand.Rand, p *part, moments []string) string {
-		m := fmt.Sprintf("%s:%d", pick(r, moments), 1+r.IntN(30))
-		p.kill(0, failpoint.Variable+"="+m)
-		return p.name + " at " + m
-	}
 	all := []fault{
 		{"kill a server", 5, true, func(c *cluster, r *rand.Rand) string {
 			p := pick(r, c.servers)

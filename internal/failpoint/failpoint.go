@@ -29,3 +29,8 @@ const (
 func All() (servers, workers []string) {
 	return []string{BeforeCommit, AfterCommit, AfterTell, BeforeAnswer, AfterAnswer}, []string{BeforeStart, BeforeReport, AfterReport}
 }
+
+// OfBrokers lists those that come only where workers are behind a broker.
+func OfBrokers() (servers, workers []string) {
+	return []string{AfterPut, BeforeSettle}, []string{AfterSend}
+}

@@ -128,6 +128,14 @@ func (s *Server) Kill() {
 	s.cmd = nil
 }
 
+// Signal sends its process a signal, such as SIGSTOP.
+func (s *Server) Signal(sig os.Signal) {
+	s.t.Helper()
+	if err := s.cmd.Process.Signal(sig); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
 // Do carries out a command, such as FLUSHALL.
 func (s *Server) Do(words ...string) {
 	s.t.Helper()
