@@ -3,10 +3,16 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/internal/handoff/post"
 	"github.com/pawl-run/pawl/internal/handoff/redis"
 	"github.com/pawl-run/pawl/internal/handoff/redis/redistest"
@@ -115,4 +121,50 @@ func TestBrokerToken(t *testing.T) {
 	if code != 1 || !strings.Contains(stderr, "another token") {
 		t.Errorf("%d %s%s", code, out, stderr)
 	}
+}
+
+// While the broker is away, metrics and pawl why say so; once it is back, also without anything, the work that runs goes on.
+func TestBrokerAway(t *testing.T) {
+	t.Parallel()
+	broker := redistest.Start(t)
+	env := append(environment(t), "PAWL_BROKER="+broker.URL())
+	addr := "127.0.0.1:" + freePort(t)
+	server := start(t, env, "server", "--listen", addr, "--lease", "60s")
+	within(t, 30*time.Second, "the server serves", func() bool { return strings.Contains(server.err.String(), "serving on") })
+	work := start(t, append(env, "PAWL_STATE_DIR="+t.TempDir(), "PAWL_RUNTIME=process"), "worker", "--labels", "site=plant")
+	within(t, 30*time.Second, "the worker works", func() bool { return strings.Contains(work.err.String(), "working for redis://") })
+	mark := filepath.Join(t.TempDir(), "go on")
+	program := writeFile(t, "program.py", "import os, time\nprint('started', flush=True)\nwhile not os.path.exists("+strconv.Quote(mark)+"): time.sleep(0.05)\nprint('ended')\n")
+	eval := start(t, env, "eval", "--worker-label", "site=plant", "--limit", "wall=5m", program)
+	within(t, 30*time.Second, "the program runs", func() bool { return strings.Contains(eval.out.String(), "started") })
+	id := executions(t, env)[0].ID
+	up := func(want string) func() bool {
+		return func() bool {
+			res, err := http.Get("http://" + addr + "/metrics")
+			if err != nil {
+				return false
+			}
+			defer res.Body.Close()
+			text, err := io.ReadAll(res.Body)
+			return err == nil && strings.Contains(string(text), "\npawl_broker_up "+want+"\n") && strings.Contains(string(text), `pawl_broker_letters_total{line="tell"} `)
+		}
+	}
+	within(t, 20*time.Second, "the broker is up in the metrics", up("1"))
+	broker.Kill()
+	within(t, 20*time.Second, "the broker is down in the metrics", up("0"))
+	if out, stderr, _ := pawl(t, env, "why", id); !strings.Contains(out, "behind a broker that does not answer") {
+		t.Errorf("%s%s", out, stderr)
+	}
+	broker.Again() // with nothing: it keeps nothing on its disk
+	if err := os.WriteFile(mark, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	within(t, 40*time.Second, "the program has ended", func() bool { return strings.Contains(eval.out.String(), "ended") })
+	if err := eval.Wait(); err != nil {
+		t.Errorf("%v\n%s", err, eval.err.String())
+	}
+	if x := executions(t, env)[0]; x.Attempt != 1 || x.Status != api.Completed {
+		t.Errorf("%s in attempt %d", x.Status, x.Attempt)
+	}
+	within(t, 20*time.Second, "the broker is up in the metrics", up("1"))
 }

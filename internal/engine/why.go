@@ -205,6 +205,10 @@ func (e *Engine) whyHeld(ctx context.Context, x *flow.Execution, w *Why) error {
 		w.Summary = fmt.Sprintf("its worker session %s is gone; recovery opens the next attempt within seconds", x.Owner.Text(flow.SessionPrefix))
 		return nil
 	}
+	if e.opts.Cut != nil && e.opts.Cut(x.Owner) {
+		w.Summary += ", and its worker is behind a broker that does not answer"
+		w.Unblock = append(w.Unblock, "the broker answers before the worker stops, after two thirds of a lease: pawl doctor --broker URL looks at it")
+	}
 	w.Facts = append(w.Facts, fmt.Sprintf("the worker's lease runs until %s; if it is not renewed, the next attempt is opened then", clock(expires)))
 	return nil
 }

@@ -136,6 +136,9 @@ func newMetrics(s *Server) *metrics {
 	}
 	r := prometheus.NewRegistry()
 	r.MustRegister(m, &s.surveys, &s.refusals, m.requests, m.seconds, m.streams, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	if s.Broker != nil {
+		r.MustRegister(brokerMetrics{s.Broker})
+	}
 	m.page = promhttp.HandlerFor(r, promhttp.HandlerOpts{})
 	return m
 }

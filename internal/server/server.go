@@ -29,6 +29,8 @@ type Options struct {
 	Tokens []string
 	// Workers serves /api/v1/workers/… for workers in other processes; nil: there are none.
 	Workers http.Handler
+	// Broker tells of the message broker between this server and workers; nil: there is none.
+	Broker func() BrokerFigures
 	// Secret reads a secret that a webhook names: a variable or a file of this process. Nil: there are none.
 	Secret func(name string) (string, error)
 	// Page serves the web page, at / and beneath /ui/; nil: there is none. Its files are served without a token: they say nothing about

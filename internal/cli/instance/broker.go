@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"log/slog"
 
+	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/handoff/post"
 	"github.com/pawl-run/pawl/internal/handoff/redis"
+	"github.com/pawl-run/pawl/internal/server"
 )
 
 // OpenBroker connects to the broker that the setting names. installation names the servers' database; empty for workers.
@@ -52,4 +54,30 @@ func (r *Instance) startBroker(ctx context.Context) (err error) {
 	r.stopBroker = r.parts.Start("the service of the broker", b.server.Run)
 	close(b.ready)
 	return nil
+}
+
+// cut reports whether a session's worker is behind the broker, and the broker does not answer.
+func (b *brokered) cut(session flow.ID) bool {
+	select {
+	case <-b.ready:
+		return b.server.Cut(session)
+	default:
+		return false
+	}
+}
+
+// brokerFigures are what the metrics tell of the broker; nil when none is served.
+func (r *Instance) brokerFigures() func() server.BrokerFigures {
+	if r.broker == nil {
+		return nil
+	}
+	return func() server.BrokerFigures {
+		f := r.broker.server.Figures()
+		out := server.BrokerFigures{Up: f.Up, Redelivered: f.Redelivered, Dead: f.Dead, Rebuilt: f.Rebuilt, Lines: map[string]server.BrokerLine{}}
+		for _, line := range post.Lines() {
+			d := f.Lines[line]
+			out.Lines[string(line)] = server.BrokerLine{Delivered: f.Letters[line], Waiting: d.Letters, Bytes: d.Bytes, Oldest: d.Oldest}
+		}
+		return out
+	}
 }

@@ -101,13 +101,14 @@ func Open(ctx context.Context, lock *os.File, ro Options) (_ *Instance, err erro
 		return nil, err
 	}
 	var late func(context.Context) error
+	var cut func(flow.ID) bool
 	if ro.Stays && ro.Config.Text("broker") != "" {
 		r.broker = &brokered{ready: make(chan struct{})}
-		late = r.broker.late
+		late, cut = r.broker.late, r.broker.cut
 	}
 	r.engine, err = engine.New(engine.Options{
 		Store: r.store, Blobs: r.blobs, Log: r.Log, Exclusive: !config.IsPostgres(ro.Config.Text("store")), Tracer: r.tracer, Retention: ro.Config.Retention(), SignalRetention: ro.Config.SignalRetention(),
-		Queues: ro.Config.List("queues"), Validate: payload.Validating(r.knowsLanguage), Needs: payload.Needs, Languages: ro.Config.Languages.Added(), Lease: ro.Config.Lease(), Committers: committers(ro.Config.Text("store")), Late: late,
+		Queues: ro.Config.List("queues"), Validate: payload.Validating(r.knowsLanguage), Needs: payload.Needs, Languages: ro.Config.Languages.Added(), Lease: ro.Config.Lease(), Committers: committers(ro.Config.Text("store")), Late: late, Cut: cut,
 	})
 	if err != nil {
 		return nil, err
@@ -155,7 +156,7 @@ func (r *Instance) serveState(ctx context.Context, o Owner, dir string, ro Optio
 	if err != nil {
 		return fmt.Errorf("webhook_secrets: %w", err)
 	}
-	if r.server, err = server.New(server.Options{Engine: r.engine, Log: r.Log, Tracer: r.tracer, Version: r.Version, Tokens: tokens, Workers: workers, Grace: ro.Drains, Page: ro.Page, UploadLimit: r.Config.Size("upload_limit"), Secret: secrets.Here}); err != nil {
+	if r.server, err = server.New(server.Options{Engine: r.engine, Log: r.Log, Tracer: r.tracer, Version: r.Version, Tokens: tokens, Workers: workers, Broker: r.brokerFigures(), Grace: ro.Drains, Page: ro.Page, UploadLimit: r.Config.Size("upload_limit"), Secret: secrets.Here}); err != nil {
 		return err
 	}
 	l, remove, err := ListenState(dir)

@@ -23,7 +23,6 @@ type Client struct {
 	office Office
 	token  []byte
 	desk   *desk
-	stop   context.CancelFunc
 	strays chan handoff.Stray
 
 	mu      sync.Mutex
@@ -55,14 +54,13 @@ const (
 
 // NewClient gives the worker's side of an office. token is the one that servers ask for, or empty. Nothing is sent yet.
 func NewClient(office Office, token string) *Client {
-	ctx, stop := context.WithCancel(context.Background())
-	c := &Client{office: office, token: []byte(token), stop: stop, strays: make(chan handoff.Stray, 16), secrets: map[flow.ID]string{}, lease: handoff.Lease}
-	c.desk = newDesk(ctx, office, c.strayed)
+	c := &Client{office: office, token: []byte(token), strays: make(chan handoff.Stray, 16), secrets: map[flow.ID]string{}, lease: handoff.Lease}
+	c.desk = newDesk(office, c.strayed)
 	return c
 }
 
 // Stop ends the client; its mailbox is deleted.
-func (c *Client) Stop() { c.stop() }
+func (c *Client) Stop() { c.desk.stop() }
 
 // Calls implements handoff.Concurrent.
 func (c *Client) Calls() int { return mostCalls }

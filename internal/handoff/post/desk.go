@@ -14,14 +14,15 @@ import (
 type desk struct {
 	office Office
 	ctx    context.Context // of the desk
-	stray  func(*frame)    // takes answers for which no call waits; nil: they are dropped
+	stop   context.CancelFunc
+	stray  func(*frame) // takes answers for which no call waits; nil: they are dropped
 
 	opening chan struct{} // capacity 1: full while a mailbox is being made
 
 	mu      sync.Mutex
 	box     *mailbox // nil: there is none
 	waiting map[string]*waiter
-	rebuilt int64 // how many mailboxes were made after the first
+	boxes   int64 // how many mailboxes were made
 }
 
 // mailbox is one of the desk's mailboxes, one after another.
@@ -37,8 +38,9 @@ type waiter struct {
 	genuine func(*frame) bool
 }
 
-func newDesk(ctx context.Context, office Office, stray func(*frame)) *desk {
-	return &desk{office: office, ctx: ctx, stray: stray, opening: make(chan struct{}, 1), waiting: map[string]*waiter{}}
+func newDesk(office Office, stray func(*frame)) *desk {
+	ctx, stop := context.WithCancel(context.Background())
+	return &desk{office: office, ctx: ctx, stop: stop, stray: stray, opening: make(chan struct{}, 1), waiting: map[string]*waiter{}}
 }
 
 // at is the mailbox, which is made when there is none.
@@ -60,6 +62,12 @@ func (d *desk) at(ctx context.Context) (*mailbox, error) {
 	}
 }
 
+func (d *desk) made() int64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return max(1, d.boxes)
+}
+
 func (d *desk) current() *mailbox {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -78,7 +86,7 @@ func (d *desk) open(ctx context.Context) (*mailbox, error) {
 	m.heard.Store(time.Now().UnixNano())
 	d.mu.Lock()
 	d.box = m
-	d.rebuilt++
+	d.boxes++
 	d.mu.Unlock()
 	go d.read(m)
 	return m, nil

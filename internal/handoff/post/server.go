@@ -36,7 +36,7 @@ type Server struct {
 	tokens [][]byte
 	log    *slog.Logger
 
-	ctx       context.Context // of Run
+	gauge     *gauge
 	desk      *desk
 	transfers chan struct{} // has an element for each transfer
 }
@@ -61,7 +61,7 @@ func NewServer(o ServerOptions) *Server {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	s := &Server{
-		office: o.Office, log: o.Log, transfers: make(chan struct{}, mostTransfers),
+		office: o.Office, log: o.Log, transfers: make(chan struct{}, mostTransfers), gauge: newGauge(), desk: newDesk(o.Office, nil),
 	}
 	lease := handoff.Lease
 	if l, ok := o.Handoff.(handoff.Leased); ok && l.Lease() > 0 {
@@ -79,18 +79,25 @@ func NewServer(o ServerOptions) *Server {
 
 // Run serves until ctx ends and what is in hand has been let go.
 func (s *Server) Run(ctx context.Context) error {
-	s.ctx, s.desk = ctx, newDesk(ctx, s.office, nil)
+	defer s.desk.stop()
 	var wg sync.WaitGroup
-	wg.Go(func() { s.office.Serve(ctx, Asks, mostAsks, s.guarded(s.answerAsk)) })
-	wg.Go(func() { s.office.Serve(ctx, Tells, mostTells, s.guarded(s.record)) })
-	wg.Go(func() { s.office.Serve(ctx, Logs, mostLogs, s.guarded(s.record)) })
+	wg.Go(func() { s.watch(ctx) })
+	wg.Go(func() { s.office.Serve(ctx, Asks, mostAsks, s.guarded(Asks, s.answerAsk)) })
+	wg.Go(func() { s.office.Serve(ctx, Tells, mostTells, s.guarded(Tells, s.record)) })
+	wg.Go(func() { s.office.Serve(ctx, Logs, mostLogs, s.guarded(Logs, s.record)) })
 	wg.Wait()
 	return nil
 }
 
-// guarded buries letters that panic.
-func (s *Server) guarded(take func(context.Context, Letter) error) func(context.Context, Letter) error {
+// guarded buries letters that panic, and counts.
+func (s *Server) guarded(line Line, take func(context.Context, Letter) error) func(context.Context, Letter) error {
 	return func(ctx context.Context, l Letter) (err error) {
+		s.gauge.delivered(line, l)
+		defer func() {
+			if _, dead := errors.AsType[*Buried](err); dead {
+				s.gauge.buried()
+			}
+		}()
 		defer func() {
 			if p := recover(); p != nil {
 				s.log.Error("a letter from the broker panicked", "panic", p, "stack", string(debug.Stack()))
@@ -130,6 +137,7 @@ func (s *Server) read(ctx context.Context, l Letter) (f *frame, session flow.ID,
 	if !f.by(key, byWorker) {
 		return nil, session, nil, &Buried{"it is not signed by the session's worker"}
 	}
+	s.gauge.heard(session)
 	return f, session, key, nil
 }
 

@@ -1,0 +1,108 @@
+package post
+
+import (
+	"context"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/flow"
+)
+
+// Figures are what a server tells of its broker: what lies there as of a few seconds ago, and what has passed through this server.
+type Figures struct {
+	Up          bool
+	Lines       map[Line]Depth
+	Letters     map[Line]int64 // delivered
+	Redelivered int64          // of these, not for the first time
+	Dead        int64          // buried by this server
+	Rebuilt     int64          // mailboxes of this server that were given up for another
+}
+
+// gauge keeps a server's figures.
+type gauge struct {
+	mu      sync.Mutex
+	figures Figures
+	met     map[flow.ID]time.Time // sessions whose calls came through the broker, and when the last did
+}
+
+func newGauge() *gauge {
+	return &gauge{figures: Figures{Up: true, Lines: map[Line]Depth{}, Letters: map[Line]int64{Asks: 0, Tells: 0, Logs: 0}}, met: map[flow.ID]time.Time{}}
+}
+
+const (
+	lookEvery  = 5 * time.Second
+	lookWithin = 3 * time.Second
+)
+
+// watch looks at the broker until ctx ends.
+func (s *Server) watch(ctx context.Context) {
+	for {
+		asking, cancel := context.WithTimeout(ctx, lookWithin)
+		lines, err := s.office.Backlog(asking)
+		cancel()
+		if ctx.Err() != nil {
+			return
+		}
+		s.gauge.looked(lines, err, time.Now().Add(-2*s.wire.Lease()))
+		t := time.NewTimer(lookEvery)
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			t.Stop()
+			return
+		}
+	}
+}
+
+// looked notes what a look at the broker gave. While the broker answers, sessions of which nothing has come for long are forgotten.
+func (g *gauge) looked(lines map[Line]Depth, err error, before time.Time) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.figures.Up = err == nil; err != nil {
+		return
+	}
+	g.figures.Lines = lines
+	maps.DeleteFunc(g.met, func(_ flow.ID, at time.Time) bool { return at.Before(before) })
+}
+
+func (g *gauge) delivered(line Line, l Letter) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.figures.Letters[line]++
+	if l.Tries > 1 {
+		g.figures.Redelivered++
+	}
+}
+
+func (g *gauge) buried() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.figures.Dead++
+}
+
+func (g *gauge) heard(session flow.ID) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.met[session] = time.Now()
+}
+
+// Figures are those of this moment.
+func (s *Server) Figures() Figures {
+	s.gauge.mu.Lock()
+	defer s.gauge.mu.Unlock()
+	f := s.gauge.figures
+	f.Lines, f.Letters = maps.Clone(f.Lines), maps.Clone(f.Letters)
+	if s.desk != nil {
+		f.Rebuilt = s.desk.made() - 1
+	}
+	return f
+}
+
+// Cut reports whether a session's worker is behind the broker, and the broker does not answer.
+func (s *Server) Cut(session flow.ID) bool {
+	s.gauge.mu.Lock()
+	defer s.gauge.mu.Unlock()
+	_, met := s.gauge.met[session]
+	return met && !s.gauge.figures.Up
+}
