@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
 )
@@ -249,4 +250,37 @@ func TestMatchingBesideALock(t *testing.T) {
 	}
 	r.e.rules.said()
 	r.within(10*time.Second, "it was not matched", func() bool { return r.signal(id).State == flow.SignalMatched })
+}
+
+// Of the past, a signal that cannot be read, or whose execution the store refuses, keeps a rule from none of the others.
+func TestReplayBesideWhatIsRefused(t *testing.T) {
+	isolated(t, func(r *rig, s *refusing) {
+		r.apply("kind: rule\nname: other\non: none\nrun: {action: noop}\n")
+		var all []flow.Signal
+		for i := range 4 {
+			all = append(all, flow.Signal{Trigger: "t", Data: json.RawMessage(fmt.Sprintf(`{"n":%d}`, i))})
+		}
+		all[1].Trigger, all[1].Data = "u", json.RawMessage(`{`)
+		ids := r.keepNew(all...)
+		for _, id := range ids { // no rule listened, so that none of them was read
+			r.within(5*time.Second, "a signal was not matched", func() bool { return r.signal(id).State == flow.SignalMatched })
+		}
+		s.set(func(d *flow.Draft) bool { return d.New && string(d.Input) == `{"v":2}` })
+		r.apply("kind: rule\nname: a\non: [t, u]\nrun: {action: noop, input: {v: '${{ signal.data.n }}'}}\n")
+		p, err := r.e.ReplayRule(r.ctx, "a", time.Time{}, false)
+		if err != nil || p.Ran != 2 || p.Failed != 2 {
+			r.Errorf("%+v, %v", p, err)
+		}
+		defs, err := definition.Parse("r.yaml", []byte("kind: rule\nname: b\non: [t, u]\nrun: {action: noop}\n"))
+		if err != nil {
+			r.Fatal(err)
+		}
+		past, err := r.e.TestRules(r.ctx, defs, time.Time{})
+		if err != nil || len(past) != 1 || past[0].Ran != 3 || past[0].Failed != 1 {
+			r.Errorf("%+v, %v", past, err)
+		}
+		if why, err := r.e.WhyRule(r.ctx, "a"); err != nil || !strings.Contains(strings.Join(why.Facts, "; "), "cannot be asked") {
+			r.Errorf("%+v, %v", why, err)
+		}
+	})
 }

@@ -258,8 +258,8 @@ func (e *Engine) WhyRule(ctx context.Context, name string) (*RuleState, error) {
 			continue
 		}
 		why, err := whyRule(r, s, nil)
-		if err != nil {
-			return nil, err
+		if err != nil { // of the signal, which harms none of the others
+			why.Summary = "the rules cannot be asked about it: " + err.Error()
 		}
 		unheld[why.Summary]++
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/pawl-run/pawl/internal/automation"
 	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/problem"
 	"github.com/pawl-run/pawl/internal/store"
 )
 
@@ -84,7 +85,7 @@ func (e *Engine) past(ctx context.Context, r *automation.Rule, since time.Time, 
 			if seen++; seen > pastSignals {
 				return true, nil
 			}
-			if s := &page[i]; r.ListensTo(s.Trigger) && !s.Replayed && s.Damage == "" {
+			if s := &page[i]; r.ListensTo(s.Trigger) && !s.Replayed {
 				if err := look(s); err != nil {
 					return false, err
 				}
@@ -112,6 +113,11 @@ func (e *Engine) TestRules(ctx context.Context, defs []*definition.Definition, s
 		var windows pastWindows
 		p.More, err = e.past(ctx, r, since, func(s *flow.Signal) error {
 			x, err := e.wouldAlone(ctx, r, s)
+			if err != nil && refused(err) {
+				p.Signals++
+				p.add(s.ID, flow.EnforcementFailed, unread(err))
+				return nil
+			}
 			if err != nil {
 				return err
 			}
@@ -152,11 +158,26 @@ func (e *Engine) would(ctx context.Context, r *automation.Rule, s *flow.Signal) 
 	if r == nil {
 		return nil, nil
 	}
+	if s.Damage != "" {
+		return nil, damaged(s.Damage)
+	}
 	v, holds, err := automation.MatchRule(r, s)
 	if err != nil || !holds {
 		return nil, err
 	}
 	return e.enforcing(ctx, v, s.ID)
+}
+
+// add counts what a rule makes of a signal of the past, and keeps the first as samples.
+func (p *Past) add(id flow.ID, state flow.EnforcementState, why flow.Reason) {
+	if p.count(state); len(p.Samples) < pastSamples {
+		p.Samples = append(p.Samples, PastSample{Signal: id, State: state, Reason: why})
+	}
+}
+
+// unread is the reason for which a rule makes nothing of a signal that it cannot be asked about.
+func unread(err error) flow.Reason {
+	return flow.Reason{Code: flow.ReasonInput, Message: problem.Clip(err.Error(), reasonMost)}
 }
 
 // ErrPaused means that a rule that is paused is to start something.
@@ -218,39 +239,58 @@ func (e *Engine) replay(ctx context.Context, r *automation.Rule, all []flow.Sign
 			continue
 		}
 		x, err := e.would(ctx, r, &s)
+		if err != nil && refused(err) {
+			p.add(s.ID, flow.EnforcementFailed, unread(err))
+			continue
+		}
 		if err != nil {
 			return 0, err
 		}
 		if x != nil {
-			left.spend(0, x.size())
-			s.Data, s.Headers = nil, nil // they are in the input where the rule wants them
+			left.spend(0, x.size()+len(s.Data))
 			signals, xs[s.Number] = append(signals, s), []*enforcing{x}
-		}
-	}
-	made := func(id flow.ID, state flow.EnforcementState, why flow.Reason) {
-		if p.count(state); len(p.Samples) < pastSamples {
-			p.Samples = append(p.Samples, PastSample{Signal: id, State: state, Reason: why})
 		}
 	}
 	if dry {
 		for i := range signals {
 			v := &xs[signals[i].Number][0].verdict
-			made(signals[i].ID, v.State, v.Reason)
+			p.add(signals[i].ID, v.State, v.Reason)
 		}
 		return n, nil
 	}
+	return n, e.enforcePast(ctx, signals, xs, p)
+}
+
+// enforcePast carries out what a rule makes of signals of the past. One of which that is refused harms no other: the rule has failed.
+func (e *Engine) enforcePast(ctx context.Context, signals []flow.Signal, xs map[int64][]*enforcing, p *Past) error {
 	if len(signals) == 0 {
-		return n, nil
+		return nil
 	}
 	done, err := ask(ctx, e, nil, func(ctx context.Context, t *transaction) ([]flow.Enforcement, error) {
 		return t.enforceOnce(ctx, signals, func(s *flow.Signal) []*enforcing { return xs[s.Number] })
 	})
-	if err != nil {
-		return 0, err
+	x := xs[signals[0].Number][0]
+	switch {
+	case err == nil:
+	case !refused(err):
+		return err
+	case len(signals) > 1:
+		for i := range signals {
+			if err := e.enforcePast(ctx, signals[i:i+1], xs, p); err != nil {
+				return err
+			}
+		}
+		return nil
+	case x.start != nil:
+		x.fail(err)
+		return e.enforcePast(ctx, signals, xs, p)
+	default:
+		p.add(signals[0].ID, flow.EnforcementFailed, unread(err))
+		return nil
 	}
 	e.counters.enforced(done)
 	for i := range done {
-		made(done[i].Signal, done[i].State, done[i].Reason)
+		p.add(done[i].Signal, done[i].State, done[i].Reason)
 	}
-	return n, nil
+	return nil
 }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -110,6 +111,9 @@ func (c *call) emitBatch() error {
 
 // renderSignal writes a signal in the API's words.
 func renderSignal(s *flow.Signal) api.Signal {
+	if !json.Valid(s.Data) { // a damaged row hides no other one of a list
+		s.Data, _ = json.Marshal(string(s.Data))
+	}
 	return api.Signal{ID: s.ID.Text(flow.SignalPrefix), Trigger: s.Trigger, Key: s.Key, Subject: s.Subject, Source: s.Source, At: s.At, State: s.State.String(),
 		Data: s.Data, Headers: s.Headers, Cause: s.Cause.String(), Rules: s.Rules, Replayed: s.Replayed}
 }
