@@ -15,7 +15,7 @@ type Definition struct {
 	Document json.RawMessage `json:"document,omitempty"`
 }
 
-// DefinitionPage is a page of the latest versions, by name.
+// DefinitionPage is a page of the latest versions, by name, or of the versions of one definition, the newest first.
 type DefinitionPage struct {
 	Definitions []Definition `json:"definitions"`
 	NextCursor  string       `json:"next_cursor,omitempty"`

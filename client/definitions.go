@@ -54,11 +54,20 @@ func (c *Client) Graph(ctx context.Context, name string, version int) (*api.Grap
 
 // Definitions walks through the latest versions of all definitions, by name. An error ends the walk.
 func (c *Client) Definitions(ctx context.Context) iter.Seq2[api.Definition, error] {
+	return c.definitions(ctx, "/definitions")
+}
+
+// DefinitionVersions walks through the versions of a definition, the newest first, without their documents. An error ends the walk.
+func (c *Client) DefinitionVersions(ctx context.Context, name string) iter.Seq2[api.Definition, error] {
+	return c.definitions(ctx, "/definitions/"+url.PathEscape(name)+"/versions")
+}
+
+func (c *Client) definitions(ctx context.Context, path string) iter.Seq2[api.Definition, error] {
 	return func(yield func(api.Definition, error) bool) {
 		q := url.Values{}
 		for {
 			var page api.DefinitionPage
-			err := c.call(ctx, request{method: http.MethodGet, path: "/definitions", query: q, repeatable: true}, &page)
+			err := c.call(ctx, request{method: http.MethodGet, path: path, query: q, repeatable: true}, &page)
 			if err != nil {
 				yield(api.Definition{}, err)
 				return

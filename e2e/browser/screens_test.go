@@ -33,6 +33,12 @@ tasks:
 const graded = `{"language": "bash", "source": "read n; echo $((n * 2))", "labels": {"team": "docs"},
 	"cases": [{"stdin": "1", "expect": "2"}, {"name": "second", "stdin": "2", "expect": "5"}], "limits": {"wall": "20s", "memory": "256MB"}, "wait": "60s"}`
 
+const twice = `
+name: twice
+description: The first version
+tasks: {a: {action: noop}}
+`
+
 const nightly = `
 kind: schedule
 name: nightly
@@ -59,13 +65,15 @@ func filled(t *testing.T) (*server, map[string]string) {
 	t.Helper()
 	s := serve(t, "")
 	s.call(t, http.MethodPost, "/api/v1/definitions", workflow)
+	s.call(t, http.MethodPost, "/api/v1/definitions", twice)
+	s.call(t, http.MethodPost, "/api/v1/definitions", strings.Replace(twice, "first", "second", 1))
 	s.call(t, http.MethodPost, "/api/v1/definitions", nightly)
 	s.call(t, http.MethodPost, "/api/v1/schedules/nightly/fire", "")
 	s.call(t, http.MethodPost, "/api/v1/definitions", reacts)
 	signal := s.call(t, http.MethodPost, "/api/v1/signals", `{"trigger": "alert.fired", "key": "a-1", "subject": "db1", "data": {"severity": "page", "n": 900719925474099312345}}`)
 	at := map[string]string{
 		"executions": "executions", "no match": "executions?label=no%3Dsuch", "filtered": "executions?status=failed&status=running", "new code": "new", "new action": "new?action=fan",
-		"definitions": "definitions", "definition": "definitions/fan", "work": "work", "server": "server", "schedules": "schedules", "schedule": "schedules/nightly", "questions": "questions", "nowhere": "nowhere",
+		"definitions": "definitions", "definition": "definitions/fan", "versions": "definitions/twice", "work": "work", "server": "server", "schedules": "schedules", "schedule": "schedules/nightly", "questions": "questions", "nowhere": "nowhere",
 		"rules": "rules", "rule": "rules/each-alert", "signals": "signals", "no signals": "signals?trigger=other", "signal": fmt.Sprint("signals/", signal["signal"]), "webhooks": "webhooks", "webhook": "webhooks/github", "no execution": "executions/ex_0000000000000000000000000",
 	}
 	add := func(name, id string, tabs ...string) {
@@ -84,7 +92,7 @@ func filled(t *testing.T) (*server, map[string]string) {
 
 // shows is a text that each screen must show once it has loaded.
 var shows = map[string]string{
-	"executions": "fan@1", "no match": "Nothing matches", "filtered": "code", "new code": "Program", "new action": "How many", "definitions": "fan", "definition": "for each item",
+	"executions": "fan@1", "no match": "Nothing matches", "filtered": "code", "new code": "Program", "new action": "How many", "definitions": "fan", "definition": "for each item", "versions": "pawl diff twice@1 twice@2",
 	"work": "in the server", "server": "Up for", "nowhere": "There is no such page", "no execution": "All executions", "workflow tasks": "5 of 5 items", "workflow output": "No output", "workflow history": "complete",
 	"workflow input": "Input", "workflow timeline": "the colour is how it ended", "schedules": "Europe/Berlin", "schedule": "by hand", "questions": "Nobody is asked", "cases result": "1 of 2 cases passed", "cases logs": "case second", "cases history": "complete", "cases input": "Program", "program result": "out.txt",
 	"rules": "each-alert", "rule": "What it has made of signals", "signals": "db1", "no signals": "Nothing matches", "signal": "900719925474099312345", "webhooks": "/hooks/github", "webhook": "Refused lately",

@@ -43,6 +43,7 @@ type listing struct {
 	trigger, subject, source string // of signals
 	state, assignee          string // of inquiries; state of enforcements, too
 	rule, signal             string // of enforcements
+	versionsOf               string // of actions
 }
 
 // kinds of things that can be listed, with the other names that people try.
@@ -81,6 +82,7 @@ for them.`,
   pawl get evaluations --label run=17 --verdict timeout,oom
   pawl get executions --workflow ex_…          the tasks of one workflow
   pawl get executions -w                       keep the list up to date
+  pawl get actions --versions-of grade         when each was registered; pawl diff shows what changed
   pawl get workers -o wide`,
 		ValidArgs: names,
 		Args:      cobra.ExactArgs(1),
@@ -108,6 +110,7 @@ for them.`,
 	f.StringVar(&l.source, "source", "", "only signals from this source, as in api")
 	f.StringVar(&l.state, "state", "", "only inquiries in this state: open (the default), answered, expired, withdrawn, or all of them; or only enforcements: ran, held, folded, refused, failed")
 	f.StringVar(&l.assignee, "assignee", "", "only open inquiries for this person or group:NAME by name")
+	f.StringVar(&l.versionsOf, "versions-of", "", "of actions: every version of this one, the newest first")
 	f.StringVar(&l.rule, "rule", "", "only enforcements of this rule")
 	f.StringVar(&l.signal, "signal", "", "only enforcements of this signal")
 	output.FormatFlag(c, &l.format, output.AsTable, output.AsWide, output.AsJSON, output.AsYAML, output.AsName)
@@ -334,7 +337,11 @@ func listActions(_ *app, ctx context.Context, c *client.Client, l *listing) (any
 	all := []api.Definition{}
 	t := &output.Table{}
 	t.Row("NAME", "VERSION", "KIND", "CREATED")
-	for d, err := range c.Definitions(ctx) {
+	found := c.Definitions(ctx)
+	if l.versionsOf != "" {
+		found = c.DefinitionVersions(ctx, l.versionsOf)
+	}
+	for d, err := range found {
 		if err != nil {
 			return nil, nil, err
 		}

@@ -445,8 +445,8 @@ func refProblem(ref definition.Ref, message, fix string) definition.Problem {
 	return definition.Problem{File: ref.Position.File, Line: ref.Position.Line, Column: ref.Position.Column, Path: path, Message: message, Fix: fix}
 }
 
-// splitAction reads "name" or "name@3".
-func splitAction(action string) (name string, version int, err error) {
+// SplitAction reads "name" or "name@3"; version 0 is the latest.
+func SplitAction(action string) (name string, version int, err error) {
 	name, text, has := strings.Cut(action, "@")
 	if !has {
 		return name, 0, nil

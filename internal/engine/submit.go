@@ -280,7 +280,7 @@ func (e *Engine) resolve(ctx context.Context, s *Submission) (flow.Request, erro
 		}
 		return builtIn(kind, s.Input), nil
 	}
-	name, wanted, err := splitAction(s.Action)
+	name, wanted, err := SplitAction(s.Action)
 	if err != nil {
 		return flow.Request{}, invalid("action", s.Action, err.Error(), "")
 	}

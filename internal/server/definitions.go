@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -115,6 +116,40 @@ func (c *call) definition() error {
 		return err
 	}
 	return c.json(http.StatusOK, api.Definition{Name: d.Name, Version: d.Version, Kind: d.Kind, CreatedAt: d.CreatedAt, Document: d.Document})
+}
+
+// versions lists the versions of a definition, the newest first. They are numbered from 1 without gaps.
+func (c *call) versions() error {
+	limit := int(c.number("limit", 20, 1, 100))
+	before := int(c.number("cursor", 0, 1, 1<<31-1))
+	if err := c.checked(); err != nil {
+		return err
+	}
+	name := c.r.PathValue("name")
+	latest, err := c.stored(name, 0)
+	if err != nil {
+		return err
+	}
+	page := api.DefinitionPage{Definitions: []api.Definition{}}
+	version := latest.Version
+	if before > 0 {
+		version = min(version, before-1)
+	}
+	for ; version > 0; version-- {
+		if len(page.Definitions) == limit {
+			page.NextCursor = strconv.Itoa(version + 1)
+			break
+		}
+		d, err := c.Engine.Reader().Definition(c.ctx(), name, version)
+		if err != nil {
+			return fmt.Errorf("definition %s@%d: %w", name, version, err)
+		}
+		if !isDefinition(d) {
+			continue
+		}
+		page.Definitions = append(page.Definitions, api.Definition{Name: d.Name, Version: d.Version, Kind: d.Kind, CreatedAt: d.CreatedAt})
+	}
+	return c.json(http.StatusOK, page)
 }
 
 // stored reads a version of a definition; version 0 is the latest.

@@ -236,6 +236,26 @@ func TestDefinitions(t *testing.T) {
 	if fmt.Sprint(names) != "[diamond double]" {
 		t.Errorf("listed %v", names)
 	}
+	if d, err = h.client.Define(t.Context(), []byte(`{"name":"double","action":"input","with":{"n":3}}`), ""); err != nil || d.Definitions[0].Version != 2 {
+		t.Errorf("a second version: %+v, %v", d, err)
+	}
+	var versions []int
+	for d, err := range h.client.DefinitionVersions(t.Context(), "double") {
+		if err != nil || d.Name != "double" || d.CreatedAt.IsZero() || d.Document != nil {
+			t.Fatalf("%+v, %v", d, err)
+		}
+		versions = append(versions, d.Version)
+	}
+	if fmt.Sprint(versions) != "[2 1]" {
+		t.Errorf("versions %v", versions)
+	}
+	if res, body := h.do(t, "GET", "/api/v1/definitions/double/versions?limit=1", ""); res.StatusCode != 200 || !strings.Contains(string(body), `"next_cursor":"2"`) {
+		t.Errorf("a page of one version: %s %s", res.Status, body)
+	}
+	if res, body := h.do(t, "GET", "/api/v1/definitions/double/versions?limit=1&cursor=2", ""); res.StatusCode != 200 || !strings.Contains(string(body), `"version":1`) || strings.Contains(string(body), "next_cursor") {
+		t.Errorf("the page behind it: %s %s", res.Status, body)
+	}
+	h.problem(t, 404, api.ProblemNotFound, "GET", "/api/v1/definitions/other/versions", "")
 	const cyclic = "name: c\ntasks:\n  a: {needs: [b], action: input}\n  b: {needs: [a], action: input}\n"
 	p := h.problem(t, 422, api.ProblemInvalid, "POST", "/api/v1/definitions?file=c.yaml", cyclic, "Content-Type", "application/yaml")
 	if len(p.Errors) == 0 || p.Errors[0].File != "c.yaml" || p.Errors[0].Line == 0 || p.Errors[0].Column == 0 {

@@ -216,6 +216,8 @@ func definitionRoutes() []route {
 		{method: "GET", path: "/api/v1/definitions/{name}", name: "get-definition", tag: tagDefinitions, summary: "Get one definition",
 			params:  []param{{name: "version", kind: "integer", doc: "The latest by default"}},
 			answers: []answer{ok(reflect.TypeFor[api.Definition]())}, handle: (*call).definition},
+		{method: "GET", path: "/api/v1/definitions/{name}/versions", name: "list-versions", tag: tagDefinitions, summary: "List the versions of a definition, newest first, without their documents",
+			params: []param{paramLimit, paramCursor}, answers: []answer{ok(reflect.TypeFor[api.DefinitionPage]())}, handle: (*call).versions},
 		{method: "GET", path: "/api/v1/definitions/{name}/graph", name: "get-graph", tag: tagDefinitions, summary: "Get the tasks of a workflow laid out as a graph",
 			params:  []param{{name: "version", kind: "integer", doc: "The latest by default; an answer for a named version may be kept for good"}},
 			answers: []answer{ok(reflect.TypeFor[api.Graph]())}, handle: (*call).graph},

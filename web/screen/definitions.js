@@ -1,5 +1,5 @@
 // The registered workflows and actions, and one of them with its tasks and its document.
-import { html, useEffect, useMemo, useState } from '../vendor/preact.js';
+import { html, h, useEffect, useMemo, useState } from '../vendor/preact.js';
 import { getJSON, request, query } from '../app/api.js';
 import { route, withQuery } from '../app/router.js';
 import { line, plain, count } from '../app/text.js';
@@ -32,6 +32,28 @@ export function Definitions() {
 /** @param {any} doc @returns {{name: string, action: string, foreach: boolean}[]} */
 const tasksOf = (doc) => Object.entries(doc?.tasks && typeof doc.tasks === 'object' && !Array.isArray(doc.tasks) ? doc.tasks : {})
   .map(([name, t]) => ({ name, action: String(t?.action ?? ''), foreach: t?.foreach !== undefined }));
+
+/** The versions of a definition, the newest first. @param {{name: string, shown: number}} p */
+function Versions({ name, shown }) {
+  const [all, set] = useState(/** @type {{rows: Definition[], cursor: string}|null} */ (null));
+  const [error, setError] = useState(/** @type {unknown} */ (null));
+  const load = async (/** @type {string} */ cursor) => {
+    try {
+      const page = await getJSON(`api/v1/definitions/${encodeURIComponent(name)}/versions` + query({ cursor }));
+      set((s) => ({ rows: [...(cursor && s ? s.rows : []), ...page.definitions], cursor: page.next_cursor || '' }));
+    } catch (e) {
+      setError(e);
+    }
+  };
+  useEffect(() => { load(''); }, [name]);
+  if (error) return trouble(error);
+  if (!all || all.rows.length < 2) return null;
+  return panel({ title: 'Versions', children: html`<div class="scroll"><table class="rows">
+    <thead><tr><th scope="col">Version</th><th scope="col" class="right">Registered</th></tr></thead>
+    <tbody>${all.rows.map((d) => html`<tr key=${d.version}><td class="num">${d.version === shown ? html`<strong aria-current="true">${d.version}</strong> shown` : html`<a class="open-row" href=${withQuery({ version: String(d.version), task: undefined })}>${d.version}</a>`}</td><td class="right num">${since(d.created_at)}</td></tr>`)}</tbody></table></div>
+    ${all.cursor ? html`<div class="more"><button type="button" onClick=${() => load(all.cursor)}>Older</button></div>` : null}
+    <p class="muted">What changed: <code>pawl diff ${name}@${Math.max(1, shown - 1)} ${name}@${shown}</code></p>` });
+}
 
 /** @param {{name: string}} p */
 export function Definition({ name }) {
@@ -70,6 +92,7 @@ export function Definition({ name }) {
       ${laid && tasks.length <= 200 ? panel({ title: count(tasks.length, 'task'), children: graph({ layout: laid, selected: chosen, href: (n) => withQuery({ task: n }), many: (n) => !!tasks.find((t) => t.name === n)?.foreach,
     sub: (n) => { const t = tasks.find((o) => o.name === n); return t ? t.action + (t.foreach ? ' · for each item' : '') : ''; } }) }) : null}
       ${task ? panel({ title: html`Task <span class="user">${line(task.name)}</span>`, children: json(taskRaw, 'Task') }) : null}
+      ${h(Versions, { key: name, name: d.name, shown: d.version })}
       ${panel({ title: 'Document', actions: copy(raw, 'Copy the document'), children: json(raw, 'Document') })}
     </div></div>`;
 }

@@ -143,9 +143,9 @@ func Open(ctx context.Context, o Options) (*Office, error) {
 func explained(err error) error {
 	switch text := err.Error(); {
 	case strings.Contains(text, "WRONGPASS"), strings.Contains(text, "NOAUTH"), strings.Contains(text, "AUTH called without"):
-		return fmt.Errorf("Redis refuses the user or password of the broker's URL: %w", err)
+		return fmt.Errorf("the broker refuses the user or password of the broker's URL: %w", err)
 	case strings.Contains(text, "NOPERM"):
-		return fmt.Errorf("Redis does not let the user of the broker's URL do that; docs/brokers.md lists what it needs: %w", err)
+		return fmt.Errorf("the broker does not let the user of the broker's URL do that; docs/brokers.md lists what it needs: %w", err)
 	}
 	return err
 }

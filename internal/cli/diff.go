@@ -1,0 +1,78 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+
+	"github.com/aymanbagabas/go-udiff"
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/cli/exit"
+	"github.com/pawl-run/pawl/internal/cli/output"
+	"github.com/pawl-run/pawl/internal/engine"
+)
+
+func (a *app) diffCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "diff NAME[@VERSION] [NAME[@VERSION]]",
+		Short: "Show what changed between two versions of a workflow or an action",
+		Long: `Show what changed between two versions of a workflow or an action, as a unified diff of their documents in YAML.
+
+With one argument that has a version: from that one to the latest. Without a version: from the one before the latest to the latest.
+Documents are stored in a canonical form, so comments and the order of fields are no change. pawl get actions --versions-of NAME
+lists the versions.`,
+		Example: `  pawl diff grade              what the last registration changed
+  pawl diff grade@3            what has changed since
+  pawl diff grade@3 grade@4`,
+		Args: cobra.RangeArgs(1, 2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.withClient(cmd.Context(), reading, func(ctx context.Context, s *session) error { return a.diff(ctx, s, args) })
+		},
+	}
+}
+
+func (a *app) diff(ctx context.Context, s *session, args []string) error {
+	old, err := definitionOf(ctx, s, args[0])
+	if err != nil {
+		return err
+	}
+	latest := old
+	switch _, version, _ := engine.SplitAction(args[0]); {
+	case len(args) == 2:
+		latest, err = definitionOf(ctx, s, args[1])
+	case version > 0:
+		latest, err = s.Definition(ctx, old.Name, 0)
+	case old.Version == 1:
+		return exit.Usagef("%s has one version: there is nothing to compare it with", old.Name)
+	default:
+		old, err = s.Definition(ctx, old.Name, old.Version-1)
+	}
+	if err != nil {
+		return err
+	}
+	var texts [2]bytes.Buffer
+	for i, d := range []*api.Definition{old, latest} {
+		if err := output.WriteYAML(&texts[i], d.Document); err != nil {
+			return err
+		}
+	}
+	title := func(d *api.Definition) string { return fmt.Sprintf("%s@%d", d.Name, d.Version) }
+	changes := udiff.Unified(title(old), title(latest), texts[0].String(), texts[1].String())
+	if changes == "" {
+		fmt.Fprintf(a.err, "pawl: %s and %s are the same\n", title(old), title(latest))
+		return nil
+	}
+	_, err = fmt.Fprint(a.out, changes)
+	return err
+}
+
+// definitionOf loads what NAME[@VERSION] names.
+func definitionOf(ctx context.Context, s *session, text string) (*api.Definition, error) {
+	name, version, err := engine.SplitAction(text)
+	if err != nil {
+		return nil, exit.Usagef("%v", err)
+	}
+	return s.Definition(ctx, name, version)
+}
