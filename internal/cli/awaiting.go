@@ -14,7 +14,7 @@ import (
 // awaitedFresh is how long what is said about an execution that waits for an answer or a signal is good for: a question may be asked anew.
 const awaitedFresh = 5 * time.Second
 
-// statusWaiting is shown of what runs without doing anything, until somebody answers or a signal comes.
+// statusWaiting is shown of an execution that is running and does nothing until an answer or a signal comes.
 const statusWaiting = "waiting"
 
 // awaited says for whose answer, or for which signal, executions wait.

@@ -11,7 +11,7 @@ import (
 	"github.com/pawl-run/pawl/internal/duration"
 )
 
-// flowControl are the flags that say how many executions may hold a key, how often they begin, and who takes turns.
+// flowControl are the flags for the concurrency key and the rate of an execution.
 type flowControl struct {
 	concurrency, whenFull, fairBy string
 	weight                        int

@@ -14,8 +14,8 @@ import (
 )
 
 // The chain of rules that have led to an execution leaves Pawl with what the execution sends, in the header Pawl-Chain, and comes back with a
-// signal or a submission. In the header a rule is a tag, which is made with a key of this Pawl: nobody else learns or makes up its name,
-// another Pawl takes it for the tag of a rule elsewhere, and hands it on.
+// signal or a submission. In the header a rule is a tag, made with a key of this Pawl: receivers cannot read the rule's name from it, and senders
+// cannot make up a tag. Another Pawl keeps it as the tag of a rule elsewhere, and sends it on.
 const (
 	// ChainHeader is the header's name.
 	ChainHeader = "Pawl-Chain"

@@ -2,7 +2,10 @@ package storetest
 
 import (
 	"context"
+	"errors"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/flow"
@@ -208,4 +211,57 @@ func closingParts(b *bench) {
 	one, err := b.s.Enforcements(b.ctx(), store.EnforcementFilter{Rule: "q", Limit: 10})
 	must(b, err)
 	equal(b, "held and closed in one transaction", []any{one[0].State, one[0].Execution}, []any{flow.EnforcementRan, d.ID})
+}
+
+// racingClosings lets eight writers close the same part of a window at once: one does, and what it leaves is held by the rest.
+func racingClosings(b *bench) {
+	const n = 8
+	key := store.WindowKey{Rule: "r", Key: "k"}
+	s := []flow.Signal{b.signal(), b.signal(), b.signal()}
+	b.emit(s...)
+	w := store.Window{WindowKey: key, Opened: b.now, Wake: b.now, Count: 3, Bytes: heldBytes(s...), First: s[0].Number, Last: s[2].Number}
+	b.windowed(w, b.enforcement(s[0], "r", holding("k")), b.enforcement(s[1], "r", holding("k")), b.enforcement(s[2], "r", holding("k")))
+	rest := store.Window{WindowKey: key, Opened: b.now, Wake: b.now, Count: 1, Bytes: heldBytes(s[2]), First: s[2].Number, Last: s[2].Number}
+	drafts := make([]*flow.Draft, n)
+	for i := range drafts {
+		drafts[i] = b.submit(named("closed"), led(s[0], "r"))
+	}
+	var won atomic.Int32
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() {
+			err := b.s.Update(b.ctx(), func(ctx context.Context, t store.Tx) error {
+				if i%2 == 0 { // the others have not locked it, as no engine does
+					if _, err := t.LockKeys(ctx, []string{key.Lock()}); err != nil {
+						return err
+					}
+				}
+				d := *drafts[i]
+				return t.Apply(ctx, store.Delta{Drafts: []*flow.Draft{&d}, Closed: []store.Closing{{WindowKey: key, Lead: s[0].Number,
+					Signals: []int64{s[0].Number, s[1].Number}, State: flow.EnforcementRan, Execution: d.ID, Rest: &rest}}})
+			})
+			switch {
+			case err == nil:
+				won.Add(1)
+			case !errors.Is(err, store.ErrConflict):
+				b.Errorf("writer %d: %v", i, err)
+			}
+		})
+	}
+	wg.Wait()
+	made, err := b.s.List(b.ctx(), store.Filter{Action: "closed", Limit: n})
+	must(b, err)
+	if won.Load() != 1 || len(made) != 1 {
+		b.Fatalf("%d of %d writers, %d executions", won.Load(), n, len(made))
+	}
+	found, err := b.s.Enforcements(b.ctx(), store.EnforcementFilter{Rule: "r", Limit: n})
+	must(b, err)
+	var states []string
+	for _, e := range found {
+		states = append(states, e.State.String()+" "+e.Execution.String())
+	}
+	equal(b, "what was held", states, []string{"held ", "folded " + made[0].ID.String(), "ran " + made[0].ID.String()})
+	left, err := b.s.Window(b.ctx(), key)
+	must(b, err)
+	equal(b, "the rest", left, rest)
 }
