@@ -101,7 +101,7 @@ func dial(t *testing.T, m post.Office, token string) *post.Client {
 }
 
 func within(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -308,7 +308,7 @@ func TestServerGone(t *testing.T) {
 // Work and reports that are larger than a letter arrive whole, also over a bad broker.
 func TestHeavyWork(t *testing.T) {
 	t.Parallel()
-	large := json.RawMessage(`"` + strings.Repeat("<", 5<<20) + `"`)
+	large := json.RawMessage(`"` + strings.Repeat("<", 2<<20) + `"`)
 	n := 0
 	var mu sync.Mutex
 	m := &posttest.Model{Fate: func(string) posttest.Fate {
