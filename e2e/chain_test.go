@@ -39,7 +39,7 @@ run: {action: code, input: {language: bash, env: {H: "%[1]s"}, source: 'exec 3<>
 // A rule that calls its own server, by a webhook, by the API or from a program, runs once: the signal that comes back is refused.
 func TestRulesThatCallTheirOwnServer(t *testing.T) {
 	t.Setenv("BACK_SECRET", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
-	t.Setenv("PAWL_WEBHOOK_SECRETS", "BACK_SECRET")
+	t.Setenv("PAWL_WEBHOOK_SECRETS", "BACK_SECRET,BACK_SECRET@hooks")
 	t.Setenv("PAWL_ALLOW_HOSTS", "127.0.0.1")
 	s := serve(t, filepath.Join(t.TempDir(), "state"), "--slots", "2", "--runtime", "process")
 	at, err := url.Parse(s.address)
