@@ -52,7 +52,7 @@ func (d *Draft) record(t EventType, at time.Time, data json.RawMessage) error {
 }
 
 func (d *Draft) append(e Event) error {
-	to, opens, err := next(d.Stage, e.Type)
+	to, opens, err := Next(d.Stage, e.Type)
 	if err != nil {
 		return err
 	}

@@ -390,7 +390,7 @@ func TestNothingGoesBackwards(t *testing.T) {
 		for range rapid.IntRange(1, 40).Draw(t, "steps") {
 			for _, e := range d.Events {
 				seq++
-				to, _, err := next(stage, e.Type)
+				to, _, err := Next(stage, e.Type)
 				if e.Seq != seq || err != nil || e.Attempt < attempt {
 					t.Fatalf("event %d (%s, attempt %d) after %d (%s, attempt %d): %v", e.Seq, e.Type, e.Attempt, seq-1, stage, attempt, err)
 				}

@@ -39,9 +39,9 @@ var marks = map[EventType][]Stage{
 	EvProgress: {Provisioning, Running},
 }
 
-// next is the stage after event t in stage s, and whether t opens an attempt. An event that the tables do not allow is
+// Next is the stage after event t in stage s, and whether t opens an attempt. An event that the tables do not allow is
 // an error wrapping ErrIllegalMove.
-func next(s Stage, t EventType) (Stage, bool, error) {
+func Next(s Stage, t EventType) (Stage, bool, error) {
 	for _, m := range moves {
 		if m.Event == t && slices.Contains(m.From, s) {
 			return m.To, m.Opens, nil

@@ -118,11 +118,11 @@ func judge(events []flow.Event) (inOrder bool, ends int) {
 		if e.Seq != int64(i+1) {
 			return false, ends
 		}
-		to, opens, known := moveOf(stage, e.Type)
+		to, opens, err := flow.Next(stage, e.Type)
 		if opens {
 			attempt++
 		}
-		if !known || e.Attempt != attempt {
+		if err != nil || e.Attempt != attempt {
 			return false, ends
 		}
 		if stage = to; stage.Terminal() {
@@ -134,23 +134,6 @@ func judge(events []flow.Event) (inOrder bool, ends int) {
 	}
 	return true, ends
 }
-
-// moveOf is what an event does to a stage, by the lifecycle's table; events that are not in it leave it alone.
-func moveOf(stage flow.Stage, e flow.EventType) (to flow.Stage, opens, ok bool) {
-	moves := false
-	for _, m := range lifecycle {
-		if m.Event != e {
-			continue
-		}
-		moves = true
-		if slices.Contains(m.From, stage) {
-			return m.To, m.Opens, true
-		}
-	}
-	return stage, false, !moves && stage != 0
-}
-
-var lifecycle = flow.Moves()
 
 // checkChildren reads the tasks of a workflow.
 func (b *trial) checkChildren(ctx context.Context, x *flow.Execution, r *Report) error {

@@ -145,15 +145,15 @@ func replay(f *Findings, x *flow.Execution, events []flow.Event) {
 			f.Add(6, x.ID, "event %d stands in place %d of the history", e.Seq, i+1)
 			return
 		}
-		move, ok := moveOf(stage, e.Type)
-		if !ok {
-			f.Add(1, x.ID, "event %d: %q while %s", e.Seq, e.Type, stage)
+		to, opens, err := flow.Next(stage, e.Type)
+		if err != nil {
+			f.Add(1, x.ID, "event %d: %v", e.Seq, err)
 			return
 		}
-		if move.Opens {
+		if opens {
 			attempt++
 		}
-		stage = move.To
+		stage = to
 		if i > 0 && e.At.Before(events[i-1].At) {
 			f.Add(37, x.ID, "event %d was at %s, before event %d at %s", e.Seq, e.At, e.Seq-1, events[i-1].At)
 		}
@@ -167,16 +167,4 @@ func replay(f *Findings, x *flow.Execution, events []flow.Event) {
 	if stage != x.Stage || attempt != x.Attempt {
 		f.Add(1, x.ID, "its history leads to %s in attempt %d; it is %s in attempt %d", stage, attempt, x.Stage, x.Attempt)
 	}
-}
-
-// staying are the events that leave the stage where it is.
-var staying = []flow.EventType{flow.EvWaiting, flow.EvLost, flow.EvAdvanced, flow.EvProgress}
-
-func moveOf(s flow.Stage, e flow.EventType) (flow.Move, bool) {
-	for _, m := range flow.Moves() {
-		if m.Event == e && slices.Contains(m.From, s) {
-			return m, true
-		}
-	}
-	return flow.Move{To: s}, s != 0 && !s.Terminal() && slices.Contains(staying, e)
 }
