@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -151,5 +152,28 @@ func TestOutOfMemory(t *testing.T) {
 	s.Do("CONFIG", "SET", "maxmemory", "0")
 	if err := f.Send(ctx, post.Tells, []byte("room")); err != nil {
 		t.Errorf("with memory again: %v", err)
+	}
+}
+
+// The access rules of docs/brokers.md are enough, and what lacks is said.
+func TestAccessRules(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../../docs/brokers.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rules, _ := strings.Cut(string(text), "scripts on them (`")
+	rules, _, ok := strings.Cut(rules, "`)")
+	if !ok {
+		t.Fatal("docs/brokers.md has no access rules")
+	}
+	s := redistest.Start(t)
+	s.Do(append([]string{"ACL", "SETUSER", "pawl", "on", ">sesame"}, strings.Fields(rules)...)...)
+	url := "redis://pawl:sesame@" + s.Addr() + "?namespace="
+	f := open(t, redis.Options{URL: url + "prod", Installation: "one", Stale: time.Second})
+	rig := &posttest.Rig{Office: func(*testing.T) post.Office { return f }}
+	posttest.Row(t, rig, "Delivered", "Repeated", "Buried", "Mailbox", "NoMailbox", "Backlog")
+	if _, err := redis.Open(t.Context(), redis.Options{URL: url + "other", Installation: "one"}); err == nil || !strings.Contains(err.Error(), "docs/brokers.md lists what it needs") {
+		t.Errorf("another namespace: %v", err)
 	}
 }

@@ -25,31 +25,40 @@ type Rig struct {
 
 const patience = 30 * time.Second
 
+var rows = map[string]func(*testing.T, *Rig){
+	"Delivered":     delivered,
+	"ManyServers":   manyServers,
+	"Repeated":      repeated,
+	"ServerGone":    serverGone,
+	"InHand":        inHand,
+	"Buried":        buried,
+	"Dropped":       dropped,
+	"Unsettled":     unsettled,
+	"AskedOnce":     askedOnce,
+	"LargeLetter":   largeLetter,
+	"Busy":          busy,
+	"Mailbox":       mailbox,
+	"NoMailbox":     noMailbox,
+	"LargeMessage":  largeMessage,
+	"Backlog":       backlog,
+	"Flushed":       flushed,
+	"FlushedInHand": flushedInHand,
+}
+
 // Exercise runs the suite; build makes a fresh Rig, which ends with its test.
 func Exercise(t *testing.T, build func(t *testing.T) *Rig) {
-	for name, f := range map[string]func(*testing.T, *Rig){
-		"Delivered":     delivered,
-		"ManyServers":   manyServers,
-		"Repeated":      repeated,
-		"ServerGone":    serverGone,
-		"InHand":        inHand,
-		"Buried":        buried,
-		"Dropped":       dropped,
-		"Unsettled":     unsettled,
-		"AskedOnce":     askedOnce,
-		"LargeLetter":   largeLetter,
-		"Busy":          busy,
-		"Mailbox":       mailbox,
-		"NoMailbox":     noMailbox,
-		"LargeMessage":  largeMessage,
-		"Backlog":       backlog,
-		"Flushed":       flushed,
-		"FlushedInHand": flushedInHand,
-	} {
+	for name, f := range rows {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f(t, build(t))
 		})
+	}
+}
+
+// Row runs rows of the suite that need nothing else of the rig than an office, one after another.
+func Row(t *testing.T, r *Rig, names ...string) {
+	for _, name := range names {
+		t.Run(name, func(t *testing.T) { rows[name](t, r) })
 	}
 }
 
