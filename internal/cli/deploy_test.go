@@ -98,10 +98,13 @@ func TestComposeFile(t *testing.T) {
 			}
 		}
 	}
-	if kinds["server"] != 2 || kinds["worker"] != 2 || kinds["postgres"] != 1 {
+	if kinds["server"] != 2 || kinds["worker"] != 3 || kinds["postgres"] != 1 || kinds["redis"] != 1 {
 		t.Errorf("services: %v", kinds)
 	}
 }
+
+// composeDefault is a variable of Compose that has a default.
+var composeDefault = regexp.MustCompile(`\$\{[A-Z_]+:-([^}]*)\}`)
 
 // wrongCall says what of a command line and its environment is not Pawl's.
 func wrongCall(args []string, environment map[string]string) []string {
@@ -110,7 +113,7 @@ func wrongCall(args []string, environment map[string]string) []string {
 		if strings.HasSuffix(name, "_FILE") {
 			return "" // it is not here
 		}
-		return environment[name]
+		return composeDefault.ReplaceAllString(environment[name], "$1")
 	}}
 	cmd, rest, err := a.root().Find(args)
 	if err == nil {
