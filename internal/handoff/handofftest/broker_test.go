@@ -147,7 +147,7 @@ func runOnce(t *testing.T, n int, rig *handofftest.Rig, trouble func()) {
 		}
 		ids = append(ids, rig.Submit(t, flow.KindNoop, json.RawMessage(`{"a":1}`)))
 	}
-	deadline := time.Now().Add(2 * time.Minute)
+	deadline := time.Now().Add(4 * time.Minute)
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for _, id := range ids {
@@ -192,7 +192,7 @@ func TestRedisIsKilled(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := redistest.Start(t, args...)
-			runOnce(t, 4000, build(t, func(t *testing.T, e *engine.Engine) handoff.Handoff {
+			runOnce(t, 1000, build(t, func(t *testing.T, e *engine.Engine) handoff.Handoff {
 				return behind(t, e, office(t, s.URL()), office(t, s.URL()))
 			}), func() {
 				for range 3 {
@@ -206,7 +206,7 @@ func TestRedisIsKilled(t *testing.T) {
 	t.Run("FLUSHALL", func(t *testing.T) {
 		t.Parallel()
 		s := redistest.Start(t)
-		runOnce(t, 4000, build(t, func(t *testing.T, e *engine.Engine) handoff.Handoff {
+		runOnce(t, 1000, build(t, func(t *testing.T, e *engine.Engine) handoff.Handoff {
 			return behind(t, e, office(t, s.URL()), office(t, s.URL()))
 		}), func() {
 			for range 5 {
