@@ -205,7 +205,11 @@ func (c *call) readyz() error {
 		if c.said.due("/readyz", c.begun) {
 			c.log.Warn("the server is not ready", telemetry.Err, err)
 		}
-		return refusal(http.StatusServiceUnavailable, api.ProblemUnavailable, "the database does not answer or takes no writes: the server's log says more")
+		detail := err.Error()
+		if !c.known(c.r) { // the driver's words name the database's host and user
+			detail = "the database does not answer or takes no writes: the server's log says more, and this answer to a request with a token"
+		}
+		return refusal(http.StatusServiceUnavailable, api.ProblemUnavailable, detail)
 	}
 	return c.json(http.StatusOK, api.Health{Status: "ok"})
 }

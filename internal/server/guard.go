@@ -39,7 +39,7 @@ func (s *Server) guard(r *http.Request) error {
 	}
 	if len(s.tokens) > 0 {
 		given := r.Header.Get("Authorization")
-		if !s.open(r) && !s.knownToken(given) && !s.inSession(r) {
+		if !s.open(r) && !s.known(r) {
 			detail := "the token is none of this server's: send the one that the server was started with"
 			if scheme, token, _ := strings.Cut(given, " "); !strings.EqualFold(scheme, "Bearer") || strings.TrimSpace(token) == "" {
 				detail = "this server asks for a token: send it in the header: Authorization: Bearer TOKEN"
@@ -82,6 +82,11 @@ func (s *Server) open(r *http.Request) bool {
 		return path == "/" || strings.HasPrefix(path+"/", pagePath)
 	}
 	return false
+}
+
+// known reports whether a request comes from a client that may use the API: where there are tokens, one that has one.
+func (s *Server) known(r *http.Request) bool {
+	return len(s.tokens) == 0 || s.knownToken(r.Header.Get("Authorization")) || s.inSession(r)
 }
 
 // inSession reports whether a browser has logged in. A request with a token is judged by the token alone.
