@@ -60,6 +60,11 @@ type End struct {
 	Error  *Error `json:"error,omitempty"`
 }
 
+// Change says that executions may have changed, or that there may be new ones. It does not say which: the list does.
+type Change struct {
+	At time.Time `json:"at"` // when the server sent it
+}
+
 // The names of the messages on the server-sent streams.
 const (
 	StreamEvent = "event" // data is an Event, id its seq
@@ -68,6 +73,7 @@ const (
 	StreamEnd   = "end"   // data is an End, of outcomes an OutcomesEnd
 
 	StreamOutcome = "outcome" // data is an Outcome, id its cursor
+	StreamChanged = "changed" // of GET /executions and /evaluations: data is a Change
 
 	StreamSignal      = "signal"      // of GET /signals: data is a Signal
 	StreamEnforcement = "enforcement" // of GET /enforcements: data is an Enforcement

@@ -132,6 +132,12 @@ func (c *Client) List(ctx context.Context, f Filter) (*api.ExecutionPage, error)
 	return orNil(&p, err)
 }
 
+// FollowChanges says when executions may have changed or new ones may have come: at once, and then at most every second and at least every
+// few seconds. It reconnects by itself when the connection breaks. An error ends the walk.
+func (c *Client) FollowChanges(ctx context.Context) iter.Seq2[api.Change, error] {
+	return follow[api.Change](ctx, c, "/executions", nil, api.StreamChanged)
+}
+
 // All walks through everything that f selects, newest first, page by page. An error ends the walk.
 func (c *Client) All(ctx context.Context, f Filter) iter.Seq2[api.Execution, error] {
 	return walk(f, func(f Filter) (*api.ExecutionPage, error) { return c.List(ctx, f) })

@@ -1,5 +1,13 @@
 // Written by go test ./web -update from package api.
 
+export interface Rate {
+  key: string;
+  limit: number;
+  per: string;
+  burst?: number;
+  over?: string;
+}
+
 export interface Retry {
   max_attempts?: number;
   backoff?: string;
@@ -41,6 +49,9 @@ export interface Execution {
   labels?: Record<string, string>;
   key?: string;
   key_limit?: number;
+  fair_by?: string;
+  weight?: number;
+  rate?: Rate;
   worker_labels?: Record<string, string>;
   timeout?: string;
   queue_timeout?: string;
@@ -123,6 +134,10 @@ export interface End {
   id: string;
   status: string;
   error?: Error;
+}
+
+export interface Change {
+  at: string;
 }
 
 export interface TaskExecution {
@@ -550,6 +565,8 @@ export interface Concurrency {
   key: string;
   limit: number;
   when_full?: string;
+  fair_by?: string;
+  weight?: number;
 }
 
 export interface Submission {
@@ -564,6 +581,7 @@ export interface Submission {
   total_timeout?: string;
   retry?: Retry;
   concurrency?: Concurrency;
+  rate?: Rate;
   not_before?: string;
   idempotency_key?: string;
 }

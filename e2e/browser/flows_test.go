@@ -1,8 +1,13 @@
 package browser
 
 import (
+	"fmt"
 	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/chromedp/chromedp"
@@ -145,6 +150,42 @@ func TestLiveList(t *testing.T) {
 	tb.until("the filter is in the address", `document.querySelectorAll('tbody tr').length === 1`)
 	tb.do("by keys", chromedp.KeyEvent("j"), chromedp.KeyEvent("\r"))
 	tb.see("Attempt")
+}
+
+// The list follows the server's stream of changes. Behind a proxy that holds streams back it is asked now and then.
+func TestLiveListBehindProxies(t *testing.T) {
+	s := serve(t, "")
+	target, err := url.Parse(s.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, held := range []bool{false, true} {
+		t.Run(fmt.Sprintf("held=%t", held), func(t *testing.T) {
+			var streams, looks atomic.Int64
+			forward := httputil.NewSingleHostReverseProxy(target)
+			proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path == "/api/v1/executions" && r.Header.Get("Accept") == "text/event-stream" {
+					if streams.Add(1); held {
+						<-r.Context().Done()
+						return
+					}
+				} else if r.URL.Path == "/api/v1/executions" {
+					looks.Add(1)
+				}
+				forward.ServeHTTP(w, r)
+			}))
+			t.Cleanup(proxy.Close)
+			tb := open(t, strings.TrimPrefix(proxy.URL, "http://"))
+			tb.do("open", chromedp.Navigate(fmt.Sprintf("%s/ui/executions?label=held%%3D%t", proxy.URL, held)))
+			tb.see("Nothing matches")
+			before := looks.Load()
+			s.submit(t, "/api/v1/executions?wait=30s", fmt.Sprintf(`{"action": "noop", "labels": {"held": "%t"}}`, held))
+			tb.see("1 row, and that is all")
+			if looks.Load() == before || streams.Load() == 0 {
+				t.Errorf("%d looks before, %d after, %d streams", before, looks.Load(), streams.Load())
+			}
+		})
+	}
 }
 
 // What a program writes is there while it runs, and its end ends the following.

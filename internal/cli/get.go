@@ -27,6 +27,7 @@ import (
 type listing struct {
 	format   output.Format
 	watch    bool
+	hinted   bool // the server says when the list may have changed
 	interval time.Duration
 	limit    int
 
@@ -89,6 +90,7 @@ for them.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			for _, k := range listKinds {
 				if k.name == args[0] || slices.Contains(k.aliases, args[0]) {
+					l.hinted = k.name == "executions" || k.name == "evaluations"
 					return a.get(cmd.Context(), l, func(ctx context.Context, c *client.Client) (any, *output.Table, error) {
 						return k.list(a, ctx, c, l)
 					})
@@ -100,7 +102,7 @@ for them.`,
 	f := c.Flags()
 	f.BoolVarP(&l.watch, "watch", "w", false, "show the list again whenever it changes, with the time above it and what runs at its head")
 	l.interval = time.Second
-	durationVar(f, &l.interval, "interval", "how often --watch looks")
+	durationVar(f, &l.interval, "interval", "how often --watch looks; of executions and evaluations: at most, when something may have changed")
 	f.IntVar(&l.limit, "limit", 50, "how many at most")
 	l.selectFlags(f)
 	f.BoolVar(&l.outputs, "outputs", false, "with -o json or yaml: what each has put out as well")
@@ -136,6 +138,14 @@ func (a *app) get(ctx context.Context, l *listing, list func(context.Context, *c
 func (a *app) getWith(ctx context.Context, s *session, l *listing, list func(context.Context, *client.Client) (any, *output.Table, error)) error {
 	if l.watch {
 		s.leave()
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	hints := make(chan struct{}, 1)
+	if l.watch && l.hinted && !s.embedded {
+		go hint(ctx, s.Client, hints)
+	} else {
+		close(hints)
 	}
 	last := ""
 	for {
@@ -178,6 +188,29 @@ func (a *app) getWith(ctx context.Context, s *session, l *listing, list func(con
 		}
 		if err := instance.WaitFor(ctx, l.interval); err != nil {
 			return err
+		}
+		select {
+		case <-hints:
+		case <-time.After(unhinted):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// unhinted is how long a watched list goes without a hint: the server sends one at least every 5 s, unless a proxy holds the stream back.
+const unhinted = 10 * time.Second
+
+// hint puts a value into hints, which has room for one, whenever executions may have changed. It closes hints when it cannot say any more.
+func hint(ctx context.Context, c *client.Client, hints chan<- struct{}) {
+	defer close(hints)
+	for _, err := range c.FollowChanges(ctx) {
+		if err != nil {
+			return
+		}
+		select {
+		case hints <- struct{}{}:
+		default:
 		}
 	}
 }

@@ -93,10 +93,14 @@ func TestHolderStaysForOthers(t *testing.T) {
 func TestFollowersKeepNothing(t *testing.T) {
 	t.Parallel()
 	env := environment(t)
-	holder := start(t, env, "eval", writeFile(t, "holder.py", slow("2")))
+	holder := start(t, env, "eval", writeFile(t, "holder.py", slow("4")))
 	within(t, 30*time.Second, "the program runs", func() bool { return strings.Contains(holder.out.String(), "start") })
 	follower := start(t, env, "get", "executions", "-w")
 	within(t, 30*time.Second, "the list is shown", func() bool { return strings.Contains(follower.out.String(), "running") })
+	if code := start(t, env, "eval", writeFile(t, "joined.py", "print(1)\n")).code(); code != exit.OK {
+		t.Errorf("exit code %d of a second program", code)
+	}
+	within(t, 30*time.Second, "the list is shown again", func() bool { return strings.Contains(follower.out.String(), "completed") })
 	if code := holder.code(); code != exit.OK {
 		t.Errorf("exit code %d\n%s", code, holder.err.String())
 	}

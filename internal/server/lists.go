@@ -77,15 +77,15 @@ func (c *call) awaitAll(f store.Filter, wait time.Duration) (unfinished int, err
 		if pause.After(deadline) {
 			pause = deadline
 		}
-		if !c.pauseUntil(pause) || !c.untilChanged(changed, over.C) {
+		if !c.pauseUntil(pause) || !c.untilChanged(changed, pollEvery, over.C) {
 			return unfinished, nil
 		}
 	}
 }
 
-// untilChanged waits for a hint, pollEvery, or the end of a wait, and reports whether the request goes on.
-func (c *call) untilChanged(changed <-chan struct{}, over <-chan time.Time) bool {
-	tick := time.NewTimer(pollEvery)
+// untilChanged waits for a hint, for as long as most, or for the end of a wait, and reports whether the request goes on.
+func (c *call) untilChanged(changed <-chan struct{}, most time.Duration, over <-chan time.Time) bool {
+	tick := time.NewTimer(most)
 	defer tick.Stop()
 	select {
 	case <-changed:
@@ -101,6 +101,9 @@ func (c *call) untilChanged(changed <-chan struct{}, over <-chan time.Time) bool
 
 func (c *call) list(narrow func(*store.Filter)) error {
 	outputs := c.flag("outputs")
+	if c.wantsStream() {
+		return c.watchExecutions()
+	}
 	f, unfinished, err := c.selected(narrow)
 	if err != nil {
 		return err
@@ -140,6 +143,36 @@ func (c *call) list(narrow func(*store.Filter)) error {
 		page.NextCursor = f.Before.String()
 	}
 	return c.json(http.StatusOK, page)
+}
+
+// The time between two messages of a stream of changes: at least changedEvery, and at most changedAnyway. Hints of what other replicas
+// commit may be late or missing, and the removal of old executions gives none.
+const (
+	changedEvery  = time.Second
+	changedAnyway = 5 * time.Second
+)
+
+// watchExecutions streams that executions may have changed: at once, so that what came before the stream is looked at, and then after
+// every hint. The parameters of the list are checked and do not narrow the hints, which name executions and not what they are like.
+func (c *call) watchExecutions() error {
+	if c.query.Has("wait") {
+		c.fault("wait", c.query.Get("wait"), "a stream of changes does not wait for an end", "leave wait out, or follow executions:outcomes")
+	}
+	if _, err := c.filter(); err != nil {
+		return err
+	}
+	changed, stop := c.Engine.WatchAll() // before the first message, so that nothing falls between
+	defer stop()
+	s, err := c.openStream(mediaEvents)
+	for err == nil {
+		if err = s.add(api.StreamChanged, "", api.Change{At: time.Now().UTC()}); err == nil {
+			err = s.flush()
+		}
+		if err != nil || !c.pauseUntil(time.Now().Add(changedEvery)) || !c.untilChanged(changed, changedAnyway-changedEvery, nil) {
+			break
+		}
+	}
+	return nil // the reader has gone, or the server drains
 }
 
 // rows renders executions for a list: the first of them, where the outputs that are read for it fill a page. The outputs of code say

@@ -91,7 +91,7 @@ func (c *call) sendEnds(s *sse, page []store.Ended, outputs bool) (after int64, 
 
 // untilNews waits for a hint, or for pollEvery, and keeps a quiet stream alive.
 func (c *call) untilNews(s *sse, changed <-chan struct{}) error {
-	if !c.untilChanged(changed, nil) {
+	if !c.untilChanged(changed, pollEvery, nil) {
 		return errGone
 	}
 	return s.alive()

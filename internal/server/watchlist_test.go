@@ -90,3 +90,42 @@ func counts(states map[string]string) map[string]int {
 	}
 	return n
 }
+
+// A stream of the list says that something may have changed: at its start, after a change, and in the end without one.
+func TestListTellsOfChanges(t *testing.T) {
+	t.Parallel()
+	h := start(t, Options{})
+	ctx, stop := context.WithTimeout(t.Context(), 30*time.Second)
+	defer stop()
+	var at []time.Time
+	for change, err := range h.client.FollowChanges(ctx) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if at = append(at, change.At); len(at) == 1 {
+			if _, err := h.client.Submit(ctx, api.Submission{Action: "noop"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if len(at) == 4 {
+			break
+		}
+	}
+	for i, d := range []struct{ least, most time.Duration }{{changedEvery, changedAnyway}, {changedEvery, 2 * changedAnyway}, {changedEvery, 2 * changedAnyway}} {
+		if got := at[i+1].Sub(at[i]); got < d.least || got >= d.most {
+			t.Errorf("message %d came %s after the one before, want %s to %s", i+2, got, d.least, d.most)
+		}
+	}
+	for _, query := range []string{"wait=1s&label=a=b", "status=ended", "limit=0"} {
+		h.problem(t, 400, api.ProblemInvalid, "GET", "/api/v1/executions?"+query, "", "Accept", mediaEvents)
+	}
+	lines, res := h.follow(t, "/api/v1/evaluations?label=a=b")
+	if res.Header.Get("Content-Type") != mediaEvents || !lines.Scan() {
+		t.Fatalf("headers %v", res.Header)
+	}
+	waitFor(t, "the stream", func() bool { return openStreams(t, h) == 1 })
+	h.Drain()
+	if _, end := ids(t, lines); end != "" || lines.Err() != nil {
+		t.Errorf("a stream that the server broke off ended with %q, %v", end, lines.Err())
+	}
+}

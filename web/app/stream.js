@@ -45,7 +45,7 @@ export function parser(message) {
  * Follows a stream until its end message, resuming by id, closed while the tab is hidden. Returned is what stops it.
  * @param {string} path
  * @param {(event: string, data: any, raw: string) => void} message the event's name, its data, and their text
- * @param {{after?: string, failed?: (p: Problem) => void}} [o]
+ * @param {{after?: string, failed?: (p: Problem) => void, unseen?: boolean}} [o] unseen: the page does not show how the stream is
  */
 export function follow(path, message, o = {}) {
   let last = o.after || '';
@@ -59,7 +59,7 @@ export function follow(path, message, o = {}) {
   /** @type {ReturnType<typeof setTimeout>|undefined} */
   let hiding;
 
-  const state = (/** @type {typeof streaming.value} */ s) => { if (!stopped) streaming.value = s; };
+  const state = (/** @type {typeof streaming.value} */ s) => { if (!stopped && !o.unseen) streaming.value = s; };
 
   const read = async () => {
     if (stopped || over || open || document.hidden) return;
@@ -127,21 +127,34 @@ export function follow(path, message, o = {}) {
   };
 }
 
+/** A stream of changes has a message at least every 5 s: one that has been silent for longer is held back on the way, or broken. */
+const silent = 10000;
+
 /**
  * Calls look again and again while the tab is visible, the next time 20 times as long as it took after it ended, and at least every
- * milliseconds later: a server that is slow is asked rarely. look answers false when there is nothing more to look for.
+ * milliseconds later: a server that is slow is asked rarely. look answers false when there is nothing more to look for. With changes, the
+ * path of a stream of changes, look is called only after a message of it; while that stream is silent, as without it.
  * @param {() => Promise<boolean|void>} look
  * @param {number} every
+ * @param {string} [changes]
  */
-export function poll(look, every) {
+export function poll(look, every, changes) {
   let stopped = false;
   let over = false;
   let busy = false;
+  let heard = -Infinity; // when the stream said something last
+  let news = false; // it has since the last look began
+  let earliest = 0; // when look may be called next
   /** @type {ReturnType<typeof setTimeout>|undefined} */
   let timer;
+  const next = (/** @type {number} */ at) => {
+    clearTimeout(timer);
+    timer = setTimeout(round, Math.max(0, at - performance.now()));
+  };
   const round = async () => {
     if (stopped || over || busy || document.hidden) return;
     busy = true;
+    news = false;
     const begun = performance.now();
     let failed = false;
     try {
@@ -151,8 +164,9 @@ export function poll(look, every) {
     }
     busy = false;
     if (stopped || over) return;
-    const took = performance.now() - begun;
-    timer = setTimeout(round, Math.max(failed ? 2 * every : every, Math.min(20 * took, 30000)));
+    const ended = performance.now();
+    earliest = ended + Math.max(failed ? 2 * every : every, Math.min(20 * (ended - begun), 30000));
+    next(news || failed ? earliest : Math.max(earliest, heard + silent));
   };
   const visibility = () => {
     clearTimeout(timer);
@@ -160,9 +174,15 @@ export function poll(look, every) {
   };
   document.addEventListener('visibilitychange', visibility);
   round();
+  const close = changes && follow(changes, () => {
+    heard = performance.now();
+    news = true;
+    if (!busy) next(earliest);
+  }, { unseen: true });
   return () => {
     stopped = true;
     clearTimeout(timer);
     document.removeEventListener('visibilitychange', visibility);
+    if (close) close();
   };
 }

@@ -204,7 +204,7 @@ export function Executions() {
         throw error;
       }
     };
-    const stop = poll(look, 2000);
+    const stop = poll(look, 2000, 'api/v1/executions');
     return () => {
       mine = false;
       stop();
