@@ -98,23 +98,24 @@ func (c *Client) Recall(session flow.ID, secret string) {
 	c.secrets[session] = secret
 }
 
-// holdFor is how long a server holds Take and Input: for a quarter of a lease, so that work that was claimed for a call whose answer
+// holdFor is how long a server holds Take and Input: for a fifth of a lease, so that work that was claimed for a call whose answer
 // is lost is missed while the engine still waits for it to begin.
-func holdFor(lease time.Duration) time.Duration { return min(mostHold, lease/4) }
+func holdFor(lease time.Duration) time.Duration { return min(mostHold, lease/5) }
 
 // held is how long a call that a server holds may take.
-func (c *Client) held() time.Duration {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return holdFor(c.lease) + min(slack, c.lease/6)
-}
+func (c *Client) held() time.Duration { return holdFor(c.leased()) + min(slack, c.leased()/10) }
 
-// overdue is after how long without an answer a call that is not held is sent again: a sixth of a lease, so that a renewal has four
-// tries before its worker stops.
-func (c *Client) overdue() time.Duration {
+// overdue is after how long without an answer a call that is not held is sent again: soon, for a worker stops whose renewals, or the
+// answers to them, are lost for two thirds of a lease.
+func (c *Client) overdue() time.Duration { return min(slack, c.leased()/20) }
+
+// silence is for how long nothing comes into a mailbox that is given up when an answer is overdue.
+func (c *Client) silence() time.Duration { return min(slack, c.leased()/6) }
+
+func (c *Client) leased() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return min(slack, c.lease/6)
+	return c.lease
 }
 
 // Open implements handoff.Handoff.
@@ -379,7 +380,7 @@ func (c *Client) exchange(ctx context.Context, k *call) (*frame, error) {
 			}
 			c.rest(ctx)
 		case <-timer.C:
-			c.desk.silent(m, c.overdue())
+			c.desk.silent(m, c.silence())
 			if !k.again {
 				return nil, fmt.Errorf("%w: there was no answer for %s", handoff.ErrUnavailable, k.patience)
 			}
@@ -388,7 +389,7 @@ func (c *Client) exchange(ctx context.Context, k *call) (*frame, error) {
 		case <-ctx.Done():
 			timer.Stop()
 			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-				c.desk.silent(m, c.overdue())
+				c.desk.silent(m, c.silence())
 			}
 			return nil, ctx.Err()
 		}
