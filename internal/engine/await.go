@@ -215,7 +215,7 @@ func (e *Engine) meet(ctx context.Context) (more bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if err := e.lookAll(ctx, unlooked); err != nil {
+	if _, err := e.lookAll(ctx, unlooked); err != nil {
 		return false, err
 	}
 	unmet, err := e.opts.Store.UnmetSignals(ctx, now, meetingsAtOnce)
@@ -251,9 +251,11 @@ func (e *Engine) meet(ctx context.Context) (more bool, err error) {
 	return err == nil, err
 }
 
-// meetSignal lets every open wait that a signal fits look again: it takes the oldest that fits, which may be another one.
+// meetSignal lets every open wait that a signal fits look again: it takes the oldest that fits, which may be another one. Where one of them
+// was put aside the error says why, so that the signal is put aside as well: a wait that has looked before is found by its signals alone.
 func (e *Engine) meetSignal(ctx context.Context, s *flow.Signal) error {
 	var after flow.ID
+	var aside error
 	for {
 		open, err := e.opts.Store.OpenWaits(ctx, s.Trigger, s.Subject, after, openAtOnce)
 		if err != nil {
@@ -263,8 +265,12 @@ func (e *Engine) meetSignal(ctx context.Context, s *flow.Signal) error {
 			fits, err := e.awaited.Fits(&w, s)
 			return w.Damage == "" && (err != nil || !fits)
 		})
-		if err := e.lookAll(ctx, fitting); err != nil || len(open) < openAtOnce {
+		why, err := e.lookAll(ctx, fitting)
+		if err != nil {
 			return err
+		}
+		if aside = cmp.Or(aside, why); len(open) < openAtOnce {
+			return aside
 		}
 		after = open[len(open)-1].Execution
 	}
@@ -279,9 +285,13 @@ type looked struct {
 }
 
 // lookAll lets waits look at the signals that there are, and carries out what they have found. Those that are refused, or cannot be read,
-// are put aside.
-func (e *Engine) lookAll(ctx context.Context, all []flow.Wait) error {
+// are put aside; aside is why the last of them was.
+func (e *Engine) lookAll(ctx context.Context, all []flow.Wait) (aside, err error) {
 	found := make([]*looked, 0, len(all))
+	leave := func(w *flow.Wait, why error) error {
+		aside = fmt.Errorf("the wait of %s: %w", w.Execution, why)
+		return e.leaveAside(ctx, store.AsideLooking, w.Execution, why)
+	}
 	for _, w := range all {
 		l := &looked{wait: w, last: store.SignalPlace{At: w.Since}}
 		err := damaged(w.Damage)
@@ -289,35 +299,34 @@ func (e *Engine) lookAll(ctx context.Context, all []flow.Wait) error {
 			err = e.look(ctx, l)
 		}
 		if err != nil && refused(err) {
-			if err := e.leaveAside(ctx, store.AsideLooking, w.Execution, err); err != nil {
-				return err
+			if err := leave(&w, err); err != nil {
+				return nil, err
 			}
 			continue
 		}
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if !l.wait.Looked || len(l.fitting) > 0 {
 			found = append(found, l)
 		}
 	}
 	if len(found) == 0 {
-		return nil
+		return aside, nil
 	}
-	err := e.settleWaits(ctx, found)
-	if err == nil || !refused(err) {
-		return err
+	if err := e.settleWaits(ctx, found); err == nil || !refused(err) {
+		return aside, err
 	}
 	for _, l := range found {
 		if err := e.settleWaits(ctx, []*looked{l}); err != nil && refused(err) {
-			if err := e.leaveAside(ctx, store.AsideLooking, l.wait.Execution, err); err != nil {
-				return err
+			if err := leave(&l.wait, err); err != nil {
+				return nil, err
 			}
 		} else if err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return nil
+	return aside, nil
 }
 
 // look reads signals on until some fit, or there are no more.
