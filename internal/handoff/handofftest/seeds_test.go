@@ -34,12 +34,11 @@ type planted struct {
 
 // world is an engine with two servers of a broker that misbehaves, and a worker behind it. Its time is simulated.
 type world struct {
-	dice   *rand.Rand
-	mu     sync.Mutex // of dice, runs and memory
-	runs   map[flow.ID]int
-	memory map[any]any // of planted bugs
-	say    string      // what was found wrong first
-	ctx    context.Context
+	dice *rand.Rand
+	mu   sync.Mutex // of dice, runs and say
+	runs map[flow.ID]int
+	say  string // what was found wrong first
+	ctx  context.Context
 }
 
 func (w *world) roll() float64 {
@@ -87,7 +86,7 @@ func simulate(t *testing.T, seed uint64, bug *planted) (wrong string) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
-		w := &world{dice: rand.New(rand.NewPCG(seed, 3)), runs: map[flow.ID]int{}, memory: map[any]any{}, ctx: ctx}
+		w := &world{dice: rand.New(rand.NewPCG(seed, 3)), runs: map[flow.ID]int{}, ctx: ctx}
 		began := time.Now()
 		st, err := sqlite.Open(ctx, sqlite.InMemory, sqlite.Options{Now: time.Now, Uptime: func() time.Duration { return time.Since(began) }, Readers: 1})
 		if err != nil {
