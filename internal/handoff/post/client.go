@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -27,7 +28,8 @@ type Client struct {
 
 	mu      sync.Mutex
 	secrets map[flow.ID]string
-	lease   time.Duration // as the last renewal said
+	left    map[string]leftCall // calls of Take that ended without an answer, by their ids
+	lease   time.Duration       // as the last renewal said
 	seats   [mostCalls]bool
 }
 
@@ -54,7 +56,7 @@ const (
 
 // NewClient gives the worker's side of an office. token is the one that servers ask for, or empty. Nothing is sent yet.
 func NewClient(office Office, token string) *Client {
-	c := &Client{office: office, token: []byte(token), strays: make(chan handoff.Stray, 16), secrets: map[flow.ID]string{}, lease: handoff.Lease}
+	c := &Client{office: office, token: []byte(token), strays: make(chan handoff.Stray, 16), secrets: map[flow.ID]string{}, left: map[string]leftCall{}, lease: handoff.Lease}
 	c.desk = newDesk(office, c.strayed)
 	return c
 }
@@ -68,18 +70,40 @@ func (c *Client) Calls() int { return mostCalls }
 // Strays implements handoff.Straying.
 func (c *Client) Strays() <-chan handoff.Stray { return c.strays }
 
-// strayed takes an answer that comes too late, or twice, when it hands work over.
+// leftCall is a call of Take that ended without an answer. The answer may still come, once and soon: later the work that it hands over
+// is another's, and what comes is a repetition by a process that has read the broker.
+type leftCall struct {
+	session flow.ID
+	until   time.Time
+}
+
+// leave remembers a call that ended without an answer.
+func (c *Client) leave(id string, session flow.ID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := time.Now()
+	maps.DeleteFunc(c.left, func(_ string, l leftCall) bool { return now.After(l.until) })
+	c.left[id] = leftCall{session, now.Add(c.lease / 2)}
+}
+
+// strayed takes the answer to a call that was left, when it hands work over.
 func (c *Client) strayed(f *frame) {
-	session, err := flow.ParseID(flow.SessionPrefix, f.Session)
-	if err != nil || f.Code != "" || f.Pipe != "" || !f.by([]byte(c.Secret(session)), byServer) {
+	c.mu.Lock()
+	l, known := c.left[f.ID]
+	c.mu.Unlock()
+	secret := c.Secret(l.session)
+	if !known || secret == "" || time.Now().After(l.until) || f.Code != "" || f.Pipe != "" || !f.by([]byte(secret), byServer) {
 		return
 	}
 	var a wire.Answer
 	if json.Unmarshal(f.body, &a) != nil || len(a.Work) == 0 {
 		return
 	}
+	c.mu.Lock()
+	delete(c.left, f.ID)
+	c.mu.Unlock()
 	select {
-	case c.strays <- handoff.Stray{Session: session, Work: a.Work}:
+	case c.strays <- handoff.Stray{Session: l.session, Work: a.Work}:
 	default: // it is missed
 	}
 }
@@ -347,7 +371,20 @@ func (c *Client) exchange(ctx context.Context, k *call) (*frame, error) {
 		// A server that cannot read a call that opens a session cannot sign its answer either.
 		return f.Kind == kindAnswer && (f.by(k.key, byServer) || k.kind == wire.Open && f.Code == codeRefused)
 	})
-	defer c.desk.forget(id)
+	answered := false
+	defer func() {
+		if answered || k.kind != wire.Take {
+			c.desk.forget(id)
+			return
+		}
+		c.leave(id, k.session)
+		c.desk.forget(id)
+		select {
+		case f := <-w.frames: // it came in between
+			c.strayed(f)
+		default:
+		}
+	}()
 	pause := c.overdue()
 	if !k.again {
 		pause = k.patience
@@ -366,12 +403,14 @@ func (c *Client) exchange(ctx context.Context, k *call) (*frame, error) {
 			return nil, unavailable(ctx, err)
 		}
 		if f != nil {
+			answered = true
 			return c.finish(ctx, k, f)
 		}
 		timer := time.NewTimer(pause)
 		select {
 		case f := <-w.frames:
 			timer.Stop()
+			answered = true
 			return c.finish(ctx, k, f)
 		case <-m.dead:
 			timer.Stop()
@@ -427,6 +466,9 @@ func (c *Client) send(ctx context.Context, k *call, h head, w *waiter) (*frame, 
 	select {
 	case err := <-poured:
 		stop()
+		if errors.Is(err, errStopped) { // the answer says why
+			err = nil
+		}
 		return nil, err
 	case f := <-w.frames:
 		stop()

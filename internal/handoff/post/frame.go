@@ -42,7 +42,7 @@ type head struct {
 	Say     string `json:"say,omitempty"`     // and why
 	Pipe    string `json:"pipe,omitempty"`    // the transfer that brings the body
 	Seq     int64  `json:"seq,omitempty"`     // of pieces, and of what an acknowledgement expects next
-	Last    bool   `json:"last,omitempty"`    // of pieces
+	Last    bool   `json:"last,omitempty"`    // of pieces, and of an acknowledgement after which no more is wanted
 }
 
 // Kinds of frames beside the calls of package wire.

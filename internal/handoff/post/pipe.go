@@ -21,7 +21,12 @@ const (
 	stallAfter = 30 * time.Second
 	// unheardAfter is after how long a sender gives up whose receiver has never been heard of: it says every two seconds what it expects.
 	unheardAfter = 6 * time.Second
+	// stopWithin is for how long a receiver that wants no more tries to say so.
+	stopWithin = time.Second
 )
+
+// errStopped means that the receiver of a transfer wants no more of it.
+var errStopped = fmt.Errorf("%w: the receiver has ended the transfer", handoff.ErrUnavailable)
 
 var errStalled = fmt.Errorf("%w: a transfer through the broker makes no progress", handoff.ErrUnavailable)
 
@@ -62,6 +67,10 @@ func (d *desk) pour(ctx context.Context, pipe string, key []byte, by, from strin
 		again := time.NewTimer(resendPiece)
 		select {
 		case f := <-w.frames:
+			if f.Last {
+				again.Stop()
+				return errStopped
+			}
 			if to == "" || f.Seq > acked {
 				moved = time.Now()
 			}
@@ -158,9 +167,15 @@ func (p *drawn) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// Close implements io.Closer.
+// Close implements io.Closer. A sender that is not done is told to stop: it would wait for acknowledgements.
 func (p *drawn) Close() error {
 	p.d.forget(p.pipe)
+	if !p.last {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(p.ctx), stopWithin)
+		defer cancel()
+		// Without this message the sender gives up by itself, later.
+		_ = p.d.office.Put(ctx, p.peer, pack(head{ID: p.pipe, Kind: kindAck, Seq: p.next, Last: true}, nil, p.key, p.by))
+	}
 	p.stopAfter()
 	return nil
 }

@@ -36,9 +36,11 @@ type Server struct {
 	tokens [][]byte
 	log    *slog.Logger
 
-	gauge     *gauge
-	desk      *desk
-	transfers chan struct{} // has an element for each transfer
+	gauge *gauge
+	desk  *desk
+
+	mu        sync.Mutex
+	transfers int // under way
 }
 
 const (
@@ -49,6 +51,10 @@ const (
 	mostLogs  = 16
 	// mostTransfers bounds what transfers hold in the broker: each has up to window pieces under way.
 	mostTransfers = 32
+	// keptTransfers is how many of these only answers that hand work over may have: their work is claimed already.
+	keptTransfers = 8
+	// lastWords is for how long calls are still answered once the server ends.
+	lastWords = 2 * time.Second
 	// voidAfter is the age from which a call is of no use: its caller has probably asked again. An old call for work would claim
 	// what its worker has no slot for any more.
 	voidAfter     = 20 * time.Second
@@ -61,7 +67,7 @@ func NewServer(o ServerOptions) *Server {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	s := &Server{
-		office: o.Office, log: o.Log, transfers: make(chan struct{}, mostTransfers), gauge: newGauge(), desk: newDesk(o.Office, nil),
+		office: o.Office, log: o.Log, gauge: newGauge(), desk: newDesk(o.Office, nil),
 	}
 	lease := handoff.Lease
 	if l, ok := o.Handoff.(handoff.Leased); ok && l.Lease() > 0 {
@@ -164,36 +170,54 @@ func (s *Server) answerAsk(ctx context.Context, l Letter) error {
 		return nil
 	}
 	r := &reply{s: s, call: f, key: key}
+	answering, stop := outlast(ctx, lastWords)
+	defer stop()
 	switch f.Kind {
 	case wire.Open, wire.Resume:
-		return s.open(ctx, f, session, r)
+		return s.open(ctx, answering, f, session, r)
 	case kindPut, kindGet:
 		return s.blob(ctx, f, session, r)
 	}
 	var in wire.Asked
 	if err := s.body(ctx, f, key, &in); err != nil {
-		return r.fail(ctx, err)
+		return r.fail(answering, err)
 	}
 	if f.Kind == wire.Take {
-		err := s.wire.Take(ctx, session, &in, func(a wire.Answer) error { return r.give(ctx, a) })
+		err := s.wire.Take(ctx, session, &in, func(latest context.Context, a wire.Answer) error {
+			defer context.AfterFunc(latest, stop)()
+			return r.give(answering, a)
+		})
 		if err != nil {
-			return r.fail(ctx, err)
+			return r.fail(answering, err)
 		}
 		return nil
 	}
 	out, err := s.wire.Do(ctx, f.Kind, session, &in)
 	if err != nil {
-		return r.fail(ctx, err)
+		return r.fail(answering, err)
 	}
-	_ = r.give(ctx, out) // a caller that is gone asks again
+	_ = r.give(answering, out) // a caller that is gone asks again
 	return nil
+}
+
+// outlast is a context that ends a while after ctx does.
+func outlast(ctx context.Context, while time.Duration) (context.Context, context.CancelFunc) {
+	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		t := time.AfterFunc(while, cancel)
+		context.AfterFunc(longer, func() { t.Stop() })
+	})
+	return longer, func() {
+		stop()
+		cancel()
+	}
 }
 
 // body reads what goes with a call: the letter's own body, or a transfer.
 func (s *Server) body(ctx context.Context, f *frame, key []byte, into any) error {
 	body := f.body
 	if f.Pipe != "" {
-		if err := s.transfer(); err != nil {
+		if err := s.transfer(mostTransfers - keptTransfers); err != nil {
 			return err
 		}
 		defer s.transferred()
@@ -213,19 +237,25 @@ func (s *Server) body(ctx context.Context, f *frame, key []byte, into any) error
 	return nil
 }
 
-func (s *Server) transfer() error {
-	select {
-	case s.transfers <- struct{}{}:
-		return nil
-	default:
-		return fmt.Errorf("%w: %d transfers are under way through this server", handoff.ErrUnavailable, mostTransfers)
+// transfer counts a transfer, of which there may be that many with it.
+func (s *Server) transfer(most int) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.transfers >= most {
+		return fmt.Errorf("%w: %d transfers are under way through this server", handoff.ErrUnavailable, s.transfers)
 	}
+	s.transfers++
+	return nil
 }
 
-func (s *Server) transferred() { <-s.transfers }
+func (s *Server) transferred() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.transfers--
+}
 
 // open answers a call that opens a session. The answer is encrypted for the caller.
-func (s *Server) open(ctx context.Context, f *frame, before flow.ID, r *reply) error {
+func (s *Server) open(ctx, answering context.Context, f *frame, before flow.ID, r *reply) error {
 	var out wire.Opened
 	var err error
 	if f.Kind == wire.Open {
@@ -240,18 +270,20 @@ func (s *Server) open(ctx context.Context, f *frame, before flow.ID, r *reply) e
 		}
 	}
 	if err != nil {
-		return r.fail(ctx, err)
+		return r.fail(answering, err)
 	}
 	plain, err := wire.Encode(out)
 	if err != nil {
-		return r.fail(ctx, err)
+		return r.fail(answering, err)
 	}
 	own := newKey()
 	c, err := sealer(own, f.Key, f.ID)
 	if err != nil {
-		return r.fail(ctx, fmt.Errorf("%w: %w", wire.ErrAsked, err))
+		return r.fail(answering, fmt.Errorf("%w: %w", wire.ErrAsked, err))
 	}
-	_ = r.put(ctx, head{Key: own.PublicKey().Bytes()}, sealOnce(c, plain)) // a session of which no worker hears expires
+	if err := r.send(answering, head{Key: own.PublicKey().Bytes()}, sealOnce(c, plain)); err != nil {
+		s.log.Warn("a session was opened and its worker could not be told: it expires", "session", out.Session, "err", err)
+	}
 	return nil
 }
 
@@ -271,17 +303,19 @@ func (s *Server) record(ctx context.Context, l Letter) error {
 		return &Buried{err.Error()}
 	}
 	r := &reply{s: s, call: f, key: key}
+	answering, stop := outlast(ctx, lastWords)
+	defer stop()
 	for pause := 50 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
 		out, err := s.wire.Do(ctx, f.Kind, session, &in)
 		switch {
 		case err == nil:
-			_ = r.give(ctx, out) // a worker without the answer sends the same again
+			_ = r.give(answering, out) // a worker without the answer sends the same again
 			failpoint.Hit(failpoint.BeforeSettle)
 			return nil
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case !passing(err):
-			return r.fail(ctx, err)
+			return r.fail(answering, err)
 		}
 		t := time.NewTimer(pause)
 		select {
@@ -320,24 +354,36 @@ type reply struct {
 	key  []byte
 }
 
-// give answers a call.
+// give answers a call. Its error means that the caller does not have the answer.
 func (r *reply) give(ctx context.Context, a any) error {
 	body, err := wire.Encode(a)
 	if err != nil {
-		return r.fail(ctx, fmt.Errorf("the answer has no JSON form: %w", err))
+		err = fmt.Errorf("the answer has no JSON form: %w", err)
+		_ = r.fail(ctx, err)
+		return err
 	}
+	return r.send(ctx, head{}, body)
+}
+
+// send answers with a body, which goes as a transfer when it is too large for a message.
+func (r *reply) send(ctx context.Context, h head, body []byte) error {
 	if len(body) <= MostLetter {
-		return r.put(ctx, head{}, body)
+		return r.put(ctx, h, body)
 	}
-	if err := r.s.transfer(); err != nil {
-		return r.fail(ctx, err)
+	most := mostTransfers - keptTransfers
+	if k := r.call.Kind; k == wire.Take || k == wire.Missed || k == wire.Resume {
+		most = mostTransfers
+	}
+	if err := r.s.transfer(most); err != nil {
+		_ = r.fail(ctx, err)
+		return err
 	}
 	defer r.s.transferred()
-	return r.pour(ctx, bytes.NewReader(body))
+	return r.pour(ctx, h, bytes.NewReader(body))
 }
 
 // pour answers with a transfer, and returns when that is over.
-func (r *reply) pour(ctx context.Context, content io.Reader) error {
+func (r *reply) pour(ctx context.Context, h head, content io.Reader) error {
 	m, err := r.s.desk.at(ctx)
 	if err != nil {
 		return err
@@ -347,7 +393,8 @@ func (r *reply) pour(ctx context.Context, content io.Reader) error {
 	pouring, stop := context.WithCancel(ctx)
 	defer stop()
 	go func() { poured <- r.s.desk.pour(pouring, pipe, r.key, byServer, byWorker, content) }()
-	if err := r.put(ctx, head{Pipe: pipe, To: m.Name()}, nil); err != nil {
+	h.Pipe, h.To = pipe, m.Name()
+	if err := r.put(ctx, h, nil); err != nil {
 		stop()
 		<-poured
 		return err

@@ -21,7 +21,7 @@ func (s *Server) blob(ctx context.Context, f *frame, session flow.ID, r *reply) 
 	if err := json.Unmarshal(f.body, &in); err != nil {
 		return r.fail(ctx, fmt.Errorf("%w: %w", wire.ErrAsked, err))
 	}
-	if err := s.transfer(); err != nil {
+	if err := s.transfer(mostTransfers - keptTransfers); err != nil {
 		return r.fail(ctx, err)
 	}
 	defer s.transferred()
@@ -31,7 +31,7 @@ func (s *Server) blob(ctx context.Context, f *frame, session flow.ID, r *reply) 
 			return r.fail(ctx, err)
 		}
 		defer from.Close()
-		if err := r.pour(ctx, from); err != nil && !errors.Is(err, ErrNoBox) {
+		if err := r.pour(ctx, head{}, from); err != nil && !errors.Is(err, ErrNoBox) && !errors.Is(err, errStopped) {
 			s.log.Debug("a blob on its way to a worker broke off; the worker asks for the rest", "err", err)
 		}
 		return nil

@@ -80,7 +80,12 @@ func (s *server) take(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	err := s.Take(r.Context(), id, &in, func(a wire.Answer) error { return write(w, http.StatusOK, a) })
+	err := s.Take(r.Context(), id, &in, func(_ context.Context, a wire.Answer) error {
+		if err := r.Context().Err(); err != nil { // its connection is gone
+			return err
+		}
+		return write(w, http.StatusOK, a)
+	})
 	if err != nil {
 		fail(w, err)
 	}

@@ -99,26 +99,32 @@ func (t *seat) supersede(cancel context.CancelFunc) {
 	t.latest = cancel
 }
 
-// Take answers Take, through answer: what that does not deliver, and what did not fit, is kept for the next call of the seat. Its
-// error says why answer was not called.
-func (s *Server) Take(ctx context.Context, session flow.ID, in *Asked, answer func(Answer) error) error {
+// Take answers Take, through answer: what that does not deliver, and what did not fit, is kept for the next call of the seat. The context
+// of answer ends when another call comes to the seat, and not with ctx: a server that ends may still hand over what it has claimed. The
+// error of Take says why answer was not called.
+func (s *Server) Take(ctx context.Context, session flow.ID, in *Asked, answer func(context.Context, Answer) error) error {
 	if in.N < 1 {
 		return fmt.Errorf("%w: take %d executions: ask for at least 1", ErrAsked, in.N)
 	}
 	if in.Seat < 0 || in.Seat >= mostSeats {
 		return fmt.Errorf("%w: take on seat %d: a session has seats 0 to %d", ErrAsked, in.Seat, mostSeats-1)
 	}
-	ctx, cancel := context.WithTimeout(ctx, s.holds.Take)
+	latest, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
+	ctx, stop := context.WithTimeout(ctx, s.holds.Take)
+	defer stop()
 	t := s.seat(session, in.Seat)
-	t.supersede(cancel)
+	t.supersede(func() {
+		cancel()
+		stop()
+	})
 	select {
 	case t.turn <- struct{}{}:
 	case <-ctx.Done(): // another call has come, or the caller has left
 		if err := nothingYet(ctx, ctx.Err()); err != nil {
 			return err
 		}
-		_ = answer(Answer{}) // the caller asks again, also without this answer
+		_ = answer(latest, Answer{}) // the caller asks again, also without this answer
 		return nil
 	}
 	defer func() { <-t.turn }()
@@ -140,7 +146,7 @@ func (s *Server) Take(ctx context.Context, session flow.ID, in *Asked, answer fu
 		}
 	}
 	part := portion(work)
-	if ctx.Err() == context.Canceled || answer(Answer{Work: work[:part]}) != nil {
+	if latest.Err() != nil || answer(latest, Answer{Work: work[:part]}) != nil {
 		part = 0
 	}
 	if part < len(work) {

@@ -142,7 +142,7 @@ func TestAbandonedWork(t *testing.T) {
 // takeOnce makes one call of Take; one whose caller has hung up has no answer.
 func takeOnce(t *testing.T, ctx context.Context, s *Server) (work []handoff.Assignment) {
 	t.Helper()
-	err := s.Take(ctx, flow.ID{7}, &Asked{N: 10}, func(a Answer) error {
+	err := s.Take(ctx, flow.ID{7}, &Asked{N: 10}, func(_ context.Context, a Answer) error {
 		work = a.Work
 		return ctx.Err()
 	})
@@ -164,7 +164,7 @@ func TestSeatsOfOneSession(t *testing.T) {
 		over := make(chan time.Duration, 3)
 		began := time.Now()
 		ask := func(seat int) {
-			_ = s.Take(t.Context(), flow.ID{7}, &Asked{N: 1, Seat: seat}, func(Answer) error { return nil })
+			_ = s.Take(t.Context(), flow.ID{7}, &Asked{N: 1, Seat: seat}, func(context.Context, Answer) error { return nil })
 			over <- time.Since(began)
 		}
 		go ask(0)
@@ -182,5 +182,33 @@ func TestSeatsOfOneSession(t *testing.T) {
 		if err := s.Take(t.Context(), flow.ID{7}, &Asked{N: 1, Seat: mostSeats}, nil); !errors.Is(err, ErrAsked) {
 			t.Errorf("a seat too many: %v", err)
 		}
+	})
+}
+
+// A call that is still being answered when the next one comes to its seat is ended, and the next one gets the work.
+func TestSupersededWhileAnswering(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const hold = 5 * time.Second
+		s := NewServer(&late{work: []handoff.Assignment{{Attempt: 1}}}, nil, Holds{Take: hold})
+		over := make(chan struct{})
+		go func() {
+			defer close(over)
+			_ = s.Take(t.Context(), flow.ID{7}, &Asked{N: 1}, func(latest context.Context, _ Answer) error {
+				<-latest.Done() // as a transfer does whose receiver is gone
+				return latest.Err()
+			})
+		}()
+		synctest.Wait()
+		time.Sleep(2 * hold) // an answer may take longer than a call waits for work
+		select {
+		case <-over:
+			t.Error("the answer was broken off while its caller waited")
+		default:
+		}
+		if work := takeOnce(t, t.Context(), s); len(work) != 1 {
+			t.Errorf("the next call got %d executions", len(work))
+		}
+		<-over
 	})
 }
