@@ -53,6 +53,26 @@ type LogPage struct {
 	More       bool   `json:"more"` // there was more to read at once
 }
 
+// LogMatch is a line of what one attempt wrote that has what was searched for.
+type LogMatch struct {
+	Attempt int    `json:"attempt"`
+	Seq     int64  `json:"seq"`    // of the chunk in which the line begins
+	Stream  string `json:"stream"` // stdout, stderr or log
+	Offset  int64  `json:"offset"` // of the first byte of the line, in its stream
+	Line    string `json:"line"`   // without its end
+	Cut     bool   `json:"cut,omitempty"`
+}
+
+// LogMatches is what one call of a search has found. A line that is still being written is searched when it has ended.
+type LogMatches struct {
+	Matches []LogMatch `json:"matches"`
+	// NextCursor is what to pass as ?after= to go on, also when nothing has followed yet.
+	NextCursor string `json:"next_cursor"`
+	Status     Status `json:"status"`
+	More       bool   `json:"more"`     // the search has met its bounds of time, bytes or matches: more may be found
+	Searched   int64  `json:"searched"` // bytes looked through for this answer
+}
+
 // End is the last message of a stream: the execution has ended and everything has been sent.
 type End struct {
 	ID     string `json:"id"`

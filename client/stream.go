@@ -67,6 +67,53 @@ func (c *Client) FollowLogs(ctx context.Context, id string, q LogQuery) iter.Seq
 	return follow[api.LogChunk](ctx, c, execution(id, "/logs"), q.query(), api.StreamLog)
 }
 
+// LogSearch says what to look for in what an execution wrote.
+type LogSearch struct {
+	Text    string // what the lines have
+	Regexp  bool   // Text is a regular expression in the syntax of package regexp
+	Attempt int    // 0: all
+	Stream  string // stdout, stderr or log; "": all
+	After   string // NextCursor of the answer before
+	Limit   int    // of the lines in one answer; 0: 100
+}
+
+// SearchLogs looks for lines for about a second. Where the answer has More the search goes on at its NextCursor.
+func (c *Client) SearchLogs(ctx context.Context, id string, s LogSearch) (*api.LogMatches, error) {
+	q := url.Values{"q": {s.Text}}
+	if s.Regexp {
+		q.Set("regexp", "true")
+	}
+	setInt(q, "attempt", int64(s.Attempt))
+	set(q, "stream", s.Stream)
+	set(q, "after", s.After)
+	setInt(q, "limit", int64(s.Limit))
+	var m api.LogMatches
+	err := c.call(ctx, request{method: http.MethodGet, path: execution(id, "/logs/search"), query: q, repeatable: true}, &m)
+	return orNil(&m, err)
+}
+
+// AllMatches walks through all lines that s finds in what there is now. An error ends the walk.
+func (c *Client) AllMatches(ctx context.Context, id string, s LogSearch) iter.Seq2[api.LogMatch, error] {
+	return func(yield func(api.LogMatch, error) bool) {
+		for {
+			found, err := c.SearchLogs(ctx, id, s)
+			if err != nil {
+				yield(api.LogMatch{}, err)
+				return
+			}
+			for _, m := range found.Matches {
+				if !yield(m, nil) {
+					return
+				}
+			}
+			if !found.More {
+				return
+			}
+			s.After = found.NextCursor
+		}
+	}
+}
+
 // RawLog opens the bytes that one stream ("stdout", "stderr" or "log") of an attempt has so far, from an offset on.
 // Attempt 0 is the latest. The caller closes it.
 func (c *Client) RawLog(ctx context.Context, id, stream string, attempt int, offset int64) (io.ReadCloser, error) {

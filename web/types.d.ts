@@ -130,6 +130,23 @@ export interface LogChunk {
   data?: string;
 }
 
+export interface LogMatch {
+  attempt: number;
+  seq: number;
+  stream: string;
+  offset: number;
+  line: string;
+  cut?: boolean;
+}
+
+export interface LogMatches {
+  matches: LogMatch[];
+  next_cursor: string;
+  status: string;
+  more: boolean;
+  searched: number;
+}
+
 export interface End {
   id: string;
   status: string;

@@ -203,6 +203,17 @@ func TestFollowLogs(t *testing.T) {
 	tb.until("few rows are in the document", `document.querySelectorAll('.logrow').length < 150`)
 	s.call(t, http.MethodPost, "/api/v1/executions/"+id+"/stdin?eof=true", "")
 	tb.until("it has ended", `!document.body.innerText.includes('following')`)
+	tb.do("search", chromedp.SendKeys(`input[name="find"]`, "299\r"))
+	tb.see("13 lines with 299")
+	tb.until("lines and their places are shown", `document.querySelectorAll('.hit').length === 13 && document.querySelector('.hit').innerText.includes('stdout 1,084 299')`)
+	tb.accessible("lines found")
+	eval[any](tb, `document.querySelector('input[name="find"]').value = '^.\\[31mgot'`)
+	tb.do("as an expression", chromedp.Click(`input[name="regexp"]`), chromedp.SendKeys(`input[name="find"]`, "\r"))
+	tb.see("1 line with ^.")
+	tb.until("the match is shown without its colours", `document.querySelector('.hit').innerText.endsWith('got hello')`)
+	tb.do("load again", chromedp.Reload())
+	tb.see("1 line with ^.")
+	tb.fits("lines found")
 }
 
 // What an execution waits for is followed to its end: from the workflow to its task, to the holder of the key that the task wants.

@@ -82,6 +82,19 @@ func TestLogsTail(t *testing.T) {
 			t.Errorf("--tail %s: exit code %d, %d of %d bytes %s", tail, code, len(out), len(whole), errs)
 		}
 	}
+	for want, args := range map[string][]string{"99998\n": {"--grep", "99998"}, "777\n77777\n": {"--grep", "^(77)?777$", "--regexp"}, "": {"--grep", "x"}} {
+		if out, errs, code := pawl(t, env, append([]string{"logs", id}, args...)...); code != 0 || out != want || (want == "") != strings.Contains(errs, "no line") {
+			t.Errorf("%v: exit code %d, %q, want %q; %s", args, code, out, want, errs)
+		}
+	}
+	if out, _, _ := pawl(t, env, "logs", id, "--grep", "99998", "-o", "json"); !strings.Contains(out, `"offset":588878,"line":"99998"`) {
+		t.Errorf("as JSON: %s", out)
+	}
+	for _, args := range [][]string{{"--grep", ""}, {"--regexp"}, {"--grep", "a", "-f"}, {"--grep", "a", "--tail", "1kB"}} {
+		if _, errs, code := pawl(t, env, append([]string{"logs", id}, args...)...); code != 2 || !strings.Contains(errs, "--grep") {
+			t.Errorf("%v: %d %s", args, code, errs)
+		}
+	}
 	if _, errs, code := pawl(t, env, "logs", id, "--tail", "some"); code != 2 || !strings.Contains(errs, "64kB") {
 		t.Errorf("a tail that is no size: %d %s", code, errs)
 	}

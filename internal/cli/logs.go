@@ -16,6 +16,7 @@ func (a *app) logsCommand() *cobra.Command {
 	var q client.LogQuery
 	var follow bool
 	var tail string
+	var find client.LogSearch
 	var f output.Format
 	c := &cobra.Command{
 		Use:   "logs ID",
@@ -28,11 +29,18 @@ of the task, in the order in which the tasks started. --attempt is then that of 
 		Example: `  pawl logs ex_… -f                    until it has ended
   pawl logs ex_… --stream stderr
   pawl logs ex_… --tail 64kB -f        the end of it, and what follows
+  pawl logs ex_… --grep panic          only the lines that have it, found by the server
   pawl logs ex_… -o json               a chunk per line, with times and offsets`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if q.Stream != "" && q.Stream != "stdout" && q.Stream != "stderr" && q.Stream != "log" {
 				return exit.Usagef("--stream %q: one of stdout, stderr, log", q.Stream)
+			}
+			if find.Text == "" && (find.Regexp || cmd.Flags().Changed("grep")) {
+				return exit.Usagef("--grep says nothing to search for: write it as --grep TEXT")
+			}
+			if find.Text != "" && (follow || tail != "") {
+				return exit.Usagef("--grep searches what has been written so far: leave out --follow and --tail")
 			}
 			if tail != "" {
 				size, err := api.ParseSize(tail)
@@ -46,8 +54,12 @@ of the task, in the order in which the tasks started. --attempt is then that of 
 				if err != nil {
 					return err
 				}
-				if x.Kind == "workflow" && tail != "" {
-					return exit.Usagef("--tail is for one execution, and %s is a workflow: give the id of one of its tasks", x.ID)
+				if x.Kind == "workflow" && (tail != "" || find.Text != "") {
+					return exit.Usagef("--tail and --grep are for one execution, and %s is a workflow: give the id of one of its tasks", x.ID)
+				}
+				if find.Text != "" {
+					find.Attempt, find.Stream = q.Attempt, q.Stream
+					return a.grep(ctx, s.Client, x.ID, find, f)
 				}
 				if x.Kind == "workflow" {
 					return a.workflowLogs(ctx, s, x, q, f, follow)
@@ -87,9 +99,34 @@ of the task, in the order in which the tasks started. --attempt is then that of 
 	c.Flags().StringVar(&q.Stream, "stream", "", "only stdout, stderr or log")
 	c.Flags().IntVar(&q.Attempt, "attempt", 0, "only this attempt; 0: all")
 	c.Flags().StringVar(&tail, "tail", "", "only about so much of the end, as in 64kB")
+	c.Flags().StringVar(&find.Text, "grep", "", "only the lines that have this, to standard output; a long line is cut around it")
+	c.Flags().BoolVar(&find.Regexp, "regexp", false, "--grep is a regular expression, as in (?i)error|panic")
 	output.FormatFlag(c, &f, output.AsTable, output.AsJSON)
-	c.Flags().Lookup("output").Usage = "table: the bytes as they are; json: a chunk per line"
+	c.Flags().Lookup("output").Usage = "table: the bytes as they are; json: a chunk, or a line of --grep with its place, per line"
 	return c
+}
+
+// grep prints the lines that a search finds.
+func (a *app) grep(ctx context.Context, c *client.Client, id string, find client.LogSearch, f output.Format) error {
+	n := 0
+	for m, err := range c.AllMatches(ctx, id, find) {
+		if err != nil {
+			return err
+		}
+		n++
+		if f == output.AsJSON {
+			err = output.WriteLine(a.out, m)
+		} else {
+			_, err = fmt.Fprintln(a.out, m.Line)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if n == 0 {
+		a.say("pawl: no line of %s has %q", id, find.Text)
+	}
+	return nil
 }
 
 // allLogs hands every chunk that there is now to write, and returns the execution's status.

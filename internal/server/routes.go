@@ -43,12 +43,21 @@ var (
 	outcomeParams = []param{{name: "label", kind: "string", required: true, doc: "Of what has this label, as name=value"}, paramOutputs, paramAfter}
 
 	logParams = []param{
-		{name: "stream", kind: "string", doc: "Of this stream only", choices: []string{"stdout", "stderr", "log"}},
+		{name: "stream", kind: "string", doc: "Of this stream only", choices: streams},
 		{name: "attempt", kind: "integer", doc: "Of this attempt only"},
 		{name: "offset", kind: "integer", doc: "From this byte of the stream on; only for text/plain"},
 		paramAfter,
 		{name: "tail", kind: "integer", doc: "Begin where about so many bytes are left, at the start of a chunk; with after it does nothing"},
 		{name: "limit", kind: "integer", doc: "Bytes of the page, about; of text/plain exactly, and all there are by default"},
+	}
+
+	searchParams = []param{
+		{name: "q", kind: "string", required: true, doc: "What the lines have"},
+		{name: "regexp", kind: "boolean", doc: "q is a regular expression in the syntax of RE2; (?i) at its start ignores case"},
+		{name: "stream", kind: "string", doc: "In this stream only", choices: streams},
+		{name: "attempt", kind: "integer", doc: "In this attempt only"},
+		{name: "after", kind: "string", doc: "next_cursor of the answer before"},
+		{name: "limit", kind: "integer", doc: "Of the lines in the answer, 1 to 1000, 100 by default"},
 	}
 
 	typeStdin    = reflect.TypeFor[api.Stdin]()
@@ -133,6 +142,8 @@ func executionRoutes() []route {
 		{method: "GET", path: one + "/logs", name: "logs", tag: tagExecutions, summary: "Read or follow what it wrote",
 			params: logParams, headers: []string{"Last-Event-ID"},
 			answers: []answer{ok(reflect.TypeFor[api.LogPage](), "text/event-stream", "text/plain")}, handle: (*call).logs},
+		{method: "GET", path: one + "/logs/search", name: "search-logs", tag: tagExecutions, summary: "Find lines of what it wrote; one call looks for about a second",
+			params: searchParams, answers: []answer{ok(reflect.TypeFor[api.LogMatches]())}, handle: (*call).searchLogs},
 		{method: "GET", path: one + "/tasks", name: "tasks", tag: tagExecutions, summary: "See or follow the tasks of a workflow",
 			params:  []param{{name: "items", kind: "integer", doc: "How many executions of one task are listed, 1 to 1000, 100 by default; fewer where those of all foreach tasks together would be more than 20,000"}},
 			answers: []answer{ok(reflect.TypeFor[api.Tasks](), "text/event-stream")}, handle: (*call).tasks},

@@ -241,11 +241,16 @@ func (c *call) afterChunk() (attempt int, seq int64) {
 	if text == "" {
 		return 0, 0
 	}
+	attempt, seq, ok := parseChunkID(text)
+	if !ok {
+		c.fault(name, text, "it is not a place in the logs", "pass the id of the last chunk seen, as in 1.42")
+	}
+	return attempt, seq
+}
+
+func parseChunkID(text string) (attempt int, seq int64, ok bool) {
 	a, s, ok := strings.Cut(text, ".")
 	n, err := strconv.ParseUint(a, 10, 31)
 	m, err2 := strconv.ParseUint(s, 10, 63)
-	if !ok || err != nil || err2 != nil {
-		c.fault(name, text, "it is not a place in the logs", "pass the id of the last chunk seen, as in 1.42")
-	}
-	return int(n), int64(m)
+	return int(n), int64(m), ok && err == nil && err2 == nil
 }

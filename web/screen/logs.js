@@ -1,5 +1,5 @@
 // What an execution writes, line by line. The rows have one height, and only those in view are in the document.
-import { html, useEffect, useLayoutEffect, useRef, useState } from '../vendor/preact.js';
+import { html, h, useEffect, useLayoutEffect, useRef, useState } from '../vendor/preact.js';
 import { follow } from '../app/stream.js';
 import { route, go, withQuery } from '../app/router.js';
 import { download } from '../app/api.js';
@@ -7,6 +7,7 @@ import { number, count } from '../app/text.js';
 import { Lines, drawn } from '../part/lines.js';
 import { open } from '../part/status.js';
 import { trouble, empty } from '../part/kit.js';
+import { lazy } from '../app/lazy.js';
 
 const height = 18;
 const tallest = 8e6; // pixels; browsers clamp what is taller
@@ -24,10 +25,28 @@ function rowOf(l, top, key) {
       ? html`<span class=${p.cls} style=${{ color: p.color || '', backgroundColor: p.background || '' }}>${p.text}</span>` : p.text))}${d.cut ? html`<span class="quiet"> … ${number(d.cut)} characters more</span>` : null}</span></div>`;
 }
 
+const Found = lazy(() => import('./logsearch.js').then((m) => m.Found));
+
+/** The field for what is searched. The address keeps it. */
+function Search() {
+  const q = route.value.query;
+  const search = (/** @type {any} */ e) => {
+    e.preventDefault();
+    const f = e.target.elements;
+    go(withQuery({ find: f.find.value || undefined, regexp: f.find.value && f.regexp.checked ? 'true' : undefined }), { replace: true });
+  };
+  return html`<form class="search" role="search" aria-label="Search what it wrote" onSubmit=${search}>
+    <input name="find" aria-label="Find in all that it wrote" placeholder="Find in all of it" defaultValue=${q.get('find') || ''} spellcheck=${false} autocomplete="off" maxlength="1000" />
+    <label class="check small"><input type="checkbox" name="regexp" defaultChecked=${q.get('regexp') === 'true'} />Regular expression</label>
+    <button type="submit" class="plain">Find</button></form>`;
+}
+
 /** @param {import('./execution.js').Shown} p */
 export function Logs({ x }) {
   const stream = route.value.query.get('stream') || '';
   const attempt = route.value.query.get('attempt') || '';
+  const find = route.value.query.get('find') || '';
+  const regexp = route.value.query.get('regexp') === 'true';
   const lines = useRef(new Lines());
   const box = useRef(/** @type {HTMLDivElement|null} */ (null));
   const [, draw] = useState(0);
@@ -106,6 +125,8 @@ export function Logs({ x }) {
       ${following ? null : html`<button type="button" class="plain" onClick=${toEnd}>To the end</button>`}
       ${['stdout', 'stderr'].map((s) => html`<button type="button" class="plain" onClick=${() => raw(s)}>Download ${s}</button>`)}
     </div>
+    ${h(Search, {})}
+    ${find ? h(Found, { key: JSON.stringify([x.id, find, regexp, stream, attempt]), id: x.id, text: find, regexp, stream, attempt }) : null}
     ${error ? trouble(error) : null}
     ${lines.current.dropped > 0 ? html`<p class="note small">${count(lines.current.dropped, 'earlier line')} left out here: download the stream to read them.</p>` : null}
     ${all.length === 0 ? empty(over || !open(x.status) ? 'It wrote nothing' : 'Nothing written yet', html`<p>${over ? 'Neither stream has a byte.' : 'What it writes appears here at once.'}</p>`)
