@@ -25,6 +25,7 @@ type Set struct {
 	Generation int64
 	Rules      []*Rule // by name
 	Triggers   map[string]*definition.Trigger
+	Unread     map[string]bool // triggers in force whose documents cannot be read
 
 	exact    map[string][]*Rule // by trigger
 	apart    map[string]*apart  // by trigger, of those that many rules listen to

@@ -150,7 +150,7 @@ func TestRuleProblems(t *testing.T) {
 		"kind: rule\nname: r\non: a\nrun: {action: noop}\nbatch: {wait: 5s}\n":                                        "key is missing",
 		"kind: rule\nname: r\non: a\nrun: {action: noop}\nbatch: {key: x, wait: 25h}\n":                               "held for too long",
 		"kind: rule\nname: r\non: a\nrun: {action: noop}\nbatch: {key: x, wait: 5s, size: 1001}\n":                    "batch.size",
-		"kind: rule\nname: r\non: a\nrun: {action: noop}\nbatch: {key: x, wait: 5s, bytes: 9MiB}\n":                   "from 1 to 8MiB",
+		"kind: rule\nname: r\non: a\nrun: {action: noop}\nbatch: {key: x, wait: 5s, bytes: 5MiB}\n":                   "from 1 to 4MiB",
 		"kind: rule\nname: r\non: a\nrun: {action: noop}\nbatch: {key: x, wait: 5s, bytes: no}\n":                     "not a size",
 		"kind: rule\nname: r\non: a\nrun: {action: noop}\nbatch: {key: x, wait: 5s, sise: 3}\n":                       "sise",
 		"kind: rule\nname: r\non: a\nrun: {action: noop}\nbatch: {key: x, wait: 5s}\ndebounce: {key: x, quiet: 1s}\n": "and not both",

@@ -37,7 +37,7 @@ const (
 	defaultBatch     = 100            // signals
 	mostBatch        = 1000           // signals
 	defaultBatchData = 1 << 20        // bytes
-	mostBatchData    = 8 << 20        // bytes, so that an input of all of them is within the bounds of inputs
+	mostBatchData    = 4 << 20        // bytes, so that a page of the store has all of them, and their input is within the bounds of inputs
 )
 
 // window reads how a rule holds signals.
@@ -84,7 +84,7 @@ func (b *builder) batch(v *value) *Window {
 		w.Size = n
 	}
 	if n := v.get("bytes"); n != nil {
-		w.Bytes = int(b.sizeWithin(n, "batch.bytes", "8MiB", mostBatchData, defaultBatchData))
+		w.Bytes = int(b.sizeWithin(n, "batch.bytes", "4MiB", mostBatchData, defaultBatchData))
 	}
 	return w
 }

@@ -19,8 +19,9 @@ const (
 
 // leaveAside puts a signal, or the wait of an execution, aside because a decision about it was refused or because its row cannot be read:
 // the loop finds it again later, and what stands beside it goes on now. The times are those of this process. The error is one of the
-// store alone: what cannot even be put aside is counted and passed over.
-func (e *Engine) leaveAside(ctx context.Context, kind store.AsideKind, id flow.ID, why error) error {
+// store alone: what cannot even be put aside is counted and passed over; aside says
+// whether it is aside now.
+func (e *Engine) leaveAside(ctx context.Context, kind store.AsideKind, id flow.ID, why error) (aside bool, err error) {
 	now := time.Now().UTC().Truncate(time.Microsecond)
 	before, err := e.opts.Store.Aside(ctx, kind, id)
 	last := &before
@@ -28,9 +29,9 @@ func (e *Engine) leaveAside(ctx context.Context, kind store.AsideKind, id flow.I
 	case errors.Is(err, store.ErrNotFound):
 		last = nil
 	case err != nil:
-		return err
+		return false, err
 	case before.Until.After(now):
-		return nil // by another server, or met again by a loop that does not look for it
+		return true, nil // by another server, or met again by a loop that does not look for it
 	}
 	a := store.Aside{Kind: kind, ID: id, Aside: *last.Again(why.Error(), now)}
 	err = e.do(ctx, nil, func(ctx context.Context, t *transaction) error { return t.tx.PutAsides(ctx, []store.Aside{a}) })
@@ -46,9 +47,9 @@ func (e *Engine) leaveAside(ctx context.Context, kind store.AsideKind, id flow.I
 	case refused(err):
 		e.counters.skipped.Add(1)
 		log.Error("a signal or a wait can neither be decided about nor be put aside; it will be tried again", telemetry.Err, errors.Join(why, err))
-		return nil
+		return false, nil
 	}
-	return err
+	return err == nil, err
 }
 
 // asideNow is what is put aside under a kind and an id; nil: nothing, or its time has come.

@@ -81,6 +81,10 @@ func (s *damaging) SignalsAbout(ctx context.Context, trigger, subject string, af
 	return s.signals(s.Store.SignalsAbout(ctx, trigger, subject, after, n))
 }
 
+func (s *damaging) HeldSignals(ctx context.Context, key store.WindowKey, n int) ([]flow.Signal, error) {
+	return s.signals(s.Store.HeldSignals(ctx, key, n))
+}
+
 func (s *damaging) UnlookedWaits(ctx context.Context, now time.Time, n int) ([]flow.Wait, error) {
 	return s.waits(s.Store.UnlookedWaits(ctx, now, n))
 }
@@ -214,6 +218,31 @@ func TestWaitsBesideWhatIsRefused(t *testing.T) {
 			r.Errorf("the wait that was refused took %d", n)
 		}
 	})
+}
+
+// unwilling is a store that puts nothing aside.
+type unwilling struct{ store.Store }
+
+func (s *unwilling) Update(ctx context.Context, decide func(context.Context, store.Tx) error) error {
+	return s.Store.Update(ctx, func(ctx context.Context, tx store.Tx) error { return decide(ctx, &unwillingTx{tx}) })
+}
+
+type unwillingTx struct{ store.Tx }
+
+func (t *unwillingTx) PutAsides(context.Context, []store.Aside) error { return errPlanted }
+
+// A signal that can neither be matched nor be put aside waits for the next round.
+func TestMatchingOfWhatCannotBePutAside(t *testing.T) {
+	s := &damaging{}
+	r := newRig(t, func(o *Options) { s.Store, o.Store = &unwilling{o.Store}, s })
+	defer s.mended.Store(true)
+	r.apply("kind: rule\nname: a\non: t\nrun: {action: noop}\n")
+	r.keepNew(flow.Signal{Trigger: "t", Subject: "damaged", Data: json.RawMessage(`{}`)})
+	for range 3 {
+		if more, err := r.e.matchNew(r.ctx); more || err != nil {
+			t.Errorf("more %t, %v", more, err)
+		}
+	}
 }
 
 // locking is a store that counts the looks for new signals.

@@ -236,7 +236,7 @@ func (e *Engine) meet(ctx context.Context) (more bool, err error) {
 		case !refused(err):
 			return false, err
 		default:
-			if err := e.leaveAside(ctx, store.AsideMeeting, s.ID, err); err != nil {
+			if _, err := e.leaveAside(ctx, store.AsideMeeting, s.ID, err); err != nil {
 				return false, err
 			}
 		}
@@ -290,7 +290,8 @@ func (e *Engine) lookAll(ctx context.Context, all []flow.Wait) (aside, err error
 	found := make([]*looked, 0, len(all))
 	leave := func(w *flow.Wait, why error) error {
 		aside = fmt.Errorf("the wait of %s: %w", w.Execution, why)
-		return e.leaveAside(ctx, store.AsideLooking, w.Execution, why)
+		_, err := e.leaveAside(ctx, store.AsideLooking, w.Execution, why)
+		return err
 	}
 	for _, w := range all {
 		l := &looked{wait: w, last: store.SignalPlace{At: w.Since}}

@@ -58,19 +58,16 @@ func tagOf(key []byte, rule string) string {
 	return hex.EncodeToString(h.Sum(nil)[:tagBytes])
 }
 
-// header is the value of Pawl-Chain for what the rules have led to; "" where none have, or where the key is not known yet. That is loaded
-// with the first rules.
+// header is the value of Pawl-Chain for what the rules have led to; "" where none have. Tags of rules elsewhere need no key; rules of this
+// Pawl are left out where the key is not known yet, which is loaded with the first rules.
 func (c *chains) header(rules []string) string {
 	key := c.key.Load()
-	if len(rules) == 0 || key == nil {
-		return ""
-	}
-	tags := make([]string, len(rules))
-	for i, rule := range rules {
+	tags := make([]string, 0, len(rules))
+	for _, rule := range rules {
 		if tag, is := strings.CutPrefix(rule, elsewhere); is {
-			tags[i] = tag
-		} else {
-			tags[i] = tagOf(*key, rule)
+			tags = append(tags, tag)
+		} else if key != nil {
+			tags = append(tags, tagOf(*key, rule))
 		}
 	}
 	return strings.Join(tags, ",")

@@ -84,6 +84,14 @@ func TestChainOfTasks(t *testing.T) {
 	}
 }
 
+// A chain goes on through a Pawl without rules.
+func TestChainWithoutRules(t *testing.T) {
+	var c chains
+	if got := c.header([]string{elsewhere + "0123456789abcdef", "gone", elsewhere + "fedcba9876543210"}); got != "0123456789abcdef,fedcba9876543210" {
+		t.Error(got)
+	}
+}
+
 func TestBadChains(t *testing.T) {
 	r := newRig(t)
 	for header, want := range map[string]string{

@@ -278,7 +278,7 @@ func (e *Engine) WhyRule(ctx context.Context, name string) (*RuleState, error) {
 		w.Facts = append(w.Facts, fmt.Sprintf("%d not: %s", unheld[say], say))
 	}
 	if states[flow.EnforcementFailed] > 0 {
-		w.Unblock = append(w.Unblock, "pawl get enforcements --rule "+name+" --state failed says what was wrong with each; apply a corrected rule, and pawl rules replay "+name+" asks it about the signals that it has no enforcement of")
+		w.Unblock = append(w.Unblock, "pawl get enforcements --rule "+name+" --state failed says what was wrong with each; apply a corrected rule, and pawl rules retry "+name+" asks it about these signals again")
 	}
 	return w, nil
 }

@@ -85,7 +85,7 @@ func TestWhyRule(t *testing.T) {
 	if got := state("page"); !strings.Contains(got, "listens to 3") || !strings.Contains(got, "1 ran") || !strings.Contains(got, `2 not: its condition does not hold: signal.data.severity == "page"`) {
 		t.Error(got)
 	}
-	if got := state("faulty"); !strings.Contains(got, "3 failed") || !strings.Contains(got, "pawl rules replay faulty") {
+	if got := state("faulty"); !strings.Contains(got, "3 failed") || !strings.Contains(got, "pawl rules retry faulty") {
 		t.Error(got)
 	}
 	if err := r.e.PauseRule(r.ctx, "page", "too loud"); err != nil {

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/problem"
@@ -17,6 +18,8 @@ func receiverGone(d *flow.Draft) bool {
 // pauseGone pauses the rules whose webhooks' receivers have answered 410, in the transaction that records these ends. A rule that was
 // resumed, or applied anew, after the webhook was begun goes on: it may have another receiver by now.
 func (t *transaction) pauseGone(ctx context.Context, deferred func(*flow.Draft) bool) error {
+	var hooks []*flow.Draft
+	var names []string
 	for _, d := range t.changes.drafts {
 		if deferred(d) || !receiverGone(d) || t.effects.gone[d.ID] {
 			continue
@@ -25,19 +28,30 @@ func (t *transaction) pauseGone(ctx context.Context, deferred func(*flow.Draft) 
 			t.effects.gone = map[flow.ID]bool{}
 		}
 		t.effects.gone[d.ID] = true
+		hooks = append(hooks, d)
+		names = append(names, rulePrefix+d.Rules[len(d.Rules)-1])
+	}
+	if len(hooks) == 0 {
+		return nil
+	}
+	slices.Sort(names)
+	found, last, err := t.tx.LatestSwitches(ctx, slices.Compact(names))
+	if err != nil {
+		return err
+	}
+	for _, d := range hooks {
 		name := d.Rules[len(d.Rules)-1]
-		found, last, err := t.tx.LatestSwitches(ctx, []string{rulePrefix + name})
-		if err != nil {
-			return err
-		}
 		k, there := found[rulePrefix+name]
 		if !there || k.Paused || k.At.After(d.CreatedAt) {
 			continue
 		}
 		reason := problem.Clip(fmt.Sprintf("webhook %s: %s", d.ID, d.Outcome.Error.Message), reasonLimit)
-		if err := t.steerRule(ctx, name, k, last+1, true, reason); err != nil {
+		last++
+		if err := t.steerRule(ctx, name, k, last, true, reason); err != nil {
 			return err
 		}
+		k.Paused = true
+		found[rulePrefix+name] = k
 	}
 	return nil
 }

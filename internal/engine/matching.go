@@ -154,10 +154,13 @@ func (e *Engine) matchNew(ctx context.Context) (more bool, err error) {
 		case !refused(err):
 			return false, err
 		default:
-			if err := e.leaveAside(ctx, store.AsideMatching, found[i].ID, err); err != nil {
+			aside, err := e.leaveAside(ctx, store.AsideMatching, found[i].ID, err)
+			if err != nil {
 				return false, err
 			}
-			handled++
+			if aside {
+				handled++
+			}
 		}
 	}
 	n, err := e.carryOut(ctx, all)
@@ -265,7 +268,10 @@ func (e *Engine) carryOut(ctx context.Context, all []*matching) (int, error) {
 			}
 			return e.carryOut(ctx, all)
 		}
-		return 1, e.leaveAside(ctx, store.AsideMatching, all[0].signal.ID, err)
+		if aside, err := e.leaveAside(ctx, store.AsideMatching, all[0].signal.ID, err); err != nil || !aside {
+			return 0, err
+		}
+		return 1, nil
 	}
 	matched := 0
 	for _, m := range all {

@@ -13,8 +13,9 @@ type request[T any] struct {
 	ids    []flow.ID // executions to load
 	run    func(context.Context, *transaction) (T, error)
 	of     class
-	result T              // of the run that was committed
-	answer chan answer[T] // capacity 1
+	needs  func(*transaction) // what it wants beside executions; nil: nothing
+	result T                  // of the run that was committed
+	answer chan answer[T]     // capacity 1
 }
 
 // answer is what a caller gets: the result after the commit, or why there was none.
@@ -23,7 +24,12 @@ type answer[T any] struct {
 	err    error
 }
 
-func (r *request[T]) want(t *transaction) { t.wants.executions = append(t.wants.executions, r.ids...) }
+func (r *request[T]) want(t *transaction) {
+	t.wants.executions = append(t.wants.executions, r.ids...)
+	if r.needs != nil {
+		r.needs(t)
+	}
+}
 
 func (r *request[T]) decide(ctx context.Context, t *transaction) (err error) {
 	r.result, err = r.run(ctx, t)

@@ -48,7 +48,9 @@ func (e *Engine) RetryEnforcement(ctx context.Context, signal flow.ID, rule stri
 	if err != nil {
 		return nil, err
 	}
-	done, err := ask(ctx, e, nil, func(ctx context.Context, t *transaction) (tried, error) { return t.enforceAgain(ctx, &s, x) })
+	again := newRequest(nil, fromCaller, func(ctx context.Context, t *transaction) (tried, error) { return t.enforceAgain(ctx, &s, x) })
+	again.needs = x.want
+	done, err := await(ctx, e, again)
 	if err != nil {
 		return nil, err
 	}
@@ -66,6 +68,9 @@ type tried struct {
 
 // again is what a rule makes of a signal of which it has started nothing.
 func (e *Engine) again(ctx context.Context, r *automation.Rule, s *flow.Signal) (*enforcing, error) {
+	if s.Damage != "" {
+		return nil, damaged(s.Damage)
+	}
 	why, err := automation.Explain(r, s)
 	if err != nil {
 		return nil, err
@@ -79,7 +84,8 @@ func (e *Engine) again(ctx context.Context, r *automation.Rule, s *flow.Signal) 
 	return e.enforcing(ctx, why.Verdict, s.ID)
 }
 
-// enforceAgain writes what a rule makes of a signal over what it made of it before, unless that has started something meanwhile.
+// enforceAgain writes what a rule makes of a signal over what it made of it before, unless that has started something meanwhile. The keys of
+// what it starts are locked before the enforcement, as they are wherever a rule starts something.
 func (t *transaction) enforceAgain(ctx context.Context, s *flow.Signal, x *enforcing) (k tried, err error) {
 	there, err := t.tx.Enforced(ctx, []int64{s.Number}) // the signal stays until the end of the transaction
 	if err != nil {
@@ -87,11 +93,6 @@ func (t *transaction) enforceAgain(ctx context.Context, s *flow.Signal, x *enfor
 	}
 	if there[s.Number] == nil {
 		return k, fmt.Errorf("signal %s: %w", s.ID.Text(flow.SignalPrefix), store.ErrNotFound)
-	}
-	if x.once != nil {
-		if err := t.loadKeys(ctx, []string{x.once.Key}); err != nil {
-			return k, err
-		}
 	}
 	if err := t.flush(ctx); err != nil { // the same transaction may have done so before
 		return k, err

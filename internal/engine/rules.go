@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -30,6 +31,9 @@ const (
 	// setsKept is how many sets of rules of the past are kept, for signals that were kept under them and not matched yet.
 	setsKept = 8
 )
+
+// errUndecoded means that this server does not understand a document, which may be one of a later version of Pawl.
+var errUndecoded = errors.New("this server cannot decode the document")
 
 // rules keeps which rules are in force.
 type rules struct {
@@ -146,6 +150,7 @@ func (e *Engine) loadRules(ctx context.Context, generation int64) (*automation.S
 	}
 	var in []*automation.Rule
 	triggers := map[string]*definition.Trigger{}
+	unread := map[string]bool{}
 	for _, k := range all {
 		d, err := e.ruleDocument(ctx, k.Name, k.Version)
 		if err != nil && !spoiled(err) {
@@ -154,13 +159,18 @@ func (e *Engine) loadRules(ctx context.Context, generation int64) (*automation.S
 		switch {
 		case err != nil:
 			e.opts.Log.Error("a rule or trigger cannot be read: it is left out", telemetry.Err, err)
+			if name, is := strings.CutPrefix(k.Name, triggerPrefix); is {
+				unread[name] = true
+			}
 		case d.Rule != nil:
 			in = append(in, &automation.Rule{Name: d.Name, Version: k.Version, Paused: k.Paused, Reason: k.Reason, Since: k.Generation, Rule: d.Rule})
 		case d.Trigger != nil:
 			triggers[d.Name] = d.Trigger
 		}
 	}
-	return automation.NewSet(generation, in, triggers), nil
+	set := automation.NewSet(generation, in, triggers)
+	set.Unread = unread
+	return set, nil
 }
 
 // ruleDocument reads a version of a rule or a trigger, by its name among the definitions. It is called with the mutex of rules.
@@ -175,7 +185,7 @@ func (e *Engine) ruleDocument(ctx context.Context, name string, version int) (*d
 	}
 	d, err := definition.Decode(row.Document)
 	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", key, err)
+		return nil, fmt.Errorf("read %s: %w: %w", key, errUndecoded, err)
 	}
 	if len(e.rules.documents) >= catalogLimit {
 		clear(e.rules.documents)

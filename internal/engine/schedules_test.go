@@ -236,6 +236,15 @@ func TestScheduleRefused(t *testing.T) {
 	}
 }
 
+// The rest of a plan of which a portion was refused is left to the time that the schedule is put off to.
+func TestRestOfARefusedPlan(t *testing.T) {
+	r := newRig(t)
+	f := &firing{was: store.Schedule{Name: "s"}, bad: errPlanted, done: true, rest: make([]schedule.Fire, 3)}
+	if err := r.e.fireRest(r.ctx, []*firing{f}); err != nil || len(f.rest) != 3 {
+		t.Errorf("%d left, %v", len(f.rest), err)
+	}
+}
+
 func TestFireSchedule(t *testing.T) {
 	onEachStore(t, func(r *rig) {
 		r.define(hourly + "overlap: queue")

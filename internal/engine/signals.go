@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/automation"
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/telemetry"
 )
@@ -39,10 +40,13 @@ func (e *Engine) sweepSignals(ctx context.Context) {
 	}
 }
 
-// keepOf is how long the signals of a trigger are kept; 0: for ever.
-func (e *Engine) keepOf(trigger string) time.Duration {
-	if set := e.rules.current.Load(); set != nil && set.Triggers[trigger] != nil && set.Triggers[trigger].Keep > 0 {
-		return set.Triggers[trigger].Keep
+// keepOf is how long the signals of a trigger are kept; 0: for ever, as those are of which this server cannot read how long.
+func (e *Engine) keepOf(set *automation.Set, trigger string) time.Duration {
+	switch k := set.Triggers[trigger]; {
+	case set.Unread[trigger]:
+		return 0
+	case k != nil && k.Keep > 0:
+		return k.Keep
 	}
 	return e.opts.SignalRetention
 }
@@ -66,6 +70,10 @@ func (e *Engine) shortestKeep() time.Duration {
 
 // dropSignals removes some of the signals of each trigger that retention does not keep, and returns how many.
 func (e *Engine) dropSignals(ctx context.Context) (dropped int, err error) {
+	set, err := e.rulesInForce(ctx)
+	if err != nil {
+		return 0, err
+	}
 	now, err := e.now(ctx)
 	if err != nil {
 		return 0, err
@@ -77,7 +85,7 @@ func (e *Engine) dropSignals(ctx context.Context) (dropped int, err error) {
 		}
 		for _, o := range all {
 			after = o.Trigger
-			keep := e.keepOf(o.Trigger)
+			keep := e.keepOf(set, o.Trigger)
 			if before := now.Add(-keep); keep > 0 && o.At.Before(before) {
 				n, err := e.dropOf(ctx, o.Trigger, before)
 				dropped += n

@@ -38,7 +38,7 @@ func (s *storms) calm(r *automation.Rule, now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	k := s.all[r.Name]
-	if k.since != r.Since {
+	if k.since != r.Since && !r.Paused { // what a paused rule holds in windows goes on to count
 		k = storm{since: r.Since}
 	}
 	begin, tat := admission.Reserve(k.tat, now, r.Storm.Limit, r.Storm.Per, r.Storm.Limit)
@@ -48,8 +48,21 @@ func (s *storms) calm(r *automation.Rule, now time.Time) bool {
 	if s.all == nil || len(s.all) >= catalogLimit {
 		s.all = map[string]storm{}
 	}
-	s.all[r.Name] = storm{r.Since, tat}
+	s.all[r.Name] = storm{k.since, tat}
 	return true
+}
+
+// giveBack takes back that a rule was to run.
+func (s *storms) giveBack(r *automation.Rule) {
+	if r.Storm == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if k, is := s.all[r.Name]; is {
+		k.tat = k.tat.Add(-r.Storm.Per / time.Duration(r.Storm.Limit))
+		s.all[r.Name] = k
+	}
 }
 
 // calm refuses a run of a rule that runs too often, and pauses the rule. A signal that is there already runs nothing again, and does not count:

@@ -163,11 +163,12 @@ func (e *Engine) nextStarts(ctx context.Context, f *firing) error {
 	return nil
 }
 
-// fireRest starts the ticks that found no room in the transaction that carried out their plan, in transactions of their own. A server that
+// fireRest starts the ticks that found no room in the transaction that carried out their plan, in transactions of their own. Where one
+// of them is refused the schedule is put off, and its rest with it. A server that
 // ends meanwhile leaves them to the others, after restAgain; these count anew how many ticks a schedule catches up with.
 func (e *Engine) fireRest(ctx context.Context, all []*firing) error {
 	for _, f := range all {
-		for f.done && len(f.rest) > 0 {
+		for f.done && f.bad == nil && len(f.rest) > 0 {
 			if err := e.nextStarts(ctx, f); err != nil {
 				return err
 			}

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -112,7 +113,10 @@ func (e *Engine) closeDue(ctx context.Context) (time.Duration, error) {
 	pause := windowsRaced
 	for _, w := range due {
 		closed, err := e.closeWindow(ctx, w)
-		if err != nil && refused(err) {
+		switch {
+		case errors.Is(err, errUndecoded): // a later version of Pawl, which another server may be, can close it
+			err = e.leaveWindow(ctx, w, err)
+		case err != nil && refused(err):
 			closed, err = e.failWindow(ctx, w, err)
 		}
 		if err != nil {
@@ -133,8 +137,14 @@ func (e *Engine) failWindow(ctx context.Context, w store.Window, why error) (clo
 	x := &enforcing{}
 	x.fail(why)
 	k := &closing{window: w, start: x}
-	if k.part, err = e.opts.Store.HeldSignals(ctx, w.WindowKey, windowMost); err != nil || len(k.part) == 0 {
+	if k.part, err = e.opts.Store.HeldSignals(ctx, w.WindowKey, windowMost); err != nil {
 		return false, err
+	}
+	if len(k.part) == 0 {
+		return false, e.dropEmpty(ctx, w)
+	}
+	if n := slices.IndexFunc(k.part, func(s flow.Signal) bool { return s.Damage == "" }); n > 0 {
+		k.part = k.part[:n] // those behind them are closed by themselves
 	}
 	k.lead = &k.part[0]
 	led, err := ask(ctx, e, nil, func(ctx context.Context, t *transaction) (*flow.Enforcement, error) { return t.closeWindow(ctx, k) })
@@ -144,8 +154,13 @@ func (e *Engine) failWindow(ctx context.Context, w store.Window, why error) (clo
 	if err == nil || !refused(err) {
 		return led != nil, err
 	}
-	why = err
-	err = e.do(ctx, nil, func(ctx context.Context, t *transaction) error { return t.postponeWindow(ctx, w) })
+	return false, e.leaveWindow(ctx, w, err)
+}
+
+// leaveWindow leaves a window alone for a while that can neither be closed nor fail. The error is one of the store alone.
+func (e *Engine) leaveWindow(ctx context.Context, w store.Window, why error) error {
+	log := e.opts.Log.With("rule", w.Rule, "window", w.Key)
+	err := e.do(ctx, nil, func(ctx context.Context, t *transaction) error { return t.postponeWindow(ctx, w) })
 	switch {
 	case err == nil:
 		e.counters.aside.Add(1)
@@ -153,9 +168,36 @@ func (e *Engine) failWindow(ctx context.Context, w store.Window, why error) (clo
 	case refused(err):
 		e.counters.skipped.Add(1)
 		log.Error("a window can neither be closed nor be put aside; it will be tried again", telemetry.Err, err)
-		return false, nil
+		return nil
 	}
-	return false, err
+	return err
+}
+
+// dropEmpty removes a window of which no signal was found, unless it is another one by now. One that holds signals which cannot be found is
+// left alone for a while.
+func (e *Engine) dropEmpty(ctx context.Context, w store.Window) error {
+	return e.do(ctx, nil, func(ctx context.Context, t *transaction) error {
+		if err := t.lockKeys(ctx, []string{w.Lock()}); err != nil {
+			return err
+		}
+		if err := t.flush(ctx); err != nil { // the same transaction may have held a signal in it
+			return err
+		}
+		found, err := t.tx.Windows(ctx, []store.WindowKey{w.WindowKey})
+		now, is := found[w.WindowKey]
+		if err != nil || !is || !sameWindow(now, w) {
+			return err
+		}
+		held, err := t.tx.HeldIn(ctx, w.WindowKey, 1)
+		if err != nil {
+			return err
+		}
+		if len(held) > 0 {
+			return t.postponeWindow(ctx, w)
+		}
+		delete(t.loaded.windows, w.WindowKey)
+		return t.tx.DropWindow(ctx, w.WindowKey)
+	})
 }
 
 // postponeWindow lets a window close later.
@@ -192,8 +234,11 @@ type closing struct {
 // read, or is to close later by now.
 func (e *Engine) closeWindow(ctx context.Context, w store.Window) (closed bool, err error) {
 	k, err := e.readWindow(ctx, w)
-	if err != nil || k == nil {
+	if err != nil {
 		return false, err
+	}
+	if k == nil {
+		return false, e.dropEmpty(ctx, w)
 	}
 	var v automation.Verdict
 	if k.all != nil {
@@ -203,6 +248,16 @@ func (e *Engine) closeWindow(ctx context.Context, w store.Window) (closed bool, 
 	}
 	if err != nil {
 		return false, err
+	}
+	if err := e.calm(ctx, &v, k.lead); err != nil {
+		return false, err
+	}
+	if v.State == flow.EnforcementRan {
+		defer func() {
+			if !closed { // another server may have closed it, and counts that
+				e.rules.storms.giveBack(v.Rule)
+			}
+		}()
 	}
 	if k.start, err = e.enforcing(ctx, v, k.lead.ID); err != nil {
 		return false, err
@@ -319,6 +374,12 @@ func (e *Engine) readWindow(ctx context.Context, w store.Window) (*closing, erro
 			return nil, err
 		}
 		k.all = held[:automation.Portion(k.rule.Window, held)]
+		if n := slices.IndexFunc(k.all, func(s flow.Signal) bool { return s.Damage != "" }); n >= 0 {
+			k.all = k.all[:n] // it fails by itself, as the first of the rest
+		}
+		if len(k.all) == 0 {
+			return nil, damaged(held[0].Damage)
+		}
 		k.lead = &k.all[0]
 		return k, nil
 	}
@@ -340,6 +401,9 @@ func (e *Engine) readWindow(ctx context.Context, w store.Window) (*closing, erro
 		}
 	}
 	s, err := e.opts.Store.Signal(ctx, lead.Signal)
+	if err == nil && s.Damage != "" {
+		err = damaged(s.Damage)
+	}
 	k.lead = &s
 	return k, err
 }
@@ -354,6 +418,9 @@ func (e *Engine) readPart(ctx context.Context, k *closing) (err error) {
 	}
 	if k.lead = &k.part[len(k.part)-1]; k.rule.Window != nil && k.rule.Window.Keep == definition.KeepFirst {
 		k.lead = &k.part[0]
+	}
+	if k.lead.Damage != "" {
+		return damaged(k.lead.Damage)
 	}
 	of, err := e.heldBy(ctx, k.window, k.lead.Number)
 	if err != nil {
@@ -378,7 +445,7 @@ func (e *Engine) heldBy(ctx context.Context, w store.Window, number int64) (flow
 	return found[0], nil
 }
 
-// ruleOf is a version of a rule.
+// ruleOf is a version of a rule, which stands as the one in force does.
 func (e *Engine) ruleOf(ctx context.Context, name string, version int) (*automation.Rule, error) {
 	e.rules.mu.Lock()
 	defer e.rules.mu.Unlock()
@@ -386,5 +453,11 @@ func (e *Engine) ruleOf(ctx context.Context, name string, version int) (*automat
 	if err != nil {
 		return nil, err
 	}
-	return &automation.Rule{Name: name, Version: version, Rule: d.Rule}, nil
+	r := &automation.Rule{Name: name, Version: version, Rule: d.Rule}
+	if set := e.rules.current.Load(); set != nil {
+		if now := set.Rule(name); now != nil {
+			r.Paused, r.Since = now.Paused, now.Since
+		}
+	}
+	return r, nil
 }

@@ -42,6 +42,9 @@ var signalBodies = relation[[32]byte, none]{
 
 var signalColumns = signals.names("")
 
+// notHeld is the condition that no window holds a signal.
+const notHeld = `(SELECT true FROM {s}.enforcements e WHERE e.signal = k.n AND e.state + 0 = 2 LIMIT 1) IS NULL`
+
 var (
 	qInsertSignals = sql(signals.insert("signals"))
 
@@ -53,11 +56,14 @@ var (
 	qSignalBodies = sql(`SELECT v.body, s.at FROM ` + signalBodies.rows() + ` AS v
 		JOIN LATERAL (SELECT at FROM {s}.signals s WHERE s.body = v.body ORDER BY s.at DESC LIMIT 1) s ON true`)
 
-	qDropSignals = sql(`WITH old AS (SELECT n, at, octet_length(data) AS bytes FROM {s}.signals k WHERE trigger = $3::text AND at < $1::bigint AND state = 2
-			AND (SELECT true FROM {s}.enforcements e WHERE e.signal = k.n AND e.state + 0 = 2 LIMIT 1) IS NULL ORDER BY at, n LIMIT $2 FOR UPDATE SKIP LOCKED),
+	// A signal may come to be held between the snapshot of the statement that locks it and its lock, so the next one looks again.
+	qLockOld = sql(`SELECT n FROM {s}.signals k WHERE trigger = $3::text AND at < $1::bigint AND state = 2 AND ` + notHeld + ` ORDER BY at, n LIMIT $2 FOR UPDATE SKIP LOCKED`)
+
+	qDropSignals = sql(`WITH old AS (SELECT k.n, k.at, octet_length(k.data) AS bytes FROM ` + numbered.rows() + ` AS v
+			JOIN LATERAL (SELECT * FROM {s}.signals s WHERE s.n = v.n OFFSET 0) k ON ` + notHeld + `),
 		sized AS (SELECT n, at, bytes, 1 + (SELECT count(*) FROM {s}.enforcements e WHERE e.signal = old.n) AS rows FROM old),
 		part AS (SELECT n FROM (SELECT n, sum(bytes) OVER w - bytes AS bytes, sum(rows) OVER w - rows AS rows FROM sized
-			WINDOW w AS (ORDER BY at, n ROWS UNBOUNDED PRECEDING)) x WHERE bytes < ` + fmt.Sprint(store.PageBytes) + ` AND rows < $2),
+			WINDOW w AS (ORDER BY at, n ROWS UNBOUNDED PRECEDING)) x WHERE bytes < ` + fmt.Sprint(store.PageBytes) + ` AND rows < $2::bigint),
 		gone AS (DELETE FROM {s}.signals k USING part WHERE ` + is("k.n", "part.n") + ` RETURNING k.n),
 		too AS (DELETE FROM {s}.enforcements e USING gone WHERE ` + is("e.signal", "gone.n") + `),
 		unmet AS (DELETE FROM {s}.unmet u USING gone WHERE ` + is("u.signal", "gone.n") + `)
@@ -154,10 +160,17 @@ func (t *tx) LockSignals(ctx context.Context, numbers []int64) (all []flow.Signa
 
 // DropSignals implements store.Signals.
 func (t *tx) DropSignals(ctx context.Context, trigger string, before time.Time, n int) (dropped int, err error) {
-	err = t.ask(ctx, qDropSignals, t.args().int(row.Micros(before)).int(int64(n)).text(trigger), func(*rows) error {
-		dropped++
+	var old []int64
+	err = t.ask(ctx, qLockOld, t.args().int(row.Micros(before)).int(int64(n)).text(trigger), func(r *rows) error {
+		old = append(old, r.int())
 		return nil
 	})
+	if err == nil && len(old) > 0 {
+		err = t.ask(ctx, qDropSignals, t.args().columns(numbered.columns(old...)).int(int64(n)), func(*rows) error {
+			dropped++
+			return nil
+		})
+	}
 	if err != nil {
 		return 0, fmt.Errorf("drop signals: %w", err)
 	}

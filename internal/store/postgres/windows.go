@@ -84,6 +84,14 @@ func (t *tx) PutWindows(ctx context.Context, all []store.Window) error {
 	return nil
 }
 
+// DropWindow implements store.Windows.
+func (t *tx) DropWindow(ctx context.Context, key store.WindowKey) error {
+	if err := t.ask(ctx, qDropWindows, t.args().columns(windowKeys.columns(key)), nil); err != nil {
+		return fmt.Errorf("drop window %q of rule %s: %w", key.Key, key.Rule, err)
+	}
+	return nil
+}
+
 // HeldIn implements store.Windows.
 func (t *tx) HeldIn(ctx context.Context, key store.WindowKey, n int) (all []store.SignalPlace, err error) {
 	err = t.ask(ctx, qHeldIn, t.args().text(key.Rule).text(key.Key).int(int64(n)), func(r *rows) error {

@@ -64,6 +64,14 @@ func (t *tx) putWindow(w *store.Window) error {
 	return t.c.use(qPutWindow).text(w.Rule).text(w.Key).int(row.Micros(w.Opened)).int(row.Micros(w.Wake)).int(int64(w.Count)).int(w.Bytes).int(w.First).int(w.Last).run()
 }
 
+// DropWindow implements store.Windows.
+func (t *tx) DropWindow(_ context.Context, key store.WindowKey) error {
+	if err := t.c.use(qDropWindow).text(key.Rule).text(key.Key).run(); err != nil {
+		return fmt.Errorf("drop window %q of rule %s: %w", key.Key, key.Rule, err)
+	}
+	return nil
+}
+
 // HeldIn implements store.Windows.
 func (t *tx) HeldIn(_ context.Context, key store.WindowKey, n int) (all []store.SignalPlace, err error) {
 	s := t.c.use(qHeldIn).text(key.Rule).text(key.Key).int(int64(n))

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -193,6 +194,18 @@ func closingParts(b *bench) {
 		states = append(states, e.State.String())
 	}
 	equal(b, "what was held", states, []string{"folded", "ran", "ran", "failed", "folded"})
+
+	none := store.Window{WindowKey: store.WindowKey{Rule: "r", Key: "none"}, Opened: b.now, Wake: b.now, Count: 1, First: s[1].Number, Last: s[1].Number}
+	must(b, b.s.Update(b.ctx(), func(ctx context.Context, t store.Tx) error {
+		_, err := t.LockKeys(ctx, []string{none.Lock()})
+		return cmp.Or(err, t.PutWindows(ctx, []store.Window{none}))
+	}))
+	must(b, b.s.Update(b.ctx(), func(ctx context.Context, t store.Tx) error {
+		_, err := t.LockKeys(ctx, []string{none.Lock()})
+		return cmp.Or(err, t.DropWindow(ctx, none.WindowKey))
+	}))
+	_, err = b.s.Window(b.ctx(), none.WindowKey)
+	wantErr(b, "a window that was dropped", err, store.ErrNotFound)
 
 	// A window that is opened, joined and closed by one transaction.
 	x := b.signal()
