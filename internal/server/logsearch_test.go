@@ -149,3 +149,19 @@ func TestLogSearchIsBounded(t *testing.T) {
 		t.Errorf("with time it stopped at %s", s.cursor())
 	}
 }
+
+// A chunk whose bytes are gone ends the line before it and begins none: what follows is found at its own place.
+func TestLogSearchOverMissingBytes(t *testing.T) {
+	t.Parallel()
+	s := lineSearch{match: func(line []byte) []int { return []int{0, len(line)} }, limit: 10, until: time.Now().Add(time.Hour), open: map[string]*openLine{}}
+	for i, c := range []struct {
+		offset, size int64
+		data         string
+	}{{0, 6, "one\ntw"}, {6, 100, "[100 bytes are missing]\n"}, {106, 6, "three\n"}} {
+		s.feed(&flow.LogChunk{Attempt: 1, Seq: int64(i + 1), Stream: "stdout", Offset: c.offset, Size: c.size}, []byte(c.data))
+	}
+	want := []api.LogMatch{{Attempt: 1, Seq: 1, Stream: "stdout", Line: "one"}, {Attempt: 1, Seq: 3, Stream: "stdout", Offset: 106, Line: "three"}}
+	if !slices.Equal(s.found, want) {
+		t.Errorf("%+v, want %+v", s.found, want)
+	}
+}
