@@ -31,6 +31,8 @@ type life struct {
 	reports reporter
 	logs    shipper
 
+	background sync.WaitGroup // of goroutines that end with the session
+
 	doubts chan struct{} // capacity 1: a call of Take has failed since the last look for missed work
 
 	lease  time.Duration // as the last renewal said; only renew changes it, under mu
@@ -59,13 +61,12 @@ func newLife(w *Worker, session flow.ID, began time.Time, resumed []handoff.Assi
 // run serves until the session is lost, which is the error, or ctx ends and everything has been handed back.
 func (l *life) run(ctx context.Context) error {
 	defer l.expiry.Stop()
-	var wg sync.WaitGroup
-	wg.Go(l.renew)
-	wg.Go(l.listen)
+	l.background.Go(l.renew)
+	l.background.Go(l.listen)
 	for range handoff.Calls(l.w.Handoff) {
-		wg.Go(l.reports.run)
+		l.background.Go(l.reports.run)
 	}
-	wg.Go(l.logs.run)
+	l.background.Go(l.logs.run)
 	taking, stop := context.WithCancel(ctx)
 	taken := make(chan struct{})
 	go func() {
@@ -81,7 +82,7 @@ func (l *life) run(ctx context.Context) error {
 	if l.ctx.Err() == nil {
 		l.drain()
 	}
-	wg.Wait()
+	l.background.Wait()
 	stop()
 	for _, a := range l.all() {
 		a.mu.Lock()

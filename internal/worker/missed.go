@@ -3,7 +3,6 @@ package worker
 import (
 	"context"
 	"errors"
-	"sync"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/flow"
@@ -27,9 +26,9 @@ func (l *life) doubt() {
 	}
 }
 
-// lookForMissed asks for the work that failed calls of Take have claimed, and begins what comes beside the answers to calls, until ctx
-// ends.
-func (l *life) lookForMissed(ctx context.Context, declines *sync.WaitGroup) {
+// lookForMissed asks for the work that failed calls of Take have claimed, and begins what comes beside the answers to calls. Once ctx has
+// ended it gives that back, until the session ends: a server may not know that the calls under way were given up, and claims for them.
+func (l *life) lookForMissed(ctx context.Context) {
 	var strays <-chan handoff.Stray
 	if s, ok := l.w.Handoff.(handoff.Straying); ok {
 		strays = s.Strays()
@@ -41,10 +40,12 @@ func (l *life) lookForMissed(ctx context.Context, declines *sync.WaitGroup) {
 			due = time.After(min(missedFirst, l.currentLease()/24) << (missedLooks - left))
 		}
 	}
-	for ctx.Err() == nil {
+	begin := l.start
+	draining := ctx.Done()
+	for l.ctx.Err() == nil {
 		select {
 		case <-due:
-			if l.missed(ctx, declines) {
+			if l.missed(begin) {
 				left--
 			}
 			look()
@@ -53,16 +54,19 @@ func (l *life) lookForMissed(ctx context.Context, declines *sync.WaitGroup) {
 			look()
 		case s := <-strays:
 			if s.Session == l.session {
-				l.start(ctx, s.Work, declines)
+				begin(s.Work)
 			}
-		case <-ctx.Done():
+		case <-draining:
+			draining, begin = nil, l.turnAway
+			l.doubt()
+		case <-l.ctx.Done():
 		}
 	}
 }
 
-// missed starts what was missed, and reports whether there was an answer.
-func (l *life) missed(ctx context.Context, declines *sync.WaitGroup) bool {
-	work, err := l.w.Handoff.Missed(ctx, l.session, l.holding())
+// missed begins what was missed, and reports whether there was an answer.
+func (l *life) missed(begin func([]handoff.Assignment)) bool {
+	work, err := l.w.Handoff.Missed(l.ctx, l.session, l.holding())
 	switch {
 	case errors.Is(err, handoff.ErrSessionLost):
 		l.end(err)
@@ -70,7 +74,7 @@ func (l *life) missed(ctx context.Context, declines *sync.WaitGroup) bool {
 		l.w.Log.Debug("look for missed work: trying again", telemetry.Err, err)
 	case len(work) > 0:
 		l.w.Log.Info("an answer with work was lost: taking the work up now", telemetry.Session, l.session.Text(flow.SessionPrefix), "executions", len(work))
-		l.start(ctx, work, declines)
+		begin(work)
 	}
 	return err == nil
 }

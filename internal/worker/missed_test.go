@@ -109,3 +109,57 @@ func TestHandedOverTwice(t *testing.T) {
 		})
 	}
 }
+
+// deafened is a hand-off whose server does not learn that a call of Take was given up, and goes on to claim for it.
+type deafened struct {
+	*ledger
+	declined []flow.AttemptID
+}
+
+func (d *deafened) Take(ctx context.Context, session flow.ID, n int) ([]handoff.Assignment, error) {
+	work, err := d.ledger.Take(ctx, session, n)
+	if ctx.Err() != nil && len(work) == 0 {
+		go func() {
+			holding, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+			defer cancel()
+			_, _ = d.ledger.Take(holding, session, n) // its answer reaches nobody
+		}()
+	}
+	return work, err
+}
+
+func (d *deafened) Decline(ctx context.Context, session flow.ID, attempts []flow.AttemptID) error {
+	err := d.ledger.Decline(ctx, session, attempts)
+	d.update(func() { d.declined = append(d.declined, attempts...) })
+	return err
+}
+
+// A worker that shuts down while something runs gives back what a server claims for it meanwhile.
+func TestMissedWhileDraining(t *testing.T) {
+	bubble(t, func(t *testing.T, g *ledger) {
+		d := &deafened{ledger: g}
+		h := &lasts{d: time.Minute}
+		id := g.submit(flow.Request{Kind: "x"})
+		stop := serve(t, g, worker.Options{Slots: 2, Grace: 2 * time.Minute, Handoff: d, Handlers: task.Handlers{"x": h}})
+		g.until(t, "running", func() bool { return g.drafts[id].Stage == flow.Running })
+		over := make(chan struct{})
+		go func() {
+			defer close(over)
+			stop()
+		}()
+		<-time.After(2 * time.Second)
+		late := g.submit(flow.Request{Kind: "x", Retry: flow.Retry{MaxAttempts: 1}})
+		began := time.Now()
+		g.until(t, "given back", func() bool { return len(d.declined) > 0 })
+		if d.declined[0].Execution != late || time.Since(began) > 20*time.Second {
+			t.Errorf("after %s %v was given back, not %s", time.Since(began), d.declined, late)
+		}
+		if f := g.ended(t, id); f.Stage != flow.Completed {
+			t.Errorf("what ran ended as %s", f.Stage)
+		}
+		<-over
+		if d := g.drafts[late]; h.runs.Load() != 1 || d.HandedBack != 1 {
+			t.Errorf("%d runs, what came late was given back %d times", h.runs.Load(), d.HandedBack)
+		}
+	})
+}

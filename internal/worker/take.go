@@ -15,10 +15,8 @@ import (
 
 // take claims work for the free slots and starts it, until ctx ends.
 func (l *life) take(ctx context.Context) {
-	var declines sync.WaitGroup
-	defer declines.Wait()
 	if len(l.resumed) > 0 {
-		l.start(ctx, l.resumed, &declines)
+		l.start(l.resumed)
 	}
 	select {
 	case <-l.leased:
@@ -28,15 +26,15 @@ func (l *life) take(ctx context.Context) {
 	takes := min(handoff.Calls(l.w.Handoff), l.w.Slots)
 	var wg sync.WaitGroup
 	defer context.AfterFunc(ctx, l.w.tell)()
-	wg.Go(func() { l.lookForMissed(ctx, &declines) })
+	l.background.Go(func() { l.lookForMissed(ctx) })
 	for i := range takes {
-		wg.Go(func() { l.takeFor(ctx, i == 0, (l.w.Slots+takes-1)/takes, &declines) })
+		wg.Go(func() { l.takeFor(ctx, i == 0, (l.w.Slots+takes-1)/takes) })
 	}
 	wg.Wait()
 }
 
 // takeFor is one of those who claim work, each for its share of the slots, one call after another.
-func (l *life) takeFor(ctx context.Context, first bool, share int, declines *sync.WaitGroup) {
+func (l *life) takeFor(ctx context.Context, first bool, share int) {
 	var tries backoff
 	for {
 		n := l.w.ask(ctx, first, share, l.room)
@@ -45,7 +43,7 @@ func (l *life) takeFor(ctx context.Context, first bool, share int, declines *syn
 		}
 		work, err := l.w.Handoff.Take(ctx, l.session, n)
 		if len(work) > 0 {
-			l.start(ctx, work, declines)
+			l.start(work)
 		}
 		l.w.answered(n, len(work), share)
 		switch {
@@ -75,7 +73,7 @@ func (l *life) room() bool {
 // late and has them. Instant ones take microseconds, and the next call of Take asks for their slots,
 // too: with 4 slots, in calls for 3 and 1 by turns, 4,000 no-ops took 1.4 times as long. Assignments of a kind that this worker has
 // no handler for are given back, and so are those for which there is no slot.
-func (l *life) start(ctx context.Context, work []handoff.Assignment, declines *sync.WaitGroup) {
+func (l *life) start(work []handoff.Assignment) {
 	failpoint.Hit(failpoint.BeforeStart)
 	var said, instant []*attempt
 	var declined []flow.AttemptID
@@ -130,7 +128,25 @@ func (l *life) start(ctx context.Context, work []handoff.Assignment, declines *s
 		}
 	}
 	if len(declined) > 0 {
-		declines.Go(func() { l.decline(ctx, declined) })
+		l.background.Go(func() { l.decline(declined) })
+	}
+}
+
+// turnAway gives back what comes after the worker has begun to shut down and is not known.
+func (l *life) turnAway(work []handoff.Assignment) {
+	var declined []flow.AttemptID
+	l.mu.Lock()
+	for i := range work {
+		id := flow.AttemptID{Execution: work[i].Execution, Attempt: work[i].Attempt}
+		if l.held[id] == nil && !l.past.has(id) {
+			l.past.add(id, time.Now(), l.lease)
+			declined = append(declined, id)
+		}
+	}
+	l.mu.Unlock()
+	if len(declined) > 0 {
+		l.w.Log.Info("work came while the worker is shutting down: giving it back", "executions", len(declined))
+		l.background.Go(func() { l.decline(declined) })
 	}
 }
 
@@ -154,16 +170,16 @@ func (l *life) giveBack(a *attempt) flow.AttemptID {
 	return a.id()
 }
 
-// decline gives attempts back. Without an answer until ctx or the session ends they are recovered with the session, or as
-// hand-offs that never arrived.
-func (l *life) decline(ctx context.Context, attempts []flow.AttemptID) {
+// decline gives attempts back. Without an answer until the session ends they are recovered with it, or as hand-offs that never
+// arrived.
+func (l *life) decline(attempts []flow.AttemptID) {
 	var tries backoff
-	for ctx.Err() == nil {
-		err := l.w.Handoff.Decline(ctx, l.session, attempts)
+	for l.ctx.Err() == nil {
+		err := l.w.Handoff.Decline(l.ctx, l.session, attempts)
 		if err == nil || errors.Is(err, handoff.ErrSessionLost) {
 			return
 		}
 		l.w.Log.Warn("give work back: trying again", telemetry.Err, err)
-		tries.wait(ctx, l.w.Random)
+		tries.wait(l.ctx, l.w.Random)
 	}
 }
