@@ -2,14 +2,15 @@ package post
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
 )
 
-// desk is the mailbox of a process and those who wait for what comes into it. A mailbox that does not answer any more is given up for
-// one of a new name: a reader that goes on with an old name, in a broker that was restarted empty, could wait for ever for
+// desk is the mailbox of a process and those who wait for what comes into it. A mailbox that is gone, or out of which nothing comes any more, is
+// given up for one of a new name: a reader that goes on with an old name, in a broker that was restarted empty, could wait for ever for
 // messages with numbers that it has seen before.
 type desk struct {
 	office Office
@@ -92,6 +93,9 @@ func (d *desk) open(ctx context.Context) (*mailbox, error) {
 	return m, nil
 }
 
+// readAgain is the pause after a mailbox could not be read.
+const readAgain = 100 * time.Millisecond
+
 // read delivers what comes into a mailbox until that is given up.
 func (d *desk) read(m *mailbox) {
 	defer m.Close()
@@ -106,6 +110,15 @@ func (d *desk) read(m *mailbox) {
 	}()
 	for {
 		raw, err := m.Next(reading)
+		if errors.Is(err, ErrUnavailable) && reading.Err() == nil { // what is in the mailbox may be there still
+			t := time.NewTimer(readAgain)
+			select {
+			case <-t.C:
+			case <-reading.Done():
+				t.Stop()
+			}
+			continue
+		}
 		if err != nil {
 			d.giveUp(m)
 			return

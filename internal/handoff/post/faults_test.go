@@ -208,3 +208,48 @@ func TestStrays(t *testing.T) {
 		t.Error("an answer for a session that is not known was obeyed")
 	}
 }
+
+// slow is a broker whose mailboxes fail to be read in time, again and again.
+type slow struct {
+	*posttest.Model
+	mu    sync.Mutex
+	fails int
+}
+
+type slowBox struct {
+	post.Box
+	o *slow
+}
+
+func (o *slow) Box(ctx context.Context) (post.Box, error) {
+	b, err := o.Model.Box(ctx)
+	return slowBox{b, o}, err
+}
+
+func (b slowBox) Next(ctx context.Context) ([]byte, error) {
+	b.o.mu.Lock()
+	b.o.fails++
+	fail := b.o.fails%2 == 1
+	b.o.mu.Unlock()
+	if fail {
+		return nil, post.ErrUnavailable
+	}
+	return b.Box.Next(ctx)
+}
+
+// A mailbox that could not be read once is read again: what is in it is not lost.
+func TestMailboxReadAgain(t *testing.T) {
+	t.Parallel()
+	o := &slow{Model: &posttest.Model{}}
+	server(t, o, &engine{})
+	c := dial(t, o, "sesame")
+	id := open(t, c)
+	for range 3 {
+		if _, err := c.Renew(within(t), id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := o.Boxes(); n != 1 {
+		t.Errorf("%d mailboxes were made", n)
+	}
+}

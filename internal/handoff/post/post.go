@@ -110,7 +110,8 @@ type Office interface {
 // Box is a mailbox. One goroutine reads it.
 type Box interface {
 	Name() string
-	// Next waits for the next message. After an error the mailbox is of no use any more.
+	// Next waits for the next message. After ErrUnavailable it may be called again, and nothing is passed over; after any other error
+	// the mailbox is of no use any more.
 	Next(ctx context.Context) ([]byte, error)
 	// Close deletes it.
 	Close()

@@ -13,6 +13,10 @@ import (
 	"github.com/pawl-run/pawl/internal/handoff/post"
 )
 
+// mostMessages is how many messages one read of a mailbox brings: each may have half a megabyte, and what does not arrive in time is
+// read again.
+const mostMessages = 8
+
 // box is a mailbox: a stream that its owner alone reads, without a group.
 type box struct {
 	f       *Office
@@ -76,7 +80,7 @@ func (b *box) touch(ctx context.Context) error {
 func (b *box) read(ctx context.Context) error {
 	asking, cancel := context.WithTimeout(ctx, blockFor+5*time.Second)
 	defer cancel()
-	streams, err := b.f.client.Do(asking, b.f.client.B().Xread().Count(100).Block(blockFor.Milliseconds()).Streams().Key(b.key).Id(b.last).Build()).AsXRead()
+	streams, err := b.f.client.Do(asking, b.f.client.B().Xread().Count(mostMessages).Block(blockFor.Milliseconds()).Streams().Key(b.key).Id(b.last).Build()).AsXRead()
 	if rueidis.IsRedisNil(err) {
 		return nil
 	}

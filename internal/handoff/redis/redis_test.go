@@ -177,3 +177,24 @@ func TestAccessRules(t *testing.T) {
 		t.Errorf("another namespace: %v", err)
 	}
 }
+
+// An operator who deletes a line does not lock it: what was counted in it counts no more.
+func TestLineDeleted(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	f := open(t, redis.Options{URL: s.URL(), MostBytes: 1000})
+	letter := []byte(strings.Repeat("x", 600))
+	if err := f.Send(t.Context(), post.Tells, letter); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Send(t.Context(), post.Tells, letter); !errors.Is(err, post.ErrBusy) {
+		t.Fatalf("a line with too many bytes: %v", err)
+	}
+	s.Do("DEL", "pawl:{default}:tell")
+	if err := f.Send(t.Context(), post.Tells, letter); err != nil {
+		t.Errorf("a line that was deleted: %v", err)
+	}
+	if lines, err := f.Backlog(t.Context()); err != nil || lines[post.Tells].Bytes != 600 {
+		t.Errorf("%+v, %v", lines, err)
+	}
+}

@@ -4,12 +4,16 @@ import "github.com/redis/rueidis"
 
 // The scripts are what must happen in one step. All keys of an office have one hash tag, so that a cluster keeps them together.
 
-// sendScript puts a letter into a line that has room.
+// sendScript puts a letter into a line that has room. An empty line has no bytes, whatever was counted: an operator may have deleted it.
 //
 //	KEYS line, bytes   ARGV name of the line, letter, most bytes, most letters
 var sendScript = rueidis.NewLuaScript(`
-local held = tonumber(redis.call('HGET', KEYS[2], ARGV[1]) or '0')
-if held + #ARGV[2] > tonumber(ARGV[3]) or redis.call('XLEN', KEYS[1]) >= tonumber(ARGV[4]) then
+local held, letters = tonumber(redis.call('HGET', KEYS[2], ARGV[1]) or '0'), redis.call('XLEN', KEYS[1])
+if letters == 0 and held ~= 0 then
+	held = 0
+	redis.call('HSET', KEYS[2], ARGV[1], 0)
+end
+if held + #ARGV[2] > tonumber(ARGV[3]) or letters >= tonumber(ARGV[4]) then
 	return 0
 end
 redis.call('XADD', KEYS[1], '*', 'l', ARGV[2])
