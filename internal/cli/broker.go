@@ -33,10 +33,12 @@ func (a *app) deadLettersCommand() *cobra.Command {
 		Use:   "dead",
 		Short: "List the letters that no server could read, send them again or drop them",
 		Long: `List the letters that no server could read. Each was sent by a worker and is broken, of another version of Pawl, signed with another
-token, or ended the servers that read it. They are kept for 7 days, and the latest 10,000 of them. A dead letter changes no
+token, or ended the servers that read it. They are kept for 7 days, the latest 10,000 of
+them and 64 MB at most; of calls that were not for reports or logs only the reason is kept. A dead letter changes no
 execution: its worker has sent the same again, or was lost and its work was done again.
 
-To send them again, as after an upgrade that can read them, is safe: what is over by now is refused.`,
+To send them again, as after an upgrade that can read them, is safe: what is over by now is refused. Calls that were not for reports or
+logs are deleted instead, since their workers have asked again.`,
 		Example: `  pawl broker dead
   pawl broker dead --redrive`,
 		Args: cobra.NoArgs,
@@ -83,7 +85,7 @@ func (a *app) deadLetters(ctx context.Context, do post.DeadAction, f output.Form
 	}
 	shown := make([]deadLetter, len(dead))
 	for i, d := range dead {
-		shown[i] = deadLetter{d.ID, string(d.Line), d.Age.Truncate(time.Second), d.Tries, len(d.Body), d.Reason}
+		shown[i] = deadLetter{d.ID, string(d.Line), d.Age.Truncate(time.Second), d.Tries, d.Size, d.Reason}
 	}
 	if f != output.AsTable {
 		return output.WriteData(a.out, f, shown)

@@ -36,7 +36,8 @@ func codeFor(err error) string {
 
 // passing reports whether the same call may succeed a moment later.
 func passing(err error) bool {
-	return codeFor(err) == codeUnavailable && !errors.Is(err, wire.ErrAsked) && (errors.Is(err, handoff.ErrUnavailable) || errors.Is(err, context.Canceled))
+	return codeFor(err) == codeUnavailable && !errors.Is(err, wire.ErrAsked) &&
+		(errors.Is(err, handoff.ErrUnavailable) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded))
 }
 
 // errorOf is the error that an answer stands for.

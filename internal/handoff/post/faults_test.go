@@ -253,3 +253,31 @@ func TestMailboxReadAgain(t *testing.T) {
 		t.Errorf("%d mailboxes were made", n)
 	}
 }
+
+// late is an engine whose first report takes too long.
+type late struct {
+	engine
+	calls int
+}
+
+func (l *late) Report(ctx context.Context, id flow.ID, reports []flow.Report) ([]flow.Receipt, error) {
+	l.mu.Lock()
+	l.calls++
+	first := l.calls == 1
+	l.mu.Unlock()
+	if first {
+		return nil, context.DeadlineExceeded
+	}
+	return l.engine.Report(ctx, id, reports)
+}
+
+// A report that the store did not take in time stays in hand until it does.
+func TestReportTakesTooLong(t *testing.T) {
+	t.Parallel()
+	m, e := &posttest.Model{}, &late{}
+	server(t, m, e)
+	c := dial(t, m, "sesame")
+	if _, err := c.Report(within(t), open(t, c), []flow.Report{{Execution: flow.ID{1}, Attempt: 1}}); err != nil {
+		t.Error(err)
+	}
+}

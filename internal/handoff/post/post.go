@@ -74,7 +74,7 @@ type DeadAction int
 // The actions.
 const (
 	ListDead    DeadAction = iota // nothing
-	RedriveDead                   // puts them back into their lines
+	RedriveDead                   // puts them back into their lines; asks are deleted, since whoever asked has asked again
 	DropDead                      // deletes them
 )
 
@@ -85,7 +85,7 @@ type DeadLetter struct {
 	Reason string
 	Tries  int
 	Age    time.Duration // since it was buried
-	Body   []byte
+	Size   int           // bytes of the letter
 }
 
 // Office is a broker. It is safe for concurrent use. It connects again by itself: its errors are of the moment.

@@ -315,6 +315,9 @@ func (s *Server) record(ctx context.Context, l Letter) error {
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case !passing(err):
+			if !errors.Is(err, handoff.ErrSessionLost) {
+				s.log.Warn("what a worker handed in through the broker is refused, and dropped", "call", f.Kind, "session", f.Session, "err", err)
+			}
 			return r.fail(answering, err)
 		}
 		t := time.NewTimer(pause)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"strconv"
 
+	"github.com/redis/rueidis"
+
 	"github.com/pawl-run/pawl/internal/handoff/post"
 )
 
@@ -42,30 +44,58 @@ func (f *Office) Backlog(ctx context.Context) (map[post.Line]post.Depth, error) 
 	return all, nil
 }
 
+// Of dead letters, mostListed are listed, deadPage in one answer of Redis: each may have half a megabyte.
+const (
+	mostListed = 1000
+	deadPage   = 20
+)
+
 // Dead implements post.Office.
 func (f *Office) Dead(ctx context.Context, do post.DeadAction) (all []post.DeadLetter, err error) {
 	if err := f.readClock(ctx); err != nil {
 		return nil, err
 	}
-	entries, err := f.do(ctx, "XRANGE", f.key("dead"), "-", "+", "COUNT", "1000").AsXRange()
-	if err != nil {
-		return nil, failed(ctx, "list dead letters", err)
-	}
-	for _, m := range entries {
-		v := m.FieldValues
-		tries, _ := strconv.Atoi(v["tries"]) // it is what scripts have written
-		all = append(all, post.DeadLetter{ID: m.ID, Line: post.Line(v["line"]), Reason: v["why"], Tries: tries, Age: f.age(m.ID), Body: []byte(v["l"])})
-		if do == post.ListDead {
-			continue
+	for from := "-"; len(all) < mostListed; {
+		entries, err := f.do(ctx, "XRANGE", f.key("dead"), from, "+", "COUNT", strconv.Itoa(deadPage)).AsXRange()
+		if err != nil {
+			return all, failed(ctx, "list dead letters", err)
 		}
-		back := "0"
-		if do == post.RedriveDead {
-			back = "1"
+		for _, m := range entries {
+			all = append(all, f.deadLetter(m))
+			if err := f.dealWithDead(ctx, do, m); err != nil {
+				return all, err
+			}
+			from = "(" + m.ID
 		}
-		line := post.Line(v["line"])
-		if err := redriveScript.Exec(ctx, f.client, []string{f.key("dead"), f.line(line), f.key("bytes")}, []string{m.ID, string(line), v["l"], back}).Error(); err != nil {
-			return all, failed(ctx, "put a dead letter back", err)
+		if len(entries) < deadPage {
+			break
 		}
 	}
 	return all, nil
+}
+
+func (f *Office) deadLetter(m rueidis.XRangeEntry) post.DeadLetter {
+	v := m.FieldValues
+	tries, _ := strconv.Atoi(v["tries"]) // it is what scripts have written, as is the size
+	size, err := strconv.Atoi(v["size"])
+	if err != nil {
+		size = len(v["l"])
+	}
+	return post.DeadLetter{ID: m.ID, Line: post.Line(v["line"]), Reason: v["why"], Tries: tries, Age: f.age(m.ID), Size: size}
+}
+
+func (f *Office) dealWithDead(ctx context.Context, do post.DeadAction, m rueidis.XRangeEntry) error {
+	if do == post.ListDead {
+		return nil
+	}
+	back := "0"
+	if do == post.RedriveDead {
+		back = "1"
+	}
+	line, letter := m.FieldValues["line"], m.FieldValues["l"]
+	err := redriveScript.Exec(ctx, f.client, []string{f.key("dead"), f.line(post.Line(line)), f.key("bytes")}, []string{m.ID, line, letter, back}).Error()
+	if err != nil {
+		return failed(ctx, "put a dead letter back", err)
+	}
+	return nil
 }

@@ -66,6 +66,7 @@ const (
 	protocol   = "1"
 	mostBytes  = 256 << 20
 	mostAsks   = 100_000
+	mostDead   = 64 << 20 // bytes of dead letters
 	staleAfter = 15 * time.Second
 	// oldAsk is the age at which asks are removed, in seconds. Servers take none that is older than 20 s.
 	oldAsk = 30

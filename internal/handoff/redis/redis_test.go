@@ -198,3 +198,39 @@ func TestLineDeleted(t *testing.T) {
 		t.Errorf("%+v, %v", lines, err)
 	}
 }
+
+// Dead letters are bounded in bytes: the oldest make room. All of them are listed, page after page.
+func TestDeadLettersAreBounded(t *testing.T) {
+	t.Parallel()
+	f := open(t, redis.Options{URL: redistest.URL(t)})
+	ctx, stop := context.WithCancel(t.Context())
+	var over sync.WaitGroup
+	over.Go(func() {
+		f.Serve(ctx, post.Tells, 10, func(context.Context, post.Letter) error { return &post.Buried{Reason: "x"} })
+	})
+	defer over.Wait()
+	defer stop()
+	const letters, each = 160, post.MostLetter
+	letter := make([]byte, each)
+	for range letters {
+		if err := f.Send(t.Context(), post.Tells, letter); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for began := time.Now(); ; <-time.After(20 * time.Millisecond) {
+		lines, err := f.Backlog(t.Context())
+		if err == nil && lines[post.Tells].Letters == 0 {
+			break
+		}
+		if time.Since(began) > 30*time.Second {
+			t.Fatalf("%+v, %v", lines, err)
+		}
+	}
+	dead, err := f.Dead(t.Context(), post.DropDead)
+	if err != nil || len(dead) != 64<<20/each {
+		t.Errorf("%d dead letters, %v", len(dead), err)
+	}
+	if left, err := f.Dead(t.Context(), post.ListDead); err != nil || len(left) > 0 {
+		t.Errorf("%d dead letters are left, %v", len(left), err)
+	}
+}

@@ -36,9 +36,10 @@ if redis.call('XLEN', KEYS[1]) == 0 then
 end
 return 1`)
 
-// buryScript moves a letter to the dead ones, of which there are at most 10,000, and none from more than 7 days ago.
+// buryScript moves a letter to the dead ones, of which there are at most 10,000, with so many bytes, and none from more than 7 days ago: the
+// oldest make room. Of an ask, which is never sent again, the text is not kept.
 //
-//	KEYS line, bytes, dead   ARGV name of the line, group, id, letter, reason, tries
+//	KEYS line, bytes, dead   ARGV name of the line, group, id, letter, reason, tries, most bytes
 var buryScript = rueidis.NewLuaScript(`#!lua flags=allow-oom
 redis.call('XACK', KEYS[1], ARGV[2], ARGV[3])
 if redis.call('XDEL', KEYS[1], ARGV[3]) == 1 then
@@ -46,19 +47,37 @@ if redis.call('XDEL', KEYS[1], ARGV[3]) == 1 then
 elseif ARGV[1] ~= 'ask' then
 	return 0
 end
-redis.call('XADD', KEYS[3], 'MAXLEN', '~', 10000, '*', 'l', ARGV[4], 'line', ARGV[1], 'why', ARGV[5], 'tries', ARGV[6])
-local now = redis.call('TIME')
-redis.call('XTRIM', KEYS[3], 'MINID', '~', (tonumber(now[1]) - 7 * 86400) .. '000')
+local letter, size = ARGV[4], #ARGV[4]
+if ARGV[1] == 'ask' then
+	letter = ''
+end
+if redis.call('XLEN', KEYS[3]) == 0 then
+	redis.call('HSET', KEYS[2], 'dead', 0)
+end
+redis.call('XADD', KEYS[3], '*', 'l', letter, 'size', size, 'line', ARGV[1], 'why', ARGV[5], 'tries', ARGV[6])
+local held = redis.call('HINCRBY', KEYS[2], 'dead', #letter)
+local oldest = tonumber(redis.call('TIME')[1]) - 7 * 86400
+for i = 1, 1000 do
+	local first = redis.call('XRANGE', KEYS[3], '-', '+', 'COUNT', 1)[1]
+	local at = tonumber(string.match(first[1], '^%d+')) / 1000
+	local left = redis.call('XLEN', KEYS[3])
+	if left == 1 or left <= 10000 and held <= tonumber(ARGV[7]) and at >= oldest then
+		break
+	end
+	redis.call('XDEL', KEYS[3], first[1])
+	held = redis.call('HINCRBY', KEYS[2], 'dead', 0 - #first[2][2])
+end
 return 1`)
 
-// redriveScript puts a dead letter back into its line, or drops it.
+// redriveScript puts a dead letter back into its line, or drops it. Asks are dropped: whoever asked has asked again.
 //
 //	KEYS dead, line, bytes   ARGV id, name of the line, letter, "1" to put it back
 var redriveScript = rueidis.NewLuaScript(`#!lua flags=allow-oom
 if redis.call('XDEL', KEYS[1], ARGV[1]) == 0 then
 	return 0
 end
-if ARGV[4] == '1' then
+redis.call('HINCRBY', KEYS[3], 'dead', 0 - #ARGV[3])
+if ARGV[4] == '1' and ARGV[2] ~= 'ask' then
 	redis.call('XADD', KEYS[2], '*', 'l', ARGV[3])
 	redis.call('HINCRBY', KEYS[3], ARGV[2], #ARGV[3])
 end

@@ -125,7 +125,7 @@ func (f *Office) remove(ctx context.Context, line post.Line, all ...delivery) er
 func (f *Office) bury(ctx context.Context, line post.Line, d delivery, reason string) error {
 	f.log.Warn("a letter that cannot be read is put among the dead letters: see pawl broker dead", "line", line, "id", d.id, "why", reason)
 	return buryScript.Exec(ctx, f.client, []string{f.line(line), f.key("bytes"), f.key("dead")},
-		[]string{string(line), group, d.id, d.body, reason, strconv.Itoa(d.tries)}).Error()
+		[]string{string(line), group, d.id, d.body, reason, strconv.Itoa(d.tries), strconv.Itoa(mostDead)}).Error()
 }
 
 // readLine delivers new letters until ctx ends.

@@ -8,10 +8,12 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/handoff"
@@ -77,6 +79,8 @@ func (s *Server) Open(ctx context.Context, session handoff.Session) (Opened, err
 const (
 	mostNames = 1000 // queues, and kinds
 	mostName  = 512  // bytes of one, and of the session's own
+
+	mostStream = 64 // bytes of the name of a stream of logs
 )
 
 func checked(s handoff.Session) error {
@@ -163,6 +167,12 @@ func (s *Server) log(ctx context.Context, session flow.ID, in *Asked) (Answer, e
 		}
 		if c.Size != int64(len(c.Data)) {
 			return Answer{}, fmt.Errorf("%w: chunk %d of %s says that it has %d bytes and has %d", ErrAsked, c.Seq, c.Execution, c.Size, len(c.Data))
+		}
+		if c.Attempt < 1 || c.Attempt > math.MaxInt32 || c.Seq < 1 || c.Offset < 0 {
+			return Answer{}, fmt.Errorf("%w: chunk %d at offset %d of attempt %d of %s: chunks and attempts count from 1, offsets from 0", ErrAsked, c.Seq, c.Offset, c.Attempt, c.Execution)
+		}
+		if c.Stream == "" || len(c.Stream) > mostStream || strings.ContainsRune(c.Stream, 0) || !utf8.ValidString(c.Stream) {
+			return Answer{}, fmt.Errorf("%w: chunk %d of %s is of stream %.80q: the name of a stream is text of up to %d bytes", ErrAsked, c.Seq, c.Execution, c.Stream, mostStream)
 		}
 	}
 	return Answer{}, s.handoff.Log(ctx, session, in.Chunks)

@@ -212,3 +212,25 @@ func TestSupersededWhileAnswering(t *testing.T) {
 		<-over
 	})
 }
+
+// Log chunks that no store would keep are refused, so that nobody hands them in again and again.
+func TestLogRefused(t *testing.T) {
+	t.Parallel()
+	good := flow.LogChunk{Execution: flow.ID{1}, Attempt: 1, Seq: 1, Stream: "stdout", Data: []byte("x"), Size: 1}
+	for name, spoil := range map[string]func(*flow.LogChunk){
+		"no stream":                func(c *flow.LogChunk) { c.Stream = "" },
+		"a NUL in the stream":      func(c *flow.LogChunk) { c.Stream = "a\x00" },
+		"a stream that is no text": func(c *flow.LogChunk) { c.Stream = "\xff" },
+		"a long stream":            func(c *flow.LogChunk) { c.Stream = strings.Repeat("x", 65) },
+		"number 0":                 func(c *flow.LogChunk) { c.Seq = 0 },
+		"a negative offset":        func(c *flow.LogChunk) { c.Offset = -1 },
+		"attempt 0":                func(c *flow.LogChunk) { c.Attempt = 0 },
+		"a huge attempt":           func(c *flow.LogChunk) { c.Attempt = 1 << 40 },
+	} {
+		bad := good
+		spoil(&bad)
+		if _, err := serving(nil).Do(t.Context(), Log, flow.ID{7}, &Asked{Chunks: []flow.LogChunk{bad}}); !errors.Is(err, ErrAsked) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

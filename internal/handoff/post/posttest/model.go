@@ -314,8 +314,8 @@ func (m *Model) Dead(_ context.Context, do post.DeadAction) (all []post.DeadLett
 		return nil, post.ErrUnavailable
 	}
 	for _, l := range m.dead {
-		all = append(all, post.DeadLetter{ID: l.id, Line: l.line, Reason: l.reason, Tries: l.tries, Age: time.Since(l.buried), Body: l.body})
-		if do == post.RedriveDead {
+		all = append(all, post.DeadLetter{ID: l.id, Line: l.line, Reason: l.reason, Tries: l.tries, Age: time.Since(l.buried), Size: len(l.body)})
+		if do == post.RedriveDead && l.line != post.Asks {
 			m.lines[l.line] = append(m.lines[l.line], &modelLetter{id: l.id, line: l.line, body: l.body, sent: time.Now()})
 		}
 	}

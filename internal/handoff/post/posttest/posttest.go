@@ -33,6 +33,7 @@ var rows = map[string]func(*testing.T, *Rig){
 	"InHand":        inHand,
 	"Buried":        buried,
 	"Dropped":       dropped,
+	"AskBuried":     askBuried,
 	"Unsettled":     unsettled,
 	"AskedOnce":     askedOnce,
 	"LargeLetter":   largeLetter,
@@ -262,7 +263,7 @@ func buried(t *testing.T, r *Rig) {
 	send(t, o, post.Tells, "bad")
 	eventually(t, o, "the line is empty", empty(post.Tells))
 	dead, err := o.Dead(within(t), post.ListDead)
-	if err != nil || len(dead) != 1 || string(dead[0].Body) != "bad" || dead[0].Line != post.Tells || dead[0].Reason != "it is no letter" || dead[0].Tries != 1 || dead[0].ID == "" {
+	if err != nil || len(dead) != 1 || dead[0].Size != len("bad") || dead[0].Line != post.Tells || dead[0].Reason != "it is no letter" || dead[0].Tries != 1 || dead[0].ID == "" {
 		t.Fatalf("dead letters %+v, %v", dead, err)
 	}
 	mu.Lock()
@@ -301,6 +302,34 @@ func dropped(t *testing.T, r *Rig) {
 	}
 	if dead, err := o.Dead(within(t), post.ListDead); err != nil || len(dead) > 0 {
 		t.Errorf("dead letters %+v, %v", dead, err)
+	}
+}
+
+// An ask that was buried is not sent again: it would count as new.
+func askBuried(t *testing.T, r *Rig) {
+	o := r.Office(t)
+	got := make(chan post.Letter, 10)
+	serve(t, o, post.Asks, 10, func(_ context.Context, l post.Letter) error {
+		got <- l
+		return &post.Buried{Reason: "x"}
+	})
+	send(t, o, post.Asks, "take")
+	receive(t, got)
+	for ctx := within(t); ; {
+		dead, err := o.Dead(ctx, post.RedriveDead)
+		if err == nil && len(dead) == 1 && dead[0].Size == len("take") {
+			break
+		}
+		if ctx.Err() != nil {
+			t.Fatalf("dead letters %+v, %v", dead, err)
+		}
+		<-time.After(20 * time.Millisecond)
+	}
+	if dead, err := o.Dead(within(t), post.ListDead); err != nil || len(dead) > 0 {
+		t.Errorf("dead letters %+v, %v", dead, err)
+	}
+	if lines, err := o.Backlog(within(t)); err != nil || lines[post.Asks].Letters != 0 || len(got) > 0 {
+		t.Errorf("an ask was sent again: %+v, %v", lines, err)
 	}
 }
 
