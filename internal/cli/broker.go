@@ -33,9 +33,9 @@ func (a *app) deadLettersCommand() *cobra.Command {
 		Use:   "dead",
 		Short: "List the letters that no server could read, send them again or drop them",
 		Long: `List the letters that no server could read. Each was sent by a worker and is broken, of another version of Pawl, signed with another
-token, or ended the servers that read it. They are kept for 7 days, the latest 10,000 of
-them and 64 MB at most; of calls that were not for reports or logs only the reason is kept. A dead letter changes no
-execution: its worker has sent the same again, or was lost and its work was done again.
+token, or ended the servers that read it. They are kept for 7 days, the latest 10,000 of them and
+64 MB at most; of calls that were not for reports or logs only the reason is kept. A dead letter changes no execution: its worker has
+sent the same again, or was lost and its work was done again.
 
 To send them again, as after an upgrade that can read them, is safe: what is over by now is refused. Calls that were not for reports or
 logs are deleted instead, since their workers have asked again.`,
@@ -94,11 +94,17 @@ func (a *app) deadLetters(ctx context.Context, do post.DeadAction, f output.Form
 		fmt.Fprintf(a.out, "%s  %s  %s ago  delivered %d times  %d bytes  %s\n", d.ID, d.Line, d.Age, d.Tries, d.Bytes, d.Reason)
 	}
 	n := output.Plural(len(dead), "letter", "letters")
+	sent := 0
+	for _, d := range dead {
+		if d.Line != post.Asks {
+			sent++
+		}
+	}
 	switch {
 	case len(dead) == 0:
 		a.say("There are no dead letters.")
 	case do == post.RedriveDead:
-		a.say("%s sent again.", n)
+		a.say("%s sent again, %d deleted.", output.Plural(sent, "letter", "letters"), len(dead)-sent)
 	case do == post.DropDead:
 		a.say("%s dropped.", n)
 	}
