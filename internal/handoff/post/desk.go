@@ -179,6 +179,13 @@ func (d *desk) await(id string, room int, genuine func(*frame) bool) *waiter {
 	return w
 }
 
+// awaits reports whether frames of an id are collected.
+func (d *desk) awaits(id string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.waiting[id] != nil
+}
+
 func (d *desk) forget(id string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -28,6 +28,9 @@ const (
 // errStopped means that the receiver of a transfer wants no more of it.
 var errStopped = fmt.Errorf("%w: the receiver has ended the transfer", handoff.ErrUnavailable)
 
+// errTwice means that a transfer is read already: the letter that announces it came twice.
+var errTwice = fmt.Errorf("%w: the transfer is read already", handoff.ErrUnavailable)
+
 var errStalled = fmt.Errorf("%w: a transfer through the broker makes no progress", handoff.ErrUnavailable)
 
 // pour sends what r gives until EOF through a transfer, and returns when all of it was acknowledged.
@@ -67,8 +70,11 @@ func (d *desk) pour(ctx context.Context, pipe string, key []byte, by, from strin
 		again := time.NewTimer(resendPiece)
 		select {
 		case f := <-w.frames:
+			again.Stop()
+			if f.Seq < acked {
+				continue // late, or of a receiver of the same call a second time, which cannot have all pieces any more
+			}
 			if f.Last {
-				again.Stop()
 				return errStopped
 			}
 			if to == "" || f.Seq > acked {
@@ -114,6 +120,10 @@ type drawn struct {
 // draw begins to read a transfer. The reader must be closed.
 func (d *desk) draw(ctx context.Context, pipe, peer string, key []byte, by, from string) *drawn {
 	p := &drawn{d: d, ctx: ctx, pipe: pipe, peer: peer, key: key, by: by, early: map[int64]*frame{}, stopAfter: func() {}}
+	if d.awaits(pipe) {
+		p.over = errTwice
+		return p
+	}
 	p.w = d.await(pipe, 4*window, func(f *frame) bool { return f.Kind == kindPiece && f.by(key, from) })
 	p.acknowledge()
 	return p
@@ -169,6 +179,9 @@ func (p *drawn) Read(b []byte) (int, error) {
 
 // Close implements io.Closer. A sender that is not done is told to stop: it would wait for acknowledgements.
 func (p *drawn) Close() error {
+	if p.over == errTwice {
+		return nil
+	}
 	p.d.forget(p.pipe)
 	if !p.last {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(p.ctx), stopWithin)

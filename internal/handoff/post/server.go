@@ -407,6 +407,9 @@ func (r *reply) pour(ctx context.Context, h head, content io.Reader) error {
 
 // fail answers that a call has failed. Its error is nil: the call is done with.
 func (r *reply) fail(ctx context.Context, err error) error {
+	if errors.Is(err, errTwice) {
+		return nil // the first one of the same letters is answered
+	}
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}

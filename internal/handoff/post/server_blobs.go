@@ -38,6 +38,9 @@ func (s *Server) blob(ctx context.Context, f *frame, session flow.ID, r *reply) 
 	}
 	from := s.desk.draw(ctx, f.Pipe, f.To, r.key, byServer, byWorker)
 	defer from.Close()
+	if errors.Is(from.over, errTwice) {
+		return r.fail(ctx, from.over)
+	}
 	size, err := carrier.PutBlob(ctx, session, handoff.BlobQuery(in), from)
 	if err != nil {
 		return r.fail(ctx, err)
