@@ -37,13 +37,16 @@ vet:
 lint: bin/staticcheck lint-page
 	bin/staticcheck ./...
 
-# The types and the tests of the page's modules. TypeScript is no dependency of the build: npm install in web/ brings it.
+# The types and the tests of the page's modules. TypeScript is no dependency of the build: npm brings the version of web/package.json, which
+# needs no other package, where there is npm and it reaches its registry.
 lint-page:
 	@if command -v node >/dev/null; then node --test --test-reporter=dot web/test/*.test.js; \
 	else echo "no node here (Debian's package nodejs has it): the modules of the web page are NOT TESTED"; fi
+	@if [ ! -x web/node_modules/.bin/tsc ] && command -v npm >/dev/null; then \
+		npm install --prefix web --silent --no-audit --no-fund --no-package-lock --fetch-retries=1 --fetch-timeout=20000 || echo "npm cannot install TypeScript here"; fi
 	@tsc=$$(command -v web/node_modules/.bin/tsc || command -v tsc || true); \
 	if [ -n "$$tsc" ]; then "$$tsc" -p web; \
-	else echo "no tsc here (npm install in web/ brings it): the types of the web page are NOT CHECKED"; fi
+	else echo "no tsc here (npm install in web/ brings it): the types of the web page are NOT TESTED"; fi
 
 bin/staticcheck: tools/go.mod tools/go.sum
 	cd tools && $(GO) build -o ../bin/staticcheck honnef.co/go/tools/cmd/staticcheck
@@ -58,7 +61,7 @@ ifneq ($(RACE),)
 endif
 
 page: ## the web page in Chromium against a real server; skipped where chromium is not
-	cd e2e/browser && $(GO) vet ./... && $(GO) test -count=1 -timeout 10m ./...
+	cd e2e/browser && $(GO) vet ./... && ../../scripts/with-services $(GO) test -count=1 -parallel 3 -timeout 10m ./...
 
 chaos: ## three servers, four workers and PostgreSQL, taken down 200 times, 17 minutes of work beside retention, and 10 beside hostile work; make test does all for seconds
 	scripts/with-services $(GO) test ./e2e/chaos -run TestChaos -v -timeout 2h -chaos.long -chaos.cycles $(CYCLES) -chaos.seed $(SEED) -chaos.soak $(SOAK)

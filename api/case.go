@@ -98,6 +98,12 @@ type CaseResult struct {
 	Uncompared bool `json:"uncompared,omitempty"`
 }
 
+// CaseVerdict is how a case ended, in brief.
+type CaseVerdict struct {
+	Name    string `json:"name" doc:"Of the case; its number where it was given none"`
+	Verdict string `json:"verdict" doc:"As in the result: ok, wrong_answer, timeout and so on"`
+}
+
 // CaseMismatch is the first place where an output is not what was expected.
 type CaseMismatch struct {
 	Line int    `json:"line"` // of the output, from 1
@@ -107,10 +113,10 @@ type CaseMismatch struct {
 
 // CaseSummary counts cases.
 type CaseSummary struct {
-	Total   int `json:"total"`
-	Passed  int `json:"passed"`
-	Failed  int `json:"failed"`
-	Skipped int `json:"skipped,omitempty"`
+	Total   int `json:"total" doc:"All of them"`
+	Passed  int `json:"passed" doc:"With the verdict ok"`
+	Failed  int `json:"failed" doc:"Neither passed nor skipped"`
+	Skipped int `json:"skipped,omitempty" doc:"Not run, because a case before did not pass"`
 	// Uncompared counts the passed cases whose output was compared with nothing.
-	Uncompared int `json:"uncompared,omitempty"`
+	Uncompared int `json:"uncompared,omitempty" doc:"Passed, and compared with nothing"`
 }

@@ -13,6 +13,7 @@ type Queue struct {
 	Oldest       time.Time         `json:"oldest,omitzero"` // when the one that has waited longest was queued
 	Workers      int               `json:"workers"`         // live sessions that serve it
 	Slots        int               `json:"slots"`           // of theirs
+	Paused       *Pause            `json:"paused,omitempty" doc:"Nothing is taken from it"`
 }
 
 // Queues lists the queues that have executions waiting or workers serving.
@@ -45,6 +46,7 @@ type Worker struct {
 	Labels    map[string]string `json:"labels,omitempty"`
 	StartedAt time.Time         `json:"started_at"`
 	ExpiresAt time.Time         `json:"expires_at"`
+	Paused    *Pause            `json:"paused,omitempty" doc:"It is given nothing"`
 }
 
 // Workers lists the live sessions.
@@ -74,6 +76,16 @@ type Verification struct {
 	Broken []Violation `json:"broken"`
 	// Seconds is how long it took.
 	Seconds float64 `json:"seconds"`
+	// Replayed is what was replayed, where that was asked for.
+	Replayed *Replayed `json:"replayed,omitempty" doc:"What was replayed, where that was asked for"`
+}
+
+// Replayed counts the histories that went through the rules once more. What does not follow from them is among the promises that are
+// broken.
+type Replayed struct {
+	Executions int `json:"executions" doc:"Whose histories were replayed"`
+	Events     int `json:"events" doc:"That they have"`
+	Unknown    int `json:"unknown" doc:"Executions of which something is not known, because it is not recorded or not there any more"`
 }
 
 // Violation is one broken promise.

@@ -13,6 +13,21 @@ type Definition struct {
 	CreatedAt time.Time `json:"created_at,omitzero"`
 	// Document is the definition in its canonical form; left out in lists.
 	Document json.RawMessage `json:"document,omitempty"`
+	Retired  *Retirement     `json:"retired,omitempty" doc:"Nothing new of it is accepted; absent while it is not retired"`
+}
+
+// Retirement says since when a definition is retired, by whom, and why.
+type Retirement struct {
+	At     time.Time `json:"at" doc:"Since when"`
+	By     string    `json:"by,omitempty" doc:"Who retired it"`
+	Reason string    `json:"reason,omitempty" doc:"Why"`
+}
+
+// RetireOrder retires a definition, or brings it back.
+type RetireOrder struct {
+	Undo   bool   `json:"undo,omitempty" doc:"Bring it back"`
+	By     string `json:"by,omitempty" doc:"Who does it"`
+	Reason string `json:"reason,omitempty" doc:"Why, for those whose submissions are refused"`
 }
 
 // DefinitionPage is a page of the latest versions, by name, or of the versions of one definition, the newest first.
@@ -32,6 +47,7 @@ type DefinedVersion struct {
 	Version int    `json:"version"`
 	Kind    string `json:"kind"`    // workflow, action, queue or schedule
 	Created bool   `json:"created"` // false: this version had been registered before
+	Latest  int    `json:"latest,omitempty" doc:"The version that the name alone stands for, where it does not stand for the newest"`
 }
 
 // Validation is the answer to a check of definitions. It is valid when there are no problems.

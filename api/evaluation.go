@@ -1,5 +1,7 @@
 package api
 
+import "time"
+
 // Evaluation asks for one run of ad-hoc code. The answer is an Execution of kind "code" whose output is a CodeResult, also
 // when it failed.
 type Evaluation struct {
@@ -15,6 +17,8 @@ type Evaluation struct {
 	Retry          *Retry            `json:"retry,omitempty"`
 	Concurrency    *Concurrency      `json:"concurrency,omitempty"`
 	Rate           *Rate             `json:"rate,omitempty" doc:"How often executions with a key begin"`
+	NotBefore      time.Time         `json:"not_before,omitzero" doc:"When it may start; at once by default"`
+	StartIn        Duration          `json:"start_in,omitempty" doc:"The same, from when it is accepted on"`
 	IdempotencyKey string            `json:"idempotency_key,omitempty"`
 	// Wait is how long the answer may be held back for the end of the execution; at most 60s.
 	Wait Duration `json:"wait,omitempty" doc:"How long to wait for the end before answering, at most 60s"`

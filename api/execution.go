@@ -34,7 +34,7 @@ func (s Status) Terminal() bool { return slices.Index(Statuses(), s) >= 5 }
 type Submission struct {
 	// Action is a registered name ("grade", or "grade@3" for a version) or a built-in kind for ad-hoc work: "code", "container",
 	// "http", "llm", "webhook", "sleep", "noop".
-	Action string          `json:"action" doc:"A registered name, name@version, or a built-in kind"`
+	Action string          `json:"action" doc:"A registered name, name@version, name@alias, or a built-in kind"`
 	Input  json.RawMessage `json:"input,omitempty" doc:"What the action is given; its schema is the action's"`
 
 	Queue    string            `json:"queue,omitempty" doc:"Where it waits for a worker; the action's own by default"`
@@ -52,6 +52,7 @@ type Submission struct {
 	Concurrency *Concurrency `json:"concurrency,omitempty" doc:"Only for ad-hoc work: registered actions carry their own"`
 	Rate        *Rate        `json:"rate,omitempty" doc:"How often executions with a key begin; in place of the action's own"`
 	NotBefore   time.Time    `json:"not_before,omitzero" doc:"When it may start; at once by default"`
+	StartIn     Duration     `json:"start_in,omitempty" doc:"The same, from when it is accepted on"`
 	// IdempotencyKey makes submitting it again safe. For a single submission the header Idempotency-Key does the same; that of
 	// a batch is for the batch as a whole, and items with a key of their own keep it.
 	IdempotencyKey string `json:"idempotency_key,omitempty"`
@@ -114,6 +115,7 @@ type Execution struct {
 	ID       string `json:"id"`
 	Action   string `json:"action"`
 	Version  int    `json:"version,omitempty"` // of the definition; 0 for ad-hoc work
+	Alias    string `json:"alias,omitempty" doc:"By which the version was asked for; absent: by its number, or by the name alone"`
 	Kind     string `json:"kind,omitempty"`
 	Status   Status `json:"status"`
 	Attempt  int    `json:"attempt"`
@@ -125,6 +127,9 @@ type Execution struct {
 
 	Signal string   `json:"signal,omitempty" doc:"For which a rule has started it; begins with sg_"`
 	Rules  []string `json:"rules,omitempty" doc:"The rules that have led to it, the one that has started it last"`
+
+	RerunOf  string `json:"rerun_of,omitempty" doc:"The execution that this one runs again"`
+	ReusedOf string `json:"reused_of,omitempty" doc:"The execution whose outcome this task of a rerun ended with: it did not run"`
 
 	Queue    string            `json:"queue,omitempty"`
 	Runtime  string            `json:"runtime,omitempty"` // what a worker of the queue must have to run it, "code:NAME" for a language, both by commas; absent: any worker may
@@ -166,6 +171,9 @@ type Execution struct {
 	WallMS          float64 `json:"wall_ms,omitempty"`
 	CPUMS           float64 `json:"cpu_ms,omitempty"`
 	PeakMemoryBytes int64   `json:"peak_memory_bytes,omitempty"`
+	// Summary counts the cases, where there are any. CaseVerdicts are in lists that were asked for them.
+	Summary      *CaseSummary  `json:"summary,omitempty" doc:"How many of its cases passed"`
+	CaseVerdicts []CaseVerdict `json:"case_verdicts,omitempty" doc:"How each case ended, in their order; only in lists, with cases=true"`
 
 	Traceparent string `json:"traceparent,omitempty"`
 }
@@ -216,7 +224,7 @@ type Why struct {
 	Summary  string   `json:"summary"` // one sentence
 	Facts    []string `json:"facts"`
 	Unblock  []string `json:"unblock"`
-	Waiting  string   `json:"waiting"`            // queue, key, rate, time, retry, worker, children, sleep, answer, signal, cancel, nothing
+	Waiting  string   `json:"waiting"`            // queue, key, rate, time, retry, worker, children, sleep, answer, signal, paused, cancel, nothing
 	Position int      `json:"position,omitempty"` // place in line, from 1
 	Queue    string   `json:"queue,omitempty"`
 	Handler  string   `json:"handler,omitempty"` // what a worker of the queue must have to run it

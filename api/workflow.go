@@ -29,7 +29,8 @@ type Task struct {
 	Created    int            `json:"created,omitempty"` // executions that exist
 	Ended      int            `json:"ended,omitempty"`   // of them
 	Counts     map[Status]int `json:"counts,omitempty"`  // executions by status
-	Error      *Error         `json:"error,omitempty"`   // why it could not start
+	Reused     int            `json:"reused,omitempty" doc:"Executions that did not run: the task is one of a rerun, and reuses their outcomes"`
+	Error      *Error         `json:"error,omitempty"` // why it could not start
 	StartedAt  time.Time      `json:"started_at,omitzero"`
 	FinishedAt time.Time      `json:"finished_at,omitzero"`
 	// Executions are in the order of their index; of a long foreach only the open ones and the latest are here, as many
@@ -51,4 +52,5 @@ type TaskExecution struct {
 	StartedAt  time.Time `json:"started_at,omitzero"` // of the first attempt
 	FinishedAt time.Time `json:"finished_at,omitzero"`
 	WakeAt     time.Time `json:"wake_at,omitzero"`
+	Reused     bool      `json:"reused,omitempty" doc:"It did not run: it ended with the outcome of an execution of the original"`
 }

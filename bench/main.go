@@ -1,7 +1,10 @@
 // Command bench compares Pawl with its peers: the same workloads, through each one's own Go client, on the same
 // PostgreSQL server, in turn. It prints one table with absolute figures and their ratios.
 //
-//	go run . -dsn postgres://… [-peers pawl,river] [-workload noop,chain] [-rounds 5] [-o markdown|json]
+//	go run . -dsn postgres://… [-redis redis://…] [-peers pawl,river] [-workload noop,chain] [-rounds 5] [-o markdown|json]
+//
+// The workload carriers has Pawl's worker in the server's process, over HTTP and behind Redis, beside a queue on the same Redis; fleet has
+// ten thousand idle workers behind Redis, for which it needs maxclients 19000 and as many open files.
 //
 // Every measurement is a process of its own on a database of its own, so that no peer pays for another's memory, tables
 // or connections. Figures of different runs are not comparable: the ratios within one are.
@@ -19,6 +22,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/pawl-run/pawl/bench/peer/asynq"
 	"github.com/pawl-run/pawl/bench/peer/dbos"
 	"github.com/pawl-run/pawl/bench/peer/goworkflows"
 	"github.com/pawl-run/pawl/bench/peer/pawl"
@@ -28,6 +32,13 @@ import (
 )
 
 func main() {
+	if len(os.Args) == 4 && os.Args[1] == pawl.FleetFlag {
+		if err := pawl.Fleet(os.Args[2], os.Args[3]); err != nil {
+			fmt.Fprintln(os.Stderr, "bench:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	if len(os.Args) == 3 && os.Args[1] == trialFlag {
 		if err := trial.Serve(os.Args[2], open); err != nil {
 			fmt.Fprintln(os.Stderr, "bench:", err)
@@ -49,8 +60,10 @@ const trialFlag = "-trial"
 
 func open(ctx context.Context, s trial.Spec) (trial.Peer, error) {
 	switch s.Peer {
-	case "pawl":
+	case "pawl", "pawl-http", "pawl-redis":
 		return pawl.Open(ctx, s)
+	case "asynq":
+		return asynq.Open(ctx, s)
 	case "river":
 		return river.Open(ctx, s)
 	case "dbos":
@@ -67,6 +80,7 @@ func open(ctx context.Context, s trial.Spec) (trial.Peer, error) {
 // options are the flags.
 type options struct {
 	dsn        string
+	redis      string
 	peers      []string
 	groups     []group
 	rounds     int
@@ -76,6 +90,7 @@ type options struct {
 	queued     int
 	finished   int
 	idle       time.Duration
+	fleet      time.Duration
 	pace       int
 	output     string
 	profile    string
@@ -101,14 +116,16 @@ func parse(args []string) (options, error) {
 	var peers, workloads string
 	f := flag.NewFlagSet("bench", flag.ContinueOnError)
 	f.StringVar(&o.dsn, "dsn", os.Getenv("PAWL_TEST_POSTGRES"), "a PostgreSQL server on which databases may be made (default $PAWL_TEST_POSTGRES)")
-	f.StringVar(&peers, "peers", strings.Join(allPeers, ","), "whom to measure")
-	f.StringVar(&workloads, "workload", strings.Join(defaultGroups, ","), "what to measure; also finished: see -finished")
+	f.StringVar(&o.redis, "redis", os.Getenv("PAWL_TEST_REDIS"), "a Redis, for what goes through one (default $PAWL_TEST_REDIS)")
+	f.StringVar(&peers, "peers", strings.Join(slices.Concat(allPeers, carriers), ","), "whom to measure")
+	f.StringVar(&workloads, "workload", strings.Join(defaultGroups, ","), "what to measure; also carriers, fleet (see -for) and finished (see -finished)")
 	f.IntVar(&o.rounds, "rounds", 5, "how often; medians are printed")
 	f.Float64Var(&o.scale, "scale", 1, "multiplies how much is done: 0.01 shows that everything runs")
 	f.IntVar(&o.slots, "slots", 0, "slots of Pawl's worker (default 2000, as many as River works at once)")
 	f.IntVar(&o.committers, "committers", 4, "transactions that a server of Pawl runs side by side")
 	f.IntVar(&o.queued, "queued", 1_000_000, "how much is queued in the workload claim")
 	f.IntVar(&o.finished, "finished", 5_000_000, "how much has ended before in the workload finished")
+	f.DurationVar(&o.fleet, "for", 10*time.Minute, "fleet: how long workers are idle")
 	f.DurationVar(&o.idle, "idle", 0, "finished: also measure with a transaction idle elsewhere for so long")
 	f.IntVar(&o.pace, "pace", 0, "finished: executions per second that are worked off while the transaction is idle; 0: as many as can be")
 	f.StringVar(&o.output, "o", "markdown", "markdown or json")
@@ -129,17 +146,22 @@ func parse(args []string) (options, error) {
 		return o, fmt.Errorf("-o %q: markdown or json", o.output)
 	}
 	for _, name := range strings.Split(peers, ",") {
-		if !slices.Contains(allPeers, name) {
-			return o, fmt.Errorf("-peers %q: some of %s", name, strings.Join(allPeers, ","))
+		if known := slices.Concat(allPeers, carriers); !slices.Contains(known, name) {
+			return o, fmt.Errorf("-peers %q: some of %s", name, strings.Join(known, ","))
 		}
 		o.peers = append(o.peers, name)
 	}
 	for _, name := range strings.Split(workloads, ",") {
 		g, ok := o.group(name)
 		if !ok {
-			return o, fmt.Errorf("-workload %q: some of %s,finished", name, strings.Join(defaultGroups, ","))
+			return o, fmt.Errorf("-workload %q: some of %s,carriers,fleet,finished", name, strings.Join(defaultGroups, ","))
 		}
 		o.groups = append(o.groups, g)
+	}
+	for _, g := range o.groups {
+		if o.redis == "" && slices.ContainsFunc(g.peers, func(p string) bool { return slices.Contains(o.peers, p) && throughRedis[p] }) {
+			return o, errors.New("no Redis: give -redis, or set PAWL_TEST_REDIS (scripts/services up starts one and prints it)")
+		}
 	}
 	return o, nil
 }

@@ -11,6 +11,11 @@ import (
 // allPeers are in the order of the table; Pawl first, which the ratios are of.
 var allPeers = []string{"pawl", "river", "dbos", "goworkflows", "restate", "temporal"}
 
+// carriers are Pawl with its worker behind HTTP and behind brokers, and a queue on the same broker.
+var carriers = []string{"pawl-http", "pawl-redis", "asynq"}
+
+var throughRedis = map[string]bool{"pawl-redis": true, "asynq": true}
+
 // row is one workload under the name that it has in the table.
 type row struct {
 	name string
@@ -32,7 +37,7 @@ var defaultGroups = []string{"noop", "steady", "latency", "chain", "replicas", "
 
 // slowPeers do tens where the others do thousands. River writes what has ended down four times a second when little has:
 // a wait for one takes as long.
-var slowPeers = []string{"river", "goworkflows", "restate", "temporal"}
+var slowPeers = []string{"asynq", "river", "goworkflows", "restate", "temporal"}
 
 // fewRounds are those of peers whose server takes longer to start than the others take for all of their work.
 var fewRounds = map[string]int{"temporal": 2}
@@ -63,6 +68,12 @@ func (o *options) group(name string) (group, bool) {
 			{name: "chain of 3, alone", Workload: loop(trial.Chain, 200, 1), metrics: latencies, slow: 40},
 			{name: "fan-out of 100 and fan-in, alone", Workload: fanout, metrics: latencies, slow: 5},
 		}}, true
+	case "carriers":
+		return group{name: name, peers: slices.Concat(pawl, carriers), rows: []row{
+			{name: fmt.Sprintf("noop, %s in bulk, worked off", thousands(noop(1).Count)), Workload: noop(1), metrics: []string{trial.Completed, trial.CPU, trial.ServerCPU}},
+			{name: "steady, 32 clients, one at a time", Workload: loop(trial.Steady, 10_000, 32), metrics: []string{trial.Submitted, trial.Completed, trial.CPU, trial.ServerCPU}},
+			{name: "alone, submit to end known", Workload: loop(trial.Alone, 400, 1), metrics: latencies, slow: 20},
+		}}, true
 	case "chain":
 		return group{name: name, peers: engines, rows: []row{{name: "chain of 3, 100 at once", Workload: loop(trial.Chain, 3_000, 100),
 			metrics: []string{trial.Completed, trial.P50, trial.P99, trial.CPU, trial.ServerCPU, trial.RSS}, slow: 300}}}, true
@@ -81,6 +92,11 @@ func (o *options) group(name string) (group, bool) {
 		w := trial.Workload{Name: trial.Workers, Load: o.scaled(1_000), Count: 60}
 		return group{name: name, peers: pawl, once: true, rows: []row{
 			{name: fmt.Sprintf("%s idle workers", thousands(w.Load)), Workload: w, metrics: []string{trial.Core, trial.RSS}},
+		}}, true
+	case "fleet":
+		w := trial.Workload{Name: trial.Workers, Load: o.scaled(10_000), Count: int(o.fleet.Seconds())}
+		return group{name: name, peers: []string{"pawl-redis"}, once: true, rows: []row{
+			{name: fmt.Sprintf("%s idle workers behind a broker", thousands(w.Load)), Workload: w, metrics: []string{trial.Core, trial.RedisCore, trial.Lost, trial.RSS}},
 		}}, true
 	case "finished":
 		w := noop(1)

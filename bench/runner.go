@@ -163,7 +163,7 @@ func (r *runner) measure(ctx context.Context, g group, peer string, round int) (
 	if err != nil {
 		return fmt.Errorf("make a place for the trial: %w", err)
 	}
-	name := fmt.Sprintf("bench_%s_%d", peer, time.Now().UnixNano())
+	name := fmt.Sprintf("bench_%s_%d", strings.ReplaceAll(peer, "-", "_"), time.Now().UnixNano())
 	if err := r.exec(ctx, `CREATE DATABASE `+name); err != nil {
 		return err
 	}
@@ -176,6 +176,9 @@ func (r *runner) measure(ctx context.Context, g group, peer string, round int) (
 		return err
 	}
 	spec := trial.Spec{Peer: peer, DSN: onDatabase(r.dsn, name), Workloads: r.workloads(g, peer), Dir: dir, Server: r.programs[peer], Committers: r.committers}
+	if throughRedis[peer] {
+		spec.Redis = r.redis + "?namespace=" + name
+	}
 	if r.profile != "" {
 		spec.Profile = filepath.Join(r.profile, fmt.Sprintf("%s-%s-%d.pprof", peer, g.name, round+1))
 	}

@@ -42,7 +42,7 @@ type line struct {
 
 var modules = map[string]string{
 	"river": "github.com/riverqueue/river", "dbos": "github.com/dbos-inc/dbos-transact-golang", "goworkflows": "github.com/cschleiden/go-workflows",
-	"restate": "github.com/restatedev/sdk-go",
+	"restate": "github.com/restatedev/sdk-go", "asynq": "github.com/hibiken/asynq",
 }
 
 // temporalVersion is the module that the program temporal is built with; it is not part of this one.
@@ -54,7 +54,7 @@ func (r *runner) table() *table {
 		System: goruntime.GOOS + "/" + goruntime.GOARCH, Go: goruntime.Version(), PostgreSQL: r.server, Versions: versions(r.peers), Skipped: r.skipped,
 	}
 	for _, p := range r.peers {
-		if r.skipped[p] == "" {
+		if r.skipped[p] == "" && slices.ContainsFunc(r.groups, func(g group) bool { return slices.Contains(g.peers, p) }) {
 			t.Peers = append(t.Peers, p)
 		}
 	}
@@ -149,7 +149,7 @@ func (t *table) write(w io.Writer, format string) error {
 		b.WriteByte('\n')
 	}
 	b.WriteByte('\n')
-	for _, p := range allPeers {
+	for _, p := range slices.Concat(allPeers, carriers) {
 		if v := t.Versions[p]; v != "" {
 			if few := fewRounds[p]; few > 0 && few < t.Rounds {
 				v += fmt.Sprintf("; medians of %d rounds", few)

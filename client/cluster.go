@@ -48,6 +48,13 @@ func (c *Client) Verify(ctx context.Context) (*api.Verification, error) {
 	return orNil(&v, err)
 }
 
+// VerifyHistories does what Verify does and lets the rules decide every history once more, as Replay does for one.
+func (c *Client) VerifyHistories(ctx context.Context) (*api.Verification, error) {
+	var v api.Verification
+	err := c.call(ctx, request{method: http.MethodGet, path: "/verify", query: url.Values{"replay": {"true"}}, repeatable: true}, &v)
+	return orNil(&v, err)
+}
+
 // Ready returns nil when the server takes work: its store answers and it is not about to stop.
 func (c *Client) Ready(ctx context.Context) error {
 	_, err := c.once(ctx, request{method: http.MethodGet, path: "//readyz"}, nil)

@@ -17,6 +17,17 @@ func (c *Client) Define(ctx context.Context, document []byte, file string) (*api
 	return orNil(&d, err)
 }
 
+// DefineFor is Define that moves an alias to what it registers. A name without @ goes on to stand for what it stands for. by says who
+// does it; it may be empty.
+func (c *Client) DefineFor(ctx context.Context, document []byte, file, alias, by string) (*api.Defined, error) {
+	r := documentRequest("/definitions", document, file)
+	set(r.query, "alias", alias)
+	set(r.query, "by", by)
+	var d api.Defined
+	err := c.call(ctx, r, &d)
+	return orNil(&d, err)
+}
+
 // Validate checks a document as Define does and stores nothing. What is wrong is in the answer and is no error.
 func (c *Client) Validate(ctx context.Context, document []byte, file string) (*api.Validation, error) {
 	var v api.Validation
@@ -40,6 +51,14 @@ func (c *Client) Definition(ctx context.Context, name string, version int) (*api
 	setInt(q, "version", int64(version))
 	var d api.Definition
 	err := c.call(ctx, request{method: http.MethodGet, path: "/definitions/" + url.PathEscape(name), query: q, repeatable: true}, &d)
+	return orNil(&d, err)
+}
+
+// Retire lets nothing new of a definition be accepted, or brings it back. When it returns every server goes by it; workflows that have begun
+// go on, with tasks that run it too.
+func (c *Client) Retire(ctx context.Context, name string, o api.RetireOrder) (*api.Definition, error) {
+	var d api.Definition
+	err := c.call(ctx, request{method: http.MethodPost, path: "/definitions/" + url.PathEscape(name) + "/retire", body: o, repeatable: true}, &d)
 	return orNil(&d, err)
 }
 

@@ -85,12 +85,14 @@ type Filter struct {
 	Status   []api.Status
 	Action   string
 	Workflow string            // tasks of this execution
+	RerunOf  string            // reruns of this execution
 	TopLevel bool              // only what is no task of a workflow
 	Labels   map[string]string // all of them
 	Verdicts []string          // ended with any of these: api.VerdictOK, or the code of the error
 	Since    time.Time         // created at or after
 	Until    time.Time         // created before
 	Outputs  bool              // with what each has put out
+	Cases    bool              // with how each case of code has ended
 	Limit    int               // of a page: 1 to 1000; 100 by default
 	Cursor   string            // NextCursor of the page before
 }
@@ -102,6 +104,7 @@ func (f Filter) query() url.Values {
 	}
 	set(q, "action", f.Action)
 	set(q, "workflow", f.Workflow)
+	set(q, "rerun_of", f.RerunOf)
 	set(q, "cursor", f.Cursor)
 	if f.TopLevel {
 		q.Set("top_level", "true")
@@ -114,6 +117,9 @@ func (f Filter) query() url.Values {
 	}
 	if f.Outputs {
 		q.Set("outputs", "true")
+	}
+	if f.Cases {
+		q.Set("cases", "true")
 	}
 	if !f.Since.IsZero() {
 		q.Set("since", f.Since.UTC().Format(time.RFC3339Nano))
@@ -193,6 +199,21 @@ func (c *Client) Retry(ctx context.Context, id string) (*api.Execution, error) {
 	return orNil(&x, err)
 }
 
+// Rerun runs a finished execution again, and returns the new execution. Of a workflow, what completed keeps its outcome unless it is named
+// or something before it runs again.
+func (c *Client) Rerun(ctx context.Context, id string, in api.RerunRequest) (*api.Execution, error) {
+	var x api.Execution
+	err := c.call(ctx, c.keyed(request{method: http.MethodPost, path: execution(id, "/rerun"), body: in}), &x)
+	return orNil(&x, err)
+}
+
+// PlanRerun says what [Client.Rerun] would reuse and what would run, and why. Nothing happens.
+func (c *Client) PlanRerun(ctx context.Context, id string, in api.RerunRequest) (*api.RerunPlan, error) {
+	var p api.RerunPlan
+	err := c.call(ctx, request{method: http.MethodPost, path: execution(id, "/rerun/plan"), body: in, repeatable: true}, &p)
+	return orNil(&p, err)
+}
+
 // keyed gives a request an idempotency key of its own when the client makes them: then it may be sent again.
 func (c *Client) keyed(r request) request {
 	if key := c.key(""); key != "" {
@@ -215,6 +236,23 @@ func (c *Client) RetryMany(ctx context.Context, f Filter, in api.BulkRequest) (*
 	var out api.BulkResult
 	err := c.call(ctx, c.keyed(request{method: http.MethodPost, path: "/executions:retry", query: f.query(), body: in}), &out)
 	return orNil(&out, err)
+}
+
+// Replay lets the rules decide an execution's history once more, up to the event with a number (0: all of it), and says what in it does not
+// follow from them. Nothing happens.
+func (c *Client) Replay(ctx context.Context, id string, at int64) (*api.Replay, error) {
+	q := url.Values{}
+	setInt(q, "at", at)
+	var r api.Replay
+	err := c.call(ctx, request{method: http.MethodGet, path: execution(id, "/replay"), query: q, repeatable: true}, &r)
+	return orNil(&r, err)
+}
+
+// CompareReplay says where a recorded run of a workflow would have gone another way under another definition. Nothing happens.
+func (c *Client) CompareReplay(ctx context.Context, id string, in api.ReplayRequest) (*api.ReplayComparison, error) {
+	var r api.ReplayComparison
+	err := c.call(ctx, request{method: http.MethodPost, path: execution(id, "/replay"), body: in, repeatable: true}, &r)
+	return orNil(&r, err)
 }
 
 // Why tells what the execution is waiting for.

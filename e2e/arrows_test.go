@@ -37,6 +37,7 @@ var arrows = []arrow{
 	{"internal/definition", []string{"internal/signature", "api", "internal/problem", "internal/strictjson", "internal/payload", "internal/flow", "internal/language", "internal/comparison", "internal/duration", "internal/schedule"}, "pure: documents become data"},
 	{"internal/admission", []string{"internal/flow"}, "pure: counts become verdicts"},
 	{"internal/orchestration", []string{"internal/flow", "internal/definition"}, "pure: rows become a plan"},
+	{"internal/replay", []string{"internal/flow", "internal/definition", "internal/orchestration"}, "pure: recorded histories become findings, by the rules"},
 	{"internal/telemetry", nil, "names, spans and distributions; it knows nobody"},
 	{"internal/telemetry/otlp", []string{"internal/telemetry"}, "where spans go"},
 	{"internal/failpoint", nil, "marks moments; it knows nobody"},
@@ -48,6 +49,8 @@ var arrows = []arrow{
 	{"internal/store/storetest", []string{"internal/flow", "internal/store"}, "one suite for every store"},
 	{"internal/store/sqlite", []string{"internal/flow", "internal/store"}, "a backend knows its port"},
 	{"internal/store/postgres", []string{"internal/flow", "internal/store", "internal/pgpool"}, "a backend knows its port and what it connects with"},
+	{"internal/blob/s3", []string{"internal/blob"}, "a backend knows its port"},
+	{"internal/blob/s3/s3test", []string{"internal/blob/s3"}, "a place in a bucket for tests, read as the store reads it"},
 	{"internal/blob", nil, "a port"},
 	{"internal/blob/blobtest", []string{"internal/blob"}, "one suite for every blob store"},
 	{"internal/blob/file", []string{"internal/blob"}, "a backend knows its port"},
@@ -60,33 +63,37 @@ var arrows = []arrow{
 	{"internal/handoff", []string{"internal/flow"}, "a port knows the nouns"},
 	{"internal/handoff/direct", []string{"internal/flow", "internal/handoff"}, "a backend knows its port"},
 	{"internal/handoff/wire", []string{"internal/flow", "internal/handoff"}, "what workers and servers say to each other, whichever way it travels"},
-	{"internal/handoff/remote", []string{"internal/flow", "internal/handoff", "internal/handoff/wire", "internal/failpoint"}, "a backend knows its port, and carries the wire"},
-	{"internal/handoff/post", []string{"internal/flow", "internal/handoff", "internal/handoff/wire", "internal/failpoint"}, "the hand-off through a broker, whichever it is"},
+	{"internal/handoff/remote", []string{"internal/flow", "internal/handoff", "internal/handoff/wire", "internal/failpoint", "internal/blob"}, "a backend knows its port, carries the wire, and cuts blobs as their stores do"},
+	{"internal/handoff/post", []string{"internal/flow", "internal/handoff", "internal/handoff/wire", "internal/failpoint", "internal/blob"}, "the hand-off through a broker, whichever it is, which cuts blobs as their stores do"},
 	{"internal/handoff/post/posttest", []string{"internal/handoff/post"}, "one suite for every broker, and one that misbehaves"},
 	{"internal/handoff/redis", []string{"internal/handoff/post"}, "a broker knows the post office that it is"},
+	{"internal/handoff/rabbitmq", []string{"internal/handoff/post"}, "a broker knows the post office that it is"},
+	{"internal/handoff/redis/redistest", []string{"internal/handoff/post/posttest"}, "starts a broker for tests, as the suite of brokers wants it"},
+	{"internal/handoff/rabbitmq/rabbitmqtest", []string{"internal/handoff/post/posttest"}, "starts a broker for tests, as the suite of brokers wants it"},
 	{"internal/handoff/handofftest", []string{"internal/flow", "internal/store", "internal/handoff"}, "one suite for every hand-off"},
 	{"internal/secret", nil, "secrets that the operator has named; it imports nothing of Pawl"},
 	{"internal/task", []string{"internal/secret", "internal/signature", "internal/flow", "internal/runtime", "internal/blob", "api", "internal/telemetry", "internal/language", "internal/comparison", "internal/payload", "internal/strictjson"}, "handlers run code through the runtime and speak the public wire types"},
 	{"internal/worker", []string{"internal/flow", "internal/handoff", "internal/blob", "internal/task", "internal/telemetry", "internal/failpoint", "internal/strictjson"}, "a shell"},
 	{"internal/automation", []string{"internal/flow", "internal/definition"}, "pure: signals and rules become verdicts"},
-	{"internal/engine", []string{"internal/automation", "internal/signature", "internal/flow", "internal/store", "internal/blob", "internal/handoff", "internal/definition", "internal/admission", "internal/orchestration", "internal/telemetry", "internal/failpoint", "internal/language", "internal/duration", "internal/schedule", "internal/problem"}, "the server's shell: ports and rules"},
-	{"internal/server", []string{"internal/automation", "internal/signature", "api", "internal/arrangement", "internal/problem", "internal/strictjson", "internal/payload", "internal/engine", "internal/form", "internal/flow", "internal/orchestration", "internal/definition", "internal/duration", "internal/store", "internal/blob", "internal/handoff", "internal/telemetry"}, "the engine's face"},
+	{"internal/engine", []string{"internal/automation", "internal/signature", "internal/flow", "internal/store", "internal/blob", "internal/handoff", "internal/definition", "internal/admission", "internal/orchestration", "internal/replay", "internal/telemetry", "internal/failpoint", "internal/language", "internal/duration", "internal/schedule", "internal/problem"}, "the server's shell: ports and rules"},
+	{"internal/server", []string{"internal/automation", "internal/signature", "api", "internal/arrangement", "internal/problem", "internal/strictjson", "internal/payload", "internal/engine", "internal/form", "internal/flow", "internal/orchestration", "internal/replay", "internal/definition", "internal/duration", "internal/store", "internal/blob", "internal/handoff", "internal/telemetry"}, "the engine's face"},
 	{"web", nil, "the page's files and their handler; it speaks to the API from the browser and knows nobody here"},
 	{"internal/terminal", nil, "draws what it is given"},
 	{"api", []string{"internal/language", "internal/comparison", "internal/duration", "internal/problem"}, "wire types; the names of languages and comparisons, how durations are read and how problems are written are written down once"},
 	{"client", []string{"api"}, "speaks the wire types"},
 	{"handler", []string{"internal/flow", "internal/handoff", "internal/handoff/remote", "internal/task", "internal/worker"}, "a worker for other people's Go programs"},
+	{"handler/redis", []string{"handler", "internal/handoff", "internal/handoff/post", "internal/handoff/redis"}, "a broker for such programs, apart, so that only those that use it carry its library"},
 	{"cmd/pawl", []string{"internal/cli", "internal/heap"}, "a main: it tunes the process and runs the command line"},
-	{"internal/cli", []string{"api", "client", "web", "internal/cli/config", "internal/cli/exit", "internal/cli/instance", "internal/cli/loadtest", "internal/cli/output", "internal/blob/file",
-		"internal/definition", "internal/duration", "internal/engine", "internal/form", "internal/flow", "internal/handoff", "internal/handoff/post", "internal/handoff/redis", "internal/handoff/remote", "internal/language", "internal/payload", "internal/pgpool", "internal/problem", "internal/secret", "internal/signature", "internal/runtime", "internal/runtime/docker",
+	{"internal/cli", []string{"api", "client", "web", "internal/cli/config", "internal/cli/exit", "internal/cli/instance", "internal/cli/loadtest", "internal/cli/output", "internal/blob", "internal/blob/file",
+		"internal/definition", "internal/duration", "internal/engine", "internal/form", "internal/flow", "internal/handoff", "internal/handoff/post", "internal/handoff/remote", "internal/language", "internal/payload", "internal/pgpool", "internal/problem", "internal/secret", "internal/signature", "internal/runtime", "internal/runtime/docker",
 		"internal/runtime/sandbox", "internal/schedule", "internal/store", "internal/store/postgres", "internal/store/sqlite", "internal/task", "internal/telemetry/otlp", "internal/terminal", "internal/worker"},
 		"commands; they speak to engines through client, and backup, migrate, verify and doctor look at stores and runtimes themselves"},
 	{"internal/cli/exit", []string{"api"}, "exit codes; each final status has one"},
 	{"internal/cli/output", []string{"api", "internal/terminal"}, "writes what it is given"},
 	{"internal/cli/config", []string{"api", "internal/duration", "internal/flow", "internal/language", "internal/payload", "internal/problem", "internal/runtime/docker", "internal/runtime/process", "internal/runtime/sandbox", "internal/task"},
 		"settings are checked by those that know their forms: labels, durations, sizes, profiles of languages, names of runtimes"},
-	{"internal/cli/instance", []string{"client", "internal/cli/config", "internal/cli/exit", "internal/cli/output", "internal/blob", "internal/blob/file", "internal/blob/postgres", "internal/engine", "internal/flow",
-		"internal/handoff/direct", "internal/handoff/remote", "internal/handoff/post", "internal/handoff/redis", "internal/payload", "internal/pgpool", "internal/runtime", "internal/runtime/docker", "internal/runtime/process", "internal/runtime/sandbox", "internal/secret", "internal/server", "internal/store",
+	{"internal/cli/instance", []string{"client", "internal/cli/config", "internal/cli/exit", "internal/cli/output", "internal/blob", "internal/blob/file", "internal/blob/postgres", "internal/blob/s3", "internal/engine", "internal/flow",
+		"internal/handoff/direct", "internal/handoff/remote", "internal/handoff/post", "internal/handoff/rabbitmq", "internal/handoff/redis", "internal/payload", "internal/pgpool", "internal/runtime", "internal/runtime/docker", "internal/runtime/process", "internal/runtime/sandbox", "internal/secret", "internal/server", "internal/store",
 		"internal/store/postgres", "internal/store/sqlite", "internal/task", "internal/telemetry", "internal/telemetry/otlp", "internal/worker"}, "opens what the settings name and wires it: it knows every backend"},
 	{"internal/cli/loadtest", []string{"internal/cli/config", "internal/cli/exit", "internal/cli/instance", "internal/cli/output", "internal/blob/file", "internal/definition", "internal/engine", "internal/flow", "internal/handoff/direct",
 		"internal/payload", "internal/runtime", "internal/runtime/sandbox", "internal/store", "internal/task", "internal/terminal", "internal/worker"}, "drives an engine without HTTP and reads its store back"},
@@ -100,7 +107,7 @@ var free = []string{"e2e"}
 
 // Packages for tests link the engine: a program that imported one outside its tests would carry all of Pawl.
 func TestPackagesForTestsAreForTests(t *testing.T) {
-	for _, p := range []string{"client", "handler", "api"} {
+	for _, p := range []string{"client", "handler", "handler/redis", "api"} {
 		out, err := exec.Command("go", "list", "-deps", module+p).Output()
 		if err != nil {
 			t.Fatalf("go list: %v", err)
@@ -109,6 +116,9 @@ func TestPackagesForTestsAreForTests(t *testing.T) {
 			if slices.Contains(strings.Fields(string(out)), module+banned) {
 				t.Errorf("%s depends on %s: a program that uses it would carry a server", p, banned)
 			}
+		}
+		if !strings.HasPrefix(p, "handler/") && slices.Contains(strings.Fields(string(out)), module+"internal/handoff/redis") {
+			t.Errorf("%s depends on a broker: programs that use none would carry its library", p)
 		}
 	}
 }

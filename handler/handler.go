@@ -26,6 +26,7 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/handoff"
 	"github.com/pawl-run/pawl/internal/handoff/remote"
 	"github.com/pawl-run/pawl/internal/task"
 	"github.com/pawl-run/pawl/internal/worker"
@@ -44,6 +45,7 @@ type Map map[string]Handler
 // token in $PAWL_TOKEN, one attempt at a time.
 type Options struct {
 	Server string            // URL; empty: $PAWL_SERVER, else DefaultServer
+	Broker Broker            // the way to the servers in the place of Server, for programs that reach a message broker and no server; nil: none
 	Token  string            // empty: $PAWL_TOKEN
 	Queues []string          // empty: those named like the handlers, which actions use that name no queue
 	Labels map[string]string // what executions may ask for with their worker_labels, such as gpu=a100
@@ -53,6 +55,13 @@ type Options struct {
 	Log    *slog.Logger      // nil: slog.Default
 }
 
+// Broker is a message broker through which a program and the servers talk to each other. Packages beside this one make brokers, such as
+// handler/redis: only programs that use one carry its client library.
+type Broker interface {
+	// Connect is called by Serve. Packages of other modules cannot implement it.
+	Connect(ctx context.Context, token string, log *slog.Logger) (servers handoff.Handoff, hangUp func(), err error)
+}
+
 // DefaultServer is where a server listens unless it was told otherwise.
 const DefaultServer = "http://127.0.0.1:7411"
 
@@ -60,18 +69,11 @@ const DefaultServer = "http://127.0.0.1:7411"
 var nameForm = regexp.MustCompile(`^[a-z0-9]([a-z0-9._-]{0,98}[a-z0-9])?$`)
 
 // Serve runs handlers until ctx ends; then it takes nothing new, gives what is running Options.Grace, and hands back the
-// rest for others to run. A server that is away is waited for. An error means that nothing was
-// served, or that the server refuses the program, by its token or its version, and nothing is served any more.
+// rest for others to run. A server that is away is waited for, and a broker that goes away later. An error means that nothing was
+// served, as with a broker that cannot be reached at the start, or that the server refuses the program, by its token or its version, and nothing is served any more.
 func Serve(ctx context.Context, o Options, m Map) error {
-	if o.Server == "" {
-		o.Server = cmp.Or(os.Getenv("PAWL_SERVER"), DefaultServer)
-	}
 	if o.Log == nil {
 		o.Log = slog.Default()
-	}
-	client, err := remote.Dial(o.Server, cmp.Or(o.Token, os.Getenv("PAWL_TOKEN")))
-	if err != nil {
-		return fmt.Errorf("serve handlers: %w", err)
 	}
 	handlers := task.Handlers{}
 	names := slices.Sorted(maps.Keys(m))
@@ -89,11 +91,29 @@ func Serve(ctx context.Context, o Options, m Map) error {
 	if len(o.Queues) == 0 {
 		o.Queues = names
 	}
-	w, err := worker.New(worker.Options{Handoff: client, Handlers: handlers, Slots: o.Slots, Queues: o.Queues, Labels: o.Labels, Name: o.Name, Log: o.Log, Grace: o.Grace})
+	servers, hangUp, err := o.connect(ctx)
+	if err != nil {
+		return fmt.Errorf("serve handlers: %w", err)
+	}
+	defer hangUp()
+	w, err := worker.New(worker.Options{Handoff: servers, Handlers: handlers, Slots: o.Slots, Queues: o.Queues, Labels: o.Labels, Name: o.Name, Log: o.Log, Grace: o.Grace})
 	if err != nil {
 		return fmt.Errorf("serve handlers: %w", err)
 	}
 	return w.Run(ctx)
+}
+
+// connect finds the way to the servers.
+func (o *Options) connect(ctx context.Context) (servers handoff.Handoff, hangUp func(), err error) {
+	token := cmp.Or(o.Token, os.Getenv("PAWL_TOKEN"))
+	switch {
+	case o.Broker != nil && o.Server != "":
+		return nil, nil, errors.New("Options name a server and a broker: leave one of them empty")
+	case o.Broker != nil:
+		return o.Broker.Connect(ctx, token, o.Log)
+	}
+	servers, err = remote.Dial(cmp.Or(o.Server, os.Getenv("PAWL_SERVER"), DefaultServer), token)
+	return servers, func() {}, err
 }
 
 // adapter is a Handler as the worker sees it.

@@ -102,7 +102,7 @@ func TestBanned(t *testing.T) {
 var tags = map[string]bool{}
 
 func init() {
-	for tag := range strings.FieldsSeq(`a b button circle code datalist dd details dialog div dl dt fieldset footer form h1 h2 h3 header i img input kbd label legend li main nav ol
+	for tag := range strings.FieldsSeq(`a b button canvas circle code datalist dd details dialog div dl dt fieldset footer form h1 h2 h3 header i img input kbd label legend li main nav ol
 		option p path pre rect section select span strong summary svg table tbody td textarea th thead time tr ul col colgroup`) {
 		tags[tag] = true
 	}

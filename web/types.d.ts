@@ -30,10 +30,24 @@ export interface Error {
   details?: unknown;
 }
 
+export interface CaseSummary {
+  total: number;
+  passed: number;
+  failed: number;
+  skipped?: number;
+  uncompared?: number;
+}
+
+export interface CaseVerdict {
+  name: string;
+  verdict: string;
+}
+
 export interface Execution {
   id: string;
   action: string;
   version?: number;
+  alias?: string;
   kind?: string;
   status: string;
   attempt: number;
@@ -43,6 +57,8 @@ export interface Execution {
   index?: number;
   signal?: string;
   rules?: string[];
+  rerun_of?: string;
+  reused_of?: string;
   queue?: string;
   runtime?: string;
   priority?: number;
@@ -74,6 +90,8 @@ export interface Execution {
   wall_ms?: number;
   cpu_ms?: number;
   peak_memory_bytes?: number;
+  summary?: CaseSummary;
+  case_verdicts?: CaseVerdict[];
   traceparent?: string;
 }
 
@@ -168,6 +186,7 @@ export interface TaskExecution {
   started_at?: string;
   finished_at?: string;
   wake_at?: string;
+  reused?: boolean;
 }
 
 export interface Task {
@@ -180,6 +199,7 @@ export interface Task {
   created?: number;
   ended?: number;
   counts?: Record<string, number>;
+  reused?: number;
   error?: Error;
   started_at?: string;
   finished_at?: string;
@@ -247,14 +267,6 @@ export interface CaseResult {
   uncompared?: boolean;
 }
 
-export interface CaseSummary {
-  total: number;
-  passed: number;
-  failed: number;
-  skipped?: number;
-  uncompared?: number;
-}
-
 export interface CodeResult {
   verdict: string;
   exit_code?: number;
@@ -292,12 +304,19 @@ export interface CodeResult {
   compile?: CodeResult;
 }
 
+export interface Retirement {
+  at: string;
+  by?: string;
+  reason?: string;
+}
+
 export interface Definition {
   name: string;
   version: number;
   kind: string;
   created_at?: string;
   document?: unknown;
+  retired?: Retirement;
 }
 
 export interface DefinitionPage {
@@ -492,6 +511,17 @@ export interface Session {
   version?: string;
 }
 
+export interface Pause {
+  number: number;
+  kind: string;
+  name: string;
+  paused: boolean;
+  at?: string;
+  until?: string;
+  by?: string;
+  reason?: string;
+}
+
 export interface Queue {
   queue: string;
   handler?: string;
@@ -501,6 +531,7 @@ export interface Queue {
   oldest?: string;
   workers: number;
   slots: number;
+  paused?: Pause;
 }
 
 export interface Queues {
@@ -528,6 +559,7 @@ export interface Worker {
   labels?: Record<string, string>;
   started_at: string;
   expires_at: string;
+  paused?: Pause;
 }
 
 export interface Workers {
@@ -553,9 +585,16 @@ export interface Violation {
   message: string;
 }
 
+export interface Replayed {
+  executions: number;
+  events: number;
+  unknown: number;
+}
+
 export interface Verification {
   broken: Violation[];
   seconds: number;
+  replayed?: Replayed;
 }
 
 export interface FieldError {
@@ -600,6 +639,7 @@ export interface Submission {
   concurrency?: Concurrency;
   rate?: Rate;
   not_before?: string;
+  start_in?: string;
   idempotency_key?: string;
 }
 
@@ -621,5 +661,45 @@ export interface BulkResult {
   done: number;
   dry_run?: boolean;
   executions: BulkEntry[];
+  next_cursor?: string;
+}
+
+export interface RerunTask {
+  task: string;
+  decision: string;
+  reused?: number;
+  runs?: number;
+  items?: number[];
+  reason?: string;
+}
+
+export interface RerunPlan {
+  of: string;
+  action: string;
+  version?: number;
+  reused: number;
+  status?: string;
+  error?: Error;
+  tasks?: RerunTask[];
+}
+
+export interface AliasTarget {
+  version: number;
+  percent?: number;
+}
+
+export interface Alias {
+  name: string;
+  alias: string;
+  number: number;
+  to: AliasTarget[];
+  at?: string;
+  by?: string;
+  reason?: string;
+  moved?: boolean;
+}
+
+export interface AliasPage {
+  aliases: Alias[];
   next_cursor?: string;
 }

@@ -60,6 +60,8 @@ const (
 	CPU       = "CPU µs each"        // of the peer's process
 	ServerCPU = "PostgreSQL µs each" // of the server's processes for its database
 	Core      = "% of a core"        // of the peer's process and of PostgreSQL's for its database
+	RedisCore = "Redis % of a core"
+	Lost      = "sessions lost"
 )
 
 // Spec is what one process is to do.
@@ -70,6 +72,7 @@ type Spec struct {
 	Dir        string // for files; removed afterwards
 	Server     string // the peer's server program, for those that have one
 	Committers int    // how many transactions one of Pawl's servers runs side by side
+	Redis      string // URL of a Redis, with a namespace of the trial's own
 	Profile    string // where to write a CPU profile; "" writes none
 }
 

@@ -23,6 +23,7 @@ func (tb *tab) press(words string) {
 
 // A person runs a program, sees how it ended, and runs it again.
 func TestRunAProgram(t *testing.T) {
+	t.Parallel()
 	s := serve(t, "")
 	tb := open(t, strings.TrimPrefix(s.url, "http://"))
 	tb.do("open", chromedp.Navigate(s.url+"/"))
@@ -54,6 +55,7 @@ func TestRunAProgram(t *testing.T) {
 
 // A refusal of the server is shown in its own words, with the place and what to do.
 func TestRefusal(t *testing.T) {
+	t.Parallel()
 	s := serve(t, "")
 	tb := open(t, strings.TrimPrefix(s.url, "http://"))
 	tb.do("open", chromedp.Navigate(s.url+"/ui/new?as=action"))
@@ -64,6 +66,7 @@ func TestRefusal(t *testing.T) {
 
 // A workflow is run from the form of its schema; a number reaches it digit by digit.
 func TestRunAWorkflow(t *testing.T) {
+	t.Parallel()
 	s := serve(t, "")
 	s.call(t, http.MethodPost, "/api/v1/definitions", `{"name": "echo", "input": {"type": "object", "properties": {"n": {"type": "integer"}}}, "tasks": {"a": {"action": "noop", "with": {"n": "${{ input.n }}"}}}}`)
 	tb := open(t, strings.TrimPrefix(s.url, "http://"))
@@ -76,8 +79,81 @@ func TestRunAWorkflow(t *testing.T) {
 	tb.see("900719925474099312345")
 }
 
+// A workflow that failed is run again from where it failed, after its plan was shown; a task that would be reused can be chosen to run.
+func TestRerun(t *testing.T) {
+	t.Parallel()
+	s := serve(t, "")
+	s.call(t, http.MethodPost, "/api/v1/definitions", `{"name": "release", "tasks": {"build": {"action": "noop"}, "publish": {"needs": ["build"], "action": "code", "with": {"language": "bash", "source": "exit 3"}}}}`)
+	first := s.submit(t, "/api/v1/executions?wait=60s", `{"action": "release"}`)
+	tb := open(t, strings.TrimPrefix(s.url, "http://"))
+	tb.do("open", chromedp.Navigate(s.url+"/ui/executions/"+first))
+	tb.press("Rerun …")
+	tb.see("1 outcome is reused; 1 task runs.")
+	tb.see("it failed")
+	tb.accessible("the plan of a rerun")
+	tb.do("choose a task", chromedp.Click(`dialog[open] input[aria-label="Run build in any case"]`))
+	tb.see("No outcome is reused; 2 tasks run.")
+	tb.see("it was named")
+	tb.do("choose it no more", chromedp.Click(`dialog[open] input[aria-label="Run build in any case"]`))
+	tb.see("1 outcome is reused; 1 task runs.")
+	tb.press("Rerun")
+	tb.until("the rerun is shown, and names the first one", `!document.querySelector('dialog[open]') && [...document.querySelectorAll('dl dt')].some((d) => d.innerText === 'Rerun of') && !!document.querySelector('dl a[href$="executions/`+first+`"]')`)
+	again := s.call(t, http.MethodGet, "/api/v1/executions?rerun_of="+first, nil)["executions"].([]any)
+	if len(again) != 1 {
+		t.Errorf("%d reruns, want 1", len(again))
+	}
+}
+
+// An alias is set to the version that is shown, moved on, and moved back; an execution says by which alias it was asked for.
+func TestAliases(t *testing.T) {
+	t.Parallel()
+	s := serve(t, "")
+	for _, v := range []string{"a", "b"} {
+		s.call(t, http.MethodPost, "/api/v1/definitions", `{"name": "ship", "labels": {"v": "`+v+`"}, "tasks": {"a": {"action": "noop"}}}`)
+	}
+	tb := open(t, strings.TrimPrefix(s.url, "http://"))
+	tb.do("open", chromedp.Navigate(s.url+"/ui/definitions/ship?version=1"))
+	tb.see("None yet.")
+	tb.press("New alias …")
+	tb.do("name it badly", chromedp.SendKeys(`dialog[open] #alias`, "Stable"))
+	tb.press("Move the alias")
+	tb.see("take a name such as stable")
+	tb.accessible("a refused alias")
+	tb.do("name it", chromedp.SendKeys(`dialog[open] #alias`, strings.Repeat("\b", 6)+"stable"), chromedp.SendKeys(`dialog[open] #why-move`, "it works"))
+	tb.press("Move the alias")
+	tb.see("version 1")
+	tb.see("it works")
+	tb.do("look at version 2", chromedp.Navigate(s.url+"/ui/definitions/ship"))
+	tb.press("Move to 2")
+	tb.press("Move the alias")
+	tb.see("version 2")
+	id := s.submit(t, "/api/v1/executions?wait=60s", `{"action": "ship@stable"}`)
+	tb.press("Back")
+	tb.press("Move the alias")
+	tb.see("version 1")
+	tb.accessible("aliases")
+	tb.do("see what was asked for by it", chromedp.Navigate(s.url+"/ui/executions/"+id))
+	tb.see("By alias")
+	moves := s.call(t, http.MethodGet, "/api/v1/definitions/ship/aliases/stable", nil)["aliases"].([]any)
+	if len(moves) != 3 {
+		t.Errorf("%d moves, want 3", len(moves))
+	}
+	s.call(t, http.MethodPost, "/api/v1/definitions", `{"name": "form", "input": {"type": "object", "properties": {"old": {"type": "string", "title": "The old field"}}}, "tasks": {"a": {"action": "noop"}}}`)
+	s.call(t, http.MethodPost, "/api/v1/definitions?alias=next", `{"name": "form", "input": {"type": "object", "properties": {"fresh": {"type": "string", "title": "The fresh field"}}}, "tasks": {"a": {"action": "noop"}}}`)
+	tb.do("run what the name stands for", chromedp.Navigate(s.url+"/ui/new?action=form"))
+	tb.see("The old field")
+	tb.do("run what the alias stands for", chromedp.Navigate(s.url+"/ui/new?action=form@next"))
+	tb.see("The fresh field")
+	tb.do("go back to it", chromedp.Navigate(s.url+"/ui/definitions/ship"))
+	tb.press("Remove")
+	tb.see("What asks for it is refused from now on.")
+	tb.press("Remove the alias")
+	tb.see("None yet.")
+}
+
 // What waits is explained, and ended from the page after a question.
 func TestCancel(t *testing.T) {
+	t.Parallel()
 	s := serve(t, "")
 	id := s.submit(t, "/api/v1/executions", `{"action": "sleep", "input": {"for": "1h"}}`)
 	tb := open(t, strings.TrimPrefix(s.url, "http://"))
@@ -95,6 +171,7 @@ func TestCancel(t *testing.T) {
 
 // A dialog that is opened again at once stays open, also when a busy browser tells late that it was closed before.
 func TestDialogOpenedAgain(t *testing.T) {
+	t.Parallel()
 	s := serve(t, "")
 	id := s.submit(t, "/api/v1/executions", `{"action": "sleep", "input": {"for": "1h"}}`)
 	tb := open(t, strings.TrimPrefix(s.url, "http://"))
@@ -115,6 +192,7 @@ func TestDialogOpenedAgain(t *testing.T) {
 
 // A program is killed after a question, and the page says what ended it.
 func TestKill(t *testing.T) {
+	t.Parallel()
 	s := serve(t, "")
 	id := s.submit(t, "/api/v1/evaluations", `{"language": "bash", "interactive": true, "source": "echo ready; read x"}`)
 	tb := open(t, strings.TrimPrefix(s.url, "http://"))
@@ -129,31 +207,35 @@ func TestKill(t *testing.T) {
 
 // The list grows at its top while it is watched, keeps its rows still while the pointer is in it, and is filtered by the address.
 func TestLiveList(t *testing.T) {
-	s := serve(t, "")
-	s.submit(t, "/api/v1/executions?wait=30s", `{"action": "noop", "labels": {"n": "first"}}`)
-	tb := open(t, strings.TrimPrefix(s.url, "http://"))
-	tb.do("open", chromedp.Navigate(s.url+"/ui/executions"))
-	tb.see("first")
-	s.submit(t, "/api/v1/executions?wait=30s", `{"action": "noop", "labels": {"n": "second"}}`)
-	tb.see("second")
-	eval[any](tb, `document.querySelector('.panel').dispatchEvent(new PointerEvent('pointerenter'))`)
-	s.submit(t, "/api/v1/executions?wait=30s", `{"action": "noop", "labels": {"n": "third"}}`)
-	tb.see("1 new")
-	if strings.Contains(tb.text(), "third") {
-		t.Error("a row came in under the pointer")
-	}
-	tb.do("show it", chromedp.KeyEvent("."))
-	tb.see("third")
-	tb.do("filter", chromedp.Click(`a.chip[href*="n%3Dsecond"]`))
-	tb.until("one row is left", `document.querySelectorAll('tbody tr').length === 1 && location.search === '?label=n%3Dsecond'`)
-	tb.do("load again", chromedp.Reload())
-	tb.until("the filter is in the address", `document.querySelectorAll('tbody tr').length === 1`)
-	tb.do("by keys", chromedp.KeyEvent("j"), chromedp.KeyEvent("\r"))
-	tb.see("Attempt")
+	t.Parallel()
+	onEachStore(t, func(t *testing.T, store string) {
+		s := serveOn(t, "", store)
+		s.submit(t, "/api/v1/executions?wait=30s", `{"action": "noop", "labels": {"n": "first"}}`)
+		tb := open(t, strings.TrimPrefix(s.url, "http://"))
+		tb.do("open", chromedp.Navigate(s.url+"/ui/executions"))
+		tb.see("first")
+		s.submit(t, "/api/v1/executions?wait=30s", `{"action": "noop", "labels": {"n": "second"}}`)
+		tb.see("second")
+		eval[any](tb, `document.querySelector('.panel').dispatchEvent(new PointerEvent('pointerenter'))`)
+		s.submit(t, "/api/v1/executions?wait=30s", `{"action": "noop", "labels": {"n": "third"}}`)
+		tb.see("1 new")
+		if strings.Contains(tb.text(), "third") {
+			t.Error("a row came in under the pointer")
+		}
+		tb.do("show it", chromedp.KeyEvent("."))
+		tb.see("third")
+		tb.do("filter", chromedp.Click(`a.chip[href*="n%3Dsecond"]`))
+		tb.until("one row is left", `document.querySelectorAll('tbody tr').length === 1 && location.search === '?label=n%3Dsecond'`)
+		tb.do("load again", chromedp.Reload())
+		tb.until("the filter is in the address", `document.querySelectorAll('tbody tr').length === 1`)
+		tb.do("by keys", chromedp.KeyEvent("j"), chromedp.KeyEvent("\r"))
+		tb.see("Attempt")
+	})
 }
 
 // The list follows the server's stream of changes. Behind a proxy that holds streams back it is asked now and then.
 func TestLiveListBehindProxies(t *testing.T) {
+	t.Parallel()
 	s := serve(t, "")
 	target, err := url.Parse(s.url)
 	if err != nil {
@@ -190,34 +272,38 @@ func TestLiveListBehindProxies(t *testing.T) {
 
 // What a program writes is there while it runs, and its end ends the following.
 func TestFollowLogs(t *testing.T) {
-	s := serve(t, "")
-	id := s.submit(t, "/api/v1/evaluations", `{"language": "bash", "interactive": true, "source": "seq 1 3000; while read x; do printf '\\033[31mgot\\033[0m %s\\n' \"$x\"; done"}`)
-	tb := open(t, strings.TrimPrefix(s.url, "http://"))
-	tb.do("open", chromedp.Navigate(s.url+"/ui/executions/"+id+"/logs"))
-	tb.see("3,000 lines, following")
-	tb.see("3000")
-	s.call(t, http.MethodPost, "/api/v1/executions/"+id+"/stdin", "hello\n")
-	tb.see("got hello")
-	tb.until("the colour is a class", `[...document.querySelectorAll('.logrow .f1')].some((e) => e.textContent === 'got')`)
-	tb.fits("3,000 lines")
-	tb.until("few rows are in the document", `document.querySelectorAll('.logrow').length < 150`)
-	s.call(t, http.MethodPost, "/api/v1/executions/"+id+"/stdin?eof=true", "")
-	tb.until("it has ended", `!document.body.innerText.includes('following')`)
-	tb.do("search", chromedp.SendKeys(`input[name="find"]`, "299\r"))
-	tb.see("13 lines with 299")
-	tb.until("lines and their places are shown", `document.querySelectorAll('.hit').length === 13 && document.querySelector('.hit').innerText.includes('stdout 1,084 299')`)
-	tb.accessible("lines found")
-	eval[any](tb, `document.querySelector('input[name="find"]').value = '^.\\[31mgot'`)
-	tb.do("as an expression", chromedp.Click(`input[name="regexp"]`), chromedp.SendKeys(`input[name="find"]`, "\r"))
-	tb.see("1 line with ^.")
-	tb.until("the match is shown without its colours", `document.querySelector('.hit').innerText.endsWith('got hello')`)
-	tb.do("load again", chromedp.Reload())
-	tb.see("1 line with ^.")
-	tb.fits("lines found")
+	t.Parallel()
+	onEachStore(t, func(t *testing.T, store string) {
+		s := serveOn(t, "", store)
+		id := s.submit(t, "/api/v1/evaluations", `{"language": "bash", "interactive": true, "source": "seq 1 3000; while read x; do printf '\\033[31mgot\\033[0m %s\\n' \"$x\"; done"}`)
+		tb := open(t, strings.TrimPrefix(s.url, "http://"))
+		tb.do("open", chromedp.Navigate(s.url+"/ui/executions/"+id+"/logs"))
+		tb.see("3,000 lines, following")
+		tb.see("3000")
+		s.call(t, http.MethodPost, "/api/v1/executions/"+id+"/stdin", "hello\n")
+		tb.see("got hello")
+		tb.until("the colour is a class", `[...document.querySelectorAll('.logrow .f1')].some((e) => e.textContent === 'got')`)
+		tb.fits("3,000 lines")
+		tb.until("few rows are in the document", `document.querySelectorAll('.logrow').length < 150`)
+		s.call(t, http.MethodPost, "/api/v1/executions/"+id+"/stdin?eof=true", "")
+		tb.until("it has ended", `!document.body.innerText.includes('following')`)
+		tb.do("search", chromedp.SendKeys(`input[name="find"]`, "299\r"))
+		tb.see("13 lines with 299")
+		tb.until("lines and their places are shown", `document.querySelectorAll('.hit').length === 13 && document.querySelector('.hit').innerText.includes('stdout 1,084 299')`)
+		tb.accessible("lines found")
+		eval[any](tb, `document.querySelector('input[name="find"]').value = '^.\\[31mgot'`)
+		tb.do("as an expression", chromedp.Click(`input[name="regexp"]`), chromedp.SendKeys(`input[name="find"]`, "\r"))
+		tb.see("1 line with ^.")
+		tb.until("the match is shown without its colours", `document.querySelector('.hit').innerText.endsWith('got hello')`)
+		tb.do("load again", chromedp.Reload())
+		tb.see("1 line with ^.")
+		tb.fits("lines found")
+	})
 }
 
 // What an execution waits for is followed to its end: from the workflow to its task, to the holder of the key that the task wants.
 func TestTrail(t *testing.T) {
+	t.Parallel()
 	s := serve(t, "")
 	holder := s.submit(t, "/api/v1/executions", `{"action": "sleep", "input": {"for": "1h"}, "concurrency": {"key": "k", "limit": 1}}`)
 	s.call(t, http.MethodPost, "/api/v1/definitions", `{"name": "deploy", "tasks": {"a": {"action": "noop", "concurrency": {"key": "k", "limit": 1}}}}`)
@@ -232,48 +318,55 @@ func TestTrail(t *testing.T) {
 
 // However many rows have been looked at, few are in the document.
 func TestManyRows(t *testing.T) {
-	s := serve(t, "")
-	s.call(t, http.MethodPost, "/api/v1/executions:batch", `{"executions": [`+strings.Repeat(`{"action": "noop", "labels": {"a": "b"}}, `, 399)+`{"action": "noop"}]}`)
-	tb := open(t, strings.TrimPrefix(s.url, "http://"))
-	tb.do("open", chromedp.Navigate(s.url+"/ui/executions"))
-	for _, rows := range []string{"1 … 50", "1 … 100", "51 … 150", "101 … 200"} {
-		tb.see(rows)
-		tb.fits(rows)
-		tb.press("Older")
-	}
-	tb.see("151 … 250")
-	tb.press("Newest")
-	tb.see("1 … 100")
+	t.Parallel()
+	onEachStore(t, func(t *testing.T, store string) {
+		s := serveOn(t, "", store)
+		s.call(t, http.MethodPost, "/api/v1/executions:batch", `{"executions": [`+strings.Repeat(`{"action": "noop", "labels": {"a": "b"}}, `, 399)+`{"action": "noop"}]}`)
+		tb := open(t, strings.TrimPrefix(s.url, "http://"))
+		tb.do("open", chromedp.Navigate(s.url+"/ui/executions"))
+		for _, rows := range []string{"1 … 50", "1 … 100", "51 … 150", "101 … 200"} {
+			tb.see(rows)
+			tb.fits(rows)
+			tb.press("Older")
+		}
+		tb.see("151 … 250")
+		tb.press("Newest")
+		tb.see("1 … 100")
+	})
 }
 
 // A server that is killed while the page follows a history is found again, and no event is missing or twice.
 func TestServerIsKilled(t *testing.T) {
-	s := serve(t, "")
-	id := s.submit(t, "/api/v1/executions", `{"action": "sleep", "input": {"for": "1h"}}`)
-	host := strings.TrimPrefix(s.url, "http://")
-	tb := open(t, host)
-	tb.do("open", chromedp.Navigate(s.url+"/ui/executions/"+id+"/history"))
-	tb.see("following")
-	before := eval[int](tb, `document.querySelectorAll('.event:not(.attempt)').length`)
-	s.kill()
-	tb.see("Reconnecting")
-	again := serveAt(t, "", s.state, host)
-	again.call(t, http.MethodPost, "/api/v1/executions/"+id+"/cancel?wait=30s", `{"reason": "enough"}`)
-	tb.see("no gap, complete")
-	tb.see("Live")
-	seqs := eval[[]int](tb, `[...document.querySelectorAll('.event:not(.attempt) > :first-child')].map((e) => Number(e.textContent))`)
-	for i, seq := range seqs {
-		if seq != i+1 {
-			t.Fatalf("the page shows events %v", seqs)
+	t.Parallel()
+	onEachStore(t, func(t *testing.T, store string) {
+		s := serveOn(t, "", store)
+		id := s.submit(t, "/api/v1/executions", `{"action": "sleep", "input": {"for": "1h"}}`)
+		host := strings.TrimPrefix(s.url, "http://")
+		tb := open(t, host)
+		tb.do("open", chromedp.Navigate(s.url+"/ui/executions/"+id+"/history"))
+		tb.see("following")
+		before := eval[int](tb, `document.querySelectorAll('.event:not(.attempt)').length`)
+		s.kill()
+		tb.see("Reconnecting")
+		again := serveAt(t, "", s.store, s.state, host)
+		again.call(t, http.MethodPost, "/api/v1/executions/"+id+"/cancel?wait=30s", `{"reason": "enough"}`)
+		tb.see("no gap, complete")
+		tb.see("Live")
+		seqs := eval[[]int](tb, `[...document.querySelectorAll('.event:not(.attempt) > :first-child')].map((e) => Number(e.textContent))`)
+		for i, seq := range seqs {
+			if seq != i+1 {
+				t.Fatalf("the page shows events %v", seqs)
+			}
 		}
-	}
-	if len(seqs) <= before {
-		t.Errorf("%d events before, %d after", before, len(seqs))
-	}
+		if len(seqs) <= before {
+			t.Errorf("%d events before, %d after", before, len(seqs))
+		}
+	})
 }
 
 // A hidden tab closes its stream, and goes on where it was when it is seen again.
 func TestHiddenTab(t *testing.T) {
+	t.Parallel()
 	s := serve(t, "")
 	id := s.submit(t, "/api/v1/executions", `{"action": "sleep", "input": {"for": "1h"}}`)
 	tb := open(t, strings.TrimPrefix(s.url, "http://"))
@@ -294,6 +387,7 @@ func TestHiddenTab(t *testing.T) {
 
 // Without a pointer: the first stop skips the navigation, a row is opened, its tabs are walked through, an order is given and taken back.
 func TestKeyboard(t *testing.T) {
+	t.Parallel()
 	s := serve(t, "")
 	s.submit(t, "/api/v1/executions", `{"action": "sleep", "input": {"for": "1h"}}`)
 	tb := open(t, strings.TrimPrefix(s.url, "http://"))
@@ -335,36 +429,40 @@ func TestKeyboard(t *testing.T) {
 
 // What the filters select is cancelled, and run again, after a look at what that would be.
 func TestBulk(t *testing.T) {
-	s := serve(t, "")
-	for range 3 {
-		s.submit(t, "/api/v1/executions", `{"action": "sleep", "input": {"for": "1h"}, "labels": {"team": "docs"}}`)
-	}
-	kept := s.submit(t, "/api/v1/executions", `{"action": "sleep", "input": {"for": "1h"}}`)
-	tb := open(t, strings.TrimPrefix(s.url, "http://"))
-	tb.do("open", chromedp.Navigate(s.url+"/ui/executions?label=team%3Ddocs"))
-	tb.press("Cancel all …")
-	tb.see("Cancel 3 executions?")
-	tb.do("give a reason", chromedp.SendKeys("#bulk-reason", "not needed"))
-	tb.press("Cancel 3 executions")
-	tb.see("3 cancelled, or ordered to end")
-	tb.press("Close")
-	tb.until("the list shows them as cancelled", `document.querySelectorAll('table.runs tbody tr').length === 3 && [...document.querySelectorAll('table.runs .c-status')].slice(1).every((c) => /Cancelled/.test(c.textContent))`)
-	tb.press("Run all again …")
-	tb.see("Run again 3 executions?")
-	tb.press("Run again 3 executions")
-	tb.see("3 submitted again")
-	tb.press("Close")
-	tb.until("six rows", `document.querySelectorAll('table.runs tbody tr').length === 6`)
-	if x := s.call(t, http.MethodGet, "/api/v1/executions/"+kept, nil); x["status"] != "running" {
-		t.Errorf("what the filters do not select is %v", x["status"])
-	}
-	tb.press("Cancel all …")
-	tb.see("Cancel 3 executions?")
-	tb.accessible("the question about many")
+	t.Parallel()
+	onEachStore(t, func(t *testing.T, store string) {
+		s := serveOn(t, "", store)
+		for range 3 {
+			s.submit(t, "/api/v1/executions", `{"action": "sleep", "input": {"for": "1h"}, "labels": {"team": "docs"}}`)
+		}
+		kept := s.submit(t, "/api/v1/executions", `{"action": "sleep", "input": {"for": "1h"}}`)
+		tb := open(t, strings.TrimPrefix(s.url, "http://"))
+		tb.do("open", chromedp.Navigate(s.url+"/ui/executions?label=team%3Ddocs"))
+		tb.press("Cancel all …")
+		tb.see("Cancel 3 executions?")
+		tb.do("give a reason", chromedp.SendKeys("#bulk-reason", "not needed"))
+		tb.press("Cancel 3 executions")
+		tb.see("3 cancelled, or ordered to end")
+		tb.press("Close")
+		tb.until("the list shows them as cancelled", `document.querySelectorAll('table.runs tbody tr').length === 3 && [...document.querySelectorAll('table.runs .c-status')].slice(1).every((c) => /Cancelled/.test(c.textContent))`)
+		tb.press("Run all again …")
+		tb.see("Run again 3 executions?")
+		tb.press("Run again 3 executions")
+		tb.see("3 submitted again")
+		tb.press("Close")
+		tb.until("six rows", `document.querySelectorAll('table.runs tbody tr').length === 6`)
+		if x := s.call(t, http.MethodGet, "/api/v1/executions/"+kept, nil); x["status"] != "running" {
+			t.Errorf("what the filters do not select is %v", x["status"])
+		}
+		tb.press("Cancel all …")
+		tb.see("Cancel 3 executions?")
+		tb.accessible("the question about many")
+	})
 }
 
 // Of a long output the page asks for the end alone.
 func TestLongLog(t *testing.T) {
+	t.Parallel()
 	s := serve(t, "")
 	id := s.submit(t, "/api/v1/evaluations", `{"language": "bash", "source": "seq 1 1000000", "wait": "60s", "limits": {"output": "16MB"}}`)
 	tb := open(t, strings.TrimPrefix(s.url, "http://"))

@@ -30,6 +30,7 @@ func quoteShell(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''
 // What an adversary writes is text on every screen: it runs nothing, asks nobody, adds no element that templates do not have, and its
 // marks that turn the direction of writing are seen.
 func TestHostileText(t *testing.T) {
+	t.Parallel()
 	s := serve(t, "")
 	var script strings.Builder
 	var cases []map[string]any
@@ -53,8 +54,9 @@ func TestHostileText(t *testing.T) {
 	}
 	all := map[string]string{}
 	all["output"] = s.submit(t, "/api/v1/evaluations", map[string]any{"language": "bash", "source": script.String(), "labels": labels, "collect": []string{"d"}, "wait": "60s"})
-	all["cases"] = s.submit(t, "/api/v1/evaluations", map[string]any{"language": "bash", "source": "cat; cat >&2 < /dev/null", "cases": cases, "wait": "60s"})
+	all["cases"] = s.submit(t, "/api/v1/evaluations", map[string]any{"language": "bash", "source": "cat; cat >&2 < /dev/null", "cases": cases, "labels": labels, "wait": "60s"})
 	all["input"] = s.submit(t, "/api/v1/executions?wait=60s", map[string]any{"action": "noop", "input": input})
+	all["odd"] = s.submit(t, "/api/v1/executions?wait=60s", map[string]any{"action": "noop", "input": map[string]any{"verdict": 1, "stdout": 5, "cases": []any{nil}, "files": 5}})
 	description, err := json.Marshal(strings.Join(hostile, "\n"))
 	if err != nil {
 		t.Fatal(err)
@@ -98,7 +100,13 @@ func TestHostileText(t *testing.T) {
 	tb.do("the logs", chromedp.Navigate(s.url+"/ui/executions/"+all["output"]+"/logs"))
 	tb.see("<svg onload=window.pwned=1>")
 	tb.as("dark", 360)
-	for _, path := range []string{"executions", "definitions/hostile", "definitions/hostile?task=a", "new?action=hostile", "new?from=" + all["input"], "work",
+	batch := url.QueryEscape("l0=" + hostile[0])
+	for _, path := range []string{"executions/" + all["output"] + "/logs?find=" + url.QueryEscape("<"), "executions/" + all["output"] + "/logs?regexp=true&find=" + url.QueryEscape(`[<>\"'].*`), "executions/" + all["output"] + "/logs?find=" + url.QueryEscape(hostile[0]),
+		"compare?a=" + all["output"] + "&b=" + all["cases"], "compare?show=input&a=" + all["output"] + "&b=" + all["cases"], "compare?show=output&a=" + all["output"] + "&b=" + all["input"], "compare?show=logs&a=" + all["output"] + "&b=" + all["cases"],
+		"compare?a=" + all["odd"] + "&b=" + all["cases"], "compare?show=output&a=" + all["odd"] + "&b=" + all["odd"], "executions/" + all["odd"] + "/constructor",
+		"compare?a=" + all["cases"], "compare?a=" + url.QueryEscape(hostile[1]), "batches", "batches?of=" + batch, "batches?rows=label:l1&of=" + batch, "batches?cols=label:l2&against=" + batch + "&of=" + batch, "batches?of=" + url.QueryEscape(hostile[1]),
+		"executions/" + all["workflow"] + "/tasks?at=5", "executions/" + all["cancelled"] + "/history?at=3",
+		"executions", "definitions/hostile", "definitions/hostile?task=a", "new?action=hostile", "new?from=" + all["input"], "work",
 		"executions?label=" + url.QueryEscape(`l0=<script>window.pwned=1</script>`), "executions/" + url.PathEscape(`<img src=x onerror=window.pwned=1>`), url.PathEscape(`<script>window.pwned=1</script>`)} {
 		tb.do(path, chromedp.Navigate(s.url+"/ui/"+path))
 		tb.until(path+" has loaded", `!!document.querySelector('h1') && !document.body.innerText.includes('Loading')`)

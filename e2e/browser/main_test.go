@@ -1,4 +1,4 @@
-// Package browser drives the web page in Chromium against a real server on SQLite. It is a module of its own, because what drives a
+// Package browser drives the web page in Chromium against a real server, on SQLite and, in part, on PostgreSQL. It is a module of its own, because what drives a
 // browser is no dependency of Pawl.
 package browser
 
@@ -80,6 +80,7 @@ type server struct {
 	url   string // without a slash at its end
 	token string
 	state string // its state directory
+	store string // sqlite, or the DSN of a database
 	kill  func() // ends it at once, as kill -9 does
 }
 
@@ -88,13 +89,19 @@ var address = regexp.MustCompile(`the web page is at (http://\S+)/ui/`)
 // serve starts a server on a state directory of its own.
 func serve(t *testing.T, token string) *server {
 	t.Helper()
-	return serveAt(t, token, filepath.Join(t.TempDir(), "state"), "127.0.0.1:0")
+	return serveOn(t, token, "sqlite")
 }
 
-// serveAt starts a server on a state directory and an address.
-func serveAt(t *testing.T, token, state, listen string) *server {
+// serveOn starts a server on a store, with a state directory of its own.
+func serveOn(t *testing.T, token, store string) *server {
 	t.Helper()
-	cmd := exec.Command(pawl, "server", "--listen", listen, "--state-dir", state, "--runtime", "process", "--slots", "4")
+	return serveAt(t, token, store, filepath.Join(t.TempDir(), "state"), "127.0.0.1:0")
+}
+
+// serveAt starts a server on a store, a state directory and an address.
+func serveAt(t *testing.T, token, store, state, listen string) *server {
+	t.Helper()
+	cmd := exec.Command(pawl, "server", "--listen", listen, "--state-dir", state, "--store", store, "--runtime", "process", "--slots", "4")
 	cmd.Env = append(os.Environ(), "PAWL_TOKEN="+token, "PAWL_SERVER=", "PAWL_CONFIG=", "XDG_CONFIG_HOME="+t.TempDir())
 	errs, err := cmd.StderrPipe()
 	if err != nil {
@@ -124,7 +131,7 @@ func serveAt(t *testing.T, token, state, listen string) *server {
 	select {
 	case url, ok := <-found:
 		if ok {
-			return &server{url: url, token: token, state: state, kill: kill}
+			return &server{url: url, token: token, state: state, store: store, kill: kill}
 		}
 	case <-time.After(time.Minute):
 	}

@@ -13,6 +13,7 @@ const approval = `{"action": "ask", "input": {"title": "Ship <b>it</b>?", "text"
 
 // A question is found, refused to a person who is not asked, and answered on its own screen and on that of its execution.
 func TestAnswerQuestion(t *testing.T) {
+	t.Parallel()
 	s := serve(t, "")
 	first, second := s.submit(t, "/api/v1/executions", approval), s.submit(t, "/api/v1/executions", strings.Replace(approval, "Ship", "Again ship", 1))
 	tb := open(t, strings.TrimPrefix(s.url, "http://"))

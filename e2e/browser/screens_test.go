@@ -61,12 +61,15 @@ trigger: github.${{ headers["x-github-event"] }}
 `
 
 // filled is a server with something to show on every screen, and where that is.
-func filled(t *testing.T) (*server, map[string]string) {
+func filled(t *testing.T, store string) (*server, map[string]string) {
 	t.Helper()
-	s := serve(t, "")
+	s := serveOn(t, "", store)
 	s.call(t, http.MethodPost, "/api/v1/definitions", workflow)
 	s.call(t, http.MethodPost, "/api/v1/definitions", twice)
 	s.call(t, http.MethodPost, "/api/v1/definitions", strings.Replace(twice, "first", "second", 1))
+	s.call(t, http.MethodPut, "/api/v1/definitions/twice/aliases/stable", `{"to": [{"version": 1}], "by": "ann", "reason": "the first one"}`)
+	s.call(t, http.MethodPut, "/api/v1/definitions/twice/aliases/stable", `{"to": [{"version": 1}, {"version": 2, "percent": 12.5}], "by": "ann", "reason": "one of eight tries it"}`)
+	s.call(t, http.MethodPut, "/api/v1/definitions/twice/aliases/next", `{"to": [{"version": 2}], "by": "bob"}`)
 	s.call(t, http.MethodPost, "/api/v1/definitions", nightly)
 	s.call(t, http.MethodPost, "/api/v1/schedules/nightly/fire", "")
 	s.call(t, http.MethodPost, "/api/v1/definitions", reacts)
@@ -82,48 +85,106 @@ func filled(t *testing.T) (*server, map[string]string) {
 		}
 	}
 	add("workflow", s.submit(t, "/api/v1/executions?wait=60s", `{"action": "fan"}`), "tasks", "output", "history", "input")
+	at["replay"] = at["workflow tasks"] + "?at=6"
 	at["workflow timeline"] = at["workflow tasks"] + "?view=timeline"
-	add("cases", s.submit(t, "/api/v1/evaluations", graded), "result", "logs", "history", "input")
+	cases := s.submit(t, "/api/v1/evaluations", graded)
+	add("cases", cases, "result", "logs", "history", "input")
+	other := s.submit(t, "/api/v1/evaluations", strings.ReplaceAll(strings.Replace(graded, "n * 2", "n + 1", 1), "docs", "ops"))
+	at["compare with"] = "compare?a=" + cases
+	for _, part := range []string{"fields", "input", "output", "logs"} {
+		at["compare "+part] = "compare?a=" + cases + "&b=" + other + "&show=" + part
+	}
+	batch(t, s)
+	for name, query := range map[string]string{"batches": "", "batch": "?of=run%3D1", "batches compared": "?of=run%3D2&against=run%3D1", "batches flipped": "?of=run%3D2&against=run%3D1&show=flips",
+		"batch pivot": "?of=run%3D2&rows=label%3Amodel&cols=label%3Awho", "batch shares": "?of=run%3D2&rows=label%3Amodel", "no batch": "?of=no%3Dsuch"} {
+		at[name] = "batches" + query
+	}
+	again := s.submit(t, "/api/v1/executions?wait=60s", `{"action": "fan", "input": {"n": 4}}`)
+	at["compare tasks"] = "compare?a=" + strings.Split(at["workflow tasks"], "/")[1] + "&b=" + again
 	add("program", s.submit(t, "/api/v1/evaluations", `{"language": "bash", "source": "printf '\\033[1;32mgreen\\033[0m\\n'; echo no >&2; echo x > out.txt; exit 3", "collect": ["out.txt"], "wait": "60s"}`), "result", "logs")
 	add("waiting", s.submit(t, "/api/v1/executions", `{"action": "noop", "not_before": "2099-01-01T00:00:00Z"}`), "why", "history")
 	add("sleeping", s.submit(t, "/api/v1/executions", `{"action": "sleep", "input": {"for": "1h"}}`), "why")
 	return s, at
 }
 
+// batch submits two batches of four programs with three cases each, by two models. In the second one a program is better and one worse.
+func batch(t *testing.T, s *server) {
+	t.Helper()
+	programs := map[string][2]string{"double": {"echo $((n * 2))", "echo $((n * 2))"}, "square": {"echo $((n * n))", "echo $((n + n))"}, "slow": {"echo $((2 * n))", "exit 7"}, "silent": {"exit 9", "false"}}
+	for run := range 2 {
+		var all []any
+		for who, source := range programs {
+			for _, model := range []string{"small", "large"} {
+				all = append(all, map[string]any{"language": "bash", "source": "read n; " + source[run], "labels": map[string]string{"run": fmt.Sprint(run + 1), "who": who, "model": model},
+					"cases": []any{map[string]any{"stdin": "1", "expect": "2"}, map[string]any{"stdin": "2", "expect": "4"}, map[string]any{"name": "=large", "stdin": "300", "expect": "600"}}})
+			}
+		}
+		s.call(t, http.MethodPost, "/api/v1/evaluations:batch", map[string]any{"evaluations": all})
+		s.call(t, http.MethodGet, fmt.Sprintf("/api/v1/evaluations?label=run%%3D%d&wait=60s", run+1), nil)
+	}
+}
+
 // shows is a text that each screen must show once it has loaded.
 var shows = map[string]string{
-	"executions": "fan@1", "no match": "Nothing matches", "filtered": "code", "new code": "Program", "new action": "How many", "definitions": "fan", "definition": "for each item", "versions": "pawl diff twice@1 twice@2",
+	"executions": "fan@1", "no match": "Nothing matches", "filtered": "code", "new code": "Program", "new action": "How many", "definitions": "fan", "definition": "for each item", "versions": "What changed since version 1",
+	"replay": "after the first", "batches": "run=2", "batch": "14 of 24 cases passed", "batches compared": "4 better", "batches flipped": "6 worse", "batch pivot": "4 of 8 executions passed", "batch shares": "2/4", "no batch": "Nothing has this label",
+	"compare with": "The latest of code", "compare fields": "differ", "compare input": "alike", "compare output": "alike", "compare logs": "case second", "compare tasks": "3 tasks",
 	"work": "in the server", "server": "Up for", "nowhere": "There is no such page", "no execution": "All executions", "workflow tasks": "5 of 5 items", "workflow output": "No output", "workflow history": "complete",
 	"workflow input": "Input", "workflow timeline": "the colour is how it ended", "schedules": "Europe/Berlin", "schedule": "by hand", "questions": "Nobody is asked", "cases result": "1 of 2 cases passed", "cases logs": "case second", "cases history": "complete", "cases input": "Program", "program result": "out.txt",
 	"rules": "each-alert", "rule": "What it has made of signals", "signals": "db1", "no signals": "Nothing matches", "signal": "900719925474099312345", "webhooks": "/hooks/github", "webhook": "Refused lately",
 	"program logs": "green", "waiting why": "What would unblock it", "waiting history": "following", "sleeping why": "What would unblock it",
 }
 
+// look is how a screen is looked at.
+type look struct {
+	theme string
+	width int64
+}
+
 // Every screen, in both themes, wide and narrow: it shows what it is for, stays within its window, breaks no rule of axe and no line
-// of the policy.
+// of the policy. On PostgreSQL it is looked at once, and without axe: what is shown may differ by store, how it is drawn does not.
 func TestScreens(t *testing.T) {
-	s, at := filled(t)
-	tb := open(t, strings.TrimPrefix(s.url, "http://"))
-	for _, look := range []struct {
-		theme string
-		width int64
-	}{{"light", 1280}, {"dark", 1280}, {"light", 360}} {
-		tb.as(look.theme, look.width)
-		for name, path := range at {
-			where := fmt.Sprintf("%s, %s, %d px", name, look.theme, look.width)
-			tb.do(where, chromedp.Navigate(s.url+"/ui/"+path))
-			if shows[name] == "" {
-				t.Fatalf("%s: what must it show?", name)
-			}
-			tb.see(shows[name])
-			tb.fits(where)
-			tb.accessible(where)
-			tb.check(where)
+	t.Parallel()
+	onEachStore(t, func(t *testing.T, store string) {
+		s, at := filled(t, store)
+		looks := []look{{"light", 1280}, {"dark", 1280}, {"light", 360}}
+		if store != "sqlite" {
+			looks = []look{{"dark", 360}}
 		}
+		for _, l := range looks {
+			t.Run(fmt.Sprintf("%s %d px", l.theme, l.width), func(t *testing.T) {
+				t.Parallel()
+				walk(t, s, at, l, store == "sqlite")
+			})
+		}
+	})
+}
+
+// walk looks at every screen, and with axe where that is asked for.
+func walk(t *testing.T, s *server, at map[string]string, l look, axe bool) {
+	tb := open(t, strings.TrimPrefix(s.url, "http://"))
+	tb.as(l.theme, l.width)
+	for name, path := range at {
+		if !strings.Contains(name, *only) {
+			continue
+		}
+		where := fmt.Sprintf("%s, %s, %d px", name, l.theme, l.width)
+		tb.do(where, chromedp.Navigate(s.url+"/ui/"+path))
+		if shows[name] == "" {
+			t.Fatalf("%s: what must it show?", name)
+		}
+		tb.see(shows[name])
+		tb.fits(where)
+		if axe {
+			tb.accessible(where)
+		}
+		tb.check(where)
+		tb.shot(where)
 	}
 }
 
 func TestEmptyServer(t *testing.T) {
+	t.Parallel()
 	s := serve(t, "")
 	tb := open(t, strings.TrimPrefix(s.url, "http://"))
 	for path, text := range map[string]string{"": "Nothing has run yet", "definitions": "Nothing is registered", "work": "No key is in use", "schedules": "No schedules", "questions": "Nobody is asked"} {
@@ -136,7 +197,8 @@ func TestEmptyServer(t *testing.T) {
 
 // Behind a proxy that serves Pawl under a path of its own, links, assets and the API are found, also after navigation.
 func TestSubpath(t *testing.T) {
-	s, at := filled(t)
+	t.Parallel()
+	s, at := filled(t, "sqlite")
 	target, err := url.Parse(s.url)
 	if err != nil {
 		t.Fatal(err)
@@ -163,6 +225,7 @@ func TestSubpath(t *testing.T) {
 
 // Where there are tokens the page asks for one, sends it, and forgets it on request.
 func TestToken(t *testing.T) {
+	t.Parallel()
 	s := serve(t, "0123456789abcdef-token")
 	s.submit(t, "/api/v1/executions?wait=30s", `{"action": "noop"}`)
 	tb := open(t, strings.TrimPrefix(s.url, "http://"))
@@ -180,8 +243,34 @@ func TestToken(t *testing.T) {
 	tb.see("asks for a token")
 }
 
+// A queue is paused for a while and resumed on the page; a wrong span is refused in the dialog.
+func TestPauseQueue(t *testing.T) {
+	t.Parallel()
+	s := serve(t, "")
+	tb := open(t, strings.TrimPrefix(s.url, "http://"))
+	tb.do("open", chromedp.Navigate(s.url+"/ui/work"))
+	tb.see("Queues")
+	tb.until("the queue has an order", `!!document.querySelector('button[aria-label="Pause: default"]')`)
+	tb.do("pause it", chromedp.Click(`button[aria-label="Pause: default"]`), chromedp.SendKeys(`dialog[open] #pause-reason`, "new disks"), chromedp.SendKeys(`dialog[open] #pause-for`, "soon"))
+	tb.press("Pause the queue")
+	tb.see("soon")
+	tb.accessible("a refused pause")
+	tb.do("give a span", chromedp.SendKeys(`dialog[open] #pause-for`, strings.Repeat("\b", 4)+"1h"))
+	tb.press("Pause the queue")
+	tb.see("new disks")
+	tb.accessible("a paused queue")
+	pauses := s.call(t, http.MethodGet, "/api/v1/pauses", nil)["pauses"].([]any)
+	if len(pauses) != 1 || pauses[0].(map[string]any)["until"] == nil {
+		t.Errorf("%v", pauses)
+	}
+	tb.do("resume it", chromedp.Click(`button[aria-label="Resume: default"]`))
+	tb.press("Resume the queue")
+	tb.until("it is resumed", `!!document.querySelector('button[aria-label="Pause: default"]') && !document.body.innerText.includes('new disks')`)
+}
+
 // A schedule is paused with a reason and resumed from the page.
 func TestPauseSchedule(t *testing.T) {
+	t.Parallel()
 	s := serve(t, "")
 	s.call(t, http.MethodPost, "/api/v1/definitions", strings.Replace(nightly, "fan", "noop", 1))
 	tb := open(t, strings.TrimPrefix(s.url, "http://"))

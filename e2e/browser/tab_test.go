@@ -4,8 +4,11 @@ import (
 	"context"
 	_ "embed"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -27,6 +30,9 @@ type tab struct {
 
 	mu    sync.Mutex
 	wrong []string
+
+	requests int     // since traffic was asked last
+	bytes    float64 // of the answers, as they came
 }
 
 // watch runs before every document: it keeps what the policy refused.
@@ -53,7 +59,14 @@ func open(t *testing.T, host string) *tab {
 			tb.say("an exception: %s", text)
 		case *page.EventJavascriptDialogOpening:
 			tb.say("a dialog: %s", e.Message)
+		case *network.EventLoadingFinished:
+			tb.mu.Lock()
+			tb.bytes += e.EncodedDataLength
+			tb.mu.Unlock()
 		case *network.EventRequestWillBeSent:
+			tb.mu.Lock()
+			tb.requests++
+			tb.mu.Unlock()
 			u, err := url.Parse(e.Request.URL)
 			if err != nil || u.Host != host && u.Scheme != "data" && u.Scheme != "blob" && u.Scheme != "about" {
 				tb.say("a request to another host: %s", e.Request.URL)
@@ -181,6 +194,25 @@ func (tb *tab) accessible(where string) {
 		r.violations.flatMap((v) => v.nodes.slice(0, 3).map((n) => v.id + ': ' + n.target.join(' ') + ': ' + n.failureSummary.replace(/\s+/g, ' ') + ' ' + n.html.slice(0, 160))))`)
 	if len(found) > 0 {
 		tb.t.Errorf("%s: axe found\n  %s", where, strings.Join(found, "\n  "))
+	}
+}
+
+var only = flag.String("screens", "", "only screens whose name has this")
+
+var shots = flag.String("shots", "", "directory for pictures of the screens")
+
+// shot keeps a picture of what the tab shows, where pictures are asked for.
+func (tb *tab) shot(where string) {
+	tb.t.Helper()
+	if *shots == "" {
+		return
+	}
+	b, err := chromedp.Run(tb.ctx, chromedp.FullScreenshot(100))
+	if err != nil {
+		tb.t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(*shots, strings.NewReplacer(", ", "-", " ", "-").Replace(where)+".png"), b, 0o600); err != nil {
+		tb.t.Fatal(err)
 	}
 }
 

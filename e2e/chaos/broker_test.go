@@ -2,42 +2,85 @@ package chaos
 
 import (
 	"math/rand/v2"
+	"os"
 	"syscall"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/failpoint"
+	"github.com/pawl-run/pawl/internal/handoff/rabbitmq/rabbitmqtest"
+	"github.com/pawl-run/pawl/internal/handoff/redis/redistest"
 )
+
+// office is a broker that can be taken down.
+type office interface {
+	Addr() string
+	URL() string
+	Kill()
+	Again()
+	Signal(os.Signal)
+}
 
 // brokerFaults are those of the broker, where there is one.
 func (c *cluster) brokerFaults() []fault {
-	if c.redis == nil {
-		return nil
-	}
 	freeze := func(least, most time.Duration) func(*cluster, *rand.Rand) string {
 		return func(c *cluster, r *rand.Rand) string {
 			d := between(r, least, most)
-			c.redis.Signal(syscall.SIGSTOP)
+			c.office.Signal(syscall.SIGSTOP)
 			<-time.After(d)
-			c.redis.Signal(syscall.SIGCONT)
+			c.office.Signal(syscall.SIGCONT)
 			return "for " + d.Round(time.Millisecond).String()
 		}
 	}
 	serverMoments, workerMoments := failpoint.OfBrokers()
-	return []fault{
-		{"kill Redis", 4, true, func(c *cluster, r *rand.Rand) string {
+	all := []fault{
+		{"kill the broker", 4, true, func(c *cluster, r *rand.Rand) string {
 			d := between(r, 0, lease)
-			c.redis.Kill()
+			c.office.Kill()
 			<-time.After(d)
-			c.redis.Again()
+			c.office.Again()
 			return "for " + d.Round(time.Millisecond).String()
 		}},
-		{"empty Redis", 4, true, func(c *cluster, _ *rand.Rand) string {
-			c.redis.Do("FLUSHALL")
-			return ""
-		}},
-		{"stop Redis for up to half a lease", 2, false, freeze(lease/10, lease/2)},
-		{"stop Redis for one and a half leases", 1, false, freeze(lease*3/2, lease*3/2+time.Second)},
+		{"stop the broker for up to half a lease", 2, false, freeze(lease/10, lease/2)},
+		{"stop the broker for one and a half leases", 1, false, freeze(lease*3/2, lease*3/2+time.Second)},
 		{"crash a server at a moment of the broker", 2, true, func(_ *cluster, r *rand.Rand) string { return crash(r, pick(r, c.servers), serverMoments) }},
 		{"crash a worker at a moment of the broker", 2, true, func(_ *cluster, r *rand.Rand) string { return crash(r, pick(r, c.workers), workerMoments) }},
+	}
+	switch b := c.office.(type) {
+	case nil:
+		return nil
+	case *redistest.Server:
+		return append(all, fault{"empty Redis", 4, true, func(*cluster, *rand.Rand) string {
+			b.Do("FLUSHALL")
+			return ""
+		}})
+	case *rabbitmqtest.Server:
+		return append(all, rabbitFaults(b)...)
+	default:
+		c.t.Fatalf("a broker without faults of its own: %T", b)
+		return nil
+	}
+}
+
+func rabbitFaults(b *rabbitmqtest.Server) []fault {
+	return []fault{
+		{"close all connections of RabbitMQ", 4, true, func(*cluster, *rand.Rand) string {
+			b.Ctl("close_all_connections", "chaos")
+			return ""
+		}},
+		{"delete all queues and mailboxes of RabbitMQ", 3, true, func(*cluster, *rand.Rand) string {
+			b.Delete("pawl.")
+			return ""
+		}},
+		{"delete the mailboxes of RabbitMQ", 2, true, func(*cluster, *rand.Rand) string {
+			b.Delete("pawl.default.to.")
+			return ""
+		}},
+		{"leave RabbitMQ short of memory", 2, false, func(_ *cluster, r *rand.Rand) string {
+			d := between(r, 0, lease)
+			b.Ctl("set_vm_memory_high_watermark", "absolute", "1MB")
+			<-time.After(d)
+			b.Ctl("set_vm_memory_high_watermark", "absolute", "1GB")
+			return "for " + d.Round(time.Millisecond).String()
+		}},
 	}
 }

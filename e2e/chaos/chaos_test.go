@@ -19,6 +19,7 @@ import (
 
 	"github.com/pawl-run/pawl/client"
 	"github.com/pawl-run/pawl/internal/failpoint"
+	"github.com/pawl-run/pawl/internal/handoff/rabbitmq/rabbitmqtest"
 	"github.com/pawl-run/pawl/internal/handoff/redis/redistest"
 )
 
@@ -27,7 +28,7 @@ var (
 	seed   = flag.Uint64("chaos.seed", 0, "the seed of the schedule; 0: one of its own")
 	long   = flag.Bool("chaos.long", false, "also stop processes for ten leases")
 	keep   = flag.String("chaos.keep", "", "a directory to keep the parts' logs in")
-	broker = flag.String("chaos.broker", "", "redis: the workers elsewhere are behind a Redis, which is taken down as well")
+	broker = flag.String("chaos.broker", "", "redis or rabbitmq: the workers elsewhere are behind such a broker, which is taken down as well")
 )
 
 const lease = 3 * time.Second
@@ -40,9 +41,9 @@ type cluster struct {
 	servers []*part
 	workers []*part // elsewhere; the servers have some of their own
 	toStore []*proxy
-	balance *proxy            // what clients talk to
-	toWork  []*proxy          // what each worker elsewhere talks to
-	redis   *redistest.Server // nil: the workers elsewhere talk to the servers
+	balance *proxy   // what clients talk to
+	toWork  []*proxy // what each worker elsewhere talks to
+	office  office   // the broker; nil: the workers elsewhere talk to the servers
 	addrs   []string
 	lasting lasting
 	load    *load
@@ -56,9 +57,11 @@ func start(t *testing.T, retention time.Duration) *cluster {
 	switch *broker {
 	case "":
 	case "redis":
-		c.redis = redistest.Start(t, "--appendonly", "yes")
+		c.office = redistest.Start(t, "--appendonly", "yes")
+	case "rabbitmq":
+		c.office = rabbitmqtest.Start(t)
 	default:
-		t.Fatalf("-chaos.broker %q: there is redis", *broker)
+		t.Fatalf("-chaos.broker %q: there are redis and rabbitmq", *broker)
 	}
 	dir := *keep
 	if dir == "" {
@@ -75,16 +78,16 @@ func start(t *testing.T, retention time.Duration) *cluster {
 		if i == 2 {
 			args = append(args, "--no-worker")
 		}
-		if c.redis != nil {
-			args = append(args, "--broker", c.redis.URL())
+		if c.office != nil {
+			args = append(args, "--broker", c.office.URL())
 		}
 		c.servers = append(c.servers, runSet(t, dir, fmt.Sprintf("server-%d", i), slices.Concat(hasty, hookSettings), args...))
 	}
 	c.balance = newProxy(t, c.addrs...)
 	for i := range 2 {
 		far, way := c.addrs, []string{"--server", "http://"}
-		if c.redis != nil {
-			far, way = []string{c.redis.Addr()}, []string{"--broker", "redis://"}
+		if c.office != nil {
+			far, way = []string{c.office.Addr()}, []string{"--broker", strings.TrimSuffix(c.office.URL(), c.office.Addr())}
 		}
 		p := newProxy(t, far...)
 		c.toWork = append(c.toWork, p)

@@ -20,6 +20,7 @@ type bug struct {
 	store     func(*world, store.Store) store.Store         // between an engine, or a reader, and the database
 	link      func(*world, handoff.Handoff) handoff.Handoff // as a worker has it
 	server    func(*world, handoff.Handoff) handoff.Handoff // as an engine gives it
+	post      postBug
 }
 
 // memory is what planted bugs remember, for one world.
@@ -63,6 +64,8 @@ type twist struct {
 	owned     func(*twist, []*flow.Execution) []*flow.Execution
 	ordered   bool // orders are not found
 	session   bool // every session exists
+	locked    func(*store.Session)
+	pauses    func([]store.Pause) []store.Pause
 }
 
 // twisted makes a bug's transaction from a pattern.
@@ -198,7 +201,18 @@ func (t *twist) LockSession(ctx context.Context, id flow.ID) (store.Session, boo
 	if t.session {
 		return store.Session{ID: id, Queues: []string{"default", "gpu"}}, true, nil
 	}
+	if err == nil && t.locked != nil {
+		t.locked(&s)
+	}
 	return s, runs, err
+}
+
+func (t *twist) Pauses(ctx context.Context) ([]store.Pause, int64, error) {
+	all, last, err := t.Tx.Pauses(ctx)
+	if err == nil && t.pauses != nil {
+		all = t.pauses(all)
+	}
+	return all, last, err
 }
 
 // unfenced applies drafts whatever has become of their rows, as an UPDATE without its condition would.

@@ -13,6 +13,7 @@ import (
 
 // commit is one transaction under judgement.
 type commit struct {
+	by string // the life of the engine
 	*shadow
 	now     time.Time
 	touched map[*row]flow.Place // and the place they were in before
@@ -112,6 +113,9 @@ func (c *commit) replay(r *row, d *seen) {
 		switch {
 		case e.Type == flow.EvProvisioning:
 			place, owner = flow.Held, d.x.Owner
+			if !owner.IsZero() {
+				c.claimed(r, d.x.Queue, e)
+			}
 			if expires, known := c.sessions[owner]; !owner.IsZero() && (!known || !expires.After(c.now)) {
 				c.w.violate(3, "%s was claimed for session %s, which is gone", name(r.id), name(owner))
 			}
@@ -235,6 +239,9 @@ func (c *commit) recovery(r *row, e flow.Event, attempt int, owner flow.ID) {
 		}
 	case !known || !expires.After(c.now) || c.w.ledger.wasClosed(owner):
 		r.lost[attempt] = "the worker is gone"
+		if c.w.broker != nil && bytes.Contains(e.Data, []byte("was lost")) {
+			c.w.broker.recovered(k, r.x.NextSeq, c.w.beganAt(c.by))
+		}
 	case late(old.GapSince, flow.GapTimeout):
 		r.lost[attempt] = "gap"
 	case old.Stage == flow.Provisioning && late(old.ClaimedAt, 30*time.Second):

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/handoff"
+	"github.com/pawl-run/pawl/internal/handoff/post"
 	"github.com/pawl-run/pawl/internal/handoff/remote"
 	"github.com/pawl-run/pawl/internal/task"
 	"github.com/pawl-run/pawl/internal/worker"
@@ -78,6 +80,15 @@ func (h *host) start() {
 	if w.plan.Remote {
 		p.web = dial(w)
 	}
+	if w.broker != nil {
+		p.post = post.NewClient(w.broker.branch(p.name, h, alive), "")
+		p.post.Random(func() float64 { return w.noise(p.name, "pause", time.Since(w.began)) })
+		p.mail = p.post
+		if w.bug != nil && w.bug.post.mail != nil {
+			p.mail = w.bug.post.mail(w, p.mail)
+		}
+		context.AfterFunc(alive, p.post.Stop)
+	}
 	l := &link{p: p, open: map[string]bool{}}
 	o := worker.Options{
 		Handoff: l, Handlers: task.Passes(task.Handlers{flow.KindNoop: p, flow.KindInput: instant{p}, custom: p}),
@@ -104,6 +115,9 @@ func (h *host) start() {
 	if w.bug != nil && w.bug.link != nil {
 		o.Handoff = w.bug.link(w, l)
 	}
+	if w.bug != nil {
+		o.Slots += w.bug.post.slots
+	}
 	work, err := worker.New(o)
 	if err != nil {
 		panic(err)
@@ -111,6 +125,9 @@ func (h *host) start() {
 	w.spawn(func() {
 		// The error says that the worker was told to end.
 		_ = work.Run(serve)
+		if p.post != nil {
+			p.post.Stop()
+		}
 		h.mu.Lock()
 		if h.alive == alive {
 			h.over = true
@@ -167,6 +184,9 @@ func (h *host) cut(d time.Duration) {
 }
 
 func (h *host) isCut() bool {
+	if h == nil {
+		return false
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return time.Now().Before(h.cutOff)
@@ -191,7 +211,9 @@ type process struct {
 	h     *host
 	name  string
 	alive context.Context
-	web   *remote.Client // with a remote plan
+	web   *remote.Client  // with a remote plan
+	post  *post.Client    // behind a broker
+	mail  handoff.Handoff // this, with the planted bug's lies
 }
 
 func (p *process) dead() bool { return p.alive.Err() != nil }

@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/replay"
 	"github.com/pawl-run/pawl/internal/store"
 )
 
@@ -50,6 +52,18 @@ func (w *world) checkStore() {
 	}
 }
 
+// checkHistories lets the rules decide every history once more.
+func (w *world) checkHistories() {
+	err := engine.HistoriesOf(w.base).All(w.ctx, func(id flow.ID, r *replay.Result) {
+		for _, f := range r.Findings {
+			w.violate(61, "%s: event %d, %s[%d]: by the rules %s, recorded %s: %s", name(id), f.Seq, f.Task, f.Index, f.Rules, f.Recorded, f.Why)
+		}
+	})
+	if err != nil {
+		w.violate(61, "replay: %v", err)
+	}
+}
+
 // judge looks at everything once more when all is over.
 func (w *world) judge() {
 	w.checkStore()
@@ -64,6 +78,9 @@ func (w *world) judge() {
 	w.judgeBeats()
 	if left, err := w.view.Keys(w.ctx, 10); err != nil || len(left) > 0 {
 		w.violate(35, "keys are still held at the end: %v %v", left, err)
+	}
+	if w.bug == nil { // each planted bug is to be caught by the promise that it breaks
+		w.checkHistories()
 	}
 }
 

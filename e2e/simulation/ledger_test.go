@@ -70,6 +70,15 @@ func (l *ledger) begin(p *process, t *task.Task) *run {
 		}
 	}
 	l.of[k] = r
+	under := 1
+	for _, other := range l.runs {
+		if other.p == p && !other.ended {
+			under++
+		}
+	}
+	if under > l.w.plan.Slots {
+		l.w.violate(55, "%s runs %d attempts, and has %d slots", p.name, under, l.w.plan.Slots)
+	}
 	l.runs = append(l.runs, r)
 	return r
 }

@@ -48,7 +48,7 @@ func (l *load) define() {
 	w := l.w
 	for w.replicas[0].isDown() || !w.replicas[0].isUp() {
 		for _, g := range w.waiting() {
-			w.release(g, verdict{to: w.anyReplica()})
+			w.release(g, verdict{to: w.anyReplica(g)})
 			break
 		}
 	}
@@ -160,6 +160,9 @@ func (l *load) next() bool {
 	}
 	if l.w.plan.Reacts {
 		l.react(l.begun)
+	}
+	if l.w.noise("pauses", l.begun) < pausing {
+		l.pause(l.begun)
 	}
 	l.w.note("%s begins", key)
 	l.w.spawn(func() {

@@ -26,6 +26,22 @@ type link struct {
 // Calls implements handoff.Concurrent.
 func (l *link) Calls() int { return l.p.h.w.plan.Calls }
 
+// Strays implements handoff.Straying.
+func (l *link) Strays() <-chan handoff.Stray {
+	if l.p.post == nil {
+		return nil
+	}
+	return l.p.post.Strays()
+}
+
+// within bounds how long an engine holds a call. Behind a broker the server of the broker does.
+func (l *link) within(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	if l.p.mail != nil {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(ctx, d)
+}
+
 // enter names a call by its method, and by how many others of it are under way; leave ends it.
 func (l *link) enter(method string) (name string, leave func()) {
 	l.mu.Lock()
@@ -60,6 +76,13 @@ func (l *link) call(ctx context.Context, method string, do func(ctx context.Cont
 	w := l.p.h.w
 	ctx, cancel := both(ctx, l.p.alive)
 	defer cancel()
+	if l.p.mail != nil {
+		err := do(ctx, l.p.mail)
+		if err != nil && ctx.Err() != nil {
+			return l.ended(ctx)
+		}
+		return err
+	}
 	method, leave := l.enter(method)
 	defer leave()
 	sent := w.park(ctx, &gate{key: l.p.name + "/" + method + " request", kind: atRequest, at: l.p.h})
@@ -171,13 +194,13 @@ func (l *link) Take(ctx context.Context, session flow.ID, n int) ([]handoff.Assi
 	for {
 		var work, more []handoff.Assignment
 		err := l.call(ctx, "take", func(ctx context.Context, h handoff.Handoff) (err error) {
-			held, cancel := context.WithTimeout(ctx, holdTake)
+			held, cancel := l.within(ctx, holdTake)
 			defer cancel()
 			work, err = h.Take(held, session, n)
 			if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
 				return nil
 			}
-			if err == nil {
+			if err == nil && l.p.mail == nil {
 				l.p.h.w.shadow.handedOver(session, work)
 			}
 			return err
@@ -199,7 +222,7 @@ func (l *link) Missed(ctx context.Context, session flow.ID, have []flow.AttemptI
 	var work []handoff.Assignment
 	err := l.call(ctx, "missed", func(ctx context.Context, h handoff.Handoff) (err error) {
 		work, err = h.Missed(ctx, session, have)
-		if err == nil {
+		if err == nil && l.p.mail == nil {
 			l.p.h.w.shadow.handedOver(session, work)
 		}
 		return err
@@ -316,7 +339,7 @@ func (l *link) Orders(ctx context.Context, session flow.ID) ([]handoff.Order, er
 	for {
 		var orders []handoff.Order
 		err := l.call(ctx, "orders", func(ctx context.Context, h handoff.Handoff) (err error) {
-			held, cancel := context.WithTimeout(ctx, holdOrders)
+			held, cancel := l.within(ctx, holdOrders)
 			defer cancel()
 			orders, err = h.Orders(held, session)
 			if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
@@ -336,7 +359,11 @@ func (l *link) Orders(ctx context.Context, session flow.ID) ([]handoff.Order, er
 
 func (l *link) Decline(ctx context.Context, session flow.ID, attempts []flow.AttemptID) error {
 	l.p.h.w.ledger.declining(attempts)
-	return l.call(ctx, "decline", func(ctx context.Context, h handoff.Handoff) error { return h.Decline(ctx, session, attempts) }, nothing)
+	err := l.call(ctx, "decline", func(ctx context.Context, h handoff.Handoff) error { return h.Decline(ctx, session, attempts) }, nothing)
+	if err == nil {
+		l.p.h.w.shadow.declined(session, attempts)
+	}
+	return err
 }
 
 func (l *link) Close(ctx context.Context, session flow.ID) error {

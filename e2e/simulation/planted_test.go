@@ -80,10 +80,10 @@ var bugs = []bug{
 		slices.Reverse(xs)
 		return xs[:min(n, len(xs))], err
 	}})},
-	{name: "worker is given what asks for labels that it lacks", invariant: []int{3}, tx: twisted(twist{take: func(t *twist, ctx context.Context, queues []string, n int) ([]*flow.Execution, error) {
+	{name: "worker is given what asks for labels that it lacks", invariant: []int{3, 58}, tx: twisted(twist{take: func(t *twist, ctx context.Context, queues []string, n int) ([]*flow.Execution, error) {
 		return t.Tx.Take(ctx, append(slices.Clone(queues), "default@zone=eu", "default@size=big"), n)
 	}})},
-	{name: "worker is given what it has no handler for", invariant: []int{3}, tx: twisted(twist{take: func(t *twist, ctx context.Context, queues []string, n int) ([]*flow.Execution, error) {
+	{name: "worker is given what it has no handler for", invariant: []int{3, 58}, tx: twisted(twist{take: func(t *twist, ctx context.Context, queues []string, n int) ([]*flow.Execution, error) {
 		return t.Tx.Take(ctx, append(slices.Clone(queues), flow.ForKind(custom, custom), "default"), n)
 	}})},
 	{name: "one row is claimed by two", invariant: []int{1, 3, 4, 37}, tx: twisted(twist{take: takeClaimed, apply: unfenced})},
@@ -173,7 +173,7 @@ var bugs = []bug{
 	{name: "successor is created twice", invariant: []int{17, 19, 20}, tx: twisted(twist{progress: hide, apply: renumber})},
 	{name: "retention takes what has just ended", invariant: []int{31}, store: bent(crooked{finished: time.Hour}),
 		tune: func(p *plan) { p.Retention = 10 * time.Second }},
-	{name: "what has ended loses its input", invariant: []int{29}, store: bent(crooked{bare: true})},
+	{name: "what has ended loses its input", invariant: []int{29, 39}, store: bent(crooked{bare: true})},
 	{name: "time of the latest event is forgotten", invariant: []int{37}, tx: twisted(twist{lock: func(xs []*flow.Execution) {
 		for _, x := range xs {
 			x.EventAt = time.Time{}
@@ -323,7 +323,7 @@ func TestPlantedBugs(t *testing.T) {
 	if raceEnabled {
 		t.Skip("too slow with the race detector, and no more telling")
 	}
-	bugs := slices.Concat(bugs, reactBugs)
+	bugs := slices.Concat(bugs, reactBugs, postBugs, pauseBugs)
 	lines := make([]string, len(bugs))
 	t.Cleanup(func() {
 		t.Logf("planted bugs: %d\n%s", len(bugs), strings.Join(lines, "\n"))

@@ -2,6 +2,7 @@ package simulation
 
 import (
 	"context"
+	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
@@ -97,7 +98,7 @@ var reactBugs = []bug{
 		}
 		return all
 	}})},
-	{name: "window forgets how many it holds", invariant: []int{48}, tune: reactive, tx: reacted(reactTwist{windows: func(all []store.Window) []store.Window {
+	{name: "window forgets how many it holds", invariant: []int{48, 39}, tune: reactive, tx: reacted(reactTwist{windows: func(all []store.Window) []store.Window {
 		all = slices.Clone(all)
 		for i := range all {
 			all[i].Count = 1
@@ -109,6 +110,23 @@ var reactBugs = []bug{
 		for i := range d.Closed {
 			if k := &d.Closed[i]; !k.Execution.IsZero() {
 				k.Execution[15] ^= 1
+			}
+		}
+		return t.Tx.Apply(ctx, d)
+	}})},
+	{name: "batch stands for signals that it was not given", invariant: []int{39, 48}, tune: reactive, tx: twisted(twist{apply: func(t *twist, ctx context.Context, d store.Delta) error {
+		d.Closed = slices.Clone(d.Closed)
+		for i := range d.Closed {
+			if k := &d.Closed[i]; k.Rule == "gathered" {
+				k.Signals, k.Rest = nil, nil // all that are held
+			}
+		}
+		return t.Tx.Apply(ctx, d)
+	}})},
+	{name: "batch is given less than it stands for", invariant: []int{39}, tune: reactive, tx: twisted(twist{apply: func(t *twist, ctx context.Context, d store.Delta) error {
+		for _, x := range d.Drafts {
+			if x.New && slices.Equal(x.Rules, []string{"gathered"}) {
+				x.Input = firstOf(x.Input)
 			}
 		}
 		return t.Tx.Apply(ctx, d)
@@ -256,6 +274,22 @@ func (t *reactTwist) PutInquiries(ctx context.Context, all []*flow.Inquiry) erro
 		all = t.inquiries(all)
 	}
 	return t.Tx.PutInquiries(ctx, all)
+}
+
+// firstOf is the input of a batch with its first signal alone.
+func firstOf(input json.RawMessage) json.RawMessage {
+	var fields map[string]any
+	if json.Unmarshal(input, &fields) != nil {
+		return input
+	}
+	if all, is := fields["of"].([]any); is && len(all) > 1 {
+		fields["of"] = all[:1]
+	}
+	out, err := json.Marshal(fields)
+	if err != nil {
+		return input
+	}
+	return out
 }
 
 // misled is a store that is asked for signals about something, and answers with those about something else.

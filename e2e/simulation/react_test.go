@@ -65,6 +65,12 @@ debounce: {key: "${{ signal.subject }}", quiet: 2s, at_most: 6s}
 run: {action: noop, input: {do: ok, v: 8}}
 ---
 kind: rule
+name: gathered
+on: [sim.hit]
+batch: {key: "${{ signal.subject }}", size: 2, wait: 4s}
+run: {action: noop, input: {do: ok, v: 11, of: "${{ signals.map(s, s.id) }}"}}
+---
+kind: rule
 name: afterwards
 on: [execution.ended]
 if: signal.data.action == "reacting"
@@ -214,6 +220,9 @@ func (w *world) judgeReactions() {
 		w.judgeSignal(&s, r.values[id])
 	}
 	w.judgeEnds()
+	for _, s := range w.newSignals() {
+		w.violate(41, "no rule was asked about %s", s.ID.Text(flow.SignalPrefix))
+	}
 	for _, id := range sortedIDs(r.answers) {
 		i, err := w.view.Inquiry(w.ctx, id)
 		if errors.Is(err, store.ErrNotFound) {
@@ -244,12 +253,13 @@ func (w *world) judgeSignal(s *flow.Signal, v int) {
 	case holds && (ran.State != flow.EnforcementRan || !w.shadow.hasBeen(ran.Execution)):
 		w.violate(39, "signal %s with %d: rule two-of-three has %+v", s.ID.Text(flow.SignalPrefix), v, ran)
 	}
-	for _, rule := range []string{"once-each", "settled"} {
+	for _, rule := range []string{"once-each", "settled", "gathered"} {
 		e, holds := of[rule]
 		if !holds || e.State != flow.EnforcementRan && e.State != flow.EnforcementFolded || !w.shadow.hasBeen(e.Execution) {
 			w.violate(39, "signal %s: rule %s has %+v", s.ID.Text(flow.SignalPrefix), rule, e)
 		}
 	}
+	w.judgeBatch(s, of["gathered"].Execution)
 	if w.plan.Retention > 0 {
 		return // what once stood for a subject may be gone
 	}
@@ -257,6 +267,29 @@ func (w *world) judgeSignal(s *flow.Signal, v int) {
 		w.violate(39, "rule once-each has %s and %s for subject %s", name(old), name(of["once-each"].Execution), s.Subject)
 	}
 	w.load.reactions.onces[s.Subject] = of["once-each"].Execution
+}
+
+// judgeBatch looks for a signal among those that the execution of a batch was given: once, and with as few others as the rule says.
+func (w *world) judgeBatch(s *flow.Signal, execution flow.ID) {
+	x, err := w.view.Get(w.ctx, execution)
+	if errors.Is(err, store.ErrNotFound) {
+		return // retention has removed it, or what names it is wrong, which is judged before
+	}
+	var input struct {
+		Of []string `json:"of"`
+	}
+	if err == nil {
+		err = json.Unmarshal(x.Input, &input)
+	}
+	id, times := s.ID.Text(flow.SignalPrefix), 0
+	for _, other := range input.Of {
+		if other == id {
+			times++
+		}
+	}
+	if err != nil || times != 1 || len(input.Of) > 2 {
+		w.violate(39, "signal %s is %d times among the %d of its batch %s: %v", id, times, len(input.Of), name(execution), err)
+	}
 }
 
 // judgeEnds looks for the signal of each end that a rule is about, and for what the rule has made of it.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/handoff/post"
 	"github.com/pawl-run/pawl/internal/handoff/remote"
 	"github.com/pawl-run/pawl/internal/store"
 )
@@ -23,6 +24,8 @@ type replica struct {
 	life   int
 	engine *engine.Engine // nil while it is down or starts
 	web    http.Handler   // its face for workers elsewhere
+	mail   *branch        // its connection to the broker
+	began  time.Time      // this life
 	alive  context.Context
 	die    context.CancelFunc
 	run    context.CancelFunc
@@ -55,12 +58,25 @@ func (r *replica) start() {
 	life := fmt.Sprintf("%s.%d", r.place, r.life)
 	alive, die := context.WithCancel(w.ctx)
 	running, run := context.WithCancel(alive)
-	r.alive, r.die, r.run, r.engine, r.down = alive, die, run, nil, false
+	r.alive, r.die, r.run, r.engine, r.down, r.began = alive, die, run, nil, false, time.Now()
 	r.mu.Unlock()
+	var server *post.Server
+	ready := make(chan struct{}) // closed when server is there
+	var late func(context.Context) error
+	if w.plan.Broker && (w.bug == nil || !w.bug.post.hasty) {
+		late = func(ctx context.Context) error {
+			select {
+			case <-ready:
+				return server.Late(ctx)
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+	}
 	e, err := engine.New(engine.Options{
 		Store: &seam{Store: w.view, r: r, life: life, alive: alive}, Exclusive: w.plan.Solo, Retention: w.plan.Retention,
 		Queues: queues, Poll: pollEvery, Committers: w.plan.Committers, Rows: w.plan.Rows, Wide: w.plan.Wide,
-		Random: func() float64 { return w.noise(life, time.Since(w.began)) }, NewID: w.id,
+		Random: func() float64 { return w.noise(life, time.Since(w.began)) }, NewID: w.id, Late: late,
 	})
 	if err != nil {
 		panic(err)
@@ -81,12 +97,28 @@ func (r *replica) start() {
 		}
 		r.mu.Lock()
 		if r.alive == alive && !r.down {
-			r.engine, r.web = e, remote.Handler(w.facing(e), []byte("the key of all servers"))
+			r.engine, r.web = e, remote.Handler(w.facing(e), []byte(serversKey))
+			if w.broker != nil {
+				r.mail = w.broker.branch(life, nil, alive)
+				server = post.NewServer(post.ServerOptions{Office: r.mail, Handoff: &witness{w.facing(e), w}, Key: []byte(serversKey)})
+				close(ready)
+				loops.Go(func() { _ = server.Run(running) }) // never fails
+			}
 		}
 		r.mu.Unlock()
 		loops.Wait()
 		r.fell(alive)
 	})
+}
+
+// office is the connection of the engine that lives here to the broker; nil while there is none.
+func (r *replica) office() *branch {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.engine == nil {
+		return nil
+	}
+	return r.mail
 }
 
 // fell notes that a life is over, however it ended.
@@ -219,4 +251,16 @@ func (s *seam) Update(ctx context.Context, decide func(context.Context, store.Tx
 		}
 	}
 	return err
+}
+
+// beganAt is when a life of an engine began; zero when it is over.
+func (w *world) beganAt(life string) time.Time {
+	for _, r := range w.replicas {
+		if r.name() == life {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			return r.began
+		}
+	}
+	return time.Time{}
 }

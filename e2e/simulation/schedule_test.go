@@ -14,6 +14,7 @@ type plan struct {
 	Committers              int  // of each engine
 	Solo                    bool // one engine with its workers in the same process
 	Remote                  bool // workers speak HTTP
+	Broker                  bool // workers and engines speak through a broker
 	Calls                   int  // that a worker has under way, of each kind
 	Slow                    int  // how many times as long as other work slow work takes
 	Ops                     int  // what clients do
@@ -29,6 +30,9 @@ type plan struct {
 	Reacts bool
 	// Beat is the number of one of beats, from 1 on: there are schedules, and providers send to a webhook. 0: none. It needs Reacts.
 	Beat int
+
+	// Forge is the chance that of a report in the broker a process without the session's secret makes another.
+	Forge float64
 
 	// Chances per gate.
 	Lose, Double, Chop, Again        float64
@@ -166,7 +170,7 @@ func (w *world) judgeGate(g *gate) verdict {
 			return verdict{do: crashAfter}
 		}
 	case atRequest:
-		v := verdict{to: w.anyReplica()}
+		v := verdict{to: w.anyReplica(g)}
 		switch {
 		case w.plan.Solo && g.at != nil:
 		case less(p.Lose):
@@ -177,6 +181,35 @@ func (w *world) judgeGate(g *gate) verdict {
 			v.do = chop
 		}
 		return v
+	case atSend:
+		switch {
+		case less(p.Lose / 2):
+			return verdict{do: lose}
+		case less(p.Double):
+			return verdict{do: double}
+		case less(p.Refuse):
+			return verdict{do: refuse}
+		case less(p.Unknown):
+			return verdict{do: unknown}
+		case less(p.Chop / 10):
+			return verdict{do: busy}
+		}
+	case atLetter:
+		v := verdict{to: w.anyReplica(g)}
+		switch {
+		case less(p.Lose / 4):
+			v.do = lose
+		case less(p.Again / 2):
+			v.do = double
+		}
+		return v
+	case atMessage:
+		switch {
+		case less(p.Lose / 2):
+			return verdict{do: lose}
+		case less(p.Again):
+			return verdict{do: again}
+		}
 	case atAnswer:
 		switch {
 		case w.plan.Solo && g.at != nil:
@@ -189,22 +222,34 @@ func (w *world) judgeGate(g *gate) verdict {
 	return verdict{}
 }
 
-// anyReplica is where the load balancer sends a message; nil when nobody is up.
-func (w *world) anyReplica() *replica {
-	var up []*replica
-	for _, r := range w.replicas {
-		if r.isUp() {
-			up = append(up, r)
-		}
-	}
+// anyReplica is where the load balancer, or the broker, sends what waits at a gate; nil when nobody is up.
+func (w *world) anyReplica(g *gate) *replica {
+	up := w.reachable(g)
 	if len(up) == 0 {
 		return nil
 	}
 	return up[w.rng.IntN(len(up))]
 }
 
+// reachable are the replicas that what waits at a gate can go to.
+func (w *world) reachable(g *gate) []*replica {
+	var up []*replica
+	for _, r := range w.replicas {
+		if r.isUp() && (g.fits == nil || g.fits(r)) {
+			up = append(up, r)
+		}
+	}
+	return up
+}
+
 // disaster is what happens to whole processes.
 func (w *world) disaster() {
+	if w.broker != nil && w.rng.IntN(3) == 0 {
+		w.broker.disaster()
+		synctest.Wait()
+		w.revive()
+		return
+	}
 	switch w.rng.IntN(9) {
 	case 0, 1:
 		r := w.replicas[w.rng.IntN(len(w.replicas))]
@@ -298,6 +343,9 @@ func (w *world) heal() {
 	w.healed = true
 	w.mu.Unlock()
 	w.outage = time.Time{}
+	if w.broker != nil {
+		w.broker.heal()
+	}
 	for _, h := range w.hosts {
 		h.cut(0)
 		h.thaw()
@@ -310,8 +358,8 @@ func (w *world) heal() {
 		if len(gs) > 0 {
 			g := gs[w.rng.IntN(len(gs))]
 			v := verdict{}
-			if g.kind == atRequest {
-				v.to = w.anyReplica()
+			if g.kind == atRequest || g.kind == atLetter {
+				v.to = w.anyReplica(g)
 			}
 			w.release(g, v)
 			continue

@@ -29,6 +29,7 @@ type shadow struct {
 	arrivals int64
 	ticks    map[string]map[int64]store.Tick // by schedule and nominal time
 	beaten   map[string]int                  // executions that were created, by the schedule that has started them
+	pauses   map[string]store.Pause          // the latest of each queue
 
 	commits, created, attempts int
 	faults                     map[string]int
@@ -64,7 +65,7 @@ func newShadow(w *world) *shadow {
 	return &shadow{
 		w: w, rows: map[flow.ID]*row{}, children: map[place]*row{}, keys: map[string]map[flow.ID]*row{},
 		ready: map[string]map[flow.ID]*row{}, idem: map[string]flow.ID{}, sessions: map[flow.ID]time.Time{}, reaches: map[flow.ID]flow.Reach{},
-		removed: map[flow.ID]bool{}, faults: map[string]int{}, ticks: map[string]map[int64]store.Tick{}, beaten: map[string]int{},
+		removed: map[flow.ID]bool{}, faults: map[string]int{}, ticks: map[string]map[int64]store.Tick{}, beaten: map[string]int{}, pauses: map[string]store.Pause{},
 	}
 }
 
@@ -73,7 +74,7 @@ func (s *shadow) commit(by string, o *observer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.commits++
-	c := &commit{shadow: s, now: s.w.now(), touched: map[*row]flow.Place{}, entered: map[flow.ID]int64{}}
+	c := &commit{shadow: s, by: by, now: s.w.now(), touched: map[*row]flow.Place{}, entered: map[flow.ID]int64{}}
 	for _, wr := range o.writes {
 		switch {
 		case wr.draft != nil:
@@ -200,6 +201,18 @@ func (s *shadow) handedOver(session flow.ID, work []handoff.Assignment) {
 			s.w.violate(10, "attempt %d of %s was handed over before its claim was committed", a.Attempt, name(a.Execution))
 		case r.x.Attempt == a.Attempt && r.x.Place == flow.Held && r.x.Owner != session:
 			s.w.violate(3, "attempt %d of %s was handed over to %s and is held by %s", a.Attempt, name(a.Execution), name(session), name(r.x.Owner))
+		}
+	}
+}
+
+// declined is called when a worker is told that attempts are given back.
+func (s *shadow) declined(session flow.ID, attempts []flow.AttemptID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, a := range attempts {
+		r := s.rows[a.Execution]
+		if r != nil && r.x.Attempt == a.Attempt && r.x.Place == flow.Held && r.x.Stage == flow.Provisioning && r.x.Owner == session && r.x.Cancel == nil {
+			s.w.violate(31, "attempt %d of %s was given back, and %s still holds it", a.Attempt, name(a.Execution), name(session))
 		}
 	}
 }

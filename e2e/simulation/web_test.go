@@ -9,9 +9,9 @@ import (
 	"github.com/pawl-run/pawl/internal/handoff/remote"
 )
 
-// wire carries the calls of a remote hand-off to the engine that a call is on its way to. What gets lost on the way the
+// transport carries the calls of a remote hand-off to the engine that a call is on its way to. What gets lost on the way the
 // link has decided: what is left for HTTP is that one side hangs up while the other works.
-type wire struct{ w *world }
+type transport struct{ w *world }
 
 // dial is the remote hand-off of one process.
 func dial(w *world) *remote.Client {
@@ -19,7 +19,7 @@ func dial(w *world) *remote.Client {
 	if err != nil {
 		panic(err)
 	}
-	c.Over(wire{w})
+	c.Over(transport{w})
 	return c
 }
 
@@ -31,7 +31,7 @@ func towards(ctx context.Context, to *visit) context.Context {
 }
 
 // RoundTrip implements http.RoundTripper.
-func (t wire) RoundTrip(r *http.Request) (*http.Response, error) {
+func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	ctx := r.Context()
 	to, ok := ctx.Value(visitKey{}).(*visit)
 	if !ok {

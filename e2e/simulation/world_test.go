@@ -1,5 +1,5 @@
 // Package simulation runs the whole ring in one process: one or several engines on one store, workers, a scripted
-// runtime, and between them a network that loses, doubles, delays and reorders. Time is simulated, and one scheduler
+// runtime, and between them a network, or a message broker, that loses, doubles, delays and reorders. Time is simulated, and one scheduler
 // decides everything that could happen in more than one order: the same seed gives the same schedule, to the event.
 //
 // Engines, workers, the rules and SQLite are the real ones. They run in a testing/synctest bubble; whenever one of their
@@ -45,6 +45,7 @@ type world struct {
 	replicas []*replica
 	hosts    []*host
 	outage   time.Time // the database is away until then
+	broker   *broker   // nil: workers reach the engines
 
 	all    sync.WaitGroup // every goroutine of the simulation's own
 	ctx    context.Context
@@ -96,8 +97,14 @@ func simulate(seed uint64, b *bug, keepTrace bool) (_ *result, err error) {
 	if w.plan.Reacts && w.noise("beats") < 0.5 {
 		w.plan.Beat = 1 + int(w.noise("beat")*float64(len(beats)))
 	}
+	if !w.plan.Solo && w.noise("broker") < 4.0/9 { // of three quarters of the seeds
+		w.plan.Remote, w.plan.Broker, w.plan.Forge = false, true, 0.05
+	}
 	if b != nil && b.tune != nil {
 		b.tune(&w.plan)
+	}
+	if w.plan.Broker {
+		w.broker = newBroker(w)
 	}
 	if w.plan.beats() {
 		w.plan.skew = w.plan.beat().change.Add(-beatBegins).Sub(w.began)
@@ -225,7 +232,8 @@ type gate struct {
 	of    *replica // whose commit or start it is
 	at    *host    // whose message it is
 	since time.Time
-	late  bool // may be kept back for long: nobody waits for it
+	late  bool                // may be kept back for long: nobody waits for it
+	fits  func(*replica) bool // which replicas a letter can go to; nil: all
 	open  chan verdict
 }
 
@@ -236,6 +244,9 @@ const (
 	atCommit                  // a transaction is about to begin
 	atRequest                 // a message on its way to an engine
 	atAnswer                  // its answer on the way back
+	atSend                    // a letter on its way to the broker
+	atLetter                  // a letter in the broker, on its way to an engine
+	atMessage                 // a message in the broker, on its way to a mailbox
 )
 
 // verdict is what the scheduler decided.
@@ -259,9 +270,10 @@ const (
 	unknown          // it is committed and nobody learns it
 	crashFirst       // the engine dies just before the commit
 	crashAfter       // the engine dies just after the commit
+	busy             // the broker has no room for the letter
 )
 
-var faultNames = [...]string{"fine", "gone", "lose", "double", "chop", "again", "conflict", "refuse", "unknown", "crash before commit", "crash after commit"}
+var faultNames = [...]string{"fine", "gone", "lose", "double", "chop", "again", "conflict", "refuse", "unknown", "crash before commit", "crash after commit", "busy"}
 
 func (f fault) String() string { return faultNames[f] }
 
@@ -300,7 +312,7 @@ func (w *world) waiting() []*gate {
 	w.asides = w.asides[:0]
 	var gs []*gate
 	for _, g := range w.gates {
-		if g.at == nil || !g.at.isFrozen() {
+		if (g.at == nil || !g.at.isFrozen()) && (g.kind != atLetter || len(w.reachable(g)) > 0) {
 			gs = append(gs, g)
 		}
 	}

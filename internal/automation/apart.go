@@ -1,54 +1,137 @@
 package automation
 
 import (
-	"maps"
 	"slices"
 	"strings"
 
 	"github.com/pawl-run/pawl/internal/definition"
 )
 
-// apartFrom is from how many rules on a trigger on those are told apart by what they compare. An expression takes about a microsecond.
+// apartFrom is from how many rules on a trigger on those are told apart by what they compare. An expression takes some microseconds.
 const apartFrom = 8
 
-// apart finds the rules that may hold of a signal without asking each. A rule whose condition is PATH == "text" && … cannot hold of a signal
-// that has another text at the path: an && with a false part is false, whatever becomes of its other parts.
+// apart finds the rules that may hold of a signal without asking each. A rule of whose condition one part is false does not hold: an &&
+// with a false part is false, whatever becomes of its other parts. So what the rules compare with constants is looked up once for all of
+// them, and compared without CEL; and rules that want one of a few texts somewhere are found by the text that is there.
 type apart struct {
-	rest []*Rule                       // that compare nothing with a text
-	by   map[string]map[string][]*Rule // by path, and by the text there
+	operands []*definition.Operand
+	by       []byText
+	rest     []*sifted // that want no text
+}
+
+// byText are rules that want one of a few texts of an operand.
+type byText struct {
+	operand int // of apart.operands
+	all     []*sifted
+	rules   map[string][]*sifted
+}
+
+// sifted is a rule with the parts of its condition that are cheap to look at.
+type sifted struct {
+	*Rule
+	parts []part
+}
+
+type part struct {
+	operand int // of apart.operands
+	*definition.Predicate
 }
 
 func tellApart(rules []*Rule) *apart {
-	a := &apart{by: map[string]map[string][]*Rule{}}
+	a := &apart{}
+	uses := map[string]int{} // operands, by text
 	for _, r := range rules {
-		path, texts := r.comparison()
-		if path == "" {
-			a.rest = append(a.rest, r)
+		for _, p := range r.predicates() {
+			uses[p.Operand.Text()]++
+		}
+	}
+	places := map[string]int{}
+	at := map[int]int{} // operand → place in by
+	for _, r := range rules {
+		s := &sifted{Rule: r}
+		chosen := -1 // the part that wants the fewest texts
+		for i := range r.predicates() {
+			p := &r.predicates()[i]
+			text := p.Operand.Text()
+			if uses[text] < 2 && (!p.Operand.IsPath() || p.Is == definition.Holds) {
+				continue // to evaluate it would be to evaluate the rule
+			}
+			place, known := places[text]
+			if !known {
+				place = len(a.operands)
+				places[text], a.operands = place, append(a.operands, p.Operand)
+			}
+			s.parts = append(s.parts, part{place, p})
+			if p.Is == definition.OneOf && len(p.Numbers) == 0 && (chosen < 0 || len(p.Texts) < len(s.parts[chosen].Texts)) {
+				chosen = len(s.parts) - 1
+			}
+		}
+		if chosen < 0 {
+			a.rest = append(a.rest, s)
 			continue
 		}
-		if a.by[path] == nil {
-			a.by[path] = map[string][]*Rule{}
+		wanted := s.parts[chosen]
+		i, known := at[wanted.operand]
+		if !known {
+			i = len(a.by)
+			at[wanted.operand], a.by = i, append(a.by, byText{operand: wanted.operand, rules: map[string][]*sifted{}})
 		}
-		for _, text := range texts {
-			a.by[path][text] = append(a.by[path][text], r)
+		k := &a.by[i]
+		k.all = append(k.all, s)
+		for _, text := range slices.Compact(slices.Sorted(slices.Values(wanted.Texts))) {
+			k.rules[text] = append(k.rules[text], s)
 		}
 	}
 	return a
 }
 
-// comparison is the path that the rule's condition compares with the fewest texts; "" when it compares none.
-func (r *Rule) comparison() (path string, texts []string) {
+// predicates are the parts of the rule's condition.
+func (r *Rule) predicates() []definition.Predicate {
 	if r.If == nil {
-		return "", nil
+		return nil
 	}
-	all := r.If.Constants()
-	for _, p := range slices.Sorted(maps.Keys(all)) {
-		values := slices.Compact(slices.Sorted(slices.Values(all[p])))
-		if path == "" || len(values) < len(texts) {
-			path, texts = p, values
+	return r.If.Predicates()
+}
+
+// looking is one look at the operands of a signal: each is evaluated at the most once.
+type looking struct {
+	*apart
+	vars  *definition.Vars
+	found []found // by operand
+}
+
+type found struct {
+	looked bool
+	value  any
+	err    error
+}
+
+func (l *looking) at(operand int) *found {
+	f := &l.found[operand]
+	if !f.looked {
+		f.value, f.err = l.operands[operand].Value(l.vars)
+		f.looked = true
+	}
+	return f
+}
+
+// mayHold reports whether no part of the rule's condition is false. A part without a value is not false: the rule says so itself.
+func (l *looking) mayHold(s *sifted) bool {
+	for _, p := range s.parts {
+		if f := l.at(p.operand); f.err == nil && p.Excludes(f.value) {
+			return false
 		}
 	}
-	return path, texts
+	return true
+}
+
+func (l *looking) keep(few []*Rule, all []*sifted) []*Rule {
+	for _, s := range all {
+		if l.mayHold(s) {
+			few = append(few, s.Rule)
+		}
+	}
+	return few
 }
 
 // among are those of the rules on a trigger that may hold of a signal, by name.
@@ -57,15 +140,15 @@ func (s *Set) among(trigger string, rules []*Rule, vars *definition.Vars) []*Rul
 	if a == nil {
 		return rules
 	}
-	few := slices.Clone(a.rest)
-	for path, by := range a.by {
-		switch text, is, err := vars.TextAt(path); {
-		case err != nil: // each of them says so itself
-			for _, some := range by {
-				few = append(few, some...)
-			}
-		case is:
-			few = append(few, by[text]...)
+	l := &looking{a, vars, make([]found, len(a.operands))}
+	few := l.keep(nil, a.rest)
+	for i := range a.by {
+		k := &a.by[i]
+		f := l.at(k.operand)
+		if f.err != nil {
+			few = l.keep(few, k.all)
+		} else if text, is := f.value.(string); is {
+			few = l.keep(few, k.rules[text])
 		}
 	}
 	for _, p := range s.prefixes {

@@ -3,6 +3,7 @@ package automation
 import (
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -136,6 +137,7 @@ func TestCycles(t *testing.T) {
 	}{
 		"none":       {onEnd("a", `signal.data.action == "x"`, "y") + onEnd("b", `signal.data.action == "y"`, "z"), none, nil},
 		"itself":     {onEnd("a", `signal.data.action == "x"`, "x"), none, [][]string{{"a"}}},
+		"by alias":   {onEnd("a", `signal.data.action == "x"`, "x@next"), none, [][]string{{"a"}}},
 		"two":        {onEnd("b", `signal.data.action == "x"`, "y") + onEnd("a", `signal.data.action in ["y", "z"]`, "x"), none, [][]string{{"a", "b"}}},
 		"allowed":    {onEnd("b", `signal.data.action == "x"`, "y", "reentry: allow\n") + onEnd("a", `signal.data.action == "y"`, "x"), none, nil},
 		"its labels": {onEnd("a", `signal.data.labels.t == "x"`, "y"), func(string, int) map[string]string { return map[string]string{"t": "x"} }, [][]string{{"a"}}},
@@ -196,57 +198,122 @@ func TestApart(t *testing.T) {
 	t.Parallel()
 	conditions := []string{`signal.data.a == "x"`, `signal.data.a == "x" && signal.data.b == "y"`, `signal.data.b in ["x", "y"]`, `signal.data.n > 1`, `signal.data.a != "x"`,
 		`signal.data.c.d == "x" && signal.data.n > 1`, `signal.subject == "s"`, `signal.subject == "t"`, `signal.data.a == "x" || signal.data.a == "y"`, `signal.data.a == "x" || signal.data.b == "y"`,
-		`signal.data["a b"] == "x"`, `signal.data.n == 1 && signal.data.a == "z"`}
+		`signal.data["a b"] == "x"`, `signal.data.n == 1 && signal.data.a == "z"`, `size(signal.data.a) > 1`, `size(signal.data.a) > 1 && signal.data.n < 3`, `signal.data.n in [1, 2.0]`,
+		`2 <= signal.data.n && signal.data["n"] < 9007199254740993`, `signal.data.a in []`, `signal.data.a.contains("x") && signal.data.n > 0`, `signal.data.a.contains("x") && signal.data.n < 0`,
+		`signal.data.a.startsWith("x")`, `signal.data.a >= "a"`}
 	var src []string
 	for i, c := range conditions {
 		src = append(src, fmt.Sprintf("kind: rule\nname: r%02d\non: t\nif: %q\nrun: {action: noop}\n", i, c))
 	}
 	src = append(src, "kind: rule\nname: all\non: t\nrun: {action: noop}\n", "kind: rule\nname: below\non: [t, t.*]\nif: signal.data.a == \"y\"\nrun: {action: noop}\n")
-	rules := rulesOf(t, strings.Join(src, "---\n"))
-	set := NewSet(1, rules, nil)
+	set := NewSet(1, rulesOf(t, strings.Join(src, "---\n")), nil)
 	if set.apart["t"] == nil || len(set.apart["t"].by) < 4 {
 		t.Fatalf("%+v", set.apart)
 	}
-	for _, data := range []string{`{}`, `{"a":"x"}`, `{"a":"y","b":"y","n":2}`, `{"a":1,"b":"x"}`, `{"a":"z","n":1}`, `{"c":{"d":"x"},"n":5,"a":null}`, `{"c":1}`, `[]`, `"x"`, `{"a b":"x","a":"x","b":"y","n":9}`} {
-		s := signalOf("t", data)
-		all, err := Match(set, s)
+	for _, data := range []string{`{}`, `{"a":"x"}`, `{"a":"y","b":"y","n":2}`, `{"a":1,"b":"x"}`, `{"a":"z","n":1}`, `{"c":{"d":"x"},"n":5,"a":null}`, `{"c":1}`, `[]`, `"x"`, `{"a b":"x","a":"x","b":"y","n":9}`,
+		`{"n":9007199254740992}`, `{"n":9007199254740993,"a":"xx"}`, `{"n":1.5,"a":["x"]}`, `{"n":"1","a":{"x":1}}`, `{"n":-1,"a":"xx"}`, `{"n":true}`, `{"n":1e300}`, `{"a":"x\udcff","n":2}`, `{"a":"\udcff"}`} {
+		sameApart(t, set, data)
+	}
+}
+
+// sameApart compares what the rules make of a signal, told apart, with what each makes of it.
+func sameApart(t *testing.T, set *Set, data string) {
+	t.Helper()
+	s := signalOf("t", data)
+	all, err := Match(set, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got, want []string
+	for _, v := range all {
+		got = append(got, v.Rule.Name+" "+v.State.String()+" "+v.Reason.Code)
+	}
+	for _, r := range set.Rules {
+		v, holds, err := MatchRule(r, s)
 		if err != nil {
 			t.Fatal(err)
 		}
-		var got, want []string
-		for _, v := range all {
-			got = append(got, v.Rule.Name+" "+v.State.String()+" "+v.Reason.Code)
+		if holds {
+			want = append(want, v.Rule.Name+" "+v.State.String()+" "+v.Reason.Code)
 		}
-		for _, r := range set.Rules {
-			v, holds, err := MatchRule(r, s)
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%s: %v, want %v", data, got, want)
+	}
+}
+
+// TestApartAtRandom is TestApart with conditions and signals made at random.
+func TestApartAtRandom(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(1, 2))
+	one := func(of ...string) string { return of[r.IntN(len(of))] }
+	value := func() string {
+		return one(`"x"`, `"xy"`, `""`, `"y"`, `"x\ud800"`, "0", "1", "2", "-1", "1.5", "9007199254740993", "true", "null")
+	}
+	operand := func() string {
+		return one("signal.data.a", "signal.data.b", `signal.data["a"]`, "signal.data.c.d", "size(signal.data.a)", "default(signal.data.b, 1)", "signal.subject", "signal.data.a + signal.data.b")
+	}
+	clause := func() string {
+		switch r.IntN(8) {
+		case 0:
+			return fmt.Sprintf("%s in [%s, %s]", operand(), value(), value())
+		case 1:
+			return fmt.Sprintf(`%s.%s("x")`, operand(), one("startsWith", "endsWith", "contains"))
+		case 2:
+			return fmt.Sprintf("%s %s %s", value(), one("==", "<", "<=", ">", ">="), operand())
+		case 3:
+			return fmt.Sprintf("(%s == %s || %s == %s)", operand(), value(), operand(), value())
+		case 4:
+			return fmt.Sprintf("!(%s == %s)", operand(), value())
+		case 5:
+			return one("signal.data.a", "has(signal.data.b)", `signal.data.a != "x"`)
+		}
+		return fmt.Sprintf("%s %s %s", operand(), one("==", "!=", "<", "<=", ">", ">="), value())
+	}
+	for range 30 {
+		var rules []*Rule
+		for len(rules) < 40 {
+			text := clause()
+			for r.IntN(2) == 0 {
+				text += " && " + clause()
+			}
+			defs, err := definition.Parse("r.yaml", fmt.Appendf(nil, "kind: rule\nname: r%d\non: t\nif: %q\nrun: {action: noop}\n", len(rules), text))
 			if err != nil {
-				t.Fatal(err)
+				continue // a comparison that can never be
 			}
-			if holds {
-				want = append(want, v.Rule.Name+" "+v.State.String()+" "+v.Reason.Code)
-			}
+			rules = append(rules, &Rule{Name: defs[0].Name, Version: 1, Rule: defs[0].Rule})
 		}
-		if !slices.Equal(got, want) {
-			t.Errorf("%s: %v, want %v", data, got, want)
+		set := NewSet(1, rules, nil)
+		for range 30 {
+			var fields []string
+			for _, name := range []string{"a", "b"} {
+				if r.IntN(4) > 0 {
+					fields = append(fields, fmt.Sprintf("%q:%s", name, value()))
+				}
+			}
+			if r.IntN(2) == 0 {
+				fields = append(fields, fmt.Sprintf(`"c":%s`, one(`{"d":"x"}`, `{"d":1}`, "[]", "1")))
+			}
+			sameApart(t, set, "{"+strings.Join(fields, ",")+"}")
 		}
 	}
 }
 
-// BenchmarkMatchThousand: of a thousand rules on the trigger one holds, and all compare the same path.
+// BenchmarkMatchThousand: of a thousand rules on the trigger one holds at the most, and all compare the same operands.
 func BenchmarkMatchThousand(b *testing.B) {
-	var src []string
-	for i := range 1000 {
-		src = append(src, fmt.Sprintf("kind: rule\nname: r%d\non: t\nif: signal.data.host == \"h%d\" && signal.data.n > 1\nrun: {action: noop}\n", i, i))
-	}
-	var rules []*Rule
-	for part := range slices.Chunk(src, 100) {
-		rules = append(rules, rulesOf(b, strings.Join(part, "---\n"))...)
-	}
-	set := NewSet(1, rules, nil)
-	s := signalOf("t", `{"host":"h500","n":2}`)
-	for b.Loop() {
-		if all, err := Match(set, s); err != nil || len(all) != 1 {
-			b.Fatal(all, err)
-		}
+	for name, c := range map[string]string{"equal": `signal.data.host == "h%d" && signal.data.n > 1`, "greater": `signal.data.n > %d`, "listed": `signal.data.n in [%d, -7]`,
+		"begins": `signal.data.host.startsWith("h%d")`, "several": `signal.data.n >= -%d && signal.data.host.matches("x+")`, "any": `size(signal.data.host) + signal.data.n == %d + 100`} {
+		b.Run(name, func(b *testing.B) {
+			var rules []*Rule
+			for i := range 1000 {
+				rules = append(rules, rulesOf(b, fmt.Sprintf("kind: rule\nname: r%d\non: t\nif: %q\nrun: {action: noop}\n", i, fmt.Sprintf(c, i)))...)
+			}
+			set, s := NewSet(1, rules, nil), signalOf("t", `{"host":"none","n":-1}`)
+			for b.Loop() {
+				if all, err := Match(set, s); err != nil || len(all) > 0 {
+					b.Fatal(all, err)
+				}
+			}
+		})
 	}
 }

@@ -32,7 +32,8 @@ func Cycles(rules []*Rule, labels func(action string, version int) map[string]st
 		}
 		actions, wanted := to.Ends()
 		for i, r := range byName {
-			if r.Reentry || len(actions) > 0 && !slices.Contains(actions, r.Run.Action) {
+			action, _, _ := strings.Cut(r.Run.Action, "@") // an alias is of the same action
+			if r.Reentry || len(actions) > 0 && !slices.Contains(actions, action) {
 				continue
 			}
 			if len(wanted) == 0 || carries(merged(labels(r.Run.Action, r.Run.Version), r.Run.Settings.Labels), wanted) {

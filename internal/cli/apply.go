@@ -22,24 +22,33 @@ import (
 
 func (a *app) applyCommand() *cobra.Command {
 	var f output.Format
+	var alias, by string
 	c := &cobra.Command{
 		Use:   "apply FILE…",
 		Short: "Register the workflows, actions, queues, schedules, triggers and rules in files",
 		Long: `Register the workflows, actions, queues, schedules, triggers and rules in files (- is standard input, a directory stands for the YAML and JSON
 files in it). What has changed gets a new version; executions go on with the version that they started with. Files that only
-declare queues go first, those that only have schedules and rules last; the others in their order.`,
+declare queues go first, those that only have schedules and rules last; the others in their order.
+
+With --alias next only who asks for NAME@next gets the workflows and actions that are registered now: NAME alone and other aliases go on to
+stand for what they stand for, also as actions of tasks. pawl alias NAME@latest --remove lets NAME stand for the newest later. Schedules,
+rules, triggers and webhooks of the files have no aliases, and are in force at once.`,
 		Example: `  pawl apply workflows/
-  pawl apply grade.yaml && pawl run grade`,
+  pawl apply grade.yaml && pawl run grade
+  pawl apply grade.yaml --alias next && pawl run grade@next`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			files, err := a.readFiles(args)
 			if err != nil {
 				return err
 			}
+			if err := fillBy(&by); err != nil && alias != "" {
+				return err
+			}
 			return a.withClient(cmd.Context(), reading, func(ctx context.Context, s *session) error {
 				all := []api.DefinedVersion{}
 				for _, file := range a.inOrder(files) {
-					d, err := s.Define(ctx, file.content, file.name)
+					d, err := s.DefineFor(ctx, file.content, file.name, alias, by)
 					if err != nil {
 						return fmt.Errorf("apply %s: %w", file.name, err)
 					}
@@ -53,6 +62,9 @@ declare queues go first, those that only have schedules and rules last; the othe
 					if d.Created {
 						state = "registered"
 					}
+					if d.Latest > 0 && d.Latest != d.Version {
+						state += fmt.Sprintf("; %s goes on to stand for version %d", d.Name, d.Latest)
+					}
 					fmt.Fprintf(a.out, "%s %s@%d %s\n", d.Kind, d.Name, d.Version, state)
 				}
 				if s.embedded {
@@ -62,6 +74,8 @@ declare queues go first, those that only have schedules and rules last; the othe
 			})
 		},
 	}
+	c.Flags().StringVar(&alias, "alias", "", "let NAME@ALIAS stand for what is registered, and NAME for what it stands for now")
+	c.Flags().StringVar(&by, "by", "", "who moves the alias; the user of this system by default")
 	output.FormatFlag(c, &f, output.AsTable, output.AsJSON, output.AsYAML)
 	return c
 }

@@ -48,7 +48,8 @@ func (a *app) backupCommand() *cobra.Command {
 		Short: "Copy everything that Pawl keeps into a directory, also while it works",
 		Long: `Copy the database, its logs and the blobs into a directory, which is made and must be empty. Servers and commands may
 work meanwhile: what was acknowledged before the backup began is in it. PostgreSQL is copied with pg_dump, which must be
-installed. The settings are those of the server: run it as its user, with its --state-dir, --store and --blobs.
+installed. The settings are those of the server: run it as its user, with its --state-dir, --store and --blobs. What lies in
+a bucket of S3 stays there, and is not copied.
 
 pawl restore makes a state directory or a database of it. docs/operations.md has both, step by step.`,
 		Example: `  pawl backup /var/backups/pawl-2026-11-22
@@ -132,6 +133,11 @@ func (a *app) backup(ctx context.Context, dir string) error {
 		return err
 	}
 	a.say("pawl: backed up to %s in %s, with %s", dir, b.Ended.Sub(b.Begun).Round(time.Millisecond), output.Plural(b.Blobs, "blob", "blobs"))
+	for _, place := range a.config.List("blobs") {
+		if config.IsBucket(place) {
+			a.say("pawl: what lies in %s is not copied: the service keeps it, and a restored Pawl with the same setting finds it there", config.Redacted(place))
+		}
+	}
 	return nil
 }
 
@@ -149,7 +155,7 @@ func (a *app) restore(ctx context.Context, dir string) error {
 		return exit.Usagef("%s is a backup of %s and the setting store is %s: it can be restored to %s only", dir, b.Store, config.Redacted(dsn), b.Store)
 	}
 	blobs, place := filepath.Join(state, "blobs"), "--state-dir"
-	if chosen := a.config.Text("blobs"); chosen != config.InStore {
+	if chosen := a.config.List("blobs")[0]; filepath.IsAbs(chosen) {
 		blobs, place = filepath.Clean(chosen), "--blobs"
 	}
 	if config.IsPostgres(dsn) {
@@ -221,8 +227,10 @@ func mustBeWithoutPawl(ctx context.Context, dsn string) error {
 // blobDirs are the directories in which blobs of these settings may lie.
 func blobDirs(c *config.Config) []string {
 	dirs := []string{filepath.Join(c.Text("state_dir"), "blobs")}
-	if chosen := c.Text("blobs"); chosen != config.InStore && filepath.Clean(chosen) != dirs[0] {
-		dirs = append(dirs, filepath.Clean(chosen))
+	for _, place := range c.List("blobs") {
+		if dir := filepath.Clean(place); filepath.IsAbs(place) && !slices.Contains(dirs, dir) {
+			dirs = append(dirs, dir)
+		}
 	}
 	return dirs
 }

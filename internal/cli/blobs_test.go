@@ -76,13 +76,13 @@ func TestBlobsMove(t *testing.T) {
 
 	dsn := emptyDatabase(t)
 	h := openAs(t, "x/db", settings(dsn, config.InStore))
-	if !h.InDatabase {
+	if !h.InlineLogs {
 		t.Error("the database is not where blobs go by default")
 	}
 	allRead(t, h, "x/db", "x/state") // as an installation has them that was made by an earlier version
 	back := openAs(t, "x/again", settings(dsn, dir))
 	allRead(t, back, "x/again", "x/db", "x/dir", "x/state")
-	if back.InDatabase {
+	if back.InlineLogs {
 		t.Error("the setting names a directory")
 	}
 	if err := back.Sweep(t.Context()); err != nil {

@@ -12,7 +12,6 @@ import (
 	"github.com/pawl-run/pawl/internal/cli/instance"
 	"github.com/pawl-run/pawl/internal/cli/output"
 	"github.com/pawl-run/pawl/internal/handoff/post"
-	"github.com/pawl-run/pawl/internal/handoff/redis"
 )
 
 func (a *app) brokerCommand() *cobra.Command {
@@ -112,7 +111,7 @@ func (a *app) deadLetters(ctx context.Context, do post.DeadAction, f output.Form
 }
 
 // openBroker connects to the broker of the settings.
-func (a *app) openBroker(ctx context.Context) (*redis.Office, error) {
+func (a *app) openBroker(ctx context.Context) (post.Broker, error) {
 	url := a.config.Text("broker")
 	if url == "" {
 		return nil, exit.Usagef("no broker is named: use --broker or PAWL_BROKER")
@@ -135,7 +134,7 @@ func (a *app) checkBroker(ctx context.Context) checkup {
 		return c
 	}
 	c.OK = true
-	c.Say = fmt.Sprintf("%s, Redis %s", config.Redacted(a.config.Text("broker")), h.Version)
+	c.Say = config.Redacted(a.config.Text("broker")) + ", " + h.Product
 	for _, line := range post.Lines() {
 		c.Say += fmt.Sprintf(", %d %s", h.Lines[line].Letters, line)
 	}
@@ -144,10 +143,10 @@ func (a *app) checkBroker(ctx context.Context) checkup {
 		c.OK, c.Needed = false, false
 		c.Say += ", " + output.Plural(int(h.Dead), "dead letter", "dead letters")
 		c.Fix = "pawl broker dead says why; --redrive sends them again"
-	case h.Policy != "" && h.Policy != "noeviction":
+	case h.Concern != "":
 		c.OK, c.Needed = false, false
-		c.Say += ", which evicts (" + h.Policy + ")"
-		c.Fix = "set maxmemory-policy noeviction: what is evicted is sent again, and everything waits for it"
+		c.Say += ": " + h.Concern
+		c.Fix = h.Remedy
 	}
 	return c
 }

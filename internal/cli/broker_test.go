@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -13,8 +14,9 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/cli/instance"
 	"github.com/pawl-run/pawl/internal/handoff/post"
-	"github.com/pawl-run/pawl/internal/handoff/redis"
+	"github.com/pawl-run/pawl/internal/handoff/rabbitmq/rabbitmqtest"
 	"github.com/pawl-run/pawl/internal/handoff/redis/redistest"
 )
 
@@ -22,11 +24,20 @@ import (
 func TestBrokerCommands(t *testing.T) {
 	t.Parallel()
 	need(t, "bash", "python3", "redis-server")
-	out := followed(t, documented(t, "brokers.md", "", 1)[0], t.TempDir(), freePort(t))
-	for _, want := range []string{"working for redis://127.0.0.1", "\n42\n", "There are no dead letters.", "ok   broker: redis://127.0.0.1"} {
-		if !strings.Contains("\n"+out, want) {
-			t.Errorf("no %q in\n%s", want, out)
-		}
+	blocks := documented(t, "brokers.md", "", 3) // the third says who may do what in a RabbitMQ, and is tested with that
+	for name, block := range map[string]string{"redis": blocks[0], "amqp": blocks[1]} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if name == "amqp" {
+				block = strings.ReplaceAll(block, "amqp://127.0.0.1:5672", rabbitmqtest.URL(t))
+			}
+			out := followed(t, block, t.TempDir(), freePort(t))
+			for _, want := range []string{"working for " + name + "://127.0.0.1", "\n42\n", "There are no dead letters.", "ok   broker: " + name + "://127.0.0.1"} {
+				if !strings.Contains("\n"+out, want) {
+					t.Errorf("no %q in\n%s", want, out)
+				}
+			}
+		})
 	}
 }
 
@@ -35,6 +46,7 @@ func TestBrokerSettings(t *testing.T) {
 	t.Parallel()
 	locked := redistest.Start(t, "--requirepass", "sesame")
 	nowhere := "redis://127.0.0.1:" + freePort(t)
+	rabbit, _, _ := strings.Cut(strings.TrimPrefix(rabbitmqtest.URL(t), "amqp://"), "?")
 	env := environment(t)
 	for _, c := range []struct {
 		args []string
@@ -45,7 +57,12 @@ func TestBrokerSettings(t *testing.T) {
 		{[]string{"server", "--listen", "127.0.0.1:0", "--broker", "redis://:wrong@" + locked.Addr()}, 1, "refuses the user or password"},
 		{[]string{"worker", "--broker", nowhere}, 1, "connection refused"},
 		{[]string{"worker", "--broker", locked.URL()}, 1, "refuses the user or password"},
-		{[]string{"worker", "--broker", "amqp://127.0.0.1"}, 2, "is not a broker: write redis://"},
+		{[]string{"worker", "--broker", "amqp://" + strings.TrimPrefix(nowhere, "redis://")}, 1, "connection refused"},
+		{[]string{"server", "--listen", "127.0.0.1:0", "--broker", "amqp://guest:wrong@" + rabbit}, 1, "refuses the user or password"},
+		{[]string{"server", "--listen", "127.0.0.1:0", "--broker", "amqp://" + rabbit + "/elsewhere"}, 1, "the vhost of the broker's URL"},
+		{[]string{"doctor", "--broker", "amqp://" + rabbit + "/elsewhere"}, 1, "FAIL broker"},
+		{[]string{"config", "print", "--broker", "amqps://u:secret@h/v"}, 0, "amqps://u:xxxxx@h/v"},
+		{[]string{"worker", "--broker", "kafka://127.0.0.1"}, 2, "is not a broker: write redis://"},
 		{[]string{"worker", "--broker", nowhere, "--server", "http://127.0.0.1:1"}, 2, "leave one empty"},
 		{[]string{"worker"}, 2, "a worker needs a server or a broker"},
 		{[]string{"broker", "dead"}, 2, "no broker is named"},
@@ -63,15 +80,26 @@ func TestBrokerSettings(t *testing.T) {
 // Dead letters are shown, sent again and dropped.
 func TestDeadLetters(t *testing.T) {
 	t.Parallel()
-	url := redistest.URL(t)
+	for name, url := range brokers {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			deadLetters(t, url(t))
+		})
+	}
+}
+
+// brokers gives of each broker the URL of a namespace of the test's own.
+var brokers = map[string]func(*testing.T) string{"redis": redistest.URL, "rabbitmq": rabbitmqtest.URL}
+
+func deadLetters(t *testing.T, url string) {
 	env := append(environment(t), "PAWL_BROKER="+url)
-	office, err := redis.Open(t.Context(), redis.Options{URL: url})
+	office, err := instance.OpenBroker(t.Context(), url, "one", slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer office.Close()
 	bury := func() {
-		if err := office.Send(t.Context(), post.Tells, []byte("no letter")); err != nil {
+		if err := office.Send(t.Context(), post.Tells, []byte("no letter"), 0); err != nil {
 			t.Fatal(err)
 		}
 		ctx, stop := context.WithCancel(t.Context())
@@ -99,9 +127,10 @@ func TestDeadLetters(t *testing.T) {
 	if _, stderr, code := pawl(t, env, "broker", "dead", "--redrive"); code != 0 || !strings.Contains(stderr, "1 letter sent again") {
 		t.Errorf("%d %s", code, stderr)
 	}
-	if lines, err := office.Backlog(t.Context()); err != nil || lines[post.Tells].Letters != 1 {
-		t.Errorf("%+v, %v", lines, err)
-	}
+	within(t, 10*time.Second, "it is back", func() bool {
+		lines, err := office.Backlog(t.Context())
+		return err == nil && lines[post.Tells].Letters == 1
+	})
 	bury()
 	for _, want := range []string{"dropped", "There are no dead letters."} {
 		if _, stderr, code := pawl(t, env, "broker", "dead", "--drop"); code != 0 || !strings.Contains(stderr, want) {
@@ -113,7 +142,15 @@ func TestDeadLetters(t *testing.T) {
 // A worker with another token is refused and ends.
 func TestBrokerToken(t *testing.T) {
 	t.Parallel()
-	url := redistest.URL(t)
+	for name, url := range brokers {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			brokerToken(t, url(t))
+		})
+	}
+}
+
+func brokerToken(t *testing.T, url string) {
 	env := append(environment(t), "PAWL_BROKER="+url)
 	server := start(t, append(env, "PAWL_TOKEN=a-token-that-is-long-enough-for-pawl"), "server", "--listen", "127.0.0.1:0", "--no-worker")
 	within(t, 30*time.Second, "the server serves", func() bool { return strings.Contains(server.err.String(), "serving on") })
@@ -126,13 +163,31 @@ func TestBrokerToken(t *testing.T) {
 // While the broker is away, metrics and pawl why say so; once it is back, also without anything, the work that runs goes on.
 func TestBrokerAway(t *testing.T) {
 	t.Parallel()
-	broker := redistest.Start(t)
+	for name, start := range map[string]func(*testing.T) mortal{
+		"redis":    func(t *testing.T) mortal { return redistest.Start(t) },
+		"rabbitmq": func(t *testing.T) mortal { return rabbitmqtest.Start(t) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			brokerAway(t, start(t))
+		})
+	}
+}
+
+// mortal is a broker that can be killed and started again.
+type mortal interface {
+	URL() string
+	Kill()
+	Again()
+}
+
+func brokerAway(t *testing.T, broker mortal) {
 	env := append(environment(t), "PAWL_BROKER="+broker.URL())
 	addr := "127.0.0.1:" + freePort(t)
-	server := start(t, env, "server", "--listen", addr, "--lease", "60s")
+	server := start(t, env, "server", "--listen", addr, "--lease", "3m")
 	within(t, 30*time.Second, "the server serves", func() bool { return strings.Contains(server.err.String(), "serving on") })
 	work := start(t, append(env, "PAWL_STATE_DIR="+t.TempDir(), "PAWL_RUNTIME=process"), "worker", "--labels", "site=plant")
-	within(t, 30*time.Second, "the worker works", func() bool { return strings.Contains(work.err.String(), "working for redis://") })
+	within(t, 30*time.Second, "the worker works", func() bool { return strings.Contains(work.err.String(), "working for "+broker.URL()) })
 	mark := filepath.Join(t.TempDir(), "go on")
 	program := writeFile(t, "program.py", "import os, time\nprint('started', flush=True)\nwhile not os.path.exists("+strconv.Quote(mark)+"): time.sleep(0.05)\nprint('ended')\n")
 	eval := start(t, env, "eval", "--worker-label", "site=plant", "--limit", "wall=5m", program)
@@ -155,11 +210,11 @@ func TestBrokerAway(t *testing.T) {
 	if out, stderr, _ := pawl(t, env, "why", id); !strings.Contains(out, "behind a broker that does not answer") {
 		t.Errorf("%s%s", out, stderr)
 	}
-	broker.Again() // with nothing: it keeps nothing on its disk
+	broker.Again() // a Redis with nothing: it keeps nothing on its disk
 	if err := os.WriteFile(mark, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	within(t, 40*time.Second, "the program has ended", func() bool { return strings.Contains(eval.out.String(), "ended") })
+	within(t, 2*time.Minute, "the program has ended", func() bool { return strings.Contains(eval.out.String(), "ended") })
 	if err := eval.Wait(); err != nil {
 		t.Errorf("%v\n%s", err, eval.err.String())
 	}

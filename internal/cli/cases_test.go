@@ -62,3 +62,28 @@ func TestEvaluationCommands(t *testing.T) {
 		t.Error("the example does not tell the program that cheats from the honest one")
 	}
 }
+
+// pawl get evaluations --cases says how many cases passed and which did not.
+func TestGetCases(t *testing.T) {
+	t.Parallel()
+	need(t, "bash")
+	env, dir := environment(t), t.TempDir()
+	for name, text := range map[string]string{"a.in": "1\n", "a.out": "2\n", "b.in": "2\n", "b.out": "5\n", "double.sh": "read n; echo $((n * 2))\n"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, errs, code := pawl(t, env, "eval", "--cases", dir, filepath.Join(dir, "double.sh")); code == exit.OK {
+		t.Fatalf("it passed\n%s", errs)
+	}
+	out, errs, code := pawl(t, env, "get", "evaluations", "--cases")
+	if code != exit.OK || !regexp.MustCompile(`CASES +NOT PASSED\n.* 1 of 2 +b: wrong_answer\n`).MatchString(out) {
+		t.Errorf("exit code %d\n%s%s", code, out, errs)
+	}
+	if out, _, _ := pawl(t, env, "get", "evaluations"); strings.Contains(out, "CASES") {
+		t.Errorf("cases that were not asked for\n%s", out)
+	}
+	if out, _, _ := pawl(t, env, "get", "evaluations", "--cases", "-o", "json"); !strings.Contains(strings.Join(strings.Fields(out), ""), `{"name":"b","verdict":"wrong_answer"}`) {
+		t.Errorf("%s", out)
+	}
+}

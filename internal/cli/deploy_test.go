@@ -98,7 +98,7 @@ func TestComposeFile(t *testing.T) {
 			}
 		}
 	}
-	if kinds["server"] != 2 || kinds["worker"] != 3 || kinds["postgres"] != 1 || kinds["redis"] != 1 {
+	if kinds["server"] != 2 || kinds["worker"] != 4 || kinds["postgres"] != 1 || kinds["redis"] != 1 || kinds["rabbitmq"] != 1 {
 		t.Errorf("services: %v", kinds)
 	}
 }

@@ -52,6 +52,12 @@ func (a *app) describeTasks(ctx context.Context, s *session, x *api.Execution) e
 				return err
 			}
 		}
+		if why == "" && task.Reused > 0 {
+			why = "reused"
+			if task.Foreach {
+				why = fmt.Sprintf("%d reused", task.Reused)
+			}
+		}
 		t.Row("  "+task.Name, string(task.Status), progress, task.Action, id, why)
 		if !task.Foreach {
 			continue

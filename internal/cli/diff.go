@@ -39,10 +39,10 @@ func (a *app) diff(ctx context.Context, s *session, args []string) error {
 		return err
 	}
 	latest := old
-	switch _, version, _ := engine.SplitAction(args[0]); {
+	switch _, version, alias, _ := engine.SplitAction(args[0]); {
 	case len(args) == 2:
 		latest, err = definitionOf(ctx, s, args[1])
-	case version > 0:
+	case version > 0, alias != "":
 		latest, err = s.Definition(ctx, old.Name, 0)
 	case old.Version == 1:
 		return exit.Usagef("%s has one version: there is nothing to compare it with", old.Name)
@@ -68,11 +68,16 @@ func (a *app) diff(ctx context.Context, s *session, args []string) error {
 	return err
 }
 
-// definitionOf loads what NAME[@VERSION] names.
+// definitionOf loads what NAME[@VERSION] or NAME@ALIAS names.
 func definitionOf(ctx context.Context, s *session, text string) (*api.Definition, error) {
-	name, version, err := engine.SplitAction(text)
+	name, version, alias, err := engine.SplitAction(text)
 	if err != nil {
 		return nil, exit.Usagef("%v", err)
+	}
+	if alias != "" {
+		if version, err = versionOf(ctx, s, name, alias); err != nil {
+			return nil, err
+		}
 	}
 	return s.Definition(ctx, name, version)
 }

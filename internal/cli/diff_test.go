@@ -37,7 +37,9 @@ func TestVersionsAndTheirChanges(t *testing.T) {
 		{[]string{"w@1"}, []string{"--- w@1", "+++ w@3", "+  b:", "+      for: 2s"}, 0},
 		{[]string{"w@2", "w@1"}, []string{"--- w@2", "+++ w@1", "-  b:"}, 0},
 		{[]string{"w@3", "w"}, []string{"w@3 and w@3 are the same"}, 0},
-		{[]string{"w@x"}, []string{"after @ comes a version"}, 2},
+		{[]string{"w@X"}, []string{"after @ comes a version"}, 2},
+		{[]string{"w@x"}, []string{`there is no alias "w@x"`}, 1},
+		{[]string{"w@latest", "w@2"}, []string{"--- w@3", "+++ w@2"}, 0},
 		{[]string{"w@9"}, []string{"w@9"}, 1},
 		{[]string{"v"}, []string{"v"}, 1},
 	} {

@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-run/pawl/client"
-	"github.com/pawl-run/pawl/internal/blob/file"
 	"github.com/pawl-run/pawl/internal/cli/config"
 	"github.com/pawl-run/pawl/internal/cli/instance"
 	"github.com/pawl-run/pawl/internal/cli/output"
@@ -84,9 +83,7 @@ func (a *app) checkups(ctx context.Context) []checkup {
 		all = append(all, a.checkServer(ctx, server))
 	}
 	all = append(all, a.checkState(ctx)...)
-	if dir := a.config.Text("blobs"); dir != config.InStore {
-		all = append(all, checkBlobDir(dir))
-	}
+	all = append(all, a.checkBlobs(ctx)...)
 	if a.config.Text("broker") != "" {
 		all = append(all, a.checkBroker(ctx))
 	}
@@ -245,18 +242,4 @@ func checkEnvironment() []checkup {
 		all = append(all, checkup{What: "environment", Say: "$" + name + " is no setting of Pawl's", Fix: "the settings are " + config.SettingKeys()})
 	}
 	return all
-}
-
-// checkBlobDir tries to put something into the directory.
-func checkBlobDir(dir string) checkup {
-	c := checkup{What: "blobs", Needed: true, OK: true, Say: dir + " can be written; all servers of a database must share it"}
-	s, err := file.Open(dir)
-	if err == nil {
-		_, err = s.Put(context.Background(), "doctor", strings.NewReader("ok"))
-		err = errors.Join(err, s.Remove(context.Background(), "doctor"), s.Close())
-	}
-	if err != nil {
-		c.OK, c.Say, c.Fix = false, err.Error(), "give a directory that this user can write, or set blobs to "+config.InStore
-	}
-	return c
 }

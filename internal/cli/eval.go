@@ -175,6 +175,9 @@ func (a *app) evaluation(file string, o *evalOptions) (_ *api.Evaluation, _ *con
 	c.inline = len(program)
 	e := &api.Evaluation{Code: api.Code{Source: string(program), Args: o.args, Env: o.env, Collect: o.collect, Interactive: o.interactive, RerunNearLimit: o.reruns}, Labels: o.labels, WorkerLabels: o.wanted, Queue: o.queue,
 		Concurrency: concurrency, Rate: rate}
+	if e.NotBefore, e.StartIn, err = o.flow.start(); err != nil {
+		return nil, nil, err
+	}
 	if e.Language, err = a.languageOf(o.language, file, program); err != nil {
 		return nil, nil, err
 	}

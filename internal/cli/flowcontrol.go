@@ -3,6 +3,7 @@ package cli
 import (
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -11,12 +12,14 @@ import (
 	"github.com/pawl-run/pawl/internal/duration"
 )
 
-// flowControl are the flags for the concurrency key and the rate of an execution.
+// flowControl are the flags for the concurrency key and the rate of an execution, and for when it may start.
 type flowControl struct {
 	concurrency, whenFull, fairBy string
 	weight                        int
 	rate, over                    string
 	burst                         int
+	at                            string
+	in                            time.Duration
 }
 
 func (o *flowControl) declare(f *pflag.FlagSet) {
@@ -26,6 +29,8 @@ func (o *flowControl) declare(f *pflag.FlagSet) {
 	f.IntVar(&o.weight, "weight", 0, "with --fair-by: how many turns it has for another's one (default 1)")
 	f.StringVar(&o.rate, "rate", "", "how often executions with a key begin, as in mails=6/1m, instead of the action's own")
 	f.IntVar(&o.burst, "burst", 0, "with --rate: how many may begin at once when none has for a while (default 1)")
+	f.StringVar(&o.at, "at", "", "when it may start: a time as 2026-11-02T10:00:00Z")
+	durationVar(f, &o.in, "in", "how long after it is accepted it may start")
 	f.StringVar(&o.over, "over", "", "with --rate: delay what is over it (the default), or drop")
 }
 
@@ -54,6 +59,19 @@ func (o *flowControl) read() (k *api.Concurrency, r *api.Rate, err error) {
 		return nil, nil, exit.Usagef("--burst and --over are about the key of --rate: add it, as in --rate mails=6/1m")
 	}
 	return k, r, nil
+}
+
+// start says when it may start: at a moment, or so long after it is accepted; both zero: at once.
+func (o *flowControl) start() (at time.Time, in api.Duration, err error) {
+	switch {
+	case o.at != "" && o.in != 0:
+		return at, 0, exit.Usagef("--at and --in both say when it may start: leave one of them out")
+	case o.at != "":
+		if at, err = time.Parse(time.RFC3339, o.at); err != nil {
+			return at, 0, exit.Usagef("--at %q: write a time as 2026-11-02T10:00:00Z, or how long from now with --in 10m", o.at)
+		}
+	}
+	return at, api.Duration(o.in), nil
 }
 
 // cutLast cuts a text at the last separator.

@@ -34,9 +34,11 @@ type listing struct {
 	status   []string
 	action   string
 	workflow string
+	rerunOf  string
 	labels   map[string]string
 	verdicts []string
 	outputs  bool
+	cases    bool
 	tasks    bool
 	since    string
 	until    string
@@ -45,6 +47,7 @@ type listing struct {
 	state, assignee          string // of inquiries; state of enforcements, too
 	rule, signal             string // of enforcements
 	versionsOf               string // of actions
+	history                  bool   // of pauses
 }
 
 // kinds of things that can be listed, with the other names that people try.
@@ -65,6 +68,7 @@ var listKinds = []struct {
 	{"inquiries", []string{"inquiry", "questions"}, listInquiries},
 	{"rules", []string{"rule"}, listRules},
 	{"enforcements", []string{"enforcement"}, listEnforcements},
+	{"pauses", []string{"pause", "paused"}, listPauses},
 }
 
 func (a *app) getCommand() *cobra.Command {
@@ -75,12 +79,13 @@ func (a *app) getCommand() *cobra.Command {
 	}
 	c := &cobra.Command{
 		Use:   "get " + strings.Join(names, "|"),
-		Short: "List executions, evaluations, actions, queues, keys, workers, schedules, signals, rules, enforcements, inquiries or webhooks",
+		Short: "List executions, evaluations, actions, queues, keys, workers, schedules, signals, rules, enforcements, inquiries, webhooks or pauses",
 		Long: `List what there is. Executions come newest first; tasks of workflows are left out unless --tasks or --workflow asks
 for them.`,
 		Example: `  pawl get executions --status failed,timed_out --since 1h
   pawl get executions --label team=grading -o json
   pawl get evaluations --label run=17 --verdict timeout,oom
+  pawl get evaluations --label run=17 --cases  which cases did not pass
   pawl get executions --workflow ex_…          the tasks of one workflow
   pawl get executions -w                       keep the list up to date
   pawl get actions --versions-of grade         when each was registered; pawl diff shows what changed
@@ -106,6 +111,7 @@ for them.`,
 	f.IntVar(&l.limit, "limit", 50, "how many at most")
 	l.selectFlags(f)
 	f.BoolVar(&l.outputs, "outputs", false, "with -o json or yaml: what each has put out as well")
+	f.BoolVar(&l.cases, "cases", false, "of evaluations: how many cases passed, and which did not; with -o json or yaml how each ended")
 	f.BoolVar(&l.tasks, "tasks", false, "tasks of workflows as well")
 	f.StringVar(&l.trigger, "trigger", "", "only signals of this trigger")
 	f.StringVar(&l.subject, "subject", "", "only signals about this")
@@ -113,6 +119,7 @@ for them.`,
 	f.StringVar(&l.state, "state", "", "only inquiries in this state: open (the default), answered, expired, withdrawn, or all of them; or only enforcements: ran, held, folded, refused, failed")
 	f.StringVar(&l.assignee, "assignee", "", "only open inquiries for this person or group:NAME by name")
 	f.StringVar(&l.versionsOf, "versions-of", "", "of actions: every version of this one, the newest first")
+	f.BoolVar(&l.history, "history", false, "of pauses: everything that was paused and resumed, the latest first")
 	f.StringVar(&l.rule, "rule", "", "only enforcements of this rule")
 	f.StringVar(&l.signal, "signal", "", "only enforcements of this signal")
 	output.FormatFlag(c, &l.format, output.AsTable, output.AsWide, output.AsJSON, output.AsYAML, output.AsName)
@@ -124,6 +131,7 @@ func (l *listing) selectFlags(f *pflag.FlagSet) {
 	f.StringSliceVar(&l.status, "status", nil, "only executions with one of these statuses")
 	f.StringVar(&l.action, "action", "", "only executions of this action or workflow")
 	f.StringVar(&l.workflow, "workflow", "", "only the tasks of this workflow execution")
+	f.StringVar(&l.rerunOf, "rerun-of", "", "only the reruns of this execution")
 	f.StringToStringVar(&l.labels, "label", nil, "only executions with this label, as in team=grading")
 	f.StringSliceVar(&l.verdicts, "verdict", nil, "only what ended with one of these: ok, or the code of an error, such as timeout")
 	f.StringVar(&l.since, "since", "", "only what was created, or of signals accepted, since then: 90m, or a time as 2026-11-02T10:00:00Z")
@@ -219,7 +227,7 @@ func (l *listing) filter() (client.Filter, error) {
 	if l.limit < 1 {
 		return client.Filter{}, exit.Usagef("--limit %d: give a number of 1 or more", l.limit)
 	}
-	f := client.Filter{Action: l.action, Workflow: l.workflow, Labels: l.labels, Verdicts: l.verdicts, Outputs: l.outputs, TopLevel: !l.tasks && l.workflow == "", Limit: min(l.limit, 1000)}
+	f := client.Filter{Action: l.action, Workflow: l.workflow, RerunOf: l.rerunOf, Labels: l.labels, Verdicts: l.verdicts, Outputs: l.outputs, Cases: l.cases, TopLevel: !l.tasks && l.workflow == "", Limit: min(l.limit, 1000)}
 	for _, s := range l.status {
 		if !slices.Contains(api.Statuses(), api.Status(s)) {
 			return f, exit.Usagef("--status %q: one of %s", s, strings.Trim(strings.ReplaceAll(fmt.Sprint(api.Statuses()), " ", ", "), "[]"))
@@ -304,20 +312,24 @@ func listEvaluations(a *app, ctx context.Context, c *client.Client, l *listing) 
 	if err != nil {
 		return nil, nil, err
 	}
-	if l.action != "" || l.workflow != "" || l.tasks {
-		return nil, nil, exit.Usagef("evaluations have no action and are no tasks: leave out --action, --workflow and --tasks, or list executions")
+	if l.action != "" || l.workflow != "" || l.rerunOf != "" || l.tasks {
+		return nil, nil, exit.Usagef("evaluations have no action and are no tasks: leave out --action, --workflow, --rerun-of and --tasks, or list executions")
 	}
 	f.TopLevel = false // they all are
 	all, err := l.pick(f, func(f client.Filter) iter.Seq2[api.Execution, error] { return c.AllEvaluations(ctx, f) })
 	if err == nil && len(all) == 0 && len(l.verdicts) > 0 && len(l.labels) > 0 && !l.watch {
 		a.sayVerdicts(ctx, c, l)
 	}
-	return all, evaluationTable(all, l.format == output.AsWide), err
+	return all, evaluationTable(all, l), err
 }
 
-func evaluationTable(all []api.Execution, wide bool) *output.Table {
+func evaluationTable(all []api.Execution, l *listing) *output.Table {
 	t := &output.Table{}
+	wide := l.format == output.AsWide
 	head := []string{"ID", "STATUS", "VERDICT", "EXIT", "CPU", "WALL", "MEMORY", "CREATED"}
+	if l.cases {
+		head = append(head, "CASES", "NOT PASSED")
+	}
 	if wide {
 		head = append(head, "ATTEMPT", "QUEUE", "WORKER", "LABELS", "ERROR")
 	}
@@ -328,7 +340,11 @@ func evaluationTable(all []api.Execution, wide bool) *output.Table {
 		if x.ExitCode != nil {
 			code = strconv.Itoa(*x.ExitCode)
 		}
-		cells := []string{x.ID, string(x.Status), x.Verdict, code, millis(x.CPUMS), millis(x.WallMS), memoryText(x), output.Ago(x.CreatedAt)}
+		cells := []string{x.ID, statusText(x), x.Verdict, code, millis(x.CPUMS), millis(x.WallMS), memoryText(x), output.Ago(x.CreatedAt)}
+		if l.cases {
+			passed, rest := casesText(x, wide)
+			cells = append(cells, passed, rest)
+		}
 		if wide {
 			message := ""
 			if x.Error != nil {
@@ -341,6 +357,32 @@ func evaluationTable(all []api.Execution, wide bool) *output.Table {
 	return t
 }
 
+// statusText is the status, with the time for which what has not begun is submitted.
+func statusText(x *api.Execution) string {
+	if x.Status == api.Requested && x.Attempt == 1 && x.NotBefore.After(time.Now()) {
+		return string(x.Status) + ", starts " + whenText(&x.NotBefore)
+	}
+	return string(x.Status)
+}
+
+// casesText says how many cases passed, and how those ended that did not: the first three, or all of them.
+func casesText(x *api.Execution, all bool) (passed, rest string) {
+	if x.Summary == nil {
+		return "", ""
+	}
+	var others []string
+	for _, c := range x.CaseVerdicts {
+		if c.Verdict != api.VerdictOK {
+			others = append(others, c.Name+": "+c.Verdict)
+		}
+	}
+	const shown = 3
+	if more := len(others) - shown; more > 0 && !all {
+		others = append(others[:shown], fmt.Sprintf("and %d more", more))
+	}
+	return fmt.Sprintf("%d of %d", x.Summary.Passed, x.Summary.Total), strings.Join(others, ", ")
+}
+
 func executionTable(all []api.Execution, wide bool) *output.Table {
 	t := &output.Table{}
 	head := []string{"ID", "ACTION", "STATUS", "ATTEMPT", "CREATED", "TOOK", "ERROR"}
@@ -350,7 +392,7 @@ func executionTable(all []api.Execution, wide bool) *output.Table {
 	t.Row(head...)
 	for i := range all {
 		x := &all[i]
-		cells := []string{x.ID, x.Action, string(x.Status), strconv.Itoa(x.Attempt), output.Ago(x.CreatedAt), output.Took(x), ""}
+		cells := []string{x.ID, x.Action, statusText(x), strconv.Itoa(x.Attempt), output.Ago(x.CreatedAt), output.Took(x), ""}
 		if x.Error != nil {
 			cells[len(cells)-1] = x.Error.Code
 		}
@@ -366,38 +408,17 @@ func executionTable(all []api.Execution, wide bool) *output.Table {
 	return t
 }
 
-func listActions(_ *app, ctx context.Context, c *client.Client, l *listing) (any, *output.Table, error) {
-	all := []api.Definition{}
-	t := &output.Table{}
-	t.Row("NAME", "VERSION", "KIND", "CREATED")
-	found := c.Definitions(ctx)
-	if l.versionsOf != "" {
-		found = c.DefinitionVersions(ctx, l.versionsOf)
-	}
-	for d, err := range found {
-		if err != nil {
-			return nil, nil, err
-		}
-		all = append(all, d)
-		t.Row(d.Name, strconv.Itoa(d.Version), d.Kind, output.Ago(d.CreatedAt))
-		if len(all) >= l.limit {
-			break
-		}
-	}
-	return all, t, nil
-}
-
 func listQueues(_ *app, ctx context.Context, c *client.Client, _ *listing) (any, *output.Table, error) {
 	all, err := c.Queues(ctx)
 	all = append([]api.Queue{}, all...) // in JSON an empty list, not null
 	t := &output.Table{}
-	t.Row("QUEUE", "READY", "OLDEST", "WORKERS", "SLOTS")
+	t.Row("QUEUE", "READY", "OLDEST", "WORKERS", "SLOTS", "STATE")
 	for _, q := range all {
 		name := q.Queue
 		if needs := slices.DeleteFunc([]string{handlerText(q.Handler), q.Runtime, flow.LabelText(q.WorkerLabels)}, func(s string) bool { return s == "" }); len(needs) > 0 {
 			name += " (" + strings.Join(needs, ",") + ")"
 		}
-		t.Row(name, strconv.Itoa(q.Ready), output.Ago(q.Oldest), strconv.Itoa(q.Workers), strconv.Itoa(q.Slots))
+		t.Row(name, strconv.Itoa(q.Ready), output.Ago(q.Oldest), strconv.Itoa(q.Workers), strconv.Itoa(q.Slots), pauseText(q.Paused))
 	}
 	return all, t, err
 }
@@ -425,13 +446,13 @@ func listWorkers(_ *app, ctx context.Context, c *client.Client, l *listing) (any
 	all, err := c.Workers(ctx)
 	all = append([]api.Worker{}, all...) // in JSON an empty list, not null
 	t := &output.Table{}
-	head := []string{"SESSION", "NAME", "QUEUES", "LABELS", "SLOTS", "STARTED"}
+	head := []string{"SESSION", "NAME", "QUEUES", "LABELS", "SLOTS", "STARTED", "STATE"}
 	if l.format == output.AsWide {
 		head = append(head, "KINDS", "LEASE UNTIL")
 	}
 	t.Row(head...)
 	for _, w := range all {
-		cells := []string{w.Session, w.Name, strings.Join(w.Queues, ","), flow.LabelText(w.Labels), strconv.Itoa(w.Slots), output.Ago(w.StartedAt)}
+		cells := []string{w.Session, w.Name, strings.Join(w.Queues, ","), flow.LabelText(w.Labels), strconv.Itoa(w.Slots), output.Ago(w.StartedAt), pauseText(w.Paused)}
 		if l.format == output.AsWide {
 			kinds := strings.Join(w.Kinds, ",")
 			if kinds == "" {

@@ -13,26 +13,6 @@ import (
 	"github.com/pawl-run/pawl/internal/duration"
 )
 
-// helpTemplate shows what is a command's own. The flags that all commands have, some twenty, are named only.
-const helpTemplate = `Usage:{{if .Runnable}}
-  {{.UseLine}}{{end}}{{if .HasAvailableSubCommands}}
-  {{.CommandPath}} [command]{{end}}{{if .HasExample}}
-
-Examples:
-{{.Example}}{{end}}{{if .HasAvailableSubCommands}}{{$commands := .Commands}}{{range $group := .Groups}}
-
-{{.Title}}{{range $commands}}{{if (and (eq .GroupID $group.ID) (or .IsAvailableCommand (eq .Name "help")))}}
-  {{rpad .Name .NamePadding}} {{.Short}}{{end}}{{end}}{{end}}{{if not .Groups}}
-
-Commands:{{range $commands}}{{if .IsAvailableCommand}}
-  {{rpad .Name .NamePadding}} {{.Short}}{{end}}{{end}}{{end}}{{end}}{{if .LocalNonPersistentFlags.HasAvailableFlags}}
-
-Flags:
-{{.LocalNonPersistentFlags.FlagUsages | trimTrailingWhitespaces}}{{end}}
-
-{{globalFlags .Root}}
-`
-
 // flagsTopic is the text of pawl help flags.
 const flagsTopic = `The flags that every command has. Each is a setting: it comes from its flag, else from its environment variable, else from
 the configuration file, else from its default. pawl config print shows what is set, and from where.
@@ -41,10 +21,9 @@ the configuration file, else from its default. pawl config print shows what is s
 
 // addHelp gives the commands their form of help, and adds the topic that explains the flags which all commands have.
 func addHelp(root *cobra.Command) {
-	cobra.AddTemplateFunc("globalFlags", globalFlags)
-	root.SetUsageTemplate(helpTemplate)
+	root.SetUsageFunc(usage)
 	topic := &cobra.Command{Use: "flags", Short: "the flags that every command has", Long: flagsTopic + root.PersistentFlags().FlagUsages()}
-	topic.SetHelpTemplate("{{.Long}}")
+	topic.SetHelpFunc(func(c *cobra.Command, _ []string) { fmt.Fprint(c.OutOrStdout(), c.Long) })
 	root.AddCommand(topic)
 	root.SetHelpCommand(&cobra.Command{
 		Use:   "help [COMMAND]",
@@ -64,6 +43,44 @@ func addHelp(root *cobra.Command) {
 			return c.Help()
 		},
 	})
+}
+
+// usage shows what is a command's own. The flags that all commands have, some twenty, are named only. It is no template of
+// cobra's: with one the linker keeps every exported method of every type, which makes the binary half as large again.
+func usage(c *cobra.Command) error {
+	var b strings.Builder
+	b.WriteString("Usage:")
+	if c.Runnable() {
+		b.WriteString("\n  " + c.UseLine())
+	}
+	if c.HasAvailableSubCommands() {
+		b.WriteString("\n  " + c.CommandPath() + " [command]")
+	}
+	if c.HasExample() {
+		b.WriteString("\n\nExamples:\n" + c.Example)
+	}
+	if c.HasAvailableSubCommands() {
+		list := func(title, group string) {
+			b.WriteString("\n\n" + title)
+			for _, sub := range c.Commands() {
+				if sub.GroupID == group && (sub.IsAvailableCommand() || group != "" && sub.Name() == "help") {
+					fmt.Fprintf(&b, "\n  %-*s %s", sub.NamePadding(), sub.Name(), sub.Short)
+				}
+			}
+		}
+		for _, group := range c.Groups() {
+			list(group.Title, group.ID)
+		}
+		if len(c.Groups()) == 0 {
+			list("Commands:", "")
+		}
+	}
+	if flags := c.LocalNonPersistentFlags(); flags.HasAvailableFlags() {
+		b.WriteString("\n\nFlags:\n" + strings.TrimRight(flags.FlagUsages(), " \n"))
+	}
+	b.WriteString("\n\n" + globalFlags(c.Root()) + "\n")
+	_, err := c.OutOrStderr().Write([]byte(b.String()))
+	return err
 }
 
 // globalFlags names the flags that every command has.

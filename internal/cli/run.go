@@ -79,6 +79,10 @@ func (a *app) run(ctx context.Context, what string, o *runOptions) error {
 	if err != nil {
 		return err
 	}
+	notBefore, startIn, err := o.flow.start()
+	if err != nil {
+		return err
+	}
 	var file *source
 	var defs []*definition.Definition
 	name := what
@@ -127,7 +131,7 @@ func (a *app) run(ctx context.Context, what string, o *runOptions) error {
 			}
 		}
 		return s.Submit(ctx, api.Submission{Action: action, Input: input, Labels: o.labels, WorkerLabels: o.wanted, Queue: o.queue, Concurrency: concurrency, Rate: rate,
-			Timeout: api.Duration(o.timeout), IdempotencyKey: cmp.Or(o.key, s.key)})
+			Timeout: api.Duration(o.timeout), NotBefore: notBefore, StartIn: startIn, IdempotencyKey: cmp.Or(o.key, s.key)})
 	}, o.detach, o.format)
 }
 
@@ -186,15 +190,23 @@ func (a *app) inputOf(o *runOptions) (json.RawMessage, error) {
 	if len(o.set) == 0 {
 		return bytes.TrimSpace(raw), nil
 	}
+	return withFields(raw, o.set)
+}
+
+// withFields carries out every --set on an input.
+func withFields(input []byte, set []string) (json.RawMessage, error) {
 	fields := map[string]any{}
-	if len(bytes.TrimSpace(raw)) > 0 {
-		d := json.NewDecoder(bytes.NewReader(raw))
+	if len(bytes.TrimSpace(input)) > 0 {
+		d := json.NewDecoder(bytes.NewReader(input))
 		d.UseNumber()
 		if err := d.Decode(&fields); err != nil {
-			return nil, exit.Usagef("--set changes fields of an object, and --input is none: %v", err)
+			return nil, exit.Usagef("--set changes fields of an object, and the input is none: %v", err)
+		}
+		if fields == nil { // the input is null
+			fields = map[string]any{}
 		}
 	}
-	for _, s := range o.set {
+	for _, s := range set {
 		if err := setField(fields, s); err != nil {
 			return nil, err
 		}

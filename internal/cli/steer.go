@@ -274,10 +274,22 @@ func (a *app) describe(ctx context.Context, s *session, x *api.Execution) error 
 		action += " (" + x.Kind + ")"
 	}
 	field("Action", action)
+	field("Alias", x.Alias)
 	field("Status", string(x.Status))
 	field("Attempt", fmt.Sprint(x.Attempt))
 	if x.Workflow != "" {
 		field("Task", fmt.Sprintf("%s[%d] of %s", x.Task, x.Index, x.Workflow))
+	}
+	field("Rerun of", x.RerunOf)
+	if x.Status.Terminal() {
+		again, err := reruns(ctx, s, x.ID)
+		if err != nil {
+			return err
+		}
+		field("Reruns", again)
+	}
+	if x.ReusedOf != "" {
+		field("Outcome", "that of "+x.ReusedOf+": it did not run")
 	}
 	field("Signal", x.Signal)
 	field("Rules", strings.Join(x.Rules, " → "))

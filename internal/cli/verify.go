@@ -17,6 +17,7 @@ import (
 	"github.com/pawl-run/pawl/internal/cli/exit"
 	"github.com/pawl-run/pawl/internal/cli/instance"
 	"github.com/pawl-run/pawl/internal/cli/output"
+	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/store/postgres"
 	"github.com/pawl-run/pawl/internal/store/sqlite"
@@ -34,18 +35,25 @@ var promises = map[int]string{
 	38: "what an execution names and was uploaded is there",
 }
 
+// replayed is the promise that only a replay shows.
+const replayed, replayedText = 61, "histories follow from the rules"
+
 // verifying lets `pawl doctor --verify` look at the database alone, and at every row of it.
 func (a *app) verifying(doctor *cobra.Command) *cobra.Command {
-	var verify bool
+	var verify, replay bool
 	doctor.Flags().BoolVar(&verify, "verify", false, "only check every row of the database against Pawl's promises, also while servers work on it; its schema stays as it is; 1 when one is broken")
+	doctor.Flags().BoolVar(&replay, "replay", false, "with --verify: let the rules decide every history once more, and compare (docs/replay.md)")
 	otherwise := doctor.RunE
 	doctor.RunE = func(cmd *cobra.Command, args []string) error {
+		if replay && !verify {
+			return exit.Usagef("--replay is part of --verify: add that")
+		}
 		if !verify {
 			return otherwise(cmd, args)
 		}
 		ctx, stop := interruptible(cmd.Context())
 		defer stop()
-		v, err := a.verify(ctx)
+		v, err := a.verify(ctx, replay)
 		if err != nil {
 			return err
 		}
@@ -64,20 +72,20 @@ func (a *app) verifying(doctor *cobra.Command) *cobra.Command {
 }
 
 // verify asks the server that was named, or the process that works on the state directory, or looks by itself.
-func (a *app) verify(ctx context.Context) (*api.Verification, error) {
+func (a *app) verify(ctx context.Context, replay bool) (*api.Verification, error) {
 	if server := a.config.Text("server"); server != "" {
 		c, err := client.New(server, client.WithToken(a.config.Text("token")), client.WithUserAgent("pawl/"+version()), client.WithPatience(time.Second))
 		if err != nil {
 			return nil, exit.Usagef("%v", err)
 		}
-		return c.Verify(ctx)
+		return verifyThrough(ctx, c, replay)
 	}
 	if dsn := a.config.Text("store"); config.IsPostgres(dsn) {
 		s, err := instance.OpenPostgres(ctx, dsn, postgres.Options{AsIs: true})
 		if err != nil {
 			return nil, err
 		}
-		return verifyRows(ctx, s)
+		return verifyRows(ctx, s, replay)
 	}
 	dir := a.config.Text("state_dir")
 	lock, err := instance.LockState(dir)
@@ -89,7 +97,7 @@ func (a *app) verify(ctx context.Context) (*api.Verification, error) {
 		}
 		var v *api.Verification
 		if err == nil {
-			v, err = c.Verify(ctx)
+			v, err = verifyThrough(ctx, c, replay)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("ask %s, which works on %s: %w", o, dir, err)
@@ -109,18 +117,34 @@ func (a *app) verify(ctx context.Context) (*api.Verification, error) {
 	if err != nil {
 		return nil, &exit.Error{Code: exit.Misuse, Err: err}
 	}
-	return verifyRows(ctx, s)
+	return verifyRows(ctx, s, replay)
+}
+
+func verifyThrough(ctx context.Context, c *client.Client, replay bool) (*api.Verification, error) {
+	if replay {
+		return c.VerifyHistories(ctx)
+	}
+	return c.Verify(ctx)
 }
 
 // verifyRows looks at every row, and closes the store.
-func verifyRows(ctx context.Context, s store.Store) (*api.Verification, error) {
+func verifyRows(ctx context.Context, s store.Store, replay bool) (*api.Verification, error) {
 	defer func() { _ = s.Close() }()
 	begun := time.Now()
 	broken, err := s.Check(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("verify the database: %w", err)
 	}
-	v := &api.Verification{Broken: []api.Violation{}, Seconds: time.Since(begun).Seconds()}
+	v := &api.Verification{Broken: []api.Violation{}}
+	if replay {
+		r, err := engine.HistoriesOf(s).Verify(ctx)
+		if err != nil {
+			return nil, err
+		}
+		broken = append(broken, r.Broken...)
+		v.Replayed = &api.Replayed{Executions: r.Executions, Events: r.Events, Unknown: r.Unknown}
+	}
+	v.Seconds = time.Since(begun).Seconds()
 	for _, b := range broken {
 		out := api.Violation{Invariant: b.Invariant, Message: b.Say}
 		if !b.Execution.IsZero() {
@@ -141,6 +165,9 @@ func (a *app) printVerification(v *api.Verification) {
 	for n := range promises {
 		numbers = append(numbers, n)
 	}
+	if v.Replayed != nil && by[replayed] == nil {
+		numbers = append(numbers, replayed)
+	}
 	for n := range by {
 		if promises[n] == "" {
 			numbers = append(numbers, n)
@@ -152,7 +179,11 @@ func (a *app) printVerification(v *api.Verification) {
 		if k := len(by[n]); k > 0 {
 			mark, count = "FAIL", fmt.Sprintf(" (broken %d times)", k)
 		}
-		fmt.Fprintf(a.out, "%s %2d: %s%s\n", mark, n, cmp.Or(promises[n], "see docs/invariants.md"), count)
+		text := promises[n]
+		if n == replayed {
+			text = replayedText
+		}
+		fmt.Fprintf(a.out, "%s %2d: %s%s\n", mark, n, cmp.Or(text, "see docs/invariants.md"), count)
 		const few = 20
 		for i, b := range by[n] {
 			if i == few {
@@ -161,6 +192,9 @@ func (a *app) printVerification(v *api.Verification) {
 			}
 			fmt.Fprintf(a.out, "         %s: %s\n", cmp.Or(b.Execution, "(no execution)"), b.Message)
 		}
+	}
+	if r := v.Replayed; r != nil {
+		a.say("pawl: %s with %s replayed; of %s something is not recorded", output.Plural(r.Executions, "history", "histories"), output.Plural(r.Events, "event", "events"), output.Plural(r.Unknown, "history", "histories"))
 	}
 	a.say("pawl: every row was read in %s; docs/invariants.md says what each number means", time.Duration(v.Seconds*float64(time.Second)).Round(time.Millisecond))
 }

@@ -24,10 +24,22 @@ func TestDoctorVerify(t *testing.T) {
 	if code != exit.OK || !strings.Contains(out, `"broken": []`) {
 		t.Errorf("beside a server: exit code %d\n%s%s", code, out, errs)
 	}
+	if out, errs, code = pawl(t, append(env, "PAWL_SERVER="), "run", "noop"); code != exit.OK {
+		t.Errorf("run: exit code %d\n%s%s", code, out, errs)
+	}
+	if out, errs, code = pawl(t, env, "doctor", "--verify", "--replay"); code != exit.OK || !strings.Contains(out, "ok   61: "+replayedText) || !strings.Contains(errs, "1 history with 5 events replayed; of 0 histories") {
+		t.Errorf("beside a server, with replay: exit code %d\n%s%s", code, out, errs)
+	}
 	if err := server.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}
 	server.code()
+	if out, errs, code = pawl(t, env, "doctor", "--verify", "--replay"); code != exit.OK || !strings.Contains(out, "ok   61: ") || !strings.Contains(errs, "1 history with 5 events") {
+		t.Errorf("alone, with replay: exit code %d\n%s%s", code, out, errs)
+	}
+	if _, errs, code = pawl(t, env, "doctor", "--replay"); code != exit.Misuse {
+		t.Errorf("--replay alone: exit code %d\n%s", code, errs)
+	}
 }
 
 func TestVerificationIsPrintedByNumber(t *testing.T) {

@@ -79,7 +79,10 @@ func (a *app) watch(ctx context.Context, s *session, x *api.Execution, f output.
 }
 
 func actionText(x *api.Execution) string {
-	if x.Version > 0 {
+	switch {
+	case x.Alias != "":
+		return fmt.Sprintf("%s@%d (%s)", x.Action, x.Version, x.Alias)
+	case x.Version > 0:
 		return fmt.Sprintf("%s@%d", x.Action, x.Version)
 	}
 	return x.Action

@@ -39,7 +39,8 @@ SIGTERM (or Ctrl-C) drains: it takes nothing new, and what runs may finish withi
 		Example: `  pawl worker --server http://127.0.0.1:7411 --slots 8
   pawl worker --server https://pawl.example.com --token-file token --queues gpu
   pawl worker --server http://127.0.0.1:7411 --labels gpu=a100,zone=eu
-  pawl worker --broker rediss://worker:secret@redis.example.com:6379 --token-file token`,
+  pawl worker --broker rediss://worker:secret@redis.example.com:6379 --token-file token
+  pawl worker --broker amqps://worker:secret@rabbitmq.example.com/pawl --token-file token`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.work(cmd.Context(), name, grace) },
 	}

@@ -1,7 +1,6 @@
 package definition
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -9,7 +8,6 @@ import (
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/ast"
 	"cel.dev/cel-go/common/operators"
-	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/parser"
 )
 
@@ -150,81 +148,18 @@ func operands(x ast.Expr, operator string) []ast.Expr {
 // Constants are the texts to which the condition compares paths: where it holds, the value at each path is one of them. What it
 // says within || or ! about a path is left out, unless each side of the || is about the same path.
 func (c *Condition) Constants() map[string][]string {
-	t := c.tree()
-	if t == nil {
-		return nil
-	}
 	all := map[string][]string{}
-	for _, x := range operands(t.Expr(), operators.LogicalAnd) {
-		path, values := "", []string(nil)
-		for i, y := range operands(x, operators.LogicalOr) {
-			p, texts := equality(y)
-			if p == "" || i > 0 && p != path {
-				path = ""
-				break
-			}
-			path, values = p, append(values, texts...)
-		}
-		if path == "" {
+	for _, p := range c.Predicates() {
+		if p.Is != OneOf || len(p.Numbers) > 0 || !p.Operand.IsPath() {
 			continue
 		}
+		path, values := p.Operand.Text(), p.Texts
 		if before, twice := all[path]; twice {
-			values = slices.DeleteFunc(values, func(v string) bool { return !slices.Contains(before, v) })
+			values = slices.DeleteFunc(slices.Clone(values), func(v string) bool { return !slices.Contains(before, v) })
 		}
 		all[path] = values
 	}
 	return all
-}
-
-// TextAt is the text at a path of Constants; is says whether the value there is a text. An error says that there is no value.
-func (v *Vars) TextAt(path string) (text string, is bool, err error) {
-	p, ok := parsePath(path)
-	if !ok {
-		return "", false, fmt.Errorf("%q is no path", path)
-	}
-	raw, err := p.eval(v)
-	if err != nil || kindOf(raw) != "string" {
-		return "", false, err
-	}
-	return plain(raw), true, nil
-}
-
-// equality reads PATH == "text", "text" == PATH and PATH in ["text", …].
-func equality(x ast.Expr) (path string, texts []string) {
-	if x.Kind() != ast.CallKind || len(x.AsCall().Args()) != 2 {
-		return "", nil
-	}
-	a, b := x.AsCall().Args()[0], x.AsCall().Args()[1]
-	switch x.AsCall().FunctionName() {
-	case operators.Equals:
-		if a.Kind() == ast.LiteralKind {
-			a, b = b, a
-		}
-		if s, is := textOf(b); is {
-			return pathOf(a), []string{s}
-		}
-	case operators.In:
-		if b.Kind() != ast.ListKind {
-			return "", nil
-		}
-		for _, el := range b.AsList().Elements() {
-			s, is := textOf(el)
-			if !is {
-				return "", nil
-			}
-			texts = append(texts, s)
-		}
-		return pathOf(a), texts
-	}
-	return "", nil
-}
-
-func textOf(x ast.Expr) (string, bool) {
-	if x.Kind() != ast.LiteralKind {
-		return "", false
-	}
-	s, is := x.AsLiteral().(types.String)
-	return string(s), is
 }
 
 // pathOf writes a.b["c"] as a.b.c, and what is no plain name as a.b["x y"]; "" for what is no path.

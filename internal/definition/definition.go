@@ -6,6 +6,7 @@
 package definition
 
 import (
+	"regexp"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/flow"
@@ -199,3 +200,11 @@ type Ref struct {
 	Task     string // of a workflow; "" is what a schedule or rule runs
 	Position Position
 }
+
+// AliasMost is how many bytes an alias may have.
+const AliasMost = 50
+
+var aliasName = regexp.MustCompile(`^[a-z][a-z0-9_-]*$`)
+
+// IsAlias reports whether a text can be an alias, which comes after the @ of name@stable.
+func IsAlias(s string) bool { return len(s) <= AliasMost && aliasName.MatchString(s) }

@@ -43,6 +43,9 @@ type compiled struct {
 	nodes   int
 	facts   facts
 	issues  []issue // why it does not compile
+
+	taken      sync.Once
+	predicates []Predicate // of a condition that was taken apart
 }
 
 // issue is a compile error; Line counts from 1 and Column from 0, within the

@@ -61,7 +61,7 @@ func TestProblems(t *testing.T) {
 		{head + "  'a b': {action: noop}\n", []string{"f.yaml:3:3", "not a task's name"}},
 		{head + "  " + strings.Repeat("a", 101) + ": {action: noop}\n", []string{"f.yaml:3:3", "more than 100 characters (use at most 100 letters"}},
 		{head + "  a: {action: Noop!}\n", []string{"f.yaml:3:15", "not an action's name"}},
-		{head + "  a: {action: x@latest}\n", []string{"f.yaml:3:15", "version"}},
+		{head + "  a: {action: x@Latest}\n", []string{"f.yaml:3:15", "version"}},
 		{head + "  a: {action: noop, needs: b}\n", []string{"f.yaml:3:28", `no task "b"`}},
 		{head + "  load: {action: noop}\n  b: {action: noop, needs: [laod]}\n", []string{"f.yaml:4:29", `did you mean "load"?`}},
 		{head + "  a: {action: noop, needs: [a]}\n  b: {action: noop}\n", []string{"f.yaml:3:29", "needs itself"}},

@@ -170,7 +170,7 @@ func secondsOf(v *value) (float64, error) {
 }
 
 func (b *builder) workflowPayload(with *value, path string) {
-	if name := with.get("name"); name != nil && !strings.Contains(name.text, opening) {
+	if name := with.get("name"); name != nil && !strings.Contains(name.text, opening) && !byAlias(name.text) {
 		b.name(name, problem.Join(path, "name"), "workflow's name")
 	}
 	if n := with.get("version"); n != nil && !strings.Contains(n.text, opening) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"strconv"
+	"strings"
 
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/problem"
@@ -102,7 +103,16 @@ func SubWorkflow(with json.RawMessage) (Child, error) {
 	if c.Name == "" {
 		return c, errors.New("the name of the workflow to run is empty")
 	}
+	if strings.ContainsRune(c.Name, '@') && (!byAlias(c.Name) || c.Version > 0) {
+		return c, fmt.Errorf("the name %q of the workflow to run: after @ comes an alias, as in name@stable; give a version as version: 3", problem.Clip(c.Name, 60))
+	}
 	return c, nil
+}
+
+// byAlias reports whether a text is like name@stable.
+func byAlias(s string) bool {
+	name, alias, has := strings.Cut(s, "@")
+	return has && name != "" && badName(name) == "" && IsAlias(alias)
 }
 
 // Run is what an execution of a definition amounts to.

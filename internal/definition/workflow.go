@@ -245,9 +245,13 @@ func (b *builder) taskAction(t *Task, v *value, path string) {
 	if !pinned {
 		return
 	}
+	if IsAlias(version) && !BuiltIn(name) {
+		t.Action = s
+		return
+	}
 	n, err := strconv.Atoi(version)
 	if err != nil || n < 1 || n > 1_000_000_000 || BuiltIn(name) {
-		b.fail(a, problem.Join(path, "action"), "write name@3, of a registered action", "%q does not name a version", problem.Clip(s, 60))
+		b.fail(a, problem.Join(path, "action"), "write name@3, or name@stable, of a registered action", "%q does not name a version", problem.Clip(s, 60))
 		return
 	}
 	t.Version = n

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/pawl-run/pawl/internal/admission"
 	"github.com/pawl-run/pawl/internal/flow"
@@ -145,7 +146,8 @@ func (t *transaction) schedule(ctx context.Context, d *flow.Draft) error {
 	return nil
 }
 
-// admitLines serves the lines of keys whose slots were freed, and reports whether any execution was admitted.
+// admitLines serves the lines of keys whose slots were freed, and reports whether any execution was admitted. In a transaction of
+// callers the line of a contended key is left to a follow-up.
 func (t *transaction) admitLines(ctx context.Context) (bool, error) {
 	var freed []string
 	for name, k := range t.keys.all {
@@ -154,10 +156,10 @@ func (t *transaction) admitLines(ctx context.Context) (bool, error) {
 			freed = append(freed, name)
 		}
 	}
-	if len(freed) == 0 {
+	slices.Sort(freed)
+	if freed = t.leave(freed); len(freed) == 0 {
 		return false, nil
 	}
-	slices.Sort(freed)
 	uses, err := t.useKeys(ctx, freed)
 	if err != nil {
 		return false, fmt.Errorf("lock keys: %w", err)
@@ -173,6 +175,21 @@ func (t *transaction) admitLines(ctx context.Context) (bool, error) {
 		any = any || n > 0
 	}
 	return any, nil
+}
+
+// leave leaves lines of contended keys to follow-ups where callers would wait for the keys, and returns the other lines.
+func (t *transaction) leave(lines []string) []string {
+	now := time.Now()
+	if !t.leavesKeys || !t.e.batcher.contention.some(now) {
+		return lines
+	}
+	return slices.DeleteFunc(lines, func(name string) bool {
+		leave := !t.keys.all[name].locked && t.e.batcher.contention.has(now, name)
+		if leave {
+			t.keys.postponed = append(t.keys.postponed, name)
+		}
+		return leave
+	})
 }
 
 // admitLine admits from the head of one line as many as fit. Each goes by its own limit: the head may wait for a slot where

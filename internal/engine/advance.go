@@ -46,7 +46,7 @@ func (t *transaction) advance(ctx context.Context) error {
 func (t *transaction) advanceOne(ctx context.Context, w *flow.Draft, l *store.LockedWorkflow) error {
 	w.TakeUp()
 	w.Postpone(notPostponed)
-	def, _, err := t.definition(ctx, w.Action, w.Version)
+	def, _, err := t.definition(ctx, w.Action, w.Version, "")
 	switch {
 	case err == nil:
 		s := &step{t: t, w: w, def: def.Workflow, outputs: map[int]orchestration.Output{}}

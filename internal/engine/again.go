@@ -22,9 +22,15 @@ func (e *Engine) Retry(ctx context.Context, id flow.ID, key string) (Submitted, 
 	if bad := badText(key, keyLimit); key != "" && bad != "" {
 		return Submitted{}, invalid("idempotency_key", shortText(key), bad, "give another one")
 	}
+	if x.Version > 0 {
+		if err := e.refuseRetired(ctx, x.Action); err != nil {
+			return Submitted{}, err
+		}
+	}
 	r := x.Request
 	r.Parent, r.ParentAttempt, r.Task, r.Index, r.Depth = flow.ID{}, 0, "", 0, 0
 	r.IdempotencyKey, r.NotBefore = key, r.CreatedAt
+	r.RerunOf, r.RerunFirst, r.ReusedOf = flow.ID{}, flow.ID{}, flow.ID{}
 	r.Signal = flow.ID{} // one execution stands for it; what has led to this one stays
 	if err := e.place(ctx, &r); err != nil {
 		return Submitted{}, err

@@ -7,9 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"regexp"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -26,12 +24,19 @@ type catalog struct {
 	mu       sync.Mutex
 	versions map[string]*definition.Definition // "name@version"
 	latest   map[string]latest
+	aliases  map[string]aliased // by their rows' names
+	retired  map[string]retired
 	queues   map[string]bool
 }
 
 type latest struct {
 	version int
 	asked   time.Time
+}
+
+type aliased struct {
+	*Alias
+	asked time.Time
 }
 
 // latestFor is how long a replica may believe that a version is the latest after another replica defined a newer one.
@@ -42,15 +47,16 @@ const latestFor = 250 * time.Millisecond
 const catalogLimit = 5000
 
 func newCatalog(s store.Store) *catalog {
-	return &catalog{store: s, versions: map[string]*definition.Definition{}, latest: map[string]latest{}, queues: map[string]bool{DefaultQueue: true}}
+	return &catalog{store: s, versions: map[string]*definition.Definition{}, latest: map[string]latest{}, aliases: map[string]aliased{}, retired: map[string]retired{}, queues: map[string]bool{DefaultQueue: true}}
 }
 
 // resolved is a version of a definition that has been looked up.
 type resolved struct {
 	definition *definition.Definition
 	version    int
-	latest     bool      // it was asked for as the latest
+	latest     bool      // it was asked for as the newest
 	asked      time.Time // when; zero: the catalog has it already
+	alias      aliased   // by which it was asked for; asked is zero where the catalog has it already
 }
 
 // definitions is where a version is read that the catalog does not have: the store, or a decision's transaction.
@@ -58,9 +64,14 @@ type definitions interface {
 	Definition(ctx context.Context, name string, version int) (store.Definition, error)
 }
 
-// get loads a version of a definition; 0 is the latest. It returns the version as well.
+// get loads a version of a definition; 0 is the latest, or what the name's alias stands for. It returns the version as well.
 func (c *catalog) get(ctx context.Context, name string, version int) (*definition.Definition, int, error) {
-	r, err := c.resolve(ctx, c.store, name, version)
+	return c.getFor(ctx, name, version, "")
+}
+
+// getFor is get for the caller of a text: where an alias stands for several versions, the same text gets the same one.
+func (c *catalog) getFor(ctx context.Context, name string, version int, by string) (*definition.Definition, int, error) {
+	r, err := c.resolve(ctx, c.store, name, version, by)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -68,22 +79,33 @@ func (c *catalog) get(ctx context.Context, name string, version int) (*definitio
 	return r.definition, r.version, nil
 }
 
-// resolve is get, and leaves it to the caller to remember what was read.
-func (c *catalog) resolve(ctx context.Context, from definitions, name string, version int) (resolved, error) {
+// resolve is getFor, and leaves it to the caller to remember what was read.
+func (c *catalog) resolve(ctx context.Context, from definitions, name string, version int, by string) (r resolved, err error) {
 	if strings.ContainsRune(name, ':') { // what else lies among the definitions
-		return resolved{}, fmt.Errorf("definition %q: %w", name, store.ErrNotFound)
+		return r, fmt.Errorf("definition %q: %w", name, store.ErrNotFound)
 	}
-	latest := version == 0
+	name, alias, _ := strings.Cut(name, "@")
+	if version == 0 {
+		alias = cmp.Or(alias, LatestAlias)
+		if r.alias, err = c.alias(ctx, from, name, alias); err != nil {
+			return r, fmt.Errorf("alias %s@%s: %w", name, alias, err)
+		}
+		if version = r.alias.choose(by); version == 0 && alias != LatestAlias {
+			return r, fmt.Errorf("alias %s@%s: %w", name, alias, store.ErrNotFound)
+		}
+	}
+	newest := version == 0
 	c.mu.Lock()
-	if l, ok := c.latest[name]; latest && ok && time.Since(l.asked) < latestFor {
+	if l, ok := c.latest[name]; newest && ok && time.Since(l.asked) < latestFor {
 		version = l.version
 	}
 	d := c.versions[versionKey(name, version)]
 	c.mu.Unlock()
 	if d != nil {
-		return resolved{definition: d, version: version}, nil
+		r.definition, r.version = d, version
+		return r, nil
 	}
-	r := resolved{latest: latest, asked: time.Now()}
+	r.latest, r.asked = newest, time.Now()
 	row, err := from.Definition(ctx, name, version)
 	if err != nil {
 		return r, err
@@ -92,12 +114,42 @@ func (c *catalog) resolve(ctx context.Context, from definitions, name string, ve
 		return r, fmt.Errorf("decode definition %s@%d: %w", name, row.Version, err)
 	}
 	r.version = row.Version
-	return r, nil
+	if !newest {
+		return r, nil
+	}
+	// What was known of the alias may be older than the version that was read: who defines a version that the name does not stand for
+	// writes both at once.
+	r.alias.asked = time.Now()
+	if r.alias.Alias, err = readAlias(ctx, from, name, LatestAlias); err != nil {
+		return r, err
+	}
+	if version = r.alias.choose(by); version == 0 || version == r.version {
+		return r, nil
+	}
+	of, err := c.resolve(ctx, from, name, version, by)
+	of.alias = r.alias
+	return of, err
+}
+
+// alias looks up where an alias stands. asked is zero where the catalog has it already.
+func (c *catalog) alias(ctx context.Context, from definitions, name, alias string) (aliased, error) {
+	c.mu.Lock()
+	known, ok := c.aliases[aliasRow(name, alias)]
+	c.mu.Unlock()
+	if ok && time.Since(known.asked) < latestFor {
+		return aliased{Alias: known.Alias}, nil
+	}
+	asked := time.Now()
+	a, err := readAlias(ctx, from, name, alias)
+	return aliased{a, asked}, err
 }
 
 // remember keeps what was read from the store. What a transaction has read is remembered once it is committed: it may have
 // read a version that it defined itself.
 func (c *catalog) remember(r resolved) {
+	if !r.alias.asked.IsZero() {
+		c.isAlias(r.alias.Alias, r.alias.asked)
+	}
 	if r.asked.IsZero() {
 		return
 	}
@@ -107,13 +159,13 @@ func (c *catalog) remember(r resolved) {
 	}
 }
 
-// definition is catalog.get within a transaction.
-func (t *transaction) definition(ctx context.Context, name string, version int) (*definition.Definition, int, error) {
-	key := versionKey(name, version)
+// definition is catalog.getFor within a transaction.
+func (t *transaction) definition(ctx context.Context, name string, version int, by string) (*definition.Definition, int, error) {
+	key := versionKey(name, version) + " " + by
 	r, have := t.loaded.definitions[key]
 	if !have {
 		var err error
-		if r, err = t.e.catalog.resolve(ctx, t.tx, name, version); err != nil {
+		if r, err = t.e.catalog.resolve(ctx, t.tx, name, version, by); err != nil {
 			return nil, 0, err
 		}
 		if t.loaded.definitions == nil {
@@ -135,7 +187,20 @@ func (c *catalog) put(d *definition.Definition, version int) {
 	c.versions[versionKey(d.Name, version)] = d
 }
 
-// isLatest remembers that a version was the latest when the store was asked. Answers may come late: a version never goes back.
+// isAlias remembers where an alias stood when the store was asked. Answers may come late: the later move counts.
+func (c *catalog) isAlias(a *Alias, asked time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.aliases) >= catalogLimit {
+		clear(c.aliases)
+	}
+	key := aliasRow(a.Name, a.Alias)
+	if known := c.aliases[key]; known.Alias == nil || a.Number > known.Number || a.Number == known.Number && asked.After(known.asked) {
+		c.aliases[key] = aliased{a, asked}
+	}
+}
+
+// isLatest remembers that a version was the newest when the store was asked. Answers may come late: a version never goes back.
 func (c *catalog) isLatest(name string, version int, asked time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -247,212 +312,4 @@ func (c *catalog) knowsQueue(ctx context.Context, name string) (bool, error) {
 	c.queues[name] = true
 	c.mu.Unlock()
 	return true, nil
-}
-
-// Defined says what became of one definition.
-type Defined struct {
-	Name    string
-	Version int
-	Kind    string
-	Created bool // false: the latest version was the same already
-}
-
-// byName are the places of definitions in the order of their names, in which every transaction writes them: two that wait for each other's
-// new versions would do so for ever.
-func byName(defs []*definition.Definition) []int {
-	at := make([]int, len(defs))
-	for i := range at {
-		at[i] = i
-	}
-	slices.SortStableFunc(at, func(a, b int) int {
-		return cmp.Or(strings.Compare(string(defs[a].Kind), string(defs[b].Kind)), strings.Compare(defs[a].Name, defs[b].Name))
-	})
-	return at
-}
-
-// Define stores definitions, all or none. Every action and workflow that they mention must exist, in the store or among
-// them; what is wrong comes back as definition.Problems.
-func (e *Engine) Define(ctx context.Context, defs []*definition.Definition) ([]Defined, error) {
-	if err := e.Check(ctx, defs); err != nil {
-		return nil, err
-	}
-	out, err := ask(ctx, e, nil, func(ctx context.Context, t *transaction) ([]Defined, error) {
-		out := make([]Defined, len(defs))
-		for _, i := range byName(defs) {
-			d := defs[i]
-			version, created, err := t.define(ctx, d)
-			if err != nil {
-				return nil, fmt.Errorf("define %q: %w", d.Name, err)
-			}
-			if d.Kind == definition.KindSchedule {
-				if err := t.beginSchedule(ctx, d, version); err != nil {
-					return nil, fmt.Errorf("begin schedule %q: %w", d.Name, err)
-				}
-			}
-			if d.Rule != nil || d.Trigger != nil {
-				if err := t.switchTo(ctx, d, version); err != nil {
-					return nil, fmt.Errorf("switch to %s %q: %w", d.Kind, d.Name, err)
-				}
-			}
-			out[i] = Defined{Name: d.Name, Version: version, Kind: string(d.Kind), Created: created}
-		}
-		return out, nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	rules := false
-	for i, d := range defs {
-		if d.Kind == definition.KindSchedule {
-			e.schedules.changed()
-		}
-		if d.Kind == definition.KindWebhook {
-			e.webhooks.forget(d.Name)
-		}
-		if d.Rule != nil || d.Trigger != nil {
-			rules = true
-		}
-		if !d.Runnable() {
-			continue // other replicas ask the store for it too
-		}
-		e.catalog.put(d, out[i].Version)
-		e.catalog.isLatest(d.Name, out[i].Version, time.Now())
-	}
-	if rules {
-		e.rulesChanged(ctx)
-	}
-	return out, nil
-}
-
-// Settle waits, after Define, until every replica runs what was defined.
-func (e *Engine) Settle(ctx context.Context) {
-	if e.opts.Exclusive {
-		return
-	}
-	settled := time.NewTimer(latestFor)
-	defer settled.Stop()
-	select {
-	case <-settled.C:
-	case <-ctx.Done():
-	}
-}
-
-// Check says what Define would say of definitions, and stores nothing: definition.Problems when something that they
-// mention does not exist.
-func (e *Engine) Check(ctx context.Context, defs []*definition.Definition) error {
-	among := map[string]*definition.Definition{}
-	for _, d := range defs {
-		if d.Runnable() {
-			among[d.Name] = d
-		}
-	}
-	declared := definition.DeclaredQueues(defs)
-	var problems definition.Problems
-	for _, d := range defs {
-		for _, ref := range d.References() {
-			kind := definition.Kind("")
-			if known := among[ref.Name]; known != nil && ref.Version == 0 {
-				kind = known.Kind
-			} else if known, _, err := e.catalog.get(ctx, ref.Name, ref.Version); err == nil {
-				kind = known.Kind
-			} else if !errors.Is(err, store.ErrNotFound) {
-				return err
-			}
-			what := ref.Name
-			if ref.Version > 0 {
-				what = versionKey(ref.Name, ref.Version)
-			}
-			switch {
-			case kind == "":
-				fix, err := e.nameFix(ctx, ref.Name, ref.Version, slices.Sorted(maps.Keys(among)))
-				if err != nil {
-					return err
-				}
-				problems = append(problems, refProblem(ref, fmt.Sprintf("there is no action or workflow %q", what), fix))
-			case ref.Kind == definition.KindWorkflow && kind != definition.KindWorkflow:
-				problems = append(problems, refProblem(ref, fmt.Sprintf("%q is an action, not a workflow", what), "name it as the task's action instead"))
-			}
-		}
-		for _, q := range d.QueueRefs() {
-			if slices.Contains(declared, q.Name) {
-				continue
-			}
-			known, err := e.catalog.knowsQueue(ctx, q.Name)
-			if err != nil {
-				return err
-			}
-			if !known {
-				problems = append(problems, definition.Problem{File: q.Position.File, Line: q.Position.Line, Column: q.Position.Column, Path: q.Path,
-					Message: unknownQueue(q.Name), Fix: queueFix(q.Name)})
-			}
-		}
-	}
-	awaited, err := e.checkTriggers(ctx, defs)
-	if err != nil {
-		return err
-	}
-	problems = append(problems, awaited...)
-	cycles, err := e.checkCycles(ctx, defs, among)
-	if err != nil {
-		return err
-	}
-	if problems = append(problems, cycles...); len(problems) > 0 {
-		return problems
-	}
-	return nil
-}
-
-// checkTriggers says which triggers definitions wait for that nothing can wait for.
-func (e *Engine) checkTriggers(ctx context.Context, defs []*definition.Definition) (problems definition.Problems, err error) {
-	here := map[string]bool{}
-	for _, d := range defs {
-		if d.Trigger != nil {
-			here[d.Name] = d.Trigger.Waits
-		}
-	}
-	for _, d := range defs {
-		for _, ref := range d.Awaited() {
-			waits, declared := here[ref.Trigger]
-			if !declared {
-				set, err := e.rulesInForce(ctx)
-				if err != nil {
-					return nil, err
-				}
-				if k := set.Triggers[ref.Trigger]; k != nil {
-					declared, waits = true, k.Waits
-				}
-			}
-			p := definition.Problem{File: ref.Position.File, Line: ref.Position.Line, Column: ref.Position.Column, Path: ref.Path}
-			switch {
-			case !declared:
-				p.Message, p.Fix = fmt.Sprintf("there is no trigger %q", ref.Trigger), fmt.Sprintf("add a document with kind: trigger, name: %s and waits: true", ref.Trigger)
-			case !waits:
-				p.Message, p.Fix = fmt.Sprintf("nothing can wait for the trigger %q", ref.Trigger), "add waits: true to its document"
-			default:
-				continue
-			}
-			problems = append(problems, p)
-		}
-	}
-	return problems, nil
-}
-
-func refProblem(ref definition.Ref, message, fix string) definition.Problem {
-	path := "run.action"
-	if ref.Task != "" {
-		path = "tasks." + ref.Task + ".action"
-	}
-	return definition.Problem{File: ref.Position.File, Line: ref.Position.Line, Column: ref.Position.Column, Path: path, Message: message, Fix: fix}
-}
-
-// SplitAction reads "name" or "name@3"; version 0 is the latest.
-func SplitAction(action string) (name string, version int, err error) {
-	name, text, has := strings.Cut(action, "@")
-	if !has {
-		return name, 0, nil
-	}
-	if _, err := fmt.Sscanf(text, "%d", &version); err != nil || version < 1 || fmt.Sprint(version) != text {
-		return "", 0, fmt.Errorf("%.100q: after @ comes a version, 1 or more, as in %s@1", action, name)
-	}
-	return name, version, nil
 }

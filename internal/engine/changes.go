@@ -22,6 +22,7 @@ type changes struct {
 	windows  map[store.WindowKey]bool // of loaded.windows
 	meters   map[string]time.Time     // of rates
 	holds    map[flow.ID][]store.Hold // by the new execution that holds uploads
+	reuses   []store.Reuse            // of new executions, which are not deferred
 
 	taken map[flow.ID]bool // scratch of take
 }
@@ -60,6 +61,7 @@ func (c *changes) take(deferred func(*flow.Draft) bool, draft func(flow.ID) *flo
 	d.Retried, d.Closed = c.retried, c.closed
 	c.signals, c.matched, c.enforced, c.retried, c.closed = nil, nil, nil, nil, nil
 	d.Holds = c.heldBy(d.Drafts)
+	d.Reuses, c.reuses = c.reuses, nil
 	return d, len(d.Drafts)+len(d.Keys)+len(d.Marks)+len(d.Changes)+len(d.Signals)+len(d.Matched)+len(d.Enforcements)+len(d.Retried)+len(d.Closed) > 0
 }
 

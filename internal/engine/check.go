@@ -72,6 +72,10 @@ func (s *Submission) check() []Problem {
 	f.span("timeout", s.Timeout)
 	f.span("queue_timeout", s.QueueTimeout)
 	f.span("total_timeout", s.TotalTimeout)
+	f.span("start_in", s.StartIn)
+	if s.StartIn != 0 && !s.NotBefore.IsZero() {
+		f.add("start_in", s.StartIn.String(), "says when it may start, and so does not_before", "leave one of them out")
+	}
 	if s.Priority != nil {
 		f.number("priority", *s.Priority, -priorityLimit, priorityLimit)
 	}

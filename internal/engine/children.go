@@ -15,21 +15,28 @@ import (
 // createChildren makes the executions of the plan's children.
 func (s *step) createChildren(ctx context.Context) error {
 	drafts := make([]*flow.Draft, 0, len(s.plan.Children))
+	kids := s.maker()
 	for i := range s.plan.Children {
 		c := &s.plan.Children[i]
-		r, refusal, err := s.childRequest(ctx, c)
+		r, refusal, err := kids.request(ctx, c)
 		if err != nil {
 			return fmt.Errorf("task %q: %w", c.Task.Name, err)
 		}
+		reuse, err := s.reusable(ctx, c, &r, refusal)
+		if err != nil {
+			return err
+		}
 		r.Parent, r.ParentAttempt, r.Task, r.Index = s.w.ID, s.w.Attempt, c.Task.Name, c.Index
 		r.Depth, r.Traceparent, r.Rules, r.CreatedAt = s.w.Depth+1, s.w.Traceparent, s.w.Rules, s.t.now
-		lane, err := s.t.e.assign(&r)
-		if err != nil && refusal == nil {
-			refusal = &flow.Error{Code: flow.CodeInvalidInput, Message: err.Error()}
-		}
-		if lane != "" {
-			if err := s.t.keepLane(ctx, lane); err != nil {
-				return err
+		if reuse == nil {
+			lane, err := s.t.e.assign(&r)
+			if err != nil && refusal == nil {
+				refusal = &flow.Error{Code: flow.CodeInvalidInput, Message: err.Error()}
+			}
+			if lane != "" {
+				if err := s.t.keepLane(ctx, lane); err != nil {
+					return err
+				}
 			}
 		}
 		d := flow.Submit(s.t.e.opts.NewID(), r)
@@ -40,8 +47,13 @@ func (s *step) createChildren(ctx context.Context) error {
 			}
 			s.t.holds(d.ID, sums)
 		}
-		if refusal != nil {
-			if err := d.Reject(refusal, s.t.now); err != nil {
+		if refusal != nil || reuse != nil {
+			if refusal != nil {
+				err = d.Reject(refusal, s.t.now)
+			} else {
+				err = d.Reuse(reuse.Output, s.t.now)
+			}
+			if err != nil {
 				return err
 			}
 			s.t.changed(d)
@@ -52,16 +64,29 @@ func (s *step) createChildren(ctx context.Context) error {
 	return s.t.admit(ctx, drafts)
 }
 
-// childRequest makes a child's request. When that is impossible the child is created all the same, to fail with the reason.
+// maker makes the requests of a workflow's children.
+type maker struct {
+	definition func(ctx context.Context, name string, version int, by string) (*definition.Definition, int, error)
+	// workflow is whose children they are, or the first execution of which it is a rerun: where an alias stands for several versions, all
+	// of them get the same one, and so do those of reruns.
+	workflow        string
+	priority, depth int // the workflow's
+}
+
+func (s *step) maker() maker {
+	return maker{s.t.definition, firstOf(s.w.Execution).String(), s.w.Priority, s.w.Depth}
+}
+
+// request makes a child's request. When that is impossible the child is created all the same, to fail with the reason.
 // That the store does not answer is no such reason: it is an error.
-func (s *step) childRequest(ctx context.Context, c *orchestration.Child) (flow.Request, *flow.Error, error) {
-	r, err := s.childAction(ctx, c)
+func (m maker) request(ctx context.Context, c *orchestration.Child) (flow.Request, *flow.Error, error) {
+	r, err := m.action(ctx, c)
 	if away := (unreadable{}); errors.As(err, &away) {
 		return r, nil, away.error
 	}
 	if err == nil {
 		if c.Task.Settings.Priority == nil && r.Priority == 0 {
-			r.Priority = s.w.Priority
+			r.Priority = m.priority
 		}
 		applySettings(&r, &c.Task.Settings)
 		if c.Key != "" {
@@ -76,7 +101,7 @@ func (s *step) childRequest(ctx context.Context, c *orchestration.Child) (flow.R
 		if err == nil {
 			err = checkText("fair_by", r.Fair.By, keyLimit)
 		}
-		if err == nil && s.w.Depth+1 > depthLimit {
+		if err == nil && m.depth+1 > depthLimit {
 			err = fmt.Errorf("workflows nest deeper than %d", depthLimit)
 		}
 	}
@@ -101,8 +126,8 @@ func checkText(what, text string, limit int) error {
 // unreadable is an error that lies in the store and not in what was asked for.
 type unreadable struct{ error }
 
-// childAction resolves what a child runs.
-func (s *step) childAction(ctx context.Context, c *orchestration.Child) (flow.Request, error) {
+// action resolves what a child runs.
+func (m maker) action(ctx context.Context, c *orchestration.Child) (flow.Request, error) {
 	if err := checkEnv(c.Env); err != nil {
 		return flow.Request{}, err
 	}
@@ -119,7 +144,7 @@ func (s *step) childAction(ctx context.Context, c *orchestration.Child) (flow.Re
 	if err := checkText("the name of the action or workflow", c.Action, actionLimit); err != nil {
 		return flow.Request{}, err
 	}
-	def, version, err := s.t.definition(ctx, c.Action, c.Version)
+	def, version, err := m.definition(ctx, c.Action, c.Version, m.workflow)
 	if err != nil && !spoiled(err) {
 		return flow.Request{}, unreadable{fmt.Errorf("action %q: %w", c.Action, err)}
 	}
@@ -129,7 +154,9 @@ func (s *step) childAction(ctx context.Context, c *orchestration.Child) (flow.Re
 	if c.Workflow && def.Workflow == nil {
 		return flow.Request{}, fmt.Errorf("%q is an action, not a workflow", c.Action)
 	}
-	return requestFor(def, version, c.Input, nil, c.Env)
+	r, err := requestFor(def, version, c.Input, nil, c.Env)
+	_, r.Alias, _ = strings.Cut(c.Action, "@")
+	return r, err
 }
 
 // envLimit is how many bytes the environment of a task may have, names and values together: what a program is started with

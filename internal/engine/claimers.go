@@ -19,6 +19,7 @@ type claimer struct {
 	state   *sessionState
 	queues  []string // where it looks; replaced when a lane comes into use
 	n       int      // executions that it takes at the most
+	paused  bool     // its worker is, as far as is known; the engine's mutex guards it
 	gone    atomic.Bool
 	result  chan claimed
 }
@@ -41,6 +42,7 @@ type roster struct{ all []*claimer }
 //	Take ── add ──► waiting ── claimable, pull ──► a transaction ──► answer, or back into waiting
 type claimers struct {
 	waiting  []*claimer // the one that has waited longest first
+	looked   int        // of these, the first so many have nothing to claim, unless queues.changed
 	queues   queueHints
 	served   *claimer // that was given something last
 	servedAt time.Time
@@ -112,31 +114,47 @@ func takeError(err error) error {
 	return fmt.Errorf("%w: %w", handoff.ErrUnavailable, err)
 }
 
-func (c *claimers) add(k *claimer) {
-	c.waiting = append(c.waiting, k)
-	c.queues.changed = true
+func (c *claimers) add(k *claimer) { c.waiting = append(c.waiting, k) }
+
+// remove takes out the claimer at an index.
+func (c *claimers) remove(i int) {
+	c.waiting = slices.Delete(c.waiting, i, i+1)
+	if i < c.looked {
+		c.looked--
+	}
+}
+
+// forget says that there may be something for every claimer.
+func (c *claimers) forget() {
+	c.queues.forget()
+	for _, k := range c.waiting {
+		k.paused = false
+	}
 }
 
 // withdraw removes a claimer whose caller has given up and reports whether it was still waiting. Otherwise a transaction has it,
 // and does not put it back without work.
 func (c *claimers) withdraw(k *claimer) bool {
 	if i := slices.Index(c.waiting, k); i >= 0 {
-		c.waiting = slices.Delete(c.waiting, i, i+1)
+		c.remove(i)
 		return true
 	}
 	k.gone.Store(true)
 	return false
 }
 
-// claimable takes out the claimers in whose queues there may be work.
+// claimable takes out the claimers in whose queues there may be work. Of ten thousand workers that have nothing to do each calls Take every
+// few seconds: those that were looked at before are looked at again after something may have come, and not for each call.
 func (c *claimers) claimable() (all []*claimer) {
-	if !c.queues.changed || c.stopped {
+	if c.stopped {
 		return nil
 	}
-	c.queues.changed = false
-	var others []*claimer
-	for _, k := range c.waiting {
-		claimable := c.queues.any(k.queues)
+	if c.queues.changed {
+		c.looked, c.queues.changed = 0, false
+	}
+	others := c.waiting[:c.looked]
+	for _, k := range c.waiting[c.looked:] {
+		claimable := !k.paused && c.queues.any(k.queues)
 		c.queues.changed = c.queues.changed || claimable
 		if claimable && len(all) < claimersLimit {
 			all = append(all, k)
@@ -144,7 +162,8 @@ func (c *claimers) claimable() (all []*claimer) {
 			others = append(others, k)
 		}
 	}
-	c.waiting = others
+	clear(c.waiting[len(others):])
+	c.waiting, c.looked = others, len(others)
 	return all
 }
 
@@ -156,8 +175,26 @@ func (c *claimers) pull(wanted func(queue string) bool) *claimer {
 		return nil
 	}
 	for i, k := range c.waiting {
-		if slices.ContainsFunc(k.queues, wanted) {
-			c.waiting = slices.Delete(c.waiting, i, i+1)
+		if !k.paused && slices.ContainsFunc(k.queues, wanted) {
+			c.remove(i)
+			return k
+		}
+	}
+	return nil
+}
+
+// pullLate is pull for queues in which there may be something.
+func (c *claimers) pullLate(empty map[string]bool) *claimer {
+	if c.stopped {
+		return nil
+	}
+	from := c.looked
+	if c.queues.changed {
+		from = 0
+	}
+	for i, k := range c.waiting[from:] {
+		if !k.paused && slices.ContainsFunc(k.queues, func(q string) bool { return !empty[q] && !c.queues.dry[q] }) {
+			c.remove(from + i)
 			return k
 		}
 	}
@@ -179,7 +216,7 @@ func (c *claimers) expected(now time.Time) (session flow.ID, queues []string) {
 
 // clear takes out every claimer.
 func (c *claimers) clear() (all []*claimer) {
-	all, c.waiting = c.waiting, nil
+	all, c.waiting, c.looked = c.waiting, nil, 0
 	return all
 }
 
@@ -188,6 +225,13 @@ func (e *Engine) pull(wanted func(queue string) bool) *claimer {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.claimers.pull(wanted)
+}
+
+// pullLate is claimers.pullLate, for a transaction that has found queues empty.
+func (e *Engine) pullLate(empty map[string]bool) *claimer {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.claimers.pullLate(empty)
 }
 
 // expected is claimers.expected, for a transaction.
@@ -208,7 +252,7 @@ func (e *Engine) deliver(t *transaction, requests int, claimers *roster, moment 
 			e.claimers.queues.empty(q, moment)
 		}
 		for q, n := range t.dispatch.queued {
-			if n > 0 {
+			if n > 0 && e.pauses.latest.Load().onLane(q, t.now) == nil { // else who resumes it, or its end, has everybody look
 				e.claimers.queues.filled(q)
 			}
 		}
@@ -230,8 +274,12 @@ func (e *Engine) deliver(t *transaction, requests int, claimers *roster, moment 
 			k.answer(nil, e.closed)
 		default:
 			k.queues = e.lanes.of(k.state) // one may have come into use
+			k.paused = err == nil && t.dispatch.allowed[k] != nil && t.dispatch.allowed[k].paused && t.dispatch.pauses.generation == e.pauses.latest.Load().generation
 			e.claimers.add(k)
 		}
+	}
+	if err == nil {
+		e.lookAgain(t)
 	}
 }
 

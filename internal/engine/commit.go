@@ -36,7 +36,7 @@ type class uint8
 
 const (
 	fromCaller class = iota // a caller's: it may create something that a worker can be given
-	quietly                 // a caller's, which creates nothing of the kind
+	quietly                 // a session's: it creates nothing of the kind, and goes first
 	fromEngine              // a follow-up: what a committed transaction has left to later ones
 )
 
@@ -79,7 +79,7 @@ func (e *Engine) commitLoop(ctx context.Context) {
 			continue
 		}
 		e.rulesFresh(work, len(b.ops) > 0)
-		e.commit(work, b.ops, &roster{b.claimers})
+		e.commit(work, b.ops, &roster{b.claimers}, b.of)
 		e.over(b)
 	}
 }
@@ -102,7 +102,7 @@ func (e *Engine) close() bool {
 		k.answer(nil, ErrClosed)
 	}
 	e.batcher.followUps = followUps{} // the next process finds in the rows what they were for
-	return len(e.batcher.pending) == 0
+	return e.batcher.pending() == 0
 }
 
 // gather takes the next batch: requests, and the claimers in whose queues there may be work. It is nil when there is neither, or when
@@ -114,7 +114,7 @@ func (e *Engine) gather(ctx context.Context) (b *batch, again <-chan time.Time) 
 	if wait := e.batcher.wait(time.Now()); wait > 0 && !stopping {
 		return nil, time.After(wait)
 	}
-	b = e.batcher.next(stopping)
+	b = e.batcher.next(stopping, time.Now())
 	if e.batcher.startable() > 0 {
 		e.wakeCommitter() // for another committer
 	}
@@ -128,21 +128,26 @@ func (e *Engine) gather(ctx context.Context) (b *batch, again <-chan time.Time) 
 }
 
 // commit runs one batch as one transaction. A batch that the data spoil is halved until the bad request stands alone:
-// its neighbours never fail with it. Alone it is tried once more without what follows from it, which may be what is bad.
-func (e *Engine) commit(ctx context.Context, ops []op, claimers *roster) {
+// its neighbours never fail with it. Alone it is tried once more without what follows from it, which may be what is bad. A batch that
+// meets a conflict is split. Each claimer is answered with the first part that is committed.
+func (e *Engine) commit(ctx context.Context, ops []op, claimers *roster, of source) {
 	began := time.Now()
-	t, moment, err := e.transact(ctx, ops, claimers, false)
+	t, moment, err := e.transact(ctx, ops, claimers, of, false)
+	if s := (*splitBatch)(nil); errors.As(err, &s) {
+		e.commitSplit(ctx, s, claimers)
+		return
+	}
 	if err != nil && spoiled(err) && len(ops) > 0 {
 		if len(ops) > 1 {
 			e.opts.Log.Warn("halving a batch that cannot be committed", telemetry.Requests, len(ops), telemetry.Executions, named(ops), telemetry.Err, err)
 			half := len(ops) / 2
-			e.commit(ctx, ops[:half], &roster{})
-			e.commit(ctx, ops[half:], claimers)
+			e.commit(ctx, ops[:half], &roster{}, of)
+			e.commit(ctx, ops[half:], claimers, of)
 			return
 		}
 		if refused(err) {
 			e.opts.Log.Warn("postponing what follows from a request that cannot be committed", telemetry.Executions, named(ops), telemetry.Err, err)
-			t, moment, err = e.transact(ctx, ops, claimers, true)
+			t, moment, err = e.transact(ctx, ops, claimers, of, true)
 		}
 	}
 	if err == nil {
@@ -175,7 +180,7 @@ func (e *Engine) commit(ctx context.Context, ops []op, claimers *roster) {
 
 // transact decides requests in one transaction and commits it. moment is when it began to look into queues. postpones leaves
 // everything that follows from the requests to transactions of its own.
-func (e *Engine) transact(ctx context.Context, ops []op, claimers *roster, postpones bool) (t *transaction, moment uint64, err error) {
+func (e *Engine) transact(ctx context.Context, ops []op, claimers *roster, of source, postpones bool) (t *transaction, moment uint64, err error) {
 	began := time.Now()
 	err = e.update(ctx, func(ctx context.Context, tx store.Tx) (err error) {
 		defer recovered(&err)
@@ -184,16 +189,16 @@ func (e *Engine) transact(ctx context.Context, ops []op, claimers *roster, postp
 		}
 		moment = e.queueMoment()
 		t = e.newTransaction(tx, claimers)
-		t.postpones, t.budget = postpones, e.budgetOf(ops)
+		t.postpones, t.budget, t.leavesKeys = postpones, e.budgetOf(ops), !ofEngine(ops)
 		if err := t.run(ctx, ops); err != nil {
-			return err
+			return t.split(ops, of, err)
 		}
 		failpoint.Hit(failpoint.BeforeCommit)
 		return nil
 	})
 	if t != nil {
 		e.followed.settle(t.workflows.progress, err == nil)
-		if len(ops) > 0 && ops[0].class() == fromEngine {
+		if ofEngine(ops) {
 			e.pace.took(time.Since(began), t.budget.spent())
 		}
 	}
@@ -219,13 +224,14 @@ func recovered(err *error) {
 	}
 }
 
-// spoiled reports whether an error lies in the data of a batch and not in the database or the caller.
+// spoiled reports whether an error lies in what a batch was to write, conflicts included, and not in the database, the caller or the engine.
 func spoiled(err error) bool {
-	return !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, store.ErrUnknown) &&
+	return !errors.Is(err, ErrOverloaded) && !errors.Is(err, ErrClosed) && !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, store.ErrUnknown) &&
 		!errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded)
 }
 
-// outcomeUnknown lets everything that waits look for what a commit may have written whose answer never came.
+// outcomeUnknown is called when a commit may have happened whose answer never came: what afterCommit would have told by name is told to
+// everything that waits.
 func (e *Engine) outcomeUnknown() {
 	e.forgetQueues()
 	e.sessions.orderAll()
@@ -270,13 +276,18 @@ func (e *Engine) afterCommit(t *transaction) {
 	e.goOn(t)
 	e.takenBack(t)
 	e.keptLanes(t)
+	e.pauses.keep(t.dispatch.pauses)
 	for i, n := range t.effects.ended {
 		e.counters.ended[i].Add(n)
 	}
 	if t.waits.begun || len(t.waits.unmet) > 0 {
 		signal(e.meetings)
 	}
-	e.watch.changed(t.effects.written)
+	if n := e.watch.changed(t.effects.written); n > 0 {
+		e.mu.Lock()
+		e.batcher.told += n
+		e.mu.Unlock()
+	}
 	if !due.IsZero() {
 		e.dueAt(due)
 	}

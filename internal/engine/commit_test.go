@@ -63,7 +63,7 @@ func TestCallersOfAFlood(t *testing.T) {
 	if b := g.some(batchLimit); b.callers != batchLimit {
 		t.Errorf("%d callers handed in %d requests", b.callers, batchLimit)
 	}
-	if n := len(g.e.batcher.arrivals); n != 10 {
+	if n := len(g.e.batcher.plain.calls); n != 10 {
 		t.Errorf("%d callers are left, not 10", n)
 	}
 }
@@ -72,7 +72,7 @@ func TestCallersOfAFlood(t *testing.T) {
 func TestBytesOfABatch(t *testing.T) {
 	large := map[string]*submitOp{"payload": {}, "labels": {}}
 	large["payload"].request.Input = make([]byte, batchBytes/8)
-	large["labels"].request.Labels = map[string]string{"a": strings.Repeat("v", batchBytes/16), "b": strings.Repeat("v", batchBytes/16)}
+	large["labels"].request.Labels = map[string]string{"a": strings.Repeat("v", batchBytes/16/labelWeight-1), "b": strings.Repeat("v", batchBytes/16/labelWeight-1)}
 	for name, o := range large {
 		g := newGatherer(t)
 		if err := g.e.enqueue(slices.Repeat([]op{o}, 20)...); err != nil {

@@ -15,6 +15,7 @@ import (
 // allowance is what a claimer may get in a transaction, with its session looked up and locked.
 type allowance struct {
 	refused error // why it may take nothing; nil: it may
+	paused  bool  // its worker is: it takes nothing
 	room    int   // how much more it takes
 	looked  bool  // it has taken what waited in its queues, as far as it has room
 }
@@ -32,12 +33,14 @@ type dispatch struct {
 	empty    map[string]bool // queues that were found empty
 	took     time.Duration   // to look into queues
 	bytes    int             // of payload that came with what was claimed
+	pauses   *pauseSet       // that the sessions were locked under, once one has been
+	resumes  time.Time       // when a pause ends by itself that has kept something from being claimed; zero: none does
 }
 
-func newDispatch(claimers *roster) dispatch {
+func newDispatch(claimers *roster, pauses *pauseSet) dispatch {
 	return dispatch{
-		claimers: claimers,
-		allowed:  map[*claimer]*allowance{}, claimed: map[*claimer][]*flow.Execution{},
+		claimers: claimers, pauses: pauses,
+		allowed: map[*claimer]*allowance{}, claimed: map[*claimer][]*flow.Execution{},
 		queued: map[string]int{}, empty: map[string]bool{},
 	}
 }
@@ -72,7 +75,14 @@ func (t *transaction) allow(ctx context.Context, k *claimer) (*allowance, error)
 		return nil, fmt.Errorf("look up the session: %w", err)
 	}
 	a := &allowance{}
+	if err == nil {
+		if err := t.learnPauses(ctx, session.Pauses); err != nil {
+			return nil, err
+		}
+	}
 	switch {
+	case runs && t.notesPause(t.dispatch.pauses.on(store.PausedWorker, session.Name, t.now)):
+		a.paused = true
 	case runs:
 		a.room = k.n
 	case err != nil || session.ExpiresAt.IsZero():
@@ -96,14 +106,14 @@ func (t *transaction) handOver(ctx context.Context) error {
 	slices.SortStableFunc(fresh, func(a, b *flow.Draft) int { return b.Priority - a.Priority })
 	unserved := map[string]bool{} // queues into which no claimer with room looks
 	for _, d := range fresh {
-		if unserved[d.Queue] {
+		if unserved[d.Queue] || t.passesOver(d.Queue) {
 			continue
 		}
 		k, err := t.receiver(ctx, d.Queue)
 		if err != nil {
 			return err
 		}
-		if k == nil {
+		if k == nil || t.passesOver(d.Queue) { // by what the receiver's session has told
 			unserved[d.Queue] = true
 			continue
 		}
@@ -138,10 +148,11 @@ func (t *transaction) receiver(ctx context.Context, queue string) (*claimer, err
 
 // pull takes out one more of the claimers that wait, and reports whether there was one. wanted is called under the engine's mutex.
 func (t *transaction) pull(wanted func(queue string) bool) bool {
-	if len(t.dispatch.claimers.all) >= claimersLimit {
-		return false
-	}
-	k := t.e.pull(wanted)
+	return len(t.dispatch.claimers.all) < claimersLimit && t.join(t.e.pull(wanted))
+}
+
+// join adds a claimer to those of this transaction, and reports whether there is one.
+func (t *transaction) join(k *claimer) bool {
 	if k != nil {
 		t.dispatch.claimers.all = append(t.dispatch.claimers.all, k)
 	}
@@ -170,7 +181,7 @@ func (t *transaction) claimWaiting(ctx context.Context) error {
 
 // claimQueued lets claimers take what this transaction has put into their queues and could not hand over at once.
 func (t *transaction) claimQueued(ctx context.Context) error {
-	waits := func(q string) bool { return t.dispatch.queued[q] > 0 }
+	waits := func(q string) bool { return t.dispatch.queued[q] > 0 && !t.passesOver(q) }
 	for i := 0; i < len(t.dispatch.claimers.all) || t.dispatch.anyQueued() && t.pull(waits); i++ {
 		k := t.dispatch.claimers.all[i]
 		if !slices.ContainsFunc(k.queues, waits) {
@@ -196,8 +207,7 @@ func (t *transaction) claimQueued(ctx context.Context) error {
 // each of them would cost a commit of its own: while a worker with 4 slots runs no-ops, its next call of Take comes while its
 // ends are being written. Of 4,000 no-ops on SQLite that saves a fifth of the commits.
 func (t *transaction) claimLate(ctx context.Context) error {
-	mayHold := func(q string) bool { return !t.dispatch.empty[q] && !t.e.claimers.queues.dry[q] }
-	for t.pull(mayHold) {
+	for len(t.dispatch.claimers.all) < claimersLimit && t.join(t.e.pullLate(t.dispatch.empty)) {
 		if _, err := t.take(ctx, t.dispatch.claimers.all[len(t.dispatch.claimers.all)-1]); err != nil {
 			return err
 		}
@@ -241,7 +251,7 @@ func (t *transaction) takeFrom(ctx context.Context, k *claimer, a *allowance) (f
 	if err := t.flushBut(ctx, existing); err != nil {
 		return 0, 0, err
 	}
-	all, err := t.tx.Take(ctx, k.queues, a.room)
+	all, err := t.tx.Take(ctx, t.open(k.queues), a.room)
 	if err != nil {
 		return 0, 0, fmt.Errorf("take: %w", err)
 	}

@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -282,6 +284,34 @@ func (t *holdingTx) DropSignals(ctx context.Context, trigger string, before time
 	return t.Tx.DropSignals(ctx, trigger, before, n)
 }
 
+// scanning counts how often the triggers are looked through for old signals.
+type scanning struct {
+	store.Store
+	looks atomic.Int64
+}
+
+func (s *scanning) OldestSignals(ctx context.Context, after string, n int) ([]store.OldestSignal, error) {
+	s.looks.Add(1)
+	return s.Store.OldestSignals(ctx, after, n)
+}
+
+// Of triggers with more old signals than one transaction removes all are removed in one pass, which looks through the triggers once.
+func TestSignalRetentionLooksOnce(t *testing.T) {
+	s := &scanning{}
+	r := newRig(t, func(o *Options) { s.Store, o.Store, o.SignalRetention = o.Store, s, 24*time.Hour })
+	for _, trigger := range []string{"a", "b"} {
+		if _, err := r.e.Emit(r.ctx, slices.Repeat([]Emission{{Trigger: trigger}}, 2*signalsAtOnce+1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.clock.move(0, 25*time.Hour, 0)
+	before := s.looks.Load()
+	dropped, err := r.e.dropSignals(r.ctx)
+	if looks := s.looks.Load() - before; err != nil || dropped != 2*(2*signalsAtOnce+1) || looks != 1 {
+		t.Errorf("%d signals removed in %d looks (%v)", dropped, looks, err)
+	}
+}
+
 // Signals that cannot be removed keep none of other triggers.
 func TestSignalRetentionBesideWhatIsRefused(t *testing.T) {
 	s := &holding{trigger: "b"}
@@ -301,5 +331,25 @@ func TestSignalRetentionBesideWhatIsRefused(t *testing.T) {
 	}
 	if r.e.Stats().Skipped == 0 {
 		t.Error("what was passed over is not counted")
+	}
+}
+
+// A panic while one signal is prepared, which happens in a goroutine of its own, is the verdict on that signal.
+func TestPanicWhileASignalIsPrepared(t *testing.T) {
+	var on atomic.Bool
+	r := newRig(t, func(o *Options) {
+		id := o.NewID
+		o.NewID = func() flow.ID {
+			if on.Load() {
+				panic("a defect")
+			}
+			return id()
+		}
+	})
+	on.Store(true)
+	all, err := r.e.Emit(r.ctx, []Emission{{Trigger: "t"}})
+	on.Store(false)
+	if err != nil || len(all) != 1 || all[0].Err == nil || !strings.Contains(all[0].Err.Error(), "a defect") {
+		t.Errorf("%+v, %v", all, err)
 	}
 }

@@ -74,7 +74,7 @@ func (e *Engine) enforcing(ctx context.Context, v automation.Verdict, signal flo
 		sub.Key, sub.KeyLimit, sub.WhenFull, sub.Fair = v.Key, settings.Concurrency.Limit, settings.Concurrency.WhenFull, v.Fair
 	}
 	k := &start{id: e.opts.NewID()}
-	if k.request, k.err = e.request(ctx, sub); k.err != nil {
+	if k.request, k.err = e.request(ctx, sub, k.id); k.err != nil {
 		var refused *Invalid
 		if !errors.As(k.err, &refused) && !spoiled(k.err) {
 			return nil, k.err
@@ -122,22 +122,25 @@ func (x *enforcing) window() store.WindowKey {
 }
 
 func (x *enforcing) want(t *transaction) {
-	if x.verdict.State == flow.EnforcementHeld {
-		t.wants.keys = append(t.wants.keys, x.window().Lock())
-	}
+	t.wants.keys = append(t.wants.keys, x.locks()...)
 	if x.start == nil {
 		return
 	}
 	if x.once != nil {
 		t.wants.idempotency = append(t.wants.idempotency, x.once.Key)
 	}
-	if x.start.request.Key != "" {
-		t.wants.keys = append(t.wants.keys, x.start.request.Key)
-	}
-	if x.start.request.Rate.Key != "" {
-		t.wants.keys = append(t.wants.keys, meterLock(&x.start.request))
-	}
 	t.wants.uploads = append(t.wants.uploads, x.start.sums...)
+}
+
+// locks are the keys that the enforcement locks: of its window, and of what it starts.
+func (x *enforcing) locks() (keys []string) {
+	if x.verdict.State == flow.EnforcementHeld {
+		keys = append(keys, x.window().Lock())
+	}
+	if x.start != nil {
+		keys = append(keys, locksOf(&x.start.request)...)
+	}
+	return keys
 }
 
 func (x *enforcing) size() int {

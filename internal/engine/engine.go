@@ -82,6 +82,8 @@ type Engine struct {
 	languages *languages
 	schedules *schedules
 	rules     *rules
+	pauses    *pauses
+	defining  alone // calls that write definitions or switches
 	questions definition.Questions
 	awaited   definition.Waits
 	meetings  chan struct{} // capacity 1: a wait is unlooked, or a signal unmet
@@ -98,7 +100,7 @@ type Engine struct {
 	distributions distributions
 
 	budget budget // of each transaction, at most
-	pace   pace   // what part of it follow-ups may use now
+	pace   pace   // what part of it a transaction may use now
 
 	mu       sync.Mutex // of batcher, claimers and closed
 	batcher  batcher
@@ -106,9 +108,9 @@ type Engine struct {
 	closed   error
 	signal   chan struct{} // capacity 1: a committer should gather
 
-	heard    atomic.Bool    // notifications of other replicas arrive
-	retained atomic.Int64   // when retention has last been through all that has ended, in microseconds since 1970
-	nextDue  chan time.Time // capacity 1: the earliest Wake of a commit
+	heard    atomic.Bool  // notifications of other replicas arrive
+	retained atomic.Int64 // when retention has last been through all that has ended, in microseconds since 1970
+	nextDue  moments      // the earliest Wake of a commit
 
 	unrecovered atomic.Int64 // lost sessions of the last round that something was left of
 	unreadable  int          // rows that the store could not read in the last round; sweepSessions' alone
@@ -166,7 +168,7 @@ func New(o Options) (*Engine, error) {
 		signal:        make(chan struct{}, 1),
 		meetings:      make(chan struct{}, 1),
 		claimers:      claimers{queues: newQueueHints()},
-		nextDue:       make(chan time.Time, 1),
+		nextDue:       newMoments(),
 	}
 	e.catalog = newCatalog(o.Store)
 	e.languages = newLanguages(o.Store, o.Languages)
@@ -174,6 +176,8 @@ func New(o Options) (*Engine, error) {
 	e.schedules = newSchedules()
 	e.webhooks = &webhooks{all: map[string]knownWebhook{}}
 	e.rules = newRules()
+	e.pauses = newPauses()
+	e.defining = newAlone()
 	for _, q := range o.Queues {
 		if err := e.catalog.expect(q); err != nil {
 			return nil, fmt.Errorf("new engine: %w", err)

@@ -331,7 +331,7 @@ func TestEarliestMomentWins(t *testing.T) {
 			synctest.Wait()
 			e.dueAt(began.Add(time.Minute))
 		}()
-		if !e.sleepUntil(t.Context(), began.Add(time.Hour)) {
+		if !e.nextDue.sleepUntil(t.Context(), began.Add(time.Hour)) {
 			t.Fatal("ended by the context")
 		}
 		if d := time.Since(began); d != time.Second {

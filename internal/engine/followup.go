@@ -30,6 +30,7 @@ type followUps struct {
 	ops      []op
 	wide     []op             // steps of workflows that have many children
 	steps    map[flow.ID]bool // workflows that ops and wide go on with
+	lines    map[string]bool  // keys whose whole lines ops go on with
 	busy     bool             // a batch of ops is under way
 	busyWide bool             // one of wide is
 	last     bool             // the last batch was of follow-ups
@@ -40,7 +41,8 @@ type followUps struct {
 type source uint8
 
 const (
-	ofCallers source = iota
+	ofCallers   source = iota
+	ofContended        // callers' too: of their requests one or more need contended keys
 	ofFollowUps
 	ofWideStep // of a workflow that has many children
 )
@@ -68,23 +70,36 @@ func (e *Engine) followUp(o op) {
 	}
 }
 
-// add takes in a follow-up, and reports whether it did: not where the same step of a workflow waits already, nor beyond pendingLimit.
+// add takes in a follow-up, and reports whether it did: not where the same step of a workflow or the same line waits already, nor beyond
+// pendingLimit.
 func (f *followUps) add(o op) bool {
 	if f.len() >= pendingLimit {
 		return false
 	}
 	to := &f.ops
-	if step, is := o.(*advanceOp); is {
-		if f.steps[step.id] {
+	switch o := o.(type) {
+	case *advanceOp:
+		if f.steps[o.id] {
 			return false
 		}
 		if f.steps == nil {
 			f.steps = map[flow.ID]bool{}
 		}
-		f.steps[step.id] = true
-		if step.wide {
+		f.steps[o.id] = true
+		if o.wide {
 			to = &f.wide
 		}
+	case *lineOp:
+		if o.mode != wholeLine {
+			break
+		}
+		if f.lines[o.key] {
+			return false
+		}
+		if f.lines == nil {
+			f.lines = map[string]bool{}
+		}
+		f.lines[o.key] = true
 	}
 	*to = append(*to, o)
 	return true
@@ -113,8 +128,13 @@ func (f *followUps) take(from *[]op, n int) []op {
 		*from = nil // frees its memory
 	}
 	for _, o := range ops {
-		if step, is := o.(*advanceOp); is {
-			delete(f.steps, step.id)
+		switch o := o.(type) {
+		case *advanceOp:
+			delete(f.steps, o.id)
+		case *lineOp:
+			if o.mode == wholeLine {
+				delete(f.lines, o.key)
+			}
 		}
 	}
 	return ops

@@ -143,12 +143,17 @@ func (o *batchOp) add(s *submitOp, at int) {
 
 func (o *batchOp) want(t *transaction) {
 	t.wants.idempotency = append(append(t.wants.idempotency, o.key), o.derived...)
-	if o.first != nil && o.first.request.Key != "" {
-		t.wants.keys = append(t.wants.keys, o.first.request.Key)
-	}
+	t.wants.keys = append(t.wants.keys, o.locks()...)
 	if o.first != nil {
 		t.wants.uploads = append(t.wants.uploads, o.first.sums...)
 	}
+}
+
+func (o *batchOp) locks() []string {
+	if o.first == nil {
+		return nil
+	}
+	return o.first.locks()
 }
 
 func (o *batchOp) decide(ctx context.Context, t *transaction) error {

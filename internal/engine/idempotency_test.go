@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/pawl-run/pawl/internal/flow"
 )
@@ -280,6 +282,38 @@ func TestRacingBatchesWithAKey(t *testing.T) {
 					t.Fatal("the same batch gave different executions")
 				}
 			}
+		}
+	}
+}
+
+// What may start some time after it is accepted starts so long after the first request: the same request again changes nothing, and moves
+// nothing.
+func TestStartIn(t *testing.T) {
+	r := newRig(t)
+	h := r.worker()
+	s := Submission{Action: "noop", StartIn: 10 * time.Minute, IdempotencyKey: "later"}
+	id := r.submit(s)
+	x := r.get(id)
+	if x.Place != flow.Delayed || x.NotBefore.Sub(x.CreatedAt) != 10*time.Minute || !x.WakeAt.Equal(x.NotBefore) {
+		t.Errorf("%+v", x)
+	}
+	r.why(id, "waits for its time", "in 10m")
+	r.pass(9 * time.Minute)
+	if again := r.submit(s); again != id || !r.get(id).NotBefore.Equal(x.NotBefore) {
+		t.Errorf("submitted again: %s, %+v", again, r.get(id))
+	}
+	if x := r.get(id); x.Place != flow.Delayed {
+		t.Errorf("it is %s a minute early", x.Place)
+	}
+	r.pass(time.Minute)
+	if a := h.take(1)[0]; a.Execution != id {
+		t.Errorf("%+v", a)
+	}
+	for _, bad := range []Submission{
+		{Action: "noop", StartIn: time.Hour, NotBefore: time.Now()}, {Action: "noop", StartIn: -time.Hour}, {Action: "noop", StartIn: 400 * 24 * time.Hour},
+	} {
+		if err := r.verdict(bad).Err; err == nil || !strings.Contains(err.Error(), "start_in") {
+			t.Errorf("%+v: %v", bad, err)
 		}
 	}
 }

@@ -22,10 +22,12 @@ func (e *Engine) Feed(ctx context.Context, id flow.ID, at int64, piece []byte, l
 		in      flow.Input
 		verdict error
 	}
-	f, err := ask(ctx, e, []flow.ID{id}, func(ctx context.Context, t *transaction) (f fed, err error) {
+	r := newRequest([]flow.ID{id}, fromCaller, func(ctx context.Context, t *transaction) (f fed, err error) {
 		f.in, f.verdict, err = t.feed(ctx, id, at, piece, last)
 		return f, err
 	})
+	r.bytes = len(piece)
+	f, err := await(ctx, e, r)
 	if err != nil {
 		return flow.Input{}, err
 	}

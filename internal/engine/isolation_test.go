@@ -17,8 +17,10 @@ import (
 // refusing is a store that refuses to write some drafts, as a database does whose types or limits they do not fit.
 type refusing struct {
 	store.Store
-	refuse atomic.Pointer[func(*flow.Draft) bool]
-	newer  atomic.Bool // the definitions are of a later version of the program
+	refuse  atomic.Pointer[func(*flow.Draft) bool]
+	refused atomic.Bool  // the last transaction
+	crowd   atomic.Int64 // so many more transactions meet a conflict, each after one that was refused
+	newer   atomic.Bool  // the definitions are of a later version of the program
 }
 
 var errPlanted = errors.New("planted: the database does not take this row")
@@ -33,9 +35,14 @@ type refusingTx struct {
 }
 
 func (t *refusingTx) Apply(ctx context.Context, d store.Delta) error {
+	if t.s.crowd.Load() > 0 && t.s.refused.Swap(false) {
+		t.s.crowd.Add(-1)
+		return store.ErrConflict
+	}
 	if refuse := t.s.refuse.Load(); refuse != nil {
 		for _, x := range d.Drafts {
 			if (*refuse)(x) {
+				t.s.refused.Store(true)
 				return errPlanted
 			}
 		}
@@ -100,6 +107,44 @@ func TestReportIsRecordedThoughTheNextStepIsRefused(t *testing.T) {
 		}
 		if all := r.children(id, 1); len(all) != 1 {
 			r.Errorf("its tasks: %+v", all)
+		}
+	})
+}
+
+// The same where the second try, without the next step, meets a conflict: it is repeated.
+func TestRefusedStepInConflict(t *testing.T) {
+	isolated(t, func(r *rig, s *refusing) {
+		r.define("name: w\ntasks:\n  one: {action: noop}\n  two: {needs: [one], action: noop}\n")
+		s.set(func(d *flow.Draft) bool { return d.New && d.Task == "two" })
+		s.refused.Store(false)
+		s.crowd.Store(1)
+		h := r.worker()
+		id := r.submit(Submission{Action: "w"})
+		a := h.take(1)[0]
+		if receipt := h.complete(a, `1`); receipt.Verdict != flow.Applied {
+			r.Errorf("the report: %+v", receipt)
+		}
+		if s.crowd.Load() != 0 {
+			r.Error("there was no conflict: the test has tested nothing")
+		}
+		if x := r.ended(id); x.Stage != flow.Failed {
+			r.Errorf("the workflow is %s", x.Stage)
+		}
+	})
+}
+
+// The attempt of a report that the store does not take is taken back: its worker has been told to stop, and would never end it.
+func TestAttemptOfAReportThatCannotBeStored(t *testing.T) {
+	isolated(t, func(r *rig, s *refusing) {
+		h := r.worker()
+		id := r.submit(Submission{Action: "noop"})
+		a := h.take(1)[0]
+		s.set(func(d *flow.Draft) bool { return d.Stage == flow.Completed })
+		if receipt := h.complete(a, `1`); receipt.Verdict != flow.Refused {
+			r.Errorf("the report: %+v", receipt)
+		}
+		if x := r.get(id); x.Place == flow.Held && x.Owner == h.session {
+			r.Errorf("it is still its worker's: %s", x.Stage)
 		}
 	})
 }

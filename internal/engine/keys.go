@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
@@ -92,7 +93,11 @@ func (t *transaction) lockKeys(ctx context.Context, wanted []string) error {
 // useKeys locks keys and tells how full they are. Tickets drawn before are dropped: only those drawn under the keys' locks
 // are in the order of arrival for every replica.
 func (t *transaction) useKeys(ctx context.Context, names []string) (map[string]store.KeyUse, error) {
+	began := time.Now()
 	uses, err := t.tx.LockKeys(ctx, names)
+	if now := time.Now(); t.e.opts.Committers > 1 {
+		t.e.batcher.contention.waited(names, now.Sub(began), now)
+	}
 	t.keys.nextTicket = t.keys.lastTicket
 	return uses, err
 }

@@ -49,19 +49,19 @@ func TestAgeOfPendingRequests(t *testing.T) {
 	handedIn := func(n int, ago time.Duration) {
 		g.Helper()
 		g.request(n)
-		last := &g.e.batcher.arrivals[len(g.e.batcher.arrivals)-1]
+		last := &g.e.batcher.plain.calls[len(g.e.batcher.plain.calls)-1]
 		last.at = last.at.Add(-ago)
 	}
 	want("at the start", 0, 0)
 	handedIn(batchLimit-1, 3*time.Hour)
-	handedIn(2, 2*time.Hour)
-	handedIn(besideFrom, time.Hour)
+	handedIn(2*batchLimit/smallPart, 2*time.Hour)
+	handedIn(2*batchLimit/smallPart, time.Hour)
 	want("with all pending", 3*time.Hour, 4*time.Hour)
 	if b := g.some(batchLimit); b.callers != 1 {
 		t.Errorf("%d callers have all of their requests in the transaction, not 1", b.callers)
 	}
-	want("with half of the second caller's left", 2*time.Hour, 3*time.Hour)
-	if b := g.some(1 + besideFrom); b.callers != 2 {
+	want("with most of the second caller's left", 2*time.Hour, 3*time.Hour)
+	if b := g.some(4*batchLimit/smallPart - 1); b.callers != 2 {
 		t.Errorf("%d callers have the last of their requests in the transaction, not 2", b.callers)
 	}
 	want("with all taken", 0, 0)

@@ -11,9 +11,8 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// An attempt is missed from missedAfter after its claim, or a thirtieth of a lease where that is shorter, because until then the answer that
-// hands it over is probably on its way. It is missed no more from two thirds of a lease on, because recoverUnstarted takes back at
-// the end of the lease what has not begun.
+// Missed returns attempts that were claimed between missedAfter (a thirtieth of a lease where that is shorter) and two thirds of a lease ago:
+// before, the answer that hands them over may be on its way; later, recoverUnstarted is about to take them back.
 const missedAfter = time.Second
 
 // mostMissed bounds how many attempts one call of Missed returns. The next call returns others, since these are named then.

@@ -20,6 +20,12 @@ const (
 // nameFix says what may be meant by the name of an action or workflow that does not exist: another version, the closest name, or
 // one of those that there are. among are the names of definitions that are about to be stored.
 func (e *Engine) nameFix(ctx context.Context, name string, version int, among []string) (string, error) {
+	if base, alias, has := strings.Cut(name, "@"); has {
+		if _, _, err := e.catalog.get(ctx, base, 0); err == nil {
+			return e.aliasFix(ctx, base, alias), nil
+		}
+		name = base
+	}
 	if version > 0 {
 		if _, latest, err := e.catalog.get(ctx, name, 0); err == nil {
 			return fmt.Sprintf("its latest version is %d: %s, or %s for the latest", latest, versionKey(name, latest), name), nil

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// pace is the share of its budget that a transaction may use. Callers wait for the rows that a follow-up has locked, so a follow-up whose
+// pace is the share of its budget that a transaction may use, one of callers too. Callers wait for the rows that a follow-up has locked, so a follow-up whose
 // transaction took longer than followUpTime is followed by smaller ones. 1,000 rows take 10 to 30 ms on a quiet machine; where 2
 // processors had PostgreSQL, the server, a worker and five hostile clients to run, they took 800 ms.
 type pace struct {

@@ -46,7 +46,7 @@ func (e *Engine) watchPeers(ctx context.Context) {
 				listen.Reset(listenAgain)
 				continue
 			}
-			e.onNotification(n)
+			e.onNotification(ctx, n)
 			if n.All && all == nil {
 				all = time.After(gatherAll)
 			}
@@ -91,7 +91,7 @@ func (e *Engine) listen(ctx context.Context) <-chan store.Notification {
 }
 
 // onNotification wakes the sessions and watchers that a notification names, and notes the queues. What it leaves out, the poll finds.
-func (e *Engine) onNotification(n store.Notification) {
+func (e *Engine) onNotification(ctx context.Context, n store.Notification) {
 	if len(n.Queues) > 0 {
 		for _, q := range n.Queues {
 			if flow.Narrow(q) {
@@ -108,6 +108,9 @@ func (e *Engine) onNotification(n store.Notification) {
 			e.wakeCommitter()
 		}
 	}
+	if n.Pauses {
+		e.pausesChanged(ctx)
+	}
 	for _, id := range n.Sessions {
 		e.sessions.order(id)
 	}
@@ -117,7 +120,7 @@ func (e *Engine) onNotification(n store.Notification) {
 // forgetQueues lets the next batch look into every queue that a claimer waits for: another replica may have filled it.
 func (e *Engine) forgetQueues() {
 	e.mu.Lock()
-	e.claimers.queues.forget()
+	e.claimers.forget()
 	waiting := len(e.claimers.waiting) > 0
 	e.mu.Unlock()
 	if waiting {

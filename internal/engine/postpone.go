@@ -45,16 +45,19 @@ const (
 // budgetOf is what the transaction of some requests may do beyond them, now.
 func (e *Engine) budgetOf(ops []op) budget {
 	b := e.pace.of(e.budget)
-	if len(ops) > 0 && ops[0].class() != fromEngine { // no batch has both
+	if len(ops) > 0 && !ofEngine(ops) {
 		b.rows = min(b.rows, callersRows)
 		for _, o := range ops {
-			if o.size() > 0 || len(o.executions()) > 0 { // the engine's loops ask with neither
+			if !fromLoop(o) {
 				b.rows = min(b.rows+1, e.budget.rows)
 			}
 		}
 	}
 	return b
 }
+
+// ofEngine reports whether a batch is of follow-ups: no batch has both.
+func ofEngine(ops []op) bool { return len(ops) > 0 && ops[0].class() == fromEngine }
 
 func (b *budget) spend(rows, bytes int) { b.rows, b.bytes = b.rows-rows, b.bytes-bytes }
 

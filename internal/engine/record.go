@@ -10,6 +10,7 @@ import (
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/handoff"
 	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/telemetry"
 )
 
 // reportOp is one report of one session.
@@ -49,6 +50,9 @@ func (e *Engine) Report(ctx context.Context, session flow.ID, reports []flow.Rep
 		default:
 			// The data of this report cannot be stored. Its sender must not send it for ever.
 			o.receipt = flow.Receipt{Execution: o.report.Execution, Attempt: o.report.Attempt, Verdict: flow.Refused, Say: o.err.Error()}
+			if err := e.rejectUnstored(ctx, o); err != nil {
+				return nil, fmt.Errorf("%w: %w", handoff.ErrUnavailable, err)
+			}
 		}
 		receipts[i] = o.receipt
 	}
@@ -110,7 +114,7 @@ func (o *reportOp) decide(ctx context.Context, t *transaction) error {
 // the attempt otherwise. What others say of the attempt changes nothing.
 func (o *reportOp) reject(t *transaction, d *flow.Draft) error {
 	if d.Place == flow.Held && d.Owner == o.session && d.Attempt == o.report.Attempt {
-		if err := d.Lose("its worker contradicted the history: "+o.receipt.Say, t.now, t.e.opts.Random()); err != nil {
+		if err := d.Lose("a report of its worker was refused: "+flow.Clipped(o.receipt.Say, flow.AsideLimit), t.now, t.e.opts.Random()); err != nil {
 			return err
 		}
 	}
@@ -118,6 +122,23 @@ func (o *reportOp) reject(t *transaction, d *flow.Draft) error {
 		t.changed(d)
 	}
 	return nil
+}
+
+// rejectUnstored takes back the attempt of a report that the store refused. Where even that is refused, the attempt stays with its session
+// until that ends. An error means that the report is to be sent again.
+func (e *Engine) rejectUnstored(ctx context.Context, o *reportOp) error {
+	id := o.report.Execution
+	err := e.do(ctx, []flow.ID{id}, func(_ context.Context, t *transaction) error {
+		if d := t.draft(id); d != nil {
+			return o.reject(t, d)
+		}
+		return nil
+	})
+	if err != nil && refused(err) {
+		e.opts.Log.Error("an attempt whose report cannot be stored cannot be taken back", telemetry.Execution, id, telemetry.Err, err)
+		return nil
+	}
+	return err
 }
 
 // history loads what the report repeats and what was kept ahead of a gap; both are rare.

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"slices"
 
 	"github.com/pawl-run/pawl/internal/flow"
 )
@@ -14,6 +15,7 @@ type request[T any] struct {
 	run    func(context.Context, *transaction) (T, error)
 	of     class
 	needs  func(*transaction) // what it wants beside executions; nil: nothing
+	bytes  int                // that it holds, where they are many
 	result T                  // of the run that was committed
 	answer chan answer[T]     // capacity 1
 }
@@ -44,7 +46,20 @@ func (r *request[T]) done(err error) {
 	r.answer <- a
 }
 
-func (r *request[T]) size() int { return 0 }
+func (r *request[T]) size() int { return r.bytes }
+
+// fromLoop reports whether it names no execution, as what the engine's loops and sessions ask.
+func (r *request[T]) fromLoop() bool { return len(r.ids) == 0 }
+
+func fromLoop(o op) bool {
+	r, is := o.(interface{ fromLoop() bool })
+	return is && r.fromLoop()
+}
+
+// first reports whether requests go before those of callers.
+func first(ops []op) bool {
+	return !slices.ContainsFunc(ops, func(o op) bool { return o.class() != quietly })
+}
 
 func (r *request[T]) class() class { return r.of }
 

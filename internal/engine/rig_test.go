@@ -29,6 +29,7 @@ type rig struct {
 	e     *Engine
 	store store.Store
 	clock *clockwork
+	again func() store.Store // opens the store once more, as another process does; nil where only one can
 }
 
 // clockwork is the clocks of the database and of the process, which tests can push forward.
@@ -111,7 +112,18 @@ func newPostgresRig(t testing.TB, change ...func(*Options)) *rig {
 			t.Errorf("drop schema: %v", err)
 		}
 	})
-	r := &rig{TB: t, store: s}
+	r := &rig{TB: t, store: s, again: func() store.Store {
+		s, err := postgres.Open(t.Context(), dsn, postgres.Options{Schema: schema})
+		if err != nil {
+			t.Fatalf("open store: %v", err)
+		}
+		t.Cleanup(func() {
+			if err := s.Close(); err != nil {
+				t.Errorf("close store: %v", err)
+			}
+		})
+		return s
+	}}
 	return r.run(Options{Store: s, Committers: 4}, change)
 }
 
@@ -138,6 +150,7 @@ func (r *rig) run(o Options, change []func(*Options)) *rig {
 	go func() { done <- r.e.Run(ctx) }()
 	r.Cleanup(func() {
 		r.verify()
+		r.replayAll()
 		stop()
 		if err := <-done; err != nil {
 			r.Errorf("engine: %v", err)
@@ -265,7 +278,7 @@ func (r *rig) settled() {
 		r.e.mu.Lock()
 		hopeful := len(r.e.claimers.waiting) == 0
 		for _, k := range r.e.claimers.waiting {
-			hopeful = hopeful || r.e.claimers.queues.any(k.queues)
+			hopeful = hopeful || !k.paused && r.e.claimers.queues.any(k.queues)
 		}
 		r.e.mu.Unlock()
 		if !hopeful {
@@ -352,4 +365,34 @@ func (r *rig) history(id flow.ID) []flow.EventType {
 		types[i] = e.Type
 	}
 	return types
+}
+
+// mostReplayed is how many histories are replayed behind each test, the newest first.
+const mostReplayed = 1000
+
+// replayAll lets the rules decide the histories of the store once more: what the engine has recorded follows from them.
+func (r *rig) replayAll() {
+	r.Helper()
+	ctx, f := context.Background(), store.Filter{Limit: 500}
+	for n := 0; n < mostReplayed; {
+		page, err := r.store.List(ctx, f)
+		if err != nil {
+			r.Errorf("list: %v", err)
+		}
+		if len(page) == 0 {
+			return
+		}
+		for _, x := range page {
+			n++
+			f.Before = x.ID
+			res, err := r.e.Histories().Replay(ctx, x.ID, 0)
+			if err != nil {
+				r.Errorf("replay %s: %v", x.ID, err)
+				continue
+			}
+			for _, f := range res.Findings {
+				r.Errorf("%s (%s): event %d: %s[%d]: by the rules %s, recorded %s: %s", x.ID, x.Kind, f.Seq, f.Task, f.Index, f.Rules, f.Recorded, f.Why)
+			}
+		}
+	}
 }

@@ -1,11 +1,13 @@
 package engine
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -337,4 +339,49 @@ func TestRuleRate(t *testing.T) {
 			r.Errorf("waiting: %v, %v", waiting, err)
 		}
 	})
+}
+
+// defining counts the documents that each transaction defines.
+type defining struct {
+	store.Store
+	most atomic.Int64
+}
+
+type definingTx struct {
+	store.Tx
+	s *defining
+	n int64
+}
+
+func (s *defining) Update(ctx context.Context, decide func(context.Context, store.Tx) error) error {
+	return s.Store.Update(ctx, func(ctx context.Context, tx store.Tx) error { return decide(ctx, &definingTx{Tx: tx, s: s}) })
+}
+
+func (t *definingTx) Define(ctx context.Context, d store.Definition) (int, bool, error) {
+	t.n++
+	t.s.most.Store(max(t.s.most.Load(), t.n)) // one committer
+	return t.Tx.Define(ctx, d)
+}
+
+// Calls of Define that come together go into transactions of their own: two of them could lock names in an order that crosses another
+// server's.
+func TestDefinesAreApart(t *testing.T) {
+	s := &defining{}
+	r := newRig(t, func(o *Options) { s.Store, o.Store = o.Store, s })
+	var wg sync.WaitGroup
+	for i := range 20 {
+		defs, err := definition.Parse("a.yaml", fmt.Appendf(nil, "name: a%d\naction: noop\n", i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		wg.Go(func() {
+			if _, err := r.e.Define(r.ctx, defs); err != nil {
+				t.Errorf("define: %v", err)
+			}
+		})
+	}
+	wg.Wait()
+	if n := s.most.Load(); n != 1 {
+		t.Errorf("a transaction has defined %d documents", n)
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -118,43 +119,56 @@ type Scheduled struct {
 	Document *definition.Definition
 }
 
+// scheduleDocuments are the documents of schedules, by name. Those that are not known are read together, and left out where they cannot be
+// understood, or another version was applied since the schedules were read.
+func (e *Engine) scheduleDocuments(ctx context.Context, rows []store.Schedule) (map[string]*definition.Definition, error) {
+	all := make(map[string]*definition.Definition, len(rows))
+	versions := map[string]int{}
+	for i := range rows {
+		k := &rows[i]
+		if d := e.schedules.known(versionKey(k.Name, k.Version)); d != nil {
+			all[k.Name] = d
+		} else {
+			versions[schedulePrefix+k.Name] = k.Version
+		}
+	}
+	if len(versions) == 0 {
+		return all, nil
+	}
+	documents, err := e.opts.Store.Latest(ctx, slices.Collect(maps.Keys(versions)))
+	if err != nil {
+		return nil, fmt.Errorf("load schedules: %w", err)
+	}
+	for i := range documents {
+		row := &documents[i]
+		if row.Version != versions[row.Name] {
+			continue
+		}
+		if d, err := scheduleOf(row); err == nil {
+			all[d.Name] = d
+			e.schedules.keep(versionKey(d.Name, row.Version), d)
+		}
+	}
+	return all, nil
+}
+
 // Schedules returns up to n schedules, by name, beyond after, in two reads.
 func (e *Engine) Schedules(ctx context.Context, after string, n int) ([]Scheduled, error) {
 	rows, err := e.opts.Store.Schedules(ctx, after, n)
 	if err != nil {
 		return nil, err
 	}
-	all := make([]Scheduled, len(rows))
-	var missing []string
-	for i := range rows {
-		if all[i] = (Scheduled{rows[i], e.schedules.known(versionKey(rows[i].Name, rows[i].Version))}); all[i].Document == nil {
-			missing = append(missing, schedulePrefix+rows[i].Name)
-		}
-	}
-	if len(missing) == 0 {
-		return all, nil
-	}
-	documents, err := e.opts.Store.Latest(ctx, missing)
+	documents, err := e.scheduleDocuments(ctx, rows)
 	if err != nil {
-		return nil, fmt.Errorf("load schedules: %w", err)
+		return nil, err
 	}
-	latest := make(map[string]*store.Definition, len(documents))
-	for i := range documents {
-		latest[documents[i].Name] = &documents[i]
-	}
-	for i := range all {
-		k := &all[i]
-		switch row := latest[schedulePrefix+k.Name]; {
-		case k.Document != nil:
-		case row != nil && row.Version == k.Version:
-			if k.Document, err = scheduleOf(row); err == nil {
-				e.schedules.keep(versionKey(k.Name, k.Version), k.Document)
+	all := make([]Scheduled, len(rows))
+	for i, k := range rows {
+		all[i] = Scheduled{k, documents[k.Name]}
+		if all[i].Document == nil {
+			if all[i].Document, err = e.schedule(ctx, k.Name, k.Version); err != nil {
+				return nil, err
 			}
-		default: // a version was applied between the two reads
-			k.Document, err = e.schedule(ctx, k.Name, k.Version)
-		}
-		if err != nil {
-			return nil, err
 		}
 	}
 	return all, nil

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -98,6 +99,37 @@ func TestScheduleFires(t *testing.T) {
 	}
 	if k.Next.Sub(k.Last) != time.Hour || k.Last.Minute() != 0 {
 		t.Errorf("last %s, next %s", k.Last, k.Next)
+	}
+}
+
+// reading counts the definitions that an engine reads one by one.
+type reading struct {
+	store.Store
+	single atomic.Int64
+}
+
+func (s *reading) Definition(ctx context.Context, name string, version int) (store.Definition, error) {
+	s.single.Add(1)
+	return s.Store.Definition(ctx, name, version)
+}
+
+// Schedules that are due together fire once each, over several parts, and their documents are read together.
+func TestSchedulesDueTogether(t *testing.T) {
+	const schedules = schedulesInPart + 10
+	s := &reading{}
+	r := newRig(t, func(o *Options) { s.Store, o.Store = o.Store, s })
+	r.toTheHour()
+	var doc strings.Builder
+	for i := range schedules {
+		fmt.Fprintf(&doc, "---\nkind: schedule\nname: s%d\nevery: 1h\nrun: {action: noop}\n", i)
+	}
+	r.define(strings.TrimPrefix(doc.String(), "---\n"))
+	r.tick(time.Minute)
+	for i := range schedules {
+		r.wantTicks(fmt.Sprintf("s%d", i), "on_time")
+	}
+	if n := s.single.Load(); n > 0 {
+		t.Errorf("%d documents were read one by one", n)
 	}
 }
 

@@ -243,7 +243,7 @@ func (e *Engine) Decline(ctx context.Context, session flow.ID, attempts []flow.A
 			if d == nil || d.Place != flow.Held || d.Owner != session || d.Attempt != a.Attempt || d.Stage != flow.Provisioning {
 				continue
 			}
-			if err := d.Decline(fmt.Sprintf("worker %s declined it", s.session.Name), t.now); err != nil {
+			if err := d.Decline("worker "+s.session.Name+flow.ReasonDeclined, t.now); err != nil {
 				return err
 			}
 			t.changed(d)
@@ -256,7 +256,7 @@ func (e *Engine) Decline(ctx context.Context, session flow.ID, attempts []flow.A
 func (e *Engine) Close(ctx context.Context, session flow.ID) error {
 	e.sessions.drop(session)
 	_, err := e.recover(ctx, session, func(d *flow.Draft, now time.Time) error {
-		return d.HandBack("the worker was shut down", now)
+		return d.HandBack(flow.ReasonShutDown, now)
 	})
 	return sessionError(err)
 }
@@ -276,6 +276,9 @@ func (e *Engine) Log(ctx context.Context, session flow.ID, chunks []flow.LogChun
 		}
 	}
 	if err := e.opts.Store.AppendLogs(ctx, chunks); err != nil {
+		if spoiled(err) {
+			return fmt.Errorf("%w: %w: store logs: %w", handoff.ErrUnavailable, handoff.ErrBadCall, err)
+		}
 		return sessionError(fmt.Errorf("store logs: %w", err))
 	}
 	e.watch.logged(chunks)

@@ -68,7 +68,11 @@ func (e *Engine) shortestKeep() time.Duration {
 	return shortest
 }
 
-// dropSignals removes some of the signals of each trigger that retention does not keep, and returns how many.
+// dropRounds is how often one pass of retention comes to a trigger of which there is more to remove before it goes on to others.
+const dropRounds = 20
+
+// dropSignals removes signals that retention does not keep, some of each trigger in turn, and returns how many. Between two transactions
+// it rests. It looks at each trigger once, and comes back only to those of which it has removed something.
 func (e *Engine) dropSignals(ctx context.Context) (dropped int, err error) {
 	set, err := e.rulesInForce(ctx)
 	if err != nil {
@@ -83,26 +87,49 @@ func (e *Engine) dropSignals(ctx context.Context) (dropped int, err error) {
 		if err != nil {
 			return dropped, err
 		}
+		var old []string
 		for _, o := range all {
 			after = o.Trigger
-			keep := e.keepOf(set, o.Trigger)
-			if before := now.Add(-keep); keep > 0 && o.At.Before(before) {
-				n, err := e.dropOf(ctx, o.Trigger, before)
-				dropped += n
-				if err != nil && refused(err) { // the signals of the other triggers go
-					e.counters.skipped.Add(1)
-					e.opts.Log.Error("old signals of a trigger cannot be removed: they stay", "trigger", o.Trigger, telemetry.Err, err)
-					err = nil
-				}
-				if err != nil {
-					return dropped, err
-				}
+			if keep := e.keepOf(set, o.Trigger); keep > 0 && o.At.Before(now.Add(-keep)) {
+				old = append(old, o.Trigger)
 			}
+		}
+		for round := 0; round < dropRounds && len(old) > 0; round++ {
+			n := 0
+			if n, old, err = e.dropSome(ctx, old, func(trigger string) time.Time { return now.Add(-e.keepOf(set, trigger)) }); err != nil {
+				return dropped + n, err
+			}
+			dropped += n
 		}
 		if len(all) < triggersAtOnce {
 			return dropped, nil
 		}
 	}
+}
+
+// dropSome removes some signals of each trigger, and returns how many, and the triggers of which there may be more.
+func (e *Engine) dropSome(ctx context.Context, triggers []string, before func(trigger string) time.Time) (dropped int, more []string, err error) {
+	for _, trigger := range triggers {
+		n, err := e.dropOf(ctx, trigger, before(trigger))
+		dropped += n
+		switch {
+		case err != nil && refused(err): // the signals of the other triggers go
+			e.counters.skipped.Add(1)
+			e.opts.Log.Error("old signals of a trigger cannot be removed: they stay", "trigger", trigger, telemetry.Err, err)
+			continue
+		case err != nil:
+			return dropped, nil, err
+		case n == 0:
+			continue
+		}
+		more = append(more, trigger)
+		select {
+		case <-time.After(signalsRest):
+		case <-ctx.Done():
+			return dropped, nil, ctx.Err()
+		}
+	}
+	return dropped, more, nil
 }
 
 func (e *Engine) dropOf(ctx context.Context, trigger string, before time.Time) (dropped int, err error) {

@@ -72,7 +72,7 @@ type Stats struct {
 // Stats returns the counters.
 func (e *Engine) Stats() Stats {
 	e.mu.Lock()
-	pending, takers := len(e.batcher.pending)+e.batcher.followUps.len(), len(e.claimers.waiting)
+	pending, takers := e.batcher.pending()+e.batcher.followUps.len(), len(e.claimers.waiting)
 	commitAge, pendingAge := e.batcher.ages(time.Now())
 	e.mu.Unlock()
 	c := &e.counters

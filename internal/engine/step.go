@@ -23,6 +23,7 @@ type step struct {
 	plan    orchestration.Plan
 	ends    orchestration.Change // the ends of children that made it necessary
 	more    bool                 // it does not fit into this transaction
+	reuses  reuses               // of a rerun
 }
 
 const (
@@ -63,7 +64,7 @@ func (s *step) follow(l *store.LockedWorkflow) {
 }
 
 // decide works out what the workflow does next, until it has to wait.
-func (s *step) decide(ctx context.Context) error {
+func (s *step) decide(ctx context.Context) (err error) {
 	st := s.p.tracker.State()
 	facts := &orchestration.Facts{
 		ID: s.w.ID.String(), Labels: s.w.Labels, Items: s.p.items,
@@ -81,6 +82,9 @@ func (s *step) decide(ctx context.Context) error {
 			}
 			facts.Input = s.w.Input
 		}
+		if facts.Upto, err = s.loadReusable(ctx, &next, rows-len(s.plan.Children), bytes-s.handed()); err != nil {
+			return err
+		}
 		facts.Most, facts.MostBytes = rows-len(s.plan.Children), bytes-s.handed()
 		again := orchestration.Take(s.def, st, next, facts, &s.plan)
 		if !again || s.plan.Stage != 0 {
@@ -93,8 +97,9 @@ func (s *step) decide(ctx context.Context) error {
 	}
 }
 
-// handed is about how many bytes the children of the plan are handed.
+// handed is about how many bytes the children of the plan are handed, or end with already.
 func (s *step) handed() (n int) {
+	n = s.reuses.bytes
 	for i := range s.plan.Children {
 		n += s.plan.Children[i].Size()
 	}

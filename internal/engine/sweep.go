@@ -17,19 +17,27 @@ const (
 	dueAgain  = time.Second      // after a look at which something was put aside
 )
 
-// dueAt lets the sweep look at the clock again no later than at t.
-func (e *Engine) dueAt(t time.Time) {
+// moments wakes a loop at the earliest of the moments that others announce.
+type moments chan time.Time // capacity 1
+
+func newMoments() moments { return make(moments, 1) }
+
+// announce lets the loop look again no later than at t.
+func (m moments) announce(t time.Time) {
 	for {
 		select {
-		case e.nextDue <- t:
+		case m <- t:
 			return
-		case old := <-e.nextDue:
+		case old := <-m:
 			if old.Before(t) {
 				t = old
 			}
 		}
 	}
 }
+
+// dueAt lets the sweep look at the clock again no later than at t.
+func (e *Engine) dueAt(t time.Time) { e.nextDue.announce(t) }
 
 // sweepDue decides about executions whose time has come: waits that are over, deadlines that have passed, gaps that did
 // not close. It is level-triggered: what one look misses, the next one finds.
@@ -42,16 +50,16 @@ func (e *Engine) sweepDue(ctx context.Context) {
 			}
 			e.opts.Log.Error("looking for due executions failed; it will be tried again", telemetry.Err, err)
 		}
-		if !e.sleepUntil(ctx, time.Now().Add(min(pause, e.jittered(dueAtMost)))) {
+		if !e.nextDue.sleepUntil(ctx, time.Now().Add(min(pause, e.jittered(dueAtMost)))) {
 			return
 		}
 	}
 }
 
-// sleepUntil waits until the earlier of at and what dueAt announces meanwhile; false means that ctx has ended.
-func (e *Engine) sleepUntil(ctx context.Context, at time.Time) bool {
+// sleepUntil waits until the earlier of at and what is announced meanwhile; false means that ctx has ended.
+func (m moments) sleepUntil(ctx context.Context, at time.Time) bool {
 	select {
-	case t := <-e.nextDue: // announced during the last look: heard first, or it would cause another one after the next
+	case t := <-m: // announced during the last look: heard first, or it would cause another one after the next
 		if t.Before(at) {
 			at = t
 		}
@@ -63,7 +71,7 @@ func (e *Engine) sleepUntil(ctx context.Context, at time.Time) bool {
 		select {
 		case <-timer.C:
 			return true
-		case t := <-e.nextDue:
+		case t := <-m:
 			if t.Before(at) {
 				at = t
 				timer.Reset(time.Until(at))

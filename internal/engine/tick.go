@@ -6,9 +6,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
-	"github.com/pawl-run/pawl/internal/blob"
 	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/schedule"
@@ -17,7 +18,9 @@ import (
 )
 
 const (
-	schedulesAtOnce = 500
+	schedulesAtOnce = 2000 // that are read together
+	schedulesInPart = 500  // of these in one transaction
+	partsAtOnce     = 2    // while the documents of one part are read and planned, the other is carried out
 	startsAtOnce    = 1000
 	schedulesAtMost = time.Second      // between two looks at when the next schedule is due: other servers change schedules, too
 	scheduleAgain   = time.Minute      // until a schedule is looked at again about which a decision was refused
@@ -83,84 +86,55 @@ func (e *Engine) fireDue(ctx context.Context, clock *tickClock) (time.Duration, 
 		if len(due) == 0 {
 			continue
 		}
-		all := make([]*firing, 0, len(due))
-		for i, left := 0, (budget{startsAtOnce, e.budget.bytes}); i < len(due) && !left.spent(); i++ {
-			f, err := e.plan(ctx, due[i], now)
-			if err != nil {
-				return schedulesAtMost, err
-			}
-			left.spend(len(f.starts), f.bytes())
-			all = append(all, f)
-		}
-		decided, err := e.fire(ctx, all)
-		if err == nil {
-			err = e.fireRest(ctx, all)
-		}
-		if err != nil || decided < len(all) {
+		if all, err := e.fireParts(ctx, due, now); err != nil || !all {
 			return 50 * time.Millisecond, err // another server is at it
 		}
 	}
 }
 
-// firing is what is to become of one schedule that is due.
-type firing struct {
-	was    store.Schedule // as it was when this was planned
-	d      *definition.Definition
-	plan   schedule.Plan
-	starts []*start
-	rest   []schedule.Fire // ticks beyond starts, which another transaction starts: their inputs do not go into this one
-	pause  string          // why the schedule pauses itself instead
-	bad    error           // why nothing can be planned
-	done   bool            // carried out; was is the schedule as it is since then
-}
-
-func (f *firing) bytes() (n int) {
-	for _, s := range f.starts {
-		n += s.request.PayloadSize()
+// fireParts decides about schedules that are due, part by part. all: about each of them that was planned.
+func (e *Engine) fireParts(ctx context.Context, due []store.Schedule, now time.Time) (all bool, err error) {
+	var wg sync.WaitGroup
+	var elsewhere atomic.Bool
+	room, failed := make(chan struct{}, partsAtOnce), make(chan error, len(due))
+	for part := range slices.Chunk(due, schedulesInPart) {
+		room <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-room }()
+			all, err := e.firePart(ctx, part, now)
+			if failed <- err; !all {
+				elsewhere.Store(true)
+			}
+		})
 	}
-	return n
+	wg.Wait()
+	close(failed)
+	for each := range failed {
+		err = errors.Join(err, each)
+	}
+	return !elsewhere.Load(), err
 }
 
-// start is an execution that a tick starts, if nothing keeps it from doing so.
-type start struct {
-	fire    schedule.Fire
-	id      flow.ID
-	request flow.Request
-	sums    []blob.Sum
-	err     error // why there is no request
-}
-
-// plan works out, outside the transaction, what becomes of the nominal times of a schedule that have passed.
-func (e *Engine) plan(ctx context.Context, k store.Schedule, now time.Time) (*firing, error) {
-	f := &firing{was: k}
-	if f.d, f.bad = e.schedule(ctx, k.Name, k.Version); f.bad != nil {
-		if !spoiled(f.bad) {
-			return nil, f.bad
+// firePart is fireParts for one part. Schedules that find no room in its transactions stay due.
+func (e *Engine) firePart(ctx context.Context, due []store.Schedule, now time.Time) (bool, error) {
+	documents, err := e.scheduleDocuments(ctx, due)
+	if err != nil {
+		return false, err
+	}
+	all := make([]*firing, 0, len(due))
+	for i, left := 0, (budget{startsAtOnce, e.budget.bytes}); i < len(due) && !left.spent(); i++ {
+		f, err := e.plan(ctx, due[i], documents[due[i].Name], now)
+		if err != nil {
+			return false, err
 		}
-		return f, nil
+		left.spend(len(f.starts), f.bytes())
+		all = append(all, f)
 	}
-	var err error
-	if f.pause, err = e.failing(ctx, f.d, &k); err != nil || f.pause != "" {
-		return f, err
+	decided, err := e.fire(ctx, all)
+	if err == nil {
+		err = e.fireRest(ctx, all)
 	}
-	f.plan = f.d.Schedule.Tick(k.Name, k.Next, now)
-	f.rest = f.plan.Fire
-	return f, e.nextStarts(ctx, f)
-}
-
-// nextStarts makes the requests of the next ticks of a plan: as many as one transaction takes.
-func (e *Engine) nextStarts(ctx context.Context, f *firing) error {
-	last, left := f.was.Last, budget{startsAtOnce, e.budget.bytes}
-	for f.starts = nil; len(f.rest) > 0 && !left.spent(); f.rest = f.rest[1:] {
-		s := e.start(ctx, f.d, f.rest[0], last)
-		var refused *Invalid
-		if s.err != nil && !errors.As(s.err, &refused) && !spoiled(s.err) {
-			return s.err
-		}
-		f.starts, last = append(f.starts, s), f.rest[0].Nominal
-		left.spend(1, s.request.PayloadSize())
-	}
-	return nil
+	return decided == len(all), err
 }
 
 // fireRest starts the ticks that found no room in the transaction that carried out their plan, in transactions of their own. Where one
@@ -178,36 +152,6 @@ func (e *Engine) fireRest(ctx context.Context, all []*firing) error {
 		}
 	}
 	return nil
-}
-
-// start makes the request of the execution that a tick starts.
-func (e *Engine) start(ctx context.Context, d *definition.Definition, fire schedule.Fire, previous time.Time) *start {
-	s := &start{fire: fire, id: e.opts.NewID()}
-	run := &d.Schedule.Run
-	input, err := d.Schedule.InputFor(d.Name, d.Schedule.TickOf(fire.Nominal, previous, fire.Why))
-	if err != nil {
-		s.err = invalid("run.input", "", err.Error(), "")
-		return s
-	}
-	settings := &run.Settings
-	sub := &Submission{Action: run.ActionText(), Input: input, Queue: settings.Queue, Priority: settings.Priority, Timeout: settings.Timeout,
-		QueueTimeout: settings.QueueTimeout, TotalTimeout: settings.TotalTimeout, Retry: settings.Retry,
-		Labels: merged(map[string]string{ScheduleLabel: d.Name}, settings.Labels)}
-	if s.request, s.err = e.request(ctx, sub); s.err != nil {
-		return s
-	}
-	if line := lineOf(d); line != "" {
-		if s.request.Key != "" {
-			s.err = invalid("overlap", string(d.Schedule.Overlap), fmt.Sprintf("%s has a concurrency key of its own, which decides what waits", run.Action), "write overlap: allow or skip")
-			return s
-		}
-		s.request.Key, s.request.KeyLimit, s.request.WhenFull = line, 1, flow.WhenFullQueue
-		if d.Schedule.Overlap == schedule.OverlapCancel {
-			s.request.WhenFull = flow.WhenFullCancelOldest
-		}
-	}
-	s.sums = sumsIn(s.request.Input, s.request.With)
-	return s
 }
 
 // fire carries plans out in one transaction, and returns how many: what has changed since it was planned, or is being decided

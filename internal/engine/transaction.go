@@ -46,6 +46,8 @@ type transaction struct {
 	budget    budget
 	postpones bool // what follows from the requests is left to later transactions
 	own       own  // what the requests themselves are to go on with, where they postpone what follows
+	// leavesKeys is set where lines of contended keys are left to follow-ups, because callers wait.
+	leavesKeys bool
 }
 
 // wants is what requests need to be decided.
@@ -78,7 +80,7 @@ func (e *Engine) newTransaction(tx store.Tx, claimers *roster) *transaction {
 		loaded:    newLoaded(),
 		keys:      newKeyLedger(),
 		workflows: newWorkflows(),
-		dispatch:  newDispatch(claimers),
+		dispatch:  newDispatch(claimers, e.pauses.latest.Load()),
 	}
 }
 
@@ -198,9 +200,10 @@ func (t *transaction) flush(ctx context.Context) error {
 func existing(d *flow.Draft) bool { return d.New }
 
 // beforeFirstStep defers a new workflow until its first step: both are written at once. One that holds a key must be there to be
-// counted, and so must the task of a workflow that is about to look at how far its tasks are.
+// counted, one that runs another again must be there to have what it reuses, and so must the task of a workflow that is about to look at
+// how far its tasks are.
 func (t *transaction) beforeFirstStep(d *flow.Draft) bool {
-	return d.New && d.Key == "" && t.workflows.begun[d.ID] && !t.workflows.due[d.Parent]
+	return d.New && d.Key == "" && d.RerunOf.IsZero() && t.workflows.begun[d.ID] && !t.workflows.due[d.Parent]
 }
 
 // flushBut is flush, but for the new executions that are deferred, with all that names them.

@@ -72,28 +72,33 @@ func (e *Engine) WatchAll() (changed <-chan struct{}, stop func()) {
 	}
 }
 
-func (b *broker) changed(drafts []*flow.Draft) {
+// changed wakes the watchers of what a commit has changed. It returns how many of them waited for an end that the commit has brought.
+func (b *broker) changed(drafts []*flow.Draft) (ended int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if len(drafts) == 0 {
-		return
+		return 0
 	}
 	for c := range b.all {
 		signal(c)
 	}
 	if len(b.one) == 0 {
-		return
+		return 0
 	}
 	for _, d := range drafts {
 		over := d.Place == flow.Finished
 		if over {
 			for w := range b.one[d.ID] {
 				w.over = d.Execution
+				if w.end {
+					ended++
+				}
 			}
 		}
 		b.wake(d.ID, over)
 		b.wake(d.Parent, false)
 	}
+	return ended
 }
 
 // changedByPeers wakes the watchers of what other replicas have changed.

@@ -18,7 +18,7 @@ type Why struct {
 	Execution flow.ID
 	Stage     flow.Stage
 	Attempt   int
-	Waiting   string // "nothing", "time", "retry", "key", "queue", "worker", "children", "sleep", "answer", "signal" or "cancel"
+	Waiting   string // "nothing", "time", "retry", "key", "queue", "worker", "children", "sleep", "answer", "signal", "paused" or "cancel"
 	Summary   string // one sentence
 	Facts     []string
 	Unblock   []string // what would let it go on
@@ -78,6 +78,7 @@ func (e *Engine) why(ctx context.Context, x *flow.Execution, d *descent) (w Why,
 		return Why{}, err
 	}
 	w.deadlines(x)
+	w.rerun(x)
 	return w, nil
 }
 
@@ -86,6 +87,16 @@ func (w *Why) finished(x *flow.Execution) {
 	w.Summary = fmt.Sprintf("nothing: it is %s since %s", x.Stage, clock(x.FinishedAt))
 	if x.Outcome != nil && x.Outcome.Error != nil {
 		w.Summary += fmt.Sprintf(" (%s: %s)", x.Outcome.Error.Code, x.Outcome.Error.Message)
+	}
+}
+
+// rerun says what an execution repeats, or whose outcome it has.
+func (w *Why) rerun(x *flow.Execution) {
+	switch {
+	case !x.RerunOf.IsZero():
+		w.Facts = append(w.Facts, fmt.Sprintf("it runs %s again", x.RerunOf))
+	case !x.ReusedOf.IsZero():
+		w.Facts = append(w.Facts, fmt.Sprintf("it did not run: its outcome is that of %s, which had the same to do", x.ReusedOf))
 	}
 }
 

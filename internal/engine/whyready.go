@@ -16,17 +16,34 @@ func (e *Engine) whyReady(ctx context.Context, x *flow.Execution, w *Why) error 
 		return fmt.Errorf("count the queue: %w", err)
 	}
 	w.Waiting, w.Position = "queue", ahead+1
+	paused, err := e.Paused(ctx)
+	if err != nil {
+		return err
+	}
 	sessions, err := e.opts.Store.LiveSessions(ctx)
 	if err != nil {
 		return fmt.Errorf("list workers: %w", err)
 	}
+	if i := slices.IndexFunc(paused, func(p store.Pause) bool { return p.Of == store.PausedQueue && p.Name == w.Queue }); i >= 0 {
+		w.paused(&paused[i], fmt.Sprintf("; it is %s in line", ordinal(w.Position)))
+		return nil
+	}
+	resting := func(s store.Session) *store.Pause {
+		if i := slices.IndexFunc(paused, func(p store.Pause) bool { return p.Of == store.PausedWorker && p.Name == s.Name }); i >= 0 {
+			return &paused[i]
+		}
+		return nil
+	}
 	slots := 0
+	var rests []store.Pause     // of workers that could take it
 	var serving []store.Session // that could take it
 	var others []lacking
 	var able []store.Session // that have the handler
 	for _, s := range sessions {
 		reach := flow.ReachOf(s.Queues, s.Kinds)
-		if needs, ok := reach.Lacks(x.Queue); ok && len(needs) == 0 {
+		if needs, ok := reach.Lacks(x.Queue); ok && len(needs) == 0 && resting(s) != nil {
+			rests = append(rests, *resting(s))
+		} else if ok && len(needs) == 0 {
 			serving = append(serving, s)
 			slots += s.Slots
 		} else if ok {
@@ -39,7 +56,16 @@ func (e *Engine) whyReady(ctx context.Context, x *flow.Execution, w *Why) error 
 	workers := len(serving)
 	where := fmt.Sprintf("queue %q", w.Queue)
 	_, needs := flow.SplitLane(x.Queue)
+	if workers == 0 && len(rests) > 0 {
+		w.paused(&rests[0], fmt.Sprintf(", and no other worker serves %s; it is %s in line", where, ordinal(w.Position)))
+		rests = rests[1:]
+	}
+	for i := range rests {
+		w.Facts = append(w.Facts, pauseText(&rests[i]))
+	}
 	switch {
+	case w.Waiting == "paused":
+		return nil
 	case workers == 0 && w.Needs.Handler != "" && !slices.ContainsFunc(others, func(o lacking) bool { return slices.Contains(o.Kinds, w.Needs.Handler) }):
 		w.unhandled(where, needs, len(others), able)
 		return nil

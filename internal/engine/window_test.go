@@ -221,7 +221,7 @@ func (r *rig) inOneBatch(do ...func() error) {
 	pending := func() int {
 		r.e.mu.Lock()
 		defer r.e.mu.Unlock()
-		return len(r.e.batcher.pending)
+		return r.e.batcher.pending()
 	}
 	for i := range do {
 		before := pending()

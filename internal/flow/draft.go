@@ -1,6 +1,7 @@
 package flow
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -116,7 +117,7 @@ func (d *Draft) Schedule(ticket int64, now time.Time) error {
 	if !d.Kind.ByEngine() {
 		return nil
 	}
-	if err := d.Claim(ID{}, "engine", now); err != nil {
+	if err := d.Claim(ID{}, engineName, now); err != nil {
 		return err
 	}
 	if err := d.record(EvRunning, now, nil); err != nil {
@@ -133,6 +134,14 @@ func (d *Draft) Claim(session ID, name string, now time.Time) error {
 	}
 	d.Place, d.Owner, d.ClaimedAt, d.Ticket = Held, session, d.EventAt, 0
 	return nil
+}
+
+// engineName is the worker of what the engine runs, or ends before any worker could.
+const engineName = "engine"
+
+// ClaimedByEngine reports whether an event of type EvProvisioning is of what no worker session was given.
+func ClaimedByEngine(e *Event) bool {
+	return bytes.Equal(e.Data, object("worker", engineName))
 }
 
 // Sleep sets when the engine goes on with a sleep, or with a question; the zero time: it waits for something else.
@@ -206,7 +215,7 @@ func (d *Draft) Reject(e *Error, now time.Time) error {
 	if err := d.record(EvScheduled, now, nil); err != nil {
 		return fmt.Errorf("reject: %w", err)
 	}
-	if err := d.Claim(ID{}, "engine", now); err != nil {
+	if err := d.Claim(ID{}, engineName, now); err != nil {
 		return err
 	}
 	if err := d.record(EvRunning, now, nil); err != nil {
@@ -214,6 +223,18 @@ func (d *Draft) Reject(e *Error, now time.Time) error {
 	}
 	d.markStarted()
 	return d.Finish(Failed, Outcome{Error: e}, now, 0)
+}
+
+// Reuse ends a new execution with the outcome of the one that ReusedOf names. Nobody owns it at any time and nothing runs.
+func (d *Draft) Reuse(output json.RawMessage, now time.Time) error {
+	if d.ReusedOf.IsZero() {
+		return fmt.Errorf("%w: %s names no execution whose outcome it reuses", ErrIllegalMove, d.ID)
+	}
+	if err := d.record(EvReused, now, object("of", d.ReusedOf.String())); err != nil {
+		return fmt.Errorf("reuse an outcome: %w", err)
+	}
+	d.settle(Outcome{Output: output}, now, 0)
+	return nil
 }
 
 // Cancel ends the execution at once when no worker holds it; otherwise it leaves an order to its owner. as is Cancelled,
@@ -255,6 +276,13 @@ func (d *Draft) Lose(reason string, now time.Time, random float64) error {
 	return d.Finish(Failed, Outcome{Error: &Error{Code: CodeWorkerLost,
 		Message: fmt.Sprintf("%s on each of %d attempts", reason, d.Spent())}}, now, random)
 }
+
+// Reasons for which an attempt is taken back that does not count: the whole of that of HandBack, and the end of that of Decline, behind the
+// name of the worker.
+const (
+	ReasonShutDown = "the worker was shut down"
+	ReasonDeclined = " declined it"
+)
 
 // HandBack takes ownership back from an owner that gives it up because it is shut down, and opens the next attempt at
 // once, or ends the execution when its end had been ordered. The attempt does not count.

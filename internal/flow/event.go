@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// EventType names what happened. The types that move the stage carry the stage's name.
+// EventType names what happened. The types that move the stage carry the stage's name, but for EvReused.
 type EventType string
 
-// The event types. Requested … TimedOut move the stage (see Moves); the others leave it where it is.
+// The event types. Requested … TimedOut and EvReused move the stage (see Moves); the others leave it where it is.
 const (
 	EvRequested    EventType = "requested"    // an attempt was opened
 	EvScheduling   EventType = "scheduling"   // claimed by one engine replica
@@ -24,6 +24,7 @@ const (
 	EvLost     EventType = "lost"     // the owner's lease ran out, or its history had a gap that never closed
 	EvAdvanced EventType = "advanced" // a workflow started, finished or skipped tasks
 	EvProgress EventType = "progress" // said by the work itself
+	EvReused   EventType = "reused"   // it ended with the outcome of an earlier execution: nothing ran
 )
 
 // What is recorded of an execution has bounds, in bytes of JSON: each event's data and an error's details, and an output.

@@ -26,6 +26,7 @@ type Request struct {
 
 	Action  string // the registered name, or the kind for ad-hoc work
 	Version int    // of the definition; 0 for ad-hoc work
+	Alias   string // by which the version was asked for; empty: by its number, or as the latest
 	Kind    Kind
 
 	Queue    string
@@ -57,6 +58,12 @@ type Request struct {
 	// last; what is submitted again has the rules, and no signal.
 	Signal ID
 	Rules  []string
+
+	// RerunOf is the execution that this one runs again; zero for all others. RerunFirst is the one with which the chain of reruns began.
+	RerunOf, RerunFirst ID
+	// ReusedOf is, for a task of a rerun that did not run, the execution whose outcome it ended with. That one ran: it is never
+	// itself a task that did not.
+	ReusedOf ID
 }
 
 // PayloadSize is how many bytes Input and With have together.

@@ -21,6 +21,9 @@ var (
 	// ErrRefused means that the engine refuses the worker for what it is: its token, or its version. To ask again changes
 	// nothing.
 	ErrRefused = errors.New("refused")
+	// ErrBadCall means that the engine cannot read the call, or that no store would keep what it says. It comes with ErrUnavailable. The
+	// same call is refused again, unless it was damaged on its way.
+	ErrBadCall = errors.New("bad call")
 	// ErrNotHeld means that the session does not hold the attempt that it asks about.
 	ErrNotHeld = errors.New("the session does not hold the attempt")
 	// ErrNoBlob means that there is no blob of that name.

@@ -73,6 +73,8 @@ type Facts struct {
 	// handed: the child that goes beyond it is the last. 0 is no bound. What is
 	// left over is in the next Step.
 	Most, MostBytes int
+	// Upto has, of tasks of which Take may not create all items, the index of the first that it leaves to the next Step.
+	Upto map[int]int
 }
 
 // taking is one Take.
@@ -94,8 +96,8 @@ type taking struct {
 // once the plan is committed. It reports whether Next has more to say at once,
 // which is when a task ended without any child, or Most was reached.
 func Take(w *definition.Workflow, st *State, s Step, f *Facts, plan *Plan) (again bool) {
-	k := &taking{w: w, st: st, f: f, plan: plan, failing: st.failing(w), left: f.Most, bytes: f.MostBytes}
-	k.vars = definition.Vars{Input: f.Input, ID: f.ID, Name: w.Name, Labels: f.Labels, Task: k.result}
+	k := begin(w, st, f)
+	k.plan = plan
 	if f.Most == 0 {
 		k.left = -1
 	}
@@ -127,6 +129,25 @@ func Take(w *definition.Workflow, st *State, s Step, f *Facts, plan *Plan) (agai
 		again = k.more(w.Tasks[i], k.scope(w.Tasks[i])) || again
 	}
 	return again
+}
+
+func begin(w *definition.Workflow, st *State, f *Facts) *taking {
+	k := &taking{w: w, st: st, f: f, failing: st.failing(w), left: f.Most, bytes: f.MostBytes}
+	k.vars = definition.Vars{Input: f.Input, ID: f.ID, Name: w.Name, Labels: f.Labels, Task: k.result}
+	return k
+}
+
+// Limit is how many items of a foreach Take lets be open at once; 0: all. An error is why it will break the task.
+func Limit(w *definition.Workflow, st *State, t *definition.Task, f *Facts) (int, error) {
+	if t.InFlightOf == nil {
+		return t.InFlight, nil
+	}
+	k := begin(w, st, f)
+	v := k.scope(t)
+	if err := k.environment(v); err != nil {
+		return 0, err
+	}
+	return t.Limit(v)
 }
 
 func (k *taking) mark(m Marking) {
@@ -286,7 +307,7 @@ func (k *taking) more(t *definition.Task, v *definition.Vars) (again bool) {
 		return k.broken(t, err)
 	}
 	for n := room(t, p, k.failing, limit); n > 0; n-- {
-		if k.left == 0 {
+		if upto, bounded := k.f.Upto[t.Index]; k.left == 0 || bounded && p.Created >= upto {
 			return true
 		}
 		if k.create(t, p.Created, v.At(items[p.Created], p.Created)) {

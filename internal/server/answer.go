@@ -1,13 +1,9 @@
 package server
 
 import (
-	"bytes"
-	"crypto/sha256"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"html/template"
 	"io"
 	"net/http"
 	"net/url"
@@ -36,45 +32,6 @@ const (
 	mediaHTML = "text/html"
 	mediaForm = "application/x-www-form-urlencoded"
 )
-
-// answerStyle is the whole style of the page. The page's policy allows it by its hash, and nothing else.
-const answerStyle = `:root{color-scheme:light dark;font:16px/1.5 system-ui,sans-serif}body{max-width:40rem;margin:3rem auto;padding:0 1rem}
-h1{font-size:1.4rem;overflow-wrap:anywhere}.text{white-space:pre-wrap;overflow-wrap:anywhere}.faint{opacity:.75}.bad{color:#b00020}
-label,legend{display:block;font-weight:600;margin-top:1rem}fieldset{border:0;padding:0;margin:0}fieldset label{display:inline;font-weight:400;margin-right:1rem}
-input[type=text],input[type=number],select,textarea{font:inherit;width:100%;box-sizing:border-box;padding:.4rem}button{font:inherit;margin-top:1.5rem;padding:.5rem 1.5rem}
-@media (prefers-color-scheme:dark){.bad{color:#ff8a80}}`
-
-// answerPolicy allows the page its style and its form, and no script.
-var answerPolicy = func() string {
-	sum := sha256.Sum256([]byte(answerStyle))
-	return "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
-}()
-
-var answerTemplate = template.Must(template.New("answer").Funcs(template.FuncMap{"style": func() template.CSS { return answerStyle }}).Parse(`<!DOCTYPE html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><meta name="robots" content="noindex">
-<title>{{.Title}}</title><style>{{style}}</style></head><body>
-<main><h1>{{.Title}}</h1>
-{{with .Text}}<p class="text">{{.}}</p>{{end}}
-{{with .Say}}<p role="status">{{.}}</p>{{end}}
-{{with .Bad}}<div class="bad" role="alert"><p>The answer was not taken:</p><ul>{{range .}}<li>{{.}}</li>{{end}}</ul></div>{{end}}
-{{if .Open}}<form method="post">
-{{range .Fields}}{{$f := .}}
-{{if eq .Kind "yes_no"}}<fieldset><legend>{{.Title}}{{if not .Required}} <span class="faint">(optional)</span>{{end}}</legend>
-<label><input type="radio" name="{{.Key}}" value="yes"{{if eq .Given "yes"}} checked{{end}}{{if .Required}} required{{end}}> Yes</label>
-<label><input type="radio" name="{{.Key}}" value="no"{{if eq .Given "no"}} checked{{end}}> No</label></fieldset>
-{{else}}<label for="{{.Key}}">{{.Title}}{{if not .Required}} <span class="faint">(optional)</span>{{end}}</label>
-{{if eq .Kind "choice"}}<select id="{{.Key}}" name="{{.Key}}">{{if or (not .Required) (eq .Given "")}}<option value=""></option>{{end}}{{range .Choices}}<option value="{{.Text}}"{{if eq .Text $f.Given}} selected{{end}}>{{.Text}}</option>{{end}}</select>
-{{else if eq .Kind "number"}}<input id="{{.Key}}" name="{{.Key}}" type="number" step="any" value="{{.Given}}"{{if .Required}} required{{end}}>
-{{else if eq .Kind "whole"}}<input id="{{.Key}}" name="{{.Key}}" type="number" step="1" value="{{.Given}}"{{if .Required}} required{{end}}>
-{{else if eq .Kind "text"}}<input id="{{.Key}}" name="{{.Key}}" type="text" value="{{.Given}}">
-{{else}}<textarea id="{{.Key}}" name="{{.Key}}" rows="{{if eq .Kind "json"}}3{{else}}6{{end}}">{{.Given}}</textarea>{{if eq .Kind "json"}}<span class="faint">as JSON</span>{{end}}
-{{end}}{{end}}{{with .Help}}<p class="faint">{{.}}</p>{{end}}
-{{end}}
-<label for="note">Note <span class="faint">(optional)</span></label><textarea id="note" name="note" rows="2" maxlength="4096">{{.Note}}</textarea>
-<button type="submit">Answer as {{.By}}</button></form>{{end}}
-{{with .Foot}}<p class="faint">{{.}}</p>{{end}}
-</main></body></html>
-`))
 
 // answerView is what the page shows.
 type answerView struct {
@@ -231,16 +188,12 @@ func (c *call) showLost(err error) error {
 }
 
 func (c *call) showAnswer(status int, v *answerView) error {
-	var b bytes.Buffer
-	if err := answerTemplate.Execute(&b, v); err != nil {
-		return fmt.Errorf("write the page: %w", err)
-	}
 	h := c.w.Header()
 	h.Set("Content-Type", mediaHTML+"; charset=utf-8")
 	h.Set("Content-Security-Policy", answerPolicy)
 	h.Set("Referrer-Policy", "same-origin") // with no-referrer browsers send Origin: null along with the form
 	h.Set("X-Frame-Options", "DENY")
 	h.Set("X-Robots-Tag", "noindex")
-	c.send(c.w, status, b.Bytes())
+	c.send(c.w, status, []byte(v.page()))
 	return nil
 }

@@ -24,12 +24,21 @@ const bodiesInFlight = 64 << 20
 // hookBodiesInFlight is the same of requests to webhooks, which need no token: what senders hold on to leaves the API its own.
 const hookBodiesInFlight = 32 << 20
 
-// smallBody is what a body may have without being counted.
-const smallBody = 256 << 10
+const (
+	// smallBody is what a body of the API may have without being counted.
+	smallBody = 256 << 10
+	// hookFirst is how much of a body of a webhook is counted and read first; each part after it is twice as large, up to hookPart. All of a
+	// body counts: anybody can send as many small ones slowly as there are connections. A connection that sends nothing counts 1 KB.
+	hookFirst = 1 << 10
+	hookPart  = 16 << 10
+)
 
 // budget counts bytes in use.
 type budget struct {
 	limit int64
+	first int64 // bodies are read in parts, of which the first has so many bytes
+	part  int64 // and no part has more
+	free  bool  // the first part is not counted
 	used  atomic.Int64
 }
 
@@ -61,13 +70,32 @@ func (c *call) bytes(among *budget, limit int64, tooLarge func() error, use func
 	}
 	counted := int64(0)
 	defer func() { among.used.Add(-counted) }()
+	part := among.first
+	if c.r.ContentLength >= 0 {
+		part = min(part, c.r.ContentLength)
+	}
+	take := func(n int64) error {
+		if !among.take(n) {
+			c.w.Header().Set("Connection", "close") // the rest of the body is not read
+			return fmt.Errorf("%w: the large bodies under way take all of the memory set aside for them", engine.ErrOverloaded)
+		}
+		counted += n
+		return nil
+	}
+	if !among.free {
+		if err := take(part); err != nil {
+			return err
+		}
+	}
 	rc := http.NewResponseController(c.w)
 	_ = rc.SetReadDeadline(time.Now().Add(bodyTimeout))
 	var buf bytes.Buffer
-	buf.Grow(int(min(max(c.r.ContentLength, 0), smallBody)) + bytes.MinRead)
+	if c.r.ContentLength >= 0 {
+		buf.Grow(int(part) + bytes.MinRead)
+	}
 	from := http.MaxBytesReader(c.w, c.r.Body, limit)
 	for {
-		n, err := io.CopyN(&buf, from, smallBody)
+		_, err := io.CopyN(&buf, from, part+1) // one more: the end is found with the last part
 		var beyond *http.MaxBytesError
 		switch {
 		case errors.Is(err, io.EOF):
@@ -79,10 +107,10 @@ func (c *call) bytes(among *budget, limit int64, tooLarge func() error, use func
 		case err != nil:
 			return unreadable(api.FieldError{Message: "the body did not arrive: " + err.Error(), Fix: "send it again"})
 		}
-		if !among.take(n) {
-			return fmt.Errorf("%w: the large bodies under way take all of the memory set aside for them", engine.ErrOverloaded)
+		part = min(2*part, among.part)
+		if err := take(part); err != nil {
+			return err
 		}
-		counted += n
 	}
 }
 

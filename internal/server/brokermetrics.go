@@ -19,7 +19,7 @@ type BrokerFigures struct {
 type BrokerLine struct {
 	Delivered int64 // to this server
 	Waiting   int64
-	Bytes     int64
+	Bytes     int64 // -1: the broker does not tell
 	Oldest    time.Duration
 }
 
@@ -55,7 +55,9 @@ func (m brokerMetrics) Collect(to chan<- prometheus.Metric) {
 	for name, l := range f.Lines {
 		to <- prometheus.MustNewConstMetric(brokerLetters, prometheus.CounterValue, float64(l.Delivered), name)
 		to <- prometheus.MustNewConstMetric(brokerWaiting, prometheus.GaugeValue, float64(l.Waiting), name)
-		to <- prometheus.MustNewConstMetric(brokerBytes, prometheus.GaugeValue, float64(l.Bytes), name)
+		if l.Bytes >= 0 {
+			to <- prometheus.MustNewConstMetric(brokerBytes, prometheus.GaugeValue, float64(l.Bytes), name)
+		}
 		to <- prometheus.MustNewConstMetric(brokerOldest, prometheus.GaugeValue, l.Oldest.Seconds(), name)
 	}
 	to <- prometheus.MustNewConstMetric(brokerRedelivered, prometheus.CounterValue, float64(f.Redelivered))

@@ -34,11 +34,15 @@ func (c *call) queues() error {
 	if err != nil {
 		return err
 	}
+	paused, err := c.pausedBy()
+	if err != nil {
+		return err
+	}
 	known := map[string]*api.Queue{}
 	queue := func(lane string) *api.Queue {
 		if known[lane] == nil {
 			name, needs := flow.NeedsOf(lane)
-			known[lane] = &api.Queue{Queue: name, Handler: needs.Handler, Runtime: needs.Runtime, WorkerLabels: needs.Labels}
+			known[lane] = &api.Queue{Queue: name, Handler: needs.Handler, Runtime: needs.Runtime, WorkerLabels: needs.Labels, Paused: paused(store.PausedQueue, name)}
 		}
 		return known[lane]
 	}
@@ -148,12 +152,17 @@ func (c *call) workers() error {
 	if err != nil {
 		return fmt.Errorf("list workers: %w", err)
 	}
+	paused, err := c.pausedBy()
+	if err != nil {
+		return err
+	}
 	byID := make(map[string]api.Worker, len(sessions))
 	for _, s := range sessions {
 		labels, kinds := flow.OfferedLabels(s.Kinds)
 		byID[s.ID.String()] = api.Worker{
 			Session: s.ID.Text(flow.SessionPrefix), Name: s.Name, Embedded: s.Embedded, Queues: append([]string{}, s.Queues...),
 			Kinds: kinds, Slots: s.Slots, Labels: labels, StartedAt: s.StartedAt, ExpiresAt: s.ExpiresAt,
+			Paused: paused(store.PausedWorker, s.Name),
 		}
 	}
 	var out api.Workers

@@ -40,16 +40,17 @@ func (c *call) define() error {
 	if err != nil {
 		return err
 	}
-	stored, err := c.Engine.Define(c.ctx(), defs)
+	order := engine.DefineOrder{Alias: c.query.Get("alias"), By: c.query.Get("by")}
+	stored, err := c.Engine.DefineFor(c.ctx(), defs, order)
 	if err != nil {
 		return fmt.Errorf("define: %w", err)
 	}
-	if slices.ContainsFunc(stored, func(d engine.Defined) bool { return d.Created }) {
+	if order.Alias != "" || slices.ContainsFunc(stored, func(d engine.Defined) bool { return d.Created || d.Moved }) {
 		c.Engine.Settle(c.ctx()) // a submission that follows may come to another server
 	}
 	out := api.Defined{Definitions: []api.DefinedVersion{}}
 	for _, d := range stored {
-		out.Definitions = append(out.Definitions, api.DefinedVersion{Name: d.Name, Version: d.Version, Kind: d.Kind, Created: d.Created})
+		out.Definitions = append(out.Definitions, api.DefinedVersion{Name: d.Name, Version: d.Version, Kind: d.Kind, Created: d.Created, Latest: d.Latest})
 	}
 	return c.json(http.StatusOK, out)
 }
@@ -92,13 +93,64 @@ func (c *call) definitions() error {
 			page.Definitions = append(page.Definitions, api.Definition{Name: d.Name, Version: d.Version, Kind: d.Kind, CreatedAt: d.CreatedAt})
 			if len(page.Definitions) == limit {
 				page.NextCursor = after
-				return c.json(http.StatusOK, page)
+				return c.definitionPage(page)
 			}
 		}
 		if len(rows) < limit {
-			return c.json(http.StatusOK, page)
+			return c.definitionPage(page)
 		}
 	}
+}
+
+// definitionPage answers with definitions, and says which of them are retired.
+func (c *call) definitionPage(page api.DefinitionPage) error {
+	if err := c.markRetired(page.Definitions); err != nil {
+		return err
+	}
+	return c.json(http.StatusOK, page)
+}
+
+// markRetired says of definitions which are retired.
+func (c *call) markRetired(all []api.Definition) error {
+	names := make([]string, len(all))
+	for i := range all {
+		names[i] = all[i].Name
+	}
+	retired, err := c.Engine.Retired(c.ctx(), names)
+	if err != nil {
+		return err
+	}
+	for i := range all {
+		if r, is := retired[all[i].Name]; is {
+			all[i].Retired = &api.Retirement{At: r.At, By: r.By, Reason: r.Reason}
+		}
+	}
+	return nil
+}
+
+func (c *call) retire() error {
+	var in api.RetireOrder
+	if err := c.decodeOptional(&in); err != nil {
+		return err
+	}
+	name := c.r.PathValue("name")
+	if _, err := c.Engine.Retire(c.ctx(), name, in.Undo, in.By, in.Reason); err != nil {
+		return orNotFound(err)
+	}
+	c.Engine.Settle(c.ctx()) // a submission that follows may come to another server
+	return c.answerDefinition(name, 0)
+}
+
+func (c *call) answerDefinition(name string, version int) error {
+	d, err := c.stored(name, version)
+	if err != nil {
+		return err
+	}
+	out := []api.Definition{{Name: d.Name, Version: d.Version, Kind: d.Kind, CreatedAt: d.CreatedAt, Document: d.Document}}
+	if err := c.markRetired(out); err != nil {
+		return err
+	}
+	return c.json(http.StatusOK, out[0])
 }
 
 // isDefinition tells definitions from the other things whose versions the store keeps.
@@ -111,11 +163,7 @@ func (c *call) definition() error {
 	if err := c.checked(); err != nil {
 		return err
 	}
-	d, err := c.stored(c.r.PathValue("name"), version)
-	if err != nil {
-		return err
-	}
-	return c.json(http.StatusOK, api.Definition{Name: d.Name, Version: d.Version, Kind: d.Kind, CreatedAt: d.CreatedAt, Document: d.Document})
+	return c.answerDefinition(c.r.PathValue("name"), version)
 }
 
 // versions lists the versions of a definition, the newest first. They are numbered from 1 without gaps.

@@ -126,6 +126,7 @@ func (c *call) filter() (store.Filter, error) {
 		f.Verdicts = append(f.Verdicts, verdict)
 	}
 	f.Workflow = c.id("workflow")
+	f.RerunOf = c.id("rerun_of")
 	f.Before = c.id("cursor")
 	return f, c.checked()
 }
@@ -201,6 +202,11 @@ func (c *call) retry() error {
 	if err != nil {
 		return fmt.Errorf("retry %s: %w", id, err)
 	}
+	return c.again(again)
+}
+
+// again answers with an execution that runs another one again.
+func (c *call) again(again engine.Submitted) error {
 	x, err := c.Engine.Reader().Get(c.ctx(), again.Execution)
 	if err != nil {
 		return fmt.Errorf("execution %s: %w", again.Execution, err)

@@ -371,7 +371,18 @@ func TestHooksHaveABudgetOfTheirOwn(t *testing.T) {
 	if code := submit(); code/100 != 2 {
 		t.Errorf("a submission beside hooks that take all of theirs: %d", code)
 	}
+	small := big
+	small.path, small.body, small.id = "standard?as=small.one", `"x"`, "msg_2"
+	if code, _, body := h.send(small); code != 429 {
+		t.Errorf("a small one beyond the budget of hooks: %d %.200s", code, body)
+	}
 	h.hookBodies.used.Add(-h.hookBodies.limit)
+	if code, _, body := h.send(small); code != 202 {
+		t.Errorf("a small one within the budget: %d %.200s", code, body)
+	}
+	if used := h.hookBodies.used.Load(); used != 0 {
+		t.Errorf("%d bytes are still counted", used)
+	}
 	h.bodies.used.Add(h.bodies.limit)
 	if code, _, body := h.send(big); code != 202 {
 		t.Errorf("a hook beside submissions that take all of theirs: %d %.200s", code, body)

@@ -137,6 +137,9 @@ func (h *house) runCode(ctx context.Context, t *task.Task) (json.RawMessage, err
 	case "exit 3":
 		return nil, &task.Error{Code: "nonzero_exit", Message: "exit code 3: " + strings.Repeat("x", 5000),
 			Output: json.RawMessage(`{"verdict":"nonzero_exit","exit_code":3,"wall_ms":7,"cpu_ms":5,"peak_memory_bytes":4096}`)}
+	case "graded":
+		return nil, &task.Error{Code: "wrong_answer", Message: "2 of 3 cases passed", Output: json.RawMessage(`{"verdict":"wrong_answer","wall_ms":9,
+			"cases":[{"name":"1","verdict":"ok","stdout":"6"},{"name":"2","verdict":"wrong_answer","stdout":"7"},{"name":"3","verdict":"ok"}],"summary":{"total":3,"passed":2,"failed":1}}`)}
 	case "echo":
 		if _, err := io.Copy(t.Log("stdout"), t.Input(ctx)); err != nil {
 			return nil, stopped()

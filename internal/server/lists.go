@@ -100,7 +100,7 @@ func (c *call) untilChanged(changed <-chan struct{}, most time.Duration, over <-
 }
 
 func (c *call) list(narrow func(*store.Filter)) error {
-	outputs := c.flag("outputs")
+	shown := shown{outputs: c.flag("outputs"), cases: c.flag("cases")}
 	if c.wantsStream() {
 		return c.watchExecutions()
 	}
@@ -120,7 +120,7 @@ func (c *call) list(narrow func(*store.Filter)) error {
 	for _, x := range found {
 		size.Execution(x)
 	}
-	rows, err := c.rows(found, outputs)
+	rows, err := c.rows(found, shown)
 	if err != nil {
 		return err
 	}
@@ -175,10 +175,16 @@ func (c *call) watchExecutions() error {
 	return nil // the reader has gone, or the server drains
 }
 
+// shown is what rows of a list have beside the sums.
+type shown struct {
+	outputs bool
+	cases   bool // how each case of code ended
+}
+
 // rows renders executions for a list: the first of them, where the outputs that are read for it fill a page. The outputs of code say
 // how it ended; they are part of the rows only where they are asked for, as are the others.
-func (c *call) rows(found []*flow.Execution, outputs bool) ([]api.Execution, error) {
-	wanted := func(x *flow.Execution) bool { return x.Outcome != nil && (outputs || x.Kind == flow.KindCode) }
+func (c *call) rows(found []*flow.Execution, shown shown) ([]api.Execution, error) {
+	wanted := func(x *flow.Execution) bool { return x.Outcome != nil && (shown.outputs || x.Kind == flow.KindCode) }
 	var ids []flow.ID
 	for _, x := range found {
 		if wanted(x) {
@@ -200,8 +206,11 @@ func (c *call) rows(found []*flow.Execution, outputs bool) ([]api.Execution, err
 				break
 			}
 			renderRun(&row, x, read[0])
-			if outputs {
+			if shown.outputs {
 				row.Output = read[0]
+			}
+			if shown.cases && x.Kind == flow.KindCode {
+				row.CaseVerdicts = caseVerdicts(read[0])
 			}
 			read = read[1:]
 		}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/client"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
 )
@@ -101,6 +102,34 @@ func TestListsSayHowItEnded(t *testing.T) {
 		h.problem(t, 400, api.ProblemInvalid, "GET", "/api/v1/evaluations?"+query, "")
 	}
 	h.problem(t, 400, api.ProblemInvalid, "GET", "/api/v1/evaluations:count", "")
+}
+
+// Rows of a list count the cases of code, and name each with its verdict where that is asked for.
+func TestListsSayHowCasesEnded(t *testing.T) {
+	t.Parallel()
+	h := start(t, Options{})
+	h.run(t, "x", "graded", "measured")
+	h.get(t, "/api/v1/executions?wait=20s&"+ofRun+"x", &api.ExecutionPage{})
+	for kind, list := range map[string]func(context.Context, client.Filter) (*api.ExecutionPage, error){"executions": h.client.List, "evaluations": h.client.ListEvaluations} {
+		for _, asked := range []bool{false, true} {
+			page, err := list(t.Context(), client.Filter{Labels: map[string]string{"run": "x"}, Cases: asked})
+			if err != nil || len(page.Executions) != 2 {
+				t.Fatalf("%+v, %v", page, err)
+			}
+			plain, graded := page.Executions[0], page.Executions[1]
+			if plain.Summary != nil || plain.CaseVerdicts != nil {
+				t.Errorf("%s without cases: %+v", kind, plain)
+			}
+			want := "[]"
+			if asked {
+				want = "[{1 ok} {2 wrong_answer} {3 ok}]"
+			}
+			if graded.Summary == nil || graded.Summary.Total != 3 || graded.Summary.Passed != 2 || fmt.Sprint(graded.CaseVerdicts) != want || graded.Output != nil {
+				t.Errorf("%s: %+v, want the cases %s", kind, graded, want)
+			}
+		}
+	}
+	h.problem(t, 400, api.ProblemInvalid, "GET", "/api/v1/executions?cases=some", "")
 }
 
 // A request that waits for a label is answered when everything with it has ended, or with what has not when the wait is over.

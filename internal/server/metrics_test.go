@@ -252,3 +252,14 @@ func TestMetricsThatOthersName(t *testing.T) {
 		}
 	}
 }
+
+// A scrape does not wait for a survey that takes long: it shows the one before.
+func TestScrapeBesideASlowSurvey(t *testing.T) {
+	t.Parallel()
+	s := &surveys{last: &surveyed{at: time.Now(), took: time.Second}, ongoing: make(chan struct{})}
+	begun := time.Now()
+	s.look()
+	if took := time.Since(begun); took > surveyPatience/2 {
+		t.Errorf("it took %s", took)
+	}
+}

@@ -309,7 +309,7 @@ var fieldDocs = map[string]string{
 	"Why.summary":  "What it waits for, in a sentence",
 	"Why.unblock":  "What would let it go on, a sentence each",
 	"Why.until":    "When the wait ends, where that is known",
-	"Why.waiting":  "queue, key, rate, time, retry, worker, children, cancel, nothing",
+	"Why.waiting":  "queue, key, rate, time, retry, worker, children, paused, cancel, nothing",
 
 	"Worker.embedded":   "It lives in the server's own process",
 	"Worker.expires_at": "When its lease ends unless it is renewed",

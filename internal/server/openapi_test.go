@@ -13,6 +13,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/handoff"
 )
 
 func contextWith(t *testing.T, a net.Addr) context.Context {
@@ -74,14 +75,22 @@ func TestOpenAPIIsServed(t *testing.T) {
 		"evaluate": `{"language":"python","source":"hello"}`, "define": diamond, "validate": "name: x\n",
 		"send-stdin": "typed\n", "evaluate-batch": `{"evaluations":[{"language":"python","source":"hello"},{"language":"x"}]}`, "upload": "sent ahead",
 		"log-in": `{"token":"any"}`, "receive": `{"a":1}`, "backfill-schedule": `{"from":"2026-01-01T00:00:00Z","to":"2026-01-02T00:00:00Z","dry_run":true}`, "preview-schedules": "kind: schedule\nname: s\nevery: 1h\nrun: {action: noop}\n", "emit": `{"trigger":"t","data":{"a":1}}`, "emit-to": `{"trigger":"t"}`, "emit-batch": `{"signals":[{"trigger":"t"},{"trigger":"T"}]}`,
-		"replay-rule": `{"dry_run":true}`, "test-rules": `{"document":"kind: rule\nname: r\non: t\nif: signal.data.a == 1\nrun: {action: noop}\n"}`,
+		"compare-replay": `{"document":"name: diamond\ntasks: {a: {action: noop}}"}`,
+		"replay-rule":    `{"dry_run":true}`, "test-rules": `{"document":"kind: rule\nname: r\non: t\nif: signal.data.a == 1\nrun: {action: noop}\n"}`,
 		"answer-inquiry": `{"answer":1,"by":"ada"}`, "link-inquiry": `{"for":"ada"}`, "answer-by-link": "f0=1",
+		"move-alias": `{"to":[{"version":1}]}`,
 	}
 	uploaded, err := h.client.Upload(t.Context(), strings.NewReader(bodies["upload"]))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := h.client.Define(t.Context(), []byte("kind: schedule\nname: diamond\ncron: '0 0 * * *'\nrun: {action: noop}\n---\nkind: webhook\nname: diamond\nverify: {scheme: none}\ntrigger: t\n---\nkind: rule\nname: diamond\non: t\nrun: {action: noop}\n"), ""); err != nil {
+	if _, err := h.client.Define(t.Context(), []byte("kind: schedule\nname: diamond\ncron: '0 0 * * *'\nrun: {action: noop}\n---\nkind: webhook\nname: diamond\nverify: {scheme: none}\ntrigger: t\n---\nkind: rule\nname: diamond\non: t\nrun: {action: noop}\n---\nkind: queue\nname: diamond\n"), ""); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.Engine.Open(t.Context(), handoff.Session{Name: "diamond", Queues: []string{"diamond"}, Slots: 1}); err != nil { // to be paused
+		t.Fatal(err)
+	}
+	if _, err := h.client.MoveAlias(t.Context(), "diamond", "stable", api.AliasOrder{To: []api.AliasTarget{{Version: 1}}}); err != nil {
 		t.Fatal(err)
 	}
 	emitted, err := h.client.Emit(t.Context(), api.Emission{Trigger: "t", Key: "k", Subject: "s"})
@@ -93,7 +102,7 @@ func TestOpenAPIIsServed(t *testing.T) {
 		for method, op := range operations {
 			id := done
 			switch {
-			case op.OperationID == "tasks":
+			case op.OperationID == "tasks", op.OperationID == "compare-replay":
 				id = wf.ID
 			case op.OperationID == "emit-to":
 				id = h.asked(t, `{"title":"?"}`).Execution
@@ -107,7 +116,7 @@ func TestOpenAPIIsServed(t *testing.T) {
 				id = h.code(t, "hang")
 			}
 			base, _, _ := strings.Cut(op.OperationID, "-alias-")
-			target := strings.NewReplacer("{id}", id, "{name}", "diamond", "{signal}", emitted.Signal, "{rule}", "diamond", "{file}", "out/said.txt", "{blob}", uploaded.Blob, "/answer/{token}", h.linked(t, h.asked(t, `{"title":"?"}`).ID, "ada")).Replace(path)
+			target := strings.NewReplacer("{id}", id, "{name}", "diamond", "{alias}", "stable", "{signal}", emitted.Signal, "{rule}", "diamond", "{file}", "out/said.txt", "{blob}", uploaded.Blob, "/answer/{token}", h.linked(t, h.asked(t, `{"title":"?"}`).ID, "ada")).Replace(path)
 			if strings.HasPrefix(base, "count-") || strings.HasSuffix(base, "-outcomes") || strings.HasSuffix(base, "-many") {
 				target += "?label=a%3Db"
 			}

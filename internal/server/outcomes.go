@@ -75,7 +75,7 @@ func (c *call) sendEnds(s *sse, page []store.Ended, outputs bool) (after int64, 
 	for i := range page {
 		found[i] = page[i].Execution
 	}
-	rows, err := c.rows(found, outputs)
+	rows, err := c.rows(found, shown{outputs: outputs})
 	if err != nil {
 		return 0, err
 	}

@@ -114,7 +114,7 @@ func problemOf(err error) *api.Problem {
 		return refusal(http.StatusNotFound, api.ProblemNotFound, detail)
 	case errors.Is(err, engine.ErrOverloaded):
 		return refusal(http.StatusTooManyRequests, api.ProblemOverloaded, "more requests are pending than can be committed soon: try again later")
-	case errors.Is(err, store.ErrUnavailable), errors.Is(err, blob.ErrUnavailable), errors.Is(err, store.ErrUnknown), errors.Is(err, engine.ErrClosed),
+	case errors.Is(err, store.ErrUnavailable), errors.Is(err, blob.ErrUnavailable), errors.Is(err, store.ErrUnknown), errors.Is(err, store.ErrConflict), errors.Is(err, engine.ErrClosed),
 		errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return refusal(http.StatusServiceUnavailable, api.ProblemUnavailable, err.Error())
 	}

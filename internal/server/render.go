@@ -13,13 +13,14 @@ import (
 func render(x *flow.Execution) api.Execution {
 	queue, needs := flow.NeedsOf(x.Queue)
 	out := api.Execution{
-		ID: x.ID.String(), Action: x.Action, Version: x.Version, Kind: string(x.Kind),
+		ID: x.ID.String(), Action: x.Action, Version: x.Version, Alias: x.Alias, Kind: string(x.Kind),
 		Status: status(x.Stage), Attempt: x.Attempt,
 		Workflow: x.Parent.String(), Task: x.Task, Index: x.Index,
 		Queue: queue, Runtime: needs.Runtime, WorkerLabels: needs.Labels, Priority: x.Priority, Labels: x.Labels, Key: x.Key, KeyLimit: x.KeyLimit, FairBy: x.Fair.By, Weight: x.Fair.Weight,
 		Timeout: api.Duration(x.Timeout), QueueTimeout: api.Duration(x.QueueTimeout), TotalTimeout: api.Duration(x.TotalTimeout),
 		CreatedAt: x.CreatedAt, NotBefore: x.NotBefore, QueuedAt: x.QueuedAt, ClaimedAt: x.ClaimedAt,
 		StartedAt: x.StartedAt, FinishedAt: x.FinishedAt, WakeAt: x.WakeAt,
+		RerunOf: x.RerunOf.String(), ReusedOf: x.ReusedOf.String(),
 		Signal: x.Signal.Text(flow.SignalPrefix), Rules: x.Rules,
 		Worker: x.Owner.Text(flow.SessionPrefix), Input: x.Input, Traceparent: x.Traceparent,
 	}
@@ -58,10 +59,23 @@ func renderRun(out *api.Execution, x *flow.Execution, output json.RawMessage) {
 		WallMS          float64 `json:"wall_ms"`
 		CPUMS           float64 `json:"cpu_ms"`
 		PeakMemoryBytes int64   `json:"peak_memory_bytes"`
+
+		Summary *api.CaseSummary `json:"summary"`
 	}
 	if len(output) > 0 && json.Unmarshal(output, &run) == nil {
-		out.ExitCode, out.WallMS, out.CPUMS, out.PeakMemoryBytes = run.ExitCode, run.WallMS, run.CPUMS, run.PeakMemoryBytes
+		out.ExitCode, out.WallMS, out.CPUMS, out.PeakMemoryBytes, out.Summary = run.ExitCode, run.WallMS, run.CPUMS, run.PeakMemoryBytes, run.Summary
 	}
+}
+
+// caseVerdicts reads how the cases ended from the output of code.
+func caseVerdicts(output json.RawMessage) []api.CaseVerdict {
+	var run struct {
+		Cases []api.CaseVerdict `json:"cases"`
+	}
+	if json.Unmarshal(output, &run) != nil { // an output that code did not make has no cases
+		return nil
+	}
+	return run.Cases
 }
 
 func status(s flow.Stage) api.Status { return api.Status(s.String()) }

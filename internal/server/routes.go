@@ -38,6 +38,7 @@ var (
 	paramSince   = param{name: "since", kind: "string", doc: "Created at this time (RFC 3339) or later"}
 	paramUntil   = param{name: "until", kind: "string", doc: "Created before this time"}
 	paramOutputs = param{name: "outputs", kind: "boolean", doc: "With what each has put out"}
+	paramCases   = param{name: "cases", kind: "boolean", doc: "With how each case of code has ended"}
 	paramAll     = param{name: "wait", kind: "string", doc: "How long the answer may be held back until everything with the labels has ended, such as 30s; at most 60s"}
 
 	outcomeParams = []param{{name: "label", kind: "string", required: true, doc: "Of what has this label, as name=value"}, paramOutputs, paramAfter}
@@ -114,6 +115,7 @@ func executionRoutes() []route {
 		paramStatus,
 		{name: "action", kind: "string", doc: "Of this action"},
 		{name: "workflow", kind: "string", doc: "Tasks of this execution"},
+		{name: "rerun_of", kind: "string", doc: "Reruns of this execution"},
 		paramLabel, paramVerdict, paramSince, paramUntil,
 		{name: "top_level", kind: "boolean", doc: "Only what is no task of a workflow"},
 	}
@@ -126,7 +128,7 @@ func executionRoutes() []route {
 			summary: "Submit up to 10,000 executions, each with its own verdict", headers: []string{"Idempotency-Key", "Pawl-Chain", "traceparent"},
 			body: reflect.TypeFor[api.Batch](), answers: []answer{ok(reflect.TypeFor[api.BatchResult]())}, handle: (*call).submitBatch},
 		{method: "GET", path: "/api/v1/executions", name: "list-executions", tag: tagExecutions, summary: "List executions, newest first; as a stream: hear when they may have changed",
-			params: append(slices.Clip(listParams), paramOutputs, paramAll, paramLimit, paramCursor), answers: []answer{ok(reflect.TypeFor[api.ExecutionPage](), mediaEvents)}, handle: (*call).listExecutions},
+			params: append(slices.Clip(listParams), paramOutputs, paramCases, paramAll, paramLimit, paramCursor), answers: []answer{ok(reflect.TypeFor[api.ExecutionPage](), mediaEvents)}, handle: (*call).listExecutions},
 		{method: "GET", path: "/api/v1/executions:count", name: "count-executions", tag: tagExecutions, summary: "Count executions with a label, by status and verdict",
 			params: append(requiring("label", listParams), paramAll), answers: []answer{ok(reflect.TypeFor[api.Counts]())}, handle: (*call).countExecutions},
 		{method: "GET", path: "/api/v1/executions:outcomes", name: "execution-outcomes", tag: tagExecutions, summary: "Follow what was submitted with a label: a message for each that has ended, until all have",
@@ -162,6 +164,16 @@ func executionRoutes() []route {
 		{method: "POST", path: one + "/retry", name: "retry", tag: tagExecutions, summary: "Submit the request of a finished execution anew",
 			headers: []string{"Idempotency-Key"}, answers: []answer{{http.StatusAccepted, "The new execution", typeExecution, nil},
 				{http.StatusOK, "The same call has made it before, under this idempotency key", typeExecution, nil}}, handle: (*call).retry},
+		{method: "POST", path: one + "/rerun", name: "rerun", tag: tagExecutions, summary: "Run a finished execution again: of a workflow, what did not complete and what comes after it",
+			headers: []string{"Idempotency-Key"}, body: reflect.TypeFor[api.RerunRequest](), optional: true, answers: []answer{{http.StatusAccepted, "The new execution", typeExecution, nil},
+				{http.StatusOK, "The same call has made it before, under this idempotency key", typeExecution, nil}}, handle: (*call).rerun},
+		{method: "POST", path: one + "/rerun/plan", name: "plan-rerun", tag: tagExecutions, summary: "See what a rerun would reuse and what would run, and why; nothing happens",
+			body: reflect.TypeFor[api.RerunRequest](), optional: true, answers: []answer{ok(reflect.TypeFor[api.RerunPlan]())}, handle: (*call).planRerun},
+		{method: "GET", path: one + "/replay", name: "replay", tag: tagExecutions, summary: "Let the rules decide its history once more, and see what in it does not follow from them; nothing happens",
+			params:  []param{{name: "at", kind: "integer", doc: "Replay up to the event with this number, and see the state there; all of it by default"}},
+			answers: []answer{ok(reflect.TypeFor[api.Replay]())}, handle: (*call).replay},
+		{method: "POST", path: one + "/replay", name: "compare-replay", tag: tagExecutions, summary: "See where a run of a workflow would have gone another way under another definition; nothing happens",
+			body: reflect.TypeFor[api.ReplayRequest](), answers: []answer{ok(reflect.TypeFor[api.ReplayComparison]())}, handle: (*call).compareReplay},
 		{method: "POST", path: "/api/v1/executions:cancel", name: "cancel-many", tag: tagExecutions,
 			summary: "Cancel up to 1,000 executions: those that are named, or the newest unfinished ones that the parameters select", params: bulkParams,
 			body: reflect.TypeFor[api.BulkRequest](), optional: true, answers: []answer{ok(reflect.TypeFor[api.BulkResult]())}, handle: (*call).cancelMany},
@@ -180,7 +192,7 @@ func evaluationRoutes() []route {
 			summary: "Run a piece of code", headers: []string{"Idempotency-Key", "Pawl-Chain", "traceparent"},
 			params: []param{paramWait}, body: reflect.TypeFor[api.Evaluation](), answers: accepted, handle: (*call).evaluate},
 		{method: "GET", path: "/api/v1/evaluations", aliases: []string{"/api/evaluations"}, name: "list-evaluations", tag: tagEvaluations,
-			summary: "List evaluations, newest first; as a stream: hear when executions may have changed", params: append(slices.Clip(selectParams), paramOutputs, paramAll, paramLimit, paramCursor),
+			summary: "List evaluations, newest first; as a stream: hear when executions may have changed", params: append(slices.Clip(selectParams), paramOutputs, paramCases, paramAll, paramLimit, paramCursor),
 			answers: []answer{ok(reflect.TypeFor[api.ExecutionPage](), mediaEvents)}, handle: (*call).listEvaluations},
 		{method: "POST", path: "/api/v1/evaluations:batch", name: "evaluate-batch", tag: tagEvaluations,
 			summary: "Run up to 10,000 pieces of code, each with its own verdict of acceptance", headers: []string{"Idempotency-Key", "Pawl-Chain", "traceparent"},
@@ -219,7 +231,9 @@ func definitionRoutes() []route {
 	file := []param{{name: "file", kind: "string", doc: "The name that problems are reported with"}}
 	return []route{
 		{method: "POST", path: "/api/v1/definitions", name: "define", tag: tagDefinitions, summary: "Register definitions, all of them or none",
-			params: file, document: true, answers: []answer{ok(reflect.TypeFor[api.Defined]())}, handle: (*call).define},
+			params: append(slices.Clip(file), param{name: "alias", kind: "string", doc: "Moved to what is registered; a name without @ goes on to stand for what it stands for"},
+				param{name: "by", kind: "string", doc: "Who does it, for the moves of aliases"}),
+			document: true, answers: []answer{ok(reflect.TypeFor[api.Defined]())}, handle: (*call).define},
 		{method: "POST", path: "/api/v1/definitions:validate", name: "validate", tag: tagDefinitions, summary: "Check definitions and store nothing",
 			params: file, document: true, answers: []answer{ok(reflect.TypeFor[api.Validation]())}, handle: (*call).validate},
 		{method: "GET", path: "/api/v1/definitions", name: "list-definitions", tag: tagDefinitions, summary: "List the latest versions, by name",
@@ -229,6 +243,14 @@ func definitionRoutes() []route {
 			answers: []answer{ok(reflect.TypeFor[api.Definition]())}, handle: (*call).definition},
 		{method: "GET", path: "/api/v1/definitions/{name}/versions", name: "list-versions", tag: tagDefinitions, summary: "List the versions of a definition, newest first, without their documents",
 			params: []param{paramLimit, paramCursor}, answers: []answer{ok(reflect.TypeFor[api.DefinitionPage]())}, handle: (*call).versions},
+		{method: "POST", path: "/api/v1/definitions/{name}/retire", name: "retire", tag: tagDefinitions, summary: "Accept nothing new of a definition, or bring it back",
+			body: reflect.TypeFor[api.RetireOrder](), answers: []answer{ok(reflect.TypeFor[api.Definition]())}, handle: (*call).retire},
+		{method: "GET", path: "/api/v1/definitions/{name}/aliases", name: "list-aliases", tag: tagDefinitions, summary: "See which versions the aliases of a definition stand for",
+			answers: []answer{ok(reflect.TypeFor[api.AliasPage]())}, handle: (*call).aliases},
+		{method: "GET", path: "/api/v1/definitions/{name}/aliases/{alias}", name: "list-moves", tag: tagDefinitions, summary: "List the moves of an alias, the last one first",
+			params: []param{paramLimit, paramCursor}, answers: []answer{ok(reflect.TypeFor[api.AliasPage]())}, handle: (*call).aliasMoves},
+		{method: "PUT", path: "/api/v1/definitions/{name}/aliases/{alias}", name: "move-alias", tag: tagDefinitions, summary: "Let an alias stand for other versions, or remove it",
+			body: reflect.TypeFor[api.AliasOrder](), answers: []answer{ok(reflect.TypeFor[api.Alias]())}, handle: (*call).moveAlias},
 		{method: "GET", path: "/api/v1/definitions/{name}/graph", name: "get-graph", tag: tagDefinitions, summary: "Get the tasks of a workflow laid out as a graph",
 			params:  []param{{name: "version", kind: "integer", doc: "The latest by default; an answer for a named version may be kept for good"}},
 			answers: []answer{ok(reflect.TypeFor[api.Graph]())}, handle: (*call).graph},
@@ -319,30 +341,46 @@ func ruleRoutes() []route {
 }
 
 func serverRoutes() []route {
-	return []route{
-		{method: "GET", path: "/api/v1/queues", name: "queues", tag: tagCluster, summary: "See the queues", params: []param{paramLimit, paramCursor},
-			answers: []answer{ok(reflect.TypeFor[api.Queues]())}, handle: (*call).queues},
-		{method: "GET", path: "/api/v1/keys", name: "keys", tag: tagCluster, summary: "See the concurrency keys in use",
-			params: []param{paramLimit}, answers: []answer{ok(reflect.TypeFor[api.Keys]())}, handle: (*call).keys},
-		{method: "GET", path: "/api/v1/workers", name: "workers", tag: tagCluster, summary: "See the live workers", params: []param{paramLimit, paramCursor},
-			answers: []answer{ok(reflect.TypeFor[api.Workers]())}, handle: (*call).workers},
-		{method: "GET", path: "/api/v1/stats", name: "stats", tag: tagCluster, summary: "See the server's sums",
-			answers: []answer{ok(reflect.TypeFor[api.Stats]())}, handle: (*call).stats},
-		{method: "GET", path: verifyPath, name: "verify", tag: tagCluster, summary: "Check every row of the store against what Pawl promises",
-			answers: []answer{ok(reflect.TypeFor[api.Verification]())}, handle: (*call).verify},
-		{method: "GET", path: sessionPath, name: "get-session", tag: tagServer, summary: "Ask whether a browser has to log in",
-			answers: []answer{ok(reflect.TypeFor[api.Session]())}, handle: (*call).session},
-		{method: "POST", path: sessionPath, name: "log-in", tag: tagServer, summary: "Log a browser in: the answer sets a cookie that is good for 12 hours",
-			body: reflect.TypeFor[api.Login](), answers: []answer{ok(reflect.TypeFor[api.Session]())}, handle: (*call).logIn},
-		{method: "DELETE", path: sessionPath, name: "log-out", tag: tagServer, summary: "Log a browser out",
-			answers: []answer{ok(reflect.TypeFor[api.Session]())}, handle: (*call).logOut},
-		{method: "GET", path: "/healthz", name: "healthz", tag: tagServer, summary: "Ask whether the process is alive",
-			answers: []answer{ok(reflect.TypeFor[api.Health]())}, handle: (*call).healthz},
-		{method: "GET", path: "/readyz", name: "readyz", tag: tagServer, summary: "Ask whether it takes work",
-			answers: []answer{ok(reflect.TypeFor[api.Health]())}, handle: (*call).readyz},
-		{method: "GET", path: "/metrics", name: "metrics", tag: tagServer, summary: "Metrics for Prometheus",
-			answers: []answer{ok(nil, "text/plain")}, handle: (*call).metricsPage},
-		{method: "GET", path: "/openapi.json", name: "openapi", tag: tagServer, summary: "This document",
-			answers: []answer{ok(nil, mediaOpenAPI)}, handle: (*call).openAPI},
+	typePause := reflect.TypeFor[api.Pause]()
+	pausing := func(path, name string, what string, pause, resume func(*call) error) []route {
+		return []route{
+			{method: "POST", path: path + "/pause", name: "pause-" + name, tag: tagCluster, summary: "Let " + what + " until it is resumed, or for a while",
+				body: reflect.TypeFor[api.PauseOrder](), optional: true, answers: []answer{ok(typePause)}, handle: pause},
+			{method: "POST", path: path + "/resume", name: "resume-" + name, tag: tagCluster, summary: "Let it go on",
+				body: reflect.TypeFor[api.ResumeOrder](), optional: true, answers: []answer{ok(typePause)}, handle: resume},
+		}
 	}
+	return slices.Concat(
+		pausing("/api/v1/queues/{name}", "queue", "no worker take anything from a queue", (*call).pauseQueue, (*call).resumeQueue),
+		pausing("/api/v1/workers/{name}", "worker", "the workers of a name take nothing", (*call).pauseWorker, (*call).resumeWorker),
+		[]route{
+			{method: "GET", path: "/api/v1/queues", name: "queues", tag: tagCluster, summary: "See the queues", params: []param{paramLimit, paramCursor},
+				answers: []answer{ok(reflect.TypeFor[api.Queues]())}, handle: (*call).queues},
+			{method: "GET", path: "/api/v1/pauses", name: "list-pauses", tag: tagCluster, summary: "List what is paused now, or what was paused and resumed",
+				params:  []param{{name: "history", kind: "boolean", doc: "All that was paused and resumed, the latest first"}, paramLimit, paramCursor},
+				answers: []answer{ok(reflect.TypeFor[api.PauseList]())}, handle: (*call).pauses},
+			{method: "GET", path: "/api/v1/keys", name: "keys", tag: tagCluster, summary: "See the concurrency keys in use",
+				params: []param{paramLimit}, answers: []answer{ok(reflect.TypeFor[api.Keys]())}, handle: (*call).keys},
+			{method: "GET", path: "/api/v1/workers", name: "workers", tag: tagCluster, summary: "See the live workers", params: []param{paramLimit, paramCursor},
+				answers: []answer{ok(reflect.TypeFor[api.Workers]())}, handle: (*call).workers},
+			{method: "GET", path: "/api/v1/stats", name: "stats", tag: tagCluster, summary: "See the server's sums",
+				answers: []answer{ok(reflect.TypeFor[api.Stats]())}, handle: (*call).stats},
+			{method: "GET", path: verifyPath, name: "verify", tag: tagCluster, summary: "Check every row of the store against what Pawl promises",
+				params:  []param{{name: "replay", kind: "boolean", doc: "Let the rules decide every history once more as well"}},
+				answers: []answer{ok(reflect.TypeFor[api.Verification]())}, handle: (*call).verify},
+			{method: "GET", path: sessionPath, name: "get-session", tag: tagServer, summary: "Ask whether a browser has to log in",
+				answers: []answer{ok(reflect.TypeFor[api.Session]())}, handle: (*call).session},
+			{method: "POST", path: sessionPath, name: "log-in", tag: tagServer, summary: "Log a browser in: the answer sets a cookie that is good for 12 hours",
+				body: reflect.TypeFor[api.Login](), answers: []answer{ok(reflect.TypeFor[api.Session]())}, handle: (*call).logIn},
+			{method: "DELETE", path: sessionPath, name: "log-out", tag: tagServer, summary: "Log a browser out",
+				answers: []answer{ok(reflect.TypeFor[api.Session]())}, handle: (*call).logOut},
+			{method: "GET", path: "/healthz", name: "healthz", tag: tagServer, summary: "Ask whether the process is alive",
+				answers: []answer{ok(reflect.TypeFor[api.Health]())}, handle: (*call).healthz},
+			{method: "GET", path: "/readyz", name: "readyz", tag: tagServer, summary: "Ask whether it takes work",
+				answers: []answer{ok(reflect.TypeFor[api.Health]())}, handle: (*call).readyz},
+			{method: "GET", path: "/metrics", name: "metrics", tag: tagServer, summary: "Metrics for Prometheus",
+				answers: []answer{ok(nil, "text/plain")}, handle: (*call).metricsPage},
+			{method: "GET", path: "/openapi.json", name: "openapi", tag: tagServer, summary: "This document",
+				answers: []answer{ok(nil, mediaOpenAPI)}, handle: (*call).openAPI},
+		})
 }

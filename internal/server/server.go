@@ -67,6 +67,7 @@ type Server struct {
 	metrics  *metrics
 	surveys  surveys
 	verifies sync.Mutex // held while the store is verified
+	replays  chan struct{}
 	bodies   budget
 	// hookBodies are those of requests to webhooks.
 	hookBodies budget
@@ -99,10 +100,10 @@ func New(o Options) (*Server, error) {
 	if o.Grace == 0 {
 		o.Grace = 10 * time.Second
 	}
-	s := &Server{Options: o, log: o.Log, started: time.Now()}
+	s := &Server{Options: o, log: o.Log, started: time.Now(), replays: make(chan struct{}, replaysAtOnce)}
 	s.draining, s.drain = context.WithCancel(context.Background())
-	s.bodies.limit = max(bodiesInFlight, 2*o.BodyLimit)
-	s.hookBodies.limit = max(hookBodiesInFlight, 2*o.BodyLimit)
+	s.bodies.limit, s.bodies.first, s.bodies.part, s.bodies.free = max(bodiesInFlight, 2*o.BodyLimit), smallBody, smallBody, true
+	s.hookBodies.limit, s.hookBodies.first, s.hookBodies.part = max(hookBodiesInFlight, 2*o.BodyLimit), hookFirst, hookPart
 	for _, t := range o.Tokens {
 		if err := CheckToken(t); err != nil {
 			return nil, err

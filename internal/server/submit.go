@@ -57,6 +57,7 @@ func (c *call) evaluation(in *api.Evaluation) (engine.Submission, error) {
 		Action: string(flow.KindCode), Input: code, Queue: in.Queue, Priority: in.Priority, Labels: in.Labels, WorkerLabels: in.WorkerLabels,
 		Timeout: in.Timeout, QueueTimeout: in.QueueTimeout, TotalTimeout: in.TotalTimeout, Retry: in.Retry,
 		Concurrency: in.Concurrency, Rate: in.Rate, IdempotencyKey: in.IdempotencyKey,
+		NotBefore: in.NotBefore, StartIn: in.StartIn,
 	})
 	sub.Refused = c.unknownLanguage(&in.Code)
 	return sub, nil
@@ -242,7 +243,7 @@ func submission(in *api.Submission) engine.Submission {
 	s := engine.Submission{
 		Action: in.Action, Input: in.Input, Queue: in.Queue, Priority: in.Priority, Labels: in.Labels, WorkerLabels: in.WorkerLabels,
 		Timeout: time.Duration(in.Timeout), QueueTimeout: time.Duration(in.QueueTimeout), TotalTimeout: time.Duration(in.TotalTimeout),
-		NotBefore: in.NotBefore.UTC().Truncate(time.Microsecond), IdempotencyKey: in.IdempotencyKey,
+		NotBefore: in.NotBefore.UTC().Truncate(time.Microsecond), StartIn: time.Duration(in.StartIn), IdempotencyKey: in.IdempotencyKey,
 	}
 	if in.NotBefore.IsZero() {
 		s.NotBefore = time.Time{}

@@ -20,7 +20,9 @@ import (
 const (
 	surveyEvery    = 5 * time.Second
 	surveyShare    = 20
-	surveyPatience = 2 * time.Second  // of a scrape; after it the one before is shown
+	surveyPatience = 2 * time.Second       // of a scrape; after it the one before is shown
+	surveyQuick    = 50 * time.Millisecond // the same where the one before took longer than this and is fresh: beside a million open waits it takes seconds
+	surveyFresh    = time.Minute
 	surveyTimeout  = 60 * time.Second // of a survey
 	topKeys        = 20
 	mostQueues     = 200 // in the labels of one metric
@@ -49,6 +51,7 @@ type surveyed struct {
 	keys     map[string]store.KeyUse
 	sessions []store.Session
 	asked    int // open inquiries
+	paused   []store.Pause
 	bytes    int64
 }
 
@@ -59,10 +62,13 @@ func (s *surveys) look() {
 		s.ongoing = make(chan struct{})
 		go s.survey(s.ongoing)
 	}
-	ongoing := s.ongoing
+	ongoing, patience := s.ongoing, surveyPatience
+	if s.last != nil && s.last.err == nil && s.last.took > surveyQuick && time.Since(s.last.at) < surveyFresh {
+		patience = surveyQuick
+	}
 	s.mu.Unlock()
 	if ongoing != nil {
-		t := time.NewTimer(surveyPatience)
+		t := time.NewTimer(patience)
 		defer t.Stop()
 		select {
 		case <-ongoing:
@@ -101,6 +107,7 @@ func (s *surveys) ask(ctx context.Context) *surveyed {
 		func() (err error) { v.queues, err = reader.Queues(ctx); return err },
 		func() (err error) { v.keys, err = reader.Keys(ctx, topKeys); return err },
 		func() (err error) { v.sessions, err = reader.LiveSessions(ctx); return err },
+		func() (err error) { v.paused, err = s.server.Engine.Paused(ctx); return err },
 		func() (err error) { v.asked, err = reader.CountInquiries(ctx); return err },
 		func() (err error) { v.bytes, err = reader.Size(ctx); return err },
 	} {
@@ -128,13 +135,14 @@ var (
 	oldestAge       = described("oldest_unfinished_age_seconds", "Age of the oldest execution that has not ended.")
 	oldestTx        = described("oldest_transaction_age_seconds", "Age of the oldest transaction of any client of the database; 0 where there is no such thing.")
 	inquiriesOpen   = described("inquiries_open", "Questions to people that wait for an answer.")
+	pausedNow       = described("paused", "What is paused now, by what it is: queues and workers.", "kind")
 	storeBytes      = described("store_bytes", "What the store takes.")
 )
 
 // Describe is for prometheus.
 func (s *surveys) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{surveyUp, surveyFailures, surveyTook, surveyAge, executions, queueReady, queueOldest, queueSlots,
-		workers, workerSlots, keySlots, keyWaiting, eventsUnapplied, oldestAge, oldestTx, inquiriesOpen, storeBytes} {
+		workers, workerSlots, keySlots, keyWaiting, eventsUnapplied, oldestAge, oldestTx, inquiriesOpen, pausedNow, storeBytes} {
 		to <- d
 	}
 }
@@ -166,6 +174,13 @@ func (s *surveys) Collect(to chan<- prometheus.Metric) {
 		gauge(oldestTx, v.sums.OldestTransaction.Seconds())
 	}
 	v.collectQueues(gauge)
+	paused := map[store.PauseKind]int{store.PausedQueue: 0, store.PausedWorker: 0}
+	for i := range v.paused {
+		paused[v.paused[i].Of]++
+	}
+	for of, n := range paused {
+		gauge(pausedNow, float64(n), of.String())
+	}
 	keys := map[string]store.KeyUse{} // by label: long keys may have the same beginning
 	for key, u := range v.keys {
 		sum := keys[labelled(key)]

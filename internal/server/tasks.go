@@ -144,6 +144,7 @@ type taskSum struct {
 	counts  map[flow.Stage]int
 	created int
 	ended   int
+	reused  int
 	started time.Time // the first start
 	over    time.Time // the last end
 
@@ -163,10 +164,17 @@ func (l *latest) add(r store.Child, most int) {
 
 func (l latest) last(n int) []store.Child { return l[len(l)-min(n, len(l)):] }
 
+// reused reports whether an execution of a task ended with the outcome of another one: nothing else completes without having been
+// handed off.
+func reused(r *store.Child) bool { return r.Stage == flow.Completed && r.ClaimedAt.IsZero() }
+
 // add adds a row; rows come in the order of their index.
 func (s *taskSum) add(r store.Child) {
 	s.counts[r.Stage]++
 	s.created++
+	if reused(&r) {
+		s.reused++
+	}
 	if !r.StartedAt.IsZero() && (s.started.IsZero() || r.StartedAt.Before(s.started)) {
 		s.started = r.StartedAt
 	}
@@ -212,7 +220,7 @@ func (c *call) sumTasks(of store.WorkflowAttempt, most int) (map[string]*taskSum
 }
 
 func fillTask(t *api.Task, mark store.Mark, sum *taskSum) {
-	t.Created, t.Ended, t.Total, t.StartedAt = sum.created, sum.ended, mark.Total, sum.started
+	t.Created, t.Ended, t.Reused, t.Total, t.StartedAt = sum.created, sum.ended, sum.reused, mark.Total, sum.started
 	if e := renderError(mark.Error); e != nil {
 		const most = 1000 // bytes; an expression's error may quote what it was given
 		e.Message = problem.Clip(e.Message, most)
@@ -231,7 +239,7 @@ func fillTask(t *api.Task, mark store.Mark, sum *taskSum) {
 	for _, r := range sum.listed() {
 		t.Executions = append(t.Executions, api.TaskExecution{
 			ID: r.Execution.String(), Index: r.Index, Status: status(r.Stage), Kind: string(r.Kind), Attempt: r.Attempt,
-			CreatedAt: r.CreatedAt, ClaimedAt: r.ClaimedAt, StartedAt: r.StartedAt, FinishedAt: r.FinishedAt, WakeAt: r.WakeAt,
+			CreatedAt: r.CreatedAt, ClaimedAt: r.ClaimedAt, StartedAt: r.StartedAt, FinishedAt: r.FinishedAt, WakeAt: r.WakeAt, Reused: reused(&r),
 		})
 	}
 	t.More = len(t.Executions) < t.Created

@@ -16,12 +16,25 @@ func (c *call) verify() error {
 		return refusal(http.StatusTooManyRequests, api.ProblemOverloaded, "the store is being verified already: wait for that to end")
 	}
 	defer c.verifies.Unlock()
+	replays := c.flag("replay")
+	if err := c.checked(); err != nil {
+		return err
+	}
 	begun := time.Now()
 	broken, err := c.Engine.Verify(c.ctx())
 	if err != nil {
 		return err
 	}
-	out := api.Verification{Broken: []api.Violation{}, Seconds: time.Since(begun).Seconds()}
+	out := api.Verification{Broken: []api.Violation{}}
+	if replays {
+		r, err := c.Engine.Histories().Verify(c.ctx())
+		if err != nil {
+			return err
+		}
+		broken = append(broken, r.Broken...)
+		out.Replayed = &api.Replayed{Executions: r.Executions, Events: r.Events, Unknown: r.Unknown}
+	}
+	out.Seconds = time.Since(begun).Seconds()
 	for _, v := range broken {
 		b := api.Violation{Invariant: v.Invariant, Message: v.Say}
 		if !v.Execution.IsZero() {

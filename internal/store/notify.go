@@ -20,5 +20,6 @@ type Notification struct {
 	Queues     []string  // got something to claim
 	Sessions   []flow.ID // have orders
 	Executions []flow.ID // have changed
+	Pauses     bool      // something was paused or resumed
 	All        bool      // more executions have changed than are named, or something may have been missed
 }

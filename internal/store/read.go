@@ -20,7 +20,9 @@ type Reader interface {
 	EnforcementReader
 	SwitchReader
 	WindowReader
+	PauseReader
 	RegistryReader
+	RerunReader
 	// Get loads one execution, payload and outcome included, or ErrNotFound.
 	Get(ctx context.Context, id flow.ID) (*flow.Execution, error)
 	// List returns up to f.Limit executions, newest first (by id), without payload; of the outcome they have the error and not the
@@ -77,6 +79,7 @@ type Filter struct {
 	Action   string
 	Workflow flow.ID // children of it
 	TopLevel bool    // only what has no parent
+	RerunOf  flow.ID // reruns of it
 	Labels   map[string]string
 	Verdicts []string  // ended with any of these: VerdictOK, or the code of the error
 	Since    time.Time // created at or after
@@ -129,6 +132,9 @@ func (p *Page) Inquiry(i *flow.Inquiry) {
 	}
 	*p += Page(n)
 }
+
+// Payload adds what an execution was given.
+func (p *Page) Payload(x *flow.Execution) { *p += Page(x.PayloadSize()) }
 
 // Output adds an execution's output.
 func (p *Page) Output(output []byte) { *p += Page(len(output)) }

@@ -17,10 +17,10 @@ var (
 	ErrConflict = errors.New("changed since it was read")
 	// ErrNotFound means that no such row exists (any more).
 	ErrNotFound = errors.New("not found")
-	// ErrUnavailable means that the database cannot be reached or cannot write just now; nothing was kept that is not
-	// reported as kept. Trying again later is safe.
+	// ErrUnavailable means that the database cannot be reached or cannot write just now. Nothing of the transaction was kept; trying
+	// again later is safe.
 	ErrUnavailable = errors.New("database unavailable")
-	// ErrUnknown means that a commit was sent and its answer never came: read again before deciding anything.
+	// ErrUnknown means that a commit was sent and its answer never came. It may have been kept: repeat only what is idempotent.
 	ErrUnknown = errors.New("outcome of the commit is unknown")
 	// ErrTooLarge means that an answer would have more bytes than the caller takes.
 	ErrTooLarge = errors.New("too large")
@@ -36,6 +36,7 @@ type Store interface {
 	Update(ctx context.Context, decide func(context.Context, Tx) error) error
 	Reader
 	Logs
+	Pausing
 	// RestartLeases begins every lease anew that EndLeases has not ended, also a lease that has run out. It is for the moment
 	// after a jump of the store's clock: a lease that only the jump has ended runs again, and a lease that the jump has made an
 	// hour longer ends in time.
@@ -43,7 +44,7 @@ type Store interface {
 	// Ready says why the store cannot be read, or is known not to take writes, just now; nil when it can be used. It writes
 	// nothing, and ends after a few seconds where the database does not answer.
 	Ready(ctx context.Context) error
-	// Check verifies what every row promises (RELIABILITY's invariants that a query can see) and returns what it found.
+	// Check verifies what every row promises (the invariants of docs/invariants.md that a query can see) and returns what it found.
 	Check(ctx context.Context) ([]Violation, error)
 	// Unreadable is how many live executions the store has met lately that it cannot decode: bytes that a disk has damaged, or a
 	// row of a later version of the program. A Lock that names one fails. What reads the first executions of an order
@@ -81,6 +82,8 @@ type Tx interface {
 	Enforcements
 	Switches
 	Windows
+	Pauses
+	Reruns
 	// Apply writes a decision. It may be called several times; later calls see what earlier ones wrote. It returns
 	// ErrConflict when a row is not as its draft's Before says.
 	Apply(ctx context.Context, d Delta) error
@@ -102,6 +105,8 @@ type Delta struct {
 	Input []InputPiece
 	// Holds are inserted behind the drafts; LockUploads has returned their uploads in this transaction.
 	Holds []Hold
+	// Reuses are inserted behind the drafts, with a copy of the outputs; ErrNotFound where one that is to be copied has been removed.
+	Reuses []Reuse
 	// Signals are inserted; a second one with the same trigger and key is a conflict.
 	Signals []flow.Signal
 	// Matched are the numbers of signals that are new and become matched; one that is not new is a conflict.
@@ -276,7 +281,7 @@ type Sessions interface {
 	RenewSessions(ctx context.Context, ids []flow.ID, lease time.Duration) ([]flow.ID, error)
 	// EndLeases ends leases for good, and returns the sessions whose leases ran until then, in any order.
 	EndLeases(ctx context.Context, ids []flow.ID) ([]flow.ID, error)
-	// LockSession loads a session and reports whether its lease runs.
+	// LockSession loads a session, with the latest generation of pauses, and reports whether its lease runs.
 	LockSession(ctx context.Context, id flow.ID) (s Session, runs bool, err error)
 	// DropSession forgets a session; its executions are the caller's to recover.
 	DropSession(ctx context.Context, id flow.ID) error
@@ -301,6 +306,7 @@ type Session struct {
 	Slots     int
 	StartedAt time.Time
 	ExpiresAt time.Time // when the lease ends, by the clock of leases; zero once EndLeases was called
+	Pauses    int64     // the latest generation of pauses; set by LockSession alone
 }
 
 // Catalog keeps definitions. A version never changes.

@@ -3,7 +3,6 @@ package worker
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"sync"
@@ -11,7 +10,6 @@ import (
 
 	"github.com/pawl-run/pawl/internal/blob"
 	"github.com/pawl-run/pawl/internal/flow"
-	"github.com/pawl-run/pawl/internal/handoff"
 	"github.com/pawl-run/pawl/internal/telemetry"
 )
 
@@ -346,60 +344,4 @@ func (s *shipper) place(j *journal, c flow.LogChunk) flow.LogChunk {
 	}
 	c.Blob, c.Data = name, nil
 	return c
-}
-
-// hand gives chunks to the engine, as often as it takes; false when the session is over.
-func (s *shipper) hand(chunks []flow.LogChunk) bool {
-	var tries backoff
-	for s.life.ctx.Err() == nil {
-		err := s.life.w.Handoff.Log(s.life.ctx, s.life.session, chunks)
-		if err == nil {
-			return true
-		}
-		if errors.Is(err, handoff.ErrSessionLost) {
-			s.life.end(err)
-			return false
-		}
-		s.life.w.Log.Warn("hand in logs: trying again", "chunks", len(chunks), telemetry.Err, err)
-		tries.wait(s.life.ctx, s.life.w.Random)
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.unsent = append(s.unsent, chunks...)
-	return false
-}
-
-// rest hands in what attempts have written and a session that could not be renewed in time has not: it goes before their
-// end. It returns false when that is of no use any more.
-func (s *shipper) rest(ctx context.Context, as []*attempt) bool {
-	s.mu.Lock()
-	chunks := s.unsent
-	s.unsent = nil
-	s.mu.Unlock()
-	for _, a := range as {
-		a.mu.Lock()
-		j := a.log
-		a.mu.Unlock()
-		if j != nil {
-			chunks = append(chunks, j.cut()...)
-		}
-	}
-	var tries backoff
-	for len(chunks) > 0 {
-		n, size := 0, 0
-		for n < len(chunks) && size < shipMost {
-			size += len(chunks[n].Data)
-			n++
-		}
-		err := s.life.w.Handoff.Log(ctx, s.life.session, chunks[:n])
-		switch {
-		case errors.Is(err, handoff.ErrSessionLost) || ctx.Err() != nil:
-			return false
-		case err != nil:
-			tries.wait(ctx, s.life.w.Random)
-		default:
-			chunks = chunks[n:]
-		}
-	}
-	return true
 }

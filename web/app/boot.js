@@ -6,10 +6,10 @@ import { streaming } from './stream.js';
 import { lazy } from './lazy.js';
 import { trouble, dialog } from '../part/kit.js';
 import { Executions } from '../screen/executions.js';
-import { Execution } from '../screen/execution.js';
 
 const places = [
-  { path: 'executions', name: 'Executions', key: 'e', icon: html`<path d="M3 4h10M3 8h10M3 12h6" class="line" />` },
+  { path: 'executions', also: ['compare'], name: 'Executions', key: 'e', icon: html`<path d="M3 4h10M3 8h10M3 12h6" class="line" />` },
+  { path: 'batches', name: 'Batches', key: 'b', icon: html`<path d="M3 3h3v3H3zM10 3h3v3h-3zM3 10h3v3H3zM10 10h3v3h-3z" class="line" />` },
   { path: 'new', name: 'New', key: 'n', icon: html`<path d="M8 3v10M3 8h10" class="line" />` },
   { path: 'definitions', name: 'Definitions', key: 'd', icon: html`<rect x="2.5" y="2.5" width="4" height="4" rx="1" class="line" /><rect x="9.5" y="9.5" width="4" height="4" rx="1" class="line" /><path d="M6.5 4.5h3a2 2 0 0 1 2 2v3" class="line" />` },
   { path: 'schedules', name: 'Schedules', key: 'c', icon: html`<circle cx="8" cy="8" r="5.5" class="line" /><path d="M8 4.8V8l2.2 1.6" class="line" />` },
@@ -19,6 +19,9 @@ const places = [
   { path: 'server', name: 'Server', key: 's', icon: html`<rect x="2.5" y="3" width="11" height="4" rx="1" class="line" /><rect x="2.5" y="9" width="11" height="4" rx="1" class="line" /><path d="M5 5h.1M5 11h.1" class="line" />` },
 ];
 
+const Execution = lazy(() => import('../screen/execution.js').then((m) => m.Execution));
+const Batches = lazy(() => import('../screen/batches.js').then((m) => m.Batches));
+const Compare = lazy(() => import('../screen/compare.js').then((m) => m.Compare));
 const New = lazy(() => import('../screen/new.js').then((m) => m.New));
 const Definitions = lazy(() => import('../screen/definitions.js').then((m) => m.Definitions));
 const Definition = lazy(() => import('../screen/definitions.js').then((m) => m.Definition));
@@ -39,6 +42,8 @@ function screen() {
   const [first = 'executions', second] = route.value.parts;
   switch (first) {
     case 'executions': return second ? h(Execution, { id: second, key: second }) : h(Executions, {});
+    case 'batches': return h(Batches, {});
+    case 'compare': return h(Compare, {});
     case 'new': return h(New, {});
     case 'definitions': return second ? h(Definition, { name: second, key: second }) : h(Definitions, {});
     case 'schedules': return second ? h(ScheduleScreen, { name: second, key: second }) : h(Schedules, {});
@@ -111,7 +116,7 @@ function Login() {
 /** @param {{open: boolean, close: () => void}} p */
 const help = ({ open, close }) => dialog({ name: 'Keys', open, close }, html`<div class="body"><h2>Keys</h2>
   <dl class="facts">
-    <dt><kbd>g</kbd> <kbd>e</kbd></dt><dd>Executions; likewise <kbd>n</kbd> New, <kbd>d</kbd> Definitions, <kbd>c</kbd> Schedules, <kbd>q</kbd> Questions, <kbd>r</kbd> Rules, <kbd>w</kbd> Work, <kbd>s</kbd> Server</dd>
+    <dt><kbd>g</kbd> <kbd>e</kbd></dt><dd>Executions; likewise <kbd>b</kbd> Batches, <kbd>n</kbd> New, <kbd>d</kbd> Definitions, <kbd>c</kbd> Schedules, <kbd>q</kbd> Questions, <kbd>r</kbd> Rules, <kbd>w</kbd> Work, <kbd>s</kbd> Server</dd>
     <dt><kbd>j</kbd> <kbd>k</kbd></dt><dd>Next and previous row</dd>
     <dt><kbd>Enter</kbd></dt><dd>Open the row</dd>
     <dt><kbd>/</kbd></dt><dd>Filter</dd>

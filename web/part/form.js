@@ -29,11 +29,14 @@ export function wrong(f, text) {
   return '';
 }
 
+/** What was entered into a field, which may have any name. @param {Record<string, string>} values @param {Field} f */
+export const entered = (values, f) => (Object.hasOwn(values, f.name) ? values[f.name] : '');
+
 /** The object that the fields make, as JSON text. @param {Field[]} fields @param {Record<string, string>} values */
 export function written(fields, values) {
   const parts = [];
   for (const f of fields) {
-    const text = values[f.name] ?? '';
+    const text = entered(values, f);
     if (text === '' && !(f.required && f.type === 'string' && f.schema.default === undefined)) continue;
     parts.push(`${JSON.stringify(f.name)}: ${f.type === 'string' || f.type === 'choice' ? JSON.stringify(text) : text.trim()}`);
   }
@@ -46,7 +49,7 @@ const otherwise = (f) => (f.schema.default === undefined ? '' : line(typeof f.sc
 /** @param {{fields: Field[], values: Record<string, string>, set: (name: string, text: string) => void}} p */
 export const form = ({ fields, values, set }) => html`<div class="stack">${fields.map((f, i) => {
   const id = `field-${i}`;
-  const text = values[f.name] ?? '';
+  const text = entered(values, f);
   const change = (/** @type {any} */ e) => set(f.name, e.target.value);
   const fault = text === '' ? '' : wrong(f, text);
   return html`<div class="field" key=${f.name}><label for=${id}><span class="user">${line(f.schema.title || f.name, 120)}</span>${f.required ? ' (required)' : ''}</label>

@@ -4,6 +4,12 @@ import { noStyle, pieces } from './ansi.js';
 
 /** @typedef {{no: number, stream: string, text: string, style: import('./ansi.js').Style, note?: boolean}} Line */
 
+/** The style of lines that begin without one: hundreds of thousands of lines share it, and nothing changes it. */
+const bare = noStyle();
+
+/** A style as it is now. @param {import('./ansi.js').Style} s */
+const kept = (s) => (s.fg === '' && s.bg === '' && s.flags.size === 0 ? bare : { ...s, flags: new Set(s.flags) });
+
 const longest = 4096; // characters of a line that are shown
 
 export class Lines {
@@ -48,7 +54,7 @@ export class Lines {
           at.line = /** @type {Line} */ (/** @type {unknown} */ (null));
           return;
         }
-        at.line = { no: this.next++, stream, text: '', style: { ...at.style, flags: new Set(at.style.flags) } };
+        at.line = { no: this.next++, stream, text: '', style: kept(at.style) };
         this.all.push(at.line);
       }
       at.line.text += part;

@@ -1,8 +1,13 @@
 // A status is a shape, a word and a colour, so that none of them is needed alone.
 import { html } from '../vendor/preact.js';
 
-/** @type {Record<string, {word: string, tone: string, shape: string, help: string}>} */
-const looks = {
+/**
+ * A table that is read with texts of others: it has what is written in it, and nothing that every object has.
+ * @template T @param {Record<string, T>} rows @returns {Record<string, T|undefined>}
+ */
+export const table = (rows) => Object.assign(Object.create(null), rows);
+
+const looks = table({
   pending: { word: 'Pending', tone: 'idle', shape: 'dots', help: 'What it needs has not ended.' },
   skipped: { word: 'Skipped', tone: 'idle', shape: 'skip', help: 'Its condition was false.' },
   requested: { word: 'Requested', tone: 'wait', shape: 'dots', help: 'Accepted; it waits for a time, a key or its turn.' },
@@ -14,7 +19,7 @@ const looks = {
   failed: { word: 'Failed', tone: 'bad', shape: 'cross', help: 'It ended with an error.' },
   cancelled: { word: 'Cancelled', tone: 'off', shape: 'slash', help: 'It was ended by an order.' },
   timed_out: { word: 'Timed out', tone: 'late', shape: 'clock', help: 'A deadline passed.' },
-};
+});
 
 export const statuses = ['requested', 'scheduling', 'scheduled', 'provisioning', 'running', 'completed', 'failed', 'cancelled', 'timed_out'];
 
@@ -46,12 +51,11 @@ export const statusShape = (status) => {
 /** @param {{status: string, word?: string}} p */
 export const statusPill = ({ status, word }) => html`<span class=${`status ${look(status).tone}`} title=${look(status).help}>${statusShape(status)}<span>${word || look(status).word}</span></span>`;
 
-/** @type {Record<string, string>} */
-const verdicts = {
+const verdicts = table({
   ok: 'Passed', nonzero_exit: 'Non-zero exit', signal: 'Crashed', timeout: 'Wall time limit', cpu_timeout: 'CPU time limit', oom: 'Out of memory',
   output_limit: 'Output limit', killed: 'Killed', infra_error: 'Infrastructure', compile_error: 'Compile error', syntax_error: 'Syntax error',
   wrong_answer: 'Wrong answer', checker_error: 'Checker error', skipped: 'Not run',
-};
+});
 
 /** @param {string} v */
 export const verdictWord = (v) => verdicts[v] || v;

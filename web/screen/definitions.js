@@ -1,10 +1,12 @@
 // The registered workflows and actions, and one of them with its tasks and its document.
 import { html, h, useEffect, useMemo, useState } from '../vendor/preact.js';
 import { getJSON, request, query } from '../app/api.js';
-import { route, withQuery } from '../app/router.js';
+import { route, go, withQuery } from '../app/router.js';
 import { line, plain, count } from '../app/text.js';
-import { members, json } from '../part/json.js';
+import { members, tokens, json } from '../part/json.js';
+import { diff } from '../part/diff.js';
 import { graph, inPixels } from '../part/graph.js';
+import { Aliases } from './aliases.js';
 import { since, trouble, loading, panel, empty, copy, useTitle } from '../part/kit.js';
 
 /** @typedef {import('../types').Definition} Definition */
@@ -25,7 +27,7 @@ export function Definitions() {
   return html`<div><div class="top"><h1>Definitions</h1></div>${trouble(error)}
     ${!all ? (error ? null : loading()) : html`<div class="panel">${all.rows.length === 0 ? empty('Nothing is registered', html`<p>A workflow or an action is a YAML document:</p><pre>pawl apply examples/grade.yaml</pre>`) : html`<div class="scroll"><table class="rows">
       <thead><tr><th scope="col">Name</th><th scope="col">Kind</th><th scope="col" class="right">Version</th><th scope="col" class="right">Registered</th></tr></thead>
-      <tbody>${all.rows.map((d) => html`<tr key=${d.name}><td><a class="open-row user" href=${`definitions/${encodeURIComponent(d.name)}`}>${line(d.name, 120)}</a></td><td class="muted">${line(d.kind)}</td><td class="right num">${d.version}</td><td class="right num">${since(d.created_at)}</td></tr>`)}</tbody></table></div>`}</div>
+      <tbody>${all.rows.map((d) => html`<tr key=${d.name}><td><a class="open-row user" href=${`definitions/${encodeURIComponent(d.name)}`}>${line(d.name, 120)}</a></td><td class="muted">${line(d.kind)}${d.retired ? html` <span class="late">retired</span>` : null}</td><td class="right num">${d.version}</td><td class="right num">${since(d.created_at)}</td></tr>`)}</tbody></table></div>`}</div>
     ${all.cursor ? html`<div class="more"><button type="button" onClick=${() => load(all.cursor)}>Show more</button></div>` : null}`}</div>`;
 }
 
@@ -52,7 +54,31 @@ function Versions({ name, shown }) {
     <thead><tr><th scope="col">Version</th><th scope="col" class="right">Registered</th></tr></thead>
     <tbody>${all.rows.map((d) => html`<tr key=${d.version}><td class="num">${d.version === shown ? html`<strong aria-current="true">${d.version}</strong> shown` : html`<a class="open-row" href=${withQuery({ version: String(d.version), task: undefined })}>${d.version}</a>`}</td><td class="right num">${since(d.created_at)}</td></tr>`)}</tbody></table></div>
     ${all.cursor ? html`<div class="more"><button type="button" onClick=${() => load(all.cursor)}>Older</button></div>` : null}
-    <p class="muted">What changed: <code>pawl diff ${name}@${Math.max(1, shown - 1)} ${name}@${shown}</code></p>` });
+` });
+}
+
+/** A document in lines, with the digits that it was sent with. @param {string} name @param {string} version */
+async function documentOf(name, version) {
+  const raw = members(await (await request(`api/v1/definitions/${encodeURIComponent(name)}${query({ version })}`)).text()).document || '';
+  return tokens(raw).map((t) => t.text).join('') + '\n';
+}
+
+/** What changed from an earlier version of a definition to the one that is shown. @param {{name: string, from: number, shown: number, raw: string}} p */
+function Changed({ name, from, shown, raw }) {
+  const [text, set] = useState('');
+  const [error, setError] = useState(/** @type {unknown} */ (null));
+  useEffect(() => {
+    let mine = true;
+    set('');
+    documentOf(name, String(from)).then((t) => { if (mine) set(t); }, setError);
+    return () => { mine = false; };
+  }, [name, from]);
+  const others = Array.from({ length: Math.min(shown - 1, 100) }, (_, i) => String(shown - 1 - i));
+  return panel({
+    title: `What changed since version ${from}`,
+    actions: html`<select class="short-select" aria-label="Since version" value=${String(from)} onChange=${(/** @type {any} */ e) => go(withQuery({ since: e.target.value }), { replace: true })}>${others.map((v) => html`<option value=${v}>Version ${v}</option>`)}</select>`,
+    children: error ? trouble(error) : text === '' ? loading() : diff(text, tokens(raw).map((t) => t.text).join('') + '\n', 'What changed', 'The documents are the same'),
+  });
 }
 
 /** @param {{name: string}} p */
@@ -79,6 +105,7 @@ export function Definition({ name }) {
   const tasks = useMemo(() => tasksOf(doc), [doc]);
   if (!state) return error ? html`<div class="stack"><h1>Definition</h1>${trouble(error)}<p><a href="definitions">All definitions</a></p></div>` : loading();
   const { d, raw, laid } = state;
+  const earlier = Math.floor(Number(route.value.query.get('since')));
   const chosen = route.value.query.get('task') || '';
   const task = tasks.find((t) => t.name === chosen);
   const taskRaw = task ? members(members(raw).tasks || '')[task.name] : '';
@@ -86,13 +113,16 @@ export function Definition({ name }) {
     <div class="head"><nav class="crumbs" aria-label="Where it belongs"><a href="definitions">Definitions</a></nav>
       <div class="title"><h1 class="user">${line(d.name, 120)}<span class="version">@${d.version}</span></h1><a class="button" href=${'executions' + query({ action: d.name })}>Its executions</a><a class="button primary" href=${'new' + query({ action: d.name })}>Run</a></div>
       <dl class="line"><div><dt>Kind</dt><dd>${line(d.kind)}</dd></div><div><dt>Registered</dt><dd>${since(d.created_at)}</dd></div>
+        ${d.retired ? html`<div><dt>Retired</dt><dd class="late">${since(d.retired.at)}${d.retired.by ? html` by <span class="user">${line(d.retired.by, 60)}</span>` : null}${d.retired.reason ? html`: <span class="user">${line(d.retired.reason, 200)}</span>` : null}</dd></div>` : null}
         <div><dt>Version</dt><dd class="row">${d.version > 1 ? html`<a href=${withQuery({ version: String(d.version - 1), task: undefined })}>${d.version - 1}</a>` : null}<span class="num">${d.version}</span>${version ? html`<a href=${withQuery({ version: undefined, task: undefined })}>latest</a>` : null}</dd></div></dl>
       ${doc?.description ? html`<p class="user">${plain(doc.description)}</p>` : null}</div>
     <div class="stack">${error ? trouble(error) : null}
       ${laid && tasks.length <= 200 ? panel({ title: count(tasks.length, 'task'), children: graph({ layout: laid, selected: chosen, href: (n) => withQuery({ task: n }), many: (n) => !!tasks.find((t) => t.name === n)?.foreach,
     sub: (n) => { const t = tasks.find((o) => o.name === n); return t ? t.action + (t.foreach ? ' · for each item' : '') : ''; } }) }) : null}
       ${task ? panel({ title: html`Task <span class="user">${line(task.name)}</span>`, children: json(taskRaw, 'Task') }) : null}
+      ${h(Aliases, { key: `aliases of ${name}`, name: d.name, shown: d.version })}
       ${h(Versions, { key: name, name: d.name, shown: d.version })}
+      ${d.version > 1 ? h(Changed, { name: d.name, from: earlier >= 1 && earlier < d.version ? earlier : d.version - 1, shown: d.version, raw }) : null}
       ${panel({ title: 'Document', actions: copy(raw, 'Copy the document'), children: json(raw, 'Document') })}
     </div></div>`;
 }

@@ -10,14 +10,18 @@ import { statusPill, open, verdictWord } from '../part/status.js';
 import { now, since, idText, labelChips, trouble, loading, dialog, useTitle } from '../part/kit.js';
 import { actionName, later } from './executions.js';
 import { Why } from './why.js';
-import { Tasks } from './tasks.js';
 import { Logs } from './logs.js';
 import { History } from './history.js';
 import { Data, Input } from './data.js';
-import { Result } from './result.js';
+import { lazy } from '../app/lazy.js';
 
 /** @typedef {import('../types').Execution} Execution */
-/** @typedef {{x: Execution, raw: Record<string, string>, again: () => void}} Shown */
+/** @typedef {{x: Execution, raw: Record<string, string>, again: () => void, moment: import('../part/replay.js').Moment|null}} Shown moment: when the address asks for an event of the history */
+
+const Tasks = lazy(() => import('./tasks.js').then((m) => m.Tasks));
+const Result = lazy(() => import('./result.js').then((m) => m.Result));
+const Rerun = lazy(() => import('./rerun.js').then((m) => m.Rerun), () => null);
+const Replayed = lazy(() => import('./replay.js').then((m) => m.Replayed));
 
 /** @type {Record<string, {word: string, view: (p: Shown) => any}>} */
 const tabs = {
@@ -129,7 +133,8 @@ function Actions({ x, again: look }) {
   };
   const o = order;
   return html`<div class="row">
-    ${open(x.status) ? null : html`<a class="button" href=${'new' + query({ from: x.id })}>Run with changes</a>`}
+    ${open(x.status) ? null : html`<a class="button" href=${'compare' + query({ a: x.id })}>Compare</a><a class="button" href=${'new' + query({ from: x.id })}>Run with changes</a>`}
+    ${!open(x.status) && x.kind === 'workflow' ? h(Rerun, { key: x.id, x }) : null}
     <button type="button" class=${now.word === 'Kill' ? 'danger' : ''} onClick=${ask}>${now.word}</button>
     ${dialog({ name: o ? o.title : 'Order', open: o !== null, close: () => setOrder(null) }, o ? html`<form onSubmit=${carryOut}>
       <div class="body"><h2>${o.title}</h2><p>${o.says}</p>
@@ -160,9 +165,12 @@ const head = ({ x, again, at }) => html`<div class="head">
   <dl class="line">
     ${h(Times, { x })}
     <div><dt>Attempt</dt><dd class="num">${x.attempt}${x.retry?.max_attempts ? ` of ${x.retry.max_attempts}` : ''}</dd></div>
+    ${x.alias ? html`<div><dt>By alias</dt><dd class="user">${line(x.alias)}</dd></div>` : null}
     ${x.worker ? html`<div><dt>Worker</dt><dd class="mono cut">${line(x.worker)}</dd></div>` : null}
     ${x.queue && x.queue !== 'default' ? html`<div><dt>Queue</dt><dd class="user">${line(x.queue)}</dd></div>` : null}
     ${x.key ? html`<div><dt>Key</dt><dd class="user">${line(x.key, 80)}${x.key_limit ? ` (at most ${x.key_limit})` : ''}</dd></div>` : null}
+    ${x.rerun_of ? html`<div><dt>Rerun of</dt><dd><a class="mono" href=${`executions/${x.rerun_of}`}>${line(x.rerun_of)}</a></dd></div>` : null}
+    ${x.reused_of ? html`<div><dt>Did not run: outcome of</dt><dd><a class="mono" href=${`executions/${x.reused_of}`}>${line(x.reused_of)}</a></dd></div>` : null}
     ${x.priority ? html`<div><dt>Priority</dt><dd class="num">${x.priority}</dd></div>` : null}
   </dl>
   ${x.error && at !== 'result' ? html`<p class=${`note user ${x.status === 'timed_out' ? 'late' : x.status === 'cancelled' ? '' : 'bad'}`}><strong>${line(x.error.code, 80)}</strong>: ${line(x.error.message, 2000)}</p>` : null}
@@ -172,16 +180,19 @@ const head = ({ x, again, at }) => html`<div class="head">
 /** @param {{id: string}} p */
 export function Execution({ id }) {
   const { x, raw, error, again } = useExecution(id);
+  const seq = Math.floor(Number(route.value.query.get('at'))) || 0;
   useTitle(x ? `${actionName(x)} ${x.status}` : 'Execution');
   if (!x) return error ? html`<div class="stack"><h1>Execution</h1>${trouble(error)}<p><a href="executions">All executions</a></p></div>` : loading();
   const names = tabsOf(x);
+  const kept = query({ at: seq > 0 ? seq : undefined });
   const asked = route.value.parts[2];
-  const at = asked && tabs[asked] ? asked : names[0];
+  const at = asked && Object.hasOwn(tabs, asked) ? asked : names[0];
   const all = names.includes(at) ? names : [...names, at];
   return html`<div>
     ${head({ x, again, at })}
     ${error ? trouble(error) : null}
-    <nav class="tabs" aria-label="About this execution">${all.map((n) => html`<a key=${n} href=${`executions/${x.id}/${n}`} aria-current=${n === at ? 'page' : undefined}>${tabs[n].word}</a>`)}</nav>
-    <div key=${at}>${tabs[at].view({ x, raw, again })}</div>
+    <nav class="tabs" aria-label="About this execution">${all.map((n) => html`<a key=${n} href=${`executions/${x.id}/${n}${kept}`} aria-current=${n === at ? 'page' : undefined}>${tabs[n].word}</a>`)}</nav>
+    ${seq > 0 ? h(Replayed, { key: x.id, id: x.id, growing: open(x.status), at: seq, view: (/** @type {Shown['moment']} */ moment) => html`<div key=${at}>${tabs[at].view({ x, raw, again, moment })}</div>` })
+      : html`<div key=${at}>${tabs[at].view({ x, raw, again, moment: null })}</div>`}
   </div>`;
 }

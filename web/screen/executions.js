@@ -8,6 +8,7 @@ import { line, duration, count, number, clock } from '../app/text.js';
 import { statusPill, statusShape, statuses, look, open, verdictWord, verdictTone } from '../part/status.js';
 import { now, since, shortID, labelChips, trouble, empty, loading, useTitle } from '../part/kit.js';
 import { lazy } from '../app/lazy.js';
+import { Views } from './views.js';
 
 /** @typedef {import('../types').Execution} Execution */
 
@@ -87,8 +88,9 @@ function waits(x) {
 
 /** @param {Execution} x */
 function outcome(x) {
-  if (x.verdict && x.verdict !== 'ok') return html`<span class=${verdictTone(x.verdict)}>${line(verdictWord(x.verdict))}</span>`;
-  if (x.verdict === 'ok') return html`<span class="muted">Exit code 0</span>`;
+  const cases = x.summary ? html` <span class="muted num">${number(x.summary.passed)} of ${number(x.summary.total)}</span>` : null;
+  if (x.verdict && x.verdict !== 'ok') return html`<span class=${verdictTone(x.verdict)}>${line(verdictWord(x.verdict))}</span>${cases}`;
+  if (x.verdict === 'ok') return cases || html`<span class="muted">Exit code 0</span>`;
   if (x.error) return html`<span class="bad user" title=${line(x.error.message, 500)}>${line(x.error.code, 40)}</span>`;
   if (x.cancel_order) return html`<span class="off">Ending is ordered</span>`;
   const wait = waits(x);
@@ -145,6 +147,7 @@ function Filters({ look: again }) {
     ${chips.map(([k, v]) => html`<button type="button" class="toggle" aria-pressed="true" aria-label=${`Take the filter ${k} ${line(v)} away`} onClick=${() => set({ [k]: q.getAll(k).filter((o) => o !== v) })}>
       <span class="user">${k === 'label' ? '' : `${k} `}${line(v, 60)}</span><span aria-hidden="true">×</span></button>`)}
     ${any ? html`<button type="button" class="plain" onClick=${() => go('executions', { replace: true })}>Clear</button>` : null}
+    ${q.getAll('label').length === 1 ? html`<a class="button toggle" href=${'batches' + query({ of: q.getAll('label')[0] })}>Matrix</a>` : null}
     ${any ? h(Bulk, { filter: selected(q), chosen, look: again }) : null}
   </div>`;
 }
@@ -235,6 +238,7 @@ export function Executions() {
   const restart = state.newer.length >= pageSize;
   return html`<div>
     <div class="top"><h1>Executions</h1><a class="button primary" href="new">New execution</a></div>
+    ${h(Views, {})}
     ${h(Filters, { look: () => setState((s) => ({ ...s, at: '' })) })}
     ${trouble(state.error)}
     <div class="newer" aria-live="polite">${state.newer.length > 0 ? html`<button type="button" class="primary" data-newer onClick=${restart ? () => { setFrom(0); setState((s) => ({ ...s, at: '' })); } : show}>

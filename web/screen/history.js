@@ -1,6 +1,7 @@
 // The numbered history of an execution: every event, without gaps, over all attempts.
 import { html, useEffect, useRef, useState } from '../vendor/preact.js';
 import { follow } from '../app/stream.js';
+import { withQuery } from '../app/router.js';
 import { line, clock, duration, number } from '../app/text.js';
 import { json, members } from '../part/json.js';
 import { trouble, loading, panel, empty } from '../part/kit.js';
@@ -15,9 +16,9 @@ function summary(data) {
   return Object.entries(data).slice(0, 6).map(([k, v]) => `${k}: ${typeof v === 'object' ? JSON.stringify(v) : v}`).map((s) => line(s, 100)).join(' · ');
 }
 
-/** @param {Event} e @param {Event|undefined} before */
-const entry = (e, before) => html`<li class="event" key=${e.seq}>
-  <span class="muted num right">${e.seq}</span>
+/** @param {Event} e @param {Event|undefined} before @param {number} at the event that is replayed, or 0 */
+const entry = (e, before, at) => html`<li class=${`event ${at === 0 ? '' : e.seq === at ? 'at-it' : e.seq > at ? 'ahead' : ''}`} key=${e.seq}>
+  <a class="muted num right" href=${withQuery({ at: String(e.seq) })} aria-label=${`${e.seq}: replay up to this event`} aria-current=${e.seq === at ? 'step' : undefined}>${e.seq}</a>
   <span class="at num muted" title=${e.at}>${clock(e.at, true)}</span>
   <div class="what">
     <div><strong>${line(e.type, 80)}</strong> ${before ? html`<span class="muted small num">+${duration(Date.parse(e.at) - Date.parse(before.at))}</span>` : null}</div>
@@ -25,10 +26,11 @@ const entry = (e, before) => html`<li class="event" key=${e.seq}>
   </div></li>`;
 
 /** @param {import('./execution.js').Shown} p */
-export function History({ x }) {
+export function History({ x, moment }) {
   const list = useRef(/** @type {Event[]} */ ([]));
   const [, draw] = useState(0);
   const [from, setFrom] = useState(0);
+  useEffect(() => { if (moment) setFrom(Math.floor((moment.seq - 1) / page) * page); }, [moment?.seq]);
   const [over, setOver] = useState(false);
   const [error, setError] = useState(/** @type {unknown} */ (null));
   useEffect(() => {
@@ -52,13 +54,13 @@ export function History({ x }) {
   let attempt = -1;
   return panel({
     title: 'History',
-    actions: html`<span class="muted small num">${number(all[0].seq)} … ${number(/** @type {Event} */ (all.at(-1)).seq)}${all.length === all[all.length - 1].seq ? ', no gap' : ''}${over ? ', complete' : ', following'}</span>
+    actions: html`${moment ? null : html`<a class="button toggle" href=${withQuery({ at: String(all.length) })}>Replay</a>`}<span class="muted small num">${number(all[0].seq)} … ${number(/** @type {Event} */ (all.at(-1)).seq)}${all.length === all[all.length - 1].seq ? ', no gap' : ''}${over ? ', complete' : ', following'}</span>
       ${all.length > page ? html`<button type="button" class="plain" disabled=${from === 0} onClick=${() => setFrom(Math.max(0, from - page))}>Earlier</button>
         <button type="button" class="plain" disabled=${from + page >= all.length} onClick=${() => setFrom(from + page)}>Later</button>` : null}`,
     children: html`<ol>${shown.map((e, i) => {
       const band = e.attempt !== attempt;
       attempt = e.attempt;
-      return [band ? html`<li class="event attempt" key=${`a${e.attempt}`}>${e.attempt === 0 ? 'Before the first attempt' : `Attempt ${e.attempt}`}</li>` : null, entry(e, all[from + i - 1])];
+      return [band ? html`<li class="event attempt" key=${`a${e.attempt}`}>${e.attempt === 0 ? 'Before the first attempt' : `Attempt ${e.attempt}`}</li>` : null, entry(e, all[from + i - 1], moment?.seq || 0)];
     })}</ol>`,
   });
 }

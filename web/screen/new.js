@@ -5,7 +5,7 @@ import { newKey } from '../app/key.js';
 import { route, go, withQuery } from '../app/router.js';
 import { line } from '../app/text.js';
 import { members, tokens } from '../part/json.js';
-import { fieldsOf, wrong, written, form } from '../part/form.js';
+import { fieldsOf, wrong, written, entered, form } from '../part/form.js';
 import { blank, programOf } from '../part/program.js';
 import { trouble, panel, useTitle } from '../part/kit.js';
 
@@ -17,7 +17,7 @@ const known = ['bash', 'c', 'c++', 'go', 'javascript', 'python', 'typescript'];
 /** @param {string} text lines of name=value */
 function labelsOf(text) {
   /** @type {Record<string, string>} */
-  const out = {};
+  const out = Object.create(null);
   for (const l of text.split(/[\n,]/)) {
     const at = l.indexOf('=');
     if (at > 0) out[l.slice(0, at).trim()] = l.slice(at + 1).trim();
@@ -94,6 +94,18 @@ function checked(text) {
   return text;
 }
 
+/**
+ * The version whose form is shown for a version or alias; of an alias of several versions the one that stands for the rest.
+ * @param {string} name
+ * @param {string} [which]
+ */
+async function versionOf(name, which) {
+  if (which && /^\d+$/.test(which)) return which;
+  const { aliases } = await getJSON(`api/v1/definitions/${encodeURIComponent(name)}/aliases`);
+  const a = aliases.find((/** @type {import('../types').Alias} */ o) => o.alias === (which || 'latest'));
+  return a ? String(a.to.find((/** @type {import('../types').AliasTarget} */ t) => !t.percent)?.version) : undefined;
+}
+
 /** @param {{first: {action: string, input: string, labels: string}}} p */
 function Action({ first }) {
   const [action, setAction] = useState(first.action);
@@ -109,15 +121,15 @@ function Action({ first }) {
   useEffect(() => { getJSON('api/v1/definitions?limit=200').then((p) => setNames((p.definitions || []).map((/** @type {any} */ d) => d.name)), () => {}); }, []);
   useEffect(() => {
     let mine = true;
-    const [name, version] = action.trim().split('@');
+    const [name, which] = action.trim().split('@');
     setSchema(null);
     if (!names.includes(name)) return;
-    getJSON(`api/v1/definitions/${encodeURIComponent(name)}${query({ version })}`).then((d) => { if (mine) setSchema(d.document?.input || null); }, () => {});
+    versionOf(name, which).then((version) => getJSON(`api/v1/definitions/${encodeURIComponent(name)}${query({ version })}`)).then((d) => { if (mine) setSchema(d.document?.input || null); }, () => {});
     return () => { mine = false; };
   }, [action, names.length]);
   const fields = useMemo(() => fieldsOf(schema), [schema]);
   const useForm = asForm && fields !== null && fields.length > 0;
-  const faults = useForm ? fields.filter((f) => wrong(f, values[f.name] ?? '')) : [];
+  const faults = useForm ? fields.filter((f) => wrong(f, entered(values, f))) : [];
   const send = async (/** @type {Event} */ e) => {
     e.preventDefault();
     setBusy(true);

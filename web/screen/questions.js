@@ -5,7 +5,7 @@ import { route, go } from '../app/router.js';
 import { poll } from '../app/stream.js';
 import { line, plain, clock, duration } from '../app/text.js';
 import { members, json } from '../part/json.js';
-import { fieldsOf, wrong, written, form } from '../part/form.js';
+import { fieldsOf, wrong, written, entered, form } from '../part/form.js';
 import { now, since, idText, trouble, loading, panel, scroller, empty, useTitle } from '../part/kit.js';
 
 /** @typedef {import('../types').Inquiry} Inquiry */
@@ -74,7 +74,7 @@ function Form({ i, raw, again }) {
   const [note, setNote] = useState('');
   const [error, setError] = useState(/** @type {unknown} */ (null));
   const [busy, setBusy] = useState(false);
-  const ready = by.trim() !== '' && (fields ? fields.every((f) => wrong(f, values[f.name] ?? '') === '') : whole.trim() !== '');
+  const ready = by.trim() !== '' && (fields ? fields.every((f) => wrong(f, entered(values, f)) === '') : whole.trim() !== '');
   const send = async (/** @type {Event} */ e) => {
     e.preventDefault();
     setBusy(true);

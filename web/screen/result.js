@@ -1,8 +1,11 @@
 // How code ended: the verdict, what it used of what it was allowed, its cases, its output and its files.
 import { html, h, useState } from '../vendor/preact.js';
 import { apiURL } from '../app/api.js';
+import { route } from '../app/router.js';
 import { plain, line, bytes, duration, number, count, goDuration, goSize } from '../app/text.js';
 import { json, members } from '../part/json.js';
+import { codeResult } from '../part/coderesult.js';
+import { diff } from '../part/diff.js';
 import { pieces, noStyle } from '../part/ansi.js';
 import { verdictWord, verdictTone } from '../part/status.js';
 import { panel, trouble, empty } from '../part/kit.js';
@@ -58,6 +61,7 @@ const caseDetail = ({ c, given }) => {
   return html`<div class="tight">
     ${c.message && !c.mismatch ? html`<p class="user">${plain(c.message)}</p>` : null}
     ${c.mismatch ? html`<p>First difference in line ${number(c.mismatch.line)}: expected <code class="user">${line(c.mismatch.want, 2000)}</code>, got <code class="user">${line(c.mismatch.got, 2000)}</code></p>` : null}
+    ${c.verdict === 'wrong_answer' && expect !== null && c.stdout ? html`<section class="panel"><header><h3>From what was expected to what it wrote${c.stdout_truncated ? ', as far as that is kept' : ''}</h3></header>${diff(c.stdout_truncated ? expect.slice(0, c.stdout.length) : expect, c.stdout, `Difference in case ${line(c.name)}`, 'No difference in what is kept')}</section>` : null}
     <div class="columns">
       ${stdin !== null ? block('Standard input', stdin, c.name) : null}
       ${expect !== null ? block('Expected', expect, c.name) : null}
@@ -69,8 +73,9 @@ const caseDetail = ({ c, given }) => {
 /** @param {{cases: CaseResult[], given: any[], summary: import('../types').CaseSummary|undefined}} p */
 function Cases({ cases, given, summary }) {
   const failing = cases.filter((c) => c.verdict !== 'ok');
-  const [only, setOnly] = useState(failing.length > 0 && failing.length < cases.length);
-  const [chosen, choose] = useState('');
+  const asked = route.value.query.get('case') || '';
+  const [only, setOnly] = useState(failing.length > 0 && failing.length < cases.length && (asked === '' || failing.some((c) => c.name === asked)));
+  const [chosen, choose] = useState(asked);
   const [most, setMost] = useState(200);
   const rows = (only ? failing : cases).slice(0, most);
   const total = summary?.total ?? cases.length;
@@ -100,8 +105,8 @@ function Files({ x, files }) {
 
 /** @param {import('./execution.js').Shown} p */
 export function Result({ x, raw }) {
-  const r = /** @type {CodeResult|undefined} */ (/** @type {unknown} */ (x.output));
-  if (!r || typeof r !== 'object' || !('verdict' in r)) return html`<div class="stack">${x.error ? html`<p class="note bad user"><strong>${line(x.error.code, 80)}</strong>: ${plain(x.error.message)}</p>` : null}<div class="panel">${empty('No result', html`<p>It ended before its program ran.</p>`)}</div></div>`;
+  const r = codeResult(x);
+  if (!r) return html`<div class="stack">${x.error ? html`<p class="note bad user"><strong>${line(x.error.code, 80)}</strong>: ${plain(x.error.message)}</p>` : null}<div class="panel">${empty('No result', html`<p>It ended before its program ran.</p>`)}</div></div>`;
   const { limits, cases: given } = /** @type {any} */ (x.input) || {};
   const value = members(raw.output || '').result;
   return html`<div class="stack">

@@ -4,6 +4,7 @@ import { getJSON, post, request, query } from '../app/api.js';
 import { useLooked } from '../app/looked.js';
 import { line, plain, number } from '../app/text.js';
 import { members, json } from '../part/json.js';
+import { table } from '../part/status.js';
 import { since, trouble, loading, panel, scroller, empty, copy, dialog, shortID, useTitle } from '../part/kit.js';
 
 /** @typedef {import('../types').Rule} Rule */
@@ -32,15 +33,38 @@ export function Rules() {
         <td class="user">${line(r.action, 120)}</td><td>${stands(r)}</td></tr>`)}</tbody></table>`)}</div>`}</div>`;
 }
 
-const fates = /** @type {Record<string, {word: string, tone: string}>} */ ({
+const fates = table({
   ran: { word: 'started', tone: 'good' }, folded: { word: 'folded into', tone: '' }, held: { word: 'held back', tone: 'late' }, refused: { word: 'refused', tone: 'late' }, failed: { word: 'failed', tone: 'bad' },
 });
 
-/** What rules have made of signals. @param {Enforcement[]} all @param {'rule'|'signal'} shown which of the two names a row shows */
-export const enforcements = (all, shown) => scroller('Enforcements', html`<table><thead><tr><th scope="col">${shown === 'rule' ? 'Rule' : 'Signal'}</th><th scope="col">What became of it</th><th scope="col">When</th></tr></thead>
-  <tbody>${all.map((e) => html`<tr key=${e.signal + e.rule}><td>${shown === 'rule' ? html`<a class="user" href=${`rules/${encodeURIComponent(e.rule)}`}>${line(e.rule, 120)}</a> <span class="muted">@${e.version}</span>` : html`<a class="mono" href=${`signals/${e.signal}`}>${shortID(e.signal)}</a>`}</td>
+/** Asks the rule in force once more about a signal of which it has started nothing. @param {{e: Enforcement, again: () => void}} p */
+function Retry({ e, again }) {
+  const [open, setOpen] = useState(false);
+  const [error, setError] = useState(/** @type {unknown} */ (null));
+  const [busy, setBusy] = useState(false);
+  const carryOut = async (/** @type {Event} */ event) => {
+    event.preventDefault();
+    setBusy(true);
+    try {
+      await post(`api/v1/enforcements/${encodeURIComponent(e.signal)}/${encodeURIComponent(e.rule)}/retry`, '');
+      setOpen(false);
+      again();
+    } catch (err) {
+      setError(err);
+    }
+    setBusy(false);
+  };
+  return html`<button type="button" aria-label=${`Try again: ${line(e.rule, 80)} for ${shortID(e.signal)}`} onClick=${() => { setError(null); setOpen(true); }}>Try again</button>
+    ${dialog({ name: 'Ask the rule once more?', open, close: () => setOpen(false) }, html`<form onSubmit=${carryOut}><div class="body"><h2>Ask the rule once more?</h2>
+      <p>The rule <strong class="user">${line(e.rule, 120)}</strong>, as it is in force now, is asked about the signal <span class="mono">${shortID(e.signal)}</span> again. If it holds, it starts an execution.</p>${trouble(error)}</div>
+      <footer><button type="button" onClick=${() => setOpen(false)}>Leave it</button><button type="submit" class="primary" disabled=${busy}>Ask it again</button></footer></form>`)}`;
+}
+
+/** What rules have made of signals. @param {Enforcement[]} all @param {'rule'|'signal'} shown which of the two names a row shows @param {() => void} again looks once more */
+export const enforcements = (all, shown, again) => scroller('Enforcements', html`<table><thead><tr><th scope="col">${shown === 'rule' ? 'Rule' : 'Signal'}</th><th scope="col">What became of it</th><th scope="col">When</th></tr></thead>
+  <tbody>${all.map((e) => html`<tr key=${e.signal + e.rule}><td>${shown === 'rule' ? html`<a class="user" href=${`rules/${encodeURIComponent(e.rule)}`}>${line(e.rule, 120)}<span class="muted">@${e.version}</span></a>` : html`<a class="mono" href=${`signals/${e.signal}`}>${shortID(e.signal)}</a>`}</td>
     <td><span class=${fates[e.state]?.tone || ''}>${fates[e.state]?.word || line(e.state)}</span>${e.execution ? html` <a class="mono" href=${`executions/${e.execution}`}>${shortID(e.execution)}</a>` : null}
-      ${e.reason ? html`<div class="small user">${e.reason.path ? html`<code>${line(e.reason.path, 80)}</code> ` : null}${plain(e.reason.message)}</div>` : null}</td><td class="nowrap">${since(e.at)}</td></tr>`)}</tbody></table>`);
+      ${e.reason ? html`<div class="small user">${e.reason.path ? html`<code>${line(e.reason.path, 80)}</code> ` : null}${plain(e.reason.message)}</div>` : null}${e.state === 'failed' || e.state === 'refused' ? html`<div>${h(Retry, { e, again })}</div>` : null}</td><td class="nowrap">${since(e.at)}</td></tr>`)}</tbody></table>`);
 
 /** @param {{r: Rule, again: () => void}} p */
 function Switch({ r, again }) {
@@ -87,7 +111,7 @@ export function RuleScreen({ name }) {
       ${r.if ? panel({ title: 'If', children: html`<pre class="body user">${plain(r.if)}</pre>` }) : null}
       ${panel({ title: 'What it has made of signals', actions: html`<span class="muted small num">${more ? `the latest ${number(all.length)}` : number(all.length)}</span>`,
     children: all.length === 0 ? empty('Nothing yet', html`<p>Each signal for which the rule holds is a row here. <code>pawl why sg_…</code> says why one did not.</p>`)
-      : html`${enforcements(all, 'signal')}${more ? html`<div class="more"><button type="button" onClick=${() => setMost(Math.min(1000, most * 2))}>Show more</button></div>` : null}` })}
+      : html`${enforcements(all, 'signal', again)}${more ? html`<div class="more"><button type="button" onClick=${() => setMost(Math.min(1000, most * 2))}>Show more</button></div>` : null}` })}
       ${panel({ title: 'Document', actions: copy(raw, 'Copy the document'), children: json(raw, 'Document') })}
     </div></div>`;
 }

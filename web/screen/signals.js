@@ -37,7 +37,7 @@ export function Signals() {
 /** @param {{id: string}} p */
 export function SignalScreen({ id }) {
   useTitle('Signal');
-  const { data, error } = useLooked(async () => {
+  const { data, error, again } = useLooked(async () => {
     const [text, page] = await Promise.all([request(`api/v1/signals/${encodeURIComponent(id)}`).then((r) => r.text()), getJSON('api/v1/enforcements' + query({ signal: id, limit: 1000 }))]);
     return { s: /** @type {Signal} */ (JSON.parse(text)), raw: members(text), all: /** @type {Enforcement[]} */ (page.enforcements || []) };
   }, 3000, [id]);
@@ -53,7 +53,7 @@ export function SignalScreen({ id }) {
         ${(s.rules || []).length > 0 ? html`<div><dt>Led here</dt><dd class="user">${s.rules?.map((r) => line(r, 60)).join(' → ')}</dd></div>` : null}</dl></div>
     <div class="stack">${error ? trouble(error) : null}
       ${s.replayed ? html`<p class="note">The same content came before under another id: it is kept, and no rule was asked about it.</p>` : null}
-      ${panel({ title: 'What rules made of it', children: all.length === 0 ? empty(s.state === 'new' ? 'The rules are about to be asked' : 'No rule has started anything for it', html`<p><code>pawl why ${line(s.id)}</code> says for each rule why it did not.</p>`) : enforcements(all, 'rule') })}
+      ${panel({ title: 'What rules made of it', children: all.length === 0 ? empty(s.state === 'new' ? 'The rules are about to be asked' : 'No rule has started anything for it', html`<p><code>pawl why ${line(s.id)}</code> says for each rule why it did not.</p>`) : enforcements(all, 'rule', again) })}
       ${panel({ title: 'Data', actions: copy(raw.data || '', 'Copy the data'), children: json(raw.data || '{}', 'Data') })}
       ${raw.headers ? panel({ title: 'Headers', children: json(raw.headers, 'Headers') }) : null}
     </div></div>`;

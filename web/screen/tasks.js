@@ -4,6 +4,7 @@ import { getJSON, query } from '../app/api.js';
 import { follow } from '../app/stream.js';
 import { route, withQuery } from '../app/router.js';
 import { line, duration, number, count } from '../app/text.js';
+import { taskAt } from '../part/replay.js';
 import { graph, inPixels, countBar } from '../part/graph.js';
 import { timeline, timelineView } from '../part/timeline.js';
 import { statusPill, statusShape, look, open } from '../part/status.js';
@@ -13,7 +14,8 @@ import { now, trouble, loading, panel, empty } from '../part/kit.js';
 
 const drawnAtMost = 200; // nodes of a graph in the document; a larger workflow is a list
 const listed = 100; // tasks of a list in the document
-const items = 400; // executions of one foreach task that are asked for
+const replayedItems = 1000; // and where their past is shown
+const items = 300; // executions of one foreach task that are asked for
 
 /** @param {string|undefined} from @param {string|undefined} to */
 const took = (from, to) => (from ? duration((to ? Date.parse(to) : now.value) - Date.parse(from)) : '');
@@ -55,7 +57,7 @@ function Chosen({ t, x }) {
     title: html`<span class="user">${line(t.name)}</span>`,
     actions: html`${statusPill({ status: t.status })}<span class="muted small">${took(t.started_at, t.finished_at)}</span>
       ${one ? html`<a class="button" href=${`executions/${one.id}`}>Open</a>` : null}
-      ${t.foreach && all.length > 0 ? html`<a class="button" href=${'executions' + query({ workflow: x.id })}>List all</a>` : null}`,
+      ${t.foreach && all.length > 0 ? html`<a class="button" href=${'batches' + query({ of: x.id, show: (t.counts?.failed || 0) + (t.counts?.timed_out || 0) > 0 ? 'failing' : undefined })}>Matrix</a><a class="button" href=${'executions' + query({ workflow: x.id })}>List all</a>` : null}`,
     children: html`<div class="body stack">
       <dl class="facts">
         <dt>Action</dt><dd class="user">${line(t.action)}</dd>
@@ -67,9 +69,9 @@ function Chosen({ t, x }) {
       ${t.error ? html`<p class="note bad user"><strong>${line(t.error.code)}</strong>: ${line(t.error.message, 1000)}</p>` : null}
       ${t.foreach && t.counts ? html`<div class="tight">${countBar(t.counts, t.total || t.created || 0)}
         <div class="legend">${Object.entries(t.counts).map(([s, n]) => html`<span class=${`status ${look(s).tone}`}>${statusShape(s)}${number(n)} ${look(s).word.toLowerCase()}</span>`)}</div></div>` : null}
-      ${t.foreach && all.length > 0 ? html`<div class="cells" role="list" aria-label="Items">${all.map((e) => html`<span role="listitem" key=${e.id}><a class=${`cell ${look(e.status).tone}`} href=${`executions/${e.id}`}
+      ${t.foreach && all.length > 0 ? html`<div class="cells" role="list" aria-label="Items">${all.slice(0, items).map((e) => html`<span role="listitem" key=${e.id}><a class=${`cell ${look(e.status).tone}`} href=${`executions/${e.id}`}
         aria-label=${`Item ${e.index}: ${look(e.status).word}`} title=${`Item ${e.index}: ${look(e.status).word}${e.started_at ? `, ${took(e.started_at, e.finished_at)}` : ''}`}>${statusShape(e.status)}</a></span>`)}</div>
-        ${t.more ? html`<p class="muted small">Here are the open ones and the latest, ${number(all.length)} of ${number(t.created || 0)}.</p>` : null}` : null}
+        ${all.length > items ? html`<p class="muted small">Here are the first ${number(items)} of ${number(all.length)}.</p>` : t.more ? html`<p class="muted small">Here are the open ones and the latest, ${number(all.length)} of ${number(t.created || 0)}.</p>` : null}` : null}
     </div>`,
   });
 }
@@ -84,22 +86,24 @@ function List({ tasks, chosen }) {
     <button type="button" disabled=${from + listed >= tasks.length} onClick=${() => setFrom(from + listed)}>Later</button></div>` : null}`;
 }
 
-/** @param {{tasks: Task[], chosen: string}} p */
-function Timeline({ tasks, chosen }) {
-  const { rows, length } = timeline(tasks, tasks.some((t) => open(t.status)) ? now.value : 0);
+/** @param {{tasks: Task[], chosen: string, then: number}} p then: the moment that is shown, or 0 */
+function Timeline({ tasks, chosen, then }) {
+  const { rows, length } = timeline(tasks, tasks.some((t) => open(t.status)) ? then || now.value : 0);
   return rows.length === 0 ? empty('Nothing has begun', html`<p>A bar is drawn for each execution once it is created.</p>`) : timelineView({ rows, length, selected: chosen, href: (n) => withQuery({ task: n }) });
 }
 
 /** @param {import('./execution.js').Shown} p */
-export function Tasks({ x, again }) {
+export function Tasks({ x, again, moment }) {
   const [state, set] = useState(/** @type {import('../types').Tasks|null} */ (null));
   const [error, setError] = useState(/** @type {unknown} */ (null));
   const laid = useLayout(x);
-  useEffect(() => follow(`api/v1/executions/${x.id}/tasks${query({ items })}`, (event, data) => {
+  const replayed = moment !== null;
+  useEffect(() => follow(`api/v1/executions/${x.id}/tasks${query({ items: replayed ? replayedItems : items })}`, (event, data) => {
     if (event === 'tasks') set((s) => (s && data.attempt < s.attempt ? s : data));
     if (event === 'end') again();
-  }, { failed: setError }), [x.id]);
-  const tasks = state?.tasks || [];
+  }, { failed: setError }), [x.id, replayed]);
+  const tasks = moment ? (state?.tasks || []).map((t) => taskAt(t, moment)) : state?.tasks || [];
+  const then = moment ? Date.parse(moment.event.at) : 0;
   if (error) return trouble(error);
   if (!state) return loading();
   const byName = new Map(tasks.map((t) => [t.name, t]));
@@ -113,12 +117,12 @@ export function Tasks({ x, again }) {
   return html`<div class="stack">
     ${panel({
       title: count(tasks.length, 'task'),
-      actions: html`<span class="muted small num">${number(ended)} ended</span><span class="row" role="group" aria-label="Show as">
+      actions: html`<span class="muted small num">${number(ended)} ended</span>${moment || tasks.length === 0 ? null : html`<a class="button toggle" href=${withQuery({ at: '1' })}>Replay</a>`}<span class="row" role="group" aria-label="Show as">
         ${(layout ? ['graph', 'list', 'timeline'] : ['list', 'timeline']).map((v) => html`<a key=${v} class="button toggle" role="button" aria-pressed=${view === v} href=${withQuery({ view: v })}>${v[0].toUpperCase() + v.slice(1)}</a>`)}</span>`,
       children: view === 'graph' && layout ? graph({
         layout, selected: chosen, href: (n) => withQuery({ task: n }), status: (n) => of(n).status, sub: (n) => sub(of(n)), many: (n) => !!of(n).foreach,
         bar: (n) => (of(n).foreach && of(n).counts ? countBar(of(n).counts, of(n).total || of(n).created || 0) : null),
-      }) : view === 'timeline' ? h(Timeline, { tasks, chosen }) : h(List, { tasks, chosen }),
+      }) : view === 'timeline' ? h(Timeline, { tasks, chosen, then }) : h(List, { tasks, chosen }),
     })}
     ${task ? Chosen({ t: task, x }) : null}
   </div>`;

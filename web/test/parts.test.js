@@ -2,7 +2,8 @@ import test from 'node:test';
 import assert from 'node:assert/strict';
 import { Lines, drawn } from '../part/lines.js';
 import { inPixels } from '../part/graph.js';
-import { fieldsOf, wrong, written } from '../part/form.js';
+import { fieldsOf, wrong, written, entered } from '../part/form.js';
+import { look, statusShape, statusPill, verdictWord } from '../part/status.js';
 import { programOf } from '../part/program.js';
 import { duration, ago, bytes, goDuration, goSize, line, plain } from '../app/text.js';
 
@@ -87,4 +88,17 @@ test('a program goes back into its form, unless the form would lose something', 
     assert.equal(programOf({ language: 'c', source: 'x', ...more }), null, JSON.stringify(more));
   }
   assert.equal(programOf(null), null);
+});
+
+test('names of what every object has are words like others', () => {
+  for (const word of ['__proto__', 'constructor', 'toString', 'hasOwnProperty']) {
+    assert.equal(look(word).word, word);
+    assert.equal(verdictWord(word), word);
+    assert.ok(statusShape(word));
+    assert.ok(statusPill({ status: word }));
+    const fields = fieldsOf({ type: 'object', properties: JSON.parse(`{"${word}": {"type": "string"}}`) }) || [];
+    assert.equal(entered({}, fields[0]), '');
+    assert.equal(written(fields, {}), '{}');
+    assert.equal(written(fields, { [word]: 'x' }), `{"${word}": "x"}`);
+  }
 });

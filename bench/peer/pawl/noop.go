@@ -109,7 +109,7 @@ func (p *peer) noop(ctx context.Context, w trial.Workload) (trial.Result, error)
 	submitted := time.Since(begin)
 	meter := trial.NewMeter(p.dsn)
 	begin = time.Now()
-	stop, err := p.work(w.Slots)
+	stop, err := p.work(ctx, w.Slots)
 	if err != nil {
 		return nil, err
 	}
@@ -205,24 +205,29 @@ func finish(ctx context.Context, e *engine.Engine, session flow.ID, a handoff.As
 	return nil
 }
 
-// idle measures what w.Load workers cost that have nothing to do but to renew their leases and to wait, for w.Count seconds.
+// idle measures what w.Load workers cost that have nothing to do but to renew their leases and to wait, for w.Count seconds. Those behind a
+// broker are in a process of their own, whose time is not counted.
 func (p *peer) idle(ctx context.Context, w trial.Workload) (trial.Result, error) {
-	for range w.Load {
-		stop, err := p.work(1)
+	if p.spec.Peer == "pawl" {
+		for range w.Load {
+			stop, err := p.work(ctx, 1)
+			if err != nil {
+				return nil, err
+			}
+			defer stop()
+		}
+	} else {
+		stop, err := p.fleet(ctx, w.Load)
 		if err != nil {
 			return nil, err
 		}
 		defer stop()
 	}
-	for alive := 0; alive < w.Load; {
-		sessions, err := p.servers[0].engine.Reader().LiveSessions(ctx)
-		if err != nil {
-			return nil, err
-		}
-		alive = len(sessions)
+	if err := p.living(ctx, w.Load); err != nil {
+		return nil, err
 	}
 	r := trial.Result{}
-	meter := trial.NewMeter(p.dsn)
+	meter, broker := trial.NewMeter(p.dsn), p.redisTime(ctx)
 	select {
 	case <-time.After(time.Duration(w.Count) * time.Second):
 	case <-ctx.Done():
@@ -230,7 +235,33 @@ func (p *peer) idle(ctx context.Context, w trial.Workload) (trial.Result, error)
 	}
 	meter.Stop(r, w.Count)
 	r[trial.Core] = (r[trial.CPU] + r[trial.ServerCPU]) / 1e6 * 100
-	return r, nil
+	if after := p.redisTime(ctx); after > 0 {
+		r[trial.RedisCore] = (after - broker).Seconds() / float64(w.Count) * 100
+	}
+	r[trial.Lost] = float64(p.servers[0].engine.Stats().LostSessions)
+	return r, p.living(ctx, w.Load)
+}
+
+// living waits until there are that many sessions.
+func (p *peer) living(ctx context.Context, n int) error {
+	limited, cancel := context.WithTimeoutCause(ctx, 10*time.Minute, fmt.Errorf("%d workers have not come", n))
+	defer cancel()
+	tick := time.NewTicker(500 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		sessions, err := p.servers[0].engine.Reader().LiveSessions(limited)
+		if err != nil {
+			return errors.Join(err, context.Cause(limited))
+		}
+		if len(sessions) == n {
+			return nil
+		}
+		select {
+		case <-tick.C:
+		case <-limited.Done():
+			return context.Cause(limited)
+		}
+	}
 }
 
 // finished measures noop with w.Load finished executions in the tables, and with a transaction idle elsewhere.

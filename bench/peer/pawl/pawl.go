@@ -13,7 +13,6 @@ import (
 	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/flow"
-	"github.com/pawl-run/pawl/internal/handoff/direct"
 	"github.com/pawl-run/pawl/internal/heap"
 	"github.com/pawl-run/pawl/internal/payload"
 	"github.com/pawl-run/pawl/internal/store/postgres"
@@ -30,22 +29,23 @@ const (
 
 // peer is one or more servers on one database.
 type peer struct {
-	dsn        string
-	committers int // of each server
-	servers    []*server
-	closers    []func()
+	spec    trial.Spec
+	dsn     string
+	servers []*server
+	closers []func()
 }
 
 // server is what one process of Pawl is made of.
 type server struct {
-	engine *engine.Engine
-	store  *postgres.Store
+	engine  *engine.Engine
+	store   *postgres.Store
+	carrier carrier
 }
 
 // Open makes the tables and starts one server, without a worker.
 func Open(ctx context.Context, s trial.Spec) (trial.Peer, error) {
 	heap.Grow() // as the program does where it begins
-	p := &peer{dsn: s.DSN, committers: s.Committers}
+	p := &peer{spec: s, dsn: s.DSN}
 	if err := p.serve(ctx, 1); err != nil {
 		p.Close()
 		return nil, err
@@ -68,18 +68,23 @@ func (p *peer) serve(ctx context.Context, n int) error {
 			return err
 		}
 		p.closers = append(p.closers, func() { _ = st.Close() })
-		e, err := engine.New(engine.Options{Store: st, Log: slog.New(slog.DiscardHandler), Validate: payload.Validate, Committers: p.committers})
+		e, err := engine.New(engine.Options{Store: st, Log: slog.New(slog.DiscardHandler), Validate: payload.Validate, Committers: p.spec.Committers})
 		if err != nil {
 			return err
 		}
 		p.closers = append(p.closers, background(e.Run))
-		p.servers = append(p.servers, &server{engine: e, store: st})
+		c, err := carry(ctx, p.spec, e)
+		if err != nil {
+			return err
+		}
+		p.closers = append(p.closers, c.close)
+		p.servers = append(p.servers, &server{engine: e, store: st, carrier: c})
 	}
 	return nil
 }
 
 // work starts a worker in every server.
-func (p *peer) work(slots int) (stop func(), err error) {
+func (p *peer) work(ctx context.Context, slots int) (stop func(), err error) {
 	if slots == 0 {
 		slots = defaultSlots
 	}
@@ -90,8 +95,14 @@ func (p *peer) work(slots int) (stop func(), err error) {
 		}
 	}
 	for _, s := range p.servers {
+		h, hangUp, err := s.carrier.dial(ctx)
+		if err != nil {
+			stop()
+			return nil, err
+		}
+		stops = append([]func(){hangUp}, stops...)
 		w, err := worker.New(worker.Options{
-			Handoff:  direct.New(s.engine),
+			Handoff:  h,
 			Handlers: task.Passes(nil),
 			Slots:    max(slots/len(p.servers), 1),
 		})
@@ -99,7 +110,7 @@ func (p *peer) work(slots int) (stop func(), err error) {
 			stop()
 			return nil, err
 		}
-		stops = append(stops, background(w.Run))
+		stops = append([]func(){background(w.Run)}, stops...)
 	}
 	return stop, nil
 }
@@ -131,7 +142,7 @@ func (p *peer) Run(ctx context.Context, w trial.Workload) (trial.Result, error) 
 	case trial.Claim:
 		return p.claim(ctx, w)
 	}
-	stop, err := p.work(w.Slots)
+	stop, err := p.work(ctx, w.Slots)
 	if err != nil {
 		return nil, err
 	}

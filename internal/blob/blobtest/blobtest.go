@@ -245,6 +245,18 @@ func failedPut(t *testing.T, s blob.Store) {
 		t.Errorf("put returned %v, want the reader's error", err)
 	}
 	isMissing(t, s, "new")
+	// A body that was cut short on its way: what has come of it is not the blob, wherever a store cuts.
+	for _, size := range []int{0, 10, 1<<18 - 1, 1 << 18, 1<<18 + 1, 9 << 20} {
+		for what, short := range map[string]io.Reader{
+			"after the bytes": io.MultiReader(strings.NewReader(strings.Repeat("x", size)), iotest.ErrReader(io.ErrUnexpectedEOF)),
+			"with the bytes":  &cutShort{size},
+		} {
+			if n, err := s.Put(context.Background(), "short", short); !errors.Is(err, io.ErrUnexpectedEOF) {
+				t.Errorf("put what broke off after %d bytes, %s: %d, %v, want the reader's error", size, what, n, err)
+			}
+		}
+	}
+	isMissing(t, s, "short")
 	put(t, s, "old", "whole")
 	if _, err := s.Put(context.Background(), "old", iotest.ErrReader(broken)); !errors.Is(err, broken) {
 		t.Errorf("put returned %v, want the reader's error", err)
@@ -252,6 +264,18 @@ func failedPut(t *testing.T, s blob.Store) {
 	if got := Read(t, s, "old", 0); got != "whole" {
 		t.Errorf("a failed put left %q", got)
 	}
+}
+
+// cutShort is a reader that gives its error with the last bytes.
+type cutShort struct{ left int }
+
+func (c *cutShort) Read(p []byte) (int, error) {
+	n := min(len(p), c.left)
+	clear(p[:n])
+	if c.left -= n; c.left > 0 {
+		return n, nil
+	}
+	return n, io.ErrUnexpectedEOF
 }
 
 func cancelled(t *testing.T, s blob.Store) {

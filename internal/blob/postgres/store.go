@@ -71,8 +71,8 @@ func (s *Store) put(ctx context.Context, name string, r io.Reader) (int64, error
 		return 0, err
 	}
 	piece := make([]byte, pieceSize)
-	n, err := io.ReadFull(r, piece)
-	if ended(err) {
+	n, err := blob.ReadFull(r, piece)
+	if err == io.EOF {
 		return int64(n), s.query(ctx, s.sql.putWhole, []any{name, piece[:n], keepLoose.Seconds()}, new(int64))
 	}
 	if err != nil {
@@ -89,9 +89,6 @@ func (s *Store) put(ctx context.Context, name string, r io.Reader) (int64, error
 	return size, err
 }
 
-// ended reports whether io.ReadFull has met the end.
-func ended(err error) bool { return err == io.EOF || err == io.ErrUnexpectedEOF }
-
 // write writes the pieces of a content, of which the first has been read, and names it.
 func (s *Store) write(ctx context.Context, name string, content int64, piece []byte, r io.Reader) (size int64, err error) {
 	n := len(piece)
@@ -100,7 +97,7 @@ func (s *Store) write(ctx context.Context, name string, content int64, piece []b
 			return 0, err
 		}
 		size += int64(n)
-		if n, err = io.ReadFull(r, piece); err != nil && !ended(err) {
+		if n, err = blob.ReadFull(r, piece); err != nil && err != io.EOF {
 			return 0, err
 		}
 	}

@@ -45,10 +45,10 @@ const defaultListen = "127.0.0.1:7411"
 var Settings = []Setting{
 	{key: "server", doc: "URL of the server to work with; empty: an engine in this process"},
 	{key: "token", doc: "token for the server, or that the server asks for", File: true, secret: true},
-	{key: "broker", doc: "a message broker, as redis://[USER:PASSWORD@]HOST[:PORT], or rediss:// for TLS, through which pawl server serves workers and pawl worker works; ?namespace=NAME where several installations share one", File: true, check: checkBroker},
+	{key: "broker", doc: "a message broker, as redis://[USER:PASSWORD@]HOST[:PORT] or amqp://[USER:PASSWORD@]HOST[:PORT][/VHOST], or rediss:// and amqps:// for TLS, through which pawl server serves workers and pawl worker works; ?namespace=NAME where several installations share one", File: true, check: checkBroker},
 	{key: "state_dir", doc: "where an engine of this process keeps everything (default $XDG_STATE_HOME/pawl)"},
 	{key: "store", value: "sqlite", doc: "the database: sqlite (a file in the state directory), sqlite:PATH or postgres://…", Alias: "PAWL_DATABASE_URL", File: true, check: checkStore},
-	{key: "blobs", value: InStore, doc: "where files and logs lie that are too big for a row: store (in the database where that is PostgreSQL, else in the state directory) or a directory's path", check: CheckBlobs},
+	{key: "blobs", value: InStore, doc: "where files and logs lie that are too big for a row: store (in the database where that is PostgreSQL, else in the state directory), a directory's path, or s3://BUCKET/PREFIX?endpoint=URL; after the first, by commas, where they lay before", File: true, check: CheckBlobs},
 	{key: "listen", value: defaultListen, doc: "address that pawl server answers on", on: "server", check: checkListen},
 	{key: "ui", value: "on", doc: "the web page of pawl server: on, off, or the directory to read it from, for work on the page", on: "server"},
 	{key: "slots", value: "0", doc: "how many executions run at once here; 0: two per processor core, which suits work that waits; give as many as cores to grade programs that compute", check: atLeast(0)},

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/pawl-run/pawl/internal/duration"
@@ -36,6 +37,23 @@ func TestRedacted(t *testing.T) {
 	} {
 		if got := Redacted(value); got != want {
 			t.Errorf("%q is shown as %q, want %q", value, got, want)
+		}
+	}
+}
+
+// What is wrong with the places of blobs is said without the keys of a bucket, of which a comma makes several places.
+func TestBlobsWithoutSecrets(t *testing.T) {
+	t.Parallel()
+	for value, want := range map[string]string{
+		"S3://KEYID:TOPSECRET@pawl/x":        "place 1 is neither",
+		"s3://KEYID:a,TOPSECRET@pawl/x":      "place 2 is neither",
+		"s3://KEYID:a,TOPSECRET,b@pawl/x":    "write %2C for a comma",
+		"store, s3://KEYID:TOPSECRET@b, x/y": "place 3 is neither",
+		"x/y":                                `"x/y" is neither`,
+	} {
+		err := CheckBlobs(value)
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "TOP") {
+			t.Errorf("%s: %v, want %q", value, err, want)
 		}
 	}
 }

@@ -121,10 +121,10 @@ func checkBroker(s string) error {
 	if s == "" {
 		return nil
 	}
-	if u, err := url.Parse(s); err == nil && u.Host != "" && (u.Scheme == "redis" || u.Scheme == "rediss") {
+	if u, err := url.Parse(s); err == nil && u.Host != "" && slices.Contains([]string{"redis", "rediss", "amqp", "amqps"}, u.Scheme) {
 		return nil
 	}
-	return fmt.Errorf("%.60q is not a broker: write redis://HOST:6379 or rediss://USER:PASSWORD@HOST:6379", Redacted(s))
+	return fmt.Errorf("%.60q is not a broker: write redis://HOST:6379 or amqp://USER:PASSWORD@HOST:5672/VHOST (rediss:// and amqps:// for TLS)", Redacted(s))
 }
 
 // IsPostgres reports whether a database is one that several processes can share.
@@ -172,10 +172,24 @@ func checkListen(s string) error {
 // InStore is the setting by which blobs lie where executions do.
 const InStore = "store"
 
+// IsBucket reports whether a place of blobs is a bucket of S3.
+func IsBucket(place string) bool { return strings.HasPrefix(place, "s3://") }
+
 // CheckBlobs says what is wrong with a value of the setting blobs.
 func CheckBlobs(s string) error {
-	if s == InStore || filepath.IsAbs(s) {
-		return nil
+	c := Config{Values: map[string]string{"blobs": s}}
+	places := c.List("blobs")
+	if len(places) == 0 {
+		return fmt.Errorf("no place is named: write %s, a directory's path, or s3://BUCKET", InStore)
 	}
-	return fmt.Errorf("%.60q is neither %s nor a directory's path from the root", s, InStore)
+	for i, place := range places {
+		switch {
+		case place == InStore, filepath.IsAbs(place), IsBucket(place):
+		case strings.Contains(s, "@"): // any place may be a part of a secret with a comma in it
+			return fmt.Errorf("place %d is neither %s nor a directory's path from the root nor s3://BUCKET; in s3://KEY:SECRET@BUCKET write %%2C for a comma", i+1, InStore)
+		default:
+			return fmt.Errorf("%.60q is neither %s nor a directory's path from the root nor s3://BUCKET", place, InStore)
+		}
+	}
+	return nil
 }

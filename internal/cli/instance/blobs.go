@@ -11,7 +11,9 @@ import (
 	"github.com/pawl-run/pawl/internal/blob"
 	"github.com/pawl-run/pawl/internal/blob/file"
 	blobs "github.com/pawl-run/pawl/internal/blob/postgres"
+	"github.com/pawl-run/pawl/internal/blob/s3"
 	"github.com/pawl-run/pawl/internal/cli/config"
+	"github.com/pawl-run/pawl/internal/cli/exit"
 	"github.com/pawl-run/pawl/internal/store/postgres"
 )
 
@@ -21,7 +23,7 @@ const blobConnections = 3
 // BlobHouse is where blobs lie, and where they lay before.
 type BlobHouse struct {
 	blob.Store
-	InDatabase bool // new ones do
+	InlineLogs bool // a blob for every chunk of a log would be a row in the same database, or a request to a bucket
 	closers    []io.Closer
 }
 
@@ -35,8 +37,9 @@ func (h *BlobHouse) Close() error {
 	return all
 }
 
-// OpenBlobs opens the place that the settings name. What lies where the blobs of these settings may have lain before is
-// found there as well: in the directory beneath the state directory, and in the database.
+// OpenBlobs opens the places that the settings name: blobs are put into the first, and looked for in the others as well. What
+// lies where the blobs of these settings may have lain before is found there unnamed: in the database, and in the directory
+// beneath the state directory.
 func OpenBlobs(ctx context.Context, c *config.Config) (_ *BlobHouse, err error) {
 	h := &BlobHouse{}
 	defer func() {
@@ -44,30 +47,61 @@ func OpenBlobs(ctx context.Context, c *config.Config) (_ *BlobHouse, err error) 
 			_ = h.Close()
 		}
 	}()
-	usual, chosen := filepath.Join(c.Text("state_dir"), "blobs"), c.Text("blobs")
-	dir := usual
-	if chosen != config.InStore {
-		dir = filepath.Clean(chosen)
-		if err := h.add(openDir(dir)); err != nil {
-			return nil, err
-		}
+	inDatabase, usual := config.IsPostgres(c.Text("store")), filepath.Join(c.Text("state_dir"), "blobs")
+	places := c.List("blobs")
+	h.InlineLogs = config.IsBucket(places[0]) || inDatabase && places[0] == config.InStore
+	if inDatabase {
+		places = append(places, config.InStore)
 	}
-	if dsn := c.Text("store"); config.IsPostgres(dsn) {
-		h.InDatabase = chosen == config.InStore
-		pool, schema, err := postgres.Pool(ctx, dsn, postgres.Options{Limits: DatabaseLimits()}, blobConnections)
+	if _, missing := os.Stat(usual); missing == nil {
+		places = append(places, usual)
+	}
+	opened := map[string]bool{}
+	for _, place := range places {
+		switch {
+		case place == config.InStore && !inDatabase:
+			place = usual
+		case filepath.IsAbs(place):
+			place = filepath.Clean(place)
+		}
+		if opened[place] {
+			continue
+		}
+		opened[place] = true
+		switch {
+		case config.IsBucket(place):
+			err = h.add(OpenBucket(ctx, place))
+		case place == config.InStore:
+			err = h.add(openDatabase(ctx, c.Text("store")))
+		default:
+			err = h.add(openDir(place))
+		}
 		if err != nil {
-			return nil, Refused(fmt.Errorf("open blobs: %w", err))
-		}
-		if err := h.add(blobs.New(pool, schema), nil); err != nil {
 			return nil, err
 		}
-	} else if chosen == config.InStore {
-		return h, h.add(openDir(usual))
-	}
-	if _, missing := os.Stat(usual); missing == nil && (chosen == config.InStore || dir != usual) {
-		return h, h.add(openDir(usual))
 	}
 	return h, nil
+}
+
+// OpenBucket opens a bucket of S3. What only a change by the operator helps against is wrong usage.
+func OpenBucket(ctx context.Context, url string) (*s3.Store, error) {
+	at, err := s3.Parse(url, os.Getenv)
+	if err != nil {
+		return nil, &exit.Error{Code: exit.Misuse, Err: fmt.Errorf("open blobs: %w", err)}
+	}
+	s, err := s3.Open(ctx, at)
+	if err != nil && !errors.Is(err, blob.ErrUnavailable) {
+		return nil, &exit.Error{Code: exit.Misuse, Err: err}
+	}
+	return s, err
+}
+
+func openDatabase(ctx context.Context, dsn string) (closingStore, error) {
+	pool, schema, err := postgres.Pool(ctx, dsn, postgres.Options{Limits: DatabaseLimits()}, blobConnections)
+	if err != nil {
+		return nil, Refused(fmt.Errorf("open blobs: %w", err))
+	}
+	return blobs.New(pool, schema), nil
 }
 
 // closingStore is a store that must be closed.

@@ -6,16 +6,24 @@ import (
 	"encoding/hex"
 	"fmt"
 	"log/slog"
+	"strings"
 
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/handoff/post"
+	"github.com/pawl-run/pawl/internal/handoff/rabbitmq"
 	"github.com/pawl-run/pawl/internal/handoff/redis"
 	"github.com/pawl-run/pawl/internal/server"
 )
 
 // OpenBroker connects to the broker that the setting names. installation names the servers' database; empty for workers.
-func OpenBroker(ctx context.Context, url, installation string, log *slog.Logger) (*redis.Office, error) {
-	office, err := redis.Open(ctx, redis.Options{URL: url, Installation: installation, Log: log})
+func OpenBroker(ctx context.Context, url, installation string, log *slog.Logger) (post.Broker, error) {
+	var office post.Broker
+	var err error
+	if strings.HasPrefix(url, "amqp") {
+		office, err = rabbitmq.Open(ctx, rabbitmq.Options{URL: url, Installation: installation, Log: log})
+	} else {
+		office, err = redis.Open(ctx, redis.Options{URL: url, Installation: installation, Log: log})
+	}
 	if err != nil {
 		return nil, fmt.Errorf("broker: %w", err)
 	}
@@ -24,7 +32,7 @@ func OpenBroker(ctx context.Context, url, installation string, log *slog.Logger)
 
 // brokered serves the workers behind a broker.
 type brokered struct {
-	office *redis.Office
+	office post.Broker
 	server *post.Server
 	ready  chan struct{} // closed when server is there
 }

@@ -208,7 +208,7 @@ func (r *Instance) startWorker(ctx context.Context, grace time.Duration, stays b
 	c := r.Config
 	o := worker.Options{
 		Handoff: direct.New(r.engine), Slots: c.Slots(), Queues: c.List("queues"), Labels: c.Labels(),
-		Log: r.Log, Tracer: r.tracer, Blobs: r.blobs, InlineLogs: r.blobs.InDatabase, Grace: grace,
+		Log: r.Log, Tracer: r.tracer, Blobs: r.blobs, InlineLogs: r.blobs.InlineLogs, Grace: grace,
 	}
 	if stays && config.IsPostgres(c.Text("store")) { // elsewhere the sessions of a process end with it
 		if r.keeps, err = OpenMemory(ctx, c.Text("state_dir"), "the database"); err != nil {

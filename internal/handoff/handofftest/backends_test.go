@@ -31,6 +31,12 @@ import (
 // build is an engine on SQLite in memory, handed to carry.
 func build(t *testing.T, carry func(t *testing.T, e *engine.Engine) handoff.Handoff) *handofftest.Rig {
 	t.Helper()
+	return leased(t, 0, carry)
+}
+
+// leased is build with leases of another length than usual.
+func leased(t *testing.T, lease time.Duration, carry func(t *testing.T, e *engine.Engine) handoff.Handoff) *handofftest.Rig {
+	t.Helper()
 	began := time.Now()
 	var ahead atomic.Int64 // of every clock
 	uptime := func() time.Duration { return time.Since(began) + time.Duration(ahead.Load()) }
@@ -43,7 +49,7 @@ func build(t *testing.T, carry func(t *testing.T, e *engine.Engine) handoff.Hand
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = blobs.Close() })
-	e, err := engine.New(engine.Options{Store: st, Blobs: blobs, Exclusive: true, Uptime: uptime, Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
+	e, err := engine.New(engine.Options{Store: st, Blobs: blobs, Exclusive: true, Lease: lease, Uptime: uptime, Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -123,10 +123,12 @@ func blobsOfOthers(t *testing.T, b *bench) {
 func blobsInTime(t *testing.T, b *bench) {
 	c := b.carrier(t)
 	session, a := b.held(t)
-	broken := errors.New("the disk broke")
 	start := bytes.NewReader(make([]byte, 1<<20))
-	if _, err := c.PutBlob(b.ctx(t), session, own(a, 0), io.MultiReader(start, iotest.ErrReader(broken))); !errors.Is(err, broken) {
-		t.Errorf("put returned %v, want the reader's error", err)
+	for _, broken := range []error{errors.New("the disk broke"), io.ErrUnexpectedEOF} {
+		start.Reset(make([]byte, 1<<20))
+		if _, err := c.PutBlob(b.ctx(t), session, own(a, 0), io.MultiReader(start, iotest.ErrReader(broken))); !errors.Is(err, broken) {
+			t.Errorf("put returned %v, want the reader's error %v", err, broken)
+		}
 	}
 	if got, err := get(b.ctx(t), c, session, own(a, 0)); !errors.Is(err, handoff.ErrNoBlob) {
 		t.Errorf("after a put that failed: %d bytes, %v", len(got), err)

@@ -16,6 +16,8 @@ import (
 	"github.com/pawl-run/pawl/internal/handoff/handofftest"
 	"github.com/pawl-run/pawl/internal/handoff/post"
 	"github.com/pawl-run/pawl/internal/handoff/post/posttest"
+	"github.com/pawl-run/pawl/internal/handoff/rabbitmq"
+	"github.com/pawl-run/pawl/internal/handoff/rabbitmq/rabbitmqtest"
 	"github.com/pawl-run/pawl/internal/handoff/redis"
 	"github.com/pawl-run/pawl/internal/handoff/redis/redistest"
 	"github.com/pawl-run/pawl/internal/store"
@@ -70,6 +72,27 @@ func TestModel(t *testing.T) {
 func TestRedis(t *testing.T) {
 	t.Parallel()
 	handofftest.Exercise(t, func(t *testing.T) *handofftest.Rig { return build(t, overRedis) })
+}
+
+// rabbit is a connection to a RabbitMQ: a server's, which has an installation, or a worker's.
+func rabbit(t *testing.T, url, installation string) post.Office {
+	t.Helper()
+	f, err := rabbitmq.Open(t.Context(), rabbitmq.Options{URL: url, Installation: installation, Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(f.Close)
+	return f
+}
+
+func overRabbitMQ(t *testing.T, e *engine.Engine) handoff.Handoff {
+	url := rabbitmqtest.URL(t)
+	return behind(t, e, rabbit(t, url, "one"), rabbit(t, url, ""))
+}
+
+func TestRabbitMQ(t *testing.T) {
+	t.Parallel()
+	handofftest.Exercise(t, func(t *testing.T) *handofftest.Rig { return build(t, overRabbitMQ) })
 }
 
 // bad is the fate of letters and messages at a broker that does everything wrong that one may.
@@ -147,7 +170,7 @@ func runOnce(t *testing.T, n int, rig *handofftest.Rig, trouble func()) {
 		}
 		ids = append(ids, rig.Submit(t, flow.KindNoop, json.RawMessage(`{"a":1}`)))
 	}
-	deadline := time.Now().Add(4 * time.Minute)
+	deadline := time.Now().Add(10 * time.Minute)
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for _, id := range ids {
@@ -215,4 +238,42 @@ func TestRedisIsKilled(t *testing.T) {
 			}
 		})
 	})
+}
+
+// RabbitMQ is killed and starts again, all connections are closed, and queues and mailboxes are deleted, in the midst of work.
+func TestRabbitMQIsKilled(t *testing.T) {
+	t.Parallel()
+	s := rabbitmqtest.Start(t)
+	for _, c := range []struct {
+		name    string
+		trouble func(url string)
+	}{
+		{"killed", func(string) {
+			for range 2 {
+				s.Kill()
+				s.Again()
+				<-time.After(300 * time.Millisecond)
+			}
+		}},
+		{"cut-off", func(string) {
+			for range 5 {
+				s.Ctl("close_all_connections", "test")
+				<-time.After(200 * time.Millisecond)
+			}
+		}},
+		{"deleted", func(namespace string) {
+			for range 5 {
+				s.Delete("pawl." + namespace + ".")
+				<-time.After(200 * time.Millisecond)
+			}
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) { // one after another: they share the server
+			url := s.URL() + "?namespace=" + c.name
+			// A RabbitMQ that is started takes longer than two thirds of the usual lease on a machine that does other things as well: up to three minutes.
+			runOnce(t, 1000, leased(t, 5*time.Minute, func(t *testing.T, e *engine.Engine) handoff.Handoff {
+				return behind(t, e, rabbit(t, url, "one"), rabbit(t, url, ""))
+			}), func() { c.trouble(c.name) })
+		})
+	}
 }

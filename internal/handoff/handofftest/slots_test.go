@@ -54,9 +54,10 @@ func (instantly) Instant() {}
 func TestOneExecutionPerSlot(t *testing.T) {
 	t.Parallel()
 	for name, carry := range map[string]func(t *testing.T, e *engine.Engine) handoff.Handoff{
-		"direct": func(_ *testing.T, e *engine.Engine) handoff.Handoff { return direct.New(e) },
-		"model":  overModel,
-		"redis":  overRedis,
+		"direct":   func(_ *testing.T, e *engine.Engine) handoff.Handoff { return direct.New(e) },
+		"model":    overModel,
+		"rabbitmq": overRabbitMQ,
+		"redis":    overRedis,
 		"remote": func(t *testing.T, e *engine.Engine) handoff.Handoff {
 			srv := httptest.NewServer(remote.Handler(e, nil))
 			t.Cleanup(srv.Close)

@@ -6,13 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
-	"github.com/pawl-run/pawl/internal/failpoint"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/handoff"
 	"github.com/pawl-run/pawl/internal/handoff/wire"
@@ -25,11 +24,15 @@ type Client struct {
 	token  []byte
 	desk   *desk
 	strays chan handoff.Stray
+	random func() float64 // a number in [0, 1), for pauses
 
 	mu      sync.Mutex
 	secrets map[flow.ID]string
-	left    map[string]leftCall // calls of Take that ended without an answer, by their ids
-	lease   time.Duration       // as the last renewal said
+	left    map[string]*leftCall // calls of Take that are over, by their ids
+	swept   int                  // how many there were after the last look for old ones
+	takes   int64                // calls of Take that were made
+	taken   map[taker]int64      // of each the number of the last call whose answer has come
+	lease   time.Duration        // as the last renewal said
 	seats   [mostCalls]bool
 }
 
@@ -50,16 +53,21 @@ const (
 	holdOrders = time.Minute
 	// slack is how long an answer may take beyond that.
 	slack = 5 * time.Second
+	// openWithin is how long a call that opens a session may take.
+	openWithin = 15 * time.Second
 	// mostPause is the longest pause before a call is sent again.
 	mostPause = 40 * time.Second
 )
 
 // NewClient gives the worker's side of an office. token is the one that servers ask for, or empty. Nothing is sent yet.
 func NewClient(office Office, token string) *Client {
-	c := &Client{office: office, token: []byte(token), strays: make(chan handoff.Stray, 16), secrets: map[flow.ID]string{}, left: map[string]leftCall{}, lease: handoff.Lease}
+	c := &Client{office: office, token: []byte(token), strays: make(chan handoff.Stray, 16), random: rand.Float64, secrets: map[flow.ID]string{}, left: map[string]*leftCall{}, taken: map[taker]int64{}, lease: handoff.Lease}
 	c.desk = newDesk(office, c.strayed)
 	return c
 }
+
+// Random makes the client draw its pauses from another source of numbers in [0, 1). It is called before the first call.
+func (c *Client) Random(source func() float64) { c.random = source }
 
 // Stop ends the client; its mailbox is deleted.
 func (c *Client) Stop() { c.desk.stop() }
@@ -70,29 +78,45 @@ func (c *Client) Calls() int { return mostCalls }
 // Strays implements handoff.Straying.
 func (c *Client) Strays() <-chan handoff.Stray { return c.strays }
 
-// leftCall is a call of Take that ended without an answer. The answer may still come, once and soon: later the work that it hands over
-// is another's, and what comes is a repetition by a process that has read the broker.
+// leftCall is a call of Take that is over. An answer may still come: the call has ended without one, or its letter came to two servers,
+// which have both claimed work for it. It comes soon: later the work that it hands over is another's, and what comes is a repetition by
+// a process that has read the broker.
 type leftCall struct {
 	session flow.ID
 	until   time.Time
+	answers [][]byte // codes of those that have come
 }
 
-// leave remembers a call that ended without an answer.
-func (c *Client) leave(id string, session flow.ID) {
+// mostAnswers is how many answers of one call are obeyed.
+const mostAnswers = 4
+
+// leave remembers a call that is over, and its answer; nil: there was none.
+func (c *Client) leave(id string, session flow.ID, answer *frame) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := time.Now()
-	maps.DeleteFunc(c.left, func(_ string, l leftCall) bool { return now.After(l.until) })
-	c.left[id] = leftCall{session, now.Add(c.lease / 2)}
+	if len(c.left) >= 2*c.swept+64 {
+		maps.DeleteFunc(c.left, func(_ string, l *leftCall) bool { return now.After(l.until) })
+		c.swept = len(c.left)
+	}
+	l := &leftCall{session: session, until: now.Add(c.lease / 2)}
+	if answer != nil {
+		l.answers = append(l.answers, answer.code)
+	}
+	c.left[id] = l
 }
 
-// strayed takes the answer to a call that was left, when it hands work over.
+// strayed takes an answer to a call that is over, when it hands work over and has not come before.
 func (c *Client) strayed(f *frame) {
 	c.mu.Lock()
-	l, known := c.left[f.ID]
+	l := c.left[f.ID]
+	var session flow.ID
+	if l != nil {
+		session = l.session
+	}
 	c.mu.Unlock()
-	secret := c.Secret(l.session)
-	if !known || secret == "" || time.Now().After(l.until) || f.Code != "" || f.Pipe != "" || !f.by([]byte(secret), byServer) {
+	secret := c.Secret(session)
+	if l == nil || secret == "" || time.Now().After(l.until) || f.Code != "" || f.Pipe != "" || !f.by([]byte(secret), byServer) {
 		return
 	}
 	var a wire.Answer
@@ -100,10 +124,16 @@ func (c *Client) strayed(f *frame) {
 		return
 	}
 	c.mu.Lock()
-	delete(c.left, f.ID)
+	fresh := len(l.answers) < mostAnswers && !slices.ContainsFunc(l.answers, func(code []byte) bool { return bytes.Equal(code, f.code) })
+	if fresh {
+		l.answers = append(l.answers, f.code)
+	}
 	c.mu.Unlock()
+	if !fresh {
+		return
+	}
 	select {
-	case c.strays <- handoff.Stray{Session: l.session, Work: a.Work}:
+	case c.strays <- handoff.Stray{Session: session, Work: a.Work}:
 	default: // it is missed
 	}
 }
@@ -149,7 +179,7 @@ func (c *Client) Open(ctx context.Context, s handoff.Session) (flow.ID, error) {
 		return flow.ID{}, fmt.Errorf("open session: %w", err)
 	}
 	own := newKey()
-	f, err := c.exchange(ctx, &call{line: Asks, kind: wire.Open, body: body, key: c.signingToken(), public: own.PublicKey().Bytes(), patience: c.held()})
+	f, err := c.exchange(ctx, &call{line: Asks, kind: wire.Open, body: body, key: c.signingToken(), public: own.PublicKey().Bytes(), patience: openWithin})
 	if err != nil {
 		return flow.ID{}, fmt.Errorf("open session: %w", err)
 	}
@@ -195,7 +225,7 @@ func (c *Client) Resume(ctx context.Context, s handoff.Session, before flow.ID, 
 		return flow.ID{}, nil, fmt.Errorf("resume session: %w", err)
 	}
 	own := newKey()
-	f, err := c.exchange(ctx, &call{line: Asks, kind: wire.Resume, session: before, body: body, key: []byte(secret), public: own.PublicKey().Bytes(), patience: c.held()})
+	f, err := c.exchange(ctx, &call{line: Asks, kind: wire.Resume, session: before, body: body, key: []byte(secret), public: own.PublicKey().Bytes(), patience: openWithin})
 	if err != nil {
 		return flow.ID{}, nil, fmt.Errorf("resume session: %w", err)
 	}
@@ -208,9 +238,7 @@ func (c *Client) Resume(ctx context.Context, s handoff.Session, before flow.ID, 
 	}
 	id, work, err := c.opened(f.body)
 	if err == nil {
-		c.mu.Lock()
-		delete(c.secrets, before)
-		c.mu.Unlock()
+		c.forget(before)
 	}
 	return id, work, err
 }
@@ -220,11 +248,49 @@ func (c *Client) Resume(ctx context.Context, s handoff.Session, before flow.ID, 
 func (c *Client) Take(ctx context.Context, session flow.ID, n int) ([]handoff.Assignment, error) {
 	seat := c.sit()
 	defer c.rise(seat)
+	k := taker{session, seat}
 	for {
-		out, err := c.call(ctx, session, wire.Take, wire.Asked{N: n, Seat: seat}, &call{line: Asks, patience: c.held()})
+		number, answered := c.number(k)
+		out, err := c.call(ctx, session, wire.Take, wire.Asked{N: n, Seat: seat, Number: number, Answered: answered}, &call{line: Asks, patience: c.held()})
+		if err == nil {
+			c.answered(k, number)
+		}
 		if err != nil || len(out.Work) > 0 {
 			return out.Work, err
 		}
+	}
+}
+
+// taker is a seat of a session.
+type taker struct {
+	session flow.ID
+	seat    int
+}
+
+// number is that of the next call of Take, and that of the taker's last one whose answer has come; 0: there is none.
+func (c *Client) number(k taker) (next, answered int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.takes++
+	return c.takes, c.taken[k]
+}
+
+// answered notes that the answer to a call of Take has come, of a session that is not closed.
+func (c *Client) answered(k taker, number int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, open := c.secrets[k.session]; open {
+		c.taken[k] = number
+	}
+}
+
+// forget ends what is known of a session.
+func (c *Client) forget(session flow.ID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.secrets, session)
+	for seat := range c.seats {
+		delete(c.taken, taker{session, seat})
 	}
 }
 
@@ -309,201 +375,7 @@ func (c *Client) Orders(ctx context.Context, session flow.ID) ([]handoff.Order, 
 func (c *Client) Close(ctx context.Context, session flow.ID) error {
 	_, err := c.call(ctx, session, wire.Close, wire.Asked{}, &call{line: Asks, again: true})
 	if err == nil || errors.Is(err, handoff.ErrSessionLost) {
-		c.mu.Lock()
-		delete(c.secrets, session)
-		c.mu.Unlock()
+		c.forget(session)
 	}
 	return err
-}
-
-// call is one call, under way.
-type call struct {
-	line    Line
-	kind    string
-	session flow.ID
-	body    []byte
-	key     []byte
-	public  []byte // goes with calls that open a session
-	content io.Reader
-	// again: without an answer it is sent again, under the same id, for as long as the caller waits. Otherwise the call ends without
-	// an answer after patience.
-	again    bool
-	patience time.Duration
-}
-
-func (c *Client) call(ctx context.Context, session flow.ID, kind string, in wire.Asked, how *call) (wire.Answer, error) {
-	var out wire.Answer
-	in.Session = session.Text(flow.SessionPrefix)
-	body, err := wire.Encode(in)
-	if err != nil {
-		return out, fmt.Errorf("%s: %w: write the call: %w", kind, handoff.ErrUnavailable, err)
-	}
-	how.body = body
-	f, err := c.ask(ctx, session, kind, how)
-	if err != nil {
-		return out, err
-	}
-	if err := json.Unmarshal(f.body, &out); err != nil {
-		return out, fmt.Errorf("%s: %w: read the answer: %w", kind, handoff.ErrUnavailable, err)
-	}
-	return out, nil
-}
-
-// ask is exchange for a call of a session.
-func (c *Client) ask(ctx context.Context, session flow.ID, kind string, how *call) (*frame, error) {
-	secret := c.Secret(session)
-	if secret == "" {
-		return nil, fmt.Errorf("%s: %w: there is none", kind, handoff.ErrSessionLost)
-	}
-	how.kind, how.session, how.key = kind, session, []byte(secret)
-	f, err := c.exchange(ctx, how)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", kind, err)
-	}
-	return f, nil
-}
-
-// exchange sends a call and waits for its answer, whose code says that all went well. Its error is ErrSessionLost, ErrNotHeld,
-// ErrUnavailable (which may be ErrRefused as well) or the like, or ctx's own.
-func (c *Client) exchange(ctx context.Context, k *call) (*frame, error) {
-	id := newID()
-	w := c.desk.await(id, 1, func(f *frame) bool {
-		// A server that cannot read a call that opens a session cannot sign its answer either.
-		return f.Kind == kindAnswer && (f.by(k.key, byServer) || k.kind == wire.Open && f.Code == codeRefused)
-	})
-	answered := false
-	defer func() {
-		if answered || k.kind != wire.Take {
-			c.desk.forget(id)
-			return
-		}
-		c.leave(id, k.session)
-		c.desk.forget(id)
-		select {
-		case f := <-w.frames: // it came in between
-			c.strayed(f)
-		default:
-		}
-	}()
-	pause := c.overdue()
-	if !k.again {
-		pause = k.patience
-	}
-	for {
-		m, err := c.desk.at(ctx)
-		if err != nil {
-			return nil, unavailable(ctx, err)
-		}
-		h := head{ID: id, Kind: k.kind, To: m.Name(), Key: k.public}
-		if !k.session.IsZero() {
-			h.Session = k.session.Text(flow.SessionPrefix)
-		}
-		f, err := c.send(ctx, k, h, w)
-		if err != nil {
-			return nil, unavailable(ctx, err)
-		}
-		if f != nil {
-			answered = true
-			return c.finish(ctx, k, f)
-		}
-		timer := time.NewTimer(pause)
-		select {
-		case f := <-w.frames:
-			timer.Stop()
-			answered = true
-			return c.finish(ctx, k, f)
-		case <-m.dead:
-			timer.Stop()
-			if !k.again {
-				return nil, fmt.Errorf("%w: the mailbox of this process is gone", handoff.ErrUnavailable)
-			}
-			c.rest(ctx)
-		case <-timer.C:
-			c.desk.silent(m, c.silence())
-			if !k.again {
-				return nil, fmt.Errorf("%w: there was no answer for %s", handoff.ErrUnavailable, k.patience)
-			}
-			pause = min(2*pause, mostPause)
-			pause += time.Duration(rand.Int64N(int64(pause/8) + 1))
-		case <-ctx.Done():
-			timer.Stop()
-			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-				c.desk.silent(m, c.silence())
-			}
-			return nil, ctx.Err()
-		}
-	}
-}
-
-// rest lets the workers that have lost their mailboxes together come back one after another.
-func (c *Client) rest(ctx context.Context) {
-	t := time.NewTimer(time.Duration(rand.Int64N(int64(200 * time.Millisecond))))
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
-	}
-}
-
-// send gives a call to the broker. What is too large for a letter, and the content of a blob, follows as a transfer, whose call may be
-// answered before it ends.
-func (c *Client) send(ctx context.Context, k *call, h head, w *waiter) (*frame, error) {
-	line, body, content := k.line, k.body, k.content
-	if content == nil && len(body) > MostLetter {
-		content, body, line = bytes.NewReader(k.body), nil, Asks // a line that keeps it would keep a call without its body
-	}
-	if content != nil {
-		h.Pipe = newID()
-	}
-	err := c.office.Send(ctx, line, pack(h, body, k.key, byWorker))
-	failpoint.Hit(failpoint.AfterSend)
-	if err != nil || content == nil {
-		return nil, err
-	}
-	pouring, stop := context.WithCancel(ctx)
-	poured := make(chan error, 1)
-	go func() { poured <- c.desk.pour(pouring, h.Pipe, k.key, byWorker, byServer, content) }()
-	select {
-	case err := <-poured:
-		stop()
-		if errors.Is(err, errStopped) { // the answer says why
-			err = nil
-		}
-		return nil, err
-	case f := <-w.frames:
-		stop()
-		<-poured // it reads the content
-		return f, nil
-	}
-}
-
-// finish reads an answer, and what of it follows as a transfer.
-func (c *Client) finish(ctx context.Context, k *call, f *frame) (*frame, error) {
-	if f.Code != "" {
-		return nil, errorOf(f.Code, f.Say)
-	}
-	if f.Pipe == "" || k.kind == kindGet {
-		return f, nil
-	}
-	from := c.desk.draw(ctx, f.Pipe, f.To, k.key, byWorker, byServer)
-	defer from.Close()
-	body, err := io.ReadAll(io.LimitReader(from, wire.MostAnswer))
-	if err != nil {
-		return nil, unavailable(ctx, err)
-	}
-	f.body = body
-	return f, nil
-}
-
-// unavailable makes ErrUnavailable of an error that says nothing else.
-func unavailable(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	for _, known := range codes {
-		if errors.Is(err, known) {
-			return err
-		}
-	}
-	return fmt.Errorf("%w: %w", handoff.ErrUnavailable, err)
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/pawl-run/pawl/internal/handoff"
-	"github.com/pawl-run/pawl/internal/handoff/wire"
 )
 
 // What an answer says went wrong.
@@ -16,17 +15,18 @@ const (
 	codeNoBlob      = "no_blob"
 	codeBlobRefused = "blob_refused"
 	codeRefused     = "refused"
+	codeBadCall     = "bad_call"
 	codeUnavailable = "unavailable"
 )
 
 var codes = map[string]error{
 	codeLost: handoff.ErrSessionLost, codeNotHeld: handoff.ErrNotHeld, codeNoBlob: handoff.ErrNoBlob, codeBlobRefused: handoff.ErrBlobRefused,
-	codeRefused: handoff.ErrRefused, codeUnavailable: handoff.ErrUnavailable,
+	codeRefused: handoff.ErrRefused, codeBadCall: handoff.ErrBadCall, codeUnavailable: handoff.ErrUnavailable,
 }
 
 // codeFor is the code of an error that a call has ended with.
 func codeFor(err error) string {
-	for _, code := range []string{codeLost, codeNotHeld, codeNoBlob, codeBlobRefused} {
+	for _, code := range []string{codeLost, codeNotHeld, codeNoBlob, codeBlobRefused, codeBadCall} {
 		if errors.Is(err, codes[code]) {
 			return code
 		}
@@ -36,15 +36,15 @@ func codeFor(err error) string {
 
 // passing reports whether the same call may succeed a moment later.
 func passing(err error) bool {
-	return codeFor(err) == codeUnavailable && !errors.Is(err, wire.ErrAsked) &&
+	return codeFor(err) == codeUnavailable &&
 		(errors.Is(err, handoff.ErrUnavailable) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded))
 }
 
 // errorOf is the error that an answer stands for.
 func errorOf(code, say string) error {
 	switch known := codes[code]; {
-	case code == codeRefused:
-		return fmt.Errorf("%w: %w: %s", handoff.ErrUnavailable, handoff.ErrRefused, say)
+	case code == codeRefused || code == codeBadCall:
+		return fmt.Errorf("%w: %w: %s", handoff.ErrUnavailable, known, say)
 	case known != nil:
 		return fmt.Errorf("%w: %s", known, say)
 	}

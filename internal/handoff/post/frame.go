@@ -23,8 +23,8 @@ const version = 1
 //
 // The key is the session's secret, which only its worker and the servers know, so that a process that can read the broker, or write to
 // it, cannot speak for a worker or a server. A frame that opens a session is signed with the token. A replayed frame is a
-// repeated call, which is harmless but for Take: that may claim work of which the worker does not learn, which is lost after a lease. A
-// replayed answer is not obeyed.
+// repeated call, which is harmless: one for work is passed over by servers that have had it or a later one, and what another
+// claims for it goes to the same worker. A replayed answer is not obeyed.
 type frame struct {
 	head
 	body   []byte

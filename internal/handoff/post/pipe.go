@@ -7,6 +7,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/blob"
 	"github.com/pawl-run/pawl/internal/handoff"
 )
 
@@ -53,8 +54,8 @@ func (d *desk) pour(ctx context.Context, pipe string, key []byte, by, from strin
 	moved := time.Now()
 	for {
 		for to != "" && !ending && len(sent) < window {
-			n, err := io.ReadFull(r, buf)
-			if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
+			n, err := blob.ReadFull(r, buf)
+			if err != nil && err != io.EOF {
 				return err
 			}
 			ending = err != nil

@@ -48,7 +48,7 @@ type Letter struct {
 	ID    string // the broker's
 	Body  []byte
 	Tries int           // deliveries so far, with this one
-	Age   time.Duration // since it was sent, by the broker's clock
+	Age   time.Duration // since it was sent, by the broker's clock; 0 where the broker does not tell, and delivers no letter that is not valid
 }
 
 // Buried is an error of Serve's take for a letter that no server can read: it is put among the dead letters.
@@ -60,11 +60,12 @@ func (b *Buried) Error() string { return "the letter cannot be read: " + b.Reaso
 // every server again and again.
 const MostTries = 5
 
-// Depth is how much lies in a line.
+// Depth is how much lies in a line. A broker that tells only how many letters no server has been given does not have in Letters, Bytes and
+// Oldest what other servers have in hand.
 type Depth struct {
 	Letters int64
-	Bytes   int64
-	Oldest  time.Duration // age of the oldest letter; 0: there is none
+	Bytes   int64         // -1: the broker does not tell
+	Oldest  time.Duration // age of the oldest letter, or more where the broker does not tell; 0: there is none
 	Unread  int64         // of Letters, those that no server has been given
 }
 
@@ -90,8 +91,9 @@ type DeadLetter struct {
 
 // Office is a broker. It is safe for concurrent use. It connects again by itself: its errors are of the moment.
 type Office interface {
-	// Send puts a letter into a line. Nil means that the broker has it, which is no receipt: the broker may lose it.
-	Send(ctx context.Context, line Line, body []byte) error
+	// Send puts a letter into a line. Nil means that the broker has it, which is no receipt: the broker may lose it. After valid the
+	// letter is of no use, and the broker may delete it; 0: it is of use for ever.
+	Send(ctx context.Context, line Line, body []byte, valid time.Duration) error
 	// Serve delivers letters of a line, at most that many at a time, each to a call of take in a goroutine of its own, until ctx ends
 	// and every take has returned. A letter of Tells and Logs for which take returns nil is deleted; for an error that is
 	// Buried it is put among the dead letters; for any other it is delivered again, here or to another server. The letters

@@ -139,11 +139,11 @@ type tapped struct {
 	change  func(message []byte) []byte
 }
 
-func (o *tapped) Send(ctx context.Context, line post.Line, body []byte) error {
+func (o *tapped) Send(ctx context.Context, line post.Line, body []byte, valid time.Duration) error {
 	o.mu.Lock()
 	o.letters = append(o.letters, bytes.Clone(body))
 	o.mu.Unlock()
-	return o.Model.Send(ctx, line, body)
+	return o.Model.Send(ctx, line, body, valid)
 }
 
 func (o *tapped) Put(ctx context.Context, box string, message []byte) error {
@@ -191,7 +191,7 @@ func TestForgery(t *testing.T) {
 	last := bytes.Clone(o.letters[1])
 	o.mu.Unlock()
 	before := e.renewed
-	if err := o.Model.Send(t.Context(), post.Asks, bytes.Replace(last, []byte("renew"), []byte("close"), 1)); err != nil {
+	if err := o.Model.Send(t.Context(), post.Asks, bytes.Replace(last, []byte("renew"), []byte("close"), 1), 0); err != nil {
 		t.Fatal(err)
 	}
 	for dead := 0; dead < 2; {
@@ -202,7 +202,7 @@ func TestForgery(t *testing.T) {
 		dead = len(all)
 	}
 	// A call that was seen before is the same call.
-	if err := o.Model.Send(t.Context(), post.Asks, last); err != nil {
+	if err := o.Model.Send(t.Context(), post.Asks, last, 0); err != nil {
 		t.Fatal(err)
 	}
 	for again := before; again == before; {
@@ -232,7 +232,7 @@ func TestPoison(t *testing.T) {
 	serve(t, m, e)
 	head := strings.Repeat("\x00", 32)
 	for _, body := range []string{"", "x", head + "no end", head + "{\n", head + `{"v":9,"kind":"open"}` + "\n{}", head + `{"v":1,"kind":"renew","session":"x"}` + "\n{}"} {
-		if err := m.Send(t.Context(), post.Tells, []byte(body)); err != nil {
+		if err := m.Send(t.Context(), post.Tells, []byte(body), 0); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -336,12 +336,7 @@ func TestHeavyWork(t *testing.T) {
 		t.Fatalf("%d, %v", len(work), err)
 	}
 	report := flow.Report{Execution: flow.ID{1}, Attempt: 1, Events: []flow.Event{{Seq: 4, Outcome: &flow.Outcome{Output: large}}}}
-	for began := time.Now(); time.Since(began) < time.Minute; { // a worker reports again what was unavailable
-		if _, err = c.Report(within(t), id, []flow.Report{report}); !errors.Is(err, handoff.ErrUnavailable) {
-			break
-		}
-	}
-	if err != nil {
+	if _, err := c.Report(within(t), id, []flow.Report{report}); err != nil {
 		t.Fatal(err)
 	}
 	e.mu.Lock()

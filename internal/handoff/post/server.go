@@ -56,10 +56,25 @@ const (
 	// lastWords is for how long calls are still answered once the server ends.
 	lastWords = 2 * time.Second
 	// voidAfter is the age from which a call is of no use: its caller has probably asked again. An old call for work would claim
-	// what its worker has no slot for any more.
+	// what its worker has no slot for any more, and one that opens a session of which no worker learns would cost a server that is behind
+	// with its work more than it can do, for every worker opens the next.
 	voidAfter     = 20 * time.Second
 	voidTakeAfter = 3 * time.Second
+	voidOpenAfter = openWithin - 5*time.Second
 )
+
+// validFor is for how long a letter is of use.
+func validFor(line Line, kind string) time.Duration {
+	switch {
+	case line != Asks:
+		return 0
+	case kind == wire.Take || kind == wire.Input || kind == wire.Orders:
+		return voidTakeAfter
+	case kind == wire.Open || kind == wire.Resume:
+		return voidOpenAfter
+	}
+	return voidAfter
+}
 
 // NewServer prepares a server; Run serves.
 func NewServer(o ServerOptions) *Server {
@@ -166,7 +181,7 @@ func (s *Server) answerAsk(ctx context.Context, l Letter) error {
 		}
 		return err
 	}
-	if l.Age >= voidAfter || l.Age >= voidTakeAfter && (f.Kind == wire.Take || f.Kind == wire.Input || f.Kind == wire.Orders) {
+	if l.Age >= validFor(Asks, f.Kind) {
 		return nil
 	}
 	r := &reply{s: s, call: f, key: key}
@@ -174,7 +189,7 @@ func (s *Server) answerAsk(ctx context.Context, l Letter) error {
 	defer stop()
 	switch f.Kind {
 	case wire.Open, wire.Resume:
-		return s.open(ctx, answering, f, session, r)
+		return s.open(ctx, answering, f, session, r, l.Age)
 	case kindPut, kindGet:
 		return s.blob(ctx, f, session, r)
 	}
@@ -187,6 +202,10 @@ func (s *Server) answerAsk(ctx context.Context, l Letter) error {
 			defer context.AfterFunc(latest, stop)()
 			return r.give(answering, a)
 		})
+		if errors.Is(err, wire.ErrRepeated) {
+			s.log.Debug("a call for work has come again", "why", err)
+			return nil
+		}
 		if err != nil {
 			return r.fail(answering, err)
 		}
@@ -228,11 +247,11 @@ func (s *Server) body(ctx context.Context, f *frame, key []byte, into any) error
 			return err
 		}
 		if len(body) > wire.MostBody {
-			return fmt.Errorf("%w: it has more than %d bytes", wire.ErrAsked, wire.MostBody)
+			return fmt.Errorf("%w: it has more than %d bytes", handoff.ErrBadCall, wire.MostBody)
 		}
 	}
 	if err := json.Unmarshal(body, into); err != nil {
-		return fmt.Errorf("%w: %w", wire.ErrAsked, err)
+		return fmt.Errorf("%w: %w", handoff.ErrBadCall, err)
 	}
 	return nil
 }
@@ -254,8 +273,9 @@ func (s *Server) transferred() {
 	s.transfers--
 }
 
-// open answers a call that opens a session. The answer is encrypted for the caller.
-func (s *Server) open(ctx, answering context.Context, f *frame, before flow.ID, r *reply) error {
+// open answers a call that opens a session, of the age that its letter had. The answer is encrypted for the caller.
+func (s *Server) open(ctx, answering context.Context, f *frame, before flow.ID, r *reply, age time.Duration) error {
+	begun := time.Now()
 	var out wire.Opened
 	var err error
 	if f.Kind == wire.Open {
@@ -272,6 +292,9 @@ func (s *Server) open(ctx, answering context.Context, f *frame, before flow.ID, 
 	if err != nil {
 		return r.fail(answering, err)
 	}
+	if f.Kind == wire.Open && age+time.Since(begun) >= openWithin { // its caller has given up, and opens another
+		return s.close(answering, out.Session)
+	}
 	plain, err := wire.Encode(out)
 	if err != nil {
 		return r.fail(answering, err)
@@ -279,10 +302,22 @@ func (s *Server) open(ctx, answering context.Context, f *frame, before flow.ID, 
 	own := newKey()
 	c, err := sealer(own, f.Key, f.ID)
 	if err != nil {
-		return r.fail(answering, fmt.Errorf("%w: %w", wire.ErrAsked, err))
+		return r.fail(answering, fmt.Errorf("%w: %w", handoff.ErrBadCall, err))
 	}
 	if err := r.send(answering, head{Key: own.PublicKey().Bytes()}, sealOnce(c, plain)); err != nil {
 		s.log.Warn("a session was opened and its worker could not be told: it expires", "session", out.Session, "err", err)
+	}
+	return nil
+}
+
+// close closes a session of which no worker learns.
+func (s *Server) close(ctx context.Context, session string) error {
+	id, err := flow.ParseID(flow.SessionPrefix, session)
+	if err == nil {
+		_, err = s.wire.Do(ctx, wire.Close, id, &wire.Asked{})
+	}
+	if err != nil {
+		s.log.Warn("a session was opened too late for its worker and could not be closed: it expires", "session", session, "err", err)
 	}
 	return nil
 }
@@ -298,13 +333,14 @@ func (s *Server) record(ctx context.Context, l Letter) error {
 	if f.Kind != wire.Report && f.Kind != wire.Log {
 		return &Buried{fmt.Sprintf("it is a call %.40q, in a line for reports and logs", f.Kind)}
 	}
-	var in wire.Asked
-	if err := json.Unmarshal(f.body, &in); err != nil {
-		return &Buried{err.Error()}
-	}
 	r := &reply{s: s, call: f, key: key}
 	answering, stop := outlast(ctx, lastWords)
 	defer stop()
+	var in wire.Asked
+	if err := json.Unmarshal(f.body, &in); err != nil {
+		_ = r.fail(answering, fmt.Errorf("%w: %w", handoff.ErrBadCall, err)) // a worker without the answer sends the same again
+		return &Buried{err.Error()}
+	}
 	for pause := 50 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
 		out, err := s.wire.Do(ctx, f.Kind, session, &in)
 		switch {

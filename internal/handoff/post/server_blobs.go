@@ -8,7 +8,6 @@ import (
 
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/handoff"
-	"github.com/pawl-run/pawl/internal/handoff/wire"
 )
 
 // blob answers a call that puts or gets a blob.
@@ -19,7 +18,7 @@ func (s *Server) blob(ctx context.Context, f *frame, session flow.ID, r *reply) 
 	}
 	var in blobCall
 	if err := json.Unmarshal(f.body, &in); err != nil {
-		return r.fail(ctx, fmt.Errorf("%w: %w", wire.ErrAsked, err))
+		return r.fail(ctx, fmt.Errorf("%w: %w", handoff.ErrBadCall, err))
 	}
 	if err := s.transfer(mostTransfers - keptTransfers); err != nil {
 		return r.fail(ctx, err)

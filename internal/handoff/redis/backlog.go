@@ -55,8 +55,16 @@ func (f *Office) Dead(ctx context.Context, do post.DeadAction) (all []post.DeadL
 	if err := f.readClock(ctx); err != nil {
 		return nil, err
 	}
-	for from := "-"; len(all) < mostListed; {
-		entries, err := f.do(ctx, "XRANGE", f.key("dead"), from, "+", "COUNT", strconv.Itoa(deadPage)).AsXRange()
+	newest, err := f.do(ctx, "XREVRANGE", f.key("dead"), "+", "-", "COUNT", "1").AsXRange()
+	if err != nil {
+		return nil, failed(ctx, "list dead letters", err)
+	}
+	if len(newest) == 0 {
+		return nil, nil
+	}
+	// What is buried meanwhile, put back letters that still cannot be read among it, is not listed.
+	for from, to := "-", newest[0].ID; len(all) < mostListed; {
+		entries, err := f.do(ctx, "XRANGE", f.key("dead"), from, to, "COUNT", strconv.Itoa(deadPage)).AsXRange()
 		if err != nil {
 			return all, failed(ctx, "list dead letters", err)
 		}

@@ -25,6 +25,7 @@ type box struct {
 	last    string // id of the last message that was read
 	waiting [][]byte
 	touched time.Time
+	read    int // bytes that were read and are in Redis still
 }
 
 // Box implements post.Office. The name is random: the stream of a mailbox of an old name might give its messages lower ids than its
@@ -50,7 +51,7 @@ func (b *box) Next(ctx context.Context) ([]byte, error) {
 		if err := b.touch(ctx); err != nil {
 			return nil, err
 		}
-		if err := b.read(ctx); err != nil {
+		if err := b.fetch(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -64,6 +65,7 @@ func (b *box) touch(ctx context.Context) error {
 	if time.Since(b.touched) < boxTouch {
 		return nil
 	}
+	b.trim(ctx)
 	asking, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	there, err := b.f.do(asking, "PEXPIRE", b.key, strconv.FormatInt(boxLife.Milliseconds(), 10)).AsInt64()
@@ -77,10 +79,10 @@ func (b *box) touch(ctx context.Context) error {
 	return nil
 }
 
-func (b *box) read(ctx context.Context) error {
-	asking, cancel := context.WithTimeout(ctx, blockFor+5*time.Second)
+func (b *box) fetch(ctx context.Context) error {
+	asking, cancel := context.WithTimeout(ctx, boxBlock+5*time.Second)
 	defer cancel()
-	streams, err := b.f.client.Do(asking, b.f.client.B().Xread().Count(mostMessages).Block(blockFor.Milliseconds()).Streams().Key(b.key).Id(b.last).Build()).AsXRead()
+	streams, err := b.f.client.Do(asking, b.f.client.B().Xread().Count(mostMessages).Block(boxBlock.Milliseconds()).Streams().Key(b.key).Id(b.last).Build()).AsXRead()
 	if rueidis.IsRedisNil(err) {
 		return nil
 	}
@@ -91,13 +93,27 @@ func (b *box) read(ctx context.Context) error {
 		b.last = m.ID
 		if text, ok := m.FieldValues["m"]; ok {
 			b.waiting = append(b.waiting, []byte(text))
+			b.read += len(text) + 64
 		}
 	}
-	if len(streams[b.key]) > 0 {
-		// What was read is of no use to others. Its failure costs memory until the next.
-		_ = b.f.do(asking, "XTRIM", b.key, "MINID", after(b.last)).Error()
+	if b.read > mostKept {
+		b.trim(ctx)
 	}
 	return nil
+}
+
+// mostKept is how many bytes of a mailbox are kept in Redis after they were read. Deleting after each read would make each message wait
+// for one more answer of Redis.
+const mostKept = 256 << 10
+
+// trim deletes what was read. Its failure costs memory until the next.
+func (b *box) trim(ctx context.Context) {
+	if b.read == 0 {
+		return
+	}
+	if b.f.do(ctx, "XTRIM", b.key, "MINID", after(b.last)).Error() == nil {
+		b.read = 0
+	}
 }
 
 // after is the first id behind one.

@@ -61,26 +61,22 @@ func (f *Office) claimNamespace(ctx context.Context) error {
 		return failed(ctx, "look whose the namespace is", err)
 	}
 	if owner != f.o.Installation {
-		return fmt.Errorf("another installation of Pawl has this namespace of the broker, with another database: add ?namespace=NAME to the broker's URL of one of them, and of its workers (or, if the other is gone, delete the key %s)", meta)
+		return post.OtherInstallation("delete the key " + meta)
 	}
 	return nil
 }
 
-// Health is what pawl doctor shows of a broker.
-type Health struct {
-	Version string
-	Policy  string // what Redis does when its memory is full
-	Lines   map[post.Line]post.Depth
-	Dead    int64
-}
-
-// Health looks at the broker.
-func (f *Office) Health(ctx context.Context) (h Health, err error) {
+// Health implements post.Broker.
+func (f *Office) Health(ctx context.Context) (h post.Health, err error) {
 	info, err := f.info(ctx)
 	if err != nil {
 		return h, err
 	}
-	h.Version, h.Policy = info["redis_version"], info["maxmemory_policy"]
+	h.Product = "Redis " + info["redis_version"]
+	if policy := info["maxmemory_policy"]; policy != "" && policy != "noeviction" {
+		h.Concern = "it evicts (" + policy + ")"
+		h.Remedy = "set maxmemory-policy noeviction: what is evicted is sent again, and everything waits for it"
+	}
 	if h.Lines, err = f.Backlog(ctx); err != nil {
 		return h, err
 	}

@@ -18,8 +18,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"net/url"
-	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -46,7 +44,7 @@ type Options struct {
 	Stale time.Duration
 }
 
-// Office is a Redis server, as post.Office.
+// Office is a Redis server, as post.Broker.
 type Office struct {
 	o      Options
 	client rueidis.Client
@@ -70,44 +68,35 @@ const (
 	staleAfter = 15 * time.Second
 	// oldAsk is the age at which asks are removed, in seconds. Servers take none that is older than 20 s.
 	oldAsk = 30
-	// blockFor is how long Redis holds a read before it answers that there is nothing.
+	// blockFor is how long Redis holds a read of a line before it answers that there is nothing, and boxBlock that of a mailbox, of which
+	// there are as many as workers. A mailbox that was deleted is noticed after that.
 	blockFor = time.Second
+	boxBlock = 4 * time.Second
+	// connBuffer is how many bytes a connection buffers in each direction. Of a worker two connections are mostly idle.
+	connBuffer = 64 << 10
 	// boxLife is how long a mailbox stays after its owner's last word: as long as two leases.
 	boxLife = time.Minute
 	// boxTouch is how often an owner looks whether its mailbox is there still.
 	boxTouch = 2 * time.Second
 )
 
-// ParseURL reads a URL of Options and returns the namespace.
-func ParseURL(text string) (rueidis.ClientOption, string, error) {
-	var none rueidis.ClientOption
-	u, err := url.Parse(text)
-	if err != nil || u.Host == "" || u.Scheme != "redis" && u.Scheme != "rediss" {
-		return none, "", errors.New("not a URL such as redis://127.0.0.1:6379 or rediss://user:password@redis.example.com:6379") // without the text: it may hold a password
+// parseURL reads a URL of Options and returns the namespace.
+func parseURL(text string) (rueidis.ClientOption, string, error) {
+	u, namespace, err := post.ParseURL(text, "redis://127.0.0.1:6379 or rediss://user:password@redis.example.com:6379", "redis", "rediss")
+	if err != nil {
+		return rueidis.ClientOption{}, "", err
 	}
-	q := u.Query()
-	namespace := "default"
-	if q.Has("namespace") {
-		namespace = q.Get("namespace")
-	}
-	if !namespaces.MatchString(namespace) {
-		return none, "", fmt.Errorf("namespace %.40q: use up to 64 letters, digits, dots, dashes and underscores", namespace)
-	}
-	q.Del("namespace")
-	u.RawQuery = q.Encode()
 	o, err := rueidis.ParseURL(u.String())
 	if err != nil {
-		return none, "", errors.New("the URL of Redis has a parameter or a database that cannot be read: write redis://user:password@host:port/0?namespace=NAME")
+		return o, "", errors.New("the URL of Redis has a parameter or a database that cannot be read: write redis://user:password@host:port/0?namespace=NAME")
 	}
 	return o, namespace, nil
 }
 
-var namespaces = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
-
 // Open connects. Its error says what is wrong with the server at the URL: that it does not answer, refuses the password, is too old, or
 // that another installation has the namespace. Close it.
 func Open(ctx context.Context, o Options) (*Office, error) {
-	co, namespace, err := ParseURL(o.URL)
+	co, namespace, err := parseURL(o.URL)
 	if err != nil {
 		return nil, err
 	}
@@ -125,6 +114,7 @@ func Open(ctx context.Context, o Options) (*Office, error) {
 	co.ConnWriteTimeout = 10 * time.Second
 	co.ClientName = "pawl"
 	co.BlockingPoolSize = 64
+	co.ReadBufferEachConn, co.WriteBufferEachConn = connBuffer, connBuffer
 	client, err := rueidis.NewClient(co)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s: %w", post.ErrUnavailable, strings.Join(co.InitAddress, ","), explained(err))
@@ -142,13 +132,7 @@ func Open(ctx context.Context, o Options) (*Office, error) {
 
 // explained says what to do about what Redis refuses.
 func explained(err error) error {
-	switch text := err.Error(); {
-	case strings.Contains(text, "WRONGPASS"), strings.Contains(text, "NOAUTH"), strings.Contains(text, "AUTH called without"):
-		return fmt.Errorf("the broker refuses the user or password of the broker's URL: %w", err)
-	case strings.Contains(text, "NOPERM"):
-		return fmt.Errorf("the broker does not let the user of the broker's URL do that; docs/brokers.md lists what it needs: %w", err)
-	}
-	return err
+	return post.Explained(err, []string{"WRONGPASS", "NOAUTH", "AUTH called without"}, []string{"NOPERM"})
 }
 
 // Close ends the connections. Mailboxes are deleted by their owners before.
@@ -176,8 +160,8 @@ func failed(ctx context.Context, what string, err error) error {
 	return fmt.Errorf("%w: %s: %w", post.ErrUnavailable, what, explained(err))
 }
 
-// Send implements post.Office.
-func (f *Office) Send(ctx context.Context, line post.Line, body []byte) error {
+// Send implements post.Office. Servers see a letter's age; asks are deleted when they are older than any is valid.
+func (f *Office) Send(ctx context.Context, line post.Line, body []byte, _ time.Duration) error {
 	most := int64(1 << 40)
 	if line == post.Asks {
 		most = mostAsks

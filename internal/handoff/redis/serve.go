@@ -30,6 +30,10 @@ type counter struct {
 	room chan struct{} // has an element for each take
 	take func(context.Context, post.Letter) error
 	hand sync.WaitGroup
+
+	mu       sync.Mutex
+	spent    []delivery // that are to be deleted
+	deleting bool
 }
 
 // Serve implements post.Office.
@@ -62,7 +66,7 @@ func (c *counter) deliver(d delivery) {
 	c.hand.Go(func() {
 		defer func() { <-c.room }()
 		defer c.f.release(c.line, d.id)
-		c.f.settle(c.ctx, c.line, d, c.take(c.ctx, post.Letter{ID: d.id, Body: []byte(d.body), Tries: d.tries, Age: c.f.age(d.id)}))
+		c.settle(d, c.take(c.ctx, post.Letter{ID: d.id, Body: []byte(d.body), Tries: d.tries, Age: c.f.age(d.id)}))
 	})
 }
 
@@ -92,24 +96,55 @@ func (f *Office) inHand(line post.Line) (ids []string) {
 }
 
 // settle does with a letter what its take says. It tries for a few seconds and no longer: what is not settled is delivered again.
-func (f *Office) settle(ctx context.Context, line post.Line, d delivery, taken error) {
+func (c *counter) settle(d delivery, taken error) {
 	buried, dead := errors.AsType[*post.Buried](taken)
-	if taken != nil && !dead {
-		return
+	switch {
+	case dead:
+		settling, cancel := context.WithTimeout(context.WithoutCancel(c.ctx), settleWithin)
+		defer cancel()
+		if err := c.f.bury(settling, c.line, d, buried.Reason); err != nil {
+			c.f.log.Debug("a letter that cannot be read is delivered again: Redis does not answer", "line", c.line, "err", err)
+		}
+	case taken == nil && c.line != post.Asks: // an ask is deleted when it is delivered
+		c.delete(d)
 	}
-	if line == post.Asks && !dead {
-		return // it was settled when it was delivered
+}
+
+const (
+	settleWithin = 5 * time.Second
+	mostDeleted  = 500 // letters in one script
+)
+
+// delete lets letters be deleted, together with those that are dealt with while Redis deletes the ones before.
+func (c *counter) delete(all ...delivery) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.spent = append(c.spent, all...)
+	if !c.deleting {
+		c.deleting = true
+		c.hand.Go(c.deleteSpent)
 	}
-	settling, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
-	defer cancel()
-	var err error
-	if dead {
-		err = f.bury(settling, line, d, buried.Reason)
-	} else {
-		err = f.remove(settling, line, d)
-	}
-	if err != nil {
-		f.log.Debug("a letter was dealt with and is delivered again: Redis does not answer", "line", line, "err", err)
+}
+
+func (c *counter) deleteSpent() {
+	for {
+		c.mu.Lock()
+		n := min(len(c.spent), mostDeleted)
+		spent := c.spent[:n:n]
+		c.spent = c.spent[n:]
+		if n == 0 {
+			c.spent, c.deleting = nil, false
+		}
+		c.mu.Unlock()
+		if n == 0 {
+			return
+		}
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx), settleWithin)
+		err := c.f.remove(ctx, c.line, spent...)
+		cancel()
+		if err != nil { // asks are deleted by their age
+			c.f.log.Debug("letters were dealt with and are delivered again: Redis does not answer", "line", c.line, "letters", n, "err", err)
+		}
 	}
 }
 
@@ -147,12 +182,15 @@ func (f *Office) readLine(ctx context.Context, c *counter) {
 			if failures++; failures == 3 && ctx.Err() == nil {
 				f.log.Warn("the broker does not answer; trying again until it does", "line", c.line, "err", err)
 			}
-			pause(ctx, time.Duration(min(failures, 10))*100*time.Millisecond)
+			post.Pause(ctx, time.Duration(min(failures, 10))*100*time.Millisecond)
 			continue
 		}
 		failures = 0
 		for _, d := range fresh {
 			c.deliver(d)
+		}
+		if c.line == post.Asks && len(fresh) > 0 {
+			c.delete(fresh...)
 		}
 	}
 }
@@ -177,11 +215,6 @@ func (f *Office) fresh(ctx context.Context, line post.Line, most int) ([]deliver
 	for _, m := range streams[f.line(line)] {
 		all = append(all, delivery{id: m.ID, body: m.FieldValues["l"], tries: 1})
 	}
-	if line == post.Asks && len(all) > 0 {
-		if err := f.remove(asking, line, all...); err != nil {
-			f.log.Debug("calls at the broker are removed later", "err", err) // by their age
-		}
-	}
 	return all, nil
 }
 
@@ -199,7 +232,7 @@ func (f *Office) makeGroup(ctx context.Context, line post.Line) error {
 func (f *Office) tend(ctx context.Context, c *counter) {
 	every := f.o.Stale / 3
 	for ctx.Err() == nil {
-		pause(ctx, every-time.Duration(rand.Int64N(int64(every/5))))
+		post.Pause(ctx, every-time.Duration(rand.Int64N(int64(every/5))))
 		if ctx.Err() != nil {
 			return
 		}
@@ -296,13 +329,4 @@ func cutID(id string) (ms string, n uint64, ok bool) {
 	ms, text, ok := strings.Cut(id, "-")
 	n, err := strconv.ParseUint(text, 10, 64)
 	return ms, n, ok && err == nil
-}
-
-func pause(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
-	}
 }

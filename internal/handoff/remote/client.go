@@ -268,6 +268,9 @@ func refusal(res *http.Response, raw []byte) error {
 	case res.Header.Get(versionHeader) == "":
 		return fmt.Errorf("%w: %s answered %s, which is no Pawl server that takes workers: check the URL", handoff.ErrUnavailable, res.Request.URL.Redacted(), res.Status)
 	}
+	if res.StatusCode == http.StatusBadRequest {
+		return fmt.Errorf("%w: %w: %s", handoff.ErrUnavailable, handoff.ErrBadCall, say)
+	}
 	if res.StatusCode == http.StatusUpgradeRequired {
 		return fmt.Errorf("%w: %w: %s", handoff.ErrUnavailable, handoff.ErrRefused, say)
 	}

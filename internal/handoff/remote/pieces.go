@@ -9,6 +9,7 @@ import (
 	"hash"
 	"io"
 
+	"github.com/pawl-run/pawl/internal/blob"
 	"github.com/pawl-run/pawl/internal/handoff"
 )
 
@@ -22,8 +23,8 @@ func sendPieces(w io.Writer, r io.Reader, moved func()) error {
 	buf := make([]byte, 4+mostPiece)
 	sum := sha256.New()
 	for {
-		n, err := io.ReadFull(r, buf[4:])
-		if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
+		n, err := blob.ReadFull(r, buf[4:])
+		if err != nil && err != io.EOF {
 			return err
 		}
 		if n > 0 {

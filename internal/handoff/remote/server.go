@@ -169,7 +169,7 @@ func fail(w http.ResponseWriter, err error) {
 		status = http.StatusNotFound
 	case errors.Is(err, handoff.ErrBlobRefused):
 		status = http.StatusUnprocessableEntity
-	case errors.Is(err, wire.ErrAsked):
+	case errors.Is(err, handoff.ErrBadCall):
 		status = http.StatusBadRequest
 	case errors.Is(err, handoff.ErrUnavailable), errors.Is(err, context.Canceled):
 		status = http.StatusServiceUnavailable

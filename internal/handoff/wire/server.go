@@ -85,25 +85,25 @@ const (
 
 func checked(s handoff.Session) error {
 	if s.Slots < 1 || len(s.Queues) == 0 {
-		return fmt.Errorf("%w: a session with %d slots for queues %.200q: it needs at least one of each", ErrAsked, s.Slots, s.Queues)
+		return fmt.Errorf("%w: a session with %d slots for queues %.200q: it needs at least one of each", handoff.ErrBadCall, s.Slots, s.Queues)
 	}
 	if len(s.Queues) > mostNames || len(s.Kinds) > mostNames {
-		return fmt.Errorf("%w: a session with %d queues and %d kinds: it may have %d of each", ErrAsked, len(s.Queues), len(s.Kinds), mostNames)
+		return fmt.Errorf("%w: a session with %d queues and %d kinds: it may have %d of each", handoff.ErrBadCall, len(s.Queues), len(s.Kinds), mostNames)
 	}
 	for _, name := range slices.Concat([]string{s.Name}, s.Queues, s.Kinds) {
 		if len(name) > mostName || strings.ContainsRune(name, 0) {
-			return fmt.Errorf("%w: a session that says %.80q, with %d bytes: a name has at most %d, and no NUL", ErrAsked, name, len(name), mostName)
+			return fmt.Errorf("%w: a session that says %.80q, with %d bytes: a name has at most %d, and no NUL", handoff.ErrBadCall, name, len(name), mostName)
 		}
 	}
 	if err := flow.CheckKinds(s.Kinds); err != nil {
-		return fmt.Errorf("%w: %w", ErrAsked, err)
+		return fmt.Errorf("%w: %w", handoff.ErrBadCall, err)
 	}
 	return nil
 }
 
 // Resume opens a session in the place of another, whose secret the caller has shown.
 func (s *Server) Resume(ctx context.Context, before flow.ID, in *Asked) (Opened, error) {
-	err := fmt.Errorf("%w: it resumes a session and does not say as which", ErrAsked)
+	err := fmt.Errorf("%w: it resumes a session and does not say as which", handoff.ErrBadCall)
 	if in.Next != nil {
 		err = checked(*in.Next)
 	}
@@ -137,7 +137,7 @@ func Calls() []string {
 func (s *Server) Do(ctx context.Context, call string, session flow.ID, in *Asked) (Answer, error) {
 	do := calls[call]
 	if do == nil {
-		return Answer{}, fmt.Errorf("%w: there is no call %.40q", ErrAsked, call)
+		return Answer{}, fmt.Errorf("%w: there is no call %.40q", handoff.ErrBadCall, call)
 	}
 	return do(s, ctx, session, in)
 }
@@ -154,7 +154,7 @@ func (s *Server) report(ctx context.Context, session flow.ID, in *Asked) (Answer
 
 func (s *Server) decline(ctx context.Context, session flow.ID, in *Asked) (Answer, error) {
 	if len(in.Attempts) > MostTaken {
-		return Answer{}, fmt.Errorf("%w: decline %d attempts: a session gets at most %d at once", ErrAsked, len(in.Attempts), MostTaken)
+		return Answer{}, fmt.Errorf("%w: decline %d attempts: a session gets at most %d at once", handoff.ErrBadCall, len(in.Attempts), MostTaken)
 	}
 	return Answer{}, s.handoff.Decline(ctx, session, in.Attempts)
 }
@@ -163,16 +163,16 @@ func (s *Server) log(ctx context.Context, session flow.ID, in *Asked) (Answer, e
 	for i := range in.Chunks {
 		c := &in.Chunks[i]
 		if c.Blob != "" { // it might be another execution's, and is read as this one's
-			return Answer{}, fmt.Errorf("%w: chunk %d of %s names blob %.80s: hand in the bytes themselves", ErrAsked, c.Seq, c.Execution, c.Blob)
+			return Answer{}, fmt.Errorf("%w: chunk %d of %s names blob %.80s: hand in the bytes themselves", handoff.ErrBadCall, c.Seq, c.Execution, c.Blob)
 		}
 		if c.Size != int64(len(c.Data)) {
-			return Answer{}, fmt.Errorf("%w: chunk %d of %s says that it has %d bytes and has %d", ErrAsked, c.Seq, c.Execution, c.Size, len(c.Data))
+			return Answer{}, fmt.Errorf("%w: chunk %d of %s says that it has %d bytes and has %d", handoff.ErrBadCall, c.Seq, c.Execution, c.Size, len(c.Data))
 		}
 		if c.Attempt < 1 || c.Attempt > math.MaxInt32 || c.Seq < 1 || c.Offset < 0 {
-			return Answer{}, fmt.Errorf("%w: chunk %d at offset %d of attempt %d of %s: chunks and attempts count from 1, offsets from 0", ErrAsked, c.Seq, c.Offset, c.Attempt, c.Execution)
+			return Answer{}, fmt.Errorf("%w: chunk %d at offset %d of attempt %d of %s: chunks and attempts count from 1, offsets from 0", handoff.ErrBadCall, c.Seq, c.Offset, c.Attempt, c.Execution)
 		}
 		if c.Stream == "" || len(c.Stream) > mostStream || strings.ContainsRune(c.Stream, 0) || !utf8.ValidString(c.Stream) {
-			return Answer{}, fmt.Errorf("%w: chunk %d of %s is of stream %.80q: the name of a stream is text of up to %d bytes", ErrAsked, c.Seq, c.Execution, c.Stream, mostStream)
+			return Answer{}, fmt.Errorf("%w: chunk %d of %s is of stream %.80q: the name of a stream is text of up to %d bytes", handoff.ErrBadCall, c.Seq, c.Execution, c.Stream, mostStream)
 		}
 	}
 	return Answer{}, s.handoff.Log(ctx, session, in.Chunks)
@@ -180,7 +180,7 @@ func (s *Server) log(ctx context.Context, session flow.ID, in *Asked) (Answer, e
 
 func (s *Server) input(ctx context.Context, session flow.ID, asks *Asked) (Answer, error) {
 	if asks.Input == nil || asks.Input.From < 0 {
-		return Answer{}, fmt.Errorf("%w: it asks for input and does not say of which attempt, from which offset on", ErrAsked)
+		return Answer{}, fmt.Errorf("%w: it asks for input and does not say of which attempt, from which offset on", handoff.ErrBadCall)
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.holds.Input)
 	defer cancel()

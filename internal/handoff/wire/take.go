@@ -20,9 +20,13 @@ type seat struct {
 	since time.Time            // when the Take returned that claimed kept
 	each  int                  // bytes of input that what was claimed last had on average
 	asked time.Time            // when it was last looked for; the server's
+	// Of an answer that was given up its worker may have it all the same: unsure is how much of kept was in the answer to call number to.
+	unsure int
+	to     int64
 
 	mu     sync.Mutex
 	latest context.CancelFunc // ends the call before
+	number int64              // of the latest call
 }
 
 // seatKey names a seat: a session has one for each call of Take that it has under way.
@@ -57,12 +61,15 @@ func (s *Server) forget(session flow.ID) {
 	}
 }
 
-// collect returns what was kept back, unless it is too old: the engine takes an attempt back that has not begun within a
+// collect returns what was kept back and did not come with the answer to the call of that number, unless it is too old: the engine takes an attempt back that has not begun within a
 // lease of its claim, and an attempt that begins shortly before that would run twice. What is dropped here the engine
 // recovers.
-func (t *seat) collect(most time.Duration) []handoff.Assignment {
+func (t *seat) collect(most time.Duration, answered int64) []handoff.Assignment {
 	work := t.kept
-	t.kept = nil
+	if answered != 0 && answered == t.to {
+		work = work[t.unsure:]
+	}
+	t.kept, t.unsure, t.to = nil, 0, 0
 	if time.Since(t.since) >= most {
 		return nil
 	}
@@ -89,14 +96,19 @@ func weight(work []handoff.Assignment) int {
 	return n
 }
 
-// supersede ends the call that waited so far: a worker makes one at a time for a seat, so its connection is gone.
-func (t *seat) supersede(cancel context.CancelFunc) {
+// supersede ends the call that waited so far: a worker makes one at a time for a seat, so its connection is gone. It reports whether the
+// call of that number is the latest.
+func (t *seat) supersede(number int64, cancel context.CancelFunc) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if number != 0 && number <= t.number {
+		return false
+	}
 	if t.latest != nil {
 		t.latest()
 	}
-	t.latest = cancel
+	t.latest, t.number = cancel, number
+	return true
 }
 
 // Take answers Take, through answer: what that does not deliver, and what did not fit, is kept for the next call of the seat. The context
@@ -104,20 +116,22 @@ func (t *seat) supersede(cancel context.CancelFunc) {
 // error of Take says why answer was not called.
 func (s *Server) Take(ctx context.Context, session flow.ID, in *Asked, answer func(context.Context, Answer) error) error {
 	if in.N < 1 {
-		return fmt.Errorf("%w: take %d executions: ask for at least 1", ErrAsked, in.N)
+		return fmt.Errorf("%w: take %d executions: ask for at least 1", handoff.ErrBadCall, in.N)
 	}
 	if in.Seat < 0 || in.Seat >= mostSeats {
-		return fmt.Errorf("%w: take on seat %d: a session has seats 0 to %d", ErrAsked, in.Seat, mostSeats-1)
+		return fmt.Errorf("%w: take on seat %d: a session has seats 0 to %d", handoff.ErrBadCall, in.Seat, mostSeats-1)
 	}
 	latest, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	ctx, stop := context.WithTimeout(ctx, s.holds.Take)
 	defer stop()
 	t := s.seat(session, in.Seat)
-	t.supersede(func() {
+	if !t.supersede(in.Number, func() {
 		cancel()
 		stop()
-	})
+	}) {
+		return fmt.Errorf("%w: call %d of seat %d", ErrRepeated, in.Number, in.Seat)
+	}
 	select {
 	case t.turn <- struct{}{}:
 	case <-ctx.Done(): // another call has come, or the caller has left
@@ -128,7 +142,7 @@ func (s *Server) Take(ctx context.Context, session flow.ID, in *Asked, answer fu
 		return nil
 	}
 	defer func() { <-t.turn }()
-	work, err := t.collect(s.Lease()/2), error(nil)
+	work, err := t.collect(s.Lease()/2, in.Answered), error(nil)
 	if len(work) == 0 {
 		work, err = s.handoff.Take(ctx, session, min(in.N, MostTaken, max(1, MostWork/max(1, t.each))))
 		// Not before the Take: it may have waited for longer than the half of a lease that kept work may be old.
@@ -146,8 +160,11 @@ func (s *Server) Take(ctx context.Context, session flow.ID, in *Asked, answer fu
 		}
 	}
 	part := portion(work)
-	if latest.Err() != nil || answer(latest, Answer{Work: work[:part]}) != nil {
+	switch {
+	case latest.Err() != nil:
 		part = 0
+	case answer(latest, Answer{Work: work[:part]}) != nil:
+		part, t.unsure, t.to = 0, part, in.Number
 	}
 	if part < len(work) {
 		t.kept = work[part:]

@@ -179,7 +179,7 @@ func TestSeatsOfOneSession(t *testing.T) {
 				t.Errorf("a call ended after %s, and nothing had come", d)
 			}
 		}
-		if err := s.Take(t.Context(), flow.ID{7}, &Asked{N: 1, Seat: mostSeats}, nil); !errors.Is(err, ErrAsked) {
+		if err := s.Take(t.Context(), flow.ID{7}, &Asked{N: 1, Seat: mostSeats}, nil); !errors.Is(err, handoff.ErrBadCall) {
 			t.Errorf("a seat too many: %v", err)
 		}
 	})
@@ -229,8 +229,55 @@ func TestLogRefused(t *testing.T) {
 	} {
 		bad := good
 		spoil(&bad)
-		if _, err := serving(nil).Do(t.Context(), Log, flow.ID{7}, &Asked{Chunks: []flow.LogChunk{bad}}); !errors.Is(err, ErrAsked) {
+		if _, err := serving(nil).Do(t.Context(), Log, flow.ID{7}, &Asked{Chunks: []flow.LogChunk{bad}}); !errors.Is(err, handoff.ErrBadCall) {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// A call that comes again, or after a later one of its seat, is not answered, and does not end the later one.
+func TestRepeatedTake(t *testing.T) {
+	t.Parallel()
+	s := serving(&late{work: []handoff.Assignment{{Attempt: 1}}})
+	for _, tc := range []struct {
+		number int64
+		seat   int
+		want   error
+	}{{5, 0, nil}, {5, 0, ErrRepeated}, {4, 0, ErrRepeated}, {4, 1, nil}, {6, 0, nil}, {0, 0, nil}} {
+		ctx, cancel := context.WithCancel(t.Context())
+		err := s.Take(ctx, flow.ID{7}, &Asked{N: 1, Seat: tc.seat, Number: tc.number}, func(context.Context, Answer) error {
+			return nil
+		})
+		cancel()
+		if !errors.Is(err, tc.want) {
+			t.Errorf("call %d on seat %d: %v", tc.number, tc.seat, err)
+		}
+	}
+}
+
+// An answer may come although the server gives it up, since the next call of its seat is there before the broker has confirmed the answer. That
+// call says whether it has come: if so it gets other work, and otherwise the same again.
+func TestAnswerCameAllTheSame(t *testing.T) {
+	t.Parallel()
+	first, second := handoff.Assignment{Execution: flow.ID{1}, Attempt: 1}, handoff.Assignment{Execution: flow.ID{2}, Attempt: 1}
+	for answered, want := range map[int64]handoff.Assignment{1: second, 0: first} {
+		from := &late{work: []handoff.Assignment{first}}
+		s := serving(from)
+		got := func(number int64, verdict error) (work []handoff.Assignment) {
+			if err := s.Take(t.Context(), flow.ID{7}, &Asked{N: 1, Number: number, Answered: answered}, func(_ context.Context, a Answer) error {
+				work = a.Work
+				return verdict
+			}); err != nil {
+				t.Errorf("call %d: %v", number, err)
+			}
+			return work
+		}
+		if work := got(1, context.Canceled); len(work) != 1 || work[0].Execution != first.Execution {
+			t.Fatalf("the first call got %+v", work)
+		}
+		from.work = []handoff.Assignment{second}
+		if work := got(2, nil); len(work) != 1 || work[0].Execution != want.Execution {
+			t.Errorf("where call %d was answered the next one got %+v", answered, work)
 		}
 	}
 }

@@ -38,8 +38,9 @@ const (
 	MostAnswer = 1 << 30
 )
 
-// ErrAsked means that the call itself is at fault.
-var ErrAsked = errors.New("bad call")
+// ErrRepeated means that a call of Take has come before, or that its session has made another on its seat since: whoever waits for its
+// answer has it from the first time, or waits no more.
+var ErrRepeated = errors.New("the call has come before")
 
 // Opened answers Open and Resume.
 type Opened struct {
@@ -51,12 +52,16 @@ type Opened struct {
 
 // Asked is the body of every call but Open, whose body is the session; a call uses the fields that it needs.
 type Asked struct {
-	Session string              `json:"session"`
-	N       int                 `json:"n,omitempty"`
-	Seat    int                 `json:"seat,omitempty"` // which of the session's calls of Take this is; see Holds
-	Reports []flow.Report       `json:"reports,omitempty"`
-	Chunks  []flow.LogChunk     `json:"chunks,omitempty"`
-	Input   *handoff.InputQuery `json:"input,omitempty"`
+	Session string `json:"session"`
+	N       int    `json:"n,omitempty"`
+	Seat    int    `json:"seat,omitempty"` // which of the session's calls of Take this is; see Holds
+	// Number is greater than those of the calls before on the seat, on ways on which calls may come again; 0: on none that may
+	Number int64 `json:"number,omitempty"`
+	// Answered is the number of the session's last call on the seat whose answer has come.
+	Answered int64               `json:"answered,omitempty"`
+	Reports  []flow.Report       `json:"reports,omitempty"`
+	Chunks   []flow.LogChunk     `json:"chunks,omitempty"`
+	Input    *handoff.InputQuery `json:"input,omitempty"`
 	// Attempts are those that the worker declines, or, of Missed, those that it has.
 	Attempts []flow.AttemptID `json:"attempts,omitempty"`
 	// Next is the session that takes over from this one, and Keep what it wants of it.

@@ -72,7 +72,7 @@ const (
 
 // writes are the columns that Apply fills, kept for the next time.
 type writes struct {
-	insert, ended, payloads, labels, children, endChildren, move, step, end, dropKept, keep, keys, changes, marks columns
+	insert, ended, payloads, labels, children, endChildren, move, step, end, dropKept, keep, keys, changes, marks, reruns columns
 
 	x change // the draft that is being added
 }
@@ -89,7 +89,7 @@ func (t *tx) Apply(ctx context.Context, d store.Delta) error {
 	}
 	w := &t.w
 	w.begin()
-	var spill []flow.ID
+	var spill, reran []flow.ID
 	for _, x := range drafts {
 		if err := representable(x); err != nil {
 			return err
@@ -106,6 +106,13 @@ func (t *tx) Apply(ctx context.Context, d store.Delta) error {
 			}
 		default:
 			continue
+		}
+		if !x.RerunOf.IsZero() {
+			if x.New {
+				reruns.add(&w.reruns, x.Execution)
+			} else if x.Place == flow.Finished {
+				reran = append(reran, x.ID)
+			}
 		}
 		w.addInbox(x)
 		t.news.add(x)
@@ -135,6 +142,11 @@ func (t *tx) Apply(ctx context.Context, d store.Delta) error {
 	t.putChanges(d.Changes)
 	t.feed(d.Input)
 	t.putHolds(d.Holds)
+	t.put(qInsertReruns, &w.reruns)
+	t.putReuses(d.Reuses)
+	if len(reran) > 0 {
+		t.add(qDropReuses, t.args().ids(reran), nil)
+	}
 	t.putMatched(d.Matched)
 	t.retryEnforcements(d.Retried)
 	t.closeWindows(d.Closed)
@@ -195,6 +207,7 @@ func (w *writes) begin() {
 	ends.begin(&w.end)
 	dropped.begin(&w.dropKept)
 	inbox.begin(&w.keep)
+	reruns.begin(&w.reruns)
 }
 
 // change prepares the rows of a draft whose first new event has number next. It is overwritten by the next one.

@@ -190,10 +190,11 @@ func (t *tx) Remove(ctx context.Context, ids []flow.ID) ([]flow.ID, error) {
 		return nil, fmt.Errorf("find what is to be removed: %w", err)
 	}
 	gone := make(map[flow.ID]bool, len(ids))
-	var labelled, keys, items columns
+	var labelled, keys, items, again columns
 	labels.begin(&labelled)
 	submittedWith.begin(&keys)
 	children.begin(&items)
+	reruns.begin(&again)
 	var locks []string
 	var asks, waiting []flow.ID
 	err = t.ask(ctx, qDoomed, t.args().ids(ids), func(r *rows) error {
@@ -216,6 +217,9 @@ func (t *tx) Remove(ctx context.Context, ids []flow.ID) ([]flow.ID, error) {
 		if x.Key != "" {
 			locks = append(locks, x.Key)
 		}
+		if !x.RerunOf.IsZero() {
+			reruns.add(&again, &x)
+		}
 		switch x.Kind {
 		case flow.KindAsk:
 			asks = append(asks, x.ID)
@@ -231,6 +235,7 @@ func (t *tx) Remove(ctx context.Context, ids []flow.ID) ([]flow.ID, error) {
 	t.put(qDeleteLabels, &labelled)
 	t.put(qDeleteKeys, &keys)
 	t.put(qDeleteAsChild, &items)
+	t.put(qDeleteReruns, &again)
 	for _, q := range removals {
 		t.add(q, t.args().ids(ids), nil)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"time"
 
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
@@ -40,11 +41,17 @@ var (
 // Check implements store.Store. It may run beside everything else: each part looks at one state of the database.
 func (s *Store) Check(ctx context.Context) ([]store.Violation, error) {
 	var f verification.Findings
+	if err := s.checkPauses(ctx, &f); err != nil {
+		return nil, err
+	}
 	for after, more := (flow.ID{}), true; more && !f.Full(); {
 		var err error
 		if after, more, err = s.checkPage(ctx, &f, after); err != nil {
 			return f.All, fmt.Errorf("check executions: %w", err)
 		}
+	}
+	if err := s.checkPauses(ctx, &f); err != nil {
+		return f.All, err
 	}
 	f.Rates()
 	for _, rule := range tableRules {
@@ -155,6 +162,9 @@ func (s *Store) checkPage(ctx context.Context, f *verification.Findings, after f
 		}
 	}
 	if err == nil {
+		err = checkReused(ctx, c, answer, f, byID)
+	}
+	if err == nil {
 		err = checkLed(ctx, c, answer, f, all)
 	}
 	if err == nil && items.rows() > 0 {
@@ -187,6 +197,35 @@ func idsOf(page []*checked, kind flow.Kind) (ids []flow.ID) {
 		}
 	}
 	return ids
+}
+
+// checkReused compares the executions of a page with those whose outcomes they reused, unless these have been removed.
+func checkReused(ctx context.Context, c *conn, answer time.Duration, f *verification.Findings, page map[flow.ID]*checked) error {
+	by := map[flow.ID][]*flow.Execution{}
+	var of []flow.ID
+	for _, k := range page {
+		if id := k.x.ReusedOf; !id.IsZero() {
+			if by[id] == nil {
+				of = append(of, id)
+			}
+			by[id] = append(by[id], k.x)
+		}
+	}
+	if len(of) == 0 {
+		return nil
+	}
+	var a args
+	_, err := c.within(ctx, answer, []call{{q: qEndedPayload, params: a.ids(of).params, read: func(r *rows) error {
+		x, err := r.ended(complete)
+		if err != nil {
+			return err
+		}
+		for _, reused := range by[x.ID] {
+			verification.Reused(f, reused, x)
+		}
+		return nil
+	}}})
+	return err
 }
 
 // checkDerived compares the columns that follow from the rest of an execution.
@@ -246,6 +285,9 @@ var tableRules = []tableRule{
 		FROM {s}.children GROUP BY workflow, attempt, task HAVING min(idx) <> 0 OR max(idx) <> count(*) - 1 LIMIT 1000`)},
 	{25, sql(`SELECT v.id, 'idempotency key ' || v.key || ' names an execution that does not exist' FROM {s}.idempotency v
 		WHERE NOT EXISTS ` + known + ` LIMIT 1000`)},
+	{33, sql(`SELECT v.id, 'it runs another execution again and does not exist' FROM {s}.reruns v WHERE NOT EXISTS ` + known + ` LIMIT 1000`)},
+	{60, sql(`SELECT DISTINCT v.workflow, 'it has ended, and outcomes are kept for it to reuse' FROM {s}.reuses v
+		WHERE NOT EXISTS (SELECT FROM {s}.live l WHERE l.id = v.workflow) LIMIT 1000`)},
 	{33, sql(`SELECT DISTINCT v.id, 'a run of events belongs to no execution' FROM {s}.events v WHERE NOT EXISTS ` + known + ` LIMIT 1000`)},
 	{33, sql(`SELECT DISTINCT v.id, 'a payload belongs to no execution' FROM {s}.payloads v WHERE NOT EXISTS ` + known + ` LIMIT 1000`)},
 	{33, sql(`SELECT DISTINCT v.id, 'label ' || v.name || ' belongs to no execution' FROM {s}.labels v WHERE NOT EXISTS ` + known + ` LIMIT 1000`)},

@@ -14,6 +14,7 @@ import (
 const (
 	codeConflict = "PW409" // rows are not as the decision saw them
 	codeOrphan   = "PW404" // a row names one that does not exist
+	codeRemoved  = "PW410" // what a row is to be copied from does not exist any more
 )
 
 // again reports whether the database asks for the same transaction once more.
@@ -64,6 +65,8 @@ func translateServer(e *pgconn.PgError, err error) error {
 		return fmt.Errorf("%w: it exists already: %s", store.ErrConflict, e.Detail)
 	case codeConflict:
 		return fmt.Errorf("%w: %s", store.ErrConflict, e.Message)
+	case codeRemoved:
+		return fmt.Errorf("%w: %s", store.ErrNotFound, e.Message)
 	case codeOrphan:
 		return errors.New(e.Message)
 	case "53100":

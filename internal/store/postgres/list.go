@@ -116,6 +116,9 @@ func selection(schema string, f store.Filter) *listing {
 	if !f.Workflow.IsZero() {
 		l.and(`x.id IN (SELECT c.id FROM `+schema+`.children c WHERE c.workflow = ?)`, func(a *args) { a.id(f.Workflow) })
 	}
+	if !f.RerunOf.IsZero() {
+		l.and(`x.id IN (SELECT r.id FROM `+schema+`.reruns r WHERE r.original = ?)`, func(a *args) { a.id(f.RerunOf) })
+	}
 	for name, value := range f.Labels {
 		l.and(`x.id IN (SELECT b.id FROM `+schema+`.labels b WHERE b.name = ? AND b.value = ?)`, func(a *args) { a.text(name).text(value) })
 	}

@@ -26,6 +26,7 @@ type news struct {
 	queues     map[string]bool
 	sessions   map[flow.ID]bool
 	executions []flow.ID
+	pauses     bool
 	all        bool // more than is worth naming
 }
 
@@ -41,7 +42,7 @@ const (
 	reconnectEvery = time.Second
 )
 
-func (n *news) empty() bool { return !n.all && len(n.executions) == 0 }
+func (n *news) empty() bool { return !n.all && !n.pauses && len(n.executions) == 0 }
 
 // add notes what a draft changes.
 func (n *news) add(x *flow.Draft) {
@@ -83,7 +84,7 @@ func (n *news) merge(m news) {
 			n.executions = append(n.executions, id)
 		}
 	}
-	n.all = n.all || m.all
+	n.all, n.pauses = n.all || m.all, n.pauses || m.pauses
 	if len(n.executions) > mostNamed {
 		n.executions, n.all = n.executions[:mostNamed], true
 	}
@@ -95,11 +96,12 @@ type note struct {
 	Queues     []string  `json:"q,omitempty"`
 	Sessions   []flow.ID `json:"s,omitempty"`
 	Executions []flow.ID `json:"x,omitempty"`
+	Pauses     bool      `json:"p,omitempty"`
 	All        bool      `json:"a,omitempty"`
 }
 
 func (n *news) encode(from string) (string, error) {
-	v := note{From: from, All: n.all}
+	v := note{From: from, Pauses: n.pauses, All: n.all}
 	for q := range n.queues {
 		v.Queues = append(v.Queues, q)
 	}
@@ -111,7 +113,7 @@ func (n *news) encode(from string) (string, error) {
 	}
 	b, err := json.Marshal(v)
 	if err == nil && len(b) > noteLimit {
-		b, err = json.Marshal(note{From: from, All: true})
+		b, err = json.Marshal(note{From: from, Pauses: n.pauses, All: true})
 	}
 	return string(b), err
 }
@@ -293,7 +295,7 @@ func (b *notifier) receive(ctx context.Context, c *pgx.Conn, out chan store.Noti
 				}
 				continue
 			}
-			offer(out, store.Notification{All: true}) // something may have been missed
+			offer(out, store.Notification{Pauses: true, All: true}) // something may have been missed
 		}
 		text, err := b.next(ctx, c)
 		if err != nil {
@@ -303,10 +305,10 @@ func (b *notifier) receive(ctx context.Context, c *pgx.Conn, out chan store.Noti
 		}
 		var n note
 		if json.Unmarshal([]byte(text), &n) != nil {
-			n = note{All: true} // of another version of this program
+			n = note{Pauses: true, All: true} // of another version of this program
 		}
 		if n.From != b.self {
-			offer(out, store.Notification{Queues: n.Queues, Sessions: n.Sessions, Executions: n.Executions, All: n.All})
+			offer(out, store.Notification{Queues: n.Queues, Sessions: n.Sessions, Executions: n.Executions, Pauses: n.Pauses, All: n.All})
 		}
 	}
 }
@@ -338,7 +340,7 @@ func offer(out chan store.Notification, n store.Notification) {
 		n.Queues = append(old.Queues, n.Queues...)
 		n.Sessions = append(old.Sessions, n.Sessions...)
 		n.Executions = append(old.Executions, n.Executions...)
-		n.All = n.All || old.All
+		n.All, n.Pauses = n.All || old.All, n.Pauses || old.Pauses
 		if len(n.Executions) > 10*mostNamed {
 			n.Executions, n.All = nil, true
 		}

@@ -179,6 +179,7 @@ func TestTranslations(t *testing.T) {
 		"XX001": {store.ErrUnavailable, "the server said so"},
 		"23505": {store.ErrConflict, "exists already"},
 		"PW409": {store.ErrConflict, "the server said so"},
+		"PW410": {store.ErrNotFound, "the server said so"},
 		"22021": {nil, "the server said so"},
 		"54000": {nil, "the server said so"},
 		"PW404": {nil, "the server said so"},
@@ -187,7 +188,7 @@ func TestTranslations(t *testing.T) {
 		if !strings.Contains(err.Error(), want.say) {
 			t.Errorf("%s: %q does not say %q", code, err, want.say)
 		}
-		for _, port := range []error{store.ErrUnavailable, store.ErrConflict, store.ErrUnknown} {
+		for _, port := range []error{store.ErrUnavailable, store.ErrConflict, store.ErrUnknown, store.ErrNotFound} {
 			if errors.Is(err, port) != (port == want.is) {
 				t.Errorf("%s: %q is or is not %q", code, err, port)
 			}

@@ -38,7 +38,7 @@ var (
 		WHERE id = ANY ($1::uuid[]) AND expires_at > 0 FOR UPDATE SKIP LOCKED) o WHERE ` + is("s.id", "o.id") + `
 		RETURNING s.id, o.expires_at > ` + leaseNow)
 
-	qSession = sql(`SELECT ` + sessionColumns + `, expires_at > ` + leaseNow + ` FROM {s}.sessions WHERE id = $1 FOR SHARE SKIP LOCKED`)
+	qSession = sql(`SELECT ` + sessionColumns + `, expires_at > ` + leaseNow + `, ` + lastPause + ` FROM {s}.sessions WHERE id = $1 FOR SHARE SKIP LOCKED`)
 
 	qLeaseNotEnded = sql(`SELECT 1 FROM {s}.sessions WHERE id = ANY ($1::uuid[]) AND expires_at > 0 LIMIT 1`)
 
@@ -159,7 +159,7 @@ func (t *tx) ExpectSession(id flow.ID) {
 	t.add(qSession, t.args().id(id), func(r *rows) error {
 		x.found, x.runs = &store.Session{}, false
 		err := sessions.read(r, x.found)
-		x.runs = r.bool()
+		x.runs, x.found.Pauses = r.bool(), r.int()
 		return err
 	})
 }

@@ -202,12 +202,17 @@ func (s *Store) conn(pc *pgpool.Conn) *conn {
 // that has begun is not interrupted, but each of its round trips has an end.
 // What Apply is given is sent with the next read or with the commit, and it is then that a conflict shows.
 func (s *Store) Update(ctx context.Context, decide func(context.Context, store.Tx) error) error {
+	return s.run(ctx, false, decide)
+}
+
+// run is Update; alone is of its transactions.
+func (s *Store) run(ctx context.Context, alone bool, decide func(context.Context, store.Tx) error) error {
 	if err := store.Outside(ctx); err != nil {
 		return err
 	}
 	var first *locks
 	for try := 1; ; try++ {
-		err := s.update(ctx, first, decide)
+		err := s.update(ctx, first, alone, decide)
 		if err == nil {
 			return nil
 		}
@@ -231,7 +236,7 @@ func (s *Store) Update(ctx context.Context, decide func(context.Context, store.T
 	}
 }
 
-func (s *Store) update(ctx context.Context, first *locks, decide func(context.Context, store.Tx) error) error {
+func (s *Store) update(ctx context.Context, first *locks, alone bool, decide func(context.Context, store.Tx) error) error {
 	pc, err := s.writers.Acquire(ctx)
 	if err != nil {
 		if ctx.Err() != nil {
@@ -241,6 +246,7 @@ func (s *Store) update(ctx context.Context, first *locks, decide func(context.Co
 	}
 	defer pc.Release()
 	t := newTx(s, s.conn(pc))
+	t.alone = alone
 	defer t.end()
 	if first != nil {
 		if err := t.hold(ctx, first); err != nil {

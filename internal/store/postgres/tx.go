@@ -21,6 +21,7 @@ type tx struct {
 	*scratch
 	order
 
+	alone  bool // no other transaction of the store is under way
 	begun  bool
 	failed error // of a statement: nothing more can be done in this transaction
 
@@ -60,7 +61,8 @@ var (
 	qCommit   = sql(`COMMIT`)
 	qRollback = sql(`ROLLBACK`)
 	qNow      = sql(`SELECT clock_timestamp()`)
-	qBegun    = sql(`SELECT clock_timestamp(), nextval('{s}.tickets')`) // most transactions need tickets, and no round trip for them
+	qBegun    = sql(`SELECT pg_advisory_xact_lock_shared(` + pauseLock + `), clock_timestamp(), nextval('{s}.tickets')`) // most transactions need tickets, and no round trip for them
+	qAlone    = sql(`SELECT set_config('lock_timeout', $1, true), pg_advisory_xact_lock(` + pauseLock + `), clock_timestamp(), nextval('{s}.tickets')`)
 	qSet      = sql(`SELECT set_config(name, value, true) FROM ` + settings.rows() + ` AS v`)
 )
 
@@ -92,12 +94,31 @@ func (t *tx) begin() {
 		var a args // the caller's are under way
 		t.calls = append(t.calls, call{q: qSet, params: settingArgs(&a, writing()).params})
 	}
-	t.calls = append(t.calls, call{q: qBegun, read: func(r *rows) error {
+	begun := call{q: qBegun}
+	columns := 1 // before the clock
+	if t.alone {
+		var a args
+		begun.q, begun.params = qAlone, a.text(fmt.Sprint(aloneWithin.Milliseconds())).params
+		columns++
+	}
+	begun.read = func(r *rows) error {
+		for range columns {
+			r.peek()
+		}
 		t.now = epoch.Add(time.Duration(r.int()) * time.Microsecond)
 		t.tickets = blockOf(r.int())
 		return nil
-	}})
+	}
+	t.calls = append(t.calls, begun)
 }
+
+// pauseLock is the advisory lock that every transaction shares, and that one which changes pauses has alone: "Paus" in ASCII, beside the
+// schema's name. It is the first lock of a transaction, so who waits for it holds nothing that others wait for.
+const pauseLock = `1348564339, hashtext('{s}')`
+
+// aloneWithin is how long a transaction that wants to be alone waits for those under way before it lets others begin and tries
+// again: no other transaction begins meanwhile, so it is half of the second that work of one user may be late because of another's.
+const aloneWithin = 500 * time.Millisecond
 
 // epoch is where PostgreSQL's own times begin.
 var epoch = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)

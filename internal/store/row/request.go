@@ -28,6 +28,10 @@ const (
 	hasSignal
 	hasRate
 	hasFair
+	hasRerunOf
+	hasReusedOf
+	hasAlias
+	hasRerunFirst // otherwise it is RerunOf
 )
 
 const defaultQueue = "default"
@@ -42,7 +46,8 @@ func AppendRequest(b []byte, r *flow.Request) []byte {
 	var has uint64
 	for bit, is := range [...]bool{!r.Parent.IsZero(), r.Version != 0, string(r.Kind) != r.Action, r.Queue != defaultQueue,
 		r.Priority != 0, r.Key != "" || r.KeyLimit != 0 || r.WhenFull != "", r.Timeout != 0, r.QueueTimeout != 0,
-		r.TotalTimeout != 0, retries, len(r.Labels) > 0, r.IdempotencyKey != "", r.Traceparent != "", !r.NotBefore.IsZero(), !r.Signal.IsZero() || len(r.Rules) > 0, r.Rate != (flow.Rate{}), r.Fair != (flow.Fair{})} {
+		r.TotalTimeout != 0, retries, len(r.Labels) > 0, r.IdempotencyKey != "", r.Traceparent != "", !r.NotBefore.IsZero(), !r.Signal.IsZero() || len(r.Rules) > 0, r.Rate != (flow.Rate{}), r.Fair != (flow.Fair{}),
+		!r.RerunOf.IsZero(), !r.ReusedOf.IsZero(), r.Alias != "", r.RerunFirst != r.RerunOf} {
 		if is {
 			has |= 1 << bit
 		}
@@ -117,6 +122,18 @@ func AppendRequest(b []byte, r *flow.Request) []byte {
 	if has&hasFair != 0 {
 		w.text(r.Fair.By)
 		w.int(int64(r.Fair.Weight))
+	}
+	if has&hasRerunOf != 0 {
+		w.id(r.RerunOf)
+	}
+	if has&hasReusedOf != 0 {
+		w.id(r.ReusedOf)
+	}
+	if has&hasAlias != 0 {
+		w.text(r.Alias)
+	}
+	if has&hasRerunFirst != 0 {
+		w.id(r.RerunFirst)
 	}
 	return w.b
 }
@@ -229,6 +246,19 @@ func DecodeRequest(r *flow.Request, detail []byte) error {
 	}
 	if has&hasFair != 0 {
 		r.Fair = flow.Fair{By: d.text(), Weight: int(d.int())}
+	}
+	if has&hasRerunOf != 0 {
+		r.RerunOf = d.id()
+	}
+	if has&hasReusedOf != 0 {
+		r.ReusedOf = d.id()
+	}
+	if has&hasAlias != 0 {
+		r.Alias = d.text()
+	}
+	r.RerunFirst = r.RerunOf
+	if has&hasRerunFirst != 0 {
+		r.RerunFirst = d.id()
 	}
 	return d.err
 }

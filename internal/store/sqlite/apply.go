@@ -105,6 +105,11 @@ func (t *tx) Apply(_ context.Context, d store.Delta) error {
 			return fmt.Errorf("hold an upload for %s: %w", h.Execution, err)
 		}
 	}
+	for i := range d.Reuses {
+		if err := t.reuse(&d.Reuses[i]); err != nil {
+			return fmt.Errorf("reuse the outcome of %s: %w", d.Reuses[i].From, err)
+		}
+	}
 	for _, n := range d.Matched {
 		if err := t.match(n); err != nil {
 			return fmt.Errorf("match signal number %d: %w", n, err)
@@ -211,6 +216,11 @@ func (t *tx) insert(n int64, x *flow.Draft) error {
 			return fmt.Errorf("write label %q: %w", k, err)
 		}
 	}
+	if !x.RerunOf.IsZero() {
+		if err := t.c.use(qInsertRerun).id(x.RerunOf).int(n).run(); err != nil {
+			return fmt.Errorf("note what it runs again: %w", err)
+		}
+	}
 	if x.Place == flow.Finished {
 		return t.end(n, x)
 	}
@@ -257,6 +267,11 @@ func (t *tx) update(n int64, x *flow.Draft) error {
 	if !x.Parent.IsZero() {
 		if err := t.endChild(n, x); err != nil {
 			return err
+		}
+	}
+	if !x.RerunOf.IsZero() {
+		if err := t.c.use(qDropReuses).int(n).run(); err != nil {
+			return fmt.Errorf("forget what it reuses: %w", err)
 		}
 	}
 	return t.end(n, x)

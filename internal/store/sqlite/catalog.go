@@ -148,6 +148,11 @@ func (t *tx) removeOne(n int64) error {
 			return err
 		}
 	}
+	if !x.RerunOf.IsZero() {
+		if err := t.c.use(qDeleteRerun).id(x.RerunOf).int(n).run(); err != nil {
+			return err
+		}
+	}
 	switch x.Kind {
 	case flow.KindAsk:
 		err = t.c.use(qDeleteInquiry).id(x.ID).run()

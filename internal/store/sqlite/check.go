@@ -16,6 +16,9 @@ const checkChunk = 500
 // Check implements store.Store. It may run beside everything else: each part looks at one state of the database.
 func (s *Store) Check(ctx context.Context) ([]store.Violation, error) {
 	var f verification.Findings
+	if err := s.checkPauses(ctx, &f); err != nil {
+		return nil, err
+	}
 	for after, more := int64(0), true; more && !f.Full(); {
 		err := s.read(ctx, func(c *conn) (err error) {
 			after, more, err = c.checkExecutions(&f, after)
@@ -24,6 +27,9 @@ func (s *Store) Check(ctx context.Context) ([]store.Violation, error) {
 		if err != nil {
 			return f.All, fmt.Errorf("check executions: %w", err)
 		}
+	}
+	if err := s.checkPauses(ctx, &f); err != nil {
+		return f.All, err
 	}
 	f.Rates()
 	for _, rule := range tableRules {
@@ -92,10 +98,28 @@ func (c *conn) checkExecution(f *verification.Findings, n int64) error {
 		}
 		verification.Wait(f, x, w)
 	}
+	if !x.ReusedOf.IsZero() {
+		if err := c.checkReused(f, x); err != nil {
+			return err
+		}
+	}
 	if !x.Parent.IsZero() {
 		return c.checkChild(f, n, x)
 	}
 	return c.checkLed(f, x)
+}
+
+// checkReused compares an execution with the one whose outcome it reused, unless that has been removed.
+func (c *conn) checkReused(f *verification.Findings, x *flow.Execution) error {
+	n, ok, err := c.number(x.ReusedOf)
+	if err != nil || !ok {
+		return err
+	}
+	of, err := c.load(n, store.WithPayload)
+	if err == nil && of != nil {
+		verification.Reused(f, x, of)
+	}
+	return err
 }
 
 var (
@@ -190,6 +214,10 @@ var tableRules = []tableRule{
 		LEFT JOIN executions e ON e.n = h.n WHERE e.n IS NULL`)},
 	{38, sql(`SELECT e.id, 'an upload that it names is gone' FROM holds h JOIN executions e ON e.n = h.n
 		LEFT JOIN uploads u ON u.id = h.upload AND u.dropped = 0 WHERE u.id IS NULL`)},
+	{33, sql(`SELECT NULL, 'number ' || r.n || ' runs another execution again and was never submitted' FROM reruns r
+		LEFT JOIN executions e ON e.n = r.n WHERE e.n IS NULL`)},
+	{60, sql(`SELECT e.id, 'it has ended, and outcomes are kept for it to reuse' FROM (SELECT DISTINCT workflow FROM reuses) u
+		LEFT JOIN executions e ON e.n = u.workflow LEFT JOIN live l ON l.n = u.workflow WHERE l.n IS NULL`)},
 	{26, sql(`SELECT NULL, 'schedule ' || schedule || ' has decided twice about ' || nominal FROM (
 		SELECT schedule, nominal, lag(last) OVER (PARTITION BY schedule ORDER BY nominal) >= nominal AS again FROM ticks WHERE tag = '') WHERE again`)},
 	{26, sql(`SELECT min(execution), 'it was started by ' || count(*) || ' ticks' FROM ticks WHERE execution IS NOT NULL GROUP BY execution HAVING count(*) > 1`)},

@@ -68,6 +68,10 @@ func (c *conn) listing(f store.Filter) (*listing, bool, error) {
 		l.from("SELECT n FROM children WHERE workflow = ?")
 		l.int(n)
 	}
+	if !f.RerunOf.IsZero() {
+		l.from("SELECT n FROM reruns WHERE original = ?")
+		l.id(f.RerunOf)
+	}
 	for name, value := range f.Labels {
 		l.from("SELECT n FROM labels WHERE name = ? AND value = ?")
 		l.text(name)

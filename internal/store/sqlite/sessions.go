@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -22,7 +23,7 @@ var (
 
 	qRestartLeases = sql(`UPDATE sessions SET expires_at = ? WHERE expires_at > 0`)
 
-	qSession = sql(`SELECT ` + sessionColumns + ` FROM sessions WHERE id = ?`)
+	qSession = sql(`SELECT ` + sessionColumns + `, ` + lastPause + ` FROM sessions WHERE id = ?`)
 
 	qDropSession = sql(`DELETE FROM sessions WHERE id = ?`)
 
@@ -111,14 +112,21 @@ func (s *Store) RestartLeases(ctx context.Context, lease time.Duration) error {
 
 // LockSession implements store.Sessions.
 func (t *tx) LockSession(_ context.Context, id flow.ID) (store.Session, bool, error) {
-	all, err := t.c.use(qSession).id(id).sessions()
-	if err != nil {
+	s := t.c.use(qSession).id(id)
+	var found store.Session
+	var bad error
+	there := s.next()
+	if there {
+		found, bad = s.session()
+		found.Pauses = s.getInt()
+	}
+	if err := cmp.Or(s.done(), bad); err != nil {
 		return store.Session{}, false, fmt.Errorf("lock session %s: %w", id.Text(flow.SessionPrefix), err)
 	}
-	if len(all) == 0 {
+	if !there {
 		return store.Session{}, false, fmt.Errorf("session %s: %w", id.Text(flow.SessionPrefix), store.ErrNotFound)
 	}
-	return all[0], row.Micros(all[0].ExpiresAt) > t.s.leaseNow(), nil
+	return found, row.Micros(found.ExpiresAt) > t.s.leaseNow(), nil
 }
 
 // DropSession implements store.Sessions.
@@ -170,14 +178,21 @@ func (s *stmt) sessions() ([]store.Session, error) {
 	var all []store.Session
 	var bad error
 	for s.next() {
-		v := store.Session{ID: s.getID(), Name: s.getText(), Embedded: s.getInt() == 1}
-		bad = errors.Join(bad, json.Unmarshal(s.peekBlob(), &v.Queues), json.Unmarshal(s.peekBlob(), &v.Kinds))
-		v.Slots = int(s.getInt())
-		v.StartedAt, v.ExpiresAt = row.FromMicros(s.getInt()), row.FromMicros(s.getInt())
+		v, err := s.session()
+		bad = errors.Join(bad, err)
 		all = append(all, v)
 	}
 	if err := s.done(); err != nil {
 		return nil, err
 	}
 	return all, bad
+}
+
+// session reads sessionColumns of a row.
+func (s *stmt) session() (store.Session, error) {
+	v := store.Session{ID: s.getID(), Name: s.getText(), Embedded: s.getInt() == 1}
+	err := errors.Join(json.Unmarshal(s.peekBlob(), &v.Queues), json.Unmarshal(s.peekBlob(), &v.Kinds))
+	v.Slots = int(s.getInt())
+	v.StartedAt, v.ExpiresAt = row.FromMicros(s.getInt()), row.FromMicros(s.getInt())
+	return v, err
 }

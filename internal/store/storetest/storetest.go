@@ -32,6 +32,7 @@ func Exercise(t *testing.T, open func(*testing.T) store.Store) {
 		{"History", history}, {"Inbox", inbox}, {"Retry", retry},
 		{"Children", children}, {"ChildConflict", childConflict}, {"Marks", marks}, {"ChildPages", childPages},
 		{"OpenChildren", openChildren}, {"LargeOutcomes", largeOutcomes}, {"WorkflowChanges", workflowChanges}, {"WorkflowPayloads", workflowPayloads},
+		{"Reruns", reruns}, {"RerunViolations", rerunViolations},
 		{"Sessions", sessions}, {"Leases", leases}, {"Ownership", ownership}, {"Definitions", definitions}, {"Registry", registry}, {"Removing", removing}, {"RemovingParts", removingParts}, {"RemovingLogs", removingLogs}, {"RemovingKeys", removingKeys},
 		{"List", list}, {"FullList", fullList}, {"FullEvents", fullEvents}, {"Verdicts", verdicts}, {"Outputs", outputs}, {"Ends", ends}, {"RacingNumbers", racingNumbers}, {"Ahead", ahead}, {"Measures", measures}, {"Survey", survey},
 		{"Logs", logs}, {"LogPages", logPages},
@@ -41,7 +42,7 @@ func Exercise(t *testing.T, open func(*testing.T) store.Store) {
 		{"Signals", signals}, {"Meters", meters}, {"Shares", shares}, {"SignalPages", signalPages}, {"RacingSignals", racingSignals},
 		{"Inquiries", inquiries}, {"InquiryPages", inquiryPages}, {"RacingInquiries", racingInquiries}, {"RacingAnswers", racingAnswers}, {"InquiryViolations", inquiryViolations},
 		{"DroppedSignals", droppedSignals}, {"Asides", asides}, {"Waits", waits}, {"Unmet", unmet}, {"RacingWaits", racingWaits}, {"WaitViolations", waitViolations},
-		{"NewSignals", newSignals}, {"Enforcements", enforcements}, {"RetriedEnforcements", retriedEnforcements}, {"RacingEnforcements", racingEnforcements}, {"Switches", switches}, {"RuleViolations", ruleViolations}, {"Windows", heldWindows}, {"WindowViolations", windowViolations}, {"ClosingParts", closingParts}, {"RacingClosings", racingClosings},
+		{"NewSignals", newSignals}, {"Enforcements", enforcements}, {"RetriedEnforcements", retriedEnforcements}, {"RacingEnforcements", racingEnforcements}, {"Switches", switches}, {"RuleViolations", ruleViolations}, {"Windows", heldWindows}, {"WindowViolations", windowViolations}, {"ClosingParts", closingParts}, {"RacingClosings", racingClosings}, {"Pauses", pausing}, {"RacingPauses", racingPauses}, {"PauseViolations", pauseViolations},
 		{"RacingClaims", racingClaims}, {"RacingWrites", racingWrites}, {"Prefixes", prefixes}, {"Cancelled", cancelled},
 		{"Violations", violations}, {"Model", model},
 	} {
@@ -49,7 +50,7 @@ func Exercise(t *testing.T, open func(*testing.T) store.Store) {
 			t.Parallel()
 			b := &bench{tester: t, tb: t, s: open(t), now: epoch}
 			part.test(b)
-			if part.name != "Violations" && part.name != "ScheduleViolations" && part.name != "InquiryViolations" && part.name != "RuleViolations" && part.name != "WindowViolations" && part.name != "WaitViolations" && !t.Failed() {
+			if part.name != "Violations" && part.name != "ScheduleViolations" && part.name != "InquiryViolations" && part.name != "RuleViolations" && part.name != "WindowViolations" && part.name != "WaitViolations" && part.name != "PauseViolations" && part.name != "RerunViolations" && !t.Failed() {
 				b.clean()
 			}
 		})

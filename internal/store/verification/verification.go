@@ -19,6 +19,8 @@ type Findings struct {
 
 	rates   map[string]*slots // by key
 	metered int               // executions with a slot
+	paused  map[string][]span // of queues
+	claims  []claim           // made while their queues were paused
 }
 
 // Add notes that an execution breaks an invariant, by its number in docs/invariants.md.
@@ -34,6 +36,8 @@ func Execution(f *Findings, x *flow.Execution, events []flow.Event) {
 	checkPlace(f, x)
 	checkLimits(f, x)
 	checkRate(f, x)
+	checkPaused(f, x, events)
+	checkReused(f, x, events)
 	replay(f, x, events)
 }
 
@@ -114,6 +118,30 @@ func Enforcement(f *Findings, x *flow.Execution, led *Led, there bool) {
 	case led == nil || led.Signal.IsZero():
 	case x.Signal != led.Signal || len(x.Rules) == 0 || x.Rules[len(x.Rules)-1] != led.Rule:
 		f.Add(39, x.ID, "rule %s has started it for %s, and it says %v for %s", led.Rule, led.Signal.Text(flow.SignalPrefix), x.Rules, x.Signal.Text(flow.SignalPrefix))
+	}
+}
+
+// checkReused looks whether what reused an outcome did nothing else, and whether nothing else did that.
+func checkReused(f *Findings, x *flow.Execution, events []flow.Event) {
+	reused := slices.ContainsFunc(events, func(e flow.Event) bool { return e.Type == flow.EvReused })
+	switch {
+	case reused && x.ReusedOf.IsZero():
+		f.Add(59, x.ID, "it ended with another's outcome and does not name whose")
+	case x.ReusedOf.IsZero():
+	case !reused || len(events) != 2 || x.Stage != flow.Completed || !x.ClaimedAt.IsZero() || !x.StartedAt.IsZero():
+		f.Add(59, x.ID, "it reuses the outcome of %s, and its history does not say that it ended with that and did nothing else", x.ReusedOf)
+	}
+}
+
+// Reused compares the outcome of an execution with that of the one whose outcome it reused.
+func Reused(f *Findings, x, of *flow.Execution) {
+	switch {
+	case of.Stage != flow.Completed:
+		f.Add(59, x.ID, "it reuses the outcome of %s, which is %s", of.ID, of.Stage)
+	case !of.ReusedOf.IsZero():
+		f.Add(59, x.ID, "it reuses the outcome of %s, which itself reused that of %s", of.ID, of.ReusedOf)
+	case x.Outcome != nil && of.Outcome != nil && string(x.Outcome.Output) != string(of.Outcome.Output):
+		f.Add(59, x.ID, "it reuses the outcome of %s, and its output is another", of.ID)
 	}
 }
 

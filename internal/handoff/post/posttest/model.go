@@ -108,7 +108,7 @@ func (m *Model) fated(to string, put func()) {
 }
 
 // Send implements post.Office.
-func (m *Model) Send(ctx context.Context, line post.Line, body []byte) error {
+func (m *Model) Send(ctx context.Context, line post.Line, body []byte, _ time.Duration) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}

@@ -3,8 +3,6 @@ package redistest
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"net"
 	"os"
 	"os/exec"
@@ -14,30 +12,17 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
+
+	"github.com/pawl-run/pawl/internal/handoff/post/posttest"
 )
 
 // Variable names the Redis that tests share.
 const Variable = "PAWL_TEST_REDIS"
 
-// missing skips a test loudly, and fails it where everything was to be installed.
-func missing(t *testing.T, what string) {
-	t.Helper()
-	if os.Getenv("CI") != "" {
-		t.Fatal(what)
-	}
-	t.Skip("NOT TESTED: " + what)
-}
-
 // URL is a broker's URL with a namespace of the test's own, which is emptied when the test ends.
 func URL(t *testing.T) string {
 	t.Helper()
-	base := os.Getenv(Variable)
-	if base == "" {
-		missing(t, Variable+" names no Redis. Run `eval \"$(scripts/services up)\"` first.")
-	}
-	raw := make([]byte, 6)
-	rand.Read(raw) // never fails on the systems that Go supports
-	url := base + "?namespace=test-" + hex.EncodeToString(raw)
+	url := posttest.URL(t, Variable)
 	t.Cleanup(func() { Flush(t, url) })
 	return url
 }
@@ -76,14 +61,9 @@ type Server struct {
 func Start(t *testing.T, args ...string) *Server {
 	t.Helper()
 	if _, err := exec.LookPath("redis-server"); err != nil {
-		missing(t, "there is no redis-server (Debian's package redis-server has it)")
+		posttest.Missing(t, "there is no redis-server (Debian's package redis-server has it)")
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := &Server{t: t, dir: t.TempDir(), port: l.Addr().(*net.TCPAddr).Port, args: args}
-	_ = l.Close() // only its number is wanted
+	s := &Server{t: t, dir: t.TempDir(), port: posttest.FreePort(t), args: args}
 	s.Again()
 	t.Cleanup(s.Kill)
 	return s
@@ -104,18 +84,13 @@ func (s *Server) Again() {
 	if err := s.cmd.Start(); err != nil {
 		s.t.Fatal(err)
 	}
-	deadline := time.Now().Add(20 * time.Second)
-	for {
+	posttest.Await(s.t, 20*time.Second, func() error {
 		c, err := net.Dial("tcp", s.Addr())
 		if err == nil {
 			_ = c.Close()
-			return
 		}
-		if time.Now().After(deadline) {
-			s.t.Fatalf("redis-server does not answer: %v", err)
-		}
-		<-time.After(20 * time.Millisecond)
-	}
+		return err
+	})
 }
 
 // Kill ends it as kill -9 does.

@@ -1,0 +1,34 @@
+package api
+
+import "time"
+
+// PauseOrder says who pauses something, why, and for how long.
+type PauseOrder struct {
+	By     string   `json:"by,omitempty" doc:"Who pauses it"`
+	Reason string   `json:"reason,omitempty" doc:"Why, for those who look at it later"`
+	For    Duration `json:"for,omitempty" doc:"After which it goes on by itself; without it when it is resumed"`
+}
+
+// ResumeOrder says who resumes something, and why.
+type ResumeOrder struct {
+	By     string `json:"by,omitempty" doc:"Who resumes it"`
+	Reason string `json:"reason,omitempty" doc:"Why, for those who look at it later"`
+}
+
+// Pause says that something was paused, or resumed.
+type Pause struct {
+	Number int64     `json:"number" doc:"1, 2, 3 …, in the order in which anything was paused or resumed; 0: this never was"`
+	Kind   string    `json:"kind" enum:"queue,worker" doc:"What is paused"`
+	Name   string    `json:"name" doc:"Of the queue or worker"`
+	Paused bool      `json:"paused" doc:"False: it was resumed"`
+	At     time.Time `json:"at,omitzero" doc:"When"`
+	Until  time.Time `json:"until,omitzero" doc:"When it goes on by itself; absent: when it is resumed"`
+	By     string    `json:"by,omitempty" doc:"Who did it"`
+	Reason string    `json:"reason,omitempty" doc:"Why"`
+}
+
+// PauseList is what is paused, or what was paused and resumed.
+type PauseList struct {
+	Pauses     []Pause `json:"pauses" doc:"Those that hold now, by kind and name; of the history the latest first"`
+	NextCursor string  `json:"next_cursor,omitempty"` // absent on the last page
+}

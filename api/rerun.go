@@ -1,0 +1,32 @@
+package api
+
+import "encoding/json"
+
+// RerunRequest says how a rerun differs from its original. Empty, what did not complete runs again, with everything after it.
+type RerunRequest struct {
+	From       []string        `json:"from,omitempty" doc:"Tasks of a workflow, or items of them as task[3], that run again though they completed"`
+	Input      json.RawMessage `json:"input,omitempty" doc:"Given instead of the original's"`
+	Definition string          `json:"definition,omitempty" doc:"same (default), latest, or name@version"`
+}
+
+// RerunPlan is what a rerun does, before anything happens.
+type RerunPlan struct {
+	Of      string `json:"of" doc:"The execution that is run again"`
+	Action  string `json:"action" doc:"That the rerun runs"`
+	Version int    `json:"version,omitempty" doc:"Of the definition that the rerun runs on"`
+	Reused  int    `json:"reused" doc:"Executions of tasks whose outcomes are reused"`
+	// Status and Error are how the rerun ends when nothing of it runs.
+	Status Status      `json:"status,omitempty" doc:"How the rerun ends, where nothing of it runs"`
+	Error  *Error      `json:"error,omitempty"`
+	Tasks  []RerunTask `json:"tasks,omitempty" doc:"In the order of the document; absent where nothing can be reused, because it is no workflow"`
+}
+
+// RerunTask is what a rerun does about one task.
+type RerunTask struct {
+	Task     string `json:"task" doc:"Its name"`
+	Decision string `json:"decision" enum:"reuse,run,partly,skip,break,prevent" doc:"Partly: some items run. Skip: its condition does not hold. Break: one of its expressions fails. Prevent: the workflow fails before it can start"`
+	Reused   int    `json:"reused,omitempty" doc:"Its items whose outcomes are reused"`
+	Runs     int    `json:"runs,omitempty" doc:"Its items that run, as far as that is known before what it needs has ended"`
+	Items    []int  `json:"items,omitempty" doc:"Of a foreach: the first 100 items that run"`
+	Reason   string `json:"reason,omitempty" doc:"Why; of several items that run, of the first"`
+}

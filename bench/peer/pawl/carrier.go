@@ -1,0 +1,122 @@
+package pawl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+
+	"github.com/pawl-run/pawl/internal/handoff"
+	"github.com/pawl-run/pawl/internal/handoff/direct"
+	"github.com/pawl-run/pawl/internal/handoff/post"
+	"github.com/pawl-run/pawl/internal/handoff/redis"
+	"github.com/pawl-run/pawl/internal/handoff/remote"
+
+	"github.com/pawl-run/pawl/bench/trial"
+)
+
+// carrier is a way from workers to a server.
+type carrier interface {
+	// dial is the hand-off of one more worker, and ends with close.
+	dial(ctx context.Context) (h handoff.Handoff, hangUp func(), err error)
+	close()
+}
+
+// carriers make the side of the server, by the name of the peer.
+var carriers = map[string]func(ctx context.Context, s trial.Spec, h handoff.Handoff) (carrier, error){
+	"pawl":       func(_ context.Context, _ trial.Spec, h handoff.Handoff) (carrier, error) { return inside{h}, nil },
+	"pawl-http":  overHTTP,
+	"pawl-redis": overRedis,
+}
+
+// serversKey makes the secrets of sessions.
+var serversKey = []byte("the key of all servers")
+
+// inside is for workers in the server's process.
+type inside struct{ handoff.Handoff }
+
+func (i inside) dial(context.Context) (handoff.Handoff, func(), error) {
+	return i.Handoff, func() {}, nil
+}
+func (inside) close() {}
+
+// listening serves workers over HTTP.
+type listening struct {
+	url    string
+	server *http.Server
+}
+
+func overHTTP(ctx context.Context, _ trial.Spec, h handoff.Handoff) (carrier, error) {
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("listen: %w", err)
+	}
+	c := &listening{"http://" + l.Addr().String(), &http.Server{Handler: remote.Handler(h, serversKey)}}
+	go func() {
+		if err := c.server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			panic(err) // no figure of this trial would mean anything
+		}
+	}()
+	return c, nil
+}
+
+func (c *listening) dial(context.Context) (handoff.Handoff, func(), error) {
+	w, err := remote.Dial(c.url, "")
+	return w, func() {}, err
+}
+
+func (c *listening) close() { _ = c.server.Close() }
+
+// posted serves workers behind a broker.
+type posted struct {
+	open func(ctx context.Context) (post.Office, func(), error) // a connection of one process
+	stop []func()
+}
+
+func overRedis(ctx context.Context, s trial.Spec, h handoff.Handoff) (carrier, error) {
+	return overBroker(ctx, h, func(ctx context.Context) (post.Office, func(), error) { return redisOffice(ctx, s.Redis) })
+}
+
+func redisOffice(ctx context.Context, url string) (post.Office, func(), error) {
+	f, err := redis.Open(ctx, redis.Options{URL: url})
+	if err != nil {
+		return nil, nil, err
+	}
+	return f, f.Close, nil
+}
+
+func overBroker(ctx context.Context, h handoff.Handoff, open func(context.Context) (post.Office, func(), error)) (carrier, error) {
+	office, hangUp, err := open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	server := post.NewServer(post.ServerOptions{Office: office, Handoff: h, Key: serversKey})
+	return &posted{open, []func(){hangUp, background(server.Run)}}, nil
+}
+
+func (c *posted) dial(ctx context.Context) (handoff.Handoff, func(), error) {
+	office, hangUp, err := c.open(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	w := post.NewClient(office, "")
+	return w, func() {
+		w.Stop()
+		hangUp()
+	}, nil
+}
+
+func (c *posted) close() {
+	for i := len(c.stop) - 1; i >= 0; i-- {
+		c.stop[i]()
+	}
+}
+
+// carry is the server's way to its workers.
+func carry(ctx context.Context, s trial.Spec, h handoff.Handoff) (carrier, error) {
+	if s.Peer == "pawl" {
+		h = direct.New(h)
+	}
+	return carriers[s.Peer](ctx, s, h)
+}

@@ -1,0 +1,110 @@
+package pawl
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/pawl-run/pawl/internal/handoff/post"
+	"github.com/pawl-run/pawl/internal/task"
+	"github.com/pawl-run/pawl/internal/worker"
+)
+
+// FleetFlag makes the program a process with many workers behind a broker.
+const FleetFlag = "-behind"
+
+// perOffice is how many workers of a fleet share the connections to a broker that they do not wait on.
+const perOffice = 50
+
+// Fleet runs n workers behind the Redis at url until it is told to end.
+func Fleet(url, n string) error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	count, err := strconv.Atoi(n)
+	if err != nil {
+		return err
+	}
+	var all sync.WaitGroup
+	defer all.Wait()
+	for i := 0; i < count && ctx.Err() == nil; i += perOffice {
+		office, hangUp, err := redisOffice(ctx, url)
+		if err != nil {
+			stop()
+			return err
+		}
+		defer hangUp()
+		for range min(perOffice, count-i) {
+			c := post.NewClient(office, "")
+			w, err := worker.New(worker.Options{Handoff: c, Handlers: task.Passes(nil), Slots: 1})
+			if err != nil {
+				stop()
+				return err
+			}
+			all.Go(func() {
+				defer c.Stop()
+				if err := w.Run(ctx); err != nil {
+					panic(err) // no figure of this trial would mean anything
+				}
+			})
+			select { // they did not all start at once
+			case <-time.After(3 * time.Millisecond):
+			case <-ctx.Done():
+			}
+		}
+	}
+	<-ctx.Done()
+	return nil
+}
+
+// fleet starts a process with n workers behind the broker.
+func (p *peer) fleet(ctx context.Context, n int) (stop func(), err error) {
+	program, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find this program: %w", err)
+	}
+	c := exec.CommandContext(ctx, program, FleetFlag, p.spec.Redis, strconv.Itoa(n))
+	c.Stderr = os.Stderr
+	if err := c.Start(); err != nil {
+		return nil, fmt.Errorf("start the workers: %w", err)
+	}
+	return func() {
+		_ = c.Process.Kill() // their sessions end with the database
+		_ = c.Wait()
+	}, nil
+}
+
+// redisTime is the processor's time that Redis has taken; 0 where there is none.
+func (p *peer) redisTime(ctx context.Context) time.Duration {
+	url, _, ok := strings.Cut(p.spec.Redis, "?")
+	if !ok {
+		return 0
+	}
+	o, err := redis.ParseURL(url)
+	if err != nil {
+		return 0
+	}
+	c := redis.NewClient(o)
+	defer func() { _ = c.Close() }()
+	text, err := c.Info(ctx, "cpu").Result()
+	if err != nil {
+		return 0
+	}
+	sum := 0.0
+	for line := range strings.Lines(text) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
+		if name == "used_cpu_sys" || name == "used_cpu_user" {
+			seconds, _ := strconv.ParseFloat(value, 64) // Redis writes numbers
+			sum += seconds
+		}
+	}
+	return time.Duration(sum * float64(time.Second))
+}

@@ -1,0 +1,67 @@
+package client
+
+import (
+	"context"
+	"iter"
+	"net/http"
+	"net/url"
+
+	"github.com/pawl-run/pawl/api"
+)
+
+// PauseQueue lets no worker take anything from a queue until it is resumed, or the order's time is over. What runs goes on, and
+// submissions are accepted. When it returns no server hands out anything more of the queue.
+func (c *Client) PauseQueue(ctx context.Context, name string, o api.PauseOrder) (*api.Pause, error) {
+	return c.changePause(ctx, "/queues/", name, "/pause", o)
+}
+
+// ResumeQueue lets workers take from a queue again, at once.
+func (c *Client) ResumeQueue(ctx context.Context, name string, o api.ResumeOrder) (*api.Pause, error) {
+	return c.changePause(ctx, "/queues/", name, "/resume", o)
+}
+
+// PauseWorker gives the workers of a name nothing more until they are resumed, or the order's time is over. What they run goes on.
+func (c *Client) PauseWorker(ctx context.Context, name string, o api.PauseOrder) (*api.Pause, error) {
+	return c.changePause(ctx, "/workers/", name, "/pause", o)
+}
+
+// ResumeWorker gives the workers of a name work again, at once.
+func (c *Client) ResumeWorker(ctx context.Context, name string, o api.ResumeOrder) (*api.Pause, error) {
+	return c.changePause(ctx, "/workers/", name, "/resume", o)
+}
+
+func (c *Client) changePause(ctx context.Context, of, name, how string, body any) (*api.Pause, error) {
+	var p api.Pause
+	err := c.call(ctx, request{method: http.MethodPost, path: of + url.PathEscape(name) + how, body: body, repeatable: true}, &p)
+	return orNil(&p, err)
+}
+
+// Pauses lists what is paused now, by kind and name.
+func (c *Client) Pauses(ctx context.Context) ([]api.Pause, error) {
+	var l api.PauseList
+	err := c.get(ctx, "/pauses", "", &l)
+	return l.Pauses, err
+}
+
+// PauseHistory walks through what was paused and resumed, the latest first.
+func (c *Client) PauseHistory(ctx context.Context) iter.Seq2[api.Pause, error] {
+	return func(yield func(api.Pause, error) bool) {
+		for cursor := ""; ; {
+			var l api.PauseList
+			q := url.Values{"history": {"true"}}
+			set(q, "cursor", cursor)
+			if err := c.call(ctx, request{method: http.MethodGet, path: "/pauses", query: q, repeatable: true}, &l); err != nil {
+				yield(api.Pause{}, err)
+				return
+			}
+			for _, p := range l.Pauses {
+				if !yield(p, nil) {
+					return
+				}
+			}
+			if cursor = l.NextCursor; cursor == "" {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,150 @@
+package browser
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/heapprofiler"
+	"github.com/chromedp/cdproto/performance"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+)
+
+// What the page may cost. Everything here is a size, a number or seconds of a processor, and no time of a clock: other work on the machine
+// changes none of it by much.
+
+// heap is how many bytes of the page's heap are in use after the garbage is gone.
+func (tb *tab) heap() float64 {
+	tb.t.Helper()
+	used, err := chromedp.Run(tb.ctx, chromedp.Action[float64](func(ctx context.Context, t *chromedp.Target) (float64, error) {
+		if _, err := cdp.Call(ctx, t, heapprofiler.CollectGarbage, cdp.Empty{}); err != nil {
+			return 0, err
+		}
+		r, err := cdp.Call(ctx, t, runtime.GetHeapUsage, cdp.Empty{})
+		return r.UsedSize, err
+	}))
+	if err != nil {
+		tb.t.Fatal(err)
+	}
+	return used
+}
+
+// cpu is how many seconds of a processor the page's thread has used for what the metric names, since tab was asked to count.
+func (tb *tab) cpu(metric string) float64 {
+	tb.t.Helper()
+	seconds, err := chromedp.Run(tb.ctx, chromedp.Action[float64](func(ctx context.Context, t *chromedp.Target) (float64, error) {
+		r, err := cdp.Call(ctx, t, performance.GetMetrics, cdp.Empty{})
+		for _, m := range r.Metrics {
+			if m.Name == metric {
+				return m.Value, err
+			}
+		}
+		return 0, fmt.Errorf("no metric %s: %w", metric, err)
+	}))
+	if err != nil {
+		tb.t.Fatal(err)
+	}
+	return seconds
+}
+
+// within reports a figure that is above its bar, and says it anyway.
+func within(t *testing.T, what string, got, most float64) {
+	t.Helper()
+	t.Logf("%s: %.2f, at most %.2f", what, got, most)
+	if got > most {
+		t.Errorf("%s: %.2f, at most %.2f", what, got, most)
+	}
+}
+
+// elements is how many elements are in the document.
+func (tb *tab) elements() float64 {
+	return float64(eval[int](tb, `document.querySelectorAll('*').length`))
+}
+
+// traffic is how many requests the tab has made and how many bytes they have brought, since it was asked last.
+func (tb *tab) traffic() (requests, bytes float64) {
+	tb.mu.Lock()
+	defer tb.mu.Unlock()
+	requests, bytes = float64(tb.requests), tb.bytes
+	tb.requests, tb.bytes = 0, 0
+	return requests, bytes
+}
+
+// The first look at the list costs few requests and bytes, and later screens fewer.
+func TestCostOfLoading(t *testing.T) {
+	s := serve(t, "")
+	s.call(t, http.MethodPost, "/api/v1/executions:batch", `{"executions": [`+strings.Repeat(`{"action": "noop", "labels": {"a": "b"}}, `, 399)+`{"action": "noop"}]}`)
+	id := s.submit(t, "/api/v1/evaluations", graded)
+	tb := open(t, strings.TrimPrefix(s.url, "http://"))
+	tb.do("count seconds of the processor", command(performance.Enable, performance.EnableParams{TimeDomain: performance.EnableTimeDomainThreadTicks}))
+	tb.do("open", chromedp.Navigate(s.url+"/ui/executions"))
+	tb.see("1 … 50")
+	requests, bytes := tb.traffic()
+	within(t, "requests of the first load", requests, 30)
+	within(t, "bytes of the first load", bytes, 70_000)
+	within(t, "seconds of the processor in scripts of the first load", tb.cpu("ScriptDuration"), 0.25)
+	within(t, "elements of the list", tb.elements(), 1500)
+	within(t, "bytes of the heap with the list", tb.heap(), 10e6)
+	for _, later := range []struct {
+		path, shows string
+		most        float64 // bytes: modules that earlier screens have brought are not fetched again
+	}{
+		{"executions/" + id + "/result", "1 of 2 cases passed", 40_000}, {"batches", "a=b", 30_000}, {"compare?a=" + id, "The latest of code", 15_000}, {"new", "Program", 15_000},
+		{"definitions", "Nothing is registered", 15_000}, {"work", "No key is in use", 15_000}, {"server", "Up for", 15_000},
+	} {
+		eval[any](tb, `(() => { const a = document.createElement('a'); a.href = `+quote(later.path)+`; document.body.append(a); a.click(); a.remove(); })()`)
+		tb.see(later.shows)
+		_, bytes := tb.traffic()
+		within(t, "bytes of "+strings.Split(later.path, "?")[0], bytes, later.most)
+	}
+}
+
+// However much there is, what is in the document and in the heap is bounded.
+func TestCostOfMuch(t *testing.T) {
+	s := serve(t, "")
+	s.call(t, http.MethodPost, "/api/v1/definitions", `{"name": "many", "input": {"type": "object", "properties": {"n": {"type": "array"}}}, "tasks": {"each": {"foreach": "${{ input.n }}", "action": "noop"}}}`)
+	items := s.submit(t, "/api/v1/executions?wait=60s", `{"action": "many", "input": {"n": [`+strings.Repeat("1, ", 1999)+`1]}}`)
+	long := s.submit(t, "/api/v1/evaluations", `{"language": "bash", "source": "seq 1 1000000", "wait": "60s", "limits": {"output": "16MB"}}`)
+	cases := make([]string, 40)
+	for i := range cases {
+		cases[i] = fmt.Sprintf(`{"name": "case %d", "stdin": "", "expect": "%d"}`, i, i%3)
+	}
+	one := `{"language": "bash", "source": "echo 1", "labels": {"run": "wide", "who": "%d"}, "cases": [` + strings.Join(cases, ", ") + `]}`
+	all := make([]string, 30)
+	for i := range all {
+		all[i] = fmt.Sprintf(one, i)
+	}
+	s.call(t, http.MethodPost, "/api/v1/evaluations:batch", `{"evaluations": [`+strings.Join(all, ", ")+`]}`)
+	s.call(t, http.MethodGet, "/api/v1/evaluations?label=run%3Dwide&wait=60s", nil)
+	tb := open(t, strings.TrimPrefix(s.url, "http://"))
+
+	tb.do("2,000 items", chromedp.Navigate(s.url+"/ui/executions/"+items+"/tasks"))
+	tb.see("2,000 of 2,000 items")
+	within(t, "elements of 2,000 items", tb.elements(), 2000)
+	within(t, "bytes of the heap with 2,000 items", tb.heap(), 20e6)
+
+	tb.do("1,200 cells", chromedp.Navigate(s.url+"/ui/batches?of=run%3Dwide"))
+	tb.see("of 1,200 cases passed")
+	within(t, "elements of a matrix", tb.elements(), 1500)
+	within(t, "bytes of the heap with a matrix", tb.heap(), 20e6)
+	tb.until("the map has its size", `document.querySelector('.map canvas').width === 40 * 8 && document.querySelector('.map canvas').height === 30 * 8`)
+	tb.do("later columns", chromedp.Click(`button[aria-label="Later Columns"]`))
+	tb.until("the window has moved", `[...document.querySelectorAll('table.grid th.of')].at(-1).innerText.includes('39')`)
+	tb.accessible("a matrix with a map")
+
+	tb.do("a million lines", chromedp.Navigate(s.url+"/ui/executions/"+long+"/logs"))
+	tb.see("1000000")
+	_, _ = tb.traffic()
+	for _, at := range []string{"0", "b.scrollHeight / 2", "b.scrollHeight"} {
+		eval[any](tb, `(() => { const b = document.querySelector('.logview'); b.scrollTop = `+at+`; })()`)
+		tb.until("rows are drawn", `document.querySelectorAll('.logrow').length > 20`)
+		within(t, "elements of a long log", tb.elements(), 1500)
+	}
+	within(t, "bytes of the heap with the end of a long log", tb.heap(), 80e6)
+	requests, _ := tb.traffic()
+	within(t, "requests of scrolling a long log", requests, 1)
+}

@@ -1,0 +1,86 @@
+package browser
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+)
+
+// A view is saved under a name, found again after the page is loaded anew, and forgotten.
+func TestSavedViews(t *testing.T) {
+	t.Parallel()
+	s := serve(t, "")
+	s.submit(t, "/api/v1/executions?wait=30s", `{"action": "noop", "labels": {"team": "docs"}}`)
+	tb := open(t, strings.TrimPrefix(s.url, "http://"))
+	tb.do("open", chromedp.Navigate(s.url+"/ui/executions?label=team%3Ddocs&status=completed"))
+	tb.press("Save this view")
+	tb.do("name it", chromedp.SendKeys("#view-name", "Done <b>docs</b>"))
+	tb.accessible("the dialog of a view")
+	tb.press("Save")
+	tb.see("Forget this view")
+	tb.do("open the list", chromedp.Navigate(s.url+"/ui/executions"))
+	tb.press("Done <b>docs</b>")
+	tb.until("the address has the filters", `new URLSearchParams(location.search).get('label') === 'team=docs' && new URLSearchParams(location.search).get('status') === 'completed'`)
+	tb.until("the view is marked", `document.querySelector('.views a[aria-current=page]')?.innerText === 'Done <b>docs</b>'`)
+	tb.accessible("saved views")
+	tb.press("Forget this view")
+	tb.see("Save this view")
+	tb.do("load again", chromedp.Reload())
+	tb.see("Save this view")
+	tb.check("saved views")
+}
+
+// The slider shows a workflow as it was at an event of its history: what had not begun is pending again.
+func TestReplay(t *testing.T) {
+	t.Parallel()
+	onEachStore(t, func(t *testing.T, store string) {
+		s := serveOn(t, "", store)
+		s.call(t, http.MethodPost, "/api/v1/definitions", workflow)
+		id := s.submit(t, "/api/v1/executions?wait=60s", `{"action": "fan"}`)
+		events := s.call(t, http.MethodGet, "/api/v1/executions/"+id+"/events?limit=1000", nil)["events"].([]any)
+		tb := open(t, strings.TrimPrefix(s.url, "http://"))
+		tb.do("open", chromedp.Navigate(s.url+"/ui/executions/"+id+"/tasks?view=list"))
+		tb.see("3 ended")
+		tb.press("Replay")
+		tb.see("Event 1 of ")
+		tb.until("nothing has begun", `[...document.querySelectorAll('.rows tbody tr')].every((r) => r.innerText.includes('Pending')) && document.querySelectorAll('.rows tbody tr').length === 3`)
+		for range events {
+			tb.do("the next event", chromedp.Evaluate[chromedp.Void](`document.querySelector('button[aria-label="Event after"]:not([disabled])')?.click()`))
+		}
+		tb.until("it is the last event", `document.querySelector('input[type=range]').value === document.querySelector('input[type=range]').max && location.search.includes('at=')`)
+		tb.see("3 ended")
+		tb.do("load again", chromedp.Reload())
+		tb.see("3 ended")
+		tb.press("History")
+		tb.until("the event is marked", `document.querySelector('.event.at-it a[aria-current=step]') !== null`)
+		tb.accessible("a replayed history")
+		tb.press("Now")
+		tb.until("the slider is gone", `!document.querySelector('input[type=range]') && !location.search.includes('at=')`)
+		tb.check("replay")
+	})
+}
+
+// What a rule has failed to do is tried again from the page, by the rule as it is in force then.
+func TestRetryEnforcement(t *testing.T) {
+	t.Parallel()
+	onEachStore(t, func(t *testing.T, store string) {
+		const rule = "kind: rule\nname: r\non: t\nif: signal.data.host != ''\nrun: {action: noop}\n"
+		s := serveOn(t, "", store)
+		s.call(t, http.MethodPost, "/api/v1/definitions", rule)
+		signal := s.call(t, http.MethodPost, "/api/v1/signals", `{"trigger": "t", "data": {"n": 1}}`)["signal"].(string)
+		tb := open(t, strings.TrimPrefix(s.url, "http://"))
+		tb.do("open", chromedp.Navigate(s.url+"/ui/signals/"+signal))
+		tb.see("failed")
+		tb.press("Try again")
+		tb.see("Ask the rule once more?")
+		tb.accessible("the question about a rule")
+		tb.press("Leave it")
+		s.call(t, http.MethodPost, "/api/v1/definitions", strings.Replace(rule, "signal.data.host != ''", "signal.data.n == 1", 1))
+		tb.press("Try again")
+		tb.press("Ask it again")
+		tb.see("started")
+		tb.check("a rule that is asked again")
+	})
+}

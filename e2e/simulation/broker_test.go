@@ -1,0 +1,487 @@
+package simulation
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/handoff/post"
+	"github.com/pawl-run/pawl/internal/handoff/wire"
+)
+
+// broker is a message broker, between the real client and the real server of package post. It keeps letters and mailboxes in memory, and
+// the scheduler decides when each letter and message arrives, and at which engine.
+type broker struct {
+	w *world
+
+	mu      sync.Mutex
+	letters []*letter // in lines, also those that a server has in hand
+	flying  []*message
+	boxes   map[string]*mailbox
+	calls   map[string]call // by the ids of their frames
+	copies  map[string]int  // of messages, by name
+	seen    [][]byte        // letters that a process which reads the broker has seen, the latest last
+	done    map[string]bool // what engines have answered, by contents
+	away    time.Time       // until when the broker answers nothing
+	full    time.Time       // until when no letter has room
+	faulty  time.Time       // when it was last away
+	split   int             // number of the present split into two halves; 0: there is none
+	splits  int
+}
+
+// call is a call as the broker sees it.
+type call struct {
+	name, kind string
+	age        time.Duration // of the letter, when it was last delivered
+	landed     int           // deliveries
+}
+
+// letter is one in a line.
+type letter struct {
+	id     string // of its frame
+	name   string
+	line   post.Line
+	body   []byte
+	sent   time.Time
+	side   int
+	tries  int
+	ended  int // servers that have ended with the letter in hand
+	forged bool
+	here   context.Context // until the letter is lost or settled
+	leave  context.CancelFunc
+}
+
+// message is one on its way to a mailbox.
+type message struct {
+	sent  time.Time
+	side  int
+	leave context.CancelFunc
+}
+
+// mailbox is post.Box.
+type mailbox struct {
+	o     *branch
+	name  string
+	made  time.Time
+	here  context.Context // until the mailbox is lost
+	leave context.CancelFunc
+	come  chan struct{} // capacity 1
+	deaf  bool          // planted: its reader waits for higher numbers than its messages will have
+
+	messages [][]byte // guarded by the broker's mutex
+}
+
+func newBroker(w *world) *broker {
+	return &broker{w: w, boxes: map[string]*mailbox{}, calls: map[string]call{}, copies: map[string]int{}, done: map[string]bool{}}
+}
+
+// head is what the broker can read of a letter or message.
+type head struct {
+	ID   string `json:"id"`
+	Kind string `json:"kind"`
+}
+
+const macBytes = 32 // before the head
+
+func open(frame []byte) (h head, body []byte) {
+	line, body, _ := bytes.Cut(frame[macBytes:], []byte("\n"))
+	if err := json.Unmarshal(line, &h); err != nil {
+		panic(err)
+	}
+	return h, body
+}
+
+func (b *broker) isAway() bool { return time.Now().Before(b.away) }
+
+// sideOf is the half of a split broker that a process is connected to.
+func (b *broker) sideOf(o *branch) int {
+	if b.split > 0 && b.w.noise("side", b.split, o.who) < 0.5 {
+		return 1
+	}
+	return 0
+}
+
+// fits reports whether a letter can go to a replica: that one serves, on the same side of a split.
+func (b *broker) fits(l *letter, r *replica) bool {
+	o := r.office()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return o != nil && o.takes[l.line] != nil && !b.isAway() && (b.split == 0 || b.sideOf(o) == l.side)
+}
+
+// offer puts a letter into its line.
+func (b *broker) offer(l *letter) {
+	l.here, l.leave = context.WithCancel(b.w.ctx)
+	b.mu.Lock()
+	b.letters = append(b.letters, l)
+	var trimmed *letter
+	if bug := b.w.bug; bug != nil && bug.post.trim && l.line == post.Tells {
+		for _, old := range b.letters {
+			if old.line == l.line && old != l {
+				trimmed = old
+				break
+			}
+		}
+	}
+	b.mu.Unlock()
+	if trimmed != nil {
+		b.settle(trimmed, "trimmed")
+	}
+	b.w.spawn(func() { b.carry(l) })
+}
+
+// settle takes a letter out of its line because it has been dealt with.
+func (b *broker) settle(l *letter, how string) {
+	b.mu.Lock()
+	i := slices.Index(b.letters, l)
+	if i >= 0 {
+		b.letters = slices.Delete(b.letters, i, i+1)
+	}
+	done := l.line == post.Asks || l.forged || b.done[contents(l.body)]
+	b.mu.Unlock()
+	l.leave()
+	if i >= 0 && !done {
+		b.w.violate(57, "the letter %q was %s, and what it says was neither recorded nor refused", l.name, how)
+	}
+}
+
+// lose takes letters out of their lines, messages and mailboxes that a fault has hit.
+func (b *broker) lose(letters func(*letter) bool, messages func(*message) bool, boxes func(*mailbox) bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.letters = slices.DeleteFunc(b.letters, func(l *letter) bool {
+		if letters(l) {
+			l.leave()
+			return true
+		}
+		return false
+	})
+	b.flying = slices.DeleteFunc(b.flying, func(m *message) bool {
+		if messages(m) {
+			m.leave()
+			return true
+		}
+		return false
+	})
+	for name, x := range b.boxes {
+		if boxes(x) {
+			x.leave()
+			delete(b.boxes, name)
+		}
+	}
+}
+
+// carry delivers a letter until it is settled.
+func (b *broker) carry(l *letter) {
+	w := b.w
+	late := w.noise("late", l.name) < 0.1
+	for l.here.Err() == nil {
+		v := w.park(l.here, &gate{key: "broker/" + l.name, kind: atLetter, late: late, fits: func(r *replica) bool { return b.fits(l, r) }})
+		switch {
+		case v.do == gone:
+			return
+		case v.do == lose:
+			b.lose(func(x *letter) bool { return x == l }, func(*message) bool { return false }, func(*mailbox) bool { return false })
+			return
+		case v.do == double:
+			b.offer(&letter{id: l.id, name: l.name + " again", line: l.line, body: l.body, sent: l.sent, side: l.side, forged: l.forged})
+		}
+		if v.to == nil {
+			continue
+		}
+		o := v.to.office()
+		if o == nil {
+			continue
+		}
+		if l.tries++; l.tries > post.MostTries {
+			b.bury(l, "it was delivered too often")
+			return
+		}
+		age := time.Since(l.sent)
+		b.mu.Lock()
+		take := o.takes[l.line]
+		c := b.calls[l.id]
+		c.age = max(c.age, age)
+		c.landed++
+		b.calls[l.id] = c
+		b.mu.Unlock()
+		if take == nil {
+			continue
+		}
+		if w.bug != nil && w.bug.post.ageless {
+			age = 0
+		}
+		if l.line == post.Asks {
+			b.settle(l, "delivered")
+		}
+		err := take(post.Letter{ID: l.name, Body: l.body, Tries: l.tries, Age: age})
+		if l.line == post.Asks || !b.taken(l, o, err) {
+			return
+		}
+	}
+}
+
+// taken does with a letter what its take says, and reports whether it is delivered again.
+func (b *broker) taken(l *letter, o *branch, err error) bool {
+	w := b.w
+	buried, is := err.(*post.Buried)
+	stale := time.Duration((15 + 5*w.noise("stale", l.name, l.tries)) * float64(time.Second))
+	switch {
+	case o.alive.Err() != nil: // it takes a while until that is noticed
+		l.ended++
+		if w.bug != nil && w.bug.post.forgetful {
+			b.settle(l, "deleted with the server that had it")
+			return false
+		}
+	case is:
+		b.bury(l, buried.Reason)
+		return false
+	case err == nil:
+		b.settle(l, "settled")
+		return false
+	default:
+		if o.serving.Err() != nil {
+			l.ended++
+		}
+		if w.noise("at once", l.name, l.tries) < 0.5 {
+			stale = time.Millisecond
+		}
+	}
+	t := time.NewTimer(stale)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-l.here.Done():
+	}
+	return true
+}
+
+// bury takes a letter out that no server can read: one that is forged, or at which servers have ended again and again.
+func (b *broker) bury(l *letter, why string) {
+	if !l.forged && l.ended < post.MostTries && l.line != post.Asks {
+		b.w.violate(57, "the letter %q was buried: %s", l.name, why)
+	}
+	b.lose(func(x *letter) bool { return x == l }, func(*message) bool { return false }, func(*mailbox) bool { return false })
+}
+
+// handled notes what an engine has answered, so that letters that say it may be settled.
+func (b *broker) handled(in wire.Asked) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.done[said(in)] = true
+}
+
+// contents is what a letter says, for comparison.
+func contents(frame []byte) string {
+	var in wire.Asked
+	_, body := open(frame)
+	if json.Unmarshal(body, &in) != nil {
+		return ""
+	}
+	return said(in)
+}
+
+func said(in wire.Asked) string {
+	var s []byte
+	for _, r := range in.Reports {
+		s = fmt.Appendf(s, "%s/%d:", r.Execution, r.Attempt)
+		for _, e := range r.Events {
+			s = fmt.Appendf(s, "%d,", e.Seq)
+		}
+	}
+	for _, c := range in.Chunks {
+		s = fmt.Appendf(s, "%s/%d/%d,", c.Execution, c.Attempt, c.Seq)
+	}
+	return string(s)
+}
+
+// recovered is called when an engine takes an attempt back because its worker is gone: what lay in the broker before that engine began
+// is recorded first.
+func (b *broker) recovered(k try, next int64, began time.Time) {
+	if began.IsZero() || time.Since(began) > 25*time.Second { // it does not wait for longer than a lease
+		return
+	}
+	b.mu.Lock()
+	say := ""
+	for _, l := range b.letters {
+		if l.line != post.Tells || l.forged || l.sent.After(began) || b.faulty.After(began) || b.split > 0 || b.isAway() {
+			continue
+		}
+		var in wire.Asked
+		_, body := open(l.body)
+		if json.Unmarshal(body, &in) != nil {
+			continue
+		}
+		for _, r := range in.Reports {
+			if (try{r.Execution, r.Attempt}) == k && len(r.Events) > 0 && r.Events[len(r.Events)-1].Seq >= next {
+				say = l.name
+			}
+		}
+	}
+	b.mu.Unlock()
+	if say != "" {
+		b.w.violate(56, "attempt %d of %s was taken back %s after the engine began, and %q, which lay in the broker before, is not recorded",
+			k.attempt, name(k.execution), time.Since(began), say)
+	}
+}
+
+// disaster is what happens to the broker.
+func (b *broker) disaster() {
+	w := b.w
+	d := time.Duration(w.rng.Float64() * w.rng.Float64() * float64(30*time.Second))
+	all := func(*letter) bool { return true }
+	switch w.rng.IntN(8) {
+	case 0:
+		w.happen("the broker is emptied")
+		b.lose(all, func(*message) bool { return true }, func(*mailbox) bool { return true })
+	case 1:
+		tail := time.Now().Add(-d / 10)
+		w.happen("the broker starts again without what came in the last %s", d/10)
+		b.lose(func(l *letter) bool { return l.sent.After(tail) }, func(m *message) bool { return m.sent.After(tail) }, func(x *mailbox) bool { return x.made.After(tail) })
+		b.beAway(d / 20)
+	case 2:
+		w.happen("the broker goes away for %s", d)
+		b.beAway(d)
+	case 3:
+		w.happen("the broker evicts half of what it has")
+		n := w.serial.Add(1)
+		b.lose(func(l *letter) bool { return w.noise("evict", n, l.name) < 0.5 }, func(*message) bool { return false },
+			func(x *mailbox) bool { return w.noise("evict", n, x.name) < 0.5 })
+	case 4:
+		b.expire(w.rng.Float64())
+	case 5:
+		b.beSplit(d)
+	case 6:
+		w.happen("the broker is full for %s", d)
+		b.mu.Lock()
+		b.full = time.Now().Add(d)
+		b.mu.Unlock()
+	case 7:
+		b.replay(w.rng.Float64())
+	}
+}
+
+func (b *broker) beAway(d time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.away = time.Now().Add(d)
+	b.faulty = b.away
+}
+
+// expire deletes one mailbox.
+func (b *broker) expire(which float64) {
+	b.mu.Lock()
+	var names []string
+	for n := range b.boxes {
+		names = append(names, n)
+	}
+	b.mu.Unlock()
+	if len(names) == 0 {
+		return
+	}
+	slices.Sort(names)
+	gone := names[int(which*float64(len(names)))]
+	b.w.happen("the mailbox %s expires", gone)
+	b.lose(func(*letter) bool { return false }, func(*message) bool { return false }, func(x *mailbox) bool { return x.name == gone })
+}
+
+// beSplit lets the broker be two for a while, each with some of the processes. What the second one got is lost with it.
+func (b *broker) beSplit(d time.Duration) {
+	b.mu.Lock()
+	if b.split > 0 {
+		b.mu.Unlock()
+		return
+	}
+	b.splits++
+	n := b.splits
+	b.split = n
+	b.mu.Unlock()
+	b.w.happen("the broker is split for %s", d)
+	time.AfterFunc(d, func() { b.join(n) })
+}
+
+func (b *broker) join(n int) {
+	b.mu.Lock()
+	is := n > 0 && b.split == n
+	if is {
+		b.split, b.faulty = 0, time.Now()
+	}
+	b.mu.Unlock()
+	if is {
+		b.lose(func(l *letter) bool { return l.side == 1 }, func(m *message) bool { return m.side == 1 }, func(x *mailbox) bool { return b.w.noise("side", n, x.o.who) < 0.5 })
+	}
+}
+
+// replay lets a process that has read the broker send what it has read.
+func (b *broker) replay(which float64) {
+	b.mu.Lock()
+	n := len(b.seen)
+	if n == 0 {
+		b.mu.Unlock()
+		return
+	}
+	body := b.seen[int(which*float64(n))]
+	h, _ := open(body)
+	c := b.calls[h.ID]
+	b.copies["replay"]++
+	l := &letter{id: h.ID, name: fmt.Sprintf("%s replayed %d", c.name, b.copies["replay"]), line: lineOf(h.Kind), body: body, sent: time.Now()}
+	b.mu.Unlock()
+	b.w.happen("%q is replayed", c.name)
+	b.offer(l)
+}
+
+func lineOf(kind string) post.Line {
+	switch kind {
+	case wire.Report:
+		return post.Tells
+	case wire.Log:
+		return post.Logs
+	}
+	return post.Asks
+}
+
+// heal ends the faults.
+func (b *broker) heal() {
+	b.mu.Lock()
+	b.away, b.full = time.Time{}, time.Time{}
+	n := b.split
+	b.mu.Unlock()
+	b.join(n)
+}
+
+var _ post.Office = (*branch)(nil)
+
+// forge is a letter that a process without the session's secret makes of one that it has read: the same events with another outcome.
+func (b *broker) forge(l *letter) *letter {
+	var in wire.Asked
+	line, body, _ := bytes.Cut(l.body[macBytes:], []byte("\n"))
+	if json.Unmarshal(body, &in) != nil {
+		return nil
+	}
+	for _, r := range in.Reports {
+		for i := range r.Events {
+			if e := &r.Events[i]; e.Outcome != nil && e.Type == flow.EvCompleted {
+				e.Outcome.Output = json.RawMessage(`"forged"`)
+			}
+		}
+	}
+	body, err := wire.Encode(in)
+	if err != nil {
+		panic(err)
+	}
+	signed := slices.Concat(line, []byte("\n"), body)
+	secret := "a guess"
+	if b.w.bug != nil && b.w.bug.post.unchecked { // a server that checks nothing takes this for the worker's
+		session, err := flow.ParseID(flow.SessionPrefix, in.Session)
+		if err != nil {
+			panic(err)
+		}
+		secret = wire.NewServer(nil, []byte(serversKey), wire.Holds{}).Secret(session)
+	}
+	return &letter{id: l.id, name: l.name + " forged", line: l.line, body: slices.Concat(signedBy(secret, signed), signed), sent: l.sent, side: l.side, forged: true}
+}

@@ -1,0 +1,125 @@
+package simulation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// pausing is the chance that somebody pauses a queue when a client begins. All pauses end by themselves, within mostPaused.
+const (
+	pausing    = 0.2
+	mostPaused = 20 * time.Second
+)
+
+// pause is a client that pauses a queue for a while, and may resume it earlier.
+func (l *load) pause(n int) {
+	w := l.w
+	key, queue := fmt.Sprintf("pause%d", n), "default"
+	if w.noise("paused queue", n) < 0.4 {
+		queue = queues[int(w.noise("which queue", n)*float64(len(queues)))]
+	}
+	span := time.Second + time.Duration(w.noise("paused for", n)*float64(mostPaused-time.Second))
+	l.waiting[key] = true
+	w.note("%s begins: %s for %s", key, queue, span)
+	w.spawn(func() {
+		l.steer(w.ctx, key, func(ctx context.Context, e *engine.Engine) error {
+			_, err := e.PauseWork(ctx, store.PausedQueue, queue, engine.PauseOrder{By: key, For: span})
+			return err
+		})
+		if early := w.noise("resumed", n); early < 0.5 {
+			select {
+			case <-time.After(time.Duration(2 * early * float64(span))):
+			case <-w.ctx.Done():
+			}
+			l.steer(w.ctx, key, func(ctx context.Context, e *engine.Engine) error {
+				_, err := e.ResumeWork(ctx, store.PausedQueue, queue, engine.PauseOrder{By: key})
+				return err
+			})
+		}
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		delete(l.waiting, key)
+	})
+}
+
+// steer asks one engine to pause or resume something, once: who does not hear the answer leaves it at that.
+func (l *load) steer(ctx context.Context, key string, do func(context.Context, *engine.Engine) error) {
+	if err := l.call(ctx, key, do); err != nil && !errors.Is(err, errLost) && !passes(err) && !errors.Is(err, store.ErrNotFound) {
+		l.w.violate(58, "%s was refused: %v", key, err)
+	}
+}
+
+// ChangePause is a transaction like those of Update.
+func (s *seam) ChangePause(ctx context.Context, of store.PauseKind, name string, decide func(time.Time, store.Pause) *store.Pause) (store.Pause, error) {
+	w := s.r.w
+	n := s.begin()
+	defer s.end(n)
+	v := w.park(s.alive, &gate{key: fmt.Sprintf("%s/commit %d", s.life, n), kind: atCommit, of: s.r})
+	switch v.do {
+	case gone, refuse:
+		return store.Pause{}, store.ErrUnavailable
+	case conflict:
+		return store.Pause{}, store.ErrConflict
+	case crashFirst:
+		s.r.crash()
+		return store.Pause{}, store.ErrUnavailable
+	}
+	p, err := s.Store.ChangePause(ctx, of, name, decide)
+	if err == nil {
+		w.shadow.paused(s.life, p)
+	}
+	switch {
+	case v.do == crashAfter:
+		s.r.crash()
+		return store.Pause{}, store.ErrUnavailable
+	case v.do == unknown && err == nil:
+		return store.Pause{}, store.ErrUnknown
+	}
+	return p, err
+}
+
+// paused takes over a pause that is committed, or the end of one.
+func (s *shadow) paused(by string, p store.Pause) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if p.Of == store.PausedQueue && p.Generation > 0 {
+		s.pauses[p.Name] = p
+	}
+	s.w.note("%s committed: %s is paused: %t", by, p.Name, p.Paused)
+}
+
+// claimed judges a claim by the pauses that are committed. Its time may be later than it was, where a worker's clock was ahead.
+func (c *commit) claimed(r *row, lane string, e flow.Event) {
+	queue, _, _ := strings.Cut(lane, "@")
+	if p, is := c.pauses[queue]; is && p.Holds(e.At) {
+		c.w.violate(58, "%s was claimed at %s from queue %s, which is paused since %s until %s", name(r.id), e.At, queue, p.At, p.Until)
+	}
+}
+
+// pauseBugs are planted ones about pauses.
+var pauseBugs = []bug{
+	{name: "paused yet claimed", invariant: []int{58}, tx: twisted(twist{
+		locked: func(s *store.Session) { s.Pauses = 0 },
+		pauses: func([]store.Pause) []store.Pause { return nil },
+	})},
+	{name: "server goes by the pauses that it knows", invariant: []int{58}, tx: twisted(twist{locked: func(s *store.Session) { s.Pauses = 0 }})},
+	{name: "pause is over early", invariant: []int{58}, tx: twisted(twist{pauses: func(all []store.Pause) []store.Pause {
+		for i := range all {
+			all[i].Until = all[i].Until.Add(-all[i].Until.Sub(all[i].At) / 2)
+		}
+		return all
+	}})},
+	{name: "pause never ends", invariant: []int{34}, tx: twisted(twist{pauses: func(all []store.Pause) []store.Pause {
+		for i := range all {
+			all[i].Until = time.Time{}
+		}
+		return all
+	}})},
+}

@@ -1,0 +1,55 @@
+package e2e
+
+import (
+	"bufio"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// maxBinary is how large the stripped binary may be. It has 41 MB on Linux, and 16 MB more as soon as one function is linked
+// that calls methods by names which are no constants, as templates do: then all exported methods of all types stay in.
+const maxBinary = 44 << 20
+
+// The linker removes what is not called, and the binary stays below its bound.
+func TestBinary(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "pawl")
+	cmd := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-ldflags=-s -w -dumpdep", "-o", path, "../cmd/pawl")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
+	edges, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	callers := map[string]bool{}
+	lines := 0
+	s := bufio.NewScanner(edges)
+	s.Buffer(nil, 1<<20)
+	for s.Scan() {
+		lines++
+		from, _, _ := strings.Cut(s.Text(), " -> ")
+		if name, marked := strings.CutSuffix(from, " <ReflectMethod>"); marked {
+			callers[name] = true
+		}
+	}
+	_, _ = io.Copy(io.Discard, edges)
+	if err := cmd.Wait(); err != nil || s.Err() != nil {
+		t.Fatal(err, s.Err())
+	}
+	for name := range callers {
+		t.Errorf("%s calls methods by their names: the linker keeps all of them", name)
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info.Size() > maxBinary || lines < 10_000 {
+		t.Errorf("the binary has %d bytes, at most %d; %d lines about it", info.Size(), maxBinary, lines)
+	}
+}

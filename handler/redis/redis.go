@@ -1,0 +1,41 @@
+// Package redis lets a program that serves handlers reach its servers through Redis, where it reaches no server itself. The servers run
+// with the same broker: pawl server --broker.
+package redis
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+
+	"github.com/pawl-run/pawl/handler"
+	"github.com/pawl-run/pawl/internal/handoff"
+	"github.com/pawl-run/pawl/internal/handoff/post"
+	"github.com/pawl-run/pawl/internal/handoff/redis"
+)
+
+// Broker is the Redis at a URL, redis://user:password@host:6379?namespace=NAME, or rediss:// for TLS; the servers' namespace is "default"
+// unless their URL names another. An empty URL is that in $PAWL_BROKER. Pass the broker on as [handler.Options].Broker.
+func Broker(url string) handler.Broker { return broker(url) }
+
+type broker string
+
+// Connect implements handler.Broker.
+func (b broker) Connect(ctx context.Context, token string, log *slog.Logger) (handoff.Handoff, func(), error) {
+	url := string(b)
+	if url == "" {
+		url = os.Getenv("PAWL_BROKER")
+	}
+	if url == "" {
+		return nil, nil, errors.New("no broker: give its URL, or set PAWL_BROKER")
+	}
+	office, err := redis.Open(ctx, redis.Options{URL: url, Log: log})
+	if err != nil {
+		return nil, nil, err
+	}
+	c := post.NewClient(office, token)
+	return c, func() {
+		c.Stop()
+		office.Close()
+	}, nil
+}

@@ -1,0 +1,76 @@
+package s3
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// silent answers a request never, or with a body that never comes.
+type silent struct{ answers bool }
+
+func (s silent) RoundTrip(r *http.Request) (*http.Response, error) {
+	if !s.answers {
+		<-r.Context().Done()
+		return nil, r.Context().Err()
+	}
+	return &http.Response{Body: silence{r.Context()}, Header: http.Header{}}, nil
+}
+
+type silence struct{ ctx context.Context }
+
+func (s silence) Read([]byte) (int, error) {
+	<-s.ctx.Done()
+	return 0, s.ctx.Err()
+}
+
+func (silence) Close() error { return nil }
+
+// Every wait ends, each at its own time, and not because the caller has gone.
+func TestPatience(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		method, query, body string
+		want                time.Duration
+	}{
+		{http.MethodGet, "", "", headerTimeout},
+		{http.MethodPut, "partNumber=1", "content", bodyTimeout},
+		{http.MethodPost, "uploadId=1", "parts", assembleTimeout},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			begun := time.Now()
+			r, err := http.NewRequestWithContext(t.Context(), c.method, "http://h/b?"+c.query, strings.NewReader(c.body))
+			if err != nil {
+				t.Fatal(err)
+			}
+			p := &patience{RoundTripper: silent{}}
+			if _, err := p.RoundTrip(r); !errors.Is(err, errSilent) || time.Since(begun) != c.want {
+				t.Errorf("%s ?%s ended after %s with %v, want %s", c.method, c.query, time.Since(begun), err, c.want)
+			}
+		})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://h/b", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := &patience{RoundTripper: silent{answers: true}}
+		resp, err := p.RoundTrip(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Hour) // the reader takes its time: that is no silence of the service
+		begun := time.Now()
+		if _, err := io.ReadAll(resp.Body); !errors.Is(err, errSilent) || time.Since(begun) != headerTimeout {
+			t.Errorf("a silent body ended after %s with %v", time.Since(begun), err)
+		}
+		if err := resp.Body.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -1,0 +1,227 @@
+package s3
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/minio/minio-go/v7"
+
+	"github.com/pawl-run/pawl/internal/blob"
+)
+
+const (
+	// smallSize is what is read of a blob before it takes a buffer of the size of a part: most blobs end within it.
+	smallSize = 128 << 10
+	// partSize is how much of a large blob is one request. Services want at least 5 MiB, and at most 10,000 parts.
+	partSize, maxParts = 8 << 20, 10_000
+	// inFlight is how many parts of one blob are under way at once, and how many buffers it takes.
+	inFlight = 2
+	// abandoned is the age at which an upload that has not ended belongs to a process that is gone.
+	abandoned = 24 * time.Hour
+	// abortTimeout is how long giving up an upload may take. What it leaves a sweep removes.
+	abortTimeout = 10 * time.Second
+	// mark names the random value by which an upload knows its own object again: ETags are made of other things in each service.
+	mark = "Pawl-Put"
+)
+
+var (
+	smalls = sync.Pool{New: func() any { return new([smallSize]byte) }}
+	parts  = sync.Pool{New: func() any { return new([partSize]byte) }}
+)
+
+// Put implements blob.Store. It takes two buffers of 8 MiB for a blob of any size above that, and 128 KiB for a small one.
+func (s *Store) Put(ctx context.Context, name string, r io.Reader) (int64, error) {
+	if err := blob.CheckName(name); err != nil {
+		return 0, fmt.Errorf("put blob: %w", err)
+	}
+	n, err := s.put(ctx, s.key(name), r)
+	if err != nil {
+		return 0, fmt.Errorf("put blob %s: %w", name, err)
+	}
+	return n, nil
+}
+
+func (s *Store) put(ctx context.Context, key string, r io.Reader) (int64, error) {
+	if err := ctx.Err(); err != nil {
+		return 0, err
+	}
+	small := smalls.Get().(*[smallSize]byte)
+	defer smalls.Put(small)
+	n, err := blob.ReadFull(r, small[:])
+	if err == io.EOF {
+		return s.putWhole(ctx, key, small[:n])
+	}
+	if err != nil {
+		return 0, err
+	}
+	part := parts.Get().(*[partSize]byte)
+	copy(part[:], small[:])
+	n, err = blob.ReadFull(r, part[smallSize:])
+	if err == nil {
+		return s.putParts(ctx, key, part, r)
+	}
+	defer parts.Put(part)
+	if err != io.EOF {
+		return 0, err
+	}
+	return s.putWhole(ctx, key, part[:smallSize+n])
+}
+
+// putWhole stores a blob by one request. Its answer may be lost each time that it is tried, and then the blob may be there
+// although this returns an error; the bytes are those that the next try puts.
+func (s *Store) putWhole(ctx context.Context, key string, content []byte) (int64, error) {
+	opts := minio.PutObjectOptions{ServerSideEncryption: s.at.SSE, DisableContentSha256: true} // not in chunks: the sum is known before
+	_, err := s.core.PutObject(ctx, s.at.Bucket, key, bytes.NewReader(content), int64(len(content)), "", sum(content), opts)
+	return int64(len(content)), s.putFault(ctx, err)
+}
+
+// putFault is the fault of a put. An upload or a part that is not there any more was given up by a sweep or by a rule of the
+// bucket: everything is to be put again.
+func (s *Store) putFault(ctx context.Context, err error) error {
+	e, _ := answer(err)
+	found := s.fault(ctx, err)
+	if found != nil && ctx.Err() == nil && (errors.Is(found, blob.ErrNotFound) || e.Code == minio.InvalidPart) {
+		return fmt.Errorf("%w: %s: %s: %w", blob.ErrUnavailable, s.at, e.Code, err)
+	}
+	return found
+}
+
+// sum is what the service checks the bytes against.
+func sum(content []byte) string {
+	h := sha256.Sum256(content)
+	return hex.EncodeToString(h[:])
+}
+
+// upload is a blob that is put in parts.
+type upload struct {
+	*Store
+	key, id, mark string
+	size          int64
+	mu            sync.Mutex // of done
+	done          []minio.CompletePart
+}
+
+// putParts stores a blob of which one part has been read. It gives the buffer back.
+func (s *Store) putParts(ctx context.Context, key string, part *[partSize]byte, r io.Reader) (int64, error) {
+	u := &upload{Store: s, key: key, mark: rand.Text()}
+	var err error
+	u.id, err = s.core.NewMultipartUpload(ctx, s.at.Bucket, key, minio.PutObjectOptions{ServerSideEncryption: s.at.SSE, UserMetadata: map[string]string{mark: u.mark}})
+	if err != nil {
+		parts.Put(part)
+		return 0, s.putFault(ctx, err)
+	}
+	if err = u.send(ctx, part, r); err == nil {
+		err = u.complete(ctx)
+	}
+	if err != nil {
+		u.abort(ctx)
+		return 0, err
+	}
+	return u.size, nil
+}
+
+// send reads what is left and sends it, a part while the next is read.
+func (u *upload) send(ctx context.Context, part *[partSize]byte, r io.Reader) error {
+	within, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	free := make(chan *[partSize]byte, inFlight)
+	for range inFlight - 1 {
+		free <- parts.Get().(*[partSize]byte)
+	}
+	defer func() { // every buffer comes back, also when the reader panics: those under way when their requests have ended
+		fail(nil)
+		if part != nil {
+			free <- part
+		}
+		for range inFlight {
+			parts.Put(<-free)
+		}
+	}()
+	n := partSize
+	for number := 1; n > 0; number++ {
+		if number > maxParts {
+			return fmt.Errorf("it is larger than the %d parts of %d MiB that it can have", maxParts, partSize>>20)
+		}
+		sent, length := part, n
+		part = nil
+		u.mu.Lock()
+		u.done = append(u.done, minio.CompletePart{PartNumber: number})
+		u.mu.Unlock()
+		wg.Go(func() {
+			if err := u.sendPart(within, number, sent[:length]); err != nil {
+				fail(err)
+			}
+			free <- sent
+		})
+		u.size += int64(n)
+		if n < partSize {
+			break
+		}
+		part = <-free
+		if within.Err() != nil {
+			return u.cause(ctx, within)
+		}
+		var err error
+		if n, err = blob.ReadFull(r, part[:]); err != nil && err != io.EOF {
+			return err
+		}
+	}
+	wg.Wait()
+	return u.cause(ctx, within)
+}
+
+// cause is why parts are not sent any more, if so.
+func (u *upload) cause(ctx, within context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return context.Cause(within)
+}
+
+func (u *upload) sendPart(ctx context.Context, number int, content []byte) error {
+	p, err := u.core.PutObjectPart(ctx, u.at.Bucket, u.key, u.id, number, bytes.NewReader(content), int64(len(content)),
+		minio.PutObjectPartOptions{Sha256Hex: sum(content), DisableContentSha256: true})
+	if err != nil {
+		return u.putFault(ctx, err)
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.done[number-1].ETag = p.ETag
+	return nil
+}
+
+// complete makes an object of the parts. After an answer that was lost, and after the error of a second try that no longer
+// finds the upload, the object itself says whether it is this upload's.
+func (u *upload) complete(ctx context.Context) error {
+	_, err := u.core.CompleteMultipartUpload(ctx, u.at.Bucket, u.key, u.id, u.done, minio.PutObjectOptions{})
+	if err == nil || ctx.Err() != nil {
+		return u.putFault(ctx, err)
+	}
+	o, e := u.core.StatObject(ctx, u.at.Bucket, u.key, minio.StatObjectOptions{})
+	if e == nil && o.UserMetadata[mark] == u.mark && o.Size == u.size {
+		return nil
+	}
+	return u.putFault(ctx, err)
+}
+
+// abort gives an upload up, also when the caller has gone. A part that the service is still writing may outlive the first
+// request, so it is asked until it knows no such upload.
+func (u *upload) abort(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abortTimeout)
+	defer cancel()
+	for range tries {
+		if u.core.AbortMultipartUpload(ctx, u.at.Bucket, u.key, u.id) != nil { // what it cannot do a sweep does
+			return
+		}
+	}
+}

@@ -1,0 +1,46 @@
+package cli
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/client"
+	"github.com/pawl-run/pawl/internal/cli/output"
+)
+
+func listActions(_ *app, ctx context.Context, c *client.Client, l *listing) (any, *output.Table, error) {
+	all := []api.Definition{}
+	t := &output.Table{}
+	t.Row("NAME", "VERSION", "KIND", "CREATED", "STATE")
+	found := c.Definitions(ctx)
+	if l.versionsOf != "" {
+		found = c.DefinitionVersions(ctx, l.versionsOf)
+	}
+	for d, err := range found {
+		if err != nil {
+			return nil, nil, err
+		}
+		all = append(all, d)
+		t.Row(d.Name, strconv.Itoa(d.Version), d.Kind, output.Ago(d.CreatedAt), retiredText(d.Retired))
+		if len(all) >= l.limit {
+			break
+		}
+	}
+	return all, t, nil
+}
+
+// retiredText says by whom and why a definition is retired; nothing where it is not.
+func retiredText(r *api.Retirement) string {
+	if r == nil {
+		return ""
+	}
+	text := "retired"
+	if r.By != "" {
+		text += " by " + r.By
+	}
+	if r.Reason != "" {
+		text += ": " + r.Reason
+	}
+	return text
+}

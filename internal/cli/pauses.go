@@ -1,0 +1,162 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"os/user"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/client"
+	"github.com/pawl-run/pawl/internal/cli/exit"
+	"github.com/pawl-run/pawl/internal/cli/output"
+)
+
+// pausable are the kinds of things that can be paused, each a command of `pawl pause` and of `pawl resume`.
+var pausable = []struct {
+	name, pause, resume string
+	example             string
+	pauses              func(*client.Client, context.Context, string, api.PauseOrder) (*api.Pause, error)
+	resumes             func(*client.Client, context.Context, string, api.ResumeOrder) (*api.Pause, error)
+}{
+	{"queue", "Let no worker take anything from queues", "Let workers take from queues again, at once",
+		"  pawl pause queue gpu --reason 'new drivers' --for 1h", (*client.Client).PauseQueue, (*client.Client).ResumeQueue},
+	{"worker", "Give workers nothing more, by their names; what they run goes on", "Give workers work again, at once",
+		"  pawl pause worker build-7 --reason 'its disk is being replaced'", (*client.Client).PauseWorker, (*client.Client).ResumeWorker},
+}
+
+func (a *app) pauseCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "pause",
+		Short: "Let nothing be taken from queues, or give nothing to workers",
+		Long: `Pause queues or workers until they are resumed, or for a while. When the command returns no server hands out anything more of
+what is paused. What runs goes on, and submissions are accepted. pawl get pauses says what is paused, pawl why what that holds up.`,
+	}
+	for _, k := range pausable {
+		var o api.PauseOrder
+		var span time.Duration
+		one := &cobra.Command{
+			Use: k.name + " NAME…", Short: k.pause, Example: k.example, Args: cobra.MinimumNArgs(1),
+			RunE: func(cmd *cobra.Command, names []string) error {
+				if cmd.Flags().Changed("for") && span == 0 {
+					return exit.Usagef("--for %s: give a duration such as 1h, or leave it out to pause until it is resumed", span)
+				}
+				o.For = api.Duration(span)
+				if err := fillBy(&o.By); err != nil {
+					return err
+				}
+				return a.eachSchedule(cmd, names, func(ctx context.Context, s *session, name string) (string, error) {
+					p, err := k.pauses(s.Client, ctx, name, o)
+					if err != nil {
+						return "", err
+					}
+					return fmt.Sprintf("%s %s is %s", p.Kind, p.Name, pauseText(p)), nil
+				})
+			},
+		}
+		f := one.Flags()
+		f.StringVar(&o.Reason, "reason", "", "why, for those who look at it later")
+		f.StringVar(&o.By, "by", "", "who pauses it; the user of this system by default")
+		durationVar(f, &span, "for", "after which it goes on by itself; without it when it is resumed")
+		c.AddCommand(one)
+	}
+	return c
+}
+
+func (a *app) resumeCommand() *cobra.Command {
+	c := &cobra.Command{Use: "resume", Short: "Let queues or workers that are paused go on"}
+	for _, k := range pausable {
+		var o api.ResumeOrder
+		one := &cobra.Command{
+			Use: k.name + " NAME…", Short: k.resume, Example: "  pawl resume " + k.name + " NAME", Args: cobra.MinimumNArgs(1),
+			RunE: func(cmd *cobra.Command, names []string) error {
+				if err := fillBy(&o.By); err != nil {
+					return err
+				}
+				return a.eachSchedule(cmd, names, func(ctx context.Context, s *session, name string) (string, error) {
+					p, err := k.resumes(s.Client, ctx, name, o)
+					if err != nil {
+						return "", err
+					}
+					if p.Number == 0 {
+						return fmt.Sprintf("%s %s was not paused", p.Kind, p.Name), nil
+					}
+					return fmt.Sprintf("%s %s is resumed", p.Kind, p.Name), nil
+				})
+			},
+		}
+		one.Flags().StringVar(&o.By, "by", "", "who resumes it; the user of this system by default")
+		one.Flags().StringVar(&o.Reason, "reason", "", "why, for those who look at it later")
+		c.AddCommand(one)
+	}
+	return c
+}
+
+// fillBy fills in the user of this system as who gives an order.
+func fillBy(by *string) error {
+	if *by != "" {
+		return nil
+	}
+	u, err := user.Current()
+	if err != nil {
+		return exit.Usagef("say who you are with --by: this system does not tell (%v)", err)
+	}
+	*by = u.Username
+	return nil
+}
+
+// pauseText says of something whether it is paused, by whom, until when and why; nothing where it is not.
+func pauseText(p *api.Pause) string {
+	if p == nil {
+		return ""
+	}
+	text := "paused"
+	if p.By != "" {
+		text += " by " + p.By
+	}
+	if !p.Until.IsZero() {
+		text += " until " + whenText(&p.Until)
+	}
+	if p.Reason != "" {
+		text += ": " + p.Reason
+	}
+	return text
+}
+
+func listPauses(_ *app, ctx context.Context, c *client.Client, l *listing) (any, *output.Table, error) {
+	if l.limit < 1 {
+		return nil, nil, exit.Usagef("--limit %d: give a number of 1 or more", l.limit)
+	}
+	t := &output.Table{}
+	t.Row("KIND", "NAME", "STATE", "AT", "UNTIL", "BY", "REASON")
+	all := []api.Pause{}
+	var err error
+	if l.history {
+		for p, e := range c.PauseHistory(ctx) {
+			if e != nil {
+				return nil, nil, e
+			}
+			if all = append(all, p); len(all) >= l.limit {
+				break
+			}
+		}
+	} else if found, e := c.Pauses(ctx); e == nil {
+		all = append(all, found...)
+	} else {
+		err = e
+	}
+	for i := range all {
+		p := &all[i]
+		state, until := "paused", "it is resumed"
+		switch {
+		case !p.Paused:
+			state, until = "resumed", ""
+		case !p.Until.IsZero():
+			until = whenText(&p.Until)
+		}
+		t.Row(p.Kind, p.Name, state, whenText(&p.At), until, p.By, p.Reason)
+	}
+	return all, t, err
+}

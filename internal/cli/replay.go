@@ -1,0 +1,194 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/cli/exit"
+	"github.com/pawl-run/pawl/internal/cli/output"
+)
+
+// replayOptions are the flags of pawl replay.
+type replayOptions struct {
+	at         int64
+	definition string
+	format     output.Format
+}
+
+func (a *app) replayCommand() *cobra.Command {
+	var o replayOptions
+	c := &cobra.Command{
+		Use:   "replay ID…",
+		Short: "Let the rules decide recorded histories once more, and show what does not follow from them",
+		Long: `Let the rules decide recorded histories once more: each recorded event is compared with what the rules make of what came before it, at the
+recorded times and with the recorded outcomes. Nothing runs and nothing changes. What the record does not hold is said to be not known.
+1 when something does not follow.
+
+With --definition the recorded outcomes of a workflow's tasks go through another definition: which tasks it would have started, skipped
+or given something else. An item with another input has no recorded outcome, so what comes after it is not known.`,
+		Example: `  pawl replay ex_…
+  pawl replay ex_… --at 137                     the state at event 137
+  pawl replay ex_… --definition new.yaml        where it would have gone another way
+  pawl get executions --since 168h -o name | xargs pawl replay`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case cmd.Flags().Changed("at") && o.at < 1:
+				return exit.Usagef("--at %d: events are numbered from 1 on", o.at)
+			case o.at > 0 && o.definition != "":
+				return exit.Usagef("--at is for the recorded history and --definition for another one: leave out one of them")
+			case o.at > 0 && len(args) > 1:
+				return exit.Usagef("--at is for one execution")
+			case o.format != output.AsTable && len(args) > 1:
+				return exit.Usagef("-o is for one execution")
+			}
+			return a.withClient(cmd.Context(), reading, func(ctx context.Context, s *session) error {
+				if o.definition != "" {
+					return a.compareReplays(ctx, s, args, &o)
+				}
+				return a.replay(ctx, s, args, &o)
+			})
+		},
+	}
+	f := c.Flags()
+	f.Int64Var(&o.at, "at", 0, "replay up to the event with this number, and show the state there")
+	f.StringVar(&o.definition, "definition", "", "a file with another definition of the workflow (- for standard input)")
+	output.FormatFlag(c, &o.format, output.AsTable, output.AsJSON, output.AsYAML)
+	return c
+}
+
+// replay replays each execution, and fails when a history does not follow from the rules.
+func (a *app) replay(ctx context.Context, s *session, ids []string, o *replayOptions) error {
+	bad := 0
+	for _, id := range ids {
+		r, err := s.Replay(ctx, id, o.at)
+		if err != nil {
+			return err
+		}
+		if !r.Follows {
+			bad++
+		}
+		if o.format != output.AsTable {
+			if err := output.WriteData(a.out, o.format, r); err != nil {
+				return err
+			}
+			continue
+		}
+		a.showReplay(r)
+		if o.at > 0 {
+			a.showState(&r.State)
+		}
+	}
+	if bad > 0 {
+		return fmt.Errorf("%s not follow from the rules", output.Plural(bad, "history does", "histories do"))
+	}
+	return nil
+}
+
+// shownFindings is how many findings, and how many unknowns, are shown of one execution; -o json has more.
+const shownFindings = 20
+
+func (a *app) showReplay(r *api.Replay) {
+	verdict := "follows from the rules"
+	switch {
+	case !r.Follows:
+		verdict = "does NOT follow from the rules: " + output.Plural(len(r.Findings), "finding", "findings")
+	case len(r.Unknown) > 0:
+		verdict = "follows from the rules, as far as is known"
+	}
+	fmt.Fprintf(a.out, "%s: %s; %s\n", r.Execution, output.Plural(r.Events, "event", "events"), verdict)
+	for i, f := range r.Findings {
+		if i == shownFindings {
+			fmt.Fprintf(a.out, "  … and %d more (-o json has them)\n", len(r.Findings)-i)
+			break
+		}
+		fmt.Fprintf(a.out, "  %s\n    by the rules: %s\n    recorded:     %s\n    why:          %s\n", placeOf(f.Seq, f.Task), f.Rules, f.Recorded, f.Why)
+	}
+	for i, u := range r.Unknown {
+		if i == shownFindings {
+			fmt.Fprintf(a.out, "  … and %d more (-o json has them)\n", len(r.Unknown)-i)
+			break
+		}
+		fmt.Fprintf(a.out, "  not known, %s: %s\n", placeOf(u.Seq, u.Task), u.What)
+	}
+}
+
+func placeOf(seq int64, task string) string {
+	text := "the execution"
+	if seq > 0 {
+		text = fmt.Sprintf("event %d", seq)
+	}
+	if task != "" {
+		text += ", " + task
+	}
+	return text
+}
+
+func (a *app) showState(s *api.ReplayState) {
+	fmt.Fprintf(a.out, "\nAt event %d (%s): %s, attempt %d", s.Seq, s.At.Format("2006-01-02 15:04:05.000"), s.Status, s.Attempt)
+	if s.Worker != "" {
+		fmt.Fprintf(a.out, ", worker %s", s.Worker)
+	}
+	if !s.NotBefore.IsZero() {
+		fmt.Fprintf(a.out, ", not before %s", s.NotBefore.Format("15:04:05.000"))
+	}
+	fmt.Fprintln(a.out)
+	if len(s.Tasks) == 0 {
+		return
+	}
+	t := &output.Table{}
+	t.Row("TASK", "DECIDED", "STARTED", "OPEN", "COMPLETED", "FAILED", "CANCELLED", "TIMED OUT")
+	for i := range s.Tasks {
+		k := &s.Tasks[i]
+		t.Row(k.Task, k.Mark, count(k.Started), count(k.Open), count(k.Completed), count(k.Failed), count(k.Cancelled), count(k.TimedOut))
+	}
+	t.Write(a.out)
+}
+
+// compareReplays says where recorded runs would have gone another way.
+func (a *app) compareReplays(ctx context.Context, s *session, ids []string, o *replayOptions) error {
+	files, err := a.readFiles([]string{o.definition})
+	if err != nil {
+		return &exit.Error{Code: exit.Misuse, Err: err}
+	}
+	for _, id := range ids {
+		r, err := s.CompareReplay(ctx, id, api.ReplayRequest{Document: string(files[0].content)})
+		if err != nil {
+			return err
+		}
+		if o.format != output.AsTable {
+			return output.WriteData(a.out, o.format, r)
+		}
+		a.showComparison(r)
+	}
+	return nil
+}
+
+func (a *app) showComparison(r *api.ReplayComparison) {
+	t, changed := &output.Table{}, 0
+	t.Row("TASK", "CHANGE", "RECORDED", "WOULD BE", "WHY")
+	for i := range r.Tasks {
+		k := &r.Tasks[i]
+		if k.Change != "same" {
+			changed++
+		}
+		t.Row(k.Task, k.Change, k.Recorded, k.Would, strings.ReplaceAll(k.Why, "\n", " "))
+	}
+	end := "how it would have ended is not known"
+	switch {
+	case r.Alike:
+		end = "it would have ended as it did"
+	case r.Status != "":
+		end = fmt.Sprintf("it would have ended otherwise: %s", r.Status)
+	}
+	if changed == 0 {
+		fmt.Fprintf(a.out, "%s: no task would have gone another way; %s\n", r.Execution, end)
+		return
+	}
+	fmt.Fprintf(a.out, "%s: %s of %d would have gone another way; %s\n", r.Execution, output.Plural(changed, "task", "tasks"), len(r.Tasks), end)
+	t.Write(a.out)
+}

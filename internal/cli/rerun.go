@@ -1,0 +1,175 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/client"
+	"github.com/pawl-run/pawl/internal/cli/exit"
+	"github.com/pawl-run/pawl/internal/cli/output"
+)
+
+// rerunOptions are the flags of pawl rerun.
+type rerunOptions struct {
+	runOptions // of which it has input and set
+	failed     bool
+	from       []string
+	definition string
+	plan, wait bool
+	format     output.Format
+}
+
+func (a *app) rerunCommand() *cobra.Command {
+	var o rerunOptions
+	c := &cobra.Command{
+		Use:   "rerun ID",
+		Short: "Run a finished execution again from where it failed, as a new execution that is linked to it",
+		Long: `Run a finished execution again, as a new execution that is linked to it; the old one never changes. Of a workflow, a task that completed
+keeps its outcome when it has the same to do and nothing before it runs again; what failed, timed out, was cancelled or did not start
+runs, with everything after it. --plan says what would be reused and what would run, and why, and changes nothing.`,
+		Example: `  pawl rerun ex_… --plan
+  pawl rerun ex_… --wait                              stay until it has ended
+  pawl rerun ex_… --from deploy                       this task and everything after it
+  pawl rerun ex_… --from 'test[3]'                    one item of a foreach, and everything after it
+  pawl rerun ex_… --set region=north                  with another input
+  pawl rerun ex_… --definition latest                 on the definition as it is now`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if o.failed && len(o.from) > 0 {
+				return exit.Usagef("--failed is what runs again without --from: leave out one of them")
+			}
+			if o.plan && o.wait {
+				return exit.Usagef("--plan starts nothing that --wait could wait for: leave out one of them")
+			}
+			if !o.plan && o.format != output.AsTable {
+				return exit.Usagef("-o is for the plan: add --plan")
+			}
+			m := reading
+			if o.wait {
+				m = working
+			}
+			return a.withClient(cmd.Context(), m, func(ctx context.Context, s *session) error { return a.rerun(ctx, s, args[0], &o) })
+		},
+	}
+	f := c.Flags()
+	f.BoolVar(&o.failed, "failed", false, "run again what did not complete, and what comes after it: the default")
+	f.StringArrayVar(&o.from, "from", nil, "a task, or an item of it as in 'test[3]', that runs again though it completed; also several times")
+	f.StringVar(&o.input, "input", "", "another input as JSON, or @FILE (@- for standard input)")
+	f.StringArrayVar(&o.set, "set", nil, "one field of the input, as in limit=5 or user.name=ada; JSON where it is JSON, else text")
+	f.StringVar(&o.definition, "definition", "", "what it runs on: same (default), latest, or name@version")
+	f.BoolVar(&o.plan, "plan", false, "say what would be reused and what would run, and why; nothing happens")
+	f.BoolVar(&o.wait, "wait", false, "watch it until it has ended, and exit as it did")
+	output.FormatFlag(c, &o.format, output.AsTable, output.AsJSON, output.AsYAML)
+	return c
+}
+
+func (a *app) rerun(ctx context.Context, s *session, id string, o *rerunOptions) error {
+	in := api.RerunRequest{From: o.from, Definition: o.definition}
+	if o.input == "" && len(o.set) > 0 {
+		x, err := s.Get(ctx, id)
+		if err != nil {
+			return err
+		}
+		if in.Input, err = withFields(x.Input, o.set); err != nil {
+			return err
+		}
+	} else {
+		var err error
+		if in.Input, err = a.inputOf(&o.runOptions); err != nil {
+			return err
+		}
+	}
+	if o.plan {
+		p, err := s.PlanRerun(ctx, id, in)
+		if err != nil {
+			return err
+		}
+		if o.format != output.AsTable {
+			return output.WriteData(a.out, o.format, p)
+		}
+		a.showPlan(p)
+		return nil
+	}
+	x, err := s.Rerun(ctx, id, in)
+	if err != nil {
+		return err
+	}
+	if !o.wait {
+		fmt.Fprintln(a.out, x.ID)
+		return nil
+	}
+	return a.watch(ctx, s, x, output.AsTable)
+}
+
+// showPlan says what a rerun would do.
+func (a *app) showPlan(p *api.RerunPlan) {
+	action := p.Action
+	if p.Version > 0 {
+		action = fmt.Sprintf("%s@%d", p.Action, p.Version)
+	}
+	if len(p.Tasks) == 0 {
+		fmt.Fprintf(a.out, "%s would run again: it has no tasks whose outcomes could be reused\n", action)
+		return
+	}
+	t := &output.Table{}
+	t.Row("TASK", "DECISION", "REUSED", "RUNS", "WHY")
+	for i := range p.Tasks {
+		k := &p.Tasks[i]
+		t.Row(k.Task, k.Decision, count(k.Reused), runs(k), k.Reason)
+	}
+	t.Write(a.out)
+	switch {
+	case p.Status != "":
+		fmt.Fprintf(a.out, "\nNothing would run: the rerun of %s ends at once as %s\n", action, p.Status)
+	default:
+		fmt.Fprintf(a.out, "\nThe rerun of %s would reuse the outcomes of %s\n", action, output.Plural(p.Reused, "execution", "executions"))
+	}
+}
+
+func count(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprint(n)
+}
+
+// shownRuns is how many items that run are named of a task.
+const shownRuns = 5
+
+// runs is how many items of a task run, and which.
+func runs(k *api.RerunTask) string {
+	if len(k.Items) == 0 || k.Reused == 0 {
+		return count(k.Runs)
+	}
+	var which []string
+	for _, i := range k.Items[:min(len(k.Items), shownRuns)] {
+		which = append(which, fmt.Sprintf("[%d]", i))
+	}
+	if k.Runs > len(which) {
+		which = append(which, "…")
+	}
+	return fmt.Sprintf("%d: %s", k.Runs, strings.Join(which, " "))
+}
+
+// shownReruns is how many reruns of an execution are named.
+const shownReruns = 10
+
+// reruns names the reruns of an execution, the newest first.
+func reruns(ctx context.Context, s *session, id string) (string, error) {
+	page, err := s.List(ctx, client.Filter{RerunOf: id, Limit: shownReruns})
+	if err != nil {
+		return "", err
+	}
+	var all []string
+	for i := range page.Executions {
+		all = append(all, fmt.Sprintf("%s (%s)", page.Executions[i].ID, page.Executions[i].Status))
+	}
+	if page.NextCursor != "" {
+		all = append(all, "…")
+	}
+	return strings.Join(all, ", "), nil
+}

@@ -1,0 +1,70 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// The commands of docs/rerun.md work as they stand there, and say what is shown there.
+func TestRerunDocument(t *testing.T) {
+	t.Parallel()
+	need(t, "bash", "curl", "sed")
+	blocks := documented(t, "rerun.md", "", 1)
+	out := followed(t, blocks[0], t.TempDir(), freePort(t))
+	for _, want := range []string{
+		"build    reuse     1             it completed, and neither it nor what comes before it has changed\n",
+		"publish  run               1     it failed\n", "note     run                     publish, which it needs, runs again\n",
+		"The rerun of release@2 would reuse the outcomes of 4 executions\n", "Rerun of:", "3 reused", "Reruns:",
+		"test     partly    2       1: [1]  it was named\n", "Nothing would run: the rerun of release@2 ends at once as completed\n",
+	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+}
+
+func TestRerunCommand(t *testing.T) {
+	t.Parallel()
+	port := freePort(t)
+	env := append(environment(t), "PAWL_LISTEN=127.0.0.1:"+port)
+	start(t, env, "server")
+	env = append(env, "PAWL_SERVER=http://127.0.0.1:"+port)
+	var id string
+	within(t, 30*time.Second, "an execution is accepted", func() bool {
+		out, _, code := pawl(t, env, "run", "noop", "--input", `{"n": 1, "who": {"name": "ada"}}`, "--detach")
+		id = strings.TrimSpace(out)
+		return code == 0
+	})
+	within(t, 30*time.Second, "it ends", func() bool {
+		out, _, _ := pawl(t, env, "get", "executions", "--status", "completed", "-o", "name")
+		return strings.Contains(out, id)
+	})
+	for _, c := range []struct {
+		args []string
+		code int
+		out  string
+		say  string
+	}{
+		{[]string{"rerun", id, "--plan"}, 0, "noop would run again: it has no tasks", ""},
+		{[]string{"rerun", id, "--plan", "-o", "json"}, 0, `"of": "` + id + `"`, ""},
+		{[]string{"rerun", id}, 0, "ex_", ""},
+		{[]string{"rerun", id, "--set", "who.name=bob", "--wait"}, 0, "bob", ""},
+		{[]string{"rerun", id, "--input", `{"n": 2}`, "--set", "m=3", "--wait"}, 0, `"m": 3`, ""},
+		{[]string{"get", "executions", "--rerun-of", id, "-o", "name"}, 0, "ex_", ""},
+		{[]string{"describe", id}, 0, "Reruns:", ""},
+		{[]string{"rerun", id, "--from", "a"}, 1, "", "no workflow"},
+		{[]string{"rerun", id, "--from", "a["}, 1, "", "task[index]"},
+		{[]string{"rerun", id, "--definition", "latest"}, 1, "", "ran on no definition"},
+		{[]string{"rerun", id, "--failed", "--from", "a"}, 2, "", "leave out one"},
+		{[]string{"rerun", id, "--plan", "--wait"}, 2, "", "leave out one"},
+		{[]string{"rerun", id, "-o", "json"}, 2, "", "add --plan"},
+		{[]string{"rerun", id, "--set", "n"}, 2, "", "name=value"},
+		{[]string{"rerun"}, 2, "", "needs ID"},
+	} {
+		out, stderr, code := pawl(t, env, c.args...)
+		if code != c.code || !strings.Contains(out, c.out) || !strings.Contains(stderr, c.say) {
+			t.Errorf("%v: %d %s %s, want %d, %q and %q", c.args, code, out, stderr, c.code, c.out, c.say)
+		}
+	}
+}

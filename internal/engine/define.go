@@ -1,0 +1,287 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// Defined says what became of one definition.
+type Defined struct {
+	Name    string
+	Version int
+	Kind    string
+	Created bool // false: the latest version was the same already
+	Moved   bool // one of its aliases was
+	Latest  int  // the version that its name alone stands for; 0: the newest
+}
+
+// defined is what a transaction has stored.
+type defined struct {
+	all     []Defined
+	aliases []*Alias // that it has moved
+}
+
+// alone lets one request of a kind at a time go to the committer, so that no transaction has two of them.
+type alone chan struct{}
+
+func newAlone() alone { return make(alone, 1) }
+
+func (a alone) enter(ctx context.Context) error {
+	select {
+	case a <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (a alone) leave() { <-a }
+
+// askAlone is ask for a decision that writes definitions or switches. The next one may go to the committer once this one has been answered,
+// also where its caller has gone.
+func askAlone[T any](ctx context.Context, e *Engine, decide func(context.Context, *transaction) (T, error)) (none T, err error) {
+	if err := e.defining.enter(ctx); err != nil {
+		return none, err
+	}
+	r := newRequest(nil, fromCaller, decide)
+	if err := e.enqueue(r); err != nil {
+		e.defining.leave()
+		return none, err
+	}
+	select {
+	case a := <-r.answer:
+		e.defining.leave()
+		return a.result, a.err
+	case <-ctx.Done():
+		go func() {
+			<-r.answer
+			e.defining.leave()
+		}()
+		return none, ctx.Err()
+	}
+}
+
+// byName are the places of definitions in the order of their names, in which every transaction writes them: two that wait for each other's
+// new versions would do so for ever. For the same reason a transaction has the definitions of one call (Engine.defining).
+func byName(defs []*definition.Definition) []int {
+	at := make([]int, len(defs))
+	for i := range at {
+		at[i] = i
+	}
+	slices.SortStableFunc(at, func(a, b int) int {
+		return cmp.Or(strings.Compare(string(defs[a].Kind), string(defs[b].Kind)), strings.Compare(defs[a].Name, defs[b].Name))
+	})
+	return at
+}
+
+// Define is DefineFor without an order.
+func (e *Engine) Define(ctx context.Context, defs []*definition.Definition) ([]Defined, error) {
+	return e.DefineFor(ctx, defs, DefineOrder{})
+}
+
+// DefineFor stores definitions, all or none. Every action and workflow that they mention must exist, in the store or among
+// them; what is wrong comes back as definition.Problems.
+func (e *Engine) DefineFor(ctx context.Context, defs []*definition.Definition, o DefineOrder) ([]Defined, error) {
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	if err := e.checkFor(ctx, defs, o.Alias); err != nil {
+		return nil, err
+	}
+	asked := time.Now()
+	stored, err := askAlone(ctx, e, func(ctx context.Context, t *transaction) (defined, error) {
+		out := make([]Defined, len(defs))
+		var aliases []*Alias
+		for _, i := range byName(defs) {
+			d := defs[i]
+			version, created, err := t.define(ctx, d)
+			if err != nil {
+				return defined{}, fmt.Errorf("define %q: %w", d.Name, err)
+			}
+			if d.Kind == definition.KindSchedule {
+				if err := t.beginSchedule(ctx, d, version); err != nil {
+					return defined{}, fmt.Errorf("begin schedule %q: %w", d.Name, err)
+				}
+			}
+			if d.Rule != nil || d.Trigger != nil {
+				if err := t.switchTo(ctx, d, version); err != nil {
+					return defined{}, fmt.Errorf("switch to %s %q: %w", d.Kind, d.Name, err)
+				}
+			}
+			if d.Runnable() {
+				moved, latest, err := t.defineAliases(ctx, d.Name, version, created, &o)
+				if err != nil {
+					return defined{}, fmt.Errorf("define %q: %w", d.Name, err)
+				}
+				aliases = append(aliases, moved...)
+				out[i].Moved, out[i].Latest = len(moved) > 0, latest
+			}
+			out[i].Name, out[i].Version, out[i].Kind, out[i].Created = d.Name, version, string(d.Kind), created
+		}
+		return defined{out, aliases}, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	out := stored.all
+	for _, a := range stored.aliases {
+		e.catalog.isAlias(a, asked)
+	}
+	rules := false
+	for i, d := range defs {
+		if d.Kind == definition.KindSchedule {
+			e.schedules.changed()
+		}
+		if d.Kind == definition.KindWebhook {
+			e.webhooks.forget(d.Name)
+		}
+		if d.Rule != nil || d.Trigger != nil {
+			rules = true
+		}
+		if !d.Runnable() {
+			continue // other replicas ask the store for it too
+		}
+		e.catalog.put(d, out[i].Version)
+		e.catalog.isLatest(d.Name, out[i].Version, time.Now())
+	}
+	if rules {
+		e.rulesChanged(ctx)
+	}
+	return out, nil
+}
+
+// Settle waits, after Define, until every replica runs what was defined.
+func (e *Engine) Settle(ctx context.Context) {
+	if e.opts.Exclusive {
+		return
+	}
+	settled := time.NewTimer(latestFor)
+	defer settled.Stop()
+	select {
+	case <-settled.C:
+	case <-ctx.Done():
+	}
+}
+
+// Check says what Define would say of definitions, and stores nothing: definition.Problems when something that they
+// mention does not exist.
+func (e *Engine) Check(ctx context.Context, defs []*definition.Definition) error {
+	return e.checkFor(ctx, defs, "")
+}
+
+// checkFor is Check of definitions for which an alias is to stand.
+func (e *Engine) checkFor(ctx context.Context, defs []*definition.Definition, alias string) error {
+	among := map[string]*definition.Definition{}
+	for _, d := range defs {
+		if d.Runnable() {
+			among[d.Name] = d
+		}
+	}
+	declared := definition.DeclaredQueues(defs)
+	var problems definition.Problems
+	for _, d := range defs {
+		for _, ref := range d.References() {
+			kind := definition.Kind("")
+			base, of, _ := strings.Cut(ref.Name, "@")
+			if known := among[base]; known != nil && ref.Version == 0 && (of == "" || of == LatestAlias || of == alias) {
+				kind = known.Kind
+			} else if known, _, err := e.catalog.get(ctx, ref.Name, ref.Version); err == nil {
+				kind = known.Kind
+			} else if !errors.Is(err, store.ErrNotFound) {
+				return err
+			}
+			what := ref.Name
+			if ref.Version > 0 {
+				what = versionKey(ref.Name, ref.Version)
+			}
+			switch {
+			case kind == "":
+				fix, err := e.nameFix(ctx, ref.Name, ref.Version, slices.Sorted(maps.Keys(among)))
+				if err != nil {
+					return err
+				}
+				problems = append(problems, refProblem(ref, fmt.Sprintf("there is no action or workflow %q", what), fix))
+			case ref.Kind == definition.KindWorkflow && kind != definition.KindWorkflow:
+				problems = append(problems, refProblem(ref, fmt.Sprintf("%q is an action, not a workflow", what), "name it as the task's action instead"))
+			}
+		}
+		for _, q := range d.QueueRefs() {
+			if slices.Contains(declared, q.Name) {
+				continue
+			}
+			known, err := e.catalog.knowsQueue(ctx, q.Name)
+			if err != nil {
+				return err
+			}
+			if !known {
+				problems = append(problems, definition.Problem{File: q.Position.File, Line: q.Position.Line, Column: q.Position.Column, Path: q.Path,
+					Message: unknownQueue(q.Name), Fix: queueFix(q.Name)})
+			}
+		}
+	}
+	awaited, err := e.checkTriggers(ctx, defs)
+	if err != nil {
+		return err
+	}
+	problems = append(problems, awaited...)
+	cycles, err := e.checkCycles(ctx, defs, among)
+	if err != nil {
+		return err
+	}
+	if problems = append(problems, cycles...); len(problems) > 0 {
+		return problems
+	}
+	return nil
+}
+
+// checkTriggers says which triggers definitions wait for that nothing can wait for.
+func (e *Engine) checkTriggers(ctx context.Context, defs []*definition.Definition) (problems definition.Problems, err error) {
+	here := map[string]bool{}
+	for _, d := range defs {
+		if d.Trigger != nil {
+			here[d.Name] = d.Trigger.Waits
+		}
+	}
+	for _, d := range defs {
+		for _, ref := range d.Awaited() {
+			waits, declared := here[ref.Trigger]
+			if !declared {
+				set, err := e.rulesInForce(ctx)
+				if err != nil {
+					return nil, err
+				}
+				if k := set.Triggers[ref.Trigger]; k != nil {
+					declared, waits = true, k.Waits
+				}
+			}
+			p := definition.Problem{File: ref.Position.File, Line: ref.Position.Line, Column: ref.Position.Column, Path: ref.Path}
+			switch {
+			case !declared:
+				p.Message, p.Fix = fmt.Sprintf("there is no trigger %q", ref.Trigger), fmt.Sprintf("add a document with kind: trigger, name: %s and waits: true", ref.Trigger)
+			case !waits:
+				p.Message, p.Fix = fmt.Sprintf("nothing can wait for the trigger %q", ref.Trigger), "add waits: true to its document"
+			default:
+				continue
+			}
+			problems = append(problems, p)
+		}
+	}
+	return problems, nil
+}
+
+func refProblem(ref definition.Ref, message, fix string) definition.Problem {
+	path := "run.action"
+	if ref.Task != "" {
+		path = "tasks." + ref.Task + ".action"
+	}
+	return definition.Problem{File: ref.Position.File, Line: ref.Position.Line, Column: ref.Position.Column, Path: path, Message: message, Fix: fix}
+}

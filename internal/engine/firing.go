@@ -1,0 +1,107 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/blob"
+	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/schedule"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// firing is what is to become of one schedule that is due.
+type firing struct {
+	was    store.Schedule // as it was when this was planned
+	d      *definition.Definition
+	plan   schedule.Plan
+	starts []*start
+	rest   []schedule.Fire // ticks beyond starts, which another transaction starts: their inputs do not go into this one
+	pause  string          // why the schedule pauses itself instead
+	bad    error           // why nothing can be planned
+	done   bool            // carried out; was is the schedule as it is since then
+}
+
+func (f *firing) bytes() (n int) {
+	for _, s := range f.starts {
+		n += s.request.PayloadSize()
+	}
+	return n
+}
+
+// start is an execution that a tick starts, if nothing keeps it from doing so.
+type start struct {
+	fire    schedule.Fire
+	id      flow.ID
+	request flow.Request
+	sums    []blob.Sum
+	err     error // why there is no request
+}
+
+// plan works out, outside the transaction, what becomes of the nominal times of a schedule that have passed. d is its document; nil:
+// it has to be read.
+func (e *Engine) plan(ctx context.Context, k store.Schedule, d *definition.Definition, now time.Time) (f *firing, err error) {
+	if f = (&firing{was: k, d: d}); d == nil {
+		f.d, f.bad = e.schedule(ctx, k.Name, k.Version)
+	}
+	if f.bad != nil {
+		if !spoiled(f.bad) {
+			return nil, f.bad
+		}
+		return f, nil
+	}
+	if f.pause, err = e.failing(ctx, f.d, &k); err != nil || f.pause != "" {
+		return f, err
+	}
+	f.plan = f.d.Schedule.Tick(k.Name, k.Next, now)
+	f.rest = f.plan.Fire
+	return f, e.nextStarts(ctx, f)
+}
+
+// nextStarts makes the requests of the next ticks of a plan: as many as one transaction takes.
+func (e *Engine) nextStarts(ctx context.Context, f *firing) error {
+	last, left := f.was.Last, budget{startsAtOnce, e.budget.bytes}
+	for f.starts = nil; len(f.rest) > 0 && !left.spent(); f.rest = f.rest[1:] {
+		s := e.start(ctx, f.d, f.rest[0], last)
+		var refused *Invalid
+		if s.err != nil && !errors.As(s.err, &refused) && !spoiled(s.err) {
+			return s.err
+		}
+		f.starts, last = append(f.starts, s), f.rest[0].Nominal
+		left.spend(1, s.request.PayloadSize())
+	}
+	return nil
+}
+
+// start makes the request of the execution that a tick starts.
+func (e *Engine) start(ctx context.Context, d *definition.Definition, fire schedule.Fire, previous time.Time) *start {
+	s := &start{fire: fire, id: e.opts.NewID()}
+	run := &d.Schedule.Run
+	input, err := d.Schedule.InputFor(d.Name, d.Schedule.TickOf(fire.Nominal, previous, fire.Why))
+	if err != nil {
+		s.err = invalid("run.input", "", err.Error(), "")
+		return s
+	}
+	settings := &run.Settings
+	sub := &Submission{Action: run.ActionText(), Input: input, Queue: settings.Queue, Priority: settings.Priority, Timeout: settings.Timeout,
+		QueueTimeout: settings.QueueTimeout, TotalTimeout: settings.TotalTimeout, Retry: settings.Retry,
+		Labels: merged(map[string]string{ScheduleLabel: d.Name}, settings.Labels)}
+	if s.request, s.err = e.request(ctx, sub, s.id); s.err != nil {
+		return s
+	}
+	if line := lineOf(d); line != "" {
+		if s.request.Key != "" {
+			s.err = invalid("overlap", string(d.Schedule.Overlap), fmt.Sprintf("%s has a concurrency key of its own, which decides what waits", run.Action), "write overlap: allow or skip")
+			return s
+		}
+		s.request.Key, s.request.KeyLimit, s.request.WhenFull = line, 1, flow.WhenFullQueue
+		if d.Schedule.Overlap == schedule.OverlapCancel {
+			s.request.WhenFull = flow.WhenFullCancelOldest
+		}
+	}
+	s.sums = sumsIn(s.request.Input, s.request.With)
+	return s
+}

@@ -1,0 +1,220 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/orchestration"
+	"github.com/pawl-run/pawl/internal/replay"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+const (
+	// replayedBytes bounds what of a workflow's tasks is held while its history is replayed: inputs and outputs.
+	replayedBytes = 64 << 20
+	// replayedChildren bounds how many executions of tasks are, over all attempts.
+	replayedChildren = 100_000
+	// historyPage is how many events are read at a time.
+	historyPage = 5000
+	// historiesPage is how many executions are listed at a time.
+	historiesPage = 500
+)
+
+// Histories reads what a store has recorded and replays it. It needs no engine that runs.
+type Histories struct {
+	store   store.Reader
+	catalog *catalog
+}
+
+// HistoriesOf replays what a store has recorded.
+func HistoriesOf(s store.Store) *Histories { return &Histories{s, newCatalog(s)} }
+
+// Histories replays what the engine's store has recorded.
+func (e *Engine) Histories() *Histories { return &Histories{e.opts.Store, e.catalog} }
+
+// All replays every execution of the store, the newest first, and hands on what it finds. It holds one history at a time. What is removed
+// meanwhile is passed over.
+func (h *Histories) All(ctx context.Context, found func(flow.ID, *replay.Result)) error {
+	for f := (store.Filter{Limit: historiesPage}); ; {
+		page, err := h.store.List(ctx, f)
+		if err != nil || len(page) == 0 {
+			return err
+		}
+		for _, x := range page {
+			f.Before = x.ID
+			res, err := h.Replay(ctx, x.ID, 0)
+			if errors.Is(err, store.ErrNotFound) {
+				continue
+			}
+			if err != nil {
+				return fmt.Errorf("replay %s: %w", x.ID, err)
+			}
+			found(x.ID, res)
+		}
+	}
+}
+
+// Replay lets the rules decide a recorded history once more, up to event upto (0: all of it), and says what does not follow from them. It
+// reads, and changes nothing.
+func (h *Histories) Replay(ctx context.Context, id flow.ID, upto int64) (*replay.Result, error) {
+	r, err := h.history(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if upto > int64(len(r.Events)) {
+		return nil, invalid("at", fmt.Sprint(upto), fmt.Sprintf("the history has %d events", len(r.Events)), "name one of them")
+	}
+	return replay.Replay(r, upto), nil
+}
+
+// Compare says where a recorded run of a workflow would have gone another way under another definition. It reads, and changes nothing.
+func (h *Histories) Compare(ctx context.Context, id flow.ID, other *definition.Definition) (*replay.Comparison, error) {
+	r, err := h.history(ctx, id)
+	switch {
+	case err != nil:
+		return nil, err
+	case r.Execution.Kind != flow.KindWorkflow:
+		return nil, invalid("id", id.String(), "the execution is no workflow, so it has no tasks", "leave the definition out, or name a workflow's execution")
+	case other.Workflow == nil:
+		return nil, invalid("document", other.Name, "it has no workflow", "give one with tasks")
+	case r.Workflow == nil:
+		return nil, invalid("id", id.String(), "its tasks cannot be replayed: "+r.Without, "compare another execution")
+	}
+	return replay.Compare(r, other.Workflow), nil
+}
+
+// history reads what was recorded of an execution.
+func (h *Histories) history(ctx context.Context, id flow.ID) (*replay.Record, error) {
+	x, err := h.store.Get(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	r := &replay.Record{Execution: x}
+	for after := int64(0); after < x.NextSeq-1; { // what comes meanwhile is not part of the execution that was read
+		page, err := h.store.Events(ctx, id, after, min(historyPage, int(x.NextSeq-1-after)))
+		if err != nil {
+			return nil, err
+		}
+		if len(page) == 0 {
+			break
+		}
+		r.Events = append(r.Events, page...)
+		after = page[len(page)-1].Seq
+	}
+	switch x.Kind {
+	case flow.KindSleep:
+		if r.Sleeps, err = sleepOf(x.Payload()); err != nil {
+			r.Sleeps = 0 // it has failed for that reason
+		}
+	case flow.KindWorkflow:
+		return r, h.workflowHistory(ctx, r)
+	}
+	return r, nil
+}
+
+// workflowHistory reads what was recorded of a workflow beside its own events.
+func (h *Histories) workflowHistory(ctx context.Context, r *replay.Record) error {
+	x := r.Execution
+	def, _, err := h.catalog.get(ctx, x.Action, x.Version)
+	switch {
+	case err != nil && !spoiled(err) && !errors.Is(err, store.ErrNotFound):
+		return fmt.Errorf("load its definition: %w", err)
+	case err != nil || def.Workflow == nil:
+		r.Without = fmt.Sprintf("version %d of definition %s cannot be read", x.Version, x.Action)
+		return nil
+	}
+	w := &replay.Workflow{Definition: def.Workflow}
+	for attempt := 1; attempt <= x.Attempt; attempt++ {
+		enough, err := h.childHistories(ctx, store.WorkflowAttempt{ID: x.ID, Attempt: attempt}, w)
+		if err != nil {
+			return err
+		}
+		if !enough {
+			r.Without = fmt.Sprintf("its tasks have more than %d executions, or inputs and outputs of more than %d MB", replayedChildren, replayedBytes>>20)
+			return nil
+		}
+	}
+	w.Request = func(c *orchestration.Child, recorded *flow.Execution) (flow.Request, error) {
+		return recordedRequest(ctx, h.catalog.getFor, x, c, recorded)
+	}
+	r.Workflow = w
+	return nil
+}
+
+// childHistories reads the executions of a workflow's attempt, and reports whether there was room for all.
+func (h *Histories) childHistories(ctx context.Context, of store.WorkflowAttempt, w *replay.Workflow) (bool, error) {
+	have, bytes := map[orchestration.Item]bool{}, 0
+	keep := func(x *flow.Execution) bool {
+		have[orchestration.Item{Task: x.Task, Index: x.Index}] = true
+		bytes += x.PayloadSize()
+		if x.Outcome != nil {
+			bytes += len(x.Outcome.Output)
+		}
+		w.Children = append(w.Children, x)
+		return bytes <= replayedBytes && len(w.Children) <= replayedChildren
+	}
+	for task, index := "", -1; ; {
+		page, err := h.store.Recorded(ctx, of, task, index, recordedPage)
+		if err != nil {
+			return false, err
+		}
+		for _, x := range page {
+			task, index = x.Task, x.Index
+			if !keep(x) {
+				return false, nil
+			}
+		}
+		if len(page) == 0 {
+			break
+		}
+	}
+	for task, index := "", -1; ; { // what has not ended
+		page, err := h.store.Children(ctx, of, task, index, recordedPage)
+		if err != nil || len(page) == 0 {
+			return true, err
+		}
+		for _, c := range page {
+			task, index = c.Task, c.Index
+			if have[orchestration.Item{Task: c.Task, Index: c.Index}] {
+				continue
+			}
+			x, err := h.store.Get(ctx, c.Execution)
+			if errors.Is(err, store.ErrNotFound) {
+				continue
+			}
+			if err != nil {
+				return false, err
+			}
+			if !keep(x) {
+				return false, nil
+			}
+		}
+	}
+}
+
+// definitionFor loads a version of a definition, as maker wants it.
+type definitionFor = func(ctx context.Context, name string, version int, by string) (*definition.Definition, int, error)
+
+// recordedRequest is what the rules make of a child. Versions that its task leaves open are those that were recorded.
+func recordedRequest(ctx context.Context, load definitionFor, w *flow.Execution, c *orchestration.Child, recorded *flow.Execution) (flow.Request, error) {
+	m := maker{workflow: w.ID.String(), priority: w.Priority, depth: w.Depth}
+	m.definition = func(ctx context.Context, name string, version int, by string) (*definition.Definition, int, error) {
+		if base, _, _ := strings.Cut(name, "@"); version == 0 && base == recorded.Action {
+			name, version = base, recorded.Version
+		}
+		return load(ctx, name, version, by)
+	}
+	r, refusal, err := m.request(ctx, c)
+	switch {
+	case err != nil:
+		return r, fmt.Errorf("what it was started as is not known: %w", err)
+	case refusal == nil && r.Kind != flow.KindNoop && recorded.Kind == flow.KindNoop && recorded.Stage == flow.Failed && recorded.Outcome != nil &&
+		recorded.Outcome.Error != nil && recorded.Outcome.Error.Code == flow.CodeInvalidInput:
+		return r, errors.New("it was refused when it was started, for a reason that does not stand any more: which definitions there were then is not recorded")
+	}
+	return r, nil
+}

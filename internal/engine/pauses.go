@@ -1,0 +1,300 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/problem"
+	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/telemetry"
+)
+
+// What is paused is read by the transactions that claim, in the state that the session of the claimer has when it is locked: its row
+// comes with the latest generation of pauses, and where that is not the one that this process knows the pauses are read again, in the
+// same transaction. The store changes pauses between transactions (store.Pausing), so from a pause's commit on no transaction claims
+// what is paused, on any server.
+
+const (
+	// pauseLimit bounds how long something may be paused for.
+	pauseLimit = 366 * 24 * time.Hour
+	// pauserLimit bounds the name of who pauses or resumes, in bytes.
+	pauserLimit = 200
+)
+
+// pauses is what this process knows of what is paused.
+type pauses struct {
+	latest atomic.Pointer[pauseSet]
+	over   moments // when pauses end by themselves that keep claimers waiting
+}
+
+func newPauses() *pauses {
+	p := &pauses{over: newMoments()}
+	p.latest.Store(&pauseSet{})
+	return p
+}
+
+// keep remembers a set, unless a later one is known.
+func (p *pauses) keep(s *pauseSet) {
+	for known := p.latest.Load(); known.generation < s.generation; known = p.latest.Load() {
+		if p.latest.CompareAndSwap(known, s) {
+			return
+		}
+	}
+}
+
+// pauseSet is what is paused as of a generation. It does not change. The zero value is of nothing.
+type pauseSet struct {
+	generation int64
+	of         map[pauseSubject]store.Pause
+}
+
+type pauseSubject struct {
+	of   store.PauseKind
+	name string
+}
+
+func newPauseSet(all []store.Pause, generation int64) *pauseSet {
+	s := &pauseSet{generation: generation, of: make(map[pauseSubject]store.Pause, len(all))}
+	for _, p := range all {
+		s.of[pauseSubject{p.Of, p.Name}] = p
+	}
+	return s
+}
+
+// on is the pause of a subject that holds at a moment; nil: none does.
+func (s *pauseSet) on(of store.PauseKind, name string, now time.Time) *store.Pause {
+	if len(s.of) == 0 {
+		return nil
+	}
+	if p, is := s.of[pauseSubject{of, name}]; is && p.Holds(now) {
+		return &p
+	}
+	return nil
+}
+
+// onLane is the pause that keeps what waits in a lane from being claimed.
+func (s *pauseSet) onLane(lane string, now time.Time) *store.Pause {
+	if len(s.of) == 0 {
+		return nil
+	}
+	queue, _ := flow.SplitLane(lane)
+	return s.on(store.PausedQueue, queue, now)
+}
+
+// learnPauses lets the transaction go by the pauses of a generation, which the lock of a session has told.
+func (t *transaction) learnPauses(ctx context.Context, generation int64) error {
+	if t.dispatch.pauses.generation == generation {
+		return nil
+	}
+	all, generation, err := t.tx.Pauses(ctx)
+	if err == nil {
+		t.dispatch.pauses = newPauseSet(all, generation)
+	}
+	return err
+}
+
+// passesOver reports whether the queue of a lane is paused, and notes when that ends by itself.
+func (t *transaction) passesOver(lane string) bool {
+	return t.notesPause(t.dispatch.pauses.onLane(lane, t.now))
+}
+
+// notesPause reports whether there is a pause, and notes when it ends by itself.
+func (t *transaction) notesPause(p *store.Pause) bool {
+	if p != nil && !p.Until.IsZero() && (t.dispatch.resumes.IsZero() || p.Until.Before(t.dispatch.resumes)) {
+		t.dispatch.resumes = p.Until
+	}
+	return p != nil
+}
+
+// open are those of the queues that are not paused.
+func (t *transaction) open(queues []string) []string {
+	if len(t.dispatch.pauses.of) == 0 || !slices.ContainsFunc(queues, t.passesOver) {
+		return queues
+	}
+	return slices.DeleteFunc(slices.Clone(queues), t.passesOver)
+}
+
+// lookAgain lets claimers look again when the first pause ends by itself that a transaction has met. It comes when these claimers wait
+// again, for that may be now.
+func (e *Engine) lookAgain(t *transaction) {
+	if until := t.dispatch.resumes; !until.IsZero() {
+		e.pauses.over.announce(time.Now().Add(until.Sub(t.now)))
+	}
+}
+
+// watchPauses lets claimers look again when a pause ends by itself. While anything is paused it also looks every dueAtMost, for the
+// database's clock may have been set.
+func (e *Engine) watchPauses(ctx context.Context) {
+	for e.pauses.over.sleepUntil(ctx, time.Now().Add(e.jittered(dueAtMost))) {
+		if len(e.pauses.latest.Load().of) > 0 {
+			e.forgetQueues()
+		}
+	}
+}
+
+// PauseOrder says who pauses or resumes something, and why. Zero fields of it are left open.
+type PauseOrder struct {
+	By     string
+	Reason string
+	For    time.Duration // 0: until it is resumed
+}
+
+// PauseWork pauses a queue, from which nothing is claimed then, or a worker, which claims nothing, until it is resumed or its time is over.
+// What runs goes on. What is paused already is paused anew. When it returns no server claims any more. A subject that does not exist is
+// *NoSuch.
+func (e *Engine) PauseWork(ctx context.Context, of store.PauseKind, name string, o PauseOrder) (store.Pause, error) {
+	if err := o.check(); err != nil {
+		return store.Pause{}, err
+	}
+	if err := e.pausable(ctx, of, name); err != nil {
+		return store.Pause{}, err
+	}
+	p, err := e.changePause(ctx, of, name, func(now time.Time, _ store.Pause) *store.Pause {
+		p := &store.Pause{Paused: true, At: now, By: o.By, Reason: o.Reason}
+		if o.For > 0 {
+			p.Until = now.Add(o.For)
+		}
+		return p
+	})
+	if err == nil {
+		e.opts.Log.Info("paused", "subject", fmt.Sprintf("%s %s", of, name), "by", o.By, telemetry.Why, o.Reason)
+	}
+	return p, err
+}
+
+// ResumeWork ends a pause now. What is not paused stays so, and nothing is noted.
+func (e *Engine) ResumeWork(ctx context.Context, of store.PauseKind, name string, o PauseOrder) (store.Pause, error) {
+	if err := o.check(); err != nil {
+		return store.Pause{}, err
+	}
+	p, err := e.changePause(ctx, of, name, func(now time.Time, last store.Pause) *store.Pause {
+		if !last.Holds(now) {
+			return nil
+		}
+		return &store.Pause{At: now, By: o.By, Reason: o.Reason}
+	})
+	if err == nil && p.Generation == 0 {
+		err = e.pausable(ctx, of, name)
+		p = store.Pause{Of: of, Name: name}
+	}
+	return p, err
+}
+
+// check says what is wrong with an order: *Invalid.
+func (o *PauseOrder) check() error {
+	if say := badText(o.Reason, reasonLimit); say != "" {
+		return invalid("reason", shortText(o.Reason), say, "shorten it")
+	}
+	if say := badText(o.By, pauserLimit); say != "" {
+		return invalid("by", shortText(o.By), say, "give a name")
+	}
+	if o.For < 0 || o.For > pauseLimit {
+		return invalid("for", o.For.String(), fmt.Sprintf("it is not between 0s and %s", pauseLimit), "leave it out to pause until it is resumed")
+	}
+	return nil
+}
+
+func (e *Engine) changePause(ctx context.Context, of store.PauseKind, name string, decide func(time.Time, store.Pause) *store.Pause) (p store.Pause, err error) {
+	for n := 1; ; n++ {
+		p, err = e.opts.Store.ChangePause(ctx, of, name, decide)
+		if !errors.Is(err, store.ErrConflict) || n == maxConflicts {
+			break
+		}
+	}
+	if err == nil {
+		e.pausesChanged(ctx)
+	}
+	return p, err
+}
+
+// pausesChanged reads what is paused after it has been changed, here or by another server, and lets claimers look again. Where reading
+// fails, the next claim does it.
+func (e *Engine) pausesChanged(ctx context.Context) {
+	if all, generation, err := e.opts.Store.Pauses(ctx); err == nil {
+		e.pauses.keep(newPauseSet(all, generation))
+	} else if ctx.Err() == nil {
+		e.opts.Log.Warn("reading what is paused failed; the next claim reads it", telemetry.Err, err)
+	}
+	e.forgetQueues()
+}
+
+// NoSuch says that what is to be paused or resumed does not exist, and what may have been meant. It is ErrNotFound of the store.
+type NoSuch struct{ Say, Fix string }
+
+func (e *NoSuch) Error() string { return e.Say + ": " + e.Fix }
+
+// Unwrap makes it ErrNotFound.
+func (e *NoSuch) Unwrap() error { return store.ErrNotFound }
+
+// pausable says that a subject does not exist: *NoSuch.
+func (e *Engine) pausable(ctx context.Context, of store.PauseKind, name string) error {
+	switch of {
+	case store.PausedQueue:
+		names, err := e.Queues(ctx)
+		if err != nil || slices.Contains(names, name) {
+			return err
+		}
+		if known, err := e.catalog.knowsQueue(ctx, name); err != nil || known {
+			return err
+		}
+		fix := problem.Nearest(name, names)
+		if fix == "" {
+			fix = queueFix(name)
+		}
+		return &NoSuch{unknownQueue(name), fix}
+	default:
+		sessions, err := e.opts.Store.LiveSessions(ctx)
+		if err != nil || slices.ContainsFunc(sessions, func(s store.Session) bool { return s.Name == name }) {
+			return err
+		}
+		var names []string
+		for _, s := range sessions {
+			names = append(names, s.Name)
+		}
+		fix := problem.Nearest(name, names)
+		if fix == "" {
+			fix = "pawl get workers lists those that are alive"
+		}
+		return &NoSuch{fmt.Sprintf("no live worker is called %.100q", name), fix}
+	}
+}
+
+// Paused are the pauses that hold now, by subject.
+func (e *Engine) Paused(ctx context.Context) ([]store.Pause, error) {
+	all, _, err := e.opts.Store.Pauses(ctx)
+	if err != nil || len(all) == 0 {
+		return nil, err
+	}
+	now, err := e.now(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read the database's clock: %w", err)
+	}
+	return slices.DeleteFunc(all, func(p store.Pause) bool { return !p.Holds(now) }), nil
+}
+
+// paused says that a pause keeps an execution from being claimed.
+func (w *Why) paused(p *store.Pause, then string) {
+	w.Waiting, w.Until = "paused", p.Until
+	w.Summary = pauseText(p) + then
+	w.Unblock = []string{fmt.Sprintf("it is resumed: pawl resume %s %s", p.Of, p.Name)}
+}
+
+// pauseText says what is paused, since when, by whom, until when and why.
+func pauseText(p *store.Pause) string {
+	text := fmt.Sprintf("%s %q is paused since %s", p.Of, p.Name, clock(p.At))
+	if p.By != "" {
+		text += " by " + p.By
+	}
+	if !p.Until.IsZero() {
+		text += " until " + p.Until.UTC().Format(time.RFC3339)
+	}
+	if p.Reason != "" {
+		text += fmt.Sprintf(" (%s)", p.Reason)
+	}
+	return text
+}

@@ -1,0 +1,115 @@
+package engine
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/orchestration"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// reuses is what a step of a rerun knows of the outcomes that its items are to end with.
+type reuses struct {
+	items map[orchestration.Item]*store.Reusable
+	bytes int // of their outputs
+}
+
+// reusableAtOnce is how many of them are loaded of a task whose items in flight are given by an expression.
+const reusableAtOnce = 64
+
+// loadReusable loads what is kept for the items that a step may create, as far as there is room, and returns the bounds of the tasks of
+// which there is more.
+func (s *step) loadReusable(ctx context.Context, next *orchestration.Step, rows, bytes int) (upto map[int]int, err error) {
+	if s.w.RerunOf.IsZero() {
+		return nil, nil
+	}
+	tasks := slices.Clone(next.More)
+	for _, start := range next.Start {
+		tasks = append(tasks, start.Task)
+	}
+	for _, i := range tasks {
+		t, from, n := s.def.Tasks[i], s.p.tracker.State().Tasks[i].Created, max(1, rows)
+		switch {
+		case t.InFlight > 0:
+			n = min(n, t.InFlight)
+		case t.InFlightOf != nil:
+			n = min(n, reusableAtOnce)
+		}
+		all, err := s.t.tx.Reusable(ctx, s.w.ID, t.Name, from, n, int64(max(0, bytes)))
+		if err != nil {
+			return nil, fmt.Errorf("load what task %q reuses: %w", t.Name, err)
+		}
+		had := bytes
+		for j := range all {
+			item := orchestration.Item{Task: t.Name, Index: all[j].Index}
+			if s.reuses.items == nil {
+				s.reuses.items = map[orchestration.Item]*store.Reusable{}
+			}
+			if s.reuses.items[item] == nil {
+				s.reuses.items[item] = &all[j]
+				s.reuses.bytes += len(all[j].Output)
+				bytes -= len(all[j].Output)
+			}
+		}
+		if len(all) == n || had > 0 && bytes < 0 || had <= 0 && len(all) > 0 {
+			if upto == nil {
+				upto = map[int]int{}
+			}
+			upto[i] = all[len(all)-1].Index + 1
+		}
+	}
+	return upto, nil
+}
+
+// reusable returns the outcome that a child ends with instead of running, and notes in its request whose that is; nil: it runs. What it
+// has to do is compared once more: an action may have another version by now than when the rerun was planned. Then nothing that comes after
+// the child is reused either.
+func (s *step) reusable(ctx context.Context, c *orchestration.Child, r *flow.Request, refusal *flow.Error) (*store.Reusable, error) {
+	u := s.reuses.items[orchestration.Item{Task: c.Task.Name, Index: c.Index}]
+	if u == nil {
+		return nil, nil
+	}
+	if refusal == nil && workOf(r).Sum() == u.Hash {
+		r.ReusedOf = u.Of
+		return u, nil
+	}
+	after := orchestration.After(s.def, c.Task)
+	if err := s.t.tx.DropReusable(ctx, s.w.ID, after); err != nil {
+		return nil, fmt.Errorf("forget what comes after task %q: %w", c.Task.Name, err)
+	}
+	maps.DeleteFunc(s.reuses.items, func(i orchestration.Item, _ *store.Reusable) bool { return slices.Contains(after, i.Task) })
+	return nil, nil
+}
+
+// workOf is what an execution has to do: what its outcome depends on, and not when, where, how often or how long it may run. A workflow's
+// labels are seen by the expressions of its tasks. Values are compared, not how they are written: a definition that is loaded from the store
+// has the members of its objects in another order than one that has just been applied.
+func workOf(r *flow.Request) orchestration.Work {
+	text := []byte(r.Kind)
+	if r.Kind == flow.KindWorkflow {
+		text = fmt.Appendf(text, " %q@%d", r.Action, r.Version)
+		for _, name := range slices.Sorted(maps.Keys(r.Labels)) {
+			text = fmt.Appendf(text, " %q=%q", name, r.Labels[name])
+		}
+	}
+	text = append(append(text, ' '), canonical(r.With)...)
+	return orchestration.Work{Action: sha256.Sum256(text), Input: sha256.Sum256(canonical(r.Input))}
+}
+
+// canonical is a payload as every one with the same value is written.
+func canonical(payload json.RawMessage) []byte {
+	if len(payload) == 0 {
+		return nil
+	}
+	text, err := definition.CanonicalJSON(nil, payload)
+	if err != nil {
+		return payload // no JSON: it stands for itself
+	}
+	return text
+}

@@ -1,0 +1,214 @@
+package post
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/failpoint"
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/handoff"
+	"github.com/pawl-run/pawl/internal/handoff/wire"
+)
+
+// call is one call, under way.
+type call struct {
+	line    Line
+	kind    string
+	session flow.ID
+	body    []byte
+	key     []byte
+	public  []byte // goes with calls that open a session
+	content io.Reader
+	// again: without an answer it is sent again, under the same id, for as long as the caller waits. Otherwise the call ends without
+	// an answer after patience.
+	again    bool
+	patience time.Duration
+}
+
+func (c *Client) call(ctx context.Context, session flow.ID, kind string, in wire.Asked, how *call) (wire.Answer, error) {
+	var out wire.Answer
+	in.Session = session.Text(flow.SessionPrefix)
+	body, err := wire.Encode(in)
+	if err != nil {
+		return out, fmt.Errorf("%s: %w: write the call: %w", kind, handoff.ErrUnavailable, err)
+	}
+	how.body = body
+	f, err := c.ask(ctx, session, kind, how)
+	if err != nil {
+		return out, err
+	}
+	if err := json.Unmarshal(f.body, &out); err != nil {
+		return out, fmt.Errorf("%s: %w: read the answer: %w", kind, handoff.ErrUnavailable, err)
+	}
+	return out, nil
+}
+
+// ask is exchange for a call of a session.
+func (c *Client) ask(ctx context.Context, session flow.ID, kind string, how *call) (*frame, error) {
+	secret := c.Secret(session)
+	if secret == "" {
+		return nil, fmt.Errorf("%s: %w: there is none", kind, handoff.ErrSessionLost)
+	}
+	how.kind, how.session, how.key = kind, session, []byte(secret)
+	f, err := c.exchange(ctx, how)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", kind, err)
+	}
+	return f, nil
+}
+
+// exchange sends a call and waits for its answer, whose code says that all went well. Its error is ErrSessionLost, ErrNotHeld,
+// ErrUnavailable (which may be ErrRefused as well) or the like, or ctx's own.
+func (c *Client) exchange(ctx context.Context, k *call) (*frame, error) {
+	id := newID()
+	w := c.desk.await(id, mostAnswers, func(f *frame) bool {
+		// A server that cannot read a call that opens a session cannot sign its answer either.
+		return f.Kind == kindAnswer && (f.by(k.key, byServer) || k.kind == wire.Open && f.Code == codeRefused)
+	})
+	var answer *frame // nil: none has come
+	defer func() {
+		if k.kind == wire.Take {
+			c.leave(id, k.session, answer)
+		}
+		c.desk.forget(id)
+		for {
+			select {
+			case f := <-w.frames: // it came in between
+				c.strayed(f)
+			default:
+				return
+			}
+		}
+	}()
+	pause := c.overdue()
+	if !k.again {
+		pause = k.patience
+	}
+	for {
+		m, err := c.desk.at(ctx)
+		if err != nil {
+			return nil, unavailable(ctx, err)
+		}
+		h := head{ID: id, Kind: k.kind, To: m.Name(), Key: k.public}
+		if !k.session.IsZero() {
+			h.Session = k.session.Text(flow.SessionPrefix)
+		}
+		f, err := c.send(ctx, k, h, w)
+		if k.again && k.content == nil && errors.Is(err, errStalled) {
+			continue // the letter was lost, or the server that read what follows it
+		}
+		if err != nil {
+			return nil, unavailable(ctx, err)
+		}
+		if f != nil {
+			answer = f
+			return c.finish(ctx, k, f)
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case f := <-w.frames:
+			timer.Stop()
+			answer = f
+			return c.finish(ctx, k, f)
+		case <-m.dead:
+			timer.Stop()
+			if !k.again {
+				return nil, fmt.Errorf("%w: the mailbox of this process is gone", handoff.ErrUnavailable)
+			}
+			c.rest(ctx)
+		case <-timer.C:
+			c.desk.silent(m, c.silence())
+			if !k.again {
+				return nil, fmt.Errorf("%w: there was no answer for %s", handoff.ErrUnavailable, k.patience)
+			}
+			pause = min(2*pause, mostPause)
+			pause += time.Duration(c.random() * float64(pause/8))
+		case <-ctx.Done():
+			timer.Stop()
+			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+				c.desk.silent(m, c.silence())
+			}
+			return nil, ctx.Err()
+		}
+	}
+}
+
+const mostRest = 200 * time.Millisecond
+
+// rest lets the workers that have lost their mailboxes together come back one after another.
+func (c *Client) rest(ctx context.Context) {
+	t := time.NewTimer(time.Duration(c.random() * float64(mostRest)))
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}
+
+// send gives a call to the broker. What is too large for a letter, and the content of a blob, follows as a transfer, whose call may be
+// answered before it ends.
+func (c *Client) send(ctx context.Context, k *call, h head, w *waiter) (*frame, error) {
+	line, body, content := k.line, k.body, k.content
+	if content == nil && len(body) > MostLetter {
+		content, body, line = bytes.NewReader(k.body), nil, Asks // a line that keeps it would keep a call without its body
+	}
+	if content != nil {
+		h.Pipe = newID()
+	}
+	err := c.office.Send(ctx, line, pack(h, body, k.key, byWorker), validFor(line, k.kind))
+	failpoint.Hit(failpoint.AfterSend)
+	if err != nil || content == nil {
+		return nil, err
+	}
+	pouring, stop := context.WithCancel(ctx)
+	poured := make(chan error, 1)
+	go func() { poured <- c.desk.pour(pouring, h.Pipe, k.key, byWorker, byServer, content) }()
+	select {
+	case err := <-poured:
+		stop()
+		if errors.Is(err, errStopped) { // the answer says why
+			err = nil
+		}
+		return nil, err
+	case f := <-w.frames:
+		stop()
+		<-poured // it reads the content
+		return f, nil
+	}
+}
+
+// finish reads an answer, and what of it follows as a transfer.
+func (c *Client) finish(ctx context.Context, k *call, f *frame) (*frame, error) {
+	if f.Code != "" {
+		return nil, errorOf(f.Code, f.Say)
+	}
+	if f.Pipe == "" || k.kind == kindGet {
+		return f, nil
+	}
+	from := c.desk.draw(ctx, f.Pipe, f.To, k.key, byWorker, byServer)
+	defer from.Close()
+	body, err := io.ReadAll(io.LimitReader(from, wire.MostAnswer))
+	if err != nil {
+		return nil, unavailable(ctx, err)
+	}
+	f.body = body
+	return f, nil
+}
+
+// unavailable makes ErrUnavailable of an error that says nothing else.
+func unavailable(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	for _, known := range codes {
+		if errors.Is(err, known) {
+			return err
+		}
+	}
+	return fmt.Errorf("%w: %w", handoff.ErrUnavailable, err)
+}

@@ -1,0 +1,58 @@
+package posttest
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"net"
+	"os"
+	"testing"
+	"time"
+)
+
+// Missing skips a test loudly, and fails it where everything was to be installed.
+func Missing(t *testing.T, what string) {
+	t.Helper()
+	if os.Getenv("CI") != "" {
+		t.Fatal(what)
+	}
+	t.Skip("NOT TESTED: " + what)
+}
+
+// URL is the URL of the broker that a variable names, with a namespace of the test's own.
+func URL(t *testing.T, variable string) string {
+	t.Helper()
+	base := os.Getenv(variable)
+	if base == "" {
+		Missing(t, variable+" names no broker. Run `eval \"$(scripts/services up)\"` first.")
+	}
+	raw := make([]byte, 6)
+	rand.Read(raw) // never fails on the systems that Go supports
+	return base + "?namespace=test-" + hex.EncodeToString(raw)
+}
+
+// FreePort is a port of 127.0.0.1 at which nothing listens.
+func FreePort(t *testing.T) int {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port
+}
+
+// Await waits until a broker that was started answers.
+func Await(t *testing.T, most time.Duration, answers func() error) {
+	t.Helper()
+	deadline := time.Now().Add(most)
+	for {
+		err := answers()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the broker does not answer: %v", err)
+		}
+		<-time.After(20 * time.Millisecond)
+	}
+}

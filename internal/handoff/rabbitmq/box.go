@@ -1,0 +1,107 @@
+package rabbitmq
+
+import (
+	"context"
+	"fmt"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/pawl-run/pawl/internal/handoff/post"
+)
+
+// mostUnread is how many messages the broker pushes before their reader has taken the first.
+const mostUnread = 100
+
+// box is a mailbox: a queue that outlives the connection of its owner. Its owner reads it exclusively: a reader of a connection that the broker
+// does not know to be lost would get a part of the messages.
+type box struct {
+	f          *Office
+	name       string
+	c          *connection
+	ch         *amqp.Channel
+	deliveries <-chan amqp.Delivery // nil: nothing is read
+}
+
+// Box implements post.Office.
+func (f *Office) Box(ctx context.Context) (post.Box, error) {
+	b := &box{f: f, name: f.boxes + newID()}
+	c, err := f.reading.at(ctx)
+	if err != nil {
+		return nil, err
+	}
+	err = f.declare(ctx, c, f.box(b.name), amqp.Table{"x-queue-type": "classic", "x-expires": boxLife.Milliseconds(), "x-message-ttl": messageLife.Milliseconds(),
+		"x-max-length-bytes": int64(mostBox), "x-overflow": "reject-publish"})
+	if err == nil {
+		err = b.subscribe(ctx)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("make a mailbox: %w", err)
+	}
+	return b, nil
+}
+
+func (b *box) Name() string { return b.name }
+
+func (b *box) subscribe(ctx context.Context) error {
+	c, err := b.f.reading.at(ctx)
+	if err != nil {
+		return err
+	}
+	ch, err := c.channel(ctx)
+	if err != nil {
+		return err
+	}
+	var deliveries <-chan amqp.Delivery
+	err = c.do(ctx, "read the mailbox", func() error {
+		if err := ch.Qos(mostUnread, 0, false); err != nil {
+			return err
+		}
+		deliveries, err = ch.Consume(b.f.box(b.name), "owner", false, true, false, false, nil)
+		return err
+	})
+	if err != nil {
+		c.shut(ch)
+		return err
+	}
+	b.c, b.ch, b.deliveries = c, ch, deliveries
+	return nil
+}
+
+// Next implements post.Box.
+func (b *box) Next(ctx context.Context) ([]byte, error) {
+	for {
+		if b.deliveries == nil {
+			err := b.subscribe(ctx)
+			// It is gone, or the broker still takes an earlier connection of this process for its reader.
+			if code(err) == amqp.NotFound || code(err) == amqp.AccessRefused {
+				return nil, post.ErrNoBox
+			}
+			if err != nil {
+				return nil, err
+			}
+		}
+		select {
+		case d, ok := <-b.deliveries:
+			if ok {
+				_ = d.Ack(false) // without it the message comes again, which does no harm
+				return d.Body, nil
+			}
+			b.c.shut(b.ch) // the connection is lost, or the queue is
+			b.deliveries = nil
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// Close implements post.Box. Without a connection the broker deletes the mailbox when its time is over.
+func (b *box) Close() {
+	if b.deliveries == nil || b.ch.IsClosed() {
+		return
+	}
+	_ = b.c.do(context.Background(), "delete a mailbox", func() error {
+		_, err := b.ch.QueueDelete(b.f.box(b.name), false, false, false)
+		return err
+	})
+	b.c.shut(b.ch)
+}

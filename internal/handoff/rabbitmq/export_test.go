@@ -1,0 +1,5 @@
+package rabbitmq
+
+import "time"
+
+func init() { settleWithin = 10 * time.Second }

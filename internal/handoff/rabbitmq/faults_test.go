@@ -1,0 +1,309 @@
+package rabbitmq_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/handoff/post"
+	"github.com/pawl-run/pawl/internal/handoff/post/posttest"
+	"github.com/pawl-run/pawl/internal/handoff/rabbitmq"
+	"github.com/pawl-run/pawl/internal/handoff/rabbitmq/rabbitmqtest"
+)
+
+// served serves a line until the test ends or stop is called.
+func served(t *testing.T, f post.Office, line post.Line, take func(context.Context, post.Letter) error) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var over sync.WaitGroup
+	over.Go(func() { f.Serve(ctx, line, 64, take) })
+	stop = func() {
+		cancel()
+		over.Wait()
+	}
+	t.Cleanup(stop)
+	return stop
+}
+
+// within waits for a condition.
+func within(t *testing.T, what string, cond func() bool) {
+	t.Helper()
+	for began := time.Now(); !cond(); <-time.After(20 * time.Millisecond) {
+		if time.Since(began) > time.Minute {
+			t.Fatalf("never came: %s", what)
+		}
+	}
+}
+
+// sent sends until the broker takes it.
+func sent(t *testing.T, f post.Office, line post.Line, body string) {
+	t.Helper()
+	within(t, "the broker takes a letter", func() bool { return f.Send(t.Context(), line, []byte(body), 0) == nil })
+}
+
+// tally counts letters by their bodies.
+type tally struct {
+	mu sync.Mutex
+	of map[string]int
+}
+
+func (c *tally) take(_ context.Context, l post.Letter) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.of[string(l.Body)]++
+	return nil
+}
+
+func (c *tally) has(body string) func() bool {
+	return func() bool {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return c.of[body] > 0
+	}
+}
+
+// The faults of a RabbitMQ, one after another, since a start takes seconds.
+func TestFaults(t *testing.T) {
+	t.Parallel()
+	s := rabbitmqtest.Start(t)
+	for name, fault := range map[string]func(*testing.T, *rabbitmqtest.Server, string){
+		"AccessRules": accessRules, "ConnectionsClosed": connectionsClosed, "LetterRejoined": letterRejoined, "Alarm": alarm, "OwnerDeleted": ownerDeleted, "Stopped": stopped, "QueueStuck": queueStuck, "DeadDeleted": deadDeleted,
+	} {
+		t.Run(name, func(t *testing.T) { fault(t, s, s.URL()+"?namespace="+strings.ToLower(name)) })
+	}
+	t.Run("Restarted", func(t *testing.T) { restarted(t, s, s.URL()+"?namespace=restarted") })
+}
+
+// The access rules of docs/brokers.md are enough, and what lacks is said.
+func accessRules(t *testing.T, s *rabbitmqtest.Server, _ string) {
+	text, err := os.ReadFile("../../../docs/brokers.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rules, _ := strings.Cut(string(text), "# rights in RabbitMQ\n")
+	rules, _, ok := strings.Cut(rules, "```")
+	if !ok {
+		t.Fatal("docs/brokers.md has no access rules")
+	}
+	for line := range strings.Lines(rules) {
+		words := strings.Fields(strings.ReplaceAll(line, "'", ""))
+		if len(words) < 2 || words[0] != "rabbitmqctl" {
+			t.Fatalf("access rules: %q", line)
+		}
+		s.Ctl(words[1:]...)
+	}
+	url := func(user, namespace string) string {
+		return "amqp://" + user + ":sesame@" + s.Addr() + "/pawl?namespace=" + namespace
+	}
+	server := open(t, rabbitmq.Options{URL: url("servers", "prod"), Installation: "one"})
+	rig := &posttest.Rig{Office: func(*testing.T) post.Office { return server }, Tries: 16, Blind: true}
+	posttest.Row(t, rig, "Delivered", "Repeated", "Buried", "Mailbox", "NoMailbox", "Backlog")
+	opening(t, rabbitmq.Options{URL: url("servers", "other"), Installation: "one"}, "docs/brokers.md lists what it needs")
+
+	worker := open(t, rabbitmq.Options{URL: url("plant", "prod")})
+	c := &tally{of: map[string]int{}}
+	served(t, server, post.Tells, c.take)
+	sent(t, worker, post.Tells, "report")
+	within(t, "the report", c.has("report"))
+	b, err := worker.Box(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	if err := server.Put(t.Context(), b.Name(), []byte("answer")); err != nil {
+		t.Fatal(err)
+	}
+	if m, err := b.Next(t.Context()); err != nil || string(m) != "answer" {
+		t.Errorf("%q, %v", m, err)
+	}
+	if _, err := worker.Dead(t.Context(), post.ListDead); err == nil || !strings.Contains(err.Error(), "docs/brokers.md lists what it needs") {
+		t.Errorf("a worker reads dead letters: %v", err)
+	}
+	opening(t, rabbitmq.Options{URL: url("plant", "prod"), Installation: "one"}, "docs/brokers.md lists what it needs")
+}
+
+// Connections that are closed are made again, lines and mailboxes are read on.
+func connectionsClosed(t *testing.T, s *rabbitmqtest.Server, url string) {
+	server, worker := open(t, rabbitmq.Options{URL: url, Installation: "one"}), open(t, rabbitmq.Options{URL: url})
+	c := &tally{of: map[string]int{}}
+	served(t, server, post.Tells, c.take)
+	b, err := worker.Box(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	sent(t, worker, post.Tells, "before")
+	within(t, "the letter before", c.has("before"))
+	s.Ctl("close_all_connections", "test")
+	sent(t, worker, post.Tells, "after")
+	within(t, "the letter after", c.has("after"))
+	within(t, "the mailbox is there still", func() bool { return server.Put(t.Context(), b.Name(), []byte("hello")) == nil })
+	within(t, "its message, or another mailbox", func() bool {
+		m, err := b.Next(t.Context())
+		return string(m) == "hello" || errors.Is(err, post.ErrNoBox)
+	})
+	b.Close()
+}
+
+// A letter that is in hand while the connection is lost is not begun a second time, and is settled.
+func letterRejoined(t *testing.T, s *rabbitmqtest.Server, url string) {
+	server := open(t, rabbitmq.Options{URL: url, Installation: "one"})
+	entered, goOn := make(chan struct{}), make(chan struct{})
+	c := &tally{of: map[string]int{}}
+	served(t, server, post.Tells, func(ctx context.Context, l post.Letter) error {
+		if string(l.Body) == "long" {
+			close(entered) // twice is a panic
+			<-goOn
+		}
+		return c.take(ctx, l)
+	})
+	sent(t, server, post.Tells, "long")
+	<-entered
+	for i := range 3 {
+		s.Ctl("close_all_connections", "test")
+		sent(t, server, post.Tells, fmt.Sprint(i))
+		within(t, "the line is read again", c.has(fmt.Sprint(i)))
+	}
+	close(goOn)
+	within(t, "nothing is left", func() bool {
+		lines, err := server.Backlog(t.Context())
+		return err == nil && lines[post.Tells] == post.Depth{}
+	})
+	within(t, "the broker has nothing in hand", func() bool { // it tells what it has counted a moment ago
+		return strings.Contains(s.Ctl("list_queues", "--no-table-headers", "name", "messages"), "pawl.letterrejoined.tell\t0")
+	})
+}
+
+// While the broker is short of memory nothing is sent, and what is there is taken out; then sending goes on.
+func alarm(t *testing.T, s *rabbitmqtest.Server, url string) {
+	server, worker := open(t, rabbitmq.Options{URL: url, Installation: "one"}), open(t, rabbitmq.Options{URL: url})
+	for i := range 20 {
+		sent(t, worker, post.Tells, fmt.Sprint(i))
+	}
+	s.Ctl("set_vm_memory_high_watermark", "absolute", "1MB")
+	within(t, "the broker takes nothing in", func() bool {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		err := worker.Send(ctx, post.Tells, []byte("no room"), 0)
+		return err != nil && strings.Contains(err.Error(), "short of memory")
+	})
+	c := &tally{of: map[string]int{}}
+	served(t, server, post.Tells, c.take)
+	within(t, "what was there", func() bool {
+		for i := range 20 {
+			if !c.has(fmt.Sprint(i))() {
+				return false
+			}
+		}
+		return true
+	})
+	s.Ctl("set_vm_memory_high_watermark", "absolute", "1GB")
+	sent(t, worker, post.Tells, "room")
+	within(t, "the letter after", c.has("room"))
+}
+
+// Servers whose namespace another installation has come to have while its queues were deleted say so and serve nothing.
+func ownerDeleted(t *testing.T, s *rabbitmqtest.Server, url string) {
+	var said lines
+	f, err := rabbitmq.Open(t.Context(), rabbitmq.Options{URL: url, Installation: "one", Log: slog.New(slog.NewTextHandler(&said, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	c := &tally{of: map[string]int{}}
+	defer served(t, f, post.Tells, c.take)()
+	s.Delete("pawl.ownerdeleted.owner")
+	second := open(t, rabbitmq.Options{URL: url, Installation: "two"})
+	s.Delete("pawl.ownerdeleted.tell")
+	within(t, "the first server says so", func() bool { return strings.Contains(said.String(), "another installation") })
+	served(t, second, post.Tells, c.take)
+	sent(t, second, post.Tells, "theirs")
+	within(t, "the letter of the second", c.has("theirs"))
+}
+
+type lines struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// A broker that does not answer any more is given up, in time, and found again.
+func stopped(t *testing.T, s *rabbitmqtest.Server, url string) {
+	server, worker := open(t, rabbitmq.Options{URL: url, Installation: "one"}), open(t, rabbitmq.Options{URL: url})
+	c := &tally{of: map[string]int{}}
+	served(t, server, post.Tells, c.take)
+	sent(t, worker, post.Tells, "before")
+	s.Signal(syscall.SIGSTOP)
+	began := time.Now()
+	if err := worker.Send(t.Context(), post.Tells, []byte("meanwhile"), 0); !errors.Is(err, post.ErrUnavailable) || time.Since(began) > 20*time.Second {
+		t.Errorf("after %s: %v", time.Since(began), err)
+	}
+	s.Signal(syscall.SIGCONT)
+	sent(t, worker, post.Tells, "after")
+	within(t, "the letter after", c.has("after"))
+}
+
+// A queue that neither takes in nor gives out, as one without a leader after the broker was killed, is made again.
+func queueStuck(t *testing.T, s *rabbitmqtest.Server, url string) {
+	server, worker := open(t, rabbitmq.Options{URL: url, Installation: "one"}), open(t, rabbitmq.Options{URL: url})
+	s.Ctl("eval", "sys:suspend('%2F_pawl.queuestuck.tell').")
+	c := &tally{of: map[string]int{}}
+	served(t, server, post.Tells, c.take)
+	sent(t, worker, post.Tells, "after")
+	within(t, "the letter after", c.has("after"))
+}
+
+// Letters are buried also when the queue of the dead ones was deleted.
+func deadDeleted(t *testing.T, s *rabbitmqtest.Server, url string) {
+	server := open(t, rabbitmq.Options{URL: url, Installation: "one"})
+	served(t, server, post.Tells, func(context.Context, post.Letter) error { return &post.Buried{Reason: "it is no letter"} })
+	s.Delete("pawl.deaddeleted.dead")
+	sent(t, server, post.Tells, "bad")
+	within(t, "the dead letter", func() bool {
+		dead, err := server.Dead(t.Context(), post.ListDead)
+		return err == nil && len(dead) == 1 && dead[0].Reason == "it is no letter"
+	})
+}
+
+// What the broker has confirmed survives its death, mailboxes as well, without their messages.
+func restarted(t *testing.T, s *rabbitmqtest.Server, url string) {
+	server, worker := open(t, rabbitmq.Options{URL: url, Installation: "one"}), open(t, rabbitmq.Options{URL: url})
+	sent(t, worker, post.Tells, "before")
+	b, err := worker.Box(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Kill()
+	if err := worker.Send(t.Context(), post.Tells, []byte("meanwhile"), 0); !errors.Is(err, post.ErrUnavailable) {
+		t.Errorf("sent to no broker: %v", err)
+	}
+	if _, err := server.Backlog(t.Context()); !errors.Is(err, post.ErrUnavailable) {
+		t.Errorf("looked at no broker: %v", err)
+	}
+	s.Again()
+	c := &tally{of: map[string]int{}}
+	served(t, server, post.Tells, c.take)
+	within(t, "the letter before", c.has("before"))
+	within(t, "the mailbox", func() bool { return server.Put(t.Context(), b.Name(), []byte("hello")) == nil })
+	within(t, "its message", func() bool {
+		m, err := b.Next(t.Context())
+		return err == nil && string(m) == "hello"
+	})
+	b.Close()
+}

@@ -1,0 +1,245 @@
+package rabbitmq
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/pawl-run/pawl/internal/handoff/post"
+)
+
+// link is a connection that is made again whenever it is lost.
+type link struct {
+	f         *Office
+	publishes bool
+	name      string        // shown in the broker's list of connections
+	over      chan struct{} // closed when the office is closed and so is the connection
+
+	mu      sync.Mutex
+	now     *connection   // nil: there is none
+	changed chan struct{} // closed when there is one
+	why     error         // why there is none
+}
+
+// connection is one connection of a link.
+type connection struct {
+	*amqp.Connection
+	l         *link
+	raw       net.Conn
+	gone      chan struct{} // closed when the connection is lost
+	why       error         // why, once gone is closed
+	blocked   atomic.Bool   // the broker takes nothing in over it
+	turn      chan struct{} // capacity 1: full while a publication is written
+	publisher *publisher    // used while turn is full; nil on a connection that publishes nothing
+}
+
+const (
+	// dialWithin is for how long a connection may be under way.
+	dialWithin = 5 * time.Second
+	// writeWithin is for how long the broker may read nothing of what is written.
+	writeWithin = 10 * time.Second
+	// waitForLink is for how long a call waits for a connection that is lost: another one is there at once after most losses.
+	waitForLink = time.Second
+	// mostRest is the longest pause between two attempts to connect.
+	mostRest = 5 * time.Second
+)
+
+// open connects for the first time and keeps connected from then on.
+func (f *Office) open(ctx context.Context, publishes bool, name string) (*link, error) {
+	l := &link{f: f, publishes: publishes, name: name, over: make(chan struct{}), changed: make(chan struct{})}
+	c, err := l.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	l.set(c, nil)
+	go l.keep(c)
+	return l, nil
+}
+
+func (l *link) set(c *connection, why error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.why = why; l.now != nil {
+		l.changed = make(chan struct{})
+	}
+	if l.now = c; c != nil {
+		close(l.changed)
+	}
+}
+
+// at is the connection, for which a call waits a moment.
+func (l *link) at(ctx context.Context) (*connection, error) {
+	l.mu.Lock()
+	c, changed := l.now, l.changed
+	l.mu.Unlock()
+	if c == nil {
+		t := time.NewTimer(waitForLink)
+		defer t.Stop()
+		select {
+		case <-changed:
+		case <-t.C:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-l.f.ctx.Done():
+		}
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if c = l.now; c == nil {
+			return nil, fmt.Errorf("%w: there is no connection: %w", post.ErrUnavailable, l.why)
+		}
+	}
+	return c, nil
+}
+
+// keep connects again whenever the connection is lost. The pauses are random, so that the workers that were cut off together do not come
+// back together.
+func (l *link) keep(c *connection) {
+	defer close(l.over)
+	for {
+		select {
+		case <-c.gone:
+		case <-l.f.ctx.Done():
+			c.end()
+			return
+		}
+		l.set(nil, c.why)
+		for failures := 0; ; failures++ {
+			post.Pause(l.f.ctx, rand.N(min(mostRest, 100*time.Millisecond<<min(failures, 10))))
+			if l.f.ctx.Err() != nil {
+				return
+			}
+			next, err := l.connect(l.f.ctx)
+			if err == nil {
+				c = next
+				break
+			}
+			if l.set(nil, err); failures == 3 && l.f.ctx.Err() == nil {
+				l.f.log.Warn("the broker does not answer; trying again until it does", "err", err)
+			}
+		}
+		l.set(c, nil)
+	}
+}
+
+// connect makes a connection.
+func (l *link) connect(ctx context.Context) (*connection, error) {
+	c := &connection{l: l, gone: make(chan struct{}), turn: make(chan struct{}, 1)}
+	config := amqp.Config{
+		Heartbeat: heartbeat, Locale: "en_US", Properties: amqp.Table{"product": "pawl", "connection_name": l.name},
+		Dial: func(network, addr string) (net.Conn, error) {
+			raw, err := (&net.Dialer{Timeout: dialWithin, KeepAlive: heartbeat}).DialContext(ctx, network, addr)
+			if err != nil {
+				return nil, err
+			}
+			c.raw = raw
+			return &limited{raw}, raw.SetDeadline(time.Now().Add(dialWithin)) // until the connection is open
+		},
+	}
+	conn, err := amqp.DialConfig(l.f.url, config)
+	if err != nil {
+		if c.raw != nil {
+			_ = c.raw.Close() // the library closes it as well, in most cases
+		}
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		return nil, fmt.Errorf("%w: %w", post.ErrUnavailable, refused(err))
+	}
+	c.Connection = conn
+	closed, blocked := conn.NotifyClose(make(chan *amqp.Error, 1)), conn.NotifyBlocked(make(chan amqp.Blocking, 8))
+	go func() {
+		for b := range blocked { // it is closed with the connection
+			c.blocked.Store(b.Active)
+			if b.Active {
+				l.f.log.Warn("the broker takes nothing in", "why", b.Reason)
+			} else {
+				l.f.log.Info("the broker takes everything in again")
+			}
+		}
+		if c.why = fmt.Errorf("the connection was closed"); len(closed) > 0 {
+			c.why = fmt.Errorf("the connection was lost: %w", <-closed)
+		}
+		close(c.gone)
+	}()
+	if err = checkVersion(conn.Properties); err == nil && l.publishes {
+		c.publisher, err = newPublisher(ctx, c)
+	}
+	if err != nil {
+		c.end()
+		return nil, err
+	}
+	return c, nil
+}
+
+// drop closes a connection over which the broker does not answer. Calls wait for the next one from then on.
+func (c *connection) drop() {
+	c.l.mu.Lock()
+	defer c.l.mu.Unlock()
+	if c.l.now == c {
+		c.l.now, c.l.why, c.l.changed = nil, errNoAnswer, make(chan struct{})
+	}
+	_ = c.raw.Close()
+}
+
+// end closes a connection in good order, or drops it when the broker takes long.
+func (c *connection) end() {
+	defer time.AfterFunc(time.Second, c.drop).Stop()
+	_ = c.CloseDeadline(time.Now().Add(time.Second)) // it may be closed already
+	c.drop()
+	<-c.gone
+}
+
+// errNoAnswer means that the broker has not answered a command in time.
+var errNoAnswer = errors.New("it does not answer")
+
+// do makes a call of the library that has no context and waits for the broker's answer.
+func (c *connection) do(ctx context.Context, what string, call func() error) error {
+	return c.doWithin(ctx, answerWithin, what, call)
+}
+
+func (c *connection) doWithin(ctx context.Context, limit time.Duration, what string, call func() error) error {
+	var late atomic.Bool
+	defer time.AfterFunc(limit, func() {
+		late.Store(true)
+		c.drop()
+	}).Stop()
+	err := call()
+	if err != nil && late.Load() {
+		err = fmt.Errorf("%w within %s", errNoAnswer, limit)
+	}
+	if err != nil {
+		return failed(ctx, what, err)
+	}
+	return nil
+}
+
+// shut closes a channel. A refusal, and the loss of the connection, have closed it already.
+func (c *connection) shut(ch *amqp.Channel) {
+	_ = c.do(context.Background(), "close a channel", ch.Close)
+}
+
+// channel opens a channel.
+func (c *connection) channel(ctx context.Context) (ch *amqp.Channel, err error) {
+	err = c.do(ctx, "open a channel", func() (err error) {
+		ch, err = c.Channel()
+		return err
+	})
+	return ch, err
+}
+
+// limited is a connection of which every write has an end: a publication has none of its own.
+type limited struct{ net.Conn }
+
+func (l *limited) Write(b []byte) (int, error) {
+	if err := l.SetWriteDeadline(time.Now().Add(writeWithin)); err != nil {
+		return 0, err
+	}
+	return l.Conn.Write(b)
+}

@@ -1,0 +1,226 @@
+package rabbitmq
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/pawl-run/pawl/internal/handoff/post"
+)
+
+// errNoQueue means that there is no queue of that name.
+var errNoQueue = errors.New("no such queue")
+
+// channelLife is for how long publications go over one channel. RabbitMQ 3.10 keeps in a channel where it is in each queue, by the queue's name: when
+// the queue is deleted and made again at once, it confirms what comes over that channel and lets nobody have it.
+const channelLife = 10 * time.Second
+
+// publisher publishes over a channel and matches what the broker says of each publication: that it has it, that it has no room, or that there
+// is no such queue.
+type publisher struct {
+	c     *connection
+	ch    *amqp.Channel
+	until time.Time // another one takes its place then
+
+	mu      sync.Mutex
+	waiting map[uint64]*publication // by their numbers
+	stale   bool                    // a queue was not there: it is made again now
+	retired bool                    // another one has taken its place; it is closed once all of its publications are confirmed
+	over    bool                    // the channel is closed
+	why     error
+}
+
+type publication struct {
+	said     chan error // capacity 1
+	returned bool
+	late     *time.Timer // gives it up, also when no caller waits any more
+}
+
+func newPublisher(ctx context.Context, c *connection) (*publisher, error) {
+	p := &publisher{c: c, until: time.Now().Add(channelLife), waiting: map[uint64]*publication{}}
+	var err error
+	if p.ch, err = c.channel(ctx); err != nil {
+		return nil, err
+	}
+	if err := c.do(ctx, "ask for confirmations", func() error { return p.ch.Confirm(false) }); err != nil {
+		return nil, err
+	}
+	closed := p.ch.NotifyClose(make(chan *amqp.Error, 1))
+	returns, confirms := p.ch.NotifyReturn(make(chan amqp.Return, 256)), p.ch.NotifyPublish(make(chan amqp.Confirmation, 256))
+	go p.listen(closed, returns, confirms)
+	return p, nil
+}
+
+// listen takes what the broker says of publications until the channel is closed. Of a publication that is returned the broker says so before
+// it confirms it.
+func (p *publisher) listen(closed <-chan *amqp.Error, returns <-chan amqp.Return, confirms <-chan amqp.Confirmation) {
+	for confirms != nil {
+		select {
+		case r, ok := <-returns:
+			if !ok {
+				returns = nil
+				continue
+			}
+			p.returned(r)
+		case c, ok := <-confirms:
+			if !ok {
+				confirms = nil
+				continue
+			}
+			for len(returns) > 0 {
+				p.returned(<-returns)
+			}
+			p.confirmed(c)
+		}
+	}
+	var why error = amqp.ErrClosed
+	if err, ok := <-closed; ok && err != nil {
+		why = err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.over, p.why = true, why
+	for seq, w := range p.waiting {
+		delete(p.waiting, seq)
+		w.late.Stop()
+		w.said <- failed(context.Background(), "publish", why)
+	}
+	if !p.retired { // A channel is closed on its own when the user may not publish. Without a publisher the connection is of no use.
+		p.c.drop()
+	}
+}
+
+func (p *publisher) returned(r amqp.Return) {
+	seq, err := strconv.ParseUint(r.CorrelationId, 10, 64)
+	if err != nil {
+		return // it is what publish has written
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if w := p.waiting[seq]; w != nil {
+		w.returned, p.stale = true, true
+	}
+}
+
+// forget ends the wait for a publication.
+func (p *publisher) forget(seq uint64) *publication {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	w := p.waiting[seq]
+	if w != nil {
+		w.late.Stop()
+		delete(p.waiting, seq)
+	}
+	if p.retired && len(p.waiting) == 0 {
+		go p.c.shut(p.ch) // it waits for an answer, for which listen has to be free
+	}
+	return w
+}
+
+func (p *publisher) retire() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.retired = true
+	if len(p.waiting) == 0 {
+		go p.c.shut(p.ch)
+	}
+}
+
+// aged reports whether another channel has to be taken.
+func (p *publisher) aged() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.stale || time.Now().After(p.until)
+}
+
+func (p *publisher) confirmed(c amqp.Confirmation) {
+	w := p.forget(c.DeliveryTag)
+	switch {
+	case w == nil:
+	case w.returned:
+		w.said <- errNoQueue
+	case !c.Ack:
+		w.said <- fmt.Errorf("%w: %w", post.ErrUnavailable, post.ErrBusy)
+	default:
+		w.said <- nil
+	}
+}
+
+// publish puts a message into a queue. Its error is errNoQueue, post.ErrBusy or post.ErrUnavailable.
+func (f *Office) publish(ctx context.Context, queue string, m amqp.Publishing) error {
+	c, err := f.sending.at(ctx)
+	if err != nil {
+		return err
+	}
+	if c.blocked.Load() {
+		return fmt.Errorf("%w: it takes nothing in: it is short of memory or disk", post.ErrUnavailable)
+	}
+	w, err := c.write(ctx, queue, m)
+	if err != nil {
+		return err
+	}
+	select {
+	case err := <-w.said:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// notConfirmed gives a publication up. A broker that has blocked the connection confirms nothing over it and says so; otherwise the connection, or the
+// queue behind it, is stuck.
+func (p *publisher) notConfirmed(seq uint64) {
+	w := p.forget(seq)
+	if w == nil {
+		return
+	}
+	w.said <- fmt.Errorf("%w: it has not confirmed a publication for %s", post.ErrUnavailable, answerWithin)
+	if !p.c.blocked.Load() {
+		p.c.drop()
+	}
+}
+
+// write writes a publication, one at a time.
+func (c *connection) write(ctx context.Context, queue string, m amqp.Publishing) (*publication, error) {
+	select {
+	case c.turn <- struct{}{}:
+		defer func() { <-c.turn }()
+	case <-c.gone:
+		return nil, fmt.Errorf("%w: %w", post.ErrUnavailable, amqp.ErrClosed)
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	if c.publisher.aged() {
+		next, err := newPublisher(ctx, c)
+		if err != nil {
+			return nil, err
+		}
+		c.publisher.retire()
+		c.publisher = next
+	}
+	return c.publisher.write(ctx, queue, m)
+}
+
+func (p *publisher) write(ctx context.Context, queue string, m amqp.Publishing) (*publication, error) {
+	seq := p.ch.GetNextPublishSeqNo()
+	w := &publication{said: make(chan error, 1)}
+	p.mu.Lock()
+	if p.over {
+		defer p.mu.Unlock()
+		return nil, failed(ctx, "publish", p.why)
+	}
+	w.late = time.AfterFunc(answerWithin, func() { p.notConfirmed(seq) })
+	p.waiting[seq] = w
+	p.mu.Unlock()
+	m.CorrelationId = strconv.FormatUint(seq, 10)
+	if err := p.ch.Publish("", queue, true, false, m); err != nil {
+		p.forget(seq)
+		return nil, failed(ctx, "publish", err)
+	}
+	return w, nil
+}

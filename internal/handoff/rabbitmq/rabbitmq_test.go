@@ -1,0 +1,191 @@
+package rabbitmq_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/pawl-run/pawl/internal/handoff/post"
+	"github.com/pawl-run/pawl/internal/handoff/post/posttest"
+	"github.com/pawl-run/pawl/internal/handoff/rabbitmq"
+	"github.com/pawl-run/pawl/internal/handoff/rabbitmq/rabbitmqtest"
+)
+
+func open(t *testing.T, o rabbitmq.Options) *rabbitmq.Office {
+	t.Helper()
+	o.Log = slog.New(slog.NewTextHandler(t.Output(), nil))
+	f, err := rabbitmq.Open(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(f.Close)
+	return f
+}
+
+// noted notes the names of mailboxes.
+type noted struct {
+	post.Office
+	boxes *names
+}
+
+type names struct {
+	mu  sync.Mutex
+	all []string
+}
+
+func (n *noted) Box(ctx context.Context) (post.Box, error) {
+	b, err := n.Office.Box(ctx)
+	if err == nil {
+		n.boxes.mu.Lock()
+		n.boxes.all = append(n.boxes.all, b.Name())
+		n.boxes.mu.Unlock()
+	}
+	return b, err
+}
+
+func TestOffice(t *testing.T) {
+	t.Parallel()
+	posttest.Exercise(t, func(t *testing.T) *posttest.Rig {
+		url, boxes := rabbitmqtest.URL(t), &names{}
+		office := func(o rabbitmq.Options) func(t *testing.T) post.Office {
+			o.URL, o.Installation = url, "one"
+			return func(t *testing.T) post.Office { return &noted{open(t, o), boxes} }
+		}
+		return &posttest.Rig{
+			Office: office(rabbitmq.Options{}),
+			Full:   office(rabbitmq.Options{MostBytes: 10 << 20}),
+			Flush: func(t *testing.T) {
+				boxes.mu.Lock()
+				defer boxes.mu.Unlock()
+				rabbitmqtest.Flush(t, url, boxes.all...)
+			},
+			Tries: 16, Blind: true,
+		}
+	})
+}
+
+// What cannot work is said at the start, with what to do.
+func TestOpen(t *testing.T) {
+	t.Parallel()
+	base := rabbitmqtest.URL(t)
+	addr := strings.TrimPrefix(base[:strings.IndexByte(base, '?')], "amqp://")
+	nowhere := "127.0.0.1:" + strconv.Itoa(posttest.FreePort(t))
+	version := regexp.MustCompile(`versionS\x00\x00\x00.([0-9.]+)`)
+	old := changed(t, addr, func(greeting []byte) {
+		if at := version.FindSubmatchIndex(greeting); at != nil {
+			copy(greeting[at[2]:at[3]], "3.9.99999")
+		}
+	})
+	other := changed(t, addr, func(greeting []byte) { copy(greeting[max(0, bytes.Index(greeting, []byte("RabbitMQ"))):], "RapidMQ9") })
+	mute, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer mute.Close()
+	for url, want := range map[string]string{
+		"amqp://" + nowhere:                        "connection refused",
+		"amqp://guest:wrong@" + addr:               "refuses the user or password",
+		"amqp://" + addr + "/elsewhere":            "the vhost of the broker's URL",
+		"amqps://" + addr:                          "tls: first record",
+		"amqp://" + mute.Addr().String():           "i/o timeout",
+		"http://" + addr:                           "not a URL such as amqp://",
+		"amqp://" + addr + "?namespace=a b":        "use up to 64 letters",
+		"amqp://" + addr + "?heartbeat=1":          "has another parameter",
+		"amqp://guest:wrong@" + addr + ":one":      "not a URL such as amqp://",
+		"amqps://" + addr + "?cacertfile=/nowhere": "/nowhere",
+	} {
+		opening(t, rabbitmq.Options{URL: url}, want)
+	}
+	opening(t, rabbitmq.Options{URL: "amqp://" + old}, "version 3.10 or later is needed")
+	opening(t, rabbitmq.Options{URL: "amqp://" + other}, "RabbitMQ is needed")
+
+	open(t, rabbitmq.Options{URL: base})
+	open(t, rabbitmq.Options{URL: base, Installation: "one"})
+	open(t, rabbitmq.Options{URL: base, Installation: "one"})
+	opening(t, rabbitmq.Options{URL: base, Installation: "two"}, "another installation")
+	opening(t, rabbitmq.Options{URL: base, Installation: "two"}, "?namespace=")
+	opening(t, rabbitmq.Options{URL: base, Installation: "one", MostBytes: 1 << 20}, ".tell is there with other arguments")
+}
+
+// opening expects that opening fails.
+func opening(t *testing.T, o rabbitmq.Options, want string) {
+	t.Helper()
+	f, err := rabbitmq.Open(t.Context(), o)
+	if err == nil {
+		f.Close()
+	}
+	if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "wrong@") {
+		t.Errorf("%s: %v, want %q", o.URL, err, want)
+	}
+}
+
+// changed is the address of a proxy to a broker, which says something else in its greeting.
+func changed(t *testing.T, addr string, change func(greeting []byte)) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			client, err := l.Accept()
+			if err != nil {
+				return
+			}
+			broker, err := net.Dial("tcp", addr)
+			if err != nil {
+				_ = client.Close()
+				return
+			}
+			go func() {
+				_, _ = io.Copy(broker, client) // until either closes
+				_ = broker.Close()
+			}()
+			go func() {
+				greeting := make([]byte, 64<<10)
+				n, _ := broker.Read(greeting)
+				change(greeting[:n])
+				_, _ = client.Write(greeting[:n])
+				_, _ = io.Copy(client, broker) // until either closes
+				_ = client.Close()
+			}()
+		}
+	}()
+	return l.Addr().String()
+}
+
+// A worker makes no lines: it waits for a server that does.
+func TestWorkerBeforeServers(t *testing.T) {
+	t.Parallel()
+	url := rabbitmqtest.URL(t)
+	worker := open(t, rabbitmq.Options{URL: url})
+	err := worker.Send(t.Context(), post.Tells, []byte("early"), 0)
+	if !errors.Is(err, post.ErrUnavailable) || !strings.Contains(err.Error(), "servers make it") {
+		t.Errorf("sent without a line: %v", err)
+	}
+	if h, err := worker.Health(t.Context()); err != nil || h.Concern == "" || !strings.HasPrefix(h.Product, "RabbitMQ ") {
+		t.Errorf("%+v, %v", h, err)
+	}
+	if dead, err := worker.Dead(t.Context(), post.ListDead); err != nil || len(dead) > 0 {
+		t.Errorf("%+v, %v", dead, err)
+	}
+	server := open(t, rabbitmq.Options{URL: url, Installation: "one"})
+	if err := worker.Send(t.Context(), post.Tells, []byte("now"), 0); err != nil {
+		t.Error(err)
+	}
+	if lines, err := server.Backlog(t.Context()); err != nil || lines[post.Tells].Unread != 1 {
+		t.Errorf("%+v, %v", lines, err)
+	}
+	if h, err := server.Health(t.Context()); err != nil || h.Concern != "" {
+		t.Errorf("%+v, %v", h, err)
+	}
+}

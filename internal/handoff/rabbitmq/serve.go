@@ -1,0 +1,270 @@
+package rabbitmq
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/pawl-run/pawl/internal/handoff/post"
+)
+
+const (
+	// mostPrefetch is how many asks the broker pushes before it waits for acknowledgements. These are sent on receipt.
+	mostPrefetch = 512
+	// againAfter is the pause before a letter that a take could not deal with goes back: the broker delivers it again at once.
+	againAfter = 100 * time.Millisecond
+	// mostWait is the longest pause before a line is read again.
+	mostWait = time.Second
+	// mostSilent is how often in a row a queue may not answer a reader before it is deleted and made again: 4 times are 20 s. Before the last time each
+	// server waits another while, up to remakeApart, so that one of them does it.
+	mostSilent  = 4
+	remakeApart = 10 * time.Second
+)
+
+// settleWithin is for how long a channel over which nothing more is read stays for what takes settle over it. Then it is closed, and their letters come
+// again over another one, which counts as a try: of mostTries, so that reports may wait for a database that is away for an hour. Tests shorten it.
+var settleWithin = 5 * time.Minute
+
+// letter is a letter that a take is at. When the connection is lost meanwhile the broker delivers it again; the take goes on, and what it
+// says settles the latest delivery.
+type letter struct {
+	latest amqp.Delivery
+	size   int
+	came   time.Time
+}
+
+// counter is one call of Serve.
+type counter struct {
+	f    *Office
+	ctx  context.Context
+	line post.Line
+	most int
+	room chan struct{} // has an element for each take
+	take func(context.Context, post.Letter) error
+	hand sync.WaitGroup
+}
+
+// Serve implements post.Office.
+func (f *Office) Serve(ctx context.Context, line post.Line, most int, take func(context.Context, post.Letter) error) {
+	c := &counter{f: f, ctx: ctx, line: line, most: most, room: make(chan struct{}, most), take: take}
+	for failures, silent := 0, 0; ctx.Err() == nil; {
+		read, err := c.read()
+		if ctx.Err() != nil {
+			break
+		}
+		if read {
+			failures = 0
+		}
+		silent = c.heal(err, silent)
+		if failures++; failures == 3 {
+			f.log.Warn("a line of the broker cannot be read; trying again until it can", "line", line, "err", err)
+		}
+		post.Pause(ctx, min(mostWait, time.Duration(failures-1)*100*time.Millisecond))
+	}
+	c.hand.Wait()
+}
+
+// heal counts how often in a row the queue has not answered, and has it made again when that does not end.
+func (c *counter) heal(err error, silent int) int {
+	if !errors.Is(err, errNoAnswer) || !c.f.server() {
+		return 0
+	}
+	switch silent++; silent {
+	case mostSilent - 1:
+		post.Pause(c.ctx, rand.N(remakeApart))
+	case mostSilent:
+		c.f.log.Warn("a line of the broker does not answer: it is deleted and made again, and what was in it is sent again", "line", c.line)
+		if err := c.f.remake(c.ctx, c.line); err != nil && c.ctx.Err() == nil {
+			c.f.log.Warn("a line of the broker cannot be made again; trying again", "line", c.line, "err", err)
+			return mostSilent - 1
+		}
+		return 0
+	}
+	return silent
+}
+
+// read reads the line until ctx, the connection, the queue or the life of its channel is over. It reports whether it came to reading. RabbitMQ 3.10 subscribes
+// the reader of a queue that is deleted and made again at once to the new queue by itself, and takes the messages of that, which are numbered from 0
+// again, for ones that the reader has had: they lie there until the channel is closed.
+func (c *counter) read() (bool, error) {
+	conn, ch, deliveries, err := c.subscribe()
+	if err != nil {
+		return false, err
+	}
+	ctx := context.WithoutCancel(c.ctx)
+	cancel := func() {
+		_ = conn.do(ctx, "end a subscription", func() error { return ch.Cancel(consumer, false) }) // an error means that the channel is gone
+	}
+	life := time.NewTimer(channelLife)
+	defer life.Stop()
+	var hand sync.WaitGroup // takes of what came over this channel
+	for ended := false; ; {
+		select {
+		case d, ok := <-deliveries:
+			switch {
+			case ok:
+				c.deliver(d, &hand)
+				continue
+			case !ended:
+				conn.shut(ch) // the broker delivers again what is not settled
+				return true, amqp.ErrClosed
+			}
+			c.hand.Go(func() {
+				settled := make(chan struct{})
+				go func() {
+					hand.Wait()
+					close(settled)
+				}()
+				t := time.NewTimer(settleWithin)
+				defer t.Stop()
+				select {
+				case <-settled:
+				case <-t.C:
+				}
+				conn.shut(ch)
+			})
+			return true, nil
+		case <-life.C:
+			cancel() // what was delivered until then comes before deliveries is closed
+			ended = true
+		case <-c.ctx.Done():
+			// What was delivered after the last letter that a take was given goes back with the channel, once the takes have settled theirs.
+			cancel()
+			c.hand.Wait()
+			conn.shut(ch)
+			return true, nil
+		}
+	}
+}
+
+const consumer = "server"
+
+// subscribe makes the line where it is gone, and begins to read it.
+func (c *counter) subscribe() (conn *connection, ch *amqp.Channel, deliveries <-chan amqp.Delivery, err error) {
+	f, ctx := c.f, c.ctx
+	if f.server() {
+		if err := f.declareLine(ctx, c.line); err != nil {
+			return nil, nil, nil, err
+		}
+	}
+	if conn, err = f.reading.at(ctx); err != nil {
+		return nil, nil, nil, err
+	}
+	if ch, err = conn.channel(ctx); err != nil {
+		return nil, nil, nil, err
+	}
+	err = conn.do(ctx, "read the line "+string(c.line), func() error {
+		if err := ch.Qos(min(c.most, mostPrefetch), 0, false); err != nil {
+			return err
+		}
+		deliveries, err = ch.Consume(f.line(c.line), consumer, false, false, false, false, nil)
+		return err
+	})
+	if err != nil {
+		conn.shut(ch)
+	}
+	return conn, ch, deliveries, err
+}
+
+// deliver begins a take. Where there is none free it waits.
+func (c *counter) deliver(d amqp.Delivery, hand *sync.WaitGroup) {
+	if c.line == post.Asks {
+		_ = d.Ack(false) // it may come again, and is then known by that
+		if d.Redelivered {
+			return
+		}
+	} else if c.f.rejoin(c.line, d) {
+		return
+	}
+	select {
+	case c.room <- struct{}{}:
+	case <-c.ctx.Done():
+		return
+	}
+	l := c.f.grasp(c.line, d)
+	hand.Add(1)
+	c.hand.Go(func() {
+		defer hand.Done()
+		defer func() { <-c.room }()
+		taken := c.take(c.ctx, post.Letter{ID: d.MessageId, Body: d.Body, Tries: tries(d)})
+		c.settle(l, taken)
+	})
+}
+
+// tries is how often a letter was delivered, with this time.
+func tries(d amqp.Delivery) int {
+	n, _ := d.Headers["x-delivery-count"].(int64) // there is none at the first time
+	return int(n) + 1
+}
+
+// rejoin reports whether a take is at a letter that is delivered again.
+func (f *Office) rejoin(line post.Line, d amqp.Delivery) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	l := f.hand[line][d.MessageId]
+	if l == nil || d.MessageId == "" {
+		return false
+	}
+	l.latest = d
+	return true
+}
+
+func (f *Office) grasp(line post.Line, d amqp.Delivery) *letter {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	l := &letter{latest: d, size: len(d.Body), came: time.Now()}
+	f.hand[line][d.MessageId] = l
+	return l
+}
+
+// release ends the take of a letter, and returns its latest delivery.
+func (f *Office) release(line post.Line, l *letter) amqp.Delivery {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.hand[line], l.latest.MessageId)
+	return l.latest
+}
+
+// settle does with a letter what its take says. What cannot be settled is delivered again.
+func (c *counter) settle(l *letter, taken error) {
+	if buried, dead := errors.AsType[*post.Buried](taken); dead {
+		if taken = c.bury(l, buried.Reason); taken != nil {
+			c.f.log.Debug("a letter is buried later: the broker does not answer", "line", c.line, "err", taken)
+		}
+	}
+	if taken != nil && c.line != post.Asks {
+		post.Pause(c.ctx, againAfter)
+	}
+	d := c.f.release(c.line, l)
+	switch { // an error means that the channel is gone, and then the letter comes again
+	case c.line == post.Asks:
+	case taken == nil:
+		_ = d.Ack(false)
+	default:
+		_ = d.Nack(false, true)
+	}
+}
+
+// bury puts a letter among the dead ones. Of an ask, which is never sent again, the text is not kept.
+func (c *counter) bury(l *letter, reason string) error {
+	c.f.mu.Lock()
+	d := l.latest
+	c.f.mu.Unlock()
+	c.f.log.Warn("a letter that cannot be read is put among the dead letters: see pawl broker dead", "line", c.line, "id", d.MessageId, "why", reason)
+	m := amqp.Publishing{MessageId: d.MessageId, DeliveryMode: amqp.Persistent, Timestamp: time.Now(), Body: d.Body,
+		Headers: amqp.Table{"line": string(c.line), "why": reason, "tries": int64(tries(d)), "size": int64(l.size)}}
+	if c.line == post.Asks {
+		m.Body = nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx), answerWithin)
+	defer cancel()
+	if err := c.f.publishOrMake(ctx, c.line, c.f.queue("dead"), m); err != nil {
+		return fmt.Errorf("bury a letter: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,266 @@
+package orchestration
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"slices"
+
+	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/flow"
+)
+
+// Work is what an item has to do: what runs, and what that is given. Two items with the same work have the same outcome to expect.
+type Work struct{ Action, Input [sha256.Size]byte }
+
+// Sum is the work in one hash, as it is stored.
+func (w Work) Sum() [sha256.Size]byte {
+	return sha256.Sum256(append(w.Action[:], w.Input[:]...))
+}
+
+// Past is how an item of the original ended.
+type Past struct {
+	Execution flow.ID
+	Of        flow.ID // the execution that ran: Execution itself, or the one whose outcome it reused
+	Stage     flow.Stage
+	Work      Work
+	// Fleeting means that its output names files which are removed together with the execution that left them.
+	Fleeting bool
+}
+
+// Item names an item of a task; Index AllItems: every item.
+type Item struct {
+	Task  string
+	Index int
+}
+
+// AllItems stands for every item of a task.
+const AllItems = -1
+
+// Original is the workflow execution that is to run again, as far as a plan asks about it.
+type Original struct {
+	// Past is how an item ended; false: there was no such item.
+	Past func(task string, index int) (Past, bool)
+	// Mark is what was decided about a task that its items do not show.
+	Mark func(task string) Mark
+	// Output is what the items 0..n-1 of a task put out. It is asked for tasks whose items have all completed.
+	Output func(t *definition.Task, n int) Output
+	// Work is what an item of the rerun has to do; an error is why it will fail.
+	Work func(c *Child) (Work, error)
+}
+
+// Decision is what a rerun does about a task.
+type Decision string
+
+// The decisions.
+const (
+	Reuse   Decision = "reuse"   // it ends with the outcomes of the original; nothing of it runs
+	Run     Decision = "run"     // all of it runs
+	Partly  Decision = "partly"  // some items run, and the others' outcomes are reused
+	Skip    Decision = "skip"    // its condition does not hold
+	Break   Decision = "break"   // one of its expressions fails
+	Prevent Decision = "prevent" // the workflow fails before it can start
+)
+
+// Planned is what a rerun does about one task, and why.
+type Planned struct {
+	Task     string
+	Decision Decision
+	Reused   int   // items whose outcomes are reused
+	Runs     int   // items that run, as far as that is known before the tasks that it needs have ended
+	Items    []int // of a foreach: the first of those that run
+	Reason   string
+}
+
+// shownItems is how many items a plan names of a task.
+const shownItems = 100
+
+// Reused is an item whose outcome is reused.
+type Reused struct {
+	Item
+	Past
+}
+
+// RerunPlan is what a rerun will do.
+type RerunPlan struct {
+	Tasks  []Planned // in document order
+	Reuses []Reused
+	// Stage and Outcome are how the rerun ends where nothing runs.
+	Stage   flow.Stage
+	Outcome flow.Outcome
+}
+
+// PlanRerun says what a rerun of a workflow execution does, with the definition and the facts that the rerun has: f.Output and the bounds
+// are not looked at. from are items that run again whatever became of them.
+//
+// It takes the rerun's own steps, in which an item ends at once where its outcome can be reused and stays open where it has to run. What
+// comes after an item that runs is never started here, and so it is never reused; conditions, items and inputs of everything else are
+// evaluated from outputs that are already known.
+func PlanRerun(w *definition.Workflow, o *Original, from []Item, f Facts) *RerunPlan {
+	r := &rerun{w: unbounded(w), o: o, from: from, tasks: make([]planning, len(w.Tasks))}
+	r.st = &State{Tasks: make([]Progress, len(w.Tasks))}
+	f.Most, f.MostBytes, f.Upto, f.Items = 0, 0, nil, Items{}
+	f.Output = func(task int) Output { return o.Output(w.Tasks[task], r.st.Tasks[task].Created) }
+	k := Track(r.w, r.st)
+	var plan Plan
+	for taken := 0; plan.Stage == 0; {
+		next := k.Next()
+		if next.Empty() {
+			break
+		}
+		Take(r.w, r.st, next, &f, &plan)
+		for ; taken < len(plan.Children); taken++ {
+			c := &plan.Children[taken]
+			if r.reuses(c) {
+				k.Ended(c.Task.Index, flow.Completed)
+			}
+		}
+	}
+	return r.plan(&plan)
+}
+
+// unbounded is a workflow whose foreach tasks create all items at once: those that run would stand in the way of the others otherwise.
+func unbounded(w *definition.Workflow) *definition.Workflow {
+	u := *w
+	u.Tasks = make([]*definition.Task, len(w.Tasks))
+	for i, t := range w.Tasks {
+		c := *t
+		c.InFlight, c.InFlightOf = 0, nil
+		u.Tasks[i] = &c
+	}
+	return &u
+}
+
+// rerun is one PlanRerun.
+type rerun struct {
+	w      *definition.Workflow
+	o      *Original
+	st     *State
+	from   []Item
+	tasks  []planning
+	reused []Reused
+}
+
+// planning is what is known about one task so far.
+type planning struct {
+	reused, runs int
+	items        []int
+	why          string // the first item that runs does so
+}
+
+// reuses decides about one item.
+func (r *rerun) reuses(c *Child) bool {
+	p := &r.tasks[c.Task.Index]
+	past, why := r.look(c)
+	if why == "" {
+		p.reused++
+		r.reused = append(r.reused, Reused{Item{c.Task.Name, c.Index}, past})
+		return true
+	}
+	if p.runs++; p.why == "" {
+		p.why = why
+	}
+	if c.Task.Foreach != nil && len(p.items) < shownItems {
+		p.items = append(p.items, c.Index)
+	}
+	return false
+}
+
+// look returns the outcome that an item can reuse, or why there is none.
+func (r *rerun) look(c *Child) (Past, string) {
+	past, is := r.o.Past(c.Task.Name, c.Index)
+	switch {
+	case slices.ContainsFunc(r.from, func(i Item) bool { return i.Task == c.Task.Name && (i.Index == AllItems || i.Index == c.Index) }):
+		return past, "it was named"
+	case !is:
+		return past, r.absent(c.Task)
+	case past.Stage != flow.Completed:
+		return past, map[flow.Stage]string{flow.Failed: "it failed", flow.Cancelled: "it was cancelled", flow.TimedOut: "it timed out"}[past.Stage]
+	case past.Fleeting:
+		return past, "its output names files, which are kept only as long as the execution that left them"
+	}
+	work, err := r.o.Work(c)
+	switch {
+	case err != nil:
+		return past, "it cannot run any more: " + err.Error()
+	case work.Input != past.Work.Input:
+		return past, "its input has changed"
+	case work.Action != past.Work.Action:
+		return past, "what it runs has changed"
+	}
+	return past, ""
+}
+
+// absent says why the original has no such item.
+func (r *rerun) absent(t *definition.Task) string {
+	switch r.o.Mark(t.Name) {
+	case Skipped:
+		return "it was skipped"
+	case Cancelled:
+		return "it was cancelled before it started"
+	case Broken:
+		return "one of its expressions failed"
+	}
+	return "it did not start"
+}
+
+// plan puts together what was decided.
+func (r *rerun) plan(taken *Plan) *RerunPlan {
+	all := &RerunPlan{Tasks: make([]Planned, len(r.w.Tasks)), Reuses: r.reused, Stage: taken.Stage, Outcome: taken.Outcome}
+	for i, t := range r.w.Tasks {
+		all.Tasks[i] = r.planned(t)
+	}
+	return all
+}
+
+func (r *rerun) planned(t *definition.Task) Planned {
+	p, k := &r.st.Tasks[t.Index], &r.tasks[t.Index]
+	d := Planned{Task: t.Name, Reused: k.reused, Runs: k.runs, Items: k.items, Reason: k.why}
+	switch {
+	case p.Mark == Broken:
+		d.Decision, d.Reason = Break, p.Error.Message
+	case p.Mark == Skipped:
+		d.Decision, d.Reason = Skip, "its condition does not hold"
+	case p.Mark == Cancelled:
+		d.Decision, d.Reason = Prevent, "the workflow fails before it can start"
+	case !p.started():
+		d.Decision, d.Reason = Run, r.waits(t)
+	case k.runs > 0 && k.reused > 0:
+		d.Decision = Partly
+	case k.runs > 0:
+		d.Decision = Run
+	case p.Mark == Expanded && p.Total == 0:
+		d.Decision, d.Reason = Reuse, "its list is empty"
+	default:
+		d.Decision, d.Reason = Reuse, "it completed, and neither it nor what comes before it has changed"
+	}
+	return d
+}
+
+// waits says for which task one waits that has not started.
+func (r *rerun) waits(t *definition.Task) string {
+	for _, n := range t.Needs {
+		if r.st.Status(r.w, n) == "" {
+			return fmt.Sprintf("%s, which it needs, runs again", r.w.Tasks[n].Name)
+		}
+	}
+	return "what it needs runs again"
+}
+
+// After returns the tasks that come after one, directly and through others, in document order.
+func After(w *definition.Workflow, t *definition.Task) []string {
+	seen := make([]bool, len(w.Tasks))
+	for stack := slices.Clone(t.Successors); len(stack) > 0; {
+		i := stack[len(stack)-1]
+		if stack = stack[:len(stack)-1]; !seen[i] {
+			seen[i] = true
+			stack = append(stack, w.Tasks[i].Successors...)
+		}
+	}
+	var names []string
+	for i, is := range seen {
+		if is {
+			names = append(names, w.Tasks[i].Name)
+		}
+	}
+	return names
+}

@@ -1,0 +1,170 @@
+package replay
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/orchestration"
+)
+
+// endsByOrder reports whether a step is the last of a workflow that was ordered to end: all that it does is to mark what never started.
+func (a *attempt) endsByOrder(was *step) bool {
+	if len(was.Started)+len(was.Expanded)+len(was.Skipped)+len(was.Broken) > 0 {
+		return false
+	}
+	n := a.w.next(1)
+	return n != nil && a.ordered(n)
+}
+
+// ordered reports whether a workflow's end may have been ordered: it has a reason that its tasks do not give it.
+func (a *attempt) ordered(e *flow.Event) bool {
+	switch e.Type {
+	case flow.EvCancelled:
+		name, is := strings.CutPrefix(textOf(e.Data, "message"), `task "`)
+		name, also := strings.CutSuffix(name, `" was cancelled`)
+		return !is || !also || a.def.Task(name) == nil
+	case flow.EvTimedOut:
+		return true
+	case flow.EvFailed:
+		return textOf(e.Data, "code") == flow.CodeInternal
+	}
+	return false
+}
+
+// order lets the workflow end as its next terminal event says. Who ordered it, and when, is not part of its history.
+func (a *attempt) order() {
+	for n := range 2 {
+		if e := a.w.next(n); e != nil && a.ordered(e) {
+			if as, err := flow.ParseStage(string(e.Type)); err == nil {
+				a.st.Ending, a.st.Reason = as, a.w.outcome(a.w.i+n).Error
+			}
+			return
+		}
+	}
+}
+
+// finish replays the end of a workflow's attempt.
+func (a *attempt) finish(e *flow.Event, o flow.Outcome) {
+	if a.lost {
+		return
+	}
+	a.unspoken(e)
+	plan := a.done
+	if plan == nil {
+		if plan = a.atEnd(e); plan == nil {
+			a.lost = true
+			return
+		}
+	}
+	if plan.Stage.String() != string(e.Type) {
+		a.w.find(e.Seq, plan.Stage.String(), string(e.Type), "that is what its tasks lead to")
+		return
+	}
+	a.sameEnd(e, plan, &o)
+}
+
+// atEnd is the end that follows from all ends of tasks.
+func (a *attempt) atEnd(e *flow.Event) *orchestration.Plan {
+	for i, t := range a.def.Tasks {
+		for n := range a.st.Tasks[i].Created {
+			x := a.item(i, n)
+			if x == nil {
+				return nil // that it is not there has been said
+			}
+			if !x.Stage.Terminal() || x.FinishedAt.After(e.At) {
+				a.w.findAt(Finding{Seq: e.Seq, Task: t.Name, Index: n, Rules: "no end of the workflow", Recorded: said(e), Why: fmt.Sprintf("an execution of it had not ended (%s)", x.ID)})
+				return nil
+			}
+		}
+	}
+	nothing := &step{}
+	a.keep()
+	if plan := a.try(e, nothing, func() { a.takeAll(e.At) }); plan != nil && plan.Stage.String() == string(e.Type) && a.saysSo(e, plan) {
+		return plan
+	}
+	a.back()
+	if a.ordered(e) {
+		if plan := a.try(e, nothing, func() { a.order(); a.takeAll(e.At) }); plan != nil && plan.Stage != 0 {
+			return plan
+		}
+		a.back()
+		if plan := a.unmarked(e); plan != nil {
+			return plan
+		}
+	}
+	a.takeAll(e.At)
+	plan := a.take(0)
+	if does := a.of(plan); len(does.names()) > 0 {
+		f := Finding{Seq: e.Seq, Index: noIndex, Rules: does.text(), Recorded: said(e), Why: "something was left to do"}
+		f.Task = does.names()[0]
+		a.w.findAt(f)
+		return nil
+	}
+	if plan.Stage == 0 {
+		a.w.find(e.Seq, "no end of the workflow", said(e), "not all of its tasks have ended")
+		return nil
+	}
+	return plan
+}
+
+// unmarked is the end, by order, of a workflow that did not mark what never started: the engine ends one so whose definition it cannot read
+// then.
+func (a *attempt) unmarked(e *flow.Event) *orchestration.Plan {
+	a.order()
+	a.takeAll(e.At)
+	plan := a.take(0)
+	if does := a.of(plan); plan.Stage == 0 || len(does.Cancelled) != len(does.names()) {
+		a.back()
+		return nil
+	}
+	a.w.unknown(Unknown{Seq: e.Seq, Index: noIndex, What: "it ended as ordered without a mark on what never started: it follows if its definition could not be read then, which is not recorded"})
+	return plan
+}
+
+// saysSo reports whether an end of the workflow's own, and not one by order, has this reason.
+func (a *attempt) saysSo(e *flow.Event, plan *orchestration.Plan) bool {
+	return !a.ordered(e) || plan.Outcome.Error == nil || plan.Outcome.Error.Code == textOf(e.Data, "code") && plan.Outcome.Error.Message == textOf(e.Data, "message")
+}
+
+// sameEnd compares the outcome that follows with the recorded one.
+func (a *attempt) sameEnd(e *flow.Event, plan *orchestration.Plan, was *flow.Outcome) {
+	last := a.w.i == len(a.w.rec.Events)-1
+	if rules := plan.Outcome.Error; rules != nil || was.Error != nil {
+		if rules == nil || was.Error == nil || rules.Code != was.Error.Code || rules.Message != was.Error.Message && !a.anotherItem(was.Error.Message) {
+			a.w.find(e.Seq, errorText(rules), errorText(was.Error), "the outcome follows from the tasks and from the definition's outputs")
+		}
+	}
+	if last && !sameJSON(plan.Outcome.Output, was.Output) {
+		a.w.find(e.Seq, "output "+flow.Clipped(string(plan.Outcome.Output), 300), "output "+flow.Clipped(string(was.Output), 300), "the definition makes another output of what the tasks put out")
+	}
+}
+
+// anotherItem reports whether an error names another item of the first task that failed: which of several was seen first depends on when
+// their ends came, and any of them may be named.
+func (a *attempt) anotherItem(message string) bool {
+	for i, t := range a.def.Tasks {
+		p := &a.st.Tasks[i]
+		if t.ContinueOnError || p.Mark != orchestration.Broken && p.Failed+p.TimedOut == 0 {
+			continue
+		}
+		for n := range p.Created {
+			x := a.item(i, n)
+			if t.Foreach == nil || x == nil || x.Outcome == nil || x.Outcome.Error == nil {
+				continue
+			}
+			if strings.Contains(message, fmt.Sprintf("task %q (item %d) failed: %s: %s", t.Name, n, x.Outcome.Error.Code, x.Outcome.Error.Message)) {
+				return true
+			}
+		}
+		return false
+	}
+	return false
+}
+
+func errorText(e *flow.Error) string {
+	if e == nil {
+		return "no error"
+	}
+	return "error " + flow.Clipped(e.Error(), 300)
+}

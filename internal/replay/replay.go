@@ -1,0 +1,152 @@
+// Package replay proves that a recorded history follows from the rules. It is pure: it takes what was recorded of an execution, lets the
+// rules of packages flow and orchestration decide everything once more, at the recorded times and with the recorded outcomes, and compares
+// each decision with the recorded one. What the record does not hold is reported as not known, and never invented.
+package replay
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/orchestration"
+)
+
+// Record is what was recorded of one execution. Nothing of it is changed.
+type Record struct {
+	Execution *flow.Execution // as it is stored: request, state and outcome
+	Events    []flow.Event    // all of its history, in order
+	// Sleeps is how long an execution of kind sleep was asked to sleep.
+	Sleeps time.Duration
+	// Workflow is what only a workflow has; nil: the decisions about its tasks cannot be replayed, for the reason in Without.
+	Workflow *Workflow
+	Without  string
+}
+
+// Workflow is what was recorded of a workflow beside its own history.
+type Workflow struct {
+	Definition *definition.Workflow // as it was recorded
+	// Children are the executions of its tasks, of all attempts, in any order. Of each the request, the stage, the time of its end and its
+	// outcome are looked at.
+	Children []*flow.Execution
+	// Request is what the rules make of a child that is to be started: the request of its execution. recorded is the one that was started.
+	// The version of an action that the task leaves open is the recorded one: which was the latest then is not in the record. An error says
+	// why it is not known.
+	Request func(c *orchestration.Child, recorded *flow.Execution) (flow.Request, error)
+}
+
+// Finding is a recorded decision that does not follow from the rules.
+type Finding struct {
+	Seq      int64  // number of the event; 0: it is about the execution as a whole
+	Task     string // of a workflow, where it is about one
+	Index    int    // of the task's item
+	Rules    string // what follows from the rules
+	Recorded string // what was recorded instead
+	Why      string
+}
+
+// Unknown is something that the record does not hold, so that nothing follows about it.
+type Unknown struct {
+	Seq   int64
+	Task  string
+	Index int
+	What  string
+}
+
+// Result is what a replay has found. The history follows from the rules, as far as is known, when there are no Findings.
+type Result struct {
+	Events   int // that were replayed
+	Findings []Finding
+	Unknown  []Unknown
+	// State is where the replayed part of the history leads.
+	State State
+}
+
+// Follows reports whether everything that is known follows from the rules.
+func (r *Result) Follows() bool { return len(r.Findings) == 0 }
+
+// State is where a history leads.
+type State struct {
+	Seq        int64 // of the latest event; 0: none
+	At         time.Time
+	Stage      flow.Stage
+	Place      flow.Place
+	Attempt    int
+	HandedBack int
+	Worker     string // that has, or had, the latest attempt
+	NotBefore  time.Time
+	ClaimedAt  time.Time
+	StartedAt  time.Time
+	FinishedAt time.Time
+	Tasks      []TaskState // of a workflow, in document order
+}
+
+// TaskState is how far a task of a workflow is.
+type TaskState struct {
+	Task    string
+	Mark    orchestration.Mark
+	Total   int // items, of one that was expanded
+	Created int
+	Open    int
+	// The items that have ended, by outcome.
+	Completed, Failed, Cancelled, TimedOut int
+}
+
+// most is how many findings, and how many unknowns, one replay reports: a history of a million events may break a rule with each.
+const most = 1000
+
+// Replay lets the rules decide a record once more, up to event upto (0: all of it).
+func Replay(r *Record, upto int64) *Result {
+	w := &walk{rec: r, upto: upto}
+	w.x = &flow.Execution{ID: r.Execution.ID, Request: r.Execution.Request}
+	w.x.NextSeq = 1
+	w.prepare()
+	for w.i = 0; w.i < len(w.rec.Events); {
+		if upto > 0 && w.rec.Events[w.i].Seq > upto {
+			break
+		}
+		before, at := w.x.State, w.i
+		w.step()
+		if last := w.rec.Events[w.i-1].Seq; upto > 0 && last > upto {
+			w.within(before, at)
+			break
+		}
+	}
+	if w.i == len(w.rec.Events) {
+		w.end()
+	}
+	w.res.Events = w.i
+	w.res.State = w.state()
+	return &w.res
+}
+
+// within goes back to the event that the replay ends with, which is not the last of its commit: the state behind it is told from the events
+// alone.
+func (w *walk) within(before flow.State, from int) {
+	w.x.State, w.x.Outcome = before, nil
+	for w.i = from; w.rec.Events[w.i].Seq <= w.upto; w.i++ {
+		w.takeOver(&w.rec.Events[w.i])
+	}
+	w.res.Findings = slices.DeleteFunc(w.res.Findings, func(f Finding) bool { return f.Seq > w.upto })
+	w.res.Unknown = slices.DeleteFunc(w.res.Unknown, func(u Unknown) bool { return u.Seq > w.upto })
+}
+
+func (w *walk) find(seq int64, rules, recorded, why string, args ...any) {
+	w.findAt(Finding{Seq: seq, Index: noIndex, Rules: rules, Recorded: recorded, Why: fmt.Sprintf(why, args...)})
+}
+
+// noIndex is the index of what is not about one item.
+const noIndex = -1
+
+func (w *walk) findAt(f Finding) {
+	if len(w.res.Findings) < most {
+		w.res.Findings = append(w.res.Findings, f)
+	}
+}
+
+func (w *walk) unknown(u Unknown) {
+	if len(w.res.Unknown) < most {
+		w.res.Unknown = append(w.res.Unknown, u)
+	}
+}

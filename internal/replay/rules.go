@@ -1,0 +1,168 @@
+package replay
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/flow"
+)
+
+// due looks whether an execution may go on: its time has come, or it stands in the line of its key.
+func (w *walk) due(e *flow.Event) {
+	if w.x.Place == flow.Delayed && w.x.WakeAt.After(e.At) {
+		w.find(e.Seq, "not before "+clock(w.x.WakeAt), "at "+clock(e.At), "it was not due yet")
+	}
+}
+
+// lose lets the rules take an attempt back from its owner, as the event behind says that they did.
+func (w *walk) lose(d *flow.Draft, e *flow.Event) error {
+	reason, n := textOf(e.Data, "reason"), w.next(1)
+	if n == nil || n.Type == flow.EvFailed && textOf(n.Data, "code") == flow.CodeWorkerLost {
+		return d.Lose(reason, e.At, 0)
+	}
+	if w.terminal(n) { // an order to end it was outstanding
+		o := w.outcome(w.i + 1)
+		as, err := flow.ParseStage(string(n.Type))
+		if err != nil || o.Error == nil {
+			return fmt.Errorf("%q is followed by another attempt, or by the end that had been ordered", e.Type)
+		}
+		d.State.Cancel = &flow.CancelOrder{As: as, Code: o.Error.Code, Reason: o.Error.Message, At: n.At}
+		if handedBack(e) {
+			return d.HandBack(reason, e.At)
+		}
+		return d.Lose(reason, e.At, 0)
+	}
+	switch {
+	case reason == flow.ReasonShutDown:
+		return d.HandBack(reason, e.At)
+	case strings.HasSuffix(reason, flow.ReasonDeclined):
+		return d.Decline(reason, e.At)
+	}
+	return d.Lose(reason, e.At, 0)
+}
+
+// pause looks whether the next attempt waits as long as the retry policy says, and goes on with the recorded time: where it is random, the
+// record alone knows it.
+func (w *walk) pause(e *flow.Event) {
+	until := notBefore(e.Data)
+	if until.IsZero() {
+		w.find(e.Seq, "a time before which it does not begin", said(e), "the next attempt says when it may begin")
+		return
+	}
+	pause, longest := until.Sub(e.At), w.x.WakeAt.Sub(e.At)
+	shortest := longest
+	if before := w.next(-2); before != nil && longest > 0 && (before.Type != flow.EvLost || !handedBack(before)) {
+		shortest = w.x.Retry.Pause(w.x.Spent()-1, 1)
+	}
+	switch {
+	case pause < shortest-time.Microsecond:
+		w.find(e.Seq, "a pause of "+span(shortest, longest), "a pause of "+pause.String(), "the retry policy says how long to wait before attempt %d", e.Attempt)
+	case pause <= longest+time.Microsecond:
+	case w.mayAsk() && pause <= flow.MostAskedPause+time.Microsecond:
+		w.unknown(Unknown{Seq: e.Seq, Index: noIndex, What: fmt.Sprintf("the pause of %s is longer than the retry policy says: it follows only if the other side asked for it, which is not kept of an attempt that was tried again", pause)})
+	default:
+		w.find(e.Seq, "a pause of "+span(shortest, longest), "a pause of "+pause.String(), "the retry policy says how long to wait before attempt %d", e.Attempt)
+	}
+	until = until.Truncate(time.Microsecond) // as stores keep it
+	w.x.WakeAt, w.x.QueuedAt = until, until
+}
+
+// mayAsk reports whether what an execution calls may ask to be left alone for a while.
+func (w *walk) mayAsk() bool {
+	if w.x.Kind.ByEngine() || w.x.Kind.RunsCode() || w.x.Kind == flow.KindNoop {
+		return false
+	}
+	n := w.next(-2)
+	return n != nil && (n.Type == flow.EvFailed || n.Type == flow.EvTimedOut)
+}
+
+// handedBack reports whether an attempt was lost in a way that does not count.
+func handedBack(lost *flow.Event) bool {
+	reason := textOf(lost.Data, "reason")
+	return reason == flow.ReasonShutDown || strings.HasSuffix(reason, flow.ReasonDeclined)
+}
+
+func span(from, to time.Duration) string {
+	if from == to {
+		return to.String()
+	}
+	return fmt.Sprintf("%s to %s", from, to)
+}
+
+func notBefore(data json.RawMessage) time.Time {
+	t, err := time.Parse(time.RFC3339Nano, textOf(data, "not_before"))
+	if err != nil {
+		return time.Time{}
+	}
+	return t
+}
+
+// inTime looks whether an end by a deadline, a limit or a policy can have come when it did.
+func (w *walk) inTime(e *flow.Event) {
+	x, code := w.x, textOf(e.Data, "code")
+	early := func(what string, deadline time.Time, by string) {
+		switch {
+		case deadline.IsZero():
+			w.find(e.Seq, "no end with "+code, said(e), "it has no %s", what)
+		case e.At.Before(deadline):
+			w.find(e.Seq, "not before "+clock(deadline), "at "+clock(e.At), "its %s, %s, was not over yet", what, by)
+		}
+	}
+	switch {
+	case e.Type == flow.EvTimedOut && code == flow.CodeQueueTimeout:
+		if x.Place == flow.Held {
+			w.find(e.Seq, "no end with "+code, said(e), "a worker had taken the attempt")
+			return
+		}
+		early("queue_timeout", x.QueueDeadline(), x.QueueTimeout.String())
+	case e.Type == flow.EvTimedOut && code == flow.CodeTotalTimeout:
+		early("total_timeout", x.TotalDeadline(), x.TotalTimeout.String())
+	case e.Type == flow.EvTimedOut && code == flow.CodeTimeout && x.Kind.ByEngine() && x.Kind != flow.KindWait:
+		early("timeout", x.EngineDeadline(), x.Timeout.String())
+	case e.Type == flow.EvCompleted && x.Kind == flow.KindSleep:
+		early("sleep", x.ClaimedAt.Add(w.rec.Sleeps), w.rec.Sleeps.String())
+	case code == flow.CodeKeyFull && (x.Key == "" || x.WhenFull != flow.WhenFullCancelNew), code == flow.CodeSuperseded && x.Key == "" && x.Parent.IsZero(),
+		code == flow.CodeRateExceeded && x.Rate.Key == "":
+		if x.Place != flow.Held || x.Owner.IsZero() {
+			w.find(e.Seq, "no end with "+code, said(e), "what it was submitted with asks for no such end")
+		}
+	}
+}
+
+// end compares where the history leads with the execution as it is stored.
+func (w *walk) end() {
+	x, was := w.x, w.rec.Execution
+	if len(w.res.Findings) > 0 {
+		return // it leads elsewhere because of what was found
+	}
+	check := func(what, rules, recorded string) {
+		if rules != recorded {
+			w.find(0, what+" "+rules, what+" "+recorded, "where its history leads and how it is stored differ")
+		}
+	}
+	check("status", stageText(x.Stage), stageText(was.Stage))
+	check("attempt", fmt.Sprint(x.Attempt), fmt.Sprint(was.Attempt))
+	check("next event", fmt.Sprint(x.NextSeq), fmt.Sprint(was.NextSeq))
+	check("attempts handed back", fmt.Sprint(x.HandedBack), fmt.Sprint(was.HandedBack))
+	check("claimed at", clock(x.ClaimedAt), clock(was.ClaimedAt))
+	check("started at", clock(x.StartedAt), clock(was.StartedAt))
+	check("finished at", clock(x.FinishedAt), clock(was.FinishedAt))
+	if !was.Stage.Terminal() {
+		return
+	}
+	last := &w.rec.Events[len(w.rec.Events)-1]
+	switch o := was.Outcome; {
+	case o == nil:
+		w.find(last.Seq, "an outcome", "none", "what has ended has an outcome")
+	case was.Stage == flow.Completed && o.Error != nil:
+		w.find(last.Seq, "no error", o.Error.Error(), "what has completed has no error")
+	case was.Stage != flow.Completed && o.Error == nil:
+		w.find(last.Seq, "an error", "none", "what has not completed says why")
+	case o.Error != nil:
+		if code := textOf(last.Data, "code"); code != "" {
+			check("error", code, o.Error.Code)
+		}
+	}
+}

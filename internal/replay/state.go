@@ -1,0 +1,25 @@
+package replay
+
+import (
+	"time"
+
+	"github.com/pawl-run/pawl/internal/flow"
+)
+
+// state is where the replayed part of the history leads.
+func (w *walk) state() State {
+	x := w.x
+	s := State{Stage: x.Stage, Place: x.Place, Attempt: x.Attempt, HandedBack: x.HandedBack, ClaimedAt: x.ClaimedAt, StartedAt: x.StartedAt,
+		FinishedAt: x.FinishedAt, NotBefore: x.WakeAt, Worker: w.worker}
+	if w.i > 0 {
+		last := &w.rec.Events[w.i-1]
+		s.Seq, s.At = last.Seq, last.At
+	}
+	if x.Place != flow.Delayed {
+		s.NotBefore = time.Time{}
+	}
+	if w.wf != nil {
+		s.Tasks = w.wf.tasks(s.At)
+	}
+	return s
+}

@@ -1,0 +1,353 @@
+package replay
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/orchestration"
+)
+
+// undo is what one try to replay a step has changed.
+type undo struct {
+	tasks             map[int]orchestration.Progress
+	taken             []orchestration.Item // by task's name and index
+	recalled, stopped bool
+	ending            flow.Stage
+	reason            *flow.Error
+}
+
+// keep accepts what was tried.
+func (a *attempt) keep() {
+	clear(a.undo.tasks)
+	a.undo.taken = a.undo.taken[:0]
+	a.undo.recalled, a.undo.stopped, a.undo.ending, a.undo.reason = a.st.Recalled, a.st.Stopped, a.st.Ending, a.st.Reason
+}
+
+// back takes back what was tried.
+func (a *attempt) back() {
+	for i, p := range a.undo.tasks {
+		a.st.Tasks[i] = p
+		delete(a.outputs, i)
+	}
+	for _, i := range a.undo.taken {
+		it := &a.items[a.def.Task(i.Task).Index]
+		it.taken[i.Index] = false
+		it.first = 0
+	}
+	a.st.Recalled, a.st.Stopped, a.st.Ending, a.st.Reason = a.undo.recalled, a.undo.stopped, a.undo.ending, a.undo.reason
+	a.keep()
+	a.tracker.Reset()
+}
+
+// touch remembers a task before it is changed.
+func (a *attempt) touch(task int) *orchestration.Progress {
+	if _, is := a.undo.tasks[task]; !is {
+		a.undo.tasks[task] = a.st.Tasks[task]
+	}
+	return &a.st.Tasks[task]
+}
+
+// end tells the workflow of the end of a child.
+func (a *attempt) end(task, index int) {
+	p, it := a.touch(task), &a.items[task]
+	x := it.all[index]
+	it.taken[index] = true
+	a.undo.taken = append(a.undo.taken, orchestration.Item{Task: a.def.Tasks[task].Name, Index: index})
+	a.tracker.Ended(task, x.Stage)
+	if x.Outcome != nil && x.Outcome.Error != nil && p.Mark != orchestration.Broken && (p.Error == nil || index < p.ErrorIndex) {
+		p.Error, p.ErrorIndex = x.Outcome.Error, index
+	}
+}
+
+// open are the children of a task that have ended and of which the workflow has not been told, by the time of their ends.
+func (a *attempt) open(task int) []int {
+	it := &a.items[task]
+	for it.first < len(it.left) && it.taken[it.left[it.first]] {
+		it.first++
+	}
+	return it.left[it.first:]
+}
+
+// find looks for ends of which the workflow may have been told, no later than an event, so that the rules do what the event says. It
+// reports what was recorded otherwise when there are none, and returns nil.
+func (a *attempt) find(e *flow.Event, was *step) *orchestration.Plan {
+	a.keep()
+	if f := a.tooEarly(e, was); f != nil {
+		a.w.findAt(*f)
+		return nil
+	}
+	if a.lost {
+		return nil
+	}
+	if a.endsByOrder(was) {
+		if plan := a.try(e, was, func() { a.order(); a.takeAll(e.At) }); plan != nil {
+			return plan
+		}
+	}
+	// The ends that the step cannot do without come first; only then those that it may have been told beside.
+	needed := func() { a.takeNeeded(e.At, was) }
+	if plan := a.try(e, was, needed); plan != nil {
+		return plan
+	}
+	failures := a.failures(e.At)
+	for n := range min(len(failures), triedFailures) {
+		if plan := a.try(e, was, func() { needed(); a.takeEach(failures[:n+1]) }); plan != nil {
+			return plan
+		}
+	}
+	if plan := a.try(e, was, func() { needed(); a.takeEach(failures) }); plan != nil {
+		return plan
+	}
+	if plan := a.try(e, was, func() { a.takeAll(e.At) }); plan != nil {
+		return plan
+	}
+	needed()
+	plan := a.take(0)
+	rules := a.of(plan)
+	f := Finding{Seq: e.Seq, Index: noIndex, Rules: rules.text(), Recorded: was.text(), Why: "no order of the ends recorded until then makes the rules do this"}
+	if task, why := a.first(rules, was, plan); task != "" {
+		f.Task, f.Why = task, why
+	}
+	a.back()
+	a.w.findAt(f)
+	return nil
+}
+
+// triedFailures is how many failures are tried one after the other before all are tried at once.
+const triedFailures = 32
+
+// try replays a step after it was told some ends; nil: the rules do something else then. A step that a transaction had no room to
+// finish has done the beginning of what the rules say.
+func (a *attempt) try(e *flow.Event, was *step, tell func()) *orchestration.Plan {
+	tell()
+	plan := a.take(0)
+	if reflect.DeepEqual(a.of(plan), was) {
+		return plan
+	}
+	a.back()
+	if n := was.children(); n > 0 {
+		tell()
+		if plan = a.take(n); reflect.DeepEqual(a.of(plan), was) {
+			return plan
+		}
+		a.back()
+	}
+	return nil
+}
+
+// take lets the rules work out a step, with at most so many children; 0: all.
+func (a *attempt) take(children int) *orchestration.Plan {
+	plan := &orchestration.Plan{}
+	for {
+		next := a.tracker.Next()
+		if next.Empty() {
+			return plan
+		}
+		for _, m := range next.Marks {
+			a.touch(m.Task)
+		}
+		for _, s := range next.Start {
+			a.touch(s.Task)
+		}
+		for _, i := range next.More {
+			a.touch(i)
+		}
+		if children > 0 {
+			if a.facts.Most = children - len(plan.Children); a.facts.Most == 0 {
+				return plan
+			}
+		} else {
+			a.facts.Most = 0
+		}
+		if !orchestration.Take(a.def, a.st, next, &a.facts, plan) || plan.Stage != 0 {
+			return plan
+		}
+	}
+}
+
+// tooEarly looks whether everything that came before the tasks of a step had ended by then.
+func (a *attempt) tooEarly(e *flow.Event, was *step) *Finding {
+	for _, name := range was.names() {
+		t := a.def.Task(name)
+		if p := &a.st.Tasks[t.Index]; p.Created > 0 || p.Mark != orchestration.Unmarked {
+			continue // looked at when it began
+		}
+		for _, n := range t.Needs {
+			p, need := &a.st.Tasks[n], a.def.Tasks[n]
+			for i := range p.Created {
+				x := a.item(n, i)
+				switch {
+				case x == nil:
+					a.w.unknown(Unknown{Seq: e.Seq, Task: need.Name, Index: i, What: fmt.Sprintf("its execution is not there, so what %s was started with is not known", name)})
+					a.lost = true
+					return nil
+				case !x.Stage.Terminal():
+					return &Finding{Seq: e.Seq, Task: name, Index: noIndex, Rules: "nothing before " + need.Name + " has ended", Recorded: was.text(),
+						Why: fmt.Sprintf("%s[%d], which it needs, has not ended (%s)", need.Name, i, x.ID)}
+				case x.FinishedAt.After(e.At):
+					return &Finding{Seq: e.Seq, Task: name, Index: noIndex, Rules: "not before " + clock(x.FinishedAt), Recorded: "at " + clock(e.At),
+						Why: fmt.Sprintf("%s[%d], which it needs, ended later (%s)", need.Name, i, x.ID)}
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func (a *attempt) item(task, index int) *flow.Execution {
+	if all := a.items[task].all; index < len(all) {
+		return all[index]
+	}
+	return nil
+}
+
+// takeNeeded tells the workflow the ends without which it cannot have decided about the tasks of a step.
+func (a *attempt) takeNeeded(at time.Time, was *step) {
+	for _, name := range was.names() {
+		t := a.def.Task(name)
+		for _, n := range t.Needs {
+			for _, i := range slices.Clone(a.open(n)) {
+				if !a.items[n].taken[i] && !a.items[n].all[i].FinishedAt.After(at) {
+					a.end(n, i)
+				}
+			}
+		}
+		p := &a.st.Tasks[t.Index]
+		if n := was.Started[name]; n > 0 && p.Created > 0 {
+			if limit := a.limit(t); limit > 0 && p.Open+n > limit {
+				a.takeSome(t, p.Open+n-limit, at)
+			}
+		}
+	}
+}
+
+// takeSome tells the workflow the ends of some children of a task: successful ones first, and the earlier first.
+func (a *attempt) takeSome(t *definition.Task, n int, at time.Time) {
+	for _, failed := range []bool{false, true} {
+		for _, i := range slices.Clone(a.open(t.Index)) {
+			x := a.items[t.Index].all[i]
+			if n > 0 && !a.items[t.Index].taken[i] && !x.FinishedAt.After(at) && (x.Stage == flow.Failed || x.Stage == flow.TimedOut) == failed {
+				a.end(t.Index, i)
+				n--
+			}
+			if n == 0 {
+				return
+			}
+		}
+	}
+}
+
+// place is one child.
+type place struct{ task, index int }
+
+// pending are ended children of which the workflow has not been told, by the time of their ends.
+func (a *attempt) pending(at time.Time, want func(*flow.Execution) bool) (all []place) {
+	for task := range a.items {
+		for _, i := range a.open(task) {
+			if x := a.items[task].all[i]; !a.items[task].taken[i] && !x.FinishedAt.After(at) && want(x) {
+				all = append(all, place{task, i})
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(p, q place) int {
+		return a.items[p.task].all[p.index].FinishedAt.Compare(a.items[q.task].all[q.index].FinishedAt)
+	})
+	return all
+}
+
+// failures are the pending ends that are no successes.
+func (a *attempt) failures(at time.Time) []place {
+	return a.pending(at, func(x *flow.Execution) bool { return x.Stage != flow.Completed })
+}
+
+func (a *attempt) takeEach(all []place) {
+	for _, p := range all {
+		if !a.items[p.task].taken[p.index] {
+			a.end(p.task, p.index)
+		}
+	}
+}
+
+func (a *attempt) takeAll(at time.Time) {
+	a.takeEach(a.pending(at, func(*flow.Execution) bool { return true }))
+}
+
+// limit is how many items of a foreach may be open at once; 0: all. While an attempt lasts it never changes.
+func (a *attempt) limit(t *definition.Task) int {
+	if t.InFlightOf == nil {
+		return t.InFlight
+	}
+	n, is := a.limits[t.Index]
+	if !is {
+		var err error
+		if n, err = orchestration.Limit(a.def, a.st, t, &a.facts); err != nil {
+			n = 0 // the rules break the task
+		}
+		a.limits[t.Index] = n
+	}
+	return n
+}
+
+// first names a task of which the rules and the record say different things.
+func (a *attempt) first(rules, was *step, plan *orchestration.Plan) (task, why string) {
+	says := func(s *step, name string) string {
+		switch {
+		case slices.Contains(s.Skipped, name):
+			return "skipped"
+		case slices.Contains(s.Cancelled, name):
+			return "cancelled"
+		case slices.Contains(s.Broken, name):
+			return "ended by an expression that fails"
+		}
+		text := ""
+		if n, is := s.Expanded[name]; is {
+			text = fmt.Sprintf("expanded to %d items", n)
+		}
+		if n := s.Started[name]; n > 0 && text != "" {
+			text += fmt.Sprintf(", %d of them started", n)
+		} else if n > 0 {
+			text = fmt.Sprintf("started (%d)", n)
+		}
+		return text
+	}
+	or := func(s string) string {
+		if s == "" {
+			return "left alone"
+		}
+		return s
+	}
+	for _, t := range a.def.Tasks {
+		r, k := says(rules, t.Name), says(was, t.Name)
+		if r == k {
+			continue
+		}
+		why = fmt.Sprintf("by the rules %s is %s here, and it was %s", t.Name, or(r), or(k))
+		for _, m := range plan.Marks {
+			if m.Task == t.Index && m.Error != nil {
+				why += ": " + m.Error.Message
+			}
+		}
+		return t.Name, why
+	}
+	return "", ""
+}
+
+// lateReports is from when on an end of which the workflow still had not been told is mentioned.
+const lateReports = time.Minute
+
+// late mentions failures that were not taken in for long though they had been recorded: the step follows only if they came late.
+func (a *attempt) late(e *flow.Event) {
+	if a.said {
+		return
+	}
+	for _, p := range a.pending(e.At.Add(-lateReports), func(x *flow.Execution) bool { return x.Stage == flow.Failed || x.Stage == flow.TimedOut }) {
+		a.said = true
+		x := a.items[p.task].all[p.index]
+		a.w.unknown(Unknown{Seq: e.Seq, Task: a.def.Tasks[p.task].Name, Index: p.index,
+			What: fmt.Sprintf("it had %s %s before: the step follows only if its report came later than that, and when it came is not recorded", x.Stage, e.At.Sub(x.FinishedAt).Round(time.Second))})
+	}
+}

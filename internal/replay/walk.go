@@ -1,0 +1,370 @@
+package replay
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/flow"
+)
+
+// walk is one replay: the rules decide about x, and what they record is compared with the record.
+type walk struct {
+	rec  *Record
+	upto int64
+	res  Result
+
+	x      *flow.Execution // as the events so far have left it
+	i      int             // index of the next event
+	worker string
+	wf     *attempt // of a workflow, the attempt that is under way
+	kids   map[int][]*flow.Execution
+}
+
+// holder stands for the session that holds an attempt: which it was is not part of a history.
+var holder = flow.ID{1}
+
+// step replays the decision that begins with the next event.
+func (w *walk) step() {
+	e := &w.rec.Events[w.i]
+	if e.Seq != w.x.NextSeq {
+		w.find(e.Seq, fmt.Sprintf("event %d", w.x.NextSeq), fmt.Sprintf("event %d", e.Seq), "events are numbered 1, 2, 3 … without a hole and each once")
+		w.force()
+		return
+	}
+	if _, _, err := flow.Next(w.x.Stage, e.Type); err != nil {
+		w.find(e.Seq, "no such event", said(e), "%q cannot come while the execution is %s", e.Type, stageText(w.x.Stage))
+		w.force()
+		return
+	}
+	if w.x.Stage.Terminal() {
+		w.again()
+		return
+	}
+	before, outcome := w.x.State, w.x.Outcome
+	d, err := w.decide(e)
+	if err != nil {
+		w.x.State, w.x.Outcome = before, outcome
+		w.find(e.Seq, "no such decision", said(e), "%v", err)
+		w.force()
+		return
+	}
+	w.compare(d)
+}
+
+// decide lets the rules make the decision that recorded an event.
+func (w *walk) decide(e *flow.Event) (*flow.Draft, error) {
+	if w.x.Stage == 0 {
+		return flow.Submit(w.x.ID, w.x.Request), nil
+	}
+	d := flow.Load(w.x)
+	switch e.Type {
+	case flow.EvWaiting:
+		if w.x.Key == "" {
+			return nil, fmt.Errorf("it has no concurrency key that it could wait for")
+		}
+		w.due(e)
+		return d, d.Wait(0, e.At)
+	case flow.EvScheduled:
+		w.due(e)
+		if why := w.rejection(); why != nil {
+			return d, d.Reject(why, e.At)
+		}
+		return d, d.Schedule(0, e.At)
+	case flow.EvScheduling:
+		return w.pass(e), nil
+	case flow.EvProvisioning:
+		if w.x.Kind.ByEngine() {
+			return nil, fmt.Errorf("the engine runs a %s itself, in one step with its admission", w.x.Kind)
+		}
+		return d, d.Claim(holder, textOf(e.Data, "worker"), e.At)
+	case flow.EvAdvanced:
+		if w.x.Kind != flow.KindWorkflow {
+			return nil, fmt.Errorf("a %s has no tasks", w.x.Kind)
+		}
+		return d, d.Advance(e.Data, e.At)
+	case flow.EvReused:
+		return d, d.Reuse(w.outcome(w.i).Output, e.At)
+	case flow.EvLost:
+		return d, w.lose(d, e)
+	case flow.EvRequested:
+		return nil, fmt.Errorf("an attempt is opened only by the end or the loss of the one before it")
+	}
+	if w.x.Place == flow.Held && !w.x.Owner.IsZero() {
+		return d, w.report(d, e)
+	}
+	if !w.x.Kind.ByEngine() && w.x.Place == flow.Held || e.Type == flow.EvRunning || e.Type == flow.EvProgress {
+		return nil, fmt.Errorf("no worker holds the attempt")
+	}
+	as, err := flow.ParseStage(string(e.Type))
+	if err != nil {
+		return nil, err
+	}
+	w.inTime(e)
+	return d, d.Finish(as, w.outcome(w.i), e.At, 0)
+}
+
+// report lets the worker that holds the attempt say an event.
+func (w *walk) report(d *flow.Draft, e *flow.Event) error {
+	now, said := e.At, *e
+	if w.terminal(e) {
+		o := w.outcome(w.i)
+		said.Outcome = &o
+		if n := w.next(1); n != nil && n.Type == flow.EvRequested {
+			now = n.At // of the commit; the worker's own time may be before it
+		}
+		w.inTime(e)
+	}
+	r := flow.Report{Execution: w.x.ID, Attempt: e.Attempt, Events: []flow.Event{said}}
+	if rc := d.Report(holder, r, nil, nil, now, 0); rc.Verdict != flow.Applied {
+		return fmt.Errorf("a report of it is %s: %s", rc.Verdict, rc.Say)
+	}
+	return nil
+}
+
+// compare holds what the rules have recorded against the record, and goes on from the draft.
+func (w *walk) compare(d *flow.Draft) {
+	first, bad := w.i, false
+	for n := range d.Events {
+		rules, e := &d.Events[n], w.next(0)
+		if e == nil || n > 0 && e.Type != rules.Type {
+			bad = w.differs(rules, e, d, n) || bad
+			break
+		}
+		bad = w.same(rules, e) || bad
+		w.follow(e)
+		w.i++
+	}
+	if bad {
+		w.resume(d, first)
+		return
+	}
+	w.x = d.Execution
+	if e := &w.rec.Events[w.i-1]; e.Type == flow.EvRequested && e.Attempt > 1 {
+		w.pause(e)
+	}
+}
+
+// same compares two events of one type.
+func (w *walk) same(rules, e *flow.Event) (bad bool) {
+	if e.Seq != rules.Seq {
+		w.find(e.Seq, fmt.Sprintf("event %d", rules.Seq), fmt.Sprintf("event %d", e.Seq), "events are numbered 1, 2, 3 … without a hole and each once")
+		bad = true
+	}
+	if e.Attempt != rules.Attempt {
+		w.find(e.Seq, fmt.Sprintf("attempt %d", rules.Attempt), fmt.Sprintf("attempt %d", e.Attempt), "attempts count up by one, when one is opened")
+		bad = true
+	}
+	if !e.At.Equal(rules.At) {
+		why := "it is recorded in one commit with the event before it, or when the execution was accepted"
+		if e.At.Before(rules.At) {
+			why = "no event is earlier than the one before it"
+		}
+		w.find(e.Seq, "at "+clock(rules.At), "at "+clock(e.At), "%s", why)
+		bad = true
+	}
+	if e.Type == flow.EvRequested && e.Attempt > 1 {
+		if after, was := textOf(rules.Data, "after"), textOf(e.Data, "after"); after != was {
+			w.find(e.Seq, "after "+after, "after "+was, "the next attempt says why it was opened")
+			bad = true
+		}
+		return bad
+	}
+	if !w.terminal(e) && !bytes.Equal(e.Data, rules.Data) && !sameJSON(e.Data, rules.Data) {
+		w.find(e.Seq, said(rules), said(e), "the event says something else")
+		bad = true
+	}
+	return bad
+}
+
+// differs says that the rules record another event after the first of a decision than the record has, or more.
+func (w *walk) differs(rules, e *flow.Event, d *flow.Draft, n int) bool {
+	before := &w.rec.Events[w.i-1]
+	if rules.Type == flow.EvRequested && w.terminal(before) {
+		if e == nil {
+			// An order to end the execution that came while the attempt failed: it is not recorded where another end came first.
+			w.unknown(Unknown{Seq: before.Seq, Index: noIndex,
+				What: fmt.Sprintf("its retry policy allows %d attempts and this was number %d: it follows only if its end had been ordered, which the history does not say", d.Retry.Attempts(textOf(before.Data, "code")), d.Before.Spent())})
+			return true
+		}
+		w.find(e.Seq, "requested, attempt "+fmt.Sprint(rules.Attempt), said(e), "the attempt before it ended with %s, which the retry policy tries again", textOf(before.Data, "code"))
+		return true
+	}
+	if e == nil {
+		w.find(before.Seq, said(rules), "nothing", "%q is followed by %q in the same commit", d.Events[n-1].Type, rules.Type)
+		return true
+	}
+	w.find(e.Seq, said(rules), said(e), "%q is followed by %q in the same commit", d.Events[n-1].Type, rules.Type)
+	return true
+}
+
+// again is an event behind one with which the execution has ended.
+func (w *walk) again() {
+	e, before := &w.rec.Events[w.i], w.rec.Events[w.i-1]
+	w.find(e.Seq, "no further event", said(e), "%s", w.noRetry(&before))
+	w.force()
+}
+
+// noRetry says why no attempt follows an end.
+func (w *walk) noRetry(end *flow.Event) string {
+	code := textOf(end.Data, "code")
+	switch {
+	case end.Type != flow.EvFailed && end.Type != flow.EvTimedOut:
+		return fmt.Sprintf("the execution has ended: %s is final", end.Type)
+	case w.x.Spent() >= w.x.Retry.Attempts(code):
+		return fmt.Sprintf("the execution has ended: its retry policy allows %d attempts, and this was number %d", w.x.Retry.Attempts(code), w.x.Spent())
+	}
+	return fmt.Sprintf("the execution has ended: its retry policy does not try %s again", code)
+}
+
+// resume goes on behind a decision that does not follow, from what the record says: its events from first on.
+func (w *walk) resume(d *flow.Draft, first int) {
+	handed := w.x.HandedBack
+	w.x.State = d.Before
+	w.x.HandedBack = handed
+	for ; first < w.i; first++ {
+		w.takeOver(&w.rec.Events[first])
+	}
+}
+
+// force goes on behind an event that does not follow at all.
+func (w *walk) force() {
+	w.takeOver(&w.rec.Events[w.i])
+	w.i++
+}
+
+// takeOver makes the execution what it is behind a recorded event, by the event alone.
+func (w *walk) takeOver(e *flow.Event) {
+	w.x.NextSeq, w.x.Attempt, w.x.State.Cancel, w.x.Outcome = e.Seq+1, e.Attempt, nil, nil
+	if e.At.After(w.x.EventAt) {
+		w.x.EventAt = e.At
+	}
+	if s, err := flow.ParseStage(string(e.Type)); err == nil {
+		w.x.Stage = s
+	}
+	switch {
+	case e.Type == flow.EvReused:
+		w.x.Stage = flow.Completed
+	case e.Type == flow.EvRequested:
+		w.x.Place, w.x.Owner, w.x.ClaimedAt, w.x.WakeAt, w.x.FinishedAt = flow.Delayed, flow.ID{}, time.Time{}, notBefore(e.Data), time.Time{}
+	case e.Type == flow.EvWaiting:
+		w.x.Place = flow.Waiting
+	case w.x.Stage == flow.Scheduled:
+		w.x.Place = flow.Ready
+	case w.x.Stage.Owned():
+		if w.x.Place, w.x.Owner = flow.Held, holder; w.x.Kind.ByEngine() {
+			w.x.Owner = flow.ID{}
+		}
+		if e.Type == flow.EvProvisioning || w.x.ClaimedAt.IsZero() {
+			w.x.ClaimedAt = e.At
+		}
+		if e.Type == flow.EvRunning && w.x.StartedAt.IsZero() {
+			w.x.StartedAt = e.At
+		}
+	}
+	if w.x.Stage.Terminal() {
+		w.x.Place, w.x.Owner, w.x.FinishedAt, w.x.EventAt = flow.Finished, flow.ID{}, e.At, time.Time{}
+	}
+}
+
+// pass takes an event over that no rule of this version records: only the table of moves is compared.
+func (w *walk) pass(e *flow.Event) *flow.Draft {
+	x := *w.x
+	x.Stage, x.NextSeq, x.EventAt = flow.Scheduling, e.Seq+1, e.At
+	return &flow.Draft{Execution: &x, Before: w.x.State, Events: []flow.Event{{Seq: e.Seq, Attempt: w.x.Attempt, Type: e.Type, At: e.At, Data: e.Data}}}
+}
+
+func (w *walk) next(n int) *flow.Event {
+	if w.i+n < len(w.rec.Events) {
+		return &w.rec.Events[w.i+n]
+	}
+	return nil
+}
+
+// terminal reports whether an event ends an attempt.
+func (w *walk) terminal(e *flow.Event) bool {
+	switch e.Type {
+	case flow.EvCompleted, flow.EvFailed, flow.EvCancelled, flow.EvTimedOut, flow.EvReused:
+		return true
+	}
+	return false
+}
+
+// outcome is what an attempt ended with at the event with an index: the whole of it for the last, and for those before it what the event
+// says.
+func (w *walk) outcome(i int) flow.Outcome {
+	if o := w.rec.Execution.Outcome; o != nil && i == len(w.rec.Events)-1 {
+		return *o
+	}
+	e := &w.rec.Events[i]
+	if e.Type == flow.EvCompleted || e.Type == flow.EvReused {
+		return flow.Outcome{}
+	}
+	why := &flow.Error{Code: textOf(e.Data, "code"), Message: textOf(e.Data, "message")}
+	if n := exitOf(w.x.Retry.On); n != "" && why.Code == "nonzero_exit" && i+1 < len(w.rec.Events) && w.rec.Events[i+1].Type == flow.EvRequested {
+		why.Details = json.RawMessage(`{"exit_code":` + n + `}`)
+		w.unknown(Unknown{Seq: e.Seq, Index: noIndex, What: "the exit code of an attempt that was tried again is not kept: whether the retry policy lists it is not known"})
+	}
+	return flow.Outcome{Error: why}
+}
+
+// exitOf is an exit code that a retry policy lists; "": none.
+func exitOf(on []string) string {
+	for _, o := range on {
+		if n, ok := strings.CutPrefix(o, "exit:"); ok {
+			return n
+		}
+	}
+	return ""
+}
+
+// rejection is why an execution failed that nothing could run, where the next events are of such a one; nil: they are not.
+func (w *walk) rejection() *flow.Error {
+	claim, end := w.next(1), w.next(3)
+	if w.x.Kind.ByEngine() || claim == nil || end == nil || claim.Type != flow.EvProvisioning || end.Type != flow.EvFailed || !flow.ClaimedByEngine(claim) {
+		return nil
+	}
+	if textOf(end.Data, "code") != flow.CodeInvalidInput {
+		return nil
+	}
+	return w.outcome(w.i + 3).Error
+}
+
+func said(e *flow.Event) string {
+	if len(e.Data) == 0 {
+		return string(e.Type)
+	}
+	return fmt.Sprintf("%s %s", e.Type, flow.Clipped(string(e.Data), 300))
+}
+
+func stageText(s flow.Stage) string {
+	if s == 0 {
+		return "not there yet"
+	}
+	return s.String()
+}
+
+func clock(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000000Z") }
+
+// textOf is a text in the data of an event.
+func textOf(data json.RawMessage, name string) string {
+	var all map[string]json.RawMessage
+	var text string
+	if len(data) == 0 || json.Unmarshal(data, &all) != nil || json.Unmarshal(all[name], &text) != nil {
+		return ""
+	}
+	return text
+}
+
+func sameJSON(a, b json.RawMessage) bool {
+	if bytes.Equal(a, b) || len(a) == 0 || len(b) == 0 {
+		return len(a) == len(b)
+	}
+	x, err := definition.CanonicalJSON(nil, a)
+	y, also := definition.CanonicalJSON(nil, b)
+	return err == nil && also == nil && slices.Equal(x, y)
+}

@@ -1,0 +1,338 @@
+package replay
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/orchestration"
+)
+
+// attempt is the replay of one attempt of a workflow. Which ends of tasks a step had been told is not recorded: only when each ended, and
+// what the step did. A history follows from the rules when there is an order of ends, in which none comes before its time, with which the
+// rules do what was done. take.go looks for it.
+type attempt struct {
+	w       *walk
+	def     *definition.Workflow
+	st      *orchestration.State
+	tracker *orchestration.Tracker
+	facts   orchestration.Facts
+	items   []items // by task
+	outputs map[int]orchestration.Output
+	limits  map[int]int // of tasks whose limit is an expression
+	undo    undo
+	said    bool                // an unknown about late ends was reported
+	over    bool                // its end was replayed
+	lost    bool                // the record contradicted the rules, so that what comes next is not decided by them
+	done    *orchestration.Plan // the workflow is over by the rules: its end is the next event
+}
+
+// items are the recorded executions of one task in one attempt.
+type items struct {
+	all   []*flow.Execution // by index
+	taken []bool            // the workflow has been told of their ends
+	left  []int             // of those that were started, the ones that are not taken, by the time of their ends
+	first int               // how many at the front of left may have been taken meanwhile
+}
+
+// prepare sorts the children of a workflow by attempt.
+func (w *walk) prepare() {
+	x := w.rec.Execution
+	if x.Kind != flow.KindWorkflow {
+		return
+	}
+	if w.rec.Workflow == nil || w.rec.Workflow.Definition == nil {
+		w.unknown(Unknown{Index: noIndex, What: "what its tasks did is not replayed: " + w.rec.Without})
+		return
+	}
+	w.kids = map[int][]*flow.Execution{}
+	for _, k := range w.rec.Workflow.Children {
+		w.kids[k.ParentAttempt] = append(w.kids[k.ParentAttempt], k)
+	}
+}
+
+// begin begins the replay of an attempt.
+func (w *walk) begin(n int) {
+	def := w.rec.Workflow.Definition
+	a := &attempt{w: w, def: def, st: &orchestration.State{Tasks: make([]orchestration.Progress, len(def.Tasks))}, items: make([]items, len(def.Tasks)),
+		outputs: map[int]orchestration.Output{}, limits: map[int]int{}}
+	for _, k := range w.kids[n] {
+		t := def.Task(k.Task)
+		if t == nil {
+			w.findAt(Finding{Task: k.Task, Index: k.Index, Rules: "no such task", Recorded: k.ID.String(), Why: "the definition has no task of this name"})
+			continue
+		}
+		all := &a.items[t.Index].all
+		for len(*all) <= k.Index {
+			*all = append(*all, nil)
+		}
+		if (*all)[k.Index] != nil {
+			w.findAt(Finding{Task: k.Task, Index: k.Index, Rules: "one execution", Recorded: fmt.Sprintf("%s and %s", (*all)[k.Index].ID, k.ID), Why: "an item of a task is one execution"})
+		}
+		(*all)[k.Index] = k
+	}
+	for i := range a.items {
+		a.items[i].taken = make([]bool, len(a.items[i].all))
+	}
+	a.tracker = orchestration.Track(def, a.st)
+	a.facts = orchestration.Facts{ID: w.x.ID.String(), Input: w.x.Input, Labels: w.x.Labels, Items: orchestration.Items{}, Output: a.output}
+	a.undo.tasks = map[int]orchestration.Progress{}
+	w.wf = a
+}
+
+// follow lets a workflow's rules decide what an event of its history says.
+func (w *walk) follow(e *flow.Event) {
+	if e.Type == flow.EvProvisioning {
+		w.worker = textOf(e.Data, "worker")
+	}
+	if w.kids == nil {
+		return
+	}
+	switch {
+	case e.Type == flow.EvRunning:
+		w.begin(e.Attempt)
+	case w.wf == nil || w.wf.lost || w.wf.over: // an attempt may also end before it begins
+	case e.Type == flow.EvAdvanced:
+		w.wf.advanced(e)
+	case w.terminal(e):
+		w.wf.finish(e, w.outcome(w.i))
+		w.wf.over = true
+	}
+}
+
+// unspoken looks for executions of tasks that no event of the attempt, which is over, speaks of.
+func (a *attempt) unspoken(e *flow.Event) {
+	for i := range a.items {
+		if n, all := a.st.Tasks[i].Created, a.items[i].all; n < len(all) {
+			a.w.findAt(Finding{Seq: e.Seq, Task: a.def.Tasks[i].Name, Index: n, Rules: fmt.Sprintf("%d started", n), Recorded: fmt.Sprintf("%d executions", len(all)), Why: "an execution is there that no event of the workflow speaks of"})
+		}
+	}
+}
+
+// step is what an event says that a step did, as the engine writes it.
+type step struct {
+	Started   map[string]int `json:"started,omitempty"`
+	Expanded  map[string]int `json:"expanded,omitempty"`
+	Skipped   []string       `json:"skipped,omitempty"`
+	Cancelled []string       `json:"cancelled,omitempty"`
+	Broken    []string       `json:"broken,omitempty"`
+}
+
+func (s *step) children() (n int) {
+	for _, k := range s.Started {
+		n += k
+	}
+	return n
+}
+
+func (s *step) text() string {
+	b, err := json.Marshal(s)
+	if err != nil {
+		return err.Error()
+	}
+	return flow.Clipped(string(b), 300)
+}
+
+// of is what a plan does, in the same words.
+func (a *attempt) of(plan *orchestration.Plan) *step {
+	s := &step{}
+	for i := range plan.Children {
+		if s.Started == nil {
+			s.Started = map[string]int{}
+		}
+		s.Started[plan.Children[i].Task.Name]++
+	}
+	for _, m := range plan.Marks {
+		name := a.def.Tasks[m.Task].Name
+		switch m.Mark {
+		case orchestration.Expanded:
+			if s.Expanded == nil {
+				s.Expanded = map[string]int{}
+			}
+			s.Expanded[name] = m.Total
+		case orchestration.Skipped:
+			s.Skipped = append(s.Skipped, name)
+		case orchestration.Cancelled:
+			s.Cancelled = append(s.Cancelled, name)
+		case orchestration.Broken:
+			s.Broken = append(s.Broken, name)
+		}
+	}
+	slices.Sort(s.Skipped)
+	slices.Sort(s.Cancelled)
+	slices.Sort(s.Broken)
+	return s
+}
+
+// advanced replays a step.
+func (a *attempt) advanced(e *flow.Event) {
+	var was step
+	if err := json.Unmarshal(e.Data, &was); err != nil {
+		a.diverge(e, Finding{Seq: e.Seq, Index: noIndex, Rules: "what a step did", Recorded: said(e), Why: "it cannot be read: " + err.Error()})
+		return
+	}
+	slices.Sort(was.Skipped)
+	slices.Sort(was.Cancelled)
+	slices.Sort(was.Broken)
+	if a.done != nil {
+		a.diverge(e, Finding{Seq: e.Seq, Index: noIndex, Rules: "the end: " + a.done.Stage.String(), Recorded: said(e), Why: "nothing was left to do"})
+		return
+	}
+	for _, name := range was.names() {
+		if a.def.Task(name) == nil {
+			a.diverge(e, Finding{Seq: e.Seq, Task: name, Index: noIndex, Rules: "no such task", Recorded: said(e), Why: "the definition has no task of this name"})
+			return
+		}
+	}
+	plan := a.find(e, &was)
+	if plan == nil {
+		a.lost = true
+		return
+	}
+	a.keep()
+	for i := range plan.Children {
+		a.started(e, &plan.Children[i])
+	}
+	if plan.Stage != 0 {
+		a.done = plan
+	}
+	a.late(e)
+}
+
+// names are the tasks that a step decided about.
+func (s *step) names() []string {
+	all := slices.Concat(s.Skipped, s.Cancelled, s.Broken)
+	for name := range s.Started {
+		all = append(all, name)
+	}
+	for name := range s.Expanded {
+		all = append(all, name)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// diverge reports that the record contradicts the rules, so that they do not decide what comes next in this attempt.
+func (a *attempt) diverge(_ *flow.Event, f Finding) {
+	a.w.findAt(f)
+	a.lost = true
+}
+
+// started compares a child that the rules start with the execution that was started.
+func (a *attempt) started(e *flow.Event, c *orchestration.Child) {
+	it := &a.items[c.Task.Index]
+	at := Finding{Seq: e.Seq, Task: c.Task.Name, Index: c.Index}
+	if c.Index >= len(it.all) || it.all[c.Index] == nil {
+		a.w.unknown(Unknown{Seq: e.Seq, Task: c.Task.Name, Index: c.Index, What: "its execution is not there: it may have been removed"})
+		return
+	}
+	x := it.all[c.Index]
+	if x.Stage.Terminal() {
+		at := len(it.left)
+		for at > it.first && it.all[it.left[at-1]].FinishedAt.After(x.FinishedAt) {
+			at--
+		}
+		it.left = slices.Insert(it.left, at, c.Index)
+	}
+	if x.CreatedAt.After(e.At) {
+		at.Rules, at.Recorded, at.Why = "not after "+clock(e.At), "at "+clock(x.CreatedAt), "a task is started in the step that the event records"
+		a.w.findAt(at)
+	}
+	if x.Stage.Terminal() && x.FinishedAt.Before(x.CreatedAt) {
+		at.Rules, at.Recorded, at.Why = "not before "+clock(x.CreatedAt), "ended at "+clock(x.FinishedAt), "nothing ends before it is started"
+		a.w.findAt(at)
+	}
+	r, err := a.w.rec.Workflow.Request(c, x)
+	if err != nil {
+		a.w.unknown(Unknown{Seq: e.Seq, Task: c.Task.Name, Index: c.Index, What: err.Error()})
+		return
+	}
+	a.sameRequest(at, &r, &x.Request)
+}
+
+// sameRequest compares what was started with what the rules start.
+func (a *attempt) sameRequest(at Finding, rules, was *flow.Request) {
+	differ := func(what, r, recorded, why string) {
+		at.Rules, at.Recorded, at.Why = what+" "+flow.Clipped(r, 300), what+" "+flow.Clipped(recorded, 300), why
+		a.w.findAt(at)
+	}
+	if rules.Kind != was.Kind || rules.Action != was.Action || rules.Version != was.Version {
+		name := func(r *flow.Request) string { return fmt.Sprintf("%s (%s, version %d)", r.Action, r.Kind, r.Version) }
+		differ("runs", name(rules), name(was), "the definition says what the task runs")
+		return
+	}
+	if !sameJSON(rules.Input, was.Input) {
+		differ("input", string(rules.Input), string(was.Input), "the definition maps what came before to another input")
+	}
+	if !sameJSON(rules.With, was.With) {
+		differ("what its handler is given", string(rules.With), string(was.With), "the definition maps what came before to something else")
+	}
+	if rules.Key != was.Key {
+		differ("concurrency key", rules.Key, was.Key, "the definition maps what came before to another key")
+	}
+}
+
+// tasks is how far the tasks are at a moment: what the events so far have started, and what of that had ended by then.
+func (a *attempt) tasks(at time.Time) []TaskState {
+	all := make([]TaskState, len(a.def.Tasks))
+	for i, t := range a.def.Tasks {
+		p := &a.st.Tasks[i]
+		s := TaskState{Task: t.Name, Mark: p.Mark, Total: p.Total, Created: p.Created}
+		for n := range p.Created {
+			var x *flow.Execution
+			if n < len(a.items[i].all) {
+				x = a.items[i].all[n]
+			}
+			if x == nil || !x.Stage.Terminal() || x.FinishedAt.After(at) {
+				s.Open++
+				continue
+			}
+			switch x.Stage {
+			case flow.Completed:
+				s.Completed++
+			case flow.Failed:
+				s.Failed++
+			case flow.Cancelled:
+				s.Cancelled++
+			case flow.TimedOut:
+				s.TimedOut++
+			}
+		}
+		all[i] = s
+	}
+	return all
+}
+
+// output is what the children of a task put out whose ends the workflow has been told of.
+func (a *attempt) output(task int) orchestration.Output {
+	if out, is := a.outputs[task]; is {
+		return out
+	}
+	it, t, p := &a.items[task], a.def.Tasks[task], &a.st.Tasks[task]
+	out := outputOf(t, p.Created, it.all, func(i int) bool { return it.taken[i] })
+	if p.Open == 0 {
+		a.outputs[task] = out
+	}
+	return out
+}
+
+// outputOf is what those of the first n items of a task put out of which the workflow has been told.
+func outputOf(t *definition.Task, n int, all []*flow.Execution, told func(index int) bool) (out orchestration.Output) {
+	if t.Foreach != nil {
+		out.Items = make([]json.RawMessage, n)
+	}
+	for i := range min(n, len(all)) {
+		if all[i] == nil || all[i].Outcome == nil || !told(i) {
+			continue
+		}
+		if o := all[i].Outcome.Output; t.Foreach == nil {
+			out.Single = o
+		} else {
+			out.Items[i] = o
+		}
+	}
+	return out
+}

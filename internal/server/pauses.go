@@ -1,0 +1,107 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+func renderPause(p *store.Pause) api.Pause {
+	return api.Pause{Number: p.Generation, Kind: p.Of.String(), Name: p.Name, Paused: p.Paused, At: p.At, Until: p.Until, By: p.By, Reason: p.Reason}
+}
+
+// pausedBy finds the pauses that hold now, by kind and name.
+func (c *call) pausedBy() (func(of store.PauseKind, name string) *api.Pause, error) {
+	all, err := c.Engine.Paused(c.ctx())
+	if err != nil {
+		return nil, fmt.Errorf("list pauses: %w", err)
+	}
+	return func(of store.PauseKind, name string) *api.Pause {
+		for i := range all {
+			if all[i].Of == of && all[i].Name == name {
+				p := renderPause(&all[i])
+				return &p
+			}
+		}
+		return nil
+	}, nil
+}
+
+func (c *call) pauseQueue() error   { return c.pauseWork(store.PausedQueue) }
+func (c *call) resumeQueue() error  { return c.resumeWork(store.PausedQueue) }
+func (c *call) pauseWorker() error  { return c.pauseWork(store.PausedWorker) }
+func (c *call) resumeWorker() error { return c.resumeWork(store.PausedWorker) }
+
+func (c *call) pauseWork(of store.PauseKind) error {
+	var in api.PauseOrder
+	if err := c.decodeOptional(&in); err != nil {
+		return err
+	}
+	p, err := c.Engine.PauseWork(c.ctx(), of, c.r.PathValue("name"), engine.PauseOrder{By: in.By, Reason: in.Reason, For: time.Duration(in.For)})
+	return c.answerPause(&p, err)
+}
+
+func (c *call) resumeWork(of store.PauseKind) error {
+	var in api.ResumeOrder
+	if err := c.decodeOptional(&in); err != nil {
+		return err
+	}
+	p, err := c.Engine.ResumeWork(c.ctx(), of, c.r.PathValue("name"), engine.PauseOrder{By: in.By, Reason: in.Reason})
+	return c.answerPause(&p, err)
+}
+
+func (c *call) answerPause(p *store.Pause, err error) error {
+	if err != nil {
+		return orNotFound(err)
+	}
+	return c.json(http.StatusOK, renderPause(p))
+}
+
+// orNotFound makes an *engine.NoSuch an answer.
+func orNotFound(err error) error {
+	var none *engine.NoSuch
+	if errors.As(err, &none) {
+		return refusal(http.StatusNotFound, api.ProblemNotFound, none.Error())
+	}
+	return err
+}
+
+func (c *call) pauses() error {
+	history := c.flag("history")
+	limit := int(c.number("limit", 100, 1, 1000))
+	below := int64(0)
+	if text := c.query.Get("cursor"); text != "" {
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil || n < 1 {
+			c.fault("cursor", text, "it is not a place in the list", "pass it as the server gave it")
+		}
+		below = n
+	}
+	if err := c.checked(); err != nil {
+		return err
+	}
+	var all []store.Pause
+	var err error
+	if history {
+		all, err = c.Engine.Reader().PauseHistory(c.ctx(), 0, "", below, limit)
+	} else {
+		all, err = c.Engine.Paused(c.ctx())
+	}
+	if err != nil {
+		return fmt.Errorf("list pauses: %w", err)
+	}
+	out := api.PauseList{Pauses: make([]api.Pause, len(all))}
+	for i := range all {
+		out.Pauses[i] = renderPause(&all[i])
+	}
+	if history && len(all) == limit {
+		out.NextCursor = strconv.FormatInt(all[len(all)-1].Generation, 10)
+	}
+	return c.json(http.StatusOK, out)
+}

@@ -1,0 +1,81 @@
+package server
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-run/pawl/api"
+)
+
+// A queue and a worker are paused and resumed; lists, metrics, why and the history say so.
+func TestPauses(t *testing.T) {
+	t.Parallel()
+	h := start(t, Options{})
+	c, ctx := h.client, t.Context()
+	p, err := c.PauseQueue(ctx, "default", api.PauseOrder{By: "ann", Reason: "new disks", For: api.Duration(time.Hour)})
+	if err != nil || p.Number != 1 || p.Kind != "queue" || p.Name != "default" || !p.Paused || p.Until.Sub(p.At) != time.Hour || p.By != "ann" || p.Reason != "new disks" {
+		t.Fatalf("%+v, %v", p, err)
+	}
+	id := h.code(t, "hang")
+	if w, err := c.Why(ctx, id); err != nil || w.Waiting != "paused" || !w.Until.Equal(p.Until) || !strings.Contains(w.Summary, "by ann") {
+		t.Errorf("why: %+v, %v", w, err)
+	}
+	if queues, err := c.Queues(ctx); err != nil || queues[0].Paused == nil || *queues[0].Paused != *p {
+		t.Errorf("%+v, %v", queues, err)
+	}
+	workers, err := c.Workers(ctx)
+	if err != nil || len(workers) == 0 {
+		t.Fatal(workers, err)
+	}
+	name := workers[0].Name
+	w, err := c.PauseWorker(ctx, name, api.PauseOrder{})
+	if err != nil || w.Kind != "worker" {
+		t.Errorf("%+v, %v", w, err)
+	}
+	if workers, err := c.Workers(ctx); err != nil || workers[0].Paused == nil || *workers[0].Paused != *w {
+		t.Errorf("%+v, %v", workers, err)
+	}
+	if all, err := c.Pauses(ctx); err != nil || len(all) != 2 || all[0] != *p || all[1] != *w {
+		t.Errorf("%+v, %v", all, err)
+	}
+	if _, body := h.do(t, "GET", "/metrics", ""); !strings.Contains(string(body), `pawl_paused{kind="queue"} 1`) || !strings.Contains(string(body), `pawl_paused{kind="worker"} 1`) {
+		t.Errorf("%s", body)
+	}
+	if r, err := c.ResumeWorker(ctx, name, api.ResumeOrder{By: "bob"}); err != nil || r.Paused || r.Number != 3 || r.By != "bob" {
+		t.Errorf("%+v, %v", r, err)
+	}
+	if r, err := c.ResumeQueue(ctx, "default", api.ResumeOrder{Reason: "done"}); err != nil || r.Number != 4 || r.Reason != "done" {
+		t.Errorf("%+v, %v", r, err)
+	}
+	if all, err := c.Pauses(ctx); err != nil || len(all) > 0 {
+		t.Errorf("%+v, %v", all, err)
+	}
+	var numbers []int64
+	for p, err := range c.PauseHistory(ctx) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		numbers = append(numbers, p.Number)
+	}
+	if len(numbers) != 4 || numbers[0] != 4 || numbers[3] != 1 {
+		t.Errorf("history %v", numbers)
+	}
+	if res, body := h.do(t, "GET", "/api/v1/pauses?history=true&limit=3", ""); res.StatusCode != http.StatusOK || !strings.Contains(string(body), `"next_cursor":"2"`) {
+		t.Errorf("%s %s", res.Status, body)
+	}
+	for path, want := range map[string]int{
+		"POST /api/v1/queues/defualt/pause":         http.StatusNotFound,
+		"POST /api/v1/workers/nobody/resume":        http.StatusNotFound,
+		"GET /api/v1/pauses?history=true&cursor=-1": http.StatusBadRequest,
+	} {
+		method, path, _ := strings.Cut(path, " ")
+		if res, body := h.do(t, method, path, ""); res.StatusCode != want {
+			t.Errorf("%s: %s %s", path, res.Status, body)
+		}
+	}
+	if _, err := c.Kill(ctx, id, "", 0); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,160 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// completed commits an item of a workflow that has put something out.
+func (b *bench) completed(wf flow.ID, task string, index int, output string) flow.ID {
+	b.Helper()
+	id := b.claimed(flow.ID{9}, under(wf, task, index), func(r *flow.Request) { r.Input = raw(`{"n":%d}`, index) })
+	d := b.load(id)
+	d.Report(d.Owner, flow.Report{Execution: id, Attempt: 1, Events: []flow.Event{{Seq: d.NextSeq, Attempt: 1, Type: flow.EvRunning, At: b.now},
+		{Seq: d.NextSeq + 1, Attempt: 1, Type: flow.EvCompleted, At: b.now, Outcome: &flow.Outcome{Output: raw("%s", output)}}}}, nil, nil, b.now, 0)
+	b.apply(d)
+	return id
+}
+
+// reruns checks what is kept for reruns: that it is copied with the rerun's first write, whole or not at all; that the rerun depends on
+// nothing of the original from then on; and that it goes when the rerun ends.
+func reruns(b *bench) {
+	wf := b.workflow()
+	of := store.WorkflowAttempt{ID: wf, Attempt: 1}
+	items := []flow.ID{b.completed(wf, "each", 0, `"a"`), b.completed(wf, "each", 1, `"b"`), b.completed(wf, "each", 2, `"`+strings.Repeat("c", 100)+`"`)}
+	last := b.completed(wf, "last", 0, `null`)
+	bad := b.claimed(flow.ID{9}, under(wf, "zoo", 0))
+	d := b.load(bad)
+	d.Report(d.Owner, flow.Report{Execution: bad, Attempt: 1, Events: []flow.Event{{Seq: d.NextSeq, Attempt: 1, Type: flow.EvFailed, At: b.now,
+		Outcome: &flow.Outcome{Error: &flow.Error{Code: "oom", Message: "out of memory"}}}}}, nil, nil, b.now, 0)
+	b.apply(d)
+	b.end(wf, flow.Failed, flow.Outcome{Error: &flow.Error{Code: "task_failed", Message: "zoo"}})
+
+	// What it is planned from, in pages.
+	recorded := func(task string, index, n int) []*flow.Execution {
+		b.Helper()
+		all, err := b.s.Recorded(b.ctx(), of, task, index, n)
+		must(b, err)
+		return all
+	}
+	var want []*flow.Execution
+	for _, id := range append(slices.Clone(items), last, bad) {
+		want = append(want, b.get(id))
+	}
+	equal(b, "recorded", recorded("", -1, 10), want)
+	equal(b, "a page of what was recorded", recorded("each", 0, 3), want[1:4])
+	equal(b, "nothing beyond the last", len(recorded("zoo", 0, 3)), 0)
+	equal(b, "nothing of another attempt", func() int {
+		all, err := b.s.Recorded(b.ctx(), store.WorkflowAttempt{ID: wf, Attempt: 2}, "", -1, 3)
+		must(b, err)
+		return len(all)
+	}(), 0)
+
+	again := b.submit(asWorkflow, func(r *flow.Request) { r.RerunOf = wf })
+	must(b, again.Schedule(9, b.now))
+	reuse := func(task string, index int, from, of flow.ID) store.Reuse {
+		return store.Reuse{Workflow: again.ID, Task: task, Index: index, From: from, Of: of, Hash: [32]byte{byte(index + 1)}}
+	}
+	// An outcome that is not there any more, or is no success, is not reused; nothing of the rerun is kept then.
+	for what, from := range map[string]flow.ID{"removed": b.id(), "failed": bad} {
+		if err := b.try(store.Delta{Drafts: []*flow.Draft{again}, Reuses: []store.Reuse{reuse("each", 0, items[0], items[0]), reuse("each", 1, from, from)}}); !errors.Is(err, store.ErrNotFound) {
+			b.Errorf("the outcome of one that is %s was reused: %v", what, err)
+		}
+	}
+	if _, err := b.s.Get(b.ctx(), again.ID); !errors.Is(err, store.ErrNotFound) {
+		b.Errorf("a rerun was kept without what it reuses: %v", err)
+	}
+	ran := b.id() // that of last had reused another's
+	b.delta(store.Delta{Drafts: []*flow.Draft{again}, Reuses: []store.Reuse{
+		reuse("each", 0, items[0], items[0]), reuse("each", 2, items[2], items[2]), reuse("each", 1, items[1], items[1]), reuse("last", 0, last, ran)}})
+
+	listed, err := b.s.List(b.ctx(), store.Filter{RerunOf: wf, Limit: 10})
+	must(b, err)
+	equal(b, "reruns of it", listed, []*flow.Execution{bare(again.Execution)})
+	listed, err = b.s.List(b.ctx(), store.Filter{RerunOf: again.ID, Limit: 10})
+	must(b, err)
+	equal(b, "reruns of the rerun", len(listed), 0)
+
+	// The original goes; the rerun keeps what it needs.
+	b.update(func(ctx context.Context, t store.Tx) error {
+		_, err := t.Remove(ctx, append(slices.Clone(items), last, bad, wf))
+		return err
+	})
+	reusable := func(task string, from, n int, most int64) []store.Reusable {
+		b.Helper()
+		return inTx(b, func(ctx context.Context, t store.Tx) ([]store.Reusable, error) {
+			return t.Reusable(ctx, again.ID, task, from, n, most)
+		})
+	}
+	all := []store.Reusable{{Index: 0, Of: items[0], Hash: [32]byte{1}, Output: raw(`"a"`)}, {Index: 1, Of: items[1], Hash: [32]byte{2}, Output: raw(`"b"`)},
+		{Index: 2, Of: items[2], Hash: [32]byte{3}, Output: raw(`"%s"`, strings.Repeat("c", 100))}}
+	equal(b, "what is reusable", reusable("each", 0, 10, 1<<20), all)
+	equal(b, "from an index on", reusable("each", 1, 1, 1<<20), all[1:2])
+	equal(b, "as long as the bytes last", reusable("each", 0, 10, 4), all[:2])
+	equal(b, "one at least", reusable("each", 2, 10, 1), all[2:])
+	equal(b, "whose outcome it is", reusable("last", 0, 1, 1), []store.Reusable{{Of: ran, Hash: [32]byte{1}, Output: raw(`null`)}})
+	equal(b, "of a task that reuses nothing", len(reusable("zoo", 0, 1, 1)), 0)
+
+	b.update(func(ctx context.Context, t store.Tx) error {
+		return t.DropReusable(ctx, again.ID, []string{"last", "zoo"})
+	})
+	equal(b, "what was dropped", len(reusable("last", 0, 1, 1)), 0)
+	equal(b, "what was not", len(reusable("each", 0, 10, 1<<20)), 3)
+
+	// An item that reuses is written as it ends.
+	kid := b.submit(under(again.ID, "each", 0), func(r *flow.Request) { r.ReusedOf = items[0] })
+	must(b, kid.Reuse(raw(`"a"`), b.now))
+	b.apply(kid)
+	equal(b, "an item that reuses", b.get(kid.ID), kid.Execution)
+	events, err := b.s.Events(b.ctx(), kid.ID, 0, 10)
+	must(b, err)
+	equal(b, "its history", []flow.EventType{events[0].Type, events[1].Type}, []flow.EventType{flow.EvRequested, flow.EvReused})
+
+	b.end(again.ID, flow.Completed, flow.Outcome{})
+	equal(b, "what is kept for a rerun that has ended", len(reusable("each", 0, 10, 1<<20)), 0)
+	b.update(func(ctx context.Context, t store.Tx) error {
+		_, err := t.Remove(ctx, []flow.ID{kid.ID, again.ID})
+		return err
+	})
+	listed, err = b.s.List(b.ctx(), store.Filter{RerunOf: wf, Limit: 10})
+	must(b, err)
+	equal(b, "a rerun that was removed", len(listed), 0)
+}
+
+// rerunViolations plants damage to what was reused, and looks whether Check finds it.
+func rerunViolations(b *bench) {
+	wf := b.workflow()
+	of := b.completed(wf, "t", 0, `1`)
+	b.clean()
+	found := func(invariant int, what string, id flow.ID) {
+		b.Helper()
+		all, err := b.s.Check(b.ctx())
+		must(b, err)
+		if !slices.ContainsFunc(all, func(v store.Violation) bool { return v.Invariant == invariant && v.Execution == id && v.Say != "" }) {
+			b.Errorf("%s: Check found %v, want invariant %d broken", what, all, invariant)
+		}
+	}
+	reused := func(index int, of flow.ID, output string) *flow.Draft {
+		d := b.submit(under(wf, "u", index), func(r *flow.Request) { r.ReusedOf = of })
+		must(b, d.Reuse(raw("%s", output), b.now))
+		b.apply(d)
+		return d
+	}
+	first := reused(0, of, `1`)
+	reused(1, b.id(), `2`) // the other has been removed
+	b.clean()
+	found(59, "another output", reused(2, of, `2`).ID)
+	found(59, "the outcome of one that did not run", reused(3, first.ID, `1`).ID)
+	ran := b.claimed(flow.ID{9}, under(wf, "u", 4), func(r *flow.Request) { r.ReusedOf = of })
+	found(59, "what reuses an outcome ran", ran)
+
+	over := b.workflow(func(r *flow.Request) { r.RerunOf = wf })
+	b.end(over, flow.Completed, flow.Outcome{})
+	b.delta(store.Delta{Reuses: []store.Reuse{{Workflow: over, Task: "t", From: of, Of: of}}})
+	found(60, "outcomes kept for what has ended", over)
+}

@@ -1,0 +1,137 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/handoff"
+	"github.com/pawl-run/pawl/internal/telemetry"
+)
+
+// mostRefused is how often a call with logs is made that the engine refuses for what it says. It may have been damaged on its way; when it
+// was not, the next call would be refused as well, and everything behind it would wait for ever.
+const mostRefused = 3
+
+// hand gives chunks to the engine, as often as it takes; false when the session is over. Chunks that the engine refuses are dropped.
+func (s *shipper) hand(chunks []flow.LogChunk) bool {
+	var tries backoff
+	for refused := 0; s.life.ctx.Err() == nil; {
+		err := s.life.w.Handoff.Log(s.life.ctx, s.life.session, chunks)
+		if err == nil {
+			return true
+		}
+		if errors.Is(err, handoff.ErrSessionLost) {
+			s.life.end(err)
+			return false
+		}
+		if errors.Is(err, handoff.ErrBadCall) {
+			if refused++; refused == mostRefused {
+				return s.part(chunks, err)
+			}
+		}
+		s.life.w.Log.Warn("hand in logs: trying again", "chunks", len(chunks), telemetry.Err, err)
+		tries.wait(s.life.ctx, s.life.w.Random)
+	}
+	s.keep(chunks)
+	return false
+}
+
+// part hands in the halves of chunks that were refused, so that the bad one among them stands alone in the end: that is dropped.
+func (s *shipper) part(chunks []flow.LogChunk, why error) bool {
+	if n := len(chunks) / 2; n > 0 {
+		if !s.hand(chunks[:n]) {
+			s.keep(chunks[n:])
+			return false
+		}
+		return s.hand(chunks[n:])
+	}
+	return s.drop(s.life.ctx, chunks[0], why)
+}
+
+// drop hands in a note in the place of a chunk that the engine refuses, as often as it takes; false when the session is over. The chunk is done
+// with also when the note is refused.
+func (s *shipper) drop(ctx context.Context, c flow.LogChunk, why error) bool {
+	s.life.w.Log.Error("a part of a log is refused, and dropped", telemetry.Execution, c.Execution, telemetry.Attempt, c.Attempt,
+		"stream", c.Stream, "offset", c.Offset, "bytes", c.Size, telemetry.Err, why)
+	note := []flow.LogChunk{noted(c)}
+	var tries backoff
+	for ctx.Err() == nil {
+		err := s.life.w.Handoff.Log(ctx, s.life.session, note)
+		switch {
+		case err == nil || errors.Is(err, handoff.ErrBadCall):
+			return true
+		case errors.Is(err, handoff.ErrSessionLost):
+			s.life.end(err)
+			return false
+		}
+		s.life.w.Log.Warn("hand in a note in the place of a part of a log: trying again", telemetry.Err, err)
+		tries.wait(ctx, s.life.w.Random)
+	}
+	s.keep(note)
+	return false
+}
+
+// noted is a chunk with a note in the place of its bytes, and as many: what follows keeps its offset.
+func noted(c flow.LogChunk) flow.LogChunk {
+	note := fmt.Sprintf("\n[%d bytes of the log were refused by the server]", c.Size)
+	note += strings.Repeat(" ", int(max(0, c.Size-int64(len(note))-1))) + "\n"
+	c.Blob, c.Data = "", []byte(note)[:min(int64(len(note)), c.Size)]
+	return c
+}
+
+// keep remembers chunks for rest.
+func (s *shipper) keep(chunks []flow.LogChunk) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.unsent = append(s.unsent, chunks...)
+}
+
+// rest hands in what attempts have written and a session that could not be renewed in time has not: it goes before their
+// end. It returns false when that is of no use any more.
+func (s *shipper) rest(ctx context.Context, as []*attempt) bool {
+	s.mu.Lock()
+	chunks := s.unsent
+	s.unsent = nil
+	s.mu.Unlock()
+	for _, a := range as {
+		a.mu.Lock()
+		j := a.log
+		a.mu.Unlock()
+		if j != nil {
+			chunks = append(chunks, j.cut()...)
+		}
+	}
+	var tries backoff
+	refused := 0     // of the first chunk alone
+	most := shipMost // bytes in one call
+	for len(chunks) > 0 {
+		n, size := 0, 0
+		for n < len(chunks) && size < most {
+			size += len(chunks[n].Data)
+			n++
+		}
+		err := s.life.w.Handoff.Log(ctx, s.life.session, chunks[:n])
+		switch {
+		case errors.Is(err, handoff.ErrSessionLost) || ctx.Err() != nil:
+			return false
+		case errors.Is(err, handoff.ErrBadCall) && n > 1:
+			most = 1
+		case errors.Is(err, handoff.ErrBadCall) && refused+1 < mostRefused:
+			refused++
+			tries.wait(ctx, s.life.w.Random)
+		case errors.Is(err, handoff.ErrBadCall):
+			if !s.drop(ctx, chunks[0], err) {
+				return false
+			}
+			chunks, refused, tries = chunks[1:], 0, backoff{}
+		case err != nil:
+			tries.wait(ctx, s.life.w.Random)
+		default:
+			chunks, refused, tries = chunks[n:], 0, backoff{}
+		}
+	}
+	return true
+}

@@ -1,0 +1,48 @@
+// The result of code, as far as it has the form of one: a worker wrote it, and the server keeps outputs as they came.
+
+/** @typedef {import('../types').CodeResult} CodeResult */
+
+// Forms: a member is kept where it is of the type that it has here. A list has one element, the form of all of its elements.
+const compiled = { verdict: '', stdout: '', stderr: '' };
+const kase = {
+  name: '', verdict: '', message: '', mismatch: { line: 0, got: '', want: '' }, stdout: '', stdout_truncated: false, stderr: '', stderr_truncated: false,
+  stdout_bytes: 0, stderr_bytes: 0, wall_ms: 0, cpu_ms: 0, peak_memory_bytes: 0, uncompared: false,
+};
+const form = {
+  verdict: '', exit_code: 0, signal: '', reason: '', enforcement: '', runtime: '', result_error: '', wall_ms: 0, cpu_ms: 0, peak_memory_bytes: 0,
+  stdout: '', stdout_base64: '', stdout_bytes: 0, stdout_truncated: false, stderr: '', stderr_base64: '', stderr_bytes: 0, stderr_truncated: false,
+  compile: compiled, cases: [kase], summary: { total: 0, passed: 0 }, files: [{ path: '', size: 0, mode: '' }], refused: [''],
+};
+
+/** What of a value has a form; undefined where it is of another type. @param {any} v @param {any} f @returns {any} */
+function shaped(v, f) {
+  if (Array.isArray(f)) return Array.isArray(v) ? v.map((e) => shaped(e, f[0])).filter((e) => e !== undefined) : undefined;
+  if (typeof f !== 'object') return typeof v === typeof f ? v : undefined;
+  if (typeof v !== 'object' || v === null || Array.isArray(v)) return undefined;
+  /** @type {Record<string, any>} */
+  const out = {};
+  for (const k of Object.keys(f)) {
+    const member = Object.hasOwn(v, k) ? shaped(v[k], f[k]) : undefined;
+    if (member !== undefined) out[k] = member;
+  }
+  return out;
+}
+
+/**
+ * The result of an execution of code; null where it has none.
+ * @param {{kind?: string, output?: unknown}} x
+ * @returns {CodeResult|null}
+ */
+export function codeResult(x) {
+  const r = x.kind === 'code' ? shaped(x.output, form) : undefined;
+  if (r?.verdict === undefined) return null;
+  r.stdout ??= '';
+  r.stderr ??= '';
+  // A case and a file are told from others by a text that each must have.
+  r.cases = (r.cases || []).filter((/** @type {any} */ c) => c.name !== undefined)
+    .map((/** @type {any} */ c) => ({ ...c, verdict: c.verdict ?? '', mismatch: c.mismatch?.line === undefined ? undefined : c.mismatch }));
+  r.files = (r.files || []).filter((/** @type {any} */ f) => f.path !== undefined).map((/** @type {any} */ f) => ({ ...f, size: f.size ?? 0 }));
+  if (r.summary && (r.summary.total === undefined || r.summary.passed === undefined)) delete r.summary;
+  if (r.compile) r.compile = { ...r.compile, verdict: r.compile.verdict ?? '' };
+  return r;
+}

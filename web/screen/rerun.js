@@ -1,0 +1,88 @@
+// Running a workflow again from where it failed: first the plan, which task is reused and which runs and why, then the order.
+import { html, useEffect, useRef, useState } from '../vendor/preact.js';
+import { post } from '../app/api.js';
+import { newKey } from '../app/key.js';
+import { go } from '../app/router.js';
+import { line, count, number } from '../app/text.js';
+import { actionName } from './executions.js';
+import { trouble, loading, dialog, scroller } from '../part/kit.js';
+
+/** @typedef {import('../types').RerunPlan} RerunPlan */
+
+/** How many tasks a plan shows; a workflow may have thousands. */
+const shownTasks = 200;
+
+/** @type {Record<string, string>} */
+const words = { reuse: 'reused', run: 'runs', skip: 'skipped', break: 'fails', prevent: 'does not start' };
+
+/** What the plan comes to, in a sentence. @param {RerunPlan} p */
+export function sum(p) {
+  if (!p.tasks) return 'It runs again as a whole: it is no workflow whose tasks could be reused.';
+  const some = p.tasks.filter((t) => t.decision === 'run' || t.decision === 'partly').length;
+  const reused = p.reused === 0 ? 'No outcome is reused' : `${count(p.reused, 'outcome')} ${p.reused === 1 ? 'is' : 'are'} reused`;
+  return some === 0 ? `${reused}, and nothing runs.` : `${reused}; ${count(some, 'task')} ${some === 1 ? 'runs' : 'run'}.`;
+}
+
+/** What becomes of a task, with the items of a foreach counted. @param {import('../types').RerunTask} t */
+function becomes(t) {
+  if (t.decision === 'partly') return `${number(t.runs || 0)} run, ${number(t.reused || 0)} reused`;
+  const n = (t.reused || 0) + (t.runs || 0);
+  return (words[t.decision] || line(t.decision)) + (n > 1 ? ` (${number(n)})` : '');
+}
+
+/** @param {{plan: RerunPlan, from: string[], choose: (task: string) => void}} p */
+const table = ({ plan, from, choose }) => html`<p role="status">${sum(plan)}</p>
+  ${plan.error ? html`<p class="note bad user">It would end as ${line(plan.status)}: ${line(plan.error.message, 500)}</p>` : null}
+  ${plan.tasks ? scroller('Plan', html`<table>
+    <thead><tr><th scope="col">Run</th><th scope="col">Task</th><th scope="col">Is</th><th scope="col">Why</th></tr></thead>
+    <tbody>${plan.tasks.slice(0, shownTasks).map((t) => html`<tr key=${t.task}>
+      <td><input type="checkbox" aria-label=${`Run ${t.task} in any case`} checked=${from.includes(t.task) || t.decision === 'run'} disabled=${!from.includes(t.task) && t.reused === undefined} onChange=${() => choose(t.task)} /></td>
+      <td class="user">${line(t.task, 80)}</td><td class="nowrap">${becomes(t)}</td><td class="user">${line(t.reason, 300)}</td></tr>`)}</tbody></table>`) : null}
+  ${plan.tasks && plan.tasks.length > shownTasks ? html`<p class="muted small">${number(plan.tasks.length - shownTasks)} more tasks: pawl rerun ${plan.of} --plan shows all.</p>` : null}`;
+
+/** @param {{x: import('../types').Execution}} p */
+export function Rerun({ x }) {
+  const [open, setOpen] = useState(false);
+  const [definition, setDefinition] = useState('same');
+  const [from, setFrom] = useState(/** @type {string[]} */ ([]));
+  const [plan, setPlan] = useState(/** @type {RerunPlan|null} */ (null));
+  const [error, setError] = useState(/** @type {unknown} */ (null));
+  const [busy, setBusy] = useState(false);
+  const key = useRef('');
+  const body = { definition, ...(from.length > 0 ? { from } : {}) };
+  useEffect(() => {
+    if (!open) return undefined;
+    let mine = true;
+    key.current = newKey(); // what is asked for now is another rerun
+    setError(null);
+    post(`api/v1/executions/${x.id}/rerun/plan`, body).then((p) => { if (mine) setPlan(p); }, (err) => { if (mine) { setPlan(null); setError(err); } });
+    return () => { mine = false; };
+  }, [open, definition, from, x.id]);
+  const choose = (/** @type {string} */ task) => setFrom(from.includes(task) ? from.filter((t) => t !== task) : [...from, task]);
+  const ask = () => {
+    setDefinition('same');
+    setFrom([]);
+    setPlan(null);
+    setOpen(true);
+  };
+  const carryOut = async (/** @type {Event} */ e) => {
+    e.preventDefault();
+    setBusy(true);
+    try {
+      const y = await post(`api/v1/executions/${x.id}/rerun`, body, { 'Idempotency-Key': key.current });
+      setOpen(false);
+      go(`executions/${y.id}`);
+    } catch (err) {
+      setError(err);
+    }
+    setBusy(false);
+  };
+  return html`<button type="button" onClick=${ask}>Rerun …</button>
+    ${dialog({ name: 'Rerun', open, close: () => setOpen(false) }, open ? html`<form onSubmit=${carryOut}>
+      <div class="body plan"><h2>Rerun this workflow?</h2>
+        <p>A new execution keeps what this one has completed and goes on from there. This one stays as it is.</p>
+        <p class="muted"><span class="user">${actionName(x)}</span> <span class="mono small">${line(x.id)}</span></p>
+        ${x.version ? html`<div class="field"><label for="rerun-definition">Definition</label><select id="rerun-definition" value=${definition} onChange=${(/** @type {any} */ e) => setDefinition(e.target.value)}><option value="same">the same: version ${x.version}</option><option value="latest">the latest version</option></select></div>` : null}
+        ${trouble(error)}${plan ? table({ plan, from, choose }) : error ? null : loading()}</div>
+      <footer><button type="button" onClick=${() => setOpen(false)}>Leave it</button><button type="submit" class="primary" disabled=${busy || !plan}>Rerun</button></footer></form>` : null)}`;
+}
