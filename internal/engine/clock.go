@@ -12,6 +12,8 @@ import (
 type clocks struct {
 	most time.Duration // that the two may move apart between two looks
 
+	restarting sync.Mutex // held while leases are begun anew: the recovery and a renewal can notice one jump together
+
 	mu     sync.Mutex
 	known  bool          // there was a look
 	last   look          // the latest
@@ -68,6 +70,13 @@ func (c *clocks) noticed() int {
 	return c.jumps
 }
 
+// handled reports whether the leases were begun anew since a look that showed a jump, or a later look has taken its place.
+func (c *clocks) handled(l look) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return l.from < c.last.from || !c.jumpedLocked(l)
+}
+
 // agree reports whether the differences between the database's clock and the times that it has written are durations.
 func (c *clocks) agree(l look) bool {
 	c.mu.Lock()
@@ -75,7 +84,7 @@ func (c *clocks) agree(l look) bool {
 	return l.from >= c.unsure && !c.jumpedLocked(l)
 }
 
-// look reads the database's clock within the transaction's transaction. It comes after the statements whose answers depend on that
+// look reads the database's clock within the transaction. It comes after the statements whose answers depend on that
 // clock, so that a jump before one of them shows.
 func (t *transaction) look(ctx context.Context) (look, error) {
 	from := t.e.opts.Uptime()
@@ -90,6 +99,11 @@ func (t *transaction) look(ctx context.Context) (look, error) {
 // not notice the jump, and nearly all of them are alive; the executions of the others are recovered one lease later. It
 // happens once for each jump: from then on the clocks are compared with their readings at that look.
 func (e *Engine) restartLeases(ctx context.Context, l look) error {
+	e.clocks.restarting.Lock()
+	defer e.clocks.restarting.Unlock()
+	if e.clocks.handled(l) {
+		return nil
+	}
 	e.opts.Log.Warn("the database's clock has jumped: every worker session gets one more lease before any is recovered")
 	if err := e.opts.Store.RestartLeases(ctx, e.opts.Lease); err != nil {
 		return fmt.Errorf("restart leases after a jump of the database's clock: %w", err)

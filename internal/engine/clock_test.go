@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
@@ -86,6 +87,31 @@ func TestRenewalAfterClockJump(t *testing.T) {
 	r.lapse(handoff.Lease + time.Second)
 	if _, err := r.e.Renew(r.ctx, h.session); !errors.Is(err, handoff.ErrSessionLost) {
 		t.Errorf("renew a lease later: %v", err)
+	}
+}
+
+// The recovery and a renewal can notice the same jump at the same moment. The second of them must not begin the leases anew:
+// a worker that has meanwhile gone would hold its work for another lease.
+func TestOneJumpRestartsLeasesOnce(t *testing.T) {
+	r := newRig(t)
+	h := r.worker()
+	if err := r.e.recoverExpired(r.ctx); err != nil {
+		t.Fatal(err)
+	}
+	r.clock.jump(time.Hour)
+	shown, err := askQuietly(r.ctx, r.e, func(ctx context.Context, t *transaction) (look, error) { return t.look(ctx) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.e.restartLeases(r.ctx, shown); err != nil {
+		t.Fatal(err)
+	}
+	r.lapse(handoff.Lease + time.Second)
+	if err := r.e.restartLeases(r.ctx, shown); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.e.Renew(r.ctx, h.session); !errors.Is(err, handoff.ErrSessionLost) {
+		t.Errorf("renew a lease after the jump: %v", err)
 	}
 }
 
