@@ -16,7 +16,7 @@ type Definition struct {
 	Retired  *Retirement     `json:"retired,omitempty" doc:"Nothing new of it is accepted; absent while it is not retired"`
 }
 
-// Retirement says since when a definition is retired, by whom, and why.
+// Retirement is the latest decision to retire a definition: its time, its author and the reason.
 type Retirement struct {
 	At     time.Time `json:"at" doc:"Since when"`
 	By     string    `json:"by,omitempty" doc:"Who retired it"`

@@ -15,7 +15,7 @@ import (
 func TestDoctorVerify(t *testing.T) {
 	t.Parallel()
 	env := environment(t)
-	if out, errs, code := pawl(t, env, "doctor", "--verify"); code != exit.OK || strings.Count(out, "ok ") != len(promises) {
+	if out, errs, code := pawl(t, env, "doctor", "--verify"); code != exit.OK || strings.Count(out, "ok ") != len(promises)-1 { // only a replay shows one of them
 		t.Errorf("alone: exit code %d\n%s%s", code, out, errs)
 	}
 	server := start(t, env, "server", "--listen", "127.0.0.1:0")
@@ -27,7 +27,7 @@ func TestDoctorVerify(t *testing.T) {
 	if out, errs, code = pawl(t, append(env, "PAWL_SERVER="), "run", "noop"); code != exit.OK {
 		t.Errorf("run: exit code %d\n%s%s", code, out, errs)
 	}
-	if out, errs, code = pawl(t, env, "doctor", "--verify", "--replay"); code != exit.OK || !strings.Contains(out, "ok   61: "+replayedText) || !strings.Contains(errs, "1 history with 5 events replayed; of 0 histories") {
+	if out, errs, code = pawl(t, env, "doctor", "--verify", "--replay"); code != exit.OK || !strings.Contains(out, "ok   61: "+promises[61]) || !strings.Contains(errs, "1 history with 5 events replayed; of 0 histories") {
 		t.Errorf("beside a server, with replay: exit code %d\n%s%s", code, out, errs)
 	}
 	if err := server.Process.Signal(os.Interrupt); err != nil {

@@ -62,7 +62,8 @@ type AliasOrder struct {
 
 // DefineOrder says for whom definitions are stored.
 type DefineOrder struct {
-	// Alias is moved to what is stored, and a name without @ goes on to stand for what it stands for; empty: that becomes the latest.
+	// Alias is moved to what is stored, and a name without @ goes on to stand for what it stands for. Empty: a name without @ stands for
+	// what is stored, where that is a new version; storing a known one again moves nothing.
 	Alias string
 	By    string
 }
@@ -79,17 +80,6 @@ func (o *DefineOrder) check() error {
 		return badAlias(o.Alias)
 	}
 	return nil
-}
-
-// one reports whether exactly one holds.
-func one(all []bool) bool {
-	n := 0
-	for _, is := range all {
-		if is {
-			n++
-		}
-	}
-	return n == 1
 }
 
 func badAlias(alias string) *Invalid {
@@ -182,7 +172,7 @@ func (e *Engine) checkAlias(ctx context.Context, name, alias string, o *AliasOrd
 	if len(o.To) > targetsMost {
 		return invalid("to", strconv.Itoa(len(o.To)), fmt.Sprintf("an alias stands for %d versions at the most", targetsMost), "give fewer")
 	}
-	if moves := []bool{len(o.To) > 0, o.Back, o.Remove}; !one(moves) {
+	if to := len(o.To) > 0; to && o.Back || to && o.Remove || o.Back && o.Remove || !(to || o.Back || o.Remove) {
 		f.add("to", "", "say one thing: versions, back or remove", "give the versions that it is to stand for")
 	}
 	rests, sum, seen := 0, 0.0, map[int]bool{}

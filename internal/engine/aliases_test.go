@@ -286,12 +286,11 @@ func TestTriedVersionBesideAnOldAnswer(t *testing.T) {
 	if _, err := a.e.DefineFor(a.ctx, defs, DefineOrder{Alias: "next"}); err != nil {
 		t.Fatal(err)
 	}
-	other.catalog.mu.Lock()
-	known := other.catalog.aliases[aliasRow("deploy", LatestAlias)]
+	row := aliasRow("deploy", LatestAlias)
+	known := other.catalog.aliases.rows[row]
 	known.asked = time.Now() // as if the alias had been read a moment ago, and the newest version longer ago
-	other.catalog.aliases[aliasRow("deploy", LatestAlias)] = known
-	other.catalog.latest["deploy"] = latest{1, time.Now().Add(-time.Hour)}
-	other.catalog.mu.Unlock()
+	other.catalog.aliases.rows[row] = known
+	other.catalog.latest.rows["deploy"] = heard[int]{1, 1, time.Now().Add(-time.Hour)}
 	if _, version, err := other.catalog.get(a.ctx, "deploy", 0); err != nil || version != 1 {
 		t.Errorf("version %d, %v: the alias is known to stand for the newest, and the newest is one that the name does not stand for", version, err)
 	}

@@ -21,19 +21,16 @@ import (
 type catalog struct {
 	store store.Store
 
+	latest  recent[int]    // versions, by the definition's name
+	aliases recent[*Alias] // by the name of the alias's row
+	retired recent[Retirement]
+
 	mu       sync.Mutex
 	versions map[string]*definition.Definition // "name@version"
-	latest   map[string]latest
-	aliases  map[string]aliased // by their rows' names
-	retired  map[string]retired
 	queues   map[string]bool
 }
 
-type latest struct {
-	version int
-	asked   time.Time
-}
-
+// aliased is where an alias stands, and when the store said so.
 type aliased struct {
 	*Alias
 	asked time.Time
@@ -47,7 +44,45 @@ const latestFor = 250 * time.Millisecond
 const catalogLimit = 5000
 
 func newCatalog(s store.Store) *catalog {
-	return &catalog{store: s, versions: map[string]*definition.Definition{}, latest: map[string]latest{}, aliases: map[string]aliased{}, retired: map[string]retired{}, queues: map[string]bool{DefaultQueue: true}}
+	return &catalog{store: s, versions: map[string]*definition.Definition{}, queues: map[string]bool{DefaultQueue: true}}
+}
+
+// recent remembers for latestFor what rows said that other servers may change. Each change of such a row has a number, 1, 2, …
+type recent[T any] struct {
+	mu   sync.Mutex
+	rows map[string]heard[T]
+}
+
+// heard is what the store said, the number of the change that it saw, and when it was asked.
+type heard[T any] struct {
+	value  T
+	number int
+	asked  time.Time
+}
+
+// get returns what was heard within latestFor.
+func (r *recent[T]) get(name string) (value T, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	a, ok := r.rows[name]
+	if !ok || time.Since(a.asked) >= latestFor {
+		return value, false
+	}
+	return a.value, true
+}
+
+// keep remembers an answer. Answers may come late: the one that saw the later change counts.
+func (r *recent[T]) keep(name string, value T, number int, asked time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	known, ok := r.rows[name]
+	if ok && (number < known.number || number == known.number && asked.Before(known.asked)) {
+		return
+	}
+	if r.rows == nil || len(r.rows) >= catalogLimit {
+		r.rows = map[string]heard[T]{}
+	}
+	r.rows[name] = heard[T]{value, number, asked}
 }
 
 // resolved is a version of a definition that has been looked up.
@@ -95,10 +130,10 @@ func (c *catalog) resolve(ctx context.Context, from definitions, name string, ve
 		}
 	}
 	newest := version == 0
-	c.mu.Lock()
-	if l, ok := c.latest[name]; newest && ok && time.Since(l.asked) < latestFor {
-		version = l.version
+	if newest {
+		version, _ = c.latest.get(name)
 	}
+	c.mu.Lock()
 	d := c.versions[versionKey(name, version)]
 	c.mu.Unlock()
 	if d != nil {
@@ -133,11 +168,8 @@ func (c *catalog) resolve(ctx context.Context, from definitions, name string, ve
 
 // alias looks up where an alias stands. asked is zero where the catalog has it already.
 func (c *catalog) alias(ctx context.Context, from definitions, name, alias string) (aliased, error) {
-	c.mu.Lock()
-	known, ok := c.aliases[aliasRow(name, alias)]
-	c.mu.Unlock()
-	if ok && time.Since(known.asked) < latestFor {
-		return aliased{Alias: known.Alias}, nil
+	if known, ok := c.aliases.get(aliasRow(name, alias)); ok {
+		return aliased{Alias: known}, nil
 	}
 	asked := time.Now()
 	a, err := readAlias(ctx, from, name, alias)
@@ -187,26 +219,14 @@ func (c *catalog) put(d *definition.Definition, version int) {
 	c.versions[versionKey(d.Name, version)] = d
 }
 
-// isAlias remembers where an alias stood when the store was asked. Answers may come late: the later move counts.
+// isAlias remembers where an alias stood when the store was asked.
 func (c *catalog) isAlias(a *Alias, asked time.Time) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if len(c.aliases) >= catalogLimit {
-		clear(c.aliases)
-	}
-	key := aliasRow(a.Name, a.Alias)
-	if known := c.aliases[key]; known.Alias == nil || a.Number > known.Number || a.Number == known.Number && asked.After(known.asked) {
-		c.aliases[key] = aliased{a, asked}
-	}
+	c.aliases.keep(aliasRow(a.Name, a.Alias), a, a.Number, asked)
 }
 
-// isLatest remembers that a version was the newest when the store was asked. Answers may come late: a version never goes back.
+// isLatest remembers that a version was the newest when the store was asked.
 func (c *catalog) isLatest(name string, version int, asked time.Time) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if version >= c.latest[name].version {
-		c.latest[name] = latest{version, asked}
-	}
+	c.latest.keep(name, version, version, asked)
 }
 
 // DefaultQueue is where executions go that name no queue.

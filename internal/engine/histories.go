@@ -18,6 +18,8 @@ const (
 	replayedBytes = 64 << 20
 	// replayedChildren bounds how many executions of tasks are, over all attempts.
 	replayedChildren = 100_000
+	// replayedEvents bounds the history that is replayed: all of its events are held, about 0.5 KB each.
+	replayedEvents = 250_000
 	// historyPage is how many events are read at a time.
 	historyPage = 5000
 	// historiesPage is how many executions are listed at a time.
@@ -28,13 +30,14 @@ const (
 type Histories struct {
 	store   store.Reader
 	catalog *catalog
+	most    int64 // events of one history
 }
 
 // HistoriesOf replays what a store has recorded.
-func HistoriesOf(s store.Store) *Histories { return &Histories{s, newCatalog(s)} }
+func HistoriesOf(s store.Store) *Histories { return &Histories{s, newCatalog(s), replayedEvents} }
 
 // Histories replays what the engine's store has recorded.
-func (e *Engine) Histories() *Histories { return &Histories{e.opts.Store, e.catalog} }
+func (e *Engine) Histories() *Histories { return &Histories{e.opts.Store, e.catalog, replayedEvents} }
 
 // All replays every execution of the store, the newest first, and hands on what it finds. It holds one history at a time. What is removed
 // meanwhile is passed over.
@@ -47,10 +50,13 @@ func (h *Histories) All(ctx context.Context, found func(flow.ID, *replay.Result)
 		for _, x := range page {
 			f.Before = x.ID
 			res, err := h.Replay(ctx, x.ID, 0)
-			if errors.Is(err, store.ErrNotFound) {
+			var long *Invalid
+			switch {
+			case errors.Is(err, store.ErrNotFound):
 				continue
-			}
-			if err != nil {
+			case errors.As(err, &long):
+				res = &replay.Result{Unknown: []replay.Unknown{{Index: -1, What: long.Error()}}}
+			case err != nil:
 				return fmt.Errorf("replay %s: %w", x.ID, err)
 			}
 			found(x.ID, res)
@@ -92,6 +98,9 @@ func (h *Histories) history(ctx context.Context, id flow.ID) (*replay.Record, er
 	x, err := h.store.Get(ctx, id)
 	if err != nil {
 		return nil, err
+	}
+	if n := x.NextSeq - 1; n > h.most {
+		return nil, invalid("id", id.String(), fmt.Sprintf("its history has %d events; at most %d are replayed", n, h.most), "replay another execution, or read it: pawl events ID")
 	}
 	r := &replay.Record{Execution: x}
 	for after := int64(0); after < x.NextSeq-1; { // what comes meanwhile is not part of the execution that was read

@@ -61,9 +61,10 @@ func TestStepWhileTheStoreIsAway(t *testing.T) {
 	h := r.worker()
 	id := r.submit(Submission{Action: "two"})
 	a := h.take(1)[0]
-	r.e.catalog.mu.Lock()
-	clear(r.e.catalog.latest)
-	r.e.catalog.mu.Unlock()
+	latest := &r.e.catalog.latest
+	latest.mu.Lock()
+	clear(latest.rows)
+	latest.mu.Unlock()
 	b.on.Store(true)
 	end := []flow.Report{{Execution: a.Execution, Attempt: 1, Events: []flow.Event{
 		ev(&a, 0, flow.EvRunning, nil), ev(&a, 1, flow.EvCompleted, &flow.Outcome{})}}}

@@ -22,7 +22,7 @@ const (
 	retiredKind   = "retired"
 )
 
-// Retirement says whether a definition is retired, since when, by whom and why. The zero value is of one that never was.
+// Retirement is the latest decision about a definition: whether it is retired, the time, the author and the reason. The zero value is of one that never was.
 type Retirement struct {
 	Name    string
 	Number  int // of the decision, from 1
@@ -49,11 +49,8 @@ func retirementOf(row *store.Definition) (Retirement, error) {
 
 // retirement looks up whether a definition is retired. As of aliases, what another server has decided is known within latestFor.
 func (c *catalog) retirement(ctx context.Context, name string) (Retirement, error) {
-	c.mu.Lock()
-	known, ok := c.retired[name]
-	c.mu.Unlock()
-	if ok && time.Since(known.asked) < latestFor {
-		return known.Retirement, nil
+	if known, ok := c.retired.get(name); ok {
+		return known, nil
 	}
 	asked := time.Now()
 	r := Retirement{Name: name}
@@ -67,24 +64,8 @@ func (c *catalog) retirement(ctx context.Context, name string) (Retirement, erro
 			return r, err
 		}
 	}
-	c.isRetired(r, asked)
+	c.retired.keep(name, r, r.Number, asked)
 	return r, nil
-}
-
-type retired struct {
-	Retirement
-	asked time.Time
-}
-
-func (c *catalog) isRetired(r Retirement, asked time.Time) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if len(c.retired) >= catalogLimit {
-		clear(c.retired)
-	}
-	if known, ok := c.retired[r.Name]; !ok || r.Number > known.Number || r.Number == known.Number && asked.After(known.asked) {
-		c.retired[r.Name] = retired{r, asked}
-	}
 }
 
 // refuseRetired refuses what is new of a definition that is retired: *Invalid.
@@ -141,7 +122,7 @@ func (e *Engine) Retire(ctx context.Context, name string, undo bool, by, reason 
 	if err != nil {
 		return r, fmt.Errorf("retire %q: %w", name, err)
 	}
-	e.catalog.isRetired(r, asked)
+	e.catalog.retired.keep(name, r, r.Number, asked)
 	return r, nil
 }
 

@@ -279,36 +279,7 @@ func (s *step) said() json.RawMessage {
 	if len(s.plan.Marks)+len(s.plan.Children) == 0 {
 		return nil
 	}
-	said := struct {
-		Started   map[string]int `json:"started,omitempty"`
-		Expanded  map[string]int `json:"expanded,omitempty"`
-		Skipped   []string       `json:"skipped,omitempty"`
-		Cancelled []string       `json:"cancelled,omitempty"`
-		Broken    []string       `json:"broken,omitempty"`
-	}{}
-	for i := range s.plan.Children {
-		if said.Started == nil {
-			said.Started = map[string]int{}
-		}
-		said.Started[s.plan.Children[i].Task.Name]++
-	}
-	for _, m := range s.plan.Marks {
-		name := s.def.Tasks[m.Task].Name
-		switch m.Mark {
-		case orchestration.Expanded:
-			if said.Expanded == nil {
-				said.Expanded = map[string]int{}
-			}
-			said.Expanded[name] = m.Total
-		case orchestration.Skipped:
-			said.Skipped = append(said.Skipped, name)
-		case orchestration.Cancelled:
-			said.Cancelled = append(said.Cancelled, name)
-		case orchestration.Broken:
-			said.Broken = append(said.Broken, name)
-		}
-	}
-	data, err := json.Marshal(said)
+	data, err := json.Marshal(s.plan.Advance(s.def))
 	if err != nil {
 		return nil // strings and numbers always have a JSON form
 	}

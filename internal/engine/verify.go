@@ -103,8 +103,8 @@ func (f *followed) compare(of store.WorkflowAttempt, l *store.LockedWorkflow) (f
 	return found
 }
 
-// invariantReplay is the number, in docs/invariants.md, of the promise that histories follow from the rules.
-const invariantReplay = 61
+// InvariantReplay is the number, in docs/invariants.md, of the promise that histories follow from the rules.
+const InvariantReplay = 61
 
 // mostViolations is how many findings of a replay are kept.
 const mostViolations = 1000
@@ -132,7 +132,7 @@ func (h *Histories) Verify(ctx context.Context) (*Replayed, error) {
 			if f.Task != "" {
 				where = " of " + ItemText(orchestration.Item{Task: f.Task, Index: f.Index})
 			}
-			r.Broken = append(r.Broken, store.Violation{Invariant: invariantReplay, Execution: id,
+			r.Broken = append(r.Broken, store.Violation{Invariant: InvariantReplay, Execution: id,
 				Say: fmt.Sprintf("event %d%s: by the rules %s, recorded %s: %s", f.Seq, where, f.Rules, f.Recorded, f.Why)})
 		}
 	})

@@ -66,6 +66,7 @@ const (
 	CodeCancelled       = "cancelled"
 	CodeQueueTimeout    = "queue_timeout"
 	CodeTimeout         = "timeout"
+	CodeNonzeroExit     = "nonzero_exit" // runtime.NonzeroExit: the policy "exit:N" of a retry looks at it
 	CodeTotalTimeout    = "total_timeout"
 	CodeWorkerLost      = "worker_lost"
 	CodeTaskFailed      = "task_failed"

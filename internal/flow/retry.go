@@ -56,7 +56,7 @@ func (r Retry) Matches(code string, exit int) bool {
 		if on == code {
 			return true
 		}
-		if n, ok := strings.CutPrefix(on, "exit:"); ok && code == "nonzero_exit" && n == strconv.Itoa(exit) {
+		if n, ok := strings.CutPrefix(on, "exit:"); ok && code == CodeNonzeroExit && n == strconv.Itoa(exit) {
 			return true
 		}
 	}

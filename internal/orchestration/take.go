@@ -426,20 +426,16 @@ func (k *taking) failure() *flow.Error {
 		if !fails(t, p) {
 			continue
 		}
-		code, why := string(definition.StatusFailed), "it gave no reason"
-		if p.Error != nil {
-			code, why = p.Error.Code, p.Error.Message
+		why := p.Error
+		if why == nil {
+			why = &flow.Error{Code: string(definition.StatusFailed), Message: "it gave no reason"}
 		}
-		name := fmt.Sprintf("task %q", t.Name)
 		details := struct {
 			Task  string `json:"task"`
 			Index int    `json:"index"`
 			Code  string `json:"code"`
-		}{t.Name, p.ErrorIndex, code}
-		if t.Foreach != nil {
-			name += fmt.Sprintf(" (item %d)", p.ErrorIndex)
-		}
-		e := &flow.Error{Code: flow.CodeTaskFailed, Message: fmt.Sprintf("%s failed: %s: %s", name, code, why)}
+		}{t.Name, p.ErrorIndex, why.Code}
+		e := &flow.Error{Code: flow.CodeTaskFailed, Message: FailedBy(t, p.ErrorIndex, why)}
 		if raw, err := json.Marshal(details); err == nil {
 			e.Details = raw
 		}
@@ -448,10 +444,22 @@ func (k *taking) failure() *flow.Error {
 	return &flow.Error{Code: flow.CodeTaskFailed, Message: "a task failed"}
 }
 
+// FailedBy is the message of a workflow that failed because an item of a task did; of a task without foreach the index is not used.
+func FailedBy(t *definition.Task, index int, why *flow.Error) string {
+	name := fmt.Sprintf("task %q", t.Name)
+	if t.Foreach != nil {
+		name += fmt.Sprintf(" (item %d)", index)
+	}
+	return fmt.Sprintf("%s failed: %s: %s", name, why.Code, why.Message)
+}
+
+// CancelledBy is the message of a workflow that was cancelled because a task of it was.
+func CancelledBy(t *definition.Task) string { return fmt.Sprintf("task %q was cancelled", t.Name) }
+
 func (k *taking) cancellation() *flow.Error {
 	for i, t := range k.w.Tasks {
 		if k.st.Tasks[i].interrupted() {
-			return &flow.Error{Code: flow.CodeCancelled, Message: fmt.Sprintf("task %q was cancelled", t.Name)}
+			return &flow.Error{Code: flow.CodeCancelled, Message: CancelledBy(t)}
 		}
 	}
 	return &flow.Error{Code: flow.CodeCancelled, Message: "a task was cancelled"}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/orchestration"
 )
 
 // child is a recorded execution of a task that a corruption may change.
@@ -39,13 +40,13 @@ func needed(r *Record) func(*flow.Execution) bool {
 }
 
 // editStep changes what a step did.
-func editStep(change func(g *generator, s *step) bool) func(*generator, *Record) bool {
+func editStep(change func(g *generator, s *orchestration.Advance) bool) func(*generator, *Record) bool {
 	return func(g *generator, r *Record) bool {
 		i := at(g, r, ofType(flow.EvAdvanced))
 		if i < 0 {
 			return false
 		}
-		var s step
+		var s orchestration.Advance
 		if err := json.Unmarshal(r.Events[i].Data, &s); err != nil || !change(g, &s) {
 			return false
 		}
@@ -55,7 +56,7 @@ func editStep(change func(g *generator, s *step) bool) func(*generator, *Record)
 	}
 }
 
-func started(s *step) string {
+func started(s *orchestration.Advance) string {
 	for name := range s.Started {
 		if _, foreach := s.Expanded[name]; !foreach && s.Started[name] == 1 {
 			return name
@@ -81,7 +82,7 @@ var workflowCorruptions = []corruption{
 		x.Stage, x.Outcome = flow.Running, nil
 		return true
 	}},
-	{"a skipped task that ran", true, editStep(func(_ *generator, s *step) bool {
+	{"a skipped task that ran", true, editStep(func(_ *generator, s *orchestration.Advance) bool {
 		if len(s.Skipped) == 0 {
 			return false
 		}
@@ -91,35 +92,35 @@ var workflowCorruptions = []corruption{
 		s.Started[s.Skipped[0]], s.Skipped = 1, s.Skipped[1:]
 		return true
 	})},
-	{"a task that ran, skipped", true, editStep(func(_ *generator, s *step) bool {
+	{"a task that ran, skipped", true, editStep(func(_ *generator, s *orchestration.Advance) bool {
 		name := started(s)
 		delete(s.Started, name)
 		s.Skipped = append(s.Skipped, name)
 		return name != ""
 	})},
-	{"a task that was skipped, cancelled", true, editStep(func(_ *generator, s *step) bool {
+	{"a task that was skipped, cancelled", true, editStep(func(_ *generator, s *orchestration.Advance) bool {
 		n := len(s.Skipped)
 		s.Cancelled, s.Skipped = append(s.Cancelled, s.Skipped...), nil
 		return n > 0
 	})},
-	{"a task broken that was not", true, editStep(func(_ *generator, s *step) bool {
+	{"a task broken that was not", true, editStep(func(_ *generator, s *orchestration.Advance) bool {
 		name := started(s)
 		delete(s.Started, name)
 		s.Broken = append(s.Broken, name)
 		return name != ""
 	})},
-	{"a task that the definition does not have", true, editStep(func(_ *generator, s *step) bool {
+	{"a task that the definition does not have", true, editStep(func(_ *generator, s *orchestration.Advance) bool {
 		s.Skipped = append(s.Skipped, "another")
 		return true
 	})},
-	{"another number of items", true, editStep(func(_ *generator, s *step) bool {
+	{"another number of items", true, editStep(func(_ *generator, s *orchestration.Advance) bool {
 		for name := range s.Expanded {
 			s.Expanded[name]++
 			return true
 		}
 		return false
 	})},
-	{"more children started than there is room for", true, editStep(func(_ *generator, s *step) bool {
+	{"more children started than there is room for", true, editStep(func(_ *generator, s *orchestration.Advance) bool {
 		for name := range s.Started {
 			s.Started[name] += 9
 			return true

@@ -2,14 +2,15 @@ package replay
 
 import (
 	"fmt"
-	"strings"
+	"slices"
 
+	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/orchestration"
 )
 
 // endsByOrder reports whether a step is the last of a workflow that was ordered to end: all that it does is to mark what never started.
-func (a *attempt) endsByOrder(was *step) bool {
+func (a *attempt) endsByOrder(was *orchestration.Advance) bool {
 	if len(was.Started)+len(was.Expanded)+len(was.Skipped)+len(was.Broken) > 0 {
 		return false
 	}
@@ -21,9 +22,8 @@ func (a *attempt) endsByOrder(was *step) bool {
 func (a *attempt) ordered(e *flow.Event) bool {
 	switch e.Type {
 	case flow.EvCancelled:
-		name, is := strings.CutPrefix(textOf(e.Data, "message"), `task "`)
-		name, also := strings.CutSuffix(name, `" was cancelled`)
-		return !is || !also || a.def.Task(name) == nil
+		message := textOf(e.Data, "message")
+		return !slices.ContainsFunc(a.def.Tasks, func(t *definition.Task) bool { return message == orchestration.CancelledBy(t) })
 	case flow.EvTimedOut:
 		return true
 	case flow.EvFailed:
@@ -78,7 +78,7 @@ func (a *attempt) atEnd(e *flow.Event) *orchestration.Plan {
 			}
 		}
 	}
-	nothing := &step{}
+	nothing := &orchestration.Advance{}
 	a.keep()
 	if plan := a.try(e, nothing, func() { a.takeAll(e.At) }); plan != nil && plan.Stage.String() == string(e.Type) && a.saysSo(e, plan) {
 		return plan
@@ -95,9 +95,9 @@ func (a *attempt) atEnd(e *flow.Event) *orchestration.Plan {
 	}
 	a.takeAll(e.At)
 	plan := a.take(0)
-	if does := a.of(plan); len(does.names()) > 0 {
-		f := Finding{Seq: e.Seq, Index: noIndex, Rules: does.text(), Recorded: said(e), Why: "something was left to do"}
-		f.Task = does.names()[0]
+	if does := a.of(plan); len(does.Tasks()) > 0 {
+		f := Finding{Seq: e.Seq, Index: noIndex, Rules: stepText(does), Recorded: said(e), Why: "something was left to do"}
+		f.Task = does.Tasks()[0]
 		a.w.findAt(f)
 		return nil
 	}
@@ -114,7 +114,7 @@ func (a *attempt) unmarked(e *flow.Event) *orchestration.Plan {
 	a.order()
 	a.takeAll(e.At)
 	plan := a.take(0)
-	if does := a.of(plan); plan.Stage == 0 || len(does.Cancelled) != len(does.names()) {
+	if does := a.of(plan); plan.Stage == 0 || len(does.Cancelled) != len(does.Tasks()) {
 		a.back()
 		return nil
 	}
@@ -153,7 +153,7 @@ func (a *attempt) anotherItem(message string) bool {
 			if t.Foreach == nil || x == nil || x.Outcome == nil || x.Outcome.Error == nil {
 				continue
 			}
-			if strings.Contains(message, fmt.Sprintf("task %q (item %d) failed: %s: %s", t.Name, n, x.Outcome.Error.Code, x.Outcome.Error.Message)) {
+			if message == orchestration.FailedBy(t, n, x.Outcome.Error) {
 				return true
 			}
 		}

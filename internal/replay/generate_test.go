@@ -394,7 +394,7 @@ func (f *flowing) advance() {
 		}
 	}
 	a := &attempt{def: f.w}
-	if s := a.of(&plan); len(s.names()) > 0 {
+	if s := a.of(&plan); len(s.Tasks()) > 0 {
 		data, err := json.Marshal(s)
 		if err != nil {
 			panic(err)

@@ -74,7 +74,7 @@ func (a *attempt) open(task int) []int {
 
 // find looks for ends of which the workflow may have been told, no later than an event, so that the rules do what the event says. It
 // reports what was recorded otherwise when there are none, and returns nil.
-func (a *attempt) find(e *flow.Event, was *step) *orchestration.Plan {
+func (a *attempt) find(e *flow.Event, was *orchestration.Advance) *orchestration.Plan {
 	a.keep()
 	if f := a.tooEarly(e, was); f != nil {
 		a.w.findAt(*f)
@@ -108,7 +108,7 @@ func (a *attempt) find(e *flow.Event, was *step) *orchestration.Plan {
 	needed()
 	plan := a.take(0)
 	rules := a.of(plan)
-	f := Finding{Seq: e.Seq, Index: noIndex, Rules: rules.text(), Recorded: was.text(), Why: "no order of the ends recorded until then makes the rules do this"}
+	f := Finding{Seq: e.Seq, Index: noIndex, Rules: stepText(rules), Recorded: stepText(was), Why: "no order of the ends recorded until then makes the rules do this"}
 	if task, why := a.first(rules, was, plan); task != "" {
 		f.Task, f.Why = task, why
 	}
@@ -122,14 +122,14 @@ const triedFailures = 32
 
 // try replays a step after it was told some ends; nil: the rules do something else then. A step that a transaction had no room to
 // finish has done the beginning of what the rules say.
-func (a *attempt) try(e *flow.Event, was *step, tell func()) *orchestration.Plan {
+func (a *attempt) try(e *flow.Event, was *orchestration.Advance, tell func()) *orchestration.Plan {
 	tell()
 	plan := a.take(0)
 	if reflect.DeepEqual(a.of(plan), was) {
 		return plan
 	}
 	a.back()
-	if n := was.children(); n > 0 {
+	if n := children(was); n > 0 {
 		tell()
 		if plan = a.take(n); reflect.DeepEqual(a.of(plan), was) {
 			return plan
@@ -170,8 +170,8 @@ func (a *attempt) take(children int) *orchestration.Plan {
 }
 
 // tooEarly looks whether everything that came before the tasks of a step had ended by then.
-func (a *attempt) tooEarly(e *flow.Event, was *step) *Finding {
-	for _, name := range was.names() {
+func (a *attempt) tooEarly(e *flow.Event, was *orchestration.Advance) *Finding {
+	for _, name := range was.Tasks() {
 		t := a.def.Task(name)
 		if p := &a.st.Tasks[t.Index]; p.Created > 0 || p.Mark != orchestration.Unmarked {
 			continue // looked at when it began
@@ -186,7 +186,7 @@ func (a *attempt) tooEarly(e *flow.Event, was *step) *Finding {
 					a.lost = true
 					return nil
 				case !x.Stage.Terminal():
-					return &Finding{Seq: e.Seq, Task: name, Index: noIndex, Rules: "nothing before " + need.Name + " has ended", Recorded: was.text(),
+					return &Finding{Seq: e.Seq, Task: name, Index: noIndex, Rules: "nothing before " + need.Name + " has ended", Recorded: stepText(was),
 						Why: fmt.Sprintf("%s[%d], which it needs, has not ended (%s)", need.Name, i, x.ID)}
 				case x.FinishedAt.After(e.At):
 					return &Finding{Seq: e.Seq, Task: name, Index: noIndex, Rules: "not before " + clock(x.FinishedAt), Recorded: "at " + clock(e.At),
@@ -206,8 +206,8 @@ func (a *attempt) item(task, index int) *flow.Execution {
 }
 
 // takeNeeded tells the workflow the ends without which it cannot have decided about the tasks of a step.
-func (a *attempt) takeNeeded(at time.Time, was *step) {
-	for _, name := range was.names() {
+func (a *attempt) takeNeeded(at time.Time, was *orchestration.Advance) {
+	for _, name := range was.Tasks() {
 		t := a.def.Task(name)
 		for _, n := range t.Needs {
 			for _, i := range slices.Clone(a.open(n)) {
@@ -293,8 +293,8 @@ func (a *attempt) limit(t *definition.Task) int {
 }
 
 // first names a task of which the rules and the record say different things.
-func (a *attempt) first(rules, was *step, plan *orchestration.Plan) (task, why string) {
-	says := func(s *step, name string) string {
+func (a *attempt) first(rules, was *orchestration.Advance, plan *orchestration.Plan) (task, why string) {
+	says := func(s *orchestration.Advance, name string) string {
 		switch {
 		case slices.Contains(s.Skipped, name):
 			return "skipped"

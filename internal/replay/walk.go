@@ -305,7 +305,7 @@ func (w *walk) outcome(i int) flow.Outcome {
 		return flow.Outcome{}
 	}
 	why := &flow.Error{Code: textOf(e.Data, "code"), Message: textOf(e.Data, "message")}
-	if n := exitOf(w.x.Retry.On); n != "" && why.Code == "nonzero_exit" && i+1 < len(w.rec.Events) && w.rec.Events[i+1].Type == flow.EvRequested {
+	if n := exitOf(w.x.Retry.On); n != "" && why.Code == flow.CodeNonzeroExit && i+1 < len(w.rec.Events) && w.rec.Events[i+1].Type == flow.EvRequested {
 		why.Details = json.RawMessage(`{"exit_code":` + n + `}`)
 		w.unknown(Unknown{Seq: e.Seq, Index: noIndex, What: "the exit code of an attempt that was tried again is not kept: whether the retry policy lists it is not known"})
 	}

@@ -112,23 +112,15 @@ func (a *attempt) unspoken(e *flow.Event) {
 	}
 }
 
-// step is what an event says that a step did, as the engine writes it.
-type step struct {
-	Started   map[string]int `json:"started,omitempty"`
-	Expanded  map[string]int `json:"expanded,omitempty"`
-	Skipped   []string       `json:"skipped,omitempty"`
-	Cancelled []string       `json:"cancelled,omitempty"`
-	Broken    []string       `json:"broken,omitempty"`
-}
-
-func (s *step) children() (n int) {
+// children is how many executions a step started.
+func children(s *orchestration.Advance) (n int) {
 	for _, k := range s.Started {
 		n += k
 	}
 	return n
 }
 
-func (s *step) text() string {
+func stepText(s *orchestration.Advance) string {
 	b, err := json.Marshal(s)
 	if err != nil {
 		return err.Error()
@@ -136,54 +128,28 @@ func (s *step) text() string {
 	return flow.Clipped(string(b), 300)
 }
 
-// of is what a plan does, in the same words.
-func (a *attempt) of(plan *orchestration.Plan) *step {
-	s := &step{}
-	for i := range plan.Children {
-		if s.Started == nil {
-			s.Started = map[string]int{}
-		}
-		s.Started[plan.Children[i].Task.Name]++
-	}
-	for _, m := range plan.Marks {
-		name := a.def.Tasks[m.Task].Name
-		switch m.Mark {
-		case orchestration.Expanded:
-			if s.Expanded == nil {
-				s.Expanded = map[string]int{}
-			}
-			s.Expanded[name] = m.Total
-		case orchestration.Skipped:
-			s.Skipped = append(s.Skipped, name)
-		case orchestration.Cancelled:
-			s.Cancelled = append(s.Cancelled, name)
-		case orchestration.Broken:
-			s.Broken = append(s.Broken, name)
-		}
-	}
-	slices.Sort(s.Skipped)
-	slices.Sort(s.Cancelled)
-	slices.Sort(s.Broken)
-	return s
+// of is what a plan does, in the words of the event that records it.
+func (a *attempt) of(plan *orchestration.Plan) *orchestration.Advance {
+	s := plan.Advance(a.def)
+	s.Sort()
+	return &s
 }
 
 // advanced replays a step.
 func (a *attempt) advanced(e *flow.Event) {
-	var was step
+	var was orchestration.Advance
 	if err := json.Unmarshal(e.Data, &was); err != nil {
-		a.diverge(e, Finding{Seq: e.Seq, Index: noIndex, Rules: "what a step did", Recorded: said(e), Why: "it cannot be read: " + err.Error()})
+		a.diverge(Finding{Seq: e.Seq, Index: noIndex, Rules: "what a step did", Recorded: said(e), Why: "it cannot be read: " + err.Error()})
 		return
 	}
-	slices.Sort(was.Skipped)
-	slices.Sort(was.Cancelled)
-	slices.Sort(was.Broken)
+	was.Sort()
 	if a.done != nil {
-		a.diverge(e, Finding{Seq: e.Seq, Index: noIndex, Rules: "the end: " + a.done.Stage.String(), Recorded: said(e), Why: "nothing was left to do"})
+		a.diverge(Finding{Seq: e.Seq, Index: noIndex, Rules: "the end: " + a.done.Stage.String(), Recorded: said(e), Why: "nothing was left to do"})
 		return
 	}
-	for _, name := range was.names() {
+	for _, name := range was.Tasks() {
 		if a.def.Task(name) == nil {
-			a.diverge(e, Finding{Seq: e.Seq, Task: name, Index: noIndex, Rules: "no such task", Recorded: said(e), Why: "the definition has no task of this name"})
+			a.diverge(Finding{Seq: e.Seq, Task: name, Index: noIndex, Rules: "no such task", Recorded: said(e), Why: "the definition has no task of this name"})
 			return
 		}
 	}
@@ -202,21 +168,8 @@ func (a *attempt) advanced(e *flow.Event) {
 	a.late(e)
 }
 
-// names are the tasks that a step decided about.
-func (s *step) names() []string {
-	all := slices.Concat(s.Skipped, s.Cancelled, s.Broken)
-	for name := range s.Started {
-		all = append(all, name)
-	}
-	for name := range s.Expanded {
-		all = append(all, name)
-	}
-	slices.Sort(all)
-	return slices.Compact(all)
-}
-
 // diverge reports that the record contradicts the rules, so that they do not decide what comes next in this attempt.
-func (a *attempt) diverge(_ *flow.Event, f Finding) {
+func (a *attempt) diverge(f Finding) {
 	a.w.findAt(f)
 	a.lost = true
 }

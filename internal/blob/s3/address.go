@@ -1,6 +1,7 @@
 package s3
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -80,10 +81,10 @@ func Parse(text string, getenv func(string) string) (Address, error) {
 			return Address{}, fmt.Errorf("%.40q is not a parameter of s3://%s: the parameters are endpoint, region, path_style and sse", name, a.Bucket)
 		}
 	}
-	if a.Endpoint, err = endpoint(first(query.Get("endpoint"), getenv("AWS_ENDPOINT_URL_S3"), getenv("AWS_ENDPOINT_URL"))); err != nil {
+	if a.Endpoint, err = endpoint(cmp.Or(query.Get("endpoint"), getenv("AWS_ENDPOINT_URL_S3"), getenv("AWS_ENDPOINT_URL"))); err != nil {
 		return Address{}, err
 	}
-	a.Region = first(query.Get("region"), getenv("AWS_REGION"), getenv("AWS_DEFAULT_REGION"))
+	a.Region = cmp.Or(query.Get("region"), getenv("AWS_REGION"), getenv("AWS_DEFAULT_REGION"))
 	if a.Region == "" && !s3utils.IsAmazonEndpoint(*a.Endpoint) {
 		a.Region = "us-east-1" // what services without regions are built to expect
 	}
@@ -108,15 +109,6 @@ func astray(u *url.URL, text string) bool {
 		before = before[:end]
 	}
 	return strings.LastIndex(text, "@") >= len(Scheme)+len(before) || strings.Contains(u.Host, ":")
-}
-
-func first(texts ...string) string {
-	for _, t := range texts {
-		if t != "" {
-			return t
-		}
-	}
-	return ""
 }
 
 func endpoint(text string) (*url.URL, error) {

@@ -214,8 +214,9 @@ func (u *upload) complete(ctx context.Context) error {
 	return u.putFault(ctx, err)
 }
 
-// abort gives an upload up, also when the caller has gone. A part that the service is still writing may outlive the first
-// request, so it is asked until it knows no such upload.
+// abort gives an upload up, also when the caller's context has ended. A part that the service is still writing may outlive the first
+// request, so the request is repeated until the service knows no such upload. A part that the service writes after that makes the upload
+// appear again; the sweep removes it a day later.
 func (u *upload) abort(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abortTimeout)
 	defer cancel()
