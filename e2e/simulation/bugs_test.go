@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/handoff"
 	"github.com/pawl-run/pawl/internal/store"
@@ -21,6 +22,7 @@ type bug struct {
 	link      func(*world, handoff.Handoff) handoff.Handoff // as a worker has it
 	server    func(*world, handoff.Handoff) handoff.Handoff // as an engine gives it
 	post      postBug
+	rerun     func(of *row, o *engine.RerunOptions) // what is asked of an engine
 }
 
 // memory is what planted bugs remember, for one world.
@@ -59,13 +61,14 @@ type twist struct {
 	submitted bool // idempotency keys are not looked up
 	progress  func(*twist, store.WorkflowAttempt, []store.TaskProgress) []store.TaskProgress
 	outcomes  func(*twist, store.WorkflowAttempt, map[string][]store.ChildOutcome)
-	workflows func(*flow.Execution)
+	workflows func(*twist, *flow.Execution)
 	expired   bool // lost sessions are not found
 	owned     func(*twist, []*flow.Execution) []*flow.Execution
 	ordered   bool // orders are not found
 	session   bool // every session exists
 	locked    func(*store.Session)
 	pauses    func([]store.Pause) []store.Pause
+	reusable  func(*twist, string, []store.Reusable) []store.Reusable
 }
 
 // twisted makes a bug's transaction from a pattern.
@@ -154,7 +157,7 @@ func (t *twist) LockWorkflows(ctx context.Context, of []store.KnownWorkflow) ([]
 	all, err := t.Tx.LockWorkflows(ctx, of)
 	if err == nil && t.workflows != nil {
 		for i := range all {
-			t.workflows(all[i].Execution)
+			t.workflows(t, all[i].Execution)
 		}
 	}
 	if err == nil && t.progress != nil {
@@ -213,6 +216,14 @@ func (t *twist) Pauses(ctx context.Context) ([]store.Pause, int64, error) {
 		all = t.pauses(all)
 	}
 	return all, last, err
+}
+
+func (t *twist) Reusable(ctx context.Context, workflow flow.ID, task string, from, n int, most int64) ([]store.Reusable, error) {
+	all, err := t.Tx.Reusable(ctx, workflow, task, from, n, most)
+	if err == nil && t.reusable != nil {
+		all = t.reusable(t, task, all)
+	}
+	return all, err
 }
 
 // unfenced applies drafts whatever has become of their rows, as an UPDATE without its condition would.

@@ -33,6 +33,7 @@ var lifecycle = map[flow.EventType]map[flow.Stage]flow.Stage{
 	flow.EvFailed:       {flow.Provisioning: flow.Failed, flow.Running: flow.Failed},
 	flow.EvCancelled:    {flow.Requested: flow.Cancelled, flow.Scheduled: flow.Cancelled, flow.Provisioning: flow.Cancelled, flow.Running: flow.Cancelled},
 	flow.EvTimedOut:     {flow.Requested: flow.TimedOut, flow.Scheduled: flow.TimedOut, flow.Provisioning: flow.TimedOut, flow.Running: flow.TimedOut},
+	flow.EvReused:       {flow.Requested: flow.Completed},
 	flow.EvWaiting:      {flow.Requested: flow.Requested},
 	flow.EvLost:         {flow.Provisioning: flow.Provisioning, flow.Running: flow.Running},
 	flow.EvAdvanced:     {flow.Running: flow.Running},
@@ -71,13 +72,14 @@ func (c *commit) draft(d *seen) {
 }
 
 func (c *commit) create(d *seen) *row {
-	r := &row{id: d.id, born: c.commits, lost: map[int]string{}, timedOut: map[int]bool{}}
+	r := &row{id: d.id, asks: d.x.Request, born: c.commits, lost: map[int]string{}, timedOut: map[int]bool{}}
 	c.rows[d.id] = r
 	c.order = append(c.order, d.id)
 	c.created++
 	if by := d.x.Labels[engine.ScheduleLabel]; by != "" {
 		c.beaten[by]++
 	}
+	c.reran(r, d)
 	if d.x.CreatedAt.After(c.now) {
 		c.w.violate(24, "%s was created at %s, which is yet to come: it is %s", name(d.id), d.x.CreatedAt, c.now)
 	}
@@ -403,6 +405,7 @@ func (c *commit) child(r *row, d *seen) {
 		c.w.violate(4, "%s is created for attempt %d of %s, which is %s in attempt %d", name(r.id), d.x.ParentAttempt, name(p.id), p.x.Stage, p.x.Attempt)
 	}
 	c.items = append(c.items, k)
+	c.reused(p, r, d)
 	def := c.w.load.definition(p)
 	if def == nil {
 		return
@@ -475,6 +478,7 @@ func (c *commit) remove(ids []flow.ID) {
 	for _, id := range ids {
 		if r := c.rows[id]; r != nil {
 			delete(c.rows, id)
+			c.gone[id] = r
 			delete(c.idem, r.x.IdempotencyKey)
 			c.removed[id] = true
 			c.order = slices.DeleteFunc(c.order, func(o flow.ID) bool { return o == id })

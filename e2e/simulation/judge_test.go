@@ -74,6 +74,7 @@ func (w *world) judge() {
 		}
 	}
 	w.judgeRedriven()
+	w.judgeReruns()
 	w.judgeReactions()
 	w.judgeBeats()
 	if left, err := w.view.Keys(w.ctx, 10); err != nil || len(left) > 0 {
@@ -128,6 +129,8 @@ func (w *world) judgeRow(r *row) {
 	w.judgeLogs(r)
 	w.judgeTimeout(r, x)
 	switch {
+	case !x.ReusedOf.IsZero():
+		w.judgeReused(r, x)
 	case x.Kind == flow.KindWorkflow:
 		w.judgeWorkflow(r)
 	case x.Stage == flow.Completed && !x.Kind.ByEngine():

@@ -30,11 +30,12 @@ type load struct {
 	keys    map[string]flow.ID
 
 	redriven  []redriven
+	orders    map[string]*order // of reruns, by key
 	reactions reactions
 }
 
 func newLoad(w *world) *load {
-	l := &load{w: w, left: w.plan.Ops, waiting: map[string]bool{}, keys: map[string]flow.ID{},
+	l := &load{w: w, left: w.plan.Ops, waiting: map[string]bool{}, keys: map[string]flow.ID{}, orders: map[string]*order{},
 		reactions: reactions{signals: map[string]flow.ID{}, values: map[flow.ID]int{}, hooks: map[flow.ID]hooked{}, answers: map[flow.ID]flow.Given{}, onces: map[string]flow.ID{}}}
 	first := w.rng.IntN(len(documents()))
 	for i := range 2 {
@@ -68,6 +69,9 @@ func (l *load) define() {
 			all = append(all, beating()[w.plan.Beat-1].defs...)
 		}
 		_, err := to.Define(to.ctx, slices.Concat(all, leaf().defs, thumb().defs, lister().defs))
+		if err == nil && w.plan.Reruns {
+			err = defineTurns(to.ctx, to.Engine)
+		}
 		done <- err
 	})
 	for {
@@ -89,8 +93,26 @@ func (l *load) define() {
 	}
 }
 
+// defineTurns stores the versions of what aliases are moved among.
+func defineTurns(ctx context.Context, e *engine.Engine) error {
+	for _, d := range slices.Concat(dialVersions(), turnsVersions()) {
+		_, err := e.Define(ctx, d.defs)
+		if err == nil && d.name() == dialName { // which turns names
+			_, _, err = e.MoveAlias(ctx, dialName, stable, engine.AliasOrder{To: []engine.AliasTarget{{Version: 1}}})
+		}
+		if err != nil {
+			return err
+		}
+	}
+	_, _, err := e.MoveAlias(ctx, turns, stable, engine.AliasOrder{To: []engine.AliasTarget{{Version: 2}}})
+	return err
+}
+
 // definition is what a workflow execution runs; nil for anything else.
 func (l *load) definition(r *row) *definition.Workflow {
+	if r.x.Action == turns && r.x.Kind == flow.KindWorkflow {
+		return turnsVersions()[r.x.Version-1].defs[0].Workflow
+	}
 	for _, d := range append([]*document{leaf(), lister()}, l.docs...) {
 		for _, def := range d.defs {
 			if def.Name == r.x.Action && r.x.Kind == flow.KindWorkflow {
@@ -164,6 +186,14 @@ func (l *load) next() bool {
 	if l.w.noise("pauses", l.begun) < pausing {
 		l.pause(l.begun)
 	}
+	if l.w.plan.Reruns {
+		if l.w.noise("reruns", l.begun) < rerunning {
+			l.rerun(l.begun)
+		}
+		if l.w.noise("moves", l.begun) < moving {
+			l.move(l.begun)
+		}
+	}
 	l.w.note("%s begins", key)
 	l.w.spawn(func() {
 		do(l.w.ctx)
@@ -190,6 +220,8 @@ func (l *load) submission() engine.Submission {
 			s.Retry = &flow.Retry{MaxAttempts: 2, Delay: time.Second}
 		}
 		switch dice := l.w.noise("workflow", l.begun); {
+		case l.w.plan.Reruns && l.w.noise("turns", l.begun) < 0.6:
+			s.Action, s.Input = l.turnsBy(l.begun)
 		case dice < 0.2:
 			s.Action = lister().name()
 		case dice < 0.4 && s.TotalTimeout == 0:

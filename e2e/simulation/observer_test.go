@@ -2,10 +2,14 @@ package simulation
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
 )
@@ -28,12 +32,19 @@ type write struct {
 	ended   flow.ID // whose lease
 	dropped flow.ID
 	removed []flow.ID
+	moved   *moved
 	expired bool // every embedded session
 }
 
 type renewal struct {
 	id    flow.ID
 	lease time.Duration
+}
+
+// moved is a move of an alias.
+type moved struct {
+	name string
+	to   int // the first of its versions
 }
 
 // seen is a draft as it was written.
@@ -85,6 +96,19 @@ func (o *observer) AddTicks(ctx context.Context, all []store.Tick) error {
 		}
 	}
 	return err
+}
+
+func (o *observer) Define(ctx context.Context, d store.Definition) (version int, created bool, err error) {
+	version, created, err = o.Tx.Define(ctx, d)
+	name, is := strings.CutSuffix(strings.TrimPrefix(d.Name, "alias:"), "@"+stable)
+	if err == nil && is {
+		var a engine.Alias
+		if err := json.Unmarshal(d.Document, &a); err != nil || len(a.To) == 0 {
+			return version, created, fmt.Errorf("read what %s stands for: %w", d.Name, err)
+		}
+		o.writes = append(o.writes, write{moved: &moved{name, a.To[0].Version}})
+	}
+	return version, created, err
 }
 
 func (o *observer) OpenSession(ctx context.Context, s store.Session, lease time.Duration) error {

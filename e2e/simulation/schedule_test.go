@@ -28,6 +28,8 @@ type plan struct {
 	Refused float64
 	// Reacts: clients also emit signals, run what waits for them, and answer questions.
 	Reacts bool
+	// Reruns: clients also rerun what has ended, and move aliases.
+	Reruns bool
 	// Beat is the number of one of beats, from 1 on: there are schedules, and providers send to a webhook. 0: none. It needs Reacts.
 	Beat int
 

@@ -26,6 +26,9 @@ type shadow struct {
 	sessions map[flow.ID]time.Time // expiry
 	reaches  map[flow.ID]flow.Reach
 	removed  map[flow.ID]bool
+	gone     map[flow.ID]*row     // what was removed, as it was
+	moved    map[string]time.Time // when the alias of a definition was moved last
+	targets  map[string]int       // the version that it stands for, or most of it
 	arrivals int64
 	ticks    map[string]map[int64]store.Tick // by schedule and nominal time
 	beaten   map[string]int                  // executions that were created, by the schedule that has started them
@@ -39,6 +42,7 @@ type shadow struct {
 type row struct {
 	id     flow.ID
 	x      flow.Execution
+	asks   flow.Request // as it was created: later drafts may have been loaded without payload
 	events []flow.Event
 	// arrived numbers the moments at which executions entered a line or a queue: tickets are the product's business.
 	arrived   int64
@@ -48,6 +52,7 @@ type row struct {
 	cancelled bool
 	order     *flow.CancelOrder // the last one, also after the end
 	kids      []*row            // of all attempts
+	original  *original         // of a rerun
 	lost      map[int]string    // attempt → why its owner was given up
 	timedOut  map[int]bool      // attempts of a workflow that its timeout ended, with their children, and that were followed by another
 	back      int               // how many of these attempts were handed back, and do not count
@@ -65,7 +70,7 @@ func newShadow(w *world) *shadow {
 	return &shadow{
 		w: w, rows: map[flow.ID]*row{}, children: map[place]*row{}, keys: map[string]map[flow.ID]*row{},
 		ready: map[string]map[flow.ID]*row{}, idem: map[string]flow.ID{}, sessions: map[flow.ID]time.Time{}, reaches: map[flow.ID]flow.Reach{},
-		removed: map[flow.ID]bool{}, faults: map[string]int{}, ticks: map[string]map[int64]store.Tick{}, beaten: map[string]int{}, pauses: map[string]store.Pause{},
+		removed: map[flow.ID]bool{}, gone: map[flow.ID]*row{}, moved: map[string]time.Time{}, targets: map[string]int{}, faults: map[string]int{}, ticks: map[string]map[int64]store.Tick{}, beaten: map[string]int{}, pauses: map[string]store.Pause{},
 	}
 }
 
@@ -102,6 +107,9 @@ func (s *shadow) commit(by string, o *observer) {
 			for id := range s.sessions {
 				s.sessions[id] = c.now
 			}
+		case wr.moved != nil:
+			c.moved[wr.moved.name], c.targets[wr.moved.name] = time.Now(), wr.moved.to
+			c.said = append(c.said, fmt.Sprintf("%s@%s is %v", wr.moved.name, stable, wr.moved.to))
 		case wr.removed != nil:
 			c.remove(wr.removed)
 		}

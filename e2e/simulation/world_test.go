@@ -97,6 +97,7 @@ func simulate(seed uint64, b *bug, keepTrace bool) (_ *result, err error) {
 	if w.plan.Reacts && w.noise("beats") < 0.5 {
 		w.plan.Beat = 1 + int(w.noise("beat")*float64(len(beats)))
 	}
+	w.plan.Reruns = w.noise("has reruns") < 0.4
 	if !w.plan.Solo && w.noise("broker") < 4.0/9 { // of three quarters of the seeds
 		w.plan.Remote, w.plan.Broker, w.plan.Forge = false, true, 0.05
 	}

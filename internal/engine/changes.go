@@ -22,13 +22,14 @@ type changes struct {
 	windows  map[store.WindowKey]bool // of loaded.windows
 	meters   map[string]time.Time     // of rates
 	holds    map[flow.ID][]store.Hold // by the new execution that holds uploads
-	reuses   []store.Reuse            // of new executions, which are not deferred
+	reuses   []store.Reuse            // of new workflows
 
 	taken map[flow.ID]bool // scratch of take
 }
 
-// take removes what is to be written, and reports whether that is anything. New executions that are deferred stay. So do the marks and
-// the progress of those among them that are workflows, and, while any execution is deferred, the idempotency keys: they may name it.
+// take removes what is to be written, and reports whether that is anything. New executions that are deferred stay. So do the marks,
+// the progress and what is reused of those among them that are workflows, and, while any execution is deferred, the idempotency keys:
+// they may name it.
 func (c *changes) take(deferred func(*flow.Draft) bool, draft func(flow.ID) *flow.Draft) (d store.Delta, some bool) {
 	if len(c.drafts)+len(c.keys)+len(c.marks)+len(c.progress)+len(c.signals)+len(c.matched)+len(c.enforced)+len(c.retried)+len(c.closed) == 0 {
 		return d, false
@@ -47,8 +48,8 @@ func (c *changes) take(deferred func(*flow.Draft) bool, draft func(flow.ID) *flo
 		}
 	}
 	clear(c.taken)
-	d.Marks, d.Changes = c.marks, c.progress
-	c.marks, c.progress = nil, nil
+	d.Marks, d.Changes, d.Reuses = c.marks, c.progress, c.reuses
+	c.marks, c.progress, c.reuses = nil, nil, nil
 	if len(later) == 0 {
 		c.drafts = c.drafts[:0]
 		d.Keys, c.keys = c.keys, nil
@@ -56,13 +57,15 @@ func (c *changes) take(deferred func(*flow.Draft) bool, draft func(flow.ID) *flo
 		c.drafts = later
 		d.Marks, c.marks = split(d.Marks, func(m store.Mark) bool { return deferred(draft(m.Workflow)) })
 		d.Changes, c.progress = split(d.Changes, func(p store.WorkflowChange) bool { return deferred(draft(p.ID)) })
+		d.Reuses, c.reuses = split(d.Reuses, func(r store.Reuse) bool { return deferred(draft(r.Workflow)) })
 	}
 	d.Signals, d.Matched, d.Enforcements = c.signals, c.matched, c.enforced
 	d.Retried, d.Closed = c.retried, c.closed
 	c.signals, c.matched, c.enforced, c.retried, c.closed = nil, nil, nil, nil, nil
 	d.Holds = c.heldBy(d.Drafts)
-	d.Reuses, c.reuses = c.reuses, nil
-	return d, len(d.Drafts)+len(d.Keys)+len(d.Marks)+len(d.Changes)+len(d.Signals)+len(d.Matched)+len(d.Enforcements)+len(d.Retried)+len(d.Closed) > 0
+	// A rerun may end as it is created, where its key is full: nothing comes after it that would forget what is kept for it.
+	d.Reuses = slices.DeleteFunc(d.Reuses, func(r store.Reuse) bool { return draft(r.Workflow).Stage.Terminal() })
+	return d, len(d.Reuses)+len(d.Drafts)+len(d.Keys)+len(d.Marks)+len(d.Changes)+len(d.Signals)+len(d.Matched)+len(d.Enforcements)+len(d.Retried)+len(d.Closed) > 0
 }
 
 // split returns the elements that do not stay, and those that do.

@@ -433,3 +433,22 @@ func TestRerunOfASingleExecution(t *testing.T) {
 		}
 	})
 }
+
+// A rerun that ends as it is created, because its key is full, leaves nothing behind of what it was to reuse.
+func TestRerunThatEndsAtOnce(t *testing.T) {
+	onEachStore(t, func(r *rig) {
+		r.define("name: w\nconcurrency: {key: k, limit: 1, when_full: cancel_new}\ntasks: {a: {action: noop, with: {a: 1}}, b: {needs: [a], action: noop, with: {b: 1}}}\n")
+		c := r.crew(`{"b":1}`)
+		id := r.submit(Submission{Action: "w"})
+		r.ended(id)
+		r.submit(Submission{Action: "sleep", Input: json.RawMessage(`{"for":3600}`), Key: "k", KeyLimit: 1})
+		c.since()
+		again, plan := r.rerun(id, RerunOptions{})
+		if x := r.ended(again); x.Stage != flow.Cancelled || len(plan.Workflow.Reuses) != 1 {
+			r.Errorf("the rerun is %s, and was to reuse %+v", x.Stage, plan.Workflow.Reuses)
+		}
+		if broken, err := r.store.Check(r.ctx); err != nil || len(broken) > 0 {
+			r.Errorf("the rows contradict one another: %+v, %v", broken, err)
+		}
+	})
+}

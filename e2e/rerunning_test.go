@@ -1,0 +1,160 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/client"
+)
+
+const rerunWorkflow = `
+name: gated
+input: {type: object, required: [ledger, gate], properties: {ledger: {type: string}, gate: {type: string}}}
+tasks:
+  first:
+    foreach: "${{ [0, 1, 2, 3, 4, 5] }}"
+    action: code
+    with: {language: bash, source: 'echo "first $PAWL_EXECUTION $PAWL_ATTEMPT" >> "$LEDGER"; echo $(( $N * 2 )) > "$PAWL_OUTPUT"', env: {N: "${{ string(item) }}"}}
+    env: {LEDGER: "${{ input.ledger }}"}
+  last:
+    needs: [first]
+    foreach: "${{ tasks.first.output.map(o, o.result) }}"
+    concurrency: 2
+    action: code
+    with: {language: bash, source: '[ -e "$GATE" ] || exit 3; sleep 0.02; echo "last $PAWL_EXECUTION $PAWL_ATTEMPT" >> "$LEDGER"; echo $(( $N + 1 )) > "$PAWL_OUTPUT"', env: {N: "${{ string(item) }}"}}
+    env: {LEDGER: "${{ input.ledger }}", GATE: "${{ input.gate }}"}
+outputs: {r: "${{ tasks.last.output.map(o, o.result) }}"}
+`
+
+// askRerun reruns an execution under an idempotency key.
+func (p *serverProcess) askRerun(ctx context.Context, id, key string) (string, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, p.address+"/api/v1/executions/"+id+"/rerun", nil)
+	if err != nil {
+		return "", err
+	}
+	r.Header.Set("Idempotency-Key", key)
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return "", err
+	}
+	defer resp.Body.Close()
+	var x api.Execution
+	if err := json.NewDecoder(resp.Body).Decode(&x); err != nil || x.ID == "" {
+		return "", fmt.Errorf("%s: %w", resp.Status, err)
+	}
+	return x.ID, nil
+}
+
+// The process is killed again and again while reruns are submitted and run. Each key has one rerun, which ends as it should; what it
+// reuses is never run again, and each attempt of the rest once.
+func TestRerunsThroughKills(t *testing.T) {
+	cycles := 6
+	if testing.Short() {
+		cycles = 2
+	}
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d, %d kills", seed, cycles)
+	random := rand.New(rand.NewPCG(seed, 0))
+	dir := t.TempDir()
+	ledger, gate, state := filepath.Join(dir, "ledger"), filepath.Join(dir, "gate"), filepath.Join(dir, "state")
+	start := func() *serverProcess { return serve(t, state, "--slots", "4", "--runtime", "process") }
+	s := start()
+	if _, err := s.client.Define(t.Context(), []byte(rerunWorkflow), "gated.yaml"); err != nil {
+		t.Fatal(err)
+	}
+	x, err := s.client.Submit(t.Context(), api.Submission{Action: "gated", Input: fmt.Appendf(nil, `{"ledger":%q,"gate":%q}`, ledger, gate)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if x = s.wait(t, x.ID); x.Status != api.Failed {
+		t.Fatalf("the original is %s", x.Status)
+	}
+	if err := os.WriteFile(gate, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const perCycle = 4
+	told := map[string]string{} // the rerun, by its key
+	ask := func(ctx context.Context, s *serverProcess, cycle, n int) error {
+		key := fmt.Sprintf("%d/%d", cycle, n)
+		id, err := s.askRerun(ctx, x.ID, key)
+		if err != nil {
+			return err
+		}
+		if old := told[key]; old != "" && old != id {
+			t.Errorf("key %s gave %s and %s", key, old, id)
+		}
+		told[key] = id
+		return nil
+	}
+	for cycle := range cycles {
+		ctx, cancel := context.WithCancel(t.Context())
+		over := make(chan struct{})
+		go func(s *serverProcess) {
+			defer close(over)
+			for n := range perCycle {
+				if ask(ctx, s, cycle, n) != nil {
+					return
+				}
+			}
+		}(s)
+		<-time.After(time.Duration(5+random.IntN(250)) * time.Millisecond)
+		s.kill()
+		cancel()
+		<-over
+		s = start()
+	}
+	for cycle := range cycles {
+		for n := range perCycle {
+			if err := ask(t.Context(), s, cycle, n); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	var want []string
+	for key, id := range told {
+		y := s.wait(t, id)
+		if y.Status != api.Completed || string(y.Output) != `{"r":[1,3,5,7,9,11]}` || y.RerunOf != x.ID {
+			t.Errorf("rerun %s is %s of %s: %v %s", key, y.Status, y.RerunOf, y.Error, y.Output)
+		}
+		s.history(t, id)
+		want = append(want, id)
+	}
+	var got []string
+	for y, err := range s.client.All(t.Context(), client.Filter{RerunOf: x.ID}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, y.ID)
+	}
+	slices.Sort(want)
+	slices.Sort(got)
+	if !slices.Equal(want, got) {
+		t.Errorf("the reruns are %v, and %v were asked for", got, want)
+	}
+	firsts := 0
+	for entry, n := range readLedger(t, ledger) {
+		if n > 1 {
+			t.Errorf("attempt %q ran %d times", entry, n)
+		}
+		if strings.HasPrefix(entry, "first ") {
+			firsts++
+		}
+	}
+	if firsts != 6 {
+		t.Errorf("%d items ran before the gate, and the original had 6", firsts)
+	}
+	if err := s.stop(); err != nil {
+		t.Errorf("server: %v", err)
+	}
+	checkRows(t, filepath.Join(state, "pawl.db"))
+}
