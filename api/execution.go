@@ -128,8 +128,9 @@ type Execution struct {
 	Signal string   `json:"signal,omitempty" doc:"For which a rule has started it; begins with sg_"`
 	Rules  []string `json:"rules,omitempty" doc:"The rules that have led to it, the one that has started it last"`
 
-	RerunOf  string `json:"rerun_of,omitempty" doc:"The execution that this one runs again"`
-	ReusedOf string `json:"reused_of,omitempty" doc:"The execution whose outcome this task of a rerun ended with: it did not run"`
+	RerunOf  string   `json:"rerun_of,omitempty" doc:"The execution that this one runs again"`
+	Only     []string `json:"only,omitempty" doc:"Of a rerun: the tasks, or items of tasks, of which alone it is"`
+	ReusedOf string   `json:"reused_of,omitempty" doc:"The execution whose outcome this task of a rerun ended with: it did not run"`
 
 	Queue    string            `json:"queue,omitempty"`
 	Runtime  string            `json:"runtime,omitempty"` // what a worker of the queue must have to run it, "code:NAME" for a language, both by commas; absent: any worker may

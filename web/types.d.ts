@@ -58,6 +58,7 @@ export interface Execution {
   signal?: string;
   rules?: string[];
   rerun_of?: string;
+  only?: string[];
   reused_of?: string;
   queue?: string;
   runtime?: string;

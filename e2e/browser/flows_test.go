@@ -102,6 +102,17 @@ func TestRerun(t *testing.T) {
 	if len(again) != 1 {
 		t.Errorf("%d reruns, want 1", len(again))
 	}
+	// One task alone: what comes before it has to be reusable, and what comes after it is left out.
+	tb.do("open the first one", chromedp.Navigate(s.url+"/ui/executions/"+first))
+	tb.press("Rerun …")
+	tb.see("1 outcome is reused; 1 task runs.")
+	tb.do("alone", chromedp.Click(`//dialog[@open]//label[contains(., 'Run only')]`),
+		chromedp.Click(`dialog[open] input[aria-label="Run build"]`))
+	tb.see("left out")
+	tb.see("the rerun is of build only")
+	tb.accessible("the plan of a rerun of one task")
+	tb.press("Rerun")
+	tb.until("it says of what it is", `[...document.querySelectorAll('dl dt')].some((d) => d.innerText === 'Only')`)
 }
 
 // An alias is set to the version that is shown, moved on, and moved back; an execution says by which alias it was asked for.

@@ -17,7 +17,7 @@ import (
 type rerunOptions struct {
 	runOptions // of which it has input and set
 	failed     bool
-	from       []string
+	from, only []string
 	definition string
 	plan, wait bool
 	format     output.Format
@@ -35,12 +35,16 @@ runs, with everything after it. --plan says what would be reused and what would 
   pawl rerun ex_… --wait                              stay until it has ended
   pawl rerun ex_… --from deploy                       this task and everything after it
   pawl rerun ex_… --from 'test[3]'                    one item of a foreach, and everything after it
+  pawl rerun ex_… --only render                       this task alone; what comes after it is left out
   pawl rerun ex_… --set region=north                  with another input
   pawl rerun ex_… --definition latest                 on the definition as it is now`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if o.failed && len(o.from) > 0 {
+			switch {
+			case o.failed && len(o.from) > 0:
 				return exit.Usagef("--failed is what runs again without --from: leave out one of them")
+			case len(o.only) > 0 && (o.failed || len(o.from) > 0):
+				return exit.Usagef("--only runs tasks alone, --from and --failed with everything after them: leave out one of them")
 			}
 			if o.plan && o.wait {
 				return exit.Usagef("--plan starts nothing that --wait could wait for: leave out one of them")
@@ -58,6 +62,7 @@ runs, with everything after it. --plan says what would be reused and what would 
 	f := c.Flags()
 	f.BoolVar(&o.failed, "failed", false, "run again what did not complete, and what comes after it: the default")
 	f.StringArrayVar(&o.from, "from", nil, "a task, or an item of it as in 'test[3]', that runs again though it completed; also several times")
+	f.StringArrayVar(&o.only, "only", nil, "a task, or an item of it, that runs alone: what comes before it is reused, what comes after it is left out; also several times")
 	f.StringVar(&o.input, "input", "", "another input as JSON, or @FILE (@- for standard input)")
 	f.StringArrayVar(&o.set, "set", nil, "one field of the input, as in limit=5 or user.name=ada; JSON where it is JSON, else text")
 	f.StringVar(&o.definition, "definition", "", "what it runs on: same (default), latest, or name@version")
@@ -68,7 +73,7 @@ runs, with everything after it. --plan says what would be reused and what would 
 }
 
 func (a *app) rerun(ctx context.Context, s *session, id string, o *rerunOptions) error {
-	in := api.RerunRequest{From: o.from, Definition: o.definition}
+	in := api.RerunRequest{From: o.from, Only: o.only, Definition: o.definition}
 	if o.input == "" && len(o.set) > 0 {
 		x, err := s.Get(ctx, id)
 		if err != nil {

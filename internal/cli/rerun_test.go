@@ -17,6 +17,7 @@ func TestRerunDocument(t *testing.T) {
 		"publish  run               1     it failed\n", "note     run                     publish, which it needs, runs again\n",
 		"The rerun of release@2 would reuse the outcomes of 4 executions\n", "Rerun of:", "3 reused", "Reruns:",
 		"test     partly    2       1: [1]  it was named\n", "Nothing would run: the rerun of release@2 ends at once as completed\n",
+		"publish  leave                     the rerun is of test only\n", "Only:", "race of built",
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)
@@ -57,6 +58,8 @@ func TestRerunCommand(t *testing.T) {
 		{[]string{"rerun", id, "--from", "a["}, 1, "", "task[index]"},
 		{[]string{"rerun", id, "--definition", "latest"}, 1, "", "ran on no definition"},
 		{[]string{"rerun", id, "--failed", "--from", "a"}, 2, "", "leave out one"},
+		{[]string{"rerun", id, "--only", "a"}, 1, "", "no workflow"},
+		{[]string{"rerun", id, "--only", "a", "--from", "b"}, 2, "", "leave out one"},
 		{[]string{"rerun", id, "--plan", "--wait"}, 2, "", "leave out one"},
 		{[]string{"rerun", id, "-o", "json"}, 2, "", "add --plan"},
 		{[]string{"rerun", id, "--set", "n"}, 2, "", "name=value"},

@@ -84,6 +84,8 @@ type Workflow struct {
 	Env *Template
 	// Outputs is evaluated when the workflow completes; nil when absent.
 	Outputs *Template
+	// Reports are, in place of Outputs, the tasks whose outputs the workflow puts out, by name; nil but for Only.
+	Reports []string
 
 	index map[string]int
 }
@@ -115,6 +117,8 @@ type Task struct {
 	With *Template
 	// ContinueOnError makes a failure of this task count as success elsewhere.
 	ContinueOnError bool
+	// LeftOut: it is skipped without looking at its condition; see Workflow.Only.
+	LeftOut bool
 	// Settings override those of the action for the task's executions.
 	Settings Settings
 }

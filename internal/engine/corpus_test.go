@@ -83,6 +83,11 @@ var corpus = []struct {
 		again, _ := r.rerun(id, RerunOptions{})
 		r.ended(again)
 	}},
+	{"rerun-of-one-task-only", func(r *rig) {
+		id := r.flows("tasks:\n  a: {action: noop, with: {n: 1}}\n  b: {action: noop, needs: [a], foreach: \"${{ [1, 2] }}\", with: {n: \"${{ item }}\"}}\n  c: {action: noop, needs: [b], if: always(), with: {fail: true}}\n  d: {action: noop, with: {n: 3}}\n")
+		again, _ := r.rerun(id, RerunOptions{Only: []orchestration.Item{{Task: "b", Index: 1}}})
+		r.ended(again)
+	}},
 	{"lost-worker", func(r *rig) {
 		h := r.worker("aside")
 		id := r.submit(Submission{Action: "noop", Queue: "aside", Input: json.RawMessage(`{}`)})
@@ -167,7 +172,7 @@ func (run *recordedRun) replay(t *testing.T) (events int) {
 		x := run.Executions[i].Execution
 		rec := &replay.Record{Execution: x, Events: run.Executions[i].Events}
 		if d := defs[versionKey(x.Action, x.Version)]; d != nil && d.Workflow != nil {
-			rec.Workflow = &replay.Workflow{Definition: d.Workflow, Request: func(c *orchestration.Child, was *flow.Execution) (flow.Request, error) {
+			rec.Workflow = &replay.Workflow{Definition: workflowOf(d.Workflow, &x.Request), Request: func(c *orchestration.Child, was *flow.Execution) (flow.Request, error) {
 				return recordedRequest(t.Context(), load, x, c, was)
 			}}
 			for _, k := range run.Executions {

@@ -90,7 +90,7 @@ func (h *Histories) Compare(ctx context.Context, id flow.ID, other *definition.D
 	case r.Workflow == nil:
 		return nil, invalid("id", id.String(), "its tasks cannot be replayed: "+r.Without, "compare another execution")
 	}
-	return replay.Compare(r, other.Workflow), nil
+	return replay.Compare(r, workflowOf(other.Workflow, &r.Execution.Request)), nil
 }
 
 // history reads what was recorded of an execution.
@@ -136,7 +136,7 @@ func (h *Histories) workflowHistory(ctx context.Context, r *replay.Record) error
 		r.Without = fmt.Sprintf("version %d of definition %s cannot be read", x.Version, x.Action)
 		return nil
 	}
-	w := &replay.Workflow{Definition: def.Workflow}
+	w := &replay.Workflow{Definition: workflowOf(def.Workflow, &x.Request)}
 	for attempt := 1; attempt <= x.Attempt; attempt++ {
 		enough, err := h.childHistories(ctx, store.WorkflowAttempt{ID: x.ID, Attempt: attempt}, w)
 		if err != nil {

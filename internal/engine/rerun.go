@@ -7,14 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"slices"
 	"strings"
 
-	"github.com/pawl-run/pawl/internal/blob"
 	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/orchestration"
-	"github.com/pawl-run/pawl/internal/problem"
 	"github.com/pawl-run/pawl/internal/store"
 )
 
@@ -22,6 +19,8 @@ import (
 type RerunOptions struct {
 	// From are items of a workflow that run again though they completed.
 	From []orchestration.Item
+	// Only are items that run alone: what comes before them is reused, and what comes after them is left out.
+	Only []orchestration.Item
 	// Input is given instead of the original's; nil: the same.
 	Input json.RawMessage
 	// Definition is the one that it runs on: DefinitionSame ("" too), DefinitionLatest, or "name@version".
@@ -97,6 +96,9 @@ func (e *Engine) rerunOp(again, of flow.ID, r flow.Request, plan *RerunPlan, o *
 // rerunHash tells the reruns of an execution apart from other submissions, and from reruns that differ, under one idempotency key.
 func rerunHash(of flow.ID, o *RerunOptions) [32]byte {
 	text := fmt.Appendf(append([]byte("rerun "), of[:]...), " %#v %q ", o.From, o.Definition)
+	if len(o.Only) > 0 {
+		text = fmt.Appendf(text, "only %#v ", o.Only)
+	}
 	return sha256.Sum256(append(text, canonical(o.Input)...))
 }
 
@@ -115,20 +117,27 @@ func (e *Engine) planRerun(ctx context.Context, again, id flow.ID, o *RerunOptio
 	}
 	r.Parent, r.ParentAttempt, r.Task, r.Index, r.Depth = flow.ID{}, 0, "", 0, 0
 	r.Signal, r.ReusedOf, r.IdempotencyKey, r.NotBefore = flow.ID{}, flow.ID{}, "", x.CreatedAt
-	r.RerunOf, r.RerunFirst = id, firstOf(x)
+	r.RerunOf, r.RerunFirst, r.Only, r.LeftOut = id, firstOf(x), nil, nil
 	plan := &RerunPlan{Action: r.Action, Version: r.Version}
 	if r.Kind != flow.KindWorkflow || x.Kind != flow.KindWorkflow {
-		if len(o.From) > 0 {
-			return r, nil, invalid("from", o.From[0].Task, "the execution is no workflow, so it has no tasks", "leave it out: all of it runs again")
-		}
-		return r, plan, nil
+		return r, plan, o.refuseItems()
 	}
 	def, _, err := e.catalog.get(ctx, r.Action, r.Version)
 	if err != nil {
 		return r, nil, fmt.Errorf("load its definition: %w", err)
 	}
-	plan.Workflow, err = e.planWorkflow(ctx, again, x, &r, def.Workflow, o.From)
+	plan.Workflow, err = e.planWorkflow(ctx, again, x, &r, def.Workflow, o)
 	return r, plan, err
+}
+
+// refuseItems refuses to name tasks of what has none.
+func (o *RerunOptions) refuseItems() error {
+	for path, items := range map[string][]orchestration.Item{"from": o.From, "only": o.Only} {
+		if len(items) > 0 {
+			return invalid(path, items[0].Task, "the execution is no workflow, so it has no tasks", "leave it out: all of it runs again")
+		}
+	}
+	return nil
 }
 
 // rerunRequest is what a rerun asks for. Without changes that is what the original asked for. With another definition or input it is
@@ -203,22 +212,18 @@ func keepAsked(r, original, was *flow.Request) {
 	r.Traceparent, r.Rules = original.Traceparent, original.Rules
 }
 
-// recording is what is known of a workflow's execution that is planned again.
-type recording struct {
-	past  map[orchestration.Item]orchestration.Past
-	sizes map[string]int64 // of the outputs of each task
-	marks map[string]orchestration.Mark
-}
-
 // planWorkflow plans the rerun of a workflow.
-func (e *Engine) planWorkflow(ctx context.Context, again flow.ID, x *flow.Execution, r *flow.Request, w *definition.Workflow, from []orchestration.Item) (*orchestration.RerunPlan, error) {
+func (e *Engine) planWorkflow(ctx context.Context, again flow.ID, x *flow.Execution, r *flow.Request, w *definition.Workflow, o *RerunOptions) (*orchestration.RerunPlan, error) {
 	of := store.WorkflowAttempt{ID: x.ID, Attempt: x.Attempt}
 	rec, err := e.recording(ctx, of)
 	if err != nil {
 		return nil, err
 	}
-	if err := checkFrom(w, rec, from); err != nil {
+	if err := errors.Join(checkItems("from", w, rec, o.From), checkItems("only", w, rec, o.Only)); err != nil {
 		return nil, err
+	}
+	if len(o.From) > 0 && len(o.Only) > 0 {
+		return nil, invalid("only", ItemText(o.Only[0]), "from says what runs with everything after it, and only what runs alone", "leave out one of them")
 	}
 	var failed error
 	kids := maker{e.catalog.getFor, firstOf(x).String(), r.Priority, 0}
@@ -246,120 +251,34 @@ func (e *Engine) planWorkflow(ctx context.Context, again flow.ID, x *flow.Execut
 			return out
 		},
 	}
-	plan := orchestration.PlanRerun(w, original, from, orchestration.Facts{ID: again.String(), Input: r.Input, Labels: r.Labels})
-	return plan, failed
+	facts := orchestration.Facts{ID: again.String(), Input: r.Input, Labels: r.Labels}
+	if len(o.Only) == 0 {
+		return orchestration.PlanRerun(w, original, o.From, facts), failed
+	}
+	plan, err := orchestration.PlanOnly(w, original, o.Only, facts)
+	var refused *orchestration.Refusal
+	switch {
+	case failed != nil:
+		return nil, failed
+	case errors.As(err, &refused):
+		return nil, invalid("only", ItemText(refused.Item), refused.Say, refused.Fix)
+	}
+	for _, i := range o.Only {
+		r.Only = append(r.Only, ItemText(i))
+	}
+	r.LeftOut = plan.LeftOut
+	return plan, err
 }
 
-// recording reads how the items of a workflow's attempt ended.
-func (e *Engine) recording(ctx context.Context, of store.WorkflowAttempt) (*recording, error) {
-	rec := &recording{past: map[orchestration.Item]orchestration.Past{}, sizes: map[string]int64{}, marks: map[string]orchestration.Mark{}}
-	marks, err := e.opts.Store.Marks(ctx, of)
-	if err != nil {
-		return nil, err
+// workflowOf is what an execution runs of its definition's tasks.
+func workflowOf(w *definition.Workflow, r *flow.Request) *definition.Workflow {
+	if len(r.Only) == 0 || w == nil {
+		return w
 	}
-	for _, m := range marks {
-		rec.marks[m.Task] = markNamed(m.State)
+	var reports []string
+	for _, text := range r.Only {
+		name, _, _ := strings.Cut(text, "[")
+		reports = append(reports, name)
 	}
-	for task, index := "", -1; ; {
-		all, err := e.opts.Store.Recorded(ctx, of, task, index, recordedPage)
-		if err != nil || len(all) == 0 {
-			return rec, err
-		}
-		for _, x := range all {
-			task, index = x.Task, x.Index
-			p := orchestration.Past{Execution: x.ID, Of: x.ID, Stage: x.Stage, Work: workOf(&x.Request), Fleeting: namesFiles(x.Outcome.Output)}
-			if !x.ReusedOf.IsZero() {
-				p.Of = x.ReusedOf
-			}
-			rec.past[orchestration.Item{Task: task, Index: index}] = p
-			rec.sizes[task] += int64(len(x.Outcome.Output))
-		}
-	}
-}
-
-// namesFiles reports whether an output names blobs that are removed with the execution that wrote them. Uploads are held by those that
-// name them.
-func namesFiles(output json.RawMessage) bool {
-	return slices.ContainsFunc(blob.References(output), func(r blob.Reference) bool {
-		_, upload := blob.ParseSum(r.Name)
-		return !upload
-	})
-}
-
-// recordedOutput reads what the first n items of a task put out, within the same bound as a step.
-func (e *Engine) recordedOutput(ctx context.Context, of store.WorkflowAttempt, rec *recording, t *definition.Task, n int) (out orchestration.Output, err error) {
-	if rec.sizes[t.Name] > outputsLimit {
-		out.TooLarge = fmt.Errorf("the outputs of task %q have more than %d MB together: what looks at them is not planned, and runs", t.Name, outputsLimit>>20)
-		return out, nil
-	}
-	if t.Foreach != nil {
-		out.Items = make([]json.RawMessage, n)
-	}
-	for index := -1; index < n-1; {
-		all, err := e.opts.Store.Recorded(ctx, of, t.Name, index, min(recordedPage, n-1-index))
-		if err != nil {
-			return out, err
-		}
-		for _, x := range all {
-			if x.Task != t.Name {
-				return out, nil
-			}
-			if index = x.Index; t.Foreach == nil {
-				out.Single = x.Outcome.Output
-			} else if index < n {
-				out.Items[index] = x.Outcome.Output
-			}
-		}
-		if len(all) == 0 {
-			return out, nil
-		}
-	}
-	return out, nil
-}
-
-// checkFrom refuses to run again what there is not.
-func checkFrom(w *definition.Workflow, rec *recording, from []orchestration.Item) error {
-	for _, i := range from {
-		t := w.Task(i.Task)
-		text := ItemText(i)
-		switch {
-		case t == nil:
-			var names []string
-			for _, t := range w.Tasks {
-				names = append(names, t.Name)
-			}
-			fix := problem.Nearest(i.Task, names)
-			if fix == "" {
-				fix = "its tasks are " + strings.Join(names[:min(len(names), namesShown)], ", ")
-			}
-			return invalid("from", text, fmt.Sprintf("the workflow has no task %q", i.Task), fix)
-		case i.Index != orchestration.AllItems && t.Foreach == nil:
-			return invalid("from", text, "the task has no foreach, so it has no items", "name the task: "+i.Task)
-		}
-		if _, is := rec.past[i]; !is && i.Index != orchestration.AllItems {
-			return invalid("from", text, "the original has no such item", fmt.Sprintf("see its tasks: pawl describe; items that did not start run anyway (%s)", i.Task))
-		}
-	}
-	return nil
-}
-
-// ItemText is an item as people write it: task, or task[index].
-func ItemText(i orchestration.Item) string {
-	if i.Index == orchestration.AllItems {
-		return i.Task
-	}
-	return fmt.Sprintf("%s[%d]", i.Task, i.Index)
-}
-
-// ParseItem reads what ItemText writes.
-func ParseItem(text string) (orchestration.Item, error) {
-	name, rest, has := strings.Cut(text, "[")
-	i := orchestration.Item{Task: name, Index: orchestration.AllItems}
-	if !has {
-		return i, nil
-	}
-	if _, err := fmt.Sscanf(rest, "%d]", &i.Index); err != nil || i.Index < 0 || ItemText(i) != text {
-		return i, invalid("from", text, "an item is written as task[index], from 0 on", name+"[0]")
-	}
-	return i, nil
+	return w.Only(reports, r.LeftOut)
 }

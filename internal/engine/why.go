@@ -95,9 +95,25 @@ func (w *Why) rerun(x *flow.Execution) {
 	switch {
 	case !x.RerunOf.IsZero():
 		w.Facts = append(w.Facts, fmt.Sprintf("it runs %s again", x.RerunOf))
+		if len(x.Only) > 0 {
+			w.Facts = append(w.Facts, fmt.Sprintf("it is of %s only; %s left out", strings.Join(x.Only, ", "), leftOut(x.LeftOut)))
+		}
 	case !x.ReusedOf.IsZero():
 		w.Facts = append(w.Facts, fmt.Sprintf("it did not run: its outcome is that of %s, which had the same to do", x.ReusedOf))
 	}
+}
+
+// leftOut names tasks that are left out, with their verb.
+func leftOut(names []string) string {
+	switch {
+	case len(names) == 0:
+		return "nothing is"
+	case len(names) == 1:
+		return names[0] + " is"
+	case len(names) > namesShown:
+		return fmt.Sprintf("%s and %d more are", strings.Join(names[:namesShown], ", "), len(names)-namesShown)
+	}
+	return strings.Join(names, ", ") + " are"
 }
 
 func (w *Why) putAside(x *flow.Execution) {

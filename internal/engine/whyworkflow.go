@@ -45,7 +45,7 @@ func (e *Engine) whyWorkflow(ctx context.Context, x *flow.Execution, w *Why, d *
 	}
 	var plan *definition.Workflow
 	if err == nil {
-		plan = def.Workflow
+		plan = workflowOf(def.Workflow, &x.Request)
 	}
 	s, err := e.surveyTasks(ctx, x, plan)
 	if err != nil {

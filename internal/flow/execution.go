@@ -61,6 +61,9 @@ type Request struct {
 
 	// RerunOf is the execution that this one runs again; zero for all others. RerunFirst is the one with which the chain of reruns began.
 	RerunOf, RerunFirst ID
+	// Only are the tasks, or items of tasks, that a rerun is of alone; LeftOut those that it skips therefore. Both nil: it is of the
+	// whole workflow.
+	Only, LeftOut []string
 	// ReusedOf is, for a task of a rerun that did not run, the execution whose outcome it ended with. That one ran: it is never
 	// itself a task that did not.
 	ReusedOf ID

@@ -158,6 +158,11 @@ func (s *Step) Outputs(w *definition.Workflow, have Items) []int {
 	}
 	if s.Done == flow.Completed {
 		n.template(w.Outputs, nil)
+		for _, name := range w.Reports {
+			if t := w.Task(name); t != nil {
+				n.tasks = append(n.tasks, t.Index)
+			}
+		}
 	}
 	slices.Sort(n.tasks)
 	return slices.Compact(n.tasks)

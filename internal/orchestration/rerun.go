@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/flow"
@@ -59,6 +60,7 @@ const (
 	Skip    Decision = "skip"    // its condition does not hold
 	Break   Decision = "break"   // one of its expressions fails
 	Prevent Decision = "prevent" // the workflow fails before it can start
+	Leave   Decision = "leave"   // it is left out: the rerun is of other tasks only
 )
 
 // Planned is what a rerun does about one task, and why.
@@ -84,6 +86,8 @@ type Reused struct {
 type RerunPlan struct {
 	Tasks  []Planned // in document order
 	Reuses []Reused
+	// LeftOut are the tasks that a rerun of others only leaves out.
+	LeftOut []string
 	// Stage and Outcome are how the rerun ends where nothing runs.
 	Stage   flow.Stage
 	Outcome flow.Outcome
@@ -216,6 +220,8 @@ func (r *rerun) planned(t *definition.Task) Planned {
 	p, k := &r.st.Tasks[t.Index], &r.tasks[t.Index]
 	d := Planned{Task: t.Name, Reused: k.reused, Runs: k.runs, Items: k.items, Reason: k.why}
 	switch {
+	case t.LeftOut:
+		d.Decision, d.Reason = Leave, "the rerun is of "+strings.Join(r.w.Reports, ", ")+" only"
 	case p.Mark == Broken:
 		d.Decision, d.Reason = Break, p.Error.Message
 	case p.Mark == Skipped:

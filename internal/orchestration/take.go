@@ -231,6 +231,10 @@ func (k *taking) result(name string) *definition.Result {
 // start evaluates a task whose needs have ended.
 func (k *taking) start(s Start) (again bool) {
 	t := k.w.Tasks[s.Task]
+	if t.LeftOut {
+		k.mark(Marking{Task: t.Index, Mark: Skipped})
+		return true
+	}
 	if k.failing && !t.If.Survives() {
 		return true // a task broke in this very step: Next decides anew
 	}
@@ -403,6 +407,8 @@ func (k *taking) finish(stage flow.Stage) {
 		k.plan.Outcome.Error = k.failure()
 	case stage == flow.Cancelled:
 		k.plan.Outcome.Error = k.cancellation()
+	case k.w.Reports != nil:
+		k.report()
 	case k.w.Outputs != nil:
 		v := k.vars
 		if _, all := k.w.Outputs.Refs(); all {
@@ -463,4 +469,27 @@ func (k *taking) cancellation() *flow.Error {
 		}
 	}
 	return &flow.Error{Code: flow.CodeCancelled, Message: "a task was cancelled"}
+}
+
+// report puts out what the tasks put out of which alone the workflow is a rerun.
+func (k *taking) report() {
+	all := make(map[string]any, len(k.w.Reports))
+	var err error
+	for _, name := range k.w.Reports {
+		switch r := k.result(name); {
+		case r == nil: // the definition has no such task
+		case r.Unread != nil:
+			err = r.Unread
+		case r.Items != nil:
+			all[name] = r.Items
+		default:
+			all[name] = r.Output
+		}
+	}
+	if err == nil {
+		k.plan.Outcome.Output, err = json.Marshal(all)
+	}
+	if err != nil {
+		k.plan.Stage, k.plan.Outcome.Error = flow.Failed, &flow.Error{Code: flow.CodeExpressionError, Message: err.Error()}
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/orchestration"
 )
 
 func (c *call) rerun() error {
@@ -43,14 +44,22 @@ func (c *call) rerunOptions() (id flow.ID, o engine.RerunOptions, err error) {
 		return id, o, err
 	}
 	o = engine.RerunOptions{Input: in.Input, Definition: in.Definition, IdempotencyKey: c.r.Header.Get("Idempotency-Key")}
-	for _, text := range in.From {
-		item, err := engine.ParseItem(text)
-		if err != nil {
-			return id, o, err
-		}
-		o.From = append(o.From, item)
+	if o.From, err = items("from", in.From); err == nil {
+		o.Only, err = items("only", in.Only)
 	}
-	return id, o, nil
+	return id, o, err
+}
+
+// items reads tasks, and items of tasks.
+func items(path string, texts []string) (all []orchestration.Item, err error) {
+	for _, text := range texts {
+		item, err := engine.ParseItem(path, text)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, item)
+	}
+	return all, nil
 }
 
 func renderPlan(of flow.ID, p *engine.RerunPlan) api.RerunPlan {

@@ -55,6 +55,14 @@ outputs: {all: "${{ tasks.join.output.all }}"}
 	if err != nil || kid.ReusedOf == "" || string(kid.Output) != `{"n":1}` {
 		t.Errorf("what was reused is %+v, %v", kid, err)
 	}
+	// One task only: what comes after it is left out.
+	in = api.RerunRequest{Only: []string{"each[1]"}}
+	if plan, err = h.client.PlanRerun(t.Context(), was.ID, in); err != nil || plan.Tasks[0].Decision != "partly" || plan.Tasks[1].Decision != "leave" || plan.Tasks[1].Reason != "the rerun is of each only" {
+		t.Errorf("plan of one item only %+v, %v", plan, err)
+	}
+	if y := ran(h.client.Rerun(t.Context(), was.ID, in)); string(y.Output) != `{"each":[{"n":1},{"n":2},{"n":3}]}` || len(y.Only) != 1 || y.Only[0] != "each[1]" {
+		t.Errorf("the rerun of one item only is %+v", y)
+	}
 	// Nothing is left to run.
 	if plan, err = h.client.PlanRerun(t.Context(), x.ID, api.RerunRequest{}); err != nil || plan.Status != api.Completed || plan.Reused != 4 {
 		t.Errorf("plan of the rerun %+v, %v", plan, err)
@@ -67,7 +75,7 @@ outputs: {all: "${{ tasks.join.output.all }}"}
 	if json.Unmarshal(one, &a) != nil || json.Unmarshal(two, &b) != nil || first.StatusCode != 202 || second.StatusCode != 200 || a.ID != b.ID || first.Header.Get("Location") != path+a.ID {
 		t.Errorf("%s %s\n%s %s", first.Status, one, second.Status, two)
 	}
-	for body, want := range map[string]string{`{"from":["jion"]}`: "join", `{"from":["each[7]"]}`: "pawl describe", `{"from":["each["]}`: "each[0]", `{"definition":"relay@7"}`: "relay@1"} {
+	for body, want := range map[string]string{`{"from":["jion"]}`: "join", `{"from":["each[7]"]}`: "pawl describe", `{"from":["each["]}`: "each[0]", `{"only":["each["]}`: "each[0]", `{"only":["jion"]}`: "join", `{"only":["join"],"from":["each"]}`: "leave out", `{"definition":"relay@7"}`: "relay@1"} {
 		if p := h.problem(t, 422, api.ProblemInvalid, http.MethodPost, path+was.ID+"/rerun/plan", body); len(p.Errors) != 1 || !strings.Contains(p.Errors[0].Fix, want) {
 			t.Errorf("%s: %+v, want %q", body, p, want)
 		}

@@ -13,7 +13,7 @@ import { trouble, loading, dialog, scroller } from '../part/kit.js';
 const shownTasks = 200;
 
 /** @type {Record<string, string>} */
-const words = { reuse: 'reused', run: 'runs', skip: 'skipped', break: 'fails', prevent: 'does not start' };
+const words = { reuse: 'reused', run: 'runs', skip: 'skipped', break: 'fails', prevent: 'does not start', leave: 'left out' };
 
 /** What the plan comes to, in a sentence. @param {RerunPlan} p */
 export function sum(p) {
@@ -30,13 +30,13 @@ function becomes(t) {
   return (words[t.decision] || line(t.decision)) + (n > 1 ? ` (${number(n)})` : '');
 }
 
-/** @param {{plan: RerunPlan, from: string[], choose: (task: string) => void}} p */
-const table = ({ plan, from, choose }) => html`<p role="status">${sum(plan)}</p>
+/** @param {{plan: RerunPlan, chosen: string[], alone: boolean, choose: (task: string) => void}} p */
+const table = ({ plan, chosen, alone, choose }) => html`<p role="status">${sum(plan)}</p>
   ${plan.error ? html`<p class="note bad user">It would end as ${line(plan.status)}: ${line(plan.error.message, 500)}</p>` : null}
   ${plan.tasks ? scroller('Plan', html`<table>
     <thead><tr><th scope="col">Run</th><th scope="col">Task</th><th scope="col">Is</th><th scope="col">Why</th></tr></thead>
     <tbody>${plan.tasks.slice(0, shownTasks).map((t) => html`<tr key=${t.task}>
-      <td><input type="checkbox" aria-label=${`Run ${t.task} in any case`} checked=${from.includes(t.task) || t.decision === 'run'} disabled=${!from.includes(t.task) && t.reused === undefined} onChange=${() => choose(t.task)} /></td>
+      <td><input type="checkbox" aria-label=${alone ? `Run ${t.task}` : `Run ${t.task} in any case`} checked=${chosen.includes(t.task) || (!alone && t.decision === 'run')} disabled=${!alone && !chosen.includes(t.task) && t.reused === undefined} onChange=${() => choose(t.task)} /></td>
       <td class="user">${line(t.task, 80)}</td><td class="nowrap">${becomes(t)}</td><td class="user">${line(t.reason, 300)}</td></tr>`)}</tbody></table>`) : null}
   ${plan.tasks && plan.tasks.length > shownTasks ? html`<p class="muted small">${number(plan.tasks.length - shownTasks)} more tasks: pawl rerun ${plan.of} --plan shows all.</p>` : null}`;
 
@@ -44,24 +44,26 @@ const table = ({ plan, from, choose }) => html`<p role="status">${sum(plan)}</p>
 export function Rerun({ x }) {
   const [open, setOpen] = useState(false);
   const [definition, setDefinition] = useState('same');
-  const [from, setFrom] = useState(/** @type {string[]} */ ([]));
+  const [chosen, setChosen] = useState(/** @type {string[]} */ ([]));
+  const [alone, setAlone] = useState(false);
   const [plan, setPlan] = useState(/** @type {RerunPlan|null} */ (null));
   const [error, setError] = useState(/** @type {unknown} */ (null));
   const [busy, setBusy] = useState(false);
   const key = useRef('');
-  const body = { definition, ...(from.length > 0 ? { from } : {}) };
+  const body = { definition, ...(chosen.length === 0 ? {} : alone ? { only: chosen } : { from: chosen }) };
   useEffect(() => {
     if (!open) return undefined;
     let mine = true;
     key.current = newKey(); // what is asked for now is another rerun
     setError(null);
-    post(`api/v1/executions/${x.id}/rerun/plan`, body).then((p) => { if (mine) setPlan(p); }, (err) => { if (mine) { setPlan(null); setError(err); } });
+    post(`api/v1/executions/${x.id}/rerun/plan`, body).then((p) => { if (mine) setPlan(p); }, (err) => { if (mine) setError(err); });
     return () => { mine = false; };
-  }, [open, definition, from, x.id]);
-  const choose = (/** @type {string} */ task) => setFrom(from.includes(task) ? from.filter((t) => t !== task) : [...from, task]);
+  }, [open, definition, chosen, alone, x.id]);
+  const choose = (/** @type {string} */ task) => setChosen(chosen.includes(task) ? chosen.filter((t) => t !== task) : [...chosen, task]);
   const ask = () => {
     setDefinition('same');
-    setFrom([]);
+    setChosen([]);
+    setAlone(false);
     setPlan(null);
     setOpen(true);
   };
@@ -83,6 +85,7 @@ export function Rerun({ x }) {
         <p>A new execution keeps what this one has completed and goes on from there. This one stays as it is.</p>
         <p class="muted"><span class="user">${actionName(x)}</span> <span class="mono small">${line(x.id)}</span></p>
         ${x.version ? html`<div class="field"><label for="rerun-definition">Definition</label><select id="rerun-definition" value=${definition} onChange=${(/** @type {any} */ e) => setDefinition(e.target.value)}><option value="same">the same: version ${x.version}</option><option value="latest">the latest version</option></select></div>` : null}
-        ${trouble(error)}${plan ? table({ plan, from, choose }) : error ? null : loading()}</div>
-      <footer><button type="button" onClick=${() => setOpen(false)}>Leave it</button><button type="submit" class="primary" disabled=${busy || !plan}>Rerun</button></footer></form>` : null)}`;
+        <p><label><input type="checkbox" checked=${alone} onChange=${() => setAlone(!alone)} /> Run only the tasks that are chosen, and leave out what comes after them</label></p>
+        ${trouble(error)}${plan ? table({ plan, chosen, alone, choose }) : error ? null : loading()}</div>
+      <footer><button type="button" onClick=${() => setOpen(false)}>Leave it</button><button type="submit" class="primary" disabled=${busy || !plan || !!error || (alone && chosen.length === 0)}>Rerun</button></footer></form>` : null)}`;
 }

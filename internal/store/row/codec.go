@@ -33,9 +33,15 @@ func FromMicros(v int64) time.Time {
 // writer appends to a buffer.
 type writer struct{ b []byte }
 
-func (w *writer) uint(v uint64)    { w.b = binary.AppendUvarint(w.b, v) }
-func (w *writer) int(v int64)      { w.b = binary.AppendVarint(w.b, v) }
-func (w *writer) text(s string)    { w.uint(uint64(len(s))); w.b = append(w.b, s...) }
+func (w *writer) uint(v uint64) { w.b = binary.AppendUvarint(w.b, v) }
+func (w *writer) int(v int64)   { w.b = binary.AppendVarint(w.b, v) }
+func (w *writer) text(s string) { w.uint(uint64(len(s))); w.b = append(w.b, s...) }
+func (w *writer) texts(all []string) {
+	w.uint(uint64(len(all)))
+	for _, s := range all {
+		w.text(s)
+	}
+}
 func (w *writer) bytes(p []byte)   { w.uint(uint64(len(p))); w.b = append(w.b, p...) }
 func (w *writer) id(id flow.ID)    { w.b = append(w.b, id[:]...) }
 func (w *writer) since(t, c int64) { w.int(t - c) }

@@ -32,6 +32,7 @@ const (
 	hasReusedOf
 	hasAlias
 	hasRerunFirst // otherwise it is RerunOf
+	hasOnly
 )
 
 const defaultQueue = "default"
@@ -47,7 +48,7 @@ func AppendRequest(b []byte, r *flow.Request) []byte {
 	for bit, is := range [...]bool{!r.Parent.IsZero(), r.Version != 0, string(r.Kind) != r.Action, r.Queue != defaultQueue,
 		r.Priority != 0, r.Key != "" || r.KeyLimit != 0 || r.WhenFull != "", r.Timeout != 0, r.QueueTimeout != 0,
 		r.TotalTimeout != 0, retries, len(r.Labels) > 0, r.IdempotencyKey != "", r.Traceparent != "", !r.NotBefore.IsZero(), !r.Signal.IsZero() || len(r.Rules) > 0, r.Rate != (flow.Rate{}), r.Fair != (flow.Fair{}),
-		!r.RerunOf.IsZero(), !r.ReusedOf.IsZero(), r.Alias != "", r.RerunFirst != r.RerunOf} {
+		!r.RerunOf.IsZero(), !r.ReusedOf.IsZero(), r.Alias != "", r.RerunFirst != r.RerunOf, len(r.Only) > 0} {
 		if is {
 			has |= 1 << bit
 		}
@@ -107,10 +108,7 @@ func AppendRequest(b []byte, r *flow.Request) []byte {
 	}
 	if has&hasSignal != 0 {
 		w.id(r.Signal)
-		w.uint(uint64(len(r.Rules)))
-		for _, rule := range r.Rules {
-			w.text(rule)
-		}
+		w.texts(r.Rules)
 	}
 	if has&hasRate != 0 {
 		w.text(r.Rate.Key)
@@ -134,6 +132,10 @@ func AppendRequest(b []byte, r *flow.Request) []byte {
 	}
 	if has&hasRerunFirst != 0 {
 		w.id(r.RerunFirst)
+	}
+	if has&hasOnly != 0 {
+		w.texts(r.Only)
+		w.texts(r.LeftOut)
 	}
 	return w.b
 }
@@ -237,9 +239,7 @@ func DecodeRequest(r *flow.Request, detail []byte) error {
 	}
 	if has&hasSignal != 0 {
 		r.Signal = d.id()
-		for n := d.uint(); n > 0 && d.err == nil; n-- {
-			r.Rules = append(r.Rules, d.text())
-		}
+		r.Rules = d.texts()
 	}
 	if has&hasRate != 0 {
 		r.Rate = flow.Rate{Key: d.text(), Limit: int(d.int()), Per: d.duration(), Burst: int(d.int()), Over: flow.Over(d.text())}
@@ -260,7 +260,17 @@ func DecodeRequest(r *flow.Request, detail []byte) error {
 	if has&hasRerunFirst != 0 {
 		r.RerunFirst = d.id()
 	}
+	if has&hasOnly != 0 {
+		r.Only, r.LeftOut = d.texts(), d.texts()
+	}
 	return d.err
+}
+
+func (r *reader) texts() (all []string) {
+	for n := r.uint(); n > 0 && r.err == nil; n-- {
+		all = append(all, r.text())
+	}
+	return all
 }
 
 func (r *reader) retry(p *flow.Retry) {

@@ -24,6 +24,7 @@ func (b *bench) full(parent flow.ID) flow.Request {
 		Labels: map[string]string{"team": "blue", "empty": "", "sign": "a=b"}, IdempotencyKey: "once", Traceparent: "00-1-2-01", Signal: b.id(), Rules: []string{"a", "b"},
 		Rate: flow.Rate{Key: "mails", Limit: 6, Per: time.Minute, Burst: 2, Over: flow.OverDrop}, Fair: flow.Fair{By: "ada", Weight: 3},
 		CreatedAt: b.now, NotBefore: b.now.Add(time.Minute), RerunOf: b.id(), RerunFirst: b.id(), Alias: "stable",
+		Only: []string{"grade[1]"}, LeftOut: []string{"mail", "tidy"},
 	}
 }
 

@@ -1,0 +1,91 @@
+package engine
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/orchestration"
+)
+
+// A rerun of one task only runs that, reuses what comes before it, and skips what comes after it; its output is that task's.
+func TestRerunOnly(t *testing.T) {
+	onEachStore(t, func(r *rig) {
+		r.define(chainOfItems)
+		c := r.crew(`{"item":1}`)
+		id := r.submit(Submission{Action: "w", Input: json.RawMessage(`{"items":[0,1,2],"tag":"a"}`)})
+		r.ended(id)
+		c.since()
+		only := func(task string, index int) RerunOptions {
+			return RerunOptions{Only: []orchestration.Item{{Task: task, Index: index}}}
+		}
+
+		// What was named fails again: so does the rerun.
+		again, _ := r.rerun(id, only("each", orchestration.AllItems))
+		if x := r.ended(again); x.Stage != flow.Failed || x.RerunOf != id {
+			r.Errorf("the rerun in which its task fails is %s of %s", x.Stage, x.RerunOf)
+		}
+		c.succeed()
+		c.since()
+		again, plan := r.rerun(id, only("each", orchestration.AllItems))
+		x := r.ended(again)
+		if x.Stage != flow.Completed || string(x.Outcome.Output) != `{"each":[{"item":0},{"item":1},{"item":2}]}` {
+			r.Errorf("the rerun is %s: %s, planned %+v", x.Stage, x.Outcome.Output, plan.Workflow.Tasks)
+		}
+		if !slices.Equal(x.Only, []string{"each"}) || !slices.Contains(x.LeftOut, "join") {
+			r.Errorf("the rerun is of %v, without %v", x.Only, x.LeftOut)
+		}
+		for _, ran := range c.since() {
+			if !strings.HasPrefix(ran, `{"item":`) {
+				r.Errorf("%s ran beside what was named", ran)
+			}
+		}
+		if kids := r.kids(again); kids["join[0]"] != nil || kids["each[0]"] == nil || !kids["each[0]"].ReusedOf.IsZero() {
+			r.Errorf("its tasks are %+v", kids)
+		}
+		if w, err := r.e.Why(r.ctx, again); err != nil || !strings.Contains(strings.Join(w.Facts, "; "), "it is of each only; join is left out") {
+			r.Errorf("why says %+v, %v", w, err)
+		}
+
+		// One item: the others are reused.
+		third, _ := r.rerun(again, only("each", 1))
+		if x := r.ended(third); x.Stage != flow.Completed || string(x.Outcome.Output) != `{"each":[{"item":0},{"item":1},{"item":2}]}` {
+			r.Errorf("the rerun of an item is %s: %+v", x.Stage, x.Outcome)
+		}
+		r.same("ran for the item", c.since(), `{"item":1}×1`)
+
+		// A rerun of a rerun of some only, and a retry of it, are of the whole workflow again.
+		whole, _ := r.rerun(again, RerunOptions{})
+		if x := r.ended(whole); x.Stage != flow.Completed || x.Only != nil || x.LeftOut != nil {
+			r.Errorf("the rerun of the whole is %s, of %v", x.Stage, x.Only)
+		}
+		r.same("ran for the whole", c.since(), `{"all":[{"item":0},{"item":1},{"item":2}]}×1`)
+		retried, err := r.e.Retry(r.ctx, again, "")
+		if err != nil {
+			r.Fatal(err)
+		}
+		if x := r.ended(retried.Execution); x.Stage != flow.Completed || x.Only != nil {
+			r.Errorf("a retry is %s, of %v", x.Stage, x.Only)
+		}
+
+		for name, row := range map[string]struct {
+			of   flow.ID
+			o    RerunOptions
+			path string
+			say  string
+		}{
+			"something before it failed": {id, only("join", orchestration.AllItems), "only", "each, which comes before it, cannot be reused"},
+			"no such task":               {id, only("jion", orchestration.AllItems), "only", `no task "jion"`},
+			"with from": {id, RerunOptions{Only: []orchestration.Item{{Task: "each", Index: 0}}, From: []orchestration.Item{{Task: "each", Index: 0}}}, "only",
+				"runs alone"},
+		} {
+			var bad *Invalid
+			if _, _, err := r.e.Rerun(r.ctx, row.of, row.o); !errors.As(err, &bad) || bad.Problems[0].Path != row.path || !strings.Contains(bad.Problems[0].Message, row.say) {
+				r.Errorf("%s: %v", name, err)
+			}
+		}
+	})
+}

@@ -1,0 +1,136 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/pawl-run/pawl/internal/blob"
+	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/orchestration"
+	"github.com/pawl-run/pawl/internal/problem"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// recording is what is known of a workflow's execution that is planned again.
+type recording struct {
+	past  map[orchestration.Item]orchestration.Past
+	sizes map[string]int64 // of the outputs of each task
+	marks map[string]orchestration.Mark
+}
+
+// recording reads how the items of a workflow's attempt ended.
+func (e *Engine) recording(ctx context.Context, of store.WorkflowAttempt) (*recording, error) {
+	rec := &recording{past: map[orchestration.Item]orchestration.Past{}, sizes: map[string]int64{}, marks: map[string]orchestration.Mark{}}
+	marks, err := e.opts.Store.Marks(ctx, of)
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range marks {
+		rec.marks[m.Task] = markNamed(m.State)
+	}
+	for task, index := "", -1; ; {
+		all, err := e.opts.Store.Recorded(ctx, of, task, index, recordedPage)
+		if err != nil || len(all) == 0 {
+			return rec, err
+		}
+		for _, x := range all {
+			task, index = x.Task, x.Index
+			p := orchestration.Past{Execution: x.ID, Of: x.ID, Stage: x.Stage, Work: workOf(&x.Request), Fleeting: namesFiles(x.Outcome.Output)}
+			if !x.ReusedOf.IsZero() {
+				p.Of = x.ReusedOf
+			}
+			rec.past[orchestration.Item{Task: task, Index: index}] = p
+			rec.sizes[task] += int64(len(x.Outcome.Output))
+		}
+	}
+}
+
+// namesFiles reports whether an output names blobs that are removed with the execution that wrote them. Uploads are held by those that
+// name them.
+func namesFiles(output json.RawMessage) bool {
+	return slices.ContainsFunc(blob.References(output), func(r blob.Reference) bool {
+		_, upload := blob.ParseSum(r.Name)
+		return !upload
+	})
+}
+
+// recordedOutput reads what the first n items of a task put out, within the same bound as a step.
+func (e *Engine) recordedOutput(ctx context.Context, of store.WorkflowAttempt, rec *recording, t *definition.Task, n int) (out orchestration.Output, err error) {
+	if rec.sizes[t.Name] > outputsLimit {
+		out.TooLarge = fmt.Errorf("the outputs of task %q have more than %d MB together: what looks at them is not planned, and runs", t.Name, outputsLimit>>20)
+		return out, nil
+	}
+	if t.Foreach != nil {
+		out.Items = make([]json.RawMessage, n)
+	}
+	for index := -1; index < n-1; {
+		all, err := e.opts.Store.Recorded(ctx, of, t.Name, index, min(recordedPage, n-1-index))
+		if err != nil {
+			return out, err
+		}
+		for _, x := range all {
+			if x.Task != t.Name {
+				return out, nil
+			}
+			if index = x.Index; t.Foreach == nil {
+				out.Single = x.Outcome.Output
+			} else if index < n {
+				out.Items[index] = x.Outcome.Output
+			}
+		}
+		if len(all) == 0 {
+			return out, nil
+		}
+	}
+	return out, nil
+}
+
+// checkItems refuses to name what there is not; path says where it was named.
+func checkItems(path string, w *definition.Workflow, rec *recording, items []orchestration.Item) error {
+	for _, i := range items {
+		t := w.Task(i.Task)
+		text := ItemText(i)
+		switch {
+		case t == nil:
+			var names []string
+			for _, t := range w.Tasks {
+				names = append(names, t.Name)
+			}
+			fix := problem.Nearest(i.Task, names)
+			if fix == "" {
+				fix = "its tasks are " + strings.Join(names[:min(len(names), namesShown)], ", ")
+			}
+			return invalid(path, text, fmt.Sprintf("the workflow has no task %q", i.Task), fix)
+		case i.Index != orchestration.AllItems && t.Foreach == nil:
+			return invalid(path, text, "the task has no foreach, so it has no items", "name the task: "+i.Task)
+		}
+		if _, is := rec.past[i]; !is && i.Index != orchestration.AllItems {
+			return invalid(path, text, "the original has no such item", fmt.Sprintf("see its tasks: pawl describe; items that did not start run anyway (%s)", i.Task))
+		}
+	}
+	return nil
+}
+
+// ItemText is an item as people write it: task, or task[index].
+func ItemText(i orchestration.Item) string {
+	if i.Index == orchestration.AllItems {
+		return i.Task
+	}
+	return fmt.Sprintf("%s[%d]", i.Task, i.Index)
+}
+
+// ParseItem reads what ItemText writes; path says where it stands.
+func ParseItem(path, text string) (orchestration.Item, error) {
+	name, rest, has := strings.Cut(text, "[")
+	i := orchestration.Item{Task: name, Index: orchestration.AllItems}
+	if !has {
+		return i, nil
+	}
+	if _, err := fmt.Sscanf(rest, "%d]", &i.Index); err != nil || i.Index < 0 || ItemText(i) != text {
+		return i, invalid(path, text, "an item is written as task[index], from 0 on", name+"[0]")
+	}
+	return i, nil
+}
