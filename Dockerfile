@@ -7,6 +7,21 @@ COPY . .
 ARG VERSION
 RUN CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags="-s -w -X github.com/pawl-run/pawl/internal/cli.release=$VERSION" -o /pawl ./cmd/pawl
 
+# docker build --target pod: the helper that runtime kubernetes has in each pod (docs/kubernetes.md).
+FROM build AS build-kubernetes
+RUN CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags="-s -w" -o /pawl-pod ./cmd/pawl-pod && \
+    CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags="-s -w -X github.com/pawl-run/pawl/internal/cli.release=$VERSION" -o /pawl-kubernetes ./cmd/pawl-kubernetes
+FROM scratch AS pod
+COPY --from=build-kubernetes /pawl-pod /pawl-pod
+
+# docker build --target kubernetes: a worker with that runtime.
+FROM debian:trixie-slim AS kubernetes
+RUN apt-get update && apt-get install -y --no-install-recommends ca-certificates && rm -rf /var/lib/apt/lists/*
+COPY --from=build-kubernetes /pawl-kubernetes /usr/local/bin/pawl-kubernetes
+ENV PAWL_STATE_DIR=/var/lib/pawl
+VOLUME /var/lib/pawl
+ENTRYPOINT ["pawl-kubernetes"]
+
 FROM debian:trixie-slim
 RUN apt-get update && apt-get install -y --no-install-recommends python3 ca-certificates && rm -rf /var/lib/apt/lists/*
 COPY --from=build /pawl /usr/local/bin/pawl

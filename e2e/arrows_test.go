@@ -60,6 +60,10 @@ var arrows = []arrow{
 	{"internal/runtime/process", []string{"internal/runtime"}, "a backend knows its port"},
 	{"internal/runtime/sandbox", []string{"internal/runtime"}, "a backend knows its port"},
 	{"internal/runtime/docker", []string{"internal/runtime"}, "a backend knows its port"},
+	{"internal/runtime/kubernetes", []string{"internal/runtime", "internal/runtime/kubernetes/wire"}, "a backend knows its port and what its pods say"},
+	{"internal/runtime/kubernetes/kubernetestest", nil, "gives tests a cluster"},
+	{"internal/runtime/kubernetes/pod", []string{"internal/runtime", "internal/runtime/kubernetes/wire"}, "what runs in pods: it collects by the rules of all runtimes, and has nothing of the cluster's client"},
+	{"internal/runtime/kubernetes/wire", nil, "what workers and pods say to each other"},
 	{"internal/handoff", []string{"internal/flow"}, "a port knows the nouns"},
 	{"internal/handoff/direct", []string{"internal/flow", "internal/handoff"}, "a backend knows its port"},
 	{"internal/handoff/wire", []string{"internal/flow", "internal/handoff"}, "what workers and servers say to each other, whichever way it travels"},
@@ -84,6 +88,8 @@ var arrows = []arrow{
 	{"handler", []string{"internal/flow", "internal/handoff", "internal/handoff/remote", "internal/task", "internal/worker"}, "a worker for other people's Go programs"},
 	{"handler/redis", []string{"handler", "internal/handoff", "internal/handoff/post", "internal/handoff/redis"}, "a broker for such programs, apart, so that only those that use it carry its library"},
 	{"cmd/pawl", []string{"internal/cli", "internal/heap"}, "a main: it tunes the process and runs the command line"},
+	{"cmd/pawl-kubernetes", []string{"internal/cli", "internal/cli/config", "internal/cli/instance", "internal/heap", "internal/runtime", "internal/runtime/kubernetes"}, "the same main with a runtime more: the only one that links the client of a cluster"},
+	{"cmd/pawl-pod", []string{"internal/runtime/kubernetes/pod", "internal/runtime/kubernetes/wire"}, "a main for pods"},
 	{"internal/cli", []string{"api", "client", "web", "internal/cli/config", "internal/cli/exit", "internal/cli/instance", "internal/cli/loadtest", "internal/cli/output", "internal/blob", "internal/blob/file",
 		"internal/definition", "internal/duration", "internal/engine", "internal/form", "internal/flow", "internal/handoff", "internal/handoff/post", "internal/handoff/remote", "internal/language", "internal/payload", "internal/pgpool", "internal/problem", "internal/secret", "internal/signature", "internal/runtime", "internal/runtime/docker",
 		"internal/runtime/sandbox", "internal/schedule", "internal/store", "internal/store/postgres", "internal/store/sqlite", "internal/task", "internal/telemetry/otlp", "internal/terminal", "internal/worker"},
@@ -119,6 +125,19 @@ func TestPackagesForTestsAreForTests(t *testing.T) {
 		}
 		if !strings.HasPrefix(p, "handler/") && slices.Contains(strings.Fields(string(out)), module+"internal/handoff/redis") {
 			t.Errorf("%s depends on a broker: programs that use none would carry its library", p)
+		}
+	}
+}
+
+// The client of a cluster is larger than all of pawl's own code: one program has it.
+func TestOneProgramHasTheClusterClient(t *testing.T) {
+	for _, p := range []string{"cmd/pawl", "cmd/pawl-pod", "handler", "client", "pawltest"} {
+		out, err := exec.Command("go", "list", "-deps", module+p).Output()
+		if err != nil {
+			t.Fatalf("go list: %v", err)
+		}
+		if strings.Contains(string(out), "k8s.io/") {
+			t.Errorf("%s depends on the client of Kubernetes", p)
 		}
 	}
 }

@@ -159,6 +159,9 @@ func (a *app) checkRuntimes(ctx context.Context) []checkup {
 	chosenOnes := a.config.List("runtime")
 	for _, name := range config.RuntimeNames {
 		chosen := slices.Contains(chosenOnes, name)
+		if !chosen && name == config.Kubernetes { // no cluster is asked that is not in use
+			continue
+		}
 		rt, err := instance.OpenRuntime(&a.config, name, sandbox.Options{}, nil)
 		if err != nil {
 			all = append(all, checkup{What: "runtime " + name, Say: err.Error(), Needed: chosen})
@@ -166,7 +169,7 @@ func (a *app) checkRuntimes(ctx context.Context) []checkup {
 		}
 		findings := rt.Diagnose(ctx)
 		c := checkup{What: "runtime " + name, OK: true, Needed: chosen, Say: "a program was run in it"}
-		if _, imaged := rt.(runtime.Imaged); imaged && a.config.Text("docker_image") == "" {
+		if _, imaged := rt.(runtime.Imaged); imaged && a.config.Text(instance.ImageSetting(name)) == "" {
 			// There is no image to run a program in.
 			if c.OK, c.Say = findings[0].OK, "it answers; containers can run in it"; !c.OK {
 				c.Say = findings[0].Say

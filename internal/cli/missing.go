@@ -24,7 +24,7 @@ func (a *app) missingRuntime(where string, kind flow.Kind, with json.RawMessage)
 	}
 	here := a.config.List("runtime")
 	if need == "" || strings.Contains(need, "${{") || config.IsPostgres(a.config.Text("store")) || slices.Contains(here, need) ||
-		need == payload.AnyContainer && slices.Contains(here, docker.Name) {
+		need == payload.AnyContainer && (slices.Contains(here, docker.Name) || slices.Contains(here, config.Kubernetes)) {
 		return nil
 	}
 	if need == payload.AnyContainer {

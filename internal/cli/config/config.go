@@ -54,11 +54,19 @@ var Settings = []Setting{
 	{key: "slots", value: "0", doc: "how many executions run at once here; 0: two per processor core, which suits work that waits; give as many as cores to grade programs that compute", check: atLeast(0)},
 	{key: "queues", value: "default", doc: "the queues that workers here serve, by commas; a server makes them known when it starts, with --no-worker too", check: checkQueues},
 	{key: "labels", doc: "labels of the workers here, as in gpu=a100,zone=eu; they get, beside what asks for none, what asks for some of these", check: checkLabels},
-	{key: "runtime", value: "sandbox", doc: "where work runs, by commas, the first for code that asks for none: sandbox; docker for containers; process for code that you trust as yourself", check: checkRuntimes},
+	{key: "runtime", value: "sandbox", doc: "where work runs, by commas, the first for code that asks for none: sandbox; docker for containers; kubernetes for containers as pods, in pawl-kubernetes; process for code that you trust as yourself", check: checkRuntimes},
 	{key: "docker_image", doc: "image in which code runs that asks for runtime docker; empty: it runs containers only"},
 	{key: "docker_pull", value: "missing", doc: "when images are fetched that a task says nothing about: missing, always or never", check: oneOf("missing", "always", "never")},
 	{key: "docker_runtime", doc: "what the engine runs containers with, by its name there, such as runsc; empty: the engine's default"},
 	{key: "docker_networks", doc: "networks of the engine that containers may ask for, by commas; empty: none"},
+	{key: "kubernetes_config", doc: "the kubeconfig of the cluster that runtime kubernetes runs pods in; empty: the cluster that this process is in, or else KUBECONFIG"},
+	{key: "kubernetes_namespace", doc: "the namespace of the pods; empty: the kubeconfig's, or that of the pod that this process is in"},
+	{key: "kubernetes_helper_image", doc: "the image with Pawl's helper for pods, of the same release; runtime kubernetes needs it"},
+	{key: "kubernetes_image", doc: "image in which code runs that asks for runtime kubernetes; empty: it runs containers only"},
+	{key: "kubernetes_pull", value: "missing", doc: "when nodes fetch images that a task says nothing about: missing, always or never", check: oneOf("missing", "always", "never")},
+	{key: "kubernetes_networks", doc: "networks that pods may ask for, by commas, for network policies to tell apart; empty: none"},
+	{key: "kubernetes_runtime_class", doc: "the RuntimeClass of the pods, such as gvisor; empty: the nodes' default"},
+	{key: "kubernetes_orphan_after", value: "2m", doc: "how long a pod's program goes on without its worker, from 10s to 24h", check: checkOrphan},
 	{key: "warm_sandboxes", value: "auto", doc: "how many sandboxes are kept built ahead of the runs that they are for, at about 1 MB each; auto: one per slot in pawl server and pawl worker, none in other commands", check: checkWarm},
 	{key: "keep_warm", value: "10m", doc: "how long sandboxes are kept built ahead when nothing runs in any; the next run fills the pool again", check: checkKeep},
 	{key: "pin_cpus", value: "false", doc: "true: each run in the sandbox has processors of its own while there are enough, as many as limits.cpus or else one", check: oneOf("true", "false")},
@@ -127,6 +135,12 @@ func (c *Config) Warm(stays bool) int {
 // KeepWarm is how long sandboxes are kept built ahead when nothing runs.
 func (c *Config) KeepWarm() time.Duration {
 	d, _ := duration.Parse(c.Values["keep_warm"]) // checked when it was read
+	return d
+}
+
+// OrphanAfter is how long a pod's program goes on without its worker.
+func (c *Config) OrphanAfter() time.Duration {
+	d, _ := duration.Parse(c.Values["kubernetes_orphan_after"]) // checked when it was read
 	return d
 }
 

@@ -41,7 +41,18 @@ func oneOf(values ...string) func(string) error {
 }
 
 // RuntimeNames are the runtimes that there are, in the order in which pawl doctor shows them.
-var RuntimeNames = []string{sandbox.Name, docker.Name, process.Name}
+var RuntimeNames = []string{sandbox.Name, docker.Name, Kubernetes, process.Name}
+
+// Kubernetes is the runtime that only cmd/pawl-kubernetes has; every program knows its settings.
+const Kubernetes = "kubernetes"
+
+func checkOrphan(s string) error {
+	const least, most = 10 * time.Second, 24 * time.Hour
+	if d, err := duration.Parse(s); err != nil || d < least || d > most {
+		return fmt.Errorf("%.40q is not between %v and %v, as in 2m", s, least, most)
+	}
+	return nil
+}
 
 func checkLabels(s string) error {
 	_, err := flow.ParseLabels(s)

@@ -17,10 +17,27 @@ import (
 	"github.com/pawl-run/pawl/internal/task"
 )
 
+// Opener starts a runtime as it is configured.
+type Opener func(c *config.Config) (runtime.Runtime, error)
+
+// linked are the runtimes that this program has beside those that all have.
+var linked = map[string]Opener{}
+
+// Link adds a runtime to this program. Its main calls it before the command line runs.
+func Link(name string, open Opener) { linked[name] = open }
+
+// ImageSetting is the setting that names the image in which a runtime of images runs code.
+func ImageSetting(name string) string { return name + "_image" }
+
 // OpenRuntime starts the runtime of the given name. If it is the sandbox, o says how; keeps is what a worker has to
 // remember its lives by, or nil.
 func OpenRuntime(c *config.Config, name string, o sandbox.Options, keeps *memory) (runtime.Runtime, error) {
+	if open, ok := linked[name]; ok {
+		return open(c)
+	}
 	switch name {
+	case config.Kubernetes:
+		return nil, exit.Usagef("runtime %s is not in this program: pawl-kubernetes is the same with it; run that one", name)
 	case process.Name:
 		return process.New(process.Options{})
 	case docker.Name:
@@ -62,13 +79,13 @@ func openRuntimes(c *config.Config, say func(string, ...any), stays bool, keeps 
 		if imaged {
 			forContainers = append(forContainers, r)
 		}
-		if !imaged || c.Text("docker_image") != "" {
+		if !imaged || c.Text(ImageSetting(name)) != "" {
 			forCode = append(forCode, r)
 		}
 	}
 	if len(forCode) == 0 {
-		err := exit.Usagef("runtime %s: it runs containers, and code would have nowhere to run: add sandbox to it, or name an image for code with --docker-image",
-			c.Text("runtime"))
+		err := exit.Usagef("runtime %s: it runs containers, and code would have nowhere to run: add sandbox to it, or name an image for code with --%s-image",
+			c.Text("runtime"), c.List("runtime")[0])
 		return nil, nil, nil, errors.Join(err, all.Close())
 	}
 	return all, forCode, forContainers, nil

@@ -34,8 +34,8 @@ func Engine(t testing.TB) string {
 var programs = []string{"sh", "bash", "env", "cat", "cp", "echo", "false", "grep", "head", "id", "ln", "ls", "mkdir", "mkfifo", "ps",
 	"printf", "pwd", "rm", "seq", "sleep", "sort", "tail", "touch", "tr", "true", "uniq", "wc"}
 
-// rootfs is a root file system with some programs of this host and the libraries that they need.
-var rootfs = sync.OnceValues(func() ([]byte, error) {
+// Rootfs is a root file system, as an archive, with some programs of this host and the libraries that they need.
+var Rootfs = sync.OnceValues(func() ([]byte, error) {
 	var all bytes.Buffer
 	archive := tar.NewWriter(&all)
 	for _, dir := range []string{"/bin", "/sbin", "/lib", "/lib64"} {
@@ -100,7 +100,7 @@ func Image(t testing.TB, host, name string, changes ...string) {
 	if _, err := engine.ImageInspect(ctx, name); err == nil {
 		return
 	}
-	content, err := rootfs()
+	content, err := Rootfs()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,53 @@
+// Command pawl-pod is the helper in the pods of the Kubernetes runtime. It is not for people: its image is named by the
+// setting kubernetes_helper_image, and pods execute it.
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/signal"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/pawl-run/pawl/internal/runtime/kubernetes/pod"
+	"github.com/pawl-run/pawl/internal/runtime/kubernetes/wire"
+)
+
+func main() {
+	verb := ""
+	if len(os.Args) > 1 {
+		verb = os.Args[1]
+	}
+	var err error
+	switch verb {
+	case "keep": // the keeper; its argument is how long a run goes on without a worker
+		var orphan time.Duration
+		if len(os.Args) != 3 {
+			err = fmt.Errorf("usage: pawl-pod keep DURATION")
+		} else if orphan, err = time.ParseDuration(os.Args[2]); err == nil {
+			ends := make(chan os.Signal, 1)
+			signal.Notify(ends, unix.SIGTERM, unix.SIGINT)
+			err = pod.Keep(pod.Places{}, orphan, ends)
+		}
+	case "installed":
+		for begin := time.Now(); !pod.Installed(pod.Places{}); time.Sleep(2 * time.Millisecond) {
+			if time.Since(begin) > 30*time.Second {
+				err = fmt.Errorf("the helper was not installed within 30s")
+				break
+			}
+		}
+	case "init":
+		os.Exit(pod.Init(pod.Places{}, wire.Program))
+	case "become":
+		pod.Become()
+	case "attach":
+		err = pod.Attach(pod.Places{})
+	default:
+		err = fmt.Errorf("usage: pawl-pod keep|installed|init|attach; pods of Pawl's Kubernetes runtime execute this, people do not")
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "pawl-pod:", err)
+		os.Exit(1)
+	}
+}

@@ -1,0 +1,334 @@
+package kubernetes
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/pawl-run/pawl/internal/runtime"
+	"github.com/pawl-run/pawl/internal/runtime/kubernetes/wire"
+)
+
+// server is an API server that the test plays: each request about pods, but lists and watches, is answered by the next of its
+// answers, and the last one for ever.
+type server struct {
+	mu      sync.Mutex
+	asked   []string
+	answers []http.HandlerFunc
+	lists   []string // of pods, by the same rule
+	watches []string // the events of each watch; after the last one watches stay open
+}
+
+func next[T any](all *[]T) (one T) {
+	if len(*all) > 0 {
+		one = (*all)[0]
+	}
+	if len(*all) > 1 {
+		*all = (*all)[1:]
+	}
+	return one
+}
+
+func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	w.Header().Set("Content-Type", "application/json")
+	query := r.URL.Query()
+	switch {
+	case query.Get("watch") != "":
+		events, more := "", len(s.watches) > 0
+		if more {
+			events, s.watches = s.watches[0], s.watches[1:]
+		}
+		s.mu.Unlock()
+		fmt.Fprint(w, events)
+		w.(http.Flusher).Flush()
+		if !more {
+			<-r.Context().Done()
+		}
+		return
+	case r.Method == "GET" && strings.HasSuffix(r.URL.Path, "/pods"):
+		items := ""
+		if !strings.Contains(query.Get("labelSelector"), "!=") { // else it is a sweep's
+			items = next(&s.lists)
+		}
+		s.mu.Unlock()
+		fmt.Fprintf(w, `{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"7"},"items":[%s]}`, items)
+		return
+	}
+	s.asked = append(s.asked, r.Method+" "+r.URL.Path)
+	answer := next(&s.answers)
+	s.mu.Unlock()
+	answer(w, r)
+}
+
+// says is an answer with a status, as API servers give it.
+func says(code int, reason metav1.StatusReason, message string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(code)
+		_ = json.NewEncoder(w).Encode(metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: "Failure", Code: int32(code), Reason: reason, Message: message})
+	}
+}
+
+func pod(nonce string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		_ = json.NewEncoder(w).Encode(v1.Pod{TypeMeta: metav1.TypeMeta{Kind: "Pod", APIVersion: "v1"},
+			ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "u1", Annotations: map[string]string{annotationNonce: nonce}}})
+	}
+}
+
+// cut breaks the connection off without an answer.
+func cut(w http.ResponseWriter, _ *http.Request) {
+	conn, _, err := w.(http.Hijacker).Hijack()
+	if err == nil {
+		_ = conn.Close()
+	}
+}
+
+func onServer(t *testing.T, s *server) *Runtime {
+	t.Helper()
+	listening := httptest.NewServer(s)
+	t.Cleanup(listening.Close)
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	text := fmt.Sprintf(`{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: c, user: u, namespace: runs}}], users: [{name: u, user: {}}], clusters: [{name: c, cluster: {server: %q}}]}`, listening.URL)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r, err := New(Options{Kubeconfig: path, HelperImage: "helper"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = r.Close() })
+	return r
+}
+
+func planned(t *testing.T, r *Runtime) *run {
+	t.Helper()
+	n := newRun(r, runtime.Spec{Name: "ex_1/2", Argv: []string{"true"}, Container: &runtime.Container{Image: "i", Entrypoint: []string{}}, Limits: runtime.DefaultLimits()})
+	if err := n.plan(); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func TestCreate(t *testing.T) {
+	t.Parallel()
+	type answers = []http.HandlerFunc
+	for name, c := range map[string]struct {
+		answers func(nonce string) answers
+		is      error // nil: it succeeds
+		say     string
+		asked   int
+	}{
+		"made": {func(nonce string) answers { return answers{pod(nonce)} }, nil, "", 1},
+		"quota": {func(_ string) answers {
+			return answers{says(403, metav1.StatusReasonForbidden, "exceeded quota: pods")}
+		}, runtime.ErrUnavailable, "raise the quota in namespace runs", 1},
+		"pod security": {func(_ string) answers {
+			return answers{says(403, metav1.StatusReasonForbidden, `violates PodSecurity "x"`)}
+		}, runtime.ErrUnavailable, "restricted", 1},
+		"no rights":      {func(_ string) answers { return answers{says(403, metav1.StatusReasonForbidden, "pods is forbidden")} }, runtime.ErrUnavailable, "docs/kubernetes.md", 1},
+		"no credentials": {func(_ string) answers { return answers{says(401, metav1.StatusReasonUnauthorized, "Unauthorized")} }, runtime.ErrUnavailable, "credentials", 1},
+		"no namespace": {func(_ string) answers {
+			return answers{says(404, metav1.StatusReasonNotFound, `namespaces "runs" not found`)}
+		}, runtime.ErrUnavailable, "--kubernetes-namespace", 1},
+		"invalid": {func(_ string) answers { return answers{says(422, metav1.StatusReasonInvalid, "spec.x: Invalid value")} }, runtime.ErrSpec, "Invalid value", 1},
+		"busy": {func(nonce string) answers {
+			return answers{says(500, metav1.StatusReasonInternalError, "etcd"), says(503, metav1.StatusReasonServiceUnavailable, "soon"), pod(nonce)}
+		}, nil, "", 3},
+		"the answer was lost": {func(nonce string) answers {
+			return answers{cut, says(409, metav1.StatusReasonAlreadyExists, "exists"), pod(nonce)}
+		}, nil, "", 3},
+		"another has the name": {func(_ string) answers {
+			return answers{says(409, metav1.StatusReasonAlreadyExists, "exists"), pod("another")}
+		}, runtime.ErrUnavailable, "another's", 2},
+		"the server stays away":       {func(_ string) answers { return answers{cut} }, runtime.ErrUnavailable, "is the cluster that the kubeconfig names running?", 5},
+		"and the server that is busy": {func(_ string) answers { return answers{says(500, metav1.StatusReasonInternalError, "etcd is gone")} }, runtime.ErrUnavailable, "etcd is gone", 5},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := &server{}
+			n := planned(t, onServer(t, s))
+			s.answers = c.answers(n.nonce)
+			err := n.create(t.Context())
+			if c.is == nil && err != nil || c.is != nil && (!errors.Is(err, c.is) || !strings.Contains(err.Error(), c.say)) {
+				t.Errorf("%v, want %v with %q", err, c.is, c.say)
+			}
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			if len(s.asked) != c.asked {
+				t.Errorf("asked %v", s.asked)
+			}
+		})
+	}
+}
+
+// A watch that breaks off, or that the server calls too old, goes on from a new listing: a pod that went meanwhile is gone.
+func TestWatchAgain(t *testing.T) {
+	t.Parallel()
+	object := func(version, phase string) string {
+		return fmt.Sprintf(`{"kind":"Pod","apiVersion":"v1","metadata":{"name":"p","uid":"u1","resourceVersion":%q},"status":{"phase":%q}}`, version, phase)
+	}
+	s := &server{lists: []string{object("1", "Pending"), object("9", "Running"), ""},
+		watches: []string{`{"type":"MODIFIED","object":` + object("2", "Pending") + `}` + "\n" + `{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","code":410,"reason":"Expired"}}` + "\n", ""}}
+	r := onServer(t, s)
+	r.watcher.add("p")
+	var seen []string
+	for deadline := time.After(20 * time.Second); ; {
+		pod, gone, changed := r.watcher.look("p")
+		if pod != nil {
+			seen = append(seen, string(pod.Status.Phase))
+		}
+		if gone {
+			break
+		}
+		select {
+		case <-changed:
+		case <-deadline:
+			t.Fatalf("the pod is not gone: %v", seen)
+		}
+	}
+	if said := strings.Join(seen, " "); !strings.Contains(said, "Running") {
+		t.Errorf("seen: %s", said)
+	}
+}
+
+func TestPlan(t *testing.T) {
+	t.Parallel()
+	r := onServer(t, &server{})
+	r.options.Networks = []string{"backend"}
+	for name, c := range map[string]struct {
+		change func(*runtime.Spec)
+		say    string
+	}{
+		"no entrypoint": {func(s *runtime.Spec) { s.Container.Entrypoint = nil }, "give entrypoint"},
+		"no command":    {func(s *runtime.Spec) { s.Argv = nil }, "see the command"},
+		"root":          {func(s *runtime.Spec) { s.Container.User = "0:0" }, "nothing as root"},
+		"user by name":  {func(s *runtime.Spec) { s.Container.User = "app" }, "give its number"},
+		"network":       {func(s *runtime.Spec) { s.Container.Network = "host" }, `network "host"; this worker offers backend`},
+		"mount":         {func(s *runtime.Spec) { s.Mounts = []runtime.Mount{{Path: "/opt"}} }, "mount /opt"},
+	} {
+		n := newRun(r, runtime.Spec{Argv: []string{"true"}, Container: &runtime.Container{Image: "i", Entrypoint: []string{}}, Limits: runtime.DefaultLimits()})
+		c.change(&n.spec)
+		if err := n.plan(); !errors.Is(err, runtime.ErrSpec) || !strings.Contains(err.Error(), c.say) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	n := planned(t, r)
+	if m := n.manifest(); !strings.HasPrefix(m.Name, "pawl-ex-1-2-") || m.Spec.RestartPolicy != v1.RestartPolicyNever || *m.Spec.AutomountServiceAccountToken {
+		t.Errorf("%+v", m)
+	}
+}
+
+func TestHopelessPods(t *testing.T) {
+	t.Parallel()
+	waiting := func(reason string) *v1.Pod {
+		return &v1.Pod{Status: v1.PodStatus{ContainerStatuses: []v1.ContainerStatus{{Name: mainName, Image: "i", State: v1.ContainerState{Waiting: &v1.ContainerStateWaiting{Reason: reason, Message: "words"}}}}}}
+	}
+	for reason, want := range map[string]error{"ContainerCreating": nil, "PodInitializing": nil, "ErrImagePull": nil, "ImagePullBackOff": runtime.ErrUnavailable,
+		"InvalidImageName": runtime.ErrSpec, "CreateContainerConfigError": runtime.ErrUnavailable} {
+		if err := hopeless(waiting(reason)); !errors.Is(err, want) || want != nil && !strings.Contains(err.Error(), "words") {
+			t.Errorf("%s: %v", reason, err)
+		}
+	}
+	evicted := &v1.Pod{Status: v1.PodStatus{Phase: v1.PodFailed, Reason: "Evicted", Message: "the node was low on memory"}}
+	if err := hopeless(evicted); !errors.Is(err, runtime.ErrUnavailable) || !strings.Contains(err.Error(), "low on memory") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestOrphaned(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1_000_000, 0)
+	ended := func(ago time.Duration) v1.PodStatus {
+		return v1.PodStatus{ContainerStatuses: []v1.ContainerStatus{{Name: mainName, State: v1.ContainerState{Terminated: &v1.ContainerStateTerminated{FinishedAt: metav1.NewTime(now.Add(-ago))}}}}}
+	}
+	for name, c := range map[string]struct {
+		expires string
+		status  v1.PodStatus
+		want    bool
+	}{
+		"runs":                  {"1000100", v1.PodStatus{Phase: v1.PodRunning}, false},
+		"has outlived its time": {"999999", v1.PodStatus{Phase: v1.PodRunning}, true},
+		"has just ended":        {"1000100", ended(time.Second), false},
+		"ended long ago":        {"1000100", ended(time.Hour), true},
+		"says nothing readable": {"soon", v1.PodStatus{Phase: v1.PodRunning}, false},
+	} {
+		p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{annotationExpires: c.expires}}, Status: c.status}
+		if got := orphaned(p, now); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+// What a keeper says is checked: a gap in the output, an end before all of it, a helper of another release.
+func TestKeeperThatIsWrong(t *testing.T) {
+	t.Parallel()
+	r := onServer(t, &server{})
+	for name, c := range map[string]struct {
+		frame wire.Frame
+		say   string
+	}{
+		"a gap":           {wire.Frame{Kind: wire.Out, Offset: 5, Data: []byte("x")}, "output at offset 5"},
+		"an early end":    {state(wire.State{Version: wire.Version, Phase: wire.Exited, Out: 9}), "9 and 0 bytes"},
+		"another version": {state(wire.State{Version: 99}), "use the helper image of this release"},
+		"nonsense":        {wire.Frame{Kind: '?'}, "unknown frame"},
+	} {
+		n := planned(t, r)
+		if err := n.take(c.frame); err == nil || !strings.Contains(err.Error(), c.say) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	n := planned(t, r)
+	for _, epoch := range []string{"a", "b"} {
+		if err := n.take(state(wire.State{Version: wire.Version, Epoch: epoch, Phase: wire.Ready})); err != nil {
+			t.Error(err)
+		}
+	}
+	if s, _ := n.now(); s.Phase != wire.Broken {
+		t.Errorf("a keeper that was started again: %+v", s)
+	}
+}
+
+func state(s wire.State) wire.Frame {
+	f, _ := wire.Message(wire.Status, 0, s)
+	return f
+}
+
+// A pod's files are taken as if the program had sent them.
+func TestFilesThatAreWrong(t *testing.T) {
+	t.Parallel()
+	header := func(path string, size int64) wire.Frame {
+		f, _ := wire.Message(wire.File, 0, wire.FileHeader{Path: path, Mode: 0o4777, Size: size})
+		return f
+	}
+	data := wire.Frame{Kind: wire.Data, Data: []byte("12345")}
+	end, _ := wire.Message(wire.Fetched, 0, wire.Refusals{})
+	for name, frames := range map[string][]wire.Frame{
+		"outside": {header("../x", 1)}, "absolute": {header("/x", 1)}, "not clean": {header("a//b", 1)}, "too large": {header("x", 101)},
+		"too long": {header("x", 4), data}, "too short": {header("x", 6), data, end}, "no file": {data}, "negative": {header("x", -1)},
+	} {
+		root, err := os.OpenRoot(t.TempDir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := &fetch{root: root, into: root.Name(), left: 100}
+		for _, f := range frames {
+			c.take(f)
+		}
+		if c.err == nil || !c.done {
+			t.Errorf("%s: %+v", name, c)
+		}
+		_ = root.Close()
+	}
+}

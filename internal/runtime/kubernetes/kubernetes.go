@@ -1,0 +1,170 @@
+// Package kubernetes runs programs in pods of a Kubernetes cluster: one bare pod for each run, which is created for it and
+// deleted with it. The pod starts nothing by itself. A helper in it, package pod, waits for an order that comes over an exec,
+// and nobody but the worker that created the pod gives one; so a pod without a worker runs nothing. Output comes the same
+// way, byte by byte and with offsets, and not from the kubelet's log.
+//
+// Only cmd/pawl-kubernetes links this package: the cluster's client is larger than all the rest.
+package kubernetes
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/pawl-run/pawl/internal/runtime"
+)
+
+// Name is what users call this backend.
+const Name = "kubernetes"
+
+// Options configure New.
+type Options struct {
+	// Kubeconfig is the file that names the cluster, or several by the separator of PATH; empty: the cluster that this process
+	// runs in, or else KUBECONFIG and then ~/.kube/config.
+	Kubeconfig string
+	// Namespace is where the pods are; empty: the one of the kubeconfig's context, or of the pod that this process runs in.
+	Namespace string
+	// HelperImage has the helper (cmd/pawl-pod) as /pawl-pod. Required.
+	HelperImage string
+	// Image is what a Spec without a Container runs in; empty: such a Spec is refused.
+	Image string
+	// Networks are what a Container may ask for by name; without any, no run has a network.
+	Networks []string
+	// Pull is the policy of a Container that names none; empty: runtime.PullMissing.
+	Pull runtime.Pull
+	// RuntimeClass is what nodes run the pods with; empty: their default.
+	RuntimeClass string
+	// OrphanAfter is how long a run goes on without its worker; 0: 2 minutes.
+	OrphanAfter time.Duration
+	// Defaults fill the limits that a Spec leaves at zero; its own zeroes come from runtime.DefaultLimits.
+	Defaults runtime.Limits
+}
+
+// Runtime starts pods. It is safe for concurrent use.
+type Runtime struct {
+	options Options
+	config  *rest.Config
+	pods    *client
+	owner   string // of this runtime's pods
+	watcher *watcher
+
+	mu     sync.Mutex
+	runs   map[*run]struct{}
+	closed bool
+	idle   sync.WaitGroup
+	life   context.Context // ends with Close
+	stop   context.CancelFunc
+	tidy   sync.WaitGroup
+}
+
+// DefaultOrphanAfter is how long a run goes on without its worker unless the options say otherwise.
+const DefaultOrphanAfter = 2 * time.Minute
+
+// New returns a runtime on a cluster, which need not answer yet.
+func New(o Options) (*Runtime, error) {
+	if o.HelperImage == "" {
+		return nil, fmt.Errorf("%w: kubernetes: no helper image: name one that your nodes can pull with --kubernetes-helper-image; docs/kubernetes.md says how it is built", runtime.ErrUnavailable)
+	}
+	config, namespace, err := connect(o.Kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	if o.Namespace != "" {
+		namespace = o.Namespace
+	}
+	pods, err := newClient(config, namespace)
+	if err != nil {
+		return nil, fmt.Errorf("%w: kubernetes: %w", runtime.ErrUnavailable, err)
+	}
+	o.Namespace = namespace
+	o.Defaults = o.Defaults.Or(runtime.DefaultLimits())
+	if o.Pull == "" {
+		o.Pull = runtime.PullMissing
+	}
+	if o.OrphanAfter == 0 {
+		o.OrphanAfter = DefaultOrphanAfter
+	}
+	life, stop := context.WithCancel(context.Background())
+	r := &Runtime{options: o, config: config, pods: pods, owner: strings.ToLower(rand.Text()[:16]),
+		runs: make(map[*run]struct{}), life: life, stop: stop}
+	r.watcher = newWatcher(r)
+	r.tidy.Go(func() { r.watcher.follow(life) })
+	r.tidy.Go(func() { r.sweepAgain(life) })
+	return r, nil
+}
+
+// Name returns "kubernetes".
+func (r *Runtime) Name() string { return Name }
+
+// Isolation returns runtime.Contained.
+func (r *Runtime) Isolation() runtime.Isolation { return runtime.Contained }
+
+// Imaged says that programs come from images.
+func (r *Runtime) Imaged() {}
+
+// Close kills every run, waits for it, and until the last pods have been deleted.
+func (r *Runtime) Close() error {
+	r.mu.Lock()
+	if r.closed {
+		r.mu.Unlock()
+		return nil
+	}
+	r.closed = true
+	for run := range r.runs {
+		run.Kill("the runtime is closing")
+	}
+	r.mu.Unlock()
+	r.idle.Wait()
+	r.stop()
+	r.tidy.Wait()
+	return nil
+}
+
+var errClosed = errors.New("runtime is closed")
+
+// Start creates a pod and has it begin.
+func (r *Runtime) Start(ctx context.Context, spec runtime.Spec) (runtime.Run, error) {
+	if spec.Container == nil && r.options.Image != "" {
+		spec.Container = &runtime.Container{Image: r.options.Image, Entrypoint: []string{}}
+		if len(spec.Argv) == 0 {
+			return nil, fmt.Errorf("%w: argv is empty; name the program to run", runtime.ErrSpec)
+		}
+	}
+	if err := spec.CheckContainer(); err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	spec.Limits = spec.Limits.Or(r.options.Defaults)
+	n := newRun(r, spec)
+	if err := n.plan(); err != nil {
+		return nil, err
+	}
+	r.mu.Lock()
+	if r.closed {
+		r.mu.Unlock()
+		return nil, fmt.Errorf("start %s: %w", spec.Name, errClosed)
+	}
+	r.runs[n] = struct{}{}
+	r.idle.Add(1)
+	r.mu.Unlock()
+	if err := n.start(ctx); err != nil {
+		r.unregister(n)
+		return nil, err
+	}
+	return n, nil
+}
+
+func (r *Runtime) unregister(n *run) {
+	r.mu.Lock()
+	delete(r.runs, n)
+	r.mu.Unlock()
+	r.idle.Done()
+}

@@ -1,0 +1,158 @@
+package kubernetes
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/remotecommand"
+
+	"github.com/pawl-run/pawl/internal/runtime/kubernetes/wire"
+)
+
+// link is one stream to a run's keeper. It may break off at any time, which says nothing about the run.
+type link struct {
+	write  sync.Mutex
+	to     io.Writer
+	cancel context.CancelFunc
+	over   chan struct{} // closed when it has ended
+	err    error         // why; set before over is closed
+	busy   atomic.Bool   // a frame is being taken: its reader may wait, and the stream with it
+	heard  atomic.Int64  // when the last frame came, in nanoseconds
+}
+
+const (
+	pingEvery = 5 * time.Second
+	// silence is how long a stream may say nothing until another one is tried.
+	silence = 15 * time.Second
+)
+
+// dial executes the helper beside the keeper and gives every frame to take, in order, until that returns an error.
+func (r *Runtime) dial(pod string, greeting wire.Greeting, take func(wire.Frame) error) (*link, error) {
+	url := r.pods.rest.Post().Resource("pods").Namespace(r.options.Namespace).Name(pod).SubResource("exec").
+		VersionedParams(&v1.PodExecOptions{Container: keeperName, Command: []string{wire.Image, "attach"}, Stdin: true, Stdout: true, Stderr: true},
+			parameters).URL()
+	executor, err := remotecommand.NewWebSocketExecutor(r.config, "GET", url.String())
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	in, to := io.Pipe()
+	out, from := io.Pipe()
+	var said limited
+	l := &link{to: to, cancel: cancel, over: make(chan struct{})}
+	l.heard.Store(time.Now().UnixNano())
+	var taken sync.WaitGroup
+	var takeErr error
+	taken.Go(func() {
+		takeErr = l.receive(out, take)
+		_ = out.CloseWithError(errClosed)
+		cancel()
+	})
+	go func() {
+		err := executor.StreamWithContext(ctx, remotecommand.StreamOptions{Stdin: in, Stdout: from, Stderr: &said})
+		if err == nil {
+			err = errors.New("the stream ended")
+		}
+		if text := strings.TrimSpace(said.String()); text != "" {
+			err = fmt.Errorf("%w: %s", err, text)
+		}
+		_ = from.Close() // what has come is taken first
+		_ = in.CloseWithError(errClosed)
+		taken.Wait()
+		cancel()
+		if takeErr != nil {
+			err = takeErr
+		}
+		l.err = err
+		close(l.over)
+	}()
+	go l.ping()
+	go func() { // its own goroutine: the pipe takes nothing before the stream is there
+		_ = l.sendJSON(wire.Hello, greeting)
+	}()
+	return l, nil
+}
+
+// receive gives frames to take. Its error is the one of take.
+func (l *link) receive(from io.Reader, take func(wire.Frame) error) error {
+	for {
+		f, err := wire.Read(from)
+		if err != nil {
+			return nil
+		}
+		l.heard.Store(time.Now().UnixNano())
+		if f.Kind == wire.Ping {
+			continue
+		}
+		l.busy.Store(true)
+		err = take(f)
+		l.busy.Store(false)
+		l.heard.Store(time.Now().UnixNano())
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// ping keeps the stream alive and ends one that is silent.
+func (l *link) ping() {
+	tick := time.NewTicker(pingEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-l.over:
+			return
+		case <-tick.C:
+		}
+		if !l.busy.Load() && time.Since(time.Unix(0, l.heard.Load())) > silence {
+			l.cancel()
+			return
+		}
+		go func() { _ = l.send(wire.Frame{Kind: wire.Ping}) }() // a stream that takes nothing is noticed by its silence
+	}
+}
+
+func (l *link) send(f wire.Frame) error {
+	l.write.Lock()
+	defer l.write.Unlock()
+	return wire.Write(l.to, f)
+}
+
+func (l *link) sendJSON(kind wire.Kind, message any) error {
+	l.write.Lock()
+	defer l.write.Unlock()
+	return wire.WriteJSON(l.to, kind, message)
+}
+
+// close ends the stream and waits for that.
+func (l *link) close() {
+	l.cancel()
+	<-l.over
+}
+
+// limited keeps the beginning of what is written to it.
+type limited struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *limited) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.text.Write(p[:min(len(p), 1000-l.text.Len())])
+	return len(p), nil
+}
+
+func (l *limited) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}

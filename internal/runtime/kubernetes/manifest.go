@@ -1,0 +1,235 @@
+package kubernetes
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"fmt"
+	"maps"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/pawl-run/pawl/internal/runtime"
+	"github.com/pawl-run/pawl/internal/runtime/kubernetes/wire"
+)
+
+// Labels and annotations of pods. The labels of a Spec are under its own names beside them.
+const (
+	labelOwner        = "run.pawl.owner"   // the runtime that created it
+	labelNetwork      = "run.pawl.network" // for network policies
+	labelPrefix       = "run.pawl."
+	annotationNonce   = "run.pawl.nonce"   // of one Start: tells a pod of one's own whose creation was not answered from another's
+	annotationExpires = "run.pawl.expires" // seconds since 1970: by then it is over, whoever owns it
+)
+
+// The containers of a pod.
+const (
+	keeperName = "keeper"
+	mainName   = "main"
+)
+
+const (
+	// expireAfter is how long after its wall limit a pod may still be there, beside the time to start: the backstop of a cluster
+	// where no worker is left.
+	expireAfter = 15 * time.Minute
+	// initMemory is what process 1 may use beside the program, in the same cgroup.
+	initMemory = 16 << 20
+	// volumeSlack is by how much a volume may exceed the disk limit before the kubelet evicts the pod: process 1 looks more often.
+	volumeSlack = 64 << 20
+	keeperUser  = 65533
+	// firstUser is the first of the users that programs run as, each its own, so that the kernel counts a run's processes by its
+	// user. They are above those of the ranges that Linux distributions and container engines give out.
+	firstUser = 1_400_000_000
+	users     = 500_000_000
+)
+
+// plan finds out what is to be run, or why it cannot be.
+func (n *run) plan() error {
+	spec, c := &n.spec, n.spec.Container
+	cannot := func(format string, args ...any) error {
+		return fmt.Errorf("%w: the kubernetes runtime cannot "+format, append([]any{runtime.ErrSpec}, args...)...)
+	}
+	if len(spec.Mounts) > 0 {
+		return cannot("mount %s of a worker's host: put it into the image", spec.Mounts[0].Path)
+	}
+	if c.Entrypoint == nil {
+		return cannot("see the entrypoint of image %.200q yet: give entrypoint, an empty list for none, and command", c.Image)
+	}
+	argv := slices.Concat(c.Entrypoint, spec.Argv)
+	if len(argv) == 0 || argv[0] == "" {
+		return cannot("see the command of image %.200q yet: give one", c.Image)
+	}
+	user, own, err := userOf(c.User)
+	if err != nil {
+		return err
+	}
+	n.user = user
+	network := "none"
+	if c.Network != "" && c.Network != network {
+		if !slices.Contains(n.runtime.options.Networks, c.Network) {
+			return fmt.Errorf("%w: network %.100q; this worker offers %s", runtime.ErrSpec, c.Network, offered(n.runtime.options.Networks))
+		}
+		network = c.Network
+	}
+	n.network = network
+	if err := n.checkFiles(); err != nil {
+		return err
+	}
+	l := spec.Limits
+	n.command = wire.Command{Argv: argv, Env: spec.Env, Dir: c.WorkDir, Files: len(spec.Files) > 0, Stdin: spec.Stdin != nil, Network: network != "none",
+		CountUser: own, Wall: l.EndWall(), CPU: l.EndCPU(), Pids: l.Pids, Output: l.Output, Disk: l.Disk}
+	n.nonce = strings.ToLower(rand.Text())
+	n.name = n.podName()
+	return nil
+}
+
+func offered(names []string) string {
+	if len(names) == 0 {
+		return "none (its operator may name some)"
+	}
+	return strings.Join(names, ", ")
+}
+
+// userOf is the user and group of a run; own says that no other run has them.
+func userOf(asked string) (ids [2]int64, own bool, err error) {
+	if asked == "" {
+		var random [8]byte
+		_, _ = rand.Read(random[:])
+		id := firstUser + int64(binary.NativeEndian.Uint64(random[:])%users)
+		return [2]int64{id, id}, true, nil
+	}
+	first, second, both := strings.Cut(asked, ":")
+	if !both {
+		second = first
+	}
+	for i, part := range []string{first, second} {
+		id, err := strconv.ParseInt(part, 10, 32)
+		if err != nil || id < 0 {
+			return ids, false, fmt.Errorf("%w: the kubernetes runtime cannot look up user %.60q in an image: give its number, as in 1000 or 1000:1000", runtime.ErrSpec, asked)
+		}
+		ids[i] = id
+	}
+	if ids[0] == 0 {
+		return ids, false, fmt.Errorf("%w: the kubernetes runtime runs nothing as root: give another user, or none for one of the run's own", runtime.ErrSpec)
+	}
+	return ids, false, nil
+}
+
+// podName is for people: the run's, spelt as Kubernetes wants it and made unique.
+func (n *run) podName() string {
+	spelt := strings.Trim(strings.Map(func(c rune) rune {
+		switch {
+		case c >= 'a' && c <= 'z', c >= '0' && c <= '9':
+			return c
+		case c >= 'A' && c <= 'Z':
+			return c - 'A' + 'a'
+		}
+		return '-'
+	}, n.spec.Name), "-")
+	return strings.TrimSuffix("pawl-"+spelt[:min(len(spelt), 40)], "-") + "-" + n.nonce[:10]
+}
+
+var labelValue = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$`)
+
+func (n *run) labels() map[string]string {
+	all := make(map[string]string)
+	for k, v := range n.spec.Labels {
+		if labelValue.MatchString(k) && labelValue.MatchString(v) {
+			all[labelPrefix+k] = v
+		}
+	}
+	maps.Copy(all, map[string]string{labelOwner: n.runtime.owner, labelNetwork: n.network})
+	return all
+}
+
+// manifest is the pod.
+func (n *run) manifest() *v1.Pod {
+	o, c, l := n.runtime.options, n.spec.Container, n.spec.Limits
+	pull := map[runtime.Pull]v1.PullPolicy{runtime.PullMissing: v1.PullIfNotPresent, runtime.PullAlways: v1.PullAlways, runtime.PullNever: v1.PullNever}
+	policy := c.Pull
+	if policy == "" {
+		policy = o.Pull
+	}
+	confined := func(user, group int64) *v1.SecurityContext {
+		return &v1.SecurityContext{
+			RunAsUser: &user, RunAsGroup: &group, RunAsNonRoot: ptr(true), ReadOnlyRootFilesystem: ptr(true), AllowPrivilegeEscalation: ptr(false),
+			Capabilities: &v1.Capabilities{Drop: []v1.Capability{"ALL"}}, SeccompProfile: &v1.SeccompProfile{Type: v1.SeccompProfileTypeRuntimeDefault},
+		}
+	}
+	volume := func(name string, size int64) v1.Volume {
+		return v1.Volume{Name: name, VolumeSource: v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{SizeLimit: resource.NewQuantity(size, resource.BinarySI)}}}
+	}
+	mount := func(name, at string, readOnly bool) v1.VolumeMount {
+		return v1.VolumeMount{Name: name, MountPath: at, ReadOnly: readOnly}
+	}
+	main := v1.ResourceList{v1.ResourceMemory: *resource.NewQuantity(l.Memory+initMemory, resource.BinarySI)}
+	if l.CPUs > 0 {
+		main[v1.ResourceCPU] = *resource.NewMilliQuantity(int64(l.CPUs*1000), resource.DecimalSI)
+	}
+	keeper := v1.ResourceList{v1.ResourceMemory: resource.MustParse("64Mi")}
+	always := v1.ContainerRestartPolicyAlways
+	pod := &v1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: n.name, Labels: n.labels(), Annotations: map[string]string{
+			annotationNonce:   n.nonce,
+			annotationExpires: strconv.FormatInt(time.Now().Add(startWithin+l.EndWall()+expireAfter).Unix(), 10),
+			"cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
+			"karpenter.sh/do-not-disrupt":                    "true",
+		}},
+		Spec: v1.PodSpec{
+			RestartPolicy: v1.RestartPolicyNever, AutomountServiceAccountToken: ptr(false), EnableServiceLinks: ptr(false),
+			TerminationGracePeriodSeconds: ptr(int64(30)), ActiveDeadlineSeconds: ptr(int64((startWithin + l.EndWall() + expireAfter).Seconds())),
+			NodeSelector:    map[string]string{"kubernetes.io/os": "linux"},
+			SecurityContext: &v1.PodSecurityContext{RunAsNonRoot: ptr(true), SeccompProfile: &v1.SeccompProfile{Type: v1.SeccompProfileTypeRuntimeDefault}},
+			InitContainers: []v1.Container{{
+				Name: keeperName, Image: o.HelperImage, Command: []string{wire.Image, "keep", o.OrphanAfter.String()}, RestartPolicy: &always,
+				ImagePullPolicy: v1.PullIfNotPresent, SecurityContext: confined(keeperUser, keeperUser),
+				Lifecycle:    &v1.Lifecycle{PostStart: &v1.LifecycleHandler{Exec: &v1.ExecAction{Command: []string{wire.Image, "installed"}}}},
+				Resources:    v1.ResourceRequirements{Limits: keeper, Requests: v1.ResourceList{v1.ResourceMemory: resource.MustParse("16Mi"), v1.ResourceCPU: resource.MustParse("10m")}},
+				VolumeMounts: []v1.VolumeMount{mount("pawl", wire.Shared, false), mount("keep", wire.Keep, false)},
+			}},
+			Containers: []v1.Container{{
+				Name: mainName, Image: c.Image, Command: []string{wire.Program, "init"}, ImagePullPolicy: pull[policy], SecurityContext: confined(n.user[0], n.user[1]),
+				Resources:    v1.ResourceRequirements{Limits: main},
+				VolumeMounts: []v1.VolumeMount{mount("pawl", wire.Shared, true), mount("work", wire.WorkRoot, false), mount("tmp", wire.Temp, false)},
+			}},
+			Volumes: []v1.Volume{volume("pawl", 32<<20), volume("keep", l.Output+volumeSlack), volume("work", l.Disk+volumeSlack), volume("tmp", 2*l.Disk+volumeSlack)},
+		},
+	}
+	if n.network == "none" {
+		pod.Spec.DNSPolicy, pod.Spec.DNSConfig = v1.DNSNone, &v1.PodDNSConfig{Nameservers: []string{"127.0.0.1"}}
+	}
+	if o.RuntimeClass != "" {
+		pod.Spec.RuntimeClassName = &o.RuntimeClass
+	}
+	return pod
+}
+
+func ptr[T any](v T) *T { return &v }
+
+// checkFiles finds what no order could carry.
+func (n *run) checkFiles() error {
+	left := n.spec.Limits.Disk
+	for _, f := range n.spec.Files {
+		for dir := path.Dir(f.Path); dir != "."; dir = path.Dir(dir) {
+			if slices.ContainsFunc(n.spec.Files, func(other runtime.File) bool { return other.Path == dir }) {
+				return fmt.Errorf("%w: input file %q lies beneath another file", runtime.ErrSpec, f.Path)
+			}
+		}
+		content, size, _, err := open(f)
+		if err != nil {
+			return err
+		}
+		_ = content.Close()
+		if left -= size; left < 0 {
+			return fmt.Errorf("%w: input files are larger than the disk limit of %d bytes; raise the limit", runtime.ErrSpec, n.spec.Limits.Disk)
+		}
+	}
+	return nil
+}

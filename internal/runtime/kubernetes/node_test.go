@@ -1,0 +1,350 @@
+//go:build unix
+
+package kubernetes
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/pawl-run/pawl/internal/runtime"
+	"github.com/pawl-run/pawl/internal/runtime/kubernetes/kubernetestest"
+	"github.com/pawl-run/pawl/internal/runtime/runtimetest"
+)
+
+// shell runs a script in an image.
+func shell(image, script string) runtime.Spec {
+	return runtime.Spec{Name: "test", Argv: []string{"-c", script}, Env: []string{"PATH=/usr/bin:/bin"},
+		Container: &runtime.Container{Image: image, Entrypoint: []string{"bash"}}, Limits: runtime.Limits{Wall: time.Minute, CPU: time.Minute}}
+}
+
+// cutter passes connections on to a server, and cuts them when it is told to.
+type cutter struct {
+	listener net.Listener
+	to       string
+	mu       sync.Mutex
+	open     map[net.Conn]bool
+	cuts     int
+}
+
+func newCutter(t *testing.T, to string) *cutter {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &cutter{listener: l, to: to, open: make(map[net.Conn]bool)}
+	t.Cleanup(func() { _ = l.Close(); c.cut() })
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go c.serve(conn)
+		}
+	}()
+	return c
+}
+
+func (c *cutter) serve(conn net.Conn) {
+	server, err := net.Dial("tcp", c.to)
+	if err != nil {
+		_ = conn.Close()
+		return
+	}
+	c.mu.Lock()
+	c.open[conn], c.open[server] = true, true
+	c.mu.Unlock()
+	done := make(chan struct{}, 2)
+	for _, way := range [][2]net.Conn{{conn, server}, {server, conn}} {
+		go func() { _, _ = io.Copy(way[0], way[1]); done <- struct{}{} }()
+	}
+	<-done
+	_, _ = conn.Close(), server.Close()
+}
+
+func (c *cutter) cut() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for conn := range c.open {
+		_ = conn.Close()
+	}
+	clear(c.open)
+	c.cuts++
+}
+
+// throughCutter writes a kubeconfig that leads to the cluster through a cutter.
+func throughCutter(t *testing.T) (string, *cutter) {
+	t.Helper()
+	config, _, err := connect(kubernetestest.Cluster(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(kubernetestest.Cluster(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	host := strings.TrimPrefix(config.Host, "https://")
+	c := newCutter(t, host)
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	changed := strings.ReplaceAll(string(text), host, c.listener.Addr().String())
+	if err := os.WriteFile(path, []byte(changed), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path, c
+}
+
+// Output and input are whole, byte by byte, however often the connections to the cluster are cut.
+func TestCutConnections(t *testing.T) {
+	kubernetestest.Cluster(t)
+	image, namespace, helper := tools(t), kubernetestest.Namespace(t), kubernetestest.Helper(t)
+	path, c := throughCutter(t)
+	r, err := New(Options{Kubeconfig: path, Namespace: namespace, HelperImage: helper})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	const lines = 60_000
+	spec := shell(image, fmt.Sprintf(`for ((i=0; i<%d; i++)); do printf 'line %%d\r\n\0' $i; if ((i %% 10 == 0)); then printf 'error %%d' $i >&2; fi; if ((i %% 6000 == 0)); then sleep 0.4; fi; done; cat; exit 7`, lines))
+	input := bytes.Repeat([]byte("0123456789abcde\n"), 100_000)
+	spec.Stdin = bytes.NewReader(input)
+	var out, errs bytes.Buffer
+	spec.Stdout, spec.Stderr = &out, &errs
+	started, err := r.Start(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	over := make(chan struct{})
+	var cutting sync.WaitGroup
+	cutting.Go(func() {
+		tick := time.NewTicker(700 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			select {
+			case <-over:
+				return
+			case <-tick.C:
+				c.cut()
+			}
+		}
+	})
+	result := started.Wait()
+	close(over)
+	cutting.Wait()
+	var want, wantErr bytes.Buffer
+	for i := range lines {
+		fmt.Fprintf(&want, "line %d\r\n\x00", i)
+		if i%10 == 0 {
+			fmt.Fprintf(&wantErr, "error %d", i)
+		}
+	}
+	want.Write(input)
+	if result.Verdict != runtime.NonzeroExit || result.ExitCode != 7 || c.cuts < 3 {
+		t.Errorf("%+v after %d cuts", result, c.cuts)
+	}
+	if !bytes.Equal(out.Bytes(), want.Bytes()) || !bytes.Equal(errs.Bytes(), wantErr.Bytes()) {
+		t.Errorf("%d and %d bytes came, %d and %d were written", out.Len(), errs.Len(), want.Len(), wantErr.Len())
+	}
+	t.Logf("%d bytes were whole after %d cuts", out.Len()+errs.Len(), c.cuts)
+}
+
+// A pod that another deletes is the cluster's doing and not the program's.
+func TestDeletedWhileItRuns(t *testing.T) {
+	r := openRuntime(t, Options{Image: tools(t)})
+	defer r.Close()
+	started, err := r.Start(t.Context(), shell(r.options.Image, "trap '' TERM; sleep 60"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := started.(*run)
+	if err := r.pods.delete(t.Context(), n.name, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if result := started.Wait(); result.Verdict != runtime.InfraError || !strings.Contains(result.Reason, "deleted") {
+		t.Errorf("%+v", result)
+	}
+}
+
+// The next attempt waits until no program of the one before can run any more, whichever worker has that.
+func TestFence(t *testing.T) {
+	image, namespace := tools(t), kubernetestest.Namespace(t)
+	before, after := openRuntime(t, Options{Namespace: namespace}), openRuntime(t, Options{Namespace: namespace})
+	defer before.Close()
+	defer after.Close()
+	attempt := func(r *Runtime, number, script string) runtime.Run {
+		spec := shell(image, script)
+		spec.Labels = runtime.Labels{"execution": "ex_fence", "attempt": number}
+		started, err := r.Start(t.Context(), spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return started
+	}
+	const token = "fence-4711"
+	first := attempt(before, "1", "trap '' TERM; while :; do sleep 1; done # "+token)
+	beside := attempt(after, "1", "sleep 0.1; exit 5") // the same attempt may run several programs
+	if result := beside.Wait(); result.ExitCode != 5 || len(runtimetest.Processes(token)) == 0 {
+		t.Errorf("%+v", result)
+	}
+	second := attempt(after, "2", "exit 3")
+	if left := runtimetest.Processes(token); len(left) > 0 {
+		t.Errorf("attempt 2 has begun while attempt 1 runs: %v", left)
+	}
+	if result := second.Wait(); result.ExitCode != 3 {
+		t.Errorf("%+v", result)
+	}
+	if result := first.Wait(); result.Verdict != runtime.InfraError {
+		t.Errorf("%+v", result)
+	}
+}
+
+// What a program has written before the kernel killed it is all there, and the kernel's count decides.
+func TestOutOfMemory(t *testing.T) {
+	r := openRuntime(t, Options{Image: tools(t)})
+	defer r.Close()
+	const script = "seq 1 20000; tail /dev/zero"
+	var want strings.Builder
+	for i := range 20000 {
+		fmt.Fprintln(&want, i+1)
+	}
+	for range 5 {
+		spec := shell(r.options.Image, script)
+		spec.Limits.Memory = 32 << 20
+		if result, out, _ := finish(t, r, spec); result.Verdict != runtime.OOM || out != want.String() {
+			t.Errorf("%d bytes, want %d: %+v", len(out), want.Len(), result)
+		}
+		spec = shell(r.options.Image, "exit 137")
+		if result, _, _ := finish(t, r, spec); result.Verdict != runtime.NonzeroExit || result.ExitCode != 137 {
+			t.Errorf("%+v", result)
+		}
+	}
+}
+
+// The cluster is told nothing of a run but its name, its labels, its image and its limits.
+func TestNothingInTheCluster(t *testing.T) {
+	r := openRuntime(t, Options{Image: tools(t)})
+	defer r.Close()
+	spec := shell(r.options.Image, "read -r x; sleep 60 # of-argv")
+	spec.Env = append(spec.Env, "SECRET=of-environment")
+	spec.Files = []runtime.File{{Path: "of-files", Content: []byte("of-contents")}}
+	spec.Stdin = strings.NewReader("of-stdin\n")
+	spec.Labels = runtime.Labels{"execution": "ex_known", "attempt": "1"}
+	started, err := r.Start(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer started.Wait()
+	defer started.Kill("the end")
+	pod, err := r.pods.get(t.Context(), started.(*run).name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := pod.Marshal()
+	if err != nil || !bytes.Contains(text, []byte("ex_known")) || bytes.Contains(text, []byte("of-")) {
+		t.Errorf("%v %q", err, text)
+	}
+}
+
+// Without a network a program gets no socket for one, though its pod has an address.
+func TestNetworks(t *testing.T) {
+	r := openRuntime(t, Options{Image: tools(t), Networks: []string{"pods"}})
+	defer r.Close()
+	spec := shell(r.options.Image, "exec 3<>/dev/tcp/127.0.0.1/1")
+	if _, _, errs := finish(t, r, spec); !strings.Contains(errs, "Address family not supported") {
+		t.Errorf("without a network: %s", errs)
+	}
+	spec.Container.Network = "pods"
+	if _, _, errs := finish(t, r, spec); !strings.Contains(errs, "Connection refused") {
+		t.Errorf("with a network: %s", errs)
+	}
+}
+
+func TestContainer(t *testing.T) {
+	layer := tools(t)
+	r := openRuntime(t, Options{})
+	defer r.Close()
+	for name, c := range map[string]struct {
+		change func(*runtime.Spec)
+		script string
+		want   string
+	}{
+		"a user of its own":  {func(*runtime.Spec) {}, "(( $(id -u) >= 1400000000 )) && echo yes", "yes\n"},
+		"a user":             {func(s *runtime.Spec) { s.Container.User = "1500:1501" }, "id -u; id -g", "1500\n1501\n"},
+		"a place":            {func(s *runtime.Spec) { s.Container.WorkDir = "/tmp" }, "pwd; echo x > y && cat y", "/tmp\nx\n"},
+		"files":              {func(s *runtime.Spec) { s.Files = []runtime.File{{Path: "a/b", Content: []byte("file\n")}} }, "pwd; cat a/b", "/work/task\nfile\n"},
+		"nothing of the API": {func(*runtime.Spec) {}, "env | grep -c KUBERNETES; ls /var/run/secrets 2>/dev/null | wc -l", "0\n0\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			spec := shell(layer, c.script)
+			c.change(&spec)
+			if result, out, errs := finish(t, r, spec); result.Verdict != runtime.OK || out != c.want {
+				t.Errorf("%q %s, want %q: %+v", out, errs, c.want, result)
+			}
+		})
+	}
+	// Of a user that others may have too, the processes are counted in the container.
+	spec := shell(layer, "for ((i=0; i<60; i++)); do sleep 20 & done; wait")
+	spec.Container.User, spec.Limits.Pids = "1500", 20
+	if result, _, _ := finish(t, r, spec); result.Verdict != runtime.Signal || strings.Join(result.LimitsHit, " ") != runtime.HitPids {
+		t.Errorf("%+v", result)
+	}
+}
+
+func TestRefusedByTheCluster(t *testing.T) {
+	image, helper := tools(t), kubernetestest.Helper(t)
+	full := kubernetestest.Namespace(t)
+	kubernetestest.Do(t, "POST", "/api/v1/namespaces/"+full+"/resourcequotas", map[string]any{"metadata": map[string]any{"name": "pods"},
+		"spec": map[string]any{"hard": map[string]any{"pods": "0"}}}, nil)
+	for name, c := range map[string]struct {
+		options Options
+		change  func(*runtime.Container)
+		is      error
+		say     string
+	}{
+		"no namespace":    {Options{Namespace: "no-such-namespace"}, func(*runtime.Container) {}, runtime.ErrUnavailable, "--kubernetes-namespace"},
+		"quota":           {Options{Namespace: full}, func(*runtime.Container) {}, runtime.ErrUnavailable, "raise the quota"},
+		"never pulled":    {Options{}, func(c *runtime.Container) { c.Image, c.Pull = "pawl-test/absent:1", runtime.PullNever }, runtime.ErrUnavailable, "ErrImageNeverPull"},
+		"no such syntax":  {Options{}, func(c *runtime.Container) { c.Image = "Not:An:Image" }, runtime.ErrSpec, "InvalidImageName"},
+		"no helper image": {Options{HelperImage: "pawl-test/absent:Ä"}, func(*runtime.Container) {}, runtime.ErrSpec, "InvalidImageName"},
+		"no such class":   {Options{RuntimeClass: "no-such-class"}, func(*runtime.Container) {}, runtime.ErrUnavailable, "no-such-class"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := c.options
+			o.Kubeconfig = kubernetestest.Cluster(t)
+			if o.Namespace == "" {
+				o.Namespace = kubernetestest.Namespace(t)
+			}
+			if o.HelperImage == "" {
+				o.HelperImage = helper
+			}
+			r, err := New(o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer r.Close()
+			spec := shell(image, "exit 0")
+			c.change(spec.Container)
+			started, err := r.Start(t.Context(), spec)
+			if err == nil {
+				t.Fatalf("started: %+v", started.Wait())
+			}
+			if !errors.Is(err, c.is) || !strings.Contains(err.Error(), c.say) {
+				t.Errorf("%v, want %v with %q", err, c.is, c.say)
+			}
+			if left := kubernetestest.Pods(t, o.Namespace, labelOwner); len(left) > 0 {
+				t.Errorf("left behind: %v", left)
+			}
+		})
+	}
+}

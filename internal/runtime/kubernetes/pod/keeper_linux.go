@@ -1,0 +1,325 @@
+package pod
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/pawl-run/pawl/internal/runtime/kubernetes/wire"
+)
+
+// Places are the directories that a keeper works in.
+type Places struct{ Shared, Keep string }
+
+func (p Places) in(path string) string {
+	for dir, mine := range map[string]string{wire.Shared: p.Shared, wire.Keep: p.Keep} {
+		if rest, ok := strings.CutPrefix(path, dir+"/"); ok && mine != "" {
+			return filepath.Join(mine, rest)
+		}
+	}
+	return path
+}
+
+// keeper holds what a run has written and how far it is. A worker that comes back reads on where it was.
+type keeper struct {
+	places Places
+	orphan time.Duration
+
+	mu      sync.Mutex
+	changed *sync.Cond
+	state   wire.State
+	version int // of state
+	report  *wire.Report
+	init    *net.UnixConn // process 1
+	streams [2]stream
+	limit   int64 // of the bytes that are kept; one more than the program may write, so that the worker sees that it was exceeded
+	kept    int64
+	over    bool
+	input   *input
+	link    *link // the worker that is served
+	contact time.Time
+	done    bool
+}
+
+// stream is one output of the program.
+type stream struct {
+	file *os.File
+	size int64
+	open bool
+}
+
+// Keep runs the keeper until the pod is told to end. orphan is how long a run goes on without a worker.
+func Keep(places Places, orphan time.Duration, ends <-chan os.Signal) error {
+	k := &keeper{places: places, orphan: orphan, contact: time.Now(),
+		state: wire.State{Version: wire.Version, Epoch: fmt.Sprintf("%d.%d", os.Getpid(), time.Now().UnixNano()), Phase: wire.Waiting}}
+	k.changed = sync.NewCond(&k.mu)
+	unix.Umask(0)
+	workers, err := net.ListenUnix("unix", &net.UnixAddr{Name: places.in(wire.Attach), Net: "unix"})
+	if err != nil {
+		// The kubelet has started this container again: what the first keeper held of the run is gone.
+		if err := os.Remove(places.in(wire.Attach)); err != nil {
+			return err
+		}
+		k.state.Phase = wire.Broken
+		if workers, err = net.ListenUnix("unix", &net.UnixAddr{Name: places.in(wire.Attach), Net: "unix"}); err != nil {
+			return err
+		}
+	}
+	defer workers.Close()
+	workers.SetUnlinkOnClose(false)
+	if k.state.Phase == wire.Waiting {
+		for i, name := range []string{"out", "err"} {
+			file, err := os.OpenFile(places.in(wire.Keep+"/"+name), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+			if err != nil {
+				return err
+			}
+			defer file.Close()
+			k.streams[i].file = file
+		}
+		first, err := net.ListenUnix("unix", &net.UnixAddr{Name: places.in(wire.Socket), Net: "unix"})
+		if err != nil {
+			return err
+		}
+		go k.serveInit(first)
+		if err := install(places); err != nil {
+			return err
+		}
+	}
+	go k.serveWorkers(workers)
+	tick := time.NewTicker(min(time.Second, max(orphan/4, time.Millisecond)))
+	defer tick.Stop()
+	for {
+		select {
+		case <-ends:
+			k.drain()
+			return nil
+		case <-tick.C:
+			k.mu.Lock()
+			if time.Since(k.contact) > k.orphan && !k.done {
+				k.finish()
+			}
+			k.mu.Unlock()
+		}
+	}
+}
+
+// install gives the helper to the program's container. Its name appears when it is complete.
+func install(places Places) error {
+	self, err := os.Open("/proc/self/exe")
+	if err != nil {
+		return err
+	}
+	defer self.Close()
+	target := places.in(wire.Program)
+	part, err := os.OpenFile(target+".part", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o755)
+	if err != nil {
+		return err
+	}
+	if _, err = io.Copy(part, self); err == nil {
+		err = part.Close()
+	}
+	if err == nil {
+		err = os.Rename(target+".part", target)
+	}
+	return err
+}
+
+// finish lets process 1 go, which ends what still runs. The caller holds the lock.
+func (k *keeper) finish() {
+	k.done = true
+	if k.init != nil {
+		_ = k.init.Close()
+	}
+	k.changed.Broadcast()
+}
+
+// drain waits until a worker that is there has got everything: the pod ends, and the kubelet gives the keeper a while.
+func (k *keeper) drain() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for !k.done && k.state.Phase != wire.Broken {
+		k.changed.Wait()
+	}
+}
+
+func (k *keeper) change(f func(*wire.State)) {
+	f(&k.state)
+	k.version++
+	k.changed.Broadcast()
+}
+
+// serveInit takes process 1 of the program's container, which is the first to come: nothing else runs there before it has
+// been told to. Its outputs and input come with its greeting.
+func (k *keeper) serveInit(l *net.UnixListener) {
+	conn, err := l.AcceptUnix()
+	_ = l.Close()
+	if err != nil {
+		return
+	}
+	pipes, err := receivePipes(conn)
+	if err != nil {
+		_ = conn.Close()
+		k.mu.Lock()
+		k.change(func(s *wire.State) { s.Phase = wire.Lost })
+		k.mu.Unlock()
+		return
+	}
+	k.mu.Lock()
+	k.init, k.input = conn, newInput(pipes[0], k)
+	k.streams[0].open, k.streams[1].open = true, true
+	k.change(func(s *wire.State) { s.Phase = wire.Ready })
+	if k.done { // nobody came in time
+		_ = conn.Close()
+	}
+	k.mu.Unlock()
+	var all sync.WaitGroup
+	all.Go(func() { k.read(0, pipes[1]) })
+	all.Go(func() { k.read(1, pipes[2]) })
+	k.listen(conn)
+	// Without process 1 nothing of its pid namespace is left, so the outputs end.
+	all.Wait()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.state.Phase != wire.Exited && k.state.Phase != wire.Refused {
+		k.change(func(s *wire.State) { s.Phase = wire.Lost })
+	}
+}
+
+// receivePipes takes the program's end of stdin, stdout and stderr.
+func receivePipes(conn *net.UnixConn) ([3]*os.File, error) {
+	var pipes [3]*os.File
+	var greeting [1]byte
+	rights := make([]byte, unix.CmsgSpace(3*4))
+	_, n, _, _, err := conn.ReadMsgUnix(greeting[:], rights)
+	if err != nil {
+		return pipes, err
+	}
+	messages, err := unix.ParseSocketControlMessage(rights[:n])
+	if err != nil || len(messages) != 1 {
+		return pipes, fmt.Errorf("process 1 came without its streams: %w", err)
+	}
+	fds, err := unix.ParseUnixRights(&messages[0])
+	if err != nil || len(fds) != 3 {
+		return pipes, fmt.Errorf("process 1 came with %d streams: %w", len(fds), err)
+	}
+	for i, fd := range fds {
+		unix.CloseOnExec(fd)
+		if err := unix.SetNonblock(fd, true); err != nil {
+			return pipes, err
+		}
+		pipes[i] = os.NewFile(uintptr(fd), "stream")
+	}
+	return pipes, nil
+}
+
+// read keeps one output to its end. What exceeds the limit is read and dropped, so that the program is never blocked.
+func (k *keeper) read(i int, pipe *os.File) {
+	defer pipe.Close()
+	s := &k.streams[i]
+	buffer := make([]byte, wire.Chunk)
+	for {
+		n, err := pipe.Read(buffer)
+		k.mu.Lock()
+		within := min(int64(n), k.limit-k.kept)
+		if within < int64(n) && !k.over {
+			k.over = true
+			_ = wire.Write(k.init, wire.Frame{Kind: wire.Kill})
+		}
+		if within > 0 {
+			if _, werr := s.file.WriteAt(buffer[:within], s.size); werr != nil {
+				_ = k.init.Close() // output is lost: the run cannot end well
+				err = werr
+			} else {
+				s.size += within
+				k.kept += within
+			}
+		}
+		if err != nil {
+			s.open = false
+			k.settle()
+		}
+		k.changed.Broadcast()
+		k.mu.Unlock()
+		if err != nil {
+			return
+		}
+	}
+}
+
+// settle tells of the end once the output has ended too. The caller holds the lock.
+func (k *keeper) settle() {
+	if k.report == nil || k.streams[0].open || k.streams[1].open || k.state.Phase != wire.Running {
+		return
+	}
+	k.change(func(s *wire.State) {
+		s.Phase, s.Report, s.Out, s.Err = wire.Exited, k.report, k.streams[0].size, k.streams[1].size
+	})
+}
+
+// listen hears what process 1 says until it is gone.
+func (k *keeper) listen(conn *net.UnixConn) {
+	defer conn.Close()
+	for {
+		f, err := wire.Read(conn)
+		if err != nil {
+			return
+		}
+		switch f.Kind {
+		case wire.Began:
+			k.mu.Lock()
+			k.change(func(s *wire.State) { s.Phase = wire.Running })
+			k.mu.Unlock()
+		case wire.Failed:
+			var why wire.Failure
+			if err := f.Decode(&why); err != nil {
+				return
+			}
+			k.mu.Lock()
+			k.change(func(s *wire.State) { s.Phase, s.Failure = wire.Refused, &why })
+			k.mu.Unlock()
+		case wire.Ended:
+			var report wire.Report
+			if err := f.Decode(&report); err != nil {
+				return
+			}
+			k.mu.Lock()
+			k.report = &report
+			k.settle()
+			k.mu.Unlock()
+		case wire.File, wire.Data, wire.Fetched:
+			k.mu.Lock()
+			l := k.link
+			k.mu.Unlock()
+			if l != nil {
+				_ = l.send(f) // a worker that has gone asks again
+			}
+		default:
+			return
+		}
+	}
+}
+
+// silence is how long a worker's stream may say nothing until it is taken for dead; workers ping several times as often.
+const silence = 20 * time.Second
+
+func (k *keeper) serveWorkers(l *net.UnixListener) {
+	for {
+		conn, err := l.AcceptUnix()
+		if err != nil {
+			if errors.Is(err, net.ErrClosed) {
+				return
+			}
+			time.Sleep(10 * time.Millisecond)
+			continue
+		}
+		go k.serve(&link{conn: conn, keeper: k})
+	}
+}

@@ -1,0 +1,331 @@
+package pod
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/pawl-run/pawl/internal/runtime/kubernetes/wire"
+)
+
+// bench is a keeper with a process 1 that the test plays.
+type bench struct {
+	places Places
+	init   *net.UnixConn
+	stdin  *os.File
+	out    [2]*os.File
+	ends   chan os.Signal
+	over   chan error
+}
+
+func keep(t *testing.T, places Places, orphan time.Duration) *bench {
+	t.Helper()
+	b := &bench{places: places, ends: make(chan os.Signal, 1), over: make(chan error, 1)}
+	go func() { b.over <- Keep(places, orphan, b.ends) }()
+	eventually(t, "the keeper is there", func() bool { return Installed(places) })
+	return b
+}
+
+// eventually waits for something that nothing tells of.
+func eventually(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for begin := time.Now(); !is(); <-tick.C {
+		if time.Since(begin) > 20*time.Second {
+			t.Fatalf("it is not so: %s", what)
+		}
+	}
+}
+
+func newBench(t *testing.T, orphan time.Duration) *bench {
+	t.Helper()
+	b := keep(t, Places{Shared: t.TempDir(), Keep: t.TempDir()}, orphan)
+	conn, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: b.places.in(wire.Socket), Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.init = conn
+	t.Cleanup(func() { _ = conn.Close() })
+	var theirs []int
+	for i := range 3 {
+		r, w, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		mine, their := w, r
+		if i == 0 {
+			b.stdin, mine, their = r, r, w
+		} else {
+			b.out[i-1] = w
+		}
+		t.Cleanup(func() { _ = mine.Close() })
+		defer their.Close()
+		theirs = append(theirs, int(their.Fd()))
+	}
+	if _, _, err := conn.WriteMsgUnix([]byte{1}, unix.UnixRights(theirs...), nil); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// hear reads what the keeper tells process 1.
+func (b *bench) hear(t *testing.T) wire.Frame {
+	t.Helper()
+	_ = b.init.SetReadDeadline(time.Now().Add(20 * time.Second))
+	f, err := wire.Read(b.init)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func (b *bench) say(t *testing.T, kind wire.Kind, message any) {
+	t.Helper()
+	if err := wire.WriteJSON(b.init, kind, message); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// reader is a worker's stream.
+type reader struct {
+	t     *testing.T
+	conn  *net.UnixConn
+	out   [2]bytes.Buffer
+	at    [2]int64
+	state wire.State
+}
+
+func (b *bench) attach(t *testing.T, out, errs int64) *reader {
+	t.Helper()
+	conn, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: b.places.in(wire.Attach), Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	r := &reader{t: t, conn: conn, at: [2]int64{out, errs}}
+	r.send(wire.Hello, wire.Greeting{Version: wire.Version, Out: out, Err: errs})
+	return r
+}
+
+func (r *reader) send(kind wire.Kind, message any) {
+	r.t.Helper()
+	if err := wire.WriteJSON(r.conn, kind, message); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// until reads frames until done.
+func (r *reader) until(done func() bool) {
+	r.t.Helper()
+	for !done() {
+		_ = r.conn.SetReadDeadline(time.Now().Add(20 * time.Second))
+		f, err := wire.Read(r.conn)
+		if err != nil {
+			r.t.Fatalf("%v; the state is %+v, the output %q", err, r.state, r.out[0].String())
+		}
+		switch f.Kind {
+		case wire.Out, wire.Err:
+			i := strings.IndexByte("12", byte(f.Kind))
+			if f.Offset != r.at[i] {
+				r.t.Fatalf("output at offset %d, expected at %d", f.Offset, r.at[i])
+			}
+			r.at[i] += int64(len(f.Data))
+			r.out[i].Write(f.Data)
+		case wire.Status:
+			if err := f.Decode(&r.state); err != nil {
+				r.t.Fatal(err)
+			}
+		}
+	}
+}
+
+func (r *reader) phase(p wire.Phase) {
+	r.t.Helper()
+	r.until(func() bool { return r.state.Phase == p })
+}
+
+// begin gives an order and has process 1 say that the program runs.
+func (b *bench) begin(t *testing.T, r *reader, c wire.Command) {
+	t.Helper()
+	r.phase(wire.Ready)
+	r.send(wire.Order, c)
+	r.send(wire.Go, nil)
+	for _, want := range []wire.Kind{wire.Order, wire.Go} {
+		if f := b.hear(t); f.Kind != want {
+			t.Fatalf("process 1 was told %q, want %q", f.Kind, want)
+		}
+	}
+	b.say(t, wire.Began, nil)
+	r.phase(wire.Running)
+}
+
+// A reader that comes back gets what it lacks and nothing twice; the end is told after all output.
+func TestOutputByOffset(t *testing.T) {
+	b := newBench(t, time.Minute)
+	r := b.attach(t, 0, 0)
+	b.begin(t, r, wire.Command{Output: 1 << 20, Stdin: true})
+	fmt.Fprint(b.out[0], "one\r\n\x00")
+	fmt.Fprint(b.out[1], "bad")
+	r.until(func() bool { return r.out[0].Len() == 6 && r.out[1].Len() == 3 })
+	_ = r.conn.Close()
+	fmt.Fprint(b.out[0], "two")
+	r = b.attach(t, 6, 1)
+	r.until(func() bool { return r.out[0].String() == "two" && r.out[1].String() == "ad" })
+
+	// Input is confirmed, and what is sent twice arrives once.
+	for _, f := range []wire.Frame{{Kind: wire.Stdin, Data: []byte("abc")}, {Kind: wire.Stdin, Data: []byte("abcdef")}, {Kind: wire.Stdin, Offset: 6}} {
+		if err := wire.Write(r.conn, f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	input := make([]byte, 7)
+	n, _ := b.stdin.Read(input)
+	for n < 6 {
+		more, err := b.stdin.Read(input[n:])
+		if n += more; err != nil {
+			break
+		}
+	}
+	if end, err := b.stdin.Read(input[6:]); string(input[:6]) != "abcdef" || end != 0 || err == nil {
+		t.Errorf("the program read %q, %v", input, err)
+	}
+	r.until(func() bool { return r.state.Stdin == 6 })
+
+	b.say(t, wire.Ended, wire.Report{Code: 3})
+	fmt.Fprint(b.out[0], "late")
+	_, _ = b.out[0].Close(), b.out[1].Close()
+	r.phase(wire.Exited)
+	if s := r.state; r.out[0].String() != "twolate" || s.Out != 13 || s.Err != 3 || s.Report.Code != 3 {
+		t.Errorf("%q, %+v", r.out[0].String(), s)
+	}
+	again := b.attach(t, 0, 0)
+	again.phase(wire.Exited)
+	if again.out[0].String() != "one\r\n\x00twolate" || again.out[1].String() != "bad" {
+		t.Errorf("from the beginning: %q %q", again.out[0].String(), again.out[1].String())
+	}
+	again.send(wire.Done, nil)
+	if _, err := wire.Read(b.init); err == nil {
+		t.Error("process 1 is not let go")
+	}
+	b.ends <- syscall.SIGTERM
+	if err := <-b.over; err != nil {
+		t.Error(err)
+	}
+}
+
+// One byte more than the limit is kept, and the program is ended; it is read to its end all the same.
+func TestOutputLimit(t *testing.T) {
+	b := newBench(t, time.Minute)
+	r := b.attach(t, 0, 0)
+	b.begin(t, r, wire.Command{Output: 10})
+	fmt.Fprint(b.out[0], strings.Repeat("x", 100_000)) // more than a pipe holds
+	if f := b.hear(t); f.Kind != wire.Kill {
+		t.Errorf("process 1 was told %q", f.Kind)
+	}
+	b.say(t, wire.Ended, wire.Report{Ending: wire.ByKill})
+	_, _ = b.out[0].Close(), b.out[1].Close()
+	r.phase(wire.Exited)
+	if r.out[0].Len() != 11 {
+		t.Errorf("kept %d bytes", r.out[0].Len())
+	}
+}
+
+// Without a report there is no end: process 1 was lost.
+func TestLost(t *testing.T) {
+	b := newBench(t, time.Minute)
+	r := b.attach(t, 0, 0)
+	b.begin(t, r, wire.Command{Output: 100})
+	fmt.Fprint(b.out[0], "last words")
+	_, _, _ = b.init.Close(), b.out[0].Close(), b.out[1].Close()
+	r.phase(wire.Lost)
+	if r.out[0].String() != "last words" {
+		t.Errorf("%q", r.out[0].String())
+	}
+}
+
+// Of half an order nothing comes, for this worker or another; neither does a second order run anything.
+func TestHalfAnOrder(t *testing.T) {
+	b := newBench(t, time.Minute)
+	r := b.attach(t, 0, 0)
+	r.phase(wire.Ready)
+	r.send(wire.Order, wire.Command{Output: 100})
+	r.phase(wire.Ordered)
+	_ = r.conn.Close()
+	if f := b.hear(t); f.Kind != wire.Order {
+		t.Errorf("%q", f.Kind)
+	}
+	if f, err := wire.Read(b.init); err == nil {
+		t.Errorf("process 1 was told %q", f.Kind)
+	}
+	r = b.attach(t, 0, 0)
+	r.until(func() bool { return r.state.Phase == wire.Broken || r.state.Phase == wire.Lost })
+	r.send(wire.Order, wire.Command{})
+	if f, err := wire.Read(b.init); err == nil {
+		t.Errorf("process 1 was told %q", f.Kind)
+	}
+}
+
+// A newer stream replaces an older one, whose worker may be cut off and not know it.
+func TestNewerReader(t *testing.T) {
+	b := newBench(t, time.Minute)
+	old := b.attach(t, 0, 0)
+	b.begin(t, old, wire.Command{Output: 100})
+	newer := b.attach(t, 0, 0)
+	newer.phase(wire.Running)
+	_ = wire.WriteJSON(old.conn, wire.Kill, nil)
+	newer.send(wire.Kill, nil)
+	if f := b.hear(t); f.Kind != wire.Kill {
+		t.Errorf("%q", f.Kind)
+	}
+	_ = b.init.SetReadDeadline(time.Now().Add(50 * time.Millisecond))
+	if f, err := wire.Read(b.init); err == nil {
+		t.Errorf("the older stream reached process 1: %q", f.Kind)
+	}
+}
+
+// A run without its worker goes on only so long, whether it was begun or not.
+func TestOrphan(t *testing.T) {
+	for _, begun := range []bool{false, true} {
+		b := newBench(t, 100*time.Millisecond)
+		if begun {
+			r := b.attach(t, 0, 0)
+			b.begin(t, r, wire.Command{Output: 100})
+			_ = r.conn.Close()
+		}
+		_ = b.init.SetReadDeadline(time.Now().Add(20 * time.Second))
+		if f, err := wire.Read(b.init); err == nil || os.IsTimeout(err) {
+			t.Errorf("process 1 was not let go: %q, %v", f.Kind, err)
+		}
+	}
+}
+
+// A keeper that was started again says that what it held is gone.
+func TestKeeperAgain(t *testing.T) {
+	b := newBench(t, time.Minute)
+	r := b.attach(t, 0, 0)
+	r.phase(wire.Ready)
+	second := keep(t, b.places, time.Minute)
+	eventually(t, "the keeper says that it was started again", func() bool {
+		conn, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: b.places.in(wire.Attach), Net: "unix"})
+		if err != nil {
+			return false
+		}
+		defer conn.Close()
+		again := &reader{t: t, conn: conn}
+		again.send(wire.Hello, wire.Greeting{Version: wire.Version})
+		again.until(func() bool { return again.state.Phase != "" })
+		return again.state.Phase == wire.Broken && again.state.Epoch != r.state.Epoch
+	})
+	second.ends <- syscall.SIGTERM
+	if err := <-second.over; err != nil {
+		t.Error(err)
+	}
+}

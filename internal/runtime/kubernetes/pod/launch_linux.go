@@ -1,0 +1,156 @@
+package pod
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/pawl-run/pawl/internal/runtime/kubernetes/wire"
+)
+
+// launching is what the process that becomes the program is told, on descriptor 3. On descriptor 4 it says why it could not;
+// that is closed when it has become the program.
+type launching struct {
+	Command wire.Command
+	Dir     string
+	Own     int // tasks of process 1, which count as the same user's
+}
+
+const (
+	orderFD  = 3
+	answerFD = 4
+)
+
+// launch starts the program. The helper is executed once more, so that limits and the filter of system calls are set in the
+// program's own process and not here.
+func (p *first) launch() (pid int, failure *wire.Failure) {
+	host := func(doing string, err error) (int, *wire.Failure) {
+		return 0, &wire.Failure{Text: doing + ": " + err.Error()}
+	}
+	orderOut, orderIn, err := os.Pipe()
+	if err != nil {
+		return host("make a pipe", err)
+	}
+	answerOut, answerIn, err := os.Pipe()
+	if err != nil {
+		return host("make a pipe", err)
+	}
+	defer answerOut.Close()
+	pid, err = syscall.ForkExec(p.self, []string{"pawl-pod", "become"}, &syscall.ProcAttr{
+		Dir: "/", Env: environment(p.command.Env),
+		Files: []uintptr{p.pipes[0].Fd(), p.pipes[1].Fd(), p.pipes[2].Fd(), orderOut.Fd(), answerIn.Fd()},
+	})
+	_, _ = orderOut.Close(), answerIn.Close()
+	if err != nil {
+		_ = orderIn.Close()
+		return host("start a process", err)
+	}
+	err = json.NewEncoder(orderIn).Encode(launching{p.command, p.dir, threads()})
+	_ = orderIn.Close()
+	said, readErr := io.ReadAll(answerOut)
+	if err = errors.Join(err, readErr); err == nil && len(said) == 0 {
+		return pid, nil
+	}
+	_, _ = unix.Wait4(pid, nil, 0, nil)
+	why := new(wire.Failure)
+	if json.Unmarshal(said, why) != nil {
+		return host("start the program", fmt.Errorf("the process ended early: %w", err))
+	}
+	return 0, why
+}
+
+// environment is the image's, without what the kubelet adds, and the run's own over it.
+func environment(own []string) []string {
+	set := make(map[string]bool, len(own))
+	for _, kv := range own {
+		name, _, _ := strings.Cut(kv, "=")
+		set[name] = true
+	}
+	all := own
+	for _, kv := range os.Environ() {
+		name, _, _ := strings.Cut(kv, "=")
+		if !set[name] && !strings.HasPrefix(name, "KUBERNETES_") && name != "HOSTNAME" {
+			all = append(all, kv)
+		}
+	}
+	return all
+}
+
+// Become turns this process into the program. It returns only when it cannot.
+func Become() {
+	answer := os.NewFile(answerFD, "answer")
+	unix.CloseOnExec(answerFD)
+	why := become()
+	_ = json.NewEncoder(answer).Encode(why)
+	os.Exit(126)
+}
+
+func become() *wire.Failure {
+	host := func(err error) *wire.Failure { return &wire.Failure{Text: err.Error()} }
+	var l launching
+	orders := os.NewFile(orderFD, "order")
+	if err := json.NewDecoder(orders).Decode(&l); err != nil {
+		return host(err)
+	}
+	_ = orders.Close()
+	if err := os.Chdir(l.Dir); err != nil {
+		return &wire.Failure{Spec: true, Text: fmt.Sprintf("working directory %q: %v; name one that the image has", l.Dir, err)}
+	}
+	path, err := lookUp(l.Command.Argv[0], os.Getenv("PATH"))
+	if err != nil {
+		return &wire.Failure{Spec: true, Text: fmt.Sprintf("program %q: %v; name one that the image has, and the image's entrypoint if you rely on it", l.Command.Argv[0], err)}
+	}
+	// When memory runs out the kernel takes the program and not process 1, which tells of it.
+	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("1000"), 0)
+	environ := os.Environ()
+	runtime.LockOSThread() // the filter is this thread's, which becomes the program
+	if err := limits(&l.Command, l.Own); err != nil {
+		return host(err)
+	}
+	if err := confine(l.Command.Network); err != nil {
+		return host(err)
+	}
+	err = syscall.Exec(path, l.Command.Argv, environ)
+	return &wire.Failure{Spec: true, Text: fmt.Sprintf("execute %q: %v; name a program that the image has", l.Command.Argv[0], err)}
+}
+
+// lookUp finds a program as a shell does.
+func lookUp(name, path string) (string, error) {
+	if strings.Contains(name, "/") {
+		return name, executable(name)
+	}
+	err := error(fs.ErrNotExist)
+	for _, dir := range filepath.SplitList(path) {
+		if dir == "" {
+			dir = "."
+		}
+		full := filepath.Join(dir, name)
+		switch found := executable(full); {
+		case found == nil:
+			return full, nil
+		case !errors.Is(found, fs.ErrNotExist):
+			err = found
+		}
+	}
+	return "", fmt.Errorf("not in PATH=%s: %w", path, err)
+}
+
+func executable(path string) error {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return errors.Unwrap(err)
+	case !info.Mode().IsRegular():
+		return unix.EACCES
+	}
+	return unix.Access(path, unix.X_OK)
+}

@@ -1,0 +1,257 @@
+package pod
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/runtime/kubernetes/wire"
+)
+
+// link is the stream of one worker. A newer one replaces it.
+type link struct {
+	keeper *keeper
+	conn   *net.UnixConn
+	write  sync.Mutex
+	sent   [2]int64
+	gone   bool // guarded by the keeper
+}
+
+func (l *link) send(f wire.Frame) error {
+	l.write.Lock()
+	defer l.write.Unlock()
+	return wire.Write(l.conn, f)
+}
+
+// serve answers one worker until its stream ends.
+func (k *keeper) serve(l *link) {
+	defer l.conn.Close()
+	_ = l.conn.SetReadDeadline(time.Now().Add(silence))
+	first, err := wire.Read(l.conn)
+	var greeting wire.Greeting
+	if err != nil || first.Kind != wire.Hello || first.Decode(&greeting) != nil {
+		return
+	}
+	k.mu.Lock()
+	if greeting.Out < 0 || greeting.Out > k.streams[0].size || greeting.Err < 0 || greeting.Err > k.streams[1].size {
+		k.mu.Unlock()
+		return
+	}
+	if before := k.link; before != nil {
+		before.gone = true
+		_ = before.conn.Close()
+	}
+	l.sent = [2]int64{greeting.Out, greeting.Err}
+	k.link, k.contact = l, time.Now()
+	k.changed.Broadcast()
+	k.mu.Unlock()
+	go l.tell()
+	ordering := false
+	for {
+		_ = l.conn.SetReadDeadline(time.Now().Add(silence))
+		f, err := wire.Read(l.conn)
+		if err == nil {
+			err = k.obey(l, f, &ordering)
+		}
+		if err != nil {
+			break
+		}
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	l.gone = true
+	if k.link == l {
+		k.link = nil
+	}
+	if ordering { // half an order: nothing was started, and nothing will be
+		k.change(func(s *wire.State) { s.Phase = wire.Broken })
+		_ = k.init.Close()
+	}
+	k.changed.Broadcast()
+}
+
+// obey does what a worker says. ordering is true between an order and the word to start.
+func (k *keeper) obey(l *link, f wire.Frame, ordering *bool) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.contact = time.Now()
+	if l.gone {
+		return net.ErrClosed
+	}
+	if k.init == nil && f.Kind != wire.Ping && f.Kind != wire.Done {
+		return fmt.Errorf("frame %q before process 1 is there", f.Kind)
+	}
+	switch f.Kind {
+	case wire.Ping:
+		k.mu.Unlock()
+		err := l.send(f)
+		k.mu.Lock()
+		return err
+	case wire.Order:
+		var c wire.Command
+		if err := f.Decode(&c); err != nil {
+			return err
+		}
+		if k.state.Phase != wire.Ready {
+			return fmt.Errorf("a second order")
+		}
+		*ordering = true
+		k.limit = c.Output + 1
+		if !c.Stdin {
+			k.input.end()
+		}
+		k.change(func(s *wire.State) { s.Phase = wire.Ordered })
+	case wire.File, wire.Data:
+		if !*ordering {
+			return fmt.Errorf("a file without an order")
+		}
+	case wire.Go:
+		if !*ordering {
+			return fmt.Errorf("a start without an order")
+		}
+		*ordering = false
+	case wire.Stdin:
+		return k.input.take(f)
+	case wire.Kill:
+	case wire.Fetch:
+		if k.state.Phase != wire.Exited {
+			return fmt.Errorf("files are asked for before the end")
+		}
+	case wire.Done:
+		k.finish()
+		return nil
+	default:
+		return fmt.Errorf("unknown frame %q", f.Kind)
+	}
+	init := k.init
+	k.mu.Unlock() // process 1 may be busy
+	err := wire.Write(init, f)
+	k.mu.Lock()
+	return err
+}
+
+// tell sends the output and then the state, as often as either changes.
+func (l *link) tell() {
+	k := l.keeper
+	buffer := make([]byte, wire.Chunk)
+	told := -1
+	for {
+		k.mu.Lock()
+		which := -1
+		var size int64
+		for {
+			if l.gone {
+				k.mu.Unlock()
+				return
+			}
+			for i := range k.streams {
+				if k.streams[i].size > l.sent[i] {
+					which, size = i, k.streams[i].size
+				}
+			}
+			if which >= 0 || told != k.version {
+				break
+			}
+			k.changed.Wait()
+		}
+		state := k.state
+		if which < 0 {
+			told = k.version
+		}
+		k.mu.Unlock()
+		var err error
+		if which < 0 {
+			l.write.Lock()
+			err = wire.WriteJSON(l.conn, wire.Status, state)
+			l.write.Unlock()
+		} else {
+			err = l.pass(which, size, buffer)
+		}
+		if err != nil {
+			_ = l.conn.Close() // the reader ends the link
+			return
+		}
+	}
+}
+
+func (l *link) pass(which int, size int64, buffer []byte) error {
+	part := buffer[:min(int64(len(buffer)), size-l.sent[which])]
+	if _, err := l.keeper.streams[which].file.ReadAt(part, l.sent[which]); err != nil {
+		return err
+	}
+	kind := [2]wire.Kind{wire.Out, wire.Err}[which]
+	if err := l.send(wire.Frame{Kind: kind, Offset: l.sent[which], Data: part}); err != nil {
+		return err
+	}
+	l.sent[which] += int64(len(part))
+	return nil
+}
+
+// input carries the program's stdin. A worker keeps what has not been taken, and sends it again after a break.
+type input struct {
+	keeper *keeper
+	pipe   *os.File
+	parts  chan []byte
+	next   int64 // the offset that is expected
+	ended  bool
+}
+
+// Window is how much input may be on its way to the program.
+const Window = 8 * wire.Chunk
+
+func newInput(pipe *os.File, k *keeper) *input {
+	in := &input{keeper: k, pipe: pipe, parts: make(chan []byte, Window)}
+	go in.carry()
+	return in
+}
+
+// take accepts input that comes next; the caller holds the keeper's lock.
+func (in *input) take(f wire.Frame) error {
+	if f.Offset > in.next {
+		return fmt.Errorf("input at offset %d, expected at %d", f.Offset, in.next)
+	}
+	if in.ended {
+		return nil
+	}
+	if len(f.Data) == 0 {
+		if f.Offset == in.next {
+			in.end()
+		}
+		return nil
+	}
+	fresh := f.Data[min(in.next-f.Offset, int64(len(f.Data))):]
+	if len(fresh) == 0 {
+		return nil
+	}
+	select {
+	case in.parts <- fresh:
+		in.next += int64(len(fresh))
+		return nil
+	default:
+		return fmt.Errorf("more input than the window of %d bytes", Window)
+	}
+}
+
+func (in *input) end() {
+	if !in.ended {
+		in.ended = true
+		close(in.parts)
+	}
+}
+
+// carry writes to the program. Input that it does not want is taken all the same.
+func (in *input) carry() {
+	broken := false
+	for part := range in.parts {
+		if !broken {
+			_, err := in.pipe.Write(part)
+			broken = err != nil
+		}
+		in.keeper.mu.Lock()
+		in.keeper.change(func(s *wire.State) { s.Stdin += int64(len(part)) })
+		in.keeper.mu.Unlock()
+	}
+	_ = in.pipe.Close()
+}

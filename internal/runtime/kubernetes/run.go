@@ -1,0 +1,476 @@
+package kubernetes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/pawl-run/pawl/internal/runtime"
+	"github.com/pawl-run/pawl/internal/runtime/drain"
+	"github.com/pawl-run/pawl/internal/runtime/kubernetes/wire"
+	"github.com/pawl-run/pawl/internal/runtime/verdict"
+)
+
+// run is one pod.
+type run struct {
+	runtime *Runtime
+	spec    runtime.Spec
+	command wire.Command
+	name    string
+	nonce   string
+	user    [2]int64
+	network string
+	uid     types.UID
+	started time.Time
+	ordered bool // the program may have begun
+
+	outputs [2]output
+	pumps   sync.WaitGroup
+	budget  *drain.Budget
+	feed    *feeder // nil: no input
+	fetches *fetch  // what is collected now; guarded by mu
+
+	mu      sync.Mutex
+	link    *link // the newest
+	state   wire.State
+	changed chan struct{} // closed when state changes
+
+	ended   verdict.Record
+	endedAt chan struct{} // closed when ended is set
+
+	done   chan struct{}
+	result runtime.Result
+}
+
+// output is one stream of the program: what has come of it goes into a pipe.
+type output struct {
+	in   *io.PipeWriter
+	got  int64 // bytes; read and written by the reader of the link
+	kept int64 // bytes within the limit
+}
+
+func newRun(r *Runtime, spec runtime.Spec) *run {
+	n := &run{runtime: r, spec: spec, changed: make(chan struct{}), endedAt: make(chan struct{}), done: make(chan struct{})}
+	if spec.Stdin != nil {
+		n.feed = newFeeder()
+	}
+	return n
+}
+
+// Wait blocks until nothing of the program is left.
+func (n *run) Wait() runtime.Result {
+	<-n.done
+	return n.result
+}
+
+// Kill ends the run unless it has ended.
+func (n *run) Kill(reason string) { n.end(verdict.Ending{Verdict: runtime.Killed, Reason: reason}) }
+
+func (n *run) end(e verdict.Ending) {
+	if n.ended.Set(e) {
+		close(n.endedAt)
+	}
+}
+
+// now is the state that the keeper has told last, and a channel that is closed when it tells another.
+func (n *run) now() (wire.State, <-chan struct{}) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.state, n.changed
+}
+
+// pump begins to carry the output.
+func (n *run) pump() {
+	n.budget = drain.NewBudget(n.spec.Limits.Output, func() { n.end(verdict.Output(n.spec.Limits)) })
+	for i, to := range []io.Writer{n.spec.Stdout, n.spec.Stderr} {
+		out, in := io.Pipe()
+		n.outputs[i].in = in
+		n.pumps.Go(func() { n.outputs[i].kept = drain.Pump(out, to, n.budget) })
+	}
+}
+
+// connect begins a stream to the keeper, at the end of what has come. The stream before must have ended.
+func (n *run) connect() (*link, error) {
+	l, err := n.runtime.dial(n.name, wire.Greeting{Version: wire.Version, Out: n.outputs[0].got, Err: n.outputs[1].got}, n.take)
+	if err != nil {
+		return nil, err
+	}
+	n.mu.Lock()
+	n.link = l
+	n.mu.Unlock()
+	return l, nil
+}
+
+// take takes what the keeper says. Only one stream's reader calls it at a time.
+func (n *run) take(f wire.Frame) error {
+	switch f.Kind {
+	case wire.Out:
+		return n.outputs[0].take(f)
+	case wire.Err:
+		return n.outputs[1].take(f)
+	case wire.File, wire.Data, wire.Fetched:
+		n.mu.Lock()
+		fetches := n.fetches
+		n.mu.Unlock()
+		if fetches == nil || f.Offset != fetches.request {
+			return nil // of a request before a break
+		}
+		if fetches.take(f) {
+			n.tell(func(*wire.State) {})
+		}
+		return nil
+	case wire.Status:
+	default:
+		return fmt.Errorf("the keeper sent an unknown frame %q", f.Kind)
+	}
+	var s wire.State
+	if err := f.Decode(&s); err != nil {
+		return err
+	}
+	if s.Version != wire.Version {
+		return fmt.Errorf("the helper speaks version %d of its protocol and this worker version %d: use the helper image of this release", s.Version, wire.Version)
+	}
+	if s.Phase == wire.Exited && (s.Out != n.outputs[0].got || s.Err != n.outputs[1].got) {
+		return fmt.Errorf("the keeper has %d and %d bytes of output, %d and %d have come", s.Out, s.Err, n.outputs[0].got, n.outputs[1].got)
+	}
+	n.tell(func(was *wire.State) {
+		if was.Epoch != "" && was.Epoch != s.Epoch {
+			s.Phase = wire.Broken
+		}
+		*was = s
+	})
+	if n.feed != nil {
+		n.feed.taken(s.Stdin)
+	}
+	return nil
+}
+
+func (n *run) tell(change func(*wire.State)) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	change(&n.state)
+	close(n.changed)
+	n.changed = make(chan struct{})
+}
+
+func (o *output) take(f wire.Frame) error {
+	if f.Offset > o.got {
+		return fmt.Errorf("output at offset %d, expected at %d", f.Offset, o.got)
+	}
+	fresh := f.Data[min(o.got-f.Offset, int64(len(f.Data))):]
+	o.got += int64(len(fresh))
+	_, err := o.in.Write(fresh)
+	return err
+}
+
+const (
+	// giveUp is how long a pod may be out of reach until the run is given up.
+	giveUp = 2 * time.Minute
+	// settled is how long a stream may be away until what the cluster says of the pod decides.
+	settled = 3 * time.Second
+	// deleteGrace is what the kubelet gives a pod whose run is over or is to be ended by deleting it, in seconds.
+	deleteGrace = 1
+)
+
+var errInfra = errors.New("kubernetes")
+
+// await keeps a stream to the keeper until done says that its state will do, and passes on that the run is to be ended.
+func (n *run) await(done func(wire.State) bool) error {
+	var away time.Time // since when there has been no stream
+	var told *link     // which has been told to kill
+	deleted := false   // by this run
+	pause := 50 * time.Millisecond
+	for {
+		state, changed := n.now()
+		if done(state) {
+			return nil
+		}
+		l := n.link
+		if away.IsZero() {
+			pause = 50 * time.Millisecond
+		}
+		pod, gone, podChanged := n.runtime.watcher.look(n.name)
+		switch {
+		case state.Phase == wire.Lost:
+			return n.lost()
+		case state.Phase == wire.Broken:
+			return fmt.Errorf("%w: the keeper of pod %s was started again, and the output is lost with it", errInfra, n.name)
+		case gone:
+			return fmt.Errorf("%w: pod %s is gone: %s", errInfra, n.name, describe(pod))
+		case pod != nil && pod.DeletionTimestamp != nil && !deleted:
+			n.end(verdict.Ending{Verdict: runtime.InfraError, Reason: "kubernetes: pod " + n.name + " was deleted or evicted while it ran: " + ending(pod)})
+		case !away.IsZero() && time.Since(away) > settled && pod != nil && over(pod):
+			return fmt.Errorf("%w: pod %s: %s", errInfra, n.name, ending(pod))
+		case !away.IsZero() && time.Since(away) > giveUp:
+			return n.abandon(l.err)
+		}
+		if _, ended := n.ended.Get(); ended {
+			if away.IsZero() && told != l {
+				told = l
+				go func() { _ = l.send(wire.Frame{Kind: wire.Kill}) }() // another stream says it again
+			}
+			if !deleted && !away.IsZero() && time.Since(away) > settled {
+				deleted = n.delete() == nil
+			}
+		}
+		var broke <-chan struct{}
+		var again <-chan time.Time
+		ended := n.endedAt
+		if _, is := n.ended.Get(); is {
+			ended = nil
+		}
+		if away.IsZero() {
+			broke = l.over
+		} else {
+			again = time.After(pause)
+		}
+		select {
+		case <-changed:
+			away = time.Time{}
+		case <-podChanged:
+		case <-ended:
+		case <-broke:
+			away = time.Now()
+		case <-again:
+			pause = min(2*pause, time.Second)
+			if err := n.reconnect(); err == nil {
+				away = time.Time{}
+			}
+		}
+	}
+}
+
+// reconnect tries once, and returns when the keeper has answered.
+func (n *run) reconnect() error {
+	_, changed := n.now()
+	l, err := n.connect()
+	if err != nil {
+		return err
+	}
+	select {
+	case <-changed:
+		if n.feed != nil {
+			n.feed.again(l)
+		}
+		return nil
+	case <-l.over:
+		return l.err
+	}
+}
+
+func describe(pod *v1.Pod) string {
+	if pod == nil {
+		return "it was deleted"
+	}
+	return ending(pod)
+}
+
+// errOOM is the end of process 1 by the kernel's want of memory: where it kills the whole container at once.
+var errOOM = errors.New("out of memory")
+
+// lost finds out what became of a pod whose process 1 has died without a report. All of its output has come.
+func (n *run) lost() error {
+	deadline := time.NewTimer(settleWithin)
+	defer deadline.Stop()
+	for {
+		pod, gone, changed := n.runtime.watcher.look(n.name)
+		if pod != nil {
+			if s := statusOf(pod, mainName); s != nil && s.State.Terminated != nil {
+				if s.State.Terminated.Reason == "OOMKilled" {
+					return errOOM
+				}
+				gone = true
+			}
+		}
+		if gone {
+			return fmt.Errorf("%w: pod %s was lost while its program ran: %s", errInfra, n.name, describe(pod))
+		}
+		select {
+		case <-changed:
+		case <-deadline.C:
+			return fmt.Errorf("%w: pod %s was lost while its program ran, and the cluster does not say how", errInfra, n.name)
+		}
+	}
+}
+
+// settleWithin is how long the cluster may take to tell how a container has ended; kubelets take a second or two.
+const settleWithin = 20 * time.Second
+
+// abandon deletes a pod that is out of reach, and waits for the kubelet to confirm that it has ended.
+func (n *run) abandon(why error) error {
+	_ = n.delete()
+	deadline := time.NewTimer(giveUp)
+	defer deadline.Stop()
+	for {
+		pod, gone, changed := n.runtime.watcher.look(n.name)
+		if gone || pod != nil && over(pod) {
+			return fmt.Errorf("%w: pod %s could not be reached for %v and was deleted: %w", errInfra, n.name, giveUp, why)
+		}
+		select {
+		case <-changed:
+		case <-deadline.C:
+			return fmt.Errorf("%w: pod %s cannot be reached, and its program may go on until %v have passed without its worker: %w", errInfra, n.name, n.runtime.options.OrphanAfter, why)
+		}
+	}
+}
+
+// supervise sees the run through to its end.
+func (n *run) supervise() {
+	defer n.runtime.unregister(n)
+	defer n.runtime.watcher.drop(n.name)
+	err := n.await(func(s wire.State) bool { return s.Phase == wire.Exited })
+	if err != nil && !errors.Is(err, errOOM) {
+		n.current().close() // nothing more is taken
+	}
+	n.end(verdict.Ending{})
+	if n.feed != nil {
+		n.feed.stop()
+	}
+	for i := range n.outputs {
+		_ = n.outputs[i].in.Close()
+	}
+	n.pumps.Wait()
+	state, _ := n.now()
+	switch {
+	case errors.Is(err, errOOM):
+		n.judge(&wire.Report{Signal: "SIGKILL", OOMKills: 1, Wall: time.Since(n.started), Enforcement: "cgroup-v2"})
+		err = nil
+	case err == nil:
+		n.judge(state.Report)
+		err = n.collect()
+	}
+	if err != nil {
+		n.result.Verdict, n.result.Reason = runtime.InfraError, err.Error()
+		if e, _ := n.ended.Get(); e.Verdict != "" {
+			n.result.Verdict, n.result.Reason = e.Verdict, e.Reason
+			if e.Verdict != runtime.InfraError {
+				n.result.Reason += " (" + err.Error() + ")"
+			}
+		}
+		n.result.StdoutBytes, n.result.StderrBytes = n.outputs[0].kept, n.outputs[1].kept
+		if n.result.Enforcement == "" {
+			n.result.Enforcement = "none"
+		}
+	}
+	l := n.current()
+	_ = l.send(wire.Frame{Kind: wire.Done})
+	close(n.done)
+	_ = n.delete() // or a sweep will
+	l.close()
+}
+
+func (n *run) current() *link {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.link
+}
+
+// judge fills in how the run ended: what Pawl recorded, then what the kernel counted, then what the program did.
+func (n *run) judge(report *wire.Report) {
+	r, limits := &n.result, n.spec.Limits
+	r.StdoutBytes, r.StderrBytes = n.outputs[0].kept, n.outputs[1].kept
+	r.Wall, r.CPU, r.PeakMemory, r.Enforcement = max(report.Wall, 1), report.CPU, report.Peak, report.Enforcement
+	defer func() {
+		r.NoteLimits(report.Ending == wire.ByPids, report.Ending == wire.ByDisk && r.Verdict == runtime.OutputLimit)
+	}()
+	e, _ := n.ended.Get()
+	if e.Verdict == "" {
+		switch {
+		case report.Ending == wire.ByWall:
+			e = verdict.Wall(limits)
+		case report.Ending == wire.ByCPU:
+			e = verdict.CPU(limits)
+		case report.Ending == wire.ByDisk:
+			e = verdict.Ending{Verdict: runtime.OutputLimit, Reason: fmt.Sprintf("the working directory and /tmp hold more than the disk limit of %d bytes", limits.Disk)}
+		case n.budget.Exceeded():
+			e = verdict.Output(limits)
+		case report.Ending == wire.ByKill:
+			e = verdict.Ending{Verdict: runtime.InfraError, Reason: "kubernetes: the pod ended the program, because no worker was there or another told it to"}
+		}
+	}
+	e = verdict.OnTime(e, report.Ending == "", *r, limits)
+	failed := report.Code != 0 || report.Signal != ""
+	switch {
+	case e.Verdict != "":
+		r.Verdict, r.Reason = e.Verdict, e.Reason
+		return
+	case report.Ending == wire.ByPids:
+		r.Verdict, r.Signal = runtime.Signal, "SIGKILL"
+		r.Reason = fmt.Sprintf("more than %d processes ran at once, and they were killed", limits.Pids)
+		return
+	case report.OOMKills > 0 && failed:
+		r.Verdict = runtime.OOM
+		r.Reason = fmt.Sprintf("the memory limit of %d bytes was reached and the kernel killed a process", limits.Memory)
+		return
+	case report.OOMKills > 0:
+		r.ChildOOM = true
+		r.Reason = fmt.Sprintf("a child was killed at the memory limit of %d bytes", limits.Memory)
+	}
+	switch {
+	case report.Signal != "":
+		r.Verdict, r.Signal = runtime.Signal, report.Signal
+		r.Reason = "the program was ended by " + report.Signal
+	case report.Code != 0:
+		r.Verdict, r.ExitCode = runtime.NonzeroExit, report.Code
+		r.Reason = fmt.Sprintf("the program exited with code %d", report.Code)
+	default:
+		r.Verdict = runtime.OK
+	}
+}
+
+// delete asks for the pod to be deleted, some times when the cluster does not answer.
+func (n *run) delete() error {
+	var err error
+	for range 3 {
+		ctx, cancel := context.WithTimeout(context.Background(), callWithin)
+		err = n.runtime.remove(ctx, n.name, n.uid)
+		cancel()
+		if err == nil || lasting(err) {
+			return err
+		}
+		time.Sleep(200 * time.Millisecond)
+	}
+	return err
+}
+
+// discard removes what a start has left. Where a program may have begun it waits until that has certainly ended.
+func (n *run) discard() {
+	_ = n.delete()
+	if !n.ordered {
+		return
+	}
+	deadline := time.NewTimer(giveUp)
+	defer deadline.Stop()
+	for {
+		pod, gone, changed := n.runtime.watcher.look(n.name)
+		if gone || pod != nil && over(pod) {
+			return
+		}
+		select {
+		case <-changed:
+		case <-deadline.C:
+			return
+		}
+	}
+}
+
+// remove deletes one pod. That there is none is as good.
+func (r *Runtime) remove(ctx context.Context, name string, uid types.UID) error {
+	options := metav1.DeleteOptions{GracePeriodSeconds: ptr(int64(deleteGrace))}
+	if uid != "" {
+		options.Preconditions = &metav1.Preconditions{UID: &uid}
+	}
+	err := r.pods.delete(ctx, name, options)
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // gone, or another pod of the name
+		return nil
+	}
+	return err
+}

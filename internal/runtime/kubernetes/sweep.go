@@ -1,0 +1,66 @@
+package kubernetes
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const (
+	// sweepEvery is how often orphans are looked for.
+	sweepEvery = 30 * time.Second
+	// sweepAfter is how long a pod of another worker has been over before it is taken for one whose worker is dead: a living one
+	// deletes its pods at once.
+	sweepAfter = time.Minute
+)
+
+// sweepAgain looks for orphans until ctx ends. It says nothing: what matters of a cluster that does not answer, the next run
+// says.
+func (r *Runtime) sweepAgain(ctx context.Context) {
+	tick := time.NewTicker(sweepEvery)
+	defer tick.Stop()
+	for {
+		_, _ = r.sweep(ctx, time.Now())
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// sweep deletes the pods of workers that are no more: a pod whose worker has died ends by itself, since its keeper waits for
+// one only so long, and is then deleted here. It returns how many it deleted.
+func (r *Runtime) sweep(ctx context.Context, now time.Time) (int, error) {
+	found, err := r.pods.list(ctx, metav1.ListOptions{LabelSelector: labelOwner + "," + labelOwner + "!=" + r.owner})
+	if err != nil {
+		return 0, fmt.Errorf("list pods: %w", err)
+	}
+	deleted := 0
+	for i := range found.Items {
+		pod := &found.Items[i]
+		if pod.DeletionTimestamp == nil && orphaned(pod, now) && r.remove(ctx, pod.Name, pod.UID) == nil {
+			deleted++
+		}
+	}
+	return deleted, nil
+}
+
+// orphaned reports whether a pod is over and nobody has deleted it, or has outlived its limits.
+func orphaned(pod *v1.Pod, now time.Time) bool {
+	if expires, err := strconv.ParseInt(pod.Annotations[annotationExpires], 10, 64); err == nil && now.Unix() > expires {
+		return true
+	}
+	if !over(pod) {
+		return false
+	}
+	ended := pod.CreationTimestamp.Time
+	if s := statusOf(pod, mainName); s != nil && s.State.Terminated != nil {
+		ended = s.State.Terminated.FinishedAt.Time
+	}
+	return now.Sub(ended) > sweepAfter
+}

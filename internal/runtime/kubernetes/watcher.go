@@ -1,0 +1,129 @@
+package kubernetes
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// watcher follows this runtime's pods with one watch, and wakes those who wait for one.
+type watcher struct {
+	runtime *Runtime
+	mu      sync.Mutex
+	pods    map[string]*seen
+}
+
+// seen is what is known of a pod that somebody follows.
+type seen struct {
+	pod     *v1.Pod // nil: nothing yet
+	deleted bool    // the object is gone
+	changed chan struct{}
+}
+
+func newWatcher(r *Runtime) *watcher { return &watcher{runtime: r, pods: make(map[string]*seen)} }
+
+// add begins to follow a pod.
+func (w *watcher) add(name string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.pods[name] = &seen{changed: make(chan struct{})}
+}
+
+// drop ends that.
+func (w *watcher) drop(name string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.pods, name)
+}
+
+// look returns what is known of a pod, and a channel that is closed when that changes.
+func (w *watcher) look(name string) (pod *v1.Pod, deleted bool, changed <-chan struct{}) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if s := w.pods[name]; s != nil {
+		return s.pod, s.deleted, s.changed
+	}
+	return nil, true, nil
+}
+
+// note takes what the cluster says of a pod.
+func (w *watcher) note(pod *v1.Pod, deleted bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	s := w.pods[pod.Name]
+	if s == nil || s.pod != nil && s.pod.UID != pod.UID {
+		return
+	}
+	s.pod, s.deleted = pod, s.deleted || deleted
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+// missing takes the pods that had been there before a listing and are not in it for deleted.
+func (w *watcher) missing(before, listed map[string]bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for name, s := range w.pods {
+		if before[name] && !listed[name] && !s.deleted {
+			s.deleted = true
+			close(s.changed)
+			s.changed = make(chan struct{})
+		}
+	}
+}
+
+// followAgain is the pause after a watch that could not be had.
+const followAgain = 500 * time.Millisecond
+
+// follow watches until ctx ends. A watch that has broken off begins again with a listing, so that nothing is missed.
+func (w *watcher) follow(ctx context.Context) {
+	for ctx.Err() == nil {
+		w.once(ctx)
+		select {
+		case <-ctx.Done():
+		case <-time.After(followAgain):
+		}
+	}
+}
+
+// once lists the pods and watches them from there, until the watch ends: servers end each after some minutes.
+func (w *watcher) once(ctx context.Context) {
+	pods, options := w.runtime.pods, metav1.ListOptions{LabelSelector: labelOwner + "=" + w.runtime.owner}
+	before, listed := make(map[string]bool), make(map[string]bool)
+	w.mu.Lock()
+	for name, s := range w.pods {
+		before[name] = s.pod != nil
+	}
+	w.mu.Unlock()
+	found, err := pods.list(ctx, options)
+	if err != nil {
+		return // what needs the cluster says so
+	}
+	for i := range found.Items {
+		listed[found.Items[i].Name] = true
+		w.note(&found.Items[i], false)
+	}
+	w.missing(before, listed)
+	options.ResourceVersion = found.ResourceVersion
+	stream, err := pods.watch(ctx, options)
+	if err != nil {
+		return
+	}
+	defer stream.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case e, ok := <-stream.ResultChan():
+			pod, is := e.Object.(*v1.Pod)
+			if !ok || !is {
+				return // or an error such as 410: what happened meanwhile is in the next listing
+			}
+			w.note(pod, e.Type == watch.Deleted)
+		}
+	}
+}
