@@ -130,6 +130,7 @@ type Execution struct {
 
 	RerunOf  string   `json:"rerun_of,omitempty" doc:"The execution that this one runs again"`
 	Only     []string `json:"only,omitempty" doc:"Of a rerun: the tasks, or items of tasks, of which alone it is"`
+	GivenBy  string   `json:"given_by,omitempty" doc:"Who has given the output with which this task of a rerun ended: it did not run. Of the rerun: who has given outputs to tasks"`
 	ReusedOf string   `json:"reused_of,omitempty" doc:"The execution whose outcome this task of a rerun ended with: it did not run"`
 
 	Queue    string            `json:"queue,omitempty"`

@@ -4,10 +4,12 @@ import "encoding/json"
 
 // RerunRequest says how a rerun differs from its original. Empty, what did not complete runs again, with everything after it.
 type RerunRequest struct {
-	From       []string        `json:"from,omitempty" doc:"Tasks of a workflow, or items of them as task[3], that run again though they completed"`
-	Only       []string        `json:"only,omitempty" doc:"Tasks of a workflow, or items of them, that run alone: what comes before them is reused, what comes after them is left out"`
-	Input      json.RawMessage `json:"input,omitempty" doc:"Given instead of the original's"`
-	Definition string          `json:"definition,omitempty" doc:"same (default), latest, or name@version"`
+	From       []string                   `json:"from,omitempty" doc:"Tasks of a workflow, or items of them as task[3], that run again though they completed"`
+	Only       []string                   `json:"only,omitempty" doc:"Tasks of a workflow, or items of them, that run alone: what comes before them is reused, what comes after them is left out"`
+	Outputs    map[string]json.RawMessage `json:"outputs,omitempty" doc:"Outputs by task, or by item as task[3]: it ends with that and does not run. 100 at most, with 64 KB together"`
+	By         string                     `json:"by,omitempty" doc:"Who gives the outputs"`
+	Input      json.RawMessage            `json:"input,omitempty" doc:"Given instead of the original's"`
+	Definition string                     `json:"definition,omitempty" doc:"same (default), latest, or name@version"`
 }
 
 // RerunPlan is what a rerun does, before anything happens.
@@ -25,8 +27,9 @@ type RerunPlan struct {
 // RerunTask is what a rerun does about one task.
 type RerunTask struct {
 	Task     string `json:"task" doc:"Its name"`
-	Decision string `json:"decision" enum:"reuse,run,partly,skip,break,prevent,leave" doc:"Partly: some items run. Skip: its condition does not hold. Break: one of its expressions fails. Prevent: the workflow fails before it can start. Leave: it is left out, because the rerun is of other tasks only"`
+	Decision string `json:"decision" enum:"reuse,run,partly,skip,break,prevent,give,leave" doc:"Partly: some items run. Give: nothing of it runs, and an output is given. Skip: its condition does not hold. Break: one of its expressions fails. Prevent: the workflow fails before it can start. Leave: it is left out, because the rerun is of other tasks only"`
 	Reused   int    `json:"reused,omitempty" doc:"Its items whose outcomes are reused"`
+	Given    int    `json:"given,omitempty" doc:"Its items that end with an output that is given"`
 	Runs     int    `json:"runs,omitempty" doc:"Its items that run, as far as that is known before what it needs has ended"`
 	Items    []int  `json:"items,omitempty" doc:"Of a foreach: the first 100 items that run"`
 	Reason   string `json:"reason,omitempty" doc:"Why; of several items that run, of the first"`

@@ -59,6 +59,7 @@ export interface Execution {
   rules?: string[];
   rerun_of?: string;
   only?: string[];
+  given_by?: string;
   reused_of?: string;
   queue?: string;
   runtime?: string;
@@ -187,6 +188,7 @@ export interface TaskExecution {
   started_at?: string;
   finished_at?: string;
   wake_at?: string;
+  given?: boolean;
   reused?: boolean;
 }
 
@@ -200,6 +202,7 @@ export interface Task {
   created?: number;
   ended?: number;
   counts?: Record<string, number>;
+  given?: number;
   reused?: number;
   error?: Error;
   started_at?: string;
@@ -669,6 +672,7 @@ export interface RerunTask {
   task: string;
   decision: string;
   reused?: number;
+  given?: number;
   runs?: number;
   items?: number[];
   reason?: string;

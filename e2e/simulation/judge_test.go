@@ -131,6 +131,10 @@ func (w *world) judgeRow(r *row) {
 	switch {
 	case !x.ReusedOf.IsZero():
 		w.judgeReused(r, x)
+	case x.GivenBy != "" && !x.Parent.IsZero():
+		if w.ledger.of[try{r.id, 1}] != nil {
+			w.violate(59, "%s was given its output by %s, and was run", name(r.id), x.GivenBy)
+		}
 	case x.Kind == flow.KindWorkflow:
 		w.judgeWorkflow(r)
 	case x.Stage == flow.Completed && !x.Kind.ByEngine():

@@ -45,6 +45,7 @@ var rerunBugs = []bug{
 		}
 		return t.Tx.Apply(ctx, d)
 	}})},
+	{name: "given output is not used", invariant: []int{59}, tune: rerunningPlan, tx: twisted(twist{workflows: func(_ *twist, x *flow.Execution) { x.Outputs = nil }})},
 	{name: "rerun does not name its original", invariant: []int{62}, tune: rerunningPlan, tx: twisted(twist{apply: func(t *twist, ctx context.Context, d store.Delta) error {
 		for _, x := range d.Drafts {
 			x.RerunOf, x.RerunFirst = flow.ID{}, flow.ID{}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/client"
@@ -52,11 +53,8 @@ func (a *app) describeTasks(ctx context.Context, s *session, x *api.Execution) e
 				return err
 			}
 		}
-		if why == "" && task.Reused > 0 {
-			why = "reused"
-			if task.Foreach {
-				why = fmt.Sprintf("%d reused", task.Reused)
-			}
+		if why == "" {
+			why = withoutRunning(task)
 		}
 		t.Row("  "+task.Name, string(task.Status), progress, task.Action, id, why)
 		if !task.Foreach {
@@ -100,4 +98,22 @@ func whyFailed(ctx context.Context, s *session, id string) (string, error) {
 		return "", err
 	}
 	return x.Error.Error(), nil
+}
+
+// withoutRunning says how many executions of a task ended without running.
+func withoutRunning(t *api.Task) string {
+	var all []string
+	for _, k := range []struct {
+		n    int
+		word string
+	}{{t.Reused, "reused"}, {t.Given, "given"}} {
+		switch {
+		case k.n == 0:
+		case t.Foreach:
+			all = append(all, fmt.Sprintf("%d %s", k.n, k.word))
+		default:
+			all = append(all, k.word)
+		}
+	}
+	return strings.Join(all, ", ")
 }

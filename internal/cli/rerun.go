@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -18,6 +20,8 @@ type rerunOptions struct {
 	runOptions // of which it has input and set
 	failed     bool
 	from, only []string
+	give       []string
+	by         string
 	definition string
 	plan, wait bool
 	format     output.Format
@@ -36,6 +40,7 @@ runs, with everything after it. --plan says what would be reused and what would 
   pawl rerun ex_… --from deploy                       this task and everything after it
   pawl rerun ex_… --from 'test[3]'                    one item of a foreach, and everything after it
   pawl rerun ex_… --only render                       this task alone; what comes after it is left out
+  pawl rerun ex_… --give 'build={"image": "web:7"}'    build is taken to have put that out
   pawl rerun ex_… --set region=north                  with another input
   pawl rerun ex_… --definition latest                 on the definition as it is now`,
 		Args: cobra.ExactArgs(1),
@@ -63,6 +68,8 @@ runs, with everything after it. --plan says what would be reused and what would 
 	f.BoolVar(&o.failed, "failed", false, "run again what did not complete, and what comes after it: the default")
 	f.StringArrayVar(&o.from, "from", nil, "a task, or an item of it as in 'test[3]', that runs again though it completed; also several times")
 	f.StringArrayVar(&o.only, "only", nil, "a task, or an item of it, that runs alone: what comes before it is reused, what comes after it is left out; also several times")
+	f.StringArrayVar(&o.give, "give", nil, "the output of a task, or of an item of it, as in build=JSON or 'test[3]=@FILE': it ends with that and does not run; also several times")
+	f.StringVar(&o.by, "by", "", "with --give: who gives it; the user of this system unless it is given")
 	f.StringVar(&o.input, "input", "", "another input as JSON, or @FILE (@- for standard input)")
 	f.StringArrayVar(&o.set, "set", nil, "one field of the input, as in limit=5 or user.name=ada; JSON where it is JSON, else text")
 	f.StringVar(&o.definition, "definition", "", "what it runs on: same (default), latest, or name@version")
@@ -74,6 +81,9 @@ runs, with everything after it. --plan says what would be reused and what would 
 
 func (a *app) rerun(ctx context.Context, s *session, id string, o *rerunOptions) error {
 	in := api.RerunRequest{From: o.from, Only: o.only, Definition: o.definition}
+	if err := a.giveOutputs(&in, o); err != nil {
+		return err
+	}
 	if o.input == "" && len(o.set) > 0 {
 		x, err := s.Get(ctx, id)
 		if err != nil {
@@ -108,6 +118,40 @@ func (a *app) rerun(ctx context.Context, s *session, id string, o *rerunOptions)
 		return nil
 	}
 	return a.watch(ctx, s, x, output.AsTable)
+}
+
+// giveOutputs reads the outputs that are given to tasks.
+func (a *app) giveOutputs(in *api.RerunRequest, o *rerunOptions) error {
+	if len(o.give) == 0 {
+		if o.by != "" {
+			return exit.Usagef("--by says who gives an output: add --give")
+		}
+		return nil
+	}
+	in.Outputs = map[string]json.RawMessage{}
+	for _, text := range o.give {
+		task, value, has := strings.Cut(text, "=")
+		if !has || task == "" || value == "" {
+			return exit.Usagef("--give %s: it is written TASK=JSON, or TASK=@FILE", text)
+		}
+		if _, twice := in.Outputs[task]; twice {
+			return exit.Usagef("--give %s: it is given twice", task)
+		}
+		data := []byte(value)
+		if file, is := strings.CutPrefix(value, "@"); is {
+			files, err := a.readFiles([]string{file})
+			if err != nil {
+				return fmt.Errorf("--give %s: %w", task, err)
+			}
+			data = files[0].content
+		}
+		if data = bytes.TrimSpace(data); !json.Valid(data) {
+			return exit.Usagef("--give %s: %.100q is not JSON; write a text in quotes: '\"text\"'", task, data)
+		}
+		in.Outputs[task] = data
+	}
+	in.By = o.by
+	return fillBy(&in.By)
 }
 
 // showPlan says what a rerun would do.

@@ -18,6 +18,7 @@ func TestRerunDocument(t *testing.T) {
 		"The rerun of release@2 would reuse the outcomes of 4 executions\n", "Rerun of:", "3 reused", "Reruns:",
 		"test     partly    2       1: [1]  it was named\n", "Nothing would run: the rerun of release@2 ends at once as completed\n",
 		"publish  leave                     the rerun is of test only\n", "Only:", "race of built",
+		"publish  give                    its output is given\n", "Given by:", "ada\n", "given\n",
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)
@@ -60,6 +61,12 @@ func TestRerunCommand(t *testing.T) {
 		{[]string{"rerun", id, "--failed", "--from", "a"}, 2, "", "leave out one"},
 		{[]string{"rerun", id, "--only", "a"}, 1, "", "no workflow"},
 		{[]string{"rerun", id, "--only", "a", "--from", "b"}, 2, "", "leave out one"},
+		{[]string{"rerun", id, "--give", "a=1"}, 1, "", "no workflow"},
+		{[]string{"rerun", id, "--give", "a"}, 2, "", "TASK=JSON"},
+		{[]string{"rerun", id, "--give", "a=b c"}, 2, "", "is not JSON"},
+		{[]string{"rerun", id, "--give", "a=@nowhere.json"}, 1, "", "nowhere.json"},
+		{[]string{"rerun", id, "--give", "a=1", "--give", "a=2"}, 2, "", "given twice"},
+		{[]string{"rerun", id, "--by", "ada"}, 2, "", "add --give"},
 		{[]string{"rerun", id, "--plan", "--wait"}, 2, "", "leave out one"},
 		{[]string{"rerun", id, "-o", "json"}, 2, "", "add --plan"},
 		{[]string{"rerun", id, "--set", "n"}, 2, "", "name=value"},

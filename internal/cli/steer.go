@@ -281,6 +281,7 @@ func (a *app) describe(ctx context.Context, s *session, x *api.Execution) error 
 		field("Task", fmt.Sprintf("%s[%d] of %s", x.Task, x.Index, x.Workflow))
 	}
 	field("Rerun of", x.RerunOf)
+	field("Given by", x.GivenBy)
 	field("Only", strings.Join(x.Only, ", "))
 	if x.Status.Terminal() {
 		again, err := reruns(ctx, s, x.ID)

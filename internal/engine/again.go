@@ -31,7 +31,7 @@ func (e *Engine) Retry(ctx context.Context, id flow.ID, key string) (Submitted, 
 	r.Parent, r.ParentAttempt, r.Task, r.Index, r.Depth = flow.ID{}, 0, "", 0, 0
 	r.IdempotencyKey, r.NotBefore = key, r.CreatedAt
 	r.RerunOf, r.RerunFirst, r.ReusedOf = flow.ID{}, flow.ID{}, flow.ID{}
-	r.Only, r.LeftOut = nil, nil
+	r.Only, r.LeftOut, r.Outputs, r.GivenBy = nil, nil, nil, ""
 	r.Signal = flow.ID{} // one execution stands for it; what has led to this one stays
 	if err := e.place(ctx, &r); err != nil {
 		return Submitted{}, err

@@ -10,6 +10,7 @@ import (
 	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/orchestration"
+	"github.com/pawl-run/pawl/internal/store"
 )
 
 // createChildren makes the executions of the plan's children.
@@ -22,13 +23,16 @@ func (s *step) createChildren(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("task %q: %w", c.Task.Name, err)
 		}
-		reuse, err := s.reusable(ctx, c, &r, refusal)
-		if err != nil {
+		given := s.w.Given(c.Task.Name, c.Index)
+		var reuse *store.Reusable
+		if given != nil {
+			r.GivenBy = s.w.GivenBy
+		} else if reuse, err = s.reusable(ctx, c, &r, refusal); err != nil {
 			return err
 		}
 		r.Parent, r.ParentAttempt, r.Task, r.Index = s.w.ID, s.w.Attempt, c.Task.Name, c.Index
 		r.Depth, r.Traceparent, r.Rules, r.CreatedAt = s.w.Depth+1, s.w.Traceparent, s.w.Rules, s.t.now
-		if reuse == nil {
+		if reuse == nil && given == nil {
 			lane, err := s.t.e.assign(&r)
 			if err != nil && refusal == nil {
 				refusal = &flow.Error{Code: flow.CodeInvalidInput, Message: err.Error()}
@@ -47,8 +51,10 @@ func (s *step) createChildren(ctx context.Context) error {
 			}
 			s.t.holds(d.ID, sums)
 		}
-		if refusal != nil || reuse != nil {
-			if refusal != nil {
+		if refusal != nil || reuse != nil || given != nil {
+			if given != nil {
+				err = d.Give(given, s.t.now)
+			} else if refusal != nil {
 				err = d.Reject(refusal, s.t.now)
 			} else {
 				err = d.Reuse(reuse.Output, s.t.now)

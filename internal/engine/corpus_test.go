@@ -88,6 +88,11 @@ var corpus = []struct {
 		again, _ := r.rerun(id, RerunOptions{Only: []orchestration.Item{{Task: "b", Index: 1}}})
 		r.ended(again)
 	}},
+	{"rerun-with-a-given-output", func(r *rig) {
+		id := r.flows("tasks:\n  a: {action: noop, with: {n: 1}}\n  b: {action: noop, needs: [a], with: {fail: true}}\n  c: {action: noop, needs: [b], with: {of: \"${{ tasks.b.output.v }}\"}}\n")
+		again, _ := r.rerun(id, RerunOptions{Outputs: []flow.GivenOutput{{Task: "b", Index: orchestration.AllItems, Output: json.RawMessage(`{"v":7}`)}}, By: "ada"})
+		r.ended(again)
+	}},
 	{"lost-worker", func(r *rig) {
 		h := r.worker("aside")
 		id := r.submit(Submission{Action: "noop", Queue: "aside", Input: json.RawMessage(`{}`)})
@@ -144,8 +149,23 @@ func (r *rig) recorded() *recordedRun {
 	return run
 }
 
-// replay replays every history of a run, with nothing but what its file has.
+// replay replays every history of a run.
 func (run *recordedRun) replay(t *testing.T) (events int) {
+	t.Helper()
+	run.each(t, func(x *flow.Execution, res *replay.Result) {
+		events += res.Events
+		for _, f := range res.Findings {
+			t.Errorf("%s (%s): event %d: %s[%d]: by the rules %s, recorded %s: %s", x.ID, x.Kind, f.Seq, f.Task, f.Index, f.Rules, f.Recorded, f.Why)
+		}
+		for _, u := range res.Unknown {
+			t.Errorf("%s (%s): event %d: not known: %s", x.ID, x.Kind, u.Seq, u.What)
+		}
+	})
+	return events
+}
+
+// each replays every history of a run, with nothing but what its file has.
+func (run *recordedRun) each(t *testing.T, found func(*flow.Execution, *replay.Result)) {
 	t.Helper()
 	defs := map[string]*definition.Definition{}
 	for _, d := range run.Definitions {
@@ -181,16 +201,52 @@ func (run *recordedRun) replay(t *testing.T) (events int) {
 				}
 			}
 		}
-		res := replay.Replay(rec, 0)
-		events += res.Events
-		for _, f := range res.Findings {
-			t.Errorf("%s (%s): event %d: %s[%d]: by the rules %s, recorded %s: %s", x.ID, x.Kind, f.Seq, f.Task, f.Index, f.Rules, f.Recorded, f.Why)
+		found(x, replay.Replay(rec, 0))
+	}
+}
+
+// An output that was given to a task is part of the record: another one, or none, does not follow.
+func TestReplayOfGivenOutputs(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(filepath.Join("testdata", "histories", "rerun-with-a-given-output.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, change := range map[string]func(x *flow.Execution){
+		"another output": func(x *flow.Execution) {
+			if len(x.Outputs) > 0 {
+				x.Outputs[0].Output = json.RawMessage(`{"v":8}`)
+			}
+		},
+		"given to another task": func(x *flow.Execution) {
+			if len(x.Outputs) > 0 {
+				x.Outputs[0].Task = "c"
+			}
+		},
+		"given by another": func(x *flow.Execution) {
+			if x.GivenBy != "" && len(x.Outputs) == 0 {
+				x.GivenBy = "bob"
+			}
+		},
+		"given by nobody": func(x *flow.Execution) {
+			if len(x.Outputs) == 0 {
+				x.GivenBy = ""
+			}
+		},
+	} {
+		var run recordedRun
+		if err := json.Unmarshal(text, &run); err != nil {
+			t.Fatal(err)
 		}
-		for _, u := range res.Unknown {
-			t.Errorf("%s (%s): event %d: not known: %s", x.ID, x.Kind, u.Seq, u.What)
+		for i := range run.Executions {
+			change(run.Executions[i].Execution)
+		}
+		findings := 0
+		run.each(t, func(_ *flow.Execution, res *replay.Result) { findings += len(res.Findings) })
+		if findings == 0 {
+			t.Errorf("%s: nothing is found", name)
 		}
 	}
-	return events
 }
 
 // What was recorded once follows from the rules as they are now: a change of them that would decide a run otherwise fails here.

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -21,6 +22,9 @@ type RerunOptions struct {
 	From []orchestration.Item
 	// Only are items that run alone: what comes before them is reused, and what comes after them is left out.
 	Only []orchestration.Item
+	// Outputs are given to items, which end with them instead of running. By says who gives them; "" is somebody.
+	Outputs []flow.GivenOutput
+	By      string
 	// Input is given instead of the original's; nil: the same.
 	Input json.RawMessage
 	// Definition is the one that it runs on: DefinitionSame ("" too), DefinitionLatest, or "name@version".
@@ -99,6 +103,10 @@ func rerunHash(of flow.ID, o *RerunOptions) [32]byte {
 	if len(o.Only) > 0 {
 		text = fmt.Appendf(text, "only %#v ", o.Only)
 	}
+	for i := range o.Outputs {
+		g := &o.Outputs[i]
+		text = append(fmt.Appendf(text, "%q[%d]=", g.Task, g.Index), canonical(g.Output)...)
+	}
 	return sha256.Sum256(append(text, canonical(o.Input)...))
 }
 
@@ -118,6 +126,7 @@ func (e *Engine) planRerun(ctx context.Context, again, id flow.ID, o *RerunOptio
 	r.Parent, r.ParentAttempt, r.Task, r.Index, r.Depth = flow.ID{}, 0, "", 0, 0
 	r.Signal, r.ReusedOf, r.IdempotencyKey, r.NotBefore = flow.ID{}, flow.ID{}, "", x.CreatedAt
 	r.RerunOf, r.RerunFirst, r.Only, r.LeftOut = id, firstOf(x), nil, nil
+	r.Outputs, r.GivenBy = nil, ""
 	plan := &RerunPlan{Action: r.Action, Version: r.Version}
 	if r.Kind != flow.KindWorkflow || x.Kind != flow.KindWorkflow {
 		return r, plan, o.refuseItems()
@@ -132,9 +141,9 @@ func (e *Engine) planRerun(ctx context.Context, again, id flow.ID, o *RerunOptio
 
 // refuseItems refuses to name tasks of what has none.
 func (o *RerunOptions) refuseItems() error {
-	for path, items := range map[string][]orchestration.Item{"from": o.From, "only": o.Only} {
-		if len(items) > 0 {
-			return invalid(path, items[0].Task, "the execution is no workflow, so it has no tasks", "leave it out: all of it runs again")
+	for path, n := range map[string]int{"from": len(o.From), "only": len(o.Only), "outputs": len(o.Outputs)} {
+		if n > 0 {
+			return invalid(path, "", "the execution is no workflow, so it has no tasks", "leave it out: all of it runs again")
 		}
 	}
 	return nil
@@ -222,8 +231,14 @@ func (e *Engine) planWorkflow(ctx context.Context, again flow.ID, x *flow.Execut
 	if err := errors.Join(checkItems("from", w, rec, o.From), checkItems("only", w, rec, o.Only)); err != nil {
 		return nil, err
 	}
+	if err := o.checkOutputs(w, rec); err != nil {
+		return nil, err
+	}
 	if len(o.From) > 0 && len(o.Only) > 0 {
 		return nil, invalid("only", ItemText(o.Only[0]), "from says what runs with everything after it, and only what runs alone", "leave out one of them")
+	}
+	if len(o.Outputs) > 0 {
+		r.Outputs, r.GivenBy = single(o.Outputs), cmp.Or(o.By, somebody)
 	}
 	var failed error
 	kids := maker{e.catalog.getFor, firstOf(x).String(), r.Priority, 0}
@@ -232,7 +247,8 @@ func (e *Engine) planWorkflow(ctx context.Context, again flow.ID, x *flow.Execut
 			past, is := rec.past[orchestration.Item{Task: task, Index: index}]
 			return past, is
 		},
-		Mark: func(task string) orchestration.Mark { return rec.marks[task] },
+		Given: r.Given,
+		Mark:  func(task string) orchestration.Mark { return rec.marks[task] },
 		Work: func(c *orchestration.Child) (orchestration.Work, error) {
 			r, refusal, err := kids.request(ctx, c)
 			if err != nil && failed == nil {
@@ -245,6 +261,7 @@ func (e *Engine) planWorkflow(ctx context.Context, again flow.ID, x *flow.Execut
 		},
 		Output: func(t *definition.Task, n int) orchestration.Output {
 			out, err := e.recordedOutput(ctx, of, rec, t, n)
+			overlay(&out, t, r)
 			if err != nil && failed == nil {
 				failed = err
 			}

@@ -95,9 +95,14 @@ func (w *Why) rerun(x *flow.Execution) {
 	switch {
 	case !x.RerunOf.IsZero():
 		w.Facts = append(w.Facts, fmt.Sprintf("it runs %s again", x.RerunOf))
+		for i := range x.Outputs[:min(len(x.Outputs), namesShown)] {
+			w.Facts = append(w.Facts, fmt.Sprintf("%s has given the output of %s[%d]", x.GivenBy, x.Outputs[i].Task, x.Outputs[i].Index))
+		}
 		if len(x.Only) > 0 {
 			w.Facts = append(w.Facts, fmt.Sprintf("it is of %s only; %s left out", strings.Join(x.Only, ", "), leftOut(x.LeftOut)))
 		}
+	case x.GivenBy != "":
+		w.Facts = append(w.Facts, fmt.Sprintf("it did not run: its output was given by %s", x.GivenBy))
 	case !x.ReusedOf.IsZero():
 		w.Facts = append(w.Facts, fmt.Sprintf("it did not run: its outcome is that of %s, which had the same to do", x.ReusedOf))
 	}

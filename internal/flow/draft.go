@@ -237,6 +237,18 @@ func (d *Draft) Reuse(output json.RawMessage, now time.Time) error {
 	return nil
 }
 
+// Give ends a new execution with an output that GivenBy has given. Nobody owns it at any time and nothing runs.
+func (d *Draft) Give(output json.RawMessage, now time.Time) error {
+	if d.GivenBy == "" {
+		return fmt.Errorf("%w: nobody has given an output to %s", ErrIllegalMove, d.ID)
+	}
+	if err := d.record(EvGiven, now, object("by", d.GivenBy)); err != nil {
+		return fmt.Errorf("give an output: %w", err)
+	}
+	d.settle(Outcome{Output: output}, now, 0)
+	return nil
+}
+
 // Cancel ends the execution at once when no worker holds it; otherwise it leaves an order to its owner. as is Cancelled,
 // TimedOut or, for a workflow, Failed. Cancelling what is already being cancelled changes nothing, except that an order to
 // end one attempt (a workflow's timeout) gives way to one that ends the execution. What has finished gives ErrFinished.

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// EventType names what happened. The types that move the stage carry the stage's name, but for EvReused.
+// EventType names what happened. The types that move the stage carry the stage's name, but for EvReused and EvGiven.
 type EventType string
 
-// The event types. Requested … TimedOut and EvReused move the stage (see Moves); the others leave it where it is.
+// The event types. Requested … TimedOut, EvReused and EvGiven move the stage (see Moves); the others leave it where it is.
 const (
 	EvRequested    EventType = "requested"    // an attempt was opened
 	EvScheduling   EventType = "scheduling"   // claimed by one engine replica
@@ -25,6 +25,7 @@ const (
 	EvAdvanced EventType = "advanced" // a workflow started, finished or skipped tasks
 	EvProgress EventType = "progress" // said by the work itself
 	EvReused   EventType = "reused"   // it ended with the outcome of an earlier execution: nothing ran
+	EvGiven    EventType = "given"    // it ended with an output that somebody has given: nothing ran
 )
 
 // What is recorded of an execution has bounds, in bytes of JSON: each event's data and an error's details, and an output.

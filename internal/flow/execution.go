@@ -64,9 +64,30 @@ type Request struct {
 	// Only are the tasks, or items of tasks, that a rerun is of alone; LeftOut those that it skips therefore. Both nil: it is of the
 	// whole workflow.
 	Only, LeftOut []string
+	// Outputs are those that somebody has given to items of a rerun, which end with them and do not run. GivenBy is who, of the rerun and of
+	// each of these items; empty for all others.
+	Outputs []GivenOutput
+	GivenBy string
 	// ReusedOf is, for a task of a rerun that did not run, the execution whose outcome it ended with. That one ran: it is never
 	// itself a task that did not.
 	ReusedOf ID
+}
+
+// GivenOutput is an output that an item of a workflow ends with instead of running.
+type GivenOutput struct {
+	Task   string
+	Index  int
+	Output json.RawMessage
+}
+
+// Given returns the output that was given to an item; nil: none was.
+func (r *Request) Given(task string, index int) json.RawMessage {
+	for i := range r.Outputs {
+		if o := &r.Outputs[i]; o.Task == task && o.Index == index {
+			return o.Output
+		}
+	}
+	return nil
 }
 
 // PayloadSize is how many bytes Input and With have together.

@@ -2,6 +2,7 @@ package orchestration
 
 import (
 	"crypto/sha256"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -45,6 +46,8 @@ type Original struct {
 	Mark func(task string) Mark
 	// Output is what the items 0..n-1 of a task put out. It is asked for tasks whose items have all completed.
 	Output func(t *definition.Task, n int) Output
+	// Given is the output that an item of the rerun is given and ends with; nil: none.
+	Given func(task string, index int) json.RawMessage
 	// Work is what an item of the rerun has to do; an error is why it will fail.
 	Work func(c *Child) (Work, error)
 }
@@ -60,6 +63,7 @@ const (
 	Skip    Decision = "skip"    // its condition does not hold
 	Break   Decision = "break"   // one of its expressions fails
 	Prevent Decision = "prevent" // the workflow fails before it can start
+	Give    Decision = "give"    // it ends with outputs that were given, or that are reused; nothing of it runs
 	Leave   Decision = "leave"   // it is left out: the rerun is of other tasks only
 )
 
@@ -68,6 +72,7 @@ type Planned struct {
 	Task     string
 	Decision Decision
 	Reused   int   // items whose outcomes are reused
+	Given    int   // items that end with an output that was given
 	Runs     int   // items that run, as far as that is known before the tasks that it needs have ended
 	Items    []int // of a foreach: the first of those that run
 	Reason   string
@@ -147,13 +152,18 @@ type rerun struct {
 // planning is what is known about one task so far.
 type planning struct {
 	reused, runs int
+	given        int
 	items        []int
 	why          string // the first item that runs does so
 }
 
-// reuses decides about one item.
+// reuses decides about one item, and reports whether it ends at once.
 func (r *rerun) reuses(c *Child) bool {
 	p := &r.tasks[c.Task.Index]
+	if r.o.Given != nil && r.o.Given(c.Task.Name, c.Index) != nil {
+		p.given++
+		return true
+	}
 	past, why := r.look(c)
 	if why == "" {
 		p.reused++
@@ -218,7 +228,7 @@ func (r *rerun) plan(taken *Plan) *RerunPlan {
 
 func (r *rerun) planned(t *definition.Task) Planned {
 	p, k := &r.st.Tasks[t.Index], &r.tasks[t.Index]
-	d := Planned{Task: t.Name, Reused: k.reused, Runs: k.runs, Items: k.items, Reason: k.why}
+	d := Planned{Task: t.Name, Reused: k.reused, Given: k.given, Runs: k.runs, Items: k.items, Reason: k.why}
 	switch {
 	case t.LeftOut:
 		d.Decision, d.Reason = Leave, "the rerun is of "+strings.Join(r.w.Reports, ", ")+" only"
@@ -230,10 +240,12 @@ func (r *rerun) planned(t *definition.Task) Planned {
 		d.Decision, d.Reason = Prevent, "the workflow fails before it can start"
 	case !p.started():
 		d.Decision, d.Reason = Run, r.waits(t)
-	case k.runs > 0 && k.reused > 0:
+	case k.runs > 0 && k.reused+k.given > 0:
 		d.Decision = Partly
 	case k.runs > 0:
 		d.Decision = Run
+	case k.given > 0:
+		d.Decision, d.Reason = Give, "its output is given"
 	case p.Mark == Expanded && p.Total == 0:
 		d.Decision, d.Reason = Reuse, "its list is empty"
 	default:

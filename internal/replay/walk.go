@@ -89,6 +89,8 @@ func (w *walk) decide(e *flow.Event) (*flow.Draft, error) {
 		return d, d.Advance(e.Data, e.At)
 	case flow.EvReused:
 		return d, d.Reuse(w.outcome(w.i).Output, e.At)
+	case flow.EvGiven:
+		return d, d.Give(w.outcome(w.i).Output, e.At)
 	case flow.EvLost:
 		return d, w.lose(d, e)
 	case flow.EvRequested:
@@ -174,7 +176,8 @@ func (w *walk) same(rules, e *flow.Event) (bad bool) {
 		}
 		return bad
 	}
-	if !w.terminal(e) && !bytes.Equal(e.Data, rules.Data) && !sameJSON(e.Data, rules.Data) {
+	ends := w.terminal(e) && e.Type != flow.EvReused && e.Type != flow.EvGiven // what these say is all in the record
+	if !ends && !bytes.Equal(e.Data, rules.Data) && !sameJSON(e.Data, rules.Data) {
 		w.find(e.Seq, said(rules), said(e), "the event says something else")
 		bad = true
 	}
@@ -247,7 +250,7 @@ func (w *walk) takeOver(e *flow.Event) {
 		w.x.Stage = s
 	}
 	switch {
-	case e.Type == flow.EvReused:
+	case e.Type == flow.EvReused, e.Type == flow.EvGiven:
 		w.x.Stage = flow.Completed
 	case e.Type == flow.EvRequested:
 		w.x.Place, w.x.Owner, w.x.ClaimedAt, w.x.WakeAt, w.x.FinishedAt = flow.Delayed, flow.ID{}, time.Time{}, notBefore(e.Data), time.Time{}
@@ -288,7 +291,7 @@ func (w *walk) next(n int) *flow.Event {
 // terminal reports whether an event ends an attempt.
 func (w *walk) terminal(e *flow.Event) bool {
 	switch e.Type {
-	case flow.EvCompleted, flow.EvFailed, flow.EvCancelled, flow.EvTimedOut, flow.EvReused:
+	case flow.EvCompleted, flow.EvFailed, flow.EvCancelled, flow.EvTimedOut, flow.EvReused, flow.EvGiven:
 		return true
 	}
 	return false
@@ -301,7 +304,7 @@ func (w *walk) outcome(i int) flow.Outcome {
 		return *o
 	}
 	e := &w.rec.Events[i]
-	if e.Type == flow.EvCompleted || e.Type == flow.EvReused {
+	if e.Type == flow.EvCompleted || e.Type == flow.EvReused || e.Type == flow.EvGiven {
 		return flow.Outcome{}
 	}
 	why := &flow.Error{Code: textOf(e.Data, "code"), Message: textOf(e.Data, "message")}

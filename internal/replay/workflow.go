@@ -198,12 +198,26 @@ func (a *attempt) started(e *flow.Event, c *orchestration.Child) {
 		at.Rules, at.Recorded, at.Why = "not before "+clock(x.CreatedAt), "ended at "+clock(x.FinishedAt), "nothing ends before it is started"
 		a.w.findAt(at)
 	}
+	if given := a.w.x.Given(c.Task.Name, c.Index); (given != nil) != (x.GivenBy != "") || given != nil && (x.Outcome == nil || !sameJSON(given, x.Outcome.Output)) {
+		at.Rules, at.Recorded, at.Why = givenText(given), "not that", "the rerun says to which items an output was given"
+		if given == nil {
+			at.Recorded = "an output that " + x.GivenBy + " has given"
+		}
+		a.w.findAt(at)
+	}
 	r, err := a.w.rec.Workflow.Request(c, x)
 	if err != nil {
 		a.w.unknown(Unknown{Seq: e.Seq, Task: c.Task.Name, Index: c.Index, What: err.Error()})
 		return
 	}
 	a.sameRequest(at, &r, &x.Request)
+}
+
+func givenText(output json.RawMessage) string {
+	if output == nil {
+		return "no output was given"
+	}
+	return "ended with the given output " + flow.Clipped(string(output), 300)
 }
 
 // sameRequest compares what was started with what the rules start.

@@ -2,7 +2,9 @@ package server
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/internal/engine"
@@ -47,6 +49,14 @@ func (c *call) rerunOptions() (id flow.ID, o engine.RerunOptions, err error) {
 	if o.From, err = items("from", in.From); err == nil {
 		o.Only, err = items("only", in.Only)
 	}
+	o.By = in.By
+	for _, text := range slices.Sorted(maps.Keys(in.Outputs)) {
+		item, bad := engine.ParseItem("outputs", text)
+		if bad != nil {
+			return id, o, bad
+		}
+		o.Outputs = append(o.Outputs, flow.GivenOutput{Task: item.Task, Index: item.Index, Output: in.Outputs[text]})
+	}
 	return id, o, err
 }
 
@@ -72,7 +82,7 @@ func renderPlan(of flow.ID, p *engine.RerunPlan) api.RerunPlan {
 		out.Status, out.Error = status(p.Workflow.Stage), renderError(p.Workflow.Outcome.Error)
 	}
 	for _, t := range p.Workflow.Tasks {
-		out.Tasks = append(out.Tasks, api.RerunTask{Task: t.Task, Decision: string(t.Decision), Reused: t.Reused, Runs: t.Runs, Items: t.Items, Reason: t.Reason})
+		out.Tasks = append(out.Tasks, api.RerunTask{Task: t.Task, Decision: string(t.Decision), Reused: t.Reused, Given: t.Given, Runs: t.Runs, Items: t.Items, Reason: t.Reason})
 	}
 	return out
 }

@@ -63,6 +63,18 @@ outputs: {all: "${{ tasks.join.output.all }}"}
 	if y := ran(h.client.Rerun(t.Context(), was.ID, in)); string(y.Output) != `{"each":[{"n":1},{"n":2},{"n":3}]}` || len(y.Only) != 1 || y.Only[0] != "each[1]" {
 		t.Errorf("the rerun of one item only is %+v", y)
 	}
+	// An output given by hand: what comes after it goes on from that.
+	in = api.RerunRequest{Outputs: map[string]json.RawMessage{"each[1]": json.RawMessage(`{"n":9}`)}, By: "ada"}
+	if plan, err = h.client.PlanRerun(t.Context(), was.ID, in); err != nil || plan.Tasks[0].Decision != "give" || plan.Tasks[0].Given != 1 || plan.Tasks[0].Reused != 2 || plan.Tasks[1].Reason != "its input has changed" {
+		t.Errorf("plan with a given output %+v, %v", plan, err)
+	}
+	gave := ran(h.client.Rerun(t.Context(), was.ID, in))
+	if string(gave.Output) != `{"all":[{"n":1},{"n":9},{"n":3}]}` || gave.GivenBy != "ada" {
+		t.Errorf("the rerun with a given output is %+v", gave)
+	}
+	if tasks, err = h.client.Tasks(t.Context(), gave.ID, 10); err != nil || tasks.Tasks[0].Given != 1 || tasks.Tasks[0].Reused != 2 || !tasks.Tasks[0].Executions[1].Given || tasks.Tasks[0].Executions[1].Reused {
+		t.Errorf("its tasks are %+v, %v", tasks, err)
+	}
 	// Nothing is left to run.
 	if plan, err = h.client.PlanRerun(t.Context(), x.ID, api.RerunRequest{}); err != nil || plan.Status != api.Completed || plan.Reused != 4 {
 		t.Errorf("plan of the rerun %+v, %v", plan, err)
@@ -75,7 +87,7 @@ outputs: {all: "${{ tasks.join.output.all }}"}
 	if json.Unmarshal(one, &a) != nil || json.Unmarshal(two, &b) != nil || first.StatusCode != 202 || second.StatusCode != 200 || a.ID != b.ID || first.Header.Get("Location") != path+a.ID {
 		t.Errorf("%s %s\n%s %s", first.Status, one, second.Status, two)
 	}
-	for body, want := range map[string]string{`{"from":["jion"]}`: "join", `{"from":["each[7]"]}`: "pawl describe", `{"from":["each["]}`: "each[0]", `{"only":["each["]}`: "each[0]", `{"only":["jion"]}`: "join", `{"only":["join"],"from":["each"]}`: "leave out", `{"definition":"relay@7"}`: "relay@1"} {
+	for body, want := range map[string]string{`{"from":["jion"]}`: "join", `{"from":["each[7]"]}`: "pawl describe", `{"from":["each["]}`: "each[0]", `{"only":["each["]}`: "each[0]", `{"only":["jion"]}`: "join", `{"outputs":{"jion":1}}`: "join", `{"outputs":{"each":1}}`: "each[0]", `{"outputs":{"join":1},"from":["join"]}`: "one of the two", `{"only":["join"],"from":["each"]}`: "leave out", `{"definition":"relay@7"}`: "relay@1"} {
 		if p := h.problem(t, 422, api.ProblemInvalid, http.MethodPost, path+was.ID+"/rerun/plan", body); len(p.Errors) != 1 || !strings.Contains(p.Errors[0].Fix, want) {
 			t.Errorf("%s: %+v, want %q", body, p, want)
 		}

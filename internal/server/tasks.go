@@ -119,7 +119,7 @@ func (c *call) taskStates(x *flow.Execution, items int) (api.Tasks, error) {
 	for _, m := range all {
 		marks[m.Task] = m
 	}
-	sums, err := c.sumTasks(of, share(plan, items))
+	sums, err := c.sumTasks(x, share(plan, items))
 	if err != nil {
 		return out, err
 	}
@@ -145,6 +145,8 @@ type taskSum struct {
 	created int
 	ended   int
 	reused  int
+	given   func(index int) bool // whether somebody has given the item its output
+	givens  int
 	started time.Time // the first start
 	over    time.Time // the last end
 
@@ -164,15 +166,19 @@ func (l *latest) add(r store.Child, most int) {
 
 func (l latest) last(n int) []store.Child { return l[len(l)-min(n, len(l)):] }
 
-// reused reports whether an execution of a task ended with the outcome of another one: nothing else completes without having been
-// handed off.
+// reused reports whether an execution of a task ended with the outcome of another one, or with an output that it was given: nothing else
+// completes without having been handed off.
 func reused(r *store.Child) bool { return r.Stage == flow.Completed && r.ClaimedAt.IsZero() }
 
 // add adds a row; rows come in the order of their index.
 func (s *taskSum) add(r store.Child) {
 	s.counts[r.Stage]++
 	s.created++
-	if reused(&r) {
+	switch {
+	case !reused(&r):
+	case s.given(r.Index):
+		s.givens++
+	default:
 		s.reused++
 	}
 	if !r.StartedAt.IsZero() && (s.started.IsZero() || r.StartedAt.Before(s.started)) {
@@ -198,8 +204,9 @@ func (s *taskSum) listed() []store.Child {
 }
 
 // sumTasks reads the rows of a workflow's attempt, a page at a time, and sums them up by task.
-func (c *call) sumTasks(of store.WorkflowAttempt, most int) (map[string]*taskSum, error) {
+func (c *call) sumTasks(x *flow.Execution, most int) (map[string]*taskSum, error) {
 	const page = 1000
+	of := store.WorkflowAttempt{ID: x.ID, Attempt: x.Attempt}
 	sums := map[string]*taskSum{}
 	for task, index := "", -1; ; {
 		rows, err := c.Engine.Reader().Children(c.ctx(), of, task, index, page)
@@ -208,7 +215,8 @@ func (c *call) sumTasks(of store.WorkflowAttempt, most int) (map[string]*taskSum
 		}
 		for _, r := range rows {
 			if sums[r.Task] == nil {
-				sums[r.Task] = &taskSum{most: most, counts: map[flow.Stage]int{}}
+				task := r.Task
+				sums[task] = &taskSum{most: most, counts: map[flow.Stage]int{}, given: func(index int) bool { return x.Given(task, index) != nil }}
 			}
 			sums[r.Task].add(r)
 			task, index = r.Task, r.Index
@@ -220,7 +228,7 @@ func (c *call) sumTasks(of store.WorkflowAttempt, most int) (map[string]*taskSum
 }
 
 func fillTask(t *api.Task, mark store.Mark, sum *taskSum) {
-	t.Created, t.Ended, t.Reused, t.Total, t.StartedAt = sum.created, sum.ended, sum.reused, mark.Total, sum.started
+	t.Created, t.Ended, t.Reused, t.Given, t.Total, t.StartedAt = sum.created, sum.ended, sum.reused, sum.givens, mark.Total, sum.started
 	if e := renderError(mark.Error); e != nil {
 		const most = 1000 // bytes; an expression's error may quote what it was given
 		e.Message = problem.Clip(e.Message, most)
@@ -239,7 +247,8 @@ func fillTask(t *api.Task, mark store.Mark, sum *taskSum) {
 	for _, r := range sum.listed() {
 		t.Executions = append(t.Executions, api.TaskExecution{
 			ID: r.Execution.String(), Index: r.Index, Status: status(r.Stage), Kind: string(r.Kind), Attempt: r.Attempt,
-			CreatedAt: r.CreatedAt, ClaimedAt: r.ClaimedAt, StartedAt: r.StartedAt, FinishedAt: r.FinishedAt, WakeAt: r.WakeAt, Reused: reused(&r),
+			CreatedAt: r.CreatedAt, ClaimedAt: r.ClaimedAt, StartedAt: r.StartedAt, FinishedAt: r.FinishedAt, WakeAt: r.WakeAt,
+			Reused: reused(&r) && !sum.given(r.Index), Given: reused(&r) && sum.given(r.Index),
 		})
 	}
 	t.More = len(t.Executions) < t.Created

@@ -13,7 +13,7 @@ import { trouble, loading, dialog, scroller } from '../part/kit.js';
 const shownTasks = 200;
 
 /** @type {Record<string, string>} */
-const words = { reuse: 'reused', run: 'runs', skip: 'skipped', break: 'fails', prevent: 'does not start', leave: 'left out' };
+const words = { reuse: 'reused', run: 'runs', skip: 'skipped', break: 'fails', prevent: 'does not start', give: 'given', leave: 'left out' };
 
 /** What the plan comes to, in a sentence. @param {RerunPlan} p */
 export function sum(p) {

@@ -33,6 +33,7 @@ const (
 	hasAlias
 	hasRerunFirst // otherwise it is RerunOf
 	hasOnly
+	hasGiven
 )
 
 const defaultQueue = "default"
@@ -48,7 +49,7 @@ func AppendRequest(b []byte, r *flow.Request) []byte {
 	for bit, is := range [...]bool{!r.Parent.IsZero(), r.Version != 0, string(r.Kind) != r.Action, r.Queue != defaultQueue,
 		r.Priority != 0, r.Key != "" || r.KeyLimit != 0 || r.WhenFull != "", r.Timeout != 0, r.QueueTimeout != 0,
 		r.TotalTimeout != 0, retries, len(r.Labels) > 0, r.IdempotencyKey != "", r.Traceparent != "", !r.NotBefore.IsZero(), !r.Signal.IsZero() || len(r.Rules) > 0, r.Rate != (flow.Rate{}), r.Fair != (flow.Fair{}),
-		!r.RerunOf.IsZero(), !r.ReusedOf.IsZero(), r.Alias != "", r.RerunFirst != r.RerunOf, len(r.Only) > 0} {
+		!r.RerunOf.IsZero(), !r.ReusedOf.IsZero(), r.Alias != "", r.RerunFirst != r.RerunOf, len(r.Only) > 0, r.GivenBy != ""} {
 		if is {
 			has |= 1 << bit
 		}
@@ -136,6 +137,15 @@ func AppendRequest(b []byte, r *flow.Request) []byte {
 	if has&hasOnly != 0 {
 		w.texts(r.Only)
 		w.texts(r.LeftOut)
+	}
+	if has&hasGiven != 0 {
+		w.text(r.GivenBy)
+		w.uint(uint64(len(r.Outputs)))
+		for i := range r.Outputs {
+			w.text(r.Outputs[i].Task)
+			w.int(int64(r.Outputs[i].Index))
+			w.bytes(r.Outputs[i].Output)
+		}
 	}
 	return w.b
 }
@@ -262,6 +272,12 @@ func DecodeRequest(r *flow.Request, detail []byte) error {
 	}
 	if has&hasOnly != 0 {
 		r.Only, r.LeftOut = d.texts(), d.texts()
+	}
+	if has&hasGiven != 0 {
+		r.GivenBy = d.text()
+		for n := d.uint(); n > 0 && d.err == nil; n-- {
+			r.Outputs = append(r.Outputs, flow.GivenOutput{Task: d.text(), Index: int(d.int()), Output: d.bytes()})
+		}
 	}
 	return d.err
 }

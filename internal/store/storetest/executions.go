@@ -25,6 +25,7 @@ func (b *bench) full(parent flow.ID) flow.Request {
 		Rate: flow.Rate{Key: "mails", Limit: 6, Per: time.Minute, Burst: 2, Over: flow.OverDrop}, Fair: flow.Fair{By: "ada", Weight: 3},
 		CreatedAt: b.now, NotBefore: b.now.Add(time.Minute), RerunOf: b.id(), RerunFirst: b.id(), Alias: "stable",
 		Only: []string{"grade[1]"}, LeftOut: []string{"mail", "tidy"},
+		GivenBy: "ada", Outputs: []flow.GivenOutput{{Task: "fetch", Index: 2, Output: raw(`{"v": 1}`)}, {Task: "each", Output: raw(`null`)}},
 	}
 }
 

@@ -152,6 +152,12 @@ func rerunViolations(b *bench) {
 	found(59, "the outcome of one that did not run", reused(3, first.ID, `1`).ID)
 	ran := b.claimed(flow.ID{9}, under(wf, "u", 4), func(r *flow.Request) { r.ReusedOf = of })
 	found(59, "what reuses an outcome ran", ran)
+	gave := b.claimed(flow.ID{9}, under(wf, "u", 5), func(r *flow.Request) { r.GivenBy = "ada" })
+	found(59, "what was given an output ran", gave)
+	kept := b.submit(under(wf, "u", 6), func(r *flow.Request) { r.GivenBy = "ada" })
+	must(b, kept.Give(raw(`{"v":1}`), b.now))
+	b.delta(store.Delta{Drafts: []*flow.Draft{kept}})
+	equal(b, "what was given an output", b.get(kept.ID), kept.Execution)
 
 	over := b.workflow(func(r *flow.Request) { r.RerunOf = wf })
 	b.end(over, flow.Completed, flow.Outcome{})
