@@ -247,6 +247,22 @@ func TestHopelessPods(t *testing.T) {
 	}
 }
 
+// Where the kernel kills a whole container for its memory, process 1 dies too: the cluster says of what.
+func TestLostPods(t *testing.T) {
+	t.Parallel()
+	r := onServer(t, &server{watches: []string{}})
+	for reason, want := range map[string]error{"OOMKilled": errOOM, "Error": errInfra} {
+		n := planned(t, r)
+		r.watcher.add(n.name)
+		r.watcher.note(&v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: n.name}, Status: v1.PodStatus{Phase: v1.PodRunning,
+			ContainerStatuses: []v1.ContainerStatus{{Name: mainName, State: v1.ContainerState{Terminated: &v1.ContainerStateTerminated{Reason: reason, ExitCode: 137}}}}}}, false)
+		if err := n.lost(); !errors.Is(err, want) {
+			t.Errorf("%s: %v", reason, err)
+		}
+		r.watcher.drop(n.name)
+	}
+}
+
 func TestOrphaned(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_000_000, 0)

@@ -35,6 +35,7 @@ type cutter struct {
 	mu       sync.Mutex
 	open     map[net.Conn]bool
 	cuts     int
+	refuses  bool
 }
 
 func newCutter(t *testing.T, to string) *cutter {
@@ -64,6 +65,9 @@ func (c *cutter) serve(conn net.Conn) {
 		return
 	}
 	c.mu.Lock()
+	if c.refuses {
+		_, _ = conn.Close(), server.Close()
+	}
 	c.open[conn], c.open[server] = true, true
 	c.mu.Unlock()
 	done := make(chan struct{}, 2)
@@ -72,6 +76,14 @@ func (c *cutter) serve(conn net.Conn) {
 	}
 	<-done
 	_, _ = conn.Close(), server.Close()
+}
+
+// refuse has new connections fail, or no longer.
+func (c *cutter) refuse(is bool) {
+	c.mu.Lock()
+	c.refuses = is
+	c.mu.Unlock()
+	c.cut()
 }
 
 func (c *cutter) cut() {
@@ -157,6 +169,35 @@ func TestCutConnections(t *testing.T) {
 		t.Errorf("%d and %d bytes came, %d and %d were written", out.Len(), errs.Len(), want.Len(), wantErr.Len())
 	}
 	t.Logf("%d bytes were whole after %d cuts", out.Len()+errs.Len(), c.cuts)
+}
+
+// A program ends, and its limits hold, while the cluster's API cannot be reached: all is there when it can be again.
+func TestAway(t *testing.T) {
+	kubernetestest.Cluster(t)
+	image, namespace, helper := tools(t), kubernetestest.Namespace(t), kubernetestest.Helper(t)
+	path, c := throughCutter(t)
+	r, err := New(Options{Kubeconfig: path, Namespace: namespace, HelperImage: helper})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	var runs [2]runtime.Run
+	var outs [2]bytes.Buffer
+	for i, script := range []string{"echo begun; sleep 1; echo ended; exit 4", "echo begun; sleep 1; echo ended; sleep 60"} {
+		spec := shell(image, script)
+		spec.Stdout, spec.Limits.Wall = &outs[i], 2*time.Second
+		if runs[i], err = r.Start(t.Context(), spec); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.refuse(true)
+	back := time.AfterFunc(2*settled, func() { c.refuse(false) })
+	defer back.Stop()
+	for i, want := range []runtime.Verdict{runtime.NonzeroExit, runtime.Timeout} {
+		if result := runs[i].Wait(); result.Verdict != want || outs[i].String() != "begun\nended\n" || result.Wall > 4*time.Second {
+			t.Errorf("%q %+v", outs[i].String(), result)
+		}
+	}
 }
 
 // A pod that another deletes is the cluster's doing and not the program's.

@@ -360,9 +360,16 @@ func (n *run) supervise() {
 			n.result.Enforcement = "none"
 		}
 	}
-	l := n.current()
-	_ = l.send(wire.Frame{Kind: wire.Done})
 	close(n.done)
+	l, said := n.current(), make(chan struct{})
+	go func() { // a stream that has stalled takes nothing
+		_ = l.send(wire.Frame{Kind: wire.Done})
+		close(said)
+	}()
+	select {
+	case <-said:
+	case <-time.After(time.Second):
+	}
 	_ = n.delete() // or a sweep will
 	l.close()
 }

@@ -238,6 +238,31 @@ func TestOutputLimit(t *testing.T) {
 	}
 }
 
+// A worker that does not read for a while, but pings, is there: the run goes on, and nothing is lost.
+func TestSlowReader(t *testing.T) {
+	const orphan = 300 * time.Millisecond
+	b := newBench(t, orphan)
+	r := b.attach(t, 0, 0)
+	b.begin(t, r, wire.Command{Output: 1 << 30})
+	ping := time.NewTicker(orphan / 20)
+	defer ping.Stop()
+	written := make(chan error, 1)
+	all := bytes.Repeat([]byte("0123456789abcdef"), 1<<17) // more than the sockets hold
+	go func() { _, err := b.out[0].Write(all); written <- err }()
+	for begin := time.Now(); time.Since(begin) < 4*orphan; <-ping.C {
+		r.send(wire.Ping, nil)
+	}
+	if err := <-written; err != nil {
+		t.Fatal(err)
+	}
+	b.say(t, wire.Ended, wire.Report{})
+	_, _ = b.out[0].Close(), b.out[1].Close()
+	r.phase(wire.Exited)
+	if !bytes.Equal(r.out[0].Bytes(), all) {
+		t.Errorf("%d bytes came", r.out[0].Len())
+	}
+}
+
 // Without a report there is no end: process 1 was lost.
 func TestLost(t *testing.T) {
 	b := newBench(t, time.Minute)

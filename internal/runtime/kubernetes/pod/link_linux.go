@@ -5,6 +5,7 @@ import (
 	"net"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/runtime/kubernetes/wire"
@@ -17,6 +18,8 @@ type link struct {
 	write  sync.Mutex
 	sent   [2]int64
 	gone   bool // guarded by the keeper
+
+	answering atomic.Bool // an answer to a ping is on its way
 }
 
 func (l *link) send(f wire.Frame) error {
@@ -85,10 +88,15 @@ func (k *keeper) obey(l *link, f wire.Frame, ordering *bool) error {
 	}
 	switch f.Kind {
 	case wire.Ping:
-		k.mu.Unlock()
-		err := l.send(f)
-		k.mu.Lock()
-		return err
+		// A worker that does not read just now, because what takes its output is slow, is there all the same: its pings are
+		// read on while the answer to one waits.
+		if l.answering.CompareAndSwap(false, true) {
+			go func() {
+				_ = l.send(f)
+				l.answering.Store(false)
+			}()
+		}
+		return nil
 	case wire.Order:
 		var c wire.Command
 		if err := f.Decode(&c); err != nil {
