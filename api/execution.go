@@ -201,6 +201,9 @@ func (e *Error) Error() string { return e.Code + ": " + e.Message }
 type ExecutionPage struct {
 	Executions []Execution `json:"executions"`
 	NextCursor string      `json:"next_cursor,omitempty"` // empty: this is the last page
+	// SearchedTo is set where the request looked at so many executions that it gave up before the page was full: what was created before
+	// that time was not looked at. NextCursor goes on there.
+	SearchedTo *time.Time `json:"searched_to,omitempty"`
 	// Unfinished is how many executions have not ended of those that the request waited for; absent where it did not wait.
 	Unfinished *int `json:"unfinished,omitempty"`
 }

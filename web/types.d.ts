@@ -100,6 +100,7 @@ export interface Execution {
 export interface ExecutionPage {
   executions: Execution[];
   next_cursor?: string;
+  searched_to?: string;
   unfinished?: number;
 }
 

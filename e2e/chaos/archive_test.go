@@ -88,7 +88,7 @@ func (a *archive) look(ctx context.Context, s *postgres.Store, last bool) error 
 	began := time.Now()
 	var all []*flow.Execution
 	for before := (flow.ID{}); ; {
-		page, err := s.List(ctx, store.Filter{Before: before, Limit: 1000})
+		page, err := store.List(ctx, s, store.Filter{Before: before, Limit: 1000})
 		if err != nil {
 			return err
 		}

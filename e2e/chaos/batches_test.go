@@ -68,7 +68,7 @@ func TestBatchesWithOneKey(t *testing.T) {
 				t.Fatal("the same batch gave different executions")
 			}
 		}
-		have, err := stores[0].List(t.Context(), store.Filter{Labels: map[string]string{"key": fmt.Sprint("key-", round)}, Limit: requests * size})
+		have, err := store.List(t.Context(), stores[0], store.Filter{Labels: map[string]string{"key": fmt.Sprint("key-", round)}, Limit: requests * size})
 		if err != nil || len(have) != size-skipped(accepted[0]) {
 			t.Fatalf("%d executions are stored for a batch of %d: %v", len(have), size, err)
 		}

@@ -155,7 +155,7 @@ func read(t *testing.T, s *postgres.Store, id flow.ID) {
 		_, err = s.Children(t.Context(), store.WorkflowAttempt{ID: id, Attempt: 1}, "", -1, 100)
 	}
 	if err == nil {
-		_, err = s.List(t.Context(), store.Filter{Limit: 20})
+		_, err = store.List(t.Context(), s, store.Filter{Limit: 20})
 	}
 	if err == nil {
 		_, err = s.Removable(t.Context(), store.RemovableQuery{Before: time.Now().Add(-time.Hour), Count: 100, Bytes: 1 << 20})

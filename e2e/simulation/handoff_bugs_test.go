@@ -224,7 +224,7 @@ func (c *crooked) Get(ctx context.Context, id flow.ID) (*flow.Execution, error) 
 }
 
 func (c *crooked) List(ctx context.Context, f store.Filter) ([]*flow.Execution, error) {
-	all, err := c.Store.List(ctx, f)
+	all, err := store.List(ctx, c.Store, f)
 	if err == nil && c.reruns && !f.RerunOf.IsZero() && len(all) > 0 {
 		all = all[:len(all)-1]
 	}

@@ -410,7 +410,7 @@ func (w *world) judgeReruns() {
 		}
 	}
 	for _, id := range sortedIDs(of) {
-		all, err := w.view.List(w.ctx, store.Filter{RerunOf: id, Limit: 100})
+		all, err := store.List(w.ctx, w.view, store.Filter{RerunOf: id, Limit: 100})
 		var got []flow.ID
 		for _, x := range all {
 			got = append(got, x.ID)

@@ -413,7 +413,7 @@ run: {action: noop, input: {what: "${{ signal.trigger }}", about: "${{ signal.da
 	r.ended(a)
 	want("inquiry.expired", "A 2")
 	r.until(func() bool {
-		all, err := r.store.List(r.ctx, store.Filter{Action: "noop", Limit: 100})
+		all, err := store.List(r.ctx, r.store, store.Filter{Action: "noop", Limit: 100})
 		return err == nil && len(all) == 6
 	})
 }

@@ -199,7 +199,7 @@ func BenchmarkBarSchedules(b *testing.B) {
 			finished(b, e, schedules)
 			var late []time.Duration
 			for f := (store.Filter{Labels: map[string]string{"of": "tick"}, Limit: 1000}); ; {
-				page, err := e.opts.Store.List(b.Context(), f)
+				page, err := store.List(b.Context(), e.opts.Store, f)
 				if err != nil {
 					b.Fatal(err)
 				}

@@ -183,7 +183,7 @@ func TestBatchRaces(t *testing.T) {
 			}
 			return len(held) == 0
 		})
-		all, err := r.store.List(r.ctx, store.Filter{Action: "noop", Limit: 1000})
+		all, err := store.List(r.ctx, r.store, store.Filter{Action: "noop", Limit: 1000})
 		if err != nil {
 			r.Fatal(err)
 		}

@@ -127,7 +127,7 @@ func (r *rig) flows(text string) flow.ID {
 func (r *rig) recorded() *recordedRun {
 	r.Helper()
 	run, ctx, seen := &recordedRun{}, context.Background(), map[string]bool{}
-	all, err := r.store.List(ctx, store.Filter{Limit: 1000})
+	all, err := store.List(ctx, r.store, store.Filter{Limit: 1000})
 	if err != nil {
 		r.Fatal(err)
 	}

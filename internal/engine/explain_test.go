@@ -126,7 +126,7 @@ func TestRulesOnThePast(t *testing.T) {
 		if all, err := r.e.TestRules(r.ctx, defs, time.Now().Add(time.Hour)); err != nil || all[0].Signals != 0 {
 			r.Errorf("nothing of the future: %+v, %v", all, err)
 		}
-		if n, err := r.store.List(r.ctx, store.Filter{Limit: 100}); err != nil || len(n) != 4 {
+		if n, err := store.List(r.ctx, r.store, store.Filter{Limit: 100}); err != nil || len(n) != 4 {
 			r.Errorf("%d executions, %v", len(n), err)
 		}
 	})
@@ -144,7 +144,7 @@ func TestReplayRule(t *testing.T) {
 		if err != nil || p.Signals != 10 || p.Ran != 6 || p.Enforced != 0 {
 			r.Fatalf("dry: %+v, %v", p, err)
 		}
-		if n, err := r.store.List(r.ctx, store.Filter{Limit: 100}); err != nil || len(n) != 0 {
+		if n, err := store.List(r.ctx, r.store, store.Filter{Limit: 100}); err != nil || len(n) != 0 {
 			r.Errorf("%d executions, %v", len(n), err)
 		}
 		done := make(chan error, 4)
@@ -159,7 +159,7 @@ func TestReplayRule(t *testing.T) {
 		if p, err = r.e.ReplayRule(r.ctx, "a", hour, false); err != nil || p.Enforced != 6 || p.Ran != 0 {
 			r.Errorf("again: %+v, %v", p, err)
 		}
-		if n, err := r.store.List(r.ctx, store.Filter{Limit: 100}); err != nil || len(n) != 2 { // one for each value of once
+		if n, err := store.List(r.ctx, r.store, store.Filter{Limit: 100}); err != nil || len(n) != 2 { // one for each value of once
 			r.Errorf("%d executions, %v", len(n), err)
 		}
 		all, err := r.store.Enforcements(r.ctx, store.EnforcementFilter{Rule: "a", Limit: 100})

@@ -43,7 +43,7 @@ func (e *Engine) Histories() *Histories { return &Histories{e.opts.Store, e.cata
 // meanwhile is passed over.
 func (h *Histories) All(ctx context.Context, found func(flow.ID, *replay.Result)) error {
 	for f := (store.Filter{Limit: historiesPage}); ; {
-		page, err := h.store.List(ctx, f)
+		page, err := store.List(ctx, h.store, f)
 		if err != nil || len(page) == 0 {
 			return err
 		}

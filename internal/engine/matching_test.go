@@ -40,7 +40,7 @@ func (r *rig) of(action string, n int) []*flow.Execution {
 	var all []*flow.Execution
 	r.within(10*time.Second, fmt.Sprintf("there are not %d executions of %s", n, action), func() bool {
 		var err error
-		if all, err = r.store.List(r.ctx, store.Filter{Action: action, Limit: 100}); err != nil {
+		if all, err = store.List(r.ctx, r.store, store.Filter{Action: action, Limit: 100}); err != nil {
 			r.Fatal(err)
 		}
 		return len(all) >= n

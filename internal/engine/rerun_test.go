@@ -170,7 +170,7 @@ func TestRerunOfWhatFailed(t *testing.T) {
 		if after := r.get(id); fmt.Sprintf("%+v", after.State) != fmt.Sprintf("%+v", before.State) || len(r.kids(id)) != len(was) {
 			t.Errorf("the original was %+v and is %+v", before, after)
 		}
-		listed, err := r.store.List(r.ctx, store.Filter{RerunOf: id, Limit: 10})
+		listed, err := store.List(r.ctx, r.store, store.Filter{RerunOf: id, Limit: 10})
 		if err != nil || len(listed) != 1 || listed[0].ID != again {
 			t.Errorf("its reruns are %v, %v", listed, err)
 		}

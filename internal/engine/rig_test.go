@@ -375,7 +375,7 @@ func (r *rig) replayAll() {
 	r.Helper()
 	ctx, f := context.Background(), store.Filter{Limit: 500}
 	for n := 0; n < mostReplayed; {
-		page, err := r.store.List(ctx, f)
+		page, err := store.List(ctx, r.store, f)
 		if err != nil {
 			r.Errorf("list: %v", err)
 		}

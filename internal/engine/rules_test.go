@@ -153,7 +153,7 @@ func TestRuleOnce(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		if x, err := r.store.List(r.ctx, store.Filter{Limit: 100}); err != nil || len(x) != 3 {
+		if x, err := store.List(r.ctx, r.store, store.Filter{Limit: 100}); err != nil || len(x) != 3 {
 			r.Errorf("%d executions, %v", len(x), err)
 		}
 	})
@@ -247,7 +247,7 @@ func TestRuleReplicas(t *testing.T) {
 		}
 		wg.Wait()
 	}
-	if all, err := r.store.List(r.ctx, store.Filter{Limit: 100}); err != nil || len(all) != 10 {
+	if all, err := store.List(r.ctx, r.store, store.Filter{Limit: 100}); err != nil || len(all) != 10 {
 		t.Errorf("%d executions of 10 signals, %v", len(all), err)
 	}
 	if err := other.PauseRule(r.ctx, "a", ""); err != nil {
@@ -330,11 +330,11 @@ func TestRuleRate(t *testing.T) {
 		for _, subject := range []string{"x", "x", "y"} {
 			r.emit(Emission{Trigger: "t", Subject: subject})
 		}
-		dropped, err := r.store.List(r.ctx, store.Filter{Stages: []flow.Stage{flow.Cancelled}, Limit: 10})
+		dropped, err := store.List(r.ctx, r.store, store.Filter{Stages: []flow.Stage{flow.Cancelled}, Limit: 10})
 		if err != nil || len(dropped) != 1 || dropped[0].Rules[0] != "a" {
 			r.Errorf("dropped: %v, %v", dropped, err)
 		}
-		waiting, err := r.store.List(r.ctx, store.Filter{Stages: []flow.Stage{flow.Requested}, Limit: 10})
+		waiting, err := store.List(r.ctx, r.store, store.Filter{Stages: []flow.Stage{flow.Requested}, Limit: 10})
 		if err != nil || len(waiting) != 1 || waiting[0].Rules[0] != "b" {
 			r.Errorf("waiting: %v, %v", waiting, err)
 		}

@@ -19,7 +19,7 @@ func TestTicksAreSignals(t *testing.T) {
 	fired := r.schedule("s").Execution
 	var started []*flow.Execution
 	r.within(5*time.Second, "the rule's execution", func() bool {
-		page, err := r.store.List(r.ctx, store.Filter{Labels: map[string]string{"by": "rule"}, Limit: 10})
+		page, err := store.List(r.ctx, r.store, store.Filter{Labels: map[string]string{"by": "rule"}, Limit: 10})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -347,7 +347,7 @@ func TestScheduleReplicas(t *testing.T) {
 					r.Errorf("%s: %s comes after %s", name, rows[n-1].Nominal, k.Last)
 				}
 			}
-			made, err := r.store.List(r.ctx, store.Filter{Labels: map[string]string{ScheduleLabel: name}, Limit: 1000})
+			made, err := store.List(r.ctx, r.store, store.Filter{Labels: map[string]string{ScheduleLabel: name}, Limit: 1000})
 			if err != nil {
 				r.Fatal(err)
 			}

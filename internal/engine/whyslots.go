@@ -22,7 +22,7 @@ func (e *Engine) whoHolds(ctx context.Context, serving []store.Session) (string,
 	var holders []*flow.Execution
 	f := store.Filter{Stages: []flow.Stage{flow.Provisioning, flow.Running}, Limit: page}
 	for range pages {
-		xs, err := e.opts.Store.List(ctx, f)
+		xs, err := store.List(ctx, e.opts.Store, f)
 		if err != nil {
 			return "", fmt.Errorf("list what is running: %w", err)
 		}

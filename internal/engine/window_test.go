@@ -30,7 +30,7 @@ func (r *rig) closes() {
 // inputs are the inputs of all executions of an action, sorted by their creation.
 func (r *rig) inputs(action string) string {
 	r.Helper()
-	all, err := r.store.List(r.ctx, store.Filter{Action: action, Limit: 100})
+	all, err := store.List(r.ctx, r.store, store.Filter{Action: action, Limit: 100})
 	if err != nil {
 		r.Fatal(err)
 	}
@@ -138,7 +138,7 @@ func TestDebounceRaces(t *testing.T) {
 			}
 			return counts["held"] == 0 && len(all) == each*cap(done)
 		})
-		ran, err := r.store.List(r.ctx, store.Filter{Limit: 1000})
+		ran, err := store.List(r.ctx, r.store, store.Filter{Limit: 1000})
 		if err != nil || len(ran) != counts["ran"] || counts["ran"]+counts["folded"] != each*cap(done) || counts["ran"] < 3 {
 			r.Errorf("%d executions, %v, %v", len(ran), counts, err)
 		}

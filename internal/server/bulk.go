@@ -136,16 +136,20 @@ func (c *call) chosen(in *api.BulkRequest, stages []flow.Stage) (found []*flow.E
 	}
 	limit := f.Limit
 	f.Limit++
-	if found, err = c.Engine.Reader().List(c.ctx(), f); err != nil {
-		return nil, "", fmt.Errorf("list executions: %w", err)
+	found, searched, _, err := c.search(f)
+	if err != nil {
+		return nil, "", err
 	}
 	var size store.Page
 	for _, x := range found {
 		size.Execution(x)
 	}
 	more := len(found) > limit || size.Full()
-	if found = found[:min(len(found), limit)]; more {
+	switch found = found[:min(len(found), limit)]; {
+	case more:
 		next = found[len(found)-1].ID.String()
+	case !searched.IsZero():
+		next = searched.String()
 	}
 	return found, next, nil
 }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -110,9 +111,9 @@ func (c *call) list(narrow func(*store.Filter)) error {
 	}
 	limit := f.Limit
 	f.Limit++ // to see whether there is another page
-	found, err := c.Engine.Reader().List(c.ctx(), f)
+	found, searched, searchedTo, err := c.search(f)
 	if err != nil {
-		return fmt.Errorf("list executions: %w", err)
+		return err
 	}
 	more := len(found) > limit
 	found = found[:min(len(found), limit)]
@@ -129,20 +130,41 @@ func (c *call) list(narrow func(*store.Filter)) error {
 		f.Before = found[len(rows)-1].ID
 	}
 	switch {
-	case len(rows) < len(found):
-		more = true
-	case !more && size.Full():
-		f.Limit = 1
-		next, err := c.Engine.Reader().List(c.ctx(), f)
-		if err != nil {
-			return fmt.Errorf("list executions: %w", err)
-		}
-		more = len(next) > 0
-	}
-	if more {
+	case more || len(rows) < len(found):
 		page.NextCursor = f.Before.String()
+	case !searched.IsZero():
+		page.NextCursor, page.SearchedTo = searched.String(), &searchedTo
+	case size.Full():
+		f.Limit = 1
+		if found, searched, _, err = c.search(f); err != nil {
+			return err
+		}
+		if len(found) > 0 || !searched.IsZero() {
+			page.NextCursor = f.Before.String()
+		}
 	}
 	return c.json(http.StatusOK, page)
+}
+
+const (
+	// reach is Options.Reach unless that is given: some 100 ms.
+	reach = 40_000
+	// clocksDiffer bounds how much later than its neighbours in the order of ids an execution may have been created: ids are made of the
+	// clock of a server, and created_at of the database's.
+	clocksDiffer = time.Hour
+)
+
+// search finds executions. searched is where it gave up, with the time of that execution, and zero where it looked at all of them.
+func (c *call) search(f store.Filter) (all []*flow.Execution, searched flow.ID, at time.Time, err error) {
+	f.Reach = cmp.Or(c.Reach, reach)
+	found, err := c.Engine.Reader().Search(c.ctx(), f)
+	if err != nil {
+		return nil, flow.ID{}, at, fmt.Errorf("list executions: %w", err)
+	}
+	if !f.Since.IsZero() && found.At.Before(f.Since.Add(-clocksDiffer)) {
+		return found.Executions, flow.ID{}, at, nil
+	}
+	return found.Executions, found.Searched, found.At, nil
 }
 
 // The time between two messages of a stream of changes: at least changedEvery, and at most changedAnyway. Hints of what other replicas

@@ -255,3 +255,61 @@ func TestListsOfOutputsInBytes(t *testing.T) {
 		}
 	}
 }
+
+// A list whose filters match little says how far it has looked, and a client that follows the cursor finds everything once. A time after
+// which it looks ends the search, and bulk requests go on in the same way.
+func TestListsSayHowFarTheyLooked(t *testing.T) {
+	t.Parallel()
+	h := start(t, Options{Reach: 5})
+	begun := time.Now()
+	submit := func(action, label string) string {
+		t.Helper()
+		s := api.Submission{Action: action, Labels: map[string]string{"set": label}}
+		if action == "sleep" {
+			s.Input = json.RawMessage(`{"for":"1h"}`)
+		}
+		x, err := h.client.Submit(t.Context(), s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return x.ID
+	}
+	wanted := submit("sleep", "all")
+	for range 12 {
+		submit("noop", "all")
+	}
+	page, err := h.client.List(t.Context(), client.Filter{Action: "sleep"})
+	if err != nil || len(page.Executions) > 0 || page.NextCursor == "" || page.SearchedTo == nil || page.SearchedTo.Before(begun.Add(-time.Minute)) {
+		t.Fatalf("%+v %v", page, err)
+	}
+	for say, f := range map[string]client.Filter{
+		"by action": {Action: "sleep"}, "by a common label": {Action: "sleep", Labels: map[string]string{"set": "all"}}, "by time": {Action: "sleep", Since: begun.Add(-time.Minute)},
+	} {
+		var found []string
+		for x, err := range h.client.All(t.Context(), f) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			found = append(found, x.ID)
+		}
+		if len(found) != 1 || found[0] != wanted {
+			t.Errorf("%s: %v", say, found)
+		}
+	}
+	page, err = h.client.List(t.Context(), client.Filter{Action: "sleep", Since: begun.Add(2 * time.Hour)})
+	if err != nil || page.NextCursor != "" || page.SearchedTo != nil {
+		t.Errorf("all that it looked at is too old: %+v %v", page, err)
+	}
+	of, done, pages := client.Filter{Action: "sleep"}, 0, 0
+	for more := true; more; pages++ {
+		r, err := h.client.CancelMany(t.Context(), of, api.BulkRequest{DryRun: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		done += r.Done
+		of.Cursor, more = r.NextCursor, r.NextCursor != ""
+	}
+	if done != 1 || pages < 3 {
+		t.Errorf("%d to cancel, in %d pages", done, pages)
+	}
+}

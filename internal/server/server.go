@@ -40,6 +40,8 @@ type Options struct {
 	BodyLimit int64
 	// UploadLimit is how many bytes one upload may have; 0: 1 GiB.
 	UploadLimit int64
+	// Reach is how many executions a list looks at one by one before it gives up and says how far it looked; 0: 40,000.
+	Reach int
 	// Patience is how long a client may take to take in one answer, or 64 KB of a stream, before it is dropped (from a
 	// stream: to resume); 0: 15 s.
 	Patience time.Duration

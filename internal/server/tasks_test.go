@@ -76,7 +76,7 @@ func (h *house) executionsOf(t *testing.T, workflow string) map[string]*flow.Exe
 	}
 	all := map[string]*flow.Execution{}
 	for f := (store.Filter{Workflow: id, Limit: 1000}); ; {
-		page, err := h.store.List(t.Context(), f)
+		page, err := store.List(t.Context(), h.store, f)
 		if err != nil {
 			t.Fatal(err)
 		}

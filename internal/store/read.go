@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"time"
@@ -25,9 +26,10 @@ type Reader interface {
 	RerunReader
 	// Get loads one execution, payload and outcome included, or ErrNotFound.
 	Get(ctx context.Context, id flow.ID) (*flow.Execution, error)
-	// List returns up to f.Limit executions, newest first (by id), without payload; of the outcome they have the error and not the
-	// output. Ask for the next page with Before set to the last id. A full Page may have fewer.
-	List(ctx context.Context, f Filter) ([]*flow.Execution, error)
+	// Search finds up to f.Limit executions, newest first (by id), without payload; of the outcome they have the error and not the
+	// output. Ask for the next page with Before set to the last id. A full Page may have fewer. A search that must look at
+	// executions one by one gives up after f.Looks of them, so that it takes no longer however many there are.
+	Search(ctx context.Context, f Filter) (Found, error)
 	// Events returns up to n applied events with Seq > after, in order. The prefix is gap-free. A full Page may have fewer.
 	Events(ctx context.Context, id flow.ID, after int64, n int) ([]flow.Event, error)
 	// Children returns the rows of a workflow's current attempt, by task (in order of name) and index, at most n beyond
@@ -86,6 +88,35 @@ type Filter struct {
 	Until    time.Time // created before
 	Before   flow.ID   // cursor: ids below it
 	Limit    int
+	// Reach is how many executions a search looks at one by one; zero: 20,000.
+	Reach int
+}
+
+// Looks is after how many executions a search gives up.
+func (f *Filter) Looks() int { return cmp.Or(f.Reach, 20_000) } // some 50 ms on SQLite
+
+// Few is how many rows a label, a stage or another condition may name so that a search looks at each of them, and at nothing else.
+func (f *Filter) Few() int { return f.Looks() / 10 }
+
+// Found is what a search has found.
+type Found struct {
+	Executions []*flow.Execution
+	// Searched is set where the search gave up: what matches and has this id or a greater one is in Executions. To go on, search with
+	// Before set to it.
+	Searched flow.ID
+	At       time.Time // when that execution was created
+}
+
+// List returns up to f.Limit executions however far it must look: it searches on where a search gives up.
+func List(ctx context.Context, r Reader, f Filter) (all []*flow.Execution, err error) {
+	for {
+		found, err := r.Search(ctx, f)
+		all = append(all, found.Executions...)
+		if err != nil || found.Searched.IsZero() {
+			return all, err
+		}
+		f.Before, f.Limit = found.Searched, f.Limit-len(found.Executions)
+	}
 }
 
 // PageBytes is about how many bytes a Page has: what users store may be large, and a thousand of them larger than memory.

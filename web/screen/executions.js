@@ -166,7 +166,7 @@ export function Executions() {
   useTitle('Executions');
   const q = route.value.query;
   const address = q.toString();
-  const [state, setState] = useState({ address: '', rows: /** @type {Execution[]} */ ([]), newer: /** @type {Execution[]} */ ([]), cursor: '', fresh: new Set(), error: /** @type {unknown} */ (null), at: '' });
+  const [state, setState] = useState({ address: '', rows: /** @type {Execution[]} */ ([]), newer: /** @type {Execution[]} */ ([]), cursor: '', searched: '', fresh: new Set(), error: /** @type {unknown} */ (null), at: '' });
   const held = useRef(false); // the pointer or the focus is in the list
   const now_ = useRef(state);
   now_.current = state;
@@ -191,7 +191,7 @@ export function Executions() {
         const s = now_.current;
         const rows = page.executions || [];
         if (s.address !== address || s.at === '') {
-          setState({ address, rows, newer: [], cursor: page.next_cursor || '', fresh: new Set(), error: null, at: 'now' });
+          setState({ address, rows, newer: [], cursor: page.next_cursor || '', searched: page.searched_to || '', fresh: new Set(), error: null, at: 'now' });
           return;
         }
         const m = merge(s.rows, rows);
@@ -200,7 +200,7 @@ export function Executions() {
         const watching = !held.current && scrollY < 80 && top.current === 0;
         const free = watching && m.newer.length < pageSize;
         // A whole page of new rows says nothing about how many more there are between them and the rows shown: the list starts anew.
-        if (watching && m.newer.length >= pageSize) setState({ ...s, rows, newer: [], cursor: page.next_cursor || '', fresh: new Set(), error: null });
+        if (watching && m.newer.length >= pageSize) setState({ ...s, rows, newer: [], cursor: page.next_cursor || '', searched: page.searched_to || '', fresh: new Set(), error: null });
         else setState({ ...s, error: null, rows: free ? [...m.newer, ...m.rows].slice(0, most) : m.rows, newer: free ? [] : m.newer, fresh: free ? new Set(m.newer.map((x) => x.id)) : s.fresh });
       } catch (error) {
         if (mine) setState((s) => ({ ...s, error }));
@@ -224,7 +224,7 @@ export function Executions() {
       const page = await getJSON(asked(q, state.cursor));
       setState((s) => {
         const known = new Set(s.rows.map((x) => x.id));
-        return { ...s, rows: [...s.rows, ...page.executions.filter((/** @type {Execution} */ x) => !known.has(x.id))].slice(0, most), cursor: s.rows.length < most ? page.next_cursor || '' : '' };
+        return { ...s, rows: [...s.rows, ...page.executions.filter((/** @type {Execution} */ x) => !known.has(x.id))].slice(0, most), cursor: s.rows.length < most ? page.next_cursor || '' : '', searched: page.searched_to || '' };
       });
       setFrom(Math.max(0, state.rows.length + page.executions.length - shown));
     } catch (error) {
@@ -246,12 +246,13 @@ export function Executions() {
     <div class="panel" onPointerEnter=${() => { held.current = true; }} onPointerLeave=${() => { held.current = false; }}
       onFocusIn=${() => { held.current = true; }} onFocusOut=${() => { held.current = false; }}>
       ${!ready && state.error ? null : !ready ? loading() : state.rows.length > 0 ? table(state.rows.slice(from, from + shown), state.fresh)
+        : state.searched ? empty('Nothing yet', html`<p>None of the executions since ${clock(state.searched)} has all of these. Older ones were not looked at.</p><p><button type="button" onClick=${more} disabled=${busy} data-further>Search further back</button></p>`)
         : filtered ? empty('Nothing matches', html`<p>No execution has all of these.</p><p><button type="button" onClick=${() => go('executions', { replace: true })}>Clear the filters</button></p>`) : firstRun()}
     </div>
     ${ready && state.rows.length > 0 ? html`<div class="more">
       ${from > 0 ? html`<button type="button" onClick=${() => { setFrom(0); scrollTo(0, 0); }}>Newest</button><button type="button" onClick=${() => setFrom(Math.max(0, from - pageSize))}>Newer</button>` : null}
-      ${state.cursor || from + shown < state.rows.length ? html`<button type="button" onClick=${more} disabled=${busy}>Older</button>` : null}
-      <span class="muted small num">${from > 0 || state.cursor || state.rows.length > shown ? `${number(from + 1)} … ${number(Math.min(from + shown, state.rows.length))}` : `${count(state.rows.length, 'row')}, and that is all`}${!state.cursor && state.rows.length >= most ? ': narrow the filters to see older ones' : ''}</span></div>` : null}
+      ${state.cursor || from + shown < state.rows.length ? html`<button type="button" onClick=${more} disabled=${busy}>${state.searched && from + shown >= state.rows.length ? 'Search further back' : 'Older'}</button>` : null}
+      <span class="muted small num">${from > 0 || state.cursor || state.rows.length > shown ? `${number(from + 1)} … ${number(Math.min(from + shown, state.rows.length))}` : `${count(state.rows.length, 'row')}, and that is all`}${state.searched ? html`, looked at everything since ${clock(state.searched)}` : ''}${!state.cursor && state.rows.length >= most ? ': narrow the filters to see older ones' : ''}</span></div>` : null}
   </div>`;
 }
 

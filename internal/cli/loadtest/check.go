@@ -183,7 +183,7 @@ func (b *trial) watch() (stop func()) {
 func (b *trial) sample(ctx context.Context) {
 	shown := terminal.IsTerminal(b.Progress)
 	for instance.WaitFor(ctx, 200*time.Millisecond) == nil {
-		under, err := b.engine.Reader().List(ctx, store.Filter{Stages: []flow.Stage{flow.Provisioning, flow.Running}, Limit: 100})
+		under, err := store.List(ctx, b.engine.Reader(), store.Filter{Stages: []flow.Stage{flow.Provisioning, flow.Running}, Limit: 100})
 		if err == nil {
 			b.mu.Lock()
 			for _, x := range under {

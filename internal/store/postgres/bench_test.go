@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"encoding/binary"
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/store/storetest"
 )
 
 // batch is how many executions share a commit in the benchmarks.
@@ -51,6 +53,11 @@ func (b *bench) update(decide func(ctx context.Context, t store.Tx) error) {
 
 // submit stores n executions that are ready to be claimed.
 func (b *bench) submit(n int) {
+	b.submitAs(n, flow.Request{Action: "noop", Kind: flow.KindNoop, Queue: "default", Input: []byte("{}")})
+}
+
+func (b *bench) submitAs(n int, r flow.Request) {
+	r.CreatedAt = b.now
 	b.update(func(ctx context.Context, t store.Tx) error {
 		first, err := t.Tickets(ctx, n)
 		if err != nil {
@@ -58,7 +65,7 @@ func (b *bench) submit(n int) {
 		}
 		d := store.Delta{Drafts: make([]*flow.Draft, n)}
 		for i := range n {
-			x := flow.Submit(b.id(), flow.Request{Action: "noop", Kind: flow.KindNoop, Queue: "default", Input: []byte("{}"), CreatedAt: b.now})
+			x := flow.Submit(b.id(), r)
 			if err := x.Schedule(first+int64(i), b.now); err != nil {
 				return err
 			}
@@ -257,4 +264,22 @@ func BenchmarkAlone(b *testing.B) {
 		x.submit(1)
 		x.finish(session, x.claim(session, 1))
 	}
+}
+
+var million = flag.Bool("million", false, "run the benchmark that fills a store with a million executions first")
+
+// BenchmarkSearch looks for what is rare among a million executions, for half of them by one label, and for none at all; it takes minutes.
+func BenchmarkSearch(b *testing.B) {
+	if !*million {
+		b.Skip("needs -million")
+	}
+	x, session := newBench(b), flow.ID{1, 2, 3}
+	x.submitAs(20, flow.Request{Action: "rare", Kind: flow.KindNoop, Queue: "default", Labels: map[string]string{"set": "rare"}})
+	x.finish(session, x.claim(session, 20))
+	for n := 0; n < 1_000_000; n += 1000 {
+		x.submit(500)
+		x.submitAs(500, flow.Request{Action: "noop", Kind: flow.KindNoop, Queue: "default", Labels: map[string]string{"set": "half"}})
+		x.finish(session, x.claim(session, 1000))
+	}
+	storetest.BenchmarkSearches(b, x.s)
 }

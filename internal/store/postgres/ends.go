@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	"github.com/pawl-run/pawl/internal/flow"
@@ -80,27 +78,17 @@ func (s *Store) Tally(ctx context.Context, f store.Filter) (all []store.Tally, e
 	return all, nil
 }
 
-// tally is the statement that counts; "" when nothing can match. It looks up what has one of the labels: told only that an id is among
-// those with a label, the planner reads the whole table. An execution that ends meanwhile is in one of the halves: they are read from
-// one state.
+// tally is the statement that counts; "" when nothing can match. It looks up what the first of the sources names. An execution that ends
+// meanwhile is in one of the halves: they are read from one state.
 func (s *Store) tally(f store.Filter) (text string, params [][]byte) {
-	f.Before, f.Labels = flow.ID{}, maps.Clone(f.Labels)
-	labels := slices.Sorted(maps.Keys(f.Labels))
-	first, source := "", `%s.%s x`
-	if len(labels) > 0 {
-		first = f.Labels[labels[0]]
-		delete(f.Labels, labels[0])
-		source = `%[1]s.labels b CROSS JOIN LATERAL (SELECT * FROM %[1]s.%[2]s t WHERE t.id = b.id OFFSET 0) x`
-	}
 	l := selection(s.schema, f)
-	if len(labels) > 0 {
-		l.and(`b.name = ? AND b.value = ?`, func(a *args) { a.text(labels[0]).text(first) })
-	}
+	by := min(len(l.sources), 1) - 1
 	live, ended := states(f)
 	var halves []string
-	half := func(from, code string, also []string) {
-		q := `SELECT x.stage, ` + code + ` AS code, count(*) FROM ` + fmt.Sprintf(source, l.schema, from)
-		if where := append(also, l.where...); len(where) > 0 {
+	half := func(table, code string, also []string) {
+		from, where := l.driven(by, table)
+		q := `SELECT x.stage, ` + code + ` AS code, count(*) FROM ` + from
+		if where = append(where, also...); len(where) > 0 {
 			q += ` WHERE ` + strings.Join(where, ` AND `)
 		}
 		halves = append(halves, `(`+q+` GROUP BY 1, 2)`)

@@ -1,10 +1,14 @@
 package postgres
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
@@ -13,45 +17,145 @@ import (
 
 // listing is a query under construction: conditions with their parameters in order.
 type listing struct {
-	schema string
-	where  []string
-	args   args
+	schema  string
+	sources []source
+	where   []string
+	args    args
 }
 
-// and adds a condition, in which each ? stands for the next parameter; bind adds them.
-func (l *listing) and(cond string, bind func(*args)) {
+// source names the rows of a condition, by their ids.
+type source struct {
+	table, cond string // of the table as b
+	bind        func(*args)
+	always      bool // it is looked up whatever the number of its rows, because nothing tells of one execution whether it is among them
+}
+
+// with puts the next parameters in the places of a condition's question marks; bind adds them.
+func (l *listing) with(cond string, bind func(*args)) string {
 	n := len(l.args.params)
 	bind(&l.args)
 	for n++; strings.Contains(cond, "?"); n++ {
 		cond = strings.Replace(cond, "?", fmt.Sprintf("$%d", n), 1)
 	}
-	l.where = append(l.where, cond)
+	return cond
 }
 
-// half is the listing of one of the two tables.
-func (l *listing) half(from, columns string, limit int, also ...string) string {
-	q := `SELECT ` + columns + ` FROM ` + l.schema + `.` + from + ` x`
-	if all := append(l.where, also...); len(all) > 0 {
-		q += ` WHERE ` + strings.Join(all, ` AND `)
+func (l *listing) and(cond string, bind func(*args)) { l.where = append(l.where, l.with(cond, bind)) }
+
+func (l *listing) from(table, cond string, always bool, bind func(*args)) {
+	l.sources = append(l.sources, source{table, cond, bind, always})
+}
+
+// driven is one of the two tables as x, of which the rows of the source with this number are looked up; -1: all. The other sources
+// become conditions. Told only that an id is among those with a label, the planner reads the whole table.
+func (l *listing) driven(by int, table string) (from string, where []string) {
+	where = slices.Clone(l.where)
+	for i, s := range l.sources {
+		if i != by { // the planner cannot turn a scalar subquery into a join
+			where = append(where, fmt.Sprintf(`(SELECT true FROM %s.%s b WHERE %s AND b.id = x.id LIMIT 1)`, l.schema, s.table, l.with(s.cond, s.bind)))
+		}
 	}
-	return fmt.Sprintf(`(%s ORDER BY x.id DESC LIMIT %d)`, q, limit)
+	if by < 0 {
+		return l.schema + `.` + table + ` x`, where
+	}
+	s := l.sources[by]
+	return fmt.Sprintf(`(SELECT b.id FROM %[1]s.%[2]s b WHERE %[3]s) b CROSS JOIN LATERAL (SELECT * FROM %[1]s.%[4]s t WHERE t.id = b.id OFFSET 0) x`,
+		l.schema, s.table, l.with(s.cond, s.bind), table), where
 }
 
 var listLive, listEnded = listedFrom(live), listedFrom(ended)
 
-// List implements store.Reader.
-func (s *Store) List(ctx context.Context, f store.Filter) (all []*flow.Execution, err error) {
+// firstLook is how many executions are looked at first: most pages are full by then, and finding where 40,000 end takes 40 ms.
+const firstLook = 1000
+
+// Search implements store.Reader.
+func (s *Store) Search(ctx context.Context, f store.Filter) (found store.Found, err error) {
+	by, bounded, err := s.driver(ctx, f)
+	limit := f.Limit
+	for look, left := firstLook, f.Looks(); err == nil; look = left {
+		f.Limit = limit - len(found.Executions)
+		if f.Reach = 0; bounded {
+			f.Reach = min(look, left)
+		}
+		var next store.Found
+		var full bool
+		if next, full, err = s.look(ctx, f, by); err != nil {
+			break
+		}
+		found.Executions = append(found.Executions, next.Executions...)
+		left -= f.Reach
+		if full || next.Searched.IsZero() {
+			return found, nil
+		}
+		if f.Before = next.Searched; left <= 0 {
+			found.Searched, found.At = next.Searched, next.At
+			return found, nil
+		}
+	}
+	return found, fmt.Errorf("list executions: %w", err)
+}
+
+// driver chooses the source whose rows a search looks up: one that names few; -1: there is none. Such a search is bounded, unless every
+// execution matches.
+func (s *Store) driver(ctx context.Context, f store.Filter) (by int, bounded bool, err error) {
 	l := selection(s.schema, f)
+	if by = slices.IndexFunc(l.sources, func(s source) bool { return s.always }); by >= 0 {
+		return by, false, nil
+	}
+	if len(l.sources) > 0 {
+		var columns []string
+		ask := listing{schema: l.schema}
+		for _, s := range l.sources {
+			columns = append(columns, fmt.Sprintf(`(SELECT count(*) FROM (SELECT 1 FROM %s.%s b WHERE %s LIMIT %d) b)`, l.schema, s.table, ask.with(s.cond, s.bind), f.Few()+1))
+		}
+		err = s.read(ctx, call{once: `SELECT ` + strings.Join(columns, `, `), params: ask.args.params, read: func(r *rows) error {
+			for i := range l.sources {
+				if n := r.int(); n <= int64(f.Few()) && by < 0 {
+					by = i
+				}
+			}
+			return nil
+		}})
+	}
+	return by, by < 0 && len(l.sources)+len(l.where)+len(f.Stages) > 0, err
+}
+
+// look finds what matches among the rows of a source, or among the next f.Reach executions of each of the two tables. It reports whether
+// the page is full.
+func (s *Store) look(ctx context.Context, f store.Filter, by int) (found store.Found, full bool, err error) {
+	l := selection(s.schema, f)
+	if !f.Before.IsZero() {
+		l.and(`x.id < ?`, func(a *args) { a.id(f.Before) })
+	}
 	live, ended := states(f)
 	var halves []string
-	if live != nil {
-		halves = append(halves, l.half("live", listLive, f.Limit, *live...))
+	half := func(table, columns string, also *[]string) error {
+		if also == nil {
+			return nil
+		}
+		from, where := l.driven(by, table)
+		where = append(where, *also...)
+		if f.Reach > 0 {
+			at, err := s.floor(ctx, table, f, slices.Contains(*also, endedBadly))
+			if err != nil {
+				return err
+			}
+			if !at.id.IsZero() {
+				where = append(where, l.with(`x.id >= ?`, func(a *args) { a.id(at.id) }))
+			}
+			if bytes.Compare(at.id[:], found.Searched[:]) > 0 {
+				found.Searched, found.At = at.id, at.at
+			}
+		}
+		q := `SELECT ` + columns + ` FROM ` + from
+		if len(where) > 0 {
+			q += ` WHERE ` + strings.Join(where, ` AND `)
+		}
+		halves = append(halves, fmt.Sprintf(`(%s ORDER BY x.id DESC LIMIT %d)`, q, f.Limit))
+		return nil
 	}
-	if ended != nil {
-		halves = append(halves, l.half("ended", listEnded, f.Limit, *ended...))
-	}
-	if len(halves) == 0 {
-		return nil, nil
+	if err := errors.Join(half("live", listLive, live), half("ended", listEnded, ended)); err != nil || len(halves) == 0 {
+		return found, false, err
 	}
 	var page store.Page
 	// An execution that ends meanwhile is in one of the halves: they are read from one state.
@@ -67,14 +171,45 @@ func (s *Store) List(ctx context.Context, f store.Filter) (all []*flow.Execution
 				return fmt.Errorf("read execution %s: %w", x.ID, err)
 			}
 			page.Execution(x)
-			all = append(all, x)
+			found.Executions = append(found.Executions, x)
 			return nil
 		}})
-	if err != nil {
-		return nil, fmt.Errorf("list executions: %w", err)
+	if full = page.Full() || len(found.Executions) == f.Limit; !full {
+		// Of the table whose floor is lower more was looked at: that is found again by the look that goes on.
+		found.Executions = slices.DeleteFunc(found.Executions, func(x *flow.Execution) bool { return bytes.Compare(x.ID[:], found.Searched[:]) < 0 })
 	}
-	return all, nil
+	return found, full, err
 }
+
+// floor is an execution with which a look ends, and when it was created.
+type floor struct {
+	id flow.ID
+	at time.Time
+}
+
+// floor finds the execution with which a look ends at f.Reach of a table; the zero one: there are no more than that.
+func (s *Store) floor(ctx context.Context, table string, f store.Filter, badly bool) (at floor, err error) {
+	l := listing{schema: s.schema}
+	if badly {
+		l.where = append(l.where, endedBadly)
+	}
+	if !f.Before.IsZero() {
+		l.and(`x.id < ?`, func(a *args) { a.id(f.Before) })
+	}
+	q := `SELECT x.id, x.created_at FROM ` + s.schema + `.` + table + ` x`
+	if len(l.where) > 0 {
+		q += ` WHERE ` + strings.Join(l.where, ` AND `)
+	}
+	err = s.read(ctx, call{once: fmt.Sprintf(`%s ORDER BY x.id DESC OFFSET %d LIMIT 1`, q, f.Reach-1), params: l.args.params, read: func(r *rows) error {
+		at.id = r.id()
+		at.at = r.time()
+		return nil
+	}})
+	return at, err
+}
+
+// endedBadly is the condition on what has ended and did not complete, which has an index.
+const endedBadly = `x.stage > 6`
 
 // states is the condition on the stage and the verdict for each of the two tables; nil: nothing in it can match.
 func states(f store.Filter) (live, ended *[]string) {
@@ -104,23 +239,23 @@ func states(f store.Filter) (live, ended *[]string) {
 		*ended = append(*ended, `x.stage IN (`+strings.Join(over, `, `)+`)`)
 	}
 	if len(over) > 0 && len(badly) == len(over) || len(f.Verdicts) > 0 && !slices.Contains(f.Verdicts, store.VerdictOK) {
-		*ended = append(*ended, `x.stage > 6`) // these have an index
+		*ended = append(*ended, endedBadly)
 	}
 	return live, ended
 }
 
-// selection turns a filter into conditions that hold for both tables; that on the stage is left out, and that on the verdict
+// selection turns a filter into conditions that hold for both tables; that on the stage and the cursor are left out, and that on the verdict
 // is for the table of what has ended.
 func selection(schema string, f store.Filter) *listing {
 	l := &listing{schema: schema}
 	if !f.Workflow.IsZero() {
-		l.and(`x.id IN (SELECT c.id FROM `+schema+`.children c WHERE c.workflow = ?)`, func(a *args) { a.id(f.Workflow) })
+		l.from("children", `b.workflow = ?`, true, func(a *args) { a.id(f.Workflow) })
 	}
 	if !f.RerunOf.IsZero() {
-		l.and(`x.id IN (SELECT r.id FROM `+schema+`.reruns r WHERE r.original = ?)`, func(a *args) { a.id(f.RerunOf) })
+		l.from("reruns", `b.original = ?`, true, func(a *args) { a.id(f.RerunOf) })
 	}
-	for name, value := range f.Labels {
-		l.and(`x.id IN (SELECT b.id FROM `+schema+`.labels b WHERE b.name = ? AND b.value = ?)`, func(a *args) { a.text(name).text(value) })
+	for _, name := range slices.Sorted(maps.Keys(f.Labels)) {
+		l.from("labels", `b.name = ? AND b.value = ?`, false, func(a *args) { a.text(name).text(f.Labels[name]) })
 	}
 	if len(f.Verdicts) > 0 {
 		l.verdicts(f.Verdicts)
@@ -136,9 +271,6 @@ func selection(schema string, f store.Filter) *listing {
 	}
 	if !f.Until.IsZero() {
 		l.and(`x.created_at < ?`, func(a *args) { a.int(row.Micros(f.Until)) })
-	}
-	if !f.Before.IsZero() {
-		l.and(`x.id < ?`, func(a *args) { a.id(f.Before) })
 	}
 	return l
 }

@@ -54,6 +54,11 @@ func (b *bench) update(decide func(ctx context.Context, t store.Tx) error) {
 
 // submit stores n executions that are ready to be claimed.
 func (b *bench) submit(n int) {
+	b.submitAs(n, flow.Request{Action: "noop", Kind: flow.KindNoop, Queue: "default", Input: []byte("{}")})
+}
+
+func (b *bench) submitAs(n int, r flow.Request) {
+	r.CreatedAt = b.now
 	b.update(func(ctx context.Context, t store.Tx) error {
 		first, err := t.Tickets(ctx, n)
 		if err != nil {
@@ -61,7 +66,7 @@ func (b *bench) submit(n int) {
 		}
 		d := store.Delta{Drafts: make([]*flow.Draft, n)}
 		for i := range n {
-			x := flow.Submit(b.id(), flow.Request{Action: "noop", Kind: flow.KindNoop, Queue: "default", Input: []byte("{}"), CreatedAt: b.now})
+			x := flow.Submit(b.id(), r)
 			if err := x.Schedule(first+int64(i), b.now); err != nil {
 				return err
 			}

@@ -18,7 +18,7 @@ func TestInterruptedReads(t *testing.T) {
 	interrupted := 0
 	for i := range 100 {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Duration(i*20)*time.Microsecond)
-		all, err := x.s.List(ctx, store.Filter{Stages: []flow.Stage{flow.Completed}, Limit: 2 * batch})
+		all, err := store.List(ctx, x.s, store.Filter{Stages: []flow.Stage{flow.Completed}, Limit: 2 * batch})
 		cancel()
 		switch {
 		case errors.Is(err, context.DeadlineExceeded):

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
@@ -13,8 +14,16 @@ import (
 
 // listing is a query under construction: conditions with their parameters in order.
 type listing struct {
-	narrow, where []string
-	bind          []func(*stmt)
+	sources []source
+	where   []string
+	bind    []func(*stmt)
+}
+
+// source names the rows of a condition, so that they are looked up and not searched for.
+type source struct {
+	rows  string // selects their numbers
+	probe string // the same condition on one row of executions e, live l and ended d; "": the rows are always few
+	bind  []func(*stmt)
 }
 
 func (l *listing) text(v string)   { l.bind = append(l.bind, func(s *stmt) { s.text(v) }) }
@@ -23,41 +32,131 @@ func (l *listing) id(v flow.ID)    { l.bind = append(l.bind, func(s *stmt) { s.i
 func (l *listing) blob(v []byte)   { l.bind = append(l.bind, func(s *stmt) { s.blob(v) }) }
 func (l *listing) and(cond string) { l.where = append(l.where, cond) }
 
-// from adds a condition that names the rows themselves, so that they are looked up and not searched for.
-func (l *listing) from(rows string) { l.narrow = append(l.narrow, "e.n IN ("+rows+")") }
+func (l *listing) from(rows, probe string, bind ...func(*stmt)) {
+	l.sources = append(l.sources, source{rows, probe, bind})
+}
 
-// List implements store.Reader.
-func (s *Store) List(ctx context.Context, f store.Filter) (all []*flow.Execution, err error) {
+// Search implements store.Reader.
+func (s *Store) Search(ctx context.Context, f store.Filter) (found store.Found, err error) {
 	err = s.read(ctx, func(c *conn) error {
 		l, ok, err := c.listing(f)
 		if err != nil || !ok {
 			return err
 		}
-		q := c.prepare(l.query())
+		from, err := c.bounds(l, f)
+		if err != nil {
+			return err
+		}
+		q := c.prepare("SELECT " + requestColumns + noPayload + liveColumns + endedColumns + ", d.error" + from.sql + " ORDER BY i.id DESC LIMIT ?")
 		defer q.free()
-		l.bound(q).int(int64(f.Limit))
+		for _, bind := range from.bind {
+			bind(q)
+		}
+		q.int(int64(f.Limit))
 		var bad error
-		for page := store.Page(0); !page.Full() && q.next(); {
+		page := store.Page(0)
+		for !page.Full() && q.next() {
 			x, err := q.either()
 			if err != nil {
 				bad = err
 				break
 			}
 			page.Execution(x)
-			all = append(all, x)
+			found.Executions = append(found.Executions, x)
 		}
 		if err := q.done(); err != nil {
 			return err
 		}
+		if bad == nil && !page.Full() && len(found.Executions) < f.Limit {
+			found.Searched, found.At = from.floor, from.at
+		}
 		return bad
 	})
 	if err != nil {
-		return nil, fmt.Errorf("list executions: %w", err)
+		return found, fmt.Errorf("list executions: %w", err)
 	}
-	return all, nil
+	return found, nil
 }
 
-// listing turns a filter into conditions; false means that nothing can match.
+// bounded is the part of a search behind its columns.
+type bounded struct {
+	sql   string
+	bind  []func(*stmt)
+	floor flow.ID   // only ids from here on are looked at; zero: all
+	at    time.Time // when it was created
+}
+
+// bounds bounds a search. Where the rows of a condition are few, these are looked at. Otherwise executions are looked at in order of
+// id, and those beyond f.Looks are left out.
+func (c *conn) bounds(l *listing, f store.Filter) (b bounded, err error) {
+	var conditions []string
+	few := false
+	for _, s := range l.sources {
+		rare := s.probe == ""
+		if !rare {
+			q := c.prepare("SELECT count(*) FROM (" + s.rows + " LIMIT ?)")
+			for _, bind := range s.bind {
+				bind(q)
+			}
+			q.int(int64(f.Few() + 1))
+			rare = q.next() && q.getInt() <= int64(f.Few())
+			err := q.done()
+			q.free()
+			if err != nil {
+				return b, err
+			}
+		}
+		if few = few || rare; rare {
+			conditions = append(conditions, "e.n IN ("+s.rows+")")
+		} else {
+			conditions = append(conditions, s.probe)
+		}
+		b.bind = append(b.bind, s.bind...)
+	}
+	conditions = append(conditions, l.where...)
+	b.bind = append(b.bind, l.bind...)
+	if !f.Before.IsZero() {
+		conditions = append(conditions, "i.id < ?")
+		b.bind = append(b.bind, func(s *stmt) { s.id(f.Before) })
+	}
+	b.sql = " FROM executions e CROSS JOIN ids i ON i.id = e.id" + joinStates
+	if !few {
+		b.sql = " FROM ids i CROSS JOIN executions e ON e.n = i.n" + joinStates
+		if len(l.sources)+len(l.where) > 0 {
+			if b.floor, b.at, err = c.floor(f); err != nil {
+				return b, err
+			}
+		}
+	}
+	if !b.floor.IsZero() {
+		conditions = append(conditions, "i.id >= ?")
+		b.bind = append(b.bind, func(s *stmt) { s.id(b.floor) })
+	}
+	if len(conditions) > 0 {
+		b.sql += " WHERE " + strings.Join(conditions, " AND ")
+	}
+	return b, nil
+}
+
+var (
+	qFloor       = sql(`SELECT id, created_at FROM executions WHERE n = (SELECT n FROM ids ORDER BY id DESC LIMIT 1 OFFSET ?)`)
+	qFloorBefore = sql(`SELECT id, created_at FROM executions WHERE n = (SELECT n FROM ids WHERE id < ? ORDER BY id DESC LIMIT 1 OFFSET ?)`)
+)
+
+// floor is the id with which a search ends that looks at f.Looks executions; zero: there are no more than that.
+func (c *conn) floor(f store.Filter) (id flow.ID, at time.Time, err error) {
+	q := c.use(qFloor)
+	if !f.Before.IsZero() {
+		q = c.use(qFloorBefore).id(f.Before)
+	}
+	q.int(int64(f.Looks() - 1))
+	if q.next() {
+		id, at = q.getID(), row.FromMicros(q.getInt())
+	}
+	return id, at, q.done()
+}
+
+// listing turns a filter into conditions, but for the cursor; false means that nothing can match.
 func (c *conn) listing(f store.Filter) (*listing, bool, error) {
 	l := &listing{}
 	if !f.Workflow.IsZero() {
@@ -65,17 +164,14 @@ func (c *conn) listing(f store.Filter) (*listing, bool, error) {
 		if err != nil || !ok {
 			return nil, false, err
 		}
-		l.from("SELECT n FROM children WHERE workflow = ?")
-		l.int(n)
+		l.from("SELECT n FROM children WHERE workflow = ?", "e.parent = ?", func(s *stmt) { s.int(n) })
 	}
 	if !f.RerunOf.IsZero() {
-		l.from("SELECT n FROM reruns WHERE original = ?")
-		l.id(f.RerunOf)
+		l.from("SELECT n FROM reruns WHERE original = ?", "", func(s *stmt) { s.id(f.RerunOf) })
 	}
 	for name, value := range f.Labels {
-		l.from("SELECT n FROM labels WHERE name = ? AND value = ?")
-		l.text(name)
-		l.text(value)
+		l.from("SELECT n FROM labels WHERE name = ? AND value = ?", "EXISTS (SELECT 1 FROM labels b WHERE b.name = ? AND b.value = ? AND b.n = e.n)",
+			func(s *stmt) { s.text(name).text(value) })
 	}
 	if len(f.Stages) > 0 {
 		l.stages(f.Stages)
@@ -98,10 +194,6 @@ func (c *conn) listing(f store.Filter) (*listing, bool, error) {
 		l.and("e.created_at < ?")
 		l.int(row.Micros(f.Until))
 	}
-	if !f.Before.IsZero() {
-		l.and("i.id < ?")
-		l.id(f.Before)
-	}
 	return l, true, nil
 }
 
@@ -119,8 +211,8 @@ func (l *listing) verdicts(verdicts []string) {
 		l.blob(code)
 	}
 	l.and("(" + strings.Join(any, " OR ") + ")")
-	if len(l.narrow) == 0 && !slices.Contains(verdicts, store.VerdictOK) {
-		l.from("SELECT n FROM ended WHERE stage > 6")
+	if len(l.sources) == 0 && !slices.Contains(verdicts, store.VerdictOK) {
+		l.from("SELECT n FROM ended WHERE stage > 6", "d.stage > 6")
 	}
 }
 
@@ -134,33 +226,39 @@ func (l *listing) stages(stages []flow.Stage) {
 	in := " IN (" + strings.Join(numbers, ", ") + ")"
 	switch {
 	case !slices.ContainsFunc(stages, flow.Stage.Terminal):
-		l.from("SELECT n FROM live WHERE stage" + in)
+		l.from("SELECT n FROM live WHERE stage"+in, "l.stage"+in)
 	case !slices.ContainsFunc(stages, func(s flow.Stage) bool { return s <= flow.Completed }):
-		l.from("SELECT n FROM ended WHERE stage > 6 AND stage" + in)
+		l.from("SELECT n FROM ended WHERE stage > 6 AND stage"+in, "d.stage"+in)
 	default:
 		l.and("(l.stage" + in + " OR d.stage" + in + ")")
 	}
 }
 
-func (l *listing) query() string {
-	return "SELECT " + requestColumns + noPayload + liveColumns + endedColumns + ", d.error" + l.rows() + " ORDER BY i.id DESC LIMIT ?"
-}
+const joinStates = " LEFT JOIN live l ON l.n = e.n LEFT JOIN ended d ON d.n = e.n"
 
-// rows are the rows that the listing selects, as FROM and WHERE.
+// rows are all rows that the listing selects, as FROM and WHERE.
 func (l *listing) rows() string {
-	const states = " LEFT JOIN live l ON l.n = e.n LEFT JOIN ended d ON d.n = e.n"
 	from := " FROM ids i CROSS JOIN executions e ON e.n = i.n"
-	if len(l.narrow) > 0 {
+	if len(l.sources) > 0 {
 		from = " FROM executions e CROSS JOIN ids i ON i.id = e.id"
 	}
-	if all := append(l.narrow, l.where...); len(all) > 0 {
-		return from + states + " WHERE " + strings.Join(all, " AND ")
+	var all []string
+	for _, s := range l.sources {
+		all = append(all, "e.n IN ("+s.rows+")")
 	}
-	return from + states
+	if all = append(all, l.where...); len(all) > 0 {
+		return from + joinStates + " WHERE " + strings.Join(all, " AND ")
+	}
+	return from + joinStates
 }
 
-// bound gives the statement the parameters of the conditions.
+// bound gives the statement of rows the parameters of the conditions.
 func (l *listing) bound(s *stmt) *stmt {
+	for _, source := range l.sources {
+		for _, bind := range source.bind {
+			bind(s)
+		}
+	}
 	for _, bind := range l.bind {
 		bind(s)
 	}

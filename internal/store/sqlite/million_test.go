@@ -6,7 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/store/storetest"
 )
 
 var million = flag.Bool("million", false, "run the benchmark that fills a store with a million executions first")
@@ -41,6 +43,23 @@ func BenchmarkWithMillionFinished(b *testing.B) {
 	}
 	b.ReportMetric(float64(time.Since(start).Milliseconds()), "find-500-old-ms")
 	b.ReportMetric(0, "ns/op")
+}
+
+// BenchmarkSearch looks for what is rare among a million executions, for half of them by one label, and for none at all; it takes a minute.
+func BenchmarkSearch(b *testing.B) {
+	if !*million {
+		b.Skip("needs -million")
+	}
+	x := newBench(b)
+	rare := flow.Request{Action: "rare", Kind: flow.KindNoop, Queue: "default", Labels: map[string]string{"set": "rare"}}
+	x.submitAs(20, rare)
+	x.finish(x.claim(20))
+	for n := 0; n < 1_000_000; n += 2 * batch {
+		x.run(batch)
+		x.submitAs(batch, flow.Request{Action: "noop", Kind: flow.KindNoop, Queue: "default", Labels: map[string]string{"set": "half"}})
+		x.finish(x.claim(batch))
+	}
+	storetest.BenchmarkSearches(b, x.s)
 }
 
 // BenchmarkAlone measures one execution at a time: each of its three writes waits for the disk by itself.

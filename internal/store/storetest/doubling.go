@@ -238,7 +238,7 @@ func doubleRemoval(s *shared) {
 			}
 		}
 	})
-	all, err := s.s.List(s.ctx(), store.Filter{Limit: 100})
+	all, err := store.List(s.ctx(), s.s, store.Filter{Limit: 100})
 	must(s.bench, err)
 	equal(s.bench, "what is left", ids(all), []flow.ID{stays})
 }

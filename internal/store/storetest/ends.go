@@ -75,7 +75,7 @@ func verdicts(b *bench) {
 		{"everything", store.Filter{Labels: map[string]string{"run": "x"}, Action: "noop"}, []flow.ID{open, gone, far, alike, bad, good}},
 	} {
 		c.f.Limit = 100
-		got, err := b.s.List(b.ctx(), c.f)
+		got, err := store.List(b.ctx(), b.s, c.f)
 		must(b, err)
 		equal(b, c.say, ids(got), c.want)
 		for _, x := range got {

@@ -211,7 +211,7 @@ func raceEnforcement(b *bench, round string, on func(int) store.Store) {
 		})
 	}
 	wg.Wait()
-	made, err := b.s.List(b.ctx(), store.Filter{Action: "enforced " + round, Limit: n})
+	made, err := store.List(b.ctx(), b.s, store.Filter{Action: "enforced " + round, Limit: n})
 	must(b, err)
 	found, err := b.s.Enforcements(b.ctx(), store.EnforcementFilter{Signal: s.Number, Limit: n})
 	must(b, err)

@@ -56,7 +56,7 @@ func roundTrip(b *bench) {
 			}
 			equal(b, what+": lock", got, []*flow.Execution{w})
 		}
-		listed, err := b.s.List(b.ctx(), store.Filter{Workflow: want.Parent, Limit: 10})
+		listed, err := store.List(b.ctx(), b.s, store.Filter{Workflow: want.Parent, Limit: 10})
 		must(b, err)
 		w := bare(want)
 		if want.Outcome != nil {

@@ -16,7 +16,7 @@ func nested(b *bench) {
 			return b.s.Update(ctx, func(context.Context, store.Tx) error { return nil })
 		},
 		"Get":        func(ctx context.Context) error { _, err := b.s.Get(ctx, x.ID); return err },
-		"List":       func(ctx context.Context) error { _, err := b.s.List(ctx, store.Filter{Limit: 1}); return err },
+		"Search":     func(ctx context.Context) error { _, err := b.s.Search(ctx, store.Filter{Limit: 1}); return err },
 		"Events":     func(ctx context.Context) error { _, err := b.s.Events(ctx, x.ID, 0, 1); return err },
 		"Ahead":      func(ctx context.Context) error { _, err := b.s.Ahead(ctx, x); return err },
 		"KeyHolders": func(ctx context.Context) error { _, err := b.s.KeyHolders(ctx, "k", 1); return err },

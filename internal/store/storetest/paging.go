@@ -81,7 +81,7 @@ func fullList(b *bench) {
 	var got []flow.ID
 	var before flow.ID
 	for pages := 1; ; pages++ {
-		page, err := b.s.List(b.ctx(), store.Filter{Before: before, Limit: 1000})
+		page, err := store.List(b.ctx(), b.s, store.Filter{Before: before, Limit: 1000})
 		must(b, err)
 		if len(page) == 0 {
 			break

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"bytes"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -67,12 +68,12 @@ func list(b *bench) {
 			want = append(want, all[name])
 		}
 		c.f.Limit = 100
-		got, err := b.s.List(b.ctx(), c.f)
+		got, err := store.List(b.ctx(), b.s, c.f)
 		must(b, err)
 		equal(b, c.say, ids(got), want)
 		var paged []flow.ID
 		for c.f.Limit = 1; ; c.f.Before = paged[len(paged)-1] {
-			page, err := b.s.List(b.ctx(), c.f)
+			page, err := store.List(b.ctx(), b.s, c.f)
 			must(b, err)
 			if len(page) == 0 {
 				break
@@ -80,7 +81,66 @@ func list(b *bench) {
 			paged = append(paged, ids(page)...)
 		}
 		equal(b, c.say+", in pages", paged, want)
+		c.f.Before = flow.ID{}
+		equal(b, c.say+", looking at few", bounded(b, c.f, 2), want)
 	}
+}
+
+// bounded is what a filter selects, found by searches that look at reach executions each and give no page twice.
+func bounded(b *bench, f store.Filter, reach int) (all []flow.ID) {
+	b.Helper()
+	f.Limit, f.Reach = 3, reach
+	for n := 0; n < 100; n++ {
+		found, err := b.s.Search(b.ctx(), f)
+		must(b, err)
+		all = append(all, ids(found.Executions)...)
+		switch {
+		case !found.Searched.IsZero():
+			if !f.Before.IsZero() && bytes.Compare(found.Searched[:], f.Before[:]) >= 0 || found.At.IsZero() || len(found.Executions) == f.Limit {
+				b.Fatalf("searched to %s at %v with %d found, before %s", found.Searched, found.At, len(found.Executions), f.Before)
+			}
+			f.Before = found.Searched
+		case len(found.Executions) == 0:
+			return all
+		default:
+			f.Before = all[len(all)-1]
+		}
+	}
+	b.Fatalf("a search does not end: %v", all)
+	return nil
+}
+
+// A search that finds too little gives up behind f.Reach executions, and says where, unless a condition names few rows.
+func reach(b *bench) {
+	labelled := func(name string) func(*flow.Request) {
+		return func(r *flow.Request) { r.Labels = map[string]string{"set": name} }
+	}
+	rare := b.ready(1, labelled("rare"), func(r *flow.Request) { r.Action = "wanted" })
+	for i := range 40 {
+		b.ready(int64(2+i), labelled("common"))
+	}
+	for say, c := range map[string]struct {
+		f      store.Filter
+		gaveUp bool
+		found  int
+	}{
+		"an action":      {store.Filter{Action: "wanted", Reach: 20}, true, 0},
+		"a common label": {store.Filter{Action: "wanted", Labels: map[string]string{"set": "common"}, Reach: 20}, true, 0},
+		"a rare label":   {store.Filter{Labels: map[string]string{"set": "rare"}, Reach: 20}, false, 1},
+		"both":           {store.Filter{Labels: map[string]string{"set": "rare"}, Stages: []flow.Stage{flow.Scheduled}, Reach: 20}, false, 1},
+		"far enough":     {store.Filter{Action: "wanted", Reach: 50}, false, 1},
+		"no condition":   {store.Filter{Reach: 20}, false, 10},
+	} {
+		c.f.Limit = 10
+		found, err := b.s.Search(b.ctx(), c.f)
+		must(b, err)
+		if found.Searched.IsZero() == c.gaveUp || len(found.Executions) != c.found {
+			b.Errorf("%s: %d found, searched to %q", say, len(found.Executions), found.Searched)
+		}
+	}
+	all, err := store.List(b.ctx(), b.s, store.Filter{Action: "wanted", Reach: 20, Limit: 10})
+	must(b, err)
+	equal(b, "however far", ids(all), []flow.ID{rare})
 }
 
 func ahead(b *bench) {

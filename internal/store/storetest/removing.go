@@ -93,7 +93,7 @@ func removing(b *bench) {
 		equal(b, "logs", len(chunks), 0)
 	}
 	equal(b, "rows", len(b.progress(store.WorkflowAttempt{ID: wf, Attempt: 1})), 0)
-	listed, err := b.s.List(b.ctx(), store.Filter{Labels: map[string]string{"k": "v"}, Limit: 10})
+	listed, err := store.List(b.ctx(), b.s, store.Filter{Labels: map[string]string{"k": "v"}, Limit: 10})
 	must(b, err)
 	equal(b, "with the label", ids(listed), []flow.ID{fresh})
 	chunks, err := b.s.ReadLogs(b.ctx(), store.LogQuery{Execution: fresh, Limit: 100})

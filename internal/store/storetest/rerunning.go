@@ -73,10 +73,10 @@ func reruns(b *bench) {
 	b.delta(store.Delta{Drafts: []*flow.Draft{again}, Reuses: []store.Reuse{
 		reuse("each", 0, items[0], items[0]), reuse("each", 2, items[2], items[2]), reuse("each", 1, items[1], items[1]), reuse("last", 0, last, ran)}})
 
-	listed, err := b.s.List(b.ctx(), store.Filter{RerunOf: wf, Limit: 10})
+	listed, err := store.List(b.ctx(), b.s, store.Filter{RerunOf: wf, Limit: 10})
 	must(b, err)
 	equal(b, "reruns of it", listed, []*flow.Execution{bare(again.Execution)})
-	listed, err = b.s.List(b.ctx(), store.Filter{RerunOf: again.ID, Limit: 10})
+	listed, err = store.List(b.ctx(), b.s, store.Filter{RerunOf: again.ID, Limit: 10})
 	must(b, err)
 	equal(b, "reruns of the rerun", len(listed), 0)
 
@@ -121,7 +121,7 @@ func reruns(b *bench) {
 		_, err := t.Remove(ctx, []flow.ID{kid.ID, again.ID})
 		return err
 	})
-	listed, err = b.s.List(b.ctx(), store.Filter{RerunOf: wf, Limit: 10})
+	listed, err = store.List(b.ctx(), b.s, store.Filter{RerunOf: wf, Limit: 10})
 	must(b, err)
 	equal(b, "a rerun that was removed", len(listed), 0)
 }

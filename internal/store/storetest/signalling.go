@@ -261,7 +261,7 @@ func raceSignal(b *bench, round string, n int, on func(int) store.Store) int {
 		})
 	}
 	wg.Wait()
-	made, err := b.s.List(b.ctx(), store.Filter{Action: name, Limit: 10})
+	made, err := store.List(b.ctx(), b.s, store.Filter{Action: name, Limit: 10})
 	if err != nil || len(made) != 1 {
 		b.Errorf("%d executions (%v) beside one signal", len(made), err)
 	}

@@ -262,7 +262,7 @@ func racingClosings(b *bench) {
 		})
 	}
 	wg.Wait()
-	made, err := b.s.List(b.ctx(), store.Filter{Action: "closed", Limit: n})
+	made, err := store.List(b.ctx(), b.s, store.Filter{Action: "closed", Limit: n})
 	must(b, err)
 	if won.Load() != 1 || len(made) != 1 {
 		b.Fatalf("%d of %d writers, %d executions", won.Load(), n, len(made))
