@@ -84,3 +84,25 @@ func TestRetryEnforcement(t *testing.T) {
 		tb.check("a rule that is asked again")
 	})
 }
+
+// A filter that matches nothing among the newest 40,000 executions says how far the list has looked, and the search goes on from there.
+func TestSearchFurtherBack(t *testing.T) {
+	t.Parallel()
+	s := serve(t, "")
+	s.call(t, http.MethodPost, "/api/v1/executions", map[string]any{"action": "sleep", "input": map[string]string{"for": "1h"}})
+	noops := make([]map[string]string, 1000)
+	for i := range noops {
+		noops[i] = map[string]string{"action": "noop"}
+	}
+	for range 41 {
+		s.call(t, http.MethodPost, "/api/v1/executions:batch", map[string]any{"executions": noops})
+	}
+	tb := open(t, strings.TrimPrefix(s.url, "http://"))
+	tb.do("open", chromedp.Navigate(s.url+"/ui/executions?action=sleep"))
+	tb.see("None of the executions since")
+	tb.accessible("a search that gave up")
+	tb.shot("search-gave-up")
+	tb.press("Search further back")
+	tb.until("the row is there", `document.querySelectorAll('.rows tbody tr').length === 1`)
+	tb.check("a search that goes on")
+}
