@@ -87,6 +87,8 @@ var arrows = []arrow{
 	{"client", []string{"api"}, "speaks the wire types"},
 	{"handler", []string{"internal/flow", "internal/handoff", "internal/handoff/remote", "internal/task", "internal/worker"}, "a worker for other people's Go programs"},
 	{"handler/redis", []string{"handler", "internal/handoff", "internal/handoff/post", "internal/handoff/redis"}, "a broker for such programs, apart, so that only those that use it carry its library"},
+	{"handler/rabbitmq", []string{"handler", "internal/handoff", "internal/handoff/post", "internal/handoff/rabbitmq"}, "the other broker"},
+	{"handler/internal/brokertest", []string{"handler", "internal/definition", "internal/engine", "internal/flow", "internal/handoff/post", "internal/store", "internal/store/sqlite"}, "what such programs do behind any broker"},
 	{"cmd/pawl", []string{"internal/cli", "internal/heap"}, "a main: it tunes the process and runs the command line"},
 	{"cmd/pawl-kubernetes", []string{"internal/cli", "internal/cli/config", "internal/cli/instance", "internal/heap", "internal/runtime", "internal/runtime/kubernetes"}, "the same main with a runtime more: the only one that links the client of a cluster"},
 	{"cmd/pawl-pod", []string{"internal/runtime/kubernetes/pod", "internal/runtime/kubernetes/wire"}, "a main for pods"},
@@ -113,7 +115,7 @@ var free = []string{"e2e"}
 
 // Packages for tests link the engine: a program that imported one outside its tests would carry all of Pawl.
 func TestPackagesForTestsAreForTests(t *testing.T) {
-	for _, p := range []string{"client", "handler", "handler/redis", "api"} {
+	for _, p := range []string{"client", "handler", "handler/redis", "handler/rabbitmq", "api"} {
 		out, err := exec.Command("go", "list", "-deps", module+p).Output()
 		if err != nil {
 			t.Fatalf("go list: %v", err)

@@ -56,7 +56,7 @@ type Options struct {
 }
 
 // Broker is a message broker through which a program and the servers talk to each other. Packages beside this one make brokers, such as
-// handler/redis: only programs that use one carry its client library.
+// handler/redis and handler/rabbitmq: only programs that use one carry its client library.
 type Broker interface {
 	// Connect is called by Serve. Packages of other modules cannot implement it.
 	Connect(ctx context.Context, token string, log *slog.Logger) (servers handoff.Handoff, hangUp func(), err error)

@@ -4,9 +4,7 @@ package redis
 
 import (
 	"context"
-	"errors"
 	"log/slog"
-	"os"
 
 	"github.com/pawl-run/pawl/handler"
 	"github.com/pawl-run/pawl/internal/handoff"
@@ -22,20 +20,7 @@ type broker string
 
 // Connect implements handler.Broker.
 func (b broker) Connect(ctx context.Context, token string, log *slog.Logger) (handoff.Handoff, func(), error) {
-	url := string(b)
-	if url == "" {
-		url = os.Getenv("PAWL_BROKER")
-	}
-	if url == "" {
-		return nil, nil, errors.New("no broker: give its URL, or set PAWL_BROKER")
-	}
-	office, err := redis.Open(ctx, redis.Options{URL: url, Log: log})
-	if err != nil {
-		return nil, nil, err
-	}
-	c := post.NewClient(office, token)
-	return c, func() {
-		c.Stop()
-		office.Close()
-	}, nil
+	return post.Connect(string(b), token, func(url string) (*redis.Office, error) {
+		return redis.Open(ctx, redis.Options{URL: url, Log: log})
+	})
 }

@@ -1,0 +1,48 @@
+package rabbitmq_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/pawl-run/pawl/handler"
+	"github.com/pawl-run/pawl/handler/internal/brokertest"
+	"github.com/pawl-run/pawl/handler/rabbitmq"
+	office "github.com/pawl-run/pawl/internal/handoff/rabbitmq"
+	"github.com/pawl-run/pawl/internal/handoff/rabbitmq/rabbitmqtest"
+)
+
+func suite(t *testing.T) brokertest.Suite {
+	return brokertest.Suite{URL: rabbitmqtest.URL(t), Broker: rabbitmq.Broker, Open: func(url string) (brokertest.Office, error) {
+		return office.Open(t.Context(), office.Options{URL: url, Installation: "a test"})
+	}}
+}
+
+func TestServeThroughRabbitMQ(t *testing.T) {
+	t.Parallel()
+	suite(t).Serve(t)
+}
+
+func TestOtherToken(t *testing.T) {
+	t.Parallel()
+	suite(t).OtherToken(t)
+}
+
+// What is wrong with the way to the servers is said before anything is served.
+func TestBadBrokers(t *testing.T) {
+	m := handler.Map{"x": func(context.Context, *handler.Task) (any, error) { return nil, nil }}
+	t.Setenv("PAWL_BROKER", "")
+	for name, tc := range map[string]struct {
+		o    handler.Options
+		want string
+	}{
+		"none":                {handler.Options{Broker: rabbitmq.Broker("")}, "PAWL_BROKER"},
+		"not a URL":           {handler.Options{Broker: rabbitmq.Broker("localhost:6379")}, "amqp://127.0.0.1:5672"},
+		"nobody there":        {handler.Options{Broker: rabbitmq.Broker("amqp://127.0.0.1:1")}, "127.0.0.1:1"},
+		"a server and broker": {handler.Options{Server: "http://127.0.0.1:1", Broker: rabbitmq.Broker("amqp://127.0.0.1:1")}, "a server and a broker"},
+	} {
+		if err := handler.Serve(t.Context(), tc.o, m); err == nil || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -1,0 +1,29 @@
+package post
+
+import (
+	"errors"
+	"os"
+)
+
+// Connect opens an office at a URL, or at the one in $PAWL_BROKER where that is empty, and gives the worker's side of it. token is the one that
+// servers ask for, or empty. hangUp closes both.
+func Connect[O interface {
+	Office
+	Close()
+}](url, token string, open func(url string) (O, error)) (c *Client, hangUp func(), err error) {
+	if url == "" {
+		url = os.Getenv("PAWL_BROKER")
+	}
+	if url == "" {
+		return nil, nil, errors.New("no broker: give its URL, or set PAWL_BROKER")
+	}
+	office, err := open(url)
+	if err != nil {
+		return nil, nil, err
+	}
+	c = NewClient(office, token)
+	return c, func() {
+		c.Stop()
+		office.Close()
+	}, nil
+}
