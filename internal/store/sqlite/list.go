@@ -28,7 +28,6 @@ type source struct {
 
 func (l *listing) text(v string)   { l.bind = append(l.bind, func(s *stmt) { s.text(v) }) }
 func (l *listing) int(v int64)     { l.bind = append(l.bind, func(s *stmt) { s.int(v) }) }
-func (l *listing) id(v flow.ID)    { l.bind = append(l.bind, func(s *stmt) { s.id(v) }) }
 func (l *listing) blob(v []byte)   { l.bind = append(l.bind, func(s *stmt) { s.blob(v) }) }
 func (l *listing) and(cond string) { l.where = append(l.where, cond) }
 
