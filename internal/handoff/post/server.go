@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"io"
 	"log/slog"
 	"runtime/debug"
@@ -356,13 +357,22 @@ func (s *Server) record(ctx context.Context, l Letter) error {
 			}
 			return r.fail(answering, err)
 		}
-		t := time.NewTimer(pause)
+		t := time.NewTimer(pause + spread(pause/4, f))
 		select {
 		case <-t.C:
 		case <-ctx.Done():
 		}
 		t.Stop()
 	}
+}
+
+// spread is a part of most that follows from what a worker has said. A commit that fails fails every letter that was in it: with one
+// pause for all, their calls would come back in the same instant. It is no random number, so that a simulated run can be repeated.
+func spread(most time.Duration, f *frame) time.Duration {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(f.Session))
+	_, _ = h.Write(f.body)
+	return time.Duration(float64(h.Sum64()>>11) / (1 << 53) * float64(most))
 }
 
 // Late waits until the reports that were in the broker when it was called have been taken out.
