@@ -86,7 +86,10 @@ func (n *run) create(ctx context.Context) error {
 	if !strings.HasPrefix(r.engine.DaemonHost(), "unix:") { // the volume cannot be watched
 		host.Ulimits = append(host.Ulimits, &container.Ulimit{Name: "fsize", Soft: l.Disk + fileSlack, Hard: l.Disk + fileSlack})
 	}
-	made, err := r.engine.ContainerCreate(ctx, client.ContainerCreateOptions{Config: config, HostConfig: host, Name: n.name()})
+	// A request that is given up leaves a container whose id is not known. Without the image to wait for, it takes some 0.1 s.
+	creating, cancel := context.WithTimeout(context.WithoutCancel(ctx), createTimeout)
+	defer cancel()
+	made, err := r.engine.ContainerCreate(creating, client.ContainerCreateOptions{Config: config, HostConfig: host, Name: n.name()})
 	if err != nil {
 		return r.refused("create a container", err)
 	}
@@ -111,6 +114,9 @@ func (n *run) name() string {
 	}, n.spec.Name)
 	return "pawl-" + spelt + "-" + strings.ToLower(rand.Text()[:10])
 }
+
+// createTimeout is how long the engine may take to create a container from an image that it has.
+const createTimeout = time.Minute
 
 // expireAfter is how long after its wall limit a container may still be there, to be collected from and removed.
 const expireAfter = 10 * time.Minute

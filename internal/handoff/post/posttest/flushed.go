@@ -24,12 +24,12 @@ func flushed(t *testing.T, r *Rig) {
 	if err := o.Put(within(t), b.Name(), []byte("x")); !errors.Is(err, post.ErrNoBox) {
 		t.Errorf("a lost mailbox: %v", err)
 	}
-	send(t, o, post.Tells, "after")
+	sendAgain(t, o, post.Tells, "after")
 	if l := receive(t, got); string(l.Body) != "after" {
 		t.Errorf("%q", l.Body)
 	}
 	for ctx, came := within(t), false; !came; {
-		send(t, o, post.Asks, "after")
+		sendAgain(t, o, post.Asks, "after")
 		select {
 		case l := <-asks:
 			if came = true; string(l.Body) != "after" {

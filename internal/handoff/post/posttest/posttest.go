@@ -86,6 +86,20 @@ func send(t *testing.T, o post.Office, line post.Line, bodies ...string) {
 	}
 }
 
+// sendAgain is send to a broker whose lines are being made again: it may refuse a letter for that moment, and callers try again.
+func sendAgain(t *testing.T, o post.Office, line post.Line, body string) {
+	t.Helper()
+	for ctx := within(t); ; {
+		err := o.Send(ctx, line, []byte(body), 0)
+		if err == nil {
+			return
+		}
+		if !errors.Is(err, post.ErrUnavailable) {
+			t.Fatalf("send: %v", err)
+		}
+	}
+}
+
 // serve serves a line until the test ends or stop is called, which waits.
 func serve(t *testing.T, o post.Office, line post.Line, most int, take func(context.Context, post.Letter) error) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
