@@ -203,7 +203,7 @@ type ExecutionPage struct {
 	NextCursor string      `json:"next_cursor,omitempty"` // empty: this is the last page
 	// SearchedTo is set where the request looked at so many executions that it gave up before the page was full: what was created before
 	// that time was not looked at. NextCursor goes on there.
-	SearchedTo *time.Time `json:"searched_to,omitempty"`
+	SearchedTo *time.Time `json:"searched_to,omitempty" doc:"Executions created before this were not looked at: the request gave up before the page was full, and next_cursor goes on there"`
 	// Unfinished is how many executions have not ended of those that the request waited for; absent where it did not wait.
 	Unfinished *int `json:"unfinished,omitempty"`
 }
