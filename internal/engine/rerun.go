@@ -135,8 +135,34 @@ func (e *Engine) planRerun(ctx context.Context, again, id flow.ID, o *RerunOptio
 	if err != nil {
 		return r, nil, fmt.Errorf("load its definition: %w", err)
 	}
-	plan.Workflow, err = e.planWorkflow(ctx, again, x, &r, def.Workflow, o)
-	return r, plan, err
+	if plan.Workflow, err = e.planWorkflow(ctx, again, x, &r, def.Workflow, o); err != nil {
+		return r, plan, err
+	}
+	return r, plan, e.stillKept(ctx, x)
+}
+
+// stillKept refuses an original that retention may be removing: its tasks go one after the other, and those that are gone look like tasks
+// that never ran. It is asked after they have been read.
+func (e *Engine) stillKept(ctx context.Context, x *flow.Execution) error {
+	if e.opts.Retention <= 0 {
+		return nil
+	}
+	top := x
+	for !top.Parent.IsZero() {
+		above, err := e.opts.Store.Get(ctx, top.Parent)
+		if err != nil {
+			return err
+		}
+		top = above
+	}
+	now, err := e.now(ctx)
+	if err != nil {
+		return err
+	}
+	if top.Stage.Terminal() && now.Sub(top.FinishedAt) >= e.opts.Retention {
+		return fmt.Errorf("%s ended more than %s ago and is being removed; servers with a longer retention keep it: %w", top.ID, e.opts.Retention, store.ErrNotFound)
+	}
+	return nil
 }
 
 // refuseItems refuses to name tasks of what has none.

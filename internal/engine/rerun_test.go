@@ -108,6 +108,43 @@ func (r *rig) same(what string, got []string, want ...string) {
 	}
 }
 
+// What retention has begun to remove is not planned on what is left of it.
+func TestRerunOfWhatIsBeingRemoved(t *testing.T) {
+	r := newRig(t, func(o *Options) { o.Retention = time.Hour })
+	r.define("name: w\ntasks:\n  a: {action: noop, with: {n: 1}}\n  b: {needs: [a], action: noop, with: {n: 2}}\n")
+	r.define("name: outer\ntasks:\n  in: {action: w}\n  long: {needs: [in], action: noop, with: {n: 1}}\n")
+	c := r.crew()
+	id := r.submit(Submission{Action: "w"})
+	r.ended(id)
+	var half []flow.ID
+	for _, k := range r.kids(id) {
+		half = append(half, k.ID)
+	}
+	outer := r.submit(Submission{Action: "outer"})
+	r.ended(outer)
+	c.since()
+	r.pass(time.Hour + time.Second)
+	young := r.submit(Submission{Action: "w"})
+	r.ended(young)
+	err := r.store.Update(r.ctx, func(ctx context.Context, tx store.Tx) error {
+		_, err := tx.Remove(ctx, half)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, id := range map[string]flow.ID{"a workflow": id, "a workflow in a workflow": r.kids(outer)["in[0]"].ID} {
+		if s, _, err := r.e.Rerun(r.ctx, id, RerunOptions{}); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("%s was run again as %s (%v) though its retention is over", what, s.Execution, err)
+		}
+	}
+	again, _ := r.rerun(young, RerunOptions{})
+	r.ended(again)
+	if reused := r.get(r.kids(again)["b[0]"].ID).ReusedOf; reused.IsZero() {
+		t.Error("what is kept was not reused")
+	}
+}
+
 const chainOfItems = `
 name: w
 input: {type: object, properties: {items: {type: array}, tag: {type: string}}}
