@@ -46,6 +46,9 @@ func (t *transaction) advance(ctx context.Context) error {
 func (t *transaction) advanceOne(ctx context.Context, w *flow.Draft, l *store.LockedWorkflow) error {
 	w.TakeUp()
 	w.Postpone(notPostponed)
+	if err := t.observePause(w); err != nil {
+		return err
+	}
 	def, _, err := t.definition(ctx, w.Action, w.Version, "")
 	switch {
 	case err == nil:

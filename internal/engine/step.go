@@ -65,6 +65,9 @@ func (s *step) follow(l *store.LockedWorkflow) {
 
 // decide works out what the workflow does next, until it has to wait.
 func (s *step) decide(ctx context.Context) (err error) {
+	if s.w.State.Pause != nil && s.w.State.Cancel == nil {
+		return nil // only what has ended is counted
+	}
 	st := s.p.tracker.State()
 	facts := &orchestration.Facts{
 		ID: s.w.ID.String(), Labels: s.w.Labels, Items: s.p.items,

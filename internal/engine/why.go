@@ -77,6 +77,7 @@ func (e *Engine) why(ctx context.Context, x *flow.Execution, d *descent) (w Why,
 	if err != nil {
 		return Why{}, err
 	}
+	w.pausedItself(x)
 	w.deadlines(x)
 	w.rerun(x)
 	return w, nil

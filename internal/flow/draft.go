@@ -348,7 +348,7 @@ func (d *Draft) settle(o Outcome, now time.Time, random float64) {
 		}
 	}
 	d.Place, d.Ticket, d.Owner = Finished, 0, ID{}
-	d.WakeAt, d.GapSince, d.State.Cancel, d.Aside = time.Time{}, time.Time{}, nil, nil
+	d.WakeAt, d.GapSince, d.State.Cancel, d.Aside, d.State.Pause = time.Time{}, time.Time{}, nil, nil, nil
 	d.FinishedAt, d.EventAt = d.EventAt, time.Time{}
 	d.Outcome = &o
 	d.dropInbox()

@@ -26,6 +26,8 @@ const (
 	EvProgress EventType = "progress" // said by the work itself
 	EvReused   EventType = "reused"   // it ended with the outcome of an earlier execution: nothing ran
 	EvGiven    EventType = "given"    // it ended with an output that somebody has given: nothing ran
+	EvPaused   EventType = "paused"   // a workflow starts no more tasks
+	EvResumed  EventType = "resumed"  // it starts tasks again
 )
 
 // What is recorded of an execution has bounds, in bytes of JSON: each event's data and an error's details, and an output.

@@ -159,6 +159,7 @@ type State struct {
 
 	Cancel *CancelOrder // outstanding order to end it
 	Aside  *Aside       // the engine could not decide about it, and leaves it alone for a while
+	Pause  *Pause       // a KindWorkflow starts no tasks
 	// Inbox counts events stored ahead of a gap, not yet applied; GapSince is when the gap was seen.
 	Inbox    int
 	GapSince time.Time

@@ -3,6 +3,7 @@ package replay
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/flow"
@@ -126,6 +127,16 @@ var workflowCorruptions = []corruption{
 			return true
 		}
 		return false
+	})},
+	{"a step that starts tasks, of a workflow that is paused", true, edit(ofType(flow.EvAdvanced), func(_ *generator, r *Record, i int) bool {
+		if !strings.Contains(string(r.Events[i].Data), `"started"`) || r.Events[i].Seq < 2 {
+			return false
+		}
+		paused := r.Events[i-1]
+		paused.Type, paused.Data = flow.EvPaused, []byte(`{"by":"ann"}`)
+		r.Events = slices.Insert(r.Events, i, paused)
+		renumber(r)
+		return true
 	})},
 	{"a step dropped, and all numbered anew", true, edit(ofType(flow.EvAdvanced), func(_ *generator, r *Record, i int) bool {
 		if string(r.Events[i].Data)[:12] == `{"cancelled"` {

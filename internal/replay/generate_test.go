@@ -283,7 +283,9 @@ func (g *generator) run(w *definition.Workflow) *Record {
 			f.tracker, f.open, f.told = orchestration.Track(w, f.st), nil, nil
 			f.facts = orchestration.Facts{ID: f.x.ID.String(), Input: r.Input, Items: orchestration.Items{}, Output: f.output}
 		}
-		f.advance()
+		if !f.paused() {
+			f.advance()
+		}
 		if f.x.Place == flow.Held {
 			f.happen()
 		}
@@ -301,6 +303,26 @@ func later(a, b time.Time) time.Time {
 // childRequest is what a child of a generated workflow runs.
 func childRequest(c *orchestration.Child, _ *flow.Execution) (flow.Request, error) {
 	return flow.Request{Kind: flow.KindNoop, Action: "noop", Input: c.Input, Key: c.Key}, nil
+}
+
+// paused pauses the workflow now and then, and resumes it; it reports whether it takes no step.
+func (f *flowing) paused() bool {
+	g := f.g
+	if f.x.State.Cancel != nil {
+		return false
+	}
+	if f.x.State.Pause == nil {
+		if !g.one(25) {
+			return false
+		}
+		until := pick(g, time.Time{}, g.now.Add(20*time.Millisecond))
+		f.do(func(d *flow.Draft) error { return d.Pause(until, pick(g, "", "ann"), "enough for today", g.now) })
+	}
+	if f.x.PausedAt(g.now) && !g.one(3) {
+		return true
+	}
+	f.do(func(d *flow.Draft) error { return d.Resume(pick(g, "", "bob"), "", g.now) })
+	return false
 }
 
 // happen lets children end, and the workflow be told of some.

@@ -87,6 +87,15 @@ func (w *walk) decide(e *flow.Event) (*flow.Draft, error) {
 			return nil, fmt.Errorf("a %s has no tasks", w.x.Kind)
 		}
 		return d, d.Advance(e.Data, e.At)
+	case flow.EvPaused:
+		p, err := flow.PauseOf(e)
+		if err != nil {
+			return nil, err
+		}
+		return d, d.Pause(p.Until, p.By, p.Reason, e.At)
+	case flow.EvResumed:
+		by, reason := flow.ResumedBy(e)
+		return d, d.Resume(by, reason, e.At)
 	case flow.EvReused:
 		return d, d.Reuse(w.outcome(w.i).Output, e.At)
 	case flow.EvGiven:

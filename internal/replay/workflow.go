@@ -147,6 +147,9 @@ func (a *attempt) advanced(e *flow.Event) {
 		a.diverge(Finding{Seq: e.Seq, Index: noIndex, Rules: "the end: " + a.done.Stage.String(), Recorded: said(e), Why: "nothing was left to do"})
 		return
 	}
+	if len(was.Started) > 0 && a.w.x.PausedAt(e.At) {
+		a.w.find(e.Seq, "no tasks are started", said(e), "the workflow is paused")
+	}
 	for _, name := range was.Tasks() {
 		if a.def.Task(name) == nil {
 			a.diverge(Finding{Seq: e.Seq, Task: name, Index: noIndex, Rules: "no such task", Recorded: said(e), Why: "the definition has no task of this name"})

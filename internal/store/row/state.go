@@ -20,6 +20,7 @@ const (
 	hasHandedBack
 	hasAside
 	hasSlot
+	hasPause
 )
 
 // AppendState appends the part of a state that has no column of its own; nothing when there is nothing to say. Of what has
@@ -29,7 +30,7 @@ func AppendState(b []byte, s *flow.State, created int64, ended bool) []byte {
 	var has uint64
 	first := ended && !s.QueuedAt.IsZero() || !ended && Micros(s.EventAt) != usualEvent(s, created)
 	for bit, is := range [...]bool{first, !s.WakeAt.IsZero(), !s.ClaimedAt.IsZero(),
-		!s.StartedAt.IsZero(), !s.GapSince.IsZero(), s.Inbox != 0, s.Cancel != nil, s.HandedBack != 0, s.Aside != nil, !s.SlotAt.IsZero()} {
+		!s.StartedAt.IsZero(), !s.GapSince.IsZero(), s.Inbox != 0, s.Cancel != nil, s.HandedBack != 0, s.Aside != nil, !s.SlotAt.IsZero(), s.Pause != nil} {
 		if is {
 			has |= 1 << bit
 		}
@@ -65,6 +66,12 @@ func AppendState(b []byte, s *flow.State, created int64, ended bool) []byte {
 	}
 	if has&hasSlot != 0 {
 		w.since(Micros(s.SlotAt), created)
+	}
+	if p := s.Pause; p != nil {
+		w.since(Micros(p.At), created)
+		w.int(Micros(p.Until))
+		w.text(p.By)
+		w.text(p.Reason)
 	}
 	if !ended && has&hasFirst != 0 {
 		w.since(Micros(s.EventAt), usualEvent(s, created))
@@ -120,6 +127,10 @@ func DecodeState(s *flow.State, b []byte, created int64, ended bool) error {
 	}
 	if has&hasSlot != 0 {
 		s.SlotAt = d.since(created)
+	}
+	if has&hasPause != 0 {
+		s.Pause = &flow.Pause{At: d.since(created), Until: FromMicros(d.int())}
+		s.Pause.By, s.Pause.Reason = d.text(), d.text()
 	}
 	switch {
 	case ended:

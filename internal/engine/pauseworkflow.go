@@ -1,0 +1,192 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/telemetry"
+)
+
+// pausedAtOnce is how many workflows one request pauses or resumes.
+const pausedAtOnce = 100
+
+// WorkflowPause says what an order to pause or resume a workflow did.
+type WorkflowPause struct {
+	Pause   *flow.Pause // nil: the workflow is not paused
+	Changed bool        // false: it was not paused, and there was nothing to resume
+	Beneath int         // workflows beneath it that were paused or resumed with it
+}
+
+// PauseExecution lets a workflow and those beneath it start no more tasks, until it is resumed or its time is over. Tasks that have begun,
+// or wait in a queue, go on. A workflow that is paused already is paused anew. What has ended gives flow.ErrFinished, and what is no
+// workflow *Invalid.
+func (e *Engine) PauseExecution(ctx context.Context, id flow.ID, o PauseOrder) (WorkflowPause, error) {
+	if err := o.check(); err != nil {
+		return WorkflowPause{}, err
+	}
+	return e.changeWorkflows(ctx, id, func(t *transaction, d *flow.Draft) (bool, error) {
+		var until time.Time
+		if o.For > 0 {
+			until = t.now.Add(o.For).Truncate(time.Microsecond)
+		}
+		return true, d.Pause(until, o.By, o.Reason, t.now)
+	})
+}
+
+// ResumeExecution lets a workflow and those beneath it start tasks again, also those that were paused by themselves.
+func (e *Engine) ResumeExecution(ctx context.Context, id flow.ID, o PauseOrder) (WorkflowPause, error) {
+	if err := o.check(); err != nil {
+		return WorkflowPause{}, err
+	}
+	return e.changeWorkflows(ctx, id, func(t *transaction, d *flow.Draft) (bool, error) {
+		if d.State.Pause == nil {
+			return false, nil
+		}
+		return true, d.Resume(o.By, o.Reason, t.now)
+	})
+}
+
+// changeWorkflows carries an order out for a workflow, and then for those beneath it: once a workflow's pause is committed it starts no others.
+func (e *Engine) changeWorkflows(ctx context.Context, id flow.ID, order func(*transaction, *flow.Draft) (bool, error)) (r WorkflowPause, err error) {
+	x, err := e.opts.Store.Get(ctx, id)
+	switch {
+	case err != nil:
+		return r, err
+	case x.Kind != flow.KindWorkflow:
+		return r, invalid("id", id.String(), fmt.Sprintf("it is a %s: only a workflow can be paused, which then starts no more tasks", x.Kind),
+			"pause its queue, or cancel it")
+	case x.Stage.Terminal():
+		return r, fmt.Errorf("%w: %s is %s", flow.ErrFinished, id, x.Stage)
+	}
+	changed, err := e.changeEach(ctx, []flow.ID{id}, order)
+	if err != nil {
+		return r, err
+	}
+	if x, err = e.opts.Store.Get(ctx, id); err != nil {
+		return r, err
+	}
+	r.Pause, r.Changed = x.State.Pause, len(changed) > 0
+	if x.Stage.Terminal() {
+		return r, fmt.Errorf("%w: %s is %s", flow.ErrFinished, id, x.Stage)
+	}
+	for level := []*flow.Execution{x}; len(level) > 0; {
+		if level, err = e.workflowsIn(ctx, level); err != nil {
+			return r, err
+		}
+		for some := range slices.Chunk(level, pausedAtOnce) {
+			var ids []flow.ID
+			for _, k := range some {
+				ids = append(ids, k.ID)
+			}
+			if changed, err = e.changeEach(ctx, ids, order); err != nil {
+				return r, err
+			}
+			r.Beneath += len(changed)
+		}
+	}
+	return r, nil
+}
+
+// changeEach carries an order out for some workflows, and returns those that it has changed.
+func (e *Engine) changeEach(ctx context.Context, ids []flow.ID, order func(*transaction, *flow.Draft) (bool, error)) ([]flow.ID, error) {
+	return ask(ctx, e, ids, func(_ context.Context, t *transaction) (changed []flow.ID, err error) {
+		for _, id := range ids {
+			d := t.draft(id)
+			if d == nil || d.Stage.Terminal() {
+				continue
+			}
+			does, err := order(t, d)
+			if err != nil {
+				return nil, err
+			}
+			if !does {
+				continue
+			}
+			changed = append(changed, id)
+			t.changed(d)
+			if d.Place == flow.Held {
+				t.workflows.due[id] = true // its step notes when the pause is over, or goes on
+			}
+		}
+		return changed, nil
+	})
+}
+
+// workflowsIn are the workflows that are open tasks of others.
+func (e *Engine) workflowsIn(ctx context.Context, of []*flow.Execution) (all []*flow.Execution, err error) {
+	for _, w := range of {
+		task, index := "", -1
+		for {
+			page, err := e.opts.Store.Children(ctx, store.WorkflowAttempt{ID: w.ID, Attempt: w.Attempt}, task, index, recordedPage)
+			if err != nil {
+				return nil, fmt.Errorf("list tasks: %w", err)
+			}
+			for i := range page {
+				c := &page[i]
+				task, index = c.Task, c.Index
+				if c.Kind != flow.KindWorkflow || c.Stage.Terminal() {
+					continue
+				}
+				switch x, err := e.opts.Store.Get(ctx, c.Execution); {
+				case err == nil:
+					all = append(all, x)
+				case !errors.Is(err, store.ErrNotFound):
+					return nil, err
+				}
+			}
+			if len(page) < recordedPage {
+				break
+			}
+		}
+	}
+	return all, nil
+}
+
+// observePause resumes a workflow whose pause is over by itself, or lets the engine look at it again when that is.
+func (t *transaction) observePause(w *flow.Draft) error {
+	p := w.State.Pause
+	switch {
+	case p == nil:
+		return nil
+	case !w.PausedAt(t.now):
+		if err := w.Resume("", "", t.now); err != nil {
+			return err
+		}
+		t.e.opts.Log.Info("a workflow goes on: its pause is over", telemetry.Execution, w.ID)
+	case w.State.Cancel == nil:
+		w.Postpone(p.Until)
+	}
+	return nil
+}
+
+// pausedItself says of a workflow that is paused that it starts no tasks.
+func (w *Why) pausedItself(x *flow.Execution) {
+	p := x.State.Pause
+	if p == nil || x.State.Cancel != nil {
+		return
+	}
+	say := "it is paused, and starts no tasks"
+	if p.By != "" {
+		say = "it was paused by " + p.By + ", and starts no tasks"
+	}
+	if p.Reason != "" {
+		say += ": " + p.Reason
+	}
+	if x.Place == flow.Held {
+		w.Facts = append([]string{w.Summary}, w.Facts...)
+		w.Waiting, w.Until, w.Summary = "paused", p.Until, say
+	} else {
+		w.Facts = append(w.Facts, say)
+	}
+	since := "paused since " + clock(p.At)
+	if !p.Until.IsZero() {
+		since += ", until " + clock(p.Until)
+	}
+	w.Facts = append(w.Facts, since)
+	w.Unblock = append([]string{"it is resumed: pawl resume execution " + x.ID.String()}, w.Unblock...)
+}
