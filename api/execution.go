@@ -158,6 +158,8 @@ type Execution struct {
 	FinishedAt time.Time `json:"finished_at,omitzero"`
 	WakeAt     time.Time `json:"wake_at,omitzero"` // end of the wait before the next attempt, or of a sleep
 
+	Paused *Pause `json:"paused,omitempty" doc:"It is a workflow that starts no tasks until it is resumed"`
+
 	// Worker is the session that holds the attempt.
 	Worker      string       `json:"worker,omitempty"`
 	CancelOrder *CancelOrder `json:"cancel_order,omitempty"` // outstanding: ordered, not confirmed yet

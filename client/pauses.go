@@ -30,6 +30,17 @@ func (c *Client) ResumeWorker(ctx context.Context, name string, o api.ResumeOrde
 	return c.changePause(ctx, "/workers/", name, "/resume", o)
 }
 
+// PauseExecution lets a workflow, and those among its tasks, start no more tasks until it is resumed, or the order's time is over. Tasks
+// that have begun go on, and so do those that wait in a queue.
+func (c *Client) PauseExecution(ctx context.Context, id string, o api.PauseOrder) (*api.Pause, error) {
+	return c.changePause(ctx, "/executions/", id, "/pause", o)
+}
+
+// ResumeExecution lets a workflow, and those among its tasks, start tasks again, at once.
+func (c *Client) ResumeExecution(ctx context.Context, id string, o api.ResumeOrder) (*api.Pause, error) {
+	return c.changePause(ctx, "/executions/", id, "/resume", o)
+}
+
 func (c *Client) changePause(ctx context.Context, of, name, how string, body any) (*api.Pause, error) {
 	var p api.Pause
 	err := c.call(ctx, request{method: http.MethodPost, path: of + url.PathEscape(name) + how, body: body, repeatable: true}, &p)

@@ -17,6 +17,18 @@ export interface Retry {
   on?: string[];
 }
 
+export interface Pause {
+  number: number;
+  kind: string;
+  name: string;
+  paused: boolean;
+  at?: string;
+  until?: string;
+  by?: string;
+  reason?: string;
+  beneath?: number;
+}
+
 export interface CancelOrder {
   as: string;
   code: string;
@@ -82,6 +94,7 @@ export interface Execution {
   started_at?: string;
   finished_at?: string;
   wake_at?: string;
+  paused?: Pause;
   worker?: string;
   cancel_order?: CancelOrder;
   input?: unknown;
@@ -514,17 +527,6 @@ export interface Session {
   open: boolean;
   expires_at?: string;
   version?: string;
-}
-
-export interface Pause {
-  number: number;
-  kind: string;
-  name: string;
-  paused: boolean;
-  at?: string;
-  until?: string;
-  by?: string;
-  reason?: string;
 }
 
 export interface Queue {

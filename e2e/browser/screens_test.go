@@ -288,3 +288,30 @@ func TestPauseSchedule(t *testing.T) {
 	tb.until("it has a next time again", `!document.body.textContent.includes('Paused')`)
 	tb.check("pause")
 }
+
+// A workflow is paused with a reason and resumed on the page of its execution; its list says that it is paused.
+func TestPauseExecution(t *testing.T) {
+	t.Parallel()
+	s := serve(t, "")
+	s.call(t, http.MethodPost, "/api/v1/definitions", "name: later\ntasks:\n  first: {action: sleep, with: {for: 1h}}\n  second: {needs: [first], action: noop}\n")
+	id := s.call(t, http.MethodPost, "/api/v1/executions", map[string]any{"action": "later"})["id"].(string)
+	tb := open(t, strings.TrimPrefix(s.url, "http://"))
+	tb.do("open", chromedp.Navigate(s.url+"/ui/executions/"+id))
+	button := func(word string) string { return `button[aria-label="` + word + `: ` + id + `"]` }
+	tb.until("it can be paused", `!!document.querySelector('`+button("Pause")+`')`)
+	tb.do("pause it", chromedp.Click(button("Pause")), chromedp.SendKeys(`dialog[open] #pause-reason`, "the disks are full"))
+	tb.accessible("pausing a workflow")
+	tb.press("Pause the workflow")
+	tb.see("It starts no tasks.")
+	tb.see("the disks are full")
+	tb.accessible("a paused workflow")
+	tb.check("paused-workflow")
+	tb.do("look at the list", chromedp.Navigate(s.url+"/ui/executions?action=later"))
+	tb.see("Paused")
+	tb.do("go back", chromedp.Navigate(s.url+"/ui/executions/"+id))
+	tb.until("it can be resumed", `!!document.querySelector('`+button("Resume")+`')`)
+	tb.do("resume it", chromedp.Click(button("Resume")))
+	tb.press("Resume the workflow")
+	tb.until("it is resumed", `!!document.querySelector('`+button("Pause")+`') && !document.body.innerText.includes('It starts no tasks.')`)
+	s.call(t, http.MethodPost, "/api/v1/executions/"+id+"/cancel", nil)
+}

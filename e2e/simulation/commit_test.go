@@ -38,6 +38,8 @@ var lifecycle = map[flow.EventType]map[flow.Stage]flow.Stage{
 	flow.EvWaiting:      {flow.Requested: flow.Requested},
 	flow.EvLost:         {flow.Provisioning: flow.Provisioning, flow.Running: flow.Running},
 	flow.EvAdvanced:     {flow.Running: flow.Running},
+	flow.EvPaused:       {flow.Requested: flow.Requested, flow.Running: flow.Running},
+	flow.EvResumed:      {flow.Requested: flow.Requested, flow.Running: flow.Running},
 	flow.EvProgress:     {flow.Provisioning: flow.Provisioning, flow.Running: flow.Running},
 }
 
@@ -133,6 +135,7 @@ func (c *commit) replay(r *row, d *seen) {
 		}
 		stage = to
 		c.clock(r, e)
+		c.pausing(r, e)
 		r.events = append(r.events, e)
 		if stage == flow.TimedOut {
 			c.deadline(r, d, e, attempt)
@@ -307,6 +310,9 @@ func (c *commit) settle(r *row, before flow.Place) {
 // close judges what the transaction as a whole leaves behind.
 func (c *commit) close() {
 	for _, k := range c.items {
+		if p := c.rows[k.workflow]; p != nil {
+			c.startedWhilePaused(p, c.children[k])
+		}
 		if k.index > 0 && c.children[place{k.workflow, k.attempt, k.task, k.index - 1}] == nil {
 			c.w.violate(19, "item %d of task %q of %s is created before item %d", k.index, k.task, name(k.workflow), k.index-1)
 		}

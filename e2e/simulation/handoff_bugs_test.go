@@ -223,12 +223,12 @@ func (c *crooked) Get(ctx context.Context, id flow.ID) (*flow.Execution, error) 
 	return x, nil
 }
 
-func (c *crooked) List(ctx context.Context, f store.Filter) ([]*flow.Execution, error) {
-	all, err := store.List(ctx, c.Store, f)
-	if err == nil && c.reruns && !f.RerunOf.IsZero() && len(all) > 0 {
-		all = all[:len(all)-1]
+func (c *crooked) Search(ctx context.Context, f store.Filter) (store.Found, error) {
+	found, err := c.Store.Search(ctx, f)
+	if n := len(found.Executions); err == nil && c.reruns && !f.RerunOf.IsZero() && n > 0 {
+		found.Executions = found.Executions[:n-1]
 	}
-	return all, err
+	return found, err
 }
 
 func (c *crooked) Removable(ctx context.Context, q store.RemovableQuery) (store.Removable, error) {

@@ -186,6 +186,9 @@ func (l *load) next() bool {
 	if l.w.noise("pauses", l.begun) < pausing {
 		l.pause(l.begun)
 	}
+	if l.w.noise("workflow pauses", l.begun) < pausing {
+		l.pauseWorkflow(l.begun)
+	}
 	if l.w.plan.Reruns {
 		if l.w.noise("reruns", l.begun) < rerunning {
 			l.rerun(l.begun)

@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// pausing is the chance that somebody pauses a queue when a client begins. All pauses end by themselves, within mostPaused.
+// pausing is the chance that somebody pauses a queue, and that somebody pauses a workflow, when a client begins. All pauses end by themselves, within mostPaused.
 const (
 	pausing    = 0.2
 	mostPaused = 20 * time.Second
@@ -46,6 +46,41 @@ func (l *load) pause(n int) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		delete(l.waiting, key)
+	})
+}
+
+// pauseWorkflow is a client that pauses a workflow for a while, and may resume it earlier.
+func (l *load) pauseWorkflow(n int) {
+	w, key := l.w, fmt.Sprintf("rest%d", n)
+	l.beside(key, func(ctx context.Context) {
+		target := w.shadow.pick(int(1000*w.noise("which workflow", n)), func(r *row) bool { return r.x.Kind == flow.KindWorkflow && r.x.Place != flow.Finished })
+		if target == nil {
+			return
+		}
+		span := time.Second + time.Duration(w.noise("workflow paused for", n)*float64(mostPaused-time.Second))
+		w.aside("%s: %s for %s", key, name(target.id), span)
+		steer := func(do func(context.Context, *engine.Engine) (engine.WorkflowPause, error)) {
+			l.steer(ctx, key, func(ctx context.Context, e *engine.Engine) error {
+				if _, err := do(ctx, e); !errors.Is(err, flow.ErrFinished) {
+					return err
+				}
+				return nil
+			})
+		}
+		steer(func(ctx context.Context, e *engine.Engine) (engine.WorkflowPause, error) {
+			return e.PauseExecution(ctx, target.id, engine.PauseOrder{By: key, For: span})
+		})
+		early := w.noise("workflow resumed", n)
+		if early >= 0.5 {
+			return
+		}
+		select {
+		case <-time.After(time.Duration(2 * early * float64(span))):
+		case <-ctx.Done():
+		}
+		steer(func(ctx context.Context, e *engine.Engine) (engine.WorkflowPause, error) {
+			return e.ResumeExecution(ctx, target.id, engine.PauseOrder{By: key})
+		})
 	})
 }
 
@@ -103,6 +138,32 @@ func (c *commit) claimed(r *row, lane string, e flow.Event) {
 	}
 }
 
+// pausing follows the pauses of a workflow by its events, and judges the end of one.
+func (c *commit) pausing(r *row, e flow.Event) {
+	switch e.Type {
+	case flow.EvPaused:
+		p, err := flow.PauseOf(&e)
+		if err != nil {
+			c.w.violate(64, "%s: event %d: %v", name(r.id), e.Seq, err)
+			return
+		}
+		r.pause = p
+	case flow.EvResumed:
+		by, _ := flow.ResumedBy(&e)
+		if p := r.pause; p == nil || by == "" && (p.Until.IsZero() || e.At.Before(p.Until)) {
+			c.w.violate(64, "%s goes on by itself at %s: it was paused as %+v", name(r.id), e.At, p)
+		}
+		r.pause = nil
+	}
+}
+
+// startedWhilePaused judges a task that was started, by the pause of its workflow when the transaction was over.
+func (c *commit) startedWhilePaused(p, r *row) {
+	if at := p.pause; at != nil && (at.Until.IsZero() || r.x.CreatedAt.Before(at.Until)) {
+		c.w.violate(64, "%s, task %q of %s, was started at %s: its workflow is paused since %s until %s", name(r.id), r.x.Task, name(p.id), r.x.CreatedAt, at.At, at.Until)
+	}
+}
+
 // pauseBugs are planted ones about pauses.
 var pauseBugs = []bug{
 	{name: "paused yet claimed", invariant: []int{58}, tx: twisted(twist{
@@ -122,4 +183,16 @@ var pauseBugs = []bug{
 		}
 		return all
 	}})},
+	{name: "paused workflow starts tasks", invariant: []int{64}, tx: twisted(twist{workflows: func(_ *twist, x *flow.Execution) { x.State.Pause = nil }})},
+	{name: "pause of a workflow is over early", invariant: []int{64}, tx: twisted(twist{workflows: shiftedPause(func(p *flow.Pause) time.Time { return p.At.Add(p.Until.Sub(p.At) / 2) })})},
+	{name: "pause of a workflow never ends", invariant: []int{34}, tx: twisted(twist{workflows: shiftedPause(func(*flow.Pause) time.Time { return time.Time{} })})},
+}
+
+// shiftedPause lets a workflow that is locked be paused until another moment.
+func shiftedPause(until func(*flow.Pause) time.Time) func(*twist, *flow.Execution) {
+	return func(_ *twist, x *flow.Execution) {
+		if p := x.State.Pause; p != nil {
+			x.State.Pause = &flow.Pause{At: p.At, Until: until(p), By: p.By, Reason: p.Reason}
+		}
+	}
 }

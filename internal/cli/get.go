@@ -357,10 +357,13 @@ func evaluationTable(all []api.Execution, l *listing) *output.Table {
 	return t
 }
 
-// statusText is the status, with the time for which what has not begun is submitted.
+// statusText is the status, with the time for which what has not begun is submitted, and whether it is paused.
 func statusText(x *api.Execution) string {
 	if x.Status == api.Requested && x.Attempt == 1 && x.NotBefore.After(time.Now()) {
 		return string(x.Status) + ", starts " + whenText(&x.NotBefore)
+	}
+	if x.Paused != nil {
+		return string(x.Status) + ", paused"
 	}
 	return string(x.Status)
 }

@@ -14,31 +14,55 @@ import (
 	"github.com/pawl-run/pawl/internal/cli/output"
 )
 
-// pausable are the kinds of things that can be paused, each a command of `pawl pause` and of `pawl resume`.
-var pausable = []struct {
+// pausableKind is a kind of things that can be paused: a command of `pawl pause` and of `pawl resume`.
+type pausableKind struct {
 	name, pause, resume string
 	example             string
 	pauses              func(*client.Client, context.Context, string, api.PauseOrder) (*api.Pause, error)
 	resumes             func(*client.Client, context.Context, string, api.ResumeOrder) (*api.Pause, error)
-}{
+}
+
+var pausable = []pausableKind{
 	{"queue", "Let no worker take anything from queues", "Let workers take from queues again, at once",
 		"  pawl pause queue gpu --reason 'new drivers' --for 1h", (*client.Client).PauseQueue, (*client.Client).ResumeQueue},
 	{"worker", "Give workers nothing more, by their names; what they run goes on", "Give workers work again, at once",
 		"  pawl pause worker build-7 --reason 'its disk is being replaced'", (*client.Client).PauseWorker, (*client.Client).ResumeWorker},
+	{"execution", "Let workflows start no more tasks, by their ids; tasks that have begun go on", "Let workflows start tasks again, at once",
+		"  pawl pause execution ex_06h0nb4a2k --reason 'the disks are full'", (*client.Client).PauseExecution, (*client.Client).ResumeExecution},
+}
+
+// beneathText says how many workflows among the tasks of an execution an order was for as well.
+func beneathText(p *api.Pause) string {
+	switch p.Beneath {
+	case 0:
+		return ""
+	case 1:
+		return ", and 1 workflow among its tasks"
+	}
+	return fmt.Sprintf(", and %d workflows among its tasks", p.Beneath)
+}
+
+// subject is the word for what names one of the kind.
+func (k *pausableKind) subject() string {
+	if k.name == "execution" {
+		return "ID"
+	}
+	return "NAME"
 }
 
 func (a *app) pauseCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "pause",
-		Short: "Let nothing be taken from queues, or give nothing to workers",
-		Long: `Pause queues or workers until they are resumed, or for a while. When the command returns no server hands out anything more of
-what is paused. What runs goes on, and submissions are accepted. pawl get pauses says what is paused, pawl why what that holds up.`,
+		Short: "Let nothing be taken from queues, give nothing to workers, or let workflows start nothing",
+		Long: `Pause queues, workers or executions of workflows until they are resumed, or for a while. When the command returns no server hands
+out anything more of what is paused. What runs goes on, and submissions are accepted. pawl get pauses says which queues and workers are
+paused, pawl describe which executions, and pawl why what that holds up.`,
 	}
 	for _, k := range pausable {
 		var o api.PauseOrder
 		var span time.Duration
 		one := &cobra.Command{
-			Use: k.name + " NAME…", Short: k.pause, Example: k.example, Args: cobra.MinimumNArgs(1),
+			Use: k.name + " " + k.subject() + "…", Short: k.pause, Example: k.example, Args: cobra.MinimumNArgs(1),
 			RunE: func(cmd *cobra.Command, names []string) error {
 				if cmd.Flags().Changed("for") && span == 0 {
 					return exit.Usagef("--for %s: give a duration such as 1h, or leave it out to pause until it is resumed", span)
@@ -52,7 +76,7 @@ what is paused. What runs goes on, and submissions are accepted. pawl get pauses
 					if err != nil {
 						return "", err
 					}
-					return fmt.Sprintf("%s %s is %s", p.Kind, p.Name, pauseText(p)), nil
+					return fmt.Sprintf("%s %s is %s%s", p.Kind, p.Name, pauseText(p), beneathText(p)), nil
 				})
 			},
 		}
@@ -66,11 +90,11 @@ what is paused. What runs goes on, and submissions are accepted. pawl get pauses
 }
 
 func (a *app) resumeCommand() *cobra.Command {
-	c := &cobra.Command{Use: "resume", Short: "Let queues or workers that are paused go on"}
+	c := &cobra.Command{Use: "resume", Short: "Let queues, workers or workflows that are paused go on"}
 	for _, k := range pausable {
 		var o api.ResumeOrder
 		one := &cobra.Command{
-			Use: k.name + " NAME…", Short: k.resume, Example: "  pawl resume " + k.name + " NAME", Args: cobra.MinimumNArgs(1),
+			Use: k.name + " " + k.subject() + "…", Short: k.resume, Example: "  pawl resume " + k.name + " " + k.subject(), Args: cobra.MinimumNArgs(1),
 			RunE: func(cmd *cobra.Command, names []string) error {
 				if err := fillBy(&o.By); err != nil {
 					return err
@@ -80,10 +104,10 @@ func (a *app) resumeCommand() *cobra.Command {
 					if err != nil {
 						return "", err
 					}
-					if p.Number == 0 {
+					if p.At.IsZero() {
 						return fmt.Sprintf("%s %s was not paused", p.Kind, p.Name), nil
 					}
-					return fmt.Sprintf("%s %s is resumed", p.Kind, p.Name), nil
+					return fmt.Sprintf("%s %s is resumed%s", p.Kind, p.Name, beneathText(p)), nil
 				})
 			},
 		}

@@ -312,6 +312,9 @@ func (a *app) describe(ctx context.Context, s *session, x *api.Execution) error 
 	field("Finished", stamp(x.FinishedAt))
 	field("Took", output.Took(x))
 	field("Worker", x.Worker)
+	if x.Paused != nil {
+		field("Paused", strings.TrimPrefix(pauseText(x.Paused), "paused "))
+	}
 	if x.CancelOrder != nil {
 		field("Ordered", fmt.Sprintf("to end as %s: %s", x.CancelOrder.As, x.CancelOrder.Reason))
 	}

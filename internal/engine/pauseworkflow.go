@@ -17,10 +17,13 @@ const pausedAtOnce = 100
 
 // WorkflowPause says what an order to pause or resume a workflow did.
 type WorkflowPause struct {
-	Pause   *flow.Pause // nil: the workflow is not paused
-	Changed bool        // false: it was not paused, and there was nothing to resume
-	Beneath int         // workflows beneath it that were paused or resumed with it
+	flow.Pause      // as ordered; At is zero where nothing was to be resumed
+	Paused     bool // false: it was resumed, or was not paused
+	Beneath    int  // workflows beneath it that were paused or resumed with it
 }
+
+// pauseOrder changes the pause of a workflow, and returns what it was changed to; nil: nothing was to be changed.
+type pauseOrder func(*transaction, *flow.Draft) (*flow.Pause, error)
 
 // PauseExecution lets a workflow and those beneath it start no more tasks, until it is resumed or its time is over. Tasks that have begun,
 // or wait in a queue, go on. A workflow that is paused already is paused anew. What has ended gives flow.ErrFinished, and what is no
@@ -29,13 +32,16 @@ func (e *Engine) PauseExecution(ctx context.Context, id flow.ID, o PauseOrder) (
 	if err := o.check(); err != nil {
 		return WorkflowPause{}, err
 	}
-	return e.changeWorkflows(ctx, id, func(t *transaction, d *flow.Draft) (bool, error) {
+	r, err := e.changeWorkflows(ctx, id, func(t *transaction, d *flow.Draft) (*flow.Pause, error) {
 		var until time.Time
 		if o.For > 0 {
 			until = t.now.Add(o.For).Truncate(time.Microsecond)
 		}
-		return true, d.Pause(until, o.By, o.Reason, t.now)
+		err := d.Pause(until, o.By, o.Reason, t.now)
+		return d.State.Pause, err
 	})
+	r.Paused = err == nil
+	return r, err
 }
 
 // ResumeExecution lets a workflow and those beneath it start tasks again, also those that were paused by themselves.
@@ -43,16 +49,16 @@ func (e *Engine) ResumeExecution(ctx context.Context, id flow.ID, o PauseOrder) 
 	if err := o.check(); err != nil {
 		return WorkflowPause{}, err
 	}
-	return e.changeWorkflows(ctx, id, func(t *transaction, d *flow.Draft) (bool, error) {
+	return e.changeWorkflows(ctx, id, func(t *transaction, d *flow.Draft) (*flow.Pause, error) {
 		if d.State.Pause == nil {
-			return false, nil
+			return nil, nil
 		}
-		return true, d.Resume(o.By, o.Reason, t.now)
+		return &flow.Pause{At: t.now, By: o.By, Reason: o.Reason}, d.Resume(o.By, o.Reason, t.now)
 	})
 }
 
 // changeWorkflows carries an order out for a workflow, and then for those beneath it: once a workflow's pause is committed it starts no others.
-func (e *Engine) changeWorkflows(ctx context.Context, id flow.ID, order func(*transaction, *flow.Draft) (bool, error)) (r WorkflowPause, err error) {
+func (e *Engine) changeWorkflows(ctx context.Context, id flow.ID, order pauseOrder) (r WorkflowPause, err error) {
 	x, err := e.opts.Store.Get(ctx, id)
 	switch {
 	case err != nil:
@@ -67,10 +73,12 @@ func (e *Engine) changeWorkflows(ctx context.Context, id flow.ID, order func(*tr
 	if err != nil {
 		return r, err
 	}
+	if len(changed) > 0 {
+		r.Pause = *changed[0]
+	}
 	if x, err = e.opts.Store.Get(ctx, id); err != nil {
 		return r, err
 	}
-	r.Pause, r.Changed = x.State.Pause, len(changed) > 0
 	if x.Stage.Terminal() {
 		return r, fmt.Errorf("%w: %s is %s", flow.ErrFinished, id, x.Stage)
 	}
@@ -92,22 +100,22 @@ func (e *Engine) changeWorkflows(ctx context.Context, id flow.ID, order func(*tr
 	return r, nil
 }
 
-// changeEach carries an order out for some workflows, and returns those that it has changed.
-func (e *Engine) changeEach(ctx context.Context, ids []flow.ID, order func(*transaction, *flow.Draft) (bool, error)) ([]flow.ID, error) {
-	return ask(ctx, e, ids, func(_ context.Context, t *transaction) (changed []flow.ID, err error) {
+// changeEach carries an order out for some workflows, and returns what it has changed.
+func (e *Engine) changeEach(ctx context.Context, ids []flow.ID, order pauseOrder) ([]*flow.Pause, error) {
+	return ask(ctx, e, ids, func(_ context.Context, t *transaction) (changed []*flow.Pause, err error) {
 		for _, id := range ids {
 			d := t.draft(id)
 			if d == nil || d.Stage.Terminal() {
 				continue
 			}
-			does, err := order(t, d)
+			p, err := order(t, d)
 			if err != nil {
 				return nil, err
 			}
-			if !does {
+			if p == nil {
 				continue
 			}
-			changed = append(changed, id)
+			changed = append(changed, p)
 			t.changed(d)
 			if d.Place == flow.Held {
 				t.workflows.due[id] = true // its step notes when the pause is over, or goes on

@@ -31,7 +31,7 @@ func TestPausedWorkflow(t *testing.T) {
 		id := r.submit(Submission{Action: "w"})
 		a := h.take(1)[0]
 		p, err := r.e.PauseExecution(r.ctx, id, PauseOrder{By: "ann", Reason: "the disks are full"})
-		if err != nil || !p.Changed || p.Pause == nil || p.Pause.By != "ann" || !p.Pause.Until.IsZero() {
+		if err != nil || !p.Paused || p.By != "ann" || p.At.IsZero() || !p.Until.IsZero() {
 			t.Fatalf("%+v, %v", p, err)
 		}
 		h.complete(a, `1`)
@@ -44,11 +44,11 @@ func TestPausedWorkflow(t *testing.T) {
 		if w := r.why(id, "it was paused by ann, and starts no tasks: the disks are full", "pawl resume execution "+id.String()); w.Waiting != "paused" {
 			t.Errorf("%+v", w)
 		}
-		if again, err := r.e.ResumeExecution(r.ctx, id, PauseOrder{By: "bob"}); err != nil || !again.Changed || again.Pause != nil {
+		if again, err := r.e.ResumeExecution(r.ctx, id, PauseOrder{By: "bob"}); err != nil || again.Paused || again.By != "bob" {
 			t.Fatalf("%+v, %v", again, err)
 		}
 		b := (<-got)[0]
-		if again, err := r.e.ResumeExecution(r.ctx, id, PauseOrder{}); err != nil || again.Changed {
+		if again, err := r.e.ResumeExecution(r.ctx, id, PauseOrder{}); err != nil || !again.At.IsZero() {
 			t.Errorf("resumed twice: %+v, %v", again, err)
 		}
 		h.complete(b, `2`)
@@ -81,13 +81,13 @@ func TestWorkflowPausedForAWhile(t *testing.T) {
 		id := r.submit(Submission{Action: "w"})
 		a := h.take(1)[0]
 		p, err := r.e.PauseExecution(r.ctx, id, PauseOrder{For: 300 * time.Millisecond})
-		if err != nil || p.Pause == nil {
-			t.Fatal(err)
+		if err != nil || p.Until.IsZero() {
+			t.Fatalf("%+v, %v", p, err)
 		}
 		h.complete(a, `1`)
 		b := h.take(1)[0]
-		if x := r.get(b.Execution); x.CreatedAt.Before(p.Pause.Until) {
-			t.Errorf("its next task is of %s, and it was paused until %s", x.CreatedAt, p.Pause.Until)
+		if x := r.get(b.Execution); x.CreatedAt.Before(p.Until) {
+			t.Errorf("its next task is of %s, and it was paused until %s", x.CreatedAt, p.Until)
 		}
 		h.complete(b, `2`)
 		r.ended(id)
@@ -133,54 +133,52 @@ func TestPausedWorkflowInAWorkflow(t *testing.T) {
 
 // A workflow that is paused can be cancelled, and its deadlines hold.
 func TestPausedWorkflowEnds(t *testing.T) {
-	onEachStore(t, func(r *rig) {
-		r.define("name: w\ntasks:\n  a: {action: noop}\n  b: {needs: [a], action: noop}\n")
-		h := r.worker()
-		for how, end := range map[flow.Stage]func(flow.ID){
-			flow.Cancelled: func(id flow.ID) {
-				if _, err := r.e.Cancel(r.ctx, id, "enough"); err != nil {
-					t.Fatal(err)
-				}
-			},
-			flow.TimedOut: func(flow.ID) { r.pass(time.Hour) },
-		} {
-			id := r.submit(Submission{Action: "w", TotalTimeout: time.Minute})
-			a := h.take(1)[0]
-			if _, err := r.e.PauseExecution(r.ctx, id, PauseOrder{}); err != nil {
+	r := newRig(t)
+	r.define("name: w\ntasks:\n  a: {action: noop}\n  b: {needs: [a], action: noop}\n")
+	h := r.worker()
+	for how, end := range map[flow.Stage]func(flow.ID){
+		flow.Cancelled: func(id flow.ID) {
+			if _, err := r.e.Cancel(r.ctx, id, "enough"); err != nil {
 				t.Fatal(err)
 			}
-			h.complete(a, `1`)
-			end(id)
-			if x := r.ended(id); x.Stage != how || x.State.Pause != nil {
-				t.Errorf("%s: %s, %+v", how, x.Stage, x.State.Pause)
-			}
+		},
+		flow.TimedOut: func(flow.ID) { r.pass(time.Hour) },
+	} {
+		id := r.submit(Submission{Action: "w", TotalTimeout: time.Minute})
+		a := h.take(1)[0]
+		if _, err := r.e.PauseExecution(r.ctx, id, PauseOrder{}); err != nil {
+			t.Fatal(err)
 		}
-	})
+		h.complete(a, `1`)
+		end(id)
+		if x := r.ended(id); x.Stage != how || x.State.Pause != nil {
+			t.Errorf("%s: %s, %+v", how, x.Stage, x.State.Pause)
+		}
+	}
 }
 
 // What is paused before it begins starts no tasks once it has.
 func TestWorkflowPausedBeforeItBegins(t *testing.T) {
-	onEachStore(t, func(r *rig) {
-		r.define("name: w\ntasks:\n  a: {action: noop}\n")
-		h := r.worker()
-		id := r.submit(Submission{Action: "w", StartIn: time.Hour})
-		if _, err := r.e.PauseExecution(r.ctx, id, PauseOrder{Reason: "not yet"}); err != nil {
-			t.Fatal(err)
-		}
-		r.pass(2 * time.Hour)
-		r.within(10*time.Second, "it has not begun", func() bool { return r.get(id).Place == flow.Held })
-		got := h.begin(1)
-		r.settled()
-		if len(got) > 0 {
-			t.Fatalf("started by a paused workflow: %+v", <-got)
-		}
-		if w := r.why(id, "starts no tasks: not yet"); !strings.Contains(w.Summary, "paused") {
-			t.Errorf("%+v", w)
-		}
-		if _, err := r.e.ResumeExecution(r.ctx, id, PauseOrder{}); err != nil {
-			t.Fatal(err)
-		}
-		h.complete((<-got)[0], `1`)
-		r.ended(id)
-	})
+	r := newRig(t)
+	r.define("name: w\ntasks:\n  a: {action: noop}\n")
+	h := r.worker()
+	id := r.submit(Submission{Action: "w", StartIn: time.Hour})
+	if _, err := r.e.PauseExecution(r.ctx, id, PauseOrder{Reason: "not yet"}); err != nil {
+		t.Fatal(err)
+	}
+	r.pass(2 * time.Hour)
+	r.within(10*time.Second, "it has not begun", func() bool { return r.get(id).Place == flow.Held })
+	got := h.begin(1)
+	r.settled()
+	if len(got) > 0 {
+		t.Fatalf("started by a paused workflow: %+v", <-got)
+	}
+	if w := r.why(id, "starts no tasks: not yet"); !strings.Contains(w.Summary, "paused") {
+		t.Errorf("%+v", w)
+	}
+	if _, err := r.e.ResumeExecution(r.ctx, id, PauseOrder{}); err != nil {
+		t.Fatal(err)
+	}
+	h.complete((<-got)[0], `1`)
+	r.ended(id)
 }

@@ -77,7 +77,7 @@ An execution's position is its attempt and its stage, and it only grows. The sta
 		}
 	}
 	b.WriteString("```\n\nThese events leave the stage where it is:\n\n| event | while |\n|---|---|\n")
-	for _, t := range []EventType{EvWaiting, EvLost, EvAdvanced, EvProgress} {
+	for _, t := range []EventType{EvWaiting, EvLost, EvAdvanced, EvProgress, EvPaused, EvResumed} {
 		var in []string
 		for _, s := range marks[t] {
 			in = append(in, s.String())

@@ -112,6 +112,8 @@ func TestOpenAPIIsServed(t *testing.T) {
 				id = emitted.Signal
 			case strings.Contains(op.OperationID, "stdin"):
 				id = h.interactive(t)
+			case strings.HasSuffix(op.OperationID, "-execution") && op.OperationID != "get-execution":
+				id = h.pausable(t)
 			case op.OperationID == "cancel" || strings.Contains(op.OperationID, "kill"):
 				id = h.code(t, "hang")
 			}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
 )
 
@@ -54,6 +55,48 @@ func (c *call) resumeWork(of store.PauseKind) error {
 	}
 	p, err := c.Engine.ResumeWork(c.ctx(), of, c.r.PathValue("name"), engine.PauseOrder{By: in.By, Reason: in.Reason})
 	return c.answerPause(&p, err)
+}
+
+// renderExecutionPause is the pause of an execution; nil: it has none.
+func renderExecutionPause(x *flow.Execution) *api.Pause {
+	p := x.State.Pause
+	if p == nil {
+		return nil
+	}
+	return &api.Pause{Kind: "execution", Name: x.ID.String(), Paused: true, At: p.At, Until: p.Until, By: p.By, Reason: p.Reason}
+}
+
+func (c *call) pauseExecution() error {
+	var in api.PauseOrder
+	return c.changeExecution(&in, func(id flow.ID) (engine.WorkflowPause, error) {
+		return c.Engine.PauseExecution(c.ctx(), id, engine.PauseOrder{By: in.By, Reason: in.Reason, For: time.Duration(in.For)})
+	})
+}
+
+func (c *call) resumeExecution() error {
+	var in api.ResumeOrder
+	return c.changeExecution(&in, func(id flow.ID) (engine.WorkflowPause, error) {
+		return c.Engine.ResumeExecution(c.ctx(), id, engine.PauseOrder{By: in.By, Reason: in.Reason})
+	})
+}
+
+// changeExecution reads an order into in and carries it out.
+func (c *call) changeExecution(in any, order func(flow.ID) (engine.WorkflowPause, error)) error {
+	id, err := c.execution()
+	if err != nil {
+		return err
+	}
+	if err := c.decodeOptional(in); err != nil {
+		return err
+	}
+	p, err := order(id)
+	switch {
+	case errors.Is(err, flow.ErrFinished):
+		return refusal(http.StatusConflict, api.ProblemFinished, err.Error())
+	case err != nil:
+		return fmt.Errorf("pause or resume %s: %w", id, err)
+	}
+	return c.json(http.StatusOK, &api.Pause{Kind: "execution", Name: id.String(), Paused: p.Paused, At: p.At, Until: p.Until, By: p.By, Reason: p.Reason, Beneath: p.Beneath})
 }
 
 func (c *call) answerPause(p *store.Pause, err error) error {

@@ -79,3 +79,56 @@ func TestPauses(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// pausable is a workflow that waits for its first task.
+func (h *house) pausable(t *testing.T) string {
+	t.Helper()
+	ctx := t.Context()
+	if _, err := h.client.Define(ctx, []byte("name: slow\ntasks:\n  a: {action: sleep, with: {for: 1h}}\n  b: {needs: [a], action: noop}\n"), ""); err != nil {
+		t.Fatal(err)
+	}
+	x, err := h.client.Submit(ctx, api.Submission{Action: "slow"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return x.ID
+}
+
+// A workflow's execution is paused and resumed; it says so itself, and what cannot be paused is refused.
+func TestPausedExecution(t *testing.T) {
+	t.Parallel()
+	h := start(t, Options{})
+	c, ctx := h.client, t.Context()
+	id := h.pausable(t)
+	p, err := c.PauseExecution(ctx, id, api.PauseOrder{By: "ann", Reason: "full", For: api.Duration(time.Hour)})
+	if err != nil || p.Kind != "execution" || p.Name != id || !p.Paused || p.Until.Sub(p.At).Round(time.Second) != time.Hour || p.By != "ann" {
+		t.Fatalf("%+v, %v", p, err)
+	}
+	if x, err := c.Get(ctx, id); err != nil || x.Paused == nil || x.Paused.Reason != "full" || !x.Paused.Until.Equal(p.Until) {
+		t.Errorf("%+v, %v", x, err)
+	}
+	if r, err := c.ResumeExecution(ctx, id, api.ResumeOrder{By: "bob"}); err != nil || r.Paused || r.By != "bob" || r.At.IsZero() {
+		t.Errorf("%+v, %v", r, err)
+	}
+	if r, err := c.ResumeExecution(ctx, id, api.ResumeOrder{}); err != nil || !r.At.IsZero() {
+		t.Errorf("not paused: %+v, %v", r, err)
+	}
+	if _, err := c.Cancel(ctx, id, "", 10*time.Second); err != nil {
+		t.Fatal(err)
+	}
+	tasks, err := c.Tasks(ctx, id, 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	child := tasks.Tasks[0].Executions[0].ID
+	for path, want := range map[string]int{
+		id + "/pause": http.StatusConflict, child + "/pause": http.StatusUnprocessableEntity, "ex_06h0nbrknhwhq6mc4wc6rc9rpg/resume": http.StatusNotFound, "nonsense/pause": http.StatusNotFound,
+	} {
+		if res, body := h.do(t, "POST", "/api/v1/executions/"+path, ""); res.StatusCode != want {
+			t.Errorf("%s: %s %s", path, res.Status, body)
+		}
+	}
+	if res, body := h.do(t, "POST", "/api/v1/executions/"+id+"/pause", `{"for":"-1h"}`); res.StatusCode != http.StatusUnprocessableEntity {
+		t.Errorf("%s %s", res.Status, body)
+	}
+}

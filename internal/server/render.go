@@ -36,6 +36,7 @@ func render(x *flow.Execution) api.Execution {
 	if o := x.State.Cancel; o != nil && !x.Stage.Terminal() {
 		out.CancelOrder = &api.CancelOrder{As: status(o.As), Code: o.Code, Reason: o.Reason, At: o.At}
 	}
+	out.Paused = renderExecutionPause(x)
 	if x.Outcome != nil {
 		out.Output, out.Error = x.Outcome.Output, renderError(x.Outcome.Error)
 		renderRun(&out, x, x.Outcome.Output)

@@ -102,6 +102,7 @@ func (s *Server) routes() []route {
 	all = append(all, blobRoutes()...)
 	all = append(all, definitionRoutes()...)
 	all = append(all, scheduleRoutes()...)
+	all = append(all, pausing("/api/v1/executions/{id}", "execution", tagExecutions, "a workflow start no more tasks", (*call).pauseExecution, (*call).resumeExecution)...)
 	all = append(all, webhookRoutes()...)
 	all = append(all, inquiryRoutes()...)
 	all = append(all, signalRoutes()...)
@@ -340,19 +341,21 @@ func ruleRoutes() []route {
 	}
 }
 
-func serverRoutes() []route {
-	typePause := reflect.TypeFor[api.Pause]()
-	pausing := func(path, name string, what string, pause, resume func(*call) error) []route {
-		return []route{
-			{method: "POST", path: path + "/pause", name: "pause-" + name, tag: tagCluster, summary: "Let " + what + " until it is resumed, or for a while",
-				body: reflect.TypeFor[api.PauseOrder](), optional: true, answers: []answer{ok(typePause)}, handle: pause},
-			{method: "POST", path: path + "/resume", name: "resume-" + name, tag: tagCluster, summary: "Let it go on",
-				body: reflect.TypeFor[api.ResumeOrder](), optional: true, answers: []answer{ok(typePause)}, handle: resume},
-		}
+// pausing are the routes by which something is paused and resumed.
+func pausing(path, name, tag, what string, pause, resume func(*call) error) []route {
+	done := []answer{ok(reflect.TypeFor[api.Pause]())}
+	return []route{
+		{method: "POST", path: path + "/pause", name: "pause-" + name, tag: tag, summary: "Let " + what + " until it is resumed, or for a while",
+			body: reflect.TypeFor[api.PauseOrder](), optional: true, answers: done, handle: pause},
+		{method: "POST", path: path + "/resume", name: "resume-" + name, tag: tag, summary: "Let it go on",
+			body: reflect.TypeFor[api.ResumeOrder](), optional: true, answers: done, handle: resume},
 	}
+}
+
+func serverRoutes() []route {
 	return slices.Concat(
-		pausing("/api/v1/queues/{name}", "queue", "no worker take anything from a queue", (*call).pauseQueue, (*call).resumeQueue),
-		pausing("/api/v1/workers/{name}", "worker", "the workers of a name take nothing", (*call).pauseWorker, (*call).resumeWorker),
+		pausing("/api/v1/queues/{name}", "queue", tagCluster, "no worker take anything from a queue", (*call).pauseQueue, (*call).resumeQueue),
+		pausing("/api/v1/workers/{name}", "worker", tagCluster, "the workers of a name take nothing", (*call).pauseWorker, (*call).resumeWorker),
 		[]route{
 			{method: "GET", path: "/api/v1/queues", name: "queues", tag: tagCluster, summary: "See the queues", params: []param{paramLimit, paramCursor},
 				answers: []answer{ok(reflect.TypeFor[api.Queues]())}, handle: (*call).queues},

@@ -21,6 +21,7 @@ import { lazy } from '../app/lazy.js';
 const Tasks = lazy(() => import('./tasks.js').then((m) => m.Tasks));
 const Result = lazy(() => import('./result.js').then((m) => m.Result));
 const Rerun = lazy(() => import('./rerun.js').then((m) => m.Rerun), () => null);
+const PauseOrder = lazy(() => import('./pause.js').then((m) => m.PauseOrder), () => null);
 const Replayed = lazy(() => import('./replay.js').then((m) => m.Replayed));
 
 /** @type {Record<string, {word: string, view: (p: Shown) => any}>} */
@@ -135,6 +136,7 @@ function Actions({ x, again: look }) {
   return html`<div class="row">
     ${open(x.status) ? null : html`<a class="button" href=${'compare' + query({ a: x.id })}>Compare</a><a class="button" href=${'new' + query({ from: x.id })}>Run with changes</a>`}
     ${!open(x.status) && x.kind === 'workflow' ? h(Rerun, { key: x.id, x }) : null}
+    ${open(x.status) && x.kind === 'workflow' && !x.cancel_order ? h(PauseOrder, { key: `${x.id} ${!!x.paused}`, of: 'executions', name: x.id, paused: !!x.paused, again: look }) : null}
     <button type="button" class=${now.word === 'Kill' ? 'danger' : ''} onClick=${ask}>${now.word}</button>
     ${dialog({ name: o ? o.title : 'Order', open: o !== null, close: () => setOrder(null) }, o ? html`<form onSubmit=${carryOut}>
       <div class="body"><h2>${o.title}</h2><p>${o.says}</p>
@@ -176,6 +178,7 @@ const head = ({ x, again, at }) => html`<div class="head">
     ${x.priority ? html`<div><dt>Priority</dt><dd class="num">${x.priority}</dd></div>` : null}
   </dl>
   ${x.error && at !== 'result' ? html`<p class=${`note user ${x.status === 'timed_out' ? 'late' : x.status === 'cancelled' ? '' : 'bad'}`}><strong>${line(x.error.code, 80)}</strong>: ${line(x.error.message, 2000)}</p>` : null}
+  ${x.paused ? html`<p class="note late user"><strong>Paused</strong>${x.paused.by ? ` by ${line(x.paused.by, 200)}` : ''} since ${clock(x.paused.at)}${x.paused.until ? `, until ${clock(x.paused.until)}` : ''}${x.paused.reason ? `: ${line(x.paused.reason, 2000)}` : ''}. It starts no tasks.</p>` : null}
   ${x.cancel_order ? html`<p class="note late user">Ordered to end as ${line(x.cancel_order.as)} at ${clock(x.cancel_order.at)}${x.cancel_order.reason ? `: ${line(x.cancel_order.reason)}` : ''}. Its worker has not confirmed it yet.</p>` : null}
 </div>`;
 

@@ -93,6 +93,7 @@ function outcome(x) {
   if (x.verdict === 'ok') return cases || html`<span class="muted">Exit code 0</span>`;
   if (x.error) return html`<span class="bad user" title=${line(x.error.message, 500)}>${line(x.error.code, 40)}</span>`;
   if (x.cancel_order) return html`<span class="off">Ending is ordered</span>`;
+  if (x.paused) return html`<span class="late">Paused</span>`;
   const wait = waits(x);
   if (wait) return html`<span class="muted user" title=${wait}>${wait}</span>`;
   if (x.attempt > 1) return html`<span class="muted">Attempt ${x.attempt}</span>`;
