@@ -91,6 +91,7 @@ type Filter struct {
 	Verdicts []string          // ended with any of these: api.VerdictOK, or the code of the error
 	Since    time.Time         // created at or after
 	Until    time.Time         // created before
+	Where    string            // meeting this condition, as in label.team = docs and status = failed (docs/finding.md)
 	Outputs  bool              // with what each has put out
 	Cases    bool              // with how each case of code has ended
 	Limit    int               // of a page: 1 to 1000; 100 by default
@@ -106,6 +107,7 @@ func (f Filter) query() url.Values {
 	set(q, "workflow", f.Workflow)
 	set(q, "rerun_of", f.RerunOf)
 	set(q, "cursor", f.Cursor)
+	set(q, "where", f.Where)
 	if f.TopLevel {
 		q.Set("top_level", "true")
 	}

@@ -34,7 +34,8 @@ var arrows = []arrow{
 	{"internal/problem", nil, "pure: what is wrong with an input, and near names"},
 	{"internal/strictjson", []string{"internal/problem"}, "pure: JSON becomes values and problems"},
 	{"internal/payload", []string{"api", "internal/flow", "internal/problem", "internal/strictjson", "internal/language", "internal/comparison", "internal/duration"}, "pure: what built-in kinds take, in the public wire types"},
-	{"internal/definition", []string{"internal/signature", "api", "internal/problem", "internal/strictjson", "internal/payload", "internal/flow", "internal/language", "internal/comparison", "internal/duration", "internal/schedule"}, "pure: documents become data"},
+	{"internal/definition", []string{"internal/signature", "api", "internal/problem", "internal/strictjson", "internal/payload", "internal/flow", "internal/language", "internal/comparison", "internal/duration", "internal/schedule", "internal/query"}, "pure: documents become data"},
+	{"internal/query", []string{"internal/flow", "internal/problem", "internal/strictjson", "internal/duration"}, "pure: conditions on executions become verdicts"},
 	{"internal/admission", []string{"internal/flow"}, "pure: counts become verdicts"},
 	{"internal/orchestration", []string{"internal/flow", "internal/definition"}, "pure: rows become a plan"},
 	{"internal/replay", []string{"internal/flow", "internal/definition", "internal/orchestration"}, "pure: recorded histories become findings, by the rules"},
@@ -79,8 +80,8 @@ var arrows = []arrow{
 	{"internal/task", []string{"internal/secret", "internal/signature", "internal/flow", "internal/runtime", "internal/blob", "api", "internal/telemetry", "internal/language", "internal/comparison", "internal/payload", "internal/strictjson"}, "handlers run code through the runtime and speak the public wire types"},
 	{"internal/worker", []string{"internal/flow", "internal/handoff", "internal/blob", "internal/task", "internal/telemetry", "internal/failpoint", "internal/strictjson"}, "a shell"},
 	{"internal/automation", []string{"internal/flow", "internal/definition"}, "pure: signals and rules become verdicts"},
-	{"internal/engine", []string{"internal/automation", "internal/signature", "internal/flow", "internal/store", "internal/blob", "internal/handoff", "internal/definition", "internal/admission", "internal/orchestration", "internal/replay", "internal/telemetry", "internal/failpoint", "internal/language", "internal/duration", "internal/schedule", "internal/problem"}, "the server's shell: ports and rules"},
-	{"internal/server", []string{"internal/automation", "internal/signature", "api", "internal/arrangement", "internal/problem", "internal/strictjson", "internal/payload", "internal/engine", "internal/form", "internal/flow", "internal/orchestration", "internal/replay", "internal/definition", "internal/duration", "internal/store", "internal/blob", "internal/handoff", "internal/telemetry"}, "the engine's face"},
+	{"internal/engine", []string{"internal/automation", "internal/signature", "internal/flow", "internal/store", "internal/blob", "internal/handoff", "internal/definition", "internal/admission", "internal/orchestration", "internal/replay", "internal/telemetry", "internal/failpoint", "internal/language", "internal/duration", "internal/schedule", "internal/problem", "internal/query"}, "the server's shell: ports and rules"},
+	{"internal/server", []string{"internal/automation", "internal/signature", "api", "internal/arrangement", "internal/problem", "internal/strictjson", "internal/payload", "internal/engine", "internal/form", "internal/flow", "internal/orchestration", "internal/replay", "internal/definition", "internal/duration", "internal/store", "internal/blob", "internal/handoff", "internal/telemetry", "internal/query"}, "the engine's face"},
 	{"web", nil, "the page's files and their handler; it speaks to the API from the browser and knows nobody here"},
 	{"internal/terminal", nil, "draws what it is given"},
 	{"api", []string{"internal/language", "internal/comparison", "internal/duration", "internal/problem"}, "wire types; the names of languages and comparisons, how durations are read and how problems are written are written down once"},
@@ -216,7 +217,7 @@ func TestRulesArePure(t *testing.T) {
 		"os": "I/O", "net": "I/O", "net/http": "I/O", "os/exec": "I/O", "math/rand": "randomness", "math/rand/v2": "randomness",
 		"crypto/rand": "randomness", "github.com/google/uuid": "ids are arguments", "database/sql": "I/O", "log/slog": "I/O", "log": "I/O",
 	}
-	for _, room := range []string{"flow", "problem", "strictjson", "definition", "admission", "orchestration", "signature"} {
+	for _, room := range []string{"flow", "problem", "strictjson", "definition", "admission", "orchestration", "signature", "query"} {
 		out, err := exec.Command("go", "list", "-json=ImportPath,Imports", module+"internal/"+room).Output()
 		if err != nil {
 			t.Fatalf("go list: %v", err)

@@ -27,7 +27,7 @@ func (b *bulk) flags(c *cobra.Command) {
 
 // selects reports whether a flag that selects executions was given; named are the executions that were named.
 func (b *bulk) selects(named []string) (bool, error) {
-	selects := len(b.status)+len(b.labels)+len(b.verdicts) > 0 || b.action+b.workflow+b.rerunOf+b.since+b.until != ""
+	selects := len(b.status)+len(b.labels)+len(b.verdicts) > 0 || b.action+b.workflow+b.rerunOf+b.since+b.until+b.where != ""
 	switch {
 	case selects && len(named) > 0:
 		return false, exit.Usagef("give ids, or flags that select executions, not both")

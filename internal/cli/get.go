@@ -42,6 +42,7 @@ type listing struct {
 	tasks    bool
 	since    string
 	until    string
+	where    string
 
 	trigger, subject, source string // of signals
 	state, assignee          string // of inquiries; state of enforcements, too
@@ -84,6 +85,7 @@ func (a *app) getCommand() *cobra.Command {
 for them.`,
 		Example: `  pawl get executions --status failed,timed_out --since 1h
   pawl get executions --label team=grading -o json
+  pawl get executions --where 'label.team in (docs, web) and status = failed and created > -7d'
   pawl get evaluations --label run=17 --verdict timeout,oom
   pawl get evaluations --label run=17 --cases  which cases did not pass
   pawl get executions --workflow ex_…          the tasks of one workflow
@@ -135,6 +137,7 @@ func (l *listing) selectFlags(f *pflag.FlagSet) {
 	f.StringToStringVar(&l.labels, "label", nil, "only executions with this label, as in team=grading")
 	f.StringSliceVar(&l.verdicts, "verdict", nil, "only what ended with one of these: ok, or the code of an error, such as timeout")
 	f.StringVar(&l.since, "since", "", "only what was created, or of signals accepted, since then: 90m, or a time as 2026-11-02T10:00:00Z")
+	f.StringVar(&l.where, "where", "", "only executions that meet this condition, as in 'label.team = docs and status = failed and created > -7d'")
 	f.StringVar(&l.until, "until", "", "only executions created before then, as with --since")
 }
 
@@ -227,7 +230,7 @@ func (l *listing) filter() (client.Filter, error) {
 	if l.limit < 1 {
 		return client.Filter{}, exit.Usagef("--limit %d: give a number of 1 or more", l.limit)
 	}
-	f := client.Filter{Action: l.action, Workflow: l.workflow, RerunOf: l.rerunOf, Labels: l.labels, Verdicts: l.verdicts, Outputs: l.outputs, Cases: l.cases, TopLevel: !l.tasks && l.workflow == "", Limit: min(l.limit, 1000)}
+	f := client.Filter{Action: l.action, Workflow: l.workflow, RerunOf: l.rerunOf, Labels: l.labels, Verdicts: l.verdicts, Where: l.where, Outputs: l.outputs, Cases: l.cases, TopLevel: !l.tasks && l.workflow == "", Limit: min(l.limit, 1000)}
 	for _, s := range l.status {
 		if !slices.Contains(api.Statuses(), api.Status(s)) {
 			return f, exit.Usagef("--status %q: one of %s", s, strings.Trim(strings.ReplaceAll(fmt.Sprint(api.Statuses()), " ", ", "), "[]"))

@@ -42,6 +42,8 @@ type Definition struct {
 	Settings Settings
 	// Input is what an execution's input must satisfy; nil accepts anything.
 	Input *Schema
+	// Searchable are the members of inputs and outputs that executions are searched by, as input.customer.
+	Searchable []string
 
 	// Exactly one of these is set, as Kind says; none of a queue.
 	Workflow *Workflow

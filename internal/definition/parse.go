@@ -72,7 +72,7 @@ func Decode(canonical []byte) (*Definition, error) {
 }
 
 var (
-	commonFields   = []string{"kind", "name", "description", "input", "concurrency", "timeout", "queue_timeout", "total_timeout", "retry", "priority", "rate", "labels", "env"}
+	commonFields   = []string{"kind", "name", "description", "input", "concurrency", "timeout", "queue_timeout", "total_timeout", "retry", "priority", "rate", "labels", "env", "searchable"}
 	workflowFields = append([]string{"tasks", "outputs"}, commonFields...)
 	actionFields   = append([]string{"action", "handler", "with", "queue", "worker_labels"}, commonFields...)
 	queueFields    = []string{"kind", "name"}
@@ -118,6 +118,7 @@ func (b *builder) document(v *value) *Definition {
 	if s := v.get("input"); s != nil {
 		d.Input = b.schema(s, "input")
 	}
+	d.Searchable = b.searchable(v.get("searchable"))
 	if d.Kind == KindWorkflow {
 		b.object(v, "", workflowFields)
 		b.settings(v, "", &d.Settings, scopeWorkflow, all)

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -43,13 +44,17 @@ func (p Problem) String() string {
 
 // Place writes a place in a text as file:line:column, leaving out what is unknown.
 func Place(file string, line, column int) string {
-	switch {
-	case line == 0:
-		return file
-	case column == 0:
-		return fmt.Sprintf("%s:%d", file, line)
+	place := file
+	for _, n := range []int{line, column} {
+		if n == 0 {
+			break
+		}
+		if place != "" {
+			place += ":"
+		}
+		place += strconv.Itoa(n)
 	}
-	return fmt.Sprintf("%s:%d:%d", file, line, column)
+	return place
 }
 
 // List is everything that is wrong with an input. It is an error.

@@ -8,6 +8,7 @@ func TestString(t *testing.T) {
 		"f.yaml:3:5: tasks.a: it is missing (add it)": {File: "f.yaml", Line: 3, Column: 5, Path: "tasks.a", Message: "it is missing", Fix: "add it"},
 		"f.yaml:3: it is missing":                     {File: "f.yaml", Line: 3, Message: "it is missing"},
 		"f.yaml: it is missing":                       {File: "f.yaml", Message: "it is missing"},
+		"3:5: it is missing":                          {Line: 3, Column: 5, Message: "it is missing"},
 		"it is missing":                               {Message: "it is missing"},
 	} {
 		if got := p.String(); got != want {

@@ -115,7 +115,7 @@ func (c *call) chosen(in *api.BulkRequest, stages []flow.Stage) (found []*flow.E
 	if err != nil {
 		return nil, "", err
 	}
-	narrowed := len(f.Stages)+len(f.Labels)+len(f.Verdicts) > 0 || f.Action != "" || !f.Workflow.IsZero() || !f.Since.IsZero() || !f.Until.IsZero()
+	narrowed := len(f.Stages)+len(f.Labels)+len(f.Verdicts) > 0 || f.Action != "" || !f.Workflow.IsZero() || !f.Since.IsZero() || !f.Until.IsZero() || c.where != nil
 	if len(in.IDs) > 0 {
 		if narrowed || f.TopLevel || !f.Before.IsZero() {
 			return nil, "", unreadable(api.FieldError{Path: "ids", Message: "the request selects executions by parameters as well", Fix: "give ids, or parameters"})

@@ -19,6 +19,7 @@ import (
 	"github.com/pawl-run/pawl/internal/duration"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/problem"
+	"github.com/pawl-run/pawl/internal/query"
 )
 
 // call is one request on its way through its handler.
@@ -29,6 +30,7 @@ type call struct {
 	route *route
 	begun time.Time
 	query url.Values
+	where *query.Query     // the condition of a list; nil: none
 	wrong []api.FieldError // what is wrong with the query
 }
 

@@ -128,7 +128,29 @@ func (c *call) filter() (store.Filter, error) {
 	f.Workflow = c.id("workflow")
 	f.RerunOf = c.id("rerun_of")
 	f.Before = c.id("cursor")
+	if err := c.readWhere(); err != nil {
+		return f, err
+	}
 	return f, c.checked()
+}
+
+// readWhere reads the condition of a list.
+func (c *call) readWhere() (err error) {
+	text := c.query.Get("where")
+	if text == "" {
+		return nil
+	}
+	c.where, err = c.Engine.Query(c.ctx(), text, time.Now())
+	var wrong problem.List
+	if !errors.As(err, &wrong) {
+		return err
+	}
+	for _, p := range wrong {
+		f := api.FieldError(p)
+		f.Path = "?where"
+		c.wrong = append(c.wrong, f)
+	}
+	return nil
 }
 
 // label reads a label of the query.

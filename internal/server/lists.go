@@ -31,6 +31,10 @@ func (c *call) selected(narrow func(*store.Filter)) (f store.Filter, unfinished 
 		return f, nil, err
 	}
 	narrow(&f)
+	if wait > 0 && c.where != nil {
+		c.fault("where", c.where.String(), "what is waited for is named by labels", "leave it out, or ask without wait")
+		return f, nil, c.checked()
+	}
 	if wait > 0 {
 		n, err := c.awaitAll(f, wait)
 		if err != nil {
@@ -146,23 +150,20 @@ func (c *call) list(narrow func(*store.Filter)) error {
 	return c.json(http.StatusOK, page)
 }
 
-const (
-	// reach is Options.Reach unless that is given: some 100 ms.
-	reach = 40_000
-	// clocksDiffer bounds how much later than its neighbours in the order of ids an execution may have been created: ids are made of the
-	// clock of a server, and created_at of the database's.
-	clocksDiffer = time.Hour
-)
+// reach is Options.Reach unless that is given: some 100 ms.
+const reach = 40_000
 
 // search finds executions. searched is where it gave up, with the time of that execution, and zero where it looked at all of them.
 func (c *call) search(f store.Filter) (all []*flow.Execution, searched flow.ID, at time.Time, err error) {
 	f.Reach = cmp.Or(c.Reach, reach)
-	found, err := c.Engine.Reader().Search(c.ctx(), f)
+	var found store.Found
+	if c.where != nil {
+		found, err = c.Engine.Find(c.ctx(), f, c.where)
+	} else if found, err = c.Engine.Reader().Search(c.ctx(), f); err == nil {
+		found = f.Recent(found)
+	}
 	if err != nil {
 		return nil, flow.ID{}, at, fmt.Errorf("list executions: %w", err)
-	}
-	if !f.Since.IsZero() && found.At.Before(f.Since.Add(-clocksDiffer)) {
-		return found.Executions, flow.ID{}, at, nil
 	}
 	return found.Executions, found.Searched, found.At, nil
 }

@@ -37,6 +37,7 @@ var (
 	paramLabel   = param{name: "label", kind: "string", repeat: true, doc: "With all of these labels, each as name=value"}
 	paramSince   = param{name: "since", kind: "string", doc: "Created at this time (RFC 3339) or later"}
 	paramUntil   = param{name: "until", kind: "string", doc: "Created before this time"}
+	paramWhere   = param{name: "where", kind: "string", doc: "Meeting this condition, as in label.team = docs and status = failed and created > -7d (docs/finding.md)"}
 	paramOutputs = param{name: "outputs", kind: "boolean", doc: "With what each has put out"}
 	paramCases   = param{name: "cases", kind: "boolean", doc: "With how each case of code has ended"}
 	paramAll     = param{name: "wait", kind: "string", doc: "How long the answer may be held back until everything with the labels has ended, such as 30s; at most 60s"}
@@ -120,7 +121,7 @@ func executionRoutes() []route {
 		paramLabel, paramVerdict, paramSince, paramUntil,
 		{name: "top_level", kind: "boolean", doc: "Only what is no task of a workflow"},
 	}
-	bulkParams := append(slices.Clip(listParams), paramLimit, paramCursor)
+	bulkParams := append(slices.Clip(listParams), paramWhere, paramLimit, paramCursor)
 	return []route{
 		{method: "POST", path: "/api/v1/executions", name: "submit", tag: tagExecutions, summary: "Submit one execution",
 			params: []param{paramWait}, headers: []string{"Idempotency-Key", "Pawl-Chain", "traceparent"},
@@ -129,7 +130,7 @@ func executionRoutes() []route {
 			summary: "Submit up to 10,000 executions, each with its own verdict", headers: []string{"Idempotency-Key", "Pawl-Chain", "traceparent"},
 			body: reflect.TypeFor[api.Batch](), answers: []answer{ok(reflect.TypeFor[api.BatchResult]())}, handle: (*call).submitBatch},
 		{method: "GET", path: "/api/v1/executions", name: "list-executions", tag: tagExecutions, summary: "List executions, newest first; as a stream: hear when they may have changed",
-			params: append(slices.Clip(listParams), paramOutputs, paramCases, paramAll, paramLimit, paramCursor), answers: []answer{ok(reflect.TypeFor[api.ExecutionPage](), mediaEvents)}, handle: (*call).listExecutions},
+			params: append(slices.Clip(listParams), paramWhere, paramOutputs, paramCases, paramAll, paramLimit, paramCursor), answers: []answer{ok(reflect.TypeFor[api.ExecutionPage](), mediaEvents)}, handle: (*call).listExecutions},
 		{method: "GET", path: "/api/v1/executions:count", name: "count-executions", tag: tagExecutions, summary: "Count executions with a label, by status and verdict",
 			params: append(requiring("label", listParams), paramAll), answers: []answer{ok(reflect.TypeFor[api.Counts]())}, handle: (*call).countExecutions},
 		{method: "GET", path: "/api/v1/executions:outcomes", name: "execution-outcomes", tag: tagExecutions, summary: "Follow what was submitted with a label: a message for each that has ended, until all have",
@@ -193,7 +194,7 @@ func evaluationRoutes() []route {
 			summary: "Run a piece of code", headers: []string{"Idempotency-Key", "Pawl-Chain", "traceparent"},
 			params: []param{paramWait}, body: reflect.TypeFor[api.Evaluation](), answers: accepted, handle: (*call).evaluate},
 		{method: "GET", path: "/api/v1/evaluations", aliases: []string{"/api/evaluations"}, name: "list-evaluations", tag: tagEvaluations,
-			summary: "List evaluations, newest first; as a stream: hear when executions may have changed", params: append(slices.Clip(selectParams), paramOutputs, paramCases, paramAll, paramLimit, paramCursor),
+			summary: "List evaluations, newest first; as a stream: hear when executions may have changed", params: append(slices.Clip(selectParams), paramWhere, paramOutputs, paramCases, paramAll, paramLimit, paramCursor),
 			answers: []answer{ok(reflect.TypeFor[api.ExecutionPage](), mediaEvents)}, handle: (*call).listEvaluations},
 		{method: "POST", path: "/api/v1/evaluations:batch", name: "evaluate-batch", tag: tagEvaluations,
 			summary: "Run up to 10,000 pieces of code, each with its own verdict of acceptance", headers: []string{"Idempotency-Key", "Pawl-Chain", "traceparent"},

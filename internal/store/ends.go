@@ -10,11 +10,13 @@ import (
 // VerdictOK is the verdict of what has completed. The verdict of everything else that has ended is the code of its error.
 const VerdictOK = "ok"
 
-// Ends answers readers of what executions have ended with.
+// Ends answers readers of what executions were given and have ended with.
 type Ends interface {
 	// Outputs returns the outputs of the first of the executions named, in their order, until a Page is full. It is nil for an
 	// execution that has none, has not ended, or is not there.
 	Outputs(ctx context.Context, ids []flow.ID) ([]json.RawMessage, error)
+	// Submitted returns the inputs of the first of the executions named, in their order, until a Page is full; nil for one that is not there.
+	Submitted(ctx context.Context, ids []flow.ID) ([]json.RawMessage, error)
 	// Tally counts the executions that f selects, without regard to Before and Limit. It reads each of them, so f should name a label.
 	Tally(ctx context.Context, f Filter) ([]Tally, error)
 	// Unnumbered returns up to n executions with the label that have ended and have no number yet, and whether any with the label

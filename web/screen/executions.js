@@ -9,6 +9,7 @@ import { statusPill, statusShape, statuses, look, open, verdictWord, verdictTone
 import { now, since, shortID, labelChips, trouble, empty, loading, useTitle } from '../part/kit.js';
 import { lazy } from '../app/lazy.js';
 import { Views } from './views.js';
+import { Where, faultOf } from './where.js';
 
 /** @typedef {import('../types').Execution} Execution */
 
@@ -37,6 +38,7 @@ function selected(q) {
     label: q.getAll('label'),
     since: q.get('since') || undefined,
     until: q.get('until') || undefined,
+    where: q.get('where') || undefined,
     top_level: q.get('tasks') !== 'true' && !q.get('workflow'),
   };
 }
@@ -120,8 +122,8 @@ export const table = (rows, fresh) => html`<table class="rows runs">
 
 const Bulk = lazy(() => import('./bulk.js').then((m) => m.Bulk), () => null);
 
-/** @param {{look: () => void}} p look again at what there is */
-function Filters({ look: again }) {
+/** @param {{look: () => void, error: unknown}} p look again at what there is */
+function Filters({ look: again, error }) {
   const q = route.value.query;
   const chosen = q.getAll('status');
   const set = (/** @type {Record<string, string|string[]|undefined>} */ change) => go(withQuery(change), { replace: true });
@@ -135,7 +137,7 @@ function Filters({ look: again }) {
   };
   const chips = [...q.getAll('label').map((v) => ['label', v]), ...q.getAll('verdict').map((v) => ['verdict', v]),
     ...['since', 'until', 'workflow'].filter((k) => q.get(k)).map((k) => [k, String(q.get(k))])];
-  const any = chips.length > 0 || chosen.length > 0 || q.get('action');
+  const any = chips.length > 0 || chosen.length > 0 || q.get('action') || q.get('where');
   return html`<div class="filters" role="search" aria-label="Filter executions">
     <div class="toggles" role="group" aria-label="Status">${groups.map((g) => html`<button type="button" class="toggle" aria-pressed=${chosen.includes(g.name)}
       onClick=${() => set({ status: chosen.includes(g.name) ? chosen.filter((n) => n !== g.name) : [...chosen, g.name] })}>
@@ -149,7 +151,8 @@ function Filters({ look: again }) {
       <span class="user">${k === 'label' ? '' : `${k} `}${line(v, 60)}</span><span aria-hidden="true">×</span></button>`)}
     ${any ? html`<button type="button" class="plain" onClick=${() => go('executions', { replace: true })}>Clear</button>` : null}
     ${q.getAll('label').length === 1 ? html`<a class="button toggle" href=${'batches' + query({ of: q.getAll('label')[0] })}>Matrix</a>` : null}
-    ${any ? h(Bulk, { filter: selected(q), chosen, look: again }) : null}
+    ${any && !faultOf(error) ? h(Bulk, { filter: selected(q), chosen, look: again }) : null}
+    ${h(Where, { value: q.get('where') || '', error, set: (text) => set({ where: text }) })}
   </div>`;
 }
 
@@ -240,8 +243,8 @@ export function Executions() {
   return html`<div>
     <div class="top"><h1>Executions</h1><a class="button primary" href="new">New execution</a></div>
     ${h(Views, {})}
-    ${h(Filters, { look: () => setState((s) => ({ ...s, at: '' })) })}
-    ${trouble(state.error)}
+    ${h(Filters, { look: () => setState((s) => ({ ...s, at: '' })), error: state.error })}
+    ${faultOf(state.error) ? null : trouble(state.error)}
     <div class="newer" aria-live="polite">${state.newer.length > 0 ? html`<button type="button" class="primary" data-newer onClick=${restart ? () => { setFrom(0); setState((s) => ({ ...s, at: '' })); } : show}>
       ${restart ? `${pageSize}+ new` : `${state.newer.length} new`} <kbd>.</kbd></button>` : null}</div>
     <div class="panel" onPointerEnter=${() => { held.current = true; }} onPointerLeave=${() => { held.current = false; }}

@@ -282,4 +282,5 @@ func BenchmarkSearch(b *testing.B) {
 		x.finish(session, x.claim(session, 1000))
 	}
 	storetest.BenchmarkSearches(b, x.s)
+	storetest.BenchmarkWalks(b, x.s)
 }

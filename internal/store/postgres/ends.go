@@ -18,6 +18,14 @@ var (
 			FROM unnest($1::uuid[]) WITH ORDINALITY AS w(id, n) LEFT JOIN LATERAL (SELECT * FROM {s}.ended d WHERE d.id = w.id OFFSET 0) d ON true) s
 		WHERE s.before < $2::bigint ORDER BY s.n`)
 
+	qInputsOf = sql(`SELECT s.input FROM (
+			SELECT i.n, i.input, coalesce(sum(octet_length(i.input)) OVER (ORDER BY i.n ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS before
+			FROM (SELECT w.n, coalesce(l.input, d.input, p.input) AS input FROM unnest($1::uuid[]) WITH ORDINALITY AS w(id, n)
+				LEFT JOIN LATERAL (SELECT * FROM {s}.live l WHERE l.id = w.id OFFSET 0) l ON true
+				LEFT JOIN LATERAL (SELECT * FROM {s}.ended d WHERE d.id = w.id OFFSET 0) d ON true
+				LEFT JOIN LATERAL (SELECT * FROM {s}.payloads p WHERE p.id = CASE WHEN l.apart OR d.apart THEN w.id END OFFSET 0) p ON true) i) s
+		WHERE s.before < $2::bigint ORDER BY s.n`)
+
 	// What has a number has ended, and is passed over by its label alone. From the newest on: what was submitted last usually ends last.
 	qOpenLabelled = sql(`SELECT true FROM {s}.labels b CROSS JOIN LATERAL (SELECT * FROM {s}.live l WHERE l.id = b.id OFFSET 0) x
 		WHERE ` + labelled + ` AND b.number IS NULL ORDER BY b.id DESC LIMIT 1`)
@@ -41,16 +49,31 @@ const labelled = `b.name = $1 AND b.value = $2 AND x.top AND ($3::text = '' OR x
 func (a *args) label(l store.Label) *args { return a.text(l.Name).text(l.Value).text(l.Action) }
 
 // Outputs implements store.Ends.
-func (s *Store) Outputs(ctx context.Context, ids []flow.ID) (all []json.RawMessage, err error) {
-	var a args
-	err = s.read(ctx, call{q: qOutputs, params: a.ids(ids).int(store.PageBytes).params, read: func(r *rows) error {
-		all = append(all, r.bytes())
-		return nil
-	}})
+func (s *Store) Outputs(ctx context.Context, ids []flow.ID) ([]json.RawMessage, error) {
+	all, err := s.documents(ctx, qOutputs, ids)
 	if err != nil {
 		return nil, fmt.Errorf("read outputs: %w", err)
 	}
 	return all, nil
+}
+
+// Submitted implements store.Ends.
+func (s *Store) Submitted(ctx context.Context, ids []flow.ID) ([]json.RawMessage, error) {
+	all, err := s.documents(ctx, qInputsOf, ids)
+	if err != nil {
+		return nil, fmt.Errorf("read inputs: %w", err)
+	}
+	return all, nil
+}
+
+// documents reads one document of each execution, until a page is full.
+func (s *Store) documents(ctx context.Context, of *query, ids []flow.ID) (all []json.RawMessage, err error) {
+	var a args
+	err = s.read(ctx, call{q: of, params: a.ids(ids).int(store.PageBytes).params, read: func(r *rows) error {
+		all = append(all, r.bytes())
+		return nil
+	}})
+	return all, err
 }
 
 // tallied is the code in an error's encoding, with the length before it: one byte, or two from 128 bytes on.

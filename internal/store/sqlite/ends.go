@@ -13,6 +13,8 @@ import (
 var (
 	qOutput = sql(`SELECT d.output FROM ids i JOIN ended d ON d.n = i.n WHERE i.id = ?`)
 
+	qInput = sql(`SELECT e.input FROM ids i JOIN executions e ON e.n = i.n WHERE i.id = ?`)
+
 	// What has a number has ended, and is passed over by its label alone. From the newest on: what was submitted last usually ends last.
 	qOpenLabelled = sql(`SELECT 1 FROM labels b CROSS JOIN live l ON l.n = b.n CROSS JOIN executions e ON e.n = b.n
 		WHERE ` + labelled + ` AND b.number IS NULL ORDER BY b.n DESC LIMIT 1`)
@@ -38,26 +40,41 @@ func (s *stmt) label(l store.Label) *stmt {
 }
 
 // Outputs implements store.Ends.
-func (s *Store) Outputs(ctx context.Context, ids []flow.ID) (all []json.RawMessage, err error) {
-	err = s.read(ctx, func(c *conn) error {
-		for page := store.Page(0); len(all) < len(ids) && !page.Full(); {
-			q := c.use(qOutput).id(ids[len(all)])
-			var output json.RawMessage
-			if q.next() {
-				output = q.getBlob()
-			}
-			if err := q.done(); err != nil {
-				return err
-			}
-			page.Output(output)
-			all = append(all, output)
-		}
-		return nil
-	})
+func (s *Store) Outputs(ctx context.Context, ids []flow.ID) ([]json.RawMessage, error) {
+	all, err := s.documents(ctx, qOutput, ids)
 	if err != nil {
 		return nil, fmt.Errorf("read outputs: %w", err)
 	}
 	return all, nil
+}
+
+// Submitted implements store.Ends.
+func (s *Store) Submitted(ctx context.Context, ids []flow.ID) ([]json.RawMessage, error) {
+	all, err := s.documents(ctx, qInput, ids)
+	if err != nil {
+		return nil, fmt.Errorf("read inputs: %w", err)
+	}
+	return all, nil
+}
+
+// documents reads one document of each execution, until a page is full.
+func (s *Store) documents(ctx context.Context, of *query, ids []flow.ID) (all []json.RawMessage, err error) {
+	err = s.read(ctx, func(c *conn) error {
+		for page := store.Page(0); len(all) < len(ids) && !page.Full(); {
+			q := c.use(of).id(ids[len(all)])
+			var document json.RawMessage
+			if q.next() {
+				document = q.getBlob()
+			}
+			if err := q.done(); err != nil {
+				return err
+			}
+			page.Output(document)
+			all = append(all, document)
+		}
+		return nil
+	})
+	return all, err
 }
 
 // Tally implements store.Ends.

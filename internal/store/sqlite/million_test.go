@@ -60,6 +60,7 @@ func BenchmarkSearch(b *testing.B) {
 		x.finish(x.claim(batch))
 	}
 	storetest.BenchmarkSearches(b, x.s)
+	storetest.BenchmarkWalks(b, x.s)
 }
 
 // BenchmarkAlone measures one execution at a time: each of its three writes waits for the disk by itself.

@@ -130,6 +130,37 @@ func outputs(b *bench) {
 	}
 }
 
+// submitted checks that inputs come in the order asked for, and as many as a page has room for, whether they are small or lie apart and
+// whether the execution has ended or not.
+func submitted(b *bench) {
+	given := func(input json.RawMessage) func(*flow.Request) {
+		return func(r *flow.Request) { r.Input = input }
+	}
+	over, open, none := b.ended("", nil, given(raw(`{"n":1}`))), b.ready(9, given(raw(`{"n":2}`))), b.ready(10, given(nil))
+	got, err := b.s.Submitted(b.ctx(), []flow.ID{open, none, over, b.id(), open})
+	must(b, err)
+	equal(b, "inputs", got, []json.RawMessage{raw(`{"n":2}`), nil, raw(`{"n":1}`), nil, raw(`{"n":2}`)})
+	var large []flow.ID
+	for i := range 7 {
+		big := given(raw(`{"n":%d,"x":%q}`, i, strings.Repeat("x", 1<<20)))
+		if i%2 == 0 {
+			large = append(large, b.ended("", nil, big))
+		} else {
+			large = append(large, b.ready(int64(20+i), big))
+		}
+	}
+	got, err = b.s.Submitted(b.ctx(), large)
+	must(b, err)
+	if len(got) != 4 {
+		b.Errorf("%d inputs of 1 MB, where a page has room for 4", len(got))
+	}
+	for i, o := range got {
+		if !strings.HasPrefix(string(o), fmt.Sprintf(`{"n":%d,`, i)) {
+			b.Errorf("input %d begins with %.20s", i, o)
+		}
+	}
+}
+
 // number gives the ends of a label that have none their numbers.
 func (b *bench) number(l store.Label, n int) {
 	b.Helper()

@@ -21,6 +21,7 @@ func nested(b *bench) {
 		"Ahead":      func(ctx context.Context) error { _, err := b.s.Ahead(ctx, x); return err },
 		"KeyHolders": func(ctx context.Context) error { _, err := b.s.KeyHolders(ctx, "k", 1); return err },
 		"Lines":      func(ctx context.Context) error { _, err := b.s.Lines(ctx, "", 1); return err },
+		"Submitted":  func(ctx context.Context) error { _, err := b.s.Submitted(ctx, []flow.ID{x.ID}); return err },
 		"Outputs":    func(ctx context.Context) error { _, err := b.s.Outputs(ctx, []flow.ID{x.ID}); return err },
 		"Tally":      func(ctx context.Context) error { _, err := b.s.Tally(ctx, store.Filter{}); return err },
 		"Unnumbered": func(ctx context.Context) error {

@@ -129,6 +129,7 @@ func reach(b *bench) {
 		"a rare label":   {store.Filter{Labels: map[string]string{"set": "rare"}, Reach: 20}, false, 1},
 		"both":           {store.Filter{Labels: map[string]string{"set": "rare"}, Stages: []flow.Stage{flow.Scheduled}, Reach: 20}, false, 1},
 		"far enough":     {store.Filter{Action: "wanted", Reach: 50}, false, 1},
+		"rare by choice": {store.Filter{Action: "wanted", Labels: map[string]string{"set": "common"}, Reach: 20, Rare: 40}, false, 0},
 		"no condition":   {store.Filter{Reach: 20}, false, 10},
 	} {
 		c.f.Limit = 10

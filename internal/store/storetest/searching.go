@@ -20,16 +20,44 @@ func BenchmarkSearches(b *testing.B, s store.Store) {
 	} {
 		b.Run(say, func(b *testing.B) {
 			f.Limit, f.Reach = 100, 40_000
-			var took []time.Duration
-			for b.Loop() {
-				begun := time.Now()
-				if _, err := s.Search(b.Context(), f); err != nil {
-					b.Fatal(err)
-				}
-				took = append(took, time.Since(begun))
-			}
-			slices.Sort(took)
-			b.ReportMetric(float64(took[len(took)*99/100].Microseconds())/1000, "p99-ms")
+			measured(b, func() error {
+				_, err := s.Search(b.Context(), f)
+				return err
+			})
 		})
 	}
+}
+
+// BenchmarkWalks measures searches by a condition that the store does not know: as far as one reaches, through everything and through what
+// has a label that half of the executions have.
+func BenchmarkWalks(b *testing.B, s store.Store) {
+	for say, f := range map[string]store.Filter{"condition": {}, "condition, half label": {Labels: map[string]string{"set": "half"}}, "condition, rare label": {Labels: map[string]string{"set": "rare"}}} {
+		b.Run(say, func(b *testing.B) {
+			f.Reach = 40_000
+			looked := 0
+			measured(b, func() error {
+				looked = 0
+				_, _, err := store.Walk(b.Context(), s, f, func(page []*flow.Execution) (bool, error) {
+					looked += len(page)
+					return slices.ContainsFunc(page, func(x *flow.Execution) bool { return x.Queue == "absent" || x.Version > 3 }), nil
+				})
+				return err
+			})
+			b.ReportMetric(float64(looked), "looked")
+		})
+	}
+}
+
+// measured reports how long the slowest hundredth of the calls takes at least.
+func measured(b *testing.B, call func() error) {
+	var took []time.Duration
+	for b.Loop() {
+		begun := time.Now()
+		if err := call(); err != nil {
+			b.Fatal(err)
+		}
+		took = append(took, time.Since(begun))
+	}
+	slices.Sort(took)
+	b.ReportMetric(float64(took[len(took)*99/100].Microseconds())/1000, "p99-ms")
 }

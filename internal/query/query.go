@@ -1,0 +1,121 @@
+// Package query reads conditions on executions as people write them, such as `label.team = docs and status = failed and created > -7d`, and
+// decides of an execution whether it meets one. Bounds are what a condition says in terms that a store has indexes and columns for; the rest is decided
+// execution by execution. It is pure.
+package query
+
+import (
+	"slices"
+
+	"github.com/pawl-run/pawl/internal/flow"
+)
+
+// Query is a condition. It is immutable.
+type Query struct {
+	text    string
+	root    node
+	members []*term // those about members of inputs and outputs
+}
+
+// String is the condition as it was written.
+func (q *Query) String() string { return q.text }
+
+// Verdict says whether an execution meets a condition.
+type Verdict uint8
+
+// The verdicts. Unknown: it depends on members of the input or output, which are not loaded.
+const (
+	No Verdict = iota
+	Unknown
+	Yes
+)
+
+// Record is an execution as a condition sees it.
+type Record struct {
+	*flow.Execution
+	Worker string // the name of the worker that holds it; empty: none does, or it is not known
+	// Loaded: Input and Output are what it was given and has put out, of which the Searchable members may be looked at.
+	Loaded        bool
+	Input, Output []byte
+	Searchable    []string
+}
+
+// Matches decides about an execution.
+func (q *Query) Matches(r *Record) Verdict { return q.root.matches(r) }
+
+// Input and Output report whether a member of the input, or of the output, is looked at.
+func (q *Query) Input() bool { return slices.ContainsFunc(q.members, (*term).ofInput) }
+
+// Output is Input of the output.
+func (q *Query) Output() bool {
+	return slices.ContainsFunc(q.members, func(t *term) bool { return !t.ofInput() })
+}
+
+// Worker reports whether the name of a worker is looked at.
+func (q *Query) Worker() bool {
+	return anyTerm(q.root, func(t *term) bool { return t.field.about == ofWorker })
+}
+
+// node is a condition or a part of one.
+type node interface{ matches(*Record) Verdict }
+
+type (
+	and []node
+	or  []node
+)
+
+func (all and) matches(r *Record) Verdict {
+	v := Yes
+	for _, n := range all {
+		if v = min(v, n.matches(r)); v == No {
+			break
+		}
+	}
+	return v
+}
+
+func (some or) matches(r *Record) Verdict {
+	v := No
+	for _, n := range some {
+		if v = max(v, n.matches(r)); v == Yes {
+			break
+		}
+	}
+	return v
+}
+
+// anyTerm reports whether a term beneath a node is such.
+func anyTerm(n node, is func(*term) bool) bool {
+	beneath := func(n node) bool { return anyTerm(n, is) }
+	switch n := n.(type) {
+	case and:
+		return slices.ContainsFunc(n, beneath)
+	case or:
+		return slices.ContainsFunc(n, beneath)
+	case *term:
+		return is(n)
+	}
+	return false
+}
+
+// not is the opposite of a condition. It is pushed down to the terms, so that the parts of `not (a or b)` bound a search like any others.
+func not(n node) node {
+	switch n := n.(type) {
+	case and:
+		out := make(or, len(n))
+		for i, part := range n {
+			out[i] = not(part)
+		}
+		return out
+	case or:
+		out := make(and, len(n))
+		for i, part := range n {
+			out[i] = not(part)
+		}
+		return out
+	case *term:
+		out := *n
+		out.negated = !n.negated
+		return &out
+	}
+	return n
+}
