@@ -22,8 +22,10 @@ type Task struct {
 	Needs   []string `json:"needs,omitempty"`
 	Action  string   `json:"action"`
 	Foreach bool     `json:"foreach,omitempty"`
+	// Repeat is how many rounds a task with a repeat has at most; 0: it has none. Its executions are its rounds, the first of index 0.
+	Repeat int `json:"repeat,omitempty" doc:"Of a task that runs in rounds, how many there are at most; round n is the execution with index n-1"`
 	// Status is pending or skipped, that of its only execution, or for a foreach task a summary: running while any item
-	// is open, else the worst of its items.
+	// is open, else the worst of its items. Of a repeat it is running until it is decided that there is no further round.
 	Status     Status         `json:"status" enum:"pending,skipped,requested,scheduling,scheduled,provisioning,running,completed,failed,cancelled,timed_out"`
 	Total      int            `json:"total,omitempty"`   // items of a foreach task, once known
 	Created    int            `json:"created,omitempty"` // executions that exist
@@ -34,12 +36,18 @@ type Task struct {
 	Error      *Error         `json:"error,omitempty"` // why it could not start
 	StartedAt  time.Time      `json:"started_at,omitzero"`
 	FinishedAt time.Time      `json:"finished_at,omitzero"`
-	// Executions are in the order of their index; of a long foreach only the open ones and the latest are here, as many
+	// Executions are in the order of their index; of a long foreach or repeat only the open ones and the latest are here, as many
 	// as ?items= allows (100 by default), and fewer where the foreach tasks of the workflow would have more than 20,000 together.
 	// More says that there are others; GET /executions?workflow= lists them all.
 	Executions []TaskExecution `json:"executions,omitempty" doc:"In the order of their index; of many, the open ones and the latest"`
 	More       bool            `json:"more,omitempty" doc:"There are executions of the task that are not listed here; the counts and times are of all"`
 }
+
+// Many reports whether the task can have more executions than one: items of a foreach, or rounds of a repeat.
+func (t *Task) Many() bool { return t.Foreach || t.Repeat > 0 }
+
+// Most is how many executions the task has in the end, as far as that is known: 0 where it is not, and of a repeat at most.
+func (t *Task) Most() int { return max(t.Total, t.Repeat) }
 
 // TaskExecution is one execution of a task.
 type TaskExecution struct {

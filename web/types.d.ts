@@ -211,6 +211,7 @@ export interface Task {
   needs?: string[];
   action: string;
   foreach?: boolean;
+  repeat?: number;
   status: string;
   total?: number;
   created?: number;

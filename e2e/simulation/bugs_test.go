@@ -61,6 +61,7 @@ type twist struct {
 	submitted bool // idempotency keys are not looked up
 	progress  func(*twist, store.WorkflowAttempt, []store.TaskProgress) []store.TaskProgress
 	outcomes  func(*twist, store.WorkflowAttempt, map[string][]store.ChildOutcome)
+	outcome   func(*store.ChildOutcome)
 	workflows func(*twist, *flow.Execution)
 	expired   bool // lost sessions are not found
 	owned     func(*twist, []*flow.Execution) []*flow.Execution
@@ -175,6 +176,14 @@ func (t *twist) Outcomes(ctx context.Context, of store.WorkflowAttempt, tasks []
 		t.outcomes(t, of, all)
 	}
 	return all, err
+}
+
+func (t *twist) Outcome(ctx context.Context, of store.WorkflowAttempt, task string, index int, most int64) (*store.ChildOutcome, error) {
+	c, err := t.Tx.Outcome(ctx, of, task, index, most)
+	if c != nil && t.outcome != nil {
+		t.outcome(c)
+	}
+	return c, err
 }
 
 func (t *twist) Expired(ctx context.Context, n int) ([]store.Session, error) {

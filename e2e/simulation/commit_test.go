@@ -418,6 +418,7 @@ func (c *commit) child(r *row, d *seen) {
 		return
 	}
 	t := def.Task(k.task)
+	c.round(p, r, d, t)
 	for _, n := range t.Needs {
 		for _, kid := range p.kids {
 			if kid.x.Task == def.Tasks[n].Name && kid.x.ParentAttempt == p.x.Attempt && kid.x.Place != flow.Finished {
@@ -438,7 +439,10 @@ func (c *commit) ended(p *row, def *definition.Workflow, need int, by string) {
 			failed = failed || kid.x.Stage != flow.Completed
 		}
 	}
-	if want := c.w.load.items(t); count < want && !def.Task(by).If.Survives() {
+	if last := lastRound(p, t, p.x.Attempt); t.Repeat != nil && !def.Task(by).If.Survives() && !last.reached() {
+		c.w.violate(65, "task %q of %s starts after round %d of %q, which was not the last", by, name(p.id), count, t.Name)
+	}
+	if want := c.w.load.items(t); t.Repeat == nil && count < want && !def.Task(by).If.Survives() {
 		c.w.violate(18, "task %q of %s starts with %d of %d items of %q", by, name(p.id), count, want, t.Name)
 	}
 	if failed && !t.ContinueOnError && !def.Task(by).If.Survives() {

@@ -216,6 +216,9 @@ func (w *world) judgeWorkflow(r *row) {
 	failed, cancelled := false, false
 	for _, t := range def.Tasks {
 		f, c := ends(kids[t.Name])
+		if last := lastRound(r, t, r.x.Attempt); last != nil && !last.reached() {
+			f = f || last.x.Index == t.Repeat.Max-1 && !c
+		}
 		failed = failed || f && !t.ContinueOnError
 		cancelled = cancelled || c
 	}
@@ -236,13 +239,16 @@ func (w *world) judgeWorkflow(r *row) {
 	}
 	for _, t := range def.Tasks {
 		must := want == flow.Completed || t.If.Survives()
-		if n := len(kids[t.Name]); must && n != w.load.items(t) {
+		if n := len(kids[t.Name]); must && t.Repeat == nil && n != w.load.items(t) {
 			w.violate(21, "workflow %s is %s and task %q has %d of %d items", name(r.id), want, t.Name, n, w.load.items(t))
 			return
 		}
 	}
 	if want == flow.Completed && def.Outputs != nil && def.Name != "leaf" {
 		w.judgeOutputs(r, def, kids)
+	}
+	if want == flow.Completed && def.Name == rounder().name() {
+		w.judgeRounds(r, def, kids)
 	}
 	if want == flow.Completed && def.Name == lister().name() {
 		w.judgeList(r, kids)

@@ -315,6 +315,9 @@ func (c *commit) reused(p, r *row, d *seen) {
 		why = "it has other work"
 	case def != nil:
 		why = c.runsBefore(p, def, def.Task(item.Task), d.x.ParentAttempt)
+		if why == "" {
+			why = c.roundsBefore(p, def.Task(item.Task), item.Index, d.x.ParentAttempt)
+		}
 	default:
 		why = "?" // its conditions are not known here
 	}
@@ -340,6 +343,12 @@ func names(from []orchestration.Item, i orchestration.Item) bool {
 func (c *commit) runsBefore(p *row, def *definition.Workflow, t *definition.Task, attempt int) string {
 	for _, before := range def.Upstream(t) {
 		n := 0
+		if last := lastRound(p, def.Task(before), attempt); last != nil && last.x.Index > 0 {
+			if !last.reached() || last.x.ReusedOf.IsZero() && last.x.GivenBy == "" {
+				return before + ", before it, ran"
+			}
+			continue
+		}
 		for _, k := range p.kids {
 			if k.x.Task == before && k.x.ParentAttempt == attempt && (!k.x.ReusedOf.IsZero() || k.x.GivenBy != "") {
 				n++

@@ -30,6 +30,8 @@ type plan struct {
 	Reacts bool
 	// Reruns: clients also rerun what has ended, and move aliases.
 	Reruns bool
+	// Rounds: most workflows that clients submit have a task that runs in rounds.
+	Rounds bool
 	// Beat is the number of one of beats, from 1 on: there are schedules, and providers send to a webhook. 0: none. It needs Reacts.
 	Beat int
 

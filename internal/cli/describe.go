@@ -41,22 +41,28 @@ func (a *app) describeTasks(ctx context.Context, s *session, x *api.Execution) e
 		task := &tasks.Tasks[i]
 		failed := failures[task.Name]
 		progress, id, why := "", "", ""
-		if task.Foreach {
-			progress = fmt.Sprintf("%d/%d", task.Ended, task.Total)
+		if task.Many() {
+			progress = fmt.Sprintf("%d/%d", task.Ended, task.Most())
 		} else if len(task.Executions) == 1 {
 			id = task.Executions[0].ID
 		}
 		if task.Error != nil {
 			why = task.Error.Error()
-		} else if !task.Foreach && len(failed) == 1 && failed[0].ID == id {
+		} else if !task.Many() && len(failed) == 1 && failed[0].ID == id {
 			if why, err = whyFailed(ctx, s, id); err != nil {
 				return err
 			}
 		}
 		if why == "" {
-			why = withoutRunning(task)
+			why = strings.Join(append(roundsOf(task), withoutRunning(task)...), ", ")
 		}
 		t.Row("  "+task.Name, string(task.Status), progress, task.Action, id, why)
+		if task.Repeat > 0 {
+			if err := describeRounds(ctx, s, t, task, x.ID); err != nil {
+				return err
+			}
+			continue
+		}
 		if !task.Foreach {
 			continue
 		}
@@ -72,6 +78,35 @@ func (a *app) describeTasks(ctx context.Context, s *session, x *api.Execution) e
 		}
 	}
 	t.Write(a.out)
+	return nil
+}
+
+// shownRounds is how many rounds of a task are listed, the latest.
+const shownRounds = 10
+
+// describeRounds lists the latest rounds of a task under it.
+func describeRounds(ctx context.Context, s *session, to *output.Table, task *api.Task, workflow string) error {
+	rounds := task.Executions[max(0, len(task.Executions)-shownRounds):]
+	if n := task.Created - len(rounds); n > 0 {
+		to.Row("    …", "", "", "", "", fmt.Sprintf("%d before: pawl get executions --workflow %s", n, workflow))
+	}
+	for _, r := range rounds {
+		why := ""
+		switch {
+		case r.Reused:
+			why = "reused"
+		case r.Given:
+			why = "given"
+		case r.Status == api.Failed || r.Status == api.TimedOut:
+			var err error
+			if why, err = whyFailed(ctx, s, r.ID); err != nil {
+				return err
+			}
+		case !r.Status.Terminal() && r.StartedAt.IsZero() && !r.WakeAt.IsZero():
+			why = "begins at " + r.WakeAt.UTC().Format("15:04:05") + "Z"
+		}
+		to.Row(fmt.Sprintf("    round %d", r.Index+1), string(r.Status), "", "", r.ID, why)
+	}
 	return nil
 }
 
@@ -101,19 +136,32 @@ func whyFailed(ctx context.Context, s *session, id string) (string, error) {
 }
 
 // withoutRunning says how many executions of a task ended without running.
-func withoutRunning(t *api.Task) string {
-	var all []string
+func withoutRunning(t *api.Task) (all []string) {
 	for _, k := range []struct {
 		n    int
 		word string
 	}{{t.Reused, "reused"}, {t.Given, "given"}} {
 		switch {
 		case k.n == 0:
-		case t.Foreach:
+		case t.Many():
 			all = append(all, fmt.Sprintf("%d %s", k.n, k.word))
 		default:
 			all = append(all, k.word)
 		}
 	}
-	return strings.Join(all, ", ")
+	return all
+}
+
+// roundsOf says how far a task with a repeat is.
+func roundsOf(t *api.Task) []string {
+	if t.Repeat == 0 || t.Created == 0 {
+		return nil
+	}
+	said := fmt.Sprintf("round %d of at most %d", t.Created, t.Repeat)
+	if len(t.Executions) > 0 && t.Status == api.Running {
+		if last := t.Executions[len(t.Executions)-1]; last.StartedAt.IsZero() && !last.WakeAt.IsZero() {
+			said += "; next at " + last.WakeAt.UTC().Format("15:04:05") + "Z"
+		}
+	}
+	return []string{said}
 }

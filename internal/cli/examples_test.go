@@ -4,9 +4,13 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/pawl-run/pawl/api"
@@ -100,6 +104,28 @@ func TestExampleGrade(t *testing.T) {
 	}
 	if len(out.Report.Accepted) != 3 {
 		t.Errorf("accepted: %v, want 3", out.Report.Accepted)
+	}
+}
+
+func TestExampleRepeat(t *testing.T) {
+	t.Parallel()
+	var asked atomic.Int32
+	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		switch asked.Add(1) {
+		case 1:
+			w.WriteHeader(http.StatusServiceUnavailable)
+		case 2:
+			_, _ = io.WriteString(w, `{"state": "busy"}`)
+		default:
+			_, _ = io.WriteString(w, `{"state": "ready"}`)
+		}
+	}))
+	defer service.Close()
+	var out struct{ State string }
+	outputs(t, "repeat.yaml", &out, "--set", "service="+service.URL, "--allow-hosts", "127.0.0.1")
+	if out.State != "completed" || asked.Load() != 3 {
+		t.Errorf("%+v after %d questions", out, asked.Load())
 	}
 }
 

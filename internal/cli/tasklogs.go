@@ -168,7 +168,7 @@ func (l taskLabels) of(ctx context.Context, c *client.Client, x *api.Execution) 
 		}
 		many = map[string]bool{}
 		for _, t := range all.Tasks {
-			many[t.Name] = t.Foreach
+			many[t.Name] = t.Many()
 		}
 		l[x.Workflow] = many
 	}

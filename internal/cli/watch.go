@@ -273,7 +273,7 @@ func (w *watcher) taskNode(ctx context.Context, t *api.Task) terminal.Node {
 	if t.Error != nil {
 		n.Error = t.Error.Error()
 	}
-	if !t.Foreach {
+	if !t.Many() {
 		if len(t.Executions) > 0 {
 			x := t.Executions[0]
 			n.Attempt, n.Note = x.Attempt, waitNote(x.Attempt, x.WakeAt, "")
@@ -284,7 +284,7 @@ func (w *watcher) taskNode(ctx context.Context, t *api.Task) terminal.Node {
 		}
 		return n
 	}
-	n.Total, n.Ended = cmp.Or(t.Total, t.Created), t.Ended
+	n.Total, n.Ended = cmp.Or(t.Most(), t.Created), t.Ended
 	n.Failed = t.Counts[api.Failed] + t.Counts[api.TimedOut]
 	for _, x := range t.Executions {
 		item := terminal.Node{

@@ -106,6 +106,8 @@ type Task struct {
 	If *Condition
 	// Foreach evaluates to the list of items; nil for a plain task.
 	Foreach *Template
+	// Repeat lets a task without Foreach run in rounds; nil: it runs once.
+	Repeat *Repeat
 	// InFlight is how many items of a foreach may be open at once, 0 for all;
 	// InFlightOf is set instead when an expression says.
 	InFlight   int

@@ -151,6 +151,8 @@ func (e *compiled) offer(name string) string {
 		switch name {
 		case "item", "index":
 			return name + " exists in a task with `foreach` only"
+		case "round", "previous":
+			return name + " exists in a task with `repeat` only"
 		}
 		return fmt.Sprintf("%s is not available in this place; here are %s", name, strings.Join(scopeVariables[e.scope], ", "))
 	}

@@ -18,6 +18,8 @@ const (
 	scopeTask                  // and env, tasks
 	scopeIf                    // and success(), failed(), cancelled(), always()
 	scopeItem                  // scopeTask, and item, index
+	scopeRound                 // scopeTask, and round, previous
+	scopeUntil                 // scopeTask, and round, output, status, error
 	scopeTick                  // tick
 	scopeSignal                // signal
 	scopeSignals               // signals
@@ -33,6 +35,8 @@ var scopeVariables = [scopes][]string{
 	scopeTask:     {"input", "labels", "workflow", "env", "tasks"},
 	scopeIf:       {"input", "labels", "workflow", "env", "tasks"},
 	scopeItem:     {"input", "labels", "workflow", "env", "tasks", "item", "index"},
+	scopeRound:    {"input", "labels", "workflow", "env", "tasks", "round", "previous"},
+	scopeUntil:    {"input", "labels", "workflow", "env", "tasks", "round", "output", "status", "error"},
 	scopeTick:     {"tick"},
 	scopeSignal:   {"signal"},
 	scopeSignals:  {"signals"},
@@ -122,8 +126,10 @@ func variableType(name string) *cel.Type {
 		return cel.MapType(cel.StringType, cel.DynType)
 	case "labels", "env", "workflow", "headers", "query":
 		return cel.MapType(cel.StringType, cel.StringType)
-	case "index":
+	case "index", "round":
 		return cel.IntType
+	case "status":
+		return cel.StringType
 	}
 	return cel.DynType
 }

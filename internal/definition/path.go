@@ -25,7 +25,8 @@ type step struct {
 }
 
 // variables are the roots that expressions may start from.
-var variables = []string{"input", "tasks", "item", "index", "workflow", "labels", "env", "tick", "signal", "signals", "answer", "body", "headers", "query", "vars"}
+var variables = []string{"input", "tasks", "item", "index", "workflow", "labels", "env", "tick", "signal", "signals", "answer", "body", "headers", "query", "vars",
+	"round", "previous", "output", "status", "error"}
 
 // parsePath reads a path; ok is false for anything that is more than one.
 func parsePath(text string) (p path, ok bool) {

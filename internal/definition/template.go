@@ -212,7 +212,7 @@ func plain(raw json.RawMessage) string {
 	return string(raw)
 }
 
-// Condition is the `if` of a task or a rule. It is immutable and safe for concurrent use.
+// Condition is the `if` of a task or a rule, or the `until` of a repeat. It is immutable and safe for concurrent use.
 type Condition struct {
 	expr *expression // nil is success()
 }

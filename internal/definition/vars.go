@@ -33,6 +33,8 @@ type Vars struct {
 	// Success, Failed and Cancelled answer the functions of `if`.
 	Success, Failed, Cancelled bool
 
+	round *roundVars // of a task with repeat
+
 	item    json.RawMessage
 	index   int
 	element bool // item and index are set
@@ -154,6 +156,8 @@ func (p *path) eval(v *Vars) (json.RawMessage, error) {
 		return walk(orNull(v.item), p.steps, "item")
 	case "index":
 		return walk(strconv.AppendInt(nil, int64(v.index), 10), p.steps, "index")
+	case "round", "previous", "output", "status", "error":
+		return p.evalRound(v)
 	case "tick":
 		return walk(orNull(v.Tick), p.steps, "tick")
 	case "signal":
@@ -277,6 +281,8 @@ func (a *activation) ResolveName(name string) (any, bool) {
 		return v.itemVal, true
 	case "index":
 		return int64(v.index), v.element
+	case "round", "previous", "output", "status", "error":
+		return a.round(name)
 	case "tick":
 		return a.decode("tick", v.Tick), true
 	case "signal":

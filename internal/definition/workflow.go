@@ -9,7 +9,7 @@ import (
 )
 
 var taskFieldNames = []string{
-	"description", "needs", "if", "foreach", "concurrency", "rate", "batch", "action", "with", "env", "queue", "priority",
+	"description", "needs", "if", "foreach", "repeat", "concurrency", "rate", "batch", "action", "with", "env", "queue", "priority",
 	"retry", "timeout", "queue_timeout", "total_timeout", "labels", "worker_labels", "continue_on_error",
 }
 
@@ -61,6 +61,13 @@ func (b *builder) task(w *Workflow, t *Task, v *value) []need {
 	if f := v.get("foreach"); f != nil {
 		sc = scopeItem
 		t.Foreach = b.foreach(f, problem.Join(path, "foreach"), t.Index)
+	}
+	if r := v.get("repeat"); r != nil {
+		sc = scopeRound
+		t.Repeat = b.repeat(r, problem.Join(path, "repeat"), t.Index)
+		if v.get("foreach") != nil {
+			b.fail(r, problem.Join(path, "repeat"), "let the foreach run a sub-workflow whose task has the repeat", "a task with foreach cannot repeat: each of its items would have rounds of its own")
+		}
 	}
 	t.Description = b.text(v.get("description"), problem.Join(path, "description"), 10_000)
 	b.inFlight(t, v, path)
@@ -208,7 +215,7 @@ func (b *builder) condition(v *value, path string, sc scope, task int) *Conditio
 	return &Condition{expr: e}
 }
 
-var conditionExample = map[scope]string{scopeIf: "success() && input.grade", scopeSignal: `signal.data.severity == "page"`}
+var conditionExample = map[scope]string{scopeIf: "success() && input.grade", scopeUntil: `output.state == "ready"`, scopeSignal: `signal.data.severity == "page"`}
 
 // bare places an expression that is the whole of a string without braces.
 func (b *builder) bare(v *value) func(line, column int) Position {

@@ -33,6 +33,9 @@ func (s *step) createChildren(ctx context.Context) error {
 		r.Parent, r.ParentAttempt, r.Task, r.Index = s.w.ID, s.w.Attempt, c.Task.Name, c.Index
 		r.Depth, r.Traceparent, r.Rules, r.CreatedAt = s.w.Depth+1, s.w.Traceparent, s.w.Rules, s.t.now
 		if reuse == nil && given == nil {
+			if err := s.spaceRounds(ctx, c, &r); err != nil {
+				return err
+			}
 			lane, err := s.t.e.assign(&r)
 			if err != nil && refusal == nil {
 				refusal = &flow.Error{Code: flow.CodeInvalidInput, Message: err.Error()}

@@ -93,6 +93,12 @@ var corpus = []struct {
 		again, _ := r.rerun(id, RerunOptions{Outputs: []flow.GivenOutput{{Task: "b", Index: orchestration.AllItems, Output: json.RawMessage(`{"v":7}`)}}, By: "ada"})
 		r.ended(again)
 	}},
+	{"rounds", func(r *rig) {
+		r.flows("tasks:\n  a: {action: noop, repeat: {until: output.n == 3, max: 5, delay: 10ms}, with: {n: \"${{ round }}\", last: \"${{ previous }}\"}}\n  b: {action: noop, needs: [a], with: {n: \"${{ tasks.a.output.n }}\"}}\n")
+	}},
+	{"rounds-not-reached", func(r *rig) {
+		r.flows("tasks:\n  a: {action: noop, repeat: {until: output.n == 3, max: 2}, continue_on_error: true, with: {fail: \"${{ round == 1 }}\"}}\n  b: {action: noop, needs: [a], with: {why: \"${{ tasks.a.error.code }}\"}}\n  c: {action: noop, needs: [b], repeat: {until: output.n == 3, max: 2}, with: {n: 1}}\n")
+	}},
 	{"lost-worker", func(r *rig) {
 		h := r.worker("aside")
 		id := r.submit(Submission{Action: "noop", Queue: "aside", Input: json.RawMessage(`{}`)})

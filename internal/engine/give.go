@@ -74,8 +74,11 @@ func single(all []flow.GivenOutput) []flow.GivenOutput {
 }
 
 // overlay lets the output of a task be what its items are given.
-func overlay(out *orchestration.Output, t *definition.Task, r *flow.Request) {
+func overlay(out *orchestration.Output, t *definition.Task, n int, r *flow.Request) {
 	if t.Foreach == nil {
+		if t.Repeat != nil && n > 1 {
+			return // the first round was given, and this is a later one
+		}
 		if given := r.Given(t.Name, 0); given != nil {
 			out.Single = given
 		}

@@ -94,17 +94,8 @@ func readProgress(p *orchestration.Progress, r *store.TaskProgress) {
 	p.Completed, p.Failed = r.Ended[flow.Completed], r.Ended[flow.Failed]
 	p.Cancelled, p.TimedOut = r.Ended[flow.Cancelled], r.Ended[flow.TimedOut]
 	if m := r.Mark; m != nil {
-		p.Mark, p.Total, p.Error = markNamed(m.State), m.Total, m.Error
+		p.Mark, p.Total, p.Error = orchestration.MarkNamed(m.State), m.Total, m.Error
 	}
-}
-
-func markNamed(name string) orchestration.Mark {
-	for m := orchestration.Unmarked; m <= orchestration.Broken; m++ {
-		if m.String() == name {
-			return m
-		}
-	}
-	return orchestration.Unmarked
 }
 
 // followed keeps the progress of workflows under way: of those with many children, so that their rows need not be counted at

@@ -29,7 +29,7 @@ func (e *Engine) recording(ctx context.Context, of store.WorkflowAttempt) (*reco
 		return nil, err
 	}
 	for _, m := range marks {
-		rec.marks[m.Task] = markNamed(m.State)
+		rec.marks[m.Task] = orchestration.MarkNamed(m.State)
 	}
 	for task, index := "", -1; ; {
 		all, err := e.opts.Store.Recorded(ctx, of, task, index, recordedPage)
@@ -63,10 +63,13 @@ func (e *Engine) recordedOutput(ctx context.Context, of store.WorkflowAttempt, r
 		out.TooLarge = fmt.Errorf("the outputs of task %q have more than %d MB together: what looks at them is not planned, and runs", t.Name, outputsLimit>>20)
 		return out, nil
 	}
+	first := -1
 	if t.Foreach != nil {
 		out.Items = make([]json.RawMessage, n)
+	} else if t.Repeat != nil {
+		first = n - 2 // what its latest round put out
 	}
-	for index := -1; index < n-1; {
+	for index := first; index < n-1; {
 		all, err := e.opts.Store.Recorded(ctx, of, t.Name, index, min(recordedPage, n-1-index))
 		if err != nil {
 			return out, err
@@ -104,6 +107,8 @@ func checkItems(path string, w *definition.Workflow, rec *recording, items []orc
 				fix = "its tasks are " + strings.Join(names[:min(len(names), namesShown)], ", ")
 			}
 			return invalid(path, text, fmt.Sprintf("the workflow has no task %q", i.Task), fix)
+		case i.Index != orchestration.AllItems && t.Repeat != nil:
+			return invalid(path, text, "the task has a repeat, and each of its rounds follows from the one before it", "name the task: "+i.Task)
 		case i.Index != orchestration.AllItems && t.Foreach == nil:
 			return invalid(path, text, "the task has no foreach, so it has no items", "name the task: "+i.Task)
 		}

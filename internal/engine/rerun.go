@@ -287,7 +287,7 @@ func (e *Engine) planWorkflow(ctx context.Context, again flow.ID, x *flow.Execut
 		},
 		Output: func(t *definition.Task, n int) orchestration.Output {
 			out, err := e.recordedOutput(ctx, of, rec, t, n)
-			overlay(&out, t, r)
+			overlay(&out, t, n, r)
 			if err != nil && failed == nil {
 				failed = err
 			}

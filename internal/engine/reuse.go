@@ -29,13 +29,15 @@ func (s *step) loadReusable(ctx context.Context, next *orchestration.Step, rows,
 	if s.w.RerunOf.IsZero() {
 		return nil, nil
 	}
-	tasks := slices.Clone(next.More)
+	tasks := slices.Concat(next.More, next.Judge)
 	for _, start := range next.Start {
 		tasks = append(tasks, start.Task)
 	}
 	for _, i := range tasks {
 		t, from, n := s.def.Tasks[i], s.p.tracker.State().Tasks[i].Created, max(1, rows)
 		switch {
+		case t.Repeat != nil:
+			n = 1 // the next round is known when this one has ended
 		case t.InFlight > 0:
 			n = min(n, t.InFlight)
 		case t.InFlightOf != nil:
@@ -80,6 +82,9 @@ func (s *step) reusable(ctx context.Context, c *orchestration.Child, r *flow.Req
 		return u, nil
 	}
 	after := orchestration.After(s.def, c.Task)
+	if c.Task.Repeat != nil {
+		after = append(after, c.Task.Name) // the rounds that follow this one
+	}
 	if err := s.t.tx.DropReusable(ctx, s.w.ID, after); err != nil {
 		return nil, fmt.Errorf("forget what comes after task %q: %w", c.Task.Name, err)
 	}

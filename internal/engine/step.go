@@ -79,7 +79,7 @@ func (s *step) decide(ctx context.Context) (err error) {
 		if next.Empty() {
 			return nil
 		}
-		if len(next.Start)+len(next.More) > 0 || next.Done != 0 {
+		if len(next.Start)+len(next.More)+len(next.Judge) > 0 || next.Done != 0 {
 			if err := s.loadFor(ctx, &next); err != nil {
 				return err
 			}
@@ -124,7 +124,10 @@ func (s *step) loadFor(ctx context.Context, next *orchestration.Step) error {
 // failures names the tasks whose first error is not known yet.
 func (s *step) failures() []int {
 	var tasks []int
-	for i := range s.p.tracker.State().Tasks {
+	for i, t := range s.def.Tasks {
+		if t.Repeat != nil && t.ContinueOnError {
+			continue // its error is that of its mark
+		}
 		if p := &s.p.tracker.State().Tasks[i]; p.Error == nil && p.Failed+p.TimedOut+p.Cancelled > 0 {
 			tasks = append(tasks, i)
 		}
@@ -141,6 +144,12 @@ func (s *step) loadOutputs(ctx context.Context, tasks []int) error {
 			continue
 		}
 		s.outputs[i] = orchestration.Output{}
+		if s.def.Tasks[i].Repeat != nil {
+			if err := s.loadLatestRound(ctx, i); err != nil {
+				return err
+			}
+			continue
+		}
 		if children := s.endedHere(i); children != nil {
 			s.keepOutcomes(i, children)
 		} else {

@@ -161,8 +161,11 @@ func (e *Engine) lookAt(ctx context.Context, plan *definition.Workflow, children
 			return nil, err
 		}
 		name := c.Task
-		if t := taskOf(plan, c.Task); t == nil || t.Foreach != nil {
+		switch t := taskOf(plan, c.Task); {
+		case t == nil || t.Foreach != nil:
 			name = fmt.Sprintf("%s[%d]", c.Task, c.Index)
+		case t.Repeat != nil:
+			name = fmt.Sprintf("%s (round %d of at most %d)", c.Task, c.Index+1, t.Repeat.Max)
 		}
 		tasks = append(tasks, openTask{name, why})
 	}

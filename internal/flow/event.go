@@ -74,6 +74,7 @@ const (
 	CodeWorkerLost      = "worker_lost"
 	CodeTaskFailed      = "task_failed"
 	CodeExpressionError = "expression_error"
+	CodeNotReached      = "not_reached" // a task has had all its rounds, and its until did not hold
 	CodeKeyFull         = "key_full"
 	CodeRateExceeded    = "rate_exceeded"
 	CodeSuperseded      = "superseded"

@@ -14,6 +14,9 @@ type Advance struct {
 	Skipped   []string       `json:"skipped,omitempty"`
 	Cancelled []string       `json:"cancelled,omitempty"`
 	Broken    []string       `json:"broken,omitempty"`
+	// Of tasks with a repeat: until held, or there is no further round.
+	Reached    []string `json:"reached,omitempty"`
+	NotReached []string `json:"not_reached,omitempty"`
 }
 
 // Advance is what the plan does to the tasks of its workflow.
@@ -39,6 +42,10 @@ func (p *Plan) Advance(w *definition.Workflow) Advance {
 			a.Cancelled = append(a.Cancelled, name)
 		case Broken:
 			a.Broken = append(a.Broken, name)
+		case Reached:
+			a.Reached = append(a.Reached, name)
+		case NotReached:
+			a.NotReached = append(a.NotReached, name)
 		}
 	}
 	return a
@@ -46,7 +53,7 @@ func (p *Plan) Advance(w *definition.Workflow) Advance {
 
 // Tasks are the tasks that it names, in alphabetical order.
 func (a *Advance) Tasks() []string {
-	all := slices.Concat(slices.Collect(maps.Keys(a.Started)), slices.Collect(maps.Keys(a.Expanded)), a.Skipped, a.Cancelled, a.Broken)
+	all := slices.Concat(slices.Collect(maps.Keys(a.Started)), slices.Collect(maps.Keys(a.Expanded)), a.Skipped, a.Cancelled, a.Broken, a.Reached, a.NotReached)
 	slices.Sort(all)
 	return slices.Compact(all)
 }
@@ -56,4 +63,6 @@ func (a *Advance) Sort() {
 	slices.Sort(a.Skipped)
 	slices.Sort(a.Cancelled)
 	slices.Sort(a.Broken)
+	slices.Sort(a.Reached)
+	slices.Sort(a.NotReached)
 }

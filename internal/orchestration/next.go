@@ -17,6 +17,9 @@ type Step struct {
 	// More are the tasks of a foreach that have room for more children, as far
 	// as can be told without evaluating how many may be in flight.
 	More []int
+	// Judge are the tasks with a repeat of which a round has ended: Take
+	// evaluates whether it was the last.
+	Judge []int
 	// Recall are tasks whose open children are to be cancelled where no worker
 	// holds them yet: the workflow is failing. What runs goes on to its end.
 	Recall []int
@@ -45,7 +48,7 @@ type Marking struct {
 
 // Empty reports whether there is nothing to do but to wait.
 func (s *Step) Empty() bool {
-	return len(s.Marks)+len(s.Start)+len(s.More)+len(s.Recall)+len(s.Cancel) == 0 && s.Done == 0
+	return len(s.Marks)+len(s.Start)+len(s.More)+len(s.Judge)+len(s.Recall)+len(s.Cancel) == 0 && s.Done == 0
 }
 
 // What a task means for those that come after it.
@@ -118,7 +121,7 @@ func end(w *definition.Workflow, st *State) Step {
 		return s
 	}
 	for i := range st.Tasks {
-		if !st.Tasks[i].started() {
+		if p := &st.Tasks[i]; !p.started() || p.undecided(w.Tasks[i]) {
 			s.Marks = append(s.Marks, Marking{Task: i, Mark: Cancelled})
 		}
 	}
@@ -145,7 +148,7 @@ func (s *Step) Outputs(w *definition.Workflow, have Items) []int {
 	n := need{w: w}
 	for _, start := range s.Start {
 		t := w.Tasks[start.Task]
-		n.condition(t)
+		n.condition(t, t.If)
 		n.template(t.Foreach, t)
 		n.child(t)
 	}
@@ -154,6 +157,12 @@ func (s *Step) Outputs(w *definition.Workflow, have Items) []int {
 		if _, known := have[i]; !known {
 			n.template(t.Foreach, t)
 		}
+		n.child(t)
+	}
+	for _, i := range s.Judge {
+		t := w.Tasks[i]
+		n.tasks = append(n.tasks, i)
+		n.condition(t, t.Repeat.Until)
 		n.child(t)
 	}
 	if s.Done == flow.Completed {
@@ -187,8 +196,8 @@ func (n *need) child(t *definition.Task) {
 	}
 }
 
-func (n *need) condition(t *definition.Task) {
-	refs, all := t.If.Refs()
+func (n *need) condition(t *definition.Task, c *definition.Condition) {
+	refs, all := c.Refs()
 	n.add(refs, all, t)
 }
 

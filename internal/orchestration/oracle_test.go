@@ -25,11 +25,13 @@ func (x *world) fates() []fate {
 	for i, t := range x.w.Tasks {
 		f := &fates[i]
 		created := 0
+		last := flow.Stage(0)
 		for _, key := range x.order {
 			if key[0] != i {
 				continue
 			}
 			created++
+			last = x.children[key].stage
 			switch x.children[key].stage {
 			case flow.Failed, flow.TimedOut:
 				f.bad = true
@@ -41,12 +43,33 @@ func (x *world) fates() []fate {
 		f.ran = created > 0 || m.Mark == Expanded
 		f.broken = m.Mark == Broken
 		f.bad = f.bad || f.broken
+		if t.Repeat != nil && created > 0 {
+			f.bad = m.Mark == NotReached || m.Mark == Broken || !t.ContinueOnError && (last == flow.Failed || last == flow.TimedOut)
+			x.fateOfRounds(t, m.Mark, created, last)
+		}
 		f.skipped = m.Mark == Skipped
 		f.swept = m.Mark == Cancelled
 		f.incomplete = m.Mark == Expanded && created < m.Total
-		f.okay = (f.ran || f.broken) && !f.cancelled && !f.incomplete && (!f.bad || t.ContinueOnError)
+		f.okay = (f.ran || f.broken) && !f.cancelled && !f.swept && !f.incomplete && (!f.bad || t.ContinueOnError)
 	}
 	return fates
+}
+
+// fateOfRounds holds what was decided about a repeated task to how its rounds ended.
+func (x *world) fateOfRounds(t *definition.Task, m Mark, created int, last flow.Stage) {
+	bad := last == flow.Cancelled || !t.ContinueOnError && last != flow.Completed
+	switch {
+	case m == Broken, x.ending != 0:
+	case bad && m != Unmarked:
+		x.t.Fatalf("%s is %s after a round that ended it", t.Name, m)
+	case bad:
+	case x.held(t, created-1) != (m == Reached):
+		x.t.Fatalf("%s is %q after round %d, and its until holds: %t", t.Name, m, created, x.held(t, created-1))
+	case m == NotReached && created != t.Repeat.Max:
+		x.t.Fatalf("%s has had %d rounds of %d", t.Name, created, t.Repeat.Max)
+	case m == Unmarked:
+		x.t.Fatalf("%s is undecided after round %d", t.Name, created)
+	}
 }
 
 // judge recomputes the outcome and every task's fate.

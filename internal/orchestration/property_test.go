@@ -3,6 +3,7 @@ package orchestration
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -49,7 +50,7 @@ func (x *world) state() *State {
 	st := &State{Tasks: make([]Progress, len(x.w.Tasks)), Ending: x.ending, Recalled: x.recalled}
 	for task, m := range x.marks {
 		st.Tasks[task].Mark, st.Tasks[task].Total = m.Mark, m.Total
-		if m.Mark == Broken {
+		if m.Mark == Broken || m.Mark == NotReached {
 			st.Tasks[task].Error = m.Error
 		}
 	}
@@ -82,6 +83,19 @@ func (x *world) output(task int) Output {
 			return json.RawMessage(fmt.Sprintf(`{"task":%q,"index":%d}`, t.Name, i))
 		}
 		return nil
+	}
+	if t.Repeat != nil {
+		n := -1
+		for x.children[[2]int{task, n + 1}] != nil {
+			n++
+		}
+		out := Output{Single: one(n)}
+		if r := x.children[[2]int{task, n}]; r != nil {
+			if out.Stage = r.stage; r.stage != flow.Completed {
+				out.Error = &flow.Error{Code: "boom", Message: "it broke"}
+			}
+		}
+		return out
 	}
 	if t.Foreach == nil {
 		return Output{Single: one(0)}
@@ -234,6 +248,7 @@ func (x *world) commit(plan *Plan) {
 	}
 	for _, c := range plan.Children {
 		key := [2]int{c.Task.Index, c.Index}
+		x.checkRound(&c)
 		if x.children[key] != nil {
 			x.t.Fatalf("child %s[%d] is created twice", c.Task.Name, c.Index)
 		}
@@ -259,6 +274,43 @@ func (x *world) commit(plan *Plan) {
 			}
 		}
 	}
+}
+
+// until are conditions of repeats, with the round, from 1 on, from which on they hold; over a round that failed only those of round hold.
+var until = map[string]int{"round >= 2": 2, "output.index == 2": 3, "round > 3 || status == 'none'": 4, "output.index >= 0 && error == null": 1}
+
+// checkRound holds the rounds of a repeat to its max, to their order, and to its until.
+func (x *world) checkRound(c *Child) {
+	r := c.Task.Repeat
+	if r == nil {
+		return
+	}
+	if c.Index >= r.Max {
+		x.t.Fatalf("round %d of %s starts, at most %d are allowed", c.Index+1, c.Task.Name, r.Max)
+	}
+	if (c.Delay == r.Delay) != (c.Index > 0) {
+		x.t.Fatalf("round %d of %s is delayed by %s", c.Index+1, c.Task.Name, c.Delay)
+	}
+	if c.Index == 0 {
+		return
+	}
+	last := x.children[[2]int{c.Task.Index, c.Index - 1}]
+	if last == nil || last.stage == flow.Running || last.stage == flow.Cancelled {
+		x.t.Fatalf("round %d of %s starts after %+v", c.Index+1, c.Task.Name, last)
+	}
+	if x.held(c.Task, c.Index-1) {
+		x.t.Fatalf("round %d of %s starts although %q held", c.Index+1, c.Task.Name, r.Until.Text())
+	}
+}
+
+// held reports whether the until of a task holds over a round that has ended.
+func (x *world) held(t *definition.Task, index int) bool {
+	text := t.Repeat.Until.Text()
+	byOutput := strings.Contains(text, "output")
+	if text == "output.index == 2" {
+		return index == 2 && x.children[[2]int{t.Index, index}].stage == flow.Completed
+	}
+	return index+1 >= until[text] && (!byOutput || x.children[[2]int{t.Index, index}].stage == flow.Completed)
 }
 
 // check compares what Take made of the state with what the rows say, and holds
@@ -312,7 +364,10 @@ func document(t *rapid.T) string {
 			fmt.Fprintf(&b, "    if: %q\n", c)
 		}
 		with := "{n: 1}"
-		switch rapid.IntRange(0, 3).Draw(t, "foreach") {
+		switch rapid.IntRange(0, 4).Draw(t, "foreach") {
+		case 4:
+			fmt.Fprintf(&b, "    repeat: {until: %q, max: %d, delay: 5s}\n", rapid.SampledFrom(slices.Sorted(maps.Keys(until))).Draw(t, "until"), rapid.IntRange(1, 5).Draw(t, "max"))
+			with = "{round: \"${{ round }}\", last: \"${{ previous }}\"}"
 		case 0:
 			fmt.Fprintf(&b, "    foreach: ${{ input.lists[%d] }}\n", rapid.IntRange(0, 5).Draw(t, "items"))
 			if c := rapid.IntRange(0, 3).Draw(t, "in flight"); c > 0 {

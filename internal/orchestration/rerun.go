@@ -187,6 +187,8 @@ func (r *rerun) look(c *Child) (Past, string) {
 		return past, "it was named"
 	case !is:
 		return past, r.absent(c.Task)
+	case r.o.Mark(c.Task.Name) == NotReached:
+		return past, "its until was not reached"
 	case past.Stage != flow.Completed:
 		return past, map[flow.Stage]string{flow.Failed: "it failed", flow.Cancelled: "it was cancelled", flow.TimedOut: "it timed out"}[past.Stage]
 	case past.Fleeting:

@@ -1,10 +1,12 @@
 package orchestration
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -71,7 +73,12 @@ type failer interface{ Fatalf(string, ...any) }
 
 func (p *play) output(t *definition.Task, n int) Output {
 	if t.Foreach == nil {
-		return Output{Single: p.outputs[Item{t.Name, 0}]}
+		last := Item{t.Name, n - 1}
+		out := Output{Single: p.outputs[last], Stage: p.past[last].Stage}
+		if out.Stage == flow.Failed || out.Stage == flow.TimedOut {
+			out.Error = &flow.Error{Code: "boom", Message: "it broke"}
+		}
+		return out
 	}
 	out := Output{Items: make([]json.RawMessage, n)}
 	for i := range out.Items {
@@ -111,6 +118,9 @@ func TestRerunOfWhatCompletedRunsNothing(t *testing.T) {
 		was := perform(t, w, json.RawMessage(rerunInput), places)
 		if was.stage != flow.Completed {
 			return // one of its expressions fails
+		}
+		if slices.Contains(slices.Collect(maps.Values(was.marks)), NotReached) {
+			return // its rounds run again
 		}
 		plan := PlanRerun(w, was.original(), nil, Facts{ID: "ex_1", Input: json.RawMessage(rerunInput)})
 		for _, p := range plan.Tasks {
@@ -314,6 +324,47 @@ func TestPlanRerun(t *testing.T) {
 			}
 			if got := strings.Join(said, ", "); got != row.want {
 				t.Errorf("planned\n%s, want\n%s", got, row.want)
+			}
+		})
+	}
+}
+
+// TestPlanRerunOfRounds has one row for each promise about rounds.
+func TestPlanRerunOfRounds(t *testing.T) {
+	t.Parallel()
+	const tasks = `
+  poll: {action: noop, repeat: {until: "output.index >= input.ready", max: 5, delay: 1s}, with: {round: "${{ round }}"}}
+  use: {action: noop, needs: [poll], with: {last: "${{ tasks.poll.output.index }}"}}
+`
+	for _, row := range []struct {
+		name, tasks, was, input string
+		bad                     int // index of the round that fails; none: -1
+		from                    []Item
+		want                    string
+	}{
+		{name: "all rounds are reused, and what comes after them", was: `{"ready":2}`, bad: -1, want: "poll reuse 3 0, use reuse 1 0"},
+		{name: "the round that failed runs, and those before it do not", was: `{"ready":4}`, bad: 2, want: "poll partly 2 1, use run 0 0"},
+		{name: "until another one is reached, rounds follow those that are reused", was: `{"ready":1}`, input: `{"ready":3}`, bad: -1, want: "poll partly 2 1, use run 0 0"},
+		{name: "one that is reached earlier", was: `{"ready":3}`, input: `{"ready":1}`, bad: -1, want: "poll reuse 2 0, use run 0 1"},
+		{name: "rounds that led to nothing run anew", was: `{"ready":9}`, bad: -1, want: "poll run 0 1, use run 0 0"},
+		{name: "from the task on", was: `{"ready":2}`, bad: -1, from: []Item{{"poll", AllItems}}, want: "poll run 0 1, use run 0 0"},
+		{name: "another input of the rounds", was: `{"ready":2}`, tasks: strings.Replace(tasks, "round: ", "nr: ", 1), bad: -1, want: "poll run 0 1, use run 0 0"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			o := perform(t, workflow(t, tasks), json.RawMessage(row.was), func(c *Child) upshot {
+				if c.Task.Name == "poll" && c.Index == row.bad {
+					return upshot{stage: flow.Failed}
+				}
+				return places(c)
+			}).original()
+			plan := PlanRerun(workflow(t, cmp.Or(row.tasks, tasks)), o, row.from, Facts{ID: "ex_2", Input: json.RawMessage(cmp.Or(row.input, row.was))})
+			var said []string
+			for _, p := range plan.Tasks {
+				said = append(said, fmt.Sprintf("%s %s %d %d", p.Task, p.Decision, p.Reused, p.Runs))
+			}
+			if got := strings.Join(said, ", "); got != row.want {
+				t.Errorf("planned %s, want %s", got, row.want)
 			}
 		})
 	}

@@ -15,14 +15,27 @@ type Mark uint8
 
 // The marks.
 const (
-	Unmarked  Mark = iota
-	Expanded       // a foreach whose number of children (Total) is known
-	Skipped        // its condition did not hold
-	Cancelled      // the workflow failed, or was ended, before the task could start
-	Broken         // one of its expressions failed; Error says which. Nothing more of it starts
+	Unmarked   Mark = iota
+	Expanded        // a foreach whose number of children (Total) is known
+	Skipped         // its condition did not hold
+	Cancelled       // the workflow failed, or was ended, before the task could start
+	Broken          // one of its expressions failed; Error says which. Nothing more of it starts
+	Reached         // the `until` of its repeat held over its latest round
+	NotReached      // its repeat has had all its rounds, or all its time; Error says so
+	marks
 )
 
-var markNames = [...]string{"", "expanded", "skipped", "cancelled", "broken"}
+var markNames = [marks]string{"", "expanded", "skipped", "cancelled", "broken", "reached", "not_reached"}
+
+// MarkNamed is the mark with a name, as it is stored; Unmarked for every other text.
+func MarkNamed(name string) Mark {
+	for m := range marks {
+		if markNames[m] == name {
+			return m
+		}
+	}
+	return Unmarked
+}
 
 // String is the mark's name, as it is stored and shown.
 func (m Mark) String() string {
@@ -43,7 +56,8 @@ type Progress struct {
 	// The children that have ended, by outcome.
 	Completed, Failed, Cancelled, TimedOut int
 	// Error is the first failure (or timeout) among the children, ErrorIndex
-	// the index of that child; of a Broken task, the expression's error.
+	// the index of that child; of a Broken task, the expression's error; of one
+	// that is NotReached, why there is no further round.
 	Error      *flow.Error
 	ErrorIndex int
 }
@@ -64,7 +78,7 @@ type State struct {
 
 // unsuccessful reports whether something of the task failed.
 func (p *Progress) unsuccessful() bool {
-	return p.Mark == Broken || p.Failed+p.TimedOut > 0
+	return p.Mark == Broken || p.Mark == NotReached || p.Failed+p.TimedOut > 0
 }
 
 // fails reports whether the task makes its workflow fail.
@@ -108,6 +122,8 @@ func (p *Progress) status(t *definition.Task, failing bool) definition.Status {
 		return definition.StatusSkipped
 	case p.Mark == Cancelled && p.Created == 0:
 		return definition.StatusCancelled
+	case t.Repeat != nil:
+		return p.rounds(t)
 	case p.remaining(t, failing) > 0:
 		return ""
 	case p.Mark == Broken || p.Failed > 0:
@@ -118,6 +134,31 @@ func (p *Progress) status(t *definition.Task, failing bool) definition.Status {
 		return definition.StatusCancelled
 	}
 	return definition.StatusCompleted
+}
+
+// rounds is what became of a repeated task no round of which is open; "" while it is to be decided whether another one follows. A task that
+// is Reached has completed whatever became of the rounds before: only with ContinueOnError can one of them have failed.
+func (p *Progress) rounds(t *definition.Task) definition.Status {
+	switch {
+	case p.Mark == Reached:
+		return definition.StatusCompleted
+	case p.Mark == Broken, p.Mark == NotReached:
+		return definition.StatusFailed
+	case p.interrupted():
+		return definition.StatusCancelled
+	case t.ContinueOnError:
+		return ""
+	case p.Failed > 0:
+		return definition.StatusFailed
+	case p.TimedOut > 0:
+		return definition.StatusTimedOut
+	}
+	return ""
+}
+
+// undecided reports whether a repeated task waits for the decision whether another round follows.
+func (p *Progress) undecided(t *definition.Task) bool {
+	return t.Repeat != nil && p.Created > 0 && p.Open == 0 && p.rounds(t) == ""
 }
 
 // interrupted reports whether part of a task that has ended was cancelled, or

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/flow"
@@ -44,6 +45,8 @@ type Child struct {
 	WhenFull flow.WhenFull
 	Fair     flow.Fair
 	Rate     flow.Rate // Key "": that of the action
+	// Delay is how long it waits before it begins: of a round that follows another one.
+	Delay time.Duration
 }
 
 // Output is what a task's children put out: of a plain task Single, nil for
@@ -52,6 +55,10 @@ type Output struct {
 	Single   json.RawMessage
 	Items    []json.RawMessage
 	TooLarge error // why it was not read: expressions that look at it fail
+	// Stage and Error are, of a task with a repeat, how its latest round
+	// ended, of which Single is the output.
+	Stage flow.Stage
+	Error *flow.Error
 }
 
 // Items are the evaluated items of foreach tasks, by task. They never change
@@ -128,6 +135,12 @@ func Take(w *definition.Workflow, st *State, s Step, f *Facts, plan *Plan) (agai
 		}
 		again = k.more(w.Tasks[i], k.scope(w.Tasks[i])) || again
 	}
+	for _, i := range s.Judge {
+		if k.left == 0 {
+			return true
+		}
+		again = k.judge(w.Tasks[i]) || again
+	}
 	return again
 }
 
@@ -192,6 +205,11 @@ func usesAll(t *definition.Task) bool {
 	if _, a := t.If.Refs(); a {
 		return true
 	}
+	if t.Repeat != nil {
+		if _, a := t.Repeat.Until.Refs(); a {
+			return true
+		}
+	}
 	look(t.Foreach)
 	look(t.With)
 	look(t.InFlightOf)
@@ -214,6 +232,9 @@ func (k *taking) result(name string) *definition.Result {
 	}
 	p := &k.st.Tasks[t.Index]
 	r := &definition.Result{Status: p.status(t, k.failing), Error: p.Error}
+	if t.Repeat != nil && t.ContinueOnError && p.Mark != Broken && p.Mark != NotReached {
+		r.Error = nil // a round that failed, and was allowed to, is not the task's end
+	}
 	if p.Created == 0 && p.Mark != Expanded || k.f.Output == nil {
 		return r
 	}
@@ -250,6 +271,9 @@ func (k *taking) start(s Start) (again bool) {
 	if !run {
 		k.mark(Marking{Task: t.Index, Mark: Skipped})
 		return true
+	}
+	if t.Repeat != nil {
+		v = v.Beginning(1, definition.Round{})
 	}
 	if t.Foreach == nil {
 		return k.create(t, 0, v)

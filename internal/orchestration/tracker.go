@@ -141,7 +141,10 @@ func (k *Tracker) step(i int, s *Step) (busy bool) {
 		p = &Progress{Mark: mark}
 	}
 	status := p.status(t, k.failing)
-	if status == "" {
+	if status == "" && p.undecided(t) {
+		s.Judge = append(s.Judge, i)
+		busy = true
+	} else if status == "" {
 		limit := t.InFlight
 		if t.InFlightOf != nil {
 			limit = p.Open + 1 // only Take can tell

@@ -11,7 +11,7 @@ import (
 
 // endsByOrder reports whether a step is the last of a workflow that was ordered to end: all that it does is to mark what never started.
 func (a *attempt) endsByOrder(was *orchestration.Advance) bool {
-	if len(was.Started)+len(was.Expanded)+len(was.Skipped)+len(was.Broken) > 0 {
+	if len(was.Started)+len(was.Expanded)+len(was.Skipped)+len(was.Broken)+len(was.Reached)+len(was.NotReached) > 0 {
 		return false
 	}
 	n := a.w.next(1)
@@ -145,7 +145,7 @@ func (a *attempt) sameEnd(e *flow.Event, plan *orchestration.Plan, was *flow.Out
 func (a *attempt) anotherItem(message string) bool {
 	for i, t := range a.def.Tasks {
 		p := &a.st.Tasks[i]
-		if t.ContinueOnError || p.Mark != orchestration.Broken && p.Failed+p.TimedOut == 0 {
+		if t.ContinueOnError || p.Mark != orchestration.Broken && p.Mark != orchestration.NotReached && p.Failed+p.TimedOut == 0 {
 			continue
 		}
 		for n := range p.Created {

@@ -221,7 +221,10 @@ func (g *generator) document() string {
 		if len(needs) > 0 && g.one(2) {
 			with = "{from: \"${{ tasks." + needs[0] + ".output }}\", was: \"${{ tasks." + needs[0] + ".status }}\"}"
 		}
-		if g.one(3) {
+		if g.one(6) {
+			fmt.Fprintf(&b, "    repeat: {until: %q, max: %d, delay: %ds}\n", pick(g, "round >= 2", "output.index == 2", "status == 'failed'", "input.no"), 1+g.IntN(4), g.IntN(2))
+			with = "{round: \"${{ round }}\", last: \"${{ previous }}\"}"
+		} else if g.one(3) {
 			fmt.Fprintf(&b, "    foreach: ${{ input.lists[%d] }}\n", g.IntN(5))
 			switch g.IntN(4) {
 			case 0:
@@ -378,6 +381,14 @@ func (f *flowing) endChild(x *flow.Execution, as flow.Stage, at time.Time) {
 func (f *flowing) output(task int) orchestration.Output {
 	t := f.w.Tasks[task]
 	out := orchestration.Output{}
+	if t.Repeat != nil {
+		for _, x := range f.rec.Workflow.Children {
+			if x.Task == t.Name && x.ParentAttempt == f.x.Attempt && x.Index == f.st.Tasks[task].Created-1 && x.Outcome != nil {
+				out = orchestration.Output{Single: x.Outcome.Output, Stage: x.Stage, Error: x.Outcome.Error}
+			}
+		}
+		return out
+	}
 	if t.Foreach != nil {
 		out.Items = make([]json.RawMessage, f.st.Tasks[task].Created)
 	}
@@ -430,6 +441,9 @@ func (f *flowing) advance() {
 			panic(err)
 		}
 		r.Parent, r.ParentAttempt, r.Task, r.Index, r.CreatedAt = f.x.ID, f.x.Attempt, c.Task.Name, c.Index, g.now
+		if c.Delay > 0 {
+			r.NotBefore = g.now.Add(c.Delay)
+		}
 		x := &flow.Execution{ID: g.id(), Request: r, State: flow.State{Stage: flow.Running}}
 		f.rec.Workflow.Children = append(f.rec.Workflow.Children, x)
 		f.open = append(f.open, x)

@@ -155,6 +155,9 @@ func (c *comparing) start(k *orchestration.Child) {
 }
 
 func itemText(t *definition.Task, index int) string {
+	if t.Repeat != nil {
+		return fmt.Sprintf("round %d of %s", index+1, t.Name)
+	}
 	if t.Foreach == nil {
 		return t.Name
 	}
@@ -264,6 +267,12 @@ func decided(t *definition.Task, p *orchestration.Progress) string {
 		return fmt.Sprintf("%d items", p.Total)
 	case t.Foreach != nil && p.Mark == orchestration.Expanded:
 		return fmt.Sprintf("%d of %d items", p.Created, p.Total)
+	case p.Mark == orchestration.Reached:
+		return fmt.Sprintf("reached in round %d", p.Created)
+	case p.Mark == orchestration.NotReached:
+		return fmt.Sprintf("not reached in round %d", p.Created)
+	case t.Repeat != nil && p.Created > 0:
+		return fmt.Sprintf("%d rounds", p.Created)
 	case p.Created > 0:
 		return "started"
 	}

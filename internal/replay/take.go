@@ -153,7 +153,7 @@ func (a *attempt) take(children int) *orchestration.Plan {
 		for _, s := range next.Start {
 			a.touch(s.Task)
 		}
-		for _, i := range next.More {
+		for _, i := range slices.Concat(next.More, next.Judge) {
 			a.touch(i)
 		}
 		if children > 0 {
@@ -217,6 +217,9 @@ func (a *attempt) takeNeeded(at time.Time, was *orchestration.Advance) {
 			}
 		}
 		p := &a.st.Tasks[t.Index]
+		if t.Repeat != nil && p.Open > 0 {
+			a.takeSome(t, p.Open, at) // the round that was judged
+		}
 		if n := was.Started[name]; n > 0 && p.Created > 0 {
 			if limit := a.limit(t); limit > 0 && p.Open+n > limit {
 				a.takeSome(t, p.Open+n-limit, at)
@@ -302,6 +305,10 @@ func (a *attempt) first(rules, was *orchestration.Advance, plan *orchestration.P
 			return "cancelled"
 		case slices.Contains(s.Broken, name):
 			return "ended by an expression that fails"
+		case slices.Contains(s.Reached, name):
+			return "ended because its until held"
+		case slices.Contains(s.NotReached, name):
+			return "ended without its until"
 		}
 		text := ""
 		if n, is := s.Expanded[name]; is {

@@ -193,6 +193,10 @@ func (a *attempt) started(e *flow.Event, c *orchestration.Child) {
 		}
 		it.left = slices.Insert(it.left, at, c.Index)
 	}
+	if due := x.CreatedAt.Add(c.Delay); c.Delay > 0 && x.ReusedOf.IsZero() && x.GivenBy == "" && !x.NotBefore.Equal(due) {
+		at.Rules, at.Recorded, at.Why = "not before "+clock(due), "not before "+clock(x.NotBefore), "a round waits for the delay of the task's repeat"
+		a.w.findAt(at)
+	}
 	if x.CreatedAt.After(e.At) {
 		at.Rules, at.Recorded, at.Why = "not after "+clock(e.At), "at "+clock(x.CreatedAt), "a task is started in the step that the event records"
 		a.w.findAt(at)
@@ -283,7 +287,7 @@ func (a *attempt) output(task int) orchestration.Output {
 	}
 	it, t, p := &a.items[task], a.def.Tasks[task], &a.st.Tasks[task]
 	out := outputOf(t, p.Created, it.all, func(i int) bool { return it.taken[i] })
-	if p.Open == 0 {
+	if p.Open == 0 && t.Repeat == nil {
 		a.outputs[task] = out
 	}
 	return out
@@ -291,6 +295,13 @@ func (a *attempt) output(task int) orchestration.Output {
 
 // outputOf is what those of the first n items of a task put out of which the workflow has been told.
 func outputOf(t *definition.Task, n int, all []*flow.Execution, told func(index int) bool) (out orchestration.Output) {
+	if t.Repeat != nil {
+		if last := n - 1; last >= 0 && last < len(all) && all[last] != nil && all[last].Outcome != nil && told(last) {
+			o := all[last].Outcome
+			out = orchestration.Output{Single: o.Output, Stage: all[last].Stage, Error: o.Error}
+		}
+		return out
+	}
 	if t.Foreach != nil {
 		out.Items = make([]json.RawMessage, n)
 	}

@@ -93,7 +93,7 @@ const mostTaskRows = 20_000
 func share(plan *definition.Workflow, items int) int {
 	wide := 0
 	for _, t := range plan.Tasks {
-		if t.Foreach != nil {
+		if t.Foreach != nil || t.Repeat != nil {
 			wide++
 		}
 	}
@@ -126,6 +126,9 @@ func (c *call) taskStates(x *flow.Execution, items int) (api.Tasks, error) {
 	out.Tasks = make([]api.Task, len(plan.Tasks))
 	for i, t := range plan.Tasks {
 		out.Tasks[i] = api.Task{Name: t.Name, Action: t.Action, Foreach: t.Foreach != nil}
+		if t.Repeat != nil {
+			out.Tasks[i].Repeat = t.Repeat.Max
+		}
 		for _, n := range t.Needs {
 			out.Tasks[i].Needs = append(out.Tasks[i].Needs, plan.Tasks[n].Name)
 		}
@@ -133,7 +136,7 @@ func (c *call) taskStates(x *flow.Execution, items int) (api.Tasks, error) {
 		if sum == nil {
 			sum = &taskSum{}
 		}
-		fillTask(&out.Tasks[i], marks[t.Name], sum)
+		fillTask(&out.Tasks[i], t, marks[t.Name], sum)
 	}
 	return out, nil
 }
@@ -227,7 +230,7 @@ func (c *call) sumTasks(x *flow.Execution, most int) (map[string]*taskSum, error
 	}
 }
 
-func fillTask(t *api.Task, mark store.Mark, sum *taskSum) {
+func fillTask(t *api.Task, def *definition.Task, mark store.Mark, sum *taskSum) {
 	t.Created, t.Ended, t.Reused, t.Given, t.Total, t.StartedAt = sum.created, sum.ended, sum.reused, sum.givens, mark.Total, sum.started
 	if e := renderError(mark.Error); e != nil {
 		const most = 1000 // bytes; an expression's error may quote what it was given
@@ -235,10 +238,13 @@ func fillTask(t *api.Task, mark store.Mark, sum *taskSum) {
 		t.Error = e
 	}
 	t.Status = taskStatus(t, mark, sum.counts)
+	if def.Repeat != nil {
+		t.Status = repeatStatus(t, def, mark, sum.counts)
+	}
 	if t.Status.Terminal() {
 		t.FinishedAt = sum.over
 	}
-	if sum.created > 1 || t.Foreach {
+	if sum.created > 1 || t.Many() {
 		t.Counts = make(map[api.Status]int, len(sum.counts))
 		for s, n := range sum.counts {
 			t.Counts[status(s)] = n
@@ -283,6 +289,29 @@ func taskStatus(t *api.Task, mark store.Mark, counts map[flow.Stage]int) api.Sta
 		return api.Completed
 	}
 	return api.TaskPending
+}
+
+// repeatStatus sums up a task that runs in rounds.
+func repeatStatus(t *api.Task, def *definition.Task, mark store.Mark, counts map[flow.Stage]int) api.Status {
+	switch {
+	case marked(mark, orchestration.Skipped):
+		return api.TaskSkipped
+	case marked(mark, orchestration.Reached):
+		return api.Completed
+	case marked(mark, orchestration.Broken), marked(mark, orchestration.NotReached):
+		return api.Failed
+	case marked(mark, orchestration.Cancelled), counts[flow.Cancelled] > 0:
+		return api.Cancelled
+	case t.Created == 0:
+		return api.TaskPending
+	case def.ContinueOnError || t.Created > t.Ended:
+		return api.Running
+	case counts[flow.Failed] > 0:
+		return api.Failed
+	case counts[flow.TimedOut] > 0:
+		return api.TimedOut
+	}
+	return api.Running
 }
 
 // plans remembers decoded workflows. Versions never change.

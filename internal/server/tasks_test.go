@@ -175,3 +175,49 @@ func TestShareOfATask(t *testing.T) {
 		}
 	}
 }
+
+// A task that runs in rounds is running until it is decided that no other one follows, and says how many there are at most.
+func TestTasksInRounds(t *testing.T) {
+	t.Parallel()
+	h := start(t, Options{})
+	for _, row := range []struct {
+		repeat string
+		wait   bool // it is looked at while the second round waits for its time
+		want   api.Status
+		rounds int
+		code   string
+	}{
+		{"until: round == 3, max: 5", false, api.Completed, 3, ""},
+		{"until: round == 9, max: 4", false, api.Failed, 4, flow.CodeNotReached},
+		{"until: output.x == 3, max: 4", false, api.Failed, 1, flow.CodeExpressionError},
+		{"until: round == 2, max: 3, delay: 1h", true, api.Running, 2, ""},
+	} {
+		if _, err := h.client.Define(t.Context(), []byte("name: w\ntasks:\n  poll: {action: sleep, with: {for: 1ms}, repeat: {"+row.repeat+"}}\n"), "w.yaml"); err != nil {
+			t.Fatal(err)
+		}
+		x, err := h.client.Submit(t.Context(), api.Submission{Action: "w"})
+		if err == nil && !row.wait {
+			_, err = h.client.Wait(t.Context(), x.ID)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		var task api.Task
+		for {
+			tasks, err := h.client.Tasks(t.Context(), x.ID, 100)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if task = tasks.Tasks[0]; !row.wait || task.Created == row.rounds {
+				break
+			}
+		}
+		code := ""
+		if task.Error != nil {
+			code = task.Error.Code
+		}
+		if task.Status != row.want || task.Created != row.rounds || code != row.code || !strings.Contains(row.repeat, fmt.Sprintf("max: %d", task.Repeat)) || len(task.Executions) != row.rounds {
+			t.Errorf("%s: %+v", row.repeat, task)
+		}
+	}
+}

@@ -197,6 +197,9 @@ type Workflows interface {
 	// Outcomes returns what the finished children of the tasks ended with, by task, in index order. Outputs of more than most
 	// bytes together are ErrTooLarge.
 	Outcomes(ctx context.Context, of WorkflowAttempt, tasks []string, most int64) (map[string][]ChildOutcome, error)
+	// Outcome returns what one child of a task ended with; nil: it has not ended, or there is none. An output of more than most bytes is
+	// ErrTooLarge.
+	Outcome(ctx context.Context, of WorkflowAttempt, task string, index int, most int64) (*ChildOutcome, error)
 	// Open returns up to n children that have not ended and for which no order to end is outstanding, in index order; task ""
 	// means of every task. With unheld only those that neither a worker nor the engine holds.
 	Open(ctx context.Context, of WorkflowAttempt, task string, unheld bool, n int) ([]flow.ID, error)

@@ -57,7 +57,7 @@ const ended = ['completed', ...worst];
  */
 export function taskAt(t, m) {
   const then = Date.parse(m.event.at);
-  const bare = { name: t.name, needs: t.needs, action: t.action, foreach: t.foreach };
+  const bare = { name: t.name, needs: t.needs, action: t.action, foreach: t.foreach, repeat: t.repeat };
   if (m.skipped.has(t.name)) return { ...bare, status: 'skipped' };
   const created = m.started.get(t.name) || 0; // events of one transaction have one time, so times alone would say too much
   const executions = (t.executions || []).filter((e) => by(e.created_at, then)).slice(0, created).map((e) => executionAt(e, then));
@@ -67,8 +67,8 @@ export function taskAt(t, m) {
   const counts = {};
   for (const e of executions) counts[e.status] = (counts[e.status] || 0) + 1;
   const over = executions.filter((e) => ended.includes(e.status));
-  const going = executions.length > over.length || created < total || executions.length === 0;
-  const status = !t.foreach ? executions[0]?.status || 'scheduled' : going ? 'running' : worst.find((s) => counts[s]) || 'completed';
+  const going = t.repeat ? !by(t.finished_at, then) : executions.length > over.length || created < total || executions.length === 0;
+  const status = t.repeat ? (going ? 'running' : t.status) : !t.foreach ? executions[0]?.status || 'scheduled' : going ? 'running' : worst.find((s) => counts[s]) || 'completed';
   const times = (/** @type {'started_at'|'finished_at'} */ k) => executions.map((e) => e[k]).filter((s) => s !== undefined).sort();
   return { ...bare, status, total, created, ended: over.length, counts, executions, more: t.more, error: over.length > 0 ? t.error : undefined,
     started_at: times('started_at')[0], finished_at: going ? undefined : times('finished_at').at(-1) };

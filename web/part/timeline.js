@@ -5,7 +5,7 @@ import { look } from './status.js';
 
 /** @typedef {import('../types').Task} Task */
 /** @typedef {{id: string, name: string, status: string, from: number, run: number, to: number}} Bar in ms since the first; run: when it was claimed, NaN before */
-/** @typedef {{task: string, foreach: boolean, lanes: Bar[][], hidden: number}} Row */
+/** @typedef {{task: string, many: boolean, lanes: Bar[][], hidden: number}} Row */
 
 const lanesOfTask = 24; // drawn of one task
 const barsAtMost = 600; // in the document
@@ -27,7 +27,7 @@ export function timeline(tasks, now) {
     const bars = (t.executions || []).filter((e) => e.created_at).map((e) => {
       const claimed = e.claimed_at && e.attempt <= 1 ? e.claimed_at : e.started_at || e.claimed_at;
       const to = (e.finished_at ? Date.parse(e.finished_at) : now) - begun;
-      return { id: e.id, name: t.foreach ? `${t.name}[${e.index}]` : t.name, status: e.status, from: Date.parse(e.created_at || '') - begun, run: claimed ? Date.parse(claimed) - begun : NaN, to };
+      return { id: e.id, name: t.repeat ? `${t.name}, round ${e.index + 1}` : t.foreach ? `${t.name}[${e.index}]` : t.name, status: e.status, from: Date.parse(e.created_at || '') - begun, run: claimed ? Date.parse(claimed) - begun : NaN, to };
     }).sort((a, b) => a.from - b.from || a.to - b.to);
     if (bars.length === 0) continue;
     length = Math.max(length, ...bars.map((b) => b.to));
@@ -45,7 +45,7 @@ export function timeline(tasks, now) {
       if (!lane || drawn >= barsAtMost) hidden++;
       else { lane.push(b); drawn++; }
     }
-    rows.push({ task: t.name, foreach: !!t.foreach, lanes: lanes.filter((l) => l.length > 0), hidden });
+    rows.push({ task: t.name, many: !!t.foreach || !!t.repeat, lanes: lanes.filter((l) => l.length > 0), hidden });
   }
   rows.sort((a, b) => first(a) - first(b));
   return { rows, length, begun };
@@ -86,8 +86,8 @@ export function timelineView({ rows, length, href, selected }) {
   return html`<div class="scroll wide" tabindex="0" role="group" aria-label="Timeline"><div class="timeline">
     <div class="axis" aria-hidden="true"><span></span><div class="lane">${ticks(length).map((t) => html`<span class="tick num" style=${{ left: at(t) }}>${t === 0 ? '0' : duration(t)}</span>`)}</div></div>
     ${rows.map((r) => html`<div key=${r.task} class="line-row"><a class="user cut" href=${href(r.task)} aria-current=${r.task === selected ? 'true' : undefined}>${line(r.task, 80)}</a>
-      <div class="lanes">${r.lanes.map((l, i) => html`<div key=${i} class="lane">${l.map((b) => bar(b, r.foreach))}</div>`)}
+      <div class="lanes">${r.lanes.map((l, i) => html`<div key=${i} class="lane">${l.map((b) => bar(b, r.many))}</div>`)}
       ${r.hidden > 0 ? html`<div class="muted small">${number(r.hidden)} more at the same time</div>` : null}</div></div>`)}
   </div></div>
-  <div class="body legend"><span><i class="swatch waited"></i>waited</span><span><i class="swatch run"></i>ran; the colour is how it ended</span><span class="muted">Of a foreach, the time in which it ran.</span></div>`;
+  <div class="body legend"><span><i class="swatch waited"></i>waited</span><span><i class="swatch run"></i>ran; the colour is how it ended</span><span class="muted">Of items and rounds, the time in which they ran.</span></div>`;
 }

@@ -31,9 +31,9 @@ export function Definitions() {
     ${all.cursor ? html`<div class="more"><button type="button" onClick=${() => load(all.cursor)}>Show more</button></div>` : null}`}</div>`;
 }
 
-/** @param {any} doc @returns {{name: string, action: string, foreach: boolean}[]} */
+/** @param {any} doc @returns {{name: string, action: string, foreach: boolean, repeat: boolean}[]} */
 const tasksOf = (doc) => Object.entries(doc?.tasks && typeof doc.tasks === 'object' && !Array.isArray(doc.tasks) ? doc.tasks : {})
-  .map(([name, t]) => ({ name, action: String(t?.action ?? ''), foreach: t?.foreach !== undefined }));
+  .map(([name, t]) => ({ name, action: String(t?.action ?? ''), foreach: t?.foreach !== undefined, repeat: t?.repeat !== undefined }));
 
 /** The versions of a definition, the newest first. @param {{name: string, shown: number}} p */
 function Versions({ name, shown }) {
@@ -117,8 +117,8 @@ export function Definition({ name }) {
         <div><dt>Version</dt><dd class="row">${d.version > 1 ? html`<a href=${withQuery({ version: String(d.version - 1), task: undefined })}>${d.version - 1}</a>` : null}<span class="num">${d.version}</span>${version ? html`<a href=${withQuery({ version: undefined, task: undefined })}>latest</a>` : null}</dd></div></dl>
       ${doc?.description ? html`<p class="user">${plain(doc.description)}</p>` : null}</div>
     <div class="stack">${error ? trouble(error) : null}
-      ${laid && tasks.length <= 200 ? panel({ title: count(tasks.length, 'task'), children: graph({ layout: laid, selected: chosen, href: (n) => withQuery({ task: n }), many: (n) => !!tasks.find((t) => t.name === n)?.foreach,
-    sub: (n) => { const t = tasks.find((o) => o.name === n); return t ? t.action + (t.foreach ? ' · for each item' : '') : ''; } }) }) : null}
+      ${laid && tasks.length <= 200 ? panel({ title: count(tasks.length, 'task'), children: graph({ layout: laid, selected: chosen, href: (n) => withQuery({ task: n }), many: (n) => !!tasks.find((t) => t.name === n && (t.foreach || t.repeat)),
+    sub: (n) => { const t = tasks.find((o) => o.name === n); return t ? t.action + (t.foreach ? ' · for each item' : t.repeat ? ' · in rounds' : '') : ''; } }) }) : null}
       ${task ? panel({ title: html`Task <span class="user">${line(task.name)}</span>`, children: json(taskRaw, 'Task') }) : null}
       ${h(Aliases, { key: `aliases of ${name}`, name: d.name, shown: d.version })}
       ${h(Versions, { key: name, name: d.name, shown: d.version })}

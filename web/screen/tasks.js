@@ -20,8 +20,12 @@ const items = 300; // executions of one foreach task that are asked for
 /** @param {string|undefined} from @param {string|undefined} to */
 const took = (from, to) => (from ? duration((to ? Date.parse(to) : now.value) - Date.parse(from)) : '');
 
+/** Whether it can have more executions than one: items, or rounds. @param {Task} t */
+const many = (t) => !!t.foreach || !!t.repeat;
+
 /** @param {Task} t */
 function progress(t) {
+  if (t.repeat) return t.created ? `round ${number(t.created)} of at most ${number(t.repeat)}` : `at most ${count(t.repeat, 'round')}`;
   if (!t.foreach) return '';
   const total = t.total ?? t.created ?? 0;
   if (!total) return t.status === 'skipped' ? '' : 'for each item';
@@ -31,6 +35,15 @@ function progress(t) {
 
 /** @param {Task} t */
 const sub = (t) => progress(t) || [line(t.action, 60), took(t.started_at, t.finished_at)].filter(Boolean).join(' · ');
+
+/** What an execution is among those of its task. @param {Task} t @param {import('../types').TaskExecution} e */
+const nth = (t, e) => (t.repeat ? `Round ${e.index + 1}` : `Item ${e.index}`);
+
+/** When the next round begins; '' while there is none that waits. @param {Task} t */
+function next(t) {
+  const e = (t.executions || []).at(-1);
+  return t.repeat && e && open(e.status) && !e.started_at && e.wake_at && Date.parse(e.wake_at) > now.value ? new Date(e.wake_at).toLocaleTimeString() : '';
+}
 
 /** The task that is shown when none is chosen: one that failed, else one that is under way, else the last. @param {Task[]} tasks */
 const telling = (tasks) => tasks.find((t) => t.status === 'failed' || t.status === 'timed_out') || tasks.find((t) => open(t.status)) || tasks.at(-1);
@@ -52,25 +65,27 @@ function useLayout(x) {
 /** @param {{t: Task, x: import('../types').Execution}} p */
 function Chosen({ t, x }) {
   const all = t.executions || [];
-  const one = all.length === 1 && !t.foreach ? all[0] : null;
+  const one = all.length === 1 && !many(t) ? all[0] : null;
   return panel({
     title: html`<span class="user">${line(t.name)}</span>`,
     actions: html`${statusPill({ status: t.status })}<span class="muted small">${took(t.started_at, t.finished_at)}</span>
       ${one ? html`<a class="button" href=${`executions/${one.id}`}>Open</a>` : null}
-      ${t.foreach && all.length > 0 ? html`<a class="button" href=${'batches' + query({ of: x.id, show: (t.counts?.failed || 0) + (t.counts?.timed_out || 0) > 0 ? 'failing' : undefined })}>Matrix</a><a class="button" href=${'executions' + query({ workflow: x.id })}>List all</a>` : null}`,
+      ${t.foreach && all.length > 0 ? html`<a class="button" href=${'batches' + query({ of: x.id, show: (t.counts?.failed || 0) + (t.counts?.timed_out || 0) > 0 ? 'failing' : undefined })}>Matrix</a>` : null}
+      ${many(t) && all.length > 0 ? html`<a class="button" href=${'executions' + query({ workflow: x.id })}>List all</a>` : null}`,
     children: html`<div class="body stack">
       <dl class="facts">
         <dt>Action</dt><dd class="user">${line(t.action)}</dd>
         ${(t.needs || []).length > 0 ? html`<dt>Needs</dt><dd class="row">${(t.needs || []).slice(0, 50).map((n) => html`<a class="user" href=${withQuery({ task: n })}>${line(n)}</a>`)}</dd>` : null}
-        ${t.foreach ? html`<dt>Items</dt><dd class="num">${progress(t)}</dd>` : null}
+        ${many(t) ? html`<dt>${t.repeat ? 'Rounds' : 'Items'}</dt><dd class="num">${progress(t)}</dd>` : null}
+        ${next(t) ? html`<dt>Next</dt><dd class="num">at ${next(t)}</dd>` : null}
         ${one && one.attempt > 1 ? html`<dt>Attempt</dt><dd class="num">${one.attempt}</dd>` : null}
         ${one ? html`<dt>Execution</dt><dd><a class="mono user" href=${`executions/${one.id}`}>${line(one.id)}</a></dd>` : null}
       </dl>
       ${t.error ? html`<p class="note bad user"><strong>${line(t.error.code)}</strong>: ${line(t.error.message, 1000)}</p>` : null}
-      ${t.foreach && t.counts ? html`<div class="tight">${countBar(t.counts, t.total || t.created || 0)}
+      ${many(t) && t.counts ? html`<div class="tight">${countBar(t.counts, t.total || t.created || 0)}
         <div class="legend">${Object.entries(t.counts).map(([s, n]) => html`<span class=${`status ${look(s).tone}`}>${statusShape(s)}${number(n)} ${look(s).word.toLowerCase()}</span>`)}</div></div>` : null}
-      ${t.foreach && all.length > 0 ? html`<div class="cells" role="list" aria-label="Items">${all.slice(0, items).map((e) => html`<span role="listitem" key=${e.id}><a class=${`cell ${look(e.status).tone}`} href=${`executions/${e.id}`}
-        aria-label=${`Item ${e.index}: ${look(e.status).word}`} title=${`Item ${e.index}: ${look(e.status).word}${e.started_at ? `, ${took(e.started_at, e.finished_at)}` : ''}`}>${statusShape(e.status)}</a></span>`)}</div>
+      ${many(t) && all.length > 0 ? html`<div class="cells" role="list" aria-label=${t.repeat ? 'Rounds' : 'Items'}>${all.slice(0, items).map((e) => html`<span role="listitem" key=${e.id}><a class=${`cell ${look(e.status).tone}`} href=${`executions/${e.id}`}
+        aria-label=${`${nth(t, e)}: ${look(e.status).word}`} title=${`${nth(t, e)}: ${look(e.status).word}${e.started_at ? `, ${took(e.started_at, e.finished_at)}` : ''}`}>${statusShape(e.status)}</a></span>`)}</div>
         ${all.length > items ? html`<p class="muted small">Here are the first ${number(items)} of ${number(all.length)}.</p>` : t.more ? html`<p class="muted small">Here are the open ones and the latest, ${number(all.length)} of ${number(t.created || 0)}.</p>` : null}` : null}
     </div>`,
   });
@@ -79,7 +94,7 @@ function Chosen({ t, x }) {
 /** @param {{tasks: Task[], chosen: string}} p */
 function List({ tasks, chosen }) {
   const [from, setFrom] = useState(0);
-  return html`<div class="scroll"><table class="rows"><thead><tr><th scope="col">Task</th><th scope="col">Status</th><th scope="col" class="extra">Action</th><th scope="col" class="extra">Needs</th><th scope="col">Items</th><th scope="col" class="right">Took</th></tr></thead>
+  return html`<div class="scroll"><table class="rows"><thead><tr><th scope="col">Task</th><th scope="col">Status</th><th scope="col" class="extra">Action</th><th scope="col" class="extra">Needs</th><th scope="col">Items, rounds</th><th scope="col" class="right">Took</th></tr></thead>
   <tbody>${tasks.slice(from, from + listed).map((t) => html`<tr key=${t.name} class=${chosen === t.name ? 'chosen' : ''}><td><a class="open-row user" href=${withQuery({ task: t.name })}>${line(t.name, 120)}</a></td><td>${statusPill({ status: t.status })}</td>
     <td class="muted user extra">${line(t.action, 80)}</td><td class="muted user extra">${line((t.needs || []).join(', '), 120)}</td><td class="num nowrap">${progress(t)}</td><td class="right num nowrap">${took(t.started_at, t.finished_at)}</td></tr>`)}</tbody></table></div>
   ${tasks.length > listed ? html`<div class="more"><button type="button" disabled=${from === 0} onClick=${() => setFrom(from - listed)}>Earlier</button><span class="muted small num">${number(from + 1)} … ${number(Math.min(from + listed, tasks.length))} of ${number(tasks.length)}</span>
@@ -120,8 +135,8 @@ export function Tasks({ x, again, moment }) {
       actions: html`<span class="muted small num">${number(ended)} ended</span>${moment || tasks.length === 0 ? null : html`<a class="button toggle" href=${withQuery({ at: '1' })}>Replay</a>`}<span class="row" role="group" aria-label="Show as">
         ${(layout ? ['graph', 'list', 'timeline'] : ['list', 'timeline']).map((v) => html`<a key=${v} class="button toggle" role="button" aria-pressed=${view === v} href=${withQuery({ view: v })}>${v[0].toUpperCase() + v.slice(1)}</a>`)}</span>`,
       children: view === 'graph' && layout ? graph({
-        layout, selected: chosen, href: (n) => withQuery({ task: n }), status: (n) => of(n).status, sub: (n) => sub(of(n)), many: (n) => !!of(n).foreach,
-        bar: (n) => (of(n).foreach && of(n).counts ? countBar(of(n).counts, of(n).total || of(n).created || 0) : null),
+        layout, selected: chosen, href: (n) => withQuery({ task: n }), status: (n) => of(n).status, sub: (n) => sub(of(n)), many: (n) => many(of(n)),
+        bar: (n) => (many(of(n)) && of(n).counts ? countBar(of(n).counts, of(n).total || of(n).created || 0) : null),
       }) : view === 'timeline' ? h(Timeline, { tasks, chosen, then }) : h(List, { tasks, chosen }),
     })}
     ${task ? Chosen({ t: task, x }) : null}

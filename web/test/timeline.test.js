@@ -37,6 +37,12 @@ test('lanes are bounded, and what is left out is counted', () => {
   assert.equal(rows[0].hidden, 76);
 });
 
+test('rounds have one lane and their numbers', () => {
+  const { rows } = timeline([{ name: 'poll', action: 'noop', repeat: 5, status: 'running', executions: [e('a', 0, 0, 0, 1), e('b', 1, 1, 6, 7), e('c', 2, 7, null, null, 'requested')] }], Date.parse(at(9)));
+  assert.deepEqual(rows[0].lanes.map((l) => l.map((b) => b.name)), [['poll, round 1', 'poll, round 2', 'poll, round 3']]);
+  assert.equal(rows[0].many, true);
+});
+
 test('nothing has begun', () => {
   assert.deepEqual(timeline([{ name: 'a', action: 'noop', status: 'pending' }], 0).rows, []);
 });

@@ -77,6 +77,10 @@ var (
 		CROSS JOIN LATERAL (SELECT * FROM {s}.ended d WHERE d.id = c.id OFFSET 0) d
 		WHERE c.workflow = $1 AND c.attempt = $2::bigint AND c.task = ANY ($3::text[]) AND c.ended_as <> 0) o ORDER BY task, idx`)
 
+	qOutcome = sql(`SELECT c.idx, d.id, d.stage, d.error, CASE WHEN coalesce(octet_length(d.output), 0) <= $4::bigint THEN d.output END,
+		coalesce(octet_length(d.output), 0) FROM {s}.children c CROSS JOIN LATERAL (SELECT * FROM {s}.ended d WHERE d.id = c.id OFFSET 0) d
+		WHERE c.workflow = $1 AND c.attempt = $2::bigint AND c.task = $3 AND c.idx = $5::bigint AND c.ended_as <> 0`)
+
 	qOpen = sql(`SELECT c.id ` + openChildren + ` ORDER BY c.task, c.idx LIMIT $3`)
 
 	qOpenOfTask = sql(`SELECT c.id ` + openChildren + ` AND c.task = $5 ORDER BY c.idx LIMIT $3`)
@@ -188,6 +192,27 @@ func (t *tx) Outcomes(ctx context.Context, of store.WorkflowAttempt, tasks []str
 		return nil, fmt.Errorf("read outcomes of tasks of %s: %w", of.ID, err)
 	}
 	return all, nil
+}
+
+// Outcome implements store.Workflows.
+func (t *tx) Outcome(ctx context.Context, of store.WorkflowAttempt, task string, index int, most int64) (*store.ChildOutcome, error) {
+	a := t.args().id(of.ID).int(int64(of.Attempt)).text(task).int(most).int(int64(index))
+	var found *store.ChildOutcome
+	var size int64
+	err := t.ask(ctx, qOutcome, a, func(r *rows) (err error) {
+		found = &store.ChildOutcome{Index: int(r.int()), Execution: r.id(), Stage: flow.Stage(r.int())}
+		if found.Outcome, err = r.outcome(); err == nil {
+			size = r.int()
+		}
+		return err
+	})
+	if err == nil && size > most {
+		err = fmt.Errorf("%w: it has %d bytes", store.ErrTooLarge, size)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read outcome of %s[%d] of %s: %w", task, index, of.ID, err)
+	}
+	return found, nil
 }
 
 // Open implements store.Workflows.

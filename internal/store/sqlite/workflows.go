@@ -21,6 +21,9 @@ var (
 	qOutcomes = sql(`SELECT c.idx, e.id, d.stage` + outcomeColumns + ` FROM children c JOIN ended d ON d.n = c.n
 		JOIN executions e ON e.n = c.n WHERE c.workflow = ? AND c.attempt = ? AND c.task = ? ORDER BY c.idx`)
 
+	qOutcome = sql(`SELECT c.idx, e.id, d.stage` + outcomeColumns + ` FROM children c JOIN ended d ON d.n = c.n
+		JOIN executions e ON e.n = c.n WHERE c.workflow = ? AND c.attempt = ? AND c.task = ? AND c.idx = ?`)
+
 	qOpen = sql(`SELECT e.id ` + openChildren + ` ORDER BY c.task, c.idx LIMIT ?`)
 
 	qOpenOfTask = sql(`SELECT e.id ` + openChildren + ` AND c.task = ? ORDER BY c.idx LIMIT ?`)
@@ -184,8 +187,31 @@ func (t *tx) Outcomes(_ context.Context, of store.WorkflowAttempt, tasks []strin
 
 // outcomes reads how the children of a task ended, until that has more than so many bytes.
 func (t *tx) outcomes(n int64, of store.WorkflowAttempt, task string, most int64) (all []store.ChildOutcome, size int64, err error) {
+	return t.readOutcomes(t.c.use(qOutcomes).int(n).int(int64(of.Attempt)).text(task), most)
+}
+
+// Outcome implements store.Workflows.
+func (t *tx) Outcome(_ context.Context, of store.WorkflowAttempt, task string, index int, most int64) (*store.ChildOutcome, error) {
+	n, ok, err := t.number(of.ID)
+	if err != nil || !ok {
+		return nil, err
+	}
+	all, size, err := t.readOutcomes(t.c.use(qOutcome).int(n).int(int64(of.Attempt)).text(task).int(int64(index)), most)
+	if err == nil && size > most {
+		err = fmt.Errorf("%w: it has %d bytes", store.ErrTooLarge, size)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read outcome of %s[%d] of %s: %w", task, index, of.ID, err)
+	}
+	if len(all) == 0 {
+		return nil, nil
+	}
+	return &all[0], nil
+}
+
+// readOutcomes reads rows of outcomes, until they have more than so many bytes.
+func (t *tx) readOutcomes(s *stmt, most int64) (all []store.ChildOutcome, size int64, err error) {
 	var bad error
-	s := t.c.use(qOutcomes).int(n).int(int64(of.Attempt)).text(task)
 	for size <= most && s.next() {
 		o := store.ChildOutcome{Index: int(s.getInt()), Execution: s.getID(), Stage: flow.Stage(s.getInt())}
 		var err error

@@ -93,6 +93,15 @@ func children(b *bench) {
 			{Index: 3, Execution: items[3], Stage: flow.Failed, Outcome: *d.Outcome}},
 		"solo": {{Index: 0, Execution: solo, Stage: flow.Cancelled, Outcome: flow.Outcome{Error: &flow.Error{Code: "cancelled", Message: "no more"}}}},
 	})
+	one := func(task string, index int) *store.ChildOutcome {
+		return inTx(b, func(ctx context.Context, t store.Tx) (*store.ChildOutcome, error) {
+			return t.Outcome(ctx, of, task, index, 1<<20)
+		})
+	}
+	equal(b, "outcome of a child", *one("each", 3), outcomes["each"][1])
+	for _, none := range []*store.ChildOutcome{one("each", 0), one("each", 4), one("none", 0), one("solo", 1)} {
+		equal(b, "no outcome", none == nil, true)
+	}
 	open := func(task string, n int) []flow.ID {
 		return inTx(b, func(ctx context.Context, t store.Tx) ([]flow.ID, error) { return t.Open(ctx, of, task, false, n) })
 	}
@@ -153,6 +162,15 @@ func largeOutcomes(b *bench) {
 			return err
 		})
 		return n, err
+	}
+	for most, want := range map[int64]error{1000: nil, 999: store.ErrTooLarge} {
+		err := b.s.Update(b.ctx(), func(ctx context.Context, t store.Tx) error {
+			_, err := t.Outcome(ctx, of, "large", 2, most)
+			return err
+		})
+		if !errors.Is(err, want) {
+			b.Errorf("an outcome within %d bytes: %v, want %v", most, err, want)
+		}
 	}
 	for _, c := range []struct {
 		most  int64

@@ -1,0 +1,22 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+)
+
+// The commands of docs/repeat.md work as they stand there, and say what is shown there.
+func TestRepeatDocument(t *testing.T) {
+	t.Parallel()
+	need(t, "bash", "curl")
+	blocks := documented(t, "repeat.md", "", 1)
+	out := followed(t, blocks[0], t.TempDir(), freePort(t))
+	for _, want := range []string{
+		"round 3 of at most 5\n", "    round 1  completed", "    round 3  completed", "ask[2]",
+		"not_reached: tasks.ask.repeat.until: ${{ output.stdout.trim() == \"ready\" }} did not hold after round 5 of at most 5",
+	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+}
