@@ -115,6 +115,47 @@ func TestRerun(t *testing.T) {
 	tb.until("it says of what it is", `[...document.querySelectorAll('dl dt')].some((d) => d.innerText === 'Only')`)
 }
 
+// A rerun is given another input and an output by hand: nonsense is refused where it is typed, and no digit of a number is lost.
+func TestRerunWithWhatIsGiven(t *testing.T) {
+	t.Parallel()
+	s := serve(t, "")
+	s.call(t, http.MethodPost, "/api/v1/definitions", `{"name": "release", "tasks": {"build": {"action": "noop", "with": {"n": "${{ input.n }}"}}, "publish": {"needs": ["build"], "action": "code", "with": {"language": "bash", "source": "exit 3"}}}}`)
+	first := s.submit(t, "/api/v1/executions?wait=60s", `{"action": "release", "input": {"n": 9007199254740993}}`)
+	tb := open(t, strings.TrimPrefix(s.url, "http://"))
+	tb.do("open", chromedp.Navigate(s.url+"/ui/executions/"+first))
+	tb.press("Rerun …")
+	tb.see("1 outcome is reused; 1 task runs.")
+	tb.do("give nonsense", chromedp.Click(`//dialog[@open]//summary[contains(., 'Give an output')]`), chromedp.SendKeys(`dialog[open] #rerun-task`, "publish"), chromedp.SendKeys(`dialog[open] #rerun-output`, "{url"))
+	tb.press("Plan with this output")
+	tb.see("This is no JSON")
+	tb.accessible("nonsense as an output")
+	eval[any](tb, `document.querySelector("#rerun-output").select()`)
+	tb.do("give an output", chromedp.SendKeys(`dialog[open] #rerun-output`, `{"id": 9007199254740995}`), chromedp.SendKeys(`dialog[open] #rerun-by`, "ada"))
+	tb.press("Plan with this output")
+	tb.see("1 outcome is reused, and nothing runs.")
+	tb.accessible("the plan of a rerun with a given output")
+	tb.shot("rerun-given")
+	tb.do("give another input", chromedp.Click(`//dialog[@open]//summary[contains(., 'With another input')]`))
+	tb.until("the old input is there, to the digit", `document.querySelector('dialog[open] #rerun-input').value.includes('9007199254740993')`)
+	eval[any](tb, `document.querySelector("#rerun-input").select()`)
+	tb.do("change it", chromedp.SendKeys(`dialog[open] #rerun-input`, `{"n": 9007199254740997}`))
+	tb.press("Plan with this input")
+	tb.see("No outcome is reused; 1 task runs.")
+	tb.press("Rerun")
+	tb.until("the rerun says who gave it an output", `!document.querySelector('dialog[open]') && document.body.innerText.includes('ada')`)
+	again := s.call(t, http.MethodGet, "/api/v1/executions?rerun_of="+first, nil)["executions"].([]any)
+	if len(again) != 1 {
+		t.Fatalf("%d reruns, want 1", len(again))
+	}
+	id := again[0].(map[string]any)["id"].(string)
+	if raw := s.text(t, http.MethodGet, "/api/v1/executions/"+id+"?wait=60s", nil); !strings.Contains(raw, "9007199254740997") {
+		t.Errorf("the input is not what was typed: %s", raw)
+	}
+	if raw := s.text(t, http.MethodGet, "/api/v1/executions?workflow="+id+"&outputs=true", nil); !strings.Contains(raw, "9007199254740995") {
+		t.Errorf("the output is not what was typed: %s", raw)
+	}
+}
+
 // An alias is set to the version that is shown, moved on, and moved back; an execution says by which alias it was asked for.
 func TestAliases(t *testing.T) {
 	t.Parallel()

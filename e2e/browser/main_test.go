@@ -142,6 +142,17 @@ func serveAt(t *testing.T, token, store, state, listen string) *server {
 // call asks the API and decodes its answer.
 func (s *server) call(t *testing.T, method, path string, body any) map[string]any {
 	t.Helper()
+	b := s.text(t, method, path, body)
+	var out map[string]any
+	if err := json.Unmarshal([]byte(b), &out); err != nil {
+		t.Fatalf("%v\n%s", err, b)
+	}
+	return out
+}
+
+// text asks the API.
+func (s *server) text(t *testing.T, method, path string, body any) string {
+	t.Helper()
 	var sent io.Reader
 	if text, ok := body.(string); ok {
 		sent = strings.NewReader(text)
@@ -168,11 +179,7 @@ func (s *server) call(t *testing.T, method, path string, body any) map[string]an
 	if err != nil || res.StatusCode >= 300 {
 		t.Fatalf("%s %s: %s %v\n%.2000s", method, path, res.Status, err, b)
 	}
-	var out map[string]any
-	if err := json.Unmarshal(b, &out); err != nil {
-		t.Fatalf("%v\n%s", err, b)
-	}
-	return out
+	return string(b)
 }
 
 // submit gives the id of a new execution; path may hold the answer back until its end.

@@ -60,6 +60,15 @@ func TestRerunWithGivenOutputs(t *testing.T) {
 		}
 		r.same("ran though only an output of the workflow changes", c.since())
 
+		// What is given its output after something that runs is planned so too.
+		later := give("join", orchestration.AllItems, `{"all":[]}`)
+		later.From = []orchestration.Item{{Task: "fetch", Index: orchestration.AllItems}}
+		if plan, err := r.e.PlanRerun(r.ctx, id, later); err != nil || !slices.ContainsFunc(plan.Workflow.Tasks, func(p orchestration.Planned) bool {
+			return p.Task == "join" && p.Decision == orchestration.Give && p.Given == 1 && strings.HasPrefix(p.Reason, "its output is given, when its turn comes")
+		}) {
+			r.Errorf("%+v, %v", plan, err)
+		}
+
 		// Together with only: what failed before it is given, and it runs alone.
 		o := give("each", 1, `{"item":"uno"}`)
 		o.Only = []orchestration.Item{{Task: "join", Index: orchestration.AllItems}}

@@ -157,10 +157,14 @@ type planning struct {
 	why          string // the first item that runs does so
 }
 
+func (r *rerun) given(task string, index int) bool {
+	return r.o.Given != nil && r.o.Given(task, index) != nil
+}
+
 // reuses decides about one item, and reports whether it ends at once.
 func (r *rerun) reuses(c *Child) bool {
 	p := &r.tasks[c.Task.Index]
-	if r.o.Given != nil && r.o.Given(c.Task.Name, c.Index) != nil {
+	if r.given(c.Task.Name, c.Index) {
 		p.given++
 		return true
 	}
@@ -240,6 +244,8 @@ func (r *rerun) planned(t *definition.Task) Planned {
 		d.Decision, d.Reason = Skip, "its condition does not hold"
 	case p.Mark == Cancelled:
 		d.Decision, d.Reason = Prevent, "the workflow fails before it can start"
+	case !p.started() && t.Foreach == nil && r.given(t.Name, 0):
+		d.Decision, d.Given, d.Reason = Give, 1, "its output is given, when its turn comes: "+r.waits(t)
 	case !p.started():
 		d.Decision, d.Reason = Run, r.waits(t)
 	case k.runs > 0 && k.reused+k.given > 0:

@@ -103,8 +103,8 @@ function orderOf(x) {
   return { word: 'Cancel', path: 'cancel', title: 'Cancel this execution?', says, button: 'Cancel the execution', danger: true };
 }
 
-/** @param {{x: Execution, again: () => void}} p */
-function Actions({ x, again: look }) {
+/** @param {{x: Execution, input: string, again: () => void}} p input: its text */
+function Actions({ x, input, again: look }) {
   const [order, setOrder] = useState(/** @type {Order|null} */ (null));
   const [reason, setReason] = useState('');
   const [error, setError] = useState(/** @type {unknown} */ (null));
@@ -135,7 +135,7 @@ function Actions({ x, again: look }) {
   const o = order;
   return html`<div class="row">
     ${open(x.status) ? null : html`<a class="button" href=${'compare' + query({ a: x.id })}>Compare</a><a class="button" href=${'new' + query({ from: x.id })}>Run with changes</a>`}
-    ${!open(x.status) && x.kind === 'workflow' ? h(Rerun, { key: x.id, x }) : null}
+    ${!open(x.status) && x.kind === 'workflow' ? h(Rerun, { key: x.id, x, input }) : null}
     ${open(x.status) && x.kind === 'workflow' && !x.cancel_order ? h(PauseOrder, { key: `${x.id} ${!!x.paused}`, of: 'executions', name: x.id, paused: !!x.paused, again: look }) : null}
     <button type="button" class=${now.word === 'Kill' ? 'danger' : ''} onClick=${ask}>${now.word}</button>
     ${dialog({ name: o ? o.title : 'Order', open: o !== null, close: () => setOrder(null) }, o ? html`<form onSubmit=${carryOut}>
@@ -158,11 +158,11 @@ function Times({ x }) {
       : html`<div><dt>${x.finished_at ? 'Waited' : 'Waiting for'}</dt><dd class="num">${duration(end - created)}</dd></div>`}`;
 }
 
-/** @param {{x: Execution, again: () => void, at: string}} p */
-const head = ({ x, again, at }) => html`<div class="head">
+/** @param {{x: Execution, raw: Record<string, string>, again: () => void, at: string}} p */
+const head = ({ x, raw, again, at }) => html`<div class="head">
   <nav class="crumbs" aria-label="Where it belongs"><a href="executions">Executions</a>
     ${x.workflow ? html`<span aria-hidden="true">/</span><a class="mono" href=${`executions/${x.workflow}`}>${line(x.workflow)}</a><span aria-hidden="true">/</span><span class="user">${line(x.task)}${x.index ? `[${x.index}]` : ''}</span>` : null}</nav>
-  <div class="title"><h1 class="user">${line(x.action, 120)}${x.version ? html`<span class="version">@${x.version}</span>` : null}</h1>${h(Actions, { x, again })}</div>
+  <div class="title"><h1 class="user">${line(x.action, 120)}${x.version ? html`<span class="version">@${x.version}</span>` : null}</h1>${h(Actions, { x, input: raw.input || '', again })}</div>
   <div class="row">${statusPill({ status: x.status, word: x.verdict && x.verdict !== 'ok' ? verdictWord(x.verdict) : undefined })}${idText(x.id)}${labelChips(x.labels, (k, v) => 'executions' + query({ label: `${k}=${v}` }))}</div>
   <dl class="line">
     ${h(Times, { x })}
@@ -194,7 +194,7 @@ export function Execution({ id }) {
   const at = asked && Object.hasOwn(tabs, asked) ? asked : names[0];
   const all = names.includes(at) ? names : [...names, at];
   return html`<div>
-    ${head({ x, again, at })}
+    ${head({ x, raw, again, at })}
     ${error ? trouble(error) : null}
     <nav class="tabs" aria-label="About this execution">${all.map((n) => html`<a key=${n} href=${`executions/${x.id}/${n}${kept}`} aria-current=${n === at ? 'page' : undefined}>${tabs[n].word}</a>`)}</nav>
     ${seq > 0 ? h(Replayed, { key: x.id, id: x.id, growing: open(x.status), at: seq, view: (/** @type {Shown['moment']} */ moment) => html`<div key=${at}>${tabs[at].view({ x, raw, again, moment })}</div>` })

@@ -1,11 +1,12 @@
 // Running a workflow again from where it failed: first the plan, which task is reused and which runs and why, then the order.
-import { html, useEffect, useRef, useState } from '../vendor/preact.js';
+import { html, h, useEffect, useRef, useState } from '../vendor/preact.js';
 import { post } from '../app/api.js';
 import { newKey } from '../app/key.js';
 import { go } from '../app/router.js';
 import { line, count, number } from '../app/text.js';
 import { actionName } from './executions.js';
 import { trouble, loading, dialog, scroller } from '../part/kit.js';
+import { Given, membersOf, nothing } from './rerunwith.js';
 
 /** @typedef {import('../types').RerunPlan} RerunPlan */
 
@@ -40,17 +41,18 @@ const table = ({ plan, chosen, alone, choose }) => html`<p role="status">${sum(p
       <td class="user">${line(t.task, 80)}</td><td class="nowrap">${becomes(t)}</td><td class="user">${line(t.reason, 300)}</td></tr>`)}</tbody></table>`) : null}
   ${plan.tasks && plan.tasks.length > shownTasks ? html`<p class="muted small">${number(plan.tasks.length - shownTasks)} more tasks: pawl rerun ${plan.of} --plan shows all.</p>` : null}`;
 
-/** @param {{x: import('../types').Execution}} p */
-export function Rerun({ x }) {
+/** @param {{x: import('../types').Execution, input: string}} p input: its text */
+export function Rerun({ x, input }) {
   const [open, setOpen] = useState(false);
   const [definition, setDefinition] = useState('same');
   const [chosen, setChosen] = useState(/** @type {string[]} */ ([]));
   const [alone, setAlone] = useState(false);
+  const [given, setGiven] = useState(nothing);
   const [plan, setPlan] = useState(/** @type {RerunPlan|null} */ (null));
   const [error, setError] = useState(/** @type {unknown} */ (null));
   const [busy, setBusy] = useState(false);
   const key = useRef('');
-  const body = { definition, ...(chosen.length === 0 ? {} : alone ? { only: chosen } : { from: chosen }) };
+  const body = `{${[`"definition":"${definition}"`, ...(chosen.length === 0 ? [] : [`"${alone ? 'only' : 'from'}":${JSON.stringify(chosen)}`]), ...membersOf(given)].join(',')}}`;
   useEffect(() => {
     if (!open) return undefined;
     let mine = true;
@@ -58,12 +60,13 @@ export function Rerun({ x }) {
     setError(null);
     post(`api/v1/executions/${x.id}/rerun/plan`, body).then((p) => { if (mine) setPlan(p); }, (err) => { if (mine) setError(err); });
     return () => { mine = false; };
-  }, [open, definition, chosen, alone, x.id]);
+  }, [open, body, x.id]);
   const choose = (/** @type {string} */ task) => setChosen(chosen.includes(task) ? chosen.filter((t) => t !== task) : [...chosen, task]);
   const ask = () => {
     setDefinition('same');
     setChosen([]);
     setAlone(false);
+    setGiven(nothing);
     setPlan(null);
     setOpen(true);
   };
@@ -86,6 +89,7 @@ export function Rerun({ x }) {
         <p class="muted"><span class="user">${actionName(x)}</span> <span class="mono small">${line(x.id)}</span></p>
         ${x.version ? html`<div class="field"><label for="rerun-definition">Definition</label><select id="rerun-definition" value=${definition} onChange=${(/** @type {any} */ e) => setDefinition(e.target.value)}><option value="same">the same: version ${x.version}</option><option value="latest">the latest version</option></select></div>` : null}
         <p><label><input type="checkbox" checked=${alone} onChange=${() => setAlone(!alone)} /> Run only the tasks that are chosen, and leave out what comes after them</label></p>
+        ${h(Given, { was: input || '{}', tasks: (plan?.tasks || []).map((t) => t.task), given, set: setGiven })}
         ${trouble(error)}${plan ? table({ plan, chosen, alone, choose }) : error ? null : loading()}</div>
       <footer><button type="button" onClick=${() => setOpen(false)}>Leave it</button><button type="submit" class="primary" disabled=${busy || !plan || !!error || (alone && chosen.length === 0)}>Rerun</button></footer></form>` : null)}`;
 }
