@@ -158,3 +158,68 @@ func TestRerunsThroughKills(t *testing.T) {
 	}
 	checkRows(t, filepath.Join(state, "pawl.db"))
 }
+
+// The process is killed again and again while many executions are run again together. Each of them is run again once, and the execution
+// that does so says as which.
+func TestBulkRerunThroughKills(t *testing.T) {
+	cycles := 4
+	if testing.Short() {
+		cycles = 2
+	}
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d, %d kills", seed, cycles)
+	random := rand.New(rand.NewPCG(seed, 0))
+	state := filepath.Join(t.TempDir(), "state")
+	start := func() *serverProcess { return serve(t, state, "--slots", "4", "--runtime", "process") }
+	s := start()
+	const n = 40
+	var originals []string
+	for i := range n {
+		x, err := s.client.Submit(t.Context(), api.Submission{Action: "noop", Input: fmt.Appendf(nil, `{"n":%d}`, i), Labels: map[string]string{"set": "bulk"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.wait(t, x.ID)
+		originals = append(originals, x.ID)
+	}
+	many, err := s.client.RerunMany(t.Context(), client.Filter{Where: "label.set = bulk and status = completed"}, api.RerunManyRequest{AtOnce: 3})
+	if err != nil || many.Selected != n {
+		t.Fatalf("%+v %v", many, err)
+	}
+	for range cycles {
+		<-time.After(time.Duration(5+random.IntN(60)) * time.Millisecond)
+		s.kill()
+		s = start()
+	}
+	if x := s.wait(t, many.Execution); x.Status != api.Completed {
+		t.Fatalf("%s %v", x.Status, x.Error)
+	}
+	s.history(t, many.Execution)
+	said := map[string]bool{}
+	for task, err := range s.client.All(t.Context(), client.Filter{Workflow: many.Execution, Outputs: true}) {
+		var out struct{ Execution, Status string }
+		if err == nil {
+			err = json.Unmarshal(task.Output, &out)
+		}
+		if err != nil || out.Status != "completed" {
+			t.Errorf("task %d is %s: %s %v %v", task.Index, task.Status, task.Output, task.Error, err)
+		}
+		said[out.Execution] = true
+	}
+	for _, id := range originals {
+		var again []string
+		for y, err := range s.client.All(t.Context(), client.Filter{RerunOf: id}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			again = append(again, y.ID)
+		}
+		if len(again) != 1 || !said[again[0]] {
+			t.Errorf("%s was run again as %v", id, again)
+		}
+	}
+	if err := s.stop(); err != nil {
+		t.Errorf("server: %v", err)
+	}
+	checkRows(t, filepath.Join(state, "pawl.db"))
+}

@@ -25,16 +25,20 @@ type rerunOptions struct {
 	definition string
 	plan, wait bool
 	format     output.Format
+	many       rerunMany
 }
 
 func (a *app) rerunCommand() *cobra.Command {
 	var o rerunOptions
 	c := &cobra.Command{
-		Use:   "rerun ID",
+		Use:   "rerun ID | --where CONDITION",
 		Short: "Run a finished execution again from where it failed, as a new execution that is linked to it",
 		Long: `Run a finished execution again, as a new execution that is linked to it; the old one never changes. Of a workflow, a task that completed
 keeps its outcome when it has the same to do and nothing before it runs again; what failed, timed out, was cancelled or did not start
-runs, with everything after it. --plan says what would be reused and what would run, and why, and changes nothing.`,
+runs, with everything after it. --plan says what would be reused and what would run, and why, and changes nothing.
+
+With flags that select executions, up to 10,000 that have ended and have not completed run again, a few at a time, in an execution of its
+own, whose tasks say which became which. Cancelled, it starts no more of them.`,
 		Example: `  pawl rerun ex_… --plan
   pawl rerun ex_… --wait                              stay until it has ended
   pawl rerun ex_… --from deploy                       this task and everything after it
@@ -42,10 +46,21 @@ runs, with everything after it. --plan says what would be reused and what would 
   pawl rerun ex_… --only render                       this task alone; what comes after it is left out
   pawl rerun ex_… --give 'build={"image": "web:7"}'    build is taken to have put that out
   pawl rerun ex_… --set region=north                  with another input
-  pawl rerun ex_… --definition latest                 on the definition as it is now`,
-		Args: cobra.ExactArgs(1),
+  pawl rerun ex_… --definition latest                 on the definition as it is now
+  pawl rerun --where 'label.team = docs and status = failed' --plan
+  pawl rerun --where 'label.team = docs and status = failed' --at-once 5 --wait`,
+		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			many := o.many.selects()
 			switch {
+			case len(args) == 0 && !many:
+				return exit.Usagef("pawl rerun needs ID, or flags that select executions, such as --where 'label.team = docs and status = failed'")
+			case len(args) == 1 && many:
+				return exit.Usagef("give an id, or flags that select executions, not both")
+			case many && (o.failed || len(o.from)+len(o.only)+len(o.give)+len(o.set) > 0 || o.input+o.by != ""):
+				return exit.Usagef("--failed, --from, --only, --give, --by, --input and --set are for one execution: leave them out, or name it")
+			case !many && cmd.Flags().Changed("at-once"):
+				return exit.Usagef("--at-once goes with flags that select executions, such as --where")
 			case o.failed && len(o.from) > 0:
 				return exit.Usagef("--failed is what runs again without --from: leave out one of them")
 			case len(o.only) > 0 && (o.failed || len(o.from) > 0):
@@ -61,7 +76,12 @@ runs, with everything after it. --plan says what would be reused and what would 
 			if o.wait {
 				m = working
 			}
-			return a.withClient(cmd.Context(), m, func(ctx context.Context, s *session) error { return a.rerun(ctx, s, args[0], &o) })
+			return a.withClient(cmd.Context(), m, func(ctx context.Context, s *session) error {
+				if many {
+					return a.rerunMany(ctx, s, &o)
+				}
+				return a.rerun(ctx, s, args[0], &o)
+			})
 		},
 	}
 	f := c.Flags()
@@ -75,6 +95,7 @@ runs, with everything after it. --plan says what would be reused and what would 
 	f.StringVar(&o.definition, "definition", "", "what it runs on: same (default), latest, or name@version")
 	f.BoolVar(&o.plan, "plan", false, "say what would be reused and what would run, and why; nothing happens")
 	f.BoolVar(&o.wait, "wait", false, "watch it until it has ended, and exit as it did")
+	o.many.flags(f)
 	output.FormatFlag(c, &o.format, output.AsTable, output.AsJSON, output.AsYAML)
 	return c
 }

@@ -18,7 +18,7 @@ func TestRerunDocument(t *testing.T) {
 		"The rerun of release@2 would reuse the outcomes of 4 executions\n", "Rerun of:", "3 reused", "Reruns:",
 		"test     partly    2       1: [1]  it was named\n", "Nothing would run: the rerun of release@2 ends at once as completed\n",
 		"publish  leave                     the rerun is of test only\n", "Only:", "race of built",
-		"publish  give                    its output is given\n", "Given by:", "ada\n", "given\n",
+		"publish  give                    its output is given\n", "Given by:", "ada\n", "given\n", "2 executions are selected, 2 would run again, 0 would be refused; 8 outcomes would be reused", `"execution": "ex_`,
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)
@@ -71,6 +71,14 @@ func TestRerunCommand(t *testing.T) {
 		{[]string{"rerun", id, "-o", "json"}, 2, "", "add --plan"},
 		{[]string{"rerun", id, "--set", "n"}, 2, "", "name=value"},
 		{[]string{"rerun"}, 2, "", "needs ID"},
+		{[]string{"rerun", id, "--where", "status = failed"}, 2, "", "not both"},
+		{[]string{"rerun", "--where", "status = failed", "--from", "a"}, 2, "", "are for one execution"},
+		{[]string{"rerun", id, "--at-once", "3"}, 2, "", "goes with flags that select"},
+		{[]string{"rerun", "--where", "status = faild"}, 1, "", "did you mean \"failed\"?"},
+		{[]string{"rerun", "--where", "status = failed"}, 0, "", "nothing is selected"},
+		{[]string{"rerun", "--where", "status = failed", "--plan"}, 0, "0 executions are selected", ""},
+		{[]string{"rerun", "--where", "action = noop and status = completed", "--plan", "-o", "json"}, 0, `"planned": [`, ""},
+		{[]string{"rerun", "--where", "action = noop and status = completed and not queue = x", "--at-once", "2", "--wait"}, 0, "ex_", "again, 2 at a time"},
 	} {
 		out, stderr, code := pawl(t, env, c.args...)
 		if code != c.code || !strings.Contains(out, c.out) || !strings.Contains(stderr, c.say) {

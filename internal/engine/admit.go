@@ -136,6 +136,11 @@ func (t *transaction) schedule(ctx context.Context, d *flow.Draft) error {
 			return d.Finish(flow.Failed, flow.Outcome{Error: &flow.Error{Code: flow.CodeInvalidInput, Message: err.Error()}}, t.now, 0)
 		}
 		d.Sleep(t.now.Add(pause))
+	case flow.KindRerun:
+		if _, _, err := rerunOf(d.Payload()); err != nil {
+			return d.Finish(flow.Failed, flow.Outcome{Error: &flow.Error{Code: flow.CodeInvalidInput, Message: err.Error()}}, t.now, 0)
+		}
+		d.Sleep(t.now)
 	case flow.KindAsk:
 		return t.ask(ctx, d)
 	case flow.KindWait:

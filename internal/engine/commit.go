@@ -270,6 +270,7 @@ func (e *Engine) afterCommit(t *transaction) {
 	if len(t.effects.gone) > 0 {
 		signal(e.rules.gone)
 	}
+	e.reruns.add(t.effects.reruns)
 	if t.effects.said {
 		e.rules.said()
 	}

@@ -87,6 +87,7 @@ type Engine struct {
 	questions definition.Questions
 	awaited   definition.Waits
 	meetings  chan struct{} // capacity 1: a wait is unlooked, or a signal unmet
+	reruns    carrier
 	webhooks  *webhooks
 	links     linkKey
 	lanes     *lanes
@@ -167,6 +168,7 @@ func New(o Options) (*Engine, error) {
 		sessions:      newSessionCache(),
 		signal:        make(chan struct{}, 1),
 		meetings:      make(chan struct{}, 1),
+		reruns:        carrier{signal: make(chan struct{}, 1)},
 		claimers:      claimers{queues: newQueueHints()},
 		nextDue:       newMoments(),
 	}

@@ -139,6 +139,7 @@ type submitOp struct {
 	sums    []blob.Sum    // of the uploads that it names
 	startIn time.Duration // from when it is accepted on; 0: as the request says
 	reuses  []store.Reuse // of a rerun
+	under   flow.ID       // the execution of kind rerun that asks for it, and must not have ended; zero: none
 }
 
 func (o *submitOp) want(t *transaction) {
@@ -147,6 +148,9 @@ func (o *submitOp) want(t *transaction) {
 	}
 	t.wants.keys = append(t.wants.keys, o.locks()...)
 	t.wants.uploads = append(t.wants.uploads, o.sums...)
+	if !o.under.IsZero() {
+		t.wants.executions = append(t.wants.executions, o.under)
+	}
 }
 
 func (o *submitOp) locks() []string { return locksOf(&o.request) }
@@ -173,6 +177,11 @@ func (o *submitOp) decide(ctx context.Context, t *transaction) error {
 		}
 	}
 	refused := o.refused
+	if !o.under.IsZero() {
+		if d := t.draft(o.under); d == nil || d.Stage.Terminal() {
+			refused = flow.ErrFinished
+		}
+	}
 	if refused == nil && len(o.sums) > 0 {
 		refused = missingUpload(&o.request, t.loaded.uploads)
 	}
@@ -286,6 +295,10 @@ func (e *Engine) resolve(ctx context.Context, s *Submission, by string) (flow.Re
 		switch kind {
 		case flow.KindSleep:
 			if _, err := sleepOf(s.Input); err != nil {
+				return flow.Request{}, invalid("input", "", err.Error(), "")
+			}
+		case flow.KindRerun:
+			if _, _, err := rerunOf(s.Input); err != nil {
 				return flow.Request{}, invalid("input", "", err.Error(), "")
 			}
 		case flow.KindAsk:

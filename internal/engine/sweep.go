@@ -201,6 +201,8 @@ func (t *transaction) decideDue(ctx context.Context, d *flow.Draft) (bool, error
 	switch {
 	case d.Place == flow.Held && d.Kind == flow.KindSleep && passed(d.WakeAt) && !passedBefore(d, d.WakeAt):
 		err = d.Finish(flow.Completed, flow.Outcome{}, t.now, 0) // it was over in time, however late the engine looks
+	case d.Place == flow.Held && d.Kind == flow.KindRerun && passed(d.WakeAt) && !passedBefore(d, d.WakeAt):
+		t.carryRerun(d)
 	case d.Place == flow.Held && d.Kind == flow.KindAsk && passed(d.WakeAt) && !passedBefore(d, d.WakeAt):
 		err = t.remind(ctx, d)
 	case d.Place == flow.Held && d.Kind == flow.KindWait && passed(d.WakeAt) && !passedBefore(d, d.WakeAt):

@@ -69,6 +69,7 @@ type effects struct {
 	emitted []string         // sources of the signals
 	held    bool             // a window may close earlier than was known
 	gone    map[flow.ID]bool // webhooks whose receivers want no more of them
+	reruns  []flow.ID        // executions of kind rerun that are to be carried out
 	said    bool             // there are new signals, about which the rules are to be asked
 
 	schedules map[string]*definition.Definition // documents that were read, by versionKey

@@ -67,6 +67,8 @@ func (e *Engine) why(ctx context.Context, x *flow.Execution, d *descent) (w Why,
 	case x.Kind == flow.KindSleep:
 		w.Waiting, w.Until = "sleep", x.WakeAt
 		w.Summary = fmt.Sprintf("sleeping until %s", clock(x.WakeAt))
+	case x.Kind == flow.KindRerun:
+		err = e.whyRerunning(ctx, x, &w)
 	case x.Kind == flow.KindAsk:
 		err = e.whyAsking(ctx, x, &w)
 	case x.Kind == flow.KindWait:

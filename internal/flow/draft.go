@@ -359,7 +359,7 @@ func (d *Draft) retries(e *Error, now time.Time) bool {
 		return false
 	}
 	switch e.Code {
-	case CodeQueueTimeout, CodeTotalTimeout, CodeWorkerLost, CodeInvalidInput, CodeGone, CodeDeclined:
+	case CodeQueueTimeout, CodeTotalTimeout, CodeWorkerLost, CodeInvalidInput, CodeRerunRefused, CodeGone, CodeDeclined:
 		return false
 	}
 	if t := d.TotalDeadline(); !t.IsZero() && !now.Before(t) {

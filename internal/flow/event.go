@@ -79,6 +79,7 @@ const (
 	CodeRateExceeded    = "rate_exceeded"
 	CodeSuperseded      = "superseded"
 	CodeInvalidInput    = "invalid_input"
+	CodeRerunRefused    = "rerun_refused"
 	CodeHandlerError    = "handler_error"
 	CodeGone            = "gone" // the receiver of a webhook wants no more of them
 	CodeInquiryExpired  = "inquiry_expired"

@@ -143,7 +143,7 @@ type State struct {
 	// work's doing, so no limit of attempts counts them.
 	HandedBack int
 
-	// WakeAt is the end of the wait of what is Delayed, the end of a KindSleep that is Held, when the question of a KindAsk
+	// WakeAt is the end of the wait of what is Delayed, the end of a KindSleep that is Held, when the engine looks again at a KindRerun that is Held, when the question of a KindAsk
 	// that is Held is reminded of or expires, when a KindWait that is Held times out, and of a KindWorkflow that is Held the moment at which the engine goes on with it though none of
 	// its tasks has ended.
 	WakeAt     time.Time

@@ -21,6 +21,7 @@ const (
 	KindSleep     Kind = "sleep"
 	KindAsk       Kind = "ask"
 	KindWait      Kind = "wait"
+	KindRerun     Kind = "rerun"
 	KindNoop      Kind = "noop"
 )
 
@@ -55,6 +56,7 @@ var builtIns = []builtIn{
 	{kind: KindSleep, byEngine: true},
 	{kind: KindAsk, byEngine: true},
 	{kind: KindWait, byEngine: true},
+	{kind: KindRerun, byEngine: true},
 	{kind: KindNoop, everywhere: true},
 }
 

@@ -36,7 +36,11 @@ var specs = map[flow.Kind]spec{
 	flow.KindWebhook:   {fields: fieldsOf[Notice](), validate: readable(Webhook)},
 	flow.KindAsk:       {fields: fieldsOf[Ask](), validate: readable(Question)},
 	flow.KindWait:      {fields: fieldsOf[Wait](), validate: readable(Signal)},
-	// The engine reads these two itself.
+	// The engine reads these itself.
+	flow.KindRerun: {fields: fieldsOf[struct {
+		Execution  string `json:"execution"`
+		Definition string `json:"definition,omitempty"`
+	}](), validate: anything},
 	flow.KindSleep: {fields: fieldsOf[struct {
 		For json.RawMessage `json:"for"`
 	}](), validate: anything},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"sync"
+	"time"
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/internal/flow"
@@ -67,7 +68,7 @@ func (c *call) many(kind func(*api.BulkRequest) bulk) error {
 		return err
 	}
 	b := kind(&in)
-	found, next, err := c.chosen(&in, b.stages)
+	found, next, _, err := c.chosen(&in, b.stages)
 	if err != nil {
 		return err
 	}
@@ -109,25 +110,26 @@ func (c *call) one(b bulk, x *flow.Execution, dry bool) api.BulkEntry {
 	return entry
 }
 
-// chosen loads the executions that a bulk request names, or those of a page of what its parameters select.
-func (c *call) chosen(in *api.BulkRequest, stages []flow.Stage) (found []*flow.Execution, next string, err error) {
+// chosen loads the executions that a bulk request names, or those of a page of what its parameters select. at is set where the search
+// gave up: to the time of the execution up to which it has looked.
+func (c *call) chosen(in *api.BulkRequest, stages []flow.Stage) (found []*flow.Execution, next string, at time.Time, err error) {
 	f, err := c.filter()
 	if err != nil {
-		return nil, "", err
+		return nil, "", at, err
 	}
 	narrowed := len(f.Stages)+len(f.Labels)+len(f.Verdicts) > 0 || f.Action != "" || !f.Workflow.IsZero() || !f.Since.IsZero() || !f.Until.IsZero() || c.where != nil
 	if len(in.IDs) > 0 {
 		if narrowed || f.TopLevel || !f.Before.IsZero() {
-			return nil, "", unreadable(api.FieldError{Path: "ids", Message: "the request selects executions by parameters as well", Fix: "give ids, or parameters"})
+			return nil, "", at, unreadable(api.FieldError{Path: "ids", Message: "the request selects executions by parameters as well", Fix: "give ids, or parameters"})
 		}
 		found, err = c.named(in.IDs)
-		return found, "", err
+		return found, "", at, err
 	}
 	if !narrowed {
-		return nil, "", unreadable(api.FieldError{Path: "ids", Message: "the request says of no execution that it is meant",
+		return nil, "", at, unreadable(api.FieldError{Path: "ids", Message: "the request says of no execution that it is meant",
 			Fix: "name executions in ids, or select them by parameters as the list takes them, such as ?label=team=docs or ?status=scheduled"})
 	}
-	if len(f.Stages) == 0 {
+	if len(f.Stages) == 0 && (c.where == nil || c.where.Bounds().Stages == nil) { // nor does the condition name any
 		f.Stages = stages
 	}
 	f.TopLevel = f.TopLevel || f.Workflow.IsZero() // tasks are their workflow's
@@ -136,9 +138,9 @@ func (c *call) chosen(in *api.BulkRequest, stages []flow.Stage) (found []*flow.E
 	}
 	limit := f.Limit
 	f.Limit++
-	found, searched, _, err := c.search(f)
+	found, searched, searchedTo, err := c.search(f)
 	if err != nil {
-		return nil, "", err
+		return nil, "", at, err
 	}
 	var size store.Page
 	for _, x := range found {
@@ -149,9 +151,9 @@ func (c *call) chosen(in *api.BulkRequest, stages []flow.Stage) (found []*flow.E
 	case more:
 		next = found[len(found)-1].ID.String()
 	case !searched.IsZero():
-		next = searched.String()
+		next, at = searched.String(), searchedTo
 	}
-	return found, next, nil
+	return found, next, at, nil
 }
 
 // named loads executions by their ids, each once.

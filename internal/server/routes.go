@@ -183,6 +183,11 @@ func executionRoutes() []route {
 			summary: "Submit the requests of up to 1,000 finished executions anew: of those that are named, or of the newest that the parameters select and that have not completed",
 			params:  bulkParams, headers: []string{"Idempotency-Key"},
 			body: reflect.TypeFor[api.BulkRequest](), optional: true, answers: []answer{ok(reflect.TypeFor[api.BulkResult]())}, handle: (*call).retryMany},
+		{method: "POST", path: "/api/v1/executions:rerun", name: "rerun-many", tag: tagExecutions,
+			summary: "Run up to 10,000 finished executions again, a few at a time, in an execution of its own; or plan that: those that are named, or the newest that the parameters select and that have not completed",
+			params:  bulkParams, headers: []string{"Idempotency-Key"}, body: reflect.TypeFor[api.RerunManyRequest](), optional: true,
+			answers: []answer{{http.StatusAccepted, "The execution that runs them again", reflect.TypeFor[api.RerunMany](), nil},
+				{http.StatusOK, "A plan, or nothing is selected, or the same call has started it before, under this idempotency key", reflect.TypeFor[api.RerunMany](), nil}}, handle: (*call).rerunMany},
 	}
 }
 

@@ -1,0 +1,91 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/cli/output"
+)
+
+// rerunMany are the flags with which pawl rerun runs many executions again.
+type rerunMany struct {
+	listing
+	atOnce int
+}
+
+func (m *rerunMany) flags(f *pflag.FlagSet) {
+	m.limit = 1 // which the server's own limit takes the place of
+	m.selectFlags(f)
+	f.IntVar(&m.atOnce, "at-once", 10, "with flags that select executions: how many reruns may be under way")
+}
+
+// selects reports whether a flag that selects executions was given.
+func (m *rerunMany) selects() bool {
+	return len(m.status)+len(m.labels)+len(m.verdicts) > 0 || m.action+m.workflow+m.listing.rerunOf+m.since+m.until+m.where != ""
+}
+
+// rerunMany runs again what the flags select, or says what that would do.
+func (a *app) rerunMany(ctx context.Context, s *session, o *rerunOptions) error {
+	f, err := o.many.filter()
+	if err != nil {
+		return err
+	}
+	f.Limit = 0
+	r, err := s.RerunMany(ctx, f, api.RerunManyRequest{Definition: o.definition, AtOnce: o.many.atOnce, Plan: o.plan})
+	if err != nil {
+		return err
+	}
+	switch {
+	case o.plan && o.format != output.AsTable:
+		return output.WriteData(a.out, o.format, r)
+	case o.plan:
+		a.showManyPlan(r)
+	case r.Execution == "":
+		a.say("nothing is selected")
+	default:
+		fmt.Fprintln(a.out, r.Execution)
+		a.say("it runs %s again, %d at a time", output.Plural(r.Selected, "execution", "executions"), o.many.atOnce)
+	}
+	if r.SearchedTo != nil {
+		a.say("executions older than %s were not looked at; for those, add --until %[1]s", r.SearchedTo.UTC().Format(time.RFC3339Nano))
+	}
+	if o.plan || !o.wait || r.Execution == "" {
+		return nil
+	}
+	x, err := s.Get(ctx, r.Execution)
+	if err != nil {
+		return err
+	}
+	return a.watch(ctx, s, x, output.AsTable)
+}
+
+// showManyPlan says what running many executions again would do.
+func (a *app) showManyPlan(r *api.RerunMany) {
+	if len(r.Planned) > 0 {
+		t := &output.Table{}
+		t.Row("ID", "ACTION", "REUSED", "RUNS", "REFUSED")
+		for i := range r.Planned {
+			p := &r.Planned[i]
+			action, why := p.Action, ""
+			if p.Version > 0 {
+				action = fmt.Sprintf("%s@%d", p.Action, p.Version)
+			}
+			if p.Problem != nil {
+				why = p.Problem.Detail
+			}
+			t.Row(p.ID, action, count(p.Reused), count(p.Runs), why)
+		}
+		t.Write(a.out)
+		fmt.Fprintln(a.out)
+	}
+	first := ""
+	if r.Selected > len(r.Planned) {
+		first = fmt.Sprintf("; of the first %d", len(r.Planned))
+	}
+	fmt.Fprintf(a.out, "%s selected%s, %d would run again, %d would be refused; %s would be reused, and %d or more executions run\n",
+		output.Plural(r.Selected, "execution is", "executions are"), first, len(r.Planned)-r.Refused, r.Refused, output.Plural(r.Reused, "outcome", "outcomes"), r.Runs)
+}

@@ -1,0 +1,204 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/telemetry"
+)
+
+// An execution of kind rerun runs another one again and ends when that has ended. It is planned outside of transactions, so a loop of the
+// engine carries it out: the sweep hands it over when it becomes due, and makes it due again a little later, for the case that this
+// replica dies. The rerun is submitted under a key that is made of the execution's id, so it is made once, however often it is carried out.
+
+const (
+	carryAgain = 5 * time.Second // after which it is handed over again
+	carryWait  = 4 * time.Second // how long its end is waited for each time
+	carryPlans = 4               // how many are planned at the same time
+)
+
+// carrier holds the executions of kind rerun that are to be carried out.
+type carrier struct {
+	mu     sync.Mutex
+	ids    []flow.ID
+	signal chan struct{} // capacity 1
+}
+
+func (c *carrier) add(ids []flow.ID) {
+	if len(ids) == 0 {
+		return
+	}
+	c.mu.Lock()
+	c.ids = append(c.ids, ids...)
+	c.mu.Unlock()
+	signal(c.signal)
+}
+
+func (c *carrier) take() []flow.ID {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	ids := c.ids
+	c.ids = nil
+	return ids
+}
+
+// rerunOf reads what an execution of kind rerun is asked for.
+func rerunOf(payload json.RawMessage) (of flow.ID, definition string, err error) {
+	var with struct{ Execution, Definition string }
+	if err := json.Unmarshal(payload, &with); err != nil {
+		return of, "", fmt.Errorf("rerun wants {\"execution\": \"ex_…\"}, not %.80s", payload)
+	}
+	if of, err = flow.ParseID(flow.ExecutionPrefix, with.Execution); err != nil || of.IsZero() {
+		return of, "", fmt.Errorf("rerun: execution: %.60q is no execution's id: write {\"execution\": \"ex_…\"}", with.Execution)
+	}
+	return of, with.Definition, nil
+}
+
+// carryRerun hands a rerun over to be carried out.
+func (t *transaction) carryRerun(d *flow.Draft) {
+	d.Sleep(t.now.Add(carryAgain))
+	t.effects.reruns = append(t.effects.reruns, d.ID)
+}
+
+// carryReruns carries out what the sweep hands over, until ctx ends.
+func (e *Engine) carryReruns(ctx context.Context) {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	plans := make(chan struct{}, carryPlans)
+	for {
+		for _, id := range e.reruns.take() {
+			wg.Go(func() {
+				if err := e.carry(ctx, id, plans); err != nil && ctx.Err() == nil {
+					e.opts.Log.Error("a rerun could not be carried out; it will be tried again", telemetry.Execution, id, telemetry.Err, err)
+				}
+			})
+		}
+		select {
+		case <-e.reruns.signal:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// carry submits the rerun that an execution asks for, unless it has been submitted, and ends the execution once the rerun has ended.
+func (e *Engine) carry(ctx context.Context, id flow.ID, plans chan struct{}) error {
+	x, err := e.opts.Store.Get(ctx, id)
+	if errors.Is(err, store.ErrNotFound) || err == nil && x.Stage.Terminal() {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	again, known, err := e.carriedBefore(ctx, id)
+	if err == nil && !known {
+		select {
+		case plans <- struct{}{}:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		again, err = e.rerunFor(ctx, x)
+		<-plans
+	}
+	var refused *Invalid
+	switch {
+	case errors.Is(err, flow.ErrFinished):
+		return nil
+	case errors.As(err, &refused), errors.Is(err, store.ErrNotFound), errors.Is(err, ErrIdempotencyMismatch):
+		return e.endRerun(ctx, id, flow.Failed, flow.Outcome{Error: &flow.Error{Code: flow.CodeRerunRefused, Message: err.Error()}})
+	case err != nil:
+		return err
+	}
+	end := e.Ending(again)
+	defer end.Close()
+	waiting, stop := context.WithTimeout(ctx, carryWait)
+	defer stop()
+	y, err := end.Wait(waiting)
+	if waiting.Err() != nil && err != nil {
+		return nil // it is handed over again
+	}
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return err
+	}
+	out := struct {
+		Execution string `json:"execution"`
+		Status    string `json:"status,omitempty"`
+	}{Execution: again.String()}
+	if err == nil {
+		out.Status = y.Stage.String()
+	}
+	output, err := json.Marshal(out)
+	if err != nil {
+		return fmt.Errorf("say what became of %s: %w", again, err)
+	}
+	return e.endRerun(ctx, id, flow.Completed, flow.Outcome{Output: output})
+}
+
+// carriedKey is the idempotency key of the rerun that an execution asks for.
+func carriedKey(id flow.ID) string { return "rerun-for:" + id.String() }
+
+// carriedBefore returns the rerun that was submitted for an execution.
+func (e *Engine) carriedBefore(ctx context.Context, id flow.ID) (again flow.ID, known bool, err error) {
+	return e.knownBy(ctx, carriedKey(id))
+}
+
+// knownBy returns the execution that was submitted under an idempotency key.
+func (e *Engine) knownBy(ctx context.Context, key string) (again flow.ID, known bool, err error) {
+	r := newRequest(nil, fromCaller, func(_ context.Context, t *transaction) (flow.ID, error) {
+		return t.loaded.idempotency[key].Execution, nil
+	})
+	r.needs = func(t *transaction) { t.wants.idempotency = append(t.wants.idempotency, key) }
+	again, err = await(ctx, e, r)
+	return again, !again.IsZero(), err
+}
+
+// rerunFor submits the rerun that an execution asks for, in the same way as Rerun does; flow.ErrFinished where the execution has ended
+// meanwhile, which a cancel of what it is a task of does.
+func (e *Engine) rerunFor(ctx context.Context, x *flow.Execution) (flow.ID, error) {
+	of, definition, err := rerunOf(x.Payload())
+	if err != nil {
+		return flow.ID{}, invalid("input", "", err.Error(), "")
+	}
+	out, _, err := e.rerun(ctx, of, RerunOptions{Definition: definition, IdempotencyKey: carriedKey(x.ID)}, x.ID)
+	return out.Execution, err
+}
+
+// endRerun ends an execution of kind rerun.
+func (e *Engine) endRerun(ctx context.Context, id flow.ID, as flow.Stage, o flow.Outcome) error {
+	return e.do(ctx, []flow.ID{id}, func(_ context.Context, t *transaction) error {
+		d := t.draft(id)
+		if d == nil || d.Stage.Terminal() {
+			return nil
+		}
+		if err := d.Finish(as, o, t.now, 0); err != nil {
+			return fmt.Errorf("end a rerun: %w", err)
+		}
+		t.changed(d)
+		return nil
+	})
+}
+
+// whyRerunning says what an execution of kind rerun waits for.
+func (e *Engine) whyRerunning(ctx context.Context, x *flow.Execution, w *Why) error {
+	of, _, err := rerunOf(x.Payload())
+	if err != nil {
+		return err
+	}
+	again, known, err := e.carriedBefore(ctx, x.ID)
+	if err != nil {
+		return err
+	}
+	w.Waiting = "rerun"
+	w.Summary = fmt.Sprintf("about to run %s again", of)
+	if known {
+		w.Summary = fmt.Sprintf("waiting for %s, which runs %s again", again, of)
+		w.Unblock = append(w.Unblock, fmt.Sprintf("it ends; see pawl why %s", again))
+	}
+	return nil
+}
