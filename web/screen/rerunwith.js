@@ -42,12 +42,12 @@ export function Given({ was, tasks, given, set }) {
     if (!say) then();
   };
   const says = (/** @type {string} */ of) => (wrong.of === of && wrong.say ? html`<p class="note bad user" role="alert">This is no JSON: ${line(wrong.say, 200)}</p>` : null);
-  return html`<details open=${given.input !== ''}><summary>With another input</summary>
+  return html`<details open=${given.input !== ''}><summary>With another input</summary><div class="stack">
       <div class="field"><label for="rerun-input">Input, as JSON. What it changes runs, and everything after that</label><textarea id="rerun-input" rows="4" spellcheck=${false} value=${input} onInput=${typed(setInput)}></textarea></div>
       ${says('input')}
       <p class="row"><button type="button" onClick=${() => take('input', input, () => set({ ...given, input }))}>Plan with this input</button>
-        ${given.input ? html`<button type="button" onClick=${() => { setInput(was); set({ ...given, input: '' }); }}>Take the old one</button>` : null}</p></details>
-    ${tasks.length === 0 ? null : html`<details open=${Object.keys(given.outputs).length > 0}><summary>Give an output by hand</summary>
+        ${given.input ? html`<button type="button" onClick=${() => { setInput(was); set({ ...given, input: '' }); }}>Take the old one</button>` : null}</p></div></details>
+    ${tasks.length === 0 ? null : html`<details open=${Object.keys(given.outputs).length > 0}><summary>Give an output by hand</summary><div class="stack">
       <div class="field"><label for="rerun-task">Task that then does not run; of a foreach one item, as test[2]</label><input id="rerun-task" list="rerun-tasks" autocomplete="off" spellcheck=${false} value=${task} onInput=${typed(setTask)} />
         <datalist id="rerun-tasks">${tasks.map((t) => html`<option value=${t}></option>`)}</datalist></div>
       <div class="field"><label for="rerun-output">Its output, as JSON</label><textarea id="rerun-output" rows="3" spellcheck=${false} value=${output} onInput=${typed(setOutput)}></textarea></div>
@@ -55,5 +55,5 @@ export function Given({ was, tasks, given, set }) {
       ${says('output')}
       <p class="row"><button type="button" disabled=${task.trim() === ''} onClick=${() => take('output', output, () => { set({ ...given, by, outputs: { ...given.outputs, [task.trim()]: output } }); setTask(''); setOutput(''); })}>Plan with this output</button></p>
       ${Object.entries(given.outputs).map(([t, text]) => html`<p key=${t} class="row"><span class="user">${line(t, 80)}: <span class="mono">${line(text, 120)}</span></span>
-        <button type="button" aria-label=${`Remove: ${t}`} onClick=${() => { const { [t]: _, ...outputs } = given.outputs; set({ ...given, outputs }); }}>Remove</button></p>`)}</details>`}`;
+        <button type="button" aria-label=${`Remove: ${t}`} onClick=${() => { const { [t]: _, ...outputs } = given.outputs; set({ ...given, outputs }); }}>Remove</button></p>`)}</div></details>`}`;
 }
