@@ -241,8 +241,7 @@ export function Executions() {
   const filtered = address !== '' && address !== 'tasks=true';
   const restart = state.newer.length >= pageSize;
   return html`<div>
-    <div class="top"><h1>Executions</h1><a class="button primary" href="new">New execution</a></div>
-    ${h(Views, {})}
+    <div class="top"><h1>Executions</h1>${h(Views, {})}<a class="button primary" href="new">New execution</a></div>
     ${h(Filters, { look: () => setState((s) => ({ ...s, at: '' })), error: state.error })}
     ${faultOf(state.error) ? null : trouble(state.error)}
     <div class="newer" aria-live="polite">${state.newer.length > 0 ? html`<button type="button" class="primary" data-newer onClick=${restart ? () => { setFrom(0); setState((s) => ({ ...s, at: '' })); } : show}>
