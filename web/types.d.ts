@@ -672,6 +672,26 @@ export interface BulkResult {
   next_cursor?: string;
 }
 
+export interface RerunPlanned {
+  id: string;
+  action?: string;
+  version?: number;
+  reused?: number;
+  runs?: number;
+  problem?: Problem;
+}
+
+export interface RerunMany {
+  execution?: string;
+  selected: number;
+  searched_to?: string;
+  next_cursor?: string;
+  planned?: RerunPlanned[];
+  reused?: number;
+  runs?: number;
+  refused?: number;
+}
+
 export interface RerunTask {
   task: string;
   decision: string;

@@ -106,3 +106,35 @@ func TestSearchFurtherBack(t *testing.T) {
 	tb.until("the row is there", `document.querySelectorAll('.rows tbody tr').length === 1`)
 	tb.check("a search that goes on")
 }
+
+// A condition narrows the list and is kept in the address; what is wrong with one is shown at its place. What it selects is run again together.
+func TestFindAndRerun(t *testing.T) {
+	t.Parallel()
+	s := serve(t, "")
+	for _, team := range []string{"docs", "docs", "web"} {
+		s.submit(t, "/api/v1/executions?wait=30s", `{"action": "noop", "labels": {"team": "`+team+`"}}`)
+	}
+	tb := open(t, strings.TrimPrefix(s.url, "http://"))
+	tb.do("open", chromedp.Navigate(s.url+"/ui/executions"))
+	tb.until("three rows are there", `document.querySelectorAll('.rows tbody tr').length === 3`)
+	find := func(condition string) {
+		t.Helper()
+		eval[any](tb, `document.querySelector('input[name=where]').focus(), document.querySelector('input[name=where]').select()`)
+		tb.do("write the condition", chromedp.KeyEvent(condition+"\r"))
+	}
+	find("label.team == docs")
+	tb.until("the fault is shown at its place", `document.querySelector('#where-fault .at')?.textContent === '=='`)
+	tb.see("write =")
+	tb.accessible("a fault in a condition")
+	tb.shot("find-fault")
+	find("label.team = docs and not status = failed")
+	tb.until("two rows are there", `document.querySelectorAll('.rows tbody tr').length === 2 && new URLSearchParams(location.search).get('where') === 'label.team = docs and not status = failed'`)
+	tb.press("Rerun all …")
+	tb.see("Rerun 2 executions from where each failed?")
+	tb.accessible("a plan of many reruns")
+	tb.shot("rerun-many")
+	tb.press("Rerun 2 executions")
+	tb.see("pawl.rerun")
+	tb.until("it has completed", `document.body.innerText.includes('Completed')`)
+	tb.check("finding and running again")
+}

@@ -6,6 +6,7 @@ import { line, count, number } from '../app/text.js';
 import { statusPill } from '../part/status.js';
 import { dialog, trouble, shortID } from '../part/kit.js';
 import { newKey } from '../app/key.js';
+import { RerunMany } from './rerunmany.js';
 
 /** @typedef {import('../types').BulkResult} BulkResult */
 /** @typedef {{path: string, word: string, all: string, doing: string, done: string, danger: boolean, says: string}} Deed */
@@ -109,4 +110,5 @@ function tally(plan) {
 export const Bulk = ({ filter, chosen, look }) => html`<span class="row all">
   ${chosen.length === 0 || chosen.some((g) => g === 'waiting' || g === 'running') ? h(Deed, { key: 'cancel', which: 'cancel', filter, look }) : null}
   ${chosen.length === 0 || chosen.every((g) => g !== 'waiting' && g !== 'running') ? h(Deed, { key: 'retry', which: 'retry', filter, look }) : null}
+  ${chosen.length === 0 || chosen.every((g) => g !== 'waiting' && g !== 'running') ? h(RerunMany, { key: 'rerun', filter }) : null}
 </span>`;
