@@ -71,6 +71,18 @@ type Request struct {
 	// ReusedOf is, for a task of a rerun that did not run, the execution whose outcome it ended with. That one ran: it is never
 	// itself a task that did not.
 	ReusedOf ID
+
+	// Imported says where it ran, if an archive has brought it here; nil for all others. It has ended, and nothing happens to it here.
+	Imported *Import
+}
+
+// Import is how an execution has come from an archive.
+type Import struct {
+	From string    // the server that wrote the archive
+	At   time.Time // when it was imported here
+	// Definition is the row of the catalog with the definition that it ran on, where its name and version stand for something else here;
+	// empty: they stand for the same.
+	Definition string
 }
 
 // GivenOutput is an output that an item of a workflow ends with instead of running.

@@ -26,6 +26,8 @@ var (
 
 	qInsertPayload = sql(payloads.insert("payloads"))
 
+	qInsertImports = sql(imports.insert("imports"))
+
 	qInsertLabels = sql(labels.insert("labels"))
 
 	qInsertChildren = sql(`WITH v AS ` + children.rows() + `,
@@ -72,7 +74,7 @@ const (
 
 // writes are the columns that Apply fills, kept for the next time.
 type writes struct {
-	insert, ended, payloads, labels, children, endChildren, move, step, end, dropKept, keep, keys, changes, marks, reruns columns
+	insert, ended, payloads, labels, children, endChildren, move, step, end, dropKept, keep, keys, changes, marks, reruns, imports columns
 
 	x change // the draft that is being added
 }
@@ -143,6 +145,7 @@ func (t *tx) Apply(ctx context.Context, d store.Delta) error {
 	t.feed(d.Input)
 	t.putHolds(d.Holds)
 	t.put(qInsertReruns, &w.reruns)
+	t.put(qInsertImports, &w.imports)
 	t.putReuses(d.Reuses)
 	if len(reran) > 0 {
 		t.add(qDropReuses, t.args().ids(reran), nil)
@@ -208,6 +211,7 @@ func (w *writes) begin() {
 	dropped.begin(&w.dropKept)
 	inbox.begin(&w.keep)
 	reruns.begin(&w.reruns)
+	imports.begin(&w.imports)
 }
 
 // change prepares the rows of a draft whose first new event has number next. It is overwritten by the next one.
@@ -238,6 +242,8 @@ func (t *tx) addNew(x *flow.Draft) {
 	}
 	if !x.Parent.IsZero() {
 		children.add(&w.children, itemOf(x))
+	} else if x.Imported != nil {
+		imports.add(&w.imports, x.Execution)
 	}
 }
 

@@ -178,6 +178,7 @@ var removals = []*query{
 	sql(`DELETE FROM {s}.inbox WHERE id = ANY ($1::uuid[])`),
 	sql(`DELETE FROM {s}.inputs WHERE id = ANY ($1::uuid[])`),
 	sql(`DELETE FROM {s}.holds WHERE id = ANY ($1::uuid[])`),
+	sql(`DELETE FROM {s}.imports WHERE id = ANY ($1::uuid[])`),
 	sql(`DELETE FROM {s}.events WHERE id = ANY ($1::uuid[])`),
 	sql(`DELETE FROM {s}.payloads WHERE id = ANY ($1::uuid[])`),
 	sql(`DELETE FROM {s}.ended WHERE id = ANY ($1::uuid[])`),

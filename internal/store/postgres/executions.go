@@ -285,6 +285,12 @@ var (
 		{"payload", oidBytes, func(c *column, x *change) { c.bytesOrNull(x.With) }, nil},
 	}
 
+	// imports are the executions without a parent that were brought here.
+	imports = relation[*flow.Execution, none]{
+		{"id", oidUUID, func(c *column, x *flow.Execution) { c.id(x.ID) }, nil},
+		{"at", oidInt8, func(c *column, x *flow.Execution) { c.int(row.Micros(x.Imported.At)) }, nil},
+	}
+
 	// dropped are the executions whose events below a number leave the inbox.
 	dropped = executions{
 		{"id", oidUUID, putID, nil},

@@ -34,6 +34,7 @@ const (
 	hasRerunFirst // otherwise it is RerunOf
 	hasOnly
 	hasGiven
+	hasImported
 )
 
 const defaultQueue = "default"
@@ -49,7 +50,7 @@ func AppendRequest(b []byte, r *flow.Request) []byte {
 	for bit, is := range [...]bool{!r.Parent.IsZero(), r.Version != 0, string(r.Kind) != r.Action, r.Queue != defaultQueue,
 		r.Priority != 0, r.Key != "" || r.KeyLimit != 0 || r.WhenFull != "", r.Timeout != 0, r.QueueTimeout != 0,
 		r.TotalTimeout != 0, retries, len(r.Labels) > 0, r.IdempotencyKey != "", r.Traceparent != "", !r.NotBefore.IsZero(), !r.Signal.IsZero() || len(r.Rules) > 0, r.Rate != (flow.Rate{}), r.Fair != (flow.Fair{}),
-		!r.RerunOf.IsZero(), !r.ReusedOf.IsZero(), r.Alias != "", r.RerunFirst != r.RerunOf, len(r.Only) > 0, r.GivenBy != ""} {
+		!r.RerunOf.IsZero(), !r.ReusedOf.IsZero(), r.Alias != "", r.RerunFirst != r.RerunOf, len(r.Only) > 0, r.GivenBy != "", r.Imported != nil} {
 		if is {
 			has |= 1 << bit
 		}
@@ -146,6 +147,11 @@ func AppendRequest(b []byte, r *flow.Request) []byte {
 			w.int(int64(r.Outputs[i].Index))
 			w.bytes(r.Outputs[i].Output)
 		}
+	}
+	if has&hasImported != 0 {
+		w.text(r.Imported.From)
+		w.since(Micros(r.Imported.At), created)
+		w.text(r.Imported.Definition)
 	}
 	return w.b
 }
@@ -278,6 +284,9 @@ func DecodeRequest(r *flow.Request, detail []byte) error {
 		for n := d.uint(); n > 0 && d.err == nil; n-- {
 			r.Outputs = append(r.Outputs, flow.GivenOutput{Task: d.text(), Index: int(d.int()), Output: d.bytes()})
 		}
+	}
+	if has&hasImported != 0 {
+		r.Imported = &flow.Import{From: d.text(), At: d.since(created), Definition: d.text()}
 	}
 	return d.err
 }

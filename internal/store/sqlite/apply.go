@@ -46,6 +46,8 @@ var (
 
 	qMark = sql(`INSERT OR REPLACE INTO marks (workflow, attempt, task, state, total, error) VALUES (?, ?, ?, ?, ?, ?)`)
 
+	qInsertImport = sql(`INSERT INTO imports (n, at) VALUES (?, ?)`)
+
 	qInsertKey = sql(`INSERT INTO idempotency (key, n, hash) VALUES (?, ?, ?)`)
 )
 
@@ -219,6 +221,11 @@ func (t *tx) insert(n int64, x *flow.Draft) error {
 	if !x.RerunOf.IsZero() {
 		if err := t.c.use(qInsertRerun).id(x.RerunOf).int(n).run(); err != nil {
 			return fmt.Errorf("note what it runs again: %w", err)
+		}
+	}
+	if x.Imported != nil && parent == 0 {
+		if err := t.c.use(qInsertImport).int(n).int(row.Micros(x.Imported.At)).run(); err != nil {
+			return fmt.Errorf("note when it was imported: %w", err)
 		}
 	}
 	if x.Place == flow.Finished {

@@ -75,6 +75,7 @@ var removals = []*query{
 	sql(`DELETE FROM inbox WHERE n = ?`),
 	sql(`DELETE FROM inputs WHERE n = ?`),
 	sql(`DELETE FROM holds WHERE n = ?`),
+	sql(`DELETE FROM imports WHERE n = ?`),
 	sql(`DELETE FROM ended WHERE n = ?`),
 	sql(`DELETE FROM executions WHERE n = ?`),
 }

@@ -285,8 +285,8 @@ func (s *stmt) either() (*flow.Execution, error) {
 }
 
 var (
-	qOld = sql(`SELECT i.id, d.n, e.parent IS NULL, e.created_at, e.created_at + d.finished_after
-		FROM ids i JOIN ended d ON d.n = i.n JOIN executions e ON e.n = i.n WHERE i.id > ? ORDER BY i.id`)
+	qOld = sql(`SELECT i.id, d.n, e.parent IS NULL, e.created_at, e.created_at + d.finished_after, m.at
+		FROM ids i JOIN ended d ON d.n = i.n JOIN executions e ON e.n = i.n LEFT JOIN imports m ON m.n = i.n WHERE i.id > ? ORDER BY i.id`)
 
 	// The last items of a task come first, and so do later tasks and attempts.
 	qBeneath = sql(`SELECT c.n, e.id FROM children c JOIN executions e ON e.n = c.n WHERE c.workflow = ?
@@ -366,7 +366,8 @@ func (c *conn) oldTops(q store.RemovableQuery) (tops []old, walk store.Removable
 			continue
 		}
 		late = 0
-		if top && s.getInt() < limit {
+		// An import may be of long ago, and be kept from when it came: it says nothing about those that follow.
+		if finished, imported := s.getInt(), s.getInt(); top && max(finished, imported) < limit {
 			tops = append(tops, x)
 		}
 	}
