@@ -128,10 +128,12 @@ type Execution struct {
 	Signal string   `json:"signal,omitempty" doc:"For which a rule has started it; begins with sg_"`
 	Rules  []string `json:"rules,omitempty" doc:"The rules that have led to it, the one that has started it last"`
 
-	RerunOf  string   `json:"rerun_of,omitempty" doc:"The execution that this one runs again"`
-	Only     []string `json:"only,omitempty" doc:"Of a rerun: the tasks, or items of tasks, of which alone it is"`
-	GivenBy  string   `json:"given_by,omitempty" doc:"Who has given the output with which this task of a rerun ended: it did not run. Of the rerun: who has given outputs to tasks"`
-	ReusedOf string   `json:"reused_of,omitempty" doc:"The execution whose outcome this task of a rerun ended with: it did not run"`
+	RerunOf string `json:"rerun_of,omitempty" doc:"The execution that this one runs again"`
+	// Imported is set for what ran elsewhere and has come from an archive.
+	Imported *Imported `json:"imported,omitempty" doc:"Where it ran, if an archive has brought it here: nothing happens to it here"`
+	Only     []string  `json:"only,omitempty" doc:"Of a rerun: the tasks, or items of tasks, of which alone it is"`
+	GivenBy  string    `json:"given_by,omitempty" doc:"Who has given the output with which this task of a rerun ended: it did not run. Of the rerun: who has given outputs to tasks"`
+	ReusedOf string    `json:"reused_of,omitempty" doc:"The execution whose outcome this task of a rerun ended with: it did not run"`
 
 	Queue    string            `json:"queue,omitempty"`
 	Runtime  string            `json:"runtime,omitempty"` // what a worker of the queue must have to run it, "code:NAME" for a language, both by commas; absent: any worker may

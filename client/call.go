@@ -113,8 +113,13 @@ func (c *Client) once(ctx context.Context, r request, body []byte) (*http.Respon
 	if req.Header.Get("Accept") == "" {
 		req.Header.Set("Accept", "application/json")
 	}
+	return c.send(ctx, req)
+}
+
+// send sends a request as this client, and returns a success.
+func (c *Client) send(ctx context.Context, req *http.Request) (*http.Response, error) {
 	req.Header.Set("User-Agent", c.userAgent)
-	if c.chain != "" && r.method == http.MethodPost {
+	if c.chain != "" && req.Method == http.MethodPost {
 		req.Header.Set("Pawl-Chain", c.chain)
 	}
 	if c.token != "" {

@@ -108,7 +108,7 @@ Exit codes: 0 ok, 1 error, 2 wrong usage, 3 the execution failed, 4 it was cance
 		&cobra.Group{ID: "serve", Title: "Serve:"},
 		&cobra.Group{ID: "setup", Title: "Check and set up:"},
 	)
-	a.add(root, "work", a.runCommand(), a.evalCommand(), a.uploadCommand(), a.applyCommand(), a.validateCommand(), a.diffCommand(), a.compareCommand(), a.aliasCommand(), a.retireCommand())
+	a.add(root, "work", a.runCommand(), a.evalCommand(), a.uploadCommand(), a.exportCommand(), a.importCommand(), a.applyCommand(), a.validateCommand(), a.diffCommand(), a.compareCommand(), a.aliasCommand(), a.retireCommand())
 	a.add(root, "look", a.getCommand(), a.describeCommand(), a.logsCommand(), a.eventsCommand(), a.filesCommand(), a.waitCommand(), a.whyCommand(),
 		a.cancelCommand(), a.killCommand(), a.retryCommand(), a.rerunCommand(), a.replayCommand(), a.attachCommand(), a.emitCommand(), a.answerCommand(), a.pauseCommand(), a.resumeCommand(), a.schedulesCommand(), a.rulesCommand(), a.hooksCommand())
 	a.add(root, "serve", a.serverCommand(), a.workerCommand(), a.uiCommand())

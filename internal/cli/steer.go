@@ -281,6 +281,9 @@ func (a *app) describe(ctx context.Context, s *session, x *api.Execution) error 
 		field("Task", fmt.Sprintf("%s[%d] of %s", x.Task, x.Index, x.Workflow))
 	}
 	field("Rerun of", x.RerunOf)
+	if i := x.Imported; i != nil {
+		field("Imported", fmt.Sprintf("from %s, %s: it ran there, and nothing happens to it here", i.From, i.At.Local().Format("2006-01-02 15:04:05")))
+	}
 	field("Given by", x.GivenBy)
 	field("Only", strings.Join(x.Only, ", "))
 	if x.Status.Terminal() {

@@ -27,7 +27,12 @@ func (e *Engine) Retry(ctx context.Context, id flow.ID, key string) (Submitted, 
 			return Submitted{}, err
 		}
 	}
+	version, err := e.versionHere(ctx, x)
+	if err != nil {
+		return Submitted{}, err
+	}
 	r := x.Request
+	r.Version, r.Imported = version, nil
 	r.Parent, r.ParentAttempt, r.Task, r.Index, r.Depth = flow.ID{}, 0, "", 0, 0
 	r.IdempotencyKey, r.NotBefore = key, r.CreatedAt
 	r.RerunOf, r.RerunFirst, r.ReusedOf = flow.ID{}, flow.ID{}, flow.ID{}

@@ -210,13 +210,15 @@ func (t *transaction) definition(ctx context.Context, name string, version int, 
 
 func versionKey(name string, version int) string { return fmt.Sprintf("%s@%d", name, version) }
 
-func (c *catalog) put(d *definition.Definition, version int) {
+func (c *catalog) put(d *definition.Definition, version int) { c.keep(versionKey(d.Name, version), d) }
+
+func (c *catalog) keep(key string, d *definition.Definition) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.versions) >= catalogLimit {
 		clear(c.versions)
 	}
-	c.versions[versionKey(d.Name, version)] = d
+	c.versions[key] = d
 }
 
 // isAlias remembers where an alias stood when the store was asked.

@@ -128,7 +128,7 @@ func (h *Histories) history(ctx context.Context, id flow.ID) (*replay.Record, er
 // workflowHistory reads what was recorded of a workflow beside its own events.
 func (h *Histories) workflowHistory(ctx context.Context, r *replay.Record) error {
 	x := r.Execution
-	def, _, err := h.catalog.get(ctx, x.Action, x.Version)
+	def, err := h.catalog.of(ctx, x)
 	switch {
 	case err != nil && !spoiled(err) && !errors.Is(err, store.ErrNotFound):
 		return fmt.Errorf("load its definition: %w", err)
@@ -148,7 +148,7 @@ func (h *Histories) workflowHistory(ctx context.Context, r *replay.Record) error
 		}
 	}
 	w.Request = func(c *orchestration.Child, recorded *flow.Execution) (flow.Request, error) {
-		return recordedRequest(ctx, h.catalog.getFor, x, c, recorded)
+		return recordedRequest(ctx, h.catalog.as(recorded), x, c, recorded)
 	}
 	r.Workflow = w
 	return nil
@@ -207,6 +207,17 @@ func (h *Histories) childHistories(ctx context.Context, of store.WorkflowAttempt
 
 // definitionFor loads a version of a definition, as maker wants it.
 type definitionFor = func(ctx context.Context, name string, version int, by string) (*definition.Definition, int, error)
+
+// as loads definitions as they were where an execution has run.
+func (c *catalog) as(recorded *flow.Execution) definitionFor {
+	return func(ctx context.Context, name string, version int, by string) (*definition.Definition, int, error) {
+		if recorded.Imported != nil && name == recorded.Action && version == recorded.Version {
+			d, err := c.of(ctx, recorded)
+			return d, version, err
+		}
+		return c.getFor(ctx, name, version, by)
+	}
+}
 
 // recordedRequest is what the rules make of a child. Versions that its task leaves open are those that were recorded.
 func recordedRequest(ctx context.Context, load definitionFor, w *flow.Execution, c *orchestration.Child, recorded *flow.Execution) (flow.Request, error) {

@@ -132,7 +132,7 @@ func (e *Engine) planRerun(ctx context.Context, again, id flow.ID, o *RerunOptio
 	r.Parent, r.ParentAttempt, r.Task, r.Index, r.Depth = flow.ID{}, 0, "", 0, 0
 	r.Signal, r.ReusedOf, r.IdempotencyKey, r.NotBefore = flow.ID{}, flow.ID{}, "", x.CreatedAt
 	r.RerunOf, r.RerunFirst, r.Only, r.LeftOut = id, firstOf(x), nil, nil
-	r.Outputs, r.GivenBy = nil, ""
+	r.Outputs, r.GivenBy, r.Imported = nil, "", nil
 	plan := &RerunPlan{Action: r.Action, Version: r.Version}
 	if r.Kind != flow.KindWorkflow || x.Kind != flow.KindWorkflow {
 		return r, plan, o.refuseItems()
@@ -165,7 +165,11 @@ func (e *Engine) stillKept(ctx context.Context, x *flow.Execution) error {
 	if err != nil {
 		return err
 	}
-	if top.Stage.Terminal() && now.Sub(top.FinishedAt) >= e.opts.Retention {
+	ended := top.FinishedAt
+	if i := top.Imported; i != nil {
+		ended = i.At
+	}
+	if top.Stage.Terminal() && now.Sub(ended) >= e.opts.Retention {
 		return fmt.Errorf("%s ended more than %s ago and is being removed; servers with a longer retention keep it: %w", top.ID, e.opts.Retention, store.ErrNotFound)
 	}
 	return nil
@@ -192,11 +196,17 @@ func (e *Engine) rerunRequest(ctx context.Context, x *flow.Execution, o *RerunOp
 	action, input := x.Action, o.Input
 	switch {
 	case o.Definition == "" || o.Definition == DefinitionSame:
+		version, err := e.versionHere(ctx, x)
+		if err != nil {
+			return flow.Request{}, err
+		}
 		if input == nil {
-			return x.Request, nil
+			again := x.Request
+			again.Version = version
+			return again, nil
 		}
 		if x.Version > 0 {
-			action = versionKey(x.Action, x.Version)
+			action = versionKey(x.Action, version)
 		}
 	case x.Version == 0:
 		return flow.Request{}, invalid("definition", o.Definition, "the execution ran on no definition: it was submitted as it is", "leave it out")
@@ -213,14 +223,14 @@ func (e *Engine) rerunRequest(ctx context.Context, x *flow.Execution, o *RerunOp
 	was, own := x.Request, x.Labels // what the original's definition would have asked for
 	if x.Version == 0 {
 		was = builtIn(x.Kind, x.Input)
-	} else if def, version, err := e.catalog.get(ctx, x.Action, x.Version); err == nil {
+	} else if def, err := e.catalog.of(ctx, x); err == nil {
 		own = map[string]string{}
 		for name, value := range x.Labels {
 			if def.Settings.Labels[name] != value {
 				own[name] = value
 			}
 		}
-		if was, err = requestFor(def, version, x.Input, own, nil); err != nil {
+		if was, err = requestFor(def, x.Version, x.Input, own, nil); err != nil {
 			was = x.Request
 		}
 	}

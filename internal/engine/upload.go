@@ -56,10 +56,18 @@ func (e *Engine) KeepUpload(ctx context.Context, sum blob.Sum) (u store.Upload, 
 // PutUpload stores what r gives until EOF, which must have the sum: otherwise it is ErrWrongSum, and nothing is stored. It
 // reports whether it was there before.
 func (e *Engine) PutUpload(ctx context.Context, sum blob.Sum, r io.Reader) (u store.Upload, existed bool, err error) {
+	id := e.opts.NewID()
+	sums := sha256.New()
+	u, err = e.receive(ctx, id, &summed{from: r, hash: sums, want: sum}, sums)
+	return u, err == nil && u.ID != id, err
+}
+
+// receive stores what r gives until EOF, and sum sums up, as an upload with an id, or finds the one with the same content.
+func (e *Engine) receive(ctx context.Context, id flow.ID, r io.Reader, sum hash.Hash) (u store.Upload, err error) {
 	if e.opts.Blobs == nil {
-		return u, false, ErrNoBlobs
+		return u, ErrNoBlobs
 	}
-	u = store.Upload{ID: e.opts.NewID(), Sum: sum}
+	u.ID = id
 	err = e.update(ctx, func(ctx context.Context, tx store.Tx) error {
 		now, err := tx.Now(ctx)
 		if err == nil {
@@ -68,11 +76,12 @@ func (e *Engine) PutUpload(ctx context.Context, sum blob.Sum, r io.Reader) (u st
 		return err
 	})
 	if err != nil {
-		return u, false, err
+		return u, err
 	}
-	if u.Size, err = e.opts.Blobs.Put(ctx, uploadName(u.ID), &summed{from: r, hash: sha256.New(), want: sum}); err != nil {
-		return u, false, err // the row is dropped when its time is over
+	if u.Size, err = e.opts.Blobs.Put(ctx, uploadName(u.ID), r); err != nil {
+		return u, err // the row is dropped when its time is over
 	}
+	u.Sum = blob.Sum(sum.Sum(nil))
 	var kept store.Upload
 	err = e.update(ctx, func(ctx context.Context, tx store.Tx) error {
 		now, err := tx.Now(ctx)
@@ -83,9 +92,9 @@ func (e *Engine) PutUpload(ctx context.Context, sum blob.Sum, r io.Reader) (u st
 		return err
 	})
 	if errors.Is(err, store.ErrNotFound) {
-		return u, false, fmt.Errorf("the content took more than %g hours to arrive: send it again", uploadArrives.Hours())
+		return u, fmt.Errorf("the content took more than %g hours to arrive: send it again", uploadArrives.Hours())
 	}
-	return kept, err == nil && kept.ID != u.ID, err
+	return kept, err
 }
 
 // CheckSum reads r until EOF, and returns ErrWrongSum when it has another sum.

@@ -33,6 +33,9 @@ func render(x *flow.Execution) api.Execution {
 			MaxDelay: api.Duration(r.MaxDelay), Jitter: r.Jitter, On: r.On,
 		}
 	}
+	if i := x.Imported; i != nil {
+		out.Imported = &api.Imported{From: i.From, At: i.At}
+	}
 	if o := x.State.Cancel; o != nil && !x.Stage.Terminal() {
 		out.CancelOrder = &api.CancelOrder{As: status(o.As), Code: o.Code, Reason: o.Reason, At: o.At}
 	}

@@ -70,6 +70,7 @@ type Server struct {
 	surveys  surveys
 	verifies sync.Mutex // held while the store is verified
 	replays  chan struct{}
+	archives chan struct{}
 	bodies   budget
 	// hookBodies are those of requests to webhooks.
 	hookBodies budget
@@ -102,7 +103,7 @@ func New(o Options) (*Server, error) {
 	if o.Grace == 0 {
 		o.Grace = 10 * time.Second
 	}
-	s := &Server{Options: o, log: o.Log, started: time.Now(), replays: make(chan struct{}, replaysAtOnce)}
+	s := &Server{Options: o, log: o.Log, started: time.Now(), replays: make(chan struct{}, replaysAtOnce), archives: make(chan struct{}, archivesAtOnce)}
 	s.draining, s.drain = context.WithCancel(context.Background())
 	s.bodies.limit, s.bodies.first, s.bodies.part, s.bodies.free = max(bodiesInFlight, 2*o.BodyLimit), smallBody, smallBody, true
 	s.hookBodies.limit, s.hookBodies.first, s.hookBodies.part = max(hookBodiesInFlight, 2*o.BodyLimit), hookFirst, hookPart

@@ -106,7 +106,7 @@ func share(plan *definition.Workflow, items int) int {
 // taskStates puts together how far the tasks of a workflow are.
 func (c *call) taskStates(x *flow.Execution, items int) (api.Tasks, error) {
 	out := api.Tasks{Workflow: x.ID.String(), Status: status(x.Stage), Attempt: x.Attempt}
-	plan, err := c.plans.get(c, x.Action, x.Version)
+	plan, err := c.plans.get(c, x)
 	if err != nil {
 		return out, err
 	}
@@ -322,19 +322,18 @@ type plans struct {
 
 const plansLimit = 500
 
-func (p *plans) get(c *call, name string, version int) (*definition.Workflow, error) {
-	key := fmt.Sprintf("%s@%d", name, version)
+func (p *plans) get(c *call, x *flow.Execution) (*definition.Workflow, error) {
+	key := fmt.Sprintf("%s@%d", x.Action, x.Version)
+	if x.Imported != nil && x.Imported.Definition != "" {
+		key = x.Imported.Definition
+	}
 	p.mu.Lock()
 	w := p.known[key]
 	p.mu.Unlock()
 	if w != nil {
 		return w, nil
 	}
-	row, err := c.Engine.Reader().Definition(c.ctx(), name, version)
-	if err != nil {
-		return nil, fmt.Errorf("definition %s: %w", key, err)
-	}
-	d, err := definition.Decode(row.Document)
+	d, err := c.Engine.DefinitionOf(c.ctx(), x)
 	if err != nil {
 		return nil, fmt.Errorf("definition %s: %w", key, err)
 	}

@@ -42,6 +42,8 @@ const (
 	Invariant  = "invariant"
 	Remote     = "remote" // address of a caller
 	Status     = "status"
+	From       = "from"  // the server that wrote an archive
+	Count      = "count" // of executions
 )
 
 // Names of spans. Those of one execution are in the trace of the request that submitted it: the submission, and beneath

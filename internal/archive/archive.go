@@ -1,0 +1,122 @@
+// Package archive is the format of archives of executions: a tar that every tar program opens.
+//
+//	manifest.json            the format, its version, and where the archive is from
+//	definitions/NAME@V.HASH.json
+//	executions/000001.jsonl  rows, one JSON in each line: trees of executions, each workflow before its tasks
+//	files/…, logs/…, uploads/…  blobs, by the names that rows have for them
+//	checksums/000001         the SHA-256 of the members before it, as sha256sum -c reads it
+//	seal.json                the SHA-256 of every byte before it
+//
+// The seal is the last member, and nothing follows it, so an archive that is cut off or changed anywhere is refused. It is a checksum and
+// no signature: it does not tell who made the archive.
+//
+// The package is pure: it reads from and writes to streams that it is given, holds one part of the rows at a time, and stores nothing.
+package archive
+
+import (
+	"archive/tar"
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+	"time"
+)
+
+// Format and Version are what an archive of this program says of itself.
+const (
+	Format  = "pawl-archive"
+	Version = 1
+)
+
+const (
+	manifestName = "manifest.json"
+	sealName     = "seal.json"
+	// Blobs lie beneath these.
+	filesUnder, logsUnder, uploadsUnder = "files/", "logs/", "uploads/"
+
+	definitionsUnder = "definitions/"
+	rowsUnder        = "executions/"
+	checksumsUnder   = "checksums/"
+
+	// partSize is how many bytes of rows are gathered into one member.
+	partSize = 1 << 20
+	// MostRow bounds a row: what was given, what its handler got and what it put out have 16 MB each, and base64 a third more.
+	MostRow = 80 << 20
+	// mostDefinition bounds a document.
+	mostDefinition = 4 << 20
+	// checkedAtOnce is how many members one list of checksums has.
+	checkedAtOnce = 10_000
+
+	block = 512 // of a tar
+)
+
+// ErrBroken means that an archive is cut off, damaged or none of this format.
+var ErrBroken = errors.New("the archive is broken")
+
+func broken(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", ErrBroken, fmt.Sprintf(format, args...))
+}
+
+// Manifest says what an archive is.
+type Manifest struct {
+	Format  string    `json:"format"`
+	Version int       `json:"version"`
+	Pawl    string    `json:"pawl"` // version of the program that wrote it
+	From    string    `json:"from"` // name of the machine of the server
+	At      time.Time `json:"at"`
+}
+
+// seal is the content of the last member.
+type seal struct {
+	SHA256 string `json:"sha256"` // of every byte before the member
+}
+
+// header is a member's header: it says nothing but the name and the size.
+func header(name string, size int64) *tar.Header {
+	return &tar.Header{Typeflag: tar.TypeReg, Name: name, Size: size, Mode: 0o644}
+}
+
+// sealed is the end of an archive of which everything before has a sum: the last member and the two empty blocks behind it.
+func sealed(sum []byte) ([]byte, error) {
+	content, err := json.Marshal(seal{hex.EncodeToString(sum)})
+	if err != nil {
+		return nil, err
+	}
+	content = append(content, '\n')
+	var b bytes.Buffer
+	w := tar.NewWriter(&b)
+	if err := w.WriteHeader(header(sealName, int64(len(content)))); err != nil {
+		return nil, err
+	}
+	if _, err := w.Write(content); err != nil {
+		return nil, err
+	}
+	err = w.Close()
+	return b.Bytes(), err
+}
+
+// checksum is a line of a list of checksums.
+func checksum(sum [sha256.Size]byte, name string) string {
+	return hex.EncodeToString(sum[:]) + "  " + name + "\n"
+}
+
+// DefinitionName is the member of a definition; hash is that of its document.
+func DefinitionName(name string, version int, hash string) string {
+	return fmt.Sprintf("%s%s@%d.%s.json", definitionsUnder, name, version, hash)
+}
+
+// IsBlob reports whether a member's name is that of a blob.
+func IsBlob(name string) bool {
+	return under(name, filesUnder) || under(name, logsUnder) || under(name, uploadsUnder)
+}
+
+// UploadName is the member of an uploaded content.
+func UploadName(sum [sha256.Size]byte) string { return uploadsUnder + hex.EncodeToString(sum[:]) }
+
+func under(name, prefix string) bool {
+	return strings.HasPrefix(name, prefix) && path.Clean(name) == name
+}

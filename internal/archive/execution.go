@@ -1,0 +1,141 @@
+package archive
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/flow"
+)
+
+// Execution is one that has ended: its request, how far it came, and its outcome.
+type Execution struct {
+	ID            flow.ID `json:"id"`
+	Parent        flow.ID `json:"parent,omitzero"`
+	ParentAttempt int     `json:"parent_attempt,omitempty"`
+	Task          string  `json:"task,omitempty"`
+	Index         int     `json:"index,omitempty"`
+	Depth         int     `json:"depth,omitempty"`
+
+	Action     string    `json:"action"`
+	Version    int       `json:"version,omitempty"`
+	Definition string    `json:"definition,omitempty"` // SHA-256 of the document of that version
+	Alias      string    `json:"alias,omitempty"`
+	Kind       flow.Kind `json:"kind"`
+	Queue      string    `json:"queue"`
+	Priority   int       `json:"priority,omitempty"`
+
+	Key        string        `json:"key,omitempty"`
+	KeyLimit   int           `json:"key_limit,omitempty"`
+	WhenFull   flow.WhenFull `json:"when_full,omitempty"`
+	FairBy     string        `json:"fair_by,omitempty"`
+	FairWeight int           `json:"fair_weight,omitempty"`
+	Rate       *Rate         `json:"rate,omitempty"`
+
+	Timeout      time.Duration `json:"timeout_ns,omitempty"`
+	QueueTimeout time.Duration `json:"queue_timeout_ns,omitempty"`
+	TotalTimeout time.Duration `json:"total_timeout_ns,omitempty"`
+	Retry        flow.Retry    `json:"retry,omitzero"` // its times in nanoseconds
+
+	Input Value `json:"input,omitempty"`
+	With  Value `json:"with,omitempty"`
+
+	Labels         map[string]string `json:"labels,omitempty"`
+	IdempotencyKey string            `json:"idempotency_key,omitempty"`
+	Traceparent    string            `json:"traceparent,omitempty"`
+	CreatedAt      time.Time         `json:"created_at"`
+	NotBefore      time.Time         `json:"not_before,omitzero"`
+
+	Signal     string   `json:"signal,omitempty"`
+	Rules      []string `json:"rules,omitempty"`
+	RerunOf    flow.ID  `json:"rerun_of,omitzero"`
+	RerunFirst flow.ID  `json:"rerun_first,omitzero"`
+	Only       []string `json:"only,omitempty"`
+	LeftOut    []string `json:"left_out,omitempty"`
+	Outputs    []Given  `json:"outputs,omitempty"`
+	GivenBy    string   `json:"given_by,omitempty"`
+	ReusedOf   flow.ID  `json:"reused_of,omitzero"`
+
+	Status     flow.Stage `json:"status"`
+	Attempt    int        `json:"attempt"`
+	Events     int64      `json:"events"` // of its history
+	HandedBack int        `json:"handed_back,omitempty"`
+	QueuedAt   time.Time  `json:"queued_at,omitzero"`
+	ClaimedAt  time.Time  `json:"claimed_at,omitzero"`
+	StartedAt  time.Time  `json:"started_at,omitzero"`
+	FinishedAt time.Time  `json:"finished_at"`
+	SlotAt     time.Time  `json:"slot_at,omitzero"`
+
+	Output Value  `json:"output,omitempty"`
+	Error  *Error `json:"error,omitempty"`
+}
+
+// Rate is how often executions with a key begin.
+type Rate struct {
+	Key   string        `json:"key"`
+	Limit int           `json:"limit"`
+	Per   time.Duration `json:"per_ns"`
+	Burst int           `json:"burst,omitempty"`
+	Over  flow.Over     `json:"over,omitempty"`
+}
+
+// Given is an output that was given to an item of a rerun.
+type Given struct {
+	Task   string `json:"task"`
+	Index  int    `json:"index,omitempty"`
+	Output Value  `json:"output"`
+}
+
+// ExecutionOf is an execution as rows have it; definition is the hash of the document that its version stands for.
+func ExecutionOf(x *flow.Execution, definition string) *Execution {
+	e := &Execution{
+		ID: x.ID, Parent: x.Parent, ParentAttempt: x.ParentAttempt, Task: x.Task, Index: x.Index, Depth: x.Depth,
+		Action: x.Action, Version: x.Version, Definition: definition, Alias: x.Alias, Kind: x.Kind, Queue: x.Queue, Priority: x.Priority,
+		Key: x.Key, KeyLimit: x.KeyLimit, WhenFull: x.WhenFull, FairBy: x.Fair.By, FairWeight: x.Fair.Weight,
+		Timeout: x.Timeout, QueueTimeout: x.QueueTimeout, TotalTimeout: x.TotalTimeout, Retry: x.Retry,
+		Input: Value(x.Input), With: Value(x.With), Labels: x.Labels, IdempotencyKey: x.IdempotencyKey, Traceparent: x.Traceparent,
+		CreatedAt: x.CreatedAt, NotBefore: x.NotBefore, Signal: x.Signal.Text(flow.SignalPrefix), Rules: x.Rules,
+		RerunOf: x.RerunOf, RerunFirst: x.RerunFirst, Only: x.Only, LeftOut: x.LeftOut, GivenBy: x.GivenBy, ReusedOf: x.ReusedOf,
+		Status: x.Stage, Attempt: x.Attempt, Events: x.NextSeq - 1, HandedBack: x.HandedBack,
+		QueuedAt: x.QueuedAt, ClaimedAt: x.ClaimedAt, StartedAt: x.StartedAt, FinishedAt: x.FinishedAt, SlotAt: x.SlotAt,
+	}
+	if r := x.Rate; r != (flow.Rate{}) {
+		e.Rate = &Rate{r.Key, r.Limit, r.Per, r.Burst, r.Over}
+	}
+	for i := range x.Outputs {
+		g := &x.Outputs[i]
+		e.Outputs = append(e.Outputs, Given{g.Task, g.Index, Value(g.Output)})
+	}
+	if x.Outcome != nil {
+		e.Output, e.Error = Value(x.Outcome.Output), ErrorOf(x.Outcome.Error)
+	}
+	return e
+}
+
+// Flow is the execution that the row says.
+func (e *Execution) Flow() (*flow.Execution, error) {
+	x := &flow.Execution{ID: e.ID, Outcome: &flow.Outcome{Output: json.RawMessage(e.Output), Error: e.Error.Flow()}}
+	x.Request = flow.Request{
+		Parent: e.Parent, ParentAttempt: e.ParentAttempt, Task: e.Task, Index: e.Index, Depth: e.Depth,
+		Action: e.Action, Version: e.Version, Alias: e.Alias, Kind: e.Kind, Queue: e.Queue, Priority: e.Priority,
+		Key: e.Key, KeyLimit: e.KeyLimit, WhenFull: e.WhenFull, Fair: flow.Fair{By: e.FairBy, Weight: e.FairWeight},
+		Timeout: e.Timeout, QueueTimeout: e.QueueTimeout, TotalTimeout: e.TotalTimeout, Retry: e.Retry,
+		Input: json.RawMessage(e.Input), With: json.RawMessage(e.With), Labels: e.Labels, IdempotencyKey: e.IdempotencyKey, Traceparent: e.Traceparent,
+		CreatedAt: instant(e.CreatedAt), NotBefore: instant(e.NotBefore), Rules: e.Rules,
+		RerunOf: e.RerunOf, RerunFirst: e.RerunFirst, Only: e.Only, LeftOut: e.LeftOut, GivenBy: e.GivenBy, ReusedOf: e.ReusedOf,
+	}
+	if e.Signal != "" {
+		var err error
+		if x.Signal, err = flow.ParseID(flow.SignalPrefix, e.Signal); err != nil {
+			return nil, broken("%s: signal: %v", e.ID, err)
+		}
+	}
+	if r := e.Rate; r != nil {
+		x.Rate = flow.Rate{Key: r.Key, Limit: r.Limit, Per: r.Per, Burst: r.Burst, Over: r.Over}
+	}
+	for _, g := range e.Outputs {
+		x.Outputs = append(x.Outputs, flow.GivenOutput{Task: g.Task, Index: g.Index, Output: json.RawMessage(g.Output)})
+	}
+	x.State = flow.State{Stage: e.Status, Attempt: e.Attempt, NextSeq: e.Events + 1, Place: flow.Finished, HandedBack: e.HandedBack,
+		QueuedAt: instant(e.QueuedAt), ClaimedAt: instant(e.ClaimedAt), StartedAt: instant(e.StartedAt), FinishedAt: instant(e.FinishedAt), SlotAt: instant(e.SlotAt)}
+	return x, nil
+}

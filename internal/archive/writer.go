@@ -1,0 +1,139 @@
+package archive
+
+import (
+	"archive/tar"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"hash"
+	"io"
+)
+
+// Writer writes an archive. What it holds is one part of the rows.
+type Writer struct {
+	to     io.Writer
+	sum    hash.Hash // of all that was written
+	tar    *tar.Writer
+	rows   []byte
+	parts  int
+	lists  int
+	checks []string // checksums of members, not written yet
+}
+
+// NewWriter begins an archive.
+func NewWriter(to io.Writer, m Manifest) (*Writer, error) {
+	w := &Writer{sum: sha256.New()}
+	w.to = io.MultiWriter(to, w.sum)
+	w.tar = tar.NewWriter(w.to)
+	m.Format, m.Version = Format, Version
+	text, err := json.MarshalIndent(m, "", "  ")
+	if err != nil {
+		return nil, fmt.Errorf("write the manifest: %w", err)
+	}
+	return w, w.member(manifestName, append(text, '\n'))
+}
+
+// Row adds a row.
+func (w *Writer) Row(r *Row) (err error) {
+	if w.rows, err = r.Appended(w.rows); err != nil {
+		return err
+	}
+	if len(w.rows) < partSize {
+		return nil
+	}
+	return w.flush()
+}
+
+// Definition adds the document of a definition, by its member's name. It comes before the executions that name it.
+func (w *Writer) Definition(name string, document []byte) error { return w.member(name, document) }
+
+// Blob adds a content of so many bytes; its row comes behind it.
+func (w *Writer) Blob(name string, size int64, content io.Reader) (row *Blob, err error) {
+	if err := w.tar.WriteHeader(header(name, size)); err != nil {
+		return nil, fmt.Errorf("write member %s: %w", name, err)
+	}
+	sum := sha256.New()
+	n, err := io.Copy(io.MultiWriter(w.tar, sum), io.LimitReader(content, size))
+	if err == nil {
+		var more int64
+		more, err = io.Copy(io.Discard, content)
+		n += more
+	}
+	if err == nil && n != size {
+		err = fmt.Errorf("it has %d bytes and should have %d", n, size)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("write member %s: %w", name, err)
+	}
+	row = &Blob{Name: name, Size: size, SHA256: fmt.Sprintf("%x", sum.Sum(nil))}
+	return row, w.checked([sha256.Size]byte(sum.Sum(nil)), name)
+}
+
+// Close ends the archive. Without it, what was written is refused.
+func (w *Writer) Close() error {
+	if err := w.flush(); err != nil {
+		return err
+	}
+	if err := w.list(); err != nil {
+		return err
+	}
+	if err := w.tar.Flush(); err != nil {
+		return fmt.Errorf("end the archive: %w", err)
+	}
+	end, err := sealed(w.sum.Sum(nil))
+	if err == nil {
+		_, err = w.to.Write(end)
+	}
+	if err != nil {
+		return fmt.Errorf("seal the archive: %w", err)
+	}
+	return nil
+}
+
+func (w *Writer) flush() error {
+	if len(w.rows) == 0 {
+		return nil
+	}
+	w.parts++
+	err := w.member(fmt.Sprintf("%s%06d.jsonl", rowsUnder, w.parts), w.rows)
+	if w.rows = w.rows[:0]; cap(w.rows) > 4*partSize {
+		w.rows = nil // a large row was among them
+	}
+	return err
+}
+
+func (w *Writer) member(name string, content []byte) error {
+	if err := w.put(name, content); err != nil {
+		return err
+	}
+	return w.checked(sha256.Sum256(content), name)
+}
+
+func (w *Writer) put(name string, content []byte) error {
+	err := w.tar.WriteHeader(header(name, int64(len(content))))
+	if err == nil {
+		_, err = w.tar.Write(content)
+	}
+	if err != nil {
+		return fmt.Errorf("write member %s: %w", name, err)
+	}
+	return nil
+}
+
+func (w *Writer) checked(sum [sha256.Size]byte, name string) error {
+	if w.checks = append(w.checks, checksum(sum, name)); len(w.checks) < checkedAtOnce {
+		return nil
+	}
+	return w.list()
+}
+
+// list writes the checksums of the members since the last list.
+func (w *Writer) list() error {
+	var text []byte
+	for _, line := range w.checks {
+		text = append(text, line...)
+	}
+	w.checks = w.checks[:0]
+	w.lists++
+	return w.put(fmt.Sprintf("%s%06d", checksumsUnder, w.lists), text)
+}

@@ -1,0 +1,523 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/archive"
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/handoff"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// betweenStores runs a test with a server that exports and one that imports, on each pair of stores.
+func betweenStores(t *testing.T, test func(from, to *rig)) {
+	stores := map[string]func(testing.TB, ...func(*Options)) *rig{"sqlite": newRig, "postgres": newPostgresRig}
+	for a, from := range stores {
+		for b, to := range stores {
+			t.Run(a+" to "+b, func(t *testing.T) { test(from(t, withBlobs(t)), to(t, withBlobs(t))) })
+		}
+	}
+}
+
+func (r *rig) export(ids ...flow.ID) []byte {
+	r.Helper()
+	var b bytes.Buffer
+	err := r.e.CheckExport(r.ctx, ids)
+	if err == nil {
+		err = r.e.Export(r.ctx, &b, archive.Manifest{From: "there"}, Exporting{IDs: ids})
+	}
+	if err != nil {
+		r.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func (r *rig) importing(b []byte) *Imported {
+	r.Helper()
+	out, err := r.e.Import(r.ctx, bytes.NewReader(b))
+	if err != nil {
+		r.Fatal(err)
+	}
+	return out
+}
+
+// rewritten is an archive whose rows were changed, with right checksums; a row that becomes nil is left out.
+func rewritten(t testing.TB, whole []byte, change func(*archive.Row) *archive.Row) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	w, err := archive.NewWriter(&b, archive.Manifest{From: "there"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = archive.Read(bytes.NewReader(whole), archive.Contents{
+		Definition: w.Definition,
+		Blob: func(name string, size int64, content io.Reader) error {
+			_, err := w.Blob(name, size, content)
+			return err
+		},
+		Row: func(r *archive.Row, _ []byte) error {
+			if r = change(r); r == nil {
+				return nil
+			}
+			return w.Row(r)
+		},
+	})
+	if err = errors.Join(err, w.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+const archivedWorkflow = `
+name: inner
+kind: workflow
+tasks:
+  leaf: {action: work, with: {leaf: true}}
+---
+name: outer
+tasks:
+  build: {action: work, with: {n: 1}, retry: {max_attempts: 2, delay: 1ms}}
+  each: {needs: [build], foreach: "${{ [1, 2, 3] }}", action: work, with: {item: "${{ item }}"}}
+  sub: {needs: [build], action: inner}
+  skipped: {needs: [build], if: "false", action: noop}
+  last: {needs: [each, sub], action: work, with: {last: "${{ tasks.each.output[2] }}"}}
+`
+
+// archived runs a workflow with everything that an archive can have, and returns its execution and one of code.
+func (r *rig) archived() (workflow, code flow.ID) {
+	r.Helper()
+	r.define("name: work\naction: noop")
+	r.define(archivedWorkflow)
+	up := r.upload("the content of an upload")
+	code = r.submit(Submission{Action: "code", Labels: map[string]string{"k": "v"}, IdempotencyKey: "once",
+		Input: fmt.Appendf(nil, `{"language":"python", "source":"1", "interactive":true, "stdin":{"blob":%q}}`, up)})
+	if _, err := r.e.Feed(r.ctx, code, 0, []byte("typed"), true); err != nil {
+		r.Fatal(err)
+	}
+	h := r.worker()
+	a := h.take(1)[0]
+	name := fmt.Sprintf("files/%s/1/0", code)
+	for blob, content := range map[string]string{name: "left by the program", fmt.Sprintf("logs/%s/1/2", code): "a large log"} {
+		if _, err := r.e.opts.Blobs.Put(r.ctx, blob, strings.NewReader(content)); err != nil {
+			r.Fatal(err)
+		}
+	}
+	if err := r.store.AppendLogs(r.ctx, []flow.LogChunk{
+		{Execution: code, Attempt: 1, Seq: 1, Stream: "stdout", At: time.Now().UTC().Truncate(time.Microsecond), Data: []byte{0xff, 0}, Size: 2},
+		{Execution: code, Attempt: 1, Seq: 2, Stream: "stdout", Offset: 2, At: time.Now().UTC().Truncate(time.Microsecond), Blob: fmt.Sprintf("logs/%s/1/2", code), Size: 11},
+	}); err != nil {
+		r.Fatal(err)
+	}
+	h.complete(a, fmt.Sprintf(`{"exit_code": 0, "files":[{"path":"out","size":19,"blob":%q}]}`, name))
+	r.ended(code)
+	failed := false
+	h.serve(func(a handoff.Assignment) (string, *flow.Error) {
+		if string(a.Payload) == `{"n":1}` && !failed {
+			failed = true
+			return "", &flow.Error{Code: "boom", Message: "boom"}
+		}
+		return string(a.Payload), nil
+	})
+	workflow = r.submit(Submission{Action: "outer", Labels: map[string]string{"k": "v"}})
+	if x := r.ended(workflow); x.Stage != flow.Completed {
+		r.Fatalf("the workflow: %+v", x)
+	}
+	return workflow, code
+}
+
+// everything is what a reader can see of a tree.
+func (r *rig) everything(id flow.ID) map[string]string {
+	r.Helper()
+	all := map[string]string{}
+	x := r.get(id)
+	x.Imported = nil
+	text, err := json.Marshal(x)
+	if err != nil {
+		r.Fatal(err)
+	}
+	events, err := r.store.Events(r.ctx, id, 0, 1000)
+	if err != nil {
+		r.Fatal(err)
+	}
+	chunks, err := r.store.ReadLogs(r.ctx, store.LogQuery{Execution: id, Limit: 1 << 20})
+	if err != nil {
+		r.Fatal(err)
+	}
+	input, last, err := r.store.ReadInput(r.ctx, id, 0, 1<<20)
+	if err != nil {
+		r.Fatal(err)
+	}
+	marks, err := r.store.Marks(r.ctx, store.WorkflowAttempt{ID: id, Attempt: 1})
+	if err != nil {
+		r.Fatal(err)
+	}
+	slices.SortFunc(marks, func(a, b store.Mark) int { return strings.Compare(a.Task, b.Task) })
+	all[id.String()] = fmt.Sprintf("%s %+v %+v %q %t %+v", text, events, chunks, input, last, marks)
+	if x.Kind == flow.KindWorkflow {
+		for _, kid := range r.kids(id) {
+			maps.Copy(all, r.everything(kid.ID))
+		}
+	}
+	return all
+}
+
+func (r *rig) content(name string) string {
+	r.Helper()
+	from, err := r.e.opts.Blobs.Get(r.ctx, name, 0)
+	if err != nil {
+		return err.Error()
+	}
+	defer func() { _ = from.Close() }()
+	b, err := io.ReadAll(from)
+	if err != nil {
+		r.Fatal(err)
+	}
+	return string(b)
+}
+
+// What was exported is seen elsewhere as it was, with its logs, blobs and definitions; it is replayed, and runs again from there as a new
+// execution. Importing it again changes nothing. (The rigs look at the invariants and replay every history when the test ends.)
+func TestArchive(t *testing.T) {
+	betweenStores(t, func(from, to *rig) {
+		workflow, code := from.archived()
+		whole := from.export(workflow, code)
+		out := to.importing(whole)
+		if out.Trees != 2 || out.Executions != 9 || out.Already+out.Refused+out.LeftOut != 0 || out.From != "there" {
+			to.Fatalf("imported %+v", out)
+		}
+		for _, id := range []flow.ID{workflow, code} {
+			was, is := from.everything(id), to.everything(id)
+			if !maps.Equal(was, is) {
+				to.Errorf("imported\n%v\nexported\n%v", is, was)
+			}
+			x := to.get(id)
+			if x.Imported == nil || x.Imported.From != "there" || x.Imported.At.IsZero() {
+				to.Errorf("it is marked as imported by %+v", x.Imported)
+			}
+			if _, err := to.e.Cancel(to.ctx, id, "no"); !errors.Is(err, flow.ErrFinished) {
+				to.Errorf("cancelled: %v", err)
+			}
+		}
+		to.same("contents", []string{to.content(fmt.Sprintf("files/%s/1/0", code)), to.content(fmt.Sprintf("logs/%s/1/2", code))}, "left by the program", "a large log")
+		if _, err := to.e.Upload(to.ctx, sumsIn(to.get(code).Input)[0]); err != nil {
+			to.Errorf("the upload that its input names: %v", err)
+		}
+		for range 2 {
+			if out := to.importing(whole); out.Already != 2 || out.Trees+out.Refused != 0 {
+				to.Errorf("imported again: %+v", out)
+			}
+		}
+		if out := from.importing(whole); out.Already != 2 || out.Trees+out.Refused != 0 || from.get(code).Imported != nil {
+			to.Errorf("imported where it is from: %+v", out)
+		}
+		if second := to.importing(to.export(workflow, code)); second.Already != 2 {
+			to.Errorf("exported from where it was imported: %+v", second)
+		}
+		// Nothing of it is work.
+		h := to.worker()
+		h.none("work of the archive")
+		if again := to.submit(Submission{Action: "noop", IdempotencyKey: "once"}); again == code {
+			to.Error("its idempotency key is in use")
+		}
+		h.complete(h.take(1)[0], "null")
+
+		// It runs again once its definition is here, under whichever version.
+		var refused *Invalid
+		if _, _, err := to.e.Rerun(to.ctx, workflow, RerunOptions{}); !errors.As(err, &refused) || !strings.Contains(err.Error(), "pawl apply") {
+			to.Errorf("a rerun without the definition: %v", err)
+		}
+		if _, err := to.e.Retry(to.ctx, workflow, ""); !errors.As(err, &refused) {
+			to.Errorf("a retry without the definition: %v", err)
+		}
+		to.define("name: work\naction: noop")
+		to.define("name: inner\nkind: workflow\ntasks:\n  other: {action: noop}")
+		to.define("name: outer\ntasks:\n  other: {action: noop}")
+		if d, err := to.e.DefinitionOf(to.ctx, to.get(workflow)); err != nil || len(d.Workflow.Tasks) != 5 {
+			to.Errorf("the definition that it ran on: %+v, %v", d, err)
+		}
+		if _, _, err := to.e.Rerun(to.ctx, workflow, RerunOptions{}); !errors.As(err, &refused) {
+			to.Errorf("a rerun on another definition of the same name and version: %v", err)
+		}
+		to.define(archivedWorkflow)
+		again, plan := to.rerun(workflow, RerunOptions{})
+		if plan.Version != 2 || len(plan.Workflow.Reuses) != 4 {
+			to.Errorf("the plan: version %d, %d reused", plan.Version, len(plan.Workflow.Reuses))
+		}
+		to.crew()
+		if x := to.ended(again); x.Stage != flow.Completed || x.Imported != nil || x.RerunOf != workflow {
+			to.Errorf("the rerun: %+v", x)
+		}
+	})
+}
+
+// What has not ended, is a task of a workflow, or is not there is not exported, and the error says what to do.
+func TestExportRefuses(t *testing.T) {
+	r := newRig(t)
+	r.define("name: outer\ntasks:\n  a: {action: noop}")
+	open := r.submit(Submission{Action: "outer", Labels: map[string]string{"k": "v"}})
+	ended := r.submit(Submission{Action: "sleep", Input: json.RawMessage(`{"for": "1ms"}`), Labels: map[string]string{"k": "v"}})
+	r.pass(time.Second)
+	r.ended(ended)
+	for id, say := range map[flow.ID]string{open: "pawl wait", r.kids(open)["a[0]"].ID: "export " + open.String(), {1}: "not found"} {
+		if err := r.e.CheckExport(r.ctx, []flow.ID{id}); err == nil || !strings.Contains(err.Error(), say) {
+			r.Errorf("export %s: %v, want %q", id, err, say)
+		}
+	}
+	var b bytes.Buffer
+	if err := r.e.Export(r.ctx, &b, archive.Manifest{}, Exporting{Filter: store.Filter{Labels: map[string]string{"k": "v"}}}); err != nil {
+		r.Fatal(err)
+	}
+	if out := r.importing(b.Bytes()); out.Already != 1 || out.LeftOut != 1 {
+		r.Errorf("by a filter: %+v", out)
+	}
+	h := r.worker()
+	h.complete(h.take(1)[0], "1")
+	r.ended(open)
+}
+
+// Under an id that is taken by something else, nothing of a tree is stored; other trees are.
+func TestImportRefusesAnotherContent(t *testing.T) {
+	betweenStores(t, func(from, to *rig) {
+		workflow, code := from.archived()
+		whole := from.export(workflow, code)
+		forged := rewritten(t, whole, func(r *archive.Row) *archive.Row {
+			if r.Execution != nil && r.Execution.ID == workflow {
+				r.Execution.Labels = map[string]string{"k": "another"}
+			}
+			return r
+		})
+		if out := to.importing(forged); out.Trees != 2 {
+			to.Fatalf("imported %+v", out)
+		}
+		out := to.importing(whole)
+		if out.Already != 1 || out.Refused != 1 || out.Refusals[0].Execution != workflow || !strings.Contains(out.Refusals[0].Why, "another execution") {
+			to.Errorf("imported %+v", out)
+		}
+		// A task whose id is taken: the whole tree is refused, with its logs.
+		kid := from.kids(workflow)["build[0]"].ID
+		lone := rewritten(t, from.export(workflow), func(r *archive.Row) *archive.Row {
+			switch {
+			case !r.Tree.IsZero():
+				r.Tree = flow.ID{1}
+			case r.Execution != nil && r.Execution.ID == workflow:
+				r.Execution.ID = flow.ID{1}
+			case r.Execution != nil && r.Execution.Parent == workflow:
+				r.Execution.Parent = flow.ID{1}
+			}
+			return r
+		})
+		if out := to.importing(lone); out.Refused != 1 || !strings.Contains(out.Refusals[0].Why, "exists already") {
+			to.Errorf("with a task that is here, in another workflow: %+v", out)
+		}
+		if _, err := to.store.Get(to.ctx, flow.ID{1}); !errors.Is(err, store.ErrNotFound) {
+			to.Errorf("a part of a refused tree was stored: %v", err)
+		}
+		if x := to.get(kid); x.Parent != workflow {
+			to.Errorf("the task that was here: %+v", x)
+		}
+	})
+}
+
+// Archives that somebody has written, with right checksums and wrong contents, are refused before anything is stored.
+func TestForgedArchives(t *testing.T) {
+	from, to := newRig(t, withBlobs(t)), newRig(t, withBlobs(t))
+	workflow, code := from.archived()
+	whole := from.export(workflow, code)
+	kid := from.kids(workflow)["each[1]"].ID
+	of := func(id flow.ID, change func(*archive.Execution)) func(*archive.Row) *archive.Row {
+		return func(r *archive.Row) *archive.Row {
+			if r.Execution != nil && r.Execution.ID == id {
+				change(r.Execution)
+			}
+			return r
+		}
+	}
+	// without leaves out what stands behind an execution.
+	without := func(id flow.ID, is func(*archive.Row) bool) func(*archive.Row) *archive.Row {
+		var at flow.ID
+		return func(r *archive.Row) *archive.Row {
+			if r.Execution != nil {
+				at = r.Execution.ID
+			}
+			if at == id && is(r) {
+				return nil
+			}
+			return r
+		}
+	}
+	for name, c := range map[string]struct {
+		say    string
+		change func(*archive.Row) *archive.Row
+	}{
+		"it runs":            {"only what has ended", of(code, func(e *archive.Execution) { e.Status = flow.Running })},
+		"it ended otherwise": {"its history leads to completed", of(code, func(e *archive.Execution) { e.Status = flow.Failed })},
+		"another attempt":    {"its history leads to", of(code, func(e *archive.Execution) { e.Attempt = 2 })},
+		"no history":         {"it has 0 events", without(code, func(r *archive.Row) bool { return len(r.Events) > 0 })},
+		"an event less": {"stands in place", func(r *archive.Row) *archive.Row {
+			if len(r.Events) > 2 {
+				r.Events = slices.Delete(r.Events, 1, 2)
+			}
+			return r
+		}},
+		"events out of order":     {"stands in place", func(r *archive.Row) *archive.Row { slices.Reverse(r.Events); return r }},
+		"an item is missing":      {"does not follow", without(kid, func(*archive.Row) bool { return true })},
+		"an item of another task": {"does not follow", of(kid, func(e *archive.Execution) { e.Task = "alone" })},
+		"of a later attempt":      {"of attempt 7", of(kid, func(e *archive.Execution) { e.ParentAttempt = 7 })},
+		"of another workflow":     {"not above it", of(kid, func(e *archive.Execution) { e.Parent = flow.ID{5} })},
+		"a task at the top":       {"not above it", of(code, func(e *archive.Execution) { e.Parent, e.Task = flow.ID{5}, "t" })},
+		"a NUL byte":              {"NUL", of(code, func(e *archive.Execution) { e.Queue = "a\x00b" })},
+		"a NUL byte in a label":   {"label", of(code, func(e *archive.Execution) { e.Labels = map[string]string{"a": "\x00"} })},
+		"a large number":          {"a number of it", of(code, func(e *archive.Execution) { e.KeyLimit = 1 << 40 })},
+		"a negative number":       {"a number of it", of(code, func(e *archive.Execution) { e.HandedBack = -1 })},
+		"it ended before":         {"ended at", of(code, func(e *archive.Execution) { e.FinishedAt = e.CreatedAt.Add(-1e9) })},
+		"no JSON":                 {"no JSON", of(code, func(e *archive.Execution) { e.Input = archive.Value("{") })},
+		"an unknown definition":   {"has no definition", of(workflow, func(e *archive.Execution) { e.Definition = strings.Repeat("0", 64) })},
+		"a log of another": {"stands behind it", func(r *archive.Row) *archive.Row {
+			if r.Log != nil {
+				r.Log.Execution = kid
+			}
+			return r
+		}},
+		"a log of a later one": {"of attempt 9", func(r *archive.Row) *archive.Row {
+			if r.Log != nil {
+				r.Log.Attempt = 9
+			}
+			return r
+		}},
+		"a log elsewhere": {"not where its row says", func(r *archive.Row) *archive.Row {
+			if r.Log != nil && r.Log.Blob != "" {
+				r.Log.Blob = "files/" + kid.String() + "/1/0"
+			}
+			return r
+		}},
+		"a gap in its input": {"do not follow one another", func(r *archive.Row) *archive.Row {
+			if r.Input != nil {
+				r.Input.Offset = 3
+			}
+			return r
+		}},
+		"a mark of what is none": {"no workflow", func(r *archive.Row) *archive.Row {
+			if r.Input != nil {
+				return &archive.Row{Mark: &archive.Mark{Attempt: 1, Task: "t"}}
+			}
+			return r
+		}},
+	} {
+		_, err := to.e.Import(to.ctx, bytes.NewReader(rewritten(t, whole, c.change)))
+		if err == nil || !strings.Contains(err.Error(), c.say) {
+			t.Errorf("%s: %v, want %q", name, err, c.say)
+		}
+	}
+	var other bytes.Buffer
+	w, err := archive.NewWriter(&other, archive.Manifest{})
+	if err == nil {
+		err = errors.Join(w.Definition(archive.DefinitionName("outer", 1, strings.Repeat("0", 64)), []byte(`{}`)), w.Close())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := to.e.Import(to.ctx, &other); err == nil {
+		t.Error("a definition with another content than its name says was taken")
+	}
+	if _, err := to.e.Import(to.ctx, bytes.NewReader(whole[:len(whole)/2])); !errors.Is(err, archive.ErrBroken) {
+		t.Errorf("half an archive: %v", err)
+	}
+	page, err := store.List(to.ctx, to.store, store.Filter{Limit: 10})
+	if err != nil || len(page) != 0 {
+		t.Errorf("%d executions were stored, %v", len(page), err)
+	}
+	if defs, err := to.store.Definitions(to.ctx, "", 10); err != nil || len(defs) != 0 {
+		t.Errorf("definitions were stored: %v, %v", defs, err)
+	}
+}
+
+// Retention counts from the import.
+func TestImportedAreKept(t *testing.T) {
+	onEachStore(t, func(r *rig) {
+		from := newRig(t)
+		id := from.submit(Submission{Action: "noop"})
+		h := from.worker()
+		h.complete(h.take(1)[0], "1")
+		from.ended(id)
+		old := rewritten(t, from.export(id), func(row *archive.Row) *archive.Row {
+			year := -365 * 24 * time.Hour
+			if e := row.Execution; e != nil {
+				e.CreatedAt, e.QueuedAt, e.ClaimedAt, e.StartedAt, e.FinishedAt = e.CreatedAt.Add(year), e.QueuedAt.Add(year), e.ClaimedAt.Add(year), e.StartedAt.Add(year), e.FinishedAt.Add(year)
+			}
+			for i := range row.Events {
+				row.Events[i].At = row.Events[i].At.Add(year)
+			}
+			return row
+		})
+		r.importing(old)
+		p := &purger{e: r.e, retention: time.Hour, size: purgeFirst}
+		if _, err := p.next(r.ctx); err != nil {
+			t.Fatal(err)
+		}
+		r.get(id)
+		if err := r.e.CheckExport(r.ctx, []flow.ID{id}); err != nil {
+			t.Errorf("exported further: %v", err)
+		}
+		p.retention = -time.Hour // as if it had passed
+		if _, err := p.next(r.ctx); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := r.store.Get(r.ctx, id); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("after the retention: %v", err)
+		}
+		if out := r.importing(old); out.Trees != 1 {
+			t.Errorf("imported once more: %+v", out)
+		}
+	}, func(o *Options) { o.Retention = 1000 * time.Hour })
+}
+
+// A wide workflow is written in parts of one transaction.
+func TestImportOfAWideWorkflow(t *testing.T) {
+	from := newRig(t)
+	from.define("name: work\naction: noop")
+	from.define(fmt.Sprintf("name: wide\ntasks:\n  each: {foreach: \"${{ lists.range(%d) }}\", action: work, with: {n: \"${{ item }}\"}}", 2*importApply+50))
+	from.crew()
+	id := from.submit(Submission{Action: "wide"})
+	from.ended(id)
+	whole := from.export(id)
+	onEachStore(t, func(r *rig) {
+		if out := r.importing(whole); out.Executions != 2*importApply+51 || out.Trees != 1 {
+			t.Errorf("imported %+v", out)
+		}
+		if out := r.importing(whole); out.Already != 1 {
+			t.Errorf("imported again %+v", out)
+		}
+	})
+}
+
+// A database that cannot be reached ends an import with that error; it is done again, and what was stored before is there already.
+func TestImportInterrupted(t *testing.T) {
+	from, to := newRig(t), newRig(t)
+	var ids []flow.ID
+	for range 3 {
+		ids = append(ids, from.submit(Submission{Action: "noop"}))
+	}
+	h := from.worker()
+	for _, a := range h.take(3) {
+		h.complete(a, "1")
+	}
+	whole := from.export(ids...)
+	ctx, stop := context.WithCancel(to.ctx)
+	stop()
+	if _, err := to.e.Import(ctx, bytes.NewReader(whole)); !errors.Is(err, context.Canceled) {
+		t.Errorf("interrupted: %v", err)
+	}
+	if out := to.importing(whole); out.Trees != 3 {
+		t.Errorf("again: %+v", out)
+	}
+}

@@ -1,0 +1,144 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/archive"
+	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/telemetry"
+)
+
+// mediaTar is the type of archives.
+const mediaTar = "application/x-tar"
+
+const (
+	// archivesAtOnce is how many archives are written or read at a time: each may hold some large rows.
+	archivesAtOnce = 4
+	// exportedIDs is how many executions one request names.
+	exportedIDs = 1000
+)
+
+// beginArchive takes one of the places; done gives it back.
+func (c *call) beginArchive() (done func(), err error) {
+	select {
+	case c.archives <- struct{}{}:
+		return func() { <-c.archives }, nil
+	default:
+		return nil, refusal(http.StatusTooManyRequests, api.ProblemOverloaded, fmt.Sprintf("%d archives are being written or read already: try again later", archivesAtOnce))
+	}
+}
+
+// exportExecutions streams an archive. What fails on the way cuts it off, and readers refuse what has no end.
+func (c *call) exportExecutions() error {
+	var q engine.Exporting
+	for _, text := range c.query["id"] {
+		id, err := flow.ParseID(flow.ExecutionPrefix, text)
+		if err != nil {
+			c.fault("id", text, err.Error(), "write it as the lists have it")
+		}
+		q.IDs = append(q.IDs, id)
+	}
+	f, err := c.filter()
+	if err != nil {
+		return err
+	}
+	q.Filter = f
+	filtered := f.Action != "" || len(f.Labels) > 0 || len(f.Stages) > 0 || len(f.Verdicts) > 0 || !f.Since.IsZero() || !f.Until.IsZero() || !f.RerunOf.IsZero()
+	switch {
+	case len(q.IDs) > exportedIDs:
+		return invalid(api.FieldError{Path: "id", Value: fmt.Sprint(len(q.IDs)), Message: fmt.Sprintf("one archive has at most %d executions by their ids", exportedIDs), Fix: "select them by a label, or write several archives"})
+	case len(q.IDs) > 0 && filtered:
+		return invalid(api.FieldError{Path: "id", Message: "ids and filters do not go together", Fix: "leave out one of them"})
+	case len(q.IDs) == 0 && !filtered:
+		return invalid(api.FieldError{Path: "id", Message: "nothing says what to export", Fix: "name executions, or select them by label, action, status or time; ?since=1970-01-01T00:00:00Z selects all"})
+	}
+	done, err := c.beginArchive()
+	if err != nil {
+		return err
+	}
+	defer done()
+	if err := c.Engine.CheckExport(c.ctx(), q.IDs); err != nil {
+		return err
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	h := c.w.Header()
+	h.Set("Content-Type", mediaTar)
+	h.Set("Content-Disposition", `attachment; filename="`+archiveName(q.IDs)+`"`)
+	h.Set("X-Content-Type-Options", "nosniff")
+	c.w.WriteHeader(http.StatusOK)
+	ctx, stop := context.WithCancel(c.ctx())
+	defer stop()
+	defer context.AfterFunc(c.draining, stop)()
+	to := &pieces{c, http.NewResponseController(c.w)}
+	err = c.Engine.Export(ctx, to, archive.Manifest{Pawl: c.Version, From: host, At: time.Now().UTC().Truncate(time.Microsecond)}, q)
+	if err == nil {
+		return nil
+	}
+	if !errors.Is(err, errGone) && c.ctx().Err() == nil {
+		c.log.Warn("an export was cut off", telemetry.Err, err)
+	}
+	panic(http.ErrAbortHandler) // a cut-off answer must not look whole
+}
+
+func archiveName(ids []flow.ID) string {
+	if len(ids) == 1 {
+		return ids[0].String() + ".pawl"
+	}
+	return "executions.pawl"
+}
+
+// pieces writes to a reader that may be slow, and gives up one that takes nothing.
+type pieces struct {
+	call *call
+	rc   *http.ResponseController
+}
+
+func (p *pieces) Write(b []byte) (int, error) {
+	if err := p.call.writePieces(p.rc, b); err != nil {
+		return 0, err
+	}
+	return len(b), nil
+}
+
+// importExecutions stores the executions of an archive.
+func (c *call) importExecutions() error {
+	if err := c.checked(); err != nil {
+		return err
+	}
+	done, err := c.beginArchive()
+	if err != nil {
+		c.w.Header().Set("Connection", "close")
+		return err
+	}
+	defer done()
+	body := &uploadBody{call: c, from: c.r.Body}
+	out, err := c.Engine.Import(c.ctx(), body)
+	_ = http.NewResponseController(c.w).SetReadDeadline(time.Time{})
+	if err != nil {
+		c.w.Header().Set("Connection", "close") // the rest of the body is not worth reading
+		switch {
+		case body.fault != nil:
+			return unreadable(api.FieldError{Message: "the archive did not arrive: " + body.fault.Error(), Fix: "send it again: what is here already is not stored twice"})
+		case errors.Is(err, archive.ErrBroken):
+			return invalid(api.FieldError{Path: "body", Message: err.Error(), Fix: "export it again, or copy it again: nothing of it was stored"})
+		case errors.Is(err, engine.ErrNoBlobs):
+			return refusal(http.StatusNotFound, api.ProblemNotFound, "the archive has blobs, and "+err.Error())
+		}
+		return err
+	}
+	answer := api.Import{From: out.From, Trees: out.Trees, Executions: out.Executions, Already: out.Already, LeftOut: out.LeftOut, Refused: out.Refused, Refusals: []api.ImportRefusal{}}
+	for _, r := range out.Refusals {
+		answer.Refusals = append(answer.Refusals, api.ImportRefusal{Execution: r.Execution.String(), Why: r.Why})
+	}
+	return c.json(http.StatusOK, answer)
+}
