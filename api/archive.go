@@ -15,12 +15,12 @@ type Import struct {
 
 // ImportRefusal says why a tree of an archive was refused.
 type ImportRefusal struct {
-	Execution string `json:"execution"`
-	Why       string `json:"why"`
+	Execution string `json:"execution" doc:"The top of the tree"`
+	Why       string `json:"why" doc:"What is here under its id, or what could not be stored"`
 }
 
 // Imported is how an execution has come from an archive. It is to be looked at: nothing happens to it here.
 type Imported struct {
 	From string    `json:"from" doc:"The server that wrote the archive"`
-	At   time.Time `json:"at"`
+	At   time.Time `json:"at" doc:"When it was imported here"`
 }

@@ -1,5 +1,10 @@
 // Written by go test ./web -update from package api.
 
+export interface Imported {
+  from: string;
+  at: string;
+}
+
 export interface Rate {
   key: string;
   limit: number;
@@ -70,6 +75,7 @@ export interface Execution {
   signal?: string;
   rules?: string[];
   rerun_of?: string;
+  imported?: Imported;
   only?: string[];
   given_by?: string;
   reused_of?: string;

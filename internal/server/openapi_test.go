@@ -122,6 +122,13 @@ func TestOpenAPIIsServed(t *testing.T) {
 			if strings.HasPrefix(base, "count-") || strings.HasSuffix(base, "-outcomes") || strings.HasSuffix(base, "-many") {
 				target += "?label=a%3Db"
 			}
+			switch base {
+			case "export-executions":
+				target += "?id=" + done
+			case "import-executions":
+				_, exported := h.do(t, "GET", "/api/v1/executions:export?id="+done, "")
+				bodies[base] = string(exported)
+			}
 			if base == "search-logs" {
 				target += "?q=e"
 			}
@@ -132,7 +139,7 @@ func TestOpenAPIIsServed(t *testing.T) {
 			if base == "answer-by-link" {
 				header = []string{"Content-Type", mediaForm}
 			}
-			if base == "send-stdin" || base == "upload" || base == "receive" {
+			if base == "send-stdin" || base == "upload" || base == "receive" || base == "import-executions" {
 				header = []string{"Content-Type", "application/octet-stream"}
 			}
 			res, body := h.do(t, strings.ToUpper(method), target, bodies[base], header...)

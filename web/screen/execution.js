@@ -1,6 +1,6 @@
 // One execution: its head, what can be done with it, and a tab for each question about it.
 import { html, h, useEffect, useRef, useState } from '../vendor/preact.js';
-import { request, post, query } from '../app/api.js';
+import { apiURL, request, post, query } from '../app/api.js';
 import { newKey } from '../app/key.js';
 import { route, go } from '../app/router.js';
 import { poll } from '../app/stream.js';
@@ -135,6 +135,7 @@ function Actions({ x, input, again: look }) {
   const o = order;
   return html`<div class="row">
     ${open(x.status) ? null : html`<a class="button" href=${'compare' + query({ a: x.id })}>Compare</a><a class="button" href=${'new' + query({ from: x.id })}>Run with changes</a>`}
+    ${open(x.status) || x.workflow ? null : html`<a class="button" href=${apiURL(`api/v1/executions:export?id=${x.id}`)} download=${`${x.id}.pawl`}>Download archive</a>`}
     ${!open(x.status) && x.kind === 'workflow' ? h(Rerun, { key: x.id, x, input }) : null}
     ${open(x.status) && x.kind === 'workflow' && !x.cancel_order ? h(PauseOrder, { key: `${x.id} ${!!x.paused}`, of: 'executions', name: x.id, paused: !!x.paused, again: look }) : null}
     <button type="button" class=${now.word === 'Kill' ? 'danger' : ''} onClick=${ask}>${now.word}</button>
@@ -172,6 +173,7 @@ const head = ({ x, raw, again, at }) => html`<div class="head">
     ${x.queue && x.queue !== 'default' ? html`<div><dt>Queue</dt><dd class="user">${line(x.queue)}</dd></div>` : null}
     ${x.key ? html`<div><dt>Key</dt><dd class="user">${line(x.key, 80)}${x.key_limit ? ` (at most ${x.key_limit})` : ''}</dd></div>` : null}
     ${x.rerun_of ? html`<div><dt>Rerun of</dt><dd><a class="mono" href=${`executions/${x.rerun_of}`}>${line(x.rerun_of)}</a></dd></div>` : null}
+    ${x.imported ? html`<div><dt>Imported</dt><dd>from <span class="user">${line(x.imported.from, 80)}</span>, ${since(x.imported.at)}: nothing happens to it here</dd></div>` : null}
     ${x.given_by ? html`<div><dt>${x.rerun_of ? 'Outputs given by' : 'Did not run: output given by'}</dt><dd class="user">${line(x.given_by, 200)}</dd></div>` : null}
     ${x.only ? html`<div><dt>Only</dt><dd class="user">${line(x.only.join(', '), 200)}</dd></div>` : null}
     ${x.reused_of ? html`<div><dt>Did not run: outcome of</dt><dd><a class="mono" href=${`executions/${x.reused_of}`}>${line(x.reused_of)}</a></dd></div>` : null}

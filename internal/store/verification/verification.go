@@ -39,7 +39,7 @@ func Execution(f *Findings, x *flow.Execution, events []flow.Event) {
 		checkRate(f, x)
 		checkPaused(f, x, events)
 	} else if x.Place != flow.Finished {
-		f.Add(64, x.ID, "it was imported, and is %s", x.Stage)
+		f.Add(66, x.ID, "it was imported, and is %s", x.Stage)
 	}
 	checkReused(f, x, events)
 	replay(f, x, events)
