@@ -45,6 +45,8 @@ pawl import brings it to another server, where it can be seen, replayed and run 
 			}
 			selects := l.action != "" || len(l.labels)+len(l.status)+len(l.verdicts) > 0 || l.since != "" || l.until != "" || l.rerunOf != ""
 			switch {
+			case l.where != "":
+				return exit.Usagef("--where is not for exports: pawl get executions --where '%s' -o name | xargs pawl export --file FILE", l.where)
 			case len(ids) == 0 && !selects:
 				return exit.Usagef("name executions, or select some: --label, --action, --status, --verdict, --since, --until, --rerun-of")
 			case len(ids) > 0 && selects:
@@ -63,7 +65,9 @@ pawl import brings it to another server, where it can be seen, replayed and run 
 	flags := c.Flags()
 	flags.StringVarP(&file, "file", "O", "", "where to write the archive; standard output by default")
 	l.selectFlags(flags)
-	_ = flags.MarkHidden("workflow") // an archive has whole workflows
+	for _, name := range []string{"workflow", "where"} { // an archive has whole workflows; a condition is refused with what to do instead
+		_ = flags.MarkHidden(name)
+	}
 	return c
 }
 
