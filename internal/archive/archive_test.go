@@ -271,8 +271,8 @@ func TestParts(t *testing.T) {
 			}
 		}
 	}
-	if err := w.Row(&Row{Tree: big.ID}); err == nil {
-		err = w.Row(&Row{Execution: ExecutionOf(big, "")})
+	if err := errors.Join(w.Row(&Row{Tree: big.ID}), w.Row(&Row{Execution: ExecutionOf(big, "")})); err != nil {
+		t.Fatal(err)
 	}
 	for i := range checkedAtOnce + 5 {
 		row, err := w.Blob(fmt.Sprintf("files/%d", i), 1, strings.NewReader("x"))

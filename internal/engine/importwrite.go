@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"hash"
-	"io"
 
 	"github.com/pawl-run/pawl/internal/archive"
 	"github.com/pawl-run/pawl/internal/blob"
@@ -206,6 +205,6 @@ func (d *digest) write(r *archive.Row) (err error) {
 }
 
 func (d *digest) sum() [sha256.Size]byte {
-	_, _ = io.WriteString(d.hash, string(d.bytes.Sum(nil))) // a hash never fails
+	d.hash.Write(d.bytes.Sum(nil))
 	return [sha256.Size]byte(d.hash.Sum(nil))
 }
