@@ -232,6 +232,9 @@ func TestArchive(t *testing.T) {
 		h.complete(h.take(1)[0], "null")
 
 		// It runs again once its definition is here, under whichever version.
+		if defs, err := to.store.Definitions(to.ctx, "", 10); err != nil || len(defs) != 3 || slices.ContainsFunc(defs, func(d store.Definition) bool { return d.Kind != importedKind }) {
+			to.Errorf("definitions beside those that are here: %+v, %v", defs, err)
+		}
 		var refused *Invalid
 		if _, _, err := to.e.Rerun(to.ctx, workflow, RerunOptions{}); !errors.As(err, &refused) || !strings.Contains(err.Error(), "pawl apply") {
 			to.Errorf("a rerun without the definition: %v", err)

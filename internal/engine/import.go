@@ -160,7 +160,7 @@ func (im *importer) define(ctx context.Context) error {
 		}
 		d.stands = importedPrefix + d.Hash()
 		err = persist(ctx, im.e.opts.Store, func(ctx context.Context, tx store.Tx) error {
-			_, _, err := tx.Define(ctx, store.Definition{Name: d.stands, Kind: string(d.Kind), Hash: hash, Document: d.Canonical(), CreatedAt: im.at})
+			_, _, err := tx.Define(ctx, store.Definition{Name: d.stands, Kind: importedKind, Hash: hash, Document: d.Canonical(), CreatedAt: im.at})
 			return err
 		})
 		if err != nil {

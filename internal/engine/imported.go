@@ -13,7 +13,10 @@ import (
 
 // importedPrefix begins the names of the rows beside the definitions with documents that came with archives, where their names and versions
 // stand for something else here. Its end is the hash of the document; nothing but imported executions refers to them.
-const importedPrefix = "imported:"
+const (
+	importedPrefix = "imported:"
+	importedKind   = "imported" // so that no list of definitions has them
+)
 
 // of is the definition that an execution ran on.
 func (c *catalog) of(ctx context.Context, x *flow.Execution) (*definition.Definition, error) {

@@ -80,6 +80,7 @@ func (c *call) exportExecutions() error {
 	defer stop()
 	defer context.AfterFunc(c.draining, stop)()
 	to := &pieces{c, http.NewResponseController(c.w)}
+	_ = to.rc.Flush() // a search for what ended long ago may take a while before there is anything to send
 	err = c.Engine.Export(ctx, to, archive.Manifest{Pawl: c.Version, From: host, At: time.Now().UTC().Truncate(time.Microsecond)}, q)
 	if err == nil {
 		return nil
