@@ -133,7 +133,8 @@ type Execution struct {
 	Imported *Imported `json:"imported,omitempty" doc:"Where it ran, if an archive has brought it here: nothing happens to it here"`
 	Only     []string  `json:"only,omitempty" doc:"Of a rerun: the tasks, or items of tasks, of which alone it is"`
 	GivenBy  string    `json:"given_by,omitempty" doc:"Who has given the output with which this task of a rerun ended: it did not run. Of the rerun: who has given outputs to tasks"`
-	ReusedOf string    `json:"reused_of,omitempty" doc:"The execution whose outcome this task of a rerun ended with: it did not run"`
+	Cached   bool      `json:"cached,omitempty" doc:"It did not run: the task has a cache, and the outcome of reused_of was kept"`
+	ReusedOf string    `json:"reused_of,omitempty" doc:"The execution whose outcome this task ended with, of a rerun or out of the cache: it did not run"`
 
 	Queue    string            `json:"queue,omitempty"`
 	Runtime  string            `json:"runtime,omitempty"` // what a worker of the queue must have to run it, "code:NAME" for a language, both by commas; absent: any worker may

@@ -32,6 +32,7 @@ type Task struct {
 	Ended      int            `json:"ended,omitempty"`   // of them
 	Counts     map[Status]int `json:"counts,omitempty"`  // executions by status
 	Given      int            `json:"given,omitempty" doc:"Executions that did not run: the task is one of a rerun, and somebody has given their outputs"`
+	Cached     int            `json:"cached,omitempty" doc:"Executions that did not run: the task has a cache, and their outcomes were kept"`
 	Reused     int            `json:"reused,omitempty" doc:"Executions that did not run: the task is one of a rerun, and reuses their outcomes"`
 	Error      *Error         `json:"error,omitempty"` // why it could not start
 	StartedAt  time.Time      `json:"started_at,omitzero"`
@@ -62,5 +63,6 @@ type TaskExecution struct {
 	FinishedAt time.Time `json:"finished_at,omitzero"`
 	WakeAt     time.Time `json:"wake_at,omitzero"`
 	Given      bool      `json:"given,omitempty" doc:"It did not run: somebody has given its output"`
+	Cached     bool      `json:"cached,omitempty" doc:"It did not run: it ended with an outcome that was kept"`
 	Reused     bool      `json:"reused,omitempty" doc:"It did not run: it ended with the outcome of an execution of the original"`
 }

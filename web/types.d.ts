@@ -78,6 +78,7 @@ export interface Execution {
   imported?: Imported;
   only?: string[];
   given_by?: string;
+  cached?: boolean;
   reused_of?: string;
   queue?: string;
   runtime?: string;
@@ -209,6 +210,7 @@ export interface TaskExecution {
   finished_at?: string;
   wake_at?: string;
   given?: boolean;
+  cached?: boolean;
   reused?: boolean;
 }
 
@@ -224,6 +226,7 @@ export interface Task {
   ended?: number;
   counts?: Record<string, number>;
   given?: number;
+  cached?: number;
   reused?: number;
   error?: Error;
   started_at?: string;

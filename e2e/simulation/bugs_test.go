@@ -35,6 +35,7 @@ type memory struct {
 	hidden   map[store.WorkflowAttempt]bool
 	answers  map[flow.ID][]handoff.Assignment
 	answered map[flow.ID]time.Time
+	kept     []store.Kept
 	ended    map[place]*flow.Outcome // of children, the first time that it was to be committed
 }
 
@@ -62,6 +63,7 @@ type twist struct {
 	progress  func(*twist, store.WorkflowAttempt, []store.TaskProgress) []store.TaskProgress
 	outcomes  func(*twist, store.WorkflowAttempt, map[string][]store.ChildOutcome)
 	outcome   func(*store.ChildOutcome)
+	kept      func(*twist, [][32]byte, map[[32]byte]store.Kept)
 	workflows func(*twist, *flow.Execution)
 	expired   bool // lost sessions are not found
 	owned     func(*twist, []*flow.Execution) []*flow.Execution
@@ -184,6 +186,17 @@ func (t *twist) Outcome(ctx context.Context, of store.WorkflowAttempt, task stri
 		t.outcome(c)
 	}
 	return c, err
+}
+
+func (t *twist) Kept(ctx context.Context, hashes [][32]byte, at time.Time, most int64) (map[[32]byte]store.Kept, error) {
+	if t.kept != nil {
+		at = time.Time{}
+	}
+	all, err := t.Tx.Kept(ctx, hashes, at, most)
+	if err == nil && t.kept != nil {
+		t.kept(t, hashes, all)
+	}
+	return all, err
 }
 
 func (t *twist) Expired(ctx context.Context, n int) ([]store.Session, error) {

@@ -68,7 +68,7 @@ func (l *load) define() {
 		if w.plan.beats() {
 			all = append(all, beating()[w.plan.Beat-1].defs...)
 		}
-		_, err := to.Define(to.ctx, slices.Concat(all, leaf().defs, thumb().defs, lister().defs, rounder().defs))
+		_, err := to.Define(to.ctx, slices.Concat(all, leaf().defs, thumb().defs, lister().defs, rounder().defs, cacher().defs))
 		if err == nil && w.plan.Reruns {
 			err = defineTurns(to.ctx, to.Engine)
 		}
@@ -113,7 +113,7 @@ func (l *load) definition(r *row) *definition.Workflow {
 	if r.x.Action == turns && r.x.Kind == flow.KindWorkflow {
 		return turnsVersions()[r.x.Version-1].defs[0].Workflow
 	}
-	for _, d := range append([]*document{leaf(), lister(), rounder()}, l.docs...) {
+	for _, d := range append([]*document{leaf(), lister(), rounder(), cacher()}, l.docs...) {
 		for _, def := range d.defs {
 			if def.Name == r.x.Action && r.x.Kind == flow.KindWorkflow {
 				return def.Workflow
@@ -227,6 +227,8 @@ func (l *load) submission() engine.Submission {
 			s.Action, s.Input = l.turnsBy(l.begun)
 		case l.w.noise("rounds", l.begun) < l.w.plan.rounding():
 			s.Action = rounder().name()
+		case l.w.noise("caches", l.begun) < l.w.plan.caching():
+			s.Action, s.Input = cacher().name(), fmt.Appendf(nil, `{"n":%d}`, int(2*l.w.noise("cached", l.begun)))
 		case dice < 0.2:
 			s.Action = lister().name()
 		case dice < 0.4 && s.TotalTimeout == 0:

@@ -323,7 +323,7 @@ func TestPlantedBugs(t *testing.T) {
 	if raceEnabled {
 		t.Skip("too slow with the race detector, and no more telling")
 	}
-	bugs := slices.Concat(bugs, reactBugs, postBugs, pauseBugs, rerunBugs, roundBugs)
+	bugs := slices.Concat(bugs, reactBugs, postBugs, pauseBugs, rerunBugs, roundBugs, cacheBugs)
 	lines := make([]string, len(bugs))
 	t.Cleanup(func() {
 		t.Logf("planted bugs: %d\n%s", len(bugs), strings.Join(lines, "\n"))

@@ -296,6 +296,10 @@ func (c *commit) reused(p, r *row, d *seen) {
 		}
 		return
 	}
+	if d.x.Cached() {
+		c.cached(p, r, d)
+		return
+	}
 	if p.original == nil {
 		if reuses {
 			c.w.violate(60, "%s reuses the outcome of %s, and %s is no rerun", name(r.id), name(d.x.ReusedOf), name(p.id))

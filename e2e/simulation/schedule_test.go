@@ -32,6 +32,8 @@ type plan struct {
 	Reruns bool
 	// Rounds: most workflows that clients submit have a task that runs in rounds.
 	Rounds bool
+	// Caches: many of them have tasks whose outcomes are kept.
+	Caches bool
 	// Beat is the number of one of beats, from 1 on: there are schedules, and providers send to a webhook. 0: none. It needs Reacts.
 	Beat int
 

@@ -140,7 +140,7 @@ func withoutRunning(t *api.Task) (all []string) {
 	for _, k := range []struct {
 		n    int
 		word string
-	}{{t.Reused, "reused"}, {t.Given, "given"}} {
+	}{{t.Cached, "cached"}, {t.Reused, "reused"}, {t.Given, "given"}} {
 		switch {
 		case k.n == 0:
 		case t.Many():

@@ -129,6 +129,15 @@ func TestExampleRepeat(t *testing.T) {
 	}
 }
 
+func TestExampleCache(t *testing.T) {
+	t.Parallel()
+	var out struct{ Thoughts []string }
+	outputs(t, "cache.yaml", &out)
+	if len(out.Thoughts) != 3 || out.Thoughts[0] != out.Thoughts[2] || !strings.HasPrefix(out.Thoughts[1], "two was thought about") {
+		t.Errorf("%q", out.Thoughts)
+	}
+}
+
 func TestExampleFanout(t *testing.T) {
 	t.Parallel()
 	var out struct {

@@ -293,7 +293,9 @@ func (a *app) describe(ctx context.Context, s *session, x *api.Execution) error 
 		}
 		field("Reruns", again)
 	}
-	if x.ReusedOf != "" {
+	if x.Cached {
+		field("Cached", "outcome of "+x.ReusedOf+": it did not run")
+	} else if x.ReusedOf != "" {
 		field("Outcome", "that of "+x.ReusedOf+": it did not run")
 	}
 	field("Signal", x.Signal)

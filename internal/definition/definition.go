@@ -108,6 +108,8 @@ type Task struct {
 	Foreach *Template
 	// Repeat lets a task without Foreach run in rounds; nil: it runs once.
 	Repeat *Repeat
+	// Cache lets the task end with an outcome that is kept of another execution; nil: it always runs.
+	Cache *Cache
 	// InFlight is how many items of a foreach may be open at once, 0 for all;
 	// InFlightOf is set instead when an expression says.
 	InFlight   int

@@ -9,7 +9,7 @@ import (
 )
 
 var taskFieldNames = []string{
-	"description", "needs", "if", "foreach", "repeat", "concurrency", "rate", "batch", "action", "with", "env", "queue", "priority",
+	"description", "needs", "if", "foreach", "repeat", "cache", "concurrency", "rate", "batch", "action", "with", "env", "queue", "priority",
 	"retry", "timeout", "queue_timeout", "total_timeout", "labels", "worker_labels", "continue_on_error",
 }
 
@@ -81,6 +81,9 @@ func (b *builder) task(w *Workflow, t *Task, v *value) []need {
 	b.settings(v, path, &t.Settings, sc, t.Index)
 	t.Settings.Queue = b.queue(v.get("queue"), problem.Join(path, "queue"))
 	t.Settings.WorkerLabels = b.workerLabels(v.get("worker_labels"), problem.Join(path, "worker_labels"), t.Action)
+	if c := v.get("cache"); c != nil {
+		t.Cache = b.cache(c, t, problem.Join(path, "cache"), sc)
+	}
 	t.ContinueOnError = b.boolean(v.get("continue_on_error"), problem.Join(path, "continue_on_error"))
 	return b.needs(w, t, v.get("needs"), path)
 }

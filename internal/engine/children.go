@@ -5,40 +5,38 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/orchestration"
-	"github.com/pawl-run/pawl/internal/store"
 )
 
 // createChildren makes the executions of the plan's children.
 func (s *step) createChildren(ctx context.Context) error {
 	drafts := make([]*flow.Draft, 0, len(s.plan.Children))
-	kids := s.maker()
+	kids, all := s.maker(), make([]made, len(s.plan.Children))
 	for i := range s.plan.Children {
-		c := &s.plan.Children[i]
-		r, refusal, err := kids.request(ctx, c)
-		if err != nil {
-			return fmt.Errorf("task %q: %w", c.Task.Name, err)
-		}
-		given := s.w.Given(c.Task.Name, c.Index)
-		var reuse *store.Reusable
-		if given != nil {
-			r.GivenBy = s.w.GivenBy
-		} else if reuse, err = s.reusable(ctx, c, &r, refusal); err != nil {
+		if err := s.make(ctx, kids, &s.plan.Children[i], &all[i]); err != nil {
 			return err
 		}
+	}
+	if err := s.lookUp(ctx, all); err != nil {
+		return err
+	}
+	for i := range s.plan.Children {
+		c, m := &s.plan.Children[i], &all[i]
+		r := &m.request
 		r.Parent, r.ParentAttempt, r.Task, r.Index = s.w.ID, s.w.Attempt, c.Task.Name, c.Index
 		r.Depth, r.Traceparent, r.Rules, r.CreatedAt = s.w.Depth+1, s.w.Traceparent, s.w.Rules, s.t.now
-		if reuse == nil && given == nil {
-			if err := s.spaceRounds(ctx, c, &r); err != nil {
+		if m.runs() {
+			if err := s.spaceRounds(ctx, c, r); err != nil {
 				return err
 			}
-			lane, err := s.t.e.assign(&r)
-			if err != nil && refusal == nil {
-				refusal = &flow.Error{Code: flow.CodeInvalidInput, Message: err.Error()}
+			lane, err := s.t.e.assign(r)
+			if err != nil && m.refusal == nil {
+				m.refusal = &flow.Error{Code: flow.CodeInvalidInput, Message: err.Error()}
 			}
 			if lane != "" {
 				if err := s.t.keepLane(ctx, lane); err != nil {
@@ -46,7 +44,7 @@ func (s *step) createChildren(ctx context.Context) error {
 				}
 			}
 		}
-		d := flow.Submit(s.t.e.opts.NewID(), r)
+		d := flow.Submit(s.t.e.opts.NewID(), *r)
 		s.t.add(d)
 		if sums := sumsIn(r.Input, r.With); len(sums) > 0 { // one that is not there the child misses when it runs
 			if err := s.t.lockUploads(ctx, sums); err != nil {
@@ -54,23 +52,48 @@ func (s *step) createChildren(ctx context.Context) error {
 			}
 			s.t.holds(d.ID, sums)
 		}
-		if refusal != nil || reuse != nil || given != nil {
-			if given != nil {
-				err = d.Give(given, s.t.now)
-			} else if refusal != nil {
-				err = d.Reject(refusal, s.t.now)
-			} else {
-				err = d.Reuse(reuse.Output, s.t.now)
-			}
-			if err != nil {
-				return err
-			}
-			s.t.changed(d)
+		if m.refusal == nil && m.runs() {
+			drafts = append(drafts, d)
 			continue
 		}
-		drafts = append(drafts, d)
+		if err := m.end(d, s.t.now); err != nil {
+			return err
+		}
+		s.t.changed(d)
 	}
 	return s.t.admit(ctx, drafts)
+}
+
+// make makes a child's request, and finds out whether it is to end with an output without running.
+func (s *step) make(ctx context.Context, kids maker, c *orchestration.Child, m *made) (err error) {
+	if m.request, m.refusal, err = kids.request(ctx, c); err != nil {
+		return fmt.Errorf("task %q: %w", c.Task.Name, err)
+	}
+	if m.given = s.w.Given(c.Task.Name, c.Index); m.given != nil {
+		m.request.GivenBy = s.w.GivenBy
+	} else if m.reuse, err = s.reusable(ctx, c, &m.request, m.refusal); err != nil {
+		return err
+	}
+	if m.refusal == nil && m.runs() {
+		m.request.Cache = s.cacheOf(c, &m.request)
+	}
+	return nil
+}
+
+// runs reports whether nothing else gives the child its output. One that was refused fails instead.
+func (m *made) runs() bool { return m.reuse == nil && m.given == nil && m.kept == nil }
+
+// end ends a child that does not run.
+func (m *made) end(d *flow.Draft, now time.Time) error {
+	switch {
+	case m.given != nil:
+		return d.Give(m.given, now)
+	case m.refusal != nil:
+		return d.Reject(m.refusal, now)
+	case m.kept != nil:
+		return d.Reuse(m.kept.Output, now)
+	}
+	return d.Reuse(m.reuse.Output, now)
 }
 
 // maker makes the requests of a workflow's children.

@@ -99,6 +99,11 @@ var corpus = []struct {
 	{"rounds-not-reached", func(r *rig) {
 		r.flows("tasks:\n  a: {action: noop, repeat: {until: output.n == 3, max: 2}, continue_on_error: true, with: {fail: \"${{ round == 1 }}\"}}\n  b: {action: noop, needs: [a], with: {why: \"${{ tasks.a.error.code }}\"}}\n  c: {action: noop, needs: [b], repeat: {until: output.n == 3, max: 2}, with: {n: 1}}\n")
 	}},
+	{"cached", func(r *rig) {
+		const text = "tasks:\n  a: {action: noop, foreach: [1, 2, 1], concurrency: 1, cache: {ttl: 1h}, with: {n: \"${{ item }}\"}}\n  b: {action: noop, needs: [a], cache: {key: x, ttl: 1h}, with: {all: \"${{ tasks.a.output }}\"}}\n"
+		r.flows(text)
+		r.ended(r.submit(Submission{Action: "w"}))
+	}},
 	{"lost-worker", func(r *rig) {
 		h := r.worker("aside")
 		id := r.submit(Submission{Action: "noop", Queue: "aside", Input: json.RawMessage(`{}`)})

@@ -92,7 +92,8 @@ func (w *Why) rated(x *flow.Execution, left time.Duration) {
 	w.Facts = append(w.Facts, fmt.Sprintf("the rate is %s; this execution has its slot, and each that came before it has one before", rateText(&x.Rate)))
 }
 
-// sweepMeters deletes meters, the locks of meters and windows, shares of lines, and notes of what was put aside, once a minute.
+// sweepMeters deletes meters, the locks of meters and windows, shares of lines, notes of what was put aside, and outcomes that are kept no longer,
+// once a minute.
 func (e *Engine) sweepMeters(ctx context.Context) {
 	for {
 		select {
@@ -100,9 +101,9 @@ func (e *Engine) sweepMeters(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		for _, drop := range []func(context.Context) error{e.dropMeters, e.dropLocks, e.dropShares, e.dropAsides} {
+		for _, drop := range []func(context.Context) error{e.dropMeters, e.dropLocks, e.dropShares, e.dropAsides, e.dropKept} {
 			if err := drop(ctx); err != nil && ctx.Err() == nil {
-				e.opts.Log.Error("removing what is left of rates, windows, lines and asides failed; it will be tried again", telemetry.Err, err)
+				e.opts.Log.Error("removing what is left of rates, windows, lines, asides and kept outcomes failed; it will be tried again", telemetry.Err, err)
 			}
 		}
 	}

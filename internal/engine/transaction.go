@@ -236,6 +236,9 @@ func (t *transaction) flushBut(ctx context.Context, deferred func(*flow.Draft) b
 	if err := t.tx.Apply(ctx, delta); err != nil {
 		return err
 	}
+	if err := t.keepOutcomes(ctx, delta.Drafts); err != nil {
+		return err
+	}
 	for _, d := range delta.Drafts {
 		if d.Ended() {
 			*t.effects.ended.as(d.Stage)++

@@ -106,6 +106,8 @@ func (w *Why) rerun(x *flow.Execution) {
 		}
 	case x.GivenBy != "":
 		w.Facts = append(w.Facts, fmt.Sprintf("it did not run: its output was given by %s", x.GivenBy))
+	case x.Cached():
+		w.Facts = append(w.Facts, fmt.Sprintf("it did not run: cached: outcome of %s", x.ReusedOf))
 	case !x.ReusedOf.IsZero():
 		w.Facts = append(w.Facts, fmt.Sprintf("it did not run: its outcome is that of %s, which had the same to do", x.ReusedOf))
 	}

@@ -1,6 +1,7 @@
 package flow
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"time"
 )
@@ -74,6 +75,9 @@ type Request struct {
 
 	// Imported says where it ran, if an archive has brought it here; nil for all others. It has ended, and nothing happens to it here.
 	Imported *Import
+	// Cache says under what the outcome is kept for others with the same to do, and for how long; the zero value: not at all. An execution
+	// of which ReusedOf is set as well has ended with what was kept.
+	Cache Cache
 }
 
 // Import is how an execution has come from an archive.
@@ -84,6 +88,15 @@ type Import struct {
 	// empty: they stand for the same.
 	Definition string
 }
+
+// Cache is how an outcome is kept.
+type Cache struct {
+	Hash [sha256.Size]byte // of what it is to do
+	TTL  time.Duration
+}
+
+// Cached reports whether the execution ended with the outcome of another one that was kept, and not because it is part of a rerun.
+func (r *Request) Cached() bool { return !r.ReusedOf.IsZero() && r.Cache.TTL > 0 }
 
 // GivenOutput is an output that an item of a workflow ends with instead of running.
 type GivenOutput struct {

@@ -187,6 +187,9 @@ func (n *need) child(t *definition.Task) {
 	n.template(t.With, t)
 	n.template(t.Settings.Env, t)
 	n.template(t.InFlightOf, t)
+	if t.Cache != nil {
+		n.template(t.Cache.Key, t)
+	}
 	if c := t.Settings.Concurrency; c != nil {
 		n.template(c.Key, t)
 		n.template(c.FairBy, t)

@@ -45,6 +45,8 @@ type Child struct {
 	WhenFull flow.WhenFull
 	Fair     flow.Fair
 	Rate     flow.Rate // Key "": that of the action
+	// CacheKey is the key that the task's cache gives it; nil: what it has to do is its key.
+	CacheKey *string
 	// Delay is how long it waits before it begins: of a round that follows another one.
 	Delay time.Duration
 }
@@ -212,6 +214,9 @@ func usesAll(t *definition.Task) bool {
 	}
 	look(t.Foreach)
 	look(t.With)
+	if t.Cache != nil {
+		look(t.Cache.Key)
+	}
 	look(t.InFlightOf)
 	look(t.Settings.Env)
 	if t.Settings.Concurrency != nil {
@@ -410,6 +415,13 @@ func child(t *definition.Task, index int, v *definition.Vars) (Child, error) {
 		if c.Fair, err = lim.Fair(v); err != nil {
 			return c, err
 		}
+	}
+	if t.Cache != nil && t.Cache.Key != nil {
+		key, err := t.Cache.Key.Text(v)
+		if err != nil {
+			return c, err
+		}
+		c.CacheKey = &key
 	}
 	if rate := t.Settings.Rate; rate != nil {
 		key, err := rate.Key.Text(v)

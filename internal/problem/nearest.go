@@ -32,7 +32,7 @@ func NearestOr(name string, known []string, intro string) string {
 }
 
 // mostListed is how many names a fix lists; a longer list is not read.
-const mostListed = 20
+const mostListed = 24
 
 // OneOf lists choices.
 func OneOf(names []string) string { return "one of " + strings.Join(names, ", ") }

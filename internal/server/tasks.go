@@ -148,6 +148,7 @@ type taskSum struct {
 	created int
 	ended   int
 	reused  int
+	rerun   bool                 // the workflow is a rerun: nothing of it is out of the cache
 	given   func(index int) bool // whether somebody has given the item its output
 	givens  int
 	started time.Time // the first start
@@ -219,7 +220,7 @@ func (c *call) sumTasks(x *flow.Execution, most int) (map[string]*taskSum, error
 		for _, r := range rows {
 			if sums[r.Task] == nil {
 				task := r.Task
-				sums[task] = &taskSum{most: most, counts: map[flow.Stage]int{}, given: func(index int) bool { return x.Given(task, index) != nil }}
+				sums[task] = &taskSum{most: most, counts: map[flow.Stage]int{}, rerun: !x.RerunOf.IsZero(), given: func(index int) bool { return x.Given(task, index) != nil }}
 			}
 			sums[r.Task].add(r)
 			task, index = r.Task, r.Index
@@ -232,6 +233,9 @@ func (c *call) sumTasks(x *flow.Execution, most int) (map[string]*taskSum, error
 
 func fillTask(t *api.Task, def *definition.Task, mark store.Mark, sum *taskSum) {
 	t.Created, t.Ended, t.Reused, t.Given, t.Total, t.StartedAt = sum.created, sum.ended, sum.reused, sum.givens, mark.Total, sum.started
+	if !sum.rerun {
+		t.Reused, t.Cached = 0, sum.reused
+	}
 	if e := renderError(mark.Error); e != nil {
 		const most = 1000 // bytes; an expression's error may quote what it was given
 		e.Message = problem.Clip(e.Message, most)
@@ -254,7 +258,7 @@ func fillTask(t *api.Task, def *definition.Task, mark store.Mark, sum *taskSum) 
 		t.Executions = append(t.Executions, api.TaskExecution{
 			ID: r.Execution.String(), Index: r.Index, Status: status(r.Stage), Kind: string(r.Kind), Attempt: r.Attempt,
 			CreatedAt: r.CreatedAt, ClaimedAt: r.ClaimedAt, StartedAt: r.StartedAt, FinishedAt: r.FinishedAt, WakeAt: r.WakeAt,
-			Reused: reused(&r) && !sum.given(r.Index), Given: reused(&r) && sum.given(r.Index),
+			Reused: reused(&r) && !sum.given(r.Index) && sum.rerun, Cached: reused(&r) && !sum.given(r.Index) && !sum.rerun, Given: reused(&r) && sum.given(r.Index),
 		})
 	}
 	t.More = len(t.Executions) < t.Created

@@ -84,6 +84,7 @@ type Tx interface {
 	Windows
 	Pauses
 	Reruns
+	Cache
 	// Apply writes a decision. It may be called several times; later calls see what earlier ones wrote. It returns
 	// ErrConflict when a row is not as its draft's Before says.
 	Apply(ctx context.Context, d Delta) error

@@ -176,7 +176,7 @@ const head = ({ x, raw, again, at }) => html`<div class="head">
     ${x.imported ? html`<div><dt>Imported</dt><dd>from <span class="user">${line(x.imported.from, 80)}</span>, ${since(x.imported.at)}: nothing happens to it here</dd></div>` : null}
     ${x.given_by ? html`<div><dt>${x.rerun_of ? 'Outputs given by' : 'Did not run: output given by'}</dt><dd class="user">${line(x.given_by, 200)}</dd></div>` : null}
     ${x.only ? html`<div><dt>Only</dt><dd class="user">${line(x.only.join(', '), 200)}</dd></div>` : null}
-    ${x.reused_of ? html`<div><dt>Did not run: outcome of</dt><dd><a class="mono" href=${`executions/${x.reused_of}`}>${line(x.reused_of)}</a></dd></div>` : null}
+    ${x.reused_of ? html`<div><dt>${x.cached ? 'Cached: outcome of' : 'Did not run: outcome of'}</dt><dd><a class="mono" href=${`executions/${x.reused_of}`}>${line(x.reused_of)}</a></dd></div>` : null}
     ${x.priority ? html`<div><dt>Priority</dt><dd class="num">${x.priority}</dd></div>` : null}
   </dl>
   ${x.error && at !== 'result' ? html`<p class=${`note user ${x.status === 'timed_out' ? 'late' : x.status === 'cancelled' ? '' : 'bad'}`}><strong>${line(x.error.code, 80)}</strong>: ${line(x.error.message, 2000)}</p>` : null}

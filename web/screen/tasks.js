@@ -34,7 +34,7 @@ function progress(t) {
 }
 
 /** @param {Task} t */
-const sub = (t) => progress(t) || [line(t.action, 60), took(t.started_at, t.finished_at)].filter(Boolean).join(' · ');
+const sub = (t) => progress(t) || [line(t.action, 60), t.cached ? 'cached' : '', took(t.started_at, t.finished_at)].filter(Boolean).join(' · ');
 
 /** What an execution is among those of its task. @param {Task} t @param {import('../types').TaskExecution} e */
 const nth = (t, e) => (t.repeat ? `Round ${e.index + 1}` : `Item ${e.index}`);
@@ -79,6 +79,7 @@ function Chosen({ t, x }) {
         ${many(t) ? html`<dt>${t.repeat ? 'Rounds' : 'Items'}</dt><dd class="num">${progress(t)}</dd>` : null}
         ${next(t) ? html`<dt>Next</dt><dd class="num">at ${next(t)}</dd>` : null}
         ${one && one.attempt > 1 ? html`<dt>Attempt</dt><dd class="num">${one.attempt}</dd>` : null}
+        ${t.cached ? html`<dt>Cached</dt><dd class="num">${t.foreach ? `${number(t.cached)} of ${number(t.created || 0)}` : 'its outcome was kept; it did not run'}</dd>` : null}
         ${one ? html`<dt>Execution</dt><dd><a class="mono user" href=${`executions/${one.id}`}>${line(one.id)}</a></dd>` : null}
       </dl>
       ${t.error ? html`<p class="note bad user"><strong>${line(t.error.code)}</strong>: ${line(t.error.message, 1000)}</p>` : null}

@@ -289,6 +289,8 @@ var tableRules = []tableRule{
 	{33, sql(`SELECT v.id, 'it was imported and does not exist' FROM {s}.imports v WHERE NOT EXISTS ` + known + ` LIMIT 1000`)},
 	{60, sql(`SELECT DISTINCT v.workflow, 'it has ended, and outcomes are kept for it to reuse' FROM {s}.reuses v
 		WHERE NOT EXISTS (SELECT FROM {s}.live l WHERE l.id = v.workflow) LIMIT 1000`)},
+	{67, sql(`SELECT k.origin, 'an outcome is kept of it, and it has not completed with that' FROM {s}.kept k JOIN {s}.ended d ON d.id = k.origin
+		WHERE d.stage <> 6 OR d.output IS DISTINCT FROM k.output LIMIT 1000`)},
 	{33, sql(`SELECT DISTINCT v.id, 'a run of events belongs to no execution' FROM {s}.events v WHERE NOT EXISTS ` + known + ` LIMIT 1000`)},
 	{33, sql(`SELECT DISTINCT v.id, 'a payload belongs to no execution' FROM {s}.payloads v WHERE NOT EXISTS ` + known + ` LIMIT 1000`)},
 	{33, sql(`SELECT DISTINCT v.id, 'label ' || v.name || ' belongs to no execution' FROM {s}.labels v WHERE NOT EXISTS ` + known + ` LIMIT 1000`)},

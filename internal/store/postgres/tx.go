@@ -29,6 +29,7 @@ type tx struct {
 	nowUnread bool
 	tickets   ticketBlock
 	idem      []store.IdempotencyKey // written with the commit
+	kept      []store.Kept           // likewise
 	emitted   []flow.Signal          // as well
 	enforced  []flow.Enforcement     // as well
 	switched  []store.Switch         // as well
@@ -179,6 +180,7 @@ func (t *tx) commit() error {
 		return t.failed
 	}
 	t.insertKeys()
+	t.insertKept()
 	t.insertSignals()
 	t.insertEnforcements()
 	t.insertSwitches()

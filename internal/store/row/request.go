@@ -35,6 +35,7 @@ const (
 	hasOnly
 	hasGiven
 	hasImported
+	hasCache
 )
 
 const defaultQueue = "default"
@@ -50,7 +51,7 @@ func AppendRequest(b []byte, r *flow.Request) []byte {
 	for bit, is := range [...]bool{!r.Parent.IsZero(), r.Version != 0, string(r.Kind) != r.Action, r.Queue != defaultQueue,
 		r.Priority != 0, r.Key != "" || r.KeyLimit != 0 || r.WhenFull != "", r.Timeout != 0, r.QueueTimeout != 0,
 		r.TotalTimeout != 0, retries, len(r.Labels) > 0, r.IdempotencyKey != "", r.Traceparent != "", !r.NotBefore.IsZero(), !r.Signal.IsZero() || len(r.Rules) > 0, r.Rate != (flow.Rate{}), r.Fair != (flow.Fair{}),
-		!r.RerunOf.IsZero(), !r.ReusedOf.IsZero(), r.Alias != "", r.RerunFirst != r.RerunOf, len(r.Only) > 0, r.GivenBy != "", r.Imported != nil} {
+		!r.RerunOf.IsZero(), !r.ReusedOf.IsZero(), r.Alias != "", r.RerunFirst != r.RerunOf, len(r.Only) > 0, r.GivenBy != "", r.Imported != nil, r.Cache != (flow.Cache{})} {
 		if is {
 			has |= 1 << bit
 		}
@@ -152,6 +153,10 @@ func AppendRequest(b []byte, r *flow.Request) []byte {
 		w.text(r.Imported.From)
 		w.since(Micros(r.Imported.At), created)
 		w.text(r.Imported.Definition)
+	}
+	if has&hasCache != 0 {
+		w.bytes(r.Cache.Hash[:])
+		w.duration(r.Cache.TTL)
 	}
 	return w.b
 }
@@ -287,6 +292,10 @@ func DecodeRequest(r *flow.Request, detail []byte) error {
 	}
 	if has&hasImported != 0 {
 		r.Imported = &flow.Import{From: d.text(), At: d.since(created), Definition: d.text()}
+	}
+	if has&hasCache != 0 {
+		copy(r.Cache.Hash[:], d.bytes())
+		r.Cache.TTL = d.duration()
 	}
 	return d.err
 }

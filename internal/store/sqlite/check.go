@@ -219,6 +219,8 @@ var tableRules = []tableRule{
 	{33, sql(`SELECT NULL, 'number ' || m.n || ' was imported and was never submitted' FROM imports m LEFT JOIN executions e ON e.n = m.n WHERE e.n IS NULL`)},
 	{60, sql(`SELECT e.id, 'it has ended, and outcomes are kept for it to reuse' FROM (SELECT DISTINCT workflow FROM reuses) u
 		LEFT JOIN executions e ON e.n = u.workflow LEFT JOIN live l ON l.n = u.workflow WHERE l.n IS NULL`)},
+	{67, sql(`SELECT k.origin, 'an outcome is kept of it, and it has not completed with that' FROM kept k JOIN ids i ON i.id = k.origin
+		LEFT JOIN ended d ON d.n = i.n WHERE d.n IS NULL OR d.stage <> 6 OR d.output IS NOT k.output`)},
 	{26, sql(`SELECT NULL, 'schedule ' || schedule || ' has decided twice about ' || nominal FROM (
 		SELECT schedule, nominal, lag(last) OVER (PARTITION BY schedule ORDER BY nominal) >= nominal AS again FROM ticks WHERE tag = '') WHERE again`)},
 	{26, sql(`SELECT min(execution), 'it was started by ' || count(*) || ' ticks' FROM ticks WHERE execution IS NOT NULL GROUP BY execution HAVING count(*) > 1`)},

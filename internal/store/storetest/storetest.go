@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -32,7 +33,7 @@ func Exercise(t *testing.T, open func(*testing.T) store.Store) {
 		{"History", history}, {"Inbox", inbox}, {"Retry", retry},
 		{"Children", children}, {"ChildConflict", childConflict}, {"Marks", marks}, {"ChildPages", childPages},
 		{"OpenChildren", openChildren}, {"LargeOutcomes", largeOutcomes}, {"WorkflowChanges", workflowChanges}, {"WorkflowPayloads", workflowPayloads},
-		{"Reruns", reruns}, {"RerunViolations", rerunViolations}, {"Imports", imports},
+		{"Kept", keptOutcomes}, {"KeptViolations", keptViolations}, {"RacingKept", racingKept}, {"Reruns", reruns}, {"RerunViolations", rerunViolations}, {"Imports", imports},
 		{"Sessions", sessions}, {"Leases", leases}, {"Ownership", ownership}, {"Definitions", definitions}, {"Registry", registry}, {"Removing", removing}, {"RemovingParts", removingParts}, {"RemovingLogs", removingLogs}, {"RemovingKeys", removingKeys},
 		{"List", list}, {"Reach", reach}, {"FullList", fullList}, {"FullEvents", fullEvents}, {"Verdicts", verdicts}, {"Outputs", outputs}, {"Submitted", submitted}, {"Ends", ends}, {"RacingNumbers", racingNumbers}, {"Ahead", ahead}, {"Measures", measures}, {"Survey", survey},
 		{"Logs", logs}, {"LogPages", logPages},
@@ -50,7 +51,7 @@ func Exercise(t *testing.T, open func(*testing.T) store.Store) {
 			t.Parallel()
 			b := &bench{tester: t, tb: t, s: open(t), now: epoch}
 			part.test(b)
-			if part.name != "Violations" && part.name != "ScheduleViolations" && part.name != "InquiryViolations" && part.name != "RuleViolations" && part.name != "WindowViolations" && part.name != "WaitViolations" && part.name != "PauseViolations" && part.name != "RerunViolations" && !t.Failed() {
+			if !strings.HasSuffix(part.name, "Violations") && !t.Failed() {
 				b.clean()
 			}
 		})

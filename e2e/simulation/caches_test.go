@@ -1,0 +1,88 @@
+package simulation
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// cacher has tasks whose outcomes are kept for those with the same to do.
+var cacher = sync.OnceValue(func() *document {
+	return parsed(`name: cacher
+input: {type: object, required: [n], properties: {n: {type: integer}}}
+tasks:
+  a: {action: noop, cache: {ttl: 30s}, with: {do: ok, v: "${{ input.n }}"}}
+  b: {needs: [a], foreach: [1, 2], action: noop, cache: {ttl: 5s}, with: {do: flaky, v: "${{ item * 10 + input.n }}"}, retry: {max_attempts: 3, delay: 200ms}}
+  c: {action: input, cache: {key: "${{ input.n }}", ttl: 10s}, with: {do: ok, v: "${{ 70 + input.n }}"}}
+outputs: {b: "${{ tasks.b.output }}"}
+`)
+})
+
+// caching is how many of the workflows are cachers.
+func (p *plan) caching() float64 {
+	if p.Caches {
+		return 0.9
+	}
+	return 0.08
+}
+
+// cached judges a task that ended with a kept outcome.
+func (c *commit) cached(p, r *row, d *seen) {
+	of := c.known(d.x.ReusedOf)
+	why := ""
+	switch {
+	case p.original != nil:
+		why = "its workflow is a rerun"
+	case of == nil || of.x.Stage != flow.Completed:
+		why = "that has not completed"
+	case !of.x.ReusedOf.IsZero():
+		why = "that did not run"
+	case !sameWork(&of.asks, &d.x.Request) || of.x.Action != d.x.Action || of.x.Version != d.x.Version || of.x.Task != d.x.Task:
+		why = "that had something else to do"
+	case d.x.CreatedAt.Sub(of.x.FinishedAt) >= d.x.Cache.TTL:
+		why = "that is too old: it ended at " + of.x.FinishedAt.String()
+	case d.x.Outcome == nil || string(d.x.Outcome.Output) != string(of.x.Outcome.Output):
+		why = "that put out something else"
+	}
+	if why != "" {
+		c.w.violate(67, "%s (%s[%d] of %s) ended with the kept outcome of %s, and %s", name(r.id), d.x.Task, d.x.Index, name(p.id), name(d.x.ReusedOf), why)
+	}
+}
+
+// cacheBugs are planted ones about kept outcomes.
+var cacheBugs = []bug{
+	{name: "outcome of another version is taken out of the cache", invariant: []int{67}, tune: cachingPlan, tx: twisted(twist{kept: func(t *twist, hashes [][32]byte, all map[[32]byte]store.Kept) {
+		for _, hash := range hashes { // as where the hash had been made without what runs
+			if _, is := all[hash]; !is && len(t.w.memory.kept) > 0 {
+				all[hash] = t.w.memory.kept[0]
+			}
+		}
+		for _, hash := range slices.SortedFunc(slices.Values(hashes), func(a, b [32]byte) int { return slices.Compare(a[:], b[:]) }) {
+			if k, is := all[hash]; is && k.Hash == hash {
+				t.w.memory.kept = append(t.w.memory.kept, k)
+			}
+		}
+	}})},
+	{name: "outcome that has expired is taken out of the cache", invariant: []int{67}, tune: cachingPlan, tx: twisted(twist{kept: func(t *twist, _ [][32]byte, all map[[32]byte]store.Kept) {
+		for hash, k := range all {
+			k.At = t.w.now()
+			all[hash] = k
+		}
+	}})},
+	{name: "another output is kept", invariant: []int{67, 59}, tune: cachingPlan, tx: twisted(twist{kept: func(_ *twist, _ [][32]byte, all map[[32]byte]store.Kept) {
+		for hash, k := range all {
+			if k.At.Unix()%3 == 0 {
+				k.Output = []byte(`{"v":-1,"run":1}`)
+				all[hash] = k
+			}
+		}
+	}})},
+}
+
+// cachingPlan is a plan in which most workflows have caches.
+func cachingPlan(p *plan) {
+	p.Caches, p.Reruns, p.Ops, p.Horizon = true, false, 2*p.Ops, max(p.Horizon, 2*time.Minute)
+}

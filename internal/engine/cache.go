@@ -1,0 +1,104 @@
+package engine
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/orchestration"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+const (
+	// keptBytes is how large an output is that is kept for others: a step looks for the outcomes of all items that it creates.
+	keptBytes = 64 << 10
+	// keptMost is how many outcomes are kept; when there are more, those go first that expire first. With outputs of 1 KB they take 200 MB.
+	keptMost = 200_000
+)
+
+// made is a child's request on the way to its execution.
+type made struct {
+	request flow.Request
+	refusal *flow.Error
+	given   []byte
+	reuse   *store.Reusable
+	kept    *store.Kept
+}
+
+// cacheOf says under what the outcome of a child is kept; the zero value: not at all. Without a key of its own it is what a rerun compares:
+// what runs, with every expression evaluated, and what that is given. A key stands for what is given, of one task of one version of a workflow
+// and of one version of the action: another version never has the outcome of this one.
+func (s *step) cacheOf(c *orchestration.Child, r *flow.Request) flow.Cache {
+	if c.Task.Cache == nil {
+		return flow.Cache{}
+	}
+	text := []byte("work ")
+	if c.CacheKey == nil {
+		sum := workOf(r).Sum()
+		text = append(text, sum[:]...)
+	} else {
+		text = fmt.Appendf(nil, "key %q@%d %q %q@%d %q %q", s.w.Action, s.w.Version, c.Task.Name, r.Action, r.Version, r.Kind, *c.CacheKey)
+	}
+	return flow.Cache{Hash: sha256.Sum256(text), TTL: c.Task.Cache.TTL}
+}
+
+// lookUp looks for kept outcomes of the children that have a cache, in one question for all. A rerun says by itself what it reuses: what
+// it runs, runs.
+func (s *step) lookUp(ctx context.Context, all []made) error {
+	var hashes [][sha256.Size]byte
+	for i := range all {
+		if all[i].request.Cache.TTL > 0 {
+			hashes = append(hashes, all[i].request.Cache.Hash)
+		}
+	}
+	if len(hashes) == 0 || !s.w.RerunOf.IsZero() {
+		return nil
+	}
+	found, err := s.t.tx.Kept(ctx, hashes, s.t.now, int64(max(0, s.t.budget.bytes)))
+	if err != nil || len(found) == 0 {
+		return err
+	}
+	for i := range all {
+		r := &all[i].request
+		k, is := found[r.Cache.Hash]
+		if is && r.Cache.TTL > 0 && s.t.now.Sub(k.At) < r.Cache.TTL {
+			all[i].kept, r.ReusedOf = &k, k.Origin
+			s.t.budget.spend(0, len(k.Output))
+		}
+	}
+	return nil
+}
+
+// keepOutcomes keeps the outcomes of executions that have completed, for others with the same to do. What names files is not kept: these
+// are removed with the execution that left them.
+func (t *transaction) keepOutcomes(ctx context.Context, drafts []*flow.Draft) error {
+	var all []store.Kept
+	for _, d := range drafts {
+		if d.Cache.TTL <= 0 || !d.Ended() || d.Stage != flow.Completed || !d.ReusedOf.IsZero() || d.Outcome == nil || len(d.Outcome.Output) > keptBytes || namesFiles(d.Outcome.Output) {
+			continue
+		}
+		all = append(all, store.Kept{Hash: d.Cache.Hash, Origin: d.ID, At: d.FinishedAt, Expires: d.FinishedAt.Add(d.Cache.TTL), Output: d.Outcome.Output})
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	return t.tx.Keep(ctx, all)
+}
+
+// dropKept deletes outcomes that have expired, and those that are too many.
+func (e *Engine) dropKept(ctx context.Context) error {
+	for {
+		dropped := 0
+		err := e.update(ctx, func(ctx context.Context, tx store.Tx) error {
+			now, err := tx.Now(ctx)
+			if err == nil {
+				dropped, err = tx.DropKept(ctx, now, keptMost, metersAtOnce)
+			}
+			return err
+		})
+		if err != nil || dropped < metersAtOnce {
+			return err
+		}
+	}
+}

@@ -1,0 +1,139 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/handoff"
+	"github.com/pawl-run/pawl/internal/orchestration"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+const caching = `
+name: w
+input: {type: object, properties: {items: {type: array}, tag: {type: string}}}
+tasks:
+  each: {foreach: "${{ input.items }}", action: noop, cache: {ttl: 1h}, with: {n: "${{ item }}"}}
+  sum: {needs: [each], action: noop, cache: {key: "${{ input.tag }}", ttl: 1h}, with: {all: "${{ tasks.each.output }}"}}
+outputs: {all: "${{ tasks.sum.output.all }}"}
+`
+
+// A task whose outcome is kept does not run: it ends with that, and says whose it is, also when that one has been removed.
+func TestCache(t *testing.T) {
+	onEachStore(t, func(r *rig) {
+		r.define(caching)
+		c := r.crew()
+		run := func(input string) (flow.ID, map[string]*flow.Execution) {
+			id := r.submit(Submission{Action: "w", Input: json.RawMessage(input)})
+			if x := r.ended(id); x.Stage != flow.Completed {
+				t.Fatalf("it is %s: %v", x.Stage, x.Outcome.Error)
+			}
+			return id, r.kids(id)
+		}
+		first, was := run(`{"items":[1,2],"tag":"a"}`)
+		r.same("of the first ran", c.since(), `{"all":[{"n":1},{"n":2}]}×1`, `{"n":1}×1`, `{"n":2}×1`)
+		_, kids := run(`{"items":[2,3],"tag":"a"}`)
+		r.same("of the second ran", c.since(), `{"n":3}×1`)
+		if k := kids["each[0]"]; k.ReusedOf != was["each[1]"].ID || !k.Cached() || string(k.Outcome.Output) != `{"n":2}` {
+			t.Errorf("each[0] has the outcome of %s: %s", k.ReusedOf, k.Outcome.Output)
+		}
+		if k := kids["sum[0]"]; k.ReusedOf != was["sum[0]"].ID || string(k.Outcome.Output) != `{"all":[{"n":1},{"n":2}]}` {
+			t.Errorf("by its key, sum has %s of %s", k.Outcome.Output, k.ReusedOf)
+		}
+		why, err := r.e.Why(r.ctx, kids["sum[0]"].ID)
+		if err != nil || !strings.Contains(strings.Join(why.Facts, "\n"), "cached: outcome of "+was["sum[0]"].ID.String()) {
+			t.Errorf("why says %q (%v)", why.Facts, err)
+		}
+		run(`{"items":[3],"tag":"b"}`)
+		r.same("with another key ran", c.since(), `{"all":[{"n":3}]}×1`)
+		// What ended out of the cache is not the origin of anything.
+		_, kids = run(`{"items":[2],"tag":"b"}`)
+		r.same("of the fourth ran", c.since())
+		if k := kids["each[0]"]; k.ReusedOf != was["each[1]"].ID {
+			t.Errorf("each[0] has the outcome of %s", k.ReusedOf)
+		}
+		r.remove(first)
+		_, kids = run(`{"items":[1],"tag":"a"}`)
+		if k := kids["each[0]"]; k.ReusedOf != was["each[0]"].ID || string(k.Outcome.Output) != `{"n":1}` {
+			t.Errorf("of what was removed, each[0] has %s of %s", k.Outcome.Output, k.ReusedOf)
+		}
+		// Another version of the workflow has other keys; what has the same to do has the same.
+		r.define(strings.Replace(caching, "action: noop, cache: {key", "action: noop, priority: 1, cache: {key", 1))
+		run(`{"items":[1],"tag":"a"}`)
+		r.same("of another version ran", c.since(), `{"all":[{"n":1}]}×1`)
+		// A rerun says by itself what it reuses.
+		again, _ := r.rerun(latest(r, t), RerunOptions{From: []orchestration.Item{{Task: "each", Index: orchestration.AllItems}}})
+		r.ended(again)
+		r.same("of a rerun ran", c.since(), `{"all":[{"n":1}]}×1`, `{"n":1}×1`)
+	})
+}
+
+// latest is the latest execution of the workflow.
+func latest(r *rig, t *testing.T) flow.ID {
+	all, err := store.List(r.ctx, r.store, store.Filter{Action: "w", Limit: 1})
+	if err != nil || len(all) != 1 {
+		t.Fatalf("%d, %v", len(all), err)
+	}
+	return all[0].ID
+}
+
+// Outcomes are not older than the task allows, only what completed is kept, and what names files is not.
+func TestWhatIsCached(t *testing.T) {
+	r := newRig(t)
+	r.define("name: w\ntasks:\n  a: {action: noop, cache: {ttl: 10m}, with: {n: 1}}\n")
+	var output atomic.Pointer[string]
+	puts := func(text string) { output.Store(&text) }
+	var ran atomic.Int64
+	r.worker().serve(func(a handoff.Assignment) (string, *flow.Error) {
+		ran.Add(1)
+		if out := *output.Load(); out != "" {
+			return out, nil
+		}
+		return "", &flow.Error{Code: "boom", Message: "boom"}
+	})
+	run := func(what string, runs bool) *flow.Execution {
+		t.Helper()
+		before := ran.Load()
+		x := r.ended(r.submit(Submission{Action: "w"}))
+		if (ran.Load() > before) != runs {
+			t.Errorf("%s: it ran %d times", what, ran.Load()-before)
+		}
+		return x
+	}
+	puts("")
+	run("a failure", true)
+	puts(`{"files":[{"path":"x","blob":"outputs/x"}]}`)
+	if !namesFiles(json.RawMessage(*output.Load())) {
+		t.Fatal("the output names no files")
+	}
+	run("a file", true)
+	puts(fmt.Sprintf("%q", strings.Repeat("x", keptBytes)))
+	run("a large output", true)
+	puts(`{"n":1}`)
+	run("the first", true)
+	run("the second", false)
+	r.pass(9 * time.Minute)
+	run("nine minutes later", false)
+	r.define("name: w\ntasks:\n  a: {action: noop, cache: {ttl: 5m}, with: {n: 1}}\n")
+	run("five minutes are over", true)
+	run("again", false)
+	r.pass(6 * time.Minute)
+	if err := r.e.dropKept(r.ctx); err != nil {
+		t.Fatal(err)
+	}
+	left := 0
+	err := r.store.Update(r.ctx, func(ctx context.Context, tx store.Tx) (err error) {
+		left, err = tx.DropKept(ctx, time.Time{}, 0, 100)
+		return err
+	})
+	if err != nil || left != 0 {
+		t.Errorf("%d outcomes are left: %v", left, err)
+	}
+	run("it has expired", true)
+}
