@@ -414,7 +414,9 @@ func (l *load) cancelID(ctx context.Context, key string, id flow.ID) {
 
 // redrive is a client that runs again what has not completed. When no answer comes it may have been run again all the same.
 func (l *load) redrive(ctx context.Context, key string, n int) {
-	target := l.w.shadow.pick(n, func(r *row) bool { return r.x.Place == flow.Finished && r.x.Stage != flow.Completed })
+	target := l.w.shadow.pick(n, func(r *row) bool { // one that a schedule has started would be counted as one of its own
+		return r.x.Place == flow.Finished && r.x.Stage != flow.Completed && r.x.Labels[engine.ScheduleLabel] == ""
+	})
 	if target == nil {
 		return
 	}
