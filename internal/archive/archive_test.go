@@ -29,6 +29,7 @@ func sample(id byte) *flow.Execution {
 		Labels: map[string]string{"a": "b", "c": "d"}, IdempotencyKey: "i", Traceparent: "p", CreatedAt: at, NotBefore: at.Add(1e6),
 		Signal: flow.ID{7}, Rules: []string{"rule"}, RerunOf: flow.ID{5}, RerunFirst: flow.ID{4}, Only: []string{"x"}, LeftOut: []string{"y"},
 		Outputs: []flow.GivenOutput{{Task: "g", Index: 1, Output: json.RawMessage("null")}}, GivenBy: "ada", ReusedOf: flow.ID{3},
+		Cache: flow.Cache{Hash: sha256.Sum256([]byte("a")), TTL: time.Hour},
 	}, State: flow.State{Stage: flow.Failed, Attempt: 2, NextSeq: 3, Place: flow.Finished, HandedBack: 1, QueuedAt: at, ClaimedAt: at, StartedAt: at, FinishedAt: at.Add(1e9), SlotAt: at},
 		Outcome: &flow.Outcome{Output: json.RawMessage(`{"$bytes":"no"}`), Error: &flow.Error{Code: "c", Message: "m", Details: json.RawMessage("no json")}}}
 }

@@ -1,6 +1,7 @@
 package archive
 
 import (
+	"encoding/hex"
 	"encoding/json"
 	"time"
 
@@ -54,6 +55,7 @@ type Execution struct {
 	Outputs    []Given  `json:"outputs,omitempty"`
 	GivenBy    string   `json:"given_by,omitempty"`
 	ReusedOf   flow.ID  `json:"reused_of,omitzero"`
+	Cache      *Cache   `json:"cache,omitempty"`
 
 	Status     flow.Stage `json:"status"`
 	Attempt    int        `json:"attempt"`
@@ -78,6 +80,12 @@ type Rate struct {
 	Over  flow.Over     `json:"over,omitempty"`
 }
 
+// Cache is under what the outcome was kept for tasks with the same to do, and for how long. An import keeps nothing for them.
+type Cache struct {
+	Hash string        `json:"sha256"`
+	TTL  time.Duration `json:"ttl_ns"`
+}
+
 // Given is an output that was given to an item of a rerun.
 type Given struct {
 	Task   string `json:"task"`
@@ -100,6 +108,9 @@ func ExecutionOf(x *flow.Execution, definition string) *Execution {
 	}
 	if r := x.Rate; r != (flow.Rate{}) {
 		e.Rate = &Rate{r.Key, r.Limit, r.Per, r.Burst, r.Over}
+	}
+	if c := x.Cache; c != (flow.Cache{}) {
+		e.Cache = &Cache{hex.EncodeToString(c.Hash[:]), c.TTL}
 	}
 	for i := range x.Outputs {
 		g := &x.Outputs[i]
@@ -131,6 +142,13 @@ func (e *Execution) Flow() (*flow.Execution, error) {
 	}
 	if r := e.Rate; r != nil {
 		x.Rate = flow.Rate{Key: r.Key, Limit: r.Limit, Per: r.Per, Burst: r.Burst, Over: r.Over}
+	}
+	if c := e.Cache; c != nil {
+		sum, err := hex.DecodeString(c.Hash)
+		if err != nil || len(sum) != len(x.Cache.Hash) || c.TTL <= 0 {
+			return nil, broken("%s: cache: sha256 %q, ttl_ns %d: a SHA-256 in hexadecimal digits and a span are expected", e.ID, c.Hash, c.TTL)
+		}
+		x.Cache = flow.Cache{Hash: [len(x.Cache.Hash)]byte(sum), TTL: c.TTL}
 	}
 	for _, g := range e.Outputs {
 		x.Outputs = append(x.Outputs, flow.GivenOutput{Task: g.Task, Index: g.Index, Output: json.RawMessage(g.Output)})

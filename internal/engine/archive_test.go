@@ -383,6 +383,7 @@ func TestForgedArchives(t *testing.T) {
 		"a large number":          {"a number of it", of(code, func(e *archive.Execution) { e.KeyLimit = 1 << 40 })},
 		"a negative number":       {"a number of it", of(code, func(e *archive.Execution) { e.HandedBack = -1 })},
 		"it ended before":         {"ended at", of(code, func(e *archive.Execution) { e.FinishedAt = e.CreatedAt.Add(-1e9) })},
+		"no hash":                 {"a SHA-256 in hexadecimal", of(code, func(e *archive.Execution) { e.Cache = &archive.Cache{Hash: "00", TTL: 1} })},
 		"no JSON":                 {"no JSON", of(code, func(e *archive.Execution) { e.Input = archive.Value("{") })},
 		"an unknown definition":   {"has no definition", of(workflow, func(e *archive.Execution) { e.Definition = strings.Repeat("0", 64) })},
 		"a log of another": {"stands behind it", func(r *archive.Row) *archive.Row {
@@ -523,4 +524,31 @@ func TestImportInterrupted(t *testing.T) {
 	if out := to.importing(whole); out.Trees != 3 {
 		t.Errorf("again: %+v", out)
 	}
+}
+
+// What ended out of the cache is seen elsewhere as that, and an import keeps nothing for the tasks there.
+func TestArchiveOfCached(t *testing.T) {
+	betweenStores(t, func(from, to *rig) {
+		from.define(caching)
+		from.crew()
+		var ids []flow.ID
+		for range 2 {
+			id := from.submit(Submission{Action: "w", Input: json.RawMessage(`{"items":[1],"tag":"a"}`)})
+			from.ended(id)
+			ids = append(ids, id)
+		}
+		if out := to.importing(from.export(ids[1])); out.Trees != 1 || out.Executions != 3 {
+			to.Fatalf("imported %+v", out)
+		}
+		if was, is := from.everything(ids[1]), to.everything(ids[1]); !maps.Equal(was, is) {
+			to.Errorf("imported\n%v\nexported\n%v", is, was)
+		}
+		if k := to.kids(ids[1])["each[0]"]; !k.Cached() || k.ReusedOf != from.kids(ids[0])["each[0]"].ID {
+			to.Errorf("each[0] is cached: %t, with the outcome of %s", k.Cached(), k.ReusedOf)
+		}
+		to.define(caching)
+		c := to.crew()
+		to.ended(to.submit(Submission{Action: "w", Input: json.RawMessage(`{"items":[1],"tag":"a"}`)}))
+		to.same("ran", c.since(), `{"all":[{"n":1}]}×1`, `{"n":1}×1`)
+	})
 }
