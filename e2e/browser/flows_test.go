@@ -424,16 +424,13 @@ func TestHiddenTab(t *testing.T) {
 	tb := open(t, strings.TrimPrefix(s.url, "http://"))
 	tb.do("open", chromedp.Navigate(s.url+"/ui/executions/"+id+"/history"))
 	tb.see("following")
-	hide := func(hidden string) {
-		eval[any](tb, `Object.defineProperty(document, 'hidden', {configurable: true, get: () => `+hidden+`}); document.dispatchEvent(new Event('visibilitychange'))`)
-	}
-	hide("true")
+	tb.hide(true)
 	tb.see("Paused")
 	s.call(t, http.MethodPost, "/api/v1/executions/"+id+"/cancel?wait=30s", `{}`)
 	if strings.Contains(tb.text(), "complete") {
 		t.Error("a hidden tab has asked")
 	}
-	hide("false")
+	tb.hide(false)
 	tb.see("no gap, complete")
 }
 

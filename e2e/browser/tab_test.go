@@ -131,6 +131,12 @@ func (tb *tab) text() string {
 	return s
 }
 
+// hide puts the tab into the background, or brings it back.
+func (tb *tab) hide(hidden bool) {
+	tb.t.Helper()
+	eval[any](tb, fmt.Sprintf(`Object.defineProperty(document, 'hidden', {configurable: true, get: () => %t}); document.dispatchEvent(new Event('visibilitychange'))`, hidden))
+}
+
 // as sets theme and width.
 func (tb *tab) as(theme string, width int64) {
 	tb.t.Helper()

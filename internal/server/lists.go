@@ -150,14 +150,19 @@ func (c *call) list(narrow func(*store.Filter)) error {
 	return c.json(http.StatusOK, page)
 }
 
-// reach is Options.Reach unless that is given: some 100 ms.
-const reach = 40_000
+// reach is Options.Reach unless that is given: some 100 ms. A search by a condition, which reads what it decides about, ends after searchFor:
+// 7,000 of these take 58 ms on SQLite and 166 ms on PostgreSQL.
+const (
+	reach     = 40_000
+	searchFor = 75 * time.Millisecond
+)
 
 // search finds executions. searched is where it gave up, with the time of that execution, and zero where it looked at all of them.
 func (c *call) search(f store.Filter) (all []*flow.Execution, searched flow.ID, at time.Time, err error) {
 	f.Reach = cmp.Or(c.Reach, reach)
 	var found store.Found
 	if c.where != nil {
+		f.Within = searchFor
 		found, err = c.Engine.Find(c.ctx(), f, c.where)
 	} else if found, err = c.Engine.Reader().Search(c.ctx(), f); err == nil {
 		found = f.Recent(found)

@@ -92,6 +92,8 @@ type Filter struct {
 	Reach int
 	// Rare is how many rows a condition may name to be looked up; zero: a tenth of the reach. A caller that searches in many small steps sets it.
 	Rare int
+	// Within is for how long a walk goes on; zero: until its reach is used up. It makes its first step whatever that takes.
+	Within time.Duration
 }
 
 // Looks is after how many executions a search gives up.
@@ -147,12 +149,14 @@ const (
 // readCost is how many executions a search passes over, on SQLite, in the time that it takes to read one, 6 µs.
 const readCost = 6
 
-// Walk gives take the executions that f selects, newest first and some at a time, until take says that it has enough or f's reach is used up: an
-// execution that a search passes over counts once, and one that take gets readCost times. searched is where it gave up, as in Found; f's Limit is not looked at.
+// Walk gives take the executions that f selects, newest first and some at a time, until take says that it has enough, f's reach is used up, or
+// another step as long as the last would take it beyond f.Within. An execution that a search passes over counts once, and one that take gets readCost times. searched is where it gave up, as in Found; f's Limit is not looked at.
 func Walk(ctx context.Context, r Reader, f Filter, take func(page []*flow.Execution) (over bool, err error)) (searched flow.ID, at time.Time, err error) {
 	left := f.Looks()
 	f.Rare = f.Few()
+	begun := time.Now()
 	for step := firstStep; ; step = nextStep {
+		stepped := time.Now()
 		f.Limit = min(step, left)
 		f.Reach = f.Limit
 		found, err := r.Search(ctx, f)
@@ -176,6 +180,9 @@ func Walk(ctx context.Context, r Reader, f Filter, take func(page []*flow.Execut
 			f.Rare = 1 // none of the conditions is rare: counting to that again would take as long as a step
 		}
 		if left -= max(f.Limit, readCost*len(found.Executions)); left <= 0 || f.Past(at) {
+			return f.Before, at, nil
+		}
+		if now := time.Now(); f.Within > 0 && now.Sub(begun)+now.Sub(stepped) > f.Within {
 			return f.Before, at, nil
 		}
 	}

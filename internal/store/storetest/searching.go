@@ -33,7 +33,7 @@ func BenchmarkSearches(b *testing.B, s store.Store) {
 func BenchmarkWalks(b *testing.B, s store.Store) {
 	for say, f := range map[string]store.Filter{"condition": {}, "condition, half label": {Labels: map[string]string{"set": "half"}}, "condition, rare label": {Labels: map[string]string{"set": "rare"}}} {
 		b.Run(say, func(b *testing.B) {
-			f.Reach = 40_000
+			f.Reach, f.Within = 40_000, 75*time.Millisecond // as the server does
 			looked := 0
 			measured(b, func() error {
 				looked = 0

@@ -1,0 +1,93 @@
+package browser
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/memory"
+	"github.com/chromedp/chromedp"
+)
+
+// counters is how many nodes and listeners the page keeps, those that are in no document included, after the garbage is gone.
+func (tb *tab) counters() (nodes, listeners float64) {
+	tb.t.Helper()
+	tb.heap()
+	r, err := chromedp.Run(tb.ctx, chromedp.Action[memory.GetDOMCountersResult](func(ctx context.Context, t *chromedp.Target) (memory.GetDOMCountersResult, error) {
+		return cdp.Call(ctx, t, memory.GetDOMCounters, cdp.Empty{})
+	}))
+	if err != nil {
+		tb.t.Fatal(err)
+	}
+	return float64(r.Nodes), float64(r.JsEventListeners)
+}
+
+// A browser opens six connections to a server that speaks HTTP/1.1, for all tabs together. Twenty tabs follow executions and lists in the
+// background, and leave them to the one that is seen.
+func TestManyTabs(t *testing.T) {
+	t.Parallel()
+	s := serve(t, "")
+	id := s.submit(t, "/api/v1/executions", `{"action": "sleep", "input": {"for": "1h"}}`)
+	host := strings.TrimPrefix(s.url, "http://")
+	for i := range 20 {
+		tb := open(t, host)
+		path := []string{"/ui/executions", "/ui/executions/" + id + "/history"}[i%2]
+		tb.do("open", chromedp.Navigate(s.url+path))
+		tb.see("sleep")
+		tb.hide(true)
+	}
+	tb := open(t, host)
+	tb.do("open one more", chromedp.Navigate(s.url+"/ui/executions/"+id+"/history"))
+	tb.see("following")
+	tb.see("Live")
+	s.call(t, http.MethodPost, "/api/v1/executions/"+id+"/cancel?wait=30s", `{}`)
+	tb.see("no gap, complete")
+}
+
+// Of 10,000 items that end while they are looked at, each arrives, also where the server is killed in between; what the page keeps stays bounded.
+func TestItemsLive(t *testing.T) {
+	t.Parallel()
+	s := serve(t, "")
+	s.call(t, http.MethodPost, "/api/v1/definitions", `{"name": "many", "input": {"type": "object", "properties": {"n": {"type": "array"}}}, "tasks": {"each": {"foreach": "${{ input.n }}", "action": "noop"}}}`)
+	id := s.submit(t, "/api/v1/executions", `{"action": "many", "input": {"n": [`+strings.Repeat("1, ", 9999)+`1]}}`)
+	host := strings.TrimPrefix(s.url, "http://")
+	tb := open(t, host)
+	tb.do("open", chromedp.Navigate(s.url+"/ui/executions/"+id+"/tasks"))
+	tb.until("items end", `/[1-9][0-9,]* of 10,000/.test(document.body.innerText)`)
+	s.kill()
+	tb.see("Reconnecting")
+	again := serveAt(t, "", s.store, s.state, host)
+	again.call(t, http.MethodGet, "/api/v1/executions/"+id+"?wait=60s", nil)
+	tb.see("10,000 of 10,000 items")
+	tb.see("10,000 completed")
+	within(t, "elements of 10,000 items", tb.elements(), 2000)
+	within(t, "bytes of the heap with 10,000 items", tb.heap(), 60e6)
+}
+
+// A list that is open while thousands of executions come and go keeps no more than before.
+func TestListForLong(t *testing.T) {
+	t.Parallel()
+	s := serve(t, "")
+	tb := open(t, strings.TrimPrefix(s.url, "http://"))
+	tb.do("open", chromedp.Navigate(s.url+"/ui/executions"))
+	round := func(n int) {
+		label := fmt.Sprintf("round-%d", n)
+		s.call(t, http.MethodPost, "/api/v1/executions:batch", `{"executions": [`+strings.Repeat(`{"action": "noop"}, `, 599)+`{"action": "noop", "labels": {"of": "`+label+`"}}]}`)
+		tb.see(label)
+	}
+	for n := range 3 {
+		round(n)
+	}
+	heap := tb.heap()
+	nodes, listeners := tb.counters()
+	for n := range 10 {
+		round(3 + n)
+	}
+	within(t, "bytes of the heap that are more after 6,000 executions", tb.heap()-heap, 2e6)
+	n, l := tb.counters()
+	within(t, "nodes that are more", n-nodes, 500)
+	within(t, "listeners that are more", l-listeners, 50)
+}
