@@ -22,7 +22,17 @@ ENV PAWL_STATE_DIR=/var/lib/pawl
 VOLUME /var/lib/pawl
 ENTRYPOINT ["pawl-kubernetes"]
 
-FROM debian:trixie-slim
+# docker build --target server: servers alone, without a shell or an interpreter.
+FROM scratch AS server
+COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt
+COPY --from=build /pawl /usr/local/bin/pawl
+ENV PATH=/usr/local/bin PAWL_STATE_DIR=/var/lib/pawl
+VOLUME /var/lib/pawl
+EXPOSE 7411
+ENTRYPOINT ["pawl"]
+CMD ["server", "--no-worker", "--listen", "0.0.0.0:7411"]
+
+FROM debian:trixie-slim AS worker
 RUN apt-get update && apt-get install -y --no-install-recommends python3 ca-certificates && rm -rf /var/lib/apt/lists/*
 COPY --from=build /pawl /usr/local/bin/pawl
 ENV PAWL_STATE_DIR=/var/lib/pawl

@@ -21,12 +21,12 @@ SEED ?= 0
 SOAK ?= 17m
 NEIGHBOUR ?= 5m
 
-.PHONY: build test vet lint lint-page unit page kubernetes fuzz chaos cross bench bench-peers picture
+.PHONY: build test vet lint lint-page unit page chart kubernetes fuzz chaos cross bench bench-peers picture
 
 build: ## bin/pawl
 	CGO_ENABLED=0 $(GO) build -trimpath -o bin/pawl ./cmd/pawl
 
-test: vet lint cross unit page fuzz
+test: vet lint cross unit page chart fuzz
 
 vet:
 	$(GO) vet ./...
@@ -62,6 +62,11 @@ endif
 
 page: ## the web page in Chromium against a real server; skipped where chromium is not
 	cd e2e/browser && $(GO) vet ./... && ../../scripts/with-services $(GO) test -count=1 -parallel 3 -timeout 10m ./...
+
+chart: ## the Helm chart, by Helm's own library, which is compiled first (2 minutes, once); skipped where that cannot be downloaded
+	@if (cd e2e/chart && $(GO) list -deps -test ./... >/dev/null); then \
+		cd e2e/chart && $(GO) vet ./... && $(GO) test -count=1 -timeout 10m ./...; \
+	else echo "Helm's modules cannot be downloaded here: the chart is NOT TESTED"; test -z "$$CI"; fi
 
 kubernetes: ## the Kubernetes runtime on a real control plane and kubelet, as root: builds Kubernetes first (9 minutes of two processors, once), the tests take 3 minutes more
 	PAWL_SERVICES_KUBERNETES=only scripts/with-services $(GO) test -count=1 -timeout 20m -p 1 ./internal/runtime/kubernetes/... ./cmd/pawl-kubernetes

@@ -46,28 +46,38 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// account applies deploy/kubernetes/worker.yaml in a namespace of the test's own, and returns the kubeconfig of its account.
+// account applies deploy/kubernetes/runs.yaml in a namespace of the test's own, and returns the kubeconfig of an account with its
+// role.
 func account(t *testing.T, namespace string) string {
 	t.Helper()
-	text, err := os.ReadFile("../../deploy/kubernetes/worker.yaml")
+	text, err := os.ReadFile("../../deploy/kubernetes/runs.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	paths := map[string]string{"ServiceAccount": "/api/v1/namespaces/%s/serviceaccounts", "Role": "/apis/rbac.authorization.k8s.io/v1/namespaces/%s/roles",
+	mapped := regexp.MustCompile(`namespace: pawl(-runs)?\b`).ReplaceAllString(string(text), "namespace: "+namespace)
+	paths := map[string]string{"Role": "/apis/rbac.authorization.k8s.io/v1/namespaces/%s/roles",
 		"RoleBinding": "/apis/rbac.authorization.k8s.io/v1/namespaces/%s/rolebindings", "NetworkPolicy": "/apis/networking.k8s.io/v1/namespaces/%s/networkpolicies"}
-	for documents := yaml.NewDecoder(strings.NewReader(strings.ReplaceAll(string(text), "pawl-runs", namespace))); ; {
+	account := ""
+	for documents := yaml.NewDecoder(strings.NewReader(mapped)); ; {
 		var one map[string]any
 		if err := documents.Decode(&one); errors.Is(err, io.EOF) {
 			break
 		} else if err != nil {
 			t.Fatal(err)
 		}
-		if kind := one["kind"].(string); kind != "Namespace" { // which is there, with the same label
-			kubernetestest.Do(t, "POST", fmt.Sprintf(paths[kind], namespace), one, nil)
+		kind := one["kind"].(string)
+		if kind == "Namespace" { // which is there, with the same label
+			continue
+		}
+		kubernetestest.Do(t, "POST", fmt.Sprintf(paths[kind], namespace), one, nil)
+		if kind == "RoleBinding" {
+			account = one["subjects"].([]any)[0].(map[string]any)["name"].(string)
 		}
 	}
+	accounts := "/api/v1/namespaces/" + namespace + "/serviceaccounts"
+	kubernetestest.Do(t, "POST", accounts, map[string]any{"metadata": map[string]any{"name": account}}, nil)
 	var answer struct{ Status struct{ Token string } }
-	kubernetestest.Do(t, "POST", "/api/v1/namespaces/"+namespace+"/serviceaccounts/pawl-worker/token",
+	kubernetestest.Do(t, "POST", accounts+"/"+account+"/token",
 		map[string]any{"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest"}, &answer)
 	admin, err := os.ReadFile(kubernetestest.Cluster(t))
 	if err != nil {

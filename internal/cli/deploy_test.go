@@ -166,6 +166,11 @@ func TestDockerfile(t *testing.T) {
 	for _, wrong := range wrongCall(args, nil) {
 		t.Error(wrong)
 	}
+	for _, target := range []string{"server", "worker", "kubernetes", "pod"} { // docs/kubernetes.md builds pawl-TARGET of each
+		if !regexp.MustCompile(`(?m)^FROM \S+ AS ` + target + `$`).Match(b) {
+			t.Errorf("no target %s", target)
+		}
+	}
 	mod, err := os.ReadFile("../../go.mod")
 	if err != nil {
 		t.Fatal(err)
