@@ -141,13 +141,13 @@ type look struct {
 	width int64
 }
 
-// Every screen, in both themes, wide and narrow: it shows what it is for, stays within its window, breaks no rule of axe and no line
+// Every screen, in both themes, wide, in half a screen and narrow: it shows what it is for, stays within its window, breaks no rule of axe and no line
 // of the policy. On PostgreSQL it is looked at once, and without axe: what is shown may differ by store, how it is drawn does not.
 func TestScreens(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(t *testing.T, store string) {
 		s, at := filled(t, store)
-		looks := []look{{"light", 1280}, {"dark", 1280}, {"light", 360}}
+		looks := []look{{"light", 1280}, {"dark", 1280}, {"light", 820}, {"light", 360}}
 		if store != "sqlite" {
 			looks = []look{{"dark", 360}}
 		}

@@ -222,12 +222,16 @@ func (tb *tab) shot(where string) {
 	}
 }
 
-// fits reports what makes the page wider than its window.
+// fits reports what makes the page wider than its window, and cells of tables that are drawn over their neighbours.
 func (tb *tab) fits(where string) {
 	tb.t.Helper()
 	sizes := eval[[]int](tb, `[document.documentElement.scrollWidth, innerWidth, document.querySelectorAll('*').length]`)
 	if sizes[0] > sizes[1] {
 		tb.t.Errorf("%s: the page is %d px wide in a window of %d px", where, sizes[0], sizes[1])
+	}
+	over := eval[[]string](tb, `[...document.querySelectorAll('td, th')].filter((c) => c.scrollWidth > c.clientWidth + 1 && getComputedStyle(c.parentElement.parentElement).position !== 'absolute' && getComputedStyle(c).overflowX === 'visible').map((c) => c.innerText + ' (' + c.scrollWidth + ' px in ' + c.clientWidth + ')').slice(0, 5)`)
+	if len(over) > 0 {
+		tb.t.Errorf("%s: cells reach over their neighbours: %q", where, over)
 	}
 	if sizes[2] > 2500 {
 		tb.t.Errorf("%s: %d elements", where, sizes[2])

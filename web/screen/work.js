@@ -47,7 +47,7 @@ const workersPanel = (workers, again) => panel({
     <thead><tr><th scope="col">Worker</th><th scope="col">Queues</th><th scope="col">Runs</th><th scope="col">Labels</th><th scope="col" class="right">Slots</th><th scope="col" class="right">Since</th><th scope="col" class="right">Lease</th><th scope="col"><span class="sr">Orders</span></th></tr></thead>
     <tbody>${workers.map((w) => {
       const left = Math.round((Date.parse(w.expires_at) - now.value) / 1000);
-      return html`<tr key=${w.session}><td><div class="user">${line(w.name, 120)}${pausedChip(w.paused)}</div><div class="mono muted small user">${line(w.session)}</div></td><td class="user">${line((w.queues || []).join(', '), 200)}${w.embedded ? html` <span class="chip">in the server</span>` : null}</td>
+      return html`<tr key=${w.session}><td><div class="user">${line(w.name, 120)}${pausedChip(w.paused)}</div><div class="mono muted small user">${line(w.session)}</div></td><td><span class="user">${line((w.queues || []).join(', '), 200)}</span>${w.embedded ? html` <span class="chip nowrap">in the server</span>` : null}</td>
         <td>${kinds(w)}</td><td>${labelChips(w.labels)}</td><td class="right num">${number(w.slots)}</td><td class="right num nowrap">${since(w.started_at)}</td><td class="right num nowrap">${left > 0 ? `${left} s left` : html`<span class="bad">${-left} s over</span>`}</td>
         <td class="right">${h(PauseOrder, { key: `${w.name} ${!!w.paused}`, of: 'workers', name: w.name, paused: !!w.paused, again })}</td></tr>`;
     })}</tbody></table>`, 'wide'),
