@@ -68,8 +68,9 @@ chart: ## the Helm chart, by Helm's own library, which is compiled first (2 minu
 		cd e2e/chart && $(GO) vet ./... && $(GO) test -count=1 -timeout 10m ./...; \
 	else echo "Helm's modules cannot be downloaded here: the chart is NOT TESTED"; test -z "$$CI"; fi
 
-kubernetes: ## the Kubernetes runtime on a real control plane and kubelet, as root: builds Kubernetes first (9 minutes of two processors, once), the tests take 3 minutes more
-	PAWL_SERVICES_KUBERNETES=only scripts/with-services $(GO) test -count=1 -timeout 20m -p 1 ./internal/runtime/kubernetes/... ./cmd/pawl-kubernetes
+kubernetes: ## the Kubernetes runtime, and the chart, on a real control plane and kubelet, as root: builds Kubernetes first (9 minutes of two processors, once), the tests take 5 minutes more
+	PAWL_SERVICES_KUBERNETES=only scripts/with-services sh -c '$(GO) test -count=1 -timeout 20m -p 1 ./internal/runtime/kubernetes/... ./cmd/pawl-kubernetes && \
+		cd e2e/chart && $(GO) test -count=1 -timeout 20m -run TestCluster .'
 
 chaos: ## three servers, four workers and PostgreSQL, taken down 200 times, 17 minutes of work beside retention, and 10 beside hostile work; make test does all for seconds
 	scripts/with-services $(GO) test ./e2e/chaos -run TestChaos -v -timeout 2h -chaos.long -chaos.cycles $(CYCLES) -chaos.seed $(SEED) -chaos.soak $(SOAK)
