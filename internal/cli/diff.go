@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/aymanbagabas/go-udiff"
 	"github.com/spf13/cobra"
@@ -12,25 +13,50 @@ import (
 	"github.com/pawl-run/pawl/internal/cli/exit"
 	"github.com/pawl-run/pawl/internal/cli/output"
 	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/flow"
 )
 
 func (a *app) diffCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "diff NAME[@VERSION] [NAME[@VERSION]]",
-		Short: "Show what changed between two versions of a workflow or an action",
+	var logs bool
+	c := &cobra.Command{
+		Use:   "diff NAME[@VERSION] [NAME[@VERSION]] | ID ID",
+		Short: "Show what differs between two versions of a definition, or between two executions",
 		Long: `Show what changed between two versions of a workflow or an action, as a unified diff of their documents in YAML.
 
 With one argument that has a version: from that one to the latest. Without a version: from the one before the latest to the latest.
 Documents are stored in a canonical form, so comments and the order of fields are no change. pawl get actions --versions-of NAME
-lists the versions.`,
+lists the versions.
+
+With the ids of two executions: what differs in what they were, in what they were given and in how they ended, as a unified diff of both in YAML,
+without ids, times and measurements. Of workflows also how each task ended, and the first task at which they part.`,
 		Example: `  pawl diff grade              what the last registration changed
   pawl diff grade@3            what has changed since
-  pawl diff grade@3 grade@4`,
+  pawl diff grade@3 grade@4
+  pawl diff ex_06h0pyz9w9wnh7apg2aj7w14bg ex_06h0pywtg9xtsc6cbeaphqa6fm --logs`,
 		Args: cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withClient(cmd.Context(), reading, func(ctx context.Context, s *session) error { return a.diff(ctx, s, args) })
+			executions := 0
+			for _, arg := range args {
+				if strings.HasPrefix(arg, flow.ExecutionPrefix) {
+					executions++
+				}
+			}
+			switch {
+			case executions == 1:
+				return exit.Usagef("pawl diff compares two executions, or two versions: give two ids")
+			case executions == 0 && logs:
+				return exit.Usagef("--logs: definitions have none; give the ids of two executions")
+			}
+			return a.withClient(cmd.Context(), reading, func(ctx context.Context, s *session) error {
+				if executions == 2 {
+					return a.diffOutcomes(ctx, s, args, logs)
+				}
+				return a.diff(ctx, s, args)
+			})
 		},
 	}
+	c.Flags().BoolVar(&logs, "logs", false, "of two executions, also what they wrote, up to 1 MB of each stream")
+	return c
 }
 
 func (a *app) diff(ctx context.Context, s *session, args []string) error {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -42,6 +43,65 @@ func TestVersionsAndTheirChanges(t *testing.T) {
 		{[]string{"w@latest", "w@2"}, []string{"--- w@3", "+++ w@2"}, 0},
 		{[]string{"w@9"}, []string{"w@9"}, 1},
 		{[]string{"v"}, []string{"v"}, 1},
+	} {
+		out, stderr, code := pawl(t, env, append([]string{"diff"}, c.args...)...)
+		if code != c.code {
+			t.Errorf("pawl diff %v: %d %s", c.args, code, stderr)
+		}
+		for _, want := range c.want {
+			if !strings.Contains(out+stderr, want) {
+				t.Errorf("pawl diff %v: no %q in\n%s%s", c.args, want, out, stderr)
+			}
+		}
+	}
+}
+
+// Two executions are compared: what was given to them, how they ended, and what they wrote; times are no difference.
+func TestDifferencesOfExecutions(t *testing.T) {
+	t.Parallel()
+	dir, env := t.TempDir(), environment(t)
+	file := filepath.Join(dir, "w.yaml")
+	doc := "name: w\ninput: {type: object, properties: {n: {type: integer}}}\ntasks:\n  a: {action: noop}\n  b: {action: code, needs: [a], with: {language: bash, source: 'echo said $1; exit $1', args: [\"${{ string(input.n) }}\"]}}\n"
+	if err := os.WriteFile(file, []byte(doc), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, stderr, code := pawl(t, env, "apply", file); code != 0 {
+		t.Fatal(stderr)
+	}
+	workflow := func(n string) (id, task string) {
+		out, stderr, code := pawl(t, env, "run", "w", "--input", `{"n":`+n+`}`, "-o", "json")
+		var x struct {
+			ID string `json:"id"`
+		}
+		if err := json.Unmarshal([]byte(out), &x); err != nil || x.ID == "" {
+			t.Fatalf("%d %q %s", code, out, stderr)
+		}
+		out, _, _ = pawl(t, env, "get", "executions", "--workflow", x.ID, "--action", "code", "-o", "json")
+		var tasks []struct {
+			ID string `json:"id"`
+		}
+		if err := json.Unmarshal([]byte(out), &tasks); err != nil || len(tasks) != 1 {
+			t.Fatalf("%v: %s", err, out)
+		}
+		return x.ID, tasks[0].ID
+	}
+	good, goodTask := workflow("0")
+	bad, badTask := workflow("3")
+	again, againTask := workflow("0")
+	for _, c := range []struct {
+		args []string
+		want []string
+		code int
+	}{
+		{[]string{good, bad}, []string{"--- " + good, "+++ " + bad, "-  n: 0", "+  n: 3", "-  b: completed", "+  b: failed", "-status: completed", "they part at the task b: completed and failed", "the first ran for "}, 0},
+		{[]string{good, again}, []string{good + " and " + again + " are the same"}, 0},
+		{[]string{goodTask, badTask, "--logs"}, []string{"-    said 0", "+    said 3", "+  verdict: nonzero_exit"}, 0},
+		{[]string{goodTask, againTask, "--logs"}, []string{"are the same"}, 0},
+		{[]string{good, bad, "--logs"}, []string{"compare two of its tasks"}, 2},
+		{[]string{good}, []string{"give two ids"}, 2},
+		{[]string{good, "w@1"}, []string{"give two ids"}, 2},
+		{[]string{"w@1", "--logs"}, []string{"definitions have none"}, 2},
+		{[]string{good, "ex_00000000000000000000000000"}, []string{"ex_00000000000000000000000000"}, 1},
 	} {
 		out, stderr, code := pawl(t, env, append([]string{"diff"}, c.args...)...)
 		if code != c.code {
