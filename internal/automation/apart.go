@@ -12,7 +12,8 @@ const apartFrom = 8
 
 // apart finds the rules that may hold of a signal without asking each. A rule of whose condition one part is false does not hold: an &&
 // with a false part is false, whatever becomes of its other parts. So what the rules compare with constants is looked up once for all of
-// them, and compared without CEL; and rules that want one of a few texts somewhere are found by the text that is there.
+// them, and compared without CEL; what only one rule computes is computed without CEL where that is possible; and rules that want one of a
+// few texts somewhere are found by the text that is there.
 type apart struct {
 	operands []*definition.Operand
 	by       []byText
@@ -29,12 +30,18 @@ type byText struct {
 // sifted is a rule with the parts of its condition that are cheap to look at.
 type sifted struct {
 	*Rule
-	parts []part
+	parts    []part
+	formulas []formula
 }
 
 type part struct {
 	operand int // of apart.operands
 	*definition.Predicate
+}
+
+type formula struct {
+	*definition.Formula
+	operands []int // of apart.operands: those of its paths
 }
 
 func tellApart(rules []*Rule) *apart {
@@ -46,22 +53,31 @@ func tellApart(rules []*Rule) *apart {
 		}
 	}
 	places := map[string]int{}
+	placeOf := func(o *definition.Operand) int {
+		place, known := places[o.Text()]
+		if !known {
+			place = len(a.operands)
+			places[o.Text()], a.operands = place, append(a.operands, o)
+		}
+		return place
+	}
 	at := map[int]int{} // operand → place in by
 	for _, r := range rules {
 		s := &sifted{Rule: r}
 		chosen := -1 // the part that wants the fewest texts
 		for i := range r.predicates() {
 			p := &r.predicates()[i]
-			text := p.Operand.Text()
-			if uses[text] < 2 && (!p.Operand.IsPath() || p.Is == definition.Holds) {
-				continue // to evaluate it would be to evaluate the rule
+			if uses[p.Operand.Text()] < 2 && (!p.Operand.IsPath() || p.Is == definition.Holds) {
+				if p.Formula != nil { // otherwise to evaluate it would be to evaluate the rule
+					f := formula{Formula: p.Formula}
+					for _, o := range p.Formula.Paths() {
+						f.operands = append(f.operands, placeOf(o))
+					}
+					s.formulas = append(s.formulas, f)
+				}
+				continue
 			}
-			place, known := places[text]
-			if !known {
-				place = len(a.operands)
-				places[text], a.operands = place, append(a.operands, p.Operand)
-			}
-			s.parts = append(s.parts, part{place, p})
+			s.parts = append(s.parts, part{placeOf(p.Operand), p})
 			if p.Is == definition.OneOf && len(p.Numbers) == 0 && (chosen < 0 || len(p.Texts) < len(s.parts[chosen].Texts)) {
 				chosen = len(s.parts) - 1
 			}
@@ -96,8 +112,10 @@ func (r *Rule) predicates() []definition.Predicate {
 // looking is one look at the operands of a signal: each is evaluated at the most once.
 type looking struct {
 	*apart
-	vars  *definition.Vars
-	found []found // by operand
+	vars    *definition.Vars
+	found   []found             // by operand
+	scalars []definition.Scalar // by operand, those that read says
+	read    []bool
 }
 
 type found struct {
@@ -115,10 +133,28 @@ func (l *looking) at(operand int) *found {
 	return f
 }
 
+// excludes reports whether a formula is false.
+func (l *looking) excludes(f *formula) bool {
+	if l.read == nil {
+		l.scalars, l.read = make([]definition.Scalar, len(l.operands)), make([]bool, len(l.operands))
+	}
+	for _, operand := range f.operands {
+		if !l.read[operand] {
+			l.scalars[operand], l.read[operand] = l.operands[operand].Scalar(l.vars), true
+		}
+	}
+	return f.Excludes(l.scalars, f.operands)
+}
+
 // mayHold reports whether no part of the rule's condition is false. A part without a value is not false: the rule says so itself.
 func (l *looking) mayHold(s *sifted) bool {
 	for _, p := range s.parts {
 		if f := l.at(p.operand); f.err == nil && p.Excludes(f.value) {
+			return false
+		}
+	}
+	for i := range s.formulas {
+		if l.excludes(&s.formulas[i]) {
 			return false
 		}
 	}
@@ -140,7 +176,7 @@ func (s *Set) among(trigger string, rules []*Rule, vars *definition.Vars) []*Rul
 	if a == nil {
 		return rules
 	}
-	l := &looking{a, vars, make([]found, len(a.operands))}
+	l := &looking{apart: a, vars: vars, found: make([]found, len(a.operands))}
 	few := l.keep(nil, a.rest)
 	for i := range a.by {
 		k := &a.by[i]

@@ -200,7 +200,8 @@ func TestApart(t *testing.T) {
 		`signal.data.c.d == "x" && signal.data.n > 1`, `signal.subject == "s"`, `signal.subject == "t"`, `signal.data.a == "x" || signal.data.a == "y"`, `signal.data.a == "x" || signal.data.b == "y"`,
 		`signal.data["a b"] == "x"`, `signal.data.n == 1 && signal.data.a == "z"`, `size(signal.data.a) > 1`, `size(signal.data.a) > 1 && signal.data.n < 3`, `signal.data.n in [1, 2.0]`,
 		`2 <= signal.data.n && signal.data["n"] < 9007199254740993`, `signal.data.a in []`, `signal.data.a.contains("x") && signal.data.n > 0`, `signal.data.a.contains("x") && signal.data.n < 0`,
-		`signal.data.a.startsWith("x")`, `signal.data.a >= "a"`}
+		`signal.data.a.startsWith("x")`, `signal.data.a >= "a"`, `signal.data.n * 2 + size(signal.data.b) > 5`, `signal.data.n / 2 == 1 || signal.data.n % 2 == 1`, `signal.data.n + 0.5 > 1.0`,
+		`!(signal.data.n > 1 && signal.data.a == "x")`, `signal.data.a == "x" ? signal.data.n > 1 : signal.data.n < 1`, `signal.data[?"a"] != "x"`, `!(signal.data[?"n"] == 1)`}
 	var src []string
 	for i, c := range conditions {
 		src = append(src, fmt.Sprintf("kind: rule\nname: r%02d\non: t\nif: %q\nrun: {action: noop}\n", i, c))
@@ -251,7 +252,8 @@ func TestApartAtRandom(t *testing.T) {
 		return one(`"x"`, `"xy"`, `""`, `"y"`, `"x\ud800"`, "0", "1", "2", "-1", "1.5", "9007199254740993", "true", "null")
 	}
 	operand := func() string {
-		return one("signal.data.a", "signal.data.b", `signal.data["a"]`, "signal.data.c.d", "size(signal.data.a)", "default(signal.data.b, 1)", "signal.subject", "signal.data.a + signal.data.b")
+		return one("signal.data.a", "signal.data.b", `signal.data["a"]`, "signal.data.c.d", "size(signal.data.a)", "default(signal.data.b, 1)", "signal.subject", "signal.data.a + signal.data.b",
+			fmt.Sprintf("(signal.data.a %s %d)", one("+", "-", "*", "/", "%"), r.IntN(4)), fmt.Sprintf("(%d - signal.data.c.d * signal.data.a)", r.IntN(4)), "-signal.data.b", "size(signal.data.c)")
 	}
 	clause := func() string {
 		switch r.IntN(8) {
@@ -299,10 +301,35 @@ func TestApartAtRandom(t *testing.T) {
 	}
 }
 
-// BenchmarkMatchThousand: of a thousand rules on the trigger one holds at the most, and all compare the same operands.
+// Rules of which each computes something of its own are told apart without CEL, too.
+func TestApartByFormulas(t *testing.T) {
+	t.Parallel()
+	var rules []*Rule
+	for i := range 20 {
+		rules = append(rules, rulesOf(t, fmt.Sprintf("kind: rule\nname: r%02d\non: t\nif: %q\nrun: {action: noop}\n", i, fmt.Sprintf("signal.data.n * %d - signal.data.m > %d", i+1, 10*i)))...)
+	}
+	set := NewSet(1, rules, nil)
+	for data, want := range map[string][]string{`{"n":0,"m":1}`: nil, `{"n":1,"m":-1}`: {"r00"}, `{"n":9,"m":163}`: nil, `{"n":9,"m":200}`: nil, `{"n":11,"m":21}`: {"r11", "r12", "r13", "r14", "r15", "r16", "r17", "r18", "r19"}} {
+		s := signalOf("t", data)
+		vars, err := definition.SignalVars(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, r := range set.among("t", set.On("t"), vars) {
+			got = append(got, r.Name)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: CEL is asked about %v, want %v", data, got, want)
+		}
+	}
+}
+
+// BenchmarkMatchThousand: of a thousand rules on the trigger one holds at the most. Those of "any" and "cel" have no operand in common.
 func BenchmarkMatchThousand(b *testing.B) {
 	for name, c := range map[string]string{"equal": `signal.data.host == "h%d" && signal.data.n > 1`, "greater": `signal.data.n > %d`, "listed": `signal.data.n in [%d, -7]`,
-		"begins": `signal.data.host.startsWith("h%d")`, "several": `signal.data.n >= -%d && signal.data.host.matches("x+")`, "any": `size(signal.data.host) + signal.data.n == %d + 100`} {
+		"begins": `signal.data.host.startsWith("h%d")`, "several": `signal.data.n >= -%d && signal.data.host.matches("x+")`, "any": `size(signal.data.host) + signal.data.n == %d + 100`,
+		"cel": `signal.data.host.split("-").exists(p, p == "h%d")`} {
 		b.Run(name, func(b *testing.B) {
 			var rules []*Rule
 			for i := range 1000 {

@@ -182,8 +182,8 @@ func pathOf(x ast.Expr) string {
 			x = x.AsSelect().Operand()
 		default:
 			operand, name, is := subscripted(x)
-			if !is {
-				return ""
+			if !is || x.AsCall().FunctionName() != operators.Index {
+				return "" // a[?"b"] is an optional value, and no path
 			}
 			names = append(names, name)
 			x = operand

@@ -24,6 +24,8 @@ type Predicate struct {
 	Is      Relation
 	Texts   []string // the constants that are texts
 	Numbers []float64
+	// Formula computes the whole part without CEL, where looking up the operand is not cheap; nil: nothing can.
+	Formula *Formula
 }
 
 // Relation is how an operand must relate to the constants of a predicate.
@@ -147,6 +149,9 @@ func (c *Condition) takeApart() (all []Predicate) {
 			}
 		}
 		p.Operand = &Operand{c.part(text)}
+		if p.Is == Holds || !p.Operand.IsPath() {
+			p.Formula = c.formulaOf(x)
+		}
 		all = append(all, p)
 	}
 	return all
