@@ -234,6 +234,7 @@ func BenchmarkBarOpen(b *testing.B) {
 		for b.Loop() {
 			var before, after runtime.MemStats
 			noopPace(b, full, n)
+			b.ReportMetric(100*idleFor(b, 20*time.Second), "idle-empty-%") // of both engines, as below
 			runtime.GC()
 			runtime.ReadMemStats(&before)
 			small, err := full.opts.Store.Size(b.Context())

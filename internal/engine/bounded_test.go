@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
 )
@@ -140,5 +141,24 @@ func TestScheduleOfAnUncommittedTransaction(t *testing.T) {
 	}
 	if err := read(nil); err != nil || r.e.schedules.known("s@1") == nil {
 		t.Errorf("after one that was: %v", err)
+	}
+}
+
+// A document that finds no room takes the place of one other: with one schedule more than are kept, all but one are known when they are due again.
+func TestSchedulesKept(t *testing.T) {
+	t.Parallel()
+	s, d := newSchedules(), &definition.Definition{}
+	for i := range schedulesKept + 1 {
+		s.keep(versionKey(fmt.Sprint(i), 1), d)
+	}
+	s.keep(versionKey(fmt.Sprint(schedulesKept), 1), d)
+	known := 0
+	for i := range schedulesKept + 1 {
+		if s.known(versionKey(fmt.Sprint(i), 1)) != nil {
+			known++
+		}
+	}
+	if known != schedulesKept {
+		t.Errorf("%d of %d documents are known", known, schedulesKept+1)
 	}
 }

@@ -25,7 +25,11 @@ const (
 // ScheduleLabel is the label of executions that a schedule starts; its value is the schedule's name.
 const ScheduleLabel = "pawl.schedule"
 
-// schedules keeps the documents of schedules that were looked up.
+// schedulesKept is how many documents of schedules are kept in memory. A document is a few KB there, and reading one again takes as long as
+// half a tick.
+const schedulesKept = 20_000
+
+// schedules keeps the documents of schedules that were looked up or applied.
 type schedules struct {
 	mu   sync.Mutex
 	all  map[string]*definition.Definition // "name@version"
@@ -79,11 +83,16 @@ func (t *transaction) scheduleDocument(ctx context.Context, name string, version
 	if err != nil {
 		return nil, err
 	}
+	t.keepSchedule(key, d)
+	return d, nil
+}
+
+// keepSchedule keeps a document once the transaction is committed.
+func (t *transaction) keepSchedule(key string, d *definition.Definition) {
 	if t.effects.schedules == nil {
 		t.effects.schedules = map[string]*definition.Definition{}
 	}
 	t.effects.schedules[key] = d
-	return d, nil
 }
 
 func scheduleOf(row *store.Definition) (*definition.Definition, error) {
@@ -104,11 +113,16 @@ func (s *schedules) known(key string) *definition.Definition {
 	return s.all[key]
 }
 
+// keep keeps a document. Where there is no room it takes the place of any other: schedules come in turn, so dropping all of them, or the
+// oldest, would drop those that are due next.
 func (s *schedules) keep(key string, d *definition.Definition) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.all) >= catalogLimit {
-		clear(s.all)
+	if _, known := s.all[key]; !known && len(s.all) >= schedulesKept {
+		for other := range s.all {
+			delete(s.all, other)
+			break
+		}
 	}
 	s.all[key] = d
 }
@@ -225,6 +239,7 @@ func (t *transaction) beginSchedule(ctx context.Context, d *definition.Definitio
 		k.PausedAt, k.Reason = t.now, "its document says paused: true"
 	}
 	k.Due = dueOf(d, &k)
+	t.keepSchedule(versionKey(d.Name, version), d)
 	return t.tx.PutSchedules(ctx, []store.Schedule{k})
 }
 

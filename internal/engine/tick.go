@@ -22,7 +22,8 @@ const (
 	schedulesInPart = 500  // of these in one transaction
 	partsAtOnce     = 2    // while the documents of one part are read and planned, the other is carried out
 	startsAtOnce    = 1000
-	schedulesAtMost = time.Second      // between two looks at when the next schedule is due: other servers change schedules, too
+	schedulesAtMost = 5 * time.Second  // between two looks at when the next schedule is due: the server that changes a schedule looks at once, and may end
+	schedulesAgain  = time.Second      // after a look that failed
 	scheduleAgain   = time.Minute      // until a schedule is looked at again about which a decision was refused
 	restAgain       = 10 * time.Second // until other servers look at a schedule of which one is starting the ticks that have passed
 	ticksAtOnce     = 1000
@@ -49,7 +50,7 @@ func (e *Engine) sweepSchedules(ctx context.Context) {
 				return
 			}
 			e.opts.Log.Error("firing schedules failed; it will be tried again", telemetry.Err, err)
-			pause = schedulesAtMost
+			pause = schedulesAgain
 		}
 		timer := time.NewTimer(min(max(pause, time.Millisecond), schedulesAtMost))
 		select {

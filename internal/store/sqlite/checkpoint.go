@@ -21,6 +21,7 @@ type checkpointer struct {
 	turn    chan struct{} // the writer's
 	pages   atomic.Int32  // in the log
 	commits atomic.Int64
+	resting atomic.Bool // the log is empty and not looked at: the next commit says that it no longer is
 	wake    chan struct{}
 	quit    chan struct{}
 	stopped sync.WaitGroup
@@ -37,7 +38,7 @@ const (
 	slowest   = 50 * time.Millisecond
 	// foldTries is how often the log is folded beside a writer that goes on before it is held whatever is left.
 	foldTries = 20
-	// idle is how often the log is looked at; when nothing was written in between it is folded to its end and emptied.
+	// idle is how often the log is looked at while it is not empty; when nothing was written in between it is folded to its end and emptied.
 	idle = time.Second
 )
 
@@ -57,7 +58,7 @@ func startCheckpoints(path string, turn chan struct{}) (*checkpointer, error) {
 func (k *checkpointer) wrote(pages int32) {
 	k.pages.Store(pages)
 	k.commits.Add(1)
-	if pages < walSoft {
+	if rested := k.resting.Load() && k.resting.CompareAndSwap(true, false); pages < walSoft && !rested {
 		return
 	}
 	select {
@@ -79,12 +80,22 @@ func (k *checkpointer) run() {
 		case <-k.quit:
 			return
 		case <-k.wake:
-			err = k.fold()
+			tick.Reset(idle)
+			if k.pages.Load() >= walSoft {
+				err = k.fold()
+			}
 		case <-tick.C:
 			last := seen
-			if seen = k.commits.Load(); seen == last && seen != emptied {
+			switch seen = k.commits.Load(); {
+			case seen != last:
+			case seen != emptied:
 				emptied = seen
 				err = k.alone(sqlite3.SQLITE_CHECKPOINT_TRUNCATE)
+			default:
+				k.resting.Store(true)
+				if k.commits.Load() == seen || !k.resting.CompareAndSwap(true, false) {
+					tick.Stop() // a commit from now on resets it
+				}
 			}
 		}
 		if err != nil {
