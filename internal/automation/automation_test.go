@@ -201,7 +201,7 @@ func TestApart(t *testing.T) {
 		`signal.data["a b"] == "x"`, `signal.data.n == 1 && signal.data.a == "z"`, `size(signal.data.a) > 1`, `size(signal.data.a) > 1 && signal.data.n < 3`, `signal.data.n in [1, 2.0]`,
 		`2 <= signal.data.n && signal.data["n"] < 9007199254740993`, `signal.data.a in []`, `signal.data.a.contains("x") && signal.data.n > 0`, `signal.data.a.contains("x") && signal.data.n < 0`,
 		`signal.data.a.startsWith("x")`, `signal.data.a >= "a"`, `signal.data.n * 2 + size(signal.data.b) > 5`, `signal.data.n / 2 == 1 || signal.data.n % 2 == 1`, `signal.data.n + 0.5 > 1.0`,
-		`!(signal.data.n > 1 && signal.data.a == "x")`, `signal.data.a == "x" ? signal.data.n > 1 : signal.data.n < 1`, `signal.data[?"a"] != "x"`, `!(signal.data[?"n"] == 1)`}
+		`!(signal.data.n > 1 && signal.data.a == "x")`, `signal.data.a == "x" ? signal.data.n > 1 : signal.data.n < 1`, `signal.data[?"a"] != "x"`, `!(signal.data[?"n"] == 1)`, `signal.data.n > 4 / 2`, `2 - 1 == signal.data.n`, `2 - 1 == 3 - 2`, `-(1 + 1) < signal.data.n`, `signal.data.n == 1 / 0`}
 	var src []string
 	for i, c := range conditions {
 		src = append(src, fmt.Sprintf("kind: rule\nname: r%02d\non: t\nif: %q\nrun: {action: noop}\n", i, c))
@@ -325,10 +325,11 @@ func TestApartByFormulas(t *testing.T) {
 	}
 }
 
-// BenchmarkMatchThousand: of a thousand rules on the trigger one holds at the most. Those of "any" and "cel" have no operand in common.
+// BenchmarkMatchThousand: of a thousand rules on the trigger one holds at the most. Those of "own" and "cel" have no operand in common.
 func BenchmarkMatchThousand(b *testing.B) {
 	for name, c := range map[string]string{"equal": `signal.data.host == "h%d" && signal.data.n > 1`, "greater": `signal.data.n > %d`, "listed": `signal.data.n in [%d, -7]`,
 		"begins": `signal.data.host.startsWith("h%d")`, "several": `signal.data.n >= -%d && signal.data.host.matches("x+")`, "any": `size(signal.data.host) + signal.data.n == %d + 100`,
+		"own": `signal.data.n * %d + size(signal.data.host) == -7000`,
 		"cel": `signal.data.host.split("-").exists(p, p == "h%d")`} {
 		b.Run(name, func(b *testing.B) {
 			var rules []*Rule

@@ -3,6 +3,7 @@ package definition
 import (
 	"cmp"
 	"math"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -325,6 +326,23 @@ func folded(t term) term {
 		return t
 	}
 	return constant(t.value(nil, nil))
+}
+
+// computed is the value of an expression that names no variable.
+func computed(x ast.Expr) (s Scalar, is bool) {
+	if !computable(x) {
+		return s, false
+	}
+	k, is := (&Condition{}).term(&Formula{}, x).(constant)
+	return Scalar(k), is
+}
+
+// computable reports whether an expression is an operation on literals, and on such operations.
+func computable(x ast.Expr) bool {
+	if x.Kind() != ast.CallKind || x.AsCall().IsMemberFunction() {
+		return false
+	}
+	return !slices.ContainsFunc(x.AsCall().Args(), func(x ast.Expr) bool { return x.Kind() != ast.LiteralKind && !computable(x) })
 }
 
 var unaries = map[string]func(Scalar) Scalar{

@@ -19,8 +19,8 @@ func conditionOf(text string) *Condition {
 	return c
 }
 
-// computed is what a formula of a whole condition makes of a signal's data.
-func computed(c *Condition, data string) (s Scalar, is bool) {
+// formulaValue is what a formula of a whole condition makes of a signal's data.
+func formulaValue(c *Condition, data string) (s Scalar, is bool) {
 	f := c.formulaOf(c.tree().Expr())
 	if f == nil {
 		return s, false
@@ -44,7 +44,7 @@ func sameAsCEL(t *testing.T, text, data string) (known bool) {
 	if c == nil {
 		return false
 	}
-	got, is := computed(c, data)
+	got, is := formulaValue(c, data)
 	if !is || got.kind == scalarUnknown || got.kind == scalarMany {
 		return false
 	}

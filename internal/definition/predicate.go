@@ -178,7 +178,7 @@ func comparisonOf(x ast.Expr) (p Predicate, of ast.Expr) {
 		return p, nil
 	}
 	a, b := c.Args()[0], c.Args()[1]
-	turned := a.Kind() == ast.LiteralKind
+	turned := a.Kind() == ast.LiteralKind || computable(a)
 	if turned {
 		a, b = b, a
 	}
@@ -228,10 +228,19 @@ func eitherOf(x ast.Expr) (all Predicate, of ast.Expr) {
 	return all, of
 }
 
-// constant takes a literal as a constant of the predicate, if it is a text or a number.
+// constant takes a literal, or a computation with literals alone such as 24 * 3600, as a constant of the predicate, if it is a text or a number.
 func (p *Predicate) constant(x ast.Expr) bool {
 	if x.Kind() != ast.LiteralKind {
-		return false
+		k, _ := computed(x)
+		switch k.kind {
+		case scalarInt:
+			p.Numbers = append(p.Numbers, float64(k.whole))
+		case scalarReal:
+			p.Numbers = append(p.Numbers, k.real)
+		default:
+			return false
+		}
+		return true
 	}
 	switch l := x.AsLiteral().(type) {
 	case types.String:
