@@ -13,6 +13,7 @@ type Definition struct {
 	CreatedAt time.Time `json:"created_at,omitzero"`
 	// Document is the definition in its canonical form; left out in lists.
 	Document json.RawMessage `json:"document,omitempty"`
+	Paused   *Pause          `json:"paused,omitempty" doc:"No execution of it begins until it is resumed; absent while it is not paused"`
 	Retired  *Retirement     `json:"retired,omitempty" doc:"Nothing new of it is accepted; absent while it is not retired"`
 }
 

@@ -17,9 +17,9 @@ type ResumeOrder struct {
 
 // Pause says that something was paused, or resumed.
 type Pause struct {
-	Number int64     `json:"number" doc:"1, 2, 3 …, in the order in which queues and workers were paused or resumed; 0: this never was, or it is an execution, whose history has it"`
-	Kind   string    `json:"kind" enum:"queue,worker,execution" doc:"What is paused"`
-	Name   string    `json:"name" doc:"Of the queue or worker; the id of the execution"`
+	Number int64     `json:"number" doc:"1, 2, 3 …, in the order in which queues, workers and actions were paused or resumed; 0: this never was, or it is an execution, whose history has it"`
+	Kind   string    `json:"kind" enum:"queue,worker,action,execution" doc:"What is paused"`
+	Name   string    `json:"name" doc:"Of the queue, worker or action; the id of the execution"`
 	Paused bool      `json:"paused" doc:"False: it was resumed"`
 	At     time.Time `json:"at,omitzero" doc:"When"`
 	Until  time.Time `json:"until,omitzero" doc:"When it goes on by itself; absent: when it is resumed"`

@@ -30,6 +30,17 @@ func (c *Client) ResumeWorker(ctx context.Context, name string, o api.ResumeOrde
 	return c.changePause(ctx, "/workers/", name, "/resume", o)
 }
 
+// PauseAction lets no execution of an action, a workflow or a built-in kind begin, tasks of workflows included, until it is resumed, or the
+// order's time is over. What runs goes on, and submissions are accepted.
+func (c *Client) PauseAction(ctx context.Context, name string, o api.PauseOrder) (*api.Pause, error) {
+	return c.changePause(ctx, "/actions/", name, "/pause", o)
+}
+
+// ResumeAction lets executions of an action begin again, at once.
+func (c *Client) ResumeAction(ctx context.Context, name string, o api.ResumeOrder) (*api.Pause, error) {
+	return c.changePause(ctx, "/actions/", name, "/resume", o)
+}
+
 // PauseExecution lets a workflow, and those among its tasks, start no more tasks until it is resumed, or the order's time is over. Tasks
 // that have begun go on, and so do those that wait in a queue.
 func (c *Client) PauseExecution(ctx context.Context, id string, o api.PauseOrder) (*api.Pause, error) {

@@ -344,6 +344,7 @@ export interface Definition {
   kind: string;
   created_at?: string;
   document?: unknown;
+  paused?: Pause;
   retired?: Retirement;
 }
 

@@ -268,6 +268,28 @@ func TestPauseQueue(t *testing.T) {
 	tb.until("it is resumed", `!!document.querySelector('button[aria-label="Pause: default"]') && !document.body.innerText.includes('new disks')`)
 }
 
+// An action is paused and resumed on the page of its definition; the list of definitions says that it is paused.
+func TestPauseAction(t *testing.T) {
+	t.Parallel()
+	s := serve(t, "")
+	s.define(t, "name: deploy\nkind: action\naction: noop\n")
+	tb := open(t, strings.TrimPrefix(s.url, "http://"))
+	tb.do("open", chromedp.Navigate(s.url+"/ui/definitions/deploy"))
+	tb.until("it can be paused", `!!document.querySelector('button[aria-label="Pause: deploy"]')`)
+	tb.do("pause it", chromedp.Click(`button[aria-label="Pause: deploy"]`), chromedp.SendKeys(`dialog[open] #pause-reason`, "the region is down"))
+	tb.accessible("the dialog to pause a definition")
+	tb.press("Pause the definition")
+	tb.see("the region is down")
+	tb.accessible("a paused definition")
+	tb.do("open the list", chromedp.Navigate(s.url+"/ui/definitions"))
+	tb.see("paused")
+	tb.do("open it again", chromedp.Navigate(s.url+"/ui/definitions/deploy"))
+	tb.until("it can be resumed", `!!document.querySelector('button[aria-label="Resume: deploy"]')`)
+	tb.do("resume it", chromedp.Click(`button[aria-label="Resume: deploy"]`))
+	tb.press("Resume the definition")
+	tb.until("it is resumed", `!!document.querySelector('button[aria-label="Pause: deploy"]') && !document.body.innerText.includes('the region is down')`)
+}
+
 // A schedule is paused with a reason and resumed from the page.
 func TestPauseSchedule(t *testing.T) {
 	t.Parallel()

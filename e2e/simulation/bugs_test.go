@@ -71,6 +71,7 @@ type twist struct {
 	session   bool // every session exists
 	locked    func(*store.Session)
 	pauses    func([]store.Pause) []store.Pause
+	paused    func(int64) int64 // the latest generation, where no session is locked
 	reusable  func(*twist, string, []store.Reusable) []store.Reusable
 }
 
@@ -238,6 +239,14 @@ func (t *twist) Pauses(ctx context.Context) ([]store.Pause, int64, error) {
 		all = t.pauses(all)
 	}
 	return all, last, err
+}
+
+func (t *twist) LastPause(ctx context.Context) (int64, error) {
+	n, err := t.Tx.LastPause(ctx)
+	if err == nil && t.paused != nil {
+		n = t.paused(n)
+	}
+	return n, err
 }
 
 func (t *twist) Reusable(ctx context.Context, workflow flow.ID, task string, from, n int, most int64) ([]store.Reusable, error) {

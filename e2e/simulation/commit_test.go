@@ -38,8 +38,8 @@ var lifecycle = map[flow.EventType]map[flow.Stage]flow.Stage{
 	flow.EvWaiting:      {flow.Requested: flow.Requested},
 	flow.EvLost:         {flow.Provisioning: flow.Provisioning, flow.Running: flow.Running},
 	flow.EvAdvanced:     {flow.Running: flow.Running},
-	flow.EvPaused:       {flow.Requested: flow.Requested, flow.Running: flow.Running},
-	flow.EvResumed:      {flow.Requested: flow.Requested, flow.Running: flow.Running},
+	flow.EvPaused:       {flow.Requested: flow.Requested, flow.Scheduled: flow.Scheduled, flow.Running: flow.Running},
+	flow.EvResumed:      {flow.Requested: flow.Requested, flow.Scheduled: flow.Scheduled, flow.Running: flow.Running},
 	flow.EvProgress:     {flow.Provisioning: flow.Provisioning, flow.Running: flow.Running},
 }
 
@@ -118,9 +118,7 @@ func (c *commit) replay(r *row, d *seen) {
 		switch {
 		case e.Type == flow.EvProvisioning:
 			place, owner = flow.Held, d.x.Owner
-			if !owner.IsZero() {
-				c.claimed(r, d.x.Queue, e)
-			}
+			c.claimed(r, &d.x, e)
 			if expires, known := c.sessions[owner]; !owner.IsZero() && (!known || !expires.After(c.now)) {
 				c.w.violate(3, "%s was claimed for session %s, which is gone", name(r.id), name(owner))
 			}
@@ -305,6 +303,24 @@ func (c *commit) settle(r *row, before flow.Place) {
 	}
 	in(c.keys, r.x.Key, r.x.Place == flow.Waiting || r.x.Place == flow.Ready || r.x.Place == flow.Held)
 	in(c.ready, r.x.Queue, r.x.Place == flow.Ready)
+}
+
+// relane keeps the queues where an execution that waits is moved to another lane.
+func (c *commit) relane(m *relaned) {
+	r := c.rows[m.id]
+	if r == nil {
+		c.w.violate(33, "%s is moved to lane %q and was never created", name(m.id), m.lane)
+		return
+	}
+	if waits := c.ready[r.x.Queue][r.id] != nil; waits {
+		delete(c.ready[r.x.Queue], r.id)
+		if c.ready[m.lane] == nil {
+			c.ready[m.lane] = map[flow.ID]*row{}
+		}
+		c.ready[m.lane][r.id], r.since = r, c.commits
+	}
+	r.x.Queue = m.lane
+	c.said = append(c.said, fmt.Sprintf("%s waits in %s", name(m.id), m.lane))
 }
 
 // close judges what the transaction as a whole leaves behind.

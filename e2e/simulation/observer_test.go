@@ -33,6 +33,7 @@ type write struct {
 	dropped flow.ID
 	removed []flow.ID
 	moved   *moved
+	relaned *relaned
 	expired bool // every embedded session
 }
 
@@ -45,6 +46,12 @@ type renewal struct {
 type moved struct {
 	name string
 	to   int // the first of its versions
+}
+
+// relaned is a move of an execution that waits into another lane.
+type relaned struct {
+	id   flow.ID
+	lane string
 }
 
 // seen is a draft as it was written.
@@ -86,6 +93,14 @@ var errRefused = errors.New("the database does not take this row")
 // refuses reports whether the database takes no child of a workflow's attempt.
 func (w *world) refuses(workflow flow.ID, attempt int) bool {
 	return w.plan.Refused > 0 && w.noise("refused", workflow, attempt) < w.plan.Refused
+}
+
+func (o *observer) Relane(ctx context.Context, x *flow.Execution, lane string) error {
+	err := o.Tx.Relane(ctx, x, lane)
+	if err == nil {
+		o.writes = append(o.writes, write{relaned: &relaned{x.ID, lane}})
+	}
+	return err
 }
 
 func (o *observer) AddTicks(ctx context.Context, all []store.Tick) error {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -12,25 +13,46 @@ import (
 	"github.com/pawl-run/pawl/internal/store"
 )
 
-// pausing is the chance that somebody pauses a queue, and that somebody pauses a workflow, when a client begins. All pauses end by themselves, within mostPaused.
+// pausing is the chance that a client pauses a queue or an action, and that one pauses a workflow, when a client begins. All pauses end by themselves, within mostPaused.
 const (
 	pausing    = 0.2
 	mostPaused = 20 * time.Second
 )
 
-// pause is a client that pauses a queue for a while, and may resume it earlier.
+// pausable is a queue or an action.
+type pausable struct {
+	of   store.PauseKind
+	name string
+}
+
+// toPause draws what a client pauses.
+func (l *load) toPause(n int) pausable {
+	w := l.w
+	if w.noise("paused action", n) < 0.5 {
+		actions := []string{"noop", "input", "sleep"}
+		for _, d := range append([]*document{leaf(), lister(), rounder(), cacher()}, l.docs...) {
+			for _, def := range d.defs {
+				actions = append(actions, def.Name)
+			}
+		}
+		return pausable{store.PausedAction, actions[int(w.noise("which action", n)*float64(len(actions)))]}
+	}
+	if w.noise("paused queue", n) < 0.4 {
+		return pausable{store.PausedQueue, queues[int(w.noise("which queue", n)*float64(len(queues)))]}
+	}
+	return pausable{store.PausedQueue, "default"}
+}
+
+// pause is a client that pauses a queue or an action for a while, and may resume it earlier.
 func (l *load) pause(n int) {
 	w := l.w
-	key, queue := fmt.Sprintf("pause%d", n), "default"
-	if w.noise("paused queue", n) < 0.4 {
-		queue = queues[int(w.noise("which queue", n)*float64(len(queues)))]
-	}
+	key, what := fmt.Sprintf("pause%d", n), l.toPause(n)
 	span := time.Second + time.Duration(w.noise("paused for", n)*float64(mostPaused-time.Second))
 	l.waiting[key] = true
-	w.note("%s begins: %s for %s", key, queue, span)
+	w.note("%s begins: %s %s for %s", key, what.of, what.name, span)
 	w.spawn(func() {
 		l.steer(w.ctx, key, func(ctx context.Context, e *engine.Engine) error {
-			_, err := e.PauseWork(ctx, store.PausedQueue, queue, engine.PauseOrder{By: key, For: span})
+			_, err := e.PauseWork(ctx, what.of, what.name, engine.PauseOrder{By: key, For: span})
 			return err
 		})
 		if early := w.noise("resumed", n); early < 0.5 {
@@ -39,7 +61,7 @@ func (l *load) pause(n int) {
 			case <-w.ctx.Done():
 			}
 			l.steer(w.ctx, key, func(ctx context.Context, e *engine.Engine) error {
-				_, err := e.ResumeWork(ctx, store.PausedQueue, queue, engine.PauseOrder{By: key})
+				_, err := e.ResumeWork(ctx, what.of, what.name, engine.PauseOrder{By: key})
 				return err
 			})
 		}
@@ -124,17 +146,26 @@ func (s *seam) ChangePause(ctx context.Context, of store.PauseKind, name string,
 func (s *shadow) paused(by string, p store.Pause) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if p.Of == store.PausedQueue && p.Generation > 0 {
-		s.pauses[p.Name] = p
+	if p.Generation > 0 {
+		s.pauses[pausable{p.Of, p.Name}] = p
 	}
-	s.w.note("%s committed: %s is paused: %t", by, p.Name, p.Paused)
+	s.w.note("%s committed: %s %s is paused: %t", by, p.Of, p.Name, p.Paused)
 }
 
 // claimed judges a claim by the pauses that are committed. Its time may be later than it was, where a worker's clock was ahead.
-func (c *commit) claimed(r *row, lane string, e flow.Event) {
-	queue, _, _ := strings.Cut(lane, "@")
-	if p, is := c.pauses[queue]; is && p.Holds(e.At) {
-		c.w.violate(58, "%s was claimed at %s from queue %s, which is paused since %s until %s", name(r.id), e.At, queue, p.At, p.Until)
+func (c *commit) claimed(r *row, x *flow.Execution, e flow.Event) {
+	queue, _, _ := strings.Cut(x.Queue, "@")
+	all := []pausable{{store.PausedAction, r.asks.Action}}
+	switch {
+	case !x.Owner.IsZero():
+		all = append(all, pausable{store.PausedQueue, queue})
+	case !r.asks.Kind.ByEngine() || x.Stage == flow.Failed && x.FinishedAt.Equal(e.At):
+		return // it is rejected
+	}
+	for _, of := range all {
+		if p, is := c.pauses[of]; is && p.Holds(e.At) {
+			c.w.violate(58, "%s was claimed at %s: %s %s is paused since %s until %s", name(r.id), e.At, of.of, of.name, p.At, p.Until)
+		}
 	}
 }
 
@@ -171,6 +202,11 @@ var pauseBugs = []bug{
 		pauses: func([]store.Pause) []store.Pause { return nil },
 	})},
 	{name: "server goes by the pauses that it knows", invariant: []int{58}, tx: twisted(twist{locked: func(s *store.Session) { s.Pauses = 0 }})},
+	{name: "paused action yet claimed", invariant: []int{58}, tx: twisted(twist{pauses: withoutActions})},
+	{name: "paused action yet begun by the engine", invariant: []int{58}, tx: twisted(twist{paused: func(int64) int64 { return 0 }})},
+	{name: "what a paused action has held back stays", invariant: []int{34}, tx: twisted(twist{take: func(t *twist, ctx context.Context, queues []string, n int) ([]*flow.Execution, error) {
+		return t.Tx.Take(ctx, slices.DeleteFunc(slices.Clone(queues), func(q string) bool { _, held := flow.PausedAction(q); return held }), n)
+	}})},
 	{name: "pause is over early", invariant: []int{58}, tx: twisted(twist{pauses: func(all []store.Pause) []store.Pause {
 		for i := range all {
 			all[i].Until = all[i].Until.Add(-all[i].Until.Sub(all[i].At) / 2)
@@ -186,6 +222,11 @@ var pauseBugs = []bug{
 	{name: "paused workflow starts tasks", invariant: []int{64}, tx: twisted(twist{workflows: func(_ *twist, x *flow.Execution) { x.State.Pause = nil }})},
 	{name: "pause of a workflow is over early", invariant: []int{64}, tx: twisted(twist{workflows: shiftedPause(func(p *flow.Pause) time.Time { return p.At.Add(p.Until.Sub(p.At) / 2) })})},
 	{name: "pause of a workflow never ends", invariant: []int{34}, tx: twisted(twist{workflows: shiftedPause(func(*flow.Pause) time.Time { return time.Time{} })})},
+}
+
+// withoutActions hides pauses of actions.
+func withoutActions(all []store.Pause) []store.Pause {
+	return slices.DeleteFunc(all, func(p store.Pause) bool { return p.Of == store.PausedAction })
 }
 
 // shiftedPause lets a workflow that is locked be paused until another moment.

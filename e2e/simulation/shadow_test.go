@@ -32,7 +32,7 @@ type shadow struct {
 	arrivals int64
 	ticks    map[string]map[int64]store.Tick // by schedule and nominal time
 	beaten   map[string]int                  // executions that were created, by the schedule that has started them
-	pauses   map[string]store.Pause          // the latest of each queue
+	pauses   map[pausable]store.Pause        // the latest of each
 
 	commits, created, attempts int
 	faults                     map[string]int
@@ -71,7 +71,7 @@ func newShadow(w *world) *shadow {
 	return &shadow{
 		w: w, rows: map[flow.ID]*row{}, children: map[place]*row{}, keys: map[string]map[flow.ID]*row{},
 		ready: map[string]map[flow.ID]*row{}, idem: map[string]flow.ID{}, sessions: map[flow.ID]time.Time{}, reaches: map[flow.ID]flow.Reach{},
-		removed: map[flow.ID]bool{}, gone: map[flow.ID]*row{}, moved: map[string]time.Time{}, targets: map[string]int{}, faults: map[string]int{}, ticks: map[string]map[int64]store.Tick{}, beaten: map[string]int{}, pauses: map[string]store.Pause{},
+		removed: map[flow.ID]bool{}, gone: map[flow.ID]*row{}, moved: map[string]time.Time{}, targets: map[string]int{}, faults: map[string]int{}, ticks: map[string]map[int64]store.Tick{}, beaten: map[string]int{}, pauses: map[pausable]store.Pause{},
 	}
 }
 
@@ -111,6 +111,8 @@ func (s *shadow) commit(by string, o *observer) {
 		case wr.moved != nil:
 			c.moved[wr.moved.name], c.targets[wr.moved.name] = time.Now(), wr.moved.to
 			c.said = append(c.said, fmt.Sprintf("%s@%s is %v", wr.moved.name, stable, wr.moved.to))
+		case wr.relaned != nil:
+			c.relane(wr.relaned)
 		case wr.removed != nil:
 			c.remove(wr.removed)
 		}

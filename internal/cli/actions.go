@@ -22,12 +22,21 @@ func listActions(_ *app, ctx context.Context, c *client.Client, l *listing) (any
 			return nil, nil, err
 		}
 		all = append(all, d)
-		t.Row(d.Name, strconv.Itoa(d.Version), d.Kind, output.Ago(d.CreatedAt), retiredText(d.Retired))
+		t.Row(d.Name, strconv.Itoa(d.Version), d.Kind, output.Ago(d.CreatedAt), stoppedText(&d))
 		if len(all) >= l.limit {
 			break
 		}
 	}
 	return all, t, nil
+}
+
+// stoppedText says whether a definition is retired, paused, or both, by whom and why.
+func stoppedText(d *api.Definition) string {
+	retired, paused := retiredText(d.Retired), pauseText(d.Paused)
+	if retired != "" && paused != "" {
+		return retired + "; " + paused
+	}
+	return retired + paused
 }
 
 // retiredText says by whom and why a definition is retired; nothing where it is not.

@@ -27,6 +27,8 @@ var pausable = []pausableKind{
 		"  pawl pause queue gpu --reason 'new drivers' --for 1h", (*client.Client).PauseQueue, (*client.Client).ResumeQueue},
 	{"worker", "Give workers nothing more, by their names; what they run goes on", "Give workers work again, at once",
 		"  pawl pause worker build-7 --reason 'its disk is being replaced'", (*client.Client).PauseWorker, (*client.Client).ResumeWorker},
+	{"action", "Let no executions of actions or workflows begin, by their names, tasks included; what runs goes on", "Let executions of actions or workflows begin again, at once",
+		"  pawl pause action deploy --reason 'the region is down' --for 1h", (*client.Client).PauseAction, (*client.Client).ResumeAction},
 	{"execution", "Let workflows start no more tasks, by their ids; tasks that have begun go on", "Let workflows start tasks again, at once",
 		"  pawl pause execution ex_06h0nb4a2k --reason 'the disks are full'", (*client.Client).PauseExecution, (*client.Client).ResumeExecution},
 }
@@ -53,10 +55,10 @@ func (k *pausableKind) subject() string {
 func (a *app) pauseCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "pause",
-		Short: "Let nothing be taken from queues, give nothing to workers, or let workflows start nothing",
-		Long: `Pause queues, workers or executions of workflows until they are resumed, or for a while. When the command returns no server hands
-out anything more of what is paused. What runs goes on, and submissions are accepted. pawl get pauses says which queues and workers are
-paused, pawl describe which executions, and pawl why what that holds up.`,
+		Short: "Let nothing be taken from queues, give nothing to workers, begin nothing of actions, or let workflows start nothing",
+		Long: `Pause queues, workers, actions or executions of workflows until they are resumed, or for a while. When the command returns no server hands
+out anything more of what is paused. What runs goes on, and submissions are accepted. pawl get pauses says which queues, workers and actions
+are paused, pawl describe which executions, and pawl why what that holds up.`,
 	}
 	for _, k := range pausable {
 		var o api.PauseOrder
@@ -90,7 +92,7 @@ paused, pawl describe which executions, and pawl why what that holds up.`,
 }
 
 func (a *app) resumeCommand() *cobra.Command {
-	c := &cobra.Command{Use: "resume", Short: "Let queues, workers or workflows that are paused go on"}
+	c := &cobra.Command{Use: "resume", Short: "Let queues, workers, actions or workflows that are paused go on"}
 	for _, k := range pausable {
 		var o api.ResumeOrder
 		one := &cobra.Command{

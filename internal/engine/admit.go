@@ -118,15 +118,29 @@ func (t *transaction) supersede(ctx context.Context, by *flow.Draft) error {
 	return nil
 }
 
-// schedule puts a draft that has been admitted into its queue; what the engine runs itself begins.
+// schedule puts a draft that has been admitted into its queue; what the engine runs itself begins. Where its action is paused, it waits.
 func (t *transaction) schedule(ctx context.Context, d *flow.Draft) error {
 	ticket, err := t.ticket(ctx)
 	if err != nil {
 		return err
 	}
+	if held, err := t.holdsBack(ctx, d); err != nil {
+		return err
+	} else if held {
+		return t.holdBack(ctx, d, ticket)
+	}
 	if err := d.Schedule(ticket, t.now); err != nil {
 		return err
 	}
+	if d.Kind.ByEngine() {
+		return t.runItself(ctx, d)
+	}
+	t.dispatch.queued[d.Queue]++
+	return nil
+}
+
+// runItself decides what follows from the beginning of what the engine runs itself.
+func (t *transaction) runItself(ctx context.Context, d *flow.Draft) error {
 	switch d.Kind {
 	case flow.KindWorkflow:
 		t.workflows.due[d.ID], t.workflows.begun[d.ID] = true, true
@@ -145,8 +159,6 @@ func (t *transaction) schedule(ctx context.Context, d *flow.Draft) error {
 		return t.ask(ctx, d)
 	case flow.KindWait:
 		return t.await(ctx, d)
-	default:
-		t.dispatch.queued[d.Queue]++
 	}
 	return nil
 }

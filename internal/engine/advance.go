@@ -84,6 +84,9 @@ func (t *transaction) loadWorkflows(ctx context.Context, ids []flow.ID) (map[flo
 		delete(t.workflows.begun, id)
 	}
 	all := make(map[flow.ID]*store.LockedWorkflow, len(of))
+	if tx, is := t.tx.(store.Expecter); is && len(of) > 0 && !t.dispatch.pausesKnown {
+		tx.ExpectLastPause() // for tasks that the engine runs itself
+	}
 	for len(of) > 0 {
 		locked, err := t.tx.LockWorkflows(ctx, of)
 		if err != nil {

@@ -34,7 +34,10 @@ type dispatch struct {
 	took     time.Duration   // to look into queues
 	bytes    int             // of payload that came with what was claimed
 	pauses   *pauseSet       // that the sessions were locked under, once one has been
-	resumes  time.Time       // when a pause ends by itself that has kept something from being claimed; zero: none does
+	moved    int             // executions that were moved to lanes of paused actions
+	// pausesKnown is set once the store has told which pauses are the latest: pauses are those.
+	pausesKnown bool
+	resumes     time.Time // when a pause ends by itself that has kept something from being claimed; zero: none does
 }
 
 func newDispatch(claimers *roster, pauses *pauseSet) dispatch {
@@ -106,7 +109,7 @@ func (t *transaction) handOver(ctx context.Context) error {
 	slices.SortStableFunc(fresh, func(a, b *flow.Draft) int { return b.Priority - a.Priority })
 	unserved := map[string]bool{} // queues into which no claimer with room looks
 	for _, d := range fresh {
-		if unserved[d.Queue] || t.passesOver(d.Queue) {
+		if unserved[d.Queue] || t.passesOver(d.Queue) || t.pausesAction(d.Action) {
 			continue
 		}
 		k, err := t.receiver(ctx, d.Queue)
@@ -116,6 +119,9 @@ func (t *transaction) handOver(ctx context.Context) error {
 		if k == nil || t.passesOver(d.Queue) { // by what the receiver's session has told
 			unserved[d.Queue] = true
 			continue
+		}
+		if t.pausesAction(d.Action) {
+			continue // the next look into its queue moves it out of the way
 		}
 		if err := d.Claim(k.session, k.name, t.now); err != nil {
 			return err
@@ -227,14 +233,19 @@ func (t *transaction) take(ctx context.Context, k *claimer) (all bool, err error
 		return false, err
 	}
 	a.looked = true
-	for more := t.dispatch.bytes < store.TakeBytes; more; {
-		looked := a.room
-		found, moved, err := t.takeFrom(ctx, k, a)
+	for more, looked := t.dispatch.bytes < store.TakeBytes, a.room; more; {
+		found, moved, err := t.takeFrom(ctx, k, a, looked)
 		if err != nil {
 			return false, err
 		}
 		all = found < looked && t.dispatch.bytes < store.TakeBytes
-		more = moved > 0 && !all && a.room > 0 && t.dispatch.bytes < store.TakeBytes // this worker may run the executions behind those that were moved away
+		// This worker may run the executions behind those that were moved away.
+		more = moved > 0 && !all && a.room > 0 && t.dispatch.bytes < store.TakeBytes && t.dispatch.moved < heldBackBatch
+		if moved == looked {
+			looked = max(looked, heldBackBatch) // the front is of paused actions
+		} else {
+			looked = a.room
+		}
 	}
 	if all {
 		for _, q := range k.queues {
@@ -244,14 +255,14 @@ func (t *transaction) take(ctx context.Context, k *claimer) (all bool, err error
 	return all, nil
 }
 
-// takeFrom looks into a claimer's queues once: it claims the executions that it finds there, and moves misplaced ones to the
-// lanes of their kinds.
-func (t *transaction) takeFrom(ctx context.Context, k *claimer, a *allowance) (found, moved int, err error) {
+// takeFrom looks for up to n executions in a claimer's queues once: it claims those for which the claimer has room, and moves misplaced ones
+// to the lanes of their kinds, and those of paused actions to lanes of their own. found is n where it has left any.
+func (t *transaction) takeFrom(ctx context.Context, k *claimer, a *allowance, n int) (found, moved int, err error) {
 	// Earlier claims of this transaction are written first, or the look would find the same executions again.
 	if err := t.flushBut(ctx, existing); err != nil {
 		return 0, 0, err
 	}
-	all, err := t.tx.Take(ctx, t.open(k.queues), a.room)
+	all, err := t.tx.Take(ctx, t.open(k.queues), n)
 	if err != nil {
 		return 0, 0, fmt.Errorf("take: %w", err)
 	}
@@ -261,6 +272,13 @@ func (t *transaction) takeFrom(ctx context.Context, k *claimer, a *allowance) (f
 	xs, err := t.relane(ctx, all)
 	if err != nil {
 		return 0, 0, fmt.Errorf("take: %w", err)
+	}
+	moved = len(all) - len(xs)
+	if len(xs) > a.room {
+		xs = xs[:a.room]
+		found = n // others are left
+	} else {
+		found = len(all)
 	}
 	for _, x := range xs {
 		d := flow.Load(x) // fresh from the store: what was decided about it has been written
@@ -274,5 +292,5 @@ func (t *transaction) takeFrom(ctx context.Context, k *claimer, a *allowance) (f
 			t.dispatch.claimed[k] = append(t.dispatch.claimed[k], x)
 		}
 	}
-	return len(all), len(all) - len(xs), nil
+	return found, moved, nil
 }

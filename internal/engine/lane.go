@@ -44,7 +44,7 @@ func (e *Engine) assign(r *flow.Request) (lane string, err error) {
 			r.Queue = flow.AddNeeds(r.Queue, needs...)
 		}
 	}
-	r.Queue = flow.ForKind(r.Queue, r.Kind)
+	r.Queue = flow.ForKind(flow.PutBack(r.Queue), r.Kind) // what is run again may have ended while its action was paused
 	if !flow.Narrow(r.Queue) {
 		return "", nil
 	}

@@ -17,10 +17,14 @@ import (
 // misplacedBatch is how many executions the sweep looks at in one transaction.
 const misplacedBatch = 100
 
-// relane moves the misplaced ones of executions that a look into lanes has found, and returns the others.
+// relane moves the misplaced ones of executions that a look into lanes has found, and those whose actions are paused, and returns the others.
 func (t *transaction) relane(ctx context.Context, xs []*flow.Execution) (others []*flow.Execution, err error) {
 	for _, x := range xs {
 		lane := flow.ForKind(x.Queue, x.Kind)
+		held := t.pausesAction(x.Action)
+		if held {
+			lane = flow.HoldBack(lane, x.Action)
+		}
 		if lane == x.Queue {
 			others = append(others, x)
 			continue
@@ -31,7 +35,11 @@ func (t *transaction) relane(ctx context.Context, xs []*flow.Execution) (others 
 		if err := t.tx.Relane(ctx, x, lane); err != nil {
 			return nil, err
 		}
-		t.dispatch.queued[lane]++
+		if held {
+			t.dispatch.moved++
+		} else {
+			t.dispatch.queued[lane]++
+		}
 	}
 	return others, nil
 }
@@ -54,6 +62,9 @@ func (e *Engine) relaneMisplaced(ctx context.Context) error {
 	for moved := -1; moved != 0 && len(queues) > 0; {
 		moved, err = ask(ctx, e, nil, func(ctx context.Context, t *transaction) (int, error) {
 			if err := t.flush(ctx); err != nil {
+				return 0, err
+			}
+			if err := t.knowPauses(ctx); err != nil {
 				return 0, err
 			}
 			xs, err := t.tx.Take(ctx, queues, misplacedBatch)

@@ -88,6 +88,7 @@ func (s *pauseSet) onLane(lane string, now time.Time) *store.Pause {
 
 // learnPauses lets the transaction go by the pauses of a generation, which the lock of a session has told.
 func (t *transaction) learnPauses(ctx context.Context, generation int64) error {
+	t.dispatch.pausesKnown = true
 	if t.dispatch.pauses.generation == generation {
 		return nil
 	}
@@ -127,10 +128,10 @@ func (e *Engine) lookAgain(t *transaction) {
 	}
 }
 
-// watchPauses lets claimers look again when a pause ends by itself. While anything is paused it also looks every dueAtMost, for the
-// database's clock may have been set.
+// watchPauses lets claimers look again when a pause ends by itself, and puts back what paused actions have held back. It also looks every
+// dueAtMost, for the database's clock may have been set, and a server that has ended a pause may have died before it put anything back.
 func (e *Engine) watchPauses(ctx context.Context) {
-	for e.pauses.over.sleepUntil(ctx, time.Now().Add(e.jittered(dueAtMost))) {
+	for e.goesOn(ctx); e.pauses.over.sleepUntil(ctx, time.Now().Add(e.jittered(dueAtMost))); e.goesOn(ctx) {
 		if len(e.pauses.latest.Load().of) > 0 {
 			e.forgetQueues()
 		}
@@ -144,9 +145,9 @@ type PauseOrder struct {
 	For    time.Duration // 0: until it is resumed
 }
 
-// PauseWork pauses a queue, from which nothing is claimed then, or a worker, which claims nothing, until it is resumed or its time is over.
-// What runs goes on. What is paused already is paused anew. When it returns no server claims any more. A subject that does not exist is
-// *NoSuch.
+// PauseWork pauses a queue, from which nothing is claimed then, a worker, which claims nothing, or an action, of which nothing begins, until
+// it is resumed or its time is over. What runs goes on. What is paused already is paused anew. When it returns no server claims any more. A
+// subject that does not exist is *NoSuch.
 func (e *Engine) PauseWork(ctx context.Context, of store.PauseKind, name string, o PauseOrder) (store.Pause, error) {
 	if err := o.check(); err != nil {
 		return store.Pause{}, err
@@ -221,6 +222,7 @@ func (e *Engine) pausesChanged(ctx context.Context) {
 		e.opts.Log.Warn("reading what is paused failed; the next claim reads it", telemetry.Err, err)
 	}
 	e.forgetQueues()
+	e.pauses.over.announce(time.Now())
 }
 
 // NoSuch says that what is to be paused or resumed does not exist, and what may have been meant. It is ErrNotFound of the store.
@@ -234,6 +236,12 @@ func (e *NoSuch) Unwrap() error { return store.ErrNotFound }
 // pausable says that a subject does not exist: *NoSuch.
 func (e *Engine) pausable(ctx context.Context, of store.PauseKind, name string) error {
 	switch of {
+	case store.PausedAction:
+		if flow.Kind(name).AdHoc() {
+			return nil
+		}
+		_, err := e.registered(ctx, name)
+		return err
 	case store.PausedQueue:
 		names, err := e.Queues(ctx)
 		if err != nil || slices.Contains(names, name) {

@@ -202,7 +202,7 @@ func (e *Engine) rerunRequest(ctx context.Context, x *flow.Execution, o *RerunOp
 		}
 		if input == nil {
 			again := x.Request
-			again.Version = version
+			again.Version, again.Queue = version, flow.PutBack(again.Queue)
 			return again, nil
 		}
 		if x.Version > 0 {
@@ -250,7 +250,8 @@ func keepAsked(r, original, was *flow.Request) {
 			take()
 		}
 	}
-	keep(original.Queue != was.Queue, func() { r.Queue = original.Queue })
+	queue := flow.PutBack(original.Queue) // it may have ended while its action was paused
+	keep(queue != was.Queue, func() { r.Queue = queue })
 	keep(original.Priority != was.Priority, func() { r.Priority = original.Priority })
 	keep(original.Timeout != was.Timeout, func() { r.Timeout = original.Timeout })
 	keep(original.QueueTimeout != was.QueueTimeout, func() { r.QueueTimeout = original.QueueTimeout })

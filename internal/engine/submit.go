@@ -146,6 +146,7 @@ func (o *submitOp) want(t *transaction) {
 	if o.key != "" {
 		t.wants.idempotency = append(t.wants.idempotency, o.key)
 	}
+	t.wants.pauses = t.wants.pauses || o.request.Kind.ByEngine()
 	t.wants.keys = append(t.wants.keys, o.locks()...)
 	t.wants.uploads = append(t.wants.uploads, o.sums...)
 	if !o.under.IsZero() {

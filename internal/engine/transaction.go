@@ -58,6 +58,7 @@ type wants struct {
 	uploads     []blob.Sum
 	signals     []store.SignalKey
 	bodies      [][32]byte // of signals
+	pauses      bool       // the latest, for what the engine runs itself
 }
 
 // effects is what happens once the transaction has been committed, beside the answers to its requests and claimers.
@@ -258,6 +259,9 @@ func (t *transaction) expectClaimer(ops []op) {
 	tx, is := t.tx.(store.Expecter)
 	if !is {
 		return
+	}
+	if t.wants.pauses {
+		defer tx.ExpectLastPause()
 	}
 	if all := t.dispatch.claimers.all; len(all) > 0 {
 		tx.ExpectSession(all[0].session)

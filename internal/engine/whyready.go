@@ -20,6 +20,17 @@ func (e *Engine) whyReady(ctx context.Context, x *flow.Execution, w *Why) error 
 	if err != nil {
 		return err
 	}
+	if i := slices.IndexFunc(paused, func(p store.Pause) bool { return p.Of == store.PausedAction && p.Name == x.Action }); i >= 0 {
+		w.Position = 0 // those of other actions go on
+		w.paused(&paused[i], "")
+		return nil
+	}
+	if _, held := flow.PausedAction(x.Queue); held {
+		w.Position = 0
+		w.Waiting, w.Summary = "paused", fmt.Sprintf("action %q was paused until now; the engine puts what waited for that back", x.Action)
+		w.Unblock = []string{"nothing needs to be done: it goes on within seconds"}
+		return nil
+	}
 	sessions, err := e.opts.Store.LiveSessions(ctx)
 	if err != nil {
 		return fmt.Errorf("list workers: %w", err)

@@ -110,13 +110,30 @@ func (d *Draft) Wait(ticket int64, now time.Time) error {
 // Schedule admits the draft: it takes its key's slot, if it has a key, and its place in the queue. What the engine runs
 // itself starts at once.
 func (d *Draft) Schedule(ticket int64, now time.Time) error {
-	if err := d.record(EvScheduled, now, nil); err != nil {
+	if err := d.enqueue(ticket, nil, now); err != nil || !d.Kind.ByEngine() {
+		return err
+	}
+	return d.Begin(now)
+}
+
+func (d *Draft) enqueue(ticket int64, data json.RawMessage, now time.Time) error {
+	if err := d.record(EvScheduled, now, data); err != nil {
 		return fmt.Errorf("schedule: %w", err)
 	}
 	d.Place, d.Ticket, d.WakeAt = Ready, ticket, time.Time{}
-	if !d.Kind.ByEngine() {
-		return nil
-	}
+	return nil
+}
+
+// HoldBack is Schedule of what the engine runs itself and whose action is paused: it waits as other executions wait for a worker, until Begin.
+func (d *Draft) HoldBack(ticket int64, now time.Time) error {
+	return d.enqueue(ticket, object("paused", d.Action), now)
+}
+
+// HeldBack reports whether an event of type EvScheduled is of what the engine runs itself and did not begin then.
+func HeldBack(e *Event) bool { return len(e.Data) > 0 }
+
+// Begin starts what the engine runs itself.
+func (d *Draft) Begin(now time.Time) error {
 	if err := d.Claim(ID{}, engineName, now); err != nil {
 		return err
 	}

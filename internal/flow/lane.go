@@ -77,6 +77,33 @@ func NeededKind(need string) (kind Kind, ok bool) {
 	return Kind(name), ok
 }
 
+// actionNeed stands before the name of an action that is paused. No worker has it.
+const actionNeed = "action:"
+
+// HoldBack is the part of a lane in which executions of an action wait while that is paused: no worker looks there, so however many
+// they are, they cost claims nothing.
+func HoldBack(lane, action string) string { return AddNeeds(PutBack(lane), actionNeed+action) }
+
+// PutBack undoes HoldBack. It leaves other lanes as they are.
+func PutBack(lane string) string {
+	queue, needs := SplitLane(lane)
+	if held := func(need string) bool { return strings.HasPrefix(need, actionNeed) }; slices.ContainsFunc(needs, held) {
+		return Lane(queue, slices.DeleteFunc(needs, held)...)
+	}
+	return lane
+}
+
+// PausedAction is the action for whose executions a lane is while that is paused; ok is false for every other lane.
+func PausedAction(lane string) (action string, ok bool) {
+	_, rest, _ := strings.Cut(lane, laneMark)
+	for need := range strings.SplitSeq(rest, needMark) {
+		if action, ok = strings.CutPrefix(need, actionNeed); ok {
+			return action, true
+		}
+	}
+	return "", false
+}
+
 // Relane is the lane after settings that name another queue (or none), and labels that a worker must have: they come
 // beside those of the lane, and in place of those with the same key.
 func Relane(lane, queue string, labels map[string]string) string {
@@ -119,6 +146,8 @@ func NeedsOf(lane string) (queue string, n Needs) {
 			n.Labels[key] = value
 		} else if kind, is := NeededKind(need); is {
 			n.Handler = string(kind)
+		} else if strings.HasPrefix(need, actionNeed) {
+			continue // the worker that takes it needs nothing for that
 		} else if n.Runtime == "" {
 			n.Runtime = need
 		} else {
@@ -130,7 +159,7 @@ func NeedsOf(lane string) (queue string, n Needs) {
 
 // BadNeed reports whether a word cannot be asked for as a runtime or language: it cannot be a need, or is one of another sort.
 func BadNeed(need string) bool {
-	return need == "" || strings.ContainsAny(need, laneMark+needMark+labelMark) || strings.HasPrefix(need, kindNeed)
+	return need == "" || strings.ContainsAny(need, laneMark+needMark+labelMark) || strings.HasPrefix(need, kindNeed) || strings.HasPrefix(need, actionNeed)
 }
 
 // Reach is which lanes a worker serves. The zero value serves none.
@@ -214,7 +243,7 @@ func (r Reach) Serves(lane string) bool {
 	custom := false
 	if narrow {
 		for need := range strings.SplitSeq(rest, needMark) {
-			if !r.has[need] {
+			if !r.has[need] || strings.HasPrefix(need, actionNeed) { // a worker may offer any word as a runtime
 				return false
 			}
 			custom = custom || strings.HasPrefix(need, kindNeed)

@@ -39,8 +39,8 @@ var marks = map[EventType][]Stage{
 	EvLost:     {Provisioning, Running},
 	EvAdvanced: {Running},
 	EvProgress: {Provisioning, Running},
-	EvPaused:   {Requested, Running},
-	EvResumed:  {Requested, Running},
+	EvPaused:   {Requested, Scheduled, Running},
+	EvResumed:  {Requested, Scheduled, Running},
 }
 
 // Next is the stage after event t in stage s, and whether t opens an attempt. An event that the tables do not allow is

@@ -197,6 +197,13 @@ var corruptions = []corruption{
 		r.Events[i+1].At = r.Events[i].At
 		return true
 	}},
+	{"a sleep that begins later than it was scheduled, though its action was not paused", false, edit(ofType(flow.EvScheduled), func(_ *generator, r *Record, i int) bool {
+		if !flow.HeldBack(&r.Events[i]) || i+1 == len(r.Events) || r.Events[i+1].Type != flow.EvProvisioning {
+			return false
+		}
+		r.Events[i].Data = nil
+		return true
+	})},
 	{"a wait for a key that it does not have", false, edit(ofType(flow.EvWaiting), func(_ *generator, r *Record, _ int) bool {
 		r.Execution.Key = ""
 		return true

@@ -137,6 +137,8 @@ func (l *life) live() {
 	case x.Place == flow.Ready && !x.QueueDeadline().IsZero() && g.one(6):
 		g.now = x.QueueDeadline().Add(time.Millisecond)
 		finish(flow.TimedOut, flow.CodeQueueTimeout)
+	case x.Place == flow.Ready && x.Kind.ByEngine():
+		l.do(func(d *flow.Draft) error { return d.Begin(g.now) })
 	case x.Place == flow.Ready:
 		l.do(func(d *flow.Draft) error { return d.Claim(flow.ID{9}, "w1", g.now) })
 	default:
@@ -151,6 +153,8 @@ func (l *life) live() {
 			l.do(func(d *flow.Draft) error {
 				return d.Reject(&flow.Error{Code: flow.CodeInvalidInput, Message: "no such thing"}, g.now)
 			})
+		case x.Kind.ByEngine() && g.one(5):
+			l.do(func(d *flow.Draft) error { return d.HoldBack(1, g.now) })
 		default:
 			l.do(func(d *flow.Draft) error { return d.Schedule(1, g.now) })
 		}

@@ -40,6 +40,7 @@ func (c *call) queues() error {
 	}
 	known := map[string]*api.Queue{}
 	queue := func(lane string) *api.Queue {
+		lane = flow.PutBack(lane) // what waits because its action is paused waits in the queue, too
 		if known[lane] == nil {
 			name, needs := flow.NeedsOf(lane)
 			known[lane] = &api.Queue{Queue: name, Handler: needs.Handler, Runtime: needs.Runtime, WorkerLabels: needs.Labels, Paused: paused(store.PausedQueue, name)}
@@ -48,7 +49,9 @@ func (c *call) queues() error {
 	}
 	for _, d := range depths {
 		q := queue(d.Queue)
-		q.Ready, q.Oldest = d.Ready, d.Oldest
+		if q.Ready += d.Ready; q.Oldest.IsZero() || !d.Oldest.IsZero() && d.Oldest.Before(q.Oldest) {
+			q.Oldest = d.Oldest
+		}
 	}
 	reaches := make([]flow.Reach, len(sessions))
 	for i, s := range sessions {

@@ -102,16 +102,16 @@ func (c *call) definitions() error {
 	}
 }
 
-// definitionPage answers with definitions, and says which of them are retired.
+// definitionPage answers with definitions, and says which of them are retired or paused.
 func (c *call) definitionPage(page api.DefinitionPage) error {
-	if err := c.markRetired(page.Definitions); err != nil {
+	if err := c.markStopped(page.Definitions); err != nil {
 		return err
 	}
 	return c.json(http.StatusOK, page)
 }
 
-// markRetired says of definitions which are retired.
-func (c *call) markRetired(all []api.Definition) error {
+// markStopped says of definitions which are retired or paused.
+func (c *call) markStopped(all []api.Definition) error {
 	names := make([]string, len(all))
 	for i := range all {
 		names[i] = all[i].Name
@@ -120,7 +120,12 @@ func (c *call) markRetired(all []api.Definition) error {
 	if err != nil {
 		return err
 	}
+	paused, err := c.pausedBy()
+	if err != nil {
+		return err
+	}
 	for i := range all {
+		all[i].Paused = paused(store.PausedAction, all[i].Name)
 		if r, is := retired[all[i].Name]; is {
 			all[i].Retired = &api.Retirement{At: r.At, By: r.By, Reason: r.Reason}
 		}
@@ -147,7 +152,7 @@ func (c *call) answerDefinition(name string, version int) error {
 		return err
 	}
 	out := []api.Definition{{Name: d.Name, Version: d.Version, Kind: d.Kind, CreatedAt: d.CreatedAt, Document: d.Document}}
-	if err := c.markRetired(out); err != nil {
+	if err := c.markStopped(out); err != nil {
 		return err
 	}
 	return c.json(http.StatusOK, out[0])

@@ -43,10 +43,16 @@ func TestPauses(t *testing.T) {
 	if _, body := h.do(t, "GET", "/metrics", ""); !strings.Contains(string(body), `pawl_paused{kind="queue"} 1`) || !strings.Contains(string(body), `pawl_paused{kind="worker"} 1`) {
 		t.Errorf("%s", body)
 	}
-	if r, err := c.ResumeWorker(ctx, name, api.ResumeOrder{By: "bob"}); err != nil || r.Paused || r.Number != 3 || r.By != "bob" {
+	if a, err := c.PauseAction(ctx, "noop", api.PauseOrder{}); err != nil || a.Kind != "action" || a.Name != "noop" {
+		t.Errorf("%+v, %v", a, err)
+	}
+	if a, err := c.ResumeAction(ctx, "noop", api.ResumeOrder{}); err != nil || a.Paused {
+		t.Errorf("%+v, %v", a, err)
+	}
+	if r, err := c.ResumeWorker(ctx, name, api.ResumeOrder{By: "bob"}); err != nil || r.Paused || r.Number != 5 || r.By != "bob" {
 		t.Errorf("%+v, %v", r, err)
 	}
-	if r, err := c.ResumeQueue(ctx, "default", api.ResumeOrder{Reason: "done"}); err != nil || r.Number != 4 || r.Reason != "done" {
+	if r, err := c.ResumeQueue(ctx, "default", api.ResumeOrder{Reason: "done"}); err != nil || r.Number != 6 || r.Reason != "done" {
 		t.Errorf("%+v, %v", r, err)
 	}
 	if all, err := c.Pauses(ctx); err != nil || len(all) > 0 {
@@ -59,14 +65,15 @@ func TestPauses(t *testing.T) {
 		}
 		numbers = append(numbers, p.Number)
 	}
-	if len(numbers) != 4 || numbers[0] != 4 || numbers[3] != 1 {
+	if len(numbers) != 6 || numbers[0] != 6 || numbers[5] != 1 {
 		t.Errorf("history %v", numbers)
 	}
-	if res, body := h.do(t, "GET", "/api/v1/pauses?history=true&limit=3", ""); res.StatusCode != http.StatusOK || !strings.Contains(string(body), `"next_cursor":"2"`) {
+	if res, body := h.do(t, "GET", "/api/v1/pauses?history=true&limit=3", ""); res.StatusCode != http.StatusOK || !strings.Contains(string(body), `"next_cursor":"4"`) {
 		t.Errorf("%s %s", res.Status, body)
 	}
 	for path, want := range map[string]int{
 		"POST /api/v1/queues/defualt/pause":         http.StatusNotFound,
+		"POST /api/v1/actions/nop/pause":            http.StatusNotFound,
 		"POST /api/v1/workers/nobody/resume":        http.StatusNotFound,
 		"GET /api/v1/pauses?history=true&cursor=-1": http.StatusBadRequest,
 	} {
@@ -77,6 +84,50 @@ func TestPauses(t *testing.T) {
 	}
 	if _, err := c.Kill(ctx, id, "", 0); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// A definition that is paused says so in lists and by itself, and its executions begin when it is resumed.
+func TestPausedAction(t *testing.T) {
+	t.Parallel()
+	h := start(t, Options{})
+	c, ctx := h.client, t.Context()
+	if _, err := c.Define(ctx, []byte("name: dial\nkind: action\naction: noop\n"), ""); err != nil {
+		t.Fatal(err)
+	}
+	p, err := c.PauseAction(ctx, "dial", api.PauseOrder{By: "ann", Reason: "no line", For: api.Duration(time.Hour)})
+	if err != nil || p.Kind != "action" || p.Until.Sub(p.At) != time.Hour {
+		t.Fatalf("%+v, %v", p, err)
+	}
+	x, err := c.Submit(ctx, api.Submission{Action: "dial"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w, err := c.Why(ctx, x.ID); err != nil || w.Waiting != "paused" || !w.Until.Equal(p.Until) || !strings.Contains(w.Summary, `action "dial" is paused since`) {
+		t.Errorf("why: %+v, %v", w, err)
+	}
+	if got, err := c.Get(ctx, x.ID); err != nil || got.Queue != "default" || got.Runtime != "" {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if queues, err := c.Queues(ctx); err != nil || queues[0].Ready != 1 {
+		t.Errorf("%+v, %v", queues, err)
+	}
+	if d, err := c.Definition(ctx, "dial", 0); err != nil || d.Paused == nil || *d.Paused != *p {
+		t.Errorf("%+v, %v", d, err)
+	}
+	for d, err := range c.Definitions(ctx) {
+		if err != nil || d.Paused == nil {
+			t.Errorf("%+v, %v", d, err)
+		}
+	}
+	if _, body := h.do(t, "GET", "/metrics", ""); !strings.Contains(string(body), `pawl_paused{kind="action"} 1`) {
+		t.Errorf("%s", body)
+	}
+	if _, err := c.ResumeAction(ctx, "dial", api.ResumeOrder{By: "bob"}); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := c.Wait(ctx, x.ID); err != nil || got.Status != api.Completed {
+		t.Errorf("%+v, %v", got, err)
 	}
 }
 

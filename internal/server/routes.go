@@ -368,6 +368,7 @@ func pausing(path, name, tag, what string, pause, resume func(*call) error) []ro
 func serverRoutes() []route {
 	return slices.Concat(
 		pausing("/api/v1/queues/{name}", "queue", tagCluster, "no worker take anything from a queue", (*call).pauseQueue, (*call).resumeQueue),
+		pausing("/api/v1/actions/{name}", "action", tagCluster, "no execution of an action or workflow begin", (*call).pauseAction, (*call).resumeAction),
 		pausing("/api/v1/workers/{name}", "worker", tagCluster, "the workers of a name take nothing", (*call).pauseWorker, (*call).resumeWorker),
 		[]route{
 			{method: "GET", path: "/api/v1/queues", name: "queues", tag: tagCluster, summary: "See the queues", params: []param{paramLimit, paramCursor},

@@ -135,7 +135,7 @@ var (
 	oldestAge       = described("oldest_unfinished_age_seconds", "Age of the oldest execution that has not ended.")
 	oldestTx        = described("oldest_transaction_age_seconds", "Age of the oldest transaction of any client of the database; 0 where there is no such thing.")
 	inquiriesOpen   = described("inquiries_open", "Questions to people that wait for an answer.")
-	pausedNow       = described("paused", "What is paused now, by what it is: queues and workers.", "kind")
+	pausedNow       = described("paused", "What is paused now, by what it is: queues, workers and actions.", "kind")
 	storeBytes      = described("store_bytes", "What the store takes.")
 )
 
@@ -174,7 +174,7 @@ func (s *surveys) Collect(to chan<- prometheus.Metric) {
 		gauge(oldestTx, v.sums.OldestTransaction.Seconds())
 	}
 	v.collectQueues(gauge)
-	paused := map[store.PauseKind]int{store.PausedQueue: 0, store.PausedWorker: 0}
+	paused := map[store.PauseKind]int{store.PausedQueue: 0, store.PausedWorker: 0, store.PausedAction: 0}
 	for i := range v.paused {
 		paused[v.paused[i].Of]++
 	}

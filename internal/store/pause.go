@@ -12,9 +12,10 @@ type PauseKind uint8
 const (
 	PausedQueue  PauseKind = 1 + iota // by its name: nothing that waits in it is claimed
 	PausedWorker                      // by its name: it claims nothing
+	PausedAction                      // by its name: no execution of it begins
 )
 
-var pauseKinds = [...]string{"", "queue", "worker"}
+var pauseKinds = [...]string{"", "queue", "worker", "action"}
 
 // String is the kind's name, as the API has it.
 func (k PauseKind) String() string { return pauseKinds[k] }

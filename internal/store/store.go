@@ -64,6 +64,8 @@ type Prober interface {
 type Tx interface {
 	// Now is the database's clock.
 	Now(ctx context.Context) (time.Time, error)
+	// LastPause is the latest generation of pauses; 0: there is none. LockSession returns it with the session.
+	LastPause(ctx context.Context) (int64, error)
 	Executions
 	Workflows
 	Sessions
@@ -171,6 +173,8 @@ type Expecter interface {
 	ExpectEmpty(queues []string)
 	// ExpectSession says that LockSession will be asked for a session.
 	ExpectSession(id flow.ID)
+	// ExpectLastPause says that LastPause may be asked.
+	ExpectLastPause()
 }
 
 // KeyUse is how full a concurrency key is.

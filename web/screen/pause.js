@@ -1,4 +1,4 @@
-// Pausing and resuming a queue, a worker or a workflow: with a reason, and for a while.
+// Pausing and resuming a queue, a worker, an action or the execution of a workflow: with a reason, and for a while.
 import { html, useState } from '../vendor/preact.js';
 import { post } from '../app/api.js';
 import { line } from '../app/text.js';
@@ -8,10 +8,11 @@ import { trouble, dialog } from '../part/kit.js';
 const words = {
   queues: { one: 'queue', pausing: 'No worker takes anything from it until it is resumed. What runs goes on, and submissions are accepted.', resuming: 'Workers take from it again, at once.' },
   workers: { one: 'worker', pausing: 'It is given nothing more until it is resumed. What it runs goes on, to its end.', resuming: 'It is given work again, at once.' },
+  actions: { one: 'definition', pausing: 'No execution of it begins until it is resumed, neither by itself nor as the task of a workflow. What runs goes on, and submissions are accepted.', resuming: 'Its executions begin again, at once.' },
   executions: { one: 'workflow', pausing: 'It starts no more tasks until it is resumed, and neither do workflows among its tasks. Tasks that have begun go on.', resuming: 'It starts tasks again, at once, and so do workflows among its tasks.' },
 };
 
-/** @param {{of: 'queues'|'workers'|'executions', name: string, paused: boolean, again: () => void}} p */
+/** @param {{of: 'queues'|'workers'|'actions'|'executions', name: string, paused: boolean, again: () => void}} p */
 export function PauseOrder({ of, name, paused, again }) {
   const [open, setOpen] = useState(false);
   const [reason, setReason] = useState('');

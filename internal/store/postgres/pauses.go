@@ -74,6 +74,43 @@ func (s *Store) ChangePause(ctx context.Context, of store.PauseKind, name string
 	return latest, nil
 }
 
+// paused is the latest generation of pauses, once the round trip is over that was the next one when it was asked for.
+type paused struct {
+	trip int
+	last int64
+}
+
+// ExpectLastPause implements store.Expecter. A session that is to be locked tells it as well.
+func (t *tx) ExpectLastPause() {
+	if t.paused == nil && len(t.expected) == 0 {
+		t.askLastPause()
+	}
+}
+
+func (t *tx) askLastPause() {
+	t.paused = &paused{trip: t.trips}
+	t.add(qLastPause, nil, func(r *rows) error {
+		t.paused.last = r.int()
+		return nil
+	})
+}
+
+// LastPause implements store.Tx. Pauses do not change while the transaction is under way, so any session that it has locked tells.
+func (t *tx) LastPause(ctx context.Context) (last int64, err error) {
+	for _, x := range t.expected {
+		if x.found != nil {
+			return x.found.Pauses, nil
+		}
+	}
+	if t.paused == nil {
+		t.askLastPause()
+	}
+	if err := t.since(ctx, t.paused.trip); err != nil {
+		return 0, fmt.Errorf("read the latest pause: %w", err)
+	}
+	return t.paused.last, nil
+}
+
 // Pauses implements store.Pauses.
 func (t *tx) Pauses(ctx context.Context) (all []store.Pause, last int64, err error) {
 	t.add(qPauses, nil, readInto(&all, pauses))
@@ -118,9 +155,13 @@ func (s *Store) PauseHistory(ctx context.Context, of store.PauseKind, name strin
 }
 
 func (s *Store) checkPauses(ctx context.Context, f *verification.Findings) error {
-	history, err := s.PauseHistory(ctx, store.PausedQueue, "", 0, verification.PausesMost)
+	queues, err := s.PauseHistory(ctx, store.PausedQueue, "", 0, verification.PausesMost)
+	if err != nil {
+		return err
+	}
+	actions, err := s.PauseHistory(ctx, store.PausedAction, "", 0, verification.PausesMost)
 	if err == nil {
-		f.Paused(history)
+		f.Paused(queues, actions)
 	}
 	return err
 }

@@ -36,6 +36,7 @@ type tx struct {
 	trips     int                    // round trips so far
 	looked    looked
 	expected  map[flow.ID]*expected // rows of sessions, as this transaction has left them
+	paused    *paused               // nil: not asked for
 	news      news
 }
 

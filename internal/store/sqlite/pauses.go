@@ -98,6 +98,9 @@ func (c *conn) pauses() ([]store.Pause, int64, error) {
 	return all, last, nil
 }
 
+// LastPause implements store.Tx.
+func (t *tx) LastPause(context.Context) (int64, error) { return t.c.lastPause() }
+
 // Pauses implements store.Pauses.
 func (t *tx) Pauses(context.Context) ([]store.Pause, int64, error) { return t.c.pauses() }
 
@@ -126,9 +129,13 @@ func (s *Store) PauseHistory(ctx context.Context, of store.PauseKind, name strin
 }
 
 func (s *Store) checkPauses(ctx context.Context, f *verification.Findings) error {
-	history, err := s.PauseHistory(ctx, store.PausedQueue, "", 0, verification.PausesMost)
+	queues, err := s.PauseHistory(ctx, store.PausedQueue, "", 0, verification.PausesMost)
+	if err != nil {
+		return err
+	}
+	actions, err := s.PauseHistory(ctx, store.PausedAction, "", 0, verification.PausesMost)
 	if err == nil {
-		f.Paused(history)
+		f.Paused(queues, actions)
 	}
 	return err
 }

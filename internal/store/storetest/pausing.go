@@ -86,11 +86,33 @@ func pausing(b *bench) {
 		{store.PausedQueue, "", 0, 10, []store.Pause{over, longer, first}},
 		{store.PausedQueue, "gpu", 3, 10, []store.Pause{first}},
 		{store.PausedWorker, "other", 0, 10, nil},
+		{store.PausedAction, "", 0, 10, nil},
 	} {
 		got, err := b.s.PauseHistory(b.ctx(), c.of, c.name, c.below, c.n)
 		must(b, err)
 		equal(b, "history", got, c.want)
 	}
+	action := change(store.PausedAction, "gpu", func(now time.Time, last store.Pause) *store.Pause {
+		equal(b, "an action of that name", last, store.Pause{})
+		return &store.Pause{Paused: true, At: now, By: "di"}
+	})
+	equal(b, "with an action", standing(), []store.Pause{worker, action})
+	b.update(func(ctx context.Context, t store.Tx) error {
+		last, err := t.LastPause(ctx)
+		equal(b, "the latest, before a session is locked", last, action.Generation)
+		return err
+	})
+	b.update(func(ctx context.Context, t store.Tx) error {
+		if x, is := t.(store.Expecter); is {
+			x.ExpectLastPause()
+		}
+		if _, _, err := t.LockSession(ctx, session.ID); err != nil {
+			return err
+		}
+		last, err := t.LastPause(ctx)
+		equal(b, "the latest, behind a session", last, action.Generation)
+		return err
+	})
 }
 
 // racingPauses holds changes of pauses to be alone: once one has been answered, no transaction is under way that has locked a session
@@ -160,6 +182,50 @@ func racingPauses(b *bench) {
 	stop()
 	wg.Wait()
 	equal(b, "generations", answered.Load(), int64(40))
+}
+
+// actionPauseViolations plants attempts of a paused action, by a worker and by the engine, beside those from before and after the pause, of other
+// actions, and of what is rejected.
+func actionPauseViolations(b *bench) {
+	begun := func(at time.Time, action string, kind flow.Kind) flow.ID {
+		d := b.submit(func(r *flow.Request) { r.Action, r.Kind, r.CreatedAt = action, kind, at })
+		must(b, d.Schedule(int64(b.made), at))
+		if !kind.ByEngine() {
+			must(b, d.Claim(flow.ID{1}, "w", at))
+		}
+		b.apply(d)
+		return d.ID
+	}
+	change := func(paused bool, at time.Time) {
+		_, err := b.s.ChangePause(b.ctx(), store.PausedAction, "deploy", func(time.Time, store.Pause) *store.Pause { return &store.Pause{Paused: paused, At: at} })
+		must(b, err)
+	}
+	from := b.now
+	change(true, from)
+	change(false, from.Add(time.Hour))
+	during := from.Add(time.Second)
+	begun(from, "deploy", flow.KindNoop)
+	begun(from.Add(time.Hour), "deploy", flow.KindWorkflow)
+	begun(during, "default", flow.KindNoop)
+	bad := b.submit(func(r *flow.Request) { r.Action, r.Kind, r.CreatedAt = "deploy", flow.KindWorkflow, from })
+	must(b, bad.Reject(&flow.Error{Code: "invalid_input"}, during))
+	b.apply(bad)
+	held := b.submit(func(r *flow.Request) {
+		r.Action, r.Kind, r.CreatedAt, r.Queue = "deploy", flow.KindWorkflow, from, flow.HoldBack("default", "deploy")
+	})
+	must(b, held.HoldBack(int64(b.made), during))
+	b.apply(held)
+	b.clean()
+	want := map[flow.ID]bool{begun(during, "deploy", flow.KindNoop): true, begun(during, "deploy", flow.KindWorkflow): true}
+	found, err := b.s.Check(b.ctx())
+	must(b, err)
+	for _, v := range found {
+		if v.Invariant != 58 || !want[v.Execution] {
+			b.Errorf("found %+v", v)
+		}
+		delete(want, v.Execution)
+	}
+	equal(b, "not found", len(want), 0)
 }
 
 // pauseViolations plants a claim from a paused queue, between claims from before and after the pause.

@@ -19,8 +19,8 @@ type Findings struct {
 
 	rates   map[string]*slots // by key
 	metered int               // executions with a slot
-	paused  map[string][]span // of queues
-	claims  []claim           // made while their queues were paused
+	paused  map[subject][]span
+	claims  []claim // made while their queues or actions were paused
 }
 
 // Add notes that an execution breaks an invariant, by its number in docs/invariants.md.
@@ -67,7 +67,8 @@ func checkPlace(f *Findings, x *flow.Execution) {
 	if x.Place == flow.Held && x.Owner.IsZero() && !x.Kind.ByEngine() {
 		f.Add(3, x.ID, "it is %s and nobody owns it", x.Stage)
 	}
-	if x.Kind.ByEngine() && (x.Place == flow.Ready || !x.Owner.IsZero()) {
+	held, _ := flow.PausedAction(x.Queue)
+	if x.Kind.ByEngine() && (x.Place == flow.Ready && held != x.Action || !x.Owner.IsZero()) {
 		f.Add(47, x.ID, "the engine runs a %s itself, and it stands in a queue or a worker owns it", x.Kind)
 	}
 	if x.Place == flow.Finished && (x.FinishedAt.IsZero() || x.Outcome == nil) {

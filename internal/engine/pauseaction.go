@@ -1,0 +1,141 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/store"
+	"github.com/pawl-run/pawl/internal/telemetry"
+)
+
+// Executions of a paused action wait in lanes of their own (flow.HoldBack), into which no worker looks. A claim that finds one elsewhere moves
+// it there, and what the engine runs itself goes there instead of beginning. So each execution costs one write, and claims nothing after that,
+// however many wait. When the pause is over, watchPauses moves them back to the lanes that they came from, where they keep their turn.
+
+// heldBackBatch is how many executions one transaction moves into the lanes of paused actions, or back.
+const heldBackBatch = 200
+
+// knowPauses lets the transaction go by the latest pauses, where no session has told them.
+func (t *transaction) knowPauses(ctx context.Context) error {
+	if t.dispatch.pausesKnown {
+		return nil
+	}
+	generation, err := t.tx.LastPause(ctx)
+	if err != nil {
+		return err
+	}
+	return t.learnPauses(ctx, generation)
+}
+
+// pausesAction reports whether an action is paused, by what the transaction knows, and notes when that ends by itself.
+func (t *transaction) pausesAction(name string) bool {
+	return t.notesPause(t.dispatch.pauses.on(store.PausedAction, name, t.now))
+}
+
+// holdsBack reports whether the action of an execution that is to be scheduled is paused. Of what the engine runs itself nothing else tells
+// that; for the rest it is enough that the claim finds out, so this only spares the claim where it is known.
+func (t *transaction) holdsBack(ctx context.Context, d *flow.Draft) (bool, error) {
+	if !d.Kind.ByEngine() && !t.pausesAction(d.Action) {
+		return false, nil
+	}
+	err := t.knowPauses(ctx)
+	return err == nil && t.pausesAction(d.Action), err
+}
+
+// holdBack puts an execution that is admitted into the lane of its paused action.
+func (t *transaction) holdBack(ctx context.Context, d *flow.Draft, ticket int64) error {
+	lane := flow.HoldBack(d.Queue, d.Action)
+	if err := t.keepLane(ctx, lane); err != nil {
+		return err
+	}
+	if d.New {
+		d.Queue = lane
+	} else if err := t.tx.Relane(ctx, d.Execution, lane); err != nil {
+		return err
+	}
+	if d.Kind.ByEngine() {
+		return d.HoldBack(ticket, t.now)
+	}
+	return d.Schedule(ticket, t.now)
+}
+
+// putBack moves executions out of the lanes of actions that are not paused any more; what the engine runs itself begins.
+func (e *Engine) putBack(ctx context.Context) error {
+	if err := e.readLanes(ctx); err != nil {
+		return err
+	}
+	e.lanes.mu.Lock()
+	held := slices.DeleteFunc(slices.Clone(e.lanes.all), func(lane string) bool { _, is := flow.PausedAction(lane); return !is })
+	e.lanes.mu.Unlock()
+	for more := len(held) > 0; more; {
+		var err error
+		more, err = ask(ctx, e, nil, func(ctx context.Context, t *transaction) (bool, error) { return t.putBack(ctx, held) })
+		if err != nil {
+			return fmt.Errorf("put back executions of actions that are not paused any more: %w", err)
+		}
+	}
+	return nil
+}
+
+// putBack moves one batch out of lanes, and reports whether there may be more.
+func (t *transaction) putBack(ctx context.Context, lanes []string) (more bool, err error) {
+	if err := t.flush(ctx); err != nil {
+		return false, err
+	}
+	if err := t.knowPauses(ctx); err != nil {
+		return false, err
+	}
+	lanes = slices.DeleteFunc(slices.Clone(lanes), func(lane string) bool {
+		action, _ := flow.PausedAction(lane)
+		return t.pausesAction(action)
+	})
+	xs, err := t.tx.Take(ctx, lanes, heldBackBatch)
+	if err != nil {
+		return false, fmt.Errorf("take: %w", err)
+	}
+	var starting []*flow.Execution
+	for _, x := range xs {
+		lane := flow.PutBack(x.Queue)
+		if err := t.tx.Relane(ctx, x, lane); err != nil {
+			return false, err
+		}
+		if x.Kind.ByEngine() {
+			starting = append(starting, x)
+		} else {
+			t.dispatch.queued[lane]++
+		}
+	}
+	return len(xs) > 0, t.beginAll(ctx, t.adopt(starting))
+}
+
+// beginAll begins what the engine runs itself and was held back.
+func (t *transaction) beginAll(ctx context.Context, ds []*flow.Draft) error {
+	if err := t.loadPayloads(ctx, ds); err != nil {
+		return err
+	}
+	if err := t.loadQuestions(ctx, ds); err != nil {
+		return err
+	}
+	for _, d := range ds {
+		err := t.tried(d, func() error {
+			if err := d.Begin(t.now); err != nil {
+				return err
+			}
+			return t.runItself(ctx, d)
+		})
+		if err != nil {
+			return err
+		}
+		t.changed(d)
+	}
+	return nil
+}
+
+// goesOn puts executions back whose actions are not paused any more.
+func (e *Engine) goesOn(ctx context.Context) {
+	if err := e.putBack(ctx); err != nil && ctx.Err() == nil {
+		e.opts.Log.Warn("executions of actions that are not paused any more wait on; they are looked for again", telemetry.Err, err)
+	}
+}

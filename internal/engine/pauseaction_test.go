@@ -1,0 +1,224 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/handoff"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// Nothing of a paused action begins: neither what waits, nor what is new and would be handed to a worker that waits, nor a task of a workflow.
+// Work of other actions in the same queue goes on, also behind hundreds that are held back, and when the action is resumed its executions begin
+// in their order.
+func TestPausedAction(t *testing.T) {
+	onEachStore(t, func(r *rig) {
+		r.define("name: dial\nkind: action\naction: noop\n---\nname: w\ntasks: {a: {action: dial}}\n")
+		h := r.worker()
+		running := r.submit(Submission{Action: "dial"})
+		a := h.take(1)[0]
+		var ids []flow.ID
+		for range 2*heldBackBatch + 10 {
+			ids = append(ids, r.submit(Submission{Action: "dial"}))
+		}
+		if p := r.pause(store.PausedAction, "dial", PauseOrder{By: "ann", Reason: "the line is down"}); !p.Paused || p.Of != store.PausedAction {
+			t.Errorf("%+v", p)
+		}
+		h.complete(a, `1`)
+		r.ended(running)
+		got := h.begin(5)
+		task := r.submit(Submission{Action: "w"})
+		ids = append(ids, r.submit(Submission{Action: "dial"}))
+		r.settled()
+		if len(got) > 0 {
+			t.Fatalf("claimed of a paused action: %+v", <-got)
+		}
+		for _, id := range []flow.ID{ids[0], ids[len(ids)-1]} {
+			if x := r.get(id); x.Place != flow.Ready {
+				t.Errorf("%s is %s", id, x.Place)
+			}
+			if w := r.why(id, `action "dial" is paused since`, "by ann", "(the line is down)", "pawl resume action dial"); w.Waiting != "paused" || w.Queue != DefaultQueue || w.Needs.Runtime != "" {
+				t.Errorf("%+v", w)
+			}
+		}
+		other := r.submit(Submission{Action: "noop"})
+		if work := <-got; len(work) != 1 || work[0].Execution != other {
+			t.Fatalf("of another action: %+v", work)
+		}
+		got = h.begin(5)
+		r.settled()
+		r.resume(store.PausedAction, "dial")
+		work := <-got
+		for len(work) < len(ids)+1 {
+			work = append(work, h.take(100)...)
+		}
+		at := map[flow.ID]bool{}
+		for i := range work {
+			at[work[i].Execution] = true
+			h.complete(work[i], `1`)
+		}
+		for _, id := range ids {
+			if !at[id] {
+				t.Errorf("%s did not begin when its action was resumed", id)
+			}
+		}
+		r.ended(task)
+	})
+}
+
+// What the engine runs itself does not begin while its action is paused: a workflow, and a sleep and a workflow among the tasks of another one. It
+// can be paused itself, cancelled, and times out as in a queue. The pause ends by itself.
+func TestPausedActionOfTheEngine(t *testing.T) {
+	onEachStore(t, func(r *rig) {
+		r.define("name: inner\ntasks: {s: {action: sleep, with: {for: 0s}}}\n---\nname: outer\ntasks: {in: {action: inner}}\n")
+		r.pause(store.PausedAction, "inner", PauseOrder{By: "ann"})
+		r.pause(store.PausedAction, "sleep", PauseOrder{For: 300 * time.Millisecond})
+		outer, inner, dropped := r.submit(Submission{Action: "outer"}), r.submit(Submission{Action: "inner"}), r.submit(Submission{Action: "inner"})
+		late := r.submit(Submission{Action: "inner", QueueTimeout: time.Millisecond})
+		child := r.children(outer, 1)[0].Execution
+		for _, id := range []flow.ID{inner, child} {
+			if x := r.get(id); x.Place != flow.Ready || x.Stage != flow.Scheduled {
+				t.Errorf("%s is %s", id, x.Stage)
+			}
+			r.why(id, `action "inner" is paused since`, "pawl resume action inner")
+		}
+		if x := r.ended(late); x.Stage != flow.TimedOut || x.Outcome.Error.Code != flow.CodeQueueTimeout {
+			t.Errorf("%+v", x.Outcome)
+		}
+		if _, err := r.e.Cancel(r.ctx, dropped, "enough"); err != nil {
+			t.Fatal(err)
+		}
+		if x := r.ended(dropped); x.Stage != flow.Cancelled {
+			t.Errorf("%s", x.Stage)
+		}
+		again, err := r.e.Retry(r.ctx, dropped, "")
+		if err != nil || r.get(again.Execution).Place != flow.Ready {
+			t.Fatalf("%+v, %v", again, err)
+		}
+		if p, err := r.e.PauseExecution(r.ctx, inner, PauseOrder{By: "bob"}); err != nil || !p.Paused {
+			t.Fatalf("%+v, %v", p, err)
+		}
+		if _, err := r.e.ResumeExecution(r.ctx, inner, PauseOrder{}); err != nil {
+			t.Fatal(err)
+		}
+		p := r.resume(store.PausedAction, "inner")
+		for _, id := range []flow.ID{outer, inner, again.Execution} {
+			if x := r.ended(id); x.Stage != flow.Completed || id != outer && x.ClaimedAt.Before(p.At) {
+				t.Errorf("%s is %s, begun %s, resumed %s", id, x.Stage, x.ClaimedAt, p.At)
+			}
+		}
+		if all, err := r.e.Paused(r.ctx); err != nil || len(all) > 0 {
+			t.Errorf("%+v, %v", all, err)
+		}
+	})
+}
+
+// What was held back goes on after a server has died between the end of the pause and putting it back.
+func TestHeldBackByADeadServer(t *testing.T) {
+	r := newRig(t)
+	r.define("name: w\ntasks: {s: {action: sleep, with: {for: 0s}}}\n")
+	r.pause(store.PausedAction, "w", PauseOrder{})
+	id := r.submit(Submission{Action: "w"})
+	// The store alone is told, as if the server had died then.
+	_, err := r.store.ChangePause(r.ctx, store.PausedAction, "w", func(now time.Time, _ store.Pause) *store.Pause { return &store.Pause{At: now} })
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.replica()
+	r.ended(id)
+}
+
+// Two servers claim and begin what either of them pauses and resumes. Between the moment of a pause and that of its end, by the database's clock,
+// nothing of the action begins, and when it is over everything is done.
+func TestPausedActionAmongReplicas(t *testing.T) {
+	onEachStore(t, func(r *rig) {
+		r.define("name: w\ntasks: {a: {action: dial}}\n---\nname: dial\nkind: action\naction: noop\n")
+		other := r.replica(func(o *Options) {
+			o.Uptime, o.Committers = nil, 2
+			if r.again != nil {
+				o.Store = r.again()
+			}
+		})
+		engines := []*Engine{r.e, other}
+		ctx, stop := context.WithCancel(r.ctx)
+		defer stop()
+		var wg sync.WaitGroup
+		var done atomic.Int64
+		for i := range 4 {
+			e := engines[i%2]
+			session, err := e.Open(ctx, handoff.Session{Name: fmt.Sprint("hand", i), Queues: []string{DefaultQueue}, Slots: 4})
+			if err != nil {
+				t.Fatal(err)
+			}
+			wg.Go(func() {
+				for {
+					work, err := e.Take(ctx, session, 4)
+					if err != nil {
+						return
+					}
+					var reports []flow.Report
+					for j := range work {
+						a := &work[j]
+						reports = append(reports, flow.Report{Execution: a.Execution, Attempt: a.Attempt, Events: []flow.Event{
+							ev(a, 0, flow.EvRunning, nil), ev(a, 1, flow.EvCompleted, &flow.Outcome{})}})
+					}
+					if _, err := e.Report(ctx, session, reports); err != nil && ctx.Err() == nil {
+						t.Errorf("report: %v", err)
+						return
+					}
+					done.Add(int64(len(work)))
+				}
+			})
+		}
+		const rounds = 10
+		var ids [2][]flow.ID
+		var submitting sync.WaitGroup
+		for i, e := range engines {
+			submitting.Go(func() {
+				for n := range 10 * rounds {
+					out, err := e.Submit(ctx, []Submission{{Action: []string{"w", "dial"}[n%2]}})
+					if err != nil || out[0].Err != nil {
+						t.Errorf("%+v, %v", out, err)
+						return
+					}
+					ids[i] = append(ids[i], out[0].Execution)
+				}
+			})
+		}
+		for i := range rounds {
+			name := []string{"w", "dial"}[i%2]
+			if _, err := engines[i%2].PauseWork(ctx, store.PausedAction, name, PauseOrder{By: "ann"}); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := engines[(i+1)%2].ResumeWork(ctx, store.PausedAction, name, PauseOrder{By: "bob"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		submitting.Wait()
+		for _, id := range slices.Concat(ids[0], ids[1]) {
+			r.ended(id)
+		}
+		stop()
+		wg.Wait()
+		// That nothing began in a pause is invariant 58, which every test of this kind verifies at its end.
+	})
+}
+
+// While nothing is paused, a claim allocates nothing to find that out.
+func TestNoPauseAllocatesNothing(t *testing.T) {
+	tx := &transaction{dispatch: newDispatch(&roster{}, &pauseSet{}), now: time.Now()}
+	queues := []string{"default", "gpu@docker"}
+	if n := testing.AllocsPerRun(1000, func() {
+		if tx.pausesAction("deploy") || tx.passesOver("default") || len(tx.open(queues)) != 2 {
+			t.Error("something is paused")
+		}
+	}); n > 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
