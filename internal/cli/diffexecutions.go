@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/aymanbagabas/go-udiff"
 
@@ -64,7 +65,7 @@ func (e *executionSide) load(ctx context.Context, s *session, id string, logs bo
 		return err
 	}
 	if !x.StartedAt.IsZero() && !x.FinishedAt.IsZero() {
-		e.measured = "ran for " + output.Took(x)
+		e.measured = "ran for " + x.FinishedAt.Sub(x.StartedAt).Round(time.Millisecond).String()
 		if x.PeakMemoryBytes > 0 {
 			e.measured += fmt.Sprintf(", %.0f ms of processor, %s of memory", x.CPUMS, output.Bytes(x.PeakMemoryBytes))
 		}
