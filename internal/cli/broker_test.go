@@ -16,6 +16,7 @@ import (
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/internal/cli/instance"
 	"github.com/pawl-run/pawl/internal/handoff/post"
+	"github.com/pawl-run/pawl/internal/handoff/post/posttest"
 	"github.com/pawl-run/pawl/internal/handoff/rabbitmq/rabbitmqtest"
 	"github.com/pawl-run/pawl/internal/handoff/redis/redistest"
 )
@@ -36,6 +37,39 @@ func TestBrokerCommands(t *testing.T) {
 				if !strings.Contains("\n"+out, want) {
 					t.Errorf("no %q in\n%s", want, out)
 				}
+			}
+		})
+	}
+}
+
+// Over TLS the same commands work. A certificate that nothing vouches for is refused, with what to do.
+func TestBrokerOverTLS(t *testing.T) {
+	t.Parallel()
+	need(t, "bash", "python3", "redis-server")
+	commands := documented(t, "brokers.md", "", 3)[1]
+	for name, start := range map[string]func(t *testing.T, port string, c posttest.Certificates) (url string){
+		"rediss": func(t *testing.T, port string, c posttest.Certificates) string {
+			redistest.Start(t, "--tls-port", port, "--tls-cert-file", c.Cert, "--tls-key-file", c.Key, "--tls-ca-cert-file", c.CA, "--tls-auth-clients", "no")
+			return "rediss://127.0.0.1:" + port
+		},
+		"amqps": func(t *testing.T, port string, c posttest.Certificates) string {
+			rabbitmqtest.Start(t, "listeners.ssl.default = 127.0.0.1:"+port, "ssl_options.cacertfile = "+c.CA, "ssl_options.certfile = "+c.Cert, "ssl_options.keyfile = "+c.Key, "")
+			return "amqps://127.0.0.1:" + port
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			scratch := t.TempDir()
+			url := start(t, freePort(t), posttest.NewCertificates(t, scratch))
+			out := followed(t, "export SSL_CERT_FILE=/tmp/ca.pem\n"+strings.ReplaceAll(commands, "amqp://127.0.0.1:5672", url), scratch, freePort(t))
+			for _, want := range []string{"working for " + url, "\n42\n", "ok   broker: " + url} {
+				if !strings.Contains("\n"+out, want) {
+					t.Errorf("no %q in\n%s", want, out)
+				}
+			}
+			_, stderr, code := pawl(t, environment(t), "worker", "--broker", url)
+			if code != 1 || !strings.Contains(stderr, "SSL_CERT_FILE") {
+				t.Errorf("without the authority: %d %s", code, stderr)
 			}
 		})
 	}

@@ -2,6 +2,7 @@ package post
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net/url"
@@ -61,7 +62,10 @@ func OtherInstallation(remove string) error {
 // a user, and what a user does.
 func Explained(err error, login, rights []string) error {
 	is := func(part string) bool { return strings.Contains(err.Error(), part) }
+	var unknown x509.UnknownAuthorityError
 	switch {
+	case errors.As(err, &unknown):
+		return fmt.Errorf("nothing vouches for the broker's certificate: name a file with the certificate of its authority in the environment variable SSL_CERT_FILE: %w", err)
 	case slices.ContainsFunc(login, is):
 		return fmt.Errorf("the broker refuses the user or password of the broker's URL: %w", err)
 	case slices.ContainsFunc(rights, is):

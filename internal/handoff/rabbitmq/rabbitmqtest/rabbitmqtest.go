@@ -65,8 +65,8 @@ type Server struct {
 // The programs themselves: Debian's wrappers change into the package's directory and to its user.
 const programs = "/usr/lib/rabbitmq/bin/"
 
-// Start starts one, which takes some seconds.
-func Start(t *testing.T) *Server {
+// Start starts one, which takes some seconds; conf are lines of its configuration beside those for its place.
+func Start(t *testing.T, conf ...string) *Server {
 	t.Helper()
 	if _, err := os.Stat(programs + "rabbitmq-server"); err != nil {
 		posttest.Missing(t, "there is no "+programs+"rabbitmq-server (Debian's package rabbitmq-server has it)")
@@ -82,7 +82,7 @@ func Start(t *testing.T) *Server {
 log.file.level = warning
 vm_memory_high_watermark.absolute = 1GB
 raft.wal_max_size_bytes = 64000000
-`, s.port))
+`, s.port)+strings.Join(conf, "\n"))
 	t.Cleanup(func() {
 		s.Kill()
 		for range 50 { // the port mapper that the node has started refuses until it has noticed that the node is gone
