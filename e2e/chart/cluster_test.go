@@ -229,17 +229,44 @@ func layer(t *testing.T, before, program []byte) []byte {
 	return out.Bytes()
 }
 
-// prepare makes what must be there before the release: a namespace, secrets, a database, images, and ways.
-func prepare(t *testing.T) (i *installation, first, second string) {
+// helm builds Helm's command.
+func helm(t *testing.T) string {
 	t.Helper()
-	kubeconfig := kubernetestest.Cluster(t)
-	node := nodeAddress(t)
-	i = &installation{namespace: "pawl-" + strings.ToLower(rand.Text()[:8]), token: strings.ToLower(rand.Text())}
-	i.helm = filepath.Join(t.TempDir(), "helm")
-	build := exec.Command("go", "build", "-o", i.helm, "helm.sh/helm/v3/cmd/helm")
+	file := filepath.Join(t.TempDir(), "real-helm")
+	build := exec.Command("go", "build", "-o", file, "helm.sh/helm/v3/cmd/helm")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build helm: %v\n%s", err, out)
 	}
+	return file
+}
+
+// ways are where pods reach the release's servers and the API server.
+func (i *installation) ways(t *testing.T, node string) (service, apiServer string) {
+	t.Helper()
+	config, err := clientcmd.BuildConfigFromFlags("", kubernetestest.Cluster(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cluster, err := rest.HTTPClientFor(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	host := regexp.MustCompile(`^https?://`).ReplaceAllString(config.Host, "")
+	return "http://" + pass(t, node, i.readyServer(cluster, config.Host)), pass(t, node, func() string { return host })
+}
+
+// kubeconfigOf names the API server for a pod, which shows the token of its own account.
+func kubeconfigOf(apiServer string) string {
+	return `{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: c, user: u}}], ` +
+		`users: [{name: u, user: {tokenFile: /var/run/secrets/kubernetes.io/serviceaccount/token}}], ` +
+		`clusters: [{name: c, cluster: {server: "https://` + apiServer + `", insecure-skip-tls-verify: true}}]}`
+}
+
+// prepare makes what must be there before the release: a namespace, secrets, a database, images, and ways.
+func prepare(t *testing.T) (i *installation, first, second string) {
+	t.Helper()
+	node := nodeAddress(t)
+	i = &installation{namespace: "pawl-" + strings.ToLower(rand.Text()[:8]), token: strings.ToLower(rand.Text()), helm: helm(t)}
 	kubernetestest.Do(t, "POST", "/api/v1/namespaces", map[string]any{"metadata": map[string]any{"name": i.namespace}}, nil)
 	t.Cleanup(func() {
 		kubernetestest.Do(t, "DELETE", "/api/v1/namespaces/"+i.namespace, nil, nil)
@@ -249,19 +276,9 @@ func prepare(t *testing.T) (i *installation, first, second string) {
 	i.secret(t, "pawl-token", "token", i.token)
 	i.secret(t, "pawl-database", "dsn", dsn)
 
-	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
-	if err != nil {
-		t.Fatal(err)
-	}
-	apiServer := pass(t, node, func() string { return regexp.MustCompile(`^https?://`).ReplaceAllString(config.Host, "") })
-	i.secret(t, "cluster", "kubeconfig", `{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: c, user: u}}], `+
-		`users: [{name: u, user: {tokenFile: /var/run/secrets/kubernetes.io/serviceaccount/token}}], `+
-		`clusters: [{name: c, cluster: {server: "https://`+apiServer+`", insecure-skip-tls-verify: true}}]}`)
-	cluster, err := rest.HTTPClientFor(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	service := "http://" + pass(t, node, i.readyServer(cluster, config.Host))
+	service, apiServer := i.ways(t, node)
+	i.secret(t, "cluster", "kubeconfig", kubeconfigOf(apiServer))
+	var err error
 	if i.client, err = client.New(service, client.WithToken(i.token)); err != nil {
 		t.Fatal(err)
 	}

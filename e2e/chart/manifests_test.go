@@ -51,10 +51,8 @@ func TestManifests(t *testing.T) {
 		slices.SortFunc(manifests, func(a, b releaseutil.Manifest) int { return rank(a.Name) - rank(b.Name) })
 		var out bytes.Buffer
 		out.WriteString("# Written by scripts/manifests from deploy/helm/pawl and values/plain.yaml. docs/kubernetes.md explains it.\n")
-		for i, m := range manifests {
-			if i > 0 {
-				out.WriteString("---\n")
-			}
+		for _, m := range manifests { // also before the first: files are concatenated
+			out.WriteString("---\n")
 			out.WriteString(m.Content)
 		}
 		file := filepath.Join(manifestDir, part+".yaml")

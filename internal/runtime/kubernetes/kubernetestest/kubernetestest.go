@@ -166,30 +166,49 @@ func Image(t testing.TB, name string, layer []byte, config map[string]any) strin
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctr := func(stdin []byte, args ...string) string {
-		socket := filepath.Join(filepath.Dir(Cluster(t)), "containerd.sock")
-		cmd := exec.Command("ctr", append([]string{"-a", socket, "-n", "k8s.io", "images"}, args...)...)
-		cmd.Stdin = bytes.NewReader(stdin)
-		out, err := cmd.CombinedOutput()
-		if err != nil {
-			t.Fatalf("%v: %v\n%s", cmd.Args, err, out)
-		}
-		return string(out)
-	}
-	// The kubelet's side of containerd knows an image some time after it was imported, and marks it.
-	known := func() bool { return strings.Contains(ctr(nil, "ls", "name=="+full), "io.cri-containerd.image=managed") }
-	if known() {
+	if known(t, full) {
 		return full
 	}
-	ctr(image, "import", "-")
+	ctr(t, image, "import", "-")
+	await(t, full)
+	return full
+}
+
+// Tag gives an image of the node one name more, with the tag that comes with it.
+func Tag(t testing.TB, image, name string) {
+	t.Helper()
+	ctr(t, nil, "tag", "--force", image, name)
+	await(t, name)
+}
+
+// ctr runs a command on the images of the node's containerd.
+func ctr(t testing.TB, stdin []byte, args ...string) string {
+	t.Helper()
+	socket := filepath.Join(filepath.Dir(Cluster(t)), "containerd.sock")
+	cmd := exec.Command("ctr", append([]string{"-a", socket, "-n", "k8s.io", "images"}, args...)...)
+	cmd.Stdin = bytes.NewReader(stdin)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %v\n%s", cmd.Args, err, out)
+	}
+	return string(out)
+}
+
+// known reports whether the kubelet's side of containerd knows an image: some time after it was imported, it marks it.
+func known(t testing.TB, full string) bool {
+	t.Helper()
+	return strings.Contains(ctr(t, nil, "ls", "name=="+full), "io.cri-containerd.image=managed")
+}
+
+func await(t testing.TB, full string) {
+	t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	for begin := time.Now(); !known(); <-tick.C {
+	for begin := time.Now(); !known(t, full); <-tick.C {
 		if time.Since(begin) > time.Minute {
 			t.Fatalf("the node does not know image %s", full)
 		}
 	}
-	return full
 }
 
 // archiveOf writes an image as docker save does.
