@@ -272,7 +272,7 @@ func TestPauseQueue(t *testing.T) {
 func TestPauseAction(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "")
-	s.define(t, "name: deploy\nkind: action\naction: noop\n")
+	s.call(t, http.MethodPost, "/api/v1/definitions", `{"name": "deploy", "kind": "action", "action": "noop"}`)
 	tb := open(t, strings.TrimPrefix(s.url, "http://"))
 	tb.do("open", chromedp.Navigate(s.url+"/ui/definitions/deploy"))
 	tb.until("it can be paused", `!!document.querySelector('button[aria-label="Pause: deploy"]')`)
