@@ -110,7 +110,7 @@ Exit codes: 0 ok, 1 error, 2 wrong usage, 3 the execution failed, 4 it was cance
 	)
 	a.add(root, "work", a.runCommand(), a.evalCommand(), a.uploadCommand(), a.exportCommand(), a.importCommand(), a.applyCommand(), a.validateCommand(), a.diffCommand(), a.compareCommand(), a.aliasCommand(), a.retireCommand())
 	a.add(root, "look", a.getCommand(), a.describeCommand(), a.logsCommand(), a.eventsCommand(), a.filesCommand(), a.waitCommand(), a.whyCommand(),
-		a.cancelCommand(), a.killCommand(), a.retryCommand(), a.rerunCommand(), a.replayCommand(), a.attachCommand(), a.emitCommand(), a.answerCommand(), a.pauseCommand(), a.resumeCommand(), a.schedulesCommand(), a.rulesCommand(), a.hooksCommand())
+		a.cancelCommand(), a.killCommand(), a.retryCommand(), a.rerunCommand(), a.replayCommand(), a.debugCommand(), a.attachCommand(), a.emitCommand(), a.answerCommand(), a.pauseCommand(), a.resumeCommand(), a.schedulesCommand(), a.rulesCommand(), a.hooksCommand())
 	a.add(root, "serve", a.serverCommand(), a.workerCommand(), a.uiCommand())
 	a.add(root, "setup", a.verifying(a.doctorCommand()), a.migrateCommand(), a.backupCommand(), a.restoreCommand(), a.brokerCommand(), a.languagesCommand(), a.benchCommand(), a.configCommand(), a.versionCommand())
 	root.SetFlagErrorFunc(flagError)

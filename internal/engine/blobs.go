@@ -56,7 +56,6 @@ func (e *Engine) GetBlob(ctx context.Context, session flow.ID, q handoff.BlobQue
 	if err := e.mayUse(ctx, session, q); err != nil {
 		return nil, err
 	}
-	sum, uploaded := blob.ParseSum(q.Name)
 	if !owns(q.Execution, q.Name) {
 		x, err := e.opts.Store.Get(ctx, q.Execution)
 		if err != nil {
@@ -66,11 +65,26 @@ func (e *Engine) GetBlob(ctx context.Context, session flow.ID, q handoff.BlobQue
 			return nil, fmt.Errorf("%w: attempt %d of %s may not read %.80q: its input does not name it", handoff.ErrBlobRefused, q.Attempt, q.Execution, q.Name)
 		}
 	}
-	if uploaded {
-		return e.getUpload(ctx, sum, q.From)
+	return e.openBlob(ctx, q.Name, q.From)
+}
+
+// openBlob opens what a worker or a client may have, by its name or by the sum of an upload.
+func (e *Engine) openBlob(ctx context.Context, name string, from int64) (io.ReadCloser, error) {
+	if sum, uploaded := blob.ParseSum(name); uploaded {
+		return e.getUpload(ctx, sum, from)
 	}
-	from, err := e.opts.Blobs.Get(ctx, q.Name, q.From)
-	return from, blobError(err)
+	r, err := e.opts.Blobs.Get(ctx, name, from)
+	return r, blobError(err)
+}
+
+func checkBlobName(name string) error {
+	if _, uploaded := blob.ParseSum(name); uploaded {
+		return nil // it is looked for by its sum
+	}
+	if err := blob.CheckName(name); err != nil {
+		return fmt.Errorf("%w: %w", handoff.ErrBlobRefused, err)
+	}
+	return nil
 }
 
 // mayUse checks what every use of a blob needs.
@@ -78,10 +92,8 @@ func (e *Engine) mayUse(ctx context.Context, session flow.ID, q handoff.BlobQuer
 	if e.opts.Blobs == nil {
 		return fmt.Errorf("%w: this server keeps none", handoff.ErrBlobRefused)
 	}
-	if _, uploaded := blob.ParseSum(q.Name); uploaded {
-		// it is looked for by its sum
-	} else if err := blob.CheckName(q.Name); err != nil {
-		return fmt.Errorf("%w: %w", handoff.ErrBlobRefused, err)
+	if err := checkBlobName(q.Name); err != nil {
+		return err
 	}
 	if q.From < 0 {
 		return fmt.Errorf("%w: offset %d of %s is negative", handoff.ErrBlobRefused, q.From, q.Name)

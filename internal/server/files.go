@@ -49,15 +49,21 @@ func (c *call) file() error {
 	h.Set("Content-Disposition", "attachment; filename*=UTF-8''"+escapeFilename(path.Base(name)))
 	h.Set("X-Content-Type-Options", "nosniff")
 	c.w.WriteHeader(http.StatusOK)
+	c.pass(from)
+	return nil
+}
+
+// pass answers with the bytes of a blob or of a file.
+func (c *call) pass(from io.Reader) {
 	rc := http.NewResponseController(c.w)
 	buf := make([]byte, pieceSize)
 	for {
 		n, err := from.Read(buf)
 		if gone := c.writePieces(rc, buf[:n]); gone != nil {
-			return nil // the reader has gone
+			return // the reader has gone
 		}
 		if err == io.EOF {
-			return nil
+			return
 		}
 		if err != nil {
 			panic(http.ErrAbortHandler) // a cut-off answer must not look whole

@@ -97,6 +97,10 @@ func TestOpenAPIIsServed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	naming, err := h.client.Evaluate(t.Context(), api.Evaluation{Code: api.Code{Language: "python", Source: "hello", Files: map[string]api.Content{"f": {Blob: uploaded.Blob}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
 	seen := 0
 	for path, operations := range d.Paths {
 		for method, op := range operations {
@@ -110,6 +114,8 @@ func TestOpenAPIIsServed(t *testing.T) {
 				id = h.asked(t, `{"title":"?"}`).ID
 			case strings.Contains(path, "/signals/"):
 				id = emitted.Signal
+			case op.OperationID == "given":
+				id = naming.ID
 			case strings.Contains(op.OperationID, "stdin"):
 				id = h.interactive(t)
 			case strings.HasSuffix(op.OperationID, "-execution") && op.OperationID != "get-execution":
@@ -118,7 +124,7 @@ func TestOpenAPIIsServed(t *testing.T) {
 				id = h.code(t, "hang")
 			}
 			base, _, _ := strings.Cut(op.OperationID, "-alias-")
-			target := strings.NewReplacer("{id}", id, "{name}", "diamond", "{alias}", "stable", "{signal}", emitted.Signal, "{rule}", "diamond", "{file}", "out/said.txt", "{blob}", uploaded.Blob, "/answer/{token}", h.linked(t, h.asked(t, `{"title":"?"}`).ID, "ada")).Replace(path)
+			target := strings.NewReplacer("{id}", id, "{name}", "diamond", "{alias}", "stable", "{signal}", emitted.Signal, "{rule}", "diamond", "{attempt}", "1", "{file}", "out/said.txt", "{blob}", uploaded.Blob, "/answer/{token}", h.linked(t, h.asked(t, `{"title":"?"}`).ID, "ada")).Replace(path)
 			if strings.HasPrefix(base, "count-") || strings.HasSuffix(base, "-outcomes") || strings.HasSuffix(base, "-many") {
 				target += "?label=a%3Db"
 			}

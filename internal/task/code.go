@@ -37,6 +37,7 @@ type CodeOptions struct {
 type Code struct {
 	CodeOptions
 	finder finder
+	shell  bool // see Shell
 }
 
 // NewCode checks the options.
@@ -94,7 +95,7 @@ func (c *Code) Run(ctx context.Context, t *Task) (json.RawMessage, error) {
 	}
 	defer os.RemoveAll(e.dir)
 	evaluate := e.evaluate
-	if len(e.code.Cases) > 0 {
+	if len(e.code.Cases) > 0 && !e.shell {
 		evaluate = e.evaluateCases
 	}
 	result, err := evaluate(ctx)
@@ -242,6 +243,9 @@ func (e *evaluation) evaluate(ctx context.Context) (*api.CodeResult, error) {
 	spec := runtime.Spec{
 		Argv: append(e.argv(e.lang.Run, limits), e.code.Args...), Env: e.env(e.code.Env, limits), Mounts: e.mounts(), Files: files,
 		Limits: limits, Collect: append(slices.Clip(e.code.Collect), outputFile),
+	}
+	if e.shell {
+		return e.openShell(ctx, spec)
 	}
 	result, left, err := e.startAs(ctx, spec)
 	if err != nil {

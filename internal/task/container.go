@@ -150,6 +150,9 @@ func (e *evaluation) contain(ctx context.Context, c *api.Container) (_ *api.Code
 		limits.CPU = time.Duration(api.MaxWall)
 	}
 	spec.Limits = limits
+	if e.shell {
+		return e.openShell(ctx, spec)
+	}
 	result, files, err := e.start(ctx, spec, "out")
 	if err != nil {
 		return nil, err

@@ -18,7 +18,8 @@ func (Pass) Run(_ context.Context, t *Task) (json.RawMessage, error) { return t.
 func (Pass) Instant() {}
 
 // Passes are handlers for every built-in kind that a worker of built-in kinds must have: those given, and for the others
-// Pass. It is for load tests and other tests, in which the work itself does not matter.
+// Pass. It is for load tests and other tests, in which the work itself does not matter, and for workers that are handed
+// one kind only.
 func Passes(over Handlers) Handlers {
 	all := Handlers{}
 	for _, kind := range flow.Standard() {

@@ -3,6 +3,7 @@ package instance
 import (
 	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
 	goruntime "runtime"
 	"slices"
@@ -83,12 +84,43 @@ func openRuntimes(c *config.Config, say func(string, ...any), stays bool, keeps 
 			forCode = append(forCode, r)
 		}
 	}
-	if len(forCode) == 0 {
-		err := exit.Usagef("runtime %s: it runs containers, and code would have nowhere to run: add sandbox to it, or name an image for code with --%s-image",
-			c.Text("runtime"), c.List("runtime")[0])
-		return nil, nil, nil, errors.Join(err, all.Close())
-	}
 	return all, forCode, forContainers, nil
+}
+
+func nowhereForCode(c *config.Config) error {
+	return exit.Usagef("runtime %s: it runs containers, and code would have nowhere to run: add sandbox to it, or name an image for code with --%s-image",
+		c.Text("runtime"), c.List("runtime")[0])
+}
+
+// OpenHandler gives what runs an execution of one built-in kind here, for a command that runs one and ends. The runtimes, if it needs any,
+// are the caller's to close. Of containers, code need have nowhere to run.
+func OpenHandler(c *config.Config, say func(string, ...any), kind flow.Kind) (_ task.Handler, _ io.Closer, err error) {
+	if !kind.RunsCode() {
+		handlers, err := callers(c)
+		return handlers[kind], runtimes(nil), err
+	}
+	all, forCode, forContainers, err := openRuntimes(c, say, false, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() {
+		if err != nil {
+			_ = all.Close()
+		}
+	}()
+	o := task.CodeOptions{Runtimes: forCode, Dir: workDir(c), Languages: c.Languages}
+	if kind == flow.KindContainer {
+		if o.Runtimes = forContainers; len(forContainers) == 0 {
+			return nil, nil, exit.Usagef("runtime %s: it runs no containers; give --runtime docker", c.Text("runtime"))
+		}
+		h, err := task.NewContainer(o)
+		return h, all, err
+	}
+	if len(forCode) == 0 {
+		return nil, nil, nowhereForCode(c)
+	}
+	h, err := task.NewCode(o)
+	return h, all, err
 }
 
 // acceptable refuses to serve others, for as long as the process stays, with limits that hostile code can outrun, unless
@@ -117,6 +149,9 @@ func OpenHandlers(c *config.Config, say func(string, ...any), stays bool, keeps 
 			_ = all.Close()
 		}
 	}()
+	if len(forCode) == 0 {
+		return nil, nil, nowhereForCode(c)
+	}
 	o := task.CodeOptions{Runtimes: forCode, Dir: workDir(c), Languages: c.Languages}
 	code, err := task.NewCode(o)
 	if err != nil {

@@ -1,0 +1,64 @@
+// Package attempt runs one recorded attempt in this process. A worker is handed it, as by an engine: it prepares, runs and ends the attempt as
+// it does every other one. What the worker reports stays here.
+package attempt
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/handoff"
+	"github.com/pawl-run/pawl/internal/task"
+	"github.com/pawl-run/pawl/internal/worker"
+)
+
+// Recorded is an attempt as it was recorded. Assignment, Handler and Blobs are required.
+type Recorded struct {
+	Assignment handoff.Assignment
+	Handler    task.Handler // of the attempt's kind
+	// Blobs opens a blob that the attempt is given, from an offset on. Its errors are handoff's: ErrNoBlob, ErrUnavailable.
+	Blobs func(ctx context.Context, name string, from int64) (io.ReadCloser, error)
+	Stdin io.Reader                     // what the attempt reads while it runs, up to an end of file; nil: it is given nothing, and no end
+	Out   func(stream string) io.Writer // where what it writes goes, by stream: stdout, stderr, log; nil: nowhere
+	Log   *slog.Logger                  // the worker's own; nil: none
+}
+
+// End is how an attempt ended.
+type End struct {
+	Stage flow.Stage
+	flow.Outcome
+}
+
+// Run runs an attempt to its end. When ctx ends before, what runs is stopped, nothing of it is left, and the error is the cause.
+func Run(ctx context.Context, r *Recorded) (*End, error) {
+	if r.Assignment.Kind.ByEngine() {
+		return nil, fmt.Errorf("run an attempt: no worker runs executions of kind %s", r.Assignment.Kind)
+	}
+	handlers := task.Handlers{r.Assignment.Kind: r.Handler}
+	if r.Assignment.Kind.BuiltIn() {
+		handlers = task.Passes(handlers) // a worker has all built-in kinds; it is handed one execution of this one
+	}
+	h := newHandOff(r)
+	w, err := worker.New(worker.Options{Handoff: h, Handlers: handlers, Slots: 1, Log: r.Log})
+	if err != nil {
+		return nil, err
+	}
+	working, stop := context.WithCancel(ctx)
+	defer stop()
+	go func() {
+		select {
+		case <-h.ended:
+			stop()
+		case <-working.Done():
+		}
+	}()
+	if err := w.Run(working); err != nil {
+		return nil, err
+	}
+	if end := h.outcome(); end != nil {
+		return end, nil
+	}
+	return nil, context.Cause(ctx)
+}
