@@ -33,8 +33,7 @@ func (f *Formula) Excludes(values []Scalar, at []int) bool {
 // Scalar is a value that formulas compute with. The zero value is unknown.
 type Scalar struct {
 	kind  scalarKind
-	whole int64 // of scalarInt; of scalarBool 1 is true; of scalarMany how many elements or members there are
-	real  float64
+	whole int64 // of scalarInt; of scalarBool 1 is true; of scalarMany how many elements or members there are; of scalarReal its bits
 	text  string
 }
 
@@ -111,7 +110,7 @@ func realOf(f float64) Scalar {
 	if math.IsNaN(f) {
 		return Scalar{}
 	}
-	return Scalar{kind: scalarReal, real: f}
+	return Scalar{kind: scalarReal, whole: int64(math.Float64bits(f))}
 }
 
 // term is a node of a formula.
@@ -352,7 +351,7 @@ var unaries = map[string]func(Scalar) Scalar{
 		case x.kind == scalarInt && x.whole != math.MinInt64:
 			return Scalar{kind: scalarInt, whole: -x.whole}
 		case x.kind == scalarReal:
-			return realOf(-x.real)
+			return realOf(-x.asReal())
 		}
 		return Scalar{}
 	},
@@ -437,7 +436,7 @@ func (s *Scalar) asReal() float64 {
 	if s.kind == scalarInt {
 		return float64(s.whole)
 	}
-	return s.real
+	return math.Float64frombits(uint64(s.whole))
 }
 
 func ordered(holds func(int) bool) func(x, y Scalar) Scalar {
@@ -459,7 +458,7 @@ func calculated(whole func(a, b int64) (int64, bool), real func(a, b float64) fl
 				return Scalar{kind: scalarInt, whole: n}
 			}
 		case x.kind == scalarReal && y.kind == scalarReal && real != nil:
-			return realOf(real(x.real, y.real))
+			return realOf(real(x.asReal(), y.asReal()))
 		}
 		return Scalar{}
 	}

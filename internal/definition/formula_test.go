@@ -56,7 +56,7 @@ func sameAsCEL(t *testing.T, text, data string) (known bool) {
 	case types.Int:
 		want = Scalar{kind: scalarInt, whole: int64(val)}
 	case types.Double:
-		want = Scalar{kind: scalarReal, real: float64(val)}
+		want = realOf(float64(val))
 	case types.String:
 		want = Scalar{kind: scalarText, text: string(val)}
 	case types.Null:

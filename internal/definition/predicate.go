@@ -236,7 +236,7 @@ func (p *Predicate) constant(x ast.Expr) bool {
 		case scalarInt:
 			p.Numbers = append(p.Numbers, float64(k.whole))
 		case scalarReal:
-			p.Numbers = append(p.Numbers, k.real)
+			p.Numbers = append(p.Numbers, k.asReal())
 		default:
 			return false
 		}
