@@ -236,9 +236,15 @@ func TestNoFunctionIsCheap(t *testing.T) {
 			continue
 		}
 		v := (&Vars{Input: bigInput()}).At(nil, 0)
-		start := time.Now()
-		_, err := e.eval(v)
-		if took := time.Since(start); took > slack*time.Second || err == nil {
+		took, err := time.Hour, error(nil)
+		for range 3 { // a busy machine takes longer, and not three times in a row
+			start := time.Now()
+			_, err = e.eval(v)
+			if took = min(took, time.Since(start)); took < slack*time.Second {
+				break
+			}
+		}
+		if took > slack*time.Second || err == nil {
 			t.Errorf("%s takes %s (%v)", call, took, err)
 		} else if took > slack*200*time.Millisecond {
 			t.Logf("%s takes %s", call, took)
