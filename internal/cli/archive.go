@@ -126,7 +126,7 @@ func (a *app) export(ctx context.Context, s *session, ids []string, f client.Fil
 		return fmt.Errorf("export: %w", err)
 	}
 	if leftOut > 0 {
-		a.say("%s left out: pawl wait waits until one has ended, then export again", output.Plural(leftOut, "execution is", "executions are"))
+		a.say("%s left out: pawl events ID --follow waits until one has ended, then export again", output.Plural(leftOut, "execution is", "executions are"))
 	}
 	name := ""
 	if file != "" {

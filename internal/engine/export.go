@@ -38,7 +38,7 @@ func (e *Engine) CheckExport(ctx context.Context, ids []flow.ID) error {
 		case !x.Parent.IsZero():
 			return invalid("id", id.String(), "it is a task of a workflow, and an archive has whole workflows", "export "+x.Parent.String())
 		case !x.Stage.Terminal():
-			return invalid("id", id.String(), fmt.Sprintf("it is %s, and only what has ended is exported", x.Stage), fmt.Sprintf("wait for it (pawl wait %s), or cancel it", id))
+			return invalid("id", id.String(), fmt.Sprintf("it is %s, and only what has ended is exported", x.Stage), fmt.Sprintf("wait for it (pawl events %s --follow), or cancel it", id))
 		}
 		if err := e.stillKept(ctx, x); err != nil {
 			return fmt.Errorf("export %s: %w", id, err)
