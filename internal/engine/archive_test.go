@@ -271,7 +271,7 @@ func TestExportRefuses(t *testing.T) {
 	ended := r.submit(Submission{Action: "sleep", Input: json.RawMessage(`{"for": "1ms"}`), Labels: map[string]string{"k": "v"}})
 	r.pass(time.Second)
 	r.ended(ended)
-	for id, say := range map[flow.ID]string{open: "pawl wait", r.kids(open)["a[0]"].ID: "export " + open.String(), {1}: "not found"} {
+	for id, say := range map[flow.ID]string{open: "pawl events", r.kids(open)["a[0]"].ID: "export " + open.String(), {1}: "not found"} {
 		if err := r.e.CheckExport(r.ctx, []flow.ID{id}); err == nil || !strings.Contains(err.Error(), say) {
 			r.Errorf("export %s: %v, want %q", id, err, say)
 		}

@@ -65,7 +65,7 @@ func TestArchives(t *testing.T) {
 		"":                                  "422 nothing says what to export",
 		"?id=x":                             "400 is not an id",
 		"?id=" + id + "&label=a=b":          "422 do not go together",
-		"?id=" + open:                       "422 pawl wait " + open,
+		"?id=" + open:                       "422 pawl events " + open,
 		"?id=ex_0000000000000000000000000g": "404 ",
 		"?label=a":                          "400 name=value",
 	} {
