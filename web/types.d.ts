@@ -712,6 +712,14 @@ export interface RerunTask {
   reason?: string;
 }
 
+export interface RerunWithin {
+  path: string;
+  of: string;
+  action: string;
+  version?: number;
+  tasks: RerunTask[];
+}
+
 export interface RerunPlan {
   of: string;
   action: string;
@@ -720,6 +728,7 @@ export interface RerunPlan {
   status?: string;
   error?: Error;
   tasks?: RerunTask[];
+  within?: RerunWithin[];
 }
 
 export interface AliasTarget {

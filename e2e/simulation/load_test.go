@@ -68,7 +68,7 @@ func (l *load) define() {
 		if w.plan.beats() {
 			all = append(all, beating()[w.plan.Beat-1].defs...)
 		}
-		_, err := to.Define(to.ctx, slices.Concat(all, leaf().defs, thumb().defs, lister().defs, rounder().defs, cacher().defs))
+		_, err := to.Define(to.ctx, slices.Concat(all, leaf().defs, thumb().defs, lister().defs, rounder().defs, cacher().defs, wrapper().defs))
 		if err == nil && w.plan.Reruns {
 			err = defineTurns(to.ctx, to.Engine)
 		}
@@ -113,7 +113,7 @@ func (l *load) definition(r *row) *definition.Workflow {
 	if r.x.Action == turns && r.x.Kind == flow.KindWorkflow {
 		return turnsVersions()[r.x.Version-1].defs[0].Workflow
 	}
-	for _, d := range append([]*document{leaf(), lister(), rounder(), cacher()}, l.docs...) {
+	for _, d := range append([]*document{leaf(), lister(), rounder(), cacher(), wrapper()}, l.docs...) {
 		for _, def := range d.defs {
 			if def.Name == r.x.Action && r.x.Kind == flow.KindWorkflow {
 				return def.Workflow
@@ -223,6 +223,8 @@ func (l *load) submission() engine.Submission {
 			s.Retry = &flow.Retry{MaxAttempts: 2, Delay: time.Second}
 		}
 		switch dice := l.w.noise("workflow", l.begun); {
+		case l.w.plan.Reruns && l.w.noise("wraps", l.begun) < l.w.plan.wrapping():
+			s.Action = wrapper().name()
 		case l.w.plan.Reruns && l.w.noise("turns", l.begun) < 0.6:
 			s.Action, s.Input = l.turnsBy(l.begun)
 		case l.w.noise("rounds", l.begun) < l.w.plan.rounding():

@@ -30,7 +30,7 @@ func (l *load) toPause(n int) pausable {
 	w := l.w
 	if w.noise("paused action", n) < 0.5 {
 		actions := []string{"noop", "input", "sleep"}
-		for _, d := range append([]*document{leaf(), lister(), rounder(), cacher()}, l.docs...) {
+		for _, d := range append([]*document{leaf(), lister(), rounder(), cacher(), wrapper()}, l.docs...) {
 			for _, def := range d.defs {
 				actions = append(actions, def.Name)
 			}

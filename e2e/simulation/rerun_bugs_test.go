@@ -19,6 +19,17 @@ var rerunBugs = []bug{
 			return t.Tx.Apply(ctx, d)
 		}})},
 	{name: "what was named is reused", invariant: []int{60}, tune: rerunningPlan, rerun: func(_ *row, o *engine.RerunOptions) { o.From = nil }},
+	{name: "what a path names is reused", invariant: []int{60}, tune: wrappingPlan, rerun: func(_ *row, o *engine.RerunOptions) {
+		o.Within = slices.Clone(o.Within)
+		for i := range o.Within {
+			o.Within[i].From = nil
+		}
+	}},
+	{name: "what is reused beneath a rerun is lost", invariant: []int{62}, tune: wrappingPlan, tx: twisted(twist{apply: func(t *twist, ctx context.Context, d store.Delta) error {
+		d.Reuses = slices.DeleteFunc(slices.Clone(d.Reuses), func(r store.Reuse) bool { return strings.Contains(r.Task, "/") })
+		return t.Tx.Apply(ctx, d)
+	}})},
+	{name: "path is forgotten", invariant: []int{62}, tune: wrappingPlan, rerun: func(_ *row, o *engine.RerunOptions) { o.Within = nil }},
 	{name: "another input is not looked at", invariant: []int{62}, tune: rerunningPlan, rerun: func(_ *row, o *engine.RerunOptions) { o.Input = nil }},
 	{name: "rerun runs on the latest version", invariant: []int{62}, tune: rerunningPlan, rerun: func(of *row, o *engine.RerunOptions) {
 		if of.x.Action == turns && o.Definition == "" {
@@ -67,6 +78,11 @@ var rerunBugs = []bug{
 
 // rerunningPlan is a plan in which much is rerun, and aliases are moved.
 func rerunningPlan(p *plan) { p.Reruns, p.Ops = true, 2*p.Ops }
+
+func wrappingPlan(p *plan) {
+	rerunningPlan(p)
+	p.Wraps = true
+}
 
 // named reports whether the client that asked for a rerun has named an item.
 func (l *load) named(drafts []*flow.Draft, r *store.Reuse) bool {

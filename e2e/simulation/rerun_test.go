@@ -41,6 +41,32 @@ outputs: {b: "${{ tasks.b.output }}"}
 	return all
 })
 
+// wrapper is a workflow with one among its tasks that mostly completes, so that paths lead into it.
+var wrapper = sync.OnceValue(func() *document {
+	return parsed(`name: wrapper
+tasks:
+  before: {action: noop, with: {do: ok, v: 1}}
+  part: {needs: [before], action: wrapped}
+  after: {needs: [part], action: input, with: {do: ok, v: 5}}
+---
+name: wrapped
+kind: workflow
+tasks:
+  x: {action: noop, with: {do: ok, v: 2}}
+  y: {needs: [x], foreach: [1, 2], action: noop, with: {do: flaky, v: "${{ item * 3 }}"}, retry: {max_attempts: 5, delay: 200ms}}
+  z: {needs: [y], action: noop, with: {do: ok, v: 4}}
+outputs: {y: "${{ tasks.y.output }}"}
+`)
+})
+
+// wrapping is how many of the workflows of a plan with reruns are wrappers.
+func (p *plan) wrapping() float64 {
+	if p.Wraps {
+		return 0.9
+	}
+	return 0.3
+}
+
 // dialVersions are versions of the action that a task of turns names by an alias.
 var dialVersions = sync.OnceValue(func() (all []*document) {
 	for version := range 3 {
@@ -69,10 +95,22 @@ type was struct {
 	of flow.ID // the execution that ran
 }
 
-// original is what a rerun is to reuse, as its submission found it.
+// original is what a rerun, or a workflow beneath one that runs again in parts, is to reuse, as it was when the new one was created.
 type original struct {
 	*order
-	items map[orchestration.Item]was
+	from   []orchestration.Item
+	within []engine.RerunWithin
+	items  map[orchestration.Item]was
+}
+
+// leadsInto is what was named within an item; nil: nothing was.
+func (o *original) leadsInto(i orchestration.Item) *engine.RerunWithin {
+	for n := range o.within {
+		if w := &o.within[n]; w.Item.Task == i.Task && max(0, w.Item.Index) == i.Index {
+			return w
+		}
+	}
+	return nil
 }
 
 // turnsBy is a submission of turns: by its name, or by its alias.
@@ -148,6 +186,8 @@ func (l *load) rerun(n int) {
 				w.shadow.accepted(out)
 				l.same(key, out)
 				o.told = out
+			case errors.As(err, &unsound) && len(o.asks.Within) > 0 && (target.x.Action != wrapper().name() || target.x.Stage != flow.Completed):
+				return // something before the workflow into which the path leads runs again
 			case errors.Is(err, store.ErrNotFound):
 				return // retention has removed the original, or a part of it
 			case errors.As(err, &unsound) || !passes(err) && !errors.Is(err, errLost):
@@ -207,12 +247,19 @@ func (l *load) rerunOf(key string, r *row) (o engine.RerunOptions) {
 			break
 		}
 		k := kids[int(w.noise("rerun from", key)*float64(len(kids)))]
+		if i := slices.IndexFunc(kids, func(k *row) bool { return k.x.Kind == flow.KindWorkflow }); i >= 0 && w.noise("rerun of a part", key) < 0.7 {
+			k = kids[i]
+		}
 		item := orchestration.Item{Task: k.x.Task, Index: orchestration.AllItems}
 		if def.Task(item.Task).Foreach != nil && w.noise("rerun item", key) < 0.6 {
 			item.Index = k.x.Index
 		}
 		if w.noise("rerun gives", key) < 0.4 && (item.Index != orchestration.AllItems || def.Task(item.Task).Foreach == nil) {
 			o.By, o.Outputs = key, []flow.GivenOutput{{Task: item.Task, Index: item.Index, Output: fmt.Appendf(nil, `{"v":%d,"list":[1,2,3]}`, int(1000*w.noise("gives", key)))}}
+			break
+		}
+		if inner := l.pathInto(key, k); len(inner) > 0 && (item.Index != orchestration.AllItems || def.Task(item.Task).Foreach == nil) {
+			o.Within = []engine.RerunWithin{{Item: item, From: inner}}
 			break
 		}
 		o.From = append(o.From, item)
@@ -230,6 +277,25 @@ func (l *load) rerunOf(key string, r *row) (o engine.RerunOptions) {
 	return o
 }
 
+// pathInto draws a task of a workflow that is a task itself; none where it has none.
+func (l *load) pathInto(key string, r *row) []orchestration.Item {
+	def := l.definition(r)
+	if def == nil || l.w.noise("rerun path", key) < 0.3 {
+		return nil
+	}
+	for n := range r.kids {
+		k := r.kids[(n+int(l.w.noise("rerun path to", key)*float64(len(r.kids))))%len(r.kids)]
+		if t := def.Task(k.x.Task); k.x.ParentAttempt == r.x.Attempt && t != nil && t.Repeat == nil {
+			item := orchestration.Item{Task: t.Name, Index: orchestration.AllItems}
+			if t.Foreach != nil && l.w.noise("rerun path item", key) < 0.6 {
+				item.Index = k.x.Index
+			}
+			return []orchestration.Item{item}
+		}
+	}
+	return nil
+}
+
 func (l *load) ordered(key string) *order {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -238,6 +304,10 @@ func (l *load) ordered(key string) *order {
 
 // reran judges the submission of a rerun, and notes what its original has to be reused of.
 func (c *commit) reran(r *row, d *seen) {
+	if !d.x.Parent.IsZero() {
+		c.reranBeneath(r, d)
+		return
+	}
 	o := c.w.load.ordered(d.x.IdempotencyKey)
 	switch {
 	case o == nil && d.x.RerunOf.IsZero():
@@ -261,7 +331,35 @@ func (c *commit) reran(r *row, d *seen) {
 		c.w.violate(62, "%s reruns %s as %s@%d with %s: asked for %+v, which had %s@%d with %s", name(r.id), name(o.of), d.x.Action, d.x.Version, d.x.Input,
 			*asks, x.Action, x.Version, x.Input)
 	}
-	r.original = &original{o, map[orchestration.Item]was{}}
+	r.original = &original{o, asks.From, asks.Within, endsOf(old)}
+}
+
+// reranBeneath judges the creation of a task, which is itself a rerun exactly where a path leads into it.
+func (c *commit) reranBeneath(r *row, d *seen) {
+	p := c.rows[d.x.Parent]
+	var w *engine.RerunWithin
+	item := orchestration.Item{Task: d.x.Task, Index: d.x.Index}
+	if p != nil && p.original != nil {
+		w = p.original.leadsInto(item)
+	}
+	switch {
+	case w == nil && d.x.RerunOf.IsZero():
+		return
+	case w == nil:
+		c.w.violate(62, "%s, a task, is the rerun of %s, and no path leads into it", name(r.id), name(d.x.RerunOf))
+		return
+	case d.x.RerunOf.IsZero() || d.x.RerunOf != p.original.items[item].of:
+		c.w.violate(62, "%s is the rerun of %s: a path leads into %s[%d], which %s ran", name(r.id), name(d.x.RerunOf), item.Task, item.Index, name(p.original.items[item].of))
+		return
+	}
+	if old := c.known(d.x.RerunOf); old != nil {
+		r.original = &original{p.original.order, w.From, w.Within, endsOf(old)}
+	}
+}
+
+// endsOf are the ends of the tasks of a workflow's latest attempt.
+func endsOf(old *row) map[orchestration.Item]was {
+	items := map[orchestration.Item]was{}
 	for _, k := range old.kids {
 		if k.x.ParentAttempt != old.x.Attempt {
 			continue
@@ -270,8 +368,9 @@ func (c *commit) reran(r *row, d *seen) {
 		if of.IsZero() {
 			of = k.id
 		}
-		r.original.items[orchestration.Item{Task: k.x.Task, Index: k.x.Index}] = was{k, of}
+		items[orchestration.Item{Task: k.x.Task, Index: k.x.Index}] = was{k, of}
 	}
+	return items
 }
 
 // known is an execution, also one that has been removed.
@@ -313,7 +412,9 @@ func (c *commit) reused(p, r *row, d *seen) {
 		why = "the original has no such item"
 	case past.x.Stage != flow.Completed:
 		why = "it ended as " + past.x.Stage.String()
-	case names(p.original.asks.From, item):
+	case p.original.leadsInto(item) != nil:
+		why = "a path leads into it"
+	case names(p.original.from, item):
 		why = "it was named"
 	case !sameWork(&past.asks, &d.x.Request):
 		why = "it has other work"
@@ -417,9 +518,10 @@ func (w *world) judgeReruns() {
 		if r.original == nil {
 			continue
 		}
-		of[r.original.of] = append(of[r.original.of], r.id)
-		if x, err := w.view.Get(w.ctx, r.id); err != nil || x.RerunOf != r.original.of {
-			w.violate(62, "%s is a rerun of %s and is read as %+v: %v", name(r.id), name(r.original.of), x, err)
+		again := r.asks.RerunOf
+		of[again] = append(of[again], r.id)
+		if x, err := w.view.Get(w.ctx, r.id); err != nil || x.RerunOf != again {
+			w.violate(62, "%s is a rerun of %s and is read as %+v: %v", name(r.id), name(again), x, err)
 		}
 	}
 	for _, id := range sortedIDs(of) {

@@ -93,7 +93,7 @@ func (c *commit) roundsBefore(p *row, t *definition.Task, index, attempt int) st
 	if t.Repeat == nil {
 		return ""
 	}
-	old := c.known(p.original.of)
+	old := c.known(p.asks.RerunOf)
 	if last := lastRound(old, t, old.x.Attempt); last.x.Index == t.Repeat.Max-1 && last.x.Stage == flow.Completed && !last.reached() {
 		return "its rounds led to nothing"
 	}

@@ -34,6 +34,8 @@ type plan struct {
 	Rounds bool
 	// Caches: many of them have tasks whose outcomes are kept.
 	Caches bool
+	// Wraps: many of them have a workflow among their tasks, into which paths of reruns lead.
+	Wraps bool
 	// Beat is the number of one of beats, from 1 on: there are schedules, and providers send to a webhook. 0: none. It needs Reacts.
 	Beat int
 

@@ -46,16 +46,19 @@ type Execution struct {
 	CreatedAt      time.Time         `json:"created_at"`
 	NotBefore      time.Time         `json:"not_before,omitzero"`
 
-	Signal     string   `json:"signal,omitempty"`
-	Rules      []string `json:"rules,omitempty"`
-	RerunOf    flow.ID  `json:"rerun_of,omitzero"`
-	RerunFirst flow.ID  `json:"rerun_first,omitzero"`
-	Only       []string `json:"only,omitempty"`
-	LeftOut    []string `json:"left_out,omitempty"`
-	Outputs    []Given  `json:"outputs,omitempty"`
-	GivenBy    string   `json:"given_by,omitempty"`
-	ReusedOf   flow.ID  `json:"reused_of,omitzero"`
-	Cache      *Cache   `json:"cache,omitempty"`
+	Signal     string    `json:"signal,omitempty"`
+	Rules      []string  `json:"rules,omitempty"`
+	RerunOf    flow.ID   `json:"rerun_of,omitzero"`
+	RerunFirst flow.ID   `json:"rerun_first,omitzero"`
+	Only       []string  `json:"only,omitempty"`
+	LeftOut    []string  `json:"left_out,omitempty"`
+	Outputs    []Given   `json:"outputs,omitempty"`
+	GivenBy    string    `json:"given_by,omitempty"`
+	Beneath    []Beneath `json:"beneath,omitempty"`
+	KeptWith   flow.ID   `json:"kept_with,omitzero"`
+	KeptAs     string    `json:"kept_as,omitempty"`
+	ReusedOf   flow.ID   `json:"reused_of,omitzero"`
+	Cache      *Cache    `json:"cache,omitempty"`
 
 	Status     flow.Stage `json:"status"`
 	Attempt    int        `json:"attempt"`
@@ -93,6 +96,51 @@ type Given struct {
 	Output Value  `json:"output"`
 }
 
+// Beneath is a workflow beneath a rerun of which only parts ran again.
+type Beneath struct {
+	Path    string   `json:"path"`
+	Of      flow.ID  `json:"of"`
+	First   flow.ID  `json:"first"`
+	Version int      `json:"version,omitempty"`
+	Work    string   `json:"work_sha256"`
+	Only    []string `json:"only,omitempty"`
+	LeftOut []string `json:"left_out,omitempty"`
+	Outputs []Given  `json:"outputs,omitempty"`
+	GivenBy string   `json:"given_by,omitempty"`
+}
+
+func beneathOf(all []flow.Beneath) (rows []Beneath) {
+	for i := range all {
+		b := &all[i]
+		rows = append(rows, Beneath{b.Path, b.Of, b.First, b.Version, hex.EncodeToString(b.Work[:]), b.Only, b.LeftOut, givenOf(b.Outputs), b.GivenBy})
+	}
+	return rows
+}
+
+func (b *Beneath) flow(of flow.ID) (flow.Beneath, error) {
+	out := flow.Beneath{Path: b.Path, Of: b.Of, First: b.First, Version: b.Version, Only: b.Only, LeftOut: b.LeftOut, Outputs: outputsOf(b.Outputs), GivenBy: b.GivenBy}
+	sum, err := hex.DecodeString(b.Work)
+	if err != nil || len(sum) != len(out.Work) {
+		return out, broken("%s: beneath: work_sha256 %q: a SHA-256 in hexadecimal digits is expected", of, b.Work)
+	}
+	copy(out.Work[:], sum)
+	return out, nil
+}
+
+func givenOf(all []flow.GivenOutput) (rows []Given) {
+	for i := range all {
+		rows = append(rows, Given{all[i].Task, all[i].Index, Value(all[i].Output)})
+	}
+	return rows
+}
+
+func outputsOf(rows []Given) (all []flow.GivenOutput) {
+	for _, g := range rows {
+		all = append(all, flow.GivenOutput{Task: g.Task, Index: g.Index, Output: json.RawMessage(g.Output)})
+	}
+	return all
+}
+
 // ExecutionOf is an execution as rows have it; definition is the hash of the document that its version stands for.
 func ExecutionOf(x *flow.Execution, definition string) *Execution {
 	e := &Execution{
@@ -112,10 +160,7 @@ func ExecutionOf(x *flow.Execution, definition string) *Execution {
 	if c := x.Cache; c != (flow.Cache{}) {
 		e.Cache = &Cache{hex.EncodeToString(c.Hash[:]), c.TTL}
 	}
-	for i := range x.Outputs {
-		g := &x.Outputs[i]
-		e.Outputs = append(e.Outputs, Given{g.Task, g.Index, Value(g.Output)})
-	}
+	e.Outputs, e.Beneath, e.KeptWith, e.KeptAs = givenOf(x.Outputs), beneathOf(x.Beneath), x.KeptWith, x.KeptAs
 	if x.Outcome != nil {
 		e.Output, e.Error = Value(x.Outcome.Output), ErrorOf(x.Outcome.Error)
 	}
@@ -150,8 +195,13 @@ func (e *Execution) Flow() (*flow.Execution, error) {
 		}
 		x.Cache = flow.Cache{Hash: [len(x.Cache.Hash)]byte(sum), TTL: c.TTL}
 	}
-	for _, g := range e.Outputs {
-		x.Outputs = append(x.Outputs, flow.GivenOutput{Task: g.Task, Index: g.Index, Output: json.RawMessage(g.Output)})
+	x.Outputs, x.KeptWith, x.KeptAs = outputsOf(e.Outputs), e.KeptWith, e.KeptAs
+	for i := range e.Beneath {
+		b, err := e.Beneath[i].flow(e.ID)
+		if err != nil {
+			return nil, err
+		}
+		x.Beneath = append(x.Beneath, b)
 	}
 	x.State = flow.State{Stage: e.Status, Attempt: e.Attempt, NextSeq: e.Events + 1, Place: flow.Finished, HandedBack: e.HandedBack,
 		QueuedAt: instant(e.QueuedAt), ClaimedAt: instant(e.ClaimedAt), StartedAt: instant(e.StartedAt), FinishedAt: instant(e.FinishedAt), SlotAt: instant(e.SlotAt)}

@@ -43,6 +43,7 @@ own, whose tasks say which became which. Cancelled, it starts no more of them.`,
   pawl rerun ex_… --wait                              stay until it has ended
   pawl rerun ex_… --from deploy                       this task and everything after it
   pawl rerun ex_… --from 'test[3]'                    one item of a foreach, and everything after it
+  pawl rerun ex_… --from 'deploy/verify[3]'           within the workflow that the task deploy ran
   pawl rerun ex_… --only render                       this task alone; what comes after it is left out
   pawl rerun ex_… --give 'build={"image": "web:7"}'    build is taken to have put that out
   pawl rerun ex_… --set region=north                  with another input
@@ -57,8 +58,8 @@ own, whose tasks say which became which. Cancelled, it starts no more of them.`,
 				return exit.Usagef("pawl rerun needs ID, or flags that select executions, such as --where 'label.team = docs and status = failed'")
 			case len(args) == 1 && many:
 				return exit.Usagef("give an id, or flags that select executions, not both")
-			case many && (o.failed || len(o.from)+len(o.only)+len(o.give)+len(o.set) > 0 || o.input+o.by != ""):
-				return exit.Usagef("--failed, --from, --only, --give, --by, --input and --set are for one execution: leave them out, or name it")
+			case many && (o.failed || len(o.only)+len(o.give)+len(o.set) > 0 || o.input+o.by != ""):
+				return exit.Usagef("--failed, --only, --give, --by, --input and --set are for one execution: leave them out, or name it")
 			case !many && cmd.Flags().Changed("at-once"):
 				return exit.Usagef("--at-once goes with flags that select executions, such as --where")
 			case o.failed && len(o.from) > 0:
@@ -86,9 +87,9 @@ own, whose tasks say which became which. Cancelled, it starts no more of them.`,
 	}
 	f := c.Flags()
 	f.BoolVar(&o.failed, "failed", false, "run again what did not complete, and what comes after it: the default")
-	f.StringArrayVar(&o.from, "from", nil, "a task, or an item of it as in 'test[3]', that runs again though it completed; also several times")
-	f.StringArrayVar(&o.only, "only", nil, "a task, or an item of it, that runs alone: what comes before it is reused, what comes after it is left out; also several times")
-	f.StringArrayVar(&o.give, "give", nil, "the output of a task, or of an item of it, as in build=JSON or 'test[3]=@FILE': it ends with that and does not run; also several times")
+	f.StringArrayVar(&o.from, "from", nil, "a task, an item of it as in 'test[3]', or a path to one in a workflow among the tasks as in 'deploy/verify[3]', that runs again though it completed; also several times")
+	f.StringArrayVar(&o.only, "only", nil, "a task, an item of it, or a path, that runs alone: what comes before it is reused, what comes after it is left out; also several times")
+	f.StringArrayVar(&o.give, "give", nil, "the output of a task, an item of it, or a path, as in build=JSON or 'test[3]=@FILE': it ends with that and does not run; also several times")
 	f.StringVar(&o.by, "by", "", "with --give: who gives it; the user of this system unless it is given")
 	f.StringVar(&o.input, "input", "", "another input as JSON, or @FILE (@- for standard input)")
 	f.StringArrayVar(&o.set, "set", nil, "one field of the input, as in limit=5 or user.name=ada; JSON where it is JSON, else text")
@@ -187,9 +188,9 @@ func (a *app) showPlan(p *api.RerunPlan) {
 	}
 	t := &output.Table{}
 	t.Row("TASK", "DECISION", "REUSED", "RUNS", "WHY")
-	for i := range p.Tasks {
-		k := &p.Tasks[i]
-		t.Row(k.Task, k.Decision, count(k.Reused), runs(k), k.Reason)
+	planRows(t, "", p.Tasks)
+	for i := range p.Within {
+		planRows(t, p.Within[i].Path+"/", p.Within[i].Tasks)
 	}
 	t.Write(a.out)
 	switch {
@@ -197,6 +198,14 @@ func (a *app) showPlan(p *api.RerunPlan) {
 		fmt.Fprintf(a.out, "\nNothing would run: the rerun of %s ends at once as %s\n", action, p.Status)
 	default:
 		fmt.Fprintf(a.out, "\nThe rerun of %s would reuse the outcomes of %s\n", action, output.Plural(p.Reused, "execution", "executions"))
+	}
+}
+
+// planRows adds what becomes of the tasks of one workflow, which a path leads to.
+func planRows(t *output.Table, path string, tasks []api.RerunTask) {
+	for i := range tasks {
+		k := &tasks[i]
+		t.Row(path+k.Task, k.Decision, count(k.Reused), runs(k), k.Reason)
 	}
 }
 

@@ -18,7 +18,8 @@ func TestRerunDocument(t *testing.T) {
 		"The rerun of release@2 would reuse the outcomes of 4 executions\n", "Rerun of:", "3 reused", "Reruns:",
 		"test     partly    2       1: [1]  it was named\n", "Nothing would run: the rerun of release@2 ends at once as completed\n",
 		"publish  leave                     the rerun is of test only\n", "Only:", "race of built",
-		"publish  give                    its output is given\n", "Given by:", "ada\n", "given\n", "2 executions are selected, 2 would run again, 0 would be refused; 8 outcomes would be reused", `"execution": "ex_`,
+		"publish  give                    its output is given\n", "Given by:", "ada\n", "given\n", "deploy/verify  partly    2       1: [1]  it was named\n", "deploy/copy    reuse     1", "deploy         run               1       a path leads into it\n", "deploy/tidy    leave",
+		"deploy/tidy    give", `deploy has no task "very" (its tasks are copy, verify, tidy)`, "2 executions are selected, 2 would run again, 0 would be refused; 8 outcomes would be reused", `"execution": "ex_`,
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)
@@ -72,7 +73,10 @@ func TestRerunCommand(t *testing.T) {
 		{[]string{"rerun", id, "--set", "n"}, 2, "", "name=value"},
 		{[]string{"rerun"}, 2, "", "needs ID"},
 		{[]string{"rerun", id, "--where", "status = failed"}, 2, "", "not both"},
-		{[]string{"rerun", "--where", "status = failed", "--from", "a"}, 2, "", "are for one execution"},
+		{[]string{"rerun", "--where", "status = failed", "--only", "a"}, 2, "", "are for one execution"},
+		{[]string{"rerun", "--where", "status = failed", "--from", "a//b"}, 0, "", "nothing is selected"},
+		{[]string{"rerun", id, "--from", "a//b"}, 1, "", "between its slashes"},
+		{[]string{"rerun", id, "--from", "a/b"}, 1, "", "no workflow"},
 		{[]string{"rerun", id, "--at-once", "3"}, 2, "", "goes with flags that select"},
 		{[]string{"rerun", "--where", "status = faild"}, 1, "", "did you mean \"failed\"?"},
 		{[]string{"rerun", "--where", "status = failed"}, 0, "", "nothing is selected"},

@@ -35,7 +35,7 @@ func (a *app) rerunMany(ctx context.Context, s *session, o *rerunOptions) error 
 		return err
 	}
 	f.Limit = 0
-	r, err := s.RerunMany(ctx, f, api.RerunManyRequest{Definition: o.definition, AtOnce: o.many.atOnce, Plan: o.plan})
+	r, err := s.RerunMany(ctx, f, api.RerunManyRequest{Definition: o.definition, From: o.from, AtOnce: o.many.atOnce, Plan: o.plan})
 	if err != nil {
 		return err
 	}

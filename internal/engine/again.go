@@ -37,6 +37,7 @@ func (e *Engine) Retry(ctx context.Context, id flow.ID, key string) (Submitted, 
 	r.IdempotencyKey, r.NotBefore = key, r.CreatedAt
 	r.RerunOf, r.RerunFirst, r.ReusedOf = flow.ID{}, flow.ID{}, flow.ID{}
 	r.Only, r.LeftOut, r.Outputs, r.GivenBy = nil, nil, nil, ""
+	r.Beneath, r.KeptWith, r.KeptAs = nil, flow.ID{}, ""
 	r.Signal = flow.ID{} // one execution stands for it; what has led to this one stays
 	if err := e.place(ctx, &r); err != nil {
 		return Submitted{}, err

@@ -49,15 +49,24 @@ func (c *carrier) take() []flow.ID {
 }
 
 // rerunOf reads what an execution of kind rerun is asked for.
-func rerunOf(payload json.RawMessage) (of flow.ID, definition string, err error) {
-	var with struct{ Execution, Definition string }
+func rerunOf(payload json.RawMessage) (of flow.ID, o RerunOptions, err error) {
+	var with struct {
+		Execution, Definition string
+		From                  []string
+	}
 	if err := json.Unmarshal(payload, &with); err != nil {
-		return of, "", fmt.Errorf("rerun wants {\"execution\": \"ex_…\"}, not %.80s", payload)
+		return of, o, fmt.Errorf("rerun wants {\"execution\": \"ex_…\"}, not %.80s", payload)
 	}
 	if of, err = flow.ParseID(flow.ExecutionPrefix, with.Execution); err != nil || of.IsZero() {
-		return of, "", fmt.Errorf("rerun: execution: %.60q is no execution's id: write {\"execution\": \"ex_…\"}", with.Execution)
+		return of, o, fmt.Errorf("rerun: execution: %.60q is no execution's id: write {\"execution\": \"ex_…\"}", with.Execution)
 	}
-	return of, with.Definition, nil
+	o.Definition = with.Definition
+	for _, path := range with.From {
+		if err := o.Name("from", path, nil); err != nil {
+			return of, o, fmt.Errorf("rerun: %w", err)
+		}
+	}
+	return of, o, nil
 }
 
 // carryRerun hands a rerun over to be carried out.
@@ -161,11 +170,12 @@ func (e *Engine) knownBy(ctx context.Context, key string) (again flow.ID, known 
 // rerunFor submits the rerun that an execution asks for, in the same way as Rerun does; flow.ErrFinished where the execution has ended
 // meanwhile, which a cancel of what it is a task of does.
 func (e *Engine) rerunFor(ctx context.Context, x *flow.Execution) (flow.ID, error) {
-	of, definition, err := rerunOf(x.Payload())
+	of, o, err := rerunOf(x.Payload())
 	if err != nil {
 		return flow.ID{}, invalid("input", "", err.Error(), "")
 	}
-	out, _, err := e.rerun(ctx, of, RerunOptions{Definition: definition, IdempotencyKey: carriedKey(x.ID)}, x.ID)
+	o.IdempotencyKey = carriedKey(x.ID)
+	out, _, err := e.rerun(ctx, of, o, x.ID)
 	return out.Execution, err
 }
 

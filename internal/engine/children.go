@@ -66,6 +66,12 @@ func (s *step) createChildren(ctx context.Context) error {
 
 // make makes a child's request, and finds out whether it is to end with an output without running.
 func (s *step) make(ctx context.Context, kids maker, c *orchestration.Child, m *made) (err error) {
+	if b := s.w.BeneathAt(c.Task.Name, c.Index); b != nil {
+		if m.request, m.refusal, err = s.beneath(ctx, kids, c, b); err != nil {
+			return fmt.Errorf("task %q: %w", c.Task.Name, err)
+		}
+		return nil
+	}
 	if m.request, m.refusal, err = kids.request(ctx, c); err != nil {
 		return fmt.Errorf("task %q: %w", c.Task.Name, err)
 	}

@@ -21,43 +21,38 @@ const (
 // somebody has given an output where it is not said who.
 const somebody = "somebody"
 
-// checkOutputs refuses outputs that cannot be given to items of a workflow.
-func (o *RerunOptions) checkOutputs(w *definition.Workflow, rec *recording) error {
-	if len(o.Outputs) > givenMost {
-		return invalid("outputs", fmt.Sprint(len(o.Outputs)), fmt.Sprintf("at most %d outputs are given at once", givenMost), "give fewer: rerun the rerun for the others")
-	}
-	if say := badText(o.By, pauserLimit); o.By != "" && say != "" {
-		return invalid("by", shortText(o.By), say, "give a name")
-	}
-	size, seen := 0, map[orchestration.Item]bool{}
+// checkOutputs refuses outputs that cannot be given to items of a level.
+func (l *level) checkOutputs(rec *recording) error {
+	o, w := l.named, l.def
+	seen := map[orchestration.Item]bool{}
 	for i := range o.Outputs {
 		g := &o.Outputs[i]
 		item := orchestration.Item{Task: g.Task, Index: g.Index}
 		t := w.Task(g.Task)
 		if t == nil || t.Foreach == nil && g.Index != orchestration.AllItems || t.Foreach != nil && g.Index != orchestration.AllItems {
-			if err := checkItems("outputs", w, rec, []orchestration.Item{item}); err != nil {
+			if err := checkItems("outputs", l.text, w, rec, []orchestration.Item{item}); err != nil {
 				return err
 			}
 		}
-		text := ItemText(item)
+		text, say := l.text+ItemText(item), ""
+		if l.text != "" {
+			say = text + ": "
+		}
 		if t.Foreach != nil && g.Index == orchestration.AllItems {
-			return invalid("outputs", text, "the task has a foreach: each of its items has an output of its own", fmt.Sprintf("give %s[0], %s[1] and so on", text, text))
+			return invalid("outputs", text, say+"the task has a foreach: each of its items has an output of its own", fmt.Sprintf("give %s[0], %s[1] and so on", text, text))
 		}
 		named := func(f orchestration.Item) bool {
 			return f.Task == g.Task && (f.Index == orchestration.AllItems || f.Index == g.Index || t.Foreach == nil)
 		}
-		size += len(g.Output)
 		switch {
 		case seen[item]:
-			return invalid("outputs", text, "it is given two outputs", "leave out one of them")
+			return invalid("outputs", text, say+"it is given two outputs", "leave out one of them")
 		case slices.ContainsFunc(o.From, named) || slices.ContainsFunc(o.Only, named):
-			return invalid("outputs", text, "what is given an output does not run, and it was named to run", "leave out one of the two")
+			return invalid("outputs", text, say+"what is given an output does not run, and it was named to run", "leave out one of the two")
 		case !json.Valid(g.Output):
-			return invalid("outputs", text, "the output is not JSON", `write texts in quotes: "text"`)
+			return invalid("outputs", text, say+"the output is not JSON", `write texts in quotes: "text"`)
 		case len(blob.References(g.Output)) > 0:
-			return invalid("outputs", text, "the output names a file, which nothing would keep", "give what is in the file")
-		case size > givenBytes:
-			return invalid("outputs", text, fmt.Sprintf("the outputs have more than %d KB together", givenBytes>>10), "give shorter ones")
+			return invalid("outputs", text, say+"the output names a file, which nothing would keep", "give what is in the file")
 		}
 		seen[item] = true
 	}

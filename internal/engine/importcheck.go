@@ -243,14 +243,19 @@ func sensible(t time.Time) bool { return t.IsZero() || t.Year() >= 1970 && t.Yea
 // checkImported refuses an execution that no store could have had.
 func checkImported(x *flow.Execution) error {
 	texts := map[string]string{"action": x.Action, "kind": string(x.Kind), "queue": x.Queue, "task": x.Task, "alias": x.Alias, "key": x.Key, "when_full": string(x.WhenFull),
-		"fair_by": x.Fair.By, "rate.key": x.Rate.Key, "rate.over": string(x.Rate.Over), "idempotency_key": x.IdempotencyKey, "traceparent": x.Traceparent, "given_by": x.GivenBy,
+		"fair_by": x.Fair.By, "rate.key": x.Rate.Key, "rate.over": string(x.Rate.Over), "idempotency_key": x.IdempotencyKey, "traceparent": x.Traceparent, "given_by": x.GivenBy, "kept_as": x.KeptAs,
 		"retry.backoff": string(x.Retry.Backoff)}
 	for name, value := range x.Labels {
 		if badText(name, labelLimit) != "" || badText(value, labelLimit) != "" {
 			return wrong(x.ID, "its label %.100q: a name and a value have up to %d bytes", name, labelLimit)
 		}
 	}
-	for _, all := range [][]string{x.Rules, x.Only, x.LeftOut, x.Retry.On} {
+	lists := [][]string{x.Rules, x.Only, x.LeftOut, x.Retry.On}
+	for i := range x.Beneath {
+		b := &x.Beneath[i]
+		lists = append(lists, b.Only, b.LeftOut, []string{b.Path, b.GivenBy})
+	}
+	for _, all := range lists {
 		for _, text := range all {
 			if badText(text, importTexts) != "" {
 				return wrong(x.ID, "a text of its request has a NUL byte, or is too long: %.100q", text)

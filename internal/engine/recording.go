@@ -38,7 +38,7 @@ func (e *Engine) recording(ctx context.Context, of store.WorkflowAttempt) (*reco
 		}
 		for _, x := range all {
 			task, index = x.Task, x.Index
-			p := orchestration.Past{Execution: x.ID, Of: x.ID, Stage: x.Stage, Work: workOf(&x.Request), Fleeting: namesFiles(x.Outcome.Output)}
+			p := orchestration.Past{Execution: x.ID, Of: x.ID, Stage: x.Stage, Work: workOf(&x.Request), Fleeting: namesFiles(x.Outcome.Output), Partial: len(x.Only) > 0}
 			if !x.ReusedOf.IsZero() {
 				p.Of = x.ReusedOf
 			}
@@ -91,11 +91,14 @@ func (e *Engine) recordedOutput(ctx context.Context, of store.WorkflowAttempt, r
 	return out, nil
 }
 
-// checkItems refuses to name what there is not; path says where it was named.
-func checkItems(path string, w *definition.Workflow, rec *recording, items []orchestration.Item) error {
+// checkItems refuses to name what there is not; path says where it was named, and above what path leads to the workflow.
+func checkItems(path, above string, w *definition.Workflow, rec *recording, items []orchestration.Item) error {
 	for _, i := range items {
 		t := w.Task(i.Task)
-		text := ItemText(i)
+		text, where, say := above+ItemText(i), "the workflow", ""
+		if above != "" {
+			where, say = strings.TrimSuffix(above, "/"), text+": "
+		}
 		switch {
 		case t == nil:
 			var names []string
@@ -106,14 +109,14 @@ func checkItems(path string, w *definition.Workflow, rec *recording, items []orc
 			if fix == "" {
 				fix = "its tasks are " + strings.Join(names[:min(len(names), namesShown)], ", ")
 			}
-			return invalid(path, text, fmt.Sprintf("the workflow has no task %q", i.Task), fix)
+			return invalid(path, text, fmt.Sprintf("%s has no task %q", where, i.Task), fix)
 		case i.Index != orchestration.AllItems && t.Repeat != nil:
-			return invalid(path, text, "the task has a repeat, and each of its rounds follows from the one before it", "name the task: "+i.Task)
+			return invalid(path, text, say+"the task has a repeat, and each of its rounds follows from the one before it", "name the task: "+above+i.Task)
 		case i.Index != orchestration.AllItems && t.Foreach == nil:
-			return invalid(path, text, "the task has no foreach, so it has no items", "name the task: "+i.Task)
+			return invalid(path, text, say+"the task has no foreach, so it has no items", "name the task: "+above+i.Task)
 		}
 		if _, is := rec.past[i]; !is && i.Index != orchestration.AllItems {
-			return invalid(path, text, "the original has no such item", fmt.Sprintf("see its tasks: pawl describe; items that did not start run anyway (%s)", i.Task))
+			return invalid(path, text, say+"the original has no such item", fmt.Sprintf("see its tasks: pawl describe; items that did not start run anyway (%s)", i.Task))
 		}
 	}
 	return nil

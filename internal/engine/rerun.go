@@ -25,6 +25,8 @@ type RerunOptions struct {
 	// Outputs are given to items, which end with them instead of running. By says who gives them; "" is somebody.
 	Outputs []flow.GivenOutput
 	By      string
+	// Within are workflows among its tasks of which parts run again: paths lead into them.
+	Within []RerunWithin
 	// Input is given instead of the original's; nil: the same.
 	Input json.RawMessage
 	// Definition is the one that it runs on: DefinitionSame ("" too), DefinitionLatest, or "name@version".
@@ -52,7 +54,14 @@ type RerunPlan struct {
 	Version int
 	// Workflow says what becomes of each task; nil where nothing can be reused, because the rerun is no workflow or the original was none.
 	Workflow *orchestration.RerunPlan
+	// Parts are the plans of the workflows beneath it into which paths lead, each behind the one that it is a task of.
+	Parts []RerunPart
+
+	reuses []store.Reuse
 }
+
+// Reused is how many outcomes the rerun reuses, those beneath it included.
+func (p *RerunPlan) Reused() int { return len(p.reuses) }
 
 // PlanRerun says what a rerun would do.
 func (e *Engine) PlanRerun(ctx context.Context, id flow.ID, o RerunOptions) (*RerunPlan, error) {
@@ -94,12 +103,7 @@ func (e *Engine) rerun(ctx context.Context, id flow.ID, o RerunOptions, under fl
 func (e *Engine) rerunOp(again, of flow.ID, r flow.Request, plan *RerunPlan, o *RerunOptions) *submitOp {
 	r.IdempotencyKey = o.IdempotencyKey
 	op := &submitOp{id: again, request: r, key: o.IdempotencyKey, hash: rerunHash(of, o), sums: sumsIn(r.Input, r.With), made: &e.counters.submitted}
-	if plan.Workflow != nil {
-		for i := range plan.Workflow.Reuses {
-			u := &plan.Workflow.Reuses[i]
-			op.reuses = append(op.reuses, store.Reuse{Workflow: again, Task: u.Task, Index: u.Index, From: u.Execution, Of: u.Of, Hash: u.Work.Sum()})
-		}
-	}
+	op.reuses = plan.reuses
 	return op
 }
 
@@ -112,6 +116,9 @@ func rerunHash(of flow.ID, o *RerunOptions) [32]byte {
 	for i := range o.Outputs {
 		g := &o.Outputs[i]
 		text = append(fmt.Appendf(text, "%q[%d]=", g.Task, g.Index), canonical(g.Output)...)
+	}
+	for i := range o.Within {
+		text = append(text, o.Within[i].text()...)
 	}
 	return sha256.Sum256(append(text, canonical(o.Input)...))
 }
@@ -133,6 +140,7 @@ func (e *Engine) planRerun(ctx context.Context, again, id flow.ID, o *RerunOptio
 	r.Signal, r.ReusedOf, r.IdempotencyKey, r.NotBefore = flow.ID{}, flow.ID{}, "", x.CreatedAt
 	r.RerunOf, r.RerunFirst, r.Only, r.LeftOut = id, firstOf(x), nil, nil
 	r.Outputs, r.GivenBy, r.Imported = nil, "", nil
+	r.Beneath, r.KeptWith, r.KeptAs = nil, flow.ID{}, ""
 	plan := &RerunPlan{Action: r.Action, Version: r.Version}
 	if r.Kind != flow.KindWorkflow || x.Kind != flow.KindWorkflow {
 		return r, plan, o.refuseItems()
@@ -141,9 +149,14 @@ func (e *Engine) planRerun(ctx context.Context, again, id flow.ID, o *RerunOptio
 	if err != nil {
 		return r, nil, fmt.Errorf("load its definition: %w", err)
 	}
-	if plan.Workflow, err = e.planWorkflow(ctx, again, x, &r, def.Workflow, o); err != nil {
+	if err := o.check(); err != nil {
 		return r, plan, err
 	}
+	p := &planner{e: e, again: again, by: cmp.Or(o.By, somebody)}
+	if plan.Workflow, err = p.plan(ctx, &level{x: x, r: &r, def: def.Workflow, named: o.all()}); err != nil {
+		return r, plan, err
+	}
+	plan.reuses, plan.Parts, r.Beneath = p.reuses, p.parts, p.beneath
 	return r, plan, e.stillKept(ctx, x)
 }
 
@@ -181,6 +194,9 @@ func (o *RerunOptions) refuseItems() error {
 		if n > 0 {
 			return invalid(path, "", "the execution is no workflow, so it has no tasks", "leave it out: all of it runs again")
 		}
+	}
+	if len(o.Within) > 0 {
+		return invalid(o.Within[0].field(), ItemText(o.Within[0].Item), "the execution is no workflow, so it has no tasks", "leave it out: all of it runs again")
 	}
 	return nil
 }
@@ -239,6 +255,9 @@ func (e *Engine) rerunRequest(ctx context.Context, x *flow.Execution, o *RerunOp
 		return flow.Request{}, err
 	}
 	keepAsked(&r, &x.Request, &was)
+	if o.Definition == "" || o.Definition == DefinitionSame {
+		r.Alias = x.Alias // by which that version was asked for
+	}
 	return r, nil
 }
 
@@ -262,72 +281,6 @@ func keepAsked(r, original, was *flow.Request) {
 	})
 	keep(original.Rate != was.Rate, func() { r.Rate = original.Rate })
 	r.Traceparent, r.Rules = original.Traceparent, original.Rules
-}
-
-// planWorkflow plans the rerun of a workflow.
-func (e *Engine) planWorkflow(ctx context.Context, again flow.ID, x *flow.Execution, r *flow.Request, w *definition.Workflow, o *RerunOptions) (*orchestration.RerunPlan, error) {
-	of := store.WorkflowAttempt{ID: x.ID, Attempt: x.Attempt}
-	rec, err := e.recording(ctx, of)
-	if err != nil {
-		return nil, err
-	}
-	if err := errors.Join(checkItems("from", w, rec, o.From), checkItems("only", w, rec, o.Only)); err != nil {
-		return nil, err
-	}
-	if err := o.checkOutputs(w, rec); err != nil {
-		return nil, err
-	}
-	if len(o.From) > 0 && len(o.Only) > 0 {
-		return nil, invalid("only", ItemText(o.Only[0]), "from says what runs with everything after it, and only what runs alone", "leave out one of them")
-	}
-	if len(o.Outputs) > 0 {
-		r.Outputs, r.GivenBy = single(o.Outputs), cmp.Or(o.By, somebody)
-	}
-	var failed error
-	kids := maker{e.catalog.getFor, firstOf(x).String(), r.Priority, 0}
-	original := &orchestration.Original{
-		Past: func(task string, index int) (orchestration.Past, bool) {
-			past, is := rec.past[orchestration.Item{Task: task, Index: index}]
-			return past, is
-		},
-		Given: r.Given,
-		Mark:  func(task string) orchestration.Mark { return rec.marks[task] },
-		Work: func(c *orchestration.Child) (orchestration.Work, error) {
-			r, refusal, err := kids.request(ctx, c)
-			if err != nil && failed == nil {
-				failed = fmt.Errorf("task %q: %w", c.Task.Name, err)
-			}
-			if err == nil && refusal != nil {
-				err = refusal
-			}
-			return workOf(&r), err
-		},
-		Output: func(t *definition.Task, n int) orchestration.Output {
-			out, err := e.recordedOutput(ctx, of, rec, t, n)
-			overlay(&out, t, n, r)
-			if err != nil && failed == nil {
-				failed = err
-			}
-			return out
-		},
-	}
-	facts := orchestration.Facts{ID: again.String(), Input: r.Input, Labels: r.Labels}
-	if len(o.Only) == 0 {
-		return orchestration.PlanRerun(w, original, o.From, facts), failed
-	}
-	plan, err := orchestration.PlanOnly(w, original, o.Only, facts)
-	var refused *orchestration.Refusal
-	switch {
-	case failed != nil:
-		return nil, failed
-	case errors.As(err, &refused):
-		return nil, invalid("only", ItemText(refused.Item), refused.Say, refused.Fix)
-	}
-	for _, i := range o.Only {
-		r.Only = append(r.Only, ItemText(i))
-	}
-	r.LeftOut = plan.LeftOut
-	return plan, err
 }
 
 // workflowOf is what an execution runs of its definition's tasks.

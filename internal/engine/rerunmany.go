@@ -24,8 +24,9 @@ const (
 
 // RerunManyOptions say how many executions are run again.
 type RerunManyOptions struct {
-	AtOnce         int    // how many reruns may be under way
-	Definition     string // as in RerunOptions
+	AtOnce         int      // how many reruns may be under way
+	Definition     string   // as in RerunOptions
+	From           []string // paths to tasks, as RerunOptions.Name reads them
 	IdempotencyKey string
 }
 
@@ -45,6 +46,11 @@ func (e *Engine) RerunMany(ctx context.Context, ids []flow.ID, o RerunManyOption
 			return Submitted{}, invalid("definition", o.Definition, err.Error(), "write same, latest or name@version")
 		}
 	}
+	for _, path := range o.From {
+		if err := (&RerunOptions{}).Name("from", path, nil); err != nil {
+			return Submitted{}, err
+		}
+	}
 	if known, err := e.manyBefore(ctx, o.IdempotencyKey); err != nil || known.Existing {
 		return known, err
 	}
@@ -60,7 +66,8 @@ func (e *Engine) RerunMany(ctx context.Context, ids []flow.ID, o RerunManyOption
 		Executions []flow.ID `json:"executions"`
 		AtOnce     int       `json:"at_once"`
 		Definition string    `json:"definition"`
-	}{ids, o.AtOnce, o.Definition}
+		From       []string  `json:"from,omitempty"`
+	}{ids, o.AtOnce, o.Definition, o.From}
 	raw, err := json.Marshal(input)
 	if err != nil {
 		return Submitted{}, fmt.Errorf("name the executions: %w", err)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/flow"
@@ -43,7 +44,7 @@ func (s *step) loadReusable(ctx context.Context, next *orchestration.Step, rows,
 		case t.InFlightOf != nil:
 			n = min(n, reusableAtOnce)
 		}
-		all, err := s.t.tx.Reusable(ctx, s.w.ID, t.Name, from, n, int64(max(0, bytes)))
+		all, err := s.t.tx.Reusable(ctx, s.w.KeptBy(s.w.ID), s.w.KeptTask(t.Name), from, n, int64(max(0, bytes)))
 		if err != nil {
 			return nil, fmt.Errorf("load what task %q reuses: %w", t.Name, err)
 		}
@@ -85,11 +86,41 @@ func (s *step) reusable(ctx context.Context, c *orchestration.Child, r *flow.Req
 	if c.Task.Repeat != nil {
 		after = append(after, c.Task.Name) // the rounds that follow this one
 	}
-	if err := s.t.tx.DropReusable(ctx, s.w.ID, after); err != nil {
+	if err := s.forget(ctx, after...); err != nil {
 		return nil, fmt.Errorf("forget what comes after task %q: %w", c.Task.Name, err)
 	}
 	maps.DeleteFunc(s.reuses.items, func(i orchestration.Item, _ *store.Reusable) bool { return slices.Contains(after, i.Task) })
 	return nil, nil
+}
+
+// forget drops what is kept for tasks of the workflow, and beneath them.
+func (s *step) forget(ctx context.Context, tasks ...string) error {
+	names := make([]string, len(tasks))
+	for i, t := range tasks {
+		names[i] = s.w.KeptTask(t)
+	}
+	return s.t.tx.DropReusable(ctx, s.w.KeptBy(s.w.ID), names)
+}
+
+// beneath makes the request of a child of which parts run again. It runs the version that was planned. Where it has something else to do by
+// now, because what comes before it has put out something else, it reuses nothing.
+func (s *step) beneath(ctx context.Context, kids maker, c *orchestration.Child, b *flow.Beneath) (flow.Request, *flow.Error, error) {
+	planned := *c
+	var alias string
+	planned.Action, alias, _ = strings.Cut(c.Action, "@")
+	planned.Version = b.Version
+	r, refusal, err := kids.request(ctx, &planned)
+	if err != nil || refusal != nil {
+		return r, refusal, err
+	}
+	r.Alias = alias
+	if workOf(&r).Sum() != b.Work {
+		if err := s.forget(ctx, flow.ItemPath("", c.Task.Name, c.Index)); err != nil {
+			return r, nil, fmt.Errorf("forget what is beneath task %q: %w", c.Task.Name, err)
+		}
+	}
+	r.RunBeneath(s.w.ID, &s.w.Request, b)
+	return r, nil, nil
 }
 
 // workOf is what an execution has to do: what its outcome depends on, and not when, where, how often or how long it may run. A workflow's

@@ -69,6 +69,12 @@ type Request struct {
 	// each of these items; empty for all others.
 	Outputs []GivenOutput
 	GivenBy string
+	// Beneath are, of a rerun, the workflows among its tasks, and among theirs, that run again in parts, because a path was named that leads
+	// into them. KeptWith is, of such a workflow, the rerun beneath which it is, and KeptAs its path from there: what its tasks reuse is kept
+	// with that.
+	Beneath  []Beneath
+	KeptWith ID
+	KeptAs   string
 	// ReusedOf is, for a task of a rerun that did not run, the execution whose outcome it ended with. That one ran: it is never
 	// itself a task that did not.
 	ReusedOf ID

@@ -27,6 +27,8 @@ type Past struct {
 	Work      Work
 	// Fleeting means that its output names files which are removed together with the execution that left them.
 	Fleeting bool
+	// Partial means that it is a workflow of which only some tasks ran, so that its output is another.
+	Partial bool
 }
 
 // Item names an item of a task; Index AllItems: every item.
@@ -48,6 +50,8 @@ type Original struct {
 	Output func(t *definition.Task, n int) Output
 	// Given is the output that an item of the rerun is given and ends with; nil: none.
 	Given func(task string, index int) json.RawMessage
+	// Within reports whether an item is a workflow of which parts run again, so that it cannot be reused; nil: no item is.
+	Within func(c *Child) bool
 	// Work is what an item of the rerun has to do; an error is why it will fail.
 	Work func(c *Child) (Work, error)
 }
@@ -187,6 +191,8 @@ func (r *rerun) reuses(c *Child) bool {
 func (r *rerun) look(c *Child) (Past, string) {
 	past, is := r.o.Past(c.Task.Name, c.Index)
 	switch {
+	case r.o.Within != nil && r.o.Within(c):
+		return past, "a path leads into it"
 	case slices.ContainsFunc(r.from, func(i Item) bool { return i.Task == c.Task.Name && (i.Index == AllItems || i.Index == c.Index) }):
 		return past, "it was named"
 	case !is:
@@ -195,6 +201,8 @@ func (r *rerun) look(c *Child) (Past, string) {
 		return past, "its until was not reached"
 	case past.Stage != flow.Completed:
 		return past, map[flow.Stage]string{flow.Failed: "it failed", flow.Cancelled: "it was cancelled", flow.TimedOut: "it timed out"}[past.Stage]
+	case past.Partial:
+		return past, "only a part of it ran"
 	case past.Fleeting:
 		return past, "its output names files, which are kept only as long as the execution that left them"
 	}

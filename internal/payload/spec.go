@@ -38,8 +38,9 @@ var specs = map[flow.Kind]spec{
 	flow.KindWait:      {fields: fieldsOf[Wait](), validate: readable(Signal)},
 	// The engine reads these itself.
 	flow.KindRerun: {fields: fieldsOf[struct {
-		Execution  string `json:"execution"`
-		Definition string `json:"definition,omitempty"`
+		Execution  string   `json:"execution"`
+		Definition string   `json:"definition,omitempty"`
+		From       []string `json:"from,omitempty"`
 	}](), validate: anything},
 	flow.KindSleep: {fields: fieldsOf[struct {
 		For json.RawMessage `json:"for"`

@@ -46,30 +46,28 @@ func (c *call) rerunOptions() (id flow.ID, o engine.RerunOptions, err error) {
 		return id, o, err
 	}
 	o = engine.RerunOptions{Input: in.Input, Definition: in.Definition, IdempotencyKey: c.r.Header.Get("Idempotency-Key")}
-	if o.From, err = items("from", in.From); err == nil {
-		o.Only, err = items("only", in.Only)
-	}
 	o.By = in.By
-	for _, text := range slices.Sorted(maps.Keys(in.Outputs)) {
-		item, bad := engine.ParseItem("outputs", text)
-		if bad != nil {
-			return id, o, bad
-		}
-		o.Outputs = append(o.Outputs, flow.GivenOutput{Task: item.Task, Index: item.Index, Output: in.Outputs[text]})
-	}
-	return id, o, err
+	return id, o, nameAll(&o, &in)
 }
 
-// items reads tasks, and items of tasks.
-func items(path string, texts []string) (all []orchestration.Item, err error) {
-	for _, text := range texts {
-		item, err := engine.ParseItem(path, text)
-		if err != nil {
-			return nil, err
+// nameAll reads paths to tasks, and to items of tasks.
+func nameAll(o *engine.RerunOptions, in *api.RerunRequest) error {
+	for _, text := range in.From {
+		if err := o.Name("from", text, nil); err != nil {
+			return err
 		}
-		all = append(all, item)
 	}
-	return all, nil
+	for _, text := range in.Only {
+		if err := o.Name("only", text, nil); err != nil {
+			return err
+		}
+	}
+	for _, text := range slices.Sorted(maps.Keys(in.Outputs)) {
+		if err := o.Name("outputs", text, in.Outputs[text]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func renderPlan(of flow.ID, p *engine.RerunPlan) api.RerunPlan {
@@ -77,12 +75,21 @@ func renderPlan(of flow.ID, p *engine.RerunPlan) api.RerunPlan {
 	if p.Workflow == nil {
 		return out
 	}
-	out.Reused = len(p.Workflow.Reuses)
+	out.Reused = p.Reused()
 	if p.Workflow.Stage != 0 {
 		out.Status, out.Error = status(p.Workflow.Stage), renderError(p.Workflow.Outcome.Error)
 	}
-	for _, t := range p.Workflow.Tasks {
-		out.Tasks = append(out.Tasks, api.RerunTask{Task: t.Task, Decision: string(t.Decision), Reused: t.Reused, Given: t.Given, Runs: t.Runs, Items: t.Items, Reason: t.Reason})
+	out.Tasks = renderTasks(p.Workflow.Tasks)
+	for i := range p.Parts {
+		k := &p.Parts[i]
+		out.Within = append(out.Within, api.RerunWithin{Path: k.Path, Of: k.Of.String(), Action: k.Action, Version: k.Version, Tasks: renderTasks(k.Plan.Tasks)})
 	}
 	return out
+}
+
+func renderTasks(all []orchestration.Planned) (tasks []api.RerunTask) {
+	for _, t := range all {
+		tasks = append(tasks, api.RerunTask{Task: t.Task, Decision: string(t.Decision), Reused: t.Reused, Given: t.Given, Runs: t.Runs, Items: t.Items, Reason: t.Reason})
+	}
+	return tasks
 }

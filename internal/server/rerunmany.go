@@ -40,7 +40,7 @@ func (c *call) rerunMany() error {
 	for i, x := range found {
 		ids[i] = x.ID
 	}
-	o := engine.RerunManyOptions{AtOnce: in.AtOnce, Definition: in.Definition, IdempotencyKey: c.r.Header.Get("Idempotency-Key")}
+	o := engine.RerunManyOptions{AtOnce: in.AtOnce, Definition: in.Definition, From: in.From, IdempotencyKey: c.r.Header.Get("Idempotency-Key")}
 	if o.AtOnce == 0 {
 		o.AtOnce = rerunsAtOnce
 	}
@@ -86,9 +86,13 @@ func (c *call) toRerun(in *api.RerunManyRequest) (found []*flow.Execution, out a
 
 // planMany plans the first of the executions.
 func (c *call) planMany(found []*flow.Execution, in *api.RerunManyRequest, out *api.RerunMany) error {
+	o := engine.RerunOptions{Definition: in.Definition}
+	if err := nameAll(&o, &api.RerunRequest{From: in.From}); err != nil {
+		return err
+	}
 	for _, x := range found[:min(len(found), rerunsPlanned)] {
 		p := api.RerunPlanned{ID: x.ID.String(), Action: x.Action, Version: x.Version}
-		plan, err := c.Engine.PlanRerun(c.ctx(), x.ID, engine.RerunOptions{Definition: in.Definition})
+		plan, err := c.Engine.PlanRerun(c.ctx(), x.ID, o)
 		switch {
 		case err != nil:
 			if p.Problem = problemOf(err); p.Problem.Status >= http.StatusInternalServerError {
@@ -98,10 +102,13 @@ func (c *call) planMany(found []*flow.Execution, in *api.RerunManyRequest, out *
 		case plan.Workflow == nil:
 			p.Action, p.Version, p.Runs = plan.Action, plan.Version, 1
 		default:
-			p.Action, p.Version, p.Reused = plan.Action, plan.Version, len(plan.Workflow.Reuses)
-			for i := range plan.Workflow.Tasks {
-				t := &plan.Workflow.Tasks[i]
-				p.Runs += t.Runs
+			p.Action, p.Version, p.Reused = plan.Action, plan.Version, plan.Reused()
+			tasks := plan.Workflow.Tasks
+			for i := range plan.Parts {
+				tasks = append(tasks, plan.Parts[i].Plan.Tasks...)
+			}
+			for i := range tasks {
+				p.Runs += tasks[i].Runs
 			}
 		}
 		out.Reused, out.Runs = out.Reused+p.Reused, out.Runs+p.Runs

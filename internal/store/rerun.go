@@ -11,7 +11,7 @@ import (
 // Reuse gives an item of a rerun the outcome that it is to end with instead of running.
 type Reuse struct {
 	Workflow flow.ID // the rerun
-	Task     string
+	Task     string  // of a workflow beneath the rerun with its path before it: flow.Request.KeptTask
 	Index    int
 	// From is the execution whose output is copied; it has completed. Of is the one that ran to put it out: From itself, or
 	// the one whose outcome From reused.
@@ -32,7 +32,8 @@ type Reruns interface {
 	// Reusable returns what is kept for up to n items of a task, from the given index on, in index order. It stops behind the item
 	// with which the outputs have more than most bytes, and returns one item at least where there is any.
 	Reusable(ctx context.Context, workflow flow.ID, task string, from, n int, most int64) ([]Reusable, error)
-	// DropReusable forgets what is kept for tasks.
+	// DropReusable forgets what is kept for tasks, and for the tasks of workflows beneath them: "deploy" is also "deploy[0]/verify", and
+	// "deploy[0]" is that, too.
 	DropReusable(ctx context.Context, workflow flow.ID, tasks []string) error
 }
 

@@ -6,7 +6,7 @@ import { go } from '../app/router.js';
 import { line, count, number } from '../app/text.js';
 import { actionName } from './executions.js';
 import { trouble, loading, dialog, scroller } from '../part/kit.js';
-import { Given, membersOf, nothing } from './rerunwith.js';
+import { Given, Paths, membersOf, nothing } from './rerunwith.js';
 
 /** @typedef {import('../types').RerunPlan} RerunPlan */
 
@@ -39,6 +39,9 @@ const table = ({ plan, chosen, alone, choose }) => html`<p role="status">${sum(p
     <tbody>${plan.tasks.slice(0, shownTasks).map((t) => html`<tr key=${t.task}>
       <td><input type="checkbox" aria-label=${alone ? `Run ${t.task}` : `Run ${t.task} in any case`} checked=${chosen.includes(t.task) || (!alone && t.decision === 'run')} disabled=${!alone && !chosen.includes(t.task) && t.reused === undefined} onChange=${() => choose(t.task)} /></td>
       <td class="user">${line(t.task, 80)}</td><td class="nowrap">${becomes(t)}</td><td class="user">${line(t.reason, 300)}</td></tr>`)}</tbody></table>`) : null}
+  ${(plan.within || []).map((w) => html`<h3 class="user">In ${line(w.path, 200)}: ${line(w.action, 80)}</h3>${scroller(`Plan of ${w.path}`, html`<table>
+    <thead><tr><th scope="col">Task</th><th scope="col">Is</th><th scope="col">Why</th></tr></thead>
+    <tbody>${w.tasks.slice(0, shownTasks).map((t) => html`<tr key=${t.task}><td class="user">${line(t.task, 80)}</td><td class="nowrap">${becomes(t)}</td><td class="user">${line(t.reason, 300)}</td></tr>`)}</tbody></table>`)}`)}
   ${plan.tasks && plan.tasks.length > shownTasks ? html`<p class="muted small">${number(plan.tasks.length - shownTasks)} more tasks: pawl rerun ${plan.of} --plan shows all.</p>` : null}`;
 
 /** @param {{x: import('../types').Execution, input: string}} p input: its text */
@@ -89,6 +92,7 @@ export function Rerun({ x, input }) {
         <p class="muted"><span class="user">${actionName(x)}</span> <span class="mono small">${line(x.id)}</span></p>
         ${x.version ? html`<div class="field"><label for="rerun-definition">Definition</label><select id="rerun-definition" value=${definition} onChange=${(/** @type {any} */ e) => setDefinition(e.target.value)}><option value="same">the same: version ${x.version}</option><option value="latest">the latest version</option></select></div>` : null}
         <p><label><input type="checkbox" checked=${alone} onChange=${() => setAlone(!alone)} /> Run only the tasks that are chosen, and leave out what comes after them</label></p>
+        ${h(Paths, { chosen, choose, alone })}
         ${h(Given, { was: input || '{}', tasks: (plan?.tasks || []).map((t) => t.task), given, set: setGiven })}
         ${trouble(error)}${plan ? table({ plan, chosen, alone, choose }) : error ? null : loading()}</div>
       <footer><button type="button" onClick=${() => setOpen(false)}>Leave it</button><button type="submit" class="primary" disabled=${busy || !plan || !!error || (alone && chosen.length === 0)}>Rerun</button></footer></form>` : null)}`;

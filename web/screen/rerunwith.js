@@ -29,6 +29,16 @@ export function membersOf(g) {
 
 const typed = (/** @type {(v: string) => void} */ set) => (/** @type {any} */ e) => set(e.target.value);
 
+/** Paths into workflows among the tasks. @param {{chosen: string[], choose: (path: string) => void, alone: boolean}} p */
+export function Paths({ chosen, choose, alone }) {
+  const [path, setPath] = useState('');
+  const paths = chosen.filter((c) => /[/[]/.test(c));
+  return html`<details open=${paths.length > 0}><summary>Name a task within a workflow among the tasks, or an item</summary><div class="stack">
+      <div class="field"><label for="rerun-path">Path of what runs ${alone ? 'alone' : 'in any case'}, as deploy/verify[3] or test[2]</label><input id="rerun-path" autocomplete="off" spellcheck=${false} value=${path} onInput=${typed(setPath)} /></div>
+      <p class="row"><button type="button" disabled=${path.trim() === '' || chosen.includes(path.trim())} onClick=${() => { choose(path.trim()); setPath(''); }}>Plan with this path</button></p>
+      ${paths.map((c) => html`<p key=${c} class="row"><span class="mono user">${line(c, 200)}</span><button type="button" aria-label=${`Remove: ${c}`} onClick=${() => choose(c)}>Remove</button></p>`)}</div></details>`;
+}
+
 /** @param {{was: string, tasks: string[], given: Given, set: (g: Given) => void}} p was: the input of the original */
 export function Given({ was, tasks, given, set }) {
   const [input, setInput] = useState(was);

@@ -38,8 +38,9 @@ var (
 	qReusable = sql(`SELECT idx, origin, hash, output FROM (SELECT r.*, sum(coalesce(octet_length(r.output), 0)) OVER (ORDER BY r.idx)
 			- coalesce(octet_length(r.output), 0) AS before FROM {s}.reuses r
 			WHERE r.workflow = $1 AND r.task = $2 AND r.idx >= $3::bigint ORDER BY r.idx LIMIT $4) r WHERE before <= $5::bigint ORDER BY idx`)
-	qDropReusable = sql(`DELETE FROM {s}.reuses r WHERE r.workflow = $1 AND r.task = ANY ($2::text[])`)
-	qDropReuses   = sql(`DELETE FROM {s}.reuses r WHERE r.workflow = ANY ($1::uuid[])`)
+	qDropReusable = sql(`DELETE FROM {s}.reuses r USING (SELECT n COLLATE "C" AS n FROM unnest($2::text[]) AS v(n)) AS v WHERE r.workflow = $1
+		AND (r.task = v.n OR r.task >= v.n || '[' AND r.task < v.n || '\' OR r.task >= v.n || '/' AND r.task < v.n || '0')`)
+	qDropReuses = sql(`DELETE FROM {s}.reuses r WHERE r.workflow = ANY ($1::uuid[])`)
 
 	qRecorded = sql(`SELECT ` + endedColumns + outcomeColumns + endedPayload + ` FROM (SELECT c.task, c.idx, c.id FROM {s}.children c
 			WHERE c.workflow = $1 AND c.attempt = $2::bigint AND (c.task, c.idx) > ($3, $4::bigint) ORDER BY c.task, c.idx LIMIT $5) c

@@ -36,6 +36,8 @@ const (
 	hasGiven
 	hasImported
 	hasCache
+	hasBeneath
+	hasKeptWith
 )
 
 const defaultQueue = "default"
@@ -51,7 +53,8 @@ func AppendRequest(b []byte, r *flow.Request) []byte {
 	for bit, is := range [...]bool{!r.Parent.IsZero(), r.Version != 0, string(r.Kind) != r.Action, r.Queue != defaultQueue,
 		r.Priority != 0, r.Key != "" || r.KeyLimit != 0 || r.WhenFull != "", r.Timeout != 0, r.QueueTimeout != 0,
 		r.TotalTimeout != 0, retries, len(r.Labels) > 0, r.IdempotencyKey != "", r.Traceparent != "", !r.NotBefore.IsZero(), !r.Signal.IsZero() || len(r.Rules) > 0, r.Rate != (flow.Rate{}), r.Fair != (flow.Fair{}),
-		!r.RerunOf.IsZero(), !r.ReusedOf.IsZero(), r.Alias != "", r.RerunFirst != r.RerunOf, len(r.Only) > 0, r.GivenBy != "", r.Imported != nil, r.Cache != (flow.Cache{})} {
+		!r.RerunOf.IsZero(), !r.ReusedOf.IsZero(), r.Alias != "", r.RerunFirst != r.RerunOf, len(r.Only) > 0, r.GivenBy != "", r.Imported != nil, r.Cache != (flow.Cache{}),
+		len(r.Beneath) > 0, !r.KeptWith.IsZero()} {
 		if is {
 			has |= 1 << bit
 		}
@@ -141,13 +144,7 @@ func AppendRequest(b []byte, r *flow.Request) []byte {
 		w.texts(r.LeftOut)
 	}
 	if has&hasGiven != 0 {
-		w.text(r.GivenBy)
-		w.uint(uint64(len(r.Outputs)))
-		for i := range r.Outputs {
-			w.text(r.Outputs[i].Task)
-			w.int(int64(r.Outputs[i].Index))
-			w.bytes(r.Outputs[i].Output)
-		}
+		w.given(r.GivenBy, r.Outputs)
 	}
 	if has&hasImported != 0 {
 		w.text(r.Imported.From)
@@ -158,7 +155,35 @@ func AppendRequest(b []byte, r *flow.Request) []byte {
 		w.bytes(r.Cache.Hash[:])
 		w.duration(r.Cache.TTL)
 	}
+	if has&hasBeneath != 0 {
+		w.uint(uint64(len(r.Beneath)))
+		for i := range r.Beneath {
+			b := &r.Beneath[i]
+			w.text(b.Path)
+			w.id(b.Of)
+			w.id(b.First)
+			w.int(int64(b.Version))
+			w.bytes(b.Work[:])
+			w.texts(b.Only)
+			w.texts(b.LeftOut)
+			w.given(b.GivenBy, b.Outputs)
+		}
+	}
+	if has&hasKeptWith != 0 {
+		w.id(r.KeptWith)
+		w.text(r.KeptAs)
+	}
 	return w.b
+}
+
+func (w *writer) given(by string, outputs []flow.GivenOutput) {
+	w.text(by)
+	w.uint(uint64(len(outputs)))
+	for i := range outputs {
+		w.text(outputs[i].Task)
+		w.int(int64(outputs[i].Index))
+		w.bytes(outputs[i].Output)
+	}
 }
 
 func (w *writer) retry(p *flow.Retry) {
@@ -285,10 +310,7 @@ func DecodeRequest(r *flow.Request, detail []byte) error {
 		r.Only, r.LeftOut = d.texts(), d.texts()
 	}
 	if has&hasGiven != 0 {
-		r.GivenBy = d.text()
-		for n := d.uint(); n > 0 && d.err == nil; n-- {
-			r.Outputs = append(r.Outputs, flow.GivenOutput{Task: d.text(), Index: int(d.int()), Output: d.bytes()})
-		}
+		r.GivenBy, r.Outputs = d.given()
 	}
 	if has&hasImported != 0 {
 		r.Imported = &flow.Import{From: d.text(), At: d.since(created), Definition: d.text()}
@@ -297,7 +319,27 @@ func DecodeRequest(r *flow.Request, detail []byte) error {
 		copy(r.Cache.Hash[:], d.bytes())
 		r.Cache.TTL = d.duration()
 	}
+	if has&hasBeneath != 0 {
+		for n := d.uint(); n > 0 && d.err == nil; n-- {
+			b := flow.Beneath{Path: d.text(), Of: d.id(), First: d.id(), Version: int(d.int())}
+			copy(b.Work[:], d.bytes())
+			b.Only, b.LeftOut = d.texts(), d.texts()
+			b.GivenBy, b.Outputs = d.given()
+			r.Beneath = append(r.Beneath, b)
+		}
+	}
+	if has&hasKeptWith != 0 {
+		r.KeptWith, r.KeptAs = d.id(), d.text()
+	}
 	return d.err
+}
+
+func (r *reader) given() (by string, outputs []flow.GivenOutput) {
+	by = r.text()
+	for n := r.uint(); n > 0 && r.err == nil; n-- {
+		outputs = append(outputs, flow.GivenOutput{Task: r.text(), Index: int(r.int()), Output: r.bytes()})
+	}
+	return by, outputs
 }
 
 func (r *reader) texts() (all []string) {

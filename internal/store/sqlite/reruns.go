@@ -16,7 +16,7 @@ var (
 		SELECT ?, ?, ?, ?, ?, d.output FROM ids i JOIN ended d ON d.n = i.n WHERE i.id = ? AND d.stage = 6`)
 
 	qReusable     = sql(`SELECT idx, origin, hash, output FROM reuses WHERE workflow = ? AND task = ? AND idx >= ? ORDER BY idx LIMIT ?`)
-	qDropReusable = sql(`DELETE FROM reuses WHERE workflow = ? AND task = ?`)
+	qDropReusable = sql(`DELETE FROM reuses WHERE workflow = ?1 AND (task = ?2 OR task >= ?2 || '[' AND task < ?2 || '\' OR task >= ?2 || '/' AND task < ?2 || '0')`)
 	qDropReuses   = sql(`DELETE FROM reuses WHERE workflow = ?`)
 
 	qRecorded = sql(`SELECT ` + requestColumns + payloadColumns + endedColumns + outcomeColumns + ` FROM children c JOIN ended d ON d.n = c.n

@@ -3,6 +3,7 @@ package storetest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -70,8 +71,12 @@ func reruns(b *bench) {
 		b.Errorf("a rerun was kept without what it reuses: %v", err)
 	}
 	ran := b.id() // that of last had reused another's
-	b.delta(store.Delta{Drafts: []*flow.Draft{again}, Reuses: []store.Reuse{
-		reuse("each", 0, items[0], items[0]), reuse("each", 2, items[2], items[2]), reuse("each", 1, items[1], items[1]), reuse("last", 0, last, ran)}})
+	reuses := []store.Reuse{reuse("each", 0, items[0], items[0]), reuse("each", 2, items[2], items[2]), reuse("each", 1, items[1], items[1]), reuse("last", 0, last, ran)}
+	beneath := []string{"each[0]/a", "each[0]/b[1]/c", "each[10]/a", "each[1]/a", "eachone", "each0[0]/a", "zoo[0]/a"}
+	for _, task := range beneath {
+		reuses = append(reuses, reuse(task, 0, items[0], items[0]))
+	}
+	b.delta(store.Delta{Drafts: []*flow.Draft{again}, Reuses: reuses})
 
 	listed, err := store.List(b.ctx(), b.s, store.Filter{RerunOf: wf, Limit: 10})
 	must(b, err)
@@ -101,10 +106,30 @@ func reruns(b *bench) {
 	equal(b, "of a task that reuses nothing", len(reusable("zoo", 0, 1, 1)), 0)
 
 	b.update(func(ctx context.Context, t store.Tx) error {
-		return t.DropReusable(ctx, again.ID, []string{"last", "zoo"})
+		return t.DropReusable(ctx, again.ID, []string{"last", "none"})
 	})
 	equal(b, "what was dropped", len(reusable("last", 0, 1, 1)), 0)
 	equal(b, "what was not", len(reusable("each", 0, 10, 1<<20)), 3)
+	left := func() (names []string) {
+		for _, task := range beneath {
+			if len(reusable(task, 0, 1, 1)) > 0 {
+				names = append(names, task)
+			}
+		}
+		return names
+	}
+	equal(b, "beneath it", left(), beneath)
+	for _, c := range []struct {
+		drop []string
+		left []string
+	}{
+		{[]string{"each[0]/b"}, []string{"each[0]/a", "each[10]/a", "each[1]/a", "eachone", "each0[0]/a", "zoo[0]/a"}},
+		{[]string{"each[1]", "other"}, []string{"each[0]/a", "each[10]/a", "eachone", "each0[0]/a", "zoo[0]/a"}},
+		{[]string{"zoo", "each0"}, []string{"each[0]/a", "each[10]/a", "eachone"}},
+	} {
+		b.update(func(ctx context.Context, t store.Tx) error { return t.DropReusable(ctx, again.ID, c.drop) })
+		equal(b, fmt.Sprint("left beneath it without ", c.drop), left(), c.left)
+	}
 
 	// An item that reuses is written as it ends.
 	kid := b.submit(under(again.ID, "each", 0), func(r *flow.Request) { r.ReusedOf = items[0] })

@@ -1,0 +1,378 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/orchestration"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// A path such as deploy/verify[3] leads into a workflow among the tasks. That workflow runs again, in parts: as an execution of the new workflow,
+// which repeats the one of the original as a rerun of it alone would. It is planned in the same way, level by level.
+
+// beneathMost is how many workflows beneath a rerun may run again in parts: each of them is part of its request.
+const beneathMost = 100
+
+// RerunWithin names items of a workflow that is an item of another.
+type RerunWithin struct {
+	Item       orchestration.Item
+	From, Only []orchestration.Item
+	Outputs    []flow.GivenOutput
+	Within     []RerunWithin
+}
+
+// RerunPart is what a rerun does about a workflow beneath it.
+type RerunPart struct {
+	Path    string  // of the workflow, from the rerun, as it was named
+	Of      flow.ID // the execution that it runs again
+	Action  string
+	Version int
+	Plan    *orchestration.RerunPlan
+}
+
+// Name adds a path to what a rerun is asked for. field says of what it is: from, only or outputs, of which output is the value.
+func (o *RerunOptions) Name(field, text string, output json.RawMessage) error {
+	from, only, outputs, within := &o.From, &o.Only, &o.Outputs, &o.Within
+	parts := strings.Split(text, "/")
+	for i, part := range parts {
+		item, err := ParseItem(field, part)
+		if err == nil && part == "" {
+			err = invalid(field, text, "a path has tasks between its slashes", "write deploy/verify, or deploy/verify[3]")
+		}
+		if err != nil {
+			return err
+		}
+		if i < len(parts)-1 {
+			at := slices.IndexFunc(*within, func(w RerunWithin) bool { return w.Item == item })
+			if at < 0 {
+				at = len(*within)
+				*within = append(*within, RerunWithin{Item: item})
+			}
+			w := &(*within)[at]
+			from, only, outputs, within = &w.From, &w.Only, &w.Outputs, &w.Within
+			continue
+		}
+		switch field {
+		case "from":
+			*from = append(*from, item)
+		case "only":
+			*only = append(*only, item)
+		default:
+			*outputs = append(*outputs, flow.GivenOutput{Task: item.Task, Index: item.Index, Output: output})
+		}
+	}
+	return nil
+}
+
+// all is what is named of the rerun itself.
+func (o *RerunOptions) all() *RerunWithin {
+	return &RerunWithin{From: o.From, Only: o.Only, Outputs: o.Outputs, Within: o.Within}
+}
+
+// each calls visit for what is named at each level, until that returns false.
+func (w *RerunWithin) each(visit func(*RerunWithin) bool) bool {
+	if !visit(w) {
+		return false
+	}
+	for i := range w.Within {
+		if !w.Within[i].each(visit) {
+			return false
+		}
+	}
+	return true
+}
+
+func (w *RerunWithin) alone() bool {
+	return !w.each(func(w *RerunWithin) bool { return len(w.Only) == 0 })
+}
+
+// text is what tells it apart from others.
+func (w *RerunWithin) text() []byte {
+	var text []byte
+	w.each(func(w *RerunWithin) bool {
+		text = fmt.Appendf(text, "within %#v from %#v only %#v deep %d ", w.Item, w.From, w.Only, len(w.Within))
+		for i := range w.Outputs {
+			text = append(fmt.Appendf(text, "%q[%d]=", w.Outputs[i].Task, w.Outputs[i].Index), canonical(w.Outputs[i].Output)...)
+		}
+		return true
+	})
+	return text
+}
+
+// check refuses what cannot be asked for at the same time, at whatever level.
+func (o *RerunOptions) check() error {
+	var from, only *orchestration.Item
+	parts, given, size := 0, 0, 0
+	o.all().each(func(w *RerunWithin) bool {
+		if parts++; len(w.From) > 0 {
+			from = &w.From[0]
+		}
+		if len(w.Only) > 0 {
+			only = &w.Only[0]
+		}
+		given += len(w.Outputs)
+		for i := range w.Outputs {
+			size += len(w.Outputs[i].Output)
+		}
+		return true
+	})
+	switch {
+	case from != nil && only != nil:
+		return invalid("only", ItemText(*only), "from says what runs with everything after it, and only what runs alone", "leave out one of them")
+	case parts-1 > beneathMost:
+		return invalid("from", fmt.Sprint(parts-1), fmt.Sprintf("paths lead into more than %d workflows", beneathMost), "name fewer: rerun the rerun for the others")
+	case given > givenMost:
+		return invalid("outputs", fmt.Sprint(given), fmt.Sprintf("at most %d outputs are given at once", givenMost), "give fewer: rerun the rerun for the others")
+	case size > givenBytes:
+		return invalid("outputs", "", fmt.Sprintf("the outputs have more than %d KB together", givenBytes>>10), "give shorter ones")
+	}
+	if say := badText(o.By, pauserLimit); o.By != "" && say != "" {
+		return invalid("by", shortText(o.By), say, "give a name")
+	}
+	return nil
+}
+
+// planner plans a rerun, level by level.
+type planner struct {
+	e       *Engine
+	again   flow.ID // the rerun
+	by      string  // who gives outputs
+	reuses  []store.Reuse
+	beneath []flow.Beneath
+	parts   []RerunPart
+}
+
+// level is one workflow that runs again: the rerun itself, or one beneath it.
+type level struct {
+	x     *flow.Execution // the original
+	r     *flow.Request   // the new one's
+	def   *definition.Workflow
+	named *RerunWithin
+	as    string // the path of the new one, "" for the rerun
+	text  string // that path as it was named, with a slash behind it
+	depth int
+}
+
+// plan plans a level, and those beneath it.
+func (p *planner) plan(ctx context.Context, l *level) (*orchestration.RerunPlan, error) {
+	of := store.WorkflowAttempt{ID: l.x.ID, Attempt: l.x.Attempt}
+	rec, err := p.e.recording(ctx, of)
+	if err != nil {
+		return nil, err
+	}
+	if err := l.check(rec); err != nil {
+		return nil, err
+	}
+	if len(l.named.Outputs) > 0 {
+		l.r.Outputs, l.r.GivenBy = single(l.named.Outputs), p.by
+	}
+	var failed error
+	inner := map[orchestration.Item]*orchestration.Child{}
+	kids := maker{p.e.catalog.getFor, firstOf(l.x).String(), l.r.Priority, l.depth}
+	original := &orchestration.Original{
+		Past: func(task string, index int) (orchestration.Past, bool) {
+			past, is := rec.past[orchestration.Item{Task: task, Index: index}]
+			return past, is
+		},
+		Given: l.r.Given,
+		Within: func(c *orchestration.Child) bool {
+			w := l.within(c.Task.Name, c.Index)
+			if w != nil {
+				kept := *c
+				inner[w.Item] = &kept
+			}
+			return w != nil
+		},
+		Mark: func(task string) orchestration.Mark { return rec.marks[task] },
+		Work: func(c *orchestration.Child) (orchestration.Work, error) {
+			r, refusal, err := kids.request(ctx, c)
+			if err != nil && failed == nil {
+				failed = fmt.Errorf("task %q: %w", c.Task.Name, err)
+			}
+			if err == nil && refusal != nil {
+				err = refusal
+			}
+			return workOf(&r), err
+		},
+		Output: func(t *definition.Task, n int) orchestration.Output {
+			out, err := p.e.recordedOutput(ctx, of, rec, t, n)
+			overlay(&out, t, n, l.r)
+			if err != nil && failed == nil {
+				failed = err
+			}
+			return out
+		},
+	}
+	id := p.again
+	if l.as != "" {
+		id = p.e.opts.NewID() // what looks at its own id has another input in any case
+	}
+	plan, err := l.decide(original, orchestration.Facts{ID: id.String(), Input: l.r.Input, Labels: l.r.Labels})
+	if failed != nil {
+		return nil, failed
+	}
+	if err != nil {
+		return nil, err
+	}
+	for i := range plan.Reuses {
+		u := &plan.Reuses[i]
+		task := (&flow.Request{KeptAs: l.as}).KeptTask(u.Task)
+		p.reuses = append(p.reuses, store.Reuse{Workflow: p.again, Task: task, Index: u.Index, From: u.Execution, Of: u.Of, Hash: u.Work.Sum()})
+	}
+	for i := range l.named.Within {
+		w := &l.named.Within[i]
+		if err := p.within(ctx, l, w, rec, plan, inner[w.Item], kids); err != nil {
+			return nil, err
+		}
+	}
+	return plan, nil
+}
+
+// decide plans the workflow's own tasks.
+func (l *level) decide(original *orchestration.Original, facts orchestration.Facts) (*orchestration.RerunPlan, error) {
+	only := slices.Clone(l.named.Only)
+	for i := range l.named.Within {
+		if w := &l.named.Within[i]; w.alone() {
+			only = append(only, w.Item)
+		}
+	}
+	if len(only) == 0 {
+		return orchestration.PlanRerun(l.def, original, l.named.From, facts), nil
+	}
+	plan, err := orchestration.PlanOnly(l.def, original, only, facts)
+	var refused *orchestration.Refusal
+	if errors.As(err, &refused) {
+		text, say := l.text+ItemText(refused.Item), refused.Say
+		if l.text != "" {
+			say = text + ": " + say
+		}
+		return nil, invalid("only", text, say, refused.Fix)
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, i := range only {
+		l.r.Only = append(l.r.Only, ItemText(i))
+	}
+	l.r.LeftOut = plan.LeftOut
+	return plan, nil
+}
+
+// within returns what is named beneath an item; nil: nothing is.
+func (l *level) within(task string, index int) *RerunWithin {
+	for i := range l.named.Within {
+		if w := &l.named.Within[i]; w.Item.Task == task && max(0, w.Item.Index) == index {
+			return w
+		}
+	}
+	return nil
+}
+
+// check refuses to name what there is not at this level.
+func (l *level) check(rec *recording) error {
+	n := l.named
+	if err := errors.Join(checkItems("from", l.text, l.def, rec, n.From), checkItems("only", l.text, l.def, rec, n.Only)); err != nil {
+		return err
+	}
+	if err := l.checkOutputs(rec); err != nil {
+		return err
+	}
+	for i := range n.Within {
+		w := &n.Within[i]
+		field, text := w.field(), l.text+ItemText(w.Item)
+		if err := checkItems(field, l.text, l.def, rec, []orchestration.Item{w.Item}); err != nil {
+			return err
+		}
+		t := l.def.Task(w.Item.Task)
+		named := func(i orchestration.Item) bool {
+			return i.Task == w.Item.Task && (i.Index == orchestration.AllItems || i.Index == max(0, w.Item.Index))
+		}
+		switch {
+		case t.Repeat != nil:
+			return invalid(field, text, text+": "+"the task has a repeat, and each of its rounds follows from the one before it", "name the task: "+l.text+t.Name)
+		case t.Foreach != nil && w.Item.Index == orchestration.AllItems:
+			return invalid(field, text, text+": "+"the task has a foreach: a path leads into one of its items", fmt.Sprintf("write %s[0]/…, %s[1]/… and so on", text, text))
+		case slices.ContainsFunc(n.From, named) || slices.ContainsFunc(n.Only, named):
+			return invalid(field, text, text+": "+"it was named itself, so all of it runs", "leave out the task, or the path into it")
+		case slices.ContainsFunc(n.Outputs, func(g flow.GivenOutput) bool { return named(orchestration.Item{Task: g.Task, Index: g.Index}) }):
+			return invalid(field, text, text+": "+"it is given an output, so nothing of it runs", "leave out the output, or the path into it")
+		}
+	}
+	return nil
+}
+
+// field is which of the request's members the first path into a workflow comes from.
+func (w *RerunWithin) field() (name string) {
+	name = "outputs"
+	w.each(func(w *RerunWithin) bool {
+		if len(w.From) > 0 {
+			name = "from"
+		} else if len(w.Only) > 0 {
+			name = "only"
+		}
+		return name == "outputs"
+	})
+	return name
+}
+
+// within plans a workflow that is an item of a level. c is what the plan of that level has started; nil: it starts nothing of the kind.
+func (p *planner) within(ctx context.Context, l *level, w *RerunWithin, rec *recording, plan *orchestration.RerunPlan, c *orchestration.Child, kids maker) error {
+	field, text := w.field(), l.text+ItemText(w.Item)
+	task, index := w.Item.Task, max(0, w.Item.Index)
+	if c == nil {
+		for _, t := range plan.Tasks {
+			if t.Task == task {
+				return invalid(field, text, fmt.Sprintf("the path leads into %s, of which nothing is reused (%s): %s", text, t.Decision, cmp.Or(t.Reason, "it does not start")), "leave the path out")
+			}
+		}
+	}
+	past, is := rec.past[orchestration.Item{Task: task, Index: index}]
+	if !is {
+		return invalid(field, text, fmt.Sprintf("the original has no execution of %s that a path could lead into", text), "leave the path out: it runs as a whole")
+	}
+	x, err := p.e.opts.Store.Get(ctx, past.Of)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return invalid(field, text, fmt.Sprintf("%s, which ran for %s, has been removed with its tasks", past.Of, text), "leave the path out: name "+text)
+	case err != nil:
+		return err
+	case x.Kind != flow.KindWorkflow:
+		return invalid(field, text, fmt.Sprintf("%s runs %s, which is a %s: only workflows have tasks", text, x.Action, x.Kind), "name it without what is behind it: "+text)
+	}
+	if err := p.e.stillKept(ctx, x); err != nil {
+		return err
+	}
+	r, refusal, err := kids.request(ctx, c)
+	switch {
+	case err != nil:
+		return fmt.Errorf("task %q: %w", text, err)
+	case refusal != nil:
+		return invalid(field, text, text+": "+"it cannot run any more: "+refusal.Message, "leave the path out")
+	case r.Kind != flow.KindWorkflow:
+		return invalid(field, text, fmt.Sprintf("%s runs %s now, which is a %s: only workflows have tasks", text, r.Action, r.Kind), "name it without what is behind it: "+text)
+	}
+	def, _, err := p.e.catalog.get(ctx, r.Action, r.Version)
+	if err != nil {
+		return fmt.Errorf("load the definition of %s: %w", text, err)
+	}
+	as := flow.ItemPath(l.as, task, index)
+	work := workOf(&r).Sum()
+	at := len(p.parts)
+	p.parts = append(p.parts, RerunPart{Path: text, Of: x.ID, Action: r.Action, Version: r.Version})
+	beneath, err := p.plan(ctx, &level{x: x, r: &r, def: def.Workflow, named: w, as: as, text: text + "/", depth: l.depth + 1})
+	if err != nil {
+		return err
+	}
+	p.parts[at].Plan = beneath
+	p.beneath = append(p.beneath, flow.Beneath{Path: as, Of: x.ID, First: firstOf(x), Version: r.Version, Work: work,
+		Only: r.Only, LeftOut: r.LeftOut, Outputs: r.Outputs, GivenBy: r.GivenBy})
+	return nil
+}
