@@ -37,6 +37,20 @@ type ReplayState struct {
 	Worker    string       `json:"worker,omitempty" doc:"That has, or had last, the attempt"`
 	NotBefore time.Time    `json:"not_before,omitzero" doc:"When the attempt may begin, where it waits for its time"`
 	Tasks     []ReplayTask `json:"tasks,omitempty" doc:"Of a workflow, in the order of its definition"`
+	Why       ReplayWhy    `json:"why" doc:"What it waited for at that event"`
+}
+
+// ReplayWhy is what an execution waited for at an event of its history, as far as the record says.
+type ReplayWhy struct {
+	Waiting  string    `json:"waiting" enum:"nothing,time,rate,retry,key,queue,paused,worker,children,sleep,answer,signal,rerun,not known" doc:"What it waited for. Worker: one had it. Not known: nothing that is recorded kept it, and yet its next event came later"`
+	Summary  string    `json:"summary" doc:"One sentence"`
+	Until    time.Time `json:"until,omitzero" doc:"When the wait would have ended by itself"`
+	Queue    string    `json:"queue,omitempty"`
+	Key      string    `json:"key,omitempty" doc:"Its concurrency key"`
+	Worker   string    `json:"worker,omitempty" doc:"That had the attempt"`
+	Tasks    []string  `json:"tasks,omitempty" doc:"Of a workflow, those with executions that had not ended"`
+	Facts    []string  `json:"facts" doc:"What is known beside that, and which event came next"`
+	NotKnown []string  `json:"not_known" doc:"What the record does not hold"`
 }
 
 // ReplayTask is how far a task was.

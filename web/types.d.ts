@@ -152,6 +152,64 @@ export interface Why {
   inquiry?: string;
 }
 
+export interface ReplayFinding {
+  seq?: number;
+  task?: string;
+  rules: string;
+  recorded: string;
+  why: string;
+}
+
+export interface ReplayUnknown {
+  seq?: number;
+  task?: string;
+  what: string;
+}
+
+export interface ReplayTask {
+  task: string;
+  mark?: string;
+  total?: number;
+  started?: number;
+  open?: number;
+  completed?: number;
+  failed?: number;
+  cancelled?: number;
+  timed_out?: number;
+}
+
+export interface ReplayWhy {
+  waiting: string;
+  summary: string;
+  until?: string;
+  queue?: string;
+  key?: string;
+  worker?: string;
+  tasks?: string[];
+  facts: string[];
+  not_known: string[];
+}
+
+export interface ReplayState {
+  seq: number;
+  at: string;
+  status: string;
+  attempt: number;
+  worker?: string;
+  not_before?: string;
+  tasks?: ReplayTask[];
+  why: ReplayWhy;
+}
+
+export interface Replay {
+  execution: string;
+  follows: boolean;
+  events: number;
+  findings: ReplayFinding[];
+  unknown: ReplayUnknown[];
+  state: ReplayState;
+}
+
 export interface Event {
   seq: number;
   attempt: number;

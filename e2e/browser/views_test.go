@@ -1,6 +1,7 @@
 package browser
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -60,6 +61,41 @@ func TestReplay(t *testing.T) {
 		tb.until("the slider is gone", `!document.querySelector('input[type=range]') && !location.search.includes('at=')`)
 		tb.check("replay")
 	})
+}
+
+// At an event that has passed the page says what an execution waited for then, and what no record keeps.
+func TestReplayWhy(t *testing.T) {
+	t.Parallel()
+	s := serve(t, "")
+	s.call(t, http.MethodPost, "/api/v1/definitions", workflow)
+	host := strings.TrimPrefix(s.url, "http://")
+	holder := s.submit(t, "/api/v1/executions", `{"action": "sleep", "input": {"for": "1h"}, "concurrency": {"key": "db", "limit": 1}}`)
+	id := s.submit(t, "/api/v1/executions", `{"action": "noop", "concurrency": {"key": "db", "limit": 1}}`)
+	s.call(t, http.MethodPost, "/api/v1/executions/"+holder+"/cancel?wait=30s", `{}`)
+	s.call(t, http.MethodGet, "/api/v1/executions/"+id+"?wait=30s", nil)
+	tb := open(t, host)
+	tb.do("open", chromedp.Navigate(s.url+"/ui/executions/"+id+"/why?at=2"))
+	tb.see(`waited in line for concurrency key "db" (limit 1)`)
+	tb.see("which executions held the key then, and its place in the line")
+	for _, theme := range []string{"light", "dark"} {
+		for _, width := range []int64{1280, 360} {
+			tb.as(theme, width)
+			tb.fits("why it waited")
+			tb.accessible("why it waited, " + theme)
+			tb.shot(fmt.Sprintf("why-then-%s-%d", theme, width))
+		}
+	}
+	tb.do("the next event", chromedp.Evaluate[chromedp.Void](`document.querySelector('button[aria-label="Event after"]').click()`))
+	tb.see(`waited in queue "default" for a worker`)
+	tb.do("load again", chromedp.Reload())
+	tb.see("and whether the queue, the action or a worker was paused")
+	tb.press("Now")
+	tb.see("nothing: it is completed since")
+	fan := s.submit(t, "/api/v1/executions?wait=60s", `{"action": "fan"}`)
+	tb.do("open a workflow", chromedp.Navigate(s.url+"/ui/executions/"+fan+"?at=5"))
+	tb.press("Why")
+	tb.see("had not begun: it needs each")
+	tb.check("why it waited")
 }
 
 // What a rule has failed to do is tried again from the page, by the rule as it is in force then.

@@ -31,7 +31,7 @@ recorded times and with the recorded outcomes. Nothing runs and nothing changes.
 With --definition the recorded outcomes of a workflow's tasks go through another definition: which tasks it would have started, skipped
 or given something else. An item with another input has no recorded outcome, so what comes after it is not known.`,
 		Example: `  pawl replay ex_…
-  pawl replay ex_… --at 137                     the state at event 137
+  pawl replay ex_… --at 137                     the state at event 137, and what it waited for
   pawl replay ex_… --definition new.yaml        where it would have gone another way
   pawl get executions --since 168h -o name | xargs pawl replay`,
 		Args: cobra.MinimumNArgs(1),
@@ -136,10 +136,17 @@ func (a *app) showState(s *api.ReplayState) {
 	if !s.NotBefore.IsZero() {
 		fmt.Fprintf(a.out, ", not before %s", s.NotBefore.Format("15:04:05.000"))
 	}
-	fmt.Fprintln(a.out)
+	fmt.Fprintf(a.out, "\nwhy: %s\n", s.Why.Summary)
+	for _, f := range s.Why.Facts {
+		fmt.Fprintf(a.out, "  %s\n", f)
+	}
+	for _, n := range s.Why.NotKnown {
+		fmt.Fprintf(a.out, "  not known: %s\n", n)
+	}
 	if len(s.Tasks) == 0 {
 		return
 	}
+	fmt.Fprintln(a.out)
 	t := &output.Table{}
 	t.Row("TASK", "DECIDED", "STARTED", "OPEN", "COMPLETED", "FAILED", "CANCELLED", "TIMED OUT")
 	for i := range s.Tasks {

@@ -15,7 +15,7 @@ func TestReplayDocument(t *testing.T) {
 	blocks := documented(t, "replay.md", "", 1)
 	out := followed(t, blocks[0], t.TempDir(), freePort(t))
 	for _, want := range []string{
-		"follows from the rules\n", "\nAt event 6 (", "ok   61: histories follow from the rules\n", "\ngift     skipped\n", "2 tasks of 4 would have gone another way; how it would have ended is not known\n",
+		"follows from the rules\n", "\nAt event 6 (", "\nwhy: ", "ok   61: histories follow from the rules\n", "\ngift     skipped\n", "2 tasks of 4 would have gone another way; how it would have ended is not known\n",
 		"pack     input    3 items   3 items   pack[1]: its input is {\"item\":\"sofa\"}, and was {\"item\":\"lamp\"}\n", "gift     differs  skipped   started   gift was not started, so no outcome is recorded\n",
 	} {
 		if !strings.Contains(out, want) {
@@ -57,6 +57,9 @@ func TestReplayCommand(t *testing.T) {
 		{[]string{"replay", id, id}, 0, "follows", ""},
 		{[]string{"replay", id, "-o", "json"}, 0, `"follows": true`, ""},
 		{[]string{"replay", id, "--at", "3"}, 0, "At event 3", ""},
+		{[]string{"replay", id, "--at", "2"}, 0, "\nwhy: waited in queue \"default\" for a worker with a free slot\n", ""},
+		{[]string{"replay", id, "--at", "2"}, 0, "\n  not known: its place in the line, ", ""},
+		{[]string{"replay", id, "--at", "2", "-o", "json"}, 0, `"waiting": "queue"`, ""},
 		{[]string{"replay", id, "--at", "99"}, 1, "", "the history has 5 events"},
 		{[]string{"replay", id, "--at", "0"}, 2, "", "from 1 on"},
 		{[]string{"replay", id, id, "--at", "1"}, 2, "", "one execution"},

@@ -80,6 +80,7 @@ type State struct {
 	StartedAt  time.Time
 	FinishedAt time.Time
 	Tasks      []TaskState // of a workflow, in document order
+	Waiting    Waiting
 }
 
 // TaskState is how far a task of a workflow is.

@@ -21,5 +21,6 @@ func (w *walk) state() State {
 	if w.wf != nil {
 		s.Tasks = w.wf.tasks(s.At)
 	}
+	s.Waiting = w.waiting(s.Tasks)
 	return s
 }

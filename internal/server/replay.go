@@ -59,6 +59,9 @@ func renderReplay(id string, r *replay.Result) api.Replay {
 		out.State.Tasks = append(out.State.Tasks, api.ReplayTask{Task: t.Task, Mark: t.Mark.String(), Total: t.Total, Started: t.Created, Open: t.Open,
 			Completed: t.Completed, Failed: t.Failed, Cancelled: t.Cancelled, TimedOut: t.TimedOut})
 	}
+	w := &s.Waiting
+	out.State.Why = api.ReplayWhy{Waiting: string(w.For), Summary: w.Summary, Until: w.Until, Queue: w.Queue, Key: w.Key, Worker: w.Worker, Tasks: w.Tasks,
+		Facts: append([]string{}, w.Facts...), NotKnown: append([]string{}, w.NotKnown...)}
 	return out
 }
 

@@ -1,9 +1,14 @@
 package server
 
 import (
+	"reflect"
+	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/replay"
 )
 
 // So many histories are replayed at a time as there is memory for, and a replay that has ended makes room.
@@ -30,4 +35,48 @@ func TestReplaysAtOnce(t *testing.T) {
 	if r, body := h.do(t, "GET", path, ""); r.StatusCode != 200 {
 		t.Errorf("once one has ended: %d %s", r.StatusCode, body)
 	}
+}
+
+// At an event of the past the API says what an execution waited for then, and what it cannot know.
+func TestReplayWhy(t *testing.T) {
+	t.Parallel()
+	h := start(t, Options{})
+	c, ctx := h.client, t.Context()
+	s, err := c.Submit(ctx, api.Submission{Action: "noop", NotBefore: time.Date(2099, 1, 2, 3, 4, 5, 0, time.UTC)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := c.Replay(ctx, s.ID, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	why := r.State.Why
+	if why.Waiting != "time" || !strings.Contains(why.Summary, "it was to start at 2099-01-02 03:04:05Z") || why.Until.Year() != 2099 || !slices.Equal(why.Facts, []string{"no event has followed yet"}) || why.NotKnown == nil {
+		t.Errorf("%+v", why)
+	}
+	if _, err = c.Cancel(ctx, s.ID, "", 0); err != nil {
+		t.Fatal(err)
+	}
+	if r, err = c.Replay(ctx, s.ID, 1); err != nil || r.State.Why.Waiting != "time" || !strings.HasPrefix(r.State.Why.Facts[0], "event 2, cancelled, came ") {
+		t.Errorf("once it is cancelled: %+v %v", r, err)
+	}
+	if r, err = c.Replay(ctx, s.ID, 2); err != nil || r.State.Why.Waiting != "nothing" || !strings.HasPrefix(r.State.Why.Summary, "nothing: it had ended as cancelled") {
+		t.Errorf("at its end: %+v %v", r, err)
+	}
+	if w := replay.Waits(); !slices.Equal(w, enumOf[api.ReplayWhy, replay.Wait](t, "Waiting")) {
+		t.Errorf("the document lists other waits than %q", w)
+	}
+}
+
+// enumOf is what the documentation of a field lists.
+func enumOf[T any, V ~string](t *testing.T, field string) (all []V) {
+	t.Helper()
+	f, is := reflect.TypeFor[T]().FieldByName(field)
+	if !is {
+		t.Fatalf("no field %s", field)
+	}
+	for v := range strings.SplitSeq(f.Tag.Get("enum"), ",") {
+		all = append(all, V(v))
+	}
+	return all
 }

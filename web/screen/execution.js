@@ -22,11 +22,12 @@ const Tasks = lazy(() => import('./tasks.js').then((m) => m.Tasks));
 const Result = lazy(() => import('./result.js').then((m) => m.Result));
 const Rerun = lazy(() => import('./rerun.js').then((m) => m.Rerun), () => null);
 const PauseOrder = lazy(() => import('./pause.js').then((m) => m.PauseOrder), () => null);
+const WhyThen = lazy(() => import('./whythen.js').then((m) => m.WhyThen));
 const Replayed = lazy(() => import('./replay.js').then((m) => m.Replayed));
 
 /** @type {Record<string, {word: string, view: (p: Shown) => any}>} */
 const tabs = {
-  why: { word: 'Why', view: (p) => h(Why, p) },
+  why: { word: 'Why', view: (p) => (p.moment ? h(WhyThen, p) : h(Why, p)) },
   tasks: { word: 'Tasks', view: (p) => h(Tasks, p) },
   result: { word: 'Result', view: (p) => h(Result, p) },
   output: { word: 'Output', view: (p) => h(Data, { raw: p.raw.output, name: 'Output', none: open(p.x.status) ? 'It has not ended: there is no output yet.' : 'It ended without an output.' }) },
@@ -38,8 +39,8 @@ const tabs = {
 /** Kinds that run nothing that writes. */
 const silent = ['sleep', 'ask', 'wait', 'noop', 'input', 'output'];
 
-/** The tabs that mean something for an execution, the first of them shown first. @param {Execution} x */
-export function tabsOf(x) {
+/** The tabs that mean something for an execution, the first of them shown first. @param {Execution} x @param {boolean} [past] as it was at an event of its history */
+export function tabsOf(x, past = false) {
   const workflow = x.kind === 'workflow';
   const code = x.kind === 'code';
   const going = open(x.status);
@@ -48,6 +49,7 @@ export function tabsOf(x) {
   if (going) all.push('why');
   if (!going) all.push(code ? 'result' : 'output');
   if (!workflow && !silent.includes(x.kind || '')) all.push('logs');
+  if (past && !going) all.push('why');
   all.push('history', 'input');
   if (going && !workflow && x.status === 'running') all.sort((a, b) => Number(b === 'logs') - Number(a === 'logs'));
   return all;
@@ -190,7 +192,7 @@ export function Execution({ id }) {
   const seq = Math.floor(Number(route.value.query.get('at'))) || 0;
   useTitle(x ? `${actionName(x)} ${x.status}` : 'Execution');
   if (!x) return error ? html`<div class="stack"><h1>Execution</h1>${trouble(error)}<p><a href="executions">All executions</a></p></div>` : loading();
-  const names = tabsOf(x);
+  const names = tabsOf(x, seq > 0);
   const kept = query({ at: seq > 0 ? seq : undefined });
   const asked = route.value.parts[2];
   const at = asked && Object.hasOwn(tabs, asked) ? asked : names[0];

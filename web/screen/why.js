@@ -4,7 +4,7 @@ import { getJSON, query } from '../app/api.js';
 import { poll } from '../app/stream.js';
 import { plain, line, duration, clock, number } from '../app/text.js';
 import { open, statusPill } from '../part/status.js';
-import { now, trouble, loading, empty, panel } from '../part/kit.js';
+import { now, trouble, loading, panel } from '../part/kit.js';
 import { lazy } from '../app/lazy.js';
 
 const Asking = lazy(() => import('./questions.js').then((m) => m.Asking));
@@ -47,7 +47,7 @@ const trailPanel = ({ trail, loop }) => panel({
 });
 
 /** @param {import('./execution.js').Shown} p */
-export function Why({ x, moment }) {
+export function Why({ x }) {
   const [why, set] = useState(/** @type {import('../types').Why|null} */ (null));
   const [trail, setTrail] = useState(/** @type {{trail: Reason[], loop: boolean}} */ ({ trail: [], loop: false }));
   const [error, setError] = useState(/** @type {unknown} */ (null));
@@ -64,7 +64,6 @@ export function Why({ x, moment }) {
     }
     return open(x.status);
   }, 3000), [x.id, x.status, x.attempt]);
-  if (moment) return html`<div class="panel">${empty('Not kept', html`<p>What it waited for at an event that has passed is not in its history. Its events and tasks are.</p>`)}</div>`;
   if (!why) return error ? trouble(error) : loading();
   const left = why.until ? Date.parse(why.until) - now.value : 0;
   return html`<div class="stack">

@@ -1,0 +1,422 @@
+package replay
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/orchestration"
+)
+
+// Waiting is what an execution waited for at an event of its history, as far as the record says.
+type Waiting struct {
+	For      Wait
+	Summary  string // one sentence
+	Until    time.Time
+	Queue    string
+	Key      string
+	Worker   string
+	Tasks    []string // of a workflow, those with executions that had not ended
+	Facts    []string
+	NotKnown []string // what no record keeps
+}
+
+// Wait names what an execution waited for, in the words of `pawl why`.
+type Wait string
+
+// The kinds of waits. WaitNotKnown: nothing that is recorded kept the execution, and yet its next event came later.
+const (
+	WaitNothing  Wait = "nothing"
+	WaitTime     Wait = "time"
+	WaitRate     Wait = "rate"
+	WaitRetry    Wait = "retry"
+	WaitKey      Wait = "key"
+	WaitQueue    Wait = "queue"
+	WaitPaused   Wait = "paused"
+	WaitWorker   Wait = "worker"
+	WaitChildren Wait = "children"
+	WaitSleep    Wait = "sleep"
+	WaitAnswer   Wait = "answer"
+	WaitSignal   Wait = "signal"
+	WaitRerun    Wait = "rerun"
+	WaitNotKnown Wait = "not known"
+)
+
+// Waits are all kinds of waits.
+func Waits() []Wait {
+	return []Wait{WaitNothing, WaitTime, WaitRate, WaitRetry, WaitKey, WaitQueue, WaitPaused, WaitWorker, WaitChildren, WaitSleep, WaitAnswer, WaitSignal, WaitRerun, WaitNotKnown}
+}
+
+const shownTasks = 5 // tasks of a workflow that one sentence names
+
+// waiting says what the execution waited for behind the latest event that was replayed.
+func (w *walk) waiting(tasks []TaskState) Waiting {
+	if w.i == 0 {
+		return Waiting{For: WaitNothing, Summary: "there was no event yet"}
+	}
+	x, last := w.x, &w.rec.Events[w.i-1]
+	v := Waiting{Key: x.Key}
+	v.Queue, _ = flow.NeedsOf(x.Queue)
+	switch {
+	case w.terminal(last):
+		w.overWith(&v, last)
+	case last.Type == flow.EvLost:
+		v.For, v.Worker = WaitNothing, w.worker
+		v.Summary = fmt.Sprintf("nothing: attempt %d was taken back from worker %s (%s)", last.Attempt, w.worker, textOf(last.Data, "reason"))
+	case x.Place == flow.Held:
+		v.Worker = w.worker
+		w.whileHeld(&v, last, tasks)
+		w.ordered(&v, last)
+	case x.Stage == flow.Scheduled:
+		w.inQueue(&v)
+	case x.Place == flow.Waiting:
+		v.For = WaitKey
+		v.Summary = fmt.Sprintf("waited in line for concurrency key %q (limit %d)", x.Key, x.KeyLimit)
+		v.NotKnown = append(v.NotKnown, "which executions held the key then, and its place in the line")
+	default:
+		w.beforeQueue(&v, last)
+	}
+	w.deadlines(&v)
+	w.followed(&v, last)
+	return v
+}
+
+// overWith says how an attempt had ended.
+func (w *walk) overWith(v *Waiting, e *flow.Event) {
+	v.For = WaitNothing
+	v.Summary = fmt.Sprintf("nothing: it had ended as %s", w.x.Stage)
+	if n := w.next(0); n != nil && n.Type == flow.EvRequested {
+		v.Summary = fmt.Sprintf("nothing: attempt %d had ended as %s", e.Attempt, e.Type)
+	}
+	v.Summary += failure(e)
+}
+
+// failure is the error that an event has, in brackets.
+func failure(e *flow.Event) string {
+	code, message := textOf(e.Data, "code"), textOf(e.Data, "message")
+	switch {
+	case code == "":
+		return ""
+	case message == "":
+		return fmt.Sprintf(" (%s)", code)
+	}
+	return fmt.Sprintf(" (%s: %s)", code, flow.Clipped(message, 300))
+}
+
+// beforeQueue says why an execution that had been accepted was not in its queue yet.
+func (w *walk) beforeQueue(v *Waiting, e *flow.Event) {
+	x := w.x
+	due := x.WakeAt
+	if x.Place != flow.Delayed {
+		due = time.Time{}
+	}
+	slot := w.rec.Execution.SlotAt // drawn once: when the first attempt became due
+	switch {
+	case e.Attempt > 1 && due.After(e.At):
+		v.For, v.Until = WaitRetry, due
+		v.Summary = fmt.Sprintf("waited for attempt %d, which was to start at %s (%s later), after %s", e.Attempt, moment(due), lasting(due.Sub(e.At)), w.before(e))
+		return
+	case due.After(e.At):
+		v.For, v.Until = WaitTime, due
+		v.Summary = fmt.Sprintf("waited for its time: it was to start at %s (%s later)", moment(due), lasting(due.Sub(e.At)))
+		if x.Rate.Key != "" && slot.After(due) {
+			v.Facts = append(v.Facts, fmt.Sprintf("then the rate of key %q let it begin at %s", x.Rate.Key, moment(slot)))
+		}
+		return
+	case e.Attempt == 1 && x.Rate.Key != "" && slot.After(e.At):
+		v.For, v.Until = WaitRate, slot
+		v.Summary = fmt.Sprintf("waited for the rate of key %q (%d in %s), which let it begin at %s (%s later)", x.Rate.Key, x.Rate.Limit, x.Rate.Per, moment(slot), lasting(slot.Sub(e.At)))
+		return
+	}
+	accepted := "it had been accepted"
+	if e.Attempt > 1 {
+		accepted = fmt.Sprintf("attempt %d was due at once, after %s", e.Attempt, w.before(e))
+	}
+	next := w.next(0)
+	if next == nil || next.At.Sub(e.At) > time.Second {
+		v.For = WaitNotKnown
+		v.Summary = accepted + "; what kept it out of its queue is not known"
+		v.NotKnown = append(v.NotKnown, "whether no server was running, or the engine had put it aside")
+		return
+	}
+	v.For, v.Summary = WaitNothing, "nothing: "+accepted
+}
+
+// before says how the attempt before the one that an event opens was over.
+func (w *walk) before(e *flow.Event) string {
+	p := w.next(-2)
+	if p == nil {
+		return textOf(e.Data, "after")
+	}
+	switch p.Type {
+	case flow.EvLost:
+		return fmt.Sprintf("the one before was taken back from its worker (%s)", textOf(p.Data, "reason"))
+	case flow.EvTimedOut:
+		return "the one before timed out" + failure(p)
+	}
+	return "the one before failed" + failure(p)
+}
+
+// inQueue says for which worker an execution waited.
+func (w *walk) inQueue(v *Waiting) {
+	x := w.x
+	for i := w.i - 1; i >= 0; i-- {
+		e := &w.rec.Events[i]
+		if e.Type != flow.EvScheduled {
+			continue
+		}
+		if x.Kind.ByEngine() && flow.HeldBack(e) {
+			v.For = WaitPaused
+			v.Summary = fmt.Sprintf("action %q was paused", textOf(e.Data, "paused"))
+			v.NotKnown = append(v.NotKnown, "who had paused the action, why and until when")
+			return
+		}
+		break
+	}
+	if n := w.next(0); n != nil && n.Type == flow.EvProvisioning && (x.Kind.ByEngine() || flow.ClaimedByEngine(n)) {
+		v.For, v.Summary = WaitNothing, "nothing: the engine was about to carry it out itself"
+		return
+	}
+	v.For = WaitQueue
+	_, needs := flow.NeedsOf(x.Queue)
+	v.Summary = fmt.Sprintf("waited in queue %q for a worker with a free slot", v.Queue)
+	if has := mustHave(needs); has != "" {
+		v.Summary += " that has " + has
+	}
+	v.NotKnown = append(v.NotKnown, "its place in the line, which workers there were, and whether the queue, the action or a worker was paused")
+}
+
+// mustHave is what a worker must have, in words.
+func mustHave(n flow.Needs) string {
+	var all []string
+	if n.Handler != "" {
+		all = append(all, "a handler for kind "+n.Handler)
+	}
+	if n.Runtime != "" {
+		all = append(all, n.Runtime)
+	}
+	if len(n.Labels) > 0 {
+		all = append(all, "the label "+flow.LabelText(n.Labels))
+	}
+	return strings.Join(all, " and ")
+}
+
+// whileHeld says what an attempt did, or waited for, that a worker or the engine had.
+func (w *walk) whileHeld(v *Waiting, last *flow.Event, tasks []TaskState) {
+	x := w.x
+	switch {
+	case x.Stage == flow.Provisioning && x.Kind.ByEngine():
+		v.For, v.Summary = WaitNothing, "nothing: the engine was about to carry it out itself"
+	case x.Kind == flow.KindWorkflow:
+		w.forTasks(v, last, tasks)
+	case x.Kind == flow.KindSleep:
+		v.For, v.Until = WaitSleep, x.ClaimedAt.Add(w.rec.Sleeps)
+		v.Summary = "slept until " + moment(v.Until)
+	case x.Kind == flow.KindAsk:
+		w.forAnswer(v)
+	case x.Kind == flow.KindWait:
+		w.forSignal(v)
+	case x.Kind == flow.KindRerun:
+		v.For, v.Summary = WaitRerun, "waited for the execution that it had started"
+		v.NotKnown = append(v.NotKnown, "how far that execution was: it has a history of its own")
+	default:
+		v.For = WaitWorker
+		v.Summary = fmt.Sprintf("%s on worker %s since %s", x.Stage, w.worker, moment(x.ClaimedAt))
+		if x.Timeout > 0 {
+			v.Until = x.ClaimedAt.Add(x.Timeout)
+			v.Facts = append(v.Facts, fmt.Sprintf("the attempt would have timed out at %s (timeout %s)", moment(v.Until), x.Timeout))
+		}
+	}
+}
+
+// ordered adds that an order to end the execution may have been there already: it is recorded only once it is carried out.
+func (w *walk) ordered(v *Waiting, last *flow.Event) {
+	end := &w.rec.Events[len(w.rec.Events)-1]
+	if end.Seq > last.Seq && (end.Type == flow.EvCancelled || end.Type == flow.EvTimedOut) {
+		v.NotKnown = append(v.NotKnown, fmt.Sprintf("whether its end (%s, event %d) had been ordered by then", end.Type, end.Seq))
+	}
+}
+
+// forTasks says for which tasks a workflow waited.
+func (w *walk) forTasks(v *Waiting, last *flow.Event, tasks []TaskState) {
+	x := w.x
+	v.For = WaitChildren
+	var open []string
+	for i := range tasks {
+		t := &tasks[i]
+		if t.Open == 0 {
+			continue
+		}
+		v.Tasks = append(v.Tasks, t.Task)
+		text := t.Task
+		if n := max(t.Total, t.Created); n > 1 {
+			text = fmt.Sprintf("%s (%d of %d open)", t.Task, t.Open, n)
+		}
+		open = append(open, text)
+	}
+	switch {
+	case w.kids == nil:
+		v.Summary = "waited for its tasks"
+		v.NotKnown = append(v.NotKnown, "for which of its tasks: "+w.rec.Without)
+	case len(open) > 0:
+		v.Summary = "waited for " + named(open)
+	default:
+		v.Summary = "no task was open: its next step was being decided"
+	}
+	if w.wf != nil && w.wf.lost {
+		v.NotKnown = append(v.NotKnown, "what its tasks did after the history stopped following from the rules")
+	}
+	if w.wf != nil && !w.wf.lost {
+		v.Facts = append(v.Facts, notBegun(w.wf.def, tasks)...)
+	}
+	if !x.PausedAt(last.At) {
+		return
+	}
+	p, running := x.State.Pause, v.Summary
+	v.For, v.Until = WaitPaused, p.Until
+	v.Summary = "paused"
+	if p.By != "" {
+		v.Summary += " by " + p.By
+	}
+	v.Summary += " since " + moment(p.At)
+	if !p.Until.IsZero() {
+		v.Summary += " until " + moment(p.Until)
+	}
+	if p.Reason != "" {
+		v.Summary += " (" + p.Reason + ")"
+	}
+	v.Summary += ": it started no tasks"
+	if len(open) > 0 {
+		v.Facts = slices.Insert(v.Facts, 0, "it "+running)
+	}
+}
+
+// notBegun says what tasks that had not begun waited for.
+func notBegun(def *definition.Workflow, tasks []TaskState) (facts []string) {
+	left := 0
+	for i := range tasks {
+		t := &tasks[i]
+		if t.Created > 0 || t.Total > 0 || t.Mark != orchestration.Unmarked {
+			continue
+		}
+		var needs []string
+		for _, n := range def.Tasks[i].Needs {
+			if k := &tasks[n]; k.Open > 0 || k.Created == 0 && k.Mark == orchestration.Unmarked || k.Created < k.Total {
+				needs = append(needs, k.Task)
+			}
+		}
+		switch {
+		case len(needs) == 0:
+		case len(facts) == shownTasks:
+			left++
+		default:
+			facts = append(facts, fmt.Sprintf("%s had not begun: it needs %s", t.Task, named(needs)))
+		}
+	}
+	if left > 0 {
+		facts = append(facts, fmt.Sprintf("%d more tasks had not begun", left))
+	}
+	return facts
+}
+
+// forAnswer says whose answer an execution waited for.
+func (w *walk) forAnswer(v *Waiting) {
+	v.For, v.Summary = WaitAnswer, "waited for an answer"
+	q, _, err := new(definition.Questions).Read(w.x.Payload())
+	if err != nil {
+		v.NotKnown = append(v.NotKnown, "what was asked: the question cannot be read")
+		return
+	}
+	if q.Title != "" {
+		v.Summary += fmt.Sprintf(" to %q", q.Title)
+	}
+	if len(q.Assignees) > 0 {
+		v.Summary += " by " + strings.Join(q.Assignees, ", ")
+	}
+	if q.Expires > 0 {
+		v.Facts = append(v.Facts, fmt.Sprintf("the question expires %s after it was first asked", q.Expires))
+	}
+	v.NotKnown = append(v.NotKnown, "which answers had been refused by then")
+}
+
+// forSignal says for which signal an execution waited.
+func (w *walk) forSignal(v *Waiting) {
+	v.For, v.Summary = WaitSignal, "waited for a signal"
+	k, err := new(definition.Waits).Read(w.x.Payload())
+	if err != nil {
+		v.NotKnown = append(v.NotKnown, "which: the wait cannot be read")
+		return
+	}
+	v.Summary += " " + k.Signal
+	if k.Subject != "" {
+		v.Summary += " about " + k.Subject
+	}
+	if k.Timeout > 0 {
+		v.Facts = append(v.Facts, fmt.Sprintf("it waits %s at most", time.Duration(k.Timeout)))
+	}
+	v.NotKnown = append(v.NotKnown, "which signals had come by then and did not fit")
+}
+
+// deadlines says until when the execution had to be taken, and to end.
+func (w *walk) deadlines(v *Waiting) {
+	x := w.x
+	if v.For == WaitNothing {
+		return
+	}
+	if t := x.QueueDeadline(); !t.IsZero() && x.Place < flow.Held {
+		v.Facts = append(v.Facts, fmt.Sprintf("it would have timed out at %s unless a worker took it (queue_timeout %s)", moment(t), x.QueueTimeout))
+	}
+	if t := x.TotalDeadline(); !t.IsZero() {
+		v.Facts = append(v.Facts, fmt.Sprintf("it had to end by %s (total_timeout %s)", moment(t), x.TotalTimeout))
+	}
+}
+
+// followed says what came next.
+func (w *walk) followed(v *Waiting, last *flow.Event) {
+	n := w.next(0)
+	if n == nil {
+		if !w.terminal(last) {
+			v.Facts = append(v.Facts, "no event has followed yet")
+		}
+		return
+	}
+	text := fmt.Sprintf("event %d, %s", n.Seq, n.Type)
+	if by := textOf(n.Data, "worker"); n.Type == flow.EvProvisioning && by != "" {
+		text += " by " + by
+	}
+	if gap := n.At.Sub(last.At); gap > 0 {
+		text += fmt.Sprintf(", came %s later", lasting(gap))
+	} else {
+		text += ", came in the same moment"
+	}
+	v.Facts = append(v.Facts, text)
+}
+
+// named lists names as a sentence does, the first few of them.
+func named(all []string) string {
+	switch n := len(all); {
+	case n > shownTasks:
+		return fmt.Sprintf("%s and %d more", strings.Join(all[:shownTasks], ", "), n-shownTasks)
+	case n > 1:
+		return strings.Join(all[:n-1], ", ") + " and " + all[n-1]
+	}
+	return strings.Join(all, "")
+}
+
+// moment is a time of the past with its date, in seconds.
+func moment(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05Z") }
+
+// lasting is a span of time in milliseconds, or less exact where it is long.
+func lasting(d time.Duration) string {
+	const day = 24 * time.Hour
+	switch {
+	case d >= 3*day:
+		return fmt.Sprintf("%d days", d/day)
+	case d >= time.Minute:
+		return d.Round(time.Second).String()
+	}
+	return max(d.Round(time.Millisecond), time.Millisecond).String()
+}
