@@ -127,6 +127,7 @@ export interface ExecutionPage {
 export interface Counts {
   total: number;
   unfinished: number;
+  more?: boolean;
   statuses: Record<string, number>;
   verdicts: Record<string, number>;
 }

@@ -67,7 +67,7 @@ func (c *call) awaitAll(f store.Filter, wait time.Duration) (unfinished int, err
 	deadline := time.Now().Add(wait)
 	for {
 		begun := time.Now()
-		counts, err := c.Engine.Reader().Tally(c.ctx(), open)
+		counts, _, err := c.Engine.Reader().Tally(c.ctx(), open)
 		if err != nil {
 			return 0, fmt.Errorf("wait for executions: %w", err)
 		}
@@ -251,6 +251,9 @@ func (c *call) rows(found []*flow.Execution, shown shown) ([]api.Execution, erro
 	return out, nil
 }
 
+// countedEnds is how many executions with a label are counted that have ended, unless Options.Reach says another number.
+const countedEnds = 20_000
+
 func (c *call) count(narrow func(*store.Filter)) error {
 	if len(c.query["label"]) == 0 {
 		c.fault("label", "", "it is missing", "name what is to be counted by a label, as in ?label=run=17")
@@ -259,11 +262,12 @@ func (c *call) count(narrow func(*store.Filter)) error {
 	if err != nil {
 		return err
 	}
-	all, err := c.Engine.Reader().Tally(c.ctx(), f)
+	f.Reach = cmp.Or(c.Reach, countedEnds)
+	all, more, err := c.Engine.Reader().Tally(c.ctx(), f)
 	if err != nil {
 		return fmt.Errorf("count executions: %w", err)
 	}
-	out := api.Counts{Statuses: map[api.Status]int{}, Verdicts: map[string]int{}}
+	out := api.Counts{More: more, Statuses: map[api.Status]int{}, Verdicts: map[string]int{}}
 	for _, t := range all {
 		out.Total += t.Count
 		out.Statuses[status(t.Stage)] += t.Count

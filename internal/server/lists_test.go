@@ -90,7 +90,7 @@ func TestListsSayHowItEnded(t *testing.T) {
 		}
 		var counts api.Counts
 		h.get(t, "/api/v1/"+kind+":count?"+ofRun+"x", &counts)
-		if fmt.Sprint(counts) != "{3 0 map[completed:1 failed:2] map[nonzero_exit:2 ok:1]}" {
+		if fmt.Sprint(counts) != "{3 0 false map[completed:1 failed:2] map[nonzero_exit:2 ok:1]}" {
 			t.Errorf("%s: %+v", kind, counts)
 		}
 	}
@@ -253,6 +253,35 @@ func TestListsOfOutputsInBytes(t *testing.T) {
 		if seen != all || pages != 3 {
 			t.Errorf("%d rows in %d pages", seen, pages)
 		}
+	}
+}
+
+// Of a label with many executions the newest are counted, and all that have not ended.
+func TestCountsSayThatThereAreMore(t *testing.T) {
+	t.Parallel()
+	h := start(t, Options{Reach: 5})
+	submit := func(action, input string, n int) {
+		t.Helper()
+		for range n {
+			x, err := h.client.Submit(t.Context(), api.Submission{Action: action, Input: json.RawMessage(input), Labels: map[string]string{"set": "all"}})
+			if err == nil && action == "noop" {
+				_, err = h.client.Wait(t.Context(), x.ID)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	submit("sleep", `{"for":"1h"}`, 2)
+	submit("noop", `{}`, 3)
+	counts, err := h.client.Count(t.Context(), client.Filter{Labels: map[string]string{"set": "all"}})
+	if err != nil || counts.More || counts.Total != 5 || counts.Unfinished != 2 {
+		t.Errorf("%+v %v", counts, err)
+	}
+	submit("noop", `{}`, 6)
+	counts, err = h.client.Count(t.Context(), client.Filter{Labels: map[string]string{"set": "all"}})
+	if err != nil || !counts.More || counts.Total != 7 || counts.Unfinished != 2 || counts.Verdicts["ok"] != 5 {
+		t.Errorf("of many: %+v %v", counts, err)
 	}
 }
 

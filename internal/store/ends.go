@@ -18,7 +18,9 @@ type Ends interface {
 	// Submitted returns the inputs of the first of the executions named, in their order, until a Page is full; nil for one that is not there.
 	Submitted(ctx context.Context, ids []flow.ID) ([]json.RawMessage, error)
 	// Tally counts the executions that f selects, without regard to Before and Limit. It reads each of them, so f should name a label.
-	Tally(ctx context.Context, f Filter) ([]Tally, error)
+	// Where every condition with rows of its own, such as a label, names more than f.Reach of them, more is true: what has not ended is
+	// counted whole, and what has ended among the newest f.Reach of one condition only. A Reach of 0 has no such bound.
+	Tally(ctx context.Context, f Filter) (all []Tally, more bool, err error)
 	// Unnumbered returns up to n executions with the label that have ended and have no number yet, and whether any with the label
 	// has not ended. What is not named then, and is not open, has a number.
 	Unnumbered(ctx context.Context, l Label, n int) (ended []flow.ID, open bool, err error)

@@ -283,4 +283,5 @@ func BenchmarkSearch(b *testing.B) {
 	}
 	storetest.BenchmarkSearches(b, x.s)
 	storetest.BenchmarkWalks(b, x.s)
+	storetest.BenchmarkCounts(b, x.s)
 }

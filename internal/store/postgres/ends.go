@@ -81,10 +81,24 @@ const tallied = `CASE WHEN octet_length(x.error) < 2 THEN x.error WHEN get_byte(
 	ELSE substring(x.error FROM 1 FOR 2 + get_byte(x.error, 0) - 128 + 128 * get_byte(x.error, 1)) END`
 
 // Tally implements store.Ends.
-func (s *Store) Tally(ctx context.Context, f store.Filter) (all []store.Tally, err error) {
-	text, params := s.tally(f)
+func (s *Store) Tally(ctx context.Context, f store.Filter) (all []store.Tally, more bool, err error) {
+	by := min(len(selection(s.schema, f).sources), 1) - 1
+	if f.Reach > 0 && by >= 0 {
+		f.Rare = f.Reach
+		rare, _, err := s.driver(ctx, f)
+		if err != nil {
+			return nil, false, fmt.Errorf("count executions: %w", err)
+		}
+		if more = rare < 0; !more {
+			by = rare
+		}
+	}
+	if !more {
+		f.Reach = 0
+	}
+	text, params := s.tally(f, by)
 	if text == "" {
-		return nil, nil
+		return nil, more, nil
 	}
 	err = s.read(ctx, call{once: text, params: params, read: func(r *rows) (err error) {
 		t := store.Tally{Stage: flow.Stage(r.int())}
@@ -96,19 +110,19 @@ func (s *Store) Tally(ctx context.Context, f store.Filter) (all []store.Tally, e
 		return nil
 	}})
 	if err != nil {
-		return nil, fmt.Errorf("count executions: %w", err)
+		return nil, false, fmt.Errorf("count executions: %w", err)
 	}
-	return all, nil
+	return all, more, nil
 }
 
-// tally is the statement that counts; "" when nothing can match. It looks up what the first of the sources names. An execution that ends
+// tally is the statement that counts, which looks up what the source with a number names; "" when nothing can match. With f.Reach it looks
+// at everything that has not ended, and of what has ended at the newest so many of the source. An execution that ends
 // meanwhile is in one of the halves: they are read from one state.
-func (s *Store) tally(f store.Filter) (text string, params [][]byte) {
+func (s *Store) tally(f store.Filter, by int) (text string, params [][]byte) {
 	l := selection(s.schema, f)
-	by := min(len(l.sources), 1) - 1
 	live, ended := states(f)
 	var halves []string
-	half := func(table, code string, also []string) {
+	half := func(table, code string, by int, also []string) {
 		from, where := l.driven(by, table)
 		q := `SELECT x.stage, ` + code + ` AS code, count(*) FROM ` + from
 		if where = append(where, also...); len(where) > 0 {
@@ -116,11 +130,16 @@ func (s *Store) tally(f store.Filter) (text string, params [][]byte) {
 		}
 		halves = append(halves, `(`+q+` GROUP BY 1, 2)`)
 	}
-	if live != nil {
-		half("live", "NULL::bytea", *live)
+	if live != nil && f.Reach > 0 {
+		half("live", "NULL::bytea", -1, *live)
+	} else if live != nil {
+		half("live", "NULL::bytea", by, *live)
 	}
 	if ended != nil {
-		half("ended", tallied, *ended)
+		if f.Reach > 0 {
+			l.sources[by].newest = f.Reach
+		}
+		half("ended", tallied, by, *ended)
 	}
 	return strings.Join(halves, ` UNION ALL `), l.args.params
 }

@@ -27,6 +27,7 @@ type listing struct {
 type source struct {
 	table, cond string // of the table as b
 	bind        func(*args)
+	newest      int  // of its rows, where it is what is looked up; 0: all
 	always      bool // it is looked up whatever the number of its rows, because nothing tells of one execution whether it is among them
 }
 
@@ -43,7 +44,7 @@ func (l *listing) with(cond string, bind func(*args)) string {
 func (l *listing) and(cond string, bind func(*args)) { l.where = append(l.where, l.with(cond, bind)) }
 
 func (l *listing) from(table, cond string, always bool, bind func(*args)) {
-	l.sources = append(l.sources, source{table, cond, bind, always})
+	l.sources = append(l.sources, source{table: table, cond: cond, bind: bind, always: always})
 }
 
 // driven is one of the two tables as x, of which the rows of the source with this number are looked up; -1: all. The other sources
@@ -58,9 +59,12 @@ func (l *listing) driven(by int, table string) (from string, where []string) {
 	if by < 0 {
 		return l.schema + `.` + table + ` x`, where
 	}
-	s := l.sources[by]
-	return fmt.Sprintf(`(SELECT b.id FROM %[1]s.%[2]s b WHERE %[3]s) b CROSS JOIN LATERAL (SELECT * FROM %[1]s.%[4]s t WHERE t.id = b.id OFFSET 0) x`,
-		l.schema, s.table, l.with(s.cond, s.bind), table), where
+	s, bound := l.sources[by], ""
+	if s.newest > 0 {
+		bound = fmt.Sprintf(` ORDER BY b.id DESC LIMIT %d`, s.newest)
+	}
+	return fmt.Sprintf(`(SELECT b.id FROM %[1]s.%[2]s b WHERE %[3]s%[5]s) b CROSS JOIN LATERAL (SELECT * FROM %[1]s.%[4]s t WHERE t.id = b.id OFFSET 0) x`,
+		l.schema, s.table, l.with(s.cond, s.bind), table, bound), where
 }
 
 var listLive, listEnded = listedFrom(live), listedFrom(ended)

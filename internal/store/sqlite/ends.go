@@ -3,7 +3,10 @@ package sqlite
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
@@ -78,40 +81,87 @@ func (s *Store) documents(ctx context.Context, of *query, ids []flow.ID) (all []
 }
 
 // Tally implements store.Ends.
-func (s *Store) Tally(ctx context.Context, f store.Filter) (all []store.Tally, err error) {
-	type kind struct {
-		stage flow.Stage
-		code  string
-	}
-	counts := map[kind]int{}
+func (s *Store) Tally(ctx context.Context, f store.Filter) (all []store.Tally, more bool, err error) {
+	counts := tallies{}
 	f.Before = flow.ID{}
 	err = s.read(ctx, func(c *conn) error {
 		l, ok, err := c.listing(f)
 		if err != nil || !ok {
 			return err
 		}
-		q := c.prepare("SELECT coalesce(l.stage, d.stage), d.error" + l.rows())
-		defer q.free()
-		l.bound(q)
-		var bad error
-		for bad == nil && q.next() {
-			k := kind{stage: flow.Stage(q.getInt())}
-			if k.code, bad = row.DecodeErrorCode(q.peekBlob()); bad == nil {
-				counts[k]++
+		by := -1
+		if f.Reach > 0 {
+			if by, err = c.beyond(l, f.Reach); err != nil {
+				return err
 			}
 		}
-		if err := q.done(); err != nil {
+		if more = by >= 0; !more {
+			return counts.add(c, l, l.rows())
+		}
+		open, ended := *l, *l
+		open.sources = append(slices.Clone(l.sources), source{rows: "SELECT n FROM live"})
+		if err := counts.add(c, &open, open.among(len(l.sources))); err != nil {
 			return err
 		}
-		return bad
+		ended.sources = slices.Clone(l.sources)
+		ended.sources[by].rows += fmt.Sprintf(" ORDER BY n DESC LIMIT %d", f.Reach)
+		return counts.add(c, &ended, ended.among(by)+" AND d.stage IS NOT NULL")
 	})
 	if err != nil {
-		return nil, fmt.Errorf("count executions: %w", err)
+		return nil, false, fmt.Errorf("count executions: %w", err)
 	}
 	for k, n := range counts {
 		all = append(all, store.Tally{Stage: k.stage, Code: k.code, Count: n})
 	}
-	return all, nil
+	return all, more, nil
+}
+
+// tallies are counts by the stage and the code of the error.
+type tallies map[tallied]int
+
+type tallied struct {
+	stage flow.Stage
+	code  string
+}
+
+// add counts the rows that a listing selects.
+func (t tallies) add(c *conn, l *listing, rows string) error {
+	q := c.prepare("SELECT coalesce(l.stage, d.stage), d.error" + rows)
+	defer q.free()
+	l.bound(q)
+	for q.next() {
+		k := tallied{stage: flow.Stage(q.getInt())}
+		var err error
+		if k.code, err = row.DecodeErrorCode(q.peekBlob()); err != nil {
+			return errors.Join(err, q.done())
+		}
+		t[k]++
+	}
+	return q.done()
+}
+
+// beyond is the first source of a listing where each of them names more than so many rows; -1: one names fewer, or there is none.
+func (c *conn) beyond(l *listing, many int) (by int, err error) {
+	for _, s := range l.sources {
+		rare, err := c.few(&s, many)
+		if err != nil || rare {
+			return -1, err
+		}
+	}
+	return min(len(l.sources), 1) - 1, nil
+}
+
+// among is rows where those of one source are looked up, and the others are conditions on each of them.
+func (l *listing) among(by int) string {
+	var all []string
+	for i, s := range l.sources {
+		if i == by || s.probe == "" {
+			all = append(all, "e.n IN ("+s.rows+")")
+		} else {
+			all = append(all, s.probe)
+		}
+	}
+	return " FROM executions e CROSS JOIN ids i ON i.id = e.id" + joinStates + " WHERE " + strings.Join(append(all, l.where...), " AND ")
 }
 
 // Unnumbered implements store.Ends.

@@ -93,15 +93,7 @@ func (c *conn) bounds(l *listing, f store.Filter) (b bounded, err error) {
 	for _, s := range l.sources {
 		rare := s.probe == ""
 		if !rare {
-			q := c.prepare("SELECT count(*) FROM (" + s.rows + " LIMIT ?)")
-			for _, bind := range s.bind {
-				bind(q)
-			}
-			q.int(int64(f.Few() + 1))
-			rare = q.next() && q.getInt() <= int64(f.Few())
-			err := q.done()
-			q.free()
-			if err != nil {
+			if rare, err = c.few(&s, f.Few()); err != nil {
 				return b, err
 			}
 		}
@@ -135,6 +127,17 @@ func (c *conn) bounds(l *listing, f store.Filter) (b bounded, err error) {
 		b.sql += " WHERE " + strings.Join(conditions, " AND ")
 	}
 	return b, nil
+}
+
+// few reports whether a source names no more than so many rows.
+func (c *conn) few(s *source, most int) (bool, error) {
+	q := c.prepare("SELECT count(*) FROM (" + s.rows + " LIMIT ?)")
+	defer q.free()
+	for _, bind := range s.bind {
+		bind(q)
+	}
+	rare := q.int(int64(most+1)).next() && q.getInt() <= int64(most)
+	return rare, q.done()
 }
 
 var (

@@ -61,6 +61,7 @@ func BenchmarkSearch(b *testing.B) {
 	}
 	storetest.BenchmarkSearches(b, x.s)
 	storetest.BenchmarkWalks(b, x.s)
+	storetest.BenchmarkCounts(b, x.s)
 }
 
 // BenchmarkAlone measures one execution at a time: each of its three writes waits for the disk by itself.

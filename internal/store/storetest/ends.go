@@ -88,8 +88,9 @@ func verdicts(b *bench) {
 		}
 	}
 	tally := func(f store.Filter) []store.Tally {
-		all, err := b.s.Tally(b.ctx(), f)
+		all, more, err := b.s.Tally(b.ctx(), f)
 		must(b, err)
+		equal(b, "more than were counted", more, f.Reach > 0 && f.Reach < 7)
 		slices.SortFunc(all, func(x, y store.Tally) int {
 			return cmp.Or(cmp.Compare(x.Stage, y.Stage), cmp.Compare(x.Code, y.Code))
 		})
@@ -100,6 +101,13 @@ func verdicts(b *bench) {
 		{Stage: flow.Failed, Code: "oom", Count: 1}, {Stage: flow.Failed, Code: "oom_score", Count: 1}, {Stage: flow.Cancelled, Code: flow.CodeCancelled, Count: 1}})
 	equal(b, "counts of one verdict", tally(store.Filter{Verdicts: []string{"oom"}}), []store.Tally{{Stage: flow.Failed, Code: "oom", Count: 3}})
 	equal(b, "counts of open ones", tally(store.Filter{Stages: []flow.Stage{flow.Scheduled}}), []store.Tally{{Stage: flow.Scheduled, Count: 1}})
+	byLabel := map[string]string{"run": "x"}
+	equal(b, "counts within the reach", tally(store.Filter{Labels: byLabel, Reach: 8}), tally(store.Filter{Labels: byLabel}))
+	equal(b, "counts of the newest three, and of all that are open", tally(store.Filter{Labels: byLabel, Reach: 3}), []store.Tally{
+		{Stage: flow.Scheduled, Count: 1}, {Stage: flow.Completed, Count: 1}, {Stage: flow.Cancelled, Code: flow.CodeCancelled, Count: 1}})
+	equal(b, "counts of the newest one", tally(store.Filter{Labels: byLabel, Reach: 1}), []store.Tally{{Stage: flow.Scheduled, Count: 1}, {Stage: flow.Completed, Count: 1}})
+	equal(b, "counts of another condition", tally(store.Filter{Labels: byLabel, Action: "noop", Verdicts: []string{flow.CodeCancelled}, Reach: 3}), []store.Tally{
+		{Stage: flow.Cancelled, Code: flow.CodeCancelled, Count: 1}})
 	equal(b, "counts of nothing", len(tally(store.Filter{Labels: map[string]string{"run": "z"}})), 0)
 }
 

@@ -23,7 +23,7 @@ func nested(b *bench) {
 		"Lines":      func(ctx context.Context) error { _, err := b.s.Lines(ctx, "", 1); return err },
 		"Submitted":  func(ctx context.Context) error { _, err := b.s.Submitted(ctx, []flow.ID{x.ID}); return err },
 		"Outputs":    func(ctx context.Context) error { _, err := b.s.Outputs(ctx, []flow.ID{x.ID}); return err },
-		"Tally":      func(ctx context.Context) error { _, err := b.s.Tally(ctx, store.Filter{}); return err },
+		"Tally":      func(ctx context.Context) error { _, _, err := b.s.Tally(ctx, store.Filter{}); return err },
 		"Unnumbered": func(ctx context.Context) error {
 			_, _, err := b.s.Unnumbered(ctx, store.Label{Name: "a"}, 1)
 			return err

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"context"
 	"slices"
 	"testing"
 	"time"
@@ -60,4 +61,27 @@ func measured(b *testing.B, call func() error) {
 	}
 	slices.Sort(took)
 	b.ReportMetric(float64(took[len(took)*99/100].Microseconds())/1000, "p99-ms")
+}
+
+// BenchmarkCounts measures what is counted for a screen.
+func BenchmarkCounts(b *testing.B, s store.Store) {
+	for say, count := range map[string]func(context.Context) error{
+		"counts of half label": func(ctx context.Context) error {
+			_, _, err := s.Tally(ctx, store.Filter{Labels: map[string]string{"set": "half"}, Reach: 20_000})
+			return err
+		},
+		"counts of rare label": func(ctx context.Context) error {
+			_, _, err := s.Tally(ctx, store.Filter{Labels: map[string]string{"set": "rare"}, Reach: 20_000})
+			return err
+		},
+		"counts by stage": func(ctx context.Context) error { _, err := s.Counts(ctx); return err },
+		"queues":          func(ctx context.Context) error { _, err := s.Queues(ctx); return err },
+		"keys":            func(ctx context.Context) error { _, err := s.Keys(ctx, 200); return err },
+		"size":            func(ctx context.Context) error { _, err := s.Size(ctx); return err },
+		"open inquiries":  func(ctx context.Context) error { _, err := s.CountInquiries(ctx); return err },
+	} {
+		b.Run(say, func(b *testing.B) {
+			measured(b, func() error { return count(b.Context()) })
+		})
+	}
 }
