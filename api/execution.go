@@ -51,6 +51,7 @@ type Submission struct {
 
 	Concurrency *Concurrency `json:"concurrency,omitempty" doc:"Only for ad-hoc work: registered actions carry their own"`
 	Rate        *Rate        `json:"rate,omitempty" doc:"How often executions with a key begin; in place of the action's own"`
+	NoCache     bool         `json:"no_cache,omitempty" doc:"None of its tasks ends with an outcome that was kept for it; theirs are kept"`
 	NotBefore   time.Time    `json:"not_before,omitzero" doc:"When it may start; at once by default"`
 	StartIn     Duration     `json:"start_in,omitempty" doc:"The same, from when it is accepted on"`
 	// IdempotencyKey makes submitting it again safe. For a single submission the header Idempotency-Key does the same; that of
@@ -134,6 +135,7 @@ type Execution struct {
 	Only     []string  `json:"only,omitempty" doc:"Of a rerun: the tasks, or items of tasks, of which alone it is"`
 	GivenBy  string    `json:"given_by,omitempty" doc:"Who has given the output with which this task of a rerun ended: it did not run. Of the rerun: who has given outputs to tasks"`
 	Cached   bool      `json:"cached,omitempty" doc:"It did not run: the task has a cache, and the outcome of reused_of was kept"`
+	NoCache  bool      `json:"no_cache,omitempty" doc:"None of its tasks ends with an outcome that was kept"`
 	ReusedOf string    `json:"reused_of,omitempty" doc:"The execution whose outcome this task ended with, of a rerun or out of the cache: it did not run"`
 
 	Queue    string            `json:"queue,omitempty"`

@@ -36,6 +36,8 @@ func (c *commit) cached(p, r *row, d *seen) {
 	switch {
 	case p.original != nil:
 		why = "its workflow is a rerun"
+	case p.asks.NoCache:
+		why = "its workflow is to run without the cache"
 	case of == nil || of.x.Stage != flow.Completed:
 		why = "that has not completed"
 	case !of.x.ReusedOf.IsZero():
@@ -72,6 +74,7 @@ var cacheBugs = []bug{
 			all[hash] = k
 		}
 	}})},
+	{name: "that there is to be no cache is forgotten", invariant: []int{67}, tune: cachingPlan, tx: twisted(twist{workflows: func(_ *twist, x *flow.Execution) { x.NoCache = false }})},
 	{name: "another output is kept", invariant: []int{67, 59}, tune: cachingPlan, tx: twisted(twist{kept: func(_ *twist, _ [][32]byte, all map[[32]byte]store.Kept) {
 		for hash, k := range all {
 			if k.At.Unix()%3 == 0 {

@@ -231,6 +231,7 @@ func (l *load) submission() engine.Submission {
 			s.Action = rounder().name()
 		case l.w.noise("caches", l.begun) < l.w.plan.caching():
 			s.Action, s.Input = cacher().name(), fmt.Appendf(nil, `{"n":%d}`, int(2*l.w.noise("cached", l.begun)))
+			s.NoCache = l.w.noise("no cache", l.begun) < 0.2
 		case dice < 0.2:
 			s.Action = lister().name()
 		case dice < 0.4 && s.TotalTimeout == 0:

@@ -59,6 +59,7 @@ type Execution struct {
 	KeptAs     string    `json:"kept_as,omitempty"`
 	ReusedOf   flow.ID   `json:"reused_of,omitzero"`
 	Cache      *Cache    `json:"cache,omitempty"`
+	NoCache    bool      `json:"no_cache,omitempty"`
 
 	Status     flow.Stage `json:"status"`
 	Attempt    int        `json:"attempt"`
@@ -150,7 +151,7 @@ func ExecutionOf(x *flow.Execution, definition string) *Execution {
 		Timeout: x.Timeout, QueueTimeout: x.QueueTimeout, TotalTimeout: x.TotalTimeout, Retry: x.Retry,
 		Input: Value(x.Input), With: Value(x.With), Labels: x.Labels, IdempotencyKey: x.IdempotencyKey, Traceparent: x.Traceparent,
 		CreatedAt: x.CreatedAt, NotBefore: x.NotBefore, Signal: x.Signal.Text(flow.SignalPrefix), Rules: x.Rules,
-		RerunOf: x.RerunOf, RerunFirst: x.RerunFirst, Only: x.Only, LeftOut: x.LeftOut, GivenBy: x.GivenBy, ReusedOf: x.ReusedOf,
+		RerunOf: x.RerunOf, RerunFirst: x.RerunFirst, Only: x.Only, LeftOut: x.LeftOut, GivenBy: x.GivenBy, ReusedOf: x.ReusedOf, NoCache: x.NoCache,
 		Status: x.Stage, Attempt: x.Attempt, Events: x.NextSeq - 1, HandedBack: x.HandedBack,
 		QueuedAt: x.QueuedAt, ClaimedAt: x.ClaimedAt, StartedAt: x.StartedAt, FinishedAt: x.FinishedAt, SlotAt: x.SlotAt,
 	}
@@ -177,7 +178,7 @@ func (e *Execution) Flow() (*flow.Execution, error) {
 		Timeout: e.Timeout, QueueTimeout: e.QueueTimeout, TotalTimeout: e.TotalTimeout, Retry: e.Retry,
 		Input: json.RawMessage(e.Input), With: json.RawMessage(e.With), Labels: e.Labels, IdempotencyKey: e.IdempotencyKey, Traceparent: e.Traceparent,
 		CreatedAt: instant(e.CreatedAt), NotBefore: instant(e.NotBefore), Rules: e.Rules,
-		RerunOf: e.RerunOf, RerunFirst: e.RerunFirst, Only: e.Only, LeftOut: e.LeftOut, GivenBy: e.GivenBy, ReusedOf: e.ReusedOf,
+		RerunOf: e.RerunOf, RerunFirst: e.RerunFirst, Only: e.Only, LeftOut: e.LeftOut, GivenBy: e.GivenBy, ReusedOf: e.ReusedOf, NoCache: e.NoCache,
 	}
 	if e.Signal != "" {
 		var err error

@@ -44,7 +44,7 @@ func (s *step) cacheOf(c *orchestration.Child, r *flow.Request) flow.Cache {
 }
 
 // lookUp looks for kept outcomes of the children that have a cache, in one question for all. A rerun says by itself what it reuses: what
-// it runs, runs.
+// it runs, runs. A workflow that is to run without the cache looks for none.
 func (s *step) lookUp(ctx context.Context, all []made) error {
 	var hashes [][sha256.Size]byte
 	for i := range all {
@@ -52,7 +52,7 @@ func (s *step) lookUp(ctx context.Context, all []made) error {
 			hashes = append(hashes, all[i].request.Cache.Hash)
 		}
 	}
-	if len(hashes) == 0 || !s.w.RerunOf.IsZero() {
+	if len(hashes) == 0 || s.w.NoCache || !s.w.RerunOf.IsZero() {
 		return nil
 	}
 	found, err := s.t.tx.Kept(ctx, hashes, s.t.now, int64(max(0, s.t.budget.bytes)))

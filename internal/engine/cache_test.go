@@ -67,6 +67,23 @@ func TestCache(t *testing.T) {
 		r.define(strings.Replace(caching, "action: noop, cache: {key", "action: noop, priority: 1, cache: {key", 1))
 		run(`{"items":[1],"tag":"a"}`)
 		r.same("of another version ran", c.since(), `{"all":[{"n":1}]}×1`)
+		// Without the cache everything runs, and is kept for others; so it is when that is tried again.
+		fresh := r.submit(Submission{Action: "w", Input: json.RawMessage(`{"items":[1],"tag":"a"}`), NoCache: true})
+		if x := r.ended(fresh); !x.NoCache {
+			t.Errorf("%+v", x)
+		}
+		r.same("without the cache ran", c.since(), `{"all":[{"n":1}]}×1`, `{"n":1}×1`)
+		retried, err := r.e.Retry(r.ctx, fresh, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.ended(retried.Execution)
+		r.same("of its retry ran", c.since(), `{"all":[{"n":1}]}×1`, `{"n":1}×1`)
+		_, kids = run(`{"items":[1],"tag":"a"}`)
+		if k := kids["each[0]"]; k.ReusedOf != r.kids(retried.Execution)["each[0]"].ID {
+			t.Errorf("each[0] has the outcome of %s", k.ReusedOf)
+		}
+		r.same("with the cache ran", c.since())
 		// A rerun says by itself what it reuses.
 		again, _ := r.rerun(latest(r, t), RerunOptions{From: []orchestration.Item{{Task: "each", Index: orchestration.AllItems}}})
 		r.ended(again)

@@ -35,6 +35,7 @@ type Submission struct {
 	WhenFull     flow.WhenFull
 	Rate         *flow.Rate `json:",omitempty"` // nil: the action's own; absent from the hash then
 	NotBefore    time.Time
+	NoCache      bool          `json:",omitempty"` // none of its tasks ends with an outcome that was kept; absent from the hash when false
 	StartIn      time.Duration `json:",omitempty"` // NotBefore, from when it is accepted on; absent from the hash when 0
 
 	// IdempotencyKey makes submitting again harmless: the same submission gives the same execution, another one
@@ -455,5 +456,5 @@ func (s *Submission) override(r *flow.Request) {
 	if s.Rate != nil {
 		r.Rate = *s.Rate
 	}
-	r.NotBefore, r.IdempotencyKey, r.Traceparent, r.Rules = s.NotBefore, s.IdempotencyKey, s.Traceparent, s.Rules
+	r.NotBefore, r.NoCache, r.IdempotencyKey, r.Traceparent, r.Rules = s.NotBefore, s.NoCache, s.IdempotencyKey, s.Traceparent, s.Rules
 }

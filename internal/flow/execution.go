@@ -84,6 +84,8 @@ type Request struct {
 	// Cache says under what the outcome is kept for others with the same to do, and for how long; the zero value: not at all. An execution
 	// of which ReusedOf is set as well has ended with what was kept.
 	Cache Cache
+	// NoCache says that none of its tasks ends with an outcome that was kept, nor those of workflows among them. Theirs are kept.
+	NoCache bool
 }
 
 // Import is how an execution has come from an archive.

@@ -20,7 +20,7 @@ func render(x *flow.Execution) api.Execution {
 		Timeout: api.Duration(x.Timeout), QueueTimeout: api.Duration(x.QueueTimeout), TotalTimeout: api.Duration(x.TotalTimeout),
 		CreatedAt: x.CreatedAt, NotBefore: x.NotBefore, QueuedAt: x.QueuedAt, ClaimedAt: x.ClaimedAt,
 		StartedAt: x.StartedAt, FinishedAt: x.FinishedAt, WakeAt: x.WakeAt,
-		RerunOf: x.RerunOf.String(), Only: x.Only, GivenBy: x.GivenBy, ReusedOf: x.ReusedOf.String(), Cached: x.Cached(),
+		RerunOf: x.RerunOf.String(), Only: x.Only, GivenBy: x.GivenBy, ReusedOf: x.ReusedOf.String(), Cached: x.Cached(), NoCache: x.NoCache,
 		Signal: x.Signal.Text(flow.SignalPrefix), Rules: x.Rules,
 		Worker: x.Owner.Text(flow.SessionPrefix), Input: x.Input, Traceparent: x.Traceparent,
 	}

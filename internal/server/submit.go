@@ -243,7 +243,7 @@ func submission(in *api.Submission) engine.Submission {
 	s := engine.Submission{
 		Action: in.Action, Input: in.Input, Queue: in.Queue, Priority: in.Priority, Labels: in.Labels, WorkerLabels: in.WorkerLabels,
 		Timeout: time.Duration(in.Timeout), QueueTimeout: time.Duration(in.QueueTimeout), TotalTimeout: time.Duration(in.TotalTimeout),
-		NotBefore: in.NotBefore.UTC().Truncate(time.Microsecond), StartIn: time.Duration(in.StartIn), IdempotencyKey: in.IdempotencyKey,
+		NotBefore: in.NotBefore.UTC().Truncate(time.Microsecond), StartIn: time.Duration(in.StartIn), IdempotencyKey: in.IdempotencyKey, NoCache: in.NoCache,
 	}
 	if in.NotBefore.IsZero() {
 		s.NotBefore = time.Time{}

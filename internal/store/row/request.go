@@ -38,6 +38,7 @@ const (
 	hasCache
 	hasBeneath
 	hasKeptWith
+	hasNoCache // and no bytes
 )
 
 const defaultQueue = "default"
@@ -54,7 +55,7 @@ func AppendRequest(b []byte, r *flow.Request) []byte {
 		r.Priority != 0, r.Key != "" || r.KeyLimit != 0 || r.WhenFull != "", r.Timeout != 0, r.QueueTimeout != 0,
 		r.TotalTimeout != 0, retries, len(r.Labels) > 0, r.IdempotencyKey != "", r.Traceparent != "", !r.NotBefore.IsZero(), !r.Signal.IsZero() || len(r.Rules) > 0, r.Rate != (flow.Rate{}), r.Fair != (flow.Fair{}),
 		!r.RerunOf.IsZero(), !r.ReusedOf.IsZero(), r.Alias != "", r.RerunFirst != r.RerunOf, len(r.Only) > 0, r.GivenBy != "", r.Imported != nil, r.Cache != (flow.Cache{}),
-		len(r.Beneath) > 0, !r.KeptWith.IsZero()} {
+		len(r.Beneath) > 0, !r.KeptWith.IsZero(), r.NoCache} {
 		if is {
 			has |= 1 << bit
 		}
@@ -315,6 +316,7 @@ func DecodeRequest(r *flow.Request, detail []byte) error {
 	if has&hasImported != 0 {
 		r.Imported = &flow.Import{From: d.text(), At: d.since(created), Definition: d.text()}
 	}
+	r.NoCache = has&hasNoCache != 0
 	if has&hasCache != 0 {
 		copy(r.Cache.Hash[:], d.bytes())
 		r.Cache.TTL = d.duration()

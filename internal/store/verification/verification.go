@@ -148,6 +148,8 @@ func Reused(f *Findings, x, of *flow.Execution) {
 		f.Add(59, x.ID, "it reuses the outcome of %s, which is %s", of.ID, of.Stage)
 	case !of.ReusedOf.IsZero():
 		f.Add(59, x.ID, "it reuses the outcome of %s, which itself reused that of %s", of.ID, of.ReusedOf)
+	case x.Cached() && x.NoCache:
+		f.Add(67, x.ID, "it ended with what was kept of %s, and was to run without the cache", of.ID)
 	case x.Cached() && x.Cache.Hash != of.Cache.Hash:
 		f.Add(67, x.ID, "it ended with what was kept of %s, which had something else to do", of.ID)
 	case x.Outcome != nil && of.Outcome != nil && string(x.Outcome.Output) != string(of.Outcome.Output):
