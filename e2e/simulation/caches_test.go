@@ -33,11 +33,16 @@ func (p *plan) caching() float64 {
 func (c *commit) cached(p, r *row, d *seen) {
 	of := c.known(d.x.ReusedOf)
 	why := ""
+	for w := p; w != nil; w = c.known(w.asks.Parent) {
+		switch {
+		case !w.asks.RerunOf.IsZero():
+			why = "its workflow is a rerun, or part of one"
+		case w.asks.NoCache:
+			why = "its workflow is to run without the cache"
+		}
+	}
 	switch {
-	case p.original != nil:
-		why = "its workflow is a rerun"
-	case p.asks.NoCache:
-		why = "its workflow is to run without the cache"
+	case why != "":
 	case of == nil || of.x.Stage != flow.Completed:
 		why = "that has not completed"
 	case !of.x.ReusedOf.IsZero():
@@ -75,6 +80,11 @@ var cacheBugs = []bug{
 		}
 	}})},
 	{name: "that there is to be no cache is forgotten", invariant: []int{67}, tune: cachingPlan, tx: twisted(twist{workflows: func(_ *twist, x *flow.Execution) { x.NoCache = false }})},
+	{name: "workflow beneath a rerun looks into the cache", invariant: []int{67}, tune: wrappingPlan, tx: twisted(twist{workflows: func(_ *twist, x *flow.Execution) {
+		if !x.Parent.IsZero() && x.RerunOf.IsZero() {
+			x.NoCache = false
+		}
+	}})},
 	{name: "another output is kept", invariant: []int{67, 59}, tune: cachingPlan, tx: twisted(twist{kept: func(_ *twist, _ [][32]byte, all map[[32]byte]store.Kept) {
 		for hash, k := range all {
 			if k.At.Unix()%3 == 0 {

@@ -54,7 +54,7 @@ kind: workflow
 tasks:
   x: {action: noop, with: {do: ok, v: 2}}
   y: {needs: [x], foreach: [1, 2], action: noop, with: {do: flaky, v: "${{ item * 3 }}"}, retry: {max_attempts: 5, delay: 200ms}}
-  z: {needs: [y], action: noop, with: {do: ok, v: 4}}
+  z: {needs: [y], action: noop, cache: {ttl: 20s}, with: {do: ok, v: 4}}
 outputs: {y: "${{ tasks.y.output }}"}
 `)
 })

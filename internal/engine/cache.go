@@ -43,16 +43,15 @@ func (s *step) cacheOf(c *orchestration.Child, r *flow.Request) flow.Cache {
 	return flow.Cache{Hash: sha256.Sum256(text), TTL: c.Task.Cache.TTL}
 }
 
-// lookUp looks for kept outcomes of the children that have a cache, in one question for all. A rerun says by itself what it reuses: what
-// it runs, runs. A workflow that is to run without the cache looks for none.
+// lookUp looks for kept outcomes of the children that have a cache, in one question for all.
 func (s *step) lookUp(ctx context.Context, all []made) error {
 	var hashes [][sha256.Size]byte
 	for i := range all {
-		if all[i].request.Cache.TTL > 0 {
-			hashes = append(hashes, all[i].request.Cache.Hash)
+		if r := &all[i].request; r.Cache.TTL > 0 && !r.NoCache {
+			hashes = append(hashes, r.Cache.Hash)
 		}
 	}
-	if len(hashes) == 0 || s.w.NoCache || !s.w.RerunOf.IsZero() {
+	if len(hashes) == 0 {
 		return nil
 	}
 	found, err := s.t.tx.Kept(ctx, hashes, s.t.now, int64(max(0, s.t.budget.bytes)))
@@ -62,7 +61,7 @@ func (s *step) lookUp(ctx context.Context, all []made) error {
 	for i := range all {
 		r := &all[i].request
 		k, is := found[r.Cache.Hash]
-		if is && r.Cache.TTL > 0 && s.t.now.Sub(k.At) < r.Cache.TTL {
+		if is && r.Cache.TTL > 0 && !r.NoCache && s.t.now.Sub(k.At) < r.Cache.TTL {
 			all[i].kept, r.ReusedOf = &k, k.Origin
 			s.t.budget.spend(0, len(k.Output))
 		}

@@ -91,6 +91,55 @@ func TestCache(t *testing.T) {
 	})
 }
 
+// A rerun runs what its plan says: a workflow among its tasks that runs again does not end with kept outcomes either, at whatever depth, and
+// what it puts out is kept for others.
+func TestCacheBeneathRerun(t *testing.T) {
+	onEachStore(t, func(r *rig) {
+		r.define(`
+name: inner
+tasks:
+  a: {action: noop, cache: {ttl: 1h}, with: {in: a}}
+---
+name: middle
+tasks:
+  inner: {action: inner}
+---
+name: w
+tasks:
+  middle: {action: middle}
+`)
+		c := r.crew()
+		first := r.submit(Submission{Action: "w"})
+		r.ended(first)
+		r.same("of the first ran", c.since(), `{"in":"a"}×1`)
+		r.ended(r.submit(Submission{Action: "w"}))
+		r.same("of the second ran", c.since())
+		again, plan := r.rerun(first, RerunOptions{From: []orchestration.Item{{Task: "middle", Index: orchestration.AllItems}}})
+		r.ended(again)
+		r.same("of the rerun ran", c.since(), `{"in":"a"}×1`)
+		if plan.Reused() != 0 {
+			t.Errorf("the plan reuses %d", plan.Reused())
+		}
+		r.ended(r.submit(Submission{Action: "w"}))
+		r.same("after the rerun ran", c.since())
+	})
+}
+
+// That an execution is to run without the cache was asked for beside its definition: a rerun with another input has it too.
+func TestRerunWithoutCache(t *testing.T) {
+	r := newRig(t)
+	r.define(caching)
+	r.crew()
+	id := r.submit(Submission{Action: "w", Input: json.RawMessage(`{"items":[1],"tag":"a"}`), NoCache: true})
+	r.ended(id)
+	for _, o := range []RerunOptions{{}, {Definition: DefinitionLatest}, {Input: json.RawMessage(`{"items":[2],"tag":"a"}`)}} {
+		again, _ := r.rerun(id, o)
+		if x := r.ended(again); !x.NoCache {
+			t.Errorf("the rerun with %+v has the cache", o)
+		}
+	}
+}
+
 // latest is the latest execution of the workflow.
 func latest(r *rig, t *testing.T) flow.ID {
 	all, err := store.List(r.ctx, r.store, store.Filter{Action: "w", Limit: 1})

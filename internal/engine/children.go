@@ -75,7 +75,7 @@ func (s *step) make(ctx context.Context, kids maker, c *orchestration.Child, m *
 	if m.request, m.refusal, err = kids.request(ctx, c); err != nil {
 		return fmt.Errorf("task %q: %w", c.Task.Name, err)
 	}
-	m.request.NoCache = s.w.NoCache
+	m.request.NoCache = s.w.NoCache || !s.w.RerunOf.IsZero() // a rerun says by itself what it reuses: what it runs, runs
 	if m.given = s.w.Given(c.Task.Name, c.Index); m.given != nil {
 		m.request.GivenBy = s.w.GivenBy
 	} else if m.reuse, err = s.reusable(ctx, c, &m.request, m.refusal); err != nil {

@@ -280,7 +280,7 @@ func keepAsked(r, original, was *flow.Request) {
 		r.Key, r.KeyLimit, r.WhenFull, r.Fair = original.Key, original.KeyLimit, original.WhenFull, original.Fair
 	})
 	keep(original.Rate != was.Rate, func() { r.Rate = original.Rate })
-	r.Traceparent, r.Rules = original.Traceparent, original.Rules
+	r.NoCache, r.Traceparent, r.Rules = original.NoCache, original.Traceparent, original.Rules
 }
 
 // workflowOf is what an execution runs of its definition's tasks.
