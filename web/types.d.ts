@@ -79,6 +79,7 @@ export interface Execution {
   only?: string[];
   given_by?: string;
   cached?: boolean;
+  no_cache?: boolean;
   reused_of?: string;
   queue?: string;
   runtime?: string;
@@ -715,6 +716,7 @@ export interface Submission {
   retry?: Retry;
   concurrency?: Concurrency;
   rate?: Rate;
+  no_cache?: boolean;
   not_before?: string;
   start_in?: string;
   idempotency_key?: string;

@@ -16,7 +16,7 @@ func TestCacheDocument(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, out)
 		}
 	}
-	if n := strings.Count(out, "nothing of it was cached\n"); n != 2 {
-		t.Errorf("%d times nothing was cached, want 2:\n%s", n, out)
+	if n := strings.Count(out, "nothing of it was cached\n"); n != 3 {
+		t.Errorf("%d times nothing was cached, want 3:\n%s", n, out)
 	}
 }
