@@ -372,7 +372,7 @@ func TestClusterInstallation(t *testing.T) {
 	i.nothingLeft(t)
 }
 
-// pods are those of the release that nobody has asked to be deleted, and whether each is ready.
+// pods are those of the release without a time of deletion, and whether each is ready.
 func (i *installation) pods(t *testing.T) map[string]bool {
 	t.Helper()
 	all := map[string]bool{}

@@ -30,7 +30,7 @@ func listActions(_ *app, ctx context.Context, c *client.Client, l *listing) (any
 	return all, t, nil
 }
 
-// stoppedText says whether a definition is retired, paused, or both, by whom and why.
+// stoppedText is the STATE column: whether a definition is retired or paused, by whom and why; empty where it is neither.
 func stoppedText(d *api.Definition) string {
 	retired, paused := retiredText(d.Retired), pauseText(d.Paused)
 	if retired != "" && paused != "" {

@@ -45,7 +45,7 @@ is reported: the execution stays as it is. The exit code is that of the attempt 
 With --shell an interactive shell is opened in its place, with the same files, environment and limits, except those of time. The shell
 has no terminal of its own: what is typed is sent by lines.
 
-What runs is code of somebody else: it runs in the sandbox unless it was recorded in a container. Tasks that call others (http, llm, webhook) are
+The program may be untrusted: it runs in the sandbox, unless the attempt ran in a container. Tasks that call others (http, llm, webhook) are
 only sent again with --send.`,
 		Example: `  pawl debug ex_…
   pawl debug ex_… --task 'test[3]'              one item of a workflow's task

@@ -1,16 +1,12 @@
 package engine
 
 import (
-	"context"
-	"fmt"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/flow"
-	"github.com/pawl-run/pawl/internal/handoff"
 	"github.com/pawl-run/pawl/internal/store"
 )
 
@@ -139,50 +135,14 @@ func TestHeldBackByADeadServer(t *testing.T) {
 func TestPausedActionAmongReplicas(t *testing.T) {
 	onEachStore(t, func(r *rig) {
 		r.define("name: w\ntasks: {a: {action: dial}}\n---\nname: dial\nkind: action\naction: noop\n")
-		other := r.replica(func(o *Options) {
-			o.Uptime, o.Committers = nil, 2
-			if r.again != nil {
-				o.Store = r.again()
-			}
-		})
-		engines := []*Engine{r.e, other}
-		ctx, stop := context.WithCancel(r.ctx)
-		defer stop()
-		var wg sync.WaitGroup
-		var done atomic.Int64
-		for i := range 4 {
-			e := engines[i%2]
-			session, err := e.Open(ctx, handoff.Session{Name: fmt.Sprint("hand", i), Queues: []string{DefaultQueue}, Slots: 4})
-			if err != nil {
-				t.Fatal(err)
-			}
-			wg.Go(func() {
-				for {
-					work, err := e.Take(ctx, session, 4)
-					if err != nil {
-						return
-					}
-					var reports []flow.Report
-					for j := range work {
-						a := &work[j]
-						reports = append(reports, flow.Report{Execution: a.Execution, Attempt: a.Attempt, Events: []flow.Event{
-							ev(a, 0, flow.EvRunning, nil), ev(a, 1, flow.EvCompleted, &flow.Outcome{})}})
-					}
-					if _, err := e.Report(ctx, session, reports); err != nil && ctx.Err() == nil {
-						t.Errorf("report: %v", err)
-						return
-					}
-					done.Add(int64(len(work)))
-				}
-			})
-		}
+		two := r.pair()
 		const rounds = 10
 		var ids [2][]flow.ID
 		var submitting sync.WaitGroup
-		for i, e := range engines {
+		for i, e := range two.engines {
 			submitting.Go(func() {
 				for n := range 10 * rounds {
-					out, err := e.Submit(ctx, []Submission{{Action: []string{"w", "dial"}[n%2]}})
+					out, err := e.Submit(r.ctx, []Submission{{Action: []string{"w", "dial"}[n%2]}})
 					if err != nil || out[0].Err != nil {
 						t.Errorf("%+v, %v", out, err)
 						return
@@ -193,10 +153,10 @@ func TestPausedActionAmongReplicas(t *testing.T) {
 		}
 		for i := range rounds {
 			name := []string{"w", "dial"}[i%2]
-			if _, err := engines[i%2].PauseWork(ctx, store.PausedAction, name, PauseOrder{By: "ann"}); err != nil {
+			if _, err := two.engines[i%2].PauseWork(r.ctx, store.PausedAction, name, PauseOrder{By: "ann"}); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := engines[(i+1)%2].ResumeWork(ctx, store.PausedAction, name, PauseOrder{By: "bob"}); err != nil {
+			if _, err := two.engines[(i+1)%2].ResumeWork(r.ctx, store.PausedAction, name, PauseOrder{By: "bob"}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -204,8 +164,7 @@ func TestPausedActionAmongReplicas(t *testing.T) {
 		for _, id := range slices.Concat(ids[0], ids[1]) {
 			r.ended(id)
 		}
-		stop()
-		wg.Wait()
+		two.stop()
 		// That nothing began in a pause is invariant 58, which every test of this kind verifies at its end.
 	})
 }

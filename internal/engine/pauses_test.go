@@ -183,54 +183,67 @@ func TestPauseOfNothing(t *testing.T) {
 	}
 }
 
+// pair is two engines on one store, each with two hands that complete whatever they take. [pair.stop] ends the hands.
+type pair struct {
+	engines []*Engine
+	done    atomic.Int64 // executions that were completed
+	stop    func()
+}
+
+func (r *rig) pair() *pair {
+	r.Helper()
+	other := r.replica(func(o *Options) {
+		o.Uptime, o.Committers = nil, 2
+		if r.again != nil {
+			o.Store = r.again()
+		}
+	})
+	two := &pair{engines: []*Engine{r.e, other}}
+	ctx, cancel := context.WithCancel(r.ctx)
+	var hands sync.WaitGroup
+	two.stop = func() { cancel(); hands.Wait() }
+	r.Cleanup(two.stop)
+	for i := range 4 {
+		e := two.engines[i%2]
+		session, err := e.Open(ctx, handoff.Session{Name: fmt.Sprint("hand", i), Queues: []string{DefaultQueue}, Slots: 4})
+		if err != nil {
+			r.Fatal(err)
+		}
+		hands.Go(func() {
+			for {
+				work, err := e.Take(ctx, session, 4)
+				if err != nil {
+					return
+				}
+				var reports []flow.Report
+				for j := range work {
+					a := &work[j]
+					reports = append(reports, flow.Report{Execution: a.Execution, Attempt: a.Attempt, Events: []flow.Event{
+						ev(a, 0, flow.EvRunning, nil), ev(a, 1, flow.EvCompleted, &flow.Outcome{})}})
+				}
+				if _, err := e.Report(ctx, session, reports); err != nil && ctx.Err() == nil {
+					r.Errorf("report: %v", err)
+					return
+				}
+				two.done.Add(int64(len(work)))
+			}
+		})
+	}
+	return two
+}
+
 // Two servers claim from a queue that either of them pauses and resumes. Between the moment of a pause and that of its end, by the
 // database's clock, nothing is claimed, and when it is over everything is done.
 func TestPausedAmongReplicas(t *testing.T) {
 	onEachStore(t, func(r *rig) {
-		other := r.replica(func(o *Options) {
-			o.Uptime, o.Committers = nil, 2
-			if r.again != nil {
-				o.Store = r.again()
-			}
-		})
-		engines := []*Engine{r.e, other}
-		ctx, stop := context.WithCancel(r.ctx)
-		defer stop()
-		var wg sync.WaitGroup
-		var done atomic.Int64
-		for i := range 4 {
-			e := engines[i%2]
-			session, err := e.Open(ctx, handoff.Session{Name: fmt.Sprint("hand", i), Queues: []string{DefaultQueue}, Slots: 4})
-			if err != nil {
-				t.Fatal(err)
-			}
-			wg.Go(func() {
-				for {
-					work, err := e.Take(ctx, session, 4)
-					if err != nil {
-						return
-					}
-					var reports []flow.Report
-					for j := range work {
-						a := &work[j]
-						reports = append(reports, flow.Report{Execution: a.Execution, Attempt: a.Attempt, Events: []flow.Event{
-							ev(a, 0, flow.EvRunning, nil), ev(a, 1, flow.EvCompleted, &flow.Outcome{})}})
-					}
-					if _, err := e.Report(ctx, session, reports); err != nil && ctx.Err() == nil {
-						t.Errorf("report: %v", err)
-						return
-					}
-					done.Add(int64(len(work)))
-				}
-			})
-		}
+		two := r.pair()
 		const rounds = 20
 		var ids [2][]flow.ID
 		var submitting sync.WaitGroup
-		for i, e := range engines {
+		for i, e := range two.engines {
 			submitting.Go(func() {
 				for range 10 * rounds {
-					out, err := e.Submit(ctx, []Submission{{Action: "noop"}})
+					out, err := e.Submit(r.ctx, []Submission{{Action: "noop"}})
 					if err != nil || out[0].Err != nil {
 						t.Errorf("%+v, %v", out, err)
 						return
@@ -241,24 +254,23 @@ func TestPausedAmongReplicas(t *testing.T) {
 		}
 		var spans []struct{ from, to time.Time }
 		for i := range rounds {
-			e := engines[i%2]
-			p, err := e.PauseWork(ctx, store.PausedQueue, DefaultQueue, PauseOrder{})
+			e := two.engines[i%2]
+			p, err := e.PauseWork(r.ctx, store.PausedQueue, DefaultQueue, PauseOrder{})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := e.opts.Store.LiveSessions(ctx); err != nil { // some time passes
+			if _, err := e.opts.Store.LiveSessions(r.ctx); err != nil { // some time passes
 				t.Fatal(err)
 			}
-			q, err := engines[(i+1)%2].ResumeWork(ctx, store.PausedQueue, DefaultQueue, PauseOrder{})
+			q, err := two.engines[(i+1)%2].ResumeWork(r.ctx, store.PausedQueue, DefaultQueue, PauseOrder{})
 			if err != nil {
 				t.Fatal(err)
 			}
 			spans = append(spans, struct{ from, to time.Time }{p.At, q.At})
 		}
 		submitting.Wait()
-		r.until(func() bool { return int(done.Load()) == len(ids[0])+len(ids[1]) })
-		stop()
-		wg.Wait()
+		r.until(func() bool { return int(two.done.Load()) == len(ids[0])+len(ids[1]) })
+		two.stop()
 		for _, id := range append(ids[0], ids[1]...) {
 			at := r.get(id).ClaimedAt
 			for _, s := range spans {

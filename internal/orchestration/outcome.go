@@ -1,0 +1,106 @@
+package orchestration
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/flow"
+)
+
+// finish works out the outcome of a workflow that is over.
+func (k *taking) finish(stage flow.Stage) {
+	k.plan.Stage = stage
+	switch {
+	case k.st.Ending != 0:
+		k.plan.Outcome.Error = k.st.Reason
+	case stage == flow.Failed:
+		k.plan.Outcome.Error = k.failure()
+	case stage == flow.Cancelled:
+		k.plan.Outcome.Error = k.cancellation()
+	case k.w.Reports != nil:
+		k.report()
+	case k.w.Outputs != nil:
+		v := k.vars
+		if _, all := k.w.Outputs.Refs(); all {
+			v.Upstream = upstream(k.w, nil)
+		}
+		err := k.environment(&v)
+		if err == nil {
+			k.plan.Outcome.Output, err = k.w.Outputs.Eval(&v)
+		}
+		if err != nil {
+			k.plan.Stage = flow.Failed
+			k.plan.Outcome.Error = &flow.Error{Code: flow.CodeExpressionError, Message: err.Error()}
+		}
+	}
+}
+
+// failure names the first task, in document order, that made the workflow fail.
+func (k *taking) failure() *flow.Error {
+	for i, t := range k.w.Tasks {
+		p := &k.st.Tasks[i]
+		if !fails(t, p) {
+			continue
+		}
+		why := p.Error
+		if why == nil {
+			why = &flow.Error{Code: string(definition.StatusFailed), Message: "it gave no reason"}
+		}
+		details := struct {
+			Task  string `json:"task"`
+			Index int    `json:"index"`
+			Code  string `json:"code"`
+		}{t.Name, p.ErrorIndex, why.Code}
+		e := &flow.Error{Code: flow.CodeTaskFailed, Message: FailedBy(t, p.ErrorIndex, why)}
+		if raw, err := json.Marshal(details); err == nil {
+			e.Details = raw
+		}
+		return e
+	}
+	return &flow.Error{Code: flow.CodeTaskFailed, Message: "a task failed"}
+}
+
+// FailedBy is the message of a workflow that failed because an item of a task did; of a task without foreach the index is not used.
+func FailedBy(t *definition.Task, index int, why *flow.Error) string {
+	name := fmt.Sprintf("task %q", t.Name)
+	if t.Foreach != nil {
+		name += fmt.Sprintf(" (item %d)", index)
+	}
+	return fmt.Sprintf("%s failed: %s: %s", name, why.Code, why.Message)
+}
+
+// CancelledBy is the message of a workflow that was cancelled because a task of it was.
+func CancelledBy(t *definition.Task) string { return fmt.Sprintf("task %q was cancelled", t.Name) }
+
+func (k *taking) cancellation() *flow.Error {
+	for i, t := range k.w.Tasks {
+		if k.st.Tasks[i].interrupted() {
+			return &flow.Error{Code: flow.CodeCancelled, Message: CancelledBy(t)}
+		}
+	}
+	return &flow.Error{Code: flow.CodeCancelled, Message: "a task was cancelled"}
+}
+
+// report puts out what the tasks put out of which alone the workflow is a rerun.
+func (k *taking) report() {
+	all := make(map[string]any, len(k.w.Reports))
+	var err error
+	for _, name := range k.w.Reports {
+		switch r := k.result(name); {
+		case r == nil: // the definition has no such task
+		case r.Unread != nil:
+			err = r.Unread
+		case r.Items != nil:
+			all[name] = r.Items
+		default:
+			all[name] = r.Output
+		}
+	}
+	if err == nil {
+		k.plan.Outcome.Output, err = json.Marshal(all)
+	}
+	if err != nil {
+		k.plan.Stage, k.plan.Outcome.Error = flow.Failed, &flow.Error{Code: flow.CodeExpressionError, Message: err.Error()}
+	}
+}
