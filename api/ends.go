@@ -9,7 +9,7 @@ type EvaluationBatch struct {
 type Counts struct {
 	Total      int            `json:"total" doc:"Executions"`
 	Unfinished int            `json:"unfinished" doc:"Of them, those that have not ended: all of these are counted"`
-	More       bool           `json:"more,omitempty" doc:"There are more than 20,000 with the label: of those that have ended the newest were counted"`
+	More       bool           `json:"more,omitempty" doc:"There are more than 10,000 with the label: of those that have ended the newest were counted"`
 	Statuses   map[Status]int `json:"statuses" doc:"Executions by status; what there is none of is absent"`
 	Verdicts   map[string]int `json:"verdicts" doc:"Executions that have ended by verdict: ok, or the code of the error"`
 }

@@ -251,4 +251,12 @@ type Why struct {
 	Root string `json:"root,omitempty"`
 	// Inquiry is the question whose answer it waits for.
 	Inquiry string `json:"inquiry,omitempty"`
+	// Paused is the queue, worker or action that it waits to be resumed.
+	Paused *PausedPart `json:"paused,omitempty"`
+}
+
+// PausedPart names something that is paused.
+type PausedPart struct {
+	Kind string `json:"kind" enum:"queue,worker,action" doc:"What is paused"`
+	Name string `json:"name" doc:"Of the queue, worker or action"`
 }

@@ -133,6 +133,11 @@ export interface Counts {
   verdicts: Record<string, number>;
 }
 
+export interface PausedPart {
+  kind: string;
+  name: string;
+}
+
 export interface Why {
   id: string;
   status: string;
@@ -152,6 +157,7 @@ export interface Why {
   worker?: string;
   root?: string;
   inquiry?: string;
+  paused?: PausedPart;
 }
 
 export interface ReplayFinding {

@@ -91,3 +91,24 @@ func (w *typeWriter) declare(t reflect.Type) {
 	b.WriteString("}\n")
 	w.out.WriteString(b.String())
 }
+
+// The page has a word for each thing that an execution may wait for.
+func TestWaitsHaveWords(t *testing.T) {
+	t.Parallel()
+	script, err := os.ReadFile("part/status.js")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, words, _ := strings.Cut(string(script), "const waits = table({")
+	words, _, _ = strings.Cut(words, "});")
+	f, _ := reflect.TypeFor[api.ReplayWhy]().FieldByName("Waiting")
+	all := strings.Split(f.Tag.Get("enum"), ",")
+	if len(all) < 10 {
+		t.Fatalf("the API lists %q", all)
+	}
+	for _, w := range append(all, "cancel", "aside") { // what only lasts until now is in no history
+		if !strings.Contains(words, w+": ") && !strings.Contains(words, "'"+w+"': ") {
+			t.Errorf("no word for %q", w)
+		}
+	}
+}

@@ -48,6 +48,7 @@ func TestRunAProgram(t *testing.T) {
 	tb.do("expect something else", chromedp.SendKeys("#out-0", "got 8"))
 	tb.press("Run")
 	tb.see("0 of 1 case passed")
+	tb.see("First difference in line 1") // without that the case is pressed
 	if n := len(s.call(t, http.MethodGet, "/api/v1/executions", nil)["executions"].([]any)); n != 3 {
 		t.Errorf("%d executions, want 3", n)
 	}

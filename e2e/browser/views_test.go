@@ -75,8 +75,8 @@ func TestReplayWhy(t *testing.T) {
 	s.call(t, http.MethodGet, "/api/v1/executions/"+id+"?wait=30s", nil)
 	tb := open(t, host)
 	tb.do("open", chromedp.Navigate(s.url+"/ui/executions/"+id+"/why?at=2"))
-	tb.see(`waited in line for concurrency key "db" (limit 1)`)
-	tb.see("which executions held the key then, and its place in the line")
+	tb.see(`Waited in line for concurrency key "db" (limit 1)`)
+	tb.see("Which executions held the key then, and its place in the line")
 	for _, theme := range []string{"light", "dark"} {
 		for _, width := range []int64{1280, 360} {
 			tb.as(theme, width)
@@ -86,11 +86,11 @@ func TestReplayWhy(t *testing.T) {
 		}
 	}
 	tb.do("the next event", chromedp.Evaluate[chromedp.Void](`document.querySelector('button[aria-label="Event after"]').click()`))
-	tb.see(`waited in queue "default" for a worker`)
+	tb.see(`Waited in queue "default" for a worker`)
 	tb.do("load again", chromedp.Reload())
 	tb.see("and whether the queue, the action or a worker was paused")
 	tb.press("Now")
-	tb.see("nothing: it is completed since")
+	tb.see("Nothing: it is completed since")
 	fan := s.submit(t, "/api/v1/executions?wait=60s", `{"action": "fan"}`)
 	tb.do("open a workflow", chromedp.Navigate(s.url+"/ui/executions/"+fan+"?at=5"))
 	tb.press("Why")

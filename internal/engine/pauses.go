@@ -287,7 +287,7 @@ func (e *Engine) Paused(ctx context.Context) ([]store.Pause, error) {
 
 // paused says that a pause keeps an execution from being claimed.
 func (w *Why) paused(p *store.Pause, then string) {
-	w.Waiting, w.Until = "paused", p.Until
+	w.Waiting, w.Until, w.Paused = "paused", p.Until, p
 	w.Summary = pauseText(p) + then
 	w.Unblock = []string{fmt.Sprintf("it is resumed: pawl resume %s %s", p.Of, p.Name)}
 }

@@ -31,7 +31,8 @@ type Why struct {
 	Worker    string    // who holds it
 	Root      flow.ID   // of a workflow: the task at the end of the chain that it waits for; zero: none is open
 
-	Inquiry flow.ID // that it waits for the answer of
+	Inquiry flow.ID      // that it waits for the answer of
+	Paused  *store.Pause // that it waits for the end of; nil where that is its own
 
 	root *Why   // of Root
 	path string // the names of the tasks down to Root

@@ -313,7 +313,7 @@ func notBegun(def *definition.Workflow, tasks []TaskState) (facts []string) {
 		case len(facts) == shownTasks:
 			left++
 		default:
-			facts = append(facts, fmt.Sprintf("%s had not begun: it needs %s", t.Task, named(needs)))
+			facts = append(facts, fmt.Sprintf("task %s had not begun: it needs %s", t.Task, named(needs)))
 		}
 	}
 	if left > 0 {

@@ -149,11 +149,11 @@ func TestWaiting(t *testing.T) {
 		{"a question that cannot be read", byEngine(flow.KindAsk, `{"assignees":7}`), 4, WaitAnswer, "waited for an answer", "", nil, "what was asked: the question cannot be read"},
 		{"a signal", byEngine(flow.KindWait, `{"signal":"paid","subject":"order-7","timeout":"1h"}`), 4, WaitSignal, "waited for a signal paid about order-7", "", []string{"it waits 1h0m0s at most"}, "which signals had come by then and did not fit"},
 		{"a rerun", byEngine(flow.KindRerun, `{}`), 4, WaitRerun, "waited for the execution that it had started", "", nil, "how far that execution was: it has a history of its own"},
-		{"a workflow that begins", flowed, 4, WaitChildren, "no task was open: its next step was being decided", "", []string{"b had not begun: it needs a", "c had not begun: it needs b", "d had not begun: it needs a and c"}, ""},
-		{"its first task", flowed, 5, WaitChildren, "waited for a", "", []string{"b had not begun: it needs a"}, ""},
-		{"items of a task", flowed, 6, WaitChildren, "waited for b (3 of 3 open)", "", []string{"c had not begun: it needs b", "d had not begun: it needs c", "event 7, paused, came 2s later"}, ""},
+		{"a workflow that begins", flowed, 4, WaitChildren, "no task was open: its next step was being decided", "", []string{"task b had not begun: it needs a", "task c had not begun: it needs b", "task d had not begun: it needs a and c"}, ""},
+		{"its first task", flowed, 5, WaitChildren, "waited for a", "", []string{"task b had not begun: it needs a"}, ""},
+		{"items of a task", flowed, 6, WaitChildren, "waited for b (3 of 3 open)", "", []string{"task c had not begun: it needs b", "task d had not begun: it needs c", "event 7, paused, came 2s later"}, ""},
 		{"a paused workflow", flowed, 7, WaitPaused, "paused by ann since " + noon + "0:04Z until 2026-03-01 13:00:04Z (the disk is full): it started no tasks", "2026-03-01 13:00:04Z",
-			[]string{"it waited for b (2 of 3 open)", "c had not begun: it needs b"}, ""},
+			[]string{"it waited for b (2 of 3 open)", "task c had not begun: it needs b"}, ""},
 		{"a workflow without a definition", &without, 6, WaitChildren, "waited for its tasks", "", nil, "for which of its tasks: its definition cannot be read"},
 	} {
 		v := Replay(c.rec, c.at).State.Waiting

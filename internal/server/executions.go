@@ -258,6 +258,9 @@ func (c *call) why() error {
 		out.Root = w.Root.String()
 	}
 	out.Inquiry = w.Inquiry.Text(flow.InquiryPrefix)
+	if p := w.Paused; p != nil {
+		out.Paused = &api.PausedPart{Kind: p.Of.String(), Name: p.Name}
+	}
 	for _, h := range w.Holders {
 		out.Holders = append(out.Holders, h.String())
 	}

@@ -252,7 +252,7 @@ func (c *call) rows(found []*flow.Execution, shown shown) ([]api.Execution, erro
 }
 
 // countedEnds is how many executions with a label are counted that have ended, unless Options.Reach says another number.
-const countedEnds = 20_000
+const countedEnds = 10_000
 
 func (c *call) count(narrow func(*store.Filter)) error {
 	if len(c.query["label"]) == 0 {

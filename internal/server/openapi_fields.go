@@ -304,6 +304,7 @@ var fieldDocs = map[string]string{
 	"Why.holders":  "Executions that hold the key",
 	"Why.inquiry":  "The question whose answer it waits for",
 	"Why.key":      "The concurrency key that it waits for",
+	"Why.paused":   "The queue, worker or action that it waits to be resumed",
 	"Why.position": "Its place in line, from 1",
 	"Why.runtime":  "That a worker of the queue must have to run it",
 	"Why.summary":  "What it waits for, in a sentence",

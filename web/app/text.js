@@ -17,6 +17,12 @@ const picture = (c) => {
  */
 export const plain = (s) => String(s ?? '').replace(/\r\n/g, '\n').replace(hidden, picture);
 
+// With which sentences of the server begin. Others begin with an id or a name, which is shown as it is.
+const beginnings = /^(a|about|action|an|at|attempt|being|event|it|its|more|no|none|nothing|of|one|ordered|paused|provisioning|put|queue|running|sleeping|slept|start|task|the|waited|waiting|waits|what|when|whether|which|who|worker|workflow)\b/;
+
+/** A sentence of the server, which terminals show behind a name: with a capital. @param {string} text */
+export const sentence = (text) => (beginnings.test(text) ? text[0].toUpperCase() + text.slice(1) : text);
+
 /** Text of a user in one line, cut at n characters. @param {unknown} s @param {number} [n] */
 export function line(s, n = 300) {
   const t = String(s ?? '');

@@ -51,6 +51,14 @@ export const statusShape = (status) => {
 /** @param {{status: string, word?: string}} p */
 export const statusPill = ({ status, word }) => html`<span class=${`status ${look(status).tone}`} title=${look(status).help}>${statusShape(status)}<span>${word || look(status).word}</span></span>`;
 
+const waits = table({
+  nothing: 'Nothing', time: 'Its time', rate: 'Its turn under a rate', retry: 'Its next attempt', key: 'Its concurrency key', queue: 'A free slot', paused: 'The end of a pause', worker: 'A worker', children: 'Its tasks',
+  sleep: 'The end of its sleep', answer: 'An answer', signal: 'A signal', rerun: 'What it runs again', cancel: 'The confirmation of its end', aside: 'Another try of the engine', 'not known': 'Not known',
+});
+
+/** What an execution waits for, in words. @param {string} w as the API names it */
+export const waitWord = (w) => waits[w] || w;
+
 const verdicts = table({
   ok: 'Passed', nonzero_exit: 'Non-zero exit', signal: 'Crashed', timeout: 'Wall time limit', cpu_timeout: 'CPU time limit', oom: 'Out of memory',
   output_limit: 'Output limit', killed: 'Killed', infra_error: 'Infrastructure', compile_error: 'Compile error', syntax_error: 'Syntax error',

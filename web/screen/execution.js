@@ -201,7 +201,7 @@ export function Execution({ id }) {
     ${head({ x, raw, again, at })}
     ${error ? trouble(error) : null}
     <nav class="tabs" aria-label="About this execution">${all.map((n) => html`<a key=${n} href=${`executions/${x.id}/${n}${kept}`} aria-current=${n === at ? 'page' : undefined}>${tabs[n].word}</a>`)}</nav>
-    ${seq > 0 ? h(Replayed, { key: x.id, id: x.id, growing: open(x.status), at: seq, view: (/** @type {Shown['moment']} */ moment) => html`<div key=${at}>${tabs[at].view({ x, raw, again, moment })}</div>` })
+    ${seq > 0 ? h(Replayed, { key: x.id, id: x.id, growing: open(x.status), at: seq, tasks: x.kind === 'workflow', view: (/** @type {Shown['moment']} */ moment) => html`<div key=${at}>${tabs[at].view({ x, raw, again, moment })}</div>` })
       : html`<div key=${at}>${tabs[at].view({ x, raw, again, moment: null })}</div>`}
   </div>`;
 }

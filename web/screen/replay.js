@@ -35,8 +35,8 @@ function useEvents(id, growing) {
   return state;
 }
 
-/** @param {{events: Event[], more: boolean, error: unknown, at: number, hold: (seq: number) => void}} p hold: shows an event that the address does not name yet */
-function Replay({ events, more, error, at, hold }) {
+/** @param {{events: Event[], more: boolean, error: unknown, at: number, tasks: boolean, hold: (seq: number) => void}} p hold: shows an event that the address does not name yet */
+function Replay({ events, more, error, at, tasks, hold }) {
   const [playing, play] = useState(false);
   const last = events.length;
   const to = (/** @type {number} */ n) => {
@@ -62,12 +62,12 @@ function Replay({ events, more, error, at, hold }) {
       <button type="button" onClick=${() => { if (!playing && m.seq >= last) to(1); play(!playing); }}>${playing ? 'Stop' : 'Play'}</button>
       <a class="button" href=${withQuery({ at: undefined })}>Now</a></div>
     <p class="row" role="status"><span class="num">Event ${number(m.seq)} of ${number(last)}${more ? ' and more' : ''}</span><strong>${line(m.event.type, 60)}</strong>${statusPill({ status: m.status })}<span class="num muted">${clock(m.event.at, true)}, ${duration(m.since)} after the first</span></p>
-    <p class="muted small">Which tasks had been started is from this history; how far they were goes by the clocks of the workers that ran them.</p>
+    ${tasks ? html`<p class="muted small">Which tasks had been started is from this history; how far they were goes by the clocks of the workers that ran them.</p>` : null}
   </section>`;
 }
 
-/** The slider, and beneath it what the view shows of that moment. @param {{id: string, growing: boolean, at: number, view: (m: import('../part/replay.js').Moment) => any}} p */
-export function Replayed({ id, growing, at, view }) {
+/** The slider, and beneath it what the view shows of that moment. @param {{id: string, growing: boolean, at: number, tasks: boolean, view: (m: import('../part/replay.js').Moment) => any}} p */
+export function Replayed({ id, growing, at, tasks, view }) {
   const history = useEvents(id, growing);
   const [held, hold] = useState(0); // the event under the slider, while the address names another
   useEffect(() => hold(0), [at]);
@@ -81,5 +81,5 @@ export function Replayed({ id, growing, at, view }) {
   }, [held]);
   const shown = held || at;
   const moment = momentAt(history.events, shown);
-  return html`${h(Replay, { ...history, at: shown, hold })}${moment ? view(moment) : null}`;
+  return html`${h(Replay, { ...history, at: shown, tasks, hold })}${moment ? view(moment) : null}`;
 }

@@ -75,7 +75,7 @@ function Cases({ cases, given, summary }) {
   const failing = cases.filter((c) => c.verdict !== 'ok');
   const asked = route.value.query.get('case') || '';
   const [only, setOnly] = useState(failing.length > 0 && failing.length < cases.length && (asked === '' || failing.some((c) => c.name === asked)));
-  const [chosen, choose] = useState(asked);
+  const [chosen, choose] = useState(asked || failing.find((c) => c.mismatch || c.stdout || c.stderr || c.message)?.name || ''); // what differs in the first that did not pass is what is looked for
   const [most, setMost] = useState(200);
   const rows = (only ? failing : cases).slice(0, most);
   const total = summary?.total ?? cases.length;
@@ -85,7 +85,7 @@ function Cases({ cases, given, summary }) {
     actions: failing.length > 0 && failing.length < cases.length ? html`<button type="button" class="toggle" aria-pressed=${only} onClick=${() => setOnly(!only)}>Only those that did not pass</button>` : null,
     children: html`<div class="bar" aria-hidden="true"><i class="good" style=${{ width: `${(100 * passed) / Math.max(1, total)}%` }}></i><i class="bad" style=${{ width: `${(100 * failing.length) / Math.max(1, total)}%` }}></i></div>
     <div class="scroll"><table class="rows"><thead><tr><th scope="col">Case</th><th scope="col">Verdict</th><th scope="col" class="right">Wall</th><th scope="col" class="right">CPU</th><th scope="col" class="right">Memory</th></tr></thead>
-      <tbody>${rows.map((c) => [html`<tr key=${c.name}><td><button type="button" class="bare open-row user" aria-expanded=${chosen === c.name} onClick=${() => choose(chosen === c.name ? '' : c.name)}>${line(c.name, 120)}</button></td>
+      <tbody>${rows.map((c) => [html`<tr key=${c.name}><td><button type="button" class="bare open-row user" aria-expanded=${chosen === c.name} onClick=${() => choose(chosen === c.name ? '' : c.name)}><span class="turn" aria-hidden="true">${chosen === c.name ? '▾' : '▸'}</span> ${line(c.name, 120)}</button></td>
         <td><span class=${verdictTone(c.verdict)}>${line(verdictWord(c.verdict))}</span>${c.uncompared ? html` <span class="muted small">not compared</span>` : null}</td>
         <td class="right num">${duration(c.wall_ms || 0)}</td><td class="right num">${duration(c.cpu_ms || 0)}</td><td class="right num">${bytes(c.peak_memory_bytes || 0)}</td></tr>`,
       chosen === c.name ? html`<tr key=${`${c.name} detail`}><td colspan="5">${caseDetail({ c, given: given.find((g, i) => (g?.name || String(i + 1)) === c.name) })}</td></tr>` : null])}</tbody></table></div>

@@ -2,17 +2,18 @@
 import { html, h, useEffect, useState } from '../vendor/preact.js';
 import { getJSON, query } from '../app/api.js';
 import { poll } from '../app/stream.js';
-import { plain, line, duration, clock, number } from '../app/text.js';
-import { open, statusPill } from '../part/status.js';
+import { plain, line, sentence, duration, clock, number } from '../app/text.js';
+import { open, statusPill, waitWord } from '../part/status.js';
 import { now, trouble, loading, panel } from '../part/kit.js';
 import { lazy } from '../app/lazy.js';
 
+const PauseOrder = lazy(() => import('./pause.js').then((m) => m.PauseOrder), () => null);
 const Asking = lazy(() => import('./questions.js').then((m) => m.Asking));
 
 const id = /\b((?:ex|iq)_[0-9a-z]{20,})\b/;
 
 /** A sentence of the server with its ids as links. @param {string} text */
-export const linked = (text) => text.split(id).map((part, i) => (i % 2 ? html`<a class="mono" href=${`${part.startsWith('iq') ? 'questions' : 'executions'}/${part}`}>${part}</a>` : plain(part)));
+export const linked = (text) => sentence(text).split(id).map((part, i) => (i % 2 ? html`<a class="mono" href=${`${part.startsWith('iq') ? 'questions' : 'executions'}/${part}`}>${part}</a>` : plain(part)));
 
 const steps = 5; // of a trail
 
@@ -51,6 +52,7 @@ export function Why({ x }) {
   const [why, set] = useState(/** @type {import('../types').Why|null} */ (null));
   const [trail, setTrail] = useState(/** @type {{trail: Reason[], loop: boolean}} */ ({ trail: [], loop: false }));
   const [error, setError] = useState(/** @type {unknown} */ (null));
+  const [asked, ask] = useState(0);
   useEffect(() => poll(async () => {
     try {
       /** @type {Reason} */
@@ -63,15 +65,16 @@ export function Why({ x }) {
       throw e;
     }
     return open(x.status);
-  }, 3000), [x.id, x.status, x.attempt]);
+  }, 3000), [x.id, x.status, x.attempt, asked]);
   if (!why) return error ? trouble(error) : loading();
+  const p = why.paused;
   const left = why.until ? Date.parse(why.until) - now.value : 0;
   return html`<div class="stack">
     <p class=${`note user ${why.waiting === 'nothing' ? '' : 'run'}`} role="status">${linked(why.summary)}</p>
     ${why.inquiry ? h(Asking, { id: why.inquiry, key: why.inquiry }) : null}
     <div class="split">
       ${panel({ title: 'What is known', children: html`<div class="body stack"><dl class="facts">
-        <dt>Waits for</dt><dd>${line(why.waiting)}</dd>
+        <dt>Waits for</dt><dd>${waitWord(why.waiting)}</dd>
         ${why.position ? html`<dt>Place in line</dt><dd class="num">${number(why.position)}</dd>` : null}
         ${why.until ? html`<dt>Until</dt><dd class="num">${clock(why.until)}${left > 0 ? ` (in ${duration(left)})` : ''}</dd>` : null}
         ${why.queue ? html`<dt>Queue</dt><dd class="user">${line(why.queue)}</dd>` : null}
@@ -82,7 +85,8 @@ export function Why({ x }) {
         ${why.root ? html`<dt>Goes back to</dt><dd><a class="mono" href=${`executions/${why.root}/why`}>${line(why.root)}</a></dd>` : null}
       </dl>${(why.facts || []).length > 0 ? html`<ul class="tight user">${why.facts.map((f) => html`<li>${linked(f)}</li>`)}</ul>` : null}</div>` })}
       ${panel({ title: 'What would unblock it', children: html`<div class="body">${(why.unblock || []).length > 0
-        ? html`<ul class="tight user">${why.unblock.map((u) => html`<li>${linked(u)}</li>`)}</ul>` : html`<p class="muted">Nothing has to be done.</p>`}</div>` })}
+        ? html`<ul class="tight user">${why.unblock.map((u) => html`<li>${linked(u)}</li>`)}</ul>` : html`<p class="muted">Nothing has to be done.</p>`}
+        ${p ? html`<div class="row unblock">${h(PauseOrder, { key: `${p.kind} ${p.name}`, of: `${p.kind}s`, name: p.name, paused: true, again: () => ask((n) => n + 1) })}<span class="user muted">${line(`${p.kind} ${p.name}`, 160)}</span></div>` : null}</div>` })}
     </div>
     ${trail.trail.length > 0 || trail.loop ? trailPanel(trail) : null}
     ${error ? trouble(error) : null}

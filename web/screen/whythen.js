@@ -3,6 +3,7 @@ import { html, useEffect, useRef, useState } from '../vendor/preact.js';
 import { getJSON, query } from '../app/api.js';
 import { line, clock } from '../app/text.js';
 import { trouble, loading, panel } from '../part/kit.js';
+import { waitWord } from '../part/status.js';
 import { linked } from './why.js';
 
 /** @typedef {import('../types').ReplayWhy} Then */
@@ -53,7 +54,7 @@ export function WhyThen({ x, moment }) {
     <p class=${`note user ${why.waiting === 'nothing' ? '' : why.waiting === 'not known' ? 'late' : 'run'}`} role="status">${linked(why.summary)}</p>
     <div class="split">
       ${panel({ title: 'What is recorded', children: html`<div class="body stack"><dl class="facts">
-        <dt>Waited for</dt><dd>${line(why.waiting)}</dd>
+        <dt>Waited for</dt><dd>${waitWord(why.waiting)}</dd>
         ${why.until ? html`<dt>Until</dt><dd class="num">${clock(why.until)}</dd>` : null}
         ${why.queue ? html`<dt>Queue</dt><dd class="user">${line(why.queue)}</dd>` : null}
         ${why.key ? html`<dt>Key</dt><dd><a href=${'work' + query({ key: why.key })} class="user">${line(why.key)}</a></dd>` : null}

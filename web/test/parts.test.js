@@ -5,7 +5,7 @@ import { inPixels } from '../part/graph.js';
 import { fieldsOf, wrong, written, entered } from '../part/form.js';
 import { look, statusShape, statusPill, verdictWord } from '../part/status.js';
 import { programOf } from '../part/program.js';
-import { duration, ago, bytes, goDuration, goSize, line, plain } from '../app/text.js';
+import { duration, ago, bytes, goDuration, goSize, line, plain, sentence } from '../app/text.js';
 
 test('chunks become lines, by stream', () => {
   const l = new Lines();
@@ -100,5 +100,11 @@ test('names of what every object has are words like others', () => {
     assert.equal(entered({}, fields[0]), '');
     assert.equal(written(fields, {}), '{}');
     assert.equal(written(fields, { [word]: 'x' }), `{"${word}": "x"}`);
+  }
+});
+
+test('sentences of the server begin with a capital, and names stay as they are', () => {
+  for (const [text, want] of [['it is resumed', 'It is resumed'], ['1st for key "db"', '1st for key "db"'], ['queue "default" is paused', 'Queue "default" is paused'], ['ex_06h0 ends', 'ex_06h0 ends'], ['ann has given it', 'ann has given it'], ['iteration ends', 'iteration ends'], ['', '']]) {
+    assert.equal(sentence(text), want);
   }
 });

@@ -67,11 +67,11 @@ func measured(b *testing.B, call func() error) {
 func BenchmarkCounts(b *testing.B, s store.Store) {
 	for say, count := range map[string]func(context.Context) error{
 		"counts of half label": func(ctx context.Context) error {
-			_, _, err := s.Tally(ctx, store.Filter{Labels: map[string]string{"set": "half"}, Reach: 20_000})
+			_, _, err := s.Tally(ctx, store.Filter{Labels: map[string]string{"set": "half"}, Reach: 10_000})
 			return err
 		},
 		"counts of rare label": func(ctx context.Context) error {
-			_, _, err := s.Tally(ctx, store.Filter{Labels: map[string]string{"set": "rare"}, Reach: 20_000})
+			_, _, err := s.Tally(ctx, store.Filter{Labels: map[string]string{"set": "rare"}, Reach: 10_000})
 			return err
 		},
 		"counts by stage": func(ctx context.Context) error { _, err := s.Counts(ctx); return err },
