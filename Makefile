@@ -21,7 +21,7 @@ SEED ?= 0
 SOAK ?= 17m
 NEIGHBOUR ?= 5m
 
-.PHONY: build test vet lint lint-page unit page chart kubernetes fuzz chaos cross bench bench-peers picture
+.PHONY: build test vet lint lint-page unit page soak-ui chart kubernetes fuzz chaos cross bench bench-peers picture
 
 build: ## bin/pawl
 	CGO_ENABLED=0 $(GO) build -trimpath -o bin/pawl ./cmd/pawl
@@ -62,6 +62,9 @@ endif
 
 page: ## the web page in Chromium against a real server; skipped where chromium is not
 	cd e2e/browser && $(GO) vet ./... && ../../scripts/with-services $(GO) test -count=1 -parallel 3 -timeout 10m ./...
+
+soak-ui: ## four tabs of the web page, open for an hour on what changes all the time
+	cd e2e/browser && ../../scripts/with-services $(GO) test -count=1 -timeout 2h -run TestSoak -v . -soak 1h
 
 chart: ## the Helm chart, by Helm's own library, which is compiled first (2 minutes, once); skipped where that cannot be downloaded
 	@if (cd e2e/chart && $(GO) list -deps -test . >/dev/null); then \

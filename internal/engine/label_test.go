@@ -184,9 +184,11 @@ func TestLanesAreFoundInTheStore(t *testing.T) {
 		if err := b.readLanes(r.ctx); err != nil {
 			t.Fatal(err)
 		}
+		b.lanes.mu.Lock() // the replica reads them, too, when it watches pauses
 		if n := len(b.lanes.all); n != lanes || len(b.lanes.stored) != lanes || !b.lanes.used["default@host=h599"] {
 			t.Errorf("found %d lanes", n)
 		}
+		b.lanes.mu.Unlock()
 	}
 }
 
