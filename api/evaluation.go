@@ -17,6 +17,8 @@ type Evaluation struct {
 	Retry          *Retry            `json:"retry,omitempty"`
 	Concurrency    *Concurrency      `json:"concurrency,omitempty"`
 	Rate           *Rate             `json:"rate,omitempty" doc:"How often executions with a key begin"`
+	Cache          *Cache            `json:"cache,omitempty" doc:"It ends with the outcome that is kept of an evaluation of the same, where there is one; its own is kept"`
+	NoCache        bool              `json:"no_cache,omitempty" doc:"It runs, whatever is kept; its outcome is kept as cache says"`
 	NotBefore      time.Time         `json:"not_before,omitzero" doc:"When it may start; at once by default"`
 	StartIn        Duration          `json:"start_in,omitempty" doc:"The same, from when it is accepted on"`
 	IdempotencyKey string            `json:"idempotency_key,omitempty"`

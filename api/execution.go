@@ -51,7 +51,8 @@ type Submission struct {
 
 	Concurrency *Concurrency `json:"concurrency,omitempty" doc:"Only for ad-hoc work: registered actions carry their own"`
 	Rate        *Rate        `json:"rate,omitempty" doc:"How often executions with a key begin; in place of the action's own"`
-	NoCache     bool         `json:"no_cache,omitempty" doc:"None of its tasks ends with an outcome that was kept for it; theirs are kept"`
+	Cache       *Cache       `json:"cache,omitempty" doc:"It ends with the outcome that is kept of an execution with the same to do, where there is one; its own is kept"`
+	NoCache     bool         `json:"no_cache,omitempty" doc:"Neither it nor one of its tasks ends with an outcome that was kept; theirs are kept"`
 	NotBefore   time.Time    `json:"not_before,omitzero" doc:"When it may start; at once by default"`
 	StartIn     Duration     `json:"start_in,omitempty" doc:"The same, from when it is accepted on"`
 	// IdempotencyKey makes submitting it again safe. For a single submission the header Idempotency-Key does the same; that of
@@ -85,6 +86,12 @@ type Rate struct {
 	Per   Duration `json:"per" doc:"The span"`
 	Burst int      `json:"burst,omitempty" doc:"How many may begin at once when none has for a while; 1 by default"`
 	Over  string   `json:"over,omitempty" enum:"delay,drop" doc:"delay, the default: it begins when there is room; drop: it ends as cancelled"`
+}
+
+// Cache lets an execution end with the outcome of one that had the same to do and completed a short while ago, instead of running.
+type Cache struct {
+	TTL Duration `json:"ttl" doc:"How old the outcome may be, at most 30 days"`
+	Key *string  `json:"key,omitempty" doc:"Stands for what it is given, for one version of an action; without it the same to do is what runs and all that it is given"`
 }
 
 // Batch asks for many executions at once. Each gets its own verdict: one that is refused does not stop the others.

@@ -709,6 +709,11 @@ export interface Concurrency {
   weight?: number;
 }
 
+export interface Cache {
+  ttl: string;
+  key?: string;
+}
+
 export interface Submission {
   action: string;
   input?: unknown;
@@ -722,6 +727,7 @@ export interface Submission {
   retry?: Retry;
   concurrency?: Concurrency;
   rate?: Rate;
+  cache?: Cache;
   no_cache?: boolean;
   not_before?: string;
   start_in?: string;

@@ -29,10 +29,13 @@ func (p *plan) caching() float64 {
 	return 0.08
 }
 
-// cached judges a task that ended with a kept outcome.
+// cached judges a task, or a submission (p is nil), that ended with a kept outcome.
 func (c *commit) cached(p, r *row, d *seen) {
 	of := c.known(d.x.ReusedOf)
 	why := ""
+	if p == nil && r.asks.NoCache {
+		why = "it is to run without the cache"
+	}
 	for w := p; w != nil; w = c.known(w.asks.Parent) {
 		switch {
 		case !w.asks.RerunOf.IsZero():
@@ -55,7 +58,7 @@ func (c *commit) cached(p, r *row, d *seen) {
 		why = "that put out something else"
 	}
 	if why != "" {
-		c.w.violate(67, "%s (%s[%d] of %s) ended with the kept outcome of %s, and %s", name(r.id), d.x.Task, d.x.Index, name(p.id), name(d.x.ReusedOf), why)
+		c.w.violate(67, "%s (%s[%d] of %s) ended with the kept outcome of %s, and %s", name(r.id), d.x.Task, d.x.Index, name(d.x.Parent), name(d.x.ReusedOf), why)
 	}
 }
 

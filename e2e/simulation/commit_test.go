@@ -86,8 +86,13 @@ func (c *commit) create(d *seen) *row {
 	if d.x.CreatedAt.After(c.now) {
 		c.w.violate(24, "%s was created at %s, which is yet to come: it is %s", name(d.id), d.x.CreatedAt, c.now)
 	}
-	if !d.x.Parent.IsZero() {
+	switch {
+	case !d.x.Parent.IsZero():
 		c.child(r, d)
+	case d.x.Cached():
+		c.cached(nil, r, d)
+	case !d.x.ReusedOf.IsZero():
+		c.w.violate(60, "%s was submitted, and reuses the outcome of %s", name(d.id), name(d.x.ReusedOf))
 	}
 	return r
 }

@@ -278,6 +278,10 @@ func (l *load) submission() engine.Submission {
 	if is(15) && s.Action == "noop" {
 		s.Queue = "gpu"
 	}
+	if s.Action == "noop" && s.NotBefore.IsZero() && l.w.noise("cache", l.begun) < l.w.plan.caching()/2 {
+		s.Input = fmt.Appendf(nil, `{"do":"ok","v":%d}`, 200+int(3*l.w.noise("cached", l.begun)))
+		s.Cache, s.NoCache = &engine.Cache{TTL: 20 * time.Second}, l.w.noise("no cache", l.begun) < 0.2
+	}
 	if s.Action == "noop" && l.w.noise("custom", l.begun) < 0.25 {
 		s.Action = thumb().name()
 	}

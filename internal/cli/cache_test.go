@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -15,6 +16,10 @@ func TestCacheDocument(t *testing.T) {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)
 		}
+	}
+	numbers := regexp.MustCompile(`(?m)^a number: (\d+)$`).FindAllStringSubmatch(out, -1)
+	if len(numbers) != 3 || numbers[0][1] != numbers[1][1] || strings.Count(out, "pawl: cached: outcome of ex_") != 1 {
+		t.Errorf("the second of three evaluations has %v of:\n%s", numbers, out)
 	}
 	if n := strings.Count(out, "nothing of it was cached\n"); n != 3 {
 		t.Errorf("%d times nothing was cached, want 3:\n%s", n, out)

@@ -42,6 +42,7 @@ type evalOptions struct {
 	format   output.Format
 
 	flow        flowControl
+	cache       cacheFlags
 	interactive bool
 	reruns      int
 	cases       caseOptions
@@ -73,6 +74,7 @@ The language is that of --language, or of the file's extension, or of its first 
   pawl eval plot.py --file data.csv --collect plot.svg --collect-into out/
   pawl eval main.c --arg 10 --arg 20 -o json
   pawl eval -i game.py --limit wall=1h
+  pawl eval solution.py --stdin cases.txt --cache 1h
   pawl eval --cases examples/cases/primes examples/cases/primes.py
   pawl eval --cases examples/cases/roots --tolerance 1e-4 examples/cases/roots.c
   pawl eval --cases tests/ --checker check.py --stop-on-failure solution.cpp -o json`,
@@ -97,6 +99,7 @@ The language is that of --language, or of the file's extension, or of its first 
 	f.StringVar(&o.queue, "queue", "", "the queue it waits in")
 	f.BoolVar(&o.detach, "detach", false, "print the execution's id and leave it to the server")
 	o.flow.declare(f)
+	o.cache.declare(f, "run it also where an outcome was kept; with --cache its own is kept")
 	_ = c.RegisterFlagCompletionFunc("language", cobra.FixedCompletions(api.Languages(), cobra.ShellCompDirectiveNoFileComp))
 	output.FormatFlag(c, &o.format, output.AsTable, output.AsJSON, output.AsYAML)
 	f.Lookup("output").Usage = "table: what the program writes, or how the cases ended; json or yaml: the result"
@@ -174,7 +177,10 @@ func (a *app) evaluation(file string, o *evalOptions) (_ *api.Evaluation, _ *con
 	program := files[0].content
 	c.inline = len(program)
 	e := &api.Evaluation{Code: api.Code{Source: string(program), Args: o.args, Env: o.env, Collect: o.collect, Interactive: o.interactive, RerunNearLimit: o.reruns}, Labels: o.labels, WorkerLabels: o.wanted, Queue: o.queue,
-		Concurrency: concurrency, Rate: rate}
+		Concurrency: concurrency, Rate: rate, NoCache: o.cache.without}
+	if e.Cache, err = o.cache.read(); err != nil {
+		return nil, nil, err
+	}
 	if e.NotBefore, e.StartIn, err = o.flow.start(); err != nil {
 		return nil, nil, err
 	}
@@ -321,10 +327,15 @@ func (a *app) evaluated(ctx context.Context, s *session, x *api.Execution, o *ev
 		}
 	}
 	if o.format != output.AsTable {
-		if err := output.WriteData(a.out, o.format, evalResult{end.ID, end.Status, end.Attempt, end.Error, result}); err != nil {
+		if err := output.WriteData(a.out, o.format, evalResult{end.ID, end.Status, end.Attempt, end.Cached, end.ReusedOf, end.Error, result}); err != nil {
 			return err
 		}
 	} else {
+		if end.Cached {
+			if err := a.writeCached(end, &result); err != nil {
+				return err
+			}
+		}
 		if result.Summary != nil {
 			a.writeCases(&result)
 		}
@@ -341,12 +352,25 @@ func (a *app) evaluated(ctx context.Context, s *session, x *api.Execution, o *ev
 	return &exit.Error{Code: code}
 }
 
+// writeCached writes what the program wrote whose outcome was kept: what did not run has no logs. All of it is there, since an output in which
+// something is left out has more bytes than are kept.
+func (a *app) writeCached(x *api.Execution, r *api.CodeResult) error {
+	a.say("pawl: cached: outcome of %s, %s did not run", x.ReusedOf, x.ID)
+	_, err := a.out.Write(append([]byte(r.Stdout), r.StdoutBase64...))
+	if err == nil {
+		_, err = a.err.Write(append([]byte(r.Stderr), r.StderrBase64...))
+	}
+	return err
+}
+
 // evalResult is what -o json prints: the execution's end and, beside it, what the program did.
 type evalResult struct {
-	ID      string     `json:"id"`
-	Status  api.Status `json:"status"`
-	Attempt int        `json:"attempt"`
-	Error   *api.Error `json:"error,omitempty"`
+	ID       string     `json:"id"`
+	Status   api.Status `json:"status"`
+	Attempt  int        `json:"attempt"`
+	Cached   bool       `json:"cached,omitempty"`
+	ReusedOf string     `json:"reused_of,omitempty"`
+	Error    *api.Error `json:"error,omitempty"`
 	api.CodeResult
 }
 

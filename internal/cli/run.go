@@ -28,12 +28,12 @@ type runOptions struct {
 	labels  map[string]string
 	wanted  map[string]string // of the worker
 	detach  bool
-	noCache bool
 	queue   string
 	timeout time.Duration
 	key     string
 	format  output.Format
 	flow    flowControl
+	cache   cacheFlags
 }
 
 func (a *app) runCommand() *cobra.Command {
@@ -66,8 +66,8 @@ killed (or lost its machine) is not lost: the next pawl run or pawl server on th
 	f.StringVar(&o.queue, "queue", "", "the queue it waits in, instead of the action's own")
 	durationVar(f, &o.timeout, "timeout", "how long one attempt may take, instead of the action's own")
 	f.StringVar(&o.key, "idempotency-key", "", "makes running it again give the same execution")
-	f.BoolVar(&o.noCache, "no-cache", false, "run its tasks also where an outcome of them was kept (docs/cache.md); theirs are kept")
 	o.flow.declare(f)
+	o.cache.declare(f, "run it and its tasks also where an outcome was kept; theirs are kept")
 	output.FormatFlag(c, &o.format, output.AsTable, output.AsWide, output.AsJSON, output.AsYAML)
 	return c
 }
@@ -82,6 +82,10 @@ func (a *app) run(ctx context.Context, what string, o *runOptions) error {
 		return err
 	}
 	notBefore, startIn, err := o.flow.start()
+	if err != nil {
+		return err
+	}
+	cache, err := o.cache.read()
 	if err != nil {
 		return err
 	}
@@ -133,7 +137,7 @@ func (a *app) run(ctx context.Context, what string, o *runOptions) error {
 			}
 		}
 		return s.Submit(ctx, api.Submission{Action: action, Input: input, Labels: o.labels, WorkerLabels: o.wanted, Queue: o.queue, Concurrency: concurrency, Rate: rate,
-			Timeout: api.Duration(o.timeout), NotBefore: notBefore, StartIn: startIn, NoCache: o.noCache, IdempotencyKey: cmp.Or(o.key, s.key)})
+			Timeout: api.Duration(o.timeout), NotBefore: notBefore, StartIn: startIn, Cache: cache, NoCache: o.cache.without, IdempotencyKey: cmp.Or(o.key, s.key)})
 	}, o.detach, o.format)
 }
 

@@ -7,9 +7,6 @@ import (
 	"github.com/pawl-run/pawl/internal/problem"
 )
 
-// MaxCacheTime is how long outcomes are kept at most.
-const MaxCacheTime = 30 * 24 * time.Hour
-
 // Cache lets the executions of a task end with the outcome of one that had the same to do.
 type Cache struct {
 	// Key stands for what they have to do, in the scope of the task's expressions; nil: what runs, and what that is given.
@@ -33,13 +30,13 @@ func (b *builder) cache(v *value, t *Task, path string, sc scope) *Cache {
 	}
 	if l := v.get("ttl"); l == nil {
 		b.fail(v, path, "add ttl: 1h", "ttl is missing: it says how old an outcome may be")
-	} else if c.TTL = b.duration(l, problem.Join(path, "ttl"), false); c.TTL > MaxCacheTime {
+	} else if c.TTL = b.duration(l, problem.Join(path, "ttl"), false); c.TTL > flow.MaxCacheTime {
 		b.fail(l, problem.Join(path, "ttl"), "write at most 30d", "outcomes are not kept for %s", problem.Clip(l.text, 40))
 	}
-	switch kind := flow.Kind(t.Action); {
+	switch {
 	case t.Repeat != nil:
 		b.fail(v, path, "remove it, or the repeat", "a task with repeat has no cache: each round would end as the first one did")
-	case kind == flow.KindAsk || kind == flow.KindWait || kind == flow.KindSleep || kind == flow.KindRerun:
+	case flow.Kind(t.Action).Momentary():
 		b.fail(v, path, "remove it", "what a task of action %s ends with is not kept: it is about this moment", t.Action)
 	}
 	return c

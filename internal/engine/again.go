@@ -32,7 +32,7 @@ func (e *Engine) Retry(ctx context.Context, id flow.ID, key string) (Submitted, 
 		return Submitted{}, err
 	}
 	r := x.Request
-	r.Version, r.Imported = version, nil
+	r.Version, r.Imported, r.Cache = version, nil, cacheHere(x)
 	r.Parent, r.ParentAttempt, r.Task, r.Index, r.Depth = flow.ID{}, 0, "", 0, 0
 	r.IdempotencyKey, r.NotBefore = key, r.CreatedAt
 	r.RerunOf, r.RerunFirst, r.ReusedOf = flow.ID{}, flow.ID{}, flow.ID{}

@@ -13,6 +13,9 @@ import (
 const (
 	// keptBytes is how large an output is that is kept for others: a step looks for the outcomes of all items that it creates.
 	keptBytes = 64 << 10
+	// keptAtOnce is how many bytes of outputs the submissions of one transaction find, which writes them again: 1,000 submissions find all of
+	// theirs where these have 8 KB on average; of outputs of 64 KB 128 are found, and the other submissions run.
+	keptAtOnce = 8 << 20
 	// keptMost is how many outcomes are kept; when there are more, those go first that expire first. With outputs of 1 KB they take 200 MB.
 	keptMost = 200_000
 )
@@ -33,14 +36,49 @@ func (s *step) cacheOf(c *orchestration.Child, r *flow.Request) flow.Cache {
 	if c.Task.Cache == nil {
 		return flow.Cache{}
 	}
-	text := []byte("work ")
-	if c.CacheKey == nil {
-		sum := workOf(r).Sum()
-		text = append(text, sum[:]...)
-	} else {
-		text = fmt.Appendf(nil, "key %q@%d %q %q@%d %q %q", s.w.Action, s.w.Version, c.Task.Name, r.Action, r.Version, r.Kind, *c.CacheKey)
+	hash := hashOfWork(r)
+	if c.CacheKey != nil {
+		hash = sha256.Sum256(fmt.Appendf(nil, "key %q@%d %q %q@%d %q %q", s.w.Action, s.w.Version, c.Task.Name, r.Action, r.Version, r.Kind, *c.CacheKey))
 	}
-	return flow.Cache{Hash: sha256.Sum256(text), TTL: c.Task.Cache.TTL}
+	return flow.Cache{Hash: hash, TTL: c.Task.Cache.TTL}
+}
+
+// hashOfWork is under what the outcome of a request without a key of its own is kept: executions of tasks and submitted ones share it.
+func hashOfWork(r *flow.Request) [sha256.Size]byte {
+	sum := workOf(r).Sum()
+	return sha256.Sum256(append([]byte("work "), sum[:]...))
+}
+
+// of says under what the outcome of a submitted execution is kept. A key stands for what is given, of one version of an action.
+func (c *Cache) of(r *flow.Request) flow.Cache {
+	hash := hashOfWork(r)
+	if c.Key != nil {
+		hash = sha256.Sum256(fmt.Appendf(nil, "submitted with key %q@%d %q %q", r.Action, r.Version, r.Kind, *c.Key))
+	}
+	return flow.Cache{Hash: hash, TTL: c.TTL}
+}
+
+// cacheHere is under what is kept what an execution's repetition ends with. That of one from elsewhere is not kept: the name and the version of
+// its workflow stood for something else there.
+func cacheHere(x *flow.Execution) flow.Cache {
+	if x.Imported != nil {
+		return flow.Cache{}
+	}
+	return x.Cache
+}
+
+// loadKept loads the outcomes that are kept for the submissions of the transaction.
+func (t *transaction) loadKept(ctx context.Context) (err error) {
+	if len(t.wants.kept) > 0 {
+		t.loaded.kept, err = t.tx.Kept(ctx, t.wants.kept, t.now, keptAtOnce)
+	}
+	return err
+}
+
+// keptFor is the outcome that is kept for a submission, if there is one that is not too old for it.
+func (t *transaction) keptFor(o *submitOp) (store.Kept, bool) {
+	k, is := t.loaded.kept[o.request.Cache.Hash]
+	return k, is && o.cached && t.now.Sub(k.At) < o.request.Cache.TTL
 }
 
 // lookUp looks for kept outcomes of the children that have a cache, in one question for all.
@@ -74,7 +112,7 @@ func (s *step) lookUp(ctx context.Context, all []made) error {
 func (t *transaction) keepOutcomes(ctx context.Context, drafts []*flow.Draft) error {
 	var all []store.Kept
 	for _, d := range drafts {
-		if d.Cache.TTL <= 0 || !d.Ended() || d.Stage != flow.Completed || !d.ReusedOf.IsZero() || d.Outcome == nil || len(d.Outcome.Output) > keptBytes || namesFiles(d.Outcome.Output) {
+		if d.Cache.TTL <= 0 || !d.Ended() || d.Stage != flow.Completed || !d.ReusedOf.IsZero() || d.RunsPart() || d.Outcome == nil || len(d.Outcome.Output) > keptBytes || namesFiles(d.Outcome.Output) {
 			continue
 		}
 		all = append(all, store.Kept{Hash: d.Cache.Hash, Origin: d.ID, At: d.FinishedAt, Expires: d.FinishedAt.Add(d.Cache.TTL), Output: d.Outcome.Output})

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"sync/atomic"
@@ -202,4 +203,120 @@ func TestWhatIsCached(t *testing.T) {
 		t.Errorf("%d outcomes are left: %v", left, err)
 	}
 	run("it has expired", true)
+}
+
+// A submission with a cache ends with the outcome that is kept, of a task or of another submission with the same to do; what is submitted without
+// one runs.
+func TestCacheOfSubmissions(t *testing.T) {
+	onEachStore(t, func(r *rig) {
+		c := r.crew()
+		key := "figures"
+		run := func(s Submission) *flow.Execution {
+			t.Helper()
+			if s.Action == "" {
+				s.Action = "noop"
+			}
+			x := r.ended(r.submit(s))
+			if x.Stage != flow.Completed {
+				t.Fatalf("it is %s: %v", x.Stage, x.Outcome.Error)
+			}
+			return x
+		}
+		hour, input := &Cache{TTL: time.Hour}, json.RawMessage(`{"n":1}`)
+		run(Submission{Input: input})
+		first := run(Submission{Input: input, Cache: hour})
+		r.same("without a cache, and with nothing kept, ran", c.since(), `{"n":1}×2`)
+		second := run(Submission{Input: json.RawMessage(`{ "n": 1 }`), Cache: hour, Priority: new(int), Labels: map[string]string{"a": "b"}})
+		if r.same("with an outcome kept ran", c.since()); second.ReusedOf != first.ID || !second.Cached() || string(second.Outcome.Output) != string(first.Outcome.Output) {
+			t.Errorf("it has the outcome of %s: %s", second.ReusedOf, second.Outcome.Output)
+		}
+		run(Submission{Input: input})
+		run(Submission{Input: json.RawMessage(`{"n":2}`), Cache: hour})
+		run(Submission{Input: input, Cache: &Cache{TTL: time.Nanosecond}})
+		r.same("without a cache, with another input, and with a shorter time ran", c.since(), `{"n":1}×2`, `{"n":2}×1`)
+		// By its key it has the outcome of what was given something else, of the same action.
+		named := &Cache{TTL: time.Hour, Key: &key}
+		third := run(Submission{Input: json.RawMessage(`{"n":3}`), Cache: named})
+		if x := run(Submission{Input: json.RawMessage(`{"n":4}`), Cache: named}); x.ReusedOf != third.ID {
+			t.Errorf("with the same key it has the outcome of %q", x.ReusedOf)
+		}
+		r.same("with a key ran", c.since(), `{"n":3}×1`)
+		fresh := run(Submission{Input: json.RawMessage(`{"n":5}`), Cache: named, NoCache: true})
+		if x := run(Submission{Input: json.RawMessage(`{"n":6}`), Cache: named}); x.ReusedOf != fresh.ID {
+			t.Errorf("it has the outcome of %q, and not that of what ran last", x.ReusedOf)
+		}
+		r.same("of what is not to look ran", c.since(), `{"n":5}×1`)
+		// Tasks have the outcomes of submissions, and submissions those of tasks.
+		r.define("name: w\ntasks:\n  a: {action: noop, cache: {ttl: 1h}, with: {n: 2}}\n  b: {action: noop, cache: {ttl: 1h}, with: {n: 7}}\n")
+		run(Submission{Action: "w"})
+		run(Submission{Input: json.RawMessage(`{"n":7}`), Cache: hour})
+		r.same("of tasks ran", c.since(), `{"n":7}×1`)
+		// A workflow as a whole; its rerun and its retry run.
+		r.define("name: v\ntasks:\n  a: {action: noop, with: {n: 8}}\n")
+		whole := run(Submission{Action: "v", Cache: hour})
+		if x := run(Submission{Action: "v", Cache: hour}); x.ReusedOf != whole.ID || len(r.kids(x.ID)) != 0 {
+			t.Errorf("it has the outcome of %q, and %d tasks", x.ReusedOf, len(r.kids(x.ID)))
+		}
+		r.same("of a workflow ran", c.since(), `{"n":8}×1`)
+		retried, err := r.e.Retry(r.ctx, second.ID, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if x := r.ended(retried.Execution); x.Cached() {
+			t.Errorf("the retry ended with the outcome of %s", x.ReusedOf)
+		}
+		again, _ := r.rerun(second.ID, RerunOptions{})
+		if x := r.ended(again); x.Cached() {
+			t.Errorf("the rerun ended with the outcome of %s", x.ReusedOf)
+		}
+		r.same("of a retry and a rerun ran", c.since(), `{ "n": 1 }×2`)
+		if x := run(Submission{Input: input, Cache: hour}); x.ReusedOf != again {
+			t.Errorf("it has the outcome of %q, and not that of the rerun, which ended last", x.ReusedOf)
+		}
+		part, _ := r.rerun(whole.ID, RerunOptions{Outputs: []flow.GivenOutput{{Task: "a", Index: orchestration.AllItems, Output: json.RawMessage(`{"n":9}`)}}})
+		r.ended(part)
+		if x := run(Submission{Action: "v", Cache: hour}); x.ReusedOf != whole.ID {
+			t.Errorf("it has the outcome of %q, a rerun that was given an output", x.ReusedOf)
+		}
+		// Each of a batch, under the idempotency key of all of them and without one.
+		batch := []Submission{{Action: "noop", Input: input, Cache: hour}, {Action: "noop", Input: input, Cache: hour}}
+		for _, key := range []string{"", "batch"} {
+			all, err := r.e.SubmitBatch(r.ctx, key, batch)
+			if key == "" {
+				all, err = r.e.Submit(r.ctx, batch)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, s := range all {
+				if x := r.ended(s.Execution); x.ReusedOf != again {
+					t.Errorf("of a batch it has the outcome of %q", x.ReusedOf)
+				}
+			}
+		}
+		r.same("of batches ran", c.since())
+	})
+}
+
+func TestCacheRefused(t *testing.T) {
+	onEachStore(t, func(r *rig) {
+		long, hour := strings.Repeat("k", keyLimit+1), time.Hour
+		for _, c := range []struct {
+			s    Submission
+			path string
+		}{
+			{Submission{Action: "noop", Cache: &Cache{}}, "cache.ttl"},
+			{Submission{Action: "noop", Cache: &Cache{TTL: flow.MaxCacheTime + 1}}, "cache.ttl"},
+			{Submission{Action: "noop", Cache: &Cache{TTL: hour, Key: &long}}, "cache.key"},
+			{Submission{Action: "noop", Cache: &Cache{TTL: hour}, StartIn: hour}, "cache"},
+			{Submission{Action: "noop", Cache: &Cache{TTL: hour}, NotBefore: time.Now()}, "cache"},
+			{Submission{Action: "sleep", Input: json.RawMessage(`{"for":1}`), Cache: &Cache{TTL: hour}}, "cache"},
+		} {
+			out, err := r.e.Submit(r.ctx, []Submission{c.s})
+			var refused *Invalid
+			if err != nil || !errors.As(out[0].Err, &refused) || len(refused.Problems) != 1 || refused.Problems[0].Path != c.path || refused.Problems[0].Fix == "" {
+				t.Errorf("%s %+v: %v %v", c.s.Action, c.s.Cache, out, err)
+			}
+		}
+	})
 }

@@ -88,11 +88,27 @@ func (s *Submission) check() []Problem {
 		f.add("concurrency.when_full", shortText(string(s.WhenFull)), "is unknown", "one of queue, cancel_new, cancel_oldest")
 	}
 	f.fair(s)
+	f.cache(s)
 	f.rate(s.Rate)
 	if s.Retry != nil {
 		f.retry(s.Retry)
 	}
 	return f
+}
+
+func (f *faults) cache(s *Submission) {
+	if s.Cache == nil {
+		return
+	}
+	if s.Cache.TTL <= 0 || s.Cache.TTL > flow.MaxCacheTime {
+		f.add("cache.ttl", s.Cache.TTL.String(), "is out of range: it says how old an outcome may be", "give a duration above 0 and up to 30 days")
+	}
+	if s.Cache.Key != nil {
+		f.text("cache.key", *s.Cache.Key, keyLimit)
+	}
+	if s.StartIn != 0 || !s.NotBefore.IsZero() {
+		f.add("cache", "", "is looked into when the submission is accepted, and this one is to start later", "leave out cache, or start_in and not_before")
+	}
 }
 
 func (f *faults) fair(s *Submission) {

@@ -143,9 +143,8 @@ func (o *batchOp) add(s *submitOp, at int) {
 
 func (o *batchOp) want(t *transaction) {
 	t.wants.idempotency = append(append(t.wants.idempotency, o.key), o.derived...)
-	t.wants.keys = append(t.wants.keys, o.locks()...)
 	if o.first != nil {
-		t.wants.uploads = append(t.wants.uploads, o.first.sums...)
+		o.first.want(t)
 	}
 }
 

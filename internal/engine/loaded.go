@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"maps"
 	"slices"
@@ -23,6 +24,7 @@ type loaded struct {
 	windows     map[store.WindowKey]store.Window // as the transaction has decided
 	definitions map[string]resolved
 	uploads     map[blob.Sum]flow.ID // that were looked for and are there
+	kept        map[[sha256.Size]byte]store.Kept
 }
 
 func newLoaded() loaded {

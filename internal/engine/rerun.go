@@ -218,7 +218,7 @@ func (e *Engine) rerunRequest(ctx context.Context, x *flow.Execution, o *RerunOp
 		}
 		if input == nil {
 			again := x.Request
-			again.Version, again.Queue = version, flow.PutBack(again.Queue)
+			again.Version, again.Queue, again.Cache = version, flow.PutBack(again.Queue), cacheHere(x)
 			return again, nil
 		}
 		if x.Version > 0 {

@@ -35,6 +35,7 @@ type Submission struct {
 	WhenFull     flow.WhenFull
 	Rate         *flow.Rate `json:",omitempty"` // nil: the action's own; absent from the hash then
 	NotBefore    time.Time
+	Cache        *Cache        `json:",omitempty"` // under what its outcome is looked for, and kept; absent from the hash when nil
 	NoCache      bool          `json:",omitempty"` // none of its tasks ends with an outcome that was kept; absent from the hash when false
 	StartIn      time.Duration `json:",omitempty"` // NotBefore, from when it is accepted on; absent from the hash when 0
 
@@ -47,6 +48,12 @@ type Submission struct {
 	// Refused is why the caller does not let the submission in. It is then its verdict, unless the same submission was
 	// accepted before under its idempotency key.
 	Refused error `json:"-"`
+}
+
+// Cache asks for an outcome that is kept of an execution with the same to do, and that its own is kept.
+type Cache struct {
+	TTL time.Duration // how old the outcome may be
+	Key *string       // stands for what it is given; nil: that itself
 }
 
 // Submitted is the verdict on one submission.
@@ -140,6 +147,7 @@ type submitOp struct {
 	sums    []blob.Sum    // of the uploads that it names
 	startIn time.Duration // from when it is accepted on; 0: as the request says
 	reuses  []store.Reuse // of a rerun
+	cached  bool          // it ends with an outcome that is kept, if there is one
 	under   flow.ID       // the execution of kind rerun that asks for it, and must not have ended; zero: none
 }
 
@@ -150,6 +158,9 @@ func (o *submitOp) want(t *transaction) {
 	t.wants.pauses = t.wants.pauses || o.request.Kind.ByEngine()
 	t.wants.keys = append(t.wants.keys, o.locks()...)
 	t.wants.uploads = append(t.wants.uploads, o.sums...)
+	if o.cached {
+		t.wants.kept = append(t.wants.kept, o.request.Cache.Hash)
+	}
 	if !o.under.IsZero() {
 		t.wants.executions = append(t.wants.executions, o.under)
 	}
@@ -200,11 +211,20 @@ func (o *submitOp) decide(ctx context.Context, t *transaction) error {
 	if o.startIn > 0 {
 		r.NotBefore = t.now.Add(o.startIn)
 	}
+	kept, cached := t.keptFor(o)
+	if cached {
+		r.ReusedOf = kept.Origin
+	}
 	d := flow.Submit(o.id, r)
 	t.add(d)
 	t.holds(o.id, o.sums)
 	t.changes.reuses = append(t.changes.reuses, o.reuses...)
-	if err := t.admit(ctx, []*flow.Draft{d}); err != nil {
+	if cached {
+		if err := d.Reuse(kept.Output, t.now); err != nil {
+			return err
+		}
+		t.changed(d)
+	} else if err := t.admit(ctx, []*flow.Draft{d}); err != nil {
 		return err
 	}
 	if o.key != "" {
@@ -249,7 +269,7 @@ func (e *Engine) prepare(ctx context.Context, s *Submission, o *submitOp) error 
 		return err
 	}
 	o.id, o.key, o.request, o.refused, o.made = id, s.IdempotencyKey, r, err, &e.counters.submitted
-	o.sums, o.startIn = sumsIn(r.Input, r.With), s.StartIn
+	o.sums, o.startIn, o.cached = sumsIn(r.Input, r.With), s.StartIn, s.Cache != nil && !s.NoCache
 	return nil
 }
 
@@ -274,6 +294,12 @@ func (e *Engine) request(ctx context.Context, s *Submission, id flow.ID) (flow.R
 	}
 	if err := e.place(ctx, &r); err != nil {
 		return flow.Request{}, err
+	}
+	if s.Cache != nil {
+		if r.Kind.Momentary() {
+			return flow.Request{}, invalid("cache", "", fmt.Sprintf("what a %s ends with is not kept: it is about this moment", r.Kind), "leave it out")
+		}
+		r.Cache = s.Cache.of(&r)
 	}
 	return r, e.checkUploads(ctx, &r)
 }

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"slices"
 	"time"
@@ -57,8 +58,9 @@ type wants struct {
 	keys        []string // concurrency keys
 	uploads     []blob.Sum
 	signals     []store.SignalKey
-	bodies      [][32]byte // of signals
-	pauses      bool       // the latest, for what the engine runs itself
+	bodies      [][32]byte          // of signals
+	kept        [][sha256.Size]byte // outcomes
+	pauses      bool                // the latest, for what the engine runs itself
 }
 
 // effects is what happens once the transaction has been committed, beside the answers to its requests and claimers.
@@ -151,8 +153,10 @@ func (t *transaction) loadWanted(ctx context.Context) error {
 		return err
 	}
 	var err error
-	t.now, err = t.tx.Now(ctx) // last: a store that is a round trip away has told it with the first of what was loaded
-	return err
+	if t.now, err = t.tx.Now(ctx); err != nil { // last of what is locked: a store that is a round trip away has told it with the first
+		return err
+	}
+	return t.loadKept(ctx)
 }
 
 // settle writes what is decided and follows it up until nothing follows any more: freed keys admit the next of their lines, and

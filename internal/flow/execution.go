@@ -97,6 +97,9 @@ type Import struct {
 	Definition string
 }
 
+// MaxCacheTime is how long outcomes are kept at most.
+const MaxCacheTime = 30 * 24 * time.Hour
+
 // Cache is how an outcome is kept.
 type Cache struct {
 	Hash [sha256.Size]byte // of what it is to do
@@ -105,6 +108,9 @@ type Cache struct {
 
 // Cached reports whether the execution ended with the outcome of another one that was kept, and not because it is part of a rerun.
 func (r *Request) Cached() bool { return !r.ReusedOf.IsZero() && r.Cache.TTL > 0 }
+
+// RunsPart reports whether it is a rerun that leaves tasks out or has been given outputs: it may end otherwise than what it repeats.
+func (r *Request) RunsPart() bool { return len(r.Only)+len(r.Outputs)+len(r.Beneath) > 0 }
 
 // GivenOutput is an output that an item of a workflow ends with instead of running.
 type GivenOutput struct {

@@ -34,6 +34,8 @@ type builtIn struct {
 	everywhere bool
 	// byEngine: the engine carries it out itself, and no worker is handed it.
 	byEngine bool
+	// momentary: what it ends with is about that moment, and is not kept for others.
+	momentary bool
 	// runsCode: it runs a program, which has an environment and files from the blob store.
 	runsCode bool
 	// retry is the policy of executions for which nothing else says one.
@@ -53,10 +55,10 @@ var builtIns = []builtIn{
 	{kind: KindInput, everywhere: true},
 	{kind: KindOutput, everywhere: true},
 	{kind: KindWorkflow, byEngine: true},
-	{kind: KindSleep, byEngine: true},
-	{kind: KindAsk, byEngine: true},
-	{kind: KindWait, byEngine: true},
-	{kind: KindRerun, byEngine: true},
+	{kind: KindSleep, byEngine: true, momentary: true},
+	{kind: KindAsk, byEngine: true, momentary: true},
+	{kind: KindWait, byEngine: true, momentary: true},
+	{kind: KindRerun, byEngine: true, momentary: true},
 	{kind: KindNoop, everywhere: true},
 }
 
@@ -94,6 +96,9 @@ func (k Kind) BuiltIn() bool { return k.is().kind != "" }
 // ByEngine reports whether the engine owns executions of this kind itself: they hold no worker slot, and their state is
 // in rows, so nothing is lost when a replica dies.
 func (k Kind) ByEngine() bool { return k.is().byEngine }
+
+// Momentary reports whether what executions of this kind end with is about that moment, and is not kept for others.
+func (k Kind) Momentary() bool { return k.is().momentary }
 
 // AdHoc reports whether the kind may be submitted without a definition. A workflow may not: its tasks are the definition's.
 func (k Kind) AdHoc() bool { return k.BuiltIn() && k != KindWorkflow }

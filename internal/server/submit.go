@@ -57,9 +57,12 @@ func (c *call) evaluation(in *api.Evaluation) (engine.Submission, error) {
 		Action: string(flow.KindCode), Input: code, Queue: in.Queue, Priority: in.Priority, Labels: in.Labels, WorkerLabels: in.WorkerLabels,
 		Timeout: in.Timeout, QueueTimeout: in.QueueTimeout, TotalTimeout: in.TotalTimeout, Retry: in.Retry,
 		Concurrency: in.Concurrency, Rate: in.Rate, IdempotencyKey: in.IdempotencyKey,
-		NotBefore: in.NotBefore, StartIn: in.StartIn,
+		NotBefore: in.NotBefore, StartIn: in.StartIn, Cache: in.Cache, NoCache: in.NoCache,
 	})
-	sub.Refused = c.unknownLanguage(&in.Code)
+	if sub.Refused = c.unknownLanguage(&in.Code); sub.Refused == nil && in.Cache != nil && in.Interactive {
+		sub.Refused = &engine.Invalid{Problems: []engine.Problem{{Path: "cache", Message: "an interactive evaluation depends on what it is given while it runs, which no cache knows",
+			Fix: "leave out cache, or interactive"}}}
+	}
 	return sub, nil
 }
 
@@ -253,6 +256,9 @@ func submission(in *api.Submission) engine.Submission {
 		if k.FairBy != "" && k.Weight == 0 {
 			s.Fair.Weight = 1
 		}
+	}
+	if k := in.Cache; k != nil {
+		s.Cache = &engine.Cache{TTL: time.Duration(k.TTL), Key: k.Key}
 	}
 	if r := in.Rate; r != nil {
 		s.Rate = &flow.Rate{Key: r.Key, Limit: r.Limit, Per: time.Duration(r.Per), Burst: r.Burst, Over: flow.Over(r.Over)}

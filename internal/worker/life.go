@@ -228,6 +228,7 @@ func (l *life) renew() {
 			pause(l.ctx, l.renewPause())
 		case errors.Is(err, handoff.ErrSessionLost):
 			l.end(err)
+		case l.ctx.Err() != nil: // the session is closed while it is renewed
 		default:
 			l.w.Log.Warn("renew session: trying again", telemetry.Err, err)
 			again := min(time.Second, l.lease/10)
