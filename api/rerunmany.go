@@ -9,6 +9,7 @@ type RerunManyRequest struct {
 	From       []string `json:"from,omitempty" doc:"Tasks, or items of them, also by a path, that run again in each of them though they completed"`
 	AtOnce     int      `json:"at_once,omitempty" doc:"How many reruns may be under way at the same time: 1 to 100, 10 by default"`
 	Plan       bool     `json:"plan,omitempty" doc:"Change nothing, and answer what would be run again"`
+	Details    int      `json:"details,omitempty" doc:"With plan: of how many executions the answer says what would become of them; 50 by default, 10,000 at most"`
 }
 
 // RerunMany says what is run again.
@@ -19,11 +20,20 @@ type RerunMany struct {
 	// SearchedTo says how far the parameters were looked up; NextCursor goes on there.
 	SearchedTo *time.Time `json:"searched_to,omitempty" doc:"Older executions than this were not looked at"`
 	NextCursor string     `json:"next_cursor,omitempty" doc:"There may be more: pass it as cursor with the same parameters"`
-	// Planned are the first of them, of a plan.
-	Planned []RerunPlanned `json:"planned,omitempty" doc:"Of a plan: what would become of the first 50"`
-	Reused  int            `json:"reused,omitempty" doc:"Of these: how many outcomes would be reused"`
-	Runs    int            `json:"runs,omitempty" doc:"Of these: how many executions would run at least"`
-	Refused int            `json:"refused,omitempty" doc:"Of these: how many would be refused"`
+	// Counted and what follows are of a plan.
+	Counted  int             `json:"counted,omitempty" doc:"How many of them were planned: all, unless that took more than 10 s"`
+	Reused   int             `json:"reused,omitempty" doc:"Of those that were planned: how many outcomes would be reused"`
+	Runs     int             `json:"runs,omitempty" doc:"Of those that were planned: how many executions would run at least"`
+	Refused  int             `json:"refused,omitempty" doc:"Of those that were planned: how many would be refused"`
+	Refusals []RerunRefusals `json:"refusals,omitempty" doc:"Why: up to 20 reasons, that of the most executions first"`
+	Planned  []RerunPlanned  `json:"planned,omitempty" doc:"What would become of the first of them"`
+}
+
+// RerunRefusals are the executions of a plan that would be refused for one reason.
+type RerunRefusals struct {
+	Detail string `json:"detail" doc:"The reason, as the refusal of one says it"`
+	Count  int    `json:"count" doc:"How many executions"`
+	First  string `json:"first" doc:"The id of the first of them"`
 }
 
 // RerunPlanned is one execution of a plan to run many again.

@@ -755,6 +755,12 @@ export interface BulkResult {
   next_cursor?: string;
 }
 
+export interface RerunRefusals {
+  detail: string;
+  count: number;
+  first: string;
+}
+
 export interface RerunPlanned {
   id: string;
   action?: string;
@@ -769,10 +775,12 @@ export interface RerunMany {
   selected: number;
   searched_to?: string;
   next_cursor?: string;
-  planned?: RerunPlanned[];
+  counted?: number;
   reused?: number;
   runs?: number;
   refused?: number;
+  refusals?: RerunRefusals[];
+  planned?: RerunPlanned[];
 }
 
 export interface RerunTask {

@@ -28,6 +28,9 @@ func (m *rerunMany) selects() bool {
 	return len(m.status)+len(m.labels)+len(m.verdicts) > 0 || m.action+m.workflow+m.listing.rerunOf+m.since+m.until+m.where != ""
 }
 
+// allDetails asks for the details of all executions of a plan: a program is given them, a person the first.
+const allDetails = 10_000
+
 // rerunMany runs again what the flags select, or says what that would do.
 func (a *app) rerunMany(ctx context.Context, s *session, o *rerunOptions) error {
 	f, err := o.many.filter()
@@ -35,7 +38,11 @@ func (a *app) rerunMany(ctx context.Context, s *session, o *rerunOptions) error 
 		return err
 	}
 	f.Limit = 0
-	r, err := s.RerunMany(ctx, f, api.RerunManyRequest{Definition: o.definition, From: o.from, AtOnce: o.many.atOnce, Plan: o.plan})
+	in := api.RerunManyRequest{Definition: o.definition, From: o.from, AtOnce: o.many.atOnce, Plan: o.plan}
+	if o.plan && o.format != output.AsTable {
+		in.Details = allDetails
+	}
+	r, err := s.RerunMany(ctx, f, in)
 	if err != nil {
 		return err
 	}
@@ -82,10 +89,13 @@ func (a *app) showManyPlan(r *api.RerunMany) {
 		t.Write(a.out)
 		fmt.Fprintln(a.out)
 	}
+	for _, why := range r.Refusals {
+		fmt.Fprintf(a.out, "refused: %s, as %s: %s\n", output.Plural(why.Count, "execution", "executions"), why.First, why.Detail)
+	}
 	first := ""
-	if r.Selected > len(r.Planned) {
-		first = fmt.Sprintf("; of the first %d", len(r.Planned))
+	if r.Selected > r.Counted {
+		first = fmt.Sprintf("; of the first %d, for which there was time", r.Counted)
 	}
 	fmt.Fprintf(a.out, "%s selected%s, %d would run again, %d would be refused; %s would be reused, and %d or more executions run\n",
-		output.Plural(r.Selected, "execution is", "executions are"), first, len(r.Planned)-r.Refused, r.Refused, output.Plural(r.Reused, "outcome", "outcomes"), r.Runs)
+		output.Plural(r.Selected, "execution is", "executions are"), first, r.Counted-r.Refused, r.Refused, output.Plural(r.Reused, "outcome", "outcomes"), r.Runs)
 }

@@ -1,8 +1,12 @@
 package server
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
+	"slices"
+	"strconv"
+	"time"
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/internal/engine"
@@ -10,9 +14,14 @@ import (
 )
 
 const (
-	// rerunsPlanned is how many of the selected executions a plan plans, rerunsAtOnce how many reruns are under way unless the request says so.
-	rerunsPlanned = 50
-	rerunsAtOnce  = 10
+	// plannedDetails is of how many executions a plan says what would become of them, rerunsAtOnce how many reruns are under way, unless the
+	// request says so.
+	plannedDetails = 50
+	rerunsAtOnce   = 10
+	// planTime is how long a plan goes on: 10,000 reruns of executions without tasks took 0.2 s on SQLite and 0.6 s on PostgreSQL.
+	planTime = 10 * time.Second
+	// refusalsNamed is how many reasons for refusals a plan names.
+	refusalsNamed = 20
 	// rerunLooks is how many times as far as a list the executions are looked for.
 	rerunLooks = 10
 )
@@ -22,6 +31,9 @@ func (c *call) rerunMany() error {
 	var in api.RerunManyRequest
 	if err := c.decodeOptional(&in); err != nil {
 		return err
+	}
+	if in.Details < 0 || in.Details > engine.RerunManyLimit {
+		return invalid(api.FieldError{Path: "details", Value: strconv.Itoa(in.Details), Message: "it is out of range", Fix: fmt.Sprintf("give 1 to %d", engine.RerunManyLimit)})
 	}
 	found, out, err := c.toRerun(&in)
 	if err != nil {
@@ -84,35 +96,58 @@ func (c *call) toRerun(in *api.RerunManyRequest) (found []*flow.Execution, out a
 	}
 }
 
-// planMany plans the first of the executions.
+// planMany plans the executions, one after the other, as long as there is time.
 func (c *call) planMany(found []*flow.Execution, in *api.RerunManyRequest, out *api.RerunMany) error {
 	o := engine.RerunOptions{Definition: in.Definition}
 	if err := nameAll(&o, &api.RerunRequest{From: in.From}); err != nil {
 		return err
 	}
-	for _, x := range found[:min(len(found), rerunsPlanned)] {
-		p := api.RerunPlanned{ID: x.ID.String(), Action: x.Action, Version: x.Version}
+	details, refusals := cmp.Or(in.Details, plannedDetails), map[string]*api.RerunRefusals{}
+	for begun := time.Now(); out.Counted < len(found) && time.Since(begun) < planTime; out.Counted++ {
+		x := found[out.Counted]
 		plan, err := c.Engine.PlanRerun(c.ctx(), x.ID, o)
-		switch {
-		case err != nil:
+		p := api.RerunPlanned{ID: x.ID.String(), Action: x.Action, Version: x.Version}
+		if err != nil {
 			if p.Problem = problemOf(err); p.Problem.Status >= http.StatusInternalServerError {
 				return err
 			}
 			out.Refused++
-		case plan.Workflow == nil:
-			p.Action, p.Version, p.Runs = plan.Action, plan.Version, 1
-		default:
-			p.Action, p.Version, p.Reused = plan.Action, plan.Version, plan.Reused()
-			tasks := plan.Workflow.Tasks
-			for i := range plan.Parts {
-				tasks = append(tasks, plan.Parts[i].Plan.Tasks...)
+			r := refusals[p.Problem.Detail]
+			if r == nil {
+				r = &api.RerunRefusals{Detail: p.Problem.Detail, First: p.ID}
+				refusals[r.Detail] = r
 			}
-			for i := range tasks {
-				p.Runs += tasks[i].Runs
-			}
+			r.Count++
+		} else {
+			p.Action, p.Version, p.Reused, p.Runs = plan.Action, plan.Version, plan.Reused(), leastRuns(plan)
 		}
 		out.Reused, out.Runs = out.Reused+p.Reused, out.Runs+p.Runs
-		out.Planned = append(out.Planned, p)
+		if len(out.Planned) < details {
+			out.Planned = append(out.Planned, p)
+		}
 	}
+	for _, r := range refusals {
+		out.Refusals = append(out.Refusals, *r)
+	}
+	slices.SortFunc(out.Refusals, func(a, b api.RerunRefusals) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Detail, b.Detail))
+	})
+	out.Refusals = out.Refusals[:min(len(out.Refusals), refusalsNamed)]
 	return nil
+}
+
+// leastRuns is how many executions a rerun runs at least.
+func leastRuns(p *engine.RerunPlan) (n int) {
+	if p.Workflow == nil {
+		return 1
+	}
+	for i := range p.Workflow.Tasks {
+		n += p.Workflow.Tasks[i].Runs
+	}
+	for i := range p.Parts {
+		for j := range p.Parts[i].Plan.Tasks {
+			n += p.Parts[i].Plan.Tasks[j].Runs
+		}
+	}
+	return n
 }

@@ -35,6 +35,12 @@ func TestRerunMany(t *testing.T) {
 		plan.Planned[0].ID != open || plan.Planned[0].Problem == nil || plan.Planned[2].ID != done[0] || plan.Planned[2].Runs != 1 {
 		t.Fatalf("%+v %v", plan, err)
 	}
+	if plan.Counted != 3 || len(plan.Refusals) != 1 || plan.Refusals[0].Count != 1 || plan.Refusals[0].First != open || plan.Refusals[0].Detail != plan.Planned[0].Problem.Detail {
+		t.Errorf("%+v", plan)
+	}
+	if first, err := h.client.RerunMany(t.Context(), f, api.RerunManyRequest{Plan: true, Details: 1}); err != nil || len(first.Planned) != 1 || first.Counted != 3 || first.Runs != 2 {
+		t.Errorf("%+v %v", first, err)
+	}
 	if page, err := h.client.List(t.Context(), client.Filter{RerunOf: done[0]}); err != nil || len(page.Executions) != 0 {
 		t.Errorf("the plan has made %+v, %v", page, err)
 	}
@@ -86,7 +92,7 @@ func TestRerunMany(t *testing.T) {
 	if _, err := h.client.Wait(t.Context(), first.Execution); err != nil {
 		t.Error(err)
 	}
-	for body, status := range map[string]int{"{}": 400, `{"ids": ["` + done[0] + `"], "at_once": 101}`: 422, `{"ids": ["` + done[0] + `"], "at_once": -1}`: 422, `{"ids": ["7"]}`: 422, `{"at_onc": 1}`: 422} {
+	for body, status := range map[string]int{"{}": 400, `{"ids": ["` + done[0] + `"], "at_once": 101}`: 422, `{"ids": ["` + done[0] + `"], "at_once": -1}`: 422, `{"ids": ["7"]}`: 422, `{"at_onc": 1}`: 422, `{"plan": true, "details": -1}`: 422} {
 		if res, answer := h.do(t, "POST", "/api/v1/executions:rerun", body); res.StatusCode != status {
 			t.Errorf("%s: %s %s", body, res.Status, answer)
 		}

@@ -60,8 +60,7 @@ func (c *call) evaluation(in *api.Evaluation) (engine.Submission, error) {
 		NotBefore: in.NotBefore, StartIn: in.StartIn, Cache: in.Cache, NoCache: in.NoCache,
 	})
 	if sub.Refused = c.unknownLanguage(&in.Code); sub.Refused == nil && in.Cache != nil && in.Interactive {
-		sub.Refused = &engine.Invalid{Problems: []engine.Problem{{Path: "cache", Message: "an interactive evaluation depends on what it is given while it runs, which no cache knows",
-			Fix: "leave out cache, or interactive"}}}
+		sub.Refused = invalid(api.FieldError{Path: "cache", Message: "an interactive evaluation depends on what it is given while it runs, which no cache knows", Fix: "leave out cache, or interactive"})
 	}
 	return sub, nil
 }

@@ -9,14 +9,12 @@ import { dialog, trouble, shortID } from '../part/kit.js';
 
 /** @typedef {import('../types').RerunMany} Many */
 
-const shownRefusals = 10;
-
 /** What a plan comes to. @param {Many} p */
 function sum(p) {
-  const planned = p.planned || [];
-  const refused = planned.filter((x) => x.problem);
-  return html`<p role="status">${planned.length < p.selected ? `Of the first ${number(planned.length)}: ` : ''}${number(planned.length - refused.length)} would run again, ${number(refused.length)} would be refused; ${count(p.reused || 0, 'outcome')} would be reused, and ${number(p.runs || 0)} or more executions run.</p>
-    ${refused.length > 0 ? html`<ul class="small">${refused.slice(0, shownRefusals).map((x) => html`<li><a class="mono" href=${`executions/${x.id}`}>${shortID(x.id)}</a> <span class="user">${line(x.problem?.detail, 200)}</span></li>`)}</ul>` : null}
+  const counted = p.counted || 0;
+  const refused = p.refused || 0;
+  return html`<p role="status">${counted < p.selected ? `Of the first ${number(counted)}, for which there was time: ` : ''}${number(counted - refused)} would run again, ${number(refused)} would be refused; ${count(p.reused || 0, 'outcome')} would be reused, and ${number(p.runs || 0)} or more executions run.</p>
+    ${p.refusals ? html`<ul class="small">${p.refusals.map((r) => html`<li><span class="num">${number(r.count)}</span>, as <a class="mono" href=${`executions/${r.first}`}>${shortID(r.first)}</a>: <span class="user">${line(r.detail, 200)}</span></li>`)}</ul>` : null}
     ${p.searched_to ? html`<p class="muted">Executions from before ${clock(p.searched_to)} were not looked at.</p>` : null}
     <p>They run a few at a time, in an execution of their own, whose tasks say which became which. Cancelled, it starts no more. The old ones stay as they are.</p>`;
 }
