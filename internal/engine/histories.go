@@ -167,7 +167,7 @@ func (h *Histories) childHistories(ctx context.Context, of store.WorkflowAttempt
 		return bytes <= replayedBytes && len(w.Children) <= replayedChildren
 	}
 	for task, index := "", -1; ; {
-		page, err := h.store.Recorded(ctx, of, task, index, recordedPage)
+		page, err := h.store.Recorded(ctx, of, task, index, recordedAtOnce)
 		if err != nil {
 			return false, err
 		}
@@ -182,7 +182,7 @@ func (h *Histories) childHistories(ctx context.Context, of store.WorkflowAttempt
 		}
 	}
 	for task, index := "", -1; ; { // what has not ended
-		page, err := h.store.Children(ctx, of, task, index, recordedPage)
+		page, err := h.store.Children(ctx, of, task, index, recordedAtOnce)
 		if err != nil || len(page) == 0 {
 			return true, err
 		}

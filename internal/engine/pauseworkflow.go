@@ -130,7 +130,7 @@ func (e *Engine) workflowsIn(ctx context.Context, of []*flow.Execution) (all []*
 	for _, w := range of {
 		task, index := "", -1
 		for {
-			page, err := e.opts.Store.Children(ctx, store.WorkflowAttempt{ID: w.ID, Attempt: w.Attempt}, task, index, recordedPage)
+			page, err := e.opts.Store.Children(ctx, store.WorkflowAttempt{ID: w.ID, Attempt: w.Attempt}, task, index, recordedAtOnce)
 			if err != nil {
 				return nil, fmt.Errorf("list tasks: %w", err)
 			}
@@ -147,7 +147,7 @@ func (e *Engine) workflowsIn(ctx context.Context, of []*flow.Execution) (all []*
 					return nil, err
 				}
 			}
-			if len(page) < recordedPage {
+			if len(page) < recordedAtOnce {
 				break
 			}
 		}

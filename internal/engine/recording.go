@@ -9,6 +9,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/blob"
 	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/orchestration"
 	"github.com/pawl-run/pawl/internal/problem"
 	"github.com/pawl-run/pawl/internal/store"
@@ -16,14 +17,14 @@ import (
 
 // recording is what is known of a workflow's execution that is planned again.
 type recording struct {
-	past  map[orchestration.Item]orchestration.Past
+	items map[orchestration.Item]*orchestration.Past
 	sizes map[string]int64 // of the outputs of each task
 	marks map[string]orchestration.Mark
 }
 
 // recording reads how the items of a workflow's attempt ended.
 func (e *Engine) recording(ctx context.Context, of store.WorkflowAttempt) (*recording, error) {
-	rec := &recording{past: map[orchestration.Item]orchestration.Past{}, sizes: map[string]int64{}, marks: map[string]orchestration.Mark{}}
+	rec := &recording{items: map[orchestration.Item]*orchestration.Past{}, sizes: map[string]int64{}, marks: map[string]orchestration.Mark{}}
 	marks, err := e.opts.Store.Marks(ctx, of)
 	if err != nil {
 		return nil, err
@@ -31,21 +32,56 @@ func (e *Engine) recording(ctx context.Context, of store.WorkflowAttempt) (*reco
 	for _, m := range marks {
 		rec.marks[m.Task] = orchestration.MarkNamed(m.State)
 	}
-	for task, index := "", -1; ; {
-		all, err := e.opts.Store.Recorded(ctx, of, task, index, recordedPage)
-		if err != nil || len(all) == 0 {
-			return rec, err
+	for page := range e.recordedPages(ctx, of) {
+		if page.err != nil {
+			return nil, page.err
 		}
-		for _, x := range all {
-			task, index = x.Task, x.Index
-			p := orchestration.Past{Execution: x.ID, Of: x.ID, Stage: x.Stage, Work: workOf(&x.Request), Fleeting: namesFiles(x.Outcome.Output), Partial: len(x.Only) > 0}
-			if !x.ReusedOf.IsZero() {
-				p.Of = x.ReusedOf
-			}
-			rec.past[orchestration.Item{Task: task, Index: index}] = p
-			rec.sizes[task] += int64(len(x.Outcome.Output))
+		for _, x := range page.all {
+			rec.add(x)
 		}
 	}
+	return rec, nil
+}
+
+// recordedPage is one page of what a workflow's attempt recorded, or why it could not be read.
+type recordedPage struct {
+	all []*flow.Execution
+	err error
+}
+
+// recordedPages reads what an attempt recorded, page by page: the next one while the caller looks at the one before it, since to read and to
+// hash a page take about as long. The last one is empty or has an error; all of them must be received.
+func (e *Engine) recordedPages(ctx context.Context, of store.WorkflowAttempt) <-chan recordedPage {
+	pages := make(chan recordedPage)
+	go func() {
+		defer close(pages)
+		for task, index, more := "", -1, true; more; {
+			all, err := e.opts.Store.Recorded(ctx, of, task, index, recordedAtOnce)
+			if more = err == nil && len(all) > 0; more {
+				task, index = all[len(all)-1].Task, all[len(all)-1].Index
+			}
+			pages <- recordedPage{all, err}
+		}
+	}()
+	return pages
+}
+
+func (rec *recording) add(x *flow.Execution) {
+	p := &orchestration.Past{Execution: x.ID, Of: x.ID, Stage: x.Stage, Work: workOf(&x.Request), Fleeting: namesFiles(x.Outcome.Output), Partial: len(x.Only) > 0}
+	if !x.ReusedOf.IsZero() {
+		p.Of = x.ReusedOf
+	}
+	rec.items[orchestration.Item{Task: x.Task, Index: x.Index}] = p
+	rec.sizes[x.Task] += int64(len(x.Outcome.Output))
+}
+
+// past is how an item ended; false: there was no such item.
+func (rec *recording) past(task string, index int) (orchestration.Past, bool) {
+	p := rec.items[orchestration.Item{Task: task, Index: index}]
+	if p == nil {
+		return orchestration.Past{}, false
+	}
+	return *p, true
 }
 
 // namesFiles reports whether an output names blobs that are removed with the execution that wrote them. Uploads are held by those that
@@ -70,7 +106,7 @@ func (e *Engine) recordedOutput(ctx context.Context, of store.WorkflowAttempt, r
 		first = n - 2 // what its latest round put out
 	}
 	for index := first; index < n-1; {
-		all, err := e.opts.Store.Recorded(ctx, of, t.Name, index, min(recordedPage, n-1-index))
+		all, err := e.opts.Store.Recorded(ctx, of, t.Name, index, min(recordedAtOnce, n-1-index))
 		if err != nil {
 			return out, err
 		}
@@ -115,7 +151,7 @@ func checkItems(path, above string, w *definition.Workflow, rec *recording, item
 		case i.Index != orchestration.AllItems && t.Foreach == nil:
 			return invalid(path, text, say+"the task has no foreach, so it has no items", "name the task: "+above+i.Task)
 		}
-		if _, is := rec.past[i]; !is && i.Index != orchestration.AllItems {
+		if _, is := rec.past(i.Task, i.Index); !is && i.Index != orchestration.AllItems {
 			return invalid(path, text, say+"the original has no such item", fmt.Sprintf("see its tasks: pawl describe; items that did not start run anyway (%s)", i.Task))
 		}
 	}

@@ -45,8 +45,8 @@ const (
 // reuseWeight is about how many bytes of a batch the row of an outcome takes that is reused.
 const reuseWeight = 200
 
-// recordedPage is how many items of the original are read at a time.
-const recordedPage = 500
+// recordedAtOnce is how many items of the original are read at a time.
+const recordedAtOnce = 500
 
 // RerunPlan is what a rerun does, decided before anything happens.
 type RerunPlan struct {

@@ -178,10 +178,7 @@ func (p *planner) plan(ctx context.Context, l *level) (*orchestration.RerunPlan,
 	inner := map[orchestration.Item]*orchestration.Child{}
 	kids := maker{p.e.catalog.getFor, firstOf(l.x).String(), l.r.Priority, l.depth}
 	original := &orchestration.Original{
-		Past: func(task string, index int) (orchestration.Past, bool) {
-			past, is := rec.past[orchestration.Item{Task: task, Index: index}]
-			return past, is
-		},
+		Past:  rec.past,
 		Given: l.r.Given,
 		Within: func(c *orchestration.Child) bool {
 			w := l.within(c.Task.Name, c.Index)
@@ -222,6 +219,7 @@ func (p *planner) plan(ctx context.Context, l *level) (*orchestration.RerunPlan,
 	if err != nil {
 		return nil, err
 	}
+	p.reuses = slices.Grow(p.reuses, len(plan.Reuses))
 	for i := range plan.Reuses {
 		u := &plan.Reuses[i]
 		task := (&flow.Request{KeptAs: l.as}).KeptTask(u.Task)
@@ -334,7 +332,7 @@ func (p *planner) within(ctx context.Context, l *level, w *RerunWithin, rec *rec
 			}
 		}
 	}
-	past, is := rec.past[orchestration.Item{Task: task, Index: index}]
+	past, is := rec.past(task, index)
 	if !is {
 		return invalid(field, text, fmt.Sprintf("the original has no execution of %s that a path could lead into", text), "leave the path out: it runs as a whole")
 	}

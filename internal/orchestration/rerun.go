@@ -121,6 +121,7 @@ func PlanRerun(w *definition.Workflow, o *Original, from []Item, f Facts) *Rerun
 			break
 		}
 		Take(r.w, r.st, next, &f, &plan)
+		r.reused = slices.Grow(r.reused, len(plan.Children)-taken)
 		for ; taken < len(plan.Children); taken++ {
 			c := &plan.Children[taken]
 			if r.reuses(c) {

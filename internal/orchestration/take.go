@@ -339,7 +339,11 @@ func (k *taking) more(t *definition.Task, v *definition.Vars) (again bool) {
 	if err != nil {
 		return k.broken(t, err)
 	}
-	for n := room(t, p, k.failing, limit); n > 0; n-- {
+	n := room(t, p, k.failing, limit)
+	if k.left < 0 { // without a bound all of them are created
+		k.plan.Children = slices.Grow(k.plan.Children, max(0, n))
+	}
+	for ; n > 0; n-- {
 		if upto, bounded := k.f.Upto[t.Index]; k.left == 0 || bounded && p.Created >= upto {
 			return true
 		}
