@@ -419,6 +419,34 @@ export interface DefinitionPage {
   next_cursor?: string;
 }
 
+export interface DefinedVersion {
+  name: string;
+  version: number;
+  kind: string;
+  created: boolean;
+  latest?: number;
+}
+
+export interface Defined {
+  definitions: DefinedVersion[];
+}
+
+export interface FieldError {
+  path?: string;
+  value?: string;
+  message: string;
+  fix?: string;
+  file?: string;
+  line?: number;
+  column?: number;
+}
+
+export interface Validation {
+  valid: boolean;
+  definitions?: DefinedVersion[];
+  problems?: FieldError[];
+}
+
 export interface GraphNode {
   task: string;
   action: string;
@@ -679,16 +707,6 @@ export interface Verification {
   broken: Violation[];
   seconds: number;
   replayed?: Replayed;
-}
-
-export interface FieldError {
-  path?: string;
-  value?: string;
-  message: string;
-  fix?: string;
-  file?: string;
-  line?: number;
-  column?: number;
 }
 
 export interface Problem {

@@ -6,6 +6,8 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -78,6 +80,82 @@ func TestRunAWorkflow(t *testing.T) {
 	tb.see("1 task")
 	tb.press("Input")
 	tb.see("900719925474099312345")
+}
+
+// Definitions are written on the page, checked as they are written, with the line of each fault, and registered; what is registered is changed.
+func TestRegister(t *testing.T) {
+	t.Parallel()
+	s := serve(t, "")
+	tb := open(t, strings.TrimPrefix(s.url, "http://"))
+	tb.do("open", chromedp.Navigate(s.url+"/ui/definitions"))
+	tb.press("Register …")
+	tb.press("Begin with an example")
+	tb.see("Nothing is wrong with workflow hello")
+	tb.accessible("a document to register")
+	write := func(from, to string) {
+		t.Helper()
+		eval[any](tb, `(() => { const d = document.querySelector('#document'); d.value = d.value.replace(`+quote(from)+`, `+quote(to)+`); d.dispatchEvent(new Event('input', { bubbles: true })); })()`)
+	}
+	write("language: python", "language: 7")
+	tb.see("1 fault")
+	tb.accessible("a document with a fault")
+	tb.press("Line 7")
+	if got := eval[string](tb, `(() => { const d = document.activeElement; return d.value.slice(d.selectionStart, d.selectionEnd).trim(); })()`); got != "language: 7" {
+		t.Errorf("line 7 is shown as %q", got)
+	}
+	if !eval[bool](tb, `[...document.querySelectorAll('button')].find((b) => b.innerText === 'Register').disabled`) {
+		t.Error("a document with a fault can be registered")
+	}
+	write("language: 7", "language: bash")
+	write("print(\"Hello, ${{ input.name }}\")", "echo hello")
+	tb.press("Register")
+	tb.see("Registered:")
+	tb.press("hello")
+	tb.see("1 task")
+	tb.press("Change …")
+	tb.see("Nothing is wrong with workflow hello")
+	write("echo hello", "echo good-bye")
+	tb.press("Register")
+	tb.see("@2")
+	// From a file, with an alias that is moved to it.
+	file := filepath.Join(t.TempDir(), "two.yaml")
+	if err := os.WriteFile(file, []byte("name: one\naction: noop\n---\nname: hello\ntasks:\n  a: {action: one}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	tb.do("choose a file", chromedp.SetUploadFiles("#document-file", []string{file}), chromedp.SendKeys("#alias", "next"))
+	tb.see("Nothing is wrong with action one, workflow hello")
+	tb.press("Register")
+	tb.see("@3")
+	targets := s.call(t, http.MethodGet, "/api/v1/definitions/hello/aliases", nil)["aliases"].([]any)
+	if n := len(targets); n != 2 {
+		t.Errorf("%d aliases of hello, want latest and next: %v", n, targets)
+	}
+}
+
+// The cases of a program come from files, each under its name.
+func TestCaseFiles(t *testing.T) {
+	t.Parallel()
+	s := serve(t, "")
+	dir := t.TempDir()
+	var files []string
+	for name, content := range map[string]string{"10.in": "ten", "10.out": "got ten", "9.in": "nine", "9.ans": "got eight", "free.in": "x"} {
+		files = append(files, filepath.Join(dir, name))
+		if err := os.WriteFile(files[len(files)-1], []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tb := open(t, strings.TrimPrefix(s.url, "http://"))
+	tb.do("open", chromedp.Navigate(s.url+"/ui/new"))
+	tb.see("Program")
+	eval[any](tb, `document.querySelector('#language').select()`)
+	tb.do("fill in", chromedp.SendKeys("#language", "bash"), chromedp.SendKeys("#source", "read x; echo got $x"), chromedp.SetUploadFiles("#case-files", files))
+	tb.until("the cases are there in order", `[...document.querySelectorAll('fieldset.case legend')].map((l) => l.innerText.replace('Remove', '').trim()).join() === 'Case 9,Case 10,Case free'`)
+	tb.do("one without an input", chromedp.SetUploadFiles("#case-files", []string{filepath.Join(dir, "9.ans")}))
+	tb.see("9.in is missing")
+	tb.press("Run")
+	tb.see("2 of 3 cases passed")
+	tb.press("Run with changes")
+	tb.until("the form has the names", `document.querySelectorAll('fieldset.case legend')[2]?.innerText.startsWith('Case free') && document.querySelector('#out-0').value === 'got eight'`)
 }
 
 // A workflow that failed is run again from where it failed, after its plan was shown; a task that would be reused can be chosen to run.

@@ -75,7 +75,7 @@ func filled(t *testing.T, store string) (*server, map[string]string) {
 	s.call(t, http.MethodPost, "/api/v1/definitions", reacts)
 	signal := s.call(t, http.MethodPost, "/api/v1/signals", `{"trigger": "alert.fired", "key": "a-1", "subject": "db1", "data": {"severity": "page", "n": 900719925474099312345}}`)
 	at := map[string]string{
-		"executions": "executions", "no match": "executions?label=no%3Dsuch", "filtered": "executions?status=failed&status=running", "new code": "new", "new action": "new?action=fan",
+		"executions": "executions", "no match": "executions?label=no%3Dsuch", "filtered": "executions?status=failed&status=running", "new code": "new", "new action": "new?action=fan", "register": "register", "change": "register?from=fan%401",
 		"definitions": "definitions", "definition": "definitions/fan", "versions": "definitions/twice", "work": "work", "server": "server", "schedules": "schedules", "schedule": "schedules/nightly", "questions": "questions", "nowhere": "nowhere",
 		"rules": "rules", "rule": "rules/each-alert", "signals": "signals", "no signals": "signals?trigger=other", "signal": fmt.Sprint("signals/", signal["signal"]), "webhooks": "webhooks", "webhook": "webhooks/github", "no execution": "executions/ex_0000000000000000000000000",
 	}
@@ -126,7 +126,7 @@ func batch(t *testing.T, s *server) {
 
 // shows is a text that each screen must show once it has loaded.
 var shows = map[string]string{
-	"executions": "fan@1", "no match": "Nothing matches", "filtered": "code", "new code": "Program", "new action": "How many", "definitions": "fan", "definition": "for each item", "versions": "What changed since version 1",
+	"executions": "fan@1", "no match": "Nothing matches", "filtered": "code", "new code": "Program", "new action": "How many", "register": "Begin with an example", "change": "Nothing is wrong with workflow fan", "definitions": "fan", "definition": "for each item", "versions": "What changed since version 1",
 	"replay": "after the first", "batches": "run=2", "batch": "14 of 24 cases passed", "batches compared": "4 better", "batches flipped": "6 worse", "batch pivot": "4 of 8 executions passed", "batch shares": "2/4", "no batch": "Nothing has this label",
 	"compare with": "The latest of code", "compare fields": "differ", "compare input": "alike", "compare output": "alike", "compare logs": "case second", "compare tasks": "3 tasks",
 	"work": "in the server", "server": "Up for", "nowhere": "There is no such page", "no execution": "All executions", "workflow tasks": "5 of 5 items", "workflow output": "No output", "workflow history": "complete",

@@ -11,7 +11,7 @@ const places = [
   { path: 'executions', also: ['compare'], name: 'Executions', key: 'e', icon: html`<path d="M3 4h10M3 8h10M3 12h6" class="line" />` },
   { path: 'batches', name: 'Batches', key: 'b', icon: html`<path d="M3 3h3v3H3zM10 3h3v3h-3zM3 10h3v3H3zM10 10h3v3h-3z" class="line" />` },
   { path: 'new', name: 'New', key: 'n', icon: html`<path d="M8 3v10M3 8h10" class="line" />` },
-  { path: 'definitions', name: 'Definitions', key: 'd', icon: html`<rect x="2.5" y="2.5" width="4" height="4" rx="1" class="line" /><rect x="9.5" y="9.5" width="4" height="4" rx="1" class="line" /><path d="M6.5 4.5h3a2 2 0 0 1 2 2v3" class="line" />` },
+  { path: 'definitions', also: ['register'], name: 'Definitions', key: 'd', icon: html`<rect x="2.5" y="2.5" width="4" height="4" rx="1" class="line" /><rect x="9.5" y="9.5" width="4" height="4" rx="1" class="line" /><path d="M6.5 4.5h3a2 2 0 0 1 2 2v3" class="line" />` },
   { path: 'schedules', name: 'Schedules', key: 'c', icon: html`<circle cx="8" cy="8" r="5.5" class="line" /><path d="M8 4.8V8l2.2 1.6" class="line" />` },
   { path: 'questions', name: 'Questions', key: 'q', icon: html`<path d="M5.5 6a2.5 2.5 0 1 1 3.6 2.2c-.7.4-1.1.9-1.1 1.8M8 12.6h.1" class="line" />` },
   { path: 'rules', also: ['signals', 'webhooks'], name: 'Rules', key: 'r', icon: html`<path d="M9 2.5 4 9h3.5L7 13.5 12 7H8.5z" class="line" />` },
@@ -25,6 +25,7 @@ const Compare = lazy(() => import('../screen/compare.js').then((m) => m.Compare)
 const New = lazy(() => import('../screen/new.js').then((m) => m.New));
 const Definitions = lazy(() => import('../screen/definitions.js').then((m) => m.Definitions));
 const Definition = lazy(() => import('../screen/definitions.js').then((m) => m.Definition));
+const Register = lazy(() => import('../screen/register.js').then((m) => m.Register));
 const Schedules = lazy(() => import('../screen/schedules.js').then((m) => m.Schedules));
 const ScheduleScreen = lazy(() => import('../screen/schedules.js').then((m) => m.ScheduleScreen));
 const Questions = lazy(() => import('../screen/questions.js').then((m) => m.Questions));
@@ -46,6 +47,7 @@ function screen() {
     case 'compare': return h(Compare, {});
     case 'new': return h(New, {});
     case 'definitions': return second ? h(Definition, { name: second, key: second }) : h(Definitions, {});
+    case 'register': return h(Register, { key: route.value.query.get('from') || '' });
     case 'schedules': return second ? h(ScheduleScreen, { name: second, key: second }) : h(Schedules, {});
     case 'questions': return second ? h(QuestionScreen, { id: second, key: second }) : h(Questions, {});
     case 'rules': return second ? h(RuleScreen, { name: second, key: second }) : h(Rules, {});

@@ -25,8 +25,8 @@ export function Definitions() {
     }
   };
   useEffect(() => { load(''); }, []);
-  return html`<div><div class="top"><h1>Definitions</h1></div>${trouble(error)}
-    ${!all ? (error ? null : loading()) : html`<div class="panel">${all.rows.length === 0 ? empty('Nothing is registered', html`<p>A workflow or an action is a YAML document:</p><pre>pawl apply examples/grade.yaml</pre>`) : html`<div class="scroll"><table class="rows">
+  return html`<div><div class="top"><h1>Definitions</h1><a class="button" href="register">Register …</a></div>${trouble(error)}
+    ${!all ? (error ? null : loading()) : html`<div class="panel">${all.rows.length === 0 ? empty('Nothing is registered', html`<p>A workflow or an action is a YAML document: <a href="register">write one here</a>, or</p><pre>pawl apply examples/grade.yaml</pre>`) : html`<div class="scroll"><table class="rows">
       <thead><tr><th scope="col">Name</th><th scope="col">Kind</th><th scope="col" class="right">Version</th><th scope="col" class="right">Registered</th></tr></thead>
       <tbody>${all.rows.map((d) => html`<tr key=${d.name}><td><a class="open-row user" href=${`definitions/${encodeURIComponent(d.name)}`}>${line(d.name, 120)}</a></td><td class="muted">${line(d.kind)}${d.retired ? html` <span class="late">retired</span>` : null}${d.paused ? html` <span class="late">paused</span>` : null}</td><td class="right num">${d.version}</td><td class="right num">${since(d.created_at)}</td></tr>`)}</tbody></table></div>`}</div>
     ${all.cursor ? html`<div class="more"><button type="button" onClick=${() => load(all.cursor)}>Show more</button></div>` : null}`}</div>`;
@@ -113,7 +113,7 @@ export function Definition({ name }) {
   const taskRaw = task ? members(members(raw).tasks || '')[task.name] : '';
   return html`<div>
     <div class="head"><nav class="crumbs" aria-label="Where it belongs"><a href="definitions">Definitions</a></nav>
-      <div class="title"><h1 class="user">${line(d.name, 120)}<span class="version">@${d.version}</span></h1><a class="button" href=${'executions' + query({ action: d.name })}>Its executions</a>${h(PauseOrder, { key: `${d.name} ${!!d.paused}`, of: 'actions', name: d.name, paused: !!d.paused, again: () => setLooks((n) => n + 1) })}<a class="button primary" href=${'new' + query({ action: d.name })}>Run</a></div>
+      <div class="title"><h1 class="user">${line(d.name, 120)}<span class="version">@${d.version}</span></h1><a class="button" href=${'executions' + query({ action: d.name })}>Its executions</a>${h(PauseOrder, { key: `${d.name} ${!!d.paused}`, of: 'actions', name: d.name, paused: !!d.paused, again: () => setLooks((n) => n + 1) })}<a class="button" href=${'register' + query({ from: `${d.name}@${d.version}` })}>Change …</a><a class="button primary" href=${'new' + query({ action: d.name })}>Run</a></div>
       <dl class="line"><div><dt>Kind</dt><dd>${line(d.kind)}</dd></div><div><dt>Registered</dt><dd>${since(d.created_at)}</dd></div>
         ${d.retired ? html`<div><dt>Retired</dt><dd class="late">${since(d.retired.at)}${d.retired.by ? html` by <span class="user">${line(d.retired.by, 60)}</span>` : null}${d.retired.reason ? html`: <span class="user">${line(d.retired.reason, 200)}</span>` : null}</dd></div>` : null}
         ${d.paused ? html`<div><dt>Paused</dt><dd class="late">${since(d.paused.at)}${d.paused.by ? html` by <span class="user">${line(d.paused.by, 60)}</span>` : null}${d.paused.until ? `, until ${new Date(d.paused.until).toLocaleString()}` : ''}${d.paused.reason ? html`: <span class="user">${line(d.paused.reason, 200)}</span>` : null}</dd></div>` : null}

@@ -7,6 +7,7 @@ import { line } from '../app/text.js';
 import { members, tokens } from '../part/json.js';
 import { fieldsOf, wrong, written, entered, form } from '../part/form.js';
 import { blank, programOf } from '../part/program.js';
+import { casesOf } from '../part/casefiles.js';
 import { trouble, panel, useTitle } from '../part/kit.js';
 
 /** What every Pawl knows; workers add what they have beside it. */
@@ -54,7 +55,7 @@ function Code({ first }) {
       const limits = { ...(wall ? { wall } : {}), ...(memory ? { memory } : {}) };
       const x = await post('api/v1/evaluations', {
         language: language.trim(), source,
-        ...(cases.length > 0 ? { cases: cases.map((c) => ({ stdin: c.stdin, ...(c.expect !== '' ? { expect: c.expect } : {}) })) } : stdin ? { stdin } : {}),
+        ...(cases.length > 0 ? { cases: cases.map((c) => ({ ...(c.name ? { name: c.name } : {}), stdin: c.stdin, ...(c.expect !== '' ? { expect: c.expect } : {}) })) } : stdin ? { stdin } : {}),
         ...(Object.keys(limits).length > 0 ? { limits } : {}),
         ...(Object.keys(tags).length > 0 ? { labels: tags } : {}),
       }, { 'Idempotency-Key': key });
@@ -65,8 +66,19 @@ function Code({ first }) {
     }
     setBusy(false);
   };
-  const change = (/** @type {number} */ i, /** @type {Partial<{stdin: string, expect: string}>} */ c) => setCases(cases.map((o, j) => (j === i ? { ...o, ...c } : o)));
-  return html`<form class="stack" onSubmit=${send}>
+  const change = (/** @type {number} */ i, /** @type {Partial<import('../part/casefiles.js').Case>} */ c) => setCases(cases.map((o, j) => (j === i ? { ...o, ...c } : o)));
+  const take = async (/** @type {FileList|null|undefined} */ files) => {
+    try {
+      const more = await casesOf([...(files || [])]);
+      if (more.length > 0) setCases([...cases, ...more]);
+      setError(null);
+    } catch (err) {
+      setError(err);
+    }
+  };
+  const over = (/** @type {DragEvent} */ e) => { if (e.dataTransfer?.types.includes('Files')) e.preventDefault(); };
+  const drop = (/** @type {DragEvent} */ e) => { if (e.dataTransfer?.files.length) { e.preventDefault(); take(e.dataTransfer.files); } };
+  return html`<form class="stack" onSubmit=${send} onDragOver=${over} onDrop=${drop}>
     <div class="row form-row">
       <div class="field"><label for="language">Language</label><input id="language" list="languages" required value=${language} onInput=${input(setLanguage)} spellcheck=${false} autocomplete="off" />
         <datalist id="languages">${languages.map((l) => html`<option value=${l}></option>`)}</datalist></div>
@@ -76,9 +88,10 @@ function Code({ first }) {
     </div>
     <div class="field"><label for="source">Program</label><textarea id="source" rows="16" required spellcheck=${false} autocapitalize="off" value=${source} onInput=${input(setSource)}></textarea></div>
     ${cases.length === 0 ? html`<div class="field"><label for="stdin">Standard input</label><textarea id="stdin" rows="3" spellcheck=${false} value=${stdin} onInput=${input(setStdin)}></textarea></div>` : null}
-    ${cases.map((c, i) => html`<fieldset class="case" key=${i}><legend class="small muted">Case ${i + 1} <button type="button" class="plain" onClick=${() => setCases(cases.filter((_, j) => j !== i))}>Remove</button></legend>
+    ${cases.map((c, i) => html`<fieldset class="case" key=${i}><legend class="small muted">Case ${c.name ? html`<span class="user">${line(c.name, 60)}</span>` : i + 1} <button type="button" class="plain" onClick=${() => setCases(cases.filter((_, j) => j !== i))}>Remove</button></legend>
       <div class="split"><div class="field"><label for=${`in-${i}`}>Standard input</label><textarea id=${`in-${i}`} rows="3" spellcheck=${false} value=${c.stdin} onInput=${input((v) => change(i, { stdin: v }))}></textarea></div>
         <div class="field"><label for=${`out-${i}`}>Expected on stdout (empty: anything)</label><textarea id=${`out-${i}`} rows="3" spellcheck=${false} value=${c.expect} onInput=${input((v) => change(i, { expect: v }))}></textarea></div></div></fieldset>`)}
+    <div class="field"><label for="case-files">Cases from files, which can be dropped as well: NAME.in, and NAME.out or NAME.ans for what is expected</label><input id="case-files" type="file" multiple accept=".in,.out,.ans" onChange=${(/** @type {any} */ e) => { take(e.target.files); e.target.value = ''; }} /></div>
     ${trouble(error)}
     <div class="row"><button type="submit" class="primary" disabled=${busy || source === ''}>Run</button><button type="button" onClick=${() => setCases([...cases, { stdin: cases.length === 0 ? stdin : '', expect: '' }])}>Add a case</button></div>
   </form>`;

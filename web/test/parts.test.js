@@ -5,6 +5,7 @@ import { inPixels } from '../part/graph.js';
 import { fieldsOf, wrong, written, entered } from '../part/form.js';
 import { look, statusShape, statusPill, verdictWord } from '../part/status.js';
 import { programOf } from '../part/program.js';
+import { casesOf } from '../part/casefiles.js';
 import { duration, ago, bytes, goDuration, goSize, line, plain, sentence } from '../app/text.js';
 
 test('chunks become lines, by stream', () => {
@@ -84,9 +85,10 @@ test('a program goes back into its form, unless the form would lose something', 
   const p = programOf({ language: 'c', source: 'x', stdin: { text: 'in' }, limits: { wall: '5s', memory: 64000000 }, cases: undefined });
   assert.deepEqual(p && [p.language, p.source, p.stdin, p.wall, p.memory, p.cases], ['c', 'x', 'in', '5s', '64000000', []]);
   assert.deepEqual(programOf({ language: 'c', source: 'x', cases: [{ name: '1', stdin: 'a', expect: { text: 'b' } }] })?.cases, [{ stdin: 'a', expect: 'b' }]);
-  for (const more of [{ args: ['a'] }, { files: {} }, { stdin: { base64: 'AA==' } }, { cases: [{ name: 'mine' }] }, { limits: { cpu: '1s' } }, { cases: [{ stdin: { blob: 'b' } }] }]) {
+  for (const more of [{ args: ['a'] }, { files: {} }, { stdin: { base64: 'AA==' } }, { limits: { cpu: '1s' } }, { cases: [{ stdin: { blob: 'b' } }] }]) {
     assert.equal(programOf({ language: 'c', source: 'x', ...more }), null, JSON.stringify(more));
   }
+  assert.deepEqual(programOf({ language: 'c', source: 'x', cases: [{ name: 'mine', stdin: 'a', expect: 'b' }] })?.cases, [{ name: 'mine', stdin: 'a', expect: 'b' }]);
   assert.equal(programOf(null), null);
 });
 
@@ -107,4 +109,16 @@ test('sentences of the server begin with a capital, and names stay as they are',
   for (const [text, want] of [['it is resumed', 'It is resumed'], ['1st for key "db"', '1st for key "db"'], ['queue "default" is paused', 'Queue "default" is paused'], ['ex_06h0 ends', 'ex_06h0 ends'], ['ann has given it', 'ann has given it'], ['iteration ends', 'iteration ends'], ['', '']]) {
     assert.equal(sentence(text), want);
   }
+});
+
+test('files make cases in the order of their names', async () => {
+  const file = (/** @type {string} */ name, text = name) => ({ name, size: text.length, text: async () => text });
+  assert.deepEqual(await casesOf([file('10.in'), file('10.ans'), file('9.out'), file('9.in'), file('x.in')]), [
+    { name: '9', stdin: '9.in', expect: '9.out' }, { name: '10', stdin: '10.in', expect: '10.ans' }, { name: 'x', stdin: 'x.in', expect: '' }]);
+  assert.deepEqual(await casesOf([]), []);
+  for (const [bad, why] of /** @type {const} */ ([[['a.txt'], /a\.txt: the files of a case/], [['a.out'], /a\.in is missing/], [['a.in', 'a.out', 'a.ans'], /two files/]])) {
+    await assert.rejects(casesOf(bad.map((n) => file(n))), why);
+  }
+  await assert.rejects(casesOf([file('a.in'), file('a.out', '')]), /a\.out is empty/);
+  await assert.rejects(casesOf([{ name: 'a.in', size: 9 << 20, text: async () => '' }]), /more than 8 MB/);
 });
