@@ -72,6 +72,7 @@ type Stats struct {
 
 // Verification is what a look at every row of the store found.
 type Verification struct {
+	At time.Time `json:"at" doc:"When it began"`
 	// Broken are the promises that some row breaks; at most about a thousand are listed.
 	Broken []Violation `json:"broken"`
 	// Seconds is how long it took.
@@ -98,4 +99,28 @@ type Violation struct {
 // Health is the answer to a probe.
 type Health struct {
 	Status string `json:"status"` // ok
+}
+
+// Activity is what one server has done lately. It is kept in its memory, for a day.
+type Activity struct {
+	Since time.Time      `json:"since" doc:"When this process started: of what was before nothing is known"`
+	Step  Duration       `json:"step" doc:"How long each step is"`
+	Steps []ActivityStep `json:"steps" doc:"The oldest first; the last one goes on"`
+}
+
+// ActivityStep counts what a server has done in one span of time.
+type ActivityStep struct {
+	At        time.Time `json:"at" doc:"When it began"`
+	Submitted int64     `json:"submitted,omitempty" doc:"Executions that were accepted, tasks of workflows not among them"`
+	Claimed   int64     `json:"claimed,omitempty" doc:"Attempts that were handed to workers"`
+	Completed int64     `json:"completed,omitempty" doc:"Executions that completed, tasks of workflows among them"`
+	Failed    int64     `json:"failed,omitempty" doc:"Executions that failed"`
+	Cancelled int64     `json:"cancelled,omitempty" doc:"Executions that were cancelled"`
+	TimedOut  int64     `json:"timed_out,omitempty" doc:"Executions that timed out"`
+}
+
+// Add adds the counts of another step.
+func (s *ActivityStep) Add(o *ActivityStep) {
+	s.Submitted, s.Claimed = s.Submitted+o.Submitted, s.Claimed+o.Claimed
+	s.Completed, s.Failed, s.Cancelled, s.TimedOut = s.Completed+o.Completed, s.Failed+o.Failed, s.Cancelled+o.Cancelled, s.TimedOut+o.TimedOut
 }

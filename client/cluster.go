@@ -4,6 +4,8 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"strconv"
+	"time"
 
 	"github.com/pawl-run/pawl/api"
 )
@@ -38,6 +40,21 @@ func (c *Client) Stats(ctx context.Context) (*api.Stats, error) {
 	var s api.Stats
 	err := c.get(ctx, "/stats", "", &s)
 	return orNil(&s, err)
+}
+
+// Activity returns what the server has done in each of the latest spans of time, the oldest first. A step is whole minutes; all of them lie
+// within the last day.
+func (c *Client) Activity(ctx context.Context, step time.Duration, steps int) (*api.Activity, error) {
+	var a api.Activity
+	err := c.call(ctx, request{method: http.MethodGet, path: "/activity", query: url.Values{"step": {step.String()}, "limit": {strconv.Itoa(steps)}}, repeatable: true}, &a)
+	return orNil(&a, err)
+}
+
+// LastVerification returns what the server found when it verified its store the last time. IsNotFound reports that it has not since it started.
+func (c *Client) LastVerification(ctx context.Context) (*api.Verification, error) {
+	var v api.Verification
+	err := c.call(ctx, request{method: http.MethodGet, path: "/verify", query: url.Values{"last": {"true"}}, repeatable: true}, &v)
+	return orNil(&v, err)
 }
 
 // Verify has the server check every row of its store against what Pawl promises. It reads all there is; a second one at

@@ -691,6 +691,22 @@ export interface Stats {
   goroutines: number;
 }
 
+export interface ActivityStep {
+  at: string;
+  submitted?: number;
+  claimed?: number;
+  completed?: number;
+  failed?: number;
+  cancelled?: number;
+  timed_out?: number;
+}
+
+export interface Activity {
+  since: string;
+  step: string;
+  steps: ActivityStep[];
+}
+
 export interface Violation {
   invariant: number;
   execution?: string;
@@ -704,6 +720,7 @@ export interface Replayed {
 }
 
 export interface Verification {
+  at: string;
   broken: Violation[];
   seconds: number;
   replayed?: Replayed;

@@ -69,6 +69,7 @@ var listKinds = []struct {
 	{"inquiries", []string{"inquiry", "questions"}, listInquiries},
 	{"rules", []string{"rule"}, listRules},
 	{"enforcements", []string{"enforcement"}, listEnforcements},
+	{"activity", nil, listActivity},
 	{"pauses", []string{"pause", "paused"}, listPauses},
 }
 
@@ -80,7 +81,7 @@ func (a *app) getCommand() *cobra.Command {
 	}
 	c := &cobra.Command{
 		Use:   "get " + strings.Join(names, "|"),
-		Short: "List executions, evaluations, actions, queues, keys, workers, schedules, signals, rules, enforcements, inquiries, webhooks or pauses",
+		Short: "List executions, evaluations, actions, queues, keys, workers, schedules, signals, rules, enforcements, inquiries, webhooks, pauses, or what the server has done lately",
 		Long: `List what there is. Executions come newest first; tasks of workflows are left out unless --tasks or --workflow asks
 for them.`,
 		Example: `  pawl get executions --status failed,timed_out --since 1h
@@ -91,6 +92,7 @@ for them.`,
   pawl get executions --workflow ex_…          the tasks of one workflow
   pawl get executions -w                       keep the list up to date
   pawl get actions --versions-of grade         when each was registered; pawl diff shows what changed
+  pawl get activity --limit 60                 what the server has done, minute by minute
   pawl get workers -o wide`,
 		ValidArgs: names,
 		Args:      cobra.ExactArgs(1),

@@ -228,13 +228,18 @@ func (c *call) time(name string) time.Time {
 
 // wait reads how long the answer may be held back.
 func (c *call) wait() time.Duration {
-	text := c.query.Get("wait")
+	return min(c.duration("wait", 0, "write it as in 30s, or as a number of seconds; at most "+maxWait.String()), maxWait)
+}
+
+// duration reads a span of time.
+func (c *call) duration(name string, otherwise time.Duration, fix string) time.Duration {
+	text := c.query.Get(name)
 	if text == "" {
-		return 0
+		return otherwise
 	}
 	d, err := duration.Parse(text)
 	if err != nil {
-		c.fault("wait", text, "it is not a duration", "write it as in 30s, or as a number of seconds; at most "+maxWait.String())
+		c.fault(name, text, "it is not a duration", fix)
 	}
-	return min(d, maxWait)
+	return d
 }

@@ -11,8 +11,10 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/telemetry"
 )
@@ -64,14 +66,16 @@ type Server struct {
 	tokens  [][sha256.Size]byte
 	handler http.Handler
 	// document is the OpenAPI document.
-	document []byte
-	started  time.Time
-	metrics  *metrics
-	surveys  surveys
-	verifies sync.Mutex // held while the store is verified
-	replays  chan struct{}
-	archives chan struct{}
-	bodies   budget
+	document     []byte
+	started      time.Time
+	metrics      *metrics
+	surveys      surveys
+	done         activity
+	verifies     sync.Mutex                       // held while the store is verified
+	lastVerified atomic.Pointer[api.Verification] // the latest
+	replays      chan struct{}
+	archives     chan struct{}
+	bodies       budget
 	// hookBodies are those of requests to webhooks.
 	hookBodies budget
 	said       said
@@ -134,6 +138,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		_ = l.Close()
 		return fmt.Errorf("listen on %s without a token: other machines could run code here; set a token (--token, PAWL_TOKEN or PAWL_TOKEN_FILE), or listen on 127.0.0.1", l.Addr())
 	}
+	go s.done.run(ctx, s.Engine.Stats)
 	hs := &http.Server{
 		Handler:           s.handler,
 		ReadHeaderTimeout: headerTimeout,

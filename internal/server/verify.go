@@ -12,6 +12,15 @@ const verifyPath = "/api/v1/verify"
 
 // verify answers with what a look at every row finds. There is one at a time: it reads the whole store.
 func (c *call) verify() error {
+	if c.flag("last") {
+		if err := c.checked(); err != nil {
+			return err
+		}
+		if last := c.lastVerified.Load(); last != nil {
+			return c.json(http.StatusOK, last)
+		}
+		return refusal(http.StatusNotFound, api.ProblemNotFound, "this server has not verified its store since it started: ask without last")
+	}
 	if !c.verifies.TryLock() {
 		return refusal(http.StatusTooManyRequests, api.ProblemOverloaded, "the store is being verified already: wait for that to end")
 	}
@@ -25,7 +34,7 @@ func (c *call) verify() error {
 	if err != nil {
 		return err
 	}
-	out := api.Verification{Broken: []api.Violation{}}
+	out := api.Verification{At: begun.UTC(), Broken: []api.Violation{}}
 	if replays {
 		r, err := c.Engine.Histories().Verify(c.ctx())
 		if err != nil {
@@ -43,5 +52,6 @@ func (c *call) verify() error {
 		out.Broken = append(out.Broken, b)
 		c.log.Error("a promise is broken", telemetry.Invariant, v.Invariant, telemetry.Execution, b.Execution, telemetry.Why, v.Say)
 	}
+	c.lastVerified.Store(&out)
 	return c.json(http.StatusOK, out)
 }

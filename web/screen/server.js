@@ -5,13 +5,39 @@ import { poll } from '../app/stream.js';
 import { line, number, bytes, duration, count } from '../app/text.js';
 import { statusPill, statuses, open } from '../part/status.js';
 import { linked } from './why.js';
-import { now, trouble, loading, panel, scroller, useTitle } from '../part/kit.js';
+import { now, since, trouble, loading, panel, scroller, useTitle } from '../part/kit.js';
 
 /** @param {string} name @param {any} value @param {any} [hint] */
 const figure = (name, value, hint) => html`<div class="gauge"><h2 class="name">${name}</h2><div class="value">${value}</div>${hint ? html`<div class="hint">${hint}</div>` : null}</div>`;
 
+/** What ended in each minute of the last hour: completed below, all other ends above. @param {{all: import('../types').Activity}} p */
+function activity({ all }) {
+  const steps = all.steps.map((s) => ({ at: s.at, good: s.completed || 0, bad: (s.failed || 0) + (s.cancelled || 0) + (s.timed_out || 0) }));
+  const most = Math.max(1, ...steps.map((s) => s.good + s.bad));
+  const good = steps.reduce((sum, s) => sum + s.good, 0);
+  const bad = steps.reduce((sum, s) => sum + s.bad, 0);
+  const words = `${count(good + bad, 'execution')} ended on this server in the last hour: ${number(good)} completed, ${number(bad)} otherwise; at most ${number(most * (good + bad > 0 ? 1 : 0))} in a minute`;
+  const high = 60;
+  const part = (/** @type {number} */ n) => (n === 0 ? 0 : Math.max(1, Math.round((n / most) * high)));
+  return panel({
+    title: 'Activity',
+    children: html`<div class="body stack"><p>${words}.</p>
+      ${good + bad > 0 ? html`<svg class="activity" viewBox=${`0 0 ${steps.length * 10} ${high}`} preserveAspectRatio="none" role="img" aria-label=${words}>${steps.map((s, i) => {
+    const [below, above] = [part(s.good), Math.min(part(s.bad), high - Math.min(part(s.good), high - 1))];
+    return html`<rect x=${i * 10 + 1} y="0" width="8" height=${high} class="empty-bar" /><rect x=${i * 10 + 1} y=${high - below} width="8" height=${below} class="good-bar" /><rect x=${i * 10 + 1} y=${high - below - above} width="8" height=${above} class="bad-bar" />`;
+  })}</svg>` : null}</div>`,
+  });
+}
+
+function Activity() {
+  const [all, set] = useState(/** @type {import('../types').Activity|null} */ (null));
+  useEffect(() => poll(async () => { set(await getJSON('api/v1/activity?limit=60')); }, 20000), []);
+  return all && activity({ all });
+}
+
 function Promises() {
   const [state, set] = useState(/** @type {{busy: boolean, found: any, error: unknown}} */ ({ busy: false, found: null, error: null }));
+  useEffect(() => { getJSON('api/v1/verify?last=true').then((found) => set((s) => (s.busy || s.found ? s : { ...s, found })), () => {}); }, []);
   const check = async () => {
     set({ ...state, busy: true });
     try {
@@ -26,8 +52,8 @@ function Promises() {
     children: html`<div class="body stack">
       <p class="muted">Verifying reads every row of the store and compares it with what Pawl promises (docs/invariants.md). On a large store it takes a while, and work goes on meanwhile.</p>
       ${trouble(state.error)}
-      ${state.found ? broken.length === 0 ? html`<p class="status good" role="status">${statusPill({ status: 'completed', word: `Every row keeps every promise; read in ${duration(state.found.seconds * 1000)}` })}</p>`
-        : html`<div role="alert" class="tight"><p class="status bad">${statusPill({ status: 'failed', word: count(broken.length, 'broken promise') })}</p>
+      ${state.found ? broken.length === 0 ? html`<p class="status good" role="status">${statusPill({ status: 'completed', word: `Every row keeps every promise; read in ${duration(state.found.seconds * 1000)}` })} <span class="muted">${since(state.found.at)}</span></p>`
+        : html`<div role="alert" class="tight"><p class="status bad">${statusPill({ status: 'failed', word: count(broken.length, 'broken promise') })} <span class="muted">${since(state.found.at)}</span></p>
           ${scroller('Broken promises', html`<table><thead><tr><th scope="col">Promise</th><th scope="col">Execution</th><th scope="col">Found</th></tr></thead><tbody>${broken.map((/** @type {any} */ b) => html`<tr><td class="num">${b.invariant}</td><td>${b.execution ? html`<a class="mono" href=${`executions/${b.execution}`}>${line(b.execution)}</a>` : '–'}</td><td class="user">${linked(b.message)}</td></tr>`)}</tbody></table>`)}</div>` : null}
     </div>`,
   });
@@ -58,6 +84,7 @@ export function Server() {
         ${figure('Memory', s.rss_bytes ? bytes(s.rss_bytes) : '–', count(s.goroutines, 'goroutine'))}
       </div></section>
       ${panel({ title: 'Under way', children: html`<div class="gauges">${statuses.filter(open).map((name) => html`<div class="gauge"><div>${statusPill({ status: name })}</div><div class="value">${number(s.executions?.[name] || 0)}</div></div>`)}</div>` })}
+      ${h(Activity, {})}
       ${h(Promises, {})}
       ${panel({ title: 'Counters of this process', actions: html`<a href=${apiURL('metrics')} target="_blank" rel="noopener noreferrer" class="small">Metrics for Prometheus</a>`,
     children: scroller('Counters', html`<table><thead><tr><th scope="col">Counter</th><th scope="col" class="right">Value</th></tr></thead><tbody>${counters.map(([k, v]) => html`<tr><td class="mono user">${line(k)}</td><td class="right num">${number(v)}</td></tr>`)}</tbody></table>`) })}
