@@ -1,9 +1,9 @@
 // The input of a run of code, as the form of a program holds it.
 
-/** @typedef {{language: string, source: string, stdin: string, wall: string, memory: string, labels: string, cases: import('./casefiles.js').Case[]}} Program */
+/** @typedef {{language: string, source: string, stdin: string, interactive: boolean, wall: string, memory: string, labels: string, cases: import('./casefiles.js').Case[]}} Program */
 
 /** @type {Program} */
-export const blank = { language: 'python', source: '', stdin: '', wall: '', memory: '', labels: '', cases: [] };
+export const blank = { language: 'python', source: '', stdin: '', interactive: false, wall: '', memory: '', labels: '', cases: [] };
 
 /** @param {any} o @param {string[]} names */
 const only = (o, names) => !!o && typeof o === 'object' && Object.keys(o).every((k) => names.includes(k));
@@ -15,9 +15,9 @@ const only = (o, names) => !!o && typeof o === 'object' && Object.keys(o).every(
  */
 export function programOf(v) {
   const text = (/** @type {any} */ c) => (c === undefined ? '' : typeof c === 'string' ? c : only(c, ['text']) && typeof c.text === 'string' ? c.text : null);
-  if (!only(v, ['language', 'source', 'stdin', 'limits', 'cases']) || typeof v.source !== 'string' || !only(v.limits || {}, ['wall', 'memory'])) return null;
+  if (!only(v, ['language', 'source', 'stdin', 'interactive', 'limits', 'cases']) || typeof v.source !== 'string' || !only(v.limits || {}, ['wall', 'memory'])) return null;
   const cases = (v.cases || []).map((/** @type {any} */ c, /** @type {number} */ i) => (only(c, ['name', 'stdin', 'expect']) ? { ...(c.name === undefined || c.name === String(i + 1) ? {} : { name: String(c.name) }), stdin: text(c.stdin), expect: text(c.expect) } : null));
   const stdin = text(v.stdin);
   if (stdin === null || cases.some((/** @type {any} */ c) => c === null || c.stdin === null || c.expect === null)) return null;
-  return { ...blank, language: String(v.language), source: v.source, stdin, cases, wall: String(v.limits?.wall ?? ''), memory: String(v.limits?.memory ?? '') };
+  return { ...blank, language: String(v.language), source: v.source, stdin, interactive: v.interactive === true, cases, wall: String(v.limits?.wall ?? ''), memory: String(v.limits?.memory ?? '') };
 }

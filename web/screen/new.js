@@ -33,6 +33,7 @@ function Code({ first }) {
   const [language, setLanguage] = useState(first.language);
   const [source, setSource] = useState(first.source);
   const [stdin, setStdin] = useState(first.stdin);
+  const [interactive, setInteractive] = useState(first.interactive);
   const [cases, setCases] = useState(first.cases);
   const [labels, setLabels] = useState(first.labels);
   const [wall, setWall] = useState(first.wall);
@@ -55,7 +56,7 @@ function Code({ first }) {
       const limits = { ...(wall ? { wall } : {}), ...(memory ? { memory } : {}) };
       const x = await post('api/v1/evaluations', {
         language: language.trim(), source,
-        ...(cases.length > 0 ? { cases: cases.map((c) => ({ ...(c.name ? { name: c.name } : {}), stdin: c.stdin, ...(c.expect !== '' ? { expect: c.expect } : {}) })) } : stdin ? { stdin } : {}),
+        ...(cases.length > 0 ? { cases: cases.map((c) => ({ ...(c.name ? { name: c.name } : {}), stdin: c.stdin, ...(c.expect !== '' ? { expect: c.expect } : {}) })) } : interactive ? { interactive } : stdin ? { stdin } : {}),
         ...(Object.keys(limits).length > 0 ? { limits } : {}),
         ...(Object.keys(tags).length > 0 ? { labels: tags } : {}),
       }, { 'Idempotency-Key': key });
@@ -87,7 +88,8 @@ function Code({ first }) {
       <div class="field"><label for="labels">Labels</label><input id="labels" placeholder="team=docs, run=7" value=${labels} onInput=${input(setLabels)} spellcheck=${false} /></div>
     </div>
     <div class="field"><label for="source">Program</label><textarea id="source" rows="16" required spellcheck=${false} autocapitalize="off" value=${source} onInput=${input(setSource)}></textarea></div>
-    ${cases.length === 0 ? html`<div class="field"><label for="stdin">Standard input</label><textarea id="stdin" rows="3" spellcheck=${false} value=${stdin} onInput=${input(setStdin)}></textarea></div>` : null}
+    ${cases.length === 0 ? html`<label class="check"><input type="checkbox" checked=${interactive} onChange=${(/** @type {any} */ e) => setInteractive(e.target.checked)} />Interactive: I type its input while it runs</label>` : null}
+    ${cases.length === 0 && !interactive ? html`<div class="field"><label for="stdin">Standard input</label><textarea id="stdin" rows="3" spellcheck=${false} value=${stdin} onInput=${input(setStdin)}></textarea></div>` : null}
     ${cases.map((c, i) => html`<fieldset class="case" key=${i}><legend class="small muted">Case ${c.name ? html`<span class="user">${line(c.name, 60)}</span>` : i + 1} <button type="button" class="plain" onClick=${() => setCases(cases.filter((_, j) => j !== i))}>Remove</button></legend>
       <div class="split"><div class="field"><label for=${`in-${i}`}>Standard input</label><textarea id=${`in-${i}`} rows="3" spellcheck=${false} value=${c.stdin} onInput=${input((v) => change(i, { stdin: v }))}></textarea></div>
         <div class="field"><label for=${`out-${i}`}>Expected on stdout (empty: anything)</label><textarea id=${`out-${i}`} rows="3" spellcheck=${false} value=${c.expect} onInput=${input((v) => change(i, { expect: v }))}></textarea></div></div></fieldset>`)}

@@ -83,7 +83,8 @@ test('words for numbers', () => {
 
 test('a program goes back into its form, unless the form would lose something', () => {
   const p = programOf({ language: 'c', source: 'x', stdin: { text: 'in' }, limits: { wall: '5s', memory: 64000000 }, cases: undefined });
-  assert.deepEqual(p && [p.language, p.source, p.stdin, p.wall, p.memory, p.cases], ['c', 'x', 'in', '5s', '64000000', []]);
+  assert.deepEqual(p && [p.language, p.source, p.stdin, p.interactive, p.wall, p.memory, p.cases], ['c', 'x', 'in', false, '5s', '64000000', []]);
+  assert.equal(programOf({ language: 'c', source: 'x', interactive: true })?.interactive, true);
   assert.deepEqual(programOf({ language: 'c', source: 'x', cases: [{ name: '1', stdin: 'a', expect: { text: 'b' } }] })?.cases, [{ stdin: 'a', expect: 'b' }]);
   for (const more of [{ args: ['a'] }, { files: {} }, { stdin: { base64: 'AA==' } }, { limits: { cpu: '1s' } }, { cases: [{ stdin: { blob: 'b' } }] }]) {
     assert.equal(programOf({ language: 'c', source: 'x', ...more }), null, JSON.stringify(more));
