@@ -102,6 +102,9 @@ func filled(t *testing.T, store string) (*server, map[string]string) {
 	again := s.submit(t, "/api/v1/executions?wait=60s", `{"action": "fan", "input": {"n": 4}}`)
 	at["compare tasks"] = "compare?a=" + strings.Split(at["workflow tasks"], "/")[1] + "&b=" + again
 	add("program", s.submit(t, "/api/v1/evaluations", `{"language": "bash", "source": "printf '\\033[1;32mgreen\\033[0m\\n'; echo no >&2; echo x > out.txt; exit 3", "collect": ["out.txt"], "wait": "60s"}`), "result", "logs")
+	console := s.submit(t, "/api/v1/evaluations", map[string]any{"language": "python", "interactive": true, "source": "name = input('Your name? ')\nprint('Hello', name)\nn = input('A number? ')", "limits": map[string]any{"wall": "10m"}})
+	s.call(t, http.MethodPost, "/api/v1/executions/"+console+"/stdin", "Ann\n")
+	add("console", console, "logs")
 	add("waiting", s.submit(t, "/api/v1/executions", `{"action": "noop", "not_before": "2099-01-01T00:00:00Z"}`), "why", "history")
 	add("sleeping", s.submit(t, "/api/v1/executions", `{"action": "sleep", "input": {"for": "1h"}}`), "why")
 	return s, at
@@ -132,7 +135,7 @@ var shows = map[string]string{
 	"work": "in the server", "server": "ended on this server in the last hour", "nowhere": "There is no such page", "no execution": "All executions", "workflow tasks": "5 of 5 items", "workflow output": "No output", "workflow history": "complete",
 	"workflow input": "Input", "workflow timeline": "the colour is how it ended", "schedules": "Europe/Berlin", "schedule": "by hand", "questions": "Nobody is asked", "cases result": "1 of 2 cases passed", "cases logs": "case second", "cases history": "complete", "cases input": "Program", "program result": "out.txt",
 	"rules": "each-alert", "rule": "What it has made of signals", "signals": "db1", "no signals": "Nothing matches", "signal": "900719925474099312345", "webhooks": "/hooks/github", "webhook": "Refused lately",
-	"program logs": "green", "waiting why": "What would unblock it", "waiting history": "following", "sleeping why": "What would unblock it",
+	"program logs": "green", "console logs": "A number?", "waiting why": "What would unblock it", "waiting history": "following", "sleeping why": "What would unblock it",
 }
 
 // look is how a screen is looked at.

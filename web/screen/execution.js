@@ -10,7 +10,7 @@ import { statusPill, open, verdictWord } from '../part/status.js';
 import { now, since, idText, labelChips, trouble, loading, dialog, useTitle } from '../part/kit.js';
 import { actionName, later } from './executions.js';
 import { Why } from './why.js';
-import { Logs } from './logs.js';
+import { Logs, interactive } from './logs.js';
 import { History } from './history.js';
 import { Data, Input } from './data.js';
 import { lazy } from '../app/lazy.js';
@@ -51,7 +51,7 @@ export function tabsOf(x, past = false) {
   if (!workflow && !silent.includes(x.kind || '')) all.push('logs');
   if (past && !going) all.push('why');
   all.push('history', 'input');
-  if (going && !workflow && x.status === 'running') all.sort((a, b) => Number(b === 'logs') - Number(a === 'logs'));
+  if (going && !workflow && (x.status === 'running' || interactive(x))) all.sort((a, b) => Number(b === 'logs') - Number(a === 'logs'));
   return all;
 }
 

@@ -26,6 +26,10 @@ function rowOf(l, top, key) {
 }
 
 const Found = lazy(() => import('./logsearch.js').then((m) => m.Found));
+const Console = lazy(() => import('./console.js').then((m) => m.Console), () => null);
+
+/** Whether it reads what is sent to it while it runs. @param {import('../types').Execution} x */
+export const interactive = (x) => x.kind === 'code' && /** @type {any} */ (x.input)?.interactive === true;
 
 /** The field for what is searched. The address keeps it. */
 function Search() {
@@ -42,7 +46,7 @@ function Search() {
 }
 
 /** @param {import('./execution.js').Shown} p */
-export function Logs({ x }) {
+export function Logs({ x, moment }) {
   const stream = route.value.query.get('stream') || '';
   const attempt = route.value.query.get('attempt') || '';
   const find = route.value.query.get('find') || '';
@@ -114,8 +118,10 @@ export function Logs({ x }) {
   const offset = view.top - (view.top / scale - first * height); // where the first row stands in the scaled plane
   const raw = (/** @type {string} */ s) => download(`api/v1/executions/${x.id}/logs?stream=${s}&offset=0${attempt ? `&attempt=${attempt}` : ''}`, `${x.id}-${s}.txt`);
   const attempts = Array.from({ length: Math.min(x.attempt, 50) }, (_, i) => String(x.attempt - i));
+  const typed = interactive(x) && !moment;
   return html`<section class="panel">
     <div class="logbar">
+      ${typed ? html`<h2>Console</h2>` : null}
       <select aria-label="Stream" value=${stream} onChange=${(/** @type {any} */ e) => go(withQuery({ stream: e.target.value }), { replace: true })}>
         <option value="">All streams</option><option value="stdout">stdout</option><option value="stderr">stderr</option><option value="log">log</option></select>
       ${x.attempt > 1 ? html`<select aria-label="Attempt" value=${attempt} onChange=${(/** @type {any} */ e) => go(withQuery({ attempt: e.target.value }), { replace: true })}>
@@ -123,7 +129,7 @@ export function Logs({ x }) {
       <span class="muted small num" role="status">${count(all.length, 'line')}${over ? '' : ', following'}</span>
       <span class="spacer"></span>
       ${following ? null : html`<button type="button" class="plain" onClick=${toEnd}>To the end</button>`}
-      ${['stdout', 'stderr'].map((s) => html`<button type="button" class="plain" onClick=${() => raw(s)}>Download ${s}</button>`)}
+      ${['stdout', 'stderr'].map((s) => html`<button type="button" class="plain download" onClick=${() => raw(s)}>Download ${s}</button>`)}
     </div>
     ${h(Search, {})}
     ${find ? h(Found, { key: JSON.stringify([x.id, find, regexp, stream, attempt]), id: x.id, text: find, regexp, stream, attempt }) : null}
@@ -133,5 +139,6 @@ export function Logs({ x }) {
       : html`<div class="logview log" ref=${box} onScroll=${scrolled} tabindex="0" role="log" aria-live="off" aria-label="What it wrote">
         <div style=${{ height: `${Math.ceil(full * scale)}px` }}></div>
         ${shown.map((l, i) => rowOf(l, offset + i * height, `${lines.current.dropped + first + i}`))}</div>`}
+    ${typed ? h(Console, { key: x.id, x }) : null}
   </section>`;
 }
