@@ -464,7 +464,7 @@ func TestImportedAreKept(t *testing.T) {
 			return row
 		})
 		r.importing(old)
-		p := &purger{e: r.e, retention: time.Hour, size: purgeFirst}
+		p := newPurger(r.e, time.Hour)
 		if _, err := p.next(r.ctx); err != nil {
 			t.Fatal(err)
 		}

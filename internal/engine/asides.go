@@ -65,15 +65,15 @@ func (e *Engine) asideNow(ctx context.Context, kind store.AsideKind, id flow.ID)
 }
 
 // dropAsides forgets what was put aside and has been handled since.
-func (e *Engine) dropAsides(ctx context.Context) error {
+func (e *Engine) dropAsides(ctx context.Context) (all int, err error) {
 	for {
 		dropped := 0
 		err := e.update(ctx, func(ctx context.Context, tx store.Tx) (err error) {
 			dropped, err = tx.DropAsides(ctx, time.Now().Add(-asidesKept), asidesAtOnce)
 			return err
 		})
-		if err != nil || dropped < asidesAtOnce {
-			return err
+		if all += dropped; err != nil || dropped < asidesAtOnce {
+			return all, err
 		}
 	}
 }

@@ -21,12 +21,11 @@ import (
 // signal unmet, and every replica goes on with these.
 
 const (
-	meetingsAtOnce = 200             // waits, and signals, of one round
-	openAtOnce     = 500             // waits that one look at those that are open reads
-	signalsAtLook  = 100             // signals of one page of a look
-	fittingAtMost  = 50              // signals of which a wait takes the first that is not taken
-	meetEvery      = 5 * time.Second // between two rounds without news: what other replicas have left
-	meetAgain      = time.Second     // after a round that failed
+	meetingsAtOnce = 200         // waits, and signals, of one round
+	openAtOnce     = 500         // waits that one look at those that are open reads
+	signalsAtLook  = 100         // signals of one page of a look
+	fittingAtMost  = 50          // signals of which a wait takes the first that is not taken
+	meetAgain      = time.Second // after a round that failed
 )
 
 // waits are those that a transaction decides about. They are written once, at its end.

@@ -124,7 +124,7 @@ func (t *transaction) keepOutcomes(ctx context.Context, drafts []*flow.Draft) er
 }
 
 // dropKept deletes outcomes that have expired, and those that are too many.
-func (e *Engine) dropKept(ctx context.Context) error {
+func (e *Engine) dropKept(ctx context.Context) (all int, err error) {
 	for {
 		dropped := 0
 		err := e.update(ctx, func(ctx context.Context, tx store.Tx) error {
@@ -134,8 +134,8 @@ func (e *Engine) dropKept(ctx context.Context) error {
 			}
 			return err
 		})
-		if err != nil || dropped < metersAtOnce {
-			return err
+		if all += dropped; err != nil || dropped < metersAtOnce {
+			return all, err
 		}
 	}
 }

@@ -191,7 +191,7 @@ func TestWhatIsCached(t *testing.T) {
 	run("five minutes are over", true)
 	run("again", false)
 	r.pass(6 * time.Minute)
-	if err := r.e.dropKept(r.ctx); err != nil {
+	if _, err := r.e.dropKept(r.ctx); err != nil {
 		t.Fatal(err)
 	}
 	left := 0

@@ -25,7 +25,7 @@ func TestDatabaseClockJumps(t *testing.T) {
 			r := newRig(t)
 			recover := func() {
 				t.Helper()
-				if err := errors.Join(r.e.recoverExpired(r.ctx), r.e.recoverUnstarted(r.ctx)); err != nil {
+				if err := errors.Join(r.e.recoverExpired(r.ctx), r.recoverUnstarted()); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -127,7 +127,7 @@ func TestUndeliveredAfterClockJump(t *testing.T) {
 	}
 	r.clock.jump(time.Hour)
 	for i, want := range []int{1, 1, 2} {
-		if err := errors.Join(r.e.recoverExpired(r.ctx), r.e.recoverUnstarted(r.ctx)); err != nil {
+		if err := errors.Join(r.e.recoverExpired(r.ctx), r.recoverUnstarted()); err != nil {
 			t.Fatal(err)
 		}
 		if x := r.get(id); x.Attempt != want {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/failpoint"
@@ -78,7 +79,7 @@ func (e *Engine) commitLoop(ctx context.Context) {
 			}
 			continue
 		}
-		e.rulesFresh(work, len(b.ops) > 0)
+		e.rulesFresh(work, slices.ContainsFunc(b.ops, ofCaller))
 		e.commit(work, b.ops, &roster{b.claimers}, b.of)
 		e.over(b)
 	}

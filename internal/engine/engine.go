@@ -87,6 +87,8 @@ type Engine struct {
 	questions definition.Questions
 	awaited   definition.Waits
 	meetings  chan struct{} // capacity 1: a wait is unlooked, or a signal unmet
+	lines     chan struct{} // capacity 1: lines of keys are to be looked through
+	found     chan found    // capacity 1: what watchPending has found last
 	reruns    carrier
 	webhooks  *webhooks
 	links     linkKey
@@ -115,6 +117,7 @@ type Engine struct {
 
 	unrecovered atomic.Int64 // lost sessions of the last round that something was left of
 	unreadable  int          // rows that the store could not read in the last round; sweepSessions' alone
+	forgot      time.Time    // when watchPending has last let claimers look into all queues; its alone
 }
 
 // ErrClosed means that the engine has been told to stop.
@@ -168,6 +171,8 @@ func New(o Options) (*Engine, error) {
 		sessions:      newSessionCache(),
 		signal:        make(chan struct{}, 1),
 		meetings:      make(chan struct{}, 1),
+		lines:         make(chan struct{}, 1),
+		found:         make(chan found, 1),
 		reruns:        carrier{signal: make(chan struct{}, 1)},
 		claimers:      claimers{queues: newQueueHints()},
 		nextDue:       newMoments(),

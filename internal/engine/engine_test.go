@@ -880,7 +880,7 @@ func TestRetention(t *testing.T) {
 	h := r.worker()
 	old := r.submit(Submission{Action: "noop"})
 	h.complete(h.take(1)[0], "1")
-	p := &purger{e: r.e, retention: r.e.opts.Retention, size: purgeFirst} // beside the engine's own
+	p := newPurger(r.e, r.e.opts.Retention) // beside the engine's own
 	purged := func() bool {
 		t.Helper()
 		if _, err := p.next(r.ctx); err != nil {

@@ -68,7 +68,7 @@ func TestFairLine(t *testing.T) {
 			r.Errorf("served %s", got)
 		}
 		r.verify()
-		if err := r.e.dropShares(r.ctx); err != nil {
+		if _, err := r.e.dropShares(r.ctx); err != nil {
 			r.Error(err)
 		}
 	})

@@ -10,7 +10,10 @@ import (
 )
 
 // health remembers that the store could not write, which a read does not show. Its zero value is healthy.
-type health struct{ lastFailure atomic.Pointer[storeFailure] }
+type health struct {
+	lastFailure atomic.Pointer[storeFailure]
+	failures    atomic.Int64 // of commits, so far
+}
 
 type storeFailure struct {
 	err error
@@ -28,6 +31,7 @@ const (
 // failed notes the failure of a commit that is not the data's fault.
 func (h *health) failed(err error) {
 	if !spoiled(err) {
+		h.failures.Add(1)
 		h.lastFailure.Store(&storeFailure{err, time.Now()})
 	}
 }

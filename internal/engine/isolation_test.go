@@ -375,7 +375,7 @@ func TestRetentionBesideWhatIsRefused(t *testing.T) {
 	}
 	c.to.Store(&ids[1])
 	r.pass(2 * time.Hour)
-	p := &purger{e: r.e, retention: time.Hour, size: purgeFirst} // beside the engine's own
+	p := newPurger(r.e, time.Hour) // beside the engine's own
 	if _, err := p.next(r.ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -401,7 +401,7 @@ func TestRetentionBehindWhatIsRefused(t *testing.T) {
 	}
 	c.to.Store(&ids[1])
 	r.pass(2 * time.Hour)
-	p := &purger{e: r.e, retention: time.Hour, size: 1} // the engine has no retention of its own
+	p := newPurger(r.e, time.Hour) // the engine has no retention of its own
 	for range ids {
 		p.size = 1
 		if _, err := p.next(r.ctx); err != nil {

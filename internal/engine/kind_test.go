@@ -238,7 +238,7 @@ func TestKindsOfAnEarlierVersion(t *testing.T) {
 		for range 2*misplacedBatch + 1 {
 			misplaced = append(misplaced, r.strand("resize"))
 		}
-		if err := r.e.relaneMisplaced(r.ctx); err != nil {
+		if err := r.recoverUnstarted(); err != nil {
 			t.Fatal(err)
 		}
 		if got := able.take(1000); len(got) != len(misplaced) || got[0].Execution != misplaced[0] {
@@ -249,7 +249,7 @@ func TestKindsOfAnEarlierVersion(t *testing.T) {
 		r := newRig(t)
 		id := r.strand("resize")
 		able := r.workerOn([]string{"resize"}, "resize")
-		if err := r.e.relaneMisplaced(r.ctx); err != nil {
+		if err := r.recoverUnstarted(); err != nil {
 			t.Fatal(err)
 		}
 		able.take(1)

@@ -19,10 +19,6 @@ const (
 	// newAtOnce and newStarts bound what one transaction makes of signals that were kept as new: the signals, and what the rules start.
 	newAtOnce = 500
 	newStarts = 1000
-	// newAtMost is the time between two looks for new signals: another server may have ended between keeping one and asking the rules.
-	// Each server looks at once for its own.
-	// The loops that look for windows and waits have other pauses: those that wake together race for the next transaction.
-	newAtMost = 4700 * time.Millisecond
 	newAgain  = time.Second // after a look that failed
 	// outputMost is how large an output may be that comes along in the signal of an end; a rule on a larger one has its action read it.
 	outputMost = 64 << 10
@@ -95,14 +91,15 @@ func (t *transaction) sayEnd(ctx context.Context, d *flow.Draft, generation int6
 	return t.keepSignal(ctx, &s)
 }
 
-// matchSignals asks the rules about signals that were kept as new, and looks for those of servers that have ended meanwhile.
+// matchSignals asks the rules about signals that were kept as new: at once about those of this replica, and when watchPending tells about
+// those of servers that have ended meanwhile.
 func (e *Engine) matchSignals(ctx context.Context) {
 	for {
 		more, err := e.matchNew(ctx)
 		if ctx.Err() != nil {
 			return
 		}
-		pause := time.Duration(newAtMost)
+		pause := untold
 		if err != nil {
 			pause = newAgain
 			e.opts.Log.Error("asking the rules about new signals failed; it will be tried again", telemetry.Err, err)

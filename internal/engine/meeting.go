@@ -17,7 +17,7 @@ import (
 func (e *Engine) meetWaits(ctx context.Context) {
 	for {
 		more, err := e.meet(ctx)
-		pause := e.jittered(meetEvery)
+		pause := untold
 		switch {
 		case ctx.Err() != nil:
 			return

@@ -92,25 +92,30 @@ func (w *Why) rated(x *flow.Execution, left time.Duration) {
 	w.Facts = append(w.Facts, fmt.Sprintf("the rate is %s; this execution has its slot, and each that came before it has one before", rateText(&x.Rate)))
 }
 
-// sweepMeters deletes meters, the locks of meters and windows, shares of lines, notes of what was put aside, and outcomes that are kept no longer,
-// once a minute.
+// sweepMeters deletes meters, the locks of meters and windows, shares of lines, notes of what was put aside, outcomes that are kept no longer, and
+// ticks that retention does not keep: once a minute, and less often while there are none.
 func (e *Engine) sweepMeters(ctx context.Context) {
-	for {
+	rest := newTidying(purgeEvery, tidyAtMost)
+	for pause := rest.least; ; {
 		select {
-		case <-time.After(e.jittered(purgeEvery)):
+		case <-time.After(e.jittered(pause)):
 		case <-ctx.Done():
 			return
 		}
-		for _, drop := range []func(context.Context) error{e.dropMeters, e.dropLocks, e.dropShares, e.dropAsides, e.dropKept} {
-			if err := drop(ctx); err != nil && ctx.Err() == nil {
-				e.opts.Log.Error("removing what is left of rates, windows, lines, asides and kept outcomes failed; it will be tried again", telemetry.Err, err)
+		some := false
+		for _, drop := range []func(context.Context) (int, error){e.dropMeters, e.dropLocks, e.dropShares, e.dropAsides, e.dropKept, e.dropTicks} {
+			dropped, err := drop(ctx)
+			if err != nil && ctx.Err() == nil {
+				e.opts.Log.Error("removing what is left of rates, windows, lines, asides, kept outcomes and ticks failed; it will be tried again", telemetry.Err, err)
 			}
+			some = some || dropped > 0 || err != nil
 		}
+		pause = rest.next(some)
 	}
 }
 
-// dropLocks deletes the locks of meters and windows that are gone.
-func (e *Engine) dropLocks(ctx context.Context) error {
+// dropLocks deletes the locks of meters and windows that are gone. It does not tell how many: those of meters go with them.
+func (e *Engine) dropLocks(ctx context.Context) (int, error) {
 	for last := ""; ; {
 		err := e.update(ctx, func(ctx context.Context, tx store.Tx) error {
 			next, err := tx.DropLocks(ctx, last, metersAtOnce)
@@ -120,7 +125,7 @@ func (e *Engine) dropLocks(ctx context.Context) error {
 			return err
 		})
 		if err != nil || last == "" {
-			return err
+			return 0, err
 		}
 	}
 }
@@ -129,7 +134,7 @@ func (e *Engine) dropLocks(ctx context.Context) error {
 const sharesKept = time.Hour
 
 // dropShares deletes the shares of lines in which nobody waits: what ends in a line leaves its own behind.
-func (e *Engine) dropShares(ctx context.Context) error {
+func (e *Engine) dropShares(ctx context.Context) (all int, err error) {
 	for {
 		dropped := 0
 		err := e.update(ctx, func(ctx context.Context, tx store.Tx) error {
@@ -139,8 +144,8 @@ func (e *Engine) dropShares(ctx context.Context) error {
 			}
 			return err
 		})
-		if err != nil || dropped < metersAtOnce {
-			return err
+		if all += dropped; err != nil || dropped < metersAtOnce {
+			return all, err
 		}
 	}
 }
@@ -149,7 +154,7 @@ func (e *Engine) dropShares(ctx context.Context) error {
 const metersAtOnce = 1000
 
 // dropMeters deletes the meters of rates that are not used up any more.
-func (e *Engine) dropMeters(ctx context.Context) error {
+func (e *Engine) dropMeters(ctx context.Context) (all int, err error) {
 	for {
 		dropped := 0
 		err := e.update(ctx, func(ctx context.Context, tx store.Tx) error {
@@ -159,8 +164,8 @@ func (e *Engine) dropMeters(ctx context.Context) error {
 			}
 			return err
 		})
-		if err != nil || dropped < metersAtOnce {
-			return err
+		if all += dropped; err != nil || dropped < metersAtOnce {
+			return all, err
 		}
 	}
 }

@@ -179,7 +179,7 @@ func TestDropMeters(t *testing.T) {
 		if x := r.get(r.submit(Submission{Action: "slow"})); x.Place != flow.Delayed {
 			r.Errorf("it is %s", x.Place)
 		}
-		if err := r.e.dropMeters(r.ctx); err != nil {
+		if _, err := r.e.dropMeters(r.ctx); err != nil {
 			r.Fatal(err)
 		}
 		if x := r.get(r.submit(Submission{Action: "slow"})); x.Place != flow.Delayed || x.SlotAt.Before(time.Now().Add(40*time.Hour)) {

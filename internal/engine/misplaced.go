@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/store"
 )
 
 // An execution of a custom kind is misplaced in a lane that names no kind. A version from before lanes named kinds put it
@@ -47,11 +48,7 @@ func (t *transaction) relane(ctx context.Context, xs []*flow.Execution) (others 
 // relaneMisplaced moves the misplaced executions of queues that only workers of custom kinds serve. It ends with a batch in
 // which none is misplaced: a queue with 100 executions of built-in kinds at its head, which no worker of it runs, hides
 // misplaced ones behind them.
-func (e *Engine) relaneMisplaced(ctx context.Context) error {
-	sessions, err := e.opts.Store.LiveSessions(ctx)
-	if err != nil {
-		return fmt.Errorf("list sessions: %w", err)
-	}
+func (e *Engine) relaneMisplaced(ctx context.Context, sessions []store.Session) (err error) {
 	var served, looked []string
 	for _, s := range sessions {
 		reach := flow.ReachOf(s.Queues, s.Kinds)

@@ -124,7 +124,7 @@ tasks:
 		r.within(time.Hour, "the workflows have not ended", func() bool { return r.e.Stats().Finished >= workflows*(tasks+1) })
 		n := r.neighbour()
 		began := time.Now()
-		p := &purger{e: r.e, retention: time.Millisecond, size: purgeFirst}
+		p := newPurger(r.e, time.Millisecond)
 		for r.e.Stats().Purged < workflows*(tasks+1) {
 			pause, err := p.next(r.ctx)
 			if err != nil {

@@ -128,10 +128,11 @@ func (e *Engine) lookAgain(t *transaction) {
 	}
 }
 
-// watchPauses lets claimers look again when a pause ends by itself, and puts back what paused actions have held back. It also looks every
-// dueAtMost, for the database's clock may have been set, and a server that has ended a pause may have died before it put anything back.
+// watchPauses lets claimers look again when a pause ends by itself, and puts back what paused actions have held back. It also looks when
+// watchPending says so, every 15 s, for the database's clock may have been set, and a server that has ended a pause may have died before it put
+// anything back.
 func (e *Engine) watchPauses(ctx context.Context) {
-	for e.goesOn(ctx); e.pauses.over.sleepUntil(ctx, time.Now().Add(e.jittered(dueAtMost))); e.goesOn(ctx) {
+	for e.goesOn(ctx); e.pauses.over.sleepUntil(ctx, time.Now().Add(untold)); e.goesOn(ctx) {
 		if len(e.pauses.latest.Load().of) > 0 {
 			e.forgetQueues()
 		}

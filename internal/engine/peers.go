@@ -15,7 +15,7 @@ const (
 	// ordersPoll is how many polls go by between two looks for orders to one session: many sessions may be waiting, and
 	// each renewal brings what is outstanding.
 	ordersPoll = 4
-	// heardPoll is how many times rarer the looks are while notifications arrive, which tell of nearly everything.
+	// heardPoll is how many polls go by at least between two looks while notifications arrive, which tell of nearly everything.
 	heardPoll = 4
 	// gatherAll is how long notifications that name no execution are gathered: under load there are hundreds a
 	// second, and each makes every watcher look.
@@ -44,6 +44,7 @@ func (e *Engine) watchPeers(ctx context.Context) {
 				notes = nil
 				e.heard.Store(false)
 				listen.Reset(listenAgain)
+				poll.Reset(e.jittered(e.opts.Poll))
 				continue
 			}
 			e.onNotification(ctx, n)
@@ -58,12 +59,10 @@ func (e *Engine) watchPeers(ctx context.Context) {
 				e.sessions.orderAll()
 			}
 		case <-poll.C:
-			e.forgetQueues()
-			every := e.opts.Poll
-			if notes != nil {
-				every *= heardPoll
+			if notes == nil { // otherwise watchPending does it
+				e.forgetQueues()
+				poll.Reset(e.jittered(e.opts.Poll))
 			}
-			poll.Reset(e.jittered(every))
 		case <-listen.C:
 			if notes == nil {
 				notes = e.listen(ctx)

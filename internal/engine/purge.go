@@ -12,7 +12,8 @@ import (
 
 const (
 	// The pause between two walks of retention through what has ended is a tenth of the retention, within a second and a minute: an
-	// execution that is to be kept for 30 s is gone after 33 s.
+	// execution that is to be kept for 30 s is gone after 33 s. Where walks remove nothing it grows to five minutes, and to no more than
+	// that tenth.
 	purgeEvery = time.Minute
 	purgeOften = time.Second
 	purgePart  = 10
@@ -37,7 +38,7 @@ func (e *Engine) sweepFinished(ctx context.Context) {
 	if e.opts.Retention <= 0 {
 		return
 	}
-	p := &purger{e: e, retention: e.opts.Retention, size: purgeFirst}
+	p := newPurger(e, e.opts.Retention)
 	for {
 		pause, err := p.next(ctx)
 		if ctx.Err() != nil {
@@ -45,7 +46,7 @@ func (e *Engine) sweepFinished(ctx context.Context) {
 		}
 		if err != nil {
 			e.opts.Log.Error("removing old executions failed; it will be tried again", telemetry.Err, err)
-			pause = e.jittered(purgePause(e.opts.Retention))
+			pause = e.jittered(p.rest.next(true))
 		}
 		select {
 		case <-time.After(pause):
@@ -67,6 +68,12 @@ type purger struct {
 	after     flow.ID       // how far the walk has come
 	size      int           // executions that the next transaction removes
 	took      time.Duration // to remove the last part
+	removed   bool          // this walk has removed something
+	rest      *tidying
+}
+
+func newPurger(e *Engine, retention time.Duration) *purger {
+	return &purger{e: e, retention: retention, size: purgeFirst, rest: newTidying(purgePause(retention), min(tidyAtMost, retention/purgePart))}
 }
 
 // next removes the next part and returns how long to wait before the one after it.
@@ -86,7 +93,9 @@ func (p *purger) next(ctx context.Context) (pause time.Duration, err error) {
 	if p.after = r.After; !r.More {
 		p.after = flow.ID{}
 		p.e.retained.Store(time.Now().UnixMicro())
-		return p.e.jittered(purgePause(p.e.opts.Retention)), nil
+		removed := p.removed
+		p.removed = false
+		return p.e.jittered(p.rest.next(removed)), nil
 	}
 	return max(purgeRests*p.took, purgeRest), nil
 }
@@ -135,6 +144,7 @@ func (p *purger) removeRows(ctx context.Context, ids []flow.ID) error {
 		return fmt.Errorf("remove %s and %d others: %w", ids[0], len(ids)-1, err)
 	}
 	p.e.counters.purged.Add(int64(len(gone)))
+	p.removed = p.removed || len(gone) > 0
 	return nil
 }
 

@@ -25,36 +25,55 @@ const (
 	unstartedRest  = 5 * time.Minute
 )
 
-// sweepSessions recovers what expired sessions held, and hand-offs that never arrived.
+// sweepSessions recovers what expired sessions held, and hand-offs that never arrived, after each look of watchPending.
 func (e *Engine) sweepSessions(ctx context.Context) {
-	down := false
+	var down, asked bool
+	var failures int64   // of commits, before the last round
 	var rested time.Time // when the next look for undelivered hand-offs and misplaced executions may start
 	var heard time.Time  // until when late reports are waited for no more
 	for {
+		var f found
+		select {
+		case f = <-e.found:
+		case <-ctx.Done():
+			return
+		}
 		e.tellUnreadable()
-		if down {
+		if failed := e.health.failures.Load(); down || failed != failures && !asked {
 			// The store may just have come back. Sessions have expired meanwhile, and what their workers have finished is
 			// on its way: it would be done again if it were recovered now.
 			_, err := e.now(ctx)
-			down = err != nil
-		} else if e.awaitLate(ctx, &heard); ctx.Err() != nil {
+			down, asked, failures = err != nil, err == nil, e.health.failures.Load()
+			continue
+		}
+		asked, failures = false, e.health.failures.Load()
+		if e.awaitLate(ctx, &heard); ctx.Err() != nil {
 			return
-		} else if down = e.storeDown(ctx, "recovery of lost sessions", e.recoverExpired(ctx)); !down && !time.Now().Before(rested) {
+		}
+		if down = e.storeDown(ctx, "recovery of lost sessions", e.recoverLost(ctx, &f)); !down && !time.Now().Before(rested) {
 			began := time.Now()
-			err := e.recoverUnstarted(ctx)
-			if err == nil {
-				err = e.relaneMisplaced(ctx)
-			}
+			err := e.recoverUnstarted(ctx, f.at)
 			if down = e.storeDown(ctx, "recovery of undelivered hand-offs", err); err == nil {
 				rested = time.Now().Add(min(unstartedRests*time.Since(began), unstartedRest))
 			}
 		}
-		select {
-		case <-time.After(e.jittered(min(sessionSweep, e.opts.Lease/6))):
-		case <-ctx.Done():
-			return
+	}
+}
+
+// recoverLost recovers the executions of sessions whose leases have run out, where a look at the store has found any, or a jump of its
+// clock. Afterwards the look has a reading of the clock in any case.
+func (e *Engine) recoverLost(ctx context.Context, f *found) (err error) {
+	if f.unknown {
+		if f.at, err = ask(ctx, e, nil, func(ctx context.Context, t *transaction) (look, error) { return t.look(ctx) }); err != nil {
+			return err
 		}
 	}
+	if !f.unknown && !f.Expired && !e.clocks.jumped(f.at) {
+		e.clocks.keep(f.at)
+		e.unrecovered.Store(0)
+		return nil
+	}
+	return e.recoverExpired(ctx)
 }
 
 // awaitLate lets the reports that are on their way come before a recovery. After they have taken a whole lease, recovery goes on without
@@ -83,8 +102,6 @@ func (e *Engine) tellUnreadable() {
 		e.opts.Log.Error("rows of live executions cannot be decoded and are passed over: `pawl doctor --verify` names the first", "rows", e.unreadable)
 	}
 }
-
-const sessionSweep = 5 * time.Second
 
 // storeDown logs why something failed, and reports whether the store does not answer.
 func (e *Engine) storeDown(ctx context.Context, what string, err error) bool {
@@ -151,14 +168,10 @@ func (e *Engine) recoverExpired(ctx context.Context) error {
 }
 
 // recoverUnstarted takes back attempts that were claimed and not begun within a lease: the answer to a Take was lost on
-// the way.
-func (e *Engine) recoverUnstarted(ctx context.Context) error {
-	began, from := time.Now(), e.opts.Uptime()
-	now, err := e.now(ctx)
-	if err != nil {
-		return err
-	}
-	if !e.clocks.agree(look{now, from, e.opts.Uptime()}) {
+// the way. Then it moves what is misplaced. at is a reading of the database's clock.
+func (e *Engine) recoverUnstarted(ctx context.Context, at look) error {
+	began := time.Now()
+	if !e.clocks.agree(at) {
 		return nil // a claim from just before a jump looks as if it were an hour old
 	}
 	live, err := e.opts.Store.LiveSessions(ctx)
@@ -178,7 +191,7 @@ func (e *Engine) recoverUnstarted(ctx context.Context) error {
 		}
 		var late []flow.ID
 		for _, x := range xs {
-			if owner, id = x.Owner, x.ID; now.Sub(x.ClaimedAt) >= e.opts.Lease {
+			if owner, id = x.Owner, x.ID; at.database.Sub(x.ClaimedAt) >= e.opts.Lease {
 				late = append(late, x.ID)
 			}
 		}
@@ -188,7 +201,7 @@ func (e *Engine) recoverUnstarted(ctx context.Context) error {
 			}
 		}
 		if len(xs) < unstartedPage {
-			return nil
+			return e.relaneMisplaced(ctx, live)
 		}
 	}
 }

@@ -56,6 +56,9 @@ func fromLoop(o op) bool {
 	return is && r.fromLoop()
 }
 
+// ofCaller reports whether it is a caller's, and no loop's or session's.
+func ofCaller(o op) bool { return o.class() == fromCaller && !fromLoop(o) }
+
 // first reports whether requests go before those of callers.
 func first(ops []op) bool {
 	return !slices.ContainsFunc(ops, func(o op) bool { return o.class() != quietly })

@@ -127,6 +127,15 @@ func newPostgresRig(t testing.TB, change ...func(*Options)) *rig {
 	return r.run(Options{Store: s, Committers: 4}, change)
 }
 
+// recoverUnstarted takes back what was claimed and not begun, as by the database's clock now.
+func (r *rig) recoverUnstarted() error {
+	at, err := ask(r.ctx, r.e, nil, func(ctx context.Context, t *transaction) (look, error) { return t.look(ctx) })
+	if err != nil {
+		return err
+	}
+	return r.e.recoverUnstarted(r.ctx, at)
+}
+
 // onEachStore runs a test on SQLite and on PostgreSQL.
 func onEachStore(t *testing.T, test func(*rig), change ...func(*Options)) {
 	t.Run("sqlite", func(t *testing.T) { test(newRig(t, change...)) })

@@ -23,11 +23,9 @@ const (
 
 const (
 	// rulesPoll is how often a replica that shares its store and commits looks whether another one has changed the rules, so that its
-	// batches need not: rulesFresh looks before a batch only where what is known is older than latestFor.
+	// batches need not: rulesFresh looks before a batch only where what is known is older than latestFor. For a replica that commits nothing,
+	// and a process that is alone on its store, the looks of watchPending do.
 	rulesPoll = 200 * time.Millisecond
-	// rulesPollIdle is the same of a replica that commits nothing, and of a process that is alone on its store: that one reads the rules
-	// whenever it has changed them, unless that fails.
-	rulesPollIdle = 5 * time.Second
 	// setsKept is how many sets of rules of the past are kept, for signals that were kept under them and not matched yet.
 	setsKept = 8
 )
@@ -47,7 +45,7 @@ type rules struct {
 
 	wake chan struct{} // capacity 1: there are new signals
 	held chan struct{} // capacity 1: a window has been opened
-	gone chan struct{} // capacity 1: a transaction has paused a rule
+	gone chan struct{} // capacity 1: a transaction has paused a rule, or there may be later rules than those that are known
 
 	storms storms
 	parts  parts
@@ -104,9 +102,25 @@ func (r *rules) freshFor(stale time.Duration) bool {
 	return asked != nil && time.Since(*asked) < stale
 }
 
+// knownAt reports whether a look at the store has shown that the rules in memory are the latest, and notes it. On a replica that commits
+// it says no, so that watchRules looks from then on.
+func (r *rules) knownAt(f *found) bool {
+	s := r.current.Load()
+	if f.unknown || s == nil || s.Generation != f.Generation {
+		return false
+	}
+	for asked := r.asked.Load(); asked == nil || asked.Before(f.asked); asked = r.asked.Load() {
+		if r.asked.CompareAndSwap(asked, &f.asked) {
+			break
+		}
+	}
+	return !r.used.Load()
+}
+
 // rulesFresh is called before each batch: ends of executions are decided about by the rules that are in memory, and these must not be
 // older than latestFor. On a replica that has been idle that costs one row of an index. Where the look fails the batch goes by the rules
-// that are known. busy: the batch has requests; looks of claimers alone, which an idle replica makes too, do not make watchRules look.
+// that are known. busy: the batch has requests of callers; looks of claimers, of sessions and of loops, which an idle replica makes too, do
+// not make watchRules look.
 func (e *Engine) rulesFresh(ctx context.Context, busy bool) {
 	if e.opts.Exclusive {
 		return
@@ -198,12 +212,12 @@ func (e *Engine) ruleDocument(ctx context.Context, name string, version int) (*d
 func (e *Engine) watchRules(ctx context.Context) {
 	for {
 		e.rulesRead(ctx, rulesPoll/2)
-		pause := rulesPollIdle
+		var again <-chan time.Time
 		if e.rules.used.Swap(false) {
-			pause = rulesPoll
+			again = time.After(e.jittered(rulesPoll))
 		}
 		select {
-		case <-time.After(e.jittered(pause)):
+		case <-again:
 		case <-e.rules.gone:
 			e.rulesChanged(ctx)
 		case <-ctx.Done():

@@ -73,7 +73,7 @@ func (e *Engine) Loops() []func(context.Context) {
 	for range e.opts.Committers {
 		all = append(all, e.commitLoop)
 	}
-	all = append(all, e.sweepDue, e.sweepLines, e.sweepSessions, e.sweepFinished, e.sweepSchedules, e.sweepSignals, e.sweepMeters, e.meetWaits, e.watchPauses, e.carryReruns, e.watchRules, e.matchSignals, e.closeWindows)
+	all = append(all, e.sweepDue, e.sweepLines, e.sweepSessions, e.sweepFinished, e.sweepSchedules, e.sweepSignals, e.sweepMeters, e.meetWaits, e.watchPauses, e.carryReruns, e.watchRules, e.matchSignals, e.closeWindows, e.watchPending)
 	if e.opts.Blobs != nil {
 		all = append(all, e.sweepUploads)
 	}

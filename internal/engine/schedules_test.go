@@ -371,7 +371,7 @@ func TestTicksAreDropped(t *testing.T) {
 	r.define(hourly + "overlap: allow")
 	r.tick(time.Minute)
 	r.tick(2 * time.Hour)
-	if err := r.e.dropTicks(r.ctx); err != nil {
+	if _, err := r.e.dropTicks(r.ctx); err != nil {
 		t.Fatal(err)
 	}
 	if got := r.ticks("s"); len(got) != 2 { // of the last look: one missed and one fired, or two fired
@@ -389,7 +389,7 @@ func TestScheduleUploads(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.clock.move(UploadKept+time.Hour, UploadKept+time.Hour, 0)
-	if err := r.e.dropUploads(r.ctx); err != nil {
+	if _, err := r.e.dropUploads(r.ctx); err != nil {
 		t.Fatal(err)
 	}
 	r.tick(0)

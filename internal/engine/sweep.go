@@ -13,7 +13,7 @@ import (
 
 const (
 	dueBatch  = 500
-	dueAtMost = 15 * time.Second // between two looks, whatever is known to be due: other replicas make things due, too
+	dueAtMost = 15 * time.Second // after a look that failed
 	dueAgain  = time.Second      // after a look at which something was put aside
 )
 
@@ -40,7 +40,7 @@ func (m moments) announce(t time.Time) {
 func (e *Engine) dueAt(t time.Time) { e.nextDue.announce(t) }
 
 // sweepDue decides about executions whose time has come: waits that are over, deadlines that have passed, gaps that did
-// not close. It is level-triggered: what one look misses, the next one finds.
+// not close. It is level-triggered: what one look misses, the next one finds. What other replicas have made due watchPending announces.
 func (e *Engine) sweepDue(ctx context.Context) {
 	for {
 		pause, err := e.decideDue(ctx)
@@ -50,7 +50,7 @@ func (e *Engine) sweepDue(ctx context.Context) {
 			}
 			e.opts.Log.Error("looking for due executions failed; it will be tried again", telemetry.Err, err)
 		}
-		if !e.nextDue.sleepUntil(ctx, time.Now().Add(min(pause, e.jittered(dueAtMost)))) {
+		if !e.nextDue.sleepUntil(ctx, time.Now().Add(min(pause, untold))) {
 			return
 		}
 	}
@@ -93,7 +93,7 @@ func (e *Engine) decideDue(ctx context.Context) (time.Duration, error) {
 			if err != nil {
 				return 0, fmt.Errorf("find due executions: %w", err)
 			}
-			next := time.Duration(dueAtMost)
+			next := untold
 			switch {
 			case len(xs) == dueBatch:
 				next = 0

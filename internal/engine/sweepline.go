@@ -8,29 +8,30 @@ import (
 )
 
 const (
-	// linesEvery is how often the lines of keys are looked through for one whose head may go. The transaction that frees a slot
-	// admits the next; what is found here was left over by one that could not.
-	linesEvery = 10 * time.Second
 	// linesPage is how many lines are read at once.
 	linesPage = 200
 	// linesRests is how many times as long as a look took the next one waits at least.
 	linesRests = 20
 )
 
-// sweepLines lets the lines of keys go on whose head may go.
+// sweepLines lets the lines of keys go on whose head may go, every ten seconds. The transaction that frees a slot admits the next; what is
+// found here was left over by one that could not.
 func (e *Engine) sweepLines(ctx context.Context) {
-	pause := time.Duration(linesEvery)
+	var rested time.Time
 	for {
 		select {
-		case <-time.After(e.jittered(pause)):
+		case <-e.lines:
 		case <-ctx.Done():
 			return
 		}
 		began := time.Now()
+		if began.Before(rested) {
+			continue
+		}
 		if err := e.servingLines(ctx); err != nil && ctx.Err() == nil {
 			e.opts.Log.Error("looking through the lines of keys failed; it will be tried again", telemetry.Err, err)
 		}
-		pause = max(linesEvery, linesRests*time.Since(began))
+		rested = time.Now().Add(linesRests * time.Since(began))
 	}
 }
 

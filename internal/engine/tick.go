@@ -22,7 +22,6 @@ const (
 	schedulesInPart = 500  // of these in one transaction
 	partsAtOnce     = 2    // while the documents of one part are read and planned, the other is carried out
 	startsAtOnce    = 1000
-	schedulesAtMost = 5 * time.Second  // between two looks at when the next schedule is due: the server that changes a schedule looks at once, and may end
 	schedulesAgain  = time.Second      // after a look that failed
 	scheduleAgain   = time.Minute      // until a schedule is looked at again about which a decision was refused
 	restAgain       = 10 * time.Second // until other servers look at a schedule of which one is starting the ticks that have passed
@@ -36,15 +35,11 @@ type tickClock struct {
 }
 
 // sweepSchedules fires the schedules that are due. Every server does so: what keeps two of them from firing a nominal time
-// twice is the key of its tick.
+// twice is the key of its tick. The server that changes a schedule looks at once, the others when watchPending tells them.
 func (e *Engine) sweepSchedules(ctx context.Context) {
 	var clock tickClock
-	var dropped time.Time
 	for {
 		pause, err := e.fireDue(ctx, &clock)
-		if err == nil && time.Since(dropped) > purgeEvery && e.opts.Retention > 0 {
-			err, dropped = e.dropTicks(ctx), time.Now()
-		}
 		if err != nil {
 			if ctx.Err() != nil {
 				return
@@ -52,7 +47,7 @@ func (e *Engine) sweepSchedules(ctx context.Context) {
 			e.opts.Log.Error("firing schedules failed; it will be tried again", telemetry.Err, err)
 			pause = schedulesAgain
 		}
-		timer := time.NewTimer(min(max(pause, time.Millisecond), schedulesAtMost))
+		timer := time.NewTimer(min(max(pause, time.Millisecond), untold))
 		select {
 		case <-timer.C:
 		case <-e.schedules.wake:
@@ -70,19 +65,19 @@ func (e *Engine) fireDue(ctx context.Context, clock *tickClock) (time.Duration, 
 	for {
 		_, next, err := e.opts.Store.DueSchedules(ctx, time.Time{}, 1)
 		if err != nil || next.IsZero() {
-			return schedulesAtMost, err
+			return untold, err
 		}
 		if about := time.Now().Add(clock.ahead); time.Now().Before(clock.until) && about.Before(next) {
 			return next.Sub(about), nil
 		}
 		now, err := e.now(ctx)
 		if err != nil {
-			return schedulesAtMost, err
+			return untold, err
 		}
 		clock.ahead, clock.until = time.Until(now), time.Now().Add(dueAtMost)
 		due, _, err := e.opts.Store.DueSchedules(ctx, now, schedulesAtOnce)
 		if err != nil {
-			return schedulesAtMost, err
+			return untold, err
 		}
 		if len(due) == 0 {
 			continue
@@ -403,8 +398,11 @@ func shortMessage(err error) string {
 	return strings.ToValidUTF8(say[:min(len(say), messageLimit)], "")
 }
 
-// dropTicks deletes ticks that retention does not keep.
-func (e *Engine) dropTicks(ctx context.Context) error {
+// dropTicks deletes ticks that retention does not keep, and returns how many.
+func (e *Engine) dropTicks(ctx context.Context) (all int, err error) {
+	if e.opts.Retention <= 0 {
+		return 0, nil
+	}
 	for {
 		dropped := 0
 		err := e.update(ctx, func(ctx context.Context, tx store.Tx) error {
@@ -414,8 +412,8 @@ func (e *Engine) dropTicks(ctx context.Context) error {
 			}
 			return err
 		})
-		if err != nil || dropped < ticksAtOnce {
-			return err
+		if all += dropped; err != nil || dropped < ticksAtOnce {
+			return all, err
 		}
 	}
 }

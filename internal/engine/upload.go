@@ -202,21 +202,24 @@ func (t *transaction) holds(id flow.ID, sums []blob.Sum) {
 
 // sweepUploads removes, now and then, uploads that nothing keeps.
 func (e *Engine) sweepUploads(ctx context.Context) {
-	for {
+	rest := newTidying(purgeEvery, tidyAtMost)
+	for pause := rest.least; ; {
 		select {
-		case <-time.After(e.jittered(purgeEvery)):
+		case <-time.After(e.jittered(pause)):
 		case <-ctx.Done():
 			return
 		}
-		if err := e.dropUploads(ctx); err != nil && ctx.Err() == nil {
+		dropped, err := e.dropUploads(ctx)
+		if err != nil && ctx.Err() == nil {
 			e.opts.Log.Warn("removing old uploads failed; it will be tried again", telemetry.Err, err)
 		}
+		pause = rest.next(dropped > 0 || err != nil)
 	}
 }
 
 // dropUploads takes uploads that nothing keeps out of reach, then removes their blobs, then forgets them: what can be named
-// has its blob, and a row stays until its blob is gone.
-func (e *Engine) dropUploads(ctx context.Context) error {
+// has its blob, and a row stays until its blob is gone. It returns how many have been forgotten.
+func (e *Engine) dropUploads(ctx context.Context) (dropped int, err error) {
 	for {
 		var ids []flow.ID
 		err := e.update(ctx, func(ctx context.Context, tx store.Tx) error {
@@ -230,18 +233,21 @@ func (e *Engine) dropUploads(ctx context.Context) error {
 			return err
 		})
 		if err != nil || len(ids) == 0 {
-			return err
+			return dropped, err
 		}
 		names := make([]string, len(ids))
 		for i, id := range ids {
 			names[i] = uploadName(id)
 		}
 		if err := e.opts.Blobs.Remove(ctx, names...); err != nil {
-			return fmt.Errorf("remove blobs of %d uploads: %w", len(ids), err)
+			return dropped, fmt.Errorf("remove blobs of %d uploads: %w", len(ids), err)
 		}
 		err = e.update(ctx, func(ctx context.Context, tx store.Tx) error { return tx.ForgetUploads(ctx, ids) })
-		if err != nil || len(ids) < dropsAtOnce {
-			return err
+		if err != nil {
+			return dropped, err
+		}
+		if dropped += len(ids); len(ids) < dropsAtOnce {
+			return dropped, nil
 		}
 	}
 }

@@ -108,7 +108,7 @@ func TestUploads(t *testing.T) {
 				t.Errorf("%+v, %v, %v", u, existed, err)
 			}
 		}
-		if err := r.e.dropUploads(r.ctx); err != nil {
+		if _, err := r.e.dropUploads(r.ctx); err != nil {
 			t.Fatal(err)
 		}
 		if u, err := r.e.Upload(r.ctx, sum); err != nil || time.Until(u.Until) < UploadKept-time.Hour {
@@ -140,7 +140,7 @@ tasks:
 	}
 	look := func(when string, want ...string) {
 		t.Helper()
-		if err := r.e.dropUploads(r.ctx); err != nil {
+		if _, err := r.e.dropUploads(r.ctx); err != nil {
 			t.Fatal(err)
 		}
 		var got []string
@@ -181,7 +181,7 @@ tasks:
 	if x := r.ended(wf); x.Stage != flow.Completed {
 		t.Fatalf("%s: %+v", x.Stage, x.Outcome)
 	}
-	p := &purger{e: r.e, retention: r.e.opts.Retention, size: purgeFirst}
+	p := newPurger(r.e, r.e.opts.Retention)
 	if _, err := p.next(r.ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -206,14 +206,14 @@ func TestRetriesKeepUploads(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.pass(25 * time.Hour)
-	p := &purger{e: r.e, retention: r.e.opts.Retention, size: purgeFirst}
+	p := newPurger(r.e, r.e.opts.Retention)
 	if _, err := p.next(r.ctx); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := r.e.opts.Store.Get(r.ctx, first); !errors.Is(err, store.ErrNotFound) {
 		t.Fatalf("retention has left the first: %v", err)
 	}
-	if err := r.e.dropUploads(r.ctx); err != nil {
+	if _, err := r.e.dropUploads(r.ctx); err != nil {
 		t.Fatal(err)
 	}
 	a := h.take(1)[0]

@@ -17,9 +17,6 @@ import (
 
 const (
 	windowsAtOnce = 100
-	// windowsAtMost is the time between two looks at when the next window closes. Each server looks at once after opening one; what is
-	// found later was opened by another that has ended since.
-	windowsAtMost = 5300 * time.Millisecond
 	windowsAgain  = time.Second           // after a look that failed
 	windowsRaced  = 20 * time.Millisecond // after a look at windows that others have closed
 	windowsAside  = time.Minute           // until a window is looked at again that could not be closed
@@ -69,7 +66,8 @@ func (t *transaction) writeWindows(ctx context.Context) error {
 	return t.tx.PutWindows(ctx, all)
 }
 
-// closeWindows starts what windows have held signals for, when they close. Every server does so: a window is closed under its lock.
+// closeWindows starts what windows have held signals for, when they close. Every server does so: a window is closed under its lock. Each
+// looks at once after opening one; of those that another has opened which has ended since, watchPending tells.
 func (e *Engine) closeWindows(ctx context.Context) {
 	for {
 		pause, err := e.closeDue(ctx)
@@ -80,7 +78,7 @@ func (e *Engine) closeWindows(ctx context.Context) {
 			e.opts.Log.Error("closing the windows of rules failed; it will be tried again", telemetry.Err, err)
 			pause = windowsAgain
 		}
-		timer := time.NewTimer(min(max(pause, time.Millisecond), e.jittered(windowsAtMost)))
+		timer := time.NewTimer(min(max(pause, time.Millisecond), untold))
 		select {
 		case <-e.rules.held:
 		case <-timer.C:
@@ -97,18 +95,18 @@ func (e *Engine) closeWindows(ctx context.Context) {
 func (e *Engine) closeDue(ctx context.Context) (time.Duration, error) {
 	_, next, err := e.opts.Store.DueWindows(ctx, time.Time{}, 1)
 	if err != nil || next.IsZero() {
-		return windowsAtMost, err
+		return untold, err
 	}
 	now, err := e.now(ctx)
 	if err != nil {
-		return windowsAtMost, err
+		return untold, err
 	}
 	if next.After(now) {
 		return next.Sub(now), nil
 	}
 	due, _, err := e.opts.Store.DueWindows(ctx, now, windowsAtOnce)
 	if err != nil {
-		return windowsAtMost, err
+		return untold, err
 	}
 	pause := windowsRaced
 	for _, w := range due {
@@ -120,7 +118,7 @@ func (e *Engine) closeDue(ctx context.Context) (time.Duration, error) {
 			closed, err = e.failWindow(ctx, w, err)
 		}
 		if err != nil {
-			return windowsAtMost, err
+			return untold, err
 		}
 		if closed {
 			pause = 0

@@ -24,6 +24,7 @@ type Reader interface {
 	PauseReader
 	RegistryReader
 	RerunReader
+	PendingReader
 	// Get loads one execution, payload and outcome included, or ErrNotFound.
 	Get(ctx context.Context, id flow.ID) (*flow.Execution, error)
 	// Search finds up to f.Limit executions, newest first (by id), without payload; of the outcome they have the error and not the

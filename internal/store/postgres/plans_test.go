@@ -162,7 +162,7 @@ func (p *plan) whole() string {
 var whole = func() map[*query]bool {
 	all := map[*query]bool{
 		qQueues: true, qKeys: true, qCounts: true, qUnfinished: true, qUnapplied: true, qFullKeys: true, qCountInquiries: true,
-		qExpired: true, qLiveSessions: true, qExpireEmbedded: true, qRestartLeases: true, qTrimKept: true,
+		qExpired: true, qLapsed: true, qLiveSessions: true, qExpireEmbedded: true, qRestartLeases: true, qTrimKept: true,
 	}
 	for _, rule := range tableRules {
 		all[rule.q] = true

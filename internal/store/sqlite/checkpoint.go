@@ -81,21 +81,22 @@ func (k *checkpointer) run() {
 			return
 		case <-k.wake:
 			tick.Reset(idle)
+			seen = k.commits.Load()
 			if k.pages.Load() >= walSoft {
 				err = k.fold()
 			}
 		case <-tick.C:
 			last := seen
-			switch seen = k.commits.Load(); {
-			case seen != last:
-			case seen != emptied:
+			if seen = k.commits.Load(); seen != last {
+				break
+			}
+			if seen != emptied {
 				emptied = seen
 				err = k.alone(sqlite3.SQLITE_CHECKPOINT_TRUNCATE)
-			default:
-				k.resting.Store(true)
-				if k.commits.Load() == seen || !k.resting.CompareAndSwap(true, false) {
-					tick.Stop() // a commit from now on resets it
-				}
+			}
+			k.resting.Store(true)
+			if k.commits.Load() == seen || !k.resting.CompareAndSwap(true, false) {
+				tick.Stop() // a commit from now on resets it
 			}
 		}
 		if err != nil {

@@ -1,0 +1,221 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/handoff"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// asking counts the reads and transactions of an engine's loops. It can fail what tells them whether there is anything to do.
+type asking struct {
+	store.Store
+	fails bool
+
+	mu      sync.Mutex
+	pending int
+	others  map[string]int // since pending was reset
+}
+
+func (s *asking) count(what string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.others[what]++
+}
+
+func (s *asking) Pending(ctx context.Context, now time.Time) (store.Pending, error) {
+	s.mu.Lock()
+	s.pending++
+	s.mu.Unlock()
+	if s.fails {
+		return store.Pending{}, store.ErrUnavailable
+	}
+	return s.Store.Pending(ctx, now)
+}
+
+func (s *asking) Update(ctx context.Context, decide func(context.Context, store.Tx) error) error {
+	s.count("Update")
+	return s.Store.Update(ctx, decide)
+}
+
+func (s *asking) NewSignals(ctx context.Context, now time.Time, n int) ([]flow.Signal, error) {
+	s.count("NewSignals")
+	return s.Store.NewSignals(ctx, now, n)
+}
+
+func (s *asking) UnlookedWaits(ctx context.Context, now time.Time, n int) ([]flow.Wait, error) {
+	s.count("UnlookedWaits")
+	return s.Store.UnlookedWaits(ctx, now, n)
+}
+
+func (s *asking) UnmetSignals(ctx context.Context, now time.Time, n int) ([]flow.Signal, error) {
+	s.count("UnmetSignals")
+	return s.Store.UnmetSignals(ctx, now, n)
+}
+
+func (s *asking) DueWindows(ctx context.Context, now time.Time, n int) ([]store.Window, time.Time, error) {
+	s.count("DueWindows")
+	return s.Store.DueWindows(ctx, now, n)
+}
+
+func (s *asking) DueSchedules(ctx context.Context, now time.Time, n int) ([]store.Schedule, time.Time, error) {
+	s.count("DueSchedules")
+	return s.Store.DueSchedules(ctx, now, n)
+}
+
+func (s *asking) Generation(ctx context.Context) (int64, error) {
+	s.count("Generation")
+	return s.Store.Generation(ctx)
+}
+
+// looks waits for n looks from now on.
+func (s *asking) looks(r *rig, n int) map[string]int {
+	r.Helper()
+	s.mu.Lock()
+	s.pending, s.others = 0, map[string]int{}
+	s.mu.Unlock()
+	r.within(time.Minute, "there was no look", func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.pending >= n
+	})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.others
+}
+
+// An engine that has nothing to do asks the store one thing: whether there is anything. A schedule and a window of later on change nothing.
+func TestIdleLoopsRest(t *testing.T) {
+	for _, alone := range []bool{true, false} {
+		s := &asking{others: map[string]int{}}
+		r := newRig(t, func(o *Options) {
+			s.Store, o.Store, o.Lease, o.Exclusive, o.Poll = o.Store, s, time.Second, alone, time.Hour
+		})
+		r.apply("kind: schedule\nname: s\nevery: 24h\nrun: {action: noop}\n---\n" + fmt.Sprintf(debounced, "10h", "12h", "last"))
+		r.emit(Emission{Trigger: "t", Subject: "x"})
+		r.submit(Submission{Action: "noop", NotBefore: r.clock.now().Add(time.Hour)})
+		s.looks(r, 3) // what was begun meanwhile has been carried out
+		if others := s.looks(r, 6); len(others) > 0 {
+			t.Errorf("alone %t: beside six looks: %v", alone, others)
+		}
+	}
+}
+
+// What a process that has died leaves is found, also by a replica whose looks at what is pending fail.
+func TestWhatOthersLeaveIsFound(t *testing.T) {
+	for say, fails := range map[string]bool{"told": false, "by each loop": true} {
+		t.Run(say, func(t *testing.T) {
+			t.Parallel()
+			s := &asking{others: map[string]int{}, fails: fails}
+			r := newRig(t, func(o *Options) { s.Store, o.Store, o.Lease = o.Store, s, time.Second })
+			r.apply("kind: rule\nname: a\non: t\nrun: {action: noop}\n---\nkind: schedule\nname: s\nevery: 24h\nrun: {action: noop}\n")
+			h := r.worker()
+			lost := r.submit(Submission{Action: "noop", Retry: &flow.Retry{MaxAttempts: 2}})
+			h.take(1)
+			s.looks(r, 2) // the loops are at rest
+			kept := flow.Signal{ID: r.e.opts.NewID(), Number: 1 << 40, Trigger: "t", Source: flow.SourceAPI, At: r.clock.now(), State: flow.SignalNew, Data: json.RawMessage(`{}`), Hash: [32]byte{1},
+				SignalDetail: flow.SignalDetail{Generation: r.e.rules.current.Load().Generation}}
+			var fired time.Time
+			late := flow.Submit(r.e.opts.NewID(), flow.Request{Action: "late", Kind: flow.KindSleep, Queue: DefaultQueue, CreatedAt: r.clock.now(), NotBefore: r.clock.now(), Input: json.RawMessage(`{"duration":"1ms"}`)})
+			err := r.store.Update(r.ctx, func(ctx context.Context, tx store.Tx) error { // as another replica would, which tells nobody
+				all, err := tx.LockSchedules(ctx, []string{"s"}, false)
+				if err != nil {
+					return err
+				}
+				fired = all[0].Next
+				all[0].Due, all[0].Next = r.clock.now(), all[0].Next.Add(-24*time.Hour)
+				if err := tx.PutSchedules(ctx, all); err != nil {
+					return err
+				}
+				return tx.Apply(ctx, store.Delta{Signals: []flow.Signal{kept}, Drafts: []*flow.Draft{late}})
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.within(10*time.Second, "the signal was not matched", func() bool { return r.signal(kept.ID).State == flow.SignalMatched })
+			r.within(10*time.Second, "the schedule was not fired", func() bool {
+				k, err := r.store.Schedule(r.ctx, "s")
+				return err == nil && !k.Next.Before(fired)
+			})
+			r.within(10*time.Second, "what is due was not begun", func() bool { return r.get(late.ID).Stage != flow.Requested })
+			r.within(10*time.Second, "the lost worker was not noticed", func() bool { return r.get(lost).Owner != h.session })
+		})
+	}
+}
+
+// The pauses of what tidies up grow while there is nothing to remove, and are short again afterwards.
+func TestTidyingRests(t *testing.T) {
+	p := newTidying(time.Minute, 5*time.Minute)
+	for i, c := range []struct {
+		removed bool
+		want    time.Duration
+	}{{false, 2 * time.Minute}, {false, 4 * time.Minute}, {false, 5 * time.Minute}, {false, 5 * time.Minute}, {true, time.Minute}, {false, 2 * time.Minute}} {
+		if got := p.next(c.removed); got != c.want {
+			t.Errorf("pause %d: %s, want %s", i, got, c.want)
+		}
+	}
+	if got := newTidying(time.Second, 0).next(false); got != time.Second {
+		t.Errorf("one that must not grow: %s", got)
+	}
+}
+
+// away is a store that takes no writes for a while. What its engine would be told, the test tells.
+type away struct {
+	store.Store
+	on      atomic.Bool
+	updates atomic.Int64
+	over    chan struct{}
+}
+
+func (s *away) Update(ctx context.Context, decide func(context.Context, store.Tx) error) error {
+	defer s.updates.Add(1)
+	if s.on.Load() {
+		return store.ErrUnavailable
+	}
+	return s.Store.Update(ctx, decide)
+}
+
+func (s *away) Pending(context.Context, time.Time) (store.Pending, error) {
+	<-s.over
+	return store.Pending{}, store.ErrUnavailable
+}
+
+// After commits have failed the first round recovers nobody: what workers have finished meanwhile is on its way.
+func TestRecoveryAfterFailedCommits(t *testing.T) {
+	s := &away{over: make(chan struct{})}
+	r := newRig(t, func(o *Options) { s.Store, o.Store = o.Store, s })
+	t.Cleanup(func() { close(s.over) })
+	h := r.worker()
+	id := r.submit(Submission{Action: "noop", Retry: &flow.Retry{MaxAttempts: 2}})
+	a := h.take(1)[0]
+	h.report(a, ev(&a, 0, flow.EvRunning, nil))
+	r.lapse(handoff.Lease + time.Second)
+	s.on.Store(true)
+	if _, err := r.e.now(r.ctx); err == nil {
+		t.Fatal("the store takes writes")
+	}
+	s.on.Store(false)
+	round := func() {
+		t.Helper()
+		at, err := ask(r.ctx, r.e, nil, func(ctx context.Context, t *transaction) (look, error) { return t.look(ctx) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := s.updates.Load()
+		r.e.found <- found{Pending: store.Pending{Now: at.database, Expired: true}, at: at}
+		r.within(10*time.Second, "there was no round", func() bool { return len(r.e.found) == 0 && s.updates.Load() > before })
+	}
+	round()
+	if x := r.get(id); x.Attempt != 1 || x.Owner != h.session {
+		t.Errorf("recovered at once: attempt %d, held by %s", x.Attempt, x.Owner)
+	}
+	round()
+	r.within(10*time.Second, "it was not recovered", func() bool { return r.get(id).Attempt == 2 })
+}

@@ -1,0 +1,21 @@
+package engine
+
+import "time"
+
+// tidyAtMost bounds the pause of a loop that removes what nobody needs any more.
+const tidyAtMost = 5 * time.Minute
+
+// tidying is the pause of such a loop: it doubles as long as there is nothing to remove.
+type tidying struct{ least, most, pause time.Duration }
+
+func newTidying(least, most time.Duration) *tidying { return &tidying{least, max(least, most), least} }
+
+// next is the pause after a round that has removed something, or nothing.
+func (p *tidying) next(removed bool) time.Duration {
+	if removed {
+		p.pause = p.least
+	} else {
+		p.pause = min(2*p.pause, p.most)
+	}
+	return p.pause
+}
