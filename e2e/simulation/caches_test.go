@@ -50,7 +50,7 @@ func (c *commit) cached(p, r *row, d *seen) {
 		why = "that has not completed"
 	case !of.x.ReusedOf.IsZero():
 		why = "that did not run"
-	case !sameWork(&of.asks, &d.x.Request) || of.x.Action != d.x.Action || of.x.Version != d.x.Version || c.taskOf(of) != d.x.Task:
+	case !sameWork(&of.asks, &d.x.Request): // of whichever task, submission, retry or rerun
 		why = "that had something else to do"
 	case d.x.CreatedAt.Sub(of.x.FinishedAt) >= d.x.Cache.TTL:
 		why = "that is too old: it ended at " + of.x.FinishedAt.String()
@@ -60,18 +60,6 @@ func (c *commit) cached(p, r *row, d *seen) {
 	if why != "" {
 		c.w.violate(67, "%s (%s[%d] of %s) ended with the kept outcome of %s, and %s", name(r.id), d.x.Task, d.x.Index, name(d.x.Parent), name(d.x.ReusedOf), why)
 	}
-}
-
-// taskOf is the task that an execution is, or that it runs again by itself.
-func (c *commit) taskOf(r *row) string {
-	for r.x.Task == "" && !r.asks.RerunOf.IsZero() {
-		before := c.known(r.asks.RerunOf)
-		if before == nil {
-			break
-		}
-		r = before
-	}
-	return r.x.Task
 }
 
 // cacheBugs are planted ones about kept outcomes.

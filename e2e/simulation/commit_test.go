@@ -307,6 +307,9 @@ func (c *commit) settle(r *row, before flow.Place) {
 		}
 	}
 	in(c.keys, r.x.Key, r.x.Place == flow.Waiting || r.x.Place == flow.Ready || r.x.Place == flow.Held)
+	if r.moved != "" { // what was loaded before it was moved has the lane in which it stood
+		in(c.ready, r.moved, false)
+	}
 	in(c.ready, r.x.Queue, r.x.Place == flow.Ready)
 }
 
@@ -322,7 +325,7 @@ func (c *commit) relane(m *relaned) {
 		if c.ready[m.lane] == nil {
 			c.ready[m.lane] = map[flow.ID]*row{}
 		}
-		c.ready[m.lane][r.id], r.since = r, c.commits
+		c.ready[m.lane][r.id], r.since, r.moved = r, c.commits, m.lane
 	}
 	r.x.Queue = m.lane
 	c.said = append(c.said, fmt.Sprintf("%s waits in %s", name(m.id), m.lane))

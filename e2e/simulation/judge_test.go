@@ -314,8 +314,8 @@ func (w *world) judgeList(r *row, kids map[string][]*row) {
 		return
 	}
 	for _, k := range kids["each"] {
-		if k.x.GivenBy != "" {
-			continue // its output is what somebody gave
+		if of := w.shadow.known(k.x.ReusedOf); k.x.GivenBy != "" || of != nil && of.x.GivenBy != "" {
+			continue // its output, or that of the item whose outcome it reused, is what somebody gave
 		}
 		var item struct{ V int }
 		if err := json.Unmarshal(k.x.Outcome.Output, &item); err != nil || item.V != list.List[k.x.Index] {

@@ -50,6 +50,7 @@ type row struct {
 	since     int  // the commit in which it entered the place it is in
 	asked     bool // a client has asked for its cancel, whatever became of that
 	cancelled bool
+	moved     string            // the lane into which it was moved last, while it waited
 	order     *flow.CancelOrder // the last one, also after the end
 	kids      []*row            // of all attempts
 	original  *original         // of a rerun
