@@ -315,7 +315,7 @@ func (w *world) judgeList(r *row, kids map[string][]*row) {
 	}
 	for _, k := range kids["each"] {
 		if of := w.shadow.known(k.x.ReusedOf); k.x.GivenBy != "" || of != nil && of.x.GivenBy != "" {
-			continue // its output, or that of the item whose outcome it reused, is what somebody gave
+			continue // the client of a rerun gave this item its output, or gave it to the item whose outcome this one reused
 		}
 		var item struct{ V int }
 		if err := json.Unmarshal(k.x.Outcome.Output, &item); err != nil || item.V != list.List[k.x.Index] {

@@ -124,7 +124,7 @@ func TestWhatOthersLeaveIsFound(t *testing.T) {
 				SignalDetail: flow.SignalDetail{Generation: r.e.rules.current.Load().Generation}}
 			var fired time.Time
 			late := flow.Submit(r.e.opts.NewID(), flow.Request{Action: "late", Kind: flow.KindSleep, Queue: DefaultQueue, CreatedAt: r.clock.now(), NotBefore: r.clock.now(), Input: json.RawMessage(`{"duration":"1ms"}`)})
-			err := r.store.Update(r.ctx, func(ctx context.Context, tx store.Tx) error { // as another replica would, which tells nobody
+			err := r.store.Update(r.ctx, func(ctx context.Context, tx store.Tx) error { // as another replica commits: no loop of this replica is woken
 				all, err := tx.LockSchedules(ctx, []string{"s"}, false)
 				if err != nil {
 					return err
@@ -187,7 +187,7 @@ func (s *away) Pending(context.Context, time.Time) (store.Pending, error) {
 	return store.Pending{}, store.ErrUnavailable
 }
 
-// After commits have failed the first round recovers nobody: what workers have finished meanwhile is on its way.
+// After commits have failed the first round of the recovery takes no attempt back: the reports of what workers have finished meanwhile may be on their way.
 func TestRecoveryAfterFailedCommits(t *testing.T) {
 	s := &away{over: make(chan struct{})}
 	r := newRig(t, func(o *Options) { s.Store, o.Store = o.Store, s })

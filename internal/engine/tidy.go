@@ -2,7 +2,7 @@ package engine
 
 import "time"
 
-// tidyAtMost bounds the pause of a loop that removes what nobody needs any more.
+// tidyAtMost bounds the pause of a loop that removes rows which have expired or are not referred to any more.
 const tidyAtMost = 5 * time.Minute
 
 // tidying is the pause of such a loop: it doubles as long as there is nothing to remove.

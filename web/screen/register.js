@@ -1,6 +1,6 @@
 // A document of definitions, written here, dropped here or taken from what is registered: checked as it is written, and registered.
 import { html, useEffect, useRef, useState } from '../vendor/preact.js';
-import { request, query } from '../app/api.js';
+import { request, post, query } from '../app/api.js';
 import { route } from '../app/router.js';
 import { line, plain, count } from '../app/text.js';
 import { members, tokens } from '../part/json.js';
@@ -23,8 +23,7 @@ outputs: {said: "\${{ tasks.greet.output.stdout }}"}
 /** How long the text rests before it is checked, in milliseconds. */
 const rests = 600;
 
-/** @template T @param {string} path @param {string} text @returns {Promise<T>} */
-const send = async (path, text) => (await request(path, { method: 'POST', headers: { 'Content-Type': 'application/yaml' }, body: text })).json();
+const yaml = { 'Content-Type': 'application/yaml' };
 
 /** The addresses of what a document defines, by kind. @param {DefinedVersion} d */
 const address = (d) => {
@@ -38,7 +37,7 @@ const address = (d) => {
   }
 };
 
-/** Where each of its faults is. @param {{all: import('../types').FieldError[], show: (line: number) => void}} p */
+/** The faults of a document, each with a button that leads to its line. @param {{all: import('../types').FieldError[], show: (line: number) => void}} p */
 const faults = ({ all, show }) => html`<ul class="faults">${all.slice(0, 50).map((f) => html`<li>${f.line ? html`<button type="button" class="plain num" onClick=${() => show(f.line || 1)}>Line ${f.line}</button> ` : null}${f.path ? html`<code class="user">${line(f.path, 120)}</code> ` : null}<span class="user">${plain(f.message)}</span>${f.fix ? html` <span class="muted user">(${plain(f.fix)})</span>` : null}</li>`)}</ul>
   ${all.length > 50 ? html`<p class="muted">And ${count(all.length - 50, 'more')}.</p>` : null}`;
 
@@ -62,7 +61,7 @@ export function Register() {
   }, [from]);
   const check = async (/** @type {string} */ of) => {
     try {
-      const v = await send('api/v1/definitions:validate', of);
+      const v = await post('api/v1/definitions:validate', of, yaml);
       if (of === latest.current) { setChecked({ of, v: /** @type {Validation} */ (v) }); setError(null); }
     } catch (err) {
       if (of === latest.current) setError(err);
@@ -83,7 +82,7 @@ export function Register() {
     setBusy(true);
     setError(null);
     try {
-      const d = /** @type {{definitions: DefinedVersion[]}} */ (await send('api/v1/definitions' + query({ alias: alias.trim() }), text || ''));
+      const d = /** @type {{definitions: DefinedVersion[]}} */ (await post('api/v1/definitions' + query({ alias: alias.trim() }), text || '', yaml));
       setMade(d.definitions);
     } catch (err) {
       setError(err);

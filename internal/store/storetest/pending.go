@@ -85,7 +85,7 @@ func pending(b *bench) {
 	check("a wait that is put aside", func(p *store.Pending) { p.Meetings = false })
 	unmet := b.paid("a", 1)
 	b.update(func(ctx context.Context, t store.Tx) error { return t.PutUnmet(ctx, []int64{unmet[0].Number}) })
-	check("a signal that has met nobody", func(p *store.Pending) { p.Meetings = true })
+	check("an unmet signal", func(p *store.Pending) { p.Meetings = true })
 	aside(store.AsideMeeting, unmet[0].ID)
 	check("a signal that is put aside", func(p *store.Pending) { p.Meetings = false })
 	b.later(time.Second)
