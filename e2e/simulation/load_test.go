@@ -14,6 +14,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/engine"
+	enginefault "github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
 )
@@ -320,7 +321,7 @@ func (l *load) submit(ctx context.Context, key string, subs []engine.Submission)
 			}
 			if out[i].Err != nil {
 				w.aside("%s: submission %d: %v", key, i, out[i].Err)
-				if unsound := (*engine.Invalid)(nil); !passes(out[i].Err) && !errors.As(out[i].Err, &unsound) {
+				if unsound := (*enginefault.Invalid)(nil); !passes(out[i].Err) && !errors.As(out[i].Err, &unsound) {
 					w.violate(1, "a sound submission was not accepted: %v", out[i].Err)
 				}
 				again = again || passes(out[i].Err)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/engine"
+	enginefault "github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/orchestration"
 	"github.com/pawl-run/pawl/internal/store"
@@ -179,7 +180,7 @@ func (l *load) rerun(n int) {
 				bug.rerun(target, &asks)
 			}
 			out, err := l.askRerun(ctx, key, o.of, asks)
-			var unsound *engine.Invalid
+			var unsound *enginefault.Invalid
 			switch {
 			case err == nil:
 				told++

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 
+	"github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
@@ -17,10 +18,10 @@ func (e *Engine) Retry(ctx context.Context, id flow.ID, key string) (Submitted, 
 		return Submitted{}, err
 	}
 	if !x.Stage.Terminal() {
-		return Submitted{}, invalid("id", id.String(), fmt.Sprintf("the execution is still %s", x.Stage), "wait for it, or cancel it first")
+		return Submitted{}, fault.New("id", id.String(), fmt.Sprintf("the execution is still %s", x.Stage), "wait for it, or cancel it first")
 	}
-	if bad := badText(key, keyLimit); key != "" && bad != "" {
-		return Submitted{}, invalid("idempotency_key", shortText(key), bad, "give another one")
+	if bad := fault.BadText(key, fault.KeyLimit); key != "" && bad != "" {
+		return Submitted{}, fault.New("idempotency_key", fault.Short(key), bad, "give another one")
 	}
 	if x.Version > 0 {
 		if err := e.refuseRetired(ctx, x.Action); err != nil {

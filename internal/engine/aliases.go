@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/problem"
 	"github.com/pawl-run/pawl/internal/store"
@@ -69,21 +70,21 @@ type DefineOrder struct {
 }
 
 func (o *DefineOrder) check() error {
-	switch say := badText(o.By, pauserLimit); {
+	switch say := fault.BadText(o.By, fault.AuthorLimit); {
 	case say != "":
-		return invalid("by", shortText(o.By), say, "give a name")
+		return fault.New("by", fault.Short(o.By), say, "give a name")
 	case o.Alias == "":
 		return nil
 	case o.Alias == LatestAlias:
-		return invalid("alias", o.Alias, "it is what a definition becomes without an alias", "leave it out")
+		return fault.New("alias", o.Alias, "it is what a definition becomes without an alias", "leave it out")
 	case !definition.IsAlias(o.Alias):
 		return badAlias(o.Alias)
 	}
 	return nil
 }
 
-func badAlias(alias string) *Invalid {
-	return invalid("alias", shortText(alias), fmt.Sprintf("it is not 1 to %d of a-z, 0-9, '_' and '-', beginning with a letter", definition.AliasMost), "take a name such as stable")
+func badAlias(alias string) *fault.Invalid {
+	return fault.New("alias", fault.Short(alias), fmt.Sprintf("it is not 1 to %d of a-z, 0-9, '_' and '-', beginning with a letter", definition.AliasMost), "take a name such as stable")
 }
 
 // aliasDocument is an alias as it is stored.
@@ -163,41 +164,41 @@ func aliasOf(row *store.Definition) (*Alias, error) {
 
 // checkAlias says what is wrong with an order: *Invalid, or *NoSuch where there is no such definition.
 func (e *Engine) checkAlias(ctx context.Context, name, alias string, o *AliasOrder) error {
-	var f faults
+	var f fault.List
 	if !definition.IsAlias(alias) {
 		f = append(f, badAlias(alias).Problems...)
 	}
-	f.text("by", o.By, pauserLimit)
-	f.text("reason", o.Reason, reasonLimit)
+	f.Text("by", o.By, fault.AuthorLimit)
+	f.Text("reason", o.Reason, fault.ReasonLimit)
 	if len(o.To) > targetsMost {
-		return invalid("to", strconv.Itoa(len(o.To)), fmt.Sprintf("an alias stands for %d versions at the most", targetsMost), "give fewer")
+		return fault.New("to", strconv.Itoa(len(o.To)), fmt.Sprintf("an alias stands for %d versions at the most", targetsMost), "give fewer")
 	}
 	if to := len(o.To) > 0; to && o.Back || to && o.Remove || o.Back && o.Remove || !(to || o.Back || o.Remove) {
-		f.add("to", "", "say one thing: versions, back or remove", "give the versions that it is to stand for")
+		f.Add("to", "", "say one thing: versions, back or remove", "give the versions that it is to stand for")
 	}
 	rests, sum, seen := 0, 0.0, map[int]bool{}
 	for i, to := range o.To {
 		path := fmt.Sprintf("to[%d]", i)
 		switch hundredths := to.Percent * 100; {
 		case !(to.Percent >= 0 && to.Percent <= 100), math.Abs(hundredths-math.Round(hundredths)) > 1e-6, to.Percent > 0 && hundredths < 0.5:
-			f.add(path+".percent", fmt.Sprint(to.Percent), "it is not from 0 to 100 in steps of 0.01", "give a percentage such as 10 or 0.5")
+			f.Add(path+".percent", fmt.Sprint(to.Percent), "it is not from 0 to 100 in steps of 0.01", "give a percentage such as 10 or 0.5")
 		case to.Percent == 0:
 			rests++
 		}
 		if seen[to.Version] {
-			f.add(path+".version", strconv.Itoa(to.Version), "it is given twice", "give each version once")
+			f.Add(path+".version", strconv.Itoa(to.Version), "it is given twice", "give each version once")
 		}
 		seen[to.Version] = true
 		sum += to.Percent
 	}
 	if len(o.To) > 0 && rests != 1 {
-		f.add("to", "", fmt.Sprintf("%d versions have no percentage", rests), "leave the percentage out of exactly one version: it gets what the others do not")
+		f.Add("to", "", fmt.Sprintf("%d versions have no percentage", rests), "leave the percentage out of exactly one version: it gets what the others do not")
 	}
 	if sum > 100+1e-6 {
-		f.add("to", "", fmt.Sprintf("the percentages add up to %v", sum), "give at most 100 in all")
+		f.Add("to", "", fmt.Sprintf("the percentages add up to %v", sum), "give at most 100 in all")
 	}
 	if len(f) > 0 {
-		return &Invalid{f}
+		return &fault.Invalid{Problems: f}
 	}
 	latest, err := e.registered(ctx, name)
 	if err != nil {
@@ -205,7 +206,7 @@ func (e *Engine) checkAlias(ctx context.Context, name, alias string, o *AliasOrd
 	}
 	for i, to := range o.To {
 		if to.Version < 1 || to.Version > latest.Version {
-			return invalid(fmt.Sprintf("to[%d].version", i), strconv.Itoa(to.Version), "there is no such version of "+name, fmt.Sprintf("give one from 1 to %d", latest.Version))
+			return fault.New(fmt.Sprintf("to[%d].version", i), strconv.Itoa(to.Version), "there is no such version of "+name, fmt.Sprintf("give one from 1 to %d", latest.Version))
 		}
 	}
 	return nil
@@ -249,7 +250,7 @@ func (e *Engine) MoveAlias(ctx context.Context, name, alias string, o AliasOrder
 // before is where an alias stood before its last move.
 func before(ctx context.Context, from definitions, a *Alias) ([]AliasTarget, error) {
 	if a.Number < 2 {
-		return nil, invalid("back", "true", fmt.Sprintf("%s@%s has not been moved yet", a.Name, a.Alias), "say which version it is to stand for")
+		return nil, fault.New("back", "true", fmt.Sprintf("%s@%s has not been moved yet", a.Name, a.Alias), "say which version it is to stand for")
 	}
 	row, err := from.Definition(ctx, aliasRow(a.Name, a.Alias), a.Number-1)
 	if err != nil {
@@ -351,11 +352,11 @@ func (e *Engine) Aliases(ctx context.Context, name string) (all []Alias, err err
 // AliasMoves lists up to n moves of an alias that are numbered below a number (0: all), the last one first. *NoSuch where there are none.
 func (e *Engine) AliasMoves(ctx context.Context, name, alias string, below, n int) (all []Alias, err error) {
 	a := &Alias{}
-	if badText(name, actionLimit) == "" && definition.IsAlias(alias) {
+	if fault.BadText(name, fault.ActionLimit) == "" && definition.IsAlias(alias) {
 		a, err = readAlias(ctx, e.opts.Store, name, alias)
 	}
 	if err == nil && a.Number == 0 {
-		return nil, &NoSuch{Say: fmt.Sprintf("there is no alias %.100q", name+"@"+alias), Fix: e.aliasFix(ctx, name, alias)}
+		return nil, &fault.NoSuch{Say: fmt.Sprintf("there is no alias %.100q", name+"@"+alias), Fix: e.aliasFix(ctx, name, alias)}
 	}
 	if err != nil {
 		return nil, err

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
 )
@@ -131,7 +132,7 @@ func TestAppliedForAnAlias(t *testing.T) {
 		stand(2, 3)
 		r.move(LatestAlias, AliasOrder{Remove: true})
 		stand(4, 3)
-		var bad *Invalid
+		var bad *fault.Invalid
 		if _, err := r.e.DefineFor(r.ctx, nil, DefineOrder{Alias: "Next!"}); !errors.As(err, &bad) {
 			r.Errorf("a bad alias: %v", err)
 		}

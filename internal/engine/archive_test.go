@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/archive"
+	"github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/handoff"
 	"github.com/pawl-run/pawl/internal/store"
@@ -235,7 +236,7 @@ func TestArchive(t *testing.T) {
 		if defs, err := to.store.Definitions(to.ctx, "", 10); err != nil || len(defs) != 3 || slices.ContainsFunc(defs, func(d store.Definition) bool { return d.Kind != importedKind }) {
 			to.Errorf("definitions beside those that are here: %+v, %v", defs, err)
 		}
-		var refused *Invalid
+		var refused *fault.Invalid
 		if _, _, err := to.e.Rerun(to.ctx, workflow, RerunOptions{}); !errors.As(err, &refused) || !strings.Contains(err.Error(), "pawl apply") {
 			to.Errorf("a rerun without the definition: %v", err)
 		}

@@ -8,7 +8,9 @@ import (
 	"fmt"
 
 	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/problem"
 	"github.com/pawl-run/pawl/internal/store"
 )
 
@@ -113,13 +115,13 @@ func beneath(root string, err error) error {
 	if !errors.As(err, &ps) {
 		return err
 	}
-	v := &Invalid{}
+	v := &fault.Invalid{}
 	for _, p := range ps {
 		path := root
 		if p.Path != "" {
 			path += "." + p.Path
 		}
-		v.Problems = append(v.Problems, Problem{Path: path, Value: p.Value, Message: p.Message, Fix: p.Fix})
+		v.Problems = append(v.Problems, problem.Problem{Path: path, Value: p.Value, Message: p.Message, Fix: p.Fix})
 	}
 	return v
 }
@@ -236,35 +238,35 @@ const answerLimit = 256 << 10
 
 // person reads who answers.
 func (r *Reply) person() (p flow.Person, err error) {
-	var f faults
+	var f fault.List
 	read := func(path, text string, group bool) string {
 		who, err := flow.ReadWho(text)
 		switch {
 		case err != nil:
-			f.add(path, shortText(text), "it is not the name of "+what(group), "write it without spaces and colons")
+			f.Add(path, fault.Short(text), "it is not the name of "+what(group), "write it without spaces and colons")
 		case (who[:min(6, len(who))] == "group:") != group:
-			f.add(path, shortText(text), "it is not the name of "+what(group), "groups are written group:NAME, people without a prefix")
+			f.Add(path, fault.Short(text), "it is not the name of "+what(group), "groups are written group:NAME, people without a prefix")
 		}
 		return who
 	}
 	if r.By == "" {
-		f.add("by", "", "is missing", "say who answers")
+		f.Add("by", "", "is missing", "say who answers")
 	} else {
 		p.Name = read("by", r.By, false)
 	}
 	if len(r.Groups) > groupsLimit {
-		f.add("groups", fmt.Sprint(len(r.Groups)), fmt.Sprintf("are more than the %d allowed", groupsLimit), "leave some out")
-		return p, &Invalid{f}
+		f.Add("groups", fmt.Sprint(len(r.Groups)), fmt.Sprintf("are more than the %d allowed", groupsLimit), "leave some out")
+		return p, &fault.Invalid{Problems: f}
 	}
 	for i, g := range r.Groups {
 		p.Groups = append(p.Groups, read(fmt.Sprintf("groups[%d]", i), g, true))
 	}
-	f.text("note", r.Note, noteLimit)
+	f.Text("note", r.Note, noteLimit)
 	if len(r.Value) > answerLimit {
-		f.add("answer", "", fmt.Sprintf("has %d bytes, more than the %d allowed", len(r.Value), answerLimit), "shorten it")
+		f.Add("answer", "", fmt.Sprintf("has %d bytes, more than the %d allowed", len(r.Value), answerLimit), "shorten it")
 	}
 	if len(f) > 0 {
-		return p, &Invalid{f}
+		return p, &fault.Invalid{Problems: f}
 	}
 	return p, nil
 }
@@ -325,7 +327,7 @@ func (e *Engine) Answer(ctx context.Context, id flow.ID, r Reply) (*flow.Inquiry
 func misfits(err error) error {
 	var e *definition.EvalError
 	if errors.As(err, &e) {
-		return invalid("answer", "", "the question cannot be decided with it: "+e.Error(), "give the values that accept looks at")
+		return fault.New("answer", "", "the question cannot be decided with it: "+e.Error(), "give the values that accept looks at")
 	}
 	return err
 }

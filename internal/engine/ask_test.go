@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
 )
@@ -328,7 +329,7 @@ func TestBadQuestions(t *testing.T) {
 		`{"title":"?","expires":"soon"}`:   "input.expires",
 	} {
 		out, err := r.e.Submit(r.ctx, []Submission{{Action: "ask", Input: json.RawMessage(input)}})
-		var refused *Invalid
+		var refused *fault.Invalid
 		if err != nil || !errors.As(out[0].Err, &refused) || refused.Problems[0].Path != path {
 			t.Errorf("%s: %v %v, want a problem at %s", input, err, out[0].Err, path)
 		}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
 )
@@ -140,7 +141,7 @@ func (e *Engine) checkAwaited(ctx context.Context, payload []byte, root string) 
 		return err
 	}
 	if err := e.canAwait(p.Signal); err != nil {
-		return invalid(root+".signal", p.Signal, err.Error(), "")
+		return fault.New(root+".signal", p.Signal, err.Error(), "")
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
 )
@@ -157,7 +158,7 @@ func TestBadWaits(t *testing.T) {
 		`{"signal":"paid","timeout":"1h","on_timeout":"x"}`: "input.on_timeout",
 	} {
 		out, err := r.e.Submit(r.ctx, []Submission{{Action: "wait", Input: json.RawMessage(input)}})
-		var refused *Invalid
+		var refused *fault.Invalid
 		if err != nil || !errors.As(out[0].Err, &refused) || refused.Problems[0].Path != path {
 			t.Errorf("%s: %v %v, want a problem at %s", input, err, out[0].Err, path)
 		}

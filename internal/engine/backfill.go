@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/schedule"
 	"github.com/pawl-run/pawl/internal/store"
@@ -53,24 +54,24 @@ func (b *Backfill) tag() string {
 }
 
 func (b *Backfill) check(k *store.Schedule, now time.Time) error {
-	var f faults
+	var f fault.List
 	if !b.From.Before(b.To) {
-		f.add("to", b.To.Format(time.RFC3339), "is not after from", "give a later time")
+		f.Add("to", b.To.Format(time.RFC3339), "is not after from", "give a later time")
 	}
 	if b.To.After(now) {
-		f.add("to", b.To.Format(time.RFC3339), "is in the future", "give a time that has passed: those that come are fired by themselves")
+		f.Add("to", b.To.Format(time.RFC3339), "is in the future", "give a time that has passed: those that come are fired by themselves")
 	} else if !k.Next.IsZero() && b.To.After(k.Next) {
-		f.add("to", b.To.Format(time.RFC3339), fmt.Sprintf("is behind %s, and what comes from then on is not decided about yet", k.Next.Format(time.RFC3339)),
+		f.Add("to", b.To.Format(time.RFC3339), fmt.Sprintf("is behind %s, and what comes from then on is not decided about yet", k.Next.Format(time.RFC3339)),
 			"resume the schedule if it is paused, or give no later time than that")
 	}
 	if b.Again != "" && !againForm.MatchString(b.Again) {
-		f.add("again", shortText(b.Again), "is not a tag", "use up to 50 lower-case letters, digits, '.', '_' and '-', beginning with a letter or digit")
+		f.Add("again", fault.Short(b.Again), "is not a tag", "use up to 50 lower-case letters, digits, '.', '_' and '-', beginning with a letter or digit")
 	}
 	if b.AtOnce < 0 || b.AtOnce > backfillMost {
-		f.add("at_once", strconv.Itoa(b.AtOnce), "is not a number of executions", fmt.Sprintf("give 1 to %d", backfillMost))
+		f.Add("at_once", strconv.Itoa(b.AtOnce), "is not a number of executions", fmt.Sprintf("give 1 to %d", backfillMost))
 	}
 	if len(f) > 0 {
-		return &Invalid{f}
+		return &fault.Invalid{Problems: f}
 	}
 	return nil
 }

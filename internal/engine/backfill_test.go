@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/store"
 )
 
@@ -82,7 +83,7 @@ func TestBackfillRefusals(t *testing.T) {
 		"again:":   {From: from, To: now, Again: "a b"},
 		"at_once:": {From: from, To: now, AtOnce: -1},
 	} {
-		var refused *Invalid
+		var refused *fault.Invalid
 		if _, err := r.e.BackfillSchedule(r.ctx, "s", b); !errors.As(err, &refused) || !strings.Contains(err.Error(), what) {
 			t.Errorf("%s: %v", what, err)
 		}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/handoff"
 	"github.com/pawl-run/pawl/internal/orchestration"
@@ -300,7 +301,7 @@ func TestCacheOfSubmissions(t *testing.T) {
 
 func TestCacheRefused(t *testing.T) {
 	onEachStore(t, func(r *rig) {
-		long, hour := strings.Repeat("k", keyLimit+1), time.Hour
+		long, hour := strings.Repeat("k", fault.KeyLimit+1), time.Hour
 		for _, c := range []struct {
 			s    Submission
 			path string
@@ -313,7 +314,7 @@ func TestCacheRefused(t *testing.T) {
 			{Submission{Action: "sleep", Input: json.RawMessage(`{"for":1}`), Cache: &Cache{TTL: hour}}, "cache"},
 		} {
 			out, err := r.e.Submit(r.ctx, []Submission{c.s})
-			var refused *Invalid
+			var refused *fault.Invalid
 			if err != nil || !errors.As(out[0].Err, &refused) || len(refused.Problems) != 1 || refused.Problems[0].Path != c.path || refused.Problems[0].Fix == "" {
 				t.Errorf("%s %+v: %v %v", c.s.Action, c.s.Cache, out, err)
 			}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
 )
@@ -16,8 +17,8 @@ func (e *Engine) Cancel(ctx context.Context, id flow.ID, reason string) (*flow.E
 	if reason == "" {
 		reason = "cancelled by request"
 	}
-	if bad := badText(reason, reasonLimit); bad != "" {
-		return nil, invalid("reason", shortText(reason), bad, "shorten it, or remove the byte")
+	if bad := fault.BadText(reason, fault.ReasonLimit); bad != "" {
+		return nil, fault.New("reason", fault.Short(reason), bad, "shorten it, or remove the byte")
 	}
 	verdict, err := ask(ctx, e, []flow.ID{id}, func(_ context.Context, t *transaction) (verdict, err error) {
 		d := t.draft(id)

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/telemetry"
@@ -115,7 +116,7 @@ func (e *Engine) carry(ctx context.Context, id flow.ID, plans chan struct{}) err
 		again, err = e.rerunFor(ctx, x)
 		<-plans
 	}
-	var refused *Invalid
+	var refused *fault.Invalid
 	switch {
 	case errors.Is(err, flow.ErrFinished):
 		return nil
@@ -172,7 +173,7 @@ func (e *Engine) knownBy(ctx context.Context, key string) (again flow.ID, known 
 func (e *Engine) rerunFor(ctx context.Context, x *flow.Execution) (flow.ID, error) {
 	of, o, err := rerunOf(x.Payload())
 	if err != nil {
-		return flow.ID{}, invalid("input", "", err.Error(), "")
+		return flow.ID{}, fault.New("input", "", err.Error(), "")
 	}
 	o.IdempotencyKey = carriedKey(x.ID)
 	out, _, err := e.rerun(ctx, of, o, x.ID)

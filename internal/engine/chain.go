@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/pawl-run/pawl/internal/automation"
+	"github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/problem"
 )
 
@@ -80,7 +81,7 @@ func (e *Engine) Chain(ctx context.Context, header string) ([]string, error) {
 		return nil, nil
 	}
 	refuse := func(message string) error {
-		return invalid(ChainHeader, problem.Clip(header, 60), message, "send the header as Pawl sent it, or leave it out")
+		return fault.New(ChainHeader, problem.Clip(header, 60), message, "send the header as Pawl sent it, or leave it out")
 	}
 	tags := strings.Split(header, ",")
 	if len(tags) > chainMost {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
@@ -99,7 +100,7 @@ func TestBadChains(t *testing.T) {
 		strings.Repeat("0123456789abcdef,", 64) + "0123456789abcdef": "names 65 rules", strings.Repeat("x", 10_000): "no tag",
 	} {
 		_, err := r.e.Chain(r.ctx, header)
-		var refused *Invalid
+		var refused *fault.Invalid
 		if !errors.As(err, &refused) || !strings.Contains(err.Error(), want) || len(err.Error()) > 500 {
 			t.Errorf("%.50s: %v", header, err)
 		}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
@@ -29,7 +30,7 @@ func TestRetryOfASubmission(t *testing.T) {
 	} {
 		for _, retry := range retries {
 			out := r.verdict(Submission{Action: "noop", Retry: &retry})
-			var invalid *Invalid
+			var invalid *fault.Invalid
 			if !errors.As(out.Err, &invalid) || invalid.Problems[0].Path != path || invalid.Problems[0].Fix == "" {
 				t.Errorf("%+v: %v, not about %s", retry, out.Err, path)
 			}

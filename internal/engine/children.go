@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/orchestration"
 )
@@ -134,11 +135,11 @@ func (m maker) request(ctx context.Context, c *orchestration.Child) (flow.Reques
 		if c.Rate.Key != "" {
 			r.Rate = c.Rate
 		}
-		if err = checkText("the concurrency key", r.Key, keyLimit); err == nil {
-			err = checkText("the key of the rate", r.Rate.Key, keyLimit)
+		if err = checkText("the concurrency key", r.Key, fault.KeyLimit); err == nil {
+			err = checkText("the key of the rate", r.Rate.Key, fault.KeyLimit)
 		}
 		if err == nil {
-			err = checkText("fair_by", r.Fair.By, keyLimit)
+			err = checkText("fair_by", r.Fair.By, fault.KeyLimit)
 		}
 		if err == nil && m.depth+1 > depthLimit {
 			err = fmt.Errorf("workflows nest deeper than %d", depthLimit)
@@ -180,7 +181,7 @@ func (m maker) action(ctx context.Context, c *orchestration.Child) (flow.Request
 		}
 		return builtIn(kind, input), nil
 	}
-	if err := checkText("the name of the action or workflow", c.Action, actionLimit); err != nil {
+	if err := checkText("the name of the action or workflow", c.Action, fault.ActionLimit); err != nil {
 		return flow.Request{}, err
 	}
 	def, version, err := m.definition(ctx, c.Action, c.Version, m.workflow)

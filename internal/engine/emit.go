@@ -14,7 +14,9 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/problem"
 	"github.com/pawl-run/pawl/internal/store"
 )
 
@@ -140,8 +142,8 @@ func (e *Engine) prepareSignal(ctx context.Context, m *Emission, o *emitOp) erro
 		problems = complete(set.Triggers[m.Trigger], &o.signal)
 	}
 	if len(problems) > 0 {
-		o.refused = &Invalid{problems}
-		if m.Key == "" || badText(m.Key, keyLimit) != "" || flow.BadTrigger(m.Trigger) != "" {
+		o.refused = &fault.Invalid{Problems: problems}
+		if m.Key == "" || fault.BadText(m.Key, fault.KeyLimit) != "" || flow.BadTrigger(m.Trigger) != "" {
 			return o.refused
 		}
 		return nil
@@ -154,7 +156,7 @@ func (e *Engine) prepareSignal(ctx context.Context, m *Emission, o *emitOp) erro
 }
 
 // complete holds a signal to the document of its trigger, which may be nil, and gives it the key and the subject that this says.
-func complete(t *definition.Trigger, s *flow.Signal) (f faults) {
+func complete(t *definition.Trigger, s *flow.Signal) (f fault.List) {
 	if t == nil {
 		return nil
 	}
@@ -163,10 +165,10 @@ func complete(t *definition.Trigger, s *flow.Signal) (f faults) {
 	switch {
 	case errors.As(err, &wrong):
 		for _, p := range wrong {
-			f.add(p.Path, "", p.Message, cmp.Or(p.Fix, "send what the trigger's `data` asks for"))
+			f.Add(p.Path, "", p.Message, cmp.Or(p.Fix, "send what the trigger's `data` asks for"))
 		}
 	case err != nil:
-		f.add("data", "", err.Error(), "")
+		f.Add("data", "", err.Error(), "")
 	}
 	if len(f) > 0 {
 		return f
@@ -174,7 +176,7 @@ func complete(t *definition.Trigger, s *flow.Signal) (f faults) {
 	s.Data = data
 	vars, err := definition.SignalVars(s)
 	if err != nil {
-		f.add("data", "", err.Error(), "")
+		f.Add("data", "", err.Error(), "")
 		return f
 	}
 	for _, part := range []struct {
@@ -182,16 +184,16 @@ func complete(t *definition.Trigger, s *flow.Signal) (f faults) {
 		from *definition.Template
 		to   *string
 		most int
-	}{{"key", t.Key, &s.Key, keyLimit}, {"subject", t.Subject, &s.Subject, subjectLimit}} {
+	}{{"key", t.Key, &s.Key, fault.KeyLimit}, {"subject", t.Subject, &s.Subject, subjectLimit}} {
 		if *part.to != "" || part.from == nil {
 			continue
 		}
 		text, err := part.from.Text(vars)
 		if err != nil {
-			f.add(part.path, "", err.Error(), "send what the trigger makes it of, or give it with the signal")
+			f.Add(part.path, "", err.Error(), "send what the trigger makes it of, or give it with the signal")
 			continue
 		}
-		f.text(part.path, text, part.most)
+		f.Text(part.path, text, part.most)
 		*part.to = text
 	}
 	return f
@@ -210,29 +212,29 @@ func (m *Emission) hash(data json.RawMessage) [32]byte {
 }
 
 // check says what is wrong with an emission in itself.
-func (m *Emission) check() []Problem {
-	var f faults
+func (m *Emission) check() []problem.Problem {
+	var f fault.List
 	switch say := flow.BadTrigger(m.Trigger); {
 	case m.Trigger == "":
-		f.add("trigger", "", "is missing", "name what has happened, as in alert.fired")
+		f.Add("trigger", "", "is missing", "name what has happened, as in alert.fired")
 	case say != "":
-		f.add("trigger", shortText(m.Trigger), say, flow.TriggerForm)
+		f.Add("trigger", fault.Short(m.Trigger), say, flow.TriggerForm)
 	case flow.OwnTrigger(m.Trigger):
-		f.add("trigger", m.Trigger, "is one that Pawl emits itself", "choose a name that does not begin with execution., schedule., inquiry. or rule.")
+		f.Add("trigger", m.Trigger, "is one that Pawl emits itself", "choose a name that does not begin with execution., schedule., inquiry. or rule.")
 	}
-	f.text("key", m.Key, keyLimit)
-	f.text("subject", m.Subject, subjectLimit)
-	f.text("source", m.Source, sourceLimit)
-	if bad := badJSON(m.Data, cmp.Or(m.Most, signalLimit)); bad != "" {
-		f.add("data", fmt.Sprintf("%.60q", m.Data), bad, "give a JSON value")
+	f.Text("key", m.Key, fault.KeyLimit)
+	f.Text("subject", m.Subject, subjectLimit)
+	f.Text("source", m.Source, sourceLimit)
+	if bad := fault.BadJSON(m.Data, cmp.Or(m.Most, signalLimit)); bad != "" {
+		f.Add("data", fmt.Sprintf("%.60q", m.Data), bad, "give a JSON value")
 	}
 	if len(m.Headers) > headersLimit {
-		f.add("headers", strconv.Itoa(len(m.Headers)), fmt.Sprintf("are more than the %d allowed", headersLimit), "leave some out")
+		f.Add("headers", strconv.Itoa(len(m.Headers)), fmt.Sprintf("are more than the %d allowed", headersLimit), "leave some out")
 		return f
 	}
 	for name, value := range m.Headers {
-		f.text(fmt.Sprintf("headers.%.100s", name), name, headerLimit)
-		f.text(fmt.Sprintf("headers.%.100s", name), value, headerLimit)
+		f.Text(fmt.Sprintf("headers.%.100s", name), name, headerLimit)
+		f.Text(fmt.Sprintf("headers.%.100s", name), value, headerLimit)
 	}
 	return f
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
 )
@@ -91,7 +92,7 @@ func TestEmitMany(t *testing.T) {
 		if err != nil {
 			r.Fatal(err)
 		}
-		var refused *Invalid
+		var refused *fault.Invalid
 		if all[0].Err != nil || all[0].Existing || !all[1].Existing || all[1].Signal != all[0].Signal || !errors.As(all[2].Err, &refused) ||
 			!errors.Is(all[3].Err, ErrIdempotencyMismatch) || all[4].Err != nil {
 			r.Errorf("%+v", all)
@@ -113,13 +114,13 @@ func TestEmitRefusals(t *testing.T) {
 		"source":    {Trigger: "t", Source: long},
 		"headers.x": {Trigger: "t", Headers: map[string]string{"x": long}},
 	} {
-		var refused *Invalid
+		var refused *fault.Invalid
 		if v := r.tryEmit(m); !errors.As(v.Err, &refused) || refused.Problems[0].Path != path || refused.Problems[0].Fix == "" {
 			t.Errorf("%s: %v", path, v.Err)
 		}
 	}
 	for _, name := range []string{"Alert", ".a", "a b", "a\n", "execution.ended", "schedule.nightly", "inquiry.x", "rule.paused", long} {
-		var refused *Invalid
+		var refused *fault.Invalid
 		if v := r.tryEmit(Emission{Trigger: name}); !errors.As(v.Err, &refused) || refused.Problems[0].Path != "trigger" {
 			t.Errorf("trigger %.20q: %v", name, v.Err)
 		}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/pawl-run/pawl/internal/automation"
+	"github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/problem"
 	"github.com/pawl-run/pawl/internal/store"
@@ -57,7 +58,7 @@ func (e *Engine) match(ctx context.Context, set *automation.Set, s *flow.Signal,
 func (e *Engine) enforcing(ctx context.Context, v automation.Verdict, signal flow.ID) (*enforcing, error) {
 	x := &enforcing{verdict: v}
 	for _, key := range []struct{ path, text string }{{windowPath(v.Rule), v.Window}, {"run.rate.key", v.Rate}, {"run.concurrency.fair_by", v.Fair.By}} {
-		if err := checkText(key.path, key.text, keyLimit); err != nil {
+		if err := checkText(key.path, key.text, fault.KeyLimit); err != nil {
 			x.fail(err)
 			x.verdict.Reason.Code, x.verdict.Reason.Path = flow.ReasonInput, key.path
 			return x, nil
@@ -75,7 +76,7 @@ func (e *Engine) enforcing(ctx context.Context, v automation.Verdict, signal flo
 	}
 	k := &start{id: e.opts.NewID()}
 	if k.request, k.err = e.request(ctx, sub, k.id); k.err != nil {
-		var refused *Invalid
+		var refused *fault.Invalid
 		if !errors.As(k.err, &refused) && !spoiled(k.err) {
 			return nil, k.err
 		}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/handoff"
 	"github.com/pawl-run/pawl/internal/store"
@@ -130,7 +131,7 @@ func TestBadSubmissions(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%+v: %v", c.s, err)
 		}
-		var v *Invalid
+		var v *fault.Invalid
 		if !errors.As(out[0].Err, &v) || v.Problems[0].Path != c.path {
 			t.Errorf("%+v: %v", c.s, out[0].Err)
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/archive"
 	"github.com/pawl-run/pawl/internal/blob"
+	"github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
 )
@@ -36,9 +37,9 @@ func (e *Engine) CheckExport(ctx context.Context, ids []flow.ID) error {
 		case err != nil:
 			return fmt.Errorf("export %s: %w", id, err)
 		case !x.Parent.IsZero():
-			return invalid("id", id.String(), "it is a task of a workflow, and an archive has whole workflows", "export "+x.Parent.String())
+			return fault.New("id", id.String(), "it is a task of a workflow, and an archive has whole workflows", "export "+x.Parent.String())
 		case !x.Stage.Terminal():
-			return invalid("id", id.String(), fmt.Sprintf("it is %s, and only what has ended is exported", x.Stage), fmt.Sprintf("wait for it (pawl events %s --follow), or cancel it", id))
+			return fault.New("id", id.String(), fmt.Sprintf("it is %s, and only what has ended is exported", x.Stage), fmt.Sprintf("wait for it (pawl events %s --follow), or cancel it", id))
 		}
 		if err := e.stillKept(ctx, x); err != nil {
 			return fmt.Errorf("export %s: %w", id, err)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/blob"
 	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/schedule"
 	"github.com/pawl-run/pawl/internal/store"
@@ -66,7 +67,7 @@ func (e *Engine) nextStarts(ctx context.Context, f *firing) error {
 	last, left := f.was.Last, budget{startsAtOnce, e.budget.bytes}
 	for f.starts = nil; len(f.rest) > 0 && !left.spent(); f.rest = f.rest[1:] {
 		s := e.start(ctx, f.d, f.rest[0], last)
-		var refused *Invalid
+		var refused *fault.Invalid
 		if s.err != nil && !errors.As(s.err, &refused) && !spoiled(s.err) {
 			return s.err
 		}
@@ -82,7 +83,7 @@ func (e *Engine) start(ctx context.Context, d *definition.Definition, fire sched
 	run := &d.Schedule.Run
 	input, err := d.Schedule.InputFor(d.Name, d.Schedule.TickOf(fire.Nominal, previous, fire.Why))
 	if err != nil {
-		s.err = invalid("run.input", "", err.Error(), "")
+		s.err = fault.New("run.input", "", err.Error(), "")
 		return s
 	}
 	settings := &run.Settings
@@ -94,7 +95,7 @@ func (e *Engine) start(ctx context.Context, d *definition.Definition, fire sched
 	}
 	if line := lineOf(d); line != "" {
 		if s.request.Key != "" {
-			s.err = invalid("overlap", string(d.Schedule.Overlap), fmt.Sprintf("%s has a concurrency key of its own, which decides what waits", run.Action), "write overlap: allow or skip")
+			s.err = fault.New("overlap", string(d.Schedule.Overlap), fmt.Sprintf("%s has a concurrency key of its own, which decides what waits", run.Action), "write overlap: allow or skip")
 			return s
 		}
 		s.request.Key, s.request.KeyLimit, s.request.WhenFull = line, 1, flow.WhenFullQueue

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
@@ -37,7 +38,7 @@ func TestFlowControlOfSubmissions(t *testing.T) {
 	} {
 		s.Action = "noop"
 		out, err := r.e.Submit(r.ctx, []Submission{s})
-		var refused *Invalid
+		var refused *fault.Invalid
 		if err != nil || !errors.As(out[0].Err, &refused) || refused.Problems[0].Path != want {
 			t.Errorf("%s: %v %v", want, fmt.Sprint(out), err)
 		}

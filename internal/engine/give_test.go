@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/orchestration"
 )
@@ -91,7 +92,7 @@ func TestRerunWithGivenOutputs(t *testing.T) {
 			"at most 100":     many, "two outputs": twice, "was named to run": runs,
 			"names a file": give("join", orchestration.AllItems, `{"files":[{"name":"a","blob":"ex_1/1/a","size":3}]}`),
 		} {
-			var bad *Invalid
+			var bad *fault.Invalid
 			if _, err := r.e.PlanRerun(r.ctx, id, o); !errors.As(err, &bad) || bad.Problems[0].Path != "outputs" || !strings.Contains(bad.Problems[0].Message, say) || bad.Problems[0].Fix == "" {
 				r.Errorf("%s: %v", say, err)
 			}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/problem"
 )
@@ -45,7 +46,7 @@ func (t *transaction) pauseGone(ctx context.Context, deferred func(*flow.Draft) 
 		if !there || k.Paused || k.At.After(d.CreatedAt) {
 			continue
 		}
-		reason := problem.Clip(fmt.Sprintf("webhook %s: %s", d.ID, d.Outcome.Error.Message), reasonLimit)
+		reason := problem.Clip(fmt.Sprintf("webhook %s: %s", d.ID, d.Outcome.Error.Message), fault.ReasonLimit)
 		last++
 		if err := t.steerRule(ctx, name, k, last, true, reason); err != nil {
 			return err

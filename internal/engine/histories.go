@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/orchestration"
 	"github.com/pawl-run/pawl/internal/replay"
@@ -50,7 +51,7 @@ func (h *Histories) All(ctx context.Context, found func(flow.ID, *replay.Result)
 		for _, x := range page {
 			f.Before = x.ID
 			res, err := h.Replay(ctx, x.ID, 0)
-			var long *Invalid
+			var long *fault.Invalid
 			switch {
 			case errors.Is(err, store.ErrNotFound):
 				continue
@@ -72,7 +73,7 @@ func (h *Histories) Replay(ctx context.Context, id flow.ID, upto int64) (*replay
 		return nil, err
 	}
 	if upto > int64(len(r.Events)) {
-		return nil, invalid("at", fmt.Sprint(upto), fmt.Sprintf("the history has %d events", len(r.Events)), "name one of them")
+		return nil, fault.New("at", fmt.Sprint(upto), fmt.Sprintf("the history has %d events", len(r.Events)), "name one of them")
 	}
 	return replay.Replay(r, upto), nil
 }
@@ -84,11 +85,11 @@ func (h *Histories) Compare(ctx context.Context, id flow.ID, other *definition.D
 	case err != nil:
 		return nil, err
 	case r.Execution.Kind != flow.KindWorkflow:
-		return nil, invalid("id", id.String(), "the execution is no workflow, so it has no tasks", "leave the definition out, or name a workflow's execution")
+		return nil, fault.New("id", id.String(), "the execution is no workflow, so it has no tasks", "leave the definition out, or name a workflow's execution")
 	case other.Workflow == nil:
-		return nil, invalid("document", other.Name, "it has no workflow", "give one with tasks")
+		return nil, fault.New("document", other.Name, "it has no workflow", "give one with tasks")
 	case r.Workflow == nil:
-		return nil, invalid("id", id.String(), "its tasks cannot be replayed: "+r.Without, "compare another execution")
+		return nil, fault.New("id", id.String(), "its tasks cannot be replayed: "+r.Without, "compare another execution")
 	}
 	return replay.Compare(r, workflowOf(other.Workflow, &r.Execution.Request)), nil
 }
@@ -100,7 +101,7 @@ func (h *Histories) history(ctx context.Context, id flow.ID) (*replay.Record, er
 		return nil, err
 	}
 	if n := x.NextSeq - 1; n > h.most {
-		return nil, invalid("id", id.String(), fmt.Sprintf("its history has %d events; at most %d are replayed", n, h.most), "replay another execution, or read it: pawl events ID")
+		return nil, fault.New("id", id.String(), fmt.Sprintf("its history has %d events; at most %d are replayed", n, h.most), "replay another execution, or read it: pawl events ID")
 	}
 	r := &replay.Record{Execution: x}
 	for after := int64(0); after < x.NextSeq-1; { // what comes meanwhile is not part of the execution that was read

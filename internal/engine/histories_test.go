@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/replay"
 )
@@ -22,7 +23,7 @@ func TestLongHistoriesAreNotReplayed(t *testing.T) {
 	}
 	histories := r.e.Histories()
 	histories.most = r.get(short).NextSeq - 1
-	var refused *Invalid
+	var refused *fault.Invalid
 	if _, err := histories.Replay(r.ctx, long, 0); !errors.As(err, &refused) {
 		t.Errorf("replay: %v", err)
 	}

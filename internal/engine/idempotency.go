@@ -13,6 +13,7 @@ import (
 	"strconv"
 
 	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
 )
@@ -52,8 +53,8 @@ func (s *Submission) sum() [32]byte {
 
 // mayBeKnown reports whether a submission that is refused with err may have been accepted before.
 func (s *Submission) mayBeKnown(err error) bool {
-	var refused *Invalid
-	return s.IdempotencyKey != "" && badText(s.IdempotencyKey, keyLimit) == "" && (s.Refused != nil || errors.As(err, &refused))
+	var refused *fault.Invalid
+	return s.IdempotencyKey != "" && fault.BadText(s.IdempotencyKey, fault.KeyLimit) == "" && (s.Refused != nil || errors.As(err, &refused))
 }
 
 // SubmitBatch is Submit for a request that has an idempotency key as a whole: the same batch again gives the same
@@ -64,8 +65,8 @@ func (s *Submission) mayBeKnown(err error) bool {
 // two different batches that come at once each win some places. So the first submission that is accepted gets the batch's
 // key itself and is committed before the others: of several batches one writes that row, and the others find it.
 func (e *Engine) SubmitBatch(ctx context.Context, key string, subs []Submission) ([]Submitted, error) {
-	if say := badText(key, keyLimit); say != "" {
-		return nil, invalid("idempotency_key", shortText(key), say, "give another one")
+	if say := fault.BadText(key, fault.KeyLimit); say != "" {
+		return nil, fault.New("idempotency_key", fault.Short(key), say, "give another one")
 	}
 	sums := make([][32]byte, len(subs))
 	for i := range subs {

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
@@ -31,7 +32,7 @@ func TestResubmissionOfWhatIsNoLongerAccepted(t *testing.T) {
 	}
 	fresh := s
 	fresh.IdempotencyKey = "twice"
-	var invalid *Invalid
+	var invalid *fault.Invalid
 	if out := r.verdict(fresh); !errors.As(out.Err, &invalid) || invalid.Problems[0].Path != "input" {
 		t.Errorf("the same request with a fresh key: %+v", out)
 	}
@@ -166,7 +167,7 @@ func TestBatchWithAKey(t *testing.T) {
 	if other, err := r.batch("k2", subs); err != nil || other[0] == first[0] {
 		t.Errorf("another key: %v", err)
 	}
-	var invalid *Invalid
+	var invalid *fault.Invalid
 	if _, err := r.e.SubmitBatch(r.ctx, "a\x00b", subs); !errors.As(err, &invalid) {
 		t.Errorf("a key with a NUL: %v", err)
 	}
@@ -184,7 +185,7 @@ func TestBatchWithAKeyAndRefusedItems(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var invalid *Invalid
+	var invalid *fault.Invalid
 	for i, v := range out {
 		switch i {
 		case 0, 2:

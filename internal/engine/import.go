@@ -14,6 +14,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/archive"
 	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/telemetry"
@@ -102,8 +103,8 @@ type span struct {
 }
 
 func (im *importer) manifest(m *archive.Manifest) error {
-	if bad := badText(m.From, labelLimit); bad != "" {
-		return invalid("manifest.from", shortText(m.From), bad, "export it again")
+	if bad := fault.BadText(m.From, fault.LabelLimit); bad != "" {
+		return fault.New("manifest.from", fault.Short(m.From), bad, "export it again")
 	}
 	im.result.From = m.From
 	return nil
@@ -112,16 +113,16 @@ func (im *importer) manifest(m *archive.Manifest) error {
 // document keeps a definition, which has the content that its name says.
 func (im *importer) document(name string, text []byte) error {
 	if im.documentBytes += len(text); im.documentBytes > importDefinitions {
-		return invalid(name, "", fmt.Sprintf("the definitions of the archive have more than %d MB", importDefinitions>>20), "export fewer executions at a time")
+		return fault.New(name, "", fmt.Sprintf("the definitions of the archive have more than %d MB", importDefinitions>>20), "export fewer executions at a time")
 	}
 	d, err := definition.Decode(text)
 	if err != nil {
-		return invalid(name, "", err.Error(), "export it again, with a pawl of the same version as this one")
+		return fault.New(name, "", err.Error(), "export it again, with a pawl of the same version as this one")
 	}
 	version := 0
 	_, after, _ := strings.Cut(name, "@")
 	if _, err := fmt.Sscanf(after, "%d.", &version); err != nil || !bytes.Equal(d.Canonical(), text) || !d.Runnable() || archive.DefinitionName(d.Name, version, d.Hash()) != name {
-		return invalid(name, "", "its content is not that of its name", "export it again")
+		return fault.New(name, "", "its content is not that of its name", "export it again")
 	}
 	im.documents[documentKey(d.Name, version, d.Hash())] = &importedDocument{Definition: d, version: version}
 	return nil
@@ -139,7 +140,7 @@ func (im *importer) blob(ctx context.Context, name string, content io.Reader) er
 		return fmt.Errorf("keep %s: %w", name, err)
 	}
 	if strings.HasPrefix(name, "uploads/") && archive.UploadName(u.Sum) != name {
-		return invalid(name, "", "its content is not that of its name", "export it again")
+		return fault.New(name, "", "its content is not that of its name", "export it again")
 	}
 	return nil
 }

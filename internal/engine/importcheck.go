@@ -11,6 +11,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/archive"
 	"github.com/pawl-run/pawl/internal/blob"
+	"github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store/verification"
 )
@@ -105,7 +106,7 @@ func (im *importer) latest() *flow.Execution { return im.above[len(im.above)-1].
 
 // wrong refuses what a row says.
 func wrong(id flow.ID, format string, args ...any) error {
-	return invalid("executions", id.String(), fmt.Sprintf(format, args...), "export it again: the archive was made or changed by something else than pawl export")
+	return fault.New("executions", id.String(), fmt.Sprintf(format, args...), "export it again: the archive was made or changed by something else than pawl export")
 }
 
 // begin checks an execution and its place in the tree.
@@ -163,7 +164,7 @@ func (im *importer) history(all []archive.Event) error {
 		case len(e.Data) > flow.MostData || len(e.Type) > importTexts:
 			return wrong(im.x.ID, "event %d has more than %d bytes", e.Seq, flow.MostData)
 		case len(im.events) == importEvents || im.eventBytes > importEventBytes:
-			return invalid("executions", im.x.ID.String(), fmt.Sprintf("its history has more than %d events or %d MB", importEvents, importEventBytes>>20), "leave it out of the export")
+			return fault.New("executions", im.x.ID.String(), fmt.Sprintf("its history has more than %d events or %d MB", importEvents, importEventBytes>>20), "leave it out of the export")
 		case len(e.Data) > 0 && !json.Valid(e.Data):
 			return wrong(im.x.ID, "the data of event %d is no JSON", e.Seq)
 		case !sensible(e.At):
@@ -194,7 +195,7 @@ func (im *importer) mark(m *archive.Mark) error {
 		return wrong(x.ID, "it is no workflow and has tasks")
 	case m.Attempt < 1 || m.Attempt > x.Attempt || m.Total < 0:
 		return wrong(x.ID, "a mark of task %.100q in attempt %d", m.Task, m.Attempt)
-	case badText(m.Task, importTexts) != "" || badText(m.State, importTexts) != "":
+	case fault.BadText(m.Task, importTexts) != "" || fault.BadText(m.State, importTexts) != "":
 		return wrong(x.ID, "a mark of task %.100q", m.Task)
 	}
 	return badError(x.ID, m.Error.Flow())
@@ -246,8 +247,8 @@ func checkImported(x *flow.Execution) error {
 		"fair_by": x.Fair.By, "rate.key": x.Rate.Key, "rate.over": string(x.Rate.Over), "idempotency_key": x.IdempotencyKey, "traceparent": x.Traceparent, "given_by": x.GivenBy, "kept_as": x.KeptAs,
 		"retry.backoff": string(x.Retry.Backoff)}
 	for name, value := range x.Labels {
-		if badText(name, labelLimit) != "" || badText(value, labelLimit) != "" {
-			return wrong(x.ID, "its label %.100q: a name and a value have up to %d bytes", name, labelLimit)
+		if fault.BadText(name, fault.LabelLimit) != "" || fault.BadText(value, fault.LabelLimit) != "" {
+			return wrong(x.ID, "its label %.100q: a name and a value have up to %d bytes", name, fault.LabelLimit)
 		}
 	}
 	lists := [][]string{x.Rules, x.Only, x.LeftOut, x.Retry.On}
@@ -257,13 +258,13 @@ func checkImported(x *flow.Execution) error {
 	}
 	for _, all := range lists {
 		for _, text := range all {
-			if badText(text, importTexts) != "" {
+			if fault.BadText(text, importTexts) != "" {
 				return wrong(x.ID, "a text of its request has a NUL byte, or is too long: %.100q", text)
 			}
 		}
 	}
 	for name, text := range texts {
-		if bad := badText(text, importTexts); bad != "" {
+		if bad := fault.BadText(text, importTexts); bad != "" {
 			return wrong(x.ID, "%s %.100q %s", name, text, bad)
 		}
 	}
@@ -286,10 +287,10 @@ func checkImported(x *flow.Execution) error {
 		return wrong(x.ID, "it was created at %s and ended at %s", x.CreatedAt, x.FinishedAt)
 	case x.Parent.IsZero() != (x.Task == ""):
 		return wrong(x.ID, "it is of task %q of %s", x.Task, x.Parent)
-	case len(x.Labels) > labelsLimit:
+	case len(x.Labels) > fault.LabelsLimit:
 		return wrong(x.ID, "it has %d labels", len(x.Labels))
-	case len(x.Input) > inputLimit || len(x.With) > inputLimit || len(x.Outcome.Output) > flow.MostOutput:
-		return wrong(x.ID, "its input or output has more than %d MB", inputLimit>>20)
+	case len(x.Input) > fault.InputLimit || len(x.With) > fault.InputLimit || len(x.Outcome.Output) > flow.MostOutput:
+		return wrong(x.ID, "its input or output has more than %d MB", fault.InputLimit>>20)
 	}
 	for _, text := range [][]byte{x.Input, x.With, x.Outcome.Output} {
 		if len(text) > 0 && !json.Valid(text) {
@@ -300,7 +301,7 @@ func checkImported(x *flow.Execution) error {
 }
 
 func badError(id flow.ID, e *flow.Error) error {
-	if e != nil && (badText(e.Code, importTexts) != "" || badText(e.Message, flow.MostOutput) != "" || len(e.Details) > flow.MostData || len(e.Details) > 0 && !json.Valid(e.Details)) {
+	if e != nil && (fault.BadText(e.Code, importTexts) != "" || fault.BadText(e.Message, flow.MostOutput) != "" || len(e.Details) > flow.MostData || len(e.Details) > 0 && !json.Valid(e.Details)) {
 		return wrong(id, "its error %.100q", e.Code)
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
 )
@@ -60,7 +61,7 @@ func (e *Engine) versionHere(ctx context.Context, x *flow.Execution) (int, error
 		return 0, fmt.Errorf("look for its definition: %w", err)
 	}
 	hash := x.Imported.Definition[len(importedPrefix):]
-	return 0, invalid("id", x.ID.String(), fmt.Sprintf("it was imported, and ran on a definition %s that is not the latest here", versionKey(x.Action, x.Version)),
+	return 0, fault.New("id", x.ID.String(), fmt.Sprintf("it was imported, and ran on a definition %s that is not the latest here", versionKey(x.Action, x.Version)),
 		fmt.Sprintf("register it from the archive: tar -xOf ARCHIVE 'definitions/%s.%s.json' | pawl apply -; or rerun it with the definition that is here: pawl rerun %s --definition latest",
 			versionKey(x.Action, x.Version), hash, x.ID))
 }

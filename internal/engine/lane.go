@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
 )
@@ -39,7 +40,7 @@ func (e *Engine) assign(r *flow.Request) (lane string, err error) {
 	if e.opts.Needs != nil {
 		if needs := e.opts.Needs(r.Kind, r.Payload()); len(needs) > 0 {
 			if i := slices.IndexFunc(needs, flow.BadNeed); i >= 0 {
-				return "", invalid("runtime", needs[i], fmt.Sprintf("%.100q is not the name of a runtime", needs[i]), "name one that workers have, such as sandbox or docker")
+				return "", fault.New("runtime", needs[i], fmt.Sprintf("%.100q is not the name of a runtime", needs[i]), "name one that workers have, such as sandbox or docker")
 			}
 			r.Queue = flow.AddNeeds(r.Queue, needs...)
 		}
@@ -53,12 +54,12 @@ func (e *Engine) assign(r *flow.Request) (lane string, err error) {
 		return "", nil
 	}
 	if len(r.Queue) > flow.LaneLimit {
-		return "", invalid(selectorField, fmt.Sprintf("%.60q…", r.Queue), fmt.Sprintf("queue, handler, runtime and labels have %d bytes together, more than the %d allowed", len(r.Queue), flow.LaneLimit), "ask for fewer labels, or shorter ones")
+		return "", fault.New(selectorField, fmt.Sprintf("%.60q…", r.Queue), fmt.Sprintf("queue, handler, runtime and labels have %d bytes together, more than the %d allowed", len(r.Queue), flow.LaneLimit), "ask for fewer labels, or shorter ones")
 	}
 	e.lanes.mu.Lock()
 	defer e.lanes.mu.Unlock()
 	if len(e.lanes.all) >= lanesLimit && !e.lanes.used[r.Queue] {
-		return "", invalid(selectorField, "", fmt.Sprintf("executions have asked for %d different sets of handlers, labels and runtimes, which is all that may be", lanesLimit), "ask for labels of kinds of machines, which are few, not for names of single things")
+		return "", fault.New(selectorField, "", fmt.Sprintf("executions have asked for %d different sets of handlers, labels and runtimes, which is all that may be", lanesLimit), "ask for labels of kinds of machines, which are few, not for names of single things")
 	}
 	return r.Queue, nil
 }

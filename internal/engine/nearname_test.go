@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/engine/fault"
 )
 
 // A name that nothing has is answered with the names that may have been meant.
@@ -13,7 +14,7 @@ func TestNameOfNothing(t *testing.T) {
 	r := newRig(t)
 	fix := func(action string) string {
 		t.Helper()
-		var invalid *Invalid
+		var invalid *fault.Invalid
 		if out := r.verdict(Submission{Action: action}); !errors.As(out.Err, &invalid) || invalid.Problems[0].Path != "action" {
 			t.Fatalf("%s: %v", action, out.Err)
 		}

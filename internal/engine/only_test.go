@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/orchestration"
 )
@@ -82,7 +83,7 @@ func TestRerunOnly(t *testing.T) {
 			"with from": {id, RerunOptions{Only: []orchestration.Item{{Task: "each", Index: 0}}, From: []orchestration.Item{{Task: "each", Index: 0}}}, "only",
 				"runs alone"},
 		} {
-			var bad *Invalid
+			var bad *fault.Invalid
 			if _, _, err := r.e.Rerun(r.ctx, row.of, row.o); !errors.As(err, &bad) || bad.Problems[0].Path != row.path || !strings.Contains(bad.Problems[0].Message, row.say) {
 				r.Errorf("%s: %v", name, err)
 			}

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/problem"
 	"github.com/pawl-run/pawl/internal/store"
@@ -22,8 +23,6 @@ import (
 const (
 	// pauseLimit bounds how long something may be paused for.
 	pauseLimit = 366 * 24 * time.Hour
-	// pauserLimit bounds the name of who pauses or resumes, in bytes.
-	pauserLimit = 200
 )
 
 // pauses is what this process knows of what is paused.
@@ -189,14 +188,14 @@ func (e *Engine) ResumeWork(ctx context.Context, of store.PauseKind, name string
 
 // check says what is wrong with an order: *Invalid.
 func (o *PauseOrder) check() error {
-	if say := badText(o.Reason, reasonLimit); say != "" {
-		return invalid("reason", shortText(o.Reason), say, "shorten it")
+	if say := fault.BadText(o.Reason, fault.ReasonLimit); say != "" {
+		return fault.New("reason", fault.Short(o.Reason), say, "shorten it")
 	}
-	if say := badText(o.By, pauserLimit); say != "" {
-		return invalid("by", shortText(o.By), say, "give a name")
+	if say := fault.BadText(o.By, fault.AuthorLimit); say != "" {
+		return fault.New("by", fault.Short(o.By), say, "give a name")
 	}
 	if o.For < 0 || o.For > pauseLimit {
-		return invalid("for", o.For.String(), fmt.Sprintf("it is not between 0s and %s", pauseLimit), "leave it out to pause until it is resumed")
+		return fault.New("for", o.For.String(), fmt.Sprintf("it is not between 0s and %s", pauseLimit), "leave it out to pause until it is resumed")
 	}
 	return nil
 }
@@ -226,14 +225,6 @@ func (e *Engine) pausesChanged(ctx context.Context) {
 	e.pauses.over.announce(time.Now())
 }
 
-// NoSuch says that what is to be paused or resumed does not exist, and what may have been meant. It is ErrNotFound of the store.
-type NoSuch struct{ Say, Fix string }
-
-func (e *NoSuch) Error() string { return e.Say + ": " + e.Fix }
-
-// Unwrap makes it ErrNotFound.
-func (e *NoSuch) Unwrap() error { return store.ErrNotFound }
-
 // pausable says that a subject does not exist: *NoSuch.
 func (e *Engine) pausable(ctx context.Context, of store.PauseKind, name string) error {
 	switch of {
@@ -255,7 +246,7 @@ func (e *Engine) pausable(ctx context.Context, of store.PauseKind, name string) 
 		if fix == "" {
 			fix = queueFix(name)
 		}
-		return &NoSuch{unknownQueue(name), fix}
+		return &fault.NoSuch{Say: unknownQueue(name), Fix: fix}
 	default:
 		sessions, err := e.opts.Store.LiveSessions(ctx)
 		if err != nil || slices.ContainsFunc(sessions, func(s store.Session) bool { return s.Name == name }) {
@@ -269,7 +260,7 @@ func (e *Engine) pausable(ctx context.Context, of store.PauseKind, name string) 
 		if fix == "" {
 			fix = "pawl get workers lists those that are alive"
 		}
-		return &NoSuch{fmt.Sprintf("no live worker is called %.100q", name), fix}
+		return &fault.NoSuch{Say: fmt.Sprintf("no live worker is called %.100q", name), Fix: fix}
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/handoff"
 	"github.com/pawl-run/pawl/internal/store"
@@ -173,7 +174,7 @@ func TestPauseOfNothing(t *testing.T) {
 		{store.PausedQueue, "gpus", PauseOrder{By: strings.Repeat("b", 300)}, "by"},
 	} {
 		_, err := r.e.PauseWork(r.ctx, c.of, c.name, c.o)
-		var bad *Invalid
+		var bad *fault.Invalid
 		if !errors.As(err, &bad) && !errors.Is(err, store.ErrNotFound) || !strings.Contains(err.Error(), c.say) {
 			t.Errorf("%s %q: %v does not say %q", c.of, c.name, err, c.say)
 		}

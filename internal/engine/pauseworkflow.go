@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/telemetry"
@@ -64,7 +65,7 @@ func (e *Engine) changeWorkflows(ctx context.Context, id flow.ID, order pauseOrd
 	case err != nil:
 		return r, err
 	case x.Kind != flow.KindWorkflow:
-		return r, invalid("id", id.String(), fmt.Sprintf("it is a %s: only a workflow can be paused, which then starts no more tasks", x.Kind),
+		return r, fault.New("id", id.String(), fmt.Sprintf("it is a %s: only a workflow can be paused, which then starts no more tasks", x.Kind),
 			"pause its queue, or cancel it")
 	case x.Stage.Terminal():
 		return r, fmt.Errorf("%w: %s is %s", flow.ErrFinished, id, x.Stage)

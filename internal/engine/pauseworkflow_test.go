@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
 )
@@ -63,7 +64,7 @@ func TestPausedWorkflow(t *testing.T) {
 		if _, err := r.e.PauseExecution(r.ctx, id, PauseOrder{}); !errors.Is(err, flow.ErrFinished) {
 			t.Errorf("one that has ended: %v", err)
 		}
-		var bad *Invalid
+		var bad *fault.Invalid
 		if _, err := r.e.PauseExecution(r.ctx, a.Execution, PauseOrder{}); !errors.As(err, &bad) {
 			t.Errorf("a task: %v", err)
 		}

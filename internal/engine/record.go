@@ -2,11 +2,11 @@ package engine
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"unicode/utf8"
 
+	"github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/handoff"
 	"github.com/pawl-run/pawl/internal/store"
@@ -173,37 +173,23 @@ func (o *reportOp) history(ctx context.Context, t *transaction, d *flow.Draft) (
 // invalidReport says what makes a report unfit to be stored; "" when nothing does.
 func invalidReport(r flow.Report) string {
 	for _, e := range r.Events {
-		if say := badJSON(e.Data, flow.MostData); say != "" {
+		if say := fault.BadJSON(e.Data, flow.MostData); say != "" {
 			return fmt.Sprintf("event %d: data %s", e.Seq, say)
 		}
 		if e.Outcome == nil {
 			continue
 		}
-		if say := badJSON(e.Outcome.Output, flow.MostOutput); say != "" {
+		if say := fault.BadJSON(e.Outcome.Output, flow.MostOutput); say != "" {
 			return fmt.Sprintf("event %d: output %s", e.Seq, say)
 		}
 		if x := e.Outcome.Error; x != nil {
-			if say := badJSON(x.Details, flow.MostData); say != "" {
+			if say := fault.BadJSON(x.Details, flow.MostData); say != "" {
 				return fmt.Sprintf("event %d: error details %s", e.Seq, say)
 			}
 			if !utf8.ValidString(x.Message) || !utf8.ValidString(x.Code) {
 				return fmt.Sprintf("event %d: the error's code or message is not UTF-8", e.Seq)
 			}
 		}
-	}
-	return ""
-}
-
-func badJSON(b json.RawMessage, limit int) string {
-	switch {
-	case b == nil:
-		return ""
-	case len(b) > limit:
-		return fmt.Sprintf("has %d bytes, more than the %d allowed", len(b), limit)
-	case !utf8.Valid(b):
-		return "is not UTF-8"
-	case !json.Valid(b):
-		return "is not JSON"
 	}
 	return ""
 }

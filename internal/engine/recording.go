@@ -9,6 +9,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/blob"
 	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/orchestration"
 	"github.com/pawl-run/pawl/internal/problem"
@@ -145,14 +146,14 @@ func checkItems(path, above string, w *definition.Workflow, rec *recording, item
 			if fix == "" {
 				fix = "its tasks are " + strings.Join(names[:min(len(names), namesShown)], ", ")
 			}
-			return invalid(path, text, fmt.Sprintf("%s has no task %q", where, i.Task), fix)
+			return fault.New(path, text, fmt.Sprintf("%s has no task %q", where, i.Task), fix)
 		case i.Index != orchestration.AllItems && t.Repeat != nil:
-			return invalid(path, text, say+"the task has a repeat, and each of its rounds follows from the one before it", "name the task: "+above+i.Task)
+			return fault.New(path, text, say+"the task has a repeat, and each of its rounds follows from the one before it", "name the task: "+above+i.Task)
 		case i.Index != orchestration.AllItems && t.Foreach == nil:
-			return invalid(path, text, say+"the task has no foreach, so it has no items", "name the task: "+above+i.Task)
+			return fault.New(path, text, say+"the task has no foreach, so it has no items", "name the task: "+above+i.Task)
 		}
 		if _, is := rec.past(i.Task, i.Index); !is && i.Index != orchestration.AllItems {
-			return invalid(path, text, say+"the original has no such item", fmt.Sprintf("see its tasks: pawl describe; items that did not start run anyway (%s)", i.Task))
+			return fault.New(path, text, say+"the original has no such item", fmt.Sprintf("see its tasks: pawl describe; items that did not start run anyway (%s)", i.Task))
 		}
 	}
 	return nil
@@ -174,7 +175,7 @@ func ParseItem(path, text string) (orchestration.Item, error) {
 		return i, nil
 	}
 	if _, err := fmt.Sscanf(rest, "%d]", &i.Index); err != nil || i.Index < 0 || ItemText(i) != text {
-		return i, invalid(path, text, "an item is written as task[index], from 0 on", name+"[0]")
+		return i, fault.New(path, text, "an item is written as task[index], from 0 on", name+"[0]")
 	}
 	return i, nil
 }

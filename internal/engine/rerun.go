@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/orchestration"
 	"github.com/pawl-run/pawl/internal/store"
@@ -77,8 +78,8 @@ func (e *Engine) Rerun(ctx context.Context, id flow.ID, o RerunOptions) (Submitt
 
 // rerun is Rerun for an execution of kind rerun, which must not have ended when the new one is submitted; zero: for a caller.
 func (e *Engine) rerun(ctx context.Context, id flow.ID, o RerunOptions, under flow.ID) (Submitted, *RerunPlan, error) {
-	if bad := badText(o.IdempotencyKey, keyLimit); o.IdempotencyKey != "" && bad != "" {
-		return Submitted{}, nil, invalid("idempotency_key", shortText(o.IdempotencyKey), bad, "give another one")
+	if bad := fault.BadText(o.IdempotencyKey, fault.KeyLimit); o.IdempotencyKey != "" && bad != "" {
+		return Submitted{}, nil, fault.New("idempotency_key", fault.Short(o.IdempotencyKey), bad, "give another one")
 	}
 	again := e.opts.NewID()
 	r, plan, err := e.planRerun(ctx, again, id, &o)
@@ -130,7 +131,7 @@ func (e *Engine) planRerun(ctx context.Context, again, id flow.ID, o *RerunOptio
 		return flow.Request{}, nil, err
 	}
 	if !x.Stage.Terminal() {
-		return flow.Request{}, nil, invalid("id", id.String(), fmt.Sprintf("the execution is still %s", x.Stage), "wait for it, or cancel it first")
+		return flow.Request{}, nil, fault.New("id", id.String(), fmt.Sprintf("the execution is still %s", x.Stage), "wait for it, or cancel it first")
 	}
 	r, err := e.rerunRequest(ctx, x, o)
 	if err != nil {
@@ -192,11 +193,11 @@ func (e *Engine) stillKept(ctx context.Context, x *flow.Execution) error {
 func (o *RerunOptions) refuseItems() error {
 	for path, n := range map[string]int{"from": len(o.From), "only": len(o.Only), "outputs": len(o.Outputs)} {
 		if n > 0 {
-			return invalid(path, "", "the execution is no workflow, so it has no tasks", "leave it out: all of it runs again")
+			return fault.New(path, "", "the execution is no workflow, so it has no tasks", "leave it out: all of it runs again")
 		}
 	}
 	if len(o.Within) > 0 {
-		return invalid(o.Within[0].field(), ItemText(o.Within[0].Item), "the execution is no workflow, so it has no tasks", "leave it out: all of it runs again")
+		return fault.New(o.Within[0].field(), ItemText(o.Within[0].Item), "the execution is no workflow, so it has no tasks", "leave it out: all of it runs again")
 	}
 	return nil
 }
@@ -225,12 +226,12 @@ func (e *Engine) rerunRequest(ctx context.Context, x *flow.Execution, o *RerunOp
 			action = versionKey(x.Action, version)
 		}
 	case x.Version == 0:
-		return flow.Request{}, invalid("definition", o.Definition, "the execution ran on no definition: it was submitted as it is", "leave it out")
+		return flow.Request{}, fault.New("definition", o.Definition, "the execution ran on no definition: it was submitted as it is", "leave it out")
 	case o.Definition != DefinitionLatest:
 		action = o.Definition
 	}
 	if !x.Parent.IsZero() {
-		return flow.Request{}, invalid("id", x.ID.String(), "a task of a workflow is run again with what the workflow gave it",
+		return flow.Request{}, fault.New("id", x.ID.String(), "a task of a workflow is run again with what the workflow gave it",
 			"leave out input and definition, or run its workflow again: "+x.Parent.String())
 	}
 	if input == nil {

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/handoff"
 	"github.com/pawl-run/pawl/internal/orchestration"
@@ -275,7 +276,7 @@ func TestRerunFrom(t *testing.T) {
 			{RerunOptions{Input: json.RawMessage(`{"tag":1}`)}, "input.tag", ""},
 		} {
 			_, _, err := r.e.Rerun(r.ctx, id, row.o)
-			var bad *Invalid
+			var bad *fault.Invalid
 			if !errors.As(err, &bad) || bad.Problems[0].Path != row.path || !strings.Contains(bad.Problems[0].Fix, row.fix) {
 				t.Errorf("%+v: %v", row.o, err)
 			}
@@ -463,7 +464,7 @@ func TestRerunOfASingleExecution(t *testing.T) {
 		}
 		r.same("ran with another input", c.since(), `{"a":1,"b":3}×1`)
 		for _, o := range []RerunOptions{{From: []orchestration.Item{{Task: "t"}}}, {Definition: DefinitionLatest}} {
-			var bad *Invalid
+			var bad *fault.Invalid
 			if _, _, err := r.e.Rerun(r.ctx, id, o); !errors.As(err, &bad) {
 				t.Errorf("%+v: %v", o, err)
 			}

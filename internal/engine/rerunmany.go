@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
@@ -35,15 +36,15 @@ type RerunManyOptions struct {
 func (e *Engine) RerunMany(ctx context.Context, ids []flow.ID, o RerunManyOptions) (Submitted, error) {
 	switch {
 	case len(ids) == 0:
-		return Submitted{}, invalid("ids", "", "there is nothing to run again", "select executions that have ended and have not completed, or name some")
+		return Submitted{}, fault.New("ids", "", "there is nothing to run again", "select executions that have ended and have not completed, or name some")
 	case len(ids) > RerunManyLimit:
-		return Submitted{}, invalid("ids", "", fmt.Sprintf("there are %d; %d at most are run again together", len(ids), RerunManyLimit), "select fewer, as by their time")
+		return Submitted{}, fault.New("ids", "", fmt.Sprintf("there are %d; %d at most are run again together", len(ids), RerunManyLimit), "select fewer, as by their time")
 	case o.AtOnce < 1 || o.AtOnce > MostRerunsAtOnce:
-		return Submitted{}, invalid("at_once", fmt.Sprint(o.AtOnce), "it is out of range", fmt.Sprintf("give 1 to %d", MostRerunsAtOnce))
+		return Submitted{}, fault.New("at_once", fmt.Sprint(o.AtOnce), "it is out of range", fmt.Sprintf("give 1 to %d", MostRerunsAtOnce))
 	}
 	if o.Definition != "" {
 		if _, _, _, err := SplitAction(o.Definition); err != nil {
-			return Submitted{}, invalid("definition", o.Definition, err.Error(), "write same, latest or name@version")
+			return Submitted{}, fault.New("definition", o.Definition, err.Error(), "write same, latest or name@version")
 		}
 	}
 	for _, path := range o.From {

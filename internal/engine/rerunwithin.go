@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/orchestration"
 	"github.com/pawl-run/pawl/internal/store"
@@ -45,7 +46,7 @@ func (o *RerunOptions) Name(field, text string, output json.RawMessage) error {
 	for i, part := range parts {
 		item, err := ParseItem(field, part)
 		if err == nil && part == "" {
-			err = invalid(field, text, "a path has tasks between its slashes", "write deploy/verify, or deploy/verify[3]")
+			err = fault.New(field, text, "a path has tasks between its slashes", "write deploy/verify, or deploy/verify[3]")
 		}
 		if err != nil {
 			return err
@@ -126,16 +127,16 @@ func (o *RerunOptions) check() error {
 	})
 	switch {
 	case from != nil && only != nil:
-		return invalid("only", ItemText(*only), "from says what runs with everything after it, and only what runs alone", "leave out one of them")
+		return fault.New("only", ItemText(*only), "from says what runs with everything after it, and only what runs alone", "leave out one of them")
 	case parts-1 > beneathMost:
-		return invalid("from", fmt.Sprint(parts-1), fmt.Sprintf("paths lead into more than %d workflows", beneathMost), "name fewer: rerun the rerun for the others")
+		return fault.New("from", fmt.Sprint(parts-1), fmt.Sprintf("paths lead into more than %d workflows", beneathMost), "name fewer: rerun the rerun for the others")
 	case given > givenMost:
-		return invalid("outputs", fmt.Sprint(given), fmt.Sprintf("at most %d outputs are given at once", givenMost), "give fewer: rerun the rerun for the others")
+		return fault.New("outputs", fmt.Sprint(given), fmt.Sprintf("at most %d outputs are given at once", givenMost), "give fewer: rerun the rerun for the others")
 	case size > givenBytes:
-		return invalid("outputs", "", fmt.Sprintf("the outputs have more than %d KB together", givenBytes>>10), "give shorter ones")
+		return fault.New("outputs", "", fmt.Sprintf("the outputs have more than %d KB together", givenBytes>>10), "give shorter ones")
 	}
-	if say := badText(o.By, pauserLimit); o.By != "" && say != "" {
-		return invalid("by", shortText(o.By), say, "give a name")
+	if say := fault.BadText(o.By, fault.AuthorLimit); o.By != "" && say != "" {
+		return fault.New("by", fault.Short(o.By), say, "give a name")
 	}
 	return nil
 }
@@ -252,7 +253,7 @@ func (l *level) decide(original *orchestration.Original, facts orchestration.Fac
 		if l.text != "" {
 			say = text + ": " + say
 		}
-		return nil, invalid("only", text, say, refused.Fix)
+		return nil, fault.New("only", text, say, refused.Fix)
 	}
 	if err != nil {
 		return nil, err
@@ -295,13 +296,13 @@ func (l *level) check(rec *recording) error {
 		}
 		switch {
 		case t.Repeat != nil:
-			return invalid(field, text, text+": "+"the task has a repeat, and each of its rounds follows from the one before it", "name the task: "+l.text+t.Name)
+			return fault.New(field, text, text+": "+"the task has a repeat, and each of its rounds follows from the one before it", "name the task: "+l.text+t.Name)
 		case t.Foreach != nil && w.Item.Index == orchestration.AllItems:
-			return invalid(field, text, text+": "+"the task has a foreach: a path leads into one of its items", fmt.Sprintf("write %s[0]/…, %s[1]/… and so on", text, text))
+			return fault.New(field, text, text+": "+"the task has a foreach: a path leads into one of its items", fmt.Sprintf("write %s[0]/…, %s[1]/… and so on", text, text))
 		case slices.ContainsFunc(n.From, named) || slices.ContainsFunc(n.Only, named):
-			return invalid(field, text, text+": "+"it was named itself, so all of it runs", "leave out the task, or the path into it")
+			return fault.New(field, text, text+": "+"it was named itself, so all of it runs", "leave out the task, or the path into it")
 		case slices.ContainsFunc(n.Outputs, func(g flow.GivenOutput) bool { return named(orchestration.Item{Task: g.Task, Index: g.Index}) }):
-			return invalid(field, text, text+": "+"it is given an output, so nothing of it runs", "leave out the output, or the path into it")
+			return fault.New(field, text, text+": "+"it is given an output, so nothing of it runs", "leave out the output, or the path into it")
 		}
 	}
 	return nil
@@ -328,22 +329,22 @@ func (p *planner) within(ctx context.Context, l *level, w *RerunWithin, rec *rec
 	if c == nil {
 		for _, t := range plan.Tasks {
 			if t.Task == task {
-				return invalid(field, text, fmt.Sprintf("the path leads into %s, of which nothing is reused (%s): %s", text, t.Decision, cmp.Or(t.Reason, "it does not start")), "leave the path out")
+				return fault.New(field, text, fmt.Sprintf("the path leads into %s, of which nothing is reused (%s): %s", text, t.Decision, cmp.Or(t.Reason, "it does not start")), "leave the path out")
 			}
 		}
 	}
 	past, is := rec.past(task, index)
 	if !is {
-		return invalid(field, text, fmt.Sprintf("the original has no execution of %s that a path could lead into", text), "leave the path out: it runs as a whole")
+		return fault.New(field, text, fmt.Sprintf("the original has no execution of %s that a path could lead into", text), "leave the path out: it runs as a whole")
 	}
 	x, err := p.e.opts.Store.Get(ctx, past.Of)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
-		return invalid(field, text, fmt.Sprintf("%s, which ran for %s, has been removed with its tasks", past.Of, text), "leave the path out: name "+text)
+		return fault.New(field, text, fmt.Sprintf("%s, which ran for %s, has been removed with its tasks", past.Of, text), "leave the path out: name "+text)
 	case err != nil:
 		return err
 	case x.Kind != flow.KindWorkflow:
-		return invalid(field, text, fmt.Sprintf("%s runs %s, which is a %s: only workflows have tasks", text, x.Action, x.Kind), "name it without what is behind it: "+text)
+		return fault.New(field, text, fmt.Sprintf("%s runs %s, which is a %s: only workflows have tasks", text, x.Action, x.Kind), "name it without what is behind it: "+text)
 	}
 	if err := p.e.stillKept(ctx, x); err != nil {
 		return err
@@ -353,9 +354,9 @@ func (p *planner) within(ctx context.Context, l *level, w *RerunWithin, rec *rec
 	case err != nil:
 		return fmt.Errorf("task %q: %w", text, err)
 	case refusal != nil:
-		return invalid(field, text, text+": "+"it cannot run any more: "+refusal.Message, "leave the path out")
+		return fault.New(field, text, text+": "+"it cannot run any more: "+refusal.Message, "leave the path out")
 	case r.Kind != flow.KindWorkflow:
-		return invalid(field, text, fmt.Sprintf("%s runs %s now, which is a %s: only workflows have tasks", text, r.Action, r.Kind), "name it without what is behind it: "+text)
+		return fault.New(field, text, fmt.Sprintf("%s runs %s now, which is a %s: only workflows have tasks", text, r.Action, r.Kind), "name it without what is behind it: "+text)
 	}
 	def, _, err := p.e.catalog.get(ctx, r.Action, r.Version)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/store"
 )
 
@@ -84,16 +85,16 @@ func (e *Engine) refuseRetired(ctx context.Context, name string) error {
 	if r.Reason != "" {
 		say += ": " + r.Reason
 	}
-	return invalid("action", name, say, "name another one, or bring it back: pawl retire "+name+" --undo")
+	return fault.New("action", name, say, "name another one, or bring it back: pawl retire "+name+" --undo")
 }
 
 // Retire lets nothing new of a definition be accepted, or with undo lets it again. Doing it twice changes nothing.
 func (e *Engine) Retire(ctx context.Context, name string, undo bool, by, reason string) (Retirement, error) {
-	var f faults
-	f.text("by", by, pauserLimit)
-	f.text("reason", reason, reasonLimit)
+	var f fault.List
+	f.Text("by", by, fault.AuthorLimit)
+	f.Text("reason", reason, fault.ReasonLimit)
 	if len(f) > 0 {
-		return Retirement{}, &Invalid{f}
+		return Retirement{}, &fault.Invalid{Problems: f}
 	}
 	if _, err := e.registered(ctx, name); err != nil {
 		return Retirement{}, err
@@ -128,8 +129,8 @@ func (e *Engine) Retire(ctx context.Context, name string, undo bool, by, reason 
 
 // registered loads the newest version of a definition; *NoSuch where there is none.
 func (e *Engine) registered(ctx context.Context, name string) (store.Definition, error) {
-	if badText(name, actionLimit) != "" {
-		return store.Definition{}, &NoSuch{Say: fmt.Sprintf("there is no action or workflow %q", shortText(name)), Fix: "a name has lower-case letters, digits, '.', '_' and '-'"}
+	if fault.BadText(name, fault.ActionLimit) != "" {
+		return store.Definition{}, &fault.NoSuch{Say: fmt.Sprintf("there is no action or workflow %q", fault.Short(name)), Fix: "a name has lower-case letters, digits, '.', '_' and '-'"}
 	}
 	row, err := e.opts.Store.Definition(ctx, name, 0)
 	if err == nil && !strings.ContainsRune(name, ':') || err != nil && !errors.Is(err, store.ErrNotFound) {
@@ -139,7 +140,7 @@ func (e *Engine) registered(ctx context.Context, name string) (store.Definition,
 	if err != nil {
 		return row, err
 	}
-	return row, &NoSuch{Say: fmt.Sprintf("there is no action or workflow %.100q", name), Fix: fix}
+	return row, &fault.NoSuch{Say: fmt.Sprintf("there is no action or workflow %.100q", name), Fix: fix}
 }
 
 // Retired returns which of some definitions are retired, by name, in one read.

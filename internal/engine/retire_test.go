@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/pawl-run/pawl/internal/engine/fault"
 )
 
 // Nothing new of a retired definition is accepted, by whatever name, and what has begun goes on.
@@ -13,10 +15,10 @@ func TestRetired(t *testing.T) {
 		r.versions(2)
 		r.move("stable", AliasOrder{To: to(1)})
 		r.define("kind: workflow\nname: roll\ntasks:\n  first: {action: deploy}\n  then: {action: deploy@stable, needs: [first]}\n")
-		if _, err := r.e.Retire(r.ctx, "deploi", false, "", ""); !errors.As(err, new(*NoSuch)) || !strings.Contains(err.Error(), "deploy") {
+		if _, err := r.e.Retire(r.ctx, "deploi", false, "", ""); !errors.As(err, new(*fault.NoSuch)) || !strings.Contains(err.Error(), "deploy") {
 			r.Errorf("a definition that is not there: %v", err)
 		}
-		if _, err := r.e.Retire(r.ctx, "deploy", false, "", strings.Repeat("x", reasonLimit+1)); !errors.As(err, new(*Invalid)) {
+		if _, err := r.e.Retire(r.ctx, "deploy", false, "", strings.Repeat("x", fault.ReasonLimit+1)); !errors.As(err, new(*fault.Invalid)) {
 			r.Errorf("a long reason: %v", err)
 		}
 		if x, err := r.e.Retire(r.ctx, "deploy", true, "", ""); err != nil || x.Retired {

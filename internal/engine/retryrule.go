@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/pawl-run/pawl/internal/automation"
+	"github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
 )
@@ -77,9 +78,9 @@ func (e *Engine) again(ctx context.Context, r *automation.Rule, s *flow.Signal) 
 	}
 	switch {
 	case !why.Listens:
-		return nil, invalid("rule", r.Name, fmt.Sprintf("version %d does not listen to %s", r.Version, s.Trigger), "name the trigger in its `on`, and apply it")
+		return nil, fault.New("rule", r.Name, fmt.Sprintf("version %d does not listen to %s", r.Version, s.Trigger), "name the trigger in its `on`, and apply it")
 	case !why.Holds:
-		return nil, invalid("rule", r.Name, fmt.Sprintf("version %d would make nothing of the signal: %s", r.Version, unheldText(why.Clauses)), "pawl why "+s.ID.Text(flow.SignalPrefix)+" shows the signal as the rule sees it")
+		return nil, fault.New("rule", r.Name, fmt.Sprintf("version %d would make nothing of the signal: %s", r.Version, unheldText(why.Clauses)), "pawl why "+s.ID.Text(flow.SignalPrefix)+" shows the signal as the rule sees it")
 	}
 	return e.enforcing(ctx, why.Verdict, s.ID)
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
 )
@@ -28,7 +29,7 @@ func TestRetryEnforcement(t *testing.T) {
 		}
 		r.apply(ruleWith("signal.data.n == 2", `{}`))
 		r.e.Settle(r.ctx)
-		var refused *Invalid
+		var refused *fault.Invalid
 		if _, err := r.e.RetryEnforcement(r.ctx, bad, "r"); !errors.As(err, &refused) || !strings.Contains(err.Error(), "signal.data.n == 2 is false; signal.data.n is 1") {
 			r.Errorf("a condition that does not hold: %v", err)
 		}

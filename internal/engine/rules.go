@@ -11,6 +11,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/automation"
 	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/telemetry"
 )
@@ -243,8 +244,8 @@ func (t *transaction) switchTo(ctx context.Context, d *definition.Definition, ve
 // PauseRule lets a rule start nothing until it is resumed: signals that come meanwhile are kept, and pawl rules replay makes up for
 // them. One that is paused stays so, with the reason that it has.
 func (e *Engine) PauseRule(ctx context.Context, name, reason string) error {
-	if say := badText(reason, reasonLimit); say != "" {
-		return invalid("reason", shortText(reason), say, "shorten it")
+	if say := fault.BadText(reason, fault.ReasonLimit); say != "" {
+		return fault.New("reason", fault.Short(reason), say, "shorten it")
 	}
 	return e.steerRule(ctx, name, true, reason)
 }
@@ -255,7 +256,7 @@ func (e *Engine) ResumeRule(ctx context.Context, name string) error {
 }
 
 func (e *Engine) steerRule(ctx context.Context, name string, pause bool, reason string) error {
-	if badText(name, 100) != "" {
+	if fault.BadText(name, 100) != "" {
 		return fmt.Errorf("rule %.100q: %w", name, store.ErrNotFound)
 	}
 	there, err := askAlone(ctx, e, func(ctx context.Context, t *transaction) (there bool, err error) {

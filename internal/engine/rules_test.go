@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
 )
@@ -118,7 +119,7 @@ func TestRules(t *testing.T) {
 		if got, want := r.enforced(refused.Signal), "page failed action"; got != want {
 			r.Errorf("enforced %q, want %q", got, want)
 		}
-		var bad *Invalid
+		var bad *fault.Invalid
 		if w := r.tryEmit(Emission{Trigger: "alert.fired", Data: json.RawMessage(`{"severity":"none"}`)}); !errors.As(w.Err, &bad) || !strings.HasPrefix(bad.Problems[0].Path, "data") {
 			r.Errorf("data beside the schema: %v", w.Err)
 		}

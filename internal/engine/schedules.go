@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/schedule"
 	"github.com/pawl-run/pawl/internal/store"
@@ -291,8 +292,8 @@ func (e *Engine) steer(ctx context.Context, name string, change func(context.Con
 
 // PauseSchedule lets a schedule fire no more until it is resumed. One that is paused stays so, with the reason that it has.
 func (e *Engine) PauseSchedule(ctx context.Context, name, reason string) (store.Schedule, error) {
-	if say := badText(reason, reasonLimit); say != "" {
-		return store.Schedule{}, invalid("reason", shortText(reason), say, "shorten it")
+	if say := fault.BadText(reason, fault.ReasonLimit); say != "" {
+		return store.Schedule{}, fault.New("reason", fault.Short(reason), say, "shorten it")
 	}
 	return e.steer(ctx, name, func(_ context.Context, t *transaction, _ *definition.Definition, k *store.Schedule) error {
 		if k.PausedAt.IsZero() {
@@ -356,7 +357,7 @@ func (e *Engine) FireSchedule(ctx context.Context, name string) (flow.ID, error)
 
 // Schedule returns a schedule with its document.
 func (e *Engine) Schedule(ctx context.Context, name string) (store.Schedule, *definition.Definition, error) {
-	if badText(name, 100) != "" {
+	if fault.BadText(name, 100) != "" {
 		return store.Schedule{}, nil, fmt.Errorf("schedule %.100q: %w", name, store.ErrNotFound)
 	}
 	k, err := e.opts.Store.Schedule(ctx, name)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/schedule"
 	"github.com/pawl-run/pawl/internal/store"
@@ -262,7 +263,7 @@ func TestScheduleRefused(t *testing.T) {
 	if err := r.e.Check(r.ctx, defs); !errors.As(err, &ps) || len(ps) != 2 || ps[0].Path != "run.action" || ps[1].Path != "run.queue" {
 		t.Errorf("check: %v", err)
 	}
-	var refused *Invalid
+	var refused *fault.Invalid
 	if out, err := r.e.Submit(r.ctx, []Submission{{Action: "schedule:s"}}); err != nil || !errors.As(out[0].Err, &refused) {
 		t.Errorf("submitting a schedule: %v, %+v", err, out)
 	}

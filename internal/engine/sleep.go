@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/duration"
+	"github.com/pawl-run/pawl/internal/engine/fault"
 )
 
 // sleepOf reads what a sleep is asked for: {"for": "90s"}, or a number of seconds.
@@ -28,7 +29,7 @@ func sleepOf(payload json.RawMessage) (time.Duration, error) {
 	if err != nil {
 		return 0, fmt.Errorf("sleep: for: %.40s is neither a duration such as \"1m30s\" nor a number of seconds", with.For)
 	}
-	if d < 0 || d > timeoutLimit {
+	if d < 0 || d > fault.TimeoutLimit {
 		return 0, fmt.Errorf("sleep: for: %s is out of range: 0 to 366 days", d)
 	}
 	return d, nil

@@ -6,13 +6,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/blob"
 	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/problem"
 	"github.com/pawl-run/pawl/internal/store"
 )
 
@@ -61,38 +62,6 @@ type Submitted struct {
 	Execution flow.ID
 	Existing  bool  // an earlier submission with the same idempotency key made it
 	Err       error // *Invalid, ErrIdempotencyMismatch, or why it could not be committed
-}
-
-// Problem is one thing that is wrong with a submission.
-type Problem struct {
-	Path    string `json:"path"` // "input.items[2]", "queue"
-	Value   string `json:"value,omitempty"`
-	Message string `json:"message"`
-	Fix     string `json:"fix,omitempty"`
-}
-
-// Invalid lists everything that is wrong with a submission. Nothing of it has been stored.
-type Invalid struct{ Problems []Problem }
-
-func (v *Invalid) Error() string {
-	var b strings.Builder
-	for i, p := range v.Problems {
-		if i > 0 {
-			b.WriteString("; ")
-		}
-		if p.Path != "" {
-			fmt.Fprintf(&b, "%s: ", p.Path)
-		}
-		b.WriteString(p.Message)
-		if p.Fix != "" {
-			fmt.Fprintf(&b, " (%s)", p.Fix)
-		}
-	}
-	return b.String()
-}
-
-func invalid(path, value, message, fix string) *Invalid {
-	return &Invalid{[]Problem{{Path: path, Value: value, Message: message, Fix: fix}}}
 }
 
 // Submit accepts executions; each has its own verdict, and an accepted one is durable when Submit returns. The error is
@@ -279,14 +248,14 @@ func (e *Engine) request(ctx context.Context, s *Submission, id flow.ID) (flow.R
 		return flow.Request{}, s.Refused
 	}
 	if problems := s.check(); len(problems) > 0 {
-		return flow.Request{}, &Invalid{problems}
+		return flow.Request{}, &fault.Invalid{Problems: problems}
 	}
 	r, err := e.resolve(ctx, s, cmp.Or(s.IdempotencyKey, id.String()))
 	if err != nil {
 		return flow.Request{}, err
 	}
 	if r.Kind.ByEngine() && len(s.WorkerLabels) > 0 {
-		return flow.Request{}, invalid(selectorField, flow.LabelText(s.WorkerLabels), fmt.Sprintf("no worker runs a %s", r.Kind), "leave it out; a workflow's tasks and actions each ask for the labels that they need")
+		return flow.Request{}, fault.New(selectorField, flow.LabelText(s.WorkerLabels), fmt.Sprintf("no worker runs a %s", r.Kind), "leave it out; a workflow's tasks and actions each ask for the labels that they need")
 	}
 	s.override(&r)
 	if err := e.checkQueue(ctx, &r); err != nil {
@@ -297,7 +266,7 @@ func (e *Engine) request(ctx context.Context, s *Submission, id flow.ID) (flow.R
 	}
 	if s.Cache != nil {
 		if r.Kind.Momentary() {
-			return flow.Request{}, invalid("cache", "", fmt.Sprintf("what a %s ends with is not kept: it is about this moment", r.Kind), "leave it out")
+			return flow.Request{}, fault.New("cache", "", fmt.Sprintf("what a %s ends with is not kept: it is about this moment", r.Kind), "leave it out")
 		}
 		r.Cache = s.Cache.of(&r)
 	}
@@ -311,7 +280,7 @@ func (e *Engine) checkQueue(ctx context.Context, r *flow.Request) error {
 		return err
 	}
 	if !known {
-		return invalid("queue", queue, unknownQueue(queue), queueFix(queue))
+		return fault.New("queue", queue, unknownQueue(queue), queueFix(queue))
 	}
 	return nil
 }
@@ -323,11 +292,11 @@ func (e *Engine) resolve(ctx context.Context, s *Submission, by string) (flow.Re
 		switch kind {
 		case flow.KindSleep:
 			if _, err := sleepOf(s.Input); err != nil {
-				return flow.Request{}, invalid("input", "", err.Error(), "")
+				return flow.Request{}, fault.New("input", "", err.Error(), "")
 			}
 		case flow.KindRerun:
 			if _, _, err := rerunOf(s.Input); err != nil {
-				return flow.Request{}, invalid("input", "", err.Error(), "")
+				return flow.Request{}, fault.New("input", "", err.Error(), "")
 			}
 		case flow.KindAsk:
 			if err := e.checkQuestion(s.Input, "input"); err != nil {
@@ -340,14 +309,14 @@ func (e *Engine) resolve(ctx context.Context, s *Submission, by string) (flow.Re
 		}
 		if e.opts.Validate != nil {
 			if err := e.opts.Validate(kind, s.Input); err != nil {
-				return flow.Request{}, invalid("input", "", err.Error(), "")
+				return flow.Request{}, fault.New("input", "", err.Error(), "")
 			}
 		}
 		return builtIn(kind, s.Input), nil
 	}
 	name, wanted, alias, err := SplitAction(s.Action)
 	if err != nil {
-		return flow.Request{}, invalid("action", s.Action, err.Error(), "")
+		return flow.Request{}, fault.New("action", s.Action, err.Error(), "")
 	}
 	if alias != "" {
 		name = s.Action
@@ -358,7 +327,7 @@ func (e *Engine) resolve(ctx context.Context, s *Submission, by string) (flow.Re
 		if err != nil {
 			return flow.Request{}, err
 		}
-		return flow.Request{}, invalid("action", s.Action, fmt.Sprintf("there is no action or workflow %.100q", s.Action), fix)
+		return flow.Request{}, fault.New("action", s.Action, fmt.Sprintf("there is no action or workflow %.100q", s.Action), fix)
 	}
 	if err != nil {
 		return flow.Request{}, fmt.Errorf("look up action %q: %w", s.Action, err)
@@ -382,7 +351,7 @@ func (e *Engine) resolve(ctx context.Context, s *Submission, by string) (flow.Re
 	}
 	if e.opts.Validate != nil && r.Kind.AdHoc() {
 		if err := e.opts.Validate(r.Kind, r.Payload()); err != nil {
-			return r, invalid("with", "", err.Error(), "")
+			return r, fault.New("with", "", err.Error(), "")
 		}
 	}
 	return r, nil
@@ -400,10 +369,10 @@ func requestFor(def *definition.Definition, version int, input json.RawMessage, 
 	if err != nil {
 		return flow.Request{}, err
 	}
-	if err := checkText("the key of the rate", run.Rate.Key, keyLimit); err != nil {
+	if err := checkText("the key of the rate", run.Rate.Key, fault.KeyLimit); err != nil {
 		return flow.Request{}, err
 	}
-	if err := checkText("fair_by", run.Fair.By, keyLimit); err != nil {
+	if err := checkText("fair_by", run.Fair.By, fault.KeyLimit); err != nil {
 		return flow.Request{}, err
 	}
 	r := flow.Request{
@@ -461,11 +430,11 @@ func merged(a, b map[string]string) map[string]string {
 func inputProblems(err error) error {
 	var ps definition.Problems
 	if !errors.As(err, &ps) {
-		return invalid("input", "", err.Error(), "")
+		return fault.New("input", "", err.Error(), "")
 	}
-	v := &Invalid{}
+	v := &fault.Invalid{}
 	for _, p := range ps {
-		v.Problems = append(v.Problems, Problem{Path: p.Path, Message: p.Message, Fix: p.Fix})
+		v.Problems = append(v.Problems, problem.Problem{Path: p.Path, Message: p.Message, Fix: p.Fix})
 	}
 	return v
 }

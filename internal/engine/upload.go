@@ -11,7 +11,9 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/blob"
+	"github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/problem"
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/telemetry"
 )
@@ -177,11 +179,11 @@ func missingUpload(of *flow.Request, there map[blob.Sum]flow.ID) error {
 	if len(of.With) > 0 { // it comes from the action's definition
 		at = "with."
 	}
-	v := &Invalid{}
+	v := &fault.Invalid{}
 	for _, r := range blob.References(of.Payload()) {
 		sum, is := blob.ParseSum(r.Name)
 		if _, ok := there[sum]; is && !ok {
-			v.Problems = append(v.Problems, Problem{Path: at + r.Path, Value: r.Name, Message: "there is no such upload: it was never sent, or its time is over",
+			v.Problems = append(v.Problems, problem.Problem{Path: at + r.Path, Value: r.Name, Message: "there is no such upload: it was never sent, or its time is over",
 				Fix: fmt.Sprintf("send it with PUT /api/v1/blobs/%s, or with pawl upload: it is kept for %g hours, and as long as an execution names it", r.Name, UploadKept.Hours())})
 		}
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/blob"
 	"github.com/pawl-run/pawl/internal/blob/file"
+	"github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/handoff"
 	"github.com/pawl-run/pawl/internal/store"
@@ -82,7 +83,7 @@ func TestSubmissionsNameUploads(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var refused *Invalid
+			var refused *fault.Invalid
 			if !errors.As(out[0].Err, &refused) || refused.Problems[0].Path != "input.stdin.blob" || refused.Problems[0].Value != missing || out[1].Err != nil {
 				t.Errorf("%v and %v", out[0].Err, out[1].Err)
 			}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/signature"
 	"github.com/pawl-run/pawl/internal/store"
 )
@@ -44,7 +45,7 @@ type knownWebhook struct {
 // Webhook returns the latest version of a webhook, or store.ErrNotFound. Another replica's may be 250 ms behind (Settle).
 func (e *Engine) Webhook(ctx context.Context, name string) (*Webhook, error) {
 	missing := fmt.Errorf("webhook %.100q: %w", name, store.ErrNotFound)
-	if badText(name, 100) != "" {
+	if fault.BadText(name, 100) != "" {
 		return nil, missing
 	}
 	e.webhooks.mu.Lock()
@@ -191,7 +192,7 @@ func (e *Engine) Webhooks(ctx context.Context, after string, n int) ([]*Webhook,
 func (e *Engine) Deliver(ctx context.Context, w *Webhook, d signature.Delivery, r *definition.WebhookRequest, chain []string) (Emitted, error) {
 	s, err := w.Webhook.Signal(w.Name, r)
 	if err != nil {
-		return Emitted{}, invalid("", "", err.Error(), "")
+		return Emitted{}, fault.New("", "", err.Error(), "")
 	}
 	m := Emission{Trigger: s.Trigger, Data: r.Body, Key: s.Key, Subject: s.Subject, Source: webhookPrefix + w.Name, Headers: s.Headers, Rules: chain, Most: definition.MostMaxBody}
 	if m.Key == "" && d.ID != "" {

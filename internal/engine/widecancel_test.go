@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
 )
@@ -46,7 +47,7 @@ tasks:
   each: {foreach: "${{ input.items }}", action: noop, with: {i: "${{ item }}"}}
 `)
 		id := r.submit(Submission{Action: "w", Input: ints(300)})
-		reason := "because " + strings.Repeat("r", reasonLimit-8)
+		reason := "because " + strings.Repeat("r", fault.ReasonLimit-8)
 		read.n.Store(0)
 		if _, err := r.e.Cancel(r.ctx, id, reason); err != nil {
 			r.Fatal(err)

@@ -15,6 +15,7 @@ import (
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/client"
 	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/handoff"
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/store/sqlite"
@@ -157,7 +158,7 @@ func second[T any](_ T, err error) error { return err }
 func TestErrorsBecomeProblems(t *testing.T) {
 	for err, want := range map[error]int{
 		fmt.Errorf("x: %w", store.ErrNotFound): 404, fmt.Errorf("x: %w", store.ErrUnavailable): 503, store.ErrUnknown: 503,
-		engine.ErrOverloaded: 429, engine.ErrIdempotencyMismatch: 422, &engine.Invalid{}: 422, errors.New("boo: secret"): 500,
+		engine.ErrOverloaded: 429, engine.ErrIdempotencyMismatch: 422, &fault.Invalid{}: 422, errors.New("boo: secret"): 500,
 	} {
 		p := problemOf(err)
 		if p.Status != want || p.Title == "" || want == 500 && p.Detail != "the server's log has the details under the request's id" {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
 )
@@ -109,9 +110,9 @@ func (c *call) answerPause(p *store.Pause, err error) error {
 	return c.json(http.StatusOK, renderPause(p))
 }
 
-// orNotFound makes an *engine.NoSuch an answer.
+// orNotFound makes an *fault.NoSuch an answer.
 func orNotFound(err error) error {
-	var none *engine.NoSuch
+	var none *fault.NoSuch
 	if errors.As(err, &none) {
 		return refusal(http.StatusNotFound, api.ProblemNotFound, none.Error())
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/internal/blob"
 	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/problem"
 	"github.com/pawl-run/pawl/internal/store"
@@ -76,7 +77,7 @@ func notFound(what, name string) *api.Problem {
 func problemOf(err error) *api.Problem {
 	var (
 		p        *api.Problem
-		refused  *engine.Invalid
+		refused  *fault.Invalid
 		document problem.List
 		unread   *strictjson.Error
 	)
@@ -84,7 +85,7 @@ func problemOf(err error) *api.Problem {
 	case errors.As(err, &p):
 		return p
 	case errors.As(err, &refused):
-		return invalid(requestErrors(refused.Problems)...)
+		return invalid(fieldErrors(refused.Problems)...)
 	case errors.As(err, &unread) && unread.Syntax:
 		return unreadable(fieldErrors(unread.Problems)...)
 	case errors.As(err, &document): // of a body, too
@@ -131,14 +132,6 @@ func reason(err error) string {
 
 // executionID finds the execution in the errors of engine and stores, each of which names it in words of its own.
 var executionID = regexp.MustCompile(`\bex_[0-9a-z]{26}\b`)
-
-func requestErrors(ps []engine.Problem) []api.FieldError {
-	out := make([]api.FieldError, len(ps))
-	for i, p := range ps {
-		out[i] = api.FieldError{Path: p.Path, Value: p.Value, Message: p.Message, Fix: p.Fix}
-	}
-	return out
-}
 
 func fieldErrors(ps problem.List) []api.FieldError {
 	out := make([]api.FieldError, len(ps))

@@ -13,6 +13,7 @@ import (
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/payload"
 	"github.com/pawl-run/pawl/internal/problem"
@@ -67,7 +68,7 @@ func (c *call) evaluation(in *api.Evaluation) (engine.Submission, error) {
 
 // inBody gives faults of an evaluation's input their places in the body, which has the input's fields as its own.
 func inBody(err error) error {
-	var refused *engine.Invalid
+	var refused *fault.Invalid
 	if !errors.As(err, &refused) {
 		return err
 	}
@@ -75,7 +76,7 @@ func inBody(err error) error {
 	for i := range all {
 		all[i].Path = strings.TrimPrefix(all[i].Path, "input.")
 	}
-	return &engine.Invalid{Problems: all}
+	return &fault.Invalid{Problems: all}
 }
 
 // unknownLanguage refuses code in a language that there is no profile for.

@@ -1,0 +1,109 @@
+// Package fault is the engine's refusal of a request: everything that is wrong with it, with the place, the value and the fix of each problem, and the
+// bounds that requests are checked against.
+package fault
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/pawl-run/pawl/internal/problem"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// Bounds of what callers send.
+const (
+	InputLimit   = 16 << 20 // bytes; larger input belongs into a blob
+	ActionLimit  = 200      // bytes of the name of an action or workflow
+	LabelsLimit  = 64
+	LabelLimit   = 256  // bytes of a label's name and of its value
+	ReasonLimit  = 4096 // bytes of why something is cancelled: it is shown in lists
+	AuthorLimit  = 200  // bytes of the name of the author of a change
+	KeyLimit     = 512  // bytes of a concurrency or idempotency key
+	TimeoutLimit = 366 * 24 * time.Hour
+)
+
+// Invalid lists everything that is wrong with a request. Nothing of it has been stored.
+type Invalid struct{ Problems []problem.Problem }
+
+func (v *Invalid) Error() string {
+	lines := make([]string, len(v.Problems))
+	for i, p := range v.Problems {
+		lines[i] = p.String()
+	}
+	return strings.Join(lines, "; ")
+}
+
+// New refuses a request for one problem.
+func New(path, value, message, fix string) *Invalid {
+	return &Invalid{[]problem.Problem{{Path: path, Value: value, Message: message, Fix: fix}}}
+}
+
+// NoSuch says that the subject of a request does not exist, and what may have been meant. It is ErrNotFound of the store.
+type NoSuch struct{ Say, Fix string }
+
+func (e *NoSuch) Error() string { return e.Say + ": " + e.Fix }
+
+// Unwrap makes it ErrNotFound.
+func (e *NoSuch) Unwrap() error { return store.ErrNotFound }
+
+// List collects what is wrong with a request.
+type List []problem.Problem
+
+func (f *List) Add(path, value, message, fix string) {
+	*f = append(*f, problem.Problem{Path: path, Value: value, Message: message, Fix: fix})
+}
+
+func (f *List) Text(path, value string, limit int) {
+	if bad := BadText(value, limit); bad != "" {
+		f.Add(path, Short(value), bad, "shorten it, or remove the byte")
+	}
+}
+
+func (f *List) Number(path string, n, least, most int) {
+	if n < least || n > most {
+		f.Add(path, fmt.Sprint(n), "is out of range", fmt.Sprintf("give %d to %d", least, most))
+	}
+}
+
+func (f *List) Span(path string, d time.Duration) {
+	if d < 0 || d > TimeoutLimit {
+		f.Add(path, d.String(), "is out of range", "give a duration above 0 and up to 366 days")
+	}
+}
+
+// BadText says what is wrong with a text; "" when nothing is.
+func BadText(s string, limit int) string {
+	switch {
+	case len(s) > limit:
+		return fmt.Sprintf("has %d bytes, more than the %d allowed", len(s), limit)
+	case !utf8.ValidString(s) || strings.ContainsRune(s, 0):
+		return "has a NUL byte or is not UTF-8"
+	}
+	return ""
+}
+
+// Short shows a text in a problem.
+func Short(s string) string {
+	const most = 60
+	if len(s) > most {
+		return fmt.Sprintf("%.*q…", most, s)
+	}
+	return fmt.Sprintf("%q", s)
+}
+
+func BadJSON(b json.RawMessage, limit int) string {
+	switch {
+	case b == nil:
+		return ""
+	case len(b) > limit:
+		return fmt.Sprintf("has %d bytes, more than the %d allowed", len(b), limit)
+	case !utf8.Valid(b):
+		return "is not UTF-8"
+	case !json.Valid(b):
+		return "is not JSON"
+	}
+	return ""
+}
