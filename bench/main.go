@@ -1,9 +1,9 @@
 // Command bench compares Pawl with its peers: the same workloads, through each one's own Go client, on the same
 // PostgreSQL server, in turn. It prints one table with absolute figures and their ratios.
 //
-//	go run . -dsn postgres://… [-redis redis://…] [-peers pawl,river] [-workload noop,chain] [-rounds 5] [-o markdown|json]
+//	go run . -dsn postgres://… [-redis redis://…] [-rabbitmq amqp://…] [-peers pawl,river] [-workload noop,chain] [-rounds 5] [-o markdown|json]
 //
-// The workload carriers has Pawl's worker in the server's process, over HTTP and behind Redis, beside a queue on the same Redis; fleet has
+// The workload carriers has Pawl's worker in the server's process, over HTTP and behind Redis and RabbitMQ, beside a queue on each of the two; fleet has
 // ten thousand idle workers behind Redis, for which it needs maxclients 19000 and as many open files.
 //
 // Every measurement is a process of its own on a database of its own, so that no peer pays for another's memory, tables
@@ -22,6 +22,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/pawl-run/pawl/bench/peer/amqploop"
 	"github.com/pawl-run/pawl/bench/peer/asynq"
 	"github.com/pawl-run/pawl/bench/peer/dbos"
 	"github.com/pawl-run/pawl/bench/peer/goworkflows"
@@ -60,10 +61,12 @@ const trialFlag = "-trial"
 
 func open(ctx context.Context, s trial.Spec) (trial.Peer, error) {
 	switch s.Peer {
-	case "pawl", "pawl-http", "pawl-redis":
+	case "pawl", "pawl-http", "pawl-redis", "pawl-rabbitmq":
 		return pawl.Open(ctx, s)
 	case "asynq":
 		return asynq.Open(ctx, s)
+	case "amqploop":
+		return amqploop.Open(ctx, s)
 	case "river":
 		return river.Open(ctx, s)
 	case "dbos":
@@ -81,6 +84,7 @@ func open(ctx context.Context, s trial.Spec) (trial.Peer, error) {
 type options struct {
 	dsn        string
 	redis      string
+	rabbitmq   string
 	peers      []string
 	groups     []group
 	rounds     int
@@ -117,6 +121,7 @@ func parse(args []string) (options, error) {
 	f := flag.NewFlagSet("bench", flag.ContinueOnError)
 	f.StringVar(&o.dsn, "dsn", os.Getenv("PAWL_TEST_POSTGRES"), "a PostgreSQL server on which databases may be made (default $PAWL_TEST_POSTGRES)")
 	f.StringVar(&o.redis, "redis", os.Getenv("PAWL_TEST_REDIS"), "a Redis, for what goes through one (default $PAWL_TEST_REDIS)")
+	f.StringVar(&o.rabbitmq, "rabbitmq", os.Getenv("PAWL_TEST_RABBITMQ"), "a RabbitMQ, for what goes through one (default $PAWL_TEST_RABBITMQ)")
 	f.StringVar(&peers, "peers", strings.Join(slices.Concat(allPeers, carriers), ","), "whom to measure")
 	f.StringVar(&workloads, "workload", strings.Join(defaultGroups, ","), "what to measure; also carriers, fleet (see -for) and finished (see -finished)")
 	f.IntVar(&o.rounds, "rounds", 5, "how often; medians are printed")
@@ -159,8 +164,14 @@ func parse(args []string) (options, error) {
 		o.groups = append(o.groups, g)
 	}
 	for _, g := range o.groups {
-		if o.redis == "" && slices.ContainsFunc(g.peers, func(p string) bool { return slices.Contains(o.peers, p) && throughRedis[p] }) {
+		needs := func(through map[string]bool) bool {
+			return slices.ContainsFunc(g.peers, func(p string) bool { return slices.Contains(o.peers, p) && through[p] })
+		}
+		if o.redis == "" && needs(throughRedis) {
 			return o, errors.New("no Redis: give -redis, or set PAWL_TEST_REDIS (scripts/services up starts one and prints it)")
+		}
+		if o.rabbitmq == "" && needs(throughRabbitMQ) {
+			return o, errors.New("no RabbitMQ: give -rabbitmq, or set PAWL_TEST_RABBITMQ (scripts/services up starts one and prints it)")
 		}
 	}
 	return o, nil

@@ -11,10 +11,13 @@ import (
 // allPeers are in the order of the table; Pawl first, which the ratios are of.
 var allPeers = []string{"pawl", "river", "dbos", "goworkflows", "restate", "temporal"}
 
-// carriers are Pawl with its worker behind HTTP and behind brokers, and a queue on the same broker.
-var carriers = []string{"pawl-http", "pawl-redis", "asynq"}
+// carriers are Pawl with its worker behind HTTP and behind brokers, and a queue on each of these brokers.
+var carriers = []string{"pawl-http", "pawl-redis", "asynq", "pawl-rabbitmq", "amqploop"}
 
-var throughRedis = map[string]bool{"pawl-redis": true, "asynq": true}
+var (
+	throughRedis    = map[string]bool{"pawl-redis": true, "asynq": true}
+	throughRabbitMQ = map[string]bool{"pawl-rabbitmq": true, "amqploop": true}
+)
 
 // row is one workload under the name that it has in the table.
 type row struct {

@@ -179,6 +179,9 @@ func (r *runner) measure(ctx context.Context, g group, peer string, round int) (
 	if throughRedis[peer] {
 		spec.Redis = r.redis + "?namespace=" + name
 	}
+	if throughRabbitMQ[peer] {
+		spec.RabbitMQ = r.rabbitmq + "?namespace=" + name
+	}
 	if r.profile != "" {
 		spec.Profile = filepath.Join(r.profile, fmt.Sprintf("%s-%s-%d.pprof", peer, g.name, round+1))
 	}

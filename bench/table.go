@@ -42,7 +42,7 @@ type line struct {
 
 var modules = map[string]string{
 	"river": "github.com/riverqueue/river", "dbos": "github.com/dbos-inc/dbos-transact-golang", "goworkflows": "github.com/cschleiden/go-workflows",
-	"restate": "github.com/restatedev/sdk-go", "asynq": "github.com/hibiken/asynq",
+	"restate": "github.com/restatedev/sdk-go", "asynq": "github.com/hibiken/asynq", "amqploop": "github.com/rabbitmq/amqp091-go",
 }
 
 // temporalVersion is the module that the program temporal is built with; it is not part of this one.

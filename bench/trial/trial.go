@@ -73,6 +73,7 @@ type Spec struct {
 	Server     string // the peer's server program, for those that have one
 	Committers int    // how many transactions one of Pawl's servers runs side by side
 	Redis      string // URL of a Redis, with a namespace of the trial's own
+	RabbitMQ   string // and of a RabbitMQ
 	Profile    string // where to write a CPU profile; "" writes none
 }
 

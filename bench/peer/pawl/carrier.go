@@ -10,6 +10,7 @@ import (
 	"github.com/pawl-run/pawl/internal/handoff"
 	"github.com/pawl-run/pawl/internal/handoff/direct"
 	"github.com/pawl-run/pawl/internal/handoff/post"
+	"github.com/pawl-run/pawl/internal/handoff/rabbitmq"
 	"github.com/pawl-run/pawl/internal/handoff/redis"
 	"github.com/pawl-run/pawl/internal/handoff/remote"
 
@@ -25,9 +26,10 @@ type carrier interface {
 
 // carriers make the side of the server, by the name of the peer.
 var carriers = map[string]func(ctx context.Context, s trial.Spec, h handoff.Handoff) (carrier, error){
-	"pawl":       func(_ context.Context, _ trial.Spec, h handoff.Handoff) (carrier, error) { return inside{h}, nil },
-	"pawl-http":  overHTTP,
-	"pawl-redis": overRedis,
+	"pawl":          func(_ context.Context, _ trial.Spec, h handoff.Handoff) (carrier, error) { return inside{h}, nil },
+	"pawl-http":     overHTTP,
+	"pawl-redis":    overRedis,
+	"pawl-rabbitmq": overRabbitMQ,
 }
 
 // serversKey makes the secrets of sessions.
@@ -70,12 +72,13 @@ func (c *listening) close() { _ = c.server.Close() }
 
 // posted serves workers behind a broker.
 type posted struct {
-	open func(ctx context.Context) (post.Office, func(), error) // a connection of one process
+	open func(ctx context.Context) (post.Office, func(), error) // a worker's connection
 	stop []func()
 }
 
 func overRedis(ctx context.Context, s trial.Spec, h handoff.Handoff) (carrier, error) {
-	return overBroker(ctx, h, func(ctx context.Context) (post.Office, func(), error) { return redisOffice(ctx, s.Redis) })
+	open := func(ctx context.Context) (post.Office, func(), error) { return redisOffice(ctx, s.Redis) }
+	return overBroker(ctx, h, open, open)
 }
 
 func redisOffice(ctx context.Context, url string) (post.Office, func(), error) {
@@ -86,13 +89,27 @@ func redisOffice(ctx context.Context, url string) (post.Office, func(), error) {
 	return f, f.Close, nil
 }
 
-func overBroker(ctx context.Context, h handoff.Handoff, open func(context.Context) (post.Office, func(), error)) (carrier, error) {
-	office, hangUp, err := open(ctx)
+func overRabbitMQ(ctx context.Context, s trial.Spec, h handoff.Handoff) (carrier, error) {
+	as := func(installation string) func(context.Context) (post.Office, func(), error) {
+		return func(ctx context.Context) (post.Office, func(), error) {
+			f, err := rabbitmq.Open(ctx, rabbitmq.Options{URL: s.RabbitMQ, Installation: installation})
+			if err != nil {
+				return nil, nil, err
+			}
+			return f, f.Close, nil
+		}
+	}
+	return overBroker(ctx, h, as("bench"), as(""))
+}
+
+// overBroker serves through a server's office; workers open theirs.
+func overBroker(ctx context.Context, h handoff.Handoff, server, worker func(context.Context) (post.Office, func(), error)) (carrier, error) {
+	office, hangUp, err := server(ctx)
 	if err != nil {
 		return nil, err
 	}
-	server := post.NewServer(post.ServerOptions{Office: office, Handoff: h, Key: serversKey})
-	return &posted{open, []func(){hangUp, background(server.Run)}}, nil
+	s := post.NewServer(post.ServerOptions{Office: office, Handoff: h, Key: serversKey})
+	return &posted{worker, []func(){hangUp, background(s.Run)}}, nil
 }
 
 func (c *posted) dial(ctx context.Context) (handoff.Handoff, func(), error) {
