@@ -129,6 +129,9 @@ func (a *app) checkBroker(ctx context.Context) checkup {
 	}
 	defer office.Close()
 	h, err := office.Health(ctx)
+	if err == nil {
+		err = post.Rehearse(ctx, office)
+	}
 	if err != nil {
 		c.Say = err.Error()
 		return c

@@ -54,8 +54,8 @@ var namespaces = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
 
 // OtherInstallation is the error of a server in whose namespace the servers of another database are; remove says how that is undone when they
 // are gone.
-func OtherInstallation(remove string) error {
-	return fmt.Errorf("another installation of Pawl has this namespace of the broker, with another database: add ?namespace=NAME to the broker's URL of one of them, and of its workers (or, if the other is gone, %s)", remove)
+func OtherInstallation(namespace, remove string) error {
+	return fmt.Errorf("another installation of Pawl has the namespace %q of the broker, with another database: add ?namespace=NAME to the broker's URL of one of them, and of its workers (or, if the other is gone, %s)", namespace, remove)
 }
 
 // Explained says what to do about what a broker refuses; text is how it says that. login and rights are parts of the texts with which it refuses
@@ -73,6 +73,27 @@ func Explained(err error, login, rights []string) error {
 	}
 	return err
 }
+
+// Rehearse does once what servers and workers do all the time: it makes a mailbox, puts a message into it, reads it and deletes the mailbox. Its
+// error says what the broker, or its access rules, forbid.
+func Rehearse(ctx context.Context, office Office) error {
+	ctx, cancel := context.WithTimeout(ctx, rehearseWithin)
+	defer cancel()
+	box, err := office.Box(ctx)
+	if err != nil {
+		return err
+	}
+	defer box.Close()
+	if err := office.Put(ctx, box.Name(), []byte("rehearsal")); err != nil {
+		return err
+	}
+	if _, err = box.Next(ctx); errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("%w: a message to a mailbox has not come within %s", ErrUnavailable, rehearseWithin)
+	}
+	return err
+}
+
+const rehearseWithin = 10 * time.Second
 
 // Pause waits, at most until ctx ends.
 func Pause(ctx context.Context, d time.Duration) {

@@ -69,7 +69,7 @@ func (f *Office) declareLine(ctx context.Context, line post.Line) error {
 	// whatever the order in which they come. The queue is always empty, so that nothing ever goes to the key that its argument names.
 	err = f.declare(ctx, c, f.queue("owner"), amqp.Table{"x-dead-letter-exchange": "", "x-dead-letter-routing-key": f.o.Installation})
 	if unequal(err) {
-		return post.OtherInstallation("delete the queue " + f.queue("owner"))
+		return post.OtherInstallation(f.namespace, "delete the queue "+f.queue("owner"))
 	}
 	if err == nil {
 		// Listing dead letters counts as a delivery, and beyond a limit RabbitMQ would delete them: 20 from version 4.0 on, where none is set.

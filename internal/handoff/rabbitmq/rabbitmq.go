@@ -44,11 +44,12 @@ type Options struct {
 
 // Office is a RabbitMQ, as post.Broker.
 type Office struct {
-	o      Options
-	url    string // without the namespace
-	prefix string
-	boxes  string // the beginning of mailboxes' names: the user's, so that access rules can tell users' mailboxes apart
-	log    *slog.Logger
+	o         Options
+	url       string // without the namespace
+	namespace string
+	prefix    string
+	boxes     string // the beginning of mailboxes' names: the user's, so that access rules can tell users' mailboxes apart
+	log       *slog.Logger
 
 	ctx  context.Context // of the office
 	stop context.CancelFunc
@@ -115,7 +116,7 @@ func Open(ctx context.Context, o Options) (*Office, error) {
 		o.MostBytes = mostBytes
 	}
 	f := &Office{
-		o: o, url: u.String(), prefix: "pawl." + namespace + ".", log: o.Log,
+		o: o, url: u.String(), namespace: namespace, prefix: "pawl." + namespace + ".", log: o.Log,
 		hand:   map[post.Line]map[string]*letter{post.Asks: {}, post.Tells: {}, post.Logs: {}},
 		filled: map[post.Line]time.Time{},
 	}

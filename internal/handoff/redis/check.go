@@ -28,7 +28,7 @@ func (f *Office) check(ctx context.Context) error {
 		return err
 	}
 	if policy := info["maxmemory_policy"]; policy != "" && policy != "noeviction" {
-		f.log.Warn("Redis may evict what workers and servers say to each other when its memory is full: nothing is lost for good, and all of it waits; set maxmemory-policy noeviction", "maxmemory_policy", policy)
+		return fmt.Errorf("the broker's maxmemory-policy is %s: when its memory is full it would delete what servers and workers say to each other, and all work would wait; set maxmemory-policy noeviction in redis.conf, or by redis-cli CONFIG SET maxmemory-policy noeviction", policy)
 	}
 	return f.claimNamespace(ctx)
 }
@@ -47,6 +47,22 @@ func (f *Office) info(ctx context.Context) (map[string]string, error) {
 	return info, nil
 }
 
+// limits says which of Redis's own limits is near: connections and memory, of which more than four fifths are taken.
+func limits(info map[string]string) (concern, remedy string) {
+	near := func(used, most string) bool {
+		u, err := strconv.ParseInt(info[used], 10, 64)
+		m, err2 := strconv.ParseInt(info[most], 10, 64)
+		return err == nil && err2 == nil && m > 0 && u > m/5*4
+	}
+	switch {
+	case near("used_memory", "maxmemory"):
+		return fmt.Sprintf("it uses %s of its maxmemory of %s bytes", info["used_memory"], info["maxmemory"]), "raise maxmemory: when it is full nothing can be sent, and workers wait"
+	case near("connected_clients", "maxclients"):
+		return fmt.Sprintf("it has %s connections and maxclients is %s", info["connected_clients"], info["maxclients"]), "raise maxclients to twice the number of workers and 1,000: beyond it workers cannot connect"
+	}
+	return "", ""
+}
+
 // claimNamespace notes that the namespace is this installation's, unless it is another one's.
 func (f *Office) claimNamespace(ctx context.Context) error {
 	if f.o.Installation == "" {
@@ -61,7 +77,7 @@ func (f *Office) claimNamespace(ctx context.Context) error {
 		return failed(ctx, "look whose the namespace is", err)
 	}
 	if owner != f.o.Installation {
-		return post.OtherInstallation("delete the key " + meta)
+		return post.OtherInstallation(f.namespace, "delete the key "+meta)
 	}
 	return nil
 }
@@ -73,10 +89,7 @@ func (f *Office) Health(ctx context.Context) (h post.Health, err error) {
 		return h, err
 	}
 	h.Product = "Redis " + info["redis_version"]
-	if policy := info["maxmemory_policy"]; policy != "" && policy != "noeviction" {
-		h.Concern = "it evicts (" + policy + ")"
-		h.Remedy = "set maxmemory-policy noeviction: what is evicted is sent again, and everything waits for it"
-	}
+	h.Concern, h.Remedy = limits(info)
 	if h.Lines, err = f.Backlog(ctx); err != nil {
 		return h, err
 	}

@@ -46,11 +46,12 @@ type Options struct {
 
 // Office is a Redis server, as post.Broker.
 type Office struct {
-	o      Options
-	client rueidis.Client
-	prefix string
-	name   string // of this process, as a consumer
-	log    *slog.Logger
+	o         Options
+	client    rueidis.Client
+	namespace string
+	prefix    string
+	name      string // of this process, as a consumer
+	log       *slog.Logger
 
 	ahead atomic.Int64 // of Redis's clock before this process's, in nanoseconds
 	timed atomic.Bool  // ahead is known
@@ -121,7 +122,7 @@ func Open(ctx context.Context, o Options) (*Office, error) {
 	}
 	name := make([]byte, 8)
 	rand.Read(name) // never fails on the systems that Go supports
-	f := &Office{o: o, client: client, prefix: "pawl:{" + namespace + "}:", name: hex.EncodeToString(name), log: o.Log,
+	f := &Office{o: o, client: client, namespace: namespace, prefix: "pawl:{" + namespace + "}:", name: hex.EncodeToString(name), log: o.Log,
 		hand: map[post.Line]map[string]bool{post.Asks: {}, post.Tells: {}, post.Logs: {}}}
 	if err := f.check(ctx); err != nil {
 		client.Close()

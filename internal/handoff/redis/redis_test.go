@@ -77,39 +77,43 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-// A Redis that may evict what is in it works, and is warned of.
+// A Redis that may evict what is in it is refused, with what to do. One that is told to evict later works on.
 func TestEviction(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t, "--maxmemory-policy", "allkeys-lru")
-	var said lines
-	f, err := redis.Open(t.Context(), redis.Options{URL: s.URL(), Log: slog.New(slog.NewTextHandler(&said, nil))})
-	if err != nil {
-		t.Fatal(err)
+	_, err := redis.Open(t.Context(), redis.Options{URL: s.URL()})
+	if err == nil || !strings.Contains(err.Error(), "maxmemory-policy is allkeys-lru") || !strings.Contains(err.Error(), "set maxmemory-policy noeviction") {
+		t.Errorf("an evicting Redis: %v", err)
 	}
-	defer f.Close()
-	if !strings.Contains(said.String(), "allkeys-lru") {
-		t.Errorf("said %q", said.String())
-	}
-	if h, err := f.Health(t.Context()); err != nil || !strings.Contains(h.Concern, "allkeys-lru") || h.Remedy == "" || !strings.HasPrefix(h.Product, "Redis ") || h.Dead != 0 {
-		t.Errorf("%+v, %v", h, err)
-	}
+	s.Do("CONFIG", "SET", "maxmemory-policy", "noeviction")
+	f := open(t, redis.Options{URL: s.URL(), Stale: time.Second})
+	s.Do("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
+	posttest.Row(t, &posttest.Rig{Office: func(*testing.T) post.Office { return f }}, "Delivered", "Mailbox")
 }
 
-type lines struct {
-	mu sync.Mutex
-	b  strings.Builder
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
+// Health warns of limits before they are reached.
+func TestLimits(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	f := open(t, redis.Options{URL: s.URL()})
+	expect := func(want string) {
+		t.Helper()
+		h, err := f.Health(t.Context())
+		if err != nil || !strings.Contains(h.Concern, want) || (h.Concern == "") != (want == "") || (h.Remedy == "") != (want == "") || !strings.HasPrefix(h.Product, "Redis ") || h.Dead != 0 {
+			t.Errorf("%+v, %v, want %q", h, err, want)
+		}
+	}
+	expect("")
+	s.Do("CONFIG", "SET", "maxmemory", "1mb") // it uses as much with nothing in it
+	expect("of its maxmemory of 1048576 bytes")
+	s.Do("CONFIG", "SET", "maxmemory", "0")
+	s.Do("CONFIG", "SET", "maxclients", "5")
+	for range 5 {
+		if f, err := redis.Open(t.Context(), redis.Options{URL: s.URL()}); err == nil {
+			t.Cleanup(f.Close)
+		}
+	}
+	expect("maxclients is 5")
 }
 
 // While Redis has no memory left nothing is sent, and what is there is taken out; then sending goes on.
@@ -172,9 +176,13 @@ func TestAccessRules(t *testing.T) {
 	url := "redis://pawl:sesame@" + s.Addr() + "?namespace="
 	f := open(t, redis.Options{URL: url + "prod", Installation: "one", Stale: time.Second})
 	rig := &posttest.Rig{Office: func(*testing.T) post.Office { return f }}
-	posttest.Row(t, rig, "Delivered", "Repeated", "Buried", "Mailbox", "NoMailbox", "Backlog")
+	posttest.Row(t, rig, "Delivered", "Repeated", "Buried", "Mailbox", "NoMailbox", "Rehearsed", "Backlog")
 	if _, err := redis.Open(t.Context(), redis.Options{URL: url + "other", Installation: "one"}); err == nil || !strings.Contains(err.Error(), "docs/brokers.md lists what it needs") {
 		t.Errorf("another namespace: %v", err)
+	}
+	s.Do("ACL", "SETUSER", "pawl", "-xread")
+	if err := post.Rehearse(t.Context(), f); err == nil || !strings.Contains(err.Error(), "docs/brokers.md lists what it needs") {
+		t.Errorf("rehearsed by one who may not read mailboxes: %v", err)
 	}
 }
 

@@ -112,10 +112,13 @@ func (c *counter) settle(d delivery, taken error) {
 
 const (
 	settleWithin = 5 * time.Second
-	mostDeleted  = 500 // letters in one script
+	// settleAfter is how long letters that are dealt with wait for others, to be deleted by one script: deleting a letter by itself costs
+	// Redis as much as receiving it did. No caller waits for it.
+	settleAfter = 10 * time.Millisecond
+	mostDeleted = 500 // letters in one script
 )
 
-// delete lets letters be deleted, together with those that are dealt with while Redis deletes the ones before.
+// delete lets letters be deleted, together with those that are dealt with a moment later.
 func (c *counter) delete(all ...delivery) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -128,6 +131,9 @@ func (c *counter) delete(all ...delivery) {
 
 func (c *counter) deleteSpent() {
 	for {
+		if !c.muchSpent() {
+			post.Pause(c.ctx, settleAfter)
+		}
 		c.mu.Lock()
 		n := min(len(c.spent), mostDeleted)
 		spent := c.spent[:n:n]
@@ -146,6 +152,12 @@ func (c *counter) deleteSpent() {
 			c.f.log.Debug("letters were dealt with and are delivered again: Redis does not answer", "line", c.line, "letters", n, "err", err)
 		}
 	}
+}
+
+func (c *counter) muchSpent() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.spent) >= mostDeleted
 }
 
 // remove deletes letters from a line.

@@ -83,3 +83,9 @@ func largeMessage(t *testing.T, r *Rig) {
 		t.Errorf("%d bytes of %d", len(got), len(m))
 	}
 }
+
+func rehearsed(t *testing.T, r *Rig) {
+	if err := post.Rehearse(within(t), r.Office(t)); err != nil {
+		t.Error(err)
+	}
+}

@@ -46,6 +46,7 @@ var rows = map[string]func(*testing.T, *Rig){
 	"Busy":          busy,
 	"Mailbox":       mailbox,
 	"NoMailbox":     noMailbox,
+	"Rehearsed":     rehearsed,
 	"LargeMessage":  largeMessage,
 	"Backlog":       backlog,
 	"Flushed":       flushed,
