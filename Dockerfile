@@ -5,12 +5,12 @@ COPY go.mod go.sum ./
 RUN go mod download
 COPY . .
 ARG VERSION
-RUN CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags="-s -w -X github.com/pawl-run/pawl/internal/cli.release=$VERSION" -o /pawl ./cmd/pawl
+RUN CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags="-s -w -X github.com/pawl-run/pawl/internal/cli/app.release=$VERSION" -o /pawl ./cmd/pawl
 
 # docker build --target pod: the helper that runtime kubernetes has in each pod (docs/kubernetes.md).
 FROM build AS build-kubernetes
 RUN CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags="-s -w" -o /pawl-pod ./cmd/pawl-pod && \
-    CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags="-s -w -X github.com/pawl-run/pawl/internal/cli.release=$VERSION" -o /pawl-kubernetes ./cmd/pawl-kubernetes
+    CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags="-s -w -X github.com/pawl-run/pawl/internal/cli/app.release=$VERSION" -o /pawl-kubernetes ./cmd/pawl-kubernetes
 FROM scratch AS pod
 COPY --from=build-kubernetes /pawl-pod /pawl-pod
 

@@ -6,10 +6,11 @@ import (
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/client"
+	"github.com/pawl-run/pawl/internal/cli/app"
 	"github.com/pawl-run/pawl/internal/cli/output"
 )
 
-func listActions(_ *app, ctx context.Context, c *client.Client, l *listing) (any, *output.Table, error) {
+func listActions(ctx context.Context, _ *app.App, c *client.Client, l *listing) (any, *output.Table, error) {
 	all := []api.Definition{}
 	t := &output.Table{}
 	t.Row("NAME", "VERSION", "KIND", "CREATED", "STATE")

@@ -6,12 +6,13 @@ import (
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/client"
+	"github.com/pawl-run/pawl/internal/cli/app"
 	"github.com/pawl-run/pawl/internal/cli/exit"
 	"github.com/pawl-run/pawl/internal/cli/output"
 )
 
 // listActivity lists what the server has done in each of the latest minutes.
-func listActivity(_ *app, ctx context.Context, c *client.Client, l *listing) (any, *output.Table, error) {
+func listActivity(ctx context.Context, _ *app.App, c *client.Client, l *listing) (any, *output.Table, error) {
 	if l.limit < 1 {
 		return nil, nil, exit.Usagef("--limit %d: give a number of 1 or more", l.limit)
 	}

@@ -10,12 +10,13 @@ import (
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/client"
+	"github.com/pawl-run/pawl/internal/cli/app"
 	"github.com/pawl-run/pawl/internal/cli/exit"
 	"github.com/pawl-run/pawl/internal/cli/output"
 	"github.com/pawl-run/pawl/internal/engine"
 )
 
-func (a *app) aliasCommand() *cobra.Command {
+func aliasCommand(a *app.App) *cobra.Command {
 	var o api.AliasOrder
 	var f output.Format
 	c := &cobra.Command{
@@ -54,11 +55,11 @@ NAME@latest is what NAME alone stands for. It is the newest version, unless it w
 			case len(o.To) > 0 && (o.Back || o.Remove) || o.Back && o.Remove:
 				return exit.Usagef("give versions, --back or --remove: one of them")
 			}
-			return a.withClient(cmd.Context(), reading, func(ctx context.Context, s *session) error {
+			return a.WithClient(cmd.Context(), app.Reading, func(ctx context.Context, s *app.Session) error {
 				if !moves {
-					return a.listAliases(ctx, s, name, alias, f)
+					return listAliases(ctx, a, s, name, alias, f)
 				}
-				if err := fillBy(&o.By); err != nil {
+				if err := app.FillBy(&o.By); err != nil {
 					return err
 				}
 				moved, err := s.MoveAlias(ctx, name, alias, o)
@@ -66,7 +67,7 @@ NAME@latest is what NAME alone stands for. It is the newest version, unless it w
 					return err
 				}
 				if f != output.AsTable {
-					return output.WriteData(a.out, f, moved)
+					return output.WriteData(a.Out, f, moved)
 				}
 				stands := "stands for " + targetsText(moved.To)
 				if len(moved.To) == 0 {
@@ -75,7 +76,7 @@ NAME@latest is what NAME alone stands for. It is the newest version, unless it w
 				if !moved.Moved {
 					stands += " already"
 				}
-				fmt.Fprintf(a.out, "%s@%s %s\n", name, alias, stands)
+				fmt.Fprintf(a.Out, "%s@%s %s\n", name, alias, stands)
 				return nil
 			})
 		},
@@ -119,7 +120,7 @@ func targetsText(all []api.AliasTarget) string {
 	return strings.Join(texts, " ")
 }
 
-func (a *app) listAliases(ctx context.Context, s *session, name, alias string, f output.Format) error {
+func listAliases(ctx context.Context, a *app.App, s *app.Session, name, alias string, f output.Format) error {
 	all := []api.Alias{}
 	if alias == "" {
 		found, err := s.Aliases(ctx, name)
@@ -136,7 +137,7 @@ func (a *app) listAliases(ctx context.Context, s *session, name, alias string, f
 		}
 	}
 	if f != output.AsTable {
-		return output.WriteData(a.out, f, all)
+		return output.WriteData(a.Out, f, all)
 	}
 	t := &output.Table{}
 	t.Row("ALIAS", "MOVE", "VERSIONS", "AT", "BY", "REASON")
@@ -148,12 +149,12 @@ func (a *app) listAliases(ctx context.Context, s *session, name, alias string, f
 		}
 		t.Row(m.Name+"@"+m.Alias, strconv.Itoa(m.Number), to, whenText(&m.At), m.By, m.Reason)
 	}
-	t.Write(a.out)
+	t.Write(a.Out)
 	return nil
 }
 
 // versionOf is the one version that an alias stands for; 0: the newest.
-func versionOf(ctx context.Context, s *session, name, alias string) (int, error) {
+func versionOf(ctx context.Context, s *app.Session, name, alias string) (int, error) {
 	for move, err := range s.AliasMoves(ctx, name, alias) {
 		switch {
 		case alias == engine.LatestAlias && client.IsNotFound(err):

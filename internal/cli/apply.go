@@ -4,23 +4,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/cli/app"
 	"github.com/pawl-run/pawl/internal/cli/exit"
 	"github.com/pawl-run/pawl/internal/cli/output"
 	"github.com/pawl-run/pawl/internal/definition"
-	"github.com/pawl-run/pawl/internal/problem"
+	"github.com/pawl-run/pawl/internal/engine"
 )
 
-func (a *app) applyCommand() *cobra.Command {
+func applyCommand(a *app.App) *cobra.Command {
 	var f output.Format
 	var alias, by string
 	c := &cobra.Command{
@@ -38,24 +34,24 @@ rules, triggers and webhooks of the files have no aliases, and are in force at o
   pawl apply grade.yaml --alias next && pawl run grade@next`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			files, err := a.readFiles(args)
+			files, err := a.ReadFiles(args)
 			if err != nil {
 				return err
 			}
-			if err := fillBy(&by); err != nil && alias != "" {
+			if err := app.FillBy(&by); err != nil && alias != "" {
 				return err
 			}
-			return a.withClient(cmd.Context(), reading, func(ctx context.Context, s *session) error {
+			return a.WithClient(cmd.Context(), app.Reading, func(ctx context.Context, s *app.Session) error {
 				all := []api.DefinedVersion{}
-				for _, file := range a.inOrder(files) {
-					d, err := s.DefineFor(ctx, file.content, file.name, alias, by)
+				for _, file := range inOrder(a, files) {
+					d, err := s.DefineFor(ctx, file.Content, file.Name, alias, by)
 					if err != nil {
-						return fmt.Errorf("apply %s: %w", file.name, err)
+						return fmt.Errorf("apply %s: %w", file.Name, err)
 					}
 					all = append(all, d.Definitions...)
 				}
 				if f != output.AsTable {
-					return output.WriteData(a.out, f, all)
+					return output.WriteData(a.Out, f, all)
 				}
 				for _, d := range all {
 					state := "unchanged"
@@ -65,10 +61,10 @@ rules, triggers and webhooks of the files have no aliases, and are in force at o
 					if d.Latest > 0 && d.Latest != d.Version {
 						state += fmt.Sprintf("; %s goes on to stand for version %d", d.Name, d.Latest)
 					}
-					fmt.Fprintf(a.out, "%s %s@%d %s\n", d.Kind, d.Name, d.Version, state)
+					fmt.Fprintf(a.Out, "%s %s@%d %s\n", d.Kind, d.Name, d.Version, state)
 				}
-				if s.embedded {
-					a.say("pawl: no server is named or works here, so this is for later commands on the state directory %s", a.config.Text("state_dir"))
+				if s.Embedded {
+					a.Say("pawl: no server is named or works here, so this is for later commands on the state directory %s", a.Config.Text("state_dir"))
 				}
 				return nil
 			})
@@ -80,7 +76,7 @@ rules, triggers and webhooks of the files have no aliases, and are in force at o
 	return c
 }
 
-func (a *app) validateCommand() *cobra.Command {
+func validateCommand(a *app.App) *cobra.Command {
 	var f output.Format
 	c := &cobra.Command{
 		Use:   "validate FILE…",
@@ -94,14 +90,14 @@ Exit codes: 0 all is well, 1 there are problems, 2 a file cannot be read.`,
 		Example: "  pawl validate examples/*.yaml",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			files, err := a.readFiles(args)
+			files, err := a.ReadFiles(args)
 			if err != nil {
 				return &exit.Error{Code: exit.Misuse, Err: err}
 			}
 			problems := []api.FieldError{}
 			var defs []*definition.Definition
 			for _, file := range files {
-				found, err := definition.Parse(file.name, file.content, a.mayKnowLanguage)
+				found, err := definition.Parse(file.Name, file.Content, a.MayKnowLanguage)
 				defs = append(defs, found...)
 				for _, p := range problemsOf(err) {
 					problems = append(problems, api.FieldError(p))
@@ -109,10 +105,10 @@ Exit codes: 0 all is well, 1 there are problems, 2 a file cannot be read.`,
 			}
 			switch {
 			case len(problems) > 0: // what cannot be read need not be asked about
-			case a.config.Text("server") == "":
-				problems = append(problems, a.undeclaredQueues(defs)...)
+			case a.Config.Text("server") == "":
+				problems = append(problems, undeclaredQueues(a, defs)...)
 			default:
-				if problems, err = a.validateThere(cmd.Context(), files); err != nil {
+				if problems, err = validateThere(cmd.Context(), a, files); err != nil {
 					return err
 				}
 			}
@@ -121,16 +117,16 @@ Exit codes: 0 all is well, 1 there are problems, 2 a file cannot be read.`,
 				for _, d := range defs {
 					v.Definitions = append(v.Definitions, api.DefinedVersion{Name: d.Name, Kind: string(d.Kind)})
 				}
-				if err := output.WriteData(a.out, f, v); err != nil {
+				if err := output.WriteData(a.Out, f, v); err != nil {
 					return err
 				}
 			} else {
 				for _, p := range problems {
-					fmt.Fprintln(a.out, p.String())
+					fmt.Fprintln(a.Out, p.String())
 				}
 				if len(problems) == 0 {
 					for _, d := range defs {
-						fmt.Fprintf(a.out, "%s: %s %s is valid\n", d.Position.File, d.Kind, d.Name)
+						fmt.Fprintf(a.Out, "%s: %s %s is valid\n", d.Position.File, d.Kind, d.Name)
 					}
 				}
 			}
@@ -152,106 +148,60 @@ func problemsOf(err error) definition.Problems {
 	return ps
 }
 
-// source is a file with definitions.
-type source struct {
-	name    string
-	content []byte
+// undeclaredQueues lists the queues that definitions name and that neither they nor the settings make known. So pawl run
+// refuses them with an engine of its own.
+func undeclaredQueues(a *app.App, defs []*definition.Definition) []api.FieldError {
+	known := append(a.Config.List("queues"), engine.DefaultQueue)
+	known = append(known, definition.DeclaredQueues(defs)...)
+	var problems []api.FieldError
+	for _, d := range defs {
+		for _, q := range d.QueueRefs() {
+			if !slices.Contains(known, q.Name) {
+				problems = append(problems, api.FieldError{Path: q.Path, Message: fmt.Sprintf("none of these files declares queue %q", q.Name),
+					Fix:  fmt.Sprintf("add a document that does (kind: queue, name: %[1]s), name it with --queues default,%[1]s, or name a server that knows it with --server", q.Name),
+					File: q.Position.File, Line: q.Position.Line, Column: q.Position.Column})
+			}
+		}
+	}
+	return problems
 }
 
-// maxSource bounds a file that is read; the API takes no more either.
-const maxSource = 16 << 20
-
-// readFiles reads files, standard input and the definitions in directories.
-func (a *app) readFiles(args []string) ([]source, error) {
-	var all []source
-	for _, arg := range args {
-		if arg == "-" {
-			b, err := io.ReadAll(io.LimitReader(a.in, maxSource+1))
+// validateThere asks the server what it would say of files when they are applied.
+func validateThere(ctx context.Context, a *app.App, files []app.Source) ([]api.FieldError, error) {
+	problems := []api.FieldError{}
+	err := a.WithClient(ctx, app.Reading, func(ctx context.Context, s *app.Session) error {
+		for _, file := range files {
+			v, err := s.Validate(ctx, file.Content, file.Name)
 			if err != nil {
-				return nil, fmt.Errorf("read standard input: %w", err)
+				return fmt.Errorf("validate %s: %w", file.Name, err)
 			}
-			if len(b) > maxSource {
-				return nil, fmt.Errorf("standard input is larger than %s", output.Bytes(maxSource))
-			}
-			all = append(all, source{"-", b})
-			continue
+			problems = append(problems, v.Problems...)
 		}
-		paths := []string{arg}
-		if info, err := os.Stat(arg); err == nil && info.IsDir() {
-			if paths, err = definitionsIn(arg); err != nil {
-				return nil, err
-			}
-		}
-		for _, p := range paths {
-			b, err := readBounded(p)
-			if err != nil {
-				return nil, err
-			}
-			all = append(all, source{p, b})
-		}
-	}
-	return all, nil
+		return nil
+	})
+	return problems, err
 }
 
-func definitionsIn(dir string) ([]string, error) {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return nil, fmt.Errorf("read directory: %w", err)
-	}
-	var paths []string
-	for _, e := range entries {
-		if ext := filepath.Ext(e.Name()); !e.IsDir() && slices.Contains([]string{".yaml", ".yml", ".json"}, ext) {
-			paths = append(paths, filepath.Join(dir, e.Name()))
+// inOrder puts the files that declare queues and nothing else before the others, which may name these queues, and those that
+// have schedules or rules and nothing else behind them: these name actions.
+func inOrder(a *app.App, files []app.Source) []app.Source {
+	rank := func(file app.Source) int {
+		defs, err := definition.Parse(file.Name, file.Content, a.MayKnowLanguage)
+		only := func(kinds ...definition.Kind) bool {
+			return err == nil && !slices.ContainsFunc(defs, func(d *definition.Definition) bool { return !slices.Contains(kinds, d.Kind) })
 		}
-	}
-	if len(paths) == 0 {
-		return nil, fmt.Errorf("%s has no .yaml, .yml or .json files", dir)
-	}
-	return paths, nil
-}
-
-func readBounded(path string) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, fmt.Errorf("%w%s", err, nearFile(path, err)) // it names the operation and the path
-	}
-	defer func() { _ = f.Close() }()
-	if info, err := f.Stat(); err == nil && info.IsDir() {
-		return nil, fmt.Errorf("%s is a directory: name a file", path)
-	}
-	b, err := io.ReadAll(io.LimitReader(f, maxSource+1))
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", path, err)
-	}
-	if len(b) > maxSource {
-		return nil, fmt.Errorf("%s is larger than %s", path, output.Bytes(maxSource))
-	}
-	return b, nil
-}
-
-// looksLikeFile reports whether what `pawl run` was given names a file rather than a registered action.
-func looksLikeFile(s string) bool {
-	if s == "-" || strings.ContainsAny(s, `/\`) || slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(s)) {
-		return true
-	}
-	info, err := os.Stat(s)
-	return err == nil && !info.IsDir()
-}
-
-// nearFile names the file of the same directory that was probably meant by one that does not exist.
-func nearFile(path string, err error) string {
-	entries, unread := os.ReadDir(filepath.Dir(path))
-	if !errors.Is(err, fs.ErrNotExist) || unread != nil {
-		return ""
-	}
-	var names []string
-	for _, e := range entries[:min(len(entries), 1000)] {
-		if !e.IsDir() {
-			names = append(names, e.Name())
+		switch {
+		case only(definition.KindQueue):
+			return 0
+		case only(definition.KindSchedule, definition.KindRule):
+			return 2
 		}
+		return 1
 	}
-	if near := problem.Nearest(filepath.Base(path), names); near != "" {
-		return "; " + near
+	ranks := make(map[string]int, len(files))
+	for _, file := range files {
+		ranks[file.Name] = rank(file)
 	}
-	return ""
+	slices.SortStableFunc(files, func(x, y app.Source) int { return ranks[x.Name] - ranks[y.Name] })
+	return files
 }

@@ -14,12 +14,13 @@ import (
 
 	"github.com/pawl-run/pawl/client"
 	"github.com/pawl-run/pawl/internal/archive"
+	"github.com/pawl-run/pawl/internal/cli/app"
 	"github.com/pawl-run/pawl/internal/cli/exit"
 	"github.com/pawl-run/pawl/internal/cli/output"
 	"github.com/pawl-run/pawl/internal/terminal"
 )
 
-func (a *app) exportCommand() *cobra.Command {
+func exportCommand(a *app.App) *cobra.Command {
 	l := &listing{limit: 1}
 	var file string
 	c := &cobra.Command{
@@ -51,14 +52,14 @@ pawl import brings it to another server, where it can be seen, replayed and run 
 				return exit.Usagef("name executions, or select some: --label, --action, --status, --verdict, --since, --until, --rerun-of")
 			case len(ids) > 0 && selects:
 				return exit.Usagef("executions are named or selected by filters, and not both")
-			case file == "" && terminal.IsTerminal(a.out):
+			case file == "" && terminal.IsTerminal(a.Out):
 				return exit.Usagef("an archive is nothing for a terminal: name a file with --file, or pipe it somewhere")
 			}
-			return a.withClient(cmd.Context(), reading, func(ctx context.Context, s *session) error {
+			return a.WithClient(cmd.Context(), app.Reading, func(ctx context.Context, s *app.Session) error {
 				if file == "" {
-					return a.export(ctx, s, ids, f, a.out, "")
+					return export(ctx, a, s, ids, f, a.Out, "")
 				}
-				return a.exportTo(ctx, s, ids, f, file)
+				return exportTo(ctx, a, s, ids, f, file)
 			})
 		},
 	}
@@ -72,7 +73,7 @@ pawl import brings it to another server, where it can be seen, replayed and run 
 }
 
 // exportTo writes an archive to a file, which gets its name when it is whole.
-func (a *app) exportTo(ctx context.Context, s *session, ids []string, f client.Filter, file string) (err error) {
+func exportTo(ctx context.Context, a *app.App, s *app.Session, ids []string, f client.Filter, file string) (err error) {
 	part := file + ".part"
 	to, err := os.Create(part)
 	if err != nil {
@@ -85,9 +86,9 @@ func (a *app) exportTo(ctx context.Context, s *session, ids []string, f client.F
 	}()
 	if strings.HasSuffix(file, ".gz") {
 		z := gzip.NewWriter(to)
-		err = errors.Join(a.export(ctx, s, ids, f, z, file), z.Close())
+		err = errors.Join(export(ctx, a, s, ids, f, z, file), z.Close())
 	} else {
-		err = a.export(ctx, s, ids, f, to, file)
+		err = export(ctx, a, s, ids, f, to, file)
 	}
 	if err == nil {
 		err = to.Sync()
@@ -99,7 +100,7 @@ func (a *app) exportTo(ctx context.Context, s *session, ids []string, f client.F
 }
 
 // export copies an archive, checks it on the way, and says what is in it.
-func (a *app) export(ctx context.Context, s *session, ids []string, f client.Filter, to io.Writer, file string) error {
+func export(ctx context.Context, a *app.App, s *app.Session, ids []string, f client.Filter, to io.Writer, file string) error {
 	from, err := s.Export(ctx, ids, f)
 	if err != nil {
 		return err
@@ -114,10 +115,10 @@ func (a *app) export(ctx context.Context, s *session, ids []string, f client.Fil
 			trees++
 		case r.Blob != nil && r.Blob.Missing:
 			missing++
-			a.say("%s is no longer kept, and is not in the archive", r.Blob.Name)
+			a.Say("%s is no longer kept, and is not in the archive", r.Blob.Name)
 		case r.LeftOut != nil:
 			if leftOut++; leftOut <= shownFindings {
-				a.say("%s is left out: %s", r.LeftOut.Execution, r.LeftOut.Why)
+				a.Say("%s is left out: %s", r.LeftOut.Execution, r.LeftOut.Why)
 			}
 		}
 		return nil
@@ -126,17 +127,17 @@ func (a *app) export(ctx context.Context, s *session, ids []string, f client.Fil
 		return fmt.Errorf("export: %w", err)
 	}
 	if leftOut > 0 {
-		a.say("%s left out: pawl events ID --follow waits until one has ended, then export again", output.Plural(leftOut, "execution is", "executions are"))
+		a.Say("%s left out: pawl events ID --follow waits until one has ended, then export again", output.Plural(leftOut, "execution is", "executions are"))
 	}
 	name := ""
 	if file != "" {
 		name = " to " + file
 	}
-	a.say("Exported %s with %s in all%s", output.Plural(trees, "execution", "executions"), output.Plural(executions-trees, "task", "tasks"), name)
+	a.Say("Exported %s with %s in all%s", output.Plural(trees, "execution", "executions"), output.Plural(executions-trees, "task", "tasks"), name)
 	return nil
 }
 
-func (a *app) importCommand() *cobra.Command {
+func importCommand(a *app.App) *cobra.Command {
 	var format output.Format
 	c := &cobra.Command{
 		Use:   "import FILE|-",
@@ -154,8 +155,8 @@ tar -xOf FILE 'definitions/NAME@VERSION.HASH.json' | pawl apply -`,
   ssh other pawl export ex_… | pawl import -`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withClient(cmd.Context(), reading, func(ctx context.Context, s *session) error {
-				return a.importFile(ctx, s, args[0], format)
+			return a.WithClient(cmd.Context(), app.Reading, func(ctx context.Context, s *app.Session) error {
+				return importFile(ctx, a, s, args[0], format)
 			})
 		},
 	}
@@ -163,8 +164,8 @@ tar -xOf FILE 'definitions/NAME@VERSION.HASH.json' | pawl apply -`,
 	return c
 }
 
-func (a *app) importFile(ctx context.Context, s *session, name string, format output.Format) error {
-	from := a.in
+func importFile(ctx context.Context, a *app.App, s *app.Session, name string, format output.Format) error {
+	from := a.In
 	if name != "-" {
 		f, err := os.Open(name)
 		if err != nil {
@@ -182,17 +183,17 @@ func (a *app) importFile(ctx context.Context, s *session, name string, format ou
 		return fmt.Errorf("import %s: %w", name, err)
 	}
 	if format != output.AsTable {
-		if err := output.WriteData(a.out, format, out); err != nil {
+		if err := output.WriteData(a.Out, format, out); err != nil {
 			return err
 		}
 	} else {
-		fmt.Fprintf(a.out, "Imported %s with %s in all from %s", output.Plural(out.Trees, "execution", "executions"), output.Plural(out.Executions-out.Trees, "task", "tasks"), out.From)
+		fmt.Fprintf(a.Out, "Imported %s with %s in all from %s", output.Plural(out.Trees, "execution", "executions"), output.Plural(out.Executions-out.Trees, "task", "tasks"), out.From)
 		if out.Already > 0 {
-			fmt.Fprintf(a.out, "; %s here already", output.Plural(out.Already, "was", "were"))
+			fmt.Fprintf(a.Out, "; %s here already", output.Plural(out.Already, "was", "were"))
 		}
-		fmt.Fprintln(a.out)
+		fmt.Fprintln(a.Out)
 		for _, r := range out.Refusals {
-			fmt.Fprintf(a.out, "  %s: %s\n", r.Execution, r.Why)
+			fmt.Fprintf(a.Out, "  %s: %s\n", r.Execution, r.Why)
 		}
 	}
 	if out.Refused > 0 {

@@ -8,11 +8,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/cli/app"
 	"github.com/pawl-run/pawl/internal/cli/exit"
 	"github.com/pawl-run/pawl/internal/cli/output"
 )
 
-func (a *app) schedulesBackfill() *cobra.Command {
+func schedulesBackfill(a *app.App) *cobra.Command {
 	var f output.Format
 	var from, to string
 	var b api.BackfillRequest
@@ -28,7 +29,7 @@ label pawl.backfill.`,
   pawl wait --label pawl.backfill=backfill`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withClient(cmd.Context(), reading, func(ctx context.Context, s *session) error {
+			return a.WithClient(cmd.Context(), app.Reading, func(ctx context.Context, s *app.Session) error {
 				k, err := s.Schedule(ctx, args[0])
 				if err != nil {
 					return err
@@ -39,7 +40,7 @@ label pawl.backfill.`,
 				if b.To, err = momentOf("to", to, k.Zone); err != nil {
 					return err
 				}
-				return a.backfill(ctx, s, args[0], b, f)
+				return backfill(ctx, a, s, args[0], b, f)
 			})
 		},
 	}
@@ -72,7 +73,7 @@ func momentOf(flag, text, zone string) (time.Time, error) {
 }
 
 // backfill goes through a span, call by call. What it has started stays started if it is interrupted.
-func (a *app) backfill(ctx context.Context, s *session, name string, b api.BackfillRequest, f output.Format) error {
+func backfill(ctx context.Context, a *app.App, s *app.Session, name string, b api.BackfillRequest, f output.Format) error {
 	all := api.Backfilled{Fired: []api.BackfilledTime{}}
 	for more := true; more; {
 		done, err := s.Backfill(ctx, name, b)
@@ -81,7 +82,7 @@ func (a *app) backfill(ctx context.Context, s *session, name string, b api.Backf
 		}
 		if f == output.AsTable {
 			for i := range done.Fired {
-				fmt.Fprintln(a.out, whenText(&done.Fired[i].Nominal), done.Fired[i].Execution)
+				fmt.Fprintln(a.Out, whenText(&done.Fired[i].Nominal), done.Fired[i].Execution)
 			}
 		}
 		all.Fired, all.Skipped = append(all.Fired, done.Fired...), all.Skipped+done.Skipped
@@ -90,12 +91,12 @@ func (a *app) backfill(ctx context.Context, s *session, name string, b api.Backf
 		}
 	}
 	if f != output.AsTable {
-		return output.WriteData(a.out, f, all)
+		return output.WriteData(a.Out, f, all)
 	}
 	verb := "started"
 	if b.DryRun {
 		verb = "would be started"
 	}
-	a.say("pawl: %s %s; %s had one before", output.Plural(len(all.Fired), "execution", "executions"), verb, output.Plural(all.Skipped, "time", "times"))
+	a.Say("pawl: %s %s; %s had one before", output.Plural(len(all.Fired), "execution", "executions"), verb, output.Plural(all.Skipped, "time", "times"))
 	return nil
 }

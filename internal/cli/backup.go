@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawl-run/pawl/internal/cli/app"
 	"github.com/pawl-run/pawl/internal/cli/config"
 	"github.com/pawl-run/pawl/internal/cli/exit"
 	"github.com/pawl-run/pawl/internal/cli/instance"
@@ -42,7 +43,7 @@ type backup struct {
 	Blobs  int       `json:"blobs"` // files of blobs
 }
 
-func (a *app) backupCommand() *cobra.Command {
+func backupCommand(a *app.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "backup DIR",
 		Short: "Copy everything that Pawl keeps into a directory, also while it works",
@@ -56,14 +57,14 @@ pawl restore makes a state directory or a database of it. docs/operations.md has
   pawl backup /var/backups/pawl-2026-11-22 --store postgres://pawl@db.example.com/pawl`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx, stop := interruptible(cmd.Context())
+			ctx, stop := app.Interruptible(cmd.Context())
 			defer stop()
-			return a.backup(ctx, args[0])
+			return copyInto(ctx, a, args[0])
 		},
 	}
 }
 
-func (a *app) restoreCommand() *cobra.Command {
+func restoreCommand(a *app.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "restore DIR",
 		Short: "Make a state directory or a PostgreSQL database of a backup",
@@ -76,28 +77,28 @@ work on the same tasks, one on the original and one on the copy.`,
   pawl doctor --verify --state-dir /var/lib/pawl`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx, stop := interruptible(cmd.Context())
+			ctx, stop := app.Interruptible(cmd.Context())
 			defer stop()
-			return a.restore(ctx, args[0])
+			return restore(ctx, a, args[0])
 		},
 	}
 }
 
-// backup copies the blobs, then the database, then the blobs that were added meanwhile. A blob that the copy of the database names
+// copyInto copies the blobs, then the database, then the blobs that were added meanwhile. A blob that the copy of the database names
 // was either there during the first pass or is copied by the second.
-func (a *app) backup(ctx context.Context, dir string) error {
-	if server := a.config.Text("server"); server != "" {
+func copyInto(ctx context.Context, a *app.App, dir string) error {
+	if server := a.Config.Text("server"); server != "" {
 		return exit.Usagef("a backup reads the database and the blobs themselves: run it where %s runs, with its --store and --state-dir, and without --server", server)
 	}
-	dsn := a.config.Text("store")
-	b := backup{Format: backupFormat, Pawl: version(), Store: "sqlite", Begun: time.Now().UTC()}
+	dsn := a.Config.Text("store")
+	b := backup{Format: backupFormat, Pawl: app.Version(), Store: "sqlite", Begun: time.Now().UTC()}
 	if config.IsPostgres(dsn) {
 		b.Store = "postgres"
 		if err := hasTool("pg_dump", dsn, dir); err != nil {
 			return err
 		}
 	}
-	path := instance.SQLitePath(dsn, a.config.Text("state_dir"))
+	path := instance.SQLitePath(dsn, a.Config.Text("state_dir"))
 	if _, err := os.Stat(path); !config.IsPostgres(dsn) && errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("there is no database %s to back up: name the server's state directory with --state-dir, or its --store", path)
 	}
@@ -105,7 +106,7 @@ func (a *app) backup(ctx context.Context, dir string) error {
 		return err
 	}
 	copyBlobs := func() error {
-		for _, from := range blobDirs(&a.config) {
+		for _, from := range blobDirs(&a.Config) {
 			n, err := copyTree(ctx, filepath.Join(from, "blobs"), filepath.Join(dir, backupBlobs, "blobs"))
 			if b.Blobs += n; err != nil {
 				return fmt.Errorf("back up the blobs: %w", err)
@@ -132,30 +133,30 @@ func (a *app) backup(ctx context.Context, dir string) error {
 	if err := b.write(dir); err != nil {
 		return err
 	}
-	a.say("pawl: backed up to %s in %s, with %s", dir, b.Ended.Sub(b.Begun).Round(time.Millisecond), output.Plural(b.Blobs, "blob", "blobs"))
-	for _, place := range a.config.List("blobs") {
+	a.Say("pawl: backed up to %s in %s, with %s", dir, b.Ended.Sub(b.Begun).Round(time.Millisecond), output.Plural(b.Blobs, "blob", "blobs"))
+	for _, place := range a.Config.List("blobs") {
 		if config.IsBucket(place) {
-			a.say("pawl: what lies in %s is not copied: the service keeps it, and a restored Pawl with the same setting finds it there", config.Redacted(place))
+			a.Say("pawl: what lies in %s is not copied: the service keeps it, and a restored Pawl with the same setting finds it there", config.Redacted(place))
 		}
 	}
 	return nil
 }
 
 // restore puts the database in place last: until then nothing takes the state directory for one of Pawl's.
-func (a *app) restore(ctx context.Context, dir string) error {
-	if a.config.Text("server") != "" {
+func restore(ctx context.Context, a *app.App, dir string) error {
+	if a.Config.Text("server") != "" {
 		return exit.Usagef("a restore writes the database and the blobs themselves: leave --server out, and say where with --state-dir or --store")
 	}
 	b, err := readBackup(dir)
 	if err != nil {
 		return err
 	}
-	dsn, state := a.config.Text("store"), a.config.Text("state_dir")
+	dsn, state := a.Config.Text("store"), a.Config.Text("state_dir")
 	if (b.Store == "postgres") != config.IsPostgres(dsn) {
 		return exit.Usagef("%s is a backup of %s and the setting store is %s: it can be restored to %s only", dir, b.Store, config.Redacted(dsn), b.Store)
 	}
 	blobs, place := filepath.Join(state, "blobs"), "--state-dir"
-	if chosen := a.config.List("blobs")[0]; filepath.IsAbs(chosen) {
+	if chosen := a.Config.List("blobs")[0]; filepath.IsAbs(chosen) {
 		blobs, place = filepath.Clean(chosen), "--blobs"
 	}
 	if config.IsPostgres(dsn) {
@@ -189,7 +190,7 @@ func (a *app) restore(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	a.say("pawl: restored what %s had on %s, with %s; pawl doctor --verify checks every row", dir, b.Begun.Local().Format(time.DateTime), output.Plural(n, "blob", "blobs"))
+	a.Say("pawl: restored what %s had on %s, with %s; pawl doctor --verify checks every row", dir, b.Begun.Local().Format(time.DateTime), output.Plural(n, "blob", "blobs"))
 	return nil
 }
 

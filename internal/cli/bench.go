@@ -6,11 +6,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawl-run/pawl/internal/cli/app"
 	"github.com/pawl-run/pawl/internal/cli/loadtest"
 	"github.com/pawl-run/pawl/internal/cli/output"
 )
 
-func (a *app) benchCommand() *cobra.Command {
+func benchCommand(a *app.App) *cobra.Command {
 	var o loadtest.Options
 	var f output.Format
 	c := &cobra.Command{
@@ -35,29 +36,29 @@ The database is a fresh temporary file with full durability unless --store names
 			if !cmd.Flags().Changed("store") {
 				o.Store = "sqlite" // what is configured holds real work
 			} else {
-				o.Store = a.config.Text("store")
+				o.Store = a.Config.Text("store")
 			}
-			o.Slots = a.config.Slots() // as a server has by default, so that the figures are what users get
-			o.Runtime = a.config.List("runtime")[0]
+			o.Slots = a.Config.Slots() // as a server has by default, so that the figures are what users get
+			o.Runtime = a.Config.List("runtime")[0]
 			if err := o.Complete(); err != nil {
 				return err
 			}
 			if o.Workload == "eval" {
-				if err := a.missingFor("the workload eval", "python"); err != nil {
+				if err := missingFor(a, "the workload eval", "python"); err != nil {
 					return err
 				}
 			}
-			o.Config, o.Log, o.Say, o.Progress = &a.config, a.logger(), a.say, a.err
-			ctx, stop := interruptible(cmd.Context())
+			o.Config, o.Log, o.Say, o.Progress = &a.Config, a.Logger(), a.Say, a.Err
+			ctx, stop := app.Interruptible(cmd.Context())
 			defer stop()
 			report, err := loadtest.Run(ctx, o)
 			if err != nil {
 				return err
 			}
 			if f != output.AsTable {
-				err = output.WriteData(a.out, f, report)
+				err = output.WriteData(a.Out, f, report)
 			} else {
-				report.Write(a.out)
+				report.Write(a.Out)
 			}
 			if err == nil && report.Stuck+report.OutOfOrder+report.Duplicates > 0 {
 				return fmt.Errorf("promises were broken: %d stuck, %d out of order, %d duplicates", report.Stuck, report.OutOfOrder, report.Duplicates)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawl-run/pawl/internal/cli/app"
 	"github.com/pawl-run/pawl/internal/cli/config"
 	"github.com/pawl-run/pawl/internal/cli/exit"
 	"github.com/pawl-run/pawl/internal/cli/instance"
@@ -14,18 +15,18 @@ import (
 	"github.com/pawl-run/pawl/internal/handoff/post"
 )
 
-func (a *app) brokerCommand() *cobra.Command {
+func brokerCommand(a *app.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "broker",
 		Short: "Look at the message broker between servers and workers",
 		Long:  `Look at what lies in the message broker that --broker or PAWL_BROKER names. docs/brokers.md says what a broker is for.`,
 		Args:  cobra.NoArgs,
 	}
-	c.AddCommand(a.deadLettersCommand())
+	c.AddCommand(deadLettersCommand(a))
 	return c
 }
 
-func (a *app) deadLettersCommand() *cobra.Command {
+func deadLettersCommand(a *app.App) *cobra.Command {
 	var f output.Format
 	var redrive, drop bool
 	c := &cobra.Command{
@@ -51,7 +52,7 @@ logs are deleted instead, since their workers have asked again.`,
 			case drop:
 				do = post.DropDead
 			}
-			return a.deadLetters(cmd.Context(), do, f)
+			return keptLetters(cmd.Context(), a, do, f)
 		},
 	}
 	c.Flags().BoolVar(&redrive, "redrive", false, "send them again")
@@ -70,10 +71,10 @@ type deadLetter struct {
 	Reason string        `json:"reason"`
 }
 
-func (a *app) deadLetters(ctx context.Context, do post.DeadAction, f output.Format) error {
-	ctx, stop := interruptible(ctx)
+func keptLetters(ctx context.Context, a *app.App, do post.DeadAction, f output.Format) error {
+	ctx, stop := app.Interruptible(ctx)
 	defer stop()
-	office, err := a.openBroker(ctx)
+	office, err := openBroker(ctx, a)
 	if err != nil {
 		return err
 	}
@@ -87,10 +88,10 @@ func (a *app) deadLetters(ctx context.Context, do post.DeadAction, f output.Form
 		shown[i] = deadLetter{d.ID, string(d.Line), d.Age.Truncate(time.Second), d.Tries, d.Size, d.Reason}
 	}
 	if f != output.AsTable {
-		return output.WriteData(a.out, f, shown)
+		return output.WriteData(a.Out, f, shown)
 	}
 	for _, d := range shown {
-		fmt.Fprintf(a.out, "%s  %s  %s ago  delivered %d times  %d bytes  %s\n", d.ID, d.Line, d.Age, d.Tries, d.Bytes, d.Reason)
+		fmt.Fprintf(a.Out, "%s  %s  %s ago  delivered %d times  %d bytes  %s\n", d.ID, d.Line, d.Age, d.Tries, d.Bytes, d.Reason)
 	}
 	n := output.Plural(len(dead), "letter", "letters")
 	sent := 0
@@ -101,28 +102,28 @@ func (a *app) deadLetters(ctx context.Context, do post.DeadAction, f output.Form
 	}
 	switch {
 	case len(dead) == 0:
-		a.say("There are no dead letters.")
+		a.Say("There are no dead letters.")
 	case do == post.RedriveDead:
-		a.say("%s sent again, %d deleted.", output.Plural(sent, "letter", "letters"), len(dead)-sent)
+		a.Say("%s sent again, %d deleted.", output.Plural(sent, "letter", "letters"), len(dead)-sent)
 	case do == post.DropDead:
-		a.say("%s dropped.", n)
+		a.Say("%s dropped.", n)
 	}
 	return nil
 }
 
 // openBroker connects to the broker of the settings.
-func (a *app) openBroker(ctx context.Context) (post.Broker, error) {
-	url := a.config.Text("broker")
+func openBroker(ctx context.Context, a *app.App) (post.Broker, error) {
+	url := a.Config.Text("broker")
 	if url == "" {
 		return nil, exit.Usagef("no broker is named: use --broker or PAWL_BROKER")
 	}
-	return instance.OpenBroker(ctx, url, "", a.logger())
+	return instance.OpenBroker(ctx, url, "", a.Logger())
 }
 
 // checkBroker looks at the broker.
-func (a *app) checkBroker(ctx context.Context) checkup {
+func checkBroker(ctx context.Context, a *app.App) checkup {
 	c := checkup{What: "broker", Needed: true}
-	office, err := a.openBroker(ctx)
+	office, err := openBroker(ctx, a)
 	if err != nil {
 		c.Say, c.Fix = err.Error(), "workers behind it wait meanwhile, and those that servers reach otherwise go on; docs/brokers.md says how to run one"
 		return c
@@ -137,7 +138,7 @@ func (a *app) checkBroker(ctx context.Context) checkup {
 		return c
 	}
 	c.OK = true
-	c.Say = config.Redacted(a.config.Text("broker")) + ", " + h.Product
+	c.Say = config.Redacted(a.Config.Text("broker")) + ", " + h.Product
 	for _, line := range post.Lines() {
 		c.Say += fmt.Sprintf(", %d %s", h.Lines[line].Letters, line)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/client"
+	"github.com/pawl-run/pawl/internal/cli/app"
 	"github.com/pawl-run/pawl/internal/cli/exit"
 )
 
@@ -40,7 +41,7 @@ func (b *bulk) selects(named []string) (bool, error) {
 }
 
 // each does it to all that the flags select, a thousand at a time, and says what became of each.
-func (a *app) each(ctx context.Context, b *bulk, verb, reason string, do func(context.Context, client.Filter, api.BulkRequest) (*api.BulkResult, error)) error {
+func each(ctx context.Context, a *app.App, b *bulk, verb, reason string, do func(context.Context, client.Filter, api.BulkRequest) (*api.BulkResult, error)) error {
 	f, err := b.filter()
 	if err != nil {
 		return err
@@ -58,9 +59,9 @@ func (a *app) each(ctx context.Context, b *bulk, verb, reason string, do func(co
 			case x.Problem != nil:
 				refused = append(refused, fmt.Errorf("%s %s: %s", verb, x.ID, x.Problem.Detail))
 			case x.New != "":
-				fmt.Fprintf(a.out, "%s again as %s\n", x.ID, x.New)
+				fmt.Fprintf(a.Out, "%s again as %s\n", x.ID, x.New)
 			default:
-				fmt.Fprintf(a.out, "%s %s\n", x.ID, x.Status)
+				fmt.Fprintf(a.Out, "%s %s\n", x.ID, x.Status)
 			}
 		}
 		if f.Cursor = r.NextCursor; f.Cursor == "" {
@@ -69,9 +70,9 @@ func (a *app) each(ctx context.Context, b *bulk, verb, reason string, do func(co
 	}
 	switch {
 	case selected == 0:
-		a.say("nothing is selected")
+		a.Say("nothing is selected")
 	case b.dry:
-		a.say("%s would be done to %d of %d; nothing was changed", verb, done, selected)
+		a.Say("%s would be done to %d of %d; nothing was changed", verb, done, selected)
 	case !b.yes:
 		return errors.Join(append(refused, exit.Usagef("%s these %d? Nothing was changed: say --yes to do it", verb, done))...)
 	}

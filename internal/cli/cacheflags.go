@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/cli/app"
 	"github.com/pawl-run/pawl/internal/cli/exit"
 )
 
@@ -20,7 +21,7 @@ type cacheFlags struct {
 // declare adds the flags; without says what --no-cache does.
 func (o *cacheFlags) declare(f *pflag.FlagSet, without string) {
 	o.flags = f
-	durationVar(f, &o.ttl, "cache", "end with the outcome of what had the same to do and completed at most so long ago, as in 1h, and keep its own for others (docs/cache.md)")
+	app.DurationVar(f, &o.ttl, "cache", "end with the outcome of what had the same to do and completed at most so long ago, as in 1h, and keep its own for others (docs/cache.md)")
 	f.StringVar(&o.key, "cache-key", "", "with --cache: text that stands for what it is given, for where the input has parts that do not matter")
 	f.BoolVar(&o.without, "no-cache", false, without)
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/client"
+	"github.com/pawl-run/pawl/internal/cli/app"
 	"github.com/pawl-run/pawl/internal/cli/exit"
 	"github.com/pawl-run/pawl/internal/cli/output"
 	"github.com/pawl-run/pawl/internal/terminal"
@@ -43,7 +44,7 @@ func (o *caseOptions) declare(f *pflag.FlagSet) {
 }
 
 // addCases puts the cases into the request.
-func (a *app) addCases(e *api.Evaluation, o *caseOptions, stdin bool, c *contents) error {
+func addCases(a *app.App, e *api.Evaluation, o *caseOptions, stdin bool, c *contents) error {
 	if o.dir == "" {
 		if o.compare != "" || o.tolerance != 0 || o.checker != "" || o.stopOnFailure || o.noExpect {
 			return exit.Usagef("--compare, --tolerance, --checker, --no-expect and --stop-on-failure are about cases: name their directory with --cases")
@@ -76,11 +77,11 @@ func (a *app) addCases(e *api.Evaluation, o *caseOptions, stdin bool, c *content
 	case o.tolerance != 0:
 		by.Mode = "numeric"
 	case o.checker != "":
-		source, err := readBounded(o.checker)
+		source, err := app.ReadBounded(o.checker)
 		if err != nil {
 			return &exit.Error{Code: exit.Misuse, Err: fmt.Errorf("--checker: %w", err)}
 		}
-		language, err := a.languageOf("", o.checker, source)
+		language, err := languageOf(a, "", o.checker, source)
 		if err != nil {
 			return fmt.Errorf("--checker: %w", err)
 		}
@@ -221,31 +222,31 @@ func countedOrder(a, b string) int {
 }
 
 // followCases passes on what the compiler says, and counts on a terminal.
-func (a *app) followCases(ctx context.Context, c *client.Client, id string, q *client.LogQuery, total int) error {
-	counting, done := terminal.IsTerminal(a.err), 0
+func followCases(ctx context.Context, a *app.App, c *client.Client, id string, q *client.LogQuery, total int) error {
+	counting, done := terminal.IsTerminal(a.Err), 0
 	for chunk, err := range c.FollowLogs(ctx, id, *q) {
 		if err != nil {
 			return err
 		}
 		q.After = client.AfterLog(chunk)
 		if chunk.Stream != "log" {
-			if _, err := a.err.Write(chunk.Bytes()); err != nil {
+			if _, err := a.Err.Write(chunk.Bytes()); err != nil {
 				return fmt.Errorf("pass on %s: %w", chunk.Stream, err)
 			}
 			continue
 		}
 		if done += bytes.Count(chunk.Bytes(), []byte{'\n'}); counting {
-			fmt.Fprintf(a.err, "\r\x1b[K%d of %s", done, output.Plural(total, "case", "cases"))
+			fmt.Fprintf(a.Err, "\r\x1b[K%d of %s", done, output.Plural(total, "case", "cases"))
 		}
 	}
 	if counting && done > 0 {
-		fmt.Fprint(a.err, "\r\x1b[K")
+		fmt.Fprint(a.Err, "\r\x1b[K")
 	}
 	return nil
 }
 
 // writeCases shows how each case ended, and the first difference.
-func (a *app) writeCases(r *api.CodeResult) {
+func writeCases(a *app.App, r *api.CodeResult) {
 	t := &output.Table{}
 	t.Row("CASE", "VERDICT", "TIME", "MEMORY", "")
 	var differs *api.CaseResult
@@ -263,10 +264,10 @@ func (a *app) writeCases(r *api.CodeResult) {
 			differs = &r.Cases[i]
 		}
 	}
-	t.Write(a.out)
+	t.Write(a.Out)
 	if differs != nil {
 		m := differs.Mismatch
-		fmt.Fprintf(a.out, "\nfirst difference: case %s, line %d of its output\n  - %s\n  + %s\n",
+		fmt.Fprintf(a.Out, "\nfirst difference: case %s, line %d of its output\n  - %s\n  + %s\n",
 			terminal.Clean(differs.Name), m.Line, terminal.Clean(m.Want), terminal.Clean(m.Got))
 	}
 	s := r.Summary
@@ -274,12 +275,12 @@ func (a *app) writeCases(r *api.CodeResult) {
 	if s.Uncompared > 0 && s.Uncompared == s.Passed {
 		passed = "ran" // to its end, with exit code 0: nothing more is known
 	}
-	fmt.Fprintf(a.out, "\n%d of %s %s", s.Passed, output.Plural(s.Total, "case", "cases"), passed)
+	fmt.Fprintf(a.Out, "\n%d of %s %s", s.Passed, output.Plural(s.Total, "case", "cases"), passed)
 	if s.Uncompared > 0 {
-		fmt.Fprintf(a.out, ", %d not compared", s.Uncompared)
+		fmt.Fprintf(a.Out, ", %d not compared", s.Uncompared)
 	}
 	if s.Skipped > 0 {
-		fmt.Fprintf(a.out, ", %d skipped", s.Skipped)
+		fmt.Fprintf(a.Out, ", %d skipped", s.Skipped)
 	}
-	fmt.Fprintln(a.out)
+	fmt.Fprintln(a.Out)
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/client"
+	"github.com/pawl-run/pawl/internal/cli/app"
 	"github.com/pawl-run/pawl/internal/cli/exit"
 	"github.com/pawl-run/pawl/internal/cli/output"
 	"github.com/pawl-run/pawl/internal/engine"
@@ -43,7 +44,7 @@ type versionComparison struct {
 	Says     string            `json:"says"`
 }
 
-func (a *app) compareCommand() *cobra.Command {
+func compareCommand(a *app.App) *cobra.Command {
 	var f output.Format
 	var since string
 	var limit int
@@ -60,19 +61,19 @@ version. Times are from the start of the first attempt to the end of what comple
 		RunE: func(cmd *cobra.Command, args []string) error {
 			filter := client.Filter{Limit: 1000}
 			var err error
-			if filter.Since, err = moment("--since", since); err != nil {
+			if filter.Since, err = app.Moment("--since", since); err != nil {
 				return err
 			}
 			if limit < 1 {
 				return exit.Usagef("--limit %d: give a number of 1 or more", limit)
 			}
-			return a.withClient(cmd.Context(), reading, func(ctx context.Context, s *session) error {
+			return a.WithClient(cmd.Context(), app.Reading, func(ctx context.Context, s *app.Session) error {
 				c, err := compared(ctx, s, args, filter, limit)
 				if err != nil {
 					return err
 				}
 				if f != output.AsTable {
-					return output.WriteData(a.out, f, c)
+					return output.WriteData(a.Out, f, c)
 				}
 				c.write(a)
 				return nil
@@ -86,7 +87,7 @@ version. Times are from the start of the first attempt to the end of what comple
 }
 
 // compared looks through the executions of two versions.
-func compared(ctx context.Context, s *session, args []string, filter client.Filter, limit int) (*versionComparison, error) {
+func compared(ctx context.Context, s *app.Session, args []string, filter client.Filter, limit int) (*versionComparison, error) {
 	c := &versionComparison{Complete: true}
 	for _, arg := range args {
 		name, version, alias, err := engine.SplitAction(arg)
@@ -188,7 +189,7 @@ func verdictOf(a, b *versionFigures) string {
 	return "the intervals of their failure rates overlap: these executions show no difference"
 }
 
-func (c *versionComparison) write(a *app) {
+func (c *versionComparison) write(a *app.App) {
 	t := &output.Table{}
 	t.Row("VERSION", "EXECUTIONS", "COMPLETED", "FAILED", "CANCELLED", "OPEN", "FAILURE RATE (95%)", "P50", "P99")
 	seconds := func(s float64) string {
@@ -205,9 +206,9 @@ func (c *versionComparison) write(a *app) {
 		t.Row(fmt.Sprintf("%s@%d", v.Name, v.Version), strconv.Itoa(v.Executions), strconv.Itoa(v.Completed), strconv.Itoa(v.Failed), strconv.Itoa(v.Cancelled),
 			strconv.Itoa(v.Open), rate, seconds(v.P50), seconds(v.P99))
 	}
-	t.Write(a.out)
-	a.say("pawl: %s", c.Says)
+	t.Write(a.Out)
+	a.Say("pawl: %s", c.Says)
 	if !c.Complete {
-		a.say("pawl: looked at the latest %d executions of %s; there are older ones (--limit)", c.Looked, c.Versions[0].Name)
+		a.Say("pawl: looked at the latest %d executions of %s; there are older ones (--limit)", c.Looked, c.Versions[0].Name)
 	}
 }

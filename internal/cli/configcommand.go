@@ -3,10 +3,11 @@ package cli
 import (
 	"fmt"
 
+	"github.com/pawl-run/pawl/internal/cli/app"
 	"github.com/spf13/cobra"
 )
 
-func (a *app) configCommand() *cobra.Command {
+func configCommand(a *app.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "config",
 		Short: "See how Pawl is configured",
@@ -25,7 +26,7 @@ languages: (see pawl languages --help).`,
 		Example: "  pawl config print\n  pawl config print > ~/.config/pawl/pawl.yaml   a file to start from",
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			fmt.Fprint(a.out, a.config.Print())
+			fmt.Fprint(a.Out, a.Config.Print())
 			return nil
 		},
 	})

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/cli/app"
 	"github.com/pawl-run/pawl/internal/cli/exit"
 )
 
@@ -100,7 +101,7 @@ func spool(begun []byte, rest io.Reader) (path string, err error) {
 }
 
 // upload sends what is large. What is uploaded already is not sent again.
-func (c *contents) upload(ctx context.Context, s *session) error {
+func (c *contents) upload(ctx context.Context, s *app.Session) error {
 	for _, l := range c.large {
 		b, err := uploadFile(ctx, s, l.path)
 		if err != nil {
@@ -120,7 +121,7 @@ func (c *contents) close() {
 	}
 }
 
-func uploadFile(ctx context.Context, s *session, path string) (*api.Blob, error) {
+func uploadFile(ctx context.Context, s *app.Session, path string) (*api.Blob, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err

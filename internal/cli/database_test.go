@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pawl-run/pawl/internal/cli/app"
 	"github.com/pawl-run/pawl/internal/cli/exit"
 )
 
@@ -26,8 +27,8 @@ func TestRefusedDatabase(t *testing.T) {
 			{"doctor", "--verify"},
 		} {
 			var out bytes.Buffer
-			a := &app{in: strings.NewReader(""), out: &out, err: &out, getenv: func(string) string { return "" }}
-			code := a.execute(append(command, "--state-dir", t.TempDir(), "--store", c.dsn))
+			a := &app.App{In: strings.NewReader(""), Out: &out, Err: &out, Getenv: func(string) string { return "" }}
+			code := execute(a, append(command, "--state-dir", t.TempDir(), "--store", c.dsn))
 			said := out.String()
 			if code != c.code || !strings.Contains(said, c.say) {
 				t.Errorf("pawl %v: exit code %d, want %d and %q:\n%s", command, code, c.code, c.say, said)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/client"
+	"github.com/pawl-run/pawl/internal/cli/app"
 	"github.com/pawl-run/pawl/internal/cli/attempt"
 	"github.com/pawl-run/pawl/internal/cli/exit"
 	"github.com/pawl-run/pawl/internal/cli/instance"
@@ -33,7 +34,7 @@ type debugOptions struct {
 	shell, send bool
 }
 
-func (a *app) debugCommand() *cobra.Command {
+func debugCommand(a *app.App) *cobra.Command {
 	var o debugOptions
 	c := &cobra.Command{
 		Use:   "debug ID",
@@ -60,7 +61,7 @@ only sent again with --send.`,
 			case o.shell && o.send:
 				return exit.Usagef("--shell opens a shell in the place of a program, and --send is for tasks without one: leave out one of them")
 			}
-			return a.withClient(cmd.Context(), reading, func(ctx context.Context, s *session) error { return a.debug(ctx, s, args[0], &o) })
+			return a.WithClient(cmd.Context(), app.Reading, func(ctx context.Context, s *app.Session) error { return debug(ctx, a, s, args[0], &o) })
 		},
 	}
 	f := c.Flags()
@@ -71,7 +72,7 @@ only sent again with --send.`,
 	return c
 }
 
-func (a *app) debug(ctx context.Context, s *session, id string, o *debugOptions) error {
+func debug(ctx context.Context, a *app.App, s *app.Session, id string, o *debugOptions) error {
 	x, err := debugged(ctx, s.Client, id, o.task)
 	if err != nil {
 		return err
@@ -84,34 +85,34 @@ func (a *app) debug(ctx context.Context, s *session, id string, o *debugOptions)
 	if err := o.refuse(kind); err != nil {
 		return err
 	}
-	if err := a.secretsOf(kind, rec.Payload); err != nil {
+	if err := secretsOf(a, kind, rec.Payload); err != nil {
 		return err
 	}
 	if kind.RunsCode() {
-		if err := a.placeOf(rec, x); err != nil {
+		if err := placeOf(a, rec, x); err != nil {
 			return err
 		}
 	}
-	h, rt, err := instance.OpenHandler(&a.config, a.say, kind)
+	h, rt, err := instance.OpenHandler(&a.Config, a.Say, kind)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = rt.Close() }()
-	r, err := a.reenacted(ctx, s.Client, rec, o)
+	r, err := reenacted(ctx, a, s.Client, rec, o)
 	if err != nil {
 		return err
 	}
 	r.Handler = h
 	if o.shell {
-		return a.openShell(ctx, r)
+		return openShell(ctx, a, r)
 	}
-	here := &written{streams: map[string]*digest{}, out: a.out, err: a.err}
+	here := &written{streams: map[string]*digest{}, out: a.Out, err: a.Err}
 	r.Out = here.stream
 	end, err := attempt.Run(ctx, r)
 	if err != nil {
 		return err
 	}
-	if err := a.compareAttempts(ctx, s.Client, rec, end, here); err != nil {
+	if err := compareAttempts(ctx, a, s.Client, rec, end, here); err != nil {
 		return err
 	}
 	if code := exit.CodeOf(api.Status(end.Stage.String())); code != exit.OK {
@@ -171,7 +172,7 @@ func recordedAttempt(ctx context.Context, c *client.Client, x *api.Execution, nu
 }
 
 // secretsOf says which secret an attempt needs that this machine does not give.
-func (a *app) secretsOf(kind flow.Kind, given json.RawMessage) error {
+func secretsOf(a *app.App, kind flow.Kind, given json.RawMessage) error {
 	var setting, name, to string
 	switch kind {
 	case flow.KindLLM:
@@ -189,7 +190,7 @@ func (a *app) secretsOf(kind flow.Kind, given json.RawMessage) error {
 	default:
 		return nil
 	}
-	grants, err := secret.Parse(a.config.List(setting))
+	grants, err := secret.Parse(a.Config.List(setting))
 	if err != nil {
 		return exit.Usagef("%s: %v", setting, err)
 	}
@@ -206,7 +207,7 @@ func (a *app) secretsOf(kind flow.Kind, given json.RawMessage) error {
 
 // placeOf chooses the runtime in which an attempt runs here: that of --runtime, or the one in which it ran. One that isolates nothing is never
 // taken because of a record.
-func (a *app) placeOf(rec *api.Attempt, x *api.Execution) error {
+func placeOf(a *app.App, rec *api.Attempt, x *api.Execution) error {
 	const setting, isolatesNothing = "runtime", "process"
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(rec.Payload, &fields); err != nil {
@@ -217,15 +218,15 @@ func (a *app) placeOf(rec *api.Attempt, x *api.Execution) error {
 		_ = json.Unmarshal(fields[setting], &was) // what cannot be read is refused by the handler
 	}
 	switch {
-	case a.config.Source[setting] == "--"+setting:
+	case a.Config.Source[setting] == "--"+setting:
 	case was != "" && was != isolatesNothing:
-		a.config.Values[setting] = was
+		a.Config.Values[setting] = was
 	case rec.Kind == string(flow.KindContainer):
-		a.config.Values[setting] = "docker"
+		a.Config.Values[setting] = "docker"
 	}
-	place := a.config.List(setting)[0]
+	place := a.Config.List(setting)[0]
 	if was == isolatesNothing && place != was {
-		a.say("it ran in runtime %s, which isolates nothing; here it runs in %s (--runtime %s runs it as you)", was, place, was)
+		a.Say("it ran in runtime %s, which isolates nothing; here it runs in %s (--runtime %s runs it as you)", was, place, was)
 	}
 	if fields[setting] != nil {
 		fields[setting], _ = json.Marshal(place) // a string always has a JSON form
@@ -235,7 +236,7 @@ func (a *app) placeOf(rec *api.Attempt, x *api.Execution) error {
 		}
 		rec.Payload = changed
 	}
-	a.say("attempt %d of %s runs here, in runtime %s; nothing of it is reported", rec.Attempt, x.ID, place)
+	a.Say("attempt %d of %s runs here, in runtime %s; nothing of it is reported", rec.Attempt, x.ID, place)
 	return nil
 }
 
@@ -249,7 +250,7 @@ func ranIn(output json.RawMessage) string {
 }
 
 // reenacted is a recorded attempt as a worker is handed it here.
-func (a *app) reenacted(ctx context.Context, c *client.Client, rec *api.Attempt, o *debugOptions) (*attempt.Recorded, error) {
+func reenacted(ctx context.Context, a *app.App, c *client.Client, rec *api.Attempt, o *debugOptions) (*attempt.Recorded, error) {
 	id, err := flow.ParseID(flow.ExecutionPrefix, rec.Execution)
 	if err != nil {
 		return nil, err
@@ -260,7 +261,7 @@ func (a *app) reenacted(ctx context.Context, c *client.Client, rec *api.Attempt,
 			return nil, err
 		}
 	}
-	r := &attempt.Recorded{Log: a.logger(), Assignment: handoff.Assignment{
+	r := &attempt.Recorded{Log: a.Logger(), Assignment: handoff.Assignment{
 		Execution: id, Attempt: rec.Attempt, NextSeq: 1, Action: rec.Action, Kind: flow.Kind(rec.Kind), Payload: rec.Payload, Labels: rec.Labels,
 		Workflow: workflow, Task: rec.Task, Index: rec.Index, Chain: rec.Chain, ClaimedAt: time.Now(), Timeout: time.Duration(rec.Timeout),
 	}}
@@ -282,7 +283,7 @@ func (a *app) reenacted(ctx context.Context, c *client.Client, rec *api.Attempt,
 	}
 	var code struct{ Interactive bool }
 	if !o.shell && rec.Kind == string(flow.KindCode) && json.Unmarshal(rec.Payload, &code) == nil && code.Interactive {
-		if r.Stdin, err = a.typed(ctx, c, rec.Execution); err != nil {
+		if r.Stdin, err = typed(ctx, a, c, rec.Execution); err != nil {
 			return nil, err
 		}
 	}
@@ -290,7 +291,7 @@ func (a *app) reenacted(ctx context.Context, c *client.Client, rec *api.Attempt,
 }
 
 // typed is what an interactive execution was given to read.
-func (a *app) typed(ctx context.Context, c *client.Client, id string) (io.Reader, error) {
+func typed(ctx context.Context, a *app.App, c *client.Client, id string) (io.Reader, error) {
 	state, err := c.Stdin(ctx, id)
 	if err != nil {
 		return nil, err
@@ -304,11 +305,11 @@ func (a *app) typed(ctx context.Context, c *client.Client, id string) (io.Reader
 	if err != nil {
 		return nil, fmt.Errorf("read what was typed: %w", err)
 	}
-	a.say("it reads the %d bytes that were given to it while it ran, all at once: when each of them came is not recorded", len(all))
+	a.Say("it reads the %d bytes that were given to it while it ran, all at once: when each of them came is not recorded", len(all))
 	if state.Closed {
 		return bytes.NewReader(all), nil
 	}
-	a.say("no end of file was given: behind them it waits until its limits, or Ctrl-C")
+	a.Say("no end of file was given: behind them it waits until its limits, or Ctrl-C")
 	return io.MultiReader(bytes.NewReader(all), silent{ctx}), nil
 }
 
@@ -321,19 +322,19 @@ func (s silent) Read([]byte) (int, error) {
 }
 
 // openShell opens a shell where the program of an attempt would run.
-func (a *app) openShell(ctx context.Context, r *attempt.Recorded) error {
+func openShell(ctx context.Context, a *app.App, r *attempt.Recorded) error {
 	h, can := task.Shell(r.Handler)
 	if !can {
 		return exit.Usagef("--shell: no program is run by an attempt of kind %s", r.Assignment.Kind)
 	}
-	r.Handler, r.Stdin = h, a.in
+	r.Handler, r.Stdin = h, a.In
 	r.Out = func(stream string) io.Writer {
 		if stream == "stdout" {
-			return a.out
+			return a.Out
 		}
-		return a.err
+		return a.Err
 	}
-	a.say("a shell in the place of the program; exit or Ctrl-D ends it")
+	a.Say("a shell in the place of the program; exit or Ctrl-D ends it")
 	end, err := attempt.Run(ctx, r)
 	if err != nil {
 		return err

@@ -11,6 +11,7 @@ import (
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/client"
+	"github.com/pawl-run/pawl/internal/cli/app"
 	"github.com/pawl-run/pawl/internal/cli/attempt"
 )
 
@@ -53,31 +54,31 @@ func (w *written) of(name string) *digest {
 }
 
 // compareAttempts says how an attempt ended here, and what was recorded of it.
-func (a *app) compareAttempts(ctx context.Context, c *client.Client, rec *api.Attempt, end *attempt.End, here *written) error {
+func compareAttempts(ctx context.Context, a *app.App, c *client.Client, rec *api.Attempt, end *attempt.End, here *written) error {
 	var e *api.Error
 	if end.Error != nil {
 		e = &api.Error{Code: end.Error.Code, Message: end.Error.Message}
 	}
 	status := api.Status(end.Stage.String())
 	if rec.Lost {
-		a.say("recorded: lost with its worker; how it would have ended is not known")
-		a.say("now:      %s", endText(status, e))
+		a.Say("recorded: lost with its worker; how it would have ended is not known")
+		a.Say("now:      %s", endText(status, e))
 		return nil
 	}
 	verdict := "the same end"
 	if !sameEnd(rec, status, e, end.Output) {
 		verdict = "another end"
 	}
-	a.say("recorded: %s", endText(rec.Status, rec.Error))
-	a.say("now:      %s - %s", endText(status, e), verdict)
+	a.Say("recorded: %s", endText(rec.Status, rec.Error))
+	a.Say("now:      %s - %s", endText(status, e), verdict)
 	for _, stream := range []string{"stdout", "stderr"} {
 		was, err := recordedStream(ctx, c, rec, stream)
 		if err != nil {
 			return fmt.Errorf("compare %s: %w", stream, err)
 		}
-		a.sayStream(stream, was, here.of(stream))
+		sayStream(a, stream, was, here.of(stream))
 	}
-	a.sayPlaces(rec.Output, end.Output)
+	sayPlaces(a, rec.Output, end.Output)
 	return nil
 }
 
@@ -126,20 +127,20 @@ func recordedStream(ctx context.Context, c *client.Client, rec *api.Attempt, str
 	return d, err
 }
 
-func (a *app) sayStream(name string, was, is *digest) {
+func sayStream(a *app.App, name string, was, is *digest) {
 	switch {
 	case was.bytes == 0 && is.bytes == 0:
 	case was.bytes == is.bytes && [sha256.Size]byte(was.sum.Sum(nil)) == [sha256.Size]byte(is.sum.Sum(nil)):
-		a.say("%s:   the same %d bytes", name, is.bytes)
+		a.Say("%s:   the same %d bytes", name, is.bytes)
 	case was.bytes == is.bytes:
-		a.say("%s:   %d bytes, and others than were recorded", name, is.bytes)
+		a.Say("%s:   %d bytes, and others than were recorded", name, is.bytes)
 	default:
-		a.say("%s:   %d bytes here, %d recorded", name, is.bytes, was.bytes)
+		a.Say("%s:   %d bytes here, %d recorded", name, is.bytes, was.bytes)
 	}
 }
 
 // sayPlaces says in what the places differ in which a program ran.
-func (a *app) sayPlaces(recorded, here json.RawMessage) {
+func sayPlaces(a *app.App, recorded, here json.RawMessage) {
 	var was, is api.CodeResult
 	if json.Unmarshal(recorded, &was) != nil || json.Unmarshal(here, &is) != nil || was.Runtime == "" || is.Runtime == "" {
 		return
@@ -148,7 +149,7 @@ func (a *app) sayPlaces(recorded, here json.RawMessage) {
 		{"runtime", was.Runtime, is.Runtime}, {"tool", was.Tool, is.Tool}, {"tool_version", was.ToolVersion, is.ToolVersion}, {"limits are held by", was.Enforcement, is.Enforcement},
 	} {
 		if d.was != d.is {
-			a.say("not the same here: %s %s, recorded %s", d.what, orNone(d.is), orNone(d.was))
+			a.Say("not the same here: %s %s, recorded %s", d.what, orNone(d.is), orNone(d.was))
 		}
 	}
 }

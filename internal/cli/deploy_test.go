@@ -10,6 +10,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
+	"github.com/pawl-run/pawl/internal/cli/app"
 	"github.com/pawl-run/pawl/internal/cli/config"
 )
 
@@ -109,13 +110,13 @@ var composeDefault = regexp.MustCompile(`\$\{[A-Z_]+:-([^}]*)\}`)
 // wrongCall says what of a command line and its environment is not Pawl's.
 func wrongCall(args []string, environment map[string]string) []string {
 	var wrong []string
-	a := &app{getenv: func(name string) string {
+	a := &app.App{Getenv: func(name string) string {
 		if strings.HasSuffix(name, "_FILE") {
 			return "" // it is not here
 		}
 		return composeDefault.ReplaceAllString(environment[name], "$1")
 	}}
-	cmd, rest, err := a.root().Find(args)
+	cmd, rest, err := root(a).Find(args)
 	if err == nil {
 		err = cmd.ParseFlags(rest)
 	}
@@ -123,7 +124,7 @@ func wrongCall(args []string, environment map[string]string) []string {
 		err = cmd.ValidateArgs(cmd.Flags().Args())
 	}
 	if err == nil {
-		err = a.configure(cmd.Flags())
+		err = a.Configure(cmd.Flags())
 	}
 	if err != nil {
 		wrong = append(wrong, err.Error())

@@ -9,24 +9,25 @@ import (
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/client"
+	"github.com/pawl-run/pawl/internal/cli/app"
 	"github.com/pawl-run/pawl/internal/cli/output"
 )
 
 // describable are the documents that have more to be shown than their text.
 var describable = []struct {
 	prefix   string
-	describe func(a *app, ctx context.Context, s *session, name string, f output.Format) error
+	describe func(ctx context.Context, a *app.App, s *app.Session, name string, f output.Format) error
 }{
-	{"webhook:", (*app).describeWebhook},
-	{"schedule:", (*app).describeSchedule},
-	{"rule:", (*app).describeRule},
+	{"webhook:", describeWebhook},
+	{"schedule:", describeSchedule},
+	{"rule:", describeRule},
 }
 
 // shownFailures is how many failed executions of one task are named.
 const shownFailures = 5
 
 // describeTasks lists the tasks of a workflow, and under each the executions of it that failed.
-func (a *app) describeTasks(ctx context.Context, s *session, x *api.Execution) error {
+func describeTasks(ctx context.Context, a *app.App, s *app.Session, x *api.Execution) error {
 	tasks, err := s.Tasks(ctx, x.ID, 100)
 	if err != nil {
 		return err
@@ -35,7 +36,7 @@ func (a *app) describeTasks(ctx context.Context, s *session, x *api.Execution) e
 	if err != nil {
 		return err
 	}
-	fmt.Fprintln(a.out, "\nTasks:")
+	fmt.Fprintln(a.Out, "\nTasks:")
 	t := &output.Table{}
 	for i := range tasks.Tasks {
 		task := &tasks.Tasks[i]
@@ -77,7 +78,7 @@ func (a *app) describeTasks(ctx context.Context, s *session, x *api.Execution) e
 			t.Row("    …", "", "", "", "", fmt.Sprintf("and %d more: pawl get executions --workflow %s --status failed,timed_out", n, x.ID))
 		}
 	}
-	t.Write(a.out)
+	t.Write(a.Out)
 	return nil
 }
 
@@ -85,7 +86,7 @@ func (a *app) describeTasks(ctx context.Context, s *session, x *api.Execution) e
 const shownRounds = 10
 
 // describeRounds lists the latest rounds of a task under it.
-func describeRounds(ctx context.Context, s *session, to *output.Table, task *api.Task, workflow string) error {
+func describeRounds(ctx context.Context, s *app.Session, to *output.Table, task *api.Task, workflow string) error {
 	rounds := task.Executions[max(0, len(task.Executions)-shownRounds):]
 	if n := task.Created - len(rounds); n > 0 {
 		to.Row("    …", "", "", "", "", fmt.Sprintf("%d before: pawl get executions --workflow %s", n, workflow))
@@ -111,7 +112,7 @@ func describeRounds(ctx context.Context, s *session, to *output.Table, task *api
 }
 
 // failuresOf lists the tasks of a workflow's current attempt that did not complete, by task and in the order of items.
-func failuresOf(ctx context.Context, s *session, x *api.Execution) (map[string][]api.Execution, error) {
+func failuresOf(ctx context.Context, s *app.Session, x *api.Execution) (map[string][]api.Execution, error) {
 	all := map[string][]api.Execution{}
 	f := client.Filter{Workflow: x.ID, Status: []api.Status{api.Failed, api.TimedOut}, Since: x.ClaimedAt, Limit: 1000}
 	for child, err := range s.All(ctx, f) {
@@ -127,7 +128,7 @@ func failuresOf(ctx context.Context, s *session, x *api.Execution) (map[string][
 }
 
 // whyFailed is the error of an execution, which lists do not have.
-func whyFailed(ctx context.Context, s *session, id string) (string, error) {
+func whyFailed(ctx context.Context, s *app.Session, id string) (string, error) {
 	x, err := s.Get(ctx, id)
 	if err != nil || x.Error == nil {
 		return "", err

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/client"
+	"github.com/pawl-run/pawl/internal/cli/app"
 	"github.com/pawl-run/pawl/internal/cli/output"
 	"github.com/pawl-run/pawl/internal/definition"
 )
@@ -24,7 +25,7 @@ type describedRule struct {
 }
 
 // describeRule shows a rule: how it stands, how it holds and bounds itself, and what it has made of the latest signals.
-func (a *app) describeRule(ctx context.Context, s *session, name string, f output.Format) error {
+func describeRule(ctx context.Context, a *app.App, s *app.Session, name string, f output.Format) error {
 	d := describedRule{}
 	var err error
 	if d.Rule, err = s.Rule(ctx, name); err != nil {
@@ -39,7 +40,7 @@ func (a *app) describeRule(ctx context.Context, s *session, name string, f outpu
 	}
 	d.Latest = page.Enforcements
 	if f != output.AsTable {
-		return output.WriteData(a.out, f, d)
+		return output.WriteData(a.Out, f, d)
 	}
 	document, err := definition.Decode(d.Document)
 	if err != nil {
@@ -55,18 +56,18 @@ func (a *app) describeRule(ctx context.Context, s *session, name string, f outpu
 			t.Row(field.name, field.value)
 		}
 	}
-	t.Write(a.out)
+	t.Write(a.Out)
 	if len(d.Latest) == 0 {
-		fmt.Fprintln(a.out, "\nIt has made nothing of any signal that is kept.")
+		fmt.Fprintln(a.Out, "\nIt has made nothing of any signal that is kept.")
 		return nil
 	}
-	fmt.Fprintln(a.out, "\nLatest:")
+	fmt.Fprintln(a.Out, "\nLatest:")
 	t = &output.Table{}
 	for i := range d.Latest {
 		e := &d.Latest[i]
 		t.Row("  "+e.Signal, e.State, e.Execution, e.At.UTC().Format(time.RFC3339), reasonText(e.Reason))
 	}
-	t.Write(a.out)
+	t.Write(a.Out)
 	return nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/cli/app"
 	"github.com/pawl-run/pawl/internal/cli/output"
 	"github.com/pawl-run/pawl/internal/definition"
 )
@@ -26,7 +27,7 @@ type describedSchedule struct {
 }
 
 // describeSchedule shows a schedule: how it stands, its next times, and what became of the last ones.
-func (a *app) describeSchedule(ctx context.Context, s *session, name string, f output.Format) error {
+func describeSchedule(ctx context.Context, a *app.App, s *app.Session, name string, f output.Format) error {
 	d := describedSchedule{}
 	var err error
 	if d.Schedule, err = s.Schedule(ctx, name); err != nil {
@@ -46,7 +47,7 @@ func (a *app) describeSchedule(ctx context.Context, s *session, name string, f o
 		d.Times = document.Schedule.Preview(name, time.Now(), shownTimes).Times
 	}
 	if f != output.AsTable {
-		return output.WriteData(a.out, f, d)
+		return output.WriteData(a.Out, f, d)
 	}
 	t := &output.Table{}
 	for _, field := range []struct{ name, value string }{
@@ -58,32 +59,32 @@ func (a *app) describeSchedule(ctx context.Context, s *session, name string, f o
 			t.Row(field.name, field.value)
 		}
 	}
-	t.Write(a.out)
+	t.Write(a.Out)
 	for _, fact := range d.Why.Facts {
-		fmt.Fprintf(a.out, "  - %s\n", fact)
+		fmt.Fprintf(a.Out, "  - %s\n", fact)
 	}
 	if len(d.Times) > 0 {
-		fmt.Fprintln(a.out, "\nNext:")
+		fmt.Fprintln(a.Out, "\nNext:")
 		for _, at := range d.Times {
-			fmt.Fprintf(a.out, "  %s\n", at.Local)
+			fmt.Fprintf(a.Out, "  %s\n", at.Local)
 		}
 	}
 	if len(d.Ticks) > 0 {
-		fmt.Fprintln(a.out, "\nLast:")
-		writeTicks(a.out, "  ", d.Ticks)
+		fmt.Fprintln(a.Out, "\nLast:")
+		writeTicks(a.Out, "  ", d.Ticks)
 	}
 	return nil
 }
 
 // whySchedule says how a schedule stands.
-func (a *app) whySchedule(ctx context.Context, s *session, name string, f output.Format) error {
+func whySchedule(ctx context.Context, a *app.App, s *app.Session, name string, f output.Format) error {
 	w, err := s.WhySchedule(ctx, name)
 	if err != nil {
 		return err
 	}
 	if f != output.AsTable {
-		return output.WriteData(a.out, f, w)
+		return output.WriteData(a.Out, f, w)
 	}
-	a.writeReasons(w.Summary, w.Facts, w.Unblock)
+	writeReasons(a, w.Summary, w.Facts, w.Unblock)
 	return nil
 }

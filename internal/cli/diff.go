@@ -10,13 +10,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/cli/app"
 	"github.com/pawl-run/pawl/internal/cli/exit"
 	"github.com/pawl-run/pawl/internal/cli/output"
 	"github.com/pawl-run/pawl/internal/engine"
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-func (a *app) diffCommand() *cobra.Command {
+func diffCommand(a *app.App) *cobra.Command {
 	var logs bool
 	c := &cobra.Command{
 		Use:   "diff NAME[@VERSION] [NAME[@VERSION]] | ID ID",
@@ -47,11 +48,11 @@ without ids, times and measurements. Of workflows also how each task ended, and 
 			case executions == 0 && logs:
 				return exit.Usagef("--logs: definitions have none; give the ids of two executions")
 			}
-			return a.withClient(cmd.Context(), reading, func(ctx context.Context, s *session) error {
+			return a.WithClient(cmd.Context(), app.Reading, func(ctx context.Context, s *app.Session) error {
 				if executions == 2 {
-					return a.diffOutcomes(ctx, s, args, logs)
+					return diffOutcomes(ctx, a, s, args, logs)
 				}
-				return a.diff(ctx, s, args)
+				return diff(ctx, a, s, args)
 			})
 		},
 	}
@@ -59,7 +60,7 @@ without ids, times and measurements. Of workflows also how each task ended, and 
 	return c
 }
 
-func (a *app) diff(ctx context.Context, s *session, args []string) error {
+func diff(ctx context.Context, a *app.App, s *app.Session, args []string) error {
 	old, err := definitionOf(ctx, s, args[0])
 	if err != nil {
 		return err
@@ -87,15 +88,15 @@ func (a *app) diff(ctx context.Context, s *session, args []string) error {
 	title := func(d *api.Definition) string { return fmt.Sprintf("%s@%d", d.Name, d.Version) }
 	changes := udiff.Unified(title(old), title(latest), texts[0].String(), texts[1].String())
 	if changes == "" {
-		fmt.Fprintf(a.err, "pawl: %s and %s are the same\n", title(old), title(latest))
+		fmt.Fprintf(a.Err, "pawl: %s and %s are the same\n", title(old), title(latest))
 		return nil
 	}
-	_, err = fmt.Fprint(a.out, changes)
+	_, err = fmt.Fprint(a.Out, changes)
 	return err
 }
 
 // definitionOf loads what NAME[@VERSION] or NAME@ALIAS names.
-func definitionOf(ctx context.Context, s *session, text string) (*api.Definition, error) {
+func definitionOf(ctx context.Context, s *app.Session, text string) (*api.Definition, error) {
 	name, version, alias, err := engine.SplitAction(text)
 	if err != nil {
 		return nil, exit.Usagef("%v", err)

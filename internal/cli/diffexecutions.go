@@ -13,12 +13,13 @@ import (
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/client"
+	"github.com/pawl-run/pawl/internal/cli/app"
 	"github.com/pawl-run/pawl/internal/cli/exit"
 	"github.com/pawl-run/pawl/internal/cli/output"
 )
 
 // diffOutcomes shows what differs between two executions: what they were, what they were given and how they ended, and with logs what they wrote.
-func (a *app) diffOutcomes(ctx context.Context, s *session, ids []string, logs bool) error {
+func diffOutcomes(ctx context.Context, a *app.App, s *app.Session, ids []string, logs bool) error {
 	var sides [2]executionSide
 	for i, id := range ids {
 		if err := sides[i].load(ctx, s, id, logs); err != nil {
@@ -28,19 +29,19 @@ func (a *app) diffOutcomes(ctx context.Context, s *session, ids []string, logs b
 	x, y := &sides[0], &sides[1]
 	changes := udiff.Unified(ids[0], ids[1], x.text, y.text)
 	if changes == "" {
-		a.say("pawl: %s and %s are the same, but for their times", ids[0], ids[1])
-	} else if _, err := fmt.Fprint(a.out, changes); err != nil {
+		a.Say("pawl: %s and %s are the same, but for their times", ids[0], ids[1])
+	} else if _, err := fmt.Fprint(a.Out, changes); err != nil {
 		return err
 	}
 	for _, t := range x.tasks {
 		i := slices.IndexFunc(y.tasks, func(u api.Task) bool { return u.Name == t.Name })
 		if i >= 0 && y.tasks[i].Status != t.Status {
-			a.say("pawl: they part at the task %s: %s and %s", t.Name, t.Status, y.tasks[i].Status)
+			a.Say("pawl: they part at the task %s: %s and %s", t.Name, t.Status, y.tasks[i].Status)
 			break
 		}
 	}
 	if x.measured != "" && y.measured != "" {
-		a.say("pawl: the first %s; the second %s", x.measured, y.measured)
+		a.Say("pawl: the first %s; the second %s", x.measured, y.measured)
 	}
 	return nil
 }
@@ -59,7 +60,7 @@ var unlike = []string{"id", "existing", "created_at", "not_before", "queued_at",
 // measurements are the members of the output of code, and of each of its cases, that are measured.
 var measurements = []string{"wall_ms", "cpu_ms", "starved_ms", "runs", "pinned_cpus", "shared_cpus", "peak_memory_bytes", "held_memory_bytes", "page_cache_bytes"}
 
-func (e *executionSide) load(ctx context.Context, s *session, id string, logs bool) error {
+func (e *executionSide) load(ctx context.Context, s *app.Session, id string, logs bool) error {
 	x, err := s.Get(ctx, id)
 	if err != nil {
 		return err
@@ -138,7 +139,7 @@ func without(members map[string]any, names []string) {
 const mostLogged = 1 << 20
 
 // wrote is what the last attempt wrote, by stream.
-func wrote(ctx context.Context, s *session, id string) (map[string]string, error) {
+func wrote(ctx context.Context, s *app.Session, id string) (map[string]string, error) {
 	streams := map[string]string{}
 	for _, stream := range []string{"stdout", "stderr", "log"} {
 		var text strings.Builder

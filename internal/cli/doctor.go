@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-run/pawl/client"
+	"github.com/pawl-run/pawl/internal/cli/app"
 	"github.com/pawl-run/pawl/internal/cli/config"
 	"github.com/pawl-run/pawl/internal/cli/instance"
 	"github.com/pawl-run/pawl/internal/cli/output"
@@ -31,7 +32,7 @@ type checkup struct {
 	Needed bool `json:"needed,omitempty"`
 }
 
-func (a *app) doctorCommand() *cobra.Command {
+func doctorCommand(a *app.App) *cobra.Command {
 	var f output.Format
 	c := &cobra.Command{
 		Use:   "doctor",
@@ -40,16 +41,16 @@ func (a *app) doctorCommand() *cobra.Command {
 runtime in which code runs, the languages, the server's address. Exits with 1 when Pawl cannot work as it is configured.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, stop := interruptible(cmd.Context())
+			ctx, stop := app.Interruptible(cmd.Context())
 			defer stop()
-			all := a.checkups(ctx)
+			all := checkups(ctx, a)
 			if f != output.AsTable {
-				if err := output.WriteData(a.out, f, all); err != nil {
+				if err := output.WriteData(a.Out, f, all); err != nil {
 					return err
 				}
 			} else {
 				for _, c := range all {
-					fmt.Fprintln(a.out, c.line())
+					fmt.Fprintln(a.Out, c.line())
 				}
 			}
 			if i := slices.IndexFunc(all, func(c checkup) bool { return c.Needed && !c.OK }); i >= 0 {
@@ -77,24 +78,24 @@ func (c *checkup) line() string {
 	return line
 }
 
-func (a *app) checkups(ctx context.Context) []checkup {
+func checkups(ctx context.Context, a *app.App) []checkup {
 	var all []checkup
-	if server := a.config.Text("server"); server != "" {
-		all = append(all, a.checkServer(ctx, server))
+	if server := a.Config.Text("server"); server != "" {
+		all = append(all, checkServer(ctx, a, server))
 	}
-	all = append(all, a.checkState(ctx)...)
-	all = append(all, a.checkBlobs(ctx)...)
-	if a.config.Text("broker") != "" {
-		all = append(all, a.checkBroker(ctx))
+	all = append(all, checkState(ctx, a)...)
+	all = append(all, checkBlobs(ctx, a)...)
+	if a.Config.Text("broker") != "" {
+		all = append(all, checkBroker(ctx, a))
 	}
-	all = append(all, a.checkRuntimes(ctx)...)
-	all = append(all, a.checkLanguages(ctx)...)
-	return append(append(all, a.checkListen()), checkEnvironment()...)
+	all = append(all, checkRuntimes(ctx, a)...)
+	all = append(all, checkLanguages(ctx, a)...)
+	return append(append(all, checkListen(a)), checkEnvironment()...)
 }
 
-func (a *app) checkServer(ctx context.Context, server string) checkup {
+func checkServer(ctx context.Context, a *app.App, server string) checkup {
 	c := checkup{What: "server", Needed: true, OK: true, Say: server + " takes work"}
-	cl, err := client.New(server, client.WithToken(a.config.Text("token")), client.WithPatience(time.Second))
+	cl, err := client.New(server, client.WithToken(a.Config.Text("token")), client.WithPatience(time.Second))
 	if err == nil {
 		err = cl.Ready(ctx)
 	}
@@ -108,11 +109,11 @@ func (a *app) checkServer(ctx context.Context, server string) checkup {
 }
 
 // checkState looks at the state directory and, when nobody works on it, at the database in it.
-func (a *app) checkState(ctx context.Context) []checkup {
-	if dsn := a.config.Text("store"); config.IsPostgres(dsn) {
-		return a.checkPostgres(ctx, dsn)
+func checkState(ctx context.Context, a *app.App) []checkup {
+	if dsn := a.Config.Text("store"); config.IsPostgres(dsn) {
+		return checkPostgres(ctx, a, dsn)
 	}
-	dir := a.config.Text("state_dir")
+	dir := a.Config.Text("state_dir")
 	state := checkup{What: "state directory", Needed: true, OK: true, Say: dir}
 	lock, err := instance.LockState(dir)
 	if errors.Is(err, instance.ErrHeld) {
@@ -125,17 +126,17 @@ func (a *app) checkState(ctx context.Context) []checkup {
 	}
 	defer func() { _ = lock.Close() }()
 	db := checkup{What: "database", Needed: true, OK: true}
-	s, err := instance.OpenStore(ctx, a.config.Text("store"), dir, "")
+	s, err := instance.OpenStore(ctx, a.Config.Text("store"), dir, "")
 	if err != nil {
 		db.OK, db.Say, db.Fix = false, err.Error(), "restore it from a backup, or move it away to begin with an empty one"
 		return []checkup{state, db}
 	}
 	defer func() { _ = s.Close() }()
-	return []checkup{state, a.checkRows(ctx, db, s)}
+	return []checkup{state, checkRows(ctx, a, db, s)}
 }
 
 // checkRows looks at every row.
-func (a *app) checkRows(ctx context.Context, db checkup, s store.Store) checkup {
+func checkRows(ctx context.Context, a *app.App, db checkup, s store.Store) checkup {
 	size, _ := s.Size(ctx) // only for show
 	begin := time.Now()
 	violations, err := s.Check(ctx)
@@ -154,22 +155,22 @@ func (a *app) checkRows(ctx context.Context, db checkup, s store.Store) checkup 
 	return db
 }
 
-func (a *app) checkRuntimes(ctx context.Context) []checkup {
+func checkRuntimes(ctx context.Context, a *app.App) []checkup {
 	var all []checkup
-	chosenOnes := a.config.List("runtime")
+	chosenOnes := a.Config.List("runtime")
 	for _, name := range config.RuntimeNames {
 		chosen := slices.Contains(chosenOnes, name)
 		if !chosen && name == config.Kubernetes { // no cluster is asked that is not in use
 			continue
 		}
-		rt, err := instance.OpenRuntime(&a.config, name, sandbox.Options{}, nil)
+		rt, err := instance.OpenRuntime(&a.Config, name, sandbox.Options{}, nil)
 		if err != nil {
 			all = append(all, checkup{What: "runtime " + name, Say: err.Error(), Needed: chosen})
 			continue
 		}
 		findings := rt.Diagnose(ctx)
 		c := checkup{What: "runtime " + name, OK: true, Needed: chosen, Say: "a program was run in it"}
-		if _, imaged := rt.(runtime.Imaged); imaged && a.config.Text(instance.ImageSetting(name)) == "" {
+		if _, imaged := rt.(runtime.Imaged); imaged && a.Config.Text(instance.ImageSetting(name)) == "" {
 			// There is no image to run a program in.
 			if c.OK, c.Say = findings[0].OK, "it answers; containers can run in it"; !c.OK {
 				c.Say = findings[0].Say
@@ -207,9 +208,9 @@ func tryRuntime(ctx context.Context, rt runtime.Runtime) error {
 	return nil
 }
 
-func (a *app) checkLanguages(ctx context.Context) []checkup {
+func checkLanguages(ctx context.Context, a *app.App) []checkup {
 	var all []checkup
-	for _, l := range a.languages(ctx) {
+	for _, l := range languages(ctx, a) {
 		c := checkup{What: "language " + l.Language, OK: l.Found, Say: l.Say, Fix: l.Fix}
 		if l.Found {
 			c.Say = strings.TrimSpace(l.Tool + " " + l.Version)
@@ -219,8 +220,8 @@ func (a *app) checkLanguages(ctx context.Context) []checkup {
 	return all
 }
 
-func (a *app) checkListen() checkup {
-	addr := a.config.Text("listen")
+func checkListen(a *app.App) checkup {
+	addr := a.Config.Text("listen")
 	c := checkup{What: "address for pawl server", OK: true, Say: addr + " is free"}
 	l, err := net.Listen("tcp", addr)
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/blob"
 	"github.com/pawl-run/pawl/internal/blob/file"
+	"github.com/pawl-run/pawl/internal/cli/app"
 	"github.com/pawl-run/pawl/internal/cli/config"
 	"github.com/pawl-run/pawl/internal/cli/instance"
 )
@@ -19,9 +20,9 @@ import (
 const maxSkew = time.Minute
 
 // checkBlobs tries the places of blobs that are not the database's or the state directory's.
-func (a *app) checkBlobs(ctx context.Context) []checkup {
+func checkBlobs(ctx context.Context, a *app.App) []checkup {
 	var all []checkup
-	for _, place := range a.config.List("blobs") {
+	for _, place := range a.Config.List("blobs") {
 		switch {
 		case config.IsBucket(place):
 			all = append(all, checkBucket(ctx, place))

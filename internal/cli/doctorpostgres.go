@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/pawl-run/pawl/internal/cli/app"
 	"github.com/pawl-run/pawl/internal/cli/config"
 	"github.com/pawl-run/pawl/internal/cli/instance"
 	"github.com/pawl-run/pawl/internal/cli/output"
@@ -11,7 +12,7 @@ import (
 )
 
 // checkPostgres looks at a database without changing it: also its schema stays as it is.
-func (a *app) checkPostgres(ctx context.Context, dsn string) []checkup {
+func checkPostgres(ctx context.Context, a *app.App, dsn string) []checkup {
 	db := checkup{What: "database", Needed: true}
 	all, err := postgres.Status(ctx, dsn, postgres.Options{})
 	if err != nil {
@@ -31,7 +32,7 @@ func (a *app) checkPostgres(ctx context.Context, dsn string) []checkup {
 	}
 	defer func() { _ = s.Close() }()
 	db.OK = true
-	return []checkup{a.checkRows(ctx, db, s)}
+	return []checkup{checkRows(ctx, a, db, s)}
 }
 
 func pending(all []postgres.Migration) int {

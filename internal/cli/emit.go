@@ -13,12 +13,13 @@ import (
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/client"
+	"github.com/pawl-run/pawl/internal/cli/app"
 	"github.com/pawl-run/pawl/internal/cli/exit"
 	"github.com/pawl-run/pawl/internal/cli/output"
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-func (a *app) emitCommand() *cobra.Command {
+func emitCommand(a *app.App) *cobra.Command {
 	var f output.Format
 	var m api.Emission
 	var data, to string
@@ -39,10 +40,10 @@ signal sent again is the first one; other content under the same key is refused.
 				return exit.Usagef("--to: the execution is the subject: leave --subject out")
 			}
 			var err error
-			if m.Data, err = a.dataOf(data); err != nil {
+			if m.Data, err = dataOf(a, data); err != nil {
 				return err
 			}
-			return a.withClient(cmd.Context(), reading, func(ctx context.Context, s *session) error {
+			return a.WithClient(cmd.Context(), app.Reading, func(ctx context.Context, s *app.Session) error {
 				emit := s.Emit
 				if to != "" {
 					emit = func(ctx context.Context, m api.Emission) (*api.Emitted, error) { return s.EmitTo(ctx, to, m) }
@@ -52,14 +53,14 @@ signal sent again is the first one; other content under the same key is refused.
 					return err
 				}
 				if f != output.AsTable {
-					return output.WriteData(a.out, f, out)
+					return output.WriteData(a.Out, f, out)
 				}
-				fmt.Fprintln(a.out, out.Signal)
+				fmt.Fprintln(a.Out, out.Signal)
 				for _, e := range out.Enforcements {
-					a.say("pawl: rule %s: %s", e.Rule, strings.Join(strings.Fields(strings.Join([]string{e.State, e.Execution, reasonText(e.Reason)}, " ")), " "))
+					a.Say("pawl: rule %s: %s", e.Rule, strings.Join(strings.Fields(strings.Join([]string{e.State, e.Execution, reasonText(e.Reason)}, " ")), " "))
 				}
 				if out.Existing {
-					a.say("pawl: it was emitted before under this key")
+					a.Say("pawl: it was emitted before under this key")
 				}
 				return nil
 			})
@@ -74,14 +75,14 @@ signal sent again is the first one; other content under the same key is refused.
 }
 
 // dataOf reads JSON from a flag, or from the file that it names; nil when nothing is given.
-func (a *app) dataOf(text string) (json.RawMessage, error) {
+func dataOf(a *app.App, text string) (json.RawMessage, error) {
 	raw := []byte(text)
 	if path, is := strings.CutPrefix(text, "@"); is {
-		files, err := a.readFiles([]string{path})
+		files, err := a.ReadFiles([]string{path})
 		if err != nil {
 			return nil, fmt.Errorf("--data: %w", err)
 		}
-		raw = files[0].content
+		raw = files[0].Content
 	}
 	if raw = bytes.TrimSpace(raw); len(raw) == 0 {
 		return nil, nil
@@ -98,8 +99,8 @@ func (a *app) dataOf(text string) (json.RawMessage, error) {
 	return raw, nil
 }
 
-func listSignals(_ *app, ctx context.Context, c *client.Client, l *listing) (any, *output.Table, error) {
-	since, err := moment("--since", l.since)
+func listSignals(ctx context.Context, _ *app.App, c *client.Client, l *listing) (any, *output.Table, error) {
+	since, err := app.Moment("--since", l.since)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -133,13 +134,13 @@ func listSignals(_ *app, ctx context.Context, c *client.Client, l *listing) (any
 }
 
 // describeSignal shows everything about a signal.
-func (a *app) describeSignal(ctx context.Context, s *session, id string, f output.Format) error {
+func describeSignal(ctx context.Context, a *app.App, s *app.Session, id string, f output.Format) error {
 	k, err := s.Signal(ctx, id)
 	if err != nil {
 		return err
 	}
 	if f != output.AsTable {
-		return output.WriteData(a.out, f, k)
+		return output.WriteData(a.Out, f, k)
 	}
 	t := &output.Table{}
 	for _, field := range []struct{ name, value string }{
@@ -150,7 +151,7 @@ func (a *app) describeSignal(ctx context.Context, s *session, id string, f outpu
 			t.Row(field.name+":", field.value)
 		}
 	}
-	t.Write(a.out)
+	t.Write(a.Out)
 	return nil
 }
 

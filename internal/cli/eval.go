@@ -17,6 +17,7 @@ import (
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/client"
+	"github.com/pawl-run/pawl/internal/cli/app"
 	"github.com/pawl-run/pawl/internal/cli/config"
 	"github.com/pawl-run/pawl/internal/cli/exit"
 	"github.com/pawl-run/pawl/internal/cli/output"
@@ -48,7 +49,7 @@ type evalOptions struct {
 	cases       caseOptions
 }
 
-func (a *app) evalCommand() *cobra.Command {
+func evalCommand(a *app.App) *cobra.Command {
 	var o evalOptions
 	c := &cobra.Command{
 		Use:   "eval FILE|-",
@@ -79,7 +80,7 @@ The language is that of --language, or of the file's extension, or of its first 
   pawl eval --cases examples/cases/roots --tolerance 1e-4 examples/cases/roots.c
   pawl eval --cases tests/ --checker check.py --stop-on-failure solution.cpp -o json`,
 		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error { return a.eval(cmd.Context(), args[0], &o) },
+		RunE: func(cmd *cobra.Command, args []string) error { return eval(cmd.Context(), a, args[0], &o) },
 	}
 	f := c.Flags()
 	f.StringVarP(&o.language, "language", "l", "", "one of "+strings.Join(api.Languages(), ", "))
@@ -106,35 +107,35 @@ The language is that of --language, or of the file's extension, or of its first 
 	return c
 }
 
-func (a *app) eval(ctx context.Context, file string, o *evalOptions) error {
-	e, c, err := a.evaluation(file, o)
+func eval(ctx context.Context, a *app.App, file string, o *evalOptions) error {
+	e, c, err := evaluation(a, file, o)
 	if err != nil {
 		return err
 	}
 	defer c.close()
-	if a.config.Text("server") == "" {
-		if err := a.missingFor("this program", e.Language); err != nil {
+	if a.Config.Text("server") == "" {
+		if err := missingFor(a, "this program", e.Language); err != nil {
 			return err
 		}
 	}
-	return a.withClient(ctx, working, func(ctx context.Context, s *session) error { return a.evalWith(ctx, s, e, c, o) })
+	return a.WithClient(ctx, app.Working, func(ctx context.Context, s *app.Session) error { return evalWith(ctx, a, s, e, c, o) })
 }
 
-func (a *app) evalWith(ctx context.Context, s *session, e *api.Evaluation, c *contents, o *evalOptions) error {
-	if s.embedded {
-		if err := a.missingLabels("this program", o.wanted); err != nil {
+func evalWith(ctx context.Context, a *app.App, s *app.Session, e *api.Evaluation, c *contents, o *evalOptions) error {
+	if s.Embedded {
+		if err := missingLabels(a, "this program", o.wanted); err != nil {
 			return err
 		}
 	}
-	if o.detach && s.embedded {
+	if o.detach && s.Embedded {
 		return exit.Usagef("--detach leaves the execution to a server, and there is none: start pawl server, or give --server")
 	}
 	if err := c.upload(ctx, s); err != nil {
 		return err
 	}
 	var x *api.Execution
-	err := a.following(ctx, s, func() (err error) {
-		e.IdempotencyKey = s.key
+	err := a.Following(ctx, s, func() (err error) {
+		e.IdempotencyKey = s.Key
 		x, err = s.Evaluate(ctx, *e)
 		return err
 	})
@@ -146,15 +147,15 @@ func (a *app) evalWith(ctx context.Context, s *session, e *api.Evaluation, c *co
 		return err
 	}
 	if o.detach {
-		fmt.Fprintln(a.out, x.ID)
+		fmt.Fprintln(a.Out, x.ID)
 		return nil
 	}
-	return a.evaluated(ctx, s, x, o, len(e.Cases))
+	return evaluated(ctx, a, s, x, o, len(e.Cases))
 }
 
 // evaluation puts the request together, and says what is to be uploaded before it is sent.
-func (a *app) evaluation(file string, o *evalOptions) (_ *api.Evaluation, _ *contents, err error) {
-	c := &contents{in: a.in}
+func evaluation(a *app.App, file string, o *evalOptions) (_ *api.Evaluation, _ *contents, err error) {
+	c := &contents{in: a.In}
 	defer func() {
 		if err != nil {
 			c.close()
@@ -163,7 +164,7 @@ func (a *app) evaluation(file string, o *evalOptions) (_ *api.Evaluation, _ *con
 	if o.interactive && (o.stdin != "" || file == "-") {
 		return nil, nil, exit.Usagef("-i: standard input is what the program reads while it runs: give the program as a file, and leave --stdin out")
 	}
-	files, err := a.readFiles([]string{file})
+	files, err := a.ReadFiles([]string{file})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -174,7 +175,7 @@ func (a *app) evaluation(file string, o *evalOptions) (_ *api.Evaluation, _ *con
 	if err != nil {
 		return nil, nil, err
 	}
-	program := files[0].content
+	program := files[0].Content
 	c.inline = len(program)
 	e := &api.Evaluation{Code: api.Code{Source: string(program), Args: o.args, Env: o.env, Collect: o.collect, Interactive: o.interactive, RerunNearLimit: o.reruns}, Labels: o.labels, WorkerLabels: o.wanted, Queue: o.queue,
 		Concurrency: concurrency, Rate: rate, NoCache: o.cache.without}
@@ -184,7 +185,7 @@ func (a *app) evaluation(file string, o *evalOptions) (_ *api.Evaluation, _ *con
 	if e.NotBefore, e.StartIn, err = o.flow.start(); err != nil {
 		return nil, nil, err
 	}
-	if e.Language, err = a.languageOf(o.language, file, program); err != nil {
+	if e.Language, err = languageOf(a, o.language, file, program); err != nil {
 		return nil, nil, err
 	}
 	if o.stdin != "" {
@@ -201,7 +202,7 @@ func (a *app) evaluation(file string, o *evalOptions) (_ *api.Evaluation, _ *con
 	if e.Limits, err = limitsOf(o.limits); err != nil {
 		return nil, nil, err
 	}
-	return e, c, a.addCases(e, &o.cases, o.stdin != "", c)
+	return e, c, addCases(a, e, &o.cases, o.stdin != "", c)
 }
 
 // limitsOf reads --limit.
@@ -214,12 +215,12 @@ func limitsOf(given map[string]string) (api.CodeLimits, error) {
 }
 
 // languageOf finds a program's language.
-func (a *app) languageOf(given, file string, program []byte) (string, error) {
-	set := a.config.Languages.Set()
+func languageOf(a *app.App, given, file string, program []byte) (string, error) {
+	set := a.Config.Languages.Set()
 	known := strings.Join(set.Names(), ", ")
 	if given != "" {
 		name, ok := set.Resolve(given)
-		if !ok && a.config.Text("server") != "" && language.CheckName(strings.ToLower(given)) == nil {
+		if !ok && a.Config.Text("server") != "" && language.CheckName(strings.ToLower(given)) == nil {
 			return strings.ToLower(given), nil // the server knows what its workers have
 		}
 		if !ok {
@@ -247,41 +248,41 @@ func (a *app) languageOf(given, file string, program []byte) (string, error) {
 }
 
 // evaluated passes on what the program writes until it has ended, and returns what to exit with.
-func (a *app) evaluated(ctx context.Context, s *session, x *api.Execution, o *evalOptions, cases int) error {
-	presses := interruptions(ctx)
-	follow, stop := s.within(context.WithoutCancel(ctx))
+func evaluated(ctx context.Context, a *app.App, s *app.Session, x *api.Execution, o *evalOptions, cases int) error {
+	presses := app.Interruptions(ctx)
+	follow, stop := s.Within(context.WithoutCancel(ctx))
 	defer stop()
 	over := make(chan error, 1)
-	printed := newOneAttempt(a.out)
+	printed := newOneAttempt(a.Out)
 	stdout := printed.write
 	if o.interactive { // its output answers what is typed, and is shown to a person as it comes
-		stdout = a.writeChunk
+		stdout = chunksTo(a.Out)
 	}
 	go func() {
 		var q client.LogQuery
-		over <- a.following(follow, s, func() error {
+		over <- a.Following(follow, s, func() error {
 			switch {
 			case o.format == output.AsTable && cases > 0:
-				return a.followCases(follow, s.Client, x.ID, &q, cases)
+				return followCases(follow, a, s.Client, x.ID, &q, cases)
 			case o.format == output.AsTable:
-				return a.passOn(follow, s.Client, x.ID, &q, stdout)
+				return passOn(follow, a, s.Client, x.ID, &q, stdout)
 			}
 			_, err := s.Wait(follow, x.ID)
 			return err
 		})
 	}()
-	go a.sayWhileItWaits(follow, s, x.ID)
+	go sayWhileItWaits(follow, a, s, x.ID)
 	refused := make(chan error, 1) // why the program is not given all that comes on standard input
 	if o.interactive {
 		go func() {
-			if err := a.sendStdin(follow, s, x.ID, 0); err != nil {
+			if err := sendStdin(follow, a, s, x.ID, 0); err != nil {
 				refused <- err
 			}
 		}()
 	}
 	kill := func(why string) {
 		if _, err := s.Kill(follow, x.ID, why, 0); err != nil && !client.IsFinished(err) {
-			a.say("pawl: kill: %v", err)
+			a.Say("pawl: kill: %v", err)
 		}
 	}
 	var cut error
@@ -293,14 +294,14 @@ func (a *app) evaluated(ctx context.Context, s *session, x *api.Execution, o *ev
 				return err
 			}
 			done = true
-		case <-presses.pressed:
+		case <-presses.Pressed:
 			if pressed++; pressed > 1 {
-				return errInterrupted
+				return app.ErrInterrupted
 			}
-			a.say("pawl: killing it; Ctrl-C again leaves without waiting")
+			a.Say("pawl: killing it; Ctrl-C again leaves without waiting")
 			go kill("interrupted")
 		case cut = <-refused: // without the rest it would wait until its limits, or go on with a part
-			a.say("pawl: stdin: %v; killing it", cut)
+			a.Say("pawl: stdin: %v; killing it", cut)
 			go kill("its input was refused")
 		}
 	}
@@ -308,8 +309,8 @@ func (a *app) evaluated(ctx context.Context, s *session, x *api.Execution, o *ev
 	if err != nil {
 		return err
 	}
-	if !o.interactive && o.stdin == "" && cases == 0 && hasUnread(a.in) {
-		a.say("pawl: what is piped into pawl was not given to the program: --stdin - gives it all of it, -i as it comes")
+	if !o.interactive && o.stdin == "" && cases == 0 && hasUnread(a.In) {
+		a.Say("pawl: what is piped into pawl was not given to the program: --stdin - gives it all of it, -i as it comes")
 	}
 	code := exit.CodeOf(end.Status)
 	if pressed > 0 {
@@ -327,20 +328,20 @@ func (a *app) evaluated(ctx context.Context, s *session, x *api.Execution, o *ev
 		}
 	}
 	if o.format != output.AsTable {
-		if err := output.WriteData(a.out, o.format, evalResult{end.ID, end.Status, end.Attempt, end.Cached, end.ReusedOf, end.Error, result}); err != nil {
+		if err := output.WriteData(a.Out, o.format, evalResult{end.ID, end.Status, end.Attempt, end.Cached, end.ReusedOf, end.Error, result}); err != nil {
 			return err
 		}
 	} else {
 		if end.Cached {
-			if err := a.writeCached(end, &result); err != nil {
+			if err := writeCached(a, end, &result); err != nil {
 				return err
 			}
 		}
 		if result.Summary != nil {
-			a.writeCases(&result)
+			writeCases(a, &result)
 		}
 		if end.Status != api.Completed && end.Error != nil {
-			a.say("pawl: %s", end.Error)
+			a.Say("pawl: %s", end.Error)
 		}
 		if err := printed.failure(end); err != nil && !o.interactive {
 			return err
@@ -354,11 +355,11 @@ func (a *app) evaluated(ctx context.Context, s *session, x *api.Execution, o *ev
 
 // writeCached writes what the program wrote whose outcome was kept: what did not run has no logs. All of it is there, since an output in which
 // something is left out has more bytes than are kept.
-func (a *app) writeCached(x *api.Execution, r *api.CodeResult) error {
-	a.say("pawl: cached: outcome of %s, %s did not run", x.ReusedOf, x.ID)
-	_, err := a.out.Write(append([]byte(r.Stdout), r.StdoutBase64...))
+func writeCached(a *app.App, x *api.Execution, r *api.CodeResult) error {
+	a.Say("pawl: cached: outcome of %s, %s did not run", x.ReusedOf, x.ID)
+	_, err := a.Out.Write(append([]byte(r.Stdout), r.StdoutBase64...))
 	if err == nil {
-		_, err = a.err.Write(append([]byte(r.Stderr), r.StderrBase64...))
+		_, err = a.Err.Write(append([]byte(r.Stderr), r.StderrBase64...))
 	}
 	return err
 }
@@ -375,7 +376,7 @@ type evalResult struct {
 }
 
 // passOn writes what the program writes, as it comes, and keeps in q how far it has come.
-func (a *app) passOn(ctx context.Context, c *client.Client, id string, q *client.LogQuery, stdout func(*api.LogChunk) error) error {
+func passOn(ctx context.Context, a *app.App, c *client.Client, id string, q *client.LogQuery, stdout func(*api.LogChunk) error) error {
 	before, _, _ := strings.Cut(q.After, ".")
 	attempt, _ := strconv.Atoi(before) // 0: nothing was read before
 	for chunk, err := range c.FollowLogs(ctx, id, *q) {
@@ -383,14 +384,14 @@ func (a *app) passOn(ctx context.Context, c *client.Client, id string, q *client
 			return err
 		}
 		if attempt != 0 && chunk.Attempt != attempt {
-			a.say("pawl: attempt %d begins", chunk.Attempt)
+			a.Say("pawl: attempt %d begins", chunk.Attempt)
 		}
 		attempt = chunk.Attempt
 		q.After = client.AfterLog(chunk)
 		if chunk.Stream == "stdout" {
 			err = stdout(&chunk)
 		} else {
-			_, err = a.err.Write(chunk.Bytes())
+			_, err = a.Err.Write(chunk.Bytes())
 		}
 		if err != nil {
 			return fmt.Errorf("pass on %s: %w", chunk.Stream, err)
@@ -399,14 +400,16 @@ func (a *app) passOn(ctx context.Context, c *client.Client, id string, q *client
 	return nil
 }
 
-// writeChunk writes to standard output what an attempt wrote there.
-func (a *app) writeChunk(chunk *api.LogChunk) error {
-	_, err := a.out.Write(chunk.Bytes())
-	return err
+// chunksTo writes to w what an attempt wrote.
+func chunksTo(w io.Writer) func(*api.LogChunk) error {
+	return func(chunk *api.LogChunk) error {
+		_, err := w.Write(chunk.Bytes())
+		return err
+	}
 }
 
 // saveCollected writes the files that the program left beneath dir, and nowhere else.
-func saveCollected(ctx context.Context, s *session, id string, r *api.CodeResult, dir string) error {
+func saveCollected(ctx context.Context, s *app.Session, id string, r *api.CodeResult, dir string) error {
 	if len(r.Files) == 0 {
 		return nil
 	}
@@ -430,7 +433,7 @@ func saveCollected(ctx context.Context, s *session, id string, r *api.CodeResult
 }
 
 // saveFile writes one file: what is in the result as it is, what is kept elsewhere as it comes.
-func saveFile(ctx context.Context, s *session, id string, f *api.ResultFile, root *os.Root) error {
+func saveFile(ctx context.Context, s *app.Session, id string, f *api.ResultFile, root *os.Root) error {
 	path := filepath.FromSlash(f.Path)
 	if f.Content != nil {
 		return root.WriteFile(path, []byte(*f.Content), 0o644)

@@ -10,11 +10,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/cli/app"
 	"github.com/pawl-run/pawl/internal/cli/exit"
 	"github.com/pawl-run/pawl/internal/cli/output"
 )
 
-func (a *app) filesCommand() *cobra.Command {
+func filesCommand(a *app.App) *cobra.Command {
 	var into string
 	var f output.Format
 	c := &cobra.Command{
@@ -31,19 +32,19 @@ The files of a workflow are those of its tasks: they are listed with the task an
 			if into != "" && len(args) == 1 {
 				return exit.Usagef("--into is for one file: name it")
 			}
-			return a.withClient(cmd.Context(), reading, func(ctx context.Context, s *session) error {
+			return a.WithClient(cmd.Context(), app.Reading, func(ctx context.Context, s *app.Session) error {
 				if len(args) == 2 {
-					err := a.fetchFile(ctx, s, args[0], args[1], into)
-					return a.fileOfTask(ctx, s, args[0], args[1], err)
+					err := fetchFile(ctx, a, s, args[0], args[1], into)
+					return fileOfTask(ctx, a, s, args[0], args[1], err)
 				}
 				x, err := s.Get(ctx, args[0])
 				if err != nil {
 					return err
 				}
 				if x.Kind == "workflow" {
-					return a.listTaskFiles(ctx, s, x, f)
+					return listTaskFiles(ctx, a, s, x, f)
 				}
-				return a.listFiles(x, f)
+				return listFiles(a, x, f)
 			})
 		},
 	}
@@ -52,16 +53,16 @@ The files of a workflow are those of its tasks: they are listed with the task an
 	return c
 }
 
-func (a *app) listFiles(x *api.Execution, f output.Format) error {
+func listFiles(a *app.App, x *api.Execution, f output.Format) error {
 	if !x.Status.Terminal() {
 		return fmt.Errorf("%s is %s, and its files are collected when it ends", x.ID, x.Status)
 	}
 	files := filesOf(x)
 	if f != output.AsTable {
-		return output.WriteData(a.out, f, files)
+		return output.WriteData(a.Out, f, files)
 	}
 	if len(files) == 0 {
-		a.say("%s left no file: what --collect names is kept (collect in a definition)", x.ID)
+		a.Say("%s left no file: what --collect names is kept (collect in a definition)", x.ID)
 		return nil
 	}
 	t := &output.Table{}
@@ -69,7 +70,7 @@ func (a *app) listFiles(x *api.Execution, f output.Format) error {
 	for _, file := range files {
 		t.Row(file.Path, output.Bytes(file.Size), file.Mode)
 	}
-	t.Write(a.out)
+	t.Write(a.Out)
 	return nil
 }
 
@@ -88,14 +89,14 @@ func filesOf(x *api.Execution) []api.ResultFile {
 }
 
 // fetchFile writes a file to standard output or to a file of its own, which is there whole or not at all.
-func (a *app) fetchFile(ctx context.Context, s *session, id, name, into string) (err error) {
+func fetchFile(ctx context.Context, a *app.App, s *app.Session, id, name, into string) (err error) {
 	from, err := s.File(ctx, id, name)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = from.Close() }()
 	if into == "" {
-		_, err = io.Copy(a.out, from)
+		_, err = io.Copy(a.Out, from)
 		return err
 	}
 	to, err := os.Create(into)

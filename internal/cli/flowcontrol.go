@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/cli/app"
 	"github.com/pawl-run/pawl/internal/cli/exit"
 	"github.com/pawl-run/pawl/internal/duration"
 )
@@ -30,7 +31,7 @@ func (o *flowControl) declare(f *pflag.FlagSet) {
 	f.StringVar(&o.rate, "rate", "", "how often executions with a key begin, as in mails=6/1m, instead of the action's own")
 	f.IntVar(&o.burst, "burst", 0, "with --rate: how many may begin at once when none has for a while (default 1)")
 	f.StringVar(&o.at, "at", "", "when it may start: a time as 2026-11-02T10:00:00Z")
-	durationVar(f, &o.in, "in", "how long after it is accepted it may start")
+	app.DurationVar(f, &o.in, "in", "how long after it is accepted it may start")
 	f.StringVar(&o.over, "over", "", "with --rate: delay what is over it (the default), or drop")
 }
 

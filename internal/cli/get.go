@@ -11,51 +11,22 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/client"
+	"github.com/pawl-run/pawl/internal/cli/app"
 	"github.com/pawl-run/pawl/internal/cli/exit"
 	"github.com/pawl-run/pawl/internal/cli/instance"
 	"github.com/pawl-run/pawl/internal/cli/output"
-	"github.com/pawl-run/pawl/internal/duration"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/terminal"
 )
-
-// listing are the choices of `pawl get`.
-type listing struct {
-	format   output.Format
-	watch    bool
-	hinted   bool // the server says when the list may have changed
-	interval time.Duration
-	limit    int
-
-	status   []string
-	action   string
-	workflow string
-	rerunOf  string
-	labels   map[string]string
-	verdicts []string
-	outputs  bool
-	cases    bool
-	tasks    bool
-	since    string
-	until    string
-	where    string
-
-	trigger, subject, source string // of signals
-	state, assignee          string // of inquiries; state of enforcements, too
-	rule, signal             string // of enforcements
-	versionsOf               string // of actions
-	history                  bool   // of pauses
-}
 
 // kinds of things that can be listed, with the other names that people try.
 var listKinds = []struct {
 	name    string
 	aliases []string
-	list    func(*app, context.Context, *client.Client, *listing) (any, *output.Table, error)
+	list    func(context.Context, *app.App, *client.Client, *listing) (any, *output.Table, error)
 }{
 	{"executions", []string{"execution", "ex", "runs"}, listExecutions},
 	{"evaluations", []string{"evaluation", "evals", "eval"}, listEvaluations},
@@ -73,7 +44,7 @@ var listKinds = []struct {
 	{"pauses", []string{"pause", "paused"}, listPauses},
 }
 
-func (a *app) getCommand() *cobra.Command {
+func getCommand(a *app.App) *cobra.Command {
 	l := &listing{}
 	var names []string
 	for _, k := range listKinds {
@@ -100,8 +71,8 @@ for them.`,
 			for _, k := range listKinds {
 				if k.name == args[0] || slices.Contains(k.aliases, args[0]) {
 					l.hinted = k.name == "executions" || k.name == "evaluations"
-					return a.get(cmd.Context(), l, func(ctx context.Context, c *client.Client) (any, *output.Table, error) {
-						return k.list(a, ctx, c, l)
+					return get(cmd.Context(), a, l, func(ctx context.Context, c *client.Client) (any, *output.Table, error) {
+						return k.list(ctx, a, c, l)
 					})
 				}
 			}
@@ -111,7 +82,7 @@ for them.`,
 	f := c.Flags()
 	f.BoolVarP(&l.watch, "watch", "w", false, "show the list again whenever it changes, with the time above it and what runs at its head")
 	l.interval = time.Second
-	durationVar(f, &l.interval, "interval", "how often --watch looks; of executions and evaluations: at most, when something may have changed")
+	app.DurationVar(f, &l.interval, "interval", "how often --watch looks; of executions and evaluations: at most, when something may have changed")
 	f.IntVar(&l.limit, "limit", 50, "how many at most")
 	l.selectFlags(f)
 	f.BoolVar(&l.outputs, "outputs", false, "with -o json or yaml: what each has put out as well")
@@ -130,32 +101,19 @@ for them.`,
 	return c
 }
 
-// selectFlags are those that select executions.
-func (l *listing) selectFlags(f *pflag.FlagSet) {
-	f.StringSliceVar(&l.status, "status", nil, "only executions with one of these statuses")
-	f.StringVar(&l.action, "action", "", "only executions of this action or workflow")
-	f.StringVar(&l.workflow, "workflow", "", "only the tasks of this workflow execution")
-	f.StringVar(&l.rerunOf, "rerun-of", "", "only the reruns of this execution")
-	f.StringToStringVar(&l.labels, "label", nil, "only executions with this label, as in team=grading")
-	f.StringSliceVar(&l.verdicts, "verdict", nil, "only what ended with one of these: ok, or the code of an error, such as timeout")
-	f.StringVar(&l.since, "since", "", "only what was created, or of signals accepted, since then: 90m, or a time as 2026-11-02T10:00:00Z")
-	f.StringVar(&l.where, "where", "", "only executions that meet this condition, as in 'label.team = docs and status = failed and created > -7d'")
-	f.StringVar(&l.until, "until", "", "only executions created before then, as with --since")
-}
-
 // get lists once, or again and again.
-func (a *app) get(ctx context.Context, l *listing, list func(context.Context, *client.Client) (any, *output.Table, error)) error {
-	return a.withClient(ctx, reading, func(ctx context.Context, s *session) error { return a.getWith(ctx, s, l, list) })
+func get(ctx context.Context, a *app.App, l *listing, list func(context.Context, *client.Client) (any, *output.Table, error)) error {
+	return a.WithClient(ctx, app.Reading, func(ctx context.Context, s *app.Session) error { return getWith(ctx, a, s, l, list) })
 }
 
-func (a *app) getWith(ctx context.Context, s *session, l *listing, list func(context.Context, *client.Client) (any, *output.Table, error)) error {
+func getWith(ctx context.Context, a *app.App, s *app.Session, l *listing, list func(context.Context, *client.Client) (any, *output.Table, error)) error {
 	if l.watch {
-		s.leave()
+		s.Leave()
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	hints := make(chan struct{}, 1)
-	if l.watch && l.hinted && !s.embedded {
+	if l.watch && l.hinted && !s.Embedded {
 		go hint(ctx, s.Client, hints)
 	} else {
 		close(hints)
@@ -180,23 +138,23 @@ func (a *app) getWith(ctx context.Context, s *session, l *listing, list func(con
 			t.Write(&b)
 		}
 		if text := b.String(); text != last {
-			if l.watch && last != "" && terminal.IsTerminal(a.out) {
-				fmt.Fprint(a.out, "\x1b[H\x1b[2J")
+			if l.watch && last != "" && terminal.IsTerminal(a.Out) {
+				fmt.Fprint(a.Out, "\x1b[H\x1b[2J")
 			}
 			if l.watch && (l.format == output.AsTable || l.format == output.AsWide) {
-				if last != "" && !terminal.IsTerminal(a.out) {
-					fmt.Fprintln(a.out)
+				if last != "" && !terminal.IsTerminal(a.Out) {
+					fmt.Fprintln(a.Out)
 				}
-				fmt.Fprintln(a.out, time.Now().Format("15:04:05"))
+				fmt.Fprintln(a.Out, time.Now().Format("15:04:05"))
 			}
-			fmt.Fprint(a.out, text)
+			fmt.Fprint(a.Out, text)
 			last = text
 		}
 		if !l.watch {
 			return nil
 		}
-		if s.embedded {
-			a.say("nothing is at work on %s, so nothing changes: watch while a pawl run or pawl server is", a.config.Text("state_dir"))
+		if s.Embedded {
+			a.Say("nothing is at work on %s, so nothing changes: watch while a pawl run or pawl server is", a.Config.Text("state_dir"))
 			return nil
 		}
 		if err := instance.WaitFor(ctx, l.interval); err != nil {
@@ -228,82 +186,7 @@ func hint(ctx context.Context, c *client.Client, hints chan<- struct{}) {
 	}
 }
 
-func (l *listing) filter() (client.Filter, error) {
-	if l.limit < 1 {
-		return client.Filter{}, exit.Usagef("--limit %d: give a number of 1 or more", l.limit)
-	}
-	f := client.Filter{Action: l.action, Workflow: l.workflow, RerunOf: l.rerunOf, Labels: l.labels, Verdicts: l.verdicts, Where: l.where, Outputs: l.outputs, Cases: l.cases, TopLevel: !l.tasks && l.workflow == "", Limit: min(l.limit, 1000)}
-	for _, s := range l.status {
-		if !slices.Contains(api.Statuses(), api.Status(s)) {
-			return f, exit.Usagef("--status %q: one of %s", s, strings.Trim(strings.ReplaceAll(fmt.Sprint(api.Statuses()), " ", ", "), "[]"))
-		}
-		f.Status = append(f.Status, api.Status(s))
-	}
-	var err error
-	if f.Since, err = moment("--since", l.since); err != nil {
-		return f, err
-	}
-	f.Until, err = moment("--until", l.until)
-	return f, err
-}
-
-// moment reads a time, or how long ago it was.
-func moment(flag, s string) (time.Time, error) {
-	if s == "" {
-		return time.Time{}, nil
-	}
-	if d, err := duration.Parse(s); err == nil {
-		return time.Now().Add(-d), nil
-	}
-	t, err := time.Parse(time.RFC3339, s)
-	if err != nil {
-		return t, exit.Usagef("%s %q: write a time as 2026-11-02T10:00:00Z, or how long ago as 90m or 2d", flag, s)
-	}
-	return t, nil
-}
-
-// pick lists as many as are to be listed. A list that is watched begins with what runs: under load the newest are all waiting.
-func (l *listing) pick(f client.Filter, walk func(client.Filter) iter.Seq2[api.Execution, error]) ([]api.Execution, error) {
-	if !l.watch || len(f.Status) > 0 {
-		return l.firstOf(walk(f))
-	}
-	active := f
-	active.Status = []api.Status{api.Running, api.Provisioning}
-	all, err := l.firstOf(walk(active))
-	if err != nil {
-		return nil, err
-	}
-	newest, err := l.firstOf(walk(f))
-	if err != nil {
-		return nil, err
-	}
-	shown := map[string]bool{}
-	for _, x := range all {
-		shown[x.ID] = true
-	}
-	for _, x := range newest {
-		if !shown[x.ID] && len(all) < l.limit {
-			all = append(all, x)
-		}
-	}
-	return all, nil
-}
-
-// firstOf are the first of a walk, as many as are to be listed.
-func (l *listing) firstOf(walk iter.Seq2[api.Execution, error]) ([]api.Execution, error) {
-	all := []api.Execution{}
-	for x, err := range walk {
-		if err != nil {
-			return nil, err
-		}
-		if all = append(all, x); len(all) >= l.limit {
-			break
-		}
-	}
-	return all, nil
-}
-
-func listExecutions(_ *app, ctx context.Context, c *client.Client, l *listing) (any, *output.Table, error) {
+func listExecutions(ctx context.Context, _ *app.App, c *client.Client, l *listing) (any, *output.Table, error) {
 	f, err := l.filter()
 	if err != nil {
 		return nil, nil, err
@@ -312,7 +195,7 @@ func listExecutions(_ *app, ctx context.Context, c *client.Client, l *listing) (
 	return all, executionTable(all, l.format == output.AsWide), err
 }
 
-func listEvaluations(a *app, ctx context.Context, c *client.Client, l *listing) (any, *output.Table, error) {
+func listEvaluations(ctx context.Context, a *app.App, c *client.Client, l *listing) (any, *output.Table, error) {
 	f, err := l.filter()
 	if err != nil {
 		return nil, nil, err
@@ -323,7 +206,7 @@ func listEvaluations(a *app, ctx context.Context, c *client.Client, l *listing) 
 	f.TopLevel = false // they all are
 	all, err := l.pick(f, func(f client.Filter) iter.Seq2[api.Execution, error] { return c.AllEvaluations(ctx, f) })
 	if err == nil && len(all) == 0 && len(l.verdicts) > 0 && len(l.labels) > 0 && !l.watch {
-		a.sayVerdicts(ctx, c, l)
+		sayVerdicts(ctx, a, c, l)
 	}
 	return all, evaluationTable(all, l), err
 }
@@ -416,7 +299,7 @@ func executionTable(all []api.Execution, wide bool) *output.Table {
 	return t
 }
 
-func listQueues(_ *app, ctx context.Context, c *client.Client, _ *listing) (any, *output.Table, error) {
+func listQueues(ctx context.Context, _ *app.App, c *client.Client, _ *listing) (any, *output.Table, error) {
 	all, err := c.Queues(ctx)
 	all = append([]api.Queue{}, all...) // in JSON an empty list, not null
 	t := &output.Table{}
@@ -439,7 +322,7 @@ func handlerText(name string) string {
 	return "handler " + name
 }
 
-func listKeys(_ *app, ctx context.Context, c *client.Client, _ *listing) (any, *output.Table, error) {
+func listKeys(ctx context.Context, _ *app.App, c *client.Client, _ *listing) (any, *output.Table, error) {
 	all, err := c.Keys(ctx)
 	all = append([]api.Key{}, all...) // in JSON an empty list, not null
 	t := &output.Table{}
@@ -450,7 +333,7 @@ func listKeys(_ *app, ctx context.Context, c *client.Client, _ *listing) (any, *
 	return all, t, err
 }
 
-func listWorkers(_ *app, ctx context.Context, c *client.Client, l *listing) (any, *output.Table, error) {
+func listWorkers(ctx context.Context, _ *app.App, c *client.Client, l *listing) (any, *output.Table, error) {
 	all, err := c.Workers(ctx)
 	all = append([]api.Worker{}, all...) // in JSON an empty list, not null
 	t := &output.Table{}
@@ -474,7 +357,7 @@ func listWorkers(_ *app, ctx context.Context, c *client.Client, l *listing) (any
 }
 
 // sayVerdicts says which verdicts there are with the labels when none is one of those that were asked for: they may be mistyped.
-func (a *app) sayVerdicts(ctx context.Context, c *client.Client, l *listing) {
+func sayVerdicts(ctx context.Context, a *app.App, c *client.Client, l *listing) {
 	n, err := c.Count(ctx, client.Filter{Labels: l.labels, TopLevel: true})
 	if err != nil || n.Total == 0 {
 		return
@@ -486,5 +369,5 @@ func (a *app) sayVerdicts(ctx context.Context, c *client.Client, l *listing) {
 	if n.Unfinished > 0 {
 		there = append(there, fmt.Sprintf("%d unfinished", n.Unfinished))
 	}
-	a.say("pawl: none has the verdict %s; with the label there are %s", strings.Join(l.verdicts, ","), strings.Join(there, ", "))
+	a.Say("pawl: none has the verdict %s; with the label there are %s", strings.Join(l.verdicts, ","), strings.Join(there, ", "))
 }

@@ -4,13 +4,12 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/pawl-run/pawl/internal/cli/app"
 	"github.com/pawl-run/pawl/internal/cli/exit"
-	"github.com/pawl-run/pawl/internal/duration"
 )
 
 // flagsTopic is the text of pawl help flags.
@@ -118,7 +117,7 @@ func argsOf(check cobra.PositionalArgs) cobra.PositionalArgs {
 			}
 			return exit.Usagef("%s takes no arguments: %s", cmd.CommandPath(), hint)
 		case len(args) == 0:
-			return exit.Usagef("%s needs %s, as in: %s", cmd.CommandPath(), wanted, firstExample(cmd))
+			return exit.Usagef("%s needs %s, as in: %s", cmd.CommandPath(), wanted, app.FirstExample(cmd))
 		default:
 			surplus := args[min(extra, len(args)-1)]
 			hint := ""
@@ -131,13 +130,6 @@ func argsOf(check cobra.PositionalArgs) cobra.PositionalArgs {
 			return exit.Usagef("%s takes %s and no more: leave %q out%s", cmd.CommandPath(), wanted, surplus, hint)
 		}
 	}
-}
-
-// firstExample is the first line of a command's examples, without the remark behind it.
-func firstExample(cmd *cobra.Command) string {
-	line, _, _ := strings.Cut(strings.TrimSpace(cmd.Example), "\n")
-	line, _, _ = strings.Cut(line, "   ")
-	return line
 }
 
 // unknownCommand names the commands that may have been meant.
@@ -174,21 +166,5 @@ func flagError(cmd *cobra.Command, err error) error {
 	if other := elsewhere[cmd.Name()][found[1]]; other != "" {
 		return fmt.Errorf("%w: use %s", err, other)
 	}
-	return err
-}
-
-// durationVar adds a flag for a duration, which is read as it is everywhere else; what d holds is the default.
-func durationVar(flags *pflag.FlagSet, d *time.Duration, name, doc string) {
-	flags.Var((*durationValue)(d), name, doc)
-}
-
-type durationValue time.Duration
-
-func (v *durationValue) String() string { return time.Duration(*v).String() }
-func (v *durationValue) Type() string   { return "duration" }
-
-func (v *durationValue) Set(s string) error {
-	d, err := duration.Parse(s)
-	*v = durationValue(d)
 	return err
 }

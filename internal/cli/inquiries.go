@@ -16,6 +16,7 @@ import (
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/client"
+	"github.com/pawl-run/pawl/internal/cli/app"
 	"github.com/pawl-run/pawl/internal/cli/exit"
 	"github.com/pawl-run/pawl/internal/cli/output"
 	"github.com/pawl-run/pawl/internal/form"
@@ -32,7 +33,7 @@ type answering struct {
 	format      output.Format
 }
 
-func (a *app) answerCommand() *cobra.Command {
+func answerCommand(a *app.App) *cobra.Command {
 	o := &answering{}
 	c := &cobra.Command{
 		Use:   "answer ID [FIELD=VALUE…]",
@@ -55,11 +56,11 @@ the caller's word. With --link it makes a link instead, by which one person may 
 			if given > 1 {
 				return exit.Usagef("give one of FIELD=VALUE, --data, -i and --link")
 			}
-			return a.withClient(cmd.Context(), reading, func(ctx context.Context, s *session) error {
+			return a.WithClient(cmd.Context(), app.Reading, func(ctx context.Context, s *app.Session) error {
 				if o.link != "" {
-					return a.linkTo(ctx, s, args[0], o)
+					return linkTo(ctx, a, s, args[0], o)
 				}
-				return a.answer(ctx, s, args[0], args[1:], o)
+				return answer(ctx, a, s, args[0], args[1:], o)
 			})
 		},
 	}
@@ -82,23 +83,23 @@ func groupNames(names []string) (all []string) {
 	return all
 }
 
-func (a *app) linkTo(ctx context.Context, s *session, id string, o *answering) error {
+func linkTo(ctx context.Context, a *app.App, s *app.Session, id string, o *answering) error {
 	l, err := s.LinkInquiry(ctx, id, api.Invitation{For: o.link, Groups: groupNames(o.groups)})
 	if err != nil {
 		return err
 	}
 	if o.format != output.AsTable {
-		return output.WriteData(a.out, o.format, l)
+		return output.WriteData(a.Out, o.format, l)
 	}
-	server := a.config.Text("server")
+	server := a.Config.Text("server")
 	if server == "" {
-		a.say("pawl: the link leads to a server on this state directory: put its address before the path")
+		a.Say("pawl: the link leads to a server on this state directory: put its address before the path")
 	}
-	fmt.Fprintln(a.out, strings.TrimSuffix(server, "/")+l.Path)
+	fmt.Fprintln(a.Out, strings.TrimSuffix(server, "/")+l.Path)
 	return nil
 }
 
-func (a *app) answer(ctx context.Context, s *session, id string, args []string, o *answering) error {
+func answer(ctx context.Context, a *app.App, s *app.Session, id string, args []string, o *answering) error {
 	r := api.Reply{By: o.as, Groups: groupNames(o.groups), Note: o.note}
 	if r.By == "" {
 		u, err := user.Current()
@@ -113,9 +114,9 @@ func (a *app) answer(ctx context.Context, s *session, id string, args []string, 
 	}
 	switch {
 	case o.data != "":
-		r.Answer, err = a.dataOf(o.data)
+		r.Answer, err = dataOf(a, o.data)
 	case o.interactive:
-		r.Answer, err = a.askFields(i)
+		r.Answer, err = askFields(a, i)
 	default:
 		r.Answer, err = answerOf(i, args)
 	}
@@ -126,13 +127,13 @@ func (a *app) answer(ctx context.Context, s *session, id string, args []string, 
 		return err
 	}
 	if o.format != output.AsTable {
-		return output.WriteData(a.out, o.format, i)
+		return output.WriteData(a.Out, o.format, i)
 	}
 	say := "answered"
 	if i.Answer.Declined {
 		say = "declined"
 	}
-	fmt.Fprintf(a.out, "%s is %s by %s: %s\n", i.ID, say, i.Answer.By, i.Answer.Value)
+	fmt.Fprintf(a.Out, "%s is %s by %s: %s\n", i.ID, say, i.Answer.By, i.Answer.Value)
 	return nil
 }
 
@@ -181,18 +182,18 @@ func valueOf(f *form.Field, text string) (json.RawMessage, error) {
 }
 
 // askFields shows a question and asks for each of its fields, until what is written is a value of it.
-func (a *app) askFields(i *api.Inquiry) (json.RawMessage, error) {
-	a.say("%s", i.Title)
+func askFields(a *app.App, i *api.Inquiry) (json.RawMessage, error) {
+	a.Say("%s", i.Title)
 	if i.Text != "" {
-		a.say("%s", i.Text)
+		a.Say("%s", i.Text)
 	}
-	in := bufio.NewReader(io.LimitReader(a.in, 1<<20))
+	in := bufio.NewReader(io.LimitReader(a.In, 1<<20))
 	fields := form.Fields(i.Form)
 	values := make([]json.RawMessage, len(fields))
 	for n := range fields {
 		f := &fields[n]
 		for {
-			fmt.Fprint(a.err, promptOf(f))
+			fmt.Fprint(a.Err, promptOf(f))
 			line, err := in.ReadString('\n')
 			if err != nil && (line == "" || !errors.Is(err, io.EOF)) {
 				return nil, exit.Usagef("standard input ends before the question is answered: nothing was sent")
@@ -206,7 +207,7 @@ func (a *app) askFields(i *api.Inquiry) (json.RawMessage, error) {
 				values[n] = v
 				break
 			}
-			a.say("  %v", bad)
+			a.Say("  %v", bad)
 			if err != nil {
 				return nil, exit.Usagef("standard input ends before the question is answered: nothing was sent")
 			}
@@ -238,7 +239,7 @@ func promptOf(f *form.Field) string {
 	return say + ": "
 }
 
-func listInquiries(_ *app, ctx context.Context, c *client.Client, l *listing) (any, *output.Table, error) {
+func listInquiries(ctx context.Context, _ *app.App, c *client.Client, l *listing) (any, *output.Table, error) {
 	if l.limit < 1 {
 		return nil, nil, exit.Usagef("--limit %d: give a number of 1 or more", l.limit)
 	}
@@ -273,13 +274,13 @@ func listInquiries(_ *app, ctx context.Context, c *client.Client, l *listing) (a
 }
 
 // describeInquiry shows everything about a question.
-func (a *app) describeInquiry(ctx context.Context, s *session, id string, f output.Format) error {
+func describeInquiry(ctx context.Context, a *app.App, s *app.Session, id string, f output.Format) error {
 	i, err := s.Inquiry(ctx, id)
 	if err != nil {
 		return err
 	}
 	if f != output.AsTable {
-		return output.WriteData(a.out, f, i)
+		return output.WriteData(a.Out, f, i)
 	}
 	fields := []struct{ name, value string }{
 		{"ID", i.ID}, {"State", i.State}, {"Title", i.Title}, {"Text", i.Text}, {"Purpose", i.Purpose}, {"Execution", i.Execution}, {"Workflow", i.Workflow},
@@ -295,15 +296,15 @@ func (a *app) describeInquiry(ctx context.Context, s *session, id string, f outp
 			t.Row(field.name+":", field.value)
 		}
 	}
-	t.Write(a.out)
+	t.Write(a.Out)
 	if i.State != api.InquiryOpen {
 		return nil
 	}
-	fmt.Fprintln(a.out, "\nFields:")
+	fmt.Fprintln(a.Out, "\nFields:")
 	t = &output.Table{}
 	for _, field := range form.Fields(i.Form) {
 		t.Row("  "+strings.TrimSuffix(promptOf(&field), ": "), field.Name)
 	}
-	t.Write(a.out)
+	t.Write(a.Out)
 	return nil
 }

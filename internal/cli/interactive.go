@@ -11,24 +11,18 @@ import (
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/client"
+	"github.com/pawl-run/pawl/internal/cli/app"
 	"github.com/pawl-run/pawl/internal/cli/exit"
 	"github.com/pawl-run/pawl/internal/cli/instance"
 )
 
-// current is the connection as it is now.
-func (s *session) current() *client.Client {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.Client
-}
-
 // sendStdin gives an interactive evaluation what this process reads on its own standard input, from an offset of its
 // stdin on, until an end of file or the end of the evaluation. What cannot be sent just now is sent later. The error says why
 // the rest will not be sent.
-func (a *app) sendStdin(ctx context.Context, s *session, id string, offset int64) error {
+func sendStdin(ctx context.Context, a *app.App, s *app.Session, id string, offset int64) error {
 	buf := make([]byte, 64<<10)
 	for {
-		n, err := a.in.Read(buf)
+		n, err := a.In.Read(buf)
 		over := errors.Is(err, io.EOF)
 		if err != nil && !over {
 			return fmt.Errorf("read standard input: %w", err)
@@ -36,7 +30,7 @@ func (a *app) sendStdin(ctx context.Context, s *session, id string, offset int64
 		if n == 0 && !over {
 			continue
 		}
-		if err := a.sendPiece(ctx, s, id, &offset, buf[:n], over); err != nil {
+		if err := sendPiece(ctx, a, s, id, &offset, buf[:n], over); err != nil {
 			if ctx.Err() == nil && !client.IsFinished(err) {
 				return err
 			}
@@ -49,9 +43,9 @@ func (a *app) sendStdin(ctx context.Context, s *session, id string, offset int64
 }
 
 // sendPiece sends until it is taken in, or for good not.
-func (a *app) sendPiece(ctx context.Context, s *session, id string, offset *int64, piece []byte, last bool) error {
+func sendPiece(ctx context.Context, a *app.App, s *app.Session, id string, offset *int64, piece []byte, last bool) error {
 	for told := false; ; {
-		w := s.current().WriteStdin(ctx, id, *offset)
+		w := s.Current().WriteStdin(ctx, id, *offset)
 		n, err := w.Write(piece)
 		if err == nil && last {
 			err = w.Close()
@@ -67,17 +61,17 @@ func (a *app) sendPiece(ctx context.Context, s *session, id string, offset *int6
 			// The follower of the output finds out whether the engine is gone for good.
 			if !told {
 				told = true
-				a.say("pawl: stdin is sent again when the server answers: %v", err)
+				a.Say("pawl: stdin is sent again when the server answers: %v", err)
 			}
 			if err := instance.WaitFor(ctx, 500*time.Millisecond); err != nil {
 				return err
 			}
 		case refused.Type == api.ProblemStdinOffset:
-			at, fault := s.current().Stdin(ctx, id)
+			at, fault := s.Current().Stdin(ctx, id)
 			if fault != nil {
 				return fault
 			}
-			a.say("pawl: another terminal types, too: this goes behind what was typed there")
+			a.Say("pawl: another terminal types, too: this goes behind what was typed there")
 			*offset = at.Offset
 		default:
 			return err
@@ -85,7 +79,7 @@ func (a *app) sendPiece(ctx context.Context, s *session, id string, offset *int6
 	}
 }
 
-func (a *app) attachCommand() *cobra.Command {
+func attachCommand(a *app.App) *cobra.Command {
 	var quiet bool
 	c := &cobra.Command{
 		Use:   "attach ID",
@@ -97,8 +91,8 @@ already. Ctrl-D is its end of file. Ctrl-C leaves and lets it go on; pawl kill e
   pawl attach ex_…`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withClient(cmd.Context(), reading, func(ctx context.Context, s *session) error {
-				return a.attach(ctx, s, args[0], quiet)
+			return a.WithClient(cmd.Context(), app.Reading, func(ctx context.Context, s *app.Session) error {
+				return attach(ctx, a, s, args[0], quiet)
 			})
 		},
 	}
@@ -106,14 +100,14 @@ already. Ctrl-D is its end of file. Ctrl-C leaves and lets it go on; pawl kill e
 	return c
 }
 
-func (a *app) attach(ctx context.Context, s *session, id string, quiet bool) error {
-	s.leave()
+func attach(ctx context.Context, a *app.App, s *app.Session, id string, quiet bool) error {
+	s.Leave()
 	at, err := s.Stdin(ctx, id)
 	if err != nil {
 		return err
 	}
-	if s.embedded && !at.Status.Terminal() {
-		a.sayIdle(id, at.Status)
+	if s.Embedded && !at.Status.Terminal() {
+		sayIdle(a, id, at.Status)
 		return &exit.Error{Code: exit.General}
 	}
 	var q client.LogQuery
@@ -129,13 +123,13 @@ func (a *app) attach(ctx context.Context, s *session, id string, quiet bool) err
 	refused := make(chan error, 1)
 	if !at.Status.Terminal() && !at.Closed {
 		go func() {
-			if err := a.sendStdin(sending, s, id, at.Offset); err != nil {
+			if err := sendStdin(sending, a, s, id, at.Offset); err != nil {
 				refused <- err
 				stop()
 			}
 		}()
 	}
-	err = a.passOn(sending, s.Client, id, &q, a.writeChunk)
+	err = passOn(sending, a, s.Client, id, &q, chunksTo(a.Out))
 	select {
 	case err := <-refused:
 		return fmt.Errorf("stdin: %w; it waits until its limits: pawl kill %s ends it", err, id)
@@ -152,7 +146,7 @@ func (a *app) attach(ctx context.Context, s *session, id string, quiet bool) err
 		return nil
 	}
 	if end.Error != nil {
-		a.say("pawl: %s", end.Error)
+		a.Say("pawl: %s", end.Error)
 	}
 	return &exit.Error{Code: exit.CodeOf(end.Status)}
 }

@@ -2,116 +2,15 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
-	"maps"
-	"slices"
 
 	"github.com/spf13/cobra"
 
-	"github.com/pawl-run/pawl/internal/cli/config"
-	"github.com/pawl-run/pawl/internal/cli/exit"
+	"github.com/pawl-run/pawl/internal/cli/app"
 	"github.com/pawl-run/pawl/internal/cli/output"
-	"github.com/pawl-run/pawl/internal/definition"
-	"github.com/pawl-run/pawl/internal/flow"
-	"github.com/pawl-run/pawl/internal/language"
 	"github.com/pawl-run/pawl/internal/task"
 )
 
-// missingFor says what a language's code needs and this machine does not have.
-func (a *app) missingFor(what, name string) error {
-	tool, install := a.config.Languages.Missing(name)
-	if tool == "" {
-		return nil
-	}
-	return fmt.Errorf("%s needs %s to run its %s code, and %s is not on this machine's PATH: %s and try again", what, tool, name, tool, install)
-}
-
-// knowsLanguage reports whether a language has a profile here.
-func (a *app) knowsLanguage(name string) bool {
-	_, ok := a.config.Languages.Set().Resolve(name)
-	return ok
-}
-
-// mayKnowLanguage is knowsLanguage where a server that is named has the last word.
-func (a *app) mayKnowLanguage(name string) bool {
-	return a.knowsLanguage(name) || a.config.Text("server") != "" && language.CheckName(name) == nil
-}
-
-// step is what runs one action, as a definition says it.
-type step struct {
-	Action string          `json:"action"`
-	With   json.RawMessage `json:"with"`
-}
-
-// stepsOf lists the action of a definition and those of its tasks.
-func stepsOf(d *definition.Definition) ([]step, error) {
-	var doc struct {
-		step
-		Tasks map[string]step `json:"tasks"`
-	}
-	if err := json.Unmarshal(d.Canonical(), &doc); err != nil {
-		return nil, fmt.Errorf("read definition %s: %w", d.Name, err)
-	}
-	return append([]step{doc.step}, slices.Collect(maps.Values(doc.Tasks))...), nil
-}
-
-// missingTools checks the languages of all code in definitions. Only what is written down is looked at; a language that
-// is computed shows itself when it runs.
-func (a *app) missingTools(defs []*definition.Definition) error {
-	languageIn := func(s step) string {
-		var with struct {
-			Language string `json:"language"`
-		}
-		if s.Action != "code" || json.Unmarshal(s.With, &with) != nil {
-			return ""
-		}
-		name, _ := a.config.Languages.Set().Resolve(with.Language)
-		return name
-	}
-	var seen []string
-	for _, d := range defs {
-		steps, err := stepsOf(d)
-		if err != nil {
-			return err
-		}
-		for _, s := range steps {
-			if name := languageIn(s); name != "" && !slices.Contains(seen, name) {
-				seen = append(seen, name)
-				if err := a.missingFor(string(d.Kind)+" "+d.Name, name); err != nil {
-					return err
-				}
-			}
-		}
-	}
-	return nil
-}
-
-// missingRuntimes checks, of definitions that run in this process and nowhere else, whether it has the handlers, the runtimes
-// and the labels that they need.
-func (a *app) missingRuntimes(defs []*definition.Definition) error {
-	for _, d := range defs {
-		if d.Action != nil && d.Action.Handler != "" && !config.IsPostgres(a.config.Text("store")) {
-			return exit.Usagef("action %s is run by programs that serve handler %q, and none of them can reach the engine of this command: start pawl server and such a program, and name the server with --server",
-				d.Name, d.Action.Handler)
-		}
-		steps, err := stepsOf(d)
-		if err != nil {
-			return err
-		}
-		if err := a.missingLabelsOf(d); err != nil {
-			return err
-		}
-		for _, s := range steps {
-			if err := a.missingRuntime(string(d.Kind)+" "+d.Name, flow.Kind(s.Action), s.With); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-func (a *app) languagesCommand() *cobra.Command {
+func languagesCommand(a *app.App) *cobra.Command {
 	var f output.Format
 	c := &cobra.Command{
 		Use:   "languages",
@@ -145,9 +44,9 @@ The configuration file may add languages, which this machine's workers then offe
 {processors} (how many the program may use) are filled in.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			found := a.languages(cmd.Context())
+			found := languages(cmd.Context(), a)
 			if f != output.AsTable {
-				return output.WriteData(a.out, f, found)
+				return output.WriteData(a.Out, f, found)
 			}
 			t := &output.Table{}
 			t.Row("LANGUAGE", "HERE", "VERSION", "TOOL")
@@ -158,7 +57,7 @@ The configuration file may add languages, which this machine's workers then offe
 					t.Row(l.Language, "no", "", l.Say+": "+l.Fix)
 				}
 			}
-			t.Write(a.out)
+			t.Write(a.Out)
 			return nil
 		},
 	}
@@ -177,9 +76,9 @@ type languageFound struct {
 	Profile  *task.Profile `json:"profile"`
 }
 
-func (a *app) languages(ctx context.Context) []languageFound {
+func languages(ctx context.Context, a *app.App) []languageFound {
 	var all []languageFound
-	for _, l := range task.Look(ctx, a.config.Languages.Profiles()...) {
+	for _, l := range task.Look(ctx, a.Config.Languages.Profiles()...) {
 		say, fix := l.Lacks()
 		all = append(all, languageFound{l.Profile.Name, l.Err == nil, l.Tool, l.Version, say, fix, l.Profile})
 	}

@@ -8,11 +8,12 @@ import (
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/client"
+	"github.com/pawl-run/pawl/internal/cli/app"
 	"github.com/pawl-run/pawl/internal/cli/exit"
 	"github.com/pawl-run/pawl/internal/cli/output"
 )
 
-func (a *app) logsCommand() *cobra.Command {
+func logsCommand(a *app.App) *cobra.Command {
 	var q client.LogQuery
 	var follow bool
 	var tail string
@@ -49,7 +50,7 @@ of the task, in the order in which the tasks started. --attempt is then that of 
 				}
 				q.Tail = int64(size)
 			}
-			return a.withClient(cmd.Context(), reading, func(ctx context.Context, s *session) error {
+			return a.WithClient(cmd.Context(), app.Reading, func(ctx context.Context, s *app.Session) error {
 				x, err := s.Get(ctx, args[0])
 				if err != nil {
 					return err
@@ -59,24 +60,24 @@ of the task, in the order in which the tasks started. --attempt is then that of 
 				}
 				if find.Text != "" {
 					find.Attempt, find.Stream = q.Attempt, q.Stream
-					return a.grep(ctx, s.Client, x.ID, find, f)
+					return grep(ctx, a, s.Client, x.ID, find, f)
 				}
 				if x.Kind == "workflow" {
-					return a.workflowLogs(ctx, s, x, q, f, follow)
+					return workflowLogs(ctx, a, s, x, q, f, follow)
 				}
 				write := func(chunk *api.LogChunk) error {
 					if f == output.AsJSON {
-						return output.WriteLine(a.out, chunk)
+						return output.WriteLine(a.Out, chunk)
 					}
-					to := a.err
+					to := a.Err
 					if chunk.Stream == "stdout" || q.Stream != "" {
-						to = a.out
+						to = a.Out
 					}
 					_, err := to.Write(chunk.Bytes())
 					return err
 				}
-				if follow && !s.embedded {
-					s.leave()
+				if follow && !s.Embedded {
+					s.Leave()
 					for chunk, err := range s.FollowLogs(ctx, args[0], q) {
 						if err != nil {
 							return err
@@ -89,7 +90,7 @@ of the task, in the order in which the tasks started. --attempt is then that of 
 				}
 				status, err := allLogs(ctx, s.Client, args[0], q, write)
 				if err == nil && follow && !status.Terminal() {
-					a.sayIdle(args[0], status)
+					sayIdle(a, args[0], status)
 				}
 				return err
 			})
@@ -107,7 +108,7 @@ of the task, in the order in which the tasks started. --attempt is then that of 
 }
 
 // grep prints the lines that a search finds.
-func (a *app) grep(ctx context.Context, c *client.Client, id string, find client.LogSearch, f output.Format) error {
+func grep(ctx context.Context, a *app.App, c *client.Client, id string, find client.LogSearch, f output.Format) error {
 	n := 0
 	for m, err := range c.AllMatches(ctx, id, find) {
 		if err != nil {
@@ -115,16 +116,16 @@ func (a *app) grep(ctx context.Context, c *client.Client, id string, find client
 		}
 		n++
 		if f == output.AsJSON {
-			err = output.WriteLine(a.out, m)
+			err = output.WriteLine(a.Out, m)
 		} else {
-			_, err = fmt.Fprintln(a.out, m.Line)
+			_, err = fmt.Fprintln(a.Out, m.Line)
 		}
 		if err != nil {
 			return err
 		}
 	}
 	if n == 0 {
-		a.say("pawl: no line of %s has %q", id, find.Text)
+		a.Say("pawl: no line of %s has %q", id, find.Text)
 	}
 	return nil
 }
@@ -149,11 +150,11 @@ func allLogs(ctx context.Context, c *client.Client, id string, q client.LogQuery
 }
 
 // sayIdle says why there is nothing to follow.
-func (a *app) sayIdle(id string, status api.Status) {
-	a.say("%s is %s, and no pawl run or pawl server is working on %s: start one, and it goes on", id, status, a.config.Text("state_dir"))
+func sayIdle(a *app.App, id string, status api.Status) {
+	a.Say("%s is %s, and no pawl run or pawl server is working on %s: start one, and it goes on", id, status, a.Config.Text("state_dir"))
 }
 
-func (a *app) eventsCommand() *cobra.Command {
+func eventsCommand(a *app.App) *cobra.Command {
 	var after int64
 	var follow bool
 	var f output.Format
@@ -164,19 +165,19 @@ func (a *app) eventsCommand() *cobra.Command {
   pawl events ex_… --after 12 -o json  an event per line`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withClient(cmd.Context(), reading, func(ctx context.Context, s *session) error {
+			return a.WithClient(cmd.Context(), app.Reading, func(ctx context.Context, s *app.Session) error {
 				write := func(e *api.Event) error {
 					if f == output.AsJSON {
-						return output.WriteLine(a.out, e)
+						return output.WriteLine(a.Out, e)
 					}
 					t := &output.Table{}
 					t.Row(eventCells(e)...)
 					t.Rows[0][3] = fmt.Sprintf("%-12s", t.Rows[0][3])
-					t.Write(a.out)
+					t.Write(a.Out)
 					return nil
 				}
-				if follow && !s.embedded {
-					s.leave()
+				if follow && !s.Embedded {
+					s.Leave()
 					for e, err := range s.FollowEvents(ctx, args[0], after) {
 						if err != nil {
 							return err
@@ -202,7 +203,7 @@ func (a *app) eventsCommand() *cobra.Command {
 						continue
 					}
 					if follow && !page.Status.Terminal() {
-						a.sayIdle(args[0], page.Status)
+						sayIdle(a, args[0], page.Status)
 					}
 					return nil
 				}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawl-run/pawl/internal/cli/app"
 	"github.com/pawl-run/pawl/internal/cli/config"
 	"github.com/pawl-run/pawl/internal/cli/exit"
 	"github.com/pawl-run/pawl/internal/cli/instance"
@@ -15,7 +16,7 @@ import (
 	"github.com/pawl-run/pawl/internal/store/postgres"
 )
 
-func (a *app) migrateCommand() *cobra.Command {
+func migrateCommand(a *app.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "migrate",
 		Short: "Bring the schema of a PostgreSQL database up to date, or see how far it is",
@@ -30,18 +31,18 @@ A schema that is newer than this program is refused, and so is one that belongs 
 	}
 	c.AddCommand(&cobra.Command{
 		Use: "up", Short: "Apply the migrations that are missing", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.migrations(cmd.Context(), true) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return migrations(cmd.Context(), a, true) },
 	}, &cobra.Command{
 		Use: "status", Short: "List the migrations and when they were applied; changes nothing", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.migrations(cmd.Context(), false) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return migrations(cmd.Context(), a, false) },
 	})
 	return c
 }
 
-func (a *app) migrations(ctx context.Context, up bool) error {
-	ctx, stop := interruptible(ctx)
+func migrations(ctx context.Context, a *app.App, up bool) error {
+	ctx, stop := app.Interruptible(ctx)
 	defer stop()
-	dsn := a.config.Text("store")
+	dsn := a.Config.Text("store")
 	if !config.IsPostgres(dsn) {
 		return exit.Usagef("the store is %s: only PostgreSQL is migrated by command; name it with --store postgres://… or PAWL_STORE", config.Redacted(dsn))
 	}
@@ -54,7 +55,7 @@ func (a *app) migrations(ctx context.Context, up bool) error {
 	if err != nil {
 		return instance.Refused(err)
 	}
-	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
+	w := tabwriter.NewWriter(a.Out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "VERSION\tNAME\tAPPLIED")
 	for _, m := range all {
 		applied := "not yet"
@@ -67,7 +68,7 @@ func (a *app) migrations(ctx context.Context, up bool) error {
 		return fmt.Errorf("write the list: %w", err)
 	}
 	if n := pending(all); n > 0 {
-		a.say("pawl: %s not applied yet: pawl migrate up", output.Plural(n, "migration is", "migrations are"))
+		a.Say("pawl: %s not applied yet: pawl migrate up", output.Plural(n, "migration is", "migrations are"))
 	}
 	return nil
 }

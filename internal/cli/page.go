@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/pawl-run/pawl/internal/cli/app"
 	"github.com/pawl-run/pawl/internal/cli/config"
 	"github.com/pawl-run/pawl/internal/cli/exit"
 	"github.com/pawl-run/pawl/internal/cli/instance"
@@ -47,7 +48,7 @@ func pageURL(l net.Addr) string {
 	return "http://" + net.JoinHostPort(host, port) + web.Root
 }
 
-func (a *app) uiCommand() *cobra.Command {
+func uiCommand(a *app.App) *cobra.Command {
 	var printOnly bool
 	c := &cobra.Command{
 		Use:   "ui",
@@ -59,16 +60,16 @@ that of the pawl server that works on the state directory.`,
   pawl ui --server https://pawl.example.org`,
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			url, err := a.findPage()
+			url, err := findPage(a)
 			if err != nil {
 				return err
 			}
-			fmt.Fprintln(a.out, url)
-			if out, ok := a.out.(*os.File); printOnly || !ok || !term.IsTerminal(int(out.Fd())) {
+			fmt.Fprintln(a.Out, url)
+			if out, ok := a.Out.(*os.File); printOnly || !ok || !term.IsTerminal(int(out.Fd())) {
 				return nil
 			}
 			if err := openBrowser(url); err != nil {
-				a.say("pawl: no browser was opened (%v): open the address yourself", err)
+				a.Say("pawl: no browser was opened (%v): open the address yourself", err)
 			}
 			return nil
 		},
@@ -78,11 +79,11 @@ that of the pawl server that works on the state directory.`,
 }
 
 // findPage is the address of the page of the server that commands here work with.
-func (a *app) findPage() (string, error) {
-	if url := a.config.Text("server"); url != "" {
+func findPage(a *app.App) (string, error) {
+	if url := a.Config.Text("server"); url != "" {
 		return strings.TrimSuffix(url, "/") + web.Root, nil
 	}
-	dir := a.config.Text("state_dir")
+	dir := a.Config.Text("state_dir")
 	lock, err := instance.LockState(dir)
 	if err == nil {
 		_ = lock.Close()

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/cli/app"
 	"github.com/pawl-run/pawl/internal/cli/exit"
 )
 
@@ -18,15 +19,15 @@ import (
 func TestServerEndsWithItsListener(t *testing.T) {
 	var out, errs watched
 	listeners := make(chan net.Listener, 1)
-	a := &app{in: strings.NewReader(""), out: &out, err: &errs, getenv: func(string) string { return "" },
-		listen: func(network, address string) (net.Listener, error) {
+	a := &app.App{In: strings.NewReader(""), Out: &out, Err: &errs, Getenv: func(string) string { return "" },
+		Listen: func(network, address string) (net.Listener, error) {
 			l, err := net.Listen(network, address)
 			listeners <- l
 			return l, err
 		}}
 	codes := make(chan int, 1)
 	go func() {
-		codes <- a.execute([]string{"server", "--no-worker", "--listen", "127.0.0.1:0", "--state-dir", t.TempDir()})
+		codes <- execute(a, []string{"server", "--no-worker", "--listen", "127.0.0.1:0", "--state-dir", t.TempDir()})
 	}()
 	l := <-listeners
 	within(t, 30*time.Second, "it serves", func() bool { return strings.Contains(errs.String(), "serving on") })

@@ -3,13 +3,13 @@ package cli
 import (
 	"context"
 	"fmt"
-	"os/user"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/client"
+	"github.com/pawl-run/pawl/internal/cli/app"
 	"github.com/pawl-run/pawl/internal/cli/exit"
 	"github.com/pawl-run/pawl/internal/cli/output"
 )
@@ -52,7 +52,7 @@ func (k *pausableKind) subject() string {
 	return "NAME"
 }
 
-func (a *app) pauseCommand() *cobra.Command {
+func pauseCommand(a *app.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "pause",
 		Short: "Let nothing be taken from queues, give nothing to workers, begin nothing of actions, or let workflows start nothing",
@@ -70,10 +70,10 @@ are paused, pawl describe which executions, and pawl why what that holds up.`,
 					return exit.Usagef("--for %s: give a duration such as 1h, or leave it out to pause until it is resumed", span)
 				}
 				o.For = api.Duration(span)
-				if err := fillBy(&o.By); err != nil {
+				if err := app.FillBy(&o.By); err != nil {
 					return err
 				}
-				return a.eachSchedule(cmd, names, func(ctx context.Context, s *session, name string) (string, error) {
+				return eachSchedule(a, cmd, names, func(ctx context.Context, s *app.Session, name string) (string, error) {
 					p, err := k.pauses(s.Client, ctx, name, o)
 					if err != nil {
 						return "", err
@@ -85,23 +85,23 @@ are paused, pawl describe which executions, and pawl why what that holds up.`,
 		f := one.Flags()
 		f.StringVar(&o.Reason, "reason", "", "why, for those who look at it later")
 		f.StringVar(&o.By, "by", "", "who pauses it; the user of this system by default")
-		durationVar(f, &span, "for", "after which it goes on by itself; without it when it is resumed")
+		app.DurationVar(f, &span, "for", "after which it goes on by itself; without it when it is resumed")
 		c.AddCommand(one)
 	}
 	return c
 }
 
-func (a *app) resumeCommand() *cobra.Command {
+func resumeCommand(a *app.App) *cobra.Command {
 	c := &cobra.Command{Use: "resume", Short: "Let queues, workers, actions or workflows that are paused go on"}
 	for _, k := range pausable {
 		var o api.ResumeOrder
 		one := &cobra.Command{
 			Use: k.name + " " + k.subject() + "…", Short: k.resume, Example: "  pawl resume " + k.name + " " + k.subject(), Args: cobra.MinimumNArgs(1),
 			RunE: func(cmd *cobra.Command, names []string) error {
-				if err := fillBy(&o.By); err != nil {
+				if err := app.FillBy(&o.By); err != nil {
 					return err
 				}
-				return a.eachSchedule(cmd, names, func(ctx context.Context, s *session, name string) (string, error) {
+				return eachSchedule(a, cmd, names, func(ctx context.Context, s *app.Session, name string) (string, error) {
 					p, err := k.resumes(s.Client, ctx, name, o)
 					if err != nil {
 						return "", err
@@ -120,38 +120,7 @@ func (a *app) resumeCommand() *cobra.Command {
 	return c
 }
 
-// fillBy fills in the user of this system as who gives an order.
-func fillBy(by *string) error {
-	if *by != "" {
-		return nil
-	}
-	u, err := user.Current()
-	if err != nil {
-		return exit.Usagef("say who you are with --by: this system does not tell (%v)", err)
-	}
-	*by = u.Username
-	return nil
-}
-
-// pauseText says of something whether it is paused, by whom, until when and why; nothing where it is not.
-func pauseText(p *api.Pause) string {
-	if p == nil {
-		return ""
-	}
-	text := "paused"
-	if p.By != "" {
-		text += " by " + p.By
-	}
-	if !p.Until.IsZero() {
-		text += " until " + whenText(&p.Until)
-	}
-	if p.Reason != "" {
-		text += ": " + p.Reason
-	}
-	return text
-}
-
-func listPauses(_ *app, ctx context.Context, c *client.Client, l *listing) (any, *output.Table, error) {
+func listPauses(ctx context.Context, _ *app.App, c *client.Client, l *listing) (any, *output.Table, error) {
 	if l.limit < 1 {
 		return nil, nil, exit.Usagef("--limit %d: give a number of 1 or more", l.limit)
 	}

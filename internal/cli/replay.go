@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/cli/app"
 	"github.com/pawl-run/pawl/internal/cli/exit"
 	"github.com/pawl-run/pawl/internal/cli/output"
 )
@@ -19,7 +20,7 @@ type replayOptions struct {
 	format     output.Format
 }
 
-func (a *app) replayCommand() *cobra.Command {
+func replayCommand(a *app.App) *cobra.Command {
 	var o replayOptions
 	c := &cobra.Command{
 		Use:   "replay ID…",
@@ -46,11 +47,11 @@ or given something else. An item with another input has no recorded outcome, so 
 			case o.format != output.AsTable && len(args) > 1:
 				return exit.Usagef("-o is for one execution")
 			}
-			return a.withClient(cmd.Context(), reading, func(ctx context.Context, s *session) error {
+			return a.WithClient(cmd.Context(), app.Reading, func(ctx context.Context, s *app.Session) error {
 				if o.definition != "" {
-					return a.compareReplays(ctx, s, args, &o)
+					return compareReplays(ctx, a, s, args, &o)
 				}
-				return a.replay(ctx, s, args, &o)
+				return replay(ctx, a, s, args, &o)
 			})
 		},
 	}
@@ -62,7 +63,7 @@ or given something else. An item with another input has no recorded outcome, so 
 }
 
 // replay replays each execution, and fails when a history does not follow from the rules.
-func (a *app) replay(ctx context.Context, s *session, ids []string, o *replayOptions) error {
+func replay(ctx context.Context, a *app.App, s *app.Session, ids []string, o *replayOptions) error {
 	bad := 0
 	for _, id := range ids {
 		r, err := s.Replay(ctx, id, o.at)
@@ -73,14 +74,14 @@ func (a *app) replay(ctx context.Context, s *session, ids []string, o *replayOpt
 			bad++
 		}
 		if o.format != output.AsTable {
-			if err := output.WriteData(a.out, o.format, r); err != nil {
+			if err := output.WriteData(a.Out, o.format, r); err != nil {
 				return err
 			}
 			continue
 		}
-		a.showReplay(r)
+		showReplay(a, r)
 		if o.at > 0 {
-			a.showState(&r.State)
+			showState(a, &r.State)
 		}
 	}
 	if bad > 0 {
@@ -92,7 +93,7 @@ func (a *app) replay(ctx context.Context, s *session, ids []string, o *replayOpt
 // shownFindings is how many findings, and how many unknowns, are shown of one execution; -o json has more.
 const shownFindings = 20
 
-func (a *app) showReplay(r *api.Replay) {
+func showReplay(a *app.App, r *api.Replay) {
 	verdict := "follows from the rules"
 	switch {
 	case !r.Follows:
@@ -100,24 +101,24 @@ func (a *app) showReplay(r *api.Replay) {
 	case len(r.Unknown) > 0:
 		verdict = "follows from the rules, as far as is known"
 	}
-	fmt.Fprintf(a.out, "%s: %s; %s\n", r.Execution, output.Plural(r.Events, "event", "events"), verdict)
+	fmt.Fprintf(a.Out, "%s: %s; %s\n", r.Execution, output.Plural(r.Events, "event", "events"), verdict)
 	for i, f := range r.Findings {
 		if i == shownFindings {
-			fmt.Fprintf(a.out, "  … and %d more (-o json has them)\n", len(r.Findings)-i)
+			fmt.Fprintf(a.Out, "  … and %d more (-o json has them)\n", len(r.Findings)-i)
 			break
 		}
-		fmt.Fprintf(a.out, "  %s\n    by the rules: %s\n    recorded:     %s\n    why:          %s\n", placeOf(f.Seq, f.Task), f.Rules, f.Recorded, f.Why)
+		fmt.Fprintf(a.Out, "  %s\n    by the rules: %s\n    recorded:     %s\n    why:          %s\n", findingPlace(f.Seq, f.Task), f.Rules, f.Recorded, f.Why)
 	}
 	for i, u := range r.Unknown {
 		if i == shownFindings {
-			fmt.Fprintf(a.out, "  … and %d more (-o json has them)\n", len(r.Unknown)-i)
+			fmt.Fprintf(a.Out, "  … and %d more (-o json has them)\n", len(r.Unknown)-i)
 			break
 		}
-		fmt.Fprintf(a.out, "  not known, %s: %s\n", placeOf(u.Seq, u.Task), u.What)
+		fmt.Fprintf(a.Out, "  not known, %s: %s\n", findingPlace(u.Seq, u.Task), u.What)
 	}
 }
 
-func placeOf(seq int64, task string) string {
+func findingPlace(seq int64, task string) string {
 	text := "the execution"
 	if seq > 0 {
 		text = fmt.Sprintf("event %d", seq)
@@ -128,54 +129,54 @@ func placeOf(seq int64, task string) string {
 	return text
 }
 
-func (a *app) showState(s *api.ReplayState) {
-	fmt.Fprintf(a.out, "\nAt event %d (%s): %s, attempt %d", s.Seq, s.At.Format("2006-01-02 15:04:05.000"), s.Status, s.Attempt)
+func showState(a *app.App, s *api.ReplayState) {
+	fmt.Fprintf(a.Out, "\nAt event %d (%s): %s, attempt %d", s.Seq, s.At.Format("2006-01-02 15:04:05.000"), s.Status, s.Attempt)
 	if s.Worker != "" {
-		fmt.Fprintf(a.out, ", worker %s", s.Worker)
+		fmt.Fprintf(a.Out, ", worker %s", s.Worker)
 	}
 	if !s.NotBefore.IsZero() {
-		fmt.Fprintf(a.out, ", not before %s", s.NotBefore.Format("15:04:05.000"))
+		fmt.Fprintf(a.Out, ", not before %s", s.NotBefore.Format("15:04:05.000"))
 	}
-	fmt.Fprintf(a.out, "\nwhy: %s\n", s.Why.Summary)
+	fmt.Fprintf(a.Out, "\nwhy: %s\n", s.Why.Summary)
 	for _, f := range s.Why.Facts {
-		fmt.Fprintf(a.out, "  %s\n", f)
+		fmt.Fprintf(a.Out, "  %s\n", f)
 	}
 	for _, n := range s.Why.NotKnown {
-		fmt.Fprintf(a.out, "  not known: %s\n", n)
+		fmt.Fprintf(a.Out, "  not known: %s\n", n)
 	}
 	if len(s.Tasks) == 0 {
 		return
 	}
-	fmt.Fprintln(a.out)
+	fmt.Fprintln(a.Out)
 	t := &output.Table{}
 	t.Row("TASK", "DECIDED", "STARTED", "OPEN", "COMPLETED", "FAILED", "CANCELLED", "TIMED OUT")
 	for i := range s.Tasks {
 		k := &s.Tasks[i]
 		t.Row(k.Task, k.Mark, count(k.Started), count(k.Open), count(k.Completed), count(k.Failed), count(k.Cancelled), count(k.TimedOut))
 	}
-	t.Write(a.out)
+	t.Write(a.Out)
 }
 
 // compareReplays says where recorded runs would have gone another way.
-func (a *app) compareReplays(ctx context.Context, s *session, ids []string, o *replayOptions) error {
-	files, err := a.readFiles([]string{o.definition})
+func compareReplays(ctx context.Context, a *app.App, s *app.Session, ids []string, o *replayOptions) error {
+	files, err := a.ReadFiles([]string{o.definition})
 	if err != nil {
 		return &exit.Error{Code: exit.Misuse, Err: err}
 	}
 	for _, id := range ids {
-		r, err := s.CompareReplay(ctx, id, api.ReplayRequest{Document: string(files[0].content)})
+		r, err := s.CompareReplay(ctx, id, api.ReplayRequest{Document: string(files[0].Content)})
 		if err != nil {
 			return err
 		}
 		if o.format != output.AsTable {
-			return output.WriteData(a.out, o.format, r)
+			return output.WriteData(a.Out, o.format, r)
 		}
-		a.showComparison(r)
+		showComparison(a, r)
 	}
 	return nil
 }
 
-func (a *app) showComparison(r *api.ReplayComparison) {
+func showComparison(a *app.App, r *api.ReplayComparison) {
 	t, changed := &output.Table{}, 0
 	t.Row("TASK", "CHANGE", "RECORDED", "WOULD BE", "WHY")
 	for i := range r.Tasks {
@@ -193,9 +194,9 @@ func (a *app) showComparison(r *api.ReplayComparison) {
 		end = fmt.Sprintf("it would have ended otherwise: %s", r.Status)
 	}
 	if changed == 0 {
-		fmt.Fprintf(a.out, "%s: no task would have gone another way; %s\n", r.Execution, end)
+		fmt.Fprintf(a.Out, "%s: no task would have gone another way; %s\n", r.Execution, end)
 		return
 	}
-	fmt.Fprintf(a.out, "%s: %s of %d would have gone another way; %s\n", r.Execution, output.Plural(changed, "task", "tasks"), len(r.Tasks), end)
-	t.Write(a.out)
+	fmt.Fprintf(a.Out, "%s: %s of %d would have gone another way; %s\n", r.Execution, output.Plural(changed, "task", "tasks"), len(r.Tasks), end)
+	t.Write(a.Out)
 }

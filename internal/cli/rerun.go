@@ -11,6 +11,7 @@ import (
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/client"
+	"github.com/pawl-run/pawl/internal/cli/app"
 	"github.com/pawl-run/pawl/internal/cli/exit"
 	"github.com/pawl-run/pawl/internal/cli/output"
 )
@@ -28,7 +29,7 @@ type rerunOptions struct {
 	many       rerunMany
 }
 
-func (a *app) rerunCommand() *cobra.Command {
+func rerunCommand(a *app.App) *cobra.Command {
 	var o rerunOptions
 	c := &cobra.Command{
 		Use:   "rerun ID | --where CONDITION",
@@ -73,15 +74,15 @@ own, whose tasks say which became which. Cancelled, it starts no more of them.`,
 			if !o.plan && o.format != output.AsTable {
 				return exit.Usagef("-o is for the plan: add --plan")
 			}
-			m := reading
+			m := app.Reading
 			if o.wait {
-				m = working
+				m = app.Working
 			}
-			return a.withClient(cmd.Context(), m, func(ctx context.Context, s *session) error {
+			return a.WithClient(cmd.Context(), m, func(ctx context.Context, s *app.Session) error {
 				if many {
-					return a.rerunMany(ctx, s, &o)
+					return rerunSelected(ctx, a, s, &o)
 				}
-				return a.rerun(ctx, s, args[0], &o)
+				return rerun(ctx, a, s, args[0], &o)
 			})
 		},
 	}
@@ -101,9 +102,9 @@ own, whose tasks say which became which. Cancelled, it starts no more of them.`,
 	return c
 }
 
-func (a *app) rerun(ctx context.Context, s *session, id string, o *rerunOptions) error {
+func rerun(ctx context.Context, a *app.App, s *app.Session, id string, o *rerunOptions) error {
 	in := api.RerunRequest{From: o.from, Only: o.only, Definition: o.definition}
-	if err := a.giveOutputs(&in, o); err != nil {
+	if err := giveOutputs(a, &in, o); err != nil {
 		return err
 	}
 	if o.input == "" && len(o.set) > 0 {
@@ -116,7 +117,7 @@ func (a *app) rerun(ctx context.Context, s *session, id string, o *rerunOptions)
 		}
 	} else {
 		var err error
-		if in.Input, err = a.inputOf(&o.runOptions); err != nil {
+		if in.Input, err = inputOf(a, &o.runOptions); err != nil {
 			return err
 		}
 	}
@@ -126,9 +127,9 @@ func (a *app) rerun(ctx context.Context, s *session, id string, o *rerunOptions)
 			return err
 		}
 		if o.format != output.AsTable {
-			return output.WriteData(a.out, o.format, p)
+			return output.WriteData(a.Out, o.format, p)
 		}
-		a.showPlan(p)
+		showPlan(a, p)
 		return nil
 	}
 	x, err := s.Rerun(ctx, id, in)
@@ -136,14 +137,14 @@ func (a *app) rerun(ctx context.Context, s *session, id string, o *rerunOptions)
 		return err
 	}
 	if !o.wait {
-		fmt.Fprintln(a.out, x.ID)
+		fmt.Fprintln(a.Out, x.ID)
 		return nil
 	}
-	return a.watch(ctx, s, x, output.AsTable)
+	return watch(ctx, a, s, x, output.AsTable)
 }
 
 // giveOutputs reads the outputs that are given to tasks.
-func (a *app) giveOutputs(in *api.RerunRequest, o *rerunOptions) error {
+func giveOutputs(a *app.App, in *api.RerunRequest, o *rerunOptions) error {
 	if len(o.give) == 0 {
 		if o.by != "" {
 			return exit.Usagef("--by says who gives an output: add --give")
@@ -161,11 +162,11 @@ func (a *app) giveOutputs(in *api.RerunRequest, o *rerunOptions) error {
 		}
 		data := []byte(value)
 		if file, is := strings.CutPrefix(value, "@"); is {
-			files, err := a.readFiles([]string{file})
+			files, err := a.ReadFiles([]string{file})
 			if err != nil {
 				return fmt.Errorf("--give %s: %w", task, err)
 			}
-			data = files[0].content
+			data = files[0].Content
 		}
 		if data = bytes.TrimSpace(data); !json.Valid(data) {
 			return exit.Usagef("--give %s: %.100q is not JSON; write a text in quotes: '\"text\"'", task, data)
@@ -173,17 +174,17 @@ func (a *app) giveOutputs(in *api.RerunRequest, o *rerunOptions) error {
 		in.Outputs[task] = data
 	}
 	in.By = o.by
-	return fillBy(&in.By)
+	return app.FillBy(&in.By)
 }
 
 // showPlan says what a rerun would do.
-func (a *app) showPlan(p *api.RerunPlan) {
+func showPlan(a *app.App, p *api.RerunPlan) {
 	action := p.Action
 	if p.Version > 0 {
 		action = fmt.Sprintf("%s@%d", p.Action, p.Version)
 	}
 	if len(p.Tasks) == 0 {
-		fmt.Fprintf(a.out, "%s would run again: it has no tasks whose outcomes could be reused\n", action)
+		fmt.Fprintf(a.Out, "%s would run again: it has no tasks whose outcomes could be reused\n", action)
 		return
 	}
 	t := &output.Table{}
@@ -192,12 +193,12 @@ func (a *app) showPlan(p *api.RerunPlan) {
 	for i := range p.Within {
 		planRows(t, p.Within[i].Path+"/", p.Within[i].Tasks)
 	}
-	t.Write(a.out)
+	t.Write(a.Out)
 	switch {
 	case p.Status != "":
-		fmt.Fprintf(a.out, "\nNothing would run: the rerun of %s ends at once as %s\n", action, p.Status)
+		fmt.Fprintf(a.Out, "\nNothing would run: the rerun of %s ends at once as %s\n", action, p.Status)
 	default:
-		fmt.Fprintf(a.out, "\nThe rerun of %s would reuse the outcomes of %s\n", action, output.Plural(p.Reused, "execution", "executions"))
+		fmt.Fprintf(a.Out, "\nThe rerun of %s would reuse the outcomes of %s\n", action, output.Plural(p.Reused, "execution", "executions"))
 	}
 }
 
@@ -207,13 +208,6 @@ func planRows(t *output.Table, path string, tasks []api.RerunTask) {
 		k := &tasks[i]
 		t.Row(path+k.Task, k.Decision, count(k.Reused), runs(k), k.Reason)
 	}
-}
-
-func count(n int) string {
-	if n == 0 {
-		return ""
-	}
-	return fmt.Sprint(n)
 }
 
 // shownRuns is how many items that run are named of a task.
@@ -238,7 +232,7 @@ func runs(k *api.RerunTask) string {
 const shownReruns = 10
 
 // reruns names the reruns of an execution, the newest first.
-func reruns(ctx context.Context, s *session, id string) (string, error) {
+func reruns(ctx context.Context, s *app.Session, id string) (string, error) {
 	page, err := s.List(ctx, client.Filter{RerunOf: id, Limit: shownReruns})
 	if err != nil {
 		return "", err

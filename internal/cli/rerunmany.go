@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/cli/app"
 	"github.com/pawl-run/pawl/internal/cli/output"
 )
 
@@ -31,8 +32,8 @@ func (m *rerunMany) selects() bool {
 // allDetails asks for the details of all executions of a plan: a program is given them, a person the first.
 const allDetails = 10_000
 
-// rerunMany runs again what the flags select, or says what that would do.
-func (a *app) rerunMany(ctx context.Context, s *session, o *rerunOptions) error {
+// rerunSelected runs again what the flags select, or says what that would do.
+func rerunSelected(ctx context.Context, a *app.App, s *app.Session, o *rerunOptions) error {
 	f, err := o.many.filter()
 	if err != nil {
 		return err
@@ -48,17 +49,17 @@ func (a *app) rerunMany(ctx context.Context, s *session, o *rerunOptions) error 
 	}
 	switch {
 	case o.plan && o.format != output.AsTable:
-		return output.WriteData(a.out, o.format, r)
+		return output.WriteData(a.Out, o.format, r)
 	case o.plan:
-		a.showManyPlan(r)
+		showManyPlan(a, r)
 	case r.Execution == "":
-		a.say("nothing is selected")
+		a.Say("nothing is selected")
 	default:
-		fmt.Fprintln(a.out, r.Execution)
-		a.say("it runs %s again, %d at a time", output.Plural(r.Selected, "execution", "executions"), o.many.atOnce)
+		fmt.Fprintln(a.Out, r.Execution)
+		a.Say("it runs %s again, %d at a time", output.Plural(r.Selected, "execution", "executions"), o.many.atOnce)
 	}
 	if r.SearchedTo != nil {
-		a.say("executions older than %s were not looked at; for those, add --until %[1]s", r.SearchedTo.UTC().Format(time.RFC3339Nano))
+		a.Say("executions older than %s were not looked at; for those, add --until %[1]s", r.SearchedTo.UTC().Format(time.RFC3339Nano))
 	}
 	if o.plan || !o.wait || r.Execution == "" {
 		return nil
@@ -67,11 +68,11 @@ func (a *app) rerunMany(ctx context.Context, s *session, o *rerunOptions) error 
 	if err != nil {
 		return err
 	}
-	return a.watch(ctx, s, x, output.AsTable)
+	return watch(ctx, a, s, x, output.AsTable)
 }
 
 // showManyPlan says what running many executions again would do.
-func (a *app) showManyPlan(r *api.RerunMany) {
+func showManyPlan(a *app.App, r *api.RerunMany) {
 	if len(r.Planned) > 0 {
 		t := &output.Table{}
 		t.Row("ID", "ACTION", "REUSED", "RUNS", "REFUSED")
@@ -86,16 +87,16 @@ func (a *app) showManyPlan(r *api.RerunMany) {
 			}
 			t.Row(p.ID, action, count(p.Reused), count(p.Runs), why)
 		}
-		t.Write(a.out)
-		fmt.Fprintln(a.out)
+		t.Write(a.Out)
+		fmt.Fprintln(a.Out)
 	}
 	for _, why := range r.Refusals {
-		fmt.Fprintf(a.out, "refused: %s, as %s: %s\n", output.Plural(why.Count, "execution", "executions"), why.First, why.Detail)
+		fmt.Fprintf(a.Out, "refused: %s, as %s: %s\n", output.Plural(why.Count, "execution", "executions"), why.First, why.Detail)
 	}
 	first := ""
 	if r.Selected > r.Counted {
 		first = fmt.Sprintf("; of the first %d, for which there was time", r.Counted)
 	}
-	fmt.Fprintf(a.out, "%s selected%s, %d would run again, %d would be refused; %s would be reused, and %d or more executions run\n",
+	fmt.Fprintf(a.Out, "%s selected%s, %d would run again, %d would be refused; %s would be reused, and %d or more executions run\n",
 		output.Plural(r.Selected, "execution is", "executions are"), first, r.Counted-r.Refused, r.Refused, output.Plural(r.Reused, "outcome", "outcomes"), r.Runs)
 }

@@ -8,10 +8,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/cli/app"
 	"github.com/pawl-run/pawl/internal/cli/exit"
 )
 
-func (a *app) retireCommand() *cobra.Command {
+func retireCommand(a *app.App) *cobra.Command {
 	var o api.RetireOrder
 	c := &cobra.Command{
 		Use:   "retire NAME…",
@@ -27,10 +28,10 @@ Nothing is removed. What has begun goes on, and the tasks of workflows may run i
 					return exit.Usagef("%s: a definition is retired as a whole: pawl retire %s", name, base)
 				}
 			}
-			if err := fillBy(&o.By); err != nil {
+			if err := app.FillBy(&o.By); err != nil {
 				return err
 			}
-			return a.eachSchedule(cmd, names, func(ctx context.Context, s *session, name string) (string, error) {
+			return eachSchedule(a, cmd, names, func(ctx context.Context, s *app.Session, name string) (string, error) {
 				d, err := s.Retire(ctx, name, o)
 				if err != nil {
 					return "", err

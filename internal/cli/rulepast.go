@@ -8,26 +8,27 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/cli/app"
 	"github.com/pawl-run/pawl/internal/cli/exit"
 	"github.com/pawl-run/pawl/internal/cli/output"
 )
 
 // whySignal says why rules have started something for a signal or not.
-func (a *app) whySignal(ctx context.Context, s *session, id, rule string, f output.Format) error {
+func whySignal(ctx context.Context, a *app.App, s *app.Session, id, rule string, f output.Format) error {
 	w, err := s.WhySignal(ctx, id, rule)
 	if err != nil {
 		return err
 	}
 	if f != output.AsTable {
-		return output.WriteData(a.out, f, w)
+		return output.WriteData(a.Out, f, w)
 	}
-	fmt.Fprintf(a.out, "%s (%s): %s\n", w.Signal.ID, w.Signal.Trigger, w.Summary)
+	fmt.Fprintf(a.Out, "%s (%s): %s\n", w.Signal.ID, w.Signal.Trigger, w.Summary)
 	for _, r := range w.Rules {
 		mark := "-"
 		if r.Fired {
 			mark = "+"
 		}
-		fmt.Fprintf(a.out, "  %s %s: %s\n", mark, r.Rule, r.Summary)
+		fmt.Fprintf(a.Out, "  %s %s: %s\n", mark, r.Rule, r.Summary)
 		for _, k := range r.Clauses {
 			said := "does not hold"
 			switch {
@@ -43,35 +44,35 @@ func (a *app) whySignal(ctx context.Context, s *session, id, rule string, f outp
 			if len(values) > 0 && k.Error == "" {
 				said += " (" + strings.Join(values, ", ") + ")"
 			}
-			fmt.Fprintf(a.out, "      %s: %s\n", k.Text, said)
+			fmt.Fprintf(a.Out, "      %s: %s\n", k.Text, said)
 		}
 	}
 	return nil
 }
 
 // whyRule says how a rule stands.
-func (a *app) whyRule(ctx context.Context, s *session, name string, f output.Format) error {
+func whyRule(ctx context.Context, a *app.App, s *app.Session, name string, f output.Format) error {
 	w, err := s.WhyRule(ctx, name)
 	if err != nil {
 		return err
 	}
 	if f != output.AsTable {
-		return output.WriteData(a.out, f, w)
+		return output.WriteData(a.Out, f, w)
 	}
-	fmt.Fprintln(a.out, w.Summary)
+	fmt.Fprintln(a.Out, w.Summary)
 	for _, fact := range w.Facts {
-		fmt.Fprintf(a.out, "  - %s\n", fact)
+		fmt.Fprintf(a.Out, "  - %s\n", fact)
 	}
 	if len(w.Unblock) > 0 {
-		fmt.Fprintln(a.out, "What would change that:")
+		fmt.Fprintln(a.Out, "What would change that:")
 		for _, u := range w.Unblock {
-			fmt.Fprintf(a.out, "  - %s\n", u)
+			fmt.Fprintf(a.Out, "  - %s\n", u)
 		}
 	}
 	return nil
 }
 
-func (a *app) rulesTest() *cobra.Command {
+func rulesTest(a *app.App) *cobra.Command {
 	var f output.Format
 	var since string
 	c := &cobra.Command{
@@ -82,21 +83,21 @@ that differs from the versions in force. Nothing is started and nothing is store
 		Example: "  pawl rules test rules.yaml --since 7d",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			at, err := moment("--since", since)
+			at, err := app.Moment("--since", since)
 			if err != nil {
 				return err
 			}
-			files, err := a.readFiles(args)
+			files, err := a.ReadFiles(args)
 			if err != nil {
 				return &exit.Error{Code: exit.Misuse, Err: err}
 			}
-			return a.withClient(cmd.Context(), reading, func(ctx context.Context, s *session) error {
-				all, err := s.TestRules(ctx, api.RulesTest{Document: string(files[0].content), Since: at})
+			return a.WithClient(cmd.Context(), app.Reading, func(ctx context.Context, s *app.Session) error {
+				all, err := s.TestRules(ctx, api.RulesTest{Document: string(files[0].Content), Since: at})
 				if err != nil {
 					return err
 				}
 				if f != output.AsTable {
-					return output.WriteData(a.out, f, all)
+					return output.WriteData(a.Out, f, all)
 				}
 				for i := range all {
 					p := &all[i]
@@ -104,9 +105,9 @@ that differs from the versions in force. Nothing is started and nothing is store
 					if p.Held > 0 {
 						held = fmt.Sprintf(" hold %d for %s,", p.Held, output.Plural(p.Runs, "execution", "executions"))
 					}
-					fmt.Fprintf(a.out, "%s: of %s it would run for %d,%s fail for %d and be refused for %d; %d unlike the version in force\n",
+					fmt.Fprintf(a.Out, "%s: of %s it would run for %d,%s fail for %d and be refused for %d; %d unlike the version in force\n",
 						p.Rule, output.Plural(p.Signals, "signal", "signals"), p.Ran, held, p.Failed, p.Refused, p.Unlike)
-					a.writeSamples(p)
+					writeSamples(a, p)
 				}
 				return nil
 			})
@@ -117,7 +118,7 @@ that differs from the versions in force. Nothing is started and nothing is store
 	return c
 }
 
-func (a *app) rulesReplay() *cobra.Command {
+func rulesReplay(a *app.App) *cobra.Command {
 	var f output.Format
 	var since string
 	var dry bool
@@ -130,17 +131,17 @@ paused, or was mended. A rule enforces a signal once, so that may be repeated at
   pawl rules replay clean-disk --since 24h`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			at, err := moment("--since", since)
+			at, err := app.Moment("--since", since)
 			if err != nil {
 				return err
 			}
-			return a.withClient(cmd.Context(), reading, func(ctx context.Context, s *session) error {
+			return a.WithClient(cmd.Context(), app.Reading, func(ctx context.Context, s *app.Session) error {
 				p, err := s.ReplayRule(ctx, args[0], api.RuleReplay{Since: at, DryRun: dry})
 				if err != nil {
 					return err
 				}
 				if f != output.AsTable {
-					return output.WriteData(a.out, f, p)
+					return output.WriteData(a.Out, f, p)
 				}
 				did, holds, failed, refused := "has run for", "holds", "failed for", "was refused for"
 				if dry {
@@ -150,9 +151,9 @@ paused, or was mended. A rule enforces a signal once, so that may be repeated at
 				if p.Held > 0 {
 					held = fmt.Sprintf(" %s %d,", holds, p.Held)
 				}
-				fmt.Fprintf(a.out, "%s: of %s it %s %d,%s %s %d and %s %d; of %d it had made something before\n",
+				fmt.Fprintf(a.Out, "%s: of %s it %s %d,%s %s %d and %s %d; of %d it had made something before\n",
 					p.Rule, output.Plural(p.Signals, "signal", "signals"), did, p.Ran, held, failed, p.Failed, refused, p.Refused, p.Enforced)
-				a.writeSamples(p)
+				writeSamples(a, p)
 				return nil
 			})
 		},
@@ -164,7 +165,7 @@ paused, or was mended. A rule enforces a signal once, so that may be repeated at
 }
 
 // writeSamples lists what a rule makes of some signals.
-func (a *app) writeSamples(p *api.RulePast) {
+func writeSamples(a *app.App, p *api.RulePast) {
 	t := &output.Table{}
 	for _, s := range p.Samples {
 		was := ""
@@ -173,9 +174,9 @@ func (a *app) writeSamples(p *api.RulePast) {
 		}
 		t.Row("  "+s.Signal, orNothing(s.State), was, reasonText(s.Reason))
 	}
-	t.Write(a.out)
+	t.Write(a.Out)
 	if p.More {
-		fmt.Fprintln(a.out, "  there are older signals, which were not looked at")
+		fmt.Fprintln(a.Out, "  there are older signals, which were not looked at")
 	}
 }
 

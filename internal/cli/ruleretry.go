@@ -10,12 +10,13 @@ import (
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/client"
+	"github.com/pawl-run/pawl/internal/cli/app"
 	"github.com/pawl-run/pawl/internal/cli/exit"
 	"github.com/pawl-run/pawl/internal/cli/output"
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
-func (a *app) rulesRetry() *cobra.Command {
+func rulesRetry(a *app.App) *cobra.Command {
 	var f output.Format
 	var state string
 	c := &cobra.Command{
@@ -32,7 +33,7 @@ once, so that may be repeated at any time. It ends with 1 when some have failed 
 			if k := flow.EnforcementStateOf(state); k != flow.EnforcementFailed && k != flow.EnforcementRefused {
 				return exit.Usagef("--state %s: what can be tried again is failed or refused", state)
 			}
-			return a.withClient(cmd.Context(), reading, func(ctx context.Context, s *session) error {
+			return a.WithClient(cmd.Context(), app.Reading, func(ctx context.Context, s *app.Session) error {
 				name, signals := args[0], args[1:]
 				if len(signals) == 0 {
 					if _, err := s.Rule(ctx, name); err != nil {
@@ -46,7 +47,7 @@ once, so that may be repeated at any time. It ends with 1 when some have failed 
 					}
 					slices.Reverse(signals)
 				}
-				return a.retryEnforcements(ctx, s, name, signals, f)
+				return retryEnforcements(ctx, a, s, name, signals, f)
 			})
 		},
 	}
@@ -55,14 +56,14 @@ once, so that may be repeated at any time. It ends with 1 when some have failed 
 	return c
 }
 
-func (a *app) retryEnforcements(ctx context.Context, s *session, rule string, signals []string, f output.Format) error {
+func retryEnforcements(ctx context.Context, a *app.App, s *app.Session, rule string, signals []string, f output.Format) error {
 	all := []api.Enforcement{}
 	bad := 0
 	for _, signal := range signals {
 		e, err := s.RetryEnforcement(ctx, signal, rule)
 		var refused *api.Problem
 		if errors.As(err, &refused) && refused.Type == api.ProblemInvalid && len(signals) > 1 {
-			a.say("pawl: %s: %s", signal, refused.Detail) // the rule makes nothing of it any more: the others go on
+			a.Say("pawl: %s: %s", signal, refused.Detail) // the rule makes nothing of it any more: the others go on
 			bad++
 			continue
 		}
@@ -75,7 +76,7 @@ func (a *app) retryEnforcements(ctx context.Context, s *session, rule string, si
 		all = append(all, *e)
 	}
 	if f != output.AsTable {
-		if err := output.WriteData(a.out, f, all); err != nil {
+		if err := output.WriteData(a.Out, f, all); err != nil {
 			return err
 		}
 	} else {
@@ -84,9 +85,9 @@ func (a *app) retryEnforcements(ctx context.Context, s *session, rule string, si
 			e := &all[i]
 			t.Row(e.Signal, e.State, e.Execution, reasonText(e.Reason))
 		}
-		t.Write(a.out)
+		t.Write(a.Out)
 		if len(signals) == 0 {
-			a.say("pawl: nothing is to be tried again")
+			a.Say("pawl: nothing is to be tried again")
 		}
 	}
 	if bad > 0 {

@@ -10,22 +10,23 @@ import (
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/client"
+	"github.com/pawl-run/pawl/internal/cli/app"
 	"github.com/pawl-run/pawl/internal/cli/exit"
 	"github.com/pawl-run/pawl/internal/cli/output"
 )
 
-func (a *app) rulesCommand() *cobra.Command {
+func rulesCommand(a *app.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "rules",
 		Short: "Test, replay, retry, pause and resume rules",
 		Long: `Rules run actions for signals. They are documents of kind rule: pawl apply applies them, pawl get rules lists them, and
 pawl get enforcements what they have made of which signal. pawl why sg_… says why a rule has fired or not.`,
 	}
-	c.AddCommand(a.rulesTest(), a.rulesReplay(), a.rulesRetry(), a.rulesPause(), a.rulesResume())
+	c.AddCommand(rulesTest(a), rulesReplay(a), rulesRetry(a), rulesPause(a), rulesResume(a))
 	return c
 }
 
-func (a *app) rulesPause() *cobra.Command {
+func rulesPause(a *app.App) *cobra.Command {
 	var reason string
 	c := &cobra.Command{
 		Use:     "pause NAME…",
@@ -34,7 +35,7 @@ func (a *app) rulesPause() *cobra.Command {
 		Example: "  pawl rules pause clean-disk --reason 'the disks are being replaced'",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, names []string) error {
-			return a.eachSchedule(cmd, names, func(ctx context.Context, s *session, name string) (string, error) {
+			return eachSchedule(a, cmd, names, func(ctx context.Context, s *app.Session, name string) (string, error) {
 				r, err := s.PauseRule(ctx, name, reason)
 				if err != nil {
 					return "", err
@@ -47,14 +48,14 @@ func (a *app) rulesPause() *cobra.Command {
 	return c
 }
 
-func (a *app) rulesResume() *cobra.Command {
+func rulesResume(a *app.App) *cobra.Command {
 	return &cobra.Command{
 		Use:     "resume NAME…",
 		Short:   "Let rules start executions again, for the signals that come from now on",
 		Example: "  pawl rules resume clean-disk",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, names []string) error {
-			return a.eachSchedule(cmd, names, func(ctx context.Context, s *session, name string) (string, error) {
+			return eachSchedule(a, cmd, names, func(ctx context.Context, s *app.Session, name string) (string, error) {
 				r, err := s.ResumeRule(ctx, name)
 				if err != nil {
 					return "", err
@@ -65,7 +66,7 @@ func (a *app) rulesResume() *cobra.Command {
 	}
 }
 
-func listRules(_ *app, ctx context.Context, c *client.Client, _ *listing) (any, *output.Table, error) {
+func listRules(ctx context.Context, _ *app.App, c *client.Client, _ *listing) (any, *output.Table, error) {
 	all, err := c.Rules(ctx)
 	all = append([]api.Rule{}, all...) // in JSON an empty list, not null
 	t := &output.Table{}
@@ -84,7 +85,7 @@ func listRules(_ *app, ctx context.Context, c *client.Client, _ *listing) (any, 
 	return all, t, err
 }
 
-func listEnforcements(_ *app, ctx context.Context, c *client.Client, l *listing) (any, *output.Table, error) {
+func listEnforcements(ctx context.Context, _ *app.App, c *client.Client, l *listing) (any, *output.Table, error) {
 	if l.limit < 1 {
 		return nil, nil, exit.Usagef("--limit %d: give a number of 1 or more", l.limit)
 	}
@@ -104,13 +105,4 @@ func listEnforcements(_ *app, ctx context.Context, c *client.Client, l *listing)
 		t.Row(e.Signal, fmt.Sprintf("%s@%d", e.Rule, e.Version), e.State, e.Execution, output.Ago(e.At), reasonText(e.Reason))
 	}
 	return all, t, nil
-}
-
-// reasonText writes on one line why a rule has started nothing.
-func reasonText(r *api.EnforceReason) string {
-	if r == nil {
-		return ""
-	}
-	message, _, _ := strings.Cut(r.Message, "\n")
-	return r.Code + ": " + message
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/cli/app"
 	"github.com/pawl-run/pawl/internal/cli/exit"
 	"github.com/pawl-run/pawl/internal/cli/output"
 	"github.com/pawl-run/pawl/internal/definition"
@@ -36,7 +37,7 @@ type runOptions struct {
 	cache   cacheFlags
 }
 
-func (a *app) runCommand() *cobra.Command {
+func runCommand(a *app.App) *cobra.Command {
 	var o runOptions
 	c := &cobra.Command{
 		Use:   "run FILE|NAME",
@@ -55,7 +56,7 @@ killed (or lost its machine) is not lost: the next pawl run or pawl server on th
   pawl run deploy.yaml --input @request.json --label team=platform
   pawl run grade@3 --server http://127.0.0.1:7411 --detach`,
 		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error { return a.run(cmd.Context(), args[0], &o) },
+		RunE: func(cmd *cobra.Command, args []string) error { return run(cmd.Context(), a, args[0], &o) },
 	}
 	f := c.Flags()
 	f.StringVar(&o.input, "input", "", "input as JSON, or @FILE (@- for standard input)")
@@ -64,7 +65,7 @@ killed (or lost its machine) is not lost: the next pawl run or pawl server on th
 	f.StringToStringVar(&o.wanted, "worker-label", nil, "a label that the worker must have, as in gpu=a100, beside those that the action asks for; may be repeated")
 	f.BoolVar(&o.detach, "detach", false, "print the execution's id and leave it to the server")
 	f.StringVar(&o.queue, "queue", "", "the queue it waits in, instead of the action's own")
-	durationVar(f, &o.timeout, "timeout", "how long one attempt may take, instead of the action's own")
+	app.DurationVar(f, &o.timeout, "timeout", "how long one attempt may take, instead of the action's own")
 	f.StringVar(&o.key, "idempotency-key", "", "makes running it again give the same execution")
 	o.flow.declare(f)
 	o.cache.declare(f, "run it and its tasks also where an outcome was kept; theirs are kept")
@@ -72,8 +73,8 @@ killed (or lost its machine) is not lost: the next pawl run or pawl server on th
 	return c
 }
 
-func (a *app) run(ctx context.Context, what string, o *runOptions) error {
-	input, err := a.inputOf(o)
+func run(ctx context.Context, a *app.App, what string, o *runOptions) error {
+	input, err := inputOf(a, o)
 	if err != nil {
 		return err
 	}
@@ -89,44 +90,44 @@ func (a *app) run(ctx context.Context, what string, o *runOptions) error {
 	if err != nil {
 		return err
 	}
-	var file *source
+	var file *app.Source
 	var defs []*definition.Definition
 	name := what
 	if info, err := os.Stat(what); err == nil && info.IsDir() {
 		return exit.Usagef("%s is a directory: name one of its files, or register them all with pawl apply %s and run one by its name", what, what)
 	}
-	if looksLikeFile(what) {
-		if _, isProgram := a.config.Languages.Set().OfExtension(strings.TrimPrefix(filepath.Ext(what), ".")); isProgram {
+	if app.LooksLikeFile(what) {
+		if _, isProgram := a.Config.Languages.Set().OfExtension(strings.TrimPrefix(filepath.Ext(what), ".")); isProgram {
 			return exit.Usagef("%s is a program and no workflow: pawl eval %s runs it", what, what)
 		}
-		files, err := a.readFiles([]string{what})
+		files, err := a.ReadFiles([]string{what})
 		if err != nil {
 			return err
 		}
 		file = &files[0]
-		defs, err = definition.Parse(file.name, file.content, a.mayKnowLanguage)
+		defs, err = definition.Parse(file.Name, file.Content, a.MayKnowLanguage)
 		if err != nil {
 			return &exit.Error{Code: exit.Misuse, Err: fmt.Errorf("%s is not valid:\n%w", what, err)}
 		}
-		if defs, err = a.serveDeclared(what, defs); err != nil {
+		if defs, err = serveDeclared(a, what, defs); err != nil {
 			return err
 		}
 		name = mainOf(defs).Name
-		if a.config.Text("server") == "" {
-			if err := a.missingTools(defs); err != nil {
+		if a.Config.Text("server") == "" {
+			if err := missingTools(a, defs); err != nil {
 				return err
 			}
 		}
 	}
-	return a.watched(ctx, func(ctx context.Context, s *session) (*api.Execution, error) {
+	return submitAndWatch(ctx, a, func(ctx context.Context, s *app.Session) (*api.Execution, error) {
 		action := name
-		if s.embedded {
-			if err := errors.Join(a.missingRuntimes(defs), a.missingRuntime("this", flow.Kind(name), input), a.missingLabels("this", o.wanted), a.missingQueues(defs, o.queue)); err != nil {
+		if s.Embedded {
+			if err := errors.Join(missingRuntimes(a, defs), missingRuntime(a, "this", flow.Kind(name), input), missingLabels(a, "this", o.wanted), missingQueues(a, defs, o.queue)); err != nil {
 				return nil, err
 			}
 		}
 		if file != nil {
-			defined, err := s.Define(ctx, file.content, file.name)
+			defined, err := s.Define(ctx, file.Content, file.Name)
 			if err != nil {
 				return nil, err
 			}
@@ -137,7 +138,7 @@ func (a *app) run(ctx context.Context, what string, o *runOptions) error {
 			}
 		}
 		return s.Submit(ctx, api.Submission{Action: action, Input: input, Labels: o.labels, WorkerLabels: o.wanted, Queue: o.queue, Concurrency: concurrency, Rate: rate,
-			Timeout: api.Duration(o.timeout), NotBefore: notBefore, StartIn: startIn, Cache: cache, NoCache: o.cache.without, IdempotencyKey: cmp.Or(o.key, s.key)})
+			Timeout: api.Duration(o.timeout), NotBefore: notBefore, StartIn: startIn, Cache: cache, NoCache: o.cache.without, IdempotencyKey: cmp.Or(o.key, s.Key)})
 	}, o.detach, o.format)
 }
 
@@ -151,14 +152,14 @@ func mainOf(defs []*definition.Definition) *definition.Definition {
 	return defs[0]
 }
 
-// watched submits and watches, unless the execution is to be left to the server.
-func (a *app) watched(ctx context.Context, submit func(context.Context, *session) (*api.Execution, error), detach bool, f output.Format) error {
-	return a.withClient(ctx, working, func(ctx context.Context, s *session) error {
-		if detach && s.embedded {
+// submitAndWatch submits and watches, unless the execution is to be left to the server.
+func submitAndWatch(ctx context.Context, a *app.App, submit func(context.Context, *app.Session) (*api.Execution, error), detach bool, f output.Format) error {
+	return a.WithClient(ctx, app.Working, func(ctx context.Context, s *app.Session) error {
+		if detach && s.Embedded {
 			return exit.Usagef("--detach leaves the execution to a server, and there is none: start pawl server, or give --server")
 		}
 		var x *api.Execution
-		err := a.following(ctx, s, func() (err error) { x, err = submit(ctx, s); return err })
+		err := a.Following(ctx, s, func() (err error) { x, err = submit(ctx, s); return err })
 		if err != nil {
 			var p *api.Problem
 			if errors.As(err, &p) && p.Type == api.ProblemInvalid {
@@ -167,22 +168,22 @@ func (a *app) watched(ctx context.Context, submit func(context.Context, *session
 			return err
 		}
 		if detach {
-			fmt.Fprintln(a.out, x.ID)
+			fmt.Fprintln(a.Out, x.ID)
 			return nil
 		}
-		return a.watch(ctx, s, x, f)
+		return watch(ctx, a, s, x, f)
 	})
 }
 
 // inputOf puts the input together from --input and --set; nil when neither is given.
-func (a *app) inputOf(o *runOptions) (json.RawMessage, error) {
+func inputOf(a *app.App, o *runOptions) (json.RawMessage, error) {
 	raw := []byte(o.input)
 	if path, ok := strings.CutPrefix(o.input, "@"); ok {
-		files, err := a.readFiles([]string{path})
+		files, err := a.ReadFiles([]string{path})
 		if err != nil {
 			return nil, fmt.Errorf("--input: %w", err)
 		}
-		raw = files[0].content
+		raw = files[0].Content
 	}
 	if len(bytes.TrimSpace(raw)) > 0 && !json.Valid(raw) {
 		var v any

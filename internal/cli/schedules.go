@@ -15,23 +15,24 @@ import (
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/client"
+	"github.com/pawl-run/pawl/internal/cli/app"
 	"github.com/pawl-run/pawl/internal/cli/exit"
 	"github.com/pawl-run/pawl/internal/cli/output"
 	"github.com/pawl-run/pawl/internal/definition"
 )
 
-func (a *app) schedulesCommand() *cobra.Command {
+func schedulesCommand(a *app.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "schedules",
 		Short: "Preview, pause, resume, fire and backfill schedules",
 		Long: `Schedules start executions by the clock. They are documents of kind schedule: pawl apply applies them, pawl get schedules
 lists them. They fire while a server runs.`,
 	}
-	c.AddCommand(a.schedulesPreview(), a.schedulesPause(), a.schedulesResume(), a.schedulesFire(), a.schedulesBackfill(), a.schedulesTicks())
+	c.AddCommand(schedulesPreview(a), schedulesPause(a), schedulesResume(a), schedulesFire(a), schedulesBackfill(a), schedulesTicks(a))
 	return c
 }
 
-func listSchedules(_ *app, ctx context.Context, c *client.Client, l *listing) (any, *output.Table, error) {
+func listSchedules(ctx context.Context, _ *app.App, c *client.Client, l *listing) (any, *output.Table, error) {
 	all, err := c.Schedules(ctx)
 	all = append([]api.Schedule{}, all...) // in JSON an empty list, not null
 	t := &output.Table{}
@@ -60,15 +61,7 @@ func listSchedules(_ *app, ctx context.Context, c *client.Client, l *listing) (a
 	return all, t, err
 }
 
-// whenText writes a moment in UTC; nothing for none.
-func whenText(t *time.Time) string {
-	if t == nil {
-		return ""
-	}
-	return t.UTC().Format(time.RFC3339)
-}
-
-func (a *app) schedulesPause() *cobra.Command {
+func schedulesPause(a *app.App) *cobra.Command {
 	var reason string
 	c := &cobra.Command{
 		Use:     "pause NAME…",
@@ -76,7 +69,7 @@ func (a *app) schedulesPause() *cobra.Command {
 		Example: "  pawl schedules pause nightly --reason 'the database is being moved'",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, names []string) error {
-			return a.eachSchedule(cmd, names, func(ctx context.Context, s *session, name string) (string, error) {
+			return eachSchedule(a, cmd, names, func(ctx context.Context, s *app.Session, name string) (string, error) {
 				k, err := s.PauseSchedule(ctx, name, reason)
 				if err != nil {
 					return "", err
@@ -89,7 +82,7 @@ func (a *app) schedulesPause() *cobra.Command {
 	return c
 }
 
-func (a *app) schedulesResume() *cobra.Command {
+func schedulesResume(a *app.App) *cobra.Command {
 	var catchUp bool
 	c := &cobra.Command{
 		Use:     "resume NAME…",
@@ -97,7 +90,7 @@ func (a *app) schedulesResume() *cobra.Command {
 		Example: "  pawl schedules resume nightly",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, names []string) error {
-			return a.eachSchedule(cmd, names, func(ctx context.Context, s *session, name string) (string, error) {
+			return eachSchedule(a, cmd, names, func(ctx context.Context, s *app.Session, name string) (string, error) {
 				k, err := s.ResumeSchedule(ctx, name, catchUp)
 				if err != nil {
 					return "", err
@@ -113,7 +106,7 @@ func (a *app) schedulesResume() *cobra.Command {
 	return c
 }
 
-func (a *app) schedulesFire() *cobra.Command {
+func schedulesFire(a *app.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "fire NAME…",
 		Short: "Start executions as ticks of now would",
@@ -122,14 +115,16 @@ ended, and print its id. The schedule's own times are not touched.`,
 		Example: "  pawl schedules fire nightly",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, names []string) error {
-			return a.eachSchedule(cmd, names, func(ctx context.Context, s *session, name string) (string, error) { return s.FireSchedule(ctx, name) })
+			return eachSchedule(a, cmd, names, func(ctx context.Context, s *app.Session, name string) (string, error) {
+				return s.FireSchedule(ctx, name)
+			})
 		},
 	}
 }
 
 // eachSchedule does something to schedules and prints what came of it. One that fails keeps none of the others from it.
-func (a *app) eachSchedule(cmd *cobra.Command, names []string, do func(context.Context, *session, string) (string, error)) error {
-	return a.withClient(cmd.Context(), reading, func(ctx context.Context, s *session) error {
+func eachSchedule(a *app.App, cmd *cobra.Command, names []string, do func(context.Context, *app.Session, string) (string, error)) error {
+	return a.WithClient(cmd.Context(), app.Reading, func(ctx context.Context, s *app.Session) error {
 		var failed []error
 		for _, name := range names {
 			say, err := do(ctx, s, name)
@@ -137,13 +132,13 @@ func (a *app) eachSchedule(cmd *cobra.Command, names []string, do func(context.C
 				failed = append(failed, fmt.Errorf("%s %s: %w", cmd.Name(), name, err))
 				continue
 			}
-			fmt.Fprintln(a.out, say)
+			fmt.Fprintln(a.Out, say)
 		}
 		return errors.Join(failed...)
 	})
 }
 
-func (a *app) schedulesTicks() *cobra.Command {
+func schedulesTicks(a *app.App) *cobra.Command {
 	var f output.Format
 	var limit int
 	c := &cobra.Command{
@@ -152,15 +147,15 @@ func (a *app) schedulesTicks() *cobra.Command {
 		Example: "  pawl schedules ticks nightly",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withClient(cmd.Context(), reading, func(ctx context.Context, s *session) error {
+			return a.WithClient(cmd.Context(), app.Reading, func(ctx context.Context, s *app.Session) error {
 				all, err := s.Ticks(ctx, args[0], limit)
 				if err != nil {
 					return err
 				}
 				if f != output.AsTable {
-					return output.WriteData(a.out, f, all)
+					return output.WriteData(a.Out, f, all)
 				}
-				writeTicks(a.out, "", all)
+				writeTicks(a.Out, "", all)
 				return nil
 			})
 		},
@@ -188,7 +183,7 @@ func writeTicks(to io.Writer, indent string, all []api.Tick) {
 	t.Write(to)
 }
 
-func (a *app) schedulesPreview() *cobra.Command {
+func schedulesPreview(a *app.App) *cobra.Command {
 	var f output.Format
 	var from string
 	var count int
@@ -212,7 +207,7 @@ server nor database.`,
 			if count < 1 || count > 10_000 {
 				return exit.Usagef("--count %d: give 1 to 10000", count)
 			}
-			defs, err := a.schedulesIn(cmd.Context(), args[0])
+			defs, err := schedulesIn(cmd.Context(), a, args[0])
 			if err != nil {
 				return err
 			}
@@ -221,13 +216,13 @@ server nor database.`,
 				all = append(all, d.Schedule.Preview(d.Name, at, count))
 			}
 			if f != output.AsTable {
-				return output.WriteData(a.out, f, all)
+				return output.WriteData(a.Out, f, all)
 			}
 			for i := range all {
 				if i > 0 {
-					fmt.Fprintln(a.out)
+					fmt.Fprintln(a.Out)
 				}
-				a.writePreview(&all[i], defs[i])
+				writePreview(a, &all[i], defs[i])
 			}
 			return nil
 		},
@@ -239,14 +234,14 @@ server nor database.`,
 }
 
 // schedulesIn are the schedules of a file, or the one that was applied under a name.
-func (a *app) schedulesIn(ctx context.Context, arg string) (defs []*definition.Definition, err error) {
+func schedulesIn(ctx context.Context, a *app.App, arg string) (defs []*definition.Definition, err error) {
 	if _, err := os.Stat(arg); arg == "-" || err == nil {
-		files, err := a.readFiles([]string{arg})
+		files, err := a.ReadFiles([]string{arg})
 		if err != nil {
 			return nil, &exit.Error{Code: exit.Misuse, Err: err}
 		}
 		for _, file := range files {
-			found, err := definition.Parse(file.name, file.content, a.mayKnowLanguage)
+			found, err := definition.Parse(file.Name, file.Content, a.MayKnowLanguage)
 			if err != nil {
 				return nil, err
 			}
@@ -257,7 +252,7 @@ func (a *app) schedulesIn(ctx context.Context, arg string) (defs []*definition.D
 		}
 		return defs, nil
 	}
-	err = a.withClient(ctx, reading, func(ctx context.Context, s *session) error {
+	err = a.WithClient(ctx, app.Reading, func(ctx context.Context, s *app.Session) error {
 		k, err := s.Schedule(ctx, arg)
 		if err != nil {
 			return fmt.Errorf("there is no file %s: %w", arg, err)
@@ -275,8 +270,8 @@ func (a *app) schedulesIn(ctx context.Context, arg string) (defs []*definition.D
 	return defs, err
 }
 
-func (a *app) writePreview(p *api.SchedulePreview, d *definition.Definition) {
-	fmt.Fprintf(a.out, "%s: %s, in %s\n", p.Name, d.Schedule.Run.ActionText(), p.Zone)
+func writePreview(a *app.App, p *api.SchedulePreview, d *definition.Definition) {
+	fmt.Fprintf(a.Out, "%s: %s, in %s\n", p.Name, d.Schedule.Run.ActionText(), p.Zone)
 	t := &output.Table{}
 	head := []string{"NEXT", "UTC"}
 	if d.Schedule.Jitter > 0 {
@@ -290,12 +285,12 @@ func (a *app) writePreview(p *api.SchedulePreview, d *definition.Definition) {
 		}
 		t.Row(cells...)
 	}
-	t.Write(a.out)
+	t.Write(a.Out)
 	if len(p.Times) == 0 {
-		fmt.Fprintln(a.out, "no time comes any more")
+		fmt.Fprintln(a.Out, "no time comes any more")
 	}
 	for _, c := range p.Changes {
-		fmt.Fprintf(a.out, "\n%s: the clocks go from UTC%s to UTC%s\n", whenText(&c.At), c.Before, c.After)
+		fmt.Fprintf(a.Out, "\n%s: the clocks go from UTC%s to UTC%s\n", whenText(&c.At), c.Before, c.After)
 		for _, l := range c.Times {
 			does := "not fired"
 			if len(l.Fired) > 0 {
@@ -305,10 +300,10 @@ func (a *app) writePreview(p *api.SchedulePreview, d *definition.Definition) {
 			if l.Is == "repeated" {
 				how = "comes twice"
 			}
-			fmt.Fprintf(a.out, "  %s %s: %s\n", l.Local, how, does)
+			fmt.Fprintf(a.Out, "  %s %s: %s\n", l.Local, how, does)
 		}
 		if len(c.Times) == 0 {
-			fmt.Fprintln(a.out, "  no time of the schedule lies there")
+			fmt.Fprintln(a.Out, "  no time of the schedule lies there")
 		}
 	}
 }

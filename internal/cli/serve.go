@@ -9,12 +9,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawl-run/pawl/internal/cli/app"
 	"github.com/pawl-run/pawl/internal/cli/config"
 	"github.com/pawl-run/pawl/internal/cli/exit"
 	"github.com/pawl-run/pawl/internal/cli/instance"
 )
 
-func (a *app) serverCommand() *cobra.Command {
+func serverCommand(a *app.App) *cobra.Command {
 	var noWorker bool
 	var grace time.Duration
 	c := &cobra.Command{
@@ -31,34 +32,34 @@ Should its engine, its listener or its worker end by itself, the server ends as 
   curl -s http://127.0.0.1:7411/openapi.json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.serve(cmd.Context(), a.config.Text("listen"), !noWorker, grace)
+			return serve(cmd.Context(), a, a.Config.Text("listen"), !noWorker, grace)
 		},
 	}
 	config.Declare(c.Flags(), "server")
 	c.Flags().BoolVar(&noWorker, "no-worker", false, "run nothing in this process: workers are elsewhere")
 	grace = 20 * time.Second
-	durationVar(c.Flags(), &grace, "grace", "how long running work may go on when it is told to stop")
+	app.DurationVar(c.Flags(), &grace, "grace", "how long running work may go on when it is told to stop")
 	return c
 }
 
-func (a *app) serve(ctx context.Context, listen string, works bool, grace time.Duration) error {
-	ctx, stop := interruptible(ctx)
+func serve(ctx context.Context, a *app.App, listen string, works bool, grace time.Duration) error {
+	ctx, stop := app.Interruptible(ctx)
 	defer stop()
-	if a.config.Text("server") != "" && a.config.Source["server"] == "--server" {
+	if a.Config.Text("server") != "" && a.Config.Source["server"] == "--server" {
 		return exit.Usagef("pawl server is a server: --server names another one and has no meaning here")
 	}
-	if err := instance.CheckTokens(a.config.Tokens()); err != nil {
+	if err := instance.CheckTokens(a.Config.Tokens()); err != nil {
 		return err
 	}
-	l, err := a.listening(listen)
+	l, err := a.Listening(listen)
 	if err != nil {
 		return err
 	}
-	if host, _, _ := net.SplitHostPort(l.Addr().String()); len(a.config.Tokens()) == 0 && !net.ParseIP(host).IsLoopback() {
+	if host, _, _ := net.SplitHostPort(l.Addr().String()); len(a.Config.Tokens()) == 0 && !net.ParseIP(host).IsLoopback() {
 		_ = l.Close()
 		return exit.Usagef("listening on %s lets other machines run code here: set a token (--token-file, PAWL_TOKEN or PAWL_TOKEN_FILE), or listen on 127.0.0.1", l.Addr())
 	}
-	page, err := pageOf(&a.config)
+	page, err := pageOf(&a.Config)
 	if err != nil {
 		_ = l.Close()
 		return err
@@ -67,7 +68,7 @@ func (a *app) serve(ctx context.Context, listen string, works bool, grace time.D
 	if page != nil {
 		url = pageURL(l.Addr())
 	}
-	dir := a.config.Text("state_dir")
+	dir := a.Config.Text("state_dir")
 	lock, err := instance.AwaitState(ctx, dir)
 	if errors.Is(err, instance.ErrHeld) {
 		err = fmt.Errorf("the state directory %s is held by %s: stop it, or use another with --state-dir", dir, instance.ReadOwner(dir))
@@ -76,24 +77,24 @@ func (a *app) serve(ctx context.Context, listen string, works bool, grace time.D
 		_ = l.Close()
 		return err
 	}
-	r, err := instance.Open(ctx, lock, a.hosting(instance.Options{Works: works, Stays: true, Grace: grace, Drains: 10 * time.Second, Page: page, PageURL: url}))
+	r, err := instance.Open(ctx, lock, a.Hosting(instance.Options{Works: works, Stays: true, Grace: grace, Drains: 10 * time.Second, Page: page, PageURL: url}))
 	if err != nil {
 		_ = l.Close()
 		return err
 	}
 	r.Serve(l)
-	a.say("pawl: serving on http://%s (state in %s)", l.Addr(), dir)
+	a.Say("pawl: serving on http://%s (state in %s)", l.Addr(), dir)
 	if url != "" {
-		a.say("pawl: the web page is at %s", url)
+		a.Say("pawl: the web page is at %s", url)
 	}
-	presses := interruptions(ctx)
+	presses := app.Interruptions(ctx)
 	signalled := false
 	select {
-	case <-presses.pressed:
+	case <-presses.Pressed:
 		signalled = true
-		a.say("pawl: stopping; once more to stop at once")
+		a.Say("pawl: stopping; once more to stop at once")
 	case <-r.Ended():
-		a.say("pawl: stopping, since %v", r.Reason())
+		a.Say("pawl: stopping, since %v", r.Reason())
 	}
 	closed := make(chan struct{})
 	go func() {
@@ -106,7 +107,7 @@ func (a *app) serve(ctx context.Context, listen string, works bool, grace time.D
 			return &exit.Error{Code: exit.General} // the reason has been printed
 		}
 		return r.Failure()
-	case <-presses.pressed:
+	case <-presses.Pressed:
 		return &exit.Error{Code: exit.Interrupted, Err: errors.New("stopped at once; what was running is taken up by the next server")}
 	}
 }

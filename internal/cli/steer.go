@@ -11,49 +11,28 @@ import (
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/client"
+	"github.com/pawl-run/pawl/internal/cli/app"
 	"github.com/pawl-run/pawl/internal/cli/exit"
 	"github.com/pawl-run/pawl/internal/cli/output"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/terminal"
 )
 
-// withClient connects, calls do, and closes the connection. When the engine is in this process and ends by itself, that is
-// the error.
-func (a *app) withClient(ctx context.Context, m mode, do func(context.Context, *session) error) error {
-	ctx, stop := interruptible(ctx)
-	defer stop()
-	s, err := a.connect(ctx, m)
-	if err != nil {
-		return err
-	}
-	defer s.Close()
-	ctx, release := s.within(ctx)
-	defer release()
-	err = do(ctx, s)
-	if err != nil && s.lost.Err() != nil {
-		return context.Cause(s.lost)
-	}
-	if !errors.Is(err, errInterrupted) { // the second Ctrl-C waits for nothing
-		a.stayForOthers(ctx, s)
-	}
-	return err
-}
-
-func (a *app) cancelCommand() *cobra.Command {
-	return a.endCommand("cancel", "Cancel executions", `Cancel executions. What nobody holds yet ends at once. What a worker is running is stopped there, and is cancelled
+func cancelCommand(a *app.App) *cobra.Command {
+	return endCommand(a, "cancel", "Cancel executions", `Cancel executions. What nobody holds yet ends at once. What a worker is running is stopped there, and is cancelled
 once the worker has confirmed that nothing is left running; --wait says how long to wait for that. Flags select executions instead of ids,
 as they do for pawl get: without --yes they are only listed.`,
 		(*client.Client).Cancel, (*client.Client).CancelMany)
 }
 
-func (a *app) killCommand() *cobra.Command {
-	return a.endCommand("kill", "Kill what executions are running", `Kill the code that executions are running, with everything that it has started. They are cancelled once the worker
+func killCommand(a *app.App) *cobra.Command {
+	return endCommand(a, "kill", "Kill what executions are running", `Kill the code that executions are running, with everything that it has started. They are cancelled once the worker
 has confirmed that nothing is left of it. Flags select executions instead of ids, as they do for pawl get: without --yes
 they are only listed.`,
 		(*client.Client).Kill, (*client.Client).CancelMany)
 }
 
-func (a *app) endCommand(verb, short, long string, end func(*client.Client, context.Context, string, string, time.Duration) (*api.Execution, error),
+func endCommand(a *app.App, verb, short, long string, end func(*client.Client, context.Context, string, string, time.Duration) (*api.Execution, error),
 	many func(*client.Client, context.Context, client.Filter, api.BulkRequest) (*api.BulkResult, error)) *cobra.Command {
 	var reason string
 	var wait time.Duration
@@ -70,9 +49,9 @@ func (a *app) endCommand(verb, short, long string, end func(*client.Client, cont
 			if err != nil {
 				return err
 			}
-			return a.withClient(cmd.Context(), reading, func(ctx context.Context, s *session) error {
+			return a.WithClient(cmd.Context(), app.Reading, func(ctx context.Context, s *app.Session) error {
 				if selects {
-					return a.each(ctx, &b, verb, reason, func(ctx context.Context, f client.Filter, in api.BulkRequest) (*api.BulkResult, error) {
+					return each(ctx, a, &b, verb, reason, func(ctx context.Context, f client.Filter, in api.BulkRequest) (*api.BulkResult, error) {
 						return many(s.Client, ctx, f, in)
 					})
 				}
@@ -84,9 +63,9 @@ func (a *app) endCommand(verb, short, long string, end func(*client.Client, cont
 						continue
 					}
 					if x.Status.Terminal() {
-						fmt.Fprintf(a.out, "%s %s\n", x.ID, x.Status)
+						fmt.Fprintf(a.Out, "%s %s\n", x.ID, x.Status)
 					} else {
-						fmt.Fprintf(a.out, "%s %s, ordered to end as %s\n", x.ID, x.Status, orderedAs(x))
+						fmt.Fprintf(a.Out, "%s %s, ordered to end as %s\n", x.ID, x.Status, orderedAs(x))
 					}
 				}
 				return errors.Join(failed...)
@@ -96,7 +75,7 @@ func (a *app) endCommand(verb, short, long string, end func(*client.Client, cont
 	b.flags(c)
 	c.Flags().StringVar(&reason, "reason", "", "why, for those who look at it later")
 	wait = 10 * time.Second
-	durationVar(c.Flags(), &wait, "wait", "how long to wait for the confirmation")
+	app.DurationVar(c.Flags(), &wait, "wait", "how long to wait for the confirmation")
 	return c
 }
 
@@ -107,7 +86,7 @@ func orderedAs(x *api.Execution) api.Status {
 	return api.Cancelled
 }
 
-func (a *app) retryCommand() *cobra.Command {
+func retryCommand(a *app.App) *cobra.Command {
 	var wait bool
 	var b bulk
 	c := &cobra.Command{
@@ -121,7 +100,7 @@ pawl get: of these, what has failed, timed out or was cancelled, unless --status
   pawl retry --label team=docs --since 1h --yes`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			m := reading
+			m := app.Reading
 			selects, err := b.selects(args)
 			switch {
 			case err != nil:
@@ -129,23 +108,23 @@ pawl get: of these, what has failed, timed out or was cancelled, unless --status
 			case selects && wait:
 				return exit.Usagef("--wait goes with one id: follow many with pawl get executions -w")
 			case selects:
-				return a.withClient(cmd.Context(), m, func(ctx context.Context, s *session) error {
-					return a.each(ctx, &b, "retry", "", s.RetryMany)
+				return a.WithClient(cmd.Context(), m, func(ctx context.Context, s *app.Session) error {
+					return each(ctx, a, &b, "retry", "", s.RetryMany)
 				})
 			}
 			if wait {
-				m = working
+				m = app.Working
 			}
-			return a.withClient(cmd.Context(), m, func(ctx context.Context, s *session) error {
+			return a.WithClient(cmd.Context(), m, func(ctx context.Context, s *app.Session) error {
 				x, err := s.Retry(ctx, args[0])
 				if err != nil {
 					return err
 				}
 				if !wait {
-					fmt.Fprintln(a.out, x.ID)
+					fmt.Fprintln(a.Out, x.ID)
 					return nil
 				}
-				return a.watch(ctx, s, x, output.AsTable)
+				return watch(ctx, a, s, x, output.AsTable)
 			})
 		},
 	}
@@ -154,7 +133,7 @@ pawl get: of these, what has failed, timed out or was cancelled, unless --status
 	return c
 }
 
-func (a *app) whyCommand() *cobra.Command {
+func whyCommand(a *app.App) *cobra.Command {
 	var f output.Format
 	var rule string
 	c := &cobra.Command{
@@ -170,29 +149,29 @@ stands and what became of the latest signals that it listens to.`,
   pawl why ex_… -o json`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withClient(cmd.Context(), reading, func(ctx context.Context, s *session) error {
+			return a.WithClient(cmd.Context(), app.Reading, func(ctx context.Context, s *app.Session) error {
 				if strings.HasPrefix(args[0], flow.SignalPrefix) {
-					return a.whySignal(ctx, s, args[0], rule, f)
+					return whySignal(ctx, a, s, args[0], rule, f)
 				}
 				if rule != "" {
 					return exit.Usagef("--rule is for a signal, as in pawl why sg_… --rule %s", rule)
 				}
 				if name, is := strings.CutPrefix(args[0], "schedule:"); is {
-					return a.whySchedule(ctx, s, name, f)
+					return whySchedule(ctx, a, s, name, f)
 				}
 				if name, is := strings.CutPrefix(args[0], "rule:"); is {
-					return a.whyRule(ctx, s, name, f)
+					return whyRule(ctx, a, s, name, f)
 				}
 				w, err := s.Why(ctx, args[0])
 				if err != nil {
 					return err
 				}
 				if f != output.AsTable {
-					return output.WriteData(a.out, f, w)
+					return output.WriteData(a.Out, f, w)
 				}
-				a.writeReasons(w.Summary, w.Facts, w.Unblock)
-				if s.embedded && !w.Status.Terminal() {
-					fmt.Fprintf(a.out, "  - no pawl run or pawl server is working on %s now: start one\n", a.config.Text("state_dir"))
+				writeReasons(a, w.Summary, w.Facts, w.Unblock)
+				if s.Embedded && !w.Status.Terminal() {
+					fmt.Fprintf(a.Out, "  - no pawl run or pawl server is working on %s now: start one\n", a.Config.Text("state_dir"))
 				}
 				return nil
 			})
@@ -204,20 +183,20 @@ stands and what became of the latest signals that it listens to.`,
 }
 
 // writeReasons writes why something waits, and what would let it go on.
-func (a *app) writeReasons(summary string, facts, unblock []string) {
-	fmt.Fprintln(a.out, summary)
+func writeReasons(a *app.App, summary string, facts, unblock []string) {
+	fmt.Fprintln(a.Out, summary)
 	for _, fact := range facts {
-		fmt.Fprintf(a.out, "  - %s\n", fact)
+		fmt.Fprintf(a.Out, "  - %s\n", fact)
 	}
 	if len(unblock) > 0 {
-		fmt.Fprintln(a.out, "What would unblock it:")
+		fmt.Fprintln(a.Out, "What would unblock it:")
 		for _, u := range unblock {
-			fmt.Fprintf(a.out, "  - %s\n", u)
+			fmt.Fprintf(a.Out, "  - %s\n", u)
 		}
 	}
 }
 
-func (a *app) describeCommand() *cobra.Command {
+func describeCommand(a *app.App) *cobra.Command {
 	var f output.Format
 	c := &cobra.Command{
 		Use:   "describe ID",
@@ -231,16 +210,16 @@ func (a *app) describeCommand() *cobra.Command {
   pawl describe ex_… -o json`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withClient(cmd.Context(), reading, func(ctx context.Context, s *session) error {
+			return a.WithClient(cmd.Context(), app.Reading, func(ctx context.Context, s *app.Session) error {
 				if strings.HasPrefix(args[0], flow.SignalPrefix) {
-					return a.describeSignal(ctx, s, args[0], f)
+					return describeSignal(ctx, a, s, args[0], f)
 				}
 				if strings.HasPrefix(args[0], flow.InquiryPrefix) {
-					return a.describeInquiry(ctx, s, args[0], f)
+					return describeInquiry(ctx, a, s, args[0], f)
 				}
 				for _, k := range describable {
 					if name, is := strings.CutPrefix(args[0], k.prefix); is {
-						return k.describe(a, ctx, s, name, f)
+						return k.describe(ctx, a, s, name, f)
 					}
 				}
 				x, err := s.Get(ctx, args[0])
@@ -248,9 +227,9 @@ func (a *app) describeCommand() *cobra.Command {
 					return err
 				}
 				if f != output.AsTable {
-					return output.WriteData(a.out, f, x)
+					return output.WriteData(a.Out, f, x)
 				}
-				return a.describe(ctx, s, x)
+				return describe(ctx, a, s, x)
 			})
 		},
 	}
@@ -258,7 +237,7 @@ func (a *app) describeCommand() *cobra.Command {
 	return c
 }
 
-func (a *app) describe(ctx context.Context, s *session, x *api.Execution) error {
+func describe(ctx context.Context, a *app.App, s *app.Session, x *api.Execution) error {
 	t := &output.Table{}
 	field := func(name, value string) {
 		if value != "" && value != "0s" && value != "0" {
@@ -326,13 +305,13 @@ func (a *app) describe(ctx context.Context, s *session, x *api.Execution) error 
 	if x.Error != nil {
 		field("Error", x.Error.Error())
 	}
-	t.Write(a.out)
+	t.Write(a.Out)
 	if x.Kind == "workflow" {
-		if err := a.describeTasks(ctx, s, x); err != nil {
+		if err := describeTasks(ctx, a, s, x); err != nil {
 			return err
 		}
 	}
-	fmt.Fprintln(a.out, "\nHistory:")
+	fmt.Fprintln(a.Out, "\nHistory:")
 	h := &output.Table{}
 	for after := int64(0); ; {
 		page, err := s.Events(ctx, x.ID, after, 500)
@@ -347,19 +326,19 @@ func (a *app) describe(ctx context.Context, s *session, x *api.Execution) error 
 			break
 		}
 	}
-	h.Write(a.out)
+	h.Write(a.Out)
 	for _, part := range []struct {
 		name string
 		raw  []byte
 	}{{"Input", x.Input}, {"Output", x.Output}} {
 		if len(part.raw) > 0 && string(part.raw) != "null" {
-			fmt.Fprintf(a.out, "\n%s:\n", part.name)
+			fmt.Fprintf(a.Out, "\n%s:\n", part.name)
 			var b strings.Builder
 			if err := output.WriteYAML(&b, part.raw); err != nil {
 				return err
 			}
 			for line := range strings.Lines(b.String()) {
-				fmt.Fprint(a.out, "  ", strings.TrimRight(terminal.Clean(strings.TrimSuffix(line, "\n")), " "), "\n")
+				fmt.Fprint(a.Out, "  ", strings.TrimRight(terminal.Clean(strings.TrimSuffix(line, "\n")), " "), "\n")
 			}
 		}
 	}

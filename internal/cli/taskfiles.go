@@ -7,6 +7,7 @@ import (
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/client"
+	"github.com/pawl-run/pawl/internal/cli/app"
 	"github.com/pawl-run/pawl/internal/cli/exit"
 	"github.com/pawl-run/pawl/internal/cli/output"
 )
@@ -19,16 +20,16 @@ type taskFile struct {
 }
 
 // listTaskFiles lists what the tasks of a workflow have left so far.
-func (a *app) listTaskFiles(ctx context.Context, s *session, x *api.Execution, f output.Format) error {
+func listTaskFiles(ctx context.Context, a *app.App, s *app.Session, x *api.Execution, f output.Format) error {
 	files, tasks, err := taskFiles(ctx, s.Client, x.ID)
 	if err != nil {
 		return err
 	}
 	if f != output.AsTable {
-		return output.WriteData(a.out, f, files)
+		return output.WriteData(a.Out, f, files)
 	}
 	if len(files) == 0 {
-		a.say("%s is a workflow, and none of its %s left a file", x.ID, output.Plural(tasks, "task", "tasks"))
+		a.Say("%s is a workflow, and none of its %s left a file", x.ID, output.Plural(tasks, "task", "tasks"))
 		return nil
 	}
 	t := &output.Table{}
@@ -36,12 +37,12 @@ func (a *app) listTaskFiles(ctx context.Context, s *session, x *api.Execution, f
 	for _, file := range files {
 		t.Row(file.Task, file.Execution, file.Path, output.Bytes(file.Size), file.Mode)
 	}
-	t.Write(a.out)
+	t.Write(a.Out)
 	return nil
 }
 
 // fileOfTask explains an error about a file of a workflow, which has none of its own: it names the tasks that left one of that name.
-func (a *app) fileOfTask(ctx context.Context, s *session, id, name string, err error) error {
+func fileOfTask(ctx context.Context, a *app.App, s *app.Session, id, name string, err error) error {
 	if !client.IsNotFound(err) {
 		return err
 	}

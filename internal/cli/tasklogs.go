@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/client"
+	"github.com/pawl-run/pawl/internal/cli/app"
 	"github.com/pawl-run/pawl/internal/cli/instance"
 	"github.com/pawl-run/pawl/internal/cli/output"
 )
@@ -42,19 +43,19 @@ type labelledChunk struct {
 
 // workflowLogs prints what the tasks of a workflow have written, each line with its task, in the order in which the tasks
 // started; with follow until the workflow has ended.
-func (a *app) workflowLogs(ctx context.Context, s *session, x *api.Execution, q client.LogQuery, f output.Format, follow bool) error {
+func workflowLogs(ctx context.Context, a *app.App, s *app.Session, x *api.Execution, q client.LogQuery, f output.Format, follow bool) error {
 	lines := map[string]*lineWriter{}
 	l := &taskLogs{client: s.Client, query: q, known: map[string]*taskLog{}, labels: taskLabels{}}
 	l.write = func(label, id string, c *api.LogChunk) error {
 		l.chunks++
 		if f == output.AsJSON {
-			return output.WriteLine(a.out, labelledChunk{label, id, c})
+			return output.WriteLine(a.Out, labelledChunk{label, id, c})
 		}
 		w := lines[id+c.Stream]
 		if w == nil {
-			to := a.err
+			to := a.Err
 			if c.Stream == "stdout" || q.Stream != "" {
-				to = a.out
+				to = a.Out
 			}
 			w = &lineWriter{to: to, label: label}
 			lines[id+c.Stream] = w
@@ -70,7 +71,7 @@ func (a *app) workflowLogs(ctx context.Context, s *session, x *api.Execution, q 
 		if err := l.read(ctx, x.ID, ""); err != nil {
 			return err
 		}
-		if f != output.AsJSON && (!follow || s.embedded || now.Status.Terminal()) {
+		if f != output.AsJSON && (!follow || s.Embedded || now.Status.Terminal()) {
 			for _, id := range slices.Sorted(maps.Keys(lines)) {
 				if err := lines[id].flush(); err != nil {
 					return err
@@ -78,16 +79,16 @@ func (a *app) workflowLogs(ctx context.Context, s *session, x *api.Execution, q 
 			}
 		}
 		switch {
-		case follow && !now.Status.Terminal() && !s.embedded:
+		case follow && !now.Status.Terminal() && !s.Embedded:
 			const least, times = 300 * time.Millisecond, 4 // a workflow of 10,000 items takes a while to read
 			if err := instance.WaitFor(ctx, max(least, times*time.Since(begun))); err != nil {
 				return err
 			}
 			continue
 		case follow && !now.Status.Terminal():
-			a.sayIdle(x.ID, now.Status)
+			sayIdle(a, x.ID, now.Status)
 		case l.chunks == 0:
-			a.say("%s is a workflow, and none of its %s has written anything", x.ID, output.Plural(len(l.known), "task", "tasks"))
+			a.Say("%s is a workflow, and none of its %s has written anything", x.ID, output.Plural(len(l.known), "task", "tasks"))
 		}
 		return nil
 	}

@@ -7,13 +7,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/pawl-run/pawl/internal/cli/app"
 	"github.com/pawl-run/pawl/internal/cli/config"
 	"github.com/pawl-run/pawl/internal/task"
 )
 
 func TestLanguageIsTold(t *testing.T) {
 	t.Parallel()
-	a := app{config: config.Config{Languages: task.BuiltInLanguages()}}
+	a := &app.App{Config: config.Config{Languages: task.BuiltInLanguages()}}
 	for _, c := range []struct{ given, file, program, want string }{
 		{"", "a.py", "", "python"},
 		{"", "a.mjs", "", "javascript"},
@@ -28,7 +29,7 @@ func TestLanguageIsTold(t *testing.T) {
 		{"", "a.txt", "print(1)", ""},
 		{"cobol", "a.py", "", ""},
 	} {
-		got, err := a.languageOf(c.given, c.file, []byte(c.program))
+		got, err := languageOf(a, c.given, c.file, []byte(c.program))
 		if got != c.want || (err == nil) != (c.want != "") {
 			t.Errorf("languageOf(%q, %q, %q) = %q, %v; want %q", c.given, c.file, c.program, got, err, c.want)
 		}

@@ -8,10 +8,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/cli/app"
 	"github.com/pawl-run/pawl/internal/cli/output"
 )
 
-func (a *app) uploadCommand() *cobra.Command {
+func uploadCommand(a *app.App) *cobra.Command {
 	var f output.Format
 	c := &cobra.Command{
 		Use:   "upload FILE|-…",
@@ -26,8 +27,8 @@ pawl eval uploads by itself what is large.`,
   curl -s localhost:7411/api/v1/evaluations -d '{"language": "python", "source": "…", "stdin": {"blob": "'$(pawl upload big.txt)'"}}'`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withClient(cmd.Context(), reading, func(ctx context.Context, s *session) error {
-				return a.upload(ctx, s, args, f)
+			return a.WithClient(cmd.Context(), app.Reading, func(ctx context.Context, s *app.Session) error {
+				return upload(ctx, a, s, args, f)
 			})
 		},
 	}
@@ -41,12 +42,12 @@ type uploaded struct {
 	api.Blob
 }
 
-func (a *app) upload(ctx context.Context, s *session, files []string, f output.Format) error {
+func upload(ctx context.Context, a *app.App, s *app.Session, files []string, f output.Format) error {
 	var all []uploaded
 	for _, file := range files {
 		path := file
 		if file == "-" {
-			copied, err := spool(nil, a.in)
+			copied, err := spool(nil, a.In)
 			if err != nil {
 				return fmt.Errorf("keep standard input until it is uploaded: %w", err)
 			}
@@ -58,12 +59,12 @@ func (a *app) upload(ctx context.Context, s *session, files []string, f output.F
 			return err
 		}
 		if f == output.AsTable {
-			fmt.Fprintln(a.out, b.Blob)
+			fmt.Fprintln(a.Out, b.Blob)
 		}
 		all = append(all, uploaded{file, *b})
 	}
 	if f == output.AsTable {
 		return nil
 	}
-	return output.WriteData(a.out, f, all)
+	return output.WriteData(a.Out, f, all)
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/client"
+	"github.com/pawl-run/pawl/internal/cli/app"
 	"github.com/pawl-run/pawl/internal/cli/config"
 	"github.com/pawl-run/pawl/internal/cli/exit"
 	"github.com/pawl-run/pawl/internal/cli/instance"
@@ -36,7 +37,7 @@ var promises = map[int]string{
 }
 
 // verifying lets `pawl doctor --verify` look at the database alone, and at every row of it.
-func (a *app) verifying(doctor *cobra.Command) *cobra.Command {
+func verifying(a *app.App, doctor *cobra.Command) *cobra.Command {
 	var verify, replay bool
 	doctor.Flags().BoolVar(&verify, "verify", false, "only check every row of the database against Pawl's promises, also while servers work on it; its schema stays as it is; 1 when one is broken")
 	doctor.Flags().BoolVar(&replay, "replay", false, "with --verify: let the rules decide every history once more, and compare (docs/replay.md)")
@@ -48,16 +49,16 @@ func (a *app) verifying(doctor *cobra.Command) *cobra.Command {
 		if !verify {
 			return otherwise(cmd, args)
 		}
-		ctx, stop := interruptible(cmd.Context())
+		ctx, stop := app.Interruptible(cmd.Context())
 		defer stop()
-		v, err := a.verify(ctx, replay)
+		v, err := verification(ctx, a, replay)
 		if err != nil {
 			return err
 		}
 		if f := output.Format(cmd.Flags().Lookup("output").Value.String()); f != output.AsTable {
-			err = output.WriteData(a.out, f, v)
+			err = output.WriteData(a.Out, f, v)
 		} else {
-			a.printVerification(v)
+			printVerification(a, v)
 		}
 		if err == nil && len(v.Broken) > 0 {
 			err = fmt.Errorf("%s broken: please report what it says above, it is a bug of Pawl or damage to its database",
@@ -68,27 +69,27 @@ func (a *app) verifying(doctor *cobra.Command) *cobra.Command {
 	return doctor
 }
 
-// verify asks the server that was named, or the process that works on the state directory, or looks by itself.
-func (a *app) verify(ctx context.Context, replay bool) (*api.Verification, error) {
-	if server := a.config.Text("server"); server != "" {
-		c, err := client.New(server, client.WithToken(a.config.Text("token")), client.WithUserAgent("pawl/"+version()), client.WithPatience(time.Second))
+// verification asks the server that was named, or the process that works on the state directory, or looks by itself.
+func verification(ctx context.Context, a *app.App, replay bool) (*api.Verification, error) {
+	if server := a.Config.Text("server"); server != "" {
+		c, err := client.New(server, client.WithToken(a.Config.Text("token")), client.WithUserAgent("pawl/"+app.Version()), client.WithPatience(time.Second))
 		if err != nil {
 			return nil, exit.Usagef("%v", err)
 		}
 		return verifyThrough(ctx, c, replay)
 	}
-	if dsn := a.config.Text("store"); config.IsPostgres(dsn) {
+	if dsn := a.Config.Text("store"); config.IsPostgres(dsn) {
 		s, err := instance.OpenPostgres(ctx, dsn, postgres.Options{AsIs: true})
 		if err != nil {
 			return nil, err
 		}
 		return verifyRows(ctx, s, replay)
 	}
-	dir := a.config.Text("state_dir")
+	dir := a.Config.Text("state_dir")
 	lock, err := instance.LockState(dir)
 	if errors.Is(err, instance.ErrHeld) {
 		o := instance.ReadOwner(dir)
-		c, err := o.Client(version())
+		c, err := o.Client(app.Version())
 		if err == nil && o.Address == "" {
 			err = errors.New("it has no address yet")
 		}
@@ -105,10 +106,10 @@ func (a *app) verify(ctx context.Context, replay bool) (*api.Verification, error
 		return nil, err
 	}
 	defer func() { _ = lock.Close() }()
-	path := instance.SQLitePath(a.config.Text("store"), dir)
+	path := instance.SQLitePath(a.Config.Text("store"), dir)
 	s, err := sqlite.Open(ctx, path, sqlite.Options{AsIs: true})
 	if errors.Is(err, fs.ErrNotExist) {
-		a.say("pawl: there is no database at %s yet", path)
+		a.Say("pawl: there is no database at %s yet", path)
 		return &api.Verification{Broken: []api.Violation{}}, nil
 	}
 	if err != nil {
@@ -153,7 +154,7 @@ func verifyRows(ctx context.Context, s store.Store, replay bool) (*api.Verificat
 }
 
 // printVerification lists the promises by number, and what breaks them.
-func (a *app) printVerification(v *api.Verification) {
+func printVerification(a *app.App, v *api.Verification) {
 	by := map[int][]api.Violation{}
 	for _, b := range v.Broken {
 		by[b.Invariant] = append(by[b.Invariant], b)
@@ -175,18 +176,18 @@ func (a *app) printVerification(v *api.Verification) {
 		if k := len(by[n]); k > 0 {
 			mark, count = "FAIL", fmt.Sprintf(" (broken %d times)", k)
 		}
-		fmt.Fprintf(a.out, "%s %2d: %s%s\n", mark, n, cmp.Or(promises[n], "see docs/invariants.md"), count)
+		fmt.Fprintf(a.Out, "%s %2d: %s%s\n", mark, n, cmp.Or(promises[n], "see docs/invariants.md"), count)
 		const few = 20
 		for i, b := range by[n] {
 			if i == few {
-				fmt.Fprintf(a.out, "         … and %d more (-o json has them)\n", len(by[n])-few)
+				fmt.Fprintf(a.Out, "         … and %d more (-o json has them)\n", len(by[n])-few)
 				break
 			}
-			fmt.Fprintf(a.out, "         %s: %s\n", cmp.Or(b.Execution, "(no execution)"), b.Message)
+			fmt.Fprintf(a.Out, "         %s: %s\n", cmp.Or(b.Execution, "(no execution)"), b.Message)
 		}
 	}
 	if r := v.Replayed; r != nil {
-		a.say("pawl: %s with %s replayed; of %s something is not recorded", output.Plural(r.Executions, "history", "histories"), output.Plural(r.Events, "event", "events"), output.Plural(r.Unknown, "history", "histories"))
+		a.Say("pawl: %s with %s replayed; of %s something is not recorded", output.Plural(r.Executions, "history", "histories"), output.Plural(r.Events, "event", "events"), output.Plural(r.Unknown, "history", "histories"))
 	}
-	a.say("pawl: every row was read in %s; docs/invariants.md says what each number means", time.Duration(v.Seconds*float64(time.Second)).Round(time.Millisecond))
+	a.Say("pawl: every row was read in %s; docs/invariants.md says what each number means", time.Duration(v.Seconds*float64(time.Second)).Round(time.Millisecond))
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/cli/app"
 	"github.com/pawl-run/pawl/internal/cli/exit"
 )
 
@@ -45,12 +46,12 @@ func TestDoctorVerify(t *testing.T) {
 func TestVerificationIsPrintedByNumber(t *testing.T) {
 	t.Parallel()
 	var out, errs bytes.Buffer
-	a := &app{out: &out, err: &errs}
+	a := &app.App{Out: &out, Err: &errs}
 	v := &api.Verification{Broken: []api.Violation{{Invariant: 12, Execution: "ex_1", Message: "3 holders"}, {Invariant: 99, Message: "unheard of"}}}
 	for range 30 {
 		v.Broken = append(v.Broken, api.Violation{Invariant: 6, Execution: "ex_2", Message: "a hole"})
 	}
-	a.printVerification(v)
+	printVerification(a, v)
 	for _, want := range []string{"FAIL 12: " + promises[12] + " (broken 1 times)\n         ex_1: 3 holders\n", "(no execution): unheard of", "… and 10 more", "ok    1: "} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q is not in\n%s", want, out.String())

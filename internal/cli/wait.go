@@ -13,6 +13,7 @@ import (
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/client"
+	"github.com/pawl-run/pawl/internal/cli/app"
 	"github.com/pawl-run/pawl/internal/cli/exit"
 	"github.com/pawl-run/pawl/internal/cli/output"
 	"github.com/pawl-run/pawl/internal/terminal"
@@ -26,7 +27,7 @@ type waitOptions struct {
 	format  output.Format
 }
 
-func (a *app) waitCommand() *cobra.Command {
+func waitCommand(a *app.App) *cobra.Command {
 	var o waitOptions
 	c := &cobra.Command{
 		Use:   "wait --label NAME=VALUE",
@@ -40,13 +41,13 @@ standard error. Exit code 0 says that all were ok, 3 that one was not.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			name, value, ok := strings.Cut(o.label, "=")
 			if o.label == "" {
-				return exit.Usagef("pawl wait needs the label of what to wait for, as in: %s", firstExample(cmd))
+				return exit.Usagef("pawl wait needs the label of what to wait for, as in: %s", app.FirstExample(cmd))
 			}
 			if !ok || name == "" {
 				return exit.Usagef("--label %q: write what to wait for as name=value", o.label)
 			}
-			return a.withClient(cmd.Context(), working, func(ctx context.Context, s *session) error {
-				return a.waitWith(ctx, s, client.OutcomeQuery{Name: name, Value: value, After: o.after, Outputs: o.outputs}, o.format)
+			return a.WithClient(cmd.Context(), app.Working, func(ctx context.Context, s *app.Session) error {
+				return waitWith(ctx, a, s, client.OutcomeQuery{Name: name, Value: value, After: o.after, Outputs: o.outputs}, o.format)
 			})
 		},
 	}
@@ -60,7 +61,7 @@ standard error. Exit code 0 says that all were ok, 3 that one was not.`,
 }
 
 // waitWith prints outcomes until there are no more.
-func (a *app) waitWith(ctx context.Context, s *session, q client.OutcomeQuery, f output.Format) error {
+func waitWith(ctx context.Context, a *app.App, s *app.Session, q client.OutcomeQuery, f output.Format) error {
 	counts, err := s.Count(ctx, client.Filter{Labels: map[string]string{q.Name: q.Value}, TopLevel: true})
 	if err != nil {
 		return err
@@ -69,15 +70,15 @@ func (a *app) waitWith(ctx context.Context, s *session, q client.OutcomeQuery, f
 		return fmt.Errorf("nothing was submitted with the label %s=%s: pawl get executions -o wide shows the labels that there are", q.Name, q.Value)
 	}
 	p := progress{app: a, total: counts.Total, verdicts: map[string]int{}, said: time.Now()}
-	err = a.following(ctx, s, func() error {
+	err = a.Following(ctx, s, func() error {
 		for o, err := range s.FollowOutcomes(ctx, q) {
 			if err != nil {
 				return err
 			}
 			if f == output.AsJSON {
-				err = output.WriteLine(a.out, &o)
+				err = output.WriteLine(a.Out, &o)
 			} else {
-				_, err = fmt.Fprintln(a.out, outcomeLine(&o.Execution))
+				_, err = fmt.Fprintln(a.Out, outcomeLine(&o.Execution))
 			}
 			if err != nil {
 				return err
@@ -127,27 +128,12 @@ func exitText(x *api.Execution) string {
 	return "exit " + strconv.Itoa(*x.ExitCode)
 }
 
-func memoryText(x *api.Execution) string {
-	if x.PeakMemoryBytes == 0 {
-		return ""
-	}
-	return output.Bytes(x.PeakMemoryBytes)
-}
-
-// millis writes milliseconds for a list.
-func millis(ms float64) string {
-	if ms == 0 {
-		return ""
-	}
-	return fmt.Sprintf("%.0f ms", ms)
-}
-
 // progressEvery is how often progress is told at most.
 const progressEvery = time.Second
 
 // progress tells on standard error how many outcomes there are.
 type progress struct {
-	app      *app
+	app      *app.App
 	total    int
 	ended    int
 	verdicts map[string]int
@@ -178,5 +164,5 @@ func (p *progress) say() {
 	if len(parts) > 0 {
 		text += ": " + strings.Join(parts, ", ")
 	}
-	p.app.say("%s", text)
+	p.app.Say("%s", text)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/client"
+	"github.com/pawl-run/pawl/internal/cli/app"
 	"github.com/pawl-run/pawl/internal/cli/instance"
 )
 
@@ -78,16 +79,16 @@ func (w *waiting) lookAtTasks(ctx context.Context, c *client.Client, tasks *api.
 }
 
 // sayWhileItWaits says why a program does not start, until it does.
-func (a *app) sayWhileItWaits(ctx context.Context, s *session, id string) {
-	w := newWaiting(func(line string) { a.say("%s", line) })
+func sayWhileItWaits(ctx context.Context, a *app.App, s *app.Session, id string) {
+	w := newWaiting(func(line string) { a.Say("%s", line) })
 	for instance.WaitFor(ctx, time.Second) == nil {
-		x, err := s.current().Get(ctx, id)
+		x, err := s.Current().Get(ctx, id)
 		if err != nil {
 			continue // a server that is gone for good is reported where the output is read
 		}
 		if x.Status.Terminal() || x.Status == api.Running {
 			return
 		}
-		w.look(ctx, s.current(), id, "the program", x.Status, x.WakeAt)
+		w.look(ctx, s.Current(), id, "the program", x.Status, x.WakeAt)
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/client"
+	"github.com/pawl-run/pawl/internal/cli/app"
 	"github.com/pawl-run/pawl/internal/cli/exit"
 	"github.com/pawl-run/pawl/internal/cli/instance"
 	"github.com/pawl-run/pawl/internal/cli/output"
@@ -22,34 +22,31 @@ import (
 // shownItems is how many items of a task are shown.
 const shownItems = 100
 
-// errInterrupted is what a second Ctrl-C ends everything with.
-var errInterrupted = &exit.Error{Code: exit.Interrupted, Err: errors.New("killed; what was running is gone, and the next pawl run or pawl server on the same state directory goes on with the rest")}
-
 // watch shows an execution until it has ended, prints its outcome, and returns what to exit with. On the first
 // interruption it cancels the execution.
-func (a *app) watch(ctx context.Context, s *session, x *api.Execution, f output.Format) error {
-	interrupts := interruptions(ctx)
-	follow, stop := s.within(context.WithoutCancel(ctx))
+func watch(ctx context.Context, a *app.App, s *app.Session, x *api.Execution, f output.Format) error {
+	interrupts := app.Interruptions(ctx)
+	follow, stop := s.Within(context.WithoutCancel(ctx))
 	defer stop()
-	view := terminal.Open(a.err, interrupts.press)
+	view := terminal.Open(a.Err, interrupts.Press)
 	defer view.Close()
-	a.logTo.redirect(view.Say)
-	defer a.logTo.redirect(nil)
+	a.RedirectLog(view.Say)
+	defer a.RedirectLog(nil)
 	w := &watcher{client: s.Client, id: x.ID, view: view, waiting: newWaiting(view.Say), names: map[string]string{}, errors: map[string]string{}, logs: map[string]*tail{}}
 	view.Say(fmt.Sprintf("execution %s of %s", x.ID, actionText(x)))
 	view.Hint("Ctrl-C cancels it")
 	done := make(chan error, 1)
-	go func() { done <- a.following(follow, s, func() error { w.client = s.Client; return w.run(follow) }) }()
+	go func() { done <- a.Following(follow, s, func() error { w.client = s.Client; return w.run(follow) }) }()
 	pressed := 0
 	var err error
 	for over := false; !over; {
 		select {
 		case err = <-done:
 			over = true
-		case <-interrupts.pressed:
+		case <-interrupts.Pressed:
 			if pressed++; pressed > 1 {
 				view.Close()
-				return errInterrupted
+				return app.ErrInterrupted
 			}
 			view.Say("pawl: cancelling, and waiting until nothing is left running; Ctrl-C again kills at once")
 			view.Hint("")
@@ -68,7 +65,7 @@ func (a *app) watch(ctx context.Context, s *session, x *api.Execution, f output.
 	if err != nil {
 		return err
 	}
-	code, err := a.outcome(end, f)
+	code, err := outcome(a, end, f)
 	if pressed > 0 {
 		code = exit.Interrupted
 	}
@@ -89,21 +86,21 @@ func actionText(x *api.Execution) string {
 }
 
 // outcome prints how an execution ended and returns the exit code for it.
-func (a *app) outcome(x *api.Execution, f output.Format) (int, error) {
+func outcome(a *app.App, x *api.Execution, f output.Format) (int, error) {
 	code := exit.CodeOf(x.Status)
 	if f == output.AsJSON || f == output.AsYAML {
-		return code, output.WriteData(a.out, f, x)
+		return code, output.WriteData(a.Out, f, x)
 	}
-	if err := output.WriteResult(a.out, x.Output); err != nil {
+	if err := output.WriteResult(a.Out, x.Output); err != nil {
 		return code, err
 	}
 	if x.Error != nil {
-		a.say("pawl: %s %s: %s", actionText(x), x.Status, terminal.Clean(x.Error.Error()))
+		a.Say("pawl: %s %s: %s", actionText(x), x.Status, terminal.Clean(x.Error.Error()))
 	} else if x.Status != api.Completed {
-		a.say("pawl: %s %s", actionText(x), x.Status)
+		a.Say("pawl: %s %s", actionText(x), x.Status)
 	}
 	if x.Status != api.Completed {
-		a.say("pawl describe %s shows everything about it", x.ID)
+		a.Say("pawl describe %s shows everything about it", x.ID)
 	}
 	return code, nil
 }

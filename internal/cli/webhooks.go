@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-run/pawl/client"
+	"github.com/pawl-run/pawl/internal/cli/app"
 	"github.com/pawl-run/pawl/internal/cli/exit"
 	"github.com/pawl-run/pawl/internal/cli/output"
 	"github.com/pawl-run/pawl/internal/definition"
@@ -23,7 +24,7 @@ import (
 	"github.com/pawl-run/pawl/internal/signature"
 )
 
-func listWebhooks(_ *app, ctx context.Context, c *client.Client, l *listing) (any, *output.Table, error) {
+func listWebhooks(ctx context.Context, _ *app.App, c *client.Client, l *listing) (any, *output.Table, error) {
 	all, err := c.Webhooks(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -56,13 +57,13 @@ func listWebhooks(_ *app, ctx context.Context, c *client.Client, l *listing) (an
 const shownRefusals = 20
 
 // describeWebhook shows a webhook and what the server has refused lately.
-func (a *app) describeWebhook(ctx context.Context, s *session, name string, f output.Format) error {
+func describeWebhook(ctx context.Context, a *app.App, s *app.Session, name string, f output.Format) error {
 	w, err := s.Webhook(ctx, name)
 	if err != nil {
 		return err
 	}
 	if f != output.AsTable {
-		return output.WriteData(a.out, f, w)
+		return output.WriteData(a.Out, f, w)
 	}
 	t := &output.Table{}
 	t.Row("Name:", w.Name)
@@ -76,29 +77,29 @@ func (a *app) describeWebhook(ctx context.Context, s *session, name string, f ou
 	for _, m := range w.Missing {
 		t.Row("Missing:", m)
 	}
-	t.Write(a.out)
+	t.Write(a.Out)
 	if len(w.Refusals) == 0 {
-		fmt.Fprintln(a.out, "\nThe server has refused none of its requests.")
+		fmt.Fprintln(a.Out, "\nThe server has refused none of its requests.")
 		return nil
 	}
-	fmt.Fprintln(a.out, "\nRefused lately:")
+	fmt.Fprintln(a.Out, "\nRefused lately:")
 	t = &output.Table{}
 	for i := range w.Refusals[:min(len(w.Refusals), shownRefusals)] {
 		r := &w.Refusals[i]
 		t.Row("  "+r.At.UTC().Format(time.RFC3339), r.Reason, r.Remote, r.Message)
 	}
-	t.Write(a.out)
+	t.Write(a.Out)
 	return nil
 }
 
-func (a *app) hooksCommand() *cobra.Command {
+func hooksCommand(a *app.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "hooks",
 		Short: "Try webhooks",
 		Long: `Webhooks make signals of the requests of other services. They are documents of kind webhook: pawl apply applies them, pawl get
 webhooks lists them, pawl describe webhook:NAME shows what was refused.`,
 	}
-	c.AddCommand(a.hooksTest())
+	c.AddCommand(hooksTest(a))
 	return c
 }
 
@@ -125,7 +126,7 @@ type hookResult struct {
 	Sign    map[string]string `json:"sign,omitempty"` // headers that --sign has added
 }
 
-func (a *app) hooksTest() *cobra.Command {
+func hooksTest(a *app.App) *cobra.Command {
 	var q hookTrial
 	c := &cobra.Command{
 		Use:   "test FILE|NAME",
@@ -140,18 +141,18 @@ Exit codes: 0 it would be accepted, 1 it would be refused, 2 wrong usage.`,
   pawl hooks test github --body '{"zen": "x"}' --header X-GitHub-Event=ping --sign`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			d, err := a.webhookIn(cmd.Context(), args[0], q.hook)
+			d, err := webhookIn(cmd.Context(), a, args[0], q.hook)
 			if err != nil {
 				return err
 			}
-			r, err := a.tryHook(d, &q)
+			r, err := tryHook(a, d, &q)
 			if err != nil {
 				return err
 			}
 			if q.format != output.AsTable {
-				return output.WriteData(a.out, q.format, r)
+				return output.WriteData(a.Out, q.format, r)
 			}
-			return a.writeHookResult(r)
+			return writeHookResult(a, r)
 		},
 	}
 	f := c.Flags()
@@ -167,15 +168,15 @@ Exit codes: 0 it would be accepted, 1 it would be refused, 2 wrong usage.`,
 }
 
 // webhookIn is the webhook of a file, or the one that was applied under a name.
-func (a *app) webhookIn(ctx context.Context, arg, name string) (*definition.Definition, error) {
+func webhookIn(ctx context.Context, a *app.App, arg, name string) (*definition.Definition, error) {
 	if _, err := os.Stat(arg); arg == "-" || err == nil {
-		files, err := a.readFiles([]string{arg})
+		files, err := a.ReadFiles([]string{arg})
 		if err != nil {
 			return nil, &exit.Error{Code: exit.Misuse, Err: err}
 		}
 		var all []*definition.Definition
 		for _, file := range files {
-			defs, err := definition.Parse(file.name, file.content, a.mayKnowLanguage)
+			defs, err := definition.Parse(file.Name, file.Content, a.MayKnowLanguage)
 			if err != nil {
 				return nil, err
 			}
@@ -193,7 +194,7 @@ func (a *app) webhookIn(ctx context.Context, arg, name string) (*definition.Defi
 		return all[0], nil
 	}
 	var d *definition.Definition
-	err := a.withClient(ctx, reading, func(ctx context.Context, s *session) error {
+	err := a.WithClient(ctx, app.Reading, func(ctx context.Context, s *app.Session) error {
 		w, err := s.Webhook(ctx, arg)
 		if err != nil {
 			return fmt.Errorf("there is no file %s: %w", arg, err)
@@ -219,7 +220,7 @@ func pairOf(flag, text string) (name, value string, err error) {
 }
 
 // tryHook verifies a request and evaluates what it says.
-func (a *app) tryHook(d *definition.Definition, q *hookTrial) (*hookResult, error) {
+func tryHook(a *app.App, d *definition.Definition, q *hookTrial) (*hookResult, error) {
 	now := time.Now()
 	if q.at != "" {
 		var err error
@@ -227,7 +228,7 @@ func (a *app) tryHook(d *definition.Definition, q *hookTrial) (*hookResult, erro
 			return nil, exit.Usagef("--at %q: write a time as 2026-11-02T10:00:00Z", q.at)
 		}
 	}
-	body, err := a.hookBody(q.body)
+	body, err := hookBody(a, q.body)
 	if err != nil {
 		return nil, err
 	}
@@ -247,7 +248,7 @@ func (a *app) tryHook(d *definition.Definition, q *hookTrial) (*hookResult, erro
 		query.Add(name, value)
 	}
 	hook := d.Webhook
-	secrets, err := secretsOf(hook)
+	secrets, err := readableSecrets(hook)
 	if err != nil {
 		return nil, err
 	}
@@ -294,20 +295,20 @@ func (a *app) tryHook(d *definition.Definition, q *hookTrial) (*hookResult, erro
 }
 
 // hookBody is what --body stands for, as it is: a signature is of each of its bytes.
-func (a *app) hookBody(text string) ([]byte, error) {
+func hookBody(a *app.App, text string) ([]byte, error) {
 	path, is := strings.CutPrefix(text, "@")
 	if !is {
 		return []byte(text), nil
 	}
-	files, err := a.readFiles([]string{path})
+	files, err := a.ReadFiles([]string{path})
 	if err != nil {
 		return nil, &exit.Error{Code: exit.Misuse, Err: fmt.Errorf("--body: %w", err)}
 	}
-	return files[0].content, nil
+	return files[0].Content, nil
 }
 
-// secretsOf reads the secrets of a webhook that this command can read. The user may read their own environment and files.
-func secretsOf(w *definition.Webhook) (all []string, err error) {
+// readableSecrets reads the secrets of a webhook that this command can read. The user may read their own environment and files.
+func readableSecrets(w *definition.Webhook) (all []string, err error) {
 	names := make([]string, len(w.Secrets))
 	for i, name := range w.Secrets {
 		names[i] = name + "@" + secret.Hooks
@@ -331,9 +332,9 @@ func secretsOf(w *definition.Webhook) (all []string, err error) {
 	return all, nil
 }
 
-func (a *app) writeHookResult(r *hookResult) error {
+func writeHookResult(a *app.App, r *hookResult) error {
 	for _, name := range slices.Sorted(maps.Keys(r.Sign)) {
-		fmt.Fprintf(a.out, "%s: %s\n", name, r.Sign[name])
+		fmt.Fprintf(a.Out, "%s: %s\n", name, r.Sign[name])
 	}
 	t := &output.Table{}
 	t.Row("Accepted by:", r.Webhook)
@@ -353,6 +354,6 @@ func (a *app) writeHookResult(r *hookResult) error {
 	for _, name := range slices.Sorted(maps.Keys(r.Headers)) {
 		t.Row("Header:", name+"="+r.Headers[name])
 	}
-	t.Write(a.out)
+	t.Write(a.Out)
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawl-run/pawl/internal/cli/app"
 	"github.com/pawl-run/pawl/internal/cli/config"
 	"github.com/pawl-run/pawl/internal/cli/exit"
 	"github.com/pawl-run/pawl/internal/cli/instance"
@@ -20,7 +21,7 @@ import (
 	"github.com/pawl-run/pawl/internal/worker"
 )
 
-func (a *app) workerCommand() *cobra.Command {
+func workerCommand(a *app.App) *cobra.Command {
 	var name string
 	var grace time.Duration
 	c := &cobra.Command{
@@ -42,11 +43,11 @@ SIGTERM (or Ctrl-C) drains: it takes nothing new, and what runs may finish withi
   pawl worker --broker rediss://worker:secret@redis.example.com:6379 --token-file token
   pawl worker --broker amqps://worker:secret@rabbitmq.example.com/pawl --token-file token`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.work(cmd.Context(), name, grace) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return work(cmd.Context(), a, name, grace) },
 	}
 	c.Flags().StringVar(&name, "name", "", "name for people (default the host's name and the process id)")
 	grace = 20 * time.Second
-	durationVar(c.Flags(), &grace, "grace", "how long running work may go on when it is told to stop")
+	app.DurationVar(c.Flags(), &grace, "grace", "how long running work may go on when it is told to stop")
 	return c
 }
 
@@ -58,40 +59,40 @@ type distant interface {
 }
 
 // dialEngine finds the way to the engine: a server's URL or a broker. place says it to people, without passwords.
-func (a *app) dialEngine(ctx context.Context) (engine distant, place string, hangUp func(), err error) {
-	server, broker := a.config.Text("server"), a.config.Text("broker")
+func dialEngine(ctx context.Context, a *app.App) (engine distant, place string, hangUp func(), err error) {
+	server, broker := a.Config.Text("server"), a.Config.Text("broker")
 	switch {
 	case server == "" && broker == "":
 		return nil, "", nil, exit.Usagef("a worker needs a server or a broker: name it with --server, PAWL_SERVER, --broker or PAWL_BROKER (pawl server has workers of its own)")
 	case server != "" && broker != "":
-		return nil, "", nil, exit.Usagef("a worker works for a server or through a broker: server is set by %s and broker by %s; leave one empty", a.config.Source["server"], a.config.Source["broker"])
+		return nil, "", nil, exit.Usagef("a worker works for a server or through a broker: server is set by %s and broker by %s; leave one empty", a.Config.Source["server"], a.Config.Source["broker"])
 	case server != "":
-		c, err := remote.Dial(server, a.config.Text("token"))
+		c, err := remote.Dial(server, a.Config.Text("token"))
 		if err != nil {
 			return nil, "", nil, exit.Usagef("%v", err)
 		}
 		return c, server, func() {}, nil
 	}
-	office, err := instance.OpenBroker(ctx, broker, "", a.logger())
+	office, err := instance.OpenBroker(ctx, broker, "", a.Logger())
 	if err != nil {
 		return nil, "", nil, err
 	}
-	c := post.NewClient(office, a.config.Text("token"))
+	c := post.NewClient(office, a.Config.Text("token"))
 	return c, config.Redacted(broker), func() {
 		c.Stop()
 		office.Close()
 	}, nil
 }
 
-func (a *app) work(ctx context.Context, name string, grace time.Duration) error {
-	ctx, stop := interruptible(ctx)
+func work(ctx context.Context, a *app.App, name string, grace time.Duration) error {
+	ctx, stop := app.Interruptible(ctx)
 	defer stop()
-	engine, place, hangUp, err := a.dialEngine(ctx)
+	engine, place, hangUp, err := dialEngine(ctx, a)
 	if err != nil {
 		return err
 	}
 	defer hangUp()
-	keeps, err := instance.OpenMemory(ctx, a.config.Text("state_dir"), place)
+	keeps, err := instance.OpenMemory(ctx, a.Config.Text("state_dir"), place)
 	if err != nil {
 		return err
 	}
@@ -100,12 +101,12 @@ func (a *app) work(ctx context.Context, name string, grace time.Duration) error 
 	if before, _ := keeps.Earlier(); !before.IsZero() {
 		engine.Recall(before, keeps.Was.Secret)
 	}
-	handlers, rt, err := instance.OpenHandlers(&a.config, a.say, true, keeps)
+	handlers, rt, err := instance.OpenHandlers(&a.Config, a.Say, true, keeps)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = rt.Close() }()
-	tracer, flush, err := otlp.Start(a.getenv, "pawl-worker", version())
+	tracer, flush, err := otlp.Start(a.Getenv, "pawl-worker", app.Version())
 	if err != nil {
 		return err
 	}
@@ -117,16 +118,16 @@ func (a *app) work(ctx context.Context, name string, grace time.Duration) error 
 		}
 	}()
 	working := func() {
-		a.say("pawl: working for %s: %s for %s", place, output.Plural(a.config.Slots(), "slot", "slots"), a.config.Text("queues"))
+		a.Say("pawl: working for %s: %s for %s", place, output.Plural(a.Config.Slots(), "slot", "slots"), a.Config.Text("queues"))
 	}
 	w, err := worker.New(worker.Options{
-		Handoff: engine, Handlers: handlers, Slots: a.config.Slots(), Queues: a.config.List("queues"), Labels: a.config.Labels(), Name: name,
-		Log: a.logger(), Tracer: tracer, Memory: keeps, Grace: grace, Serving: working,
+		Handoff: engine, Handlers: handlers, Slots: a.Config.Slots(), Queues: a.Config.List("queues"), Labels: a.Config.Labels(), Name: name,
+		Log: a.Logger(), Tracer: tracer, Memory: keeps, Grace: grace, Serving: working,
 	})
 	if err != nil {
 		return err
 	}
-	presses := interruptions(ctx)
+	presses := app.Interruptions(ctx)
 	over := make(chan error, 1)
 	run, drain := context.WithCancel(context.WithoutCancel(ctx))
 	defer drain()
@@ -134,14 +135,14 @@ func (a *app) work(ctx context.Context, name string, grace time.Duration) error 
 	select {
 	case err := <-over:
 		return fmt.Errorf("the worker has ended: %w", err)
-	case <-presses.pressed:
-		a.say("pawl: stopping; once more to stop at once")
+	case <-presses.Pressed:
+		a.Say("pawl: stopping; once more to stop at once")
 		drain()
 	}
 	select {
 	case err := <-over:
 		return err
-	case <-presses.pressed:
+	case <-presses.Pressed:
 		w.LetGo() // or what is killed now would be reported as cancelled
 		return &exit.Error{Code: exit.Interrupted, Err: errors.New("stopped at once; what was running is tried again elsewhere")}
 	}

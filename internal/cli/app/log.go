@@ -1,4 +1,4 @@
-package cli
+package app
 
 import (
 	"log/slog"
@@ -6,10 +6,10 @@ import (
 	"sync"
 )
 
-// logger writes to standard error, or wherever a view sends it.
-func (a *app) logger() *slog.Logger {
+// Logger writes to standard error, or wherever a view sends it.
+func (a *App) Logger() *slog.Logger {
 	var level slog.Level
-	if err := level.UnmarshalText([]byte(a.config.Text("log_level"))); err != nil {
+	if err := level.UnmarshalText([]byte(a.Config.Text("log_level"))); err != nil {
 		level = slog.LevelWarn // the setting was checked
 	}
 	return slog.New(slog.NewTextHandler(&a.logTo, &slog.HandlerOptions{Level: level}))
@@ -19,7 +19,7 @@ func (a *app) logger() *slog.Logger {
 type logWriter struct {
 	mu  sync.Mutex
 	say func(line string)
-	app *app
+	app *App
 }
 
 func (l *logWriter) Write(b []byte) (int, error) {
@@ -27,15 +27,15 @@ func (l *logWriter) Write(b []byte) (int, error) {
 	say := l.say
 	l.mu.Unlock()
 	if say == nil {
-		return l.app.err.Write(b)
+		return l.app.Err.Write(b)
 	}
 	say(strings.TrimRight(string(b), "\n"))
 	return len(b), nil
 }
 
-// redirect sends lines to say; nil sends them to standard error again.
-func (l *logWriter) redirect(say func(string)) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.say = say
+// RedirectLog sends log lines to say; nil sends them to standard error again.
+func (a *App) RedirectLog(say func(line string)) {
+	a.logTo.mu.Lock()
+	defer a.logTo.mu.Unlock()
+	a.logTo.say = say
 }

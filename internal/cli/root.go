@@ -1,52 +1,35 @@
-// Package cli is the command line: it reads arguments and settings, opens the engine that a command works with or connects to
-// one, and shows what comes of it. Commands speak to every engine through package client.
+// Package cli is the command line: it assembles the commands, which speak to every engine through package client, and says what
+// went wrong.
 package cli
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net"
 	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
+	"github.com/pawl-run/pawl/internal/cli/app"
 	"github.com/pawl-run/pawl/internal/cli/config"
 	"github.com/pawl-run/pawl/internal/cli/exit"
 )
 
 // Main runs the command line with the process's own streams and returns its exit code.
 func Main(args []string) int {
-	a := &app{in: os.Stdin, out: os.Stdout, err: os.Stderr, getenv: os.Getenv}
-	return a.execute(args)
-}
-
-// app is one call of the command line.
-type app struct {
-	in       io.Reader
-	out, err io.Writer
-	getenv   func(string) string
-	listen   func(network, address string) (net.Listener, error) // nil: net.Listen
-
-	logTo   logWriter
-	entered bool // a command has begun: errors are no longer about usage
-	config  config.Config
+	a := &app.App{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv}
+	return execute(a, args)
 }
 
 // execute runs the command and returns the exit code. Data goes to out, everything else to err.
-func (a *app) execute(args []string) int {
-	a.logTo.app = a
-	if a.listen == nil {
-		a.listen = net.Listen
-	}
-	root := a.root()
+func execute(a *app.App, args []string) int {
+	a.Prepare()
+	root := root(a)
 	root.SetArgs(args)
-	root.SetIn(a.in)
-	root.SetOut(a.out)
-	root.SetErr(a.err)
+	root.SetIn(a.In)
+	root.SetOut(a.Out)
+	root.SetErr(a.Err)
 	cmd, err := root.ExecuteC()
 	if err == nil {
 		return exit.OK
@@ -54,29 +37,29 @@ func (a *app) execute(args []string) int {
 	var e *exit.Error
 	if errors.As(err, &e) {
 		if e.Err != nil {
-			a.complain(cmd, e.Err, e.Code)
+			complain(a, cmd, e.Err, e.Code)
 		}
 		return e.Code
 	}
 	code := exit.General
 	switch {
-	case !a.entered:
+	case !a.Entered:
 		code = exit.Misuse
 	case errors.Is(err, context.Canceled):
 		return exit.Interrupted
 	}
-	a.complain(cmd, err, code)
+	complain(a, cmd, err, code)
 	return code
 }
 
-func (a *app) complain(cmd *cobra.Command, err error, code int) {
-	fmt.Fprintf(a.err, "pawl: %s\n", strings.TrimSpace(a.explained(err).Error()))
+func complain(a *app.App, cmd *cobra.Command, err error, code int) {
+	fmt.Fprintf(a.Err, "pawl: %s\n", strings.TrimSpace(a.Explained(err).Error()))
 	if code == exit.Misuse && cmd != nil {
-		fmt.Fprintf(a.err, "Run '%s --help' to see how it is used.\n", cmd.CommandPath())
+		fmt.Fprintf(a.Err, "Run '%s --help' to see how it is used.\n", cmd.CommandPath())
 	}
 }
 
-func (a *app) root() *cobra.Command {
+func root(a *app.App) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "pawl",
 		Short: "Run evaluations of untrusted code and workflows that must not be lost",
@@ -97,7 +80,7 @@ Exit codes: 0 ok, 1 error, 2 wrong usage, 3 the execution failed, 4 it was cance
 		SilenceErrors: true,
 		Args:          argsOf(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			a.entered = true
+			a.Entered = true
 			return cmd.Help()
 		},
 	}
@@ -108,11 +91,11 @@ Exit codes: 0 ok, 1 error, 2 wrong usage, 3 the execution failed, 4 it was cance
 		&cobra.Group{ID: "serve", Title: "Serve:"},
 		&cobra.Group{ID: "setup", Title: "Check and set up:"},
 	)
-	a.add(root, "work", a.runCommand(), a.evalCommand(), a.uploadCommand(), a.exportCommand(), a.importCommand(), a.applyCommand(), a.validateCommand(), a.diffCommand(), a.compareCommand(), a.aliasCommand(), a.retireCommand())
-	a.add(root, "look", a.getCommand(), a.describeCommand(), a.logsCommand(), a.eventsCommand(), a.filesCommand(), a.waitCommand(), a.whyCommand(),
-		a.cancelCommand(), a.killCommand(), a.retryCommand(), a.rerunCommand(), a.replayCommand(), a.debugCommand(), a.attachCommand(), a.emitCommand(), a.answerCommand(), a.pauseCommand(), a.resumeCommand(), a.schedulesCommand(), a.rulesCommand(), a.hooksCommand())
-	a.add(root, "serve", a.serverCommand(), a.workerCommand(), a.uiCommand())
-	a.add(root, "setup", a.verifying(a.doctorCommand()), a.migrateCommand(), a.backupCommand(), a.restoreCommand(), a.brokerCommand(), a.languagesCommand(), a.benchCommand(), a.configCommand(), a.versionCommand())
+	add(a, root, "work", runCommand(a), evalCommand(a), uploadCommand(a), exportCommand(a), importCommand(a), applyCommand(a), validateCommand(a), diffCommand(a), compareCommand(a), aliasCommand(a), retireCommand(a))
+	add(a, root, "look", getCommand(a), describeCommand(a), logsCommand(a), eventsCommand(a), filesCommand(a), waitCommand(a), whyCommand(a),
+		cancelCommand(a), killCommand(a), retryCommand(a), rerunCommand(a), replayCommand(a), debugCommand(a), attachCommand(a), emitCommand(a), answerCommand(a), pauseCommand(a), resumeCommand(a), schedulesCommand(a), rulesCommand(a), hooksCommand(a))
+	add(a, root, "serve", serverCommand(a), workerCommand(a), uiCommand(a))
+	add(a, root, "setup", verifying(a, doctorCommand(a)), migrateCommand(a), backupCommand(a), restoreCommand(a), brokerCommand(a), languagesCommand(a), benchCommand(a), configCommand(a), versionCommand(a))
 	root.SetFlagErrorFunc(flagError)
 	root.SetHelpCommandGroupID("setup")
 	root.SetCompletionCommandGroupID("setup")
@@ -121,7 +104,7 @@ Exit codes: 0 ok, 1 error, 2 wrong usage, 3 the execution failed, 4 it was cance
 }
 
 // add puts commands into a group, and has their settings read before they run.
-func (a *app) add(root *cobra.Command, group string, commands ...*cobra.Command) {
+func add(a *app.App, root *cobra.Command, group string, commands ...*cobra.Command) {
 	for _, c := range commands {
 		if group != "" {
 			c.GroupID = group
@@ -129,28 +112,16 @@ func (a *app) add(root *cobra.Command, group string, commands ...*cobra.Command)
 		c.Args = argsOf(c.Args)
 		if run := c.RunE; run != nil {
 			c.RunE = func(cmd *cobra.Command, args []string) error {
-				if err := a.configure(cmd.Flags()); err != nil {
+				if err := a.Configure(cmd.Flags()); err != nil {
 					return &exit.Error{Code: exit.Misuse, Err: err}
 				}
-				a.entered = true
+				a.Entered = true
 				return run(cmd, args)
 			}
 		}
-		a.add(c, "", c.Commands()...)
+		add(a, c, "", c.Commands()...)
 		if root != nil && group != "" {
 			root.AddCommand(c)
 		}
 	}
 }
-
-func (a *app) configure(flags *pflag.FlagSet) error {
-	c, err := config.Load(flags, a.getenv)
-	if err != nil {
-		return err
-	}
-	a.config = c
-	return nil
-}
-
-// say writes a line for people.
-func (a *app) say(format string, args ...any) { fmt.Fprintf(a.err, format+"\n", args...) }

@@ -1,4 +1,4 @@
-package cli
+package app
 
 import (
 	"context"
@@ -7,12 +7,13 @@ import (
 	"sync"
 	"syscall"
 
+	"errors"
 	"github.com/pawl-run/pawl/internal/cli/exit"
 )
 
 // interrupts are what Ctrl-C and SIGTERM do: end the context, unless a command counts them.
 type interrupts struct {
-	pressed chan struct{}
+	Pressed chan struct{}
 	cancel  context.CancelCauseFunc
 
 	mu      sync.Mutex
@@ -21,10 +22,10 @@ type interrupts struct {
 
 type interruptsKey struct{}
 
-// interruptible gives a context that ends with Ctrl-C or SIGTERM, and what takes that back.
-func interruptible(ctx context.Context) (context.Context, func()) {
+// Interruptible gives a context that ends with Ctrl-C or SIGTERM, and what takes that back.
+func Interruptible(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	i := &interrupts{pressed: make(chan struct{}, 8), cancel: cancel}
+	i := &interrupts{Pressed: make(chan struct{}, 8), cancel: cancel}
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	over := make(chan struct{})
@@ -32,7 +33,7 @@ func interruptible(ctx context.Context) (context.Context, func()) {
 		for {
 			select {
 			case <-signals:
-				i.press()
+				i.Press()
 			case <-over:
 				return
 			}
@@ -45,8 +46,8 @@ func interruptible(ctx context.Context) (context.Context, func()) {
 	}
 }
 
-// press is one interruption.
-func (i *interrupts) press() {
+// Press is one interruption.
+func (i *interrupts) Press() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if !i.counted {
@@ -54,23 +55,26 @@ func (i *interrupts) press() {
 		return
 	}
 	select {
-	case i.pressed <- struct{}{}:
+	case i.Pressed <- struct{}{}:
 	default: // nobody needs to know of a ninth
 	}
 }
 
-// interruptions takes over the counting: from now on they no longer end the context that interruptible gave. One that has
+// Interruptions takes over the counting: from now on they no longer end the context that interruptible gave. One that has
 // ended it just before is the first.
-func interruptions(ctx context.Context) *interrupts {
+func Interruptions(ctx context.Context) *interrupts {
 	i, ok := ctx.Value(interruptsKey{}).(*interrupts)
 	if !ok {
-		i = &interrupts{pressed: make(chan struct{}, 8)}
+		i = &interrupts{Pressed: make(chan struct{}, 8)}
 	}
 	i.mu.Lock()
 	i.counted = true
 	i.mu.Unlock()
 	if ok && ctx.Err() != nil {
-		i.press()
+		i.Press()
 	}
 	return i
 }
+
+// ErrInterrupted is what a second Ctrl-C ends everything with.
+var ErrInterrupted = &exit.Error{Code: exit.Interrupted, Err: errors.New("killed; what was running is gone, and the next pawl run or pawl server on the same state directory goes on with the rest")}

@@ -1,4 +1,4 @@
-package cli
+package app
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 
 // join connects to the engine of the process that holds the state directory. It returns nil when that process has no engine
 // for m yet, or is about to end.
-func join(ctx context.Context, dir string, m mode) (*session, error) {
+func join(ctx context.Context, dir string, m mode) (*Session, error) {
 	using, err := instance.LockJoin(dir, unix.LOCK_SH)
 	if errors.Is(err, instance.ErrHeld) {
 		return nil, nil
@@ -22,10 +22,10 @@ func join(ctx context.Context, dir string, m mode) (*session, error) {
 		return nil, err
 	}
 	o := instance.ReadOwner(dir)
-	if o.Address != "" && (m != working || o.Works) {
-		if c, err := o.Client(version()); err == nil && c.Ready(ctx) == nil {
+	if o.Address != "" && (m != Working || o.Works) {
+		if c, err := o.Client(Version()); err == nil && c.Ready(ctx) == nil {
 			s := newSession(c, nil)
-			s.joined, s.using, s.key = true, using, rand.Text()
+			s.joined, s.using, s.Key = true, using, rand.Text()
 			return s, nil
 		}
 	}
@@ -33,8 +33,8 @@ func join(ctx context.Context, dir string, m mode) (*session, error) {
 	return nil, nil
 }
 
-// leave lets the process with the engine end before this command does, which only follows something there.
-func (s *session) leave() {
+// Leave lets the process with the engine end before this command does, which only follows something there.
+func (s *Session) Leave() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.using != nil {
@@ -48,14 +48,14 @@ const sayStaying = time.Second
 
 // stayForOthers keeps the engine of this process until no other command uses it: their programs would begin again in another
 // process. An interruption ends that.
-func (a *app) stayForOthers(ctx context.Context, s *session) {
+func (a *App) stayForOthers(ctx context.Context, s *Session) {
 	s.mu.Lock()
 	r := s.here
 	s.mu.Unlock()
 	if r == nil {
 		return
 	}
-	presses := interruptions(ctx)
+	presses := Interruptions(ctx)
 	say := time.After(sayStaying)
 	again := time.NewTicker(10 * time.Millisecond)
 	defer again.Stop()
@@ -67,8 +67,8 @@ func (a *app) stayForOthers(ctx context.Context, s *session) {
 		select {
 		case <-again.C:
 		case <-say:
-			a.say("pawl: other commands on %s use the engine of this process, which stays until they have ended; Ctrl-C ends it now, and their programs begin again in one of them", a.config.Text("state_dir"))
-		case <-presses.pressed:
+			a.Say("pawl: other commands on %s use the engine of this process, which stays until they have ended; Ctrl-C ends it now, and their programs begin again in one of them", a.Config.Text("state_dir"))
+		case <-presses.Pressed:
 			return
 		case <-r.Ended():
 			return

@@ -1,4 +1,4 @@
-package cli
+package app
 
 import (
 	"errors"
@@ -12,11 +12,11 @@ import (
 	"github.com/pawl-run/pawl/client"
 )
 
-// explained says in terms of this command line what the server or the system says in terms of its own.
-func (a *app) explained(err error) error {
-	server := a.config.Text("server")
+// Explained says in terms of this command line what the server or the system says in terms of its own.
+func (a *App) Explained(err error) error {
+	server := a.Config.Text("server")
 	if server == "" && client.IsNotFound(err) {
-		return fmt.Errorf("%w (looked in the state directory %s)", err, a.config.Text("state_dir"))
+		return fmt.Errorf("%w (looked in the state directory %s)", err, a.Config.Text("state_dir"))
 	}
 	if server == "" {
 		return err
@@ -24,21 +24,21 @@ func (a *app) explained(err error) error {
 	var refused *api.Problem
 	var call *url.Error
 	switch {
-	case errors.As(err, &refused) && refused.Type == api.ProblemUnauthorized && a.config.Text("token") == "":
+	case errors.As(err, &refused) && refused.Type == api.ProblemUnauthorized && a.Config.Text("token") == "":
 		return fmt.Errorf("%s wants a token (401): give it with --token-file FILE, PAWL_TOKEN or PAWL_TOKEN_FILE", server)
 	case errors.As(err, &refused) && refused.Type == api.ProblemUnauthorized:
-		return fmt.Errorf("%s refuses the token that %s gives (401): give the one that the server was started with", server, a.config.Source["token"])
+		return fmt.Errorf("%s refuses the token that %s gives (401): give the one that the server was started with", server, a.Config.Source["token"])
 	case errors.As(err, &call) && errors.Is(err, syscall.ECONNREFUSED):
-		return fmt.Errorf("nothing answers at %s (%s): is pawl server running there? Without a server leave %s out", server, a.config.Source["server"], a.config.Source["server"])
+		return fmt.Errorf("nothing answers at %s (%s): is pawl server running there? Without a server leave %s out", server, a.Config.Source["server"], a.Config.Source["server"])
 	case errors.As(err, &call) && call.Op != "":
-		return fmt.Errorf("cannot reach the server %s (%s): %w", server, a.config.Source["server"], call.Err)
+		return fmt.Errorf("cannot reach the server %s (%s): %w", server, a.Config.Source["server"], call.Err)
 	}
 	return err
 }
 
-// listening opens the address of a server.
-func (a *app) listening(address string) (net.Listener, error) {
-	l, err := a.listen("tcp", address)
+// Listening opens the address of a server.
+func (a *App) Listening(address string) (net.Listener, error) {
+	l, err := a.Listen("tcp", address)
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
 		return nil, fmt.Errorf("%s is in use by another process, perhaps another pawl server: stop that one, or give another address with --listen (port 0 takes a free one)", address)

@@ -1,4 +1,4 @@
-package cli
+package app
 
 import (
 	"context"
@@ -19,19 +19,19 @@ import (
 type mode int
 
 const (
-	reading mode = iota // to look and to steer: no workers are needed
-	working             // to run work
+	Reading mode = iota // to look and to steer: no workers are needed
+	Working             // to run work
 )
 
-// session is a connection to an engine: in this process, in another one on the same state directory, or at a server.
-type session struct {
+// Session is a connection to an engine: in this process, in another one on the same state directory, or at a server.
+type Session struct {
 	*client.Client
-	embedded bool // the engine is in this process
+	Embedded bool // the engine is in this process
 	joined   bool // the engine is in another process on the same state directory, and may end with it
 
 	// key is for what is submitted by way of another process, which may end before it answers: the submission is then repeated
 	// with the next engine on the same database. Empty elsewhere.
-	key string
+	Key string
 
 	mu    sync.Mutex
 	here  *instance.Instance
@@ -42,8 +42,8 @@ type session struct {
 }
 
 // newSession makes a connection of a client. r holds the engine when that is in this process; else it is nil.
-func newSession(c *client.Client, r *instance.Instance) *session {
-	s := &session{Client: c, embedded: r != nil, here: r}
+func newSession(c *client.Client, r *instance.Instance) *Session {
+	s := &Session{Client: c, Embedded: r != nil, here: r}
 	s.lost, s.lose = context.WithCancelCause(context.Background())
 	if r != nil {
 		r.OnEnd(s.lose)
@@ -51,8 +51,8 @@ func newSession(c *client.Client, r *instance.Instance) *session {
 	return s
 }
 
-// within gives a context that ends also when the engine in this process has ended: no call would be answered any more.
-func (s *session) within(ctx context.Context) (context.Context, func()) {
+// Within gives a context that ends also when the engine in this process has ended: no call would be answered any more.
+func (s *Session) Within(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(s.lost, func() { cancel(context.Cause(s.lost)) })
 	return ctx, func() {
@@ -62,8 +62,8 @@ func (s *session) within(ctx context.Context) (context.Context, func()) {
 }
 
 // Close ends the connection, and the engine when it is in this process.
-func (s *session) Close() {
-	s.leave()
+func (s *Session) Close() {
+	s.Leave()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.here != nil {
@@ -72,19 +72,19 @@ func (s *session) Close() {
 }
 
 // take makes s the connection that next is.
-func (s *session) take(next *session) {
-	s.leave()
+func (s *Session) take(next *Session) {
+	s.Leave()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.Client, s.embedded, s.joined, s.here, s.using = next.Client, next.embedded, next.joined, next.here, next.using
+	s.Client, s.Embedded, s.joined, s.here, s.using = next.Client, next.Embedded, next.joined, next.here, next.using
 	context.AfterFunc(next.lost, func() { s.lose(context.Cause(next.lost)) })
 }
 
 // connect finds the engine to work with: the server that was named, the process that works on the state directory, or one
 // of its own.
-func (a *app) connect(ctx context.Context, m mode) (*session, error) {
-	if url := a.config.Text("server"); url != "" {
-		c, err := client.New(url, client.WithToken(a.config.Text("token")), client.WithUserAgent("pawl/"+version()))
+func (a *App) connect(ctx context.Context, m mode) (*Session, error) {
+	if url := a.Config.Text("server"); url != "" {
+		c, err := client.New(url, client.WithToken(a.Config.Text("token")), client.WithUserAgent("pawl/"+Version()))
 		if err != nil {
 			return nil, exit.Usagef("%v", err)
 		}
@@ -93,13 +93,13 @@ func (a *app) connect(ctx context.Context, m mode) (*session, error) {
 		}
 		return newSession(c, nil), nil
 	}
-	dir := a.config.Text("state_dir")
+	dir := a.Config.Text("state_dir")
 	var waits instance.Owner
 	var deadline time.Time
 	for {
 		lock, err := instance.LockState(dir)
 		if err == nil {
-			r, err := instance.Open(ctx, lock, a.hosting(instance.Options{Works: m == working, Drains: time.Second}))
+			r, err := instance.Open(ctx, lock, a.Hosting(instance.Options{Works: m == Working, Drains: time.Second}))
 			if err != nil {
 				return nil, err
 			}
@@ -146,17 +146,17 @@ func reached(ctx context.Context, c *client.Client) error {
 	}
 }
 
-// following runs do, again on a new connection when the process that had the engine is gone: perhaps this process then
+// Following runs do, again on a new connection when the process that had the engine is gone: perhaps this process then
 // has to have one.
-func (a *app) following(ctx context.Context, s *session, do func() error) error {
+func (a *App) Following(ctx context.Context, s *Session, do func() error) error {
 	for {
 		err := do()
 		var refused *api.Problem
 		if err == nil || !s.joined || ctx.Err() != nil || errors.As(err, &refused) && refused.Status != http.StatusServiceUnavailable {
 			return err
 		}
-		a.logger().Debug("the engine's process is gone", "err", err)
-		next, err := a.connect(ctx, working)
+		a.Logger().Debug("the engine's process is gone", "err", err)
+		next, err := a.connect(ctx, Working)
 		if err != nil {
 			return err
 		}
@@ -164,8 +164,37 @@ func (a *app) following(ctx context.Context, s *session, do func() error) error 
 	}
 }
 
-// hosting completes what an instance in this process is made of.
-func (a *app) hosting(o instance.Options) instance.Options {
-	o.Config, o.Log, o.Say, o.Getenv, o.Version = &a.config, a.logger(), a.say, a.getenv, version()
+// Hosting completes what an instance in this process is made of.
+func (a *App) Hosting(o instance.Options) instance.Options {
+	o.Config, o.Log, o.Say, o.Getenv, o.Version = &a.Config, a.Logger(), a.Say, a.Getenv, Version()
 	return o
+}
+
+// WithClient connects, calls do, and closes the connection. When the engine is in this process and ends by itself, that is
+// the error.
+func (a *App) WithClient(ctx context.Context, m mode, do func(context.Context, *Session) error) error {
+	ctx, stop := Interruptible(ctx)
+	defer stop()
+	s, err := a.connect(ctx, m)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	ctx, release := s.Within(ctx)
+	defer release()
+	err = do(ctx, s)
+	if err != nil && s.lost.Err() != nil {
+		return context.Cause(s.lost)
+	}
+	if !errors.Is(err, ErrInterrupted) { // the second Ctrl-C waits for nothing
+		a.stayForOthers(ctx, s)
+	}
+	return err
+}
+
+// Current is the connection as it is now.
+func (s *Session) Current() *client.Client {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.Client
 }

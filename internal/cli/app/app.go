@@ -1,0 +1,46 @@
+// Package app is what all commands share: the streams, settings and log of one call of the command line, the connection to an
+// engine, interruptions, and the files that commands are given.
+package app
+
+import (
+	"fmt"
+	"io"
+	"net"
+
+	"github.com/spf13/pflag"
+
+	"github.com/pawl-run/pawl/internal/cli/config"
+)
+
+// App is one call of the command line.
+type App struct {
+	In       io.Reader
+	Out, Err io.Writer
+	Getenv   func(string) string
+	Listen   func(network, address string) (net.Listener, error) // nil: net.Listen
+
+	logTo   logWriter
+	Entered bool // a command has begun: errors are no longer about usage
+	Config  config.Config
+}
+
+// Prepare fills in what the caller has left out. Log lines go to standard error until a live view takes them.
+func (a *App) Prepare() {
+	a.logTo.app = a
+	if a.Listen == nil {
+		a.Listen = net.Listen
+	}
+}
+
+// Configure reads the settings of a command, whose flags are given.
+func (a *App) Configure(flags *pflag.FlagSet) error {
+	c, err := config.Load(flags, a.Getenv)
+	if err != nil {
+		return err
+	}
+	a.Config = c
+	return nil
+}
+
+// Say writes a line for people.
+func (a *App) Say(format string, args ...any) { fmt.Fprintf(a.Err, format+"\n", args...) }

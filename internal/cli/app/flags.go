@@ -1,0 +1,64 @@
+package app
+
+import (
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/pawl-run/pawl/internal/cli/exit"
+	"github.com/pawl-run/pawl/internal/duration"
+	"os/user"
+)
+
+// FirstExample is the first line of a command's examples, without the remark behind it.
+func FirstExample(cmd *cobra.Command) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(cmd.Example), "\n")
+	line, _, _ = strings.Cut(line, "   ")
+	return line
+}
+
+// DurationVar adds a flag for a duration, which is read as it is everywhere else; what d holds is the default.
+func DurationVar(flags *pflag.FlagSet, d *time.Duration, name, doc string) {
+	flags.Var((*durationValue)(d), name, doc)
+}
+
+type durationValue time.Duration
+
+func (v *durationValue) String() string { return time.Duration(*v).String() }
+func (v *durationValue) Type() string   { return "duration" }
+
+func (v *durationValue) Set(s string) error {
+	d, err := duration.Parse(s)
+	*v = durationValue(d)
+	return err
+}
+
+// FillBy fills in the user of this system as who gives an order.
+func FillBy(by *string) error {
+	if *by != "" {
+		return nil
+	}
+	u, err := user.Current()
+	if err != nil {
+		return exit.Usagef("say who you are with --by: this system does not tell (%v)", err)
+	}
+	*by = u.Username
+	return nil
+}
+
+// Moment reads a time, or how long ago it was.
+func Moment(flag, s string) (time.Time, error) {
+	if s == "" {
+		return time.Time{}, nil
+	}
+	if d, err := duration.Parse(s); err == nil {
+		return time.Now().Add(-d), nil
+	}
+	t, err := time.Parse(time.RFC3339, s)
+	if err != nil {
+		return t, exit.Usagef("%s %q: write a time as 2026-11-02T10:00:00Z, or how long ago as 90m or 2d", flag, s)
+	}
+	return t, nil
+}

@@ -1,0 +1,131 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/pawl-run/pawl/internal/cli/output"
+	"github.com/pawl-run/pawl/internal/language"
+	"github.com/pawl-run/pawl/internal/problem"
+)
+
+// Source is a file with definitions.
+type Source struct {
+	Name    string
+	Content []byte
+}
+
+// maxSource bounds a file that is read; the API takes no more either.
+const maxSource = 16 << 20
+
+// ReadFiles reads files, standard input and the definitions in directories.
+func (a *App) ReadFiles(args []string) ([]Source, error) {
+	var all []Source
+	for _, arg := range args {
+		if arg == "-" {
+			b, err := io.ReadAll(io.LimitReader(a.In, maxSource+1))
+			if err != nil {
+				return nil, fmt.Errorf("read standard input: %w", err)
+			}
+			if len(b) > maxSource {
+				return nil, fmt.Errorf("standard input is larger than %s", output.Bytes(maxSource))
+			}
+			all = append(all, Source{"-", b})
+			continue
+		}
+		paths := []string{arg}
+		if info, err := os.Stat(arg); err == nil && info.IsDir() {
+			if paths, err = definitionsIn(arg); err != nil {
+				return nil, err
+			}
+		}
+		for _, p := range paths {
+			b, err := ReadBounded(p)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, Source{p, b})
+		}
+	}
+	return all, nil
+}
+
+func definitionsIn(dir string) ([]string, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, fmt.Errorf("read directory: %w", err)
+	}
+	var paths []string
+	for _, e := range entries {
+		if ext := filepath.Ext(e.Name()); !e.IsDir() && slices.Contains([]string{".yaml", ".yml", ".json"}, ext) {
+			paths = append(paths, filepath.Join(dir, e.Name()))
+		}
+	}
+	if len(paths) == 0 {
+		return nil, fmt.Errorf("%s has no .yaml, .yml or .json files", dir)
+	}
+	return paths, nil
+}
+
+func ReadBounded(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("%w%s", err, nearFile(path, err)) // it names the operation and the path
+	}
+	defer func() { _ = f.Close() }()
+	if info, err := f.Stat(); err == nil && info.IsDir() {
+		return nil, fmt.Errorf("%s is a directory: name a file", path)
+	}
+	b, err := io.ReadAll(io.LimitReader(f, maxSource+1))
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", path, err)
+	}
+	if len(b) > maxSource {
+		return nil, fmt.Errorf("%s is larger than %s", path, output.Bytes(maxSource))
+	}
+	return b, nil
+}
+
+// LooksLikeFile reports whether what `pawl run` was given names a file rather than a registered action.
+func LooksLikeFile(s string) bool {
+	if s == "-" || strings.ContainsAny(s, `/\`) || slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(s)) {
+		return true
+	}
+	info, err := os.Stat(s)
+	return err == nil && !info.IsDir()
+}
+
+// nearFile names the file of the same directory that was probably meant by one that does not exist.
+func nearFile(path string, err error) string {
+	entries, unread := os.ReadDir(filepath.Dir(path))
+	if !errors.Is(err, fs.ErrNotExist) || unread != nil {
+		return ""
+	}
+	var names []string
+	for _, e := range entries[:min(len(entries), 1000)] {
+		if !e.IsDir() {
+			names = append(names, e.Name())
+		}
+	}
+	if near := problem.Nearest(filepath.Base(path), names); near != "" {
+		return "; " + near
+	}
+	return ""
+}
+
+// knowsLanguage reports whether a language has a profile here.
+func (a *App) knowsLanguage(name string) bool {
+	_, ok := a.Config.Languages.Set().Resolve(name)
+	return ok
+}
+
+// MayKnowLanguage is knowsLanguage where a server that is named has the last word.
+func (a *App) MayKnowLanguage(name string) bool {
+	return a.knowsLanguage(name) || a.Config.Text("server") != "" && language.CheckName(name) == nil
+}
