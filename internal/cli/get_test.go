@@ -1,62 +1,13 @@
 package cli
 
 import (
-	"errors"
-	"iter"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/pawl-run/pawl/api"
-	"github.com/pawl-run/pawl/client"
 )
-
-// Under load the newest executions are all waiting: a list that is watched begins with what runs, however old it is.
-func TestWatchedListsBeginWithWhatRuns(t *testing.T) {
-	t.Parallel()
-	stored := []api.Execution{ // newest first
-		{ID: "e", Status: api.Scheduled}, {ID: "d", Status: api.Scheduled}, {ID: "c", Status: api.Running}, {ID: "b", Status: api.Scheduled},
-		{ID: "a", Status: api.Running},
-	}
-	walk := func(f client.Filter) iter.Seq2[api.Execution, error] {
-		return func(yield func(api.Execution, error) bool) {
-			for _, x := range stored {
-				if (len(f.Status) == 0 || slices.Contains(f.Status, x.Status)) && !yield(x, nil) {
-					return
-				}
-			}
-		}
-	}
-	for _, c := range []struct {
-		l    listing
-		f    client.Filter
-		want string
-	}{
-		{listing{limit: 3}, client.Filter{}, "e d c"},
-		{listing{limit: 3, watch: true}, client.Filter{}, "c a e"},
-		{listing{limit: 1, watch: true}, client.Filter{}, "c"},
-		{listing{limit: 9, watch: true}, client.Filter{}, "c a e d b"},
-		{listing{limit: 9, watch: true}, client.Filter{Status: []api.Status{api.Scheduled}}, "e d b"},
-	} {
-		all, err := c.l.pick(c.f, walk)
-		var ids []string
-		for _, x := range all {
-			ids = append(ids, x.ID)
-		}
-		if got := strings.Join(ids, " "); got != c.want || err != nil {
-			t.Errorf("%+v: %s (%v), want %s", c.l, got, err, c.want)
-		}
-	}
-	broken := errors.New("broken")
-	l := listing{limit: 3, watch: true}
-	if _, err := l.pick(client.Filter{}, func(client.Filter) iter.Seq2[api.Execution, error] {
-		return func(yield func(api.Execution, error) bool) { yield(api.Execution{}, broken) }
-	}); !errors.Is(err, broken) {
-		t.Errorf("%v, want %v", err, broken)
-	}
-}
 
 // --tail prints the end of what one execution wrote.
 func TestLogsTail(t *testing.T) {

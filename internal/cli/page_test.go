@@ -2,7 +2,6 @@ package cli
 
 import (
 	"io"
-	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -55,23 +54,5 @@ func TestThePageCanBeLeftOut(t *testing.T) {
 	}
 	if out, errs, code := pawl(t, env, "ui", "--print"); code != exit.General || !strings.Contains(errs, "serves no page") {
 		t.Errorf("exit code %d\n%s%s", code, out, errs)
-	}
-}
-
-func TestPageURL(t *testing.T) {
-	t.Parallel()
-	for address, want := range map[string]string{
-		"127.0.0.1:7411": "http://127.0.0.1:7411/ui/",
-		"[::1]:7411":     "http://[::1]:7411/ui/",
-		"[::]:80":        "http://localhost:80/ui/",
-		"0.0.0.0:80":     "http://localhost:80/ui/",
-	} {
-		a, err := net.ResolveTCPAddr("tcp", address)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := pageURL(a); got != want {
-			t.Errorf("%s: %s, want %s", address, got, want)
-		}
 	}
 }

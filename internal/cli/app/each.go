@@ -1,0 +1,25 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+)
+
+// EachNamed does something to everything that is named and prints what came of it. One that fails keeps none of the others from it.
+func EachNamed(a *App, cmd *cobra.Command, names []string, do func(context.Context, *Session, string) (string, error)) error {
+	return a.WithClient(cmd.Context(), Reading, func(ctx context.Context, s *Session) error {
+		var failed []error
+		for _, name := range names {
+			say, err := do(ctx, s, name)
+			if err != nil {
+				failed = append(failed, fmt.Errorf("%s %s: %w", cmd.Name(), name, err))
+				continue
+			}
+			fmt.Fprintln(a.Out, say)
+		}
+		return errors.Join(failed...)
+	})
+}

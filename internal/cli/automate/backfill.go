@@ -1,0 +1,102 @@
+package automate
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/cli/app"
+	"github.com/pawl-run/pawl/internal/cli/exit"
+	"github.com/pawl-run/pawl/internal/cli/output"
+)
+
+func schedulesBackfill(a *app.App) *cobra.Command {
+	var f output.Format
+	var from, to string
+	var b api.BackfillRequest
+	c := &cobra.Command{
+		Use:   "backfill NAME --from TIME --to TIME",
+		Short: "Start executions for a schedule's times that have passed",
+		Long: `Start an execution for each time of a schedule from --from up to, and without, --to. Times are RFC 3339, or days of the schedule's
+zone. A time that has had an execution is passed over, so the command may be repeated; with --again TAG it starts them anew, once
+for each tag. The executions wait for one another (--at-once), unless their action has a concurrency key of its own, and carry the
+label pawl.backfill.`,
+		Example: `  pawl schedules backfill nightly --from 2026-11-01 --to 2026-11-15 --dry-run
+  pawl schedules backfill nightly --from 2026-11-01 --to 2026-11-15 --at-once 4
+  pawl wait --label pawl.backfill=backfill`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.WithClient(cmd.Context(), app.Reading, func(ctx context.Context, s *app.Session) error {
+				k, err := s.Schedule(ctx, args[0])
+				if err != nil {
+					return err
+				}
+				if b.From, err = momentOf("from", from, k.Zone); err != nil {
+					return err
+				}
+				if b.To, err = momentOf("to", to, k.Zone); err != nil {
+					return err
+				}
+				return backfill(ctx, a, s, args[0], b, f)
+			})
+		},
+	}
+	c.Flags().StringVar(&from, "from", "", "the first time, as 2026-11-01 or 2026-11-01T10:00:00Z")
+	c.Flags().StringVar(&to, "to", "", "the first time that is left out")
+	c.Flags().StringVar(&b.Again, "again", "", "a tag: also for times that have had an execution, once for each tag")
+	c.Flags().IntVar(&b.AtOnce, "at-once", 1, "how many of the executions are at work at once")
+	c.Flags().BoolVar(&b.DryRun, "dry-run", false, "say what would be started, and start nothing")
+	output.FormatFlag(c, &f, output.AsTable, output.AsJSON, output.AsYAML)
+	return c
+}
+
+// momentOf reads a moment, or a day of a zone.
+func momentOf(flag, text, zone string) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, exit.Usagef("--%s is missing: write a day as 2026-11-01, or a time as 2026-11-01T10:00:00Z", flag)
+	}
+	if t, err := time.Parse(time.RFC3339, text); err == nil {
+		return t, nil
+	}
+	at, err := time.LoadLocation(zone)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("load the schedule's zone: %w", err)
+	}
+	t, err := time.ParseInLocation(time.DateOnly, text, at)
+	if err != nil {
+		return t, exit.Usagef("--%s %q: write a day as 2026-11-01, or a time as 2026-11-01T10:00:00Z", flag, text)
+	}
+	return t, nil
+}
+
+// backfill goes through a span, call by call. What it has started stays started if it is interrupted.
+func backfill(ctx context.Context, a *app.App, s *app.Session, name string, b api.BackfillRequest, f output.Format) error {
+	all := api.Backfilled{Fired: []api.BackfilledTime{}}
+	for more := true; more; {
+		done, err := s.Backfill(ctx, name, b)
+		if err != nil {
+			return err
+		}
+		if f == output.AsTable {
+			for i := range done.Fired {
+				fmt.Fprintln(a.Out, output.When(&done.Fired[i].Nominal), done.Fired[i].Execution)
+			}
+		}
+		all.Fired, all.Skipped = append(all.Fired, done.Fired...), all.Skipped+done.Skipped
+		if more = done.Next != nil; more {
+			b.From = *done.Next
+		}
+	}
+	if f != output.AsTable {
+		return output.WriteData(a.Out, f, all)
+	}
+	verb := "started"
+	if b.DryRun {
+		verb = "would be started"
+	}
+	a.Say("pawl: %s %s; %s had one before", output.Plural(len(all.Fired), "execution", "executions"), verb, output.Plural(all.Skipped, "time", "times"))
+	return nil
+}

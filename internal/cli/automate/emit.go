@@ -1,0 +1,165 @@
+package automate
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/client"
+	"github.com/pawl-run/pawl/internal/cli/app"
+	"github.com/pawl-run/pawl/internal/cli/exit"
+	"github.com/pawl-run/pawl/internal/cli/listing"
+	"github.com/pawl-run/pawl/internal/cli/output"
+	"github.com/pawl-run/pawl/internal/flow"
+)
+
+func EmitCommand(a *app.App) *cobra.Command {
+	var f output.Format
+	var m api.Emission
+	var data, to string
+	c := &cobra.Command{
+		Use:   "emit TRIGGER",
+		Short: "Say that something has happened",
+		Long: `Emit a signal: it says that something has happened. The rules that it meets start their executions in the same transaction
+(pawl get rules), and it is kept for as long as signal_retention says. With --key the same
+signal sent again is the first one; other content under the same key is refused.`,
+		Example: `  pawl emit alert.fired -d '{"host": "db1", "severity": "page"}' --subject db1 --key alert-4711
+  pawl emit deploy.done -d @event.json
+  pawl emit payment.settled --to ex_… -d '{"amount": 17}'
+  pawl get signals --trigger alert.fired --since 1h`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			m.Trigger = args[0]
+			if to != "" && m.Subject != "" {
+				return exit.Usagef("--to: the execution is the subject: leave --subject out")
+			}
+			var err error
+			if m.Data, err = dataOf(a, data); err != nil {
+				return err
+			}
+			return a.WithClient(cmd.Context(), app.Reading, func(ctx context.Context, s *app.Session) error {
+				emit := s.Emit
+				if to != "" {
+					emit = func(ctx context.Context, m api.Emission) (*api.Emitted, error) { return s.EmitTo(ctx, to, m) }
+				}
+				out, err := emit(ctx, m)
+				if err != nil {
+					return err
+				}
+				if f != output.AsTable {
+					return output.WriteData(a.Out, f, out)
+				}
+				fmt.Fprintln(a.Out, out.Signal)
+				for _, e := range out.Enforcements {
+					a.Say("pawl: rule %s: %s", e.Rule, strings.Join(strings.Fields(strings.Join([]string{e.State, e.Execution, output.Reason(e.Reason)}, " ")), " "))
+				}
+				if out.Existing {
+					a.Say("pawl: it was emitted before under this key")
+				}
+				return nil
+			})
+		},
+	}
+	c.Flags().StringVarP(&data, "data", "d", "", "data as JSON, or @FILE (@- for standard input); {} by default")
+	c.Flags().StringVar(&m.Key, "key", "", "what it is known by when it is sent again")
+	c.Flags().StringVar(&m.Subject, "subject", "", "what it is about, such as a host or an order")
+	c.Flags().StringVar(&to, "to", "", "the workflow execution whose tasks wait for it")
+	output.FormatFlag(c, &f, output.AsTable, output.AsJSON, output.AsYAML)
+	return c
+}
+
+// dataOf reads JSON from a flag, or from the file that it names; nil when nothing is given.
+func dataOf(a *app.App, text string) (json.RawMessage, error) {
+	raw := []byte(text)
+	if path, is := strings.CutPrefix(text, "@"); is {
+		files, err := a.ReadFiles([]string{path})
+		if err != nil {
+			return nil, fmt.Errorf("--data: %w", err)
+		}
+		raw = files[0].Content
+	}
+	if raw = bytes.TrimSpace(raw); len(raw) == 0 {
+		return nil, nil
+	}
+	if !json.Valid(raw) {
+		var v any
+		err := json.Unmarshal(raw, &v)
+		hint := ""
+		if _, is := os.Stat(text); is == nil || strings.HasSuffix(text, ".json") {
+			hint = fmt.Sprintf("; to read it from a file write --data @%s", text)
+		}
+		return nil, exit.Usagef("--data is not JSON: %v%s", err, hint)
+	}
+	return raw, nil
+}
+
+func ListSignals(ctx context.Context, _ *app.App, c *client.Client, l *listing.Options) (any, *output.Table, error) {
+	since, err := app.Moment("--since", l.Since)
+	if err != nil {
+		return nil, nil, err
+	}
+	if l.Limit < 1 {
+		return nil, nil, exit.Usagef("--limit %d: give a number of 1 or more", l.Limit)
+	}
+	all := []api.Signal{}
+	for s, err := range c.AllSignals(ctx, client.SignalFilter{Trigger: l.Trigger, Subject: l.Subject, Source: l.Source, Since: since, Limit: min(l.Limit, 1000)}) {
+		if err != nil {
+			return nil, nil, err
+		}
+		if all = append(all, s); len(all) >= l.Limit {
+			break
+		}
+	}
+	t := &output.Table{}
+	head := []string{"ID", "TRIGGER", "SUBJECT", "KEY", "SOURCE", "AT"}
+	if l.Format == output.AsWide {
+		head = append(head, "STATE", "DATA")
+	}
+	t.Row(head...)
+	for i := range all {
+		s := &all[i]
+		cells := []string{s.ID, s.Trigger, s.Subject, s.Key, s.Source, output.Ago(s.At)}
+		if l.Format == output.AsWide {
+			cells = append(cells, s.State, string(s.Data))
+		}
+		t.Row(cells...)
+	}
+	return all, t, nil
+}
+
+// DescribeSignal shows everything about a signal.
+func DescribeSignal(ctx context.Context, a *app.App, s *app.Session, id string, f output.Format) error {
+	k, err := s.Signal(ctx, id)
+	if err != nil {
+		return err
+	}
+	if f != output.AsTable {
+		return output.WriteData(a.Out, f, k)
+	}
+	t := &output.Table{}
+	for _, field := range []struct{ name, value string }{
+		{"ID", k.ID}, {"Trigger", k.Trigger}, {"Key", k.Key}, {"Subject", k.Subject}, {"Source", k.Source}, {"At", k.At.UTC().Format(time.RFC3339)}, {"State", stateOf(k)},
+		{"Headers", flow.LabelText(k.Headers)}, {"Cause", k.Cause}, {"Rules", strings.Join(k.Rules, " → ")}, {"Data", string(k.Data)},
+	} {
+		if field.value != "" {
+			t.Row(field.name+":", field.value)
+		}
+	}
+	t.Write(a.Out)
+	return nil
+}
+
+// stateOf is the state of a signal; of a replay it says that no rule was asked.
+func stateOf(k *api.Signal) string {
+	if k.Replayed {
+		return "replayed: the same content came before under another id, so no rule was asked"
+	}
+	return k.State
+}

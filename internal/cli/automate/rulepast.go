@@ -1,0 +1,188 @@
+package automate
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/cli/app"
+	"github.com/pawl-run/pawl/internal/cli/exit"
+	"github.com/pawl-run/pawl/internal/cli/output"
+)
+
+// WhySignal says why rules have started something for a signal or not.
+func WhySignal(ctx context.Context, a *app.App, s *app.Session, id, rule string, f output.Format) error {
+	w, err := s.WhySignal(ctx, id, rule)
+	if err != nil {
+		return err
+	}
+	if f != output.AsTable {
+		return output.WriteData(a.Out, f, w)
+	}
+	fmt.Fprintf(a.Out, "%s (%s): %s\n", w.Signal.ID, w.Signal.Trigger, w.Summary)
+	for _, r := range w.Rules {
+		mark := "-"
+		if r.Fired {
+			mark = "+"
+		}
+		fmt.Fprintf(a.Out, "  %s %s: %s\n", mark, r.Rule, r.Summary)
+		for _, k := range r.Clauses {
+			said := "does not hold"
+			switch {
+			case k.Error != "":
+				said = k.Error
+			case k.Holds:
+				said = "holds"
+			}
+			var values []string
+			for _, v := range k.Values {
+				values = append(values, fmt.Sprintf("%s is %s", v.Text, v.Value))
+			}
+			if len(values) > 0 && k.Error == "" {
+				said += " (" + strings.Join(values, ", ") + ")"
+			}
+			fmt.Fprintf(a.Out, "      %s: %s\n", k.Text, said)
+		}
+	}
+	return nil
+}
+
+// WhyRule says how a rule stands.
+func WhyRule(ctx context.Context, a *app.App, s *app.Session, name string, f output.Format) error {
+	w, err := s.WhyRule(ctx, name)
+	if err != nil {
+		return err
+	}
+	if f != output.AsTable {
+		return output.WriteData(a.Out, f, w)
+	}
+	fmt.Fprintln(a.Out, w.Summary)
+	for _, fact := range w.Facts {
+		fmt.Fprintf(a.Out, "  - %s\n", fact)
+	}
+	if len(w.Unblock) > 0 {
+		fmt.Fprintln(a.Out, "What would change that:")
+		for _, u := range w.Unblock {
+			fmt.Fprintf(a.Out, "  - %s\n", u)
+		}
+	}
+	return nil
+}
+
+func rulesTest(a *app.App) *cobra.Command {
+	var f output.Format
+	var since string
+	c := &cobra.Command{
+		Use:   "test FILE",
+		Short: "Say what rules would have made of the signals of the past, before they are applied",
+		Long: `Say what the rules in a file would have made of the signals that are kept, by the same functions that fire rules, and in what
+that differs from the versions in force. Nothing is started and nothing is stored.`,
+		Example: "  pawl rules test rules.yaml --since 7d",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			at, err := app.Moment("--since", since)
+			if err != nil {
+				return err
+			}
+			files, err := a.ReadFiles(args)
+			if err != nil {
+				return &exit.Error{Code: exit.Misuse, Err: err}
+			}
+			return a.WithClient(cmd.Context(), app.Reading, func(ctx context.Context, s *app.Session) error {
+				all, err := s.TestRules(ctx, api.RulesTest{Document: string(files[0].Content), Since: at})
+				if err != nil {
+					return err
+				}
+				if f != output.AsTable {
+					return output.WriteData(a.Out, f, all)
+				}
+				for i := range all {
+					p := &all[i]
+					held := ""
+					if p.Held > 0 {
+						held = fmt.Sprintf(" hold %d for %s,", p.Held, output.Plural(p.Runs, "execution", "executions"))
+					}
+					fmt.Fprintf(a.Out, "%s: of %s it would run for %d,%s fail for %d and be refused for %d; %d unlike the version in force\n",
+						p.Rule, output.Plural(p.Signals, "signal", "signals"), p.Ran, held, p.Failed, p.Refused, p.Unlike)
+					writeSamples(a, p)
+				}
+				return nil
+			})
+		},
+	}
+	c.Flags().StringVar(&since, "since", "7d", "how old the signals may be: 7d, or a time as 2026-11-02T10:00:00Z")
+	output.FormatFlag(c, &f, output.AsTable, output.AsJSON, output.AsYAML)
+	return c
+}
+
+func rulesReplay(a *app.App) *cobra.Command {
+	var f output.Format
+	var since string
+	var dry bool
+	c := &cobra.Command{
+		Use:   "replay NAME",
+		Short: "Ask a rule about signals of the past, once each",
+		Long: `Ask a rule about the signals of the past of which it has made nothing yet, the oldest first, as if they came now: after it was
+paused, or was mended. A rule enforces a signal once, so that may be repeated at any time.`,
+		Example: `  pawl rules replay clean-disk --since 24h --dry-run
+  pawl rules replay clean-disk --since 24h`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			at, err := app.Moment("--since", since)
+			if err != nil {
+				return err
+			}
+			return a.WithClient(cmd.Context(), app.Reading, func(ctx context.Context, s *app.Session) error {
+				p, err := s.ReplayRule(ctx, args[0], api.RuleReplay{Since: at, DryRun: dry})
+				if err != nil {
+					return err
+				}
+				if f != output.AsTable {
+					return output.WriteData(a.Out, f, p)
+				}
+				did, holds, failed, refused := "has run for", "holds", "failed for", "was refused for"
+				if dry {
+					did, holds, failed, refused = "would run for", "hold", "fail for", "be refused for"
+				}
+				held := ""
+				if p.Held > 0 {
+					held = fmt.Sprintf(" %s %d,", holds, p.Held)
+				}
+				fmt.Fprintf(a.Out, "%s: of %s it %s %d,%s %s %d and %s %d; of %d it had made something before\n",
+					p.Rule, output.Plural(p.Signals, "signal", "signals"), did, p.Ran, held, failed, p.Failed, refused, p.Refused, p.Enforced)
+				writeSamples(a, p)
+				return nil
+			})
+		},
+	}
+	c.Flags().StringVar(&since, "since", "24h", "how old the signals may be: 24h, or a time as 2026-11-02T10:00:00Z")
+	c.Flags().BoolVar(&dry, "dry-run", false, "start nothing, and say what would be started")
+	output.FormatFlag(c, &f, output.AsTable, output.AsJSON, output.AsYAML)
+	return c
+}
+
+// writeSamples lists what a rule makes of some signals.
+func writeSamples(a *app.App, p *api.RulePast) {
+	t := &output.Table{}
+	for _, s := range p.Samples {
+		was := ""
+		if s.Unlike {
+			was = "was: " + orNothing(s.Was)
+		}
+		t.Row("  "+s.Signal, orNothing(s.State), was, output.Reason(s.Reason))
+	}
+	t.Write(a.Out)
+	if p.More {
+		fmt.Fprintln(a.Out, "  there are older signals, which were not looked at")
+	}
+}
+
+func orNothing(state string) string {
+	if state == "" {
+		return "nothing"
+	}
+	return state
+}

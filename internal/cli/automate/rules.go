@@ -1,0 +1,111 @@
+// Package automate has the commands about what starts executions without a person, and about questions to people: emit, answer,
+// schedules, rules, hooks.
+package automate
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/client"
+	"github.com/pawl-run/pawl/internal/cli/app"
+	"github.com/pawl-run/pawl/internal/cli/exit"
+	"github.com/pawl-run/pawl/internal/cli/listing"
+	"github.com/pawl-run/pawl/internal/cli/output"
+)
+
+func RulesCommand(a *app.App) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "rules",
+		Short: "Test, replay, retry, pause and resume rules",
+		Long: `Rules run actions for signals. They are documents of kind rule: pawl apply applies them, pawl get rules lists them, and
+pawl get enforcements what they have made of which signal. pawl why sg_… says why a rule has fired or not.`,
+	}
+	c.AddCommand(rulesTest(a), rulesReplay(a), rulesRetry(a), rulesPause(a), rulesResume(a))
+	return c
+}
+
+func rulesPause(a *app.App) *cobra.Command {
+	var reason string
+	c := &cobra.Command{
+		Use:     "pause NAME…",
+		Short:   "Let rules start nothing until they are resumed",
+		Long:    "Let rules start nothing until they are resumed. The signals that come meanwhile are kept.",
+		Example: "  pawl rules pause clean-disk --reason 'the disks are being replaced'",
+		Args:    cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, names []string) error {
+			return app.EachNamed(a, cmd, names, func(ctx context.Context, s *app.Session, name string) (string, error) {
+				r, err := s.PauseRule(ctx, name, reason)
+				if err != nil {
+					return "", err
+				}
+				return r.Name + " is paused", nil
+			})
+		},
+	}
+	c.Flags().StringVar(&reason, "reason", "", "why, for those who look at it later")
+	return c
+}
+
+func rulesResume(a *app.App) *cobra.Command {
+	return &cobra.Command{
+		Use:     "resume NAME…",
+		Short:   "Let rules start executions again, for the signals that come from now on",
+		Example: "  pawl rules resume clean-disk",
+		Args:    cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, names []string) error {
+			return app.EachNamed(a, cmd, names, func(ctx context.Context, s *app.Session, name string) (string, error) {
+				r, err := s.ResumeRule(ctx, name)
+				if err != nil {
+					return "", err
+				}
+				return r.Name + " is resumed", nil
+			})
+		},
+	}
+}
+
+func ListRules(ctx context.Context, _ *app.App, c *client.Client, _ *listing.Options) (any, *output.Table, error) {
+	all, err := c.Rules(ctx)
+	all = append([]api.Rule{}, all...) // in JSON an empty list, not null
+	t := &output.Table{}
+	t.Row("NAME", "VERSION", "ON", "IF", "ACTION", "STATE")
+	for i := range all {
+		r := &all[i]
+		state := "on"
+		switch {
+		case r.Paused && r.Reason != "":
+			state = "paused: " + r.Reason
+		case r.Paused:
+			state = "paused"
+		}
+		t.Row(r.Name, strconv.Itoa(r.Version), strings.Join(r.On, ", "), r.If, r.Action, state)
+	}
+	return all, t, err
+}
+
+func ListEnforcements(ctx context.Context, _ *app.App, c *client.Client, l *listing.Options) (any, *output.Table, error) {
+	if l.Limit < 1 {
+		return nil, nil, exit.Usagef("--limit %d: give a number of 1 or more", l.Limit)
+	}
+	all := []api.Enforcement{}
+	for e, err := range c.AllEnforcements(ctx, client.EnforcementFilter{Rule: l.Rule, State: l.State, Signal: l.Signal, Limit: min(l.Limit, 1000)}) {
+		if err != nil {
+			return nil, nil, err
+		}
+		if all = append(all, e); len(all) >= l.Limit {
+			break
+		}
+	}
+	t := &output.Table{}
+	t.Row("SIGNAL", "RULE", "STATE", "EXECUTION", "AT", "REASON")
+	for i := range all {
+		e := &all[i]
+		t.Row(e.Signal, fmt.Sprintf("%s@%d", e.Rule, e.Version), e.State, e.Execution, output.Ago(e.At), output.Reason(e.Reason))
+	}
+	return all, t, nil
+}

@@ -1,0 +1,360 @@
+package automate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-run/pawl/client"
+	"github.com/pawl-run/pawl/internal/cli/app"
+	"github.com/pawl-run/pawl/internal/cli/exit"
+	"github.com/pawl-run/pawl/internal/cli/listing"
+	"github.com/pawl-run/pawl/internal/cli/output"
+	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/secret"
+	"github.com/pawl-run/pawl/internal/signature"
+)
+
+func ListWebhooks(ctx context.Context, _ *app.App, c *client.Client, l *listing.Options) (any, *output.Table, error) {
+	all, err := c.Webhooks(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	t := &output.Table{}
+	head := []string{"NAME", "PATH", "SCHEME", "TRIGGER", "STATE"}
+	if l.Format == output.AsWide {
+		head = append(head, "VERSION", "CREATED")
+	}
+	t.Row(head...)
+	for i := range all {
+		w := &all[i]
+		state := "on"
+		switch {
+		case w.Paused:
+			state = "paused"
+		case len(w.Missing) > 0:
+			state = "lacks a secret: " + w.Missing[0]
+		}
+		cells := []string{w.Name, w.Path, w.Scheme, w.Trigger, state}
+		if l.Format == output.AsWide {
+			cells = append(cells, strconv.Itoa(w.Version), w.CreatedAt.UTC().Format(time.RFC3339))
+		}
+		t.Row(cells...)
+	}
+	return all, t, nil
+}
+
+// shownRefusals is how many refusals pawl describe lists.
+const shownRefusals = 20
+
+// DescribeWebhook shows a webhook and what the server has refused lately.
+func DescribeWebhook(ctx context.Context, a *app.App, s *app.Session, name string, f output.Format) error {
+	w, err := s.Webhook(ctx, name)
+	if err != nil {
+		return err
+	}
+	if f != output.AsTable {
+		return output.WriteData(a.Out, f, w)
+	}
+	t := &output.Table{}
+	t.Row("Name:", w.Name)
+	t.Row("Version:", strconv.Itoa(w.Version))
+	t.Row("Path:", w.Path)
+	t.Row("Scheme:", w.Scheme)
+	t.Row("Trigger:", w.Trigger)
+	if w.Paused {
+		t.Row("Paused:", "its document says paused: true")
+	}
+	for _, m := range w.Missing {
+		t.Row("Missing:", m)
+	}
+	t.Write(a.Out)
+	if len(w.Refusals) == 0 {
+		fmt.Fprintln(a.Out, "\nThe server has refused none of its requests.")
+		return nil
+	}
+	fmt.Fprintln(a.Out, "\nRefused lately:")
+	t = &output.Table{}
+	for i := range w.Refusals[:min(len(w.Refusals), shownRefusals)] {
+		r := &w.Refusals[i]
+		t.Row("  "+r.At.UTC().Format(time.RFC3339), r.Reason, r.Remote, r.Message)
+	}
+	t.Write(a.Out)
+	return nil
+}
+
+func HooksCommand(a *app.App) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "hooks",
+		Short: "Try webhooks",
+		Long: `Webhooks make signals of the requests of other services. They are documents of kind webhook: pawl apply applies them, pawl get
+webhooks lists them, pawl describe webhook:NAME shows what was refused.`,
+	}
+	c.AddCommand(hooksTest(a))
+	return c
+}
+
+// hookTrial are the choices of `pawl hooks test`.
+type hookTrial struct {
+	hook, body, at, id string
+	headers, query     []string
+	sign               bool
+	format             output.Format
+}
+
+// hookResult is what pawl hooks test prints.
+type hookResult struct {
+	Webhook string            `json:"webhook"`
+	ID      string            `json:"id,omitempty"`
+	Signed  bool              `json:"signed"` // the id
+	At      time.Time         `json:"at"`
+	Answer  string            `json:"answer,omitempty"` // instead of a signal
+	Trigger string            `json:"trigger,omitempty"`
+	Key     string            `json:"key,omitempty"`
+	Subject string            `json:"subject,omitempty"`
+	Headers map[string]string `json:"headers,omitempty"`
+	Data    any               `json:"data,omitempty"`
+	Sign    map[string]string `json:"sign,omitempty"` // headers that --sign has added
+}
+
+func hooksTest(a *app.App) *cobra.Command {
+	var q hookTrial
+	c := &cobra.Command{
+		Use:   "test FILE|NAME",
+		Short: "Say what a webhook would make of a request, without sending it",
+		Long: `Verify a request by the webhook in a file, or by one that was applied, and print the signal that it would become, or why it
+would be refused. Nothing is sent or stored. The secrets are read from the environment and the files of this command.
+
+--sign signs the body by the first secret and prints the headers, for a request with curl.
+
+Exit codes: 0 it would be accepted, 1 it would be refused, 2 wrong usage.`,
+		Example: `  pawl hooks test github.yaml --body @push.json --header X-GitHub-Event=push --header X-Hub-Signature-256=sha256=…
+  pawl hooks test github --body '{"zen": "x"}' --header X-GitHub-Event=ping --sign`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			d, err := webhookIn(cmd.Context(), a, args[0], q.hook)
+			if err != nil {
+				return err
+			}
+			r, err := tryHook(a, d, &q)
+			if err != nil {
+				return err
+			}
+			if q.format != output.AsTable {
+				return output.WriteData(a.Out, q.format, r)
+			}
+			return writeHookResult(a, r)
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&q.hook, "hook", "", "which of several webhooks in a file")
+	f.StringVar(&q.body, "body", "", "the body, or @FILE (@- for standard input)")
+	f.StringArrayVar(&q.headers, "header", nil, "a header, as NAME=VALUE or NAME: VALUE; may be given again")
+	f.StringArrayVar(&q.query, "query", nil, "a parameter of the URL, as NAME=VALUE; may be given again")
+	f.StringVar(&q.at, "at", "", "when the request comes, as 2026-11-02T10:00:00Z; now by default. A recorded request has the time of its recording")
+	f.BoolVar(&q.sign, "sign", false, "sign the body by the webhook's first secret, and print the headers")
+	f.StringVar(&q.id, "id", "test-1", "the request's id, for --sign")
+	output.FormatFlag(c, &q.format, output.AsTable, output.AsJSON, output.AsYAML)
+	return c
+}
+
+// webhookIn is the webhook of a file, or the one that was applied under a name.
+func webhookIn(ctx context.Context, a *app.App, arg, name string) (*definition.Definition, error) {
+	if _, err := os.Stat(arg); arg == "-" || err == nil {
+		files, err := a.ReadFiles([]string{arg})
+		if err != nil {
+			return nil, &exit.Error{Code: exit.Misuse, Err: err}
+		}
+		var all []*definition.Definition
+		for _, file := range files {
+			defs, err := definition.Parse(file.Name, file.Content, a.MayKnowLanguage)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, defs...)
+		}
+		all = slices.DeleteFunc(all, func(d *definition.Definition) bool { return d.Webhook == nil || name != "" && d.Name != name })
+		switch {
+		case len(all) == 0 && name != "":
+			return nil, exit.Usagef("%s has no webhook %q", arg, name)
+		case len(all) == 0:
+			return nil, exit.Usagef("%s has no webhook (kind: webhook)", arg)
+		case len(all) > 1:
+			return nil, exit.Usagef("%s has %d webhooks: say which with --hook", arg, len(all))
+		}
+		return all[0], nil
+	}
+	var d *definition.Definition
+	err := a.WithClient(ctx, app.Reading, func(ctx context.Context, s *app.Session) error {
+		w, err := s.Webhook(ctx, arg)
+		if err != nil {
+			return fmt.Errorf("there is no file %s: %w", arg, err)
+		}
+		if d, err = definition.Decode(w.Document); err == nil && d.Webhook == nil {
+			err = errors.New("it is no webhook")
+		}
+		if err != nil {
+			return fmt.Errorf("read webhook %s: %w", arg, err)
+		}
+		return nil
+	})
+	return d, err
+}
+
+// pairOf reads NAME=VALUE, or NAME: VALUE as curl has it.
+func pairOf(flag, text string) (name, value string, err error) {
+	i := strings.IndexAny(text, "=:")
+	if i < 1 {
+		return "", "", exit.Usagef("--%s %q: write NAME=VALUE", flag, text)
+	}
+	return text[:i], strings.TrimSpace(text[i+1:]), nil
+}
+
+// tryHook verifies a request and evaluates what it says.
+func tryHook(a *app.App, d *definition.Definition, q *hookTrial) (*hookResult, error) {
+	now := time.Now()
+	if q.at != "" {
+		var err error
+		if now, err = time.Parse(time.RFC3339, q.at); err != nil {
+			return nil, exit.Usagef("--at %q: write a time as 2026-11-02T10:00:00Z", q.at)
+		}
+	}
+	body, err := hookBody(a, q.body)
+	if err != nil {
+		return nil, err
+	}
+	header, query := http.Header{}, url.Values{}
+	for _, text := range q.headers {
+		name, value, err := pairOf("header", text)
+		if err != nil {
+			return nil, err
+		}
+		header.Add(name, value)
+	}
+	for _, text := range q.query {
+		name, value, err := pairOf("query", text)
+		if err != nil {
+			return nil, err
+		}
+		query.Add(name, value)
+	}
+	hook := d.Webhook
+	secrets, err := readableSecrets(hook)
+	if err != nil {
+		return nil, err
+	}
+	r := &hookResult{Webhook: d.Name}
+	if q.sign && len(secrets) > 0 {
+		fields, err := signature.Sign(&hook.Verify, secrets[0], q.id, now, body)
+		if err != nil {
+			return nil, err
+		}
+		r.Sign = map[string]string{}
+		for _, f := range fields {
+			r.Sign[f.Name] = f.Value
+			header.Set(f.Name, f.Value)
+		}
+	}
+	if int64(len(body)) > hook.MaxBody {
+		return nil, fmt.Errorf("refused (413): the body has %d bytes; the webhook takes %d (max_body)", len(body), hook.MaxBody)
+	}
+	delivery, err := signature.Verify(&hook.Verify, secrets, header, body, now)
+	if no, ok := errors.AsType[*signature.Refusal](err); ok {
+		return nil, fmt.Errorf("refused (401, %s): %s", no.Reason, no.Message)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("refused (503): %w", err)
+	}
+	r.ID, r.Signed, r.At = delivery.ID, delivery.Signed, delivery.At.UTC()
+	request, err := definition.RequestOf(header, query, body)
+	if err != nil {
+		return nil, fmt.Errorf("refused (422): %w", err)
+	}
+	if text, is := hook.Answer(request); is {
+		r.Answer = text
+		return r, nil
+	}
+	s, err := hook.Signal(d.Name, request)
+	if err != nil {
+		return nil, fmt.Errorf("refused (422): %w", err)
+	}
+	r.Trigger, r.Key, r.Subject, r.Headers, r.Data = s.Trigger, s.Key, s.Subject, s.Headers, request.Body
+	if r.Key == "" && delivery.ID != "" {
+		r.Key = definition.DeliveryKey(d.Name, delivery.ID)
+	}
+	return r, nil
+}
+
+// hookBody is what --body stands for, as it is: a signature is of each of its bytes.
+func hookBody(a *app.App, text string) ([]byte, error) {
+	path, is := strings.CutPrefix(text, "@")
+	if !is {
+		return []byte(text), nil
+	}
+	files, err := a.ReadFiles([]string{path})
+	if err != nil {
+		return nil, &exit.Error{Code: exit.Misuse, Err: fmt.Errorf("--body: %w", err)}
+	}
+	return files[0].Content, nil
+}
+
+// readableSecrets reads the secrets of a webhook that this command can read. The user may read their own environment and files.
+func readableSecrets(w *definition.Webhook) (all []string, err error) {
+	names := make([]string, len(w.Secrets))
+	for i, name := range w.Secrets {
+		names[i] = name + "@" + secret.Hooks
+	}
+	grants, err := secret.Parse(names)
+	if err != nil {
+		return nil, err
+	}
+	var missing []error
+	for _, name := range w.Secrets {
+		value, err := grants.Here(name)
+		if err != nil {
+			missing = append(missing, fmt.Errorf("%s: %w", name, err))
+			continue
+		}
+		all = append(all, value)
+	}
+	if len(all) == 0 && len(missing) > 0 {
+		return nil, fmt.Errorf("no secret of the webhook can be read here: %w", errors.Join(missing...))
+	}
+	return all, nil
+}
+
+func writeHookResult(a *app.App, r *hookResult) error {
+	for _, name := range slices.Sorted(maps.Keys(r.Sign)) {
+		fmt.Fprintf(a.Out, "%s: %s\n", name, r.Sign[name])
+	}
+	t := &output.Table{}
+	t.Row("Accepted by:", r.Webhook)
+	t.Row("At:", r.At.Format(time.RFC3339))
+	if r.ID != "" {
+		signed := "which nobody signed"
+		if r.Signed {
+			signed = "signed"
+		}
+		t.Row("ID:", r.ID+", "+signed)
+	}
+	for _, field := range []struct{ name, value string }{{"Answer:", r.Answer}, {"Trigger:", r.Trigger}, {"Key:", r.Key}, {"Subject:", r.Subject}} {
+		if field.value != "" {
+			t.Row(field.name, field.value)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.Headers)) {
+		t.Row("Header:", name+"="+r.Headers[name])
+	}
+	t.Write(a.Out)
+	return nil
+}

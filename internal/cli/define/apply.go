@@ -1,0 +1,208 @@
+// Package define has the commands about definitions and their versions: apply, validate, diff, compare, alias, retire, pause, resume.
+package define
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/cli/app"
+	"github.com/pawl-run/pawl/internal/cli/exit"
+	"github.com/pawl-run/pawl/internal/cli/output"
+	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/engine"
+)
+
+func ApplyCommand(a *app.App) *cobra.Command {
+	var f output.Format
+	var alias, by string
+	c := &cobra.Command{
+		Use:   "apply FILE…",
+		Short: "Register the workflows, actions, queues, schedules, triggers and rules in files",
+		Long: `Register the workflows, actions, queues, schedules, triggers and rules in files (- is standard input, a directory stands for the YAML and JSON
+files in it). What has changed gets a new version; executions go on with the version that they started with. Files that only
+declare queues go first, those that only have schedules and rules last; the others in their order.
+
+With --alias next only who asks for NAME@next gets the workflows and actions that are registered now: NAME alone and other aliases go on to
+stand for what they stand for, also as actions of tasks. pawl alias NAME@latest --remove lets NAME stand for the newest later. Schedules,
+rules, triggers and webhooks of the files have no aliases, and are in force at once.`,
+		Example: `  pawl apply workflows/
+  pawl apply grade.yaml && pawl run grade
+  pawl apply grade.yaml --alias next && pawl run grade@next`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			files, err := a.ReadFiles(args)
+			if err != nil {
+				return err
+			}
+			if err := app.FillBy(&by); err != nil && alias != "" {
+				return err
+			}
+			return a.WithClient(cmd.Context(), app.Reading, func(ctx context.Context, s *app.Session) error {
+				all := []api.DefinedVersion{}
+				for _, file := range inOrder(a, files) {
+					d, err := s.DefineFor(ctx, file.Content, file.Name, alias, by)
+					if err != nil {
+						return fmt.Errorf("apply %s: %w", file.Name, err)
+					}
+					all = append(all, d.Definitions...)
+				}
+				if f != output.AsTable {
+					return output.WriteData(a.Out, f, all)
+				}
+				for _, d := range all {
+					state := "unchanged"
+					if d.Created {
+						state = "registered"
+					}
+					if d.Latest > 0 && d.Latest != d.Version {
+						state += fmt.Sprintf("; %s goes on to stand for version %d", d.Name, d.Latest)
+					}
+					fmt.Fprintf(a.Out, "%s %s@%d %s\n", d.Kind, d.Name, d.Version, state)
+				}
+				if s.Embedded {
+					a.Say("pawl: no server is named or works here, so this is for later commands on the state directory %s", a.Config.Text("state_dir"))
+				}
+				return nil
+			})
+		},
+	}
+	c.Flags().StringVar(&alias, "alias", "", "let NAME@ALIAS stand for what is registered, and NAME for what it stands for now")
+	c.Flags().StringVar(&by, "by", "", "who moves the alias; the user of this system by default")
+	output.FormatFlag(c, &f, output.AsTable, output.AsJSON, output.AsYAML)
+	return c
+}
+
+func ValidateCommand(a *app.App) *cobra.Command {
+	var f output.Format
+	c := &cobra.Command{
+		Use:   "validate FILE…",
+		Short: "Check workflow files and report everything that is wrong with them",
+		Long: `Check the workflows, actions, queues, schedules, triggers and rules in files without registering anything. Every problem is reported as
+file:line:column, with the value at fault and what to do about it. Needs neither server nor database: a queue that a file
+names must then be declared in one of the files (kind: queue) or be one of --queues, as pawl run with an engine of its own
+wants it. With --server the server checks each file as pawl apply would, with all that it knows.
+
+Exit codes: 0 all is well, 1 there are problems, 2 a file cannot be read.`,
+		Example: "  pawl validate examples/*.yaml",
+		Args:    cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			files, err := a.ReadFiles(args)
+			if err != nil {
+				return &exit.Error{Code: exit.Misuse, Err: err}
+			}
+			problems := []api.FieldError{}
+			var defs []*definition.Definition
+			for _, file := range files {
+				found, err := definition.Parse(file.Name, file.Content, a.MayKnowLanguage)
+				defs = append(defs, found...)
+				for _, p := range problemsOf(err) {
+					problems = append(problems, api.FieldError(p))
+				}
+			}
+			switch {
+			case len(problems) > 0: // what cannot be read need not be asked about
+			case a.Config.Text("server") == "":
+				problems = append(problems, undeclaredQueues(a, defs)...)
+			default:
+				if problems, err = validateThere(cmd.Context(), a, files); err != nil {
+					return err
+				}
+			}
+			if f != output.AsTable {
+				v := api.Validation{Valid: len(problems) == 0, Problems: problems}
+				for _, d := range defs {
+					v.Definitions = append(v.Definitions, api.DefinedVersion{Name: d.Name, Kind: string(d.Kind)})
+				}
+				if err := output.WriteData(a.Out, f, v); err != nil {
+					return err
+				}
+			} else {
+				for _, p := range problems {
+					fmt.Fprintln(a.Out, p.String())
+				}
+				if len(problems) == 0 {
+					for _, d := range defs {
+						fmt.Fprintf(a.Out, "%s: %s %s is valid\n", d.Position.File, d.Kind, d.Name)
+					}
+				}
+			}
+			if len(problems) > 0 {
+				return &exit.Error{Code: exit.General, Err: fmt.Errorf("%s in %s", output.Plural(len(problems), "problem", "problems"), output.Plural(len(files), "file", "files"))}
+			}
+			return nil
+		},
+	}
+	output.FormatFlag(c, &f, output.AsTable, output.AsJSON, output.AsYAML)
+	return c
+}
+
+func problemsOf(err error) definition.Problems {
+	var ps definition.Problems
+	if err != nil && !errors.As(err, &ps) {
+		ps = definition.Problems{{Message: err.Error()}}
+	}
+	return ps
+}
+
+// undeclaredQueues lists the queues that definitions name and that neither they nor the settings make known. So pawl run
+// refuses them with an engine of its own.
+func undeclaredQueues(a *app.App, defs []*definition.Definition) []api.FieldError {
+	known := append(a.Config.List("queues"), engine.DefaultQueue)
+	known = append(known, definition.DeclaredQueues(defs)...)
+	var problems []api.FieldError
+	for _, d := range defs {
+		for _, q := range d.QueueRefs() {
+			if !slices.Contains(known, q.Name) {
+				problems = append(problems, api.FieldError{Path: q.Path, Message: fmt.Sprintf("none of these files declares queue %q", q.Name),
+					Fix:  fmt.Sprintf("add a document that does (kind: queue, name: %[1]s), name it with --queues default,%[1]s, or name a server that knows it with --server", q.Name),
+					File: q.Position.File, Line: q.Position.Line, Column: q.Position.Column})
+			}
+		}
+	}
+	return problems
+}
+
+// validateThere asks the server what it would say of files when they are applied.
+func validateThere(ctx context.Context, a *app.App, files []app.Source) ([]api.FieldError, error) {
+	problems := []api.FieldError{}
+	err := a.WithClient(ctx, app.Reading, func(ctx context.Context, s *app.Session) error {
+		for _, file := range files {
+			v, err := s.Validate(ctx, file.Content, file.Name)
+			if err != nil {
+				return fmt.Errorf("validate %s: %w", file.Name, err)
+			}
+			problems = append(problems, v.Problems...)
+		}
+		return nil
+	})
+	return problems, err
+}
+
+// inOrder puts the files that declare queues and nothing else before the others, which may name these queues, and those that
+// have schedules or rules and nothing else behind them: these name actions.
+func inOrder(a *app.App, files []app.Source) []app.Source {
+	rank := func(file app.Source) int {
+		defs, err := definition.Parse(file.Name, file.Content, a.MayKnowLanguage)
+		only := func(kinds ...definition.Kind) bool {
+			return err == nil && !slices.ContainsFunc(defs, func(d *definition.Definition) bool { return !slices.Contains(kinds, d.Kind) })
+		}
+		switch {
+		case only(definition.KindQueue):
+			return 0
+		case only(definition.KindSchedule, definition.KindRule):
+			return 2
+		}
+		return 1
+	}
+	ranks := make(map[string]int, len(files))
+	for _, file := range files {
+		ranks[file.Name] = rank(file)
+	}
+	slices.SortStableFunc(files, func(x, y app.Source) int { return ranks[x.Name] - ranks[y.Name] })
+	return files
+}

@@ -1,0 +1,110 @@
+package define
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/aymanbagabas/go-udiff"
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/cli/app"
+	"github.com/pawl-run/pawl/internal/cli/exit"
+	"github.com/pawl-run/pawl/internal/cli/output"
+	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/flow"
+)
+
+func DiffCommand(a *app.App) *cobra.Command {
+	var logs bool
+	c := &cobra.Command{
+		Use:   "diff NAME[@VERSION] [NAME[@VERSION]] | ID ID",
+		Short: "Show what differs between two versions of a definition, or between two executions",
+		Long: `Show what changed between two versions of a workflow or an action, as a unified diff of their documents in YAML.
+
+With one argument that has a version: from that one to the latest. Without a version: from the one before the latest to the latest.
+Documents are stored in a canonical form, so comments and the order of fields are no change. pawl get actions --versions-of NAME
+lists the versions.
+
+With the ids of two executions: what differs in what they were, in what they were given and in how they ended, as a unified diff of both in YAML,
+without ids, times and measurements. Of workflows also how each task ended, and the first task at which they part.`,
+		Example: `  pawl diff grade              what the last registration changed
+  pawl diff grade@3            what has changed since
+  pawl diff grade@3 grade@4
+  pawl diff ex_06h0pyz9w9wnh7apg2aj7w14bg ex_06h0pywtg9xtsc6cbeaphqa6fm --logs`,
+		Args: cobra.RangeArgs(1, 2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			executions := 0
+			for _, arg := range args {
+				if strings.HasPrefix(arg, flow.ExecutionPrefix) {
+					executions++
+				}
+			}
+			switch {
+			case executions == 1:
+				return exit.Usagef("pawl diff compares two executions, or two versions: give two ids")
+			case executions == 0 && logs:
+				return exit.Usagef("--logs: definitions have none; give the ids of two executions")
+			}
+			return a.WithClient(cmd.Context(), app.Reading, func(ctx context.Context, s *app.Session) error {
+				if executions == 2 {
+					return diffOutcomes(ctx, a, s, args, logs)
+				}
+				return diff(ctx, a, s, args)
+			})
+		},
+	}
+	c.Flags().BoolVar(&logs, "logs", false, "of two executions, also what they wrote, up to 1 MB of each stream")
+	return c
+}
+
+func diff(ctx context.Context, a *app.App, s *app.Session, args []string) error {
+	old, err := definitionOf(ctx, s, args[0])
+	if err != nil {
+		return err
+	}
+	latest := old
+	switch _, version, alias, _ := engine.SplitAction(args[0]); {
+	case len(args) == 2:
+		latest, err = definitionOf(ctx, s, args[1])
+	case version > 0, alias != "":
+		latest, err = s.Definition(ctx, old.Name, 0)
+	case old.Version == 1:
+		return exit.Usagef("%s has one version: there is nothing to compare it with", old.Name)
+	default:
+		old, err = s.Definition(ctx, old.Name, old.Version-1)
+	}
+	if err != nil {
+		return err
+	}
+	var texts [2]bytes.Buffer
+	for i, d := range []*api.Definition{old, latest} {
+		if err := output.WriteYAML(&texts[i], d.Document); err != nil {
+			return err
+		}
+	}
+	title := func(d *api.Definition) string { return fmt.Sprintf("%s@%d", d.Name, d.Version) }
+	changes := udiff.Unified(title(old), title(latest), texts[0].String(), texts[1].String())
+	if changes == "" {
+		fmt.Fprintf(a.Err, "pawl: %s and %s are the same\n", title(old), title(latest))
+		return nil
+	}
+	_, err = fmt.Fprint(a.Out, changes)
+	return err
+}
+
+// definitionOf loads what NAME[@VERSION] or NAME@ALIAS names.
+func definitionOf(ctx context.Context, s *app.Session, text string) (*api.Definition, error) {
+	name, version, alias, err := engine.SplitAction(text)
+	if err != nil {
+		return nil, exit.Usagef("%v", err)
+	}
+	if alias != "" {
+		if version, err = versionOf(ctx, s, name, alias); err != nil {
+			return nil, err
+		}
+	}
+	return s.Definition(ctx, name, version)
+}

@@ -1,0 +1,129 @@
+// Package listing has the choices of commands that list executions or select them by flags.
+package listing
+
+import (
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/client"
+	"github.com/pawl-run/pawl/internal/cli/app"
+	"github.com/pawl-run/pawl/internal/cli/exit"
+	"github.com/pawl-run/pawl/internal/cli/output"
+)
+
+// Selection says which executions: what the flags of pawl get, cancel, rerun and export select.
+type Selection struct {
+	Limit    int
+	Status   []string
+	Action   string
+	Workflow string
+	RerunOf  string
+	Labels   map[string]string
+	Verdicts []string
+	Outputs  bool
+	Cases    bool
+	Tasks    bool
+	Since    string
+	Until    string
+	Where    string
+}
+
+// Options are the choices of pawl get.
+type Options struct {
+	Selection
+	Format   output.Format
+	Watch    bool
+	Hinted   bool // the server says when the list may have changed
+	Interval time.Duration
+
+	Trigger, Subject, Source string // of signals
+	State, Assignee          string // of inquiries; state of enforcements, too
+	Rule, Signal             string // of enforcements
+	VersionsOf               string // of actions
+	History                  bool   // of pauses
+}
+
+// Flags adds those that select executions.
+func (l *Selection) Flags(f *pflag.FlagSet) {
+	f.StringSliceVar(&l.Status, "status", nil, "only executions with one of these statuses")
+	f.StringVar(&l.Action, "action", "", "only executions of this action or workflow")
+	f.StringVar(&l.Workflow, "workflow", "", "only the tasks of this workflow execution")
+	f.StringVar(&l.RerunOf, "rerun-of", "", "only the reruns of this execution")
+	f.StringToStringVar(&l.Labels, "label", nil, "only executions with this label, as in team=grading")
+	f.StringSliceVar(&l.Verdicts, "verdict", nil, "only what ended with one of these: ok, or the code of an error, such as timeout")
+	f.StringVar(&l.Since, "since", "", "only what was created, or of signals accepted, since then: 90m, or a time as 2026-11-02T10:00:00Z")
+	f.StringVar(&l.Where, "where", "", "only executions that meet this condition, as in 'label.team = docs and status = failed and created > -7d'")
+	f.StringVar(&l.Until, "until", "", "only executions created before then, as with --since")
+}
+
+// Any reports whether a flag that selects executions was given.
+func (l *Selection) Any() bool {
+	return len(l.Status)+len(l.Labels)+len(l.Verdicts) > 0 || l.Action+l.Workflow+l.RerunOf+l.Since+l.Until+l.Where != ""
+}
+
+// Filter is the selection in the words of the client.
+func (l *Selection) Filter() (client.Filter, error) {
+	if l.Limit < 1 {
+		return client.Filter{}, exit.Usagef("--limit %d: give a number of 1 or more", l.Limit)
+	}
+	f := client.Filter{Action: l.Action, Workflow: l.Workflow, RerunOf: l.RerunOf, Labels: l.Labels, Verdicts: l.Verdicts, Where: l.Where, Outputs: l.Outputs, Cases: l.Cases, TopLevel: !l.Tasks && l.Workflow == "", Limit: min(l.Limit, 1000)}
+	for _, s := range l.Status {
+		if !slices.Contains(api.Statuses(), api.Status(s)) {
+			return f, exit.Usagef("--status %q: one of %s", s, strings.Trim(strings.ReplaceAll(fmt.Sprint(api.Statuses()), " ", ", "), "[]"))
+		}
+		f.Status = append(f.Status, api.Status(s))
+	}
+	var err error
+	if f.Since, err = app.Moment("--since", l.Since); err != nil {
+		return f, err
+	}
+	f.Until, err = app.Moment("--until", l.Until)
+	return f, err
+}
+
+// Pick lists as many as are to be listed. A list that is watched begins with what runs: under load the newest are all waiting.
+func (l *Options) Pick(f client.Filter, walk func(client.Filter) iter.Seq2[api.Execution, error]) ([]api.Execution, error) {
+	if !l.Watch || len(f.Status) > 0 {
+		return l.firstOf(walk(f))
+	}
+	active := f
+	active.Status = []api.Status{api.Running, api.Provisioning}
+	all, err := l.firstOf(walk(active))
+	if err != nil {
+		return nil, err
+	}
+	newest, err := l.firstOf(walk(f))
+	if err != nil {
+		return nil, err
+	}
+	shown := map[string]bool{}
+	for _, x := range all {
+		shown[x.ID] = true
+	}
+	for _, x := range newest {
+		if !shown[x.ID] && len(all) < l.Limit {
+			all = append(all, x)
+		}
+	}
+	return all, nil
+}
+
+// firstOf are the first of a walk, as many as are to be listed.
+func (l *Options) firstOf(walk iter.Seq2[api.Execution, error]) ([]api.Execution, error) {
+	all := []api.Execution{}
+	for x, err := range walk {
+		if err != nil {
+			return nil, err
+		}
+		if all = append(all, x); len(all) >= l.Limit {
+			break
+		}
+	}
+	return all, nil
+}

@@ -1,0 +1,214 @@
+package observe
+
+import (
+	"bufio"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-run/pawl/client"
+	"github.com/pawl-run/pawl/internal/archive"
+	"github.com/pawl-run/pawl/internal/cli/app"
+	"github.com/pawl-run/pawl/internal/cli/debug"
+	"github.com/pawl-run/pawl/internal/cli/exit"
+	"github.com/pawl-run/pawl/internal/cli/listing"
+	"github.com/pawl-run/pawl/internal/cli/output"
+	"github.com/pawl-run/pawl/internal/terminal"
+)
+
+func ExportCommand(a *app.App) *cobra.Command {
+	l := &listing.Selection{Limit: 1}
+	var file string
+	c := &cobra.Command{
+		Use:   "export [ID…]",
+		Short: "Write an archive of executions that have ended, to be looked at elsewhere",
+		Long: `Write executions that have ended into an archive: a workflow with all of its tasks, each with its input and output, history, logs,
+files and the definition that it ran on. Name executions, or select them as pawl get executions does; what a filter selects
+and has not ended is left out, and said.
+
+The archive is a tar: tar tf lists it, sha256sum -c checks what tar has unpacked. It goes to standard output, or to --file, which
+is there whole or not at all; a name that ends in .gz has it compressed. Nothing is hidden in it: inputs, outputs and logs are
+as they were, with whatever a program has printed. Secrets that the operator has named are in no archive, as they are in no row.
+
+pawl import brings it to another server, where it can be seen, replayed and run again.`,
+		Example: `  pawl export ex_… --file failure.pawl
+  pawl export --label run=17 --since 2d --file run17.pawl.gz
+  pawl export ex_… | ssh other pawl import -
+  tar xOf failure.pawl executions/000001.jsonl | jq -c 'select(.execution) | .execution | {id, status}'`,
+		RunE: func(cmd *cobra.Command, ids []string) error {
+			f, err := l.Filter()
+			if err != nil {
+				return err
+			}
+			selects := l.Action != "" || len(l.Labels)+len(l.Status)+len(l.Verdicts) > 0 || l.Since != "" || l.Until != "" || l.RerunOf != ""
+			switch {
+			case l.Where != "":
+				return exit.Usagef("--where is not for exports: pawl get executions --where '%s' -o name | xargs pawl export --file FILE", l.Where)
+			case len(ids) == 0 && !selects:
+				return exit.Usagef("name executions, or select some: --label, --action, --status, --verdict, --since, --until, --rerun-of")
+			case len(ids) > 0 && selects:
+				return exit.Usagef("executions are named or selected by filters, and not both")
+			case file == "" && terminal.IsTerminal(a.Out):
+				return exit.Usagef("an archive is nothing for a terminal: name a file with --file, or pipe it somewhere")
+			}
+			return a.WithClient(cmd.Context(), app.Reading, func(ctx context.Context, s *app.Session) error {
+				if file == "" {
+					return export(ctx, a, s, ids, f, a.Out, "")
+				}
+				return exportTo(ctx, a, s, ids, f, file)
+			})
+		},
+	}
+	flags := c.Flags()
+	flags.StringVarP(&file, "file", "O", "", "where to write the archive; standard output by default")
+	l.Flags(flags)
+	for _, name := range []string{"workflow", "where"} { // an archive has whole workflows; a condition is refused with what to do instead
+		_ = flags.MarkHidden(name)
+	}
+	return c
+}
+
+// exportTo writes an archive to a file, which gets its name when it is whole.
+func exportTo(ctx context.Context, a *app.App, s *app.Session, ids []string, f client.Filter, file string) (err error) {
+	part := file + ".part"
+	to, err := os.Create(part)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			_ = os.Remove(part)
+		}
+	}()
+	if strings.HasSuffix(file, ".gz") {
+		z := gzip.NewWriter(to)
+		err = errors.Join(export(ctx, a, s, ids, f, z, file), z.Close())
+	} else {
+		err = export(ctx, a, s, ids, f, to, file)
+	}
+	if err == nil {
+		err = to.Sync()
+	}
+	if err = errors.Join(err, to.Close()); err != nil {
+		return err
+	}
+	return os.Rename(part, file)
+}
+
+// export copies an archive, checks it on the way, and says what is in it.
+func export(ctx context.Context, a *app.App, s *app.Session, ids []string, f client.Filter, to io.Writer, file string) error {
+	from, err := s.Export(ctx, ids, f)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = from.Close() }()
+	var trees, executions, missing, leftOut int
+	err = archive.Read(io.TeeReader(from, to), archive.Contents{Row: func(r *archive.Row, _ []byte) error {
+		switch {
+		case r.Execution != nil:
+			executions++
+		case r.End != nil:
+			trees++
+		case r.Blob != nil && r.Blob.Missing:
+			missing++
+			a.Say("%s is no longer kept, and is not in the archive", r.Blob.Name)
+		case r.LeftOut != nil:
+			if leftOut++; leftOut <= debug.ShownFindings {
+				a.Say("%s is left out: %s", r.LeftOut.Execution, r.LeftOut.Why)
+			}
+		}
+		return nil
+	}})
+	if err != nil {
+		return fmt.Errorf("export: %w", err)
+	}
+	if leftOut > 0 {
+		a.Say("%s left out: pawl events ID --follow waits until one has ended, then export again", output.Plural(leftOut, "execution is", "executions are"))
+	}
+	name := ""
+	if file != "" {
+		name = " to " + file
+	}
+	a.Say("Exported %s with %s in all%s", output.Plural(trees, "execution", "executions"), output.Plural(executions-trees, "task", "tasks"), name)
+	return nil
+}
+
+func ImportCommand(a *app.App) *cobra.Command {
+	var format output.Format
+	c := &cobra.Command{
+		Use:   "import FILE|-",
+		Short: "Bring executions from an archive here, to look at them",
+		Long: `Store the executions of an archive that pawl export has written. All of it is checked first, each checksum and each history; then each
+execution is stored with all of its tasks, or not at all. Importing an archive again is harmless: what is here already is left as
+it is. An id under which there is something else here is refused, and the rest is stored; the exit code is 1 then.
+
+What was imported is marked as such and only to be looked at: pawl get, describe, logs, events, files and replay show it, and pawl
+rerun runs it again as a new execution. It never runs, waits, holds a slot or triggers a rule here. Retention counts from the import.
+
+Definitions of the archive never replace those that are here. To run an execution again on its own, register that first:
+tar -xOf FILE 'definitions/NAME@VERSION.HASH.json' | pawl apply -`,
+		Example: `  pawl import failure.pawl
+  ssh other pawl export ex_… | pawl import -`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.WithClient(cmd.Context(), app.Reading, func(ctx context.Context, s *app.Session) error {
+				return importFile(ctx, a, s, args[0], format)
+			})
+		},
+	}
+	output.FormatFlag(c, &format, output.AsTable, output.AsJSON, output.AsYAML)
+	return c
+}
+
+func importFile(ctx context.Context, a *app.App, s *app.Session, name string, format output.Format) error {
+	from := a.In
+	if name != "-" {
+		f, err := os.Open(name)
+		if err != nil {
+			return &exit.Error{Code: exit.Misuse, Err: err}
+		}
+		defer func() { _ = f.Close() }()
+		from = f
+	}
+	plain, err := uncompressed(from)
+	if err != nil {
+		return fmt.Errorf("read %s: %w", name, err)
+	}
+	out, err := s.Import(ctx, plain)
+	if err != nil {
+		return fmt.Errorf("import %s: %w", name, err)
+	}
+	if format != output.AsTable {
+		if err := output.WriteData(a.Out, format, out); err != nil {
+			return err
+		}
+	} else {
+		fmt.Fprintf(a.Out, "Imported %s with %s in all from %s", output.Plural(out.Trees, "execution", "executions"), output.Plural(out.Executions-out.Trees, "task", "tasks"), out.From)
+		if out.Already > 0 {
+			fmt.Fprintf(a.Out, "; %s here already", output.Plural(out.Already, "was", "were"))
+		}
+		fmt.Fprintln(a.Out)
+		for _, r := range out.Refusals {
+			fmt.Fprintf(a.Out, "  %s: %s\n", r.Execution, r.Why)
+		}
+	}
+	if out.Refused > 0 {
+		return fmt.Errorf("%s refused", output.Plural(out.Refused, "execution was", "executions were"))
+	}
+	return nil
+}
+
+// uncompressed reads an archive, or what gzip has made of one.
+func uncompressed(from io.Reader) (io.Reader, error) {
+	b := bufio.NewReaderSize(from, 64<<10)
+	if magic, err := b.Peek(2); err != nil || magic[0] != 0x1f || magic[1] != 0x8b {
+		return b, nil // what it is, or why it cannot be read, is said where it is read
+	}
+	return gzip.NewReader(b)
+}

@@ -1,0 +1,178 @@
+package observe
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/cli/app"
+	"github.com/pawl-run/pawl/internal/cli/automate"
+	"github.com/pawl-run/pawl/internal/cli/output"
+	"github.com/pawl-run/pawl/internal/cli/steer"
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/terminal"
+)
+
+func DescribeCommand(a *app.App) *cobra.Command {
+	var f output.Format
+	c := &cobra.Command{
+		Use:   "describe ID",
+		Short: "Show everything about one execution: its request, tasks, history and outcome; or about a signal, inquiry, webhook or schedule",
+		Example: `  pawl describe ex_…
+  pawl describe sg_…
+  pawl describe iq_…
+  pawl describe webhook:github
+  pawl describe schedule:nightly
+  pawl describe rule:clean-disk
+  pawl describe ex_… -o json`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.WithClient(cmd.Context(), app.Reading, func(ctx context.Context, s *app.Session) error {
+				if strings.HasPrefix(args[0], flow.SignalPrefix) {
+					return automate.DescribeSignal(ctx, a, s, args[0], f)
+				}
+				if strings.HasPrefix(args[0], flow.InquiryPrefix) {
+					return automate.DescribeInquiry(ctx, a, s, args[0], f)
+				}
+				for _, k := range describable {
+					if name, is := strings.CutPrefix(args[0], k.prefix); is {
+						return k.describe(ctx, a, s, name, f)
+					}
+				}
+				x, err := s.Get(ctx, args[0])
+				if err != nil {
+					return err
+				}
+				if f != output.AsTable {
+					return output.WriteData(a.Out, f, x)
+				}
+				return describe(ctx, a, s, x)
+			})
+		},
+	}
+	output.FormatFlag(c, &f, output.AsTable, output.AsJSON, output.AsYAML)
+	return c
+}
+
+func describe(ctx context.Context, a *app.App, s *app.Session, x *api.Execution) error {
+	t := &output.Table{}
+	field := func(name, value string) {
+		if value != "" && value != "0s" && value != "0" {
+			t.Row(name+":", value)
+		}
+	}
+	action := x.Action
+	if x.Version > 0 {
+		action = fmt.Sprintf("%s@%d", x.Action, x.Version)
+	}
+	field("ID", x.ID)
+	if x.Kind != x.Action {
+		action += " (" + x.Kind + ")"
+	}
+	field("Action", action)
+	field("Alias", x.Alias)
+	field("Status", string(x.Status))
+	field("Attempt", fmt.Sprint(x.Attempt))
+	if x.Workflow != "" {
+		field("Task", fmt.Sprintf("%s[%d] of %s", x.Task, x.Index, x.Workflow))
+	}
+	field("Rerun of", x.RerunOf)
+	if i := x.Imported; i != nil {
+		field("Imported", fmt.Sprintf("from %s, %s: it ran there, and nothing happens to it here", i.From, i.At.Local().Format("2006-01-02 15:04:05")))
+	}
+	field("Given by", x.GivenBy)
+	field("Only", strings.Join(x.Only, ", "))
+	if x.Status.Terminal() {
+		again, err := steer.Reruns(ctx, s, x.ID)
+		if err != nil {
+			return err
+		}
+		field("Reruns", again)
+	}
+	if x.Cached {
+		field("Cached", "outcome of "+x.ReusedOf+": it did not run")
+	} else if x.ReusedOf != "" {
+		field("Outcome", "that of "+x.ReusedOf+": it did not run")
+	}
+	field("Signal", x.Signal)
+	field("Rules", strings.Join(x.Rules, " → "))
+	field("Queue", x.Queue)
+	field("Runtime", x.Runtime)
+	field("Worker labels", flow.LabelText(x.WorkerLabels))
+	field("Priority", fmt.Sprint(x.Priority))
+	if x.Key != "" {
+		field("Key", fmt.Sprintf("%s (limit %d)", x.Key, x.KeyLimit))
+	}
+	field("Labels", flow.LabelText(x.Labels))
+	field("Timeout", x.Timeout.String())
+	field("Queue timeout", x.QueueTimeout.String())
+	field("Total timeout", x.TotalTimeout.String())
+	field("Created", stamp(x.CreatedAt))
+	field("Not before", stamp(x.NotBefore))
+	field("Started", stamp(x.StartedAt))
+	field("Finished", stamp(x.FinishedAt))
+	field("Took", output.Took(x))
+	field("Worker", x.Worker)
+	if x.Paused != nil {
+		field("Paused", strings.TrimPrefix(output.Pause(x.Paused), "paused "))
+	}
+	if x.CancelOrder != nil {
+		field("Ordered", fmt.Sprintf("to end as %s: %s", x.CancelOrder.As, x.CancelOrder.Reason))
+	}
+	if x.Error != nil {
+		field("Error", x.Error.Error())
+	}
+	t.Write(a.Out)
+	if x.Kind == "workflow" {
+		if err := describeTasks(ctx, a, s, x); err != nil {
+			return err
+		}
+	}
+	fmt.Fprintln(a.Out, "\nHistory:")
+	h := &output.Table{}
+	for after := int64(0); ; {
+		page, err := s.Events(ctx, x.ID, after, 500)
+		if err != nil {
+			return err
+		}
+		for _, e := range page.Events {
+			h.Row(eventCells(&e)...)
+			after = e.Seq
+		}
+		if !page.More || len(page.Events) == 0 {
+			break
+		}
+	}
+	h.Write(a.Out)
+	for _, part := range []struct {
+		name string
+		raw  []byte
+	}{{"Input", x.Input}, {"Output", x.Output}} {
+		if len(part.raw) > 0 && string(part.raw) != "null" {
+			fmt.Fprintf(a.Out, "\n%s:\n", part.name)
+			var b strings.Builder
+			if err := output.WriteYAML(&b, part.raw); err != nil {
+				return err
+			}
+			for line := range strings.Lines(b.String()) {
+				fmt.Fprint(a.Out, "  ", strings.TrimRight(terminal.Clean(strings.TrimSuffix(line, "\n")), " "), "\n")
+			}
+		}
+	}
+	return nil
+}
+
+func stamp(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.Local().Format("2006-01-02 15:04:05.000 MST")
+}
+
+func eventCells(e *api.Event) []string {
+	return []string{fmt.Sprintf("  %4d", e.Seq), e.At.Local().Format("15:04:05.000000"), fmt.Sprintf("attempt %d", e.Attempt), e.Type, string(e.Data)}
+}

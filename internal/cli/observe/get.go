@@ -1,0 +1,378 @@
+// Package observe has the commands that show executions and what else an engine keeps: get, describe, why, logs, events, files, wait,
+// export and import.
+package observe
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/client"
+	"github.com/pawl-run/pawl/internal/cli/app"
+	"github.com/pawl-run/pawl/internal/cli/automate"
+	"github.com/pawl-run/pawl/internal/cli/define"
+	"github.com/pawl-run/pawl/internal/cli/exit"
+	"github.com/pawl-run/pawl/internal/cli/instance"
+	"github.com/pawl-run/pawl/internal/cli/listing"
+	"github.com/pawl-run/pawl/internal/cli/output"
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/terminal"
+)
+
+// kinds of things that can be listed, with the other names that people try.
+var listKinds = []struct {
+	name    string
+	aliases []string
+	list    func(context.Context, *app.App, *client.Client, *listing.Options) (any, *output.Table, error)
+}{
+	{"executions", []string{"execution", "ex", "runs"}, listExecutions},
+	{"evaluations", []string{"evaluation", "evals", "eval"}, listEvaluations},
+	{"actions", []string{"action", "workflows", "workflow", "definitions"}, define.ListActions},
+	{"queues", []string{"queue"}, listQueues},
+	{"keys", []string{"key"}, listKeys},
+	{"workers", []string{"worker"}, listWorkers},
+	{"schedules", []string{"schedule"}, automate.ListSchedules},
+	{"signals", []string{"signal"}, automate.ListSignals},
+	{"webhooks", []string{"webhook", "hooks", "hook"}, automate.ListWebhooks},
+	{"inquiries", []string{"inquiry", "questions"}, automate.ListInquiries},
+	{"rules", []string{"rule"}, automate.ListRules},
+	{"enforcements", []string{"enforcement"}, automate.ListEnforcements},
+	{"activity", nil, listActivity},
+	{"pauses", []string{"pause", "paused"}, define.ListPauses},
+}
+
+func GetCommand(a *app.App) *cobra.Command {
+	l := &listing.Options{}
+	var names []string
+	for _, k := range listKinds {
+		names = append(names, k.name)
+	}
+	c := &cobra.Command{
+		Use:   "get " + strings.Join(names, "|"),
+		Short: "List executions, evaluations, actions, queues, keys, workers, schedules, signals, rules, enforcements, inquiries, webhooks, pauses, or what the server has done lately",
+		Long: `List what there is. Executions come newest first; tasks of workflows are left out unless --tasks or --workflow asks
+for them.`,
+		Example: `  pawl get executions --status failed,timed_out --since 1h
+  pawl get executions --label team=grading -o json
+  pawl get executions --where 'label.team in (docs, web) and status = failed and created > -7d'
+  pawl get evaluations --label run=17 --verdict timeout,oom
+  pawl get evaluations --label run=17 --cases  which cases did not pass
+  pawl get executions --workflow ex_…          the tasks of one workflow
+  pawl get executions -w                       keep the list up to date
+  pawl get actions --versions-of grade         when each was registered; pawl diff shows what changed
+  pawl get activity --limit 60                 what the server has done, minute by minute
+  pawl get workers -o wide`,
+		ValidArgs: names,
+		Args:      cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			for _, k := range listKinds {
+				if k.name == args[0] || slices.Contains(k.aliases, args[0]) {
+					l.Hinted = k.name == "executions" || k.name == "evaluations"
+					return get(cmd.Context(), a, l, func(ctx context.Context, c *client.Client) (any, *output.Table, error) {
+						return k.list(ctx, a, c, l)
+					})
+				}
+			}
+			return exit.Usagef("%q cannot be listed: one of %s", args[0], strings.Join(names, ", "))
+		},
+	}
+	f := c.Flags()
+	f.BoolVarP(&l.Watch, "watch", "w", false, "show the list again whenever it changes, with the time above it and what runs at its head")
+	l.Interval = time.Second
+	app.DurationVar(f, &l.Interval, "interval", "how often --watch looks; of executions and evaluations: at most, when something may have changed")
+	f.IntVar(&l.Limit, "limit", 50, "how many at most")
+	l.Flags(f)
+	f.BoolVar(&l.Outputs, "outputs", false, "with -o json or yaml: what each has put out as well")
+	f.BoolVar(&l.Cases, "cases", false, "of evaluations: how many cases passed, and which did not; with -o json or yaml how each ended")
+	f.BoolVar(&l.Tasks, "tasks", false, "tasks of workflows as well")
+	f.StringVar(&l.Trigger, "trigger", "", "only signals of this trigger")
+	f.StringVar(&l.Subject, "subject", "", "only signals about this")
+	f.StringVar(&l.Source, "source", "", "only signals from this source, as in api")
+	f.StringVar(&l.State, "state", "", "only inquiries in this state: open (the default), answered, expired, withdrawn, or all of them; or only enforcements: ran, held, folded, refused, failed")
+	f.StringVar(&l.Assignee, "assignee", "", "only open inquiries for this person or group:NAME by name")
+	f.StringVar(&l.VersionsOf, "versions-of", "", "of actions: every version of this one, the newest first")
+	f.BoolVar(&l.History, "history", false, "of pauses: everything that was paused and resumed, the latest first")
+	f.StringVar(&l.Rule, "rule", "", "only enforcements of this rule")
+	f.StringVar(&l.Signal, "signal", "", "only enforcements of this signal")
+	output.FormatFlag(c, &l.Format, output.AsTable, output.AsWide, output.AsJSON, output.AsYAML, output.AsName)
+	return c
+}
+
+// get lists once, or again and again.
+func get(ctx context.Context, a *app.App, l *listing.Options, list func(context.Context, *client.Client) (any, *output.Table, error)) error {
+	return a.WithClient(ctx, app.Reading, func(ctx context.Context, s *app.Session) error { return getWith(ctx, a, s, l, list) })
+}
+
+func getWith(ctx context.Context, a *app.App, s *app.Session, l *listing.Options, list func(context.Context, *client.Client) (any, *output.Table, error)) error {
+	if l.Watch {
+		s.Leave()
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	hints := make(chan struct{}, 1)
+	if l.Watch && l.Hinted && !s.Embedded {
+		go hint(ctx, s.Client, hints)
+	} else {
+		close(hints)
+	}
+	last := ""
+	for {
+		data, t, err := list(ctx, s.Client)
+		if err != nil {
+			return err
+		}
+		var b strings.Builder
+		switch l.Format {
+		case output.AsJSON, output.AsYAML:
+			if err := output.WriteData(&b, l.Format, data); err != nil {
+				return err
+			}
+		case output.AsName:
+			for _, r := range t.Rows[1:] {
+				fmt.Fprintln(&b, r[0])
+			}
+		default:
+			t.Write(&b)
+		}
+		if text := b.String(); text != last {
+			if l.Watch && last != "" && terminal.IsTerminal(a.Out) {
+				fmt.Fprint(a.Out, "\x1b[H\x1b[2J")
+			}
+			if l.Watch && (l.Format == output.AsTable || l.Format == output.AsWide) {
+				if last != "" && !terminal.IsTerminal(a.Out) {
+					fmt.Fprintln(a.Out)
+				}
+				fmt.Fprintln(a.Out, time.Now().Format("15:04:05"))
+			}
+			fmt.Fprint(a.Out, text)
+			last = text
+		}
+		if !l.Watch {
+			return nil
+		}
+		if s.Embedded {
+			a.Say("nothing is at work on %s, so nothing changes: watch while a pawl run or pawl server is", a.Config.Text("state_dir"))
+			return nil
+		}
+		if err := instance.WaitFor(ctx, l.Interval); err != nil {
+			return err
+		}
+		select {
+		case <-hints:
+		case <-time.After(unhinted):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// unhinted is how long a watched list goes without a hint: the server sends one at least every 5 s, unless a proxy holds the stream back.
+const unhinted = 10 * time.Second
+
+// hint puts a value into hints, which has room for one, whenever executions may have changed. It closes hints when it cannot say any more.
+func hint(ctx context.Context, c *client.Client, hints chan<- struct{}) {
+	defer close(hints)
+	for _, err := range c.FollowChanges(ctx) {
+		if err != nil {
+			return
+		}
+		select {
+		case hints <- struct{}{}:
+		default:
+		}
+	}
+}
+
+func listExecutions(ctx context.Context, _ *app.App, c *client.Client, l *listing.Options) (any, *output.Table, error) {
+	f, err := l.Filter()
+	if err != nil {
+		return nil, nil, err
+	}
+	all, err := l.Pick(f, func(f client.Filter) iter.Seq2[api.Execution, error] { return c.All(ctx, f) })
+	return all, executionTable(all, l.Format == output.AsWide), err
+}
+
+func listEvaluations(ctx context.Context, a *app.App, c *client.Client, l *listing.Options) (any, *output.Table, error) {
+	f, err := l.Filter()
+	if err != nil {
+		return nil, nil, err
+	}
+	if l.Action != "" || l.Workflow != "" || l.RerunOf != "" || l.Tasks {
+		return nil, nil, exit.Usagef("evaluations have no action and are no tasks: leave out --action, --workflow, --rerun-of and --tasks, or list executions")
+	}
+	f.TopLevel = false // they all are
+	all, err := l.Pick(f, func(f client.Filter) iter.Seq2[api.Execution, error] { return c.AllEvaluations(ctx, f) })
+	if err == nil && len(all) == 0 && len(l.Verdicts) > 0 && len(l.Labels) > 0 && !l.Watch {
+		sayVerdicts(ctx, a, c, l)
+	}
+	return all, evaluationTable(all, l), err
+}
+
+func evaluationTable(all []api.Execution, l *listing.Options) *output.Table {
+	t := &output.Table{}
+	wide := l.Format == output.AsWide
+	head := []string{"ID", "STATUS", "VERDICT", "EXIT", "CPU", "WALL", "MEMORY", "CREATED"}
+	if l.Cases {
+		head = append(head, "CASES", "NOT PASSED")
+	}
+	if wide {
+		head = append(head, "ATTEMPT", "QUEUE", "WORKER", "LABELS", "ERROR")
+	}
+	t.Row(head...)
+	for i := range all {
+		x := &all[i]
+		code := ""
+		if x.ExitCode != nil {
+			code = strconv.Itoa(*x.ExitCode)
+		}
+		cells := []string{x.ID, statusText(x), x.Verdict, code, output.Millis(x.CPUMS), output.Millis(x.WallMS), output.Memory(x), output.Ago(x.CreatedAt)}
+		if l.Cases {
+			passed, rest := casesText(x, wide)
+			cells = append(cells, passed, rest)
+		}
+		if wide {
+			message := ""
+			if x.Error != nil {
+				message, _, _ = strings.Cut(x.Error.Message, "\n")
+			}
+			cells = append(cells, strconv.Itoa(x.Attempt), x.Queue, x.Worker, flow.LabelText(x.Labels), message)
+		}
+		t.Row(cells...)
+	}
+	return t
+}
+
+// statusText is the status, with the time for which what has not begun is submitted, and whether it is paused.
+func statusText(x *api.Execution) string {
+	if x.Status == api.Requested && x.Attempt == 1 && x.NotBefore.After(time.Now()) {
+		return string(x.Status) + ", starts " + output.When(&x.NotBefore)
+	}
+	if x.Paused != nil {
+		return string(x.Status) + ", paused"
+	}
+	return string(x.Status)
+}
+
+// casesText says how many cases passed, and how those ended that did not: the first three, or all of them.
+func casesText(x *api.Execution, all bool) (passed, rest string) {
+	if x.Summary == nil {
+		return "", ""
+	}
+	var others []string
+	for _, c := range x.CaseVerdicts {
+		if c.Verdict != api.VerdictOK {
+			others = append(others, c.Name+": "+c.Verdict)
+		}
+	}
+	const shown = 3
+	if more := len(others) - shown; more > 0 && !all {
+		others = append(others[:shown], fmt.Sprintf("and %d more", more))
+	}
+	return fmt.Sprintf("%d of %d", x.Summary.Passed, x.Summary.Total), strings.Join(others, ", ")
+}
+
+func executionTable(all []api.Execution, wide bool) *output.Table {
+	t := &output.Table{}
+	head := []string{"ID", "ACTION", "STATUS", "ATTEMPT", "CREATED", "TOOK", "ERROR"}
+	if wide {
+		head = append(head, "KIND", "QUEUE", "KEY", "WORKER", "TASK", "LABELS")
+	}
+	t.Row(head...)
+	for i := range all {
+		x := &all[i]
+		cells := []string{x.ID, x.Action, statusText(x), strconv.Itoa(x.Attempt), output.Ago(x.CreatedAt), output.Took(x), ""}
+		if x.Error != nil {
+			cells[len(cells)-1] = x.Error.Code
+		}
+		if wide {
+			task := x.Task
+			if task != "" {
+				task = fmt.Sprintf("%s[%d]", x.Task, x.Index)
+			}
+			cells = append(cells, x.Kind, x.Queue, x.Key, x.Worker, task, flow.LabelText(x.Labels))
+		}
+		t.Row(cells...)
+	}
+	return t
+}
+
+func listQueues(ctx context.Context, _ *app.App, c *client.Client, _ *listing.Options) (any, *output.Table, error) {
+	all, err := c.Queues(ctx)
+	all = append([]api.Queue{}, all...) // in JSON an empty list, not null
+	t := &output.Table{}
+	t.Row("QUEUE", "READY", "OLDEST", "WORKERS", "SLOTS", "STATE")
+	for _, q := range all {
+		name := q.Queue
+		if needs := slices.DeleteFunc([]string{handlerText(q.Handler), q.Runtime, flow.LabelText(q.WorkerLabels)}, func(s string) bool { return s == "" }); len(needs) > 0 {
+			name += " (" + strings.Join(needs, ",") + ")"
+		}
+		t.Row(name, strconv.Itoa(q.Ready), output.Ago(q.Oldest), strconv.Itoa(q.Workers), strconv.Itoa(q.Slots), output.Pause(q.Paused))
+	}
+	return all, t, err
+}
+
+// handlerText names the handler that a part of a queue is for.
+func handlerText(name string) string {
+	if name == "" {
+		return ""
+	}
+	return "handler " + name
+}
+
+func listKeys(ctx context.Context, _ *app.App, c *client.Client, _ *listing.Options) (any, *output.Table, error) {
+	all, err := c.Keys(ctx)
+	all = append([]api.Key{}, all...) // in JSON an empty list, not null
+	t := &output.Table{}
+	t.Row("KEY", "HOLDERS", "WAITING")
+	for _, k := range all {
+		t.Row(k.Key, strconv.Itoa(k.Holders), strconv.Itoa(k.Waiting))
+	}
+	return all, t, err
+}
+
+func listWorkers(ctx context.Context, _ *app.App, c *client.Client, l *listing.Options) (any, *output.Table, error) {
+	all, err := c.Workers(ctx)
+	all = append([]api.Worker{}, all...) // in JSON an empty list, not null
+	t := &output.Table{}
+	head := []string{"SESSION", "NAME", "QUEUES", "LABELS", "SLOTS", "STARTED", "STATE"}
+	if l.Format == output.AsWide {
+		head = append(head, "KINDS", "LEASE UNTIL")
+	}
+	t.Row(head...)
+	for _, w := range all {
+		cells := []string{w.Session, w.Name, strings.Join(w.Queues, ","), flow.LabelText(w.Labels), strconv.Itoa(w.Slots), output.Ago(w.StartedAt), output.Pause(w.Paused)}
+		if l.Format == output.AsWide {
+			kinds := strings.Join(w.Kinds, ",")
+			if kinds == "" {
+				kinds = "built-in"
+			}
+			cells = append(cells, kinds, w.ExpiresAt.Local().Format(time.TimeOnly))
+		}
+		t.Row(cells...)
+	}
+	return all, t, err
+}
+
+// sayVerdicts says which verdicts there are with the labels when none is one of those that were asked for: they may be mistyped.
+func sayVerdicts(ctx context.Context, a *app.App, c *client.Client, l *listing.Options) {
+	n, err := c.Count(ctx, client.Filter{Labels: l.Labels, TopLevel: true})
+	if err != nil || n.Total == 0 {
+		return
+	}
+	var there []string
+	for _, v := range slices.Sorted(maps.Keys(n.Verdicts)) {
+		there = append(there, fmt.Sprintf("%d %s", n.Verdicts[v], v))
+	}
+	if n.Unfinished > 0 {
+		there = append(there, fmt.Sprintf("%d unfinished", n.Unfinished))
+	}
+	a.Say("pawl: none has the verdict %s; with the label there are %s", strings.Join(l.Verdicts, ","), strings.Join(there, ", "))
+}

@@ -1,0 +1,168 @@
+package observe
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/client"
+	"github.com/pawl-run/pawl/internal/cli/app"
+	"github.com/pawl-run/pawl/internal/cli/exit"
+	"github.com/pawl-run/pawl/internal/cli/output"
+	"github.com/pawl-run/pawl/internal/terminal"
+)
+
+// waitOptions are the flags of `pawl wait`.
+type waitOptions struct {
+	label   string
+	after   string
+	outputs bool
+	format  output.Format
+}
+
+func WaitCommand(a *app.App) *cobra.Command {
+	var o waitOptions
+	c := &cobra.Command{
+		Use:   "wait --label NAME=VALUE",
+		Short: "Wait until everything with a label has ended, and print how each did",
+		Long: `Wait until everything that was submitted with a label has ended. A line for each outcome goes to standard output as it comes: the
+id, the verdict (ok, or the code of the error), exit code, processor time, memory, and the error's first line. Progress goes to
+standard error. Exit code 0 says that all were ok, 3 that one was not.`,
+		Example: `  pawl wait --label run=17
+  pawl wait --label run=17 -o json --outputs      a line of JSON for each, with its output`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			name, value, ok := strings.Cut(o.label, "=")
+			if o.label == "" {
+				return exit.Usagef("pawl wait needs the label of what to wait for, as in: %s", app.FirstExample(cmd))
+			}
+			if !ok || name == "" {
+				return exit.Usagef("--label %q: write what to wait for as name=value", o.label)
+			}
+			return a.WithClient(cmd.Context(), app.Working, func(ctx context.Context, s *app.Session) error {
+				return waitWith(ctx, a, s, client.OutcomeQuery{Name: name, Value: value, After: o.after, Outputs: o.outputs}, o.format)
+			})
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&o.label, "label", "", "the label, as in run=17")
+	f.StringVar(&o.after, "after", "", "go on behind the outcome with this cursor, as -o json prints it")
+	f.BoolVar(&o.outputs, "outputs", false, "with -o json: what each has put out as well")
+	output.FormatFlag(c, &o.format, output.AsTable, output.AsJSON)
+	f.Lookup("output").Usage = "table: a line for each outcome; json: a line of JSON for each"
+	return c
+}
+
+// waitWith prints outcomes until there are no more.
+func waitWith(ctx context.Context, a *app.App, s *app.Session, q client.OutcomeQuery, f output.Format) error {
+	counts, err := s.Count(ctx, client.Filter{Labels: map[string]string{q.Name: q.Value}, TopLevel: true})
+	if err != nil {
+		return err
+	}
+	if counts.Total == 0 {
+		return fmt.Errorf("nothing was submitted with the label %s=%s: pawl get executions -o wide shows the labels that there are", q.Name, q.Value)
+	}
+	p := progress{app: a, total: counts.Total, verdicts: map[string]int{}, said: time.Now()}
+	err = a.Following(ctx, s, func() error {
+		for o, err := range s.FollowOutcomes(ctx, q) {
+			if err != nil {
+				return err
+			}
+			if f == output.AsJSON {
+				err = output.WriteLine(a.Out, &o)
+			} else {
+				_, err = fmt.Fprintln(a.Out, outcomeLine(&o.Execution))
+			}
+			if err != nil {
+				return err
+			}
+			q.After = o.Cursor
+			p.add(verdict(&o.Execution))
+		}
+		return nil
+	})
+	p.say()
+	if err == nil && p.verdicts[api.VerdictOK] < p.ended {
+		return &exit.Error{Code: exit.Failed}
+	}
+	return err
+}
+
+// verdict is how an execution ended, in one word: ok, or the code of its error.
+func verdict(x *api.Execution) string {
+	switch {
+	case x.Verdict != "":
+		return x.Verdict
+	case x.Status == api.Completed:
+		return api.VerdictOK
+	case x.Error != nil:
+		return x.Error.Code
+	}
+	return string(x.Status)
+}
+
+// outcomeLine is one line about how an execution ended.
+func outcomeLine(x *api.Execution) string {
+	line := fmt.Sprintf("%s  %-14s", x.ID, verdict(x))
+	for _, cell := range []string{exitText(x), output.Millis(x.CPUMS), output.Memory(x)} {
+		line += fmt.Sprintf("  %9s", cell)
+	}
+	if x.Error != nil {
+		first, _, _ := strings.Cut(x.Error.Message, "\n")
+		line += "  " + terminal.Clean(first)
+	}
+	return strings.TrimRight(line, " ")
+}
+
+func exitText(x *api.Execution) string {
+	if x.ExitCode == nil {
+		return ""
+	}
+	return "exit " + strconv.Itoa(*x.ExitCode)
+}
+
+// progressEvery is how often progress is told at most.
+const progressEvery = time.Second
+
+// progress tells on standard error how many outcomes there are.
+type progress struct {
+	app      *app.App
+	total    int
+	ended    int
+	verdicts map[string]int
+	said     time.Time
+}
+
+func (p *progress) add(verdict string) {
+	p.ended++
+	p.verdicts[verdict]++
+	if time.Since(p.said) >= progressEvery && p.ended < p.total {
+		p.say()
+	}
+}
+
+func (p *progress) say() {
+	p.said = time.Now()
+	var names, parts []string
+	for v := range p.verdicts {
+		names = append(names, v)
+	}
+	slices.SortFunc(names, func(v, w string) int {
+		return cmp.Or(cmp.Compare(p.verdicts[w], p.verdicts[v]), cmp.Compare(v, w))
+	})
+	for _, v := range names {
+		parts = append(parts, fmt.Sprintf("%d %s", p.verdicts[v], terminal.Clean(v)))
+	}
+	text := fmt.Sprintf("pawl: %d of %d have ended", p.ended, max(p.total, p.ended))
+	if len(parts) > 0 {
+		text += ": " + strings.Join(parts, ", ")
+	}
+	p.app.Say("%s", text)
+}

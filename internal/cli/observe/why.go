@@ -1,0 +1,64 @@
+package observe
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-run/pawl/internal/cli/app"
+	"github.com/pawl-run/pawl/internal/cli/automate"
+	"github.com/pawl-run/pawl/internal/cli/exit"
+	"github.com/pawl-run/pawl/internal/cli/output"
+	"github.com/pawl-run/pawl/internal/flow"
+)
+
+func WhyCommand(a *app.App) *cobra.Command {
+	var f output.Format
+	var rule string
+	c := &cobra.Command{
+		Use:   "why ID",
+		Short: "Say what an execution or a schedule is waiting for and what would unblock it, or why a rule has fired or not",
+		Long: `Say what an execution or a schedule is waiting for, and what would unblock it; of a signal (sg_…), which rules have started something for it
+and why the others have not, part by part of their conditions with the values that these had; of a rule (rule:NAME), how it
+stands and what became of the latest signals that it listens to.`,
+		Example: `  pawl why ex_…
+  pawl why sg_… --rule clean-disk
+  pawl why rule:clean-disk
+  pawl why schedule:nightly
+  pawl why ex_… -o json`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.WithClient(cmd.Context(), app.Reading, func(ctx context.Context, s *app.Session) error {
+				if strings.HasPrefix(args[0], flow.SignalPrefix) {
+					return automate.WhySignal(ctx, a, s, args[0], rule, f)
+				}
+				if rule != "" {
+					return exit.Usagef("--rule is for a signal, as in pawl why sg_… --rule %s", rule)
+				}
+				if name, is := strings.CutPrefix(args[0], "schedule:"); is {
+					return automate.WhySchedule(ctx, a, s, name, f)
+				}
+				if name, is := strings.CutPrefix(args[0], "rule:"); is {
+					return automate.WhyRule(ctx, a, s, name, f)
+				}
+				w, err := s.Why(ctx, args[0])
+				if err != nil {
+					return err
+				}
+				if f != output.AsTable {
+					return output.WriteData(a.Out, f, w)
+				}
+				output.Reasons(a.Out, w.Summary, w.Facts, w.Unblock)
+				if s.Embedded && !w.Status.Terminal() {
+					fmt.Fprintf(a.Out, "  - no pawl run or pawl server is working on %s now: start one\n", a.Config.Text("state_dir"))
+				}
+				return nil
+			})
+		},
+	}
+	c.Flags().StringVar(&rule, "rule", "", "of a signal: about this rule only, whatever it listens to")
+	output.FormatFlag(c, &f, output.AsTable, output.AsJSON, output.AsYAML)
+	return c
+}

@@ -1,0 +1,156 @@
+package operate
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-run/pawl/internal/cli/app"
+	"github.com/pawl-run/pawl/internal/cli/config"
+	"github.com/pawl-run/pawl/internal/cli/exit"
+	"github.com/pawl-run/pawl/internal/cli/instance"
+	"github.com/pawl-run/pawl/internal/cli/output"
+	"github.com/pawl-run/pawl/internal/handoff/post"
+)
+
+func BrokerCommand(a *app.App) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "broker",
+		Short: "Look at the message broker between servers and workers",
+		Long:  `Look at what lies in the message broker that --broker or PAWL_BROKER names. docs/brokers.md says what a broker is for.`,
+		Args:  cobra.NoArgs,
+	}
+	c.AddCommand(deadLettersCommand(a))
+	return c
+}
+
+func deadLettersCommand(a *app.App) *cobra.Command {
+	var f output.Format
+	var redrive, drop bool
+	c := &cobra.Command{
+		Use:   "dead",
+		Short: "List the letters that no server could read, send them again or drop them",
+		Long: `List the letters that no server could read. Each was sent by a worker and is broken, of another version of Pawl, signed with another
+token, or ended the servers that read it. They are kept for 7 days, the latest 10,000 of them and
+64 MB at most; of calls that were not for reports or logs only the reason is kept. A dead letter changes no execution: its worker has
+sent the same again, or was lost and its work was done again.
+
+To send them again, as after an upgrade that can read them, is safe: what is over by now is refused. Calls that were not for reports or
+logs are deleted instead, since their workers have asked again.`,
+		Example: `  pawl broker dead
+  pawl broker dead --redrive`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			do := post.ListDead
+			switch {
+			case redrive && drop:
+				return exit.Usagef("--redrive sends them again and --drop deletes them: give one of the two")
+			case redrive:
+				do = post.RedriveDead
+			case drop:
+				do = post.DropDead
+			}
+			return keptLetters(cmd.Context(), a, do, f)
+		},
+	}
+	c.Flags().BoolVar(&redrive, "redrive", false, "send them again")
+	c.Flags().BoolVar(&drop, "drop", false, "delete them")
+	output.FormatFlag(c, &f, output.AsTable, output.AsJSON, output.AsYAML)
+	return c
+}
+
+// deadLetter is one line of `pawl broker dead`.
+type deadLetter struct {
+	ID     string        `json:"id"`
+	Line   string        `json:"line"`
+	Age    time.Duration `json:"age"`
+	Tries  int           `json:"tries"`
+	Bytes  int           `json:"bytes"`
+	Reason string        `json:"reason"`
+}
+
+func keptLetters(ctx context.Context, a *app.App, do post.DeadAction, f output.Format) error {
+	ctx, stop := app.Interruptible(ctx)
+	defer stop()
+	office, err := openBroker(ctx, a)
+	if err != nil {
+		return err
+	}
+	defer office.Close()
+	dead, err := office.Dead(ctx, do)
+	if err != nil {
+		return err
+	}
+	shown := make([]deadLetter, len(dead))
+	for i, d := range dead {
+		shown[i] = deadLetter{d.ID, string(d.Line), d.Age.Truncate(time.Second), d.Tries, d.Size, d.Reason}
+	}
+	if f != output.AsTable {
+		return output.WriteData(a.Out, f, shown)
+	}
+	for _, d := range shown {
+		fmt.Fprintf(a.Out, "%s  %s  %s ago  delivered %d times  %d bytes  %s\n", d.ID, d.Line, d.Age, d.Tries, d.Bytes, d.Reason)
+	}
+	n := output.Plural(len(dead), "letter", "letters")
+	sent := 0
+	for _, d := range dead {
+		if d.Line != post.Asks {
+			sent++
+		}
+	}
+	switch {
+	case len(dead) == 0:
+		a.Say("There are no dead letters.")
+	case do == post.RedriveDead:
+		a.Say("%s sent again, %d deleted.", output.Plural(sent, "letter", "letters"), len(dead)-sent)
+	case do == post.DropDead:
+		a.Say("%s dropped.", n)
+	}
+	return nil
+}
+
+// openBroker connects to the broker of the settings.
+func openBroker(ctx context.Context, a *app.App) (post.Broker, error) {
+	url := a.Config.Text("broker")
+	if url == "" {
+		return nil, exit.Usagef("no broker is named: use --broker or PAWL_BROKER")
+	}
+	return instance.OpenBroker(ctx, url, "", a.Logger())
+}
+
+// checkBroker looks at the broker.
+func checkBroker(ctx context.Context, a *app.App) checkup {
+	c := checkup{What: "broker", Needed: true}
+	office, err := openBroker(ctx, a)
+	if err != nil {
+		c.Say, c.Fix = err.Error(), "workers behind it wait meanwhile, and those that servers reach otherwise go on; docs/brokers.md says how to run one"
+		return c
+	}
+	defer office.Close()
+	h, err := office.Health(ctx)
+	if err == nil {
+		err = post.Rehearse(ctx, office)
+	}
+	if err != nil {
+		c.Say = err.Error()
+		return c
+	}
+	c.OK = true
+	c.Say = config.Redacted(a.Config.Text("broker")) + ", " + h.Product
+	for _, line := range post.Lines() {
+		c.Say += fmt.Sprintf(", %d %s", h.Lines[line].Letters, line)
+	}
+	switch {
+	case h.Dead > 0:
+		c.OK, c.Needed = false, false
+		c.Say += ", " + output.Plural(int(h.Dead), "dead letter", "dead letters")
+		c.Fix = "pawl broker dead says why; --redrive sends them again"
+	case h.Concern != "":
+		c.OK, c.Needed = false, false
+		c.Say += ": " + h.Concern
+		c.Fix = h.Remedy
+	}
+	return c
+}

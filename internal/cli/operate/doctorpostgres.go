@@ -1,0 +1,46 @@
+package operate
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/pawl-run/pawl/internal/cli/app"
+	"github.com/pawl-run/pawl/internal/cli/config"
+	"github.com/pawl-run/pawl/internal/cli/instance"
+	"github.com/pawl-run/pawl/internal/cli/output"
+	"github.com/pawl-run/pawl/internal/store/postgres"
+)
+
+// checkPostgres looks at a database without changing it: also its schema stays as it is.
+func checkPostgres(ctx context.Context, a *app.App, dsn string) []checkup {
+	db := checkup{What: "database", Needed: true}
+	all, err := postgres.Status(ctx, dsn, postgres.Options{})
+	if err != nil {
+		db.Say = err.Error()
+		return []checkup{db}
+	}
+	if n := pending(all); n > 0 {
+		db.OK, db.Needed = true, false
+		db.Say = fmt.Sprintf("%s reachable, %s not applied yet", config.Redacted(dsn), output.Plural(n, "migration is", "migrations are"))
+		db.Fix = "the next pawl server does it, or: pawl migrate up"
+		return []checkup{db}
+	}
+	s, err := instance.OpenPostgres(ctx, dsn, postgres.Options{AsIs: true})
+	if err != nil {
+		db.Say = err.Error()
+		return []checkup{db}
+	}
+	defer func() { _ = s.Close() }()
+	db.OK = true
+	return []checkup{checkRows(ctx, a, db, s)}
+}
+
+func pending(all []postgres.Migration) int {
+	n := 0
+	for _, m := range all {
+		if m.AppliedAt.IsZero() {
+			n++
+		}
+	}
+	return n
+}

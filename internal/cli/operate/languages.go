@@ -1,0 +1,86 @@
+package operate
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-run/pawl/internal/cli/app"
+	"github.com/pawl-run/pawl/internal/cli/output"
+	"github.com/pawl-run/pawl/internal/task"
+)
+
+func LanguagesCommand(a *app.App) *cobra.Command {
+	var f output.Format
+	c := &cobra.Command{
+		Use:   "languages",
+		Short: "List the languages that evaluations can be written in, and which of them this machine has",
+		Long: `List the languages that code here may be written in, and look for their tools. With -o yaml each comes with its whole
+profile: how its programs are built and run, what they see, and their limits unless they are given others.
+
+The configuration file may add languages, which this machine's workers then offer to their server as well:
+
+  languages:
+    lua:
+      aliases: [lua5.4]            # other names
+      extensions: [lua]            # of sources
+      file: main.lua               # what the source is called; main.EXTENSION by default
+      files: {prelude.lua: "…"}    # placed beside it
+      tools: [lua5.4, lua]         # the first that PATH finds is {tool}
+      version: ["{tool}", "-v"]    # asks for the version
+      install: "install lua (Debian: apt install lua5.4)"
+      compile: […]                 # leaves {program}, or what built: [paths] says; none: nothing to compile
+      run: ["{tool}", "{file}"]
+      check: [luac5.4, -p, "{file}"]  # looks at the source of a failed program: another code than 0 is syntax_error
+      uncaught: "^lua: "           # a line of stderr that tells an uncaught error from a checker's exit code 1
+      mounts: [/opt/lua]           # of this machine, read-only, beside the tool's own directory
+      env: {LUA_PATH: "./?.lua"}
+      limits: {wall: 10s, memory: 128MB}
+      compile_limits: {}
+      like: c                      # a built-in language, whose profile counts for what this one does not say
+      override: false              # true: it takes a built-in language's place
+
+{tool}, {file}, {sources} (the source and the files of its kind), {program}, {memory} (the limit in bytes) and
+{processors} (how many the program may use) are filled in.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			found := languages(cmd.Context(), a)
+			if f != output.AsTable {
+				return output.WriteData(a.Out, f, found)
+			}
+			t := &output.Table{}
+			t.Row("LANGUAGE", "HERE", "VERSION", "TOOL")
+			for _, l := range found {
+				if l.Found {
+					t.Row(l.Language, "yes", l.Version, l.Tool)
+				} else {
+					t.Row(l.Language, "no", "", l.Say+": "+l.Fix)
+				}
+			}
+			t.Write(a.Out)
+			return nil
+		},
+	}
+	output.FormatFlag(c, &f, output.AsTable, output.AsJSON, output.AsYAML)
+	return c
+}
+
+// languageFound is a language on this machine.
+type languageFound struct {
+	Language string        `json:"language"`
+	Found    bool          `json:"found"`
+	Tool     string        `json:"tool,omitempty"`
+	Version  string        `json:"version,omitempty"`
+	Say      string        `json:"say,omitempty"` // what is missing
+	Fix      string        `json:"fix,omitempty"`
+	Profile  *task.Profile `json:"profile"`
+}
+
+func languages(ctx context.Context, a *app.App) []languageFound {
+	var all []languageFound
+	for _, l := range task.Look(ctx, a.Config.Languages.Profiles()...) {
+		say, fix := l.Lacks()
+		all = append(all, languageFound{l.Profile.Name, l.Err == nil, l.Tool, l.Version, say, fix, l.Profile})
+	}
+	return all
+}

@@ -1,0 +1,74 @@
+package operate
+
+import (
+	"context"
+	"fmt"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-run/pawl/internal/cli/app"
+	"github.com/pawl-run/pawl/internal/cli/config"
+	"github.com/pawl-run/pawl/internal/cli/exit"
+	"github.com/pawl-run/pawl/internal/cli/instance"
+	"github.com/pawl-run/pawl/internal/cli/output"
+	"github.com/pawl-run/pawl/internal/store/postgres"
+)
+
+func MigrateCommand(a *app.App) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "migrate",
+		Short: "Bring the schema of a PostgreSQL database up to date, or see how far it is",
+		Long: `Every server brings the schema up to date when it starts, under a lock: with several, one does it and the others wait.
+These commands are for when servers may not change the schema, or to see what they would do.
+
+A schema that is newer than this program is refused, and so is one that belongs to another program.`,
+		Example: `  pawl migrate status --store postgres://pawl@db.example.com/pawl
+  PAWL_STORE_FILE=/run/secrets/dsn pawl migrate up`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	c.AddCommand(&cobra.Command{
+		Use: "up", Short: "Apply the migrations that are missing", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return migrations(cmd.Context(), a, true) },
+	}, &cobra.Command{
+		Use: "status", Short: "List the migrations and when they were applied; changes nothing", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return migrations(cmd.Context(), a, false) },
+	})
+	return c
+}
+
+func migrations(ctx context.Context, a *app.App, up bool) error {
+	ctx, stop := app.Interruptible(ctx)
+	defer stop()
+	dsn := a.Config.Text("store")
+	if !config.IsPostgres(dsn) {
+		return exit.Usagef("the store is %s: only PostgreSQL is migrated by command; name it with --store postgres://… or PAWL_STORE", config.Redacted(dsn))
+	}
+	if up {
+		if err := postgres.Migrate(ctx, dsn, postgres.Options{}); err != nil {
+			return instance.Refused(err)
+		}
+	}
+	all, err := postgres.Status(ctx, dsn, postgres.Options{})
+	if err != nil {
+		return instance.Refused(err)
+	}
+	w := tabwriter.NewWriter(a.Out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "VERSION\tNAME\tAPPLIED")
+	for _, m := range all {
+		applied := "not yet"
+		if !m.AppliedAt.IsZero() {
+			applied = m.AppliedAt.Format(time.RFC3339)
+		}
+		fmt.Fprintf(w, "%d\t%s\t%s\n", m.Version, m.Name, applied)
+	}
+	if err := w.Flush(); err != nil {
+		return fmt.Errorf("write the list: %w", err)
+	}
+	if n := pending(all); n > 0 {
+		a.Say("pawl: %s not applied yet: pawl migrate up", output.Plural(n, "migration is", "migrations are"))
+	}
+	return nil
+}

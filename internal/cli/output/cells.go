@@ -1,0 +1,68 @@
+package output
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/pawl-run/pawl/api"
+)
+
+// When writes a moment in UTC; nothing for none.
+func When(t *time.Time) string {
+	if t == nil {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339)
+}
+
+// Count writes a number; nothing for none.
+func Count(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprint(n)
+}
+
+// Memory writes the most memory that an execution has used; nothing where it is not known.
+func Memory(x *api.Execution) string {
+	if x.PeakMemoryBytes == 0 {
+		return ""
+	}
+	return Bytes(x.PeakMemoryBytes)
+}
+
+// Millis writes milliseconds for a list.
+func Millis(ms float64) string {
+	if ms == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%.0f ms", ms)
+}
+
+// Reason writes on one line why a rule has started nothing.
+func Reason(r *api.EnforceReason) string {
+	if r == nil {
+		return ""
+	}
+	message, _, _ := strings.Cut(r.Message, "\n")
+	return r.Code + ": " + message
+}
+
+// Pause says of something whether it is paused, by whom, until when and why; nothing where it is not.
+func Pause(p *api.Pause) string {
+	if p == nil {
+		return ""
+	}
+	text := "paused"
+	if p.By != "" {
+		text += " by " + p.By
+	}
+	if !p.Until.IsZero() {
+		text += " until " + When(&p.Until)
+	}
+	if p.Reason != "" {
+		text += ": " + p.Reason
+	}
+	return text
+}

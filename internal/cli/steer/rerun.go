@@ -1,0 +1,249 @@
+package steer
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/client"
+	"github.com/pawl-run/pawl/internal/cli/app"
+	"github.com/pawl-run/pawl/internal/cli/exit"
+	"github.com/pawl-run/pawl/internal/cli/output"
+	"github.com/pawl-run/pawl/internal/cli/submit"
+)
+
+// rerunOptions are the flags of pawl rerun.
+type rerunOptions struct {
+	submit.RunOptions // of which it has input and set
+	failed            bool
+	from, only        []string
+	give              []string
+	by                string
+	definition        string
+	plan, wait        bool
+	format            output.Format
+	many              rerunMany
+}
+
+func RerunCommand(a *app.App) *cobra.Command {
+	var o rerunOptions
+	c := &cobra.Command{
+		Use:   "rerun ID | --where CONDITION",
+		Short: "Run a finished execution again from where it failed, as a new execution that is linked to it",
+		Long: `Run a finished execution again, as a new execution that is linked to it; the old one never changes. Of a workflow, a task that completed
+keeps its outcome when it has the same to do and nothing before it runs again; what failed, timed out, was cancelled or did not start
+runs, with everything after it. --plan says what would be reused and what would run, and why, and changes nothing.
+
+With flags that select executions, up to 10,000 that have ended and have not completed run again, a few at a time, in an execution of its
+own, whose tasks say which became which. Cancelled, it starts no more of them.`,
+		Example: `  pawl rerun ex_… --plan
+  pawl rerun ex_… --wait                              stay until it has ended
+  pawl rerun ex_… --from deploy                       this task and everything after it
+  pawl rerun ex_… --from 'test[3]'                    one item of a foreach, and everything after it
+  pawl rerun ex_… --from 'deploy/verify[3]'           within the workflow that the task deploy ran
+  pawl rerun ex_… --only render                       this task alone; what comes after it is left out
+  pawl rerun ex_… --give 'build={"image": "web:7"}'    build is taken to have put that out
+  pawl rerun ex_… --set region=north                  with another input
+  pawl rerun ex_… --definition latest                 on the definition as it is now
+  pawl rerun --where 'label.team = docs and status = failed' --plan
+  pawl rerun --where 'label.team = docs and status = failed' --at-once 5 --wait`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			many := o.many.Any()
+			switch {
+			case len(args) == 0 && !many:
+				return exit.Usagef("pawl rerun needs ID, or flags that select executions, such as --where 'label.team = docs and status = failed'")
+			case len(args) == 1 && many:
+				return exit.Usagef("give an id, or flags that select executions, not both")
+			case many && (o.failed || len(o.only)+len(o.give)+len(o.Set) > 0 || o.Input+o.by != ""):
+				return exit.Usagef("--failed, --only, --give, --by, --input and --set are for one execution: leave them out, or name it")
+			case !many && cmd.Flags().Changed("at-once"):
+				return exit.Usagef("--at-once goes with flags that select executions, such as --where")
+			case o.failed && len(o.from) > 0:
+				return exit.Usagef("--failed is what runs again without --from: leave out one of them")
+			case len(o.only) > 0 && (o.failed || len(o.from) > 0):
+				return exit.Usagef("--only runs tasks alone, --from and --failed with everything after them: leave out one of them")
+			}
+			if o.plan && o.wait {
+				return exit.Usagef("--plan starts nothing that --wait could wait for: leave out one of them")
+			}
+			if !o.plan && o.format != output.AsTable {
+				return exit.Usagef("-o is for the plan: add --plan")
+			}
+			m := app.Reading
+			if o.wait {
+				m = app.Working
+			}
+			return a.WithClient(cmd.Context(), m, func(ctx context.Context, s *app.Session) error {
+				if many {
+					return rerunSelected(ctx, a, s, &o)
+				}
+				return rerun(ctx, a, s, args[0], &o)
+			})
+		},
+	}
+	f := c.Flags()
+	f.BoolVar(&o.failed, "failed", false, "run again what did not complete, and what comes after it: the default")
+	f.StringArrayVar(&o.from, "from", nil, "a task, an item of it as in 'test[3]', or a path to one in a workflow among the tasks as in 'deploy/verify[3]', that runs again though it completed; also several times")
+	f.StringArrayVar(&o.only, "only", nil, "a task, an item of it, or a path, that runs alone: what comes before it is reused, what comes after it is left out; also several times")
+	f.StringArrayVar(&o.give, "give", nil, "the output of a task, an item of it, or a path, as in build=JSON or 'test[3]=@FILE': it ends with that and does not run; also several times")
+	f.StringVar(&o.by, "by", "", "with --give: who gives it; the user of this system unless it is given")
+	f.StringVar(&o.Input, "input", "", "another input as JSON, or @FILE (@- for standard input)")
+	f.StringArrayVar(&o.Set, "set", nil, "one field of the input, as in limit=5 or user.name=ada; JSON where it is JSON, else text")
+	f.StringVar(&o.definition, "definition", "", "what it runs on: same (default), latest, or name@version")
+	f.BoolVar(&o.plan, "plan", false, "say what would be reused and what would run, and why; nothing happens")
+	f.BoolVar(&o.wait, "wait", false, "watch it until it has ended, and exit as it did")
+	o.many.flags(f)
+	output.FormatFlag(c, &o.format, output.AsTable, output.AsJSON, output.AsYAML)
+	return c
+}
+
+func rerun(ctx context.Context, a *app.App, s *app.Session, id string, o *rerunOptions) error {
+	in := api.RerunRequest{From: o.from, Only: o.only, Definition: o.definition}
+	if err := giveOutputs(a, &in, o); err != nil {
+		return err
+	}
+	if o.Input == "" && len(o.Set) > 0 {
+		x, err := s.Get(ctx, id)
+		if err != nil {
+			return err
+		}
+		if in.Input, err = submit.WithFields(x.Input, o.Set); err != nil {
+			return err
+		}
+	} else {
+		var err error
+		if in.Input, err = submit.InputOf(a, &o.RunOptions); err != nil {
+			return err
+		}
+	}
+	if o.plan {
+		p, err := s.PlanRerun(ctx, id, in)
+		if err != nil {
+			return err
+		}
+		if o.format != output.AsTable {
+			return output.WriteData(a.Out, o.format, p)
+		}
+		showPlan(a, p)
+		return nil
+	}
+	x, err := s.Rerun(ctx, id, in)
+	if err != nil {
+		return err
+	}
+	if !o.wait {
+		fmt.Fprintln(a.Out, x.ID)
+		return nil
+	}
+	return submit.Watch(ctx, a, s, x, output.AsTable)
+}
+
+// giveOutputs reads the outputs that are given to tasks.
+func giveOutputs(a *app.App, in *api.RerunRequest, o *rerunOptions) error {
+	if len(o.give) == 0 {
+		if o.by != "" {
+			return exit.Usagef("--by says who gives an output: add --give")
+		}
+		return nil
+	}
+	in.Outputs = map[string]json.RawMessage{}
+	for _, text := range o.give {
+		task, value, has := strings.Cut(text, "=")
+		if !has || task == "" || value == "" {
+			return exit.Usagef("--give %s: it is written TASK=JSON, or TASK=@FILE", text)
+		}
+		if _, twice := in.Outputs[task]; twice {
+			return exit.Usagef("--give %s: it is given twice", task)
+		}
+		data := []byte(value)
+		if file, is := strings.CutPrefix(value, "@"); is {
+			files, err := a.ReadFiles([]string{file})
+			if err != nil {
+				return fmt.Errorf("--give %s: %w", task, err)
+			}
+			data = files[0].Content
+		}
+		if data = bytes.TrimSpace(data); !json.Valid(data) {
+			return exit.Usagef("--give %s: %.100q is not JSON; write a text in quotes: '\"text\"'", task, data)
+		}
+		in.Outputs[task] = data
+	}
+	in.By = o.by
+	return app.FillBy(&in.By)
+}
+
+// showPlan says what a rerun would do.
+func showPlan(a *app.App, p *api.RerunPlan) {
+	action := p.Action
+	if p.Version > 0 {
+		action = fmt.Sprintf("%s@%d", p.Action, p.Version)
+	}
+	if len(p.Tasks) == 0 {
+		fmt.Fprintf(a.Out, "%s would run again: it has no tasks whose outcomes could be reused\n", action)
+		return
+	}
+	t := &output.Table{}
+	t.Row("TASK", "DECISION", "REUSED", "RUNS", "WHY")
+	planRows(t, "", p.Tasks)
+	for i := range p.Within {
+		planRows(t, p.Within[i].Path+"/", p.Within[i].Tasks)
+	}
+	t.Write(a.Out)
+	switch {
+	case p.Status != "":
+		fmt.Fprintf(a.Out, "\nNothing would run: the rerun of %s ends at once as %s\n", action, p.Status)
+	default:
+		fmt.Fprintf(a.Out, "\nThe rerun of %s would reuse the outcomes of %s\n", action, output.Plural(p.Reused, "execution", "executions"))
+	}
+}
+
+// planRows adds what becomes of the tasks of one workflow, which a path leads to.
+func planRows(t *output.Table, path string, tasks []api.RerunTask) {
+	for i := range tasks {
+		k := &tasks[i]
+		t.Row(path+k.Task, k.Decision, output.Count(k.Reused), runs(k), k.Reason)
+	}
+}
+
+// shownRuns is how many items that run are named of a task.
+const shownRuns = 5
+
+// runs is how many items of a task run, and which.
+func runs(k *api.RerunTask) string {
+	if len(k.Items) == 0 || k.Reused == 0 {
+		return output.Count(k.Runs)
+	}
+	var which []string
+	for _, i := range k.Items[:min(len(k.Items), shownRuns)] {
+		which = append(which, fmt.Sprintf("[%d]", i))
+	}
+	if k.Runs > len(which) {
+		which = append(which, "…")
+	}
+	return fmt.Sprintf("%d: %s", k.Runs, strings.Join(which, " "))
+}
+
+// shownReruns is how many reruns of an execution are named.
+const shownReruns = 10
+
+// Reruns names the reruns of an execution, the newest first.
+func Reruns(ctx context.Context, s *app.Session, id string) (string, error) {
+	page, err := s.List(ctx, client.Filter{RerunOf: id, Limit: shownReruns})
+	if err != nil {
+		return "", err
+	}
+	var all []string
+	for i := range page.Executions {
+		all = append(all, fmt.Sprintf("%s (%s)", page.Executions[i].ID, page.Executions[i].Status))
+	}
+	if page.NextCursor != "" {
+		all = append(all, "…")
+	}
+	return strings.Join(all, ", "), nil
+}

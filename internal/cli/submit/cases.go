@@ -1,0 +1,286 @@
+package submit
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/client"
+	"github.com/pawl-run/pawl/internal/cli/app"
+	"github.com/pawl-run/pawl/internal/cli/exit"
+	"github.com/pawl-run/pawl/internal/cli/output"
+	"github.com/pawl-run/pawl/internal/terminal"
+)
+
+// caseOptions are the flags of `pawl eval --cases`.
+type caseOptions struct {
+	dir           string
+	compare       string
+	tolerance     float64
+	checker       string
+	stopOnFailure bool
+	noExpect      bool
+	accept        []int
+	reject        []int
+}
+
+func (o *caseOptions) declare(f *pflag.FlagSet) {
+	f.StringVar(&o.dir, "cases", "", "directory of cases: NAME.in is what the program reads, NAME.out or NAME.ans what it should write")
+	f.StringVar(&o.compare, "compare", "", "how outputs are compared: "+strings.Join(api.CompareModes()[:4], ", ")+" (default trimmed)")
+	f.Float64Var(&o.tolerance, "tolerance", 0, "how far numbers may be from what is expected, absolutely or relatively; means --compare numeric")
+	f.StringVar(&o.checker, "checker", "", "program that decides instead: it is given the names of input, output and what is expected")
+	f.IntSliceVar(&o.accept, "checker-accept", nil, "exit codes by which the checker says right (default 0)")
+	f.IntSliceVar(&o.reject, "checker-reject", nil, "exit codes by which the checker says wrong (default 1); every other one is checker_error")
+	f.BoolVar(&o.noExpect, "no-expect", false, "a case without an expected output is meant: it passes when the program ends with 0")
+	f.BoolVar(&o.stopOnFailure, "stop-on-failure", false, "run no more cases after the first that does not pass")
+}
+
+// addCases puts the cases into the request.
+func addCases(a *app.App, e *api.Evaluation, o *caseOptions, stdin bool, c *contents) error {
+	if o.dir == "" {
+		if o.compare != "" || o.tolerance != 0 || o.checker != "" || o.stopOnFailure || o.noExpect {
+			return exit.Usagef("--compare, --tolerance, --checker, --no-expect and --stop-on-failure are about cases: name their directory with --cases")
+		}
+		return nil
+	}
+	if stdin || e.Interactive {
+		return exit.Usagef("--cases: each case has its own input: leave --stdin and -i out")
+	}
+	if len(e.Collect) > 0 {
+		return exit.Usagef("--cases: nothing is collected from cases: leave --collect out")
+	}
+	var err error
+	if e.Cases, err = readCases(o.dir, c); err != nil {
+		return &exit.Error{Code: exit.Misuse, Err: fmt.Errorf("--cases: %w", err)}
+	}
+	e.StopOnFailure = o.stopOnFailure
+	by := api.Comparison{Mode: o.compare, Absolute: o.tolerance, Relative: o.tolerance}
+	switch modes := api.CompareModes()[:4]; {
+	case o.checker == "" && len(o.accept)+len(o.reject) > 0:
+		return exit.Usagef("--checker-accept and --checker-reject are the exit codes of a checker: name it with --checker")
+	case o.checker != "" && (o.compare != "" || o.tolerance != 0):
+		return exit.Usagef("--checker decides by itself: leave --compare and --tolerance out")
+	case o.compare != "" && !slices.Contains(modes, o.compare):
+		return exit.Usagef("--compare %q: one of %s; --checker names a program that decides", o.compare, strings.Join(modes, ", "))
+	case o.tolerance < 0:
+		return exit.Usagef("--tolerance %g: give a number that is not negative, such as 1e-6", o.tolerance)
+	case o.tolerance != 0 && o.compare != "" && o.compare != "numeric":
+		return exit.Usagef("--tolerance is of --compare numeric, not of %s", o.compare)
+	case o.tolerance != 0:
+		by.Mode = "numeric"
+	case o.checker != "":
+		source, err := app.ReadBounded(o.checker)
+		if err != nil {
+			return &exit.Error{Code: exit.Misuse, Err: fmt.Errorf("--checker: %w", err)}
+		}
+		language, err := languageOf(a, "", o.checker, source)
+		if err != nil {
+			return fmt.Errorf("--checker: %w", err)
+		}
+		by.Mode, by.Checker = api.ModeChecker, &api.Checker{Language: language, Source: string(source), Accept: o.accept, Reject: o.reject}
+	}
+	if by != (api.Comparison{}) {
+		e.Compare = &by
+	}
+	if o.checker == "" && !o.noExpect {
+		if err := expectAll(o.dir, e.Cases); err != nil {
+			return &exit.Error{Code: exit.Misuse, Err: fmt.Errorf("--cases: %w", err)}
+		}
+	}
+	return nil
+}
+
+// readCases reads the cases in a directory and the directories in it, in the order in which people count.
+func readCases(dir string, from *contents) ([]api.Case, error) {
+	inputs, answers := map[string]string{}, map[string]string{}
+	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
+		return nil, fmt.Errorf("%s is a file: name the directory with the cases, NAME.in and NAME.out (or NAME.ans)", dir)
+	}
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		rel, err := filepath.Rel(dir, path)
+		if err != nil {
+			return err
+		}
+		ext := filepath.Ext(rel)
+		name := filepath.ToSlash(strings.TrimSuffix(rel, ext))
+		switch ext {
+		case ".in":
+			inputs[name] = path
+		case ".out", ".ans":
+			if other, twice := answers[name]; twice {
+				return fmt.Errorf("%s and %s both say what is expected: leave one", other, path)
+			}
+			answers[name] = path
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if len(inputs) == 0 {
+		return nil, fmt.Errorf("%s has no cases: put NAME.in and NAME.out (or NAME.ans) there", dir)
+	}
+	var names []string
+	for name := range inputs {
+		names = append(names, name)
+	}
+	slices.SortFunc(names, countedOrder)
+	for name, path := range answers {
+		if _, ok := inputs[name]; !ok {
+			return nil, fmt.Errorf("%s has no %s beside it", path, filepath.Base(name)+".in")
+		}
+	}
+	if len(names) > api.MaxCases {
+		return nil, fmt.Errorf("%s has %d cases: one evaluation takes %d; split the directory", dir, len(names), api.MaxCases)
+	}
+	all := make([]api.Case, len(names))
+	for i, name := range names {
+		c := &all[i]
+		c.Name = name
+		if err := from.add(inputs[name], 0, func(in api.Content) { c.Stdin = in }); err != nil {
+			return nil, err
+		}
+		if path, ok := answers[name]; ok {
+			if err := from.add(path, 0, func(out api.Content) { c.Expect = &out }); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return all, nil
+}
+
+// expectAll refuses cases that have no expected output: without a checker such a case would pass with any output of
+// the program, and one misnamed file (2.expected for 2.out) would give full marks.
+func expectAll(dir string, cases []api.Case) error {
+	var bare []string
+	for _, c := range cases {
+		if c.Expect == nil {
+			bare = append(bare, c.Name)
+		}
+	}
+	if len(bare) == 0 {
+		return nil
+	}
+	stem := filepath.Join(dir, filepath.FromSlash(bare[0]))
+	which := stem + ".in"
+	if more := len(bare) - 1; more > 0 {
+		which += fmt.Sprintf(" (and %d more)", more)
+	}
+	say := fmt.Sprintf("%s has nothing to be compared with: there is neither %s.out nor %s.ans", which, stem, stem)
+	if similar, _ := filepath.Glob(stem + ".*"); len(similar) > 1 {
+		similar = slices.DeleteFunc(similar, func(s string) bool { return s == stem+".in" })
+		say += fmt.Sprintf("; is %s meant? rename it", similar[0])
+	} else {
+		say += "; write what is expected there"
+	}
+	return fmt.Errorf("%s, or give --checker, or --no-expect when only the exit code counts", say)
+}
+
+// countedOrder puts 2 before 10.
+func countedOrder(a, b string) int {
+	rest := func(s string) (digits, behind string) {
+		n := 0
+		for n < len(s) && s[n] >= '0' && s[n] <= '9' {
+			n++
+		}
+		return s[:n], s[n:]
+	}
+	for x, y := a, b; x != "" && y != ""; {
+		dx, bx := rest(x)
+		dy, by := rest(y)
+		if dx != "" && dy != "" {
+			nx, ny := strings.TrimLeft(dx, "0"), strings.TrimLeft(dy, "0")
+			if len(nx) != len(ny) {
+				return len(nx) - len(ny)
+			}
+			if c := strings.Compare(nx, ny); c != 0 {
+				return c
+			}
+			x, y = bx, by
+			continue
+		}
+		if x[0] != y[0] {
+			return int(x[0]) - int(y[0])
+		}
+		x, y = x[1:], y[1:]
+	}
+	if len(a) != len(b) {
+		return len(a) - len(b)
+	}
+	return strings.Compare(a, b)
+}
+
+// followCases passes on what the compiler says, and counts on a terminal.
+func followCases(ctx context.Context, a *app.App, c *client.Client, id string, q *client.LogQuery, total int) error {
+	counting, done := terminal.IsTerminal(a.Err), 0
+	for chunk, err := range c.FollowLogs(ctx, id, *q) {
+		if err != nil {
+			return err
+		}
+		q.After = client.AfterLog(chunk)
+		if chunk.Stream != "log" {
+			if _, err := a.Err.Write(chunk.Bytes()); err != nil {
+				return fmt.Errorf("pass on %s: %w", chunk.Stream, err)
+			}
+			continue
+		}
+		if done += bytes.Count(chunk.Bytes(), []byte{'\n'}); counting {
+			fmt.Fprintf(a.Err, "\r\x1b[K%d of %s", done, output.Plural(total, "case", "cases"))
+		}
+	}
+	if counting && done > 0 {
+		fmt.Fprint(a.Err, "\r\x1b[K")
+	}
+	return nil
+}
+
+// writeCases shows how each case ended, and the first difference.
+func writeCases(a *app.App, r *api.CodeResult) {
+	t := &output.Table{}
+	t.Row("CASE", "VERDICT", "TIME", "MEMORY", "")
+	var differs *api.CaseResult
+	for i, c := range r.Cases {
+		if c.Verdict == api.Skipped {
+			t.Row(c.Name, c.Verdict)
+			continue
+		}
+		message := c.Message
+		if c.Uncompared && c.Verdict == "ok" {
+			message = "not compared"
+		}
+		t.Row(c.Name, c.Verdict, fmt.Sprintf("%.0f ms", c.WallMS), fmt.Sprintf("%.0f MiB", float64(c.HeldMemoryBytes)/(1<<20)), message)
+		if c.Mismatch != nil && differs == nil {
+			differs = &r.Cases[i]
+		}
+	}
+	t.Write(a.Out)
+	if differs != nil {
+		m := differs.Mismatch
+		fmt.Fprintf(a.Out, "\nfirst difference: case %s, line %d of its output\n  - %s\n  + %s\n",
+			terminal.Clean(differs.Name), m.Line, terminal.Clean(m.Want), terminal.Clean(m.Got))
+	}
+	s := r.Summary
+	passed := "passed"
+	if s.Uncompared > 0 && s.Uncompared == s.Passed {
+		passed = "ran" // to its end, with exit code 0: nothing more is known
+	}
+	fmt.Fprintf(a.Out, "\n%d of %s %s", s.Passed, output.Plural(s.Total, "case", "cases"), passed)
+	if s.Uncompared > 0 {
+		fmt.Fprintf(a.Out, ", %d not compared", s.Uncompared)
+	}
+	if s.Skipped > 0 {
+		fmt.Fprintf(a.Out, ", %d skipped", s.Skipped)
+	}
+	fmt.Fprintln(a.Out)
+}

@@ -1,0 +1,456 @@
+package submit
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/client"
+	"github.com/pawl-run/pawl/internal/cli/app"
+	"github.com/pawl-run/pawl/internal/cli/config"
+	"github.com/pawl-run/pawl/internal/cli/exit"
+	"github.com/pawl-run/pawl/internal/cli/local"
+	"github.com/pawl-run/pawl/internal/cli/output"
+	"github.com/pawl-run/pawl/internal/language"
+	"github.com/pawl-run/pawl/internal/problem"
+)
+
+// evalOptions are the flags of `pawl eval`.
+type evalOptions struct {
+	language string
+	stdin    string
+	args     []string
+	env      map[string]string
+	files    []string
+	dirs     []string
+	collect  []string
+	into     string
+	limits   map[string]string
+	labels   map[string]string
+	wanted   map[string]string // of the worker
+	queue    string
+	detach   bool
+	format   output.Format
+
+	flow        flowControl
+	cache       cacheFlags
+	interactive bool
+	reruns      int
+	cases       caseOptions
+}
+
+func EvalCommand(a *app.App) *cobra.Command {
+	var o evalOptions
+	c := &cobra.Command{
+		Use:   "eval FILE|-",
+		Short: "Run an untrusted program in the sandbox",
+		Long: `Run a program in the sandbox: without network, without this machine's files, within limits. What it writes is passed on
+as it comes, byte for byte: its standard output to standard output, its standard error to standard error. With -o json
+the result is printed instead: verdict, exit code, times, memory, output, files.
+
+With -i the program reads what is typed here while it runs (or what is piped in): Ctrl-D is its end of file. What was sent
+is kept with the execution, so another attempt reads all of it again. pawl attach joins in from elsewhere.
+
+With --cases the program is compiled once and run on every NAME.in in a directory, each time in a sandbox of its own, and
+what it writes is compared with NAME.out or NAME.ans, without which an input is refused unless --no-expect says that only
+the exit code counts (docs/evaluations.md). Outputs are compared byte for byte (exact), but for white space at
+the end of lines (trimmed), word for word (tokens), with a tolerance for numbers (numeric), or by a checker, a program
+that is run with the arguments input.txt output.txt expected.txt and ends with 0 for right and 1 for wrong, unless
+--checker-accept and --checker-reject name other codes. Exit code 0
+says that all cases passed, 3 that one did not.
+
+The language is that of --language, or of the file's extension, or of its first line (#!…).`,
+		Example: `  pawl eval solution.py --stdin cases.txt --limit wall=2s,memory=64MB
+  echo 'console.log(6*7)' | pawl eval - --language javascript
+  pawl eval plot.py --file data.csv --collect plot.svg --collect-into out/
+  pawl eval main.c --arg 10 --arg 20 -o json
+  pawl eval -i game.py --limit wall=1h
+  pawl eval solution.py --stdin cases.txt --cache 1h
+  pawl eval --cases examples/cases/primes examples/cases/primes.py
+  pawl eval --cases examples/cases/roots --tolerance 1e-4 examples/cases/roots.c
+  pawl eval --cases tests/ --checker check.py --stop-on-failure solution.cpp -o json`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return eval(cmd.Context(), a, args[0], &o) },
+	}
+	f := c.Flags()
+	f.StringVarP(&o.language, "language", "l", "", "one of "+strings.Join(api.Languages(), ", "))
+	f.StringVar(&o.stdin, "stdin", "", "file that the program reads as its standard input; - passes on what is piped in")
+	f.BoolVarP(&o.interactive, "interactive", "i", false, "give the program what is read here on standard input, as it comes")
+	o.cases.declare(f)
+	f.StringArrayVar(&o.args, "arg", nil, "an argument for the program; may be repeated")
+	f.StringToStringVar(&o.env, "env", nil, "environment for the program, as in NAME=value")
+	f.StringArrayVar(&o.files, "file", nil, "a file to place beside the program, with the directories of its path, as PATH or NAME=PATH; may be repeated")
+	f.StringArrayVar(&o.dirs, "dir", nil, "a directory to place beside the program with all that is in it, as PATH or NAME=PATH (.=PATH: what is in it alone); may be repeated")
+	f.StringArrayVar(&o.collect, "collect", nil, "files to bring back: a path, directory or pattern; may be repeated")
+	f.StringVar(&o.into, "collect-into", ".", "directory for the files that are brought back; they replace files of the same names")
+	f.StringToStringVar(&o.limits, "limit", nil, "limits: wall=5s, cpu=2s, memory=64MB, pids=16, cpus=1, output=1MB, disk=10MB")
+	f.IntVar(&o.reruns, "rerun-near-limit", 0, fmt.Sprintf("how many times more to run what has exceeded its wall or cpu limit by a quarter at most, or memory: 0 to %d; the first run that keeps its limits counts", api.MaxReruns))
+	f.StringToStringVar(&o.labels, "label", nil, "labels to find the execution by")
+	f.StringToStringVar(&o.wanted, "worker-label", nil, "a label that the worker must have, as in gpu=a100; may be repeated")
+	f.StringVar(&o.queue, "queue", "", "the queue it waits in")
+	f.BoolVar(&o.detach, "detach", false, "print the execution's id and leave it to the server")
+	o.flow.declare(f)
+	o.cache.declare(f, "run it also where an outcome was kept; with --cache its own is kept")
+	_ = c.RegisterFlagCompletionFunc("language", cobra.FixedCompletions(api.Languages(), cobra.ShellCompDirectiveNoFileComp))
+	output.FormatFlag(c, &o.format, output.AsTable, output.AsJSON, output.AsYAML)
+	f.Lookup("output").Usage = "table: what the program writes, or how the cases ended; json or yaml: the result"
+	return c
+}
+
+func eval(ctx context.Context, a *app.App, file string, o *evalOptions) error {
+	e, c, err := evaluation(a, file, o)
+	if err != nil {
+		return err
+	}
+	defer c.close()
+	if a.Config.Text("server") == "" {
+		if err := local.MissingTool(a, "this program", e.Language); err != nil {
+			return err
+		}
+	}
+	return a.WithClient(ctx, app.Working, func(ctx context.Context, s *app.Session) error { return evalWith(ctx, a, s, e, c, o) })
+}
+
+func evalWith(ctx context.Context, a *app.App, s *app.Session, e *api.Evaluation, c *contents, o *evalOptions) error {
+	if s.Embedded {
+		if err := local.MissingLabels(a, "this program", o.wanted); err != nil {
+			return err
+		}
+	}
+	if o.detach && s.Embedded {
+		return exit.Usagef("--detach leaves the execution to a server, and there is none: start pawl server, or give --server")
+	}
+	if err := c.upload(ctx, s); err != nil {
+		return err
+	}
+	var x *api.Execution
+	err := a.Following(ctx, s, func() (err error) {
+		e.IdempotencyKey = s.Key
+		x, err = s.Evaluate(ctx, *e)
+		return err
+	})
+	if err != nil {
+		var p *api.Problem
+		if errors.As(err, &p) && p.Type == api.ProblemInvalid {
+			return &exit.Error{Code: exit.Misuse, Err: err}
+		}
+		return err
+	}
+	if o.detach {
+		fmt.Fprintln(a.Out, x.ID)
+		return nil
+	}
+	return evaluated(ctx, a, s, x, o, len(e.Cases))
+}
+
+// evaluation puts the request together, and says what is to be uploaded before it is sent.
+func evaluation(a *app.App, file string, o *evalOptions) (_ *api.Evaluation, _ *contents, err error) {
+	c := &contents{in: a.In}
+	defer func() {
+		if err != nil {
+			c.close()
+		}
+	}()
+	if o.interactive && (o.stdin != "" || file == "-") {
+		return nil, nil, exit.Usagef("-i: standard input is what the program reads while it runs: give the program as a file, and leave --stdin out")
+	}
+	files, err := a.ReadFiles([]string{file})
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(files) != 1 {
+		return nil, nil, exit.Usagef("%s is a directory: name the program's file, and give others with --file", file)
+	}
+	concurrency, rate, err := o.flow.read()
+	if err != nil {
+		return nil, nil, err
+	}
+	program := files[0].Content
+	c.inline = len(program)
+	e := &api.Evaluation{Code: api.Code{Source: string(program), Args: o.args, Env: o.env, Collect: o.collect, Interactive: o.interactive, RerunNearLimit: o.reruns}, Labels: o.labels, WorkerLabels: o.wanted, Queue: o.queue,
+		Concurrency: concurrency, Rate: rate, NoCache: o.cache.without}
+	if e.Cache, err = o.cache.read(); err != nil {
+		return nil, nil, err
+	}
+	if e.NotBefore, e.StartIn, err = o.flow.start(); err != nil {
+		return nil, nil, err
+	}
+	if e.Language, err = languageOf(a, o.language, file, program); err != nil {
+		return nil, nil, err
+	}
+	if o.stdin != "" {
+		if o.stdin == "-" && file == "-" {
+			return nil, nil, exit.Usagef("--stdin -: standard input is the program already")
+		}
+		if err := c.add(o.stdin, 0, func(content api.Content) { e.Stdin = content }); err != nil {
+			return nil, nil, fmt.Errorf("--stdin: %w", err)
+		}
+	}
+	if err := c.addFiles(e, o.files, o.dirs); err != nil {
+		return nil, nil, err
+	}
+	if e.Limits, err = limitsOf(o.limits); err != nil {
+		return nil, nil, err
+	}
+	return e, c, addCases(a, e, &o.cases, o.stdin != "", c)
+}
+
+// limitsOf reads --limit.
+func limitsOf(given map[string]string) (api.CodeLimits, error) {
+	l, err := config.LimitsFrom(given)
+	if err != nil {
+		return api.CodeLimits{}, exit.Usagef("--limit: %v", err)
+	}
+	return l, nil
+}
+
+// languageOf finds a program's language.
+func languageOf(a *app.App, given, file string, program []byte) (string, error) {
+	set := a.Config.Languages.Set()
+	known := strings.Join(set.Names(), ", ")
+	if given != "" {
+		name, ok := set.Resolve(given)
+		if !ok && a.Config.Text("server") != "" && language.CheckName(strings.ToLower(given)) == nil {
+			return strings.ToLower(given), nil // the server knows what its workers have
+		}
+		if !ok {
+			if near := problem.Nearest(given, set.All()); near != "" {
+				return "", exit.Usagef("--language %q: %s", given, near)
+			}
+			return "", exit.Usagef("--language %q: one of %s; a profile in the configuration adds another", given, known)
+		}
+		return name, nil
+	}
+	if name, ok := set.OfExtension(strings.TrimPrefix(filepath.Ext(file), ".")); ok {
+		return name, nil
+	}
+	line, _, _ := bufio.NewReader(bytes.NewReader(program)).ReadLine()
+	if rest, ok := bytes.CutPrefix(line, []byte("#!")); ok {
+		words := strings.Fields(string(rest))
+		for i := len(words) - 1; i >= 0; i-- {
+			base := strings.TrimRight(filepath.Base(words[i]), "0123456789.")
+			if name, ok := set.Resolve(base); ok {
+				return name, nil
+			}
+		}
+	}
+	return "", exit.Usagef("the language of %s cannot be told: give --language, one of %s", file, known)
+}
+
+// evaluated passes on what the program writes until it has ended, and returns what to exit with.
+func evaluated(ctx context.Context, a *app.App, s *app.Session, x *api.Execution, o *evalOptions, cases int) error {
+	presses := app.Interruptions(ctx)
+	follow, stop := s.Within(context.WithoutCancel(ctx))
+	defer stop()
+	over := make(chan error, 1)
+	printed := newOneAttempt(a.Out)
+	stdout := printed.write
+	if o.interactive { // its output answers what is typed, and is shown to a person as it comes
+		stdout = chunksTo(a.Out)
+	}
+	go func() {
+		var q client.LogQuery
+		over <- a.Following(follow, s, func() error {
+			switch {
+			case o.format == output.AsTable && cases > 0:
+				return followCases(follow, a, s.Client, x.ID, &q, cases)
+			case o.format == output.AsTable:
+				return passOn(follow, a, s.Client, x.ID, &q, stdout)
+			}
+			_, err := s.Wait(follow, x.ID)
+			return err
+		})
+	}()
+	go sayWhileItWaits(follow, a, s, x.ID)
+	refused := make(chan error, 1) // why the program is not given all that comes on standard input
+	if o.interactive {
+		go func() {
+			if err := sendStdin(follow, a, s, x.ID, 0); err != nil {
+				refused <- err
+			}
+		}()
+	}
+	kill := func(why string) {
+		if _, err := s.Kill(follow, x.ID, why, 0); err != nil && !client.IsFinished(err) {
+			a.Say("pawl: kill: %v", err)
+		}
+	}
+	var cut error
+	pressed := 0
+	for done := false; !done; {
+		select {
+		case err := <-over:
+			if err != nil {
+				return err
+			}
+			done = true
+		case <-presses.Pressed:
+			if pressed++; pressed > 1 {
+				return app.ErrInterrupted
+			}
+			a.Say("pawl: killing it; Ctrl-C again leaves without waiting")
+			go kill("interrupted")
+		case cut = <-refused: // without the rest it would wait until its limits, or go on with a part
+			a.Say("pawl: stdin: %v; killing it", cut)
+			go kill("its input was refused")
+		}
+	}
+	end, err := s.Wait(follow, x.ID)
+	if err != nil {
+		return err
+	}
+	if !o.interactive && o.stdin == "" && cases == 0 && hasUnread(a.In) {
+		a.Say("pawl: what is piped into pawl was not given to the program: --stdin - gives it all of it, -i as it comes")
+	}
+	code := exit.CodeOf(end.Status)
+	if pressed > 0 {
+		code = exit.Interrupted
+	} else if cut != nil {
+		code = exit.General
+	}
+	var result api.CodeResult
+	if len(end.Output) > 0 {
+		if err := json.Unmarshal(end.Output, &result); err != nil {
+			return fmt.Errorf("read the result of %s: %w", x.ID, err)
+		}
+		if err := saveCollected(ctx, s, end.ID, &result, o.into); err != nil {
+			return err
+		}
+	}
+	if o.format != output.AsTable {
+		if err := output.WriteData(a.Out, o.format, evalResult{end.ID, end.Status, end.Attempt, end.Cached, end.ReusedOf, end.Error, result}); err != nil {
+			return err
+		}
+	} else {
+		if end.Cached {
+			if err := writeCached(a, end, &result); err != nil {
+				return err
+			}
+		}
+		if result.Summary != nil {
+			writeCases(a, &result)
+		}
+		if end.Status != api.Completed && end.Error != nil {
+			a.Say("pawl: %s", end.Error)
+		}
+		if err := printed.failure(end); err != nil && !o.interactive {
+			return err
+		}
+	}
+	if code == exit.OK {
+		return nil
+	}
+	return &exit.Error{Code: code}
+}
+
+// writeCached writes what the program wrote whose outcome was kept: what did not run has no logs. All of it is there, since an output in which
+// something is left out has more bytes than are kept.
+func writeCached(a *app.App, x *api.Execution, r *api.CodeResult) error {
+	a.Say("pawl: cached: outcome of %s, %s did not run", x.ReusedOf, x.ID)
+	_, err := a.Out.Write(append([]byte(r.Stdout), r.StdoutBase64...))
+	if err == nil {
+		_, err = a.Err.Write(append([]byte(r.Stderr), r.StderrBase64...))
+	}
+	return err
+}
+
+// evalResult is what -o json prints: the execution's end and, beside it, what the program did.
+type evalResult struct {
+	ID       string     `json:"id"`
+	Status   api.Status `json:"status"`
+	Attempt  int        `json:"attempt"`
+	Cached   bool       `json:"cached,omitempty"`
+	ReusedOf string     `json:"reused_of,omitempty"`
+	Error    *api.Error `json:"error,omitempty"`
+	api.CodeResult
+}
+
+// passOn writes what the program writes, as it comes, and keeps in q how far it has come.
+func passOn(ctx context.Context, a *app.App, c *client.Client, id string, q *client.LogQuery, stdout func(*api.LogChunk) error) error {
+	before, _, _ := strings.Cut(q.After, ".")
+	attempt, _ := strconv.Atoi(before) // 0: nothing was read before
+	for chunk, err := range c.FollowLogs(ctx, id, *q) {
+		if err != nil {
+			return err
+		}
+		if attempt != 0 && chunk.Attempt != attempt {
+			a.Say("pawl: attempt %d begins", chunk.Attempt)
+		}
+		attempt = chunk.Attempt
+		q.After = client.AfterLog(chunk)
+		if chunk.Stream == "stdout" {
+			err = stdout(&chunk)
+		} else {
+			_, err = a.Err.Write(chunk.Bytes())
+		}
+		if err != nil {
+			return fmt.Errorf("pass on %s: %w", chunk.Stream, err)
+		}
+	}
+	return nil
+}
+
+// chunksTo writes to w what an attempt wrote.
+func chunksTo(w io.Writer) func(*api.LogChunk) error {
+	return func(chunk *api.LogChunk) error {
+		_, err := w.Write(chunk.Bytes())
+		return err
+	}
+}
+
+// saveCollected writes the files that the program left beneath dir, and nowhere else.
+func saveCollected(ctx context.Context, s *app.Session, id string, r *api.CodeResult, dir string) error {
+	if len(r.Files) == 0 {
+		return nil
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("--collect-into: %w", err)
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return fmt.Errorf("--collect-into: %w", err)
+	}
+	defer func() { _ = root.Close() }()
+	for _, f := range r.Files {
+		if err := root.MkdirAll(filepath.Dir(filepath.FromSlash(f.Path)), 0o755); err != nil {
+			return fmt.Errorf("save %s: %w", f.Path, err)
+		}
+		if err := saveFile(ctx, s, id, &f, root); err != nil {
+			return fmt.Errorf("save %s: %w", f.Path, err)
+		}
+	}
+	return nil
+}
+
+// saveFile writes one file: what is in the result as it is, what is kept elsewhere as it comes.
+func saveFile(ctx context.Context, s *app.Session, id string, f *api.ResultFile, root *os.Root) error {
+	path := filepath.FromSlash(f.Path)
+	if f.Content != nil {
+		return root.WriteFile(path, []byte(*f.Content), 0o644)
+	}
+	if f.Blob == "" {
+		return root.WriteFile(path, f.Base64, 0o644)
+	}
+	from, err := s.File(ctx, id, f.Path)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = from.Close() }()
+	to, err := root.Create(path)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(to, from)
+	return errors.Join(err, to.Close())
+}

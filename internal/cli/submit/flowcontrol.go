@@ -1,0 +1,85 @@
+package submit
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/cli/app"
+	"github.com/pawl-run/pawl/internal/cli/exit"
+	"github.com/pawl-run/pawl/internal/duration"
+)
+
+// flowControl are the flags for the concurrency key and the rate of an execution, and for when it may start.
+type flowControl struct {
+	concurrency, whenFull, fairBy string
+	weight                        int
+	rate, over                    string
+	burst                         int
+	at                            string
+	in                            time.Duration
+}
+
+func (o *flowControl) declare(f *pflag.FlagSet) {
+	f.StringVar(&o.concurrency, "concurrency", "", "how many executions may hold a key at once, as in db1=2, instead of the action's own")
+	f.StringVar(&o.whenFull, "when-full", "", "with --concurrency: queue (the default), cancel_new or cancel_oldest")
+	f.StringVar(&o.fairBy, "fair-by", "", "with --concurrency: whose it is; those that wait for the key take turns by it")
+	f.IntVar(&o.weight, "weight", 0, "with --fair-by: how many turns it has for another's one (default 1)")
+	f.StringVar(&o.rate, "rate", "", "how often executions with a key begin, as in mails=6/1m, instead of the action's own")
+	f.IntVar(&o.burst, "burst", 0, "with --rate: how many may begin at once when none has for a while (default 1)")
+	f.StringVar(&o.at, "at", "", "when it may start: a time as 2026-11-02T10:00:00Z")
+	app.DurationVar(f, &o.in, "in", "how long after it is accepted it may start")
+	f.StringVar(&o.over, "over", "", "with --rate: delay what is over it (the default), or drop")
+}
+
+// read says in the API's words what the flags ask for; what the server can refuse it leaves to it.
+func (o *flowControl) read() (k *api.Concurrency, r *api.Rate, err error) {
+	if o.concurrency != "" {
+		key, limit, is := cutLast(o.concurrency, "=")
+		n, err := strconv.Atoi(limit)
+		if !is || key == "" || err != nil {
+			return nil, nil, exit.Usagef("--concurrency %s: write it as KEY=NUMBER, as in db1=2", o.concurrency)
+		}
+		k = &api.Concurrency{Key: key, Limit: n, WhenFull: o.whenFull, FairBy: o.fairBy, Weight: o.weight}
+	} else if o.whenFull != "" || o.fairBy != "" || o.weight != 0 {
+		return nil, nil, exit.Usagef("--when-full, --fair-by and --weight are about the key of --concurrency: add it, as in --concurrency db1=2")
+	}
+	if o.rate != "" {
+		key, bound, is := cutLast(o.rate, "=")
+		limit, span, per := strings.Cut(bound, "/")
+		n, err := strconv.Atoi(limit)
+		d, bad := duration.Parse(span)
+		if !is || key == "" || !per || err != nil || bad != nil {
+			return nil, nil, exit.Usagef("--rate %s: write it as KEY=NUMBER/SPAN, as in mails=6/1m", o.rate)
+		}
+		r = &api.Rate{Key: key, Limit: n, Per: api.Duration(d), Burst: o.burst, Over: o.over}
+	} else if o.burst != 0 || o.over != "" {
+		return nil, nil, exit.Usagef("--burst and --over are about the key of --rate: add it, as in --rate mails=6/1m")
+	}
+	return k, r, nil
+}
+
+// start says when it may start: at a moment, or so long after it is accepted; both zero: at once.
+func (o *flowControl) start() (at time.Time, in api.Duration, err error) {
+	switch {
+	case o.at != "" && o.in != 0:
+		return at, 0, exit.Usagef("--at and --in both say when it may start: leave one of them out")
+	case o.at != "":
+		if at, err = time.Parse(time.RFC3339, o.at); err != nil {
+			return at, 0, exit.Usagef("--at %q: write a time as 2026-11-02T10:00:00Z, or how long from now with --in 10m", o.at)
+		}
+	}
+	return at, api.Duration(o.in), nil
+}
+
+// cutLast cuts a text at the last separator.
+func cutLast(s, sep string) (before, after string, found bool) {
+	i := strings.LastIndex(s, sep)
+	if i < 0 {
+		return s, "", false
+	}
+	return s[:i], s[i+len(sep):], true
+}

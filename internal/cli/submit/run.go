@@ -1,0 +1,256 @@
+// Package submit has the commands that give an engine something to run, and follow it to its end: run, eval, upload, attach.
+package submit
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/cli/app"
+	"github.com/pawl-run/pawl/internal/cli/exit"
+	"github.com/pawl-run/pawl/internal/cli/local"
+	"github.com/pawl-run/pawl/internal/cli/output"
+	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/flow"
+)
+
+// RunOptions are the flags of `pawl run`.
+type RunOptions struct {
+	Input   string
+	Set     []string
+	labels  map[string]string
+	wanted  map[string]string // of the worker
+	detach  bool
+	queue   string
+	timeout time.Duration
+	key     string
+	format  output.Format
+	flow    flowControl
+	cache   cacheFlags
+}
+
+func RunCommand(a *app.App) *cobra.Command {
+	var o RunOptions
+	c := &cobra.Command{
+		Use:   "run FILE|NAME",
+		Short: "Run a workflow or action, watch it, and print its outcome",
+		Long: `Run a workflow or action: the first one in a file (- is standard input), or a registered one by name or name@version.
+
+Without a server an engine and workers of its own work on the state directory. The run is shown live on standard error;
+its outputs are printed to standard output: a string as it is, everything else as JSON, whatever is in it (on a terminal
+texts of several lines are shown apart); with -o json the whole execution. What does not start within seconds is explained
+on standard error, as pawl why does. Its workers serve, beside --queues, the queues that the file declares (kind: queue).
+
+Ctrl-C cancels the execution and waits until nothing is left running; a second Ctrl-C kills at once. A run that was
+killed (or lost its machine) is not lost: the next pawl run or pawl server on the same state directory goes on with it.`,
+		Example: `  pawl run examples/grade.yaml
+  pawl run examples/fanout.yaml --set 'texts=["one fish two fish"]'
+  pawl run deploy.yaml --input @request.json --label team=platform
+  pawl run grade@3 --server http://127.0.0.1:7411 --detach`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return run(cmd.Context(), a, args[0], &o) },
+	}
+	f := c.Flags()
+	f.StringVar(&o.Input, "input", "", "input as JSON, or @FILE (@- for standard input)")
+	f.StringArrayVar(&o.Set, "set", nil, "one field of the input, as in limit=5 or user.name=ada; JSON where it is JSON, else text")
+	f.StringToStringVar(&o.labels, "label", nil, "labels to find the execution by, as in team=platform")
+	f.StringToStringVar(&o.wanted, "worker-label", nil, "a label that the worker must have, as in gpu=a100, beside those that the action asks for; may be repeated")
+	f.BoolVar(&o.detach, "detach", false, "print the execution's id and leave it to the server")
+	f.StringVar(&o.queue, "queue", "", "the queue it waits in, instead of the action's own")
+	app.DurationVar(f, &o.timeout, "timeout", "how long one attempt may take, instead of the action's own")
+	f.StringVar(&o.key, "idempotency-key", "", "makes running it again give the same execution")
+	o.flow.declare(f)
+	o.cache.declare(f, "run it and its tasks also where an outcome was kept; theirs are kept")
+	output.FormatFlag(c, &o.format, output.AsTable, output.AsWide, output.AsJSON, output.AsYAML)
+	return c
+}
+
+func run(ctx context.Context, a *app.App, what string, o *RunOptions) error {
+	input, err := InputOf(a, o)
+	if err != nil {
+		return err
+	}
+	concurrency, rate, err := o.flow.read()
+	if err != nil {
+		return err
+	}
+	notBefore, startIn, err := o.flow.start()
+	if err != nil {
+		return err
+	}
+	cache, err := o.cache.read()
+	if err != nil {
+		return err
+	}
+	var file *app.Source
+	var defs []*definition.Definition
+	name := what
+	if info, err := os.Stat(what); err == nil && info.IsDir() {
+		return exit.Usagef("%s is a directory: name one of its files, or register them all with pawl apply %s and run one by its name", what, what)
+	}
+	if app.LooksLikeFile(what) {
+		if _, isProgram := a.Config.Languages.Set().OfExtension(strings.TrimPrefix(filepath.Ext(what), ".")); isProgram {
+			return exit.Usagef("%s is a program and no workflow: pawl eval %s runs it", what, what)
+		}
+		files, err := a.ReadFiles([]string{what})
+		if err != nil {
+			return err
+		}
+		file = &files[0]
+		defs, err = definition.Parse(file.Name, file.Content, a.MayKnowLanguage)
+		if err != nil {
+			return &exit.Error{Code: exit.Misuse, Err: fmt.Errorf("%s is not valid:\n%w", what, err)}
+		}
+		if defs, err = local.ServeDeclared(a, what, defs); err != nil {
+			return err
+		}
+		name = mainOf(defs).Name
+		if a.Config.Text("server") == "" {
+			if err := local.MissingTools(a, defs); err != nil {
+				return err
+			}
+		}
+	}
+	return submitAndWatch(ctx, a, func(ctx context.Context, s *app.Session) (*api.Execution, error) {
+		action := name
+		if s.Embedded {
+			if err := errors.Join(local.MissingRuntimes(a, defs), local.MissingRuntime(a, "this", flow.Kind(name), input), local.MissingLabels(a, "this", o.wanted), local.MissingQueues(a, defs, o.queue)); err != nil {
+				return nil, err
+			}
+		}
+		if file != nil {
+			defined, err := s.Define(ctx, file.Content, file.Name)
+			if err != nil {
+				return nil, err
+			}
+			for _, d := range defined.Definitions {
+				if d.Name == name {
+					action = fmt.Sprintf("%s@%d", d.Name, d.Version)
+				}
+			}
+		}
+		return s.Submit(ctx, api.Submission{Action: action, Input: input, Labels: o.labels, WorkerLabels: o.wanted, Queue: o.queue, Concurrency: concurrency, Rate: rate,
+			Timeout: api.Duration(o.timeout), NotBefore: notBefore, StartIn: startIn, Cache: cache, NoCache: o.cache.without, IdempotencyKey: cmp.Or(o.key, s.Key)})
+	}, o.detach, o.format)
+}
+
+// mainOf is the definition that running a file means: its first workflow, or its first action.
+func mainOf(defs []*definition.Definition) *definition.Definition {
+	for _, d := range defs {
+		if d.Kind == definition.KindWorkflow {
+			return d
+		}
+	}
+	return defs[0]
+}
+
+// submitAndWatch submits and watches, unless the execution is to be left to the server.
+func submitAndWatch(ctx context.Context, a *app.App, submit func(context.Context, *app.Session) (*api.Execution, error), detach bool, f output.Format) error {
+	return a.WithClient(ctx, app.Working, func(ctx context.Context, s *app.Session) error {
+		if detach && s.Embedded {
+			return exit.Usagef("--detach leaves the execution to a server, and there is none: start pawl server, or give --server")
+		}
+		var x *api.Execution
+		err := a.Following(ctx, s, func() (err error) { x, err = submit(ctx, s); return err })
+		if err != nil {
+			var p *api.Problem
+			if errors.As(err, &p) && p.Type == api.ProblemInvalid {
+				return &exit.Error{Code: exit.Misuse, Err: err}
+			}
+			return err
+		}
+		if detach {
+			fmt.Fprintln(a.Out, x.ID)
+			return nil
+		}
+		return Watch(ctx, a, s, x, f)
+	})
+}
+
+// InputOf puts the input together from --input and --set; nil when neither is given.
+func InputOf(a *app.App, o *RunOptions) (json.RawMessage, error) {
+	raw := []byte(o.Input)
+	if path, ok := strings.CutPrefix(o.Input, "@"); ok {
+		files, err := a.ReadFiles([]string{path})
+		if err != nil {
+			return nil, fmt.Errorf("--input: %w", err)
+		}
+		raw = files[0].Content
+	}
+	if len(bytes.TrimSpace(raw)) > 0 && !json.Valid(raw) {
+		var v any
+		err := json.Unmarshal(raw, &v)
+		hint := ""
+		if _, is := os.Stat(o.Input); is == nil || strings.HasSuffix(o.Input, ".json") {
+			hint = fmt.Sprintf("; to read it from a file write --input @%s", o.Input)
+		}
+		return nil, exit.Usagef("--input is not JSON: %v%s", err, hint)
+	}
+	if len(o.Set) == 0 {
+		return bytes.TrimSpace(raw), nil
+	}
+	return WithFields(raw, o.Set)
+}
+
+// WithFields carries out every --set on an input.
+func WithFields(input []byte, set []string) (json.RawMessage, error) {
+	fields := map[string]any{}
+	if len(bytes.TrimSpace(input)) > 0 {
+		d := json.NewDecoder(bytes.NewReader(input))
+		d.UseNumber()
+		if err := d.Decode(&fields); err != nil {
+			return nil, exit.Usagef("--set changes fields of an object, and the input is none: %v", err)
+		}
+		if fields == nil { // the input is null
+			fields = map[string]any{}
+		}
+	}
+	for _, s := range set {
+		if err := setField(fields, s); err != nil {
+			return nil, err
+		}
+	}
+	b, err := json.Marshal(fields)
+	if err != nil {
+		return nil, fmt.Errorf("encode input: %w", err)
+	}
+	return b, nil
+}
+
+// setField carries out one --set.
+func setField(fields map[string]any, s string) error {
+	path, text, ok := strings.Cut(s, "=")
+	if !ok || path == "" {
+		return exit.Usagef("--set %q: write it as name=value", s)
+	}
+	var value any
+	d := json.NewDecoder(strings.NewReader(text))
+	d.UseNumber()
+	if err := d.Decode(&value); err != nil || d.More() {
+		value = text
+	}
+	names := strings.Split(path, ".")
+	for _, n := range names[:len(names)-1] {
+		next, ok := fields[n].(map[string]any)
+		if !ok {
+			if fields[n] != nil {
+				return exit.Usagef("--set %q: %q is not an object", s, n)
+			}
+			next = map[string]any{}
+			fields[n] = next
+		}
+		fields = next
+	}
+	fields[names[len(names)-1]] = value
+	return nil
+}

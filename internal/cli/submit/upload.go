@@ -1,0 +1,70 @@
+package submit
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-run/pawl/api"
+	"github.com/pawl-run/pawl/internal/cli/app"
+	"github.com/pawl-run/pawl/internal/cli/output"
+)
+
+func UploadCommand(a *app.App) *cobra.Command {
+	var f output.Format
+	c := &cobra.Command{
+		Use:   "upload FILE|-…",
+		Short: "Send files ahead of the evaluations that name them",
+		Long: `Send files ahead of the evaluations that name them, and print what they are named by, a line for each: sha256: and the
+content's SHA-256. In the API and in workflows it goes where text would: {"stdin": {"blob": "sha256:…"}}. What is
+uploaded already is not sent again. It is kept for a day after it was sent last, and as long as an execution names it.
+
+pawl eval uploads by itself what is large.`,
+		Example: `  pawl upload big.txt
+  tar c data | pawl upload -
+  curl -s localhost:7411/api/v1/evaluations -d '{"language": "python", "source": "…", "stdin": {"blob": "'$(pawl upload big.txt)'"}}'`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.WithClient(cmd.Context(), app.Reading, func(ctx context.Context, s *app.Session) error {
+				return upload(ctx, a, s, args, f)
+			})
+		},
+	}
+	output.FormatFlag(c, &f, output.AsTable, output.AsJSON, output.AsYAML)
+	return c
+}
+
+// uploaded is what -o json prints of a file.
+type uploaded struct {
+	File string `json:"file"`
+	api.Blob
+}
+
+func upload(ctx context.Context, a *app.App, s *app.Session, files []string, f output.Format) error {
+	var all []uploaded
+	for _, file := range files {
+		path := file
+		if file == "-" {
+			copied, err := spool(nil, a.In)
+			if err != nil {
+				return fmt.Errorf("keep standard input until it is uploaded: %w", err)
+			}
+			defer func() { _ = os.Remove(copied) }() // it is among the temporary files
+			path = copied
+		}
+		b, err := uploadFile(ctx, s, path)
+		if err != nil {
+			return err
+		}
+		if f == output.AsTable {
+			fmt.Fprintln(a.Out, b.Blob)
+		}
+		all = append(all, uploaded{file, *b})
+	}
+	if f == output.AsTable {
+		return nil
+	}
+	return output.WriteData(a.Out, f, all)
+}
