@@ -59,6 +59,7 @@ ifneq ($(RACE),)
 	# Without the race detector the simulation runs its 2,000 seeds and its planted bugs.
 	$(GO) test -timeout 15m ./e2e/simulation
 endif
+	for broker in redis rabbitmq; do scripts/with-services $(GO) test -count=1 -timeout 15m ./e2e/chaos -run 'TestChaos$$' -chaos.broker $$broker || exit 1; done
 
 page: ## the web page in Chromium against a real server; skipped where chromium is not
 	cd e2e/browser && $(GO) vet ./... && ../../scripts/with-services $(GO) test -count=1 -parallel 3 -timeout 10m ./...
@@ -75,8 +76,9 @@ kubernetes: ## the Kubernetes runtime, and the chart, on a real control plane an
 	PAWL_SERVICES_KUBERNETES=only scripts/with-services sh -c '$(GO) test -count=1 -timeout 20m -p 1 ./internal/runtime/kubernetes/... ./cmd/pawl-kubernetes && \
 		cd e2e/chart && $(GO) test -count=1 -timeout 20m -run TestCluster .'
 
-chaos: ## three servers, four workers and PostgreSQL, taken down 200 times, 17 minutes of work beside retention, and 10 beside hostile work; make test does all for seconds
+chaos: ## three servers, four workers and PostgreSQL, taken down 200 times, and twice more with Redis and with RabbitMQ between them, 17 minutes of work beside retention, and 10 beside hostile work; make test does all for seconds
 	scripts/with-services $(GO) test ./e2e/chaos -run TestChaos -v -timeout 2h -chaos.long -chaos.cycles $(CYCLES) -chaos.seed $(SEED) -chaos.soak $(SOAK)
+	for broker in redis rabbitmq; do scripts/with-services $(GO) test ./e2e/chaos -run 'TestChaos$$' -v -timeout 2h -chaos.long -chaos.broker $$broker -chaos.cycles $(CYCLES) -chaos.seed $(SEED) || exit 1; done
 	scripts/with-services $(GO) test ./e2e/neighbour -v -timeout 1h -neighbour.for $(NEIGHBOUR) -neighbour.late 1s -neighbour.seed $(SEED)
 
 fuzz:

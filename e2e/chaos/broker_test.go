@@ -49,15 +49,54 @@ func (c *cluster) brokerFaults() []fault {
 	case nil:
 		return nil
 	case *redistest.Server:
-		return append(all, fault{"empty Redis", 4, true, func(*cluster, *rand.Rand) string {
-			b.Do("FLUSHALL")
-			return ""
-		}})
+		return append(all, redisFaults(b)...)
 	case *rabbitmqtest.Server:
 		return append(all, rabbitFaults(b)...)
 	default:
 		c.t.Fatalf("a broker without faults of its own: %T", b)
 		return nil
+	}
+}
+
+func redisFaults(b *redistest.Server) []fault {
+	return []fault{
+		{"empty Redis", 4, true, func(*cluster, *rand.Rand) string {
+			b.Do("FLUSHALL")
+			return ""
+		}},
+		{"kill Redis and let it come back empty", 3, true, func(c *cluster, r *rand.Rand) string {
+			d := between(r, 0, lease)
+			b.Kill()
+			b.Forget()
+			<-time.After(d)
+			b.Again()
+			return "for " + d.Round(time.Millisecond).String()
+		}},
+		{"destroy a group of Redis", 3, true, func(_ *cluster, r *rand.Rand) string {
+			line := pick(r, []string{"ask", "tell", "log"})
+			b.Try("XGROUP", "DESTROY", "pawl:{default}:"+line, "servers") // it may be gone already
+			return line
+		}},
+		{"delete a line of Redis", 2, true, func(_ *cluster, r *rand.Rand) string {
+			line := pick(r, []string{"ask", "tell", "log"})
+			b.Do("DEL", "pawl:{default}:"+line)
+			return line
+		}},
+		{"delete the mailboxes of Redis", 3, true, func(*cluster, *rand.Rand) string {
+			b.Do("EVAL", "for _, k in ipairs(redis.call('KEYS', 'pawl:{default}:to:*')) do redis.call('DEL', k) end", "0")
+			return ""
+		}},
+		{"close all connections of Redis", 3, true, func(*cluster, *rand.Rand) string {
+			b.Do("CLIENT", "KILL", "TYPE", "normal")
+			return ""
+		}},
+		{"leave Redis without memory", 2, false, func(_ *cluster, r *rand.Rand) string {
+			d := between(r, 0, lease)
+			b.Do("CONFIG", "SET", "maxmemory", "1mb")
+			<-time.After(d)
+			b.Do("CONFIG", "SET", "maxmemory", "0")
+			return "for " + d.Round(time.Millisecond).String()
+		}},
 	}
 }
 

@@ -240,6 +240,26 @@ func TestRedisIsKilled(t *testing.T) {
 	})
 }
 
+// The leader of several Redis is killed, another takes its place, and it comes back: work pauses and goes on, nothing is lost, nothing is done twice.
+func TestRedisLeaderIsKilled(t *testing.T) {
+	t.Parallel()
+	for name, several := range map[string]func(*testing.T) *redistest.Several{"sentinel": redistest.Sentinel, "cluster": redistest.Cluster} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := several(t)
+			// A takeover takes seconds; on a machine that does other things as well it may take longer than two thirds of the usual lease.
+			runOnce(t, 1000, leased(t, 5*time.Minute, func(t *testing.T, e *engine.Engine) handoff.Handoff {
+				return behind(t, e, office(t, s.URL()), office(t, s.URL()))
+			}), func() {
+				for range 2 {
+					s.Fail("pawl:{default}:tell")
+					<-time.After(300 * time.Millisecond)
+				}
+			})
+		})
+	}
+}
+
 // RabbitMQ is killed and starts again, all connections are closed, and queues and mailboxes are deleted, in the midst of work.
 func TestRabbitMQIsKilled(t *testing.T) {
 	t.Parallel()

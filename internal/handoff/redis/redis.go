@@ -32,7 +32,7 @@ import (
 // Options configure an Office.
 type Options struct {
 	// URL is redis://[user:password@]host:port[/db], or rediss:// for TLS; ?namespace=NAME tells several installations on one Redis
-	// apart.
+	// apart. &master_set=NAME makes it that of a sentinel, and &addr=HOST:PORT, several times, names more sentinels, or more nodes of a cluster.
 	URL string
 	Log *slog.Logger
 	// Installation names the database behind the servers that share a namespace; empty for workers, which do not check it.
@@ -113,6 +113,7 @@ func Open(ctx context.Context, o Options) (*Office, error) {
 	co.DisableCache, co.DisableRetry = true, true
 	co.Dialer = net.Dialer{Timeout: 5 * time.Second, KeepAlive: 10 * time.Second}
 	co.ConnWriteTimeout = 10 * time.Second
+	co.Sentinel.Dialer, co.Sentinel.TLSConfig = co.Dialer, co.TLSConfig
 	co.ClientName = "pawl"
 	co.BlockingPoolSize = 64
 	co.ReadBufferEachConn, co.WriteBufferEachConn = connBuffer, connBuffer

@@ -6,6 +6,8 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -54,16 +56,22 @@ type Server struct {
 	dir  string
 	port int
 	cmd  *exec.Cmd
+	conf []string // its configuration file, where it has one
 	args []string
 }
 
 // Start starts one; args are options of redis-server beside those for its place, as in "--appendonly", "yes".
 func Start(t *testing.T, args ...string) *Server {
 	t.Helper()
+	return start(t, nil, append([]string{"--save", ""}, args...)...)
+}
+
+func start(t *testing.T, conf []string, args ...string) *Server {
+	t.Helper()
 	if _, err := exec.LookPath("redis-server"); err != nil {
 		posttest.Missing(t, "there is no redis-server (Debian's package redis-server has it)")
 	}
-	s := &Server{t: t, dir: t.TempDir(), port: posttest.FreePort(t), args: args}
+	s := &Server{t: t, dir: t.TempDir(), port: posttest.FreePort(t), conf: conf, args: args}
 	s.Again()
 	t.Cleanup(s.Kill)
 	return s
@@ -78,8 +86,8 @@ func (s *Server) URL() string { return "redis://" + s.Addr() }
 // Again starts it with what it has on its disk.
 func (s *Server) Again() {
 	s.t.Helper()
-	args := append([]string{"--port", strconv.Itoa(s.port), "--bind", "127.0.0.1", "--dir", s.dir, "--save", ""}, s.args...)
-	s.cmd = exec.Command("redis-server", args...)
+	place := []string{"--port", strconv.Itoa(s.port), "--bind", "127.0.0.1", "--dir", s.dir}
+	s.cmd = exec.Command("redis-server", slices.Concat(s.conf, place, s.args)...)
 	s.cmd.Dir = s.dir
 	if err := s.cmd.Start(); err != nil {
 		s.t.Fatal(err)
@@ -111,15 +119,34 @@ func (s *Server) Signal(sig os.Signal) {
 	}
 }
 
+// Forget deletes what it has on its disk. It does not run meanwhile.
+func (s *Server) Forget() {
+	s.t.Helper()
+	for _, name := range []string{"appendonlydir", "dump.rdb"} {
+		if err := os.RemoveAll(filepath.Join(s.dir, name)); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+}
+
 // Do carries out a command, such as FLUSHALL.
 func (s *Server) Do(words ...string) {
+	s.t.Helper()
+	if err := s.Try(words...); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// Try carries out a command that may be refused. Nil is no error.
+func (s *Server) Try(words ...string) error {
 	s.t.Helper()
 	c, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{s.Addr()}, DisableCache: true})
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	defer c.Close()
-	if err := c.Do(context.Background(), c.B().Arbitrary(words...).Build()).Error(); err != nil {
-		s.t.Fatal(err)
+	if err = c.Do(context.Background(), c.B().Arbitrary(words...).Build()).Error(); rueidis.IsRedisNil(err) {
+		return nil
 	}
+	return err
 }

@@ -1,0 +1,120 @@
+package redistest
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/handoff/post/posttest"
+)
+
+// Several are Redis servers of which one leads and another takes its place when it is gone.
+type Several struct {
+	t     *testing.T
+	url   string
+	nodes []*Server
+}
+
+const takeover = time.Minute
+
+// Sentinel starts a leader, a follower and the sentinel that watches them.
+func Sentinel(t *testing.T) *Several {
+	t.Helper()
+	leader := Start(t)
+	follower := Start(t, "--replicaof", "127.0.0.1 "+strconv.Itoa(leader.port))
+	conf := filepath.Join(t.TempDir(), "sentinel.conf")
+	if err := os.WriteFile(conf, fmt.Appendf(nil, "sentinel monitor leader 127.0.0.1 %d 1\nsentinel down-after-milliseconds leader 1000\nsentinel failover-timeout leader 5000\n", leader.port), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	sentinel := start(t, []string{conf}, "--sentinel")
+	s := &Several{t: t, url: sentinel.URL() + "?master_set=leader", nodes: []*Server{leader, follower}}
+	posttest.Await(t, takeover, func() error { // or it would not know whom to make the leader
+		if out := sentinel.cli("SENTINEL", "REPLICAS", "leader"); !strings.Contains(out, strconv.Itoa(follower.port)) || !strings.Contains(out, "master-link-status\nok") {
+			return fmt.Errorf("the sentinel knows of no follower: %s", out)
+		}
+		return nil
+	})
+	return s
+}
+
+// Cluster starts a cluster of three leaders with a follower each.
+func Cluster(t *testing.T) *Several {
+	t.Helper()
+	s := &Several{t: t}
+	words := []string{"--cluster", "create"}
+	for range 6 {
+		n := Start(t, "--cluster-enabled", "yes", "--cluster-port", strconv.Itoa(posttest.FreePort(t)), "--cluster-node-timeout", "2000")
+		s.nodes = append(s.nodes, n)
+		words = append(words, n.Addr())
+	}
+	s.url = s.nodes[0].URL() + "?addr=" + s.nodes[1].Addr() + "&addr=" + s.nodes[2].Addr()
+	if out, err := exec.Command("redis-cli", append(words, "--cluster-replicas", "1", "--cluster-yes")...).CombinedOutput(); err != nil {
+		t.Fatalf("make the cluster: %v\n%s", err, out)
+	}
+	posttest.Await(t, takeover, func() error {
+		for _, n := range s.nodes {
+			if out := n.cli("CLUSTER", "INFO"); !strings.Contains(out, "cluster_state:ok") || !strings.Contains(out, "cluster_known_nodes:6") {
+				return fmt.Errorf("%s: %s", n.Addr(), out)
+			}
+			if out := n.cli("INFO", "replication"); strings.Contains(out, "role:slave") && !strings.Contains(out, "master_link_status:up") {
+				return fmt.Errorf("%s follows no leader: %s", n.Addr(), out)
+			}
+		}
+		return nil
+	})
+	return s
+}
+
+// URL is that of a broker.
+func (s *Several) URL() string { return s.url }
+
+// Leader is the server that has a key; nil while there is none.
+func (s *Several) Leader(key string) *Server {
+	for _, n := range s.nodes {
+		if n.cmd == nil || !strings.Contains(n.cli("INFO", "replication"), "role:master") {
+			continue
+		}
+		if out := n.cli("EXISTS", key); !strings.Contains(out, "MOVED") && !strings.Contains(out, "CLUSTERDOWN") {
+			return n
+		}
+	}
+	return nil
+}
+
+// Fail kills the server that has a key, waits until another has taken its place, starts it again and waits until it follows.
+func (s *Several) Fail(key string) {
+	s.t.Helper()
+	old := s.Leader(key)
+	if old == nil {
+		s.t.Errorf("no server leads %s", key)
+		return
+	}
+	old.Kill()
+	if !s.eventually(func() bool { return s.Leader(key) != nil }) {
+		s.t.Errorf("no server has taken the place of the leader of %s within %s", key, takeover)
+	}
+	old.Again()
+	if !s.eventually(func() bool { return strings.Contains(old.cli("INFO", "replication"), "master_link_status:up") }) {
+		s.t.Errorf("the server that led %s does not follow within %s", key, takeover)
+	}
+}
+
+func (s *Several) eventually(is func() bool) bool {
+	for deadline := time.Now().Add(takeover); time.Now().Before(deadline); <-time.After(50 * time.Millisecond) {
+		if is() {
+			return true
+		}
+	}
+	return false
+}
+
+// cli is what redis-cli says.
+func (s *Server) cli(words ...string) string {
+	out, _ := exec.Command("redis-cli", append([]string{"-h", "127.0.0.1", "-p", strconv.Itoa(s.port)}, words...)...).CombinedOutput() // it says what fails
+	return string(out)
+}
