@@ -68,9 +68,9 @@ func Start(t testing.TB) *Pawl {
 	must(t, err)
 	run(t, "the engine", e.Run)
 
-	w, err := worker.New(worker.Options{Handoff: direct.New(e), Slots: slots, Queues: []string{engine.DefaultQueue}, Log: log, Blobs: blobs, Handlers: builtIns(t)})
+	w, err := worker.New(worker.Options{Handoff: direct.New(e), Slots: slots, Queues: []string{flow.DefaultQueue}, Log: log, Blobs: blobs, Handlers: builtIns(t)})
 	must(t, err)
-	key, err := e.WorkerKey(t.Context())
+	key, err := e.Catalog().WorkerKey(t.Context())
 	must(t, err)
 	h, err := server.New(server.Options{Engine: e, Log: log, Version: "test", Workers: remote.Handler(e, key), Grace: time.Second})
 	must(t, err)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/engine/catalog"
 	enginefault "github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/orchestration"
@@ -142,9 +143,9 @@ func (l *load) beside(key string, do func(ctx context.Context)) {
 func (l *load) move(n int) {
 	w, key := l.w, fmt.Sprintf("move%d", n)
 	name := pick(int(10*w.noise("which alias", n)), turns, dialName)
-	to := []engine.AliasTarget{{Version: 1 + int(3*w.noise("to", n))}}
+	to := []catalog.AliasTarget{{Version: 1 + int(3*w.noise("to", n))}}
 	if w.noise("parts", n) < 0.3 {
-		to = append(to, engine.AliasTarget{Version: to[0].Version%3 + 1, Percent: 50})
+		to = append(to, catalog.AliasTarget{Version: to[0].Version%3 + 1, Percent: 50})
 	}
 	l.beside(key, func(ctx context.Context) {
 		err := l.call(ctx, key, func(ctx context.Context, e *engine.Engine) error {

@@ -6,7 +6,10 @@
 package definition
 
 import (
+	"fmt"
 	"regexp"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/flow"
@@ -218,3 +221,21 @@ var aliasName = regexp.MustCompile(`^[a-z][a-z0-9_-]*$`)
 
 // IsAlias reports whether a text can be an alias, which comes after the @ of name@stable.
 func IsAlias(s string) bool { return len(s) <= AliasMost && aliasName.MatchString(s) }
+
+// LatestAlias is what a name without @ means. It stands for the newest version, unless it has been moved to another one.
+const LatestAlias = "latest"
+
+// SplitAction reads "name", "name@3" or "name@stable"; version is 0 but for the second, alias empty but for the third.
+func SplitAction(action string) (name string, version int, alias string, err error) {
+	name, text, has := strings.Cut(action, "@")
+	if !has {
+		return name, 0, "", nil
+	}
+	if IsAlias(text) {
+		return name, 0, text, nil
+	}
+	if version, err = strconv.Atoi(text); err != nil || version < 1 || strconv.Itoa(version) != text {
+		return "", 0, "", fmt.Errorf("%.100q: after @ comes a version, 1 or more, as in %s@1, or an alias, as in %s@stable", action, name, name)
+	}
+	return name, version, "", nil
+}

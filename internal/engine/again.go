@@ -24,11 +24,11 @@ func (e *Engine) Retry(ctx context.Context, id flow.ID, key string) (Submitted, 
 		return Submitted{}, fault.New("idempotency_key", fault.Short(key), bad, "give another one")
 	}
 	if x.Version > 0 {
-		if err := e.refuseRetired(ctx, x.Action); err != nil {
+		if err := e.catalog.RefuseRetired(ctx, x.Action); err != nil {
 			return Submitted{}, err
 		}
 	}
-	version, err := e.versionHere(ctx, x)
+	version, err := e.catalog.VersionHere(ctx, x)
 	if err != nil {
 		return Submitted{}, err
 	}

@@ -2,59 +2,34 @@ package engine
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/binary"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/engine/catalog"
 	"github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/flow"
-	"github.com/pawl-run/pawl/internal/problem"
-	"github.com/pawl-run/pawl/internal/store"
 )
 
-// An alias is a name for versions of a definition that may be moved from one to another: deploy@stable. What is submitted by an alias
-// is resolved once, at its start, and records both. Each move is one more version of a row beside the definitions, so the
-// rows are the audit, and the caches and waits that new versions have serve aliases too.
-
-// LatestAlias is what a name without @ means. It stands for the newest version, unless it has been moved to another one.
-const LatestAlias = "latest"
-
-const (
-	aliasPrefix = "alias:"
-	aliasKind   = "alias"
-	aliasPage   = 100 // rows that are listed at a time
-	targetsMost = 20  // versions that one alias stands for
-)
-
-// AliasTarget is a version that an alias stands for.
-type AliasTarget struct {
-	Version int `json:"version"`
-	// Percent of executions get this version, in steps of 0.01; 0: those that no other target gets.
-	Percent float64 `json:"percent,omitempty"`
+// firstOf is the execution with which a chain of reruns began.
+func firstOf(x *flow.Execution) flow.ID {
+	if x.RerunFirst.IsZero() {
+		return x.ID
+	}
+	return x.RerunFirst
 }
 
-// Alias is where an alias stands since a move.
-type Alias struct {
-	Name, Alias string
-	Number      int           // of the move, from 1
-	To          []AliasTarget // none: the alias was removed
-	At          time.Time
-	By, Reason  string
-}
+// targetsMost is how many versions one alias stands for.
+const targetsMost = 20
 
 // AliasOrder moves an alias.
 type AliasOrder struct {
 	// One of these says where to.
-	To     []AliasTarget
+	To     []catalog.AliasTarget
 	Back   bool // to where it stood before the last move
 	Remove bool
 
@@ -75,7 +50,7 @@ func (o *DefineOrder) check() error {
 		return fault.New("by", fault.Short(o.By), say, "give a name")
 	case o.Alias == "":
 		return nil
-	case o.Alias == LatestAlias:
+	case o.Alias == definition.LatestAlias:
 		return fault.New("alias", o.Alias, "it is what a definition becomes without an alias", "leave it out")
 	case !definition.IsAlias(o.Alias):
 		return badAlias(o.Alias)
@@ -85,81 +60,6 @@ func (o *DefineOrder) check() error {
 
 func badAlias(alias string) *fault.Invalid {
 	return fault.New("alias", fault.Short(alias), fmt.Sprintf("it is not 1 to %d of a-z, 0-9, '_' and '-', beginning with a letter", definition.AliasMost), "take a name such as stable")
-}
-
-// aliasDocument is an alias as it is stored.
-type aliasDocument struct {
-	Name   string        `json:"name"`
-	Alias  string        `json:"alias"`
-	To     []AliasTarget `json:"to,omitempty"`
-	By     string        `json:"by,omitempty"`
-	Reason string        `json:"reason,omitempty"`
-}
-
-// SplitAction reads "name", "name@3" or "name@stable"; version is 0 but for the second, alias empty but for the third.
-func SplitAction(action string) (name string, version int, alias string, err error) {
-	name, text, has := strings.Cut(action, "@")
-	if !has {
-		return name, 0, "", nil
-	}
-	if definition.IsAlias(text) {
-		return name, 0, text, nil
-	}
-	if version, err = strconv.Atoi(text); err != nil || version < 1 || strconv.Itoa(version) != text {
-		return "", 0, "", fmt.Errorf("%.100q: after @ comes a version, 1 or more, as in %s@1, or an alias, as in %s@stable", action, name, name)
-	}
-	return name, version, "", nil
-}
-
-func aliasRow(name, alias string) string { return aliasPrefix + name + "@" + alias }
-
-// choose returns the version that a caller gets, always the same one for the same text; 0: the alias stands for none.
-func (a *Alias) choose(by string) int {
-	if len(a.To) == 0 {
-		return 0
-	}
-	sum := sha256.Sum256([]byte(a.Name + "@" + a.Alias + "\x00" + by))
-	at := float64(binary.BigEndian.Uint64(sum[:8])>>11) / (1 << 53) * 100
-	rest := 0
-	for _, to := range a.To {
-		if to.Percent == 0 {
-			rest = to.Version
-			continue
-		}
-		if at < to.Percent {
-			return to.Version
-		}
-		at -= to.Percent
-	}
-	return rest
-}
-
-// firstOf is the execution with which a chain of reruns began.
-func firstOf(x *flow.Execution) flow.ID {
-	if x.RerunFirst.IsZero() {
-		return x.ID
-	}
-	return x.RerunFirst
-}
-
-// readAlias reads where an alias stands. One that was never set stands for nothing.
-func readAlias(ctx context.Context, from definitions, name, alias string) (*Alias, error) {
-	row, err := from.Definition(ctx, aliasRow(name, alias), 0)
-	if errors.Is(err, store.ErrNotFound) {
-		return &Alias{Name: name, Alias: alias}, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	return aliasOf(&row)
-}
-
-func aliasOf(row *store.Definition) (*Alias, error) {
-	var d aliasDocument
-	if err := json.Unmarshal(row.Document, &d); err != nil {
-		return nil, fmt.Errorf("decode %s@%d: %w", row.Name, row.Version, err)
-	}
-	return &Alias{Name: d.Name, Alias: d.Alias, Number: row.Version, To: d.To, At: row.CreatedAt, By: d.By, Reason: d.Reason}, nil
 }
 
 // checkAlias says what is wrong with an order: *Invalid, or *NoSuch where there is no such definition.
@@ -200,7 +100,7 @@ func (e *Engine) checkAlias(ctx context.Context, name, alias string, o *AliasOrd
 	if len(f) > 0 {
 		return &fault.Invalid{Problems: f}
 	}
-	latest, err := e.registered(ctx, name)
+	latest, err := e.catalog.Registered(ctx, name)
 	if err != nil {
 		return err
 	}
@@ -214,17 +114,17 @@ func (e *Engine) checkAlias(ctx context.Context, name, alias string, o *AliasOrd
 
 // MoveAlias lets an alias stand for other versions. It reports whether that changes anything: the same order twice is one move.
 // Executions that have begun go on as they are.
-func (e *Engine) MoveAlias(ctx context.Context, name, alias string, o AliasOrder) (now Alias, moved bool, err error) {
+func (e *Engine) MoveAlias(ctx context.Context, name, alias string, o AliasOrder) (now catalog.Alias, moved bool, err error) {
 	if err := e.checkAlias(ctx, name, alias, &o); err != nil {
 		return now, false, err
 	}
 	type move struct {
-		*Alias
+		*catalog.Alias
 		moved bool
 	}
 	asked := time.Now()
 	m, err := askAlone(ctx, e, func(ctx context.Context, t *transaction) (move, error) {
-		was, err := readAlias(ctx, t.tx, name, alias)
+		was, err := catalog.ReadAlias(ctx, t.tx, name, alias)
 		if err != nil {
 			return move{}, err
 		}
@@ -237,26 +137,22 @@ func (e *Engine) MoveAlias(ctx context.Context, name, alias string, o AliasOrder
 		if slices.Equal(was.To, to) {
 			return move{was, false}, nil
 		}
-		a, err := t.moveAlias(ctx, Alias{Name: name, Alias: alias, To: to, By: o.By, Reason: o.Reason})
+		a, err := t.moveAlias(ctx, catalog.Alias{Name: name, Alias: alias, To: to, By: o.By, Reason: o.Reason})
 		return move{a, true}, err
 	})
 	if err != nil {
 		return now, false, err
 	}
-	e.catalog.isAlias(m.Alias, asked)
+	e.catalog.IsAlias(m.Alias, asked)
 	return *m.Alias, m.moved, nil
 }
 
 // before is where an alias stood before its last move.
-func before(ctx context.Context, from definitions, a *Alias) ([]AliasTarget, error) {
+func before(ctx context.Context, from catalog.Source, a *catalog.Alias) ([]catalog.AliasTarget, error) {
 	if a.Number < 2 {
 		return nil, fault.New("back", "true", fmt.Sprintf("%s@%s has not been moved yet", a.Name, a.Alias), "say which version it is to stand for")
 	}
-	row, err := from.Definition(ctx, aliasRow(a.Name, a.Alias), a.Number-1)
-	if err != nil {
-		return nil, err
-	}
-	b, err := aliasOf(&row)
+	b, err := catalog.AliasMove(ctx, from, a.Name, a.Alias, a.Number-1)
 	if err != nil {
 		return nil, err
 	}
@@ -264,132 +160,58 @@ func before(ctx context.Context, from definitions, a *Alias) ([]AliasTarget, err
 }
 
 // moveAlias writes one move.
-func (t *transaction) moveAlias(ctx context.Context, a Alias) (*Alias, error) {
-	doc, err := json.Marshal(aliasDocument{a.Name, a.Alias, a.To, a.By, a.Reason})
-	if err != nil {
-		return nil, err
+func (t *transaction) moveAlias(ctx context.Context, a catalog.Alias) (*catalog.Alias, error) {
+	a.At = t.now
+	row, err := a.Row()
+	if err == nil {
+		a.Number, _, err = t.tx.Define(ctx, row)
 	}
-	row := store.Definition{Name: aliasRow(a.Name, a.Alias), Kind: aliasKind, Document: doc, Hash: sha256.Sum256(doc), CreatedAt: t.now}
-	if a.Number, _, err = t.tx.Define(ctx, row); err != nil {
+	if err != nil {
 		return nil, fmt.Errorf("move alias %s@%s: %w", a.Name, a.Alias, err)
 	}
-	a.At = t.now
 	return &a, nil
 }
 
 // defineAliases moves aliases once a version has been defined: that of the order to it, and the latest. With an order the latest stays where
 // it is; without one a new version is what it stands for, and one that was there before changes nothing: who has moved the latest back
 // keeps it there, whatever is applied again. It returns what it has moved, and what the latest stands for (0: the newest version).
-func (t *transaction) defineAliases(ctx context.Context, name string, version int, created bool, o *DefineOrder) (moved []*Alias, latest int, err error) {
-	to := map[string][]AliasTarget{}
+func (t *transaction) defineAliases(ctx context.Context, name string, version int, created bool, o *DefineOrder) (moved []*catalog.Alias, latest int, err error) {
+	to := map[string][]catalog.AliasTarget{}
 	switch {
 	case o.Alias != "":
-		to[o.Alias] = []AliasTarget{{Version: version}}
+		to[o.Alias] = []catalog.AliasTarget{{Version: version}}
 		if created && version > 1 {
-			to[LatestAlias] = []AliasTarget{{Version: version - 1}}
+			to[definition.LatestAlias] = []catalog.AliasTarget{{Version: version - 1}}
 		}
 	case created:
-		to[LatestAlias] = nil
+		to[definition.LatestAlias] = nil
 	}
-	was, err := readAlias(ctx, t.tx, name, LatestAlias)
+	was, err := catalog.ReadAlias(ctx, t.tx, name, definition.LatestAlias)
 	if err != nil {
 		return nil, 0, err
 	}
-	latest = was.choose("")
+	latest = was.Choose("")
 	if o.Alias != "" && len(was.To) > 0 {
-		delete(to, LatestAlias) // it stands for an earlier version already
+		delete(to, definition.LatestAlias) // it stands for an earlier version already
 	}
 	for _, alias := range slices.Sorted(maps.Keys(to)) {
 		a := was
-		if alias != LatestAlias {
-			if a, err = readAlias(ctx, t.tx, name, alias); err != nil {
+		if alias != definition.LatestAlias {
+			if a, err = catalog.ReadAlias(ctx, t.tx, name, alias); err != nil {
 				return nil, 0, err
 			}
 		}
 		if slices.Equal(a.To, to[alias]) {
 			continue
 		}
-		m, err := t.moveAlias(ctx, Alias{Name: name, Alias: alias, To: to[alias], By: o.By, Reason: "version " + strconv.Itoa(version) + " was applied"})
+		m, err := t.moveAlias(ctx, catalog.Alias{Name: name, Alias: alias, To: to[alias], By: o.By, Reason: "version " + strconv.Itoa(version) + " was applied"})
 		if err != nil {
 			return nil, 0, err
 		}
-		if alias == LatestAlias {
-			latest = m.choose("")
+		if alias == definition.LatestAlias {
+			latest = m.Choose("")
 		}
 		moved = append(moved, m)
 	}
 	return moved, latest, nil
-}
-
-// Aliases lists where the aliases of a definition stand, by name. Those that were removed are left out.
-func (e *Engine) Aliases(ctx context.Context, name string) (all []Alias, err error) {
-	prefix := aliasRow(name, "")
-	for after := prefix; ; {
-		rows, err := e.opts.Store.Definitions(ctx, after, aliasPage)
-		if err != nil {
-			return nil, fmt.Errorf("list aliases of %q: %w", name, err)
-		}
-		for _, row := range rows {
-			alias, is := strings.CutPrefix(row.Name, prefix)
-			if !is {
-				return all, nil
-			}
-			after = row.Name
-			a, err := readAlias(ctx, e.opts.Store, name, alias)
-			if err != nil {
-				return nil, fmt.Errorf("alias %s@%s: %w", name, alias, err)
-			}
-			if len(a.To) > 0 {
-				all = append(all, *a)
-			}
-		}
-		if len(rows) < aliasPage {
-			return all, nil
-		}
-	}
-}
-
-// AliasMoves lists up to n moves of an alias that are numbered below a number (0: all), the last one first. *NoSuch where there are none.
-func (e *Engine) AliasMoves(ctx context.Context, name, alias string, below, n int) (all []Alias, err error) {
-	a := &Alias{}
-	if fault.BadText(name, fault.ActionLimit) == "" && definition.IsAlias(alias) {
-		a, err = readAlias(ctx, e.opts.Store, name, alias)
-	}
-	if err == nil && a.Number == 0 {
-		return nil, &fault.NoSuch{Say: fmt.Sprintf("there is no alias %.100q", name+"@"+alias), Fix: e.aliasFix(ctx, name, alias)}
-	}
-	if err != nil {
-		return nil, err
-	}
-	last := a.Number
-	if below > 0 {
-		last = min(last, below-1)
-	}
-	for number := last; number > 0 && len(all) < n; number-- {
-		row, err := e.opts.Store.Definition(ctx, aliasRow(name, alias), number)
-		if err != nil {
-			return nil, err
-		}
-		if a, err = aliasOf(&row); err != nil {
-			return nil, err
-		}
-		all = append(all, *a)
-	}
-	return all, nil
-}
-
-// aliasFix says which alias may be meant.
-func (e *Engine) aliasFix(ctx context.Context, name, alias string) string {
-	all, err := e.Aliases(ctx, name)
-	if err != nil || len(all) == 0 {
-		return fmt.Sprintf("it has none; pawl alias %s@%s VERSION sets it", name, alias)
-	}
-	names := make([]string, len(all))
-	for i, a := range all {
-		names[i] = name + "@" + a.Alias
-	}
-	if near := problem.Nearest(name+"@"+alias, names); near != "" {
-		return near
-	}
-	return "there are " + strings.Join(names, ", ")
 }

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/engine/catalog"
 	"github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
@@ -17,7 +17,7 @@ import (
 
 const deploy = "kind: action\nname: deploy\naction: noop\nlabels: {v: %q}\n"
 
-func (r *rig) move(alias string, o AliasOrder) Alias {
+func (r *rig) move(alias string, o AliasOrder) catalog.Alias {
 	r.Helper()
 	a, _, err := r.e.MoveAlias(r.ctx, "deploy", alias, o)
 	if err != nil {
@@ -43,9 +43,9 @@ func (r *rig) ran(action string) (version int, alias string) {
 	return x.Version, x.Alias
 }
 
-func to(versions ...int) (all []AliasTarget) {
+func to(versions ...int) (all []catalog.AliasTarget) {
 	for _, v := range versions {
-		all = append(all, AliasTarget{Version: v})
+		all = append(all, catalog.AliasTarget{Version: v})
 	}
 	return all
 }
@@ -79,15 +79,15 @@ func TestAlias(t *testing.T) {
 		if v, _ := r.ran("deploy@stable"); v != 1 {
 			r.Errorf("after the way back: version %d", v)
 		}
-		moves, err := r.e.AliasMoves(r.ctx, "deploy", "stable", 0, 10)
+		moves, err := r.e.catalog.AliasMoves(r.ctx, "deploy", "stable", 0, 10)
 		if err != nil || len(moves) != 3 || moves[0].Number != 3 || moves[2].Reason != "first" {
 			r.Errorf("%+v, %v", moves, err)
 		}
-		if moves, err := r.e.AliasMoves(r.ctx, "deploy", "stable", 3, 1); err != nil || len(moves) != 1 || moves[0].Number != 2 {
+		if moves, err := r.e.catalog.AliasMoves(r.ctx, "deploy", "stable", 3, 1); err != nil || len(moves) != 1 || moves[0].Number != 2 {
 			r.Errorf("below 3: %+v, %v", moves, err)
 		}
 		r.move("stable", AliasOrder{Remove: true})
-		if all, err := r.e.Aliases(r.ctx, "deploy"); err != nil || len(all) != 0 {
+		if all, err := r.e.catalog.Aliases(r.ctx, "deploy"); err != nil || len(all) != 0 {
 			r.Errorf("after its removal: %+v, %v", all, err)
 		}
 		if out, err := r.e.Submit(r.ctx, []Submission{{Action: "deploy@stable"}}); err != nil || !strings.Contains(fmt.Sprint(out[0].Err), `no action or workflow "deploy@stable"`) {
@@ -128,9 +128,9 @@ func TestAppliedForAnAlias(t *testing.T) {
 		stand(1, 3)
 		apply("d", DefineOrder{})
 		stand(4, 3)
-		r.move(LatestAlias, AliasOrder{To: to(2)}) // a way back for all that name no version
+		r.move(definition.LatestAlias, AliasOrder{To: to(2)}) // a way back for all that name no version
 		stand(2, 3)
-		r.move(LatestAlias, AliasOrder{Remove: true})
+		r.move(definition.LatestAlias, AliasOrder{Remove: true})
 		stand(4, 3)
 		var bad *fault.Invalid
 		if _, err := r.e.DefineFor(r.ctx, nil, DefineOrder{Alias: "Next!"}); !errors.As(err, &bad) {
@@ -143,7 +143,7 @@ func TestAppliedForAnAlias(t *testing.T) {
 func TestAliasOfSeveralVersions(t *testing.T) {
 	r := newRig(t)
 	r.versions(3)
-	r.move("canary", AliasOrder{To: []AliasTarget{{Version: 3, Percent: 10}, {Version: 2, Percent: 0.5}, {Version: 1}}})
+	r.move("canary", AliasOrder{To: []catalog.AliasTarget{{Version: 3, Percent: 10}, {Version: 2, Percent: 0.5}, {Version: 1}}})
 	const n = 4000
 	subs := make([]Submission, n)
 	for i := range subs {
@@ -154,11 +154,11 @@ func TestAliasOfSeveralVersions(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := map[int]int{}
-	a := Alias{Name: "deploy", Alias: "canary", To: []AliasTarget{{3, 10}, {2, 0.5}, {1, 0}}}
+	a := catalog.Alias{Name: "deploy", Alias: "canary", To: []catalog.AliasTarget{{Version: 3, Percent: 10}, {Version: 2, Percent: 0.5}, {Version: 1, Percent: 0}}}
 	for i := range out {
 		x := r.get(out[i].Execution)
 		got[x.Version]++
-		if want := a.choose(subs[i].IdempotencyKey); x.Version != want {
+		if want := a.Choose(subs[i].IdempotencyKey); x.Version != want {
 			t.Fatalf("%s got version %d, want %d each time", subs[i].IdempotencyKey, x.Version, want)
 		}
 	}
@@ -182,7 +182,7 @@ func TestAliasOfSeveralVersions(t *testing.T) {
 func TestTasksByAnAlias(t *testing.T) {
 	onEachStore(t, func(r *rig) {
 		r.versions(2)
-		r.move("canary", AliasOrder{To: []AliasTarget{{Version: 2, Percent: 50}, {Version: 1}}})
+		r.move("canary", AliasOrder{To: []catalog.AliasTarget{{Version: 2, Percent: 50}, {Version: 1}}})
 		r.define("kind: workflow\nname: roll\ntasks:\n  each:\n    foreach: [1, 2, 3, 4, 5, 6, 7, 8]\n    action: deploy@canary\n")
 		versions := map[int]bool{}
 		for range 12 {
@@ -232,16 +232,16 @@ func TestWrongAliasOrders(t *testing.T) {
 		{"deploy", "3", AliasOrder{To: to(1)}, "beginning with a letter"},
 		{"deploy", "stable", AliasOrder{To: to(3)}, "give one from 1 to 2"},
 		{"deploy", "stable", AliasOrder{To: to(1, 2)}, "2 versions have no percentage"},
-		{"deploy", "stable", AliasOrder{To: []AliasTarget{{1, 50}}}, "0 versions have no percentage"},
-		{"deploy", "stable", AliasOrder{To: []AliasTarget{{1, 101}, {2, 0}}}, "from 0 to 100"},
-		{"deploy", "stable", AliasOrder{To: []AliasTarget{{1, 0.001}, {2, 0}}}, "steps of 0.01"},
-		{"deploy", "stable", AliasOrder{To: []AliasTarget{{1, 10}, {1, 0}}}, "given twice"},
+		{"deploy", "stable", AliasOrder{To: []catalog.AliasTarget{{Version: 1, Percent: 50}}}, "0 versions have no percentage"},
+		{"deploy", "stable", AliasOrder{To: []catalog.AliasTarget{{Version: 1, Percent: 101}, {Version: 2, Percent: 0}}}, "from 0 to 100"},
+		{"deploy", "stable", AliasOrder{To: []catalog.AliasTarget{{Version: 1, Percent: 0.001}, {Version: 2, Percent: 0}}}, "steps of 0.01"},
+		{"deploy", "stable", AliasOrder{To: []catalog.AliasTarget{{Version: 1, Percent: 10}, {Version: 1, Percent: 0}}}, "given twice"},
 		{"deploy", "stable", AliasOrder{Back: true}, "has not been moved yet"},
 		{"deploy", "stable", AliasOrder{Back: true, To: to(1)}, "say one thing"},
 		{"deploy", "stable", AliasOrder{}, "say one thing"},
-		{"deploy", "stable", AliasOrder{To: []AliasTarget{{1, math.NaN()}, {2, 0}}}, "from 0 to 100"},
-		{"deploy", "stable", AliasOrder{To: []AliasTarget{{1, 1e-9}, {2, 0}}}, "steps of 0.01"},
-		{"deploy", "stable", AliasOrder{To: make([]AliasTarget, 21)}, "20 versions at the most"},
+		{"deploy", "stable", AliasOrder{To: []catalog.AliasTarget{{Version: 1, Percent: math.NaN()}, {Version: 2, Percent: 0}}}, "from 0 to 100"},
+		{"deploy", "stable", AliasOrder{To: []catalog.AliasTarget{{Version: 1, Percent: 1e-9}, {Version: 2, Percent: 0}}}, "steps of 0.01"},
+		{"deploy", "stable", AliasOrder{To: make([]catalog.AliasTarget, 21)}, "20 versions at the most"},
 		{"deploy\x00", "stable", AliasOrder{To: to(1)}, "no action or workflow"},
 		{"deploi", "stable", AliasOrder{To: to(1)}, "deploy"},
 		{"schedule:x", "stable", AliasOrder{To: to(1)}, "no action or workflow"},
@@ -250,7 +250,7 @@ func TestWrongAliasOrders(t *testing.T) {
 			t.Errorf("%s@%s %+v: %v, want %q", tt.name, tt.alias, tt.o, err, tt.say)
 		}
 	}
-	if all, err := r.e.Aliases(r.ctx, "deploy"); err != nil || len(all) != 0 {
+	if all, err := r.e.catalog.Aliases(r.ctx, "deploy"); err != nil || len(all) != 0 {
 		t.Errorf("%+v, %v", all, err)
 	}
 }
@@ -259,41 +259,14 @@ func TestWrongAliasOrders(t *testing.T) {
 func TestManyAliases(t *testing.T) {
 	r := newRig(t)
 	r.versions(1)
-	for i := range aliasPage + 5 {
+	for i := range 105 {
 		alias := fmt.Sprintf("a%03d", i)
 		r.move(alias, AliasOrder{To: to(1)})
 		r.move(alias, AliasOrder{Remove: true})
 	}
 	r.move("stable", AliasOrder{To: to(1)})
-	if all, err := r.e.Aliases(r.ctx, "deploy"); err != nil || len(all) != 1 || all[0].Alias != "stable" {
+	if all, err := r.e.catalog.Aliases(r.ctx, "deploy"); err != nil || len(all) != 1 || all[0].Alias != "stable" {
 		t.Errorf("%+v, %v", all, err)
-	}
-}
-
-// A version that is applied for an alias reaches no submission by the name alone, also on a server that has just read that the name has
-// no alias.
-func TestTriedVersionBesideAnOldAnswer(t *testing.T) {
-	a := newPostgresRig(t)
-	other := a.replica(func(o *Options) { o.Uptime = nil })
-	a.versions(1)
-	other.Settle(a.ctx)
-	if _, _, err := other.catalog.get(a.ctx, "deploy", 0); err != nil {
-		t.Fatal(err)
-	}
-	defs, err := definition.Parse("test.yaml", []byte(fmt.Sprintf(deploy, "next")))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := a.e.DefineFor(a.ctx, defs, DefineOrder{Alias: "next"}); err != nil {
-		t.Fatal(err)
-	}
-	row := aliasRow("deploy", LatestAlias)
-	known := other.catalog.aliases.rows[row]
-	known.asked = time.Now() // as if the alias had been read a moment ago, and the newest version longer ago
-	other.catalog.aliases.rows[row] = known
-	other.catalog.latest.rows["deploy"] = heard[int]{1, 1, time.Now().Add(-time.Hour)}
-	if _, version, err := other.catalog.get(a.ctx, "deploy", 0); err != nil || version != 1 {
-		t.Errorf("version %d, %v: the alias is known to stand for the newest, and the newest is one that the name does not stand for", version, err)
 	}
 }
 
@@ -303,7 +276,7 @@ func TestRerunOfTasksByAnAlias(t *testing.T) {
 	for _, span := range []string{"1ms", "2ms"} { // the versions have something else to do
 		r.define("kind: action\nname: deploy\naction: sleep\nwith: {for: " + span + "}\n")
 	}
-	r.move("split", AliasOrder{To: []AliasTarget{{Version: 2, Percent: 50}, {Version: 1}}})
+	r.move("split", AliasOrder{To: []catalog.AliasTarget{{Version: 2, Percent: 50}, {Version: 1}}})
 	r.define("kind: workflow\nname: roll\ntasks:\n  k: {action: deploy@split}\n  l: {action: noop, needs: [k]}\n")
 	h := r.worker()
 	id := r.submit(Submission{Action: "roll"})
@@ -341,7 +314,7 @@ func TestAliasMovedByMany(t *testing.T) {
 		})
 	}
 	all.Wait()
-	moves, err := a.e.AliasMoves(a.ctx, "deploy", "stable", 0, 100)
+	moves, err := a.e.catalog.AliasMoves(a.ctx, "deploy", "stable", 0, 100)
 	if err != nil {
 		t.Fatal(err)
 	}

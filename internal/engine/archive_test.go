@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/archive"
+	"github.com/pawl-run/pawl/internal/engine/catalog"
 	"github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/handoff"
@@ -233,7 +234,7 @@ func TestArchive(t *testing.T) {
 		h.complete(h.take(1)[0], "null")
 
 		// It runs again once its definition is here, under whichever version.
-		if defs, err := to.store.Definitions(to.ctx, "", 10); err != nil || len(defs) != 3 || slices.ContainsFunc(defs, func(d store.Definition) bool { return d.Kind != importedKind }) {
+		if defs, err := to.store.Definitions(to.ctx, "", 10); err != nil || len(defs) != 3 || slices.ContainsFunc(defs, func(d store.Definition) bool { return d.Kind != catalog.ImportedKind }) {
 			to.Errorf("definitions beside those that are here: %+v, %v", defs, err)
 		}
 		var refused *fault.Invalid
@@ -246,7 +247,7 @@ func TestArchive(t *testing.T) {
 		to.define("name: work\naction: noop")
 		to.define("name: inner\nkind: workflow\ntasks:\n  other: {action: noop}")
 		to.define("name: outer\ntasks:\n  other: {action: noop}")
-		if d, err := to.e.DefinitionOf(to.ctx, to.get(workflow)); err != nil || len(d.Workflow.Tasks) != 5 {
+		if d, err := to.e.catalog.Of(to.ctx, to.get(workflow)); err != nil || len(d.Workflow.Tasks) != 5 {
 			to.Errorf("the definition that it ran on: %+v, %v", d, err)
 		}
 		if _, _, err := to.e.Rerun(to.ctx, workflow, RerunOptions{}); !errors.As(err, &refused) {

@@ -137,7 +137,7 @@ func BenchmarkBarAlone(b *testing.B) {
 	const n = 500
 	each := func(b *testing.B, e *Engine) {
 		applied(b, e, "kind: rule\nname: r\non: t\nif: signal.data.severity == \"page\"\nrun: {action: noop}\n")
-		session, err := e.Open(b.Context(), handoff.Session{Name: "alone", Embedded: true, Queues: []string{DefaultQueue}, Slots: 10})
+		session, err := e.Open(b.Context(), handoff.Session{Name: "alone", Embedded: true, Queues: []string{flow.DefaultQueue}, Slots: 10})
 		if err != nil {
 			b.Fatal(err)
 		}

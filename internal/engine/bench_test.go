@@ -53,7 +53,7 @@ func onEachBench(b *testing.B, run func(*testing.B, *Engine)) {
 func worksAtOnce(b *testing.B, e *Engine) {
 	b.Helper()
 	ctx, stop := context.WithCancel(context.Background())
-	session, err := e.Open(ctx, handoff.Session{Name: "bench", Embedded: true, Queues: []string{DefaultQueue}, Slots: 1000})
+	session, err := e.Open(ctx, handoff.Session{Name: "bench", Embedded: true, Queues: []string{flow.DefaultQueue}, Slots: 1000})
 	if err != nil {
 		b.Fatal(err)
 	}

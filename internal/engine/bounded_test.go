@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/engine/catalog"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
 )
@@ -149,12 +150,12 @@ func TestSchedulesKept(t *testing.T) {
 	t.Parallel()
 	s, d := newSchedules(), &definition.Definition{}
 	for i := range schedulesKept + 1 {
-		s.keep(versionKey(fmt.Sprint(i), 1), d)
+		s.keep(catalog.VersionKey(fmt.Sprint(i), 1), d)
 	}
-	s.keep(versionKey(fmt.Sprint(schedulesKept), 1), d)
+	s.keep(catalog.VersionKey(fmt.Sprint(schedulesKept), 1), d)
 	known := 0
 	for i := range schedulesKept + 1 {
-		if s.known(versionKey(fmt.Sprint(i), 1)) != nil {
+		if s.known(catalog.VersionKey(fmt.Sprint(i), 1)) != nil {
 			known++
 		}
 	}

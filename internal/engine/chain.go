@@ -46,7 +46,7 @@ func (c *chains) loadKey(ctx context.Context, e *Engine) error {
 	if c.key.Load() != nil {
 		return nil
 	}
-	key, err := e.sharedKey(ctx, chainKeyName)
+	key, err := e.catalog.SharedKey(ctx, chainKeyName)
 	if err == nil {
 		c.key.Store(&key)
 	}

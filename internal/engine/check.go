@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/engine/catalog"
 	"github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/problem"
@@ -32,7 +33,7 @@ func (s *Submission) check() []problem.Problem {
 	f.Text("action", s.Action, fault.ActionLimit)
 	f.Text("queue", s.Queue, 100)
 	if flow.Narrow(s.Queue) {
-		f.Add("queue", s.Queue, unknownQueue(s.Queue), "name a queue of a-z, 0-9, '.', '_' and '-'; what else a worker needs is said by runtime and worker_labels")
+		f.Add("queue", s.Queue, catalog.UnknownQueue(s.Queue), "name a queue of a-z, 0-9, '.', '_' and '-'; what else a worker needs is said by runtime and worker_labels")
 	}
 	f.Text("concurrency.key", s.Key, fault.KeyLimit)
 	f.Text("idempotency_key", s.IdempotencyKey, fault.KeyLimit)

@@ -146,7 +146,7 @@ func (m maker) request(ctx context.Context, c *orchestration.Child) (flow.Reques
 		}
 	}
 	if err != nil {
-		r = flow.Request{Action: c.Task.Action, Kind: flow.KindNoop, Queue: DefaultQueue, Input: c.Input}
+		r = flow.Request{Action: c.Task.Action, Kind: flow.KindNoop, Queue: flow.DefaultQueue, Input: c.Input}
 		return r, &flow.Error{Code: flow.CodeInvalidInput, Message: err.Error()}, nil
 	}
 	return r, nil, nil

@@ -41,9 +41,6 @@ const (
 	fromEngine              // a follow-up: what a committed transaction has left to later ones
 )
 
-// maxConflicts is how many times in a row a batch is decided again before it is split.
-const maxConflicts = 10
-
 // enqueue hands requests to the committer.
 func (e *Engine) enqueue(ops ...op) error {
 	e.mu.Lock()
@@ -208,13 +205,12 @@ func (e *Engine) transact(ctx context.Context, ops []op, claimers *roster, of so
 
 // update repeats a transaction whose rows changed under it.
 func (e *Engine) update(ctx context.Context, decide func(context.Context, store.Tx) error) error {
-	for n := 1; ; n++ {
-		err := e.opts.Store.Update(ctx, decide)
-		if !errors.Is(err, store.ErrConflict) || n == maxConflicts {
-			return err
+	return store.Repeat(func(n int) error {
+		if n > 1 {
+			e.counters.conflicts.Add(1)
 		}
-		e.counters.conflicts.Add(1)
-	}
+		return e.opts.Store.Update(ctx, decide)
+	})
 }
 
 // recovered makes a panic of a decision the decision's error: the batch is halved until the request that causes it stands
@@ -244,7 +240,7 @@ func (e *Engine) outcomeUnknown() {
 // orders, and notes the earliest moment at which something becomes due.
 func (e *Engine) afterCommit(t *transaction) {
 	for _, r := range t.loaded.definitions {
-		e.catalog.remember(r)
+		e.catalog.Remember(r)
 	}
 	var due time.Time
 	for _, d := range t.effects.written {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/engine/catalog"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/handoff"
 	"github.com/pawl-run/pawl/internal/orchestration"
@@ -148,7 +149,7 @@ func (r *rig) recorded() *recordedRun {
 			r.Fatal(err)
 		}
 		run.Executions = append(run.Executions, recordedExecution{rec.Execution, rec.Events})
-		if key := versionKey(x.Action, x.Version); x.Version > 0 && !seen[key] {
+		if key := catalog.VersionKey(x.Action, x.Version); x.Version > 0 && !seen[key] {
 			seen[key] = true
 			d, err := r.store.Definition(ctx, x.Action, x.Version)
 			if err != nil {
@@ -184,13 +185,13 @@ func (run *recordedRun) each(t *testing.T, found func(*flow.Execution, *replay.R
 		if err != nil {
 			t.Fatal(err)
 		}
-		defs[versionKey(d.Name, d.Version)] = def
+		defs[catalog.VersionKey(d.Name, d.Version)] = def
 	}
 	load := func(_ context.Context, name string, version int, _ string) (*definition.Definition, int, error) {
-		if d := defs[versionKey(name, version)]; d != nil {
+		if d := defs[catalog.VersionKey(name, version)]; d != nil {
 			return d, version, nil
 		}
-		return nil, 0, fmt.Errorf("%w: %s", store.ErrNotFound, versionKey(name, version))
+		return nil, 0, fmt.Errorf("%w: %s", store.ErrNotFound, catalog.VersionKey(name, version))
 	}
 	for _, x := range run.Executions { // JSON has no difference between no payload and null
 		for _, payload := range []*json.RawMessage{&x.Execution.Input, &x.Execution.With} {
@@ -202,7 +203,7 @@ func (run *recordedRun) each(t *testing.T, found func(*flow.Execution, *replay.R
 	for i := range run.Executions {
 		x := run.Executions[i].Execution
 		rec := &replay.Record{Execution: x, Events: run.Executions[i].Events}
-		if d := defs[versionKey(x.Action, x.Version)]; d != nil && d.Workflow != nil {
+		if d := defs[catalog.VersionKey(x.Action, x.Version)]; d != nil && d.Workflow != nil {
 			rec.Workflow = &replay.Workflow{Definition: workflowOf(d.Workflow, &x.Request), Request: func(c *orchestration.Child, was *flow.Execution) (flow.Request, error) {
 				return recordedRequest(t.Context(), load, x, c, was)
 			}}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/engine/catalog"
 	"github.com/pawl-run/pawl/internal/store"
 )
 
@@ -27,7 +28,7 @@ type Defined struct {
 // defined is what a transaction has stored.
 type defined struct {
 	all     []Defined
-	aliases []*Alias // that it has moved
+	aliases []*catalog.Alias // that it has moved
 }
 
 // alone lets one request of a kind at a time go to the committer, so that no transaction has two of them.
@@ -100,7 +101,7 @@ func (e *Engine) DefineFor(ctx context.Context, defs []*definition.Definition, o
 	asked := time.Now()
 	stored, err := askAlone(ctx, e, func(ctx context.Context, t *transaction) (defined, error) {
 		out := make([]Defined, len(defs))
-		var aliases []*Alias
+		var aliases []*catalog.Alias
 		for _, i := range byName(defs) {
 			d := defs[i]
 			version, created, err := t.define(ctx, d)
@@ -134,7 +135,7 @@ func (e *Engine) DefineFor(ctx context.Context, defs []*definition.Definition, o
 	}
 	out := stored.all
 	for _, a := range stored.aliases {
-		e.catalog.isAlias(a, asked)
+		e.catalog.IsAlias(a, asked)
 	}
 	rules := false
 	for i, d := range defs {
@@ -150,8 +151,8 @@ func (e *Engine) DefineFor(ctx context.Context, defs []*definition.Definition, o
 		if !d.Runnable() {
 			continue // other replicas ask the store for it too
 		}
-		e.catalog.put(d, out[i].Version)
-		e.catalog.isLatest(d.Name, out[i].Version, time.Now())
+		e.catalog.Put(d, out[i].Version)
+		e.catalog.IsLatest(d.Name, out[i].Version, time.Now())
 	}
 	if rules {
 		e.rulesChanged(ctx)
@@ -164,7 +165,7 @@ func (e *Engine) Settle(ctx context.Context) {
 	if e.opts.Exclusive {
 		return
 	}
-	settled := time.NewTimer(latestFor)
+	settled := time.NewTimer(catalog.LatestFor)
 	defer settled.Stop()
 	select {
 	case <-settled.C:
@@ -192,20 +193,20 @@ func (e *Engine) checkFor(ctx context.Context, defs []*definition.Definition, al
 		for _, ref := range d.References() {
 			kind := definition.Kind("")
 			base, of, _ := strings.Cut(ref.Name, "@")
-			if known := among[base]; known != nil && ref.Version == 0 && (of == "" || of == LatestAlias || of == alias) {
+			if known := among[base]; known != nil && ref.Version == 0 && (of == "" || of == definition.LatestAlias || of == alias) {
 				kind = known.Kind
-			} else if known, _, err := e.catalog.get(ctx, ref.Name, ref.Version); err == nil {
+			} else if known, _, err := e.catalog.Get(ctx, ref.Name, ref.Version); err == nil {
 				kind = known.Kind
 			} else if !errors.Is(err, store.ErrNotFound) {
 				return err
 			}
 			what := ref.Name
 			if ref.Version > 0 {
-				what = versionKey(ref.Name, ref.Version)
+				what = catalog.VersionKey(ref.Name, ref.Version)
 			}
 			switch {
 			case kind == "":
-				fix, err := e.nameFix(ctx, ref.Name, ref.Version, slices.Sorted(maps.Keys(among)))
+				fix, err := e.catalog.NameFix(ctx, ref.Name, ref.Version, slices.Sorted(maps.Keys(among)))
 				if err != nil {
 					return err
 				}
@@ -218,13 +219,13 @@ func (e *Engine) checkFor(ctx context.Context, defs []*definition.Definition, al
 			if slices.Contains(declared, q.Name) {
 				continue
 			}
-			known, err := e.catalog.knowsQueue(ctx, q.Name)
+			known, err := e.catalog.KnowsQueue(ctx, q.Name)
 			if err != nil {
 				return err
 			}
 			if !known {
 				problems = append(problems, definition.Problem{File: q.Position.File, Line: q.Position.Line, Column: q.Position.Column, Path: q.Path,
-					Message: unknownQueue(q.Name), Fix: queueFix(q.Name)})
+					Message: catalog.UnknownQueue(q.Name), Fix: catalog.QueueFix(q.Name)})
 			}
 		}
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/blob"
 	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/engine/catalog"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/handoff"
 	"github.com/pawl-run/pawl/internal/store"
@@ -78,8 +79,8 @@ type Options struct {
 // goroutines; any number of engines may share one store that allows it.
 type Engine struct {
 	opts      Options
-	catalog   *catalog
-	languages *languages
+	catalog   *catalog.Catalog
+	languages *catalog.Languages
 	schedules *schedules
 	rules     *rules
 	pauses    *pauses
@@ -177,8 +178,8 @@ func New(o Options) (*Engine, error) {
 		claimers:      claimers{queues: newQueueHints()},
 		nextDue:       newMoments(),
 	}
-	e.catalog = newCatalog(o.Store)
-	e.languages = newLanguages(o.Store, o.Languages)
+	e.catalog = catalog.New(o.Store)
+	e.languages = catalog.NewLanguages(o.Store, o.Languages)
 	e.lanes = newLanes()
 	e.schedules = newSchedules()
 	e.webhooks = &webhooks{all: map[string]knownWebhook{}}
@@ -186,7 +187,7 @@ func New(o Options) (*Engine, error) {
 	e.pauses = newPauses()
 	e.defining = newAlone()
 	for _, q := range o.Queues {
-		if err := e.catalog.expect(q); err != nil {
+		if err := e.catalog.Expect(q); err != nil {
 			return nil, fmt.Errorf("new engine: %w", err)
 		}
 	}
@@ -209,6 +210,12 @@ func (e *Engine) Reader() interface {
 } {
 	return e.opts.Store
 }
+
+// Catalog is what the store knows by name.
+func (e *Engine) Catalog() *catalog.Catalog { return e.catalog }
+
+// Languages are those that code may be written in.
+func (e *Engine) Languages() *catalog.Languages { return e.languages }
 
 // Blobs is where large logs and files lie; nil when there is no such place.
 func (e *Engine) Blobs() blob.Store { return e.opts.Blobs }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/archive"
 	"github.com/pawl-run/pawl/internal/blob"
+	"github.com/pawl-run/pawl/internal/engine/catalog"
 	"github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
@@ -128,7 +129,7 @@ func (x *exporter) tree(ctx context.Context, top *flow.Execution) error {
 
 // definition is the hash of the document that an execution ran on; "" where that is not known. The document goes into the archive once.
 func (x *exporter) definition(ctx context.Context, of *flow.Execution) (string, error) {
-	key, name, version := versionKey(of.Action, of.Version), of.Action, of.Version
+	key, name, version := catalog.VersionKey(of.Action, of.Version), of.Action, of.Version
 	if of.Imported != nil && of.Imported.Definition != "" {
 		key, name, version = of.Imported.Definition, of.Imported.Definition, 1
 	}

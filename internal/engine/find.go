@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/engine/catalog"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/query"
 	"github.com/pawl-run/pawl/internal/store"
@@ -42,7 +43,7 @@ func (e *Engine) Query(ctx context.Context, text string, now time.Time) (*query.
 	among := "no definition"
 	switch names := q.Actions(); {
 	case names != nil:
-		among = "no definition of " + strings.Join(names[:min(len(names), namesShown)], ", ")
+		among = "no definition of " + strings.Join(names[:min(len(names), catalog.NamesShown)], ", ")
 	case !whole:
 		among = fmt.Sprintf("none of the first %d definitions, beyond which only action = NAME says where to look,", searchableReach)
 	}
@@ -61,7 +62,7 @@ func (e *Engine) searchable(ctx context.Context, q *query.Query) (declared map[s
 		if kind != definition.KindWorkflow && kind != definition.KindAction || strings.ContainsRune(row.Name, ':') {
 			return nil
 		}
-		def, _, err := e.catalog.get(ctx, row.Name, row.Version)
+		def, _, err := e.catalog.Get(ctx, row.Name, row.Version)
 		if err != nil {
 			return fmt.Errorf("load definition %q: %w", row.Name, err)
 		}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/engine/catalog"
 	"github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/orchestration"
@@ -30,12 +31,12 @@ const (
 // Histories reads what a store has recorded and replays it. It needs no engine that runs.
 type Histories struct {
 	store   store.Reader
-	catalog *catalog
+	catalog *catalog.Catalog
 	most    int64 // events of one history
 }
 
 // HistoriesOf replays what a store has recorded.
-func HistoriesOf(s store.Store) *Histories { return &Histories{s, newCatalog(s), replayedEvents} }
+func HistoriesOf(s store.Store) *Histories { return &Histories{s, catalog.New(s), replayedEvents} }
 
 // Histories replays what the engine's store has recorded.
 func (e *Engine) Histories() *Histories { return &Histories{e.opts.Store, e.catalog, replayedEvents} }
@@ -129,7 +130,7 @@ func (h *Histories) history(ctx context.Context, id flow.ID) (*replay.Record, er
 // workflowHistory reads what was recorded of a workflow beside its own events.
 func (h *Histories) workflowHistory(ctx context.Context, r *replay.Record) error {
 	x := r.Execution
-	def, err := h.catalog.of(ctx, x)
+	def, err := h.catalog.Of(ctx, x)
 	switch {
 	case err != nil && !spoiled(err) && !errors.Is(err, store.ErrNotFound):
 		return fmt.Errorf("load its definition: %w", err)
@@ -149,7 +150,7 @@ func (h *Histories) workflowHistory(ctx context.Context, r *replay.Record) error
 		}
 	}
 	w.Request = func(c *orchestration.Child, recorded *flow.Execution) (flow.Request, error) {
-		return recordedRequest(ctx, h.catalog.as(recorded), x, c, recorded)
+		return recordedRequest(ctx, h.catalog.As(recorded), x, c, recorded)
 	}
 	r.Workflow = w
 	return nil
@@ -206,22 +207,8 @@ func (h *Histories) childHistories(ctx context.Context, of store.WorkflowAttempt
 	}
 }
 
-// definitionFor loads a version of a definition, as maker wants it.
-type definitionFor = func(ctx context.Context, name string, version int, by string) (*definition.Definition, int, error)
-
-// as loads definitions as they were where an execution has run.
-func (c *catalog) as(recorded *flow.Execution) definitionFor {
-	return func(ctx context.Context, name string, version int, by string) (*definition.Definition, int, error) {
-		if recorded.Imported != nil && name == recorded.Action && version == recorded.Version {
-			d, err := c.of(ctx, recorded)
-			return d, version, err
-		}
-		return c.getFor(ctx, name, version, by)
-	}
-}
-
 // recordedRequest is what the rules make of a child. Versions that its task leaves open are those that were recorded.
-func recordedRequest(ctx context.Context, load definitionFor, w *flow.Execution, c *orchestration.Child, recorded *flow.Execution) (flow.Request, error) {
+func recordedRequest(ctx context.Context, load catalog.Loader, w *flow.Execution, c *orchestration.Child, recorded *flow.Execution) (flow.Request, error) {
 	m := maker{workflow: w.ID.String(), priority: w.Priority, depth: w.Depth}
 	m.definition = func(ctx context.Context, name string, version int, by string) (*definition.Definition, int, error) {
 		if base, _, _ := strings.Cut(name, "@"); version == 0 && base == recorded.Action {

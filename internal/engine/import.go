@@ -14,6 +14,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/archive"
 	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/engine/catalog"
 	"github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
@@ -129,7 +130,7 @@ func (im *importer) document(name string, text []byte) error {
 }
 
 func documentKey(name string, version int, hash string) string {
-	return versionKey(name, version) + "." + hash
+	return catalog.VersionKey(name, version) + "." + hash
 }
 
 // blob keeps a content as an upload, until a tree that names it is stored.
@@ -159,13 +160,13 @@ func (im *importer) define(ctx context.Context) error {
 		if err != nil && !errors.Is(err, store.ErrNotFound) {
 			return err
 		}
-		d.stands = importedPrefix + d.Hash()
-		err = persist(ctx, im.e.opts.Store, func(ctx context.Context, tx store.Tx) error {
-			_, _, err := tx.Define(ctx, store.Definition{Name: d.stands, Kind: importedKind, Hash: hash, Document: d.Canonical(), CreatedAt: im.at})
+		d.stands = catalog.ImportedPrefix + d.Hash()
+		err = catalog.Persist(ctx, im.e.opts.Store, func(ctx context.Context, tx store.Tx) error {
+			_, _, err := tx.Define(ctx, store.Definition{Name: d.stands, Kind: catalog.ImportedKind, Hash: hash, Document: d.Canonical(), CreatedAt: im.at})
 			return err
 		})
 		if err != nil {
-			return fmt.Errorf("keep definition %s: %w", versionKey(d.Name, d.version), err)
+			return fmt.Errorf("keep definition %s: %w", catalog.VersionKey(d.Name, d.version), err)
 		}
 	}
 	return nil
@@ -312,9 +313,9 @@ func (im *importer) same(ctx context.Context, t span) (bool, error) {
 	hashes := map[string]string{}
 	_, err = im.e.walkTree(ctx, x, treeVisitor{row: ours.add, definition: func(ctx context.Context, x *flow.Execution) (string, error) {
 		if x.Imported != nil && x.Imported.Definition != "" {
-			return strings.TrimPrefix(x.Imported.Definition, importedPrefix), nil
+			return strings.TrimPrefix(x.Imported.Definition, catalog.ImportedPrefix), nil
 		}
-		key := versionKey(x.Action, x.Version)
+		key := catalog.VersionKey(x.Action, x.Version)
 		if _, known := hashes[key]; !known {
 			row, err := im.e.opts.Store.Definition(ctx, x.Action, x.Version)
 			if errors.Is(err, store.ErrNotFound) {

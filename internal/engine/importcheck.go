@@ -11,6 +11,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/archive"
 	"github.com/pawl-run/pawl/internal/blob"
+	"github.com/pawl-run/pawl/internal/engine/catalog"
 	"github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store/verification"
@@ -119,7 +120,7 @@ func (im *importer) begin(e *archive.Execution) error {
 		return err
 	}
 	if e.Definition != "" && im.documents[documentKey(e.Action, e.Version, e.Definition)] == nil {
-		return wrong(x.ID, "the archive has no definition %s with the hash %.64s", versionKey(e.Action, e.Version), e.Definition)
+		return wrong(x.ID, "the archive has no definition %s with the hash %.64s", catalog.VersionKey(e.Action, e.Version), e.Definition)
 	}
 	for len(im.above) > 0 && im.latest().ID != x.Parent {
 		im.above = im.above[:len(im.above)-1]

@@ -445,9 +445,7 @@ func TestUnreadableDefinition(t *testing.T) {
 		id := r.submit(Submission{Action: "w"})
 		a := h.take(1)[0]
 		s.newer.Store(true)
-		r.e.catalog.mu.Lock()
-		clear(r.e.catalog.versions)
-		r.e.catalog.mu.Unlock()
+		r.e.catalog.Forget()
 		if receipt := h.complete(a, `1`); receipt.Verdict != flow.Applied {
 			r.Errorf("the report: %+v", receipt)
 		}

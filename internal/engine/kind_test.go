@@ -60,7 +60,7 @@ tasks:
 func TestKindChoosesWorker(t *testing.T) {
 	r := newRig(t, func(o *Options) { o.Queues = []string{"resize"} })
 	r.define(handled)
-	queues := []string{DefaultQueue, "resize"}
+	queues := []string{flow.DefaultQueue, "resize"}
 	plain, able := r.workerOn(queues), r.workerOn(queues, append(flow.OfferLabels(map[string]string{"gpu": "a100"}), "resize")...)
 	other := r.workerOn(queues, "crop")
 	thumb, labelled, noop := r.submit(Submission{Action: "thumb"}), r.submit(Submission{Action: "thumbnail"}), r.submit(Submission{Action: "noop", Queue: "resize"})
@@ -114,7 +114,7 @@ func TestWhyNoHandler(t *testing.T) {
 	r.workerOn([]string{"resize"})
 	r.workerOn([]string{"resize"}, "crop")
 	why("worker", "no live worker has a handler for kind resize")
-	r.workerOn([]string{DefaultQueue}, "resize")
+	r.workerOn([]string{flow.DefaultQueue}, "resize")
 	why("worker", `no live worker of queue "resize" has a handler for kind resize`, "worker able has it, and serves queue default")
 	r.workerOn([]string{"resize"}, "resize")
 	why("queue", `1st in queue "resize" for a handler for kind resize, which 1 worker`)
@@ -139,7 +139,7 @@ func TestWhyNoBuiltInKinds(t *testing.T) {
 func TestHalfAWorkerIsRefused(t *testing.T) {
 	r := newRig(t)
 	for _, kinds := range [][]string{{"noop"}, {"noop", "resize"}, {"container"}, {"workflow"}} {
-		if _, err := r.e.Open(r.ctx, handoff.Session{Name: "half", Queues: []string{DefaultQueue}, Kinds: kinds, Slots: 1}); err == nil {
+		if _, err := r.e.Open(r.ctx, handoff.Session{Name: "half", Queues: []string{flow.DefaultQueue}, Kinds: kinds, Slots: 1}); err == nil {
 			t.Errorf("a worker of %q was accepted", kinds)
 		}
 	}
@@ -176,13 +176,13 @@ func TestKindsOfAnEarlierVersion(t *testing.T) {
 		r := newRig(t)
 		var misplaced []flow.ID
 		for range 3 {
-			misplaced = append(misplaced, r.strand(DefaultQueue))
+			misplaced = append(misplaced, r.strand(flow.DefaultQueue))
 		}
 		noop := r.submit(Submission{Action: "noop"})
 		if got := r.worker().take(1); len(got) != 1 || got[0].Execution != noop {
 			t.Errorf("the worker of built-in kinds got %+v", got)
 		}
-		got := r.workerOn([]string{DefaultQueue}, "resize").take(10)
+		got := r.workerOn([]string{flow.DefaultQueue}, "resize").take(10)
 		if len(got) != 3 || got[0].Execution != misplaced[0] || got[2].Execution != misplaced[2] {
 			t.Errorf("the worker with the handler got %+v", got)
 		}
@@ -192,7 +192,7 @@ func TestKindsOfAnEarlierVersion(t *testing.T) {
 		var misplaced, noop []flow.ID
 		for range 7 {
 			noop = append(noop, r.submit(Submission{Action: "noop"}))
-			misplaced = append(misplaced, r.strand(DefaultQueue))
+			misplaced = append(misplaced, r.strand(flow.DefaultQueue))
 		}
 		h := r.worker()
 		for _, n := range []int{3, 2, 2} {
@@ -204,17 +204,17 @@ func TestKindsOfAnEarlierVersion(t *testing.T) {
 			}
 		}
 		h.none("the worker of built-in kinds") // and meets the last one
-		if got := r.workerOn([]string{DefaultQueue}, "resize").take(10); len(noop) > 0 || len(got) != 7 || got[6].Execution != misplaced[6] {
+		if got := r.workerOn([]string{flow.DefaultQueue}, "resize").take(10); len(noop) > 0 || len(got) != 7 || got[6].Execution != misplaced[6] {
 			t.Errorf("the worker with the handler got %+v; %d left", got, len(noop))
 		}
 	})
 	t.Run("while its worker waits", func(t *testing.T) {
 		r := newRig(t)
 		taken := make(chan []handoff.Assignment, 1)
-		able := r.workerOn([]string{DefaultQueue}, "resize")
+		able := r.workerOn([]string{flow.DefaultQueue}, "resize")
 		go func() { taken <- able.take(1) }()
 		awaitTakers(t, r.e, 1)
-		id := r.strand(DefaultQueue)
+		id := r.strand(flow.DefaultQueue)
 		ctx, cancel := context.WithCancel(r.ctx)
 		defer cancel()
 		none := make(chan []handoff.Assignment, 1)

@@ -41,7 +41,7 @@ func TestLabelsChooseWorker(t *testing.T) {
 	t4.expect(other)
 
 	w, err := r.e.Why(r.ctx, special)
-	if err != nil || w.Waiting != "worker" || w.Queue != DefaultQueue || flow.LabelText(w.Needs.Labels) != "gpu=a100,zone=eu" {
+	if err != nil || w.Waiting != "worker" || w.Queue != flow.DefaultQueue || flow.LabelText(w.Needs.Labels) != "gpu=a100,zone=eu" {
 		t.Errorf("why: %+v, %v", w, err)
 	}
 	for _, want := range []struct{ in, is string }{
@@ -160,7 +160,7 @@ func TestFirstOfALabel(t *testing.T) {
 	if got := <-taken; len(got) != 1 || got[0].Execution != id {
 		t.Fatalf("took %+v", got)
 	}
-	if got := r.e.lanes.of(r.e.sessions.get(able.session)); !slices.Equal(got, []string{DefaultQueue, "default@disk=ssd,zone=eu"}) {
+	if got := r.e.lanes.of(r.e.sessions.get(able.session)); !slices.Equal(got, []string{flow.DefaultQueue, "default@disk=ssd,zone=eu"}) {
 		t.Errorf("it looks into %q", got)
 	}
 }
@@ -176,7 +176,7 @@ func TestLanesAreFoundInTheStore(t *testing.T) {
 	r.define("name: zebra\naction: noop\n")
 	for _, add := range []string{"", "other"} { // the last name of all, and not
 		if add != "" {
-			if err := r.e.catalog.declareQueue(r.ctx, add); err != nil {
+			if err := r.e.catalog.DeclareQueue(r.ctx, add); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -221,7 +221,7 @@ func TestLabelsAreRefused(t *testing.T) {
 			t.Errorf("%+v: %v, %v, want %q", c.s, out, err, c.want)
 		}
 	}
-	if _, err := r.e.Open(r.ctx, handoff.Session{Name: "bad", Queues: []string{DefaultQueue}, Kinds: []string{"label:a=b,c"}, Slots: 1}); err == nil {
+	if _, err := r.e.Open(r.ctx, handoff.Session{Name: "bad", Queues: []string{flow.DefaultQueue}, Kinds: []string{"label:a=b,c"}, Slots: 1}); err == nil {
 		t.Error("a worker was let in with a label that is none")
 	}
 
@@ -249,7 +249,7 @@ func TestLanesAreFew(t *testing.T) {
 	r := newRig(t)
 	r.submit(Submission{Action: "noop", WorkerLabels: map[string]string{"gpu": "a100"}})
 	for i := range lanesLimit - 1 {
-		r.e.useLane(flow.Lane(DefaultQueue, fmt.Sprint("host=h", i)))
+		r.e.useLane(flow.Lane(flow.DefaultQueue, fmt.Sprint("host=h", i)))
 	}
 	out, err := r.e.Submit(r.ctx, []Submission{{Action: "noop", WorkerLabels: map[string]string{"host": "one-more"}}, {Action: "noop", WorkerLabels: map[string]string{"gpu": "a100"}}, {Action: "noop"}})
 	if err != nil || out[0].Err == nil || !strings.Contains(out[0].Err.Error(), "4096 different sets of handlers, labels") || out[1].Err != nil || out[2].Err != nil {

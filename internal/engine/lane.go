@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/engine/catalog"
 	"github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
@@ -84,14 +85,7 @@ func (e *Engine) keepLane(ctx context.Context, lane string) error {
 	if stored {
 		return nil
 	}
-	err := persist(ctx, e.opts.Store, func(ctx context.Context, tx store.Tx) error {
-		now, err := tx.Now(ctx)
-		if err != nil {
-			return err
-		}
-		return defineLane(ctx, tx, lane, now)
-	})
-	if err != nil {
+	if err := catalog.PersistName(ctx, e.opts.Store, store.LaneNames, lane); err != nil {
 		return fmt.Errorf("declare lane %q: %w", lane, err)
 	}
 	e.storedLane(lane)
@@ -108,7 +102,7 @@ func (t *transaction) keepLane(ctx context.Context, lane string) error {
 	stored := t.e.lanes.stored[lane]
 	t.e.lanes.mu.Unlock()
 	if !stored {
-		if err := defineLane(ctx, t.tx, lane, t.now); err != nil {
+		if _, err := t.tx.AddName(ctx, store.LaneNames, lane, t.now); err != nil {
 			return fmt.Errorf("declare lane %q: %w", lane, err)
 		}
 	}
@@ -132,11 +126,6 @@ func (e *Engine) storedLane(lane string) {
 	e.lanes.stored[lane] = true
 	e.lanes.mu.Unlock()
 	e.useLane(lane)
-}
-
-func defineLane(ctx context.Context, tx store.Tx, lane string, now time.Time) error {
-	_, err := tx.AddName(ctx, store.LaneNames, lane, now)
-	return err
 }
 
 // useLane lets workers look into a lane, those that wait already too.

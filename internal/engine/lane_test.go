@@ -46,7 +46,7 @@ func (r *rig) workerLabelled(labels string) *hand {
 
 func (r *rig) workerOf(kinds ...string) *hand {
 	r.Helper()
-	id, err := r.e.Open(r.ctx, handoff.Session{Name: "able", Queues: []string{DefaultQueue}, Kinds: kinds, Slots: 100})
+	id, err := r.e.Open(r.ctx, handoff.Session{Name: "able", Queues: []string{flow.DefaultQueue}, Kinds: kinds, Slots: 100})
 	if err != nil {
 		r.Fatalf("open session: %v", err)
 	}
@@ -72,7 +72,7 @@ func TestRuntimeChoosesWorker(t *testing.T) {
 		t.Fatalf("the worker without the runtime got %+v", got)
 	}
 	w, err := r.e.Why(r.ctx, special)
-	if err != nil || w.Queue != DefaultQueue || w.Needs.Runtime != "boat" || w.Waiting != "worker" ||
+	if err != nil || w.Queue != flow.DefaultQueue || w.Needs.Runtime != "boat" || w.Waiting != "worker" ||
 		!strings.Contains(w.Summary, `no live worker of queue "default" has runtime "boat" (1 serves it without)`) {
 		t.Errorf("why: %+v, %v", w, err)
 	}
@@ -92,8 +92,8 @@ func TestRuntimeChoosesWorker(t *testing.T) {
 	if got := able.take(10); len(got) != 1 || got[0].Execution != again.Execution {
 		t.Errorf("what was submitted once more went to %+v", got)
 	}
-	if _, err := r.e.Submit(r.ctx, []Submission{{Action: "noop", Queue: flow.Lane(DefaultQueue, "boat")}}); err == nil {
-		if out, _ := r.e.Submit(r.ctx, []Submission{{Action: "noop", Queue: flow.Lane(DefaultQueue, "boat")}}); out[0].Err == nil {
+	if _, err := r.e.Submit(r.ctx, []Submission{{Action: "noop", Queue: flow.Lane(flow.DefaultQueue, "boat")}}); err == nil {
+		if out, _ := r.e.Submit(r.ctx, []Submission{{Action: "noop", Queue: flow.Lane(flow.DefaultQueue, "boat")}}); out[0].Err == nil {
 			t.Error("a lane was taken for a queue")
 		}
 	}
@@ -137,7 +137,7 @@ func TestLanesBesideTransactions(t *testing.T) {
 	go func() {
 		defer close(used)
 		for i := range 100 {
-			r.e.useLane(flow.AddNeeds(DefaultQueue, fmt.Sprintf("boat%d", i)))
+			r.e.useLane(flow.AddNeeds(flow.DefaultQueue, fmt.Sprintf("boat%d", i)))
 		}
 	}()
 	for range 100 {

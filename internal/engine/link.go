@@ -31,7 +31,7 @@ func (e *Engine) linkKey(ctx context.Context) ([]byte, error) {
 	e.links.mu.Lock()
 	defer e.links.mu.Unlock()
 	if e.links.key == nil {
-		key, err := e.sharedKey(ctx, answerKeyName)
+		key, err := e.catalog.SharedKey(ctx, answerKeyName)
 		if err != nil {
 			return nil, err
 		}

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/blob"
+	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/engine/catalog"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
 )
@@ -22,7 +24,7 @@ type loaded struct {
 	bodies      map[[32]byte]time.Time           // of signals: when each came last
 	meters      map[string]time.Time             // of rates, as the transaction has decided
 	windows     map[store.WindowKey]store.Window // as the transaction has decided
-	definitions map[string]resolved
+	definitions map[string]catalog.Resolved
 	uploads     map[blob.Sum]flow.ID // that were looked for and are there
 	kept        map[[sha256.Size]byte]store.Kept
 }
@@ -150,4 +152,21 @@ func (t *transaction) lockUploads(ctx context.Context, sums []blob.Sum) error {
 		t.loaded.uploads[sum] = id
 	}
 	return nil
+}
+
+// definition is catalog.getFor within a transaction.
+func (t *transaction) definition(ctx context.Context, name string, version int, by string) (*definition.Definition, int, error) {
+	key := catalog.VersionKey(name, version) + " " + by
+	r, have := t.loaded.definitions[key]
+	if !have {
+		var err error
+		if r, err = t.e.catalog.Resolve(ctx, t.tx, name, version, by); err != nil {
+			return nil, 0, err
+		}
+		if t.loaded.definitions == nil {
+			t.loaded.definitions = map[string]catalog.Resolved{}
+		}
+		t.loaded.definitions[key] = r
+	}
+	return r.Definition, r.Version, nil
 }

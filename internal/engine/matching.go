@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/engine/catalog"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/problem"
 	"github.com/pawl-run/pawl/internal/store"
@@ -213,7 +214,7 @@ func (p *parts) note(id flow.ID, more bool) {
 		delete(p.all, id)
 		return
 	}
-	if p.all == nil || len(p.all) >= catalogLimit {
+	if p.all == nil || len(p.all) >= catalog.Limit {
 		p.all = map[flow.ID]bool{}
 	}
 	p.all[id] = true

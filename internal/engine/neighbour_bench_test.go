@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/handoff"
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/store/sqlite"
@@ -148,7 +149,7 @@ input: {type: object, properties: {items: {type: array}}}
 tasks:
   each: {foreach: "${{ input.items }}", action: noop, with: {i: "${{ item }}"}}
 `)
-				id, err := r.e.Open(r.ctx, handoff.Session{Name: "hand", Queues: []string{DefaultQueue}, Slots: n})
+				id, err := r.e.Open(r.ctx, handoff.Session{Name: "hand", Queues: []string{flow.DefaultQueue}, Slots: n})
 				if err != nil {
 					r.Fatal(err)
 				}

@@ -2,12 +2,12 @@ package engine
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync/atomic"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/engine/catalog"
 	"github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/problem"
@@ -201,12 +201,10 @@ func (o *PauseOrder) check() error {
 }
 
 func (e *Engine) changePause(ctx context.Context, of store.PauseKind, name string, decide func(time.Time, store.Pause) *store.Pause) (p store.Pause, err error) {
-	for n := 1; ; n++ {
+	err = store.Repeat(func(int) error {
 		p, err = e.opts.Store.ChangePause(ctx, of, name, decide)
-		if !errors.Is(err, store.ErrConflict) || n == maxConflicts {
-			break
-		}
-	}
+		return err
+	})
 	if err == nil {
 		e.pausesChanged(ctx)
 	}
@@ -232,21 +230,21 @@ func (e *Engine) pausable(ctx context.Context, of store.PauseKind, name string) 
 		if flow.Kind(name).AdHoc() {
 			return nil
 		}
-		_, err := e.registered(ctx, name)
+		_, err := e.catalog.Registered(ctx, name)
 		return err
 	case store.PausedQueue:
-		names, err := e.Queues(ctx)
+		names, err := e.catalog.Queues(ctx)
 		if err != nil || slices.Contains(names, name) {
 			return err
 		}
-		if known, err := e.catalog.knowsQueue(ctx, name); err != nil || known {
+		if known, err := e.catalog.KnowsQueue(ctx, name); err != nil || known {
 			return err
 		}
 		fix := problem.Nearest(name, names)
 		if fix == "" {
-			fix = queueFix(name)
+			fix = catalog.QueueFix(name)
 		}
-		return &fault.NoSuch{Say: unknownQueue(name), Fix: fix}
+		return &fault.NoSuch{Say: catalog.UnknownQueue(name), Fix: fix}
 	default:
 		sessions, err := e.opts.Store.LiveSessions(ctx)
 		if err != nil || slices.ContainsFunc(sessions, func(s store.Session) bool { return s.Name == name }) {

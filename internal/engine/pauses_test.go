@@ -56,11 +56,11 @@ func (h *hand) begin(n int) <-chan []handoff.Assignment {
 // queues go on, what runs goes on, and whoever waits gets the work when the queue is resumed.
 func TestPausedQueue(t *testing.T) {
 	onEachStore(t, func(r *rig) {
-		h := r.worker(DefaultQueue, "other")
+		h := r.worker(flow.DefaultQueue, "other")
 		running := r.submit(Submission{Action: "noop"})
 		a := h.take(1)[0]
 		before := r.submit(Submission{Action: "noop"})
-		p := r.pause(store.PausedQueue, DefaultQueue, PauseOrder{By: "ann", Reason: "the disks are full"})
+		p := r.pause(store.PausedQueue, flow.DefaultQueue, PauseOrder{By: "ann", Reason: "the disks are full"})
 		if p.Generation != 1 || !p.Paused || !p.Until.IsZero() {
 			t.Errorf("%+v", p)
 		}
@@ -84,16 +84,16 @@ func TestPausedQueue(t *testing.T) {
 		}
 		got = h.begin(5)
 		r.settled()
-		r.resume(store.PausedQueue, DefaultQueue)
+		r.resume(store.PausedQueue, flow.DefaultQueue)
 		work := <-got
 		if len(work) != 2 || work[0].Execution != before || work[1].Execution != fresh {
 			t.Errorf("after it was resumed: %+v", work)
 		}
-		history, err := r.store.PauseHistory(r.ctx, store.PausedQueue, DefaultQueue, 0, 10)
+		history, err := r.store.PauseHistory(r.ctx, store.PausedQueue, flow.DefaultQueue, 0, 10)
 		if err != nil || len(history) != 2 || history[0].By != "ann" || history[0].Paused {
 			t.Errorf("%+v, %v", history, err)
 		}
-		if again := r.resume(store.PausedQueue, DefaultQueue); again.Generation != 2 {
+		if again := r.resume(store.PausedQueue, flow.DefaultQueue); again.Generation != 2 {
 			t.Errorf("resumed twice: %+v", again)
 		}
 	})
@@ -103,7 +103,7 @@ func TestPausedQueue(t *testing.T) {
 func TestPauseForAWhile(t *testing.T) {
 	onEachStore(t, func(r *rig) {
 		h := r.worker()
-		p := r.pause(store.PausedQueue, DefaultQueue, PauseOrder{For: 300 * time.Millisecond})
+		p := r.pause(store.PausedQueue, flow.DefaultQueue, PauseOrder{For: 300 * time.Millisecond})
 		got := h.begin(1)
 		id := r.submit(Submission{Action: "noop"})
 		r.settled()
@@ -136,7 +136,7 @@ func TestPausedWorker(t *testing.T) {
 		h.complete(a, `1`)
 		r.ended(running)
 
-		session, err := r.e.Open(r.ctx, handoff.Session{Name: "foot", Queues: []string{DefaultQueue}, Slots: 1})
+		session, err := r.e.Open(r.ctx, handoff.Session{Name: "foot", Queues: []string{flow.DefaultQueue}, Slots: 1})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -206,7 +206,7 @@ func (r *rig) pair() *pair {
 	r.Cleanup(two.stop)
 	for i := range 4 {
 		e := two.engines[i%2]
-		session, err := e.Open(ctx, handoff.Session{Name: fmt.Sprint("hand", i), Queues: []string{DefaultQueue}, Slots: 4})
+		session, err := e.Open(ctx, handoff.Session{Name: fmt.Sprint("hand", i), Queues: []string{flow.DefaultQueue}, Slots: 4})
 		if err != nil {
 			r.Fatal(err)
 		}
@@ -256,14 +256,14 @@ func TestPausedAmongReplicas(t *testing.T) {
 		var spans []struct{ from, to time.Time }
 		for i := range rounds {
 			e := two.engines[i%2]
-			p, err := e.PauseWork(r.ctx, store.PausedQueue, DefaultQueue, PauseOrder{})
+			p, err := e.PauseWork(r.ctx, store.PausedQueue, flow.DefaultQueue, PauseOrder{})
 			if err != nil {
 				t.Fatal(err)
 			}
 			if _, err := e.opts.Store.LiveSessions(r.ctx); err != nil { // some time passes
 				t.Fatal(err)
 			}
-			q, err := two.engines[(i+1)%2].ResumeWork(r.ctx, store.PausedQueue, DefaultQueue, PauseOrder{})
+			q, err := two.engines[(i+1)%2].ResumeWork(r.ctx, store.PausedQueue, flow.DefaultQueue, PauseOrder{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -288,12 +288,12 @@ func TestPausedAmongReplicas(t *testing.T) {
 func TestPausedElsewhere(t *testing.T) {
 	r := newPostgresRig(t, func(o *Options) { o.Poll = time.Hour })
 	other := r.replica(func(o *Options) { o.Uptime, o.Poll, o.Store = nil, time.Hour, r.again() })
-	session, err := other.Open(r.ctx, handoff.Session{Name: "there", Queues: []string{DefaultQueue}, Slots: 1})
+	session, err := other.Open(r.ctx, handoff.Session{Name: "there", Queues: []string{flow.DefaultQueue}, Slots: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
 	there := (&hand{&rig{TB: t, ctx: r.ctx, e: other, store: r.store}, session}).begin(1)
-	r.pause(store.PausedQueue, DefaultQueue, PauseOrder{})
+	r.pause(store.PausedQueue, flow.DefaultQueue, PauseOrder{})
 	out, err := other.Submit(r.ctx, []Submission{{Action: "noop"}})
 	if err != nil || out[0].Err != nil {
 		t.Fatal(out, err)
@@ -302,7 +302,7 @@ func TestPausedElsewhere(t *testing.T) {
 	if x := r.get(out[0].Execution); x.Place != flow.Ready || len(there) > 0 {
 		t.Errorf("it is %s", x.Place)
 	}
-	r.resume(store.PausedQueue, DefaultQueue)
+	r.resume(store.PausedQueue, flow.DefaultQueue)
 	if work := <-there; len(work) != 1 || work[0].Execution != out[0].Execution {
 		t.Errorf("%+v", work)
 	}

@@ -123,7 +123,7 @@ func TestWhatOthersLeaveIsFound(t *testing.T) {
 			kept := flow.Signal{ID: r.e.opts.NewID(), Number: 1 << 40, Trigger: "t", Source: flow.SourceAPI, At: r.clock.now(), State: flow.SignalNew, Data: json.RawMessage(`{}`), Hash: [32]byte{1},
 				SignalDetail: flow.SignalDetail{Generation: r.e.rules.current.Load().Generation}}
 			var fired time.Time
-			late := flow.Submit(r.e.opts.NewID(), flow.Request{Action: "late", Kind: flow.KindSleep, Queue: DefaultQueue, CreatedAt: r.clock.now(), NotBefore: r.clock.now(), Input: json.RawMessage(`{"duration":"1ms"}`)})
+			late := flow.Submit(r.e.opts.NewID(), flow.Request{Action: "late", Kind: flow.KindSleep, Queue: flow.DefaultQueue, CreatedAt: r.clock.now(), NotBefore: r.clock.now(), Input: json.RawMessage(`{"duration":"1ms"}`)})
 			err := r.store.Update(r.ctx, func(ctx context.Context, tx store.Tx) error { // as another replica commits: no loop of this replica is woken
 				all, err := tx.LockSchedules(ctx, []string{"s"}, false)
 				if err != nil {

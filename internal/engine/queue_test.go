@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/flow"
 )
 
 // TestDefineDeclaresQueues applies a workflow before a worker serves its queue: a document of the same file, or of an
@@ -48,8 +49,8 @@ func TestDefineDeclaresQueues(t *testing.T) {
 		if err != nil || out[0].Created || out[0].Version != 1 || !out[1].Created {
 			r.Errorf("%+v %v", out, err)
 		}
-		names, err := r.e.Queues(r.ctx)
-		if want := []string{DefaultQueue, "gpu"}; err != nil || !slices.Equal(names, want) {
+		names, err := r.e.catalog.Queues(r.ctx)
+		if want := []string{flow.DefaultQueue, "gpu"}; err != nil || !slices.Equal(names, want) {
 			r.Errorf("%v %v, want %v", names, err, want)
 		}
 		if _, err := New(Options{Store: r.store, Queues: []string{"bad queue"}}); err == nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/blob"
 	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/engine/catalog"
 	"github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/orchestration"
@@ -144,7 +145,7 @@ func checkItems(path, above string, w *definition.Workflow, rec *recording, item
 			}
 			fix := problem.Nearest(i.Task, names)
 			if fix == "" {
-				fix = "its tasks are " + strings.Join(names[:min(len(names), namesShown)], ", ")
+				fix = "its tasks are " + strings.Join(names[:min(len(names), catalog.NamesShown)], ", ")
 			}
 			return fault.New(path, text, fmt.Sprintf("%s has no task %q", where, i.Task), fix)
 		case i.Index != orchestration.AllItems && t.Repeat != nil:

@@ -61,10 +61,7 @@ func TestStepWhileTheStoreIsAway(t *testing.T) {
 	h := r.worker()
 	id := r.submit(Submission{Action: "two"})
 	a := h.take(1)[0]
-	latest := &r.e.catalog.latest
-	latest.mu.Lock()
-	clear(latest.rows)
-	latest.mu.Unlock()
+	r.e.catalog.Forget()
 	b.on.Store(true)
 	end := []flow.Report{{Execution: a.Execution, Attempt: 1, Events: []flow.Event{
 		ev(&a, 0, flow.EvRunning, nil), ev(&a, 1, flow.EvCompleted, &flow.Outcome{})}}}
@@ -153,7 +150,7 @@ func TestWorkOfAnotherReplica(t *testing.T) {
 	r := newRig(t, func(o *Options) { o.Exclusive, o.Poll = false, 50*time.Millisecond })
 	other := r.replica()
 	busy := r.worker("idle") // of another queue: its calls come more often than the poll
-	session, err := other.Open(r.ctx, handoff.Session{Name: "there", Queues: []string{DefaultQueue}, Slots: 1})
+	session, err := other.Open(r.ctx, handoff.Session{Name: "there", Queues: []string{flow.DefaultQueue}, Slots: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -222,7 +219,7 @@ func TestHearsOtherReplicas(t *testing.T) {
 	r := newRig(t, func(o *Options) { o.Exclusive = false })
 	notes := make(chan store.Notification)
 	there := r.replica(func(o *Options) { o.Store, o.Poll = &telling{o.Store, notes}, time.Hour })
-	session, err := there.Open(r.ctx, handoff.Session{Name: "there", Queues: []string{DefaultQueue}, Slots: 1})
+	session, err := there.Open(r.ctx, handoff.Session{Name: "there", Queues: []string{flow.DefaultQueue}, Slots: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -233,7 +230,7 @@ func TestHearsOtherReplicas(t *testing.T) {
 	}()
 	for tick := time.NewTicker(time.Millisecond); ; <-tick.C { // until it has looked and found nothing
 		there.mu.Lock()
-		waits := len(there.claimers.waiting) == 1 && !there.claimers.queues.any([]string{DefaultQueue})
+		waits := len(there.claimers.waiting) == 1 && !there.claimers.queues.any([]string{flow.DefaultQueue})
 		there.mu.Unlock()
 		if waits {
 			tick.Stop()
@@ -243,7 +240,7 @@ func TestHearsOtherReplicas(t *testing.T) {
 	id := r.submit(Submission{Action: "noop"})
 	changed, stop := there.Watch(id)
 	defer stop()
-	notes <- store.Notification{Queues: []string{DefaultQueue}}
+	notes <- store.Notification{Queues: []string{flow.DefaultQueue}}
 	if work := <-got; len(work) != 1 {
 		t.Fatalf("got %v", work)
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/engine/catalog"
 	"github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/orchestration"
@@ -146,7 +147,7 @@ func (e *Engine) planRerun(ctx context.Context, again, id flow.ID, o *RerunOptio
 	if r.Kind != flow.KindWorkflow || x.Kind != flow.KindWorkflow {
 		return r, plan, o.refuseItems()
 	}
-	def, _, err := e.catalog.get(ctx, r.Action, r.Version)
+	def, _, err := e.catalog.Get(ctx, r.Action, r.Version)
 	if err != nil {
 		return r, nil, fmt.Errorf("load its definition: %w", err)
 	}
@@ -206,14 +207,14 @@ func (o *RerunOptions) refuseItems() error {
 // what a new submission would ask for; what the original's submitter had asked for beside its definition is kept.
 func (e *Engine) rerunRequest(ctx context.Context, x *flow.Execution, o *RerunOptions) (flow.Request, error) {
 	if x.Version > 0 {
-		if err := e.refuseRetired(ctx, x.Action); err != nil {
+		if err := e.catalog.RefuseRetired(ctx, x.Action); err != nil {
 			return flow.Request{}, err
 		}
 	}
 	action, input := x.Action, o.Input
 	switch {
 	case o.Definition == "" || o.Definition == DefinitionSame:
-		version, err := e.versionHere(ctx, x)
+		version, err := e.catalog.VersionHere(ctx, x)
 		if err != nil {
 			return flow.Request{}, err
 		}
@@ -223,7 +224,7 @@ func (e *Engine) rerunRequest(ctx context.Context, x *flow.Execution, o *RerunOp
 			return again, nil
 		}
 		if x.Version > 0 {
-			action = versionKey(x.Action, version)
+			action = catalog.VersionKey(x.Action, version)
 		}
 	case x.Version == 0:
 		return flow.Request{}, fault.New("definition", o.Definition, "the execution ran on no definition: it was submitted as it is", "leave it out")
@@ -240,7 +241,7 @@ func (e *Engine) rerunRequest(ctx context.Context, x *flow.Execution, o *RerunOp
 	was, own := x.Request, x.Labels // what the original's definition would have asked for
 	if x.Version == 0 {
 		was = builtIn(x.Kind, x.Input)
-	} else if def, err := e.catalog.of(ctx, x); err == nil {
+	} else if def, err := e.catalog.Of(ctx, x); err == nil {
 		own = map[string]string{}
 		for name, value := range x.Labels {
 			if def.Settings.Labels[name] != value {

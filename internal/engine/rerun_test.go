@@ -304,7 +304,7 @@ tasks:
 `
 		r.define(fmt.Sprintf(doc, "old", "low", "1h", "north"))
 		c := r.crew()
-		id := r.submit(Submission{Action: "w", Labels: map[string]string{"who": "ada"}, Queue: DefaultQueue, TotalTimeout: 2 * time.Hour})
+		id := r.submit(Submission{Action: "w", Labels: map[string]string{"who": "ada"}, Queue: flow.DefaultQueue, TotalTimeout: 2 * time.Hour})
 		r.ended(id)
 		c.since()
 		r.define(fmt.Sprintf(doc, "old", "high", "2h", "north"))

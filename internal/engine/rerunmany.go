@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/engine/catalog"
 	"github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/flow"
 )
@@ -43,7 +44,7 @@ func (e *Engine) RerunMany(ctx context.Context, ids []flow.ID, o RerunManyOption
 		return Submitted{}, fault.New("at_once", fmt.Sprint(o.AtOnce), "it is out of range", fmt.Sprintf("give 1 to %d", MostRerunsAtOnce))
 	}
 	if o.Definition != "" {
-		if _, _, _, err := SplitAction(o.Definition); err != nil {
+		if _, _, _, err := definition.SplitAction(o.Definition); err != nil {
 			return Submitted{}, fault.New("definition", o.Definition, err.Error(), "write same, latest or name@version")
 		}
 	}
@@ -73,7 +74,7 @@ func (e *Engine) RerunMany(ctx context.Context, ids []flow.ID, o RerunManyOption
 	if err != nil {
 		return Submitted{}, fmt.Errorf("name the executions: %w", err)
 	}
-	out, err := e.Submit(ctx, []Submission{{Action: versionKey(RerunManyAction, defined[0].Version), Input: raw, IdempotencyKey: o.IdempotencyKey}})
+	out, err := e.Submit(ctx, []Submission{{Action: catalog.VersionKey(RerunManyAction, defined[0].Version), Input: raw, IdempotencyKey: o.IdempotencyKey}})
 	if err != nil {
 		return Submitted{}, err
 	}

@@ -177,7 +177,7 @@ func (p *planner) plan(ctx context.Context, l *level) (*orchestration.RerunPlan,
 	}
 	var failed error
 	inner := map[orchestration.Item]*orchestration.Child{}
-	kids := maker{p.e.catalog.getFor, firstOf(l.x).String(), l.r.Priority, l.depth}
+	kids := maker{p.e.catalog.GetFor, firstOf(l.x).String(), l.r.Priority, l.depth}
 	original := &orchestration.Original{
 		Past:  rec.past,
 		Given: l.r.Given,
@@ -358,7 +358,7 @@ func (p *planner) within(ctx context.Context, l *level, w *RerunWithin, rec *rec
 	case r.Kind != flow.KindWorkflow:
 		return fault.New(field, text, fmt.Sprintf("%s runs %s now, which is a %s: only workflows have tasks", text, r.Action, r.Kind), "name it without what is behind it: "+text)
 	}
-	def, _, err := p.e.catalog.get(ctx, r.Action, r.Version)
+	def, _, err := p.e.catalog.Get(ctx, r.Action, r.Version)
 	if err != nil {
 		return fmt.Errorf("load the definition of %s: %w", text, err)
 	}

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/pawl-run/pawl/internal/engine/catalog"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/handoff"
 	"github.com/pawl-run/pawl/internal/orchestration"
@@ -347,7 +348,7 @@ func (r *rig) reusedBeneath(id flow.ID, n *int) {
 func TestRerunKeepsItsAlias(t *testing.T) {
 	r := newRig(t)
 	r.define("name: dial\nkind: action\naction: noop\n")
-	if _, _, err := r.e.MoveAlias(r.ctx, "dial", "stable", AliasOrder{To: []AliasTarget{{Version: 1}}}); err != nil {
+	if _, _, err := r.e.MoveAlias(r.ctx, "dial", "stable", AliasOrder{To: []catalog.AliasTarget{{Version: 1}}}); err != nil {
 		t.Fatal(err)
 	}
 	h := r.worker()

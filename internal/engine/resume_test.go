@@ -41,7 +41,7 @@ func TestResumeBreaksOff(t *testing.T) {
 		h.report(a, ev(&a, 0, flow.EvRunning, nil))
 	}
 	s.on.Store(true)
-	again := handoff.Session{Name: "again", Queues: []string{DefaultQueue}, Slots: 1}
+	again := handoff.Session{Name: "again", Queues: []string{flow.DefaultQueue}, Slots: 1}
 	keep := []flow.AttemptID{{Execution: kept, Attempt: 1}}
 	if _, _, err := r.e.Resume(r.ctx, again, h.session, keep); !errors.Is(err, handoff.ErrUnavailable) {
 		t.Fatalf("%v", err)
@@ -110,7 +110,7 @@ func TestResumeWithoutAnswer(t *testing.T) {
 	id := r.submit(Submission{Action: "noop"})
 	a := h.take(1)[0]
 	h.report(a, ev(&a, 0, flow.EvRunning, nil))
-	again := handoff.Session{Name: "again", Queues: []string{DefaultQueue}, Slots: 1}
+	again := handoff.Session{Name: "again", Queues: []string{flow.DefaultQueue}, Slots: 1}
 	keep := []flow.AttemptID{{Execution: id, Attempt: 1}}
 	u.on.Store(true)
 	if _, work, err := r.e.Resume(r.ctx, again, h.session, keep); !errors.Is(err, handoff.ErrUnavailable) || r.get(id).Owner == h.session {

@@ -39,7 +39,7 @@ func TestRetired(t *testing.T) {
 		if again := r.submit(Submission{Action: "deploy", IdempotencyKey: "known"}); again != known {
 			r.Errorf("a submission that was accepted before is %s, not %s", again, known)
 		}
-		all, err := r.e.Retired(r.ctx, []string{"deploy", "roll", "none"})
+		all, err := r.e.catalog.Retired(r.ctx, []string{"deploy", "roll", "none"})
 		if err != nil || len(all) != 1 || all["deploy"].Reason != "use rollout" || all["deploy"].At.IsZero() {
 			r.Errorf("%+v, %v", all, err)
 		}

@@ -261,7 +261,7 @@ type hand struct {
 func (r *rig) worker(queues ...string) *hand {
 	r.Helper()
 	if len(queues) == 0 {
-		queues = []string{DefaultQueue}
+		queues = []string{flow.DefaultQueue}
 	}
 	id, err := r.e.Open(r.ctx, handoff.Session{Name: "hand", Queues: queues, Slots: 100})
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/automation"
 	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/engine/catalog"
 	"github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/telemetry"
@@ -65,7 +66,7 @@ func (e *Engine) rulesInForce(ctx context.Context) (*automation.Set, error) {
 	if s := e.rules.current.Load(); s != nil && e.opts.Exclusive {
 		return s, nil // every change goes through this process, which reads them again then
 	}
-	return e.readRules(ctx, latestFor)
+	return e.readRules(ctx, catalog.LatestFor)
 }
 
 // readRules reads the rules in force, unless they were read no longer ago than stale.
@@ -129,8 +130,8 @@ func (e *Engine) rulesFresh(ctx context.Context, busy bool) {
 	if busy {
 		e.rules.used.Store(true)
 	}
-	if !e.rules.freshFor(latestFor) {
-		e.rulesRead(ctx, latestFor)
+	if !e.rules.freshFor(catalog.LatestFor) {
+		e.rulesRead(ctx, catalog.LatestFor)
 	}
 }
 
@@ -190,7 +191,7 @@ func (e *Engine) loadRules(ctx context.Context, generation int64) (*automation.S
 
 // ruleDocument reads a version of a rule or a trigger, by its name among the definitions. It is called with the mutex of rules.
 func (e *Engine) ruleDocument(ctx context.Context, name string, version int) (*definition.Definition, error) {
-	key := versionKey(name, version)
+	key := catalog.VersionKey(name, version)
 	if d := e.rules.documents[key]; d != nil {
 		return d, nil
 	}
@@ -202,7 +203,7 @@ func (e *Engine) ruleDocument(ctx context.Context, name string, version int) (*d
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w: %w", key, errUndecoded, err)
 	}
-	if len(e.rules.documents) >= catalogLimit {
+	if len(e.rules.documents) >= catalog.Limit {
 		clear(e.rules.documents)
 	}
 	e.rules.documents[key] = d
@@ -350,7 +351,7 @@ func (e *Engine) checkCycles(ctx context.Context, defs []*definition.Definition,
 	labels := func(action string, version int) map[string]string {
 		d := among[action]
 		if d == nil || version > 0 {
-			if d, _, err = e.catalog.get(ctx, action, version); err != nil {
+			if d, _, err = e.catalog.Get(ctx, action, version); err != nil {
 				return nil // what is not there is a problem of its own
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/blob"
+	"github.com/pawl-run/pawl/internal/engine/catalog"
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/telemetry"
 )
@@ -86,11 +87,11 @@ func (e *Engine) Loops() []func(context.Context) {
 // Start brings back what an earlier life of this process left. Run does it first.
 func (e *Engine) Start(ctx context.Context) error {
 	for _, q := range e.opts.Queues {
-		if err := e.catalog.persistQueue(ctx, q); err != nil {
+		if err := e.catalog.PersistQueue(ctx, q); err != nil {
 			return err
 		}
 	}
-	if _, err := e.readRules(ctx, latestFor); err != nil {
+	if _, err := e.readRules(ctx, catalog.LatestFor); err != nil {
 		return err
 	}
 	if !e.opts.Exclusive {

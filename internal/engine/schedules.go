@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/engine/catalog"
 	"github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/schedule"
@@ -51,7 +52,7 @@ func (s *schedules) changed() {
 
 // schedule loads a version of a schedule's document; 0 is the latest.
 func (e *Engine) schedule(ctx context.Context, name string, version int) (*definition.Definition, error) {
-	key := versionKey(name, version)
+	key := catalog.VersionKey(name, version)
 	d := e.schedules.known(key)
 	if d != nil {
 		return d, nil
@@ -69,7 +70,7 @@ func (e *Engine) schedule(ctx context.Context, name string, version int) (*defin
 
 // scheduleDocument loads a version of a schedule's document. One that the transaction reads may be its own, and is kept once it is committed.
 func (t *transaction) scheduleDocument(ctx context.Context, name string, version int) (*definition.Definition, error) {
-	key := versionKey(name, version)
+	key := catalog.VersionKey(name, version)
 	if d := t.e.schedules.known(key); d != nil {
 		return d, nil
 	}
@@ -102,7 +103,7 @@ func scheduleOf(row *store.Definition) (*definition.Definition, error) {
 		err = errors.New("it is no schedule")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", versionKey(row.Name, row.Version), err)
+		return nil, fmt.Errorf("read %s: %w", catalog.VersionKey(row.Name, row.Version), err)
 	}
 	return d, nil
 }
@@ -141,7 +142,7 @@ func (e *Engine) scheduleDocuments(ctx context.Context, rows []store.Schedule) (
 	versions := map[string]int{}
 	for i := range rows {
 		k := &rows[i]
-		if d := e.schedules.known(versionKey(k.Name, k.Version)); d != nil {
+		if d := e.schedules.known(catalog.VersionKey(k.Name, k.Version)); d != nil {
 			all[k.Name] = d
 		} else {
 			versions[schedulePrefix+k.Name] = k.Version
@@ -161,7 +162,7 @@ func (e *Engine) scheduleDocuments(ctx context.Context, rows []store.Schedule) (
 		}
 		if d, err := scheduleOf(row); err == nil {
 			all[d.Name] = d
-			e.schedules.keep(versionKey(d.Name, row.Version), d)
+			e.schedules.keep(catalog.VersionKey(d.Name, row.Version), d)
 		}
 	}
 	return all, nil
@@ -240,7 +241,7 @@ func (t *transaction) beginSchedule(ctx context.Context, d *definition.Definitio
 		k.PausedAt, k.Reason = t.now, "its document says paused: true"
 	}
 	k.Due = dueOf(d, &k)
-	t.keepSchedule(versionKey(d.Name, version), d)
+	t.keepSchedule(catalog.VersionKey(d.Name, version), d)
 	return t.tx.PutSchedules(ctx, []store.Schedule{k})
 }
 

@@ -123,7 +123,7 @@ func (e *Engine) Open(ctx context.Context, s handoff.Session) (flow.ID, error) {
 func (e *Engine) open(ctx context.Context, s handoff.Session, inherit func(context.Context, *transaction, flow.ID) ([]flow.AttemptID, error)) (flow.ID, []flow.AttemptID, error) {
 	s.ID = e.opts.NewID()
 	for _, q := range s.Queues {
-		if err := e.catalog.declareQueue(ctx, q); err != nil {
+		if err := e.catalog.DeclareQueue(ctx, q); err != nil {
 			return flow.ID{}, nil, sessionError(err)
 		}
 	}
@@ -131,7 +131,7 @@ func (e *Engine) open(ctx context.Context, s handoff.Session, inherit func(conte
 	if err := errors.Join(flow.CheckLabels(labels), flow.CheckKinds(kinds)); err != nil {
 		return flow.ID{}, nil, fmt.Errorf("open session of %.100q: %w", s.Name, err)
 	}
-	if err := e.learnLanguages(ctx, s.Kinds); err != nil {
+	if err := e.languages.LearnOffered(ctx, s.Kinds); err != nil {
 		return flow.ID{}, nil, sessionError(err)
 	}
 	inherited, err := ask(ctx, e, nil, func(ctx context.Context, t *transaction) ([]flow.AttemptID, error) {

@@ -160,7 +160,7 @@ tasks:
 // A lane that a transaction declares and does not commit is not looked into.
 func TestLaneOfARollBack(t *testing.T) {
 	r := newRig(t)
-	lane := flow.Lane(DefaultQueue, "gpu=a100")
+	lane := flow.Lane(flow.DefaultQueue, "gpu=a100")
 	err := r.e.do(r.ctx, nil, func(ctx context.Context, turn *transaction) error {
 		if err := turn.keepLane(ctx, lane); err != nil {
 			return err

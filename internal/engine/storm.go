@@ -11,6 +11,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/admission"
 	"github.com/pawl-run/pawl/internal/automation"
+	"github.com/pawl-run/pawl/internal/engine/catalog"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
 	"github.com/pawl-run/pawl/internal/telemetry"
@@ -45,7 +46,7 @@ func (s *storms) calm(r *automation.Rule, now time.Time) bool {
 	if begin.After(now) {
 		return false
 	}
-	if s.all == nil || len(s.all) >= catalogLimit {
+	if s.all == nil || len(s.all) >= catalog.Limit {
 		s.all = map[string]storm{}
 	}
 	s.all[r.Name] = storm{k.since, tat}

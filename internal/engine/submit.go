@@ -11,6 +11,7 @@ import (
 
 	"github.com/pawl-run/pawl/internal/blob"
 	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/engine/catalog"
 	"github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/problem"
@@ -275,12 +276,12 @@ func (e *Engine) request(ctx context.Context, s *Submission, id flow.ID) (flow.R
 
 func (e *Engine) checkQueue(ctx context.Context, r *flow.Request) error {
 	queue, _ := flow.SplitLane(r.Queue)
-	known, err := e.catalog.knowsQueue(ctx, queue)
+	known, err := e.catalog.KnowsQueue(ctx, queue)
 	if err != nil {
 		return err
 	}
 	if !known {
-		return fault.New("queue", queue, unknownQueue(queue), queueFix(queue))
+		return fault.New("queue", queue, catalog.UnknownQueue(queue), catalog.QueueFix(queue))
 	}
 	return nil
 }
@@ -314,16 +315,16 @@ func (e *Engine) resolve(ctx context.Context, s *Submission, by string) (flow.Re
 		}
 		return builtIn(kind, s.Input), nil
 	}
-	name, wanted, alias, err := SplitAction(s.Action)
+	name, wanted, alias, err := definition.SplitAction(s.Action)
 	if err != nil {
 		return flow.Request{}, fault.New("action", s.Action, err.Error(), "")
 	}
 	if alias != "" {
 		name = s.Action
 	}
-	def, version, err := e.catalog.getFor(ctx, name, wanted, by)
+	def, version, err := e.catalog.GetFor(ctx, name, wanted, by)
 	if errors.Is(err, store.ErrNotFound) {
-		fix, err := e.nameFix(ctx, name, wanted, nil)
+		fix, err := e.catalog.NameFix(ctx, name, wanted, nil)
 		if err != nil {
 			return flow.Request{}, err
 		}
@@ -332,7 +333,7 @@ func (e *Engine) resolve(ctx context.Context, s *Submission, by string) (flow.Re
 	if err != nil {
 		return flow.Request{}, fmt.Errorf("look up action %q: %w", s.Action, err)
 	}
-	if err := e.refuseRetired(ctx, def.Name); err != nil {
+	if err := e.catalog.RefuseRetired(ctx, def.Name); err != nil {
 		return flow.Request{}, err
 	}
 	r, err := requestFor(def, version, s.Input, s.Labels, nil)
@@ -359,7 +360,7 @@ func (e *Engine) resolve(ctx context.Context, s *Submission, by string) (flow.Re
 
 // builtIn is the request for a built-in kind without a definition.
 func builtIn(k flow.Kind, input json.RawMessage) flow.Request {
-	return flow.Request{Action: string(k), Kind: k, Queue: DefaultQueue, Input: input, Retry: k.Retry()}
+	return flow.Request{Action: string(k), Kind: k, Queue: flow.DefaultQueue, Input: input, Retry: k.Retry()}
 }
 
 // requestFor makes the request for one version of a definition. An error is of the input, or of an expression on it.
@@ -376,7 +377,7 @@ func requestFor(def *definition.Definition, version int, input json.RawMessage, 
 		return flow.Request{}, err
 	}
 	r := flow.Request{
-		Action: def.Name, Version: version, Kind: run.Kind, Queue: DefaultQueue,
+		Action: def.Name, Version: version, Kind: run.Kind, Queue: flow.DefaultQueue,
 		Input: run.Input, With: run.With, Labels: labels,
 		Key: run.Key, KeyLimit: run.KeyLimit, WhenFull: run.WhenFull, Fair: run.Fair, Rate: run.Rate, Retry: run.Kind.Retry(),
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/engine/catalog"
 	"github.com/pawl-run/pawl/internal/engine/fault"
 	"github.com/pawl-run/pawl/internal/signature"
 	"github.com/pawl-run/pawl/internal/store"
@@ -51,7 +52,7 @@ func (e *Engine) Webhook(ctx context.Context, name string) (*Webhook, error) {
 	e.webhooks.mu.Lock()
 	known, there := e.webhooks.all[name]
 	e.webhooks.mu.Unlock()
-	if there && time.Since(known.asked) < latestFor {
+	if there && time.Since(known.asked) < catalog.LatestFor {
 		return known.webhook, nil
 	}
 	if !there {
@@ -119,13 +120,13 @@ const webhooksAtOnce = 1000
 func (k *webhooks) named(name string) (is, fresh bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.names[name], time.Since(k.asked) < latestFor
+	return k.names[name], time.Since(k.asked) < catalog.LatestFor
 }
 
 func (k *webhooks) keep(name string, w knownWebhook) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if len(k.all) >= catalogLimit {
+	if len(k.all) >= catalog.Limit {
 		clear(k.all)
 	}
 	k.all[name] = w

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawl-run/pawl/internal/engine/catalog"
 	"github.com/pawl-run/pawl/internal/flow"
 	"github.com/pawl-run/pawl/internal/store"
 )
@@ -99,7 +100,7 @@ func (w *Why) rerun(x *flow.Execution) {
 	switch {
 	case !x.RerunOf.IsZero():
 		w.Facts = append(w.Facts, fmt.Sprintf("it runs %s again", x.RerunOf))
-		for i := range x.Outputs[:min(len(x.Outputs), namesShown)] {
+		for i := range x.Outputs[:min(len(x.Outputs), catalog.NamesShown)] {
 			w.Facts = append(w.Facts, fmt.Sprintf("%s has given the output of %s[%d]", x.GivenBy, x.Outputs[i].Task, x.Outputs[i].Index))
 		}
 		if len(x.Only) > 0 {
@@ -121,8 +122,8 @@ func leftOut(names []string) string {
 		return "nothing is"
 	case len(names) == 1:
 		return names[0] + " is"
-	case len(names) > namesShown:
-		return fmt.Sprintf("%s and %d more are", strings.Join(names[:namesShown], ", "), len(names)-namesShown)
+	case len(names) > catalog.NamesShown:
+		return fmt.Sprintf("%s and %d more are", strings.Join(names[:catalog.NamesShown], ", "), len(names)-catalog.NamesShown)
 	}
 	return strings.Join(names, ", ") + " are"
 }

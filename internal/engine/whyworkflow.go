@@ -39,7 +39,7 @@ type survey struct {
 // its root cause.
 func (e *Engine) whyWorkflow(ctx context.Context, x *flow.Execution, w *Why, d *descent) error {
 	w.Waiting = "children"
-	def, _, err := e.catalog.get(ctx, x.Action, x.Version)
+	def, _, err := e.catalog.Get(ctx, x.Action, x.Version)
 	if err != nil && !spoiled(err) {
 		return fmt.Errorf("definition of %s: %w", x.Action, err)
 	}

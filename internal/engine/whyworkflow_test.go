@@ -133,7 +133,7 @@ tasks:
 func TestWhyNamesTheHoldersOfSlots(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(r *rig) {
-		session, err := r.e.Open(r.ctx, handoff.Session{Name: "small", Queues: []string{DefaultQueue}, Slots: 2})
+		session, err := r.e.Open(r.ctx, handoff.Session{Name: "small", Queues: []string{flow.DefaultQueue}, Slots: 2})
 		if err != nil {
 			r.Fatal(err)
 		}

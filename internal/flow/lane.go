@@ -6,6 +6,9 @@ import (
 	"strings"
 )
 
+// DefaultQueue is where executions go that name no queue.
+const DefaultQueue = "default"
+
 // A lane is where in a queue an execution waits, in one word that stores keep as they keep a queue: the queue itself for
 // what every worker of it can run, or a part of it for what not all of them can. Needs are what that part is for, each in
 // a word: a runtime by its name, a language that only some have (as its offer), a label of workers as key=value. Their

@@ -6,9 +6,10 @@ import (
 
 	"github.com/pawl-run/pawl/api"
 	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/engine/catalog"
 )
 
-func renderAlias(a *engine.Alias) api.Alias {
+func renderAlias(a *catalog.Alias) api.Alias {
 	out := api.Alias{Name: a.Name, Alias: a.Alias, Number: a.Number, To: []api.AliasTarget{}, At: a.At, By: a.By, Reason: a.Reason}
 	for _, to := range a.To {
 		out.To = append(out.To, api.AliasTarget(to))
@@ -23,7 +24,7 @@ func (c *call) moveAlias() error {
 	}
 	o := engine.AliasOrder{Back: in.Back, Remove: in.Remove, By: in.By, Reason: in.Reason}
 	for _, to := range in.To {
-		o.To = append(o.To, engine.AliasTarget(to))
+		o.To = append(o.To, catalog.AliasTarget(to))
 	}
 	a, moved, err := c.Engine.MoveAlias(c.ctx(), c.r.PathValue("name"), c.r.PathValue("alias"), o)
 	if err != nil {
@@ -41,7 +42,7 @@ func (c *call) aliases() error {
 	if _, err := c.stored(name, 0); err != nil {
 		return err
 	}
-	all, err := c.Engine.Aliases(c.ctx(), name)
+	all, err := c.Engine.Catalog().Aliases(c.ctx(), name)
 	if err != nil {
 		return err
 	}
@@ -58,7 +59,7 @@ func (c *call) aliasMoves() error {
 	if err := c.checked(); err != nil {
 		return err
 	}
-	all, err := c.Engine.AliasMoves(c.ctx(), c.r.PathValue("name"), c.r.PathValue("alias"), below, limit)
+	all, err := c.Engine.Catalog().AliasMoves(c.ctx(), c.r.PathValue("name"), c.r.PathValue("alias"), below, limit)
 	if err != nil {
 		return orNotFound(err)
 	}

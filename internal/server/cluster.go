@@ -30,7 +30,7 @@ func (c *call) queues() error {
 	if err != nil {
 		return fmt.Errorf("list workers: %w", err)
 	}
-	declared, err := c.Engine.Queues(c.ctx())
+	declared, err := c.Engine.Catalog().Queues(c.ctx())
 	if err != nil {
 		return err
 	}

@@ -31,7 +31,7 @@ func (c *call) parsed() ([]*definition.Definition, error) {
 
 // knowsLanguage leaves a language that cannot be looked up just now to the worker's word.
 func (c *call) knowsLanguage(name string) bool {
-	known, err := c.Engine.KnowsLanguage(c.ctx(), name)
+	known, err := c.Engine.Languages().Knows(c.ctx(), name)
 	return known || err != nil
 }
 
@@ -116,7 +116,7 @@ func (c *call) markStopped(all []api.Definition) error {
 	for i := range all {
 		names[i] = all[i].Name
 	}
-	retired, err := c.Engine.Retired(c.ctx(), names)
+	retired, err := c.Engine.Catalog().Retired(c.ctx(), names)
 	if err != nil {
 		return err
 	}

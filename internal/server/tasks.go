@@ -337,7 +337,7 @@ func (p *plans) get(c *call, x *flow.Execution) (*definition.Workflow, error) {
 	if w != nil {
 		return w, nil
 	}
-	d, err := c.Engine.DefinitionOf(c.ctx(), x)
+	d, err := c.Engine.Catalog().Of(c.ctx(), x)
 	if err != nil {
 		return nil, fmt.Errorf("definition %s: %w", key, err)
 	}

@@ -161,7 +161,7 @@ func (p *peer) claim(ctx context.Context, w trial.Workload) (trial.Result, error
 	if _, err := p.bulk(ctx, w.Load); err != nil {
 		return nil, err
 	}
-	session, err := e.Open(ctx, handoff.Session{Name: "bench", Embedded: true, Queues: []string{engine.DefaultQueue}, Slots: 1})
+	session, err := e.Open(ctx, handoff.Session{Name: "bench", Embedded: true, Queues: []string{flow.DefaultQueue}, Slots: 1})
 	if err != nil {
 		return nil, err
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/pawl-run/pawl/internal/cli/app"
 	"github.com/pawl-run/pawl/internal/cli/exit"
 	"github.com/pawl-run/pawl/internal/cli/output"
-	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/definition"
 )
 
 func AliasCommand(a *app.App) *cobra.Command {
@@ -38,7 +38,7 @@ NAME@latest is what NAME alone stands for. It is the newest version, unless it w
   pawl alias grade@stable                its moves`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			name, version, alias, err := engine.SplitAction(args[0])
+			name, version, alias, err := definition.SplitAction(args[0])
 			switch {
 			case err != nil:
 				return exit.Usagef("%v", err)
@@ -157,7 +157,7 @@ func listAliases(ctx context.Context, a *app.App, s *app.Session, name, alias st
 func versionOf(ctx context.Context, s *app.Session, name, alias string) (int, error) {
 	for move, err := range s.AliasMoves(ctx, name, alias) {
 		switch {
-		case alias == engine.LatestAlias && client.IsNotFound(err):
+		case alias == definition.LatestAlias && client.IsNotFound(err):
 			return 0, nil
 		case err != nil:
 			return 0, err
@@ -165,7 +165,7 @@ func versionOf(ctx context.Context, s *app.Session, name, alias string) (int, er
 			return 0, exit.Usagef("%s@%s stands for %d versions (%s): name one of them", name, alias, len(move.To), targetsText(move.To))
 		case len(move.To) == 1:
 			return move.To[0].Version, nil
-		case alias == engine.LatestAlias:
+		case alias == definition.LatestAlias:
 			return 0, nil
 		}
 		break // the last move has removed it

@@ -14,7 +14,7 @@ import (
 	"github.com/pawl-run/pawl/internal/cli/exit"
 	"github.com/pawl-run/pawl/internal/cli/output"
 	"github.com/pawl-run/pawl/internal/definition"
-	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/flow"
 )
 
 func ApplyCommand(a *app.App) *cobra.Command {
@@ -152,7 +152,7 @@ func problemsOf(err error) definition.Problems {
 // undeclaredQueues lists the queues that definitions name and that neither they nor the settings make known. So pawl run
 // refuses them with an engine of its own.
 func undeclaredQueues(a *app.App, defs []*definition.Definition) []api.FieldError {
-	known := append(a.Config.List("queues"), engine.DefaultQueue)
+	known := append(a.Config.List("queues"), flow.DefaultQueue)
 	known = append(known, definition.DeclaredQueues(defs)...)
 	var problems []api.FieldError
 	for _, d := range defs {

@@ -15,7 +15,7 @@ import (
 	"github.com/pawl-run/pawl/internal/cli/app"
 	"github.com/pawl-run/pawl/internal/cli/exit"
 	"github.com/pawl-run/pawl/internal/cli/output"
-	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/definition"
 )
 
 // versionFigures is how the executions of one version have fared.
@@ -90,7 +90,7 @@ version. Times are from the start of the first attempt to the end of what comple
 func compared(ctx context.Context, s *app.Session, args []string, filter client.Filter, limit int) (*versionComparison, error) {
 	c := &versionComparison{Complete: true}
 	for _, arg := range args {
-		name, version, alias, err := engine.SplitAction(arg)
+		name, version, alias, err := definition.SplitAction(arg)
 		if err != nil {
 			return nil, exit.Usagef("%v", err)
 		}

@@ -13,7 +13,7 @@ import (
 	"github.com/pawl-run/pawl/internal/cli/app"
 	"github.com/pawl-run/pawl/internal/cli/exit"
 	"github.com/pawl-run/pawl/internal/cli/output"
-	"github.com/pawl-run/pawl/internal/engine"
+	"github.com/pawl-run/pawl/internal/definition"
 	"github.com/pawl-run/pawl/internal/flow"
 )
 
@@ -66,7 +66,7 @@ func diff(ctx context.Context, a *app.App, s *app.Session, args []string) error 
 		return err
 	}
 	latest := old
-	switch _, version, alias, _ := engine.SplitAction(args[0]); {
+	switch _, version, alias, _ := definition.SplitAction(args[0]); {
 	case len(args) == 2:
 		latest, err = definitionOf(ctx, s, args[1])
 	case version > 0, alias != "":
@@ -97,7 +97,7 @@ func diff(ctx context.Context, a *app.App, s *app.Session, args []string) error 
 
 // definitionOf loads what NAME[@VERSION] or NAME@ALIAS names.
 func definitionOf(ctx context.Context, s *app.Session, text string) (*api.Definition, error) {
-	name, version, alias, err := engine.SplitAction(text)
+	name, version, alias, err := definition.SplitAction(text)
 	if err != nil {
 		return nil, exit.Usagef("%v", err)
 	}

@@ -5,8 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawl-run/pawl/api"
 	"math"
+
+	"github.com/pawl-run/pawl/api"
 )
 
 // Versions are told apart, ends counted, and a difference is named only where the intervals leave no doubt.

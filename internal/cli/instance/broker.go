@@ -49,7 +49,7 @@ func (b *brokered) late(ctx context.Context) error {
 
 // startBroker begins to serve the workers behind the broker, also those whose session another server on the database opened.
 func (r *Instance) startBroker(ctx context.Context) (err error) {
-	key, err := r.engine.WorkerKey(ctx)
+	key, err := r.engine.Catalog().WorkerKey(ctx)
 	if err != nil {
 		return err
 	}

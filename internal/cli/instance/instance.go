@@ -141,7 +141,7 @@ func Open(ctx context.Context, lock *os.File, ro Options) (_ *Instance, err erro
 
 // knowsLanguage leaves a language that cannot be looked up just now to the worker's word.
 func (r *Instance) knowsLanguage(name string) bool {
-	known, err := r.engine.KnowsLanguage(context.Background(), name)
+	known, err := r.engine.Languages().Knows(context.Background(), name)
 	return known || err != nil
 }
 
@@ -347,7 +347,7 @@ func command() string {
 
 // remoteWorkers serves workers in other processes, also those whose session another server on the database opened.
 func (r *Instance) remoteWorkers(ctx context.Context) (http.Handler, error) {
-	key, err := r.engine.WorkerKey(ctx)
+	key, err := r.engine.Catalog().WorkerKey(ctx)
 	if err != nil {
 		return nil, err
 	}

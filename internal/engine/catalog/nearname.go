@@ -1,4 +1,4 @@
-package engine
+package catalog
 
 import (
 	"context"
@@ -13,29 +13,29 @@ import (
 const (
 	// nearNames is how many registered names are looked through for one that may have been meant.
 	nearNames = 1000
-	// namesShown is how many of them are listed when none is near.
-	namesShown = 20
+	// NamesShown is how many of them are listed when none is near.
+	NamesShown = 20
 )
 
-// nameFix says what may be meant by the name of an action or workflow that does not exist: another version, the closest name, or
+// NameFix says what may be meant by the name of an action or workflow that does not exist: another version, the closest name, or
 // one of those that there are. among are the names of definitions that are about to be stored.
-func (e *Engine) nameFix(ctx context.Context, name string, version int, among []string) (string, error) {
+func (c *Catalog) NameFix(ctx context.Context, name string, version int, among []string) (string, error) {
 	if base, alias, has := strings.Cut(name, "@"); has {
-		if _, _, err := e.catalog.get(ctx, base, 0); err == nil {
-			return e.aliasFix(ctx, base, alias), nil
+		if _, _, err := c.Get(ctx, base, 0); err == nil {
+			return c.aliasFix(ctx, base, alias), nil
 		}
 		name = base
 	}
 	if version > 0 {
-		if _, latest, err := e.catalog.get(ctx, name, 0); err == nil {
-			return fmt.Sprintf("its latest version is %d: %s, or %s for the latest", latest, versionKey(name, latest), name), nil
+		if _, latest, err := c.Get(ctx, name, 0); err == nil {
+			return fmt.Sprintf("its latest version is %d: %s, or %s for the latest", latest, VersionKey(name, latest), name), nil
 		}
 	}
 	builtIns := slices.DeleteFunc(slices.Clone(definition.BuiltIns), func(s string) bool { return s == string(definition.KindWorkflow) })
 	names := slices.Clone(among)
 	const page = 200
 	for after := ""; len(names) < nearNames; {
-		rows, err := e.opts.Store.Definitions(ctx, after, page)
+		rows, err := c.store.Definitions(ctx, after, page)
 		if err != nil {
 			return "", fmt.Errorf("look for names like %q: %w", name, err)
 		}
@@ -55,8 +55,8 @@ func (e *Engine) nameFix(ctx context.Context, name string, version int, among []
 	}
 	there := "nothing is registered yet"
 	if slices.Sort(names); len(names) > 0 {
-		there = "there are " + strings.Join(names[:min(len(names), namesShown)], ", ")
-		if len(names) > namesShown {
+		there = "there are " + strings.Join(names[:min(len(names), NamesShown)], ", ")
+		if len(names) > NamesShown {
 			there += ", …"
 		}
 	}

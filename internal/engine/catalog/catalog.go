@@ -1,0 +1,231 @@
+// Package catalog is what a store knows by name: definitions with their versions, aliases and retirements; queues and languages; and the
+// settings that all servers share. It reads and remembers. Versions never change; what other servers may change is asked again after
+// LatestFor. Definitions, aliases and retirements are written by decisions of the engine, names and settings in transactions of their own.
+package catalog
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/pawl-run/pawl/internal/definition"
+	"github.com/pawl-run/pawl/internal/flow"
+	"github.com/pawl-run/pawl/internal/store"
+)
+
+// Catalog resolves names to definitions and remembers what it has decoded. Versions never change, so they are kept;
+// which version is the latest is asked again after a while.
+type Catalog struct {
+	store store.Store
+
+	latest  recent[int]    // versions, by the definition's name
+	aliases recent[*Alias] // by the name of the alias's row
+	retired recent[Retirement]
+
+	mu       sync.Mutex
+	versions map[string]*definition.Definition // "name@version"
+	queues   map[string]bool
+}
+
+// aliased is where an alias stands, and when the store said so.
+type aliased struct {
+	*Alias
+	asked time.Time
+}
+
+// LatestFor is how long a replica may believe that a version is the latest after another replica defined a newer one.
+// A caller that defines one may wait that long (Settle), so that every replica runs it once the answer is there.
+const LatestFor = 250 * time.Millisecond
+
+// Limit bounds the decoded versions in memory; beyond it the memory starts anew.
+const Limit = 5000
+
+func New(s store.Store) *Catalog {
+	return &Catalog{store: s, versions: map[string]*definition.Definition{}, queues: map[string]bool{flow.DefaultQueue: true}}
+}
+
+// recent remembers for latestFor what rows said that other servers may change. Each change of such a row has a number, 1, 2, …
+type recent[T any] struct {
+	mu   sync.Mutex
+	rows map[string]heard[T]
+}
+
+// heard is what the store said, the number of the change that it saw, and when it was asked.
+type heard[T any] struct {
+	value  T
+	number int
+	asked  time.Time
+}
+
+// get returns what was heard within latestFor.
+func (r *recent[T]) get(name string) (value T, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	a, ok := r.rows[name]
+	if !ok || time.Since(a.asked) >= LatestFor {
+		return value, false
+	}
+	return a.value, true
+}
+
+// keep remembers an answer. Answers may come late: the one that saw the later change counts.
+func (r *recent[T]) keep(name string, value T, number int, asked time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	known, ok := r.rows[name]
+	if ok && (number < known.number || number == known.number && asked.Before(known.asked)) {
+		return
+	}
+	if r.rows == nil || len(r.rows) >= Limit {
+		r.rows = map[string]heard[T]{}
+	}
+	r.rows[name] = heard[T]{value, number, asked}
+}
+
+// Resolved is a version of a definition that has been looked up.
+type Resolved struct {
+	Definition *definition.Definition
+	Version    int
+	latest     bool      // it was asked for as the newest
+	asked      time.Time // when; zero: the catalog has it already
+	alias      aliased   // by which it was asked for; asked is zero where the catalog has it already
+}
+
+// Source is where a version is read that the catalog does not have: the store, or a decision's transaction.
+type Source interface {
+	Definition(ctx context.Context, name string, version int) (store.Definition, error)
+}
+
+// Get loads a version of a definition; 0 is the latest, or what the name's alias stands for. It returns the version as well.
+func (c *Catalog) Get(ctx context.Context, name string, version int) (*definition.Definition, int, error) {
+	return c.GetFor(ctx, name, version, "")
+}
+
+// GetFor is get for the caller of a text: where an alias stands for several versions, the same text gets the same one.
+func (c *Catalog) GetFor(ctx context.Context, name string, version int, by string) (*definition.Definition, int, error) {
+	r, err := c.Resolve(ctx, c.store, name, version, by)
+	if err != nil {
+		return nil, 0, err
+	}
+	c.Remember(r)
+	return r.Definition, r.Version, nil
+}
+
+// Resolve is getFor, and leaves it to the caller to remember what was read.
+func (c *Catalog) Resolve(ctx context.Context, from Source, name string, version int, by string) (r Resolved, err error) {
+	if strings.ContainsRune(name, ':') { // what else lies among the definitions
+		return r, fmt.Errorf("definition %q: %w", name, store.ErrNotFound)
+	}
+	name, alias, _ := strings.Cut(name, "@")
+	if version == 0 {
+		alias = cmp.Or(alias, definition.LatestAlias)
+		if r.alias, err = c.alias(ctx, from, name, alias); err != nil {
+			return r, fmt.Errorf("alias %s@%s: %w", name, alias, err)
+		}
+		if version = r.alias.Choose(by); version == 0 && alias != definition.LatestAlias {
+			return r, fmt.Errorf("alias %s@%s: %w", name, alias, store.ErrNotFound)
+		}
+	}
+	newest := version == 0
+	if newest {
+		version, _ = c.latest.get(name)
+	}
+	c.mu.Lock()
+	d := c.versions[VersionKey(name, version)]
+	c.mu.Unlock()
+	if d != nil {
+		r.Definition, r.Version = d, version
+		return r, nil
+	}
+	r.latest, r.asked = newest, time.Now()
+	row, err := from.Definition(ctx, name, version)
+	if err != nil {
+		return r, err
+	}
+	if r.Definition, err = definition.Decode(row.Document); err != nil {
+		return r, fmt.Errorf("decode definition %s@%d: %w", name, row.Version, err)
+	}
+	r.Version = row.Version
+	if !newest {
+		return r, nil
+	}
+	// What was known of the alias may be older than the version that was read: who defines a version that the name does not stand for
+	// writes both at once.
+	r.alias.asked = time.Now()
+	if r.alias.Alias, err = ReadAlias(ctx, from, name, definition.LatestAlias); err != nil {
+		return r, err
+	}
+	if version = r.alias.Choose(by); version == 0 || version == r.Version {
+		return r, nil
+	}
+	of, err := c.Resolve(ctx, from, name, version, by)
+	of.alias = r.alias
+	return of, err
+}
+
+// alias looks up where an alias stands. asked is zero where the catalog has it already.
+func (c *Catalog) alias(ctx context.Context, from Source, name, alias string) (aliased, error) {
+	if known, ok := c.aliases.get(aliasRow(name, alias)); ok {
+		return aliased{Alias: known}, nil
+	}
+	asked := time.Now()
+	a, err := ReadAlias(ctx, from, name, alias)
+	return aliased{a, asked}, err
+}
+
+// Remember keeps what was read from the store. What a transaction has read is remembered once it is committed: it may have
+// read a version that it defined itself.
+func (c *Catalog) Remember(r Resolved) {
+	if !r.alias.asked.IsZero() {
+		c.IsAlias(r.alias.Alias, r.alias.asked)
+	}
+	if r.asked.IsZero() {
+		return
+	}
+	c.Put(r.Definition, r.Version)
+	if r.latest {
+		c.IsLatest(r.Definition.Name, r.Version, r.asked)
+	}
+}
+
+func VersionKey(name string, version int) string { return fmt.Sprintf("%s@%d", name, version) }
+
+func (c *Catalog) Put(d *definition.Definition, version int) { c.keep(VersionKey(d.Name, version), d) }
+
+func (c *Catalog) keep(key string, d *definition.Definition) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.versions) >= Limit {
+		clear(c.versions)
+	}
+	c.versions[key] = d
+}
+
+// IsAlias remembers where an alias stood when the store was asked.
+func (c *Catalog) IsAlias(a *Alias, asked time.Time) {
+	c.aliases.keep(aliasRow(a.Name, a.Alias), a, a.Number, asked)
+}
+
+// IsLatest remembers that a version was the newest when the store was asked.
+func (c *Catalog) IsLatest(name string, version int, asked time.Time) {
+	c.latest.keep(name, version, version, asked)
+}
+
+// Forget lets everything be read again that was read before.
+func (c *Catalog) Forget() {
+	c.latest.forget()
+	c.aliases.forget()
+	c.retired.forget()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	clear(c.versions)
+}
+
+func (r *recent[T]) forget() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	clear(r.rows)
+}
