@@ -19,10 +19,10 @@ func main() {
 	os.Exit(cli.Main(os.Args[1:]))
 }
 
-func open(c *config.Config) (runtime.Runtime, error) {
+func open(c *config.Config, worker string) (runtime.Runtime, error) {
 	return kubernetes.New(kubernetes.Options{
 		Kubeconfig: c.Text("kubernetes_config"), Namespace: c.Text("kubernetes_namespace"), HelperImage: c.Text("kubernetes_helper_image"),
 		Image: c.Text("kubernetes_image"), Networks: c.List("kubernetes_networks"), Pull: runtime.Pull(c.Text("kubernetes_pull")),
-		RuntimeClass: c.Text("kubernetes_runtime_class"), OrphanAfter: c.OrphanAfter(),
+		RuntimeClass: c.Text("kubernetes_runtime_class"), OrphanAfter: c.OrphanAfter(), Worker: worker,
 	})
 }

@@ -18,8 +18,9 @@ import (
 	"github.com/pawl-run/pawl/internal/task"
 )
 
-// Opener starts a runtime as it is configured.
-type Opener func(c *config.Config) (runtime.Runtime, error)
+// Opener starts a runtime as it is configured. worker is a name that the next process of the same worker has as well; empty: there
+// will be none.
+type Opener func(c *config.Config, worker string) (runtime.Runtime, error)
 
 // linked are the runtimes that this program has beside those that all have.
 var linked = map[string]Opener{}
@@ -34,7 +35,7 @@ func ImageSetting(name string) string { return name + "_image" }
 // remember its lives by, or nil.
 func OpenRuntime(c *config.Config, name string, o sandbox.Options, keeps *memory) (runtime.Runtime, error) {
 	if open, ok := linked[name]; ok {
-		return open(c)
+		return open(c, keeps.name())
 	}
 	switch name {
 	case config.Kubernetes:

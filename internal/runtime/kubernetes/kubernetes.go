@@ -9,6 +9,7 @@ package kubernetes
 import (
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"strings"
@@ -42,6 +43,9 @@ type Options struct {
 	RuntimeClass string
 	// OrphanAfter is how long a run goes on without its worker; 0: 2 minutes.
 	OrphanAfter time.Duration
+	// Worker names what this process is one life of, by a name that its next life has as well, and no other process anywhere that uses
+	// the namespace: lasting runs are left to that. Empty: no run lasts.
+	Worker string
 	// Defaults fill the limits that a Spec leaves at zero; its own zeroes come from runtime.DefaultLimits.
 	Defaults runtime.Limits
 }
@@ -51,15 +55,16 @@ type Runtime struct {
 	options Options
 	config  *rest.Config
 	pods    *client
-	owner   string // of this runtime's pods
+	owner   string // of this runtime's pods, in each of the worker's lives
+	life    string // this one
 	watcher *watcher
 
 	mu     sync.Mutex
 	runs   map[*run]struct{}
+	heirs  heirs
 	closed bool
 	idle   sync.WaitGroup
-	life   context.Context // ends with Close
-	stop   context.CancelFunc
+	stop   context.CancelFunc // of what goes on until Close
 	tidy   sync.WaitGroup
 }
 
@@ -90,12 +95,15 @@ func New(o Options) (*Runtime, error) {
 	if o.OrphanAfter == 0 {
 		o.OrphanAfter = DefaultOrphanAfter
 	}
-	life, stop := context.WithCancel(context.Background())
-	r := &Runtime{options: o, config: config, pods: pods, owner: strings.ToLower(rand.Text()[:16]),
-		runs: make(map[*run]struct{}), life: life, stop: stop}
+	open, stop := context.WithCancel(context.Background())
+	r := &Runtime{options: o, config: config, pods: pods, life: strings.ToLower(rand.Text()[:16]), runs: make(map[*run]struct{}), stop: stop}
+	r.owner = r.life
+	if o.Worker != "" { // a label takes no path
+		r.owner = fmt.Sprintf("%x", sha256.Sum256([]byte(o.Worker)))[:32]
+	}
 	r.watcher = newWatcher(r)
-	r.tidy.Go(func() { r.watcher.follow(life) })
-	r.tidy.Go(func() { r.sweepAgain(life) })
+	r.tidy.Go(func() { r.watcher.follow(open) })
+	r.tidy.Go(func() { r.sweepAgain(open) })
 	return r, nil
 }
 
@@ -147,15 +155,19 @@ func (r *Runtime) Start(ctx context.Context, spec runtime.Spec) (runtime.Run, er
 	if err := n.plan(); err != nil {
 		return nil, err
 	}
+	return r.begin(n, func() error { return n.start(ctx) })
+}
+
+func (r *Runtime) begin(n *run, begin func() error) (runtime.Run, error) {
 	r.mu.Lock()
 	if r.closed {
 		r.mu.Unlock()
-		return nil, fmt.Errorf("start %s: %w", spec.Name, errClosed)
+		return nil, fmt.Errorf("start %s: %w", n.spec.Name, errClosed)
 	}
 	r.runs[n] = struct{}{}
 	r.idle.Add(1)
 	r.mu.Unlock()
-	if err := n.start(ctx); err != nil {
+	if err := begin(); err != nil {
 		r.unregister(n)
 		return nil, err
 	}

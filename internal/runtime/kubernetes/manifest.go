@@ -22,10 +22,12 @@ import (
 
 // Labels and annotations of pods. The labels of a Spec are under its own names beside them.
 const (
-	labelOwner        = "run.pawl.owner"   // the runtime that created it
+	labelOwner        = "run.pawl.owner"   // the worker that created it
+	labelLife         = "run.pawl.life"    // and which of its lives
 	labelNetwork      = "run.pawl.network" // for network policies
 	labelPrefix       = "run.pawl."
 	annotationNonce   = "run.pawl.nonce"   // of one Start: tells a pod of one's own whose creation was not answered from another's
+	annotationLasting = "run.pawl.lasting" // "true": the worker's next life may take it up
 	annotationExpires = "run.pawl.expires" // seconds since 1970: by then it is over, whoever owns it
 )
 
@@ -145,7 +147,7 @@ func (n *run) labels() map[string]string {
 			all[labelPrefix+k] = v
 		}
 	}
-	maps.Copy(all, map[string]string{labelOwner: n.runtime.owner, labelNetwork: n.network})
+	maps.Copy(all, map[string]string{labelOwner: n.runtime.owner, labelLife: n.runtime.life, labelNetwork: n.network})
 	return all
 }
 
@@ -178,6 +180,7 @@ func (n *run) manifest() *v1.Pod {
 	pod := &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: n.name, Labels: n.labels(), Annotations: map[string]string{
 			annotationNonce:   n.nonce,
+			annotationLasting: strconv.FormatBool(n.lasting()),
 			annotationExpires: strconv.FormatInt(time.Now().Add(startWithin+l.EndWall()+expireAfter).Unix(), 10),
 			"cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
 			"karpenter.sh/do-not-disrupt":                    "true",

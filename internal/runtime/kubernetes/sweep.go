@@ -34,16 +34,20 @@ func (r *Runtime) sweepAgain(ctx context.Context) {
 }
 
 // sweep deletes the pods of workers that are no more: a pod whose worker has died ends by itself, since its keeper waits for
-// one only so long, and is then deleted here. It returns how many it deleted.
+// one only so long, and is then deleted here. Of this worker's earlier lives it deletes what is not taken up. It returns how many it deleted.
 func (r *Runtime) sweep(ctx context.Context, now time.Time) (int, error) {
-	found, err := r.pods.list(ctx, metav1.ListOptions{LabelSelector: labelOwner + "," + labelOwner + "!=" + r.owner})
+	found, err := r.pods.list(ctx, metav1.ListOptions{LabelSelector: labelOwner + "," + labelLife + "!=" + r.life})
 	if err != nil {
 		return 0, fmt.Errorf("list pods: %w", err)
 	}
 	deleted := 0
 	for i := range found.Items {
 		pod := &found.Items[i]
-		if pod.DeletionTimestamp == nil && orphaned(pod, now) && r.remove(ctx, pod.Name, pod.UID) == nil {
+		orphan := orphaned(pod, now)
+		if pod.Labels[labelOwner] == r.owner {
+			orphan = r.disowned(pod, now)
+		}
+		if pod.DeletionTimestamp == nil && orphan && r.remove(ctx, pod.Name, pod.UID) == nil {
 			deleted++
 		}
 	}

@@ -33,6 +33,15 @@ func (w *watcher) add(name string) {
 	w.pods[name] = &seen{changed: make(chan struct{})}
 }
 
+// begin gives what was asked for outside of the watch, unless the watch has told something meanwhile.
+func (w *watcher) begin(pod *v1.Pod) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if s := w.pods[pod.Name]; s != nil && s.pod == nil {
+		s.pod = pod
+	}
+}
+
 // drop ends that.
 func (w *watcher) drop(name string) {
 	w.mu.Lock()

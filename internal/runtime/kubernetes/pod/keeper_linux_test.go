@@ -354,3 +354,22 @@ func TestKeeperAgain(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A worker that only looks is told how far the run is, and the one that is served goes on to be.
+func TestLook(t *testing.T) {
+	b := newBench(t, time.Minute)
+	served := b.attach(t, 0, 0)
+	b.begin(t, served, wire.Command{Output: 1000})
+	conn, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: b.places.in(wire.Attach), Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	looks := &reader{t: t, conn: conn}
+	looks.send(wire.Hello, wire.Greeting{Version: wire.Version, Look: true})
+	looks.phase(wire.Running)
+	if _, err := b.out[0].WriteString("more"); err != nil {
+		t.Fatal(err)
+	}
+	served.until(func() bool { return served.out[0].String() == "more" })
+}

@@ -2,6 +2,7 @@ package pod
 
 import (
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"sync"
@@ -35,6 +36,10 @@ func (k *keeper) serve(l *link) {
 	first, err := wire.Read(l.conn)
 	var greeting wire.Greeting
 	if err != nil || first.Kind != wire.Hello || first.Decode(&greeting) != nil {
+		return
+	}
+	if greeting.Look {
+		k.show(l)
 		return
 	}
 	k.mu.Lock()
@@ -73,6 +78,18 @@ func (k *keeper) serve(l *link) {
 		_ = k.init.Close()
 	}
 	k.changed.Broadcast()
+}
+
+// show tells a worker how far the run is, and leaves it to the worker to end the stream: what is sent just before an exec ends may be lost.
+func (k *keeper) show(l *link) {
+	k.mu.Lock()
+	state := k.state
+	k.mu.Unlock()
+	if wire.WriteJSON(l.conn, wire.Status, state) != nil {
+		return
+	}
+	_ = l.conn.SetReadDeadline(time.Now().Add(silence))
+	_, _ = io.Copy(io.Discard, l.conn)
 }
 
 // obey does what a worker says. ordering is true between an order and the word to start.

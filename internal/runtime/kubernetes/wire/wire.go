@@ -114,6 +114,8 @@ func (f Frame) Decode(message any) error {
 type Greeting struct {
 	Version  int
 	Out, Err int64
+	// Look asks for one State and nothing else: the stream that serves a worker goes on.
+	Look bool `json:",omitempty"`
 }
 
 // Command is the program and what bounds it. Env is added to the image's own environment.

@@ -1,0 +1,210 @@
+package kubernetes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/pawl-run/pawl/internal/runtime"
+	"github.com/pawl-run/pawl/internal/runtime/kubernetes/wire"
+)
+
+// heirs are what is to become of the pods of this worker's earlier lives. They are guarded by the runtime.
+type heirs struct {
+	settled bool
+	kept    []runtime.Labels
+	until   time.Time   // by then they have been taken up, or never will be
+	taken   []types.UID // pods that have been
+}
+
+const (
+	// takeUpWithin is how long a run that is kept is waited for.
+	takeUpWithin = 2 * time.Minute
+	// lookWithin bounds the look at one pod that an earlier life has left, and looksAtOnce how many there are at a time.
+	lookWithin  = 4 * time.Second
+	looksAtOnce = 32
+)
+
+// lasting reports whether the run may go on without this process.
+func (n *run) lasting() bool {
+	return n.spec.Lasting && n.spec.Stdin == nil && n.runtime.options.Worker != ""
+}
+
+// Outlived implements runtime.Keeper. Each keeper is asked how far its run is: what has not begun, and what has ended for want of a
+// worker or with its process 1, is not taken up.
+func (r *Runtime) Outlived(ctx context.Context) ([]runtime.Labels, error) {
+	if r.options.Worker == "" {
+		return nil, nil
+	}
+	left, err := r.left(ctx)
+	if err != nil {
+		return nil, err
+	}
+	goes := make([]bool, len(left))
+	slots := make(chan struct{}, looksAtOnce)
+	var all sync.WaitGroup
+	for i := range left {
+		if left[i].DeletionTimestamp != nil || left[i].Annotations[annotationLasting] != "true" || over(&left[i]) {
+			continue
+		}
+		all.Go(func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			goes[i] = r.goesOn(ctx, left[i].Name)
+		})
+	}
+	all.Wait()
+	var labels []runtime.Labels
+	for i := range left {
+		if goes[i] {
+			labels = append(labels, labelsOf(&left[i]))
+		}
+	}
+	return labels, nil
+}
+
+// left lists what earlier lives of this worker have left.
+func (r *Runtime) left(ctx context.Context) ([]v1.Pod, error) {
+	found, err := r.pods.list(ctx, metav1.ListOptions{LabelSelector: labelOwner + "=" + r.owner + "," + labelLife + "!=" + r.life})
+	if err != nil {
+		return nil, r.refused("look for what the process before has left", err)
+	}
+	return found.Items, nil
+}
+
+// goesOn asks a keeper whether its program runs, or has ended in a way that is its own.
+func (r *Runtime) goesOn(ctx context.Context, pod string) bool {
+	ctx, cancel := context.WithTimeout(ctx, lookWithin)
+	defer cancel()
+	said := make(chan wire.State, 1)
+	l, err := r.dial(pod, wire.Greeting{Version: wire.Version, Look: true}, func(f wire.Frame) error {
+		var s wire.State
+		if err := f.Decode(&s); err != nil {
+			return err
+		}
+		said <- s
+		return errLooked
+	})
+	if err != nil {
+		return false
+	}
+	defer l.close()
+	select {
+	case s := <-said:
+		return s.Version == wire.Version && (s.Phase == wire.Running || s.Phase == wire.Exited && s.Report != nil && s.Report.Ending != wire.ByKill)
+	case <-l.over:
+	case <-ctx.Done():
+	}
+	return false
+}
+
+var errLooked = errors.New("the state is known")
+
+// labelsOf are the labels of the Spec that a pod was made for.
+func labelsOf(pod *v1.Pod) runtime.Labels {
+	labels := make(runtime.Labels)
+	for k, v := range pod.Labels {
+		if name, ok := strings.CutPrefix(k, labelPrefix); ok && k != labelOwner && k != labelLife && k != labelNetwork {
+			labels[name] = v
+		}
+	}
+	return labels
+}
+
+// Settle implements runtime.Keeper.
+func (r *Runtime) Settle(kept []runtime.Labels) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.heirs = heirs{settled: true, kept: kept, until: time.Now().Add(takeUpWithin)}
+	if !r.closed && r.options.Worker != "" {
+		r.tidy.Go(func() {
+			ctx, cancel := context.WithTimeout(context.Background(), callWithin)
+			defer cancel()
+			_, _ = r.sweep(ctx, time.Now()) // the next one will
+		})
+	}
+}
+
+// disowned reports whether a pod of an earlier life has not been taken up and will not be.
+func (r *Runtime) disowned(pod *v1.Pod, now time.Time) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case slices.Contains(r.heirs.taken, pod.UID):
+		return false
+	case !r.heirs.settled:
+		return orphaned(pod, now)
+	case now.After(r.heirs.until):
+		return true
+	}
+	return !slices.ContainsFunc(r.heirs.kept, func(l runtime.Labels) bool { return carries(pod, l) })
+}
+
+// carries reports whether a pod's labels include those of a Spec.
+func carries(pod *v1.Pod, want runtime.Labels) bool {
+	for k, v := range want {
+		if pod.Labels[labelPrefix+k] != v {
+			return false
+		}
+	}
+	return true
+}
+
+// Resume implements runtime.Keeper.
+func (r *Runtime) Resume(ctx context.Context, spec runtime.Spec) (runtime.Run, error) {
+	spec.Limits = spec.Limits.Or(r.options.Defaults)
+	n := newRun(r, spec)
+	return r.begin(n, func() error { return n.resume(ctx) })
+}
+
+// resume attaches to the pod that is there, and reads its output from the beginning.
+func (n *run) resume(ctx context.Context) (err error) {
+	r := n.runtime
+	left, err := r.left(ctx)
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(left, func(pod v1.Pod) bool { return carries(&pod, n.spec.Labels) })
+	if i < 0 {
+		return fmt.Errorf("%w: kubernetes: the pod that the process before left for %s is gone", runtime.ErrUnavailable, n.spec.Name)
+	}
+	pod := &left[i]
+	n.name, n.uid, n.ordered = pod.Name, pod.UID, true
+	n.started = pod.CreationTimestamp.Time
+	if s := statusOf(pod, mainName); s != nil && s.State.Running != nil {
+		n.started = s.State.Running.StartedAt.Time
+	}
+	r.mu.Lock()
+	r.heirs.taken = append(r.heirs.taken, n.uid)
+	r.mu.Unlock()
+	r.watcher.add(n.name)
+	n.pump()
+	defer func() {
+		if err == nil {
+			return
+		}
+		n.discard()
+		r.watcher.drop(n.name)
+		for i := range n.outputs {
+			_ = n.outputs[i].in.Close()
+		}
+	}()
+	// What has changed between the listing and here, the watch has told to nobody.
+	if pod, err = r.pods.get(ctx, n.name); err != nil {
+		return r.refused("look up the pod of the process before", err)
+	}
+	r.watcher.begin(pod)
+	if _, err = n.connect(); err != nil {
+		return r.refused("reach the pod of the process before", err)
+	}
+	go n.supervise()
+	return nil
+}
