@@ -134,6 +134,9 @@ type CodeResult struct {
 	ExitCode *int   `json:"exit_code,omitempty"` // with "ok", "nonzero_exit" and "syntax_error"
 	Signal   string `json:"signal,omitempty"`    // "SIGSEGV", with "signal"
 	Reason   string `json:"reason,omitempty"`    // a sentence: which limit, why it was killed
+	// Cause is, with "infra_error", by what the run was lost, where that is known: "node_lost", "node_shutdown", "preempted", "evicted"
+	// or "deleted". It is the reason in the error's details, too.
+	Cause string `json:"cause,omitempty"`
 
 	// Stdout and Stderr are the first 100 KB of what was written. When that is not text (see IsText), the string is
 	// empty and the bytes are in the base64 field. When it was more, Truncated is set and the whole is in the log.

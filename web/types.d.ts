@@ -366,6 +366,7 @@ export interface CodeResult {
   exit_code?: number;
   signal?: string;
   reason?: string;
+  cause?: string;
   stdout: string;
   stdout_base64?: string;
   stdout_bytes: number;

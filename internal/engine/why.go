@@ -236,6 +236,13 @@ func (e *Engine) whyHeld(ctx context.Context, x *flow.Execution, w *Why) error {
 	w.Worker = name
 	w.Waiting = "worker"
 	w.Summary = fmt.Sprintf("%s on worker %s since %s", x.Stage, name, clock(x.ClaimedAt))
+	waiting, err := e.saidToWait(ctx, x)
+	if err != nil {
+		return err
+	}
+	if waiting != "" {
+		w.Summary += ", and waits: " + waiting
+	}
 	if x.Timeout > 0 {
 		w.Until = x.ClaimedAt.Add(x.Timeout)
 		w.Facts = append(w.Facts, fmt.Sprintf("the attempt times out at %s (timeout %s)", clock(w.Until), x.Timeout))
@@ -250,6 +257,27 @@ func (e *Engine) whyHeld(ctx context.Context, x *flow.Execution, w *Why) error {
 	}
 	w.Facts = append(w.Facts, fmt.Sprintf("the worker's lease runs until %s; if it is not renewed, the next attempt is opened then", clock(expires)))
 	return nil
+}
+
+// saidToWait is what the attempt's handler has said last that it waits for.
+func (e *Engine) saidToWait(ctx context.Context, x *flow.Execution) (string, error) {
+	const last = 10
+	events, err := e.opts.Store.Events(ctx, x.ID, max(0, x.NextSeq-1-last), last)
+	if err != nil {
+		return "", fmt.Errorf("read history: %w", err)
+	}
+	for _, ev := range slices.Backward(events) {
+		if ev.Attempt != x.Attempt || ev.Type != flow.EvProgress {
+			continue
+		}
+		var said struct {
+			Waiting *string `json:"waiting"`
+		}
+		if json.Unmarshal(ev.Data, &said) == nil && said.Waiting != nil {
+			return *said.Waiting, nil
+		}
+	}
+	return "", nil
 }
 
 func (e *Engine) holder(ctx context.Context, x *flow.Execution) (string, time.Time, error) {

@@ -30,6 +30,12 @@ const (
 	EvResumed  EventType = "resumed"  // it starts tasks again
 )
 
+// Note is the data of a progress event by which a handler says what its attempt waits for, for people who ask why; empty: for nothing
+// any more.
+type Note struct {
+	Waiting string `json:"waiting"`
+}
+
 // What is recorded of an execution has bounds, in bytes of JSON: each event's data and an error's details, and an output.
 const (
 	MostData   = 64 << 10

@@ -26,6 +26,18 @@ const (
 	OK          Verdict = "ok"
 )
 
+// Cause is by what a host lost a run, for Verdict InfraError.
+type Cause string
+
+// The causes. None of them is the program's fault.
+const (
+	NodeLost     Cause = "node_lost"     // the machine that it ran on does not answer any more
+	NodeShutdown Cause = "node_shutdown" // that machine was shut down
+	Preempted    Cause = "preempted"     // it made room for something more important
+	Evicted      Cause = "evicted"       // the machine was drained, or short of memory or disk
+	Deleted      Cause = "deleted"       // another than Pawl deleted what it ran in
+)
+
 // Limits bounds one run. Zero means the backend's default; no field but CPUs means "unlimited".
 type Limits struct {
 	Wall   time.Duration // from start to exit
@@ -114,6 +126,9 @@ type Spec struct {
 	// error stops the writing and not the program; a write that blocks holds the program at its next write, and Wait.
 	Stdout, Stderr io.Writer
 	Limits         Limits
+	// Note is told what the run waits for outside of the program, such as a node or an image, in a sentence for people, when that
+	// changes; empty: for nothing any more. One goroutine at a time calls it. nil: it is not told.
+	Note func(waiting string)
 	// Lasting allows the run to go on without the process that started it, where the backend is a Keeper. It must have no
 	// Stdin, and Labels that tell it from every other.
 	Lasting bool
@@ -130,6 +145,7 @@ type Result struct {
 	ExitCode int    // meaningful for OK and NonzeroExit
 	Signal   string // "SIGSEGV", for Verdict Signal
 	Reason   string // a sentence for people: the limit and its value, the kill's reason, the infrastructure error
+	Cause    Cause  // with InfraError, where the backend knows
 	ChildOOM bool   // a child was OOM-killed though the program itself ended by itself
 	// LimitsHit names the limits that were met, in the order of Limits: "wall", "cpu", "memory", "pids", "output", "disk".
 	// A program can meet a limit on memory or processes and still end by itself.

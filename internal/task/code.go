@@ -81,7 +81,6 @@ type evaluation struct {
 	runtime runtime.Runtime
 	dir     string // host directory of its own
 	files   []runtime.File
-	fetches bool // starting may take as long as fetching an image does
 
 	checked bool   // syntaxError has asked the language's tool
 	syntax  string // and that is its answer
@@ -322,6 +321,7 @@ func (e *evaluation) launch(ctx context.Context, spec runtime.Spec) (runtime.Res
 	}
 	spec.Name = fmt.Sprintf("%s-%d", e.task.Execution, e.task.Attempt)
 	spec.Labels = labelsOf(flow.AttemptID{Execution: e.task.Execution, Attempt: e.task.Attempt})
+	spec.Note = e.note(ctx)
 	span := telemetry.StartIn(ctx, telemetry.SpanRuntime, slog.String(telemetry.Runtime, e.runtime.Name()))
 	defer span.End()
 	// A program may have written before Start returns: a stop that comes meanwhile ends the run and keeps that.
@@ -329,7 +329,7 @@ func (e *evaluation) launch(ctx context.Context, spec runtime.Spec) (runtime.Res
 	from, within, start := context.WithoutCancel(ctx), startWithin, e.runtime.Start
 	if e.task.Resumed {
 		start = e.resume
-	} else if e.fetches {
+	} else if _, imaged := e.runtime.(runtime.Imaged); imaged {
 		from, within = ctx, fetchWithin
 	}
 	starting, cancel := context.WithTimeout(from, within)
@@ -355,6 +355,25 @@ func (e *evaluation) launch(ctx context.Context, spec runtime.Spec) (runtime.Res
 	return res, nil
 }
 
+// mostNotes bounds how often the history is told what one run waits for.
+const mostNotes = 10
+
+// note tells the history, and so pawl why, what a run waits for. What cannot be told is only told less of.
+func (e *evaluation) note(ctx context.Context) func(string) {
+	last, said := "", 0
+	return func(waiting string) {
+		if waiting == last || waiting != "" && said == mostNotes {
+			return
+		}
+		last = waiting
+		said++
+		data, err := json.Marshal(flow.Note{Waiting: waiting})
+		if err == nil {
+			_ = e.task.Progress(ctx, data)
+		}
+	}
+}
+
 // resume takes up a run that an earlier process of this worker has started.
 func (e *evaluation) resume(ctx context.Context, spec runtime.Spec) (runtime.Run, error) {
 	k, ok := e.runtime.(runtime.Keeper)
@@ -367,7 +386,7 @@ func (e *evaluation) resume(ctx context.Context, spec runtime.Spec) (runtime.Run
 // result writes what the runtime found in the words of the API.
 func (e *evaluation) result(ctx context.Context, res runtime.Result, stdout, stderr *head) *api.CodeResult {
 	r := &api.CodeResult{
-		Verdict: string(res.Verdict), Signal: res.Signal, Reason: res.Reason, Refused: res.Refused,
+		Verdict: string(res.Verdict), Signal: res.Signal, Reason: res.Reason, Cause: string(res.Cause), Refused: res.Refused,
 		WallMS: milliseconds(res.Wall), CPUMS: milliseconds(res.CPU), StarvedMS: milliseconds(res.Starved), ChildOOM: res.ChildOOM,
 		PeakMemoryBytes: res.PeakMemory, HeldMemoryBytes: res.PeakMemory - res.PageCache, PageCacheBytes: res.PageCache,
 		LimitsHit: res.LimitsHit, PinnedCPUs: res.PinnedCPUs, SharedCPUs: res.SharedCPUs,

@@ -37,7 +37,8 @@ func failure(r *api.CodeResult, output json.RawMessage) *Error {
 	details, err := json.Marshal(struct {
 		ExitCode *int   `json:"exit_code,omitempty"`
 		Signal   string `json:"signal,omitempty"`
-	}{r.ExitCode, r.Signal})
+		Reason   string `json:"reason,omitempty"`
+	}{r.ExitCode, r.Signal, r.Cause})
 	if err == nil && len(details) > len("{}") {
 		e.Details = details
 	}

@@ -57,6 +57,11 @@ func (c *client) list(ctx context.Context, options metav1.ListOptions) (*v1.PodL
 	return found, c.rest.Get().Namespace(c.namespace).Resource("pods").VersionedParams(&options, parameters).Do(ctx).Into(found)
 }
 
+func (c *client) events(ctx context.Context, options metav1.ListOptions) (*v1.EventList, error) {
+	found := new(v1.EventList)
+	return found, c.rest.Get().Namespace(c.namespace).Resource("events").VersionedParams(&options, parameters).Do(ctx).Into(found)
+}
+
 func (c *client) watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	options.Watch = true
 	return c.rest.Get().Namespace(c.namespace).Resource("pods").VersionedParams(&options, parameters).Watch(ctx)

@@ -131,9 +131,9 @@ func TestCreate(t *testing.T) {
 		asked   int
 	}{
 		"made": {func(nonce string) answers { return answers{pod(nonce)} }, nil, "", 1},
-		"quota": {func(_ string) answers {
-			return answers{says(403, metav1.StatusReasonForbidden, "exceeded quota: pods")}
-		}, runtime.ErrUnavailable, "raise the quota in namespace runs", 1},
+		"quota": {func(nonce string) answers {
+			return answers{says(403, metav1.StatusReasonForbidden, "exceeded quota: pods"), says(403, metav1.StatusReasonForbidden, "exceeded quota: pods"), pod(nonce)}
+		}, nil, "raise the quota in namespace runs", 3},
 		"pod security": {func(_ string) answers {
 			return answers{says(403, metav1.StatusReasonForbidden, `violates PodSecurity "x"`)}
 		}, runtime.ErrUnavailable, "restricted", 1},
@@ -160,7 +160,12 @@ func TestCreate(t *testing.T) {
 			s := &server{}
 			n := planned(t, onServer(t, s))
 			s.answers = c.answers(n.nonce)
+			var notes []string
+			n.spec.Note = func(waiting string) { notes = append(notes, waiting) }
 			err := n.create(t.Context())
+			if c.is == nil && c.say != "" && (len(notes) != 1 || !strings.Contains(notes[0], c.say)) {
+				t.Errorf("noted %q", notes)
+			}
 			if c.is == nil && err != nil || c.is != nil && (!errors.Is(err, c.is) || !strings.Contains(err.Error(), c.say)) {
 				t.Errorf("%v, want %v with %q", err, c.is, c.say)
 			}
@@ -235,8 +240,8 @@ func TestHopelessPods(t *testing.T) {
 	waiting := func(reason string) *v1.Pod {
 		return &v1.Pod{Status: v1.PodStatus{ContainerStatuses: []v1.ContainerStatus{{Name: mainName, Image: "i", State: v1.ContainerState{Waiting: &v1.ContainerStateWaiting{Reason: reason, Message: "words"}}}}}}
 	}
-	for reason, want := range map[string]error{"ContainerCreating": nil, "PodInitializing": nil, "ErrImagePull": nil, "ImagePullBackOff": runtime.ErrUnavailable,
-		"InvalidImageName": runtime.ErrSpec, "CreateContainerConfigError": runtime.ErrUnavailable} {
+	for reason, want := range map[string]error{"ContainerCreating": nil, "PodInitializing": nil, "ErrImagePull": nil, "ImagePullBackOff": nil, "CreateContainerError": nil,
+		"InvalidImageName": runtime.ErrSpec, "ErrImageNeverPull": runtime.ErrSpec, "CreateContainerConfigError": runtime.ErrSpec, "CrashLoopBackOff": runtime.ErrUnavailable} {
 		if err := hopeless(waiting(reason)); !errors.Is(err, want) || want != nil && !strings.Contains(err.Error(), "words") {
 			t.Errorf("%s: %v", reason, err)
 		}
@@ -244,6 +249,57 @@ func TestHopelessPods(t *testing.T) {
 	evicted := &v1.Pod{Status: v1.PodStatus{Phase: v1.PodFailed, Reason: "Evicted", Message: "the node was low on memory"}}
 	if err := hopeless(evicted); !errors.Is(err, runtime.ErrUnavailable) || !strings.Contains(err.Error(), "low on memory") {
 		t.Errorf("%v", err)
+	}
+}
+
+// What a pod waits for is said in the cluster's own words, and what it does not wait for is not.
+func TestWaitsFor(t *testing.T) {
+	t.Parallel()
+	unscheduled := &v1.Pod{Status: v1.PodStatus{Conditions: []v1.PodCondition{{Type: v1.PodScheduled, Status: v1.ConditionFalse, Reason: "Unschedulable", Message: "0/3 nodes are available: 3 Insufficient memory."}}}}
+	waiting := func(reason, message string) *v1.Pod {
+		return &v1.Pod{Spec: v1.PodSpec{NodeName: "n1"}, Status: v1.PodStatus{InitContainerStatuses: []v1.ContainerStatus{{Name: keeperName, Image: "i", State: v1.ContainerState{Waiting: &v1.ContainerStateWaiting{Reason: reason, Message: message}}}}}}
+	}
+	for name, c := range map[string]struct {
+		pod  *v1.Pod
+		want string
+	}{
+		"nothing known":   {nil, ""},
+		"no node":         {unscheduled, "Unschedulable: 0/3 nodes are available: 3 Insufficient memory.; lower limits.memory or limits.cpus"},
+		"no image":        {waiting("ErrImagePull", "not found"), "node n1 cannot pull image i: not found; check the image's name"},
+		"no image, later": {waiting("ImagePullBackOff", "not found"), "node n1 cannot pull image i: not found; check the image's name"},
+		"no container":    {waiting("CreateContainerError", "context deadline exceeded"), "container keeper on node n1: CreateContainerError: context deadline exceeded"},
+		"on its way":      {waiting("PodInitializing", ""), ""},
+	} {
+		if got := waitsFor(c.pod); !strings.HasPrefix(got, c.want) || c.want == "" && got != "" {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
+
+func TestCauses(t *testing.T) {
+	t.Parallel()
+	now := metav1.Now()
+	condition := func(reason string) *v1.Pod {
+		return &v1.Pod{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &now}, Status: v1.PodStatus{Conditions: []v1.PodCondition{{Type: v1.DisruptionTarget, Status: v1.ConditionTrue, Reason: reason}}}}
+	}
+	for name, c := range map[string]struct {
+		pod  *v1.Pod
+		want runtime.Cause
+	}{
+		"gone":        {nil, runtime.Deleted},
+		"runs":        {&v1.Pod{}, ""},
+		"deleted":     {&v1.Pod{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &now}}, runtime.Deleted},
+		"preempted":   {condition("PreemptionByScheduler"), runtime.Preempted},
+		"node lost":   {condition("DeletionByTaintManager"), runtime.NodeLost},
+		"node gone":   {condition("DeletionByPodGC"), runtime.NodeLost},
+		"drained":     {condition("EvictionByEvictionAPI"), runtime.Evicted},
+		"short":       {condition("TerminationByKubelet"), runtime.Evicted},
+		"out of disk": {&v1.Pod{Status: v1.PodStatus{Phase: v1.PodFailed, Reason: "Evicted"}}, runtime.Evicted},
+		"shut down":   {&v1.Pod{Status: v1.PodStatus{Phase: v1.PodFailed, Reason: "Terminated", Message: "Pod was terminated in response to imminent node shutdown."}}, runtime.NodeShutdown},
+	} {
+		if got := causeOf(c.pod); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
 	}
 }
 

@@ -68,7 +68,7 @@ func (r *Runtime) refused(doing string, err error) error {
 		return fmt.Errorf("%w: kubernetes: %s: %w", runtime.ErrSpec, doing, err)
 	case apierrors.IsUnauthorized(err):
 		return fmt.Errorf("%w: kubernetes: %s: %w; the kubeconfig's credentials, or the pod's service account, are not valid", runtime.ErrUnavailable, doing, err)
-	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota"):
+	case quotaIsFull(err):
 		return fmt.Errorf("%w: kubernetes: %s: %w; raise the quota %s, or give the worker fewer --slots", runtime.ErrUnavailable, doing, err, where)
 	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "violates PodSecurity"):
 		return fmt.Errorf("%w: kubernetes: %s: %w; Pawl's pods meet the level \"restricted\": allow that %s", runtime.ErrUnavailable, doing, err, where)
@@ -82,6 +82,11 @@ func (r *Runtime) refused(doing string, err error) error {
 		return fmt.Errorf("%w: kubernetes: %s: %w; is the cluster that the kubeconfig names running?", runtime.ErrUnavailable, doing, err)
 	}
 	return fmt.Errorf("%w: kubernetes: %s: %w", runtime.ErrUnavailable, doing, err)
+}
+
+// quotaIsFull reports whether a pod was refused for now: for those that there are.
+func quotaIsFull(err error) bool {
+	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota")
 }
 
 // lasting reports whether a request that failed so may succeed when it is made again.

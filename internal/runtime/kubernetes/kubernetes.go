@@ -52,12 +52,13 @@ type Options struct {
 
 // Runtime starts pods. It is safe for concurrent use.
 type Runtime struct {
-	options Options
-	config  *rest.Config
-	pods    *client
-	owner   string // of this runtime's pods, in each of the worker's lives
-	life    string // this one
-	watcher *watcher
+	options    Options
+	config     *rest.Config
+	pods       *client
+	pullWithin time.Duration // as the constant, but in tests
+	owner      string        // of this runtime's pods, in each of the worker's lives
+	life       string        // this one
+	watcher    *watcher
 
 	mu     sync.Mutex
 	runs   map[*run]struct{}
@@ -97,7 +98,7 @@ func New(o Options) (*Runtime, error) {
 	}
 	open, stop := context.WithCancel(context.Background())
 	r := &Runtime{options: o, config: config, pods: pods, life: strings.ToLower(rand.Text()[:16]), runs: make(map[*run]struct{}), stop: stop}
-	r.owner = r.life
+	r.owner, r.pullWithin = r.life, pullWithin
 	if o.Worker != "" { // a label takes no path
 		r.owner = fmt.Sprintf("%x", sha256.Sum256([]byte(o.Worker)))[:32]
 	}

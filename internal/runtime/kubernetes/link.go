@@ -112,12 +112,20 @@ func (l *link) ping() {
 			return
 		case <-tick.C:
 		}
-		if !l.busy.Load() && time.Since(time.Unix(0, l.heard.Load())) > silence {
+		if time.Since(l.lastHeard()) > silence {
 			l.cancel()
 			return
 		}
 		go func() { _ = l.send(wire.Frame{Kind: wire.Ping}) }() // a stream that takes nothing is noticed by its silence
 	}
+}
+
+// lastHeard is when the keeper has said something last; now, while what it has said is being taken.
+func (l *link) lastHeard() time.Time {
+	if l.busy.Load() {
+		return time.Now()
+	}
+	return time.Unix(0, l.heard.Load())
 }
 
 func (l *link) send(f wire.Frame) error {

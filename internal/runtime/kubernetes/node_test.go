@@ -4,6 +4,7 @@ package kubernetes
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -354,8 +355,8 @@ func TestRefusedByTheCluster(t *testing.T) {
 		say     string
 	}{
 		"no namespace":    {Options{Namespace: "no-such-namespace"}, func(*runtime.Container) {}, runtime.ErrUnavailable, "--kubernetes-namespace"},
-		"quota":           {Options{Namespace: full}, func(*runtime.Container) {}, runtime.ErrUnavailable, "raise the quota"},
-		"never pulled":    {Options{}, func(c *runtime.Container) { c.Image, c.Pull = "pawl-test/absent:1", runtime.PullNever }, runtime.ErrUnavailable, "ErrImageNeverPull"},
+		"quota":           {Options{Namespace: full}, func(*runtime.Container) {}, runtime.ErrUnavailable, "raise the quota"}, // waited for
+		"never pulled":    {Options{}, func(c *runtime.Container) { c.Image, c.Pull = "pawl-test/absent:1", runtime.PullNever }, runtime.ErrSpec, "ErrImageNeverPull"},
 		"no such syntax":  {Options{}, func(c *runtime.Container) { c.Image = "Not:An:Image" }, runtime.ErrSpec, "InvalidImageName"},
 		"no helper image": {Options{HelperImage: "pawl-test/absent:Ä"}, func(*runtime.Container) {}, runtime.ErrSpec, "InvalidImageName"},
 		"no such class":   {Options{RuntimeClass: "no-such-class"}, func(*runtime.Container) {}, runtime.ErrUnavailable, "no-such-class"},
@@ -376,7 +377,9 @@ func TestRefusedByTheCluster(t *testing.T) {
 			defer r.Close()
 			spec := shell(image, "exit 0")
 			c.change(spec.Container)
-			started, err := r.Start(t.Context(), spec)
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			defer cancel()
+			started, err := r.Start(ctx, spec)
 			if err == nil {
 				t.Fatalf("started: %+v", started.Wait())
 			}

@@ -30,7 +30,8 @@ type run struct {
 	network string
 	uid     types.UID
 	started time.Time
-	ordered bool // the program may have begun
+	ordered bool   // the program may have begun
+	waiting string // what Spec.Note was told last; of the goroutine that starts the run, and then of the one that supervises it
 
 	outputs [2]output
 	pumps   sync.WaitGroup
@@ -172,8 +173,10 @@ func (o *output) take(f wire.Frame) error {
 }
 
 const (
-	// giveUp is how long a pod may be out of reach until the run is given up.
-	giveUp = 2 * time.Minute
+	// quietFor is how long a keeper, which answers every ping, may say nothing until that is told.
+	quietFor = 10 * time.Second
+	// lookEvery is how often a run is asked whether its keeper has gone silent.
+	lookEvery = 2 * time.Second
 	// settled is how long a stream may be away until what the cluster says of the pod decides.
 	settled = 3 * time.Second
 	// deleteGrace is what the kubelet gives a pod whose run is over or is to be ended by deleting it, in seconds.
@@ -182,35 +185,66 @@ const (
 
 var errInfra = errors.New("kubernetes")
 
+// giveUp is how long a pod may be out of reach until the run is given up: as long as its program may go on.
+func (r *Runtime) giveUp() time.Duration { return r.options.OrphanAfter + orphanSlack }
+
+// taken is the error of a run whose pod the cluster, or another, has taken away.
+func (n *run) taken(pod *v1.Pod, how string) error {
+	n.result.Cause = causeOf(pod)
+	return fmt.Errorf("%w: pod %s %s: %s", errInfra, n.name, how, describe(pod))
+}
+
+// overdue reports whether a pod that was told to end will not be seen to: its node is lost, or its grace has passed by far.
+func overdue(pod *v1.Pod) bool {
+	if pod == nil || pod.DeletionTimestamp == nil {
+		return false
+	}
+	return causeOf(pod) == runtime.NodeLost || time.Since(pod.DeletionTimestamp.Time) > settleWithin
+}
+
 // await keeps a stream to the keeper until done says that its state will do, and passes on that the run is to be ended.
 func (n *run) await(done func(wire.State) bool) error {
 	var away time.Time // since when there has been no stream
-	var told *link     // which has been told to kill
-	deleted := false   // by this run
+	var heard time.Time
+	var told *link   // which has been told to kill
+	deleted := false // by this run
 	pause := 50 * time.Millisecond
+	look := time.NewTicker(lookEvery)
+	defer look.Stop()
 	for {
 		state, changed := n.now()
 		if done(state) {
 			return nil
 		}
-		l := n.link
+		l := n.current()
 		if away.IsZero() {
 			pause = 50 * time.Millisecond
 		}
 		pod, gone, podChanged := n.runtime.watcher.look(n.name)
+		if away.IsZero() {
+			heard = l.lastHeard()
+		}
+		quiet := time.Since(heard) > quietFor
 		switch {
 		case state.Phase == wire.Lost:
 			return n.lost()
 		case state.Phase == wire.Broken:
 			return fmt.Errorf("%w: the keeper of pod %s was started again, and the output is lost with it", errInfra, n.name)
 		case gone:
-			return fmt.Errorf("%w: pod %s is gone: %s", errInfra, n.name, describe(pod))
+			return n.taken(pod, "is gone")
+		case quiet && overdue(pod):
+			return n.taken(pod, fmt.Sprintf("has not answered since %s, and the cluster has given it up", heard.UTC().Format("15:04:05Z")))
 		case pod != nil && pod.DeletionTimestamp != nil && !deleted:
-			n.end(verdict.Ending{Verdict: runtime.InfraError, Reason: "kubernetes: pod " + n.name + " was deleted or evicted while it ran: " + ending(pod)})
+			n.end(verdict.Ending{Verdict: runtime.InfraError, Reason: n.taken(pod, "was deleted or evicted while it ran").Error()})
 		case !away.IsZero() && time.Since(away) > settled && pod != nil && over(pod):
-			return fmt.Errorf("%w: pod %s: %s", errInfra, n.name, ending(pod))
-		case !away.IsZero() && time.Since(away) > giveUp:
+			return n.taken(pod, "ended while its keeper was out of reach")
+		case !away.IsZero() && time.Since(away) > n.runtime.giveUp():
 			return n.abandon(l.err)
+		}
+		if quiet {
+			n.say(quietly(n.name, pod, heard))
+		} else {
+			n.say("")
 		}
 		if _, ended := n.ended.Get(); ended {
 			if away.IsZero() && told != l {
@@ -239,6 +273,7 @@ func (n *run) await(done func(wire.State) bool) error {
 		case <-ended:
 		case <-broke:
 			away = time.Now()
+		case <-look.C:
 		case <-again:
 			pause = min(2*pause, time.Second)
 			if err := n.reconnect(); err == nil {
@@ -248,22 +283,43 @@ func (n *run) await(done func(wire.State) bool) error {
 	}
 }
 
-// reconnect tries once, and returns when the keeper has answered.
+// reconnect tries once, and returns when the keeper has answered, or when it will not any more.
 func (n *run) reconnect() error {
 	_, changed := n.now()
 	l, err := n.connect()
 	if err != nil {
 		return err
 	}
-	select {
-	case <-changed:
-		if n.feed != nil {
-			n.feed.again(l)
+	for {
+		pod, gone, podChanged := n.runtime.watcher.look(n.name)
+		if gone || overdue(pod) {
+			l.cancel() // a node that is lost takes no connection and refuses none
 		}
-		return nil
-	case <-l.over:
-		return l.err
+		select {
+		case <-changed:
+			if n.feed != nil {
+				n.feed.again(l)
+			}
+			return nil
+		case <-l.over:
+			return l.err
+		case <-podChanged:
+		}
 	}
+}
+
+// quietly says of a pod that does not answer what the cluster knows of it.
+func quietly(name string, pod *v1.Pod, since time.Time) string {
+	node, says := "", ""
+	if pod != nil {
+		node = " on node " + pod.Spec.NodeName
+		for _, c := range pod.Status.Conditions {
+			if c.Type == v1.PodReady && c.Status == v1.ConditionFalse && c.Reason != "" {
+				says = "; the cluster says of it: " + c.Reason
+			}
+		}
+	}
+	return fmt.Sprintf("pod %s%s has not answered since %s%s", name, node, since.UTC().Format("15:04:05Z"), says)
 }
 
 func describe(pod *v1.Pod) string {
@@ -291,7 +347,7 @@ func (n *run) lost() error {
 			}
 		}
 		if gone {
-			return fmt.Errorf("%w: pod %s was lost while its program ran: %s", errInfra, n.name, describe(pod))
+			return n.taken(pod, "was lost while its program ran")
 		}
 		select {
 		case <-changed:
@@ -307,17 +363,18 @@ const settleWithin = 20 * time.Second
 // abandon deletes a pod that is out of reach, and waits for the kubelet to confirm that it has ended.
 func (n *run) abandon(why error) error {
 	_ = n.delete()
-	deadline := time.NewTimer(giveUp)
+	n.result.Cause = runtime.NodeLost
+	deadline := time.NewTimer(settleWithin)
 	defer deadline.Stop()
 	for {
 		pod, gone, changed := n.runtime.watcher.look(n.name)
 		if gone || pod != nil && over(pod) {
-			return fmt.Errorf("%w: pod %s could not be reached for %v and was deleted: %w", errInfra, n.name, giveUp, why)
+			return fmt.Errorf("%w: pod %s could not be reached for %v and was deleted: %w", errInfra, n.name, n.runtime.giveUp(), why)
 		}
 		select {
 		case <-changed:
 		case <-deadline.C:
-			return fmt.Errorf("%w: pod %s cannot be reached, and its program may go on until %v have passed without its worker: %w", errInfra, n.name, n.runtime.options.OrphanAfter, why)
+			return fmt.Errorf("%w: pod %s could not be reached for %v: %w", errInfra, n.name, n.runtime.giveUp(), why)
 		}
 	}
 }
@@ -359,6 +416,9 @@ func (n *run) supervise() {
 		if n.result.Enforcement == "" {
 			n.result.Enforcement = "none"
 		}
+	}
+	if n.result.Verdict != runtime.InfraError {
+		n.result.Cause = ""
 	}
 	close(n.done)
 	l, said := n.current(), make(chan struct{})
@@ -454,7 +514,7 @@ func (n *run) discard() {
 	if !n.ordered {
 		return
 	}
-	deadline := time.NewTimer(giveUp)
+	deadline := time.NewTimer(n.runtime.giveUp())
 	defer deadline.Stop()
 	for {
 		pod, gone, changed := n.runtime.watcher.look(n.name)

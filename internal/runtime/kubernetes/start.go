@@ -7,7 +7,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -21,16 +20,32 @@ import (
 )
 
 const (
-	// startWithin is how long a pod may take until its program executes: for a node to be added, and an image to be pulled.
-	startWithin = 5 * time.Minute
-	// dialEvery is how often a keeper is tried that does not answer yet: the kubelet tells of a container's start about a second late.
-	dialEvery = 60 * time.Millisecond
+	// startWithin is how long a pod may take until its program executes: for a place in the quota, for a node to be added, and an image
+	// to be pulled.
+	startWithin = 15 * time.Minute
+	// pullWithin is how long an image may fail to be pulled, which may be the registry's trouble or a name that is wrong.
+	pullWithin = 5 * time.Minute
+	// dialFirst and dialMost are the pauses between tries of a keeper that does not answer yet: the kubelet tells of a container's start
+	// about a second late.
+	dialFirst = 60 * time.Millisecond
+	dialMost  = time.Second
+	// eventsAfter is how long a pod may be on its node without a word until the cluster's events are asked for one, and then eventsEvery.
+	eventsAfter = 20 * time.Second
+	eventsEvery = time.Minute
+	// orphanSlack is by how much longer than OrphanAfter a program may go on without a worker: until a keeper has noticed that a stream is
+	// silent, and process 1 has killed all.
+	orphanSlack = 30 * time.Second
+	// fenceQuiet is how long an earlier attempt may take to end until that is told.
+	fenceQuiet = 10 * time.Second
+	// answerWithin is how long after its start a keeper may leave an exec unanswered until that is told.
+	answerWithin = 5 * time.Second
 )
 
 // start does everything up to the moment when the program is executing, or takes it back.
 func (n *run) start(ctx context.Context) (err error) {
 	r := n.runtime
-	ctx, cancel := context.WithTimeoutCause(ctx, startWithin, fmt.Errorf("%w: kubernetes: pod %s did not start within %v", runtime.ErrUnavailable, n.name, startWithin))
+	entered := time.Now()
+	ctx, cancel := context.WithTimeout(ctx, startWithin)
 	defer cancel()
 	begun, stop := context.WithCancel(ctx)
 	defer stop()
@@ -58,10 +73,10 @@ func (n *run) start(ctx context.Context) (err error) {
 		switch _, ended := n.ended.Get(); {
 		case ended && ctx.Err() == nil:
 			err = fmt.Errorf("start %s: %w", n.spec.Name, errClosed)
-		case errors.Is(context.Cause(ctx), runtime.ErrUnavailable):
-			err = context.Cause(ctx)
-			if why := n.stuck(); why != "" {
-				err = fmt.Errorf("%w: %s", err, why)
+		case errors.Is(ctx.Err(), context.DeadlineExceeded):
+			err = fmt.Errorf("%w: kubernetes: pod %s did not start within %v", runtime.ErrUnavailable, n.name, time.Since(entered).Round(time.Second))
+			if n.waiting != "" {
+				err = fmt.Errorf("%w: %s", err, n.waiting)
 			}
 		}
 	}()
@@ -76,6 +91,7 @@ func (n *run) start(ctx context.Context) (err error) {
 		return err
 	}
 	n.started = time.Now()
+	n.say("")
 	if n.feed != nil {
 		n.feed.begin(n.spec.Stdin, n.current())
 	}
@@ -102,24 +118,31 @@ func (n *run) create(ctx context.Context) error {
 			n.uid = made.UID
 			return nil
 		}
-		if lasting(err) || ctx.Err() != nil || pause > time.Second {
+		switch full := quotaIsFull(err); {
+		case full || apierrors.IsTooManyRequests(err):
+			n.say(n.runtime.refused("create a pod", err).Error())
+		case lasting(err) || ctx.Err() != nil || pause > time.Second:
 			return n.runtime.refused("create a pod", err)
 		}
 		select {
 		case <-ctx.Done():
+			return n.runtime.refused("create a pod", err)
 		case <-time.After(pause):
 		}
 	}
 }
 
 // fence removes the pods of earlier attempts at the same execution and waits until they are gone: their programs must not run
-// beside this one's. The kubelet confirms that; a node that cannot be reached does not, and then this attempt does not start.
+// beside this one's. The kubelet confirms that. A node that cannot be reached does not; its keeper ends the program when no worker has
+// reached it for OrphanAfter, and no worker can have since the pod was told to end, so that time is waited for instead.
 func (n *run) fence(ctx context.Context) error {
 	execution, mine := n.spec.Labels["execution"], n.spec.Labels["attempt"]
 	number, err := strconv.Atoi(mine)
-	if !labelValue.MatchString(execution) || err != nil {
+	if !labelValue.MatchString(execution) || err != nil || number < 2 {
 		return nil
 	}
+	began, certain := time.Now(), n.runtime.options.OrphanAfter+orphanSlack
+	pause := 200 * time.Millisecond
 	for told := false; ; told = true {
 		found, err := n.runtime.pods.list(ctx, metav1.ListOptions{LabelSelector: labelPrefix + "execution=" + execution})
 		if err != nil {
@@ -139,37 +162,26 @@ func (n *run) fence(ctx context.Context) error {
 				}
 			}
 		}
-		if left == "" {
+		if left == "" || time.Since(began) > certain {
 			return nil
+		}
+		if time.Since(began) > fenceQuiet {
+			n.say(fmt.Sprintf("pod %s of an earlier attempt has not ended: its node may be unreachable; its program certainly has by %s", left, began.Add(certain).UTC().Format("15:04:05Z")))
 		}
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("%w: kubernetes: pod %s of an earlier attempt has not ended: its node may be unreachable", runtime.ErrUnavailable, left)
-		case <-time.After(200 * time.Millisecond):
+		case <-time.After(pause):
 		}
+		pause = min(2*pause, 2*time.Second)
 	}
-}
-
-// over reports whether no program of a pod can run any more.
-func over(pod *v1.Pod) bool {
-	if pod.Status.Phase == v1.PodSucceeded || pod.Status.Phase == v1.PodFailed && pod.Status.Reason != "NodeLost" {
-		return true
-	}
-	main := statusOf(pod, mainName)
-	return main != nil && main.State.Terminated != nil
-}
-
-func statusOf(pod *v1.Pod, name string) *v1.ContainerStatus {
-	for _, all := range [][]v1.ContainerStatus{pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses} {
-		if i := slices.IndexFunc(all, func(s v1.ContainerStatus) bool { return s.Name == name }); i >= 0 {
-			return &all[i]
-		}
-	}
-	return nil
 }
 
 // reach waits for the pod, gives the order, and returns when the program executes.
 func (n *run) reach(ctx context.Context) error {
+	pause := dialFirst
+	var unpulledSince, placed, asked time.Time
+	event := ""
 	for {
 		pod, deleted, changed := n.runtime.watcher.look(n.name)
 		if deleted {
@@ -178,100 +190,79 @@ func (n *run) reach(ctx context.Context) error {
 		if err := hopeless(pod); err != nil {
 			return err
 		}
+		said := unpulled(pod)
+		switch {
+		case said == "":
+			unpulledSince = time.Time{}
+		case unpulledSince.IsZero():
+			unpulledSince = time.Now()
+		case time.Since(unpulledSince) > n.runtime.pullWithin:
+			return fmt.Errorf("%w: kubernetes: %s", runtime.ErrUnavailable, said)
+		}
+		if said = waitsFor(pod); said == "" {
+			said = event
+		}
+		n.say(said)
 		var again <-chan time.Time
 		if pod != nil && pod.Spec.NodeName != "" {
 			began, err := n.order(ctx)
 			if began || err != nil {
 				return err
 			}
-			again = time.After(dialEvery)
+			if placed.IsZero() {
+				placed = time.Now()
+			}
+			again = time.After(pause)
+			pause = min(pause+pause/8, dialMost)
+			switch keeper := statusOf(pod, keeperName); {
+			case keeper != nil && keeper.State.Running != nil:
+				if time.Since(keeper.State.Running.StartedAt.Time) > answerWithin {
+					event = fmt.Sprintf("node %s is up, and its kubelet does not answer an exec yet: %v", pod.Spec.NodeName, n.current().err)
+				}
+			case time.Since(placed) > eventsAfter && time.Since(asked) > eventsEvery:
+				asked = time.Now()
+				event = n.warning(ctx)
+			}
 		}
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("kubernetes: start pod %s: %w", n.name, ctx.Err())
 		case <-changed:
+			pause = dialFirst
 		case <-again:
 		}
 	}
 }
 
-// hopeless reads from a pod's status why it cannot start.
-func hopeless(pod *v1.Pod) error {
-	if pod == nil {
-		return nil
+// warning is the last of what the cluster has warned about a pod, such as a volume that cannot be mounted; empty: of nothing.
+func (n *run) warning(ctx context.Context) string {
+	ctx, cancel := context.WithTimeout(ctx, callWithin)
+	defer cancel()
+	found, err := n.runtime.pods.events(ctx, metav1.ListOptions{FieldSelector: "involvedObject.name=" + n.name + ",type=" + v1.EventTypeWarning})
+	if err != nil {
+		return "the cluster does not tell its events: " + n.runtime.refused("list events", err).Error()
 	}
-	if pod.DeletionTimestamp != nil || pod.Status.Phase == v1.PodFailed {
-		return fmt.Errorf("%w: kubernetes: pod %s ended before its program began: %s", runtime.ErrUnavailable, pod.Name, ending(pod))
-	}
-	for _, all := range [][]v1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
-		for _, s := range all {
-			w := s.State.Waiting
-			if w == nil {
-				continue
-			}
-			is := runtime.ErrUnavailable
-			switch w.Reason {
-			case "InvalidImageName":
-				is = runtime.ErrSpec
-			case "ImagePullBackOff", "ErrImageNeverPull", "CreateContainerConfigError", "CreateContainerError", "RunContainerError", "CrashLoopBackOff", "StartError":
-			default:
-				continue
-			}
-			return fmt.Errorf("%w: kubernetes: container %s of pod %s, image %s: %s: %s", is, s.Name, pod.Name, s.Image, w.Reason, w.Message)
+	last := -1
+	for i := range found.Items {
+		if last < 0 || !found.Items[i].LastTimestamp.Before(&found.Items[last].LastTimestamp) {
+			last = i
 		}
 	}
-	return nil
+	if last < 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s: %s", found.Items[last].Reason, strings.TrimSpace(found.Items[last].Message))
 }
 
-// stuck says what a pod that has not started waits for.
-func (n *run) stuck() string {
-	pod, _, _ := n.runtime.watcher.look(n.name)
-	if pod == nil {
-		return "the cluster has told nothing of it"
+// say tells what the run waits for outside of its program, when that has changed.
+func (n *run) say(waiting string) {
+	if n.waiting == waiting {
+		return
 	}
-	for _, c := range pod.Status.Conditions {
-		if c.Type == v1.PodScheduled && c.Status == v1.ConditionFalse {
-			return fmt.Sprintf("%s: %s; lower limits.memory or limits.cpus, or add nodes", c.Reason, c.Message)
-		}
+	n.waiting = waiting
+	if n.spec.Note != nil {
+		n.spec.Note(waiting)
 	}
-	for _, all := range [][]v1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
-		for _, s := range all {
-			if w := s.State.Waiting; w != nil {
-				return strings.TrimSuffix(fmt.Sprintf("container %s waits: %s: %s", s.Name, w.Reason, w.Message), ": ")
-			}
-		}
-	}
-	return ""
-}
-
-// ending is what the cluster says of a pod that is over, for people.
-func ending(pod *v1.Pod) string {
-	var said []string
-	add := func(text string) {
-		if text != "" && !slices.Contains(said, text) {
-			said = append(said, text)
-		}
-	}
-	add(pod.Status.Reason)
-	add(pod.Status.Message)
-	for _, c := range pod.Status.Conditions {
-		if c.Type == v1.DisruptionTarget && c.Status == v1.ConditionTrue {
-			add(c.Reason + ": " + c.Message)
-		}
-	}
-	for _, name := range []string{mainName, keeperName} {
-		if s := statusOf(pod, name); s != nil && s.State.Terminated != nil {
-			t := s.State.Terminated
-			add(strings.TrimSpace(fmt.Sprintf("container %s ended with code %d (%s) %s", name, t.ExitCode, t.Reason, t.Message)))
-		}
-	}
-	if pod.DeletionTimestamp != nil {
-		add("the pod was deleted by another")
-	}
-	if len(said) == 0 {
-		return "the cluster does not say why"
-	}
-	return strings.Join(said, "; ")
 }
 
 // order tries once to reach the keeper and, when it does, waits until the program has begun. It returns false without an error
